@@ -1,0 +1,85 @@
+// Package arch knows the architecture numbers of models and accelerators and
+// the memory arithmetic over them. It is pure: no file, no socket, no clock.
+package arch
+
+// Format is how a checkpoint stores its weights.
+type Format string
+
+// Weight formats. MXFP4 and the 4-bit formats quantise some matrices only;
+// Model.WeightBytes knows which.
+const (
+	BF16  Format = "bf16"
+	FP8   Format = "fp8" // per-tensor or 128x128 blocks, see Model.QuantBlock
+	NVFP4 Format = "nvfp4"
+	MXFP4 Format = "mxfp4"
+	INT4  Format = "int4" // AWQ or GPTQ, group 128
+)
+
+// MoE describes the routed feed-forward layers of a mixture of experts.
+type MoE struct {
+	Experts     int `json:"experts"`
+	Active      int `json:"active"`       // routed experts per token
+	Hidden      int `json:"hidden"`       // moe_intermediate_size
+	SharedDim   int `json:"shared_dim"`   // total width of the shared experts, 0 for none
+	DenseLayers int `json:"dense_layers"` // leading layers with an ordinary FFN
+}
+
+// Linear describes linear-attention layers (gated delta net and the like):
+// a state of constant size per sequence instead of a KV cache.
+type Linear struct {
+	Layers     int   `json:"layers"`
+	KeyHeads   int   `json:"key_heads"`
+	ValueHeads int   `json:"value_heads"`
+	HeadDim    int   `json:"head_dim"`
+	StateBytes int64 `json:"state_bytes"` // per sequence, all layers
+}
+
+// MLA describes multi-head latent attention: one compressed vector per token
+// and layer, the same on every rank.
+type MLA struct {
+	KVRank  int `json:"kv_rank"`
+	RopeDim int `json:"rope_dim"`
+	QRank   int `json:"q_rank"`
+	NopeDim int `json:"nope_dim"`
+	VDim    int `json:"v_dim"`
+}
+
+// Model is the shape of a language model and the format of one checkpoint.
+type Model struct {
+	Name         string  `json:"name"` // Hugging Face repository id
+	Layers       int     `json:"layers"`
+	Hidden       int     `json:"hidden"`
+	Heads        int     `json:"heads"`
+	KVHeads      int     `json:"kv_heads"`
+	HeadDim      int     `json:"head_dim"`
+	GatedQ       bool    `json:"gated_q,omitempty"` // the query projection also yields an output gate
+	FFN          int     `json:"ffn"`               // dense intermediate size, 0 when every layer is MoE
+	Vocab        int     `json:"vocab"`
+	TiedHead     bool    `json:"tied_head,omitempty"`
+	MaxLen       int     `json:"max_len"` // max_position_embeddings
+	WindowLayers int     `json:"window_layers,omitempty"`
+	Window       int     `json:"window,omitempty"` // tokens a window layer sees
+	MoE          *MoE    `json:"moe,omitempty"`
+	Linear       *Linear `json:"linear,omitempty"`
+	MLA          *MLA    `json:"mla,omitempty"`
+	Format       Format  `json:"format"`
+	QuantBlock   int     `json:"quant_block,omitempty"` // 128 for block FP8, 0 for none
+	HasMTP       bool    `json:"has_mtp,omitempty"`     // ships multi-token-prediction layers
+	Source       string  `json:"source"`                // where the numbers come from
+}
+
+// Accelerator is one device and its links.
+type Accelerator struct {
+	Name         string  `json:"name"`  // "h100-sxm"
+	Title        string  `json:"title"` // "NVIDIA H100 SXM"
+	BF16TFLOPS   float64 `json:"bf16_tflops"`
+	FP8TFLOPS    float64 `json:"fp8_tflops"` // 0: no FP8 units
+	FP4TFLOPS    float64 `json:"fp4_tflops"`
+	BandwidthGBs float64 `json:"bandwidth_gbs"` // memory, 1e9 bytes/s
+	MemoryGiB    float64 `json:"memory_gib"`    // as the engine sees it
+	LinkGBs      float64 `json:"link_gbs"`      // one way, per device, to its peers
+	LinkLatency  float64 `json:"link_latency_us"`
+	SM           int     `json:"sm"` // compute capability, 90 for Hopper; 0 when not NVIDIA
+	PowerW       float64 `json:"power_w"`
+	Source       string  `json:"source"`
+}

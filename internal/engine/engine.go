@@ -1,0 +1,80 @@
+// Package engine is the catalogue of inference engines as data: for each its
+// command line (printed and parsed), its parameters with defaults and validity
+// rules, its readiness check, log signatures and metric names. It does no I/O.
+//
+//	cmd, err := engine.Parse([]string{"vllm", "serve", "Qwen/Qwen3-32B", "-tp", "4"})
+//	cfg, err := cmd.Resolve(model, gpu, 8)  // cfg.TP == 4, cfg.MaxNumSeqs == 1024
+//	fmt.Println(cmd)                        // vllm serve Qwen/Qwen3-32B -tp 4
+package engine
+
+import "perflab/internal/arch"
+
+// Canonical parameter names, the same for every engine. A study file and the
+// tuner speak these; each engine's Param says how it spells them.
+const (
+	TP             = "tp"
+	PP             = "pp"
+	DP             = "dp"
+	ExpertParallel = "expert_parallel"        // bool; SGLang and TensorRT-LLM: ep_size = tp
+	MaxNumSeqs     = "max_num_seqs"           // running requests at once
+	MaxBatched     = "max_num_batched_tokens" // tokens per step (SGLang: chunked prefill size)
+	MaxModelLen    = "max_model_len"
+	MemoryShare    = "gpu_memory_utilization" // share of device memory, in the engine's own meaning
+	KVDtype        = "kv_cache_dtype"         // auto, fp8
+	Quantization   = "quantization"
+	PrefixCaching  = "prefix_caching"  // bool
+	ChunkedPrefill = "chunked_prefill" // bool
+	Speculative    = "speculative"     // "METHOD:K", e.g. "mtp:1", "eagle3:3"
+	GraphMax       = "max_cudagraph_capture_size"
+	Eager          = "enforce_eager" // bool
+	PerfMode       = "performance_mode"
+	BlockSize      = "block_size"
+)
+
+// Command is one engine's serving command, taken apart. Parse and Argv are
+// inverse up to the spelling of flags.
+type Command struct {
+	Engine string            `json:"engine"`           // vllm, sglang, trtllm
+	Model  string            `json:"model"`            // repository id or path
+	Params map[string]string `json:"params,omitempty"` // canonical name -> value; only what differs from the engine's default
+	Extra  []string          `json:"extra,omitempty"`  // flags known to the engine that change no figure, kept verbatim
+	Env    []string          `json:"env,omitempty"`    // KEY=value, printed before the command
+}
+
+// Config is a command with every default resolved for a model and hardware:
+// what the engine would really run with. The simulator is built from it.
+type Config struct {
+	Engine      string
+	Model       arch.Model
+	GPU         arch.Accelerator
+	TP, PP, DP  int
+	EP          int // expert-parallel ranks, 1 for none
+	GPUs        int // devices the command occupies: TP*PP*DP
+	Seqs        int // running requests at most
+	Batched     int // tokens per step at most
+	MaxLen      int
+	MemoryShare float64
+	ShareOfFree bool   // MemoryShare is of the memory left after weights (TensorRT-LLM)
+	KVBytes     int    // bytes per KV element: 2, or 1 with an FP8 cache
+	Block       int    // tokens per KV block
+	Prefix      bool   // prefix cache
+	Chunked     bool   // chunked prefill
+	Reserve     bool   // a request is admitted only with room for all its tokens (TensorRT-LLM)
+	PrefillOnly bool   // prefill batches come first and alone (SGLang)
+	Spec        string // speculation method, "" for none
+	SpecTokens  int
+	GraphMax    int // largest captured decode batch; 0 when eager
+	ServedName  string
+	Host        string
+	Port        int
+}
+
+// Rejection is a configuration that the engine would refuse, known before
+// paying for a launch.
+type Rejection struct {
+	Rule   string // stable name of the rule, e.g. "fp8-block"
+	Reason string // one sentence with the numbers in it
+	Log    string // the engine's own kind of error line
+}
+
+func (r *Rejection) Error() string { return r.Reason }

@@ -1,0 +1,116 @@
+package result
+
+// Study is everything a tuning job found, as facts: the document study.json,
+// from which every report is rendered. Renderers compute nothing.
+type Study struct {
+	Schema    string `json:"schema"` // "perflab.study/1"
+	Version   string `json:"version"`
+	Name      string `json:"name"`
+	Title     string `json:"title"` // "Optimizing Qwen3-32B Throughput on NVIDIA H100 SXM"
+	Simulated bool   `json:"simulated"`
+	Predicted bool   `json:"predicted,omitempty"`
+	Partial   bool   `json:"partial,omitempty"` // stopped or still running
+	Strategy  string `json:"strategy"`
+
+	Objective Objective  `json:"objective"`
+	Model     string     `json:"model"`
+	Hardware  string     `json:"hardware"` // "8 x NVIDIA A100 SXM 80GB on one node"
+	Engines   []Software `json:"engines"`
+	Method    string     `json:"method"` // how each trial was measured, in one paragraph
+	Workloads []Load     `json:"workloads"`
+
+	Baseline    *Pick  `json:"baseline,omitempty"`
+	Recommended *Pick  `json:"recommended,omitempty"`
+	Cases       []Case `json:"cases,omitempty"` // baseline against recommended, per workload
+	Confirmed   bool   `json:"confirmed"`       // both were launched again, on fresh seeds, after the search
+	Verdict     string `json:"verdict"`         // one sentence
+
+	Stages []Stage  `json:"stages"`
+	Trials []Trial  `json:"trials"`
+	Ledger Ledger   `json:"ledger"`
+	Notes  []string `json:"notes,omitempty"`
+}
+
+// Objective is what the study improved.
+type Objective struct {
+	Metric string   `json:"metric"`
+	Better string   `json:"better"` // higher, lower
+	SLOs   []string `json:"slos,omitempty"`
+	Goal   string   `json:"goal"` // "Highest total token throughput", for the reader
+}
+
+// Software is an engine and the version the study says it is of.
+type Software struct {
+	Name    string `json:"name"`
+	Title   string `json:"title"` // "vLLM"
+	Version string `json:"version,omitempty"`
+}
+
+// Load is one workload of a study.
+type Load struct {
+	Name    string `json:"name"`
+	Title   string `json:"title"`
+	Primary bool   `json:"primary,omitempty"`
+	Text    string `json:"text"`    // "Random dataset: 4000 input tokens, 200 output tokens, 500 requests, all at once"
+	Command string `json:"command"` // the perflab bench command that repeats it
+}
+
+// Pick is a configuration the study singles out.
+type Pick struct {
+	Trial    int      `json:"trial"` // whose figures these are
+	Label    string   `json:"label"`
+	Engine   string   `json:"engine"`
+	Command  string   `json:"command"`           // one replica's serving command
+	Replicas int      `json:"replicas"`          // how many of them, measured together
+	Summary  *Summary `json:"summary,omitempty"` // on the primary workload
+	Gain     *float64 `json:"gain,omitempty"`    // of the objective against the baseline: +0.5 is 50 % better
+}
+
+// Case compares baseline and recommended on one workload.
+type Case struct {
+	Workload    string   `json:"workload"`
+	Baseline    *Summary `json:"baseline,omitempty"`
+	Recommended *Summary `json:"recommended,omitempty"`
+	Gain        *float64 `json:"gain,omitempty"`
+}
+
+// Stage is one step of the search with what it concluded.
+type Stage struct {
+	Name   string   `json:"name"`
+	Trials []int    `json:"trials"`
+	Before int      `json:"before"` // the incumbent it began with
+	Winner int      `json:"winner"`
+	Gain   *float64 `json:"gain,omitempty"` // of the winner against Before
+	Result string   `json:"result"`         // one sentence
+}
+
+// Trial is one configuration measured: one launch, one run per workload.
+type Trial struct {
+	ID       int               `json:"id"`
+	Stage    string            `json:"stage"`
+	Label    string            `json:"label"`
+	Engine   string            `json:"engine"`
+	Config   map[string]string `json:"config"`
+	Command  string            `json:"command"`
+	Replicas int               `json:"replicas"`
+	GPUs     int               `json:"gpus"`   // allocated, leftover ones included
+	Status   string            `json:"status"` // ok, refused, failed, void
+	Reason   string            `json:"reason,omitempty"`
+	Log      string            `json:"log,omitempty"` // relative to the study directory
+	Runs     []Run             `json:"runs"`
+}
+
+// Run is one load of one workload within a trial.
+type Run struct {
+	Workload string  `json:"workload"`
+	Dir      string  `json:"dir"` // run directory, relative to the study directory
+	Seed     uint64  `json:"seed"`
+	Summary  Summary `json:"summary"`
+}
+
+// Ledger is what the study cost.
+type Ledger struct {
+	Launches int     `json:"launches"`
+	LoadS    float64 `json:"load_s"` // seconds under load
+	GPUS     float64 `json:"gpu_s"`  // allocated GPU seconds, from launch to stop
+}

@@ -1,0 +1,121 @@
+// Package stat holds pure functions over numbers: quantiles with their
+// intervals, means, and named random streams.
+//
+//	s := slices.Sorted(slices.Values(latencies))
+//	p99 := stat.Quantile(s, 0.99)
+//	lo, hi, ok := stat.QuantileCI(s, 0.99, 0.95)
+//
+// Invariants: nothing here reads a clock, draws from a global source, or
+// changes its arguments. Percentiles are never averaged.
+package stat
+
+import (
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+)
+
+// Stream returns the random stream named purpose of a seed. Each purpose has
+// its own stream, so a new draw for one never shifts another's.
+func Stream(seed uint64, purpose string) *rand.Rand {
+	h := fnv.New64a()
+	h.Write([]byte(purpose)) // never fails
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
+}
+
+// Mean returns the arithmetic mean; NaN for no values.
+func Mean(x []float64) float64 {
+	return Sum(x) / float64(len(x))
+}
+
+// Sum adds with Neumaier's compensation, so that a million small terms keep
+// their digits and the order of the terms does not show.
+func Sum(x []float64) float64 {
+	var sum, c float64
+	for _, v := range x {
+		t := sum + v
+		if math.Abs(sum) >= math.Abs(v) {
+			c += (sum - t) + v
+		} else {
+			c += (v - t) + sum
+		}
+		sum = t
+	}
+	return sum + c
+}
+
+// StdDev returns the population standard deviation (divisor n, as numpy's
+// default and so as the field's clients print it); NaN for no values.
+func StdDev(x []float64) float64 {
+	m := Mean(x)
+	d := make([]float64, len(x))
+	for i, v := range x {
+		d[i] = (v - m) * (v - m)
+	}
+	return math.Sqrt(Mean(d))
+}
+
+// Quantile returns the q-quantile (0..1) of ascending values by linear
+// interpolation between order statistics: h = (n-1)q, numpy's default and
+// R's type 7. NaN for no values.
+func Quantile(sorted []float64, q float64) float64 {
+	n := len(sorted)
+	if n == 0 || math.IsNaN(q) {
+		return math.NaN()
+	}
+	h := float64(n-1) * min(max(q, 0), 1)
+	i := int(h)
+	if i+1 >= n {
+		return sorted[n-1]
+	}
+	// v[i] + f*(v[i+1]-v[i]) is exact at both ends and monotone in f.
+	return sorted[i] + (h-float64(i))*(sorted[i+1]-sorted[i])
+}
+
+// QuantileCI returns a distribution-free interval for the q-quantile at the
+// given confidence, from order statistics: the ranks l < u with
+// P(l <= Binomial(n, q) < u) >= confidence. ok is false when n is too small
+// for both ends to exist.
+func QuantileCI(sorted []float64, q, confidence float64) (lo, hi float64, ok bool) {
+	n := len(sorted)
+	if n == 0 || q <= 0 || q >= 1 {
+		return math.NaN(), math.NaN(), false
+	}
+	tail := (1 - confidence) / 2
+	// l: largest rank with P(B < l) <= tail; u: smallest with P(B >= u) <= tail.
+	l, u := 0, 0
+	cum := 0.0 // P(B <= k-1)
+	for k := 0; k <= n; k++ {
+		if cum <= tail {
+			l = k
+		}
+		if 1-cum <= tail {
+			u = k
+			break
+		}
+		cum += binomialPMF(n, k, q)
+	}
+	if l < 1 || u < 1 || u > n {
+		return math.NaN(), math.NaN(), false
+	}
+	return sorted[l-1], sorted[u-1], true
+}
+
+func binomialPMF(n, k int, p float64) float64 {
+	ln := func(x int) float64 { v, _ := math.Lgamma(float64(x) + 1); return v }
+	return math.Exp(ln(n) - ln(k) - ln(n-k) + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
+}
+
+// MinSamples returns how many samples a q-quantile needs before its estimate
+// is worth printing without a mark: the smallest n for which the upper end of
+// the 99 % order-statistic interval exists, n = ceil(ln 0.01 / ln q) for the
+// upper half (90 % -> 44, 95 % -> 90, 99 % -> 459).
+func MinSamples(q float64) int {
+	if q < 0.5 {
+		q = 1 - q
+	}
+	if q >= 1 {
+		return math.MaxInt
+	}
+	return int(math.Ceil(math.Log(0.01) / math.Log(q)))
+}
