@@ -1,0 +1,180 @@
+package arch
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func mustModel(t *testing.T, name string) Model {
+	t.Helper()
+	m, err := LookupModel(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestShapes compares counts computed from the shapes with the published sizes.
+func TestShapes(t *testing.T) {
+	for _, tt := range []struct {
+		name          string
+		total, active float64 // 1e9
+		kvKiB         float64 // per token, 2 bytes per element
+	}{
+		{"Qwen/Qwen3-32B", 32.8, 32.0, 256},
+		{"Qwen/Qwen3-VL-32B-Instruct", 32.8, 32.0, 256},
+		{"Qwen/Qwen3-235B-A22B", 235.1, 21.6, 188},
+		{"Qwen/Qwen3-VL-235B-A22B-Instruct", 235.1, 21.6, 188},
+		{"Qwen/Qwen3.5-35B-A3B", 34.7, 2.95, 20},
+		{"GPT-OSS-20B", 20.9, 3.6, 48},
+		{"GPT-OSS-120B", 116.8, 5.1, 72},
+		{"GLM-4.6", 352.8, 32.9, 368},
+		{"Llama-4-Scout", 107.8, 16.1, 192},
+		{"Llama-3.3-70B", 70.6, 69.5, 320},
+		{"Qwen3-14B", 14.8, 14.0, 160},
+		{"GLM-4.5-Air", 106.9, 12.8, 184},
+		{"Qwen3-30B-A3B", 30.5, 3.04, 96},
+		{"Qwen3-8B", 8.19, 7.57, 144},
+		{"Llama-3.1-8B", 8.03, 7.50, 128},
+		{"Qwen3-0.6B", 0.596, 0.596, 112},
+	} {
+		m := mustModel(t, tt.name)
+		for what, pair := range map[string][2]float64{
+			"total":  {float64(m.Params()) / 1e9, tt.total},
+			"active": {float64(m.Active()) / 1e9, tt.active},
+		} {
+			if got, want := pair[0], pair[1]; math.Abs(got/want-1) > 0.01 {
+				t.Errorf("%s: %s = %.3f B, want %.3f within 1 %%", tt.name, what, got, want)
+			}
+		}
+		if got := float64(m.KVBytesPerToken(2)) / 1024; got != tt.kvKiB {
+			t.Errorf("%s: KV per token = %v KiB, want %v", tt.name, got, tt.kvKiB)
+		}
+		if m.Source == "" {
+			t.Errorf("%s: no source", tt.name)
+		}
+	}
+	if got := mustModel(t, "Qwen3.5-35B-A3B").StateBytes(); got != 30*32*128*128*4 {
+		t.Errorf("state = %d bytes", got)
+	}
+}
+
+func TestWeightFormats(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		format Format
+		block  int
+		gb     float64
+	}{
+		{"Qwen/Qwen3-32B", BF16, 0, 65.5},
+		{"Qwen/Qwen3-32B-FP8", FP8, 128, 34.3}, // 31.2 + 2*1.56 for embedding and head in 16 bit
+		{"RedHatAI/Qwen3-32B-FP8-dynamic", FP8, 0, 34.3},
+		{"QuantTrio/Qwen3-VL-235B-A22B-Instruct-AWQ", INT4, 0, 126.4},
+		{"gpt-oss-120b", MXFP4, 0, 65.2}, // published size 65 GB
+		{"nvidia/Llama-3.3-70B-Instruct-NVFP4", NVFP4, 0, 42.7},
+		{"nvidia/Llama-4-Scout-17B-16E-Instruct-FP4", NVFP4, 0, 67.9}, // attention in bf16
+		{"zai-org/GLM-4.6-FP8", FP8, 0, 354.3},
+	} {
+		m := mustModel(t, tt.name)
+		if m.Format != tt.format || m.QuantBlock != tt.block || m.Name != tt.name {
+			t.Errorf("%s: %s block %d name %s, want %s block %d", tt.name, m.Format, m.QuantBlock, m.Name, tt.format, tt.block)
+		}
+		if got := float64(m.WeightBytes()) / 1e9; math.Abs(got/tt.gb-1) > 0.005 {
+			t.Errorf("%s: weights = %.2f GB, want %.1f", tt.name, got, tt.gb)
+		}
+	}
+}
+
+// TestWeightsPerGPU checks the split against the whole: ranks times the share
+// is the whole but for replicated heads and uneven layers.
+func TestWeightsPerGPU(t *testing.T) {
+	moe := mustModel(t, "Qwen3-235B-A22B")
+	whole := float64(moe.WeightBytes())
+	near := func(what string, got int64, want float64) {
+		t.Helper()
+		if math.Abs(float64(got)/want-1) > 0.01 {
+			t.Errorf("%s = %.2f GB, want %.2f", what, float64(got)/1e9, want/1e9)
+		}
+	}
+	near("tp4", moe.WeightBytesPerGPU(4, 1, 1), whole/4)
+	near("tp8", moe.WeightBytesPerGPU(8, 1, 1), whole/8) // 4 KV heads on 8 ranks: 0.3 % more
+	if moe.WeightBytesPerGPU(8, 1, 1)*8 <= moe.WeightBytesPerGPU(4, 1, 1)*4 {
+		t.Error("8 ranks replicate 4 KV heads, so together they must hold more than 4 ranks")
+	}
+	near("tp8 ep8", moe.WeightBytesPerGPU(8, 1, 8), whole/8)
+	near("tp8 ep2", moe.WeightBytesPerGPU(8, 1, 2), whole/8)
+	near("tp1 ep8 (dp8)", moe.WeightBytesPerGPU(1, 1, 8), whole-float64(moe.routedParams())*2*7/8)
+	near("pp2", moe.WeightBytesPerGPU(1, 2, 1), whole/2)
+	if got, want := moe.KVBytesPerTokenRank(2, 8, 1), int64(94*2*128*2); got != want {
+		t.Errorf("KV per token at tp8 = %d, want one replicated head: %d", got, want)
+	}
+	if got, want := moe.KVBytesPerTokenRank(1, 2, 2), int64(47*2*2*128); got != want {
+		t.Errorf("KV per token at tp2 pp2 fp8 = %d, want %d", got, want)
+	}
+}
+
+func TestKVBytesRank(t *testing.T) {
+	oss := mustModel(t, "gpt-oss-20b")
+	perLayer := int64(2 * 8 * 64 * 2)
+	if got, want := oss.KVBytesRank(10000, 2, 1, 1), perLayer*(12*10000+12*128); got != want {
+		t.Errorf("window layers: %d, want %d", got, want)
+	}
+	if got, want := oss.KVBytesRank(100, 2, 1, 1), perLayer*24*100; got != want {
+		t.Errorf("within the window: %d, want %d", got, want)
+	}
+	hybrid := mustModel(t, "Qwen3.5-35B-A3B")
+	if got, want := hybrid.KVBytesRank(1000, 2, 1, 1), int64(1000*20*1024+62914560); got != want {
+		t.Errorf("hybrid: %d, want %d", got, want)
+	}
+}
+
+func TestLookupErrors(t *testing.T) {
+	_, err := LookupModel("acme/Qwen3-33B")
+	if err == nil || !strings.Contains(err.Error(), "Qwen/Qwen3-32B") || !strings.Contains(err.Error(), "--model-config FILE") {
+		t.Errorf("unknown model: %v", err)
+	}
+	if _, err := LookupModel("gpt-oss-120b-FP8"); err == nil || !strings.Contains(err.Error(), "mxfp4 only") {
+		t.Errorf("format that does not exist: %v", err)
+	}
+	if _, err := LookupAccelerator("h300"); err == nil || !strings.Contains(err.Error(), "h100-sxm") {
+		t.Errorf("unknown accelerator: %v", err)
+	}
+	a, err := LookupAccelerator("H100-SXM")
+	if err != nil || a.BandwidthGBs != 3350 {
+		t.Errorf("H100-SXM: %+v, %v", a, err)
+	}
+}
+
+// TestTables checks that every embedded row is complete and found by its own name.
+func TestTables(t *testing.T) {
+	for _, m := range Models() {
+		got := mustModel(t, strings.ToUpper(m.Name))
+		got.Name = m.Name
+		if d := cmp.Diff(m, got); d != "" {
+			t.Errorf("%s found by its name differs:\n%s", m.Name, d)
+		}
+		if m.Heads%m.KVHeads != 0 || m.MaxLen == 0 || m.Source == "" {
+			t.Errorf("%s: %+v", m.Name, m)
+		}
+	}
+	for _, a := range Accelerators() {
+		if a.BF16TFLOPS <= 0 || a.BandwidthGBs <= 0 || a.MemoryGiB <= 0 || a.LinkGBs <= 0 || a.LinkLatency <= 0 || a.SM == 0 || a.Source == "" {
+			t.Errorf("%s: incomplete: %+v", a.Name, a)
+		}
+		if (a.FP8TFLOPS > 0) != (a.SM >= 89) || (a.FP4TFLOPS > 0) != (a.SM >= 100) {
+			t.Errorf("%s: units do not agree with sm%d", a.Name, a.SM)
+		}
+	}
+}
+
+// TestLookupIsCopy guards the embedded tables against their readers.
+func TestLookupIsCopy(t *testing.T) {
+	m := mustModel(t, "Qwen3-235B-A22B")
+	m.MoE.Experts = 1
+	if mustModel(t, "Qwen3-235B-A22B").MoE.Experts != 128 {
+		t.Error("changing a looked-up model changes the table")
+	}
+}
