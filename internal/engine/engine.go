@@ -3,8 +3,13 @@
 // rules, its readiness check, log signatures and metric names. It does no I/O.
 //
 //	cmd, err := engine.Parse([]string{"vllm", "serve", "Qwen/Qwen3-32B", "-tp", "4"})
-//	cfg, err := cmd.Resolve(model, gpu, 8)  // cfg.TP == 4, cfg.MaxNumSeqs == 1024
+//	cfg, err := cmd.Resolve(model, gpu, 8)  // cfg.TP == 4, cfg.Seqs == 1024
 //	fmt.Println(cmd)                        // vllm serve Qwen/Qwen3-32B -tp 4
+//
+// Invariants: what Parse accepts prints to a line that parses to the same command;
+// every configuration that Resolve returns passes all rules; every Rejection's log
+// line is found by Refusal. Deliberately absent: configuration files (no I/O),
+// abbreviated flags, engine versions told apart (flags of any known version pass).
 package engine
 
 import "perflab/internal/arch"
@@ -32,13 +37,15 @@ const (
 )
 
 // Command is one engine's serving command, taken apart. Parse and Argv are
-// inverse up to the spelling of flags.
+// inverse up to the spelling and order of flags; String adds environment and address.
 type Command struct {
 	Engine string            `json:"engine"`           // vllm, sglang, trtllm
 	Model  string            `json:"model"`            // repository id or path
-	Params map[string]string `json:"params,omitempty"` // canonical name -> value; only what differs from the engine's default
-	Extra  []string          `json:"extra,omitempty"`  // flags known to the engine that change no figure, kept verbatim
+	Params map[string]string `json:"params,omitempty"` // canonical name -> value, as given; New leaves out what is the default
+	Extra  []string          `json:"extra,omitempty"`  // flags known to the engine without a canonical name, kept verbatim; see Unmodelled
 	Env    []string          `json:"env,omitempty"`    // KEY=value, printed before the command
+	Host   string            `json:"host,omitempty"`   // as given; "" for the engine's default
+	Port   int               `json:"port,omitempty"`   // as given; 0 for the engine's default
 }
 
 // Config is a command with every default resolved for a model and hardware:
@@ -63,7 +70,8 @@ type Config struct {
 	PrefillOnly bool   // prefill batches come first and alone (SGLang)
 	Spec        string // speculation method, "" for none
 	SpecTokens  int
-	GraphMax    int // largest captured decode batch; 0 when eager
+	WeightOnly  bool // weights are widened before they are multiplied: saves memory, not arithmetic (Marlin)
+	GraphMax    int  // largest captured decode batch; 0 when eager
 	ServedName  string
 	Host        string
 	Port        int

@@ -1,0 +1,253 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// New builds a command from canonical parameters and further flags. An empty value
+// or one that is the engine's default adds no flag. A parameter that the engine
+// lacks is a *Rejection; a further flag that it does not know, a *UsageError.
+func New(engineName, model string, params map[string]string, extra []string) (Command, error) {
+	e, err := ByName(engineName)
+	if err != nil {
+		return Command{}, err
+	}
+	if model == "" || strings.HasPrefix(model, "-") {
+		return Command{}, fmt.Errorf("model %q: name a repository or path", model)
+	}
+	c := Command{Engine: e.Name, Model: model}
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		value := strings.TrimSpace(params[name])
+		if err := KnownParam(name); err != nil {
+			return Command{}, err
+		}
+		p, _ := e.Param(name)
+		if value == "" || value == p.Default {
+			continue
+		}
+		if p.fixed() {
+			return Command{}, e.lacks(p, value)
+		}
+		if err := p.readable(value); err != nil {
+			return Command{}, err
+		}
+		if c.Params == nil {
+			c.Params = map[string]string{}
+		}
+		c.Params[name] = value
+	}
+	args, err := c.paramArgs(e)
+	if err != nil {
+		return Command{}, err
+	}
+	// Reading the line back lets the engine's own parser judge every value, and
+	// files further flags that are parameters as such.
+	return Parse(slices.Concat(c.head(e), args, extra))
+}
+
+func (e *Engine) lacks(p *Param, value string) *Rejection {
+	return &Rejection{
+		Rule:   "parameter",
+		Reason: fmt.Sprintf("%s has no command-line flag for %s=%s", e.Title, p.Name, value),
+		Log:    e.cli.unknown("--" + p.Name).Error(),
+	}
+}
+
+// readable checks a value by its kind, before it is spelled the engine's way.
+func (p *Param) readable(value string) error {
+	var err error
+	switch {
+	case p.Kind == Bool && !p.Ranks:
+		if value != "true" && value != "false" {
+			err = fmt.Errorf("write true or false")
+		}
+	case p.Kind == Int:
+		_, err = strconv.Atoi(value)
+	case p.Kind == Float:
+		_, err = strconv.ParseFloat(value, 64)
+	}
+	if err != nil {
+		return fmt.Errorf("parameter %s=%q: not a value of kind %s", p.Name, value, p.Kind)
+	}
+	return nil
+}
+
+// Argv is the command line without environment, host and port, in the catalogue's
+// order and spelling. Parse gives the command back.
+func (c Command) Argv() []string {
+	e, err := ByName(c.Engine)
+	if err != nil {
+		return nil
+	}
+	args, err := c.paramArgs(e)
+	if err != nil {
+		return nil
+	}
+	return slices.Concat(c.head(e), args, c.Extra)
+}
+
+// ArgvPort is Argv listening on host and port.
+func (c Command) ArgvPort(host, port string) []string {
+	e, err := ByName(c.Engine)
+	if err != nil {
+		return nil
+	}
+	return append(c.Argv(), e.hostFlag, host, e.portFlag, port)
+}
+
+// String is the command as it pastes into a shell, with its environment, and host
+// and port where they were given.
+func (c Command) String() string {
+	args := c.Argv()
+	if e, err := ByName(c.Engine); err == nil {
+		if c.Host != "" {
+			args = append(args, e.hostFlag, c.Host)
+		}
+		if c.Port != 0 {
+			args = append(args, e.portFlag, strconv.Itoa(c.Port))
+		}
+	}
+	var words []string
+	for _, kv := range c.Env {
+		key, value, _ := strings.Cut(kv, "=")
+		words = append(words, key+"="+shellQuote(value))
+	}
+	for _, a := range args {
+		words = append(words, shellQuote(a))
+	}
+	return strings.Join(words, " ")
+}
+
+// shellQuote quotes what a POSIX shell would take apart; braces too, as bash expands them.
+func shellQuote(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,@%+") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func (c Command) head(e *Engine) []string {
+	head := slices.Clone(e.launch)
+	if e.modelFlag != "" {
+		head = append(head, e.modelFlag)
+	}
+	return append(head, c.Model)
+}
+
+// paramArgs is the parameters as flags, in the catalogue's order.
+func (c Command) paramArgs(e *Engine) ([]string, error) {
+	var args []string
+	for i := range e.Params {
+		p := &e.Params[i]
+		value, ok := c.Params[p.Name]
+		if !ok || value == "" {
+			continue
+		}
+		more, err := c.spell(e, p, value)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, more...)
+	}
+	return args, nil
+}
+
+func (c Command) spell(e *Engine, p *Param, value string) ([]string, error) {
+	switch {
+	case p.Name == Speculative:
+		s, err := parseSpec(value)
+		if err != nil {
+			return nil, err
+		}
+		return e.behaviour().specArgs(s)
+	case p.Ranks && value == "false":
+		return []string{p.Flags[0], "1"}, nil
+	case p.Ranks && value == "true":
+		return []string{p.Flags[0], cmp.Or(c.Params[TP], "1")}, nil
+	case p.Kind == Bool && !p.Ranks:
+		return p.switchArgs(value)
+	case len(p.Flags) == 0:
+		return nil, e.lacks(p, value)
+	}
+	value = cmp.Or(p.Spell[value], value)
+	if strings.HasPrefix(value, "-") { // would read as a flag
+		return []string{p.Flags[0] + "=" + value}, nil
+	}
+	return []string{p.Flags[0], value}, nil
+}
+
+// switchArgs is a Bool as flags. Where only the other value has one, none is needed.
+func (p *Param) switchArgs(value string) ([]string, error) {
+	switch {
+	case value == "true" && len(p.Flags) > 0:
+		return p.Flags[:1], nil
+	case value == "false" && len(p.Off) > 0:
+		return p.Off[:1], nil
+	case value == "false" && len(p.OffArgs) > 0:
+		return p.OffArgs, nil
+	case value == "true" || value == "false":
+		return nil, nil
+	}
+	return nil, fmt.Errorf("parameter %s=%q: write true or false", p.Name, value)
+}
+
+// extras walks over the further flags and their values.
+func (c Command) extras(visit func(d *flagDef, values []string)) {
+	e, err := ByName(c.Engine)
+	if err != nil {
+		return
+	}
+	table := flagTables()[c.Engine]
+	for i := 0; i < len(c.Extra); {
+		name, inline, has := strings.Cut(c.Extra[i], "=")
+		ref, glued, ok := findFlag(e, table, name)
+		j := i + 1
+		for j < len(c.Extra) {
+			if _, _, isFlag := findFlag(e, table, flagName(c.Extra[j])); isFlag && strings.HasPrefix(c.Extra[j], "-") {
+				break
+			}
+			j++
+		}
+		values := c.Extra[i+1 : j]
+		switch {
+		case has:
+			values = []string{inline}
+		case glued != "":
+			values = []string{glued}
+		}
+		if ok {
+			visit(ref.def, values)
+		}
+		i = j
+	}
+}
+
+// Unmodelled lists the given flags that may change figures and that Resolve
+// ignores: what is predicted from the configuration does not know of them.
+func (c Command) Unmodelled() []string {
+	var flags []string
+	c.extras(func(d *flagDef, _ []string) {
+		if d.Figures {
+			flags = append(flags, d.Flag)
+		}
+	})
+	return flags
+}
+
+// extra is the value of a further flag, "" when it is not given.
+func (c Command) extra(flag string) (value string, given bool) {
+	c.extras(func(d *flagDef, values []string) {
+		if d.Flag == flag {
+			given = true
+			if len(values) > 0 {
+				value = values[0]
+			}
+		}
+	})
+	return value, given
+}

@@ -1,0 +1,234 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"perflab/internal/arch"
+)
+
+// Resolve fills in every default for a model on gpus devices of kind g, or says
+// by a *Rejection why the engine would refuse to start. Other errors mean that
+// the command cannot be resolved at all.
+func (c Command) Resolve(m arch.Model, g arch.Accelerator, gpus int) (Config, error) {
+	e, err := ByName(c.Engine)
+	if err != nil {
+		return Config{}, err
+	}
+	cfg := Config{Engine: c.Engine, Model: m, GPU: g, EP: 1, Host: cmp.Or(c.Host, e.DefaultHost), Port: cmp.Or(c.Port, e.DefaultPort)}
+	r := &resolver{engine: e, cmd: c, cfg: &cfg}
+	r.common()
+	if r.err != nil {
+		return Config{}, r.err
+	}
+	e.behaviour().resolve(r)
+	if r.bool(Eager, false) {
+		cfg.GraphMax = 0
+	}
+	if r.err != nil {
+		return Config{}, r.err
+	}
+	for _, rule := range rules() {
+		if rej := rule(&cfg, gpus); rej != nil {
+			return Config{}, rej
+		}
+	}
+	if r.text(MaxModelLen) == "auto" {
+		cfg.MaxLen = cfg.fitLen(cfg.MaxLen)
+	}
+	if rej := memoryRule(&cfg); rej != nil {
+		return Config{}, rej
+	}
+	return cfg, nil
+}
+
+// resolver reads a command's parameters over defaults. The first error stays.
+type resolver struct {
+	engine *Engine
+	cmd    Command
+	cfg    *Config
+	err    error
+}
+
+// common resolves what every engine has alike.
+func (r *resolver) common() {
+	c := r.cfg
+	r.ranges()
+	c.TP, c.PP, c.DP = r.int(TP, 1), r.int(PP, 1), r.int(DP, 1)
+	c.MaxLen = c.Model.MaxLen
+	if r.text(MaxModelLen) != "auto" {
+		c.MaxLen = r.int(MaxModelLen, c.Model.MaxLen)
+	}
+	c.KVBytes = r.kvBytes()
+	c.ServedName = r.cmd.Model
+	for _, flag := range []string{"--served-model-name", "--served_model_name"} {
+		if name, ok := r.cmd.extra(flag); ok && name != "" {
+			c.ServedName = name
+		}
+	}
+	r.quantise()
+	r.speculate()
+	c.WeightOnly = weightOnly(c.Model.ExpertFormat(), c.GPU.SM)
+}
+
+// weightOnly reports whether weights of a format are widened to 16 bit before
+// they are multiplied, for lack of units: FP8 needs compute capability 8.9,
+// NVFP4 10.0; MXFP4 is multiplied as stored on 10.0 and 10.3 only.
+func weightOnly(f arch.Format, sm int) bool {
+	switch f {
+	case arch.FP8:
+		return sm < 89
+	case arch.NVFP4:
+		return sm < 100
+	case arch.MXFP4:
+		return sm != 100 && sm != 103
+	case arch.INT4:
+		return true
+	}
+	return false
+}
+
+func (r *resolver) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+func (r *resolver) text(name string) string { return r.cmd.Params[name] }
+
+// flag reports whether a further flag was given.
+func (r *resolver) flag(flag string) bool { _, ok := r.cmd.extra(flag); return ok }
+
+func (r *resolver) int(name string, otherwise int) int {
+	v := r.text(name)
+	if v == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil {
+		r.fail(fmt.Errorf("parameter %s=%q: not a whole number", name, v))
+	}
+	return n
+}
+
+func (r *resolver) float(name string, otherwise float64) float64 {
+	v := r.text(name)
+	if v == "" {
+		return otherwise
+	}
+	f, err := strconv.ParseFloat(v, 64)
+	if err != nil {
+		r.fail(fmt.Errorf("parameter %s=%q: not a number", name, v))
+	}
+	return f
+}
+
+func (r *resolver) bool(name string, otherwise bool) bool {
+	v := r.text(name)
+	if v == "" {
+		return otherwise
+	}
+	b, err := strconv.ParseBool(v)
+	if err != nil {
+		r.fail(fmt.Errorf("parameter %s=%q: write true or false", name, v))
+	}
+	return b
+}
+
+// ranks reads a Bool that the engine takes as a number of ranks.
+func (r *resolver) ranks(name string) int {
+	switch r.text(name) {
+	case "", "false":
+		return 1
+	case "true":
+		return r.cfg.TP
+	}
+	return r.int(name, 1)
+}
+
+// ranges refuses values outside a parameter's limits, as the engine's own
+// validation does.
+func (r *resolver) ranges() {
+	for i := range r.engine.Params {
+		p := &r.engine.Params[i]
+		v := r.text(p.Name)
+		if v == "" || p.Kind != Int && p.Kind != Float {
+			continue
+		}
+		f, err := strconv.ParseFloat(v, 64)
+		if err != nil || f < p.Min || p.Max > 0 && f > p.Max {
+			limit := fmt.Sprintf("at least %v", p.Min)
+			if p.Max > 0 {
+				limit = fmt.Sprintf("from %v to %v", p.Min, p.Max)
+			}
+			r.fail(&Rejection{Rule: "value", Reason: fmt.Sprintf("%s takes a %s of %s, not %s", r.engine.Title, p.Name, limit, v),
+				Log: fmt.Sprintf("pydantic_core._pydantic_core.ValidationError: 1 validation error for %s: Input should be %s (input_value=%s)", p.Name, limit, v)})
+		}
+	}
+}
+
+func (r *resolver) kvBytes() int {
+	v := r.text(KVDtype)
+	switch {
+	case v == "" || slices.Contains([]string{"auto", "float16", "bfloat16", "bf16"}, v):
+		return 2
+	case strings.HasPrefix(v, "fp8") && v != "fp8_ds_mla" || v == "int8_per_token_head":
+		return 1
+	}
+	r.fail(fmt.Errorf("%s=%s is not modelled: use auto or fp8", KVDtype, v))
+	return 2
+}
+
+// quantisations are the --quantization names that go with a checkpoint's format.
+var quantisations = map[arch.Format][]string{
+	arch.FP8:   {"fp8", "compressed-tensors", "modelopt", "modelopt_fp8", "w8a8_fp8", "fbgemm_fp8", "marlin"},
+	arch.INT4:  {"awq", "awq_marlin", "gptq", "gptq_marlin", "marlin", "compressed-tensors", "moe_wna16", "auto-round"},
+	arch.NVFP4: {"modelopt", "modelopt_fp4", "modelopt_mixed", "nvfp4", "compressed-tensors", "petit_nvfp4"},
+	arch.MXFP4: {"mxfp4", "gpt_oss_mxfp4"},
+}
+
+// quantise applies --quantization: FP8 of a 16-bit checkpoint happens on loading,
+// anything else must agree with the checkpoint.
+func (r *resolver) quantise() {
+	m, v := &r.cfg.Model, r.text(Quantization)
+	switch {
+	case v == "" || slices.Contains(quantisations[m.Format], v):
+	case m.Format == arch.BF16 && (v == "fp8" || v == "w8a8_fp8"):
+		m.Format, m.QuantBlock = arch.FP8, 0
+	case m.Format == arch.BF16:
+		r.fail(&Rejection{Rule: "quantization", Reason: fmt.Sprintf("%s is not a checkpoint of quantization %s: name one, or quantise by fp8 on loading", m.Name, v),
+			Log: fmt.Sprintf("ValueError: Cannot find the config file for %s", v)})
+	default:
+		r.fail(&Rejection{Rule: "quantization", Reason: fmt.Sprintf("%s is stored in %s, which does not go with quantization %s", m.Name, m.Format, v),
+			Log: fmt.Sprintf("ValueError: Quantization method specified in the model config (%s) does not match the quantization method specified in the `quantization` argument (%s).", m.Format, v)})
+	}
+}
+
+// speculate reads the speculation setting and checks that the model can do it.
+func (r *resolver) speculate() {
+	v := r.text(Speculative)
+	if v == "" {
+		return
+	}
+	s, err := parseSpec(v)
+	if err != nil {
+		r.fail(err)
+		return
+	}
+	c := r.cfg
+	c.Spec, c.SpecTokens = s.method, s.k
+	if s.auto {
+		c.SpecTokens = 3 // SGLang's chain of 3 steps, 1 candidate, 4 tokens
+	}
+	switch {
+	case s.mtp() && !c.Model.HasMTP:
+		r.fail(&Rejection{Rule: "mtp", Reason: fmt.Sprintf("%s ships no multi-token-prediction layers, which %s needs", c.Model.Name, v),
+			Log: fmt.Sprintf("ValueError: Unsupported speculative method: '%s' for model %s", s.method, c.Model.Name)})
+	case s.needsDraft() && s.draft == "":
+		r.fail(&Rejection{Rule: "draft", Reason: fmt.Sprintf("speculative %s needs a draft model: write %s:%d:REPOSITORY", v, s.method, s.k),
+			Log: "ValueError: num_speculative_tokens was provided but without speculative model."})
+	}
+}

@@ -1,0 +1,210 @@
+package engine
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"perflab/internal/arch"
+)
+
+// resolve reads "GPUS x ACCELERATOR: COMMAND".
+func resolve(t *testing.T, line string) (Config, error) {
+	t.Helper()
+	where, command, _ := strings.Cut(line, ": ")
+	count, gpu, _ := strings.Cut(where, " x ")
+	c, err := Parse(strings.Fields(command))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := arch.LookupModel(c.Model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := arch.LookupAccelerator(gpu)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Resolve(m, a, len(count))
+}
+
+func mustResolve(t *testing.T, line string) Config {
+	t.Helper()
+	c, err := resolve(t, line)
+	if err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	return c
+}
+
+const (
+	one   = "i"
+	four  = "iiii"
+	eight = "iiiiiiii"
+	many  = eight + eight + eight + eight
+	sg    = ": python3 -m sglang.launch_server --model-path "
+	trt   = ": trtllm-serve "
+	v     = ": vllm serve "
+	h100  = " x h100-sxm"
+	a100  = " x a100-sxm-80"
+	q32   = "Qwen/Qwen3-32B"
+	q235  = "Qwen/Qwen3-235B-A22B-Instruct-2507"
+	q35   = "Qwen/Qwen3.5-35B-A3B"
+)
+
+// TestDefaults holds the resolved defaults against the engines' documented ones.
+func TestDefaults(t *testing.T) {
+	type limits struct {
+		seqs, batched, maxLen int
+		share                 float64
+		block, graph          int
+	}
+	for line, want := range map[string]limits{
+		one + h100 + v + q32 + "-FP8":                                                     {1024, 8192, 40960, 0.9, 16, 512},
+		eight + a100 + v + q235 + " -tp 8":                                                {256, 2048, 262144, 0.9, 16, 512},
+		one + " x l40s" + v + "Qwen/Qwen3-8B --max-num-seqs 64":                           {64, 2048, 40960, 0.9, 16, 128},
+		one + " x h200" + v + q35 + "-FP8 --performance-mode throughput":                  {2048, 16384, 262144, 0.9, 16, 512},
+		one + " x h200" + v + q35 + "-FP8 --performance-mode throughput --max-num-seqs 9": {9, 16384, 262144, 0.9, 16, 18},
+		one + h100 + v + "Qwen/Qwen3-8B --max-num-batched-tokens 512":                     {512, 512, 40960, 0.9, 16, 512},
+		one + h100 + v + "Qwen/Qwen3-8B --no-enable-chunked-prefill --enforce-eager":      {1024, 40960, 40960, 0.9, 16, 0},
+		one + h100 + sg + q32:                        {2048, 8192, 40960, 0.834, 1, 256},
+		four + h100 + sg + q32 + " --tp 4":           {4096, 8192, 40960, 0.823, 1, 512},
+		one + " x rtx-4090" + sg + "Qwen/Qwen3-0.6B": {2161, 2048, 40960, 0.844, 1, 24},
+		one + " x h200" + sg + q35 + "-FP8 --speculative-algorithm NEXTN --max-running-requests 64": {64, 8192, 262144, 0.892, 1, 256},
+		one + h100 + trt + q32:                                   {2048, 8192, 40960, 0.9, 32, 128},
+		one + h100 + trt + q32 + " --max_seq_len 4096":           {2048, 8192, 4096, 0.9, 32, 128},
+		one + h100 + sg + q32 + "-FP8 --chunked-prefill-size -1": {2048, 16384, 40960, 0.683, 1, 256},
+	} {
+		c := mustResolve(t, line)
+		if got := (limits{c.Seqs, c.Batched, c.MaxLen, c.MemoryShare, c.Block, c.GraphMax}); got != want {
+			t.Errorf("%s: %+v, want %+v", line, got, want)
+		}
+	}
+}
+
+func TestResolvedPolicies(t *testing.T) {
+	vllm, sglang, trtllm := mustResolve(t, one+h100+v+q32+"-FP8"), mustResolve(t, one+h100+sg+q32+"-FP8"), mustResolve(t, one+h100+trt+q32+"-FP8")
+	for name, c := range map[string][4]bool{ // prefix, chunked, reserve, prefill first
+		"vllm": {vllm.Prefix, vllm.Chunked, vllm.Reserve, vllm.PrefillOnly}, "sglang": {sglang.Prefix, sglang.Chunked, sglang.Reserve, sglang.PrefillOnly},
+		"trtllm": {trtllm.Prefix, trtllm.Chunked, trtllm.Reserve, trtllm.PrefillOnly},
+	} {
+		want := map[string][4]bool{"vllm": {true, true, false, false}, "sglang": {true, true, false, true}, "trtllm": {true, false, true, false}}[name]
+		if c != want {
+			t.Errorf("%s: %v, want %v", name, c, want)
+		}
+	}
+	if !trtllm.ShareOfFree || vllm.ShareOfFree || sglang.ShareOfFree {
+		t.Error("only TensorRT-LLM's share is of free memory")
+	}
+	if c := mustResolve(t, one+" x h200"+v+q35+"-FP8"); c.Prefix {
+		t.Error("vLLM leaves prefix caching off for models with linear attention")
+	}
+	if c := mustResolve(t, four+a100+v+q235+"-FP8 -tp 4"); !c.WeightOnly || c.Model.QuantBlock != 128 {
+		t.Errorf("FP8 on an A100 is weight-only in vLLM: %+v", c)
+	}
+	if c := mustResolve(t, one+h100+v+"Qwen/Qwen3-14B -q fp8"); c.Model.Format != arch.FP8 || c.WeightOnly {
+		t.Errorf("quantised on loading: %s", c.Model.Format)
+	}
+	c := mustResolve(t, eight+h100+v+q235+"-FP8 -tp 2 -dp 4 -ep --port 9000 --served-model-name big other")
+	if c.GPUs != 8 || c.EP != 8 || c.TP != 2 || c.DP != 4 || c.Port != 9000 || c.Host != "0.0.0.0" || c.ServedName != "big" {
+		t.Errorf("%+v", c)
+	}
+	if c := mustResolve(t, eight+h100+sg+q235+"-FP8 --tp 8 --ep 8 --dp 8 --enable-dp-attention"); c.GPUs != 8 || c.EP != 8 || c.DP != 1 {
+		t.Errorf("data-parallel attention takes no more devices: %d x %d", c.GPUs, c.DP)
+	}
+	if c := mustResolve(t, eight+h100+trt+q235+"-FP8 --tp_size 4 --ep_size 2"); c.GPUs != 4 || c.EP != 2 || c.Replicas(9) != 2 {
+		t.Errorf("GPUs %d, EP %d, replicas %d", c.GPUs, c.EP, c.Replicas(9))
+	}
+	if c := mustResolve(t, one+" x h200"+v+q35+`-FP8 -sc {"method":"mtp","num_speculative_tokens":2}`); c.Spec != "mtp" || c.SpecTokens != 2 {
+		t.Errorf("speculation %s %d", c.Spec, c.SpecTokens)
+	}
+}
+
+// TestRules: one configuration per rule, refused by that rule with the numbers in
+// the sentence; the engine's own line is found by Refusal.
+func TestRules(t *testing.T) {
+	for _, tt := range []struct{ line, rule, reason, log string }{
+		{one + h100 + v + q32 + " -tp 2", "gpus", "takes 2 GPUs", "World size (2) is larger than the number of available GPUs (1)"},
+		{one + h100 + sg + q32 + " --tp 2", "gpus", "takes 2 GPUs", "invalid device ordinal"},
+		{eight + h100 + v + "meta-llama/Llama-3.1-8B -pp 8 -tp 3", "gpus", "takes 24 GPUs", "World size (24)"},
+		{many + h100 + v + "Qwen/Qwen3-0.6B -pp 30", "layers", "28 layers cannot be split over 30", "28 is not divisible by 30"},
+		{many + h100 + v + q235 + "-FP8 -tp 4 -dp 6 -ep", "experts", "128 experts cannot be given out over 24 ranks", "128 is not divisible by 24"},
+		{eight + h100 + v + "Qwen/Qwen3-14B -tp 6", "heads", "40 attention heads", "Total number of attention heads (40) must be divisible by tensor parallel size (6)"},
+		{eight + h100 + sg + "Qwen/Qwen3-14B --tp 6", "heads", "40 attention heads", "40 is not divisible by 6"},
+		{eight + h100 + v + "GLM-4.5-Air -tp 6", "kv-heads", "8 KV heads", "8 is not divisible by 6"},
+		{eight + h100 + v + q32 + " -tp 8 -ep", "experts", "has no experts", "Number of experts in the model must be greater than 0"},
+		{eight + h100 + sg + q235 + "-FP8 --tp 4 --ep 8", "experts", "must divide tp 4", "tp_size 4 must be divisible by ep_size 8"},
+		{eight + h100 + trt + q235 + "-FP8 --tp_size 4 --ep_size 8", "experts", "must divide tp 4", "must equal to tp_size 4"},
+		{eight + a100 + v + q235 + "-FP8 -tp 8", "fp8-block", "moe_intermediate_size of 1536 over tp 8 is 192", "= 192 is not divisible by weight quantization block_n = 128"},
+		{eight + h100 + sg + q235 + "-FP8 --tp 8", "fp8-block", "is 192", "block_n = 128"},
+		{eight + h100 + v + q235 + "-AWQ -tp 8", "quant-group", "is 192, not a multiple of the int4 group of 128", "192 is not divisible by 128"},
+		{four + a100 + sg + q235 + "-FP8 --tp 4", "compute", "8.9", "fp8e4nv not supported"},
+		{one + a100 + trt + q32 + "-FP8", "compute", "A100 SXM 80GB has 8.0", "requires compute capability 8.9"},
+		{one + h100 + v + "Qwen/Qwen3-8B --max-model-len 65536", "max-len", "65536 is more than the 40960", "User-specified max_model_len (65536) is greater"},
+		{one + h100 + sg + "Qwen/Qwen3-8B --context-length 65536", "max-len", "65536", "User-specified context_length (65536)"},
+		{one + h100 + v + "Qwen/Qwen3-8B --max-num-seqs 512 --max-num-batched-tokens 256", "limits", "max_num_batched_tokens 256 is less than max_num_seqs 512", "max_num_batched_tokens (256) must be greater than or equal to max_num_seqs (512)"},
+		{one + h100 + v + "Qwen/Qwen3-8B --no-enable-chunked-prefill --max-num-batched-tokens 2048", "limits", "40960", "max_num_batched_tokens (2048) is smaller than max_model_len (40960)"},
+		{one + h100 + v + q32 + ` -sc {"method":"mtp","num_speculative_tokens":1}`, "mtp", "ships no multi-token-prediction", "Unsupported speculative method"},
+		{one + h100 + v + q32 + ` -sc {"method":"eagle3","num_speculative_tokens":1}`, "draft", "needs a draft model", "without speculative model"},
+		{one + h100 + v + q235, "weights", "437.9 GiB per GPU", "CUDA out of memory"},
+		{one + h100 + v + q32 + " --gpu-memory-utilization 0.75", "memory", "leave no KV cache", "No available memory for the cache blocks"},
+		{one + h100 + sg + q32 + " --mem-fraction-static 0.7", "memory", "leave no KV cache", "Not enough memory. Please try to increase --mem-fraction-static. Current value: mem_fraction_static=0.7"},
+		{one + h100 + v + q32, "kv-memory", "needs 10.00 GiB of KV cache and 8.47 GiB are left: use max_model_len of at most 34699", "the estimated maximum model length is 34699"},
+		{one + h100 + v + "Qwen/Qwen3-8B --gpu-memory-utilization 1.5", "value", "from 0.01 to 1", "Input should be"},
+		{one + h100 + v + "Qwen/Qwen3-8B -tp 0", "value", "at least 1", "Input should be"},
+		{one + h100 + v + "Qwen/Qwen3-8B --quantization awq", "quantization", "not a checkpoint of quantization awq", "Cannot find the config file for awq"},
+		{one + h100 + v + "Qwen/Qwen3-8B-FP8 --quantization awq", "quantization", "does not go with quantization awq", "does not match the quantization method"},
+	} {
+		_, err := resolve(t, tt.line)
+		r, ok := errors.AsType[*Rejection](err)
+		if !ok || r.Rule != tt.rule || !strings.Contains(r.Reason, tt.reason) || !strings.Contains(r.Log, tt.log) {
+			t.Errorf("%s:\n  %v\n  %+v\nwant %s: %s: %s", tt.line, err, r, tt.rule, tt.reason, tt.log)
+			continue
+		}
+		c, _ := Parse(strings.Fields(strings.SplitN(tt.line, ": ", 2)[1]))
+		e, _ := ByName(c.Engine)
+		log := "INFO starting\n\x1b[31mERROR\x1b[0m 11-21 00:00:00 [core.py:1] " + r.Log + "\nsome trailer\n"
+		if reason, ok := e.Refusal(log); !ok || reason != r.Log {
+			t.Errorf("%s: Refusal = %q, %v; want %q", tt.rule, reason, ok, r.Log)
+		}
+	}
+}
+
+// TestRulesPass: configurations near a rule that the engines do start.
+func TestRulesPass(t *testing.T) {
+	for _, line := range []string{
+		eight + a100 + v + q235 + "-FP8 -tp 8 --enable-expert-parallel",
+		four + a100 + v + q235 + "-FP8 -tp 4",
+		eight + a100 + v + q235 + " -tp 8", // 4 KV heads, each on two ranks
+		eight + h100 + sg + q235 + "-FP8 --tp 8 --ep 8",
+		one + h100 + v + q32 + " --max-model-len 32768",
+		one + h100 + v + q32 + " --max-model-len auto",
+		one + h100 + trt + q32,
+		one + h100 + sg + q32,
+		one + h100 + v + "Qwen/Qwen3-8B --max-num-seqs 256 --max-num-batched-tokens 256",
+	} {
+		if _, err := resolve(t, line); err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	if c := mustResolve(t, one+h100+v+q32+" --max-model-len auto"); c.MaxLen != 34699 {
+		t.Errorf("auto length = %d", c.MaxLen)
+	}
+	_, err := resolve(t, one+h100+v+"Qwen/Qwen3-8B --kv-cache-dtype nvfp4")
+	if err == nil || !strings.Contains(err.Error(), "not modelled") {
+		t.Errorf("KV format that is not modelled: %v", err)
+	}
+}
+
+// TestSpark: the published commands of eight models on four nodes all start.
+func TestSpark(t *testing.T) {
+	for _, m := range []string{
+		"Qwen/Qwen3-VL-32B-Instruct-FP8", "Qwen/Qwen3-VL-235B-A22B-Instruct-FP8", "QuantTrio/Qwen3-VL-235B-A22B-Instruct-AWQ", "GPT-OSS-20B", "GPT-OSS-120B",
+		"zai-org/GLM-4.6-FP8", "nvidia/Llama-4-Scout-17B-16E-Instruct-NVFP4", "nvidia/Llama-3.3-70B-Instruct-NVFP4",
+	} {
+		c := mustResolve(t, four+" x gb10"+v+m+" --host 0.0.0.0 --trust_remote_code --gpu-memory-utilization 0.8 -pp 1 -tp 4 --distributed-executor-backend ray --load-format fastsafetensors --kv-cache-dtype fp8")
+		if c.GPUs != 4 || c.KVBytes != 1 || c.Host != "0.0.0.0" {
+			t.Errorf("%s: %+v", m, c)
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package engine
+
+import (
+	"fmt"
+
+	"perflab/internal/arch"
+)
+
+// rules are the checks an engine makes before it loads weights, in the order in
+// which it makes them. Memory comes last and apart, as it needs a length.
+func rules() []func(c *Config, gpus int) *Rejection {
+	return []func(*Config, int) *Rejection{
+		gpuRule, layerRule, headRule, kvHeadRule, expertRule, fp8BlockRule, quantGroupRule, computeRule, lengthRule, limitRule,
+	}
+}
+
+func gpuRule(c *Config, gpus int) *Rejection {
+	if c.GPUs <= gpus {
+		return nil
+	}
+	log := "torch.AcceleratorError: CUDA error: invalid device ordinal"
+	if c.Engine == "vllm" {
+		log = fmt.Sprintf("ValueError: World size (%d) is larger than the number of available GPUs (%d) in this node.", c.GPUs, gpus)
+	}
+	return &Rejection{Rule: "gpus", Log: log,
+		Reason: fmt.Sprintf("the configuration takes %d GPUs (tp %d x pp %d x dp %d), and there are %d", c.GPUs, c.TP, c.PP, c.DP, gpus)}
+}
+
+func layerRule(c *Config, _ int) *Rejection {
+	if c.PP <= c.Model.Layers {
+		return nil
+	}
+	return &Rejection{Rule: "layers", Log: fmt.Sprintf("ValueError: %d is not divisible by %d", c.Model.Layers, c.PP),
+		Reason: fmt.Sprintf("%d layers cannot be split over %d pipeline stages", c.Model.Layers, c.PP)}
+}
+
+func headRule(c *Config, _ int) *Rejection {
+	if c.Model.Heads%c.TP == 0 {
+		return nil
+	}
+	log := map[string]string{
+		"vllm":   fmt.Sprintf("Value error, Total number of attention heads (%d) must be divisible by tensor parallel size (%d).", c.Model.Heads, c.TP),
+		"sglang": fmt.Sprintf("AssertionError: %d is not divisible by %d", c.Model.Heads, c.TP),
+		"trtllm": fmt.Sprintf("AssertionError: num_attention_heads (%d) must be divisible by tp_size (%d)", c.Model.Heads, c.TP),
+	}[c.Engine]
+	return &Rejection{Rule: "heads", Log: log,
+		Reason: fmt.Sprintf("%d attention heads cannot be divided over tp %d: use a tp that divides them", c.Model.Heads, c.TP)}
+}
+
+// kvHeadRule: KV heads are split over the ranks, or each is copied to a whole number of them.
+func kvHeadRule(c *Config, _ int) *Rejection {
+	kv := c.Model.KVHeads
+	if c.Model.MLA != nil || kv%c.TP == 0 || c.TP%kv == 0 {
+		return nil
+	}
+	return &Rejection{Rule: "kv-heads", Log: fmt.Sprintf("AssertionError: %d is not divisible by %d", max(kv, c.TP), min(kv, c.TP)),
+		Reason: fmt.Sprintf("%d KV heads can neither be divided over tp %d nor copied evenly", kv, c.TP)}
+}
+
+func expertRule(c *Config, _ int) *Rejection {
+	if c.EP <= 1 {
+		return nil
+	}
+	moe := c.Model.MoE
+	reject := func(log, format string, args ...any) *Rejection {
+		return &Rejection{Rule: "experts", Reason: fmt.Sprintf(format, args...), Log: log}
+	}
+	switch {
+	case moe == nil:
+		return reject("ValueError: Number of experts in the model must be greater than 0 when expert parallelism is enabled.",
+			"%s has no experts to give out: leave expert_parallel off", c.Model.Name)
+	case moe.Experts%c.EP != 0:
+		return reject(fmt.Sprintf("ValueError: %d is not divisible by %d", moe.Experts, c.EP),
+			"%d experts cannot be given out over %d ranks", moe.Experts, c.EP)
+	case c.Engine == "sglang" && c.TP%c.EP != 0:
+		return reject(fmt.Sprintf("AssertionError: tp_size %d must be divisible by ep_size %d", c.TP, c.EP),
+			"expert_parallel %d must divide tp %d", c.EP, c.TP)
+	case c.Engine == "trtllm" && c.TP%c.EP != 0:
+		return reject(fmt.Sprintf("ValueError: moe_tp_size * moe_ep_size (%d) must equal to tp_size %d", c.EP, c.TP),
+			"expert_parallel %d must divide tp %d", c.EP, c.TP)
+	}
+	return nil
+}
+
+// splits are the widths that tensor parallelism cuts: dense and shared
+// feed-forwards by tp, routed experts by what expert parallelism leaves of it.
+func (c *Config) splits() []split {
+	m := c.Model
+	s := []split{{"attention output", m.Heads * m.HeadDim, c.TP}}
+	if m.FFN > 0 && m.DenseLayers() > 0 {
+		s = append(s, split{"intermediate_size", m.FFN, c.TP})
+	}
+	if m.MoE != nil {
+		moeTP := max(1, c.TP/max(c.EP, 1))
+		s = append(s, split{"moe_intermediate_size", m.MoE.Hidden, moeTP})
+		if m.MoE.SharedDim > 0 {
+			s = append(s, split{"shared expert", m.MoE.SharedDim, c.TP})
+		}
+	}
+	return s
+}
+
+type split struct {
+	what  string
+	width int
+	ways  int
+}
+
+// uneven finds the first width whose share is not whole blocks.
+func (c *Config) uneven(block int) (split, bool) {
+	for _, s := range c.splits() {
+		if s.ways > 1 && s.width%(s.ways*block) != 0 {
+			return s, true
+		}
+	}
+	return split{}, false
+}
+
+// fp8BlockRule: FP8 scales belong to blocks, which a rank must hold whole.
+func fp8BlockRule(c *Config, _ int) *Rejection {
+	block := c.Model.QuantBlock
+	if c.Model.Format != arch.FP8 || block <= 1 {
+		return nil
+	}
+	s, ok := c.uneven(block)
+	if !ok {
+		return nil
+	}
+	return &Rejection{Rule: "fp8-block",
+		Reason: fmt.Sprintf("%s of %s over tp %d is %d, not a multiple of the FP8 block of %d%s", s.what, fmt.Sprint(s.width), s.ways, s.width/s.ways, block, s.help()),
+		Log:    fmt.Sprintf("ValueError: The output_size of gate's and up's weight = %d is not divisible by weight quantization block_n = %d.", s.width/s.ways, block)}
+}
+
+func (s split) help() string {
+	if s.what == "moe_intermediate_size" {
+		return ": use a smaller tp or expert_parallel"
+	}
+	return ": use a smaller tp"
+}
+
+// quantGroupRule: AWQ and GPTQ scale groups of 128, NVFP4 groups of 16 inputs.
+func quantGroupRule(c *Config, _ int) *Rejection {
+	group := map[arch.Format]int{arch.INT4: 128, arch.NVFP4: 16}[c.Model.Format]
+	if group == 0 {
+		return nil
+	}
+	s, ok := c.uneven(group)
+	if !ok {
+		return nil
+	}
+	return &Rejection{Rule: "quant-group",
+		Reason: fmt.Sprintf("%s of %d over tp %d is %d, not a multiple of the %s group of %d%s", s.what, s.width, s.ways, s.width/s.ways, c.Model.Format, group, s.help()),
+		Log:    fmt.Sprintf("ValueError: The input size %d is not aligned with the quantized weight shape. This can be caused by too large tensor parallel size: %d is not divisible by %d", s.width/s.ways, s.width/s.ways, group)}
+}
+
+// computeRule: vLLM runs FP8 and NVFP4 checkpoints on older devices by widening
+// the weights; SGLang and TensorRT-LLM do not start.
+func computeRule(c *Config, _ int) *Rejection {
+	f := c.Model.Format
+	if c.Engine == "vllm" || !c.WeightOnly || f != arch.FP8 && f != arch.NVFP4 {
+		return nil
+	}
+	need := map[arch.Format]string{arch.FP8: "8.9", arch.NVFP4: "10.0"}[f]
+	have := fmt.Sprintf("%d.%d", c.GPU.SM/10, c.GPU.SM%10)
+	log := fmt.Sprintf("RuntimeError: %s quantization requires compute capability %s or newer, found %s", f, need, have)
+	if c.Engine == "sglang" && f == arch.FP8 {
+		log = "ValueError: type fp8e4nv not supported in this architecture. The supported fp8 dtypes are ('fp8e4b15', 'fp8e5')"
+	}
+	return &Rejection{Rule: "compute", Log: log,
+		Reason: fmt.Sprintf("%s weights need compute capability %s in %s, and %s has %s: use a 16-bit or 4-bit integer checkpoint, or vLLM", f, need, c.Engine, c.GPU.Title, have)}
+}
+
+// lengthRule: a length over the model's own is refused by vLLM and SGLang; TensorRT-LLM takes it.
+func lengthRule(c *Config, _ int) *Rejection {
+	if c.MaxLen <= c.Model.MaxLen || c.Engine == "trtllm" {
+		return nil
+	}
+	log := fmt.Sprintf("ValueError: User-specified max_model_len (%d) is greater than the derived max_model_len (max_position_embeddings=%d or model_max_length=None in model's config.json).", c.MaxLen, c.Model.MaxLen)
+	if c.Engine == "sglang" {
+		log = fmt.Sprintf("ValueError: User-specified context_length (%d) is greater than the derived context_length (%d).", c.MaxLen, c.Model.MaxLen)
+	}
+	return &Rejection{Rule: "max-len", Log: log,
+		Reason: fmt.Sprintf("max_model_len %d is more than the %d that %s was made for", c.MaxLen, c.Model.MaxLen, c.Model.Name)}
+}
+
+func limitRule(c *Config, _ int) *Rejection {
+	if c.Engine != "vllm" {
+		return nil
+	}
+	if c.Batched < c.Seqs {
+		return &Rejection{Rule: "limits",
+			Reason: fmt.Sprintf("max_num_batched_tokens %d is less than max_num_seqs %d: each sequence needs a token a step", c.Batched, c.Seqs),
+			Log:    fmt.Sprintf("ValueError: max_num_batched_tokens (%d) must be greater than or equal to max_num_seqs (%d).", c.Batched, c.Seqs)}
+	}
+	if !c.Chunked && c.Batched < c.MaxLen {
+		return &Rejection{Rule: "limits",
+			Reason: fmt.Sprintf("max_num_batched_tokens %d is less than max_model_len %d while prefill is not chunked", c.Batched, c.MaxLen),
+			Log:    fmt.Sprintf("ValueError: max_num_batched_tokens (%d) is smaller than max_model_len (%d). This effectively limits the maximum sequence length to max_num_batched_tokens.", c.Batched, c.MaxLen)}
+	}
+	return nil
+}
+
+// memoryRule: weights must fit, some cache must be left, and vLLM insists on room
+// for one sequence of the longest length. SGLang and TensorRT-LLM start with less
+// and refuse long requests later.
+func memoryRule(c *Config) *Rejection {
+	if c.weightBytes()+c.libraryBytes() > c.deviceBytes() {
+		return &Rejection{Rule: "weights", Log: fmt.Sprintf("torch.OutOfMemoryError: CUDA out of memory. GPU 0 has a total capacity of %.2f GiB.", c.GPU.MemoryGiB),
+			Reason: fmt.Sprintf("the weights take %.1f GiB per GPU and %s has %.1f: use more GPUs or a smaller format", gib(c.weightBytes()), c.GPU.Title, c.GPU.MemoryGiB)}
+	}
+	if _, err := c.KVBlocks(); err != nil {
+		return noMemory(c)
+	}
+	need := c.Model.KVBytesRank(int64(c.MaxLen), c.KVBytes, c.TP, c.PP)
+	pool := c.KVPoolBytes()
+	if c.Engine != "vllm" || need <= pool && c.MaxLen > 0 {
+		return nil
+	}
+	fit := c.fitLen(c.MaxLen)
+	return &Rejection{Rule: "kv-memory",
+		Reason: fmt.Sprintf("one sequence of max_model_len %d needs %.2f GiB of KV cache and %.2f GiB are left: use max_model_len of at most %d, more memory or more GPUs", c.MaxLen, gib(need), gib(pool), fit),
+		Log: fmt.Sprintf("ValueError: To serve at least one request with the models's max seq len (%d), (%.2f GiB KV cache is needed, which is larger than the available KV cache memory (%.2f GiB). Based on the available memory, the estimated maximum model length is %d. Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine.",
+			c.MaxLen, gib(need), gib(pool), fit)}
+}
+
+// noMemory is the refusal when weights and working memory leave no cache.
+func noMemory(c *Config) *Rejection {
+	log := map[string]string{
+		"vllm":   "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.",
+		"sglang": fmt.Sprintf("RuntimeError: Not enough memory. Please try to increase --mem-fraction-static. Current value: mem_fraction_static=%v", c.MemoryShare),
+		"trtllm": "[TensorRT-LLM][ERROR] CUDA runtime error in cudaMalloc: out of memory",
+	}[c.Engine]
+	return &Rejection{Rule: "memory", Log: log,
+		Reason: fmt.Sprintf("weights of %.1f GiB per GPU leave no KV cache in %v of %.1f GiB: raise gpu_memory_utilization, or use more GPUs or a smaller format", gib(c.weightBytes()), c.MemoryShare, c.GPU.MemoryGiB)}
+}

@@ -1,0 +1,128 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// vllm is vLLM 0.11 to 0.17: the defaults are those of the versions that agree.
+func vllm() *Engine {
+	return &Engine{
+		Name: "vllm", Title: "vLLM", Health: "/health", DefaultHost: "0.0.0.0", DefaultPort: 8000, MetricsPath: "/metrics",
+		launch: []string{"vllm", "serve"}, hostFlag: "--host", portFlag: "--port", defModel: "Qwen/Qwen3-0.6B",
+		cli: cli{prog: "vllm serve", usage: "usage: vllm serve [model_tag] [options]", underscores: true, suffixes: true},
+		Params: []Param{
+			{Name: TP, Flags: []string{"-tp", "--tensor-parallel-size"}, Kind: Int, Default: "1", Min: 1, Ladder: []string{"1", "2", "4", "8"},
+				Doc: "GPUs that split each layer; must divide the attention heads."},
+			{Name: PP, Flags: []string{"-pp", "--pipeline-parallel-size"}, Kind: Int, Default: "1", Min: 1, Ladder: []string{"1", "2"},
+				Doc: "Stages that split the layers."},
+			{Name: DP, Flags: []string{"-dp", "--data-parallel-size"}, Kind: Int, Default: "1", Min: 1, Ladder: []string{"1", "2", "4", "8"},
+				Doc: "Engine copies behind one front end; experts are shared among them."},
+			{Name: ExpertParallel, Flags: []string{"--enable-expert-parallel", "-ep"}, Off: []string{"--no-enable-expert-parallel"}, Kind: Bool, Default: "false",
+				Ladder: []string{"true"}, Doc: "Gives out whole experts over tp*dp ranks instead of slicing each."},
+			{Name: MaxNumSeqs, Flags: []string{"--max-num-seqs"}, Kind: Int, Min: 1, Ladder: []string{"64", "128", "256", "512", "1024"},
+				Doc: "Sequences in one step at most; unset: 1024 on devices of 70 GiB and more that are not A100, else 256."},
+			{Name: MaxBatched, Flags: []string{"--max-num-batched-tokens"}, Kind: Int, Min: 1, Ladder: []string{"2048", "4096", "8192", "16384", "32768"},
+				Doc: "Tokens of one step at most; unset: 8192 on devices of 70 GiB and more that are not A100, else 2048."},
+			{Name: MaxModelLen, Flags: []string{"--max-model-len"}, Kind: String, Doc: "Longest prompt plus output; unset: the model's; auto: what fits."},
+			{Name: MemoryShare, Flags: []string{"--gpu-memory-utilization"}, Kind: Float, Min: 0.01, Max: 1, Ladder: []string{"0.85", "0.90", "0.92", "0.95"},
+				Doc: "Share of the device that weights, activations and KV cache may take; unset: 0.90 (0.92 from 0.22)."},
+			{Name: KVDtype, Flags: []string{"--kv-cache-dtype"}, Kind: Choice, Default: "auto", Ladder: []string{"auto", "fp8"}, Doc: "Storage of keys and values."},
+			{Name: Quantization, Flags: []string{"--quantization", "-q"}, Kind: String, Doc: "Weight quantisation; unset: the checkpoint's."},
+			{Name: PrefixCaching, Flags: []string{"--enable-prefix-caching"}, Off: []string{"--no-enable-prefix-caching"}, Kind: Bool,
+				Ladder: []string{"true", "false"}, Doc: "Reuses KV blocks of shared prefixes; unset: on but for models with linear attention."},
+			{Name: ChunkedPrefill, Flags: []string{"--enable-chunked-prefill"}, Off: []string{"--no-enable-chunked-prefill"}, Kind: Bool, Default: "true",
+				Doc: "Splits prompts over steps."},
+			{Name: Speculative, Flags: []string{"--speculative-config", "-sc"}, Kind: JSON, Ladder: []string{"mtp:1", "mtp:2", "mtp:3"}, Doc: "METHOD:K[:DRAFT MODEL]; K tokens are guessed a step."},
+			{Name: GraphMax, Flags: []string{"--max-cudagraph-capture-size"}, Kind: Int, Min: 1, Ladder: []string{"256", "512", "1024"}, Since: "0.12",
+				Doc: "Largest captured batch; unset: min(2*max_num_seqs*(1+K), 512)."},
+			{Name: Eager, Flags: []string{"--enforce-eager"}, Off: []string{"--no-enforce-eager"}, Kind: Bool, Default: "false", Doc: "Turns CUDA graphs off."},
+			{Name: PerfMode, Flags: []string{"--performance-mode"}, Kind: Choice, Default: "balanced", Ladder: []string{"interactivity", "throughput"}, Since: "0.17",
+				Doc: "throughput doubles both batch limits where unset; interactivity captures more small graphs."},
+			{Name: BlockSize, Flags: []string{"--block-size"}, Kind: Int, Min: 1, Ladder: []string{"16", "32"}, Doc: "Tokens per KV block; unset: 16."},
+		},
+		Metrics: map[string]string{
+			"running": "vllm:num_requests_running", "waiting": "vllm:num_requests_waiting", "kv_usage": "vllm:kv_cache_usage_perc",
+			"preemptions": "vllm:num_preemptions_total", "prefix_hits": "vllm:prefix_cache_hits_total", "prefix_queries": "vllm:prefix_cache_queries_total",
+			"prompt_tokens": "vllm:prompt_tokens_total", "generation_tokens": "vllm:generation_tokens_total",
+		},
+		signatures: vllmSignatures(),
+	}
+}
+
+// resolveVLLM fills in the defaults of the API server: 1024 sequences and 8192
+// tokens on devices of 70 GiB and more, but the A100 by name; else 256 and 2048.
+func resolveVLLM(r *resolver) {
+	c := r.cfg
+	seqs, batched := 256, 2048
+	if c.GPU.MemoryGiB >= 70 && !strings.Contains(strings.ToLower(c.GPU.Name), "a100") {
+		seqs, batched = 1024, 8192
+	}
+	if r.text(PerfMode) == "throughput" {
+		seqs, batched = 2*seqs, 2*batched
+	}
+	c.MemoryShare = r.float(MemoryShare, 0.90)
+	c.Block = r.int(BlockSize, 16)
+	c.Prefix = r.bool(PrefixCaching, c.Model.Linear == nil)
+	c.Chunked = r.bool(ChunkedPrefill, true)
+	if !c.Chunked {
+		batched = max(batched, c.MaxLen)
+	}
+	c.Batched = r.int(MaxBatched, batched)
+	c.Seqs = r.int(MaxNumSeqs, min(seqs, c.Batched))
+	if r.bool(ExpertParallel, false) {
+		c.EP = c.TP * c.DP
+	}
+	graph := min(2*c.Seqs*(1+c.SpecTokens), 512)
+	c.GraphMax = r.int(GraphMax, graph)
+	c.GPUs = c.TP * c.PP * c.DP
+}
+
+// poolVLLM is what the share of the device leaves after weights, the peak of a
+// profiled step, and what libraries hold outside PyTorch. CUDA graphs are not
+// in the share: they come from the rest.
+func poolVLLM(c *Config) int64 {
+	return int64(c.MemoryShare*float64(c.deviceBytes())) - c.weightBytes() - c.activationBytes() - c.libraryBytes()
+}
+
+func startupVLLM(c *Config) []string {
+	tokens, _ := c.KVTokens()
+	weights := float64(c.weightBytes())
+	lines := []string{
+		fmt.Sprintf("INFO [scheduler.py] Chunked prefill is enabled with max_num_batched_tokens=%d.", c.Batched),
+		fmt.Sprintf("INFO [default_loader.py] Loading weights took %.2f seconds", weights/loadBytesPerSecond),
+		fmt.Sprintf("INFO [gpu_model_runner.py] Model loading took %.4f GiB memory and %.6f seconds", gib(c.weightBytes()), weights/loadBytesPerSecond+0.5),
+		fmt.Sprintf("INFO [gpu_worker.py] Available KV cache memory: %.2f GiB", gib(c.KVPoolBytes())),
+		fmt.Sprintf("INFO [kv_cache_utils.py] GPU KV cache size: %s tokens", thousands(tokens)),
+		fmt.Sprintf("INFO [kv_cache_utils.py] Maximum concurrency for %s tokens per request: %.2fx", thousands(c.MaxLen), c.concurrency()),
+	}
+	if !c.Chunked {
+		lines = lines[1:]
+	}
+	if c.GraphMax > 0 {
+		lines = append(lines, fmt.Sprintf("INFO [gpu_model_runner.py] Graph capturing finished in %d secs, took %.2f GiB", 2+c.GraphMax/64, gib(c.graphBytes())))
+	}
+	return append(lines,
+		fmt.Sprintf("INFO [core.py] init engine (profile, create kv cache, warmup model) took %.2f seconds", 5+weights/loadBytesPerSecond/10),
+		fmt.Sprintf("INFO [api_server.py] Starting vLLM API server 0 on http://%s:%d", cmp.Or(c.Host, "0.0.0.0"), c.Port),
+		"INFO:     Application startup complete.")
+}
+
+func vllmSignatures() []signature {
+	return append(commonSignatures(),
+		signature{"kv-memory", `No available memory for the cache blocks`},
+		signature{"kv-memory", `max seq len \((\d+)\), \(?([\d.]+) GiB KV cache is needed, which is larger than the available KV cache memory \(([\d.]+) GiB\)`},
+		signature{"oom", `CUDA out of memory occurred when warming up (sampler|pooler) with (\d+) dummy requests`},
+		signature{"heads", `Total number of attention heads \((\d+)\) must be divisible by tensor parallel size \((\d+)\)`},
+		signature{"limits", `max_num_batched_tokens \((\d+)\) must be greater than or equal to max_num_seqs \((\d+)\)`},
+		signature{"limits", `max_num_batched_tokens \((\d+)\) is smaller than max_model_len \((\d+)\)`},
+		signature{"max-len", `User-specified max_model_len \((\d+)\) is greater than the derived max_model_len`},
+		signature{"gpus", `World size \((\d+)\) is larger than the number of available GPUs \((\d+)\)`},
+		signature{"experts", `Number of experts in the model must be greater than 0 when expert parallelism is enabled`},
+		signature{"value", `validation errors? for \w+`},
+		signature{"argument", `error: (?:unrecognized arguments|argument \S+:|ambiguous option|the following arguments are required).*`},
+		signature{class: "", expr: `EngineCore (failed to start|encountered a fatal error|encountered an issue)`},
+		signature{class: "", expr: `Engine core initialization failed\. See root cause above\.`},
+	)
+}
