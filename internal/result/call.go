@@ -1,6 +1,8 @@
 package result
 
-import "time"
+import (
+	"time"
+)
 
 // Class says why a call failed; the empty class is success.
 type Class string
@@ -48,7 +50,7 @@ type Call struct {
 	Headers time.Duration `json:"headers_ns,omitzero"` // response headers read
 	End     time.Duration `json:"end_ns"`              // stream closed or failure known
 
-	Chunks []Chunk       `json:"-"`                    // see MarshalJSON for the compact form
+	Chunks []Chunk       `json:"-"`                    // see AppendJSON for the compact form
 	Answer time.Duration `json:"answer_ns,omitzero"`   // first token that was not reasoning
 	Text   string        `json:"text,omitempty"`       // kept only with --save-detailed
 	Finish string        `json:"finish,omitempty"`     // finish_reason
@@ -61,4 +63,114 @@ type Call struct {
 
 	Class Class  `json:"class,omitempty"`
 	Error string `json:"error,omitempty"` // one sentence, with the first bytes of a body that explains it
+}
+
+// Source says who counted tokens.
+type Source string
+
+// Sources of a token count, best first.
+const (
+	FromUsage    Source = "usage"    // the server's usage object
+	FromChunks   Source = "chunks"   // counted in the stream
+	FromWorkload Source = "workload" // the workload's own count of its prompt
+)
+
+// OK reports whether the call succeeded.
+func (c *Call) OK() bool { return c.Class == OK }
+
+// Output returns the output tokens n and who counted them: the server's usage
+// if it gave a completion count, else the tokens of the chunks.
+func (c *Call) Output() (n int, from Source) {
+	if c.Usage != nil && c.Usage.Completion > 0 {
+		return c.Usage.Completion, FromUsage
+	}
+	return c.Counted(), FromChunks
+}
+
+// Input returns the prompt tokens and who counted them: the server's usage if
+// it gave a prompt count, else the workload.
+func (c *Call) Input() (n int, from Source) {
+	if c.Usage != nil && c.Usage.Prompt > 0 {
+		return c.Usage.Prompt, FromUsage
+	}
+	return c.WantIn, FromWorkload
+}
+
+// Counted returns the tokens of all chunks.
+func (c *Call) Counted() int {
+	n := 0
+	for _, k := range c.Chunks {
+		n += k.Tokens
+	}
+	return n
+}
+
+// FirstToken returns the stamp of the first token.
+func (c *Call) FirstToken() (at time.Duration, ok bool) {
+	if len(c.Chunks) == 0 {
+		return 0, false
+	}
+	return c.Chunks[0].At, true
+}
+
+// LastToken returns the stamp of the last token.
+func (c *Call) LastToken() (at time.Duration, ok bool) {
+	if len(c.Chunks) == 0 {
+		return 0, false
+	}
+	return c.Chunks[len(c.Chunks)-1].At, true
+}
+
+// TTFT returns the time to first token, t_first - Sent.
+func (c *Call) TTFT() (d time.Duration, ok bool) {
+	first, ok := c.FirstToken()
+	if !ok {
+		return 0, false
+	}
+	return first - c.Sent, true
+}
+
+// E2E returns the end-to-end latency up to the last token, t_last - Sent.
+func (c *Call) E2E() (d time.Duration, ok bool) {
+	last, ok := c.LastToken()
+	if !ok {
+		return 0, false
+	}
+	return last - c.Sent, true
+}
+
+// TPOT returns the time per output token after the first, in nanoseconds (a
+// quotient, so not rounded to a Duration): (t_last - t_first) / (n - k), with
+// k the tokens that came in the first read. It is undefined when nothing came
+// after that read: one token has no interval, and tokens that all came at
+// once say nothing about how fast they were made.
+func (c *Call) TPOT() (ns float64, ok bool) {
+	k, later := c.opening()
+	n, _ := c.Output()
+	if !later || n <= k {
+		return 0, false
+	}
+	return float64(c.Chunks[len(c.Chunks)-1].At-c.Chunks[0].At) / float64(n-k), true
+}
+
+// opening returns the tokens of the chunks that share the first chunk's stamp,
+// at least 1, and whether any chunk has another stamp.
+func (c *Call) opening() (k int, later bool) {
+	for _, x := range c.Chunks {
+		if x.At != c.Chunks[0].At {
+			return max(k, 1), true
+		}
+		k += x.Tokens
+	}
+	return max(k, 1), false
+}
+
+// Lag returns how much later than possible the client sent the call. With a
+// concurrency limit the wait for it is not the client's fault; without one
+// every delay after Due is.
+func (c *Call) Lag(limit int) time.Duration {
+	if limit > 0 {
+		return c.Sent - max(c.Due, c.Ready)
+	}
+	return c.Sent - c.Due
 }

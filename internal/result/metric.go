@@ -1,5 +1,12 @@
 package result
 
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
 // Better is the direction in which a metric improves.
 type Better int
 
@@ -10,19 +17,296 @@ const (
 	Lower   Better = -1
 )
 
+// String returns "higher", "lower" or "".
+func (b Better) String() string {
+	switch b {
+	case Higher:
+		return "higher"
+	case Lower:
+		return "lower"
+	}
+	return ""
+}
+
 // Metric is one row of the metric table: every place that names, prints,
 // scales or explains a figure takes it from here.
 type Metric struct {
 	Name     string // key in JSON, SLOs and objectives: "p99_ttft_ms"
 	Label    string // in the block: "P99 TTFT (ms)"
-	Unit     string // "ms", "tok/s", "req/s", "s", "tokens", "requests", "ratio"
+	Unit     string // "ms", "tok/s", "req/s", "s", "tokens", "requests", "chunks", "ratio"
 	Section  string // of the block: "", "Time to First Token", ...
+	Family   string // of a statistic over samples, "ttft"; "" for a scalar
+	Stat     string // of a family: "mean", "p99", ...
 	Better   Better
 	Decimals int
 	Doc      string // one sentence
 	Formula  string
 }
 
+// Sections of scalars. The block prints the first; vLLM's layout has no place
+// for the others.
+const (
+	sectionRun    = ""
+	sectionSteady = "Steady window"
+	sectionClient = "Load generator"
+	sectionRatio  = "Success"
+)
+
+// scalars returns the figures of a run that are one number, in the block's
+// order first.
+func scalars() []Metric {
+	return []Metric{
+		{Name: "completed", Label: "Successful requests", Unit: "requests", Better: Higher,
+			Doc: "Calls that succeeded.", Formula: "count of calls without a failure class"},
+		{Name: "failed", Label: "Failed requests", Unit: "requests", Better: Lower,
+			Doc: "Calls that failed; they enter no latency, token or throughput figure.", Formula: "count of calls with a failure class"},
+		{Name: "max_concurrency", Label: "Maximum request concurrency", Unit: "requests",
+			Doc: "The concurrency limit of the workload; absent without one.", Formula: "as configured"},
+		{Name: "request_rate", Label: "Request rate configured (RPS)", Unit: "req/s", Decimals: 2,
+			Doc: "The request rate of the workload; absent when all requests are due at once.", Formula: "as configured"},
+		{Name: "duration", Label: "Benchmark duration (s)", Unit: "s", Better: Lower, Decimals: 2,
+			Doc: "Wall time of the run with its drain, failed calls included.", Formula: "D = max End - min(Due, Sent)"},
+		{Name: "total_input_tokens", Label: "Total input tokens", Unit: "tokens",
+			Doc: "Prompt tokens of the successful calls: the server's usage where given, else the workload's count.", Formula: "sum of p"},
+		{Name: "total_output_tokens", Label: "Total generated tokens", Unit: "tokens",
+			Doc: "Output tokens of the successful calls: the server's usage where given, else the tokens counted in the stream.", Formula: "sum of n"},
+		{Name: "request_throughput", Label: "Request throughput (req/s)", Unit: "req/s", Better: Higher, Decimals: 2,
+			Doc: "Successful calls per second of the run.", Formula: "completed / D"},
+		{Name: "request_goodput", Label: "Request goodput (req/s)", Unit: "req/s", Better: Higher, Decimals: 2,
+			Doc: "Successful calls that met every goodput bound, per second of the run; absent without bounds.", Formula: "good / D"},
+		{Name: "output_throughput", Label: "Output token throughput (tok/s)", Unit: "tok/s", Better: Higher, Decimals: 2,
+			Doc: "Output tokens per second of the run.", Formula: "sum of n / D"},
+		{Name: "max_output_tokens_per_s", Label: "Peak output token throughput (tok/s)", Unit: "tok/s", Better: Higher, Decimals: 2,
+			Doc:     "Output tokens of the busiest second, a sliding window of 1 s over the chunk stamps with a call's n spread over its chunks; never below the mean, which is the answer for a run shorter than the window.",
+			Formula: "max(max over t of tokens in (t - 1 s, t], sum of n / D)"},
+		{Name: "max_concurrent_requests", Label: "Peak concurrent requests", Unit: "requests", Decimals: 2,
+			Doc: "Most successful calls in flight at one instant; a call that ends as another is sent does not overlap it.", Formula: "max over t of calls with Sent <= t < End"},
+		{Name: "total_token_throughput", Label: "Total token throughput (tok/s)", Unit: "tok/s", Better: Higher, Decimals: 2,
+			Doc: "Input and output tokens per second of the run.", Formula: "(sum of p + sum of n) / D"},
+
+		{Name: "success_rate", Label: "Success rate", Unit: "ratio", Section: sectionRatio, Better: Higher, Decimals: 4,
+			Doc: "Share of the calls that succeeded.", Formula: "completed / (completed + failed)"},
+		{Name: "goodput_ratio", Label: "Goodput ratio", Unit: "ratio", Section: sectionRatio, Better: Higher, Decimals: 4,
+			Doc: "Share of all calls, failed ones included, that met every goodput bound; absent without bounds.", Formula: "good / (completed + failed)"},
+
+		{Name: "steady_duration", Label: "Steady window (s)", Unit: "s", Section: sectionSteady, Decimals: 2,
+			Doc:     "Length of the steady window, in which the client neither fills the server nor drains it: from the first end of a call to the last sending; absent when fewer than 10 calls end in it, as in a burst.",
+			Formula: "W = max Sent - min End"},
+		{Name: "steady_request_throughput", Label: "Steady request throughput (req/s)", Unit: "req/s", Section: sectionSteady, Better: Higher, Decimals: 2,
+			Doc: "Calls that ended in the steady window, per second of it.", Formula: "ends in window / W"},
+		{Name: "steady_output_throughput", Label: "Steady output token throughput (tok/s)", Unit: "tok/s", Section: sectionSteady, Better: Higher, Decimals: 2,
+			Doc: "Output tokens stamped in the steady window, per second of it.", Formula: "tokens in window / W"},
+		{Name: "steady_total_token_throughput", Label: "Steady total token throughput (tok/s)", Unit: "tok/s", Section: sectionSteady, Better: Higher, Decimals: 2,
+			Doc: "Output tokens stamped in the steady window and the prompts whose first token was, per second of it.", Formula: "(tokens + prompts in window) / W"},
+		{Name: "drain_s", Label: "Drain (s)", Unit: "s", Section: sectionSteady, Decimals: 2,
+			Doc: "Time from the last sending to the end of the run.", Formula: "max End - max Sent"},
+
+		{Name: "merged_chunks", Label: "Chunks merged by reads", Unit: "chunks", Section: sectionClient,
+			Doc: "Chunks that came in one read with the chunk before them; they have no gap of their own and stay out of the inter-token latencies.", Formula: "count of chunks with their predecessor's stamp"},
+	}
+}
+
+// family is a distribution over calls or chunks, of which a run has
+// statistics. Its unit is the millisecond.
+type family struct {
+	name, label, section string
+	doc, formula         string
+	// value is the sample of one call in ms; nil when samples are pooled over
+	// the chunks of all calls.
+	value func(c *Call, limit int) (ms float64, ok bool)
+}
+
+// families returns the distributions, those of the block first and in its
+// order.
+func families() []family {
+	return []family{
+		{"ttft", "TTFT", "Time to First Token",
+			"Time to first token, from the sending.", "t_first - Sent", from((*Call).TTFT)},
+		{"tpot", "TPOT", "Time per Output Token (excl. 1st token)",
+			"Time per output token after the first read, one sample a call; undefined for a call whose tokens all came in one read.",
+			"(t_last - t_first) / (n - k), k tokens in the first read", tpotMS},
+		{"itl", "ITL", "Inter-token Latency",
+			"Gap between successive reads that carried tokens, pooled over all calls; one sample a chunk, whatever its tokens.",
+			"t_i - t_(i-1), zero gaps of merged chunks left out", nil},
+		{"e2el", "E2EL", "End-to-end Latency",
+			"End-to-end latency up to the last token, from the sending.", "t_last - Sent", from((*Call).E2E)},
+		{"ttft_due", "TTFT from due", "Queue-inclusive Time to First Token",
+			"Time to first token, from when the schedule wanted the request sent.", "t_first - Due",
+			func(c *Call, _ int) (float64, bool) { t, ok := c.FirstToken(); return ms(t - c.Due), ok }},
+		{"e2el_due", "E2EL from due", "Queue-inclusive End-to-end Latency",
+			"End-to-end latency up to the last token, from when the schedule wanted the request sent.", "t_last - Due",
+			func(c *Call, _ int) (float64, bool) { t, ok := c.LastToken(); return ms(t - c.Due), ok }},
+		{"ttfa", "TTFA", "Time to First Answer Token",
+			"Time to the first token that is not reasoning, from the sending; undefined for a call that only reasons.", "t_answer - Sent",
+			func(c *Call, _ int) (float64, bool) { return ms(c.Answer - c.Sent), c.Answer > 0 }},
+		{"itl_token", "ITL per token", "Inter-token Latency per Token",
+			"Gap between successive reads divided by the tokens it brought, each token one sample; the tokens of a call's chunks are scaled to sum to n.",
+			"(t_i - t_(i-1)) / tokens of read i", nil},
+		{"stream", "Stream", "Time to End of Stream",
+			"Time from the sending to the end of the stream, usage and [DONE] included.", "End - Sent",
+			func(c *Call, _ int) (float64, bool) { return ms(c.End - c.Sent), true }},
+		{"queue", "Queue", "Client-side Queueing",
+			"Wait for the concurrency limit; absent without one.", "Ready - Due",
+			func(c *Call, limit int) (float64, bool) { return ms(c.Ready - c.Due), limit > 0 }},
+		{"dispatch_lag", "Dispatch lag", sectionClient,
+			"How much later than possible the load generator sent the request.",
+			"Sent - max(Due, Ready) with a concurrency limit, else Sent - Due",
+			func(c *Call, limit int) (float64, bool) { return ms(c.Lag(limit)), true }},
+	}
+}
+
+// stats of a family that are not percentiles.
+var stats = []struct{ name, label, doc string }{
+	{"mean", "Mean", "Mean"},
+	{"median", "Median", "Median"},
+	{"std", "Std", "Population standard deviation"},
+	{"min", "Min", "Smallest"},
+	{"max", "Max", "Largest"},
+}
+
+// percentiles that every summary has, in percent.
+var percentiles = []float64{50, 90, 95, 99}
+
+// metric returns the row of one statistic of the family: "mean", "p99.9".
+// The caller has checked that stat is one.
+func (f family) metric(stat string) Metric {
+	label, what := "", ""
+	for _, s := range stats {
+		if s.name == stat {
+			label, what = s.label, s.doc
+		}
+	}
+	if label == "" {
+		label, what = "P"+stat[1:], stat[1:]+"th percentile (linear interpolation)"
+	}
+	return Metric{
+		Name: stat + "_" + f.name + "_ms", Label: label + " " + f.label + " (ms)", Unit: "ms",
+		Section: f.section, Family: f.name, Stat: stat, Better: Lower, Decimals: 2,
+		Doc: what + " of: " + f.doc, Formula: f.formula,
+	}
+}
+
+// Metrics returns the metric table: all scalars, then mean, median, std, min,
+// max and the percentiles every summary has, for each family. Other
+// percentiles are found by Lookup.
+func Metrics() []Metric {
+	table := scalars()
+	for _, f := range families() {
+		for _, s := range stats {
+			table = append(table, f.metric(s.name))
+		}
+		for _, p := range percentiles {
+			table = append(table, f.metric(pName(p)))
+		}
+	}
+	return table
+}
+
+// aliases are other spellings in use; each maps a whole name, or with a
+// leading * what follows the statistic.
+var aliases = map[string]string{
+	"total_throughput":         "total_token_throughput",
+	"peak_output_throughput":   "max_output_tokens_per_s",
+	"goodput":                  "request_goodput",
+	"max_request_concurrency":  "max_concurrency",
+	"*latency":                 "e2el_ms",
+	"*latency_ms":              "e2el_ms",
+	"*e2e":                     "e2el_ms",
+	"*e2e_ms":                  "e2el_ms",
+	"*e2e_latency":             "e2el_ms",
+	"*e2e_latency_ms":          "e2el_ms",
+	"*e2el_including_queue":    "e2el_due_ms",
+	"*e2el_including_queue_ms": "e2el_due_ms",
+}
+
 // Lookup finds a metric by name or alias: total_token_throughput, mean_latency
-// (= mean_e2el_ms), p99.9_itl_ms. The error names the nearest known metric.
-func Lookup(name string) (Metric, error) { panic("not written yet") }
+// (= mean_e2el_ms), p99.9_itl_ms, p99_ttft (= p99_ttft_ms). The error names
+// the nearest known metric.
+func Lookup(name string) (Metric, error) {
+	key := strings.ToLower(strings.TrimSpace(name))
+	if full, ok := aliases[key]; ok {
+		key = full
+	}
+	for _, m := range scalars() {
+		if m.Name == key {
+			return m, nil
+		}
+	}
+	stat, rest, _ := strings.Cut(key, "_")
+	if full, ok := aliases["*"+rest]; ok {
+		rest = full
+	}
+	rest = strings.TrimSuffix(rest, "_ms")
+	for _, f := range families() {
+		if strings.TrimSuffix(key, "_ms") == f.name {
+			return Metric{}, fmt.Errorf("metric %q needs a statistic: mean_%s_ms, median_%s_ms, p99_%s_ms", name, f.name, f.name, f.name)
+		}
+		if f.name != rest {
+			continue
+		}
+		if slices.ContainsFunc(stats, func(s struct{ name, label, doc string }) bool { return s.name == stat }) {
+			return f.metric(stat), nil
+		}
+		if p, ok := percentile(stat); ok {
+			return f.metric(pName(p)), nil
+		}
+	}
+	return Metric{}, fmt.Errorf("unknown metric %q: did you mean %s?", name, nearest(key))
+}
+
+// Percentile returns the percentile in percent that a name asks for: 99.9 of
+// "p99.9_itl_ms". A caller passes it on in Options.Percentiles.
+func Percentile(name string) (p float64, ok bool) {
+	m, err := Lookup(name)
+	if err != nil {
+		return 0, false
+	}
+	return percentile(m.Stat)
+}
+
+// percentile parses "p99", "p99.9".
+func percentile(stat string) (float64, bool) {
+	digits, ok := strings.CutPrefix(stat, "p")
+	if !ok || strings.Trim(digits, "0123456789.") != "" {
+		return 0, false
+	}
+	p, err := strconv.ParseFloat(digits, 64)
+	return p, err == nil && p <= 100
+}
+
+// pName returns "p99.9" of 99.9.
+func pName(p float64) string { return "p" + strconv.FormatFloat(p, 'f', -1, 64) }
+
+// nearest returns the known name with the smallest edit distance.
+func nearest(name string) string {
+	best, least := "", -1
+	consider := func(known string) {
+		if d := distance(name, known); least < 0 || d < least {
+			best, least = known, d
+		}
+	}
+	for _, m := range Metrics() {
+		consider(m.Name)
+	}
+	return best
+}
+
+// distance is the Levenshtein distance in bytes.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}

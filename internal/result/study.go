@@ -11,6 +11,7 @@ type Study struct {
 	Predicted bool   `json:"predicted,omitempty"`
 	Partial   bool   `json:"partial,omitempty"` // stopped or still running
 	Strategy  string `json:"strategy"`
+	Block     string `json:"block"` // layout of its result blocks: vllm, gpustack
 
 	Objective Objective  `json:"objective"`
 	Model     string     `json:"model"`

@@ -1,0 +1,202 @@
+package result
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Layouts of the block, and so the dialects of blocks that are read. Block
+// prints the first two; the third is only recognised.
+const (
+	VLLM     = "vllm"
+	GPUStack = "gpustack"
+	SGLang   = "sglang"
+)
+
+// Style chooses the layout of a block and what it shows.
+type Style struct {
+	Layout      string    // "": VLLM
+	Sections    []string  // --percentile-metrics; nil: ttft, tpot, itl (GPUStack: e2el first)
+	Percentiles []float64 // --metric-percentiles, in percent; nil: 99 (GPUStack: 95, 99)
+}
+
+// blockWidth and labelWidth are vLLM's.
+const (
+	blockWidth = 50
+	labelWidth = 40
+)
+
+// title stands in the head of a block.
+const title = " Serving Benchmark Result "
+
+// simulatedLine stands above the block of a simulated run.
+const simulatedLine = "SIMULATED: no hardware was measured"
+
+// BlockSections returns the names that Style.Sections may hold.
+func BlockSections() []string {
+	var names []string
+	for _, f := range families() {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// Validate reports what of the style cannot be printed.
+func (st Style) Validate() error {
+	if st.Layout != "" && st.Layout != VLLM && st.Layout != GPUStack {
+		return fmt.Errorf("block layout %q is unknown: use %s or %s", st.Layout, VLLM, GPUStack)
+	}
+	known := BlockSections()
+	for _, name := range st.Sections {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("block section %q is unknown: use %s", name, strings.Join(known, ", "))
+		}
+	}
+	for _, p := range st.Percentiles {
+		if !(p >= 0 && p <= 100) {
+			return fmt.Errorf("metric percentile %v is not between 0 and 100", p)
+		}
+	}
+	return nil
+}
+
+// filled returns the style with its defaults.
+func (st Style) filled() Style {
+	sections, p := []string{"ttft", "tpot", "itl"}, []float64{99}
+	if st.Layout == GPUStack {
+		sections, p = []string{"e2el", "ttft", "tpot", "itl"}, []float64{95, 99}
+	}
+	if st.Sections == nil {
+		st.Sections = sections
+	}
+	if st.Percentiles == nil {
+		st.Percentiles = p
+	}
+	return st
+}
+
+func familyOf(name string) (family, bool) {
+	for _, f := range families() {
+		if f.name == name {
+			return f, true
+		}
+	}
+	return family{}, false
+}
+
+// Block returns the printed block of a summary: head 50 wide, labels 40 wide,
+// values left-aligned. A figure that the summary lacks has no line. A
+// simulated run says so in a line of its own above the head. The style is one
+// that Validate accepts.
+func Block(s Summary, st Style) string {
+	st = st.filled()
+	var b strings.Builder
+	if s.Simulated {
+		b.WriteString(simulatedLine + "\n")
+	}
+	b.WriteString(center(title, '=') + "\n")
+	for _, m := range scalars() {
+		if m.Section == sectionRun {
+			writeScalar(&b, s, m, st.Layout)
+		}
+	}
+	for _, name := range st.Sections {
+		if f, ok := familyOf(name); ok {
+			writeFamily(&b, s, f, st)
+		}
+	}
+	b.WriteString(strings.Repeat("=", blockWidth) + "\n")
+	return b.String()
+}
+
+// writeScalar writes one line of the first part. GPUStack has no line for
+// failures, none for the configured rate, calls the measured maximum of
+// requests in flight "Maximum request concurrency", and has its own capitals.
+func writeScalar(b *strings.Builder, s Summary, m Metric, layout string) {
+	v, ok := s.Figures[m.Name]
+	label := m.Label
+	if layout == GPUStack {
+		switch m.Name {
+		case "failed", "request_rate":
+			return
+		case "max_concurrency":
+			v, ok = s.Figures["max_concurrent_requests"]
+		case "total_token_throughput":
+			label = "Total Token throughput (tok/s)"
+		}
+	}
+	if ok {
+		writeLine(b, label, v, m.Decimals)
+	}
+}
+
+// writeFamily writes one ruled section. GPUStack's is titled Latency and in
+// seconds for the end-to-end latency.
+func writeFamily(b *strings.Builder, s Summary, f family, st Style) {
+	names := []string{"mean", "median"}
+	for _, x := range st.Percentiles {
+		names = append(names, pName(x))
+	}
+	head, seconds := f.section, st.Layout == GPUStack && f.name == "e2el"
+	if seconds {
+		head = "Latency"
+	}
+	headed := false
+	for _, stat := range names {
+		m := f.metric(stat)
+		v, ok := s.Figures[m.Name]
+		if !ok {
+			continue
+		}
+		if !headed {
+			b.WriteString(center(head, '-') + "\n")
+			headed = true
+		}
+		if seconds {
+			m.Label, v = strings.TrimSuffix(m.Label, f.label+" (ms)")+"Latency(s)", v/1000
+		}
+		writeLine(b, m.Label, v, m.Decimals)
+	}
+}
+
+func writeLine(b *strings.Builder, label string, v float64, decimals int) {
+	fmt.Fprintf(b, "%-*s %s\n", labelWidth, label+":", strconv.FormatFloat(v, 'f', decimals, 64))
+}
+
+// center pads s to the block's width as Python's format does: the odd one goes
+// to the right.
+func center(s string, fill byte) string {
+	pad := max(0, blockWidth-len(s))
+	return strings.Repeat(string(fill), pad/2) + s + strings.Repeat(string(fill), pad-pad/2)
+}
+
+// Text returns the lines that stand under a block: the status, then what is to
+// be said. Of the checks that are sound it shows the simulator's sentence and
+// the dispatch lag alone.
+func (v Verdict) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Verdict: %s (%d checks)\n", v.Status, len(v.Checks))
+	for _, c := range v.Checks {
+		switch {
+		case c.Name == "simulated":
+			fmt.Fprintf(&b, "  %s\n", c.Text)
+		case c.Status != Sound || c.Name == "dispatch_lag":
+			fmt.Fprintf(&b, "  %-5s %s: %s\n", c.Status, c.Name, c.Text)
+		}
+	}
+	return b.String()
+}
+
+// Why returns the sentences of the checks that gave the verdict its status,
+// joined by semicolons; "" when it is sound.
+func (v Verdict) Why() string {
+	var why []string
+	for _, c := range v.Checks {
+		if c.Status == v.Status && c.Status != Sound {
+			why = append(why, c.Text)
+		}
+	}
+	return strings.Join(why, "; ")
+}

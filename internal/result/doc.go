@@ -1,0 +1,31 @@
+// Package result holds what a run observed and what follows from it: calls as
+// facts, the one metric table, the summary with its verdict, SLOs, and the
+// printed "Serving Benchmark Result" block.
+//
+//	sum, err := result.Summarize(header, client, result.Options{}, slices.Values(calls))
+//	fmt.Print(result.Block(sum, result.Style{}), sum.Verdict.Text())
+//	slo, err := result.ParseSLO("p99_ttft < 500ms")
+//	met, why := slo.Judge(sum)
+//
+// Definitions, per call, with n the output tokens and k those of them that
+// came with the first read (1 unless the server packs several into a chunk):
+//
+//	TTFT = t_first - Sent
+//	E2E  = t_last - Sent                  the usage chunk and [DONE] are not tokens
+//	TPOT = (t_last - t_first) / (n - k)   undefined with fewer than two reads
+//	TTFT + TPOT*(n - k) = E2E
+//
+// Figures carry the names that `vllm bench serve` gives them; those counted
+// from the scheduled time instead of the sending carry _due.
+//
+// Invariants: calls are facts and figures are computed from them, by this
+// package alone; Summarize is pure, exact and does not depend on the order of
+// the calls; a failed call is counted as failed and enters no latency, token
+// or throughput figure; a figure without data is absent, never zero; every
+// name, label, unit and rounding stands in the metric table and nowhere else;
+// what a simulator made says SIMULATED.
+//
+// Deliberately absent: files (callers hand in readers and writers), sketches
+// (all samples are kept), comparisons of runs, and other tools' formats but
+// the one JSON that vLLM's scripts read.
+package result

@@ -1,0 +1,163 @@
+package result
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// SLO is one bound on a metric. No data never passes.
+type SLO struct {
+	Metric string
+	Op     string // <= or >=
+	Limit  float64
+}
+
+// ParseSLO parses a bound: "p99_ttft_ms <= 500", "success_rate >= 99%",
+// "p99_ttft < 0.5s". A limit without unit is in the metric's own; < and > mean
+// <= and >=, which no measured figure can tell apart. The metric is stored
+// under its full name and the limit in its unit.
+func ParseSLO(s string) (SLO, error) {
+	i := strings.IndexAny(s, "<>")
+	if i < 0 {
+		return SLO{}, fmt.Errorf("SLO %q has no bound: write it as p99_ttft_ms <= 500", s)
+	}
+	m, err := Lookup(s[:i])
+	if err != nil {
+		return SLO{}, fmt.Errorf("SLO %q: %w", s, err)
+	}
+	limit, err := parseLimit(strings.TrimPrefix(s[i+1:], "="), m.Unit)
+	if err != nil {
+		return SLO{}, fmt.Errorf("SLO %q: %w", s, err)
+	}
+	return SLO{Metric: m.Name, Op: s[i:i+1] + "=", Limit: limit}, nil
+}
+
+// parseLimit reads a number with an optional unit and converts it to unit.
+func parseLimit(s, unit string) (float64, error) {
+	s = strings.TrimSpace(s)
+	given, factor := unit, 1.0
+	number := s
+	for _, u := range []string{"ms", "s", "%"} { // ms before its suffix s
+		if n, ok := strings.CutSuffix(s, u); ok {
+			number, given = strings.TrimSpace(n), u
+			break
+		}
+	}
+	switch given + ">" + unit {
+	case "s>ms":
+		factor = 1000
+	case "ms>s":
+		factor = 1.0 / 1000
+	case "%>ratio":
+		factor = 1.0 / 100
+	case unit + ">" + unit:
+	default:
+		return 0, fmt.Errorf("limit %q: the metric is in %s", s, unit)
+	}
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil {
+		return 0, fmt.Errorf("limit %q is not a number", s)
+	}
+	v *= factor
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0, fmt.Errorf("limit %q is not finite", s)
+	}
+	return v, nil
+}
+
+// goodputBounds are the metrics of one call that a goodput bound may name.
+var goodputBounds = []string{"ttft", "tpot", "e2el", "ttfa", "ttft_due", "e2el_due"}
+
+// ParseGoodput parses the bounds of vLLM's --goodput, in milliseconds:
+// "ttft:500 tpot:50 e2el:3000". A call must meet all of them to count.
+func ParseGoodput(s string) ([]SLO, error) {
+	var slos []SLO
+	for _, part := range strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' }) {
+		name, limit, ok := strings.Cut(part, ":")
+		if !ok {
+			return nil, fmt.Errorf("goodput bound %q: write it as ttft:500", part)
+		}
+		if !slices.Contains(goodputBounds, name) {
+			return nil, fmt.Errorf("goodput bound %q: a call has %s", part, strings.Join(goodputBounds, ", "))
+		}
+		v, err := parseLimit(limit, "ms")
+		if err != nil {
+			return nil, fmt.Errorf("goodput bound %q: %w", part, err)
+		}
+		if v <= 0 {
+			return nil, fmt.Errorf("goodput bound %q: the limit must be above 0 ms", part)
+		}
+		slos = append(slos, SLO{Metric: name + "_ms", Op: "<=", Limit: v})
+	}
+	if len(slos) == 0 {
+		return nil, fmt.Errorf("goodput %q has no bound: write it as ttft:500 tpot:50", s)
+	}
+	return slos, nil
+}
+
+// perCall returns the test of one call by a goodput bound. A call of one token
+// meets any bound on TPOT, as in vLLM: nothing came after the first token that
+// could be late. Otherwise a call without the figure does not meet it.
+func (o SLO) perCall(limit int) (func(*Call) bool, error) {
+	name := strings.TrimSuffix(o.Metric, "_ms")
+	i := slices.IndexFunc(families(), func(f family) bool { return f.name == name })
+	if i < 0 || !slices.Contains(goodputBounds, name) {
+		return nil, fmt.Errorf("goodput bound on %q: a call has %s", o.Metric, strings.Join(goodputBounds, ", "))
+	}
+	value := families()[i].value
+	return func(c *Call) bool {
+		if n, _ := c.Output(); name == "tpot" && n == 1 {
+			return true
+		}
+		v, ok := value(c, limit)
+		return ok && o.holds(v)
+	}, nil
+}
+
+// holds reports whether v is within the bound.
+func (o SLO) holds(v float64) bool {
+	if o.Op == ">=" {
+		return v >= o.Limit
+	}
+	return v <= o.Limit
+}
+
+// Judge reports whether a summary meets the bound, with a sentence. A figure
+// that is absent does not meet it.
+func (o SLO) Judge(s Summary) (met bool, why string) {
+	v, ok := s.Get(o.Metric)
+	if !ok {
+		return false, fmt.Sprintf("%s: missed, the run has no such figure", o)
+	}
+	m, err := Lookup(o.Metric)
+	if err != nil {
+		return false, fmt.Sprintf("%s: missed, %v", o, err)
+	}
+	met = o.holds(v)
+	return met, fmt.Sprintf("%s: %s, %s", o, map[bool]string{true: "met", false: "missed"}[met], quantity(v, m.Unit))
+}
+
+// quantity writes a figure with its unit.
+func quantity(v float64, unit string) string {
+	if unit == "ratio" {
+		return strconv.FormatFloat(v, 'g', 6, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 6, 64) + " " + unit
+}
+
+// String returns the bound as ParseSLO reads it: "p99_ttft_ms <= 500".
+func (o SLO) String() string {
+	return o.Metric + " " + o.Op + " " + strconv.FormatFloat(o.Limit, 'g', -1, 64)
+}
+
+// MarshalText returns String.
+func (o SLO) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText parses as ParseSLO does.
+func (o *SLO) UnmarshalText(text []byte) (err error) {
+	*o, err = ParseSLO(string(text))
+	return err
+}

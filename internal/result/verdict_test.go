@@ -1,0 +1,181 @@
+package result
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestChecks breaks one thing at a time in a run of which every check but the
+// named one keeps its status.
+func TestChecks(t *testing.T) {
+	good := func() []Call { return steady(500, 20*msec) }
+	for _, test := range []struct {
+		name   string
+		check  string
+		header Header
+		client *Client
+		calls  []Call
+		want   Status
+		text   string // part of the sentence
+	}{
+		{"sound", "dispatch_lag", Header{}, &client, good(), Sound, "p99 0.000 ms"},
+		{"late client", "dispatch_lag", Header{}, &client, each(good(), func(c *Call) { c.Due = max(0, c.Due-2*msec) }), Voided, "p99 2.000 ms is above 1.000 ms"},
+		{"limit, not lateness", "dispatch_lag", Header{Limit: 1000}, &client, each(good(), func(c *Call) { c.Due = max(0, c.Due-2*msec) }), Sound, "p99 0.000 ms"},
+		{"late in a burst", "dispatch_lag", Header{}, &client, each(good()[:40], func(c *Call) { c.Due, c.Ready = 0, 0 }), Voided, "above 50.000 ms"},
+		{"writing a burst", "dispatch_lag", Header{}, &client, each(good()[:3], func(c *Call) { c.Due, c.Ready = 0, 0 }), Sound, "allowed 50.000 ms"},
+		{"few processors", "client_cpu", Header{}, &Client{Wall: 10, CPU: 9, Procs: 1}, good(), Noted, "90 %"},
+		{"no processor left", "client_cpu", Header{}, &Client{Wall: 10, CPU: 39, Procs: 4}, good(), Voided, "98 %"},
+		{"no client", "client_cpu", Header{}, nil, good(), Sound, "not judged"},
+		{"long pause", "gc", Header{}, &Client{GCMax: 6 * msec}, good(), Noted, "6.000 ms, allowed 5.000"},
+		{"stream interval", "tokens", Header{}, &client, each(good(), func(c *Call) { c.Usage.Completion *= 2 }), Noted, "a chunk carries 2.00 tokens"},
+		{"hidden reasoning", "tokens", Header{}, &client, each(good(), func(c *Call) { c.Usage.Completion *= 2; c.Usage.Reasoning = 1 }), Noted, "500 of the tokens were reasoning"},
+		{"chunks that are no tokens", "tokens", Header{}, &client, each(good(), func(c *Call) { c.Usage.Completion-- }), Voided, "more tokens streamed"},
+		{"errors that would cancel", "tokens", Header{}, &client, each(good(), func(c *Call) { c.Usage.Completion += 2*(c.Index%2) - 1 }), Voided, "more tokens streamed"},
+		{"one stray flush", "tokens", Header{}, &client, each(good(), func(c *Call) {
+			if c.Index == 0 {
+				c.Usage.Completion--
+			}
+		}), Noted, "1 chunks more"},
+		{"no usage", "tokens", Header{}, &client, each(good(), func(c *Call) { c.Usage = nil }), Noted, "sent no usage"},
+		{"some without usage", "tokens", Header{}, &client, each(good(), func(c *Call) {
+			if c.Index == 0 {
+				c.Usage = nil
+			}
+		}), Noted, "usage came with 499 of 500"},
+		{"not streamed", "tokens", Header{}, &client, each(good(), func(c *Call) { c.Chunks = []Chunk{{c.End, c.Usage.Completion}} }), Noted, "500 of 500 calls got all their tokens in one read"},
+		{"predicted without usage", "tokens", Header{Predicted: true}, nil, each(good(), func(c *Call) { c.Usage = nil }), Sound, "predicted"},
+		{"renamed field", "new_field", Header{}, &client, each(good(), func(c *Call) { c.Field = "thoughts" }), Noted, "thoughts"},
+		{"failures", "failures", Header{}, &client, each(good(), func(c *Call) {
+			if c.Index%100 == 0 {
+				*c = fail(*c, []Class{Connect, EarlyClose, EarlyClose}[c.Index%3])
+			}
+		}), Noted, "5 of 500 calls failed (early_close"},
+		{"partial", "partial", Header{Requests: 600}, &Client{Partial: true, StopNote: "interrupted"}, good(), Noted, "500 of 600 planned calls, interrupted"},
+		{"calls missing", "partial", Header{Requests: 501}, &client, good(), Noted, "500 of 501"},
+		{"killed", "partial", Header{}, nil, good(), Noted, "no record of its client"},
+		{"clock back", "time_order", Header{}, &client, each(good(), func(c *Call) { c.Headers = c.Sent - 1 }), Voided, "call 0: headers"},
+		{"chunks swapped", "time_order", Header{}, &client, each(good(), func(c *Call) { slices.Reverse(c.Chunks) }), Voided, "a chunk at"},
+		{"chunks swapped", "identity", Header{}, &client, each(good(), func(c *Call) { slices.Reverse(c.Chunks) }), Voided, "TTFT + TPOT"},
+		{"chunks after the end", "peak", Header{}, &client, each(good()[:20], func(c *Call) { c.Chunks[0].At, c.Chunks[1].At = 0, 9*time.Second }), Voided, "the busiest second"},
+		{"answer outside", "time_order", Header{}, &client, each(good(), func(c *Call) { c.Answer = c.End }), Voided, "first answer token"},
+		{"negative", "time_order", Header{}, &client, each(good(), func(c *Call) { c.Due = -1 }), Voided, "due at -1ns"},
+		{"few samples", "samples", Header{}, &client, good()[:100], Noted, "100 calls are few: P99 needs 459"},
+		{"burst", "burst", Header{}, &client, each(good(), func(c *Call) { shift(c, -c.Sent) }), Noted, "all 500 requests were due at once"},
+		{"closed loop", "burst", Header{Limit: 10}, &client, each(good(), func(c *Call) { c.Due = 0 }), Sound, "10 were let through"},
+		{"steady load", "little", Header{}, &client, good(), Sound, "apart"},
+		{"too short for Little", "little", Header{}, &client, good()[:20], Sound, "not applicable"},
+		{"keeps up", "saturation", Header{Rate: 50}, &client, good(), Sound, "of 50.00 req/s offered"},
+		// Each call takes 10 ms longer than the one before: ends come at 2/3 of the rate.
+		{"queue grows", "saturation", Header{Rate: 50}, &client, each(good(), func(c *Call) { delay(c, time.Duration(c.Index)*10*msec) }), Noted, "33.3"},
+		{"queue grows", "little", Header{Rate: 50}, &client, each(good(), func(c *Call) { delay(c, time.Duration(c.Index)*10*msec) }), Noted, "not steady"},
+		{"long answers", "saturation", Header{Rate: 50}, &client, each(good(), func(c *Call) { delay(c, time.Duration(c.Index*7919%500)*20*msec) }), Sound, "offered"},
+	} {
+		t.Run(test.name+"/"+test.check, func(t *testing.T) {
+			s, err := Summarize(test.header, test.client, Options{}, slices.Values(test.calls))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, ok := s.Verdict.Check(test.check)
+			if !ok || c.Status != test.want || !strings.Contains(c.Text, test.text) {
+				t.Errorf("%s: %s %q, want %s with %q", c.Name, c.Status, c.Text, test.want, test.text)
+			}
+			if s.Verdict.Status.rank() < c.Status.rank() {
+				t.Errorf("the verdict is %s with a check that is %s", s.Verdict.Status, c.Status)
+			}
+		})
+	}
+}
+
+func each(calls []Call, change func(*Call)) []Call {
+	for i := range calls {
+		change(&calls[i])
+	}
+	return calls
+}
+
+// shift moves a call in time.
+func shift(c *Call, by time.Duration) {
+	c.Due, c.Ready, c.Sent = c.Due+by, c.Ready+by, c.Sent+by
+	delay(c, by)
+}
+
+// delay makes all that follows the sending later.
+func delay(c *Call, by time.Duration) {
+	c.End += by
+	for i := range c.Chunks {
+		c.Chunks[i].At += by
+	}
+}
+
+func TestSoundRun(t *testing.T) {
+	s := summarize(t, Header{Rate: 50}, Options{}, steady(500, 20*msec))
+	if s.Verdict.Status != Sound || s.Verdict.Why() != "" {
+		t.Errorf("a faultless run is %s: %s", s.Verdict.Status, s.Verdict.Why())
+	}
+	names := map[string]bool{}
+	for _, c := range s.Verdict.Checks {
+		if names[c.Name] || c.Text == "" {
+			t.Errorf("check %q is there twice or says nothing", c.Name)
+		}
+		names[c.Name] = true
+	}
+}
+
+func TestSimulatedSaysSo(t *testing.T) {
+	calls := steady(500, 20*msec)
+	calls[100].Sim = true // one answer of a simulator is enough
+	for name, s := range map[string]Summary{
+		"header": summarize(t, Header{Simulated: true}, Options{}, steady(500, 20*msec)),
+		"answer": summarize(t, Header{}, Options{}, calls),
+		"replay": summarize(t, Header{Predicted: true}, Options{}, steady(500, 20*msec)),
+		"failed": summarize(t, Header{Simulated: true}, Options{}, []Call{fail(calls[0], Connect)}),
+	} {
+		first := s.Verdict.Checks[0]
+		if !s.Simulated || first.Name != "simulated" || !strings.HasPrefix(first.Text, "SIMULATED: ") {
+			t.Errorf("%s: simulated %v, first check %+v", name, s.Simulated, first)
+		}
+		if !strings.Contains(s.Verdict.Text(), "SIMULATED: ") || !strings.HasPrefix(Block(s, Style{}), "SIMULATED: ") {
+			t.Errorf("%s: the block or the verdict does not say SIMULATED", name)
+		}
+	}
+}
+
+func TestIdentityHolds(t *testing.T) {
+	for _, c := range steady(500, 0) {
+		tpot, ok := c.TPOT()
+		if !ok {
+			continue
+		}
+		ttft, _ := c.TTFT()
+		e2e, _ := c.E2E()
+		n, _ := c.Output()
+		if d := float64(ttft) + tpot*float64(n-1) - float64(e2e); math.Abs(d) > 1e3 {
+			t.Errorf("call %d: TTFT + TPOT*(n-1) - E2E = %v ns", c.Index, d)
+		}
+	}
+}
+
+func TestVerdictText(t *testing.T) {
+	v := Verdict{Status: Voided, Checks: []Check{
+		{"simulated", Sound, "SIMULATED: a simulator answered, no hardware was measured"},
+		{"tokens", Noted, "tokens differ"},
+		{"dispatch_lag", Sound, "p99 0.1 ms"},
+		{"gc", Sound, "short"},
+		{"client_cpu", Voided, "busy"},
+	}}
+	const want = `Verdict: void (5 checks)
+  SIMULATED: a simulator answered, no hardware was measured
+  noted tokens: tokens differ
+  sound dispatch_lag: p99 0.1 ms
+  void  client_cpu: busy
+`
+	if got := v.Text(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if got := v.Why(); got != "busy" {
+		t.Errorf("Why = %q, want the void check's sentence", got)
+	}
+}

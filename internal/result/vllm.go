@@ -1,0 +1,200 @@
+package result
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"path"
+	"slices"
+	"strings"
+)
+
+// VLLMOptions choose what VLLMJSON writes beyond the fixed keys.
+type VLLMOptions struct {
+	Label       string            // label; "" is null
+	Tokenizer   string            // tokenizer_id; "": the model
+	Burstiness  float64           // 0: 1
+	Sections    []string          // --percentile-metrics; nil: ttft, tpot, itl
+	Percentiles []float64         // --metric-percentiles; nil: 99
+	Metadata    map[string]string // --metadata, flat
+	Detailed    bool              // --save-detailed: per-request arrays, from calls
+}
+
+// VLLMJSON returns the flat JSON object that `vllm bench serve
+// --save-result` writes, with failures_by_class, simulated and verdict added.
+// Only Detailed reads the calls. A figure that is absent is null,
+// also in the arrays: vLLM's zeros for failed requests would enter means.
+func VLLMJSON(h Header, s Summary, calls []Call, o VLLMOptions) ([]byte, error) {
+	style := Style{Sections: o.Sections, Percentiles: o.Percentiles}
+	if err := style.Validate(); err != nil {
+		return nil, fmt.Errorf("write vLLM result: %w", err)
+	}
+	style = style.filled()
+	var d object
+	d.head(h, o)
+	for _, m := range scalars() {
+		if m.Section == sectionRun && m.Name != "max_concurrency" && m.Name != "request_rate" {
+			d.figure(s, m.Name)
+		}
+	}
+	for _, name := range style.Sections {
+		for _, stat := range []string{"mean", "median", "std"} {
+			d.figure(s, stat+"_"+name+"_ms")
+		}
+		for _, x := range style.Percentiles {
+			d.figure(s, pName(x)+"_"+name+"_ms")
+		}
+	}
+	failures := s.Failures
+	if failures == nil {
+		failures = map[Class]int{}
+	}
+	d.put("failures_by_class", failures)
+	d.put("simulated", s.Simulated)
+	d.put("verdict", s.Verdict)
+	if o.Detailed {
+		d.details(calls)
+	}
+	return d.bytes()
+}
+
+// object is a JSON object that keeps the order of its keys; of a key put
+// twice the first value counts.
+type object struct {
+	keys   []string
+	values map[string]json.RawMessage
+	err    error
+}
+
+func (d *object) put(key string, v any) {
+	if _, ok := d.values[key]; ok || d.err != nil {
+		return
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		d.err = fmt.Errorf("write vLLM result: %s: %w", key, err)
+		return
+	}
+	if d.values == nil {
+		d.values = map[string]json.RawMessage{}
+	}
+	d.keys, d.values[key] = append(d.keys, key), raw
+}
+
+func (d *object) figure(s Summary, name string) {
+	if v, ok := s.Figures[name]; ok {
+		d.put(name, v)
+		return
+	}
+	d.put(name, nil)
+}
+
+func (d *object) head(h Header, o VLLMOptions) {
+	var label *string
+	if o.Label != "" {
+		label = &o.Label
+	}
+	var limit *int
+	if h.Limit > 0 {
+		limit = &h.Limit
+	}
+	var rate any = "inf"
+	if finite(h.Rate) {
+		rate = h.Rate
+	}
+	d.put("date", h.Started.Format("20060102-150405"))
+	d.put("endpoint_type", h.Backend)
+	d.put("backend", h.Backend)
+	d.put("label", label)
+	d.put("model_id", h.Model)
+	d.put("tokenizer_id", cmp.Or(o.Tokenizer, h.Model))
+	d.put("num_prompts", h.Requests)
+	d.put("request_rate", rate)
+	d.put("burstiness", cmp.Or(o.Burstiness, 1))
+	d.put("max_concurrency", limit)
+	for _, k := range slices.Sorted(maps.Keys(o.Metadata)) {
+		if m, err := Lookup(k); err == nil && m.Name == k || slices.Contains(reserved, k) {
+			d.err = cmp.Or(d.err, fmt.Errorf("metadata key %q is a key of the result: choose another", k))
+		}
+		d.put(k, o.Metadata[k])
+	}
+}
+
+// finite reports whether a rate is one, and not all requests at once.
+func finite(rate float64) bool { return rate > 0 && !math.IsInf(rate, 1) }
+
+// reserved are the keys of a result, besides the metrics, that metadata may
+// not take.
+var reserved = []string{
+	"date", "endpoint_type", "backend", "label", "model_id", "tokenizer_id", "num_prompts", "burstiness",
+	keyFailures, keySimulated, keyVerdict,
+	"input_lens", "output_lens", "ttfts", "itls", "start_times", "generated_texts", "errors",
+}
+
+// details adds the per-request arrays, times in seconds.
+func (d *object) details(calls []Call) {
+	all := slices.Clone(calls)
+	slices.SortStableFunc(all, func(a, b Call) int { return a.Index - b.Index })
+	inputs, outputs, starts := []int{}, []int{}, []float64{}
+	ttfts, itls := []*float64{}, [][]float64{}
+	texts, errs := []string{}, []string{}
+	for i := range all {
+		c := &all[i]
+		in, _ := c.Input()
+		out, _ := c.Output()
+		if !c.OK() {
+			out = 0
+		}
+		inputs, outputs = append(inputs, in), append(outputs, out)
+		starts = append(starts, c.Sent.Seconds())
+		var ttft *float64
+		gaps := []float64{}
+		if t, ok := c.TTFT(); ok && c.OK() {
+			ttft = new(t.Seconds())
+			for j := 1; j < len(c.Chunks); j++ {
+				gaps = append(gaps, (c.Chunks[j].At - c.Chunks[j-1].At).Seconds())
+			}
+		}
+		ttfts, itls = append(ttfts, ttft), append(itls, gaps)
+		texts, errs = append(texts, c.Text), append(errs, c.Error)
+	}
+	d.put("input_lens", inputs)
+	d.put("output_lens", outputs)
+	d.put("ttfts", ttfts)
+	d.put("itls", itls)
+	d.put("start_times", starts)
+	d.put("generated_texts", texts)
+	d.put("errors", errs)
+}
+
+func (d *object) bytes() ([]byte, error) {
+	if d.err != nil {
+		return nil, d.err
+	}
+	b := []byte{'{'}
+	for i, k := range d.keys {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = append(appendString(b, k), ": "...)
+		b = append(b, d.values[k]...)
+	}
+	return append(b, '}'), nil
+}
+
+// VLLMFileName returns the file name that vLLM gives a result:
+// backend, rate, concurrency, model, date.
+func VLLMFileName(h Header) string {
+	rate := "inf"
+	if finite(h.Rate) {
+		rate = fmt.Sprint(h.Rate)
+	}
+	limit := ""
+	if h.Limit > 0 {
+		limit = fmt.Sprintf("-concurrency%d", h.Limit)
+	}
+	name := fmt.Sprintf("%s-%sqps%s-%s-%s.json", h.Backend, rate, limit, path.Base(h.Model), h.Started.Format("20060102-150405"))
+	return strings.ReplaceAll(name, "/", "_")
+}

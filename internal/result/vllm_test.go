@@ -1,0 +1,65 @@
+package result
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestVLLMJSONGolden(t *testing.T) {
+	calls := shuffled([]Call{
+		stream(0, 0, 50*msec, 60*msec, 80*msec),
+		stream(1, 100*msec, 100*msec, 140*msec),
+		fail(stream(2, 150*msec, 1850*msec), TimeoutFirstToken),
+	})
+	calls[0].Text = "hello"
+	h := Header{Model: "org/model", Backend: "openai-chat", Requests: 3, Rate: 4, Limit: 8, Started: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)}
+	s := summarize(t, h, Options{}, calls)
+	b, err := VLLMJSON(h, s, calls, VLLMOptions{
+		Metadata: map[string]string{"gpu": "h100"}, Detailed: true, Percentiles: []float64{95, 99},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var indented strings.Builder
+	var v any
+	if err := json.Unmarshal(b, &v); err != nil {
+		t.Fatalf("%v in %s", err, b)
+	}
+	e := json.NewEncoder(&indented)
+	e.SetIndent("", " ")
+	if err := e.Encode(json.RawMessage(b)); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "vllm.json", indented.String())
+	if name := VLLMFileName(h); name != "openai-chat-4qps-concurrency8-model-20260203-040506.json" {
+		t.Errorf("file name %s", name)
+	}
+}
+
+func TestVLLMJSONOfNothing(t *testing.T) {
+	s := summarize(t, Header{}, Options{}, nil)
+	b, err := VLLMJSON(Header{}, s, nil, VLLMOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"request_rate": "inf"`, `"max_concurrency": null`, `"mean_ttft_ms": null`, `"request_goodput": null`, `"failures_by_class": {}`} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("%s is not in %s", want, b)
+		}
+	}
+	if strings.Contains(string(b), "ttfts") {
+		t.Errorf("detailed arrays that were not asked for: %s", b)
+	}
+}
+
+func TestVLLMJSONRejects(t *testing.T) {
+	for _, o := range []VLLMOptions{
+		{Metadata: map[string]string{"duration": "1"}}, {Metadata: map[string]string{"verdict": "fine"}}, {Sections: []string{"nonsense"}},
+	} {
+		if _, err := VLLMJSON(Header{}, Summary{}, nil, o); err == nil {
+			t.Errorf("%+v is taken", o)
+		}
+	}
+}
