@@ -6,48 +6,24 @@
 //
 // Invariants: the sequence is a pure function of the Spec (and of the bytes of
 // the dataset file); Due never decreases; shard i of n is exactly the requests
-// whose Index % n == i.
+// whose Index % n == i; a made-up prompt is built when it is yielded and is
+// exactly Request.Input tokens by package token.
+//
+// Deliberately absent: tokenizer files (lengths are by package token; the
+// server's usage is the truth a run reports), conversations of several turns,
+// and byte-for-byte the samples of other tools, whose random numbers differ
+// from version to version. Fingerprint tells whether two runs sent the same.
 package workload
 
 import (
-	"encoding/json"
-	"math"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"iter"
 	"time"
 )
-
-// Spec says which requests to send and when. Zero fields take the defaults of
-// `vllm bench serve`; see Defaults. JSON keys, YAML keys and flags share one
-// spelling (a flag has - for _).
-type Spec struct {
-	Dataset    string  `json:"dataset_name"` // random, sharegpt, azure, mooncake, jsonl
-	Path       string  `json:"dataset_path,omitempty"`
-	NumPrompts int     `json:"num_prompts,omitempty"` // 0: 1000 (random, sharegpt) or the whole file (traces, jsonl)
-	Seed       uint64  `json:"seed"`
-	Rate       Rate    `json:"request_rate,omitempty"` // requests/s; 0 or +Inf: all at once
-	Arrival    string  `json:"arrival,omitempty"`      // constant, poisson, gamma, trace; "": see Defaults
-	Burstiness float64 `json:"burstiness,omitempty"`   // gamma shape; 1 is Poisson
-	Speed      float64 `json:"speed,omitempty"`        // trace time runs this much faster; 0: 1
-
-	// MaxConcurrency is part of the workload: the wait for it is a field of
-	// the call. 0: no limit.
-	MaxConcurrency int `json:"max_concurrency,omitempty"`
-
-	RampStrategy string  `json:"ramp_up_strategy,omitempty"` // linear, exponential
-	RampStart    float64 `json:"ramp_up_start_rps,omitempty"`
-	RampEnd      float64 `json:"ramp_up_end_rps,omitempty"`
-
-	IgnoreEOS bool `json:"ignore_eos,omitempty"`
-
-	RandomInputLen   int     `json:"random_input_len,omitempty"`   // 1024
-	RandomOutputLen  int     `json:"random_output_len,omitempty"`  // 128
-	RandomRangeRatio float64 `json:"random_range_ratio,omitempty"` // lengths in [floor(L(1-r)), ceil(L(1+r))]
-	RandomPrefixLen  int     `json:"random_prefix_len,omitempty"`  // shared by all prompts, before the random part
-
-	ShareGPTOutputLen int  `json:"sharegpt_output_len,omitempty"` // 0: the answer's own length
-	DisableShuffle    bool `json:"disable_shuffle,omitempty"`
-	NoOversample      bool `json:"no_oversample,omitempty"`
-	OutputLen         int  `json:"output_len,omitempty"` // jsonl rows without their own
-}
 
 // Request is what to send and when it is due.
 type Request struct {
@@ -59,17 +35,114 @@ type Request struct {
 	EOS    bool // the server may stop early; false sends ignore_eos
 }
 
-// Rate is requests per second; zero or +Inf means all at once. In JSON and
-// YAML it is a number or the string "inf", as in vLLM's result files.
-type Rate float64
+// Workload is an opened Spec: all lengths and due times, and the prompts on
+// demand. It is immutable and safe for concurrent use.
+type Workload struct {
+	spec Spec
+	src  source
+	due  []time.Duration // by index, ascending
+}
 
-// Inf reports whether all requests are due at once.
-func (r Rate) Inf() bool { return r == 0 || math.IsInf(float64(r), 1) }
+// Totals are the sums over a workload's requests.
+type Totals struct {
+	Requests int
+	Input    int           // prompt tokens by package token
+	Output   int           // tokens asked for
+	Span     time.Duration // due time of the last request
+}
 
-// MarshalJSON writes "inf" for an infinite rate.
-func (r Rate) MarshalJSON() ([]byte, error) {
-	if r.Inf() {
-		return []byte(`"inf"`), nil
+// Open validates the spec, reads its dataset and lays out the schedule.
+func Open(s Spec) (*Workload, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
 	}
-	return json.Marshal(float64(r))
+	s = s.Defaults()
+	src, err := open(s)
+	if err != nil {
+		return nil, err
+	}
+	due, err := schedule(s, src.rows)
+	if err != nil {
+		return nil, err
+	}
+	return &Workload{spec: s, src: src, due: due}, nil
+}
+
+// Spec returns the spec with its defaults filled in: what was opened.
+func (w *Workload) Spec() Spec { return w.spec }
+
+// Len returns the number of requests.
+func (w *Workload) Len() int { return len(w.due) }
+
+// All yields every request in order of Due.
+func (w *Workload) All() iter.Seq[Request] { return w.Shard(0, 1) }
+
+// Shard yields the requests whose Index % n == i: n machines that each send
+// one shard send exactly what one machine would.
+func (w *Workload) Shard(i, n int) iter.Seq[Request] {
+	if n < 1 || i < 0 || i >= n {
+		panic(fmt.Sprintf("workload: no shard %d of %d", i, n))
+	}
+	return func(yield func(Request) bool) {
+		for k := i; k < len(w.due); k += n {
+			if !yield(w.request(k)) {
+				return
+			}
+		}
+	}
+}
+
+func (w *Workload) request(k int) Request {
+	r := w.src.rows[k]
+	return Request{
+		Index:  k,
+		Due:    w.due[k],
+		Prompt: w.src.prompt(k),
+		Input:  r.input,
+		Output: r.output,
+		EOS:    !w.spec.IgnoreEOS,
+	}
+}
+
+// Totals sums lengths without building a prompt.
+func (w *Workload) Totals() Totals {
+	t := Totals{Requests: len(w.due), Span: w.due[len(w.due)-1]}
+	for _, r := range w.src.rows {
+		t.Input += r.input
+		t.Output += r.output
+	}
+	return t
+}
+
+// Fingerprint is equal for two workloads exactly when they send the same
+// prompts and output lengths at the same times. It builds every prompt once
+// (about 10 ns a token).
+func (w *Workload) Fingerprint() string {
+	h := sha256.New()
+	var b [33]byte
+	for r := range w.All() {
+		binary.LittleEndian.PutUint64(b[0:], uint64(r.Index))
+		binary.LittleEndian.PutUint64(b[8:], uint64(r.Due))
+		binary.LittleEndian.PutUint64(b[16:], uint64(r.Output))
+		binary.LittleEndian.PutUint64(b[24:], uint64(len(r.Prompt)))
+		b[32] = 0
+		if r.EOS {
+			b[32] = 1
+		}
+		h.Write(b[:]) // never fails
+		io.WriteString(h, r.Prompt)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// Drop is one kind of dataset row that was left out.
+type Drop struct {
+	Reason string // reads after "rows": "with no output tokens"
+	Rows   int
+}
+
+// Dropped returns which rows of the dataset file were left out, most first,
+// and how many were read in all.
+func (w *Workload) Dropped() (drops []Drop, read int) {
+	return w.src.drops.list(), w.src.read
 }

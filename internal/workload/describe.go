@@ -1,0 +1,89 @@
+package workload
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// Describe says in one line for a report what is sent and when.
+func (w *Workload) Describe() string {
+	s := w.spec
+	parts := []string{w.lengths(), count(w.Len()), s.arrivals()}
+	if s.MaxConcurrency > 0 {
+		parts = append(parts, fmt.Sprintf("at most %d at a time", s.MaxConcurrency))
+	}
+	return s.title() + ": " + strings.Join(parts, ", ")
+}
+
+func (s Spec) title() string {
+	file := filepath.Base(s.Path)
+	switch s.Dataset {
+	case "sharegpt":
+		return "ShareGPT dataset (" + file + ")"
+	case "azure":
+		return "Azure trace (" + file + ")"
+	case "mooncake":
+		return "Mooncake trace (" + file + ")"
+	case "jsonl":
+		return "Custom dataset (" + file + ")"
+	}
+	return "Random dataset"
+}
+
+func (w *Workload) lengths() string {
+	s := w.spec
+	if s.Dataset == "random" {
+		in, out := s.RandomInputLen, s.RandomOutputLen
+		text := between(in, s.RandomRangeRatio) + " input tokens, " + between(out, s.RandomRangeRatio) + " output tokens"
+		if s.RandomPrefixLen > 0 {
+			return fmt.Sprintf("%d shared and %s", s.RandomPrefixLen, text)
+		}
+		return text
+	}
+	t := w.Totals()
+	n := float64(t.Requests)
+	text := fmt.Sprintf("on average %.0f input tokens", float64(t.Input)/n)
+	if t.Output > 0 {
+		text += fmt.Sprintf(" and %.0f output tokens", float64(t.Output)/n)
+	}
+	return text
+}
+
+func between(length int, ratio float64) string {
+	lo, hi := lengthRange(length, ratio)
+	if lo == hi {
+		return fmt.Sprint(lo)
+	}
+	return fmt.Sprintf("%d to %d", lo, hi)
+}
+
+func (s Spec) arrivals() string {
+	var kind string
+	switch s.Arrival {
+	case "inf":
+		return "all at once"
+	case "trace":
+		if s.Speed == 1 {
+			return "at the times of the trace"
+		}
+		return fmt.Sprintf("at the times of the trace, %g times as fast", s.Speed)
+	case "constant":
+		kind = "evenly spaced arrivals"
+	case "poisson":
+		kind = "Poisson arrivals"
+	case "gamma":
+		kind = fmt.Sprintf("gamma arrivals (burstiness %g)", s.Burstiness)
+	}
+	if s.RampStrategy != "" {
+		return fmt.Sprintf("%s from %g to %g requests/s (%s ramp)", kind, s.RampStart, s.RampEnd, s.RampStrategy)
+	}
+	return fmt.Sprintf("%s at %s requests/s", kind, s.Rate)
+}
+
+func count(requests int) string {
+	if requests == 1 {
+		return "1 request"
+	}
+	return fmt.Sprintf("%d requests", requests)
+}

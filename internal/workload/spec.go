@@ -1,0 +1,289 @@
+package workload
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Spec says which requests to send and when. Zero fields take the defaults of
+// `vllm bench serve`; see Defaults. JSON keys, YAML keys and flags share one
+// spelling (a flag has - for _).
+type Spec struct {
+	Dataset    string  `json:"dataset_name" yaml:"dataset_name"` // random, sharegpt, azure, mooncake, jsonl
+	Path       string  `json:"dataset_path,omitempty" yaml:"dataset_path,omitempty"`
+	NumPrompts int     `json:"num_prompts,omitempty" yaml:"num_prompts,omitempty"` // 0: 1000 (random, sharegpt) or the whole file (traces, jsonl)
+	Seed       uint64  `json:"seed" yaml:"seed"`
+	Rate       Rate    `json:"request_rate,omitempty" yaml:"request_rate,omitempty"` // requests/s; +Inf: all at once; 0: a trace's own times, else all at once
+	Arrival    string  `json:"arrival,omitempty" yaml:"arrival,omitempty"`           // inf, constant, poisson, gamma, trace; "": see Defaults
+	Burstiness float64 `json:"burstiness,omitempty" yaml:"burstiness,omitempty"`     // gamma shape; 1 is Poisson
+	Speed      float64 `json:"speed,omitempty" yaml:"speed,omitempty"`               // trace time runs this much faster; 0: 1
+
+	// MaxConcurrency is part of the workload: the wait for it is a field of
+	// the call. 0: no limit.
+	MaxConcurrency int `json:"max_concurrency,omitempty" yaml:"max_concurrency,omitempty"`
+
+	RampStrategy string  `json:"ramp_up_strategy,omitempty" yaml:"ramp_up_strategy,omitempty"` // linear, exponential
+	RampStart    float64 `json:"ramp_up_start_rps,omitempty" yaml:"ramp_up_start_rps,omitempty"`
+	RampEnd      float64 `json:"ramp_up_end_rps,omitempty" yaml:"ramp_up_end_rps,omitempty"`
+
+	IgnoreEOS bool `json:"ignore_eos,omitempty" yaml:"ignore_eos,omitempty"`
+
+	RandomInputLen   int     `json:"random_input_len,omitempty" yaml:"random_input_len,omitempty"`     // 1024
+	RandomOutputLen  int     `json:"random_output_len,omitempty" yaml:"random_output_len,omitempty"`   // 128
+	RandomRangeRatio float64 `json:"random_range_ratio,omitempty" yaml:"random_range_ratio,omitempty"` // lengths in [floor(L(1-r)), ceil(L(1+r))]
+	RandomPrefixLen  int     `json:"random_prefix_len,omitempty" yaml:"random_prefix_len,omitempty"`   // shared by all prompts, before the random part
+
+	ShareGPTOutputLen int  `json:"sharegpt_output_len,omitempty" yaml:"sharegpt_output_len,omitempty"` // 0: the answer's own length
+	DisableShuffle    bool `json:"disable_shuffle,omitempty" yaml:"disable_shuffle,omitempty"`
+	NoOversample      bool `json:"no_oversample,omitempty" yaml:"no_oversample,omitempty"`
+	OutputLen         int  `json:"output_len,omitempty" yaml:"output_len,omitempty"` // jsonl rows without their own
+}
+
+// Datasets returns the names that Spec.Dataset takes.
+func Datasets() []string { return []string{"random", "sharegpt", "azure", "mooncake", "jsonl"} }
+
+// Arrivals returns the names that Spec.Arrival takes.
+func Arrivals() []string { return []string{"inf", "constant", "poisson", "gamma", "trace"} }
+
+// Defaults returns the spec with every default that applies written out, so
+// that it says what will run. It changes nothing that is set, and filling
+// twice is filling once.
+//
+// Arrival: a finite rate or a ramp is Poisson, or gamma with a burstiness
+// other than 1; a trace without a rate keeps its own times; the rest is all
+// at once. Datasets whose prompts are made of random words ignore EOS, as
+// `vllm bench serve` forces for random: such a prompt has no natural answer.
+func (s Spec) Defaults() Spec {
+	s.Dataset = cmp.Or(s.Dataset, "random")
+	switch s.Dataset {
+	case "random":
+		s.NumPrompts = cmp.Or(s.NumPrompts, 1000)
+		s.RandomInputLen = cmp.Or(s.RandomInputLen, 1024)
+		s.RandomOutputLen = cmp.Or(s.RandomOutputLen, 128)
+		s.IgnoreEOS = true
+	case "sharegpt":
+		s.NumPrompts = cmp.Or(s.NumPrompts, 1000)
+	case "azure", "mooncake":
+		s.IgnoreEOS = true
+	}
+	if s.Arrival == "" {
+		s.Arrival = s.defaultArrival()
+	}
+	switch s.Arrival {
+	case "inf":
+		s.Rate = cmp.Or(s.Rate, Rate(math.Inf(1)))
+	case "poisson":
+		s.Burstiness = cmp.Or(s.Burstiness, 1)
+	case "gamma":
+		s.Burstiness = cmp.Or(s.Burstiness, 1)
+	case "trace":
+		s.Speed = cmp.Or(s.Speed, 1)
+	}
+	return s
+}
+
+func (s Spec) defaultArrival() string {
+	switch {
+	case s.Rate.Inf() && s.RampStrategy == "":
+		if s.Rate == 0 && s.isTrace() {
+			return "trace"
+		}
+		return "inf"
+	case s.Burstiness == 0 || s.Burstiness == 1:
+		return "poisson"
+	}
+	return "gamma"
+}
+
+func (s Spec) isTrace() bool { return s.Dataset == "azure" || s.Dataset == "mooncake" }
+
+// Validate returns every fault of the spec, one sentence each, in flag
+// spelling. A field that does not apply to the dataset or the arrival is a
+// fault: ignored, it would make the run something else than what was asked.
+func (s Spec) Validate() error {
+	d := s.Defaults()
+	if !slices.Contains(Datasets(), d.Dataset) {
+		return unknown("--dataset-name", d.Dataset, Datasets())
+	}
+	if !slices.Contains(Arrivals(), d.Arrival) {
+		return unknown("--arrival", d.Arrival, Arrivals())
+	}
+	var faults []error
+	faults = append(faults, s.datasetFaults(d)...)
+	faults = append(faults, s.arrivalFaults(d)...)
+	faults = append(faults, s.rangeFaults()...)
+	return errors.Join(faults...)
+}
+
+// datasetFaults names fields that belong to another dataset.
+func (s Spec) datasetFaults(d Spec) (faults []error) {
+	for _, f := range []struct {
+		flag string
+		set  bool
+		of   []string
+	}{
+		{"--dataset-path", s.Path != "", []string{"sharegpt", "azure", "mooncake", "jsonl"}},
+		{"--random-input-len", s.RandomInputLen != 0, []string{"random"}},
+		{"--random-output-len", s.RandomOutputLen != 0, []string{"random"}},
+		{"--random-range-ratio", s.RandomRangeRatio != 0, []string{"random"}},
+		{"--random-prefix-len", s.RandomPrefixLen != 0, []string{"random"}},
+		{"--sharegpt-output-len", s.ShareGPTOutputLen != 0, []string{"sharegpt"}},
+		{"--disable-shuffle", s.DisableShuffle, []string{"sharegpt", "jsonl"}},
+		{"--no-oversample", s.NoOversample, []string{"sharegpt", "jsonl"}},
+		{"--output-len", s.OutputLen != 0, []string{"jsonl"}},
+	} {
+		if f.set && !slices.Contains(f.of, d.Dataset) {
+			faults = append(faults, fmt.Errorf("%s applies to --dataset-name %s, not %s", f.flag, either(f.of), d.Dataset))
+		}
+	}
+	if s.Path == "" && d.Dataset != "random" {
+		faults = append(faults, fmt.Errorf("--dataset-name %s needs --dataset-path%s", d.Dataset, fileHint(d.Dataset)))
+	}
+	return faults
+}
+
+// arrivalFaults names fields that belong to another arrival, and what the
+// chosen one lacks.
+func (s Spec) arrivalFaults(d Spec) (faults []error) {
+	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
+	paced := d.Arrival == "constant" || d.Arrival == "poisson" || d.Arrival == "gamma"
+	ramped := s.RampStrategy != ""
+	switch {
+	case !s.Rate.Inf() && !paced:
+		fault("--request-rate applies to --arrival constant, poisson or gamma, not %s", d.Arrival)
+	case !s.Rate.Inf() && ramped:
+		fault("--request-rate does not apply with --ramp-up-strategy, which takes --ramp-up-start-rps and --ramp-up-end-rps")
+	case s.Rate.Inf() && paced && !ramped:
+		fault("--arrival %s needs a finite --request-rate", d.Arrival)
+	case s.Rate != 0 && d.Arrival == "trace":
+		fault("--request-rate inf applies to --arrival inf, not trace")
+	}
+	switch {
+	case s.Burstiness == 0 || d.Arrival == "gamma":
+	case d.Arrival != "poisson":
+		fault("--burstiness applies to --arrival gamma, not %s", d.Arrival)
+	case s.Burstiness != 1:
+		fault("--burstiness %g applies to --arrival gamma, not poisson (whose burstiness is 1)", s.Burstiness)
+	}
+	if s.Speed != 0 && d.Arrival != "trace" {
+		fault("--speed applies to --arrival trace, not %s", d.Arrival)
+	}
+	if d.Arrival == "trace" && !d.isTrace() {
+		fault("--arrival trace applies to --dataset-name azure or mooncake, not %s", d.Dataset)
+	}
+	return append(faults, s.rampFaults(d, paced)...)
+}
+
+func (s Spec) rampFaults(d Spec, paced bool) (faults []error) {
+	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
+	switch s.RampStrategy {
+	case "":
+		if s.RampStart != 0 {
+			fault("--ramp-up-start-rps applies with --ramp-up-strategy linear or exponential only")
+		}
+		if s.RampEnd != 0 {
+			fault("--ramp-up-end-rps applies with --ramp-up-strategy linear or exponential only")
+		}
+		return faults
+	case "linear", "exponential":
+		if !paced {
+			fault("--ramp-up-strategy applies to --arrival constant, poisson or gamma, not %s", d.Arrival)
+		}
+		if !(s.RampStart > 0 && s.RampStart < s.RampEnd) || math.IsInf(s.RampEnd, 1) {
+			fault("--ramp-up-strategy %s needs 0 < --ramp-up-start-rps < --ramp-up-end-rps, not %g and %g",
+				s.RampStrategy, s.RampStart, s.RampEnd)
+		}
+		return faults
+	}
+	return append(faults, unknown("--ramp-up-strategy", s.RampStrategy, []string{"linear", "exponential"}))
+}
+
+// Bounds that a typing error passes before memory or time runs out.
+const (
+	maxRequests = 10_000_000
+	maxTokens   = 1 << 24 // of one prompt or answer
+)
+
+// rangeFaults names values outside their range.
+func (s Spec) rangeFaults() (faults []error) {
+	for _, f := range []struct {
+		flag  string
+		value int
+		limit int
+	}{
+		{"--num-prompts", s.NumPrompts, maxRequests},
+		{"--max-concurrency", s.MaxConcurrency, math.MaxInt},
+		{"--random-input-len", s.RandomInputLen, maxTokens},
+		{"--random-output-len", s.RandomOutputLen, maxTokens},
+		{"--random-prefix-len", s.RandomPrefixLen, maxTokens},
+		{"--sharegpt-output-len", s.ShareGPTOutputLen, maxTokens},
+		{"--output-len", s.OutputLen, maxTokens},
+	} {
+		switch {
+		case f.value < 0:
+			faults = append(faults, fmt.Errorf("%s %d must not be negative", f.flag, f.value))
+		case f.value > f.limit:
+			faults = append(faults, fmt.Errorf("%s %d is over the limit of %d", f.flag, f.value, f.limit))
+		}
+	}
+	if !(s.RandomRangeRatio >= 0 && s.RandomRangeRatio < 1) {
+		faults = append(faults, fmt.Errorf("--random-range-ratio %g must be at least 0 and below 1", s.RandomRangeRatio))
+	}
+	if !(s.Rate >= 0) {
+		faults = append(faults, fmt.Errorf("--request-rate %g must be above 0 or inf", float64(s.Rate)))
+	}
+	for _, f := range []struct {
+		flag  string
+		value float64
+	}{{"--burstiness", s.Burstiness}, {"--speed", s.Speed}} {
+		if !(f.value >= 0) || math.IsInf(f.value, 1) {
+			faults = append(faults, fmt.Errorf("%s %g must be a finite number above 0", f.flag, f.value))
+		}
+	}
+	return faults
+}
+
+// either joins names: "a", "a or b", "a, b or c".
+func either(names []string) string {
+	if len(names) == 1 {
+		return names[0]
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+// unknown says that a flag has no such value, and the nearest that it has.
+func unknown(flag, got string, known []string) error {
+	best := slices.MinFunc(known, func(a, b string) int { return cmp.Compare(distance(got, a), distance(got, b)) })
+	if distance(got, best) <= 1+len(got)/3 {
+		return fmt.Errorf("unknown %s %q: did you mean %s? (known: %s)", flag, got, best, strings.Join(known, ", "))
+	}
+	return fmt.Errorf("unknown %s %q: use %s", flag, got, either(known))
+}
+
+// distance counts the bytes to insert, delete or replace between a and b
+// (Levenshtein's), ignoring case.
+func distance(a, b string) int {
+	a, b = strings.ToLower(a), strings.ToLower(b)
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			keep := diagonal
+			if a[i] != b[j] {
+				keep++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(keep, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,140 @@
+package workload
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var inf = Rate(math.Inf(1))
+
+func TestDefaults(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		in   Spec
+		want Spec
+	}{
+		{"nothing is vLLM's random", Spec{},
+			Spec{Dataset: "random", NumPrompts: 1000, RandomInputLen: 1024, RandomOutputLen: 128, IgnoreEOS: true, Arrival: "inf", Rate: inf}},
+		{"a rate is Poisson", Spec{Dataset: "jsonl", Rate: 8},
+			Spec{Dataset: "jsonl", Rate: 8, Arrival: "poisson", Burstiness: 1}},
+		{"a burstiness is gamma", Spec{Dataset: "jsonl", Rate: 8, Burstiness: 0.5},
+			Spec{Dataset: "jsonl", Rate: 8, Arrival: "gamma", Burstiness: 0.5}},
+		{"a ramp is Poisson", Spec{Dataset: "jsonl", Rate: inf, RampStrategy: "linear", RampStart: 1, RampEnd: 2},
+			Spec{Dataset: "jsonl", Rate: inf, RampStrategy: "linear", RampStart: 1, RampEnd: 2, Arrival: "poisson", Burstiness: 1}},
+		{"a trace keeps its times", Spec{Dataset: "azure"},
+			Spec{Dataset: "azure", Arrival: "trace", Speed: 1, IgnoreEOS: true}},
+		{"a trace with a rate", Spec{Dataset: "mooncake", Rate: 3},
+			Spec{Dataset: "mooncake", Rate: 3, Arrival: "poisson", Burstiness: 1, IgnoreEOS: true}},
+		{"a trace all at once", Spec{Dataset: "mooncake", Rate: inf},
+			Spec{Dataset: "mooncake", Rate: inf, Arrival: "inf", IgnoreEOS: true}},
+		{"sharegpt", Spec{Dataset: "sharegpt"},
+			Spec{Dataset: "sharegpt", NumPrompts: 1000, Arrival: "inf", Rate: inf}},
+	} {
+		got := tt.in.Defaults()
+		if d := cmp.Diff(tt.want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, d)
+		}
+		if d := cmp.Diff(got, got.Defaults()); d != "" {
+			t.Errorf("%s: filling twice differs:\n%s", tt.name, d)
+		}
+		if got.Dataset != "random" {
+			got.Path = "x"
+		}
+		if err := got.Validate(); err != nil {
+			t.Errorf("%s: the filled spec is refused: %v", tt.name, err)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for _, tt := range []struct {
+		spec Spec
+		want string // faults separated by newlines
+	}{
+		{Spec{Dataset: "sharegpt", Path: "x", RandomInputLen: 1}, "--random-input-len applies to --dataset-name random, not sharegpt"},
+		{Spec{Dataset: "jsonl", Path: "x", RandomOutputLen: 1}, "--random-output-len applies to --dataset-name random, not jsonl"},
+		{Spec{Dataset: "azure", Path: "x", RandomRangeRatio: 0.1}, "--random-range-ratio applies to --dataset-name random, not azure"},
+		{Spec{Dataset: "mooncake", Path: "x", RandomPrefixLen: 1}, "--random-prefix-len applies to --dataset-name random, not mooncake"},
+		{Spec{Path: "x"}, "--dataset-path applies to --dataset-name sharegpt, azure, mooncake or jsonl, not random"},
+		{Spec{ShareGPTOutputLen: 1}, "--sharegpt-output-len applies to --dataset-name sharegpt, not random"},
+		{Spec{DisableShuffle: true}, "--disable-shuffle applies to --dataset-name sharegpt or jsonl, not random"},
+		{Spec{Dataset: "azure", Path: "x", NoOversample: true}, "--no-oversample applies to --dataset-name sharegpt or jsonl, not azure"},
+		{Spec{OutputLen: 5}, "--output-len applies to --dataset-name jsonl, not random"},
+		{Spec{Dataset: "sharegtp"}, "unknown --dataset-name \"sharegtp\": did you mean sharegpt? (known: random, sharegpt, azure, mooncake, jsonl)"},
+		{Spec{Dataset: "burstgpt2024"}, "unknown --dataset-name \"burstgpt2024\": use random, sharegpt, azure, mooncake or jsonl"},
+		{Spec{Arrival: "poison"}, "unknown --arrival \"poison\": did you mean poisson? (known: inf, constant, poisson, gamma, trace)"},
+		{Spec{Arrival: "inf", Rate: 2}, "--request-rate applies to --arrival constant, poisson or gamma, not inf"},
+		{Spec{Dataset: "azure", Path: "x", Arrival: "trace", Rate: 2}, "--request-rate applies to --arrival constant, poisson or gamma, not trace"},
+		{Spec{Dataset: "azure", Path: "x", Arrival: "trace", Rate: inf}, "--request-rate inf applies to --arrival inf, not trace"},
+		{Spec{Arrival: "poisson"}, "--arrival poisson needs a finite --request-rate"},
+		{Spec{Arrival: "trace"}, "--arrival trace applies to --dataset-name azure or mooncake, not random"},
+		{Spec{Burstiness: 0.5}, "--burstiness applies to --arrival gamma, not inf"},
+		{Spec{Burstiness: 0.5, Rate: 1, Arrival: "constant"}, "--burstiness applies to --arrival gamma, not constant"},
+		{Spec{Burstiness: 0.5, Rate: 1, Arrival: "poisson"}, "--burstiness 0.5 applies to --arrival gamma, not poisson (whose burstiness is 1)"},
+		{Spec{Speed: 2, Rate: 1}, "--speed applies to --arrival trace, not poisson"},
+		{Spec{RampStart: 1}, "--ramp-up-start-rps applies with --ramp-up-strategy linear or exponential only"},
+		{Spec{RampEnd: 1}, "--ramp-up-end-rps applies with --ramp-up-strategy linear or exponential only"},
+		{Spec{RampStrategy: "linear", RampStart: 2, RampEnd: 1}, "--ramp-up-strategy linear needs 0 < --ramp-up-start-rps < --ramp-up-end-rps, not 2 and 1"},
+		{Spec{RampStrategy: "linear", RampStart: 1, RampEnd: 2, Rate: 4}, "--request-rate does not apply with --ramp-up-strategy, which takes --ramp-up-start-rps and --ramp-up-end-rps"},
+		{Spec{RampStrategy: "linear", RampStart: 1, RampEnd: 2, Arrival: "inf"}, "--ramp-up-strategy applies to --arrival constant, poisson or gamma, not inf"},
+		{Spec{RampStrategy: "lineal", RampStart: 1, RampEnd: 2}, "unknown --ramp-up-strategy \"lineal\": did you mean linear? (known: linear, exponential)"},
+		{Spec{NumPrompts: -1}, "--num-prompts -1 must not be negative"},
+		{Spec{NumPrompts: 1e9}, "--num-prompts 1000000000 is over the limit of 10000000"},
+		{Spec{RandomRangeRatio: 1}, "--random-range-ratio 1 must be at least 0 and below 1"},
+		{Spec{Rate: -1}, "--request-rate -1 must be above 0 or inf"},
+		{Spec{Rate: Rate(math.NaN())}, "--request-rate NaN must be above 0 or inf"},
+		{Spec{Rate: 1, Burstiness: -1}, "--burstiness -1 must be a finite number above 0"},
+		{Spec{Dataset: "azure", Path: "x", Speed: math.Inf(1)}, "--speed +Inf must be a finite number above 0"},
+		{Spec{Dataset: "jsonl"}, "--dataset-name jsonl needs --dataset-path: a file with one {\"prompt\": \"...\", \"output_tokens\": 100} per line"},
+		{Spec{OutputLen: -1, MaxConcurrency: -1, Speed: 3}, "--output-len applies to --dataset-name jsonl, not random\n" +
+			"--speed applies to --arrival trace, not inf\n--max-concurrency -1 must not be negative\n--output-len -1 must not be negative"},
+	} {
+		err := tt.spec.Validate()
+		if err == nil || err.Error() != tt.want {
+			t.Errorf("%+v\n got %v\nwant %s", tt.spec, err, tt.want)
+		}
+		if _, openErr := Open(tt.spec); openErr == nil || openErr.Error() != tt.want {
+			t.Errorf("Open(%+v) gives %v", tt.spec, openErr)
+		}
+	}
+}
+
+func TestRate(t *testing.T) {
+	for _, tt := range []struct {
+		json string
+		want Rate
+		ok   bool
+	}{
+		{`8`, 8, true}, {`0.5`, 0.5, true}, {`"inf"`, inf, true}, {`"Inf"`, inf, true}, {`".inf"`, inf, true}, {`"2.5"`, 2.5, true},
+		{`0`, 0, false}, {`-1`, 0, false}, {`"fast"`, 0, false}, {`"nan"`, 0, false}, {`"-inf"`, 0, false}, {`[]`, 0, false}, {`""`, 0, false},
+	} {
+		var s Spec
+		err := json.Unmarshal([]byte(`{"request_rate":`+tt.json+`}`), &s)
+		if (err == nil) != tt.ok || s.Rate != tt.want {
+			t.Errorf("%s: got %v, error %v", tt.json, float64(s.Rate), err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "must be a number above 0 or inf") {
+			t.Errorf("%s: error %q does not say what is wanted", tt.json, err)
+		}
+	}
+}
+
+func TestSpecJSON(t *testing.T) {
+	for _, s := range []Spec{{}, {Rate: inf}, {Rate: 0.1, Seed: math.MaxUint64}, Spec{Dataset: "azure"}.Defaults(), Spec{}.Defaults()} {
+		b, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back Spec
+		if err := json.Unmarshal(b, &back); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(s, back); d != "" {
+			t.Errorf("%s comes back different:\n%s", b, d)
+		}
+	}
+}
