@@ -1,9 +1,28 @@
 // Package load sends a workload on time through a sender to one or more
 // targets, bounds concurrency, collects calls and judges its own punctuality.
+//
+//	stats, err := load.Run(ctx, w.All(), []load.Sender{client}, load.Options{Spin: load.DefaultSpin}, func(c result.Call) {
+//		calls = append(calls, c)
+//	})
+//
+// Invariants: a request is sent at its due instant after one start, however
+// slow the server is, unless the concurrency limit holds it back; requests pass
+// that limit in their order; every request that was sent ends in exactly one
+// Call, given to emit by one goroutine; Call.Sent - Call.Ready is this client's
+// own lateness and nothing else. When ctx ends, nothing more is sent, calls in
+// flight come back as cancelled, and Run returns what it has with Partial set.
+//
+// Deliberately absent: a worker pool (it would turn an open loop into a closed
+// one), retries, figures (package result computes them from the calls).
 package load
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"perflab/internal/result"
@@ -17,4 +36,279 @@ import (
 // is cancelled.
 type Sender interface {
 	Send(ctx context.Context, start time.Time, r workload.Request) result.Call
+}
+
+// Options say how to send.
+type Options struct {
+	MaxConcurrency int           // 0: no limit
+	Spin           time.Duration // before a due instant the dispatcher leaves Go's timers for the kernel's; 0: timers only
+	Progress       *Progress     // nil: nobody watches
+}
+
+// DefaultSpin covers the coarseness of Go's timers, about a millisecond on an
+// idle thread, and the host taking the processor away for a moment.
+const DefaultSpin = 5 * time.Millisecond
+
+// Progress is what a live view reads while Run works. Several runs may add to
+// one Progress.
+type Progress struct {
+	Planned  atomic.Int64 // set by the caller, who knows
+	Sent     atomic.Int64
+	Done     atomic.Int64 // ended, failed ones included
+	Failed   atomic.Int64
+	InFlight atomic.Int64
+	Tokens   atomic.Int64 // output tokens of calls that ended
+}
+
+// Stats is what Run knows beside the calls.
+type Stats struct {
+	Start   time.Time // the instant that all offsets count from
+	Sent    int
+	Failed  int
+	Partial bool // stopped before every request was sent and answered
+	Client  result.Client
+}
+
+// VoidError says that the load generator spoiled the measurement: its figures
+// are not to be believed, and repeating it may help.
+type VoidError struct {
+	Reason string // one sentence, with figures
+}
+
+func (e *VoidError) Error() string { return "the measurement is void: " + e.Reason }
+
+// Hint says how to go on.
+func (e *VoidError) Hint() string {
+	return "leave the load generator's machine more CPU, or use a lower rate, and measure again"
+}
+
+// ahead is how many requests are built before they are due: enough for the
+// usual thousand that are all due at once, and 16 MB at 4,000 tokens each.
+const ahead = 1024
+
+// Run sends every request when it is due and gives every call to emit, in the
+// order in which they end. The start instant is when the first requests have
+// been built. A ctx that ends is no error; a sender, a sequence or an emit that
+// panics is, after everything in flight was collected.
+func Run(ctx context.Context, requests iter.Seq[workload.Request], senders []Sender, o Options, emit func(result.Call)) (Stats, error) {
+	if len(senders) == 0 {
+		return Stats{}, errors.New("send the workload: there is no target")
+	}
+	if o.Progress == nil {
+		o.Progress = new(Progress)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r := &run{
+		senders: senders, o: o, emit: emit, cancel: cancel,
+		inFlight: make([]atomic.Int64, len(senders)),
+		calls:    make(chan result.Call),
+	}
+	source, built, finish := r.prefetch(ctx, requests)
+	select {
+	case <-built:
+	case <-ctx.Done():
+	}
+
+	r.limit = newLimit(o.MaxConcurrency)
+	usage := StartUsage()
+	r.start = time.Now()
+	var collector sync.WaitGroup
+	collector.Go(r.collect)
+	all := r.dispatch(ctx, source)
+	r.sends.Wait()
+	close(r.calls)
+	collector.Wait()
+	stats := Stats{Start: r.start, Sent: r.sent, Failed: r.failed, Partial: !all || r.cut, Client: usage.Stop()}
+	if stats.Partial {
+		stats.Client.Partial = true
+		stats.Client.StopNote = stopNote(ctx)
+	}
+	cancel(nil)
+	finish()
+	return stats, r.panicked()
+}
+
+func stopNote(ctx context.Context) string {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause.Error()
+	}
+	return "requests were cancelled"
+}
+
+type run struct {
+	senders []Sender
+	o       Options
+	emit    func(result.Call)
+	cancel  context.CancelCauseFunc
+
+	start    time.Time
+	limit    limit
+	sends    sync.WaitGroup
+	inFlight []atomic.Int64   // by target
+	calls    chan result.Call // unbuffered: a call that waits here has left its slot
+
+	next int // target at which the search for the least busy begins; the dispatcher's
+	sent int // the dispatcher's
+
+	failed int  // the collector's
+	cut    bool // a call was cancelled; the collector's
+
+	broken atomic.Pointer[PanicError]
+}
+
+// prefetch pulls requests ahead of the dispatcher, so that building prompts
+// delays no send. built is closed when the lead is reached or the sequence
+// ended; finish waits for the goroutine after ctx has ended.
+func (r *run) prefetch(ctx context.Context, requests iter.Seq[workload.Request]) (source <-chan workload.Request, built <-chan struct{}, finish func()) {
+	out := make(chan workload.Request, ahead)
+	full := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(out)
+		reached := sync.OnceFunc(func() { close(full) })
+		defer reached()
+		defer r.catch("build a request")
+		for req := range requests {
+			select {
+			case out <- req:
+			case <-ctx.Done():
+				return
+			}
+			if len(out) == cap(out) {
+				reached()
+			}
+		}
+	})
+	return out, full, wg.Wait
+}
+
+// dispatch sends until the source is empty; false: it was stopped before.
+func (r *run) dispatch(ctx context.Context, source <-chan workload.Request) bool {
+	p := newPacer(r.start, r.o.Spin)
+	defer p.close()
+	for {
+		var req workload.Request
+		var more bool
+		select {
+		case req, more = <-source:
+		case <-ctx.Done():
+			return false
+		}
+		if !more {
+			return ctx.Err() == nil
+		}
+		if !p.wait(ctx, req.Due) {
+			return false
+		}
+		freed, ok := r.limit.take(ctx)
+		if !ok {
+			return false
+		}
+		r.send(ctx, req, max(req.Due, freed))
+	}
+}
+
+// send starts one call in a goroutine of its own.
+func (r *run) send(ctx context.Context, req workload.Request, ready time.Duration) {
+	target := r.target()
+	r.inFlight[target].Add(1)
+	r.sent++
+	r.o.Progress.Sent.Add(1)
+	r.o.Progress.InFlight.Add(1)
+	r.sends.Go(func() {
+		call := r.call(ctx, target, req)
+		r.inFlight[target].Add(-1)
+		r.o.Progress.InFlight.Add(-1)
+		r.limit.give(r.start)
+		call.Index, call.Target, call.Due, call.Ready = req.Index, target, req.Due, ready
+		call.WantIn, call.Want = req.Input, req.Output
+		r.calls <- call
+	})
+}
+
+// call is Send, with a panic turned into a failed call.
+func (r *run) call(ctx context.Context, target int, req workload.Request) (call result.Call) {
+	sent, returned := time.Since(r.start), false
+	defer func() {
+		if !returned {
+			call = result.Call{Sent: sent, End: time.Since(r.start), Class: result.Cancelled, Error: "the sender panicked"}
+		}
+	}()
+	defer r.catch(fmt.Sprintf("send request %d", req.Index))
+	call = r.senders[target].Send(ctx, r.start, req)
+	returned = true
+	return call
+}
+
+// target is the one with the fewest calls in flight; among equals they take
+// turns.
+func (r *run) target() int {
+	best, least := 0, int64(0)
+	for i := range r.senders {
+		k := (r.next + i) % len(r.senders)
+		if n := r.inFlight[k].Load(); i == 0 || n < least {
+			best, least = k, n
+		}
+	}
+	r.next = (best + 1) % len(r.senders)
+	return best
+}
+
+// collect is the one goroutine that gives calls away.
+func (r *run) collect() {
+	for call := range r.calls {
+		r.o.Progress.Done.Add(1)
+		if call.Class != result.OK {
+			r.failed++
+			r.o.Progress.Failed.Add(1)
+		}
+		r.cut = r.cut || call.Class == result.Cancelled
+		r.o.Progress.Tokens.Add(int64(outputTokens(call)))
+		r.give(call)
+	}
+}
+
+func (r *run) give(call result.Call) {
+	defer r.catch(fmt.Sprintf("keep the call of request %d", call.Index))
+	if r.emit != nil {
+		r.emit(call)
+	}
+}
+
+// outputTokens is the server's count, else ours.
+func outputTokens(c result.Call) int {
+	if c.Usage != nil {
+		return c.Usage.Completion
+	}
+	n := 0
+	for _, k := range c.Chunks {
+		n += k.Tokens
+	}
+	return n
+}
+
+// PanicError is a panic in code that Run called.
+type PanicError struct {
+	Doing string
+	Value any
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("%s: panic: %v", e.Doing, e.Value) }
+
+// catch keeps the first panic and stops the run, so that what was measured is
+// still collected.
+func (r *run) catch(doing string) {
+	if v := recover(); v != nil {
+		e := &PanicError{Doing: doing, Value: v}
+		r.broken.CompareAndSwap(nil, e)
+		r.cancel(e)
+	}
+}
+
+func (r *run) panicked() error {
+	if e := r.broken.Load(); e != nil {
+		return e
+	}
+	return nil
 }

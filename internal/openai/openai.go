@@ -1,1 +1,249 @@
+// Package openai sends one request to a server that speaks OpenAI's API and
+// observes the stream that comes back.
+//
+//	c, err := openai.New(openai.Config{BaseURL: "http://127.0.0.1:8000", Backend: "openai-chat", Model: "m"})
+//	info, err := c.Probe(ctx)
+//	call := c.Send(ctx, start, workload.Request{Prompt: "Hello", Output: 16})
+//
+// Invariants: every read of a body is stamped before a byte of it is looked
+// at, and all events decoded from one read share its stamp; a failed request is
+// a Call with a class and keeps the chunks it got; Send returns soon after its
+// context ends; the API key appears in no error, log or JSON.
+//
+// A token is a non-empty text, content, reasoning, refusal, audio or tool call
+// in any choice. An event that only sets the role, the finish reason or the
+// usage is not one. A string field of a delta that is not known here counts
+// from its second event on (with the first one's stamp), so that a server's
+// rename of a field shows as Call.Field and not as an empty report.
+//
+// Deliberately absent: HTTP/2 (one connection for many streams blurs the
+// arrival of each), redirects, retries, compression, decoding of anything but
+// what a Call needs.
 package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Backends: chat completions, and plain completions under its two names.
+const (
+	BackendChat        = "openai-chat"
+	BackendCompletions = "openai"
+	BackendVLLM        = "vllm"
+)
+
+// Defaults of the three limits on a request's time.
+const (
+	DefaultFirstToken = 600 * time.Second
+	DefaultIdle       = 120 * time.Second
+	DefaultTotal      = 6 * time.Hour
+)
+
+// Client sends requests to one server. It is safe for concurrent use.
+type Client struct {
+	cfg       Config
+	root      string // scheme, host and path before /v1, without a slash at the end
+	endpoint  *url.URL
+	chat      bool
+	header    http.Header // of every request; shared, never written after New
+	body      template
+	transport *http.Transport
+	buffers   sync.Pool // of *[readSize]byte
+}
+
+// New checks the configuration and prepares a client; it sends nothing.
+func New(cfg Config) (*Client, error) {
+	cfg = cfg.withDefaults()
+	chat, err := cfg.chat()
+	if err != nil {
+		return nil, err
+	}
+	root, err := cfg.root()
+	if err != nil {
+		return nil, err
+	}
+	endpoint, err := url.Parse(root + cfg.Endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("endpoint %q: %w", cfg.Endpoint, err)
+	}
+	body, err := newTemplate(cfg, chat)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{
+		cfg: cfg, root: root, endpoint: endpoint, chat: chat, header: cfg.header(), body: body,
+		transport: newTransport(cfg),
+	}
+	c.buffers.New = func() any { return new([readSize]byte) }
+	return c, nil
+}
+
+// Close closes idle connections; calls in flight go on.
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
+
+// redact takes the API key out of a text that a server wrote.
+func (c *Client) redact(s string) string {
+	if c.cfg.APIKey == "" {
+		return s
+	}
+	return strings.ReplaceAll(s, c.cfg.APIKey, "[API key]")
+}
+
+func (cfg Config) withDefaults() Config {
+	set := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	set(&cfg.FirstTokenTimeout, DefaultFirstToken)
+	set(&cfg.IdleTimeout, DefaultIdle)
+	set(&cfg.TotalTimeout, DefaultTotal)
+	if cfg.Backend == "" {
+		cfg.Backend = BackendCompletions
+		if strings.HasSuffix(cfg.Endpoint, "/chat/completions") {
+			cfg.Backend = BackendChat
+		}
+	}
+	if cfg.Endpoint == "" {
+		cfg.Endpoint = "/v1/completions"
+		if cfg.Backend == BackendChat {
+			cfg.Endpoint = "/v1/chat/completions"
+		}
+	}
+	return cfg
+}
+
+// chat decides between the two APIs and rejects an endpoint of the other.
+func (cfg Config) chat() (bool, error) {
+	isChat := strings.HasSuffix(cfg.Endpoint, "/chat/completions")
+	switch cfg.Backend {
+	case BackendChat:
+		if !isChat {
+			return false, fmt.Errorf("backend %s needs an endpoint that ends in /chat/completions, not %s", cfg.Backend, cfg.Endpoint)
+		}
+		return true, nil
+	case BackendCompletions, BackendVLLM:
+		if isChat || !strings.HasSuffix(cfg.Endpoint, "/completions") {
+			return false, fmt.Errorf("backend %s needs an endpoint that ends in /completions, not %s: use backend %s for chat", cfg.Backend, cfg.Endpoint, BackendChat)
+		}
+		return false, nil
+	}
+	return false, fmt.Errorf("backend %q is not known: use %s or %s", cfg.Backend, BackendChat, BackendCompletions)
+}
+
+// root is the base URL to which both the endpoint and /health are added. A
+// base URL that already ends in /v1 loses it, since endpoints bring their own.
+func (cfg Config) root() (string, error) {
+	u, err := url.Parse(cfg.BaseURL)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("base URL: %w", withoutURL(err))
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return "", fmt.Errorf("base URL %q is not of the form http://host:port", u.Redacted())
+	case u.User != nil:
+		return "", errors.New("base URL holds a user name: give credentials by --header instead, so that they stay out of result files")
+	case u.RawQuery != "" || u.Fragment != "":
+		return "", fmt.Errorf("base URL %q has a query or a fragment: leave it out", cfg.BaseURL)
+	}
+	if !strings.HasPrefix(cfg.Endpoint, "/") {
+		return "", fmt.Errorf("endpoint %q does not begin with a slash", cfg.Endpoint)
+	}
+	return strings.TrimSuffix(strings.TrimRight(cfg.BaseURL, "/"), "/v1"), nil
+}
+
+// withoutURL drops the URL that net/url puts into its errors: it may hold a
+// password.
+func withoutURL(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+func (cfg Config) header() http.Header {
+	h := http.Header{
+		"Accept":       {"text/event-stream"},
+		"Content-Type": {"application/json"},
+		"User-Agent":   {"perflab"},
+		// An empty value is not sent; it lets the transport repeat a request
+		// on a fresh connection when a kept one turns out to be dead. See
+		// replayable for the bound.
+		"Idempotency-Key": {},
+	}
+	if cfg.APIKey != "" {
+		h.Set("Authorization", "Bearer "+cfg.APIKey)
+	}
+	for k, v := range cfg.Headers {
+		h.Set(k, v)
+	}
+	return h
+}
+
+// Config says which server to ask, how, and for how long to wait. The zero
+// value of every field but BaseURL is useful.
+type Config struct {
+	BaseURL  string `json:"base_url"`           // http://host:port, with or without /v1
+	Backend  string `json:"backend,omitempty"`  // openai-chat, openai (alias vllm); "": by the endpoint
+	Endpoint string `json:"endpoint,omitempty"` // "": by the backend
+	Model    string `json:"model,omitempty"`
+
+	APIKey  string            `json:"-"`                 // sent as a bearer token
+	Headers map[string]string `json:"headers,omitempty"` // added to, or in place of, our own; values are not printed
+
+	// ExtraBody is a JSON object merged into the top level of every request.
+	// Its keys replace our own of that name; a null takes our key away.
+	ExtraBody json.RawMessage `json:"extra_body,omitempty"`
+
+	Temperature       *float64 `json:"temperature,omitempty"`
+	TopP              *float64 `json:"top_p,omitempty"`
+	TopK              *int     `json:"top_k,omitempty"`
+	MinP              *float64 `json:"min_p,omitempty"`
+	FrequencyPenalty  *float64 `json:"frequency_penalty,omitempty"`
+	PresencePenalty   *float64 `json:"presence_penalty,omitempty"`
+	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty"`
+
+	Insecure bool `json:"insecure,omitempty"` // skip the check of TLS certificates
+	KeepText bool `json:"save_detailed,omitempty"`
+
+	FirstTokenTimeout time.Duration `json:"timeout_first_token_ns,omitempty"` // from Sent; 0: DefaultFirstToken
+	IdleTimeout       time.Duration `json:"timeout_idle_ns,omitempty"`        // between tokens, and to the end; 0: DefaultIdle
+	TotalTimeout      time.Duration `json:"timeout_total_ns,omitempty"`       // 0: DefaultTotal
+
+	// Concurrency is how many requests may be in flight at once, as far as
+	// is known: it sizes the buffers. 0: unknown.
+	Concurrency int `json:"concurrency,omitempty"`
+
+	// Dial replaces the network, for tunnels and in-memory servers.
+	Dial DialFunc `json:"-"`
+}
+
+// MarshalJSON leaves out the key and the values of headers.
+func (cfg Config) MarshalJSON() ([]byte, error) {
+	type plain Config
+	p := plain(cfg)
+	p.Headers = maps.Clone(cfg.Headers)
+	for k := range p.Headers {
+		p.Headers[k] = "(not shown)"
+	}
+	return json.Marshal(p)
+}
+
+// String is the configuration without secrets.
+func (cfg Config) String() string {
+	b, err := json.Marshal(cfg)
+	if err != nil {
+		return "openai.Config(" + cfg.BaseURL + ")"
+	}
+	return string(b)
+}
+
+// GoString is String: %#v must not show secrets either.
+func (cfg Config) GoString() string { return cfg.String() }

@@ -1,0 +1,61 @@
+package load
+
+import (
+	"fmt"
+	"os"
+)
+
+// CapacityError says what this machine lacks for a load.
+type CapacityError struct {
+	Text string
+	Do   string
+}
+
+func (e *CapacityError) Error() string { return e.Text }
+
+// Hint says how to go on.
+func (e *CapacityError) Hint() string { return e.Do }
+
+// spareFiles is how many files this process has open beside its connections.
+const spareFiles = 64
+
+// CheckCapacity reports whether this process can hold so many connections to
+// one target at once. It raises the limit on open files as far as it may.
+func CheckCapacity(concurrent int) error {
+	files, err := LiftFileLimit()
+	if err != nil && files == 0 {
+		return err
+	}
+	return capacity(concurrent, files, localPorts())
+}
+
+// capacity judges: files is the limit on open files, ports the number of local
+// ports (0: not known).
+func capacity(concurrent int, files uint64, ports int) error {
+	if need := uint64(max(0, concurrent)) + spareFiles; need > files {
+		return &CapacityError{
+			Text: fmt.Sprintf("%d requests in flight need %d open files, but the limit is %d", concurrent, need, files),
+			Do:   fmt.Sprintf("raise it with ulimit -n %d, or set --max-concurrency", need),
+		}
+	}
+	if ports > 0 && concurrent > ports {
+		return &CapacityError{
+			Text: fmt.Sprintf("%d requests in flight need as many local ports, but there are %d", concurrent, ports),
+			Do:   "widen net.ipv4.ip_local_port_range, set --max-concurrency, or spread the load over more target addresses",
+		}
+	}
+	return nil
+}
+
+// localPorts is how many ports an outgoing connection can have; 0: not known.
+func localPorts() int {
+	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	if err != nil {
+		return 0
+	}
+	var low, high int
+	if n, _ := fmt.Sscan(string(b), &low, &high); n != 2 || high < low {
+		return 0
+	}
+	return high - low + 1
+}

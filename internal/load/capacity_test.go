@@ -1,0 +1,69 @@
+package load
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+)
+
+func TestCapacity(t *testing.T) {
+	for _, tt := range []struct {
+		concurrent  int
+		files       uint64
+		ports       int
+		text, doing string
+	}{
+		{0, 256, 28232, "", ""},
+		{192, 256, 28232, "", ""},
+		{193, 256, 28232, "193 requests in flight need 257 open files, but the limit is 256", "raise it with ulimit -n 257, or set --max-concurrency"},
+		{28232, 1 << 20, 28232, "", ""},
+		{28233, 1 << 20, 28232, "28233 requests in flight need as many local ports, but there are 28232",
+			"widen net.ipv4.ip_local_port_range, set --max-concurrency, or spread the load over more target addresses"},
+		{28233, 1 << 20, 0, "", ""},
+	} {
+		var text, doing string
+		if e, ok := capacity(tt.concurrent, tt.files, tt.ports).(*CapacityError); ok {
+			text, doing = e.Error(), e.Hint()
+		}
+		if text != tt.text || doing != tt.doing {
+			t.Errorf("%d requests, %d files, %d ports: %q (%s)", tt.concurrent, tt.files, tt.ports, text, doing)
+		}
+	}
+	if err := CheckCapacity(1 << 40); err == nil {
+		t.Error("this machine holds 2^40 connections?")
+	}
+	if err := CheckCapacity(1); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLiftFileLimit(t *testing.T) {
+	once, err := LiftFileLimit()
+	if err != nil || once == 0 {
+		t.Fatalf("%d, %v", once, err)
+	}
+	if twice, err := LiftFileLimit(); err != nil || twice != once {
+		t.Errorf("%d, then %d, %v", once, twice, err)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	u := StartUsage()
+	for begin := time.Now(); time.Since(begin) < 20*time.Millisecond; {
+	}
+	runtime.GC()
+	c := u.Stop()
+	if c.Wall < 20*time.Millisecond || c.CPU <= 0 || c.Procs != runtime.GOMAXPROCS(0) {
+		t.Errorf("%+v", c)
+	}
+	var gc debug.GCStats
+	debug.ReadGCStats(&gc)
+	if c.GCPause <= 0 || c.GCMax <= 0 || c.GCMax > c.GCPause || c.GCPause > gc.PauseTotal {
+		t.Errorf("%+v of all %v", c, gc.PauseTotal)
+	}
+	u = StartUsage()
+	if c := u.Stop(); c.GCMax > c.GCPause {
+		t.Errorf("the pause of an earlier collection is counted: %+v", c)
+	}
+}

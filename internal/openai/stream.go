@@ -1,0 +1,264 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"perflab/internal/result"
+)
+
+// excerpt is how much of a body an error quotes.
+const excerpt = 300
+
+// maxBody bounds an answer that does not stream.
+const maxBody = 64 << 20
+
+// stream turns the body of a 200 answer into the facts of a call. Server-sent
+// events and a single JSON object are told apart by the first byte, since
+// servers and gateways are careless with Content-Type.
+type stream struct {
+	call  *result.Call
+	kind  byte // first byte that is not space: '{' is JSON, '<' HTML, 0 not seen yet
+	split splitter
+	scan  scanner
+	head  []byte // the body's first bytes, until an event came
+	body  []byte // of an answer that does not stream
+	heard bool   // an event came
+	done  bool   // [DONE], or a whole JSON answer
+	usage result.Usage
+	used  bool // usage is there
+
+	counted   int  // sum of Tokens so far
+	lastUsage bool // the last token chunk brought usage
+	answered  bool // Call.Answer is set
+	fields    []newField
+}
+
+// newField is a string field of a delta that is not known here.
+type newField struct {
+	name  string
+	first time.Duration // stamp of its first event
+	grown bool          // it came again
+}
+
+// feed takes what one read brought at the instant at. It reports whether the
+// call can go on.
+func (s *stream) feed(p []byte, at time.Duration) bool {
+	if !s.heard && len(s.head) < excerpt {
+		s.head = append(s.head, p[:min(len(p), excerpt-len(s.head))]...)
+	}
+	if s.kind == 0 {
+		if t := bytes.TrimLeft(bytes.TrimPrefix(p, bom), " \t\r\n"); len(t) > 0 {
+			s.kind = t[0]
+		}
+	}
+	if s.kind == '{' {
+		s.body = append(s.body, p...)
+		if len(s.body) > maxBody {
+			return s.fail(result.BadBody, "the answer is longer than %d MiB: %s", maxBody>>20, clean(s.head))
+		}
+		return true
+	}
+	for {
+		data, rest, ok := s.split.next(p)
+		if s.split.long {
+			return s.fail(result.BadBody, "an event of the stream is longer than %d MiB: %s", maxEvent>>20, clean(s.head))
+		}
+		if !ok {
+			return true
+		}
+		if p = rest; !s.event(data, at) {
+			return false
+		}
+	}
+}
+
+// end takes the end of the body at the instant at: what no blank line ended,
+// and a JSON answer as one chunk.
+func (s *stream) end(at time.Duration) {
+	if s.kind == '{' {
+		if !s.scan.parse(bytes.TrimPrefix(s.body, bom)) {
+			s.fail(result.BadBody, "the answer is not the API's JSON: %s", clean(s.head))
+			return
+		}
+		s.done = s.chunk(&s.scan.c, at)
+		return
+	}
+	if data, ok := s.split.end(); ok {
+		if isDone(data) || s.scan.parse(data) {
+			s.event(data, at) // else it was cut in the middle: the stream ended early
+		}
+	}
+	if !s.heard && s.call.Class == result.OK && len(bytes.TrimSpace(s.head)) > 0 && !isStream(s.head) {
+		s.fail(result.BadBody, "the answer is not the API's: %s", clean(s.head))
+	}
+}
+
+// isStream reports whether a body that had no event is a stream that was cut.
+func isStream(head []byte) bool {
+	head = bytes.TrimLeft(bytes.TrimPrefix(head, bom), "\r\n")
+	name, _, field := bytes.Cut(head, []byte{':'})
+	switch string(name) {
+	case "", "data", "event", "id", "retry":
+		return field
+	}
+	return false
+}
+
+func isDone(data []byte) bool { return string(bytes.TrimSpace(data)) == "[DONE]" }
+
+func (s *stream) event(data []byte, at time.Duration) bool {
+	if s.done || len(data) == 0 {
+		return true
+	}
+	s.heard, s.head = true, nil
+	if isDone(data) {
+		s.done = true
+		s.call.End = at
+		return true
+	}
+	if s.split.fatal {
+		return s.fail(result.StreamError, "%s", failure(data))
+	}
+	if !s.scan.parse(data) {
+		return s.fail(result.BadBody, "an event of the stream is not a JSON object: %s", clean(data))
+	}
+	return s.chunk(&s.scan.c, at)
+}
+
+func (s *stream) chunk(c *chunk, at time.Duration) bool {
+	if c.failure != nil {
+		return s.fail(result.StreamError, "%s", failure(c.failure))
+	}
+	if c.counted {
+		s.usage, s.used = c.usage, true
+	}
+	if len(c.finish) > 0 {
+		s.call.Finish = unescaped(c.finish)
+	}
+	if c.token || len(c.unknown) > 0 && s.grows(c.unknown, at) {
+		s.token(c, at)
+	}
+	return true
+}
+
+// token counts a chunk. Where usage comes with every token chunk, the chunk's
+// count is the increase of completion_tokens; it is at least 1, and what was
+// overcounted is taken off the next.
+func (s *stream) token(c *chunk, at time.Duration) {
+	n := 1
+	if c.counted && (len(s.call.Chunks) == 0 || s.lastUsage) {
+		n = max(1, c.usage.Completion-s.counted)
+	}
+	s.lastUsage = c.counted
+	s.counted += n
+	s.call.Chunks = append(s.call.Chunks, result.Chunk{At: at, Tokens: n})
+	if c.answer && !s.answered {
+		s.call.Answer, s.answered = at, true
+	}
+}
+
+// grows notes an unknown field of an event without a known token and reports
+// whether that event is a token: it is from the field's second event on, and
+// then the first counts as well, in its place.
+func (s *stream) grows(name []byte, at time.Duration) bool {
+	i := slices.IndexFunc(s.fields, func(f newField) bool { return f.name == string(name) })
+	if i < 0 {
+		s.fields = append(s.fields, newField{name: string(name), first: at})
+		return false
+	}
+	f := &s.fields[i]
+	if f.grown {
+		return true
+	}
+	f.grown = true
+	if s.call.Field == "" {
+		s.call.Field = clean(name)
+	}
+	place, _ := slices.BinarySearchFunc(s.call.Chunks, f.first, func(c result.Chunk, t time.Duration) int {
+		return int(c.At - t)
+	})
+	s.call.Chunks = slices.Insert(s.call.Chunks, place, result.Chunk{At: f.first, Tokens: 1})
+	s.counted++
+	return true
+}
+
+// complete reports whether the server ended the answer by its own word.
+func (s *stream) complete() bool { return s.done || s.call.Finish != "" }
+
+// settle moves what was gathered into the call and judges an answer that no
+// error ended.
+func (s *stream) settle() {
+	call := s.call
+	if s.used {
+		call.Usage = &s.usage
+	}
+	call.Text = string(s.scan.text)
+	switch {
+	case call.Class != result.OK:
+	case !s.complete():
+		s.fail(result.EarlyClose, "the stream ended after %d tokens without [DONE] or a finish reason", s.counted)
+	case len(call.Chunks) == 0 && s.used:
+		s.fail(result.ZeroTokens, "the answer is complete but carries no token (usage says %d)", s.usage.Completion)
+	case len(call.Chunks) == 0:
+		s.fail(result.ZeroTokens, "the answer is complete but carries no token")
+	}
+}
+
+// fail gives the call a class, unless it has one, and returns false.
+func (s *stream) fail(class result.Class, format string, args ...any) bool {
+	if s.call.Class == result.OK {
+		s.call.Class, s.call.Error = class, fmt.Sprintf(format, args...)
+	}
+	return false
+}
+
+// failure is the sentence within an error value: its message where it has one.
+func failure(value []byte) string {
+	var v struct {
+		Message string
+		Type    string
+		Error   json.RawMessage
+	}
+	var text string
+	switch {
+	case json.Unmarshal(value, &text) == nil:
+		return clean([]byte(text))
+	case json.Unmarshal(value, &v) == nil && v.Message != "" && v.Type != "":
+		return clean([]byte(v.Type + ": " + v.Message))
+	case v.Message != "":
+		return clean([]byte(v.Message))
+	case len(v.Error) > 0:
+		return failure(v.Error)
+	}
+	return clean(value)
+}
+
+// clean makes the first bytes of a foreign text fit for one line.
+func clean(b []byte) string {
+	if len(b) > excerpt {
+		b = b[:excerpt]
+		for len(b) > 0 && !utf8.RuneStart(b[len(b)-1]) {
+			b = b[:len(b)-1]
+		}
+		if len(b) > 0 && b[len(b)-1] >= utf8.RuneSelf {
+			b = b[:len(b)-1]
+		}
+	}
+	s := strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(string(b), ""))
+	return strings.Join(strings.Fields(s), " ")
+}
