@@ -1,10 +1,36 @@
 // Package deploy starts an engine command as one or more replicas, waits until
 // they are ready, keeps their logs and stops them without leaving anything
 // behind.
+//
+//	d, err := deploy.Process{}.Start(ctx, deploy.Spec{
+//		Name:     "trial 3",
+//		Replicas: []deploy.Replica{{Argv: []string{"vllm", "serve", "Qwen/Qwen3-32B", "--port", "{port}"}}},
+//		Dir:      "out/trial-3/logs",
+//	})
+//	if err != nil {
+//		return err // *RefusedError, *InfraError or ctx's cause; nothing is left running
+//	}
+//	defer d.Stop(ctx)
+//	load(d.Targets()) // until d.Done() is closed: then d.Err() is a *DiedError
+//
+// Invariants. A port is this deployment's own, distinct over its replicas.
+// When Start fails and after Stop, no process of the deployment runs, also
+// none that left its process group (where /proc tells). When perflab itself is
+// killed, the engine's front processes end with it (Linux), and SweepLeftovers
+// ends the rest by recorded identity, never by name. Logs stay; no secret is
+// written by this package, and none passes from a log into an error.
+//
+// Absent on purpose: a restart of an ended replica (a measurement over it
+// would be void), a proxy before the replicas (the client spreads the load),
+// and any knowledge of engines (the Spec carries readiness and signatures).
 package deploy
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"time"
 )
 
@@ -13,17 +39,71 @@ type Spec struct {
 	Name     string        // for messages: "trial 3"
 	Replicas []Replica     // at least one
 	Dir      string        // logs go to Dir/replica-N.log
-	Timeout  time.Duration // until every replica is ready; 0: 15 min
-	Health   string        // path that answers 200 when ready, "/health"
+	Timeout  time.Duration // until every replica is ready; 0: 15 min, for Existing 5 s
+	Health   string        // path that answers 200 when ready, "": /health
 	// Refusals are log signatures of the engine that mean "this configuration
-	// cannot run" (engine.Engine.Refusal): given the log's tail, the reason.
+	// cannot run" (engine.Engine.Refusal): given the log's tail, the reason. It
+	// is called from several goroutines.
 	Refusal func(log string) (reason string, ok bool)
+}
+
+// name is the deployment's name in messages.
+func (s Spec) name() string { return cmp.Or(s.Name, "deployment") }
+
+// refusal asks the engine's signatures, if any.
+func (s Spec) refusal(log string) (string, bool) {
+	if s.Refusal == nil {
+		return "", false
+	}
+	return s.Refusal(log)
 }
 
 // Replica is one process or container of a deployment.
 type Replica struct {
 	Argv []string // with the placeholder {port} where the port belongs
 	Env  []string // added to the environment, KEY=value
+}
+
+// portMark stands for the replica's port in Argv and Env.
+const portMark = "{port}"
+
+// Validate says what keeps the specification from being started as processes
+// or containers.
+func (s Spec) Validate() error {
+	var errs []error
+	if len(s.Replicas) == 0 {
+		errs = append(errs, errors.New("a deployment needs at least one replica"))
+	}
+	if s.Dir == "" {
+		errs = append(errs, errors.New("a deployment needs a directory for its logs"))
+	}
+	if s.Timeout < 0 {
+		errs = append(errs, fmt.Errorf("timeout %v is negative", s.Timeout))
+	}
+	if s.Health != "" && !strings.HasPrefix(s.Health, "/") {
+		errs = append(errs, fmt.Errorf("health path %q must begin with /", s.Health))
+	}
+	for i, r := range s.Replicas {
+		if err := r.validate(); err != nil {
+			errs = append(errs, fmt.Errorf("replica %d: %w", i, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r Replica) validate() error {
+	if len(r.Argv) == 0 || r.Argv[0] == "" {
+		return errors.New("the command is empty")
+	}
+	for _, e := range r.Env {
+		if k, _, ok := strings.Cut(e, "="); !ok || k == "" {
+			return fmt.Errorf("environment entry %q is not KEY=value", k)
+		}
+	}
+	if !strings.Contains(strings.Join(r.Argv, " ")+strings.Join(r.Env, " "), portMark) {
+		return fmt.Errorf("the command has no %s: give the engine its port, as in --port %[1]s", portMark)
+	}
+	return nil
 }
 
 // Runtime is a way to start deployments.
@@ -41,7 +121,9 @@ type Deployment interface {
 	// Done is closed when a replica has ended that should run; Err says why.
 	Done() <-chan struct{}
 	Err() error
-	// Stop ends all replicas and waits for them. It is safe to call twice.
+	// Stop ends all replicas and waits for them. It is safe to call twice and
+	// from several goroutines. When ctx ends, replicas get no more time to end
+	// by themselves.
 	Stop(ctx context.Context) error
 }
 
@@ -61,6 +143,7 @@ type InfraError struct {
 	Op   string // what was attempted, with its object
 	Err  error
 	Help string // what to do
+	Log  string // path of the log, if any
 }
 
 func (e *InfraError) Error() string { return e.Op + ": " + e.Err.Error() }
@@ -68,3 +151,32 @@ func (e *InfraError) Unwrap() error { return e.Err }
 
 // Hint says what to do about it.
 func (e *InfraError) Hint() string { return e.Help }
+
+// DiedError says that a replica ended after it was ready and before Stop.
+type DiedError struct {
+	Replica int
+	Status  string   // "exit status 1", "signal: killed"
+	Reason  string   // the engine's signature in the log (out of memory), if any
+	Last    []string // last lines of the log
+	Log     string   // path of the log, if any
+}
+
+func (e *DiedError) Error() string {
+	why := e.Reason
+	if why == "" && len(e.Last) > 0 {
+		why = "its last line is " + quoteLine(e.Last[len(e.Last)-1])
+	}
+	if why != "" {
+		why = ": " + why
+	}
+	return fmt.Sprintf("replica %d died in the middle (%s)%s", e.Replica, e.Status, why)
+}
+
+// Hint says where to look.
+func (e *DiedError) Hint() string {
+	h := "read its log " + e.Log
+	if e.Reason == "" && strings.Contains(e.Status, "killed") {
+		h += "; the kernel ends processes this way when the machine's memory runs out (see dmesg)"
+	}
+	return h
+}

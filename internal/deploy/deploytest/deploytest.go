@@ -1,0 +1,357 @@
+// Package deploytest is the conformance suite of runtimes that start commands
+// on this machine: what deploy.Runtime promises, tried with fake engines. The
+// test binary itself is the fake engine, started again with a variable in its
+// environment, so a package that uses the suite begins its TestMain so:
+//
+//	func TestMain(m *testing.M) {
+//		deploytest.EngineMain()
+//		os.Exit(m.Run())
+//	}
+//
+//	func TestRuntime(t *testing.T) {
+//		deploytest.Run(t, func(*testing.T) deploy.Runtime { return deploy.Process{Grace: time.Second} })
+//	}
+//
+// A runtime is given with a grace of about a second and short polls; the suite
+// waits for both. Absent: what only one runtime has, such as its records.
+package deploytest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"perflab/internal/deploy"
+)
+
+// soon bounds what should take a moment, on a machine that is busy.
+const soon = 20 * time.Second
+
+// Spec returns a deployment of fake engines, one a behaviour, whose signatures
+// are the lines that Refuse and a dying engine print.
+func Spec(t testing.TB, behaviours ...Behaviour) deploy.Spec {
+	t.Helper()
+	s := deploy.Spec{Name: "trial 3", Dir: t.TempDir(), Timeout: soon, Health: "/health", Refusal: refusal}
+	for _, b := range behaviours {
+		s.Replicas = append(s.Replicas, Engine(t, s.Dir, b))
+	}
+	return s
+}
+
+func refusal(log string) (string, bool) {
+	for line := range strings.Lines(log) {
+		for _, signature := range []string{RefusalLine, DeathLine} {
+			if strings.Contains(line, signature) {
+				return signature, true
+			}
+		}
+	}
+	return "", false
+}
+
+// Run tries a runtime; newRuntime is called once a subtest.
+func Run(t *testing.T, newRuntime func(*testing.T) deploy.Runtime) {
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, deploy.Runtime)
+	}{
+		{"StartAndStop", startAndStop},
+		{"TwoReplicas", twoReplicas},
+		{"NeverReady", neverReady},
+		{"Refuses", refuses},
+		{"RefusesUsage", refusesUsage},
+		{"OneOfTwoRefuses", oneOfTwoRefuses},
+		{"Crashes", crashes},
+		{"MissingProgram", missingProgram},
+		{"DiesInTheMiddle", diesInTheMiddle},
+		{"DiesAndLeavesAChild", diesAndLeavesAChild},
+		{"CancelDuringStart", cancelDuringStart},
+		{"CancelledBefore", cancelledBefore},
+		{"StopsTheStubborn", stopsTheStubborn},
+		{"StopsWhatLeftTheGroup", stopsWhatLeftTheGroup},
+		{"StopConcurrently", stopConcurrently},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.test(t, newRuntime(t))
+		})
+	}
+}
+
+// Start starts a deployment that must come up, and stops it when the test ends.
+func Start(t *testing.T, r deploy.Runtime, s deploy.Spec) deploy.Deployment {
+	t.Helper()
+	d, err := r.Start(t.Context(), s)
+	if err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	t.Cleanup(func() { stop(t, d) })
+	return d
+}
+
+func stop(t *testing.T, d deploy.Deployment) {
+	t.Helper()
+	if err := d.Stop(context.Background()); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+}
+
+// NothingLeft fails when a process of the fake engines still runs.
+func NothingLeft(t *testing.T, s deploy.Spec, started int) {
+	t.Helper()
+	pids := PIDs(t, s.Dir)
+	if len(pids) < started {
+		t.Errorf("%d processes were started, want %d", len(pids), started)
+	}
+	for _, pid := range pids {
+		if Alive(pid) {
+			t.Errorf("process %d still runs", pid)
+		}
+	}
+}
+
+// failsWith starts what must not come up and returns the error as an E.
+func failsWith[E error](t *testing.T, r deploy.Runtime, s deploy.Spec) E {
+	t.Helper()
+	began := time.Now()
+	d, err := r.Start(t.Context(), s)
+	if err == nil {
+		stop(t, d)
+		t.Fatal("start succeeds")
+	}
+	if took := time.Since(began); took > soon {
+		t.Errorf("start fails after %v", took)
+	}
+	e, ok := errors.AsType[E](err)
+	if !ok {
+		t.Fatalf("start: %T %v, want %T", err, err, e)
+	}
+	return e
+}
+
+func log(t *testing.T, s deploy.Spec, replica string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(s.Dir, "replica-"+replica+".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func startAndStop(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Ready)
+	d := Start(t, r, s)
+	if n := len(d.Targets()); n != 1 {
+		t.Fatalf("%d targets, want 1", n)
+	}
+	if status := Get(t.Context(), d.Targets()[0]+"/health"); status != 200 {
+		t.Errorf("target answers %d, want 200", status)
+	}
+	select {
+	case <-d.Done():
+		t.Errorf("done while the engine runs: %v", d.Err())
+	default:
+	}
+	stop(t, d)
+	NothingLeft(t, s, 1)
+	if status := Get(t.Context(), d.Targets()[0]+"/health"); status != 0 {
+		t.Errorf("target answers %d after stop", status)
+	}
+	if err := d.Err(); err != nil {
+		t.Errorf("Err after a stop is %v, want nil", err)
+	}
+	stop(t, d)
+	if text := log(t, s, "0"); !strings.Contains(text, Hello) || !strings.Contains(text, "serve --port") {
+		t.Errorf("log lacks the command or the output:\n%s", text)
+	}
+}
+
+func twoReplicas(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Ready, Ready)
+	d := Start(t, r, s)
+	targets := d.Targets()
+	if len(targets) != 2 || targets[0] == targets[1] {
+		t.Fatalf("targets %v, want two", targets)
+	}
+	for i, target := range targets {
+		if status := Get(t.Context(), target+"/health"); status != 200 {
+			t.Errorf("replica %d answers %d, want 200", i, status)
+		}
+	}
+	stop(t, d)
+	NothingLeft(t, s, 2)
+	for _, n := range []string{"0", "1"} {
+		if !strings.Contains(log(t, s, n), Hello) {
+			t.Errorf("log of replica %s lacks the output", n)
+		}
+	}
+}
+
+func neverReady(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Never)
+	s.Timeout = 500 * time.Millisecond
+	e := failsWith[*deploy.InfraError](t, r, s)
+	if !strings.Contains(e.Error(), "replica 0") || !strings.Contains(e.Error()+e.Hint(), "replica-0.log") {
+		t.Errorf("error %q (%s) names neither replica nor log", e, e.Hint())
+	}
+	NothingLeft(t, s, 0)
+}
+
+func refuses(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Refuse)
+	e := failsWith[*deploy.RefusedError](t, r, s)
+	if e.Reason != RefusalLine || e.Log != filepath.Join(s.Dir, "replica-0.log") {
+		t.Errorf("refused with %+v", e)
+	}
+	NothingLeft(t, s, 1)
+}
+
+func refusesUsage(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Usage)
+	if e := failsWith[*deploy.RefusedError](t, r, s); e.Reason != UsageMessage {
+		t.Errorf("reason %q, want %q", e.Reason, UsageMessage)
+	}
+}
+
+func oneOfTwoRefuses(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Ready, Refuse)
+	failsWith[*deploy.RefusedError](t, r, s)
+	NothingLeft(t, s, 1)
+}
+
+func crashes(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Crash)
+	e := failsWith[*deploy.InfraError](t, r, s)
+	if !strings.Contains(e.Error(), CrashLine) || !strings.Contains(e.Error(), "exit status 1") {
+		t.Errorf("error %q names neither status nor last line", e)
+	}
+}
+
+func missingProgram(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Ready)
+	s.Replicas[0].Argv[0] = "perflab-no-such-engine"
+	e := failsWith[*deploy.InfraError](t, r, s)
+	if !strings.Contains(e.Hint(), "perflab-no-such-engine is not on PATH") {
+		t.Errorf("hint %q", e.Hint())
+	}
+}
+
+func diesInTheMiddle(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Ready, Ready)
+	d := Start(t, r, s)
+	Get(t.Context(), d.Targets()[1]+"/die")
+	select {
+	case <-d.Done():
+	case <-time.After(soon):
+		t.Fatal("the end of a replica goes unnoticed")
+	}
+	e, ok := errors.AsType[*deploy.DiedError](d.Err())
+	if !ok {
+		t.Fatalf("Err is %T %v, want a DiedError", d.Err(), d.Err())
+	}
+	if e.Replica != 1 || e.Reason != DeathLine || e.Status != "exit status 1" || !slices.Contains(e.Last, DeathLine) {
+		t.Errorf("died with %+v", e)
+	}
+	if status := Get(t.Context(), d.Targets()[0]+"/health"); status != 200 {
+		t.Errorf("the other replica answers %d, want 200", status)
+	}
+	stop(t, d)
+	NothingLeft(t, s, 2)
+}
+
+func diesAndLeavesAChild(t *testing.T, r deploy.Runtime) {
+	onlyLinux(t)
+	s := Spec(t, Forking)
+	d := Start(t, r, s)
+	Get(t.Context(), d.Targets()[0]+"/die")
+	select {
+	case <-d.Done():
+	case <-time.After(soon):
+		t.Fatal("the end of a replica goes unnoticed")
+	}
+	stop(t, d)
+	NothingLeft(t, s, 2)
+}
+
+func cancelDuringStart(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Never)
+	interrupted := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for len(PIDs(t, s.Dir)) == 0 && ctx.Err() == nil {
+			time.Sleep(5 * time.Millisecond)
+		}
+		cancel(interrupted)
+	})
+	d, err := r.Start(ctx, s)
+	cancel(nil)
+	wg.Wait()
+	if err == nil {
+		stop(t, d)
+	}
+	if !errors.Is(err, interrupted) {
+		t.Errorf("start: %v, want the cause %v", err, interrupted)
+	}
+	NothingLeft(t, s, 1)
+}
+
+func cancelledBefore(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Ready)
+	interrupted := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(interrupted)
+	if _, err := r.Start(ctx, s); !errors.Is(err, interrupted) {
+		t.Errorf("start: %v, want the cause %v", err, interrupted)
+	}
+	if pids := PIDs(t, s.Dir); len(pids) > 0 {
+		t.Errorf("processes %v were started", pids)
+	}
+}
+
+func stopsTheStubborn(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Stubborn)
+	d := Start(t, r, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := d.Stop(ctx); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	NothingLeft(t, s, 1)
+}
+
+func stopsWhatLeftTheGroup(t *testing.T, r deploy.Runtime) {
+	onlyLinux(t)
+	s := Spec(t, Forking)
+	d := Start(t, r, s)
+	stop(t, d)
+	NothingLeft(t, s, 2)
+}
+
+func onlyLinux(t *testing.T) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("a process that left its group is found through /proc")
+	}
+}
+
+func stopConcurrently(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Ready)
+	d := Start(t, r, s)
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			stop(t, d)
+			NothingLeft(t, s, 1) // for each caller, not only the first
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,195 @@
+package deploytest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"perflab/internal/deploy"
+)
+
+// Behaviour is what a fake engine does.
+type Behaviour string
+
+// Behaviours of fake engines.
+const (
+	Ready    Behaviour = "ready"    // answers 503 for a moment, then 200; /die ends it
+	Never    Behaviour = "never"    // answers 503 for ever
+	Refuse   Behaviour = "refuse"   // prints a signature and exits with status 1
+	Usage    Behaviour = "usage"    // prints a usage error and exits with status 2
+	Crash    Behaviour = "crash"    // prints something else and exits with status 1
+	Taken    Behaviour = "taken"    // cannot bind the first time it is started, then Ready
+	Stubborn Behaviour = "stubborn" // Ready, and ignores SIGTERM
+	Forking  Behaviour = "forking"  // Ready, with a stubborn child in its own session
+	orphan   Behaviour = "orphan"   // Forking's child
+)
+
+// What the fake engines print.
+const (
+	Hello        = "fake engine starts"
+	RefusalLine  = "ValueError: max seq len (131072) does not fit"
+	DeathLine    = "torch.OutOfMemoryError: CUDA out of memory"
+	CrashLine    = "RuntimeError: something else"
+	UsageMessage = "unrecognized arguments: --no-such-flag"
+)
+
+const (
+	behaviourEnv = "PERFLAB_FAKE_ENGINE"
+	pidsEnv      = "PERFLAB_FAKE_PIDS" // directory with one file a process, named by its id
+	fakeLife     = time.Minute         // a fake that a broken test leaves behind ends by itself
+)
+
+// Engine returns a replica that runs the test binary as a fake engine; dir is
+// where its processes say their ids.
+func Engine(t testing.TB, dir string, b Behaviour) deploy.Replica {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids := filepath.Join(dir, "pids")
+	if err := os.MkdirAll(pids, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return deploy.Replica{
+		Argv: []string{self, "serve", "--port", "{port}"},
+		// The race detector else makes every exit take a second.
+		Env: []string{behaviourEnv + "=" + string(b), pidsEnv + "=" + pids, "GORACE=atexit_sleep_ms=0"},
+	}
+}
+
+// EngineMain makes the test binary able to be a fake engine: TestMain calls it
+// first. It returns only in a process that is not one.
+func EngineMain() {
+	b := Behaviour(os.Getenv(behaviourEnv))
+	if b == "" {
+		return
+	}
+	time.AfterFunc(fakeLife, func() { os.Exit(3) })
+	if err := fake(b, os.Getenv(pidsEnv)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func fake(b Behaviour, pids string) error {
+	launched, err := os.ReadDir(pids)
+	if err != nil {
+		return err
+	}
+	if b == Stubborn || b == orphan {
+		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
+	}
+	if err := os.WriteFile(filepath.Join(pids, strconv.Itoa(os.Getpid())), nil, 0o644); err != nil {
+		return err
+	}
+	fmt.Println(Hello)
+	switch b {
+	case Refuse:
+		return errors.New(RefusalLine)
+	case Crash:
+		return errors.New(CrashLine)
+	case Usage:
+		fmt.Fprintf(os.Stderr, "usage: fake serve [-h]\nfake serve: error: %s\n", UsageMessage)
+		os.Exit(2)
+	case orphan:
+		select {}
+	case Taken:
+		if len(launched) == 0 {
+			return errors.New("OSError: [Errno 98] error while attempting to bind on address: address already in use")
+		}
+	case Forking:
+		if err := forkOrphan(pids); err != nil {
+			return err
+		}
+	}
+	return serve(b)
+}
+
+// forkOrphan starts a process in a session of its own and waits until it has
+// said its id.
+func forkOrphan(pids string) error {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), behaviourEnv+"="+string(orphan))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(pids, strconv.Itoa(cmd.Process.Pid))); err == nil {
+			return nil
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// serve answers on the port of the command line.
+func serve(b Behaviour) error {
+	const loading = 30 * time.Millisecond
+	started := time.Now()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
+		if b == Never || time.Since(started) < loading {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	mux.HandleFunc("GET /die", func(http.ResponseWriter, *http.Request) {
+		fmt.Println(DeathLine)
+		os.Exit(1)
+	})
+	return http.ListenAndServe(net.JoinHostPort("127.0.0.1", os.Args[len(os.Args)-1]), mux)
+}
+
+// PIDs returns the processes that the fake engines of dir have been.
+func PIDs(t testing.TB, dir string) []int {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(dir, "pids"))
+	if err != nil {
+		t.Error(err)
+	}
+	var out []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			t.Error(err)
+		}
+		out = append(out, pid)
+	}
+	return out
+}
+
+// Alive tells whether the process runs; a zombie does not.
+func Alive(pid int) bool {
+	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
+		state := strings.TrimSpace(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+		return state[0] != 'Z' && state[0] != 'X'
+	}
+	return syscall.Kill(pid, 0) == nil
+}
+
+// Get asks a target for a path and returns the status, 0 without an answer.
+func Get(ctx context.Context, url string) int {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}

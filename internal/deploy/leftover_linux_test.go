@@ -1,0 +1,114 @@
+package deploy
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// sleeper starts a process that no deployment started.
+func sleeper(t *testing.T, env ...string) identity {
+	t.Helper()
+	cmd := exec.Command("sleep", "60")
+	cmd.Env = append(os.Environ(), env...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	id, ok := identify(cmd.Process.Pid)
+	if !ok {
+		t.Fatal("process is not found")
+	}
+	return id
+}
+
+func TestSweepEndsOnlyWhatIsRecorded(t *testing.T) {
+	marker := markerKey + "=of-this-test"
+	recordedOne := sleeper(t)
+	strayOne := sleeper(t, marker)
+	// The same id as in the record, of a process that started later.
+	reused := sleeper(t)
+	earlier := identity{reused.PID, reused.Start - 1}
+	other := sleeper(t, marker+"-not")
+	dir := filepath.Join(t.TempDir(), "trial-1", "logs")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := record{Marker: marker, Owner: earlier, Processes: []recorded{
+		{identity: recordedOne, Argv: []string{"engine", "serve"}},
+		{identity: earlier, Argv: []string{"engine", "serve"}},
+		{identity: identity{PID: 1 << 30}},
+	}}
+	if err := r.write(filepath.Join(dir, recordName)); err != nil {
+		t.Fatal(err)
+	}
+	ended, err := SweepLeftovers(filepath.Dir(filepath.Dir(dir)))
+	if err != nil || len(ended) != 2 {
+		t.Errorf("sweep ends %q, %v; want two", ended, err)
+	}
+	for id, want := range map[identity]bool{recordedOne: false, strayOne: false, reused: true, other: true} {
+		if now, ok := identify(id.PID); (ok && now == id) != want {
+			t.Errorf("process %d runs: %v, want %v", id.PID, ok, want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, recordName)); !os.IsNotExist(err) {
+		t.Errorf("record stays: %v", err)
+	}
+}
+
+func TestSweepBadRecords(t *testing.T) {
+	if ended, err := SweepLeftovers(filepath.Join(t.TempDir(), "none")); err != nil || ended != nil {
+		t.Errorf("sweep of nothing: %v, %v", ended, err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, recordName), []byte(`{"marker`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := SweepLeftovers(dir); err == nil || !strings.Contains(err.Error(), recordName) {
+		t.Errorf("sweep of a broken record: %v", err)
+	}
+	// A record without a marker must not match processes without an environment.
+	if got := (record{}).left(); len(got) != 0 {
+		t.Errorf("an empty record leads to %v", got)
+	}
+}
+
+func TestSignalExactly(t *testing.T) {
+	id := sleeper(t)
+	if err := signalExactly(identity{id.PID, id.Start + 1}, syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	if _, ok := identify(id.PID); !ok {
+		t.Error("a process of another start time was ended")
+	}
+	if err := signalExactly(identity{PID: 1 << 30}, syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestParseStat(t *testing.T) {
+	const tail = " 1 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 987654 0 0"
+	r, state, err := parseStat(7, "7 (a) b (c) S"+tail)
+	if want := (running{identity{7, 987654}, "a) b (c", 42}); err != nil || r != want || state != "S" {
+		t.Errorf("got %+v %s %v, want %+v", r, state, err, want)
+	}
+	for _, bad := range []string{"", "7 (a", "7 )a( S" + tail, "7 (a) S 1 2", strings.Replace("7 (a) S"+tail, "987654", "x", 1)} {
+		if _, _, err := parseStat(7, bad); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
+func FuzzParseStat(f *testing.F) {
+	f.Add("7 (a) S 1 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 987654 0 0")
+	f.Add("7 )(")
+	f.Fuzz(func(_ *testing.T, line string) {
+		_, _, _ = parseStat(7, line) // must not panic
+	})
+}

@@ -1,0 +1,205 @@
+package deploy
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// replicaLog is the file that holds a replica's stdout and stderr. Launches of
+// the same directory follow each other in it; the tail is the last one's.
+type replicaLog struct {
+	path    string
+	from    int64 // where this launch begins
+	secrets []string
+}
+
+const (
+	tailBytes = 64 << 10 // read for signatures; a traceback of many ranks fits
+	lastLines = 5        // shown to people
+)
+
+// openLog appends the header line with the command and returns the file for
+// the child to write to.
+func openLog(dir string, n int, argv, env []string) (*replicaLog, *os.File, error) {
+	l := &replicaLog{
+		path:    filepath.Join(dir, fmt.Sprintf("replica-%d.log", n)),
+		secrets: secretValues(argv, slices.Concat(os.Environ(), env)),
+	}
+	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, nil, err
+	}
+	_, err = fmt.Fprintf(f, "# %s %s\n", time.Now().UTC().Format(time.RFC3339), commandLine(argv, env))
+	if err == nil {
+		l.from, err = f.Seek(0, io.SeekEnd)
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return l, f, nil
+}
+
+// tail returns the end of this launch's log with the secrets of command and
+// environment blotted out. A log that cannot be read has no tail.
+func (l *replicaLog) tail() string {
+	f, err := os.Open(l.path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return ""
+	}
+	from := max(l.from, end-tailBytes)
+	b, err := io.ReadAll(io.NewSectionReader(f, from, end-from))
+	if err != nil {
+		return ""
+	}
+	text := ansi.ReplaceAllString(string(b), "")
+	for _, s := range l.secrets {
+		text = strings.ReplaceAll(text, s, redacted)
+	}
+	return text
+}
+
+// ansi matches colour codes, which engines print also into files.
+var ansi = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// lastOf returns the last n lines that are not empty, the newest last.
+func lastOf(text string, n int) []string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimRight(line, " \t\r\n"); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines[max(0, len(lines)-n):]
+}
+
+// quoteLine quotes a log line for a message, cut at a length that fits one.
+func quoteLine(s string) string {
+	const most = 300
+	if r := []rune(s); len(r) > most {
+		s = string(r[:most]) + "…"
+	}
+	return strconv.Quote(s)
+}
+
+// argparse prints "usage: ..." and "PROG: error: WHY", click prints
+// "Usage: ..." and "Error: WHY"; both exit with status 2. A status alone says
+// nothing (a Go panic has the same).
+var (
+	usageLine  = regexp.MustCompile(`(?im)^usage: `)
+	usageError = regexp.MustCompile(`(?im)^(?:[^\n:]+: )?error: (.+)$`)
+	usageWords = regexp.MustCompile(`^(?:unrecognized arguments|argument \S+:|the following arguments are required|ambiguous option|No such option|Invalid value for|Missing (?:option|argument|parameter))`)
+)
+
+// usageRefusal finds the line by which a command-line parser refused.
+func usageRefusal(log string) (string, bool) {
+	all := usageError.FindAllStringSubmatch(log, -1)
+	if len(all) == 0 {
+		return "", false
+	}
+	why := strings.TrimSpace(all[len(all)-1][1])
+	return why, usageWords.MatchString(why) || usageLine.MatchString(log)
+}
+
+const redacted = "[redacted]"
+
+// isSecret tells from its name whether an environment variable or a flag holds
+// a secret: a part of the name ends in such a word. Plural "tokens" does not
+// count: max_num_batched_tokens is a figure.
+func isSecret(name string) bool {
+	parts := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '_' || r == '-' || r == '.' })
+	return slices.ContainsFunc(parts, func(p string) bool {
+		return slices.ContainsFunc(secretWords, func(w string) bool { return strings.HasSuffix(p, w) })
+	})
+}
+
+var secretWords = []string{"key", "keys", "token", "secret", "secrets", "password", "passwd", "passphrase", "credential", "credentials"}
+
+// redactArgv returns argv with the values of secret flags, and of secret
+// assignments before a command, replaced.
+func redactArgv(argv []string) []string {
+	out := slices.Clone(argv)
+	flag := false // the argument before is a secret flag without a value
+	for i, a := range out {
+		name, _, assigned := strings.Cut(a, "=")
+		isFlag := strings.HasPrefix(a, "-")
+		switch {
+		case assigned && !strings.ContainsAny(name, " /{") && isSecret(name):
+			out[i] = name + "=" + redacted
+			flag = false
+		case flag && !isFlag:
+			out[i] = redacted // and on: such flags may take several values
+		default:
+			flag = isFlag && !assigned && isSecret(a)
+		}
+	}
+	return out
+}
+
+// commandLine prints environment and command as a shell would take them, with
+// secrets replaced.
+func commandLine(argv, env []string) string {
+	words := make([]string, 0, len(env)+len(argv))
+	for _, e := range env {
+		k, v, _ := strings.Cut(e, "=")
+		if isSecret(k) {
+			v = redacted
+		}
+		words = append(words, k+"="+shellWord(v))
+	}
+	for _, a := range redactArgv(argv) {
+		words = append(words, shellWord(a))
+	}
+	return strings.Join(words, " ")
+}
+
+var plainWord = regexp.MustCompile(`^[\w@%+=:,./\[\]-]+$`)
+
+// shellWord quotes s for a POSIX shell where it must.
+func shellWord(s string) string {
+	if plainWord.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// secretValues collects what must not pass from a log into an error: engines
+// print their arguments when they start. Values that are too short to be
+// secrets would blot out half the text.
+func secretValues(argv, env []string) []string {
+	const shortest = 6
+	var out []string
+	add := func(v string) {
+		if len(v) >= shortest && !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	for _, e := range env {
+		if k, v, _ := strings.Cut(e, "="); isSecret(k) {
+			add(v)
+		}
+	}
+	for i, a := range redactArgv(argv) {
+		if a == argv[i] {
+			continue
+		}
+		v := argv[i]
+		if prefix, ok := strings.CutSuffix(a, redacted); ok {
+			v = strings.TrimPrefix(v, prefix)
+		}
+		add(v)
+	}
+	return out
+}

@@ -1,0 +1,141 @@
+package deploy
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestUsageRefusal(t *testing.T) {
+	for _, c := range []struct {
+		name, log, want string
+		ok              bool
+	}{
+		{"argparse", "INFO 01-01 starting\nusage: vllm serve [model_tag] [options]\nvllm serve: error: unrecognized arguments: --max-seqs 3\n", "unrecognized arguments: --max-seqs 3", true},
+		{"argparse without usage", "launch_server.py: error: argument --tp: invalid int value: 'two'\n", "argument --tp: invalid int value: 'two'", true},
+		{"click", "Usage: trtllm-serve [OPTIONS] MODEL\nTry 'trtllm-serve --help' for help.\n\nError: No such option: --tp\n", "No such option: --tp", true},
+		{"click value", "Error: Invalid value for '--tp_size': 'x' is not a valid integer.\n", "Invalid value for '--tp_size': 'x' is not a valid integer.", true},
+		{"panic", "panic: runtime error: index out of range\n\ngoroutine 1 [running]:\n", "", false},
+		{"fatal", "fatal error: all goroutines are asleep - deadlock!\n", "", false},
+		{"other error", "server: error: no route to host\n", "no route to host", false},
+		{"python", "python: can't open file 'x.py': [Errno 2] No such file or directory\n", "", false},
+		{"empty", "", "", false},
+	} {
+		if got, ok := usageRefusal(c.log); got != c.want || ok != c.ok {
+			t.Errorf("%s: %q %v, want %q %v", c.name, got, ok, c.want, c.ok)
+		}
+	}
+}
+
+func TestIsSecret(t *testing.T) {
+	for name, want := range map[string]bool{
+		"HF_TOKEN": true, "OPENAI_API_KEY": true, "--api-key": true, "AWS_ACCESS_KEY_ID": true, "MYTOKEN": true,
+		"DB_PASSWORD": true, "CLIENT_SECRET": true, "--ssl-keyfile-password": true, "apikey": true,
+		"TOKENIZERS_PARALLELISM": false, "--max-num-batched-tokens": false, "--tokenizer": false, "PATH": false,
+		"CUDA_VISIBLE_DEVICES": false, "--kv-cache-dtype": false, "": false,
+	} {
+		if got := isSecret(name); got != want {
+			t.Errorf("isSecret(%q) = %v, want %v", name, got, want)
+		}
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	for _, c := range []struct{ argv, env, want string }{
+		{"vllm|serve|Qwen/Qwen3-32B|--port|8000", "", "vllm serve Qwen/Qwen3-32B --port 8000"},
+		{"vllm|--api-key|s3cret|--tp|2", "HF_TOKEN=s3cret|A=b c", "HF_TOKEN=[redacted] A='b c' vllm --api-key [redacted] --tp 2"},
+		{"vllm|--api-key=s3cret|--x", "", "vllm --api-key=[redacted] --x"},
+		{"vllm|--api-key|one|two|--tp|2", "", "vllm --api-key [redacted] [redacted] --tp 2"},
+		{"env|HF_TOKEN=s3cret|vllm", "", "env HF_TOKEN=[redacted] vllm"},
+		{`vllm|--config|{"key=": "it's"}`, "", `vllm --config '{"key=": "it'\''s"}'`},
+		{"vllm||--x", "", "vllm '' --x"},
+	} {
+		var env []string
+		if c.env != "" {
+			env = strings.Split(c.env, "|")
+		}
+		if got := commandLine(strings.Split(c.argv, "|"), env); got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.argv, got, c.want)
+		}
+	}
+}
+
+func TestSecretValues(t *testing.T) {
+	got := secretValues(
+		[]string{"vllm", "--api-key", "first-secret", "--hf-token=second-secret", "--seed", "12345678"},
+		[]string{"HF_TOKEN=third-secret", "API_KEY=1", "HOME=/home/user", "X_TOKEN=first-secret"})
+	if diff := cmp.Diff([]string{"third-secret", "first-secret", "second-secret"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTail(t *testing.T) {
+	dir := t.TempDir()
+	write := func(text string, env ...string) *replicaLog {
+		t.Helper()
+		l, f, err := openLog(dir, 0, []string{"engine", "8000"}, env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	if got := write("of the first launch\n").tail(); got != "of the first launch\n" {
+		t.Errorf("tail %q", got)
+	}
+	l := write("\x1b[31mkey my-secret\x1b[0m\n", "THE_KEY=my-secret")
+	if got, want := l.tail(), "key [redacted]\n"; got != want {
+		t.Errorf("tail %q, want %q", got, want)
+	}
+	if got := write(strings.Repeat("x", tailBytes) + "end").tail(); len(got) != tailBytes || !strings.HasSuffix(got, "end") {
+		t.Errorf("tail of a long log has %d bytes", len(got))
+	}
+	b, err := os.ReadFile(l.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(b), " engine 8000\n"); n != 3 {
+		t.Errorf("%d headers in the log, want 3", n)
+	}
+	if err := os.Remove(l.path); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.tail(); got != "" {
+		t.Errorf("tail of a lost log %q", got)
+	}
+}
+
+func TestLastOf(t *testing.T) {
+	if diff := cmp.Diff([]string{"b", " c"}, lastOf("a\nb\n\n c \r\n  \n", 2)); diff != "" {
+		t.Error(diff)
+	}
+	if got := lastOf("\n \n", 2); len(got) != 0 {
+		t.Errorf("got %q", got)
+	}
+	if got := quoteLine(strings.Repeat("é", 400)); len([]rune(got)) != 303 {
+		t.Errorf("quoted line has %d characters", len([]rune(got)))
+	}
+}
+
+func FuzzRedactArgv(f *testing.F) {
+	f.Add("--api-key", "value")
+	f.Add("HF_TOKEN=x", "y")
+	f.Add("--token", "--x")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		const secret = "the-secret-value"
+		for _, argv := range [][]string{
+			{"engine", a, b, "--api-key", secret},
+			{"engine", a, b, "--api-key=" + secret, a},
+		} {
+			if got := fmt.Sprint(redactArgv(argv)[3:]); strings.Contains(got, secret) {
+				t.Errorf("%q shows the secret: %s", argv, got)
+			}
+		}
+	})
+}

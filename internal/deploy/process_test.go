@@ -1,0 +1,287 @@
+package deploy_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"perflab/internal/deploy"
+	"perflab/internal/deploy/deploytest"
+)
+
+// ownerEnv makes the test binary a perflab that starts a deployment in the
+// directory it names, says so, and waits to be killed.
+const ownerEnv = "PERFLAB_TEST_OWNER"
+
+func TestMain(m *testing.M) {
+	deploytest.EngineMain()
+	if dir := os.Getenv(ownerEnv); dir != "" {
+		own(dir)
+	}
+	os.Exit(m.Run())
+}
+
+func own(dir string) {
+	time.AfterFunc(time.Minute, func() { os.Exit(3) })
+	var s deploy.Spec
+	if err := json.Unmarshal([]byte(os.Getenv(ownerEnv+"_REPLICAS")), &s.Replicas); err != nil {
+		panic(err)
+	}
+	s.Dir = dir
+	if _, err := quick().Start(context.Background(), s); err != nil {
+		panic(err)
+	}
+	os.Stdout.WriteString("started\n")
+	select {}
+}
+
+func quick() deploy.Process {
+	return deploy.Process{Grace: 500 * time.Millisecond, Poll: 5 * time.Millisecond}
+}
+
+func TestProcess(t *testing.T) {
+	deploytest.Run(t, func(*testing.T) deploy.Runtime { return quick() })
+}
+
+func TestProcessRetriesATakenPort(t *testing.T) {
+	t.Parallel()
+	s := deploytest.Spec(t, deploytest.Taken)
+	d := deploytest.Start(t, quick(), s)
+	if status := deploytest.Get(t.Context(), d.Targets()[0]+"/health"); status != 200 {
+		t.Errorf("target answers %d, want 200", status)
+	}
+	if n := len(deploytest.PIDs(t, s.Dir)); n != 2 {
+		t.Errorf("%d launches, want 2", n)
+	}
+}
+
+func TestProcessGrace(t *testing.T) {
+	t.Parallel()
+	const grace = 300 * time.Millisecond
+	s := deploytest.Spec(t, deploytest.Stubborn)
+	d := deploytest.Start(t, deploy.Process{Grace: grace, Poll: 5 * time.Millisecond}, s)
+	began := time.Now()
+	if err := d.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took < grace {
+		t.Errorf("killed after %v, before the grace of %v is over", took, grace)
+	}
+	deploytest.NothingLeft(t, s, 1)
+}
+
+func TestProcessStopIsHurriedByContext(t *testing.T) {
+	t.Parallel()
+	s := deploytest.Spec(t, deploytest.Stubborn)
+	d := deploytest.Start(t, deploy.Process{Grace: time.Hour, Poll: 5 * time.Millisecond}, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	first := make(chan error)
+	go func() { first <- d.Stop(t.Context()) }()
+	cancel() // a second, impatient caller
+	if err := d.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	deploytest.NothingLeft(t, s, 1)
+}
+
+func TestProcessStopsTheObedientWithoutTheGrace(t *testing.T) {
+	t.Parallel()
+	s := deploytest.Spec(t, deploytest.Ready)
+	d := deploytest.Start(t, deploy.Process{Grace: time.Hour, Poll: 5 * time.Millisecond}, s)
+	if err := d.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	deploytest.NothingLeft(t, s, 1)
+}
+
+// An engine that prints why it cannot run and then hangs is refused too.
+func TestProcessRefusedWhileHanging(t *testing.T) {
+	t.Parallel()
+	s := deploytest.Spec(t, deploytest.Never)
+	s.Timeout = 2 * time.Second
+	s.Refusal = func(log string) (string, bool) { return "the reason", strings.Contains(log, deploytest.Hello) }
+	_, err := quick().Start(t.Context(), s)
+	if e, ok := errors.AsType[*deploy.RefusedError](err); !ok || e.Reason != "the reason" {
+		t.Errorf("start: %v, want a refusal", err)
+	}
+}
+
+func TestProcessWritesNoSecret(t *testing.T) {
+	t.Parallel()
+	const secret = "hunter2-hunter2"
+	s := deploytest.Spec(t, deploytest.Crash)
+	s.Replicas[0].Env = append(s.Replicas[0].Env, "HF_TOKEN="+secret, "VISIBLE=yes")
+	// The engine prints its arguments, as real ones do.
+	s.Replicas[0].Argv = []string{"/bin/sh", "-c", `echo "args: $*"; exit 1`, "--api-key", secret, "{port}"}
+	_, err := quick().Start(t.Context(), s)
+	e, ok := errors.AsType[*deploy.InfraError](err)
+	if !ok {
+		t.Fatalf("start: %v, want an InfraError", err)
+	}
+	if text := e.Error() + e.Hint(); strings.Contains(text, secret) || !strings.Contains(text, "args: ") {
+		t.Errorf("error shows the secret, or not the line: %s", text)
+	}
+	b, err := os.ReadFile(filepath.Join(s.Dir, "replica-0.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	header, _, _ := strings.Cut(string(b), "\n")
+	if strings.Contains(header, secret) || !strings.Contains(header, "VISIBLE=yes") {
+		t.Errorf("header %q", header)
+	}
+}
+
+func TestProcessRejectsBadSpecs(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		spec deploy.Spec
+		want string
+	}{
+		{"no replica", deploy.Spec{Dir: t.TempDir()}, "at least one replica"},
+		{"no directory", deploy.Spec{Replicas: []deploy.Replica{{Argv: []string{"a", "{port}"}}}}, "directory"},
+		{"no command", deploy.Spec{Dir: t.TempDir(), Replicas: []deploy.Replica{{}}}, "command is empty"},
+		{"no port", deploy.Spec{Dir: t.TempDir(), Replicas: []deploy.Replica{{Argv: []string{"a"}}}}, "no {port}"},
+		{"bad environment", deploy.Spec{Dir: t.TempDir(), Replicas: []deploy.Replica{{Argv: []string{"a", "{port}"}, Env: []string{"b"}}}}, "not KEY=value"},
+		{"bad health path", deploy.Spec{Dir: t.TempDir(), Health: "health", Replicas: []deploy.Replica{{Argv: []string{"a", "{port}"}}}}, "begin with /"},
+		{"unwritable", deploy.Spec{Dir: "/dev/null/x", Replicas: []deploy.Replica{{Argv: []string{"sh", "{port}"}}}}, "/dev/null"},
+	} {
+		_, err := quick().Start(t.Context(), c.spec)
+		if e, ok := errors.AsType[*deploy.InfraError](err); !ok || !strings.Contains(e.Error(), c.want) {
+			t.Errorf("%s: %v, want an InfraError with %q", c.name, err, c.want)
+		}
+	}
+}
+
+func TestProcessKeepsARecordWhileItRuns(t *testing.T) {
+	t.Parallel()
+	s := deploytest.Spec(t, deploytest.Ready)
+	d := deploytest.Start(t, quick(), s)
+	path := filepath.Join(s.Dir, "processes.json")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r struct {
+		Marker    string
+		Processes []struct {
+			PID  int
+			Argv []string
+		}
+	}
+	if err := json.Unmarshal(b, &r); err != nil {
+		t.Fatal(err)
+	}
+	if pids := deploytest.PIDs(t, s.Dir); len(r.Processes) != 1 || r.Processes[0].PID != pids[0] || len(r.Processes[0].Argv) != 4 {
+		t.Errorf("record %s, want process %v", b, pids)
+	}
+	if ended, err := deploy.SweepLeftovers(s.Dir); err != nil || len(ended) > 0 {
+		t.Errorf("sweep while perflab runs: %v, %v", ended, err)
+	}
+	if status := deploytest.Get(t.Context(), d.Targets()[0]+"/health"); status != 200 {
+		t.Errorf("target answers %d after the sweep, want 200", status)
+	}
+	if err := d.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("record after stop: %v", err)
+	}
+}
+
+// When perflab is killed, engines end with it, and what they started is found
+// and ended by the next one.
+func TestKillMinus9(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux ends a child with its parent")
+	}
+	for _, next := range []string{"SweepLeftovers", "Start"} {
+		t.Run(next, func(t *testing.T) {
+			t.Parallel()
+			s := deploytest.Spec(t, deploytest.Forking, deploytest.Ready)
+			stray := killOwner(t, s)
+			if next == "Start" {
+				s.Replicas = s.Replicas[1:]
+				deploytest.Start(t, quick(), s)
+			} else {
+				sweepTwice(t, s.Dir)
+			}
+			if deploytest.Alive(stray) {
+				t.Errorf("process %d still runs", stray)
+			}
+		})
+	}
+}
+
+func sweepTwice(t *testing.T, dir string) {
+	t.Helper()
+	for _, want := range []int{1, 0} {
+		// The directory of the study, of which the deployment's is a part.
+		ended, err := deploy.SweepLeftovers(filepath.Dir(dir))
+		if err != nil || len(ended) != want {
+			t.Errorf("sweep ends %q, %v; want %d", ended, err, want)
+		}
+	}
+}
+
+// killOwner has another process start the deployment, kills it, waits for the
+// engines' end and returns the process that is left.
+func killOwner(t *testing.T, s deploy.Spec) (stray int) {
+	t.Helper()
+	replicas, err := json.Marshal(s.Replicas)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := exec.Command(os.Args[0])
+	owner.Env = append(os.Environ(), ownerEnv+"="+s.Dir, ownerEnv+"_REPLICAS="+string(replicas))
+	owner.Stderr = os.Stderr
+	out, err := owner.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	pids := deploytest.PIDs(t, s.Dir)
+	if line != "started\n" || len(pids) != 3 {
+		t.Errorf("owner says %q (%v) with processes %v, want 3", line, err, pids)
+	}
+	for _, pid := range pids {
+		if !deploytest.Alive(pid) {
+			t.Errorf("process %d has ended before its owner", pid)
+		}
+	}
+	owner.Process.Kill()
+	owner.Wait()
+	return lastAlive(t, pids)
+}
+
+// lastAlive waits until only one of the processes runs.
+func lastAlive(t *testing.T, pids []int) int {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		var alive []int
+		for _, pid := range pids {
+			if deploytest.Alive(pid) {
+				alive = append(alive, pid)
+			}
+		}
+		if len(alive) == 1 {
+			return alive[0]
+		}
+		if time.Now().After(end) || len(alive) == 0 {
+			t.Fatalf("processes %v run after the kill, want one", alive)
+		}
+	}
+}
