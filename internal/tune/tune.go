@@ -1,14 +1,41 @@
 // Package tune decides what to measure next and what was learned. It sees
 // configurations and numbers only, and knows nothing of servers.
 //
-// Invariants: a Tuner is a pure state machine: the same space, seed and
+// A strategy is asked for a proposal and told how its trial ended, until it
+// has no more; Run does so with a journal that is written before each deed:
+//
+//	log, err := tune.Replay(f)                    // empty for a new file
+//	err = log.Check(fingerprint)                  // the same study?
+//	f.Truncate(log.Size)                          // drop a line cut by a crash
+//	j, err := tune.OpenJournal(f, log, tune.Head{Study: fingerprint})
+//	s, err := tune.NewStaged(space, objective, budget)
+//	_, err = tune.Resume(s, log)                  // no-op for a new file
+//	err = tune.Run(ctx, s, j, evaluate)
+//	fmt.Println(s.Result().Verdict)
+//
+// Invariants: a strategy is a pure state machine: the same space and
 // observations give the same proposals. Resume is replay of the journal
-// through Tell; there is no other code for it.
+// through Tell; there is no other code for it. Every gain is given against
+// the incumbent and against the baseline. A figure that is missing loses to
+// any figure, and fails every bound. Nothing is recommended in place of the
+// baseline by a single measurement.
+//
+// Deliberately absent: files, clocks, goroutines, random numbers, and what a
+// parameter means.
 package tune
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
 
 // Config is one point of the space: parameter name -> value. What the names
 // mean is the caller's affair ("engine", "model", "tp", ...). Equal maps are
-// the same configuration.
+// the same configuration; an empty value is the same as none.
 type Config map[string]string
 
 // Candidate is a change of the incumbent: Set overrides its parameters, an
@@ -17,6 +44,17 @@ type Candidate struct {
 	Label   string `json:"label"`
 	Set     Config `json:"set"`
 	Replace bool   `json:"replace,omitempty"`
+}
+
+// Apply returns the configuration that the candidate makes of an incumbent's.
+func (c Candidate) Apply(incumbent Config) Config {
+	config := Config{}
+	if !c.Replace {
+		maps.Copy(config, incumbent)
+	}
+	maps.Copy(config, c.Set)
+	maps.DeleteFunc(config, func(_, v string) bool { return v == "" })
+	return config
 }
 
 // Stage is one step of a staged search: its candidates compete with the
@@ -34,28 +72,34 @@ type Space struct {
 	Others   []string `json:"others,omitempty"` // measured on the baseline and the winner at the end
 }
 
-// Objective is the figure to improve, and what must hold besides.
-type Objective struct {
-	Metric string  `json:"metric"`
-	Higher bool    `json:"higher"` // is more better
-	SLOs   []Bound `json:"slos,omitempty"`
-}
-
-// Bound is one constraint on a figure. A missing figure fails it.
-type Bound struct {
-	Metric string  `json:"metric"`
-	Op     string  `json:"op"` // <= or >=
-	Limit  float64 `json:"limit"`
-}
-
 // Proposal asks for one trial: a configuration measured under workloads.
 type Proposal struct {
 	Trial     int      `json:"trial"` // 1, 2, 3 ...
-	Stage     string   `json:"stage"` // "baseline", a stage's name, "confirm"
+	Stage     string   `json:"stage"` // BaselineStage, a stage's name, ConfirmStage, SurveyStage
 	Label     string   `json:"label"`
 	Config    Config   `json:"config"`
 	Workloads []string `json:"workloads"`
 	Pass      int      `json:"pass"` // 0 in the search; 1 asks for fresh seeds
+}
+
+// Stages that are not of the space.
+const (
+	BaselineStage = "baseline"
+	ConfirmStage  = "confirm"
+	SurveyStage   = "survey"
+)
+
+func (p Proposal) clone() Proposal {
+	p.Config = maps.Clone(p.Config)
+	p.Workloads = slices.Clone(p.Workloads)
+	return p
+}
+
+// equal compares by what a journal keeps of a proposal.
+func (p Proposal) equal(q Proposal) bool {
+	a, errA := json.Marshal(p)
+	b, errB := json.Marshal(q)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
 // Observation is the end of a trial.
@@ -64,6 +108,7 @@ type Observation struct {
 	Status  string                        `json:"status"` // ok, refused, failed, void
 	Reason  string                        `json:"reason,omitempty"`
 	Figures map[string]map[string]float64 `json:"figures,omitempty"` // workload -> figure -> value
+	Seconds float64                       `json:"wall_s,omitempty"`  // what the trial took, for the budget
 }
 
 // Statuses of an observation.
@@ -74,8 +119,30 @@ const (
 	Void     = "void"    // measured, but the figures cannot be believed
 )
 
-// Strategy proposes trials one at a time. Ask returns false when it is done.
-// Every proposal is answered by one Tell before the next Ask.
+// settle returns the observation as a journal gives it back, so that a
+// resumed study sees what the first one saw: figures that are not numbers are
+// missing, and text is valid UTF-8.
+func (o Observation) settle() Observation {
+	o.Reason = strings.ToValidUTF8(o.Reason, "\uFFFD")
+	if !finite(o.Seconds) {
+		o.Seconds = 0
+	}
+	figures := make(map[string]map[string]float64, len(o.Figures))
+	for workload, f := range o.Figures {
+		kept := maps.Clone(f)
+		maps.DeleteFunc(kept, func(_ string, v float64) bool { return !finite(v) })
+		figures[workload] = kept
+	}
+	o.Figures = figures
+	return o
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// Strategy proposes trials one at a time. Ask returns false when it is done,
+// and the same proposal until it is told its end. Tell panics for any other
+// trial than the one asked for. Result may be read at any time; before the
+// end its verdict says that the study is not finished.
 type Strategy interface {
 	Ask() (Proposal, bool)
 	Tell(Observation)
@@ -84,22 +151,37 @@ type Strategy interface {
 
 // Decision is what a stage concluded.
 type Decision struct {
-	Stage  string   `json:"stage"`
-	Trials []int    `json:"trials"`         // of its candidates, in order
-	Before int      `json:"before"`         // trial that was the incumbent
-	Winner int      `json:"winner"`         // trial that goes on
-	Gain   *float64 `json:"gain,omitempty"` // objective's ratio winner/before - 1, in the direction that is better; nil if either lacks it
-	Reason string   `json:"reason"`         // one sentence
+	Stage   string   `json:"stage"`
+	Trials  []int    `json:"trials"`          // of its candidates, in order; one trial may serve several
+	Entries []Entry  `json:"entries"`         // every candidate, measured or not
+	Before  int      `json:"before"`          // trial that was the incumbent; 0: none could be measured
+	Winner  int      `json:"winner"`          // trial that goes on; 0: still none
+	Gain    *float64 `json:"gain,omitempty"`  // of the winner over Before, see Objective.Gain; nil if either lacks the figure
+	Total   *float64 `json:"total,omitempty"` // of the winner over the baseline
+	Reason  string   `json:"reason"`          // one sentence
 }
 
-// Result is what a study concluded.
+// Entry is what became of one candidate of a stage.
+type Entry struct {
+	Label string   `json:"label"`
+	Trial int      `json:"trial,omitzero"`  // 0: not measured, Note says why
+	Gain  *float64 `json:"gain,omitempty"`  // over the stage's incumbent
+	Total *float64 `json:"total,omitempty"` // over the baseline
+	Note  string   `json:"note,omitempty"`  // refusal, failure, missed SLOs, spent budget
+}
+
+// Result is what a study concluded. A trial named here has figures.
 type Result struct {
 	Baseline        int        `json:"baseline"` // trial ids; 0 when there is none
-	Winner          int        `json:"winner"`
+	Winner          int        `json:"winner"`   // what to use: the challenger if its gain was repeated, else the baseline
 	Stages          []Decision `json:"stages"`
-	Confirmed       bool       `json:"confirmed"` // the winner was measured again, on fresh seeds, beside the baseline
+	Confirmed       bool       `json:"confirmed"` // the search's best was measured again, on fresh seeds, beside the baseline
 	BaselineConfirm int        `json:"baseline_confirm,omitzero"`
-	WinnerConfirm   int        `json:"winner_confirm,omitzero"`
-	Verdict         string     `json:"verdict"` // one sentence: better by x, or no difference shown
-	Gain            *float64   `json:"gain,omitempty"`
+	WinnerConfirm   int        `json:"winner_confirm,omitzero"` // BaselineConfirm when the baseline is the winner
+
+	Challenger        int      `json:"challenger,omitzero"` // the search's best, if not the baseline; differs from Winner if its gain was not repeated
+	ChallengerConfirm int      `json:"challenger_confirm,omitzero"`
+	Misses            []string `json:"misses,omitempty"` // SLOs that the winner misses, by its last measurement
+	Verdict           string   `json:"verdict"`          // one sentence: better by x, or no difference shown
+	Gain              *float64 `json:"gain,omitempty"`   // of the winner over the baseline by the confirming pass; 0 if it is the baseline; nil if nothing was compared
 }

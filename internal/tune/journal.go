@@ -1,0 +1,171 @@
+package tune
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Format names the journal's layout.
+const Format = "perflab.journal/1"
+
+// Kind says what a record tells.
+type Kind string
+
+// Kinds of records. A trial begins with proposed and ends with observed or
+// failed; launched, run and infra are facts on the way, kept for the reader
+// and never told to a strategy.
+const (
+	KindStudy    Kind = "study"    // the first record: which study this is
+	KindProposed Kind = "proposed" // a strategy asked for a trial
+	KindLaunched Kind = "launched" // a deployment of the trial started
+	KindRun      Kind = "run"      // one workload of the trial was measured
+	KindInfra    Kind = "infra"    // our machinery broke and is tried again
+	KindObserved Kind = "observed" // the trial's end: ok, refused or void
+	KindFailed   Kind = "failed"   // the trial's end: our machinery broke for good
+	KindEnd      Kind = "end"      // the strategy has no more to ask
+)
+
+// Record is one line of a journal.
+type Record struct {
+	Seq         int             `json:"seq"` // 1, 2, 3 ...
+	Kind        Kind            `json:"kind"`
+	Head        *Head           `json:"study,omitempty"`
+	Proposal    *Proposal       `json:"proposal,omitempty"`
+	Observation *Observation    `json:"observation,omitempty"`
+	Trial       int             `json:"trial,omitzero"` // of a fact
+	Data        json.RawMessage `json:"data,omitempty"` // of a fact, its writer's own
+}
+
+// Head says which study a journal is of.
+type Head struct {
+	Format  string `json:"format"`
+	Study   string `json:"hash"` // Fingerprint of all that decides the proposals and what they mean
+	Name    string `json:"name,omitempty"`
+	Version string `json:"version,omitempty"` // of the program, for the reader
+}
+
+// Fingerprint identifies a study by the SHA-256 of its JSON form.
+func Fingerprint(study any) (string, error) {
+	b, err := json.Marshal(study)
+	if err != nil {
+		return "", fmt.Errorf("fingerprint the study: %w", err)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// Syncer is where a journal goes; *os.File is one.
+type Syncer interface {
+	io.Writer
+	Sync() error // returns when all that was written is safe
+}
+
+// Journal appends records, each safe before Append returns. It refuses a
+// record that Replay would not accept, and writes nothing more after an error,
+// since a line may then be cut. It is not for concurrent use.
+type Journal struct {
+	w   Syncer
+	log Log
+	err error
+}
+
+// OpenJournal continues the journal that log was read from, or begins one if
+// log is empty. w must stand at log.Size, with nothing behind it. A journal of
+// another study is refused, as Log.Check does.
+func OpenJournal(w Syncer, log Log, head Head) (*Journal, error) {
+	head.Format = Format
+	if err := log.Check(head.Study); err != nil {
+		return nil, err
+	}
+	log.Trials = slices.Clone(log.Trials) // the caller's stay as they were read
+	j := &Journal{w: w, log: log}
+	if log.Head != nil {
+		return j, nil
+	}
+	if err := j.Append(Record{Kind: KindStudy, Head: &head}); err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
+// Append writes one record, numbered by the journal, and waits until it is
+// safe.
+func (j *Journal) Append(r Record) error {
+	if j.err != nil {
+		return j.err
+	}
+	r.Seq = j.log.records + 1
+	line, err := encode(r)
+	if err != nil {
+		return fmt.Errorf("journal record %d (%s): %w", r.Seq, r.Kind, err)
+	}
+	if err := j.log.apply(r); err != nil {
+		return fmt.Errorf("journal record %d (%s): %w", r.Seq, r.Kind, err)
+	}
+	n, err := j.w.Write(line)
+	if err == nil && n < len(line) {
+		err = io.ErrShortWrite
+	}
+	if err == nil {
+		err = j.w.Sync()
+	}
+	if err != nil {
+		j.err = fmt.Errorf("write journal record %d (%s): %w", r.Seq, r.Kind, err)
+	}
+	return j.err
+}
+
+// Note appends a fact about the open trial: KindLaunched, KindRun or
+// KindInfra, with any data that encodes as JSON. It must hold no secrets.
+func (j *Journal) Note(kind Kind, trial int, data any) error {
+	b, err := encode(data)
+	if err != nil {
+		return fmt.Errorf("journal %s of trial %d: %w", kind, trial, err)
+	}
+	return j.Append(Record{Kind: kind, Trial: trial, Data: b})
+}
+
+// encode is JSON on a line of its own, in which commands stay legible.
+func encode(v any) ([]byte, error) {
+	var line bytes.Buffer
+	e := json.NewEncoder(&line)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return line.Bytes(), err
+}
+
+// propose records a proposal, unless the journal already ends with it.
+func (j *Journal) propose(p Proposal) error {
+	open := j.log.Open()
+	if open == nil {
+		return j.Append(Record{Kind: KindProposed, Proposal: &p})
+	}
+	if !open.equal(p) {
+		return foreign(p.Trial)
+	}
+	return nil
+}
+
+func (j *Journal) observe(o Observation) error {
+	kind := KindObserved
+	if o.Status == Failed {
+		kind = KindFailed
+	}
+	return j.Append(Record{Kind: kind, Observation: &o})
+}
+
+func (j *Journal) end() error {
+	if j.log.Ended {
+		return nil
+	}
+	return j.Append(Record{Kind: KindEnd})
+}
+
+func foreign(trial int) error {
+	return fmt.Errorf("the journal was made by another study or version: its trial %d is not the one proposed now; resume with the study file and the version it was begun with, or begin anew in an empty directory", trial)
+}

@@ -1,0 +1,173 @@
+package tune
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// Objective is the figure to improve, and what must hold besides.
+type Objective struct {
+	Metric  string  `json:"metric"`
+	Higher  bool    `json:"higher"` // is more better
+	SLOs    []Bound `json:"slos,omitempty"`
+	MinGain float64 `json:"min_gain,omitempty"` // gains up to this are no difference: 0.02 is 2 %
+}
+
+// Bound is one constraint on a figure. A missing figure fails it.
+type Bound struct {
+	Metric string  `json:"metric"`
+	Op     string  `json:"op"` // <= or >=
+	Limit  float64 `json:"limit"`
+}
+
+func (b Bound) String() string { return b.Metric + " " + b.Op + " " + number(b.Limit) }
+
+// Holds reports whether figures keep the bound.
+func (b Bound) Holds(figures map[string]float64) bool { return b.miss(figures) <= 0 }
+
+// miss is how far a figure v lies beyond the limit L, as a share of it:
+// (v-L)/|L| for <=, (L-v)/|L| for >=, without the divisor for L = 0. It is
+// infinite for a missing figure, and not positive when the bound holds.
+func (b Bound) miss(figures map[string]float64) float64 {
+	v, ok := figures[b.Metric]
+	if !ok || math.IsNaN(v) {
+		return math.Inf(1)
+	}
+	over := v - b.Limit
+	if b.Op == ">=" {
+		over = -over
+	}
+	if b.Limit != 0 {
+		over /= math.Abs(b.Limit)
+	}
+	return over
+}
+
+// Validate says what is wrong with the objective.
+func (o Objective) Validate() error {
+	var errs []error
+	if o.Metric == "" {
+		errs = append(errs, errors.New("the objective names no metric: give the figure to improve"))
+	}
+	if !(o.MinGain >= 0 && o.MinGain < 1) {
+		errs = append(errs, fmt.Errorf("min_gain is %v: give a share from 0 up to 1, such as 0.02 for 2 %%", o.MinGain))
+	}
+	for _, b := range o.SLOs {
+		switch {
+		case b.Metric == "":
+			errs = append(errs, errors.New("an SLO names no metric: give the figure it bounds"))
+		case b.Op != "<=" && b.Op != ">=":
+			errs = append(errs, fmt.Errorf("SLO on %s has the operator %q: use <= or >=", b.Metric, b.Op))
+		case !finite(b.Limit):
+			errs = append(errs, fmt.Errorf("SLO on %s has the limit %v: give a number", b.Metric, b.Limit))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Better reports whether a is strictly better than b.
+func (o Objective) Better(a, b float64) bool {
+	if o.Higher {
+		return a > b
+	}
+	return a < b
+}
+
+// Gain is the objective's ratio in the direction that is better, less one:
+// after/before - 1 where higher is better, before/after - 1 where lower is.
+// So 0.5 is half as much again, or 1.5 times faster; a negative gain is a
+// loss. It is nil if either lacks the figure or has one that is not positive.
+func (o Objective) Gain(before, after map[string]float64) *float64 {
+	b, a := before[o.Metric], after[o.Metric] // zero, so not positive, when missing
+	if !(a > 0 && b > 0) || math.IsInf(a, 1) || math.IsInf(b, 1) {
+		return nil
+	}
+	if o.Higher {
+		return new(a/b - 1)
+	}
+	return new(b/a - 1)
+}
+
+// Misses says which SLOs figures miss, one phrase each, in order.
+func (o Objective) Misses(figures map[string]float64) []string {
+	var misses []string
+	for _, b := range o.SLOs {
+		if b.Holds(figures) {
+			continue
+		}
+		if v, ok := figures[b.Metric]; ok {
+			misses = append(misses, fmt.Sprintf("%s is missed: %s", b, number(v)))
+		} else {
+			misses = append(misses, b.String()+" is missed: no figure")
+		}
+	}
+	return misses
+}
+
+// score is where a trial stands: first by class, then within it.
+type score struct {
+	class class
+	miss  float64 // of class missing: the worst Bound.miss
+	value float64 // of the objective, unless none
+}
+
+type class int
+
+const (
+	none    class = iota // no figure
+	missing              // an SLO is missed
+	meeting              // every SLO is met
+)
+
+func (o Objective) score(status string, figures map[string]float64) score {
+	v, ok := figures[o.Metric]
+	if status != Measured || !ok || !finite(v) {
+		return score{}
+	}
+	s := score{class: meeting, value: v}
+	for _, b := range o.SLOs {
+		if m := b.miss(figures); m > 0 {
+			s.class, s.miss = missing, max(s.miss, m)
+		}
+	}
+	return s
+}
+
+// prefer reports whether a stands strictly above b. Meeting every SLO goes
+// before any figure. Where neither does, the one whose worst miss is smaller
+// is preferred, since that is the way out; the objective decides only among
+// equal misses.
+func (o Objective) prefer(a, b score) bool {
+	switch {
+	case a.class != b.class:
+		return a.class > b.class
+	case a.class == none:
+		return false
+	case a.miss != b.miss:
+		return a.miss < b.miss
+	}
+	return o.Better(a.value, b.value)
+}
+
+// beats is prefer, but a difference of the objective alone must exceed
+// MinGain: one that does not is no reason to leave an incumbent.
+func (o Objective) beats(a, b score) bool {
+	if !o.prefer(a, b) {
+		return false
+	}
+	if a.class != b.class || a.miss != b.miss {
+		return true
+	}
+	gain := o.Gain(map[string]float64{o.Metric: b.value}, map[string]float64{o.Metric: a.value})
+	return gain == nil || *gain > o.MinGain
+}
+
+// number prints a figure with the six digits that a reader can use.
+func number(x float64) string {
+	if a := math.Abs(x); a >= 1e6 && a < 1e15 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(x, 'g', 6, 64)
+}

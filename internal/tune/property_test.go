@@ -1,0 +1,138 @@
+package tune
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"perflab/internal/stat"
+)
+
+// randomSpace has few values, so that stages meet the same configuration
+// again.
+func randomSpace(r *rand.Rand) Space {
+	s := Space{Baseline: Config{"a": "0", "b": "0"}, Primary: "w", Others: []string{"v"}}
+	for i := range r.IntN(4) {
+		st := Stage{Name: fmt.Sprint("stage ", i)}
+		for j := range 1 + r.IntN(3) {
+			st.Candidates = append(st.Candidates, Candidate{
+				Label: fmt.Sprint(i, "-", j), Replace: r.IntN(4) == 0,
+				Set: Config{"abc"[r.IntN(3):][:1]: fmt.Sprint(1 + r.IntN(3))},
+			})
+		}
+		s.Stages = append(s.Stages, st)
+	}
+	return s
+}
+
+// randomEnd is an end with figures that are powers of two, so that scaling
+// and inverting them is exact and ties happen.
+func randomEnd(r *rand.Rand, p Proposal) Observation {
+	o := Observation{Trial: p.Trial, Status: Measured, Seconds: float64(r.IntN(20))}
+	m, ttft := math.Exp2(float64(r.IntN(4))), math.Exp2(float64(r.IntN(3)))
+	switch r.IntN(8) {
+	case 0:
+		o.Status, o.Reason = Refused, "no memory"
+		return o
+	case 1:
+		o.Status = []string{Failed, Void}[r.IntN(2)]
+		return o
+	}
+	o.Figures = map[string]map[string]float64{}
+	for _, w := range p.Workloads {
+		o.Figures[w] = map[string]float64{"m": m, "ttft": ttft}
+	}
+	return o
+}
+
+// TestStagedProperties plays random studies and checks what holds for all.
+func TestStagedProperties(t *testing.T) {
+	o := Objective{Metric: "m", Higher: true, SLOs: []Bound{{"ttft", "<=", 2}}}
+	inverse := Objective{Metric: "m", SLOs: o.SLOs}
+	for seed := range uint64(500) {
+		r := stat.Stream(seed, "study")
+		space := randomSpace(r)
+		budget := Budget{Trials: []int{0, 4, 5, 7}[r.IntN(4)]}
+		a, b := staged(t, space, o, budget), staged(t, space, inverse, budget)
+		measured := map[string]bool{}
+		var told []Observation
+		for p, ok := a.Ask(); ok; p, ok = a.Ask() {
+			q, _ := b.Ask()
+			mine := p.clone()
+			p.Config["scribbled"], p.Workloads[0] = "by the caller", "scribbled"
+			p = mine
+			if again, _ := a.Ask(); !p.equal(again) || !p.equal(q) {
+				t.Fatalf("seed %d: asked for %+v, again %+v, with 1/m %+v", seed, p, again, q)
+			}
+			if p.Pass == 0 && measured[fmt.Sprint(p.Config)] {
+				t.Fatalf("seed %d: %v is measured twice in the search", seed, p.Config)
+			}
+			end := randomEnd(r, p)
+			measured[fmt.Sprint(p.Config)] = end.Status == Measured || end.Status == Refused
+			told = append(told, end)
+			a.Tell(end)
+			b.Tell(inverted(end))
+			for _, f := range end.Figures {
+				clear(f) // the strategy keeps its own
+			}
+		}
+		if n := len(told); budget.Trials > 0 && n > budget.Trials {
+			t.Fatalf("seed %d: %d trials, budget %d", seed, n, budget.Trials)
+		}
+		res := a.Result()
+		checkResult(t, seed, a, res)
+		// Where more is better, 1/m with less is better is the same study.
+		same := cmpopts.IgnoreFields(Result{}, "Verdict")
+		if diff := cmp.Diff(res, b.Result(), same, cmpopts.IgnoreFields(Decision{}, "Reason")); diff != "" {
+			t.Fatalf("seed %d: result (-m +1/m):\n%s", seed, diff)
+		}
+		if p, ok := b.Ask(); ok {
+			t.Fatalf("seed %d: with 1/m trial %d is asked for", seed, p.Trial)
+		}
+	}
+}
+
+func inverted(o Observation) Observation {
+	o = o.settle()
+	for _, f := range o.Figures {
+		f["m"] = 1 / f["m"]
+	}
+	return o
+}
+
+func checkResult(t *testing.T, seed uint64, s *Staged, r Result) {
+	t.Helper()
+	fail := func(what string) { t.Fatalf("seed %d: %s: %+v", seed, what, r) }
+	if diff := cmp.Diff(r, s.Result()); diff != "" {
+		fail("a second Result differs: " + diff)
+	}
+	if r.Winner != r.Baseline && (r.Winner != r.Challenger || !r.Confirmed || r.WinnerConfirm == 0) {
+		fail("recommended without a second measurement")
+	}
+	if r.Winner == r.Baseline && r.WinnerConfirm != r.BaselineConfirm {
+		fail("the baseline is measured again under two ids")
+	}
+	if r.Baseline > 0 != (r.Gain != nil) {
+		fail("a gain needs a baseline, and a finished study with one has a gain")
+	}
+	if r.Verdict == "" {
+		fail("no verdict")
+	}
+	before := r.Stages
+	for i, d := range before {
+		if i > 0 && d.Before != before[i-1].Winner {
+			fail("a stage does not begin with the last one's winner")
+		}
+		if d.Reason == "" || len(d.Entries) != len(s.space.Stages[i].Candidates) {
+			fail("a stage lacks its reason or a candidate")
+		}
+		for _, e := range d.Entries {
+			if e.Trial == 0 && e.Note == "" {
+				fail("a candidate is gone without a note")
+			}
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package tune
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Log is what a journal holds. The zero Log is that of an empty one.
+type Log struct {
+	Head   *Head // nil: nothing is recorded yet
+	Trials []Logged
+	Ended  bool  // the strategy had no more to ask
+	Size   int64 // bytes up to the end of the last whole line: where to go on writing
+	Cut    int64 // bytes of a last line without its end, to be truncated
+
+	records int
+}
+
+// Logged is one trial of a journal.
+type Logged struct {
+	Proposal    Proposal
+	Observation *Observation // nil: no end is recorded
+	Facts       []Fact       // in order; a trial that was interrupted may have been launched twice
+}
+
+// Fact is what was noted about a trial on the way.
+type Fact struct {
+	Kind Kind
+	Data json.RawMessage
+}
+
+// Replay reads a journal. A last line without its end was never safe, so it
+// is left out and counted in Cut; anything else that is not a record in its
+// order is an error that names the line.
+func Replay(r io.Reader) (Log, error) {
+	var log Log
+	in := bufio.NewReader(r)
+	for n := 1; ; n++ {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			log.Cut = int64(len(line))
+			return log, nil
+		}
+		if err != nil {
+			return Log{}, fmt.Errorf("read journal line %d: %w", n, err)
+		}
+		rec, err := parse(line)
+		if err == nil {
+			err = log.apply(rec)
+		}
+		switch {
+		case errors.Is(err, errFormat):
+			return Log{}, err
+		case err != nil:
+			return Log{}, fmt.Errorf("journal line %d is damaged: %w; restore the file, or begin anew in an empty directory", n, err)
+		}
+		log.Size += int64(len(line))
+	}
+}
+
+func parse(line []byte) (Record, error) {
+	var r Record
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		return r, fmt.Errorf("not a record: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return r, errors.New("not a record: more follows it on the line")
+	}
+	return r, nil
+}
+
+// Check refuses the journal of another study; an empty one is of any.
+func (l Log) Check(study string) error {
+	if l.Head == nil || l.Head.Study == study {
+		return nil
+	}
+	return fmt.Errorf("the journal is of another study (%.12s, this one is %.12s): resume with the study file it was begun with, or begin anew in an empty directory", l.Head.Study, study)
+}
+
+// Open returns the proposal that has no end yet, if any.
+func (l Log) Open() *Proposal {
+	if t := l.open(); t != nil {
+		return new(t.Proposal.clone())
+	}
+	return nil
+}
+
+func (l Log) open() *Logged {
+	if n := len(l.Trials); n > 0 && l.Trials[n-1].Observation == nil {
+		return &l.Trials[n-1]
+	}
+	return nil
+}
+
+// apply takes the next record; reader and writer share it, so that what is
+// written can be read.
+func (l *Log) apply(r Record) error {
+	open := l.open()
+	switch {
+	case r.Seq != l.records+1:
+		return fmt.Errorf("seq is %d after %d, so a record is missing or doubled", r.Seq, l.records)
+	case (r.Kind == KindStudy) != (l.Head == nil):
+		return errors.New("a journal begins with its one study record")
+	case l.Ended:
+		return errors.New("a record follows the end")
+	}
+	switch r.Kind {
+	case KindStudy:
+		if err := l.begin(r.Head); err != nil {
+			return err
+		}
+	case KindProposed:
+		if r.Proposal == nil || open != nil || r.Proposal.Trial != len(l.Trials)+1 {
+			return fmt.Errorf("proposed is not the one of trial %d after the end of the last", len(l.Trials)+1)
+		}
+		l.Trials = append(l.Trials, Logged{Proposal: r.Proposal.clone()})
+	case KindLaunched, KindRun, KindInfra:
+		if open == nil || r.Trial != open.Proposal.Trial {
+			return fmt.Errorf("%s is of trial %d, which is not open", r.Kind, r.Trial)
+		}
+		open.Facts = append(open.Facts, Fact{Kind: r.Kind, Data: r.Data})
+	case KindObserved, KindFailed:
+		if err := l.observe(open, r); err != nil {
+			return err
+		}
+	case KindEnd:
+		if open != nil {
+			return fmt.Errorf("the end comes while trial %d is open", open.Proposal.Trial)
+		}
+		l.Ended = true
+	default:
+		return fmt.Errorf("kind %q is unknown", r.Kind)
+	}
+	l.records++
+	return nil
+}
+
+func (l *Log) begin(h *Head) error {
+	switch {
+	case h == nil:
+		return errors.New("the study record is empty")
+	case h.Format != Format:
+		return fmt.Errorf("%w: it is %q and this version reads %q, so resume with the version that wrote it", errFormat, h.Format, Format)
+	}
+	l.Head = new(*h)
+	return nil
+}
+
+func (l *Log) observe(open *Logged, r Record) error {
+	o := r.Observation
+	switch {
+	case o == nil || open == nil || o.Trial != open.Proposal.Trial:
+		return fmt.Errorf("%s is not the end of an open trial", r.Kind)
+	case (o.Status == Failed) != (r.Kind == KindFailed):
+		return fmt.Errorf("%s has the status %q", r.Kind, o.Status)
+	case !slices.Contains([]string{Measured, Refused, Failed, Void}, o.Status):
+		return fmt.Errorf("trial %d ended with the status %q: it is none of ok, refused, failed, void", o.Trial, o.Status)
+	}
+	open.Observation = new(o.settle())
+	return nil
+}
+
+var errFormat = errors.New("the journal has another format")

@@ -1,0 +1,106 @@
+package tune
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Validate says everything that is wrong with the space.
+func (s Space) Validate() error {
+	var errs []error
+	if len(Candidate{}.Apply(s.Baseline)) == 0 {
+		errs = append(errs, errors.New("the baseline sets no parameter: give the configuration to compare with"))
+	}
+	errs = append(errs, workloadErrors(append([]string{s.Primary}, s.Others...))...)
+	seen := map[string]bool{BaselineStage: true, ConfirmStage: true}
+	for i, st := range s.Stages {
+		switch {
+		case st.Name == "":
+			errs = append(errs, fmt.Errorf("stage %d has no name: give it one", i+1))
+		case seen[st.Name]:
+			errs = append(errs, fmt.Errorf("the stage name %q is taken: give each stage its own, other than %q and %q", st.Name, BaselineStage, ConfirmStage))
+		case len(st.Candidates) == 0:
+			errs = append(errs, fmt.Errorf("stage %q has no candidates: list at least one, or remove the stage", st.Name))
+		}
+		seen[st.Name] = true
+		errs = append(errs, candidateErrors(fmt.Sprintf("stage %q", st.Name), st.Candidates)...)
+	}
+	return errors.Join(errs...)
+}
+
+func workloadErrors(workloads []string) []error {
+	var errs []error
+	for i, w := range workloads {
+		switch {
+		case w == "" && i == 0:
+			errs = append(errs, errors.New("no primary workload: name the one that the search is judged by"))
+		case w == "":
+			errs = append(errs, fmt.Errorf("workload %d has no name: give it one", i+1))
+		case slices.Contains(workloads[:i], w):
+			errs = append(errs, fmt.Errorf("workload %q is listed twice: name each once", w))
+		}
+	}
+	return errs
+}
+
+func candidateErrors(where string, candidates []Candidate) []error {
+	var errs []error
+	seen := map[string]bool{}
+	for i, c := range candidates {
+		switch {
+		case c.Label == "":
+			errs = append(errs, fmt.Errorf("%s: candidate %d has no label: give it one", where, i+1))
+		case seen[c.Label]:
+			errs = append(errs, fmt.Errorf("%s: the label %q is taken: give each candidate its own", where, c.Label))
+		case len(c.Set) == 0, c.Replace && len(c.Apply(nil)) == 0:
+			errs = append(errs, fmt.Errorf("%s: candidate %q sets no parameter: say what it changes", where, c.Label))
+		}
+		seen[c.Label] = true
+	}
+	return errs
+}
+
+// Budget bounds a search; the zero Budget does not. It is spent on search
+// trials only as far as the two launches of the confirmation stay affordable:
+// candidates that do not fit are left out with a note, and the confirmation
+// always takes place.
+type Budget struct {
+	Trials int `json:"trials,omitempty"` // launches in all, the baseline and the confirmation included
+	// Time is that of the trials, as observations give it. No search trial
+	// begins unless it and the confirmation fit, each launch taken to be as
+	// long as the longest so far; so further workloads may exceed it.
+	Time time.Duration `json:"time_ns,omitempty"`
+}
+
+// reserve is the number of launches that the confirmation may take.
+const reserve = 2
+
+func (b Budget) validate(candidates bool) error {
+	switch {
+	case b.Trials < 0:
+		return fmt.Errorf("the budget has %d trials: give at least %d, or none for no limit", b.Trials, 2+reserve)
+	case b.Time < 0:
+		return fmt.Errorf("the budget has the time %v: give a positive one, or none for no limit", b.Time)
+	case candidates && b.Trials > 0 && b.Trials < 2+reserve:
+		return fmt.Errorf("a budget of %d trials leaves none for a candidate: the baseline takes 1 and the confirmation %d, so give at least %d", b.Trials, reserve, 2+reserve)
+	}
+	return nil
+}
+
+// spent says why another search trial does not fit, or nothing.
+func (b Budget) spent(told []Observation) string {
+	if b.Trials > 0 && len(told)+1+reserve > b.Trials {
+		return fmt.Sprintf("not measured: the budget of %d trials is used up, %d of them are kept for the confirmation", b.Trials, reserve)
+	}
+	var sum, longest float64
+	for _, o := range told {
+		sum += o.Seconds
+		longest = max(longest, o.Seconds)
+	}
+	if b.Time > 0 && sum+(1+reserve)*longest > b.Time.Seconds() {
+		return fmt.Sprintf("not measured: the budget of %v is used up, time for the confirmation is kept", b.Time)
+	}
+	return ""
+}
