@@ -1,0 +1,365 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"perflab/internal/engine"
+	"perflab/internal/stat"
+)
+
+// Options are what a core needs besides the engine's configuration.
+type Options struct {
+	Seed     uint64
+	KVTokens int // size of the KV cache; 0: what the configuration leaves room for
+}
+
+// Core is one engine in virtual time. It is not safe for concurrent use.
+type Core struct {
+	cfg     engine.Config
+	model   *stepModel
+	pool    *blockPool
+	front   frontEnd
+	waiting queue[*seq] // cancelled ones stay until their turn
+	running []*seq
+	live    map[int]*seq // by Job.Index, from Submit to the end
+	seed    uint64
+	accept  float64 // probability that a drafted token is accepted
+	state   int     // blocks that a sequence's recurrent state takes
+	reserve float64 // SGLang: share of the running requests' remaining output kept free
+	now     time.Duration
+	order   uint64
+	work    []work // of the step being scheduled
+	result  Step
+	stats   Stats
+}
+
+// seq is a job on its way through the engine.
+type seq struct {
+	job        Job
+	order      uint64
+	ready      time.Duration // left the front end
+	first      bool          // never scheduled yet
+	gone       bool          // cancelled
+	phase      phase
+	blocks     []int32
+	state      []int32  // blocks of recurrent state
+	hashes     []uint64 // of the prefix up to the end of each full block
+	registered int      // blocks published
+	computed   int      // tokens whose keys and values are in the cache
+	produced   int
+	cached     int // prompt tokens found in the cache at first admission
+	chance     *rand.Rand
+}
+
+type phase byte
+
+const (
+	inFront phase = iota
+	inWaiting
+	inRunning
+)
+
+// known is the number of tokens whose ids are settled.
+func (s *seq) known() int { return len(s.job.Prompt) + s.produced }
+
+// decoding says that only the newest token is left to compute.
+func (s *seq) decoding() bool { return s.produced > 0 && s.known()-s.computed == 1 }
+
+// work is a sequence's part in a step: n tokens after those computed.
+type work struct {
+	s *seq
+	n int
+}
+
+// Step is what one step did. Its slices are valid until the next Step.
+type Step struct {
+	Start, End time.Duration
+	Progress   []Progress
+	Preempted  []int // Job.Index
+}
+
+// Progress is one job's output of a step.
+type Progress struct {
+	Index  int
+	N      int // tokens emitted
+	Cached int // prompt tokens found in the prefix cache
+	Done   bool
+}
+
+// Stats are counters and gauges of a core.
+type Stats struct {
+	Running, Waiting int // waiting includes the front end
+	PeakRunning      int
+	KVUsage          float64 // share of blocks that sequences hold
+	KVBlocks         int
+	Steps            int
+	Preemptions      int
+	PrefixQueries    int // prompt tokens looked up in the prefix cache
+	PrefixHits       int
+	PromptTokens     int // of requests that were scheduled
+	GenerationTokens int
+	Drafted          int // speculative tokens
+	Accepted         int
+	Drafts           int // sequences' steps that drafted
+	Finished         int
+	Busy             time.Duration // sum of the steps' lengths
+}
+
+// New builds a core. It fails when the configuration leaves no room for a KV
+// cache or names no limits.
+func New(cfg engine.Config, o Options) (*Core, error) {
+	cfg.TP, cfg.PP, cfg.DP = max(1, cfg.TP), max(1, cfg.PP), max(1, cfg.DP)
+	cfg.Block = max(1, cfg.Block)
+	if cfg.Seqs < 1 || cfg.Batched < 1 || cfg.MaxLen < 1 {
+		return nil, fmt.Errorf("simulate %s: the configuration needs at least one sequence, one token per step and a context length (have %d, %d, %d)",
+			cfg.Engine, cfg.Seqs, cfg.Batched, cfg.MaxLen)
+	}
+	tokens := o.KVTokens
+	if tokens == 0 {
+		var err error
+		if tokens, err = cfg.KVTokens(); err != nil {
+			return nil, fmt.Errorf("simulate %s: %w", cfg.Engine, err)
+		}
+	}
+	// Data-parallel ranks are one group: each brings its cache and its limits.
+	blocks := tokens / cfg.Block * cfg.DP
+	if blocks < 1 {
+		return nil, fmt.Errorf("simulate %s: %d tokens of KV cache hold no block of %d", cfg.Engine, tokens, cfg.Block)
+	}
+	cfg.Seqs, cfg.Batched = cfg.Seqs*cfg.DP, cfg.Batched*cfg.DP
+	k, err := constantsFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Core{
+		cfg: cfg, model: newStepModel(cfg, k), pool: newBlockPool(blocks),
+		front:   frontEnd{cost: k.get("f_req") * 1e6},
+		live:    map[int]*seq{},
+		seed:    o.Seed,
+		accept:  k.get("accept"),
+		state:   (cfg.StateTokens() + cfg.Block - 1) / cfg.Block,
+		reserve: sglangReserve,
+	}, nil
+}
+
+// Config is the configuration the core runs with.
+func (c *Core) Config() engine.Config { return c.cfg }
+
+// Now is the end of the last step.
+func (c *Core) Now() time.Duration { return c.now }
+
+// Submit hands a job to the front end at job.Arrive. Arrivals must not
+// decrease. The error is a *Refusal for a job that the engine would not take.
+func (c *Core) Submit(j Job) error {
+	if err := c.check(j); err != nil {
+		return err
+	}
+	s := &seq{job: j, order: c.order, first: true}
+	c.order++
+	c.live[j.Index] = s
+	c.front.add(s, j.Arrive)
+	return nil
+}
+
+func (c *Core) check(j Job) error {
+	n, m := len(j.Prompt), j.Output
+	switch {
+	case n == 0:
+		return refuse("The prompt has no tokens.")
+	case m < 1:
+		return refuse("max_tokens must be at least 1, got %d.", m)
+	case c.live[j.Index] != nil:
+		return fmt.Errorf("job %d is already in the engine", j.Index)
+	}
+	if err := limitError(c.cfg, n, m); err != nil {
+		return err
+	}
+	if need := c.blocksFor(n+m+c.cfg.SpecTokens) + c.state; need > c.pool.total {
+		return refuse("The request needs %d KV blocks of %d tokens and the cache has %d.", need, c.cfg.Block, c.pool.total)
+	}
+	return nil
+}
+
+// Refusal is a job that the engine does not take, in the engine's own words.
+type Refusal struct{ Text string }
+
+func (r *Refusal) Error() string { return r.Text }
+
+func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
+
+// limitError is the engine's own refusal of n prompt and m output tokens.
+func limitError(cfg engine.Config, n, m int) error {
+	switch cfg.Engine {
+	case "sglang":
+		if n >= cfg.MaxLen {
+			return refuse("The input (%d tokens) is longer than the model's context length (%d tokens).", n, cfg.MaxLen)
+		}
+		if n+m > cfg.MaxLen {
+			return refuse("Requested token count exceeds the model's maximum context length of %d tokens. You requested a total of %d tokens: %d tokens from the input messages and %d tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit.",
+				cfg.MaxLen, n+m, n, m)
+		}
+	case "trtllm":
+		if !cfg.Chunked && n > cfg.Batched {
+			return refuse("The sum of prompt length (%d.0), query length (0) should not exceed max_num_tokens (%d)", n, cfg.Batched)
+		}
+		if n+m > cfg.MaxLen {
+			return refuse("The sum of prompt length (%d.0), query length (0) and max_tokens (%d) should not exceed max_seq_len (%d)", n, m, cfg.MaxLen)
+		}
+	default:
+		if n >= cfg.MaxLen {
+			return refuse("This model's maximum context length is %d tokens. However, your request has %d input tokens. Please reduce the length of the input messages.", cfg.MaxLen, n)
+		}
+		if n+m > cfg.MaxLen {
+			return refuse("'max_tokens' or 'max_completion_tokens' is too large: %d. This model's maximum context length is %d tokens and your request has %d input tokens (%d > %d - %d).",
+				m, cfg.MaxLen, n, m, cfg.MaxLen, n)
+		}
+	}
+	return nil
+}
+
+// Cancel takes a job out of the engine, as a disconnecting client does.
+func (c *Core) Cancel(index int) {
+	s := c.live[index]
+	if s == nil {
+		return
+	}
+	delete(c.live, index)
+	s.gone = true
+	if s.phase == inRunning {
+		c.free(s)
+		c.running = slices.DeleteFunc(c.running, func(r *seq) bool { return r == s })
+	}
+}
+
+// Next is the time at which the next step can begin, given the jobs submitted
+// so far; ok is false when there is nothing to do.
+func (c *Core) Next() (at time.Duration, ok bool) {
+	for c.waiting.len() > 0 && c.waiting.front().gone {
+		c.waiting.popFront()
+	}
+	if len(c.running) > 0 || c.waiting.len() > 0 {
+		return c.now, true
+	}
+	for c.front.done.len() > 0 && c.front.done.front().gone {
+		c.front.done.popFront()
+	}
+	if at, ok = c.front.next(); !ok {
+		return 0, false
+	}
+	return max(at, c.now), true
+}
+
+// Step begins a step at Next and runs it to its end. ok is false when there is
+// nothing to do. Jobs that arrive while a step runs are submitted after it.
+func (c *Core) Step() (step *Step, ok bool) {
+	start, ok := c.Next()
+	if !ok {
+		return nil, false
+	}
+	c.front.advance(start)
+	for c.front.done.len() > 0 {
+		if s := c.front.done.popFront(); !s.gone {
+			s.phase = inWaiting
+			c.waiting.pushBack(s)
+		}
+	}
+	r := &c.result
+	r.Start, r.End = start, start
+	r.Progress, r.Preempted = r.Progress[:0], r.Preempted[:0]
+	c.now = start
+	if len(c.running) == 0 && c.waiting.len() == 0 {
+		return r, true // the request that was due has been cancelled
+	}
+	c.schedule()
+	if len(c.work) == 0 {
+		panic("sim: a step without work")
+	}
+	b := c.batch()
+	r.End = start + c.model.duration(&b)
+	c.now = r.End
+	c.stats.Steps++
+	c.stats.Busy += r.End - r.Start
+	c.stats.PeakRunning = max(c.stats.PeakRunning, len(c.running))
+	c.apply()
+	return r, true
+}
+
+// batch sums up what the scheduled work costs.
+func (c *Core) batch() batch {
+	var b batch
+	window := c.cfg.Model.Window
+	for _, w := range c.work {
+		if w.s.decoding() {
+			b.decode(w.s.known(), w.n, window)
+			b.drafts = b.drafts || w.n > 1
+		} else {
+			b.chunk(w.s.computed, w.n, window, w.s.computed+w.n == w.s.known())
+		}
+	}
+	return b
+}
+
+// apply moves the scheduled sequences to the end of the step.
+func (c *Core) apply() {
+	finished := false
+	for _, w := range c.work {
+		s := w.s
+		n := 0
+		if s.decoding() {
+			n = min(1+c.acceptDrafts(s, w.n-1), s.job.Output-s.produced)
+			s.computed += n
+		} else if s.computed += w.n; s.computed == s.known() {
+			n = 1
+		}
+		if n == 0 {
+			continue
+		}
+		s.produced += n
+		c.stats.GenerationTokens += n
+		done := s.produced == s.job.Output
+		c.result.Progress = append(c.result.Progress, Progress{s.job.Index, n, s.cached, done})
+		if done {
+			finished = true
+			c.free(s)
+			s.gone = true
+			delete(c.live, s.job.Index)
+			c.stats.Finished++
+		}
+	}
+	if finished {
+		c.running = slices.DeleteFunc(c.running, func(s *seq) bool { return s.gone })
+	}
+}
+
+// acceptDrafts draws how many of k drafted tokens the model agrees with: each
+// has a chance only if the one before it was accepted. Every sequence has its
+// own stream, so the company it runs in does not change its fate.
+func (c *Core) acceptDrafts(s *seq, k int) int {
+	if k < 1 {
+		return 0
+	}
+	if s.chance == nil {
+		s.chance = stat.Stream(c.seed^mix(s.order), "accept")
+	}
+	a := 0
+	for a < k && s.chance.Float64() < c.accept {
+		a++
+	}
+	c.stats.Drafts++
+	c.stats.Drafted += k
+	c.stats.Accepted += a
+	return a
+}
+
+// Stats reports the counters and the present gauges.
+func (c *Core) Stats() Stats {
+	s := c.stats
+	s.Running = len(c.running)
+	s.Waiting = len(c.live) - s.Running
+	s.KVBlocks = c.pool.total
+	s.KVUsage = float64(c.pool.total-c.pool.free) / float64(c.pool.total)
+	return s
+}

@@ -1,0 +1,113 @@
+package sim
+
+import (
+	"math"
+	"time"
+)
+
+// frontEnd is the API process before the scheduler: HTTP, chat template,
+// tokeniser. It shares its time equally among the requests it holds (they are
+// coroutines of one event loop), each of which needs cost: n requests that
+// arrive at once all leave n*cost later, and one alone leaves after cost.
+//
+// With equal work, equal shares mean first in, first out. attained counts the
+// work that each request present since the beginning has had; a request that
+// arrives at attained v leaves at v+cost.
+type frontEnd struct {
+	cost     float64 // ns of work
+	attained float64 // ns
+	at       time.Duration
+	inside   queue[fronted]
+	done     queue[*seq]
+}
+
+type fronted struct {
+	s     *seq
+	leave float64 // value of attained
+}
+
+func (f *frontEnd) add(s *seq, at time.Duration) {
+	at = max(at, f.at)
+	f.advance(at)
+	if n := f.inside.len(); n > 0 {
+		f.attained += float64(at-f.at) / float64(n)
+	} else {
+		f.attained = 0
+	}
+	f.at = at
+	f.inside.pushBack(fronted{s, f.attained + f.cost})
+}
+
+// leaves is when the oldest request inside leaves if no other arrives.
+func (f *frontEnd) leaves() time.Duration {
+	left := max(0, f.inside.front().leave-f.attained) * float64(f.inside.len())
+	return f.at + time.Duration(math.Ceil(left))
+}
+
+// advance moves the requests that leave by t to done.
+func (f *frontEnd) advance(t time.Duration) {
+	for f.inside.len() > 0 {
+		at := f.leaves()
+		if at > t {
+			return
+		}
+		j := f.inside.popFront()
+		j.s.ready = at
+		f.attained, f.at = j.leave, at
+		f.done.pushBack(j.s)
+	}
+}
+
+// next is when a request is, or will be, ready for the scheduler.
+func (f *frontEnd) next() (time.Duration, bool) {
+	if f.done.len() > 0 {
+		return f.done.front().ready, true
+	}
+	if f.inside.len() > 0 {
+		return f.leaves(), true
+	}
+	return 0, false
+}
+
+// queue is a double-ended queue; the zero value is empty.
+type queue[T any] struct {
+	items []T
+	head  int
+}
+
+func (q *queue[T]) len() int { return len(q.items) - q.head }
+func (q *queue[T]) front() T { return q.items[q.head] }
+
+func (q *queue[T]) pushBack(v T) {
+	if len(q.items) == cap(q.items) && q.head > len(q.items)/2 {
+		n := copy(q.items, q.items[q.head:])
+		clear(q.items[n:])
+		q.items, q.head = q.items[:n], 0
+	}
+	q.items = append(q.items, v)
+}
+
+// pushFront is O(1) amortised: when no room is left before the head, as much
+// is made as the queue is long.
+func (q *queue[T]) pushFront(v T) {
+	if q.head == 0 {
+		n := q.len()
+		grown := make([]T, 2*n+4)
+		q.head = n + 4
+		copy(grown[q.head:], q.items)
+		q.items = grown
+	}
+	q.head--
+	q.items[q.head] = v
+}
+
+func (q *queue[T]) popFront() T {
+	var zero T
+	v := q.items[q.head]
+	q.items[q.head] = zero
+	q.head++
+	if q.head == len(q.items) {
+		q.items, q.head = q.items[:0], 0
+	}
+	return v
+}

@@ -1,0 +1,153 @@
+package sim
+
+import (
+	"fmt"
+	"iter"
+	"time"
+
+	"perflab/internal/engine"
+)
+
+// ReplayOptions are the client's side of a replay.
+type ReplayOptions struct {
+	MaxConcurrency int // jobs in flight over all replicas; 0: no limit
+	Seed           uint64
+	KVTokens       int // overrides the size of the KV cache
+}
+
+// Replay runs jobs, whose arrivals must not decrease, through replicas copies
+// of an engine in virtual time. A job goes to the replica with the fewest in
+// flight, the first of equals; with a concurrency limit it starts when one
+// before it has ended. Outcomes come in the order in which they end. Ranging
+// again over the result runs the replay again.
+func Replay(cfg engine.Config, replicas int, jobs iter.Seq[Job], o ReplayOptions) (iter.Seq[Outcome], error) {
+	if replicas < 1 {
+		return nil, fmt.Errorf("replay on %d replicas: need at least one", replicas)
+	}
+	if _, err := New(cfg, Options{Seed: o.Seed, KVTokens: o.KVTokens}); err != nil {
+		return nil, err
+	}
+	return func(yield func(Outcome) bool) {
+		r := &replay{limit: o.MaxConcurrency, yield: yield, open: map[int]*Outcome{}}
+		for i := range replicas {
+			c, err := New(cfg, Options{Seed: o.Seed + uint64(i), KVTokens: o.KVTokens})
+			if err != nil {
+				panic("sim: " + err.Error()) // it could be built above
+			}
+			r.replicas = append(r.replicas, &replica{core: c})
+		}
+		for j := range jobs {
+			r.advance(j.Arrive)
+			if r.stopped {
+				return
+			}
+			r.offer(j)
+		}
+		r.advance(1<<63 - 1)
+	}, nil
+}
+
+type replay struct {
+	replicas []*replica
+	limit    int
+	inFlight int
+	backlog  queue[Job] // due, waiting for the limit
+	open     map[int]*Outcome
+	yield    func(Outcome) bool
+	stopped  bool
+}
+
+// replica is a core and the step it is in, if any.
+type replica struct {
+	core     *Core
+	inFlight int
+	step     *Step
+}
+
+// advance runs all events up to t: steps that end by t, then steps that begin
+// before t (one that could begin at t waits for the arrivals at t).
+func (r *replay) advance(t time.Duration) {
+	for !r.stopped {
+		at, next, ends := time.Duration(0), (*replica)(nil), false
+		for _, c := range r.replicas {
+			e, isEnd, ok := c.event()
+			if ok && (next == nil || e < at || e == at && isEnd && !ends) {
+				at, next, ends = e, c, isEnd
+			}
+		}
+		switch {
+		case next == nil || at > t || at == t && !ends:
+			return
+		case ends:
+			r.deliver(next)
+		default:
+			next.step, _ = next.core.Step()
+		}
+	}
+}
+
+// event is when something happens next at a replica: its step ends, or one can
+// begin.
+func (c *replica) event() (at time.Duration, ends, ok bool) {
+	if c.step != nil {
+		return c.step.End, true, true
+	}
+	at, ok = c.core.Next()
+	return at, false, ok
+}
+
+func (r *replay) offer(j Job) {
+	if r.limit > 0 && r.inFlight >= r.limit {
+		r.backlog.pushBack(j)
+		return
+	}
+	r.start(j, j.Arrive)
+}
+
+func (r *replay) start(j Job, at time.Duration) {
+	best := 0
+	for i, c := range r.replicas {
+		if c.inFlight < r.replicas[best].inFlight {
+			best = i
+		}
+	}
+	o := Outcome{Index: j.Index, Replica: best, Due: j.Arrive, Ready: at, Sent: at}
+	j.Arrive = at
+	if err := r.replicas[best].core.Submit(j); err != nil {
+		o.Err = err.Error()
+		r.emit(o)
+		return
+	}
+	o.Tokens = make([]Emit, 0, j.Output)
+	r.open[j.Index] = &o
+	r.inFlight++
+	r.replicas[best].inFlight++
+}
+
+// deliver hands out what a step produced and starts waiting jobs in the place
+// of those that ended.
+func (r *replay) deliver(c *replica) {
+	step := c.step
+	c.step = nil
+	for _, p := range step.Progress {
+		o := r.open[p.Index]
+		o.Tokens = append(o.Tokens, Emit{step.End, p.N})
+		o.Cached = p.Cached
+		if !p.Done {
+			continue
+		}
+		delete(r.open, p.Index)
+		r.inFlight--
+		c.inFlight--
+		r.emit(*o)
+		for r.backlog.len() > 0 && r.inFlight < r.limit && !r.stopped {
+			r.start(r.backlog.popFront(), step.End)
+		}
+	}
+}
+
+func (r *replay) emit(o Outcome) {
+	if !r.stopped && !r.yield(o) {
+		r.stopped = true
+	}
+}

@@ -1,0 +1,238 @@
+package sim
+
+import (
+	"math"
+	"time"
+
+	"perflab/internal/arch"
+	"perflab/internal/engine"
+)
+
+// batch is what one step computes, summed over its sequences.
+type batch struct {
+	tokens  int     // T: prefill chunks, and 1 + drafts for each decode
+	seqs    int     // S
+	sampled int     // rows that pass the output head
+	drafts  bool    // the step verifies drafted tokens
+	prefill bool    // some sequence computes prompt tokens
+	context float64 // tokens of KV cache that decodes read, full layers
+	inside  float64 // the same for window layers
+	past    float64 // tokens of KV cache that prefill chunks read
+	pairs   float64 // query-key pairs of prefill chunks, full layers
+	winned  float64 // the same for window layers
+}
+
+// decode adds a sequence that reads ctx tokens and computes n new ones.
+func (b *batch) decode(ctx, n, window int) {
+	b.tokens += n
+	b.sampled += n
+	b.seqs++
+	b.context += float64(ctx)
+	b.inside += float64(min(ctx, window))
+}
+
+// chunk adds c prompt tokens after p that are in the cache; last says that
+// the chunk ends the prompt and a token is sampled.
+func (b *batch) chunk(p, c, window int, last bool) {
+	b.tokens += c
+	b.seqs++
+	b.prefill = true
+	b.past += float64(p)
+	b.pairs += causal(p+c, math.MaxInt) - causal(p, math.MaxInt)
+	b.winned += causal(p+c, window) - causal(p, window)
+	if last {
+		b.sampled++
+	}
+}
+
+// causal is the number of query-key pairs of the first n tokens when each sees
+// at most w: n^2/2, or w^2/2 + (n-w)w beyond the window.
+func causal(n, w int) float64 {
+	x, y := float64(n), float64(w)
+	if n <= w {
+		return x * x / 2
+	}
+	return y*y/2 + (x-y)*y
+}
+
+// stepModel turns a batch into seconds. Per step and device, with T tokens, S
+// sequences, tp ranks, BW bytes/s of memory and PK FLOP/s:
+//
+//	linear    = pnorm4( W/(tp*BW*e_m), 2*P*T/(tp*PK*e_c) )
+//	head      = the same with the sampled rows for T
+//	experts   = n_moe*( E_hit*p_e*b/(r*BW*m_m) + 2*k*p_e*T/(r*PK*m_c) ) * imbalance
+//	            E_hit = E*(1-(1-k/E)^(1+s*(T-1)))
+//	kv        = context*bytes/(BW*k) + 2*state*S/BW
+//	            k = k_m in pure decode steps, min(k_m, 8*kappa/G) beside prefill
+//	flash     = 4*heads*dim*layers*pairs/(tp*PK*f_c) + past*bytes/(BW*k_m)
+//	allreduce = 2*L*( lat(tp) + 2*(tp-1)/tp*T*d*2/bw )
+//	element   = el*T*d*2*L/BW
+//	overhead  = t_step + (t_layer + t_eager)*L + t_seq*S + t_draft
+//
+// W and P are bytes and number of the weights that every token passes, G the
+// query heads per KV head on a rank. Dense kernels overlap reading and
+// arithmetic (p-norm); experts pay both, tile group by tile group.
+//
+// Pipeline stages work on PP equal parts of the batch in turn, so a round over
+// all sequences takes what the whole stack takes for one part; data-parallel
+// ranks share the batch equally and step together.
+type stepModel struct {
+	parts float64 // PP*DP: equal parts of the batch
+
+	linear, head gemm
+	moeLayers    float64
+	experts      float64 // E
+	active       float64 // k
+	routing      float64 // s
+	moeRead      float64 // s per expert hit, all layers
+	moeCompute   float64 // s per token, all layers
+	moeGather    float64 // DP ranks whose tokens meet in one expert rank
+
+	kvDecode, kvMixed float64 // s per token read, all KV layers
+	fullShare         float64 // KV layers without a window / KV layers
+	state             float64 // s per sequence
+	flash             float64 // s per pair, all attention layers
+
+	reduceFixed, reduceToken, element float64 // s, s per token, s per token
+
+	step, perSeq, draft, eager float64 // s
+	graphMax                   int
+}
+
+// gemm is a group of dense products: read is the time to read its weights,
+// compute the arithmetic per row.
+type gemm struct{ read, compute float64 }
+
+func (g gemm) time(rows float64) float64 {
+	r, c := g.read, g.compute*rows
+	if rows == 0 {
+		return 0
+	}
+	return math.Pow(r*r*r*r+c*c*c*c, 0.25)
+}
+
+// newStepModel folds model, device, parallelism and constants into the
+// coefficients of the equations above.
+func newStepModel(cfg engine.Config, k *constants) *stepModel {
+	m, g := cfg.Model, cfg.GPU
+	tp, pp, dp := float64(max(1, cfg.TP)), float64(max(1, cfg.PP)), float64(max(1, cfg.DP))
+	bw := g.BandwidthGBs * 1e9
+	peak16 := g.BF16TFLOPS * 1e12
+	layers, hidden := float64(m.Layers), float64(m.Hidden)
+	s := &stepModel{parts: pp * dp, graphMax: cfg.GraphMax}
+
+	ec, em, peak := k.get("gemm_compute"), k.get("gemm_bandwidth"), peakFLOPS(cfg)
+	ec16, em16 := k.of(arch.BF16, "gemm_compute"), k.of(arch.BF16, "gemm_bandwidth")
+	if m.LinearBytes() >= 2*m.LinearParams() { // only the experts are quantised
+		ec, em, peak = ec16, em16, peak16
+	}
+	s.linear = gemm{float64(m.LinearBytes()) / (tp * bw * em), 2 * float64(m.LinearParams()) / (tp * peak * ec)}
+	s.head = gemm{float64(m.HeadBytes()) / (tp * bw * em16), 2 * float64(m.HeadParams()) / (tp * peak16 * ec16)}
+	s.setExperts(cfg, k, tp, dp)
+	s.setAttention(cfg, k, tp)
+
+	if tp > 1 {
+		lat := k.get("ar_latency")
+		if lat == 0 {
+			lat = g.LinkLatency
+		}
+		lat += k.get("ar_per_rank") * max(0, tp-4)
+		s.reduceFixed = 2 * layers * lat * 1e-6
+		s.reduceToken = 2 * layers * 2 * (tp - 1) / tp * hidden * 2 / (k.get("ar_bandwidth") * g.LinkGBs * 1e9)
+	}
+	s.element = k.get("element") * hidden * 2 * layers / bw
+	s.step = k.get("t_step")*1e-3 + k.get("t_layer")*1e-6*layers
+	s.eager = k.get("t_eager") * 1e-6 * layers
+	s.perSeq = k.get("t_seq") * 1e-6
+	s.draft = k.get("t_draft") * 1e-3 * float64(cfg.SpecTokens)
+	return s
+}
+
+func (s *stepModel) setExperts(cfg engine.Config, k *constants, tp, dp float64) {
+	moe := cfg.Model.MoE
+	if moe == nil {
+		return
+	}
+	ranks, imbalance := tp, 1.0
+	s.moeGather = 1
+	if cfg.EP > 1 {
+		ranks, imbalance, s.moeGather = tp*dp, k.get("ep_imbalance"), dp
+	}
+	s.moeLayers = float64(cfg.Model.MoELayers())
+	s.experts, s.active, s.routing = float64(moe.Experts), float64(moe.Active), k.get("routing")
+	bw := cfg.GPU.BandwidthGBs * 1e9
+	s.moeRead = s.moeLayers * imbalance * float64(cfg.Model.ExpertBytes()) / (ranks * bw * k.get("moe_bandwidth"))
+	s.moeCompute = s.moeLayers * imbalance * 2 * s.active * float64(cfg.Model.ExpertParams()) /
+		(ranks * peakFLOPS(cfg) * k.get("moe_compute"))
+}
+
+func (s *stepModel) setAttention(cfg engine.Config, k *constants, tp float64) {
+	m := cfg.Model
+	bw := cfg.GPU.BandwidthGBs * 1e9
+	kvLayers := float64(m.KVLayers())
+	if kvLayers > 0 {
+		s.fullShare = (kvLayers - float64(m.WindowLayers)) / kvLayers
+	}
+	bytes := float64(m.KVBytesPerTokenRank(max(1, cfg.KVBytes), max(1, cfg.TP), 1))
+	group := float64(m.Heads) / tp / float64(max(1, m.KVHeadsPerRank(max(1, cfg.TP))))
+	km := k.get("kv_bandwidth")
+	s.kvDecode = bytes / (bw * km)
+	s.kvMixed = bytes / (bw * min(km, 8*k.get("kv_mixed")/max(1, group)))
+	s.state = 2 * float64(m.StateBytesRank(max(1, cfg.TP), 1)) / bw
+
+	dims := 2 * float64(m.HeadDim) // of keys and of values
+	if m.MLA != nil {
+		dims = float64(m.MLA.NopeDim + m.MLA.RopeDim + m.MLA.VDim)
+	}
+	s.flash = 2 * float64(m.Heads) * dims * kvLayers / (tp * cfg.GPU.BF16TFLOPS * 1e12 * k.get("flash_compute"))
+}
+
+// peakFLOPS is the device's peak for the checkpoint's format, or for 16 bit
+// when the device has no units for it or the engine widens the weights first.
+func peakFLOPS(cfg engine.Config) float64 {
+	g := cfg.GPU
+	peak := 0.0
+	switch {
+	case cfg.WeightOnly:
+	case cfg.Model.Format == arch.FP8:
+		peak = g.FP8TFLOPS
+	case cfg.Model.Format == arch.NVFP4:
+		peak = g.FP4TFLOPS
+	}
+	if peak == 0 {
+		peak = g.BF16TFLOPS
+	}
+	return peak * 1e12
+}
+
+// duration is the length of a step.
+func (s *stepModel) duration(b *batch) time.Duration {
+	share := 1 / s.parts
+	tokens := max(1, float64(b.tokens)*share)
+	t := s.linear.time(tokens)
+	if b.sampled > 0 {
+		t += s.head.time(max(1, float64(b.sampled)*share))
+	}
+	if s.experts > 0 {
+		n := tokens * s.moeGather
+		hit := s.experts * (1 - math.Pow(1-s.active/s.experts, 1+s.routing*(n-1)))
+		t += hit*s.moeRead + n*s.moeCompute
+	}
+	kv := s.kvDecode
+	if b.prefill {
+		kv = s.kvMixed
+	}
+	t += share * kv * (s.fullShare*b.context + (1-s.fullShare)*b.inside)
+	t += share * s.state * float64(b.seqs)
+	t += share * s.flash * (s.fullShare*b.pairs + (1-s.fullShare)*b.winned)
+	t += share * s.kvDecode * s.fullShare * b.past
+	t += s.reduceFixed + tokens*(s.reduceToken+s.element)
+	t += s.step + s.perSeq*float64(b.seqs)*share
+	if b.drafts {
+		t += s.draft
+	}
+	if !b.prefill && b.tokens > s.graphMax {
+		t += s.eager
+	}
+	return max(seconds(t), time.Microsecond)
+}
