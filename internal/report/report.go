@@ -1,1 +1,77 @@
+// Package report renders what was measured: a study as a terminal summary, a
+// Markdown document or one self-contained HTML page, a single run likewise,
+// and plots as SVG.
+//
+//	err := report.Markdown(w, study, report.Options{})
+//	for _, p := range report.Plots(study) {
+//		// p.SVG belongs in plots/<p.Name>.svg beside the Markdown
+//	}
+//
+// Invariants: renderers are pure. They open no file, read no clock and compute
+// no figure: every number shown is a figure of a result.Summary, scaled and
+// labelled by the metric table, or a gain that the study holds, written as a
+// ratio. A figure that is missing is shown as missing. What a simulator made
+// says SIMULATED in every form, each plot included. Labels, commands and log
+// lines come from users and engines and are escaped for the form they stand in.
+//
+// Deliberately absent: configuration of layout, themes and templates. All
+// forms show the same facts, from one prepared document.
 package report
+
+import (
+	"cmp"
+	"slices"
+
+	"perflab/internal/result"
+)
+
+// Options choose what a report shows beyond its facts.
+type Options struct {
+	Block   string   // layout of the printed blocks: vllm, the default, or gpustack
+	Figures []string // metrics of the comparison table; nil: the objective, mean TTFT, mean TPOT, output throughput, those of the SLOs
+	Extra   []Plot   // further plots, e.g. RunPlots of the recommended run
+	Repeat  string   // the command that repeats the whole study, where known
+}
+
+// Plot is one picture as a complete SVG file.
+type Plot struct {
+	Name  string // file name without .svg: lower case letters, digits and -
+	Title string
+	SVG   string
+}
+
+// style is the layout of a study's blocks. A study of a latency that the
+// layout leaves out shows it too, since it was judged by it.
+func (o Options) style(objective result.Metric) result.Style {
+	st := result.Style{Layout: o.Block}
+	shown := []string{"ttft", "tpot", "itl"}
+	if o.Block != result.GPUStack && objective.Family != "" && !slices.Contains(shown, objective.Family) {
+		st.Sections = append(shown, objective.Family)
+	}
+	return st
+}
+
+// simulatedBanner says why figures are no measurement of hardware. It is empty
+// when they are.
+func simulatedBanner(simulated, predicted bool) string {
+	switch {
+	case predicted:
+		return "SIMULATED: predicted by replaying the workload through a simulated engine in virtual time. " +
+			"No server ran and no GPU was used; the figures say what the model of the hardware gives, not what hardware did."
+	case simulated:
+		return "SIMULATED: a simulated engine answered the requests and no GPU was used. " +
+			"The figures say what the model of the hardware gives, not what hardware did."
+	}
+	return ""
+}
+
+// metric is the row of the metric table for a name. A name the table does not
+// know labels itself, so that a study of a newer version can still be read.
+func metric(name string) result.Metric {
+	m, err := result.Lookup(name)
+	if err != nil {
+		return result.Metric{Name: name, Label: name, Decimals: 2}
+	}
+	m.Label = cmp.Or(m.Label, m.Name)
+	return m
+}

@@ -1,0 +1,147 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"perflab/internal/result"
+)
+
+// missing stands where a figure is absent.
+const missing = "n/a"
+
+// figure is one printed figure.
+type figure struct {
+	Label string // with its unit: "Mean TPOT (ms)"
+	Value string
+}
+
+// value is a figure of a summary, and whether it is there.
+func value(s *result.Summary, m result.Metric) (float64, bool) {
+	if s == nil {
+		return 0, false
+	}
+	v, ok := s.Figures[m.Name]
+	return v, ok && !math.IsNaN(v)
+}
+
+// number prints a figure without its unit, as the block does.
+func number(s *result.Summary, m result.Metric) string {
+	v, ok := value(s, m)
+	if !ok {
+		return missing
+	}
+	return strconv.FormatFloat(v, 'f', m.Decimals, 64)
+}
+
+// quantity prints a figure with its unit.
+func quantity(s *result.Summary, m result.Metric) string {
+	n := number(s, m)
+	if n == missing || m.Unit == "" || m.Unit == "ratio" {
+		return n
+	}
+	return n + " " + m.Unit
+}
+
+// gainText writes a gain g of an objective as the field does. A gain is the
+// ratio of the figures in the direction that is better, less one: for a figure
+// that shall be high it is shown as a percentage, +59.2%; for one that shall
+// be low as the factor 1+g, 1.63x faster.
+func gainText(g *float64, m result.Metric, better string) string {
+	if g == nil || math.IsNaN(*g) || *g <= -1 {
+		return missing
+	}
+	if better != "lower" {
+		return fmt.Sprintf("%+.1f%%", *g*100)
+	}
+	word := [2]string{"lower", "higher"}
+	if m.Unit == "ms" || m.Unit == "s" {
+		word = [2]string{"faster", "slower"}
+	}
+	factor, w := 1+*g, word[0]
+	if *g < 0 {
+		factor, w = 1/factor, word[1]
+	}
+	f := fmt.Sprintf("%.2fx", factor)
+	if f == "1.00x" {
+		return f + " (no change)"
+	}
+	return f + " " + w
+}
+
+// ranked is one configuration with its objective.
+type ranked struct {
+	Label string
+	Value float64
+	Text  string
+}
+
+// ranking orders configurations best first, "A (4635.31 tok/s) > B (...)".
+func ranking(r []ranked, lower bool) string {
+	sign := " > "
+	if lower {
+		sign = " < "
+	}
+	slices.SortStableFunc(r, func(a, b ranked) int {
+		switch {
+		case a.Value == b.Value:
+			return 0
+		case (a.Value < b.Value) == lower:
+			return -1
+		}
+		return 1
+	})
+	var b strings.Builder
+	for i, x := range r {
+		if i > 0 && r[i-1].Text == x.Text {
+			b.WriteString(" = ")
+		} else if i > 0 {
+			b.WriteString(sign)
+		}
+		fmt.Fprintf(&b, "%s (%s)", x.Label, x.Text)
+	}
+	return b.String()
+}
+
+// wrapCommand breaks a long command line before its flags, so that it reads
+// and still runs when pasted. Words in quotes stay whole.
+func wrapCommand(cmd string) string {
+	const limit = 76
+	if len(cmd) <= limit || strings.Contains(cmd, "\n") {
+		return cmd
+	}
+	var b strings.Builder
+	var quote byte
+	for i := 0; i < len(cmd); i++ {
+		c := cmd[i]
+		switch {
+		case quote == 0 && c == '\\' && i+1 < len(cmd):
+			b.WriteByte(c)
+			i++
+			c = cmd[i]
+		case quote == '"' && c == '\\' && i+1 < len(cmd):
+			b.WriteByte(c)
+			i++
+			c = cmd[i]
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote = c
+		case c == quote:
+			quote = 0
+		case quote == 0 && c == ' ' && i > 12 && i+1 < len(cmd) && cmd[i+1] == '-': // 12: python3 -m stays whole
+			b.WriteString(" \\\n ")
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// count writes "1 replica", "2 replicas".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}

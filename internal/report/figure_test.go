@@ -1,0 +1,86 @@
+package report
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestGainText(t *testing.T) {
+	for _, c := range []struct {
+		gain         *float64
+		metric, want string
+		better       string
+	}{
+		{new(0.592), "total_token_throughput", "+59.2%", "higher"},
+		{new(-0.379), "total_token_throughput", "-37.9%", "higher"},
+		{new(0.0), "total_token_throughput", "+0.0%", "higher"},
+		{new(0.63), "mean_e2el_ms", "1.63x faster", "lower"},
+		{new(-0.2), "mean_e2el_ms", "1.25x slower", "lower"},
+		{new(0.001), "mean_e2el_ms", "1.00x (no change)", "lower"},
+		{new(-0.001), "mean_e2el_ms", "1.00x (no change)", "lower"},
+		{new(1.0), "failed", "2.00x lower", "lower"},
+		{nil, "mean_e2el_ms", missing, "lower"},
+		{new(math.NaN()), "mean_e2el_ms", missing, "lower"},
+		{new(-1.0), "mean_e2el_ms", missing, "lower"},
+	} {
+		if got := gainText(c.gain, metric(c.metric), c.better); got != c.want {
+			t.Errorf("gain of %s: %q, want %q", c.metric, got, c.want)
+		}
+	}
+}
+
+func TestWrapCommand(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"vllm serve x -tp 4", "vllm serve x -tp 4"},
+		{"python3 -m sglang.launch_server --model-path Qwen/Qwen3-235B-A22B-Instruct-2507 --tp-size 8",
+			"python3 -m sglang.launch_server \\\n  --model-path Qwen/Qwen3-235B-A22B-Instruct-2507 \\\n  --tp-size 8"},
+		{`vllm serve Qwen/Qwen3-235B-A22B-Instruct-2507-FP8 --x '{"a": -1, "b": "c \" --d"}' --y "e --f"`,
+			"vllm serve Qwen/Qwen3-235B-A22B-Instruct-2507-FP8 \\\n  --x '{\"a\": -1, \"b\": \"c \\\" --d\"}' \\\n  --y \"e --f\""},
+		{`vllm serve Qwen/Qwen3-235B-A22B-Instruct-2507-FP8 --x "a \" --b" --path with\ --space --y z`,
+			"vllm serve Qwen/Qwen3-235B-A22B-Instruct-2507-FP8 \\\n  --x \"a \\\" --b\" \\\n  --path with\\ --space \\\n  --y z"},
+	} {
+		if d := cmp.Diff(c.want, wrapCommand(c.in)); d != "" {
+			t.Errorf("wrap %s (-want +got):\n%s", c.in, d)
+		}
+	}
+}
+
+func TestRanking(t *testing.T) {
+	r := []ranked{{"A", 1, "1.00"}, {"B", 3, "3.00"}, {"C", 3.001, "3.00"}}
+	if got, want := ranking(r, false), "C (3.00) = B (3.00) > A (1.00)"; got != want {
+		t.Errorf("higher: %s, want %s", got, want)
+	}
+	if got, want := ranking(r, true), "A (1.00) < B (3.00) = C (3.00)"; got != want {
+		t.Errorf("lower: %s, want %s", got, want)
+	}
+}
+
+func TestTicks(t *testing.T) {
+	for _, c := range []struct {
+		lo, hi float64
+		n      int
+		want   []float64
+	}{
+		{0, 100, 5, []float64{0, 20, 40, 60, 80, 100}},
+		{0, 7193, 5, []float64{0, 2000, 4000, 6000, 8000}},
+		{0, 0, 2, []float64{0, 0.5, 1}},
+		{0, math.Inf(1), 2, []float64{0, 0.5, 1}},
+	} {
+		if d := cmp.Diff(c.want, ticks(c.lo, c.hi, c.n)); d != "" {
+			t.Errorf("ticks %v..%v (-want +got):\n%s", c.lo, c.hi, d)
+		}
+	}
+}
+
+func TestMarkdownText(t *testing.T) {
+	for in, want := range map[string]string{
+		"total_token_throughput": "total_token_throughput", "_em_ *b* `c` [d]": `\_em\_ \*b\* \` + "`c\\` \\[d\\]",
+		"a | b\nc": `a \| b c`, "<b> && A < B": "&lt;b> &amp;&amp; A &lt; B", "~~x~~": `\~\~x\~\~`,
+	} {
+		if got := mdText(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package report
+
+import (
+	"embed"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+
+	"perflab/internal/result"
+)
+
+// HTML writes a study as one page that needs no other file: style, script and
+// plots are inside, and its content policy forbids the browser to fetch
+// anything.
+func HTML(w io.Writer, s result.Study, o Options) error {
+	if err := o.style(metric(s.Objective.Metric)).Validate(); err != nil {
+		return err
+	}
+	return page(w, "study.html", "the study "+s.Name, newDocument(s, o))
+}
+
+// RunHTML writes a run as one page that needs no other file, with the plots of
+// its calls.
+func RunHTML(w io.Writer, h result.Header, s result.Summary, st result.Style, calls []result.Call) error {
+	if err := st.Validate(); err != nil {
+		return err
+	}
+	r := newRun(h, s, st)
+	r.Plots = RunPlots(h, calls)
+	return page(w, "run.html", "the run of "+h.Model, r)
+}
+
+//go:embed page
+var pageFiles embed.FS
+
+func page(w io.Writer, name, what string, data any) error {
+	t, err := template.New(name).Funcs(template.FuncMap{
+		"style": func() (template.CSS, error) {
+			b, err := pageFiles.ReadFile("page/page.css")
+			return template.CSS(string(b) + plotStyle), err
+		},
+		"script": func() (template.JS, error) { b, err := pageFiles.ReadFile("page/page.js"); return template.JS(b), err },
+		"svg":    inlineSVG,
+		"status": statusWord,
+		"bench":  benchScript,
+		"load":   loadLine,
+		"join":   strings.Join,
+		"wrap":   wrapCommand,
+	}).ParseFS(pageFiles, "page/*.html")
+	if err != nil {
+		return fmt.Errorf("parse the templates of the page: %w", err)
+	}
+	if err := t.ExecuteTemplate(w, name, data); err != nil {
+		return fmt.Errorf("write %s as HTML: %w", what, err)
+	}
+	return nil
+}
+
+// inlineSVG is a plot for use within a page, which has the style already. The
+// text of a plot was escaped when it was drawn.
+func inlineSVG(p Plot) template.HTML {
+	s := strings.Replace(p.SVG, ` xmlns="http://www.w3.org/2000/svg"`, "", 1)
+	return template.HTML(strings.Replace(s, "<style>"+plotStyle+"</style>", "", 1))
+}

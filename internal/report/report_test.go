@@ -1,0 +1,262 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"perflab/internal/result"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func golden(t *testing.T, name string, write func(io.Writer) error) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), b.String()); d != "" {
+		t.Errorf("%s (-golden +got; -update rewrites it):\n%s", name, d)
+	}
+	return b.String()
+}
+
+func TestGoldenStudies(t *testing.T) {
+	for name, s := range map[string]result.Study{"throughput": throughputStudy(), "latency": latencyStudy()} {
+		o := Options{Repeat: "perflab tune " + s.Name + ".yaml"}
+		golden(t, name+".md", func(w io.Writer) error { return Markdown(w, s, o) })
+		golden(t, name+".html", func(w io.Writer) error { return HTML(w, s, o) })
+		golden(t, name+".txt", func(w io.Writer) error { return StudyText(w, s) })
+	}
+}
+
+func TestGoldenRun(t *testing.T) {
+	h, calls := burst(120)
+	s := *chat(3792.5, 38065.91, 123.36)
+	s.Failures = map[result.Class]int{result.EarlyClose: 2, result.Connect: 0}
+	s.Verdict = result.Verdict{Status: result.Noted, Checks: []result.Check{
+		{Name: "failures", Status: result.Noted, Text: "2 of 120 calls failed"}, {Name: "identity", Status: result.Sound, Text: "TTFT + TPOT*(n-1) = E2E in every call"}}}
+	golden(t, "run.md", func(w io.Writer) error { return RunMarkdown(w, h, s, result.Style{}) })
+	golden(t, "run.html", func(w io.Writer) error { return RunHTML(w, h, s, result.Style{}, calls) })
+	golden(t, "run.txt", func(w io.Writer) error { return RunText(w, h, s, result.Style{}) })
+}
+
+func render(t *testing.T, s result.Study) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for name, f := range map[string]func(io.Writer) error{
+		"md":   func(w io.Writer) error { return Markdown(w, s, Options{}) },
+		"html": func(w io.Writer) error { return HTML(w, s, Options{}) },
+		"text": func(w io.Writer) error { return StudyText(w, s) },
+	} {
+		var b strings.Builder
+		if err := f(&b); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		out[name] = b.String()
+	}
+	return out
+}
+
+// TestHonesty names what a published study must not hide, in every form.
+func TestHonesty(t *testing.T) {
+	for form, doc := range render(t, throughputStudy()) {
+		for _, want := range []string{"SIMULATED", "2 replicas", "refused by the engine", "void", "Confirmed: baseline and recommendation were launched again", "+49.5%", "+90.5%"} {
+			if !strings.Contains(strings.ReplaceAll(doc, "&#43;", "+"), want) {
+				t.Errorf("%s lacks %q", form, want)
+			}
+		}
+	}
+	for form, doc := range render(t, latencyStudy()) {
+		for _, want := range []string{"1.63x faster", "Not confirmed: each side of the comparison is a single launch"} {
+			if !strings.Contains(doc, want) {
+				t.Errorf("%s lacks %q", form, want)
+			}
+		}
+		if strings.Contains(doc, "SIMULATED") {
+			t.Errorf("%s says SIMULATED of a measured study", form)
+		}
+	}
+}
+
+// TestOneSimulatedRunTaintsAll: a study that forgot to say so is still marked.
+func TestOneSimulatedRunTaintsAll(t *testing.T) {
+	s := latencyStudy()
+	s.Trials[1].Runs[0].Summary.Predicted = true
+	for form, doc := range render(t, s) {
+		if !strings.Contains(doc, "SIMULATED") {
+			t.Errorf("%s does not say SIMULATED", form)
+		}
+	}
+}
+
+// TestMissingFigures renders studies in every state of being unfinished: none
+// fails, none shows a zero for a figure that is not there.
+func TestMissingFigures(t *testing.T) {
+	full := throughputStudy()
+	bare := full
+	bare.Recommended, bare.Baseline, bare.Cases, bare.Stages, bare.Partial = nil, nil, nil, nil, true
+	noFigures := latencyStudy()
+	noFigures.Recommended.Summary, noFigures.Cases[0].Recommended, noFigures.Recommended.Gain, noFigures.Cases[0].Gain = nil, nil, nil, nil
+	noFigures.Trials[1].Runs = nil
+	for name, s := range map[string]result.Study{"empty": {}, "no conclusion": bare, "no figures": noFigures} {
+		for form, doc := range render(t, s) {
+			if regexp.MustCompile(`\b0\.00\b`).MatchString(doc) {
+				t.Errorf("%s as %s shows a zero for a missing figure", name, form)
+			}
+			if name == "no figures" && !strings.Contains(doc, missing) {
+				t.Errorf("%s as %s does not say %q", name, form, missing)
+			}
+		}
+	}
+}
+
+func TestTextFitsTheScreen(t *testing.T) {
+	s := throughputStudy()
+	for i := range 40 {
+		x := s.Trials[5]
+		x.ID = 10 + i
+		s.Trials = append(s.Trials, x)
+	}
+	var b strings.Builder
+	if err := StudyText(&b, s); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(b.String(), "\n"); n > 25 {
+		t.Errorf("%d lines, want at most 25:\n%s", n, b.String())
+	}
+	if !strings.Contains(b.String(), "*9 ") || !strings.Contains(b.String(), "and 35 more in the report") {
+		t.Errorf("the recommendation or the count of the rest is missing:\n%s", b.String())
+	}
+}
+
+func TestHTMLIsSelfContained(t *testing.T) {
+	h, calls := burst(120)
+	var run strings.Builder
+	if err := RunHTML(&run, h, *chat(1, 1, 1), result.Style{}, calls); err != nil {
+		t.Fatal(err)
+	}
+	fetches := regexp.MustCompile(`(?i)(src|href|action|data|poster|xmlns)\s*=\s*["']?\s*(https?:)?//|(src|href)\s*=\s*["']?[^"'#\s>]|url\(\s*["']?[^#"']|@import|<(link|iframe|img|object|embed)\b`)
+	for name, doc := range map[string]string{"throughput": render(t, throughputStudy())["html"], "latency": render(t, latencyStudy())["html"], "run": run.String()} {
+		if m := fetches.FindString(doc); m != "" {
+			t.Errorf("%s refers outside itself: %q", name, m)
+		}
+		if n := strings.Count(doc, "<svg"); n == 0 {
+			t.Errorf("%s has no plots", name)
+		}
+	}
+}
+
+func TestEscaping(t *testing.T) {
+	s := latencyStudy()
+	s.Title, s.Verdict, s.Trials[1].Status, s.Trials[1].Reason = `<img src=x onerror=alert(1)>`, "a `b` <b>|</b>", "refused", "</details><script>alert(2)</script>"
+	s.Trials[0].Command = "vllm serve x\n```\n<script>alert(3)</script>"
+	docs := render(t, s)
+	if n := strings.Count(docs["html"], "<script>"); n != 1 {
+		t.Errorf("%d script elements in the page, want its own alone", n)
+	}
+	for _, bad := range []string{"<img", "<script>alert(1)", "</details><script"} {
+		if strings.Contains(docs["html"], bad) || strings.Contains(docs["md"], bad) {
+			t.Errorf("%q came through", bad)
+		}
+	}
+	if !strings.Contains(docs["md"], "````bash\nvllm serve x") {
+		t.Error("a fence within a command closes the fence around it")
+	}
+}
+
+func TestPlotsAreWellFormed(t *testing.T) {
+	h, calls := burst(200)
+	plots := append(Plots(throughputStudy()), Plots(latencyStudy())...)
+	plots = append(plots, RunPlots(h, calls)...)
+	if len(plots) != 10 {
+		t.Errorf("%d plots, want 10", len(plots))
+	}
+	for _, p := range plots {
+		d := xml.NewDecoder(strings.NewReader(p.SVG))
+		d.Strict = true
+		for {
+			_, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", p.Name, err, p.SVG)
+			}
+		}
+		for _, bad := range []string{"NaN", "Inf", "<script"} {
+			if strings.Contains(p.SVG, bad) {
+				t.Errorf("%s holds %s", p.Name, bad)
+			}
+		}
+		if !strings.Contains(p.SVG, "prefers-color-scheme:dark") {
+			t.Errorf("%s has no dark colours of its own", p.Name)
+		}
+	}
+	for _, p := range append(Plots(throughputStudy()), RunPlots(h, calls)...) {
+		if !strings.Contains(p.SVG, ">SIMULATED<") {
+			t.Errorf("%s does not say SIMULATED", p.Name)
+		}
+	}
+}
+
+func TestUnknownLayoutIsRefused(t *testing.T) {
+	s, o, st := throughputStudy(), Options{Block: "fancy"}, result.Style{Layout: "fancy"}
+	h, _ := burst(1)
+	for name, err := range map[string]error{
+		"Markdown": Markdown(io.Discard, s, o), "HTML": HTML(io.Discard, s, o), "RunText": RunText(io.Discard, h, *chat(1, 1, 1), st),
+		"RunMarkdown": RunMarkdown(io.Discard, h, *chat(1, 1, 1), st), "RunHTML": RunHTML(io.Discard, h, *chat(1, 1, 1), st, nil),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "fancy") {
+			t.Errorf("%s: %v, want an error that names the layout", name, err)
+		}
+	}
+}
+
+func TestEmptyRunHasNoPlots(t *testing.T) {
+	failed := []result.Call{{Class: result.Connect}, {Class: result.Connect}}
+	for _, calls := range [][]result.Call{nil, failed} {
+		if p := RunPlots(result.Header{}, calls); len(p) != 0 {
+			t.Errorf("%d plots of %d calls without data", len(p), len(calls))
+		}
+	}
+}
+
+func TestWriteErrorIsPassedOn(t *testing.T) {
+	full := errors.New("disk full")
+	w := writerFunc(func([]byte) (int, error) { return 0, full })
+	s := throughputStudy()
+	h, _ := burst(1)
+	for name, err := range map[string]error{
+		"Markdown": Markdown(w, s, Options{}), "HTML": HTML(w, s, Options{}), "StudyText": StudyText(w, s),
+		"RunText": RunText(w, h, *chat(1, 1, 1), result.Style{}), "RunMarkdown": RunMarkdown(w, h, *chat(1, 1, 1), result.Style{}), "RunHTML": RunHTML(w, h, *chat(1, 1, 1), result.Style{}, nil),
+	} {
+		if !errors.Is(err, full) {
+			t.Errorf("%s: %v, want %v", name, err, full)
+		}
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

@@ -1,0 +1,102 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"perflab/internal/result"
+	"perflab/internal/tune"
+)
+
+// textRows bounds the trials that StudyText lists, so that the whole stays
+// within 25 lines.
+const textRows = 14
+
+// StudyText writes the summary of a study for a terminal: the verdict, a line
+// per trial, and the recommended command.
+func StudyText(w io.Writer, s result.Study) error {
+	x, b := index(s), &strings.Builder{}
+	if x.Simulated {
+		b.WriteString("SIMULATED: no GPU was measured.\n")
+	}
+	fmt.Fprintf(b, "%s\n%s\n\n", cmp.Or(s.Title, s.Name), s.Verdict)
+	x.textTable(b)
+	for _, note := range x.warnings() {
+		fmt.Fprintln(b, note)
+	}
+	if r := s.Recommended; r != nil {
+		fmt.Fprintf(b, "\nRecommended (%s, %s):\n%s\n", x.name(r.Trial), count(max(r.Replicas, 1), "replica"), r.Command)
+	} else {
+		b.WriteString("\nNo configuration is recommended.\n")
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write the summary of study %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// textTable lists trials; of many, the ones that decided something and the
+// last ones. A gain stands where the study holds one: a stage's winner against
+// its incumbent, the recommendation against the baseline.
+func (x study) textTable(b *strings.Builder) {
+	won := map[int]string{}
+	for _, st := range x.Stages {
+		if st.Winner != st.Before {
+			won[st.Winner] = x.gain(st.Gain)
+		}
+	}
+	total := map[int]string{}
+	if r := x.Recommended; r != nil && r.Gain != nil {
+		total[r.Trial] = x.gain(r.Gain)
+	}
+	shown := x.textTrials(won)
+	tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(tw, " id\ttrial\t%s\tgain of stage\ttotal gain\tstatus\n", x.objective.Label)
+	for _, t := range shown {
+		mark := " "
+		if x.role(t.ID) == "recommended" {
+			mark = "*"
+		}
+		status := statusWord(t.Status)
+		if sum := x.summary(t); t.Status == tune.Measured && sum != nil && sum.Verdict.Status != result.Sound {
+			status += ", " + string(sum.Verdict.Status)
+		}
+		fmt.Fprintf(tw, "%s%d\t%s\t%s\t%s\t%s\t%s\n", mark, t.ID, clip(oneLine(t.Label), 36), number(x.summary(t), x.objective), won[t.ID], total[t.ID], status)
+	}
+	tw.Flush() // into a Builder, which never fails
+	if n := len(x.Trials) - len(shown); n > 0 {
+		fmt.Fprintf(b, " and %d more in the report\n", n)
+	}
+}
+
+// textTrials chooses the trials to list, in order.
+func (x study) textTrials(won map[int]string) []*result.Trial {
+	var all []*result.Trial
+	for i := range x.Trials {
+		all = append(all, &x.Trials[i])
+	}
+	if len(all) <= textRows {
+		return all
+	}
+	keep := map[int]bool{}
+	add := func(want func(*result.Trial) bool) {
+		for _, t := range all {
+			if len(keep) < textRows && want(t) {
+				keep[t.ID] = true
+			}
+		}
+	}
+	add(func(t *result.Trial) bool { return x.role(t.ID) != "" })
+	add(func(t *result.Trial) bool { _, ok := won[t.ID]; return ok })
+	add(func(t *result.Trial) bool { return t.Status == tune.Measured })
+	add(func(*result.Trial) bool { return true })
+	return slices.DeleteFunc(all, func(t *result.Trial) bool { return !keep[t.ID] })
+}
+
+// oneLine joins the words of s by single spaces, so that a label cannot break
+// a table.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
