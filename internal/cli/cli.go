@@ -1,1 +1,205 @@
+// Package cli is perflab's terminal: one file per command, each a function
+// from flags to a spec and from an outcome to text and an exit code. It wires
+// the packages that may not know each other (the simulator's replay as lab's
+// predictor) and measures nothing itself.
+//
+// What goes where: results and reports on standard output; progress, messages
+// and errors on standard error, lower case and without a full stop. A live
+// line appears only on a terminal; elsewhere progress is plain log lines.
 package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"perflab/internal/engine"
+	"perflab/internal/lab"
+	"perflab/internal/load"
+)
+
+// Env is the process as a value, so that a whole command runs inside a test.
+type Env struct {
+	Args     []string
+	Stdout   io.Writer
+	Stderr   io.Writer
+	Getenv   func(string) string
+	Self     string // path of this program, started again as simulated engine
+	Version  string
+	Terminal bool // standard error is a terminal
+	Width    int  // of that terminal
+}
+
+// System is the real process.
+func System(args []string) Env {
+	e := Env{
+		Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
+		Version: version(), Terminal: term.IsTerminal(int(os.Stderr.Fd())), Width: 100,
+	}
+	if w, _, err := term.GetSize(int(os.Stderr.Fd())); err == nil && w > 0 {
+		e.Width = w
+	}
+	e.Self, _ = os.Executable() // empty when unknown; only simulated engines need it and say so
+	return e
+}
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "devel"
+	}
+	return info.Main.Version
+}
+
+// Exit codes.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitMissed      = 3 // an SLO was missed, or a regression found
+	exitVoid        = 4 // the measurement cannot be believed
+	exitInterrupted = 130
+)
+
+// Errors that carry an exit code of their own.
+var (
+	errMissed      = errors.New("SLO missed")
+	errInterrupted = errors.New("interrupted")
+)
+
+// usageError is bad input found before any work.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+// exitError ends the process with an engine's own exit status, its message
+// already shown in the engine's own form.
+type exitError struct{ code int }
+
+func (e exitError) Error() string { return fmt.Sprintf("exit status %d", e.code) }
+
+// Main runs the command line and returns the exit code. The first interrupt
+// stops the work and keeps what was measured; the second ends the process.
+func Main(env Env) int {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	signals := make(chan os.Signal, 2) // the second one must not be lost while the first is handled
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-signals:
+			cancel(errInterrupted)
+		case <-done:
+			return
+		}
+		select {
+		case <-signals:
+			os.Exit(exitInterrupted) // engines end with their parent
+		case <-done:
+		}
+	}()
+	root := newRoot(env)
+	root.SetArgs(env.Args)
+	return conclude(env, root.ExecuteContext(ctx))
+}
+
+func newRoot(env Env) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "perflab",
+		Short: "Benchmark and tune LLM serving engines, with figures that can be trusted and repeated",
+		Long: `perflab benchmarks and tunes LLM serving engines (vLLM, SGLang, TensorRT-LLM),
+with figures that can be trusted and repeated.
+
+  perflab bench    drive a workload at an OpenAI-compatible endpoint
+  perflab tune     from a study file to a recommended serving command and a report
+  perflab sim      a simulated engine: takes an engine's own command line, needs no GPU
+  perflab report   render runs and studies as text, Markdown or HTML
+
+Exit status: 0 done, 1 failed, 2 usage, 3 SLO missed, 4 measurement void,
+130 interrupted (what was measured is kept).`,
+		Version:       env.Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("unknown command %q (see perflab --help)", args[0])}
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	root.SetVersionTemplate("perflab {{.Version}}\n")
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w (see %s --help)", err, c.CommandPath())}
+	})
+	root.AddCommand(newBench(env), newTune(env), newSim(env), newReport(env))
+	return root
+}
+
+// conclude shows an error once and maps it to the exit code.
+func conclude(env Env, err error) int {
+	if err == nil {
+		return exitDone
+	}
+	code := exitCode(err)
+	if _, silent := errors.AsType[exitError](err); silent {
+		return code
+	}
+	fmt.Fprintf(env.Stderr, "perflab: %v\n", err)
+	var hint interface{ Hint() string }
+	if errors.As(err, &hint) && hint.Hint() != "" {
+		fmt.Fprintf(env.Stderr, "  hint: %s\n", hint.Hint())
+	}
+	return code
+}
+
+// exitCode is the one place that maps errors to exit codes.
+func exitCode(err error) int {
+	if e, ok := errors.AsType[exitError](err); ok {
+		return e.code
+	}
+	if _, ok := errors.AsType[*load.VoidError](err); ok {
+		return exitVoid
+	}
+	if _, ok := errors.AsType[usageError](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[*lab.StudyError](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[*engine.UsageError](err); ok {
+		return exitUsage
+	}
+	switch {
+	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case errors.Is(err, errMissed):
+		return exitMissed
+	}
+	return exitFailed
+}
+
+// wantArgs is cobra.ExactArgs with a sentence that says what is missing.
+func wantArgs(n int, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usageError{fmt.Errorf("%s needs %s, and got %d arguments (see %s --help)", c.CommandPath(), what, len(args), c.CommandPath())}
+		}
+		return nil
+	}
+}

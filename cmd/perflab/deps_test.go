@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// allowed is the import table of docs/architecture.md: what each package of
+// ours may import of ours.
+var allowed = map[string][]string{
+	"stat":              {},
+	"token":             {},
+	"arch":              {},
+	"result":            {"stat"},
+	"workload":          {"stat", "token"},
+	"openai":            {"workload", "result"},
+	"load":              {"workload", "result"},
+	"engine":            {"arch"},
+	"deploy":            {"engine"},
+	"deploy/deploytest": {"deploy"},
+	"sim":               {"stat", "token", "arch", "engine"},
+	"sim/simtest":       {"sim", "engine"},
+	"tune":              {"stat"},
+	"lab":               {"stat", "token", "arch", "result", "workload", "openai", "load", "engine", "deploy", "tune"},
+	"report":            {"result", "stat", "tune"},
+	"cli":               nil, // everything
+}
+
+// heavy are dependencies that may appear in one package each.
+var heavy = map[string]string{
+	"go.yaml.in/yaml/v4":            "lab",
+	"github.com/invopop/jsonschema": "cli",
+	"github.com/spf13/cobra":        "cli",
+	"golang.org/x/term":             "cli",
+	"github.com/spf13/pflag":        "cli",
+}
+
+// forbidden are standard packages that a pure package must not use, with the
+// reason.
+var forbidden = []struct {
+	packages, imports []string
+	why               string
+}{
+	{
+		[]string{"stat", "token", "arch", "engine", "tune", "report", "result"}, []string{"net", "net/http", "os", "os/exec"},
+		"it computes; files and sockets are for lab, deploy, openai and cli",
+	},
+	{
+		[]string{"workload", "openai", "load"}, []string{"os/exec"},
+		"only deploy starts processes",
+	},
+}
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+}
+
+func TestImports(t *testing.T) {
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "perflab/internal/...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	seen := 0
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; seen++ {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		check(t, strings.TrimPrefix(p.ImportPath, "perflab/internal/"), p.Imports)
+	}
+	if seen < len(allowed)-2 {
+		t.Errorf("go list showed %d packages, the table has %d", seen, len(allowed))
+	}
+}
+
+func check(t *testing.T, name string, imports []string) {
+	may, known := allowed[name]
+	if !known {
+		t.Errorf("package %s is not in the table of docs/architecture.md", name)
+		return
+	}
+	for _, path := range imports {
+		ours, isOurs := strings.CutPrefix(path, "perflab/internal/")
+		if isOurs && may != nil && !slices.Contains(may, ours) {
+			t.Errorf("%s imports %s: the table of docs/architecture.md does not allow it", name, ours)
+		}
+		if only, isHeavy := heavy[path]; isHeavy && only != name {
+			t.Errorf("%s imports %s, which is for %s alone", name, path, only)
+		}
+		for _, f := range forbidden {
+			if slices.Contains(f.packages, name) && slices.Contains(f.imports, path) {
+				t.Errorf("%s imports %s: %s", name, path, f.why)
+			}
+		}
+	}
+}

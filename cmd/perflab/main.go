@@ -1,0 +1,12 @@
+// Command perflab benchmarks and tunes LLM serving engines. See README.md.
+package main
+
+import (
+	"os"
+
+	"perflab/internal/cli"
+)
+
+func main() {
+	os.Exit(cli.Main(cli.System(os.Args[1:])))
+}

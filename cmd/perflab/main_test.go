@@ -1,0 +1,36 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"perflab/internal/cli"
+)
+
+// TestMain makes the test binary a perflab of its own: scripts, and simulated
+// engines that a perflab under test starts, run it by that name.
+func TestMain(m *testing.M) {
+	if os.Getenv("PERFLAB_TEST_MAIN") == "1" {
+		os.Exit(cli.Main(cli.System(os.Args[1:])))
+	}
+	testscript.Main(m, map[string]func(){
+		"perflab": func() { os.Exit(cli.Main(cli.System(os.Args[1:]))) },
+	})
+}
+
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:  "testdata/script",
+		Cmds: commands,
+		Setup: func(env *testscript.Env) error {
+			// A simulated engine is os.Executable started again: the test
+			// binary, which this makes a perflab.
+			env.Setenv("PERFLAB_TEST_MAIN", "1")
+			root, err := os.Getwd()
+			env.Setenv("ROOT", root+"/../..")
+			return err
+		},
+	})
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// commands are what scripts can say besides testscript's own words.
+var commands = map[string]func(*testscript.TestScript, bool, []string){
+	"exits":     exits,
+	"freeport":  freeport,
+	"interrupt": interrupt,
+	"noengines": noengines,
+}
+
+// exits CODES COMMAND... runs a command that must end with one of these exit
+// statuses (comma separated). A script that measures allows 4 beside what it
+// wants: on a machine busy with other tests the client may be late, and says
+// so.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODES COMMAND...")
+	}
+	got := 0
+	if e, ok := errors.AsType[*exec.ExitError](ts.Exec(args[1], args[2:]...)); ok {
+		got = e.ExitCode()
+	}
+	if !slices.Contains(strings.Split(args[0], ","), strconv.Itoa(got)) {
+		ts.Fatalf("%s: exit status %d, want %s", strings.Join(args[1:], " "), got, args[0])
+	}
+}
+
+// freeport NAME sets a variable to a port that nobody listens on.
+func freeport(ts *testscript.TestScript, _ bool, args []string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	defer l.Close()
+	ts.Setenv(args[0], strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+}
+
+// interrupt AFTER COMMAND... interrupts a command that long after its start;
+// it must then end with the exit status of an interrupted one.
+func interrupt(ts *testscript.TestScript, _ bool, args []string) {
+	after, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	cmd := exec.Command(args[1], args[2:]...)
+	if cmd.Path, err = exec.LookPath(filepath.Join(lookDir(ts), args[1])); err != nil {
+		ts.Fatalf("%v", err)
+	}
+	var out, errOut bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), &out, &errOut
+	ts.Check(cmd.Start())
+	stop := time.AfterFunc(after, func() { cmd.Process.Signal(os.Interrupt) })
+	defer stop.Stop()
+	err = cmd.Wait()
+	fmt.Fprint(ts.Stdout(), out.String())
+	fmt.Fprint(ts.Stderr(), errOut.String())
+	if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != 130 {
+		ts.Fatalf("interrupted command ended with %v, want exit status 130\n%s%s", err, out.String(), errOut.String())
+	}
+}
+
+// lookDir is the directory of the perflab under test.
+func lookDir(ts *testscript.TestScript) string {
+	dir, _, _ := strings.Cut(ts.Getenv("PATH"), string(os.PathListSeparator))
+	return dir
+}
+
+// noengines DIR fails when a process is left whose command line names DIR's
+// script directory: an engine that a study left behind.
+func noengines(ts *testscript.TestScript, _ bool, _ []string) {
+	lines, err := filepath.Glob("/proc/[0-9]*/environ")
+	ts.Check(err)
+	marker := []byte("WORK=" + ts.Getenv("WORK") + "\x00")
+	for _, path := range lines {
+		env, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(env, marker) || !bytes.Contains(env, []byte("PERFLAB_DEPLOYMENT=")) {
+			continue
+		}
+		ts.Fatalf("process %s is left", filepath.Base(filepath.Dir(path)))
+	}
+}

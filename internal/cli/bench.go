@@ -1,0 +1,407 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"perflab/internal/lab"
+	"perflab/internal/load"
+	"perflab/internal/result"
+	"perflab/internal/workload"
+)
+
+// benchFlags are the flags of perflab bench, in the spelling of vllm bench
+// serve where it has them.
+type benchFlags struct {
+	spec lab.Spec
+
+	baseURLs    []string
+	host        string
+	port        int
+	served      string
+	rate        string
+	headers     []string
+	extraBody   string
+	metadata    []string
+	temperature float64
+	topP        float64
+	readyS      float64
+	percentiles string
+	sections    string
+	slos        []string
+	maxErrors   float64
+
+	block        string
+	out          string
+	save         bool
+	detailed     bool
+	appendResult bool
+	resultDir    string
+	resultFile   string
+}
+
+const benchLong = `Drive a workload at an OpenAI-compatible endpoint and print the "Serving
+Benchmark Result" block, with a verdict on whether its figures can be believed.
+
+Flags are those of vllm bench serve; a flag that does not apply to the chosen
+dataset or arrival is an error. The API key comes from OPENAI_API_KEY and is
+stored nowhere.
+
+Latencies count from the moment a request was sent, as in other tools; those
+from the moment it was due carry _due in their name. docs/metrics.md defines
+every figure.
+
+The run directory keeps every call, so that any figure can be computed again:
+perflab report DIR.`
+
+func newBench(env Env) *cobra.Command {
+	f := &benchFlags{}
+	c := &cobra.Command{
+		Use:   "bench --model MODEL --base-url URL [flags]",
+		Short: "Drive a workload at an OpenAI-compatible endpoint",
+		Long:  benchLong,
+		Example: `  # 100 random prompts of 1024 tokens, all at once
+  perflab bench --base-url http://127.0.0.1:8000 --model Qwen/Qwen3-32B --num-prompts 100
+
+  # ShareGPT at 8 requests/s, with an SLO that decides the exit status
+  perflab bench --base-url http://127.0.0.1:8000 --model Qwen/Qwen3-32B \
+    --dataset-name sharegpt --dataset-path ShareGPT_V3_unfiltered_cleaned_split.json \
+    --num-prompts 1000 --request-rate 8 --slo 'p99_ttft_ms <= 500'
+
+  # the first 300 requests of a production trace, ten times faster
+  perflab bench --base-url http://127.0.0.1:8000 --model Qwen/Qwen3-32B \
+    --dataset-name azure --dataset-path AzureLLMInferenceTrace_conv.csv \
+    --num-prompts 300 --speed 10`,
+		Args: wantArgs(0, "no arguments, only flags"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := f.complete(env, c.Flags()); err != nil {
+				return usageError{err}
+			}
+			return runBench(c.Context(), env, f)
+		},
+	}
+	f.add(c.Flags())
+	return c
+}
+
+func (f *benchFlags) add(fs *pflag.FlagSet) {
+	fs.SortFlags = false
+	s := &f.spec
+	fs.StringSliceVar(&f.baseURLs, "base-url", nil, "endpoint, http://host:port; several (comma separated) are loaded as replicas")
+	fs.StringVar(&f.host, "host", "127.0.0.1", "endpoint's host, without --base-url")
+	fs.IntVar(&f.port, "port", 8000, "endpoint's port, without --base-url")
+	fs.StringVar(&s.Backend, "backend", "openai-chat", "openai-chat (/v1/chat/completions) or openai, vllm (/v1/completions)")
+	fs.StringVar(&s.Endpoint, "endpoint", "", "path of the API when it is not the backend's usual one")
+	fs.StringVar(&s.Model, "model", "", "model name sent with each request")
+	fs.StringVar(&f.served, "served-model-name", "", "name the server serves it under, when it is not --model")
+	addWorkloadFlags(fs, &s.Workload, &f.rate)
+	fs.IntVar(&s.Warmups, "num-warmups", 8, "requests sent and thrown away before the run, for each endpoint; their prompts are never in the measured set")
+	fs.Float64Var(&f.readyS, "ready-check-timeout-sec", 0, "wait this long for the server to answer; 0 does not wait")
+	fs.DurationVar(&s.FirstTokenTimeout, "timeout-first-token", 10*time.Minute, "give a request up without a token for this long")
+	fs.DurationVar(&s.IdleTimeout, "timeout-idle", 2*time.Minute, "give a stream up after a gap this long")
+	fs.DurationVar(&s.TotalTimeout, "timeout-total", 6*time.Hour, "give a request up after this long")
+	fs.Float64Var(&f.temperature, "temperature", 0, "sampling temperature; the server's default when not given")
+	fs.Float64Var(&f.topP, "top-p", 1, "nucleus sampling; the server's default when not given")
+	fs.StringArrayVar(&f.headers, "header", nil, "KEY=VALUE sent with each request; repeatable; values are not stored")
+	fs.StringVar(&f.extraBody, "extra-body", "", "JSON object merged into each request's body")
+	fs.BoolVar(&s.Insecure, "insecure", false, "accept any TLS certificate")
+	fs.StringVar(&f.sections, "percentile-metrics", "ttft,tpot,itl,e2el", "sections of the block")
+	fs.StringVar(&f.percentiles, "metric-percentiles", "99", "percentiles of the block, such as 50,95,99.9")
+	fs.StringVar(&f.block, "block", "vllm", "layout of the block: vllm or gpustack")
+	fs.StringSliceVar(&s.Goodput, "goodput", nil, "what makes a request good, such as ttft:500,tpot:50 (ms); failed ones are not")
+	fs.StringArrayVar(&f.slos, "slo", nil, "what must hold, such as 'p99_ttft_ms <= 500'; repeatable; exit status 3 when missed")
+	fs.Float64Var(&f.maxErrors, "max-error-rate", 0.01, "exit status 1 when a larger share of the calls failed")
+	fs.StringVar(&f.out, "out", "", "run directory (default perflab-out/bench-TIME)")
+	fs.BoolVar(&f.save, "save-result", false, "also write the JSON file of vllm bench serve")
+	fs.BoolVar(&f.detailed, "save-detailed", false, "with --save-result: per-request arrays and generated texts")
+	fs.BoolVar(&f.appendResult, "append-result", false, "with --save-result: append a line to the file")
+	fs.StringVar(&f.resultDir, "result-dir", "", "with --save-result: directory (default .)")
+	fs.StringVar(&f.resultFile, "result-filename", "", "with --save-result: file name (default as vLLM names it)")
+	fs.StringArrayVar(&f.metadata, "metadata", nil, "KEY=VALUE kept with the result; repeatable")
+}
+
+// addWorkloadFlags are the flags that make up workload.Spec; a study file has
+// the same names with _ for -.
+func addWorkloadFlags(fs *pflag.FlagSet, w *workload.Spec, rate *string) {
+	fs.StringVar(&w.Dataset, "dataset-name", "random", "random, sharegpt, azure, mooncake or jsonl")
+	fs.StringVar(&w.Path, "dataset-path", "", "file of the dataset")
+	fs.IntVar(&w.NumPrompts, "num-prompts", 0, "requests to send (default 1000; for a trace or jsonl: the whole file)")
+	fs.Uint64Var(&w.Seed, "seed", 0, "every random choice follows from it")
+	fs.StringVar(rate, "request-rate", "inf", "requests/s; inf sends all at once (a trace keeps its own times unless this is given)")
+	fs.StringVar(&w.Arrival, "arrival", "", "constant, poisson, gamma or trace (default poisson with a rate; the trace's own times with a trace)")
+	fs.Float64Var(&w.Burstiness, "burstiness", 1, "shape of gamma arrivals: below 1 burstier than Poisson, above 1 more even")
+	fs.Float64Var(&w.Speed, "speed", 1, "run a trace's time this many times faster")
+	fs.IntVar(&w.MaxConcurrency, "max-concurrency", 0, "calls in flight at most; 0 has no limit")
+	fs.StringVar(&w.RampStrategy, "ramp-up-strategy", "", "linear or exponential: the rate goes from start to end over the run")
+	fs.Float64Var(&w.RampStart, "ramp-up-start-rps", 0, "rate at the first request")
+	fs.Float64Var(&w.RampEnd, "ramp-up-end-rps", 0, "rate at the last request")
+	fs.BoolVar(&w.IgnoreEOS, "ignore-eos", false, "ask the server for exactly max_tokens (random always does)")
+	fs.IntVar(&w.RandomInputLen, "random-input-len", 1024, "random: prompt tokens")
+	fs.IntVar(&w.RandomOutputLen, "random-output-len", 128, "random: output tokens")
+	fs.Float64Var(&w.RandomRangeRatio, "random-range-ratio", 0, "random: lengths vary by this share in both directions")
+	fs.IntVar(&w.RandomPrefixLen, "random-prefix-len", 0, "random: tokens shared by all prompts, before the random ones")
+	fs.IntVar(&w.ShareGPTOutputLen, "sharegpt-output-len", 0, "sharegpt: output tokens instead of the answer's length")
+	fs.BoolVar(&w.DisableShuffle, "disable-shuffle", false, "sharegpt: keep the file's order")
+	fs.BoolVar(&w.NoOversample, "no-oversample", false, "sharegpt: send fewer requests rather than repeat some")
+	fs.IntVar(&w.OutputLen, "output-len", 0, "jsonl: output tokens of rows that name none")
+}
+
+// complete turns flags into the spec and checks everything before any work.
+func (f *benchFlags) complete(env Env, fs *pflag.FlagSet) error {
+	s := &f.spec
+	var errs []error
+	note := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	s.Targets = f.baseURLs
+	if len(s.Targets) == 0 {
+		s.Targets = []string{"http://" + net.JoinHostPort(f.host, strconv.Itoa(f.port))}
+	} else if fs.Changed("host") || fs.Changed("port") {
+		note(errors.New("--host and --port are for when there is no --base-url: give one or the other"))
+	}
+	for i, t := range s.Targets {
+		s.Targets[i] = strings.TrimRight(t, "/")
+	}
+	if f.served != "" {
+		s.Model = f.served
+	}
+	if s.Backend == "vllm" {
+		s.Backend = "openai"
+	}
+	note(f.workload(fs))
+	note(f.request(fs))
+	note(f.output(fs))
+	s.ReadyTimeout = time.Duration(f.readyS * float64(time.Second))
+	s.KeepText = f.detailed
+	var err error
+	s.Percentiles, err = parsePercentiles(f.percentiles)
+	note(err)
+	s.Metadata, err = pairs("--metadata", f.metadata)
+	note(err)
+	for _, text := range f.slos {
+		_, err := result.ParseSLO(text)
+		note(err)
+	}
+	if f.maxErrors < 0 || f.maxErrors > 1 {
+		note(fmt.Errorf("--max-error-rate is %g: it is a share between 0 and 1", f.maxErrors))
+	}
+	note(s.Validate())
+	if f.out == "" {
+		f.out = filepath.Join("perflab-out", "bench-"+time.Now().Format("20060102-150405.000"))
+	}
+	return errors.Join(errs...)
+}
+
+// workload keeps what the user gave and leaves the rest to the workload's own
+// defaults, so that a flag that does not apply is noticed.
+func (f *benchFlags) workload(fs *pflag.FlagSet) error {
+	w := &f.spec.Workload
+	if fs.Changed("request-rate") {
+		if err := w.Rate.UnmarshalText([]byte(f.rate)); err != nil {
+			return fmt.Errorf("--request-rate: %w", err)
+		}
+	}
+	clear := map[string]func(){
+		"burstiness":        func() { w.Burstiness = 0 },
+		"speed":             func() { w.Speed = 0 },
+		"random-input-len":  func() { w.RandomInputLen = 0 },
+		"random-output-len": func() { w.RandomOutputLen = 0 },
+	}
+	for name, zero := range clear {
+		if !fs.Changed(name) {
+			zero()
+		}
+	}
+	*w = w.Defaults()
+	return nil
+}
+
+func (f *benchFlags) request(fs *pflag.FlagSet) error {
+	s := &f.spec
+	if fs.Changed("temperature") {
+		s.Temperature = &f.temperature
+	}
+	if fs.Changed("top-p") {
+		s.TopP = &f.topP
+	}
+	if f.extraBody != "" {
+		var object map[string]any
+		if err := json.Unmarshal([]byte(f.extraBody), &object); err != nil {
+			return fmt.Errorf("--extra-body is no JSON object: %w", err)
+		}
+		s.ExtraBody = json.RawMessage(f.extraBody)
+	}
+	var err error
+	s.Headers, err = pairs("--header", f.headers)
+	return err
+}
+
+func (f *benchFlags) output(fs *pflag.FlagSet) error {
+	if !f.save {
+		for _, name := range []string{"save-detailed", "append-result", "result-dir", "result-filename"} {
+			if fs.Changed(name) {
+				return fmt.Errorf("--%s needs --save-result", name)
+			}
+		}
+	}
+	if f.block != "vllm" && f.block != "gpustack" {
+		return fmt.Errorf("--block %q is not known: vllm or gpustack", f.block)
+	}
+	for name := range strings.SplitSeq(f.sections, ",") {
+		if !slices.Contains(result.BlockSections(), name) {
+			return fmt.Errorf("--percentile-metrics has %q: the sections are %s", name, strings.Join(result.BlockSections(), ", "))
+		}
+	}
+	return nil
+}
+
+func parsePercentiles(text string) ([]float64, error) {
+	var out []float64
+	for part := range strings.SplitSeq(text, ",") {
+		p, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil {
+			return nil, fmt.Errorf("--metric-percentiles has %q: write numbers such as 50,95,99.9", part)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+func pairs(flag string, list []string) (map[string]string, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	out := map[string]string{}
+	for _, item := range list {
+		k, v, ok := strings.Cut(item, "=")
+		if !ok || k == "" {
+			return nil, fmt.Errorf("%s needs KEY=VALUE", flag) // the value may be a secret: not shown
+		}
+		out[k] = v
+	}
+	return out, nil
+}
+
+// runBench makes the run and shows it.
+func runBench(ctx context.Context, env Env, f *benchFlags) error {
+	progress := &load.Progress{}
+	var phase phaser
+	line := startLive(env, func() string { return benchLine(&phase, progress) })
+	b := lab.Bench{
+		Spec: f.spec, APIKey: env.Getenv("OPENAI_API_KEY"), Dir: f.out, Version: env.Version,
+		Progress: progress, Phase: phase.set,
+	}
+	out, err := b.Run(ctx)
+	line.end()
+	if out == nil {
+		return err
+	}
+	if err != nil && len(out.Calls) > 0 {
+		fmt.Fprintf(env.Stderr, "perflab: stopped (%v): the figures are of the %d calls made so far\n", err, len(out.Calls))
+	}
+	if serr := f.show(env, out); serr != nil {
+		return errors.Join(err, serr)
+	}
+	if err != nil {
+		return err
+	}
+	return f.judge(env, out)
+}
+
+func (f *benchFlags) show(env Env, out *lab.Outcome) error {
+	style := result.Style{Layout: f.block, Sections: strings.Split(f.sections, ","), Percentiles: f.spec.Percentiles}
+	if _, err := fmt.Fprint(env.Stdout, result.Block(out.Summary, style), out.Summary.Verdict.Text()); err != nil {
+		return fmt.Errorf("print the result: %w", err)
+	}
+	if out.Note != "" {
+		fmt.Fprintf(env.Stderr, "perflab: %s\n", out.Note)
+	}
+	if out.Dir != "" {
+		fmt.Fprintf(env.Stderr, "run directory: %s\n", out.Dir)
+	}
+	if !f.save {
+		return nil
+	}
+	path, err := f.saveResult(out)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(env.Stderr, "result file: %s\n", path)
+	return nil
+}
+
+// saveResult writes the file of vllm bench serve.
+func (f *benchFlags) saveResult(out *lab.Outcome) (string, error) {
+	b, err := result.VLLMJSON(out.Header, out.Summary, out.Calls, result.VLLMOptions{
+		Sections: strings.Split(f.sections, ","), Percentiles: f.spec.Percentiles,
+		Detailed: f.detailed, Metadata: f.spec.Metadata,
+	})
+	if err != nil {
+		return "", fmt.Errorf("encode the result file: %w", err)
+	}
+	name := f.resultFile
+	if name == "" {
+		name = result.VLLMFileName(out.Header)
+	}
+	path := filepath.Join(f.resultDir, name)
+	if f.resultDir != "" {
+		if err := os.MkdirAll(f.resultDir, 0o755); err != nil {
+			return "", fmt.Errorf("create --result-dir: %w", err)
+		}
+	}
+	mode := os.O_CREATE | os.O_WRONLY | os.O_TRUNC
+	if f.appendResult {
+		mode = os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	}
+	file, err := os.OpenFile(path, mode, 0o644)
+	if err != nil {
+		return "", fmt.Errorf("write the result file: %w", err)
+	}
+	_, err = file.Write(append(b, '\n'))
+	if err := errors.Join(err, file.Close()); err != nil {
+		return "", fmt.Errorf("write the result file: %w", err)
+	}
+	return path, nil
+}
+
+// judge decides the exit status: a void measurement first, then errors, then
+// SLOs.
+func (f *benchFlags) judge(env Env, out *lab.Outcome) error {
+	if out.Summary.Verdict.Status == result.Voided {
+		return &load.VoidError{Reason: out.Summary.Verdict.Why()}
+	}
+	failed, done := out.Summary.Figures["failed"], out.Summary.Figures["completed"]
+	if rate := failed / (failed + done); rate > f.maxErrors {
+		return fmt.Errorf("%.0f of %.0f calls failed (%.2g %% > --max-error-rate %.2g %%)", failed, failed+done, 100*rate, 100*f.maxErrors)
+	}
+	missed := 0
+	for _, text := range f.slos {
+		slo, err := result.ParseSLO(text)
+		if err != nil {
+			return usageError{err}
+		}
+		ok, sentence := slo.Judge(out.Summary)
+		fmt.Fprintln(env.Stdout, "SLO:", sentence)
+		if !ok {
+			missed++
+		}
+	}
+	if missed > 0 {
+		return fmt.Errorf("%d of %d: %w", missed, len(f.slos), errMissed)
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	jschema "github.com/santhosh-tekuri/jsonschema/v6"
+	yaml "go.yaml.in/yaml/v4"
+
+	"perflab/internal/lab"
+	"perflab/internal/result"
+)
+
+var update = flag.Bool("update", false, "write the generated files anew")
+
+// TestGenerated holds the generated documents against the code that they are
+// made from.
+func TestGenerated(t *testing.T) {
+	schema, err := studySchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"metrics.md":        result.MetricsMarkdown(),
+		"study.schema.json": string(schema),
+	} {
+		path := filepath.Join("..", "..", "docs", name)
+		if *update {
+			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		got, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, string(got)); d != "" {
+			t.Errorf("docs/%s is stale (make docs writes it):\n%s", name, d)
+		}
+	}
+}
+
+// TestExamples proves that every shipped study parses, and that the schema
+// that editors complete from accepts it.
+func TestExamples(t *testing.T) {
+	schema := compileSchema(t)
+	paths, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil || len(paths) < 5 {
+		t.Fatalf("found %d examples: %v", len(paths), err)
+	}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := lab.ParseStudy(path, data); err != nil {
+			t.Errorf("%v", err)
+		}
+		if err := schema.Validate(generic(t, data)); err != nil {
+			t.Errorf("%s does not fit the schema: %v", path, err)
+		}
+	}
+	if err := schema.Validate(generic(t, []byte("name: x\ncolour: red\n"))); err == nil {
+		t.Error("the schema accepts an unknown key")
+	}
+}
+
+func compileSchema(t *testing.T) *jschema.Schema {
+	t.Helper()
+	text, err := studySchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jschema.NewCompiler()
+	if err := c.AddResource("study.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("study.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// generic is a YAML document as a JSON one.
+func generic(t *testing.T, data []byte) any {
+	t.Helper()
+	var v any
+	if err := yaml.Unmarshal(data, &v); err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := jschema.UnmarshalJSON(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"perflab/internal/lab"
+	"perflab/internal/load"
+)
+
+// live shows progress on standard error: one line rewritten in place on a
+// terminal, a plain log line now and then elsewhere.
+type live struct {
+	w        io.Writer
+	terminal bool
+	width    int
+	started  time.Time
+	text     func() string // the line as of now
+
+	mu   sync.Mutex // guards the terminal: the ticker and say write to it
+	last string
+	stop chan struct{}
+	wg   sync.WaitGroup
+}
+
+// refresh is how often the live line is redrawn, and logEvery how often a log
+// line appears without a terminal.
+const (
+	refresh  = 200 * time.Millisecond
+	logEvery = 15 * time.Second
+)
+
+func startLive(env Env, text func() string) *live {
+	l := &live{
+		w: env.Stderr, terminal: env.Terminal, width: env.Width,
+		started: time.Now(), text: text, stop: make(chan struct{}),
+	}
+	l.wg.Go(l.loop)
+	return l
+}
+
+func (l *live) loop() {
+	every := logEvery
+	if l.terminal {
+		every = refresh
+	}
+	t := time.NewTicker(every)
+	defer t.Stop()
+	for {
+		select {
+		case <-l.stop:
+			return
+		case <-t.C:
+			l.draw()
+		}
+	}
+}
+
+func (l *live) draw() {
+	s := l.text()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s == "" || !l.terminal && s == l.last {
+		return
+	}
+	l.last = s
+	if l.terminal {
+		fmt.Fprintf(l.w, "\r\x1b[K%s", clip(s, l.width-1))
+		return
+	}
+	fmt.Fprintln(l.w, s)
+}
+
+// say prints a line that stays, above the live one.
+func (l *live) say(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.terminal {
+		fmt.Fprint(l.w, "\r\x1b[K")
+	}
+	fmt.Fprintf(l.w, format+"\n", args...)
+}
+
+// end removes the live line.
+func (l *live) end() {
+	close(l.stop)
+	l.wg.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.terminal {
+		fmt.Fprint(l.w, "\r\x1b[K")
+	}
+}
+
+func clip(s string, width int) string {
+	r := []rune(s)
+	if width < 10 || len(r) <= width {
+		return s
+	}
+	return string(r[:width-1]) + "…"
+}
+
+// bar is a progress bar of the given width in characters.
+func bar(done, all, width int) string {
+	if all <= 0 {
+		return ""
+	}
+	n := min(max(done*width/all, 0), width)
+	return "[" + strings.Repeat("=", n) + strings.Repeat(" ", width-n) + "]"
+}
+
+// left estimates the time to go at the pace so far; empty when there is no
+// pace yet.
+func left(done, all int, since time.Time) string {
+	if done <= 0 || all <= done {
+		return ""
+	}
+	d := time.Duration(float64(time.Since(since)) / float64(done) * float64(all-done))
+	return "~" + brief(d) + " left"
+}
+
+// brief prints a duration in two units at most.
+func brief(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// phaser holds the phase a run is in, set by the run and read by the live
+// line.
+type phaser struct {
+	mu    sync.Mutex
+	text  string
+	since time.Time
+}
+
+func (p *phaser) set(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.text, p.since = text, time.Now()
+}
+
+func (p *phaser) get() (string, time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text, p.since
+}
+
+// benchLine is the live line of one run.
+func benchLine(phase *phaser, p *load.Progress) string {
+	text, since := phase.get()
+	if text != lab.PhaseMeasuring {
+		return text
+	}
+	return progressText(p, since)
+}
+
+// progressText is how far a run is, how fast, and how long it may take.
+func progressText(p *load.Progress, since time.Time) string {
+	done, all := int(p.Done.Load()), int(p.Planned.Load())
+	seconds := time.Since(since).Seconds()
+	parts := []string{
+		fmt.Sprintf("%s %d/%d calls", bar(done, all, 20), done, all),
+		fmt.Sprintf("%d in flight", p.InFlight.Load()),
+		fmt.Sprintf("%.1f req/s", float64(done)/seconds),
+		fmt.Sprintf("%.0f output tok/s", float64(p.Tokens.Load())/seconds),
+	}
+	if n := p.Failed.Load(); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed", n))
+	}
+	if t := left(done, all, since); t != "" {
+		parts = append(parts, t)
+	}
+	return strings.Join(parts, "  ")
+}

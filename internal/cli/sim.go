@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"perflab/internal/arch"
+	"perflab/internal/engine"
+	"perflab/internal/sim"
+)
+
+type simFlags struct {
+	gpu     string
+	gpus    int
+	config  string
+	seed    uint64
+	startup time.Duration
+	list    bool
+}
+
+const simLong = `Run a simulated engine: it takes an engine's own command line after --, behaves
+like that engine on the given hardware, and serves the OpenAI API in real time.
+No GPU is used; everything it answers is marked as simulated.
+
+An impossible command is refused as the engine would refuse it: with its kind of
+message and a non-zero exit status.
+
+The engine's own --host and --port decide where it listens.`
+
+func newSim(env Env) *cobra.Command {
+	f := &simFlags{}
+	c := &cobra.Command{
+		Use:   "sim --gpu NAME [--gpus N] -- ENGINE COMMAND",
+		Short: "A simulated engine: takes an engine's own command line, needs no GPU",
+		Long:  simLong,
+		Example: `  perflab sim --gpu h100-sxm -- vllm serve Qwen/Qwen3-32B-FP8 --max-num-seqs 512
+  perflab sim --gpu a100-sxm-80 --gpus 8 -- python3 -m sglang.launch_server \
+    --model-path Qwen/Qwen3-235B-A22B-Instruct-2507 --tp-size 8
+  perflab sim --gpu h100-sxm -- trtllm-serve Qwen/Qwen3-32B --port 8001
+  perflab sim --list`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if f.list {
+				return listSim(env.Stdout)
+			}
+			if len(args) == 0 {
+				return usageError{errors.New("perflab sim needs an engine's command line after --, such as: vllm serve Qwen/Qwen3-32B (see perflab sim --help)")}
+			}
+			return runSim(c.Context(), env, f, args)
+		},
+	}
+	fs := c.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&f.gpu, "gpu", "h100-sxm", "accelerator, see --list")
+	fs.IntVar(&f.gpus, "gpus", 1, "how many of them the machine has")
+	fs.StringVar(&f.config, "model-config", "", "the model's config.json, for a model that --list does not know")
+	fs.Uint64Var(&f.seed, "seed", 0, "of what is random in the simulated engine")
+	fs.DurationVar(&f.startup, "startup", 500*time.Millisecond, "time from start to ready; a real engine loads for minutes")
+	fs.BoolVar(&f.list, "list", false, "list known models and accelerators")
+	return c
+}
+
+func listSim(w io.Writer) error {
+	fmt.Fprintln(w, "accelerators:")
+	for _, a := range arch.Accelerators() {
+		fmt.Fprintf(w, "  %-14s %s, %.1f GiB, %.0f GB/s\n", a.Name, a.Title, a.MemoryGiB, a.BandwidthGBs)
+	}
+	fmt.Fprintln(w, "models (and their -FP8, -AWQ, -GPTQ-Int4 and NVFP4 variants):")
+	for _, m := range arch.Models() {
+		fmt.Fprintf(w, "  %-40s %.1f B parameters, %s\n", m.Name, float64(m.Params())/1e9, m.Format)
+	}
+	return nil
+}
+
+// runSim refuses as the engine would, else serves until it is told to stop.
+func runSim(ctx context.Context, env Env, f *simFlags, argv []string) error {
+	gpu, err := arch.LookupAccelerator(f.gpu)
+	if err != nil {
+		return usageError{err}
+	}
+	cmd, err := engine.Parse(argv)
+	if err != nil {
+		return refuse(env, err)
+	}
+	model, err := lookupModel(cmd.Model, f.config)
+	if err != nil {
+		return usageError{err}
+	}
+	cfg, err := cmd.Resolve(model, gpu, f.gpus)
+	if err != nil {
+		return refuse(env, err)
+	}
+	core, err := sim.New(cfg, sim.Options{Seed: f.seed})
+	if err != nil {
+		return refuse(env, err)
+	}
+	server := sim.NewServer(core, sim.ServerOptions{
+		Log: env.Stderr, StartupDelay: f.startup, ReasoningParser: flagValue(cmd.Extra, "--reasoning-parser"),
+	})
+	addr := net.JoinHostPort(listenHost(cfg.Host), fmt.Sprint(cfg.Port))
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w (choose another with the engine's own --port)", addr, err)
+	}
+	return serve(ctx, l, server)
+}
+
+// flagValue finds the value of a flag among those that are kept verbatim.
+func flagValue(words []string, flag string) string {
+	for i, w := range words {
+		if v, ok := strings.CutPrefix(w, flag+"="); ok {
+			return v
+		}
+		if w == flag && i+1 < len(words) {
+			return words[i+1]
+		}
+	}
+	return ""
+}
+
+// listenHost keeps the simulator on this machine unless the command names an
+// address: engines listen on every interface by default, a toy should not.
+func listenHost(host string) string {
+	if host == "" || host == "localhost" {
+		return "127.0.0.1"
+	}
+	return host
+}
+
+func serve(ctx context.Context, l net.Listener, server *sim.Server) error {
+	h := &http.Server{Handler: server, ReadHeaderTimeout: time.Minute}
+	stopped := make(chan error, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { stopped <- h.Serve(l) }()
+	engineErr := make(chan error, 1)
+	go func() { engineErr <- server.Run(ctx) }()
+	var err error
+	select {
+	case err = <-stopped:
+	case <-ctx.Done():
+	}
+	cancel()
+	<-engineErr
+	h.Close()
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	return err
+}
+
+// refuse shows a refusal in the engine's own form and gives its exit status.
+func refuse(env Env, err error) error {
+	if e, ok := errors.AsType[*engine.UsageError](err); ok {
+		fmt.Fprintln(env.Stderr, e.Error())
+		return exitError{2}
+	}
+	if e, ok := errors.AsType[*engine.Rejection](err); ok {
+		fmt.Fprintln(env.Stderr, "SIMULATED engine, no GPU is used")
+		fmt.Fprintln(env.Stderr, strings.TrimSpace(e.Log))
+		fmt.Fprintf(env.Stderr, "perflab: %s\n", e.Reason)
+		return exitError{1}
+	}
+	return err
+}
+
+// lookupModel finds a model's shape by name, or reads it from a config.json.
+func lookupModel(name, config string) (arch.Model, error) {
+	if config == "" {
+		return arch.LookupModel(name)
+	}
+	f, err := os.Open(config)
+	if err != nil {
+		return arch.Model{}, fmt.Errorf("read --model-config: %w", err)
+	}
+	defer f.Close()
+	m, err := arch.ParseConfig(name, f)
+	if err != nil {
+		return m, fmt.Errorf("--model-config %s: %w", filepath.Base(config), err)
+	}
+	return m, nil
+}

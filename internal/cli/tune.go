@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/invopop/jsonschema"
+	"github.com/spf13/cobra"
+
+	"perflab/internal/lab"
+	"perflab/internal/report"
+	"perflab/internal/result"
+	"perflab/internal/workload"
+)
+
+type tuneFlags struct {
+	out    string
+	resume bool
+	schema bool
+	check  bool
+}
+
+const tuneLong = `Tune an engine: measure the baseline and every candidate of the study file,
+carry the best forward, measure the winner again beside the baseline on fresh
+seeds, and write a report with the recommended serving command.
+
+A study directory holds study.json (every fact), report.md, report.html, plots/,
+the journal, and one directory per trial with its runs and the engine's log.
+
+An interrupted study, even one killed, goes on with --resume: trials that ended
+are not repeated.`
+
+func newTune(env Env) *cobra.Command {
+	f := &tuneFlags{}
+	c := &cobra.Command{
+		Use:   "tune STUDY.yaml",
+		Short: "From a study file to a recommended serving command and a report",
+		Long:  tuneLong,
+		Example: `  perflab tune examples/quickstart.yaml
+  perflab tune examples/qwen3-32b-h100.yaml --out h100
+  perflab tune examples/qwen3-32b-h100.yaml --out h100 --resume
+  perflab tune --schema > study.schema.json`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if f.schema {
+				return printSchema(env)
+			}
+			if len(args) != 1 {
+				return usageError{errors.New("perflab tune needs one study file (examples/ has some; see perflab tune --help)")}
+			}
+			return runTune(c.Context(), env, f, args[0])
+		},
+	}
+	fs := c.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&f.out, "out", "", "study directory (default perflab-out/NAME)")
+	fs.BoolVar(&f.resume, "resume", false, "continue the study in the study directory")
+	fs.BoolVar(&f.check, "check", false, "check the study file and stop")
+	fs.BoolVar(&f.schema, "schema", false, "print the JSON Schema of study files and stop")
+	return c
+}
+
+func runTune(ctx context.Context, env Env, f *tuneFlags, path string) error {
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return usageError{fmt.Errorf("read the study: %w", err)}
+	}
+	study, err := lab.ParseStudy(path, source)
+	if err != nil {
+		return err
+	}
+	if f.check {
+		fmt.Fprintf(env.Stdout, "%s is a valid study\n", path)
+		return nil
+	}
+	dir := f.out
+	if dir == "" {
+		dir = filepath.Join("perflab-out", study.Name)
+	}
+	w := &tuneView{started: time.Now()}
+	w.live = startLive(env, w.text)
+	facts, err := lab.Tune(ctx, study, source, lab.TuneOptions{
+		Dir: dir, Resume: f.resume, Version: env.Version, Self: env.Self,
+		APIKey: env.Getenv("OPENAI_API_KEY"), Predictor: predictor{}, Watch: w.watch,
+	})
+	w.live.end()
+	if len(facts.Trials) == 0 {
+		return err
+	}
+	if err != nil {
+		fmt.Fprintf(env.Stderr, "perflab: stopped (%v): the %d trials that ended are kept; --resume continues\n", err, len(facts.Trials))
+	}
+	if rerr := writeStudyReport(dir, facts); rerr != nil {
+		return errors.Join(err, rerr)
+	}
+	if terr := report.StudyText(env.Stdout, facts); terr != nil {
+		return errors.Join(err, terr)
+	}
+	fmt.Fprintf(env.Stdout, "Report: %s\n", filepath.Join(dir, "report.html"))
+	return err
+}
+
+// writeStudyReport renders the facts beside study.json.
+func writeStudyReport(dir string, s result.Study) error {
+	o := studyOptions(dir, s, "")
+	var md, html strings.Builder
+	if err := report.Markdown(&md, s, o); err != nil {
+		return fmt.Errorf("render the report: %w", err)
+	}
+	if err := report.HTML(&html, s, o); err != nil {
+		return fmt.Errorf("render the report: %w", err)
+	}
+	files := map[string]string{"report.md": md.String(), "report.html": html.String()}
+	if err := os.MkdirAll(filepath.Join(dir, "plots"), 0o755); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	for _, p := range append(report.Plots(s), o.Extra...) {
+		files[filepath.Join("plots", p.Name+".svg")] = p.SVG
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return fmt.Errorf("write the report: %w", err)
+		}
+	}
+	return nil
+}
+
+// studyOptions are what a study's report shows besides its facts: the layout
+// of its blocks, and plots of the calls of the recommended run, where they are
+// still there.
+func studyOptions(dir string, s result.Study, block string) report.Options {
+	o := report.Options{Block: cmp.Or(block, s.Block), Repeat: "perflab tune study.yaml --out NEW"}
+	if s.Recommended == nil {
+		return o
+	}
+	for _, t := range s.Trials {
+		if t.ID != s.Recommended.Trial || len(t.Runs) == 0 {
+			continue
+		}
+		if r, err := lab.OpenRun(filepath.Join(dir, t.Runs[0].Dir)); err == nil {
+			o.Extra = report.RunPlots(r.Header, r.Calls)
+		}
+	}
+	return o
+}
+
+// tuneView is the live line of a study, and a log line whenever a trial ends.
+type tuneView struct {
+	live    *live
+	started time.Time
+
+	mu  sync.Mutex // guards now: set by the study, read by the live line
+	now lab.Status
+}
+
+func (v *tuneView) watch(s lab.Status) {
+	v.mu.Lock()
+	before := v.now
+	v.now = s
+	v.mu.Unlock()
+	if s.Ended > before.Ended && before.Trial == s.Trial {
+		v.live.say("trial %d  %s: %s  %s", s.Trial, s.Stage, s.Label, s.Result)
+	}
+}
+
+func (v *tuneView) text() string {
+	v.mu.Lock()
+	s := v.now
+	v.mu.Unlock()
+	if s.Trial == 0 {
+		return ""
+	}
+	line := fmt.Sprintf("%s  trial %d  %s: %s", brief(time.Since(v.started)), s.Trial, s.Stage, s.Label)
+	if s.Workload != "" {
+		line += "  " + s.Workload
+	}
+	line += "  " + s.Phase
+	if s.Progress != nil && s.Phase == lab.PhaseMeasuring {
+		line += "  " + progressText(s.Progress, s.Since)
+	}
+	return line
+}
+
+// printSchema prints the JSON Schema of study files, made from lab.Study.
+func printSchema(env Env) error {
+	b, err := studySchema()
+	if err != nil {
+		return err
+	}
+	_, err = env.Stdout.Write(b)
+	return err
+}
+
+func studySchema() ([]byte, error) {
+	r := jsonschema.Reflector{
+		DoNotReference: true, ExpandedStruct: true, RequiredFromJSONSchemaTags: true, Mapper: scalars,
+	}
+	s := r.Reflect(&lab.Study{})
+	s.ID = ""
+	s.Title = "perflab study"
+	b, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode the schema: %w", err)
+	}
+	return append(b, '\n'), nil
+}
+
+// scalars describes the types whose YAML form reflection cannot see.
+func scalars(t reflect.Type) *jsonschema.Schema {
+	switch t {
+	case reflect.TypeFor[workload.Rate]():
+		return &jsonschema.Schema{
+			OneOf:       []*jsonschema.Schema{{Type: "number", ExclusiveMinimum: "0"}, {Const: "inf"}},
+			Description: "Requests per second; inf sends all at once",
+		}
+	case reflect.TypeFor[lab.Values]():
+		return &jsonschema.Schema{
+			Type: "object",
+			AdditionalProperties: &jsonschema.Schema{
+				OneOf: []*jsonschema.Schema{{Type: "string"}, {Type: "number"}, {Type: "boolean"}},
+			},
+			Description: "Engine-neutral parameters, such as tp or max_num_batched_tokens; an empty value removes one",
+		}
+	}
+	return nil
+}

@@ -1,0 +1,394 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"perflab/internal/load"
+	"perflab/internal/openai"
+	"perflab/internal/result"
+	"perflab/internal/workload"
+)
+
+// Spec is everything that decides a run. It is written into the run's header
+// before the first request; there is no second way to configure a run.
+type Spec struct {
+	Targets  []string `json:"targets"` // base URLs, one a replica
+	Backend  string   `json:"backend"` // openai-chat, openai
+	Endpoint string   `json:"endpoint,omitempty"`
+	Model    string   `json:"model"`
+
+	Headers     map[string]string `json:"headers,omitempty"` // values never leave the process: see redacted
+	ExtraBody   json.RawMessage   `json:"extra_body,omitempty"`
+	Temperature *float64          `json:"temperature,omitempty"`
+	TopP        *float64          `json:"top_p,omitempty"`
+	Insecure    bool              `json:"insecure,omitempty"`
+
+	Workload workload.Spec `json:"workload"`
+	Warmups  int           `json:"num_warmups"`
+
+	ReadyTimeout      time.Duration `json:"ready_timeout_ns,omitempty"`
+	FirstTokenTimeout time.Duration `json:"timeout_first_token_ns,omitempty"`
+	IdleTimeout       time.Duration `json:"timeout_idle_ns,omitempty"`
+	TotalTimeout      time.Duration `json:"timeout_total_ns,omitempty"`
+
+	Percentiles []float64         `json:"metric_percentiles,omitempty"`
+	Goodput     []string          `json:"goodput,omitempty"`
+	KeepText    bool              `json:"save_detailed,omitempty"`
+	Metadata    map[string]string `json:"metadata,omitempty"`
+}
+
+// Bench is one run to make.
+type Bench struct {
+	Spec     Spec
+	APIKey   string // sent as a bearer token, never stored
+	Name     string // of the workload, in the header; default its dataset
+	Command  string // serving command under test, where known
+	Dir      string // run directory to create; "" keeps nothing on disk
+	Version  string // of perflab
+	Progress *load.Progress
+	Phase    func(string) // told when a phase begins
+}
+
+// Outcome is a finished run.
+type Outcome struct {
+	Header  result.Header
+	Client  *result.Client
+	Summary result.Summary
+	Calls   []result.Call
+	Dir     string // "" when nothing was kept
+	Note    string // what else the user must know: a run directory that could not be finished, say
+}
+
+// Run measures: wait until the server answers, warm up, load, summarise. An
+// interrupted run returns its outcome (marked partial) beside ctx's cause.
+func (b Bench) Run(ctx context.Context) (*Outcome, error) {
+	w, err := workload.Open(b.Spec.Workload)
+	if err != nil {
+		return nil, err
+	}
+	if err := load.CheckCapacity(concurrent(b.Spec.Workload, w.Len())); err != nil {
+		return nil, err
+	}
+	clients, err := b.clients(w)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		for _, c := range clients {
+			c.Close()
+		}
+	}()
+	simulated, err := b.prepare(ctx, clients)
+	if err != nil {
+		return nil, err
+	}
+	h, err := b.header(w, simulated)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.warmUp(ctx, clients); err != nil {
+		return nil, err
+	}
+	return b.measure(ctx, h, w, senders(clients))
+}
+
+// Phases of a run, as told to Bench.Phase.
+const (
+	PhaseWaiting   = "waiting for the server"
+	PhaseWarmUp    = "warming up"
+	PhaseMeasuring = "measuring"
+)
+
+func (b Bench) phase(text string) {
+	if b.Phase != nil {
+		b.Phase(text)
+	}
+}
+
+// concurrent is how many connections the workload may need at once.
+func concurrent(s workload.Spec, n int) int {
+	if s.MaxConcurrency > 0 {
+		return min(s.MaxConcurrency, n)
+	}
+	return n
+}
+
+func (b Bench) clients(w *workload.Workload) ([]*openai.Client, error) {
+	s := b.Spec
+	var out []*openai.Client
+	for _, target := range s.Targets {
+		c, err := openai.New(openai.Config{
+			BaseURL: target, Backend: s.Backend, Endpoint: s.Endpoint, Model: s.Model,
+			APIKey: b.APIKey, Headers: s.Headers, ExtraBody: s.ExtraBody,
+			Temperature: s.Temperature, TopP: s.TopP, Insecure: s.Insecure, KeepText: s.KeepText,
+			FirstTokenTimeout: s.FirstTokenTimeout, IdleTimeout: s.IdleTimeout, TotalTimeout: s.TotalTimeout,
+			Concurrency: concurrent(s.Workload, w.Len()),
+		})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+func senders(clients []*openai.Client) []load.Sender {
+	out := make([]load.Sender, len(clients))
+	for i, c := range clients {
+		out[i] = c
+	}
+	return out
+}
+
+// prepare waits for every target and asks what it serves.
+func (b Bench) prepare(ctx context.Context, clients []*openai.Client) (simulated bool, err error) {
+	b.phase(PhaseWaiting)
+	for _, c := range clients {
+		if b.Spec.ReadyTimeout > 0 {
+			if err := c.Ready(ctx, b.Spec.ReadyTimeout); err != nil {
+				return false, err
+			}
+		}
+		info, err := c.Probe(ctx)
+		if err != nil {
+			return false, err
+		}
+		simulated = simulated || info.Simulated
+	}
+	return simulated, nil
+}
+
+func (b Bench) header(w *workload.Workload, simulated bool) (result.Header, error) {
+	spec, err := json.Marshal(b.Spec.redacted())
+	if err != nil {
+		return result.Header{}, fmt.Errorf("encode the run's spec: %w", err)
+	}
+	s := b.Spec
+	h := result.Header{
+		Schema: "perflab.run/1", Version: b.Version, Simulated: simulated, Started: time.Now().UTC(),
+		Model: s.Model, Backend: s.Backend, Targets: s.Targets, Workload: b.Name, Spec: spec,
+		Requests: w.Len(), Limit: s.Workload.MaxConcurrency, Command: b.Command, Host: host(),
+	}
+	if h.Workload == "" {
+		h.Workload = s.Workload.Dataset
+	}
+	h.Rate = offered(w)
+	return h, nil
+}
+
+// offered is the rate at which the workload sends: the one that was asked for,
+// or the mean of a trace's own times; 0 when all are due at once.
+func offered(w *workload.Workload) float64 {
+	if r := w.Spec().Rate; !r.Inf() {
+		return float64(r)
+	}
+	t := w.Totals()
+	if t.Span == 0 {
+		return 0
+	}
+	return float64(t.Requests-1) / t.Span.Seconds()
+}
+
+// redacted is the spec without secrets: header values are replaced, since an
+// authorization header is the usual reason to give one.
+func (s Spec) redacted() Spec {
+	if s.Headers != nil {
+		s.Headers = maps.Clone(s.Headers)
+		for k := range s.Headers {
+			s.Headers[k] = "(not stored)"
+		}
+	}
+	return s
+}
+
+func host() result.Host {
+	return result.Host{
+		OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version(),
+		CPUs: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0),
+	}
+}
+
+// warmUp sends requests whose prompts are never in the measured set, so that
+// the first measured ones meet neither cold kernels nor cold connections, and
+// throws the answers away. All of them failing is the user's first sign of a
+// wrong endpoint, so it ends the run.
+func (b Bench) warmUp(ctx context.Context, clients []*openai.Client) error {
+	if b.Spec.Warmups == 0 {
+		return nil
+	}
+	b.phase(PhaseWarmUp)
+	w, err := workload.Open(workload.Spec{
+		Dataset: "random", NumPrompts: b.Spec.Warmups * len(clients), Seed: b.Spec.Workload.Seed ^ warmupSeed,
+		RandomInputLen: 64, RandomOutputLen: 8, MaxConcurrency: b.Spec.Warmups,
+	}.Defaults())
+	if err != nil {
+		return err
+	}
+	var failed []result.Call
+	n := 0
+	_, err = load.Run(ctx, w.All(), senders(clients), load.Options{MaxConcurrency: w.Spec().MaxConcurrency}, func(c result.Call) {
+		n++
+		if c.Class != result.OK {
+			failed = append(failed, c)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if n > 0 && len(failed) == n {
+		return &WarmupError{N: n, First: failed[0]}
+	}
+	return nil
+}
+
+// warmupSeed keeps the warm-up's prompts apart from those of any usual seed.
+const warmupSeed = 0x77_61_72_6d_75_70
+
+// WarmupError says that no warm-up request was answered: nothing is measured.
+type WarmupError struct {
+	N     int
+	First result.Call
+}
+
+func (e *WarmupError) Error() string {
+	return fmt.Sprintf("all %d warm-up requests failed (%s): %s", e.N, e.First.Class, e.First.Error)
+}
+
+// Hint says how to go on.
+func (e *WarmupError) Hint() string {
+	return "check --base-url, --endpoint and --model; --num-warmups 0 measures without warming up"
+}
+
+// measure runs the load and summarises. The calls stay in memory, so a disk
+// that fills up costs the directory and not the figures.
+func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workload, to []load.Sender) (*Outcome, error) {
+	out := &Outcome{Header: h, Calls: make([]result.Call, 0, w.Len())}
+	var dir *runWriter
+	if b.Dir != "" {
+		var err error
+		if dir, err = createRun(b.Dir, h); err != nil {
+			return nil, err
+		}
+	}
+	if b.Progress != nil {
+		b.Progress.Planned.Store(int64(w.Len()))
+	}
+	b.phase(PhaseMeasuring)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stats, err := load.Run(ctx, w.All(), to, load.Options{
+		MaxConcurrency: b.Spec.Workload.MaxConcurrency, Spin: load.DefaultSpin, Progress: b.Progress,
+	}, func(c result.Call) {
+		out.Calls = append(out.Calls, c)
+		if dir == nil || dir.err != nil {
+			return
+		}
+		if dir.add(&c); dir.err != nil {
+			cancel(fmt.Errorf("keep the calls: %w", dir.err))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.Client = &stats.Client
+	if err := out.summarise(b.Spec); err != nil {
+		return nil, err
+	}
+	if dir != nil {
+		out.Dir = b.Dir
+		if err := dir.finish(out.Client, &out.Summary); err != nil {
+			out.Dir, out.Note = dir.tmp, fmt.Sprintf("the run directory is incomplete (%v): free some space; what was written is in %s", err, dir.tmp)
+		}
+	}
+	if ctx.Err() != nil {
+		return out, context.Cause(ctx)
+	}
+	return out, nil
+}
+
+func (o *Outcome) summarise(s Spec) error {
+	opt, err := s.summaryOptions()
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(o.Calls, func(a, b result.Call) int { return a.Index - b.Index })
+	o.Summary, err = result.Summarize(o.Header, o.Client, opt, slices.Values(o.Calls))
+	return err
+}
+
+func (s Spec) summaryOptions() (result.Options, error) {
+	opt := result.Options{Percentiles: s.Percentiles}
+	for _, g := range s.Goodput {
+		slos, err := result.ParseGoodput(g)
+		if err != nil {
+			return opt, err
+		}
+		opt.Goodput = append(opt.Goodput, slos...)
+	}
+	return opt, nil
+}
+
+// Resummarise computes the figures of a stored run again from its calls.
+func (r *StoredRun) Resummarise() (result.Summary, error) {
+	var spec Spec
+	if err := json.Unmarshal(r.Header.Spec, &spec); err != nil {
+		return result.Summary{}, fmt.Errorf("read the run's spec: %w", err)
+	}
+	opt, err := spec.summaryOptions()
+	if err != nil {
+		return result.Summary{}, err
+	}
+	client := r.Client
+	if client == nil && r.Partial {
+		client = &result.Client{Partial: true, StopNote: "the run directory was never finished"}
+	}
+	return result.Summarize(r.Header, client, opt, slices.Values(r.Calls))
+}
+
+// Validate checks a spec before any work.
+func (s Spec) Validate() error {
+	var errs []error
+	if len(s.Targets) == 0 {
+		errs = append(errs, errors.New("no endpoint: give --base-url, or --host and --port"))
+	}
+	for _, t := range s.Targets {
+		if !strings.HasPrefix(t, "http://") && !strings.HasPrefix(t, "https://") {
+			errs = append(errs, fmt.Errorf("--base-url %q is no URL: it begins with http:// or https://", t))
+		}
+	}
+	if s.Model == "" {
+		errs = append(errs, errors.New("--model is missing: the name under which the server serves it"))
+	}
+	if s.Warmups < 0 {
+		errs = append(errs, fmt.Errorf("--num-warmups is %d: it cannot be negative", s.Warmups))
+	}
+	for _, p := range s.Percentiles {
+		if p <= 0 || p >= 100 {
+			errs = append(errs, fmt.Errorf("--metric-percentiles has %g: percentiles lie between 0 and 100", p))
+		}
+	}
+	if _, err := s.summaryOptions(); err != nil {
+		errs = append(errs, err)
+	}
+	errs = append(errs, s.Workload.Validate())
+	return errors.Join(errs...)
+}
+
+// Predictor runs a workload on a configuration in virtual time, without a
+// server. It is declared here and made from the simulator by whoever wires the
+// two, because the simulator and the load generator meet over HTTP alone.
+type Predictor interface {
+	Predict(ctx context.Context, c Prediction) iter.Seq2[result.Call, error]
+}

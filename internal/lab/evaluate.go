@@ -1,0 +1,346 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"perflab/internal/arch"
+	"perflab/internal/deploy"
+	"perflab/internal/engine"
+	"perflab/internal/load"
+	"perflab/internal/result"
+	"perflab/internal/tune"
+)
+
+// plan is a configuration made concrete: the command, what it resolves to, and
+// how many replicas of it fill the hardware.
+type plan struct {
+	cmd      engine.Command
+	cfg      engine.Config
+	engine   *engine.Engine
+	replicas int
+}
+
+// plan builds the command of a configuration and checks it against the
+// engine's rules. An *engine.Rejection is a finding, not a failure.
+func (l *study) plan(c tune.Config) (plan, error) {
+	var p plan
+	use := l.Engines[c["engine"]]
+	params := maps.Clone(use.Set)
+	if params == nil {
+		params = map[string]string{}
+	}
+	for k, v := range c {
+		if k != "engine" && k != "model" {
+			params[k] = v
+		}
+	}
+	var err error
+	if p.engine, err = engine.ByName(c["engine"]); err != nil {
+		return p, err
+	}
+	if p.cmd, err = engine.New(c["engine"], c["model"], params, use.Flags); err != nil {
+		return p, err
+	}
+	p.cmd.Env = use.Env
+	model, err := l.model(c["model"])
+	if err != nil {
+		return p, err
+	}
+	gpu, err := arch.LookupAccelerator(l.Hardware.GPU)
+	if err != nil {
+		return p, err
+	}
+	if p.cfg, err = p.cmd.Resolve(model, gpu, l.Hardware.GPUs); err != nil {
+		return p, err
+	}
+	p.replicas = l.Hardware.GPUs / p.cfg.GPUs
+	return p, nil
+}
+
+func (l *study) model(name string) (arch.Model, error) {
+	path, ok := l.ModelConfig[name]
+	if !ok {
+		return arch.LookupModel(name)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return arch.Model{}, fmt.Errorf("model_config of %s: %w", name, err)
+	}
+	defer f.Close()
+	return arch.ParseConfig(name, f)
+}
+
+// evaluate measures one configuration: one launch, one run per workload. What
+// the engine refuses, what our machinery breaks and what cannot be believed
+// are three different ends.
+func (l *study) evaluate(ctx context.Context, p tune.Proposal, dir string) (*trialRecord, error) {
+	t := &trialRecord{Trial: result.Trial{
+		ID: p.Trial, Stage: p.Stage, Label: p.Label, Engine: p.Config["engine"],
+		Config: p.Config, GPUs: l.Hardware.GPUs, Status: tune.Measured,
+	}}
+	if l.Baseline != nil && p.Label == tune.BaselineStage {
+		t.Label = l.Baseline.Label // the strategy knows no name for it
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("create %s: %w", dir, err)
+	}
+	pl, err := l.plan(p.Config)
+	t.Command = pl.cmd.String()
+	if r, ok := errors.AsType[*engine.Rejection](err); ok {
+		t.Status, t.Reason = tune.Refused, r.Reason
+		return t, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.Replicas = pl.replicas
+	if l.Runtime.Kind == Predicted {
+		return t, l.predict(ctx, t, p, pl, dir)
+	}
+	return t, l.measure(ctx, t, p, pl, dir)
+}
+
+// measure launches the configuration and runs every workload of the proposal
+// against it. Only an error of ctx, or of the disk, ends the study.
+func (l *study) measure(ctx context.Context, t *trialRecord, p tune.Proposal, pl plan, dir string) error {
+	l.watch(func(s *Status) { s.Phase = "launching" })
+	begun := time.Now()
+	d, err := l.launch(ctx, t, pl, dir)
+	if refused, ok := errors.AsType[*deploy.RefusedError](err); ok {
+		t.Status, t.Reason, t.Log = tune.Refused, refused.Reason, l.relative(refused.Log)
+		t.GPUS = l.gpuSeconds(begun)
+		return nil
+	}
+	if infra, ok := errors.AsType[*deploy.InfraError](err); ok {
+		t.Status, t.Reason = tune.Failed, infra.Error()
+		if infra.Hint() != "" {
+			t.Reason += " (" + infra.Hint() + ")"
+		}
+		t.GPUS = l.gpuSeconds(begun)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	t.Log = l.relative(filepath.Join(dir, "logs"))
+	err = l.runAll(ctx, t, p, pl, d, dir)
+	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	stopErr := d.Stop(stopCtx)
+	t.GPUS = l.gpuSeconds(begun)
+	return errors.Join(err, stopErr)
+}
+
+func (l *study) gpuSeconds(begun time.Time) float64 {
+	return time.Since(begun).Seconds() * float64(l.Hardware.GPUs)
+}
+
+// launch starts the deployment, and again after failures of our own machinery.
+func (l *study) launch(ctx context.Context, t *trialRecord, pl plan, dir string) (deploy.Deployment, error) {
+	rt, spec, err := l.deployment(pl, dir)
+	if err != nil {
+		return nil, err
+	}
+	for try := 0; ; try++ {
+		t.Launches++
+		d, err := rt.Start(ctx, spec)
+		if _, infra := errors.AsType[*deploy.InfraError](err); !infra || try == len(backoff) {
+			return d, err
+		}
+		if err := l.journal.Note(tune.KindInfra, t.ID, err.Error()); err != nil {
+			return nil, err
+		}
+		select {
+		case <-time.After(backoff[try]):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// deployment says how to start a plan on the study's runtime.
+func (l *study) deployment(pl plan, dir string) (deploy.Runtime, deploy.Spec, error) {
+	if l.Runtime.Kind == Existing {
+		return deploy.Existing{URLs: l.Runtime.URLs}, deploy.Spec{
+			Name: pl.cmd.Engine, Replicas: make([]deploy.Replica, len(l.Runtime.URLs)), Health: pl.engine.Health, Timeout: l.readyTimeout(),
+		}, nil
+	}
+	spec := deploy.Spec{
+		Name: pl.cmd.Engine, Dir: filepath.Join(dir, "logs"), Health: pl.engine.Health,
+		Refusal: pl.engine.Refusal, Timeout: l.readyTimeout(),
+	}
+	argv := pl.cmd.ArgvPort("127.0.0.1", "{port}")
+	if l.Runtime.Kind == Simulated {
+		if l.Self == "" {
+			return nil, spec, errors.New("start a simulated engine: the path of this program is unknown")
+		}
+		argv = append(l.simulator(pl), argv...)
+	}
+	for i := range pl.replicas {
+		spec.Replicas = append(spec.Replicas, deploy.Replica{
+			Argv: argv, Env: append(slices.Clone(pl.cmd.Env), "CUDA_VISIBLE_DEVICES="+devices(i*pl.cfg.GPUs, pl.cfg.GPUs)),
+		})
+	}
+	return deploy.Process{}, spec, nil
+}
+
+// simulator is the command that stands in for the hardware of one replica.
+func (l *study) simulator(pl plan) []string {
+	argv := []string{l.Self, "sim", "--gpu", l.Hardware.GPU, "--gpus", strconv.Itoa(pl.cfg.GPUs)}
+	if l.Runtime.StartupS > 0 {
+		argv = append(argv, "--startup", time.Duration(l.Runtime.StartupS*float64(time.Second)).String())
+	}
+	if path, ok := l.ModelConfig[pl.cmd.Model]; ok {
+		argv = append(argv, "--model-config", path)
+	}
+	return append(argv, "--")
+}
+
+func devices(first, n int) string {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = strconv.Itoa(first + i)
+	}
+	return strings.Join(ids, ",")
+}
+
+func (l *study) readyTimeout() time.Duration {
+	if l.Runtime.ReadyS > 0 {
+		return time.Duration(l.Runtime.ReadyS * float64(time.Second))
+	}
+	return 15 * time.Minute
+}
+
+// runAll runs the proposal's workloads against a live deployment, and ends
+// the trial early when the engine dies.
+func (l *study) runAll(ctx context.Context, t *trialRecord, p tune.Proposal, pl plan, d deploy.Deployment, dir string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watching := make(chan struct{})
+	defer func() { cancel(nil); <-watching }()
+	go func() {
+		defer close(watching)
+		select {
+		case <-d.Done():
+			cancel(&engineDied{d.Err()})
+		case <-ctx.Done():
+		}
+	}()
+	for _, name := range p.Workloads {
+		run, err := l.runOne(ctx, p, pl, d, name, dir)
+		if died, ok := errors.AsType[*engineDied](err); ok {
+			t.Status, t.Reason = tune.Failed, fmt.Sprintf("the engine died under %s: %v", name, died.err)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		t.Runs = append(t.Runs, *run)
+		t.LoadS += run.Summary.Figures["duration"]
+		if t.Status, t.Reason = judgeRun(name, run.Summary); t.Status != tune.Measured {
+			return nil
+		}
+	}
+	return nil
+}
+
+// engineDied is the cause by which a run ends when its engine does.
+type engineDied struct{ err error }
+
+func (e *engineDied) Error() string { return e.err.Error() }
+
+// judgeRun decides whether a run may be told to the strategy.
+func judgeRun(name string, s result.Summary) (status, reason string) {
+	if s.Verdict.Status == result.Voided {
+		return tune.Void, fmt.Sprintf("%s: %s", name, s.Verdict.Why())
+	}
+	if rate, ok := s.Figures["success_rate"]; !ok || rate < minSuccess {
+		return tune.Failed, fmt.Sprintf("%s: %.0f of %.0f calls failed", name, s.Figures["failed"], s.Figures["failed"]+s.Figures["completed"])
+	}
+	return tune.Measured, ""
+}
+
+// minSuccess is the share of calls that must succeed for a run's throughput
+// to be comparable with another's.
+const minSuccess = 0.99
+
+// runOne makes one run; a void measurement is repeated once before it is
+// believed to be void.
+func (l *study) runOne(ctx context.Context, p tune.Proposal, pl plan, d deploy.Deployment, name, dir string) (*result.Run, error) {
+	for try := 0; ; try++ {
+		run, err := l.load(ctx, p, pl, d.Targets(), name, runDir(dir, name, try))
+		if err != nil || run.Summary.Verdict.Status != result.Voided || try == 1 {
+			return run, err
+		}
+		if err := l.journal.Note(tune.KindInfra, p.Trial, "void, measured again: "+run.Summary.Verdict.Why()); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func runDir(dir, workload string, try int) string {
+	if try > 0 {
+		workload += fmt.Sprintf(".again-%d", try)
+	}
+	return filepath.Join(dir, workload)
+}
+
+func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, targets []string, name, dir string) (*result.Run, error) {
+	w, seed := l.workload(name, p.Pass)
+	progress := &load.Progress{}
+	l.watch(func(s *Status) { s.Workload, s.Progress = name, progress })
+	warmups := 8
+	if l.Bench.Warmups != nil {
+		warmups = *l.Bench.Warmups
+	}
+	b := Bench{
+		Spec: Spec{Targets: targets, Backend: l.Bench.Backend, Model: served(pl), Workload: w, Warmups: warmups},
+		Name: name, Command: pl.cmd.String(), Dir: dir, Version: l.Version, Progress: progress, APIKey: l.APIKey,
+		Phase: func(text string) { l.watch(func(s *Status) { s.Phase = text }) },
+	}
+	out, err := b.Run(ctx)
+	if err == nil && out.Note != "" {
+		err = errors.New(out.Note)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &result.Run{Workload: name, Dir: l.relative(out.Dir), Seed: seed, Summary: out.Summary}, nil
+}
+
+// served is the name under which the engine serves the model.
+func served(pl plan) string {
+	if pl.cfg.ServedName != "" {
+		return pl.cfg.ServedName
+	}
+	return pl.cmd.Model
+}
+
+// relative is a path as seen from the study directory.
+func (l *study) relative(path string) string {
+	if r, err := filepath.Rel(l.Dir, path); err == nil {
+		return filepath.ToSlash(r)
+	}
+	return path
+}
+
+// sweep removes what an attempt at a trial left that never ended: engines
+// still running, by their recorded identity, and partial directories.
+func (l *study) sweep(dir string) error {
+	if _, err := deploy.SweepLeftovers(filepath.Join(dir, "logs")); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("clear %s: %w", dir, err)
+	}
+	return nil
+}

@@ -1,0 +1,332 @@
+package lab
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"perflab/internal/arch"
+	"perflab/internal/engine"
+	"perflab/internal/result"
+	"perflab/internal/tune"
+	"perflab/internal/workload"
+)
+
+// save assembles the study's facts from the trial directories and writes
+// study.json.
+func (l *study) save(partial bool) (result.Study, error) {
+	f, err := l.facts(partial)
+	if err != nil {
+		return f, err
+	}
+	return f, writeJSON(filepath.Join(l.Dir, studyFile), f)
+}
+
+// OpenStudy reads a study's facts back from its directory.
+func OpenStudy(dir string) (result.Study, error) {
+	var s result.Study
+	if err := readJSON(filepath.Join(dir, studyFile), &s); err != nil {
+		return s, fmt.Errorf("read the study in %s: %w", dir, err)
+	}
+	return s, nil
+}
+
+// IsStudy reports whether dir holds a study.
+func IsStudy(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, studyFile))
+	return err == nil
+}
+
+func (l *study) facts(partial bool) (result.Study, error) {
+	trials, err := l.trials()
+	if err != nil {
+		return result.Study{}, err
+	}
+	r := l.strategy.Result()
+	metric, err := result.Lookup(l.Objective.Metric)
+	if err != nil {
+		return result.Study{}, err
+	}
+	f := result.Study{
+		Schema: "perflab.study/1", Version: l.Version, Name: l.Name, Title: l.title(metric),
+		Partial: partial, Strategy: l.Study.Strategy, Block: l.Bench.Block,
+		Objective: result.Objective{Metric: metric.Name, Better: better(metric), SLOs: l.Objective.SLOs, Goal: goal(metric)},
+		Model:     l.modelName(), Hardware: l.hardware(), Engines: l.software(trials), Method: l.method(),
+		Workloads: l.loads(), Confirmed: r.Confirmed, Verdict: r.Verdict, Notes: l.notes(),
+	}
+	for _, t := range trials {
+		f.Trials = append(f.Trials, t.Trial)
+		f.Ledger.Launches += t.Launches
+		f.Ledger.LoadS += t.LoadS
+		f.Ledger.GPUS += t.GPUS
+		for _, run := range t.Runs {
+			f.Simulated = f.Simulated || run.Summary.Simulated
+			f.Predicted = f.Predicted || run.Summary.Predicted
+		}
+	}
+	f.Simulated = f.Simulated || l.Runtime.Kind == Simulated || l.Runtime.Kind == Predicted
+	for _, d := range r.Stages {
+		f.Stages = append(f.Stages, l.stage(d))
+	}
+	l.picks(&f, r)
+	return f, nil
+}
+
+// stage is a decision as a fact. The configurations of a survey are not each
+// other's improvement, so none is counted as a gain over the first.
+func (l *study) stage(d tune.Decision) result.Stage {
+	s := result.Stage{Name: d.Stage, Trials: d.Trials, Before: d.Before, Winner: d.Winner, Gain: d.Gain, Result: d.Reason}
+	if l.Study.Strategy == Survey {
+		s.Gain = nil
+	}
+	return s
+}
+
+// trials reads every trial that has ended, in order.
+func (l *study) trials() ([]trialRecord, error) {
+	paths, err := filepath.Glob(filepath.Join(l.Dir, "trials", "*", trialFile))
+	if err != nil {
+		return nil, fmt.Errorf("list the trials: %w", err)
+	}
+	slices.Sort(paths)
+	var out []trialRecord
+	for _, p := range paths {
+		var t trialRecord
+		if err := readJSON(p, &t); err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// picks names baseline and recommended and compares them: on the figures of
+// the confirming pass where there was one.
+func (l *study) picks(f *result.Study, r tune.Result) {
+	base, won := r.Baseline, r.Winner
+	if r.Confirmed {
+		base, won = r.BaselineConfirm, r.WinnerConfirm
+	}
+	primary := l.Workloads[0].Name
+	f.Baseline = pick(f.Trials, base, primary)
+	f.Recommended = pick(f.Trials, won, primary)
+	if f.Recommended != nil {
+		if l.Study.Strategy == Staged {
+			f.Recommended.Gain = r.Gain
+		}
+		l.relabel(f, r)
+	}
+	if f.Baseline == nil || f.Recommended == nil || l.Study.Strategy == Survey {
+		return
+	}
+	obj, err := l.tuneObjective()
+	if err != nil {
+		return // checked when the study was parsed
+	}
+	for _, w := range l.Workloads {
+		c := result.Case{Workload: w.Name, Baseline: summaryOf(f.Trials, base, w.Name), Recommended: summaryOf(f.Trials, won, w.Name)}
+		if c.Baseline != nil && c.Recommended != nil {
+			c.Gain = obj.Gain(c.Baseline.Figures, c.Recommended.Figures)
+		}
+		f.Cases = append(f.Cases, c)
+	}
+}
+
+// relabel gives the picks the labels they had in the search, not those of the
+// confirming launches.
+func (l *study) relabel(f *result.Study, r tune.Result) {
+	if t := trialByID(f.Trials, r.Winner); t != nil {
+		f.Recommended.Label = t.Label
+	}
+	if t := trialByID(f.Trials, r.Baseline); t != nil && f.Baseline != nil {
+		f.Baseline.Label = t.Label
+	}
+}
+
+func trialByID(trials []result.Trial, id int) *result.Trial {
+	for i := range trials {
+		if trials[i].ID == id {
+			return &trials[i]
+		}
+	}
+	return nil
+}
+
+func pick(trials []result.Trial, id int, primary string) *result.Pick {
+	t := trialByID(trials, id)
+	if t == nil {
+		return nil
+	}
+	return &result.Pick{
+		Trial: t.ID, Label: t.Label, Engine: t.Engine, Command: t.Command, Replicas: t.Replicas,
+		Summary: summaryOf(trials, id, primary),
+	}
+}
+
+func summaryOf(trials []result.Trial, id int, workload string) *result.Summary {
+	t := trialByID(trials, id)
+	if t == nil {
+		return nil
+	}
+	for i := range t.Runs {
+		if t.Runs[i].Workload == workload {
+			return &t.Runs[i].Summary
+		}
+	}
+	return nil
+}
+
+func (l *study) title(m result.Metric) string {
+	if l.Title != "" {
+		return l.Title
+	}
+	what := "Latency"
+	if m.Better == result.Higher {
+		what = "Throughput"
+	}
+	gpu, _ := arch.LookupAccelerator(l.Hardware.GPU) // checked when the study was parsed
+	return fmt.Sprintf("Optimizing %s %s on %s", shortModel(l.modelName()), what, gpu.Title)
+}
+
+func shortModel(name string) string {
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		return name[i+1:]
+	}
+	return name
+}
+
+func (l *study) modelName() string {
+	switch {
+	case l.Model != "":
+		return l.Model
+	case l.Baseline != nil:
+		return l.Baseline.Model
+	case len(l.Survey) == 1:
+		return l.Survey[0].Model
+	}
+	return fmt.Sprintf("%d models", len(l.Survey))
+}
+
+func better(m result.Metric) string {
+	if m.Better == result.Higher {
+		return "higher"
+	}
+	return "lower"
+}
+
+// goal is the objective as a reader says it: "Highest total token throughput".
+func goal(m result.Metric) string {
+	word := "Lowest"
+	if m.Better == result.Higher {
+		word = "Highest"
+	}
+	label, _, _ := strings.Cut(m.Label, " (")
+	return word + " " + label
+}
+
+func (l *study) hardware() string {
+	gpu, _ := arch.LookupAccelerator(l.Hardware.GPU)
+	s := fmt.Sprintf("%d x %s", l.Hardware.GPUs, gpu.Title)
+	if l.Hardware.Nodes > 1 {
+		return fmt.Sprintf("%s on %d nodes", s, l.Hardware.Nodes)
+	}
+	return s + " on one node"
+}
+
+// software lists the engines of the study in the order they were first tried.
+func (l *study) software(trials []trialRecord) []result.Software {
+	var out []result.Software
+	seen := map[string]bool{}
+	for _, t := range trials {
+		if seen[t.Engine] {
+			continue
+		}
+		seen[t.Engine] = true
+		e, err := engine.ByName(t.Engine)
+		if err != nil {
+			continue // checked when the study was parsed
+		}
+		out = append(out, result.Software{Name: e.Name, Title: e.Title, Version: l.Engines[e.Name].Version})
+	}
+	return out
+}
+
+// method says in one paragraph how each trial was measured.
+func (l *study) method() string {
+	var how string
+	switch l.Runtime.Kind {
+	case Predicted:
+		return "No server ran: each configuration was replayed in virtual time by perflab's simulated engine, built from the serving command and the hardware's figures. Replicas are simulated side by side and share the load; nothing is multiplied."
+	case Simulated:
+		how = "A simulated engine was started for each configuration as a child process from its serving command, and measured over HTTP in real time by perflab bench."
+	case Existing:
+		how = "An endpoint that was already running was measured over HTTP by perflab bench."
+	default:
+		how = "The engine was started for each configuration as a child process from its serving command, and measured over HTTP by perflab bench."
+	}
+	return how + " Warm-up requests with prompts of their own came first and are not counted. All trials of the search met the same requests at the same times. A configuration that uses fewer GPUs than there are was started as several replicas, loaded together by the client; nothing is multiplied."
+}
+
+// notes are what the study knows and its figures do not show.
+func (l *study) notes() []string {
+	return []string{
+		"Each configuration of the search was launched once; differences of a few percent between single launches are often noise.",
+		"Quantisation can change a model's answers: no accuracy was measured here.",
+	}
+}
+
+func (l *study) loads() []result.Load {
+	var out []result.Load
+	for i, w := range l.Workloads {
+		spec, _ := l.workload(w.Name, 0)
+		out = append(out, result.Load{
+			Name: w.Name, Title: w.Title, Primary: i == 0, Text: describe(spec),
+			Command: benchCommand(l.modelName(), l.Bench.Backend, spec),
+		})
+	}
+	return out
+}
+
+func describe(spec workload.Spec) string {
+	w, err := workload.Open(spec)
+	if err != nil {
+		return spec.Dataset // opening it again failed; the trials say why
+	}
+	return w.Describe()
+}
+
+// benchCommand is the perflab bench command that repeats a workload: every
+// non-zero field of the spec under its flag.
+func benchCommand(model, backend string, spec workload.Spec) string {
+	words := []string{"perflab", "bench", "--base-url", "http://HOST:PORT", "--model", model, "--backend", backend}
+	v := reflect.ValueOf(spec)
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		flag := "--" + strings.ReplaceAll(name, "_", "-")
+		switch x := v.Field(i).Interface().(type) {
+		case workload.Rate:
+			if !x.Inf() {
+				words = append(words, flag, fmt.Sprint(float64(x)))
+			}
+		case bool:
+			if x {
+				words = append(words, flag)
+			}
+		default:
+			if !v.Field(i).IsZero() {
+				words = append(words, flag, quote(fmt.Sprint(x)))
+			}
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func quote(s string) string {
+	if s != "" && !strings.ContainsAny(s, " \t\n'\"\\$`!*?[](){}<>|&;#~") {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,91 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"perflab/internal/engine"
+	"perflab/internal/result"
+	"perflab/internal/tune"
+	"perflab/internal/workload"
+)
+
+// Prediction is one run to make in virtual time.
+type Prediction struct {
+	Config   engine.Config
+	Replicas int
+	Workload *workload.Workload
+	Seed     uint64
+}
+
+// predict answers a proposal without a server: the predictor's calls go the
+// same way as measured ones, into a run directory and through Summarize.
+func (l *study) predict(ctx context.Context, t *trialRecord, p tune.Proposal, pl plan, dir string) error {
+	t.Launches = 1
+	for _, name := range p.Workloads {
+		l.watch(func(s *Status) { s.Workload, s.Phase = name, "predicting" })
+		run, err := l.predictOne(ctx, p, pl, name, runDir(dir, name, 0))
+		if err != nil {
+			return err
+		}
+		t.Runs = append(t.Runs, *run)
+		t.LoadS += run.Summary.Figures["duration"]
+		if t.Status, t.Reason = judgeRun(name, run.Summary); t.Status != tune.Measured {
+			break
+		}
+	}
+	t.GPUS = t.LoadS * float64(l.Hardware.GPUs)
+	return nil
+}
+
+func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, dir string) (*result.Run, error) {
+	spec, seed := l.workload(name, p.Pass)
+	w, err := workload.Open(spec)
+	if err != nil {
+		return nil, err
+	}
+	s := Spec{Targets: []string{}, Backend: l.Bench.Backend, Model: served(pl), Workload: spec}
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("encode the run's spec: %w", err)
+	}
+	h := result.Header{
+		Schema: "perflab.run/1", Version: l.Version, Simulated: true, Predicted: true, Started: time.Now().UTC(),
+		Model: s.Model, Backend: s.Backend, Targets: s.Targets, Workload: name, Spec: raw,
+		Requests: w.Len(), Rate: offered(w), Limit: spec.MaxConcurrency, Command: pl.cmd.String(), Host: host(),
+	}
+	out, err := createRun(dir, h)
+	if err != nil {
+		return nil, err
+	}
+	o := Outcome{Header: h}
+	for c, err := range l.Predictor.Predict(ctx, Prediction{Config: pl.cfg, Replicas: pl.replicas, Workload: w, Seed: seed}) {
+		if err != nil {
+			return nil, err
+		}
+		o.Calls = append(o.Calls, c)
+		out.add(&c)
+	}
+	if err := o.summarise(s); err != nil {
+		return nil, err
+	}
+	if err := out.finish(nil, &o.Summary); err != nil {
+		return nil, err
+	}
+	return &result.Run{Workload: name, Dir: l.relative(dir), Seed: seed, Summary: o.Summary}, nil
+}
+
+// workload is a workload of the study with the seed of one pass. All trials of
+// a pass meet the same requests at the same times; another pass meets others.
+func (l *study) workload(name string, pass int) (workload.Spec, uint64) {
+	for i, w := range l.Workloads {
+		if w.Name == name {
+			spec := w.Spec
+			spec.Seed += l.Seed + uint64(1000*pass+i)
+			return spec, spec.Seed
+		}
+	}
+	panic("lab: the strategy proposed a workload that the study does not have: " + name)
+}

@@ -1,0 +1,168 @@
+package lab
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"perflab/internal/result"
+)
+
+// Names in a run directory. The directory is the truth about a run: a header
+// written before the first request, every call as it ended, what the client
+// itself used, and the figures computed from them.
+const (
+	headerFile  = "header.json"
+	callsFile   = "calls.jsonl"
+	clientFile  = "client.json"
+	summaryFile = "summary.json"
+)
+
+// runWriter writes one run directory. It works in DIR.tmp and renames at the
+// end, so that a directory without the suffix is always complete; a .tmp left
+// behind is a partial run that can still be summarised.
+type runWriter struct {
+	dir   string // final name
+	tmp   string
+	calls *os.File
+	buf   *bufio.Writer
+	line  []byte
+	err   error // first write error; the run goes on in memory
+}
+
+func createRun(dir string, h result.Header) (*runWriter, error) {
+	if _, err := os.Stat(dir); err == nil {
+		return nil, fmt.Errorf("run directory %s exists already: choose another --out or remove it", dir)
+	}
+	tmp := dir + ".tmp"
+	if err := os.RemoveAll(tmp); err != nil { // an earlier attempt at the same run
+		return nil, fmt.Errorf("clear %s: %w", tmp, err)
+	}
+	if err := os.MkdirAll(tmp, 0o755); err != nil {
+		return nil, fmt.Errorf("create run directory: %w", err)
+	}
+	if err := writeJSON(filepath.Join(tmp, headerFile), h); err != nil {
+		return nil, err
+	}
+	f, err := os.Create(filepath.Join(tmp, callsFile))
+	if err != nil {
+		return nil, fmt.Errorf("create run directory: %w", err)
+	}
+	return &runWriter{dir: dir, tmp: tmp, calls: f, buf: bufio.NewWriterSize(f, 1<<16)}, nil
+}
+
+// add appends one call. After a write error it does nothing: err keeps the
+// error, and the calls are still in memory.
+func (w *runWriter) add(c *result.Call) {
+	if w.err != nil {
+		return
+	}
+	w.line = append(c.AppendJSON(w.line[:0]), '\n')
+	_, w.err = w.buf.Write(w.line)
+}
+
+// finish completes the directory and gives it its name. Whatever could be
+// written stays, in DIR.tmp, when it fails.
+func (w *runWriter) finish(c *result.Client, s *result.Summary) error {
+	err := errors.Join(w.err, w.buf.Flush(), w.calls.Close())
+	if err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Join(w.tmp, callsFile), err)
+	}
+	if err := writeJSON(filepath.Join(w.tmp, clientFile), c); err != nil {
+		return err
+	}
+	if err := writeJSON(filepath.Join(w.tmp, summaryFile), s); err != nil {
+		return err
+	}
+	if err := os.Rename(w.tmp, w.dir); err != nil {
+		return fmt.Errorf("name the run directory: %w", err)
+	}
+	return nil
+}
+
+func writeJSON(path string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", path, err)
+	}
+	return writeFile(path, append(b, '\n'))
+}
+
+// writeFile replaces a file as a whole: a reader sees the old or the new one.
+func writeFile(path string, b []byte) error {
+	tmp := path + ".new"
+	if err := os.WriteFile(tmp, b, 0o644); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// StoredRun is a run read back from its directory.
+type StoredRun struct {
+	Header  result.Header
+	Calls   []result.Call
+	Client  *result.Client // nil for a partial run
+	Partial bool
+	Damage  string // what could not be read, one sentence; empty for none
+}
+
+// OpenRun reads a run directory, complete or partial. dir may be given with or
+// without the .tmp of a partial run.
+func OpenRun(dir string) (*StoredRun, error) {
+	r := &StoredRun{}
+	if err := readJSON(filepath.Join(dir, headerFile), &r.Header); err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if err := readJSON(filepath.Join(dir+".tmp", headerFile), &r.Header); err != nil {
+			return nil, fmt.Errorf("%s is no run directory: it has no %s", dir, headerFile)
+		}
+		dir += ".tmp"
+	}
+	f, err := os.Open(filepath.Join(dir, callsFile))
+	if err != nil {
+		return nil, fmt.Errorf("read run: %w", err)
+	}
+	defer f.Close()
+	for c, err := range result.ReadCalls(f) {
+		if err != nil {
+			r.Damage = fmt.Sprintf("%s: %v", callsFile, err)
+			break
+		}
+		r.Calls = append(r.Calls, c)
+	}
+	var c result.Client
+	if err := readJSON(filepath.Join(dir, clientFile), &c); err == nil {
+		r.Client = &c
+	}
+	r.Partial = r.Client == nil || r.Client.Partial
+	return r, nil
+}
+
+// IsRun reports whether dir holds a run, complete or partial.
+func IsRun(dir string) bool {
+	for _, d := range []string{dir, dir + ".tmp"} {
+		if _, err := os.Stat(filepath.Join(d, headerFile)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func readJSON(path string, v any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}

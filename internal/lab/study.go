@@ -1,0 +1,553 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	yaml "go.yaml.in/yaml/v4"
+
+	"perflab/internal/arch"
+	"perflab/internal/engine"
+	"perflab/internal/result"
+	"perflab/internal/tune"
+	"perflab/internal/workload"
+)
+
+// Study is a study file: what to tune, on what, under which load, and how to
+// search. Unknown keys are errors. docs/study.schema.json describes it to
+// editors.
+type Study struct {
+	Name     string `yaml:"name" json:"name" jsonschema:"required,description=Short name; the default output directory is made from it"`
+	Title    string `yaml:"title,omitempty" json:"title,omitempty" jsonschema:"description=Title of the report; made from model\\, objective and hardware when empty"`
+	Seed     uint64 `yaml:"seed,omitempty" json:"seed,omitempty" jsonschema:"description=Every random choice of the study follows from it"`
+	Strategy string `yaml:"strategy,omitempty" json:"strategy,omitempty" jsonschema:"enum=staged,enum=survey,description=staged: each stage's best goes on (default). survey: measure every candidate under every workload"`
+
+	Model       string               `yaml:"model,omitempty" json:"model,omitempty" jsonschema:"description=Model of the baseline (a repository id)"`
+	ModelConfig map[string]string    `yaml:"model_config,omitempty" json:"model_config,omitempty" jsonschema:"description=Model id -> path of its config.json for models perflab does not know"`
+	Hardware    Hardware             `yaml:"hardware" json:"hardware" jsonschema:"required"`
+	Engines     map[string]EngineUse `yaml:"engines,omitempty" json:"engines,omitempty" jsonschema:"description=Engine name (vllm\\, sglang\\, trtllm) -> how this study uses it"`
+
+	Objective Objective   `yaml:"objective" json:"objective" jsonschema:"required"`
+	Workloads []Workload  `yaml:"workloads" json:"workloads" jsonschema:"required,description=The first is the primary one: the search is judged by it"`
+	Baseline  *Candidate  `yaml:"baseline,omitempty" json:"baseline,omitempty" jsonschema:"description=staged: the configuration every gain is counted from"`
+	Stages    []Stage     `yaml:"stages,omitempty" json:"stages,omitempty" jsonschema:"description=staged: the steps of the search in order"`
+	Survey    []Candidate `yaml:"candidates,omitempty" json:"candidates,omitempty" jsonschema:"description=survey: what to measure; the first is the baseline"`
+
+	Runtime Runtime `yaml:"runtime" json:"runtime" jsonschema:"required"`
+	Bench   Client  `yaml:"bench,omitempty" json:"bench,omitzero" jsonschema:"description=How the load is sent"`
+	Budget  Budget  `yaml:"budget,omitempty" json:"budget,omitzero"`
+
+	doc *yaml.Node // for positions in messages
+}
+
+// Values are engine-neutral parameters: name -> value as the engine's flag
+// takes it. In a study file a value may be a string, a number or true or false.
+type Values map[string]string
+
+// Hardware is what one study has to spend on a configuration.
+type Hardware struct {
+	GPU   string `yaml:"gpu" json:"gpu" jsonschema:"required,description=Accelerator name as in perflab sim --list"`
+	GPUs  int    `yaml:"gpus" json:"gpus" jsonschema:"required,minimum=1,description=Devices in all; a configuration that uses fewer is started as several replicas"`
+	Nodes int    `yaml:"nodes,omitempty" json:"nodes,omitempty" jsonschema:"description=Machines they are in (default 1)"`
+}
+
+// EngineUse is what a study says about an engine it uses.
+type EngineUse struct {
+	Version string   `yaml:"version,omitempty" json:"version,omitempty"`
+	Set     Values   `yaml:"set,omitempty" json:"set,omitempty" jsonschema:"description=Parameters of every configuration of this engine"`
+	Flags   []string `yaml:"flags,omitempty" json:"flags,omitempty" jsonschema:"description=Flags of the engine's own added to every command"`
+	Env     []string `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=KEY=value added to every command's environment"`
+}
+
+// Objective is the figure to improve and what must hold besides.
+type Objective struct {
+	Metric string   `yaml:"metric" json:"metric" jsonschema:"required,description=Any metric of docs/metrics.md; total_token_throughput and mean_latency are the usual ones"`
+	SLOs   []string `yaml:"slos,omitempty" json:"slos,omitempty" jsonschema:"description=Such as p99_ttft_ms <= 500; a figure that is missing fails"`
+}
+
+// Workload is one load of a study: the workload itself and the name it has
+// here.
+type Workload struct {
+	Name          string `yaml:"name" json:"name" jsonschema:"required"`
+	Title         string `yaml:"title,omitempty" json:"title,omitempty"`
+	workload.Spec `yaml:",inline"`
+}
+
+// Candidate is a change of the incumbent configuration.
+type Candidate struct {
+	Label  string `yaml:"label" json:"label" jsonschema:"required"`
+	Engine string `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema:"enum=vllm,enum=sglang,enum=trtllm"`
+	Model  string `yaml:"model,omitempty" json:"model,omitempty" jsonschema:"description=Another checkpoint"`
+	Set    Values `yaml:"set,omitempty" json:"set,omitempty" jsonschema:"description=Engine-neutral parameters (tp\\, expert_parallel\\, max_num_batched_tokens ...); an empty value removes one"`
+	Fresh  bool   `yaml:"fresh,omitempty" json:"fresh,omitempty" jsonschema:"description=Start from nothing instead of the incumbent: only what stands here and the study's model"`
+}
+
+// Stage is one step of a staged study.
+type Stage struct {
+	Name string      `yaml:"name" json:"name" jsonschema:"required"`
+	Try  []Candidate `yaml:"try" json:"try" jsonschema:"required"`
+}
+
+// Runtime says how engines are started.
+type Runtime struct {
+	Kind     string   `yaml:"kind" json:"kind" jsonschema:"required,enum=process,enum=simulated,enum=predicted,enum=existing,description=process: start the engine's command. simulated: the same with a simulated engine in its place. predicted: no server at all\\, the simulator's replay in virtual time. existing: an endpoint that is already up"`
+	URLs     []string `yaml:"urls,omitempty" json:"urls,omitempty" jsonschema:"description=existing: base URLs\\, one a replica"`
+	ReadyS   float64  `yaml:"ready_timeout_s,omitempty" json:"ready_timeout_s,omitempty" jsonschema:"description=Seconds until every replica must be ready (default 900)"`
+	StartupS float64  `yaml:"startup_s,omitempty" json:"startup_s,omitempty" jsonschema:"description=simulated: seconds a simulated engine takes to load (default 0.5)"`
+}
+
+// Client is how a study sends its load; the zero value is perflab bench's
+// defaults.
+type Client struct {
+	Backend   string `yaml:"backend,omitempty" json:"backend,omitempty" jsonschema:"enum=openai-chat,enum=openai"`
+	Warmups   *int   `yaml:"num_warmups,omitempty" json:"num_warmups,omitempty" jsonschema:"description=Requests sent and thrown away before each run (default 8)"`
+	Block     string `yaml:"block,omitempty" json:"block,omitempty" jsonschema:"enum=vllm,enum=gpustack,description=Layout of the result blocks in the report"`
+	KeepCalls *bool  `yaml:"keep_calls,omitempty" json:"keep_calls,omitempty" jsonschema:"description=Keep every call in the run directories (default true)"`
+}
+
+// Budget bounds a study.
+type Budget struct {
+	Trials int    `yaml:"trials,omitempty" json:"trials,omitempty" jsonschema:"description=Launches in all; those that confirm the winner are kept back"`
+	Time   string `yaml:"time,omitempty" json:"time,omitempty" jsonschema:"description=Such as 30m"`
+}
+
+// Strategies of a study.
+const (
+	Staged = "staged"
+	Survey = "survey"
+)
+
+// Kinds of runtime.
+const (
+	Process   = "process"
+	Simulated = "simulated"
+	Predicted = "predicted"
+	Existing  = "existing"
+)
+
+// StudyError lists everything that is wrong in a study file, each with its
+// line and column.
+type StudyError struct {
+	File     string
+	Problems []string // "12:5: ..."
+}
+
+func (e *StudyError) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = e.File + ":" + p
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Hint says where the format is described.
+func (e *StudyError) Hint() string {
+	return "docs/study.schema.json describes the format; examples/ has working files"
+}
+
+// ParseStudy reads a study file strictly and checks every field. file is used
+// in messages.
+func ParseStudy(file string, data []byte) (*Study, error) {
+	s := &Study{doc: new(yaml.Node)}
+	// Keep the tree even when a value is wrong: later messages point into it.
+	if err := yaml.Load(data, s.doc); err != nil {
+		return nil, &StudyError{file, yamlProblems(err)}
+	}
+	if err := yaml.Load(data, s, yaml.WithKnownFields()); err != nil {
+		return nil, &StudyError{file, yamlProblems(err)}
+	}
+	s.fill()
+	if p := s.check(); len(p) > 0 {
+		return nil, &StudyError{file, p}
+	}
+	return s, nil
+}
+
+// yamlProblems turns the parser's errors into "line:column: text" each.
+func yamlProblems(err error) []string {
+	var many *yaml.LoadErrors
+	if errors.As(err, &many) {
+		var out []string
+		for _, e := range many.Errors {
+			out = append(out, fmt.Sprintf("%d:%d: %s", e.Mark.Line, e.Mark.Column, plain(e.Message)))
+		}
+		return out
+	}
+	return []string{"1:1: " + plain(err.Error())}
+}
+
+// plain rewords what the YAML library says about Go.
+func plain(text string) string {
+	text = strings.TrimSpace(strings.TrimPrefix(text, "yaml: "))
+	if key, ok := between(text, "field ", " not found in type"); ok {
+		return fmt.Sprintf("unknown key %q", key)
+	}
+	value, ok := between(text, "`", "`")
+	_, kind, into := strings.Cut(text, " into ")
+	if !ok || !into {
+		return text
+	}
+	switch {
+	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
+		return value + " is not a whole number"
+	case strings.HasPrefix(kind, "float"):
+		return value + " is not a number"
+	case kind == "bool":
+		return value + " is neither true nor false"
+	case strings.HasPrefix(kind, "["):
+		return value + " is no list"
+	}
+	return value + " is no mapping (key: value)"
+}
+
+func between(s, before, after string) (string, bool) {
+	_, s, ok := strings.Cut(s, before)
+	if !ok {
+		return "", false
+	}
+	s, _, ok = strings.Cut(s, after)
+	return s, ok
+}
+
+func (s *Study) fill() {
+	if s.Strategy == "" {
+		s.Strategy = Staged
+	}
+	s.Hardware.Nodes = max(s.Hardware.Nodes, 1)
+	if s.Bench.Backend == "" {
+		s.Bench.Backend = "openai-chat"
+	}
+	if s.Bench.Block == "" {
+		s.Bench.Block = "vllm"
+	}
+	for i := range s.Workloads {
+		w := &s.Workloads[i]
+		if w.Title == "" {
+			w.Title = w.Name
+		}
+		w.Spec = w.Spec.Defaults()
+	}
+}
+
+// checker collects problems with positions.
+type checker struct {
+	s    *Study
+	list []string
+}
+
+func (c *checker) add(path string, format string, args ...any) {
+	line, col := position(c.s.doc, path)
+	c.list = append(c.list, fmt.Sprintf("%d:%d: %s", line, col, fmt.Sprintf(format, args...)))
+}
+
+func (s *Study) check() []string {
+	c := &checker{s: s}
+	if s.Name == "" {
+		c.add("", "name is missing: give the study a short name")
+	}
+	c.hardware()
+	c.objective()
+	c.workloads()
+	c.runtime()
+	switch s.Strategy {
+	case Staged:
+		c.staged()
+	case Survey:
+		c.survey()
+	default:
+		c.add("strategy", "strategy %q is not known: use staged or survey", s.Strategy)
+	}
+	for name := range s.Engines {
+		if _, err := engine.ByName(name); err != nil {
+			c.add("engines."+name, "%v", err)
+		}
+	}
+	if _, err := s.Budget.limit(); err != nil {
+		c.add("budget.time", "%v", err)
+	} else if len(c.list) == 0 {
+		if _, err := s.strategy(); err != nil {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				c.add("", "%s", line)
+			}
+		}
+	}
+	if b := s.Bench.Backend; b != "openai-chat" && b != "openai" {
+		c.add("bench.backend", "backend %q is not known: use openai-chat or openai", b)
+	}
+	if b := s.Bench.Block; b != "vllm" && b != "gpustack" {
+		c.add("bench.block", "block %q is not known: use vllm or gpustack", b)
+	}
+	return c.list
+}
+
+func (c *checker) hardware() {
+	h := c.s.Hardware
+	if _, err := arch.LookupAccelerator(h.GPU); err != nil {
+		c.add("hardware.gpu", "%v", err)
+	}
+	if h.GPUs < 1 {
+		c.add("hardware.gpus", "gpus is %d: say how many devices the study has", h.GPUs)
+	} else if h.GPUs%h.Nodes != 0 {
+		c.add("hardware.nodes", "%d gpus do not spread evenly over %d nodes", h.GPUs, h.Nodes)
+	}
+}
+
+func (c *checker) objective() {
+	m, err := result.Lookup(c.s.Objective.Metric)
+	switch {
+	case c.s.Objective.Metric == "":
+		c.add("objective", "objective.metric is missing: total_token_throughput and mean_latency are the usual ones")
+	case err != nil:
+		c.add("objective.metric", "%v", err)
+	case m.Better == result.Neither:
+		c.add("objective.metric", "%s is neither better high nor low: choose a figure that can be improved", m.Name)
+	}
+	for i, text := range c.s.Objective.SLOs {
+		if _, err := result.ParseSLO(text); err != nil {
+			c.add(fmt.Sprintf("objective.slos.%d", i), "%v", err)
+		}
+	}
+}
+
+func (c *checker) workloads() {
+	if len(c.s.Workloads) == 0 {
+		c.add("workloads", "workloads is empty: name at least one, the first is the primary one")
+	}
+	seen := map[string]bool{}
+	for i, w := range c.s.Workloads {
+		at := fmt.Sprintf("workloads.%d", i)
+		switch {
+		case w.Name == "" || strings.ContainsAny(w.Name, "/\\ "):
+			c.add(at, "workload %d needs a name without spaces or slashes", i+1)
+		case seen[w.Name]:
+			c.add(at+".name", "workload name %q is used twice", w.Name)
+		}
+		seen[w.Name] = true
+		if err := w.Spec.Validate(); err != nil {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				c.add(at, "workload %s: %s", w.Name, line)
+			}
+		}
+	}
+}
+
+func (c *checker) runtime() {
+	r := c.s.Runtime
+	switch r.Kind {
+	case Process, Simulated, Predicted:
+		if len(r.URLs) > 0 {
+			c.add("runtime.urls", "urls applies to runtime kind existing, not %s", r.Kind)
+		}
+	case Existing:
+		if len(r.URLs) == 0 {
+			c.add("runtime", "runtime kind existing needs urls: the base URLs of the running engine")
+		}
+		if len(c.s.Stages) > 0 || len(c.s.Survey) > 1 {
+			c.add("runtime.kind", "an existing endpoint cannot be reconfigured: a study with candidates needs runtime kind process, simulated or predicted")
+		}
+	case "":
+		c.add("runtime", "runtime.kind is missing: process, simulated, predicted or existing")
+	default:
+		c.add("runtime.kind", "runtime kind %q is not known: use process, simulated, predicted or existing", r.Kind)
+	}
+	if r.StartupS != 0 && r.Kind != Simulated {
+		c.add("runtime.startup_s", "startup_s applies to runtime kind simulated, not %s", r.Kind)
+	}
+}
+
+func (c *checker) staged() {
+	s := c.s
+	if len(s.Survey) > 0 {
+		c.add("candidates", "candidates belongs to strategy survey; a staged study has baseline and stages")
+	}
+	if s.Baseline == nil {
+		c.add("", "baseline is missing: the configuration every gain is counted from")
+	} else {
+		if s.Baseline.Label == "" {
+			s.Baseline.Label = "baseline"
+		}
+		c.candidate("baseline", *s.Baseline, true)
+	}
+	for i, st := range s.Stages {
+		at := fmt.Sprintf("stages.%d", i)
+		if st.Name == "" {
+			c.add(at, "stage %d needs a name", i+1)
+		}
+		if len(st.Try) == 0 {
+			c.add(at, "stage %q has nothing to try", st.Name)
+		}
+		for j, k := range st.Try {
+			c.candidate(fmt.Sprintf("%s.try.%d", at, j), k, k.Fresh)
+		}
+	}
+}
+
+func (c *checker) survey() {
+	s := c.s
+	if s.Baseline != nil || len(s.Stages) > 0 {
+		c.add("strategy", "a survey has candidates only: baseline and stages belong to strategy staged")
+	}
+	if len(s.Survey) == 0 {
+		c.add("", "candidates is missing: a survey measures a list of configurations")
+	}
+	if s.Budget != (Budget{}) {
+		c.add("budget", "budget belongs to strategy staged: a survey measures all its candidates")
+	}
+	for i, k := range s.Survey {
+		c.candidate(fmt.Sprintf("candidates.%d", i), k, true)
+	}
+}
+
+func (c *checker) candidate(at string, k Candidate, whole bool) {
+	if k.Label == "" {
+		c.add(at, "this candidate needs a label")
+	}
+	if k.Engine != "" {
+		if _, err := engine.ByName(k.Engine); err != nil {
+			c.add(at+".engine", "%v", err)
+		}
+	} else if whole {
+		c.add(at, "engine is missing: vllm, sglang or trtllm")
+	}
+	if whole && k.Model == "" && c.s.Model == "" {
+		c.add(at, "model is missing, here or at the top of the study")
+	}
+	for _, name := range slices.Sorted(maps.Keys(k.Set)) {
+		if err := engine.KnownParam(name); err != nil {
+			c.add(at+".set."+name, "%v", err)
+		}
+	}
+}
+
+// limit parses the budget's time; 0 is none.
+func (b Budget) limit() (time.Duration, error) {
+	if b.Time == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(b.Time)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("budget time %q is not a duration: write 30m or 2h", b.Time)
+	}
+	return d, nil
+}
+
+// position finds a dotted path in the document; an absent element gives its
+// parent's position.
+func position(doc *yaml.Node, path string) (line, col int) {
+	n := doc
+	if n == nil || len(n.Content) == 0 {
+		return 1, 1
+	}
+	n = n.Content[0]
+	line, col = n.Line, n.Column
+	for path != "" {
+		var part string
+		part, path, _ = strings.Cut(path, ".")
+		next := child(n, part)
+		if next == nil {
+			break
+		}
+		n = next
+		line, col = n.Line, n.Column
+	}
+	return line, col
+}
+
+func child(n *yaml.Node, part string) *yaml.Node {
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == part {
+				return n.Content[i+1]
+			}
+		}
+	case yaml.SequenceNode:
+		if i, err := strconv.Atoi(part); err == nil && i < len(n.Content) {
+			return n.Content[i]
+		}
+	}
+	return nil
+}
+
+// config merges a candidate's fields into the tuner's map.
+func (k Candidate) config() tune.Config {
+	c := tune.Config{}
+	maps.Copy(c, k.Set)
+	if k.Engine != "" {
+		c["engine"] = k.Engine
+	}
+	if k.Model != "" {
+		c["model"] = k.Model
+	}
+	return c
+}
+
+// strategy builds the search from the study.
+func (s *Study) strategy() (tune.Strategy, error) {
+	obj, err := s.tuneObjective()
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(s.Workloads))
+	for i, w := range s.Workloads {
+		names[i] = w.Name
+	}
+	if s.Strategy == Survey {
+		var all []tune.Candidate
+		for _, k := range s.Survey {
+			all = append(all, tune.Candidate{Label: k.Label, Set: s.whole(k)})
+		}
+		return tune.NewSurvey(all, names, obj)
+	}
+	space := tune.Space{Baseline: s.whole(*s.Baseline), Primary: names[0], Others: names[1:]}
+	for _, st := range s.Stages {
+		stage := tune.Stage{Name: st.Name}
+		for _, k := range st.Try {
+			stage.Candidates = append(stage.Candidates, s.change(k))
+		}
+		space.Stages = append(space.Stages, stage)
+	}
+	limit, err := s.Budget.limit()
+	if err != nil {
+		return nil, err
+	}
+	return tune.NewStaged(space, obj, tune.Budget{Trials: s.Budget.Trials, Time: limit})
+}
+
+// change is a stage's candidate as the tuner takes it.
+func (s *Study) change(k Candidate) tune.Candidate {
+	if k.Fresh {
+		return tune.Candidate{Label: k.Label, Set: s.whole(k), Replace: true}
+	}
+	return tune.Candidate{Label: k.Label, Set: k.config()}
+}
+
+// whole is a candidate that starts from nothing but the study's model.
+func (s *Study) whole(k Candidate) tune.Config {
+	c := k.config()
+	if c["model"] == "" {
+		c["model"] = s.Model
+	}
+	return c
+}
+
+func (s *Study) tuneObjective() (tune.Objective, error) {
+	m, err := result.Lookup(s.Objective.Metric)
+	if err != nil {
+		return tune.Objective{}, err
+	}
+	o := tune.Objective{Metric: m.Name, Higher: m.Better == result.Higher}
+	for _, text := range s.Objective.SLOs {
+		slo, err := result.ParseSLO(text)
+		if err != nil {
+			return o, err
+		}
+		o.SLOs = append(o.SLOs, tune.Bound{Metric: slo.Metric, Op: slo.Op, Limit: slo.Limit})
+	}
+	return o, nil
+}

@@ -1,0 +1,217 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"perflab/internal/load"
+	"perflab/internal/result"
+	"perflab/internal/tune"
+)
+
+// TuneOptions say where and how a study runs.
+type TuneOptions struct {
+	Dir       string // study directory
+	Resume    bool   // continue the study in Dir
+	Version   string // of perflab
+	Self      string // this program, started again for simulated engines
+	APIKey    string
+	Predictor Predictor    // for runtime kind predicted
+	Watch     func(Status) // told of every change; may be nil
+}
+
+// Status is where a study stands.
+type Status struct {
+	Stage    string
+	Trial    int
+	Label    string
+	Workload string
+	Phase    string         // one of the run's, or "preparing", "launching", "predicting"
+	Since    time.Time      // when the phase began
+	Ended    int            // trials that have ended
+	Result   string         // of the trial that has just ended, with its figure
+	Progress *load.Progress // of the run under way, nil between runs
+}
+
+// Names in a study directory.
+const (
+	journalFile = "journal.jsonl"
+	studyFile   = "study.json"
+	trialFile   = "trial.json"
+	sourceFile  = "study.yaml"
+)
+
+// Tune runs a study to its end, or until ctx is cancelled, and writes
+// DIR/study.json after every trial. What it returns is always the study as far
+// as it got. Renderers make the report from it.
+func Tune(ctx context.Context, s *Study, source []byte, o TuneOptions) (result.Study, error) {
+	strategy, err := s.strategy()
+	if err != nil {
+		return result.Study{}, err
+	}
+	l := &study{Study: s, TuneOptions: o, strategy: strategy}
+	log, err := l.open(source)
+	if err != nil {
+		return result.Study{}, err
+	}
+	defer l.file.Close()
+	if _, err := tune.Resume(strategy, log); err != nil {
+		return result.Study{}, fmt.Errorf("resume %s: %w", o.Dir, err)
+	}
+	for _, t := range log.Trials {
+		if t.Observation != nil {
+			l.ended++
+		}
+	}
+	err = tune.Run(ctx, strategy, l.journal, l.trial)
+	facts, ferr := l.save(err != nil)
+	return facts, errors.Join(err, ferr)
+}
+
+// study is a running study.
+type study struct {
+	*Study
+	TuneOptions
+	strategy tune.Strategy
+	file     *os.File
+	journal  *tune.Journal
+	ended    int
+	status   Status
+}
+
+// open creates the study directory, or reopens it, and reads the journal.
+func (l *study) open(source []byte) (tune.Log, error) {
+	if err := l.directory(source); err != nil {
+		return tune.Log{}, err
+	}
+	hash, err := tune.Fingerprint(l.Study)
+	if err != nil {
+		return tune.Log{}, err
+	}
+	path := filepath.Join(l.Dir, journalFile)
+	if l.file, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644); err != nil {
+		return tune.Log{}, fmt.Errorf("open the journal: %w", err)
+	}
+	log, err := tune.Replay(l.file)
+	if err != nil {
+		return log, fmt.Errorf("read %s: %w", path, err)
+	}
+	if err := log.Check(hash); err != nil {
+		return log, fmt.Errorf("resume %s: %w (a copy is in %s)", l.Dir, err, filepath.Join(l.Dir, sourceFile))
+	}
+	// A line cut by the end of the last process is no record.
+	if err := l.file.Truncate(log.Size); err != nil {
+		return log, fmt.Errorf("mend the journal: %w", err)
+	}
+	l.journal, err = tune.OpenJournal(l.file, log, tune.Head{Study: hash, Name: l.Name, Version: l.Version})
+	return log, err
+}
+
+// directory makes a new study directory, or checks that there is one to
+// resume.
+func (l *study) directory(source []byte) error {
+	_, err := os.Stat(filepath.Join(l.Dir, journalFile))
+	switch {
+	case err == nil && !l.Resume:
+		return &ExistsError{Dir: l.Dir}
+	case err == nil:
+		return nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("open the study: %w", err)
+	case l.Resume:
+		return fmt.Errorf("there is no study in %s to resume: it has no %s", l.Dir, journalFile)
+	}
+	if err := os.MkdirAll(filepath.Join(l.Dir, "trials"), 0o755); err != nil {
+		return fmt.Errorf("create the study directory: %w", err)
+	}
+	return writeFile(filepath.Join(l.Dir, sourceFile), source)
+}
+
+// ExistsError says that the output directory holds a study already.
+type ExistsError struct{ Dir string }
+
+func (e *ExistsError) Error() string { return e.Dir + " holds a study already" }
+
+// Hint says how to go on.
+func (e *ExistsError) Hint() string {
+	return "--resume continues it; --out DIR starts another"
+}
+
+func (l *study) watch(change func(*Status)) {
+	change(&l.status)
+	l.status.Since = time.Now()
+	if l.Watch != nil {
+		l.Watch(l.status)
+	}
+}
+
+// trialDir is the directory of one trial.
+func (l *study) trialDir(id int) string {
+	return filepath.Join(l.Dir, "trials", fmt.Sprintf("%03d", id))
+}
+
+// trial evaluates one proposal. Its facts are on disk before the journal
+// learns that it ended; an attempt without an end leaves nothing that counts.
+func (l *study) trial(ctx context.Context, p tune.Proposal) (tune.Observation, error) {
+	l.watch(func(s *Status) {
+		*s = Status{Stage: p.Stage, Trial: p.Trial, Label: p.Label, Phase: "preparing", Ended: l.ended}
+	})
+	dir := l.trialDir(p.Trial)
+	if err := l.sweep(dir); err != nil {
+		return tune.Observation{}, err
+	}
+	t, err := l.evaluate(ctx, p, dir)
+	if err != nil {
+		return tune.Observation{}, err
+	}
+	if err := writeJSON(filepath.Join(dir, trialFile), t); err != nil {
+		return tune.Observation{}, err
+	}
+	l.ended++
+	l.watch(func(s *Status) { s.Label, s.Result, s.Ended, s.Progress = t.Label, l.outcome(t), l.ended, nil })
+	return t.observation(), nil
+}
+
+// outcome is how a trial ended, in a few words: its figure of the objective, or
+// why it has none.
+func (l *study) outcome(t *trialRecord) string {
+	if t.Status != tune.Measured {
+		return t.Status + ": " + t.Reason
+	}
+	m, err := result.Lookup(l.Objective.Metric)
+	if err != nil || len(t.Runs) == 0 {
+		return t.Status
+	}
+	v, ok := t.Runs[0].Summary.Figures[m.Name]
+	if !ok {
+		return t.Status
+	}
+	return fmt.Sprintf("%s %.*f", m.Label, m.Decimals, v)
+}
+
+// trialRecord is a trial as kept on disk: its facts and what it cost.
+type trialRecord struct {
+	result.Trial
+	Launches int     `json:"launches"`
+	LoadS    float64 `json:"load_s"`
+	GPUS     float64 `json:"gpu_s"`
+}
+
+func (t *trialRecord) observation() tune.Observation {
+	o := tune.Observation{Trial: t.ID, Status: t.Status, Reason: t.Reason, Seconds: t.GPUS / float64(t.GPUs)}
+	for _, r := range t.Runs {
+		if o.Figures == nil {
+			o.Figures = map[string]map[string]float64{}
+		}
+		o.Figures[r.Workload] = r.Summary.Figures
+	}
+	return o
+}
+
+// retries and their pauses for failures of our own machinery.
+var backoff = []time.Duration{time.Second, 5 * time.Second}
