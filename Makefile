@@ -1,0 +1,28 @@
+# make check is the gate: every commit passes it.
+GO ?= go
+
+.PHONY: check fmt vet fix lint test docs build
+
+check: fmt vet fix lint test
+
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/perflab ./cmd/perflab
+
+fmt:
+	@out=$$(gofmt -l cmd internal); test -z "$$out" || { echo "gofmt: $$out"; exit 1; }
+
+vet:
+	$(GO) vet ./...
+
+fix:
+	@out=$$($(GO) fix -diff ./...); test -z "$$out" || { echo "$$out"; echo "go fix: run 'go fix ./...'"; exit 1; }
+
+lint:
+	$(GO) tool staticcheck ./...
+
+test:
+	$(GO) test -race ./...
+
+# Files generated from the code; a test compares them.
+docs:
+	$(GO) test ./internal/cli -run 'TestGenerated' -update
