@@ -24,7 +24,7 @@ model: Qwen/Qwen3-8B
 hardware: {gpu: h100-sxm, gpus: 2}
 objective: {metric: total_token_throughput}
 workloads:
-  - {name: chat, dataset_name: random, num_prompts: 1500, random_input_len: 300, random_output_len: 100}
+  - {name: chat, dataset_name: random, num_prompts: 500, random_input_len: 300, random_output_len: 100}
   - {name: long, dataset_name: random, num_prompts: 40, random_input_len: 4000, random_output_len: 20}
 baseline: {label: vLLM, engine: vllm}
 stages:

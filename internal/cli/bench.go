@@ -310,8 +310,8 @@ func runBench(ctx context.Context, env Env, f *benchFlags) error {
 	if out == nil {
 		return err
 	}
-	if err != nil && len(out.Calls) > 0 {
-		fmt.Fprintf(env.Stderr, "perflab: stopped (%v): the figures are of the %d calls made so far\n", err, len(out.Calls))
+	if err != nil {
+		err = &stoppedError{err, fmt.Sprintf("the figures are of the %d calls that were made", len(out.Calls))}
 	}
 	if serr := f.show(env, out); serr != nil {
 		return errors.Join(err, serr)
@@ -326,9 +326,6 @@ func (f *benchFlags) show(env Env, out *lab.Outcome) error {
 	style := result.Style{Layout: f.block, Sections: strings.Split(f.sections, ","), Percentiles: f.spec.Percentiles}
 	if _, err := fmt.Fprint(env.Stdout, result.Block(out.Summary, style), out.Summary.Verdict.Text()); err != nil {
 		return fmt.Errorf("print the result: %w", err)
-	}
-	if out.Note != "" {
-		fmt.Fprintf(env.Stderr, "perflab: %s\n", out.Note)
 	}
 	if out.Dir != "" {
 		fmt.Fprintf(env.Stderr, "run directory: %s\n", out.Dir)

@@ -87,6 +87,18 @@ type exitError struct{ code int }
 
 func (e exitError) Error() string { return fmt.Sprintf("exit status %d", e.code) }
 
+// stoppedError ends work before its end, with what was kept of it.
+type stoppedError struct {
+	err  error
+	kept string
+}
+
+func (e *stoppedError) Error() string { return "stopped: " + e.err.Error() }
+func (e *stoppedError) Unwrap() error { return e.err }
+
+// Hint says what was kept.
+func (e *stoppedError) Hint() string { return e.kept }
+
 // Main runs the command line and returns the exit code. The first interrupt
 // stops the work and keeps what was measured; the second ends the process.
 func Main(env Env) int {
@@ -164,6 +176,9 @@ func conclude(env Env, err error) int {
 	var hint interface{ Hint() string }
 	if errors.As(err, &hint) && hint.Hint() != "" {
 		fmt.Fprintf(env.Stderr, "  hint: %s\n", hint.Hint())
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		fmt.Fprintln(env.Stderr, "  hint: free some space; what was written before is kept")
 	}
 	return code
 }

@@ -169,10 +169,10 @@ func progressText(p *load.Progress, since time.Time) string {
 	done, all := int(p.Done.Load()), int(p.Planned.Load())
 	seconds := time.Since(since).Seconds()
 	parts := []string{
-		fmt.Sprintf("%s %d/%d calls", bar(done, all, 20), done, all),
+		fmt.Sprintf("%s %d/%d", bar(done, all, 16), done, all),
 		fmt.Sprintf("%d in flight", p.InFlight.Load()),
 		fmt.Sprintf("%.1f req/s", float64(done)/seconds),
-		fmt.Sprintf("%.0f output tok/s", float64(p.Tokens.Load())/seconds),
+		fmt.Sprintf("%.0f tok/s", float64(p.Tokens.Load())/seconds),
 	}
 	if n := p.Failed.Load(); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", n))

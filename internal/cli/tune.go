@@ -96,7 +96,7 @@ func runTune(ctx context.Context, env Env, f *tuneFlags, path string) error {
 		return err
 	}
 	if err != nil {
-		fmt.Fprintf(env.Stderr, "perflab: stopped (%v): the %d trials that ended are kept; --resume continues\n", err, len(facts.Trials))
+		err = &stoppedError{err, fmt.Sprintf("the %d trials that ended are kept; --resume continues", len(facts.Trials))}
 	}
 	if rerr := writeStudyReport(dir, facts); rerr != nil {
 		return errors.Join(err, rerr)

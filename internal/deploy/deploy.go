@@ -142,8 +142,9 @@ func (e *RefusedError) Error() string { return "engine refused to start: " + e.R
 type InfraError struct {
 	Op   string // what was attempted, with its object
 	Err  error
-	Help string // what to do
-	Log  string // path of the log, if any
+	Help string   // what to do, in one line
+	Last []string // last lines of the log, if any
+	Log  string   // path of the log, if any
 }
 
 func (e *InfraError) Error() string { return e.Op + ": " + e.Err.Error() }

@@ -233,17 +233,19 @@ func (d *processes) explainWait(c *child, err, seen error) error {
 	if reason, ok := d.spec.refusal(tail); ok {
 		return &RefusedError{Reason: reason, Log: c.log.path}
 	}
-	last := "it has printed nothing"
-	if lines := lastOf(tail, 1); len(lines) > 0 {
-		last = "its last line is " + quoteLine(lines[0])
+	last := lastOf(tail, lastLines)
+	state := "it has printed nothing"
+	if len(last) > 0 {
+		state = "its last line is " + quoteLine(last[len(last)-1])
 	}
 	if answer, ok := errors.AsType[statusError](seen); ok {
-		last += ", and " + answer.Error()
+		state += ", and " + answer.Error()
 	}
 	return &InfraError{
 		Op:   d.op,
-		Err:  fmt.Errorf("replica %d is %w; %s", c.n, late, last),
+		Err:  fmt.Errorf("replica %d is %w; %s", c.n, late, state),
 		Help: "read its log " + c.log.path + ", and allow more time if it was still loading",
+		Last: last,
 		Log:  c.log.path,
 	}
 }
@@ -271,9 +273,9 @@ func (d *processes) explainExit(c *child) error {
 	help := "run the command at the head of " + c.log.path + " by hand"
 	if len(last) > 0 {
 		err = fmt.Errorf("replica %d ended before it was ready (%s); its last line is %s", c.n, status, quoteLine(last[len(last)-1]))
-		help = "read its log " + c.log.path + ", which ends:\n  " + strings.Join(last, "\n  ")
+		help = "read its log " + c.log.path
 	}
-	return &InfraError{Op: d.op, Err: err, Help: help, Log: c.log.path}
+	return &InfraError{Op: d.op, Err: err, Help: help, Last: last, Log: c.log.path}
 }
 
 // Targets are the replicas' base URLs.

@@ -44,7 +44,7 @@ func own(dir string) {
 }
 
 func quick() deploy.Process {
-	return deploy.Process{Grace: 500 * time.Millisecond, Poll: 5 * time.Millisecond}
+	return deploy.Process{Grace: 300 * time.Millisecond, Poll: 5 * time.Millisecond}
 }
 
 func TestProcess(t *testing.T) {
@@ -109,7 +109,7 @@ func TestProcessStopsTheObedientWithoutTheGrace(t *testing.T) {
 func TestProcessRefusedWhileHanging(t *testing.T) {
 	t.Parallel()
 	s := deploytest.Spec(t, deploytest.Never)
-	s.Timeout = 2 * time.Second
+	s.Timeout = time.Second
 	s.Refusal = func(log string) (string, bool) { return "the reason", strings.Contains(log, deploytest.Hello) }
 	_, err := quick().Start(t.Context(), s)
 	if e, ok := errors.AsType[*deploy.RefusedError](err); !ok || e.Reason != "the reason" {

@@ -64,12 +64,12 @@ type Outcome struct {
 	Client  *result.Client
 	Summary result.Summary
 	Calls   []result.Call
-	Dir     string // "" when nothing was kept
-	Note    string // what else the user must know: a run directory that could not be finished, say
+	Dir     string // "" when nothing was kept; still with .tmp when it could not be finished
 }
 
 // Run measures: wait until the server answers, warm up, load, summarise. An
-// interrupted run returns its outcome (marked partial) beside ctx's cause.
+// interrupted run returns its outcome (marked partial) beside ctx's cause, and
+// one whose directory could not be finished returns it beside that error.
 func (b Bench) Run(ctx context.Context) (*Outcome, error) {
 	w, err := workload.Open(b.Spec.Workload)
 	if err != nil {
@@ -286,17 +286,12 @@ func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workloa
 		b.Progress.Planned.Store(int64(w.Len()))
 	}
 	b.phase(PhaseMeasuring)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	stats, err := load.Run(ctx, w.All(), to, load.Options{
 		MaxConcurrency: b.Spec.Workload.MaxConcurrency, Spin: load.DefaultSpin, Progress: b.Progress,
 	}, func(c result.Call) {
 		out.Calls = append(out.Calls, c)
-		if dir == nil || dir.err != nil {
-			return
-		}
-		if dir.add(&c); dir.err != nil {
-			cancel(fmt.Errorf("keep the calls: %w", dir.err))
+		if dir != nil {
+			dir.add(&c)
 		}
 	})
 	if err != nil {
@@ -309,7 +304,8 @@ func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workloa
 	if dir != nil {
 		out.Dir = b.Dir
 		if err := dir.finish(out.Client, &out.Summary); err != nil {
-			out.Dir, out.Note = dir.tmp, fmt.Sprintf("the run directory is incomplete (%v): free some space; what was written is in %s", err, dir.tmp)
+			out.Dir = dir.tmp
+			return out, fmt.Errorf("the run directory is incomplete: %w", err)
 		}
 	}
 	if ctx.Err() != nil {

@@ -87,9 +87,6 @@ func (l *study) evaluate(ctx context.Context, p tune.Proposal, dir string) (*tri
 		ID: p.Trial, Stage: p.Stage, Label: p.Label, Engine: p.Config["engine"],
 		Config: p.Config, GPUs: l.Hardware.GPUs, Status: tune.Measured,
 	}}
-	if l.Baseline != nil && p.Label == tune.BaselineStage {
-		t.Label = l.Baseline.Label // the strategy knows no name for it
-	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create %s: %w", dir, err)
 	}
@@ -171,7 +168,8 @@ func (l *study) launch(ctx context.Context, t *trialRecord, pl plan, dir string)
 func (l *study) deployment(pl plan, dir string) (deploy.Runtime, deploy.Spec, error) {
 	if l.Runtime.Kind == Existing {
 		return deploy.Existing{URLs: l.Runtime.URLs}, deploy.Spec{
-			Name: pl.cmd.Engine, Replicas: make([]deploy.Replica, len(l.Runtime.URLs)), Health: pl.engine.Health, Timeout: l.readyTimeout(),
+			Name: pl.cmd.Engine, Replicas: make([]deploy.Replica, len(l.Runtime.URLs)), Health: pl.engine.Health,
+			Timeout: time.Duration(l.Runtime.ReadyS * float64(time.Second)), // it is up already: only a user waits longer
 		}, nil
 	}
 	spec := deploy.Spec{
@@ -238,7 +236,7 @@ func (l *study) runAll(ctx context.Context, t *trialRecord, p tune.Proposal, pl 
 	for _, name := range p.Workloads {
 		run, err := l.runOne(ctx, p, pl, d, name, dir)
 		if died, ok := errors.AsType[*engineDied](err); ok {
-			t.Status, t.Reason = tune.Failed, fmt.Sprintf("the engine died under %s: %v", name, died.err)
+			t.Status, t.Reason = died.end(name)
 			return nil
 		}
 		if err != nil {
@@ -257,6 +255,17 @@ func (l *study) runAll(ctx context.Context, t *trialRecord, p tune.Proposal, pl 
 type engineDied struct{ err error }
 
 func (e *engineDied) Error() string { return e.err.Error() }
+
+// end is what a death means: an engine that ran out of memory, or gave another
+// reason of its own, cannot run this configuration under this load; one that
+// died without a word may have been ended by anything.
+func (e *engineDied) end(workload string) (status, reason string) {
+	status = tune.Failed
+	if d, ok := errors.AsType[*deploy.DiedError](e.err); ok && d.Reason != "" {
+		status = tune.Refused
+	}
+	return status, fmt.Sprintf("the engine died under %s: %v", workload, e.err)
+}
 
 // judgeRun decides whether a run may be told to the strategy.
 func judgeRun(name string, s result.Summary) (status, reason string) {
@@ -308,9 +317,6 @@ func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, targets []st
 		Phase: func(text string) { l.watch(func(s *Status) { s.Phase = text }) },
 	}
 	out, err := b.Run(ctx)
-	if err == nil && out.Note != "" {
-		err = errors.New(out.Note)
-	}
 	if err != nil {
 		return nil, err
 	}

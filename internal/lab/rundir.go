@@ -2,6 +2,7 @@ package lab
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,9 +69,12 @@ func (w *runWriter) add(c *result.Call) {
 // finish completes the directory and gives it its name. Whatever could be
 // written stays, in DIR.tmp, when it fails.
 func (w *runWriter) finish(c *result.Client, s *result.Summary) error {
-	err := errors.Join(w.err, w.buf.Flush(), w.calls.Close())
+	err := cmp.Or(w.err, w.buf.Flush()) // the buffer keeps its first error
+	if closed := w.calls.Close(); err == nil {
+		err = closed
+	}
 	if err != nil {
-		return fmt.Errorf("write %s: %w", filepath.Join(w.tmp, callsFile), err)
+		return fmt.Errorf("keep the calls: %w", err)
 	}
 	if err := writeJSON(filepath.Join(w.tmp, clientFile), c); err != nil {
 		return err

@@ -70,7 +70,10 @@ func Tune(ctx context.Context, s *Study, source []byte, o TuneOptions) (result.S
 	}
 	err = tune.Run(ctx, strategy, l.journal, l.trial)
 	facts, ferr := l.save(err != nil)
-	return facts, errors.Join(err, ferr)
+	if err == nil {
+		err = ferr // one that comes after another is its consequence
+	}
+	return facts, err
 }
 
 // study is a running study.
@@ -158,6 +161,9 @@ func (l *study) trialDir(id int) string {
 // trial evaluates one proposal. Its facts are on disk before the journal
 // learns that it ended; an attempt without an end leaves nothing that counts.
 func (l *study) trial(ctx context.Context, p tune.Proposal) (tune.Observation, error) {
+	if l.Baseline != nil && p.Label == tune.BaselineStage {
+		p.Label = l.Baseline.Label // the strategy knows no name for it
+	}
 	l.watch(func(s *Status) {
 		*s = Status{Stage: p.Stage, Trial: p.Trial, Label: p.Label, Phase: "preparing", Ended: l.ended}
 	})
@@ -173,7 +179,7 @@ func (l *study) trial(ctx context.Context, p tune.Proposal) (tune.Observation, e
 		return tune.Observation{}, err
 	}
 	l.ended++
-	l.watch(func(s *Status) { s.Label, s.Result, s.Ended, s.Progress = t.Label, l.outcome(t), l.ended, nil })
+	l.watch(func(s *Status) { s.Result, s.Ended, s.Progress = l.outcome(t), l.ended, nil })
 	return t.observation(), nil
 }
 

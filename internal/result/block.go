@@ -183,7 +183,7 @@ func (v Verdict) Text() string {
 		case c.Name == "simulated":
 			fmt.Fprintf(&b, "  %s\n", c.Text)
 		case c.Status != Sound || c.Name == "dispatch_lag":
-			fmt.Fprintf(&b, "  %-5s %s: %s\n", c.Status, c.Name, c.Text)
+			fmt.Fprintf(&b, "  %-6s %s: %s\n", c.Status, c.Name, c.Text)
 		}
 	}
 	return b.String()

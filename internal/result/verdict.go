@@ -16,9 +16,12 @@ import (
 type Status string
 
 // Sound: believe the figures. Noted: believe them with what is said. Void: do
-// not.
+// not. A check may also remark on what the figures mean (few samples, a burst,
+// a saturated server); that casts no doubt on them, so a verdict with remarks
+// alone is sound.
 const (
 	Sound  Status = "sound"
+	Remark Status = "remark"
 	Noted  Status = "noted"
 	Voided Status = "void"
 )
@@ -47,7 +50,7 @@ func (v Verdict) Check(name string) (Check, bool) {
 }
 
 // rank orders statuses from good to bad.
-func (s Status) rank() int { return slices.Index([]Status{Sound, Noted, Voided}, s) }
+func (s Status) rank() int { return slices.Index([]Status{Sound, Remark, Noted, Voided}, s) }
 
 // judge runs every check. A check without data is sound and says that it did
 // not judge; a simulated run begins with the sentence that says so.
@@ -55,7 +58,7 @@ func (r *run) judge(simulated, partial bool) Verdict {
 	v := Verdict{Status: Sound}
 	add := func(name string, s Status, text string) {
 		v.Checks = append(v.Checks, Check{name, s, text})
-		if s.rank() > v.Status.rank() {
+		if s != Remark && s.rank() > v.Status.rank() {
 			v.Status = s
 		}
 	}
@@ -361,7 +364,7 @@ func (r *run) judgeBurst() (Status, string) {
 	case r.h.Limit > 0 && r.h.Limit < r.total:
 		return Sound, fmt.Sprintf("all requests were due at once and %d were let through at a time", r.h.Limit)
 	}
-	return Noted, fmt.Sprintf("burst: all %d requests were due at once, so TTFT is mostly the time in the server's queue", r.total)
+	return Remark, fmt.Sprintf("burst: all %d requests were due at once, so TTFT is mostly the time in the server's queue", r.total)
 }
 
 // judgeSaturation compares the rate at which calls came due with the rate at
@@ -395,7 +398,7 @@ func (r *run) judgeSaturation() (Status, string) {
 	offered, achieved := inner/spanDue, inner/spanEnd
 	text := fmt.Sprintf("%.2f req/s ended of %.2f req/s offered; mean latency %.3f s in the first third, %.3f s in the last", achieved, offered, first, last)
 	if achieved < 0.95*offered && last >= 1.15*first {
-		return Noted, "the server is saturated, latency grows with the length of the run: " + text
+		return Remark, "the server is saturated, latency grows with the length of the run: " + text
 	}
 	return Sound, text
 }
@@ -405,7 +408,7 @@ func innerSpan(sorted []float64) float64 {
 	return stat.Quantile(sorted, 0.9) - stat.Quantile(sorted, 0.1)
 }
 
-// judgeSamples notes percentiles that fewer calls than needed stand behind.
+// judgeSamples remarks on percentiles that fewer calls than needed stand behind.
 func (r *run) judgeSamples() (Status, string) {
 	asked := r.o.Percentiles
 	if asked == nil {
@@ -420,5 +423,5 @@ func (r *run) judgeSamples() (Status, string) {
 	if len(thin) == 0 {
 		return Sound, fmt.Sprintf("%d calls are enough for the percentiles", len(r.ok))
 	}
-	return Noted, fmt.Sprintf("%d calls are few: %s", len(r.ok), strings.Join(thin, ", "))
+	return Remark, fmt.Sprintf("%d calls are few: %s", len(r.ok), strings.Join(thin, ", "))
 }

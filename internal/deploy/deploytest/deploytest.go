@@ -232,6 +232,9 @@ func crashes(t *testing.T, r deploy.Runtime) {
 	if !strings.Contains(e.Error(), CrashLine) || !strings.Contains(e.Error(), "exit status 1") {
 		t.Errorf("error %q names neither status nor last line", e)
 	}
+	if !slices.Equal(e.Last, []string{Hello, CrashLine}) {
+		t.Errorf("last lines %q", e.Last)
+	}
 }
 
 func missingProgram(t *testing.T, r deploy.Runtime) {
