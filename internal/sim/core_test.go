@@ -658,3 +658,19 @@ func TestReplayStops(t *testing.T) {
 		}
 	}
 }
+
+// TestWholePromptOverBudget: without chunked prefill a prompt longer than the
+// token budget is computed in a step of its own, as SGLang does, instead of
+// waiting for ever.
+func TestWholePromptOverBudget(t *testing.T) {
+	cfg := engines()["sglang"]
+	cfg.Chunked, cfg.Batched = false, 1000
+	var jobs []Job
+	for i, n := range []int{600, 5000, 600} {
+		jobs = append(jobs, Job{Index: i, Prompt: prompt(i, n), Output: 2})
+	}
+	r := drive(t, mustCore(t, cfg, Options{}), jobs)
+	if !(r.first[0] < r.first[1] && r.first[1] < r.first[2]) {
+		t.Errorf("the prompts did not take turns: first tokens at %v", r.first)
+	}
+}

@@ -159,11 +159,12 @@ func (c *Core) admit(budget int, need func(*seq, int) (take, keep int)) int {
 	hits, idle := c.lookup(s)
 	hit := hits * c.cfg.Block
 	n := s.known() - hit
-	if n > budget {
-		if !c.cfg.Chunked {
-			return 0
-		}
+	switch {
+	case n <= budget:
+	case c.cfg.Chunked:
 		n = budget
+	case len(c.work) > 0:
+		return 0 // a whole prompt over the budget has a step of its own
 	}
 	take, keep := need(s, hit+n)
 	// Hits that nobody holds leave the free list too.
