@@ -61,12 +61,13 @@ func checkPure(t *testing.T, path string) {
 		switch x := n.(type) {
 		case *ast.GoStmt:
 			t.Errorf("%s starts a goroutine", set.Position(x.Pos()))
+		case *ast.CallExpr:
+			if f, ok := x.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Go" {
+				t.Errorf("%s starts a goroutine", set.Position(x.Pos()))
+			}
 		case *ast.SelectorExpr:
 			if id, ok := x.X.(*ast.Ident); ok && id.Name == "time" && slices.Contains(clocks, x.Sel.Name) {
 				t.Errorf("%s reads the clock by time.%s", set.Position(x.Pos()), x.Sel.Name)
-			}
-			if x.Sel.Name == "Go" {
-				t.Errorf("%s starts a goroutine", set.Position(x.Pos()))
 			}
 		}
 		return true
