@@ -3,6 +3,7 @@ package arch
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -82,7 +83,11 @@ type hfQuan struct {
 // layers are refused by name, as their numbers would be guesses.
 func ParseConfig(name string, r io.Reader) (Model, error) {
 	var c hfConfig
-	if err := json.NewDecoder(r).Decode(&c); err != nil {
+	err := json.NewDecoder(r).Decode(&c)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return Model{}, fmt.Errorf("read config.json of %s: %s must not be a JSON %s", name, cmp.Or(wrong.Field, "the whole"), wrong.Value)
+	}
+	if err != nil {
 		return Model{}, fmt.Errorf("read config.json of %s: %w", name, err)
 	}
 	c = c.text()

@@ -236,18 +236,33 @@ func (c Command) Unmodelled() []string {
 			flags = append(flags, d.Flag)
 		}
 	})
+	if c.Params[PerfMode] == "interactivity" { // graphs of every small size; ours have no padding
+		flags = append(flags, "--performance-mode=interactivity")
+	}
 	return flags
+}
+
+// Flag is the value of a flag without a canonical name, "" when it is not given.
+func (c Command) Flag(name string) string {
+	value, _ := c.extra(name)
+	return value
 }
 
 // extra is the value of a further flag, "" when it is not given.
 func (c Command) extra(flag string) (value string, given bool) {
-	c.extras(func(d *flagDef, values []string) {
+	values, given := c.extraValues(flag)
+	if len(values) > 0 {
+		value = values[0]
+	}
+	return value, given
+}
+
+// extraValues is the values of a further flag, as last given.
+func (c Command) extraValues(flag string) (values []string, given bool) {
+	c.extras(func(d *flagDef, v []string) {
 		if d.Flag == flag {
-			given = true
-			if len(values) > 0 {
-				value = values[0]
-			}
+			values, given = v, true
 		}
 	})
-	return value, given
+	return values, given
 }

@@ -73,6 +73,7 @@ type Config struct {
 	WeightOnly  bool // weights are widened before they are multiplied: saves memory, not arithmetic (Marlin)
 	GraphMax    int  // largest captured decode batch; 0 when eager
 	ServedName  string
+	Aliases     []string // further names that clients may use
 	Host        string
 	Port        int
 }

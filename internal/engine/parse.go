@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -65,6 +66,18 @@ func (c cli) noValue(d *flagDef, spelled string) *UsageError {
 		return c.fail("Option '%s' requires an argument.", spelled)
 	}
 	return c.fail("argument %s: expected one argument", d.names())
+}
+
+// help is the answer to --help: not the engine's text, only the flags that pass.
+func (e *Engine) help(table map[string]flagRef) *UsageError {
+	var b strings.Builder
+	b.WriteString(strings.TrimSpace(e.cli.usage) + "\n\nFlags of all known versions, without the engine's own explanations:")
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		if strings.HasPrefix(name, "--") {
+			b.WriteString("\n  " + name)
+		}
+	}
+	return &UsageError{Text: b.String()}
 }
 
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
@@ -173,6 +186,9 @@ func findFlag(e *Engine, table map[string]flagRef, name string) (ref flagRef, gl
 	if e.cli.click {
 		return flagRef{}, "", false
 	}
+	if key, ok := strings.CutPrefix(name, "-O."); ok && e.Name == "vllm" { // as 0.11 wrote it
+		name = "--compilation-config." + key
+	}
 	if e.cli.underscores && strings.HasPrefix(name, "--") {
 		base, key, dotted := strings.Cut(strings.ReplaceAll(name, "_", "-"), ".")
 		ref, ok = table[base]
@@ -195,7 +211,10 @@ func findFlag(e *Engine, table map[string]flagRef, name string) (ref flagRef, gl
 func (p *parser) flag(arg string) error {
 	name, value, inline := strings.Cut(arg, "=")
 	ref, glued, ok := p.find(name)
-	if !ok {
+	switch {
+	case !ok && (arg == "--help" || arg == "-h" && !p.engine.cli.click):
+		return p.engine.help(p.table)
+	case !ok:
 		return p.engine.cli.unknown(arg)
 	}
 	if glued != "" {
@@ -379,6 +398,9 @@ func (p *parser) finish() error {
 	}
 	if p.cmd.Model == "" {
 		p.cmd.Model = e.defModel
+		if file, ok := p.cmd.extra("--config"); ok && e.defModel != "" {
+			return fmt.Errorf("%s takes its model from %s, which is not read here: name the model in the command itself", e.Title, file)
+		}
 	}
 	switch {
 	case p.cmd.Model != "":

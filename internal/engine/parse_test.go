@@ -240,6 +240,58 @@ func TestUnmodelled(t *testing.T) {
 	if d := cmp.Diff(want, c.Unmodelled()); d != "" {
 		t.Error(d)
 	}
+	for line, want := range map[string][]string{
+		"vllm serve M --stream-interval 10 --performance-mode interactivity -O.mode=3": {"--stream-interval", "--compilation-config.mode", "--performance-mode=interactivity"},
+		"vllm serve M --performance-mode throughput --kv-cache-dtype fp8":              nil,
+		"sglang serve --model M --stream-interval 4":                                   {"--stream-interval"},
+		"trtllm-serve M --config f.yaml":                                               {"--extra_llm_api_options"},
+	} {
+		c, err := Parse(strings.Fields(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, c.Unmodelled()); d != "" {
+			t.Errorf("%s: %s", line, d)
+		}
+	}
+}
+
+// The value of a flag that is kept verbatim, however it is written.
+func TestFlag(t *testing.T) {
+	for line, want := range map[string]string{
+		"vllm serve M --reasoning-parser=qwen3":        "qwen3",
+		"vllm serve M --reasoning_parser qwen3 -tp 2":  "qwen3",
+		"vllm serve M --enable-log-requests":           "",
+		"sglang serve --model M --reasoning-parser kk": "kk",
+	} {
+		c, err := Parse(strings.Fields(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Flag("--reasoning-parser"); got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, line := range []string{"vllm serve --help", "vllm serve M -h", "sglang serve -h", "trtllm-serve --help"} {
+		_, err := Parse(strings.Fields(line))
+		u, ok := errors.AsType[*UsageError](err)
+		if !ok || u.Exit != 0 || !strings.Contains(u.Text, "\n  --") {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+// A model that stands in a file must not become the engine's default one.
+func TestModelInFile(t *testing.T) {
+	if c, err := Parse(strings.Fields("vllm serve --config f.yaml")); err == nil || !strings.Contains(err.Error(), "f.yaml") {
+		t.Errorf("serves %s, error %v", c.Model, err)
+	}
+	if _, err := Parse(strings.Fields("vllm serve M --config f.yaml")); err != nil {
+		t.Error(err)
+	}
 }
 
 // FuzzParse: what parses prints to something that parses to the same.

@@ -65,8 +65,8 @@ func (r *resolver) common() {
 	c.KVBytes = r.kvBytes()
 	c.ServedName = r.cmd.Model
 	for _, flag := range []string{"--served-model-name", "--served_model_name"} {
-		if name, ok := r.cmd.extra(flag); ok && name != "" {
-			c.ServedName = name
+		if names, _ := r.cmd.extraValues(flag); len(names) > 0 && names[0] != "" {
+			c.ServedName, c.Aliases = names[0], names[1:]
 		}
 	}
 	r.quantise()

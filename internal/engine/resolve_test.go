@@ -106,7 +106,7 @@ func TestResolvedPolicies(t *testing.T) {
 		t.Errorf("quantised on loading: %s", c.Model.Format)
 	}
 	c := mustResolve(t, eight+h100+v+q235+"-FP8 -tp 2 -dp 4 -ep --port 9000 --served-model-name big other")
-	if c.GPUs != 8 || c.EP != 8 || c.TP != 2 || c.DP != 4 || c.Port != 9000 || c.Host != "0.0.0.0" || c.ServedName != "big" {
+	if c.GPUs != 8 || c.EP != 8 || c.TP != 2 || c.DP != 4 || c.Port != 9000 || c.Host != "0.0.0.0" || c.ServedName != "big" || len(c.Aliases) != 1 || c.Aliases[0] != "other" {
 		t.Errorf("%+v", c)
 	}
 	if c := mustResolve(t, eight+h100+sg+q235+"-FP8 --tp 8 --ep 8 --dp 8 --enable-dp-attention"); c.GPUs != 8 || c.EP != 8 || c.DP != 1 {

@@ -36,7 +36,21 @@ func (s *Server) routes() {
 // response carries X-Perflab-Simulated.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Perflab-Simulated", "1")
+	if !s.authorised(r) {
+		writeJSON(w, http.StatusUnauthorized, map[string]string{"error": "Unauthorized"})
+		return
+	}
 	s.mux.ServeHTTP(w, r)
+}
+
+// authorised asks for the key where the engines do: vLLM under /v1, SGLang
+// everywhere but for health and metrics.
+func (s *Server) authorised(r *http.Request) bool {
+	open := !strings.HasPrefix(r.URL.Path, "/v1")
+	if s.cfg.Engine == "sglang" {
+		open = strings.HasPrefix(r.URL.Path, "/health") || strings.HasPrefix(r.URL.Path, "/metrics")
+	}
+	return s.apiKey == "" || open || r.Header.Get("Authorization") == "Bearer "+s.apiKey
 }
 
 func (s *Server) whenReady(h http.HandlerFunc) http.HandlerFunc {
@@ -65,10 +79,14 @@ func badRequest(w http.ResponseWriter, message string) {
 }
 
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []any{map[string]any{
-		"id": s.name, "object": "model", "created": s.epoch.Unix(), "owned_by": "perflab-sim",
-		"root": s.cfg.Model.Name, "parent": nil, "max_model_len": s.cfg.MaxLen,
-	}}})
+	var data []any
+	for _, name := range append([]string{s.name}, s.aliases...) {
+		data = append(data, map[string]any{
+			"id": name, "object": "model", "created": s.epoch.Unix(), "owned_by": "perflab-sim",
+			"root": s.cfg.Model.Name, "parent": nil, "max_model_len": s.cfg.MaxLen,
+		})
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": data})
 }
 
 // request is the body of both completion calls and of /tokenize; fields that
@@ -80,6 +98,7 @@ type request struct {
 	Prompt    content   `json:"prompt"`
 	MaxTokens *int      `json:"max_tokens"`
 	MaxOutput *int      `json:"max_completion_tokens"`
+	MinTokens int       `json:"min_tokens"`
 	IgnoreEOS bool      `json:"ignore_eos"`
 	N         *int      `json:"n"`
 	Stream    bool      `json:"stream"`
@@ -110,6 +129,11 @@ func (c *content) UnmarshalJSON(b []byte) error {
 	var ids []uint32
 	if json.Unmarshal(b, &ids) == nil {
 		c.ids = ids
+		return nil
+	}
+	var idLists [][]uint32
+	if json.Unmarshal(b, &idLists) == nil && len(idLists) == 1 {
+		c.ids = idLists[0]
 		return nil
 	}
 	var texts []string
@@ -151,11 +175,15 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) (q request, at tim
 	if err == nil {
 		err = json.Unmarshal(body, &q)
 	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		badRequest(w, fmt.Sprintf("Invalid request body: %s must not be a JSON %s.", wrong.Field, wrong.Value))
+		return q, at, false
+	}
 	if err != nil {
 		badRequest(w, "Invalid request body: "+err.Error())
 		return q, at, false
 	}
-	if q.Model != "" && q.Model != s.name {
+	if q.Model != "" && q.Model != s.name && !slices.Contains(s.aliases, q.Model) {
 		writeError(w, http.StatusNotFound, "NotFoundError", fmt.Sprintf("The model `%s` does not exist.", q.Model))
 		return q, at, false
 	}
@@ -236,7 +264,7 @@ func (s *Server) length(q *request, seed uint64, prompt int, chat bool) (n int, 
 	}
 	z := stat.Stream(seed, "output length").NormFloat64()
 	n = int(math.Exp(math.Log(mean) - sigma*sigma/2 + sigma*z))
-	return min(room, max(1, n)), "stop"
+	return min(room, max(1, n, q.MinTokens)), "stop"
 }
 
 // stream sends one event for each step's tokens and one flush for each time it

@@ -17,6 +17,8 @@ type ServerOptions struct {
 	Log             io.Writer     // the engine's log; nil for none
 	StartupDelay    time.Duration // /health answers 503 this long
 	ReasoningParser string        // not empty: chat answers begin with reasoning
+	APIKey          string        // not empty: who does not bring it is refused
+	Notes           []string      // lines at the head of the log
 }
 
 // Server is an engine in real time: one goroutine (Run) steps the core and
@@ -25,7 +27,10 @@ type ServerOptions struct {
 // steps end on that absolute schedule: a late one does not delay the next.
 type Server struct {
 	cfg       engine.Config
-	name      string // of the model, as clients must spell it
+	name      string   // of the model, as clients must spell it
+	aliases   []string // further names that they may use
+	apiKey    string
+	notes     []string
 	quoted    string // name as JSON
 	reasoning bool
 	delay     time.Duration
@@ -57,6 +62,7 @@ type stream struct {
 func NewServer(core *Core, o ServerOptions) *Server {
 	s := &Server{
 		cfg: core.Config(), reasoning: o.ReasoningParser != "", delay: o.StartupDelay, log: o.Log,
+		aliases: core.Config().Aliases, apiKey: o.APIKey, notes: o.Notes,
 		core: core, wake: make(chan struct{}, 1), stopped: make(chan struct{}),
 		streams: map[int]*stream{},
 	}
@@ -120,6 +126,9 @@ func (s *Server) Run(ctx context.Context) error {
 // startUp prints what the engine prints while it loads, spread over the delay.
 func (s *Server) startUp(ctx context.Context) error {
 	fmt.Fprintln(s.log, "SIMULATED engine, no GPU is used")
+	for _, note := range s.notes {
+		fmt.Fprintln(s.log, note)
+	}
 	lines := s.cfg.StartupLog()
 	start := time.Now()
 	for i, line := range lines {

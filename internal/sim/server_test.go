@@ -166,6 +166,9 @@ func TestAnswers(t *testing.T) {
 			{"wrong model", "/v1/completions", `{"model":"other","prompt":"x"}`, 404, "\"code\":404,\"message\":\"The model `other` does not exist.\",\"param\":null,\"type\":\"NotFoundError\""},
 			{"bad JSON", "/v1/completions", `{"prompt":`, 400, `"type":"BadRequestError"`},
 			{"bad prompt", "/v1/completions", `{"prompt":{"a":1}}`, 400, `list of token ids`},
+			{"ids in a list", "/v1/completions", `{"prompt":[[1,2]],"max_tokens":2}`, 200, `"prompt_tokens":2`},
+			{"wrong type", "/v1/completions", `{"prompt":"x","max_tokens":"many"}`, 400, `max_tokens must not be a JSON string`},
+			{"least length", "/v1/chat/completions", `{"messages":[{"role":"user","content":"hi"}],"min_tokens":900}`, 200, `"completion_tokens":900\b`},
 			{"two texts", "/v1/completions", `{"prompt":["a","b"]}`, 400, `2 texts`},
 			{"no messages", "/v1/chat/completions", `{}`, 400, `at least one message`},
 			{"n", "/v1/completions", `{"prompt":"x","n":2}`, 400, `n must be 1`},
@@ -188,6 +191,58 @@ func TestAnswers(t *testing.T) {
 			}
 			if got := body(t, resp); resp.StatusCode != tt.status || !regexp.MustCompile(tt.want).MatchString(got) {
 				t.Errorf("%s: %s %s\nwant %d %s", tt.name, resp.Status, got, tt.status, tt.want)
+			}
+		}
+	})
+}
+
+func TestAliases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := config()
+		cfg.ServedName, cfg.Aliases = "big", []string{"large"}
+		e := simtest.Start(t, cfg, small)
+		for name, want := range map[string]int{"big": 200, "large": 200, "test/dense": 404} {
+			if resp := post(t, e, "/v1/completions", fmt.Sprintf(`{"model":%q,"prompt":"x","max_tokens":1}`, name)); resp.StatusCode != want {
+				t.Errorf("%s: %s, want %d", name, resp.Status, want)
+			}
+		}
+		resp, err := e.Client.Get(e.URL + "/v1/models")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if got := body(t, resp); !regexp.MustCompile(`"id":"big".*"id":"large"`).MatchString(got) {
+			t.Errorf("models: %s", got)
+		}
+	})
+}
+
+// An engine with a key asks for it where the real one does.
+func TestAPIKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for engine, want := range map[string]map[string]int{
+			"vllm":   {"/health": 200, "/metrics": 200, "/version": 200, "/v1/models": 401},
+			"sglang": {"/health": 200, "/metrics": 200, "/version": 401, "/v1/models": 401},
+		} {
+			cfg := config()
+			cfg.Engine = engine
+			e := simtest.Start(t, cfg, simtest.Options{Core: small.Core, Server: sim.ServerOptions{APIKey: "k"}})
+			for path, status := range want {
+				for _, key := range []string{"", "Bearer other", "Bearer k"} {
+					req, err := http.NewRequestWithContext(t.Context(), "GET", e.URL+path, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					req.Header.Set("Authorization", key)
+					resp, err := e.Client.Do(req)
+					if err != nil {
+						t.Fatal(err)
+					}
+					resp.Body.Close()
+					if want := status; key != "Bearer k" && resp.StatusCode != want || key == "Bearer k" && resp.StatusCode != 200 {
+						t.Errorf("%s %s with %q: %s", engine, path, key, resp.Status)
+					}
+				}
 			}
 		}
 	})

@@ -67,7 +67,7 @@ func causal(n, w int) float64 {
 //	flash     = 4*heads*dim*layers*pairs/(tp*PK*f_c) + past*bytes/(BW*k_m)
 //	allreduce = 2*L*( lat(tp) + 2*(tp-1)/tp*T*d*2/bw )
 //	element   = el*T*d*2*L/BW
-//	overhead  = t_step + (t_layer + t_eager)*L + t_seq*S + t_draft
+//	overhead  = t_step + (t_layer + t_eager)*L + t_seq*S + k*(t_draft + t_draft_seq*S)   (k drafted tokens)
 //
 // W and P are bytes and number of the weights that every token passes, G the
 // query heads per KV head on a rank. Dense kernels overlap reading and
@@ -95,8 +95,9 @@ type stepModel struct {
 
 	reduceFixed, reduceToken, element float64 // s, s per token, s per token
 
-	step, perSeq, draft, eager float64 // s
-	graphMax                   int
+	step, perSeq, eager float64 // s
+	draft, draftPerSeq  float64 // s
+	graphMax            int
 }
 
 // gemm is a group of dense products: read is the time to read its weights,
@@ -126,6 +127,9 @@ func newStepModel(cfg engine.Config, k *constants) *stepModel {
 	if m.LinearBytes() >= 2*m.LinearParams() { // only the experts are quantised
 		ec, em, peak = ec16, em16, peak16
 	}
+	if tp == 1 { // a share above 1 stands for arithmetic under collectives
+		ec, ec16 = min(ec, 1), min(ec16, 1)
+	}
 	s.linear = gemm{float64(m.LinearBytes()) / (tp * bw * em), 2 * float64(m.LinearParams()) / (tp * peak * ec)}
 	s.head = gemm{float64(m.HeadBytes()) / (tp * bw * em16), 2 * float64(m.HeadParams()) / (tp * peak16 * ec16)}
 	s.setExperts(cfg, k, tp, dp)
@@ -145,6 +149,7 @@ func newStepModel(cfg engine.Config, k *constants) *stepModel {
 	s.eager = k.get("t_eager") * 1e-6 * layers
 	s.perSeq = k.get("t_seq") * 1e-6
 	s.draft = k.get("t_draft") * 1e-3 * float64(cfg.SpecTokens)
+	s.draftPerSeq = k.get("t_draft_seq") * 1e-6 * float64(cfg.SpecTokens)
 	return s
 }
 
@@ -229,7 +234,7 @@ func (s *stepModel) duration(b *batch) time.Duration {
 	t += s.reduceFixed + tokens*(s.reduceToken+s.element)
 	t += s.step + s.perSeq*float64(b.seqs)*share
 	if b.drafts {
-		t += s.draft
+		t += s.draft + s.draftPerSeq*float64(b.seqs)*share
 	}
 	if !b.prefill && b.tokens > s.graphMax {
 		t += s.eager

@@ -1,0 +1,180 @@
+package sim
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"perflab/internal/arch"
+	"perflab/internal/engine"
+)
+
+func TestStepTime(t *testing.T) {
+	dur := func(change func(*engine.Config), b batch) time.Duration {
+		cfg := testConfig()
+		if change != nil {
+			change(&cfg)
+		}
+		k, err := constantsFor(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return newStepModel(cfg, k).duration(&b)
+	}
+	decode := func(n, ctx int) (b batch) {
+		for range n {
+			b.decode(ctx, 1, 0)
+		}
+		return b
+	}
+	prefill := func(p, c int) (b batch) { b.chunk(p, c, 0, true); return b }
+	fp8 := func(c *engine.Config) { c.Model.Format = arch.FP8 }
+	for _, tt := range []struct {
+		what         string
+		less, longer time.Duration
+	}{
+		{"more context", dur(nil, decode(8, 100)), dur(nil, decode(8, 10_000))},
+		{"more sequences", dur(nil, decode(8, 100)), dur(nil, decode(64, 100))},
+		{"a longer chunk", dur(nil, prefill(0, 1000)), dur(nil, prefill(0, 2000))},
+		{"a later chunk", dur(nil, prefill(0, 1000)), dur(nil, prefill(20_000, 1000))},
+		{"no graph", dur(nil, decode(8, 100)), dur(func(c *engine.Config) { c.GraphMax = 4 }, decode(8, 100))},
+		{"16-bit weights", dur(fp8, decode(1, 100)), dur(nil, decode(1, 100))},
+		{"weight-only FP8", dur(fp8, prefill(0, 8000)), dur(func(c *engine.Config) { fp8(c); c.WeightOnly = true }, prefill(0, 8000))},
+		{"no FP8 units", dur(fp8, prefill(0, 8000)), dur(func(c *engine.Config) { fp8(c); c.GPU.FP8TFLOPS = 0 }, prefill(0, 8000))},
+		{"fewer ranks", dur(func(c *engine.Config) { c.TP = 4 }, prefill(0, 8000)), dur(nil, prefill(0, 8000))},
+		{"a slower link", dur(func(c *engine.Config) { c.TP = 4 }, prefill(0, 8000)), dur(func(c *engine.Config) { c.TP = 4; c.GPU.LinkGBs = 25 }, prefill(0, 8000))},
+	} {
+		if tt.less >= tt.longer {
+			t.Errorf("%s: %v is not longer than %v", tt.what, tt.longer, tt.less)
+		}
+	}
+	// A decode step of one sequence is bound by reading the weights.
+	cfg := testConfig()
+	floor := float64(cfg.Model.LinearBytes()+cfg.Model.HeadBytes()) / (cfg.GPU.BandwidthGBs * 1e9)
+	if got := dur(nil, decode(1, 100)).Seconds(); got < floor || got > 4*floor {
+		t.Errorf("a decode step takes %.2f ms, reading the weights %.2f ms", got*1e3, floor*1e3)
+	}
+}
+
+// No step is faster than the device: arithmetic at its peak, weights and the
+// cache of each sequence read once. A rank more never more than halves it.
+func TestStepNeverBeatsTheDevice(t *testing.T) {
+	for _, gpu := range arch.Accelerators() {
+		for _, name := range []string{"Qwen/Qwen3-32B", "meta-llama/Llama-3.3-70B-Instruct-AWQ", "Qwen/Qwen3-32B-FP8", "openai/gpt-oss-120b", "Qwen/Qwen3.5-35B-A3B-FP8"} {
+			m, err := arch.LookupModel(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := map[int]time.Duration{}
+			for _, tp := range []int{1, 2, 4} {
+				cfg := testConfig()
+				cfg.Model, cfg.GPU, cfg.TP = m, gpu, tp
+				k, err := constantsFor(cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				model, ranks := newStepModel(cfg, k), float64(tp)
+				for _, n := range []int{1, 64, 2000} {
+					var decode, prefill batch
+					for range n {
+						decode.decode(500, 1, m.Window)
+					}
+					prefill.chunk(0, n, m.Window, true)
+					read := float64(m.LinearBytes()+m.HeadBytes())/ranks + float64(n)*float64(m.KVBytesRank(500, 2, tp, 1))
+					d, p := model.duration(&decode), model.duration(&prefill)
+					if floor := read / (gpu.BandwidthGBs * 1e9); d.Seconds() < floor {
+						t.Errorf("%s on %d %s: %d decodes take %v, reading alone %.4f s", name, tp, gpu.Name, n, d, floor)
+					}
+					if floor := 2 * float64(n) * float64(m.Active()-m.HeadParams()) / (ranks * peakFLOPS(cfg)); p.Seconds() < floor {
+						t.Errorf("%s on %d %s: %d prompt tokens take %v, arithmetic alone %.4f s", name, tp, gpu.Name, n, p, floor)
+					}
+					if before := last[n]; before > 2*d {
+						t.Errorf("%s on %d %s: %d decodes take %v, with half the ranks %v", name, tp, gpu.Name, n, d, before)
+					}
+					last[n] = d
+				}
+			}
+		}
+	}
+}
+
+// The gain of speculation shrinks as the batch fills. With experts that takes a
+// cost of drafting for each sequence: their weights are read once however many
+// tokens are verified.
+func TestSpeculationUnderLoad(t *testing.T) {
+	m, err := arch.LookupModel("Qwen/Qwen3.5-35B-A3B-FP8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h200, err := arch.LookupAccelerator("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := testConfig()
+	cfg.Model, cfg.GPU, cfg.SpecTokens = m, h200, 1
+	k, err := constantsFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := newStepModel(cfg, k)
+	gain := func(n int) float64 {
+		var one, two batch
+		for range n {
+			one.decode(200, 1, 0)
+			two.decode(200, 2, 0)
+		}
+		two.drafts = true
+		return (1 + k.get("accept")) * model.duration(&one).Seconds() / model.duration(&two).Seconds()
+	}
+	few, many, full := gain(64), gain(128), gain(256)
+	if few < 1.05 || few <= many || many <= full || full >= 1.03 {
+		t.Errorf("gains %.3f, %.3f, %.3f with 64, 128 and 256 sequences", few, many, full)
+	}
+}
+
+func TestExpertCoverage(t *testing.T) {
+	m := stepModel{parts: 1, moeGather: 1, experts: 128, active: 8, routing: 1, moeRead: 1}
+	one := m.duration(&batch{tokens: 1})
+	if got := one.Seconds(); math.Abs(got-8) > 1e-6 {
+		t.Errorf("one token reaches %.3f experts, want 8", got)
+	}
+	if got := m.duration(&batch{tokens: 4096}).Seconds(); math.Abs(got-128) > 1e-3 {
+		t.Errorf("many tokens reach %.3f experts, want 128", got)
+	}
+}
+
+func TestCausal(t *testing.T) {
+	for _, tt := range []struct {
+		n, w int
+		want float64
+	}{{10, 100, 50}, {100, 100, 5000}, {1000, 100, 5000 + 90_000}} {
+		if got := causal(tt.n, tt.w); got != tt.want {
+			t.Errorf("causal(%d, %d) = %v, want %v", tt.n, tt.w, got, tt.want)
+		}
+	}
+}
+
+// Every constant says what it is and where it comes from, and every override
+// names a constant.
+func TestConstants(t *testing.T) {
+	table, err := loadConstants()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range table.Constants {
+		if c.Meaning == "" || c.Source == "" || c.Unit == "" || c.Symbol == "" || c.Prior < 0 || c.Spread < 0 {
+			t.Errorf("%s: %+v", name, c)
+		}
+	}
+	for _, s := range slices.Concat(table.Devices, table.Engines) {
+		if s.Source == "" || (s.Accelerator == "" && s.Engine == "") {
+			t.Errorf("set %+v has no source or matches everything", s)
+		}
+		for name, v := range s.Values {
+			if _, ok := table.Constants[name]; !ok || v <= 0 {
+				t.Errorf("set for %s %s: %s = %v", s.Accelerator, s.Engine, name, v)
+			}
+		}
+	}
+}
