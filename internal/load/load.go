@@ -69,18 +69,17 @@ type Stats struct {
 	Client  result.Client
 }
 
-// VoidError says that the load generator spoiled the measurement: its figures
-// are not to be believed, and repeating it may help.
+// VoidError says that the measurement is spoiled: its figures are not to be
+// believed.
 type VoidError struct {
 	Reason string // one sentence, with figures
+	Do     string // what the user can do; "" where nothing general helps
 }
 
 func (e *VoidError) Error() string { return "the measurement is void: " + e.Reason }
 
 // Hint says how to go on.
-func (e *VoidError) Hint() string {
-	return "leave the load generator's machine more CPU, or use a lower rate, and measure again"
-}
+func (e *VoidError) Hint() string { return e.Do }
 
 // ahead is how many requests are built before they are due: enough for the
 // usual thousand that are all due at once, and 16 MB at 4,000 tokens each.

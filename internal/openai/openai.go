@@ -8,7 +8,8 @@
 // Invariants: every read of a body is stamped before a byte of it is looked
 // at, and all events decoded from one read share its stamp; a failed request is
 // a Call with a class and keeps the chunks it got; Send returns soon after its
-// context ends; the API key appears in no error, log or JSON.
+// context ends; the API key and the values of headers appear in no error, log
+// or JSON, also when a server repeats them.
 //
 // A token is a non-empty text, content, reasoning, refusal, audio or tool call
 // in any choice. An event that only sets the role, the finish reason or the
@@ -22,12 +23,14 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -56,6 +59,7 @@ type Client struct {
 	header    http.Header // of every request; shared, never written after New
 	body      template
 	transport *http.Transport
+	secrets   []secret
 	buffers   sync.Pool // of *[readSize]byte
 }
 
@@ -80,7 +84,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	c := &Client{
 		cfg: cfg, root: root, endpoint: endpoint, chat: chat, header: cfg.header(), body: body,
-		transport: newTransport(cfg),
+		transport: newTransport(cfg), secrets: cfg.secrets(),
 	}
 	c.buffers.New = func() any { return new([readSize]byte) }
 	return c, nil
@@ -89,12 +93,57 @@ func New(cfg Config) (*Client, error) {
 // Close closes idle connections; calls in flight go on.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// redact takes the API key out of a text that a server wrote.
+// redact takes the secrets out of a text that a server wrote, and the piece of
+// one that a cut left at its end.
 func (c *Client) redact(s string) string {
-	if c.cfg.APIKey == "" {
-		return s
+	for _, secret := range c.secrets {
+		s = strings.ReplaceAll(s, secret.value, secret.mark)
+		for n := len(secret.value) - 1; n >= minSecret; n-- {
+			if head, ok := strings.CutSuffix(s, secret.value[:n]); ok {
+				s = head + secret.mark
+				break
+			}
+		}
 	}
-	return strings.ReplaceAll(s, c.cfg.APIKey, "[API key]")
+	return s
+}
+
+// minSecret is the fewest bytes of a header's value, or of a cut key, that are
+// taken for a secret: shorter ones are flags and versions, and are common in
+// any text.
+const minSecret = 6
+
+// secret is a value that may be in no error, log or file.
+type secret struct{ value, mark string }
+
+// secrets returns what redact looks for, the longest first since one may hold
+// another: the API key, the values of the caller's headers, and the credential
+// alone of those that name a scheme ("Bearer abc"), each as it is and as JSON
+// writes it.
+func (cfg Config) secrets() []secret {
+	var all []secret
+	add := func(value, mark string) {
+		all = append(all, secret{value, mark})
+		if quoted, err := json.Marshal(value); err == nil {
+			all = append(all, secret{string(quoted[1 : len(quoted)-1]), mark})
+		}
+	}
+	if cfg.APIKey != "" {
+		add(cfg.APIKey, "[API key]")
+	}
+	for name, value := range cfg.Headers {
+		mark := "[header " + name + "]"
+		if len(value) >= minSecret {
+			add(value, mark)
+		}
+		if _, credential, ok := strings.Cut(value, " "); ok && len(credential) >= minSecret {
+			add(credential, mark)
+		}
+	}
+	slices.SortFunc(all, func(a, b secret) int {
+		return cmp.Or(cmp.Compare(len(b.value), len(a.value)), cmp.Compare(a.value, b.value))
+	})
+	return slices.Compact(all)
 }
 
 func (cfg Config) withDefaults() Config {

@@ -55,7 +55,7 @@ func (c *Client) Send(ctx context.Context, start time.Time, r workload.Request) 
 		return call
 	}
 	c.observe(&call, w, resp, start, r.Output)
-	call.Error = c.redact(call.Error)
+	call.Error, call.Text = c.redact(call.Error), c.redact(call.Text)
 	return call
 }
 
@@ -149,19 +149,18 @@ func (s *stamper) Read(p []byte) (int, error) {
 func (c *Client) refused(call *result.Call, resp *http.Response) {
 	head, _ := io.ReadAll(io.LimitReader(resp.Body, 4*excerpt))
 	io.CopyN(io.Discard, resp.Body, drainSize)
-	text := clean(head)
+	text := c.redact(clean([]byte(c.redact(string(head)))))
 	call.Class = result.HTTPStatus
 	call.Error = strings.TrimSpace(fmt.Sprintf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
 	if text != "" {
 		call.Error += ": " + text
 	}
 	if to := resp.Header.Get("Location"); to != "" {
-		call.Error += " (redirects to " + to + "; redirects are not followed)"
+		call.Error += " (redirects to " + c.redact(to) + "; redirects are not followed)"
 	}
 	if after := resp.Header.Get("Retry-After"); after != "" {
-		call.Error += " (Retry-After: " + after + ")"
+		call.Error += " (Retry-After: " + c.redact(after) + ")"
 	}
-	call.Error = c.redact(call.Error)
 }
 
 // broke classes a request that got no answer.

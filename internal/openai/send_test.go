@@ -181,17 +181,18 @@ func says(pieces ...any) http.HandlerFunc {
 
 func chunked(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
 
+func status(code int, header, value, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if header != "" {
+			w.Header().Set(header, value)
+		}
+		w.WriteHeader(code)
+		io.WriteString(w, body)
+	}
+}
+
 func TestAwkwardServers(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-	status := func(code int, header, value, body string) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			if header != "" {
-				w.Header().Set(header, value)
-			}
-			w.WriteHeader(code)
-			io.WriteString(w, body)
-		}
-	}
 	typed := func(kind string, pieces ...any) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", kind)
@@ -433,6 +434,34 @@ func TestKeepText(t *testing.T) {
 			t.Errorf("text %q", got.Text)
 		}
 	})
+}
+
+// TestServerRepeatsSecrets: a server that sends the request's headers back puts
+// no secret into a call, whole, quoted or cut by the end of the excerpt.
+func TestServerRepeatsSecrets(t *testing.T) {
+	cfg := Config{KeepText: true, APIKey: "sk-0123456789", Headers: map[string]string{"X-Auth": "Bearer abc\"defghij", "X-Try": "1"}}
+	pad := strings.Repeat("x", 292)
+	for name, tt := range map[string]struct {
+		h                http.HandlerFunc
+		wantErr, wantTxt string
+	}{
+		"header":     {status(401, "", "", "got Bearer abc\"defghij 1"), "401 Unauthorized: got [header X-Auth] 1", ""},
+		"credential": {status(401, "", "", "got abc\"defghij"), "401 Unauthorized: got [header X-Auth]", ""},
+		"quoted":     {status(401, "", "", `{"auth":"Bearer abc\"defghij"}`), `401 Unauthorized: {"auth":"[header X-Auth]"}`, ""},
+		"cut key":    {status(400, "", "", pad+"sk-0123456789"), "400 Bad Request: " + pad + "[API key", ""},
+		"cut body":   {says(pad + "sk-0123456789 and more"), "the answer is not the API's: " + pad + "[API key]", ""},
+		"location":   {status(307, "Location", "http://h/sk-0123456789", ""), "307 Temporary Redirect (redirects to http://h/[API key]; redirects are not followed)", ""},
+		"in stream":  {says(word("a"), "data: {\"error\":\"bad abc\\\"defghij\"}\n\n"), "bad [header X-Auth]", "a"},
+		"text":       {says(word("sk-0123456789"), done), "", "[API key]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, cfg, tt.h, func(t *testing.T, c *Client) {
+				if got := c.Send(t.Context(), time.Now(), workload.Request{}); got.Error != tt.wantErr || got.Text != tt.wantTxt {
+					t.Errorf("error %q, text %q", got.Error, got.Text)
+				}
+			})
+		})
+	}
 }
 
 // TestConnectionsAreKept: after a normal answer the connection serves the next

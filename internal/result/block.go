@@ -128,20 +128,24 @@ func writeScalar(b *strings.Builder, s Summary, m Metric, layout string) {
 		}
 	}
 	if ok {
-		writeLine(b, label, v, m.Decimals)
+		writeLine(b, labelWidth, label, v, m.Decimals)
 	}
 }
 
+// gpustackLatency is the rule above GPUStack's first section, off the centre
+// by one as GPUStack has it.
+const gpustackLatency = "----------------------Latency---------------------"
+
 // writeFamily writes one ruled section. GPUStack's is titled Latency and in
-// seconds for the end-to-end latency.
+// seconds for the end-to-end latency, with the labels one column wider.
 func writeFamily(b *strings.Builder, s Summary, f family, st Style) {
 	names := []string{"mean", "median"}
 	for _, x := range st.Percentiles {
 		names = append(names, pName(x))
 	}
-	head, seconds := f.section, st.Layout == GPUStack && f.name == "e2el"
+	head, width, seconds := center(f.section, '-'), labelWidth, st.Layout == GPUStack && f.name == "e2el"
 	if seconds {
-		head = "Latency"
+		head, width = gpustackLatency, labelWidth+1
 	}
 	headed := false
 	for _, stat := range names {
@@ -151,18 +155,18 @@ func writeFamily(b *strings.Builder, s Summary, f family, st Style) {
 			continue
 		}
 		if !headed {
-			b.WriteString(center(head, '-') + "\n")
+			b.WriteString(head + "\n")
 			headed = true
 		}
 		if seconds {
 			m.Label, v = strings.TrimSuffix(m.Label, f.label+" (ms)")+"Latency(s)", v/1000
 		}
-		writeLine(b, m.Label, v, m.Decimals)
+		writeLine(b, width, m.Label, v, m.Decimals)
 	}
 }
 
-func writeLine(b *strings.Builder, label string, v float64, decimals int) {
-	fmt.Fprintf(b, "%-*s %s\n", labelWidth, label+":", strconv.FormatFloat(v, 'f', decimals, 64))
+func writeLine(b *strings.Builder, width int, label string, v float64, decimals int) {
+	fmt.Fprintf(b, "%-*s %s\n", width, label+":", strconv.FormatFloat(v, 'f', decimals, 64))
 }
 
 // center pads s to the block's width as Python's format does: the odd one goes

@@ -50,6 +50,7 @@ const (
 	sectionSteady = "Steady window"
 	sectionClient = "Load generator"
 	sectionRatio  = "Success"
+	sectionCache  = "Prefix cache"
 )
 
 // scalars returns the figures of a run that are one number, in the block's
@@ -63,7 +64,7 @@ func scalars() []Metric {
 		{Name: "max_concurrency", Label: "Maximum request concurrency", Unit: "requests",
 			Doc: "The concurrency limit of the workload; absent without one.", Formula: "as configured"},
 		{Name: "request_rate", Label: "Request rate configured (RPS)", Unit: "req/s", Decimals: 2,
-			Doc: "The request rate of the workload; absent when all requests are due at once.", Formula: "as configured"},
+			Doc: "The request rate of the workload, for a trace or a ramp its mean; absent when all requests are due at once.", Formula: "as configured, or (requests - 1) / last Due"},
 		{Name: "duration", Label: "Benchmark duration (s)", Unit: "s", Better: Lower, Decimals: 2,
 			Doc: "Wall time of the run with its drain, failed calls included.", Formula: "D = max End - min(Due, Sent)"},
 		{Name: "total_input_tokens", Label: "Total input tokens", Unit: "tokens",
@@ -100,6 +101,10 @@ func scalars() []Metric {
 			Doc: "Output tokens stamped in the steady window and the prompts whose first token was, per second of it.", Formula: "(tokens + prompts in window) / W"},
 		{Name: "drain_s", Label: "Drain (s)", Unit: "s", Section: sectionSteady, Decimals: 2,
 			Doc: "Time from the last sending to the end of the run.", Formula: "max End - max Sent"},
+
+		{Name: "total_cached_tokens", Label: "Total cached input tokens", Unit: "tokens", Section: sectionCache,
+			Doc:     "Prompt tokens of the successful calls that the server says it found in its prefix cache; absent when it tells of none.",
+			Formula: "sum of cached tokens by usage"},
 
 		{Name: "merged_chunks", Label: "Chunks merged by reads", Unit: "chunks", Section: sectionClient,
 			Doc: "Chunks that came in one read with the chunk before them; they have no gap of their own and stay out of the inter-token latencies.", Formula: "count of chunks with their predecessor's stamp"},

@@ -24,7 +24,7 @@ func ParseSLO(s string) (SLO, error) {
 	if i < 0 {
 		return SLO{}, fmt.Errorf("SLO %q has no bound: write it as p99_ttft_ms <= 500", s)
 	}
-	m, err := Lookup(s[:i])
+	m, err := Lookup(strings.TrimSpace(s[:i]))
 	if err != nil {
 		return SLO{}, fmt.Errorf("SLO %q: %w", s, err)
 	}

@@ -64,7 +64,7 @@ type Pick struct {
 	Command  string   `json:"command"`           // one replica's serving command
 	Replicas int      `json:"replicas"`          // how many of them, measured together
 	Summary  *Summary `json:"summary,omitempty"` // on the primary workload
-	Gain     *float64 `json:"gain,omitempty"`    // of the objective against the baseline: +0.5 is 50 % better
+	Gain     *float64 `json:"gain"`              // of the objective against the baseline: +0.5 is 50 % better; null where none can be given
 }
 
 // Case compares baseline and recommended on one workload.
@@ -97,7 +97,8 @@ type Trial struct {
 	GPUs     int               `json:"gpus"`   // allocated, leftover ones included
 	Status   string            `json:"status"` // ok, refused, failed, void
 	Reason   string            `json:"reason,omitempty"`
-	Log      string            `json:"log,omitempty"` // relative to the study directory
+	Notes    []string          `json:"notes,omitempty"` // what the reader must know about its figures, one sentence each
+	Log      string            `json:"log,omitempty"`   // relative to the study directory
 	Runs     []Run             `json:"runs"`
 }
 

@@ -91,12 +91,14 @@ type run struct {
 	ok       []*Call // successful, by index
 	total    int     // calls of any outcome
 	failures map[Class]int
+	example  map[Class]*Call // the first of each class, by index
 	sim      bool
 	fields   map[string]int // unknown growing fields -> calls
 
 	start, end, lastSent time.Duration // over all calls
 	good                 int           // calls within the goodput bounds
 	tokens, prompts      int           // over the successful calls
+	cached               int           // of the prompts, by usage
 
 	peak    float64 // tokens in the busiest 1 s window
 	steady  window
@@ -128,9 +130,12 @@ func (r *run) add(c *Call) error {
 	}
 	if !c.OK() {
 		if r.failures == nil {
-			r.failures = map[Class]int{}
+			r.failures, r.example = map[Class]int{}, map[Class]*Call{}
 		}
 		r.failures[c.Class]++
+		if e := r.example[c.Class]; e == nil || c.Index < e.Index {
+			r.example[c.Class] = c
+		}
 		return nil
 	}
 	r.ok = append(r.ok, c)
@@ -195,6 +200,12 @@ func (r *run) counts() {
 		n, _ := c.Output()
 		p, _ := c.Input()
 		r.tokens, r.prompts = r.tokens+n, r.prompts+p
+		if c.Usage != nil {
+			r.cached += c.Usage.Cached
+		}
+	}
+	if r.cached > 0 {
+		f["total_cached_tokens"] = float64(r.cached)
 	}
 	f["total_input_tokens"] = float64(r.prompts)
 	f["total_output_tokens"] = float64(r.tokens)

@@ -173,7 +173,7 @@ func TestEveryFigureIsInTheTable(t *testing.T) {
 	}
 	calls := steady(300, 10*msec)
 	for i := range calls {
-		calls[i].Answer = calls[i].Chunks[0].At
+		calls[i].Answer, calls[i].Usage.Cached = calls[i].Chunks[0].At, 1
 	}
 	s := summarize(t, Header{Rate: 100, Limit: 100}, Options{Goodput: bounds}, calls)
 	var want []string

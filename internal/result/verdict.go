@@ -17,7 +17,7 @@ type Status string
 
 // Sound: believe the figures. Noted: believe them with what is said. Void: do
 // not. A check may also remark on what the figures mean (few samples, a burst,
-// a saturated server); that casts no doubt on them, so a verdict with remarks
+// an unsteady load, a saturated server); that casts no doubt on them, so a verdict with remarks
 // alone is sound.
 const (
 	Sound  Status = "sound"
@@ -80,6 +80,8 @@ func (r *run) judge(simulated, partial bool) Verdict {
 		{"failures", r.judgeFailures},
 		{"time_order", r.judgeOrder},
 		{"tokens", r.judgeTokens},
+		{"lengths", r.judgeLengths},
+		{"prefix_cache", r.judgeCache},
 		{"new_field", r.judgeField},
 		{"identity", r.judgeIdentity},
 		{"peak", r.judgePeak},
@@ -122,7 +124,7 @@ func (r *run) judgePartial(partial bool) (Status, string) {
 }
 
 // judgeFailures only notes: how many failures are too many is the caller's
-// limit.
+// limit. It quotes one error of the most frequent class.
 func (r *run) judgeFailures() (Status, string) {
 	if len(r.failures) == 0 {
 		return Sound, fmt.Sprintf("none of %d calls failed", r.total)
@@ -134,8 +136,12 @@ func (r *run) judgeFailures() (Status, string) {
 	for i, c := range classes {
 		parts[i] = fmt.Sprintf("%s %d", c, r.failures[c])
 	}
-	return Noted, fmt.Sprintf("%d of %d calls failed (%s) and are in no latency or throughput figure",
+	text := fmt.Sprintf("%d of %d calls failed (%s) and are in no latency or throughput figure",
 		r.total-len(r.ok), r.total, strings.Join(parts, ", "))
+	if e := r.example[classes[0]]; e.Error != "" {
+		text += fmt.Sprintf("; call %d: %s", e.Index, e.Error)
+	}
+	return Noted, text
 }
 
 // judgeOrder looks for stamps that cannot be: due <= ready <= sent <= headers
@@ -226,6 +232,57 @@ func (r *run) judgeTokens() (Status, string) {
 	return Sound, "output tokens: " + counted
 }
 
+// promptSlack is the share by which the server's count of the prompts may
+// differ from the workload's: a chat template adds some tokens to each.
+const promptSlack = 0.1
+
+// judgeLengths compares the work that was done with the work that was asked
+// for. Fewer tokens are the server's right unless it was told to ignore the end
+// of the text, but then two servers do not do the same work; more than
+// max_tokens are not.
+func (r *run) judgeLengths() (Status, string) {
+	asked, made, short, over := 0, 0, 0, 0
+	planned, told := 0, 0
+	for _, c := range r.ok {
+		if n, _ := c.Output(); c.Want > 0 {
+			asked, made = asked+c.Want, made+n
+			if n < c.Want {
+				short++
+			} else if n > c.Want {
+				over++
+			}
+		}
+		if p, from := c.Input(); from == FromUsage && c.WantIn > 0 {
+			planned, told = planned+c.WantIn, told+p
+		}
+	}
+	if asked == 0 && planned == 0 {
+		return not("neither lengths were asked for nor did the server count")
+	}
+	text := fmt.Sprintf("%d of %d output tokens asked for, %d prompt tokens by usage of %d by the workload", made, asked, told, planned)
+	switch {
+	case over > 0:
+		return Noted, fmt.Sprintf("%d calls got more tokens than max_tokens allows: %s", over, text)
+	case float64(asked-made) > tokenSlack*float64(asked):
+		return Remark, fmt.Sprintf("%d calls ended before the tokens asked for, another server may do another amount of work: %s", short, text)
+	case math.Abs(float64(told-planned)) > promptSlack*float64(planned):
+		return Remark, "the server's tokenizer makes other prompts than the workload planned: " + text
+	}
+	return Sound, text
+}
+
+// judgeCache remarks on prompts that the server did not have to compute: the
+// seed of an earlier run finds its prompts again, and such a run looks faster
+// than the engine is.
+func (r *run) judgeCache() (Status, string) {
+	const share = 0.01 // of the prompt tokens; a chat template alone is less
+	if float64(r.cached) <= share*float64(r.prompts) {
+		return Sound, fmt.Sprintf("%d of %d prompt tokens came from the server's prefix cache, as far as it tells", r.cached, r.prompts)
+	}
+	return Remark, fmt.Sprintf("%.1f %% of the prompt tokens (%d of %d) came from the server's prefix cache: if the workload shares no prefixes, use another --seed than the last run",
+		100*float64(r.cached)/float64(r.prompts), r.cached, r.prompts)
+}
+
 func (r *run) judgeField() (Status, string) {
 	if len(r.fields) == 0 {
 		return Sound, "every field that grew is known"
@@ -276,9 +333,16 @@ func (r *run) judgePeak() (Status, string) {
 	return Sound, fmt.Sprintf("peak %.2f tok/s >= mean %.2f tok/s", printed, mean)
 }
 
-// judgeLag voids a run whose client was late: p99 of the lag above 1 ms and 1 %
-// of the median TTFT. When all requests are due at once the bound is 50 ms and
-// 5 %, because writing a thousand requests takes time that no client can save.
+// lagVoid is how many times its limit the dispatch lag may be before the run
+// is void: latencies count from the sending, so a little lag shifts arrivals
+// and falsifies no latency, but a client that is late by far offered another
+// load than was asked for.
+const lagVoid = 10
+
+// judgeLag judges whether the client was on time: p99 of the lag within 1 ms or
+// 1 % of the median TTFT, whichever is more. When all requests are due at once
+// the limit is 50 ms or 5 %, because writing a thousand requests takes time
+// that no client can save.
 func (r *run) judgeLag() (Status, string) {
 	lag, ok := r.figures["p99_dispatch_lag_ms"]
 	if !ok {
@@ -290,7 +354,11 @@ func (r *run) judgeLag() (Status, string) {
 	}
 	limit := max(floor, share*r.figures["median_ttft_ms"])
 	if lag > limit {
-		return Voided, fmt.Sprintf("the load generator was late: dispatch lag p99 %.3f ms is above %.3f ms", lag, limit)
+		status := Noted
+		if lag > lagVoid*limit {
+			status = Voided
+		}
+		return status, fmt.Sprintf("the load generator was late: dispatch lag p99 %.3f ms is above %.3f ms (void above %.3f ms)", lag, limit, lagVoid*limit)
 	}
 	return Sound, fmt.Sprintf("dispatch lag p50 %.3f ms, p99 %.3f ms, allowed %.3f ms", r.figures["p50_dispatch_lag_ms"], lag, limit)
 }
@@ -333,8 +401,8 @@ func (r *run) judgeGC() (Status, string) {
 // judgeLittle compares the mean calls in flight L over the steady window with
 // the throughput X of calls that end in it times their mean time R from Sent
 // to End. The two differ exactly by what the calls cut by the window's ends
-// have inside and outside, so a difference means that the load was not steady
-// and is noted, never void.
+// have inside and outside, so a difference means that the load was not steady,
+// as a trace's seldom is: a remark on what the figures mean, no doubt of them.
 func (r *run) judgeLittle() (Status, string) {
 	w := r.steady
 	switch {
@@ -347,7 +415,7 @@ func (r *run) judgeLittle() (Status, string) {
 	apart := math.Abs(x*w.stream/w.inflight - 1)
 	text := fmt.Sprintf("%.2f calls in flight, %.2f req/s x %.3f s = %.2f, %.1f %% apart", w.inflight, x, w.stream, x*w.stream, 100*apart)
 	if apart > 0.15 {
-		return Noted, "the load was not steady: " + text
+		return Remark, "the load was not steady: " + text
 	}
 	return Sound, text
 }

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -22,7 +23,8 @@ func TestChecks(t *testing.T) {
 		text   string // part of the sentence
 	}{
 		{"sound", "dispatch_lag", Header{}, &client, good(), Sound, "p99 0.000 ms"},
-		{"late client", "dispatch_lag", Header{}, &client, each(good(), func(c *Call) { c.Due = max(0, c.Due-2*msec) }), Voided, "p99 2.000 ms is above 1.000 ms"},
+		{"late client", "dispatch_lag", Header{}, &client, each(good(), func(c *Call) { c.Due = max(0, c.Due-2*msec) }), Noted, "p99 2.000 ms is above 1.000 ms"},
+		{"client late by far", "dispatch_lag", Header{}, &client, each(good(), func(c *Call) { c.Due = max(0, c.Due-11*msec) }), Voided, "p99 11.000 ms is above 1.000 ms"},
 		{"limit, not lateness", "dispatch_lag", Header{Limit: 1000}, &client, each(good(), func(c *Call) { c.Due = max(0, c.Due-2*msec) }), Sound, "p99 0.000 ms"},
 		{"late in a burst", "dispatch_lag", Header{}, &client, each(good()[:40], func(c *Call) { c.Due, c.Ready = 0, 0 }), Voided, "above 50.000 ms"},
 		{"writing a burst", "dispatch_lag", Header{}, &client, each(good()[:3], func(c *Call) { c.Due, c.Ready = 0, 0 }), Sound, "allowed 50.000 ms"},
@@ -53,6 +55,19 @@ func TestChecks(t *testing.T) {
 				*c = fail(*c, []Class{Connect, EarlyClose, EarlyClose}[c.Index%3])
 			}
 		}), Noted, "5 of 500 calls failed (early_close"},
+		{"an error is quoted", "failures", Header{}, &client, each(good(), func(c *Call) {
+			if c.Index > 2 {
+				*c = fail(*c, []Class{Connect, EarlyClose}[min(1, c.Index%100)])
+				c.Error = fmt.Sprintf("reason %d", c.Index)
+			}
+		}), Noted, "figure; call 3: reason 3"},
+		{"as asked", "lengths", Header{}, &client, each(good(), func(c *Call) { c.Want, c.WantIn = c.Usage.Completion, c.Usage.Prompt }), Sound, "5450 of 5450 output tokens"},
+		{"not known", "lengths", Header{}, &client, each(good(), func(c *Call) { c.Usage = nil }), Sound, "not judged"},
+		{"short answers", "lengths", Header{}, &client, each(good(), func(c *Call) { c.Want = c.Usage.Completion + c.Index%2 }), Remark, "250 calls ended before"},
+		{"max_tokens ignored", "lengths", Header{}, &client, each(good(), func(c *Call) { c.Want = c.Usage.Completion - c.Index%2 }), Noted, "250 calls got more"},
+		{"other tokenizer", "lengths", Header{}, &client, each(good(), func(c *Call) { c.WantIn = 2 * c.Usage.Prompt }), Remark, "other prompts"},
+		{"cold cache", "prefix_cache", Header{}, &client, good(), Sound, "0 of 5000 prompt tokens"},
+		{"warm cache", "prefix_cache", Header{}, &client, each(good(), func(c *Call) { c.Usage.Cached = 4 * (c.Index % 2) }), Remark, "20.0 % of the prompt tokens (1000 of 5000)"},
 		{"partial", "partial", Header{Requests: 600}, &Client{Partial: true, StopNote: "interrupted"}, good(), Noted, "500 of 600 planned calls, interrupted"},
 		{"calls missing", "partial", Header{Requests: 501}, &client, good(), Noted, "500 of 501"},
 		{"killed", "partial", Header{}, nil, good(), Noted, "no record of its client"},
@@ -70,7 +85,7 @@ func TestChecks(t *testing.T) {
 		{"keeps up", "saturation", Header{Rate: 50}, &client, good(), Sound, "of 50.00 req/s offered"},
 		// Each call takes 10 ms longer than the one before: ends come at 2/3 of the rate.
 		{"queue grows", "saturation", Header{Rate: 50}, &client, each(good(), func(c *Call) { delay(c, time.Duration(c.Index)*10*msec) }), Remark, "33.3"},
-		{"queue grows", "little", Header{Rate: 50}, &client, each(good(), func(c *Call) { delay(c, time.Duration(c.Index)*10*msec) }), Noted, "not steady"},
+		{"queue grows", "little", Header{Rate: 50}, &client, each(good(), func(c *Call) { delay(c, time.Duration(c.Index)*10*msec) }), Remark, "not steady"},
 		{"long answers", "saturation", Header{Rate: 50}, &client, each(good(), func(c *Call) { delay(c, time.Duration(c.Index*7919%500)*20*msec) }), Sound, "offered"},
 	} {
 		t.Run(test.name+"/"+test.check, func(t *testing.T) {

@@ -8,18 +8,36 @@ import (
 	"math"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // VLLMOptions choose what VLLMJSON writes beyond the fixed keys.
 type VLLMOptions struct {
-	Label       string            // label; "" is null
+	Label       string            // label, also in the file's name; "" is null
 	Tokenizer   string            // tokenizer_id; "": the model
 	Burstiness  float64           // 0: 1
 	Sections    []string          // --percentile-metrics; nil: ttft, tpot, itl
 	Percentiles []float64         // --metric-percentiles; nil: 99
 	Metadata    map[string]string // --metadata, flat
 	Detailed    bool              // --save-detailed: per-request arrays, from calls
+
+	RampStrategy       string // "": the rate does not ramp, and the ramp's keys are absent
+	RampStart, RampEnd float64
+}
+
+// Validate reports what cannot be written; it needs no run, so that a caller
+// can ask before one.
+func (o VLLMOptions) Validate() error {
+	if err := (Style{Sections: o.Sections, Percentiles: o.Percentiles}).Validate(); err != nil {
+		return err
+	}
+	for _, k := range slices.Sorted(maps.Keys(o.Metadata)) {
+		if m, err := Lookup(k); err == nil && m.Name == k || slices.Contains(reserved, k) {
+			return fmt.Errorf("metadata key %q is a key of the result: choose another", k)
+		}
+	}
+	return nil
 }
 
 // VLLMJSON returns the flat JSON object that `vllm bench serve
@@ -27,11 +45,10 @@ type VLLMOptions struct {
 // Only Detailed reads the calls. A figure that is absent is null,
 // also in the arrays: vLLM's zeros for failed requests would enter means.
 func VLLMJSON(h Header, s Summary, calls []Call, o VLLMOptions) ([]byte, error) {
-	style := Style{Sections: o.Sections, Percentiles: o.Percentiles}
-	if err := style.Validate(); err != nil {
+	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("write vLLM result: %w", err)
 	}
-	style = style.filled()
+	style := Style{Sections: o.Sections, Percentiles: o.Percentiles}.filled()
 	var d object
 	d.head(h, o)
 	for _, m := range scalars() {
@@ -114,10 +131,12 @@ func (d *object) head(h Header, o VLLMOptions) {
 	d.put("request_rate", rate)
 	d.put("burstiness", cmp.Or(o.Burstiness, 1))
 	d.put("max_concurrency", limit)
+	if o.RampStrategy != "" {
+		d.put("ramp_up_strategy", o.RampStrategy)
+		d.put("ramp_up_start_rps", o.RampStart)
+		d.put("ramp_up_end_rps", o.RampEnd)
+	}
 	for _, k := range slices.Sorted(maps.Keys(o.Metadata)) {
-		if m, err := Lookup(k); err == nil && m.Name == k || slices.Contains(reserved, k) {
-			d.err = cmp.Or(d.err, fmt.Errorf("metadata key %q is a key of the result: choose another", k))
-		}
 		d.put(k, o.Metadata[k])
 	}
 }
@@ -129,6 +148,7 @@ func finite(rate float64) bool { return rate > 0 && !math.IsInf(rate, 1) }
 // not take.
 var reserved = []string{
 	"date", "endpoint_type", "backend", "label", "model_id", "tokenizer_id", "num_prompts", "burstiness",
+	"ramp_up_strategy", "ramp_up_start_rps", "ramp_up_end_rps",
 	keyFailures, keySimulated, keyVerdict,
 	"input_lens", "output_lens", "ttfts", "itls", "start_times", "generated_texts", "errors",
 }
@@ -184,17 +204,24 @@ func (d *object) bytes() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// VLLMFileName returns the file name that vLLM gives a result:
-// backend, rate, concurrency, model, date.
-func VLLMFileName(h Header) string {
+// VLLMFileName returns the file name that vLLM gives a result: label or
+// backend, rate, concurrency, model, date. A rate is written as Python writes a
+// float ("8.0"); the mean of a trace is cut to four decimals.
+func VLLMFileName(h Header, o VLLMOptions) string {
 	rate := "inf"
-	if finite(h.Rate) {
-		rate = fmt.Sprint(h.Rate)
+	switch {
+	case o.RampStrategy != "":
+		rate = fmt.Sprintf("ramp-up-%s-%gqps-%g", o.RampStrategy, o.RampStart, o.RampEnd)
+	case finite(h.Rate):
+		rate = strconv.FormatFloat(math.Round(h.Rate*1e4)/1e4, 'f', -1, 64)
+		if !strings.Contains(rate, ".") {
+			rate += ".0"
+		}
 	}
 	limit := ""
 	if h.Limit > 0 {
 		limit = fmt.Sprintf("-concurrency%d", h.Limit)
 	}
-	name := fmt.Sprintf("%s-%sqps%s-%s-%s.json", h.Backend, rate, limit, path.Base(h.Model), h.Started.Format("20060102-150405"))
+	name := fmt.Sprintf("%s-%sqps%s-%s-%s.json", cmp.Or(o.Label, h.Backend), rate, limit, path.Base(h.Model), h.Started.Format("20060102-150405"))
 	return strings.ReplaceAll(name, "/", "_")
 }

@@ -33,8 +33,37 @@ func TestVLLMJSONGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "vllm.json", indented.String())
-	if name := VLLMFileName(h); name != "openai-chat-4qps-concurrency8-model-20260203-040506.json" {
-		t.Errorf("file name %s", name)
+}
+
+func TestVLLMFileName(t *testing.T) {
+	at := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
+	for want, tt := range map[string]struct {
+		h Header
+		o VLLMOptions
+	}{
+		"openai-chat-4.0qps-concurrency8-model-20260203-040506.json": {Header{Backend: "openai-chat", Rate: 4, Limit: 8}, VLLMOptions{}},
+		"vllm-infqps-model-20260203-040506.json":                     {Header{Backend: "vllm"}, VLLMOptions{}},
+		"vllm-0.25qps-model-20260203-040506.json":                    {Header{Backend: "vllm", Rate: 0.25}, VLLMOptions{}},
+		"vllm-7.1166qps-model-20260203-040506.json":                  {Header{Backend: "vllm", Rate: 7.116582062247911}, VLLMOptions{}},
+		"a_b-ramp-up-linear-1qps-10qps-model-20260203-040506.json":   {Header{Rate: 4.3}, VLLMOptions{Label: "a/b", RampStrategy: "linear", RampStart: 1, RampEnd: 10}},
+	} {
+		tt.h.Model, tt.h.Started = "org/model", at
+		if got := VLLMFileName(tt.h, tt.o); got != want {
+			t.Errorf("file name %s, want %s", got, want)
+		}
+	}
+}
+
+// TestVLLMJSONHead: what decides the arrivals is written.
+func TestVLLMJSONHead(t *testing.T) {
+	b, err := VLLMJSON(Header{Backend: "vllm"}, Summary{}, nil, VLLMOptions{Label: "night", Burstiness: 0.5, RampStrategy: "linear", RampStart: 1, RampEnd: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"label": "night"`, `"burstiness": 0.5`, `"ramp_up_strategy": "linear", "ramp_up_start_rps": 1, "ramp_up_end_rps": 10`} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("%s is not in %s", want, b)
+		}
 	}
 }
 
@@ -56,7 +85,8 @@ func TestVLLMJSONOfNothing(t *testing.T) {
 
 func TestVLLMJSONRejects(t *testing.T) {
 	for _, o := range []VLLMOptions{
-		{Metadata: map[string]string{"duration": "1"}}, {Metadata: map[string]string{"verdict": "fine"}}, {Sections: []string{"nonsense"}},
+		{Metadata: map[string]string{"duration": "1"}}, {Metadata: map[string]string{"verdict": "fine"}}, {Metadata: map[string]string{"ramp_up_strategy": "x"}},
+		{Sections: []string{"nonsense"}},
 	} {
 		if _, err := VLLMJSON(Header{}, Summary{}, nil, o); err == nil {
 			t.Errorf("%+v is taken", o)
