@@ -148,18 +148,28 @@ func redactArgv(argv []string) []string {
 	return out
 }
 
+// Redact returns the words and the environment of a command with the values of
+// secrets replaced, so that they can be shown and kept.
+func Redact(argv, env []string) (shownArgv, shownEnv []string) {
+	shownEnv = slices.Clone(env)
+	for i, e := range shownEnv {
+		if k, _, _ := strings.Cut(e, "="); isSecret(k) {
+			shownEnv[i] = k + "=" + redacted
+		}
+	}
+	return redactArgv(argv), shownEnv
+}
+
 // commandLine prints environment and command as a shell would take them, with
 // secrets replaced.
 func commandLine(argv, env []string) string {
+	argv, env = Redact(argv, env)
 	words := make([]string, 0, len(env)+len(argv))
 	for _, e := range env {
 		k, v, _ := strings.Cut(e, "=")
-		if isSecret(k) {
-			v = redacted
-		}
 		words = append(words, k+"="+shellWord(v))
 	}
-	for _, a := range redactArgv(argv) {
+	for _, a := range argv {
 		words = append(words, shellWord(a))
 	}
 	return strings.Join(words, " ")

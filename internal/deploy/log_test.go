@@ -3,6 +3,7 @@ package deploy
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -138,4 +139,16 @@ func FuzzRedactArgv(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestRedact(t *testing.T) {
+	argv := []string{"vllm", "serve", "m", "--api-key", "sk-1", "--max-num-batched-tokens", "8192"}
+	env := []string{"HF_TOKEN=hf-1", "CUDA_VISIBLE_DEVICES=0"}
+	shownArgv, shownEnv := Redact(argv, env)
+	if got := strings.Join(slices.Concat(shownEnv, shownArgv), " "); got != "HF_TOKEN=[redacted] CUDA_VISIBLE_DEVICES=0 vllm serve m --api-key [redacted] --max-num-batched-tokens 8192" {
+		t.Errorf("shown as %s", got)
+	}
+	if argv[4] != "sk-1" || env[0] != "HF_TOKEN=hf-1" {
+		t.Error("the command itself was changed")
+	}
 }

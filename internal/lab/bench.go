@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -65,12 +66,16 @@ type Outcome struct {
 	Summary result.Summary
 	Calls   []result.Call
 	Dir     string // "" when nothing was kept; still with .tmp when it could not be finished
+	Note    string // what could not be checked about the endpoint, "" for nothing
 }
 
 // Run measures: wait until the server answers, warm up, load, summarise. An
 // interrupted run returns its outcome (marked partial) beside ctx's cause, and
 // one whose directory could not be finished returns it beside that error.
 func (b Bench) Run(ctx context.Context) (*Outcome, error) {
+	if err := freeDir(b.Dir); err != nil {
+		return nil, err
+	}
 	w, err := workload.Open(b.Spec.Workload)
 	if err != nil {
 		return nil, err
@@ -87,7 +92,7 @@ func (b Bench) Run(ctx context.Context) (*Outcome, error) {
 			c.Close()
 		}
 	}()
-	simulated, err := b.prepare(ctx, clients)
+	simulated, note, err := b.prepare(ctx, clients)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +103,11 @@ func (b Bench) Run(ctx context.Context) (*Outcome, error) {
 	if err := b.warmUp(ctx, clients); err != nil {
 		return nil, err
 	}
-	return b.measure(ctx, h, w, senders(clients))
+	out, err := b.measure(ctx, h, w, senders(clients))
+	if out != nil {
+		out.Note = note
+	}
+	return out, err
 }
 
 // Phases of a run, as told to Bench.Phase.
@@ -149,22 +158,24 @@ func senders(clients []*openai.Client) []load.Sender {
 	return out
 }
 
-// prepare waits for every target and asks what it serves.
-func (b Bench) prepare(ctx context.Context, clients []*openai.Client) (simulated bool, err error) {
+// prepare waits for every target and asks what it serves. note says what could
+// not be checked.
+func (b Bench) prepare(ctx context.Context, clients []*openai.Client) (simulated bool, note string, err error) {
 	b.phase(PhaseWaiting)
 	for _, c := range clients {
 		if b.Spec.ReadyTimeout > 0 {
 			if err := c.Ready(ctx, b.Spec.ReadyTimeout); err != nil {
-				return false, err
+				return false, "", err
 			}
 		}
 		info, err := c.Probe(ctx)
 		if err != nil {
-			return false, err
+			return false, "", err
 		}
 		simulated = simulated || info.Simulated
+		note = cmp.Or(note, info.Note)
 	}
-	return simulated, nil
+	return simulated, note, nil
 }
 
 func (b Bench) header(w *workload.Workload, simulated bool) (result.Header, error) {

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"perflab/internal/arch"
@@ -66,8 +69,8 @@ func (l *study) plan(c tune.Config) (plan, error) {
 	return p, nil
 }
 
-func (l *study) model(name string) (arch.Model, error) {
-	path, ok := l.ModelConfig[name]
+func (s *Study) model(name string) (arch.Model, error) {
+	path, ok := s.ModelConfig[name]
 	if !ok {
 		return arch.LookupModel(name)
 	}
@@ -91,19 +94,86 @@ func (l *study) evaluate(ctx context.Context, p tune.Proposal, dir string) (*tri
 		return nil, fmt.Errorf("create %s: %w", dir, err)
 	}
 	pl, err := l.plan(p.Config)
-	t.Command = pl.cmd.String()
-	if r, ok := errors.AsType[*engine.Rejection](err); ok {
+	t.Command = shown(pl.cmd)
+	if r, ok := errors.AsType[*engine.Rejection](err); ok && l.Runtime.Kind != Existing {
 		t.Status, t.Reason = tune.Refused, r.Reason
 		return t, nil
 	}
-	if err != nil {
+	if err != nil && l.Runtime.Kind != Existing {
 		return nil, err
 	}
-	t.Replicas = pl.replicas
-	if l.Runtime.Kind == Predicted {
+	t.Notes = l.remarks(pl)
+	switch l.Runtime.Kind {
+	case Predicted:
+		t.Replicas = pl.replicas
 		return t, l.predict(ctx, t, p, pl, dir)
+	case Existing: // what is up is not ours to refuse
+		t.Replicas = len(l.Runtime.URLs)
+	default:
+		t.Replicas = pl.replicas
 	}
-	return t, l.measure(ctx, t, p, pl, dir)
+	err = l.measure(ctx, t, p, pl, dir)
+	if died, ok := errors.AsType[*diedAlone](err); ok {
+		if err := l.again(t, p, died, dir); err != nil {
+			return nil, err
+		}
+		err = l.measure(ctx, t, p, pl, dir)
+	}
+	if died, ok := errors.AsType[*diedAlone](err); ok {
+		t.Status, t.Reason = tune.Failed, died.Error()
+		return t, nil
+	}
+	return t, err
+}
+
+// remarks are what the figures of a plan do not show: flags that the simulated
+// engine knows nothing of, and devices that no replica uses.
+func (l *study) remarks(pl plan) []string {
+	var out []string
+	if flags := pl.cmd.Unmodelled(); len(flags) > 0 && (l.Runtime.Kind == Simulated || l.Runtime.Kind == Predicted) {
+		out = append(out, "Not simulated: "+strings.Join(flags, ", ")+". The figures are those without it.")
+	}
+	if idle := l.Hardware.GPUs - pl.replicas*pl.cfg.GPUs; idle > 0 && l.Runtime.Kind != Existing {
+		out = append(out, fmt.Sprintf("%d of %d GPUs are used by no replica; they count as allocated.", idle, l.Hardware.GPUs))
+	}
+	return out
+}
+
+// again makes room for a second launch of a trial whose engine died without
+// giving a reason: losing the baseline to it would cost the study its gains.
+// The logs stay.
+func (l *study) again(t *trialRecord, p tune.Proposal, died *diedAlone, dir string) error {
+	if err := l.journal.Note(tune.KindInfra, t.ID, died.Error()+": launched again"); err != nil {
+		return err
+	}
+	t.Runs = nil
+	for _, name := range p.Workloads {
+		for try := range 2 {
+			for _, end := range []string{"", ".tmp"} {
+				if err := os.RemoveAll(runDir(dir, name, try) + end); err != nil {
+					return fmt.Errorf("clear %s: %w", runDir(dir, name, try), err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// shown is a command as it may be written down: without secrets.
+func shown(c engine.Command) string {
+	c.Extra, c.Env = deploy.Redact(c.Extra, c.Env)
+	return c.String()
+}
+
+// secret reports whether the study file itself holds a secret.
+func (s *Study) secret() bool {
+	for _, use := range s.Engines {
+		flags, env := deploy.Redact(use.Flags, use.Env)
+		if !slices.Equal(flags, use.Flags) || !slices.Equal(env, use.Env) {
+			return true
+		}
+	}
+	return false
 }
 
 // measure launches the configuration and runs every workload of the proposal
@@ -114,7 +184,7 @@ func (l *study) measure(ctx context.Context, t *trialRecord, p tune.Proposal, pl
 	d, err := l.launch(ctx, t, pl, dir)
 	if refused, ok := errors.AsType[*deploy.RefusedError](err); ok {
 		t.Status, t.Reason, t.Log = tune.Refused, refused.Reason, l.relative(refused.Log)
-		t.GPUS = l.gpuSeconds(begun)
+		t.GPUS += l.gpuSeconds(begun)
 		return nil
 	}
 	if infra, ok := errors.AsType[*deploy.InfraError](err); ok {
@@ -122,7 +192,7 @@ func (l *study) measure(ctx context.Context, t *trialRecord, p tune.Proposal, pl
 		if infra.Hint() != "" {
 			t.Reason += " (" + infra.Hint() + ")"
 		}
-		t.GPUS = l.gpuSeconds(begun)
+		t.GPUS += l.gpuSeconds(begun)
 		return nil
 	}
 	if err != nil {
@@ -133,8 +203,11 @@ func (l *study) measure(ctx context.Context, t *trialRecord, p tune.Proposal, pl
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	stopErr := d.Stop(stopCtx)
-	t.GPUS = l.gpuSeconds(begun)
-	return errors.Join(err, stopErr)
+	t.GPUS += l.gpuSeconds(begun)
+	if stopErr != nil {
+		return errors.Join(err, stopErr)
+	}
+	return err
 }
 
 func (l *study) gpuSeconds(begun time.Time) float64 {
@@ -150,7 +223,8 @@ func (l *study) launch(ctx context.Context, t *trialRecord, pl plan, dir string)
 	for try := 0; ; try++ {
 		t.Launches++
 		d, err := rt.Start(ctx, spec)
-		if _, infra := errors.AsType[*deploy.InfraError](err); !infra || try == len(backoff) {
+		infra, broke := errors.AsType[*deploy.InfraError](err)
+		if !broke || try == len(backoff) || l.Runtime.Kind == Existing || lasting(infra) {
 			return d, err
 		}
 		if err := l.journal.Note(tune.KindInfra, t.ID, err.Error()); err != nil {
@@ -162,6 +236,12 @@ func (l *study) launch(ctx context.Context, t *trialRecord, pl plan, dir string)
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// lasting reports whether another try would break in the same way: a program
+// that is not there does not come by waiting.
+func lasting(e *deploy.InfraError) bool {
+	return errors.Is(e, exec.ErrNotFound) || errors.Is(e, fs.ErrNotExist) || errors.Is(e, fs.ErrPermission)
 }
 
 // deployment says how to start a plan on the study's runtime.
@@ -236,7 +316,10 @@ func (l *study) runAll(ctx context.Context, t *trialRecord, p tune.Proposal, pl 
 	for _, name := range p.Workloads {
 		run, err := l.runOne(ctx, p, pl, d, name, dir)
 		if died, ok := errors.AsType[*engineDied](err); ok {
-			t.Status, t.Reason = died.end(name)
+			return died.end(t, name)
+		}
+		if err != nil && ctx.Err() == nil && !ofDisk(err) {
+			t.Status, t.Reason = tune.Failed, fmt.Sprintf("%s: %v", name, err)
 			return nil
 		}
 		if err != nil {
@@ -251,6 +334,14 @@ func (l *study) runAll(ctx context.Context, t *trialRecord, p tune.Proposal, pl 
 	return nil
 }
 
+// ofDisk reports whether an error is of our own files: then the study stops,
+// for the next trial could not be kept either.
+func ofDisk(err error) bool {
+	_, path := errors.AsType[*fs.PathError](err)
+	_, link := errors.AsType[*os.LinkError](err)
+	return path || link || errors.Is(err, syscall.ENOSPC)
+}
+
 // engineDied is the cause by which a run ends when its engine does.
 type engineDied struct{ err error }
 
@@ -258,14 +349,20 @@ func (e *engineDied) Error() string { return e.err.Error() }
 
 // end is what a death means: an engine that ran out of memory, or gave another
 // reason of its own, cannot run this configuration under this load; one that
-// died without a word may have been ended by anything.
-func (e *engineDied) end(workload string) (status, reason string) {
-	status = tune.Failed
+// died without a word may have been ended by anything, and is a *diedAlone.
+func (e *engineDied) end(t *trialRecord, workload string) error {
+	reason := fmt.Sprintf("the engine died under %s: %v", workload, e.err)
 	if d, ok := errors.AsType[*deploy.DiedError](e.err); ok && d.Reason != "" {
-		status = tune.Refused
+		t.Status, t.Reason = tune.Refused, reason
+		return nil
 	}
-	return status, fmt.Sprintf("the engine died under %s: %v", workload, e.err)
+	return &diedAlone{reason}
 }
+
+// diedAlone says that an engine died under load without giving a reason.
+type diedAlone struct{ reason string }
+
+func (e *diedAlone) Error() string { return e.reason }
 
 // judgeRun decides whether a run may be told to the strategy.
 func judgeRun(name string, s result.Summary) (status, reason string) {
@@ -312,8 +409,8 @@ func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, targets []st
 		warmups = *l.Bench.Warmups
 	}
 	b := Bench{
-		Spec: Spec{Targets: targets, Backend: l.Bench.Backend, Model: served(pl), Workload: w, Warmups: warmups},
-		Name: name, Command: pl.cmd.String(), Dir: dir, Version: l.Version, Progress: progress, APIKey: l.APIKey,
+		Spec: Spec{Targets: targets, Backend: l.Bench.Backend, Model: served(pl), Workload: w, Warmups: warmups, Goodput: l.Bench.Goodput},
+		Name: name, Command: shown(pl.cmd), Dir: dir, Version: l.Version, Progress: progress, APIKey: l.APIKey,
 		Phase: func(text string) { l.watch(func(s *Status) { s.Phase = text }) },
 	}
 	out, err := b.Run(ctx)

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -55,9 +56,12 @@ func (l *study) facts(partial bool) (result.Study, error) {
 		Partial: partial, Strategy: l.Study.Strategy, Block: l.Bench.Block,
 		Objective: result.Objective{Metric: metric.Name, Better: better(metric), SLOs: l.Objective.SLOs, Goal: goal(metric)},
 		Model:     l.modelName(), Hardware: l.hardware(), Engines: l.software(trials), Method: l.method(),
-		Workloads: l.loads(), Confirmed: r.Confirmed, Verdict: r.Verdict, Notes: l.notes(),
+		Workloads: l.described, Confirmed: r.Confirmed, Verdict: r.Verdict, Notes: l.notes(),
 	}
 	for _, t := range trials {
+		if t.Runs == nil {
+			t.Runs = []result.Run{} // a list in study.json, also when it is empty
+		}
 		f.Trials = append(f.Trials, t.Trial)
 		f.Ledger.Launches += t.Launches
 		f.Ledger.LoadS += t.LoadS
@@ -79,8 +83,13 @@ func (l *study) facts(partial bool) (result.Study, error) {
 // other's improvement, so none is counted as a gain over the first.
 func (l *study) stage(d tune.Decision) result.Stage {
 	s := result.Stage{Name: d.Stage, Trials: d.Trials, Before: d.Before, Winner: d.Winner, Gain: d.Gain, Result: d.Reason}
+	for _, e := range d.Entries {
+		if e.Trial == 0 { // no trial stands for it in the report
+			s.Result += fmt.Sprintf("; %s was %s", e.Label, e.Note)
+		}
+	}
 	if l.Study.Strategy == Survey {
-		s.Gain = nil
+		s.Before, s.Gain = 0, nil
 	}
 	return s
 }
@@ -117,7 +126,6 @@ func (l *study) picks(f *result.Study, r tune.Result) {
 		if l.Study.Strategy == Staged {
 			f.Recommended.Gain = r.Gain
 		}
-		l.relabel(f, r)
 	}
 	if f.Baseline == nil || f.Recommended == nil || l.Study.Strategy == Survey {
 		return
@@ -132,17 +140,6 @@ func (l *study) picks(f *result.Study, r tune.Result) {
 			c.Gain = obj.Gain(c.Baseline.Figures, c.Recommended.Figures)
 		}
 		f.Cases = append(f.Cases, c)
-	}
-}
-
-// relabel gives the picks the labels they had in the search, not those of the
-// confirming launches.
-func (l *study) relabel(f *result.Study, r tune.Result) {
-	if t := trialByID(f.Trials, r.Winner); t != nil {
-		f.Recommended.Label = t.Label
-	}
-	if t := trialByID(f.Trials, r.Baseline); t != nil && f.Baseline != nil {
-		f.Baseline.Label = t.Label
 	}
 }
 
@@ -210,6 +207,32 @@ func (l *study) modelName() string {
 	return fmt.Sprintf("%d models", len(l.Survey))
 }
 
+// benchModel is the model that the commands which repeat a workload name. Where
+// configurations serve different ones it stands for each.
+func (l *study) benchModel() string {
+	first := l.Model
+	same := true
+	see := func(m string) {
+		first = cmp.Or(first, m)
+		same = same && (m == "" || m == first)
+	}
+	if l.Baseline != nil {
+		see(l.Baseline.Model)
+	}
+	for _, st := range l.Stages {
+		for _, k := range st.Try {
+			see(k.Model)
+		}
+	}
+	for _, k := range l.Survey {
+		see(k.Model)
+	}
+	if !same {
+		return "MODEL"
+	}
+	return first
+}
+
 func better(m result.Metric) string {
 	if m.Better == result.Higher {
 		return "higher"
@@ -272,8 +295,12 @@ func (l *study) method() string {
 
 // notes are what the study knows and its figures do not show.
 func (l *study) notes() []string {
+	once := "Each configuration of the search was launched once; differences of a few percent between single launches are often noise."
+	if l.Runtime.Kind == Predicted {
+		once = "A prediction has no noise of its own: it is as far from a measurement as the model of the hardware is from the hardware."
+	}
 	return []string{
-		"Each configuration of the search was launched once; differences of a few percent between single launches are often noise.",
+		once,
 		"Quantisation can change a model's answers: no accuracy was measured here.",
 	}
 }
@@ -284,7 +311,7 @@ func (l *study) loads() []result.Load {
 		spec, _ := l.workload(w.Name, 0)
 		out = append(out, result.Load{
 			Name: w.Name, Title: w.Title, Primary: i == 0, Text: describe(spec),
-			Command: benchCommand(l.modelName(), l.Bench.Backend, spec),
+			Command: benchCommand(l.benchModel(), l.Bench.Backend, spec),
 		})
 	}
 	return out

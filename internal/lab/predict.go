@@ -46,7 +46,7 @@ func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, 
 	if err != nil {
 		return nil, err
 	}
-	s := Spec{Targets: []string{}, Backend: l.Bench.Backend, Model: served(pl), Workload: spec}
+	s := Spec{Targets: []string{}, Backend: l.Bench.Backend, Model: served(pl), Workload: spec, Goodput: l.Bench.Goodput}
 	raw, err := json.Marshal(s)
 	if err != nil {
 		return nil, fmt.Errorf("encode the run's spec: %w", err)
@@ -54,7 +54,7 @@ func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, 
 	h := result.Header{
 		Schema: "perflab.run/1", Version: l.Version, Simulated: true, Predicted: true, Started: time.Now().UTC(),
 		Model: s.Model, Backend: s.Backend, Targets: s.Targets, Workload: name, Spec: raw,
-		Requests: w.Len(), Rate: offered(w), Limit: spec.MaxConcurrency, Command: pl.cmd.String(), Host: host(),
+		Requests: w.Len(), Rate: offered(w), Limit: spec.MaxConcurrency, Command: shown(pl.cmd), Host: host(),
 	}
 	out, err := createRun(dir, h)
 	if err != nil {

@@ -35,9 +35,21 @@ type runWriter struct {
 	err   error // first write error; the run goes on in memory
 }
 
-func createRun(dir string, h result.Header) (*runWriter, error) {
+// freeDir refuses the name of a directory that exists: a run is never
+// overwritten.
+func freeDir(dir string) error {
+	if dir == "" {
+		return nil
+	}
 	if _, err := os.Stat(dir); err == nil {
-		return nil, fmt.Errorf("run directory %s exists already: choose another --out or remove it", dir)
+		return fmt.Errorf("run directory %s exists already: choose another --out or remove it", dir)
+	}
+	return nil
+}
+
+func createRun(dir string, h result.Header) (*runWriter, error) {
+	if err := freeDir(dir); err != nil {
+		return nil, err
 	}
 	tmp := dir + ".tmp"
 	if err := os.RemoveAll(tmp); err != nil { // an earlier attempt at the same run

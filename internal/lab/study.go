@@ -1,18 +1,15 @@
 package lab
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
-	"strconv"
+	"regexp"
 	"strings"
-	"time"
 
 	yaml "go.yaml.in/yaml/v4"
 
-	"perflab/internal/arch"
-	"perflab/internal/engine"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 	"perflab/internal/workload"
@@ -28,7 +25,7 @@ type Study struct {
 	Strategy string `yaml:"strategy,omitempty" json:"strategy,omitempty" jsonschema:"enum=staged,enum=survey,description=staged: each stage's best goes on (default). survey: measure every candidate under every workload"`
 
 	Model       string               `yaml:"model,omitempty" json:"model,omitempty" jsonschema:"description=Model of the baseline (a repository id)"`
-	ModelConfig map[string]string    `yaml:"model_config,omitempty" json:"model_config,omitempty" jsonschema:"description=Model id -> path of its config.json for models perflab does not know"`
+	ModelConfig map[string]string    `yaml:"model_config,omitempty" json:"model_config,omitempty" jsonschema:"description=Model id -> path of its config.json (from the working directory) for models perflab does not know"`
 	Hardware    Hardware             `yaml:"hardware" json:"hardware" jsonschema:"required"`
 	Engines     map[string]EngineUse `yaml:"engines,omitempty" json:"engines,omitempty" jsonschema:"description=Engine name (vllm\\, sglang\\, trtllm) -> how this study uses it"`
 
@@ -61,7 +58,7 @@ type EngineUse struct {
 	Version string   `yaml:"version,omitempty" json:"version,omitempty"`
 	Set     Values   `yaml:"set,omitempty" json:"set,omitempty" jsonschema:"description=Parameters of every configuration of this engine"`
 	Flags   []string `yaml:"flags,omitempty" json:"flags,omitempty" jsonschema:"description=Flags of the engine's own added to every command"`
-	Env     []string `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=KEY=value added to every command's environment"`
+	Env     []string `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=KEY=value added to every command's environment. Engines inherit perflab's own environment too\\, which is the better place for a secret. One that stands here is replaced in all that is written but the private copy of the study file"`
 }
 
 // Objective is the figure to improve and what must hold besides.
@@ -104,10 +101,10 @@ type Runtime struct {
 // Client is how a study sends its load; the zero value is perflab bench's
 // defaults.
 type Client struct {
-	Backend   string `yaml:"backend,omitempty" json:"backend,omitempty" jsonschema:"enum=openai-chat,enum=openai"`
-	Warmups   *int   `yaml:"num_warmups,omitempty" json:"num_warmups,omitempty" jsonschema:"description=Requests sent and thrown away before each run (default 8)"`
-	Block     string `yaml:"block,omitempty" json:"block,omitempty" jsonschema:"enum=vllm,enum=gpustack,description=Layout of the result blocks in the report"`
-	KeepCalls *bool  `yaml:"keep_calls,omitempty" json:"keep_calls,omitempty" jsonschema:"description=Keep every call in the run directories (default true)"`
+	Backend string   `yaml:"backend,omitempty" json:"backend,omitempty" jsonschema:"enum=openai-chat,enum=openai"`
+	Warmups *int     `yaml:"num_warmups,omitempty" json:"num_warmups,omitempty" jsonschema:"description=Requests sent and thrown away before each run (default 8)"`
+	Block   string   `yaml:"block,omitempty" json:"block,omitempty" jsonschema:"enum=vllm,enum=gpustack,description=Layout of the result blocks in the report"`
+	Goodput []string `yaml:"goodput,omitempty" json:"goodput,omitempty" jsonschema:"description=Bounds of a good request for request_goodput\\, such as ttft:200 and tpot:50 (ms)"`
 }
 
 // Budget bounds a study.
@@ -174,12 +171,24 @@ func yamlProblems(err error) []string {
 	if errors.As(err, &many) {
 		var out []string
 		for _, e := range many.Errors {
-			out = append(out, fmt.Sprintf("%d:%d: %s", e.Mark.Line, e.Mark.Column, plain(e.Message)))
+			out = append(out, fmt.Sprintf("%d:%d: %s", max(e.Mark.Line, 1), max(e.Mark.Column, 1), plain(e.Message)))
 		}
 		return out
 	}
-	return []string{"1:1: " + plain(err.Error())}
+	text := err.Error()
+	if m := loadMark.FindStringSubmatch(text); m != nil {
+		return []string{fmt.Sprintf("%s:%s: %s", m[1], m[2], plain(m[3]))}
+	}
+	return []string{"1:1: " + plain(loadHead.ReplaceAllString(text, ""))}
 }
+
+// The library gives scanner and parser errors as text: "go-yaml load error in
+// scanner (while ...) at L1.C7-L2.C1: found a tab". The last place is where it
+// stopped, the first where what it was reading began.
+var (
+	loadMark = regexp.MustCompile(`^go-yaml load error in [^:]* at (?:L\d+\.C\d+-)?L(\d+)\.C(\d+): (?s)(.*)$`)
+	loadHead = regexp.MustCompile(`^go-yaml load error in [^:]*: `)
+)
 
 // plain rewords what the YAML library says about Go.
 func plain(text string) string {
@@ -187,9 +196,18 @@ func plain(text string) string {
 	if key, ok := between(text, "field ", " not found in type"); ok {
 		return fmt.Sprintf("unknown key %q", key)
 	}
+	switch {
+	case strings.HasPrefix(text, "no documents"):
+		return "the file is empty: a study has at least name, hardware, objective, workloads and runtime"
+	case strings.HasPrefix(text, "expected single document"):
+		return "the file holds several documents: keep one, and remove the line ---"
+	}
 	value, ok := between(text, "`", "`")
 	_, kind, into := strings.Cut(text, " into ")
-	if !ok || !into {
+	switch {
+	case into && !ok && strings.HasPrefix(text, "cannot construct "):
+		return "a value of another kind belongs here: " + wanted(kind)
+	case !ok || !into:
 		return text
 	}
 	switch {
@@ -205,6 +223,17 @@ func plain(text string) string {
 	return value + " is no mapping (key: value)"
 }
 
+// wanted says what should stand where a list, a mapping or a text does.
+func wanted(kind string) string {
+	switch {
+	case strings.HasPrefix(kind, "["):
+		return "a list"
+	case strings.HasPrefix(kind, "map["), strings.Contains(kind, "."):
+		return "a mapping (key: value)"
+	}
+	return "a single value"
+}
+
 func between(s, before, after string) (string, bool) {
 	_, s, ok := strings.Cut(s, before)
 	if !ok {
@@ -218,7 +247,7 @@ func (s *Study) fill() {
 	if s.Strategy == "" {
 		s.Strategy = Staged
 	}
-	s.Hardware.Nodes = max(s.Hardware.Nodes, 1)
+	s.Hardware.Nodes = cmp.Or(s.Hardware.Nodes, 1)
 	if s.Bench.Backend == "" {
 		s.Bench.Backend = "openai-chat"
 	}
@@ -232,246 +261,6 @@ func (s *Study) fill() {
 		}
 		w.Spec = w.Spec.Defaults()
 	}
-}
-
-// checker collects problems with positions.
-type checker struct {
-	s    *Study
-	list []string
-}
-
-func (c *checker) add(path string, format string, args ...any) {
-	line, col := position(c.s.doc, path)
-	c.list = append(c.list, fmt.Sprintf("%d:%d: %s", line, col, fmt.Sprintf(format, args...)))
-}
-
-func (s *Study) check() []string {
-	c := &checker{s: s}
-	if s.Name == "" {
-		c.add("", "name is missing: give the study a short name")
-	}
-	c.hardware()
-	c.objective()
-	c.workloads()
-	c.runtime()
-	switch s.Strategy {
-	case Staged:
-		c.staged()
-	case Survey:
-		c.survey()
-	default:
-		c.add("strategy", "strategy %q is not known: use staged or survey", s.Strategy)
-	}
-	for name := range s.Engines {
-		if _, err := engine.ByName(name); err != nil {
-			c.add("engines."+name, "%v", err)
-		}
-	}
-	if _, err := s.Budget.limit(); err != nil {
-		c.add("budget.time", "%v", err)
-	} else if len(c.list) == 0 {
-		if _, err := s.strategy(); err != nil {
-			for line := range strings.SplitSeq(err.Error(), "\n") {
-				c.add("", "%s", line)
-			}
-		}
-	}
-	if b := s.Bench.Backend; b != "openai-chat" && b != "openai" {
-		c.add("bench.backend", "backend %q is not known: use openai-chat or openai", b)
-	}
-	if b := s.Bench.Block; b != "vllm" && b != "gpustack" {
-		c.add("bench.block", "block %q is not known: use vllm or gpustack", b)
-	}
-	return c.list
-}
-
-func (c *checker) hardware() {
-	h := c.s.Hardware
-	if _, err := arch.LookupAccelerator(h.GPU); err != nil {
-		c.add("hardware.gpu", "%v", err)
-	}
-	if h.GPUs < 1 {
-		c.add("hardware.gpus", "gpus is %d: say how many devices the study has", h.GPUs)
-	} else if h.GPUs%h.Nodes != 0 {
-		c.add("hardware.nodes", "%d gpus do not spread evenly over %d nodes", h.GPUs, h.Nodes)
-	}
-}
-
-func (c *checker) objective() {
-	m, err := result.Lookup(c.s.Objective.Metric)
-	switch {
-	case c.s.Objective.Metric == "":
-		c.add("objective", "objective.metric is missing: total_token_throughput and mean_latency are the usual ones")
-	case err != nil:
-		c.add("objective.metric", "%v", err)
-	case m.Better == result.Neither:
-		c.add("objective.metric", "%s is neither better high nor low: choose a figure that can be improved", m.Name)
-	}
-	for i, text := range c.s.Objective.SLOs {
-		if _, err := result.ParseSLO(text); err != nil {
-			c.add(fmt.Sprintf("objective.slos.%d", i), "%v", err)
-		}
-	}
-}
-
-func (c *checker) workloads() {
-	if len(c.s.Workloads) == 0 {
-		c.add("workloads", "workloads is empty: name at least one, the first is the primary one")
-	}
-	seen := map[string]bool{}
-	for i, w := range c.s.Workloads {
-		at := fmt.Sprintf("workloads.%d", i)
-		switch {
-		case w.Name == "" || strings.ContainsAny(w.Name, "/\\ "):
-			c.add(at, "workload %d needs a name without spaces or slashes", i+1)
-		case seen[w.Name]:
-			c.add(at+".name", "workload name %q is used twice", w.Name)
-		}
-		seen[w.Name] = true
-		if err := w.Spec.Validate(); err != nil {
-			for line := range strings.SplitSeq(err.Error(), "\n") {
-				c.add(at, "workload %s: %s", w.Name, line)
-			}
-		}
-	}
-}
-
-func (c *checker) runtime() {
-	r := c.s.Runtime
-	switch r.Kind {
-	case Process, Simulated, Predicted:
-		if len(r.URLs) > 0 {
-			c.add("runtime.urls", "urls applies to runtime kind existing, not %s", r.Kind)
-		}
-	case Existing:
-		if len(r.URLs) == 0 {
-			c.add("runtime", "runtime kind existing needs urls: the base URLs of the running engine")
-		}
-		if len(c.s.Stages) > 0 || len(c.s.Survey) > 1 {
-			c.add("runtime.kind", "an existing endpoint cannot be reconfigured: a study with candidates needs runtime kind process, simulated or predicted")
-		}
-	case "":
-		c.add("runtime", "runtime.kind is missing: process, simulated, predicted or existing")
-	default:
-		c.add("runtime.kind", "runtime kind %q is not known: use process, simulated, predicted or existing", r.Kind)
-	}
-	if r.StartupS != 0 && r.Kind != Simulated {
-		c.add("runtime.startup_s", "startup_s applies to runtime kind simulated, not %s", r.Kind)
-	}
-}
-
-func (c *checker) staged() {
-	s := c.s
-	if len(s.Survey) > 0 {
-		c.add("candidates", "candidates belongs to strategy survey; a staged study has baseline and stages")
-	}
-	if s.Baseline == nil {
-		c.add("", "baseline is missing: the configuration every gain is counted from")
-	} else {
-		if s.Baseline.Label == "" {
-			s.Baseline.Label = "baseline"
-		}
-		c.candidate("baseline", *s.Baseline, true)
-	}
-	for i, st := range s.Stages {
-		at := fmt.Sprintf("stages.%d", i)
-		if st.Name == "" {
-			c.add(at, "stage %d needs a name", i+1)
-		}
-		if len(st.Try) == 0 {
-			c.add(at, "stage %q has nothing to try", st.Name)
-		}
-		for j, k := range st.Try {
-			c.candidate(fmt.Sprintf("%s.try.%d", at, j), k, k.Fresh)
-		}
-	}
-}
-
-func (c *checker) survey() {
-	s := c.s
-	if s.Baseline != nil || len(s.Stages) > 0 {
-		c.add("strategy", "a survey has candidates only: baseline and stages belong to strategy staged")
-	}
-	if len(s.Survey) == 0 {
-		c.add("", "candidates is missing: a survey measures a list of configurations")
-	}
-	if s.Budget != (Budget{}) {
-		c.add("budget", "budget belongs to strategy staged: a survey measures all its candidates")
-	}
-	for i, k := range s.Survey {
-		c.candidate(fmt.Sprintf("candidates.%d", i), k, true)
-	}
-}
-
-func (c *checker) candidate(at string, k Candidate, whole bool) {
-	if k.Label == "" {
-		c.add(at, "this candidate needs a label")
-	}
-	if k.Engine != "" {
-		if _, err := engine.ByName(k.Engine); err != nil {
-			c.add(at+".engine", "%v", err)
-		}
-	} else if whole {
-		c.add(at, "engine is missing: vllm, sglang or trtllm")
-	}
-	if whole && k.Model == "" && c.s.Model == "" {
-		c.add(at, "model is missing, here or at the top of the study")
-	}
-	for _, name := range slices.Sorted(maps.Keys(k.Set)) {
-		if err := engine.KnownParam(name); err != nil {
-			c.add(at+".set."+name, "%v", err)
-		}
-	}
-}
-
-// limit parses the budget's time; 0 is none.
-func (b Budget) limit() (time.Duration, error) {
-	if b.Time == "" {
-		return 0, nil
-	}
-	d, err := time.ParseDuration(b.Time)
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("budget time %q is not a duration: write 30m or 2h", b.Time)
-	}
-	return d, nil
-}
-
-// position finds a dotted path in the document; an absent element gives its
-// parent's position.
-func position(doc *yaml.Node, path string) (line, col int) {
-	n := doc
-	if n == nil || len(n.Content) == 0 {
-		return 1, 1
-	}
-	n = n.Content[0]
-	line, col = n.Line, n.Column
-	for path != "" {
-		var part string
-		part, path, _ = strings.Cut(path, ".")
-		next := child(n, part)
-		if next == nil {
-			break
-		}
-		n = next
-		line, col = n.Line, n.Column
-	}
-	return line, col
-}
-
-func child(n *yaml.Node, part string) *yaml.Node {
-	switch n.Kind {
-	case yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if n.Content[i].Value == part {
-				return n.Content[i+1]
-			}
-		}
-	case yaml.SequenceNode:
-		if i, err := strconv.Atoi(part); err == nil && i < len(n.Content) {
-			return n.Content[i]
-		}
-	}
-	return nil
 }
 
 // config merges a candidate's fields into the tuner's map.

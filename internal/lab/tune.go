@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"perflab/internal/load"
@@ -68,6 +69,7 @@ func Tune(ctx context.Context, s *Study, source []byte, o TuneOptions) (result.S
 			l.ended++
 		}
 	}
+	l.described = l.loads()
 	err = tune.Run(ctx, strategy, l.journal, l.trial)
 	facts, ferr := l.save(err != nil)
 	if err == nil {
@@ -85,20 +87,36 @@ type study struct {
 	journal  *tune.Journal
 	ended    int
 	status   Status
+
+	described []result.Load // the workloads as facts: opening a dataset takes time
 }
 
 // open creates the study directory, or reopens it, and reads the journal.
-func (l *study) open(source []byte) (tune.Log, error) {
-	if err := l.directory(source); err != nil {
+func (l *study) open(source []byte) (_ tune.Log, err error) {
+	defer func() {
+		if err != nil && l.file != nil {
+			l.file.Close()
+		}
+	}()
+	if err := l.directory(); err != nil {
 		return tune.Log{}, err
 	}
-	hash, err := tune.Fingerprint(l.Study)
+	var hash string
+	hash, err = tune.Fingerprint(l.Study)
 	if err != nil {
 		return tune.Log{}, err
 	}
 	path := filepath.Join(l.Dir, journalFile)
 	if l.file, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644); err != nil {
 		return tune.Log{}, fmt.Errorf("open the journal: %w", err)
+	}
+	if err := lock(l.file, l.Dir); err != nil {
+		return tune.Log{}, err
+	}
+	if !l.Resume {
+		if err := l.keepSource(source); err != nil {
+			return tune.Log{}, err
+		}
 	}
 	log, err := tune.Replay(l.file)
 	if err != nil {
@@ -117,7 +135,7 @@ func (l *study) open(source []byte) (tune.Log, error) {
 
 // directory makes a new study directory, or checks that there is one to
 // resume.
-func (l *study) directory(source []byte) error {
+func (l *study) directory() error {
 	_, err := os.Stat(filepath.Join(l.Dir, journalFile))
 	switch {
 	case err == nil && !l.Resume:
@@ -132,7 +150,44 @@ func (l *study) directory(source []byte) error {
 	if err := os.MkdirAll(filepath.Join(l.Dir, "trials"), 0o755); err != nil {
 		return fmt.Errorf("create the study directory: %w", err)
 	}
-	return writeFile(filepath.Join(l.Dir, sourceFile), source)
+	return nil
+}
+
+// keepSource copies the study file as it is. One that holds a secret is for
+// its owner's eyes: it is the only file of a study directory that does.
+func (l *study) keepSource(source []byte) error {
+	path := filepath.Join(l.Dir, sourceFile)
+	if err := writeFile(path, source); err != nil || !l.secret() {
+		return err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return fmt.Errorf("keep the secrets in %s from others: %w", path, err)
+	}
+	return nil
+}
+
+// lock makes the directory this process's own for as long as its journal is
+// open: two at work in it would clear away each other's trials. The kernel
+// releases the lock when the process ends, in whatever way.
+func lock(journal *os.File, dir string) error {
+	err := syscall.Flock(int(journal.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return &BusyError{Dir: dir}
+	}
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", journal.Name(), err)
+	}
+	return nil
+}
+
+// BusyError says that another process runs the study in the directory.
+type BusyError struct{ Dir string }
+
+func (e *BusyError) Error() string { return "another perflab is at work in " + e.Dir }
+
+// Hint says how to go on.
+func (e *BusyError) Hint() string {
+	return "wait for it or stop it, then --resume; --out DIR starts another study"
 }
 
 // ExistsError says that the output directory holds a study already.
@@ -169,6 +224,10 @@ func (l *study) trial(ctx context.Context, p tune.Proposal) (tune.Observation, e
 	})
 	dir := l.trialDir(p.Trial)
 	if err := l.sweep(dir); err != nil {
+		return tune.Observation{}, err
+	}
+	// So that a study under way, or one that is killed, can be reported.
+	if _, err := l.save(true); err != nil {
 		return tune.Observation{}, err
 	}
 	t, err := l.evaluate(ctx, p, dir)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -31,6 +32,9 @@ func index(s result.Study) study {
 		}
 	}
 	x.Simulated = x.Simulated || x.Predicted
+	if x.survey() {
+		x.Baseline = nil // no configuration of a list is measured against another
+	}
 	for _, l := range s.Workloads {
 		if l.Primary || x.primary == "" {
 			x.primary = l.Name
@@ -41,6 +45,9 @@ func index(s result.Study) study {
 	}
 	return x
 }
+
+// survey reports whether the study measured a list and improved nothing.
+func (x study) survey() bool { return x.Strategy == "survey" }
 
 func (x study) lower() bool { return x.Objective.Better == "lower" }
 
@@ -88,6 +95,8 @@ func (x study) PickName(p *result.Pick) string {
 // role marks the trials that the conclusion speaks of.
 func (x study) role(id int) string {
 	switch {
+	case x.Recommended != nil && x.Recommended.Trial == id && x.survey():
+		return "best"
 	case x.Recommended != nil && x.Recommended.Trial == id:
 		return "recommended"
 	case x.Baseline != nil && x.Baseline.Trial == id:
@@ -104,10 +113,12 @@ type document struct {
 	Warnings   []string // what to know before believing the conclusion
 	Deploy     string   // how the recommended command is deployed
 	HowTo      string   // what the command alone does not do
+	Script     string   // starts every replica, where the command alone does not
 	Command    string   // recommended
 	From, To   string   // objective of baseline and recommended
 	Gain       string
 	Comparison []comparison
+	Survey     *survey         // in place of the comparison
 	Defined    []result.Metric // figures of the comparison
 	Doubts     []string        // runs of the comparison whose verdict is not sound
 	Remarks    []string
@@ -117,7 +128,22 @@ type document struct {
 	Others     []other
 	Cost       []figure
 	Plots      []Plot
+	Extra      []Plot // of one run
+	ExtraOf    string // whose they are
 	Repeat     string
+}
+
+// survey is the table of a study that measured a list: the objective of every
+// configuration under every workload.
+type survey struct {
+	Workloads []string
+	Rows      []surveyed
+}
+
+type surveyed struct {
+	Name    string
+	Figures []string
+	Best    bool
 }
 
 // comparison is one workload of the conclusion's table.
@@ -150,6 +176,7 @@ type trialView struct {
 	Role     string
 	Status   string // ok, refused, failed, void
 	Reason   string
+	Notes    []string
 	Change   []string // against the incumbent
 	Figure   string   // objective on the primary workload
 	Deploy   string
@@ -230,10 +257,12 @@ func newDocument(s result.Study, o Options) document {
 		d.Command, d.Deploy = wrapCommand(r.Command), x.deployed(r.Trial, r.Replicas)
 		if r.Replicas > 1 {
 			d.HowTo = fmt.Sprintf("The command starts one replica. Start it %d times, each on its own GPUs and port, and spread the requests over them.", r.Replicas)
+			d.Script = wrapScript(x.script(r))
 		}
 		d.To, d.Gain = quantity(r.Summary, x.objective), x.gain(r.Gain)
+		d.Extra, d.ExtraOf = o.Extra, x.name(r.Trial)+" under "+x.workload(x.primary)
 	}
-	if s.Baseline != nil {
+	if x.Baseline != nil {
 		d.From = quantity(s.Baseline.Summary, x.objective)
 	}
 	d.Defined = x.compared(o)
@@ -243,8 +272,54 @@ func newDocument(s result.Study, o Options) document {
 	d.Options = x.options()
 	d.Others = x.others()
 	d.Cost = x.cost()
-	d.Plots = append(Plots(s), o.Extra...)
+	d.Plots = Plots(s)
+	if x.survey() {
+		d.Survey = x.surveyed()
+	}
 	return d
+}
+
+// surveyed builds the table of a survey.
+func (x study) surveyed() *survey {
+	s := &survey{}
+	for _, l := range x.Workloads {
+		s.Workloads = append(s.Workloads, x.workload(l.Name))
+	}
+	for _, t := range x.Trials {
+		row := surveyed{Name: x.name(t.ID), Best: x.role(t.ID) != ""}
+		for _, l := range x.Workloads {
+			text := statusWord(t.Status)
+			for i := range t.Runs {
+				if t.Runs[i].Workload == l.Name && t.Status == tune.Measured {
+					text = number(&t.Runs[i].Summary, x.objective)
+				}
+			}
+			row.Figures = append(row.Figures, text)
+		}
+		s.Rows = append(s.Rows, row)
+	}
+	return s
+}
+
+// script starts every replica of a configuration on devices and a port of its
+// own. It is empty where that takes more than one machine, or where the
+// command chooses its port itself.
+func (x study) script(p *result.Pick) string {
+	t := x.trials[p.Trial]
+	if t == nil || t.GPUs < p.Replicas || !strings.HasSuffix(x.Hardware, "on one node") || strings.Contains(p.Command, "--port") {
+		return ""
+	}
+	const firstPort = 8000
+	per := t.GPUs / p.Replicas
+	var b strings.Builder
+	for i := range p.Replicas {
+		ids := make([]string, per)
+		for j := range ids {
+			ids[j] = strconv.Itoa(i*per + j)
+		}
+		fmt.Fprintf(&b, "CUDA_VISIBLE_DEVICES=%s %s --port %d &\n", strings.Join(ids, ","), p.Command, firstPort+i)
+	}
+	return b.String() + "wait"
 }
 
 // deployed says how many copies of a command ran, and on what.
@@ -266,6 +341,8 @@ func (x study) warnings() []string {
 		w = append(w, "Partial: the study was stopped or is still running; the conclusion is of what was measured so far.")
 	}
 	switch {
+	case x.survey():
+		w = append(w, "A survey: each configuration was launched once, and none is measured as an improvement of another.")
 	case x.Recommended == nil || x.Baseline == nil || x.Recommended.Trial == x.Baseline.Trial:
 	case x.Confirmed:
 		w = append(w, fmt.Sprintf("Confirmed: baseline and recommendation were launched again on fresh seeds after the search; the comparison shows those launches (trials #%d and #%d).", x.Baseline.Trial, x.Recommended.Trial))
@@ -345,6 +422,15 @@ func (x study) remarks() []string {
 	return r
 }
 
+// wrapScript breaks the lines of a script as wrapCommand does one.
+func wrapScript(script string) string {
+	lines := strings.Split(script, "\n")
+	for i := range lines {
+		lines[i] = wrapCommand(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
 // sections groups trials by stage: the baseline, the stages as they were
 // concluded, then what else there is (an unfinished stage, the confirmation).
 func (x study) sections() []section {
@@ -359,6 +445,9 @@ func (x study) sections() []section {
 	out = append(out, x.loose(shown, func(t result.Trial) bool { return t.Stage == "baseline" && !staged[t.ID] })...)
 	for i, st := range x.Stages {
 		sec := section{Heading: st.Name, Number: i + 1, Result: x.sentence(st.Result)}
+		if x.survey() {
+			sec.Heading, sec.Number, st.Before = "Configurations", 0, 0
+		}
 		if x.trials[st.Before] != nil {
 			sec.Incumbent = x.name(st.Before)
 		}
@@ -404,6 +493,8 @@ func stageTitle(name string) string {
 		return "Baseline"
 	case "confirm":
 		return "Confirmation on fresh seeds"
+	case "survey":
+		return "Configurations"
 	}
 	return name
 }
@@ -439,7 +530,7 @@ func (x study) rank(st result.Stage) (line string, unranked []string) {
 // compares stand under the other benchmark cases.
 func (x study) view(t, before *result.Trial) trialView {
 	v := trialView{
-		ID: t.ID, Label: t.Label, Role: x.role(t.ID), Status: t.Status, Reason: t.Reason, Log: t.Log,
+		ID: t.ID, Label: t.Label, Role: x.role(t.ID), Status: t.Status, Reason: t.Reason, Notes: t.Notes, Log: t.Log,
 		Figure: quantity(x.summary(t), x.objective), Deploy: x.deployed(t.ID, t.Replicas),
 		Command: wrapCommand(t.Command), Incident: t.Status != tune.Measured,
 	}
@@ -447,7 +538,7 @@ func (x study) view(t, before *result.Trial) trialView {
 		v.Change = changes(before.Config, t.Config)
 	}
 	for i := range t.Runs {
-		if r := &t.Runs[i]; r.Workload == x.primary || v.Role == "" {
+		if r := &t.Runs[i]; r.Workload == x.primary || v.Role == "" || x.survey() {
 			v.Runs = append(v.Runs, x.run(r))
 		}
 	}
@@ -497,6 +588,9 @@ func changes(from, to map[string]string) []string {
 // options summarises what each stage gained.
 func (x study) options() []option {
 	var out []option
+	if x.survey() {
+		return nil
+	}
 	for _, st := range x.Stages {
 		o := option{Stage: st.Name, Change: "-", Gain: "-", From: x.name(st.Before)}
 		o.To = number(x.summary(x.trials[st.Winner]), x.objective)
@@ -553,7 +647,7 @@ func (x study) cost() []figure {
 func statusWord(s string) string {
 	switch s {
 	case tune.Measured:
-		return "measured"
+		return "ok"
 	case tune.Refused:
 		return "refused by the engine"
 	case tune.Failed:

@@ -68,7 +68,8 @@ func objectiveByTrial(x study) (Plot, bool) {
 		most = max(most, v)
 		labels = append(labels, clip(x.name(x.Trials[i].ID), 44))
 	}
-	left := 28 + textWidth(slices.MaxFunc(labels, func(a, b string) int { return len(a) - len(b) }))
+	const bold = 1.12 // letters of the marked trials are wider
+	left := 28 + bold*textWidth(slices.MaxFunc(labels, func(a, b string) int { return len(a) - len(b) }))
 	base, based := 0.0, false
 	after := ""
 	if x.Baseline != nil {

@@ -99,6 +99,38 @@ func TestHonesty(t *testing.T) {
 	}
 }
 
+// TestSurvey: a list is no comparison. Every block is shown, also those of the
+// first and the best, and nothing is an improvement of anything.
+func TestSurvey(t *testing.T) {
+	s := throughputStudy()
+	s.Strategy, s.Cases, s.Confirmed, s.Verdict = "survey", nil, false, "SGLang has the best figure of 2 configurations"
+	blocks := 0
+	s.Trials = s.Trials[:2]
+	for i := range s.Trials {
+		s.Trials[i].Stage = "survey"
+		s.Trials[i].Runs = runs(chat(4000+float64(i), 1, 1), chat(3000, 1, 1))
+		blocks += len(s.Trials[i].Runs)
+	}
+	s.Stages = []result.Stage{{Name: "survey", Trials: []int{1, 2}, Winner: 2, Result: "SGLang has the best figure"}}
+	s.Baseline = &result.Pick{Trial: 1, Label: "vLLM default", Summary: &s.Trials[0].Runs[0].Summary}
+	s.Recommended = &result.Pick{Trial: 2, Label: "SGLang", Command: "sglang", Summary: &s.Trials[1].Runs[0].Summary}
+	style := regexp.MustCompile(`(?s)<style>.*?</style>`)
+	for form, doc := range render(t, s) {
+		doc = style.ReplaceAllString(doc, "")
+		for _, bad := range []string{"aseline", "ecommended", "ncumbent", "ain of stage", "against", "onfirmed"} {
+			if i := strings.Index(doc, bad); i >= 0 && !(bad == "against" && form != "text") { // the plot of one figure against another
+				t.Errorf("%s of a survey says %q", form, doc[max(0, i-60):i+len(bad)])
+			}
+		}
+		if n := strings.Count(doc, "Serving Benchmark Result"); form != "text" && n != blocks {
+			t.Errorf("%s shows %d blocks of %d", form, n, blocks)
+		}
+		if form == "md" && !strings.Contains(doc, "| **#2 SGLang** | 4001.00 | 3000.00 |") {
+			t.Errorf("the table of the survey lacks its row:\n%s", doc)
+		}
+	}
+}
+
 // TestOneSimulatedRunTaintsAll: a study that forgot to say so is still marked.
 func TestOneSimulatedRunTaintsAll(t *testing.T) {
 	s := latencyStudy()
@@ -145,7 +177,7 @@ func TestTextFitsTheScreen(t *testing.T) {
 	if n := strings.Count(b.String(), "\n"); n > 25 {
 		t.Errorf("%d lines, want at most 25:\n%s", n, b.String())
 	}
-	if !strings.Contains(b.String(), "*9 ") || !strings.Contains(b.String(), "and 35 more in the report") {
+	if !strings.Contains(b.String(), "*9 ") || !strings.Contains(b.String(), "and 37 more in the report") {
 		t.Errorf("the recommendation or the count of the rest is missing:\n%s", b.String())
 	}
 }

@@ -44,13 +44,50 @@ func (m *mdWriter) conclusion(d document) {
 		m.plots(d.Plots)
 		return
 	}
-	m.para("Recommended configuration for %s on %s: %s", mdText(d.Model), mdText(d.Hardware), mdText(d.study.name(d.Recommended.Trial)))
+	m.para("%s %s", mdText(d.Lead()), mdText(d.study.name(d.Recommended.Trial)))
 	m.code("bash", d.Command)
 	m.para("Deployment: %s. %s", mdText(d.Deploy), mdText(d.HowTo))
+	if d.Script != "" {
+		m.code("bash", d.Script)
+	}
+	m.survey(d)
 	m.plots(d.Plots)
 	m.comparison(d)
+	if len(d.Extra) > 0 {
+		m.para("The run of %s:", mdText(d.ExtraOf))
+		m.plots(d.Extra)
+	}
 	m.para("Notes:")
 	m.list("1.", d.Remarks...)
+}
+
+func (m *mdWriter) survey(d document) {
+	if d.Survey == nil {
+		return
+	}
+	m.para("%s of every configuration under every workload:", mdText(d.Metric.Label))
+	head, rule := []string{"Configuration"}, []string{"---"}
+	for _, w := range d.Survey.Workloads {
+		head, rule = append(head, mdText(w)), append(rule, "---:")
+	}
+	m.row(head...)
+	m.row(rule...)
+	for _, r := range d.Survey.Rows {
+		name := mdText(r.Name)
+		if r.Best {
+			name = "**" + name + "**"
+		}
+		m.row(append([]string{name}, r.Figures...)...)
+	}
+	m.b.WriteString("\n")
+}
+
+// Lead introduces the command that the study ends with.
+func (d document) Lead() string {
+	if d.survey() {
+		return fmt.Sprintf("Best of the list by %s under %s on %s:", d.Metric.Name, d.PrimaryTitle(), d.Hardware)
+	}
+	return fmt.Sprintf("Recommended configuration for %s on %s:", d.Model, d.Hardware)
 }
 
 func (m *mdWriter) comparison(d document) {
@@ -191,6 +228,9 @@ func (m *mdWriter) trial(t trialView) {
 		m.para("Change of the incumbent: %s", mdCode(strings.Join(t.Change, " ")))
 	}
 	m.para("Deployment: %s", mdText(t.Deploy))
+	for _, note := range t.Notes {
+		m.para("> %s", mdText(note))
+	}
 	m.folded("Serving command", "bash", t.Command)
 	for _, r := range t.Runs {
 		m.run(r)

@@ -14,7 +14,7 @@ import (
 
 // textRows bounds the trials that StudyText lists, so that the whole stays
 // within 25 lines.
-const textRows = 14
+const textRows = 12
 
 // StudyText writes the summary of a study for a terminal: the verdict, a line
 // per trial, and the recommended command.
@@ -29,7 +29,11 @@ func StudyText(w io.Writer, s result.Study) error {
 		fmt.Fprintln(b, note)
 	}
 	if r := s.Recommended; r != nil {
-		fmt.Fprintf(b, "\nRecommended (%s, %s):\n%s\n", x.name(r.Trial), count(max(r.Replicas, 1), "replica"), r.Command)
+		word := "Recommended"
+		if x.survey() {
+			word = "Best"
+		}
+		fmt.Fprintf(b, "\n%s (%s, %s):\n%s\n", word, x.name(r.Trial), count(max(r.Replicas, 1), "replica"), cmp.Or(x.textScript(r), r.Command))
 	} else {
 		b.WriteString("\nNo configuration is recommended.\n")
 	}
@@ -39,33 +43,50 @@ func StudyText(w io.Writer, s result.Study) error {
 	return nil
 }
 
+// textScript starts every replica, if there are several and they fit the
+// screen.
+func (x study) textScript(p *result.Pick) string {
+	const most = 3
+	if p.Replicas < 2 || p.Replicas > most {
+		return ""
+	}
+	return x.script(p)
+}
+
 // textTable lists trials; of many, the ones that decided something and the
 // last ones. A gain stands where the study holds one: a stage's winner against
 // its incumbent, the recommendation against the baseline.
 func (x study) textTable(b *strings.Builder) {
 	won := map[int]string{}
 	for _, st := range x.Stages {
-		if st.Winner != st.Before {
+		if st.Winner != st.Before && !x.survey() {
 			won[st.Winner] = x.gain(st.Gain)
 		}
 	}
 	total := map[int]string{}
-	if r := x.Recommended; r != nil && r.Gain != nil {
+	if r := x.Recommended; r != nil && r.Gain != nil && (x.Baseline == nil || r.Trial != x.Baseline.Trial) {
 		total[r.Trial] = x.gain(r.Gain)
 	}
 	shown := x.textTrials(won)
 	tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tw, " id\ttrial\t%s\tgain of stage\ttotal gain\tstatus\n", x.objective.Label)
+	gains := "gain of stage\ttotal gain\t"
+	if x.survey() {
+		gains = ""
+	}
+	fmt.Fprintf(tw, " id\ttrial\t%s\t%sstatus\n", x.objective.Label, gains)
 	for _, t := range shown {
 		mark := " "
-		if x.role(t.ID) == "recommended" {
+		if r := x.Recommended; r != nil && r.Trial == t.ID {
 			mark = "*"
 		}
 		status := statusWord(t.Status)
 		if sum := x.summary(t); t.Status == tune.Measured && sum != nil && sum.Verdict.Status != result.Sound {
 			status += ", " + string(sum.Verdict.Status)
 		}
-		fmt.Fprintf(tw, "%s%d\t%s\t%s\t%s\t%s\t%s\n", mark, t.ID, clip(oneLine(t.Label), 36), number(x.summary(t), x.objective), won[t.ID], total[t.ID], status)
+		if !x.survey() {
+			status = won[t.ID] + "\t" + total[t.ID] + "\t" + status
+		}
+		fmt.Fprintf(tw, "%s%d\t%s\t%s\t%s\n", mark, t.ID, clip(oneLine(t.Label), 36), number(x.summary(t), x.objective), status)
 	}
 	tw.Flush() // into a Builder, which never fails
 	if n := len(x.Trials) - len(shown); n > 0 {

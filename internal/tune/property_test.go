@@ -68,7 +68,7 @@ func TestStagedProperties(t *testing.T) {
 				t.Fatalf("seed %d: asked for %+v, again %+v, with 1/m %+v", seed, p, again, q)
 			}
 			if p.Pass == 0 && measured[fmt.Sprint(p.Config)] {
-				t.Fatalf("seed %d: %v is measured twice in the search", seed, p.Config)
+				t.Fatalf("seed %d: %v is confirmed on fresh seeds in the search", seed, p.Config)
 			}
 			end := randomEnd(r, p)
 			measured[fmt.Sprint(p.Config)] = end.Status == Measured || end.Status == Refused

@@ -320,7 +320,7 @@ func (w *walk) confirmed() bool {
 }
 
 // shown reports whether the second measurement repeats that the search's best
-// beats the baseline; without a baseline, that it could be measured twice.
+// beats the baseline; without a baseline, that it could be confirmed on fresh seeds.
 func (w *walk) shown() bool {
 	return w.confirmed() && w.lead != w.base &&
 		(!w.base.measured() || w.objective.beats(w.leadAgain.score, w.baseAgain.score))

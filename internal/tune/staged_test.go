@@ -147,7 +147,7 @@ func TestStagedA100(t *testing.T) {
 	result := Result{
 		Baseline: 1, Winner: 6, Confirmed: true, BaselineConfirm: 10, WinnerConfirm: 11,
 		Challenger: 6, ChallengerConfirm: 11, Gain: over(5100.0, 3800),
-		Verdict: "vLLM FP8 TP4 is +34.2 % on m over the baseline (5100 against 3800), measured twice, the best of 6 other configurations",
+		Verdict: "vLLM FP8 TP4 is +34.2 % on m over the baseline (5100 against 3800), confirmed on fresh seeds, the best of 6 other configurations",
 		Stages: []Decision{
 			{
 				Stage: "Choosing the Inference Engine", Trials: []int{1, 2}, Before: 1, Winner: 2,
@@ -218,7 +218,7 @@ func TestStagedH100(t *testing.T) {
 		t.Fatalf("proposals (-want +got):\n%s", diff)
 	}
 	r := s.Result()
-	if want := "TensorRT-LLM + FP8 + chunked prefill is +82.1 % on m over the baseline (4284.68 against 2352.82), measured twice, the best of 4 other configurations"; r.Verdict != want {
+	if want := "TensorRT-LLM + FP8 + chunked prefill is +82.1 % on m over the baseline (4284.68 against 2352.82), confirmed on fresh seeds, the best of 4 other configurations"; r.Verdict != want {
 		t.Errorf("verdict\n%s, want\n%s", r.Verdict, want)
 	}
 	for i, want := range []string{"+13.0 %", "+50.6 %", "+7.0 %"} {
@@ -251,25 +251,25 @@ func TestStagedEnds(t *testing.T) {
 		"lower is better": {
 			latency, "A B", bench{"0": "5.32", "A": "3.53", "B": "25.15"},
 			Result{Baseline: 1, Winner: 2, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 5, Challenger: 2, ChallengerConfirm: 5, Gain: over(5.32, 3.53),
-				Verdict: "A is 1.51x better on m than the baseline (3.53 against 5.32), measured twice, the best of 2 other configurations"},
+				Verdict: "A is 1.51x better on m than the baseline (3.53 against 5.32), confirmed on fresh seeds, the best of 2 other configurations"},
 			"A goes on: it is 1.51x better on m than the baseline (3.53 against 5.32)", 5,
 		},
 		"nothing beats the baseline": {
 			latency, "A B", bench{"0": "5", "A": "6", "B": "5"},
 			Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 4, Gain: new(0.0),
-				Verdict: "no difference shown: of 2 other configurations none beats the baseline, measured twice"},
+				Verdict: "no difference shown: of 2 other configurations none beats the baseline, confirmed on fresh seeds"},
 			"the baseline stays: B equals the baseline on m (5)", 4,
 		},
 		"the baseline among the candidates": {
 			up, "0 A", bench{"0": "10", "A": "9"},
 			Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 3, WinnerConfirm: 3, Gain: new(0.0),
-				Verdict: "no difference shown: of 1 other configuration none beats the baseline, measured twice"},
+				Verdict: "no difference shown: of 1 other configuration none beats the baseline, confirmed on fresh seeds"},
 			"the baseline stays: A is -10.0 % on m over the baseline (9 against 10)", 3,
 		},
 		"first of equals": {
 			up, "A B", bench{"0": "1", "A": "2", "B": "2"},
 			Result{Baseline: 1, Winner: 2, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 5, Challenger: 2, ChallengerConfirm: 5, Gain: new(1.0),
-				Verdict: "A is +100.0 % on m over the baseline (2 against 1), measured twice, the best of 2 other configurations"},
+				Verdict: "A is +100.0 % on m over the baseline (2 against 1), confirmed on fresh seeds, the best of 2 other configurations"},
 			"A goes on: it is +100.0 % on m over the baseline (2 against 1)", 5,
 		},
 		"gain not repeated": {
@@ -281,7 +281,7 @@ func TestStagedEnds(t *testing.T) {
 		"below the least gain": {
 			Objective{Metric: "m", Higher: true, MinGain: 0.02}, "A", bench{"0": "1000", "A": "1002"},
 			Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 3, WinnerConfirm: 3, Gain: new(0.0),
-				Verdict: "no difference shown: of 1 other configuration none beats the baseline, measured twice"},
+				Verdict: "no difference shown: of 1 other configuration none beats the baseline, confirmed on fresh seeds"},
 			"no difference shown: A is +0.2 % on m over the baseline (1002 against 1000), not more than the +2.0 % asked for, so the baseline stays", 3,
 		},
 		"second measurement void": {
@@ -299,13 +299,13 @@ func TestStagedEnds(t *testing.T) {
 		"all refused": {
 			up, "A B", bench{"0": "100", "A": "refused: no memory", "B": "failed: no port"},
 			Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 4, Gain: new(0.0),
-				Verdict: "no difference shown: no other configuration has figures beside the baseline, measured twice"},
+				Verdict: "no difference shown: no other configuration has figures beside the baseline, confirmed on fresh seeds"},
 			"the baseline stays: no other candidate could be measured (A refused: no memory)", 4,
 		},
 		"refused baseline": {
 			up, "A B", bench{"0": "refused: no memory", "A": "10", "B": "20"},
 			Result{Winner: 3, Confirmed: true, WinnerConfirm: 4, Challenger: 3, ChallengerConfirm: 4,
-				Verdict: "B is the best of 2 configurations that could be measured, with 20 of m (measured twice); the baseline ended refused: no memory, so no gain can be given"},
+				Verdict: "B is the best of 2 configurations that could be measured, with 20 of m (confirmed on fresh seeds); the baseline ended refused: no memory, so no gain can be given"},
 			"B goes on as the best that could be measured: m 20, and nothing to compare it with", 4,
 		},
 		"refused baseline, unconfirmed": {
@@ -322,26 +322,26 @@ func TestStagedEnds(t *testing.T) {
 		"figure missing": {
 			up, "A", bench{"0": "100", "A": "other=3"},
 			Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 3, WinnerConfirm: 3, Gain: new(0.0),
-				Verdict: "no difference shown: no other configuration has figures beside the baseline, measured twice"},
+				Verdict: "no difference shown: no other configuration has figures beside the baseline, confirmed on fresh seeds"},
 			"the baseline stays: no other candidate could be measured (A without m on w)", 3,
 		},
 		"meeting the SLOs goes first": {
 			slo, "A B", bench{"0": "m=100 ttft=200", "A": "m=90 ttft=100", "B": "m=120 ttft=101"},
 			Result{Baseline: 1, Winner: 2, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 5, Challenger: 2, ChallengerConfirm: 5, Gain: over(90.0, 100),
-				Verdict: "A is -10.0 % on m over the baseline (90 against 100), and A meets every SLO, which the baseline does not (ttft <= 100 is missed: 200), measured twice, the best of 2 other configurations"},
+				Verdict: "A is -10.0 % on m over the baseline (90 against 100), and A meets every SLO, which the baseline does not (ttft <= 100 is missed: 200), confirmed on fresh seeds, the best of 2 other configurations"},
 			"A goes on: it is -10.0 % on m over the baseline (90 against 100), and A meets every SLO, which the baseline does not (ttft <= 100 is missed: 200)", 5,
 		},
 		"a faster one that misses an SLO": {
 			slo, "A B", bench{"0": "m=100 ttft=50", "A": "m=300 ttft=101", "B": "m=200"},
 			Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 4, Gain: new(0.0),
-				Verdict: "no difference shown: of 2 other configurations none beats the baseline, measured twice"},
+				Verdict: "no difference shown: of 2 other configurations none beats the baseline, confirmed on fresh seeds"},
 			"the baseline stays: A is +200.0 % on m over the baseline (300 against 100), and the baseline meets every SLO, which A does not (ttft <= 100 is missed: 101)", 4,
 		},
 		"none meets the SLOs": {
 			slo, "A B", bench{"0": "m=100 ttft=400", "A": "m=90 ttft=150", "B": "m=500 ttft=800", "A again": "m=90 ttft=160"},
 			Result{Baseline: 1, Winner: 2, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 5, Challenger: 2, ChallengerConfirm: 5, Gain: over(90.0, 100),
 				Misses:  []string{"ttft <= 100 is missed: 160"},
-				Verdict: "A is -10.0 % on m over the baseline (90 against 100), and A is nearer to the SLOs, which neither meets (the baseline: ttft <= 100 is missed: 400), measured twice, the best of 2 other configurations; not every SLO is met: ttft <= 100 is missed: 160"},
+				Verdict: "A is -10.0 % on m over the baseline (90 against 100), and A is nearer to the SLOs, which neither meets (the baseline: ttft <= 100 is missed: 400), confirmed on fresh seeds, the best of 2 other configurations; not every SLO is met: ttft <= 100 is missed: 160"},
 			"A goes on: it is -10.0 % on m over the baseline (90 against 100), and A is nearer to the SLOs, which neither meets (the baseline: ttft <= 100 is missed: 400)", 5,
 		},
 	}
@@ -382,7 +382,7 @@ func TestStagedTwin(t *testing.T) {
 	r := s.Result()
 	r.Stages = nil
 	want := Result{Baseline: 3, Winner: 2, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 5, Challenger: 2, ChallengerConfirm: 5, Gain: new(0.5),
-		Verdict: "A is +50.0 % on m over the baseline (6 against 4), measured twice, the best of 1 other configuration"}
+		Verdict: "A is +50.0 % on m over the baseline (6 against 4), confirmed on fresh seeds, the best of 1 other configuration"}
 	if diff := cmp.Diff(want, r); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}

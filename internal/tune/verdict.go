@@ -127,7 +127,7 @@ func (w *walk) verdict() string {
 		}
 		return fmt.Sprintf("not confirmed: in the search %s, but the second measurement of %s has no figure (%s), so the baseline stays", o.compare(w.lead, w.base), lost.name, w.note(lost))
 	case w.shown():
-		return fmt.Sprintf("%s%s, measured twice, the best of %s%s",
+		return fmt.Sprintf("%s%s, confirmed on fresh seeds, the best of %s%s",
 			o.compare(w.leadAgain, w.baseAgain), w.slos(w.leadAgain, w.baseAgain), count(w.tried(), "other configuration"), w.missed())
 	}
 	return fmt.Sprintf("no difference shown: in the search %s, but measured again %s%s, so the baseline stays%s",
@@ -153,12 +153,12 @@ func (w *walk) alone() string {
 	if !w.leadAgain.measured() {
 		return fmt.Sprintf("nothing is recommended: %s, and the second measurement of %s has no figure (%s)", no, w.lead.name, w.note(w.leadAgain))
 	}
-	return fmt.Sprintf("%s is the best of %s that could be measured, with %s of %s (measured twice); %s%s",
+	return fmt.Sprintf("%s is the best of %s that could be measured, with %s of %s (confirmed on fresh seeds); %s%s",
 		w.lead.name, count(w.tried(), "configuration"), number(w.leadAgain.score.value), w.objective.Metric, no, w.missed())
 }
 
 func (w *walk) unbeaten() string {
-	twice := ", measured twice"
+	twice := ", confirmed on fresh seeds"
 	if !w.baseAgain.measured() {
 		twice = fmt.Sprintf(", whose second measurement has no figure (%s)", w.note(w.baseAgain))
 	}

@@ -1,0 +1,429 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	yaml "go.yaml.in/yaml/v4"
+
+	"perflab/internal/arch"
+	"perflab/internal/engine"
+	"perflab/internal/result"
+	"perflab/internal/workload"
+)
+
+// checker collects problems with positions.
+type checker struct {
+	s    *Study
+	list []string
+}
+
+func (c *checker) add(path string, format string, args ...any) {
+	line, col := position(c.s.doc, path)
+	c.list = append(c.list, fmt.Sprintf("%d:%d: %s", line, col, fmt.Sprintf(format, args...)))
+}
+
+func (s *Study) check() []string {
+	c := &checker{s: s}
+	switch {
+	case s.Name == "":
+		c.add("", "name is missing: give the study a short name")
+	case !fileName.MatchString(s.Name):
+		c.add("name", "name %q cannot name a directory: use letters, digits, points, - and _", s.Name)
+	}
+	c.hardware()
+	c.objective()
+	c.workloads()
+	c.runtime()
+	switch s.Strategy {
+	case Staged:
+		c.staged()
+	case Survey:
+		c.survey()
+	default:
+		c.add("strategy", "strategy %q is not known: use staged or survey", s.Strategy)
+	}
+	c.engines()
+	c.bench()
+	if _, err := s.Budget.limit(); err != nil {
+		c.add("budget.time", "%v", err)
+	}
+	if len(c.list) == 0 {
+		c.search()
+	}
+	if len(c.list) == 0 {
+		c.inputs()
+	}
+	return c.list
+}
+
+// fileName is what names of studies and workloads look like: directories are
+// called after them.
+var fileName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+
+func (c *checker) engines() {
+	for _, name := range slices.Sorted(maps.Keys(c.s.Engines)) {
+		at, use := "engines."+name, c.s.Engines[name]
+		if _, err := engine.ByName(name); err != nil {
+			c.add(at, "%v", err)
+			continue
+		}
+		known := c.values(at+".set", use.Set)
+		for i, e := range use.Env {
+			if key, _, ok := strings.Cut(e, "="); !ok || key == "" {
+				c.add(fmt.Sprintf("%s.env.%d", at, i), "%q is not KEY=value", key)
+			}
+		}
+		if known {
+			c.command(at+".flags", name, use.Set, use.Flags)
+		}
+	}
+}
+
+// values checks the names of parameters.
+func (c *checker) values(at string, set Values) (known bool) {
+	before := len(c.list)
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if err := engine.KnownParam(name); err != nil {
+			c.add(at+"."+name, "%v", err)
+		}
+	}
+	return len(c.list) == before
+}
+
+// command spells a configuration as far as it is known. A parameter that the
+// engine lacks is a finding of the study and no fault of the file.
+func (c *checker) command(at, name string, set Values, flags []string) {
+	_, err := engine.New(name, "MODEL", set, flags)
+	if _, refused := errors.AsType[*engine.Rejection](err); err == nil || refused {
+		return
+	}
+	for line := range strings.SplitSeq(strings.TrimSpace(err.Error()), "\n") {
+		if strings.HasPrefix(line, "usage: ") {
+			continue // argparse's head: the line after it says what is wrong
+		}
+		c.add(at, "%s", line)
+	}
+}
+
+func (c *checker) bench() {
+	s := c.s
+	if b := s.Bench.Backend; b != "openai-chat" && b != "openai" {
+		c.add("bench.backend", "backend %q is not known: use openai-chat or openai", b)
+	}
+	if b := s.Bench.Block; b != "vllm" && b != "gpustack" {
+		c.add("bench.block", "block %q is not known: use vllm or gpustack", b)
+	}
+	if n := s.Bench.Warmups; n != nil && *n < 0 {
+		c.add("bench.num_warmups", "num_warmups is %d: it cannot be negative", *n)
+	}
+	bounds := false
+	for i, text := range s.Bench.Goodput {
+		bounds = true
+		if _, err := result.ParseGoodput(text); err != nil {
+			c.add(fmt.Sprintf("bench.goodput.%d", i), "%v", err)
+		}
+	}
+	if s.Objective.Metric == "request_goodput" && !bounds {
+		c.add("objective.metric", "request_goodput needs bench.goodput: the bounds of a good request, such as ttft:200")
+	}
+}
+
+// search builds the strategy, which checks what lies between candidates.
+func (c *checker) search() {
+	_, err := c.s.strategy()
+	if err == nil {
+		return
+	}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		c.add(c.place(line), "%s", line)
+	}
+}
+
+// place finds the element that a strategy's message names: it knows nothing of
+// files.
+func (c *checker) place(message string) string {
+	if strings.Contains(message, "budget") {
+		return "budget"
+	}
+	path := ""
+	quoted := func(name string) bool { return name != "" && strings.Contains(message, strconv.Quote(name)) }
+	for i, st := range c.s.Stages {
+		if !quoted(st.Name) {
+			continue
+		}
+		path = fmt.Sprintf("stages.%d", i)
+		for j, k := range st.Try {
+			if quoted(k.Label) {
+				path = fmt.Sprintf("stages.%d.try.%d", i, j) // the last one, which repeats another
+			}
+		}
+	}
+	for i, k := range c.s.Survey {
+		if quoted(k.Label) {
+			path = fmt.Sprintf("candidates.%d", i)
+		}
+	}
+	return path
+}
+
+// inputs reads what the study needs besides itself, so that a missing file or
+// an unknown model is known before the first launch and not after hours.
+func (c *checker) inputs() {
+	for i, w := range c.s.Workloads {
+		if _, err := workload.Open(w.Spec); err != nil {
+			c.add(fmt.Sprintf("workloads.%d", i), "workload %s: %v", w.Name, err)
+		}
+	}
+	if c.s.Runtime.Kind == Existing {
+		return // what is up has loaded its model
+	}
+	seen := map[string]bool{"": true}
+	model := func(at, name string) {
+		if seen[name] {
+			return
+		}
+		seen[name] = true
+		if _, ok := c.s.ModelConfig[name]; ok {
+			at = "model_config"
+		}
+		if _, err := c.s.model(name); err != nil {
+			c.add(at, "%s", strings.Replace(err.Error(), "--model-config FILE", "model_config", 1))
+		}
+	}
+	if b := c.s.Baseline; b != nil {
+		model("baseline.model", b.Model)
+	}
+	model("model", c.s.Model)
+	for i, st := range c.s.Stages {
+		for j, k := range st.Try {
+			model(fmt.Sprintf("stages.%d.try.%d.model", i, j), k.Model)
+		}
+	}
+	for i, k := range c.s.Survey {
+		model(fmt.Sprintf("candidates.%d.model", i), k.Model)
+	}
+}
+
+func (c *checker) hardware() {
+	h := c.s.Hardware
+	if _, err := arch.LookupAccelerator(h.GPU); err != nil {
+		c.add("hardware.gpu", "%v", err)
+	}
+	switch {
+	case h.GPUs < 1 || h.GPUs > mostGPUs:
+		c.add("hardware.gpus", "gpus is %d: say how many devices the study has, from 1 to %d", h.GPUs, mostGPUs)
+	case h.Nodes < 1:
+		c.add("hardware.nodes", "nodes is %d: say how many machines the gpus are in", h.Nodes)
+	case h.GPUs%h.Nodes != 0:
+		c.add("hardware.nodes", "%d gpus do not spread evenly over %d nodes", h.GPUs, h.Nodes)
+	}
+}
+
+// mostGPUs keeps a slip of the finger from starting a million replicas.
+const mostGPUs = 4096
+
+func (c *checker) objective() {
+	m, err := result.Lookup(c.s.Objective.Metric)
+	switch {
+	case c.s.Objective.Metric == "":
+		c.add("objective", "objective.metric is missing: total_token_throughput and mean_latency are the usual ones")
+	case err != nil:
+		c.add("objective.metric", "%v", err)
+	case m.Better == result.Neither:
+		c.add("objective.metric", "%s is neither better high nor low: choose a figure that can be improved", m.Name)
+	}
+	for i, text := range c.s.Objective.SLOs {
+		if _, err := result.ParseSLO(text); err != nil {
+			c.add(fmt.Sprintf("objective.slos.%d", i), "%v", err)
+		}
+	}
+}
+
+func (c *checker) workloads() {
+	if len(c.s.Workloads) == 0 {
+		c.add("workloads", "workloads is empty: name at least one, the first is the primary one")
+	}
+	seen := map[string]bool{}
+	for i, w := range c.s.Workloads {
+		at := fmt.Sprintf("workloads.%d", i)
+		switch {
+		case w.Name == "":
+			c.add(at, "workload %d needs a name", i+1)
+		case !fileName.MatchString(w.Name), strings.HasSuffix(w.Name, ".tmp"), slices.Contains([]string{"logs", trialFile}, w.Name):
+			c.add(at+".name", "workload name %q cannot name a run directory: use another, of letters, digits, points, - and _", w.Name)
+		case seen[w.Name]:
+			c.add(at+".name", "workload name %q is used twice", w.Name)
+		}
+		seen[w.Name] = true
+		if err := w.Spec.Validate(); err != nil {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				c.add(at, "workload %s: %s", w.Name, line)
+			}
+		}
+	}
+}
+
+func (c *checker) runtime() {
+	r := c.s.Runtime
+	switch r.Kind {
+	case Process, Simulated, Predicted:
+		if len(r.URLs) > 0 {
+			c.add("runtime.urls", "urls applies to runtime kind existing, not %s", r.Kind)
+		}
+	case Existing:
+		if len(r.URLs) == 0 {
+			c.add("runtime", "runtime kind existing needs urls: the base URLs of the running engine")
+		}
+		if len(c.s.Stages) > 0 || len(c.s.Survey) > 1 {
+			c.add("runtime.kind", "an existing endpoint cannot be reconfigured: a study with candidates needs runtime kind process, simulated or predicted")
+		}
+	case "":
+		c.add("runtime", "runtime.kind is missing: process, simulated, predicted or existing")
+	default:
+		c.add("runtime.kind", "runtime kind %q is not known: use process, simulated, predicted or existing", r.Kind)
+	}
+	for i, u := range r.URLs {
+		if p, err := url.Parse(u); err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https" {
+			c.add(fmt.Sprintf("runtime.urls.%d", i), "%q is no URL: write http://HOST:PORT", u)
+		}
+	}
+	switch {
+	case r.ReadyS < 0:
+		c.add("runtime.ready_timeout_s", "ready_timeout_s is %v: give seconds above 0", r.ReadyS)
+	case r.ReadyS > 0 && r.Kind == Predicted:
+		c.add("runtime.ready_timeout_s", "ready_timeout_s does not apply to runtime kind predicted, which starts no server")
+	}
+	if r.StartupS < 0 {
+		c.add("runtime.startup_s", "startup_s is %v: it cannot be negative", r.StartupS)
+	}
+	if r.StartupS != 0 && r.Kind != Simulated {
+		c.add("runtime.startup_s", "startup_s applies to runtime kind simulated, not %s", r.Kind)
+	}
+}
+
+func (c *checker) staged() {
+	s := c.s
+	if len(s.Survey) > 0 {
+		c.add("candidates", "candidates belongs to strategy survey; a staged study has baseline and stages")
+	}
+	if s.Baseline == nil {
+		c.add("", "baseline is missing: the configuration every gain is counted from")
+	} else {
+		if s.Baseline.Label == "" {
+			s.Baseline.Label = "baseline"
+		}
+		c.candidate("baseline", *s.Baseline, true)
+	}
+	for i, st := range s.Stages {
+		at := fmt.Sprintf("stages.%d", i)
+		if st.Name == "" {
+			c.add(at, "stage %d needs a name", i+1)
+		}
+		if len(st.Try) == 0 {
+			c.add(at, "stage %q has nothing to try", st.Name)
+		}
+		for j, k := range st.Try {
+			c.candidate(fmt.Sprintf("%s.try.%d", at, j), k, k.Fresh)
+		}
+	}
+}
+
+func (c *checker) survey() {
+	s := c.s
+	if s.Baseline != nil || len(s.Stages) > 0 {
+		c.add("strategy", "a survey has candidates only: baseline and stages belong to strategy staged")
+	}
+	if len(s.Survey) == 0 {
+		c.add("", "candidates is missing: a survey measures a list of configurations")
+	}
+	if s.Budget != (Budget{}) {
+		c.add("budget", "budget belongs to strategy staged: a survey measures all its candidates")
+	}
+	for i, k := range s.Survey {
+		c.candidate(fmt.Sprintf("candidates.%d", i), k, true)
+	}
+}
+
+func (c *checker) candidate(at string, k Candidate, whole bool) {
+	if k.Label == "" {
+		c.add(at, "this candidate needs a label")
+	}
+	if k.Engine != "" {
+		if _, err := engine.ByName(k.Engine); err != nil {
+			c.add(at+".engine", "%v", err)
+		}
+	} else if whole {
+		c.add(at, "engine is missing: vllm, sglang or trtllm")
+	}
+	if whole && k.Model == "" && c.s.Model == "" {
+		c.add(at, "model is missing, here or at the top of the study")
+	}
+	if !c.values(at+".set", k.Set) {
+		return
+	}
+	name := k.Engine
+	if name == "" && c.s.Baseline != nil {
+		name = c.s.Baseline.Engine // whichever engine leads by then: the values are read alike
+	}
+	if _, err := engine.ByName(name); err == nil {
+		c.command(at+".set", name, k.Set, nil)
+	}
+}
+
+// limit parses the budget's time; 0 is none.
+func (b Budget) limit() (time.Duration, error) {
+	if b.Time == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(b.Time)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("budget time %q is not a duration: write 30m or 2h", b.Time)
+	}
+	return d, nil
+}
+
+// position finds a dotted path in the document; an absent element gives its
+// parent's position.
+func position(doc *yaml.Node, path string) (line, col int) {
+	n := doc
+	if n == nil || len(n.Content) == 0 {
+		return 1, 1
+	}
+	n = n.Content[0]
+	line, col = n.Line, n.Column
+	for path != "" {
+		var part string
+		part, path, _ = strings.Cut(path, ".")
+		next := child(n, part)
+		if next == nil {
+			break
+		}
+		n = next
+		line, col = n.Line, n.Column
+	}
+	return line, col
+}
+
+func child(n *yaml.Node, part string) *yaml.Node {
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == part {
+				return n.Content[i+1]
+			}
+		}
+	case yaml.SequenceNode:
+		if i, err := strconv.Atoi(part); err == nil && i < len(n.Content) {
+			return n.Content[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,290 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"perflab/internal/result"
+	"perflab/internal/tune"
+)
+
+// small is the good study with a model that fits.
+var small = strings.Replace(good, "Qwen3-32B", "Qwen3-8B", 1)
+
+// TestMain lets this test binary stand in for an engine: started under the name
+// of one, it serves.
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "vllm" {
+		serveEngine()
+		return
+	}
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+// serveEngine answers on the port of its command line. It dies without a word
+// in the middle of its first life, which the file named by LAB_DIES records.
+func serveEngine() {
+	port := os.Args[slices.Index(os.Args, "--port")+1]
+	var die func()
+	if note := os.Getenv("LAB_DIES"); note != "" {
+		if _, err := os.Stat(note); err != nil {
+			if err := os.WriteFile(note, nil, 0o644); err != nil {
+				panic(err)
+			}
+			die = func() { os.Exit(7) }
+		}
+	}
+	panic(http.ListenAndServe("127.0.0.1:"+port, answer(die)))
+}
+
+// answer is a server of two tokens a call; the fifth call is its end where die
+// is given.
+func answer(die func()) http.Handler {
+	var calls atomic.Int32
+	mux := http.NewServeMux()
+	mux.HandleFunc("/health", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/v1/models", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"object":"list","data":[{"id":"Qwen/Qwen3-32B"},{"id":"Qwen/Qwen3-8B"}]}`)
+	})
+	mux.HandleFunc("/v1/chat/completions", func(w http.ResponseWriter, _ *http.Request) {
+		if calls.Add(1) == 5 && die != nil {
+			die()
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		for range 2 {
+			fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"word \"}}]}\n\n")
+			w.(http.Flusher).Flush()
+			time.Sleep(2 * time.Millisecond)
+		}
+		fmt.Fprint(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":8,\"completion_tokens\":2}}\n\ndata: [DONE]\n\n")
+	})
+	return mux
+}
+
+// replay is a predictor of calls of a second each, which does something else
+// before every run.
+type replay struct{ before func() }
+
+func (r replay) Predict(_ context.Context, p Prediction) iter.Seq2[result.Call, error] {
+	return func(yield func(result.Call, error) bool) {
+		if r.before != nil {
+			r.before()
+		}
+		for q := range p.Workload.All() {
+			first := result.Chunk{At: time.Second / 2, Tokens: 1}
+			c := result.Call{
+				Index: q.Index, End: time.Second, Chunks: []result.Chunk{first, {At: time.Second, Tokens: 1}},
+				Usage: &result.Usage{Prompt: 8, Completion: 2}, WantIn: 8, Want: 2, Class: result.OK,
+			}
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}
+
+// tuned runs a study of the given text in a new directory.
+func tuned(t *testing.T, text string, p Predictor) (string, result.Study) {
+	t.Helper()
+	s, err := ParseStudy("t.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "out")
+	f, err := Tune(t.Context(), s, []byte(text), TuneOptions{Dir: dir, Predictor: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, f
+}
+
+// TestOneAtWork: a second process would clear away the first one's trials.
+func TestOneAtWork(t *testing.T) {
+	s, err := ParseStudy("t.yaml", []byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := TuneOptions{Dir: filepath.Join(t.TempDir(), "out")}
+	runs := 0
+	o.Predictor = replay{func() {
+		runs++
+		for _, resume := range []bool{true, false} {
+			second := o
+			second.Resume, second.Predictor = resume, replay{}
+			_, err := Tune(t.Context(), s, []byte(small), second)
+			_, busy := errors.AsType[*BusyError](err)
+			_, exists := errors.AsType[*ExistsError](err)
+			if resume && !busy || !resume && !exists {
+				t.Errorf("a second study with resume %v: %v", resume, err)
+			}
+		}
+	}}
+	if _, err := Tune(t.Context(), s, []byte(small), o); err != nil {
+		t.Fatal(err)
+	}
+	if runs == 0 {
+		t.Error("nothing ran")
+	}
+	o.Resume, o.Predictor = true, replay{}
+	if _, err := Tune(t.Context(), s, []byte(small), o); err != nil {
+		t.Errorf("the lock outlives the study: %v", err)
+	}
+}
+
+// TestStudyInProgress: study.json stands before the first trial and is renewed
+// after each, so a study under way or killed can be reported.
+func TestStudyInProgress(t *testing.T) {
+	s, err := ParseStudy("t.yaml", []byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := TuneOptions{Dir: filepath.Join(t.TempDir(), "out")}
+	ended := 0
+	o.Predictor = replay{func() {
+		f, err := OpenStudy(o.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(f.Trials) != ended || !f.Partial {
+			t.Errorf("after %d trials study.json has %d, partial %v", ended, len(f.Trials), f.Partial)
+		}
+		ended++
+	}}
+	f, err := Tune(t.Context(), s, []byte(small), o)
+	if err != nil || f.Partial || len(f.Trials) != ended || ended < 3 {
+		t.Errorf("%d trials, partial %v: %v", len(f.Trials), f.Partial, err)
+	}
+}
+
+// TestSecrets: what a study file says in confidence is nowhere but in its
+// copy, which is the owner's alone.
+func TestSecrets(t *testing.T) {
+	const token, key = "hf_verysecret", "sk-alsosecret"
+	text := strings.Replace(small, "runtime:", "engines: {vllm: {env: [HF_TOKEN="+token+", PLAIN=shown], flags: [--api-key, "+key+"]}}\nruntime:", 1)
+	dir, f := tuned(t, text, replay{})
+	if c := f.Trials[0].Command; !strings.Contains(c, "HF_TOKEN='[redacted]'") || !strings.Contains(c, "PLAIN=shown") {
+		t.Errorf("the command is shown as %s", c)
+	}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || e.Name() == sourceFile {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if strings.Contains(string(b), token) || strings.Contains(string(b), key) {
+			t.Errorf("%s holds a secret", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	info, err := os.Stat(filepath.Join(dir, sourceFile))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the study's copy: %v, %v", info.Mode(), err)
+	}
+}
+
+// TestSkippedCandidates: a candidate that the budget left out is named with
+// the reason, and a list is a list in study.json also when it is empty.
+func TestSkippedCandidates(t *testing.T) {
+	text := strings.Replace(small, "set: {tp: 2}}]", "set: {tp: 2}}, {label: FP8, model: Qwen/Qwen3-8B-FP8}, {label: TP3, set: {tp: 3}}]\nbudget: {trials: 4}", 1)
+	_, short := tuned(t, text, replay{})
+	if r := short.Stages[0].Result; !strings.Contains(r, "FP8 was not measured: the budget of 4 trials") {
+		t.Errorf("the stage ends with %q", r)
+	}
+	text = strings.Replace(small, "engine: sglang, set: {tp: 2}", "set: {tp: 3}", 1)
+	dir, f := tuned(t, text, replay{})
+	b, err := os.ReadFile(filepath.Join(dir, studyFile))
+	if err != nil || f.Trials[1].Status != tune.Refused || strings.Contains(string(b), `"runs": null`) {
+		t.Errorf("trial 2 is %s; a refused trial has no list of runs: %v", f.Trials[1].Status, err)
+	}
+}
+
+// TestGoodput: the study's bounds of a good request reach its runs.
+func TestGoodput(t *testing.T) {
+	text := strings.Replace(small, "total_token_throughput", "request_goodput", 1)
+	if _, err := ParseStudy("t.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), "t.yaml:4:21: request_goodput needs bench.goodput") {
+		t.Errorf("without bounds: %v", err)
+	}
+	_, f := tuned(t, text+"bench: {goodput: ['ttft:600']}\n", replay{})
+	if g := f.Trials[0].Runs[0].Summary.Figures["request_goodput"]; g != 10 { // ten calls within one second
+		t.Errorf("request goodput %v, want 10", g)
+	}
+}
+
+// TestExistingIsNotRefused: our rules cannot refuse what is up, and the number
+// of replicas is that of the endpoints.
+func TestExistingIsNotRefused(t *testing.T) {
+	srv := httptest.NewServer(answer(nil))
+	defer srv.Close()
+	text := good[:strings.Index(good, "stages:")] + "runtime: {kind: existing, urls: ['" + srv.URL + "', '" + srv.URL + "'], ready_timeout_s: 1}\n"
+	text = strings.Replace(text, "gpus: 2", "gpus: 1", 1) // on which Qwen3-32B needs a shorter max_model_len
+	_, f := tuned(t, text, nil)
+	if r := f.Trials[0]; r.Status == tune.Refused || r.Replicas != 2 {
+		t.Errorf("trial 1 is %s (%s) with %d replicas", r.Status, r.Reason, r.Replicas)
+	}
+	begun := time.Now()
+	srv.Close()
+	_, f = tuned(t, text, nil)
+	if took := time.Since(begun); f.Trials[0].Status != tune.Failed || took > 2*time.Second+backoff[0] {
+		t.Errorf("a dead endpoint is %s after %v", f.Trials[0].Status, took)
+	}
+}
+
+// TestEngineDiesOnce: an engine that dies without a word is launched again, and
+// a program that is not there is not waited for.
+func TestEngineDiesOnce(t *testing.T) {
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := small[:strings.Index(small, "stages:")] + "runtime: {kind: process, ready_timeout_s: 10}\nbench: {num_warmups: 0}\n"
+	t.Setenv("PATH", dir)
+	begun := time.Now()
+	_, f := tuned(t, text, nil)
+	if took := time.Since(begun); f.Trials[0].Status != tune.Failed || took > backoff[0] {
+		t.Errorf("without a program: %s after %v", f.Trials[0].Status, took)
+	}
+	if err := os.Symlink(self, filepath.Join(dir, "vllm")); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("LAB_DIES", filepath.Join(dir, "died"))
+	out, f := tuned(t, text, nil)
+	if r := f.Trials[0]; r.Status == tune.Failed || len(r.Runs) != 1 || f.Ledger.Launches < 2 {
+		t.Errorf("trial 1 is %s (%s) with %d runs, %d launches", r.Status, r.Reason, len(r.Runs), f.Ledger.Launches)
+	}
+	b, err := os.ReadFile(filepath.Join(out, journalFile))
+	if err != nil || !strings.Contains(string(b), "launched again") {
+		t.Errorf("the journal does not tell of the second launch: %v", err)
+	}
+}
+
+// TestBrokenAnswersEndTheTrial: a server that answers no warm-up ends its
+// trial, and the study goes on.
+func TestBrokenAnswersEndTheTrial(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.Handle("/health", answer(nil))
+	mux.HandleFunc("/v1/", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) })
+	srv := httptest.NewServer(mux)
+	defer srv.Close()
+	text := small[:strings.Index(small, "stages:")] + "runtime: {kind: existing, urls: ['" + srv.URL + "']}\n"
+	_, f := tuned(t, text, nil)
+	if r := f.Trials[0]; r.Status != tune.Failed || !strings.Contains(r.Reason, "401") {
+		t.Errorf("trial 1 is %s: %s", r.Status, r.Reason)
+	}
+}
