@@ -18,6 +18,7 @@ import (
 
 	"perflab/internal/lab"
 	"perflab/internal/load"
+	"perflab/internal/openai"
 	"perflab/internal/result"
 	"perflab/internal/workload"
 )
@@ -35,6 +36,7 @@ type benchFlags struct {
 	headers     []string
 	extraBody   string
 	metadata    []string
+	label       string
 	temperature float64
 	topP        float64
 	readyS      float64
@@ -84,7 +86,12 @@ func newBench(env Env) *cobra.Command {
   perflab bench --base-url http://127.0.0.1:8000 --model Qwen/Qwen3-32B \
     --dataset-name azure --dataset-path AzureLLMInferenceTrace_conv.csv \
     --num-prompts 300 --speed 10`,
-		Args: wantArgs(0, "no arguments, only flags"),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("%q is no flag: where a flag takes several values, repeat it (--metadata a=1 --metadata b=2) or join --goodput's by commas", args[0])}
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := f.complete(env, c.Flags()); err != nil {
 				return usageError{err}
@@ -126,9 +133,10 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.out, "out", "", "run directory (default perflab-out/bench-TIME)")
 	fs.BoolVar(&f.save, "save-result", false, "also write the JSON file of vllm bench serve")
 	fs.BoolVar(&f.detailed, "save-detailed", false, "with --save-result: per-request arrays and generated texts")
-	fs.BoolVar(&f.appendResult, "append-result", false, "with --save-result: append a line to the file")
+	fs.BoolVar(&f.appendResult, "append-result", false, "as --save-result, but append a line to the file")
 	fs.StringVar(&f.resultDir, "result-dir", "", "with --save-result: directory (default .)")
 	fs.StringVar(&f.resultFile, "result-filename", "", "with --save-result: file name (default as vLLM names it)")
+	fs.StringVar(&f.label, "label", "", "with --save-result: label in the file and in its name (default the backend)")
 	fs.StringArrayVar(&f.metadata, "metadata", nil, "KEY=VALUE kept with the result; repeatable")
 }
 
@@ -179,12 +187,8 @@ func (f *benchFlags) complete(env Env, fs *pflag.FlagSet) error {
 	if f.served != "" {
 		s.Model = f.served
 	}
-	if s.Backend == "vllm" {
-		s.Backend = "openai"
-	}
 	note(f.workload(fs))
 	note(f.request(fs))
-	note(f.output(fs))
 	s.ReadyTimeout = time.Duration(f.readyS * float64(time.Second))
 	s.KeepText = f.detailed
 	var err error
@@ -192,6 +196,7 @@ func (f *benchFlags) complete(env Env, fs *pflag.FlagSet) error {
 	note(err)
 	s.Metadata, err = pairs("--metadata", f.metadata)
 	note(err)
+	note(f.output(fs))
 	for _, text := range f.slos {
 		_, err := result.ParseSLO(text)
 		note(err)
@@ -199,22 +204,32 @@ func (f *benchFlags) complete(env Env, fs *pflag.FlagSet) error {
 	if f.maxErrors < 0 || f.maxErrors > 1 {
 		note(fmt.Errorf("--max-error-rate is %g: it is a share between 0 and 1", f.maxErrors))
 	}
-	note(s.Validate())
+	if err := s.Validate(); err != nil {
+		note(err)
+	} else {
+		note(f.reachable())
+	}
 	if f.out == "" {
 		f.out = filepath.Join("perflab-out", "bench-"+time.Now().Format("20060102-150405.000"))
 	}
 	return errors.Join(errs...)
 }
 
+// reachable checks what only the client of an endpoint knows: the form of its
+// URLs and whether backend and path agree.
+func (f *benchFlags) reachable() error {
+	for _, target := range f.spec.Targets {
+		if _, err := openai.New(openai.Config{BaseURL: target, Backend: f.spec.Backend, Endpoint: f.spec.Endpoint, ExtraBody: f.spec.ExtraBody}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // workload keeps what the user gave and leaves the rest to the workload's own
 // defaults, so that a flag that does not apply is noticed.
 func (f *benchFlags) workload(fs *pflag.FlagSet) error {
 	w := &f.spec.Workload
-	if fs.Changed("request-rate") {
-		if err := w.Rate.UnmarshalText([]byte(f.rate)); err != nil {
-			return fmt.Errorf("--request-rate: %w", err)
-		}
-	}
 	clear := map[string]func(){
 		"burstiness":        func() { w.Burstiness = 0 },
 		"speed":             func() { w.Speed = 0 },
@@ -226,12 +241,37 @@ func (f *benchFlags) workload(fs *pflag.FlagSet) error {
 			zero()
 		}
 	}
+	// A zero in the spec means the default, which is not what was asked for.
+	for _, name := range []string{"num-prompts", "burstiness", "speed", "random-input-len", "random-output-len"} {
+		if v := fs.Lookup(name); v.Changed && v.Value.String() == "0" {
+			return fmt.Errorf("--%s is 0: it must be above 0", name)
+		}
+	}
+	if fs.Changed("request-rate") {
+		if err := w.Rate.UnmarshalText([]byte(f.rate)); err != nil {
+			return fmt.Errorf("--request-rate: %w", err)
+		}
+	}
 	*w = w.Defaults()
 	return nil
 }
 
 func (f *benchFlags) request(fs *pflag.FlagSet) error {
 	s := &f.spec
+	if s.Endpoint != "" && !fs.Changed("backend") && !strings.HasSuffix(s.Endpoint, "/chat/completions") {
+		s.Backend = openai.BackendCompletions
+	}
+	if f.readyS < 0 {
+		return fmt.Errorf("--ready-check-timeout-sec is %g: it cannot be negative", f.readyS)
+	}
+	for _, t := range []struct {
+		name string
+		d    time.Duration
+	}{{"timeout-first-token", s.FirstTokenTimeout}, {"timeout-idle", s.IdleTimeout}, {"timeout-total", s.TotalTimeout}} {
+		if t.d <= 0 {
+			return fmt.Errorf("--%s is %v: it must be above 0", t.name, t.d)
+		}
+	}
 	if fs.Changed("temperature") {
 		s.Temperature = &f.temperature
 	}
@@ -251,8 +291,9 @@ func (f *benchFlags) request(fs *pflag.FlagSet) error {
 }
 
 func (f *benchFlags) output(fs *pflag.FlagSet) error {
+	f.save = f.save || f.appendResult
 	if !f.save {
-		for _, name := range []string{"save-detailed", "append-result", "result-dir", "result-filename"} {
+		for _, name := range []string{"save-detailed", "result-dir", "result-filename", "label"} {
 			if fs.Changed(name) {
 				return fmt.Errorf("--%s needs --save-result", name)
 			}
@@ -266,7 +307,20 @@ func (f *benchFlags) output(fs *pflag.FlagSet) error {
 			return fmt.Errorf("--percentile-metrics has %q: the sections are %s", name, strings.Join(result.BlockSections(), ", "))
 		}
 	}
-	return nil
+	if !f.save {
+		return nil
+	}
+	return f.vllm().Validate()
+}
+
+// vllm is what the flags say of the result file.
+func (f *benchFlags) vllm() result.VLLMOptions {
+	w := f.spec.Workload
+	return result.VLLMOptions{
+		Label: f.label, Burstiness: w.Burstiness, Sections: strings.Split(f.sections, ","), Percentiles: f.spec.Percentiles,
+		Detailed: f.detailed, Metadata: f.spec.Metadata,
+		RampStrategy: w.RampStrategy, RampStart: w.RampStart, RampEnd: w.RampEnd,
+	}
 }
 
 func parsePercentiles(text string) ([]float64, error) {
@@ -298,6 +352,11 @@ func pairs(flag string, list []string) (map[string]string, error) {
 
 // runBench makes the run and shows it.
 func runBench(ctx context.Context, env Env, f *benchFlags) error {
+	if f.resultDir != "" {
+		if err := os.MkdirAll(f.resultDir, 0o755); err != nil {
+			return fmt.Errorf("create --result-dir: %w", err)
+		}
+	}
 	progress := &load.Progress{}
 	var phase phaser
 	line := startLive(env, func() string { return benchLine(&phase, progress) })
@@ -327,6 +386,9 @@ func (f *benchFlags) show(env Env, out *lab.Outcome) error {
 	if _, err := fmt.Fprint(env.Stdout, result.Block(out.Summary, style), out.Summary.Verdict.Text()); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
+	if out.Note != "" {
+		fmt.Fprintf(env.Stderr, "perflab: %s\n", out.Note)
+	}
 	if out.Dir != "" {
 		fmt.Fprintf(env.Stderr, "run directory: %s\n", out.Dir)
 	}
@@ -343,23 +405,15 @@ func (f *benchFlags) show(env Env, out *lab.Outcome) error {
 
 // saveResult writes the file of vllm bench serve.
 func (f *benchFlags) saveResult(out *lab.Outcome) (string, error) {
-	b, err := result.VLLMJSON(out.Header, out.Summary, out.Calls, result.VLLMOptions{
-		Sections: strings.Split(f.sections, ","), Percentiles: f.spec.Percentiles,
-		Detailed: f.detailed, Metadata: f.spec.Metadata,
-	})
+	b, err := result.VLLMJSON(out.Header, out.Summary, out.Calls, f.vllm())
 	if err != nil {
 		return "", fmt.Errorf("encode the result file: %w", err)
 	}
 	name := f.resultFile
 	if name == "" {
-		name = result.VLLMFileName(out.Header)
+		name = result.VLLMFileName(out.Header, f.vllm())
 	}
 	path := filepath.Join(f.resultDir, name)
-	if f.resultDir != "" {
-		if err := os.MkdirAll(f.resultDir, 0o755); err != nil {
-			return "", fmt.Errorf("create --result-dir: %w", err)
-		}
-	}
 	mode := os.O_CREATE | os.O_WRONLY | os.O_TRUNC
 	if f.appendResult {
 		mode = os.O_CREATE | os.O_WRONLY | os.O_APPEND
@@ -375,15 +429,17 @@ func (f *benchFlags) saveResult(out *lab.Outcome) (string, error) {
 	return path, nil
 }
 
-// judge decides the exit status: a void measurement first, then errors, then
-// SLOs.
+// judge decides the exit status: nothing but failures first, then a void
+// measurement, then too many failures, then SLOs.
 func (f *benchFlags) judge(env Env, out *lab.Outcome) error {
-	if out.Summary.Verdict.Status == result.Voided {
-		return &load.VoidError{Reason: out.Summary.Verdict.Why()}
-	}
+	v := out.Summary.Verdict
 	failed, done := out.Summary.Figures["failed"], out.Summary.Figures["completed"]
-	if rate := failed / (failed + done); rate > f.maxErrors {
-		return fmt.Errorf("%.0f of %.0f calls failed (%.2g %% > --max-error-rate %.2g %%)", failed, failed+done, 100*rate, 100*f.maxErrors)
+	if v.Status == result.Voided && done > 0 {
+		return &load.VoidError{Reason: v.Why(), Do: remedy(v)}
+	}
+	if rate := failed / (failed + done); rate > f.maxErrors || done == 0 {
+		why, _ := v.Check("failures")
+		return fmt.Errorf("too many calls failed (%.3g %%, --max-error-rate allows %.3g %%): %s", 100*rate, 100*f.maxErrors, why.Text)
 	}
 	missed := 0
 	for _, text := range f.slos {
@@ -401,4 +457,15 @@ func (f *benchFlags) judge(env Env, out *lab.Outcome) error {
 		return fmt.Errorf("%d of %d: %w", missed, len(f.slos), errMissed)
 	}
 	return nil
+}
+
+// remedy is what helps against a void measurement when the load generator is
+// to blame; when the server is, the verdict says all there is to say.
+func remedy(v result.Verdict) string {
+	for _, name := range []string{"dispatch_lag", "client_cpu"} {
+		if c, ok := v.Check(name); ok && c.Status == result.Voided {
+			return "leave the load generator's machine more CPU, or use a lower rate, and measure again"
+		}
+	}
+	return ""
 }

@@ -157,7 +157,7 @@ Exit status: 0 done, 1 failed, 2 usage, 3 SLO missed, 4 measurement void,
 	root.SetVersionTemplate("perflab {{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w (see %s --help)", err, c.CommandPath())}
+		return usageError{fmt.Errorf("%w (see %s --help)", explainUnknown(err), c.CommandPath())}
 	})
 	root.AddCommand(newBench(env), newTune(env), newSim(env), newReport(env))
 	return root

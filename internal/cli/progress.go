@@ -3,9 +3,11 @@ package cli
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"perflab/internal/lab"
 	"perflab/internal/load"
@@ -68,7 +70,7 @@ func (l *live) draw() {
 	}
 	l.last = s
 	if l.terminal {
-		fmt.Fprintf(l.w, "\r\x1b[K%s", clip(s, l.width-1))
+		fmt.Fprintf(l.w, "\r\x1b[K%s", fit(s, l.width-1))
 		return
 	}
 	fmt.Fprintln(l.w, s)
@@ -93,6 +95,17 @@ func (l *live) end() {
 	if l.terminal {
 		fmt.Fprint(l.w, "\r\x1b[K")
 	}
+}
+
+// drawn is a progress bar within a line.
+var drawn = regexp.MustCompile(`\[=* *\] `)
+
+// fit gives up the bar, which repeats what the numbers say, before any number.
+func fit(s string, width int) string {
+	if width >= 10 && utf8.RuneCountInString(s) > width {
+		s = drawn.ReplaceAllString(s, "")
+	}
+	return clip(s, width)
 }
 
 func clip(s string, width int) string {
@@ -168,17 +181,17 @@ func benchLine(phase *phaser, p *load.Progress) string {
 func progressText(p *load.Progress, since time.Time) string {
 	done, all := int(p.Done.Load()), int(p.Planned.Load())
 	seconds := time.Since(since).Seconds()
-	parts := []string{
-		fmt.Sprintf("%s %d/%d", bar(done, all, 16), done, all),
-		fmt.Sprintf("%d in flight", p.InFlight.Load()),
-		fmt.Sprintf("%.1f req/s", float64(done)/seconds),
-		fmt.Sprintf("%.0f tok/s", float64(p.Tokens.Load())/seconds),
-	}
+	// What matters most comes first: a narrow terminal cuts the end.
+	parts := []string{fmt.Sprintf("%s %d/%d", bar(done, all, 16), done, all)}
 	if n := p.Failed.Load(); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", n))
 	}
 	if t := left(done, all, since); t != "" {
 		parts = append(parts, t)
 	}
+	parts = append(parts,
+		fmt.Sprintf("%.1f req/s", float64(done)/seconds),
+		fmt.Sprintf("%.0f tok/s", float64(p.Tokens.Load())/seconds),
+		fmt.Sprintf("%d in flight", p.InFlight.Load()))
 	return strings.Join(parts, "  ")
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,9 @@ No GPU is used; everything it answers is marked as simulated.
 An impossible command is refused as the engine would refuse it: with its kind of
 message and a non-zero exit status.
 
-The engine's own --host and --port decide where it listens.`
+The engine's own --host and --port decide where it listens: on this machine only
+unless --host is given. What of the command changes a real engine and not this
+one is named at the head of the log.`
 
 func newSim(env Env) *cobra.Command {
 	f := &simFlags{}
@@ -87,9 +90,12 @@ func runSim(ctx context.Context, env Env, f *simFlags, argv []string) error {
 	if err != nil {
 		return usageError{err}
 	}
+	if f.gpus < 1 {
+		return usageError{fmt.Errorf("--gpus %d: a machine has at least one", f.gpus)}
+	}
 	cmd, err := engine.Parse(argv)
 	if err != nil {
-		return refuse(env, err)
+		return refuse(env, usageUnlessEngine(err))
 	}
 	model, err := lookupModel(cmd.Model, f.config)
 	if err != nil {
@@ -103,32 +109,56 @@ func runSim(ctx context.Context, env Env, f *simFlags, argv []string) error {
 	if err != nil {
 		return refuse(env, err)
 	}
-	server := sim.NewServer(core, sim.ServerOptions{
-		Log: env.Stderr, StartupDelay: f.startup, ReasoningParser: flagValue(cmd.Extra, "--reasoning-parser"),
-	})
-	addr := net.JoinHostPort(listenHost(cfg.Host), fmt.Sprint(cfg.Port))
+	addr := net.JoinHostPort(listenHost(cmd.Host), fmt.Sprint(cfg.Port))
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w (choose another with the engine's own --port)", addr, err)
+		return fmt.Errorf("listen on %s: %w (the engine's own --host and --port choose another)", addr, err)
 	}
+	server := sim.NewServer(core, sim.ServerOptions{
+		Log: env.Stderr, StartupDelay: f.startup,
+		ReasoningParser: cmp.Or(cmd.Flag("--reasoning-parser"), cmd.Flag("--reasoning_parser")),
+		APIKey:          apiKey(cmd), Notes: simNotes(cmd, cfg, l.Addr().String()),
+	})
 	return serve(ctx, l, server)
 }
 
-// flagValue finds the value of a flag among those that are kept verbatim.
-func flagValue(words []string, flag string) string {
-	for i, w := range words {
-		if v, ok := strings.CutPrefix(w, flag+"="); ok {
-			return v
-		}
-		if w == flag && i+1 < len(words) {
-			return words[i+1]
+// apiKey is the key that clients must bring, "" for none.
+func apiKey(cmd engine.Command) string {
+	if key := cmd.Flag("--api-key"); key != "" || cmd.Engine != "vllm" {
+		return key
+	}
+	for _, kv := range cmd.Env {
+		if key, ok := strings.CutPrefix(kv, "VLLM_API_KEY="); ok {
+			return key
 		}
 	}
 	return ""
 }
 
-// listenHost keeps the simulator on this machine unless the command names an
-// address: engines listen on every interface by default, a toy should not.
+// simNotes is what a reader of the log must know of this simulation: where it
+// really listens, and what of the command changes nothing here.
+func simNotes(cmd engine.Command, cfg engine.Config, addr string) []string {
+	notes := []string{fmt.Sprintf("SIMULATED on %d x %s, listening on http://%s only", cfg.GPUs, cfg.GPU.Title, addr)}
+	if flags := cmd.Unmodelled(); len(flags) > 0 {
+		notes = append(notes, "WARNING not simulated, figures are as without: "+strings.Join(flags, " "))
+	}
+	var names []string
+	for _, kv := range cmd.Env {
+		if name, _, _ := strings.Cut(kv, "="); name != "VLLM_API_KEY" {
+			names = append(names, name)
+		}
+	}
+	if len(names) > 0 {
+		notes = append(notes, "WARNING not simulated, the environment has no effect: "+strings.Join(names, " "))
+	}
+	if cfg.Spec != "" && !strings.HasSuffix(cfg.Spec, "mtp") {
+		notes = append(notes, fmt.Sprintf("WARNING speculation by %s is simulated with the acceptance and cost that were fitted on MTP", cfg.Spec))
+	}
+	return notes
+}
+
+// listenHost keeps the simulator on this machine unless the command itself names
+// an address: vLLM listens on every interface by default, a toy should not.
 func listenHost(host string) string {
 	if host == "" || host == "localhost" {
 		return "127.0.0.1"
@@ -158,11 +188,24 @@ func serve(ctx context.Context, l net.Listener, server *sim.Server) error {
 	return err
 }
 
+// usageUnlessEngine makes an error of the parser a usage error of ours, unless
+// it is one that the engine itself would have made.
+func usageUnlessEngine(err error) error {
+	if _, ok := errors.AsType[*engine.UsageError](err); ok {
+		return err
+	}
+	return usageError{err}
+}
+
 // refuse shows a refusal in the engine's own form and gives its exit status.
 func refuse(env Env, err error) error {
 	if e, ok := errors.AsType[*engine.UsageError](err); ok {
+		if e.Exit == 0 { // --help
+			fmt.Fprintln(env.Stdout, e.Text)
+			return nil
+		}
 		fmt.Fprintln(env.Stderr, e.Error())
-		return exitError{2}
+		return exitError{e.Exit}
 	}
 	if e, ok := errors.AsType[*engine.Rejection](err); ok {
 		fmt.Fprintln(env.Stderr, "SIMULATED engine, no GPU is used")

@@ -92,11 +92,11 @@ func runTune(ctx context.Context, env Env, f *tuneFlags, path string) error {
 		APIKey: env.Getenv("OPENAI_API_KEY"), Predictor: predictor{}, Watch: w.watch,
 	})
 	w.live.end()
-	if len(facts.Trials) == 0 {
-		return err
+	if facts.Schema == "" {
+		return err // it never began
 	}
 	if err != nil {
-		err = &stoppedError{err, fmt.Sprintf("the %d trials that ended are kept; --resume continues", len(facts.Trials))}
+		err = &stoppedError{err, keptTrials(len(facts.Trials))}
 	}
 	if rerr := writeStudyReport(dir, facts); rerr != nil {
 		return errors.Join(err, rerr)
@@ -105,7 +105,42 @@ func runTune(ctx context.Context, env Env, f *tuneFlags, path string) error {
 		return errors.Join(err, terr)
 	}
 	fmt.Fprintf(env.Stdout, "Report: %s\n", filepath.Join(dir, "report.html"))
-	return err
+	return cmp.Or(err, judgeStudy(facts))
+}
+
+// keptTrials says what an interrupted study leaves.
+func keptTrials(n int) string {
+	switch n {
+	case 0:
+		return "no trial had ended; --resume begins with the first one"
+	case 1:
+		return "the one trial that ended is kept; --resume continues"
+	}
+	return fmt.Sprintf("the %d trials that ended are kept; --resume continues", n)
+}
+
+// errNothing ends a study that has nothing to recommend.
+var errNothing = errors.New("no configuration could be measured: the report names each one's reason")
+
+// judgeStudy decides the exit status of a study that came to its end.
+func judgeStudy(s result.Study) error {
+	if s.Recommended == nil || s.Recommended.Summary == nil {
+		return errNothing
+	}
+	var missed []string
+	for _, text := range s.Objective.SLOs {
+		slo, err := result.ParseSLO(text)
+		if err != nil {
+			return err
+		}
+		if met, why := slo.Judge(*s.Recommended.Summary); !met {
+			missed = append(missed, why)
+		}
+	}
+	if len(missed) > 0 {
+		return fmt.Errorf("%w: no configuration meets every SLO: %s", errMissed, strings.Join(missed, "; "))
+	}
+	return nil
 }
 
 // writeStudyReport renders the facts beside study.json.

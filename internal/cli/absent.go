@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+)
+
+// absent are flags of vllm bench serve that perflab bench does not have, each
+// with the reason or what to give instead: somebody's script will use them.
+var absent = map[string]string{
+	"tokenizer":                      "token counts come from the server's usage, and prompts are cut without a tokenizer file",
+	"tokenizer-mode":                 "there is no tokenizer to set up",
+	"trust-remote-code":              "no code of a model is loaded",
+	"skip-chat-template":             "the server applies the chat template; --backend openai sends plain prompts",
+	"disable-tqdm":                   "progress goes to standard error, and is a plain line now and then when that is no terminal",
+	"custom-output-len":              "give --output-len with --dataset-name jsonl",
+	"hf-name":                        "data sets are read from files: --dataset-name and --dataset-path",
+	"hf-subset":                      "data sets are read from files: --dataset-name and --dataset-path",
+	"hf-split":                       "data sets are read from files: --dataset-name and --dataset-path",
+	"hf-output-len":                  "data sets are read from files: --dataset-name and --dataset-path",
+	"lora-modules":                   "loads are sent to one model",
+	"random-batch-size":              "each request carries one prompt",
+	"prefix-repetition-prefix-len":   "--dataset-name random has --random-prefix-len for a shared prefix",
+	"prefix-repetition-suffix-len":   "--dataset-name random has --random-prefix-len for a shared prefix",
+	"prefix-repetition-num-prefixes": "--dataset-name random has --random-prefix-len for a shared prefix",
+	"prefix-repetition-output-len":   "--dataset-name random has --random-output-len",
+	"use-beam-search":                "beams do not stream",
+	"logprobs":                       `give --extra-body '{"logprobs": true}'`,
+	"top-k":                          `give --extra-body '{"top_k": K}'`,
+	"min-p":                          `give --extra-body '{"min_p": P}'`,
+	"frequency-penalty":              `give --extra-body '{"frequency_penalty": X}'`,
+	"presence-penalty":               `give --extra-body '{"presence_penalty": X}'`,
+	"repetition-penalty":             `give --extra-body '{"repetition_penalty": X}'`,
+	"profile":                        "start the engine's profiler yourself",
+}
+
+// explainUnknown adds to cobra's word on an unknown flag what to do about one
+// that vllm bench serve has.
+func explainUnknown(err error) error {
+	name, ok := strings.CutPrefix(err.Error(), "unknown flag: --")
+	if !ok {
+		return err
+	}
+	if why, ok := absent[name]; ok {
+		return fmt.Errorf("there is no --%s here: %s", name, why)
+	}
+	return err
+}

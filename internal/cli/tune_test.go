@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"errors"
+	"testing"
+
+	"perflab/internal/result"
+)
+
+// TestJudgeStudy: the exit status says when a study ends without an answer.
+func TestJudgeStudy(t *testing.T) {
+	slow := &result.Summary{Figures: map[string]float64{"p99_ttft_ms": 900}}
+	tests := []struct {
+		name  string
+		study result.Study
+		want  error
+	}{
+		{"nothing measured", result.Study{}, errNothing},
+		{"no SLO", result.Study{Recommended: &result.Pick{Summary: slow}}, nil},
+		{"met", result.Study{Objective: result.Objective{SLOs: []string{"p99_ttft_ms <= 1000"}}, Recommended: &result.Pick{Summary: slow}}, nil},
+		{"missed", result.Study{Objective: result.Objective{SLOs: []string{"p99_ttft_ms <= 500"}}, Recommended: &result.Pick{Summary: slow}}, errMissed},
+	}
+	for _, tt := range tests {
+		if err := judgeStudy(tt.study); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
+		}
+	}
+}
+
+// TestFit: on a narrow terminal the bar goes before the numbers do.
+func TestFit(t *testing.T) {
+	const line = "4.4 s  trial 1  engine: SGLang  measuring  [========        ] 42/80  ~3.1 s left"
+	for width, want := range map[int]string{
+		200: line,
+		70:  "4.4 s  trial 1  engine: SGLang  measuring  42/80  ~3.1 s left",
+		20:  "4.4 s  trial 1  eng…",
+	} {
+		if got := fit(line, width); got != want {
+			t.Errorf("at %d columns: %q", width, got)
+		}
+	}
+}
