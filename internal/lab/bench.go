@@ -9,6 +9,7 @@ import (
 	"iter"
 	"maps"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -297,6 +298,8 @@ func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workloa
 		b.Progress.Planned.Store(int64(w.Len()))
 	}
 	b.phase(PhaseMeasuring)
+	// The heap is the calls themselves: collect it a few times, not all along.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	stats, err := load.Run(ctx, w.All(), to, load.Options{
 		MaxConcurrency: b.Spec.Workload.MaxConcurrency, Spin: load.DefaultSpin, Progress: b.Progress,
 	}, func(c result.Call) {

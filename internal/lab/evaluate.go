@@ -325,13 +325,29 @@ func (l *study) runAll(ctx context.Context, t *trialRecord, p tune.Proposal, pl 
 		if err != nil {
 			return err
 		}
-		t.Runs = append(t.Runs, *run)
-		t.LoadS += run.Summary.Figures["duration"]
-		if t.Status, t.Reason = judgeRun(name, run.Summary); t.Status != tune.Measured {
+		if !t.take(run) {
 			return nil
 		}
 	}
 	return nil
+}
+
+// take adds a run and reports whether the trial goes on. The first workload
+// decides what the trial is worth; one of the others that cannot be served or
+// believed is said beside it, and costs the trial nothing else.
+func (t *trialRecord) take(run *result.Run) bool {
+	t.Runs = append(t.Runs, *run)
+	t.LoadS += run.Summary.Figures["duration"]
+	status, reason := judgeRun(run.Workload, run.Summary)
+	switch {
+	case status == tune.Measured:
+		return true
+	case len(t.Runs) > 1:
+		t.Notes = append(t.Notes, fmt.Sprintf("Workload %s (%s)", reason, status))
+		return true
+	}
+	t.Status, t.Reason = status, reason
+	return false
 }
 
 // ofDisk reports whether an error is of our own files: then the study stops,
@@ -364,8 +380,16 @@ type diedAlone struct{ reason string }
 
 func (e *diedAlone) Error() string { return e.reason }
 
-// judgeRun decides whether a run may be told to the strategy.
+// judgeRun decides whether a run may be told to the strategy. A server that
+// answers every request of a workload with an HTTP error (prompts longer than
+// it takes, say) cannot serve it in this configuration.
 func judgeRun(name string, s result.Summary) (status, reason string) {
+	if failures, ok := s.Verdict.Check("failures"); ok && s.Figures["completed"] == 0 {
+		if len(s.Failures) == 1 && s.Failures[result.HTTPStatus] > 0 {
+			return tune.Refused, name + ": " + failures.Text
+		}
+		return tune.Failed, name + ": " + failures.Text
+	}
 	if s.Verdict.Status == result.Voided {
 		return tune.Void, fmt.Sprintf("%s: %s", name, s.Verdict.Why())
 	}

@@ -30,9 +30,7 @@ func (l *study) predict(ctx context.Context, t *trialRecord, p tune.Proposal, pl
 		if err != nil {
 			return err
 		}
-		t.Runs = append(t.Runs, *run)
-		t.LoadS += run.Summary.Figures["duration"]
-		if t.Status, t.Reason = judgeRun(name, run.Summary); t.Status != tune.Measured {
+		if !t.take(run) {
 			break
 		}
 	}
