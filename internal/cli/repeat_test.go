@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	"perflab/internal/lab"
+)
+
+const repeatStudy = `name: repeat
+model: Qwen/Qwen3-8B
+seed: 7
+hardware: {gpu: h100-sxm, gpus: 1}
+objective: {metric: total_token_throughput}
+workloads:
+  - {name: burst, dataset_name: random, num_prompts: 4, random_input_len: 64, random_output_len: 4, random_prefix_len: 16, max_concurrency: 2}
+  - {name: rate, dataset_name: random, num_prompts: 4, random_input_len: 64, random_output_len: 4, random_range_ratio: 0.5, request_rate: 2.5}
+  - {name: gamma, dataset_name: random, num_prompts: 4, random_input_len: 64, random_output_len: 4, request_rate: 9, burstiness: 0.5}
+  - {name: even, dataset_name: random, num_prompts: 4, random_input_len: 64, random_output_len: 4, request_rate: 3, arrival: constant}
+  - {name: ramp, dataset_name: random, num_prompts: 4, random_input_len: 64, random_output_len: 4, ramp_up_strategy: linear, ramp_up_start_rps: 1, ramp_up_end_rps: 9}
+baseline: {label: vLLM, engine: vllm}
+runtime: {kind: predicted}
+`
+
+// TestReportedCommandRepeats: the bench command that a report prints for a
+// workload is, flag by flag, the workload that was measured.
+func TestReportedCommandRepeats(t *testing.T) {
+	study, err := lab.ParseStudy("repeat.yaml", []byte(repeatStudy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts, err := lab.Tune(t.Context(), study, []byte(repeatStudy), lab.TuneOptions{
+		Dir: filepath.Join(t.TempDir(), "out"), Predictor: predictor{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, w := range facts.Workloads {
+		words := strings.Fields(strings.Replace(w.Command, "HOST:PORT", "127.0.0.1:8000", 1))
+		if words[0] != "perflab" || words[1] != "bench" {
+			t.Fatalf("%s: %q is no bench command", w.Name, w.Command)
+		}
+		f := &benchFlags{}
+		fs := pflag.NewFlagSet("bench", pflag.ContinueOnError)
+		f.add(fs)
+		if err := fs.Parse(words[2:]); err != nil {
+			t.Fatalf("%s: %v", w.Command, err)
+		}
+		if err := f.complete(Env{}, fs); err != nil {
+			t.Fatalf("%s: %v", w.Command, err)
+		}
+		want := study.Workloads[i].Spec
+		want.Seed = 7 + uint64(i)
+		if d := cmp.Diff(want, f.spec.Workload); d != "" {
+			t.Errorf("%s\n-measured +repeated:\n%s", w.Command, d)
+		}
+	}
+}
