@@ -16,7 +16,7 @@ import (
 var allowed = map[string][]string{
 	"stat":              {},
 	"token":             {},
-	"arch":              {},
+	"arch":              {"stat"},
 	"result":            {"stat"},
 	"workload":          {"stat", "token"},
 	"openai":            {"workload", "result"},

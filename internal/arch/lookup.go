@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"perflab/internal/stat"
 )
 
 //go:embed models.json
@@ -160,9 +162,9 @@ func lastElem(s string) string { return s[strings.LastIndexByte(s, '/')+1:] }
 func nearest(base string, n int) []string {
 	es := slices.Clone(entries())
 	dist := func(e entry) int {
-		d := editDistance(base, lastElem(strings.ToLower(e.ID)))
+		d := stat.Distance(base, lastElem(e.ID))
 		for _, a := range e.Aliases {
-			d = min(d, editDistance(base, strings.ToLower(a)))
+			d = min(d, stat.Distance(base, a))
 		}
 		return d
 	}
@@ -172,25 +174,4 @@ func nearest(base string, n int) []string {
 		ids = append(ids, e.ID)
 	}
 	return ids
-}
-
-// editDistance is Levenshtein's, in bytes.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		prev := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			sub := prev
-			if a[i] != b[j] {
-				sub++
-			}
-			prev = row[j+1]
-			row[j+1] = min(sub, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

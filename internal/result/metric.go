@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"perflab/internal/stat"
 )
 
 // Better is the direction in which a metric improves.
@@ -286,7 +288,7 @@ func pName(p float64) string { return "p" + strconv.FormatFloat(p, 'f', -1, 64) 
 func nearest(name string) string {
 	best, least := "", -1
 	consider := func(known string) {
-		if d := distance(name, known); least < 0 || d < least {
+		if d := stat.Distance(name, known); least < 0 || d < least {
 			best, least = known, d
 		}
 	}
@@ -294,24 +296,4 @@ func nearest(name string) string {
 		consider(m.Name)
 	}
 	return best
-}
-
-// distance is the Levenshtein distance in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
 }

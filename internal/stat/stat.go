@@ -1,5 +1,5 @@
 // Package stat holds pure functions over numbers: quantiles with their
-// intervals, means, and named random streams.
+// intervals, means, named random streams, and the distance between names.
 //
 //	s := slices.Sorted(slices.Values(latencies))
 //	p99 := stat.Quantile(s, 0.99)

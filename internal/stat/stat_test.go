@@ -139,3 +139,19 @@ func TestMinSamples(t *testing.T) {
 		}
 	}
 }
+
+func TestDistance(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"", "abc", 3}, {"same", "SAME", 0}, {"kitten", "sitting", 3}, {"sharegpt", "shargpt", 1}, {"ab", "ba", 2},
+	} {
+		if got := Distance(tt.a, tt.b); got != tt.want {
+			t.Errorf("Distance(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
+		}
+		if got := Distance(tt.b, tt.a); got != tt.want {
+			t.Errorf("Distance(%q, %q) = %d, want %d", tt.b, tt.a, got, tt.want)
+		}
+	}
+}

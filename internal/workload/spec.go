@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"perflab/internal/stat"
 )
 
 // Spec says which requests to send and when. Zero fields take the defaults of
@@ -258,32 +260,9 @@ func either(names []string) string {
 
 // unknown says that a flag has no such value, and the nearest that it has.
 func unknown(flag, got string, known []string) error {
-	best := slices.MinFunc(known, func(a, b string) int { return cmp.Compare(distance(got, a), distance(got, b)) })
-	if distance(got, best) <= 1+len(got)/3 {
+	best := slices.MinFunc(known, func(a, b string) int { return cmp.Compare(stat.Distance(got, a), stat.Distance(got, b)) })
+	if stat.Distance(got, best) <= 1+len(got)/3 {
 		return fmt.Errorf("unknown %s %q: did you mean %s? (known: %s)", flag, got, best, strings.Join(known, ", "))
 	}
 	return fmt.Errorf("unknown %s %q: use %s", flag, got, either(known))
-}
-
-// distance counts the bytes to insert, delete or replace between a and b
-// (Levenshtein's), ignoring case.
-func distance(a, b string) int {
-	a, b = strings.ToLower(a), strings.ToLower(b)
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			keep := diagonal
-			if a[i] != b[j] {
-				keep++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(keep, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }
