@@ -15,6 +15,7 @@ import (
 
 	"github.com/invopop/jsonschema"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"perflab/internal/lab"
 	"perflab/internal/report"
@@ -241,11 +242,31 @@ func studySchema() ([]byte, error) {
 	s := r.Reflect(&lab.Study{})
 	s.ID = ""
 	s.Title = "perflab study"
+	if err := describeWorkloads(s); err != nil {
+		return nil, err
+	}
 	b, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode the schema: %w", err)
 	}
 	return append(b, '\n'), nil
+}
+
+// describeWorkloads gives the keys of a workload the words that perflab bench
+// has for its flags: they are the same parameters.
+func describeWorkloads(s *jsonschema.Schema) error {
+	list, ok := s.Properties.Get("workloads")
+	if !ok || list.Items == nil {
+		return errors.New("describe the study format: it has no list of workloads")
+	}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	addWorkloadFlags(flags, &workload.Spec{}, new(string))
+	flags.VisitAll(func(f *pflag.Flag) {
+		if p, ok := list.Items.Properties.Get(strings.ReplaceAll(f.Name, "-", "_")); ok {
+			p.Description = f.Usage
+		}
+	})
+	return nil
 }
 
 // scalars describes the types whose YAML form reflection cannot see.

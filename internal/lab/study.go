@@ -70,8 +70,8 @@ type Objective struct {
 // Workload is one load of a study: the workload itself and the name it has
 // here.
 type Workload struct {
-	Name          string `yaml:"name" json:"name" jsonschema:"required"`
-	Title         string `yaml:"title,omitempty" json:"title,omitempty"`
+	Name          string `yaml:"name" json:"name" jsonschema:"required,description=Short name; names the run directories"`
+	Title         string `yaml:"title,omitempty" json:"title,omitempty" jsonschema:"description=Name in the report"`
 	workload.Spec `yaml:",inline"`
 }
 
