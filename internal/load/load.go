@@ -82,8 +82,12 @@ func (e *VoidError) Error() string { return "the measurement is void: " + e.Reas
 func (e *VoidError) Hint() string { return e.Do }
 
 // ahead is how many requests are built before they are due: enough for the
-// usual thousand that are all due at once, and 16 MB at 4,000 tokens each.
-const ahead = 1024
+// usual thousand that are all due at once, 30 MB at 4,000 tokens each.
+// aheadBytes bounds their prompts, for those of a million tokens.
+const (
+	ahead      = 1024
+	aheadBytes = 512 << 20
+)
 
 // Run sends every request when it is due and gives every call to emit, in the
 // order in which they end. The start instant is when the first requests have
@@ -102,6 +106,7 @@ func Run(ctx context.Context, requests iter.Seq[workload.Request], senders []Sen
 		senders: senders, o: o, emit: emit, cancel: cancel,
 		inFlight: make([]atomic.Int64, len(senders)),
 		calls:    make(chan result.Call),
+		taken:    make(chan struct{}, 1),
 	}
 	source, built, finish := r.prefetch(ctx, requests)
 	select {
@@ -147,6 +152,9 @@ type run struct {
 	inFlight []atomic.Int64   // by target
 	calls    chan result.Call // unbuffered: a call that waits here has left its slot
 
+	held  atomic.Int64  // bytes of the prompts that are built and not taken
+	taken chan struct{} // held fell; of one token, so that the news is not lost
+
 	next int // target at which the search for the least busy begins; the dispatcher's
 	sent int // the dispatcher's
 
@@ -157,8 +165,9 @@ type run struct {
 }
 
 // prefetch pulls requests ahead of the dispatcher, so that building prompts
-// delays no send. built is closed when the lead is reached or the sequence
-// ended; finish waits for the goroutine after ctx has ended.
+// delays no send. built is closed when the lead is reached, in number or in
+// bytes, or the sequence ended; finish waits for the goroutine after ctx has
+// ended.
 func (r *run) prefetch(ctx context.Context, requests iter.Seq[workload.Request]) (source <-chan workload.Request, built <-chan struct{}, finish func()) {
 	out := make(chan workload.Request, ahead)
 	full := make(chan struct{})
@@ -169,6 +178,16 @@ func (r *run) prefetch(ctx context.Context, requests iter.Seq[workload.Request])
 		defer reached()
 		defer r.catch("build a request")
 		for req := range requests {
+			size := int64(len(req.Prompt))
+			for held := r.held.Load(); held > 0 && held+size > aheadBytes; held = r.held.Load() {
+				reached()
+				select {
+				case <-r.taken:
+				case <-ctx.Done():
+					return
+				}
+			}
+			r.held.Add(size)
 			select {
 			case out <- req:
 			case <-ctx.Done():
@@ -197,6 +216,7 @@ func (r *run) dispatch(ctx context.Context, source <-chan workload.Request) bool
 		if !more {
 			return ctx.Err() == nil
 		}
+		r.release(req)
 		if !p.wait(ctx, req.Due) {
 			return false
 		}
@@ -205,6 +225,15 @@ func (r *run) dispatch(ctx context.Context, source <-chan workload.Request) bool
 			return false
 		}
 		r.send(ctx, req, max(req.Due, freed))
+	}
+}
+
+// release tells prefetch that a prompt left its lead.
+func (r *run) release(req workload.Request) {
+	r.held.Add(-int64(len(req.Prompt)))
+	select {
+	case r.taken <- struct{}{}:
+	default:
 	}
 }
 
@@ -263,7 +292,8 @@ func (r *run) collect() {
 			r.o.Progress.Failed.Add(1)
 		}
 		r.cut = r.cut || call.Class == result.Cancelled
-		r.o.Progress.Tokens.Add(int64(outputTokens(call)))
+		n, _ := call.Output()
+		r.o.Progress.Tokens.Add(int64(n))
 		r.give(call)
 	}
 }
@@ -273,18 +303,6 @@ func (r *run) give(call result.Call) {
 	if r.emit != nil {
 		r.emit(call)
 	}
-}
-
-// outputTokens is the server's count, else ours.
-func outputTokens(c result.Call) int {
-	if c.Usage != nil {
-		return c.Usage.Completion
-	}
-	n := 0
-	for _, k := range c.Chunks {
-		n += k.Tokens
-	}
-	return n
 }
 
 // PanicError is a panic in code that Run called.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -178,6 +179,34 @@ func TestSlowSource(t *testing.T) {
 	if d := cmp.Diff([]times{{0, 0, 0, 1 * ms}, {1 * ms, 1 * ms, 1 * ms, 2 * ms}, {2 * ms, 2 * ms, 2 * ms, 3 * ms}}, timesOf(calls)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
+}
+
+// TestLeadInBytes: of prompts too long for a thousand of them to be held, fewer
+// are built ahead, and still every one is sent.
+func TestLeadInBytes(t *testing.T) {
+	const requests, size = 40, aheadBytes / 8
+	prompt := strings.Repeat("x", size) // one for all: only the count of its bytes is at stake
+	built := new(atomic.Int64)
+	long := func(yield func(workload.Request) bool) {
+		for i := range requests {
+			built.Add(1)
+			if !yield(workload.Request{Index: i, Due: time.Duration(i) * time.Second, Prompt: prompt}) {
+				return
+			}
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		sent := 0
+		stats, err := Run(t.Context(), long, []Sender{&server{takes: []time.Duration{1 * ms}}}, Options{}, func(result.Call) {
+			// Beside the lead there are one with the dispatcher and one that waits.
+			if sent++; built.Load() > int64(sent)+10 {
+				t.Errorf("%d built when %d are done", built.Load(), sent)
+			}
+		})
+		if err != nil || stats.Sent != requests || stats.Partial {
+			t.Errorf("%+v, %v", stats, err)
+		}
+	})
 }
 
 func TestCancelKeepsCalls(t *testing.T) {

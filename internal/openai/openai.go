@@ -74,6 +74,9 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := cfg.checkHeaders(); err != nil {
+		return nil, err
+	}
 	endpoint, err := url.Parse(root + cfg.Endpoint)
 	if err != nil {
 		return nil, fmt.Errorf("endpoint %q: %w", cfg.Endpoint, err)
@@ -199,7 +202,7 @@ func (cfg Config) root() (string, error) {
 		return "", fmt.Errorf("base URL %q is not of the form http://host:port", u.Redacted())
 	case u.User != nil:
 		return "", errors.New("base URL holds a user name: give credentials by --header instead, so that they stay out of result files")
-	case u.RawQuery != "" || u.Fragment != "":
+	case strings.ContainsAny(cfg.BaseURL, "?#"): // an empty one, too, would swallow the endpoint
 		return "", fmt.Errorf("base URL %q has a query or a fragment: leave it out", cfg.BaseURL)
 	}
 	if !strings.HasPrefix(cfg.Endpoint, "/") {
@@ -215,6 +218,21 @@ func withoutURL(err error) error {
 		return e.Err
 	}
 	return err
+}
+
+// checkHeaders refuses what HTTP cannot carry, as a line break that came with a
+// key out of a file; a request would fail as if there were no server.
+func (cfg Config) checkHeaders() error {
+	control := func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }
+	if strings.ContainsFunc(cfg.APIKey, control) {
+		return errors.New("the API key holds a line break or another control character: look at the end of OPENAI_API_KEY")
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Headers)) {
+		if strings.ContainsFunc(cfg.Headers[name], control) {
+			return fmt.Errorf("the value of header %q holds a line break or another control character", name)
+		}
+	}
+	return nil
 }
 
 func (cfg Config) header() http.Header {

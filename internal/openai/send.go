@@ -19,7 +19,7 @@ import (
 const (
 	readSize  = 16 << 10
 	drainSize = 256 << 10   // of a failed answer's body, to keep its connection
-	drainTime = time.Second // for the end of the body after [DONE]
+	drainTime = time.Second // for the end of the body after [DONE], and for all of a failed answer's
 	firstCap  = 1 << 10     // chunks that a call has room for at its start
 	simHeader = "X-Perflab-Simulated"
 )
@@ -50,6 +50,7 @@ func (c *Client) Send(ctx context.Context, start time.Time, r workload.Request) 
 	call.Status = resp.StatusCode
 	call.Sim = resp.Header.Get(simHeader) == "1"
 	if resp.StatusCode != http.StatusOK {
+		w.drain() // the failure is known: its body is worth a moment only
 		c.refused(&call, resp)
 		call.End = time.Since(start)
 		return call
@@ -73,7 +74,7 @@ func (c *Client) observe(call *result.Call, w *watch, resp *http.Response, start
 	s := &stream{call: call}
 	s.scan.keep = c.cfg.KeepText
 	call.Chunks = make([]result.Chunk, 0, max(16, min(want, firstCap)))
-	stamps := &stamper{r: resp.Body, start: start}
+	stamps := &stamper{r: resp.Body, start: start, at: call.Headers}
 	err := c.read(s, w, stamps, resp.Header.Get("Content-Encoding"))
 	if call.End == 0 {
 		call.End = stamps.at
@@ -136,7 +137,7 @@ func (c *Client) read(s *stream, w *watch, stamps *stamper, encoding string) err
 type stamper struct {
 	r     io.Reader
 	start time.Time
-	at    time.Duration // of the last read
+	at    time.Duration // of the last read; before it, of the headers
 }
 
 func (s *stamper) Read(p []byte) (int, error) {

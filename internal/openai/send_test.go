@@ -260,8 +260,11 @@ func TestAwkwardServers(t *testing.T) {
 		"429":                     {status(429, "Retry-After", "7", `{"detail": "slow down"}`), result.Call{Status: 429, Class: result.HTTPStatus, Error: `429 Too Many Requests: {"detail": "slow down"} (Retry-After: 7)`}},
 		"500":                     {status(500, "", "", "key sk-secret "+strings.Repeat("é", 300)), result.Call{Status: 500, Class: result.HTTPStatus, Error: "500 Internal Server Error: key [API key] " + strings.Repeat("é", 142)}},
 		"redirect":                {status(307, "Location", "/v2", ""), result.Call{Status: 307, Class: result.HTTPStatus, Error: "307 Temporary Redirect (redirects to /v2; redirects are not followed)"}},
-		"brotli": {func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Content-Encoding", "br"); say(w, "xx") },
-			result.Call{Class: result.BadBody, Error: `the server compressed its answer with "br" though none was asked for`}},
+		"brotli": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "br")
+			say(w, 5*ms, "xx")
+		},
+			result.Call{Headers: 5 * ms, End: 5 * ms, Class: result.BadBody, Error: `the server compressed its answer with "br" though none was asked for`}},
 		"gzip": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			z := gzip.NewWriter(w)
@@ -462,6 +465,18 @@ func TestServerRepeatsSecrets(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRefusalHeldOpen: nor does one that refuses and keeps the body open.
+func TestRefusalHeldOpen(t *testing.T) {
+	held := func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503); say(w, "busy", time.Hour) }
+	bubble(t, Config{}, held, func(t *testing.T, c *Client) {
+		got := c.Send(t.Context(), time.Now(), workload.Request{})
+		want := result.Call{Status: 503, End: drainTime, Class: result.HTTPStatus, Error: "503 Service Unavailable: busy"}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("-want +got:\n%s", d)
+		}
+	})
 }
 
 // TestConnectionsAreKept: after a normal answer the connection serves the next

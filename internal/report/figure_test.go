@@ -67,6 +67,8 @@ func TestTicks(t *testing.T) {
 		{0, 7193, 5, []float64{0, 2000, 4000, 6000, 8000}},
 		{0, 0, 2, []float64{0, 0.5, 1}},
 		{0, math.Inf(1), 2, []float64{0, 0.5, 1}},
+		{0, math.NaN(), 2, []float64{0, 0.5, 1}},
+		{0, math.SmallestNonzeroFloat64, 2, []float64{0, 0.5, 1}},
 	} {
 		if d := cmp.Diff(c.want, ticks(c.lo, c.hi, c.n)); d != "" {
 			t.Errorf("ticks %v..%v (-want +got):\n%s", c.lo, c.hi, d)
@@ -78,9 +80,15 @@ func TestMarkdownText(t *testing.T) {
 	for in, want := range map[string]string{
 		"total_token_throughput": "total_token_throughput", "_em_ *b* `c` [d]": `\_em\_ \*b\* \` + "`c\\` \\[d\\]",
 		"a | b\nc": `a \| b c`, "<b> && A < B": "&lt;b> &amp;&amp; A &lt; B", "~~x~~": `\~\~x\~\~`,
+		"(_x_) a_b 2_é": `(\_x\_) a_b 2_é`,
 	} {
 		if got := mdText(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+	for in, want := range map[string]string{"": "", "a|b": "`a\\|b`", "`": "`` ` ``"} {
+		if got := mdCode(in); got != want {
+			t.Errorf("code %q: %q, want %q", in, got, want)
 		}
 	}
 }

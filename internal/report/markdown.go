@@ -5,6 +5,7 @@ import (
 	"html"
 	"io"
 	"strings"
+	"unicode"
 )
 
 // mdWriter writes GitHub Markdown that MkDocs renders too: pipe tables, fenced
@@ -85,7 +86,7 @@ func mdText(s string) string {
 			b.WriteByte('\\')
 			b.WriteRune(c)
 		case '_':
-			if i == 0 || i == len(r)-1 || r[i-1] == ' ' || r[i+1] == ' ' {
+			if i == 0 || i == len(r)-1 || !alphanumeric(r[i-1]) || !alphanumeric(r[i+1]) {
 				b.WriteByte('\\') // within a word it is plain
 			}
 			b.WriteRune(c)
@@ -100,8 +101,14 @@ func mdText(s string) string {
 	return b.String()
 }
 
-// mdCode writes a code span, also within a table cell.
+func alphanumeric(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }
+
+// mdCode writes a code span, also within a table cell. Of nothing it is
+// nothing: two backticks would show.
 func mdCode(s string) string {
+	if strings.TrimSpace(s) == "" {
+		return ""
+	}
 	ticks, pad := "`", ""
 	for strings.Contains(s, ticks) {
 		ticks, pad = ticks+"`", " "

@@ -252,6 +252,18 @@ func TestPlotsAreWellFormed(t *testing.T) {
 	}
 }
 
+// TestCallsTaintPlots: the header knows the servers that were asked before the
+// run; a call knows who answered it.
+func TestCallsTaintPlots(t *testing.T) {
+	h, calls := burst(10)
+	h.Simulated, h.Predicted, calls[7].Sim = false, false, true
+	for _, p := range RunPlots(h, calls) {
+		if !strings.Contains(p.SVG, ">SIMULATED<") {
+			t.Errorf("%s does not say SIMULATED", p.Name)
+		}
+	}
+}
+
 func TestUnknownLayoutIsRefused(t *testing.T) {
 	s, o, st := throughputStudy(), Options{Block: "fancy"}, result.Style{Layout: "fancy"}
 	h, _ := burst(1)

@@ -16,7 +16,9 @@ import (
 // and the tokens per second. A plot without data is left out.
 func RunPlots(h result.Header, calls []result.Call) []Plot {
 	var ttft, e2e []float64
+	sim := h.Simulated || h.Predicted
 	for _, c := range calls {
+		sim = sim || c.Sim
 		if !c.OK() {
 			continue
 		}
@@ -27,7 +29,6 @@ func RunPlots(h result.Header, calls []result.Call) []Plot {
 			e2e = append(e2e, d.Seconds())
 		}
 	}
-	sim := h.Simulated || h.Predicted
 	var out []Plot
 	for _, draw := range []func() (Plot, bool){
 		func() (Plot, bool) { return cdf("ttft", "Time to first token", sim, ttft) },

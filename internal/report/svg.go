@@ -201,9 +201,10 @@ func (s scale) at(v float64) float64 {
 }
 
 // ticks returns about n round values that span lo to hi: steps of 1, 2 or 5
-// times a power of ten.
+// times a power of ten. A span that is none, or too small to cut into steps,
+// is taken for 1.
 func ticks(lo, hi float64, n int) []float64 {
-	if hi <= lo || math.IsInf(hi-lo, 0) || math.IsNaN(hi-lo) {
+	if !(hi-lo > 1e-300) || math.IsInf(hi-lo, 0) {
 		hi = lo + 1
 	}
 	raw := (hi - lo) / float64(n)

@@ -34,7 +34,7 @@ type Header struct {
 }
 
 // Client is what the load generator itself used during a run, sampled from
-// the operating system and the Go runtime. A partial run has none.
+// the operating system and the Go runtime. A run that was killed has none.
 type Client struct {
 	Wall     time.Duration `json:"wall_ns"`
 	CPU      time.Duration `json:"cpu_ns"`      // user+system of this process

@@ -16,7 +16,8 @@ type SLO struct {
 }
 
 // ParseSLO parses a bound: "p99_ttft_ms <= 500", "success_rate >= 99%",
-// "p99_ttft < 0.5s". A limit without unit is in the metric's own; < and > mean
+// "p99_ttft < 0.5s". A limit without unit is in the metric's own, which may also
+// be written ("2000 tok/s"); < and > mean
 // <= and >=, which no measured figure can tell apart. The metric is stored
 // under its full name and the limit in its unit.
 func ParseSLO(s string) (SLO, error) {
@@ -40,7 +41,7 @@ func parseLimit(s, unit string) (float64, error) {
 	s = strings.TrimSpace(s)
 	given, factor := unit, 1.0
 	number := s
-	for _, u := range []string{"ms", "s", "%"} { // ms before its suffix s
+	for _, u := range []string{"ms", unit, "s", "%"} { // s after the units that end in it
 		if n, ok := strings.CutSuffix(s, u); ok {
 			number, given = strings.TrimSpace(n), u
 			break

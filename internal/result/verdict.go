@@ -35,7 +35,7 @@ type Check struct {
 
 // Verdict says whether a run's figures can be believed, with reasons.
 type Verdict struct {
-	Status Status  `json:"status"` // the worst of its checks
+	Status Status  `json:"status"` // the worst of its checks; remarks do not count
 	Checks []Check `json:"checks"`
 }
 

@@ -218,7 +218,7 @@ func (s Spec) rangeFaults() (faults []error) {
 		limit int
 	}{
 		{"--num-prompts", s.NumPrompts, maxRequests},
-		{"--max-concurrency", s.MaxConcurrency, math.MaxInt},
+		{"--max-concurrency", s.MaxConcurrency, maxRequests},
 		{"--random-input-len", s.RandomInputLen, maxTokens},
 		{"--random-output-len", s.RandomOutputLen, maxTokens},
 		{"--random-prefix-len", s.RandomPrefixLen, maxTokens},

@@ -84,6 +84,7 @@ func TestValidate(t *testing.T) {
 		{Spec{RampStrategy: "lineal", RampStart: 1, RampEnd: 2}, "unknown --ramp-up-strategy \"lineal\": did you mean linear? (known: linear, exponential)"},
 		{Spec{NumPrompts: -1}, "--num-prompts -1 must not be negative"},
 		{Spec{NumPrompts: 1e9}, "--num-prompts 1000000000 is over the limit of 10000000"},
+		{Spec{MaxConcurrency: math.MaxInt}, "--max-concurrency 9223372036854775807 is over the limit of 10000000"},
 		{Spec{RandomRangeRatio: 1}, "--random-range-ratio 1 must be at least 0 and below 1"},
 		{Spec{Rate: -1}, "--request-rate -1 must be above 0 or inf"},
 		{Spec{Rate: Rate(math.NaN())}, "--request-rate NaN must be above 0 or inf"},
