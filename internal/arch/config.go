@@ -216,6 +216,9 @@ func (c hfConfig) feedForward(m *Model) error {
 	if step := cmp.Or(c.SparseStep, c.MoEStep); step > 1 {
 		moe.DenseLayers = max(moe.DenseLayers, c.Layers-c.Layers/step)
 	}
+	if moe.Hidden < 0 || moe.SharedDim < 0 || moe.Active > experts || moe.DenseLayers > c.Layers {
+		return fmt.Errorf("%d of %d experts of width %d (shared %d) beside %d dense layers of %d cannot be", moe.Active, experts, moe.Hidden, moe.SharedDim, moe.DenseLayers, c.Layers)
+	}
 	if moe.DenseLayers > 0 {
 		m.FFN = cmp.Or(c.DenseFFN, c.FFN)
 	}

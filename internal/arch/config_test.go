@@ -93,6 +93,8 @@ func TestParseConfigErrors(t *testing.T) {
 		fmt.Sprintf(qwen32, `,"layer_types":["mamba"]`):                                                    `layer type "mamba"`,
 		fmt.Sprintf(qwen32, `,"quantization_config":{"quant_method":"bitnet"}`):                            `quantization_config "bitnet"`,
 		fmt.Sprintf(qwen32, `,"num_experts":8`):                                                            "num_experts_per_tok",
+		fmt.Sprintf(qwen32, `,"num_experts":8,"num_experts_per_tok":2,"first_k_dense_replace":999`):        "999 dense layers of 64",
+		fmt.Sprintf(qwen32, `,"num_experts":8,"num_experts_per_tok":9`):                                    "9 of 8 experts",
 		fmt.Sprintf(qwen32, `,"layer_types":["linear_attention"]`):                                         "linear_num_key_heads",
 		fmt.Sprintf(qwen32, `,"quantization_config":{"quant_method":"gptq","bits":8}`):                     "8 bits",
 		strings.Replace(fmt.Sprintf(qwen32, ""), `"num_key_value_heads":8`, `"num_key_value_heads":-8`, 1): "-8 KV heads",

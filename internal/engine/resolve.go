@@ -61,6 +61,7 @@ func (r *resolver) common() {
 	c.MaxLen = c.Model.MaxLen
 	if r.text(MaxModelLen) != "auto" {
 		c.MaxLen = r.int(MaxModelLen, c.Model.MaxLen)
+		r.atLeastOne(MaxModelLen, c.MaxLen)
 	}
 	c.KVBytes = r.kvBytes()
 	c.ServedName = r.cmd.Model
@@ -146,7 +147,9 @@ func (r *resolver) ranks(name string) int {
 	case "true":
 		return r.cfg.TP
 	}
-	return r.int(name, 1)
+	n := r.int(name, 1)
+	r.atLeastOne(name, n)
+	return n
 }
 
 // ranges refuses values outside a parameter's limits, as the engine's own
@@ -159,15 +162,27 @@ func (r *resolver) ranges() {
 			continue
 		}
 		f, err := strconv.ParseFloat(v, 64)
-		if err != nil || f < p.Min || p.Max > 0 && f > p.Max {
+		if err != nil || !(f >= p.Min) || p.Max > 0 && f > p.Max { // not a number is in no range
 			limit := fmt.Sprintf("at least %v", p.Min)
 			if p.Max > 0 {
 				limit = fmt.Sprintf("from %v to %v", p.Min, p.Max)
 			}
-			r.fail(&Rejection{Rule: "value", Reason: fmt.Sprintf("%s takes a %s of %s, not %s", r.engine.Title, p.Name, limit, v),
-				Log: fmt.Sprintf("pydantic_core._pydantic_core.ValidationError: 1 validation error for %s: Input should be %s (input_value=%s)", p.Name, limit, v)})
+			r.outside(p.Name, limit, v)
 		}
 	}
+}
+
+// atLeastOne refuses a count that is not positive, of a parameter whose kind
+// has no limits.
+func (r *resolver) atLeastOne(name string, n int) {
+	if n < 1 {
+		r.outside(name, "at least 1", strconv.Itoa(n))
+	}
+}
+
+func (r *resolver) outside(name, limit, value string) {
+	r.fail(&Rejection{Rule: "value", Reason: fmt.Sprintf("%s takes a %s of %s, not %s", r.engine.Title, name, limit, value),
+		Log: fmt.Sprintf("pydantic_core._pydantic_core.ValidationError: 1 validation error for %s: Input should be %s (input_value=%s)", name, limit, value)})
 }
 
 func (r *resolver) kvBytes() int {
@@ -224,6 +239,8 @@ func (r *resolver) speculate() {
 		c.SpecTokens = 3 // SGLang's chain of 3 steps, 1 candidate, 4 tokens
 	}
 	switch {
+	case c.SpecTokens < 0 || c.SpecTokens > c.MaxLen: // 0 is a JSON form that leaves the number to the engine
+		r.outside(Speculative, fmt.Sprintf("from 1 to %d tokens a step", c.MaxLen), v)
 	case s.mtp() && !c.Model.HasMTP:
 		r.fail(&Rejection{Rule: "mtp", Reason: fmt.Sprintf("%s ships no multi-token-prediction layers, which %s needs", c.Model.Name, v),
 			Log: fmt.Sprintf("ValueError: Unsupported speculative method: '%s' for model %s", s.method, c.Model.Name)})

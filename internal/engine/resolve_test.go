@@ -152,6 +152,12 @@ func TestRules(t *testing.T) {
 		{one + h100 + v + q32, "kv-memory", "needs 10.00 GiB of KV cache and 8.47 GiB are left: use max_model_len of at most 34699", "the estimated maximum model length is 34699"},
 		{one + h100 + v + "Qwen/Qwen3-8B --gpu-memory-utilization 1.5", "value", "from 0.01 to 1", "Input should be"},
 		{one + h100 + v + "Qwen/Qwen3-8B -tp 0", "value", "at least 1", "Input should be"},
+		{one + h100 + v + "Qwen/Qwen3-8B --max-model-len 0", "value", "max_model_len of at least 1, not 0", "Input should be"},
+		{one + h100 + sg + "Qwen/Qwen3-8B --mem-fraction-static nan", "value", "from 0.01 to 1", "Input should be"},
+		{eight + h100 + sg + q235 + "-FP8 --tp 4 --ep -3", "value", "expert_parallel of at least 1, not -3", "Input should be"},
+		{one + h100 + v + q32 + ` -sc {"method":"ngram","num_speculative_tokens":-5}`, "value", "from 1 to 40960 tokens a step", "Input should be"},
+		{one + h100 + v + q32 + ` -sc {"method":"ngram","num_speculative_tokens":9223372036854775807}`, "value", "from 1 to 40960 tokens a step", "Input should be"},
+		{eight + h100 + v + "Qwen/Qwen3-8B -tp 4 -dp 4611686018427387904", "gpus", "dp 4611686018427387904", "World size"},
 		{one + h100 + v + "Qwen/Qwen3-8B --quantization awq", "quantization", "not a checkpoint of quantization awq", "Cannot find the config file for awq"},
 		{one + h100 + v + "Qwen/Qwen3-8B-FP8 --quantization awq", "quantization", "does not go with quantization awq", "does not match the quantization method"},
 	} {

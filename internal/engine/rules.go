@@ -15,7 +15,7 @@ func rules() []func(c *Config, gpus int) *Rejection {
 }
 
 func gpuRule(c *Config, gpus int) *Rejection {
-	if c.GPUs <= gpus {
+	if max(c.GPUs, c.TP, c.PP, c.DP) <= gpus { // the product of absurd ones overflows
 		return nil
 	}
 	log := "torch.AcceleratorError: CUDA error: invalid device ordinal"

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -177,6 +178,7 @@ func (c *Core) check(j Job) error {
 	if err := limitError(c.cfg, n, m); err != nil {
 		return err
 	}
+	m = min(m, math.MaxInt/2) // the sum must not overflow
 	if need := c.blocksFor(n+m+c.cfg.SpecTokens) + c.state; need > c.pool.total {
 		return refuse("The request needs %d KV blocks of %d tokens and the cache has %d.", need, c.cfg.Block, c.pool.total)
 	}
@@ -197,22 +199,22 @@ func limitError(cfg engine.Config, n, m int) error {
 		if n >= cfg.MaxLen {
 			return refuse("The input (%d tokens) is longer than the model's context length (%d tokens).", n, cfg.MaxLen)
 		}
-		if n+m > cfg.MaxLen {
+		if m > cfg.MaxLen-n { // the sum might overflow
 			return refuse("Requested token count exceeds the model's maximum context length of %d tokens. You requested a total of %d tokens: %d tokens from the input messages and %d tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit.",
-				cfg.MaxLen, n+m, n, m)
+				cfg.MaxLen, uint64(n+m), n, m)
 		}
 	case "trtllm":
 		if !cfg.Chunked && n > cfg.Batched {
 			return refuse("The sum of prompt length (%d.0), query length (0) should not exceed max_num_tokens (%d)", n, cfg.Batched)
 		}
-		if n+m > cfg.MaxLen {
+		if m > cfg.MaxLen-n { // the sum might overflow
 			return refuse("The sum of prompt length (%d.0), query length (0) and max_tokens (%d) should not exceed max_seq_len (%d)", n, m, cfg.MaxLen)
 		}
 	default:
 		if n >= cfg.MaxLen {
 			return refuse("This model's maximum context length is %d tokens. However, your request has %d input tokens. Please reduce the length of the input messages.", cfg.MaxLen, n)
 		}
-		if n+m > cfg.MaxLen {
+		if m > cfg.MaxLen-n { // the sum might overflow
 			return refuse("'max_tokens' or 'max_completion_tokens' is too large: %d. This model's maximum context length is %d tokens and your request has %d input tokens (%d > %d - %d).",
 				m, cfg.MaxLen, n, m, cfg.MaxLen, n)
 		}

@@ -383,6 +383,9 @@ func TestRefusals(t *testing.T) {
 		{"vllm", 1, 0, "max_tokens must be at least 1, got 0."},
 		{"vllm", 30000, 1, "The request needs 1876 KV blocks of 16 tokens and the cache has 1250."},
 		{"sglang", 40000, 1, "The input (40000 tokens) is longer than the model's context length (32768 tokens)."},
+		{"vllm", 10, math.MaxInt, "'max_tokens' or 'max_completion_tokens' is too large: 9223372036854775807. This model's maximum context length is 32768 tokens and your request has 10 input tokens (9223372036854775807 > 32768 - 10)."},
+		{"sglang", 10, math.MaxInt, "Requested token count exceeds the model's maximum context length of 32768 tokens. You requested a total of 9223372036854775817 tokens: 10 tokens from the input messages and 9223372036854775807 tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit."},
+		{"trtllm", 10, math.MaxInt, "The sum of prompt length (10.0), query length (0) and max_tokens (9223372036854775807) should not exceed max_seq_len (32768)"},
 		{"trtllm", 9000, 1, "The sum of prompt length (9000.0), query length (0) should not exceed max_num_tokens (8192)"},
 	} {
 		c := mustCore(t, engines()[tt.engine], Options{KVTokens: 20_000})

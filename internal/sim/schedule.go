@@ -98,6 +98,7 @@ func (c *Core) schedulePrompts() {
 	for _, s := range c.running {
 		if n := s.known() - s.computed; !s.decoding() && budget > 0 {
 			n = min(n, budget) // its blocks were taken at admission
+			c.publish(s, s.computed+n)
 			c.work = append(c.work, work{s, n})
 			budget -= n
 		}

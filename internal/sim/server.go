@@ -165,7 +165,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 func (s *Server) waitUntil(ctx context.Context, at time.Duration, wake <-chan struct{}) (woken bool, err error) {
 	d := at - time.Since(s.epoch)
 	if d <= 0 {
-		return false, ctx.Err()
+		return false, context.Cause(ctx)
 	}
 	t := time.NewTimer(d)
 	defer t.Stop()
