@@ -386,8 +386,8 @@ func (f *benchFlags) show(env Env, out *lab.Outcome) error {
 	if _, err := fmt.Fprint(env.Stdout, result.Block(out.Summary, style), out.Summary.Verdict.Text()); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
-	if out.Note != "" {
-		fmt.Fprintf(env.Stderr, "perflab: %s\n", out.Note)
+	for _, note := range out.Notes {
+		fmt.Fprintf(env.Stderr, "perflab: %s\n", note)
 	}
 	if out.Dir != "" {
 		fmt.Fprintf(env.Stderr, "run directory: %s\n", out.Dir)

@@ -66,8 +66,8 @@ type Outcome struct {
 	Client  *result.Client
 	Summary result.Summary
 	Calls   []result.Call
-	Dir     string // "" when nothing was kept; still with .tmp when it could not be finished
-	Note    string // what could not be checked about the endpoint, "" for nothing
+	Dir     string   // "" when nothing was kept; still with .tmp when it could not be finished
+	Notes   []string // what the user must know beside the figures, one sentence each
 }
 
 // Run measures: wait until the server answers, warm up, load, summarise. An
@@ -106,9 +106,27 @@ func (b Bench) Run(ctx context.Context) (*Outcome, error) {
 	}
 	out, err := b.measure(ctx, h, w, senders(clients))
 	if out != nil {
-		out.Note = note
+		out.Notes = notes(note, dropped(w))
 	}
 	return out, err
+}
+
+// notes leaves out what there is nothing to say about.
+func notes(all ...string) []string {
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+}
+
+// dropped says which rows of the dataset were left out, "" for none.
+func dropped(w *workload.Workload) string {
+	drops, read := w.Dropped()
+	if len(drops) == 0 {
+		return ""
+	}
+	parts := make([]string, len(drops))
+	for i, d := range drops {
+		parts[i] = fmt.Sprintf("%d %s", d.Rows, d.Reason)
+	}
+	return fmt.Sprintf("of %d rows read from %s, these were left out: %s", read, w.Spec().Path, strings.Join(parts, ", "))
 }
 
 // Phases of a run, as told to Bench.Phase.
@@ -293,6 +311,7 @@ func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workloa
 		if dir, err = createRun(b.Dir, h); err != nil {
 			return nil, err
 		}
+		defer dir.abandon()
 	}
 	if b.Progress != nil {
 		b.Progress.Planned.Store(int64(w.Len()))

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -204,10 +205,16 @@ func (l *study) measure(ctx context.Context, t *trialRecord, p tune.Proposal, pl
 	defer cancel()
 	stopErr := d.Stop(stopCtx)
 	t.GPUS += l.gpuSeconds(begun)
-	if stopErr != nil {
-		return errors.Join(err, stopErr)
+	switch {
+	case stopErr == nil:
+		return err
+	case err != nil:
+		return fmt.Errorf("%w (after: %v)", stopErr, err)
 	}
-	return err
+	// What was measured stands; nothing more can be, beside a stuck engine.
+	l.stuck = stopErr
+	t.Notes = append(t.Notes, "Its engine could not be stopped: "+stopErr.Error()+".")
+	return nil
 }
 
 func (l *study) gpuSeconds(begun time.Time) float64 {
@@ -315,6 +322,9 @@ func (l *study) runAll(ctx context.Context, t *trialRecord, p tune.Proposal, pl 
 	}()
 	for _, name := range p.Workloads {
 		run, err := l.runOne(ctx, p, pl, d, name, dir)
+		if err != nil && !ofDisk(err) || err == nil && broken(run) {
+			err = l.cause(ctx, err)
+		}
 		if died, ok := errors.AsType[*engineDied](err); ok {
 			return died.end(t, name)
 		}
@@ -330,6 +340,30 @@ func (l *study) runAll(ctx context.Context, t *trialRecord, p tune.Proposal, pl 
 		}
 	}
 	return nil
+}
+
+// deathNotice is how much later than its clients we may learn that an engine
+// has ended: connections break first.
+const deathNotice = 2 * time.Second
+
+// cause is why a run went wrong: ctx's cause, also if it comes in a moment, or
+// else the run's own error, if any.
+func (l *study) cause(ctx context.Context, err error) error {
+	if l.Runtime.Kind == Existing && ctx.Err() == nil {
+		return err // its end is never told
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(deathNotice):
+		return err
+	}
+}
+
+// broken reports whether a run's calls failed as those of a dead engine do.
+func broken(run *result.Run) bool {
+	status, _ := judgeRun(run.Workload, run.Summary)
+	return status == tune.Failed
 }
 
 // take adds a run and reports whether the trial goes on. The first workload
@@ -433,7 +467,7 @@ func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, targets []st
 		warmups = *l.Bench.Warmups
 	}
 	b := Bench{
-		Spec: Spec{Targets: targets, Backend: l.Bench.Backend, Model: served(pl), Workload: w, Warmups: warmups, Goodput: l.Bench.Goodput},
+		Spec: Spec{Targets: targets, Backend: l.Bench.Backend, Model: served(pl, p.Config["model"]), Workload: w, Warmups: warmups, Goodput: l.Bench.Goodput},
 		Name: name, Command: shown(pl.cmd), Dir: dir, Version: l.Version, Progress: progress, APIKey: l.APIKey,
 		Phase: func(text string) { l.watch(func(s *Status) { s.Phase = text }) },
 	}
@@ -444,12 +478,11 @@ func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, targets []st
 	return &result.Run{Workload: name, Dir: l.relative(out.Dir), Seed: seed, Summary: out.Summary}, nil
 }
 
-// served is the name under which the engine serves the model.
-func served(pl plan) string {
-	if pl.cfg.ServedName != "" {
-		return pl.cfg.ServedName
-	}
-	return pl.cmd.Model
+// served is the name under which the engine serves the model, also where the
+// plan is one that our rules refuse and what is up serves nevertheless.
+func served(pl plan, model string) string {
+	name := cmp.Or(pl.cmd.Flag("--served-model-name"), pl.cmd.Flag("--served_model_name"))
+	return cmp.Or(pl.cfg.ServedName, name, pl.cmd.Model, model)
 }
 
 // relative is a path as seen from the study directory.

@@ -1,9 +1,16 @@
 package lab
 
 import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"perflab/internal/deploy"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
@@ -57,4 +64,70 @@ func TestTake(t *testing.T) {
 			}
 		})
 	}
+}
+
+// dying is a deployment whose end is told later than its clients see it.
+type dying struct {
+	target string
+	done   chan struct{}
+	err    error
+}
+
+func (d *dying) Targets() []string          { return []string{d.target} }
+func (d *dying) Done() <-chan struct{}      { return d.done }
+func (d *dying) Err() error                 { return d.err }
+func (d *dying) Stop(context.Context) error { return nil }
+
+// TestDeathToldLate: an engine that dies under the first calls breaks their
+// connections before its end is known; the trial ends by the death and not by
+// the broken calls, with warm-ups and without.
+func TestDeathToldLate(t *testing.T) {
+	for _, warmups := range []int{0, 2} {
+		d := &dying{done: make(chan struct{}), err: &deploy.DiedError{Status: "exit status 1", Reason: "CUDA out of memory"}}
+		mux := http.NewServeMux()
+		mux.Handle("/v1/models", answer(nil))
+		calls := make(chan struct{}, 100)
+		mux.HandleFunc("/v1/chat/completions", func(http.ResponseWriter, *http.Request) {
+			calls <- struct{}{}
+			panic(http.ErrAbortHandler)
+		})
+		srv := httptest.NewServer(mux)
+		defer srv.Close()
+		d.target = srv.URL
+		go func() {
+			<-calls
+			time.Sleep(300 * time.Millisecond)
+			close(d.done)
+		}()
+		s, err := ParseStudy("t.yaml", []byte(strings.Replace(small, "kind: predicted", "kind: simulated", 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Bench.Warmups = &warmups
+		l := &study{Study: s, TuneOptions: TuneOptions{Dir: t.TempDir()}}
+		r := &trialRecord{Trial: result.Trial{Status: tune.Measured}}
+		p := tune.Proposal{Trial: 1, Config: tune.Config{"model": "Qwen/Qwen3-8B"}, Workloads: []string{"a"}}
+		l.journal = journalOf(t, p)
+		if err := l.runAll(t.Context(), r, p, plan{}, d, l.Dir); err != nil || r.Status != tune.Refused || !strings.Contains(r.Reason, "CUDA out of memory") {
+			t.Errorf("%d warm-ups: %s: %s (%v), want refused", warmups, r.Status, r.Reason, err)
+		}
+	}
+}
+
+// journalOf is a journal in which the proposal is open.
+func journalOf(t *testing.T, p tune.Proposal) *tune.Journal {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), journalFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	j, err := tune.OpenJournal(f, tune.Log{}, tune.Head{})
+	if err == nil {
+		err = j.Append(tune.Record{Kind: tune.KindProposed, Proposal: &p})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
 }

@@ -2,7 +2,9 @@ package lab
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -96,19 +98,23 @@ func (l *study) stage(d tune.Decision) result.Stage {
 
 // trials reads every trial that has ended, in order.
 func (l *study) trials() ([]trialRecord, error) {
-	paths, err := filepath.Glob(filepath.Join(l.Dir, "trials", "*", trialFile))
-	if err != nil {
+	// No pattern: the directory's name may hold what is special in one.
+	dirs, err := os.ReadDir(filepath.Join(l.Dir, "trials"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list the trials: %w", err)
 	}
-	slices.Sort(paths)
 	var out []trialRecord
-	for _, p := range paths {
+	for _, d := range dirs {
 		var t trialRecord
-		if err := readJSON(p, &t); err != nil {
+		switch err := readJSON(filepath.Join(l.Dir, "trials", d.Name(), trialFile), &t); {
+		case errors.Is(err, fs.ErrNotExist): // not ended
+			continue
+		case err != nil:
 			return nil, err
 		}
 		out = append(out, t)
 	}
+	slices.SortFunc(out, func(a, b trialRecord) int { return a.ID - b.ID })
 	return out, nil
 }
 
@@ -201,10 +207,15 @@ func (l *study) modelName() string {
 		return l.Model
 	case l.Baseline != nil:
 		return l.Baseline.Model
-	case len(l.Survey) == 1:
+	}
+	models := map[string]bool{}
+	for _, k := range l.Survey {
+		models[k.Model] = true
+	}
+	if len(models) == 1 {
 		return l.Survey[0].Model
 	}
-	return fmt.Sprintf("%d models", len(l.Survey))
+	return fmt.Sprintf("%d models", len(models))
 }
 
 // benchModel is the model that the commands which repeat a workload name. Where

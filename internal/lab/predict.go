@@ -44,7 +44,7 @@ func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, 
 	if err != nil {
 		return nil, err
 	}
-	s := Spec{Targets: []string{}, Backend: l.Bench.Backend, Model: served(pl), Workload: spec, Goodput: l.Bench.Goodput}
+	s := Spec{Targets: []string{}, Backend: l.Bench.Backend, Model: served(pl, p.Config["model"]), Workload: spec, Goodput: l.Bench.Goodput}
 	raw, err := json.Marshal(s)
 	if err != nil {
 		return nil, fmt.Errorf("encode the run's spec: %w", err)
@@ -58,6 +58,7 @@ func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, 
 	if err != nil {
 		return nil, err
 	}
+	defer out.abandon()
 	o := Outcome{Header: h}
 	for c, err := range l.Predictor.Predict(ctx, Prediction{Config: pl.cfg, Replicas: pl.replicas, Workload: w, Seed: seed}) {
 		if err != nil {

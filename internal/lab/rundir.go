@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"perflab/internal/result"
 )
@@ -32,8 +33,12 @@ type runWriter struct {
 	calls *os.File
 	buf   *bufio.Writer
 	line  []byte
-	err   error // first write error; the run goes on in memory
+	saved time.Time // when buf was last emptied
+	err   error     // first write error; the run goes on in memory
 }
+
+// saveEvery is how long a call may wait in memory for the disk.
+const saveEvery = time.Second
 
 // freeDir refuses the name of a directory that exists: a run is never
 // overwritten.
@@ -75,7 +80,23 @@ func (w *runWriter) add(c *result.Call) {
 		return
 	}
 	w.line = append(c.AppendJSON(w.line[:0]), '\n')
-	_, w.err = w.buf.Write(w.line)
+	if _, w.err = w.buf.Write(w.line); w.err != nil {
+		return
+	}
+	if now := time.Now(); now.Sub(w.saved) >= saveEvery {
+		w.saved, w.err = now, w.buf.Flush()
+	}
+}
+
+// abandon leaves the directory unfinished with all calls that were added, for
+// a run that ends by an error of its own. After finish it does nothing.
+func (w *runWriter) abandon() {
+	if w.calls == nil {
+		return
+	}
+	w.buf.Flush() // what cannot be written is not there: the error is the run's
+	w.calls.Close()
+	w.calls = nil
 }
 
 // finish completes the directory and gives it its name. Whatever could be
@@ -85,6 +106,7 @@ func (w *runWriter) finish(c *result.Client, s *result.Summary) error {
 	if closed := w.calls.Close(); err == nil {
 		err = closed
 	}
+	w.calls = nil
 	if err != nil {
 		return fmt.Errorf("keep the calls: %w", err)
 	}

@@ -87,6 +87,7 @@ type study struct {
 	journal  *tune.Journal
 	ended    int
 	status   Status
+	stuck    error // an engine that could not be stopped
 
 	described []result.Load // the workloads as facts: opening a dataset takes time
 }
@@ -222,6 +223,9 @@ func (l *study) trial(ctx context.Context, p tune.Proposal) (tune.Observation, e
 	l.watch(func(s *Status) {
 		*s = Status{Stage: p.Stage, Trial: p.Trial, Label: p.Label, Phase: "preparing", Ended: l.ended}
 	})
+	if l.stuck != nil {
+		return tune.Observation{}, fmt.Errorf("an engine of the trial before is still there: %w", l.stuck)
+	}
 	dir := l.trialDir(p.Trial)
 	if err := l.sweep(dir); err != nil {
 		return tune.Observation{}, err

@@ -245,6 +245,64 @@ func TestExistingIsNotRefused(t *testing.T) {
 	}
 }
 
+// TestExistingServesItsName: the calls name the model as it is served, also
+// where our rules refuse the command or the engine lacks a parameter.
+func TestExistingServesItsName(t *testing.T) {
+	srv := httptest.NewServer(answer(nil))
+	defer srv.Close()
+	head := good[:strings.Index(good, "stages:")] + "runtime: {kind: existing, urls: ['" + srv.URL + "']}\n"
+	for _, c := range []struct{ text, want string }{
+		{head + "engines: {vllm: {flags: [--served-model-name, Qwen/Qwen3-8B]}}\n", "Qwen/Qwen3-8B"},
+		{strings.Replace(head, "engine: vllm", "engine: trtllm, set: {speculative: 'mtp:1'}", 1), "Qwen/Qwen3-32B"},
+	} {
+		dir, f := tuned(t, strings.Replace(c.text, "gpus: 2", "gpus: 1", 1), nil)
+		if len(f.Trials[0].Runs) != 1 {
+			t.Fatalf("trial 1 is %s: %s", f.Trials[0].Status, f.Trials[0].Reason)
+		}
+		run, err := OpenRun(filepath.Join(dir, f.Trials[0].Runs[0].Dir))
+		if err != nil || run.Header.Model != c.want {
+			t.Errorf("the run is of %q, want %q (%v)", run.Header.Model, c.want, err)
+		}
+	}
+}
+
+// TestDirectoryNames: what is special in a pattern is none in a directory's
+// name, and trials come in their order.
+func TestDirectoryNames(t *testing.T) {
+	s, err := ParseStudy("t.yaml", []byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := Tune(t.Context(), s, []byte(small), TuneOptions{Dir: filepath.Join(t.TempDir(), "out[1]*"), Predictor: replay{}})
+	if err != nil || len(f.Trials) == 0 || f.Recommended == nil {
+		t.Errorf("%d trials, recommended %v (%v)", len(f.Trials), f.Recommended, err)
+	}
+	l := &study{TuneOptions: TuneOptions{Dir: t.TempDir()}}
+	for _, id := range []int{1000, 101} {
+		if err := os.MkdirAll(l.trialDir(id), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := writeJSON(filepath.Join(l.trialDir(id), trialFile), trialRecord{Trial: result.Trial{ID: id}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all, err := l.trials(); err != nil || len(all) != 2 || all[0].ID != 101 {
+		t.Errorf("trials in the order %v (%v)", all, err)
+	}
+}
+
+// TestModelName: a survey of one model on several engines is named after it.
+func TestModelName(t *testing.T) {
+	l := &study{Study: &Study{Survey: []Candidate{{Model: "a/m"}, {Model: "a/m"}}}}
+	if got := l.modelName(); got != "a/m" {
+		t.Errorf("model name %q", got)
+	}
+	l.Survey[1].Model = "a/n"
+	if got := l.modelName(); got != "2 models" {
+		t.Errorf("model name %q", got)
+	}
+}
+
 // TestEngineDiesOnce: an engine that dies without a word is launched again, and
 // a program that is not there is not waited for.
 func TestEngineDiesOnce(t *testing.T) {
@@ -286,5 +344,52 @@ func TestBrokenAnswersEndTheTrial(t *testing.T) {
 	_, f := tuned(t, text, nil)
 	if r := f.Trials[0]; r.Status != tune.Failed || !strings.Contains(r.Reason, "401") {
 		t.Errorf("trial 1 is %s: %s", r.Status, r.Reason)
+	}
+}
+
+// TestInterruptedAtEachPhase: wherever a study is interrupted, Tune returns why
+// at once, the study so far can be read, no engine runs on, and resuming ends
+// it as if nothing had been.
+func TestInterruptedAtEachPhase(t *testing.T) {
+	bin := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, filepath.Join(bin, "vllm")); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin)
+	text := small[:strings.Index(small, "stages:")] + "runtime: {kind: process, ready_timeout_s: 10}\nbench: {num_warmups: 1}\n"
+	s, err := ParseStudy("t.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	why := errors.New("interrupted")
+	for _, phase := range []string{"preparing", "launching", PhaseWaiting, PhaseWarmUp, PhaseMeasuring} {
+		o := TuneOptions{Dir: filepath.Join(t.TempDir(), "out")}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		o.Watch = func(st Status) {
+			if st.Phase == phase {
+				cancel(why)
+			}
+		}
+		begun := time.Now()
+		if f, err := Tune(ctx, s, []byte(text), o); !errors.Is(err, why) || !f.Partial || len(f.Trials) > 0 {
+			t.Errorf("%s: %v, partial %v, %d trials", phase, err, f.Partial, len(f.Trials))
+		}
+		if took := time.Since(begun); took > 3*time.Second {
+			t.Errorf("%s: the end takes %v", phase, took)
+		}
+		if left, err := filepath.Glob(filepath.Join(o.Dir, "trials", "*", "logs", "processes.json")); err != nil || len(left) > 0 {
+			t.Errorf("%s: %v may still run (%v)", phase, left, err)
+		}
+		if f, err := OpenStudy(o.Dir); err != nil || !f.Partial {
+			t.Errorf("%s: study.json: %v, partial %v", phase, err, f.Partial)
+		}
+		o.Watch, o.Resume = nil, true
+		if f, err := Tune(t.Context(), s, []byte(text), o); err != nil || f.Partial || len(f.Trials) != 2 || len(f.Trials[0].Runs) != 1 {
+			t.Errorf("%s: resumed: %v, partial %v, %d trials", phase, err, f.Partial, len(f.Trials))
+		}
 	}
 }
