@@ -41,6 +41,7 @@ type benchFlags struct {
 	topP        float64
 	readyS      float64
 	percentiles string
+	shown       []float64 // percentiles, parsed
 	sections    string
 	slos        []string
 	maxErrors   float64
@@ -192,14 +193,16 @@ func (f *benchFlags) complete(env Env, fs *pflag.FlagSet) error {
 	s.ReadyTimeout = time.Duration(f.readyS * float64(time.Second))
 	s.KeepText = f.detailed
 	var err error
-	s.Percentiles, err = parsePercentiles(f.percentiles)
+	f.shown, err = parsePercentiles(f.percentiles)
 	note(err)
 	s.Metadata, err = pairs("--metadata", f.metadata)
 	note(err)
 	note(f.output(fs))
+	s.Percentiles = slices.Clone(f.shown)
 	for _, text := range f.slos {
-		_, err := result.ParseSLO(text)
+		slo, err := result.ParseSLO(text)
 		note(err)
+		s.Percentiles = append(s.Percentiles, lab.PercentilesOf(slo.Metric)...)
 	}
 	if f.maxErrors < 0 || f.maxErrors > 1 {
 		note(fmt.Errorf("--max-error-rate is %g: it is a share between 0 and 1", f.maxErrors))
@@ -317,7 +320,7 @@ func (f *benchFlags) output(fs *pflag.FlagSet) error {
 func (f *benchFlags) vllm() result.VLLMOptions {
 	w := f.spec.Workload
 	return result.VLLMOptions{
-		Label: f.label, Burstiness: w.Burstiness, Sections: strings.Split(f.sections, ","), Percentiles: f.spec.Percentiles,
+		Label: f.label, Burstiness: w.Burstiness, Sections: strings.Split(f.sections, ","), Percentiles: f.shown,
 		Detailed: f.detailed, Metadata: f.spec.Metadata,
 		RampStrategy: w.RampStrategy, RampStart: w.RampStart, RampEnd: w.RampEnd,
 	}
@@ -382,7 +385,7 @@ func runBench(ctx context.Context, env Env, f *benchFlags) error {
 }
 
 func (f *benchFlags) show(env Env, out *lab.Outcome) error {
-	style := result.Style{Layout: f.block, Sections: strings.Split(f.sections, ","), Percentiles: f.spec.Percentiles}
+	style := result.Style{Layout: f.block, Sections: strings.Split(f.sections, ","), Percentiles: f.shown}
 	if _, err := fmt.Fprint(env.Stdout, result.Block(out.Summary, style), out.Summary.Verdict.Text()); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}

@@ -60,3 +60,42 @@ func TestReportedCommandRepeats(t *testing.T) {
 		}
 	}
 }
+
+// TestPercentilesAskedFor: an SLO or an objective on a percentile that no block
+// shows still has its figure.
+func TestPercentilesAskedFor(t *testing.T) {
+	text := strings.Replace(repeatStudy, "{metric: total_token_throughput}", "{metric: p75_itl_ms, slos: [p99.9_ttft_ms <= 60000]}", 1)
+	study, err := lab.ParseStudy("p.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts, err := lab.Tune(t.Context(), study, []byte(text), lab.TuneOptions{Dir: filepath.Join(t.TempDir(), "out"), Predictor: predictor{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures := facts.Recommended.Summary.Figures
+	for _, name := range []string{"p75_itl_ms", "p99.9_ttft_ms"} {
+		if _, ok := figures[name]; !ok {
+			t.Errorf("the study asked for %s and has none", name)
+		}
+	}
+	if err := judgeStudy(facts); err != nil {
+		t.Errorf("the SLO is met and missed: %v", err)
+	}
+
+	f := &benchFlags{}
+	fs := pflag.NewFlagSet("bench", pflag.ContinueOnError)
+	f.add(fs)
+	if err := fs.Parse([]string{"--model", "m", "--slo", "p99.9_ttft_ms <= 5", "--metric-percentiles", "50"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.complete(Env{}, fs); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]float64{50, 99.9}, f.spec.Percentiles); d != "" {
+		t.Errorf("-want +computed:\n%s", d)
+	}
+	if d := cmp.Diff([]float64{50}, f.shown); d != "" {
+		t.Errorf("-want +shown:\n%s", d)
+	}
+}

@@ -102,13 +102,13 @@ func (f *reportFlags) run(w io.Writer, dir string) error {
 	if err != nil {
 		return err
 	}
-	s, err := r.Resummarise()
-	if err != nil {
-		return err
-	}
 	percentiles, err := parsePercentiles(f.percentiles)
 	if err != nil {
 		return usageError{err}
+	}
+	s, err := r.Resummarise(percentiles...)
+	if err != nil {
+		return err
 	}
 	style := result.Style{Layout: f.block, Sections: strings.Split(f.sections, ","), Percentiles: percentiles}
 	switch f.format {

@@ -369,8 +369,9 @@ func (s Spec) summaryOptions() (result.Options, error) {
 	return opt, nil
 }
 
-// Resummarise computes the figures of a stored run again from its calls.
-func (r *StoredRun) Resummarise() (result.Summary, error) {
+// Resummarise computes the figures of a stored run again from its calls, with
+// these percentiles besides those that the run was made for.
+func (r *StoredRun) Resummarise(percentiles ...float64) (result.Summary, error) {
 	var spec Spec
 	if err := json.Unmarshal(r.Header.Spec, &spec); err != nil {
 		return result.Summary{}, fmt.Errorf("read the run's spec: %w", err)
@@ -379,11 +380,24 @@ func (r *StoredRun) Resummarise() (result.Summary, error) {
 	if err != nil {
 		return result.Summary{}, err
 	}
+	opt.Percentiles = append(opt.Percentiles, percentiles...)
 	client := r.Client
 	if client == nil && r.Partial {
 		client = &result.Client{Partial: true, StopNote: "the run directory was never finished"}
 	}
 	return result.Summarize(r.Header, client, opt, slices.Values(r.Calls))
+}
+
+// PercentilesOf are the percentiles that metrics ask for by their names: 99.9
+// of p99.9_ttft_ms. A summary has them only when its spec does.
+func PercentilesOf(metrics ...string) []float64 {
+	var out []float64
+	for _, name := range metrics {
+		if p, ok := result.Percentile(name); ok {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // Validate checks a spec before any work.

@@ -467,7 +467,7 @@ func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, targets []st
 		warmups = *l.Bench.Warmups
 	}
 	b := Bench{
-		Spec: Spec{Targets: targets, Backend: l.Bench.Backend, Model: served(pl, p.Config["model"]), Workload: w, Warmups: warmups, Goodput: l.Bench.Goodput},
+		Spec: Spec{Targets: targets, Backend: l.Bench.Backend, Model: served(pl, p.Config["model"]), Workload: w, Warmups: warmups, Goodput: l.Bench.Goodput, Percentiles: l.percentiles()},
 		Name: name, Command: shown(pl.cmd), Dir: dir, Version: l.Version, Progress: progress, APIKey: l.APIKey,
 		Phase: func(text string) { l.watch(func(s *Status) { s.Phase = text }) },
 	}

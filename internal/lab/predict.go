@@ -44,7 +44,7 @@ func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, 
 	if err != nil {
 		return nil, err
 	}
-	s := Spec{Targets: []string{}, Backend: l.Bench.Backend, Model: served(pl, p.Config["model"]), Workload: spec, Goodput: l.Bench.Goodput}
+	s := Spec{Targets: []string{}, Backend: l.Bench.Backend, Model: served(pl, p.Config["model"]), Workload: spec, Goodput: l.Bench.Goodput, Percentiles: l.percentiles()}
 	raw, err := json.Marshal(s)
 	if err != nil {
 		return nil, fmt.Errorf("encode the run's spec: %w", err)
@@ -74,6 +74,18 @@ func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, 
 		return nil, err
 	}
 	return &result.Run{Workload: name, Dir: l.relative(dir), Seed: seed, Summary: o.Summary}, nil
+}
+
+// percentiles are those of the blocks, and what objective and SLOs ask for.
+func (s *Study) percentiles() []float64 {
+	out := []float64{95, 99}
+	metrics := []string{s.Objective.Metric}
+	for _, text := range s.Objective.SLOs {
+		if slo, err := result.ParseSLO(text); err == nil { // checked when the study was parsed
+			metrics = append(metrics, slo.Metric)
+		}
+	}
+	return append(out, PercentilesOf(metrics...)...)
 }
 
 // workload is a workload of the study with the seed of one pass. All trials of

@@ -2,11 +2,10 @@
 // tokenizer file, and supplies words that are one token each.
 //
 //	token.Count("Hello, world!")        // 4: Hello | , |  world | !
-//	token.Cut("one two three", 2)       // "one two"
 //	prompt := token.Word(7)[1:] + token.Word(12) // two tokens
 //
-// Two packages need it that may not import each other: workload cuts prompts
-// to a length, and sim counts the prompts it receives. Nothing here measures;
+// Two packages need it that may not import each other: workload makes
+// prompts of a length, and sim counts the prompts it receives. Nothing here measures;
 // the figures of a run take their token counts from the server's usage.
 //
 // The split follows the pre-tokenisation pattern that cl100k_base, o200k_base
@@ -46,13 +45,4 @@ func Append(dst []uint32, text string) []uint32 {
 		dst = append(dst, h)
 	}
 	return dst
-}
-
-// Cut returns the longest prefix of text that has at most n tokens.
-func Cut(text string, n int) string {
-	i := 0
-	for ; n > 0 && i < len(text); n-- {
-		i += next(text[i:])
-	}
-	return text[:i]
 }

@@ -13,11 +13,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// pieces splits text by repeated Cut.
+// cut returns the longest prefix of text that has at most n tokens.
+func cut(text string, n int) string {
+	i := 0
+	for ; n > 0 && i < len(text); n-- {
+		i += next(text[i:])
+	}
+	return text[:i]
+}
+
+// pieces splits text by repeated cut.
 func pieces(text string) []string {
 	var out []string
 	for text != "" {
-		p := Cut(text, 1)
+		p := cut(text, 1)
 		out = append(out, p)
 		text = text[len(p):]
 	}
@@ -150,22 +159,22 @@ func FuzzSplit(f *testing.F) {
 		if n := Count(text); n != len(ids) {
 			t.Fatalf("Count %d, Append %d", n, len(ids))
 		}
-		if Cut(text, len(ids)) != text || Cut(text, -1) != "" {
-			t.Fatal("Cut at the ends is not all and nothing")
+		if cut(text, len(ids)) != text || cut(text, -1) != "" {
+			t.Fatal("cut at the ends is not all and nothing")
 		}
 		valid := utf8.ValidString(text)
 		end := 0
 		for n := range ids {
-			p := Cut(text, n)
+			p := cut(text, n)
 			if n > 0 && len(p) <= end {
 				t.Fatalf("token %d is empty", n-1)
 			}
 			end = len(p)
 			if !strings.HasPrefix(text, p) || valid && !utf8.ValidString(p) {
-				t.Fatalf("Cut(%q, %d) = %q", text, n, p)
+				t.Fatalf("cut(%q, %d) = %q", text, n, p)
 			}
 			if got := Append(nil, p); !slices.Equal(got, ids[:n]) {
-				t.Fatalf("tokens of Cut(%q, %d) = %q are not the text's first ones", text, n, pieces(p))
+				t.Fatalf("tokens of cut(%q, %d) = %q are not the text's first ones", text, n, pieces(p))
 			}
 		}
 	})
