@@ -62,7 +62,7 @@ func newTune(env Env) *cobra.Command {
 	}
 	fs := c.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&f.out, "out", "", "study directory (default perflab-out/NAME)")
+	fs.StringVar(&f.out, "out", "", "study directory (default perflab-out/NAME, or NAME-2 ... beside a finished one)")
 	fs.BoolVar(&f.resume, "resume", false, "continue the study in the study directory")
 	fs.BoolVar(&f.check, "check", false, "check the study file and stop")
 	fs.BoolVar(&f.schema, "schema", false, "print the JSON Schema of study files and stop")
@@ -82,10 +82,7 @@ func runTune(ctx context.Context, env Env, f *tuneFlags, path string) error {
 		fmt.Fprintf(env.Stdout, "%s is a valid study\n", path)
 		return nil
 	}
-	dir := f.out
-	if dir == "" {
-		dir = filepath.Join("perflab-out", study.Name)
-	}
+	dir := f.dir(study.Name)
 	w := &tuneView{started: time.Now()}
 	w.live = startLive(env, w.text)
 	facts, err := lab.Tune(ctx, study, source, lab.TuneOptions{
@@ -107,6 +104,23 @@ func runTune(ctx context.Context, env Env, f *tuneFlags, path string) error {
 	}
 	fmt.Fprintf(env.Stdout, "Report: %s\n", filepath.Join(dir, "report.html"))
 	return cmp.Or(err, judgeStudy(facts))
+}
+
+// dir is the study directory: --out, or perflab-out/NAME. A finished study of
+// that name is left alone and NAME-2, NAME-3 ... taken; one that was stopped is
+// not, since --resume is then the likelier wish.
+func (f *tuneFlags) dir(name string) string {
+	if f.out != "" {
+		return f.out
+	}
+	dir := filepath.Join("perflab-out", name)
+	for i := 2; !f.resume; i++ {
+		if s, err := lab.OpenStudy(dir); err != nil || s.Partial {
+			break
+		}
+		dir = filepath.Join("perflab-out", fmt.Sprintf("%s-%d", name, i))
+	}
+	return dir
 }
 
 // keptTrials says what an interrupted study leaves.
