@@ -44,6 +44,7 @@ type benchFlags struct {
 	shown       []float64 // percentiles, parsed
 	sections    string
 	slos        []string
+	bounds      []result.SLO // slos, parsed
 	maxErrors   float64
 
 	block        string
@@ -94,7 +95,7 @@ func newBench(env Env) *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := f.complete(env, c.Flags()); err != nil {
+			if err := f.complete(c.Flags()); err != nil {
 				return usageError{err}
 			}
 			return runBench(c.Context(), env, f)
@@ -168,7 +169,7 @@ func addWorkloadFlags(fs *pflag.FlagSet, w *workload.Spec, rate *string) {
 }
 
 // complete turns flags into the spec and checks everything before any work.
-func (f *benchFlags) complete(env Env, fs *pflag.FlagSet) error {
+func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 	s := &f.spec
 	var errs []error
 	note := func(err error) {
@@ -202,6 +203,7 @@ func (f *benchFlags) complete(env Env, fs *pflag.FlagSet) error {
 	for _, text := range f.slos {
 		slo, err := result.ParseSLO(text)
 		note(err)
+		f.bounds = append(f.bounds, slo)
 		s.Percentiles = append(s.Percentiles, lab.PercentilesOf(slo.Metric)...)
 	}
 	if f.maxErrors < 0 || f.maxErrors > 1 {
@@ -445,11 +447,7 @@ func (f *benchFlags) judge(env Env, out *lab.Outcome) error {
 		return fmt.Errorf("too many calls failed (%.3g %%, --max-error-rate allows %.3g %%): %s", 100*rate, 100*f.maxErrors, why.Text)
 	}
 	missed := 0
-	for _, text := range f.slos {
-		slo, err := result.ParseSLO(text)
-		if err != nil {
-			return usageError{err}
-		}
+	for _, slo := range f.bounds {
 		ok, sentence := slo.Judge(out.Summary)
 		fmt.Fprintln(env.Stdout, "SLO:", sentence)
 		if !ok {
@@ -457,7 +455,7 @@ func (f *benchFlags) judge(env Env, out *lab.Outcome) error {
 		}
 	}
 	if missed > 0 {
-		return fmt.Errorf("%d of %d: %w", missed, len(f.slos), errMissed)
+		return fmt.Errorf("%d of %d: %w", missed, len(f.bounds), errMissed)
 	}
 	return nil
 }

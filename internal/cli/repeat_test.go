@@ -50,7 +50,7 @@ func TestReportedCommandRepeats(t *testing.T) {
 		if err := fs.Parse(words[2:]); err != nil {
 			t.Fatalf("%s: %v", w.Command, err)
 		}
-		if err := f.complete(Env{}, fs); err != nil {
+		if err := f.complete(fs); err != nil {
 			t.Fatalf("%s: %v", w.Command, err)
 		}
 		want := study.Workloads[i].Spec
@@ -89,7 +89,7 @@ func TestPercentilesAskedFor(t *testing.T) {
 	if err := fs.Parse([]string{"--model", "m", "--slo", "p99.9_ttft_ms <= 5", "--metric-percentiles", "50"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.complete(Env{}, fs); err != nil {
+	if err := f.complete(fs); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff([]float64{50, 99.9}, f.spec.Percentiles); d != "" {

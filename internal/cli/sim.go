@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -166,24 +167,23 @@ func listenHost(host string) string {
 	return host
 }
 
+// serve answers until ctx ends or the listener breaks, and leaves nothing
+// running.
 func serve(ctx context.Context, l net.Listener, server *sim.Server) error {
 	h := &http.Server{Handler: server, ReadHeaderTimeout: time.Minute}
-	stopped := make(chan error, 1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { stopped <- h.Serve(l) }()
-	engineErr := make(chan error, 1)
-	go func() { engineErr <- server.Run(ctx) }()
-	var err error
-	select {
-	case err = <-stopped:
-	case <-ctx.Done():
-	}
+	var wg sync.WaitGroup
+	wg.Go(func() { server.Run(ctx) }) // ends with ctx alone
+	wg.Go(func() {
+		<-ctx.Done()
+		h.Close()
+	})
+	err := h.Serve(l)
 	cancel()
-	<-engineErr
-	h.Close()
+	wg.Wait()
 	if errors.Is(err, http.ErrServerClosed) {
-		err = nil
+		return nil
 	}
 	return err
 }

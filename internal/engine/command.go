@@ -115,16 +115,16 @@ func (c Command) String() string {
 	var words []string
 	for _, kv := range c.Env {
 		key, value, _ := strings.Cut(kv, "=")
-		words = append(words, key+"="+shellQuote(value))
+		words = append(words, key+"="+Quote(value))
 	}
 	for _, a := range args {
-		words = append(words, shellQuote(a))
+		words = append(words, Quote(a))
 	}
 	return strings.Join(words, " ")
 }
 
-// shellQuote quotes what a POSIX shell would take apart; braces too, as bash expands them.
-func shellQuote(s string) string {
+// Quote quotes what a POSIX shell would take apart; braces too, as bash expands them.
+func Quote(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,@%+") == "" {
 		return s
 	}

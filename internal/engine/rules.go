@@ -127,7 +127,7 @@ func fp8BlockRule(c *Config, _ int) *Rejection {
 		return nil
 	}
 	return &Rejection{Rule: "fp8-block",
-		Reason: fmt.Sprintf("%s of %s over tp %d is %d, not a multiple of the FP8 block of %d%s", s.what, fmt.Sprint(s.width), s.ways, s.width/s.ways, block, s.help()),
+		Reason: fmt.Sprintf("%s of %d over tp %d is %d, not a multiple of the FP8 block of %d%s", s.what, s.width, s.ways, s.width/s.ways, block, s.help()),
 		Log:    fmt.Sprintf("ValueError: The output_size of gate's and up's weight = %d is not divisible by weight quantization block_n = %d.", s.width/s.ways, block)}
 }
 

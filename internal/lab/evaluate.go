@@ -66,7 +66,7 @@ func (l *study) plan(c tune.Config) (plan, error) {
 	if p.cfg, err = p.cmd.Resolve(model, gpu, l.Hardware.GPUs); err != nil {
 		return p, err
 	}
-	p.replicas = l.Hardware.GPUs / p.cfg.GPUs
+	p.replicas = p.cfg.Replicas(l.Hardware.GPUs)
 	return p, nil
 }
 
@@ -459,23 +459,32 @@ func runDir(dir, workload string, try int) string {
 }
 
 func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, targets []string, name, dir string) (*result.Run, error) {
-	w, seed := l.workload(name, p.Pass)
+	b := l.bench(p, pl, name)
 	progress := &load.Progress{}
 	l.watch(func(s *Status) { s.Workload, s.Progress = name, progress })
-	warmups := 8
+	b.Spec.Targets, b.Spec.Warmups = targets, 8
 	if l.Bench.Warmups != nil {
-		warmups = *l.Bench.Warmups
+		b.Spec.Warmups = *l.Bench.Warmups
 	}
-	b := Bench{
-		Spec: Spec{Targets: targets, Backend: l.Bench.Backend, Model: served(pl, p.Config["model"]), Workload: w, Warmups: warmups, Goodput: l.Bench.Goodput, Percentiles: l.percentiles()},
-		Name: name, Command: shown(pl.cmd), Dir: dir, Version: l.Version, Progress: progress, APIKey: l.APIKey,
-		Phase: func(text string) { l.watch(func(s *Status) { s.Phase = text }) },
-	}
+	b.Dir, b.Progress, b.APIKey = dir, progress, l.APIKey
+	b.Phase = func(text string) { l.watch(func(s *Status) { s.Phase = text }) }
 	out, err := b.Run(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &result.Run{Workload: name, Dir: l.relative(out.Dir), Seed: seed, Summary: out.Summary}, nil
+	return &result.Run{Workload: name, Dir: l.relative(out.Dir), Seed: b.Spec.Workload.Seed, Summary: out.Summary}, nil
+}
+
+// bench is one run of a proposal as far as it does not depend on whether a
+// server answers it.
+func (l *study) bench(p tune.Proposal, pl plan, name string) Bench {
+	return Bench{
+		Spec: Spec{
+			Targets: []string{}, Backend: l.Bench.Backend, Model: served(pl, p.Config["model"]), Workload: l.workload(name, p.Pass),
+			Goodput: l.Bench.Goodput, Percentiles: l.percentiles(),
+		},
+		Name: name, Command: shown(pl.cmd), Version: l.Version,
+	}
 }
 
 // served is the name under which the engine serves the model, also where the

@@ -128,10 +128,8 @@ func (l *study) picks(f *result.Study, r tune.Result) {
 	primary := l.Workloads[0].Name
 	f.Baseline = pick(f.Trials, base, primary)
 	f.Recommended = pick(f.Trials, won, primary)
-	if f.Recommended != nil {
-		if l.Study.Strategy == Staged {
-			f.Recommended.Gain = r.Gain
-		}
+	if f.Recommended != nil && l.Study.Strategy == Staged {
+		f.Recommended.Gain = r.Gain
 	}
 	if f.Baseline == nil || f.Recommended == nil || l.Study.Strategy == Survey {
 		return
@@ -319,7 +317,7 @@ func (l *study) notes() []string {
 func (l *study) loads() []result.Load {
 	var out []result.Load
 	for i, w := range l.Workloads {
-		spec, _ := l.workload(w.Name, 0)
+		spec := l.workload(w.Name, 0)
 		out = append(out, result.Load{
 			Name: w.Name, Title: w.Title, Primary: i == 0, Text: describe(spec),
 			Command: benchCommand(l.benchModel(), l.Bench.Backend, spec),
@@ -355,16 +353,9 @@ func benchCommand(model, backend string, spec workload.Spec) string {
 			}
 		default:
 			if !v.Field(i).IsZero() {
-				words = append(words, flag, quote(fmt.Sprint(x)))
+				words = append(words, flag, engine.Quote(fmt.Sprint(x)))
 			}
 		}
 	}
 	return strings.Join(words, " ")
-}
-
-func quote(s string) string {
-	if s != "" && !strings.ContainsAny(s, " \t\n'\"\\$`!*?[](){}<>|&;#~") {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -2,9 +2,6 @@ package lab
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"time"
 
 	"perflab/internal/engine"
 	"perflab/internal/result"
@@ -39,41 +36,36 @@ func (l *study) predict(ctx context.Context, t *trialRecord, p tune.Proposal, pl
 }
 
 func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, dir string) (*result.Run, error) {
-	spec, seed := l.workload(name, p.Pass)
-	w, err := workload.Open(spec)
+	b := l.bench(p, pl, name)
+	w, err := workload.Open(b.Spec.Workload)
 	if err != nil {
 		return nil, err
 	}
-	s := Spec{Targets: []string{}, Backend: l.Bench.Backend, Model: served(pl, p.Config["model"]), Workload: spec, Goodput: l.Bench.Goodput, Percentiles: l.percentiles()}
-	raw, err := json.Marshal(s)
+	h, err := b.header(w, true)
 	if err != nil {
-		return nil, fmt.Errorf("encode the run's spec: %w", err)
+		return nil, err
 	}
-	h := result.Header{
-		Schema: "perflab.run/1", Version: l.Version, Simulated: true, Predicted: true, Started: time.Now().UTC(),
-		Model: s.Model, Backend: s.Backend, Targets: s.Targets, Workload: name, Spec: raw,
-		Requests: w.Len(), Rate: offered(w), Limit: spec.MaxConcurrency, Command: shown(pl.cmd), Host: host(),
-	}
+	h.Predicted = true
 	out, err := createRun(dir, h)
 	if err != nil {
 		return nil, err
 	}
 	defer out.abandon()
 	o := Outcome{Header: h}
-	for c, err := range l.Predictor.Predict(ctx, Prediction{Config: pl.cfg, Replicas: pl.replicas, Workload: w, Seed: seed}) {
+	for c, err := range l.Predictor.Predict(ctx, Prediction{Config: pl.cfg, Replicas: pl.replicas, Workload: w, Seed: b.Spec.Workload.Seed}) {
 		if err != nil {
 			return nil, err
 		}
 		o.Calls = append(o.Calls, c)
 		out.add(&c)
 	}
-	if err := o.summarise(s); err != nil {
+	if err := o.summarise(b.Spec); err != nil {
 		return nil, err
 	}
 	if err := out.finish(nil, &o.Summary); err != nil {
 		return nil, err
 	}
-	return &result.Run{Workload: name, Dir: l.relative(dir), Seed: seed, Summary: o.Summary}, nil
+	return &result.Run{Workload: name, Dir: l.relative(dir), Seed: b.Spec.Workload.Seed, Summary: o.Summary}, nil
 }
 
 // percentiles are those of the blocks, and what objective and SLOs ask for.
@@ -90,12 +82,12 @@ func (s *Study) percentiles() []float64 {
 
 // workload is a workload of the study with the seed of one pass. All trials of
 // a pass meet the same requests at the same times; another pass meets others.
-func (l *study) workload(name string, pass int) (workload.Spec, uint64) {
+func (l *study) workload(name string, pass int) workload.Spec {
 	for i, w := range l.Workloads {
 		if w.Name == name {
 			spec := w.Spec
 			spec.Seed += l.Seed + uint64(1000*pass+i)
-			return spec, spec.Seed
+			return spec
 		}
 	}
 	panic("lab: the strategy proposed a workload that the study does not have: " + name)
