@@ -69,7 +69,7 @@ func call(o sim.Outcome, prompt, want int) result.Call {
 	}
 	n := 0
 	for _, e := range o.Tokens {
-		c.Chunks = append(c.Chunks, result.Chunk{At: e.At, Tokens: e.N})
+		c.Chunks = append(c.Chunks, result.Chunk{At: e.At, Tokens: int32(e.N)})
 		n += e.N
 	}
 	c.Status, c.Finish = http.StatusOK, "length"

@@ -255,7 +255,7 @@ func (w *watch) stop() {
 func (w *watch) blame(call *result.Call) {
 	n := 0
 	for _, c := range call.Chunks {
-		n += c.Tokens
+		n += int(c.Tokens)
 	}
 	switch cause := context.Cause(w.ctx); cause {
 	case errFirst:

@@ -158,7 +158,7 @@ func (s *stream) token(c *chunk, at time.Duration) {
 	}
 	s.lastUsage = c.counted
 	s.counted += n
-	s.call.Chunks = append(s.call.Chunks, result.Chunk{At: at, Tokens: n})
+	s.call.Chunks = append(s.call.Chunks, result.Chunk{At: at, Tokens: int32(n)})
 	if c.answer && !s.answered {
 		s.call.Answer, s.answered = at, true
 	}

@@ -25,8 +25,24 @@ const (
 // Chunk is one piece of a stream that carried tokens. Chunks that came in one
 // read share their stamp.
 type Chunk struct {
-	At     time.Duration // since the run's start, taken when read and before decoding
-	Tokens int           // from continuous usage where the server gives it, else 1
+	At     time.Duration // since the run's start; see Header.Clock for who took it
+	Tokens int32         // from continuous usage where the server gives it, else 1
+	Read   int32         // which read of the answer brought it, from 0
+}
+
+// Stamp is when something came that carried no token.
+type Stamp struct {
+	At   time.Duration
+	Read int32
+}
+
+// Conn is how a call came by its connection.
+type Conn struct {
+	New      bool          `json:"conn_new,omitzero"`      // opened for this call
+	DNS      time.Duration `json:"dns_ns,omitzero"`        // of a new one
+	Dial     time.Duration `json:"dial_ns,omitzero"`       // of a new one, from asking to having it: DNS, TCP and TLS
+	TLS      time.Duration `json:"tls_ns,omitzero"`        // of a new one
+	Replaced int           `json:"conn_replaced,omitzero"` // kept ones that the server had closed, met before this one
 }
 
 // Usage is what the server said it counted.
@@ -41,25 +57,38 @@ type Usage struct {
 // the run's start on the monotonic clock. Figures are computed from calls and
 // never stored instead of them.
 type Call struct {
-	Index  int `json:"index"`
-	Target int `json:"target,omitzero"` // index into Header.Targets
+	Index   int    `json:"index"`
+	Target  int    `json:"target,omitzero"`  // index into Header.Targets
+	Session int    `json:"session,omitzero"` // conversation, from 1; 0: none
+	Turn    int    `json:"turn,omitzero"`    // of the conversation, from 0
+	Model   string `json:"model,omitempty"`  // where it is not the run's
 
 	Due     time.Duration `json:"due_ns"`              // when the schedule wanted it sent
 	Ready   time.Duration `json:"ready_ns"`            // when the concurrency limit let it pass
-	Sent    time.Duration `json:"sent_ns"`             // just before the request was written
-	Headers time.Duration `json:"headers_ns,omitzero"` // response headers read
+	Sent    time.Duration `json:"sent_ns"`             // connected, and just before the request was written
+	Wrote   time.Duration `json:"wrote_ns,omitzero"`   // its last byte was given to the kernel
+	First   time.Duration `json:"first_ns,omitzero"`   // first byte of the answer
+	Headers time.Duration `json:"headers_ns,omitzero"` // response headers whole
+	UsageAt time.Duration `json:"usage_ns,omitzero"`   // last usage
+	Done    time.Duration `json:"done_ns,omitzero"`    // [DONE], or its like in the API spoken
 	End     time.Duration `json:"end_ns"`              // stream closed or failure known
 
-	Chunks []Chunk       `json:"-"`                    // see AppendJSON for the compact form
-	Answer time.Duration `json:"answer_ns,omitzero"`   // first token that was not reasoning
-	Text   string        `json:"text,omitempty"`       // kept only with --save-detailed
-	Finish string        `json:"finish,omitempty"`     // finish_reason
-	Usage  *Usage        `json:"usage,omitempty"`      // nil: the server sent none
-	Status int           `json:"status,omitzero"`      // HTTP status
-	Sim    bool          `json:"simulated,omitzero"`   // the server said it is a simulator
-	Field  string        `json:"new_field,omitempty"`  // a growing string field of a delta we do not know
-	WantIn int           `json:"want_input,omitzero"`  // prompt tokens by the workload's own count
-	Want   int           `json:"want_output,omitzero"` // max_tokens asked for
+	Conn
+
+	Chunks  []Chunk       `json:"-"`                    // see AppendJSON for the compact form
+	Empty   []Stamp       `json:"-"`                    // messages that had choices but no token: role, finish, empty text
+	Reads   int           `json:"reads,omitzero"`       // of the answer, from the socket
+	Coarse  int           `json:"coarse,omitzero"`      // of them, without a kernel stamp though Header.Clock says kernel
+	Answer  time.Duration `json:"answer_ns,omitzero"`   // first token that was not reasoning
+	Text    string        `json:"text,omitempty"`       // kept only with --save-detailed
+	Finish  string        `json:"finish,omitempty"`     // finish_reason
+	Usage   *Usage        `json:"usage,omitempty"`      // nil: the server sent none
+	Status  int           `json:"status,omitzero"`      // HTTP status
+	Sim     bool          `json:"simulated,omitzero"`   // the server said it is a simulator
+	Field   string        `json:"new_field,omitempty"`  // a growing string field of a delta we do not know
+	WantIn  int           `json:"want_input,omitzero"`  // prompt tokens by the workload's own count
+	Want    int           `json:"want_output,omitzero"` // max_tokens asked for
+	Recount int           `json:"text_tokens,omitzero"` // output tokens by the run's tokenizer, of the text; 0: not counted
 
 	Class Class  `json:"class,omitempty"`
 	Error string `json:"error,omitempty"` // one sentence, with the first bytes of a body that explains it
@@ -71,6 +100,7 @@ type Source string
 // Sources of a token count, best first.
 const (
 	FromUsage    Source = "usage"    // the server's usage object
+	FromText     Source = "text"     // the run's tokenizer, over the text that came
 	FromChunks   Source = "chunks"   // counted in the stream
 	FromWorkload Source = "workload" // the workload's own count of its prompt
 )
@@ -79,10 +109,14 @@ const (
 func (c *Call) OK() bool { return c.Class == OK }
 
 // Output returns the output tokens n and who counted them: the server's usage
-// if it gave a completion count, else the tokens of the chunks.
+// if it gave a completion count, else the run's tokenizer if there is one, else
+// the tokens of the chunks.
 func (c *Call) Output() (n int, from Source) {
 	if c.Usage != nil && c.Usage.Completion > 0 {
 		return c.Usage.Completion, FromUsage
+	}
+	if c.Recount > 0 {
+		return c.Recount, FromText
 	}
 	return c.Counted(), FromChunks
 }
@@ -100,7 +134,7 @@ func (c *Call) Input() (n int, from Source) {
 func (c *Call) Counted() int {
 	n := 0
 	for _, k := range c.Chunks {
-		n += k.Tokens
+		n += int(k.Tokens)
 	}
 	return n
 }
@@ -160,17 +194,19 @@ func (c *Call) opening() (k int, later bool) {
 		if x.At != c.Chunks[0].At {
 			return max(k, 1), true
 		}
-		k += x.Tokens
+		k += int(x.Tokens)
 	}
 	return max(k, 1), false
 }
 
 // Lag returns how much later than possible the client sent the call. With a
 // concurrency limit the wait for it is not the client's fault; without one
-// every delay after Due is.
+// every delay after Due is, but for the time that a new connection took. A
+// later turn of a conversation is due when the one before it ended.
 func (c *Call) Lag(limit int) time.Duration {
+	from := c.Due
 	if limit > 0 {
-		return c.Sent - max(c.Due, c.Ready)
+		from = max(c.Due, c.Ready)
 	}
-	return c.Sent - c.Due
+	return c.Sent - from - c.Dial
 }

@@ -12,19 +12,36 @@ import (
 	"time"
 )
 
-// AppendJSON appends the call as one JSON object without a newline. Chunk
-// stamps are delta-coded, first absolute: "chunk_ns":[first,delta,...];
-// "chunk_tokens" is there only when a chunk has other than one token.
+// AppendJSON appends the call as one JSON object without a newline. Stamps and
+// reads are delta-coded, first absolute: "chunk_ns":[first,delta,...].
+// "chunk_tokens" is there only when a chunk has other than one token. Where
+// reads were counted, "chunk_read" is the first chunk's when each had a read of
+// its own, one after the other; else "chunk_reads" has them all.
 func (c *Call) AppendJSON(dst []byte) []byte {
 	e := encoder{append(dst, '{')}
 	e.num("index", int64(c.Index), true)
 	e.num("target", int64(c.Target), false)
+	e.num("session", int64(c.Session), false)
+	e.num("turn", int64(c.Turn), false)
+	e.str("model", c.Model)
 	e.num("due_ns", int64(c.Due), true)
 	e.num("ready_ns", int64(c.Ready), true)
 	e.num("sent_ns", int64(c.Sent), true)
+	e.num("wrote_ns", int64(c.Wrote), false)
+	e.num("first_ns", int64(c.First), false)
 	e.num("headers_ns", int64(c.Headers), false)
+	e.num("usage_ns", int64(c.UsageAt), false)
+	e.num("done_ns", int64(c.Done), false)
 	e.num("end_ns", int64(c.End), true)
-	e.chunks(c.Chunks)
+	e.yes("conn_new", c.New)
+	e.num("dns_ns", int64(c.DNS), false)
+	e.num("dial_ns", int64(c.Dial), false)
+	e.num("tls_ns", int64(c.TLS), false)
+	e.num("conn_replaced", int64(c.Replaced), false)
+	e.chunks(c.Chunks, c.Reads > 0)
+	e.empty(c.Empty)
+	e.num("reads", int64(c.Reads), false)
+	e.num("coarse", int64(c.Coarse), false)
 	e.num("answer_ns", int64(c.Answer), false)
 	e.str("text", c.Text)
 	e.str("finish", c.Finish)
@@ -38,13 +55,11 @@ func (c *Call) AppendJSON(dst []byte) []byte {
 		e.b = append(e.b, '}')
 	}
 	e.num("status", int64(c.Status), false)
-	if c.Sim {
-		e.key("simulated")
-		e.b = append(e.b, "true"...)
-	}
+	e.yes("simulated", c.Sim)
 	e.str("new_field", c.Field)
 	e.num("want_input", int64(c.WantIn), false)
 	e.num("want_output", int64(c.Want), false)
+	e.num("text_tokens", int64(c.Recount), false)
 	e.str("class", string(c.Class))
 	e.str("error", c.Error)
 	return append(e.b, '}')
@@ -79,29 +94,73 @@ func (e *encoder) str(name, v string) {
 	e.b = appendString(e.b, v)
 }
 
-func (e *encoder) chunks(chunks []Chunk) {
+func (e *encoder) yes(name string, v bool) {
+	if v {
+		e.key(name)
+		e.b = append(e.b, "true"...)
+	}
+}
+
+// chunks writes stamps and tokens and, where reads were counted, those.
+func (e *encoder) chunks(chunks []Chunk, reads bool) {
 	if len(chunks) == 0 {
 		return
 	}
-	e.key("chunk_ns")
-	sep, prev, plain := byte('['), time.Duration(0), true
-	for _, k := range chunks {
-		e.b = append(e.b, sep)
-		e.b = strconv.AppendInt(e.b, int64(k.At-prev), 10)
-		sep, prev, plain = ',', k.At, plain && k.Tokens == 1
+	plain, apart := true, true // one token each; each of a read of its own, one after the other
+	prev := time.Duration(0)
+	for i, k := range chunks {
+		e.item("chunk_ns", i, int64(k.At-prev))
+		prev, plain, apart = k.At, plain && k.Tokens == 1, apart && k.Read == chunks[0].Read+int32(i)
 	}
 	e.b = append(e.b, ']')
-	if plain {
+	if !plain {
+		for i, k := range chunks {
+			e.item("chunk_tokens", i, int64(k.Tokens))
+		}
+		e.b = append(e.b, ']')
+	}
+	if !reads {
 		return
 	}
-	e.key("chunk_tokens")
-	sep = '['
-	for _, k := range chunks {
-		e.b = append(e.b, sep)
-		e.b = strconv.AppendInt(e.b, int64(k.Tokens), 10)
-		sep = ','
+	if apart {
+		e.num("chunk_read", int64(chunks[0].Read), true)
+		return
+	}
+	last := int32(0)
+	for i, k := range chunks {
+		e.item("chunk_reads", i, int64(k.Read-last))
+		last = k.Read
 	}
 	e.b = append(e.b, ']')
+}
+
+func (e *encoder) empty(stamps []Stamp) {
+	if len(stamps) == 0 {
+		return
+	}
+	prev := time.Duration(0)
+	for i, s := range stamps {
+		e.item("empty_ns", i, int64(s.At-prev))
+		prev = s.At
+	}
+	e.b = append(e.b, ']')
+	last := int32(0)
+	for i, s := range stamps {
+		e.item("empty_reads", i, int64(s.Read-last))
+		last = s.Read
+	}
+	e.b = append(e.b, ']')
+}
+
+// item writes the i-th number of the list called name, without its end.
+func (e *encoder) item(name string, i int, v int64) {
+	if i == 0 {
+		e.key(name)
+		e.b = append(e.b, '[')
+	} else {
+		e.b = append(e.b, ',')
+	}
+	e.b = strconv.AppendInt(e.b, v, 10)
 }
 
 // appendString appends s as a JSON string; bytes that are not UTF-8 become
@@ -129,26 +188,58 @@ func (c *Call) UnmarshalJSON(data []byte) error {
 	type plain Call // without methods
 	w := struct {
 		*plain
-		NS     []int64 `json:"chunk_ns"`
-		Tokens []int   `json:"chunk_tokens"`
+		NS         []int64 `json:"chunk_ns"`
+		Tokens     []int32 `json:"chunk_tokens"`
+		Read       *int32  `json:"chunk_read"`
+		Reads      []int32 `json:"chunk_reads"`
+		EmptyNS    []int64 `json:"empty_ns"`
+		EmptyReads []int32 `json:"empty_reads"`
 	}{plain: (*plain)(c)}
 	*c = Call{}
 	if err := json.Unmarshal(data, &w); err != nil {
 		return err
 	}
-	if len(w.Tokens) != 0 && len(w.Tokens) != len(w.NS) {
-		return fmt.Errorf("chunk_tokens has %d entries for %d in chunk_ns", len(w.Tokens), len(w.NS))
+	for _, l := range []struct {
+		name     string
+		got, max int
+		all      string
+	}{
+		{"chunk_tokens", len(w.Tokens), len(w.NS), "chunk_ns"},
+		{"chunk_reads", len(w.Reads), len(w.NS), "chunk_ns"},
+		{"empty_reads", len(w.EmptyReads), len(w.EmptyNS), "empty_ns"},
+	} {
+		if l.got != 0 && l.got != l.max {
+			return fmt.Errorf("%s has %d entries for %d in %s", l.name, l.got, l.max, l.all)
+		}
 	}
-	if len(w.NS) == 0 {
-		return nil
+	if len(w.NS) > 0 {
+		c.Chunks = make([]Chunk, len(w.NS))
 	}
-	c.Chunks = make([]Chunk, len(w.NS))
-	at := time.Duration(0)
+	at, read := time.Duration(0), int32(0)
 	for i, d := range w.NS {
 		at += time.Duration(d)
 		c.Chunks[i] = Chunk{At: at, Tokens: 1}
+		if w.Read != nil {
+			c.Chunks[i].Read = *w.Read + int32(i)
+		}
 		if len(w.Tokens) != 0 {
 			c.Chunks[i].Tokens = w.Tokens[i]
+		}
+		if len(w.Reads) != 0 {
+			read += w.Reads[i]
+			c.Chunks[i].Read = read
+		}
+	}
+	if len(w.EmptyNS) > 0 {
+		c.Empty = make([]Stamp, len(w.EmptyNS))
+	}
+	at, read = 0, 0
+	for i, d := range w.EmptyNS {
+		at += time.Duration(d)
+		c.Empty[i].At = at
+		if len(w.EmptyReads) != 0 {
+			read += w.EmptyReads[i]
+			c.Empty[i].Read = read
 		}
 	}
 	return nil

@@ -40,10 +40,10 @@ func FuzzCallJSON(f *testing.F) {
 		text, class = strings.ToValidUTF8(text, "?"), strings.ToValidUTF8(class, "?")
 		c := Call{
 			Index: index, Due: time.Duration(due), Sent: time.Duration(at), End: time.Duration(due ^ at),
-			Text: text, Error: text, Class: Class(class), Status: status, Sim: usage,
+			Text: text, Error: text, Class: Class(class), Status: status, Sim: usage, Reads: 1,
 		}
 		for i, b := range chunks {
-			c.Chunks = append(c.Chunks, Chunk{At: time.Duration(at + int64(i)*due), Tokens: int(b)})
+			c.Chunks = append(c.Chunks, Chunk{At: time.Duration(at + int64(i)*due), Tokens: int32(b), Read: int32(i)})
 		}
 		if usage {
 			c.Usage = &Usage{Prompt: index, Cached: status}

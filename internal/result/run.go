@@ -31,16 +31,60 @@ type Header struct {
 	Limit     int             `json:"max_concurrency,omitzero"` // 0: none
 	Command   string          `json:"command,omitempty"`        // serving command under test, where known
 	Host      Host            `json:"host"`
+
+	Clock       string     `json:"clock,omitempty"`                // who stamps reads: ClockKernel, ClockMonotonic; "": not known
+	Cache       string     `json:"cache,omitempty"`                // unique, reset, warm, shared
+	Fingerprint string     `json:"workload_fingerprint,omitempty"` // equal for two runs that sent the same
+	Tokenizer   string     `json:"tokenizer,omitempty"`            // that lengths were counted by
+	SelfCheck   *SelfCheck `json:"self_check,omitempty"`           // error bars of this client on this machine, where measured
+}
+
+// Who takes the stamp of a read.
+const (
+	ClockKernel    = "kernel"    // the kernel, when the packet arrived
+	ClockMonotonic = "monotonic" // this process, when the read returned and before any parsing
+)
+
+// SelfCheck is what perflab selfcheck found on this machine: how far the
+// client's figures were from the truth of a server that knows it.
+type SelfCheck struct {
+	Taken      time.Time `json:"taken"`
+	Version    string    `json:"version"` // of perflab
+	Streams    int       `json:"streams"`
+	EventRate  float64   `json:"events_per_s"`
+	ArrivalP50 float64   `json:"arrival_error_p50_us"` // stamp - server's send time
+	ArrivalP99 float64   `json:"arrival_error_p99_us"`
+	TTFTError  float64   `json:"mean_ttft_error_ms"` // client's mean - server's
+	ITLError   float64   `json:"p99_itl_error_ms"`
+	SendP50    float64   `json:"send_lateness_p50_us"`
+	SendP99    float64   `json:"send_lateness_p99_us"`
+	MaxEvents  float64   `json:"max_events_per_s"` // at which one core was full
 }
 
 // Client is what the load generator itself used during a run, sampled from
 // the operating system and the Go runtime. A run that was killed has none.
 type Client struct {
 	Wall     time.Duration `json:"wall_ns"`
-	CPU      time.Duration `json:"cpu_ns"`      // user+system of this process
-	GCPause  time.Duration `json:"gc_pause_ns"` // sum of stop-the-world pauses
-	GCMax    time.Duration `json:"gc_max_ns"`   // longest of them
-	Procs    int           `json:"procs"`       // GOMAXPROCS
-	Partial  bool          `json:"partial"`     // stopped before the end
+	CPU      time.Duration `json:"cpu_ns"`                // user+system of this process
+	GCPause  time.Duration `json:"gc_pause_ns"`           // sum of stop-the-world pauses
+	GCMax    time.Duration `json:"gc_max_ns"`             // longest of them
+	Procs    int           `json:"procs"`                 // GOMAXPROCS
+	SchedP50 time.Duration `json:"sched_p50_ns,omitzero"` // a goroutine's wait for a processor
+	SchedP99 time.Duration `json:"sched_p99_ns,omitzero"`
+	SchedMax time.Duration `json:"sched_max_ns,omitzero"`
+	Sockets  int           `json:"sockets,omitzero"` // most connections open at once
+	Opened   int           `json:"opened,omitzero"`  // connections opened in the run
+	CPUs     int           `json:"cpus,omitzero"`    // that this process may use
+	Stolen   float64       `json:"stolen,omitzero"`  // share of the machine's CPU time that its host took away
+	Cache    *CacheUse     `json:"cache,omitempty"`  // the server's prefix cache over the run, where it tells
+	Partial  bool          `json:"partial"`          // stopped before the end
 	StopNote string        `json:"stop_note,omitempty"`
+}
+
+// CacheUse is what the server's own counters of its prefix cache grew by.
+type CacheUse struct {
+	Reset   bool    `json:"reset"`          // emptied before the run
+	Queries float64 `json:"queries_tokens"` // prompt tokens looked up
+	Hits    float64 `json:"hits_tokens"`    // of them, found
+	From    string  `json:"from"`           // the metric's name
 }

@@ -318,7 +318,7 @@ func (c *Call) appendPerToken(x []float64) []float64 {
 	for i := 1; i < len(c.Chunks); {
 		at, before, tokens := c.Chunks[i].At, c.Chunks[i-1].At, 0
 		for ; i < len(c.Chunks) && c.Chunks[i].At == at; i++ {
-			tokens += c.Chunks[i].Tokens
+			tokens += int(c.Chunks[i].Tokens)
 		}
 		if at == before || w == 0 {
 			continue // still the first read, or nothing counted

@@ -47,7 +47,7 @@ func TestChecks(t *testing.T) {
 				c.Usage = nil
 			}
 		}), Noted, "usage came with 499 of 500"},
-		{"not streamed", "tokens", Header{}, &client, each(good(), func(c *Call) { c.Chunks = []Chunk{{c.End, c.Usage.Completion}} }), Noted, "500 of 500 calls got all their tokens in one read"},
+		{"not streamed", "tokens", Header{}, &client, each(good(), func(c *Call) { c.Chunks = []Chunk{{At: c.End, Tokens: int32(c.Usage.Completion)}} }), Noted, "500 of 500 calls got all their tokens in one read"},
 		{"predicted without usage", "tokens", Header{Predicted: true}, nil, each(good(), func(c *Call) { c.Usage = nil }), Sound, "predicted"},
 		{"renamed field", "new_field", Header{}, &client, each(good(), func(c *Call) { c.Field = "thoughts" }), Noted, "thoughts"},
 		{"failures", "failures", Header{}, &client, each(good(), func(c *Call) {

@@ -19,6 +19,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -29,10 +30,42 @@ import (
 type Request struct {
 	Index  int
 	Due    time.Duration // offset from the start of the run
-	Prompt string
-	Input  int  // prompt tokens by the workload's own count (package token)
-	Output int  // max_tokens; 0: the server's default
-	EOS    bool // the server may stop early; false sends ignore_eos
+	Prompt string        // the last user message, or the text to complete, embed or rank against
+	Input  int           // prompt tokens by the workload's own count, history and system text included
+	Output int           // max_tokens; 0: the server's default
+	EOS    bool          // the server may stop early; false sends ignore_eos
+
+	IDs       []int32         // token ids to send in place of Prompt, where the API takes them
+	System    string          // system message before everything else
+	History   []Message       // turns of the conversation before Prompt, oldest first
+	Images    []string        // of the last user message: data: or http URLs
+	Documents []string        // to rank against Prompt, or further texts to embed
+	Model     string          // in place of the run's model: a LoRA adapter's name
+	Fields    json.RawMessage // JSON object merged into the body: tools, response_format and the like
+
+	Session int // conversation, from 1; 0: the request stands alone
+	Turn    int // of the conversation, from 0
+}
+
+// Message is one turn of a conversation.
+type Message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// Tokenizer turns text into a model's tokens and back. It is safe for
+// concurrent use.
+type Tokenizer interface {
+	// Encode returns the ids of a text; special adds what the model's own
+	// template puts around one, such as a beginning-of-text token.
+	Encode(text string, special bool) ([]int32, error)
+	// Decode returns the text of ids, special tokens left out.
+	Decode(ids []int32) (string, error)
+	// Ordinary returns the ids below the vocabulary's size that are not
+	// special, ascending; nil where that is not known.
+	Ordinary() []int32
+	// Name says which it is, for the record: a file and its hash, or a server.
+	Name() string
 }
 
 // Workload is an opened Spec: all lengths and due times, and the prompts on
