@@ -24,6 +24,7 @@ package openai
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,8 +33,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"perflab/internal/wire"
 )
 
 // Backends: chat completions, and plain completions under its two names.
@@ -52,15 +54,14 @@ const (
 
 // Client sends requests to one server. It is safe for concurrent use.
 type Client struct {
-	cfg       Config
-	root      string // scheme, host and path before /v1, without a slash at the end
-	endpoint  *url.URL
-	chat      bool
-	header    http.Header // of every request; shared, never written after New
-	body      template
-	transport *http.Transport
-	secrets   []secret
-	buffers   sync.Pool // of *[readSize]byte
+	cfg      Config
+	root     string // scheme, host and path before /v1, without a slash at the end
+	endpoint *url.URL
+	chat     bool
+	header   http.Header // of every request; shared, never written after New
+	body     template
+	wire     *wire.Transport
+	secrets  []secret
 }
 
 // New checks the configuration and prepares a client; it sends nothing.
@@ -85,16 +86,32 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{
-		cfg: cfg, root: root, endpoint: endpoint, chat: chat, header: cfg.header(), body: body,
-		transport: newTransport(cfg), secrets: cfg.secrets(),
-	}
-	c.buffers.New = func() any { return new([readSize]byte) }
+	c := &Client{cfg: cfg, root: root, endpoint: endpoint, chat: chat, header: cfg.header(), body: body, secrets: cfg.secrets()}
+	c.wire = wire.New(wire.Config{
+		URL: endpoint, Header: c.header, Insecure: cfg.Insecure, Concurrency: cfg.Concurrency,
+		Dial: cfg.Dial, Standard: cfg.Standard,
+	})
 	return c, nil
 }
 
 // Close closes idle connections; calls in flight go on.
-func (c *Client) Close() { c.transport.CloseIdleConnections() }
+func (c *Client) Close() { c.wire.Close() }
+
+// Clock says who stamps what arrives: result.ClockKernel or ClockMonotonic.
+func (c *Client) Clock() string { return c.wire.Clock() }
+
+// Open opens connections until n are idle, where that is possible, so that a
+// burst does not pay for them.
+func (c *Client) Open(ctx context.Context, n int) error {
+	if err := c.wire.Open(ctx, n); err != nil {
+		return c.unreachable(ctx, err)
+	}
+	return nil
+}
+
+// Sockets says how many connections were open at most, and how many were
+// opened, since the last call.
+func (c *Client) Sockets() (most, opened int) { return c.wire.Sockets() }
 
 // redact takes the secrets out of a text that a server wrote, and the piece of
 // one that a cut left at its end.
@@ -240,10 +257,6 @@ func (cfg Config) header() http.Header {
 		"Accept":       {"text/event-stream"},
 		"Content-Type": {"application/json"},
 		"User-Agent":   {"perflab"},
-		// An empty value is not sent; it lets the transport repeat a request
-		// on a fresh connection when a kept one turns out to be dead. See
-		// replayable for the bound.
-		"Idempotency-Key": {},
 	}
 	if cfg.APIKey != "" {
 		h.Set("Authorization", "Bearer "+cfg.APIKey)
@@ -289,7 +302,10 @@ type Config struct {
 	Concurrency int `json:"concurrency,omitempty"`
 
 	// Dial replaces the network, for tunnels and in-memory servers.
-	Dial DialFunc `json:"-"`
+	Dial wire.DialFunc `json:"-"`
+
+	// Standard takes net/http also where the event loop could do it.
+	Standard bool `json:"standard_http,omitempty"`
 }
 
 // MarshalJSON leaves out the key and the values of headers.

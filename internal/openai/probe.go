@@ -203,7 +203,7 @@ func (c *Client) get(ctx context.Context, path string) (answer, error) {
 	req.Header = c.header.Clone()
 	req.Header.Del("Content-Type")
 	req.Header.Set("Accept", "application/json")
-	resp, err := c.transport.RoundTrip(req)
+	resp, err := c.wire.HTTP().RoundTrip(req)
 	if err == nil {
 		defer resp.Body.Close()
 		a := answer{status: resp.StatusCode, header: resp.Header}

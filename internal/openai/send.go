@@ -1,8 +1,6 @@
 package openai
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -13,14 +11,13 @@ import (
 	"time"
 
 	"perflab/internal/result"
+	"perflab/internal/wire"
 	"perflab/internal/workload"
 )
 
 const (
-	readSize  = 16 << 10
-	drainSize = 256 << 10   // of a failed answer's body, to keep its connection
-	drainTime = time.Second // for the end of the body after [DONE], and for all of a failed answer's
-	firstCap  = 1 << 10     // chunks that a call has room for at its start
+	drainSize = 256 << 10 // of a failed answer's body, to keep its connection
+	firstCap  = 1 << 10   // chunks that a call has room for at its start
 	simHeader = "X-Perflab-Simulated"
 )
 
@@ -28,64 +25,121 @@ const (
 // on the monotonic clock. It fills Sent and all that follows.
 func (c *Client) Send(ctx context.Context, start time.Time, r workload.Request) result.Call {
 	var call result.Call
-	w := c.watch(ctx)
+	w := c.watch(ctx, start)
 	defer w.stop()
-	req := c.request(w.ctx, c.body.build(r))
-	body := req.GetBody
-	call.Sent = time.Since(start)
-	req.GetBody = func() (io.ReadCloser, error) {
-		if time.Since(start)-call.Sent > replayWindow {
-			return nil, errNoReplay
+	t := taker{c: c, w: w, call: &call, want: r.Output}
+	t.stream.call, t.stream.scan.keep = &call, c.cfg.KeepText
+	x := wire.Exchange{Start: start, Body: c.body.build(r), Sink: &t}
+	err := c.wire.Do(w.ctx, &x)
+	call.Conn = result.Conn(x.Conn)
+	call.Sent, call.Wrote, call.First, call.Reads, call.Coarse = x.Sent, x.Wrote, x.First, x.Reads, x.Coarse
+	t.end(&x, err)
+	if call.End == 0 {
+		call.End = x.Last
+		if err != nil {
+			call.End = time.Since(start)
 		}
-		return body()
 	}
-	resp, err := c.transport.RoundTrip(req)
-	if err != nil {
-		call.End = time.Since(start)
-		c.broke(&call, w, err)
-		return call
-	}
-	defer resp.Body.Close()
-	call.Headers = time.Since(start)
-	call.Status = resp.StatusCode
-	call.Sim = resp.Header.Get(simHeader) == "1"
-	if resp.StatusCode != http.StatusOK {
-		w.drain() // the failure is known: its body is worth a moment only
-		c.refused(&call, resp)
-		call.End = time.Since(start)
-		return call
-	}
-	c.observe(&call, w, resp, start, r.Output)
 	call.Error, call.Text = c.redact(call.Error), c.redact(call.Text)
 	return call
 }
 
-func (c *Client) request(ctx context.Context, body []byte) *http.Request {
-	return (&http.Request{
-		Method: http.MethodPost, URL: c.endpoint, Host: c.endpoint.Host, Header: c.header,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
-		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil },
-	}).WithContext(ctx)
+// taker turns an answer, as it arrives, into the facts of a call.
+type taker struct {
+	c      *Client
+	w      *watch
+	call   *result.Call
+	stream stream
+	want   int       // output tokens asked for
+	unpack *unpacker // of a compressed body
+
+	stopped bool // the rest of the body is not wanted
+
+	refused  bool // the status is not 200
+	said     []byte
+	took     int // bytes of the body
+	location string
+	retry    string
 }
 
-// observe reads a 200 answer to its end.
-func (c *Client) observe(call *result.Call, w *watch, resp *http.Response, start time.Time, want int) {
-	s := &stream{call: call}
-	s.scan.keep = c.cfg.KeepText
-	call.Chunks = make([]result.Chunk, 0, max(16, min(want, firstCap)))
-	stamps := &stamper{r: resp.Body, start: start, at: call.Headers}
-	err := c.read(s, w, stamps, resp.Header.Get("Content-Encoding"))
-	if call.End == 0 {
-		call.End = stamps.at
+// Head takes the status line and the headers.
+func (t *taker) Head(status int, h http.Header, at wire.Stamp) {
+	call := t.call
+	call.Headers, call.Status = at.At, status
+	call.Sim = h.Get(simHeader) == "1"
+	if status != http.StatusOK {
+		t.refused, t.location, t.retry = true, h.Get("Location"), h.Get("Retry-After")
+		t.w.drain(time.Since(t.w.start)) // the failure is known: its body is worth a moment only
+		return
+	}
+	call.Chunks = make([]result.Chunk, 0, max(16, min(t.want, firstCap)))
+	switch coding := h.Get("Content-Encoding"); strings.ToLower(coding) {
+	case "", "identity":
+	case "gzip", "x-gzip":
+		t.unpack = newUnpacker(t.feed)
+	default:
+		t.stream.fail(result.BadBody, "the server compressed its answer with %q though none was asked for", coding)
+	}
+}
+
+// Body takes what a read brought of the body.
+func (t *taker) Body(p []byte, at wire.Stamp) bool {
+	switch {
+	case t.refused:
+		t.took += len(p)
+		t.said = append(t.said, p[:min(len(p), 4*excerpt-len(t.said))]...)
+		t.stopped = t.took > drainSize
+	case t.call.Class != result.OK:
+		t.stopped = true
+	case t.unpack != nil:
+		t.stopped = !t.unpack.feed(p, at)
+	default:
+		t.stopped = !t.feed(p, at)
+	}
+	if t.stopped {
+		t.call.End = at.At
+	}
+	return !t.stopped
+}
+
+func (t *taker) feed(p []byte, at wire.Stamp) bool {
+	had := len(t.call.Chunks)
+	if !t.stream.feed(p, at.At, at.Read) {
+		return false
 	}
 	switch {
-	case call.Class != result.OK || s.done:
-	case err == nil:
-	case w.ctx.Err() != nil:
-		w.blame(call)
+	case t.stream.done:
+		t.w.drain(at.At)
+	case len(t.call.Chunks) > had:
+		t.w.token(at.At)
+	}
+	return true
+}
+
+// end judges a call by how its exchange ended.
+func (t *taker) end(x *wire.Exchange, err error) {
+	call, s := t.call, &t.stream
+	if t.unpack != nil {
+		if uerr := t.unpack.end(); err == nil && !t.stopped {
+			err = uerr
+		}
+	}
+	switch {
+	case call.Status == 0:
+		t.c.broke(call, t.w, err)
+		return
+	case t.refused:
+		t.refusal()
+		return
+	case err == nil && !t.stopped:
+		s.end(x.Last)
+	case call.Class != result.OK || s.done || err == nil:
+	case t.w.ctx.Err() != nil:
+		t.w.blame(call)
 	case !s.complete():
-		s.fail(result.EarlyClose, "the stream broke after %d tokens: %v", s.counted, err)
+		s.fail(result.EarlyClose, "the stream broke after %d tokens: %s", s.counted, reason(err))
+	default:
+		call.End = x.Last
 	}
 	s.settle()
 	if len(call.Chunks) == 0 {
@@ -93,74 +147,20 @@ func (c *Client) observe(call *result.Call, w *watch, resp *http.Response, start
 	}
 }
 
-// read feeds the body to s until its end, a failure (which s keeps) or a read
-// error, which it returns.
-func (c *Client) read(s *stream, w *watch, stamps *stamper, encoding string) error {
-	var src io.Reader = stamps
-	switch strings.ToLower(encoding) {
-	case "", "identity":
-	case "gzip", "x-gzip":
-		z, err := gzip.NewReader(stamps)
-		if err != nil {
-			return fmt.Errorf("unpack gzip: %w", err)
-		}
-		src = z
-	default:
-		s.fail(result.BadBody, "the server compressed its answer with %q though none was asked for", encoding)
-		return nil
-	}
-	buf := c.buffers.Get().(*[readSize]byte)
-	defer c.buffers.Put(buf)
-	for {
-		had := len(s.call.Chunks)
-		n, err := src.Read(buf[:])
-		at := stamps.at
-		if n > 0 && !s.feed(buf[:n], at) {
-			return nil
-		}
-		switch {
-		case err == io.EOF:
-			s.end(at)
-			return nil
-		case err != nil:
-			return err
-		case s.done:
-			w.drain()
-		case len(s.call.Chunks) > had:
-			w.token()
-		}
-	}
-}
-
-// stamper stamps each read of a body when it returns, before any of it is
-// looked at.
-type stamper struct {
-	r     io.Reader
-	start time.Time
-	at    time.Duration // of the last read; before it, of the headers
-}
-
-func (s *stamper) Read(p []byte) (int, error) {
-	n, err := s.r.Read(p)
-	s.at = time.Since(s.start)
-	return n, err
-}
-
-// refused keeps what an answer other than 200 says.
-func (c *Client) refused(call *result.Call, resp *http.Response) {
-	head, _ := io.ReadAll(io.LimitReader(resp.Body, 4*excerpt))
-	io.CopyN(io.Discard, resp.Body, drainSize)
-	text := c.redact(clean([]byte(c.redact(string(head)))))
+// refusal keeps what an answer other than 200 says.
+func (t *taker) refusal() {
+	c, call := t.c, t.call
+	text := c.redact(clean([]byte(c.redact(string(t.said)))))
 	call.Class = result.HTTPStatus
-	call.Error = strings.TrimSpace(fmt.Sprintf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
+	call.Error = strings.TrimSpace(fmt.Sprintf("%d %s", call.Status, http.StatusText(call.Status)))
 	if text != "" {
 		call.Error += ": " + text
 	}
-	if to := resp.Header.Get("Location"); to != "" {
-		call.Error += " (redirects to " + c.redact(to) + "; redirects are not followed)"
+	if t.location != "" {
+		call.Error += " (redirects to " + c.redact(t.location) + "; redirects are not followed)"
 	}
-	if after := resp.Header.Get("Retry-After"); after != "" {
-		call.Error += " (Retry-After: " + c.redact(after) + ")"
+	if t.retry != "" {
+		call.Error += " (Retry-After: " + c.redact(t.retry) + ")"
 	}
 }
 
@@ -181,94 +181,15 @@ func reason(err error) string {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused"
 	case errors.Is(err, syscall.ECONNRESET):
-		return "connection reset before an answer"
+		return "connection reset"
 	case errors.Is(err, syscall.EMFILE):
 		return "too many open files: raise the limit with ulimit -n"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return "no free local port: lower the concurrency or use more target addresses"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "connection closed within the answer"
 	case errors.Is(err, io.EOF):
 		return "connection closed before an answer"
 	}
-	return err.Error()
-}
-
-// Causes that end a request's context.
-var (
-	errFirst = errors.New("first token")
-	errIdle  = errors.New("idle")
-	errTotal = errors.New("total")
-	errDrain = errors.New("drained")
-)
-
-// watch bounds a request's time. Each limit cancels the context with a cause
-// of its own.
-type watch struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	cfg    *Config
-	phase  *time.Timer // for the first token, then between tokens
-	total  *time.Timer
-	tokens bool // one came
-	ended  bool // drain was called
-}
-
-func (c *Client) watch(parent context.Context) *watch {
-	w := &watch{cfg: &c.cfg}
-	w.ctx, w.cancel = context.WithCancelCause(parent)
-	w.phase = w.after(c.cfg.FirstTokenTimeout, errFirst)
-	w.total = w.after(c.cfg.TotalTimeout, errTotal)
-	return w
-}
-
-func (w *watch) after(d time.Duration, cause error) *time.Timer {
-	return time.AfterFunc(d, func() { w.cancel(cause) })
-}
-
-// token starts the wait for the next token.
-func (w *watch) token() {
-	if w.tokens {
-		w.phase.Reset(w.cfg.IdleTimeout)
-		return
-	}
-	w.tokens = true
-	w.phase.Stop()
-	w.phase = w.after(w.cfg.IdleTimeout, errIdle)
-}
-
-// drain starts the wait for the end of a body whose last event came.
-func (w *watch) drain() {
-	if w.ended {
-		return
-	}
-	w.ended = true
-	w.phase.Stop()
-	w.phase = w.after(drainTime, errDrain)
-}
-
-func (w *watch) stop() {
-	w.phase.Stop()
-	w.total.Stop()
-	w.cancel(nil)
-}
-
-// blame classes a call by what ended its context.
-func (w *watch) blame(call *result.Call) {
-	n := 0
-	for _, c := range call.Chunks {
-		n += int(c.Tokens)
-	}
-	switch cause := context.Cause(w.ctx); cause {
-	case errFirst:
-		call.Class = result.TimeoutFirstToken
-		call.Error = fmt.Sprintf("no token within %v", w.cfg.FirstTokenTimeout)
-	case errIdle:
-		call.Class = result.TimeoutIdle
-		call.Error = fmt.Sprintf("nothing for %v after %d tokens", w.cfg.IdleTimeout, n)
-	case errTotal:
-		call.Class = result.TimeoutTotal
-		call.Error = fmt.Sprintf("not done within %v, after %d tokens", w.cfg.TotalTimeout, n)
-	default:
-		call.Class = result.Cancelled
-		call.Error = fmt.Sprintf("cancelled after %d tokens: %v", n, cause)
-	}
+	return strings.TrimPrefix(err.Error(), "net/http: HTTP/1.x transport connection broken: ")
 }

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -145,11 +146,21 @@ func TestOverlappingStreams(t *testing.T) {
 			for k := range time.Duration(tokens) {
 				want.Chunks = append(want.Chunks, result.Chunk{At: sent + ttft + k*itl, Tokens: 1})
 			}
-			if d := cmp.Diff(want, got); d != "" {
+			if d := cmp.Diff(want, seen(got)); d != "" {
 				t.Fatalf("stream %d (-want +got):\n%s", i, d)
 			}
 		}
 	})
+}
+
+// seen leaves out what depends on how bytes came: connection and reads.
+func seen(c result.Call) result.Call {
+	c.Conn, c.Wrote, c.First, c.Reads, c.Coarse = result.Conn{}, 0, 0, 0, 0
+	c.Chunks = slices.Clone(c.Chunks)
+	for i := range c.Chunks {
+		c.Chunks[i].Read = 0
+	}
+	return c
 }
 
 func chunks(at ...time.Duration) []result.Chunk {
@@ -251,12 +262,12 @@ func TestAwkwardServers(t *testing.T) {
 		"pings and a close": {says(": ping\n\n", ": ping\n\n"),
 			result.Call{Class: result.EarlyClose, Error: "the stream ended after 0 tokens without [DONE] or a finish reason"}},
 		"cut within an event": {raw(head, chunked(word("a")+word("b")[:20])),
-			result.Call{Chunks: chunks(0), Class: result.EarlyClose, Error: "the stream broke after 1 tokens: unexpected EOF"}},
+			result.Call{Chunks: chunks(0), Class: result.EarlyClose, Error: "the stream broke after 1 tokens: connection closed within the answer"}},
 		"cut after the finish reason": {raw(head, chunked(word("a")+finish)), result.Call{Chunks: chunks(0), Finish: "stop"}},
 		"zero tokens": {says(role, finish, usage(3, 2), done), result.Call{Finish: "stop", Usage: &result.Usage{Prompt: 3, Completion: 2},
 			Class: result.ZeroTokens, Error: "the answer is complete but carries no token (usage says 2)"}},
 		"closed before an answer": {raw(), result.Call{Status: -1, Class: result.Connect, Error: "no answer from engine.test: connection closed before an answer"}},
-		"not HTTP":                {raw("SSH-2.0-x\r\n"), result.Call{Status: -1, Class: result.Connect, Error: `no answer from engine.test: net/http: HTTP/1.x transport connection broken: malformed HTTP response "SSH-2.0-x"`}},
+		"not HTTP":                {raw("SSH-2.0-x\r\n"), result.Call{Status: -1, Class: result.Connect, Error: `no answer from engine.test: malformed HTTP response "SSH-2.0-x"`}},
 		"429":                     {status(429, "Retry-After", "7", `{"detail": "slow down"}`), result.Call{Status: 429, Class: result.HTTPStatus, Error: `429 Too Many Requests: {"detail": "slow down"} (Retry-After: 7)`}},
 		"500":                     {status(500, "", "", "key sk-secret "+strings.Repeat("é", 300)), result.Call{Status: 500, Class: result.HTTPStatus, Error: "500 Internal Server Error: key [API key] " + strings.Repeat("é", 142)}},
 		"redirect":                {status(307, "Location", "/v2", ""), result.Call{Status: 307, Class: result.HTTPStatus, Error: "307 Temporary Redirect (redirects to /v2; redirects are not followed)"}},
@@ -286,7 +297,7 @@ func TestAwkwardServers(t *testing.T) {
 				case -1:
 					tt.want.Status = 0
 				}
-				if d := cmp.Diff(tt.want, got); d != "" {
+				if d := cmp.Diff(tt.want, seen(got)); d != "" {
 					t.Errorf("-want +got:\n%s", d)
 				}
 			})
@@ -313,7 +324,7 @@ func TestTimeouts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, cfg, tt.h, func(t *testing.T, c *Client) {
 				got := c.Send(t.Context(), time.Now(), workload.Request{Prompt: "p"})
-				if d := cmp.Diff(tt.want, got); d != "" {
+				if d := cmp.Diff(tt.want, seen(got)); d != "" {
 					t.Errorf("-want +got:\n%s", d)
 				}
 			})
@@ -339,7 +350,7 @@ func TestCancelKeepsChunks(t *testing.T) {
 		time.AfterFunc(25*ms, func() { cancel(errors.New("interrupted")) })
 		got := c.Send(ctx, time.Now(), workload.Request{Prompt: "p"})
 		want := result.Call{Status: 200, Chunks: chunks(0, 10*ms), End: 25 * ms, Class: result.Cancelled, Error: "cancelled after 2 tokens: interrupted"}
-		if d := cmp.Diff(want, got); d != "" {
+		if d := cmp.Diff(want, seen(got)); d != "" {
 			t.Errorf("-want +got:\n%s", d)
 		}
 	})
@@ -377,7 +388,7 @@ func TestDeadConnection(t *testing.T) {
 		conns int
 	}{
 		"at once": {0, result.OK, 2},
-		"later":   {replayWindow + ms, result.Connect, 1},
+		"later":   {time.Second + ms, result.Connect, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -473,7 +484,7 @@ func TestRefusalHeldOpen(t *testing.T) {
 	bubble(t, Config{}, held, func(t *testing.T, c *Client) {
 		got := c.Send(t.Context(), time.Now(), workload.Request{})
 		want := result.Call{Status: 503, End: drainTime, Class: result.HTTPStatus, Error: "503 Service Unavailable: busy"}
-		if d := cmp.Diff(want, got); d != "" {
+		if d := cmp.Diff(want, seen(got)); d != "" {
 			t.Errorf("-want +got:\n%s", d)
 		}
 	})

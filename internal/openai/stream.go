@@ -34,22 +34,24 @@ type stream struct {
 	usage result.Usage
 	used  bool // usage is there
 
-	counted   int  // sum of Tokens so far
-	lastUsage bool // the last token chunk brought usage
-	answered  bool // Call.Answer is set
+	read      int32 // the one being fed
+	counted   int   // sum of Tokens so far
+	lastUsage bool  // the last token chunk brought usage
+	answered  bool  // Call.Answer is set
 	fields    []newField
 }
 
 // newField is a string field of a delta that is not known here.
 type newField struct {
 	name  string
-	first time.Duration // stamp of its first event
-	grown bool          // it came again
+	first result.Chunk // its first event
+	grown bool         // it came again
 }
 
 // feed takes what one read brought at the instant at. It reports whether the
 // call can go on.
-func (s *stream) feed(p []byte, at time.Duration) bool {
+func (s *stream) feed(p []byte, at time.Duration, read int32) bool {
+	s.read = read
 	if !s.heard && len(s.head) < excerpt {
 		s.head = append(s.head, p[:min(len(p), excerpt-len(s.head))]...)
 	}
@@ -158,7 +160,7 @@ func (s *stream) token(c *chunk, at time.Duration) {
 	}
 	s.lastUsage = c.counted
 	s.counted += n
-	s.call.Chunks = append(s.call.Chunks, result.Chunk{At: at, Tokens: int32(n)})
+	s.call.Chunks = append(s.call.Chunks, result.Chunk{At: at, Tokens: int32(n), Read: s.read})
 	if c.answer && !s.answered {
 		s.call.Answer, s.answered = at, true
 	}
@@ -170,7 +172,7 @@ func (s *stream) token(c *chunk, at time.Duration) {
 func (s *stream) grows(name []byte, at time.Duration) bool {
 	i := slices.IndexFunc(s.fields, func(f newField) bool { return f.name == string(name) })
 	if i < 0 {
-		s.fields = append(s.fields, newField{name: string(name), first: at})
+		s.fields = append(s.fields, newField{name: string(name), first: result.Chunk{At: at, Tokens: 1, Read: s.read}})
 		return false
 	}
 	f := &s.fields[i]
@@ -181,10 +183,10 @@ func (s *stream) grows(name []byte, at time.Duration) bool {
 	if s.call.Field == "" {
 		s.call.Field = clean(name)
 	}
-	place, _ := slices.BinarySearchFunc(s.call.Chunks, f.first, func(c result.Chunk, t time.Duration) int {
+	place, _ := slices.BinarySearchFunc(s.call.Chunks, f.first.At, func(c result.Chunk, t time.Duration) int {
 		return int(c.At - t)
 	})
-	s.call.Chunks = slices.Insert(s.call.Chunks, place, result.Chunk{At: f.first, Tokens: 1})
+	s.call.Chunks = slices.Insert(s.call.Chunks, place, f.first)
 	s.counted++
 	return true
 }

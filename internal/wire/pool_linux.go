@@ -1,0 +1,279 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http/httptrace"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pool is the connections to one endpoint, spread over a few loops.
+type pool struct {
+	addr   string
+	head   []byte // of every request, up to the length of its body
+	dialer net.Dialer
+	loops  []*loop
+	count  count
+
+	mu    sync.Mutex
+	idle  []*conn // the last used at the end
+	lives int32
+	shut  bool        // close was called
+	down  atomic.Bool // the same, read without mu
+}
+
+// newPool starts the loops; nil: this system has none to give.
+func newPool(cfg Config) *pool {
+	p := &pool{addr: address(cfg), head: head(cfg), dialer: net.Dialer{Timeout: dialTimeout}}
+	for range max(1, min(8, runtime.GOMAXPROCS(0)/2)) {
+		l, err := newLoop()
+		if err != nil {
+			break
+		}
+		p.loops = append(p.loops, l)
+	}
+	if len(p.loops) == 0 {
+		return nil
+	}
+	for _, l := range p.loops {
+		go l.run()
+	}
+	return p
+}
+
+func address(cfg Config) string {
+	port := cfg.URL.Port()
+	if port == "" {
+		port = "80"
+	}
+	return net.JoinHostPort(cfg.URL.Hostname(), port)
+}
+
+// head writes the request's head up to the value of Content-Length.
+func head(cfg Config) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\n", cfg.URL.RequestURI(), cfg.URL.Host)
+	// A buffer takes every write.
+	cfg.Header.WriteSubset(&b, map[string]bool{"Host": true, "Content-Length": true, "Transfer-Encoding": true, "Connection": true})
+	b.WriteString("Content-Length: ")
+	return b.Bytes()
+}
+
+func (p *pool) do(ctx context.Context, x *Exchange) error {
+	buf := make([]byte, 0, len(p.head)+24)
+	buf = append(strconv.AppendInt(append(buf, p.head...), int64(len(x.Body)), 10), "\r\n\r\n"...)
+	asked := x.now()
+	for {
+		c, err := p.take(ctx, x)
+		if err != nil {
+			if !x.sent {
+				x.Sent = asked
+			}
+			return err
+		}
+		err = p.exchange(ctx, c, x, buf)
+		if err == nil || x.Conn.New || !replayable(x, err) {
+			return err
+		}
+		x.Conn.Replaced++
+	}
+}
+
+// exchange sends the request over c and waits for the end of the answer.
+func (p *pool) exchange(ctx context.Context, c *conn, x *Exchange, head []byte) error {
+	done, err := c.send(x, head)
+	if err != nil {
+		return err
+	}
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		if c.abandon(x) {
+			return context.Cause(ctx)
+		}
+		err = <-done
+	}
+	if e, ok := err.(*panicError); ok {
+		panic(e.value)
+	}
+	return err
+}
+
+// replayable reports whether a kept connection was closed by the server before
+// it got the request.
+func replayable(x *Exchange, err error) bool {
+	if x.Reads > 0 || x.now()-x.Sent > replayWindow {
+		return false
+	}
+	return err == io.EOF || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// take gives an idle connection, or a new one.
+func (p *pool) take(ctx context.Context, x *Exchange) (*conn, error) {
+	for {
+		p.mu.Lock()
+		n := len(p.idle)
+		if n == 0 {
+			p.mu.Unlock()
+			x.Conn.New = true
+			return p.dial(ctx, &x.Conn)
+		}
+		c := p.idle[n-1]
+		p.idle = p.idle[:n-1]
+		p.mu.Unlock()
+		if !c.closed.Load() {
+			return c, nil
+		}
+	}
+}
+
+// put keeps a connection for the next exchange; its lock is held.
+func (p *pool) put(c *conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shut {
+		c.close()
+		return
+	}
+	p.idle = append(p.idle, c)
+}
+
+// dial opens a connection and takes it out of Go's poller: the loop alone
+// watches it.
+func (p *pool) dial(ctx context.Context, facts *Conn) (*conn, error) {
+	asked := time.Now()
+	var mu sync.Mutex // addresses are looked up in goroutines of the dialer's
+	var looked time.Time
+	var lookup time.Duration
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		DNSStart: func(httptrace.DNSStartInfo) { mu.Lock(); looked = time.Now(); mu.Unlock() },
+		DNSDone:  func(httptrace.DNSDoneInfo) { mu.Lock(); lookup = time.Since(looked); mu.Unlock() },
+	})
+	nc, err := p.dialer.DialContext(traced, "tcp", p.addr)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, err
+	}
+	defer nc.Close()
+	fd, err := detach(nc)
+	if err != nil {
+		return nil, err
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	facts.DNS, facts.Dial = lookup, time.Since(asked)
+	return p.adopt(fd)
+}
+
+// detach duplicates the descriptor of a connection and asks for stamps.
+func detach(nc net.Conn) (fd int, err error) {
+	rc, err := nc.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var dup error
+	err = rc.Control(func(s uintptr) {
+		if dup = stampReads(s); dup != nil {
+			return
+		}
+		fd, dup = unix.FcntlInt(s, unix.F_DUPFD_CLOEXEC, 0)
+		dup = os.NewSyscallError("dup", dup)
+	})
+	if err == nil {
+		err = dup
+	}
+	return fd, err
+}
+
+// adopt gives a socket to one of the loops.
+func (p *pool) adopt(fd int) (*conn, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shut {
+		unix.Close(fd)
+		return nil, net.ErrClosed
+	}
+	p.lives++
+	c := &conn{pool: p, fd: fd, life: p.lives}
+	if err := p.loops[int(p.lives)%len(p.loops)].add(c); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	p.count.add()
+	return c, nil
+}
+
+// openers bounds the connections being opened at once: servers queue few.
+const openers = 64
+
+// open makes connections until n are idle.
+func (p *pool) open(ctx context.Context, n int) error {
+	p.mu.Lock()
+	need := n - len(p.idle)
+	p.mu.Unlock()
+	var wg sync.WaitGroup
+	var left atomic.Int64
+	left.Store(int64(need))
+	errs := make([]error, max(0, min(need, openers)))
+	for i := range errs {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 && errs[i] == nil {
+				var facts Conn
+				c, err := p.dial(ctx, &facts)
+				if errs[i] = err; err == nil {
+					c.mu.Lock()
+					p.put(c)
+					c.mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// close ends idle connections now and the others when they are done, and with
+// the last of them the loops.
+func (p *pool) close() {
+	p.mu.Lock()
+	idle := p.idle
+	p.idle, p.shut = nil, true
+	p.down.Store(true)
+	p.mu.Unlock()
+	for _, c := range idle {
+		c.mu.Lock()
+		c.close()
+		c.mu.Unlock()
+	}
+	if p.count.none() {
+		p.stop()
+	}
+}
+
+// dropped counts a connection that closed.
+func (p *pool) dropped() {
+	p.count.drop()
+	if p.down.Load() && p.count.none() {
+		p.stop()
+	}
+}
+
+func (p *pool) stop() {
+	for _, l := range p.loops {
+		l.file.Close() // twice does no harm
+	}
+}

@@ -1,0 +1,21 @@
+//go:build !linux
+
+package wire
+
+import (
+	"context"
+	"net"
+)
+
+const haveKernelStamps = false
+
+func stampConn(nc net.Conn) *stamped { return &stamped{Conn: nc} }
+
+// pool is the event loop's; this system has none.
+type pool struct{ count count }
+
+func newPool(Config) *pool { return nil }
+
+func (*pool) do(context.Context, *Exchange) error { return nil }
+func (*pool) open(context.Context, int) error     { return nil }
+func (*pool) close()                              {}
