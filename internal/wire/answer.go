@@ -215,10 +215,8 @@ func (a *answer) eof() error {
 	case len(a.head) == 0:
 		return io.EOF
 	}
-	// What came is not the head of an answer, or a part of one.
-	_, err := http.ReadResponse(bufio.NewReaderSize(bytes.NewReader(a.head), 16), &request)
-	if err == nil || errors.Is(err, io.ErrUnexpectedEOF) {
+	if bytes.HasPrefix(a.head, []byte("HTTP/")) {
 		return errors.New("the connection closed within the head of the answer")
 	}
-	return err
+	return fmt.Errorf("malformed HTTP response %.40q", bytes.TrimSpace(a.head))
 }

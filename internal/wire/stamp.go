@@ -13,10 +13,11 @@ type stamped struct {
 	recv func(p []byte) (n int, wall int64, err error) // nil: Conn.Read, and no kernel stamp
 	done func()                                        // told once when it closes
 
-	mu   sync.Mutex // net/http reads in a goroutine of its own until the head is there
-	at   time.Time
-	wall int64
-	n    int // reads
+	mu    sync.Mutex // net/http reads in a goroutine of its own until the head is there
+	at    time.Time
+	wall  int64
+	n     int  // reads that brought something
+	ended bool // the latest brought nothing
 }
 
 func (c *stamped) Read(p []byte) (n int, err error) {
@@ -30,16 +31,20 @@ func (c *stamped) Read(p []byte) (n int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at, c.wall = now, wall
-	c.n++
+	if n > 0 {
+		c.n++
+	} else {
+		c.ended = true
+	}
 	return n, err
 }
 
 // last is the latest read: when it returned, when the kernel had it (0: not
-// known) and how many there were.
-func (c *stamped) last() (now time.Time, wall int64, reads int) {
+// known), how many there were and whether the connection has ended.
+func (c *stamped) last() (now time.Time, wall int64, reads int, ended bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.at, c.wall, c.n
+	return c.at, c.wall, c.n, c.ended
 }
 
 func (c *stamped) Close() error {

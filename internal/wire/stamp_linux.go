@@ -61,6 +61,21 @@ func stampReads(fd uintptr) error {
 
 const haveKernelStamps = true
 
+// keepStamping opens a socket that asks for stamps and does nothing else. The
+// kernel stamps packets only while some socket wants it, and begins a moment
+// after the first one does.
+func keepStamping() io.Closer {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	if err := stampReads(uintptr(fd)); err != nil {
+		unix.Close(fd)
+		return nil
+	}
+	return os.NewFile(uintptr(fd), "stamps")
+}
+
 // stampConn makes the reads of a TCP connection carry kernel stamps; another
 // connection, or a kernel that will not, keeps stamps of our own.
 func stampConn(nc net.Conn) *stamped {

@@ -4,10 +4,13 @@ package wire
 
 import (
 	"context"
+	"io"
 	"net"
 )
 
 const haveKernelStamps = false
+
+func keepStamping() io.Closer { return nil }
 
 func stampConn(nc net.Conn) *stamped { return &stamped{Conn: nc} }
 

@@ -107,12 +107,12 @@ type watcher struct {
 	x     *Exchange
 	clock string
 
-	mu           sync.Mutex
-	conn         *stamped
-	before       int // reads of the connection before this exchange
-	asked, start time.Time
-	dns, tls     time.Duration
-	wrote        time.Duration
+	mu       sync.Mutex
+	conn     *stamped
+	before   int // reads of the connection before this exchange
+	asked    time.Time
+	dns, tls time.Duration
+	wrote    time.Duration
 }
 
 func (w *watcher) trace() *httptrace.ClientTrace {
@@ -145,9 +145,8 @@ func (w *watcher) got(i httptrace.GotConnInfo) {
 		nc = t.NetConn()
 	}
 	w.conn, _ = nc.(*stamped)
-	w.before = 0
-	if w.conn != nil && i.Reused {
-		_, _, w.before = w.conn.last()
+	if w.before = 0; w.conn != nil {
+		_, _, w.before, _ = w.conn.last() // of earlier exchanges, and of TLS
 	}
 	x.Conn.New = !i.Reused
 	if x.Conn.New {
@@ -165,13 +164,16 @@ func (w *watcher) stamp() Stamp {
 
 func (w *watcher) latest() Stamp {
 	x := w.x
-	now, wall, reads := time.Now(), int64(0), x.Reads+1
+	now, wall, reads, ended := time.Now(), int64(0), x.Reads+1, false
 	if w.conn != nil {
-		now, wall, reads = w.conn.last()
+		now, wall, reads, ended = w.conn.last()
 		reads -= w.before
 	}
-	if reads <= x.Reads && x.Reads > 0 { // nothing new was read
-		return Stamp{At: x.Last, Read: int32(x.Reads - 1)}
+	if reads <= x.Reads { // what is given was read before, or is nothing
+		if ended {
+			x.Last = max(x.Last, now.Sub(x.Start))
+		}
+		return Stamp{At: x.Last, Read: int32(max(0, x.Reads-1))}
 	}
 	st := x.read(now, wall)
 	if wall == 0 && w.clock == Kernel {

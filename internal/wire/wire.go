@@ -24,6 +24,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -110,9 +111,7 @@ func (x *Exchange) read(now time.Time, wall int64) Stamp {
 			at -= age
 		}
 	}
-	if at < x.Last || at < x.Wrote && x.Reads == 0 && at < x.Sent {
-		at = max(x.Last, x.Sent)
-	}
+	at = max(at, x.Last, x.Sent)
 	if x.Reads == 0 {
 		x.First = at
 	}
@@ -133,12 +132,15 @@ type Transport struct {
 	std   *standard
 	fast  *pool // nil: net/http does everything
 	clock string
+	keep  io.Closer // see keepStamping
 }
 
 // New prepares a transport; it opens nothing.
 func New(cfg Config) *Transport {
 	t := &Transport{std: newStandard(cfg)}
-	t.clock = t.std.clock()
+	if t.clock = t.std.clock(); t.clock == Kernel {
+		t.keep = keepStamping()
+	}
 	if !cfg.Standard && cfg.Dial == nil && cfg.URL.Scheme == "http" && !proxied(cfg.URL) {
 		t.fast = newPool(cfg)
 	}
@@ -161,6 +163,9 @@ func (t *Transport) Close() {
 	t.std.transport.CloseIdleConnections()
 	if t.fast != nil {
 		t.fast.close()
+	}
+	if t.keep != nil {
+		t.keep.Close() // twice does no harm
 	}
 }
 
