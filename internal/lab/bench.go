@@ -101,10 +101,14 @@ func (b Bench) Run(ctx context.Context) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	h.Clock = clients[0].Clock()
 	if err := b.warmUp(ctx, clients); err != nil {
 		return nil, err
 	}
-	out, err := b.measure(ctx, h, w, senders(clients))
+	if err := b.open(ctx, w, clients); err != nil {
+		return nil, err
+	}
+	out, err := b.measure(ctx, h, w, clients)
 	if out != nil {
 		out.Notes = notes(note, dropped(w))
 	}
@@ -301,9 +305,26 @@ func (e *WarmupError) Hint() string {
 	return "check --base-url, --endpoint and --model; --num-warmups 0 measures without warming up"
 }
 
+// open makes the connections that the first instant needs: a burst, or the
+// first requests of a closed loop, should not measure how fast this client
+// connects.
+func (b Bench) open(ctx context.Context, w *workload.Workload, clients []*openai.Client) error {
+	n := w.Burst()
+	if limit := b.Spec.Workload.MaxConcurrency; limit > 0 {
+		n = min(n, limit)
+	}
+	for _, c := range clients {
+		if err := c.Open(ctx, (n+len(clients)-1)/len(clients)); err != nil {
+			return err
+		}
+		c.Sockets() // those of the warm-up are not the run's
+	}
+	return nil
+}
+
 // measure runs the load and summarises. The calls stay in memory, so a disk
 // that fills up costs the directory and not the figures.
-func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workload, to []load.Sender) (*Outcome, error) {
+func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workload, clients []*openai.Client) (*Outcome, error) {
 	out := &Outcome{Header: h, Calls: make([]result.Call, 0, w.Len())}
 	var dir *runWriter
 	if b.Dir != "" {
@@ -319,7 +340,7 @@ func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workloa
 	b.phase(PhaseMeasuring)
 	// The heap is the calls themselves: collect it a few times, not all along.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	stats, err := load.Run(ctx, w.All(), to, load.Options{
+	stats, err := load.Run(ctx, w.All(), senders(clients), load.Options{
 		MaxConcurrency: b.Spec.Workload.MaxConcurrency, Spin: load.DefaultSpin, Progress: b.Progress,
 	}, func(c result.Call) {
 		out.Calls = append(out.Calls, c)
@@ -331,6 +352,10 @@ func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workloa
 		return nil, err
 	}
 	out.Client = &stats.Client
+	for _, c := range clients {
+		most, opened := c.Sockets()
+		out.Client.Sockets, out.Client.Opened = out.Client.Sockets+most, out.Client.Opened+opened
+	}
 	if err := out.summarise(b.Spec); err != nil {
 		return nil, err
 	}

@@ -137,6 +137,15 @@ func (w *Workload) request(k int) Request {
 	}
 }
 
+// Burst is how many requests are due at the first instant.
+func (w *Workload) Burst() int {
+	n := 0
+	for n < len(w.due) && w.due[n] == w.due[0] {
+		n++
+	}
+	return n
+}
+
 // Totals sums lengths without building a prompt.
 func (w *Workload) Totals() Totals {
 	t := Totals{Requests: len(w.due), Span: w.due[len(w.due)-1]}

@@ -1,0 +1,9 @@
+//go:build !linux
+
+package load
+
+import "runtime"
+
+func processors() int { return runtime.NumCPU() }
+
+func readTicks() machineTicks { return machineTicks{} }
