@@ -298,7 +298,7 @@ func TestKernelStamps(t *testing.T) {
 				break
 			}
 		}
-		if got.Coarse > 0 || got.Reads < 3 {
+		if got.Coarse > 0 || got.Reads == 0 {
 			t.Errorf("net/http %v: %d of %d reads have no kernel stamp", standard, got.Coarse, got.Reads)
 		}
 	}

@@ -13,79 +13,109 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loop reads many sockets in one goroutine. It waits in Go's own poller for
-// its epoll descriptor to be readable, so that it holds no thread and no
-// processor while nothing comes.
+// loop reads many sockets in one goroutine, which blocks in epoll_wait.
 //
 // Edge-triggered: a socket is reported once for what arrived, and is read until
-// a read comes short. A thread of its own that blocks in epoll_wait was slower
-// to let go of its processor, which delayed sends by up to 10 ms where there
-// are few.
+// a read comes short. Two system calls an event, as in a program in C; waiting
+// in Go's own poller for the epoll descriptor instead makes it four. What
+// blocks holds a processor of Go's until the runtime takes it back, within 10
+// ms: a process that has only one must not use it (see enoughProcessors).
 type loop struct {
 	ep   int
-	file *os.File // of ep
+	wake int // eventfd that ends run
 	buf  []byte
 	msg  message
+	free bool // a call ended: its goroutine should run before the next wait
 
 	mu    sync.Mutex
 	conns []*conn // by slot; nil: free
-	free  []int32
+	slots []int32 // that are free
 }
 
 const (
 	loopBuffer = 256 << 10 // what merged reads of a burst bring at most
 	loopBatch  = 64        // events between two chances for other goroutines
+	wakeSlot   = -1
 )
 
 func newLoop() (*loop, error) {
-	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
-	if err != nil {
+	l := &loop{ep: -1, wake: -1, buf: make([]byte, loopBuffer)}
+	var err error
+	if l.ep, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
 	}
-	if err := unix.SetNonblock(ep, true); err != nil {
-		return nil, err
+	if l.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		l.release()
+		return nil, os.NewSyscallError("eventfd", err)
 	}
-	return &loop{ep: ep, file: os.NewFile(uintptr(ep), "epoll"), buf: make([]byte, loopBuffer)}, nil
+	if err := unix.EpollCtl(l.ep, unix.EPOLL_CTL_ADD, l.wake, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: wakeSlot}); err != nil {
+		l.release()
+		return nil, os.NewSyscallError("epoll_ctl", err)
+	}
+	return l, nil
 }
 
-// run reads until the loop is closed.
-func (l *loop) run() {
-	raw, err := l.file.SyscallConn()
-	if err != nil {
-		return // closed before it ran
+func (l *loop) release() {
+	for _, fd := range []int{l.ep, l.wake} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
 	}
+}
+
+// stop ends run.
+func (l *loop) stop() {
+	unix.Write(l.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // an eventfd takes it
+}
+
+// run reads until the loop is stopped.
+func (l *loop) run() {
+	defer l.release()
 	var events [loopBatch]unix.EpollEvent
 	var batch [loopBatch]*conn
-	n := 0
-	poll := func(ep uintptr) bool {
-		var err error
-		n, err = unix.EpollWait(int(ep), events[:], 0)
-		return n > 0 || err != nil && err != unix.EINTR
-	}
-	for raw.Read(poll) == nil {
-		l.mu.Lock()
-		for i := range max(n, 0) {
-			batch[i] = nil
-			if c := l.conns[events[i].Fd]; c != nil && c.life == events[i].Pad {
-				batch[i] = c
-			}
+	for {
+		n, err := unix.EpollWait(l.ep, events[:], -1)
+		if err == unix.EINTR {
+			continue
 		}
-		l.mu.Unlock()
-		for i := range max(n, 0) {
-			if c := batch[i]; c != nil {
+		if err != nil || !l.find(events[:n], &batch) {
+			return
+		}
+		for i, c := range batch[:n] {
+			if c != nil {
 				c.ready(events[i].Events)
 			}
 		}
-		runtime.Gosched() // sends go before reads: the kernel has stamped those
+		if l.free || n == loopBatch {
+			l.free = false
+			runtime.Gosched()
+		}
 	}
+}
+
+// find puts the connections that the events are of into batch, nil for those
+// that closed meanwhile; false: run was told to end.
+func (l *loop) find(events []unix.EpollEvent, batch *[loopBatch]*conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, e := range events {
+		if e.Fd == wakeSlot {
+			return false
+		}
+		batch[i] = nil
+		if c := l.conns[e.Fd]; c != nil && c.life == e.Pad {
+			batch[i] = c
+		}
+	}
+	return true
 }
 
 // add begins to watch a connection.
 func (l *loop) add(c *conn) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n := len(l.free); n > 0 {
-		c.slot, l.free = l.free[n-1], l.free[:n-1]
+	if n := len(l.slots); n > 0 {
+		c.slot, l.slots = l.slots[n-1], l.slots[:n-1]
 	} else {
 		c.slot = int32(len(l.conns))
 		l.conns = append(l.conns, nil)
@@ -97,7 +127,7 @@ func (l *loop) add(c *conn) error {
 	}
 	if err := unix.EpollCtl(l.ep, unix.EPOLL_CTL_ADD, c.fd, &event); err != nil {
 		l.conns[c.slot] = nil
-		l.free = append(l.free, c.slot)
+		l.slots = append(l.slots, c.slot)
 		return os.NewSyscallError("epoll_ctl", err)
 	}
 	return nil
@@ -107,7 +137,7 @@ func (l *loop) remove(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.conns[c.slot] = nil
-	l.free = append(l.free, c.slot)
+	l.slots = append(l.slots, c.slot)
 }
 
 // conn is one connection. mu guards all below it; the loop holds it while it
@@ -222,6 +252,7 @@ func (c *conn) end(err error, keep bool) {
 	} else {
 		c.close()
 	}
+	c.loop.free = true
 	done <- err
 }
 

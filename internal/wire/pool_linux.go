@@ -32,10 +32,12 @@ type pool struct {
 	lives int32
 	shut  bool        // close was called
 	down  atomic.Bool // the same, read without mu
+	ended atomic.Bool // the loops were stopped
 }
 
 // newPool starts the loops; nil: this system has none to give.
 func newPool(cfg Config) *pool {
+	enoughProcessors()
 	p := &pool{addr: address(cfg), head: head(cfg), dialer: net.Dialer{Timeout: dialTimeout}}
 	for range max(1, min(8, runtime.GOMAXPROCS(0)/2)) {
 		l, err := newLoop()
@@ -51,6 +53,16 @@ func newPool(cfg Config) *pool {
 		go l.run()
 	}
 	return p
+}
+
+// enoughProcessors gives Go a second processor where it has one, so that what
+// else is to run, first of all the next send, need not wait for the runtime to
+// notice that a loop blocks. On one CPU the kernel then shares it out between
+// two threads, which it does at once.
+func enoughProcessors() {
+	if runtime.GOMAXPROCS(0) < 2 {
+		runtime.GOMAXPROCS(2)
+	}
 }
 
 func address(cfg Config) string {
@@ -273,7 +285,10 @@ func (p *pool) dropped() {
 }
 
 func (p *pool) stop() {
+	if p.ended.Swap(true) {
+		return
+	}
 	for _, l := range p.loops {
-		l.file.Close() // twice does no harm
+		l.stop()
 	}
 }
