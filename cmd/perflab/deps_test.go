@@ -21,7 +21,7 @@ var allowed = map[string][]string{
 	"workload":          {"stat", "token"},
 	"wire":              {},
 	"openai":            {"workload", "result", "wire"},
-	"load":              {"workload", "result"},
+	"load":              {"workload", "result", "stat"},
 	"engine":            {"arch"},
 	"deploy":            {"engine"},
 	"deploy/deploytest": {"deploy"},

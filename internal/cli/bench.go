@@ -48,6 +48,7 @@ type benchFlags struct {
 	maxErrors   float64
 
 	block        string
+	metricsAddr  string
 	out          string
 	save         bool
 	detailed     bool
@@ -132,6 +133,7 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&s.Goodput, "goodput", nil, "what makes a request good, such as ttft:500,tpot:50 (ms); failed ones are not")
 	fs.StringArrayVar(&f.slos, "slo", nil, "what must hold, such as 'p99_ttft_ms <= 500'; repeatable; exit status 3 when missed")
 	fs.Float64Var(&f.maxErrors, "max-error-rate", 0.01, "exit status 1 when a larger share of the calls failed")
+	fs.StringVar(&f.metricsAddr, "metrics-addr", "", "serve the run's progress to Prometheus at this address while it lasts, such as 127.0.0.1:9400")
 	fs.StringVar(&f.out, "out", "", "run directory (default perflab-out/bench-TIME)")
 	fs.BoolVar(&f.save, "save-result", false, "also write the JSON file of vllm bench serve")
 	fs.BoolVar(&f.detailed, "save-detailed", false, "with --save-result: per-request arrays and generated texts")
@@ -364,7 +366,14 @@ func runBench(ctx context.Context, env Env, f *benchFlags) error {
 	}
 	progress := &load.Progress{}
 	var phase phaser
-	line := startLive(env, func() string { return benchLine(&phase, progress) })
+	view := panel{p: progress}
+	line := startLive(env, func() string { return benchLine(&phase, progress) }, view.shown)
+	stop, err := f.serveMetrics(env, progress)
+	if err != nil {
+		line.end()
+		return err
+	}
+	defer stop()
 	b := lab.Bench{
 		Spec: f.spec, APIKey: env.Getenv("OPENAI_API_KEY"), Dir: f.out, Version: env.Version,
 		Progress: progress, Phase: phase.set,

@@ -13,17 +13,18 @@ import (
 	"perflab/internal/load"
 )
 
-// live shows progress on standard error: one line rewritten in place on a
+// live shows progress on standard error: lines rewritten in place on a
 // terminal, a plain log line now and then elsewhere.
 type live struct {
 	w        io.Writer
 	terminal bool
 	width    int
-	started  time.Time
-	text     func() string // the line as of now
+	text     func() string                // the line as of now
+	panel    func(now time.Time) []string // what a terminal shows in its place; nil: the line
 
 	mu   sync.Mutex // guards the terminal: the ticker and say write to it
 	last string
+	tall int // lines that stand on the terminal
 	stop chan struct{}
 	wg   sync.WaitGroup
 }
@@ -35,11 +36,8 @@ const (
 	logEvery = 15 * time.Second
 )
 
-func startLive(env Env, text func() string) *live {
-	l := &live{
-		w: env.Stderr, terminal: env.Terminal, width: env.Width,
-		started: time.Now(), text: text, stop: make(chan struct{}),
-	}
+func startLive(env Env, text func() string, panel func(time.Time) []string) *live {
+	l := &live{w: env.Stderr, terminal: env.Terminal, width: env.Width, text: text, panel: panel, stop: make(chan struct{})}
 	l.wg.Go(l.loop)
 	return l
 }
@@ -62,18 +60,49 @@ func (l *live) loop() {
 }
 
 func (l *live) draw() {
+	if l.terminal {
+		l.paint()
+		return
+	}
 	s := l.text()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s == "" || !l.terminal && s == l.last {
+	if s == "" || s == l.last {
 		return
 	}
 	l.last = s
-	if l.terminal {
-		fmt.Fprintf(l.w, "\r\x1b[K%s", fit(s, l.width-1))
-		return
-	}
 	fmt.Fprintln(l.w, s)
+}
+
+// paint draws what a terminal shows over what stands there.
+func (l *live) paint() {
+	var lines []string
+	if l.panel != nil {
+		lines = l.panel(time.Now())
+	}
+	if len(lines) == 0 {
+		if lines = []string{l.text()}; lines[0] == "" {
+			return
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var b strings.Builder
+	l.erase(&b)
+	for i, s := range lines {
+		if i > 0 {
+			b.WriteString("\r\n")
+		}
+		b.WriteString(fit(s, l.width-1))
+	}
+	l.tall = len(lines)
+	io.WriteString(l.w, b.String()) // a terminal that is gone shows nothing
+}
+
+// erase clears the lines that stand on the terminal.
+func (l *live) erase(w io.Writer) {
+	io.WriteString(w, "\r\x1b[K"+strings.Repeat("\x1b[A\x1b[K", max(0, l.tall-1)))
+	l.tall = 0
 }
 
 // say prints a line that stays, above the live one.
@@ -81,19 +110,19 @@ func (l *live) say(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.terminal {
-		fmt.Fprint(l.w, "\r\x1b[K")
+		l.erase(l.w)
 	}
 	fmt.Fprintf(l.w, format+"\n", args...)
 }
 
-// end removes the live line.
+// end removes the live lines.
 func (l *live) end() {
 	close(l.stop)
 	l.wg.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.terminal {
-		fmt.Fprint(l.w, "\r\x1b[K")
+		l.erase(l.w)
 	}
 }
 

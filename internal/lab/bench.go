@@ -163,7 +163,7 @@ func (b Bench) clients(w *workload.Workload) ([]*openai.Client, error) {
 			APIKey: b.APIKey, Headers: s.Headers, ExtraBody: s.ExtraBody,
 			Temperature: s.Temperature, TopP: s.TopP, Insecure: s.Insecure, KeepText: s.KeepText,
 			FirstTokenTimeout: s.FirstTokenTimeout, IdleTimeout: s.IdleTimeout, TotalTimeout: s.TotalTimeout,
-			Concurrency: concurrent(s.Workload, w.Len()),
+			Concurrency: concurrent(s.Workload, w.Len()), Seen: b.seen(),
 		})
 		if err != nil {
 			return nil, err
@@ -171,6 +171,18 @@ func (b Bench) clients(w *workload.Workload) ([]*openai.Client, error) {
 		out = append(out, c)
 	}
 	return out, nil
+}
+
+// seen is where tokens are told of as they come: nowhere before the run itself.
+func (b Bench) seen() func(int, time.Duration, bool) {
+	if b.Progress == nil {
+		return nil
+	}
+	return func(tokens int, since time.Duration, first bool) {
+		if b.Progress.Running.Load() {
+			b.Progress.Seen(tokens, since, first)
+		}
+	}
 }
 
 func senders(clients []*openai.Client) []load.Sender {

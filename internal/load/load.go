@@ -49,17 +49,6 @@ type Options struct {
 // idle thread, and the host taking the processor away for a moment.
 const DefaultSpin = 5 * time.Millisecond
 
-// Progress is what a live view reads while Run works. Several runs may add to
-// one Progress.
-type Progress struct {
-	Planned  atomic.Int64 // set by the caller, who knows
-	Sent     atomic.Int64
-	Done     atomic.Int64 // ended, failed ones included
-	Failed   atomic.Int64
-	InFlight atomic.Int64
-	Tokens   atomic.Int64 // output tokens of calls that ended
-}
-
 // Stats is what Run knows beside the calls.
 type Stats struct {
 	Start   time.Time // the instant that all offsets count from
@@ -116,6 +105,7 @@ func Run(ctx context.Context, requests iter.Seq[workload.Request], senders []Sen
 
 	r.limit = newLimit(o.MaxConcurrency)
 	usage := StartUsage()
+	r.o.Progress.Running.Store(true)
 	r.start = time.Now()
 	var collector sync.WaitGroup
 	collector.Go(r.collect)
@@ -289,11 +279,9 @@ func (r *run) collect() {
 		r.o.Progress.Done.Add(1)
 		if call.Class != result.OK {
 			r.failed++
-			r.o.Progress.Failed.Add(1)
+			r.o.Progress.fail(call.Class)
 		}
 		r.cut = r.cut || call.Class == result.Cancelled
-		n, _ := call.Output()
-		r.o.Progress.Tokens.Add(int64(n))
 		r.give(call)
 	}
 }

@@ -301,6 +301,11 @@ type Config struct {
 	// is known: it sizes the buffers. 0: unknown.
 	Concurrency int `json:"concurrency,omitempty"`
 
+	// Seen is told of each read that brought tokens as it comes: how many, and
+	// the time since the sending, for the first, or since the read before. It
+	// must not block.
+	Seen func(tokens int, since time.Duration, first bool) `json:"-"`
+
 	// Dial replaces the network, for tunnels and in-memory servers.
 	Dial wire.DialFunc `json:"-"`
 

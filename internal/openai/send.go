@@ -30,6 +30,7 @@ func (c *Client) Send(ctx context.Context, start time.Time, r workload.Request) 
 	t := taker{c: c, w: w, call: &call, want: r.Output}
 	t.stream.call, t.stream.scan.keep = &call, c.cfg.KeepText
 	x := wire.Exchange{Start: start, Body: c.body.build(r), Sink: &t}
+	t.x = &x
 	err := c.wire.Do(w.ctx, &x)
 	call.Conn = result.Conn(x.Conn)
 	call.Sent, call.Wrote, call.First, call.Reads, call.Coarse = x.Sent, x.Wrote, x.First, x.Reads, x.Coarse
@@ -48,6 +49,7 @@ func (c *Client) Send(ctx context.Context, start time.Time, r workload.Request) 
 type taker struct {
 	c      *Client
 	w      *watch
+	x      *wire.Exchange
 	call   *result.Call
 	stream stream
 	want   int       // output tokens asked for
@@ -113,7 +115,22 @@ func (t *taker) feed(p []byte, at wire.Stamp) bool {
 	case len(t.call.Chunks) > had:
 		t.w.token(at.At)
 	}
+	if seen := t.c.cfg.Seen; seen != nil && len(t.call.Chunks) > had {
+		t.tell(seen, had)
+	}
 	return true
+}
+
+// tell reports the chunks from had on.
+func (t *taker) tell(seen func(int, time.Duration, bool), had int) {
+	chunks, from, n := t.call.Chunks, t.x.Sent, 0
+	if had > 0 {
+		from = chunks[had-1].At
+	}
+	for _, k := range chunks[had:] {
+		n += int(k.Tokens)
+	}
+	seen(n, chunks[len(chunks)-1].At-from, had == 0)
 }
 
 // end judges a call by how its exchange ended.
