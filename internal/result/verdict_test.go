@@ -67,7 +67,7 @@ func TestChecks(t *testing.T) {
 		{"max_tokens ignored", "lengths", Header{}, &client, each(good(), func(c *Call) { c.Want = c.Usage.Completion - c.Index%2 }), Noted, "250 calls got more"},
 		{"other tokenizer", "lengths", Header{}, &client, each(good(), func(c *Call) { c.WantIn = 2 * c.Usage.Prompt }), Remark, "other prompts"},
 		{"cold cache", "prefix_cache", Header{}, &client, good(), Sound, "0 of 5000 prompt tokens"},
-		{"warm cache", "prefix_cache", Header{}, &client, each(good(), func(c *Call) { c.Usage.Cached = 4 * (c.Index % 2) }), Remark, "20.0 % of the prompt tokens (1000 of 5000)"},
+		{"warm cache", "prefix_cache", Header{}, &client, each(good(), func(c *Call) { c.Usage.Cached = 4 * (c.Index % 2) }), Remark, "1000 of 5000 prompt tokens (20.0 %)"},
 		{"partial", "partial", Header{Requests: 600}, &Client{Partial: true, StopNote: "interrupted"}, good(), Noted, "500 of 600 planned calls, interrupted"},
 		{"calls missing", "partial", Header{Requests: 501}, &client, good(), Noted, "500 of 501"},
 		{"killed", "partial", Header{}, nil, good(), Noted, "no record of its client"},

@@ -1,5 +1,5 @@
-// Package stat holds pure functions over numbers: quantiles with their
-// intervals, means, named random streams, and the distance between names.
+// Package stat holds pure functions over numbers: quantiles and means with
+// their intervals, named random streams, and the distance between names.
 //
 //	s := slices.Sorted(slices.Values(latencies))
 //	p99 := stat.Quantile(s, 0.99)
@@ -83,9 +83,12 @@ func QuantileCI(sorted []float64, q, confidence float64) (lo, hi float64, ok boo
 	}
 	tail := (1 - confidence) / 2
 	// l: largest rank with P(B < l) <= tail; u: smallest with P(B >= u) <= tail.
+	// What lies 12 standard deviations below the mean adds nothing a float holds.
+	mean := float64(n) * q
+	first := max(0, int(mean-12*math.Sqrt(mean*(1-q))-12))
 	l, u := 0, 0
-	cum := 0.0 // P(B <= k-1)
-	for k := 0; k <= n; k++ {
+	cum, pmf := 0.0, binomialPMF(n, first, q) // P(B <= k-1), P(B = k)
+	for k := first; k <= n; k++ {
 		if cum <= tail {
 			l = k
 		}
@@ -93,7 +96,8 @@ func QuantileCI(sorted []float64, q, confidence float64) (lo, hi float64, ok boo
 			u = k
 			break
 		}
-		cum += binomialPMF(n, k, q)
+		cum += pmf
+		pmf *= float64(n-k) / float64(k+1) * q / (1 - q)
 	}
 	if l < 1 || u < 1 || u > n {
 		return math.NaN(), math.NaN(), false
