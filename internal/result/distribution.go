@@ -106,13 +106,13 @@ func (r *run) distribution(name string, x []float64, ends []int) {
 		interval(name, lo, hi, ok)
 	}
 	r.samples[name] = len(x)
-	r.figures[figure("mean")] = stat.Mean(sorted)
-	lo, hi, ok := stat.MeanCI(sorted, confidence)
+	mean, std := stat.Mean(sorted), stat.StdDev(sorted)
+	r.figures[figure("mean")], r.figures[figure("std")] = mean, std
+	lo, hi, ok := stat.MeanCI(mean, std, len(x), confidence)
 	if ends != nil {
-		lo, hi, ok = pooled.MeanCI(confidence)
+		lo, hi, ok = pooled.MeanCI(mean, confidence)
 	}
 	interval("mean", lo, hi, ok)
-	r.figures[figure("std")] = stat.StdDev(sorted)
 	r.figures[figure("min")] = sorted[0]
 	r.figures[figure("max")] = sorted[len(sorted)-1]
 	for _, p := range r.percentiles() {

@@ -58,10 +58,10 @@ func (r *run) rates(name string, w window, events []event) {
 	if !w.ok {
 		return
 	}
-	var tokens []float64
+	var tokens stat.Total
 	for _, e := range events {
 		if w.contains(e.at) {
-			tokens = append(tokens, e.tokens)
+			tokens.Add(e.tokens)
 		}
 	}
 	prompts := 0
@@ -71,7 +71,7 @@ func (r *run) rates(name string, w window, events []event) {
 			prompts += p
 		}
 	}
-	s, sum := w.seconds(), stat.Sum(tokens)
+	s, sum := w.seconds(), tokens.Sum()
 	r.figures[name+"_duration"] = s
 	r.figures[name+"_request_throughput"] = float64(w.ends) / s
 	r.figures[name+"_output_throughput"] = sum / s

@@ -1,17 +1,20 @@
 package stat
 
-import "math"
+import (
+	"math"
+	"sort"
+)
 
-// MeanCI returns Student's interval for the mean of independent values at the
-// given confidence. ok is false for fewer than two.
-func MeanCI(x []float64, confidence float64) (lo, hi float64, ok bool) {
-	n := float64(len(x))
+// MeanCI returns Student's interval, at the given confidence, for the mean of
+// n independent values whose mean and population standard deviation (StdDev)
+// are given. ok is false for fewer than two.
+func MeanCI(mean, std float64, n int, confidence float64) (lo, hi float64, ok bool) {
 	if n < 2 {
 		return math.NaN(), math.NaN(), false
 	}
-	m := Mean(x)
-	half := studentT((1+confidence)/2, n-1) * StdDev(x) / math.Sqrt(n-1)
-	return m - half, m + half, true
+	free := float64(n - 1)
+	half := studentT((1+confidence)/2, free) * std / math.Sqrt(free)
+	return mean - half, mean + half, true
 }
 
 // Clusters are samples that came in groups, as the gaps between a call's
@@ -23,16 +26,15 @@ type Clusters struct {
 	Ends    []int
 }
 
-// MeanCI returns an interval for the mean of all samples from the variance
-// between groups (the mean is a ratio of two sums over groups, linearised).
-// ok is false for fewer than two groups.
-func (c Clusters) MeanCI(confidence float64) (lo, hi float64, ok bool) {
-	m := Mean(c.Samples)
-	half, ok := c.half(confidence, func(x []float64) float64 { return Sum(x) - m*float64(len(x)) })
+// MeanCI returns an interval for the mean of all samples, which is given, from
+// the variance between groups (the mean is a ratio of two sums over groups,
+// linearised). ok is false for fewer than two groups.
+func (c Clusters) MeanCI(mean, confidence float64) (lo, hi float64, ok bool) {
+	half, ok := c.half(confidence, func(x []float64) float64 { return Sum(x) - mean*float64(len(x)) })
 	if !ok {
 		return math.NaN(), math.NaN(), false
 	}
-	return m - half, m + half, true
+	return mean - half, mean + half, true
 }
 
 // QuantileCI returns Woodruff's interval for the q-quantile of all samples:
@@ -51,7 +53,8 @@ func (c Clusters) QuantileCI(sorted []float64, q, confidence float64) (lo, hi fl
 		}
 		return float64(n)
 	}
-	share := upTo(sorted) / float64(len(sorted))
+	above := sort.Search(len(sorted), func(i int) bool { return sorted[i] > at })
+	share := float64(above) / float64(len(sorted))
 	half, ok := c.half(confidence, func(x []float64) float64 { return upTo(x) - share*float64(len(x)) })
 	if !ok || q-half <= 0 || q+half >= 1 {
 		return math.NaN(), math.NaN(), false
@@ -62,15 +65,13 @@ func (c Clusters) QuantileCI(sorted []float64, q, confidence float64) (lo, hi fl
 // half returns half the width of the interval of a ratio to the number of
 // samples, of which residual gives the deviation that a group contributes.
 func (c Clusters) half(confidence float64, residual func([]float64) float64) (float64, bool) {
-	groups, squares, compensation, from := 0, 0.0, 0.0, 0
+	groups, from := 0, 0
+	var squares Total
 	for _, end := range c.Ends {
 		if end > from {
 			groups++
 			r := residual(c.Samples[from:end])
-			y := r*r - compensation // Kahan's sum: all terms are positive
-			t := squares + y
-			compensation = (t - squares) - y
-			squares = t
+			squares.Add(r * r)
 		}
 		from = end
 	}
@@ -78,7 +79,7 @@ func (c Clusters) half(confidence float64, residual func([]float64) float64) (fl
 		return math.NaN(), false
 	}
 	g := float64(groups)
-	variance := g / (g - 1) * squares
+	variance := g / (g - 1) * squares.Sum()
 	return studentT((1+confidence)/2, g-1) * math.Sqrt(variance) / float64(len(c.Samples)), true
 }
 

@@ -31,28 +31,39 @@ func Mean(x []float64) float64 {
 // Sum adds with Neumaier's compensation, so that a million small terms keep
 // their digits and the order of the terms does not show.
 func Sum(x []float64) float64 {
-	var sum, c float64
+	var t Total
 	for _, v := range x {
-		t := sum + v
-		if math.Abs(sum) >= math.Abs(v) {
-			c += (sum - t) + v
-		} else {
-			c += (v - t) + sum
-		}
-		sum = t
+		t.Add(v)
 	}
-	return sum + c
+	return t.Sum()
 }
+
+// Total is a sum that grows, compensated as Sum's.
+type Total struct{ sum, c float64 }
+
+// Add adds a term.
+func (t *Total) Add(v float64) {
+	sum := t.sum + v
+	if math.Abs(t.sum) >= math.Abs(v) {
+		t.c += (t.sum - sum) + v
+	} else {
+		t.c += (v - sum) + t.sum
+	}
+	t.sum = sum
+}
+
+// Sum returns the sum so far.
+func (t *Total) Sum() float64 { return t.sum + t.c }
 
 // StdDev returns the population standard deviation (divisor n, as numpy's
 // default and so as the field's clients print it); NaN for no values.
 func StdDev(x []float64) float64 {
 	m := Mean(x)
-	d := make([]float64, len(x))
-	for i, v := range x {
-		d[i] = (v - m) * (v - m)
+	var squares Total
+	for _, v := range x {
+		squares.Add((v - m) * (v - m))
 	}
-	return math.Sqrt(Mean(d))
+	return math.Sqrt(squares.Sum() / float64(len(x)))
 }
 
 // Quantile returns the q-quantile (0..1) of ascending values by linear
