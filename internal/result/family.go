@@ -27,7 +27,7 @@ const (
 func families() []family {
 	all := []family{
 		{name: "ttft", label: "TTFT", section: "Time to First Token",
-			doc:     "Time to first token, from the sending; the first chunk that carries a token counts, however many it carries.",
+			doc:     "Time to first token, from the sending.",
 			formula: "t_first - Sent", value: since(sent, (*Call).FirstToken)},
 		{name: "tpot", label: "TPOT", section: "Time per Output Token (excl. 1st token)",
 			doc:     "Time per output token after the first read, one sample a call; undefined for a call whose tokens all came in one read.",
