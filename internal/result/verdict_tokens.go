@@ -3,12 +3,18 @@ package result
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 )
 
 // tokenSlack is the share by which counted tokens may differ from usage before
 // it is worth a word.
 const tokenSlack = 0.01
+
+// textSlack is the share by which the run's tokenizer may differ from n: what
+// was made token by token need not be the text's own tokens, and special ones
+// are not in it.
+const textSlack = 0.05
 
 // tally is the output tokens of a run by who counted them.
 type tally struct {
@@ -102,6 +108,9 @@ func (r *run) judgeTokens() (Status, string) {
 		return Noted, fmt.Sprintf("usage came with %d of %d calls (%s); the others' tokens were counted %s", t.told, len(r.ok), counted, r.otherSource())
 	case t.over > 0:
 		return Noted, fmt.Sprintf("%d chunks more than tokens (%s)", t.over, counted)
+	}
+	if off := t.text - t.stream; math.Abs(float64(off)) > textSlack*float64(t.stream) {
+		return Remark, "the tokenizer counts other tokens in the text than the server made, as when it is another model's or text was not kept: " + counted
 	}
 	return Sound, "output tokens by usage: " + counted
 }
