@@ -75,7 +75,7 @@ func newBench(env Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench --model MODEL --base-url URL [flags]",
 		Short: "Drive a workload at an OpenAI-compatible endpoint",
-		Long:  benchLong,
+		Long:  benchLong + "\n\nPresets of bounds, for --goodput (each call) and --slo (at P99):\n  " + strings.Join(result.Presets(), "\n  "),
 		Example: `  # 100 random prompts of 1024 tokens, all at once
   perflab bench --base-url http://127.0.0.1:8000 --model Qwen/Qwen3-32B --num-prompts 100
 

@@ -386,12 +386,12 @@ func innerSpan(sorted []float64) float64 {
 
 // judgeSamples remarks on percentiles that fewer calls than needed stand behind.
 func (r *run) judgeSamples() (Status, string) {
-	asked := r.o.Percentiles
+	asked := slices.Sorted(slices.Values(r.o.Percentiles))
 	if asked == nil {
 		asked = percentiles
 	}
 	var thin []string
-	for _, p := range asked {
+	for _, p := range slices.Compact(asked) {
 		if need := stat.MinSamples(p / 100); p > 0 && p < 100 && len(r.ok) < need {
 			thin = append(thin, fmt.Sprintf("%s needs %d", strings.ToUpper(pName(p)), need))
 		}

@@ -170,6 +170,13 @@ func TestSoundRun(t *testing.T) {
 	}
 }
 
+func TestSamplesAreNamedOnce(t *testing.T) {
+	s := summarize(t, Header{}, Options{Percentiles: []float64{99, 95, 99}}, steady(60, 10*msec))
+	if c, _ := s.Verdict.Check("samples"); c.Text != "60 calls are few: P95 needs 90, P99 needs 459" {
+		t.Errorf("%s", c.Text)
+	}
+}
+
 func TestSimulatedSaysSo(t *testing.T) {
 	calls := steady(500, 20*msec)
 	calls[100].Sim = true // one answer of a simulator is enough

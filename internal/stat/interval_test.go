@@ -40,14 +40,14 @@ func TestMeanCICovers(t *testing.T) {
 	}
 }
 
-// groups draws samples in groups of 1 to 20 that share an offset as large as
+// groups draws samples in groups of 1 to 10 that share an offset as large as
 // what is within them, so that treating samples as independent would give
 // intervals that are far too narrow.
 func groups(n int, draw func() float64, size func(int) int) Clusters {
 	var c Clusters
 	for range n {
 		offset := draw()
-		for range 1 + size(20) {
+		for range 1 + size(10) {
 			c.Samples = append(c.Samples, offset+draw())
 		}
 		c.Ends = append(c.Ends, len(c.Samples))
@@ -57,7 +57,7 @@ func groups(n int, draw func() float64, size func(int) int) Clusters {
 
 // The sum of two standard normal values has quantiles known in advance.
 func TestClustersCover(t *testing.T) {
-	const draws, n = 2000, 120
+	const draws, n = 2000, 80
 	truth := func(q float64) float64 { return math.Sqrt2 * math.Sqrt2 * math.Erfinv(2*q-1) }
 	rng := Stream(5, "coverage in groups")
 	held := map[string]int{}
