@@ -76,7 +76,7 @@ func newBench(env Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench --model MODEL --base-url URL [flags]",
 		Short: "Drive a workload at an OpenAI-compatible endpoint",
-		Long:  benchLong,
+		Long:  benchLong + "\n\nPresets of bounds, for --goodput (each call) and --slo (at P99):\n  " + strings.Join(result.Presets(), "\n  "),
 		Example: `  # 100 random prompts of 1024 tokens, all at once
   perflab bench --base-url http://127.0.0.1:8000 --model Qwen/Qwen3-32B --num-prompts 100
 
@@ -130,8 +130,9 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.sections, "percentile-metrics", "ttft,tpot,itl,e2el", "sections of the block")
 	fs.StringVar(&f.percentiles, "metric-percentiles", "99", "percentiles of the block, such as 50,95,99.9")
 	fs.StringVar(&f.block, "block", "vllm", "layout of the block: vllm or gpustack")
-	fs.StringSliceVar(&s.Goodput, "goodput", nil, "what makes a request good, such as ttft:500,tpot:50 (ms); failed ones are not")
-	fs.StringArrayVar(&f.slos, "slo", nil, "what must hold, such as 'p99_ttft_ms <= 500'; repeatable; exit status 3 when missed")
+	fs.StringSliceVar(&s.Goodput, "goodput", nil, "what makes a request good, such as ttft:500,tpot:50 (ms) or mlperf:llama3.1-8b; failed ones are not")
+	fs.StringArrayVar(&f.slos, "slo", nil, "what must hold, such as 'p99_ttft_ms <= 500' or mlperf:llama2-70b-interactive (its bounds at P99); repeatable; exit status 3 when missed")
+	fs.StringVar(&s.Compat, "compat", "", "vllm: TTFT, TPOT, ITL, E2EL, peaks and throughputs by the definitions of vllm bench serve; the verdict stays on perflab's own")
 	fs.Float64Var(&f.maxErrors, "max-error-rate", 0.01, "exit status 1 when a larger share of the calls failed")
 	fs.StringVar(&f.metricsAddr, "metrics-addr", "", "serve the run's progress to Prometheus at this address while it lasts, such as 127.0.0.1:9400")
 	fs.StringVar(&f.out, "out", "", "run directory (default perflab-out/bench-TIME)")
@@ -203,10 +204,12 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 	note(f.output(fs))
 	s.Percentiles = slices.Clone(f.shown)
 	for _, text := range f.slos {
-		slo, err := result.ParseSLO(text)
+		slos, err := result.ParseSLOs(text)
 		note(err)
-		f.bounds = append(f.bounds, slo)
-		s.Percentiles = append(s.Percentiles, lab.PercentilesOf(slo.Metric)...)
+		f.bounds = append(f.bounds, slos...)
+		for _, slo := range slos {
+			s.Percentiles = append(s.Percentiles, lab.PercentilesOf(slo.Metric)...)
+		}
 	}
 	if f.maxErrors < 0 || f.maxErrors > 1 {
 		note(fmt.Errorf("--max-error-rate is %g: it is a share between 0 and 1", f.maxErrors))
@@ -397,7 +400,7 @@ func runBench(ctx context.Context, env Env, f *benchFlags) error {
 
 func (f *benchFlags) show(env Env, out *lab.Outcome) error {
 	style := result.Style{Layout: f.block, Sections: strings.Split(f.sections, ","), Percentiles: f.shown}
-	if _, err := fmt.Fprint(env.Stdout, result.Block(out.Summary, style), out.Summary.Verdict.Text()); err != nil {
+	if _, err := fmt.Fprint(env.Stdout, result.Block(out.Summary, style), result.Precision(out.Summary, style), out.Summary.Verdict.Text()); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
 	for _, note := range out.Notes {
@@ -472,7 +475,7 @@ func (f *benchFlags) judge(env Env, out *lab.Outcome) error {
 // remedy is what helps against a void measurement when the load generator is
 // to blame; when the server is, the verdict says all there is to say.
 func remedy(v result.Verdict) string {
-	for _, name := range []string{"dispatch_lag", "client_cpu"} {
+	for _, name := range []string{"dispatch_lag", "client_cpu", "scheduler"} {
 		if c, ok := v.Check(name); ok && c.Status == result.Voided {
 			return "leave the load generator's machine more CPU, or use a lower rate, and measure again"
 		}

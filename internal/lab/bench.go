@@ -44,6 +44,7 @@ type Spec struct {
 
 	Percentiles []float64         `json:"metric_percentiles,omitempty"`
 	Goodput     []string          `json:"goodput,omitempty"`
+	Compat      string            `json:"compat,omitempty"`
 	KeepText    bool              `json:"save_detailed,omitempty"`
 	Metadata    map[string]string `json:"metadata,omitempty"`
 }
@@ -395,7 +396,10 @@ func (o *Outcome) summarise(s Spec) error {
 }
 
 func (s Spec) summaryOptions() (result.Options, error) {
-	opt := result.Options{Percentiles: s.Percentiles}
+	opt := result.Options{Percentiles: s.Percentiles, Compat: s.Compat}
+	if opt.Compat != "" && opt.Compat != result.VLLM {
+		return opt, fmt.Errorf("--compat %q is unknown: use %s", opt.Compat, result.VLLM)
+	}
 	for _, g := range s.Goodput {
 		slos, err := result.ParseGoodput(g)
 		if err != nil {

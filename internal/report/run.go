@@ -81,13 +81,14 @@ func (r run) VerdictLine() string {
 	return "none was given"
 }
 
-// RunText writes a run as the printed block with the verdict under it.
+// RunText writes a run as the printed block with the precision of its figures
+// and the verdict under it.
 func RunText(w io.Writer, h result.Header, s result.Summary, st result.Style) error {
 	if err := st.Validate(); err != nil {
 		return err
 	}
 	s.Simulated = s.Simulated || h.Simulated || h.Predicted // the block says so
-	if _, err := io.WriteString(w, result.Block(s, st)+s.Verdict.Text()); err != nil {
+	if _, err := io.WriteString(w, result.Block(s, st)+result.Precision(s, st)+s.Verdict.Text()); err != nil {
 		return fmt.Errorf("write the result of the run of %s: %w", h.Model, err)
 	}
 	return nil

@@ -88,7 +88,8 @@ func familyOf(name string) (family, bool) {
 
 // Block returns the printed block of a summary: head 50 wide, labels 40 wide,
 // values left-aligned. A figure that the summary lacks has no line. A
-// simulated run says so in a line of its own above the head. The style is one
+// simulated run says so in a line of its own above the head, and figures by
+// another client's definitions in one under the closing rule. The style is one
 // that Validate accepts.
 func Block(s Summary, st Style) string {
 	st = st.filled()
@@ -108,6 +109,9 @@ func Block(s Summary, st Style) string {
 		}
 	}
 	b.WriteString(strings.Repeat("=", blockWidth) + "\n")
+	if s.Compat == VLLM {
+		b.WriteString(compatLine + "\n")
+	}
 	return b.String()
 }
 
@@ -139,16 +143,12 @@ const gpustackLatency = "----------------------Latency---------------------"
 // writeFamily writes one ruled section. GPUStack's is titled Latency and in
 // seconds for the end-to-end latency, with the labels one column wider.
 func writeFamily(b *strings.Builder, s Summary, f family, st Style) {
-	names := []string{"mean", "median"}
-	for _, x := range st.Percentiles {
-		names = append(names, pName(x))
-	}
 	head, width, seconds := center(f.section, '-'), labelWidth, st.Layout == GPUStack && f.name == "e2el"
 	if seconds {
 		head, width = gpustackLatency, labelWidth+1
 	}
 	headed := false
-	for _, stat := range names {
+	for _, stat := range st.shown() {
 		m := f.metric(stat)
 		v, ok := s.Figures[m.Name]
 		if !ok {

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"slices"
 	"time"
 )
 
@@ -187,16 +188,56 @@ func (c *Call) TPOT() (ns float64, ok bool) {
 	return float64(c.Chunks[len(c.Chunks)-1].At-c.Chunks[0].At) / float64(n-k), true
 }
 
-// opening returns the tokens of the chunks that share the first chunk's stamp,
-// at least 1, and whether any chunk has another stamp.
+// opening returns the tokens of the first read, at least 1, and whether any
+// chunk came in a later one.
 func (c *Call) opening() (k int, later bool) {
-	for _, x := range c.Chunks {
-		if x.At != c.Chunks[0].At {
+	for i := range c.Chunks {
+		if i > 0 && !c.joined(i) {
 			return max(k, 1), true
 		}
-		k += int(x.Tokens)
+		k += int(c.Chunks[i].Tokens)
 	}
 	return max(k, 1), false
+}
+
+// joined reports whether chunk i, not the first, came together with the one
+// before it: in the same read, or with the same stamp (two reads of what one
+// packet brought; and all there is to go by where reads were not counted). The
+// two have no gap between them that anyone measured.
+func (c *Call) joined(i int) bool {
+	a, b := &c.Chunks[i-1], &c.Chunks[i]
+	return a.At == b.At || c.Reads > 0 && a.Read == b.Read
+}
+
+// maxCallTokens bounds what the chunks of one call may claim together: a
+// server's running count that leaps further is broken, and its tokens are not
+// worth the memory.
+const maxCallTokens = 1 << 20
+
+// believed returns the call without a token count that cannot be: then each
+// chunk is one token, and of the usage only what it says of the prompt stays.
+// The call itself is left as it is.
+func (c *Call) believed() (_ *Call, ok bool) {
+	sum := 0
+	for _, k := range c.Chunks {
+		if sum += int(k.Tokens); k.Tokens < 0 || sum > maxCallTokens {
+			return c.recounted(), false
+		}
+	}
+	return c, true
+}
+
+// recounted returns the call with one token a chunk.
+func (c *Call) recounted() *Call {
+	fixed := *c
+	fixed.Chunks = slices.Clone(c.Chunks)
+	for i := range fixed.Chunks {
+		fixed.Chunks[i].Tokens = 1
+	}
+	if c.Usage != nil {
+		fixed.Usage = &Usage{Prompt: c.Usage.Prompt, Cached: c.Usage.Cached}
+	}
+	return &fixed
 }
 
 // Lag returns how much later than possible the client sent the call. With a

@@ -3,7 +3,7 @@
 // printed "Serving Benchmark Result" block.
 //
 //	sum, err := result.Summarize(header, client, result.Options{}, slices.Values(calls))
-//	fmt.Print(result.Block(sum, result.Style{}), sum.Verdict.Text())
+//	fmt.Print(result.Block(sum, result.Style{}), result.Precision(sum, result.Style{}), sum.Verdict.Text())
 //	slo, err := result.ParseSLO("p99_ttft < 500ms")
 //	met, why := slo.Judge(sum)
 //
@@ -16,14 +16,15 @@
 //	TTFT + TPOT*(n - k) = E2E
 //
 // Figures carry the names that `vllm bench serve` gives them; those counted
-// from the scheduled time instead of the sending carry _due.
+// from the scheduled time instead of the sending carry _due. Options.Compat puts
+// vLLM's own definitions in the place of ours, from the same calls.
 //
 // Invariants: calls are facts and figures are computed from them, by this
 // package alone; Summarize is pure, exact and does not depend on the order of
 // the calls; a failed call is counted as failed and enters no latency, token
 // or throughput figure; a figure without data is absent, never zero; every
 // name, label, unit and rounding stands in the metric table and nowhere else;
-// what a simulator made says SIMULATED.
+// what a simulator made says SIMULATED; the verdict is on our own definitions.
 //
 // Deliberately absent: files (callers hand in readers and writers), sketches
 // (all samples are kept), comparisons of runs, and other tools' formats but

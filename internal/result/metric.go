@@ -50,6 +50,8 @@ type Metric struct {
 const (
 	sectionRun    = ""
 	sectionSteady = "Steady window"
+	sectionFull   = "Full load"
+	sectionStream = "Stream"
 	sectionClient = "Load generator"
 	sectionRatio  = "Success"
 	sectionCache  = "Prefix cache"
@@ -72,7 +74,7 @@ func scalars() []Metric {
 		{Name: "total_input_tokens", Label: "Total input tokens", Unit: "tokens",
 			Doc: "Prompt tokens of the successful calls: the server's usage where given, else the workload's count.", Formula: "sum of p"},
 		{Name: "total_output_tokens", Label: "Total generated tokens", Unit: "tokens",
-			Doc: "Output tokens of the successful calls: the server's usage where given, else the tokens counted in the stream.", Formula: "sum of n"},
+			Doc: "Output tokens of the successful calls: the server's usage where given, else the run's tokenizer over the text, else the tokens counted in the stream; the verdict's tokens check says which.", Formula: "sum of n"},
 		{Name: "request_throughput", Label: "Request throughput (req/s)", Unit: "req/s", Better: Higher, Decimals: 2,
 			Doc: "Successful calls per second of the run.", Formula: "completed / D"},
 		{Name: "request_goodput", Label: "Request goodput (req/s)", Unit: "req/s", Better: Higher, Decimals: 2,
@@ -104,92 +106,29 @@ func scalars() []Metric {
 		{Name: "drain_s", Label: "Drain (s)", Unit: "s", Section: sectionSteady, Decimals: 2,
 			Doc: "Time from the last sending to the end of the run.", Formula: "max End - max Sent"},
 
+		{Name: "full_load_duration", Label: "Full load (s)", Unit: "s", Section: sectionFull, Decimals: 2,
+			Doc:     "For a closed loop, the length of the time under full load: from the first to the last instant at which 95 % of the concurrency limit were in flight, failed calls included; absent when fewer than 10 calls end in it.",
+			Formula: "F = last - first instant with in flight >= 0.95 limit"},
+		{Name: "full_load_request_throughput", Label: "Full load request throughput (req/s)", Unit: "req/s", Section: sectionFull, Better: Higher, Decimals: 2,
+			Doc: "Calls that ended under full load, per second of it.", Formula: "ends under full load / F"},
+		{Name: "full_load_output_throughput", Label: "Full load output token throughput (tok/s)", Unit: "tok/s", Section: sectionFull, Better: Higher, Decimals: 2,
+			Doc: "Output tokens stamped under full load, per second of it.", Formula: "tokens under full load / F"},
+		{Name: "full_load_total_token_throughput", Label: "Full load total token throughput (tok/s)", Unit: "tok/s", Section: sectionFull, Better: Higher, Decimals: 2,
+			Doc: "Output tokens stamped under full load and the prompts whose first token was, per second of it.", Formula: "(tokens + prompts under full load) / F"},
+
 		{Name: "total_cached_tokens", Label: "Total cached input tokens", Unit: "tokens", Section: sectionCache,
 			Doc:     "Prompt tokens of the successful calls that the server says it found in its prefix cache; absent when it tells of none.",
 			Formula: "sum of cached tokens by usage"},
 
+		{Name: "tokens_per_chunk", Label: "Tokens per chunk", Unit: "tokens", Section: sectionStream, Decimals: 2,
+			Doc: "Output tokens per chunk of the streams; above 1 with speculation or a stream interval, or when tokens are not streamed.", Formula: "sum of n / chunks"},
+		{Name: "tokens_per_read", Label: "Tokens per read", Unit: "tokens", Section: sectionStream, Decimals: 2,
+			Doc: "Output tokens per read of the client that brought any.", Formula: "sum of n / (chunks - merged_chunks)"},
 		{Name: "merged_chunks", Label: "Chunks merged by reads", Unit: "chunks", Section: sectionClient,
-			Doc: "Chunks that came in one read with the chunk before them; they have no gap of their own and stay out of the inter-token latencies.", Formula: "count of chunks with their predecessor's stamp"},
-	}
-}
-
-// family is a distribution over calls or chunks, of which a run has
-// statistics. Its unit is the millisecond.
-type family struct {
-	name, label, section string
-	doc, formula         string
-	// value is the sample of one call in ms; nil when samples are pooled over
-	// the chunks of all calls.
-	value func(c *Call, limit int) (ms float64, ok bool)
-}
-
-// families returns the distributions, those of the block first and in its
-// order.
-func families() []family {
-	return []family{
-		{"ttft", "TTFT", "Time to First Token",
-			"Time to first token, from the sending.", "t_first - Sent", from((*Call).TTFT)},
-		{"tpot", "TPOT", "Time per Output Token (excl. 1st token)",
-			"Time per output token after the first read, one sample a call; undefined for a call whose tokens all came in one read.",
-			"(t_last - t_first) / (n - k), k tokens in the first read", tpotMS},
-		{"itl", "ITL", "Inter-token Latency",
-			"Gap between successive reads that carried tokens, pooled over all calls; one sample a chunk, whatever its tokens.",
-			"t_i - t_(i-1), zero gaps of merged chunks left out", nil},
-		{"e2el", "E2EL", "End-to-end Latency",
-			"End-to-end latency up to the last token, from the sending.", "t_last - Sent", from((*Call).E2E)},
-		{"ttft_due", "TTFT from due", "Queue-inclusive Time to First Token",
-			"Time to first token, from when the schedule wanted the request sent.", "t_first - Due",
-			func(c *Call, _ int) (float64, bool) { t, ok := c.FirstToken(); return ms(t - c.Due), ok }},
-		{"e2el_due", "E2EL from due", "Queue-inclusive End-to-end Latency",
-			"End-to-end latency up to the last token, from when the schedule wanted the request sent.", "t_last - Due",
-			func(c *Call, _ int) (float64, bool) { t, ok := c.LastToken(); return ms(t - c.Due), ok }},
-		{"ttfa", "TTFA", "Time to First Answer Token",
-			"Time to the first token that is not reasoning, from the sending; undefined for a call that only reasons.", "t_answer - Sent",
-			func(c *Call, _ int) (float64, bool) { return ms(c.Answer - c.Sent), c.Answer > 0 }},
-		{"itl_token", "ITL per token", "Inter-token Latency per Token",
-			"Gap between successive reads divided by the tokens it brought, each token one sample; the tokens of a call's chunks are scaled to sum to n.",
-			"(t_i - t_(i-1)) / tokens of read i", nil},
-		{"stream", "Stream", "Time to End of Stream",
-			"Time from the sending to the end of the stream, usage and [DONE] included.", "End - Sent",
-			func(c *Call, _ int) (float64, bool) { return ms(c.End - c.Sent), true }},
-		{"queue", "Queue", "Client-side Queueing",
-			"Wait for the concurrency limit; absent without one.", "Ready - Due",
-			func(c *Call, limit int) (float64, bool) { return ms(c.Ready - c.Due), limit > 0 }},
-		{"dispatch_lag", "Dispatch lag", sectionClient,
-			"How much later than possible the load generator sent the request.",
-			"Sent - max(Due, Ready) with a concurrency limit, else Sent - Due",
-			func(c *Call, limit int) (float64, bool) { return ms(c.Lag(limit)), true }},
-	}
-}
-
-// stats of a family that are not percentiles.
-var stats = []struct{ name, label, doc string }{
-	{"mean", "Mean", "Mean"},
-	{"median", "Median", "Median"},
-	{"std", "Std", "Population standard deviation"},
-	{"min", "Min", "Smallest"},
-	{"max", "Max", "Largest"},
-}
-
-// percentiles that every summary has, in percent.
-var percentiles = []float64{50, 90, 95, 99}
-
-// metric returns the row of one statistic of the family: "mean", "p99.9".
-// The caller has checked that stat is one.
-func (f family) metric(stat string) Metric {
-	label, what := "", ""
-	for _, s := range stats {
-		if s.name == stat {
-			label, what = s.label, s.doc
-		}
-	}
-	if label == "" {
-		label, what = "P"+stat[1:], stat[1:]+"th percentile (linear interpolation)"
-	}
-	return Metric{
-		Name: stat + "_" + f.name + "_ms", Label: label + " " + f.label + " (ms)", Unit: "ms",
-		Section: f.section, Family: f.name, Stat: stat, Better: Lower, Decimals: 2,
-		Doc: what + " of: " + f.doc, Formula: f.formula,
+			Doc:     "Chunks that came in one read with the chunk before them, or in one packet; they have no gap of their own and stay out of the inter-token latencies.",
+			Formula: "count of chunks with their predecessor's read or stamp"},
+		{Name: "new_connections", Label: "New connections", Unit: "requests", Section: sectionClient,
+			Doc: "Successful calls for which a connection had to be opened; its time is in connect and in no latency counted from the sending.", Formula: "count of calls with a new connection"},
 	}
 }
 

@@ -1,9 +1,16 @@
 package result
 
 import (
+	_ "embed"
 	"fmt"
 	"strings"
 )
+
+//go:embed intervals.md
+var intervalsText string
+
+//go:embed why.md
+var whyText string
 
 // MetricsMarkdown returns the reference of all metrics as a Markdown document.
 func MetricsMarkdown() string {
@@ -12,8 +19,11 @@ func MetricsMarkdown() string {
 
 Every figure perflab prints, stores, plots or judges is a row of this table. Names are those of ` + "`vllm bench serve`" + `'s JSON where it has them.
 
-Times count from the sending (Sent) unless the name says ` + "`_due`" + `. n is a call's output tokens, p its prompt tokens,
-t_first and t_last the stamps of its first and last token, taken when the bytes were read and before they were decoded.
+Times count from the sending (Sent: connected, and just before the request was written) unless the name says ` + "`_due`" + `: those count from
+when the schedule wanted it sent. n is a call's output tokens, p its prompt tokens, t_first and t_last the stamps of its first and last token,
+taken when the bytes arrived (by the kernel) or were read, and before they were decoded. A chunk is one message of the stream that carries
+tokens, at least one and possibly several; a message without (role, finish, usage) is none. n is the server's usage, else the run's tokenizer
+over the text, else the tokens of the chunks; the verdict's ` + "`tokens`" + ` check says which, and how far the others are from it.
 Failed calls count in ` + "`failed`, `success_rate`, `goodput_ratio` and `duration`" + `, and in nothing else.
 A figure without data is absent, never zero.
 
@@ -40,10 +50,31 @@ Each has, in milliseconds and lower being better, `)
 	for _, f := range families() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.name, f.label, f.doc, cell(f.formula))
 	}
+	b.WriteString("\n" + intervalsText)
+	b.WriteString("\n## Bounds\n\nEach call of `--goodput` is judged by ")
+	for i, name := range goodputBounds {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "`%s`", name)
+	}
+	b.WriteString("; `--slo` takes any figure of this document. Both take the latency targets of MLPerf Inference's server scenarios: " +
+		"`--goodput` applies them to each call, `--slo` to the 99th percentile, as MLPerf does.\n\n| Preset | TTFT | TPOT | E2EL |\n| --- | --- | --- | --- |\n")
+	for _, p := range presets() {
+		fmt.Fprintf(&b, "| `%s:%s` | %s | %s | %s |\n", presetPrefix, p.name, limitCell(p.ttft), limitCell(p.tpot), limitCell(p.e2el))
+	}
 	b.WriteString("\n## Other spellings\n\n")
 	b.WriteString("`_ms` may be left out (`p99_ttft`). ")
 	b.WriteString("`total_throughput` is `total_token_throughput`, `goodput` is `request_goodput`, `max_request_concurrency` is `max_concurrency`; `latency`, `e2e` and `e2e_latency` after a statistic are `e2el` (`mean_latency` is `mean_e2el_ms`).\n")
+	b.WriteString("\n" + whyText)
 	return b.String()
+}
+
+func limitCell(ms float64) string {
+	if ms == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%g ms", ms)
 }
 
 // cell returns a formula as a code span.

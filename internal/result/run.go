@@ -45,6 +45,14 @@ const (
 	ClockMonotonic = "monotonic" // this process, when the read returned and before any parsing
 )
 
+// States of the server's prefix cache that a run may ask for, in Header.Cache.
+const (
+	CacheUnique = "unique" // every prompt new to the server
+	CacheReset  = "reset"  // emptied before the run
+	CacheWarm   = "warm"   // filled, as declared
+	CacheShared = "shared" // the workload shares prefixes on purpose
+)
+
 // SelfCheck is what perflab selfcheck found on this machine: how far the
 // client's figures were from the truth of a server that knows it.
 type SelfCheck struct {

@@ -22,6 +22,13 @@ type SLO struct {
 // under its full name and the limit in its unit.
 func ParseSLO(s string) (SLO, error) {
 	i := strings.IndexAny(s, "<>")
+	if name, ok := strings.CutPrefix(strings.TrimSpace(s), presetPrefix+":"); ok && i < 0 {
+		p, err := presetOf(name)
+		if err != nil {
+			return SLO{}, fmt.Errorf("SLO %q: %w", s, err)
+		}
+		return SLO{}, fmt.Errorf("SLO %q stands for several bounds where one is wanted: write %s", s, list(p.bounds("p99_")))
+	}
 	if i < 0 {
 		return SLO{}, fmt.Errorf("SLO %q has no bound: write it as p99_ttft_ms <= 500", s)
 	}
@@ -70,16 +77,25 @@ func parseLimit(s, unit string) (float64, error) {
 }
 
 // goodputBounds are the metrics of one call that a goodput bound may name.
-var goodputBounds = []string{"ttft", "tpot", "e2el", "ttfa", "ttft_due", "e2el_due"}
+var goodputBounds = []string{"ttft", "tpot", "e2el", "ttfa", "ttft_due", "e2el_due", "ttfa_due"}
 
 // ParseGoodput parses the bounds of vLLM's --goodput, in milliseconds:
-// "ttft:500 tpot:50 e2el:3000". A call must meet all of them to count.
+// "ttft:500 tpot:50 e2el:3000"; a preset such as mlperf:llama3.1-8b stands for
+// its own. A call must meet all of them to count.
 func ParseGoodput(s string) ([]SLO, error) {
 	var slos []SLO
 	for _, part := range strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' }) {
 		name, limit, ok := strings.Cut(part, ":")
 		if !ok {
 			return nil, fmt.Errorf("goodput bound %q: write it as ttft:500", part)
+		}
+		if name == presetPrefix {
+			p, err := presetOf(limit)
+			if err != nil {
+				return nil, fmt.Errorf("goodput bound %q: %w", part, err)
+			}
+			slos = append(slos, p.bounds("")...)
+			continue
 		}
 		if !slices.Contains(goodputBounds, name) {
 			return nil, fmt.Errorf("goodput bound %q: a call has %s", part, strings.Join(goodputBounds, ", "))

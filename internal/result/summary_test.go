@@ -173,9 +173,11 @@ func TestEveryFigureIsInTheTable(t *testing.T) {
 	}
 	calls := steady(300, 10*msec)
 	for i := range calls {
-		calls[i].Answer, calls[i].Usage.Cached = calls[i].Chunks[0].At, 1
+		c := &calls[i]
+		c.Answer, c.Usage.Cached, c.New, c.Dial = c.Chunks[0].At, 1, true, msec
+		c.First, c.Headers = c.Chunks[0].At, c.Chunks[0].At
 	}
-	s := summarize(t, Header{Rate: 100, Limit: 100}, Options{Goodput: bounds}, calls)
+	s := summarize(t, Header{Rate: 100, Limit: 10}, Options{Goodput: bounds}, calls)
 	var want []string
 	for _, m := range Metrics() {
 		want = append(want, m.Name)
@@ -305,17 +307,38 @@ func TestSummarizeRejects(t *testing.T) {
 	if _, err := Summarize(Header{}, nil, Options{Percentiles: []float64{101}}, slices.Values([]Call(nil))); err == nil {
 		t.Error("percentile 101 is taken")
 	}
-	c := stream(0, 0, 50*msec)
-	c.Chunks[0].Tokens = 1 << 30
-	if _, err := Summarize(Header{}, nil, Options{}, slices.Values([]Call{c})); err == nil {
-		t.Error("a chunk of 2^30 tokens is taken")
+	if _, err := Summarize(Header{}, nil, Options{Compat: "aiperf"}, slices.Values([]Call(nil))); err == nil {
+		t.Error("the definitions of a client we do not know are taken")
+	}
+}
+
+// A count that cannot be costs one call its count and the run nothing: the
+// call's chunks are one token each, and the caller's call is left as it was.
+func TestBrokenCount(t *testing.T) {
+	calls := steady(100, 10*msec)
+	want := summarize(t, Header{}, Options{}, calls).Figures
+	for _, claim := range []int32{1 << 30, -1} {
+		broken := slices.Clone(calls)
+		c := &broken[7]
+		c.Chunks, c.Usage = slices.Clone(c.Chunks), new(*c.Usage)
+		c.Chunks[0].Tokens, c.Usage.Completion = claim, int(claim)
+		s := summarize(t, Header{}, Options{}, broken)
+		if diff := cmp.Diff(want, s.Figures); diff != "" {
+			t.Errorf("a chunk of %d tokens changes figures: -without +with\n%s", claim, diff)
+		}
+		if k, _ := s.Verdict.Check("counts"); k.Status != Noted || !strings.Contains(k.Text, "the first is call 7") {
+			t.Errorf("check: %s %s", k.Status, k.Text)
+		}
+		if c.Chunks[0].Tokens != claim {
+			t.Error("the caller's call was changed")
+		}
 	}
 }
 
 func TestSummaryJSON(t *testing.T) {
 	calls := steady(100, 10*msec)
 	calls[3] = fail(calls[3], Connect)
-	s := summarize(t, Header{Simulated: true}, Options{Percentiles: []float64{99.9}}, calls)
+	s := summarize(t, Header{Simulated: true}, Options{Percentiles: []float64{99.9}, Compat: VLLM}, calls)
 	b, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
@@ -330,7 +353,7 @@ func TestSummaryJSON(t *testing.T) {
 	if !strings.HasPrefix(string(b), `{"completed":99,"failed":1,"duration":`) {
 		t.Errorf("keys do not follow the metric table: %.100s", b)
 	}
-	if !strings.Contains(string(b), `"simulated":true,"predicted":false,"partial":false,"failures_by_class":{"connect":1},"verdict":{"status":`) {
+	if !strings.Contains(string(b), `"simulated":true,"predicted":false,"partial":false,"compat":"vllm","failures_by_class":{"connect":1},"verdict":{"status":`) {
 		t.Errorf("the tail is not as documented: %s", b)
 	}
 	if err := json.Unmarshal([]byte(`{"duration":"long"}`), &got); err == nil || !strings.Contains(err.Error(), "duration") {
@@ -341,11 +364,26 @@ func TestSummaryJSON(t *testing.T) {
 	}
 }
 
+// A million calls of eleven tokens: the limit is 5 s. Speculation makes the
+// pools by read and by token differ.
 func BenchmarkSummarize(b *testing.B) {
-	calls := steady(100_000, msec)
-	b.ReportAllocs()
-	for b.Loop() {
-		summarize(b, Header{}, Options{}, calls)
+	for _, test := range []struct {
+		name  string
+		calls int
+		spec  bool
+	}{{"100k", 100_000, false}, {"1M", 1_000_000, false}, {"1M speculating", 1_000_000, true}} {
+		b.Run(test.name, func(b *testing.B) {
+			calls := steady(test.calls, msec)
+			if test.spec {
+				for i := range calls {
+					calls[i].Usage.Completion += len(calls[i].Chunks) / 2
+				}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				summarize(b, Header{}, Options{}, calls)
+			}
+		})
 	}
 }
 

@@ -73,30 +73,44 @@ func (r *run) judge(simulated, partial bool) Verdict {
 		add("no_calls", Voided, "no call succeeded: there is nothing to measure")
 		return v
 	}
-	for _, check := range []struct {
-		name  string
-		judge func() (Status, string)
-	}{
-		{"failures", r.judgeFailures},
-		{"time_order", r.judgeOrder},
-		{"tokens", r.judgeTokens},
-		{"lengths", r.judgeLengths},
-		{"prefix_cache", r.judgeCache},
-		{"new_field", r.judgeField},
-		{"identity", r.judgeIdentity},
-		{"peak", r.judgePeak},
-		{"dispatch_lag", r.judgeLag},
-		{"client_cpu", r.judgeCPU},
-		{"gc", r.judgeGC},
-		{"little", r.judgeLittle},
-		{"burst", r.judgeBurst},
-		{"saturation", r.judgeSaturation},
-		{"samples", r.judgeSamples},
-	} {
+	for _, check := range r.checks() {
 		s, text := check.judge()
 		add(check.name, s, text)
 	}
 	return v
+}
+
+// check is one thing to look at in a run that has successful calls.
+type check struct {
+	name  string
+	judge func() (Status, string)
+}
+
+// checks returns them in the order of the verdict.
+func (r *run) checks() []check {
+	return []check{
+		{"failures", r.judgeFailures},
+		{"time_order", r.judgeOrder},
+		{"tokens", r.judgeTokens},
+		{"counts", r.judgeCounts},
+		{"lengths", r.judgeLengths},
+		{"prefix_cache", r.judgeCache},
+		{"new_field", r.judgeField},
+		{"merged", r.judgeMerged},
+		{"identity", r.judgeIdentity},
+		{"gaps", r.judgeGaps},
+		{"peak", r.judgePeak},
+		{"clock", r.judgeClock},
+		{"dispatch_lag", r.judgeLag},
+		{"client_cpu", r.judgeCPU},
+		{"scheduler", r.judgeScheduler},
+		{"gc", r.judgeGC},
+		{"stolen", r.judgeStolen},
+		{"little", r.judgeLittle},
+		{"burst", r.judgeBurst},
+		{"saturation", r.judgeSaturation},
+		{"samples", r.judgeSamples},
+	}
 }
 
 // not returns the answer of a check that cannot judge.
@@ -144,9 +158,9 @@ func (r *run) judgeFailures() (Status, string) {
 	return Noted, text
 }
 
-// judgeOrder looks for stamps that cannot be: due <= ready <= sent <= headers
-// <= chunks, each not before the last, <= end, none negative. Headers and
-// Answer are zero when unknown.
+// judgeOrder looks for stamps that cannot be: due <= ready <= sent <= first
+// byte <= headers <= chunks, each not before the last, <= end, none negative.
+// First, Headers and Answer are zero when unknown.
 func (r *run) judgeOrder() (Status, string) {
 	for _, c := range r.ok {
 		prev, prevName := time.Duration(0), "the start"
@@ -160,6 +174,9 @@ func (r *run) judgeOrder() (Status, string) {
 		step(c.Due, "due")
 		step(c.Ready, "ready")
 		step(c.Sent, "sent")
+		if c.First != 0 {
+			step(c.First, "the first byte")
+		}
 		if c.Headers != 0 {
 			step(c.Headers, "headers")
 		}
@@ -176,60 +193,6 @@ func (r *run) judgeOrder() (Status, string) {
 		}
 	}
 	return Sound, fmt.Sprintf("the stamps of %d calls are in order", len(r.ok))
-}
-
-// tokenSlack is the share by which counted tokens may differ from usage before
-// it is worth a word.
-const tokenSlack = 0.01
-
-// judgeTokens reconciles the tokens counted in the stream with usage, call by
-// call, so that errors in both directions do not cancel. The server's count
-// is the larger when a chunk carries several tokens (speculation, a stream
-// interval) or when tokens are not streamed at all (hidden reasoning): n is
-// right, and inter-token latencies are per chunk. It cannot be the smaller by
-// more than a stray flush: then chunks that are no tokens were counted, TTFT
-// may be theirs, and the run is void.
-func (r *run) judgeTokens() (Status, string) {
-	usage, over, under, reasoning, told, whole := 0, 0, 0, 0, 0, 0
-	for _, c := range r.ok {
-		n, from := c.Output()
-		if _, later := c.opening(); n > 1 && !later {
-			whole++
-		}
-		if from != FromUsage {
-			continue
-		}
-		told++
-		usage += n
-		reasoning += c.Usage.Reasoning
-		over += max(0, c.Counted()-n)
-		under += max(0, n-c.Counted())
-	}
-	if told == 0 && r.h.Predicted {
-		return Sound, fmt.Sprintf("%d output tokens predicted", r.tokens)
-	}
-	if told == 0 {
-		return Noted, fmt.Sprintf("the server sent no usage: %d output tokens were counted in the stream, one a chunk", r.tokens)
-	}
-	counted := fmt.Sprintf("%d counted in the stream, %d by usage", usage+over-under, usage)
-	switch {
-	case float64(over) > tokenSlack*float64(usage):
-		return Voided, fmt.Sprintf("more tokens streamed than the server says it made: %s", counted)
-	case whole > 0:
-		return Noted, fmt.Sprintf("%d of %d calls got all their tokens in one read: their TTFT is their end, they have no TPOT or ITL (%s)", whole, len(r.ok), counted)
-	case float64(under) > tokenSlack*float64(usage):
-		text := fmt.Sprintf("a chunk carries %.2f tokens on average (%s): ITL is per chunk, TPOT per token",
-			float64(usage)/float64(max(1, usage+over-under)), counted)
-		if reasoning > 0 {
-			text += fmt.Sprintf("; %d of the tokens were reasoning, which the server may not stream", reasoning)
-		}
-		return Noted, text
-	case told < len(r.ok):
-		return Noted, fmt.Sprintf("usage came with %d of %d calls (%s); the others' tokens were counted in the stream", told, len(r.ok), counted)
-	case over > 0:
-		return Noted, fmt.Sprintf("%d chunks more than tokens (%s)", over, counted)
-	}
-	return Sound, "output tokens: " + counted
 }
 
 // promptSlack is the share by which the server's count of the prompts may
@@ -271,18 +234,6 @@ func (r *run) judgeLengths() (Status, string) {
 	return Sound, text
 }
 
-// judgeCache remarks on prompts that the server did not have to compute: the
-// seed of an earlier run finds its prompts again, and such a run looks faster
-// than the engine is.
-func (r *run) judgeCache() (Status, string) {
-	const share = 0.01 // of the prompt tokens; a chat template alone is less
-	if float64(r.cached) <= share*float64(r.prompts) {
-		return Sound, fmt.Sprintf("%d of %d prompt tokens came from the server's prefix cache, as far as it tells", r.cached, r.prompts)
-	}
-	return Remark, fmt.Sprintf("%.1f %% of the prompt tokens (%d of %d) came from the server's prefix cache: if the workload shares no prefixes, use another --seed than the last run",
-		100*float64(r.cached)/float64(r.prompts), r.cached, r.prompts)
-}
-
 func (r *run) judgeField() (Status, string) {
 	if len(r.fields) == 0 {
 		return Sound, "every field that grew is known"
@@ -316,6 +267,28 @@ func (r *run) judgeIdentity() (Status, string) {
 	return Sound, fmt.Sprintf("TTFT + TPOT*(n-k) = E2E for each of %d calls", judged)
 }
 
+// judgeGaps checks the inter-token latencies against the calls: their sum is
+// what lies between first and last tokens, to 1e-9 of it, and half of them are
+// above zero. A client that sees only some of the chunks, or stamps them when
+// it parses them, fails one or the other.
+func (r *run) judgeGaps() (Status, string) {
+	n := r.samples[familyITL]
+	if n == 0 {
+		return not("no call has tokens in more than one read")
+	}
+	sum, between := r.figures["mean_itl_ms"]*float64(n), 0.0
+	for _, c := range r.ok {
+		if len(c.Chunks) > 0 {
+			between += ms(c.Chunks[len(c.Chunks)-1].At - c.Chunks[0].At)
+		}
+	}
+	text := fmt.Sprintf("%d gaps sum to %.3f s of %.3f s between first and last tokens, median %.3f ms", n, sum/1e3, between/1e3, r.figures["median_itl_ms"])
+	if !(math.Abs(sum-between) <= 1e-9*max(between, 1e6)) || !(r.figures["median_itl_ms"] > 0) {
+		return Voided, "the inter-token latencies cannot be: " + text
+	}
+	return Sound, text
+}
+
 // judgePeak checks the raw busiest second against what it must be: the tokens
 // fit into ceil(D) windows of 1 s, so one of them holds at least sum n/ceil(D);
 // and it cannot hold more than there are.
@@ -331,71 +304,6 @@ func (r *run) judgePeak() (Status, string) {
 		return Voided, fmt.Sprintf("the busiest second holds %.2f tokens, of %d in %.2f s at a mean of %.2f tok/s", r.peak, r.tokens, r.figures["duration"], mean)
 	}
 	return Sound, fmt.Sprintf("peak %.2f tok/s >= mean %.2f tok/s", printed, mean)
-}
-
-// lagVoid is how many times its limit the dispatch lag may be before the run
-// is void: latencies count from the sending, so a little lag shifts arrivals
-// and falsifies no latency, but a client that is late by far offered another
-// load than was asked for.
-const lagVoid = 10
-
-// judgeLag judges whether the client was on time: p99 of the lag within 1 ms or
-// 1 % of the median TTFT, whichever is more. When all requests are due at once
-// the limit is 50 ms or 5 %, because writing a thousand requests takes time
-// that no client can save.
-func (r *run) judgeLag() (Status, string) {
-	lag, ok := r.figures["p99_dispatch_lag_ms"]
-	if !ok {
-		return not("no call was sent")
-	}
-	floor, share := 1.0, 0.01
-	if r.burst() {
-		floor, share = 50, 0.05
-	}
-	limit := max(floor, share*r.figures["median_ttft_ms"])
-	if lag > limit {
-		status := Noted
-		if lag > lagVoid*limit {
-			status = Voided
-		}
-		return status, fmt.Sprintf("the load generator was late: dispatch lag p99 %.3f ms is above %.3f ms (void above %.3f ms)", lag, limit, lagVoid*limit)
-	}
-	return Sound, fmt.Sprintf("dispatch lag p50 %.3f ms, p99 %.3f ms, allowed %.3f ms", r.figures["p50_dispatch_lag_ms"], lag, limit)
-}
-
-// noClient says why there is nothing to judge the client by.
-func (r *run) noClient() string {
-	if r.h.Predicted {
-		return "predicted, no client ran"
-	}
-	return "the run left no record of its client"
-}
-
-func (r *run) judgeCPU() (Status, string) {
-	if r.c == nil || r.c.Wall <= 0 || r.c.Procs <= 0 {
-		return not(r.noClient())
-	}
-	share := float64(r.c.CPU) / (float64(r.c.Wall) * float64(r.c.Procs))
-	text := fmt.Sprintf("the load generator used %.0f %% of its %d processors", 100*share, r.c.Procs)
-	switch {
-	case share > 0.95:
-		return Voided, text + ": it measured itself"
-	case share > 0.8:
-		return Noted, text + ": use more of them or less load"
-	}
-	return Sound, text
-}
-
-func (r *run) judgeGC() (Status, string) {
-	if r.c == nil {
-		return not(r.noClient())
-	}
-	limit := max(5, 0.05*r.figures["median_ttft_ms"])
-	text := fmt.Sprintf("longest garbage collection pause %.3f ms, allowed %.3f ms", ms(r.c.GCMax), limit)
-	if ms(r.c.GCMax) > limit {
-		return Noted, text
-	}
-	return Sound, text
 }
 
 // judgeLittle compares the mean calls in flight L over the steady window with
@@ -478,12 +386,12 @@ func innerSpan(sorted []float64) float64 {
 
 // judgeSamples remarks on percentiles that fewer calls than needed stand behind.
 func (r *run) judgeSamples() (Status, string) {
-	asked := r.o.Percentiles
+	asked := slices.Sorted(slices.Values(r.o.Percentiles))
 	if asked == nil {
 		asked = percentiles
 	}
 	var thin []string
-	for _, p := range asked {
+	for _, p := range slices.Compact(asked) {
 		if need := stat.MinSamples(p / 100); p > 0 && p < 100 && len(r.ok) < need {
 			thin = append(thin, fmt.Sprintf("%s needs %d", strings.ToUpper(pName(p)), need))
 		}

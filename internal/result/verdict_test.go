@@ -31,6 +31,27 @@ func TestChecks(t *testing.T) {
 		{"few processors", "client_cpu", Header{}, &Client{Wall: 10, CPU: 9, Procs: 1}, good(), Noted, "90 %"},
 		{"no processor left", "client_cpu", Header{}, &Client{Wall: 10, CPU: 39, Procs: 4}, good(), Voided, "98 %"},
 		{"no client", "client_cpu", Header{}, nil, good(), Sound, "not judged"},
+		{"fewer processors allowed than there are", "client_cpu", Header{}, &Client{Wall: 10, CPU: 19, Procs: 4, CPUs: 2}, good(), Voided, "client-bound, it measured itself: the load generator used 95 % of its 2 processors"},
+		{"client late by far", "dispatch_lag", Header{}, &client, each(good(), func(c *Call) { c.Due = max(0, c.Due-11*msec) }), Voided, "client-bound"},
+		{"connecting is no lateness", "dispatch_lag", Header{}, &client, each(good(), func(c *Call) { c.Due, c.Dial = max(0, c.Due-2*msec), min(c.Due, 2*msec) }), Sound, "p99 0.000 ms"},
+		{"goroutines waited", "scheduler", Header{}, &Client{SchedP99: 2 * msec}, good(), Noted, "p99 2.000 ms"},
+		{"goroutines waited by far", "scheduler", Header{Clock: ClockMonotonic}, &Client{SchedP99: 11 * msec}, good(), Voided, "client-bound"},
+		{"the kernel did not wait", "scheduler", Header{Clock: ClockKernel}, &Client{SchedP99: 11 * msec}, good(), Noted, "allowed 1.000 ms"},
+		{"goroutines ran", "scheduler", Header{}, &Client{SchedP50: 2000, SchedP99: msec}, good(), Sound, "p50 0.002 ms"},
+		{"not sampled", "scheduler", Header{}, &client, good(), Sound, "not judged"},
+		{"stolen", "stolen", Header{}, &Client{Stolen: 0.031}, good(), Noted, "the host took 3.1 %"},
+		{"hardly stolen", "stolen", Header{}, &Client{Stolen: 0.02}, good(), Sound, "2.0 %"},
+		{"clock not known", "clock", Header{}, &client, good(), Sound, "not judged"},
+		{"process clock", "clock", Header{Clock: ClockMonotonic}, &client, good(), Remark, "taken by this process"},
+		{"process clock, checked", "clock", Header{Clock: ClockMonotonic, SelfCheck: &SelfCheck{Taken: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC), EventRate: 50_000, ArrivalP50: 3.1, ArrivalP99: 9.8}}, &client, good(), Remark, "3.1/9.8 us off (p50/p99) at 50000 events/s on this machine, selfcheck of 2026-02-03"},
+		{"kernel clock", "clock", Header{Clock: ClockKernel}, &client, each(good(), func(c *Call) { c.Reads = 10 }), Sound, "5000 of 5000 reads"},
+		{"coarse stamps", "clock", Header{Clock: ClockKernel}, &client, each(good(), func(c *Call) { c.Reads, c.Coarse = 10, c.Index%2 }), Noted, "250 of 5000 reads have no stamp"},
+		{"first byte before sending", "time_order", Header{}, &client, each(good(), func(c *Call) { c.First = c.Sent - 1 }), Voided, "the first byte"},
+		{"alone", "merged", Header{}, &client, good(), Sound, "0 of 5450 chunks"},
+		{"merged", "merged", Header{}, &client, each(good(), func(c *Call) { c.Chunks[1].At = c.Chunks[0].At }), Remark, "500 of 5450 chunks (9.2 %)"},
+		{"gaps", "gaps", Header{}, &client, good(), Sound, "4950 gaps"},
+		{"chunks swapped", "gaps", Header{}, &client, each(good(), func(c *Call) { slices.Reverse(c.Chunks) }), Voided, "median -"},
+		{"one token each", "gaps", Header{}, &client, each(good(), func(c *Call) { c.Chunks, c.Usage.Completion = c.Chunks[:1], 1 }), Sound, "not judged"},
 		{"long pause", "gc", Header{}, &Client{GCMax: 6 * msec}, good(), Noted, "6.000 ms, allowed 5.000"},
 		{"stream interval", "tokens", Header{}, &client, each(good(), func(c *Call) { c.Usage.Completion *= 2 }), Noted, "a chunk carries 2.00 tokens"},
 		{"hidden reasoning", "tokens", Header{}, &client, each(good(), func(c *Call) { c.Usage.Completion *= 2; c.Usage.Reasoning = 1 }), Noted, "500 of the tokens were reasoning"},
@@ -67,7 +88,17 @@ func TestChecks(t *testing.T) {
 		{"max_tokens ignored", "lengths", Header{}, &client, each(good(), func(c *Call) { c.Want = c.Usage.Completion - c.Index%2 }), Noted, "250 calls got more"},
 		{"other tokenizer", "lengths", Header{}, &client, each(good(), func(c *Call) { c.WantIn = 2 * c.Usage.Prompt }), Remark, "other prompts"},
 		{"cold cache", "prefix_cache", Header{}, &client, good(), Sound, "0 of 5000 prompt tokens"},
-		{"warm cache", "prefix_cache", Header{}, &client, each(good(), func(c *Call) { c.Usage.Cached = 4 * (c.Index % 2) }), Remark, "20.0 % of the prompt tokens (1000 of 5000)"},
+		{"warm cache", "prefix_cache", Header{}, &client, each(good(), func(c *Call) { c.Usage.Cached = 4 * (c.Index % 2) }), Remark, "1000 of 5000 prompt tokens (20.0 %)"},
+		{"unique and new", "prefix_cache", Header{Cache: CacheUnique}, &client, each(good(), func(c *Call) { c.Usage.Cached = c.Index % 2 }), Sound, "cache unique): 250 of 5000"},
+		{"unique and not new", "prefix_cache", Header{Cache: CacheUnique}, &client, each(good(), func(c *Call) { c.Usage.Cached = 4 * (c.Index % 2) }), Noted, "were to be new"},
+		{"unique by usage, not by counters", "prefix_cache", Header{Cache: CacheUnique}, &Client{Cache: &CacheUse{Queries: 5000, Hits: 400, From: "vllm:prefix_cache_hits"}}, good(), Noted, "by vllm:prefix_cache_hits 400 of 5000 (8.0 %)"},
+		{"reset", "prefix_cache", Header{Cache: CacheReset}, &Client{Cache: &CacheUse{Reset: true}}, good(), Sound, "emptied before the run"},
+		{"reset that did not happen", "prefix_cache", Header{Cache: CacheReset}, &Client{Cache: &CacheUse{}}, good(), Noted, "and was not"},
+		{"warm as declared", "prefix_cache", Header{Cache: CacheWarm}, &client, each(good(), func(c *Call) { c.Usage.Cached = 9 }), Sound, "cache warm): 4500 of 5000"},
+		{"text agrees", "tokens", Header{}, &client, each(good(), func(c *Call) { c.Recount = c.Usage.Completion }), Sound, "5450 by the tokenizer in the text of 500 calls (+0.0 %)"},
+		{"text is shorter", "tokens", Header{}, &client, each(good(), func(c *Call) { c.Recount = 10; c.Usage.Completion = 20 }), Noted, "5000 by the tokenizer in the text of 500 calls (-50.0 %)"},
+		{"text is another tokenizer's", "tokens", Header{}, &client, each(good(), func(c *Call) { c.Recount = c.Usage.Completion * 2 }), Remark, "10900 by the tokenizer in the text of 500 calls (+100.0 %)"},
+		{"text alone", "tokens", Header{Tokenizer: "qwen"}, &client, each(good(), func(c *Call) { c.Usage, c.Recount = nil, len(c.Chunks)*2 }), Noted, "10900 output tokens were counted by the tokenizer qwen in the text, 5450 in the stream (-50.0 %)"},
 		{"partial", "partial", Header{Requests: 600}, &Client{Partial: true, StopNote: "interrupted"}, good(), Noted, "500 of 600 planned calls, interrupted"},
 		{"calls missing", "partial", Header{Requests: 501}, &client, good(), Noted, "500 of 501"},
 		{"killed", "partial", Header{}, nil, good(), Noted, "no record of its client"},
@@ -136,6 +167,13 @@ func TestSoundRun(t *testing.T) {
 			t.Errorf("check %q is there twice or says nothing", c.Name)
 		}
 		names[c.Name] = true
+	}
+}
+
+func TestSamplesAreNamedOnce(t *testing.T) {
+	s := summarize(t, Header{}, Options{Percentiles: []float64{99, 95, 99}}, steady(60, 10*msec))
+	if c, _ := s.Verdict.Check("samples"); c.Text != "60 calls are few: P95 needs 90, P99 needs 459" {
+		t.Errorf("%s", c.Text)
 	}
 }
 

@@ -70,9 +70,12 @@ func VLLMJSON(h Header, s Summary, calls []Call, o VLLMOptions) ([]byte, error) 
 	}
 	d.put("failures_by_class", failures)
 	d.put("simulated", s.Simulated)
+	if s.Compat != "" {
+		d.put(keyCompat, s.Compat)
+	}
 	d.put("verdict", s.Verdict)
 	if o.Detailed {
-		d.details(calls)
+		d.details(h, s.Compat, calls)
 	}
 	return d.bytes()
 }
@@ -149,44 +152,65 @@ func finite(rate float64) bool { return rate > 0 && !math.IsInf(rate, 1) }
 var reserved = []string{
 	"date", "endpoint_type", "backend", "label", "model_id", "tokenizer_id", "num_prompts", "burstiness",
 	"ramp_up_strategy", "ramp_up_start_rps", "ramp_up_end_rps",
-	keyFailures, keySimulated, keyVerdict,
-	"input_lens", "output_lens", "ttfts", "itls", "start_times", "generated_texts", "errors",
+	keyFailures, keySimulated, keyCompat, keyVerdict,
+	"input_lens", "output_lens", "ttfts", "itls", "latencies", "start_times", "queue_times", "generated_texts", "errors",
 }
 
-// details adds the per-request arrays, times in seconds.
-func (d *object) details(calls []Call) {
+// details adds the per-request arrays, times in seconds, by vLLM's definitions
+// where the summary is.
+func (d *object) details(h Header, compat string, calls []Call) {
 	all := slices.Clone(calls)
 	slices.SortStableFunc(all, func(a, b Call) int { return a.Index - b.Index })
-	inputs, outputs, starts := []int{}, []int{}, []float64{}
-	ttfts, itls := []*float64{}, [][]float64{}
+	inputs, outputs, starts, queues := []int{}, []int{}, []float64{}, []float64{}
+	ttfts, latencies, itls := []*float64{}, []*float64{}, [][]float64{}
 	texts, errs := []string{}, []string{}
 	for i := range all {
-		c := &all[i]
+		c, _ := all[i].believed()
 		in, _ := c.Input()
-		out, _ := c.Output()
-		if !c.OK() {
-			out = 0
-		}
-		inputs, outputs = append(inputs, in), append(outputs, out)
-		starts = append(starts, c.Sent.Seconds())
-		var ttft *float64
+		out := 0
+		var ttft, latency *float64
 		gaps := []float64{}
-		if t, ok := c.TTFT(); ok && c.OK() {
-			ttft = new(t.Seconds())
-			for j := 1; j < len(c.Chunks); j++ {
-				gaps = append(gaps, (c.Chunks[j].At - c.Chunks[j-1].At).Seconds())
+		if c.OK() {
+			v := c.asVLLM()
+			if compat != VLLM {
+				v = c.asOurs()
+			}
+			if out = v.n; len(v.at) > 0 {
+				ttft, latency = new((v.at[0] - v.start).Seconds()), new((v.at[len(v.at)-1] - v.start).Seconds())
+			}
+			for j := 1; j < len(v.at); j++ {
+				gaps = append(gaps, (v.at[j] - v.at[j-1]).Seconds())
 			}
 		}
-		ttfts, itls = append(ttfts, ttft), append(itls, gaps)
+		wait := 0.0
+		if h.Limit > 0 {
+			wait = (c.Ready - c.Due).Seconds()
+		}
+		inputs, outputs = append(inputs, in), append(outputs, out)
+		starts, queues = append(starts, c.Sent.Seconds()), append(queues, wait)
+		ttfts, latencies, itls = append(ttfts, ttft), append(latencies, latency), append(itls, gaps)
 		texts, errs = append(texts, c.Text), append(errs, c.Error)
 	}
-	d.put("input_lens", inputs)
-	d.put("output_lens", outputs)
-	d.put("ttfts", ttfts)
-	d.put("itls", itls)
-	d.put("start_times", starts)
-	d.put("generated_texts", texts)
-	d.put("errors", errs)
+	for _, a := range []struct {
+		key  string
+		list any
+	}{
+		{"input_lens", inputs}, {"output_lens", outputs}, {"ttfts", ttfts}, {"itls", itls}, {"latencies", latencies},
+		{"start_times", starts}, {"queue_times", queues}, {"generated_texts", texts}, {"errors", errs},
+	} {
+		d.put(a.key, a.list)
+	}
+}
+
+// asOurs returns our view of a call in the form of vLLM's: the messages are
+// those that carried tokens.
+func (c *Call) asOurs() vllmCall {
+	v := vllmCall{start: c.Sent}
+	v.n, _ = c.Output()
+	for _, k := range c.Chunks {
+		v.at = append(v.at, k.At)
+	}
+	return v
 }
 
 func (d *object) bytes() ([]byte, error) {

@@ -1,9 +1,11 @@
 package result
 
 import (
-	"cmp"
+	"math"
 	"slices"
 	"time"
+
+	"perflab/internal/stat"
 )
 
 // event is output tokens that came in one read.
@@ -12,8 +14,12 @@ type event struct {
 	tokens float64
 }
 
-// window is the steady part of a run: the client neither fills the server nor
-// drains it between the first end of a call and the last sending.
+// span is when a call was in flight: from <= t < to.
+type span struct{ from, to time.Duration }
+
+// window is a part of a run, such as the steady one: the client neither fills
+// the server nor drains it between the first end of a call and the last
+// sending.
 type window struct {
 	from, to time.Duration // from < at <= to is inside
 	ends     int           // calls that ended inside
@@ -22,8 +28,8 @@ type window struct {
 	ok       bool
 }
 
-// minEnds is the least number of calls that must end in the steady window for
-// its rates to be given.
+// minEnds is the least number of calls that must end in a window for its rates
+// to be given.
 const minEnds = 10
 
 func (w window) contains(at time.Duration) bool { return w.from < at && at <= w.to }
@@ -43,26 +49,90 @@ func (r *run) flow() {
 		r.figures["max_output_tokens_per_s"] = max(r.peak, mean)
 	}
 	r.steady = steadyWindow(r.ok)
-	if !r.steady.ok {
+	r.rates("steady", r.steady, events)
+	r.rates("full_load", r.fullLoad(), events)
+}
+
+// rates sets the figures of a window.
+func (r *run) rates(name string, w window, events []event) {
+	if !w.ok {
 		return
 	}
-	tokens, prompts := 0.0, 0
+	var tokens stat.Total
 	for _, e := range events {
-		if r.steady.contains(e.at) {
-			tokens += e.tokens
+		if w.contains(e.at) {
+			tokens.Add(e.tokens)
 		}
 	}
+	prompts := 0
 	for _, c := range r.ok {
-		if first, ok := c.FirstToken(); ok && r.steady.contains(first) {
+		if first, ok := c.FirstToken(); ok && w.contains(first) {
 			p, _ := c.Input()
 			prompts += p
 		}
 	}
-	s := r.steady.seconds()
-	r.figures["steady_duration"] = s
-	r.figures["steady_request_throughput"] = float64(r.steady.ends) / s
-	r.figures["steady_output_throughput"] = tokens / s
-	r.figures["steady_total_token_throughput"] = (tokens + float64(prompts)) / s
+	s, sum := w.seconds(), tokens.Sum()
+	r.figures[name+"_duration"] = s
+	r.figures[name+"_request_throughput"] = float64(w.ends) / s
+	r.figures[name+"_output_throughput"] = sum / s
+	r.figures[name+"_total_token_throughput"] = (sum + float64(prompts)) / s
+}
+
+// fullShare is the share of the concurrency limit that must be in flight for a
+// closed loop to be under full load.
+const fullShare = 0.95
+
+// fullLoad finds the time from the first to the last instant at which a closed
+// loop was under full load. Dips between them, as between one call's end and
+// the next one's sending, belong to it. Calls that fail hold a place as well.
+func (r *run) fullLoad() window {
+	need := int(math.Ceil(fullShare * float64(r.h.Limit)))
+	if need == 0 {
+		return window{}
+	}
+	spans := slices.Clone(r.failed)
+	for _, c := range r.ok {
+		spans = append(spans, span{c.Sent, c.End})
+	}
+	var w window
+	reached := false
+	sweep(spans, func(at time.Duration, before, now int) {
+		if now >= need && !reached {
+			w.from, reached = at, true
+		}
+		if before >= need && now < need {
+			w.to = at
+		}
+	})
+	for _, c := range r.ok {
+		if w.contains(c.End) {
+			w.ends++
+		}
+	}
+	w.ok = reached && w.ends >= minEnds
+	return w
+}
+
+// sweep tells of every change in the number of spans that hold an instant; one
+// that ends as another begins does not overlap it.
+func sweep(spans []span, tell func(at time.Duration, before, now int)) {
+	from, to := make([]time.Duration, len(spans)), make([]time.Duration, len(spans))
+	for i, s := range spans {
+		from[i], to[i] = s.from, max(s.from, s.to)
+	}
+	slices.Sort(from)
+	slices.Sort(to)
+	begun, ended := 0, 0
+	for begun < len(from) || ended < len(to) {
+		before := begun - ended
+		if begun < len(from) && (from[begun] < to[ended] || ended == begun) {
+			begun++
+			tell(from[begun-1], before, before+1)
+			continue
+		}
+		ended++
+		tell(to[ended-1], before, before-1)
+	}
 }
 
 // tokenEvents returns the reads of all calls in the order of time, the tokens
@@ -84,9 +154,8 @@ func tokenEvents(calls []*Call) []event {
 			events = append(events, event{k.At, tokens})
 		}
 	}
-	slices.SortFunc(events, func(a, b event) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.tokens, b.tokens))
-	})
+	// Of one instant in the order of the calls, which is that of their index.
+	stat.SortBy(events, func(e event) uint64 { return uint64(e.at) ^ 1<<63 })
 	return events
 }
 
@@ -106,20 +175,17 @@ func peak(events []event, width time.Duration) float64 {
 
 // maxInFlight returns the most calls with Sent <= t < End at one instant.
 func maxInFlight(calls []*Call) int {
-	sent := make([]time.Duration, len(calls))
-	end := make([]time.Duration, len(calls))
+	spans := make([]span, len(calls))
 	for i, c := range calls {
-		sent[i], end[i] = c.Sent, c.End
+		spans[i] = span{c.Sent, c.End}
 	}
-	slices.Sort(sent)
-	slices.Sort(end)
-	most, ended := 0, 0
-	for i, s := range sent {
-		for end[ended] <= s && ended < i {
-			ended++
-		}
-		most = max(most, i+1-ended)
-	}
+	return maxSpans(spans)
+}
+
+// maxSpans returns the most spans that hold one instant.
+func maxSpans(spans []span) int {
+	most := 0
+	sweep(spans, func(_ time.Duration, _, now int) { most = max(most, now) })
 	return most
 }
 

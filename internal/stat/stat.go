@@ -1,5 +1,5 @@
-// Package stat holds pure functions over numbers: quantiles with their
-// intervals, means, named random streams, and the distance between names.
+// Package stat holds pure functions over numbers: quantiles and means with
+// their intervals, named random streams, and the distance between names.
 //
 //	s := slices.Sorted(slices.Values(latencies))
 //	p99 := stat.Quantile(s, 0.99)
@@ -31,28 +31,39 @@ func Mean(x []float64) float64 {
 // Sum adds with Neumaier's compensation, so that a million small terms keep
 // their digits and the order of the terms does not show.
 func Sum(x []float64) float64 {
-	var sum, c float64
+	var t Total
 	for _, v := range x {
-		t := sum + v
-		if math.Abs(sum) >= math.Abs(v) {
-			c += (sum - t) + v
-		} else {
-			c += (v - t) + sum
-		}
-		sum = t
+		t.Add(v)
 	}
-	return sum + c
+	return t.Sum()
 }
+
+// Total is a sum that grows, compensated as Sum's.
+type Total struct{ sum, c float64 }
+
+// Add adds a term.
+func (t *Total) Add(v float64) {
+	sum := t.sum + v
+	if math.Abs(t.sum) >= math.Abs(v) {
+		t.c += (t.sum - sum) + v
+	} else {
+		t.c += (v - sum) + t.sum
+	}
+	t.sum = sum
+}
+
+// Sum returns the sum so far.
+func (t *Total) Sum() float64 { return t.sum + t.c }
 
 // StdDev returns the population standard deviation (divisor n, as numpy's
 // default and so as the field's clients print it); NaN for no values.
 func StdDev(x []float64) float64 {
 	m := Mean(x)
-	d := make([]float64, len(x))
-	for i, v := range x {
-		d[i] = (v - m) * (v - m)
+	var squares Total
+	for _, v := range x {
+		squares.Add((v - m) * (v - m))
 	}
-	return math.Sqrt(Mean(d))
+	return math.Sqrt(squares.Sum() / float64(len(x)))
 }
 
 // Quantile returns the q-quantile (0..1) of ascending values by linear
@@ -83,9 +94,12 @@ func QuantileCI(sorted []float64, q, confidence float64) (lo, hi float64, ok boo
 	}
 	tail := (1 - confidence) / 2
 	// l: largest rank with P(B < l) <= tail; u: smallest with P(B >= u) <= tail.
+	// What lies 12 standard deviations below the mean adds nothing a float holds.
+	mean := float64(n) * q
+	first := max(0, int(mean-12*math.Sqrt(mean*(1-q))-12))
 	l, u := 0, 0
-	cum := 0.0 // P(B <= k-1)
-	for k := 0; k <= n; k++ {
+	cum, pmf := 0.0, binomialPMF(n, first, q) // P(B <= k-1), P(B = k)
+	for k := first; k <= n; k++ {
 		if cum <= tail {
 			l = k
 		}
@@ -93,7 +107,8 @@ func QuantileCI(sorted []float64, q, confidence float64) (lo, hi float64, ok boo
 			u = k
 			break
 		}
-		cum += binomialPMF(n, k, q)
+		cum += pmf
+		pmf *= float64(n-k) / float64(k+1) * q / (1 - q)
 	}
 	if l < 1 || u < 1 || u > n {
 		return math.NaN(), math.NaN(), false

@@ -1,0 +1,112 @@
+package result
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Names of a summary's JSON that are not figures.
+const (
+	keySimulated = "simulated"
+	keyPredicted = "predicted"
+	keyPartial   = "partial"
+	keyCompat    = "compat"
+	keyFailures  = "failures_by_class"
+	keyVerdict   = "verdict"
+	keySamples   = "samples"
+	keyIntervals = "intervals"
+)
+
+// MarshalJSON writes one flat object: the figures under their names in the
+// order of the metric table, then simulated, predicted, partial, compat where
+// the figures are by other definitions than ours, failures_by_class, verdict,
+// samples and intervals.
+func (s Summary) MarshalJSON() ([]byte, error) {
+	b := []byte{'{'}
+	for _, name := range s.names() {
+		v := s.Figures[name]
+		figure, err := json.Marshal(v)
+		if err != nil {
+			return nil, fmt.Errorf("encode summary: figure %s: %w", name, err)
+		}
+		b = append(appendString(b, name), ':')
+		b = append(append(b, figure...), ',')
+	}
+	failures := s.Failures
+	if failures == nil {
+		failures = map[Class]int{}
+	}
+	tail, err := json.Marshal(struct {
+		Simulated bool                  `json:"simulated"`
+		Predicted bool                  `json:"predicted"`
+		Partial   bool                  `json:"partial"`
+		Compat    string                `json:"compat,omitempty"`
+		Failures  map[Class]int         `json:"failures_by_class"`
+		Verdict   Verdict               `json:"verdict"`
+		Samples   map[string]int        `json:"samples,omitempty"`
+		Intervals map[string][2]float64 `json:"intervals,omitempty"`
+	}{s.Simulated, s.Predicted, s.Partial, s.Compat, failures, s.Verdict, s.Samples, s.Intervals})
+	if err != nil {
+		return nil, err
+	}
+	return append(b, tail[1:]...), nil
+}
+
+// names returns the figures' names in the order of the metric table, unknown
+// percentiles beside their family and the rest at the end.
+func (s Summary) names() []string {
+	rank := map[string]int{}
+	for i, m := range Metrics() {
+		rank[m.Name] = i
+	}
+	place := func(name string) int {
+		if i, ok := rank[name]; ok {
+			return i
+		}
+		if m, err := Lookup(name); err == nil && m.Family != "" {
+			return rank[pName(99)+"_"+m.Family+"_ms"]
+		}
+		return len(rank)
+	}
+	return slices.SortedFunc(maps.Keys(s.Figures), func(a, b string) int {
+		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b))
+	})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. A null is an absent figure.
+func (s *Summary) UnmarshalJSON(data []byte) error {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return err
+	}
+	*s = Summary{Figures: map[string]float64{}}
+	targets := map[string]any{
+		keySimulated: &s.Simulated, keyPredicted: &s.Predicted, keyPartial: &s.Partial,
+		keyCompat: &s.Compat, keyFailures: &s.Failures, keyVerdict: &s.Verdict,
+		keySamples: &s.Samples, keyIntervals: &s.Intervals,
+	}
+	for name, raw := range fields {
+		if bytes.Equal(raw, []byte("null")) {
+			continue
+		}
+		if target, ok := targets[name]; ok {
+			if err := json.Unmarshal(raw, target); err != nil {
+				return fmt.Errorf("decode summary: %s: %w", name, err)
+			}
+			continue
+		}
+		var v float64
+		if err := json.Unmarshal(raw, &v); err != nil {
+			return fmt.Errorf("decode summary: figure %s: %w", name, err)
+		}
+		s.Figures[name] = v
+	}
+	if len(s.Failures) == 0 {
+		s.Failures = nil
+	}
+	return nil
+}
