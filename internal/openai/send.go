@@ -24,33 +24,44 @@ const (
 // Send sends one request and reports everything it saw as offsets from start
 // on the monotonic clock. It fills Sent and all that follows.
 func (c *Client) Send(ctx context.Context, start time.Time, r workload.Request) result.Call {
-	var call result.Call
-	w := c.watch(ctx, start)
-	defer w.stop()
-	t := taker{c: c, w: w, call: &call, want: r.Output}
-	t.stream.call, t.stream.scan.keep = &call, c.cfg.KeepText
-	x := wire.Exchange{Start: start, Body: c.body.build(r), Sink: &t}
-	t.x = &x
-	err := c.wire.Do(w.ctx, &x)
+	return c.Start(ctx, start, r)()
+}
+
+// Start is Send in two steps: it writes the request if a connection is idle,
+// which takes microseconds, and returns what does the rest.
+func (c *Client) Start(ctx context.Context, start time.Time, r workload.Request) (finish func() result.Call) {
+	t := &taker{c: c, w: c.watch(ctx, start), want: r.Output}
+	t.stream.call, t.stream.scan.keep = &t.call, c.cfg.KeepText
+	t.x = wire.Exchange{Start: start, Body: c.body.build(r), Sink: t}
+	started := c.wire.Start(&t.x)
+	return func() result.Call {
+		defer t.w.stop()
+		return t.finish(started.Wait(t.w.ctx))
+	}
+}
+
+// finish makes the call of an exchange that has ended.
+func (t *taker) finish(err error) result.Call {
+	call, x := &t.call, &t.x
 	call.Conn = result.Conn(x.Conn)
 	call.Sent, call.Wrote, call.First, call.Reads, call.Coarse = x.Sent, x.Wrote, x.First, x.Reads, x.Coarse
-	t.end(&x, err)
+	t.end(x, err)
 	if call.End == 0 {
 		call.End = x.Last
 		if err != nil {
-			call.End = time.Since(start)
+			call.End = time.Since(x.Start)
 		}
 	}
-	call.Error, call.Text = c.redact(call.Error), c.redact(call.Text)
-	return call
+	call.Error, call.Text = t.c.redact(call.Error), t.c.redact(call.Text)
+	return *call
 }
 
 // taker turns an answer, as it arrives, into the facts of a call.
 type taker struct {
 	c      *Client
 	w      *watch
-	x      *wire.Exchange
-	call   *result.Call
+	x      wire.Exchange
+	call   result.Call
 	stream stream
 	want   int       // output tokens asked for
 	unpack *unpacker // of a compressed body
@@ -66,7 +77,7 @@ type taker struct {
 
 // Head takes the status line and the headers.
 func (t *taker) Head(status int, h http.Header, at wire.Stamp) {
-	call := t.call
+	call := &t.call
 	call.Headers, call.Status = at.At, status
 	call.Sim = h.Get(simHeader) == "1"
 	if status != http.StatusOK {
@@ -135,7 +146,7 @@ func (t *taker) tell(seen func(int, time.Duration, bool), had int) {
 
 // end judges a call by how its exchange ended.
 func (t *taker) end(x *wire.Exchange, err error) {
-	call, s := t.call, &t.stream
+	call, s := &t.call, &t.stream
 	if t.unpack != nil {
 		if uerr := t.unpack.end(); err == nil && !t.stopped {
 			err = uerr
@@ -166,7 +177,7 @@ func (t *taker) end(x *wire.Exchange, err error) {
 
 // refusal keeps what an answer other than 200 says.
 func (t *taker) refusal() {
-	c, call := t.c, t.call
+	c, call := t.c, &t.call
 	text := c.redact(clean([]byte(c.redact(string(t.said)))))
 	call.Class = result.HTTPStatus
 	call.Error = strings.TrimSpace(fmt.Sprintf("%d %s", call.Status, http.StatusText(call.Status)))

@@ -83,39 +83,66 @@ func head(cfg Config) []byte {
 	return b.Bytes()
 }
 
-func (p *pool) do(ctx context.Context, x *Exchange) error {
-	buf := make([]byte, 0, len(p.head)+24)
-	buf = append(strconv.AppendInt(append(buf, p.head...), int64(len(x.Body)), 10), "\r\n\r\n"...)
+// sent is a request that was written to a connection.
+type sent struct {
+	c    *conn
+	done <-chan error
+	err  error // instead of done
+}
+
+// start sends over an idle connection; nil: there is none.
+func (p *pool) start(x *Exchange) *sent {
+	c := p.kept()
+	if c == nil {
+		return nil
+	}
+	return p.send(c, x)
+}
+
+func (p *pool) send(c *conn, x *Exchange) *sent {
+	head := make([]byte, 0, len(p.head)+24)
+	head = append(strconv.AppendInt(append(head, p.head...), int64(len(x.Body)), 10), "\r\n\r\n"...)
+	s := &sent{c: c}
+	s.done, s.err = c.send(x, head)
+	return s
+}
+
+// do waits for the end of an exchange that was sent, or sends it first.
+func (p *pool) do(ctx context.Context, x *Exchange, s *sent) error {
 	asked := x.now()
 	for {
-		c, err := p.take(ctx, x)
-		if err != nil {
-			if !x.sent {
-				x.Sent = asked
+		if s == nil {
+			c, err := p.take(ctx, x)
+			if err != nil {
+				if !x.sent {
+					x.Sent = asked
+				}
+				return err
 			}
-			return err
+			s = p.send(c, x)
 		}
-		err = p.exchange(ctx, c, x, buf)
+		err := s.wait(ctx, x)
 		if err == nil || x.Conn.New || !replayable(x, err) {
 			return err
 		}
 		x.Conn.Replaced++
+		s = nil
 	}
 }
 
-// exchange sends the request over c and waits for the end of the answer.
-func (p *pool) exchange(ctx context.Context, c *conn, x *Exchange, head []byte) error {
-	done, err := c.send(x, head)
-	if err != nil {
-		return err
+// wait returns when the answer has ended.
+func (s *sent) wait(ctx context.Context, x *Exchange) error {
+	if s.err != nil {
+		return s.err
 	}
+	var err error
 	select {
-	case err = <-done:
+	case err = <-s.done:
 	case <-ctx.Done():
-		if c.abandon(x) {
+		if s.c.abandon(x) {
 			return context.Cause(ctx)
 		}
-		err = <-done
+		err = <-s.done
 	}
 	if e, ok := err.(*panicError); ok {
 		panic(e.value)
@@ -134,19 +161,27 @@ func replayable(x *Exchange, err error) bool {
 
 // take gives an idle connection, or a new one.
 func (p *pool) take(ctx context.Context, x *Exchange) (*conn, error) {
+	if c := p.kept(); c != nil {
+		return c, nil
+	}
+	x.Conn.New = true
+	return p.dial(ctx, &x.Conn)
+}
+
+// kept gives an idle connection; nil: there is none.
+func (p *pool) kept() *conn {
 	for {
 		p.mu.Lock()
 		n := len(p.idle)
 		if n == 0 {
 			p.mu.Unlock()
-			x.Conn.New = true
-			return p.dial(ctx, &x.Conn)
+			return nil
 		}
 		c := p.idle[n-1]
 		p.idle = p.idle[:n-1]
 		p.mu.Unlock()
 		if !c.closed.Load() {
-			return c, nil
+			return c
 		}
 	}
 }

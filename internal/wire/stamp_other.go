@@ -19,6 +19,9 @@ type pool struct{ count count }
 
 func newPool(Config) *pool { return nil }
 
-func (*pool) do(context.Context, *Exchange) error { return nil }
-func (*pool) open(context.Context, int) error     { return nil }
-func (*pool) close()                              {}
+type sent struct{}
+
+func (*pool) start(*Exchange) *sent                      { return nil }
+func (*pool) do(context.Context, *Exchange, *sent) error { return nil }
+func (*pool) open(context.Context, int) error            { return nil }
+func (*pool) close()                                     {}

@@ -193,11 +193,31 @@ func (t *Transport) Open(ctx context.Context, n int) error {
 // Do sends the request and gives the answer to the sink until the body ends,
 // the sink has enough, or something breaks. A context that ends is reported as
 // its cause.
-func (t *Transport) Do(ctx context.Context, x *Exchange) error {
+func (t *Transport) Do(ctx context.Context, x *Exchange) error { return t.Start(x).Wait(ctx) }
+
+// Start sends the request if that needs no waiting: over a connection that is
+// idle. Else Wait does it.
+func (t *Transport) Start(x *Exchange) Started {
+	s := Started{t: t, x: x}
 	if t.fast != nil {
-		return t.fast.do(ctx, x)
+		s.sent = t.fast.start(x)
 	}
-	return t.std.do(ctx, x)
+	return s
+}
+
+// Started is an exchange that has begun.
+type Started struct {
+	t    *Transport
+	x    *Exchange
+	sent *sent // nil: nothing was sent yet
+}
+
+// Wait returns when the exchange has ended, as Do does.
+func (s Started) Wait(ctx context.Context) error {
+	if s.t.fast != nil {
+		return s.t.fast.do(ctx, s.x, s.sent)
+	}
+	return s.t.std.do(ctx, s.x)
 }
 
 // replayWindow bounds the repetition of a request whose kept connection gave
