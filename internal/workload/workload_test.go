@@ -25,6 +25,10 @@ func specs(t *testing.T) map[string]Spec {
 		"azure rate": {Dataset: "azure", Path: azure, Rate: 3},
 		"mooncake":   {Dataset: "mooncake", Path: mooncake},
 		"jsonl":      {Dataset: "jsonl", Path: jsonl, NumPrompts: 8, Rate: 2},
+		"steps":      {RandomInputLen: 30, Steps: "1:3s,8:1s"},
+		"duration":   {RandomInputLen: 30, Rate: 5, Duration: "2s"},
+		"lora":       {NumPrompts: 9, RandomInputLen: 30, LoraModules: []string{"a", "b"}},
+		"images":     {NumPrompts: 3, RandomInputLen: 30, RandomImages: 2, RandomImageSize: "16x16-32x24"},
 	}
 }
 
