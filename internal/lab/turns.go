@@ -19,6 +19,9 @@ func (b Bench) options(w *workload.Workload) load.Options {
 	if w.Conversations() {
 		o.Next = w.Next
 	}
+	if w.Conversations() && w.Spec().RandomImages > 0 {
+		o.Prepare = w.Prepare
+	}
 	return o
 }
 

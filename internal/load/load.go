@@ -51,9 +51,10 @@ type Options struct {
 	// of the answer, and how long after the end of the call it is due; ok is
 	// false after the last turn. nil: requests stand alone.
 	Next     func(r workload.Request, answer string) (next workload.Request, think time.Duration, ok bool)
-	Affinity bool          // a conversation stays on its first turn's target
-	Until    time.Duration // nothing is sent that is ready at this offset or later; 0: everything is sent
-	Closed   bool          // requests have no due times: each is due when the limit lets it pass
+	Prepare  func(r workload.Request) // called while r is in flight: does what of Next takes long; nil: nothing does
+	Affinity bool                     // a conversation stays on its first turn's target
+	Until    time.Duration            // nothing is sent that is ready at this offset or later; 0: everything is sent
+	Closed   bool                     // requests have no due times: each is due when the limit lets it pass
 }
 
 // DefaultSpin covers the coarseness of Go's timers, about a millisecond on an
@@ -287,10 +288,12 @@ func (r *run) send(ctx context.Context, req workload.Request, ready time.Duratio
 	r.sent.Add(1)
 	r.o.Progress.Sent.Add(1)
 	r.o.Progress.InFlight.Add(1)
+	prepared := r.prepare(req)
 	r.sends.Go(func() {
 		call := r.call(ctx, target, req)
 		r.inFlight[target].Add(-1)
 		r.o.Progress.InFlight.Add(-1)
+		<-prepared
 		r.follow(ctx, req, &call, target)
 		call.Index, call.Target, call.Due, call.Ready = req.Index, target, req.Due, ready
 		call.Session, call.Turn, call.Model = req.Session, req.Turn, req.Model

@@ -9,6 +9,22 @@ import (
 	"perflab/internal/workload"
 )
 
+// prepare works ahead on what follows a request; the channel is closed when
+// that is done.
+func (r *run) prepare(req workload.Request) <-chan struct{} {
+	done := make(chan struct{})
+	if r.o.Prepare == nil {
+		close(done)
+		return done
+	}
+	r.sends.Go(func() {
+		defer close(done)
+		defer r.catch(fmt.Sprintf("prepare what follows request %d", req.Index))
+		r.o.Prepare(req)
+	})
+	return done
+}
+
 // follow starts the turn after a call that ended, which keeps the call's place
 // at the limit, or gives the place back.
 func (r *run) follow(ctx context.Context, req workload.Request, call *result.Call, target int) {

@@ -216,6 +216,24 @@ func TestNextPanics(t *testing.T) {
 	})
 }
 
+// TestPrepare: what takes long is done while the answer is awaited and delays
+// the next turn only where the answer was quicker.
+func TestPrepare(t *testing.T) {
+	slow := func(workload.Request) { time.Sleep(12 * ms) }
+	for takes, want := range map[time.Duration]times{
+		20 * ms: {25 * ms, 25 * ms, 25 * ms, 45 * ms},
+		5 * ms:  {10 * ms, 10 * ms, 12 * ms, 17 * ms},
+	} {
+		_, calls, err := runIn(t, []Sender{&speaker{takes: takes}}, Options{Next: next, Prepare: slow}, sessions(0), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, timesOf(calls)[1]); d != "" {
+			t.Errorf("answers take %v (-want +got):\n%s", takes, d)
+		}
+	}
+}
+
 // TestTurnsOnTime: with the kernel's timer no later turn is early.
 func TestTurnsOnTime(t *testing.T) {
 	var calls []result.Call

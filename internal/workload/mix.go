@@ -25,8 +25,25 @@ func (w *Workload) mix(r *Request, k int) {
 		}
 		r.Model = s.LoraModules[pick]
 	}
-	if s.RandomImages > 0 {
-		r.Images = s.images(r.Index)
+	if s.RandomImages == 0 {
+		return
+	}
+	if made, ok := w.made.LoadAndDelete(r.Index); ok {
+		r.Images = made.([]string)
+		return
+	}
+	r.Images = s.images(r.Index)
+}
+
+// Prepare makes the images of the turn after r, some ten milliseconds of work,
+// so that Next has them at hand.
+func (w *Workload) Prepare(r Request) {
+	if r.Session == 0 || w.spec.RandomImages == 0 {
+		return
+	}
+	src, i, _ := w.row(r.Session - 1)
+	if r.Turn+1 < len(src.talks[i].turns) {
+		w.made.Store(r.Index+1, w.spec.images(r.Index+1))
 	}
 }
 

@@ -89,6 +89,13 @@ func TestImages(t *testing.T) {
 		t.Errorf("only %d sizes in %d images", len(sizes), len(seen))
 	}
 	again := mustOpen(t, w.Spec())
+	for r := range again.All() {
+		again.Prepare(r)
+	}
+	ahead, _ := walk(again, slices.Collect(again.All()), said)
+	if d := cmp.Diff(turns, ahead); d != "" {
+		t.Errorf("images made ahead differ:\n%s", d)
+	}
 	if d := cmp.Diff(slices.Collect(w.All()), slices.Collect(again.All())); d != "" {
 		t.Errorf("images differ from run to run:\n%s", d)
 	}

@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"sync"
 	"time"
 )
 
@@ -71,12 +72,13 @@ type Tokenizer interface {
 }
 
 // Workload is an opened Spec: all lengths and due times, and the prompts on
-// demand. It is immutable and safe for concurrent use.
+// demand. It never changes for its callers and is safe for concurrent use.
 type Workload struct {
 	spec Spec
 	src  source
 	due  []time.Duration // by index, ascending; of conversations, their first turns
 	more *endless        // nil: there are as many rows as due times
+	made sync.Map        // images by index that Prepare made
 }
 
 // Totals are the sums over a workload's requests.
