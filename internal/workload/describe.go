@@ -11,10 +11,10 @@ func (w *Workload) Describe() string {
 	s := w.spec
 	parts := []string{w.lengths(), w.extent(), s.arrivals()}
 	if s.RandomImages > 0 {
-		parts[0] += fmt.Sprintf(" and %d images of %s", s.RandomImages, s.RandomImageSize)
+		parts[0] += fmt.Sprintf(", %s of %s", plural(s.RandomImages, "image"), s.RandomImageSize)
 	}
 	if n := len(s.LoraModules); n > 0 {
-		parts[1] += fmt.Sprintf(" over %d adapters", n)
+		parts[1] += " over " + plural(n, "adapter")
 	}
 	if s.MaxConcurrency > 0 {
 		parts = append(parts, fmt.Sprintf("at most %d at a time", s.MaxConcurrency))
@@ -55,7 +55,7 @@ func (w *Workload) extent() string {
 	if w.spec.timeDecides() {
 		return fmt.Sprintf("conversations of %.3g turns on average, %s", turns, text)
 	}
-	return fmt.Sprintf("%s in %d conversations", text, len(w.src.rows))
+	return text + " in " + plural(len(w.src.rows), "conversation")
 }
 
 // unit is what arrives.
@@ -125,9 +125,11 @@ func (s Spec) arrivals() string {
 	return fmt.Sprintf("%s at %s %s", kind, s.Rate, s.unit())
 }
 
-func count(requests int) string {
-	if requests == 1 {
-		return "1 request"
+func count(requests int) string { return plural(requests, "request") }
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
 	}
-	return fmt.Sprintf("%d requests", requests)
+	return fmt.Sprintf("%d %ss", n, what)
 }

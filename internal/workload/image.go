@@ -118,6 +118,9 @@ func (f imageFiles) url(image string) (string, error) {
 	if url, ok := f.read[path]; ok {
 		return url, nil
 	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is no file", path) // a device may never end
+	}
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return "", err // names the path

@@ -157,6 +157,7 @@ func TestRichRows(t *testing.T) {
 	}
 
 	for text, want := range map[string]string{
+		`{"prompt": "a", "images": ["."]}`:                                                                    "line 1: image 1: " + dir + " is no file",
 		`{"prompt": "a", "images": ["gone.png"]}`:                                                             "line 1: image 1: open " + filepath.Join(dir, "gone.png"),
 		"\n" + `{"prompt": "a", "images": ["p.png", "text"]}`:                                                 "line 2: image 2: " + filepath.Join(dir, "text") + " is no PNG, JPEG, WebP or GIF file",
 		`{"prompt": "a", "tools": [], "fields": {"tools": []}}`:                                               "line 1: a row has tools itself or in fields, not both",
