@@ -293,7 +293,9 @@ func (r *run) send(ctx context.Context, req workload.Request, ready time.Duratio
 		call := r.call(ctx, target, req)
 		r.inFlight[target].Add(-1)
 		r.o.Progress.InFlight.Add(-1)
-		<-prepared
+		if prepared != nil {
+			<-prepared
+		}
 		r.follow(ctx, req, &call, target)
 		call.Index, call.Target, call.Due, call.Ready = req.Index, target, req.Due, ready
 		call.Session, call.Turn, call.Model = req.Session, req.Turn, req.Model

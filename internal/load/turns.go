@@ -10,13 +10,12 @@ import (
 )
 
 // prepare works ahead on what follows a request; the channel is closed when
-// that is done.
+// that is done, and nil when there is nothing to do.
 func (r *run) prepare(req workload.Request) <-chan struct{} {
-	done := make(chan struct{})
 	if r.o.Prepare == nil {
-		close(done)
-		return done
+		return nil
 	}
+	done := make(chan struct{})
 	r.sends.Go(func() {
 		defer close(done)
 		defer r.catch(fmt.Sprintf("prepare what follows request %d", req.Index))
