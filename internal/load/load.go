@@ -288,7 +288,10 @@ func (r *run) send(ctx context.Context, req workload.Request, ready time.Duratio
 	r.sent.Add(1)
 	r.o.Progress.Sent.Add(1)
 	r.o.Progress.InFlight.Add(1)
-	prepared := r.prepare(req)
+	var prepared <-chan struct{}
+	if r.o.Prepare != nil {
+		prepared = r.prepare(req)
+	}
 	r.sends.Go(func() {
 		call := r.call(ctx, target, req)
 		r.inFlight[target].Add(-1)

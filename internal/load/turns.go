@@ -10,11 +10,8 @@ import (
 )
 
 // prepare works ahead on what follows a request; the channel is closed when
-// that is done, and nil when there is nothing to do.
+// that is done.
 func (r *run) prepare(req workload.Request) <-chan struct{} {
-	if r.o.Prepare == nil {
-		return nil
-	}
 	done := make(chan struct{})
 	r.sends.Go(func() {
 		defer close(done)
@@ -27,9 +24,11 @@ func (r *run) prepare(req workload.Request) <-chan struct{} {
 // follow starts the turn after a call that ended, which keeps the call's place
 // at the limit, or gives the place back.
 func (r *run) follow(ctx context.Context, req workload.Request, call *result.Call, target int) {
-	if next, ok := r.after(req, call); ok {
-		r.sends.Go(func() { r.turn(ctx, next, target) })
-		return
+	if r.o.Next != nil {
+		if next, ok := r.after(req, call); ok {
+			r.sends.Go(func() { r.turn(ctx, next, target) })
+			return
+		}
 	}
 	r.limit.give(r.start)
 }
@@ -37,9 +36,6 @@ func (r *run) follow(ctx context.Context, req workload.Request, call *result.Cal
 // after is the next turn of a conversation with its due time. A failed turn is
 // the last: what a user would have said next nobody knows.
 func (r *run) after(req workload.Request, call *result.Call) (next workload.Request, ok bool) {
-	if r.o.Next == nil {
-		return next, false
-	}
 	defer r.catch(fmt.Sprintf("build what follows request %d", req.Index))
 	next, think, ok := r.o.Next(req, call.Text)
 	if !ok {
