@@ -18,7 +18,6 @@ var absent = map[string]string{
 	"hf-subset":                      "data sets are read from files: --dataset-name and --dataset-path",
 	"hf-split":                       "data sets are read from files: --dataset-name and --dataset-path",
 	"hf-output-len":                  "data sets are read from files: --dataset-name and --dataset-path",
-	"lora-modules":                   "loads are sent to one model",
 	"random-batch-size":              "each request carries one prompt",
 	"prefix-repetition-prefix-len":   "--dataset-name random has --random-prefix-len for a shared prefix",
 	"prefix-repetition-suffix-len":   "--dataset-name random has --random-prefix-len for a shared prefix",

@@ -148,9 +148,9 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 // addWorkloadFlags are the flags that make up workload.Spec; a study file has
 // the same names with _ for -.
 func addWorkloadFlags(fs *pflag.FlagSet, w *workload.Spec, rate *string) {
-	fs.StringVar(&w.Dataset, "dataset-name", "random", "random, sharegpt, azure, mooncake or jsonl")
+	fs.StringVar(&w.Dataset, "dataset-name", "random", "random, sharegpt, azure, mooncake, jsonl or conversations")
 	fs.StringVar(&w.Path, "dataset-path", "", "file of the dataset")
-	fs.IntVar(&w.NumPrompts, "num-prompts", 0, "requests to send (default 1000; for a trace or jsonl: the whole file)")
+	fs.IntVar(&w.NumPrompts, "num-prompts", 0, "requests (of conversations: conversations) to send (default 1000; for a trace or jsonl: the whole file; with --steps or --duration: as many as there is time for)")
 	fs.Uint64Var(&w.Seed, "seed", 0, "every random choice follows from it")
 	fs.StringVar(rate, "request-rate", "inf", "requests/s; inf sends all at once (a trace keeps its own times unless this is given)")
 	fs.StringVar(&w.Arrival, "arrival", "", "constant, poisson, gamma or trace (default poisson with a rate; the trace's own times with a trace)")
@@ -169,6 +169,8 @@ func addWorkloadFlags(fs *pflag.FlagSet, w *workload.Spec, rate *string) {
 	fs.BoolVar(&w.DisableShuffle, "disable-shuffle", false, "sharegpt: keep the file's order")
 	fs.BoolVar(&w.NoOversample, "no-oversample", false, "sharegpt: send fewer requests rather than repeat some")
 	fs.IntVar(&w.OutputLen, "output-len", 0, "jsonl: output tokens of rows that name none")
+	addShapeFlags(fs, w)
+	addTurnFlags(fs, w)
 }
 
 // complete turns flags into the spec and checks everything before any work.

@@ -212,6 +212,9 @@ func progressText(p *load.Progress, since time.Time) string {
 	seconds := time.Since(since).Seconds()
 	// What matters most comes first: a narrow terminal cuts the end.
 	parts := []string{fmt.Sprintf("%s %d/%d", bar(done, all, 16), done, all)}
+	if all == 0 { // time decides how many
+		parts[0] = fmt.Sprintf("%d done", done)
+	}
 	if n := p.Failed.Load(); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", n))
 	}

@@ -291,6 +291,10 @@ func scalars(t reflect.Type) *jsonschema.Schema {
 			OneOf:       []*jsonschema.Schema{{Type: "number", ExclusiveMinimum: "0"}, {Const: "inf"}},
 			Description: "Requests per second; inf sends all at once",
 		}
+	case reflect.TypeFor[workload.Span]():
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "number", ExclusiveMinimum: "0"}, {Type: "string"}}}
+	case reflect.TypeFor[workload.Range]():
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "integer", Minimum: "1"}, {Type: "string"}}}
 	case reflect.TypeFor[lab.Values]():
 		return &jsonschema.Schema{
 			Type: "object",

@@ -82,6 +82,9 @@ func (b Bench) Run(ctx context.Context) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := chatOnly(w.NeedsChat(), b.Spec.Backend); err != nil {
+		return nil, err
+	}
 	if err := load.CheckCapacity(concurrent(b.Spec.Workload, w.Len())); err != nil {
 		return nil, err
 	}
@@ -111,7 +114,7 @@ func (b Bench) Run(ctx context.Context) (*Outcome, error) {
 	}
 	out, err := b.measure(ctx, h, w, clients)
 	if out != nil {
-		out.Notes = notes(note, dropped(w))
+		out.Notes = notes(note, dropped(w), conversations(w, out.Client))
 	}
 	return out, err
 }
@@ -149,10 +152,10 @@ func (b Bench) phase(text string) {
 
 // concurrent is how many connections the workload may need at once.
 func concurrent(s workload.Spec, n int) int {
-	if s.MaxConcurrency > 0 {
+	if s.MaxConcurrency > 0 && n > 0 {
 		return min(s.MaxConcurrency, n)
 	}
-	return n
+	return max(s.MaxConcurrency, n)
 }
 
 func (b Bench) clients(w *workload.Workload) ([]*openai.Client, error) {
@@ -162,7 +165,7 @@ func (b Bench) clients(w *workload.Workload) ([]*openai.Client, error) {
 		c, err := openai.New(openai.Config{
 			BaseURL: target, Backend: s.Backend, Endpoint: s.Endpoint, Model: s.Model,
 			APIKey: b.APIKey, Headers: s.Headers, ExtraBody: s.ExtraBody,
-			Temperature: s.Temperature, TopP: s.TopP, Insecure: s.Insecure, KeepText: s.KeepText,
+			Temperature: s.Temperature, TopP: s.TopP, Insecure: s.Insecure, KeepText: s.KeepText || w.Generates(),
 			FirstTokenTimeout: s.FirstTokenTimeout, IdleTimeout: s.IdleTimeout, TotalTimeout: s.TotalTimeout,
 			Concurrency: concurrent(s.Workload, w.Len()), Seen: b.seen(),
 		})
@@ -276,6 +279,7 @@ func (b Bench) warmUp(ctx context.Context, clients []*openai.Client) error {
 	w, err := workload.Open(workload.Spec{
 		Dataset: "random", NumPrompts: b.Spec.Warmups * len(clients), Seed: b.Spec.Workload.Seed ^ warmupSeed,
 		RandomInputLen: 64, RandomOutputLen: 8, MaxConcurrency: b.Spec.Warmups,
+		LoraModules: b.Spec.Workload.LoraModules, LoraAssignment: roundRobin(b.Spec.Workload),
 	}.Defaults())
 	if err != nil {
 		return err
@@ -353,9 +357,10 @@ func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workloa
 	b.phase(PhaseMeasuring)
 	// The heap is the calls themselves: collect it a few times, not all along.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	stats, err := load.Run(ctx, w.All(), senders(clients), load.Options{
-		MaxConcurrency: b.Spec.Workload.MaxConcurrency, Spin: load.DefaultSpin, Progress: b.Progress,
-	}, func(c result.Call) {
+	stats, err := load.Run(ctx, w.All(), senders(clients), b.options(w), func(c result.Call) {
+		if !b.Spec.KeepText {
+			c.Text = "" // kept until here for the next turn's prompt
+		}
 		out.Calls = append(out.Calls, c)
 		if dir != nil {
 			dir.add(&c)
@@ -466,7 +471,7 @@ func (s Spec) Validate() error {
 	if _, err := s.summaryOptions(); err != nil {
 		errs = append(errs, err)
 	}
-	errs = append(errs, s.Workload.Validate())
+	errs = append(errs, s.Workload.Validate(), chatOnly(s.Workload.NeedsChat(), s.Backend))
 	return errors.Join(errs...)
 }
 

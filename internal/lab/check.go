@@ -178,9 +178,13 @@ func (c *checker) place(message string) string {
 // an unknown model is known before the first launch and not after hours.
 func (c *checker) inputs() {
 	for i, w := range c.s.Workloads {
-		if _, err := workload.Open(w.Spec); err != nil {
-			c.add(fmt.Sprintf("workloads.%d", i), "workload %s: %v", w.Name, err)
+		at := fmt.Sprintf("workloads.%d", i)
+		opened, err := workload.Open(w.Spec)
+		if err != nil {
+			c.add(at, "workload %s: %v", w.Name, err)
+			continue
 		}
+		c.fits(at, w.Name, opened)
 	}
 	if c.s.Runtime.Kind == Existing {
 		return // what is up has loaded its model

@@ -351,6 +351,10 @@ func benchCommand(model, backend string, spec workload.Spec) string {
 			if x {
 				words = append(words, flag)
 			}
+		case []string:
+			if len(x) > 0 {
+				words = append(words, flag, engine.Quote(strings.Join(x, ",")))
+			}
 		default:
 			if !v.Field(i).IsZero() {
 				words = append(words, flag, engine.Quote(fmt.Sprint(x)))

@@ -7,7 +7,10 @@
 //
 // Invariants: a request is sent at its due instant after one start, however
 // slow the server is, unless the concurrency limit holds it back; requests pass
-// that limit in their order; every request that was sent ends in exactly one
+// that limit in their order; a conversation holds its place there from its
+// first turn to its last, think time included, so that the limit is on
+// conversations; a later turn is due its think time after the end of the turn
+// before it; every request that was sent ends in exactly one
 // Call, given to emit by one goroutine; Call.Sent - Call.Ready is this client's
 // own lateness and nothing else. When ctx ends, nothing more is sent, calls in
 // flight come back as cancelled, and Run returns what it has with Partial set.
@@ -43,6 +46,15 @@ type Options struct {
 	MaxConcurrency int           // 0: no limit
 	Spin           time.Duration // before a due instant the dispatcher leaves Go's timers for the kernel's; 0: timers only
 	Progress       *Progress     // nil: nobody watches
+
+	// Next returns what follows a request in its conversation, given the text
+	// of the answer, and how long after the end of the call it is due; ok is
+	// false after the last turn. nil: requests stand alone.
+	Next     func(r workload.Request, answer string) (next workload.Request, think time.Duration, ok bool)
+	Prepare  func(r workload.Request) // called while r is in flight: does what of Next takes long; nil: nothing does
+	Affinity bool                     // a conversation stays on its first turn's target
+	Until    time.Duration            // nothing is sent that is ready at this offset or later; 0: everything is sent
+	Closed   bool                     // requests have no due times: each is due when the limit lets it pass
 }
 
 // DefaultSpin covers the coarseness of Go's timers, about a millisecond on an
@@ -54,6 +66,7 @@ type Stats struct {
 	Start   time.Time // the instant that all offsets count from
 	Sent    int
 	Failed  int
+	Unsent  int  // later turns given up because the one before failed
 	Partial bool // stopped before every request was sent and answered
 	Client  result.Client
 }
@@ -113,7 +126,11 @@ func Run(ctx context.Context, requests iter.Seq[workload.Request], senders []Sen
 	r.sends.Wait()
 	close(r.calls)
 	collector.Wait()
-	stats := Stats{Start: r.start, Sent: r.sent, Failed: r.failed, Partial: !all || r.cut, Client: usage.Stop()}
+	stats := Stats{
+		Start: r.start, Sent: int(r.sent.Load()), Failed: r.failed, Unsent: int(r.unsent.Load()),
+		Partial: !all || r.cut || r.stopped.Load(), Client: usage.Stop(),
+	}
+	stats.Client.Unsent = stats.Unsent
 	if stats.Partial {
 		stats.Client.Partial = true
 		stats.Client.StopNote = stopNote(ctx)
@@ -145,8 +162,12 @@ type run struct {
 	held  atomic.Int64  // bytes of the prompts that are built and not taken
 	taken chan struct{} // held fell; of one token, so that the news is not lost
 
-	next int // target at which the search for the least busy begins; the dispatcher's
-	sent int // the dispatcher's
+	choice sync.Mutex
+	next   int // target at which the search for the least busy begins; choice guards it
+
+	sent    atomic.Int64
+	unsent  atomic.Int64
+	stopped atomic.Bool // a conversation was cut between two turns
 
 	failed int  // the collector's
 	cut    bool // a call was cancelled; the collector's
@@ -168,7 +189,7 @@ func (r *run) prefetch(ctx context.Context, requests iter.Seq[workload.Request])
 		defer reached()
 		defer r.catch("build a request")
 		for req := range requests {
-			size := int64(len(req.Prompt))
+			size := weight(req)
 			for held := r.held.Load(); held > 0 && held+size > aheadBytes; held = r.held.Load() {
 				reached()
 				select {
@@ -214,13 +235,37 @@ func (r *run) dispatch(ctx context.Context, source <-chan workload.Request) bool
 		if !ok {
 			return false
 		}
-		r.send(ctx, req, max(req.Due, freed))
+		ready := max(req.Due, freed)
+		if r.over(ready) {
+			return ctx.Err() == nil
+		}
+		if r.o.Closed {
+			req.Due = ready
+		}
+		r.send(ctx, req, ready, r.target())
 	}
+}
+
+// over reports whether time is up at an offset.
+func (r *run) over(at time.Duration) bool { return r.o.Until > 0 && at >= r.o.Until }
+
+// weight is about how many bytes of text and images a request holds.
+func weight(req workload.Request) int64 {
+	n := len(req.Prompt) + len(req.System) + len(req.Fields) + 4*len(req.IDs)
+	for _, m := range req.History {
+		n += len(m.Content)
+	}
+	for _, list := range [][]string{req.Images, req.Documents} {
+		for _, s := range list {
+			n += len(s)
+		}
+	}
+	return int64(n)
 }
 
 // release tells prefetch that a prompt left its lead.
 func (r *run) release(req workload.Request) {
-	r.held.Add(-int64(len(req.Prompt)))
+	r.held.Add(-weight(req))
 	select {
 	case r.taken <- struct{}{}:
 	default:
@@ -228,18 +273,25 @@ func (r *run) release(req workload.Request) {
 }
 
 // send starts one call in a goroutine of its own.
-func (r *run) send(ctx context.Context, req workload.Request, ready time.Duration) {
-	target := r.target()
+func (r *run) send(ctx context.Context, req workload.Request, ready time.Duration, target int) {
 	r.inFlight[target].Add(1)
-	r.sent++
+	r.sent.Add(1)
 	r.o.Progress.Sent.Add(1)
 	r.o.Progress.InFlight.Add(1)
+	var prepared <-chan struct{}
+	if r.o.Prepare != nil {
+		prepared = r.prepare(req)
+	}
 	r.sends.Go(func() {
 		call := r.call(ctx, target, req)
 		r.inFlight[target].Add(-1)
 		r.o.Progress.InFlight.Add(-1)
-		r.limit.give(r.start)
+		if prepared != nil {
+			<-prepared
+		}
+		r.follow(ctx, req, &call, target)
 		call.Index, call.Target, call.Due, call.Ready = req.Index, target, req.Due, ready
+		call.Session, call.Turn, call.Model = req.Session, req.Turn, req.Model
 		call.WantIn, call.Want = req.Input, req.Output
 		r.calls <- call
 	})
@@ -262,6 +314,8 @@ func (r *run) call(ctx context.Context, target int, req workload.Request) (call 
 // target is the one with the fewest calls in flight; among equals they take
 // turns.
 func (r *run) target() int {
+	r.choice.Lock()
+	defer r.choice.Unlock()
 	best, least := 0, int64(0)
 	for i := range r.senders {
 		k := (r.next + i) % len(r.senders)

@@ -50,9 +50,13 @@ func runFacts(h result.Header, partial bool) []figure {
 	if h.Limit > 0 {
 		limit = fmt.Sprint(h.Limit)
 	}
+	planned := "as many as there was time for"
+	if h.Requests > 0 {
+		planned = fmt.Sprint(h.Requests)
+	}
 	f := []figure{
 		{"Model", h.Model}, {"Workload", h.Workload}, {"Backend", h.Backend}, {"Targets", strings.Join(h.Targets, ", ")},
-		{"Requests planned", fmt.Sprint(h.Requests)}, {"Request rate", rate}, {"Concurrency limit", limit},
+		{"Requests planned", planned}, {"Request rate", rate}, {"Concurrency limit", limit},
 		{"Serving command", h.Command},
 		{"Client", strings.TrimSpace("perflab bench " + h.Version)},
 	}

@@ -26,7 +26,7 @@ type Header struct {
 	Targets   []string        `json:"targets"`
 	Workload  string          `json:"workload"`                 // its name in the study, or its dataset
 	Spec      json.RawMessage `json:"spec"`                     // the complete spec, secrets redacted
-	Requests  int             `json:"requests"`                 // planned
+	Requests  int             `json:"requests"`                 // planned; 0: not known in advance, time decides
 	Rate      float64         `json:"request_rate,omitzero"`    // requests/s; 0: all at once
 	Limit     int             `json:"max_concurrency,omitzero"` // 0: none
 	Command   string          `json:"command,omitempty"`        // serving command under test, where known
@@ -80,12 +80,13 @@ type Client struct {
 	SchedP50 time.Duration `json:"sched_p50_ns,omitzero"` // a goroutine's wait for a processor
 	SchedP99 time.Duration `json:"sched_p99_ns,omitzero"`
 	SchedMax time.Duration `json:"sched_max_ns,omitzero"`
-	Sockets  int           `json:"sockets,omitzero"` // most connections open at once
-	Opened   int           `json:"opened,omitzero"`  // connections opened in the run
-	CPUs     int           `json:"cpus,omitzero"`    // that this process may use
-	Stolen   float64       `json:"stolen,omitzero"`  // share of the machine's CPU time that its host took away
-	Cache    *CacheUse     `json:"cache,omitempty"`  // the server's prefix cache over the run, where it tells
-	Partial  bool          `json:"partial"`          // stopped before the end
+	Sockets  int           `json:"sockets,omitzero"`      // most connections open at once
+	Opened   int           `json:"opened,omitzero"`       // connections opened in the run
+	CPUs     int           `json:"cpus,omitzero"`         // that this process may use
+	Stolen   float64       `json:"stolen,omitzero"`       // share of the machine's CPU time that its host took away
+	Cache    *CacheUse     `json:"cache,omitempty"`       // the server's prefix cache over the run, where it tells
+	Unsent   int           `json:"unsent_turns,omitzero"` // of conversations, given up because the turn before failed
+	Partial  bool          `json:"partial"`               // stopped before the end
 	StopNote string        `json:"stop_note,omitempty"`
 }
 

@@ -159,12 +159,13 @@ func (r *run) add(c *Call) {
 }
 
 // partial reports whether calls are missing: the client says that it stopped,
-// or left no record, or fewer calls came than were planned.
+// or left no record, or fewer calls came than were planned. The later turns of
+// a conversation that failed are accounted for and not missing.
 func (r *run) partial() bool {
 	if r.c == nil {
 		return !r.h.Predicted || r.total < r.h.Requests
 	}
-	return r.c.Partial || r.total < r.h.Requests
+	return r.c.Partial || r.total+r.c.Unsent < r.h.Requests
 }
 
 // bounds returns the tests of one call by the goodput bounds.

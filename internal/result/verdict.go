@@ -124,6 +124,9 @@ func (r *run) simulatedText() string {
 }
 
 func (r *run) judgePartial(partial bool) (Status, string) {
+	if !partial && r.c != nil && r.c.Unsent > 0 {
+		return Noted, fmt.Sprintf("%d later turns of conversations were never sent because a turn before them failed; %d calls were made", r.c.Unsent, r.total)
+	}
 	if !partial {
 		return Sound, fmt.Sprintf("all %d calls of the run are here", r.total)
 	}

@@ -49,6 +49,7 @@ func VLLMJSON(h Header, s Summary, calls []Call, o VLLMOptions) ([]byte, error) 
 		return nil, fmt.Errorf("write vLLM result: %w", err)
 	}
 	style := Style{Sections: o.Sections, Percentiles: o.Percentiles}.filled()
+	h.Requests = cmp.Or(h.Requests, len(calls)) // time decided how many
 	var d object
 	d.head(h, o)
 	for _, m := range scalars() {

@@ -29,12 +29,20 @@ type source struct {
 	prompt func(i int) string // builds the prompt of rows[i]; pure
 	read   int                // rows of the file that were looked at
 	drops  drops
+
+	fill  func(i int, r *Request) // adds what rows[i] has beside its prompt; nil: nothing
+	talks []talk                  // conversations by row; nil: requests stand alone
+	chat  string                  // what of the rows only a chat API can send; "": nothing
+	first []int                   // index of each conversation's first turn
 }
 
 // open reads the dataset of a valid spec with its defaults filled in.
 func open(s Spec) (source, error) {
-	if s.Dataset == "random" {
+	switch {
+	case s.Dataset == "random":
 		return openRandom(s), nil
+	case s.Dataset == "conversations" && s.Path == "":
+		return openTalks(s), nil
 	}
 	f, err := os.Open(s.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -53,6 +61,8 @@ func open(s Spec) (source, error) {
 		src, err = readMooncake(f, s)
 	case "jsonl":
 		src, err = readJSONL(f, s)
+	case "conversations":
+		src, err = readTalks(f, s)
 	}
 	if err != nil {
 		return source{}, fmt.Errorf("read %s dataset %s: %w", s.Dataset, s.Path, err)
@@ -77,6 +87,8 @@ func fileHint(dataset string) string {
 			" as in the traces that Mooncake publishes"
 	case "jsonl":
 		return `: a file with one {"prompt": "...", "output_tokens": 100} per line`
+	case "conversations":
+		return `: a ShareGPT JSON file, or one with a {"messages": [...]} per line; without a path conversations are made up`
 	}
 	return ""
 }
@@ -134,6 +146,7 @@ func sample(s Spec, src source, prompts []string, order []int) source {
 	}
 	src.rows = rows
 	src.prompt = func(i int) string { return prompts[order[i]] }
+	src.reorder(order)
 	return src
 }
 

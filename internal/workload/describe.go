@@ -9,7 +9,13 @@ import (
 // Describe says in one line for a report what is sent and when.
 func (w *Workload) Describe() string {
 	s := w.spec
-	parts := []string{w.lengths(), count(w.Len()), s.arrivals()}
+	parts := []string{w.lengths(), w.extent(), s.arrivals()}
+	if s.RandomImages > 0 {
+		parts[0] += fmt.Sprintf(", %s of %s", plural(s.RandomImages, "image"), s.RandomImageSize)
+	}
+	if n := len(s.LoraModules); n > 0 {
+		parts[1] += " over " + plural(n, "adapter")
+	}
 	if s.MaxConcurrency > 0 {
 		parts = append(parts, fmt.Sprintf("at most %d at a time", s.MaxConcurrency))
 	}
@@ -27,8 +33,37 @@ func (s Spec) title() string {
 		return "Mooncake trace (" + file + ")"
 	case "jsonl":
 		return "Custom dataset (" + file + ")"
+	case "conversations":
+		if s.Path == "" {
+			return "Made-up conversations"
+		}
+		return "Conversations (" + file + ")"
 	}
 	return "Random dataset"
+}
+
+// extent is how much is sent.
+func (w *Workload) extent() string {
+	text := count(w.Len())
+	if w.spec.timeDecides() {
+		text = fmt.Sprintf("for %v", w.spec.length())
+	}
+	if w.src.talks == nil {
+		return text
+	}
+	turns := float64(w.src.turns()) / float64(len(w.src.rows))
+	if w.spec.timeDecides() {
+		return fmt.Sprintf("conversations of %.3g turns on average, %s", turns, text)
+	}
+	return text + " in " + plural(len(w.src.rows), "conversation")
+}
+
+// unit is what arrives.
+func (s Spec) unit() string {
+	if s.Dataset == "conversations" {
+		return "conversations/s"
+	}
+	return "requests/s"
 }
 
 func (w *Workload) lengths() string {
@@ -42,7 +77,10 @@ func (w *Workload) lengths() string {
 		return text
 	}
 	t := w.Totals()
-	n := float64(t.Requests)
+	n := float64(len(w.src.rows))
+	if w.src.talks != nil {
+		n = float64(w.src.turns())
+	}
 	text := fmt.Sprintf("on average %.0f input tokens", float64(t.Input)/n)
 	if t.Output > 0 {
 		text += fmt.Sprintf(" and %.0f output tokens", float64(t.Output)/n)
@@ -62,6 +100,9 @@ func (s Spec) arrivals() string {
 	var kind string
 	switch s.Arrival {
 	case "inf":
+		if s.closed() && s.Duration != "" {
+			return "each when another ends"
+		}
 		return "all at once"
 	case "trace":
 		if s.Speed == 1 {
@@ -76,14 +117,19 @@ func (s Spec) arrivals() string {
 		kind = fmt.Sprintf("gamma arrivals (burstiness %g)", s.Burstiness)
 	}
 	if s.RampStrategy != "" {
-		return fmt.Sprintf("%s from %g to %g requests/s (%s ramp)", kind, s.RampStart, s.RampEnd, s.RampStrategy)
+		return fmt.Sprintf("%s from %g to %g %s (%s ramp)", kind, s.RampStart, s.RampEnd, s.unit(), s.RampStrategy)
 	}
-	return fmt.Sprintf("%s at %s requests/s", kind, s.Rate)
+	if s.Steps != "" {
+		return fmt.Sprintf("%s at %s in steps of %s", kind, s.unit(), s.Steps)
+	}
+	return fmt.Sprintf("%s at %s %s", kind, s.Rate, s.unit())
 }
 
-func count(requests int) string {
-	if requests == 1 {
-		return "1 request"
+func count(requests int) string { return plural(requests, "request") }
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
 	}
-	return fmt.Sprintf("%d requests", requests)
+	return fmt.Sprintf("%d %ss", n, what)
 }

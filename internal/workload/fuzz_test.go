@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"perflab/internal/token"
 )
 
 // fuzzDataset opens any bytes as a dataset: an error, or a workload that keeps
@@ -18,7 +16,7 @@ func fuzzDataset(f *testing.F, dataset string) {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		w, err := Open(Spec{Dataset: dataset, Path: path, NoOversample: dataset == "sharegpt" || dataset == "jsonl"})
+		w, err := Open(Spec{Dataset: dataset, Path: path, NoOversample: dataset == "sharegpt" || dataset == "jsonl" || dataset == "conversations"})
 		if err != nil {
 			return
 		}
@@ -26,18 +24,23 @@ func fuzzDataset(f *testing.F, dataset string) {
 		for _, d := range drops {
 			read -= d.Rows
 		}
-		if read != w.Len() {
-			t.Fatalf("%d rows are neither sent nor accounted for", read-w.Len())
+		if rows := len(w.src.rows); read != rows {
+			t.Fatalf("%d rows are neither sent nor accounted for", read-rows)
 		}
 		if w.Totals().Input > 100_000 {
 			return
 		}
 		last := w.request(0).Due
 		for r := range w.All() {
-			if r.Due < last || r.Input < 1 || r.Output < 0 || token.Count(r.Prompt) != r.Input {
+			if r.Due < last {
 				t.Fatalf("request %+v", r)
 			}
 			last = r.Due
+			for more := true; more; r, _, more = w.Next(r, "") {
+				if r.Input < 1 && r.Images == nil || r.Output < 0 || r.tokens() != r.Input {
+					t.Fatalf("request %+v", r)
+				}
+			}
 		}
 	})
 }
@@ -64,7 +67,41 @@ func FuzzMooncake(f *testing.F) {
 func FuzzJSONL(f *testing.F) {
 	f.Add([]byte(`{"prompt": "a b", "output_tokens": 3}` + "\n\n" + `{"messages": [{"role": "user", "content": "c"}]}`))
 	f.Add([]byte(`{"prompt": ""}`))
+	f.Add([]byte(`{"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": [{"type": "text", "text": "t"}, {"type": "image_url", "image_url": {"url": "data:,"}}]}], "tools": [], "fields": {"a": 1}}`))
 	fuzzDataset(f, "jsonl")
+}
+
+func FuzzConversations(f *testing.F) {
+	f.Add([]byte(shareGPT([2]int{4, 4}, [2]int{20, 1})))
+	f.Add([]byte(`{"messages": [{"role": "user", "content": "a b"}, {"role": "assistant", "content": "c"}, {"role": "user", "content": "d"}, {"role": "assistant", "content": "e"}]}`))
+	f.Add([]byte(` [{"system": "x", "conversations": [{"from": "gpt", "value": "a"}, {"from": "human", "value": "b"}, {"from": "gpt", "value": "c"}]}]`))
+	fuzzDataset(f, "conversations")
+}
+
+// FuzzSteps: any text is an error, or steps that hold as many evenly spaced
+// requests as their rates say.
+func FuzzSteps(f *testing.F) {
+	for _, s := range []string{"2:30s,8:60s,2:30s", "0:1,5:0.5", "1e3:1ms", ":", "3:"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		segments, err := parseSteps(text)
+		if err != nil {
+			return
+		}
+		want, span := 0.0, 0.0
+		for _, g := range segments {
+			want += g.from * g.seconds
+			span += g.seconds
+		}
+		if want > 1e5 || span > 1e6 {
+			return
+		}
+		due, err := timed(Spec{Steps: text, Arrival: "constant"})
+		if n := float64(len(due)); n < want-1e-6 || n > want+1 || (err != nil) != (want < 1e-9) {
+			t.Fatalf("%d requests (%v), %g are due", len(due), err, want)
+		}
+	})
 }
 
 // Any array of objects that encoding/json takes has as many spans, each of

@@ -15,7 +15,7 @@ import (
 // `vllm bench serve`; see Defaults. JSON keys, YAML keys and flags share one
 // spelling (a flag has - for _).
 type Spec struct {
-	Dataset    string  `json:"dataset_name" yaml:"dataset_name"` // random, sharegpt, azure, mooncake, jsonl
+	Dataset    string  `json:"dataset_name" yaml:"dataset_name"` // random, sharegpt, azure, mooncake, jsonl, conversations
 	Path       string  `json:"dataset_path,omitempty" yaml:"dataset_path,omitempty"`
 	NumPrompts int     `json:"num_prompts,omitempty" yaml:"num_prompts,omitempty"` // 0: 1000 (random, sharegpt) or the whole file (traces, jsonl)
 	Seed       uint64  `json:"seed" yaml:"seed"`
@@ -43,10 +43,30 @@ type Spec struct {
 	DisableShuffle    bool `json:"disable_shuffle,omitempty" yaml:"disable_shuffle,omitempty"`
 	NoOversample      bool `json:"no_oversample,omitempty" yaml:"no_oversample,omitempty"`
 	OutputLen         int  `json:"output_len,omitempty" yaml:"output_len,omitempty"` // jsonl rows without their own
+
+	Steps    string `json:"steps,omitempty" yaml:"steps,omitempty"`       // RATE:TIME,... in place of a rate
+	Duration Span   `json:"duration,omitempty" yaml:"duration,omitempty"` // no request is due from then on; NumPrompts, where set, bounds too
+
+	// Conversations: NumPrompts, rates and MaxConcurrency count conversations.
+	Turns             Range  `json:"turns,omitempty" yaml:"turns,omitempty"`                     // 4; of a file: those with fewer are left out, of others the rest
+	TurnInputLen      Range  `json:"turn_input_len,omitempty" yaml:"turn_input_len,omitempty"`   // 128; made-up ones
+	TurnOutputLen     Range  `json:"turn_output_len,omitempty" yaml:"turn_output_len,omitempty"` // 128; of a file: in place of the answers' own
+	SystemLen         int    `json:"system_len,omitempty" yaml:"system_len,omitempty"`           // made-up ones: a system prompt that all share
+	ThinkTime         string `json:"think_time,omitempty" yaml:"think_time,omitempty"`           // mean, exponential; or constant:TIME
+	History           string `json:"history,omitempty" yaml:"history,omitempty"`                 // answers (a file's default), generated
+	NoSessionAffinity bool   `json:"no_session_affinity,omitempty" yaml:"no_session_affinity,omitempty"`
+
+	LoraModules    []string `json:"lora_modules,omitempty" yaml:"lora_modules,omitempty"`       // model names in place of the run's
+	LoraAssignment string   `json:"lora_assignment,omitempty" yaml:"lora_assignment,omitempty"` // random, round-robin
+
+	RandomImages    int    `json:"random_images,omitempty" yaml:"random_images,omitempty"`         // of each request
+	RandomImageSize string `json:"random_image_size,omitempty" yaml:"random_image_size,omitempty"` // 512x512
 }
 
 // Datasets returns the names that Spec.Dataset takes.
-func Datasets() []string { return []string{"random", "sharegpt", "azure", "mooncake", "jsonl"} }
+func Datasets() []string {
+	return []string{"random", "sharegpt", "azure", "mooncake", "jsonl", "conversations"}
+}
 
 // Arrivals returns the names that Spec.Arrival takes.
 func Arrivals() []string { return []string{"inf", "constant", "poisson", "gamma", "trace"} }
@@ -60,6 +80,7 @@ func Arrivals() []string { return []string{"inf", "constant", "poisson", "gamma"
 // at once. Datasets whose prompts are made of random words ignore EOS, as
 // `vllm bench serve` forces for random: such a prompt has no natural answer.
 func (s Spec) Defaults() Spec {
+	asked := s.NumPrompts
 	s.Dataset = cmp.Or(s.Dataset, "random")
 	switch s.Dataset {
 	case "random":
@@ -71,6 +92,12 @@ func (s Spec) Defaults() Spec {
 		s.NumPrompts = cmp.Or(s.NumPrompts, 1000)
 	case "azure", "mooncake":
 		s.IgnoreEOS = true
+	case "conversations":
+		s = s.talkDefaults()
+	}
+	s = s.mixDefaults()
+	if s.Steps != "" || s.Duration != "" {
+		s.NumPrompts = asked // time bounds the run
 	}
 	if s.Arrival == "" {
 		s.Arrival = s.defaultArrival()
@@ -90,7 +117,7 @@ func (s Spec) Defaults() Spec {
 
 func (s Spec) defaultArrival() string {
 	switch {
-	case s.Rate.Inf() && s.RampStrategy == "":
+	case s.Rate.Inf() && s.RampStrategy == "" && s.Steps == "":
 		if s.Rate == 0 && s.isTrace() {
 			return "trace"
 		}
@@ -117,6 +144,8 @@ func (s Spec) Validate() error {
 	var faults []error
 	faults = append(faults, s.datasetFaults(d)...)
 	faults = append(faults, s.arrivalFaults(d)...)
+	faults = append(faults, s.talkFaults(d)...)
+	faults = append(faults, s.mixFaults(d)...)
 	faults = append(faults, s.rangeFaults()...)
 	return errors.Join(faults...)
 }
@@ -128,21 +157,21 @@ func (s Spec) datasetFaults(d Spec) (faults []error) {
 		set  bool
 		of   []string
 	}{
-		{"--dataset-path", s.Path != "", []string{"sharegpt", "azure", "mooncake", "jsonl"}},
+		{"--dataset-path", s.Path != "", []string{"sharegpt", "azure", "mooncake", "jsonl", "conversations"}},
 		{"--random-input-len", s.RandomInputLen != 0, []string{"random"}},
 		{"--random-output-len", s.RandomOutputLen != 0, []string{"random"}},
 		{"--random-range-ratio", s.RandomRangeRatio != 0, []string{"random"}},
 		{"--random-prefix-len", s.RandomPrefixLen != 0, []string{"random"}},
 		{"--sharegpt-output-len", s.ShareGPTOutputLen != 0, []string{"sharegpt"}},
-		{"--disable-shuffle", s.DisableShuffle, []string{"sharegpt", "jsonl"}},
-		{"--no-oversample", s.NoOversample, []string{"sharegpt", "jsonl"}},
+		{"--disable-shuffle", s.DisableShuffle, []string{"sharegpt", "jsonl", "conversations"}},
+		{"--no-oversample", s.NoOversample, []string{"sharegpt", "jsonl", "conversations"}},
 		{"--output-len", s.OutputLen != 0, []string{"jsonl"}},
 	} {
 		if f.set && !slices.Contains(f.of, d.Dataset) {
 			faults = append(faults, fmt.Errorf("%s applies to --dataset-name %s, not %s", f.flag, either(f.of), d.Dataset))
 		}
 	}
-	if s.Path == "" && d.Dataset != "random" {
+	if s.Path == "" && d.Dataset != "random" && d.Dataset != "conversations" {
 		faults = append(faults, fmt.Errorf("--dataset-name %s needs --dataset-path%s", d.Dataset, fileHint(d.Dataset)))
 	}
 	return faults
@@ -159,7 +188,7 @@ func (s Spec) arrivalFaults(d Spec) (faults []error) {
 		fault("--request-rate applies to --arrival constant, poisson or gamma, not %s", d.Arrival)
 	case !s.Rate.Inf() && ramped:
 		fault("--request-rate does not apply with --ramp-up-strategy, which takes --ramp-up-start-rps and --ramp-up-end-rps")
-	case s.Rate.Inf() && paced && !ramped:
+	case s.Rate.Inf() && paced && !ramped && s.Steps == "":
 		fault("--arrival %s needs a finite --request-rate", d.Arrival)
 	case s.Rate != 0 && d.Arrival == "trace":
 		fault("--request-rate inf applies to --arrival inf, not trace")
@@ -177,7 +206,7 @@ func (s Spec) arrivalFaults(d Spec) (faults []error) {
 	if d.Arrival == "trace" && !d.isTrace() {
 		fault("--arrival trace applies to --dataset-name azure or mooncake, not %s", d.Dataset)
 	}
-	return append(faults, s.rampFaults(d, paced)...)
+	return append(append(faults, s.rampFaults(d, paced)...), s.shapeFaults(d, paced)...)
 }
 
 func (s Spec) rampFaults(d Spec, paced bool) (faults []error) {
@@ -224,6 +253,8 @@ func (s Spec) rangeFaults() (faults []error) {
 		{"--random-prefix-len", s.RandomPrefixLen, maxTokens},
 		{"--sharegpt-output-len", s.ShareGPTOutputLen, maxTokens},
 		{"--output-len", s.OutputLen, maxTokens},
+		{"--system-len", s.SystemLen, maxTokens},
+		{"--random-images", s.RandomImages, maxImages},
 	} {
 		switch {
 		case f.value < 0:

@@ -9,9 +9,11 @@
 // whose Index % n == i; a made-up prompt is built when it is yielded and is
 // exactly Request.Input tokens by package token.
 //
+// Of a conversation the sequence has the first turn. Next gives each later one
+// when the answer before it is there, because it may be part of the prompt.
+//
 // Deliberately absent: tokenizer files (lengths are by package token; the
-// server's usage is the truth a run reports), conversations of several turns,
-// and byte-for-byte the samples of other tools, whose random numbers differ
+// server's usage is the truth a run reports) and byte-for-byte the samples of other tools, whose random numbers differ
 // from version to version. Fingerprint tells whether two runs sent the same.
 package workload
 
@@ -23,6 +25,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"sync"
 	"time"
 )
 
@@ -69,11 +72,13 @@ type Tokenizer interface {
 }
 
 // Workload is an opened Spec: all lengths and due times, and the prompts on
-// demand. It is immutable and safe for concurrent use.
+// demand. It never changes for its callers and is safe for concurrent use.
 type Workload struct {
 	spec Spec
 	src  source
-	due  []time.Duration // by index, ascending
+	due  []time.Duration // by index, ascending; of conversations, their first turns
+	more *endless        // nil: there are as many rows as due times
+	made sync.Map        // images by index that Prepare made
 }
 
 // Totals are the sums over a workload's requests.
@@ -90,34 +95,45 @@ func Open(s Spec) (*Workload, error) {
 		return nil, err
 	}
 	s = s.Defaults()
-	src, err := open(s)
+	src, due, err := lay(s)
 	if err != nil {
 		return nil, err
 	}
-	due, err := schedule(s, src.rows)
-	if err != nil {
-		return nil, err
+	w := &Workload{spec: s, src: src, due: due}
+	if s.endless() {
+		w.more = &endless{spec: s, src: src}
 	}
-	return &Workload{spec: s, src: src, due: due}, nil
+	return w, nil
 }
 
 // Spec returns the spec with its defaults filled in: what was opened.
 func (w *Workload) Spec() Spec { return w.spec }
 
-// Len returns the number of requests.
-func (w *Workload) Len() int { return len(w.due) }
+// Len returns the number of requests, all turns of conversations among them; 0
+// where it is not known in advance because time decides.
+func (w *Workload) Len() int {
+	switch {
+	case w.spec.timeDecides():
+		return 0
+	case w.src.talks != nil:
+		return w.src.turns()
+	}
+	return len(w.due)
+}
 
-// All yields every request in order of Due.
+// All yields every request in order of Due; of a conversation its first turn,
+// after which Next has the others.
 func (w *Workload) All() iter.Seq[Request] { return w.Shard(0, 1) }
 
-// Shard yields the requests whose Index % n == i: n machines that each send
-// one shard send exactly what one machine would.
+// Shard yields the requests whose Index % n == i, of conversations those whose
+// (Session-1) % n == i: n machines that each send one shard send exactly what
+// one machine would.
 func (w *Workload) Shard(i, n int) iter.Seq[Request] {
 	if n < 1 || i < 0 || i >= n {
 		panic(fmt.Sprintf("workload: no shard %d of %d", i, n))
 	}
 	return func(yield func(Request) bool) {
-		for k := i; k < len(w.due); k += n {
+		for k := i; w.more != nil || k < len(w.due); k += n {
 			if !yield(w.request(k)) {
 				return
 			}
@@ -126,15 +142,25 @@ func (w *Workload) Shard(i, n int) iter.Seq[Request] {
 }
 
 func (w *Workload) request(k int) Request {
-	r := w.src.rows[k]
-	return Request{
+	src, i, before := w.row(k)
+	r := Request{
 		Index:  k,
-		Due:    w.due[k],
-		Prompt: w.src.prompt(k),
-		Input:  r.input,
-		Output: r.output,
+		Prompt: src.prompt(i),
+		Input:  src.rows[i].input,
+		Output: src.rows[i].output,
 		EOS:    !w.spec.IgnoreEOS,
 	}
+	if w.more == nil {
+		r.Due = w.due[k]
+	}
+	if src.fill != nil {
+		src.fill(i, &r)
+	}
+	if src.talks != nil {
+		src.talks[i].open(&r, k, before+src.first[i])
+	}
+	w.mix(&r, k)
+	return r
 }
 
 // Burst is how many requests are due at the first instant.
@@ -146,9 +172,12 @@ func (w *Workload) Burst() int {
 	return n
 }
 
-// Totals sums lengths without building a prompt.
+// Totals sums lengths without building a prompt. Where time decides how many
+// requests there are, Requests is 0 and the sums are of the rows drawn so far.
+// The input of a conversation's later turns is planned: with the answers that
+// the dataset has, or as many tokens as were asked for.
 func (w *Workload) Totals() Totals {
-	t := Totals{Requests: len(w.due), Span: w.due[len(w.due)-1]}
+	t := Totals{Requests: w.Len(), Span: w.due[len(w.due)-1]}
 	for _, r := range w.src.rows {
 		t.Input += r.input
 		t.Output += r.output
@@ -158,11 +187,12 @@ func (w *Workload) Totals() Totals {
 
 // Fingerprint is equal for two workloads exactly when they send the same
 // prompts and output lengths at the same times. It builds every prompt once
-// (about 10 ns a token).
+// (about 10 ns a token); of an endless workload the first thousand. Answers
+// that a server has yet to generate are no part of it.
 func (w *Workload) Fingerprint() string {
 	h := sha256.New()
 	var b [33]byte
-	for r := range w.All() {
+	for r := range w.fingerprinted() {
 		binary.LittleEndian.PutUint64(b[0:], uint64(r.Index))
 		binary.LittleEndian.PutUint64(b[8:], uint64(r.Due))
 		binary.LittleEndian.PutUint64(b[16:], uint64(r.Output))
@@ -173,6 +203,7 @@ func (w *Workload) Fingerprint() string {
 		}
 		h.Write(b[:]) // never fails
 		io.WriteString(h, r.Prompt)
+		hashRest(h, r)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }

@@ -25,6 +25,10 @@ func specs(t *testing.T) map[string]Spec {
 		"azure rate": {Dataset: "azure", Path: azure, Rate: 3},
 		"mooncake":   {Dataset: "mooncake", Path: mooncake},
 		"jsonl":      {Dataset: "jsonl", Path: jsonl, NumPrompts: 8, Rate: 2},
+		"steps":      {RandomInputLen: 30, Steps: "1:3s,8:1s"},
+		"duration":   {RandomInputLen: 30, Rate: 5, Duration: "2s"},
+		"lora":       {NumPrompts: 9, RandomInputLen: 30, LoraModules: []string{"a", "b"}},
+		"images":     {NumPrompts: 3, RandomInputLen: 30, RandomImages: 2, RandomImageSize: "16x16-32x24"},
 	}
 }
 
@@ -136,6 +140,12 @@ func TestDescribe(t *testing.T) {
 			"Azure trace (data): on average 277 input tokens and 10 output tokens, 3 requests, gamma arrivals (burstiness 0.5) at 2.5 requests/s"},
 		{Spec{NumPrompts: 9, RampStrategy: "linear", RampStart: 1, RampEnd: 5, Arrival: "constant"},
 			"Random dataset: 1024 input tokens, 128 output tokens, 9 requests, evenly spaced arrivals from 1 to 5 requests/s (linear ramp)"},
+		{Spec{Steps: "2:1s,8:2s", Arrival: "constant", LoraModules: []string{"a", "b"}, RandomImages: 1},
+			"Random dataset: 1024 input tokens, 128 output tokens, 1 image of 512x512, 18 requests over 2 adapters, evenly spaced arrivals at requests/s in steps of 2:1s,8:2s"},
+		{Spec{Dataset: "conversations", NumPrompts: 3, Turns: "2", TurnInputLen: "10", TurnOutputLen: "4", Rate: 2, MaxConcurrency: 2},
+			"Made-up conversations: on average 17 input tokens and 4 output tokens, 6 requests in 3 conversations, Poisson arrivals at 2 conversations/s, at most 2 at a time"},
+		{Spec{Dataset: "conversations", NumPrompts: 3, Turns: "2", TurnInputLen: "10", TurnOutputLen: "4", MaxConcurrency: 2, Duration: "90"},
+			"Made-up conversations: on average 17 input tokens and 4 output tokens, conversations of 2 turns on average, for 1m30s, each when another ends, at most 2 at a time"},
 	} {
 		if got := mustOpen(t, tt.spec).Describe(); got != tt.want {
 			t.Errorf("\n got %s\nwant %s", got, tt.want)

@@ -1,0 +1,66 @@
+package lab
+
+import (
+	"fmt"
+	"slices"
+
+	"perflab/internal/load"
+	"perflab/internal/openai"
+	"perflab/internal/result"
+	"perflab/internal/workload"
+)
+
+// options say how the workload is sent.
+func (b Bench) options(w *workload.Workload) load.Options {
+	o := load.Options{
+		MaxConcurrency: w.Spec().MaxConcurrency, Spin: load.DefaultSpin, Progress: b.Progress,
+		Until: w.Until(), Closed: w.Closed(), Affinity: !w.Spec().NoSessionAffinity,
+	}
+	if w.Conversations() {
+		o.Next = w.Next
+	}
+	if w.Conversations() && w.Spec().RandomImages > 0 {
+		o.Prepare = w.Prepare
+	}
+	return o
+}
+
+// chatOnly refuses what a backend without messages cannot send.
+func chatOnly(what, backend string) error {
+	if what == "" || !slices.Contains([]string{openai.BackendCompletions, openai.BackendVLLM}, backend) {
+		return nil
+	}
+	return fmt.Errorf("%s needs a chat API: --backend %s sends one text, --backend %s messages", what, backend, openai.BackendChat)
+}
+
+// conversations says what the counts of a run of conversations are of; "" for
+// other workloads.
+func conversations(w *workload.Workload, c *result.Client) string {
+	if !w.Conversations() {
+		return ""
+	}
+	text := "rates and --max-concurrency are of conversations, which hold their place while they think; requests are turns"
+	if c != nil && c.Unsent > 0 {
+		text += fmt.Sprintf("; %d turns were never sent because the one before failed", c.Unsent)
+	}
+	return text
+}
+
+// roundRobin lets a warm-up reach every adapter.
+func roundRobin(s workload.Spec) string {
+	if len(s.LoraModules) == 0 {
+		return ""
+	}
+	return "round-robin"
+}
+
+// fits checks a workload of a study against its runtime and client.
+func (c *checker) fits(at, name string, w *workload.Workload) {
+	if c.s.Runtime.Kind == Predicted && (w.Conversations() || w.Len() == 0) {
+		c.add(at, "workload %s: a prediction needs every request and its time in advance: conversations, "+
+			"and a closed loop bounded by duration, need runtime kind process, simulated or existing", name)
+	}
+	if err := chatOnly(w.NeedsChat(), c.s.Bench.Backend); err != nil {
+		c.add(at, "workload %s: %v", name, err)
+	}
+}

@@ -1,0 +1,50 @@
+package lab
+
+import (
+	"strings"
+	"testing"
+
+	"perflab/internal/workload"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const turnStudy = `name: turns
+model: Qwen/Qwen3-8B
+hardware: {gpu: h100-sxm, gpus: 1}
+objective: {metric: total_token_throughput}
+workloads:
+  - {name: chat, dataset_name: conversations, turns: 4, turn_input_len: 64-128, turn_output_len: "32", think_time: 2, max_concurrency: 8, duration: 60}
+baseline: {label: vLLM, engine: vllm}
+runtime: {kind: simulated}
+`
+
+// TestConversationsInStudy: a study's numbers may stand without quotes, and a
+// prediction or a backend without messages refuses what it cannot do.
+func TestConversationsInStudy(t *testing.T) {
+	s, err := ParseStudy("turns.yaml", []byte(turnStudy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := workload.Spec{
+		Dataset: "conversations", Turns: "4", TurnInputLen: "64-128", TurnOutputLen: "32", ThinkTime: "2", MaxConcurrency: 8, Duration: "60",
+	}.Defaults()
+	if d := cmp.Diff(want, s.Workloads[0].Spec.Defaults()); d != "" {
+		t.Errorf("-want +parsed:\n%s", d)
+	}
+	const command = "perflab bench --base-url http://HOST:PORT --model m --backend openai-chat --dataset-name conversations" +
+		" --arrival inf --max-concurrency 8 --ignore-eos --duration 60 --turns 4 --turn-input-len 64-128 --turn-output-len 32 --think-time 2 --history generated"
+	if got := benchCommand("m", "openai-chat", want); got != command {
+		t.Errorf("command %s", got)
+	}
+	for change, want := range map[[2]string]string{
+		{"kind: simulated", "kind: predicted"}: "6:5: workload chat: a prediction needs every request and its time in advance",
+		{"runtime:", "bench: {backend: openai}\nruntime:"}: "6:5: workload chat: --dataset-name conversations needs a chat API: " +
+			"--backend openai sends one text, --backend openai-chat messages",
+	} {
+		_, err := ParseStudy("turns.yaml", []byte(strings.Replace(turnStudy, change[0], change[1], 1)))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", change[1], err)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package workload
+
+import (
+	"fmt"
+	"sync"
+)
+
+// endless draws rows for as long as they are asked for. Made-up datasets grow,
+// by being drawn anew at twice the size: what was there comes out the same, as
+// each random choice has a stream of its own that is read in order. The rows
+// of a file are repeated in their order.
+type endless struct {
+	spec Spec
+
+	mu  sync.Mutex
+	src source
+}
+
+// firstDraw is how many rows are drawn at first: enough for most runs, a few
+// megabytes, and of a file no more conversations than can be read in a moment.
+func firstDraw(s Spec) int {
+	if s.Path != "" {
+		return 1 << 14
+	}
+	return 1 << 16
+}
+
+// row returns the source that has row k, where it is there, and how many turns
+// of conversations were counted before that source's first.
+func (e *endless) row(k int) (src source, i, before int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.spec.Path != "" {
+		n := len(e.src.rows)
+		return e.src, k % n, k / n * e.src.turns()
+	}
+	for k >= len(e.src.rows) {
+		bigger := e.spec
+		bigger.NumPrompts = 2 * len(e.src.rows)
+		grown, err := open(bigger)
+		if err != nil || len(grown.rows) <= len(e.src.rows) {
+			panic(fmt.Sprintf("workload: a made-up dataset cannot be drawn again: %v", err))
+		}
+		grown.number()
+		e.src = grown
+	}
+	return e.src, k, 0
+}
+
+// row is endless.row, or the row itself where there is an end.
+func (w *Workload) row(k int) (src source, i, before int) {
+	if w.more == nil {
+		return w.src, k, 0
+	}
+	return w.more.row(k)
+}

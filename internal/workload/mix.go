@@ -1,0 +1,129 @@
+package workload
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"perflab/internal/stat"
+)
+
+// mix gives a request its adapter, the same for all of a conversation k, and
+// its images.
+func (w *Workload) mix(r *Request, k int) {
+	s := &w.spec
+	if n := len(s.LoraModules); n > 0 {
+		pick := k % n
+		if s.LoraAssignment == "random" {
+			pick = stat.Stream(s.Seed, "lora "+strconv.Itoa(k)).IntN(n)
+		}
+		r.Model = s.LoraModules[pick]
+	}
+	if s.RandomImages == 0 {
+		return
+	}
+	if made, ok := w.made.LoadAndDelete(r.Index); ok {
+		r.Images = made.([]string)
+		return
+	}
+	r.Images = s.images(r.Index)
+}
+
+// Prepare makes the images of the turn after r, some ten milliseconds of work,
+// so that Next has them at hand.
+func (w *Workload) Prepare(r Request) {
+	if r.Session == 0 || w.spec.RandomImages == 0 {
+		return
+	}
+	src, i, _ := w.row(r.Session - 1)
+	if r.Turn+1 < len(src.talks[i].turns) {
+		w.made.Store(r.Index+1, w.spec.images(r.Index+1))
+	}
+}
+
+// NeedsChat says what of the spec only a chat API can send; "" for nothing.
+func (s Spec) NeedsChat() string {
+	switch {
+	case s.Dataset == "conversations":
+		return "--dataset-name conversations"
+	case s.RandomImages > 0:
+		return "--random-images"
+	}
+	return ""
+}
+
+// NeedsChat is Spec.NeedsChat, the rows of the dataset looked at.
+func (w *Workload) NeedsChat() string { return cmp.Or(w.spec.NeedsChat(), w.src.chat) }
+
+// mixDefaults fills in how adapters are chosen and how large images are.
+func (s Spec) mixDefaults() Spec {
+	if len(s.LoraModules) > 0 {
+		s.LoraAssignment = cmp.Or(s.LoraAssignment, "random")
+	}
+	if s.RandomImages > 0 {
+		s.RandomImageSize = cmp.Or(s.RandomImageSize, "512x512")
+	}
+	return s
+}
+
+// mixFaults names what is wrong about adapters and images.
+func (s Spec) mixFaults(d Spec) (faults []error) {
+	if s.LoraAssignment != "" && len(s.LoraModules) == 0 {
+		faults = append(faults, errors.New("--lora-assignment applies with --lora-modules only"))
+	} else if a := d.LoraAssignment; a != "" && a != "random" && a != "round-robin" {
+		faults = append(faults, unknown("--lora-assignment", a, []string{"random", "round-robin"}))
+	}
+	if slices.Contains(s.LoraModules, "") {
+		faults = append(faults, fmt.Errorf("--lora-modules %s has an empty name", strings.Join(s.LoraModules, ",")))
+	}
+	if s.RandomImageSize != "" && s.RandomImages == 0 {
+		faults = append(faults, errors.New("--random-image-size applies with --random-images only"))
+	} else if _, err := parseImageSize(s.RandomImageSize); err != nil {
+		faults = append(faults, err)
+	}
+	if s.RandomImages > 0 && d.Dataset != "random" && d.Dataset != "conversations" {
+		faults = append(faults, fmt.Errorf("--random-images applies to --dataset-name random or conversations, not %s", d.Dataset))
+	}
+	return faults
+}
+
+// fingerprinted are the requests that a fingerprint covers: all, later turns
+// among them, or the first thousand of an endless workload.
+func (w *Workload) fingerprinted() iter.Seq[Request] {
+	return func(yield func(Request) bool) {
+		n := 0
+		for r := range w.All() {
+			if n++; w.more != nil && n > 1000 {
+				return
+			}
+			for more := true; more; {
+				if !yield(r) {
+					return
+				}
+				var next Request
+				if next, next.Due, more = w.Next(r, ""); more {
+					r = next // the think time stands in for its due time
+				}
+			}
+		}
+	}
+}
+
+// hashRest adds what few requests have, nothing for the others.
+func hashRest(h io.Writer, r Request) {
+	if r.System == "" && r.History == nil && r.Images == nil && r.Documents == nil && r.Model == "" && r.Fields == nil && r.Session == 0 {
+		return
+	}
+	r.Prompt, r.IDs = "", nil
+	b, err := json.Marshal(r)
+	if err != nil {
+		panic("workload: a request cannot be encoded: " + err.Error()) // Fields was parsed as JSON
+	}
+	h.Write(b) // never fails
+}
