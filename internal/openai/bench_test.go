@@ -27,13 +27,13 @@ func BenchmarkChunk(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			p := []byte(in)
 			s := &stream{call: &result.Call{Chunks: make([]result.Chunk, 0, 1<<10)}}
-			s.feed(p, 0)
-			s.feed(p, 0)
+			s.feed(p, 0, 0)
+			s.feed(p, 0, 0)
 			b.SetBytes(int64(len(p)))
 			b.ReportAllocs()
 			for b.Loop() {
 				s.call.Chunks = s.call.Chunks[:0]
-				if !s.feed(p, 1) || len(s.call.Chunks) != 1 {
+				if !s.feed(p, 1, 0) || len(s.call.Chunks) != 1 {
 					b.Fatal(s.call.Error)
 				}
 			}
@@ -46,9 +46,9 @@ func TestChunkAllocates(t *testing.T) {
 	p := []byte(chunkOfVLLM)
 	s := &stream{call: &result.Call{Chunks: make([]result.Chunk, 0, 1<<12)}}
 	feed := func() {
-		s.feed(p, 1)
-		s.feed(p[:100], 2)
-		s.feed(p[100:], 3)
+		s.feed(p, 1, 0)
+		s.feed(p[:100], 2, 1)
+		s.feed(p[100:], 3, 2)
 	}
 	feed()
 	if n := testing.AllocsPerRun(500, feed); n != 0 {
@@ -60,7 +60,7 @@ func TestChunkAllocates(t *testing.T) {
 }
 
 func BenchmarkBody(b *testing.B) {
-	t, err := newTemplate(Config{Model: "m"}, true)
+	t, err := newTemplate(Config{Model: "m"}, chat())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -36,13 +36,6 @@ import (
 	"time"
 )
 
-// Backends: chat completions, and plain completions under its two names.
-const (
-	BackendChat        = "openai-chat"
-	BackendCompletions = "openai"
-	BackendVLLM        = "vllm"
-)
-
 // Defaults of the three limits on a request's time.
 const (
 	DefaultFirstToken = 600 * time.Second
@@ -55,7 +48,7 @@ type Client struct {
 	cfg       Config
 	root      string // scheme, host and path before /v1, without a slash at the end
 	endpoint  *url.URL
-	chat      bool
+	api       *dialect
 	header    http.Header // of every request; shared, never written after New
 	body      template
 	transport *http.Transport
@@ -66,9 +59,12 @@ type Client struct {
 // New checks the configuration and prepares a client; it sends nothing.
 func New(cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
-	chat, err := cfg.chat()
+	api, err := cfg.dialect()
 	if err != nil {
 		return nil, err
+	}
+	if cfg.Endpoint == "" {
+		cfg.Endpoint = api.path
 	}
 	root, err := cfg.root()
 	if err != nil {
@@ -81,12 +77,12 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("endpoint %q: %w", cfg.Endpoint, err)
 	}
-	body, err := newTemplate(cfg, chat)
+	body, err := newTemplate(cfg, api)
 	if err != nil {
 		return nil, err
 	}
 	c := &Client{
-		cfg: cfg, root: root, endpoint: endpoint, chat: chat, header: cfg.header(), body: body,
+		cfg: cfg, root: root, endpoint: endpoint, api: api, header: cfg.header(api), body: body,
 		transport: newTransport(cfg), secrets: cfg.secrets(),
 	}
 	c.buffers.New = func() any { return new([readSize]byte) }
@@ -159,36 +155,9 @@ func (cfg Config) withDefaults() Config {
 	set(&cfg.IdleTimeout, DefaultIdle)
 	set(&cfg.TotalTimeout, DefaultTotal)
 	if cfg.Backend == "" {
-		cfg.Backend = BackendCompletions
-		if strings.HasSuffix(cfg.Endpoint, "/chat/completions") {
-			cfg.Backend = BackendChat
-		}
-	}
-	if cfg.Endpoint == "" {
-		cfg.Endpoint = "/v1/completions"
-		if cfg.Backend == BackendChat {
-			cfg.Endpoint = "/v1/chat/completions"
-		}
+		cfg.Backend = BackendOf(cfg.Endpoint)
 	}
 	return cfg
-}
-
-// chat decides between the two APIs and rejects an endpoint of the other.
-func (cfg Config) chat() (bool, error) {
-	isChat := strings.HasSuffix(cfg.Endpoint, "/chat/completions")
-	switch cfg.Backend {
-	case BackendChat:
-		if !isChat {
-			return false, fmt.Errorf("backend %s needs an endpoint that ends in /chat/completions, not %s", cfg.Backend, cfg.Endpoint)
-		}
-		return true, nil
-	case BackendCompletions, BackendVLLM:
-		if isChat || !strings.HasSuffix(cfg.Endpoint, "/completions") {
-			return false, fmt.Errorf("backend %s needs an endpoint that ends in /completions, not %s: use backend %s for chat", cfg.Backend, cfg.Endpoint, BackendChat)
-		}
-		return false, nil
-	}
-	return false, fmt.Errorf("backend %q is not known: use %s or %s", cfg.Backend, BackendChat, BackendCompletions)
 }
 
 // root is the base URL to which both the endpoint and /health are added. A
@@ -235,9 +204,13 @@ func (cfg Config) checkHeaders() error {
 	return nil
 }
 
-func (cfg Config) header() http.Header {
+func (cfg Config) header(api *dialect) http.Header {
+	accept := "text/event-stream"
+	if api.pooled {
+		accept = "application/json"
+	}
 	h := http.Header{
-		"Accept":       {"text/event-stream"},
+		"Accept":       {accept},
 		"Content-Type": {"application/json"},
 		"User-Agent":   {"perflab"},
 		// An empty value is not sent; it lets the transport repeat a request
@@ -247,6 +220,12 @@ func (cfg Config) header() http.Header {
 	}
 	if cfg.APIKey != "" {
 		h.Set("Authorization", "Bearer "+cfg.APIKey)
+	}
+	for k, v := range api.header {
+		h.Set(k, v)
+	}
+	if api.keyHeader != "" && cfg.APIKey != "" {
+		h.Set(api.keyHeader, cfg.APIKey)
 	}
 	for k, v := range cfg.Headers {
 		h.Set(k, v)
@@ -258,7 +237,7 @@ func (cfg Config) header() http.Header {
 // value of every field but BaseURL is useful.
 type Config struct {
 	BaseURL  string `json:"base_url"`           // http://host:port, with or without /v1
-	Backend  string `json:"backend,omitempty"`  // openai-chat, openai (alias vllm); "": by the endpoint
+	Backend  string `json:"backend,omitempty"`  // one of Backends, or an alias; "": by the endpoint
 	Endpoint string `json:"endpoint,omitempty"` // "": by the backend
 	Model    string `json:"model,omitempty"`
 

@@ -71,8 +71,7 @@ func (c *Client) request(ctx context.Context, body []byte) *http.Request {
 
 // observe reads a 200 answer to its end.
 func (c *Client) observe(call *result.Call, w *watch, resp *http.Response, start time.Time, want int) {
-	s := &stream{call: call}
-	s.scan.keep = c.cfg.KeepText
+	s := newStream(call, c.api, c.cfg.KeepText)
 	call.Chunks = make([]result.Chunk, 0, max(16, min(want, firstCap)))
 	stamps := &stamper{r: resp.Body, start: start, at: call.Headers}
 	err := c.read(s, w, stamps, resp.Header.Get("Content-Encoding"))
@@ -115,7 +114,7 @@ func (c *Client) read(s *stream, w *watch, stamps *stamper, encoding string) err
 		had := len(s.call.Chunks)
 		n, err := src.Read(buf[:])
 		at := stamps.at
-		if n > 0 && !s.feed(buf[:n], at) {
+		if n > 0 && !s.feed(buf[:n], at, 0) {
 			return nil
 		}
 		switch {

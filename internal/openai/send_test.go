@@ -145,7 +145,7 @@ func TestOverlappingStreams(t *testing.T) {
 			for k := range time.Duration(tokens) {
 				want.Chunks = append(want.Chunks, result.Chunk{At: sent + ttft + k*itl, Tokens: 1})
 			}
-			if d := cmp.Diff(want, got); d != "" {
+			if d := cmp.Diff(want, got, unstamped); d != "" {
 				t.Fatalf("stream %d (-want +got):\n%s", i, d)
 			}
 		}
@@ -286,7 +286,7 @@ func TestAwkwardServers(t *testing.T) {
 				case -1:
 					tt.want.Status = 0
 				}
-				if d := cmp.Diff(tt.want, got); d != "" {
+				if d := cmp.Diff(tt.want, got, unstamped); d != "" {
 					t.Errorf("-want +got:\n%s", d)
 				}
 			})
@@ -313,7 +313,7 @@ func TestTimeouts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, cfg, tt.h, func(t *testing.T, c *Client) {
 				got := c.Send(t.Context(), time.Now(), workload.Request{Prompt: "p"})
-				if d := cmp.Diff(tt.want, got); d != "" {
+				if d := cmp.Diff(tt.want, got, unstamped); d != "" {
 					t.Errorf("-want +got:\n%s", d)
 				}
 			})
@@ -339,7 +339,7 @@ func TestCancelKeepsChunks(t *testing.T) {
 		time.AfterFunc(25*ms, func() { cancel(errors.New("interrupted")) })
 		got := c.Send(ctx, time.Now(), workload.Request{Prompt: "p"})
 		want := result.Call{Status: 200, Chunks: chunks(0, 10*ms), End: 25 * ms, Class: result.Cancelled, Error: "cancelled after 2 tokens: interrupted"}
-		if d := cmp.Diff(want, got); d != "" {
+		if d := cmp.Diff(want, got, unstamped); d != "" {
 			t.Errorf("-want +got:\n%s", d)
 		}
 	})
@@ -473,7 +473,7 @@ func TestRefusalHeldOpen(t *testing.T) {
 	bubble(t, Config{}, held, func(t *testing.T, c *Client) {
 		got := c.Send(t.Context(), time.Now(), workload.Request{})
 		want := result.Call{Status: 503, End: drainTime, Class: result.HTTPStatus, Error: "503 Service Unavailable: busy"}
-		if d := cmp.Diff(want, got); d != "" {
+		if d := cmp.Diff(want, got, unstamped); d != "" {
 			t.Errorf("-want +got:\n%s", d)
 		}
 	})
