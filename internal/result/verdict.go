@@ -190,6 +190,9 @@ const tokenSlack = 0.01
 // more than a stray flush: then chunks that are no tokens were counted, TTFT
 // may be theirs, and the run is void.
 func (r *run) judgeTokens() (Status, string) {
+	if r.pooled() {
+		return r.judgePrompts()
+	}
 	usage, over, under, reasoning, told, whole := 0, 0, 0, 0, 0, 0
 	for _, c := range r.ok {
 		n, from := c.Output()
@@ -232,6 +235,21 @@ func (r *run) judgeTokens() (Status, string) {
 	return Sound, "output tokens: " + counted
 }
 
+// judgePrompts says who counted the prompts where nothing is generated.
+func (r *run) judgePrompts() (Status, string) {
+	told := 0
+	for _, c := range r.ok {
+		if _, from := c.Input(); from == FromUsage {
+			told++
+		}
+	}
+	text := fmt.Sprintf("nothing is generated: %d whole answers to %d input tokens", len(r.ok), r.prompts)
+	if told < len(r.ok) {
+		return Noted, fmt.Sprintf("%s, of which the server counted those of %d calls and the workload the others'", text, told)
+	}
+	return Sound, text
+}
+
 // promptSlack is the share by which the server's count of the prompts may
 // differ from the workload's: a chat template adds some tokens to each.
 const promptSlack = 0.1
@@ -244,7 +262,7 @@ func (r *run) judgeLengths() (Status, string) {
 	asked, made, short, over := 0, 0, 0, 0
 	planned, told := 0, 0
 	for _, c := range r.ok {
-		if n, _ := c.Output(); c.Want > 0 {
+		if n, _ := c.Output(); c.Want > 0 && !r.pooled() {
 			asked, made = asked+c.Want, made+n
 			if n < c.Want {
 				short++
@@ -352,7 +370,7 @@ func (r *run) judgeLag() (Status, string) {
 	if r.burst() {
 		floor, share = 50, 0.05
 	}
-	limit := max(floor, share*r.figures["median_ttft_ms"])
+	limit := max(floor, share*r.answerMS())
 	if lag > limit {
 		status := Noted
 		if lag > lagVoid*limit {
@@ -361,6 +379,12 @@ func (r *run) judgeLag() (Status, string) {
 		return status, fmt.Sprintf("the load generator was late: dispatch lag p99 %.3f ms is above %.3f ms (void above %.3f ms)", lag, limit, lagVoid*limit)
 	}
 	return Sound, fmt.Sprintf("dispatch lag p50 %.3f ms, p99 %.3f ms, allowed %.3f ms", r.figures["p50_dispatch_lag_ms"], lag, limit)
+}
+
+// answerMS is the latency that the client's own delays are measured against:
+// the median to the first token, or to the end where there is none.
+func (r *run) answerMS() float64 {
+	return cmp.Or(r.figures["median_ttft_ms"], r.figures["median_e2el_ms"])
 }
 
 // noClient says why there is nothing to judge the client by.
@@ -390,7 +414,7 @@ func (r *run) judgeGC() (Status, string) {
 	if r.c == nil {
 		return not(r.noClient())
 	}
-	limit := max(5, 0.05*r.figures["median_ttft_ms"])
+	limit := max(5, 0.05*r.answerMS())
 	text := fmt.Sprintf("longest garbage collection pause %.3f ms, allowed %.3f ms", ms(r.c.GCMax), limit)
 	if ms(r.c.GCMax) > limit {
 		return Noted, text
@@ -432,7 +456,11 @@ func (r *run) judgeBurst() (Status, string) {
 	case r.h.Limit > 0 && r.h.Limit < r.total:
 		return Sound, fmt.Sprintf("all requests were due at once and %d were let through at a time", r.h.Limit)
 	}
-	return Remark, fmt.Sprintf("burst: all %d requests were due at once, so TTFT is mostly the time in the server's queue", r.total)
+	latency := "TTFT"
+	if r.pooled() {
+		latency = "the latency"
+	}
+	return Remark, fmt.Sprintf("burst: all %d requests were due at once, so %s is mostly the time in the server's queue", r.total, latency)
 }
 
 // judgeSaturation compares the rate at which calls came due with the rate at

@@ -53,7 +53,11 @@ func (r *run) flow() {
 		}
 	}
 	for _, c := range r.ok {
-		if first, ok := c.FirstToken(); ok && r.steady.contains(first) {
+		first, ok := c.FirstToken()
+		if !ok {
+			first, ok = c.last()
+		}
+		if ok && r.steady.contains(first) {
 			p, _ := c.Input()
 			prompts += p
 		}
@@ -61,7 +65,9 @@ func (r *run) flow() {
 	s := r.steady.seconds()
 	r.figures["steady_duration"] = s
 	r.figures["steady_request_throughput"] = float64(r.steady.ends) / s
-	r.figures["steady_output_throughput"] = tokens / s
+	if !r.pooled() {
+		r.figures["steady_output_throughput"] = tokens / s
+	}
 	r.figures["steady_total_token_throughput"] = (tokens + float64(prompts)) / s
 }
 
