@@ -232,6 +232,9 @@ func (s *stream) settle() {
 		call.Usage = &s.usage
 	}
 	call.Text = string(s.scan.text)
+	if len(call.Empty) == 0 {
+		call.Empty = nil
+	}
 	switch {
 	case call.Class != result.OK || s.whole:
 	case !s.complete():
