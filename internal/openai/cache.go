@@ -128,6 +128,9 @@ func (c *Client) metrics(ctx context.Context) (text, path string, err error) {
 	return "", "", nil
 }
 
+// maxCounter bounds a sample: a larger one is no count.
+const maxCounter = 1e18
+
 // sumMetrics adds up the samples of each metric over its labels, under its name
 // without _total. A sample that says it is itself a total of others is left
 // out.
@@ -150,7 +153,7 @@ func sumMetrics(text string) map[string]float64 {
 			rest = labels[end+1:]
 		}
 		value, _, _ := strings.Cut(strings.TrimSpace(rest), " ") // a time may follow
-		if v, err := strconv.ParseFloat(value, 64); err == nil && v >= 0 {
+		if v, err := strconv.ParseFloat(value, 64); err == nil && v >= 0 && v < maxCounter {
 			sums[strings.TrimSuffix(name, "_total")] += v
 		}
 	}

@@ -166,7 +166,7 @@ func (s *scanner) delta(key []byte) bool {
 // stranger reads a field of a delta that is not known here.
 func (s *scanner) stranger(key []byte) bool {
 	v, isString, ok := s.stringOrSkip()
-	if isString && len(v) > 0 && s.c.unknown == nil {
+	if isString && len(v) > 0 && len(s.c.unknown) == 0 {
 		s.field = append(s.field[:0], key...)
 		s.c.unknown = s.field
 	}

@@ -1,5 +1,5 @@
-// Package openai sends one request to a server that speaks OpenAI's API and
-// observes the stream that comes back.
+// Package openai sends one request to a server that speaks OpenAI's API, or
+// Anthropic's or SGLang's, and observes the answer that comes back.
 //
 //	c, err := openai.New(openai.Config{BaseURL: "http://127.0.0.1:8000", Backend: "openai-chat", Model: "m"})
 //	info, err := c.Probe(ctx)
@@ -11,11 +11,15 @@
 // context ends; the API key and the values of headers appear in no error, log
 // or JSON, also when a server repeats them.
 //
-// A token is a non-empty text, content, reasoning, refusal, audio or tool call
-// in any choice. An event that only sets the role, the finish reason or the
-// usage is not one. A string field of a delta that is not known here counts
-// from its second event on (with the first one's stamp), so that a server's
-// rename of a field shows as Call.Field and not as an empty report.
+// Each API is a dialect with a file of its own: its endpoint, its body and the
+// fields of its answers. A token is a non-empty text, content, reasoning,
+// refusal, audio or tool call in any choice; where every event counts the
+// tokens so far, what the count grew by. An event that only sets the role, the
+// finish reason or the usage is not one; it is stamped in Call.Empty. A string
+// field of a delta that is not known here counts from its second event on (with
+// the first one's stamp), so that a server's rename of a field shows as
+// Call.Field and not as an empty report. An answer of an API that generates
+// nothing, as for embeddings, is a success without a token.
 //
 // Deliberately absent: HTTP/2 (one connection for many streams blurs the
 // arrival of each), redirects, retries, compression, decoding of anything but
