@@ -35,11 +35,11 @@ type stream struct {
 	usage result.Usage
 	used  bool // usage is there
 
-	counted   int  // sum of Tokens so far
-	lastUsage bool // the last token chunk brought usage
-	answered  bool // Call.Answer is set
-	whole     bool // what was asked for came, of an API that generates nothing
-	read      int32
+	counted   int   // sum of Tokens so far
+	lastUsage bool  // the last token chunk brought usage
+	answered  bool  // Call.Answer is set
+	whole     bool  // what was asked for came, of an API that generates nothing
+	read      int32 // which read is being looked at
 	fields    []newField
 }
 
