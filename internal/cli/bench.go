@@ -112,7 +112,7 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.baseURLs, "base-url", nil, "endpoint, http://host:port; several (comma separated) are loaded as replicas")
 	fs.StringVar(&f.host, "host", "127.0.0.1", "endpoint's host, without --base-url")
 	fs.IntVar(&f.port, "port", 8000, "endpoint's port, without --base-url")
-	fs.StringVar(&s.Backend, "backend", "openai-chat", "openai-chat (/v1/chat/completions) or openai, vllm (/v1/completions)")
+	fs.StringVar(&s.Backend, "backend", "openai-chat", "API to speak: openai-chat (/v1/chat/completions), openai or vllm (/v1/completions), openai-responses (/v1/responses), anthropic (/v1/messages), sglang (/generate), openai-embeddings (/v1/embeddings), rerank (/v1/rerank), score (/score), pooling (/pooling)")
 	fs.StringVar(&s.Endpoint, "endpoint", "", "path of the API when it is not the backend's usual one")
 	fs.StringVar(&s.Model, "model", "", "model name sent with each request")
 	fs.StringVar(&f.served, "served-model-name", "", "name the server serves it under, when it is not --model")
@@ -231,7 +231,10 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 // URLs and whether backend and path agree.
 func (f *benchFlags) reachable() error {
 	for _, target := range f.spec.Targets {
-		if _, err := openai.New(openai.Config{BaseURL: target, Backend: f.spec.Backend, Endpoint: f.spec.Endpoint, ExtraBody: f.spec.ExtraBody}); err != nil {
+		if _, err := openai.New(openai.Config{
+			BaseURL: target, Backend: f.spec.Backend, Endpoint: f.spec.Endpoint, ExtraBody: f.spec.ExtraBody,
+			Temperature: f.spec.Temperature, TopP: f.spec.TopP,
+		}); err != nil {
 			return err
 		}
 	}
@@ -270,8 +273,8 @@ func (f *benchFlags) workload(fs *pflag.FlagSet) error {
 
 func (f *benchFlags) request(fs *pflag.FlagSet) error {
 	s := &f.spec
-	if s.Endpoint != "" && !fs.Changed("backend") && !strings.HasSuffix(s.Endpoint, "/chat/completions") {
-		s.Backend = openai.BackendCompletions
+	if s.Endpoint != "" && !fs.Changed("backend") {
+		s.Backend = openai.BackendOf(s.Endpoint)
 	}
 	if f.readyS < 0 {
 		return fmt.Errorf("--ready-check-timeout-sec is %g: it cannot be negative", f.readyS)

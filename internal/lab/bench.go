@@ -24,7 +24,7 @@ import (
 // before the first request; there is no second way to configure a run.
 type Spec struct {
 	Targets  []string `json:"targets"` // base URLs, one a replica
-	Backend  string   `json:"backend"` // openai-chat, openai
+	Backend  string   `json:"backend"` // one of openai.Backends, or an alias
 	Endpoint string   `json:"endpoint,omitempty"`
 	Model    string   `json:"model"`
 
@@ -97,6 +97,9 @@ func (b Bench) Run(ctx context.Context) (*Outcome, error) {
 			c.Close()
 		}
 	}()
+	if err := accepts(clients[0], w); err != nil {
+		return nil, err
+	}
 	simulated, note, err := b.prepare(ctx, clients)
 	if err != nil {
 		return nil, err
@@ -175,6 +178,19 @@ func (b Bench) clients(w *workload.Workload) ([]*openai.Client, error) {
 		out = append(out, c)
 	}
 	return out, nil
+}
+
+// accepts checks that the backend's API has a place for what the workload
+// sends. The first requests tell for all: to build every prompt of a long trace
+// takes seconds.
+func accepts(c *openai.Client, w *workload.Workload) error {
+	const first = 100
+	for r := range w.All() {
+		if err := c.Accepts(r); err != nil || r.Index >= first {
+			return err
+		}
+	}
+	return nil
 }
 
 // seen is where tokens are told of as they come: nowhere before the run itself.

@@ -60,7 +60,7 @@ func TestChunkAllocates(t *testing.T) {
 }
 
 func BenchmarkBody(b *testing.B) {
-	t, err := newTemplate(Config{Model: "m"}, true)
+	t, err := newTemplate(Config{Model: "m"}, chat())
 	if err != nil {
 		b.Fatal(err)
 	}

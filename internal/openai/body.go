@@ -14,83 +14,97 @@ import (
 
 // template is the part of a request's body that all requests share.
 type template struct {
-	chat   bool
-	head   []byte // an object without its closing brace
-	prompt bool   // no field of the extra body replaces these
-	limit  bool
-	eos    bool
+	api   *dialect
+	parts []part
+	head  []byte          // parts as an object without its closing brace
+	taken map[string]bool // keys of the extra body: it replaces ours
+	group *template       // of the dialect's group; nil: it has none
 }
 
-// Names of the fields that differ between requests.
-func promptKey(chat bool) string {
-	if chat {
-		return "messages"
-	}
-	return "prompt"
+// part is one field, its value in JSON.
+type part struct {
+	key   string
+	value json.RawMessage
 }
 
-// limitKey is what vLLM's own client sends: chat has deprecated max_tokens.
-func limitKey(chat bool) string {
-	if chat {
-		return "max_completion_tokens"
-	}
-	return "max_tokens"
-}
-
-func newTemplate(cfg Config, chat bool) (template, error) {
-	var extra map[string]json.RawMessage
-	if len(bytes.TrimSpace(cfg.ExtraBody)) > 0 {
-		if err := json.Unmarshal(cfg.ExtraBody, &extra); err != nil || extra == nil {
-			return template{}, fmt.Errorf("extra body %.60q is not a JSON object", cfg.ExtraBody)
-		}
-	}
-	free := func(key string) bool { _, taken := extra[key]; return !taken }
-	t := template{chat: chat, prompt: free(promptKey(chat)), limit: free(limitKey(chat)), eos: free("ignore_eos")}
-
-	head := []byte{'{'}
-	add := func(key string, value any) error {
-		b, err := json.Marshal(value)
-		if err != nil {
-			return fmt.Errorf("request field %s: %w", key, err)
-		}
-		if len(head) > 1 {
-			head = append(head, ',')
-		}
-		head = appendString(head, key)
-		head = append(append(head, ':'), b...)
-		return nil
-	}
-	for _, f := range cfg.fields() {
-		if !f.set || !free(f.key) {
-			continue
-		}
-		if err := add(f.key, f.value); err != nil {
-			return template{}, err
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(extra)) {
-		if string(extra[key]) == "null" {
-			continue
-		}
-		if err := add(key, extra[key]); err != nil {
-			return template{}, err
-		}
-	}
-	t.head = head
-	return t, nil
-}
-
+// field is a part that is there or not, before it is encoded.
 type field struct {
 	key   string
 	set   bool
 	value any
 }
 
-func (cfg Config) fields() []field {
+func newTemplate(cfg Config, api *dialect) (template, error) {
+	extra := map[string]json.RawMessage{}
+	if len(bytes.TrimSpace(cfg.ExtraBody)) > 0 {
+		var err error
+		if extra, err = object(cfg.ExtraBody); err != nil {
+			return template{}, fmt.Errorf("extra body %.60q is not a JSON object", cfg.ExtraBody)
+		}
+	}
+	shared := []field{{"model", cfg.Model != "" && !api.noModel, cfg.Model}}
+	for _, f := range api.fixed {
+		f.set = f.key != "stream_options" || !oneAnswer(extra)
+		shared = append(shared, f)
+	}
+	if api.group == "" {
+		return compose(api, append(shared, cfg.sampling()...), extra)
+	}
+	// The extra body's object of that name is merged into the group, so that
+	// one of its keys does not cost the request its limit.
+	inner := map[string]json.RawMessage{}
+	if o, err := object(extra[api.group]); err == nil {
+		inner = o
+		delete(extra, api.group)
+	}
+	group, err := compose(api, cfg.sampling(), inner)
+	if err != nil {
+		return template{}, err
+	}
+	t, err := compose(api, shared, extra)
+	t.group = &group
+	return t, err
+}
+
+// oneAnswer reports whether fields ask for an answer that does not stream.
+func oneAnswer(fields map[string]json.RawMessage) bool {
+	v, ok := fields["stream"]
+	return ok && string(v) != "true"
+}
+
+// compose joins our fields and those of the extra body, which go first by
+// right and last by place.
+func compose(api *dialect, ours []field, extra map[string]json.RawMessage) (template, error) {
+	t := template{api: api, taken: map[string]bool{}}
+	for key := range extra {
+		t.taken[key] = true
+	}
+	for _, f := range ours {
+		if !f.set || t.taken[f.key] {
+			continue
+		}
+		b, err := json.Marshal(f.value)
+		if err != nil {
+			return template{}, fmt.Errorf("request field %s: %w", f.key, err)
+		}
+		t.parts = append(t.parts, part{f.key, b})
+	}
+	for _, key := range slices.Sorted(maps.Keys(extra)) {
+		if string(extra[key]) != "null" {
+			t.parts = append(t.parts, part{key, extra[key]})
+		}
+	}
+	w := writer{b: []byte{'{'}}
+	for _, p := range t.parts {
+		w.part(p)
+	}
+	t.head = w.b
+	return t, nil
+}
+
+// sampling are the parameters that decide which tokens are drawn.
+func (cfg Config) sampling() []field {
 	return []field{
-		{"model", cfg.Model != "", cfg.Model},
-		{"stream", true, true},
-		{"stream_options", true, map[string]bool{"include_usage": true}},
 		{"temperature", cfg.Temperature != nil, cfg.Temperature},
 		{"top_p", cfg.TopP != nil, cfg.TopP},
 		{"top_k", cfg.TopK != nil, cfg.TopK},
@@ -102,34 +116,195 @@ func (cfg Config) fields() []field {
 }
 
 // build writes the body of one request into a buffer of its own: the transport
-// may still read it after an answer came, so it is not reused.
+// may still read it after an answer came, so it is not reused. Of fields with
+// one name the extra body's counts first, then the request's own, then ours.
 func (t *template) build(r workload.Request) []byte {
-	b := make([]byte, 0, len(t.head)+len(r.Prompt)+len(r.Prompt)/16+128)
-	b = append(b, t.head...)
-	key := func(name string) {
-		if len(b) > 1 {
-			b = append(b, ',')
+	w := writer{t: t, b: make([]byte, 0, len(t.head)+size(&r)+128)}
+	w.shared(&r)
+	t.api.write(&w, &r)
+	return append(w.b, '}')
+}
+
+// size is about how many bytes the request's own part takes.
+func size(r *workload.Request) int {
+	n := len(r.Prompt) + len(r.System) + len(r.Fields) + 8*len(r.IDs)
+	for _, m := range r.History {
+		n += len(m.Content) + 32
+	}
+	for _, s := range r.Images {
+		n += len(s) + 64
+	}
+	for _, s := range r.Documents {
+		n += len(s) + 8
+	}
+	return n + n/16
+}
+
+// writer writes the body of one request.
+type writer struct {
+	b   []byte
+	t   *template
+	own map[string]json.RawMessage // fields that this request brings
+}
+
+// shared writes what all requests share, but for what this one replaces.
+func (w *writer) shared(r *workload.Request) {
+	if len(r.Fields) == 0 && r.Model == "" {
+		w.b = append(w.b, w.t.head...)
+		return
+	}
+	w.own, _ = object(r.Fields) // Accepts has told
+	if w.own == nil {
+		w.own = map[string]json.RawMessage{}
+	}
+	if key := w.t.api.modelKey(); r.Model != "" && w.own[key] == nil {
+		w.own[key] = appendString(nil, r.Model)
+	}
+	w.b = append(w.b, '{')
+	for _, p := range w.t.parts {
+		_, replaced := w.own[p.key]
+		if w.t.taken[p.key] || !replaced && (p.key != "stream_options" || !oneAnswer(w.own)) {
+			w.part(p)
 		}
-		b = append(append(append(b, '"'), name...), `":`...)
 	}
-	if t.prompt {
-		key(promptKey(t.chat))
-		if t.chat {
-			b = append(b, `[{"role":"user","content":`...)
-			b = append(appendString(b, r.Prompt), `}]`...)
-		} else {
-			b = appendString(b, r.Prompt)
+	for _, key := range slices.Sorted(maps.Keys(w.own)) {
+		if v := w.own[key]; !w.t.taken[key] && string(v) != "null" {
+			w.part(part{key, v})
 		}
 	}
-	if t.limit && r.Output > 0 {
-		key(limitKey(t.chat))
-		b = strconv.AppendInt(b, int64(r.Output), 10)
+}
+
+func (d *dialect) modelKey() string {
+	if d.adapter != "" {
+		return d.adapter
 	}
-	if t.eos && !r.EOS {
-		key("ignore_eos")
-		b = append(b, "true"...)
+	return "model"
+}
+
+func (w *writer) part(p part) {
+	if len(w.b) > 1 {
+		w.b = append(w.b, ',')
 	}
-	return append(b, '}')
+	w.b = append(append(appendString(w.b, p.key), ':'), p.value...)
+}
+
+// key begins a field of ours, unless another of that name takes its place.
+func (w *writer) key(name string) bool {
+	if _, own := w.own[name]; own || w.t.taken[name] {
+		return false
+	}
+	w.name(name)
+	return true
+}
+
+// name writes a key, after a comma where one is due. It needs no escapes.
+func (w *writer) name(name string) {
+	if w.b[len(w.b)-1] != '{' {
+		w.b = append(w.b, ',')
+	}
+	w.b = append(append(append(w.b, '"'), name...), `":`...)
+}
+
+func (w *writer) string(s string) { w.b = appendString(w.b, s) }
+
+// number writes a field of ours that is above 0.
+func (w *writer) number(name string, n int) {
+	if n > 0 && w.key(name) {
+		w.b = strconv.AppendInt(w.b, int64(n), 10)
+	}
+}
+
+// yes writes a field of ours that is true.
+func (w *writer) yes(name string, on bool) {
+	if on && w.key(name) {
+		w.b = append(w.b, "true"...)
+	}
+}
+
+// list writes n elements between brackets.
+func (w *writer) list(n int, element func(i int)) {
+	w.b = append(w.b, '[')
+	for i := range n {
+		if i > 0 {
+			w.b = append(w.b, ',')
+		}
+		element(i)
+	}
+	w.b = append(w.b, ']')
+}
+
+func (w *writer) ids(ids []int32) {
+	w.list(len(ids), func(i int) { w.b = strconv.AppendInt(w.b, int64(ids[i]), 10) })
+}
+
+func (w *writer) strings(all []string) {
+	w.list(len(all), func(i int) { w.string(all[i]) })
+}
+
+// prompt writes the value of an API that completes a text: the ids, or the
+// whole conversation, a line break between its turns.
+func (w *writer) prompt(r *workload.Request) {
+	switch {
+	case len(r.IDs) > 0:
+		w.ids(r.IDs)
+	case r.System == "" && len(r.History) == 0:
+		w.string(r.Prompt)
+	default:
+		w.string(conversation(r))
+	}
+}
+
+func conversation(r *workload.Request) string {
+	var b []byte
+	if r.System != "" {
+		b = append(append(b, r.System...), '\n')
+	}
+	for _, m := range r.History {
+		b = append(append(b, m.Content...), '\n')
+	}
+	return string(append(b, r.Prompt...))
+}
+
+// parts is how an API writes the pieces of a message that is not plain text.
+type messageParts struct {
+	text  string // type of a piece of text
+	image func(w *writer, url string)
+}
+
+// turns writes the messages of a conversation, with the system's if it is not
+// given elsewhere. The last is plain text where it has no image.
+func (w *writer) turns(r *workload.Request, system string, p messageParts) {
+	w.b = append(w.b, '[')
+	begin := func(role string) {
+		if w.b[len(w.b)-1] != '[' {
+			w.b = append(w.b, ',')
+		}
+		w.b = append(appendString(append(w.b, `{"role":`...), role), `,"content":`...)
+	}
+	if system != "" {
+		begin("system")
+		w.string(system)
+		w.b = append(w.b, '}')
+	}
+	for _, m := range r.History {
+		begin(m.Role)
+		w.string(m.Content)
+		w.b = append(w.b, '}')
+	}
+	begin("user")
+	if len(r.Images) == 0 {
+		w.string(r.Prompt)
+	} else {
+		w.b = append(append(append(w.b, `[{"type":"`...), p.text...), `","text":`...)
+		w.string(r.Prompt)
+		w.b = append(w.b, '}')
+		for _, url := range r.Images {
+			w.b = append(w.b, ',')
+			p.image(w, url)
+		}
+		w.b = append(w.b, ']')
+	}
+	w.b = append(w.b, '}', ']')
 }
 
 const hex = "0123456789abcdef"

@@ -13,6 +13,9 @@ import (
 type chunk struct {
 	token   bool   // something was generated
 	answer  bool   // and not all of it was reasoning
+	choices bool   // it is about the output, whether or not it carries a token
+	whole   bool   // it holds what an API that generates nothing was asked for
+	end     bool   // the API's word that nothing follows
 	finish  []byte // finish_reason, still escaped
 	unknown []byte // name of a non-empty string field of a delta that is not known here
 	failure []byte // the value of "error", or the whole object if that is an error
@@ -22,7 +25,7 @@ type chunk struct {
 
 // scanner reads one JSON object of a stream, or a whole answer, into a chunk.
 // It accepts exactly the objects that encoding/json accepts, allocates nothing
-// and looks only at the fields it needs:
+// and looks only at the fields that its API needs. Of OpenAI's completions:
 //
 //	choices[].delta (or .message).{content, refusal, reasoning, reasoning_content, tool_calls, function_call, audio}
 //	choices[].text, choices[].finish_reason
@@ -30,6 +33,7 @@ type chunk struct {
 //	       completion_tokens_details.reasoning_tokens}
 //	error, object
 type scanner struct {
+	api    *dialect // nil: chat
 	b      []byte
 	i      int
 	depth  int
@@ -41,27 +45,68 @@ type scanner struct {
 	text   []byte // what was generated, in the order of the fields; cleared by the caller
 	name   []byte // backs a key with escapes
 	field  []byte // backs chunk.unknown
+
+	kind  []byte // type of the event, still escaped: first by its event line, then by the object
+	piece []byte // the string that is judged once the type is known, still escaped
+	label []byte // type of the part being read, or status of the answer, still escaped
+	cause []byte // why the answer is incomplete, still escaped
+	named bool   // the event's item has a name or arguments
+	all   int    // prompt tokens, where a usage has no other count than the total
+
+	kept kept
+}
+
+// kept is what a scanner knows of a stream from one event to the next.
+type kept struct {
+	input, created, cached int  // prompt tokens by kind
+	in                     bool // any of them came
+	seen                   int  // completion tokens so far
+	pieces                 bool // texts are pieces and not all so far
 }
 
 // maxDepth of nesting is encoding/json's.
 const maxDepth = 10000
 
-// parse reads one object and reports whether b is one.
-func (s *scanner) parse(b []byte) bool {
+// parse reads one object and reports whether b is one. It begins with the
+// event's type where a line of its own gave one.
+func (s *scanner) parse(b, kind []byte) bool {
 	s.b, s.i, s.depth, s.c, s.in, s.out = b, 0, 0, chunk{}, false, false
+	s.kind, s.piece, s.label, s.cause, s.named, s.all = kind, nil, nil, nil, false, 0
+	top := (*scanner).choicesTop
+	if s.api != nil {
+		top = s.api.top
+	}
 	s.space()
-	ok := s.object((*scanner).top)
+	ok := false
+	if s.isArray() {
+		ok = s.array(s.api.item)
+	} else {
+		ok = s.object(top)
+	}
 	s.space()
 	s.c.counted = s.in && s.out
-	return ok && s.i == len(b)
+	if ok = ok && s.i == len(b); ok && s.api != nil && s.api.after != nil {
+		s.api.after(s)
+	}
+	return ok
 }
 
-func (s *scanner) top(key []byte) bool {
+// isArray reports whether an array begins that the API may answer with.
+func (s *scanner) isArray() bool { return s.api != nil && s.api.item != nil && s.peek() == '[' }
+
+func (s *scanner) choicesTop(key []byte) bool {
 	switch string(key) {
 	case "choices":
 		return s.list((*scanner).choice)
 	case "usage":
 		return s.fields((*scanner).usage)
+	}
+	return s.common(key)
+}
+
+// common reads what any API's object may have: an error, or it is one.
+func (s *scanner) common(key []byte) bool {
+	switch string(key) {
 	case "error":
 		from := s.i
 		ok := s.skip()
@@ -79,7 +124,10 @@ func (s *scanner) top(key []byte) bool {
 	return s.skip()
 }
 
-func (s *scanner) choice() bool { return s.fields((*scanner).choiceField) }
+func (s *scanner) choice() bool {
+	s.c.choices = true
+	return s.fields((*scanner).choiceField)
+}
 
 func (s *scanner) choiceField(key []byte) bool {
 	switch string(key) {
@@ -112,8 +160,13 @@ func (s *scanner) delta(key []byte) bool {
 	case "role", "name", "type", "id", "object":
 		return s.skip()
 	}
+	return s.stranger(key)
+}
+
+// stranger reads a field of a delta that is not known here.
+func (s *scanner) stranger(key []byte) bool {
 	v, isString, ok := s.stringOrSkip()
-	if isString && len(v) > 0 && s.c.unknown == nil {
+	if isString && len(v) > 0 && len(s.c.unknown) == 0 {
 		s.field = append(s.field[:0], key...)
 		s.c.unknown = s.field
 	}
@@ -124,19 +177,34 @@ func (s *scanner) delta(key []byte) bool {
 // parts as some servers write it.
 func (s *scanner) payload(answer bool) bool {
 	if s.peek() == '[' {
-		from := s.i
-		ok := s.skip()
-		if ok && len(bytes.TrimSpace(s.b[from+1:s.i-1])) > 0 {
+		filled := false
+		ok := s.notEmpty(&filled)
+		if filled {
 			s.mark(answer)
 		}
 		return ok
 	}
+	v, _, ok := s.stringOrSkip()
+	s.say(v, answer)
+	return ok
+}
+
+// say takes text that was generated, still escaped.
+func (s *scanner) say(v []byte, answer bool) {
+	if len(v) == 0 {
+		return
+	}
+	s.mark(answer)
+	if s.keep {
+		s.text = appendUnescaped(s.text, v)
+	}
+}
+
+// read reads a string into to, still escaped; another value leaves it alone.
+func (s *scanner) read(to *[]byte) bool {
 	v, isString, ok := s.stringOrSkip()
-	if ok && isString && len(v) > 0 {
-		s.mark(answer)
-		if s.keep {
-			s.text = appendUnescaped(s.text, v)
-		}
+	if isString {
+		*to = v
 	}
 	return ok
 }
@@ -185,9 +253,23 @@ func (s *scanner) audioField(key []byte) bool {
 	return s.skip()
 }
 
+// made reads a string that counts as generated if it is not empty, but is no
+// text.
+func (s *scanner) made() bool {
+	return s.part((*scanner).fill)
+}
+
 func (s *scanner) fill() bool {
 	v, isString, ok := s.stringOrSkip()
 	s.filled = s.filled || isString && len(v) > 0
+	return ok
+}
+
+// notEmpty reads any value and sets to true at a list that has an element.
+func (s *scanner) notEmpty(set *bool) bool {
+	from, isList := s.i, s.peek() == '['
+	ok := s.skip()
+	*set = *set || ok && isList && len(bytes.TrimSpace(s.b[from+1:s.i-1])) > 0
 	return ok
 }
 

@@ -23,7 +23,7 @@ type said struct {
 
 func scan(b []byte) (said, bool) {
 	s := scanner{keep: true}
-	if !s.parse(b) {
+	if !s.parse(b, nil) {
 		return said{}, false
 	}
 	got := said{

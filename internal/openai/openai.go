@@ -1,5 +1,5 @@
-// Package openai sends one request to a server that speaks OpenAI's API and
-// observes the stream that comes back.
+// Package openai sends one request to a server that speaks OpenAI's API, or
+// Anthropic's or SGLang's, and observes the answer that comes back.
 //
 //	c, err := openai.New(openai.Config{BaseURL: "http://127.0.0.1:8000", Backend: "openai-chat", Model: "m"})
 //	info, err := c.Probe(ctx)
@@ -11,11 +11,15 @@
 // context ends; the API key and the values of headers appear in no error, log
 // or JSON, also when a server repeats them.
 //
-// A token is a non-empty text, content, reasoning, refusal, audio or tool call
-// in any choice. An event that only sets the role, the finish reason or the
-// usage is not one. A string field of a delta that is not known here counts
-// from its second event on (with the first one's stamp), so that a server's
-// rename of a field shows as Call.Field and not as an empty report.
+// Each API is a dialect with a file of its own: its endpoint, its body and the
+// fields of its answers. A token is a non-empty text, content, reasoning,
+// refusal, audio or tool call in any choice; where every event counts the
+// tokens so far, what the count grew by. An event that only sets the role, the
+// finish reason or the usage is not one; it is stamped in Call.Empty. A string
+// field of a delta that is not known here counts from its second event on (with
+// the first one's stamp), so that a server's rename of a field shows as
+// Call.Field and not as an empty report. An answer of an API that generates
+// nothing, as for embeddings, is a success without a token.
 //
 // Deliberately absent: HTTP/2 (one connection for many streams blurs the
 // arrival of each), redirects, retries, compression, decoding of anything but
@@ -38,13 +42,6 @@ import (
 	"perflab/internal/wire"
 )
 
-// Backends: chat completions, and plain completions under its two names.
-const (
-	BackendChat        = "openai-chat"
-	BackendCompletions = "openai"
-	BackendVLLM        = "vllm"
-)
-
 // Defaults of the three limits on a request's time.
 const (
 	DefaultFirstToken = 600 * time.Second
@@ -57,7 +54,7 @@ type Client struct {
 	cfg      Config
 	root     string // scheme, host and path before /v1, without a slash at the end
 	endpoint *url.URL
-	chat     bool
+	api      *dialect
 	header   http.Header // of every request; shared, never written after New
 	body     template
 	wire     *wire.Transport
@@ -67,9 +64,12 @@ type Client struct {
 // New checks the configuration and prepares a client; it sends nothing.
 func New(cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
-	chat, err := cfg.chat()
+	api, err := cfg.dialect()
 	if err != nil {
 		return nil, err
+	}
+	if cfg.Endpoint == "" {
+		cfg.Endpoint = api.path
 	}
 	root, err := cfg.root()
 	if err != nil {
@@ -82,11 +82,11 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("endpoint %q: %w", cfg.Endpoint, err)
 	}
-	body, err := newTemplate(cfg, chat)
+	body, err := newTemplate(cfg, api)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, root: root, endpoint: endpoint, chat: chat, header: cfg.header(), body: body, secrets: cfg.secrets()}
+	c := &Client{cfg: cfg, root: root, endpoint: endpoint, api: api, header: cfg.header(api), body: body, secrets: cfg.secrets()}
 	c.wire = wire.New(wire.Config{
 		URL: endpoint, Header: c.header, Insecure: cfg.Insecure, Concurrency: cfg.Concurrency,
 		Dial: cfg.Dial, Standard: cfg.Standard,
@@ -176,36 +176,9 @@ func (cfg Config) withDefaults() Config {
 	set(&cfg.IdleTimeout, DefaultIdle)
 	set(&cfg.TotalTimeout, DefaultTotal)
 	if cfg.Backend == "" {
-		cfg.Backend = BackendCompletions
-		if strings.HasSuffix(cfg.Endpoint, "/chat/completions") {
-			cfg.Backend = BackendChat
-		}
-	}
-	if cfg.Endpoint == "" {
-		cfg.Endpoint = "/v1/completions"
-		if cfg.Backend == BackendChat {
-			cfg.Endpoint = "/v1/chat/completions"
-		}
+		cfg.Backend = BackendOf(cfg.Endpoint)
 	}
 	return cfg
-}
-
-// chat decides between the two APIs and rejects an endpoint of the other.
-func (cfg Config) chat() (bool, error) {
-	isChat := strings.HasSuffix(cfg.Endpoint, "/chat/completions")
-	switch cfg.Backend {
-	case BackendChat:
-		if !isChat {
-			return false, fmt.Errorf("backend %s needs an endpoint that ends in /chat/completions, not %s", cfg.Backend, cfg.Endpoint)
-		}
-		return true, nil
-	case BackendCompletions, BackendVLLM:
-		if isChat || !strings.HasSuffix(cfg.Endpoint, "/completions") {
-			return false, fmt.Errorf("backend %s needs an endpoint that ends in /completions, not %s: use backend %s for chat", cfg.Backend, cfg.Endpoint, BackendChat)
-		}
-		return false, nil
-	}
-	return false, fmt.Errorf("backend %q is not known: use %s or %s", cfg.Backend, BackendChat, BackendCompletions)
 }
 
 // root is the base URL to which both the endpoint and /health are added. A
@@ -252,14 +225,24 @@ func (cfg Config) checkHeaders() error {
 	return nil
 }
 
-func (cfg Config) header() http.Header {
+func (cfg Config) header(api *dialect) http.Header {
+	accept := "text/event-stream"
+	if api.pooled {
+		accept = "application/json"
+	}
 	h := http.Header{
-		"Accept":       {"text/event-stream"},
+		"Accept":       {accept},
 		"Content-Type": {"application/json"},
 		"User-Agent":   {"perflab"},
 	}
 	if cfg.APIKey != "" {
 		h.Set("Authorization", "Bearer "+cfg.APIKey)
+	}
+	for k, v := range api.header {
+		h.Set(k, v)
+	}
+	if api.keyHeader != "" && cfg.APIKey != "" {
+		h.Set(api.keyHeader, cfg.APIKey)
 	}
 	for k, v := range cfg.Headers {
 		h.Set(k, v)
@@ -271,7 +254,7 @@ func (cfg Config) header() http.Header {
 // value of every field but BaseURL is useful.
 type Config struct {
 	BaseURL  string `json:"base_url"`           // http://host:port, with or without /v1
-	Backend  string `json:"backend,omitempty"`  // openai-chat, openai (alias vllm); "": by the endpoint
+	Backend  string `json:"backend,omitempty"`  // one of Backends, or an alias; "": by the endpoint
 	Endpoint string `json:"endpoint,omitempty"` // "": by the backend
 	Model    string `json:"model,omitempty"`
 

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -194,15 +195,23 @@ type answer struct {
 var errProbe = errors.New("no answer in time")
 
 func (c *Client) get(ctx context.Context, path string) (answer, error) {
+	return c.ask(ctx, http.MethodGet, path, nil)
+}
+
+// ask sends a question that is no part of a measurement, with a JSON body
+// unless it is nil.
+func (c *Client) ask(ctx context.Context, method, path string, body []byte) (answer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, probeTimeout, errProbe)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.root+path, nil)
+	req, err := http.NewRequestWithContext(ctx, method, c.root+path, bytes.NewReader(body))
 	if err != nil {
 		return answer{}, err
 	}
 	req.Header = c.header.Clone()
-	req.Header.Del("Content-Type")
-	req.Header.Set("Accept", "application/json")
+	if body == nil {
+		req.Header.Del("Content-Type")
+	}
+	req.Header.Set("Accept", "application/json, text/plain;q=0.9")
 	resp, err := c.wire.HTTP().RoundTrip(req)
 	if err == nil {
 		defer resp.Body.Close()

@@ -31,7 +31,7 @@ func (c *Client) Send(ctx context.Context, start time.Time, r workload.Request) 
 // which takes microseconds, and returns what does the rest.
 func (c *Client) Start(ctx context.Context, start time.Time, r workload.Request) (finish func() result.Call) {
 	t := &taker{c: c, w: c.watch(ctx, start), want: r.Output}
-	t.stream.call, t.stream.scan.keep = &t.call, c.cfg.KeepText
+	t.stream = newStream(&t.call, c.api, c.cfg.KeepText)
 	t.x = wire.Exchange{Start: start, Body: c.body.build(r), Sink: t}
 	started := c.wire.Start(&t.x)
 	return func() result.Call {
@@ -62,7 +62,7 @@ type taker struct {
 	w      *watch
 	x      wire.Exchange
 	call   result.Call
-	stream stream
+	stream *stream
 	want   int       // output tokens asked for
 	unpack *unpacker // of a compressed body
 
@@ -146,7 +146,7 @@ func (t *taker) tell(seen func(int, time.Duration, bool), had int) {
 
 // end judges a call by how its exchange ended.
 func (t *taker) end(x *wire.Exchange, err error) {
-	call, s := &t.call, &t.stream
+	call, s := &t.call, t.stream
 	if t.unpack != nil {
 		if uerr := t.unpack.end(); err == nil && !t.stopped {
 			err = uerr

@@ -10,8 +10,7 @@ const maxEvent = 64 << 20
 
 // splitter cuts a stream of server-sent events into the data of each event. It
 // takes the stream in pieces cut anywhere. Lines end in LF, CR or CRLF;
-// comments and fields other than data are dropped, but an event field "error"
-// is remembered. An event that lies within one piece is not copied.
+// comments and fields other than data and event are dropped. An event that lies within one piece is not copied.
 type splitter struct {
 	line  []byte // of a line whose end has not come
 	data  []byte // of the event so far: a part of the piece, or of held
@@ -20,8 +19,8 @@ type splitter struct {
 	own   bool   // data lies in held
 	begun bool   // a byte was seen: no byte order mark can follow
 	cr    bool   // the last line ended in CR: an LF that follows belongs to it
-	fault bool   // the type of the event so far is "error"
-	fatal bool   // the type of the event last given was
+	typed []byte // type of the event so far
+	kind  []byte // type of the event last given; backed apart from the former
 	long  bool   // maxEvent was passed
 }
 
@@ -56,7 +55,7 @@ func (s *splitter) next(p []byte) (data, rest []byte, ok bool) {
 			if s.has {
 				return s.give(), p, true
 			}
-			s.fault = false
+			s.typed = s.typed[:0]
 		}
 	}
 	s.keep()
@@ -105,7 +104,7 @@ func (s *splitter) take(line []byte) {
 	case "data":
 		s.add(value)
 	case "event":
-		s.fault = string(value) == "error"
+		s.typed = append(s.typed[:0], value...)
 	}
 }
 
@@ -131,6 +130,6 @@ func (s *splitter) keep() {
 func (s *splitter) give() []byte {
 	d := s.data
 	s.data, s.has, s.own = nil, false, false
-	s.fatal, s.fault = s.fault, false
+	s.kind, s.typed = s.typed, s.kind[:0]
 	return d
 }

@@ -11,6 +11,10 @@ import (
 
 // split feeds the pieces and returns the data of every event.
 func split(pieces ...string) []string {
+	return splitInto(func(_, data []byte) string { return string(data) }, pieces...)
+}
+
+func splitInto(show func(kind, data []byte) string, pieces ...string) []string {
 	var s splitter
 	var got []string
 	var buf []byte // reused, as the reader of a body does
@@ -21,14 +25,14 @@ func split(pieces ...string) []string {
 			if !ok {
 				break
 			}
-			got, rest = append(got, string(data)), r
+			got, rest = append(got, show(s.kind, data)), r
 		}
 		for i := range buf {
 			buf[i] = '#'
 		}
 	}
 	if data, ok := s.end(); ok {
-		got = append(got, string(data))
+		got = append(got, show(s.kind, data))
 	}
 	return got
 }
@@ -78,14 +82,13 @@ func TestSplitter(t *testing.T) {
 	}
 }
 
-func TestSplitterErrorEvent(t *testing.T) {
-	var s splitter
-	_, rest, ok := s.next([]byte("event: error\ndata: a\n\nevent: error\n\ndata: b\n\n"))
-	if !ok || !s.fatal {
-		t.Fatalf("ok %v, fatal %v after an error event", ok, s.fatal)
-	}
-	if _, _, ok = s.next(rest); !ok || s.fatal {
-		t.Fatalf("ok %v, fatal %v: an event without data has no type to hand on", ok, s.fatal)
+func typed(kind, data []byte) string { return string(kind) + ": " + string(data) }
+
+func TestSplitterTypes(t *testing.T) {
+	in := "event: error\ndata: a\n\nevent: error\n\ndata: b\n\ndata: c\nevent:m\nevent: n\n\nevent: last\ndata: d"
+	want := []string{"error: a", ": b", "n: c", "last: d"} // an event without data has no type to hand on
+	if d := cmp.Diff(want, splitInto(typed, in)); d != "" {
+		t.Fatalf("-want +got:\n%s", d)
 	}
 }
 
@@ -111,7 +114,7 @@ func FuzzSplitter(f *testing.F) {
 		for piece := range slices.Chunk(in, int(step)+1) {
 			pieces = append(pieces, string(piece))
 		}
-		if d := cmp.Diff(want, split(pieces...)); d != "" {
+		if d := cmp.Diff(want, splitInto(typed, pieces...)); d != "" {
 			t.Fatalf("-want +got:\n%s", d)
 		}
 	})
@@ -121,11 +124,12 @@ func splitPlainly(in string) []string {
 	in = strings.TrimPrefix(in, "\ufeff")
 	in = strings.ReplaceAll(strings.ReplaceAll(in, "\r\n", "\n"), "\r", "\n")
 	var events, data []string
+	kind := ""
 	flush := func() {
 		if data != nil {
-			events = append(events, strings.Join(data, "\n"))
+			events = append(events, kind+": "+strings.Join(data, "\n"))
 		}
-		data = nil
+		data, kind = nil, ""
 	}
 	for line := range strings.SplitSeq(in, "\n") {
 		name, value, _ := strings.Cut(line, ":")
@@ -134,6 +138,8 @@ func splitPlainly(in string) []string {
 			flush()
 		case name == "data":
 			data = append(data, strings.TrimPrefix(value, " "))
+		case name == "event":
+			kind = strings.TrimPrefix(value, " ")
 		}
 	}
 	flush()

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -34,17 +35,23 @@ type stream struct {
 	usage result.Usage
 	used  bool // usage is there
 
-	read      int32 // the one being fed
 	counted   int   // sum of Tokens so far
 	lastUsage bool  // the last token chunk brought usage
 	answered  bool  // Call.Answer is set
+	whole     bool  // what was asked for came, of an API that generates nothing
+	read      int32 // which read is being looked at
 	fields    []newField
+}
+
+// newStream observes an answer of the API into call; text is kept if keep.
+func newStream(call *result.Call, api *dialect, keep bool) *stream {
+	return &stream{call: call, scan: scanner{api: api, keep: keep}}
 }
 
 // newField is a string field of a delta that is not known here.
 type newField struct {
 	name  string
-	first result.Chunk // its first event
+	first result.Stamp // of its first event
 	grown bool         // it came again
 }
 
@@ -60,7 +67,7 @@ func (s *stream) feed(p []byte, at time.Duration, read int32) bool {
 			s.kind = t[0]
 		}
 	}
-	if s.kind == '{' {
+	if s.isJSON() {
 		s.body = append(s.body, p...)
 		if len(s.body) > maxBody {
 			return s.fail(result.BadBody, "the answer is longer than %d MiB: %s", maxBody>>20, clean(s.head))
@@ -81,19 +88,27 @@ func (s *stream) feed(p []byte, at time.Duration, read int32) bool {
 	}
 }
 
+// isJSON reports whether the body is one JSON value and not a stream.
+func (s *stream) isJSON() bool {
+	return s.kind == '{' || s.kind == '[' && s.scan.api != nil && s.scan.api.item != nil
+}
+
 // end takes the end of the body at the instant at: what no blank line ended,
 // and a JSON answer as one chunk.
 func (s *stream) end(at time.Duration) {
-	if s.kind == '{' {
-		if !s.scan.parse(bytes.TrimPrefix(s.body, bom)) {
+	if s.isJSON() {
+		if !s.scan.parse(bytes.TrimPrefix(s.body, bom), nil) {
 			s.fail(result.BadBody, "the answer is not the API's JSON: %s", clean(s.head))
 			return
 		}
 		s.done = s.chunk(&s.scan.c, at)
+		if s.scan.api != nil && s.scan.api.pooled && !s.whole {
+			s.fail(result.BadBody, "the answer holds no vector and no score: %s", clean(s.head))
+		}
 		return
 	}
 	if data, ok := s.split.end(); ok {
-		if isDone(data) || s.scan.parse(data) {
+		if isDone(data) || s.scan.parse(data, s.split.kind) {
 			s.event(data, at) // else it was cut in the middle: the stream ended early
 		}
 	}
@@ -121,17 +136,21 @@ func (s *stream) event(data []byte, at time.Duration) bool {
 	}
 	s.heard, s.head = true, nil
 	if isDone(data) {
-		s.done = true
-		s.call.End = at
+		s.finish(at)
 		return true
 	}
-	if s.split.fatal {
+	if string(s.split.kind) == "error" {
 		return s.fail(result.StreamError, "%s", failure(data))
 	}
-	if !s.scan.parse(data) {
+	if !s.scan.parse(data, s.split.kind) {
 		return s.fail(result.BadBody, "an event of the stream is not a JSON object: %s", clean(data))
 	}
 	return s.chunk(&s.scan.c, at)
+}
+
+// finish takes the server's word that nothing follows.
+func (s *stream) finish(at time.Duration) {
+	s.done, s.call.Done, s.call.End = true, at, at
 }
 
 func (s *stream) chunk(c *chunk, at time.Duration) bool {
@@ -140,12 +159,20 @@ func (s *stream) chunk(c *chunk, at time.Duration) bool {
 	}
 	if c.counted {
 		s.usage, s.used = c.usage, true
+		s.call.UsageAt = at
 	}
 	if len(c.finish) > 0 {
 		s.call.Finish = unescaped(c.finish)
 	}
-	if c.token || len(c.unknown) > 0 && s.grows(c.unknown, at) {
+	s.whole = s.whole || c.whole
+	switch {
+	case c.token || len(c.unknown) > 0 && s.grows(c.unknown, at):
 		s.token(c, at)
+	case c.choices:
+		s.call.Empty = append(s.call.Empty, result.Stamp{At: at, Read: s.read})
+	}
+	if c.end {
+		s.finish(at)
 	}
 	return true
 }
@@ -172,7 +199,7 @@ func (s *stream) token(c *chunk, at time.Duration) {
 func (s *stream) grows(name []byte, at time.Duration) bool {
 	i := slices.IndexFunc(s.fields, func(f newField) bool { return f.name == string(name) })
 	if i < 0 {
-		s.fields = append(s.fields, newField{name: string(name), first: result.Chunk{At: at, Tokens: 1, Read: s.read}})
+		s.fields = append(s.fields, newField{name: string(name), first: result.Stamp{At: at, Read: s.read}})
 		return false
 	}
 	f := &s.fields[i]
@@ -184,9 +211,12 @@ func (s *stream) grows(name []byte, at time.Duration) bool {
 		s.call.Field = clean(name)
 	}
 	place, _ := slices.BinarySearchFunc(s.call.Chunks, f.first.At, func(c result.Chunk, t time.Duration) int {
-		return int(c.At - t)
+		return cmp.Compare(c.At, t)
 	})
-	s.call.Chunks = slices.Insert(s.call.Chunks, place, f.first)
+	s.call.Chunks = slices.Insert(s.call.Chunks, place, result.Chunk{At: f.first.At, Tokens: 1, Read: f.first.Read})
+	if i := slices.Index(s.call.Empty, f.first); i >= 0 {
+		s.call.Empty = slices.Delete(s.call.Empty, i, i+1)
+	}
 	s.counted++
 	return true
 }
@@ -202,8 +232,11 @@ func (s *stream) settle() {
 		call.Usage = &s.usage
 	}
 	call.Text = string(s.scan.text)
+	if len(call.Empty) == 0 {
+		call.Empty = nil
+	}
 	switch {
-	case call.Class != result.OK:
+	case call.Class != result.OK || s.whole:
 	case !s.complete():
 		s.fail(result.EarlyClose, "the stream ended after %d tokens without [DONE] or a finish reason", s.counted)
 	case len(call.Chunks) == 0 && s.used:
@@ -232,7 +265,7 @@ func failure(value []byte) string {
 	switch {
 	case json.Unmarshal(value, &text) == nil:
 		return clean([]byte(text))
-	case json.Unmarshal(value, &v) == nil && v.Message != "" && v.Type != "":
+	case json.Unmarshal(value, &v) == nil && v.Message != "" && v.Type != "" && v.Type != "error":
 		return clean([]byte(v.Type + ": " + v.Message))
 	case v.Message != "":
 		return clean([]byte(v.Message))

@@ -165,9 +165,20 @@ func (c *Call) TTFT() (d time.Duration, ok bool) {
 	return first - c.Sent, true
 }
 
-// E2E returns the end-to-end latency up to the last token, t_last - Sent.
+// last returns when the answer was complete: the last token, or the end of an
+// answer without one. Only an API that generates nothing, as one for
+// embeddings, answers so with success.
+func (c *Call) last() (at time.Duration, ok bool) {
+	if at, ok = c.LastToken(); ok {
+		return at, true
+	}
+	return c.End, c.OK() && c.End > 0
+}
+
+// E2E returns the end-to-end latency up to the last token, t_last - Sent; up to
+// the end of an answer that has none.
 func (c *Call) E2E() (d time.Duration, ok bool) {
-	last, ok := c.LastToken()
+	last, ok := c.last()
 	if !ok {
 		return 0, false
 	}

@@ -19,7 +19,7 @@ func (r *run) latencies() {
 			}
 		}
 	}
-	if len(r.ok) > 0 {
+	if len(r.ok) > 0 && !r.pooled() {
 		r.figures["merged_chunks"] = float64(r.merged)
 	}
 	if r.chunks > 0 {

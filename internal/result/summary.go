@@ -234,14 +234,24 @@ func (r *run) counts() {
 	}
 	f["new_connections"] = float64(opened)
 	f["total_input_tokens"] = float64(r.prompts)
-	f["total_output_tokens"] = float64(r.tokens)
+	if !r.pooled() {
+		f["total_output_tokens"] = float64(r.tokens)
+	}
 	if d <= 0 {
 		return
 	}
 	f["request_throughput"] = float64(len(r.ok)) / d
-	f["output_throughput"] = float64(r.tokens) / d
+	if !r.pooled() {
+		f["output_throughput"] = float64(r.tokens) / d
+	}
 	f["total_token_throughput"] = float64(r.tokens+r.prompts) / d
 	if len(r.o.Goodput) > 0 {
 		f["request_goodput"] = float64(r.good) / d
 	}
+}
+
+// pooled reports whether calls succeeded and none of them generated a token, as
+// with an API for embeddings: then there are no figures of output.
+func (r *run) pooled() bool {
+	return r.tokens == 0 && len(r.ok) > 0 && !slices.ContainsFunc(r.ok, func(c *Call) bool { return len(c.Chunks) > 0 })
 }

@@ -210,7 +210,7 @@ func (r *run) judgeLengths() (Status, string) {
 	asked, made, short, over := 0, 0, 0, 0
 	planned, told := 0, 0
 	for _, c := range r.ok {
-		if n, _ := c.Output(); c.Want > 0 {
+		if n, _ := c.Output(); c.Want > 0 && !r.pooled() {
 			asked, made = asked+c.Want, made+n
 			if n < c.Want {
 				short++
@@ -343,7 +343,11 @@ func (r *run) judgeBurst() (Status, string) {
 	case r.h.Limit > 0 && r.h.Limit < r.total:
 		return Sound, fmt.Sprintf("all requests were due at once and %d were let through at a time", r.h.Limit)
 	}
-	return Remark, fmt.Sprintf("burst: all %d requests were due at once, so TTFT is mostly the time in the server's queue", r.total)
+	latency := "TTFT"
+	if r.pooled() {
+		latency = "the latency"
+	}
+	return Remark, fmt.Sprintf("burst: all %d requests were due at once, so %s is mostly the time in the server's queue", r.total, latency)
 }
 
 // judgeSaturation compares the rate at which calls came due with the rate at

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -20,7 +21,13 @@ func (r *run) lateLimit() float64 {
 	if r.burst() {
 		floor, share = 50, 0.05
 	}
-	return max(floor, share*r.figures["median_ttft_ms"])
+	return max(floor, share*r.answerMS())
+}
+
+// answerMS is the latency that the client's own delays are measured against:
+// the median to the first token, or to the end where there is none.
+func (r *run) answerMS() float64 {
+	return cmp.Or(r.figures["median_ttft_ms"], r.figures["median_e2el_ms"])
 }
 
 // judgeLag judges whether the client was on time.
@@ -129,7 +136,7 @@ func (r *run) judgeGC() (Status, string) {
 	if r.c == nil {
 		return not(r.noClient())
 	}
-	limit := max(5, 0.05*r.figures["median_ttft_ms"])
+	limit := max(5, 0.05*r.answerMS())
 	text := fmt.Sprintf("longest garbage collection pause %.3f ms, allowed %.3f ms", ms(r.c.GCMax), limit)
 	if ms(r.c.GCMax) > limit {
 		return Noted, text

@@ -87,6 +87,9 @@ func (t tally) recount() string {
 // It cannot be the smaller by more than a stray flush: then chunks that are no
 // tokens were counted, TTFT may be theirs, and the run is void.
 func (r *run) judgeTokens() (Status, string) {
+	if r.pooled() {
+		return r.judgePrompts()
+	}
 	t := r.tally()
 	if t.told == 0 {
 		return r.judgeUntold(t)
@@ -208,4 +211,19 @@ func (r *run) cacheUse() *CacheUse {
 		return nil
 	}
 	return r.c.Cache
+}
+
+// judgePrompts says who counted the prompts where nothing is generated.
+func (r *run) judgePrompts() (Status, string) {
+	told := 0
+	for _, c := range r.ok {
+		if _, from := c.Input(); from == FromUsage {
+			told++
+		}
+	}
+	text := fmt.Sprintf("nothing is generated: %d whole answers to %d input tokens", len(r.ok), r.prompts)
+	if told < len(r.ok) {
+		return Noted, fmt.Sprintf("%s, of which the server counted those of %d calls and the workload the others'", text, told)
+	}
+	return Sound, text
 }

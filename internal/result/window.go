@@ -66,7 +66,11 @@ func (r *run) rates(name string, w window, events []event) {
 	}
 	prompts := 0
 	for _, c := range r.ok {
-		if first, ok := c.FirstToken(); ok && w.contains(first) {
+		first, ok := c.FirstToken()
+		if !ok {
+			first, ok = c.last()
+		}
+		if ok && w.contains(first) {
 			p, _ := c.Input()
 			prompts += p
 		}
@@ -74,7 +78,9 @@ func (r *run) rates(name string, w window, events []event) {
 	s, sum := w.seconds(), tokens.Sum()
 	r.figures[name+"_duration"] = s
 	r.figures[name+"_request_throughput"] = float64(w.ends) / s
-	r.figures[name+"_output_throughput"] = sum / s
+	if !r.pooled() {
+		r.figures[name+"_output_throughput"] = sum / s
+	}
 	r.figures[name+"_total_token_throughput"] = (sum + float64(prompts)) / s
 }
 

@@ -1,0 +1,144 @@
+package openai
+
+import (
+	"strings"
+
+	"perflab/internal/workload"
+)
+
+// anthropicVersion is the only one that the Messages API has had since 2023.
+const anthropicVersion = "2023-06-01"
+
+// anthropic is the Messages API of Anthropic, vLLM and SGLang. It has no
+// ignore_eos: answers may end before the tokens asked for, which the verdict
+// tells.
+func anthropic() *dialect {
+	return &dialect{
+		name: BackendAnthropic, path: "/v1/messages", suffix: "/messages",
+		fixed: []field{{"stream", true, true}}, images: true, needsLimit: true,
+		sampled: []string{"temperature", "top_p", "top_k"},
+		header:  map[string]string{"Anthropic-Version": anthropicVersion}, keyHeader: "X-Api-Key",
+		write: func(w *writer, r *workload.Request) {
+			if r.System != "" && w.key("system") {
+				w.string(r.System)
+			}
+			if w.key("messages") {
+				w.turns(r, "", messageParts{"text", anthropicImage})
+			}
+			w.number("max_tokens", r.Output)
+		},
+		top: (*scanner).messageTop, after: (*scanner).messageEvent,
+	}
+}
+
+// anthropicImage writes an image: its bytes where the URL holds them.
+func anthropicImage(w *writer, url string) {
+	w.b = append(w.b, `{"type":"image","source":{"type":`...)
+	if head, data, ok := strings.Cut(url, ";base64,"); ok && strings.HasPrefix(head, "data:") {
+		w.b = append(w.b, `"base64","media_type":`...)
+		w.string(strings.TrimPrefix(head, "data:"))
+		w.b = append(w.b, `,"data":`...)
+		w.string(data)
+	} else {
+		w.b = append(w.b, `"url","url":`...)
+		w.string(url)
+	}
+	w.b = append(w.b, '}', '}')
+}
+
+// messageTop reads an event, or an answer that does not stream.
+func (s *scanner) messageTop(key []byte) bool {
+	switch string(key) {
+	case "type":
+		return s.read(&s.kind)
+	case "index":
+		s.c.choices = true
+		return s.skip()
+	case "delta":
+		return s.fields((*scanner).messageDelta)
+	case "content_block":
+		return s.fields((*scanner).messageBlock)
+	case "content":
+		return s.list(func(s *scanner) bool {
+			s.c.choices = true
+			return s.fields((*scanner).messageBlock)
+		})
+	case "message":
+		return s.fields(func(s *scanner, key []byte) bool {
+			if string(key) == "usage" {
+				return s.fields((*scanner).messageInput)
+			}
+			return s.skip()
+		})
+	case "stop_reason":
+		return s.read(&s.c.finish)
+	case "usage":
+		return s.fields((*scanner).messageUsage)
+	}
+	return s.common(key)
+}
+
+func (s *scanner) messageDelta(key []byte) bool {
+	switch string(key) {
+	case "text":
+		return s.payload(true)
+	case "thinking":
+		return s.payload(false)
+	case "partial_json":
+		return s.made()
+	case "stop_reason":
+		return s.read(&s.c.finish)
+	case "type", "signature", "stop_sequence":
+		return s.skip()
+	}
+	return s.stranger(key)
+}
+
+// messageBlock reads the begin of a block, or a whole one: a tool's name was
+// generated, and in a whole answer all of its text.
+func (s *scanner) messageBlock(key []byte) bool {
+	switch string(key) {
+	case "text":
+		return s.payload(true)
+	case "thinking":
+		return s.payload(false)
+	case "name":
+		return s.made()
+	}
+	return s.skip()
+}
+
+// messageUsage counts the output as well; that of the first event is before
+// any was made.
+func (s *scanner) messageUsage(key []byte) bool {
+	if string(key) == "output_tokens" {
+		return s.count(&s.c.usage.Completion, &s.out)
+	}
+	return s.messageInput(key)
+}
+
+// messageInput counts the prompt, whose three parts may come in one event or
+// the other.
+func (s *scanner) messageInput(key []byte) bool {
+	switch string(key) {
+	case "input_tokens":
+		return s.count(&s.kept.input, &s.kept.in)
+	case "cache_creation_input_tokens":
+		return s.count(&s.kept.created, &s.kept.in)
+	case "cache_read_input_tokens":
+		return s.count(&s.kept.cached, &s.kept.in)
+	}
+	return s.skip()
+}
+
+func (s *scanner) messageEvent() {
+	s.c.usage.Prompt = s.kept.input + s.kept.created + s.kept.cached
+	s.c.usage.Cached = s.kept.cached
+	s.c.counted = s.out && s.kept.in
+	switch string(s.kind) {
+	case "message_stop":
+		s.c.end = true
+	case "error":
+		s.broken()
+	}
+}
