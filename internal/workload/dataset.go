@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"perflab/internal/stat"
-	"perflab/internal/token"
 )
 
 // row is what is kept of one request of a dataset.
@@ -29,12 +26,23 @@ type source struct {
 	prompt func(i int) string // builds the prompt of rows[i]; pure
 	read   int                // rows of the file that were looked at
 	drops  drops
+
+	ids       func(i int) []int32  // in place of prompt; nil: none
+	documents func(i int) []string // beside prompt; nil: none
+	texts     int                  // prompt and documents of one request; 0: 1
 }
 
 // open reads the dataset of a valid spec with its defaults filled in.
-func open(s Spec) (source, error) {
-	if s.Dataset == "random" {
-		return openRandom(s), nil
+func open(s Spec, k kit) (source, error) {
+	switch s.Dataset {
+	case "random":
+		return openRandom(s, k)
+	case "prefix_repetition":
+		return openPrefixRepetition(s, k), nil
+	case "shared-prefix":
+		return openSharedPrefix(s, k), nil
+	case "sonnet":
+		return openSonnet(s, k)
 	}
 	f, err := os.Open(s.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -46,13 +54,15 @@ func open(s Spec) (source, error) {
 	var src source
 	switch s.Dataset {
 	case "sharegpt":
-		src, err = readShareGPT(f, s)
+		src, err = readShareGPT(f, s, k)
 	case "azure":
-		src, err = readAzure(f, s)
+		src, err = readAzure(f, s, k)
 	case "mooncake":
-		src, err = readMooncake(f, s)
+		src, err = readMooncake(f, s, k)
 	case "jsonl":
 		src, err = readJSONL(f, s)
+	case "burstgpt":
+		src, err = readBurstGPT(f, s, k)
 	}
 	if err != nil {
 		return source{}, fmt.Errorf("read %s dataset %s: %w", s.Dataset, s.Path, err)
@@ -72,6 +82,9 @@ func fileHint(dataset string) string {
 	case "azure":
 		return ": a CSV file with the columns " + strings.Join(azureColumns, ", ") +
 			" as in AzurePublicDataset on GitHub"
+	case "burstgpt":
+		return ": a CSV file with the columns " + strings.Join(burstColumns, ", ") +
+			" as in the BurstGPT traces on GitHub"
 	case "mooncake":
 		return ": a JSONL file with the keys timestamp, input_length, output_length and hash_ids" +
 			" as in the traces that Mooncake publishes"
@@ -172,22 +185,6 @@ func traceFault(r row) (reason string, err error) {
 		return "with no output tokens", nil
 	}
 	return "", nil
-}
-
-// wordPrompt returns the words of request i alone, one token each.
-func wordPrompt(seed uint64, i, n int) string {
-	var b strings.Builder
-	b.Grow(bytesFor(n))
-	writeWords(&b, stat.Stream(seed, "prompt "+strconv.Itoa(i)), n)
-	return trimSpace(&b)
-}
-
-// writeWords appends n random words, each with its leading space.
-func writeWords(b *strings.Builder, rng *rand.Rand, n int) {
-	words := token.Words()
-	for range n {
-		b.WriteString(token.Word(rng.IntN(words)))
-	}
 }
 
 // trimSpace returns the text without the first word's space.

@@ -5,14 +5,17 @@
 //	for r := range w.All() { ... }
 //
 // Invariants: the sequence is a pure function of the Spec (and of the bytes of
-// the dataset file); Due never decreases; shard i of n is exactly the requests
-// whose Index % n == i; a made-up prompt is built when it is yielded and is
-// exactly Request.Input tokens by package token.
+// the dataset file, and of the tokenizer where one is given); Due never
+// decreases; shard i of n is exactly the requests whose Index % n == i; a
+// made-up prompt is built when it is yielded and is exactly Request.Input
+// tokens by package token, or by the tokenizer. The samples of `vllm bench
+// serve` (random_rng vllm, and sharegpt) are measured by tokenizing them, so
+// their texts are kept.
 //
-// Deliberately absent: tokenizer files (lengths are by package token; the
-// server's usage is the truth a run reports), conversations of several turns,
-// and byte-for-byte the samples of other tools, whose random numbers differ
-// from version to version. Fingerprint tells whether two runs sent the same.
+// Deliberately absent: tokenizer files (OpenWith takes a Tokenizer; without
+// one lengths are by package token, and the server's usage is the truth a run
+// reports) and conversations of several turns. Fingerprint tells whether two
+// runs sent the same.
 package workload
 
 import (
@@ -23,6 +26,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"reflect"
 	"time"
 )
 
@@ -71,26 +75,39 @@ type Tokenizer interface {
 // Workload is an opened Spec: all lengths and due times, and the prompts on
 // demand. It is immutable and safe for concurrent use.
 type Workload struct {
-	spec Spec
-	src  source
-	due  []time.Duration // by index, ascending
+	spec  Spec
+	src   source
+	due   []time.Duration // by index, ascending
+	tok   Tokenizer       // nil: lengths are by package token
+	nonce nonce
 }
 
 // Totals are the sums over a workload's requests.
 type Totals struct {
 	Requests int
-	Input    int           // prompt tokens by package token
+	Input    int           // prompt tokens by the tokenizer, or by package token without one
 	Output   int           // tokens asked for
 	Span     time.Duration // due time of the last request
 }
 
 // Open validates the spec, reads its dataset and lays out the schedule.
-func Open(s Spec) (*Workload, error) {
+func Open(s Spec) (*Workload, error) { return OpenWith(s, nil) }
+
+// OpenWith is Open with the tokenizer that the spec names; nil measures by
+// package token.
+func OpenWith(s Spec, tok Tokenizer) (*Workload, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
+	if s.Tokenizer != "" && tok == nil {
+		return nil, fmt.Errorf("--tokenizer %s was not opened, so that no length can be measured by it", s.Tokenizer)
+	}
 	s = s.Defaults()
-	src, err := open(s)
+	k, err := newKit(s, tok)
+	if err != nil {
+		return nil, err
+	}
+	src, err := open(s, k)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +115,11 @@ func Open(s Spec) (*Workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Workload{spec: s, src: src, due: due}, nil
+	w := &Workload{spec: s, src: src, due: due, tok: tok}
+	if err := w.measure(k); err != nil {
+		return nil, err
+	}
+	return w, nil
 }
 
 // Spec returns the spec with its defaults filled in: what was opened.
@@ -126,15 +147,24 @@ func (w *Workload) Shard(i, n int) iter.Seq[Request] {
 }
 
 func (w *Workload) request(k int) Request {
-	r := w.src.rows[k]
-	return Request{
+	row := w.src.rows[k]
+	r := Request{
 		Index:  k,
 		Due:    w.due[k],
-		Prompt: w.src.prompt(k),
-		Input:  r.input,
-		Output: r.output,
+		Input:  row.input,
+		Output: row.output,
 		EOS:    !w.spec.IgnoreEOS,
 	}
+	if w.src.ids != nil {
+		r.IDs = w.src.ids(k)
+	} else {
+		r.Prompt = w.src.prompt(k)
+	}
+	if w.src.documents != nil {
+		r.Documents = w.src.documents(k)
+	}
+	w.nonce.mark(&r)
+	return r
 }
 
 // Totals sums lengths without building a prompt.
@@ -148,8 +178,9 @@ func (w *Workload) Totals() Totals {
 }
 
 // Fingerprint is equal for two workloads exactly when they send the same
-// prompts and output lengths at the same times. It builds every prompt once
-// (about 10 ns a token).
+// requests at the same times: prompts and all that stands in their place or
+// beside them, and output lengths. It builds every prompt once (about 10 ns a
+// token).
 func (w *Workload) Fingerprint() string {
 	h := sha256.New()
 	var b [33]byte
@@ -162,10 +193,35 @@ func (w *Workload) Fingerprint() string {
 		if r.EOS {
 			b[32] = 1
 		}
+		rest := r.rest()
+		if rest != nil {
+			b[32] |= 2
+		}
 		h.Write(b[:]) // never fails
 		io.WriteString(h, r.Prompt)
+		if rest != nil {
+			binary.LittleEndian.PutUint64(b[0:], uint64(len(rest)))
+			h.Write(b[:8])
+			h.Write(rest)
+		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// rest encodes what Fingerprint does not write field by field; nil where the
+// request has nothing of it.
+func (r Request) rest() []byte {
+	r.Index, r.Due, r.Prompt, r.Input, r.Output, r.EOS = 0, 0, "", 0, 0, false
+	if reflect.ValueOf(r).IsZero() {
+		return nil
+	}
+	fields := r.Fields
+	r.Fields = nil
+	b, err := json.Marshal(r)
+	if err != nil {
+		panic(fmt.Sprintf("workload: encode a request: %v", err)) // strings and numbers only
+	}
+	return append(b, fields...) // as they are: they may not be JSON yet
 }
 
 // Drop is one kind of dataset row that was left out.

@@ -25,6 +25,14 @@ func specs(t *testing.T) map[string]Spec {
 		"azure rate": {Dataset: "azure", Path: azure, Rate: 3},
 		"mooncake":   {Dataset: "mooncake", Path: mooncake},
 		"jsonl":      {Dataset: "jsonl", Path: jsonl, NumPrompts: 8, Rate: 2},
+		"burstgpt":   {Dataset: "burstgpt", Path: file(t, burstText), Speed: 2},
+		"sonnet":     {Dataset: "sonnet", NumPrompts: 7},
+		"repetition": {Dataset: "prefix_repetition", NumPrompts: 12, PrefixRepetitionNumPrefixes: 3},
+		"groups":     {Dataset: "shared-prefix", GSPNumGroups: 3, GSPPromptsPerGroup: 4},
+		"zipf":       {Dataset: "shared-prefix", GSPNumGroups: 3, GSPPromptsPerGroup: 4, GSPZipfAlpha: 1.1},
+		"normal":     {NumPrompts: 9, Scenario: "N(40,20)/(9,3)"},
+		"rerank":     {NumPrompts: 9, Scenario: "R(20,5)", RandomBatchSize: 3},
+		"nonce":      {NumPrompts: 9, RandomInputLen: 30, Nonce: "run 7"},
 	}
 }
 
@@ -134,6 +142,16 @@ func TestDescribe(t *testing.T) {
 			"Azure trace (data): on average 277 input tokens and 10 output tokens, 3 requests, at the times of the trace, 10 times as fast"},
 		{Spec{Dataset: "azure", Path: azure, Rate: 2.5, Burstiness: 0.5},
 			"Azure trace (data): on average 277 input tokens and 10 output tokens, 3 requests, gamma arrivals (burstiness 0.5) at 2.5 requests/s"},
+		{Spec{Dataset: "burstgpt", Path: file(t, burstText), BurstGPTModel: "GPT-4"},
+			"BurstGPT trace (data, GPT-4): on average 417 input tokens and 21 output tokens, 2 requests, at the times of the trace"},
+		{Spec{Dataset: "prefix_repetition"},
+			"Prefix repetition dataset: 10 prefixes of 256 tokens, 256 further input tokens, 128 output tokens, 1000 requests, all at once"},
+		{Spec{Dataset: "shared-prefix", GSPZipfAlpha: 1.5, Nonce: "a"},
+			"Shared prefix dataset: 64 groups that share 2048 input tokens (Zipf, exponent 1.5), 128 further ones, 256 output tokens, 1024 requests, all at once, behind 5 tokens of this run alone"},
+		{Spec{Dataset: "sonnet", NumPrompts: 3},
+			"Sonnet dataset: on average 546 input tokens and 150 output tokens, 3 requests, all at once"},
+		{Spec{Scenario: "R(100,10)", NumPrompts: 3, RandomBatchSize: 2},
+			"Random dataset: scenario R(100,10), on average 210 input tokens, 3 requests, all at once"},
 		{Spec{NumPrompts: 9, RampStrategy: "linear", RampStart: 1, RampEnd: 5, Arrival: "constant"},
 			"Random dataset: 1024 input tokens, 128 output tokens, 9 requests, evenly spaced arrivals from 1 to 5 requests/s (linear ramp)"},
 	} {
