@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -163,51 +162,82 @@ type span struct {
 
 // arraySpans finds the objects of a JSON array without decoding them.
 func arraySpans(r io.Reader) ([]span, error) {
-	var (
-		spans []span
-		depth int // of brackets; 1 is between the elements
-		str   bool
-		skip  bool // the byte after a backslash
-		ended bool
-		at    int64
-		now   span
-		turns turnCounter
-		in    = bufio.NewReaderSize(r, 1<<20)
-	)
-	for ; ; at++ {
-		c, err := in.ReadByte()
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, err
+	var s arrayScanner
+	buf := make([]byte, 1<<20)
+	for {
+		n, err := r.Read(buf)
+		if bad := s.scan(buf[:n]); bad != nil {
+			return nil, bad
 		}
-		if err != nil {
-			if !ended {
-				return nil, fmt.Errorf("the file ends inside row %d: is it complete, and a JSON array?", len(spans)+1)
-			}
-			return spans, nil
-		}
-		turns.see(c, depth, str)
 		switch {
-		case skip:
-			skip = false
-		case str:
-			skip, str = c == '\\', c != '"'
-		case c == ' ' || c == '\n' || c == '\r' || c == '\t':
-		case ended, depth == 0 && c != '[', depth == 1 && c != '{' && c != ',' && c != ']':
-			return nil, fmt.Errorf("byte %d is %q: the file must be a JSON array of objects", at, c)
-		case c == '"':
-			str = true
-		case c == '[' || c == '{':
-			if depth++; depth == 2 {
-				now.offset = at
-				turns = turnCounter{}
-			}
-		case c == ']' || c == '}':
-			if depth--; depth == 1 {
-				spans = append(spans, span{now.offset, at + 1 - now.offset, turns.n})
-			}
-			ended = depth == 0
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, err
+		case err != nil && !s.ended:
+			return nil, fmt.Errorf("the file ends inside row %d: is it complete, and a JSON array?", len(s.spans)+1)
+		case err != nil:
+			return s.spans, nil
 		}
 	}
+}
+
+// arrayScanner takes the bytes of a JSON array in pieces.
+type arrayScanner struct {
+	spans []span
+	at    int64 // bytes before the next one
+	depth int   // of brackets; 1 is between the elements
+	str   bool
+	skip  bool // the byte after a backslash
+	ended bool
+	start int64
+	turns turnCounter
+}
+
+func (s *arrayScanner) scan(b []byte) error {
+	for len(b) > 0 {
+		if s.str && !s.skip && s.depth > 2 { // a text: nothing of it matters but its end
+			n := 0
+			for n < len(b) && b[n] != '"' && b[n] != '\\' {
+				n++
+			}
+			s.at += int64(n)
+			if b = b[n:]; len(b) == 0 {
+				return nil
+			}
+		}
+		if err := s.next(b[0]); err != nil {
+			return err
+		}
+		s.at++
+		b = b[1:]
+	}
+	return nil
+}
+
+func (s *arrayScanner) next(c byte) error {
+	if s.depth >= 2 {
+		s.turns.see(c, s.depth, s.str)
+	}
+	switch {
+	case s.skip:
+		s.skip = false
+	case s.str:
+		s.skip, s.str = c == '\\', c != '"'
+	case c == ' ' || c == '\n' || c == '\r' || c == '\t':
+	case s.ended, s.depth == 0 && c != '[', s.depth == 1 && c != '{' && c != ',' && c != ']':
+		return fmt.Errorf("byte %d is %q: the file must be a JSON array of objects", s.at, c)
+	case c == '"':
+		s.str = true
+	case c == '[' || c == '{':
+		if s.depth++; s.depth == 2 {
+			s.start, s.turns = s.at, turnCounter{}
+		}
+	case c == ']' || c == '}':
+		if s.depth--; s.depth == 1 {
+			s.spans = append(s.spans, span{s.start, s.at + 1 - s.start, s.turns.n})
+		}
+		s.ended = s.depth == 0
+	}
+	return nil
 }
 
 // turnCounter counts the elements of the array under the key "conversations"
@@ -227,7 +257,7 @@ const turnsKey = "conversations"
 func (t *turnCounter) see(c byte, depth int, str bool) {
 	blank := !str && (c == ' ' || c == '\n' || c == '\r' || c == '\t')
 	switch {
-	case blank || depth < 2:
+	case blank:
 	case t.in:
 		t.element(c, depth, str)
 	case depth == 2 && str && !t.value:
