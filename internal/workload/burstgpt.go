@@ -67,13 +67,13 @@ func readBurstGPT(f io.Reader, s Spec, k kit) (source, error) {
 func burstRow(stamp, input, output string) (r row, seconds float64, err error) {
 	seconds, err = strconv.ParseFloat(stamp, 64)
 	if err != nil || math.IsNaN(seconds) || math.IsInf(seconds, 0) {
-		return r, 0, fmt.Errorf("Timestamp %q is not a number of seconds", stamp)
+		return r, 0, fmt.Errorf("the Timestamp %q is not a number of seconds", stamp)
 	}
 	if r.input, err = strconv.Atoi(input); err != nil {
-		return r, 0, fmt.Errorf("Request tokens %q is not a whole number", input)
+		return r, 0, fmt.Errorf("the Request tokens %q are not a whole number", input)
 	}
 	if r.output, err = strconv.Atoi(output); err != nil {
-		return r, 0, fmt.Errorf("Response tokens %q is not a whole number", output)
+		return r, 0, fmt.Errorf("the Response tokens %q are not a whole number", output)
 	}
 	return r, seconds, nil
 }

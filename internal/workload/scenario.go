@@ -68,8 +68,9 @@ func parseGroups(text string) (groups [][]int, ok bool) {
 		return nil, false
 	}
 	for part := range strings.SplitSeq(text[1:], "/") {
-		inner, ok := strings.CutPrefix(part, "(")
-		if inner, ok = strings.CutSuffix(inner, ")"); !ok || len(inner)+2 != len(part) {
+		inner, opened := strings.CutPrefix(part, "(")
+		inner, closed := strings.CutSuffix(inner, ")")
+		if !opened || !closed {
 			return nil, false
 		}
 		var group []int

@@ -166,7 +166,7 @@ func TestFitGivesUp(t *testing.T) {
 func TestWordsAreTheTokenizers(t *testing.T) {
 	count := func(text string, special bool) int {
 		n := strings.Count(text, "\n")
-		for _, word := range strings.Fields(text) {
+		for word := range strings.FieldsSeq(text) {
 			n += 1 + (len(word)-1)/6
 		}
 		return n
