@@ -27,9 +27,9 @@ type source struct {
 	read   int                // rows of the file that were looked at
 	drops  drops
 
-	ids       func(i int) []int32  // in place of prompt; nil: none
-	documents func(i int) []string // beside prompt; nil: none
-	texts     int                  // prompt and documents of one request; 0: 1
+	fill  func(i int, r *Request) // adds what rows[i] has beside its prompt; nil: nothing
+	ids   bool                    // of ids in place of text
+	texts int                     // prompt and documents of one request; 0: 1
 }
 
 // open reads the dataset of a valid spec with its defaults filled in.

@@ -13,7 +13,7 @@ func (w *Workload) Describe() string {
 	if s.MaxConcurrency > 0 {
 		parts = append(parts, fmt.Sprintf("at most %d at a time", s.MaxConcurrency))
 	}
-	if n := w.nonce.describe(w.src.ids != nil); n != "" {
+	if n := w.nonce.describe(w.src.ids); n != "" {
 		parts = append(parts, n)
 	}
 	return s.title() + ": " + strings.Join(parts, ", ")

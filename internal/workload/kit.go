@@ -141,7 +141,7 @@ func (w *Workload) measure(k kit) error {
 		}
 	}
 	var err error
-	if w.nonce, err = newNonce(w.spec.Nonce, w.src.ids != nil, k); err != nil {
+	if w.nonce, err = newNonce(w.spec.Nonce, w.src.ids, k); err != nil {
 		return err
 	}
 	for i := range rows {

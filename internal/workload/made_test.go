@@ -389,7 +389,7 @@ func TestFingerprintSeesEachRequestField(t *testing.T) {
 	}
 	// What rest writes is in the fingerprint.
 	plain := w.Fingerprint()
-	w.src.documents = func(int) []string { return []string{"d"} }
+	w.src.fill = func(_ int, r *Request) { r.Documents = []string{"d"} }
 	if w.Fingerprint() == plain {
 		t.Error("the fingerprint does not see documents")
 	}

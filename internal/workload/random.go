@@ -37,7 +37,7 @@ func openRandom(s Spec, k kit) (source, error) {
 		own = func(int) int { return sc.prompt() }
 		src.texts = 1 + sc.beside(s.RandomBatchSize)
 		if src.texts > 1 {
-			src.documents = func(i int) []string { return k.documents(s, i, src.texts-1, sc.in[0]) }
+			src.fill = func(i int, r *Request) { r.Documents = k.documents(s, i, src.texts-1, sc.in[0]) }
 		}
 	}
 	src.prompt = func(i int) string {
@@ -99,12 +99,19 @@ func randomIDs(s Spec, k kit, src source) (source, error) {
 		return dst
 	}
 	prefix := fill(nil, stat.Stream(s.Seed, "random prefix"), s.RandomPrefixLen)
-	src.ids = func(i int) []int32 {
+	return src.ofIDs(func(i int) []int32 {
 		n := src.rows[i].input
 		ids := append(make([]int32, 0, n), prefix...)
 		return fill(ids, promptStream(s.Seed, i), n-len(prefix))
-	}
-	return src, nil
+	}), nil
+}
+
+// ofIDs returns the source with ids in place of prompts.
+func (src source) ofIDs(ids func(i int) []int32) source {
+	src.ids = true
+	src.prompt = func(int) string { return "" }
+	src.fill = func(i int, r *Request) { r.IDs = ids(i) }
+	return src
 }
 
 // ordinary returns the ids that prompts may be made of.

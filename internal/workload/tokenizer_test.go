@@ -30,8 +30,17 @@ func newToy(lastSpecial bool) *toy {
 	return &toy{append([]string{"<s>", "</s>"}, plain...), []int32{0, 1}}
 }
 
-func (t *toy) Name() string            { return "toy" }
-func (t *toy) VocabSize() int          { return len(t.pieces) }
+func (t *toy) Name() string   { return "toy" }
+func (t *toy) VocabSize() int { return len(t.pieces) }
+
+// added is a tokenizer to which ordinary tokens were added.
+type added struct{ *toy }
+
+func (a added) Ordinary() []int32 {
+	last := int32(a.VocabSize())
+	return append(a.toy.Ordinary(), last+3, last+4)
+}
+
 func (t *toy) isSpecial(id int32) bool { return slices.Contains(t.special, id) }
 
 func (t *toy) Ordinary() (ids []int32) {
@@ -88,6 +97,11 @@ func (s splitter) Encode(text string, special bool) ([]int32, error) {
 	return make([]int32, s.count(text, special)), s.failed
 }
 
+// sized is a splitter that knows its vocabulary.
+type sized struct{ splitter }
+
+func (s sized) VocabSize() int { return len(s.vocab) }
+
 // readJSON reads a fixture.
 func readJSON(t *testing.T, path string, v any) {
 	t.Helper()
@@ -129,7 +143,7 @@ func TestRandomIsVLLMs(t *testing.T) {
 	for _, c := range cases {
 		s := Spec{RandomRNG: "vllm", Seed: c.Seed, NumPrompts: len(c.Requests), RandomPrefixLen: c.Prefix,
 			RandomRangeRatio: c.Ratio, RandomInputLen: c.Input, RandomOutputLen: c.Output}
-		w := openWith(t, s, newToy(c.Last))
+		w := openWith(t, s, added{newToy(c.Last)})
 		reqs := slices.Collect(w.All())
 		s.RandomIDs = true
 		ids := slices.Collect(openWith(t, s, newToy(c.Last)).All())
@@ -151,10 +165,10 @@ func TestRandomIsVLLMs(t *testing.T) {
 // A text that never gets its length is taken as it is after ten corrections.
 func TestFitGivesUp(t *testing.T) {
 	calls := 0
-	short := splitter{vocab: []int32{0, 1, 2}, count: func(text string, special bool) int {
+	short := sized{splitter{vocab: []int32{0, 1, 2}, count: func(text string, special bool) int {
 		calls++
 		return len(text) / 2
-	}}
+	}}}
 	w := openWith(t, Spec{RandomRNG: "vllm", NumPrompts: 1, RandomInputLen: 8}, short)
 	if got := w.Totals().Input; got != 4 || calls != 2+11 {
 		t.Errorf("%d tokens after %d encodings, want 4 after the 2 of an empty prompt and 11", got, calls)
@@ -193,7 +207,7 @@ func TestWordsAreTheTokenizers(t *testing.T) {
 }
 
 func TestTokenizerFaults(t *testing.T) {
-	broken := splitter{count: func(string, bool) int { return 1 }, failed: errors.New("server gone"), vocab: []int32{1, 2}}
+	broken := sized{splitter{count: func(string, bool) int { return 1 }, failed: errors.New("server gone"), vocab: []int32{0, 1}}}
 	sharegpt := file(t, shareGPT([2]int{5, 6}))
 	for name, s := range map[string]Spec{
 		"words":    {},
@@ -218,6 +232,7 @@ func TestTokenizerFaults(t *testing.T) {
 	}{
 		{Spec{Tokenizer: "x"}, nil, "--tokenizer x was not opened, so that no length can be measured by it"},
 		{Spec{RandomRNG: "vllm", Tokenizer: "x"}, unknown, "--random-rng vllm needs a tokenizer whose vocabulary is known, which splitter is not: give --tokenizer a tokenizer.json"},
+		{Spec{RandomRNG: "vllm", Tokenizer: "x"}, splitter{count: func(string, bool) int { return 1 }, vocab: []int32{1}}, "--random-rng vllm needs the size of the vocabulary, which splitter does not say"},
 		{Spec{RandomIDs: true, Tokenizer: "x"}, unknown, "--random-ids needs a tokenizer whose vocabulary is known, which splitter is not: give --tokenizer a tokenizer.json"},
 		{Spec{RandomRNG: "vllm", Tokenizer: "x", RandomInputLen: 1}, newToy(false), "--random-input-len 1 leaves prompts without a token, of which the tokenizer adds 1 itself: choose a longer one or a --random-prefix-len"},
 	} {

@@ -3,6 +3,7 @@ package workload
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"perflab/internal/stat"
 )
@@ -19,7 +20,7 @@ import (
 // those of 2026 do. The prompts are those of Python's client: its later
 // rewrite in Rust draws other ones from the same flags.
 func openVLLMRandom(s Spec, k kit) (source, error) {
-	allowed, err := k.ordinary("--random-rng vllm")
+	allowed, size, err := k.vocabulary("--random-rng vllm")
 	if err != nil {
 		return source{}, err
 	}
@@ -36,7 +37,7 @@ func openVLLMRandom(s Spec, k kit) (source, error) {
 	}
 	outLo, outHi := lengthRange(s.RandomOutputLen, s.RandomRangeRatio)
 
-	v := vllm{k: k, rng: stat.NewNumPy(s.Seed), size: vocabulary(k.tok, allowed)}
+	v := vllm{k: k, rng: stat.NewNumPy(s.Seed), size: size}
 	in := v.rng.Integers(lo, hi+1, s.NumPrompts)
 	out := v.rng.Integers(outLo, outHi+1, s.NumPrompts)
 	offset := v.rng.Integers(0, v.size, s.NumPrompts)
@@ -56,8 +57,7 @@ func openVLLMRandom(s Spec, k kit) (source, error) {
 		return all
 	}
 	if s.RandomIDs {
-		src.ids = ids
-		return src, nil
+		return src.ofIDs(ids), nil
 	}
 	if len(prefix) > 0 {
 		if _, prefix, err = v.fit(prefix, s.RandomPrefixLen); err != nil {
@@ -107,14 +107,25 @@ func (v vllm) fit(ids []int32, n int) (text string, got []int32, err error) {
 	}
 }
 
-// vocabulary returns the size of a tokenizer's vocabulary without added
-// tokens. A tokenizer may say it, which is needed where the last ids are
-// special ones.
-func vocabulary(tok Tokenizer, ordinary []int32) int {
-	if t, ok := tok.(interface{ VocabSize() int }); ok {
-		return t.VocabSize()
+// vocabulary returns the ids that prompts may be made of and the number of all
+// ids, both without tokens that were added to the vocabulary, special or not.
+// That number cannot be told from the ids: a vocabulary may end with special
+// ones.
+func (k kit) vocabulary(flag string) (allowed []int32, size int, err error) {
+	ids, err := k.ordinary(flag)
+	if err != nil {
+		return nil, 0, err
 	}
-	return int(ordinary[len(ordinary)-1]) + 1
+	tok, ok := k.tok.(interface{ VocabSize() int })
+	if !ok {
+		return nil, 0, fmt.Errorf("%s needs the size of the vocabulary, which %s does not say", flag, k.tok.Name())
+	}
+	size = tok.VocabSize()
+	end, _ := slices.BinarySearch(ids, int32(size))
+	if end == 0 {
+		return nil, 0, fmt.Errorf("%s: the vocabulary of %s has no ordinary token", flag, k.tok.Name())
+	}
+	return ids[:end], size, nil
 }
 
 // specials returns how many tokens the tokenizer puts around a text.

@@ -58,7 +58,8 @@ type Message struct {
 }
 
 // Tokenizer turns text into a model's tokens and back. It is safe for
-// concurrent use.
+// concurrent use. One that knows its vocabulary may also have VocabSize() int,
+// the number of its ids without added tokens, which random_rng vllm needs.
 type Tokenizer interface {
 	// Encode returns the ids of a text; special adds what the model's own
 	// template puts around one, such as a beginning-of-text token.
@@ -151,17 +152,13 @@ func (w *Workload) request(k int) Request {
 	r := Request{
 		Index:  k,
 		Due:    w.due[k],
+		Prompt: w.src.prompt(k),
 		Input:  row.input,
 		Output: row.output,
 		EOS:    !w.spec.IgnoreEOS,
 	}
-	if w.src.ids != nil {
-		r.IDs = w.src.ids(k)
-	} else {
-		r.Prompt = w.src.prompt(k)
-	}
-	if w.src.documents != nil {
-		r.Documents = w.src.documents(k)
+	if w.src.fill != nil {
+		w.src.fill(k, &r)
 	}
 	w.nonce.mark(&r)
 	return r
