@@ -17,7 +17,7 @@ const nonceWords = 4
 // or another place in the vocabulary for each id.
 type nonce struct {
 	text   string
-	tokens int
+	tokens int // of the text alone; where it meets a prompt a vocabulary may count a token more or less
 
 	ordinary   []int32 // where ids are moved
 	mult, plus int
