@@ -148,9 +148,9 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 // addWorkloadFlags are the flags that make up workload.Spec; a study file has
 // the same names with _ for -.
 func addWorkloadFlags(fs *pflag.FlagSet, w *workload.Spec, rate *string) {
-	fs.StringVar(&w.Dataset, "dataset-name", "random", "random, sharegpt, azure, mooncake, jsonl or conversations")
+	fs.StringVar(&w.Dataset, "dataset-name", "random", "random, sharegpt, azure, mooncake, burstgpt, jsonl, sonnet, prefix_repetition, shared-prefix or conversations")
 	fs.StringVar(&w.Path, "dataset-path", "", "file of the dataset")
-	fs.IntVar(&w.NumPrompts, "num-prompts", 0, "requests (of conversations: conversations) to send (default 1000; for a trace or jsonl: the whole file; with --steps or --duration: as many as there is time for)")
+	fs.IntVar(&w.NumPrompts, "num-prompts", 0, "requests (of conversations: conversations) to send (default 1000; for a trace or jsonl: the whole file; for shared-prefix: its groups; with --steps or --duration: as many as there is time for)")
 	fs.Uint64Var(&w.Seed, "seed", 0, "every random choice follows from it")
 	fs.StringVar(rate, "request-rate", "inf", "requests/s; inf sends all at once (a trace keeps its own times unless this is given)")
 	fs.StringVar(&w.Arrival, "arrival", "", "constant, poisson, gamma or trace (default poisson with a rate; the trace's own times with a trace)")
@@ -166,9 +166,10 @@ func addWorkloadFlags(fs *pflag.FlagSet, w *workload.Spec, rate *string) {
 	fs.Float64Var(&w.RandomRangeRatio, "random-range-ratio", 0, "random: lengths vary by this share in both directions")
 	fs.IntVar(&w.RandomPrefixLen, "random-prefix-len", 0, "random: tokens shared by all prompts, before the random ones")
 	fs.IntVar(&w.ShareGPTOutputLen, "sharegpt-output-len", 0, "sharegpt: output tokens instead of the answer's length")
-	fs.BoolVar(&w.DisableShuffle, "disable-shuffle", false, "sharegpt: keep the file's order")
+	fs.BoolVar(&w.DisableShuffle, "disable-shuffle", false, "sharegpt, jsonl: keep the file's order; prefix_repetition, shared-prefix: group by group")
 	fs.BoolVar(&w.NoOversample, "no-oversample", false, "sharegpt: send fewer requests rather than repeat some")
 	fs.IntVar(&w.OutputLen, "output-len", 0, "jsonl: output tokens of rows that name none")
+	addDatasetFlags(fs, w)
 	addShapeFlags(fs, w)
 	addTurnFlags(fs, w)
 }
@@ -257,7 +258,7 @@ func (f *benchFlags) workload(fs *pflag.FlagSet) error {
 		}
 	}
 	// A zero in the spec means the default, which is not what was asked for.
-	for _, name := range []string{"num-prompts", "burstiness", "speed", "random-input-len", "random-output-len"} {
+	for _, name := range append(datasetLengths(), "num-prompts", "burstiness", "speed", "random-input-len", "random-output-len") {
 		if v := fs.Lookup(name); v.Changed && v.Value.String() == "0" {
 			return fmt.Errorf("--%s is 0: it must be above 0", name)
 		}

@@ -1,5 +1,6 @@
 // Package stat holds pure functions over numbers: quantiles and means with
-// their intervals, named random streams, and the distance between names.
+// their intervals, named random streams, the random numbers of Python programs,
+// and the distance between names.
 //
 //	s := slices.Sorted(slices.Values(latencies))
 //	p99 := stat.Quantile(s, 0.99)

@@ -16,19 +16,12 @@ var azureColumns = []string{"TIMESTAMP", "ContextTokens", "GeneratedTokens"}
 
 // readAzure reads a trace of arrivals and lengths; the prompts are random
 // words of that length.
-func readAzure(f io.Reader, s Spec) (source, error) {
+func readAzure(f io.Reader, s Spec, k kit) (source, error) {
 	in := csv.NewReader(f)
 	in.ReuseRecord = true
-	head, err := in.Read()
-	if err != nil && !errors.Is(err, io.EOF) {
+	column, err := csvColumns(in, azureColumns)
+	if err != nil {
 		return source{}, err
-	}
-	var column [3]int
-	for i, name := range azureColumns {
-		column[i] = slices.IndexFunc(head, func(h string) bool { return strings.TrimPrefix(h, "\ufeff") == name })
-		if column[i] < 0 {
-			return source{}, fmt.Errorf("its first line must name the columns %s", strings.Join(azureColumns, ", "))
-		}
 	}
 	src := source{drops: drops{}}
 	var rows []row
@@ -61,8 +54,24 @@ func readAzure(f io.Reader, s Spec) (source, error) {
 		rows = append(rows, r)
 	}
 	src.rows, _, err = cutTrace(s, rows)
-	src.prompt = func(i int) string { return wordPrompt(s.Seed, i, src.rows[i].input) }
+	src.prompt = func(i int) string { return k.prompt(s.Seed, i, src.rows[i].input) }
 	return src, err
+}
+
+// csvColumns reads the first line and returns where the named columns are.
+func csvColumns(in *csv.Reader, names []string) ([]int, error) {
+	head, err := in.Read()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	at := make([]int, len(names))
+	for i, name := range names {
+		at[i] = slices.IndexFunc(head, func(h string) bool { return strings.TrimPrefix(h, "\ufeff") == name })
+		if at[i] < 0 {
+			return nil, fmt.Errorf("its first line must name the columns %s", strings.Join(names, ", "))
+		}
+	}
+	return at, nil
 }
 
 func azureRow(stamp, input, output string) (r row, at time.Time, err error) {

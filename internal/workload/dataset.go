@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"perflab/internal/stat"
-	"perflab/internal/token"
 )
 
 // row is what is kept of one request of a dataset.
@@ -34,15 +31,23 @@ type source struct {
 	talks []talk                  // conversations by row; nil: requests stand alone
 	chat  string                  // what of the rows only a chat API can send; "": nothing
 	first []int                   // index of each conversation's first turn
+	ids   bool                    // of ids in place of text
+	texts int                     // prompt and documents of one request; 0: 1
 }
 
 // open reads the dataset of a valid spec with its defaults filled in.
-func open(s Spec) (source, error) {
+func open(s Spec, k kit) (source, error) {
 	switch {
 	case s.Dataset == "random":
-		return openRandom(s), nil
+		return openRandom(s, k)
+	case s.Dataset == "prefix_repetition":
+		return openPrefixRepetition(s, k), nil
+	case s.Dataset == "shared-prefix":
+		return openSharedPrefix(s, k), nil
+	case s.Dataset == "sonnet":
+		return openSonnet(s, k)
 	case s.Dataset == "conversations" && s.Path == "":
-		return openTalks(s), nil
+		return openTalks(s, k), nil
 	}
 	f, err := os.Open(s.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,15 +59,17 @@ func open(s Spec) (source, error) {
 	var src source
 	switch s.Dataset {
 	case "sharegpt":
-		src, err = readShareGPT(f, s)
+		src, err = readShareGPT(f, s, k)
 	case "azure":
-		src, err = readAzure(f, s)
+		src, err = readAzure(f, s, k)
 	case "mooncake":
-		src, err = readMooncake(f, s)
+		src, err = readMooncake(f, s, k)
 	case "jsonl":
 		src, err = readJSONL(f, s)
 	case "conversations":
-		src, err = readTalks(f, s)
+		src, err = readTalks(f, s, k)
+	case "burstgpt":
+		src, err = readBurstGPT(f, s, k)
 	}
 	if err != nil {
 		return source{}, fmt.Errorf("read %s dataset %s: %w", s.Dataset, s.Path, err)
@@ -82,6 +89,9 @@ func fileHint(dataset string) string {
 	case "azure":
 		return ": a CSV file with the columns " + strings.Join(azureColumns, ", ") +
 			" as in AzurePublicDataset on GitHub"
+	case "burstgpt":
+		return ": a CSV file with the columns " + strings.Join(burstColumns, ", ") +
+			" as in the BurstGPT traces on GitHub"
 	case "mooncake":
 		return ": a JSONL file with the keys timestamp, input_length, output_length and hash_ids" +
 			" as in the traces that Mooncake publishes"
@@ -185,22 +195,6 @@ func traceFault(r row) (reason string, err error) {
 		return "with no output tokens", nil
 	}
 	return "", nil
-}
-
-// wordPrompt returns the words of request i alone, one token each.
-func wordPrompt(seed uint64, i, n int) string {
-	var b strings.Builder
-	b.Grow(bytesFor(n))
-	writeWords(&b, stat.Stream(seed, "prompt "+strconv.Itoa(i)), n)
-	return trimSpace(&b)
-}
-
-// writeWords appends n random words, each with its leading space.
-func writeWords(b *strings.Builder, rng *rand.Rand, n int) {
-	words := token.Words()
-	for range n {
-		b.WriteString(token.Word(rng.IntN(words)))
-	}
 }
 
 // trimSpace returns the text without the first word's space.

@@ -19,6 +19,9 @@ func (w *Workload) Describe() string {
 	if s.MaxConcurrency > 0 {
 		parts = append(parts, fmt.Sprintf("at most %d at a time", s.MaxConcurrency))
 	}
+	if n := w.nonce.describe(w.src.ids); n != "" {
+		parts = append(parts, n)
+	}
 	return s.title() + ": " + strings.Join(parts, ", ")
 }
 
@@ -26,11 +29,19 @@ func (s Spec) title() string {
 	file := filepath.Base(s.Path)
 	switch s.Dataset {
 	case "sharegpt":
+		if s.ShareGPTFilter == "guidellm" {
+			return "ShareGPT dataset (" + file + ", as guidellm takes it)"
+		}
 		return "ShareGPT dataset (" + file + ")"
 	case "azure":
 		return "Azure trace (" + file + ")"
 	case "mooncake":
 		return "Mooncake trace (" + file + ")"
+	case "burstgpt":
+		if s.BurstGPTModel != "" {
+			return "BurstGPT trace (" + file + ", " + s.BurstGPTModel + ")"
+		}
+		return "BurstGPT trace (" + file + ")"
 	case "jsonl":
 		return "Custom dataset (" + file + ")"
 	case "conversations":
@@ -38,8 +49,24 @@ func (s Spec) title() string {
 			return "Made-up conversations"
 		}
 		return "Conversations (" + file + ")"
+	case "sonnet":
+		if s.Path != "" {
+			return "Sonnet dataset (" + file + ")"
+		}
+		return "Sonnet dataset"
+	case "prefix_repetition":
+		return "Prefix repetition dataset"
+	case "shared-prefix":
+		return "Shared prefix dataset"
 	}
-	return "Random dataset"
+	kind := "Random dataset"
+	if s.RandomRNG == "vllm" {
+		kind += " (as vLLM draws it)"
+	}
+	if s.RandomIDs {
+		kind += " of token ids"
+	}
+	return kind
 }
 
 // extent is how much is sent.
@@ -68,7 +95,10 @@ func (s Spec) unit() string {
 
 func (w *Workload) lengths() string {
 	s := w.spec
-	if s.Dataset == "random" {
+	switch {
+	case s.Dataset == "prefix_repetition" || s.Dataset == "shared-prefix":
+		return s.describePrefixes()
+	case s.Dataset == "random" && s.Scenario == "":
 		in, out := s.RandomInputLen, s.RandomOutputLen
 		text := between(in, s.RandomRangeRatio) + " input tokens, " + between(out, s.RandomRangeRatio) + " output tokens"
 		if s.RandomPrefixLen > 0 {
@@ -81,7 +111,11 @@ func (w *Workload) lengths() string {
 	if w.src.talks != nil {
 		n = float64(w.src.turns())
 	}
-	text := fmt.Sprintf("on average %.0f input tokens", float64(t.Input)/n)
+	text := ""
+	if s.Scenario != "" {
+		text = "scenario " + s.Scenario + ", "
+	}
+	text += fmt.Sprintf("on average %.0f input tokens", float64(t.Input)/n)
 	if t.Output > 0 {
 		text += fmt.Sprintf(" and %.0f output tokens", float64(t.Output)/n)
 	}

@@ -11,6 +11,7 @@ import (
 // of a file are repeated in their order.
 type endless struct {
 	spec Spec
+	kit  kit
 
 	mu  sync.Mutex
 	src source
@@ -37,7 +38,7 @@ func (e *endless) row(k int) (src source, i, before int) {
 	for k >= len(e.src.rows) {
 		bigger := e.spec
 		bigger.NumPrompts = 2 * len(e.src.rows)
-		grown, err := open(bigger)
+		grown, err := open(bigger, e.kit)
 		if err != nil || len(grown.rows) <= len(e.src.rows) {
 			panic(fmt.Sprintf("workload: a made-up dataset cannot be drawn again: %v", err))
 		}

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"perflab/internal/stat"
 )
 
 // fuzzDataset opens any bytes as a dataset: an error, or a workload that keeps
@@ -56,6 +59,36 @@ func FuzzAzure(f *testing.F) {
 	f.Add([]byte(azureText))
 	f.Add([]byte("\ufeffTIMESTAMP,ContextTokens,GeneratedTokens\n\"2024-05-10 00:00:02.5+00:00\",9,1\n"))
 	fuzzDataset(f, "azure")
+}
+
+func FuzzBurstGPT(f *testing.F) {
+	f.Add([]byte(burstText))
+	f.Add([]byte("Response tokens,Timestamp,Model,Request tokens,Session ID\n1,1e3,GPT-4,7,x\n2,-2.25,ChatGPT,1,\n"))
+	fuzzDataset(f, "burstgpt")
+}
+
+// A scenario that is taken gives lengths within bounds and is the only one of
+// its text; one that is not says what would be.
+func FuzzScenario(f *testing.F) {
+	for _, s := range []string{"D(100,100)", "N(480,240)/(300,150)", "U(50,100)/(200,250)", "U(9,8)", "E(1024)", "R(1024,100)", "D(1", "N(1,0)/(1,0)/", "X", ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		sc, err := parseScenario(text)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "--scenario") {
+				t.Fatalf("%q: %v", text, err)
+			}
+			return
+		}
+		in, out := stat.Stream(1, "in"), stat.Stream(1, "out")
+		for range 20 {
+			r := sc.draw(in, out, 2)
+			if r.input < 1 || r.input > 3*maxTokens || r.output < 0 || r.output > maxTokens || (r.output == 0) != sc.documents() {
+				t.Fatalf("%q draws %+v", text, r)
+			}
+		}
+	})
 }
 
 func FuzzMooncake(f *testing.F) {
@@ -109,6 +142,7 @@ func FuzzSteps(f *testing.F) {
 func FuzzArraySpans(f *testing.F) {
 	f.Add([]byte(`[{"a": "}]\\\""}, {"b": [{}]}]`))
 	f.Add([]byte(`[ ]`))
+	f.Add([]byte(`[{"conversations" : [ {"from": "a,b]"} , [1, 2] ], "x": {"conversations": [1]}}, {"conversations": [ ]}, {"conversations": 7, "y": "conversations"}]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		spans, err := arraySpans(bytes.NewReader(data))
 		var rows []json.RawMessage
@@ -124,6 +158,20 @@ func FuzzArraySpans(f *testing.F) {
 			t.Fatalf("%d spans (%v), %d rows", len(spans), err, len(rows))
 		}
 		for i, s := range spans {
+			var row map[string]json.RawMessage
+			var turns []json.RawMessage
+			if json.Unmarshal(rows[i], &row) == nil && !bytes.Contains(rows[i], []byte(`\`)) {
+				want := 0
+				if value, ok := row[turnsKey]; ok {
+					want = 2
+					if json.Unmarshal(value, &turns) == nil && turns != nil {
+						want = len(turns)
+					}
+				}
+				if s.turns != want {
+					t.Fatalf("row %d %q has %d turns, want %d", i, rows[i], s.turns, want)
+				}
+			}
 			if got := data[s.offset : s.offset+s.length]; !bytes.Equal(got, rows[i]) {
 				t.Fatalf("span %d is %q, want %q", i, got, rows[i])
 			}

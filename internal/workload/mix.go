@@ -2,10 +2,8 @@ package workload
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"slices"
 	"strconv"
@@ -113,17 +111,4 @@ func (w *Workload) fingerprinted() iter.Seq[Request] {
 			}
 		}
 	}
-}
-
-// hashRest adds what few requests have, nothing for the others.
-func hashRest(h io.Writer, r Request) {
-	if r.System == "" && r.History == nil && r.Images == nil && r.Documents == nil && r.Model == "" && r.Fields == nil && r.Session == 0 {
-		return
-	}
-	r.Prompt, r.IDs = "", nil
-	b, err := json.Marshal(r)
-	if err != nil {
-		panic("workload: a request cannot be encoded: " + err.Error()) // Fields was parsed as JSON
-	}
-	h.Write(b) // never fails
 }

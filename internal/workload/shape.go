@@ -164,7 +164,7 @@ func timed(s Spec) ([]time.Duration, error) {
 
 // lay opens the dataset of a valid spec with its defaults and lays out the
 // schedule.
-func lay(s Spec) (source, []time.Duration, error) {
+func lay(s Spec, k kit) (source, []time.Duration, error) {
 	due, err := timed(s)
 	if err != nil {
 		return source{}, nil, err
@@ -178,7 +178,7 @@ func lay(s Spec) (source, []time.Duration, error) {
 	case s.endless():
 		asked.NumPrompts = firstDraw(s)
 	}
-	src, err := open(asked)
+	src, err := open(asked, k)
 	if err != nil {
 		return source{}, nil, err
 	}

@@ -15,7 +15,7 @@ import (
 // `vllm bench serve`; see Defaults. JSON keys, YAML keys and flags share one
 // spelling (a flag has - for _).
 type Spec struct {
-	Dataset    string  `json:"dataset_name" yaml:"dataset_name"` // random, sharegpt, azure, mooncake, jsonl, conversations
+	Dataset    string  `json:"dataset_name" yaml:"dataset_name"` // see Datasets
 	Path       string  `json:"dataset_path,omitempty" yaml:"dataset_path,omitempty"`
 	NumPrompts int     `json:"num_prompts,omitempty" yaml:"num_prompts,omitempty"` // 0: 1000 (random, sharegpt) or the whole file (traces, jsonl)
 	Seed       uint64  `json:"seed" yaml:"seed"`
@@ -61,11 +61,38 @@ type Spec struct {
 
 	RandomImages    int    `json:"random_images,omitempty" yaml:"random_images,omitempty"`         // of each request
 	RandomImageSize string `json:"random_image_size,omitempty" yaml:"random_image_size,omitempty"` // 512x512
+
+	Tokenizer string `json:"tokenizer,omitempty" yaml:"tokenizer,omitempty"` // a tokenizer.json or its directory, or server; "": package token's approximation
+	Nonce     string `json:"nonce,omitempty" yaml:"nonce,omitempty"`         // makes the start of every prompt this run's own
+
+	RandomRNG       string `json:"random_rng,omitempty" yaml:"random_rng,omitempty"`               // vllm: the prompts of vllm bench serve; "": our own
+	RandomIDs       bool   `json:"random_ids,omitempty" yaml:"random_ids,omitempty"`               // token ids in place of text
+	RandomBatchSize int    `json:"random_batch_size,omitempty" yaml:"random_batch_size,omitempty"` // texts of a scenario's E request, documents of its R request; 1
+	Scenario        string `json:"scenario,omitempty" yaml:"scenario,omitempty"`                   // lengths in place of the random ones: D(in,out), N, U, E, R
+	ShareGPTFilter  string `json:"sharegpt_filter,omitempty" yaml:"sharegpt_filter,omitempty"`     // vllm, guidellm
+
+	SonnetInputLen  int `json:"sonnet_input_len,omitempty" yaml:"sonnet_input_len,omitempty"`   // 550, at most
+	SonnetOutputLen int `json:"sonnet_output_len,omitempty" yaml:"sonnet_output_len,omitempty"` // 150
+	SonnetPrefixLen int `json:"sonnet_prefix_len,omitempty" yaml:"sonnet_prefix_len,omitempty"` // 200 of the input, shared
+
+	PrefixRepetitionPrefixLen   int `json:"prefix_repetition_prefix_len,omitempty" yaml:"prefix_repetition_prefix_len,omitempty"`     // 256
+	PrefixRepetitionSuffixLen   int `json:"prefix_repetition_suffix_len,omitempty" yaml:"prefix_repetition_suffix_len,omitempty"`     // 256
+	PrefixRepetitionNumPrefixes int `json:"prefix_repetition_num_prefixes,omitempty" yaml:"prefix_repetition_num_prefixes,omitempty"` // 10
+	PrefixRepetitionOutputLen   int `json:"prefix_repetition_output_len,omitempty" yaml:"prefix_repetition_output_len,omitempty"`     // 128
+
+	GSPNumGroups       int     `json:"gsp_num_groups,omitempty" yaml:"gsp_num_groups,omitempty"`               // 64
+	GSPPromptsPerGroup int     `json:"gsp_prompts_per_group,omitempty" yaml:"gsp_prompts_per_group,omitempty"` // 16, on average with gsp_zipf_alpha
+	GSPSystemPromptLen int     `json:"gsp_system_prompt_len,omitempty" yaml:"gsp_system_prompt_len,omitempty"` // 2048
+	GSPQuestionLen     int     `json:"gsp_question_len,omitempty" yaml:"gsp_question_len,omitempty"`           // 128
+	GSPOutputLen       int     `json:"gsp_output_len,omitempty" yaml:"gsp_output_len,omitempty"`               // 256
+	GSPZipfAlpha       float64 `json:"gsp_zipf_alpha,omitempty" yaml:"gsp_zipf_alpha,omitempty"`               // exponent of the groups' popularity; 0: all alike
+
+	BurstGPTModel string `json:"burstgpt_model,omitempty" yaml:"burstgpt_model,omitempty"` // rows of this model only; "": all
 }
 
 // Datasets returns the names that Spec.Dataset takes.
 func Datasets() []string {
-	return []string{"random", "sharegpt", "azure", "mooncake", "jsonl", "conversations"}
+	return []string{"random", "sharegpt", "azure", "mooncake", "burstgpt", "jsonl", "sonnet", "prefix_repetition", "shared-prefix", "conversations"}
 }
 
 // Arrivals returns the names that Spec.Arrival takes.
@@ -84,16 +111,16 @@ func (s Spec) Defaults() Spec {
 	s.Dataset = cmp.Or(s.Dataset, "random")
 	switch s.Dataset {
 	case "random":
-		s.NumPrompts = cmp.Or(s.NumPrompts, 1000)
-		s.RandomInputLen = cmp.Or(s.RandomInputLen, 1024)
-		s.RandomOutputLen = cmp.Or(s.RandomOutputLen, 128)
-		s.IgnoreEOS = true
+		s.fillRandom()
 	case "sharegpt":
 		s.NumPrompts = cmp.Or(s.NumPrompts, 1000)
-	case "azure", "mooncake":
+		s.ShareGPTFilter = cmp.Or(s.ShareGPTFilter, "vllm")
+	case "azure", "mooncake", "burstgpt":
 		s.IgnoreEOS = true
 	case "conversations":
 		s = s.talkDefaults()
+	default:
+		s.fillMade()
 	}
 	s = s.mixDefaults()
 	if s.Steps != "" || s.Duration != "" {
@@ -128,7 +155,10 @@ func (s Spec) defaultArrival() string {
 	return "gamma"
 }
 
-func (s Spec) isTrace() bool { return s.Dataset == "azure" || s.Dataset == "mooncake" }
+func (s Spec) isTrace() bool { return slices.Contains(traces(), s.Dataset) }
+
+// traces are the datasets that have arrival times of their own.
+func traces() []string { return []string{"azure", "mooncake", "burstgpt"} }
 
 // Validate returns every fault of the spec, one sentence each, in flag
 // spelling. A field that does not apply to the dataset or the arrival is a
@@ -143,6 +173,7 @@ func (s Spec) Validate() error {
 	}
 	var faults []error
 	faults = append(faults, s.datasetFaults(d)...)
+	faults = append(faults, s.madeFaults(d)...)
 	faults = append(faults, s.arrivalFaults(d)...)
 	faults = append(faults, s.talkFaults(d)...)
 	faults = append(faults, s.mixFaults(d)...)
@@ -157,21 +188,28 @@ func (s Spec) datasetFaults(d Spec) (faults []error) {
 		set  bool
 		of   []string
 	}{
-		{"--dataset-path", s.Path != "", []string{"sharegpt", "azure", "mooncake", "jsonl", "conversations"}},
+		{"--dataset-path", s.Path != "", []string{"sharegpt", "azure", "mooncake", "burstgpt", "jsonl", "sonnet", "conversations"}},
 		{"--random-input-len", s.RandomInputLen != 0, []string{"random"}},
 		{"--random-output-len", s.RandomOutputLen != 0, []string{"random"}},
 		{"--random-range-ratio", s.RandomRangeRatio != 0, []string{"random"}},
 		{"--random-prefix-len", s.RandomPrefixLen != 0, []string{"random"}},
 		{"--sharegpt-output-len", s.ShareGPTOutputLen != 0, []string{"sharegpt"}},
-		{"--disable-shuffle", s.DisableShuffle, []string{"sharegpt", "jsonl", "conversations"}},
+		{"--disable-shuffle", s.DisableShuffle, []string{"sharegpt", "jsonl", "prefix_repetition", "shared-prefix", "conversations"}},
 		{"--no-oversample", s.NoOversample, []string{"sharegpt", "jsonl", "conversations"}},
 		{"--output-len", s.OutputLen != 0, []string{"jsonl"}},
+		{"--sharegpt-filter", s.ShareGPTFilter != "", []string{"sharegpt"}},
+		{"--random-rng", s.RandomRNG != "", []string{"random"}},
+		{"--random-ids", s.RandomIDs, []string{"random"}},
+		{"--random-batch-size", s.RandomBatchSize != 0, []string{"random"}},
+		{"--scenario", s.Scenario != "", []string{"random"}},
+		{"--gsp-zipf-alpha", s.GSPZipfAlpha != 0, []string{"shared-prefix"}},
+		{"--burstgpt-model", s.BurstGPTModel != "", []string{"burstgpt"}},
 	} {
 		if f.set && !slices.Contains(f.of, d.Dataset) {
 			faults = append(faults, fmt.Errorf("%s applies to --dataset-name %s, not %s", f.flag, either(f.of), d.Dataset))
 		}
 	}
-	if s.Path == "" && d.Dataset != "random" && d.Dataset != "conversations" {
+	if s.Path == "" && !slices.Contains([]string{"random", "sonnet", "prefix_repetition", "shared-prefix", "conversations"}, d.Dataset) {
 		faults = append(faults, fmt.Errorf("--dataset-name %s needs --dataset-path%s", d.Dataset, fileHint(d.Dataset)))
 	}
 	return faults
@@ -204,7 +242,7 @@ func (s Spec) arrivalFaults(d Spec) (faults []error) {
 		fault("--speed applies to --arrival trace, not %s", d.Arrival)
 	}
 	if d.Arrival == "trace" && !d.isTrace() {
-		fault("--arrival trace applies to --dataset-name azure or mooncake, not %s", d.Dataset)
+		fault("--arrival trace applies to --dataset-name %s, not %s", either(traces()), d.Dataset)
 	}
 	return append(append(faults, s.rampFaults(d, paced)...), s.shapeFaults(d, paced)...)
 }
@@ -237,6 +275,7 @@ func (s Spec) rampFaults(d Spec, paced bool) (faults []error) {
 const (
 	maxRequests = 10_000_000
 	maxTokens   = 1 << 24 // of one prompt or answer
+	maxBatch    = 10_000  // texts of one request
 )
 
 // rangeFaults names values outside their range.
@@ -255,6 +294,7 @@ func (s Spec) rangeFaults() (faults []error) {
 		{"--output-len", s.OutputLen, maxTokens},
 		{"--system-len", s.SystemLen, maxTokens},
 		{"--random-images", s.RandomImages, maxImages},
+		{"--random-batch-size", s.RandomBatchSize, maxBatch},
 	} {
 		switch {
 		case f.value < 0:
@@ -272,7 +312,7 @@ func (s Spec) rangeFaults() (faults []error) {
 	for _, f := range []struct {
 		flag  string
 		value float64
-	}{{"--burstiness", s.Burstiness}, {"--speed", s.Speed}} {
+	}{{"--burstiness", s.Burstiness}, {"--speed", s.Speed}, {"--gsp-zipf-alpha", s.GSPZipfAlpha}} {
 		if !(f.value >= 0) || math.IsInf(f.value, 1) {
 			faults = append(faults, fmt.Errorf("%s %g must be a finite number above 0", f.flag, f.value))
 		}

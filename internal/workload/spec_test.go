@@ -3,6 +3,7 @@ package workload
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,7 +33,21 @@ func TestDefaults(t *testing.T) {
 		{"a trace all at once", Spec{Dataset: "mooncake", Rate: inf},
 			Spec{Dataset: "mooncake", Rate: inf, Arrival: "inf", IgnoreEOS: true}},
 		{"sharegpt", Spec{Dataset: "sharegpt"},
-			Spec{Dataset: "sharegpt", NumPrompts: 1000, Arrival: "inf", Rate: inf}},
+			Spec{Dataset: "sharegpt", NumPrompts: 1000, Arrival: "inf", Rate: inf, ShareGPTFilter: "vllm"}},
+		{"prefix repetition rounds down", Spec{Dataset: "prefix_repetition", PrefixRepetitionNumPrefixes: 7},
+			Spec{Dataset: "prefix_repetition", NumPrompts: 994, Arrival: "inf", Rate: inf, IgnoreEOS: true, PrefixRepetitionNumPrefixes: 7,
+				PrefixRepetitionPrefixLen: 256, PrefixRepetitionSuffixLen: 256, PrefixRepetitionOutputLen: 128}},
+		{"shared prefix counts its groups", Spec{Dataset: "shared-prefix", GSPNumGroups: 3},
+			Spec{Dataset: "shared-prefix", NumPrompts: 48, Arrival: "inf", Rate: inf, IgnoreEOS: true, GSPNumGroups: 3,
+				GSPPromptsPerGroup: 16, GSPSystemPromptLen: 2048, GSPQuestionLen: 128, GSPOutputLen: 256}},
+		{"sonnet", Spec{Dataset: "sonnet"},
+			Spec{Dataset: "sonnet", NumPrompts: 1000, Arrival: "inf", Rate: inf, SonnetInputLen: 550, SonnetOutputLen: 150, SonnetPrefixLen: 200}},
+		{"burstgpt keeps its times", Spec{Dataset: "burstgpt"},
+			Spec{Dataset: "burstgpt", Arrival: "trace", Speed: 1, IgnoreEOS: true}},
+		{"a scenario has its own lengths", Spec{Scenario: "D(3,4)"},
+			Spec{Dataset: "random", NumPrompts: 1000, Scenario: "D(3,4)", IgnoreEOS: true, Arrival: "inf", Rate: inf}},
+		{"texts get no answer", Spec{Scenario: "E(8)"},
+			Spec{Dataset: "random", NumPrompts: 1000, Scenario: "E(8)", RandomBatchSize: 1, Arrival: "inf", Rate: inf}},
 	} {
 		got := tt.in.Defaults()
 		if d := cmp.Diff(tt.want, got); d != "" {
@@ -41,7 +56,7 @@ func TestDefaults(t *testing.T) {
 		if d := cmp.Diff(got, got.Defaults()); d != "" {
 			t.Errorf("%s: filling twice differs:\n%s", tt.name, d)
 		}
-		if got.Dataset != "random" {
+		if slices.Contains([]string{"sharegpt", "azure", "mooncake", "jsonl", "burstgpt"}, got.Dataset) {
 			got.Path = "x"
 		}
 		if err := got.Validate(); err != nil {
@@ -59,19 +74,19 @@ func TestValidate(t *testing.T) {
 		{Spec{Dataset: "jsonl", Path: "x", RandomOutputLen: 1}, "--random-output-len applies to --dataset-name random, not jsonl"},
 		{Spec{Dataset: "azure", Path: "x", RandomRangeRatio: 0.1}, "--random-range-ratio applies to --dataset-name random, not azure"},
 		{Spec{Dataset: "mooncake", Path: "x", RandomPrefixLen: 1}, "--random-prefix-len applies to --dataset-name random, not mooncake"},
-		{Spec{Path: "x"}, "--dataset-path applies to --dataset-name sharegpt, azure, mooncake, jsonl or conversations, not random"},
+		{Spec{Path: "x"}, "--dataset-path applies to --dataset-name sharegpt, azure, mooncake, burstgpt, jsonl, sonnet or conversations, not random"},
 		{Spec{ShareGPTOutputLen: 1}, "--sharegpt-output-len applies to --dataset-name sharegpt, not random"},
-		{Spec{DisableShuffle: true}, "--disable-shuffle applies to --dataset-name sharegpt, jsonl or conversations, not random"},
+		{Spec{DisableShuffle: true}, "--disable-shuffle applies to --dataset-name sharegpt, jsonl, prefix_repetition, shared-prefix or conversations, not random"},
 		{Spec{Dataset: "azure", Path: "x", NoOversample: true}, "--no-oversample applies to --dataset-name sharegpt, jsonl or conversations, not azure"},
 		{Spec{OutputLen: 5}, "--output-len applies to --dataset-name jsonl, not random"},
-		{Spec{Dataset: "sharegtp"}, "unknown --dataset-name \"sharegtp\": did you mean sharegpt? (known: random, sharegpt, azure, mooncake, jsonl, conversations)"},
-		{Spec{Dataset: "burstgpt2024"}, "unknown --dataset-name \"burstgpt2024\": use random, sharegpt, azure, mooncake, jsonl or conversations"},
+		{Spec{Dataset: "sharegtp"}, "unknown --dataset-name \"sharegtp\": did you mean sharegpt? (known: random, sharegpt, azure, mooncake, burstgpt, jsonl, sonnet, prefix_repetition, shared-prefix, conversations)"},
+		{Spec{Dataset: "spec_bench_2"}, "unknown --dataset-name \"spec_bench_2\": use random, sharegpt, azure, mooncake, burstgpt, jsonl, sonnet, prefix_repetition, shared-prefix or conversations"},
 		{Spec{Arrival: "poison"}, "unknown --arrival \"poison\": did you mean poisson? (known: inf, constant, poisson, gamma, trace)"},
 		{Spec{Arrival: "inf", Rate: 2}, "--request-rate applies to --arrival constant, poisson or gamma, not inf"},
 		{Spec{Dataset: "azure", Path: "x", Arrival: "trace", Rate: 2}, "--request-rate applies to --arrival constant, poisson or gamma, not trace"},
 		{Spec{Dataset: "azure", Path: "x", Arrival: "trace", Rate: inf}, "--request-rate inf applies to --arrival inf, not trace"},
 		{Spec{Arrival: "poisson"}, "--arrival poisson needs a finite --request-rate"},
-		{Spec{Arrival: "trace"}, "--arrival trace applies to --dataset-name azure or mooncake, not random"},
+		{Spec{Arrival: "trace"}, "--arrival trace applies to --dataset-name azure, mooncake or burstgpt, not random"},
 		{Spec{Burstiness: 0.5}, "--burstiness applies to --arrival gamma, not inf"},
 		{Spec{Burstiness: 0.5, Rate: 1, Arrival: "constant"}, "--burstiness applies to --arrival gamma, not constant"},
 		{Spec{Burstiness: 0.5, Rate: 1, Arrival: "poisson"}, "--burstiness 0.5 applies to --arrival gamma, not poisson (whose burstiness is 1)"},

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"perflab/internal/stat"
-	"perflab/internal/token"
 )
 
 // Range is a number or the numbers from one to another: "4", "2-6".
@@ -75,12 +74,12 @@ func (t talk) open(r *Request, k, index int) {
 }
 
 // openTalks makes conversations up, of random words, behind one system prompt.
-func openTalks(s Spec) source {
+func openTalks(s Spec, k kit) source {
 	turns := s.Turns.drawer(stat.Stream(s.Seed, "conversation turns"))
 	in := s.TurnInputLen.drawer(stat.Stream(s.Seed, "conversation input length"))
 	out := s.TurnOutputLen.drawer(stat.Stream(s.Seed, "conversation output length"))
 	var b strings.Builder
-	writeWords(&b, stat.Stream(s.Seed, "conversation system prompt"), s.SystemLen)
+	k.write(&b, stat.Stream(s.Seed, "conversation system prompt"), s.SystemLen)
 	system := trimSpace(&b)
 
 	src := source{rows: make([]row, s.NumPrompts), talks: make([]talk, s.NumPrompts)}
@@ -97,7 +96,7 @@ func openTalks(s Spec) source {
 			}
 			var b strings.Builder
 			b.Grow(bytesFor(n))
-			writeWords(&b, stat.Stream(s.Seed, fmt.Sprintf("conversation %d turn %d %s", i, j, part)), n)
+			k.write(&b, stat.Stream(s.Seed, fmt.Sprintf("conversation %d turn %d %s", i, j, part)), n)
 			return trimSpace(&b)
 		}
 		src.talks[i], src.rows[i] = t, t.row(s.History == "generated")
@@ -160,7 +159,7 @@ func (w *Workload) Next(r Request, answer string) (next Request, think time.Dura
 	if w.spec.History == "answers" {
 		answer = t.say(r.Turn, true)
 	} else {
-		tokens = token.Count(answer)
+		tokens = w.kit.length(answer)
 	}
 	next = r
 	next.Index, next.Turn, next.Due = r.Index+1, turn, 0

@@ -9,7 +9,6 @@ import (
 	"io"
 
 	"perflab/internal/stat"
-	"perflab/internal/token"
 )
 
 // talkRow is a conversation of a file: ShareGPT's form or that of the chat API.
@@ -28,10 +27,10 @@ const fileTalks = 1000
 
 // readTalks reads conversations: a JSON array of them as ShareGPT has it, of
 // which only those are decoded that the shuffle comes to, or one a line.
-func readTalks(f io.ReaderAt, s Spec) (source, error) {
+func readTalks(f io.ReaderAt, s Spec, k kit) (source, error) {
 	whole := func() io.Reader { return io.NewSectionReader(f, 0, 1<<62) }
 	src := source{drops: drops{}}
-	keep := talkReader(s, &src)
+	keep := talkReader(s, k, &src)
 	array, err := isArray(whole())
 	if err != nil {
 		return source{}, err
@@ -53,13 +52,13 @@ func readTalks(f io.ReaderAt, s Spec) (source, error) {
 	if err != nil {
 		return source{}, err
 	}
-	for _, k := range shuffled(s, len(spans)) {
+	for _, n := range shuffled(s, len(spans)) {
 		if len(src.rows) == cmp.Or(s.NumPrompts, fileTalks) {
 			break
 		}
-		b := make([]byte, spans[k].length)
-		if _, err := f.ReadAt(b, spans[k].offset); err != nil {
-			return source{}, fmt.Errorf("row %d: %w", k+1, err)
+		b := make([]byte, spans[n].length)
+		if _, err := f.ReadAt(b, spans[n].offset); err != nil {
+			return source{}, fmt.Errorf("row %d: %w", n+1, err)
 		}
 		var row talkRow
 		err := json.Unmarshal(b, &row)
@@ -67,7 +66,7 @@ func readTalks(f io.ReaderAt, s Spec) (source, error) {
 			err = keep(row)
 		}
 		if err != nil {
-			return source{}, fmt.Errorf("row %d: %w", k+1, err)
+			return source{}, fmt.Errorf("row %d: %w", n+1, err)
 		}
 	}
 	s.DisableShuffle = true // the rows are in drawn order already
@@ -100,7 +99,7 @@ func cutTalks(s Spec, src source, order []int) source {
 }
 
 // talkReader returns what adds a conversation to src, or counts why not.
-func talkReader(s Spec, src *source) func(talkRow) error {
+func talkReader(s Spec, k kit, src *source) func(talkRow) error {
 	least, most, _ := s.Turns.bounds() // Validate has seen the errors
 	length := s.TurnOutputLen.drawer(stat.Stream(s.Seed, "conversation output length"))
 	return func(row talkRow) error {
@@ -109,7 +108,10 @@ func talkReader(s Spec, src *source) func(talkRow) error {
 		if err != nil {
 			return err
 		}
-		t, said := exchange(row.System, messages)
+		t, said, err := k.exchange(row.System, messages)
+		if err != nil {
+			return err
+		}
 		for i := range t.turns {
 			t.turns[i].output = cmp.Or(length(), t.turns[i].answer)
 		}
@@ -167,17 +169,22 @@ func (row talkRow) list() ([]chatMessage, error) {
 
 // exchange is the part of a conversation that goes question, answer, question:
 // from the first question on until a message that does not fit or is empty.
-func exchange(system string, list []chatMessage) (t talk, said []string) {
+func (k kit) exchange(system string, list []chatMessage) (t talk, said []string, err error) {
 	t.system = system
 	if len(list) > 0 && list[0].Role == "system" && system == "" {
 		t.system, list = list[0].Content.text, list[1:]
 	}
-	t.head = token.Count(t.system)
+	if t.head, err = k.count(t.system, false); err != nil {
+		return talk{}, nil, err
+	}
 	for len(list) > 0 && list[0].Role == "assistant" {
 		list = list[1:]
 	}
 	for i, m := range list {
-		n := token.Count(m.Content.text)
+		n, err := k.count(m.Content.text, false)
+		if err != nil {
+			return talk{}, nil, err
+		}
 		if want := []string{"user", "assistant"}[i%2]; m.Role != want || n == 0 || n > maxTokens {
 			break
 		}
@@ -188,5 +195,5 @@ func exchange(system string, list []chatMessage) (t talk, said []string) {
 			t.turns[i/2].answer = n
 		}
 	}
-	return t, said
+	return t, said, nil
 }

@@ -5,16 +5,19 @@
 //	for r := range w.All() { ... }
 //
 // Invariants: the sequence is a pure function of the Spec (and of the bytes of
-// the dataset file); Due never decreases; shard i of n is exactly the requests
-// whose Index % n == i; a made-up prompt is built when it is yielded and is
-// exactly Request.Input tokens by package token.
+// the dataset file, and of the tokenizer where one is given); Due never
+// decreases; shard i of n is exactly the requests whose Index % n == i; a
+// made-up prompt is built when it is yielded and is exactly Request.Input
+// tokens by package token, or by the tokenizer. The samples of `vllm bench
+// serve` (random_rng vllm, and sharegpt) are measured by tokenizing them, so
+// their texts are kept.
 //
 // Of a conversation the sequence has the first turn. Next gives each later one
 // when the answer before it is there, because it may be part of the prompt.
 //
-// Deliberately absent: tokenizer files (lengths are by package token; the
-// server's usage is the truth a run reports) and byte-for-byte the samples of other tools, whose random numbers differ
-// from version to version. Fingerprint tells whether two runs sent the same.
+// Deliberately absent: tokenizer files (OpenWith takes a Tokenizer; without one
+// lengths are by package token, and the server's usage is the truth a run
+// reports). Fingerprint tells whether two runs sent the same.
 package workload
 
 import (
@@ -25,6 +28,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"reflect"
 	"sync"
 	"time"
 )
@@ -57,7 +61,8 @@ type Message struct {
 }
 
 // Tokenizer turns text into a model's tokens and back. It is safe for
-// concurrent use.
+// concurrent use. One that knows its vocabulary may also have VocabSize() int,
+// the number of its ids without added tokens, which random_rng vllm needs.
 type Tokenizer interface {
 	// Encode returns the ids of a text; special adds what the model's own
 	// template puts around one, such as a beginning-of-text token.
@@ -74,34 +79,50 @@ type Tokenizer interface {
 // Workload is an opened Spec: all lengths and due times, and the prompts on
 // demand. It never changes for its callers and is safe for concurrent use.
 type Workload struct {
-	spec Spec
-	src  source
-	due  []time.Duration // by index, ascending; of conversations, their first turns
-	more *endless        // nil: there are as many rows as due times
-	made sync.Map        // images by index that Prepare made
+	spec  Spec
+	src   source
+	due   []time.Duration // by index, ascending; of conversations, their first turns
+	more  *endless        // nil: there are as many rows as due times
+	made  sync.Map        // images by index that Prepare made
+	kit   kit
+	nonce nonce
 }
 
 // Totals are the sums over a workload's requests.
 type Totals struct {
 	Requests int
-	Input    int           // prompt tokens by package token
+	Input    int           // prompt tokens by the tokenizer, or by package token without one
 	Output   int           // tokens asked for
 	Span     time.Duration // due time of the last request
 }
 
 // Open validates the spec, reads its dataset and lays out the schedule.
-func Open(s Spec) (*Workload, error) {
+func Open(s Spec) (*Workload, error) { return OpenWith(s, nil) }
+
+// OpenWith is Open with the tokenizer that the spec names; nil measures by
+// package token.
+func OpenWith(s Spec, tok Tokenizer) (*Workload, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
+	if s.Tokenizer != "" && tok == nil {
+		return nil, fmt.Errorf("--tokenizer %s was not opened, so that no length can be measured by it", s.Tokenizer)
+	}
 	s = s.Defaults()
-	src, due, err := lay(s)
+	k, err := newKit(s, tok)
 	if err != nil {
 		return nil, err
 	}
-	w := &Workload{spec: s, src: src, due: due}
+	src, due, err := lay(s, k)
+	if err != nil {
+		return nil, err
+	}
+	w := &Workload{spec: s, src: src, due: due, kit: k}
 	if s.endless() {
-		w.more = &endless{spec: s, src: src}
+		w.more = &endless{spec: s, kit: k, src: src}
+	}
+	if err := w.measure(k); err != nil {
+		return nil, err
 	}
 	return w, nil
 }
@@ -160,6 +181,8 @@ func (w *Workload) request(k int) Request {
 		src.talks[i].open(&r, k, before+src.first[i])
 	}
 	w.mix(&r, k)
+	w.nonce.mark(&r)
+	r.Input += w.marks()
 	return r
 }
 
@@ -177,18 +200,23 @@ func (w *Workload) Burst() int {
 // The input of a conversation's later turns is planned: with the answers that
 // the dataset has, or as many tokens as were asked for.
 func (w *Workload) Totals() Totals {
-	t := Totals{Requests: w.Len(), Span: w.due[len(w.due)-1]}
+	t := Totals{Requests: w.Len()}
+	if len(w.due) > 0 {
+		t.Span = w.due[len(w.due)-1]
+	}
 	for _, r := range w.src.rows {
 		t.Input += r.input
 		t.Output += r.output
 	}
+	t.Input += w.marks() * max(len(w.src.rows), w.src.turns()) // a conversation repeats it in each prompt
 	return t
 }
 
 // Fingerprint is equal for two workloads exactly when they send the same
-// prompts and output lengths at the same times. It builds every prompt once
-// (about 10 ns a token); of an endless workload the first thousand. Answers
-// that a server has yet to generate are no part of it.
+// requests at the same times: prompts and all that stands in their place or
+// beside them, and output lengths. It builds every prompt once (about 10 ns a
+// token); of an endless workload the first thousand. Answers that a server has
+// yet to generate are no part of it.
 func (w *Workload) Fingerprint() string {
 	h := sha256.New()
 	var b [33]byte
@@ -201,11 +229,35 @@ func (w *Workload) Fingerprint() string {
 		if r.EOS {
 			b[32] = 1
 		}
+		rest := r.rest()
+		if rest != nil {
+			b[32] |= 2
+		}
 		h.Write(b[:]) // never fails
 		io.WriteString(h, r.Prompt)
-		hashRest(h, r)
+		if rest != nil {
+			binary.LittleEndian.PutUint64(b[0:], uint64(len(rest)))
+			h.Write(b[:8])
+			h.Write(rest)
+		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// rest encodes what Fingerprint does not write field by field; nil where the
+// request has nothing of it.
+func (r Request) rest() []byte {
+	r.Index, r.Due, r.Prompt, r.Input, r.Output, r.EOS = 0, 0, "", 0, 0, false
+	if reflect.ValueOf(r).IsZero() {
+		return nil
+	}
+	fields := r.Fields
+	r.Fields = nil
+	b, err := json.Marshal(r)
+	if err != nil {
+		panic(fmt.Sprintf("workload: encode a request: %v", err)) // strings and numbers only
+	}
+	return append(b, fields...) // as they are: they may not be JSON yet
 }
 
 // Drop is one kind of dataset row that was left out.

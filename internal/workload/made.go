@@ -1,0 +1,179 @@
+package workload
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// madeOfWords says whether the prompts are random words.
+func (s Spec) madeOfWords() bool {
+	switch s.Dataset {
+	case "random":
+		return s.RandomRNG == "" && !s.RandomIDs
+	case "azure", "mooncake", "burstgpt", "prefix_repetition", "shared-prefix":
+		return true
+	}
+	return false
+}
+
+// fillRandom writes the defaults of the random dataset. Texts that get no
+// answer have no end to ignore.
+func (s *Spec) fillRandom() {
+	s.NumPrompts = cmp.Or(s.NumPrompts, 1000)
+	if s.Scenario == "" {
+		s.RandomInputLen = cmp.Or(s.RandomInputLen, 1024)
+		s.RandomOutputLen = cmp.Or(s.RandomOutputLen, 128)
+	}
+	if sc, err := parseScenario(s.Scenario); err == nil && sc.documents() {
+		s.RandomBatchSize = cmp.Or(s.RandomBatchSize, 1)
+		return
+	}
+	s.IgnoreEOS = true
+}
+
+// madeLength is a whole number that belongs to one dataset that is made up.
+type madeLength struct {
+	flag     string
+	of       string // dataset
+	value    *int
+	standard int
+	limit    int
+}
+
+// madeLengths are the numbers of the datasets that are made up, random aside.
+func (s *Spec) madeLengths() []madeLength {
+	return []madeLength{
+		{"--sonnet-input-len", "sonnet", &s.SonnetInputLen, 550, maxTokens},
+		{"--sonnet-output-len", "sonnet", &s.SonnetOutputLen, 150, maxTokens},
+		{"--sonnet-prefix-len", "sonnet", &s.SonnetPrefixLen, 200, maxTokens},
+		{"--prefix-repetition-prefix-len", "prefix_repetition", &s.PrefixRepetitionPrefixLen, 256, maxTokens / 2},
+		{"--prefix-repetition-suffix-len", "prefix_repetition", &s.PrefixRepetitionSuffixLen, 256, maxTokens / 2},
+		{"--prefix-repetition-num-prefixes", "prefix_repetition", &s.PrefixRepetitionNumPrefixes, 10, maxRequests},
+		{"--prefix-repetition-output-len", "prefix_repetition", &s.PrefixRepetitionOutputLen, 128, maxTokens},
+		{"--gsp-num-groups", "shared-prefix", &s.GSPNumGroups, 64, maxRequests},
+		{"--gsp-prompts-per-group", "shared-prefix", &s.GSPPromptsPerGroup, 16, maxRequests},
+		{"--gsp-system-prompt-len", "shared-prefix", &s.GSPSystemPromptLen, 2048, maxTokens / 2},
+		{"--gsp-question-len", "shared-prefix", &s.GSPQuestionLen, 128, maxTokens / 2},
+		{"--gsp-output-len", "shared-prefix", &s.GSPOutputLen, 256, maxTokens},
+	}
+}
+
+// fillMade writes the defaults of a dataset that is made up. Prompts of words
+// have no natural answer and ignore EOS; those of a poem have.
+func (s *Spec) fillMade() {
+	for _, l := range s.madeLengths() {
+		if l.of == s.Dataset {
+			*l.value = cmp.Or(*l.value, l.standard)
+		}
+	}
+	switch s.Dataset {
+	case "sonnet":
+		s.NumPrompts = cmp.Or(s.NumPrompts, 1000)
+	case "prefix_repetition":
+		s.IgnoreEOS = true
+		n := max(1, s.PrefixRepetitionNumPrefixes)
+		s.NumPrompts = cmp.Or(s.NumPrompts, max(1, 1000/n)*n)
+	case "shared-prefix":
+		s.IgnoreEOS = true
+		if s.GSPNumGroups <= maxRequests && s.GSPPromptsPerGroup <= maxRequests { // else it is refused
+			s.NumPrompts = cmp.Or(s.NumPrompts, s.GSPNumGroups*s.GSPPromptsPerGroup)
+		}
+	}
+}
+
+// madeFaults names what is wrong with the fields of datasets that are made up
+// and of tokens; d is s with its defaults.
+func (s Spec) madeFaults(d Spec) (faults []error) {
+	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
+	for _, l := range s.madeLengths() {
+		switch v := *l.value; {
+		case v == 0:
+		case l.of != d.Dataset:
+			fault("%s applies to --dataset-name %s, not %s", l.flag, l.of, d.Dataset)
+		case v < 0:
+			fault("%s %d must not be negative", l.flag, v)
+		case v > l.limit:
+			fault("%s %d is over the limit of %d", l.flag, v, l.limit)
+		}
+	}
+	if len(faults) > 0 {
+		return faults
+	}
+	switch d.Dataset {
+	case "random":
+		return s.randomFaults(d)
+	case "sharegpt":
+		if !slices.Contains([]string{"vllm", "guidellm"}, d.ShareGPTFilter) {
+			return append(faults, unknown("--sharegpt-filter", d.ShareGPTFilter, []string{"vllm", "guidellm"}))
+		}
+		if d.ShareGPTFilter == "guidellm" && s.DisableShuffle {
+			fault("--disable-shuffle applies to --sharegpt-filter vllm: guidellm keeps the file's order anyway")
+		}
+	case "sonnet":
+		if d.SonnetPrefixLen >= d.SonnetInputLen {
+			fault("--sonnet-prefix-len %d must be below --sonnet-input-len %d, of which it is a part", d.SonnetPrefixLen, d.SonnetInputLen)
+		}
+	case "prefix_repetition":
+		if n := d.PrefixRepetitionNumPrefixes; d.NumPrompts > 0 && d.NumPrompts%n != 0 {
+			fault("--num-prompts %d must be a multiple of --prefix-repetition-num-prefixes %d, each of which has as many prompts: give %d", d.NumPrompts, n, max(1, d.NumPrompts/n)*n)
+		}
+	case "shared-prefix":
+		if n := d.GSPNumGroups * d.GSPPromptsPerGroup; d.NumPrompts > 0 && d.NumPrompts != n {
+			fault("--num-prompts %d is not the %d of %d groups with %d prompts each: change --gsp-num-groups or --gsp-prompts-per-group instead", d.NumPrompts, n, d.GSPNumGroups, d.GSPPromptsPerGroup)
+		} else if n > maxRequests {
+			fault("--gsp-num-groups %d times --gsp-prompts-per-group %d is over the limit of %d requests", d.GSPNumGroups, d.GSPPromptsPerGroup, maxRequests)
+		}
+	}
+	return faults
+}
+
+// randomFaults names what cannot go together in the random dataset.
+func (s Spec) randomFaults(d Spec) (faults []error) {
+	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
+	if s.RandomRNG != "" && s.RandomRNG != "vllm" {
+		return append(faults, unknown("--random-rng", s.RandomRNG, []string{"vllm"}))
+	}
+	if s.Tokenizer == "" {
+		if s.RandomRNG == "vllm" {
+			fault("--random-rng vllm needs --tokenizer: vLLM's prompts are made of the ids of its model's tokenizer.json")
+		} else if s.RandomIDs {
+			fault("--random-ids needs --tokenizer: the ids are of the model's tokenizer.json")
+		}
+	} else if s.Tokenizer == "server" && (s.RandomRNG != "" || s.RandomIDs) {
+		fault("--tokenizer server does not say which ids there are: --random-rng vllm and --random-ids need the model's tokenizer.json")
+	}
+	if s.Scenario == "" {
+		if s.RandomBatchSize != 0 {
+			fault("--random-batch-size applies to --scenario E(...) and R(...), whose requests have several texts")
+		}
+		return faults
+	}
+	for _, f := range []struct {
+		flag string
+		set  bool
+	}{
+		{"--random-input-len", s.RandomInputLen != 0},
+		{"--random-output-len", s.RandomOutputLen != 0},
+		{"--random-range-ratio", s.RandomRangeRatio != 0},
+		{"--random-rng", s.RandomRNG != ""},
+	} {
+		if f.set {
+			fault("%s does not apply with --scenario, which says the lengths", f.flag)
+		}
+	}
+	sc, err := parseScenario(s.Scenario)
+	switch {
+	case err != nil:
+		faults = append(faults, err)
+	case !sc.documents() && s.RandomBatchSize != 0:
+		fault("--random-batch-size applies to --scenario E(...) and R(...), not %s", s.Scenario)
+	case sc.documents() && s.IgnoreEOS:
+		fault("--ignore-eos does not apply with --scenario %s, whose requests get no answer", s.Scenario)
+	case sc.documents() && s.RandomPrefixLen != 0:
+		fault("--random-prefix-len does not apply with --scenario %s, whose texts share nothing", s.Scenario)
+	case sc.documents() && s.RandomIDs:
+		fault("--random-ids does not apply with --scenario %s, whose requests are texts", s.Scenario)
+	}
+	return faults
+}

@@ -1,0 +1,74 @@
+package workload
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"perflab/internal/stat"
+)
+
+// openPrefixRepetition makes prompts that begin with one of a few prefixes,
+// each as often as any other, in random order.
+func openPrefixRepetition(s Spec, k kit) source {
+	per := s.NumPrompts / s.PrefixRepetitionNumPrefixes
+	order := shuffled(s, s.NumPrompts)
+	group := func(i int) int { return order[i] / per }
+	r := row{input: s.PrefixRepetitionPrefixLen + s.PrefixRepetitionSuffixLen, output: s.PrefixRepetitionOutputLen}
+	return grouped(s, k, r, s.PrefixRepetitionPrefixLen, group)
+}
+
+// openSharedPrefix makes prompts of groups that share a long prefix, as a
+// system prompt or a document is shared, each with a question of its own, in
+// random order. With an exponent a the prompts go to groups at random instead
+// of evenly: to group g, counted from 1, in proportion to g^-a.
+func openSharedPrefix(s Spec, k kit) source {
+	order := shuffled(s, s.NumPrompts)
+	group := func(i int) int { return order[i] / s.GSPPromptsPerGroup }
+	if s.GSPZipfAlpha > 0 {
+		below := make([]float64, s.GSPNumGroups) // cumulated weights
+		total := 0.0
+		for g := range below {
+			total += math.Pow(float64(g+1), -s.GSPZipfAlpha)
+			below[g] = total
+		}
+		rng := stat.Stream(s.Seed, "shared prefix group")
+		of := make([]int, s.NumPrompts)
+		for i := range of {
+			of[i], _ = slices.BinarySearch(below, rng.Float64()*total)
+			of[i] = min(of[i], len(below)-1)
+		}
+		group = func(i int) int { return of[i] }
+	}
+	r := row{input: s.GSPSystemPromptLen + s.GSPQuestionLen, output: s.GSPOutputLen}
+	return grouped(s, k, r, s.GSPSystemPromptLen, group)
+}
+
+// grouped returns prompts of one length, of which the first words are those of
+// the request's group.
+func grouped(s Spec, k kit, r row, shared int, group func(i int) int) source {
+	src := source{rows: slices.Repeat([]row{r}, s.NumPrompts)}
+	src.prompt = func(i int) string {
+		var b strings.Builder
+		b.Grow(bytesFor(r.input))
+		k.write(&b, stat.Stream(s.Seed, "prefix "+strconv.Itoa(group(i))), shared)
+		k.write(&b, promptStream(s.Seed, i), r.input-shared)
+		return trimSpace(&b)
+	}
+	return src
+}
+
+// describePrefixes says how the prompts of these datasets are made.
+func (s Spec) describePrefixes() string {
+	if s.Dataset == "prefix_repetition" {
+		return fmt.Sprintf("%d prefixes of %d tokens, %d further input tokens, %d output tokens",
+			s.PrefixRepetitionNumPrefixes, s.PrefixRepetitionPrefixLen, s.PrefixRepetitionSuffixLen, s.PrefixRepetitionOutputLen)
+	}
+	text := fmt.Sprintf("%d groups that share %d input tokens", s.GSPNumGroups, s.GSPSystemPromptLen)
+	if s.GSPZipfAlpha > 0 {
+		text += fmt.Sprintf(" (Zipf, exponent %g)", s.GSPZipfAlpha)
+	}
+	return text + fmt.Sprintf(", %d further ones, %d output tokens", s.GSPQuestionLen, s.GSPOutputLen)
+}
