@@ -207,6 +207,7 @@ func (b Bench) header(w *workload.Workload, simulated bool) (result.Header, erro
 		Schema: "perflab.run/1", Version: b.Version, Simulated: simulated, Started: time.Now().UTC(),
 		Model: s.Model, Backend: s.Backend, Targets: s.Targets, Workload: b.Name, Spec: spec,
 		Requests: w.Len(), Limit: s.Workload.MaxConcurrency, Command: b.Command, Host: host(),
+		SelfCheck: LoadSelfCheck(b.Version),
 	}
 	if h.Workload == "" {
 		h.Workload = s.Workload.Dataset
@@ -301,6 +302,10 @@ func (e *WarmupError) Hint() string {
 	return "check --base-url, --endpoint and --model; --num-warmups 0 measures without warming up"
 }
 
+// heapGrowth is GOGC during a load: the heap is the calls themselves, to be
+// collected a few times and not all along.
+const heapGrowth = 400
+
 // measure runs the load and summarises. The calls stay in memory, so a disk
 // that fills up costs the directory and not the figures.
 func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workload, to []load.Sender) (*Outcome, error) {
@@ -317,8 +322,7 @@ func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workloa
 		b.Progress.Planned.Store(int64(w.Len()))
 	}
 	b.phase(PhaseMeasuring)
-	// The heap is the calls themselves: collect it a few times, not all along.
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	defer debug.SetGCPercent(debug.SetGCPercent(heapGrowth))
 	stats, err := load.Run(ctx, w.All(), to, load.Options{
 		MaxConcurrency: b.Spec.Workload.MaxConcurrency, Spin: load.DefaultSpin, Progress: b.Progress,
 	}, func(c result.Call) {
