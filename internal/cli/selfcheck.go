@@ -153,7 +153,7 @@ func (t *checkTable) line(c lab.CheckLine) {
 	if c.Goal != "" {
 		goal = "goal " + c.Goal
 	}
-	fmt.Fprintln(t.w, strings.TrimRight(fmt.Sprintf("  %-43s %-26s %-17s %s", c.Figure, c.Value, goal, c.Verdict), " "))
+	fmt.Fprintln(t.w, strings.TrimRight(fmt.Sprintf("  %-43s %-30s %-17s %s", c.Figure, c.Value, goal, c.Verdict), " "))
 	switch {
 	case c.Verdict == lab.WithinGoal:
 		t.judged++

@@ -342,7 +342,7 @@ func TestSummaryJSON(t *testing.T) {
 }
 
 func BenchmarkSummarize(b *testing.B) {
-	calls := steady(100_000, msec)
+	calls := steady(1_000_000, msec)
 	b.ReportAllocs()
 	for b.Loop() {
 		summarize(b, Header{}, Options{}, calls)

@@ -208,7 +208,7 @@ func spread(n int, over time.Duration) []time.Duration {
 // runs both, and the figures are medians: -benchtime 5x makes five. us/event is
 // the CPU time of the client's process from when all streams are open to the
 // end. A round in which the server was late is made again, and tries says how
-// many it took: 5 is a machine too busy to measure on. burst is a batch engine's step: all streams at once.
+// many it took: 3 is a machine too busy to measure on. burst is a batch engine's step: all streams at once.
 func BenchmarkClient(b *testing.B) {
 	step := steady(50_000, 1)
 	step.Slots = 1
@@ -256,7 +256,11 @@ func (h *bench) round(b *testing.B, p truth.Params) (f bare, c seen, tries int) 
 		var t truth.Truth
 		f, t = h.least(b, p)
 		c = h.client(b, p, spread(streams, time.Second))
-		if max(t.LateP99, c.ServerP99) < undisturbed || tries == 5 {
+		most := undisturbed
+		if p.Slots == 1 { // the last of a step waits for the others
+			most += streams * 10 * time.Microsecond
+		}
+		if max(t.LateP99, c.ServerP99) < most || tries == 3 {
 			return f, c, tries
 		}
 	}
