@@ -38,6 +38,9 @@ two accounts are compared:
                   opening of a new connection included
   most events/s   the highest rate at which sends still come one to a read
 
+On a machine of two CPUs the server has one of them and the client the other, as
+if perflab bench had a machine of one; --pin=false lets both use both.
+
 It takes less than half a minute (with --deep two). Nothing else should use the
 machine meanwhile. Errors are those of this client, this machine's kernel and
 loopback; a network adds its own.
