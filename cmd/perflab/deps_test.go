@@ -28,7 +28,8 @@ var allowed = map[string][]string{
 	"sim":               {"stat", "token", "arch", "engine"},
 	"sim/simtest":       {"sim", "engine"},
 	"tune":              {"stat"},
-	"lab":               {"stat", "token", "arch", "result", "workload", "openai", "load", "engine", "deploy", "tune"},
+	"truth":             {"stat"},
+	"lab":               {"stat", "token", "arch", "result", "workload", "openai", "load", "engine", "deploy", "tune", "truth"},
 	"report":            {"result", "stat", "tune"},
 	"cli":               nil, // everything
 }

@@ -138,6 +138,7 @@ with figures that can be trusted and repeated.
   perflab tune     from a study file to a recommended serving command and a report
   perflab sim      a simulated engine: takes an engine's own command line, needs no GPU
   perflab report   render runs and studies as text, Markdown or HTML
+  perflab selfcheck  measure this load generator's own errors on this machine
 
 Exit status: 0 done, 1 failed, 2 usage, 3 SLO missed, 4 measurement void,
 130 interrupted (what was measured is kept).`,
@@ -159,7 +160,7 @@ Exit status: 0 done, 1 failed, 2 usage, 3 SLO missed, 4 measurement void,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w (see %s --help)", explainUnknown(err), c.CommandPath())}
 	})
-	root.AddCommand(newBench(env), newTune(env), newSim(env), newReport(env))
+	root.AddCommand(newBench(env), newTune(env), newSim(env), newReport(env), newSelfcheck(env), newTruthServer(env))
 	return root
 }
 

@@ -243,6 +243,7 @@ func (b Bench) header(w *workload.Workload, simulated bool) (result.Header, erro
 		Schema: "perflab.run/1", Version: b.Version, Simulated: simulated, Started: time.Now().UTC(),
 		Model: s.Model, Backend: s.Backend, Targets: s.Targets, Workload: b.Name, Spec: spec,
 		Requests: w.Len(), Limit: s.Workload.MaxConcurrency, Command: b.Command, Host: host(),
+		SelfCheck: LoadSelfCheck(b.Version),
 	}
 	if h.Workload == "" {
 		h.Workload = s.Workload.Dataset
@@ -342,8 +343,11 @@ func (e *WarmupError) Hint() string {
 // first requests of a closed loop, should not measure how fast this client
 // connects.
 func (b Bench) open(ctx context.Context, w *workload.Workload, clients []*openai.Client) error {
-	n := w.Burst()
-	if limit := b.Spec.Workload.MaxConcurrency; limit > 0 {
+	n, limit := w.Burst(), b.Spec.Workload.MaxConcurrency
+	switch {
+	case w.Closed():
+		n = limit
+	case limit > 0:
 		n = min(n, limit)
 	}
 	for _, c := range clients {
@@ -354,6 +358,10 @@ func (b Bench) open(ctx context.Context, w *workload.Workload, clients []*openai
 	}
 	return nil
 }
+
+// heapGrowth is GOGC during a load: the heap is the calls themselves, to be
+// collected a few times and not all along.
+const heapGrowth = 400
 
 // measure runs the load and summarises. The calls stay in memory, so a disk
 // that fills up costs the directory and not the figures.
@@ -371,8 +379,7 @@ func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workloa
 		b.Progress.Planned.Store(int64(w.Len()))
 	}
 	b.phase(PhaseMeasuring)
-	// The heap is the calls themselves: collect it a few times, not all along.
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	defer debug.SetGCPercent(debug.SetGCPercent(heapGrowth))
 	stats, err := load.Run(ctx, w.All(), senders(clients), b.options(w), func(c result.Call) {
 		if !b.Spec.KeepText {
 			c.Text = "" // kept until here for the next turn's prompt
