@@ -19,6 +19,7 @@ type Spec struct {
 	Path       string  `json:"dataset_path,omitempty" yaml:"dataset_path,omitempty"`
 	NumPrompts int     `json:"num_prompts,omitempty" yaml:"num_prompts,omitempty"` // 0: 1000 (random, sharegpt) or the whole file (traces, jsonl)
 	Seed       uint64  `json:"seed" yaml:"seed"`
+	Nonce      string  `json:"nonce,omitempty" yaml:"nonce,omitempty"`               // makes the prompts of a run differ from those of any other
 	Rate       Rate    `json:"request_rate,omitempty" yaml:"request_rate,omitempty"` // requests/s; +Inf: all at once; 0: a trace's own times, else all at once
 	Arrival    string  `json:"arrival,omitempty" yaml:"arrival,omitempty"`           // inf, constant, poisson, gamma, trace; "": see Defaults
 	Burstiness float64 `json:"burstiness,omitempty" yaml:"burstiness,omitempty"`     // gamma shape; 1 is Poisson
