@@ -141,6 +141,9 @@ func resetCaches[T any](ctx context.Context, clients iter.Seq[T]) error {
 // fillCaches sends every measured prompt to every server once, for one token,
 // and throws the answers away.
 func (b Bench) fillCaches(ctx context.Context, clients []*openai.Client, w *workload.Workload) (note string, err error) {
+	if w.Len() == 0 {
+		return "", errors.New("--cache warm needs to know the prompts beforehand: give --num-prompts")
+	}
 	const usual = 32 // at a time, where the workload has no limit of its own
 	limit := cmp.Or(b.Spec.Workload.MaxConcurrency, usual)
 	sent, failed := 0, 0
