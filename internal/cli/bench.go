@@ -26,7 +26,8 @@ import (
 // benchFlags are the flags of perflab bench, in the spelling of vllm bench
 // serve where it has them.
 type benchFlags struct {
-	spec lab.Spec
+	spec   lab.Spec
+	series seriesFlags
 
 	baseURLs    []string
 	host        string
@@ -68,6 +69,9 @@ Latencies count from the moment a request was sent, as in other tools; those
 from the moment it was due carry _due in their name. docs/metrics.md defines
 every figure.
 
+--sweep, --find-max and --repeat make several runs, each with requests of its
+own, and print a table of them; --out is then the directory of their directories.
+
 The run directory keeps every call, so that any figure can be computed again:
 perflab report DIR.`
 
@@ -99,6 +103,9 @@ func newBench(env Env) *cobra.Command {
 			if err := f.complete(c.Flags()); err != nil {
 				return usageError{err}
 			}
+			if kind := f.series.kind(c.Flags()); kind != "" {
+				return runSeries(c.Context(), env, f, kind)
+			}
 			return runBench(c.Context(), env, f)
 		},
 	}
@@ -117,6 +124,7 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&s.Model, "model", "", "model name sent with each request")
 	fs.StringVar(&f.served, "served-model-name", "", "name the server serves it under, when it is not --model")
 	addWorkloadFlags(fs, &s.Workload, &f.rate)
+	fs.StringVar(&s.Cache, "cache", lab.CacheUnique, "unique (prompts new to the server: draws --seed where it is not given, and --nonce for texts of a file), reset (empties the server's prefix cache first), warm (sends the prompts once before) or shared (hits of earlier runs count)")
 	fs.IntVar(&s.Warmups, "num-warmups", 8, "requests sent and thrown away before the run, for each endpoint; their prompts are never in the measured set")
 	fs.Float64Var(&f.readyS, "ready-check-timeout-sec", 0, "wait this long for the server to answer; 0 does not wait")
 	fs.DurationVar(&s.FirstTokenTimeout, "timeout-first-token", 10*time.Minute, "give a request up without a token for this long")
@@ -135,7 +143,7 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&s.Compat, "compat", "", "vllm: TTFT, TPOT, ITL, E2EL, peaks and throughputs by the definitions of vllm bench serve; the verdict stays on perflab's own")
 	fs.Float64Var(&f.maxErrors, "max-error-rate", 0.01, "exit status 1 when a larger share of the calls failed")
 	fs.StringVar(&f.metricsAddr, "metrics-addr", "", "serve the run's progress to Prometheus at this address while it lasts, such as 127.0.0.1:9400")
-	fs.StringVar(&f.out, "out", "", "run directory (default perflab-out/bench-TIME)")
+	fs.StringVar(&f.out, "out", "", "run directory, or that of a series' runs (default perflab-out/bench-TIME)")
 	fs.BoolVar(&f.save, "save-result", false, "also write the JSON file of vllm bench serve")
 	fs.BoolVar(&f.detailed, "save-detailed", false, "with --save-result: per-request arrays and generated texts")
 	fs.BoolVar(&f.appendResult, "append-result", false, "as --save-result, but append a line to the file")
@@ -143,6 +151,7 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.resultFile, "result-filename", "", "with --save-result: file name (default as vLLM names it)")
 	fs.StringVar(&f.label, "label", "", "with --save-result: label in the file and in its name (default the backend)")
 	fs.StringArrayVar(&f.metadata, "metadata", nil, "KEY=VALUE kept with the result; repeatable")
+	f.series.add(fs)
 }
 
 // addWorkloadFlags are the flags that make up workload.Spec; a study file has
@@ -195,6 +204,7 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 	if f.served != "" {
 		s.Model = f.served
 	}
+	note(f.series.parse(fs, &s.Workload))
 	note(f.workload(fs))
 	note(f.request(fs))
 	s.ReadyTimeout = time.Duration(f.readyS * float64(time.Second))
@@ -221,10 +231,12 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 		note(err)
 	} else {
 		note(f.reachable())
+		note(f.series.check(fs, *s))
 	}
 	if f.out == "" {
-		f.out = filepath.Join("perflab-out", "bench-"+time.Now().Format("20060102-150405.000"))
+		f.out = seriesDir(f.series.kind(fs), time.Now().Format("20060102-150405.000"))
 	}
+	*s = s.Freshen(fs.Changed("seed"))
 	return errors.Join(errs...)
 }
 
@@ -412,6 +424,7 @@ func (f *benchFlags) show(env Env, out *lab.Outcome) error {
 	for _, note := range out.Notes {
 		fmt.Fprintf(env.Stderr, "perflab: %s\n", note)
 	}
+	fmt.Fprintln(env.Stderr, workloadLine(out, f.spec.Workload))
 	if out.Dir != "" {
 		fmt.Fprintf(env.Stderr, "run directory: %s\n", out.Dir)
 	}

@@ -36,6 +36,7 @@ type Spec struct {
 
 	Workload workload.Spec `json:"workload"`
 	Warmups  int           `json:"num_warmups"`
+	Cache    string        `json:"cache,omitempty"` // unique (""), reset, warm, shared
 
 	ReadyTimeout      time.Duration `json:"ready_timeout_ns,omitempty"`
 	FirstTokenTimeout time.Duration `json:"timeout_first_token_ns,omitempty"`
@@ -66,6 +67,7 @@ type Outcome struct {
 	Header  result.Header
 	Client  *result.Client
 	Summary result.Summary
+	Totals  workload.Totals // planned
 	Calls   []result.Call
 	Dir     string   // "" when nothing was kept; still with .tmp when it could not be finished
 	Notes   []string // what the user must know beside the figures, one sentence each
@@ -92,6 +94,7 @@ func (b Bench) Run(ctx context.Context) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	hash := fingerprint(w)
 	defer func() {
 		for _, c := range clients {
 			c.Close()
@@ -109,15 +112,20 @@ func (b Bench) Run(ctx context.Context) (*Outcome, error) {
 		return nil, err
 	}
 	h.Clock = clients[0].Clock()
-	if err := b.warmUp(ctx, clients); err != nil {
+	if err := b.warmUp(ctx, clients, w); err != nil {
 		return nil, err
 	}
+	cache, cacheNote, err := b.prepareCache(ctx, clients, w)
+	if err != nil {
+		return nil, err
+	}
+	h.Fingerprint = hash()
 	if err := b.open(ctx, w, clients); err != nil {
 		return nil, err
 	}
-	out, err := b.measure(ctx, h, w, clients)
+	out, err := b.measure(ctx, h, w, clients, cache)
 	if out != nil {
-		out.Notes = notes(note, dropped(w), conversations(w, out.Client))
+		out.Notes = notes(note, cacheNote, w.Known(), dropped(w), conversations(w, out.Client))
 	}
 	return out, err
 }
@@ -144,6 +152,8 @@ func dropped(w *workload.Workload) string {
 const (
 	PhaseWaiting   = "waiting for the server"
 	PhaseWarmUp    = "warming up"
+	PhaseReset     = "emptying the prefix cache"
+	PhaseFilling   = "filling the prefix cache"
 	PhaseMeasuring = "measuring"
 )
 
@@ -244,6 +254,7 @@ func (b Bench) header(w *workload.Workload, simulated bool) (result.Header, erro
 		Model: s.Model, Backend: s.Backend, Targets: s.Targets, Workload: b.Name, Spec: spec,
 		Requests: w.Len(), Limit: s.Workload.MaxConcurrency, Command: b.Command, Host: host(),
 		SelfCheck: LoadSelfCheck(b.Version),
+		Cache:     cmp.Or(s.Cache, CacheUnique), Sharing: s.Workload.Defaults().SharesPrefixes(),
 	}
 	if h.Workload == "" {
 		h.Workload = s.Workload.Dataset
@@ -288,7 +299,7 @@ func host() result.Host {
 // the first measured ones meet neither cold kernels nor cold connections, and
 // throws the answers away. All of them failing is the user's first sign of a
 // wrong endpoint, so it ends the run.
-func (b Bench) warmUp(ctx context.Context, clients []*openai.Client) error {
+func (b Bench) warmUp(ctx context.Context, clients []*openai.Client, measured *workload.Workload) error {
 	if b.Spec.Warmups == 0 {
 		return nil
 	}
@@ -303,7 +314,7 @@ func (b Bench) warmUp(ctx context.Context, clients []*openai.Client) error {
 	}
 	var failed []result.Call
 	n := 0
-	_, err = load.Run(ctx, w.All(), senders(clients), load.Options{MaxConcurrency: w.Spec().MaxConcurrency}, func(c result.Call) {
+	_, err = load.Run(ctx, dressed(w.All(), measured), senders(clients), load.Options{MaxConcurrency: w.Spec().MaxConcurrency}, func(c result.Call) {
 		n++
 		if c.Class != result.OK {
 			failed = append(failed, c)
@@ -365,8 +376,8 @@ const heapGrowth = 400
 
 // measure runs the load and summarises. The calls stay in memory, so a disk
 // that fills up costs the directory and not the figures.
-func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workload, clients []*openai.Client) (*Outcome, error) {
-	out := &Outcome{Header: h, Calls: make([]result.Call, 0, w.Len())}
+func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workload, clients []*openai.Client, cache *cacheWatch) (*Outcome, error) {
+	out := &Outcome{Header: h, Totals: w.Totals(), Calls: make([]result.Call, 0, w.Len())}
 	var dir *runWriter
 	if b.Dir != "" {
 		var err error
@@ -397,6 +408,7 @@ func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workloa
 		most, opened := c.Sockets()
 		out.Client.Sockets, out.Client.Opened = out.Client.Sockets+most, out.Client.Opened+opened
 	}
+	out.Client.Cache = cache.use(ctx)
 	if err := out.summarise(b.Spec); err != nil {
 		return nil, err
 	}
@@ -492,6 +504,9 @@ func (s Spec) Validate() error {
 		}
 	}
 	if _, err := s.summaryOptions(); err != nil {
+		errs = append(errs, err)
+	}
+	if err := s.checkCache(); err != nil {
 		errs = append(errs, err)
 	}
 	errs = append(errs, s.Workload.Validate(), chatOnly(s.Workload.NeedsChat(), s.Backend))

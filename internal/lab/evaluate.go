@@ -441,7 +441,7 @@ const minSuccess = 0.99
 // believed to be void.
 func (l *study) runOne(ctx context.Context, p tune.Proposal, pl plan, d deploy.Deployment, name, dir string) (*result.Run, error) {
 	for try := 0; ; try++ {
-		run, err := l.load(ctx, p, pl, d.Targets(), name, runDir(dir, name, try))
+		run, err := l.load(ctx, p, pl, d.Targets(), name, dir, try)
 		if err != nil || run.Summary.Verdict.Status != result.Voided || try == 1 {
 			return run, err
 		}
@@ -451,6 +451,9 @@ func (l *study) runOne(ctx context.Context, p tune.Proposal, pl plan, d deploy.D
 	}
 }
 
+// againSeed is between the seeds of a pass's workloads and those of the next.
+const againSeed = 500
+
 func runDir(dir, workload string, try int) string {
 	if try > 0 {
 		workload += fmt.Sprintf(".again-%d", try)
@@ -458,15 +461,21 @@ func runDir(dir, workload string, try int) string {
 	return filepath.Join(dir, workload)
 }
 
-func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, targets []string, name, dir string) (*result.Run, error) {
+func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, targets []string, name, dir string, try int) (*result.Run, error) {
 	b := l.bench(p, pl, name)
+	if w := &b.Spec.Workload; try > 0 { // the engine has the first try's prompts in its cache
+		w.Seed += againSeed
+		if w.Nonce != "" {
+			w.Nonce += "-again"
+		}
+	}
 	progress := &load.Progress{}
 	l.watch(func(s *Status) { s.Workload, s.Progress = name, progress })
 	b.Spec.Targets, b.Spec.Warmups = targets, 8
 	if l.Bench.Warmups != nil {
 		b.Spec.Warmups = *l.Bench.Warmups
 	}
-	b.Dir, b.Progress, b.APIKey = dir, progress, l.APIKey
+	b.Dir, b.Progress, b.APIKey = runDir(dir, name, try), progress, l.APIKey
 	b.Phase = func(text string) { l.watch(func(s *Status) { s.Phase = text }) }
 	out, err := b.Run(ctx)
 	if err != nil {

@@ -335,7 +335,7 @@ func describe(spec workload.Spec) string {
 }
 
 // benchCommand is the perflab bench command that repeats a workload: every
-// non-zero field of the spec under its flag.
+// non-zero field of the spec under its flag, and the seed.
 func benchCommand(model, backend string, spec workload.Spec) string {
 	words := []string{"perflab", "bench", "--base-url", "http://HOST:PORT", "--model", model, "--backend", backend}
 	v := reflect.ValueOf(spec)
@@ -356,7 +356,7 @@ func benchCommand(model, backend string, spec workload.Spec) string {
 				words = append(words, flag, engine.Quote(strings.Join(x, ",")))
 			}
 		default:
-			if !v.Field(i).IsZero() {
+			if !v.Field(i).IsZero() || name == "seed" { // bench draws a seed that is not given
 				words = append(words, flag, engine.Quote(fmt.Sprint(x)))
 			}
 		}

@@ -87,6 +87,7 @@ func (l *study) workload(name string, pass int) workload.Spec {
 		if w.Name == name {
 			spec := w.Spec
 			spec.Seed += l.Seed + uint64(1000*pass+i)
+			spec.Nonce = studyNonce(name, spec)
 			return spec
 		}
 	}

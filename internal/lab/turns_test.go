@@ -32,7 +32,7 @@ func TestConversationsInStudy(t *testing.T) {
 	if d := cmp.Diff(want, s.Workloads[0].Spec.Defaults()); d != "" {
 		t.Errorf("-want +parsed:\n%s", d)
 	}
-	const command = "perflab bench --base-url http://HOST:PORT --model m --backend openai-chat --dataset-name conversations" +
+	const command = "perflab bench --base-url http://HOST:PORT --model m --backend openai-chat --dataset-name conversations --seed 0" +
 		" --arrival inf --max-concurrency 8 --ignore-eos --duration 60 --turns 4 --turn-input-len 64-128 --turn-output-len 32 --think-time 2 --history generated"
 	if got := benchCommand("m", "openai-chat", want); got != command {
 		t.Errorf("command %s", got)

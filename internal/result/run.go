@@ -34,6 +34,7 @@ type Header struct {
 
 	Clock       string     `json:"clock,omitempty"`                // who stamps reads: ClockKernel, ClockMonotonic; "": not known
 	Cache       string     `json:"cache,omitempty"`                // unique, reset, warm, shared
+	Sharing     bool       `json:"shares_prefixes,omitempty"`      // the workload does, within the run and on purpose
 	Fingerprint string     `json:"workload_fingerprint,omitempty"` // equal for two runs that sent the same
 	Tokenizer   string     `json:"tokenizer,omitempty"`            // that lengths were counted by
 	SelfCheck   *SelfCheck `json:"self_check,omitempty"`           // error bars of this client on this machine, where measured

@@ -188,6 +188,9 @@ func (r *run) judgeCache() (Status, string) {
 	}
 	switch r.h.Cache {
 	case CacheUnique:
+		if hit > meant && r.h.Sharing {
+			return Remark, "the workload shares prefixes within the run: " + text
+		}
 		if hit > meant {
 			return Noted, "the prompts were to be new to the server (cache unique) and were not: " + text
 		}
@@ -198,7 +201,11 @@ func (r *run) judgeCache() (Status, string) {
 		}
 		return Sound, "prefix cache emptied before the run (cache reset): " + text
 	case CacheWarm, CacheShared:
-		return Sound, fmt.Sprintf("hits are part of the workload (cache %s): %s", r.h.Cache, text)
+		status := Sound
+		if hit > share {
+			status = Remark
+		}
+		return status, fmt.Sprintf("hits are part of the workload (cache %s): %s", r.h.Cache, text)
 	}
 	if hit > share {
 		return Remark, text + ": if the workload shares no prefixes, use another --seed than the last run"

@@ -9,7 +9,7 @@ import (
 // The tabled 97.5 % quantiles of Student's distribution.
 func TestStudentT(t *testing.T) {
 	for nu, want := range map[float64]float64{1: 12.7062, 2: 4.3027, 3: 3.1824, 5: 2.5706, 10: 2.2281, 30: 2.0423, 1000: 1.9623} {
-		if got := studentT(0.975, nu); math.Abs(got/want-1) > 2e-3 {
+		if got := studentQuantile(0.975, nu); math.Abs(got/want-1) > 2e-3 {
 			t.Errorf("with %v degrees of freedom %v, tables say %v", nu, got, want)
 		}
 	}

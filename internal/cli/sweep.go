@@ -1,0 +1,519 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"text/tabwriter"
+
+	"github.com/spf13/pflag"
+
+	"perflab/internal/lab"
+	"perflab/internal/load"
+	"perflab/internal/result"
+	"perflab/internal/workload"
+)
+
+// seriesFlags make one command many runs.
+type seriesFlags struct {
+	sweep    string
+	points   int
+	axis     string // of find-max
+	find     lab.FindMaxOptions
+	repeat   int
+	sameSeed bool
+
+	parsed lab.Sweep
+}
+
+func (f *seriesFlags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.sweep, "sweep", "", "a run at each load: rate=1,2,4, rate=1..16x2 (doubling), concurrency=8..64+8 (adding); rate=auto measures one call at a time and all at once, and rates between")
+	fs.IntVar(&f.points, "sweep-points", 8, "runs of --sweep rate=auto, its two ends among them")
+	fs.StringVar(&f.axis, "find-max", "", "rate or concurrency: search the highest that meets every --slo; exit status 3 when the lowest misses")
+	fs.Float64Var(&f.find.From, "find-max-from", 1, "load at which the search begins")
+	fs.Float64Var(&f.find.To, "find-max-to", 0, "highest load of the search; 0 has no limit")
+	fs.Float64Var(&f.find.Precision, "find-max-precision", 0.05, "how narrow the bracket must be, as a share of the load")
+	fs.IntVar(&f.find.Requests, "find-max-requests", 0, "requests of each run at least (default what the SLOs' percentiles need, and 100)")
+	fs.Float64Var(&f.find.Seconds, "find-max-seconds", 20, "each run sends for this long at least")
+	fs.IntVar(&f.repeat, "repeat", 0, "make the run this many times, with seeds seed, seed+1, ..., and show how the figures vary")
+	fs.BoolVar(&f.sameSeed, "repeat-same-seed", false, "with --repeat: the same requests in each run (not with --cache unique: the prefix cache would have them)")
+}
+
+// maxSearch bounds the runs of a search.
+const maxSearch = 18
+
+// kind is which series was asked for; "" for a single run.
+func (f *seriesFlags) kind(fs *pflag.FlagSet) string {
+	switch {
+	case f.sweep != "" || fs.Changed("sweep"):
+		return lab.KindSweep
+	case f.axis != "" || fs.Changed("find-max"):
+		return lab.KindFindMax
+	case fs.Changed("repeat"):
+		return lab.KindRepeat
+	}
+	return ""
+}
+
+// parse checks the flags of a series, and gives the workload the load of its
+// first run in place of the one that the series varies.
+func (f *seriesFlags) parse(fs *pflag.FlagSet, w *workload.Spec) error {
+	kind := f.kind(fs)
+	if err := f.apart(fs, kind); err != nil {
+		return err
+	}
+	first := lab.Load{}
+	var err error
+	switch kind {
+	case lab.KindSweep:
+		first, err = f.parseSweep(fs)
+	case lab.KindFindMax:
+		first, err = f.parseFind(fs)
+	case lab.KindRepeat:
+		if f.repeat < 2 {
+			err = fmt.Errorf("--repeat is %d: it takes 2 runs or more to vary", f.repeat)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	taken := map[string]string{lab.AxisRate: "request-rate", lab.AxisConcurrency: "max-concurrency"}[first.Axis]
+	if taken != "" && fs.Changed(taken) {
+		return fmt.Errorf("--%s does not apply with --%s %s, which sets it", taken, kind, first.Axis)
+	}
+	switch first.Axis {
+	case lab.AxisRate:
+		if fs.Changed("ramp-up-strategy") {
+			f.parsed = lab.Sweep{} // its loads are not looked at further
+			return fmt.Errorf("--ramp-up-strategy does not apply with --%s rate: each run has one rate", kind)
+		}
+		w.Rate = workload.Rate(first.Value)
+	case lab.AxisConcurrency:
+		w.MaxConcurrency = int(first.Value)
+	}
+	return nil
+}
+
+// apart refuses flags of one series beside another, and those of a single run.
+func (f *seriesFlags) apart(fs *pflag.FlagSet, kind string) error {
+	for _, g := range []struct{ of, flags string }{
+		{lab.KindSweep, "sweep,sweep-points"},
+		{lab.KindFindMax, "find-max,find-max-from,find-max-to,find-max-precision,find-max-requests,find-max-seconds"},
+		{lab.KindRepeat, "repeat,repeat-same-seed"},
+	} {
+		for name := range strings.SplitSeq(g.flags, ",") {
+			switch {
+			case !fs.Changed(name) || g.of == kind:
+			case name == g.of:
+				return fmt.Errorf("--%s and --%s are two series: give one of them", kind, name)
+			default:
+				return fmt.Errorf("--%s needs --%s", name, g.of)
+			}
+		}
+	}
+	if kind == "" {
+		return nil
+	}
+	alone := []string{"save-result", "append-result", "block"}
+	if kind != lab.KindRepeat {
+		alone = append(alone, "percentile-metrics")
+	}
+	for _, name := range alone {
+		if fs.Changed(name) {
+			return fmt.Errorf("--%s is for a single run: --%s prints a table of its runs, and each keeps its own directory", name, kind)
+		}
+	}
+	return nil
+}
+
+func (f *seriesFlags) parseSweep(fs *pflag.FlagSet) (first lab.Load, err error) {
+	if f.parsed, err = lab.ParseSweep(f.sweep); err != nil {
+		return first, fmt.Errorf("--sweep: %w", err)
+	}
+	switch {
+	case !f.parsed.Auto && fs.Changed("sweep-points"):
+		return first, errors.New("--sweep-points is for --sweep rate=auto: the other sweeps name their points")
+	case f.parsed.Auto && (f.points < 3 || f.points > 100):
+		return first, fmt.Errorf("--sweep-points is %d: from 3 to 100 fit, two of them the ends", f.points)
+	case f.parsed.Auto:
+		return lab.Load{Axis: lab.AxisRate, Value: 1}, nil
+	}
+	return lab.Load{Axis: f.parsed.Axis, Value: f.parsed.Values[0]}, nil
+}
+
+func (f *seriesFlags) parseFind(fs *pflag.FlagSet) (first lab.Load, err error) {
+	o := &f.find
+	o.Axis, o.Points = f.axis, maxSearch
+	whole := func(v float64) bool { return f.axis == lab.AxisRate || v == math.Trunc(v) }
+	switch {
+	case f.axis != lab.AxisRate && f.axis != lab.AxisConcurrency:
+		err = fmt.Errorf("--find-max %q is not known: rate or concurrency", f.axis)
+	case !fs.Changed("slo"):
+		err = errors.New("--find-max needs --slo: what the load must meet, such as 'p99_ttft_ms <= 500'")
+	case fs.Changed("num-prompts"):
+		err = errors.New("--num-prompts does not apply with --find-max: --find-max-requests and --find-max-seconds say how long a run is at least")
+	case !(o.From > 0) || math.IsInf(o.From, 1) || !whole(o.From):
+		err = fmt.Errorf("--find-max-from is %g: it must be above 0, and a whole number of a concurrency", o.From)
+	case fs.Changed("find-max-to") && !(o.To >= o.From) || math.IsInf(o.To, 1) || !whole(o.To):
+		err = fmt.Errorf("--find-max-to is %g: it must be at least --find-max-from %g, and a whole number of a concurrency", o.To, o.From)
+	case !(o.Precision > 0 && o.Precision < 1):
+		err = fmt.Errorf("--find-max-precision is %g: it is a share between 0 and 1", o.Precision)
+	case o.Requests < 0 || fs.Changed("find-max-requests") && o.Requests == 0:
+		err = fmt.Errorf("--find-max-requests is %d: it must be above 0", o.Requests)
+	case !(o.Seconds >= 0) || o.Seconds > 86400:
+		err = fmt.Errorf("--find-max-seconds is %g: it must be from 0 to a day", o.Seconds)
+	}
+	return lab.Load{Axis: f.axis, Value: o.From}, err
+}
+
+// check looks at every load of a sweep before the first run.
+func (f *seriesFlags) check(fs *pflag.FlagSet, s lab.Spec) error {
+	if f.sameSeed && f.kind(fs) == lab.KindRepeat && cmp.Or(s.Cache, lab.CacheUnique) == lab.CacheUnique {
+		return errors.New("--repeat-same-seed needs --cache reset, warm or shared: the server's prefix cache has the prompts of the run before")
+	}
+	if f.kind(fs) != lab.KindSweep {
+		return nil
+	}
+	for _, v := range f.parsed.Values {
+		w := lab.Load{Axis: f.parsed.Axis, Value: v}.Apply(s.Workload)
+		if err := w.Validate(); err != nil {
+			return err
+		}
+		if f.parsed.Axis == lab.AxisConcurrency && w.NumPrompts > 0 && int(v) > w.NumPrompts {
+			return fmt.Errorf("--num-prompts %d never reaches the concurrency of %g", w.NumPrompts, v)
+		}
+	}
+	return nil
+}
+
+// plan is what the flags want measured.
+func (f *seriesFlags) plan(kind string, s lab.Spec, slos []result.SLO) lab.Plan {
+	switch kind {
+	case lab.KindSweep:
+		return f.parsed.Plan(f.points, s.Workload.NumPrompts)
+	case lab.KindFindMax:
+		o := f.find
+		o.Requests = cmp.Or(o.Requests, lab.MinRequests(slos))
+		return lab.NewFindMax(o)
+	}
+	return lab.Repeat(f.repeat)
+}
+
+// seriesView is the live line of a series: which run, and how far it is.
+type seriesView struct {
+	mu       sync.Mutex
+	step     lab.Step
+	progress *load.Progress
+	made     int
+	phase    phaser
+}
+
+func (v *seriesView) begun(step lab.Step, p *load.Progress) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.step, v.progress = step, p
+}
+
+func (v *seriesView) text() string {
+	v.mu.Lock()
+	step, p, made := v.step, v.progress, v.made
+	v.mu.Unlock()
+	if p == nil {
+		return ""
+	}
+	return fmt.Sprintf("run %d, %s: %s", made+1, step.Load, benchLine(&v.phase, p))
+}
+
+// runSeries makes the runs and shows them.
+func runSeries(ctx context.Context, env Env, f *benchFlags, kind string) error {
+	view := &seriesView{}
+	line := startLive(env, view.text, nil)
+	s := lab.Series{
+		Bench: lab.Bench{
+			Spec: f.spec, APIKey: env.Getenv("OPENAI_API_KEY"), Dir: f.out, Version: env.Version, Phase: view.phase.set,
+		},
+		Kind: kind, Plan: f.series.plan(kind, f.spec, f.bounds), SLOs: f.bounds, MaxErrors: f.maxErrors, SameSeed: f.series.sameSeed,
+		Begun: view.begun,
+		Ended: func(p lab.Point, v result.Verdict) {
+			view.mu.Lock()
+			view.made++
+			view.mu.Unlock()
+			line.say("%s", pointLine(p, v))
+		},
+	}
+	facts, err := s.Run(ctx)
+	line.end()
+	if facts == nil || len(facts.Points) == 0 {
+		return err
+	}
+	if err != nil {
+		err = &stoppedError{err, fmt.Sprintf("the %d runs that were made are kept in %s", len(facts.Points), f.out)}
+	}
+	if serr := f.showSeries(env, facts); serr != nil {
+		return errors.Join(err, serr)
+	}
+	return cmp.Or(err, judgeSeries(facts))
+}
+
+// pointLine says in a line how a run of a series ended.
+func pointLine(p lab.Point, v result.Verdict) string {
+	text := fmt.Sprintf("%s: %s req/s, verdict %s", p.Load, digits(p.Achieved), v.Status)
+	switch {
+	case p.Void:
+		text += " (" + v.Why() + ")"
+	case p.Partial:
+		text += ", stopped before its end"
+	case len(p.Missed) > 0:
+		text += ", missed " + strings.Join(p.Missed, ", ")
+	}
+	if p.Saturated {
+		text += ", saturated"
+	}
+	return text
+}
+
+func (f *benchFlags) showSeries(env Env, facts *lab.SeriesFacts) error {
+	var b strings.Builder
+	if facts.Simulated {
+		b.WriteString("SIMULATED: a simulator answered, no hardware was measured\n")
+	}
+	if facts.Kind == lab.KindRepeat {
+		f.spreadTable(&b, facts)
+	} else {
+		pointTable(&b, facts, f.shown)
+	}
+	if facts.Kind == lab.KindFindMax {
+		if facts.Max != nil {
+			fmt.Fprintln(&b, facts.Max.Text(facts.SLOs))
+		}
+		fmt.Fprintf(&b, "search ended (%s): %s\n", facts.Stop.Code, facts.Stop.Text)
+	} else if facts.Stop.Code != lab.StopDone {
+		fmt.Fprintf(&b, "%s ended (%s): %s\n", facts.Kind, facts.Stop.Code, facts.Stop.Text)
+	}
+	if _, err := io.WriteString(env.Stdout, b.String()); err != nil {
+		return fmt.Errorf("print the result: %w", err)
+	}
+	first := facts.Points[0]
+	last := facts.Points[len(facts.Points)-1]
+	fmt.Fprintf(env.Stderr, "seeds %d to %d%s, cache %s\n", first.Seed, last.Seed, nonceText(first.Nonce), facts.Cache)
+	fmt.Fprintf(env.Stderr, "runs and %s: %s\n", facts.File(), f.out)
+	return nil
+}
+
+// pointTable lists the points with their latencies as "p50/p99" in ms.
+func pointTable(w io.Writer, facts *lab.SeriesFacts, shown []float64) {
+	list := []float64{50}
+	for _, p := range shown {
+		if !slices.Contains(list, p) {
+			list = append(list, p)
+		}
+	}
+	names := make([]string, len(list))
+	for i, p := range list {
+		names[i] = "p" + strconv.FormatFloat(p, 'f', -1, 64)
+	}
+	pair := strings.Join(names, "/")
+	families := []struct{ label, name string }{{"TTFT", "ttft"}, {"TPOT", "tpot"}, {"ITL", "itl"}, {"E2E", "e2el"}}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(tw, "load\toffered req/s\tachieved req/s\toutput tok/s\t")
+	for _, l := range families {
+		fmt.Fprintf(tw, "%s %s ms\t", l.label, pair)
+	}
+	fmt.Fprint(tw, "failed\tverdict\t")
+	if len(facts.SLOs) > 0 {
+		fmt.Fprint(tw, "SLO\t")
+	}
+	fmt.Fprintln(tw)
+	for _, p := range facts.Points {
+		figure := func(name string, format func(float64) string) string {
+			if v, ok := p.Summary.Figures[name]; ok && !p.Void {
+				return format(v)
+			}
+			return "-"
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t", p.Load, offered(p), achieved(p), figure("output_throughput", digits))
+		for _, l := range families {
+			parts := make([]string, len(names))
+			for i, n := range names {
+				parts[i] = figure(n+"_"+l.name+"_ms", millis)
+			}
+			fmt.Fprintf(tw, "%s\t", strings.Join(parts, "/"))
+		}
+		fmt.Fprintf(tw, "%s\t%s\t", strconv.FormatFloat(p.Summary.Figures["failed"], 'f', 0, 64), verdictWord(p))
+		if len(facts.SLOs) > 0 {
+			fmt.Fprintf(tw, "%s\t", metWord(p))
+		}
+		fmt.Fprintln(tw)
+	}
+	tw.Flush() // into a Builder, which never fails
+	for _, p := range facts.Points {
+		if len(p.Missed) > 0 && p.Usable() {
+			fmt.Fprintf(w, "%s missed %s\n", p.Load, strings.Join(p.Missed, ", "))
+		}
+		if p.Void {
+			fmt.Fprintf(w, "%s is void and in no conclusion: %s\n", p.Load, p.Summary.Verdict.Why())
+		}
+	}
+}
+
+func offered(p lab.Point) string {
+	if p.Offered == 0 {
+		return "-"
+	}
+	return digits(p.Offered)
+}
+
+func achieved(p lab.Point) string {
+	switch {
+	case p.Void:
+		return "-"
+	case p.Saturated:
+		return digits(p.Achieved) + " (saturated)"
+	}
+	return digits(p.Achieved)
+}
+
+func verdictWord(p lab.Point) string {
+	if p.Partial {
+		return "partial"
+	}
+	return string(p.Summary.Verdict.Status)
+}
+
+func metWord(p lab.Point) string {
+	switch {
+	case !p.Usable():
+		return "-"
+	case p.Meets():
+		return "met"
+	}
+	return "missed"
+}
+
+func digits(v float64) string {
+	if v >= 1000 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64)
+}
+
+// spreadTable shows the figures of the block's sections, and over how many
+// runs.
+func (f *benchFlags) spreadTable(w io.Writer, facts *lab.SeriesFacts) {
+	usable := 0
+	for _, p := range facts.Points {
+		switch {
+		case p.Usable():
+			usable++
+		case p.Void:
+			fmt.Fprintf(w, "%s is void and not in the table: %s\n", p.Load, p.Summary.Verdict.Why())
+		default:
+			fmt.Fprintf(w, "%s was stopped before its end and is not in the table\n", p.Load)
+		}
+	}
+	fmt.Fprintf(w, "%d of %d runs; an interval is Student's for the mean over runs, at 95 %%\n", usable, len(facts.Points))
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "figure\tmean\t95 % interval\tCV\tmin\tmax")
+	for _, s := range facts.Spread {
+		m, err := result.Lookup(s.Metric)
+		if err != nil || !f.inBlock(m) {
+			continue
+		}
+		n := func(v float64) string { return strconv.FormatFloat(v, 'f', m.Decimals, 64) }
+		interval, cv := "-", "-"
+		if s.Low != nil {
+			interval = n(*s.Low) + " to " + n(*s.High)
+		}
+		if s.CV != nil {
+			cv = strconv.FormatFloat(100**s.CV, 'f', 2, 64) + " %"
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Label, n(s.Mean), interval, cv, n(s.Min), n(s.Max))
+	}
+	tw.Flush() // into a Builder, which never fails
+	for _, slo := range facts.SLOs {
+		met := 0
+		for _, p := range facts.Points {
+			if ok, _ := slo.Judge(p.Summary); ok && p.Usable() {
+				met++
+			}
+		}
+		fmt.Fprintf(w, "SLO: %s: met in %d of %d runs\n", slo, met, usable)
+	}
+}
+
+// inBlock reports whether a figure belongs to the sections and percentiles
+// that were asked for.
+func (f *benchFlags) inBlock(m result.Metric) bool {
+	if m.Family == "" {
+		return m.Better != result.Neither && m.Section == "" && m.Unit != "requests" || m.Name == "success_rate"
+	}
+	p, isPercentile := result.Percentile(m.Name)
+	return slices.Contains(strings.Split(f.sections, ","), m.Family) &&
+		(m.Stat == "mean" || m.Stat == "median" || isPercentile && slices.Contains(f.shown, p))
+}
+
+// judgeSeries decides the exit status of a series that came to its end.
+func judgeSeries(facts *lab.SeriesFacts) error {
+	usable, met, answered := 0, 0, false
+	for _, p := range facts.Points {
+		if p.Usable() {
+			usable++
+		}
+		if p.Meets() {
+			met++
+		}
+		answered = answered || p.Summary.Figures["completed"] > 0
+	}
+	last := facts.Points[len(facts.Points)-1].Summary.Verdict
+	switch code := facts.Stop.Code; {
+	case !answered:
+		why, _ := last.Check("failures")
+		return fmt.Errorf("no call of any run succeeded: %s", why.Text)
+	case usable == 0, code == lab.StopClient, code == lab.StopVoid:
+		return &load.VoidError{Reason: last.Why(), Do: remedy(last)}
+	case code == lab.StopLowest:
+		return fmt.Errorf("%w: %s", errMissed, facts.Stop.Text)
+	case code == lab.StopNoAnchors:
+		return errors.New(facts.Stop.Text)
+	case facts.Kind == lab.KindRepeat && met < usable && len(facts.SLOs) > 0, len(facts.SLOs) > 0 && met == 0:
+		return fmt.Errorf("%d of %d runs: %w", usable-met, usable, errMissed)
+	case facts.Kind == lab.KindRepeat && met < usable:
+		return fmt.Errorf("too many calls failed in %d of %d runs", usable-met, usable)
+	}
+	return nil
+}
+
+// workloadLine says what a run sent, so that two can be told apart or alike.
+func workloadLine(out *lab.Outcome, w workload.Spec) string {
+	return fmt.Sprintf("workload %s, %s requests, %s prompt tokens, seed %d%s, cache %s",
+		out.Header.Fingerprint, grouped(out.Totals.Requests), grouped(out.Totals.Input), w.Seed, nonceText(w.Nonce), out.Header.Cache)
+}
+
+func nonceText(nonce string) string {
+	if nonce == "" {
+		return ""
+	}
+	return ", nonce " + nonce
+}
+
+// grouped writes thousands apart: 1,024,000.
+func grouped(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// seriesDir is where a series goes when --out does not say.
+func seriesDir(kind, stamp string) string {
+	return filepath.Join("perflab-out", cmp.Or(kind, "bench")+"-"+stamp)
+}

@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	"perflab/internal/lab"
+	"perflab/internal/result"
+	"perflab/internal/workload"
+)
+
+// TestSeriesRefuses: what a series cannot do is told before any work.
+func TestSeriesRefuses(t *testing.T) {
+	slo := []string{"--slo", "p99_ttft_ms <= 5"}
+	for name, tt := range map[string]struct {
+		args []string
+		want string
+	}{
+		"two series":              {[]string{"--sweep", "rate=1,2", "--repeat", "3"}, "--sweep and --repeat are two series"},
+		"search and sweep":        {append([]string{"--sweep", "rate=1,2", "--find-max", "rate"}, slo...), "--sweep and --find-max are two series"},
+		"search and repeat":       {append([]string{"--repeat", "3", "--find-max", "rate"}, slo...), "--find-max and --repeat are two series"},
+		"empty sweep":             {[]string{"--sweep", ""}, "is no sweep"},
+		"bad sweep":               {[]string{"--sweep", "rate=1..8"}, "--sweep: the range 1..8 has no step"},
+		"rate and sweep":          {[]string{"--sweep", "rate=1,2", "--request-rate", "5"}, "--request-rate does not apply with --sweep rate, which sets it"},
+		"limit and sweep":         {[]string{"--sweep", "concurrency=1,2", "--max-concurrency", "5"}, "--max-concurrency does not apply with --sweep concurrency"},
+		"ramp and sweep":          {[]string{"--sweep", "rate=1,2", "--ramp-up-strategy", "linear", "--ramp-up-start-rps", "1", "--ramp-up-end-rps", "2"}, "--ramp-up-strategy does not apply with --sweep rate"},
+		"too concurrent":          {[]string{"--sweep", "concurrency=1..64x2", "--num-prompts", "40"}, "--num-prompts 40 never reaches the concurrency of 64"},
+		"points of a list":        {[]string{"--sweep", "rate=1,2", "--sweep-points", "4"}, "--sweep-points is for --sweep rate=auto"},
+		"points of nothing":       {[]string{"--sweep-points", "4"}, "--sweep-points needs --sweep"},
+		"two points":              {[]string{"--sweep", "rate=auto", "--sweep-points", "2"}, "--sweep-points is 2"},
+		"result file":             {[]string{"--sweep", "rate=1,2", "--save-result"}, "--save-result is for a single run"},
+		"block":                   {[]string{"--repeat", "2", "--block", "gpustack"}, "--block is for a single run"},
+		"sections":                {[]string{"--sweep", "rate=1,2", "--percentile-metrics", "ttft"}, "--percentile-metrics is for a single run"},
+		"search for nothing":      {[]string{"--find-max", "rate"}, "--find-max needs --slo"},
+		"search for what":         {append([]string{"--find-max", "speed"}, slo...), `--find-max "speed" is not known: rate or concurrency`},
+		"search of a rate":        {append([]string{"--find-max", "rate", "--request-rate", "2"}, slo...), "--request-rate does not apply with --find-max rate"},
+		"search of so many":       {append([]string{"--find-max", "rate", "--num-prompts", "20"}, slo...), "--num-prompts does not apply with --find-max"},
+		"search from nothing":     {append([]string{"--find-max", "rate", "--find-max-from", "0"}, slo...), "--find-max-from is 0"},
+		"search from a half":      {append([]string{"--find-max", "concurrency", "--find-max-from", "1.5"}, slo...), "--find-max-from is 1.5"},
+		"search downwards":        {append([]string{"--find-max", "rate", "--find-max-from", "4", "--find-max-to", "2"}, slo...), "--find-max-to is 2"},
+		"search to nothing":       {append([]string{"--find-max", "rate", "--find-max-to", "0"}, slo...), "--find-max-to is 0"},
+		"search without end":      {append([]string{"--find-max", "rate", "--find-max-precision", "0"}, slo...), "--find-max-precision is 0"},
+		"search by no requests":   {append([]string{"--find-max", "rate", "--find-max-requests", "0"}, slo...), "--find-max-requests is 0"},
+		"search for no time":      {append([]string{"--find-max", "rate", "--find-max-seconds", "-1"}, slo...), "--find-max-seconds is -1"},
+		"bounds of no search":     {[]string{"--find-max-to", "4"}, "--find-max-to needs --find-max"},
+		"one run":                 {[]string{"--repeat", "1"}, "--repeat is 1"},
+		"no run":                  {[]string{"--repeat", "0"}, "--repeat is 0"},
+		"same seed alone":         {[]string{"--repeat-same-seed"}, "--repeat-same-seed needs --repeat"},
+		"same seed, found prompt": {[]string{"--repeat", "2", "--repeat-same-seed"}, "--repeat-same-seed needs --cache reset"},
+		"cache":                   {[]string{"--cache", "cold"}, `--cache "cold" is not known: use unique, reset, warm, shared`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			code, _, stderr := bench(t, append([]string{"--base-url", "http://127.0.0.1:1", "--model", "m", "--out", dir}, tt.args...)...)
+			if code != exitUsage || !strings.Contains(stderr, tt.want) {
+				t.Errorf("exit %d, %q, want %q", code, stderr, tt.want)
+			}
+			if strings.Count(stderr, "\n") != 1 {
+				t.Errorf("more than the one fault: %q", stderr)
+			}
+		})
+	}
+}
+
+// TestSeriesBase: a series' flags leave arrival and burstiness to the user, and
+// a seed that was given alone.
+func TestSeriesBase(t *testing.T) {
+	for args, want := range map[string]workload.Spec{
+		"--sweep rate=3,4 --seed 9":                                                       {Rate: 3, Seed: 9},
+		"--sweep rate=3,4 --seed 9 --arrival constant":                                    {Rate: 3, Arrival: "constant", Seed: 9},
+		"--sweep rate=3,4 --seed 9 --burstiness 0.5":                                      {Rate: 3, Burstiness: 0.5, Seed: 9},
+		"--sweep concurrency=2,8 --seed 9 --request-rate 5":                               {Rate: 5, MaxConcurrency: 2, Seed: 9},
+		"--sweep rate=3,4 --seed 9 --dataset-name azure --dataset-path x --num-prompts 4": {Dataset: "azure", Path: "x", NumPrompts: 4, Rate: 3, Seed: 9},
+		"--seed 0": {},
+	} {
+		f := &benchFlags{}
+		fs := pflag.NewFlagSet("bench", pflag.ContinueOnError)
+		f.add(fs)
+		if err := fs.Parse(append([]string{"--model", "m"}, strings.Fields(args)...)); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.complete(fs); err != nil {
+			t.Fatalf("%s: %v", args, err)
+		}
+		if d := cmp.Diff(want.Defaults(), f.spec.Workload); d != "" {
+			t.Errorf("%s:\n%s", args, d)
+		}
+	}
+}
+
+// TestSeriesExit: the exit status says what came out of a series.
+func TestSeriesExit(t *testing.T) {
+	point := func(missed ...string) lab.Point {
+		return lab.Point{Missed: missed, Summary: result.Summary{Figures: map[string]float64{"completed": 9}}}
+	}
+	void := point()
+	void.Void = true
+	dead := point("9 of 9 calls failed")
+	dead.Summary.Figures = map[string]float64{"completed": 0, "failed": 9}
+	slos := []result.SLO{{Metric: "p99_ttft_ms", Op: "<=", Limit: 5}}
+	for name, tt := range map[string]struct {
+		facts lab.SeriesFacts
+		want  int
+	}{
+		"swept":              {lab.SeriesFacts{Kind: lab.KindSweep, Points: []lab.Point{point(), void}}, exitDone},
+		"some meet":          {lab.SeriesFacts{Kind: lab.KindSweep, SLOs: slos, Points: []lab.Point{point(), point("late")}}, exitDone},
+		"none meets":         {lab.SeriesFacts{Kind: lab.KindSweep, SLOs: slos, Points: []lab.Point{point("late"), void}}, exitMissed},
+		"all void":           {lab.SeriesFacts{Kind: lab.KindSweep, Points: []lab.Point{void}}, exitVoid},
+		"nobody answers":     {lab.SeriesFacts{Kind: lab.KindSweep, Points: []lab.Point{dead}}, exitFailed},
+		"one repeat misses":  {lab.SeriesFacts{Kind: lab.KindRepeat, SLOs: slos, Points: []lab.Point{point(), point("late")}}, exitMissed},
+		"one repeat fails":   {lab.SeriesFacts{Kind: lab.KindRepeat, Points: []lab.Point{point(), point("2 of 9 calls failed")}}, exitFailed},
+		"found":              {lab.SeriesFacts{Kind: lab.KindFindMax, SLOs: slos, Points: []lab.Point{point(), point("late")}, Stop: lab.Stop{Code: lab.StopBracket}}, exitDone},
+		"lowest misses":      {lab.SeriesFacts{Kind: lab.KindFindMax, SLOs: slos, Points: []lab.Point{point(), point("late")}, Stop: lab.Stop{Code: lab.StopLowest}}, exitMissed},
+		"client-bound":       {lab.SeriesFacts{Kind: lab.KindFindMax, SLOs: slos, Points: []lab.Point{point(), void, void}, Stop: lab.Stop{Code: lab.StopClient}}, exitVoid},
+		"nothing in between": {lab.SeriesFacts{Kind: lab.KindSweep, Points: []lab.Point{point()}, Stop: lab.Stop{Code: lab.StopNoAnchors}}, exitFailed},
+	} {
+		err := judgeSeries(&tt.facts)
+		code := exitDone
+		if err != nil {
+			code = exitCode(err)
+		}
+		if code != tt.want {
+			t.Errorf("%s: exit %d (%v), want %d", name, code, err, tt.want)
+		}
+	}
+}
+
+// TestPointTable: a void point has no figures, and says why.
+func TestPointTable(t *testing.T) {
+	figures := map[string]float64{"completed": 9, "failed": 1, "output_throughput": 12.5, "p50_ttft_ms": 10, "p99_ttft_ms": 20, "p50_e2el_ms": 100}
+	facts := &lab.SeriesFacts{Kind: lab.KindSweep, SLOs: []result.SLO{{Metric: "p99_ttft_ms", Op: "<=", Limit: 15}}, Points: []lab.Point{
+		{Load: lab.Load{Axis: lab.AxisRate, Value: 4}, Offered: 4, Achieved: 3.5, Saturated: true, Missed: []string{"p99_ttft_ms 20 > 15"},
+			Summary: result.Summary{Figures: figures, Verdict: result.Verdict{Status: result.Sound}}},
+		{Load: lab.Load{Axis: lab.AxisRate, Value: 8}, Offered: 8, Achieved: 7, Void: true, Missed: []string{},
+			Summary: result.Summary{Figures: figures, Verdict: result.Verdict{Status: result.Voided, Checks: []result.Check{{Name: "dispatch_lag", Status: result.Voided, Text: "it was late"}}}}},
+	}}
+	var b strings.Builder
+	pointTable(&b, facts, []float64{99})
+	var got []string
+	for line := range strings.Lines(b.String()) {
+		got = append(got, strings.Join(strings.Fields(line), " "))
+	}
+	want := []string{
+		"load offered req/s achieved req/s output tok/s TTFT p50/p99 ms TPOT p50/p99 ms ITL p50/p99 ms E2E p50/p99 ms failed verdict SLO",
+		"rate 4 4.00 3.50 (saturated) 12.50 10.0/20.0 -/- -/- 100/- 1 sound missed",
+		"rate 8 8.00 - - -/- -/- -/- -/- 1 void -",
+		"rate 4 missed p99_ttft_ms 20 > 15",
+		"rate 8 is void and in no conclusion: it was late",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestCacheResetNeedsIt: a server whose prefix cache cannot be emptied ends the
+// run before it begins.
+func TestCacheResetNeedsIt(t *testing.T) {
+	sent := 0
+	url := endpoint(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "reset") || strings.Contains(r.URL.Path, "flush") {
+			http.NotFound(w, r)
+			return
+		}
+		sent++
+		fmt.Fprint(w, "data: [DONE]\n\n")
+	})
+	dir := filepath.Join(t.TempDir(), "run")
+	code, _, stderr := bench(t, "--base-url", url, "--model", "m", "--num-prompts", "3", "--num-warmups", "0", "--cache", "reset", "--out", dir)
+	if code != exitFailed || !strings.Contains(stderr, "--cache reset: ") || sent > 0 {
+		t.Errorf("exit %d, %q, %d requests", code, stderr, sent)
+	}
+}

@@ -1,0 +1,160 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"perflab/internal/load"
+	"perflab/internal/result"
+	"perflab/internal/workload"
+)
+
+func seconds(s float64) time.Duration { return time.Duration(s * 1e9) }
+
+// TestSeries: each run has a directory and requests of its own, and the file
+// holds them all.
+func TestSeries(t *testing.T) {
+	l := listen(t)
+	dir := filepath.Join(t.TempDir(), "s")
+	w := workload.Spec{NumPrompts: 4, RandomInputLen: 8, RandomOutputLen: 2, Seed: 5, Nonce: "n"}
+	s := Series{
+		Bench: Bench{Spec: l.spec(w), Dir: dir}, Kind: KindSweep, MaxErrors: 0.01,
+		Plan: &list{[]Step{{Load: Load{AxisRate, 100}}, {Load: Load{AxisRate, 100}, Requests: 7}, {Load: Load{Axis: Throughput}}}},
+	}
+	facts, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if prompts, _ := l.take(); len(prompts) != 15 || len(slices.Compact(slices.Sorted(slices.Values(prompts)))) != 15 {
+		t.Errorf("of %d prompts some were sent twice", len(prompts))
+	}
+	type row struct {
+		Dir, Nonce string
+		Seed       uint64
+		Requests   int
+	}
+	var got []row
+	for _, p := range facts.Points {
+		got = append(got, row{p.Dir, p.Nonce, p.Seed, p.Requests})
+		if r, err := OpenRun(filepath.Join(dir, p.Dir)); err != nil || len(r.Calls) != p.Requests || r.Partial {
+			t.Errorf("%s: %v", p.Dir, err)
+		}
+	}
+	want := []row{{"rate-100", "n", 5, 4}, {"rate-100-2", "n-2", 6, 7}, {"throughput", "n-3", 7, 4}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	var stored SeriesFacts
+	if err := readJSON(filepath.Join(dir, "sweep.json"), &stored); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(*facts, stored); d != "" {
+		t.Errorf("the file differs:\n%s", d)
+	}
+	if facts.Stop.Code != StopDone {
+		t.Errorf("%+v", facts.Stop)
+	}
+	if _, err := s.Run(t.Context()); err == nil {
+		t.Error("a series was overwritten")
+	}
+}
+
+// TestSeriesInterrupted: what was measured stays, and the file says why the
+// rest is missing.
+func TestSeriesInterrupted(t *testing.T) {
+	l := listen(t)
+	dir := filepath.Join(t.TempDir(), "s")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := errors.New("enough")
+	s := Series{
+		Bench: Bench{Spec: l.spec(workload.Spec{NumPrompts: 3, RandomInputLen: 8, RandomOutputLen: 2}), Dir: dir},
+		Kind:  KindRepeat, Plan: Repeat(5),
+		Ended: func(p Point, _ result.Verdict) {
+			if p.Load.Value == 2 {
+				cancel(stop)
+			}
+		},
+	}
+	facts, err := s.Run(ctx)
+	if !errors.Is(err, stop) {
+		t.Fatalf("%v", err)
+	}
+	if len(facts.Points) != 2 || facts.Stop.Code != StopInterrupted || facts.Points[1].Partial {
+		t.Errorf("%d points, %+v", len(facts.Points), facts.Stop)
+	}
+	var stored SeriesFacts
+	if err := readJSON(filepath.Join(dir, "repeat.json"), &stored); err != nil || stored.Stop.Code != StopInterrupted {
+		t.Errorf("%v, %+v", err, stored.Stop)
+	}
+}
+
+// TestSeriesWithoutServer: a series that measured nothing leaves nothing.
+func TestSeriesWithoutServer(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "s")
+	spec := Spec{Targets: []string{"http://127.0.0.1:1"}, Backend: "openai", Model: "m", Workload: workload.Spec{NumPrompts: 1}.Defaults()}
+	s := Series{Bench: Bench{Spec: spec, Dir: dir}, Kind: KindSweep, Plan: Repeat(2), Begun: func(Step, *load.Progress) {}}
+	if _, err := s.Run(t.Context()); err == nil {
+		t.Error("nobody answered")
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("an empty directory is left")
+	}
+}
+
+// TestSeriesFits: a trace is not repeated, and a point asks for no more than it
+// has.
+func TestSeriesFits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "trace")
+	if err := os.WriteFile(path, []byte(files["azure"]), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := Series{}
+	w := workload.Spec{Dataset: "azure", Path: path, NumPrompts: 100, Rate: 5}.Defaults()
+	if w, err := s.fit(w); err != nil || w.NumPrompts != 2 {
+		t.Errorf("%d, %v", w.NumPrompts, err)
+	}
+	w.Path += "x"
+	if _, err := s.fit(w); err == nil {
+		t.Error("a missing file has rows")
+	}
+}
+
+// TestSeriesJudge: what a point misses is said with figures, and failures are
+// among it.
+func TestSeriesJudge(t *testing.T) {
+	slo, err := result.ParseSLO("p99_ttft_ms <= 500")
+	if err != nil {
+		t.Fatal(err)
+	}
+	least, err := result.ParseSLO("output_throughput >= 10")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Series{SLOs: []result.SLO{slo, least}, MaxErrors: 0.01}
+	judge := func(status result.Status, figures map[string]float64) Point {
+		p := Point{Summary: result.Summary{Figures: figures, Verdict: result.Verdict{Status: status}}}
+		s.judge(&p)
+		return p
+	}
+	p := judge(result.Sound, map[string]float64{"completed": 99, "failed": 1, "p99_ttft_ms": 500, "output_throughput": 10})
+	if !p.Meets() {
+		t.Errorf("%+v", p.Missed)
+	}
+	p = judge(result.Noted, map[string]float64{"completed": 90, "failed": 10, "p99_ttft_ms": 512.34567})
+	if d := cmp.Diff([]string{"p99_ttft_ms 512.3 > 500", "output_throughput is absent", "10 of 100 calls failed"}, p.Missed); d != "" || p.Void {
+		t.Errorf("void %v\n%s", p.Void, d)
+	}
+	if p = judge(result.Voided, map[string]float64{"completed": 0, "failed": 10}); p.Void || p.Meets() {
+		t.Error("a server that answers nothing has missed, and the measurement is not void")
+	}
+	if p = judge(result.Voided, map[string]float64{"completed": 9, "failed": 0, "p99_ttft_ms": 1, "output_throughput": 90}); !p.Void || p.Meets() {
+		t.Errorf("%+v", p)
+	}
+}
