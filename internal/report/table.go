@@ -1,0 +1,115 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"perflab/internal/result"
+)
+
+// figures are all figures of a summary, as two tables: those that are one
+// number, and the statistics of each distribution.
+type figures struct {
+	Scalars  []figureRow
+	Stats    []string // columns of Families: "Mean", "Median", "P99"
+	Families []figureRow
+}
+
+// figureRow is a figure, or the statistics of a family, with what it means.
+type figureRow struct {
+	Label, Doc, Formula string
+	Cells               []cell
+}
+
+// cell is one figure as printed.
+type cell struct {
+	Value string
+}
+
+// newCell prints a figure of a summary.
+func newCell(s *result.Summary, m result.Metric) cell {
+	return cell{Value: number(s, m)}
+}
+
+// newFigures lays out every figure the summary has, in the order of the
+// metric table.
+func newFigures(s *result.Summary) figures {
+	var f figures
+	stats := statistics(s)
+	families := map[string]bool{}
+	for _, m := range result.Metrics() {
+		if m.Family == "" {
+			if _, ok := value(s, m); ok {
+				f.Scalars = append(f.Scalars, figureRow{cmp.Or(m.Label, m.Name), m.Doc, m.Formula, []cell{newCell(s, m)}})
+			}
+			continue
+		}
+		if _, ok := value(s, m); !ok || families[m.Family] {
+			continue
+		}
+		families[m.Family] = true
+		row := figureRow{Label: familyLabel(m), Doc: strings.TrimPrefix(m.Doc, "Mean of: "), Formula: m.Formula}
+		for _, stat := range stats {
+			row.Cells = append(row.Cells, newCell(s, metric(stat+"_"+m.Family+"_ms")))
+		}
+		f.Families = append(f.Families, row)
+	}
+	if len(f.Families) == 0 {
+		return f
+	}
+	for _, stat := range stats {
+		f.Stats = append(f.Stats, strings.ToUpper(stat[:1])+stat[1:])
+	}
+	return f
+}
+
+// familyLabel is the name of a family with its unit, from one of its metrics:
+// "TTFT (ms)" of "Mean TTFT (ms)".
+func familyLabel(m result.Metric) string {
+	_, label, _ := strings.Cut(m.Label, " ")
+	return label
+}
+
+// statistics are the columns of a summary's distributions. The median stands
+// for p50.
+func statistics(s *result.Summary) []string {
+	p := map[string]bool{}
+	for name := range s.Figures {
+		if m, err := result.Lookup(name); err == nil && m.Family != "" && strings.HasPrefix(m.Stat, "p") && m.Stat != "p50" {
+			p[m.Stat] = true
+		}
+	}
+	percentiles := slices.SortedFunc(maps.Keys(p), func(a, b string) int {
+		x, _ := result.Percentile(a + "_ttft_ms")
+		y, _ := result.Percentile(b + "_ttft_ms")
+		return cmp.Compare(x, y)
+	})
+	return slices.Concat([]string{"mean", "median"}, percentiles, []string{"std", "min", "max"})
+}
+
+// writeTo writes both tables as Markdown.
+func (f figures) writeTo(m *mdWriter) {
+	table := func(head string, columns []string, rows []figureRow) {
+		if len(rows) == 0 {
+			return
+		}
+		rule := "---"
+		for range columns {
+			rule += " | ---:"
+		}
+		m.row(append([]string{head}, columns...)...)
+		m.row(rule)
+		for _, r := range rows {
+			cells := []string{mdText(r.Label)}
+			for _, c := range r.Cells {
+				cells = append(cells, c.Value)
+			}
+			m.row(cells...)
+		}
+		m.b.WriteString("\n")
+	}
+	table("Figure", []string{"Value"}, f.Scalars)
+	table("Distribution", f.Stats, f.Families)
+}
