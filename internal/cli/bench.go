@@ -49,6 +49,8 @@ type benchFlags struct {
 
 	block        string
 	out          string
+	html         string
+	parquet      string
 	save         bool
 	detailed     bool
 	appendResult bool
@@ -133,6 +135,7 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.slos, "slo", nil, "what must hold, such as 'p99_ttft_ms <= 500'; repeatable; exit status 3 when missed")
 	fs.Float64Var(&f.maxErrors, "max-error-rate", 0.01, "exit status 1 when a larger share of the calls failed")
 	fs.StringVar(&f.out, "out", "", "run directory (default perflab-out/bench-TIME)")
+	addFileFlags(fs, &f.html, &f.parquet)
 	fs.BoolVar(&f.save, "save-result", false, "also write the JSON file of vllm bench serve")
 	fs.BoolVar(&f.detailed, "save-detailed", false, "with --save-result: per-request arrays and generated texts")
 	fs.BoolVar(&f.appendResult, "append-result", false, "as --save-result, but append a line to the file")
@@ -362,6 +365,9 @@ func runBench(ctx context.Context, env Env, f *benchFlags) error {
 			return fmt.Errorf("create --result-dir: %w", err)
 		}
 	}
+	if err := f.placeFiles(); err != nil {
+		return err
+	}
 	progress := &load.Progress{}
 	var phase phaser
 	line := startLive(env, func() string { return benchLine(&phase, progress) })
@@ -396,6 +402,9 @@ func (f *benchFlags) show(env Env, out *lab.Outcome) error {
 	}
 	if out.Dir != "" {
 		fmt.Fprintf(env.Stderr, "run directory: %s\n", out.Dir)
+	}
+	if err := f.writeFiles(env, out, style); err != nil {
+		return err
 	}
 	if !f.save {
 		return nil
