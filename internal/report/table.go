@@ -95,12 +95,13 @@ func (f figures) writeTo(m *mdWriter) {
 		if len(rows) == 0 {
 			return
 		}
-		rule := "---"
+		var rule strings.Builder
+		rule.WriteString("---")
 		for range columns {
-			rule += " | ---:"
+			rule.WriteString(" | ---:")
 		}
 		m.row(append([]string{head}, columns...)...)
-		m.row(rule)
+		m.row(rule.String())
 		for _, r := range rows {
 			cells := []string{mdText(r.Label)}
 			for _, c := range r.Cells {

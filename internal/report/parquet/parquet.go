@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"time"
 
 	pq "github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
@@ -40,57 +41,57 @@ const (
 	keyHeader  = "perflab.header"
 )
 
-// row is a call as the file has it. An optional column of a plain type is null
-// where the value is zero, which is how a Call says that a fact is missing; a
-// pointer stands where zero is a fact too.
+// row is a call as the file has it. Every optional column is a pointer: of
+// optional columns of plain types, which shall be null where they are zero, the
+// library (v0.32.0) writes some nulls as zeros.
 type row struct {
-	Index   int64  `parquet:"index,delta"`
-	Target  int32  `parquet:"target"`
-	Session int64  `parquet:"session,optional,delta"`
-	Turn    *int32 `parquet:"turn,optional"`
-	Model   string `parquet:"model,optional,dict"`
+	Index   int64   `parquet:"index,delta"`
+	Target  int32   `parquet:"target"`
+	Session *int64  `parquet:"session,optional"`
+	Turn    *int32  `parquet:"turn,optional"`
+	Model   *string `parquet:"model,optional,dict"`
 
-	Due        int64 `parquet:"due_ns,delta"`
-	Ready      int64 `parquet:"ready_ns,delta"`
-	Sent       int64 `parquet:"sent_ns,delta"`
-	Wrote      int64 `parquet:"wrote_ns,optional,delta"`
-	First      int64 `parquet:"first_ns,optional,delta"`
-	Headers    int64 `parquet:"headers_ns,optional,delta"`
-	FirstToken int64 `parquet:"first_token_ns,optional,delta"`
-	Answer     int64 `parquet:"answer_ns,optional,delta"`
-	LastToken  int64 `parquet:"last_token_ns,optional,delta"`
-	UsageAt    int64 `parquet:"usage_ns,optional,delta"`
-	Done       int64 `parquet:"done_ns,optional,delta"`
-	End        int64 `parquet:"end_ns,delta"`
+	Due        int64  `parquet:"due_ns,delta"`
+	Ready      int64  `parquet:"ready_ns,delta"`
+	Sent       int64  `parquet:"sent_ns,delta"`
+	Wrote      *int64 `parquet:"wrote_ns,optional"`
+	First      *int64 `parquet:"first_ns,optional"`
+	Headers    *int64 `parquet:"headers_ns,optional"`
+	FirstToken *int64 `parquet:"first_token_ns,optional"`
+	Answer     *int64 `parquet:"answer_ns,optional"`
+	LastToken  *int64 `parquet:"last_token_ns,optional"`
+	UsageAt    *int64 `parquet:"usage_ns,optional"`
+	Done       *int64 `parquet:"done_ns,optional"`
+	End        int64  `parquet:"end_ns,delta"`
 
-	ConnNew  *bool `parquet:"conn_new,optional"` // null: not known
-	DNS      int64 `parquet:"dns_ns,optional,delta"`
-	Dial     int64 `parquet:"dial_ns,optional,delta"`
-	TLS      int64 `parquet:"tls_ns,optional,delta"`
-	Replaced int32 `parquet:"conn_replaced,optional"`
+	ConnNew  *bool  `parquet:"conn_new,optional"` // null: not known
+	DNS      *int64 `parquet:"dns_ns,optional"`
+	Dial     *int64 `parquet:"dial_ns,optional"`
+	TLS      *int64 `parquet:"tls_ns,optional"`
+	Replaced *int32 `parquet:"conn_replaced,optional"`
 
-	Prompt          int64  `parquet:"prompt_tokens,optional,delta"`
-	PromptFrom      string `parquet:"prompt_tokens_from,optional,dict"`
-	Output          int64  `parquet:"output_tokens,optional,delta"`
-	OutputFrom      string `parquet:"output_tokens_from,optional,dict"`
-	UsagePrompt     int64  `parquet:"usage_prompt_tokens,optional,delta"`
-	UsageCompletion int64  `parquet:"usage_completion_tokens,optional,delta"`
-	Cached          int64  `parquet:"cached_tokens,optional,delta"`
-	Reasoning       int64  `parquet:"reasoning_tokens,optional,delta"`
-	WantIn          int64  `parquet:"want_input,optional,delta"`
-	Want            int64  `parquet:"want_output,optional,delta"`
-	Recount         int64  `parquet:"text_tokens,optional,delta"`
+	Prompt          *int64  `parquet:"prompt_tokens,optional"`
+	PromptFrom      *string `parquet:"prompt_tokens_from,optional,dict"`
+	Output          *int64  `parquet:"output_tokens,optional"`
+	OutputFrom      *string `parquet:"output_tokens_from,optional,dict"`
+	UsagePrompt     *int64  `parquet:"usage_prompt_tokens,optional"`
+	UsageCompletion *int64  `parquet:"usage_completion_tokens,optional"`
+	Cached          *int64  `parquet:"cached_tokens,optional"`
+	Reasoning       *int64  `parquet:"reasoning_tokens,optional"`
+	WantIn          *int64  `parquet:"want_input,optional"`
+	Want            *int64  `parquet:"want_output,optional"`
+	Recount         *int64  `parquet:"text_tokens,optional"`
 
-	Finish    string `parquet:"finish,optional,dict"`
-	Status    int32  `parquet:"status,optional,dict"`
-	Simulated bool   `parquet:"simulated"`
-	Field     string `parquet:"new_field,optional,dict"`
-	Class     string `parquet:"class,optional,dict"`
-	Error     string `parquet:"error,optional"`
-	Text      string `parquet:"text,optional"`
+	Finish    *string `parquet:"finish,optional,dict"`
+	Status    *int32  `parquet:"status,optional,dict"`
+	Simulated bool    `parquet:"simulated"`
+	Field     *string `parquet:"new_field,optional,dict"`
+	Class     *string `parquet:"class,optional,dict"`
+	Error     *string `parquet:"error,optional"`
+	Text      *string `parquet:"text,optional"`
 
-	Reads       int32   `parquet:"reads,optional"`
-	Coarse      int32   `parquet:"coarse,optional"`
+	Reads       *int32  `parquet:"reads,optional"`
+	Coarse      *int32  `parquet:"coarse,optional"`
 	ChunkNS     []int64 `parquet:"chunk_ns,list" parquet-element:",delta"`
 	ChunkTokens []int32 `parquet:"chunk_tokens,list" parquet-element:",delta"`
 	ChunkRead   []int32 `parquet:"chunk_read,list" parquet-element:",delta"`
@@ -112,18 +113,19 @@ func Write(w io.Writer, h result.Header, calls iter.Seq[result.Call]) error {
 		return fmt.Errorf("encode the header of the calls' Parquet file: %w", err)
 	}
 	out := pq.NewGenericWriter[row](w,
-		pq.Compression(&zstd.Codec{}), pq.MaxRowsPerRowGroup(group), pq.CreatedBy("perflab", cmp.Or(h.Version, "devel"), ""),
+		pq.Compression(&zstd.Codec{}), pq.DefaultEncodingFor(pq.Int64, &pq.DeltaBinaryPacked), pq.MaxRowsPerRowGroup(group), pq.CreatedBy("perflab", cmp.Or(h.Version, "devel"), ""),
 		pq.KeyValueMetadata(keySchema, Schema), pq.KeyValueMetadata(keyVersion, h.Version), pq.KeyValueMetadata(keyHeader, string(header)),
 	)
-	rows := make([]row, 0, batch)
+	rows, facts := make([]row, 0, batch), &facts{}
 	flush := func() error {
 		_, err := out.Write(rows)
 		rows = rows[:0]
+		facts.reset()
 		return err
 	}
 	for c := range calls {
 		rows = rows[:len(rows)+1]
-		rows[len(rows)-1].set(h, &c)
+		rows[len(rows)-1].set(h, &c, facts)
 		if len(rows) < batch {
 			continue
 		}
@@ -140,36 +142,62 @@ func Write(w io.Writer, h result.Header, calls iter.Seq[result.Call]) error {
 	return nil
 }
 
+// facts is the memory that the optional columns of a batch point to. What is
+// zero in a Call is missing: it gets no place and no pointer.
+type facts struct {
+	long  []int64
+	short []int32
+	text  []string
+}
+
+func (f *facts) reset() { f.long, f.short, f.text = f.long[:0], f.short[:0], f.text[:0] }
+
+func (f *facts) at(d time.Duration) *int64 { return place(&f.long, int64(d)) }
+func (f *facts) n(n int) *int64            { return place(&f.long, int64(n)) }
+func (f *facts) few(n int) *int32          { return place(&f.short, int32(n)) }
+func (f *facts) s(s string) *string        { return place(&f.text, s) }
+
+// place appends a value and returns where it is; memory that append leaves
+// behind stays as it was.
+func place[T comparable](list *[]T, v T) *T {
+	var missing T
+	if v == missing {
+		return nil
+	}
+	*list = append(*list, v)
+	return &(*list)[len(*list)-1]
+}
+
 // set fills the row from a call. It takes over the memory of the lists of the
 // call before.
-func (r *row) set(h result.Header, c *result.Call) {
+func (r *row) set(h result.Header, c *result.Call, f *facts) {
 	first, _ := c.FirstToken()
 	last, _ := c.LastToken()
 	*r = row{
-		Index: int64(c.Index), Target: int32(c.Target), Session: int64(c.Session), Model: cmp.Or(c.Model, h.Model),
-		Due: int64(c.Due), Ready: int64(c.Ready), Sent: int64(c.Sent), Wrote: int64(c.Wrote), First: int64(c.First), Headers: int64(c.Headers),
-		FirstToken: int64(first), Answer: int64(c.Answer), LastToken: int64(last), UsageAt: int64(c.UsageAt), Done: int64(c.Done), End: int64(c.End),
-		DNS: int64(c.DNS), Dial: int64(c.Dial), TLS: int64(c.TLS), Replaced: int32(c.Replaced),
-		WantIn: int64(c.WantIn), Want: int64(c.Want), Recount: int64(c.Recount),
-		Finish: c.Finish, Status: int32(c.Status), Simulated: c.Sim || h.Simulated || h.Predicted, Field: c.Field,
-		Class: string(c.Class), Error: c.Error, Text: c.Text, Reads: int32(c.Reads), Coarse: int32(c.Coarse),
+		Index: int64(c.Index), Target: int32(c.Target), Session: f.n(c.Session), Model: f.s(cmp.Or(c.Model, h.Model)),
+		Due: int64(c.Due), Ready: int64(c.Ready), Sent: int64(c.Sent), Wrote: f.at(c.Wrote), First: f.at(c.First), Headers: f.at(c.Headers),
+		FirstToken: f.at(first), Answer: f.at(c.Answer), LastToken: f.at(last), UsageAt: f.at(c.UsageAt), Done: f.at(c.Done), End: int64(c.End),
+		DNS: f.at(c.DNS), Dial: f.at(c.Dial), TLS: f.at(c.TLS), Replaced: f.few(c.Replaced),
+		WantIn: f.n(c.WantIn), Want: f.n(c.Want), Recount: f.n(c.Recount),
+		Finish: f.s(c.Finish), Status: f.few(c.Status), Simulated: c.Sim || h.Simulated || h.Predicted, Field: f.s(c.Field),
+		Class: f.s(string(c.Class)), Error: f.s(c.Error), Text: f.s(c.Text), Reads: f.few(c.Reads), Coarse: f.few(c.Coarse),
 		ChunkNS: r.ChunkNS[:0], ChunkTokens: r.ChunkTokens[:0], ChunkRead: r.ChunkRead[:0], EmptyNS: r.EmptyNS[:0], EmptyRead: r.EmptyRead[:0],
 	}
 	if c.Session > 0 {
-		r.Turn = new(int32(c.Turn))
+		r.Turn = new(int32(c.Turn)) // the first is 0
 	}
 	if c.New || c.Wrote > 0 { // a call that wrote its request had a connection
-		r.ConnNew = &c.New
+		r.ConnNew = new(c.New)
 	}
 	if n, from := c.Input(); n > 0 {
-		r.Prompt, r.PromptFrom = int64(n), string(from)
+		r.Prompt, r.PromptFrom = f.n(n), f.s(string(from))
 	}
 	if n, from := c.Output(); n > 0 {
-		r.Output, r.OutputFrom = int64(n), string(from)
+		r.Output, r.OutputFrom = f.n(n), f.s(string(from))
 	}
 	if u := c.Usage; u != nil {
-		r.UsagePrompt, r.UsageCompletion = int64(u.Prompt), int64(u.Completion)
-		r.Cached, r.Reasoning = int64(u.Cached), int64(u.Reasoning)
+		r.UsagePrompt, r.UsageCompletion = f.n(u.Prompt), f.n(u.Completion)
+		r.Cached, r.Reasoning = f.n(u.Cached), f.n(u.Reasoning)
 	}
 	for _, k := range c.Chunks {
 		r.ChunkNS, r.ChunkTokens = append(r.ChunkNS, int64(k.At)), append(r.ChunkTokens, k.Tokens)

@@ -64,22 +64,28 @@ func read(t testing.TB, file []byte) []row {
 	return rows
 }
 
+// or is what an optional column holds, zero for null.
+func or[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+func at(p *int64) time.Duration { return time.Duration(or(p)) }
+
 // call is the row as a call again.
 func (r row) call(model string) result.Call {
 	c := result.Call{
-		Index: int(r.Index), Target: int(r.Target), Session: int(r.Session), Model: strings.TrimPrefix(r.Model, model),
-		Due: time.Duration(r.Due), Ready: time.Duration(r.Ready), Sent: time.Duration(r.Sent), Wrote: time.Duration(r.Wrote), First: time.Duration(r.First),
-		Headers: time.Duration(r.Headers), Answer: time.Duration(r.Answer), UsageAt: time.Duration(r.UsageAt), Done: time.Duration(r.Done), End: time.Duration(r.End),
-		Conn:   result.Conn{DNS: time.Duration(r.DNS), Dial: time.Duration(r.Dial), TLS: time.Duration(r.TLS), Replaced: int(r.Replaced)},
-		WantIn: int(r.WantIn), Want: int(r.Want), Recount: int(r.Recount), Finish: r.Finish, Status: int(r.Status), Sim: r.Simulated, Field: r.Field,
-		Class: result.Class(r.Class), Error: r.Error, Text: r.Text, Reads: int(r.Reads), Coarse: int(r.Coarse),
+		Index: int(r.Index), Target: int(r.Target), Session: int(or(r.Session)), Turn: int(or(r.Turn)), Model: strings.TrimPrefix(or(r.Model), model),
+		Due: time.Duration(r.Due), Ready: time.Duration(r.Ready), Sent: time.Duration(r.Sent), Wrote: at(r.Wrote), First: at(r.First),
+		Headers: at(r.Headers), Answer: at(r.Answer), UsageAt: at(r.UsageAt), Done: at(r.Done), End: time.Duration(r.End),
+		Conn:   result.Conn{New: or(r.ConnNew), DNS: at(r.DNS), Dial: at(r.Dial), TLS: at(r.TLS), Replaced: int(or(r.Replaced))},
+		WantIn: int(or(r.WantIn)), Want: int(or(r.Want)), Recount: int(or(r.Recount)), Finish: or(r.Finish), Status: int(or(r.Status)), Sim: r.Simulated, Field: or(r.Field),
+		Class: result.Class(or(r.Class)), Error: or(r.Error), Text: or(r.Text), Reads: int(or(r.Reads)), Coarse: int(or(r.Coarse)),
 	}
-	if r.Turn != nil {
-		c.Turn = int(*r.Turn)
-	}
-	c.New = r.ConnNew != nil && *r.ConnNew
-	if r.UsagePrompt > 0 {
-		c.Usage = &result.Usage{Prompt: int(r.UsagePrompt), Completion: int(r.UsageCompletion), Cached: int(r.Cached), Reasoning: int(r.Reasoning)}
+	if r.UsagePrompt != nil {
+		c.Usage = &result.Usage{Prompt: int(*r.UsagePrompt), Completion: int(or(r.UsageCompletion)), Cached: int(or(r.Cached)), Reasoning: int(or(r.Reasoning))}
 	}
 	for i, at := range r.ChunkNS {
 		c.Chunks = append(c.Chunks, result.Chunk{At: time.Duration(at), Tokens: r.ChunkTokens[i]})
@@ -149,6 +155,24 @@ func TestMissingIsNull(t *testing.T) {
 	}
 	if null < 30 {
 		t.Errorf("%d columns are null: have they gone?", null)
+	}
+}
+
+// A fact that few calls have is there in those and null in the others, wherever
+// in a batch they stand.
+func TestSparseFacts(t *testing.T) {
+	calls := make([]result.Call, 3*batch)
+	for i := range calls {
+		calls[i] = result.Call{Index: i, Sent: 5, End: 9}
+		if i%131 == 0 || i%64 == i/64 { // alone at every place of a word of 64 bits
+			calls[i].Class, calls[i].Error, calls[i].Wrote, calls[i].Reads = result.EarlyClose, "cut", 7, 1
+		}
+	}
+	for i, r := range read(t, write(t, result.Header{}, calls)) {
+		failed := calls[i].Class != ""
+		if got := []bool{r.Class != nil, r.Error != nil, r.Wrote != nil, r.Reads != nil, r.ConnNew != nil}; slices.Contains(got, !failed) {
+			t.Errorf("call %d, failed %v: class, error, wrote_ns, reads, conn_new are there: %v", i, failed, got)
+		}
 	}
 }
 
