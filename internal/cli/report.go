@@ -46,7 +46,7 @@ With --html or --parquet the file is written and nothing is printed, unless
   perflab report runs/after --parquet calls.parquet`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError{fmt.Errorf("%s needs a run or study directory (see %s --help)", c.CommandPath(), c.CommandPath())}
+				return wantArgs(1, "a run or study directory")(c, args)
 			}
 			return nil
 		},
