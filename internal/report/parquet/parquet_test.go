@@ -211,8 +211,9 @@ func (w *fullDisk) Write(p []byte) (int, error) {
 }
 
 func TestWriteError(t *testing.T) {
+	calls := made(group + 1)
 	for _, left := range []int{0, 100, 20000} {
-		if err := Write(&fullDisk{left}, result.Header{}, slices.Values(made(2*group))); !errors.Is(err, errFull) {
+		if err := Write(&fullDisk{left}, result.Header{}, slices.Values(calls)); !errors.Is(err, errFull) {
 			t.Errorf("after %d bytes: %v", left, err)
 		}
 	}
