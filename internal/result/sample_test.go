@@ -15,7 +15,9 @@ func TestSamplesAreTheSummarys(t *testing.T) {
 	calls[6] = stream(6, 120*msec, 40*msec, 50*msec, 61*msec)
 	calls[6].Chunks[1].Tokens = 3
 	for i := range calls {
-		calls[i].Answer, _ = calls[i].FirstToken()
+		c := &calls[i]
+		c.Answer, _ = c.FirstToken()
+		c.New, c.Dial, c.First, c.Headers = true, msec, c.Sent+10*msec, c.Sent+20*msec
 	}
 	h := Header{Limit: 64, Requests: len(calls)}
 	s := summarize(t, h, Options{}, calls)
