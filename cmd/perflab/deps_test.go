@@ -31,16 +31,19 @@ var allowed = map[string][]string{
 	"truth":             {"stat"},
 	"lab":               {"stat", "token", "arch", "result", "workload", "openai", "load", "engine", "deploy", "tune", "truth"},
 	"report":            {"result", "stat", "tune"},
+	"report/parquet":    {"result"},
 	"cli":               nil, // everything
 }
 
 // heavy are dependencies that may appear in one package each.
 var heavy = map[string]string{
-	"go.yaml.in/yaml/v4":            "lab",
-	"github.com/invopop/jsonschema": "cli",
-	"github.com/spf13/cobra":        "cli",
-	"golang.org/x/term":             "cli",
-	"github.com/spf13/pflag":        "cli",
+	"go.yaml.in/yaml/v4":                             "lab",
+	"github.com/invopop/jsonschema":                  "cli",
+	"github.com/spf13/cobra":                         "cli",
+	"golang.org/x/term":                              "cli",
+	"github.com/spf13/pflag":                         "cli",
+	"github.com/parquet-go/parquet-go":               "report/parquet",
+	"github.com/parquet-go/parquet-go/compress/zstd": "report/parquet",
 }
 
 // forbidden are standard packages that a pure package must not use, with the
@@ -50,7 +53,7 @@ var forbidden = []struct {
 	why               string
 }{
 	{
-		[]string{"stat", "token", "arch", "engine", "tune", "report", "result"}, []string{"net", "net/http", "os", "os/exec"},
+		[]string{"stat", "token", "arch", "engine", "tune", "report", "report/parquet", "result"}, []string{"net", "net/http", "os", "os/exec"},
 		"it computes; files and sockets are for lab, deploy, openai and cli",
 	},
 	{

@@ -51,6 +51,8 @@ type benchFlags struct {
 	block        string
 	metricsAddr  string
 	out          string
+	html         string
+	parquet      string
 	save         bool
 	detailed     bool
 	appendResult bool
@@ -144,6 +146,7 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.Float64Var(&f.maxErrors, "max-error-rate", 0.01, "exit status 1 when a larger share of the calls failed")
 	fs.StringVar(&f.metricsAddr, "metrics-addr", "", "serve the run's progress to Prometheus at this address while it lasts, such as 127.0.0.1:9400")
 	fs.StringVar(&f.out, "out", "", "run directory, or that of a series' runs (default perflab-out/bench-TIME)")
+	addFileFlags(fs, &f.html, &f.parquet)
 	fs.BoolVar(&f.save, "save-result", false, "also write the JSON file of vllm bench serve")
 	fs.BoolVar(&f.detailed, "save-detailed", false, "with --save-result: per-request arrays and generated texts")
 	fs.BoolVar(&f.appendResult, "append-result", false, "as --save-result, but append a line to the file")
@@ -385,6 +388,9 @@ func runBench(ctx context.Context, env Env, f *benchFlags) error {
 			return fmt.Errorf("create --result-dir: %w", err)
 		}
 	}
+	if err := f.placeFiles(); err != nil {
+		return err
+	}
 	progress := &load.Progress{}
 	var phase phaser
 	view := panel{p: progress}
@@ -427,6 +433,9 @@ func (f *benchFlags) show(env Env, out *lab.Outcome) error {
 	fmt.Fprintln(env.Stderr, workloadLine(out, f.spec.Workload))
 	if out.Dir != "" {
 		fmt.Fprintf(env.Stderr, "run directory: %s\n", out.Dir)
+	}
+	if err := f.writeFiles(env, out, style); err != nil {
+		return err
 	}
 	if !f.save {
 		return nil

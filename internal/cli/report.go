@@ -6,18 +6,23 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"perflab/internal/lab"
 	"perflab/internal/report"
+	"perflab/internal/report/parquet"
 	"perflab/internal/result"
 )
 
 type reportFlags struct {
 	format      string
 	out         string
+	html        string
+	parquet     string
 	block       string
 	sections    string
 	percentiles string
@@ -26,103 +31,211 @@ type reportFlags struct {
 func newReport(env Env) *cobra.Command {
 	f := &reportFlags{}
 	c := &cobra.Command{
-		Use:   "report DIR",
-		Short: "Render a run or a study as text, Markdown or HTML",
-		Long: `Render a run directory or a study directory again. The figures of a run are
-computed from its calls; a partial run (DIR.tmp) is summarised as far as it got.`,
+		Use:   "report DIR...",
+		Short: "Render a run, several runs or a study as text, Markdown or HTML",
+		Long: `Render a run directory or a study directory again, or several run directories
+side by side. The figures of a run are computed from its calls; a partial run
+(DIR.tmp) is summarised as far as it got.
+
+With --html or --parquet the file is written and nothing is printed, unless
+--format or --out ask for it too.`,
 		Example: `  perflab report perflab-out/quickstart
-  perflab report perflab-out/quickstart --format html --out report.html
-  perflab report perflab-out/quickstart/trials/001/chat --format md`,
-		Args: wantArgs(1, "a run or study directory"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return runReport(env, f, args[0])
+  perflab report perflab-out/quickstart --html report.html
+  perflab report perflab-out/quickstart/trials/001/chat --format md
+  perflab report runs/before runs/after
+  perflab report runs/after --parquet calls.parquet`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return wantArgs(1, "a run or study directory")(c, args)
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			return runReport(env, f, c.Flags(), args)
 		},
 	}
 	fs := c.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&f.format, "format", "text", "text, md or html")
-	fs.StringVar(&f.out, "out", "", "file to write (default standard output)")
+	fs.StringVar(&f.format, "format", "text", "what to print: text or md")
+	fs.StringVar(&f.out, "out", "", "file to print it to (default standard output)")
+	addFileFlags(fs, &f.html, &f.parquet)
 	fs.StringVar(&f.block, "block", "", "layout of result blocks: vllm or gpustack (default the study's, or vllm)")
 	fs.StringVar(&f.sections, "percentile-metrics", "ttft,tpot,itl,e2el", "sections of the block")
 	fs.StringVar(&f.percentiles, "metric-percentiles", "99", "percentiles of the block")
 	return c
 }
 
-func runReport(env Env, f *reportFlags, dir string) error {
-	var text strings.Builder
-	var err error
-	switch {
-	case lab.IsStudy(dir):
-		err = f.study(&text, dir)
-	case lab.IsRun(dir):
-		err = f.run(&text, dir)
-	default:
-		return usageError{fmt.Errorf("%s holds neither a run (header.json) nor a study (study.json)", dir)}
+// addFileFlags are the files that bench and report write of a run.
+func addFileFlags(fs *pflag.FlagSet, html, parquet *string) {
+	fs.StringVar(html, "html", "", "write the report as one self-contained HTML file")
+	fs.StringVar(parquet, "parquet", "", "write the calls of the run as a Parquet file, one row a call")
+}
+
+// view is what one command line shows, in the forms there are. parquet is nil
+// where there is no single run.
+type view struct {
+	text, md, html, parquet func(io.Writer) error
+	damage                  string // what could not be read, one sentence
+}
+
+func runReport(env Env, f *reportFlags, fs *pflag.FlagSet, dirs []string) error {
+	if f.format == "html" {
+		return usageError{errors.New("--format is text or md; for a page give --html FILE")}
 	}
+	if f.format != "text" && f.format != "md" {
+		return usageError{errors.New("--format is text or md")}
+	}
+	v, err := f.open(fs, dirs)
 	if err != nil {
 		return err
 	}
-	if f.out == "" {
-		_, err = io.WriteString(env.Stdout, text.String())
-		return err
+	if f.parquet != "" && v.parquet == nil {
+		return usageError{errors.New("--parquet is of the calls of one run: give one run directory")}
 	}
-	if err := os.MkdirAll(filepath.Dir(f.out), 0o755); err != nil {
-		return fmt.Errorf("write the report: %w", err)
+	if v.damage != "" {
+		fmt.Fprintf(env.Stderr, "perflab: not everything could be read: %s\n", v.damage)
 	}
-	if err := os.WriteFile(f.out, []byte(text.String()), 0o644); err != nil {
-		return fmt.Errorf("write the report: %w", err)
+	if (f.html == "" && f.parquet == "") || fs.Changed("format") || fs.Changed("out") {
+		print := v.text
+		if f.format == "md" {
+			print = v.md
+		}
+		if f.out == "" {
+			err = print(env.Stdout)
+		} else {
+			err = writeReport(f.out, print)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return writeFiles(env, f.html, v.html, f.parquet, v.parquet)
+}
+
+// writeFiles writes the files that were asked for and names them.
+func writeFiles(env Env, html string, page func(io.Writer) error, parquet string, rows func(io.Writer) error) error {
+	for _, x := range []struct {
+		path, what string
+		write      func(io.Writer) error
+	}{{html, "report", page}, {parquet, "calls", rows}} {
+		if x.path == "" {
+			continue
+		}
+		if err := writeReport(x.path, x.write); err != nil {
+			return err
+		}
+		fmt.Fprintf(env.Stderr, "%s: %s\n", x.what, x.path)
 	}
 	return nil
 }
 
-var errFormat = errors.New("--format is text, md or html")
+// writeReport writes a file as a whole: one that cannot be finished is not
+// left behind under its name.
+func writeReport(path string, write func(io.Writer) error) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	tmp := path + ".new"
+	file, err := os.Create(tmp)
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	err = errors.Join(write(file), file.Close())
+	if err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write the report: %w", err), os.Remove(tmp))
+	}
+	return nil
+}
 
-func (f *reportFlags) study(w io.Writer, dir string) error {
+// open reads what is to be shown.
+func (f *reportFlags) open(fs *pflag.FlagSet, dirs []string) (view, error) {
+	for _, dir := range dirs {
+		if !lab.IsStudy(dir) && !lab.IsRun(dir) {
+			return view{}, usageError{fmt.Errorf("%s holds neither a run (header.json) nor a study (study.json)", dir)}
+		}
+	}
+	switch {
+	case len(dirs) > 1:
+		return f.runs(fs, dirs)
+	case lab.IsStudy(dirs[0]):
+		return f.study(dirs[0])
+	}
+	return f.run(dirs[0])
+}
+
+func (f *reportFlags) study(dir string) (view, error) {
 	if f.block != "" && f.block != "vllm" && f.block != "gpustack" {
-		return usageError{fmt.Errorf("--block %q is not known: vllm or gpustack", f.block)}
+		return view{}, usageError{fmt.Errorf("--block %q is not known: vllm or gpustack", f.block)}
 	}
 	s, err := lab.OpenStudy(dir)
 	if err != nil {
-		return err
+		return view{}, err
 	}
 	o := studyOptions(dir, s, f.block)
-	switch f.format {
-	case "text":
-		return report.StudyText(w, s)
-	case "md":
-		return report.Markdown(w, s, o)
-	case "html":
-		return report.HTML(w, s, o)
-	}
-	return usageError{errFormat}
+	return view{
+		text: func(w io.Writer) error { return report.StudyText(w, s) },
+		md:   func(w io.Writer) error { return report.Markdown(w, s, o) },
+		html: func(w io.Writer) error { return report.HTML(w, s, o) },
+	}, nil
 }
 
-func (f *reportFlags) run(w io.Writer, dir string) error {
+func (f *reportFlags) run(dir string) (view, error) {
 	r, err := lab.OpenRun(dir)
 	if err != nil {
-		return err
+		return view{}, err
 	}
 	percentiles, err := parsePercentiles(f.percentiles)
 	if err != nil {
-		return usageError{err}
+		return view{}, usageError{err}
 	}
 	s, err := r.Resummarise(percentiles...)
 	if err != nil {
-		return err
+		return view{}, err
 	}
 	style := result.Style{Layout: f.block, Sections: strings.Split(f.sections, ","), Percentiles: percentiles}
-	switch f.format {
-	case "text":
-		err = report.RunText(w, r.Header, s, style)
-	case "md":
-		err = report.RunMarkdown(w, r.Header, s, style)
-	case "html":
-		err = report.RunHTML(w, r.Header, s, style, r.Calls)
-	default:
-		return usageError{errFormat}
+	if err := style.Validate(); err != nil {
+		return view{}, usageError{err}
 	}
-	if err == nil && r.Damage != "" {
-		_, err = fmt.Fprintf(w, "\nNot everything could be read: %s\n", r.Damage)
+	return view{
+		text:    func(w io.Writer) error { return report.RunText(w, r.Header, s, style) },
+		md:      func(w io.Writer) error { return report.RunMarkdown(w, r.Header, s, style) },
+		html:    func(w io.Writer) error { return report.RunHTML(w, r.Header, s, style, r.Calls) },
+		parquet: func(w io.Writer) error { return parquet.Write(w, r.Header, slices.Values(r.Calls)) },
+		damage:  r.Damage,
+	}, nil
+}
+
+// runs shows run directories side by side.
+func (f *reportFlags) runs(fs *pflag.FlagSet, dirs []string) (view, error) {
+	for _, name := range []string{"block", "percentile-metrics", "metric-percentiles"} {
+		if fs.Changed(name) {
+			return view{}, usageError{fmt.Errorf("--%s is of a block, and several runs are shown as one table: give one run directory", name)}
+		}
 	}
-	return err
+	var v view
+	var sides []report.Side
+	for _, dir := range dirs {
+		if lab.IsStudy(dir) {
+			return view{}, usageError{fmt.Errorf("%s is a study: only runs are shown side by side", dir)}
+		}
+		r, err := lab.OpenRun(dir)
+		if err != nil {
+			return view{}, err
+		}
+		s, err := r.Resummarise()
+		if err != nil {
+			return view{}, fmt.Errorf("summarise %s: %w", dir, err)
+		}
+		if r.Damage != "" {
+			v.damage = dir + ": " + r.Damage
+		}
+		sides = append(sides, report.Side{Name: dir, Header: r.Header, Summary: s, Calls: r.Calls})
+	}
+	v.text = func(w io.Writer) error { return report.RunsText(w, sides) }
+	v.md = func(w io.Writer) error { return report.RunsMarkdown(w, sides) }
+	v.html = func(w io.Writer) error { return report.RunsHTML(w, sides) }
+	return v, nil
 }

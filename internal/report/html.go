@@ -26,7 +26,7 @@ func RunHTML(w io.Writer, h result.Header, s result.Summary, st result.Style, ca
 	if err := st.Validate(); err != nil {
 		return err
 	}
-	r := newRun(h, s, st)
+	r := newRun(h, s, st, calls)
 	r.Plots = RunPlots(h, calls)
 	return page(w, "run.html", "the run of "+h.Model, r)
 }
@@ -42,6 +42,7 @@ func page(w io.Writer, name, what string, data any) error {
 		},
 		"script": func() (template.JS, error) { b, err := pageFiles.ReadFile("page/page.js"); return template.JS(b), err },
 		"svg":    inlineSVG,
+		"half":   func(p Plot) bool { return p.half },
 		"status": statusWord,
 		"bench":  benchScript,
 		"load":   loadLine,

@@ -84,7 +84,7 @@ func objectiveByTrial(x study) (Plot, bool) {
 	for i := range x.Trials {
 		x.trialBar(c, &x.Trials[i], labels[i], bars, left, top+row*float64(i)+gap/2, row-gap)
 	}
-	return Plot{c.name, title, c.standalone(title)}, true
+	return c.plot(title), true
 }
 
 // valueAxis draws the grid of horizontal bars from left on.
@@ -166,7 +166,7 @@ func casesByWorkload(x study) (Plot, bool) {
 		x.caseBar(c, "base", "", k.Baseline, s, y, bar, "")
 		x.caseBar(c, "best", "b", k.Recommended, s, y+bar+2, bar, "  "+x.gain(k.Gain))
 	}
-	return Plot{c.name, title, c.standalone(title)}, true
+	return c.plot(title), true
 }
 
 // sides names both sides of the comparison.
@@ -234,5 +234,5 @@ func tradeOff(x study) (Plot, bool) {
 	}
 	slices.SortStableFunc(labels, func(a, b label) int { return strings.Compare(a.class, b.class) }) // b before m: those that matter choose first
 	c.label(labels)
-	return Plot{c.name, title, c.standalone(title)}, true
+	return c.plot(title), true
 }

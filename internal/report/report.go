@@ -38,6 +38,7 @@ type Plot struct {
 	Name  string // file name without .svg: lower case letters, digits and -
 	Title string
 	SVG   string
+	half  bool // stands beside another
 }
 
 // style is the layout of a study's blocks. A study of a latency that the

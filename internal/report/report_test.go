@@ -221,8 +221,8 @@ func TestPlotsAreWellFormed(t *testing.T) {
 	h, calls := burst(200)
 	plots := append(Plots(throughputStudy()), Plots(latencyStudy())...)
 	plots = append(plots, RunPlots(h, calls)...)
-	if len(plots) != 10 {
-		t.Errorf("%d plots, want 10", len(plots))
+	if len(plots) != 13 {
+		t.Errorf("%d plots, want 13", len(plots))
 	}
 	for _, p := range plots {
 		d := xml.NewDecoder(strings.NewReader(p.SVG))

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -17,27 +19,95 @@ type run struct {
 	result.Header
 	Banner   string
 	Title    string
+	Key      []keyFigure
 	Facts    []figure
 	Block    string
 	Verdict  result.Verdict
-	Failures []figure
+	Doubts   []result.Check // of the verdict, those that are not sound
+	Failures []failure
+	Figures  figures
+	Settings string // the complete spec as indented JSON
 	Plots    []Plot
 }
 
-func newRun(h result.Header, s result.Summary, st result.Style) run {
-	r := run{Header: h, Verdict: s.Verdict, Block: printed(s, st)}
+// keyFigure is a figure that a reader looks for first.
+type keyFigure struct{ Label, Value, Beside string }
+
+// failure is a class of failed calls.
+type failure struct {
+	Class, Calls, Share string
+	Example             string // what one of its calls said, where calls are at hand
+}
+
+func newRun(h result.Header, s result.Summary, st result.Style, calls []result.Call) run {
+	r := run{Header: h, Verdict: s.Verdict, Doubts: unsound(s.Verdict), Block: printed(s, st)}
 	r.Banner = simulatedBanner(h.Simulated || s.Simulated, h.Predicted || s.Predicted)
 	r.Title = "Benchmark of " + cmp.Or(h.Model, "an unnamed model")
 	if h.Workload != "" {
 		r.Title += " under " + h.Workload
 	}
-	for _, c := range slices.Sorted(maps.Keys(s.Failures)) {
-		if n := s.Failures[c]; n > 0 {
-			r.Failures = append(r.Failures, figure{string(c), fmt.Sprint(n)})
-		}
-	}
+	r.Key = keyFigures(&s)
+	r.Failures = failures(&s, calls)
+	r.Figures = newFigures(&s)
 	r.Facts = runFacts(h, s.Partial)
+	var b bytes.Buffer
+	if json.Indent(&b, h.Spec, "", "  ") == nil {
+		r.Settings = b.String()
+	}
 	return r
+}
+
+// keyFigures are the throughputs and the latencies of a run, those it has.
+func keyFigures(s *result.Summary) []keyFigure {
+	var out []keyFigure
+	for _, k := range []struct{ name, beside string }{
+		{"request_throughput", "completed"}, {"output_throughput", "steady_output_throughput"},
+		{"p99_ttft_ms", "median_ttft_ms"}, {"p99_tpot_ms", "median_tpot_ms"}, {"p99_e2el_ms", "median_e2el_ms"},
+	} {
+		m, b := metric(k.name), metric(k.beside)
+		if _, ok := value(s, m); !ok {
+			continue
+		}
+		label, _, _ := strings.Cut(m.Label, " (")
+		f := keyFigure{Label: label, Value: quantity(s, m)}
+		if _, ok := value(s, b); ok {
+			what, _, _ := strings.Cut(b.Label, " (")
+			f.Beside = what + " " + quantity(s, b)
+			if b.Unit == "requests" {
+				f.Beside = what + " " + number(s, b)
+			}
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// failures lists the classes of failed calls, the most frequent first.
+func failures(s *result.Summary, calls []result.Call) []failure {
+	total := 0.0
+	for _, name := range []string{"completed", "failed"} {
+		v, _ := value(s, metric(name))
+		total += v
+	}
+	classes := slices.SortedFunc(maps.Keys(s.Failures), func(a, b result.Class) int {
+		return cmp.Or(s.Failures[b]-s.Failures[a], cmp.Compare(a, b))
+	})
+	var out []failure
+	for _, class := range classes {
+		n := s.Failures[class]
+		if n == 0 {
+			continue
+		}
+		f := failure{Class: string(class), Calls: tally(n), Share: missing}
+		if total > 0 {
+			f.Share = fmt.Sprintf("%.3g %%", 100*float64(n)/total)
+		}
+		if i := slices.IndexFunc(calls, func(c result.Call) bool { return c.Class == class && c.Error != "" }); i >= 0 {
+			f.Example = fmt.Sprintf("call %d: %s", calls[i].Index, calls[i].Error)
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 // runFacts says what was sent where, as the header has it.
@@ -55,10 +125,12 @@ func runFacts(h result.Header, partial bool) []figure {
 		planned = fmt.Sprint(h.Requests)
 	}
 	f := []figure{
-		{"Model", h.Model}, {"Workload", h.Workload}, {"Backend", h.Backend}, {"Targets", strings.Join(h.Targets, ", ")},
+		{"Model", h.Model}, {"Workload", h.Workload}, {"Workload fingerprint", h.Fingerprint},
 		{"Requests planned", planned}, {"Request rate", rate}, {"Concurrency limit", limit},
-		{"Serving command", h.Command},
-		{"Client", strings.TrimSpace("perflab bench " + h.Version)},
+		{"Prefix cache policy", h.Cache}, {"Lengths counted by", h.Tokenizer},
+		{"Backend", h.Backend}, {"Targets", strings.Join(h.Targets, ", ")}, {"Serving command", h.Command},
+		{"Client", strings.TrimSpace("perflab bench " + h.Version)}, {"Stamps taken by", clockName(h.Clock)},
+		{"Error of this client", selfChecked(h.SelfCheck)},
 	}
 	if !h.Started.IsZero() {
 		f = append(f, figure{"Started", h.Started.Format(time.RFC3339)})
@@ -72,15 +144,37 @@ func runFacts(h result.Header, partial bool) []figure {
 	return slices.DeleteFunc(f, func(x figure) bool { return x.Value == "" })
 }
 
-// VerdictLine is the verdict in one line.
-func (r run) VerdictLine() string {
+// clockName says who stamped the reads.
+func clockName(clock string) string {
+	switch clock {
+	case result.ClockKernel:
+		return "the kernel, when a packet arrived"
+	case result.ClockMonotonic:
+		return "the client, when a read returned and before parsing"
+	}
+	return clock
+}
+
+// selfChecked says how far the client's figures were from a server's truth.
+func selfChecked(c *result.SelfCheck) string {
+	if c == nil {
+		return ""
+	}
+	return fmt.Sprintf("stamps late by %.4g µs (p99 %.4g µs), mean TTFT off by %+.4g ms, p99 ITL by %+.4g ms, sends late by %.4g µs (p99 %.4g µs); "+
+		"self-check of %s with %d streams at %.4g events/s, one core full at %.4g events/s",
+		c.ArrivalP50, c.ArrivalP99, c.TTFTError, c.ITLError, c.SendP50, c.SendP99,
+		c.Taken.Format(time.DateOnly), c.Streams, c.EventRate, c.MaxEvents)
+}
+
+// Believe says what the verdict means.
+func (r run) Believe() string {
 	switch r.Verdict.Status {
 	case result.Sound:
-		return "sound: the figures can be believed"
+		return "the figures can be believed"
 	case result.Noted:
-		return "noted: the figures can be believed with what is said here"
+		return "the figures can be believed with what is said here"
 	case result.Voided:
-		return "void: the figures cannot be believed"
+		return "the figures cannot be believed"
 	}
 	return "none was given"
 }
@@ -103,7 +197,7 @@ func RunMarkdown(w io.Writer, h result.Header, s result.Summary, st result.Style
 	if err := st.Validate(); err != nil {
 		return err
 	}
-	r, m := newRun(h, s, st), &mdWriter{}
+	r, m := newRun(h, s, st, nil), &mdWriter{}
 	if r.Banner != "" {
 		m.para("> **%s**", mdText(r.Banner))
 	}
@@ -111,7 +205,7 @@ func RunMarkdown(w io.Writer, h result.Header, s result.Summary, st result.Style
 	m.heading(2, "Result")
 	m.code("text", r.Block)
 	m.heading(2, "Verdict")
-	m.para("**%s**", mdText(r.VerdictLine()))
+	m.para("**%s**", mdText(strings.TrimPrefix(string(r.Verdict.Status)+": "+r.Believe(), ": ")))
 	if len(r.Verdict.Checks) > 0 {
 		m.row("Check", "Status", "Finding")
 		m.row("---", "---", "---")
@@ -120,11 +214,17 @@ func RunMarkdown(w io.Writer, h result.Header, s result.Summary, st result.Style
 		}
 		m.b.WriteString("\n")
 	}
-	var failed []string
-	for _, f := range r.Failures {
-		failed = append(failed, "failed calls, "+f.Label+": "+f.Value)
+	if len(r.Failures) > 0 {
+		m.heading(2, "Failed Calls")
+		m.row("Class", "Calls", "Share")
+		m.row("---", "---:", "---:")
+		for _, f := range r.Failures {
+			m.row(mdText(f.Class), f.Calls, f.Share)
+		}
+		m.b.WriteString("\n")
 	}
-	m.list("-", failed...)
+	m.heading(2, "All Figures")
+	r.Figures.writeTo(m)
 	m.heading(2, "What Ran")
 	m.row("Item", "Value")
 	m.row("---", "---")

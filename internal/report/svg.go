@@ -18,22 +18,30 @@ type canvas struct {
 	b    strings.Builder
 }
 
-// plotStyle dresses every plot. Ten series: s fills, l strokes; base and best
-// are the two sides of a comparison. It holds plain properties and no CSS
+// plotStyle dresses every plot. Ten series: s fills, l strokes, d dots, a
+// areas; base and best are the two sides of a comparison. It holds plain properties and no CSS
 // variables, which some SVG viewers do not know.
 const plotStyle = `.pl{font:12px system-ui,-apple-system,"Segoe UI","Helvetica Neue",Arial,sans-serif}
 .pl text{fill:#1f2328;font-variant-numeric:tabular-nums}.pl .bg{fill:#fff}.pl .m{fill:#59636e}.pl .h{font-size:14px;font-weight:600}.pl .b{font-weight:600}
 .pl .sim{fill:#b35900;font-weight:700}.pl .g{stroke:#e4e8ec}.pl .ax{stroke:#818b98}.pl .ref{stroke:#59636e;stroke-dasharray:4 3}
 .pl .ring{fill:none;stroke:#1f2328;stroke-width:1.5}.pl .hatch{stroke:#818b98}.pl .gap{stroke:#818b98;stroke-dasharray:3 3}.pl .best{fill:#2f9e5b}.pl .base{fill:#9aa4af}
 .pl .s0{fill:#4269d0}.pl .s1{fill:#e0a100}.pl .s2{fill:#f0604f}.pl .s3{fill:#3fa796}.pl .s4{fill:#a463f2}.pl .s5{fill:#6b8e23}.pl .s6{fill:#e06fa0}.pl .s7{fill:#5aa7e8}.pl .s8{fill:#9c6b4e}.pl .s9{fill:#8a94a0}
-.pl .l0{fill:none;stroke:#4269d0;stroke-width:1.8;stroke-linejoin:round}.pl .a0{fill:#4269d0;fill-opacity:.14}
+.pl .l0,.pl .l1,.pl .l2,.pl .l3,.pl .l4,.pl .l5{fill:none;stroke:#4269d0;stroke-width:1.8;stroke-linejoin:round}.pl .l1{stroke:#e0a100}.pl .l2{stroke:#f0604f}.pl .l3{stroke:#3fa796}.pl .l4{stroke:#a463f2}.pl .l5{stroke:#6b8e23}
+.pl .a0{fill:#4269d0;fill-opacity:.14}.pl .a2{fill:#f0604f;fill-opacity:.16}.pl .d0{fill:none;stroke:#4269d0;stroke-opacity:.35;stroke-width:4;stroke-linecap:round}.pl .far{fill:#4269d0}
+.pl .steady{fill:#2f9e5b;fill-opacity:.13}.pl .drain{fill:#818b98;fill-opacity:.22}.pl .err,.pl .slo{fill:none;stroke:#cf222e;stroke-width:1.5}.pl .slo{stroke-dasharray:6 4}.pl .bad{fill:#cf222e}.pl .void{fill:#fff;stroke:#59636e;stroke-width:1.5}
 @media(prefers-color-scheme:dark){.pl text{fill:#e6edf3}.pl .bg{fill:#0f1419}.pl .m{fill:#9aa5b1}.pl .sim{fill:#ffb45c}.pl .g{stroke:#2a313a}.pl .ax{stroke:#6b7682}.pl .ref{stroke:#9aa5b1}
 .pl .ring{stroke:#e6edf3}.pl .hatch{stroke:#6b7682}.pl .gap{stroke:#6b7682}.pl .best{fill:#46c07a}.pl .base{fill:#6b7682}
-.pl .s0{fill:#6f92f0}.pl .s2{fill:#ff7c6d}.pl .s3{fill:#55c2b0}.pl .s4{fill:#b98af7}.pl .s5{fill:#9bc04a}.pl .l0{stroke:#6f92f0}.pl .a0{fill:#6f92f0}}
+.pl .s0{fill:#6f92f0}.pl .s2{fill:#ff7c6d}.pl .s3{fill:#55c2b0}.pl .s4{fill:#b98af7}.pl .s5{fill:#9bc04a}.pl .l0,.pl .d0{stroke:#6f92f0}.pl .l2{stroke:#ff7c6d}.pl .l3{stroke:#55c2b0}.pl .l4{stroke:#b98af7}.pl .l5{stroke:#9bc04a}.pl .a0,.pl .far{fill:#6f92f0}.pl .a2{fill:#ff7c6d}
+.pl .steady{fill:#46c07a;fill-opacity:.2}.pl .drain{fill-opacity:.35}.pl .err,.pl .slo{stroke:#ff7b72}.pl .bad{fill:#ff7b72}.pl .void{fill:#0f1419;stroke:#9aa5b1}}
 `
 
 // series is how many colours plotStyle has.
 const series = 10
+
+// plot is the finished picture.
+func (c *canvas) plot(title string) Plot {
+	return Plot{Name: c.name, Title: title, SVG: c.standalone(title), half: c.w <= halfWidth}
+}
 
 // standalone is the picture as a file of its own.
 func (c *canvas) standalone(title string) string {

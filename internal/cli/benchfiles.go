@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"perflab/internal/lab"
+	"perflab/internal/report"
+	"perflab/internal/report/parquet"
+	"perflab/internal/result"
+)
+
+// placeFiles makes the directories of --html and --parquet before the run, so
+// that a name that cannot be is noticed while nothing is lost.
+func (f *benchFlags) placeFiles() error {
+	for _, x := range []struct{ flag, path string }{{"--html", f.html}, {"--parquet", f.parquet}} {
+		if x.path == "" {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(x.path), 0o755); err != nil {
+			return fmt.Errorf("create the directory of %s: %w", x.flag, err)
+		}
+		if info, err := os.Stat(x.path); err == nil && info.IsDir() {
+			return usageError{fmt.Errorf("%s %s is a directory: give the name of a file", x.flag, x.path)}
+		}
+	}
+	return nil
+}
+
+// writeFiles writes --html and --parquet of a finished run.
+func (f *benchFlags) writeFiles(env Env, out *lab.Outcome, style result.Style) error {
+	return writeFiles(env,
+		f.html, func(w io.Writer) error {
+			return report.RunHTML(w, out.Header, out.Summary, style, out.Calls)
+		},
+		f.parquet, func(w io.Writer) error {
+			return parquet.Write(w, out.Header, slices.Values(out.Calls))
+		})
+}

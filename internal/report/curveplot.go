@@ -1,0 +1,170 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"perflab/internal/result"
+)
+
+// curveLine is a metric that a plot draws over load.
+type curveLine struct {
+	metric result.Metric
+	name   string
+}
+
+// CurvePlots draws throughput and latencies over load with the limits of SLOs,
+// and latency against throughput. A plot without data is left out.
+func CurvePlots(c Curve) []Plot {
+	c.Points = slices.Clone(c.Points)
+	slices.SortStableFunc(c.Points, func(a, b CurvePoint) int { return cmp.Compare(a.X, b.X) })
+	loads := func(p *CurvePoint) (float64, bool) { return p.X, !math.IsInf(p.X, 0) && !math.IsNaN(p.X) }
+	output := metric("output_throughput")
+	flow := func(p *CurvePoint) (float64, bool) { return value(&p.Summary, output) }
+	axisName := cmp.Or(c.Axis, "Load")
+	percentiles := func(family string) []curveLine {
+		return []curveLine{{metric("median_" + family + "_ms"), "median"}, {metric("p99_" + family + "_ms"), "p99"}}
+	}
+	var out []Plot
+	add := func(p Plot, ok bool) {
+		if ok {
+			out = append(out, p)
+		}
+	}
+	add(c.plot("request-rate", "Requests per second", axisName, loads, []curveLine{{metric("request_throughput"), "achieved"}}, c.Offered))
+	add(c.plot("output-rate", "Output tokens per second", axisName, loads, []curveLine{{output, "mean over the run"}, {metric("steady_output_throughput"), "steady window"}}, false))
+	add(c.plot("ttft", "TTFT", axisName, loads, percentiles("ttft"), false))
+	add(c.plot("tpot", "TPOT", axisName, loads, percentiles("tpot"), false))
+	add(c.plot("e2e", "E2E latency", axisName, loads, percentiles("e2el"), false))
+	add(c.plot("trade", "TTFT against throughput", output.Label, flow, percentiles("ttft"), false))
+	return out
+}
+
+// plot draws lines over x, which some points may not have, with the limits
+// that SLOs set on what is drawn; ideal adds the line y = x.
+func (c Curve) plot(name, title, xtitle string, x func(*CurvePoint) (float64, bool), lines []curveLine, ideal bool) (Plot, bool) {
+	lo, hi := [2]float64{math.Inf(1), math.Inf(1)}, [2]float64{}
+	drawn, sim := 0, false
+	stretch := func(k int, v float64) { lo[k], hi[k] = min(lo[k], v), max(hi[k], v) }
+	for i := range c.Points {
+		p := &c.Points[i]
+		sim = sim || p.Summary.Simulated
+		a, ok := x(p)
+		some := false
+		for _, l := range lines {
+			if b, is := value(&p.Summary, l.metric); ok && is {
+				stretch(0, a)
+				stretch(1, b)
+				some = true
+			}
+		}
+		if some {
+			drawn++
+		}
+	}
+	if drawn < 2 {
+		return Plot{}, false
+	}
+	limits := c.limits(lines)
+	for _, slo := range limits {
+		stretch(1, slo.Limit)
+	}
+	ax, ay := fit(lo[0], hi[0], 7), fit(lo[1], hi[1], 7)
+	if ideal { // one range, so that y = x is straight
+		ax = fit(min(lo[0], lo[1]), max(hi[0], hi[1]), 7)
+		ay = ax
+	}
+	if lines[0].metric.Unit == "ms" {
+		ay = ay.milliseconds()
+	}
+	cv := &canvas{name: "curve-" + name, w: halfWidth, h: 340}
+	cv.head(title, sim)
+	classes, names := c.keys(lines, ideal)
+	cv.legend(16, 46, classes, names)
+	f := cv.field(64, 64, cv.w-26, cv.h-52, ax, ay, xtitle, "")
+	if ideal {
+		f.identity()
+	}
+	for i, l := range lines {
+		f.line(c.Points, []string{"0", "2"}[i], x, l)
+	}
+	for _, slo := range limits {
+		y := f.y.at(slo.Limit)
+		cv.path("slo", fmt.Sprintf("M%s %sH%s", px(f.left), px(y), px(f.right)), slo.String())
+		if y -= 5; y < f.top+10 {
+			y += 19 // under the line, where above is the legend
+		}
+		cv.text("m", f.left+6, y, "start", slo.String())
+	}
+	return cv.plot(title), true
+}
+
+// keys are the swatches and names of a legend: of the lines that have a point,
+// and of what else the plot shows.
+func (c Curve) keys(lines []curveLine, ideal bool) (classes, names []string) {
+	for i, l := range lines {
+		if slices.ContainsFunc(c.Points, func(p CurvePoint) bool { _, ok := value(&p.Summary, l.metric); return ok }) {
+			classes, names = append(classes, []string{"s0", "s2"}[i]), append(names, l.name)
+		}
+	}
+	if ideal {
+		classes, names = append(classes, "bg"), append(names, "dashed: as offered")
+	}
+	if slices.ContainsFunc(c.Points, func(p CurvePoint) bool { return p.Summary.Verdict.Status == result.Voided }) {
+		classes, names = append(classes, "void"), append(names, "void")
+	}
+	return classes, names
+}
+
+// limits are the SLOs on the metrics of a plot or on their family.
+func (c Curve) limits(lines []curveLine) []result.SLO {
+	var out []result.SLO
+	for _, slo := range c.SLOs {
+		m := metric(slo.Metric)
+		if slices.ContainsFunc(lines, func(l curveLine) bool {
+			return l.metric.Name == m.Name || m.Family != "" && l.metric.Family == m.Family
+		}) {
+			out = append(out, slo)
+		}
+	}
+	return out
+}
+
+// identity draws y = x into a field whose axes have one range.
+func (f field) identity() {
+	f.c.line("ref", f.left, f.bottom, f.right, f.top)
+}
+
+// line draws one metric over the points, a mark each: hollow where the run is
+// void. A point without the figure is a gap.
+func (f field) line(points []CurvePoint, colour string, x func(*CurvePoint) (float64, bool), l curveLine) {
+	var d strings.Builder
+	joined := false
+	for i := range points {
+		a, ok := x(&points[i])
+		b, is := value(&points[i].Summary, l.metric)
+		if !ok || !is {
+			joined = false
+			continue
+		}
+		fmt.Fprintf(&d, "%s%s %s", map[bool]string{true: "L", false: "M"}[joined], px1(f.x.at(a)), px1(f.y.at(b)))
+		joined = true
+	}
+	f.c.path("l"+colour, d.String(), "")
+	for i := range points {
+		p := &points[i]
+		a, ok := x(p)
+		b, is := value(&p.Summary, l.metric)
+		if !ok || !is {
+			continue
+		}
+		class, tip := "s"+colour, fmt.Sprintf("%s: %s %s", load(p.X), l.metric.Label, number(&p.Summary, l.metric))
+		if p.Summary.Verdict.Status == result.Voided {
+			class, tip = "void", tip+" (void)"
+		}
+		f.c.circle(class, f.x.at(a), f.y.at(b), 3.6, tip)
+	}
+}

@@ -1,0 +1,231 @@
+package parquet
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	pq "github.com/parquet-go/parquet-go"
+
+	"perflab/internal/result"
+	"perflab/internal/stat"
+)
+
+// full is a call with every fact that a call can have.
+func full() result.Call {
+	return result.Call{
+		Index: 7, Target: 1, Session: 3, Turn: 0, Model: "lora-a",
+		Due: 0, Ready: 10, Sent: 20, Wrote: 30, First: 90, Headers: 100, UsageAt: 400, Done: 410, End: 420,
+		Conn:   result.Conn{New: true, DNS: 1, Dial: 8, TLS: 3, Replaced: 2},
+		Chunks: []result.Chunk{{At: 200, Tokens: 1, Read: 0}, {At: 250, Tokens: 4, Read: 2}}, Empty: []result.Stamp{{At: 110, Read: 0}, {At: 390, Read: 3}},
+		Reads: 4, Coarse: 1, Answer: 250, Text: "a \"b\"", Finish: "stop", Usage: &result.Usage{Prompt: 11, Completion: 5, Cached: 4, Reasoning: 2},
+		Status: 200, Sim: true, Field: "thoughts", WantIn: 10, Want: 5, Recount: 6,
+	}
+}
+
+// made is n calls of about 200 chunks, as a run has them.
+func made(n int) []result.Call {
+	rng := stat.Stream(3, "parquet")
+	calls := make([]result.Call, n)
+	for i := range calls {
+		sent := time.Duration(i) * 7 * time.Millisecond
+		c := result.Call{Index: i, Due: sent, Ready: sent, Sent: sent + 40000, Wrote: sent + 50000, Headers: sent + 9e6, Status: 200, WantIn: 1024, Want: 200, Finish: "length", Reads: 200}
+		at := c.Sent + 80*time.Millisecond
+		for k := range 200 {
+			c.Chunks = append(c.Chunks, result.Chunk{At: at, Tokens: 1, Read: int32(k)})
+			at += 18*time.Millisecond + time.Duration(rng.Int64N(int64(2*time.Millisecond)))
+		}
+		c.End, c.Usage = at, &result.Usage{Prompt: 1024, Completion: 200}
+		calls[i] = c
+	}
+	return calls
+}
+
+func write(t testing.TB, h result.Header, calls []result.Call) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, h, slices.Values(calls)); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func read(t testing.TB, file []byte) []row {
+	t.Helper()
+	rows, err := pq.Read[row](bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// or is what an optional column holds, zero for null.
+func or[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+func at(p *int64) time.Duration { return time.Duration(or(p)) }
+
+// call is the row as a call again.
+func (r row) call(model string) result.Call {
+	c := result.Call{
+		Index: int(r.Index), Target: int(r.Target), Session: int(or(r.Session)), Turn: int(or(r.Turn)), Model: strings.TrimPrefix(or(r.Model), model),
+		Due: time.Duration(r.Due), Ready: time.Duration(r.Ready), Sent: time.Duration(r.Sent), Wrote: at(r.Wrote), First: at(r.First),
+		Headers: at(r.Headers), Answer: at(r.Answer), UsageAt: at(r.UsageAt), Done: at(r.Done), End: time.Duration(r.End),
+		Conn:   result.Conn{New: or(r.ConnNew), DNS: at(r.DNS), Dial: at(r.Dial), TLS: at(r.TLS), Replaced: int(or(r.Replaced))},
+		WantIn: int(or(r.WantIn)), Want: int(or(r.Want)), Recount: int(or(r.Recount)), Finish: or(r.Finish), Status: int(or(r.Status)), Sim: r.Simulated, Field: or(r.Field),
+		Class: result.Class(or(r.Class)), Error: or(r.Error), Text: or(r.Text), Reads: int(or(r.Reads)), Coarse: int(or(r.Coarse)),
+	}
+	if r.UsagePrompt != nil {
+		c.Usage = &result.Usage{Prompt: int(*r.UsagePrompt), Completion: int(or(r.UsageCompletion)), Cached: int(or(r.Cached)), Reasoning: int(or(r.Reasoning))}
+	}
+	for i, at := range r.ChunkNS {
+		c.Chunks = append(c.Chunks, result.Chunk{At: time.Duration(at), Tokens: r.ChunkTokens[i]})
+		if len(r.ChunkRead) > 0 {
+			c.Chunks[i].Read = r.ChunkRead[i]
+		}
+	}
+	for i, at := range r.EmptyNS {
+		c.Empty = append(c.Empty, result.Stamp{At: time.Duration(at), Read: r.EmptyRead[i]})
+	}
+	return c
+}
+
+// Every fact comes back, over more rows than a batch and a row group hold.
+func TestRoundTrip(t *testing.T) {
+	calls := append([]result.Call{full()}, made(group+batch+3)...)
+	for i := range calls[50:] {
+		c := &calls[50+i]
+		if c.Chunks = c.Chunks[:i%3]; i%3 == 0 {
+			c.Chunks = nil
+		}
+	}
+	h := result.Header{Version: "1.2.3", Model: "m"}
+	rows := read(t, write(t, h, calls))
+	if len(rows) != len(calls) {
+		t.Fatalf("%d rows of %d calls", len(rows), len(calls))
+	}
+	for i := range rows {
+		if d := cmp.Diff(calls[i], rows[i].call("m")); d != "" {
+			t.Fatalf("call %d: -written +read\n%s", i, d)
+		}
+	}
+}
+
+// What a failed call lacks is null and not zero.
+func TestMissingIsNull(t *testing.T) {
+	refused := result.Call{Index: 1, Due: 5, Ready: 5, Sent: 5, End: 9, Class: result.Connect, Error: "refused"}
+	file := write(t, result.Header{}, []result.Call{refused, full()})
+	f, err := pq.OpenFile(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	required := []string{"index", "target", "due_ns", "ready_ns", "sent_ns", "end_ns", "simulated"}
+	null := 0
+	for _, column := range f.Schema().Columns() {
+		leaf, _ := f.Schema().Lookup(column...)
+		chunk := f.RowGroups()[0].ColumnChunks()[leaf.ColumnIndex]
+		pages := chunk.Pages()
+		page, err := pages.ReadPage()
+		if err != nil {
+			t.Fatalf("%s: %v", column[0], err)
+		}
+		values := make([]pq.Value, 1)
+		if _, err := page.Values().ReadValues(values); err != nil && values[0].Kind() == 0 && !values[0].IsNull() {
+			t.Fatalf("%s: %v", column[0], err)
+		}
+		wantNull := !slices.Contains(append(required, "class", "error"), column[0])
+		if values[0].IsNull() != wantNull {
+			t.Errorf("%s of a refused call is %v", column[0], values[0])
+		}
+		if wantNull {
+			null++
+		}
+		if err := pages.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if null < 30 {
+		t.Errorf("%d columns are null: have they gone?", null)
+	}
+}
+
+// A fact that few calls have is there in those and null in the others, wherever
+// in a batch they stand.
+func TestSparseFacts(t *testing.T) {
+	calls := make([]result.Call, 3*batch)
+	for i := range calls {
+		calls[i] = result.Call{Index: i, Sent: 5, End: 9}
+		if i%131 == 0 || i%64 == i/64 { // alone at every place of a word of 64 bits
+			calls[i].Class, calls[i].Error, calls[i].Wrote, calls[i].Reads = result.EarlyClose, "cut", 7, 1
+		}
+	}
+	for i, r := range read(t, write(t, result.Header{}, calls)) {
+		failed := calls[i].Class != ""
+		if got := []bool{r.Class != nil, r.Error != nil, r.Wrote != nil, r.Reads != nil, r.ConnNew != nil}; slices.Contains(got, !failed) {
+			t.Errorf("call %d, failed %v: class, error, wrote_ns, reads, conn_new are there: %v", i, failed, got)
+		}
+	}
+}
+
+func TestMetadata(t *testing.T) {
+	h := result.Header{Schema: "perflab.run/1", Version: "1.2.3", Model: "m", Cache: "unique", Spec: json.RawMessage(`{"model":"m"}`)}
+	file := write(t, h, nil)
+	f, err := pq.OpenFile(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := f.Lookup(keyHeader)
+	var got result.Header
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(h, got); d != "" {
+		t.Errorf("header: -want +got\n%s", d)
+	}
+	if schema, _ := f.Lookup(keySchema); schema != Schema {
+		t.Errorf("schema %q", schema)
+	}
+	if version, _ := f.Lookup(keyVersion); version != "1.2.3" {
+		t.Errorf("version %q", version)
+	}
+}
+
+type fullDisk struct{ left int }
+
+var errFull = errors.New("disk full")
+
+func (w *fullDisk) Write(p []byte) (int, error) {
+	if w.left -= len(p); w.left < 0 {
+		return 0, errFull
+	}
+	return len(p), nil
+}
+
+func TestWriteError(t *testing.T) {
+	calls := made(group + 1)
+	for _, left := range []int{0, 100, 20000} {
+		if err := Write(&fullDisk{left}, result.Header{}, slices.Values(calls)); !errors.Is(err, errFull) {
+			t.Errorf("after %d bytes: %v", left, err)
+		}
+	}
+}
+
+func BenchmarkWrite(b *testing.B) {
+	calls := made(20000)
+	b.ReportAllocs()
+	size := 0
+	for b.Loop() {
+		size = len(write(b, result.Header{}, calls))
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(len(calls)), "µs/call")
+	b.ReportMetric(float64(size)/float64(len(calls)), "B/call")
+}

@@ -1,0 +1,274 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"perflab/internal/result"
+)
+
+// Side is one of several runs that are shown beside each other.
+type Side struct {
+	Name    string // its directory
+	Header  result.Header
+	Summary result.Summary
+	Calls   []result.Call // for the plots; may be nil
+}
+
+// beside is several runs prepared for a reader.
+type beside struct {
+	Title    string
+	Banner   string
+	Names    []string
+	Warnings []string
+	Figures  []figureRow // one cell a run
+	Facts    []fact
+	Plots    []Plot
+}
+
+// fact is what the headers of runs say of one thing.
+type fact struct {
+	Label  string
+	Values []string
+	Differ bool
+}
+
+// likeness is a thing in which runs must agree for their figures to compare,
+// and the sentence to say when they do not.
+type likeness struct {
+	label   string
+	of      func(result.Header) string
+	differ  string
+	unknown string // when some header does not say; "" where that is no doubt
+}
+
+// likenesses are what runs are checked for.
+func likenesses() []likeness {
+	return []likeness{
+		{"Workload fingerprint", func(h result.Header) string { return h.Fingerprint },
+			"The runs did not send the same requests: their figures differ by the workload too.",
+			"Whether the runs sent the same requests is not known: not every header has a workload fingerprint."},
+		{"Prefix cache policy", func(h result.Header) string { return h.Cache },
+			"The runs had different prefix cache policies: TTFT and throughput differ by what the cache already held.",
+			"Whether the runs met the same prefix cache is not known: not every header names its policy."},
+		{"Lengths counted by", func(h result.Header) string { return h.Tokenizer },
+			"Lengths were counted by different tokenizers: figures per token are not of the same tokens.", ""},
+		{"Backend", func(h result.Header) string { return h.Backend },
+			"The runs spoke different APIs: a chat template adds tokens that plain prompts do not have.", ""},
+		{"Stamps taken by", func(h result.Header) string { return clockName(h.Clock) },
+			"Different clocks stamped the reads: latencies differ by the client's own delay too.", ""},
+		{"Client", func(h result.Header) string { return strings.TrimSpace("perflab " + h.Version) },
+			"Different versions of perflab sent the load: what they send and stamp may differ.", ""},
+		{"Answered by", answeredBy, "Some of the runs are simulated and some are measured: they do not compare.", ""},
+	}
+}
+
+func answeredBy(h result.Header) string {
+	switch {
+	case h.Predicted:
+		return "prediction"
+	case h.Simulated:
+		return "simulated engine"
+	}
+	return "server"
+}
+
+// newRuns lays the runs out, one column each.
+func newRuns(sides []Side) beside {
+	r := beside{Title: fmt.Sprintf("%d runs side by side", len(sides))}
+	sim, predicted := false, false
+	for i := range sides {
+		s := &sides[i]
+		r.Names = append(r.Names, s.Name)
+		sim, predicted = sim || s.Header.Simulated || s.Summary.Simulated, predicted || s.Header.Predicted || s.Summary.Predicted
+	}
+	r.Banner = simulatedBanner(sim, predicted)
+	r.compareHeaders(sides)
+	if slices.ContainsFunc(sides, func(s Side) bool { return s.Summary.Compat != sides[0].Summary.Compat }) {
+		r.Warnings = append(r.Warnings, "The figures are by different definitions: some of the runs were made with --compat.")
+	}
+	for _, s := range sides {
+		switch {
+		case s.Summary.Verdict.Status == result.Voided:
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s is void, do not compare its figures: %s.", s.Name, s.Summary.Verdict.Why()))
+		case s.Summary.Partial:
+			r.Warnings = append(r.Warnings, s.Name+" is partial: it was stopped before its end.")
+		case s.Summary.Verdict.Status == result.Noted:
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s is noted: %s.", s.Name, s.Summary.Verdict.Why()))
+		}
+	}
+	r.Figures = sideFigures(sides)
+	r.Plots = runsPlots(sides, sim || predicted)
+	return r
+}
+
+// compareHeaders fills the facts and warns of those that must agree.
+func (r *beside) compareHeaders(sides []Side) {
+	add := func(label string, of func(result.Header) string) (differ, unknown bool) {
+		f := fact{Label: label}
+		for _, s := range sides {
+			v := of(s.Header)
+			unknown = unknown || v == ""
+			f.Values = append(f.Values, v)
+		}
+		known := slices.DeleteFunc(slices.Clone(f.Values), func(v string) bool { return v == "" })
+		if len(known) == 0 {
+			return false, unknown
+		}
+		f.Differ = slices.ContainsFunc(f.Values, func(v string) bool { return v != f.Values[0] })
+		r.Facts = append(r.Facts, f)
+		return slices.ContainsFunc(known, func(v string) bool { return v != known[0] }), unknown
+	}
+	for _, l := range likenesses() {
+		differ, unknown := add(l.label, l.of)
+		switch {
+		case differ:
+			r.Warnings = append(r.Warnings, l.differ)
+		case unknown && l.unknown != "":
+			r.Warnings = append(r.Warnings, l.unknown)
+		}
+	}
+	add("Model", func(h result.Header) string { return h.Model })
+	add("Workload", func(h result.Header) string { return h.Workload })
+	add("Request rate", func(h result.Header) string {
+		if h.Rate == 0 {
+			return "all at once"
+		}
+		return fmt.Sprintf("%g requests/s", h.Rate)
+	})
+	add("Concurrency limit", func(h result.Header) string {
+		if h.Limit == 0 {
+			return "none"
+		}
+		return fmt.Sprint(h.Limit)
+	})
+	add("Serving command", func(h result.Header) string { return h.Command })
+}
+
+// sideFigures are the rows that any of the runs has a figure for: the scalars
+// and of each distribution the mean and the common percentiles.
+func sideFigures(sides []Side) []figureRow {
+	var rows []figureRow
+	for _, m := range result.Metrics() {
+		if m.Family != "" && !slices.Contains([]string{"mean", "median", "p90", "p99"}, m.Stat) {
+			continue
+		}
+		row, any := figureRow{Label: m.Label, Doc: m.Doc, Formula: m.Formula}, false
+		for i := range sides {
+			_, ok := value(&sides[i].Summary, m)
+			any = any || ok
+			row.Cells = append(row.Cells, newCell(&sides[i].Summary, m))
+		}
+		if any {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// runsPlots draws the latencies of the runs into one picture each.
+func runsPlots(sides []Side, sim bool) []Plot {
+	var out []Plot
+	for _, d := range distributions {
+		var all []sample
+		for _, s := range sides[:min(len(sides), strokes)] {
+			all = append(all, sample{s.Name, result.Samples(s.Header, s.Calls, d.family)})
+		}
+		if p, ok := distribution(d.family, d.what, sim, all); ok {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// RunsText writes several runs side by side for a terminal.
+func RunsText(w io.Writer, sides []Side) error {
+	r, b := newRuns(sides), &strings.Builder{}
+	if r.Banner != "" {
+		fmt.Fprintf(b, "%s\n\n", r.Banner)
+	}
+	tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(tw, "\t%s\n", strings.Join(r.Names, "\t"))
+	for _, row := range r.Figures {
+		fmt.Fprint(tw, row.Label)
+		for _, c := range row.Cells {
+			fmt.Fprintf(tw, "\t%s", c.Value)
+		}
+		fmt.Fprintln(tw)
+	}
+	tw.Flush() // into a Builder, which never fails
+	for _, f := range r.Facts {
+		if f.Differ {
+			fmt.Fprintf(b, "%s: %s\n", f.Label, r.each(f))
+		}
+	}
+	for _, text := range r.Warnings {
+		fmt.Fprintf(b, "warning: %s\n", text)
+	}
+	return writeAll(w, b.String())
+}
+
+// each says what a fact is for each run.
+func (r beside) each(f fact) string {
+	parts := make([]string, len(f.Values))
+	for i, v := range f.Values {
+		if v == "" {
+			v = "not recorded"
+		}
+		parts[i] = r.Names[i] + " " + v
+	}
+	return strings.Join(parts, ", ")
+}
+
+// RunsMarkdown writes several runs side by side as a document without plots.
+func RunsMarkdown(w io.Writer, sides []Side) error {
+	r, m := newRuns(sides), &mdWriter{}
+	if r.Banner != "" {
+		m.para("> **%s**", mdText(r.Banner))
+	}
+	m.heading(1, r.Title)
+	m.list("-", r.Warnings...)
+	names := []string{"Figure"}
+	for _, n := range r.Names {
+		names = append(names, mdText(n))
+	}
+	m.row(names...)
+	m.row("---" + strings.Repeat(" | ---:", len(r.Names)))
+	for _, row := range r.Figures {
+		cells := []string{mdText(row.Label)}
+		for _, c := range row.Cells {
+			cells = append(cells, c.Value)
+		}
+		m.row(cells...)
+	}
+	m.b.WriteString("\n")
+	m.heading(2, "What Ran")
+	names[0] = "Item"
+	m.row(names...)
+	m.row("---" + strings.Repeat(" | ---", len(r.Names)))
+	for _, f := range r.Facts {
+		cells := []string{mdText(f.Label)}
+		for _, v := range f.Values {
+			cells = append(cells, mdCode(v))
+		}
+		m.row(cells...)
+	}
+	return m.writeTo(w, r.Title)
+}
+
+// RunsHTML writes several runs side by side as one page that needs no other
+// file.
+func RunsHTML(w io.Writer, sides []Side) error {
+	r := newRuns(sides)
+	return page(w, "runs.html", r.Title, r)
+}
+
+func writeAll(w io.Writer, text string) error {
+	if _, err := io.WriteString(w, text); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
+}

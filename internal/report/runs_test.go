@@ -1,0 +1,242 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perflab/internal/result"
+)
+
+// twoRuns are a burst and a slower one, with headers that agree.
+func twoRuns(t *testing.T) []Side {
+	t.Helper()
+	var sides []Side
+	for i, slower := range []time.Duration{0, 30 * time.Millisecond} {
+		h, calls := burst(120)
+		h.Simulated, h.Fingerprint, h.Cache, h.Tokenizer, h.Clock = false, "a1b2", "unique", "server usage", result.ClockMonotonic
+		for k := range calls {
+			for j := range calls[k].Chunks {
+				calls[k].Chunks[j].At += slower
+			}
+			calls[k].End += slower
+		}
+		s, err := result.Summarize(h, &result.Client{}, result.Options{}, slices.Values(calls))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sides = append(sides, Side{[]string{"before", "after"}[i], h, s, calls})
+	}
+	return sides
+}
+
+// sweep is a server that saturates between 8 and 16 requests/s; the last run
+// is void and one was all at once.
+func sweep() Curve {
+	c := Curve{Title: "Qwen3-8B over request rate", Axis: "Request rate (req/s)", Offered: true,
+		SLOs: []result.SLO{{Metric: "p99_ttft_ms", Op: "<=", Limit: 500}, {Metric: "p99_tpot_ms", Op: "<=", Limit: 60}}}
+	for _, x := range []float64{8, 1, 2, 4, 16, 32, math.Inf(1)} {
+		served := min(x, 11)
+		p := CurvePoint{X: x, Name: fmt.Sprintf("sweep/%g", x), Summary: *sum(200, 1000, 200, served*1200, 40*(1+served)*max(1, min(x, 40)/11), 12+served)}
+		if x == 32 {
+			p.Summary.Verdict = result.Verdict{Status: result.Voided, Checks: []result.Check{{Name: "dispatch_lag", Status: result.Voided, Text: "dispatch lag p99 12.400 ms, allowed 1.000 ms"}}}
+		}
+		c.Points = append(c.Points, p)
+	}
+	return c
+}
+
+func TestRunsGolden(t *testing.T) {
+	sides := twoRuns(t)
+	sides[1].Header.Cache, sides[1].Header.Fingerprint = "shared", ""
+	golden(t, "runs.txt", func(w io.Writer) error { return RunsText(w, sides) })
+	golden(t, "runs.md", func(w io.Writer) error { return RunsMarkdown(w, sides) })
+	golden(t, "runs.html", func(w io.Writer) error { return RunsHTML(w, sides) })
+}
+
+func TestCurveGolden(t *testing.T) {
+	golden(t, "curve.txt", func(w io.Writer) error { return CurveText(w, sweep()) })
+	golden(t, "curve.md", func(w io.Writer) error { return CurveMarkdown(w, sweep()) })
+	golden(t, "curve.html", func(w io.Writer) error { return CurveHTML(w, sweep()) })
+}
+
+// What keeps two runs from comparing is said, and nothing of two alike ones.
+func TestRunsThatDoNotCompare(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Side)
+		want   string
+	}{
+		"alike":       {func(*Side) {}, ""},
+		"other load":  {func(s *Side) { s.Header.Fingerprint = "c3d4" }, "did not send the same requests"},
+		"unknown":     {func(s *Side) { s.Header.Fingerprint = "" }, "Whether the runs sent the same requests is not known"},
+		"other cache": {func(s *Side) { s.Header.Cache = "warm" }, "different prefix cache policies"},
+		"tokenizer":   {func(s *Side) { s.Header.Tokenizer = "llama.json" }, "different tokenizers"},
+		"clock":       {func(s *Side) { s.Header.Clock = result.ClockKernel }, "Different clocks"},
+		"api":         {func(s *Side) { s.Header.Backend = "openai" }, "different APIs"},
+		"version":     {func(s *Side) { s.Header.Version = "0.2.0" }, "Different versions of perflab"},
+		"simulated":   {func(s *Side) { s.Header.Simulated = true }, "simulated and some are measured"},
+		"void":        {func(s *Side) { s.Summary.Verdict.Status = result.Voided }, "after is void"},
+		"partial":     {func(s *Side) { s.Summary.Partial = true }, "after is partial"},
+	} {
+		sides := twoRuns(t)
+		for i := range sides {
+			sides[i].Summary.Verdict = result.Verdict{Status: result.Sound}
+		}
+		c.change(&sides[1])
+		got := newRuns(sides).Warnings
+		switch {
+		case c.want == "" && len(got) > 0:
+			t.Errorf("%s: %q", name, got)
+		case c.want != "" && (len(got) != 1 || !strings.Contains(got[0], c.want)):
+			t.Errorf("%s: %q, want one that says %q", name, got, c.want)
+		}
+	}
+}
+
+func TestCurveFinding(t *testing.T) {
+	all := sweep()
+	slices.SortFunc(all.Points, func(a, b CurvePoint) int { return int(math.Copysign(1, a.X-b.X)) })
+	strict, none, void := all, all, all
+	strict.SLOs = []result.SLO{{Metric: "p99_ttft_ms", Op: "<=", Limit: 1}}
+	none.SLOs = nil
+	void.SLOs = []result.SLO{{Metric: "p99_ttft_ms", Op: "<=", Limit: 1e6}}
+	for want, c := range map[string]Curve{
+		"Every SLO holds up to 4, of the loads that were measured; at 8: p99_ttft_ms <= 500: missed, 756 ms.": all,
+		"No load that was measured meets every SLO; at the lowest, 1: p99_ttft_ms <= 1: missed, 168 ms.":      strict,
+		"Every SLO holds up to 16, of the loads that were measured; at 32: the run is void.":                  void,
+		"": none,
+	} {
+		if got := c.finding(); got != want {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+	}
+}
+
+func TestFewPointsMakeNoPlot(t *testing.T) {
+	c := sweep()
+	for _, points := range [][]CurvePoint{nil, c.Points[:1], {{X: math.Inf(1), Summary: c.Points[0].Summary}, {X: math.NaN()}}} {
+		c.Points = points
+		for _, p := range CurvePlots(c) {
+			if !strings.Contains(p.Name, "trade") {
+				t.Errorf("%s is drawn from %d points", p.Name, len(points))
+			}
+		}
+		for _, write := range []func(io.Writer, Curve) error{CurveText, CurveMarkdown, CurveHTML} {
+			if err := write(io.Discard, c); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// A page of very many calls stays small, says what it leaves out, and is the
+// same each time.
+func TestManyCallsStaySmall(t *testing.T) {
+	h, few := burst(1000)
+	calls := make([]result.Call, 0, 100*len(few))
+	for k := range 100 {
+		for _, c := range few {
+			shift := time.Duration(k) * time.Minute
+			c.Index += 1000 * k
+			c.Due, c.Ready, c.Sent, c.End = c.Due+shift, c.Ready+shift, c.Sent+shift, c.End+shift
+			c.Chunks = slices.Clone(c.Chunks[:3+c.Index%17])
+			for i := range c.Chunks {
+				c.Chunks[i].At += shift
+			}
+			c.WantIn = 10 + c.Index%4000
+			calls = append(calls, c)
+		}
+	}
+	var pages [2]bytes.Buffer
+	for i := range pages {
+		if err := RunHTML(&pages[i], h, result.Summary{}, result.Style{}, calls); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(pages[0].Bytes(), pages[1].Bytes()) {
+		t.Error("the page differs from one time to the next")
+	}
+	if n := pages[0].Len(); n > 400_000 {
+		t.Errorf("%d bytes of page", n)
+	}
+	if !strings.Contains(pages[0].String(), "98,000 calls: every 33rd drawn, and the 20 slowest") {
+		t.Error("the page does not say that dots were left out")
+	}
+}
+
+// A marked percentile is the summary's.
+func TestPlotsShowTheSummarysPercentiles(t *testing.T) {
+	h, calls := burst(200)
+	s, err := result.Summarize(h, nil, result.Options{}, slices.Values(calls))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plots := RunPlots(h, calls)
+	for _, family := range []string{"ttft", "tpot", "itl", "e2el"} {
+		i := slices.IndexFunc(plots, func(p Plot) bool { return p.Name == "cdf-"+family })
+		if i < 0 {
+			t.Fatalf("no distribution of %s", family)
+		}
+		want := "p99 " + milli(s.Figures["p99_"+family+"_ms"])
+		if !strings.Contains(plots[i].SVG, ">"+want+"<") {
+			t.Errorf("%s does not mark %q", plots[i].Name, want)
+		}
+	}
+}
+
+func TestCurveAndRunsPlotsAreWellFormed(t *testing.T) {
+	sides := twoRuns(t)
+	sides[0].Name = `<b>&"`
+	for _, p := range append(CurvePlots(sweep()), newRuns(sides).Plots...) {
+		d := xml.NewDecoder(strings.NewReader(p.SVG))
+		for {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatalf("%s: %v", p.Name, err)
+			}
+		}
+		for _, bad := range []string{"NaN", "Inf"} {
+			if strings.Contains(p.SVG, bad) {
+				t.Errorf("%s holds %s", p.Name, bad)
+			}
+		}
+	}
+}
+
+func TestFit(t *testing.T) {
+	for _, c := range []struct {
+		lo, hi float64
+		n      int
+		log    bool
+		want   []float64
+	}{
+		{0, 10, 5, false, []float64{0, 2, 4, 6, 8, 10}},
+		{5, 100, 5, false, []float64{0, 20, 40, 60, 80, 100}},
+		{1, 100, 7, true, []float64{1, 2, 5, 10, 20, 50, 100}},
+		{3, 2500, 7, true, []float64{3, 10, 30, 100, 300, 1000, 3000}},
+		{0.4, 90000, 8, true, []float64{0.1, 1, 10, 100, 1000, 10000, 100000}},
+		{7, 7, 4, false, []float64{0, 2, 4, 6, 8}},
+	} {
+		a := fit(c.lo, c.hi, c.n)
+		same := slices.EqualFunc(a.ticks, c.want, func(x, y float64) bool { return math.Abs(x-y) <= 1e-9*y })
+		if a.log != c.log || !same {
+			t.Errorf("fit(%g, %g, %d) = %v, log %v; want %v, log %v", c.lo, c.hi, c.n, a.ticks, a.log, c.want, c.log)
+		}
+	}
+}
+
+func TestMilli(t *testing.T) {
+	for v, want := range map[float64]string{0: "0 ms", 0.0123: "12.3 µs", 0.5: "500 µs", 4.214: "4.21 ms", 38.06: "38.1 ms", 999.4: "999 ms", 13400: "13.4 s", 1234567: "1235 s"} {
+		if got := milli(v); got != want {
+			t.Errorf("milli(%v) = %q, want %q", v, got, want)
+		}
+	}
+}

@@ -1,0 +1,274 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"perflab/internal/result"
+	"perflab/internal/stat"
+)
+
+// span is how long the calls lasted.
+func span(calls []result.Call) time.Duration {
+	var end time.Duration
+	for _, c := range calls {
+		end = max(end, c.End)
+	}
+	return end
+}
+
+// panels of the time line, one above the other with one axis of time.
+const (
+	panelLeft, panelRight = 66, plotWidth - 18
+	flightTop, flightEnd  = 92, 192
+	rateTop, rateEnd      = 228, 328
+	ttftTop, ttftEnd      = 364, 514
+)
+
+// timeline draws the run over time: calls in flight, output tokens per second,
+// and TTFT, with failed calls, the steady window and the drain marked.
+func timeline(sim bool, calls []result.Call) (Plot, bool) {
+	end := span(calls)
+	if end <= 0 {
+		return Plot{}, false
+	}
+	c := &canvas{name: "timeline", w: plotWidth, h: ttftEnd + 48}
+	title := "The run over time"
+	c.head(title, sim)
+	x := linear(end.Seconds(), 9)
+	label := x.label
+	x.label = func(v float64) string { return label(v) + " s" }
+	x.hi = end.Seconds()
+	x.ticks = slices.DeleteFunc(x.ticks, func(v float64) bool { return v > x.hi })
+	x.from, x.to = panelLeft, panelRight
+	c.shade(x, calls, end)
+
+	const parts = 300
+	high := inFlight(calls, end, parts)
+	f := c.field(panelLeft, flightTop, panelRight, flightEnd, x, linear(slices.Max(high), 4), "", "Calls in flight")
+	f.area(end.Seconds()/parts, high)
+
+	rate, width := tokenRate(calls, end)
+	if len(rate) > 0 {
+		f = c.field(panelLeft, rateTop, panelRight, rateEnd, x, linear(slices.Max(rate), 4), "", "Output tokens/s of successful calls, in slices of "+milli(width*1000))
+		f.area(width, rate)
+	}
+	f = c.ttftPanel(x, calls, end)
+	f.failures(calls)
+	return c.plot(title), true
+}
+
+// shade marks the steady window and the drain over all panels and names them.
+func (c *canvas) shade(x axis, calls []result.Call, end time.Duration) {
+	classes, names := []string{}, []string{}
+	mark := func(class, name string, from, to time.Duration) {
+		if to <= from {
+			return
+		}
+		a, b := x.at(from.Seconds()), x.at(to.Seconds())
+		name = fmt.Sprintf("%s, %.4g to %.4g s", name, from.Seconds(), to.Seconds())
+		c.rect(class, a, flightTop, b-a, ttftEnd-flightTop, name)
+		classes, names = append(classes, class), append(names, name)
+	}
+	from, to, ok := result.SteadyWindow(calls)
+	if ok {
+		mark("steady", "steady window", from, to)
+	}
+	var sent time.Duration
+	failed := 0
+	for i := range calls {
+		sent = max(sent, calls[i].Sent)
+		if !calls[i].OK() {
+			failed++
+		}
+	}
+	mark("drain", "drain", sent, end)
+	if failed > 0 {
+		classes, names = append(classes, "bad"), append(names, tally(failed)+" failed")
+	}
+	if !ok {
+		names, classes = append(names, "no steady window"), append(classes, "bg")
+	}
+	c.legend(16, 52, classes, names)
+}
+
+// inFlight is how many calls were open, as the highest count within each of a
+// number of slices of the run.
+func inFlight(calls []result.Call, end time.Duration, parts int) []float64 {
+	type edge struct {
+		at time.Duration
+		by int
+	}
+	var edges []edge
+	for i := range calls {
+		edges = append(edges, edge{calls[i].Sent, 1}, edge{calls[i].End, -1})
+	}
+	// At one instant calls end before others begin.
+	slices.SortFunc(edges, func(a, b edge) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), a.by-b.by)
+	})
+	high := make([]float64, parts)
+	open, at := 0, 0
+	for _, e := range edges {
+		to := min(int(float64(e.at)/float64(end)*float64(parts)), parts-1)
+		for ; at < to; at++ {
+			high[at+1] = float64(open)
+		}
+		open += e.by
+		high[at] = max(high[at], float64(open))
+	}
+	return high
+}
+
+// tokenRate is output tokens per second in slices of a round width in s. The
+// tokens of a call sum to its n, as in the figures.
+func tokenRate(calls []result.Call, end time.Duration) (rate []float64, width float64) {
+	t := ticks(0, end.Seconds(), 160)
+	width = t[1] - t[0]
+	rate = make([]float64, int(math.Ceil(end.Seconds()/width)))
+	any := false
+	for i := range calls {
+		c := &calls[i]
+		if !c.OK() {
+			continue
+		}
+		n, _ := c.Output()
+		counted := c.Counted()
+		for _, k := range c.Chunks {
+			tokens := float64(n) / float64(len(c.Chunks)) // usage alone knows
+			if counted > 0 {
+				tokens = float64(k.Tokens) * float64(n) / float64(counted)
+			}
+			at := min(int(k.At.Seconds()/width), len(rate)-1)
+			rate[max(at, 0)] += tokens / width
+			any = true
+		}
+	}
+	if !any {
+		return nil, 0
+	}
+	return rate, width
+}
+
+// ttftPanel draws TTFT over time: of some thousands of calls a dot each, of
+// more the band from median to p99.
+func (c *canvas) ttftPanel(x axis, calls []result.Call, end time.Duration) field {
+	when, said := sending(calls, end)
+	var at, ttft []float64
+	lo, hi := math.Inf(1), 0.0
+	for i := range calls {
+		d, ok := calls[i].TTFT()
+		if !calls[i].OK() || !ok {
+			continue
+		}
+		v := float64(d) / 1e6
+		at, ttft = append(at, when(&calls[i]).Seconds()), append(ttft, v)
+		lo, hi = min(lo, v), max(hi, v)
+	}
+	if len(at) == 0 {
+		return c.field(panelLeft, ttftTop, panelRight, ttftEnd, x, linear(1, 1), "time since the start of the run", "TTFT: no call has one")
+	}
+	const perSlice = 25 // calls, so that a slice's figures mean something
+	t := ticks(0, end.Seconds(), min(max(len(at)/perSlice, 8), 100))
+	width := t[1] - t[0]
+	slice := make([][]float64, int(math.Ceil(end.Seconds()/width)))
+	for i, s := range at {
+		k := max(min(int(s/width), len(slice)-1), 0)
+		slice[k] = append(slice[k], ttft[i])
+	}
+	y := fit(lo, hi, 6).milliseconds()
+	f := c.field(panelLeft, ttftTop, panelRight, ttftEnd, x, y, "time since the start of the run", "")
+	text := fmt.Sprintf("TTFT by %s; line: median of each %s", said, milli(width*1000))
+	if len(at) <= most {
+		points := make([][2]float64, len(at))
+		for i := range at {
+			points[i] = [2]float64{at[i], ttft[i]}
+		}
+		f.dots("d0", points)
+		text += "; dot: a call"
+	} else {
+		f.band(slice, width, 0.5, 0.99)
+		text += "; band: up to its p99"
+	}
+	f.band(slice, width, 0.5, 0.5)
+	c.text("m", f.left, f.top-8, "start", text)
+	return f
+}
+
+// sending chooses the instant at which a call stands on the axis of time: its
+// sending, or in a burst, whose calls all have that in common, its first token.
+func sending(calls []result.Call, end time.Duration) (when func(*result.Call) time.Duration, said string) {
+	var last time.Duration
+	for i := range calls {
+		last = max(last, calls[i].Sent)
+	}
+	if last > end/20 {
+		return func(c *result.Call) time.Duration { return c.Sent }, "time of sending"
+	}
+	return func(c *result.Call) time.Duration { t, _ := c.FirstToken(); return t }, "time of the first token (all were sent at the start)"
+}
+
+// band draws, slice by slice, the area between two quantiles, or of one the
+// line. A slice without calls is a gap.
+func (f field) band(bins [][]float64, width, from, to float64) {
+	var d strings.Builder
+	joined := false
+	for i, s := range bins {
+		if len(s) == 0 {
+			joined = false
+			continue
+		}
+		slices.Sort(s)
+		a, b := f.x.at(width*float64(i)), min(f.x.at(width*float64(i+1)), f.right)
+		lo, hi := f.y.at(stat.Quantile(s, from)), f.y.at(stat.Quantile(s, to))
+		switch {
+		case from != to:
+			fmt.Fprintf(&d, "M%s %sV%sH%sV%sZ", px1(a), px1(lo), px1(hi), px1(b), px1(lo))
+		case joined:
+			fmt.Fprintf(&d, "V%sH%s", px1(lo), px1(b))
+		default:
+			fmt.Fprintf(&d, "M%s %sH%s", px1(a), px1(lo), px1(b))
+		}
+		joined = true
+	}
+	class := "l2"
+	if from != to {
+		class = "a2"
+	}
+	f.c.path(class, d.String(), "")
+}
+
+// area draws one value per slice of the axis as a filled step line.
+func (f field) area(width float64, v []float64) {
+	var d strings.Builder
+	for i, y := range v {
+		x0, x1 := f.x.at(width*float64(i)), f.x.at(width*float64(i+1))
+		if i == 0 {
+			fmt.Fprintf(&d, "M%s %s", px1(x0), px1(f.y.at(y)))
+		}
+		fmt.Fprintf(&d, "V%sH%s", px1(f.y.at(y)), px1(min(x1, f.right)))
+	}
+	base := px1(f.bottom)
+	f.c.path("a0", d.String()+"V"+base+"H"+px1(f.left)+"Z", "")
+	f.c.path("l0", d.String(), "")
+}
+
+// failures marks failed calls at their ends with a cross at the foot of the
+// panel, one per few pixels.
+func (f field) failures(calls []result.Call) {
+	seen := map[int]int{}
+	for i := range calls {
+		if !calls[i].OK() {
+			seen[int(f.x.at(calls[i].End.Seconds())/4)]++
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(seen)) {
+		x, y := float64(k)*4+2, f.bottom-6
+		f.c.path("err", fmt.Sprintf("M%s %sl7 7m0 -7l-7 7", px(x-3.5), px(y-3.5)), count(seen[k], "failed call"))
+	}
+}
