@@ -41,6 +41,19 @@ type Sender interface {
 	Send(ctx context.Context, start time.Time, r workload.Request) result.Call
 }
 
+// Starter is a Sender that can begin a request without waiting, so that the
+// goroutine that knows the time sends it. Start must return within microseconds;
+// what it returns does the rest.
+type Starter interface {
+	Start(ctx context.Context, start time.Time, r workload.Request) (finish func() result.Call)
+}
+
+// Builder is a Sender whose requests can be built before they are due. The
+// first sender builds for all.
+type Builder interface {
+	Build(r workload.Request) workload.Request
+}
+
 // Options say how to send.
 type Options struct {
 	MaxConcurrency int           // 0: no limit
@@ -189,6 +202,7 @@ func (r *run) prefetch(ctx context.Context, requests iter.Seq[workload.Request])
 		defer reached()
 		defer r.catch("build a request")
 		for req := range requests {
+			req = r.build(req)
 			size := weight(req)
 			for held := r.held.Load(); held > 0 && held+size > aheadBytes; held = r.held.Load() {
 				reached()
@@ -251,7 +265,7 @@ func (r *run) over(at time.Duration) bool { return r.o.Until > 0 && at >= r.o.Un
 
 // weight is about how many bytes of text and images a request holds.
 func weight(req workload.Request) int64 {
-	n := len(req.Prompt) + len(req.System) + len(req.Fields) + 4*len(req.IDs)
+	n := len(req.Body) + len(req.Prompt) + len(req.System) + len(req.Fields) + 4*len(req.IDs)
 	for _, m := range req.History {
 		n += len(m.Content)
 	}
@@ -282,8 +296,9 @@ func (r *run) send(ctx context.Context, req workload.Request, ready time.Duratio
 	if r.o.Prepare != nil {
 		prepared = r.prepare(req)
 	}
+	finish := r.begin(ctx, target, req)
 	r.sends.Go(func() {
-		call := r.call(ctx, target, req)
+		call := r.call(req, finish)
 		r.inFlight[target].Add(-1)
 		r.o.Progress.InFlight.Add(-1)
 		if prepared != nil {
@@ -297,8 +312,25 @@ func (r *run) send(ctx context.Context, req workload.Request, ready time.Duratio
 	})
 }
 
-// call is Send, with a panic turned into a failed call.
-func (r *run) call(ctx context.Context, target int, req workload.Request) (call result.Call) {
+// build makes a request ready to be written, where the sender can.
+func (r *run) build(req workload.Request) workload.Request {
+	if b, ok := r.senders[0].(Builder); ok {
+		return b.Build(req)
+	}
+	return req
+}
+
+// begin sends at once where the sender can, and returns what does the rest.
+func (r *run) begin(ctx context.Context, target int, req workload.Request) (finish func() result.Call) {
+	if s, ok := r.senders[target].(Starter); ok {
+		defer r.catch(fmt.Sprintf("send request %d", req.Index))
+		return s.Start(ctx, r.start, req)
+	}
+	return func() result.Call { return r.senders[target].Send(ctx, r.start, req) }
+}
+
+// call waits for the end of a request, with a panic turned into a failed call.
+func (r *run) call(req workload.Request, finish func() result.Call) (call result.Call) {
 	sent, returned := time.Since(r.start), false
 	defer func() {
 		if !returned {
@@ -306,7 +338,10 @@ func (r *run) call(ctx context.Context, target int, req workload.Request) (call 
 		}
 	}()
 	defer r.catch(fmt.Sprintf("send request %d", req.Index))
-	call = r.senders[target].Send(ctx, r.start, req)
+	if finish == nil { // begin panicked
+		return call
+	}
+	call = finish()
 	returned = true
 	return call
 }

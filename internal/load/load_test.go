@@ -424,3 +424,56 @@ func BenchmarkRun(b *testing.B) {
 		})
 	}
 }
+
+// starter sends in two steps and knows which goroutine began.
+type starter struct {
+	server
+	began []time.Duration
+	built int
+}
+
+func (s *starter) Build(r workload.Request) workload.Request {
+	s.built++
+	r.Body = []byte("built")
+	return r
+}
+
+func (s *starter) Start(ctx context.Context, start time.Time, r workload.Request) func() result.Call {
+	s.began = append(s.began, time.Since(start)) // unguarded: one goroutine begins
+	if string(r.Body) != "built" {
+		panic("not built")
+	}
+	return func() result.Call { return s.Send(ctx, start, r) }
+}
+
+// TestStarter: a sender that can begin a request does so in the goroutine that
+// knows the time, with what was built before.
+func TestStarter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &starter{server: server{takes: []time.Duration{5 * ms}}}
+		stats, err := Run(t.Context(), due(0, 10*ms, 20*ms), []Sender{s}, Options{}, nil)
+		if err != nil || stats.Sent != 3 || s.built != 3 {
+			t.Errorf("%v, %+v, %d built", err, stats, s.built)
+		}
+		if d := cmp.Diff([]time.Duration{0, 10 * ms, 20 * ms}, s.began); d != "" {
+			t.Errorf("-want +got:\n%s", d)
+		}
+	})
+}
+
+// TestStarterPanics: what was measured is still collected.
+func TestStarterPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &unbuilt{starter{server: server{takes: []time.Duration{5 * ms}}}}
+		var calls []result.Call
+		_, err := Run(t.Context(), due(0), []Sender{s}, Options{}, func(c result.Call) { calls = append(calls, c) })
+		if err == nil || len(calls) != 1 || calls[0].Class != result.Cancelled {
+			t.Errorf("%v, %+v", err, calls)
+		}
+	})
+}
+
+// unbuilt builds nothing.
+type unbuilt struct{ starter }
+
+func (u *unbuilt) Build(r workload.Request) workload.Request { return r }

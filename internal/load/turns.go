@@ -37,13 +37,14 @@ func (r *run) follow(ctx context.Context, req workload.Request, call *result.Cal
 // the last: what a user would have said next nobody knows.
 func (r *run) after(req workload.Request, call *result.Call) (next workload.Request, ok bool) {
 	defer r.catch(fmt.Sprintf("build what follows request %d", req.Index))
+	req.Body = nil // the next turn has one of its own
 	next, think, ok := r.o.Next(req, call.Text)
 	if !ok {
 		return next, false
 	}
 	if call.Class == result.OK {
 		next.Due = call.End + think
-		return next, true
+		return r.build(next), true
 	}
 	if call.Class != result.Cancelled {
 		for more := true; more; next, _, more = r.o.Next(next, "") {

@@ -32,12 +32,20 @@ func (c *Client) Send(ctx context.Context, start time.Time, r workload.Request) 
 func (c *Client) Start(ctx context.Context, start time.Time, r workload.Request) (finish func() result.Call) {
 	t := &taker{c: c, w: c.watch(ctx, start), want: r.Output}
 	t.stream = newStream(&t.call, c.api, c.cfg.KeepText)
-	t.x = wire.Exchange{Start: start, Body: c.body.build(r), Sink: t}
+	t.x = wire.Exchange{Start: start, Body: c.Build(r).Body, Sink: t}
 	started := c.wire.Start(&t.x)
 	return func() result.Call {
 		defer t.w.stop()
 		return t.finish(started.Wait(t.w.ctx))
 	}
+}
+
+// Build makes the request's body, unless it is there.
+func (c *Client) Build(r workload.Request) workload.Request {
+	if r.Body == nil {
+		r.Body = c.body.build(r)
+	}
+	return r
 }
 
 // finish makes the call of an exchange that has ended.

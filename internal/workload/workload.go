@@ -50,6 +50,8 @@ type Request struct {
 	Model     string          // in place of the run's model: a LoRA adapter's name
 	Fields    json.RawMessage // JSON object merged into the body: tools, response_format and the like
 
+	Body []byte `json:"-"` // the request as a sender built it ahead; nil: not yet
+
 	Session int // conversation, from 1; 0: the request stands alone
 	Turn    int // of the conversation, from 0
 }
