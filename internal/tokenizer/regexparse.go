@@ -197,7 +197,7 @@ func (p *parser) atom() (*expr, error) {
 		case p.eat(`\z`):
 			return &expr{op: opTextEnd}, nil
 		}
-		s, _, err := p.escape()
+		s, _, err := p.escape(isWordAlone)
 		return &expr{op: opClass, set: s}, err
 	}
 	r, size := utf8.DecodeRuneInString(p.src[p.i:])
@@ -328,6 +328,9 @@ func (p *parser) member(s *set) error {
 	if err != nil {
 		return err
 	}
+	if lo < 0 && p.fold {
+		return p.errorf("a property in a class where case does not count")
+	}
 	if lo < 0 {
 		s.subs = append(s.subs, sub)
 		return nil
@@ -364,7 +367,7 @@ func (p *parser) single() (*set, rune, error) {
 		return nil, 0, p.errorf("a missing ]")
 	}
 	if p.src[p.i] == '\\' {
-		return p.escape()
+		return p.escape(isWordInside)
 	}
 	r, size := utf8.DecodeRuneInString(p.src[p.i:])
 	p.i += size
@@ -372,8 +375,8 @@ func (p *parser) single() (*set, rune, error) {
 }
 
 // escape reads a backslash and what it stands for: one code point, or a set
-// with the code point -1.
-func (p *parser) escape() (*set, rune, error) {
+// with the code point -1. Word are the bits of \w where it stands.
+func (p *parser) escape(word uint64) (*set, rune, error) {
 	p.i++
 	if !p.more() {
 		return nil, 0, p.errorf(`\`)
@@ -393,9 +396,9 @@ func (p *parser) escape() (*set, rune, error) {
 	case 'D':
 		return none(catNd)
 	case 'w':
-		return any(isWordOnig)
+		return any(word)
 	case 'W':
-		return none(isWordOnig)
+		return none(word)
 	case 'p', 'P':
 		return p.property(c == 'P')
 	case 'x', 'u':
@@ -423,10 +426,10 @@ func (p *parser) escape() (*set, rune, error) {
 
 // hex reads \xHH, \x{H...} or \uHHHH behind its letter.
 func (p *parser) hex(kind rune) (rune, error) {
-	digits := 4
+	digits, braced := 4, false
 	if kind == 'x' {
-		digits = 2
-		if p.eat("{") {
+		digits, braced = 2, p.eat("{")
+		if braced {
 			if digits = strings.IndexByte(p.src[p.i:], '}'); digits < 0 {
 				return 0, p.errorf("a missing }")
 			}
@@ -437,7 +440,7 @@ func (p *parser) hex(kind rune) (rune, error) {
 		return 0, p.errorf(`a short \%c`, kind)
 	}
 	n, err := strconv.ParseUint(p.src[p.i:p.i+digits], 16, 32)
-	if err != nil || !utf8.ValidRune(rune(n)) || kind == 'x' && digits == 2 && n > 0x7F {
+	if err != nil || !utf8.ValidRune(rune(n)) || kind == 'x' && !braced && n > 0x7F {
 		return 0, p.errorf(`\%c%s`, kind, p.src[p.i:p.i+digits])
 	}
 	p.i += digits

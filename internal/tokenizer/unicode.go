@@ -52,7 +52,7 @@ const (
 	catCo
 	catCn
 	isSpace      // \s, and what strips
-	isWordOnig   // \w of a pattern
+	isWordAlone  // \w of a pattern, outside a class
 	isWord       // \w of the built-in splitters and of single_word
 	isNumeric    // Digits
 	isPunct      // Punctuation, BertPreTokenizer
@@ -69,6 +69,7 @@ const (
 	isPictograph // joins after a joiner
 	isConsonant  // joins after a linker
 	isLinker     //
+	isWordInside // \w of a pattern, inside a class: without ², ³, ¹ and fractions
 )
 
 // tables are the measured facts; they are immutable once read.

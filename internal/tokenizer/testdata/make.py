@@ -346,6 +346,26 @@ def answers(t, texts):
     return out
 
 
+# Patterns for the matcher by itself: every construct it reads.
+PATTERNS = [
+    CL100K, O200K, KIMI, TIKTOKEN, ODD, *DEEPSEEK, r"a|ab|abc", r"(?:ab)*", r"(?:a|ab)*?b", r"(?:ab|a)+b?", r"x*", r"\s*", r"^", r"$", r"^.", r".$",
+    r"\A.", r".\z", r"^\s+|\s+$", r".+?\n", r"(?=[A-Z])", r"(?<=\s)\S", r"(?<!\w)\w", r"\w+", r"\W+", r"\d+", r"\D+", r"\S{2,3}", r"\S{2,3}?", r"\S{,2}",
+    r"\S{2}", r"\S{3,}", r"\p{N}{1,3}+", r"(?:\w\w)?", r"(?>a+)ab|a", r"a++b|a", r"a?+a", r"[a-c[x-z]]+", r"[^a-z]+", r"[^\W\d]+", r"[\p{L}&&[^a-m]]+",
+    r"[\w&&[^\p{L}]&&[^_]]+", r"[\]x]", r"[-a]+|[a-]+", r"\x41|\x{e9}|\u00e9", r"(?i:s)+", r"(?i:[a-ck])+", r"(?i:[^sk])+", r"(?i:HE'S|LL)|(?-i:The)",
+    r"\p{Han}+|\p{Hiragana}+|\p{Katakana}+|\p{Hangul}+", r"\P{L}+", r"\p{^L}+", r"[\P{L}]+", r"\p{Lu}\p{Ll}*", r"\p{P}+", r"\p{S}+", r"\p{M}+", r"\p{Z}+", r"\p{C}+",
+    r"\p{Cn}|\p{Co}|\p{Cf}|\p{Cc}", r"\p{Nd}+|\p{Nl}|\p{No}", r"\p{Sm}|\p{Sc}|\p{Sk}|\p{So}", r"\p{Pc}|\p{Pd}|\p{Ps}|\p{Pe}|\p{Pi}|\p{Pf}|\p{Po}",
+    r"(?:\s(?:a|the|(?:of )+))+", r"(a)(b)|(?:(?:x|y){2})+", r"(?:\p{L}+-)*\p{L}+", r"[ \t]*\r?\n", r"|a", r"a||b", r"(?:)", r"(?:a?)*b", r"(?:\s?\n){1,3}?x",
+]
+
+
+def patterns(texts):
+    out = []
+    for p in PATTERNS:
+        split = pre_tokenizers.Split(Regex(p), "isolated")
+        out.append({"pattern": p, "ends": [[b for _, (_, b) in split.pre_tokenize_str(s)] for s in texts]})
+    return json.dumps(out, ensure_ascii=False, separators=(",", ":")).encode()
+
+
 def around(t):
     ids, inner = t.encode("a").ids, t.encode("a", add_special_tokens=False).ids
     for k in range(len(ids) - len(inner) + 1):
@@ -374,6 +394,7 @@ def main(path, *rest):
         return
     texts = HAND + randoms(random.Random(3), 240)
     write(os.path.join(path, "texts.gz"), json.dumps(texts, ensure_ascii=False).encode())
+    write(os.path.join(path, "patterns.gz"), patterns([s for s in texts if len(s) < 100]))
     for name, t in fixtures():
         ready(t, path, name)
         with gzip.open(os.path.join(path, name + ".json.gz")) as f:

@@ -138,6 +138,7 @@ def main(path):
     ]
     sets += [matches(r"\p{%s}" % s) for s in ("Han", "Hiragana", "Katakana", "Hangul")]
     sets += graphemes(gc)
+    sets.append(matches(r"[\w]"))  # not quite \w
 
     out, last = [], None
     for c in range(0x110000):
