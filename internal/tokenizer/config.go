@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -51,6 +52,58 @@ type part struct {
 	SpecialTokens map[string]specialToken `json:"special_tokens"`
 	Sep           tokenAndID              `json:"sep"`
 	Cls           tokenAndID              `json:"cls"`
+}
+
+// needed are the fields without which a part's meaning would be a guess.
+func needed(kind string) []string {
+	switch kind {
+	case "Strip":
+		return []string{"strip_left|content", "strip_right|start"}
+	case "BertNormalizer":
+		return []string{"clean_text", "handle_chinese_chars", "lowercase"}
+	case "Prepend":
+		return []string{"prepend"}
+	case "Precompiled":
+		return []string{"precompiled_charsmap"}
+	case "Replace":
+		return []string{"pattern", "content"}
+	case "Split":
+		return []string{"pattern", "behavior", "invert"}
+	case "Digits":
+		return []string{"individual_digits"}
+	case "Metaspace":
+		return []string{"replacement"}
+	case "WordPiece":
+		return []string{"prefix", "cleanup"}
+	case "BPEDecoder":
+		return []string{"suffix"}
+	case "Sequence":
+		return []string{"normalizers|pretokenizers|processors|decoders"}
+	}
+	return nil
+}
+
+// UnmarshalJSON reads a part and checks that it says what it needs to.
+func (p *part) UnmarshalJSON(data []byte) error {
+	type fields part
+	if err := json.Unmarshal(data, (*fields)(p)); err != nil {
+		return err
+	}
+	var has map[string]json.RawMessage
+	if err := json.Unmarshal(data, &has); err != nil {
+		return err
+	}
+	for _, names := range needed(p.Type) {
+		found := false
+		for name := range strings.SplitSeq(names, "|") {
+			_, ok := has[name]
+			found = found || ok
+		}
+		if !found {
+			return fmt.Errorf("%s lacks %s", p.Type, strings.ReplaceAll(names, "|", " or "))
+		}
+	}
+	return nil
 }
 
 // read reads a whole file. The model comes first, since everything else asks
@@ -203,20 +256,7 @@ func (t *Tokenizer) usePreTokenizer(p part) error {
 			}
 		}
 	case "ByteLevel":
-		if p.AddPrefixSpace == nil {
-			return errors.New("ByteLevel: add_prefix_space is missing")
-		}
-		if *p.AddPrefixSpace {
-			add(prefixSpace{})
-		}
-		if p.UseRegex == nil || *p.UseRegex {
-			re, err := compilePattern(gpt2, t.uni)
-			if err != nil {
-				return err
-			}
-			add(&splitPattern{re: re, how: isolated})
-		}
-		add(mapBytes{})
+		return t.addByteLevel(p)
 	case "Split":
 		return t.addSplit(p)
 	case "Digits":
@@ -240,7 +280,7 @@ func (t *Tokenizer) usePreTokenizer(p part) error {
 			how, ok = parseBehavior(p.Behavior)
 		}
 		if !ok {
-			return fmt.Errorf("Punctuation: behavior %q is not supported", p.Behavior)
+			return fmt.Errorf("type Punctuation: behavior %q is not supported", p.Behavior)
 		}
 		add(splitClass{isPunct, how})
 	case "CharDelimiterSplit", "Delimiter":
@@ -255,7 +295,7 @@ func (t *Tokenizer) usePreTokenizer(p part) error {
 			n = *p.Length
 		}
 		if n < 1 {
-			return fmt.Errorf("FixedLength: length %d is not positive", n)
+			return fmt.Errorf("type FixedLength: length %d is not positive", n)
 		}
 		add(splitLength(n))
 	default:
@@ -264,10 +304,28 @@ func (t *Tokenizer) usePreTokenizer(p part) error {
 	return nil
 }
 
+func (t *Tokenizer) addByteLevel(p part) error {
+	if p.AddPrefixSpace == nil {
+		return errors.New("type ByteLevel: add_prefix_space is missing")
+	}
+	if *p.AddPrefixSpace {
+		t.pre = append(t.pre, prefixSpace{})
+	}
+	if p.UseRegex == nil || *p.UseRegex {
+		re, err := compilePattern(gpt2, t.uni)
+		if err != nil {
+			return err
+		}
+		t.pre = append(t.pre, &splitPattern{re: re, how: isolated})
+	}
+	t.pre = append(t.pre, mapBytes{})
+	return nil
+}
+
 func (t *Tokenizer) addSplit(p part) error {
 	how, ok := parseBehavior(p.Behavior)
 	if !ok {
-		return fmt.Errorf("Split: behavior %q is not supported", p.Behavior)
+		return fmt.Errorf("type Split: behavior %q is not supported", p.Behavior)
 	}
 	text, re, err := t.pattern(p)
 	if err != nil {
@@ -284,18 +342,18 @@ func (t *Tokenizer) addSplit(p part) error {
 func metaspaceOf(p part) (*metaspace, error) {
 	m := &metaspace{mark: p.Replacement, scheme: p.PrependScheme, cut: p.Split == nil || *p.Split}
 	if utf8.RuneCountInString(m.mark) != 1 {
-		return nil, fmt.Errorf("Metaspace: replacement %q is not one character", m.mark)
+		return nil, fmt.Errorf("type Metaspace: replacement %q is not one character", m.mark)
 	}
 	switch m.scheme {
 	case "":
 		m.scheme = "always"
 	case "always", "first", "never":
 	default:
-		return nil, fmt.Errorf("Metaspace: prepend_scheme %q is not supported", m.scheme)
+		return nil, fmt.Errorf("type Metaspace: prepend_scheme %q is not supported", m.scheme)
 	}
 	if p.AddPrefixSpace != nil && !*p.AddPrefixSpace {
 		if p.PrependScheme != "" && p.PrependScheme != "never" {
-			return nil, errors.New("Metaspace: add_prefix_space is false and prepend_scheme is not never")
+			return nil, errors.New("type Metaspace: add_prefix_space is false and prepend_scheme is not never")
 		}
 		m.scheme = "never"
 	}
@@ -355,7 +413,7 @@ func (t *Tokenizer) useDecoder(p part) error {
 	case "Strip":
 		r, size := utf8.DecodeRuneInString(p.Content)
 		if size == 0 || size != len(p.Content) {
-			return fmt.Errorf("Strip: content %q is not one character", p.Content)
+			return fmt.Errorf("type Strip: content %q is not one character", p.Content)
 		}
 		add(decodeStrip(r, p.Start, p.Stop))
 	case "WordPiece":

@@ -156,7 +156,7 @@ func hexDigit(c byte) (byte, bool) {
 // decodeReplace puts a text in the place of every match, token by token.
 func decodeReplace(n *replace) decoder {
 	return eachToken(func(_ int, s string) string {
-		spans := n.found(nil, []byte(s))
+		spans, _ := n.found(nil, []byte(s))
 		if len(spans) == 0 {
 			return s
 		}

@@ -110,14 +110,14 @@ type replace struct {
 }
 
 // found returns the matches in a text as pairs of offsets, good until the
-// next call.
-func (n *replace) found(spans []int, b []byte) []int {
+// next call, and whether the pattern took too long.
+func (n *replace) found(spans []int, b []byte) ([]int, bool) {
 	spans = spans[:0]
 	if n.re == nil {
 		for i := 0; ; {
 			k := bytes.Index(b[i:], []byte(n.text))
 			if k < 0 {
-				return spans
+				return spans, false
 			}
 			i += k + len(n.text)
 			spans = append(spans, i-len(n.text), i)
@@ -126,14 +126,17 @@ func (n *replace) found(spans []int, b []byte) []int {
 	for it := n.re.matches(b); ; {
 		start, end, ok := it.next()
 		if !ok {
-			return spans
+			return spans, it.gaveUp()
 		}
 		spans = append(spans, start, end)
 	}
 }
 
 func (n *replace) normalize(e *encoder, p piece) piece {
-	e.spans = n.found(e.spans, p.b)
+	spans, gaveUp := n.found(e.spans, p.b)
+	if e.spans = spans; gaveUp {
+		e.err = errTooLong
+	}
 	if len(e.spans) == 0 {
 		return p
 	}

@@ -78,14 +78,14 @@ func newModel(f modelFields, v vocab, scores []float64, list bool, merges []byte
 	switch kind := f.kind(list, merges != nil); kind {
 	case "BPE":
 		if merges == nil || list {
-			return nil, errors.New("BPE needs vocab as an object, and merges")
+			return nil, errors.New("type BPE needs vocab as an object, and merges")
 		}
 		return newBPE(f, v, merges)
 	case "Unigram":
 		return newUnigram(f, v, scores, list)
 	case "WordPiece":
 		if list || f.UnkToken == nil || f.Prefix == nil || f.MaxChars == nil {
-			return nil, errors.New("WordPiece needs vocab, unk_token, continuing_subword_prefix and max_input_chars_per_word")
+			return nil, errors.New("type WordPiece needs vocab, unk_token, continuing_subword_prefix and max_input_chars_per_word")
 		}
 		m := &wordPiece{v: v, unknown: *f.UnkToken, prefix: *f.Prefix, limit: *f.MaxChars}
 		for token := range v.ids {
@@ -94,7 +94,7 @@ func newModel(f modelFields, v vocab, scores []float64, list bool, merges []byte
 		return m, nil
 	case "WordLevel":
 		if list || f.UnkToken == nil {
-			return nil, errors.New("WordLevel needs vocab and unk_token")
+			return nil, errors.New("type WordLevel needs vocab and unk_token")
 		}
 		return &wordLevel{v: v, unknown: *f.UnkToken}, nil
 	default:
@@ -137,7 +137,7 @@ func newBPE(f modelFields, v vocab, merges []byte) (*bpe, error) {
 
 func newUnigram(f modelFields, v vocab, scores []float64, list bool) (*unigram, error) {
 	if !list {
-		return nil, errors.New("Unigram needs vocab as a list")
+		return nil, errors.New("type Unigram needs vocab as a list")
 	}
 	m := &unigram{v: v, scores: scores, unknown: -1, fallsBack: f.ByteFallback}
 	if f.UnkID != nil {

@@ -121,9 +121,16 @@ func (c *class) run(s []byte, i, max int) (end, n int) {
 // maxStars bounds the repetitions of groups in one pattern.
 const maxStars = 8
 
+const (
+	maxTries = 10_000_000 // in the search for one match, as in Oniguruma
+	maxDepth = 200_000    // rounds of a group, each some frames of the stack
+)
+
 type matcher struct {
-	s    []byte
-	last [maxStars]int // where the current round of each opStar began
+	s     []byte
+	tries int
+	depth int           // rounds of groups within each other
+	last  [maxStars]int // where the current round of each opStar began
 }
 
 // match returns the end of the match of n at i, or -1.
@@ -199,8 +206,14 @@ func (m *matcher) holds(n *node, i int) bool {
 	}
 }
 
+// more counts a try; false: there were too many.
+func (m *matcher) more() bool {
+	m.tries++
+	return m.tries <= maxTries
+}
+
 func (m *matcher) loopBack(n *node, end, k int) int {
-	for {
+	for m.more() {
 		if e := m.match(n.next, end); e >= 0 {
 			return e
 		}
@@ -211,11 +224,12 @@ func (m *matcher) loopBack(n *node, end, k int) int {
 		}
 		k--
 	}
+	return -1
 }
 
 func (m *matcher) loopLazy(n *node, i int) int {
 	i, k := n.class.run(m.s, i, n.min)
-	for {
+	for m.more() {
 		if e := m.match(n.next, i); e >= 0 {
 			return e
 		}
@@ -225,6 +239,7 @@ func (m *matcher) loopLazy(n *node, i int) int {
 		}
 		i, k = end, k+1
 	}
+	return -1
 }
 
 // start returns the place in node.starts for what comes at i.
@@ -241,7 +256,7 @@ func (m *matcher) start(i int) int {
 func (m *matcher) alternate(n *node, i int) int {
 	able := n.starts[m.start(i)]
 	for k, alt := range n.alts {
-		if able>>k&1 == 0 {
+		if able>>k&1 == 0 || !m.more() {
 			continue
 		}
 		if e := m.match(alt, i); e >= 0 {
@@ -259,9 +274,17 @@ func (m *matcher) star(n *node, i int) (end int, done bool) {
 			return e, true
 		}
 	}
+	if !m.more() {
+		return -1, true
+	}
 	saved := m.last[n.id]
 	m.last[n.id] = i
-	if e := m.match(n.body, i); e >= 0 {
+	if m.depth++; m.depth > maxDepth {
+		m.tries = maxTries
+	}
+	e := m.match(n.body, i)
+	m.depth--
+	if e >= 0 {
 		return e, true
 	}
 	m.last[n.id] = saved
@@ -280,9 +303,13 @@ func (p *pattern) matches(s []byte) matches {
 	return matches{m: matcher{s: s}, p: p, last: -1}
 }
 
+// gaveUp tells whether the search for the last match took too long.
+func (it *matches) gaveUp() bool { return it.m.tries > maxTries }
+
 // next returns the next match, ok false when there is none.
 func (it *matches) next() (start, end int, ok bool) {
-	for at := it.from; at <= len(it.m.s); {
+	it.m.tries = 0
+	for at := it.from; at <= len(it.m.s) && !it.gaveUp(); {
 		end := it.m.match(it.p.prog, at)
 		if end >= 0 && (end > at || end != it.last) {
 			it.from, it.last = end, end

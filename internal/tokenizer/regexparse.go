@@ -17,6 +17,21 @@ type expr struct {
 	list     []*expr // in sequence; of opAlt: the alternatives
 }
 
+// maxSteps bounds a pattern, whose repeated groups are copied out.
+const maxSteps = 20_000
+
+// size is about how many steps an expression compiles to.
+func (x *expr) size() int {
+	n := 1
+	for _, y := range x.list {
+		n = min(n+y.size(), maxSteps+1)
+	}
+	if x.op == opLoop {
+		n *= max(x.min, x.max, 1)
+	}
+	return min(n, maxSteps+1)
+}
+
 // parser reads Oniguruma's syntax as far as it is known here to mean the
 // same; anything else is an error, for a wrong guess would be a wrong count.
 type parser struct {
@@ -36,6 +51,9 @@ func compilePattern(src string, uni *tables) (*pattern, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if n := x.size(); n > maxSteps {
+		return nil, fmt.Errorf("pattern %q unrolls to %d steps, more than %d are not supported", src, n, maxSteps)
 	}
 	c := &compiler{uni: uni}
 	prog := c.compile(x, &node{op: opAccept})
@@ -338,7 +356,7 @@ func (p *parser) member(s *set) error {
 	hi := lo
 	if rest := p.src[p.i:]; strings.HasPrefix(rest, "-") && !strings.HasPrefix(rest, "-]") {
 		p.i++
-		if sub, hi, err = p.single(); err != nil {
+		if _, hi, err = p.single(); err != nil {
 			return err
 		}
 		if hi < lo {

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"bytes"
+	"errors"
 	"unicode/utf8"
 )
 
@@ -100,6 +101,8 @@ func (c *cutter) take(start, end int, match bool) {
 	c.start, c.end, c.held = start, end, true
 }
 
+var errTooLong = errors.New("a pattern of the tokenizer takes too long on this text, as it does in the reference")
+
 // splitPattern cuts at the matches of a pattern.
 type splitPattern struct {
 	re     *pattern
@@ -112,6 +115,9 @@ func (s *splitPattern) split(e *encoder, next int, p piece) {
 	for it := s.re.matches(p.b); ; {
 		start, end, ok := it.next()
 		if !ok {
+			if it.gaveUp() {
+				e.err = errTooLong
+			}
 			break
 		}
 		c.cut(start, end)

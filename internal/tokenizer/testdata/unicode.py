@@ -86,7 +86,8 @@ def charsmap(keys):
 
 
 def graphemes(gc):
-    """What decides the clusters under six bytes, the only ones that matter."""
+    """What decides the clusters under six bytes, the only ones that matter. No
+    map has NUL as a key, so it cannot be asked; it is a control character."""
     after = charsmap([ord("a")])
     extend = {c for c in CPS if c and after.normalize_str("a" + chr(c)) == "Y"}
     keys = [c for c in CPS if gc[c] in ("Lo", "Mc", "Mn", "Cf", "Cc", "Zl", "Zp") and c
@@ -94,7 +95,7 @@ def graphemes(gc):
             and not 0x1B000 <= c <= 0x1B2FF and not 0x20000 <= c <= 0x3FFFF]
     each = charsmap(keys)
     prepend = {c for c in keys if c not in (0x61,) and each.normalize_str(chr(c) + "a") == "Y"}
-    control = {c for c in keys if c <= 0xFFFF and gc[c] in ("Cf", "Cc", "Zl", "Zp")
+    control = {0} | {c for c in keys if c <= 0xFFFF and gc[c] in ("Cf", "Cc", "Zl", "Zp")
                and each.normalize_str(chr(c) + "\u0301") != "Y"}
     copyright = charsmap([0xA9])
     pict = {c for c in CPS if c and c not in extend
