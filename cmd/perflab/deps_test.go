@@ -16,6 +16,7 @@ import (
 var allowed = map[string][]string{
 	"stat":              {},
 	"token":             {},
+	"tokenizer":         {},
 	"arch":              {"stat"},
 	"result":            {"stat"},
 	"workload":          {"stat", "token"},
@@ -55,6 +56,10 @@ var forbidden = []struct {
 	{
 		[]string{"stat", "token", "arch", "engine", "tune", "report", "report/parquet", "result"}, []string{"net", "net/http", "os", "os/exec"},
 		"it computes; files and sockets are for lab, deploy, openai and cli",
+	},
+	{
+		[]string{"tokenizer"}, []string{"net", "net/http", "os/exec", "time"},
+		"it reads one file, in Open, and computes",
 	},
 	{
 		[]string{"workload", "openai", "load"}, []string{"os/exec"},
