@@ -30,7 +30,7 @@ var allowed = map[string][]string{
 	"sim/simtest":       {"sim", "engine"},
 	"tune":              {"stat"},
 	"truth":             {"stat"},
-	"lab":               {"stat", "token", "arch", "result", "workload", "openai", "load", "engine", "deploy", "tune", "truth"},
+	"lab":               {"stat", "token", "arch", "result", "workload", "openai", "load", "engine", "deploy", "tune", "truth", "tokenizer"},
 	"report":            {"result", "stat", "tune"},
 	"report/parquet":    {"result"},
 	"cli":               nil, // everything

@@ -80,7 +80,7 @@ func (b Bench) Run(ctx context.Context) (*Outcome, error) {
 	if err := freeDir(b.Dir); err != nil {
 		return nil, err
 	}
-	w, err := workload.Open(b.Spec.Workload)
+	w, tok, err := b.load(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -112,6 +112,9 @@ func (b Bench) Run(ctx context.Context) (*Outcome, error) {
 		return nil, err
 	}
 	h.Clock = clients[0].Clock()
+	if tok != nil {
+		h.Tokenizer = tok.Name()
+	}
 	if err := b.warmUp(ctx, clients, w); err != nil {
 		return nil, err
 	}
@@ -123,7 +126,7 @@ func (b Bench) Run(ctx context.Context) (*Outcome, error) {
 	if err := b.open(ctx, w, clients); err != nil {
 		return nil, err
 	}
-	out, err := b.measure(ctx, h, w, clients, cache)
+	out, err := b.measure(ctx, h, w, tok, clients, cache)
 	if out != nil {
 		out.Notes = notes(note, cacheNote, w.Known(), dropped(w), conversations(w, out.Client))
 	}
@@ -172,22 +175,29 @@ func concurrent(s workload.Spec, n int) int {
 }
 
 func (b Bench) clients(w *workload.Workload) ([]*openai.Client, error) {
-	s := b.Spec
 	var out []*openai.Client
-	for _, target := range s.Targets {
-		c, err := openai.New(openai.Config{
-			BaseURL: target, Backend: s.Backend, Endpoint: s.Endpoint, Model: s.Model,
-			APIKey: b.APIKey, Headers: s.Headers, ExtraBody: s.ExtraBody,
-			Temperature: s.Temperature, TopP: s.TopP, Insecure: s.Insecure, KeepText: s.KeepText || w.Generates(),
-			FirstTokenTimeout: s.FirstTokenTimeout, IdleTimeout: s.IdleTimeout, TotalTimeout: s.TotalTimeout,
-			Concurrency: concurrent(s.Workload, w.Len()), Seen: b.seen(),
-		})
+	for _, target := range b.Spec.Targets {
+		cfg := b.config(target)
+		cfg.Concurrency, cfg.Seen = concurrent(b.Spec.Workload, w.Len()), b.seen()
+		cfg.KeepText = b.Spec.KeepText || w.Generates() || b.Spec.Workload.Tokenizer != ""
+		c, err := openai.New(cfg)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, c)
 	}
 	return out, nil
+}
+
+// config is what every use of a target has in common.
+func (b Bench) config(target string) openai.Config {
+	s := b.Spec
+	return openai.Config{
+		BaseURL: target, Backend: s.Backend, Endpoint: s.Endpoint, Model: s.Model,
+		APIKey: b.APIKey, Headers: s.Headers, ExtraBody: s.ExtraBody,
+		Temperature: s.Temperature, TopP: s.TopP, Insecure: s.Insecure,
+		FirstTokenTimeout: s.FirstTokenTimeout, IdleTimeout: s.IdleTimeout, TotalTimeout: s.TotalTimeout,
+	}
 }
 
 // accepts checks that the backend's API has a place for what the workload
@@ -376,7 +386,7 @@ const heapGrowth = 400
 
 // measure runs the load and summarises. The calls stay in memory, so a disk
 // that fills up costs the directory and not the figures.
-func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workload, clients []*openai.Client, cache *cacheWatch) (*Outcome, error) {
+func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workload, tok workload.Tokenizer, clients []*openai.Client, cache *cacheWatch) (*Outcome, error) {
 	out := &Outcome{Header: h, Totals: w.Totals(), Calls: make([]result.Call, 0, w.Len())}
 	var dir *runWriter
 	if b.Dir != "" {
@@ -392,6 +402,7 @@ func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workloa
 	b.phase(PhaseMeasuring)
 	defer debug.SetGCPercent(debug.SetGCPercent(heapGrowth))
 	stats, err := load.Run(ctx, w.All(), senders(clients), b.options(w), func(c result.Call) {
+		recount(&c, tok)
 		if !b.Spec.KeepText {
 			c.Text = "" // kept until here for the next turn's prompt
 		}

@@ -16,7 +16,6 @@ import (
 	"perflab/internal/arch"
 	"perflab/internal/engine"
 	"perflab/internal/result"
-	"perflab/internal/workload"
 )
 
 // checker collects problems with positions.
@@ -179,7 +178,7 @@ func (c *checker) place(message string) string {
 func (c *checker) inputs() {
 	for i, w := range c.s.Workloads {
 		at := fmt.Sprintf("workloads.%d", i)
-		opened, err := workload.Open(w.Spec)
+		opened, err := openWorkload(w.Spec)
 		if err != nil {
 			c.add(at, "workload %s: %v", w.Name, err)
 			continue

@@ -327,7 +327,7 @@ func (l *study) loads() []result.Load {
 }
 
 func describe(spec workload.Spec) string {
-	w, err := workload.Open(spec)
+	w, err := openWorkload(spec)
 	if err != nil {
 		return spec.Dataset // opening it again failed; the trials say why
 	}

@@ -37,7 +37,7 @@ func (l *study) predict(ctx context.Context, t *trialRecord, p tune.Proposal, pl
 
 func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, dir string) (*result.Run, error) {
 	b := l.bench(p, pl, name)
-	w, err := workload.Open(b.Spec.Workload)
+	w, err := openWorkload(b.Spec.Workload)
 	if err != nil {
 		return nil, err
 	}

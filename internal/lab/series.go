@@ -310,14 +310,17 @@ func (s *Series) fit(w workload.Spec) (workload.Spec, error) {
 	if w.NumPrompts <= s.fits {
 		return w, nil
 	}
-	_, err := workload.Open(w)
+	if w.Tokenizer == serverTokenizer {
+		return w, nil // Bench.Run says whether the dataset has as many
+	}
+	_, err := openWorkload(w)
 	if err == nil {
 		s.fits = w.NumPrompts
 		return w, nil
 	}
 	all := w
 	all.NumPrompts = 0
-	whole, werr := workload.Open(all)
+	whole, werr := openWorkload(all)
 	if werr != nil || whole.Len() >= w.NumPrompts {
 		return w, err
 	}

@@ -99,6 +99,9 @@ func (t *Tokenizer) Vocab() int {
 	return n
 }
 
+// VocabSize returns the number of tokens without added ones.
+func (t *Tokenizer) VocabSize() int { return len(t.model.vocab().ids) }
+
 // Encode returns the ids of a text; special adds what the file's template puts
 // around one.
 func (t *Tokenizer) Encode(text string, special bool) ([]int32, error) {

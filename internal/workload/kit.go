@@ -89,6 +89,9 @@ func (k kit) singleAtStart(words []string) (bool, error) {
 
 // count returns the tokens of a text by the tokenizer, or by package token.
 func (k kit) count(text string, special bool) (int, error) {
+	if text == "" && !special {
+		return 0, nil
+	}
 	if k.tok == nil {
 		return token.Count(text), nil
 	}

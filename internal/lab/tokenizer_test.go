@@ -1,0 +1,104 @@
+package lab
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"perflab/internal/result"
+	"perflab/internal/workload"
+)
+
+// bare is a tokenizer.json whose tokens are single letters and spaces.
+const bare = `{"version":"1.0","truncation":null,"padding":null,"added_tokens":[],"normalizer":null,
+"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true},
+"post_processor":null,"decoder":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true},
+"model":{"type":"BPE","dropout":null,"unk_token":null,"continuing_subword_prefix":null,"end_of_word_suffix":null,
+"fuse_unk":false,"byte_fallback":false,"ignore_merges":false,"vocab":{%s},"merges":[]}}`
+
+func tokenizerFile(t *testing.T) string {
+	t.Helper()
+	var vocab []string
+	for i, c := range "abcdefghijklmnopqrstuvwxyzĠ?" {
+		vocab = append(vocab, fmt.Sprintf("%q:%d", string(c), i))
+	}
+	return write(t, "tokenizer.json", fmt.Sprintf(bare, strings.Join(vocab, ",")))
+}
+
+// TestTokenizer: prompts are measured by the tokenizer's file, and so is the
+// output of a server that counts nothing.
+func TestTokenizer(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			http.NotFound(w, r)
+			return
+		}
+		for range 2 {
+			fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"abc d\"}]}\n\n")
+			w.(http.Flusher).Flush()
+		}
+		fmt.Fprint(w, "data: [DONE]\n\n")
+	}))
+	defer srv.Close()
+	spec := Spec{Targets: []string{srv.URL}, Backend: "openai", Model: "m", Workload: workload.Spec{
+		Dataset: "jsonl", Path: write(t, "rows.jsonl", `{"prompt":"how are you?","output_tokens":9}`), Tokenizer: tokenizerFile(t),
+	}.Defaults()}
+	out, err := Bench{Spec: spec}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := out.Calls[0]
+	if n, from := c.Output(); c.WantIn != 12 || n != 10 || from != result.FromText || c.Text != "" {
+		t.Errorf("%d prompt tokens, %d output tokens from %s, text %q", c.WantIn, n, from, c.Text)
+	}
+	if !strings.HasPrefix(out.Header.Tokenizer, "tokenizer.json sha256:") {
+		t.Errorf("tokenizer %q", out.Header.Tokenizer)
+	}
+}
+
+// TestTokenizerOfServer: a server that offers /tokenize measures prompts.
+func TestTokenizerOfServer(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/tokenize":
+			fmt.Fprint(w, `{"count":3,"max_model_len":100,"tokens":[1,2,3]}`)
+		case "/v1/completions":
+			fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: [DONE]\n\n")
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer srv.Close()
+	spec := Spec{Targets: []string{srv.URL}, Backend: "openai", Model: "m", Workload: workload.Spec{
+		Dataset: "jsonl", Path: write(t, "rows.jsonl", `{"prompt":"how are you?","output_tokens":9}`), Tokenizer: "server",
+	}.Defaults()}
+	out, err := Bench{Spec: spec}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Calls[0].WantIn != 3 {
+		t.Errorf("%d prompt tokens", out.Calls[0].WantIn)
+	}
+}
+
+func TestTokenizerFaults(t *testing.T) {
+	for name, want := range map[string]string{"nowhere": "--tokenizer: ", "server": "needs a server that runs already"} {
+		if _, err := openWorkload(workload.Spec{Tokenizer: name}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// write makes a file of the test's own.
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
