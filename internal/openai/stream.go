@@ -25,7 +25,8 @@ const maxBody = 64 << 20
 // servers and gateways are careless with Content-Type.
 type stream struct {
 	call  *result.Call
-	kind  byte // first byte that is not space: '{' is JSON, '<' HTML, 0 not seen yet
+	kind  byte // first byte that is not space: '{' is JSON, '<' HTML
+	begun bool // kind is known
 	split splitter
 	scan  scanner
 	head  []byte // the body's first bytes, until an event came
@@ -62,9 +63,11 @@ func (s *stream) feed(p []byte, at time.Duration, read int32) bool {
 	if !s.heard && len(s.head) < excerpt {
 		s.head = append(s.head, p[:min(len(p), excerpt-len(s.head))]...)
 	}
-	if s.kind == 0 {
-		if t := bytes.TrimLeft(bytes.TrimPrefix(p, bom), " \t\r\n"); len(t) > 0 {
-			s.kind = t[0]
+	if !s.begun && !(len(s.head) < len(bom) && bytes.HasPrefix(bom, s.head)) {
+		if t := bytes.TrimLeft(bytes.TrimPrefix(s.head, bom), " \t\r\n"); len(t) > 0 {
+			s.kind, s.begun = t[0], true
+		} else if len(s.head) == excerpt {
+			s.head = append(s.head[:0], ' ') // no more than space so far: what comes next is looked at anew
 		}
 	}
 	if s.isJSON() {

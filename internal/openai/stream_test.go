@@ -1,0 +1,67 @@
+package openai
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"perflab/internal/result"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// readStream is the call that a body makes when it comes in pieces of n bytes,
+// a read each, one millisecond apart.
+func readStream(api *dialect, body []byte, n int) result.Call {
+	var call result.Call
+	s := newStream(&call, api, true)
+	at, read := time.Duration(0), int32(0)
+	for p := range slices.Chunk(body, n) {
+		at, read = at+time.Millisecond, read+1
+		if !s.feed(p, at, read-1) {
+			s.settle()
+			return call
+		}
+	}
+	s.end(at)
+	s.settle()
+	return call
+}
+
+// FuzzStream: any bytes make a call, the same one wherever reads cut them, with
+// stamps that never decrease and reads that exist.
+func FuzzStream(f *testing.F) {
+	whole := role + word("a") + ": ping\n\n" + word("b") + finish + usage(3, 2) + done
+	f.Add([]byte(whole), uint8(0), uint16(7))
+	f.Add([]byte("\ufeff"+whole), uint8(1), uint16(1))
+	f.Add([]byte(`{"choices":[{"message":{"content":"ab"},"finish_reason":"stop"}]}`), uint8(0), uint16(9))
+	f.Add([]byte("event: error\r\ndata: {\"error\":{\"message\":\"x\"}}\r\n\r\n"), uint8(2), uint16(3))
+	f.Add([]byte("data: {\"choices\":[{\"delta\":{\"thought\":\"x\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"thought\":\"y\"}}]}\n\n"), uint8(0), uint16(5))
+	all := dialects()
+	f.Fuzz(func(t *testing.T, body []byte, kind uint8, cut uint16) {
+		api := all[int(kind)%len(all)]
+		want, got := readStream(api, body, len(body)+1), readStream(api, body, int(cut)+1)
+		for _, c := range []result.Call{want, got} {
+			at, reads := time.Duration(0), len(body)+1
+			for _, k := range c.Chunks {
+				if k.At < at || k.Tokens < 1 || int(k.Read) >= reads {
+					t.Fatalf("chunks %+v", c.Chunks)
+				}
+				at = k.At
+			}
+		}
+		if d := cmp.Diff(facts(want), facts(got)); d != "" {
+			t.Fatalf("-whole +in pieces of %d:\n%s", int(cut)+1, d)
+		}
+	})
+}
+
+// facts are what does not depend on when bytes came.
+func facts(c result.Call) result.Call {
+	out := result.Call{Text: c.Text, Finish: c.Finish, Usage: c.Usage, Field: c.Field, Class: c.Class, Error: c.Error}
+	for _, k := range c.Chunks {
+		out.Chunks = append(out.Chunks, result.Chunk{Tokens: k.Tokens})
+	}
+	out.Empty = make([]result.Stamp, len(c.Empty))
+	return out
+}
