@@ -27,6 +27,7 @@ type stream struct {
 	call  *result.Call
 	kind  byte // first byte that is not space: '{' is JSON, '<' HTML
 	begun bool // kind is known
+	lead  int  // bytes of a byte order mark that came; all of it also when there is none
 	split splitter
 	scan  scanner
 	head  []byte // the body's first bytes, until an event came
@@ -60,15 +61,8 @@ type newField struct {
 // call can go on.
 func (s *stream) feed(p []byte, at time.Duration, read int32) bool {
 	s.read = read
-	if !s.heard && len(s.head) < excerpt {
-		s.head = append(s.head, p[:min(len(p), excerpt-len(s.head))]...)
-	}
-	if !s.begun && !(len(s.head) < len(bom) && bytes.HasPrefix(bom, s.head)) {
-		if t := bytes.TrimLeft(bytes.TrimPrefix(s.head, bom), " \t\r\n"); len(t) > 0 {
-			s.kind, s.begun = t[0], true
-		} else if len(s.head) == excerpt {
-			s.head = append(s.head[:0], ' ') // no more than space so far: what comes next is looked at anew
-		}
+	if !s.heard {
+		s.begin(p)
 	}
 	if s.isJSON() {
 		s.body = append(s.body, p...)
@@ -89,6 +83,27 @@ func (s *stream) feed(p []byte, at time.Duration, read int32) bool {
 			return false
 		}
 	}
+}
+
+// begin looks at the first bytes of the body that are neither a byte order mark
+// nor space, and keeps some of them.
+func (s *stream) begin(p []byte) {
+	for len(p) > 0 && !s.begun {
+		switch c := p[0]; {
+		case s.lead < len(bom) && c == bom[s.lead]:
+			s.lead++
+		case 0 < s.lead && s.lead < len(bom): // no mark after all
+			s.kind, s.begun, s.head = bom[0], true, append(s.head, bom[:s.lead]...)
+			continue
+		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
+			s.lead = len(bom)
+		default:
+			s.kind, s.begun = c, true
+			continue
+		}
+		p = p[1:]
+	}
+	s.head = append(s.head, p[:min(len(p), excerpt-len(s.head))]...)
 }
 
 // isJSON reports whether the body is one JSON value and not a stream.
