@@ -87,7 +87,7 @@ func (b Bench) Run(ctx context.Context) (*Outcome, error) {
 	if err := chatOnly(w.NeedsChat(), b.Spec.Backend); err != nil {
 		return nil, err
 	}
-	if err := load.CheckCapacity(concurrent(b.Spec.Workload, w.Len())); err != nil {
+	if err := load.CheckCapacity(concurrent(w), len(b.Spec.Targets)); err != nil {
 		return nil, err
 	}
 	clients, err := b.clients(w)
@@ -166,19 +166,24 @@ func (b Bench) phase(text string) {
 	}
 }
 
+// held is how long a call is thought to hold its connection at most when
+// nothing but time bounds how many there are.
+const held = time.Minute
+
 // concurrent is how many connections the workload may need at once.
-func concurrent(s workload.Spec, n int) int {
-	if s.MaxConcurrency > 0 && n > 0 {
-		return min(s.MaxConcurrency, n)
+func concurrent(w *workload.Workload) int {
+	limit, n := w.Spec().MaxConcurrency, w.Crowd(held)
+	if limit > 0 && n > 0 {
+		return min(limit, n)
 	}
-	return max(s.MaxConcurrency, n)
+	return max(limit, n)
 }
 
 func (b Bench) clients(w *workload.Workload) ([]*openai.Client, error) {
 	var out []*openai.Client
 	for _, target := range b.Spec.Targets {
 		cfg := b.config(target)
-		cfg.Concurrency, cfg.Seen = concurrent(b.Spec.Workload, w.Len()), b.seen()
+		cfg.Concurrency, cfg.Seen = concurrent(w), b.seen()
 		cfg.KeepText = b.Spec.KeepText || w.Generates() || b.Spec.Workload.Tokenizer != ""
 		c, err := openai.New(cfg)
 		if err != nil {
