@@ -67,7 +67,7 @@ type Outcome struct {
 	Header  result.Header
 	Client  *result.Client
 	Summary result.Summary
-	Totals  workload.Totals // planned
+	Totals  workload.Totals // planned; where time decides, of the calls made
 	Calls   []result.Call
 	Dir     string   // "" when nothing was kept; still with .tmp when it could not be finished
 	Notes   []string // what the user must know beside the figures, one sentence each
@@ -419,6 +419,9 @@ func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workloa
 	if err != nil {
 		return nil, err
 	}
+	if w.Len() == 0 {
+		out.Totals = made(out.Calls)
+	}
 	out.Client = &stats.Client
 	for _, c := range clients {
 		most, opened := c.Sockets()
@@ -439,6 +442,17 @@ func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workloa
 		return out, context.Cause(ctx)
 	}
 	return out, nil
+}
+
+// made sums what was sent where no plan says it.
+func made(calls []result.Call) workload.Totals {
+	t := workload.Totals{Requests: len(calls)}
+	for i := range calls {
+		t.Input += calls[i].WantIn
+		t.Output += calls[i].Want
+		t.Span = max(t.Span, calls[i].Due)
+	}
+	return t
 }
 
 func (o *Outcome) summarise(s Spec) error {

@@ -208,7 +208,7 @@ func (s *Series) stop(ctx context.Context, f *SeriesFacts, err error) error {
 	}
 	switch {
 	case ctx.Err() != nil:
-		f.Stop = Stop{StopInterrupted, fmt.Sprintf("interrupted with %d runs made", f.usable())}
+		f.Stop = Stop{StopInterrupted, fmt.Sprintf("interrupted; whole runs made: %d", f.usable())}
 	case err != nil:
 		f.Stop = Stop{StopError, err.Error()}
 	}
