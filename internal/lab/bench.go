@@ -539,7 +539,7 @@ func (s Spec) Validate() error {
 	if err := s.checkCache(); err != nil {
 		errs = append(errs, err)
 	}
-	errs = append(errs, s.Workload.Validate(), chatOnly(s.Workload.NeedsChat(), s.Backend))
+	errs = append(errs, s.Workload.Validate(), chatOnly(s.Workload.NeedsChat(), s.Backend), scenarioFits(s.Workload.Scenario, s.Backend))
 	return errors.Join(errs...)
 }
 
