@@ -91,9 +91,12 @@ func (f *seriesFlags) parse(fs *pflag.FlagSet, w *workload.Spec) error {
 	}
 	switch first.Axis {
 	case lab.AxisRate:
-		if fs.Changed("ramp-up-strategy") {
-			f.parsed = lab.Sweep{} // its loads are not looked at further
-			return fmt.Errorf("--ramp-up-strategy does not apply with --%s rate: each run has one rate", kind)
+		for _, name := range []string{"ramp-up-strategy", "steps"} {
+			if fs.Changed(name) {
+				f.parsed = lab.Sweep{} // its loads are not looked at further
+				w.RampStrategy, w.RampStart, w.RampEnd, w.Steps = "", 0, 0, ""
+				return fmt.Errorf("--%s does not apply with --%s rate: each run has one rate", name, kind)
+			}
 		}
 		w.Rate = workload.Rate(first.Value)
 	case lab.AxisConcurrency:
@@ -182,6 +185,9 @@ func (f *seriesFlags) check(fs *pflag.FlagSet, s lab.Spec) error {
 	if f.kind(fs) != lab.KindSweep {
 		return nil
 	}
+	if f.parsed.Auto && s.Workload.Duration != "" && s.Workload.MaxConcurrency == 0 {
+		return errors.New("--duration does not apply with --sweep rate=auto, whose second run sends all requests at once: give --num-prompts")
+	}
 	for _, v := range f.parsed.Values {
 		w := lab.Load{Axis: f.parsed.Axis, Value: v}.Apply(s.Workload)
 		if err := w.Validate(); err != nil {
@@ -255,7 +261,7 @@ func runSeries(ctx context.Context, env Env, f *benchFlags, kind string) error {
 		return err
 	}
 	if err != nil {
-		err = &stoppedError{err, fmt.Sprintf("the %d runs that were made are kept in %s", len(facts.Points), f.out)}
+		err = &stoppedError{err, "what was measured is kept in " + f.out}
 	}
 	if serr := f.showSeries(env, facts); serr != nil {
 		return errors.Join(err, serr)
@@ -303,7 +309,11 @@ func (f *benchFlags) showSeries(env Env, facts *lab.SeriesFacts) error {
 	}
 	first := facts.Points[0]
 	last := facts.Points[len(facts.Points)-1]
-	fmt.Fprintf(env.Stderr, "seeds %d to %d%s, cache %s\n", first.Seed, last.Seed, nonceText(first.Nonce), facts.Cache)
+	seeds := fmt.Sprintf("seeds %d to %d", first.Seed, last.Seed)
+	if first.Seed == last.Seed {
+		seeds = fmt.Sprintf("seed %d", first.Seed)
+	}
+	fmt.Fprintf(env.Stderr, "%s%s, cache %s\n", seeds, nonceText(first.Nonce), facts.Cache)
 	fmt.Fprintf(env.Stderr, "runs and %s: %s\n", facts.File(), f.out)
 	return nil
 }

@@ -29,6 +29,8 @@ func TestSeriesRefuses(t *testing.T) {
 		"bad sweep":               {[]string{"--sweep", "rate=1..8"}, "--sweep: the range 1..8 has no step"},
 		"rate and sweep":          {[]string{"--sweep", "rate=1,2", "--request-rate", "5"}, "--request-rate does not apply with --sweep rate, which sets it"},
 		"limit and sweep":         {[]string{"--sweep", "concurrency=1,2", "--max-concurrency", "5"}, "--max-concurrency does not apply with --sweep concurrency"},
+		"duration and auto":       {[]string{"--sweep", "rate=auto", "--duration", "2s"}, "--duration does not apply with --sweep rate=auto"},
+		"steps and sweep":         {[]string{"--sweep", "rate=1,2", "--steps", "1:2s"}, "--steps does not apply with --sweep rate"},
 		"ramp and sweep":          {[]string{"--sweep", "rate=1,2", "--ramp-up-strategy", "linear", "--ramp-up-start-rps", "1", "--ramp-up-end-rps", "2"}, "--ramp-up-strategy does not apply with --sweep rate"},
 		"too concurrent":          {[]string{"--sweep", "concurrency=1..64x2", "--num-prompts", "40"}, "--num-prompts 40 never reaches the concurrency of 64"},
 		"points of a list":        {[]string{"--sweep", "rate=1,2", "--sweep-points", "4"}, "--sweep-points is for --sweep rate=auto"},

@@ -58,7 +58,7 @@ func (a *Against) PerEvent() time.Duration { return a.CPU / time.Duration(max(1,
 // CheckAgainst sends one request at each due instant to a server that knows
 // the truth, in the way a benchmark sends them, and compares.
 func CheckAgainst(ctx context.Context, server truth.Remote, p truth.Params, due []time.Duration) (*Against, error) {
-	if err := load.CheckCapacity(len(due)); err != nil {
+	if err := load.CheckCapacity(len(due), 1); err != nil {
 		return nil, err
 	}
 	if err := server.Set(ctx, p); err != nil {

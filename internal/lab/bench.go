@@ -67,7 +67,7 @@ type Outcome struct {
 	Header  result.Header
 	Client  *result.Client
 	Summary result.Summary
-	Totals  workload.Totals // planned
+	Totals  workload.Totals // planned; where time decides, of the calls made
 	Calls   []result.Call
 	Dir     string   // "" when nothing was kept; still with .tmp when it could not be finished
 	Notes   []string // what the user must know beside the figures, one sentence each
@@ -87,7 +87,7 @@ func (b Bench) Run(ctx context.Context) (*Outcome, error) {
 	if err := chatOnly(w.NeedsChat(), b.Spec.Backend); err != nil {
 		return nil, err
 	}
-	if err := load.CheckCapacity(concurrent(b.Spec.Workload, w.Len())); err != nil {
+	if err := load.CheckCapacity(concurrent(w), len(b.Spec.Targets)); err != nil {
 		return nil, err
 	}
 	clients, err := b.clients(w)
@@ -166,19 +166,24 @@ func (b Bench) phase(text string) {
 	}
 }
 
+// held is how long a call is thought to hold its connection at most when
+// nothing but time bounds how many there are.
+const held = time.Minute
+
 // concurrent is how many connections the workload may need at once.
-func concurrent(s workload.Spec, n int) int {
-	if s.MaxConcurrency > 0 && n > 0 {
-		return min(s.MaxConcurrency, n)
+func concurrent(w *workload.Workload) int {
+	limit, n := w.Spec().MaxConcurrency, w.Crowd(held)
+	if limit > 0 && n > 0 {
+		return min(limit, n)
 	}
-	return max(s.MaxConcurrency, n)
+	return max(limit, n)
 }
 
 func (b Bench) clients(w *workload.Workload) ([]*openai.Client, error) {
 	var out []*openai.Client
 	for _, target := range b.Spec.Targets {
 		cfg := b.config(target)
-		cfg.Concurrency, cfg.Seen = concurrent(b.Spec.Workload, w.Len()), b.seen()
+		cfg.Concurrency, cfg.Seen = concurrent(w), b.seen()
 		cfg.KeepText = b.Spec.KeepText || w.Generates() || b.Spec.Workload.Tokenizer != ""
 		c, err := openai.New(cfg)
 		if err != nil {
@@ -414,6 +419,9 @@ func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workloa
 	if err != nil {
 		return nil, err
 	}
+	if w.Len() == 0 {
+		out.Totals = made(out.Calls)
+	}
 	out.Client = &stats.Client
 	for _, c := range clients {
 		most, opened := c.Sockets()
@@ -434,6 +442,17 @@ func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workloa
 		return out, context.Cause(ctx)
 	}
 	return out, nil
+}
+
+// made sums what was sent where no plan says it.
+func made(calls []result.Call) workload.Totals {
+	t := workload.Totals{Requests: len(calls)}
+	for i := range calls {
+		t.Input += calls[i].WantIn
+		t.Output += calls[i].Want
+		t.Span = max(t.Span, calls[i].Due)
+	}
+	return t
 }
 
 func (o *Outcome) summarise(s Spec) error {
@@ -520,7 +539,7 @@ func (s Spec) Validate() error {
 	if err := s.checkCache(); err != nil {
 		errs = append(errs, err)
 	}
-	errs = append(errs, s.Workload.Validate(), chatOnly(s.Workload.NeedsChat(), s.Backend))
+	errs = append(errs, s.Workload.Validate(), chatOnly(s.Workload.NeedsChat(), s.Backend), scenarioFits(s.Workload.Scenario, s.Backend))
 	return errors.Join(errs...)
 }
 

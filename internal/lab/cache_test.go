@@ -335,4 +335,13 @@ func TestAchieved(t *testing.T) {
 	if got := achieved(10, few); got != 3 {
 		t.Errorf("five calls achieve %g", got)
 	}
+	// Calls that nothing spaced end together: those of a closed loop in waves.
+	wave := run(func(at float64) float64 { return 60 - at })
+	if got := achieved(0, wave); got != 3 {
+		t.Errorf("a burst whose calls end together achieves %g of the run's 3 req/s", got)
+	}
+	wave.Header.Limit = 8
+	if got := achieved(10, wave); got != 3 {
+		t.Errorf("a closed loop achieves %g of the run's 3 req/s", got)
+	}
 }

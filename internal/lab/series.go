@@ -208,7 +208,7 @@ func (s *Series) stop(ctx context.Context, f *SeriesFacts, err error) error {
 	}
 	switch {
 	case ctx.Err() != nil:
-		f.Stop = Stop{StopInterrupted, fmt.Sprintf("interrupted with %d runs made", f.usable())}
+		f.Stop = Stop{StopInterrupted, fmt.Sprintf("interrupted; whole runs made: %d", f.usable())}
 	case err != nil:
 		f.Stop = Stop{StopError, err.Error()}
 	}
@@ -328,12 +328,15 @@ func (s *Series) fit(w workload.Spec) (workload.Spec, error) {
 	return w, nil
 }
 
-// achieved is the rate at which calls ended, between the 10 % and the 90 %
-// quantile of their ends, which leaves out filling and draining: a run of any
-// length at a rate that the server keeps up with achieves that rate. Where a
-// rate was offered, chance in the arrivals is taken out by comparing with the
-// same span of the due times. Few calls have no such span, and their rate is
-// that of the whole run.
+// achieved is the rate at which calls ended. Where a rate was offered it is
+// taken between the 10 % and the 90 % quantile of their ends, which leaves out
+// filling and draining, and compared with the same span of the due times, which
+// leaves out chance in the arrivals: a run of any length at a rate that the
+// server keeps up with achieves that rate. Few calls have no such span.
+//
+// Calls that were not offered at a rate end in waves, many in one instant, so
+// that a span between two of their ends says nothing: theirs is the rate of the
+// whole run.
 func achieved(offered float64, out *Outcome) float64 {
 	const least = 10
 	var due, ends []float64
@@ -342,21 +345,19 @@ func achieved(offered float64, out *Outcome) float64 {
 			due, ends = append(due, c.Due.Seconds()), append(ends, c.End.Seconds())
 		}
 	}
-	if len(ends) < least {
-		return out.Summary.Figures["request_throughput"]
+	whole := out.Summary.Figures["request_throughput"]
+	if offered <= 0 || out.Header.Limit > 0 || len(ends) < least {
+		return whole
 	}
 	span := func(x []float64) float64 {
 		slices.Sort(x)
 		return stat.Quantile(x, 0.9) - stat.Quantile(x, 0.1)
 	}
 	sent, ended := span(due), span(ends)
-	switch {
-	case ended <= 0:
-		return out.Summary.Figures["request_throughput"]
-	case offered > 0 && sent > 0 && out.Header.Limit == 0:
-		return offered * min(1, sent/ended) * out.Summary.Figures["success_rate"]
+	if sent <= 0 || ended <= 0 {
+		return whole
 	}
-	return 0.8 * float64(len(ends)-1) / ended
+	return offered * min(1, sent/ended) * out.Summary.Figures["success_rate"]
 }
 
 // judge says what a run of a series is worth.

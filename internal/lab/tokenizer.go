@@ -2,7 +2,9 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"perflab/internal/openai"
 	"perflab/internal/result"
@@ -21,6 +23,9 @@ func openTokenizer(s workload.Spec, client *openai.Client) (workload.Tokenizer, 
 		return nil, nil
 	case s.Tokenizer != serverTokenizer:
 		t, err := tokenizer.Open(s.Tokenizer)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("--tokenizer: %w: nothing is downloaded: give a tokenizer.json of this machine or its directory, or %s", err, serverTokenizer)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("--tokenizer: %w", err)
 		}

@@ -86,7 +86,7 @@ func TestTokenizerOfServer(t *testing.T) {
 }
 
 func TestTokenizerFaults(t *testing.T) {
-	for name, want := range map[string]string{"nowhere": "--tokenizer: ", "server": "needs a server that runs already"} {
+	for name, want := range map[string]string{"nowhere": "nothing is downloaded: give a tokenizer.json", "server": "needs a server that runs already"} {
 		if _, err := openWorkload(workload.Spec{Tokenizer: name}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -60,7 +61,7 @@ func (c *checker) fits(at, name string, w *workload.Workload) {
 		c.add(at, "workload %s: a prediction needs every request and its time in advance: conversations, "+
 			"and a closed loop bounded by duration, need runtime kind process, simulated or existing", name)
 	}
-	if err := chatOnly(w.NeedsChat(), c.s.Bench.Backend); err != nil {
+	if err := cmp.Or(chatOnly(w.NeedsChat(), c.s.Bench.Backend), scenarioFits(w.Spec().Scenario, c.s.Bench.Backend)); err != nil {
 		c.add(at, "workload %s: %v", name, err)
 	}
 }

@@ -19,29 +19,30 @@ func (e *CapacityError) Hint() string { return e.Do }
 // spareFiles is how many files this process has open beside its connections.
 const spareFiles = 64
 
-// CheckCapacity reports whether this process can hold so many connections to
-// one target at once. It raises the limit on open files as far as it may.
-func CheckCapacity(concurrent int) error {
+// CheckCapacity reports whether this process can hold so many connections at
+// once, spread over so many targets. It raises the limit on open files as far
+// as it may.
+func CheckCapacity(concurrent, targets int) error {
 	files, err := LiftFileLimit()
 	if err != nil && files == 0 {
 		return err
 	}
-	return capacity(concurrent, files, localPorts())
+	return capacity(concurrent, files, localPorts()*max(1, targets))
 }
 
 // capacity judges: files is the limit on open files, ports the number of local
-// ports (0: not known).
+// ports to all targets (0: not known).
 func capacity(concurrent int, files uint64, ports int) error {
 	if need := uint64(max(0, concurrent)) + spareFiles; need > files {
 		return &CapacityError{
 			Text: fmt.Sprintf("%d requests in flight need %d open files, but the limit is %d", concurrent, need, files),
-			Do:   fmt.Sprintf("raise it with ulimit -n %d, or set --max-concurrency", need),
+			Do:   fmt.Sprintf("raise it with ulimit -n %d, or set a lower --max-concurrency", need),
 		}
 	}
 	if ports > 0 && concurrent > ports {
 		return &CapacityError{
 			Text: fmt.Sprintf("%d requests in flight need as many local ports, but there are %d", concurrent, ports),
-			Do:   "widen net.ipv4.ip_local_port_range, set --max-concurrency, or spread the load over more target addresses",
+			Do:   "widen net.ipv4.ip_local_port_range, set a lower --max-concurrency, or spread the load over more target addresses",
 		}
 	}
 	return nil

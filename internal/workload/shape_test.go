@@ -254,3 +254,22 @@ func TestShapeFaults(t *testing.T) {
 		}
 	}
 }
+
+// TestCrowd: calls far apart never need their connections at once.
+func TestCrowd(t *testing.T) {
+	for _, tt := range []struct {
+		s    Spec
+		want int
+	}{
+		{Spec{NumPrompts: 500}, 500},
+		{Spec{NumPrompts: 500, Rate: 2, Arrival: "constant"}, 120},
+		{Spec{NumPrompts: 50, Rate: 2, Arrival: "constant"}, 50},
+		{Spec{Steps: "1:300s,5:90s,1:300s", Arrival: "constant"}, 300},
+		{Spec{Dataset: "conversations", NumPrompts: 500, Rate: 2, Arrival: "constant"}, 500},
+		{Spec{Duration: "1m", MaxConcurrency: 4}, 0},
+	} {
+		if got := mustOpen(t, tt.s).Crowd(time.Minute); got != tt.want {
+			t.Errorf("%+v: %d within a minute, want %d", tt.s, got, tt.want)
+		}
+	}
+}

@@ -197,6 +197,26 @@ func (w *Workload) Burst() int {
 	return n
 }
 
+// Crowd is the most requests that are due within any span of that length, of
+// conversations how many there are: each goes on after its first turn. It is 0
+// where there is no end to them.
+func (w *Workload) Crowd(span time.Duration) int {
+	switch {
+	case w.more != nil:
+		return 0
+	case w.Conversations():
+		return len(w.due)
+	}
+	most, from := 0, 0
+	for i, at := range w.due {
+		for w.due[from] <= at-span {
+			from++
+		}
+		most = max(most, i+1-from)
+	}
+	return most
+}
+
 // Totals sums lengths without building a prompt. Where time decides how many
 // requests there are, Requests is 0 and the sums are of the rows drawn so far.
 // The input of a conversation's later turns is planned: with the answers that
