@@ -78,7 +78,10 @@ func (l *loop) run() {
 		if err == unix.EINTR {
 			continue
 		}
-		if err != nil || !l.find(events[:n], &batch) {
+		if err != nil { // it would leave every exchange without an end
+			panic(os.NewSyscallError("epoll_wait", err))
+		}
+		if !l.find(events[:n], &batch) {
 			return
 		}
 		for i, c := range batch[:n] {

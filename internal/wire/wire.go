@@ -135,7 +135,7 @@ type Transport struct {
 	keep  io.Closer // see keepStamping
 }
 
-// New prepares a transport; it opens nothing.
+// New prepares a transport; it opens no connection.
 func New(cfg Config) *Transport {
 	t := &Transport{std: newStandard(cfg)}
 	if t.clock = t.std.clock(); t.clock == Kernel {
