@@ -10,10 +10,13 @@ import (
 	"net/url"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // listen serves each connection on loopback by serve, which need not close it.
@@ -227,5 +230,109 @@ func TestUnused(t *testing.T) {
 	}
 	if n := runtime.NumGoroutine(); n > before {
 		t.Errorf("%d goroutines after %d", n, before)
+	}
+}
+
+// still is a connection whose loop does not run, and the other end of it: a
+// test says what epoll reports, and when.
+func still(t *testing.T) (c *conn, peer *os.File) {
+	t.Helper()
+	l, err := newLoop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.release)
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &pool{loops: []*loop{l}}
+	p.count.add()
+	c = &conn{pool: p, fd: fds[0], life: 1}
+	if err := l.add(c); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.close()
+	})
+	peer = os.NewFile(uintptr(fds[1]), "peer")
+	t.Cleanup(func() { peer.Close() })
+	return c, peer
+}
+
+// TestKept: what a connection went through decides whether it serves another
+// exchange. The answer is the same, and whole, in all cases.
+func TestKept(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer string
+		body   int // bytes of the request
+		closes bool
+		events uint32
+		kept   bool
+	}{
+		"answered":                {answer: short, events: unix.EPOLLIN, kept: true},
+		"closed behind it":        {answer: short, closes: true, events: unix.EPOLLIN | unix.EPOLLRDHUP},
+		"more than an answer":     {answer: short + "x", events: unix.EPOLLIN},
+		"answered before written": {answer: short, body: 8 << 20, events: unix.EPOLLIN},
+		"broke before written":    {answer: short, body: 8 << 20, closes: true, events: unix.EPOLLIN | unix.EPOLLOUT},
+		"by its word":             {answer: "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", events: unix.EPOLLIN},
+		"another protocol":        {answer: "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", events: unix.EPOLLIN},
+	} {
+		c, peer := still(t)
+		var got kept
+		x := Exchange{Start: time.Now(), Body: make([]byte, tt.body), Sink: &got}
+		done, err := c.send(&x, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(peer, tt.answer)
+		if tt.closes {
+			peer.Close()
+		}
+		c.ready(tt.events)
+		if err := <-done; err != nil || got.heads != 1 {
+			t.Errorf("%s: %d heads, error %v", name, got.heads, err)
+		}
+		if idle := len(c.pool.idle); (idle == 1) != tt.kept || c.closed.Load() == tt.kept {
+			t.Errorf("%s: %d idle connections, closed: %v", name, idle, c.closed.Load())
+		}
+	}
+}
+
+// TestWroteAgain: a request that is sent again has the times of that sending.
+func TestWroteAgain(t *testing.T) {
+	c, _ := still(t)
+	x := Exchange{Start: time.Now(), Body: make([]byte, 8<<20), Sink: new(kept), Wrote: 1}
+	if _, err := c.send(&x, nil); err != nil {
+		t.Fatal(err)
+	}
+	if x.Wrote != 0 {
+		t.Errorf("written at %v, though the kernel has not all of it", x.Wrote)
+	}
+}
+
+// TestHeaders: what the caller's headers say of host and connection is sent,
+// both ways.
+func TestHeaders(t *testing.T) {
+	for _, standard := range []bool{false, true} {
+		hosts := make(chan string, 1)
+		u := listen(t, func(c net.Conn) {
+			req, err := http.ReadRequest(bufio.NewReader(c))
+			if err != nil {
+				return
+			}
+			hosts <- req.Host + ", close: " + strconv.FormatBool(req.Close)
+			io.WriteString(c, short)
+		})
+		tr := New(Config{URL: u, Standard: standard, Header: http.Header{"Host": {"model.example"}, "Connection": {"close"}}})
+		defer tr.Close()
+		if err := tr.Do(t.Context(), &Exchange{Start: time.Now(), Sink: new(kept)}); err != nil {
+			t.Error(err)
+		}
+		if got := <-hosts; got != "model.example, close: true" {
+			t.Errorf("net/http %v: the server is asked for host %s", standard, got)
+		}
 	}
 }
