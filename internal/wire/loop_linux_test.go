@@ -336,3 +336,31 @@ func TestHeaders(t *testing.T) {
 		}
 	}
 }
+
+// nothing is a sink that looks at nothing.
+type nothing struct{}
+
+func (nothing) Head(int, http.Header, Stamp) {}
+func (nothing) Body([]byte, Stamp) bool      { return true }
+
+// TestReadAllocates: a read of a stream costs no allocation.
+func TestReadAllocates(t *testing.T) {
+	c, peer := still(t)
+	x := Exchange{Start: time.Now(), Sink: nothing{}}
+	if _, err := c.send(&x, nil); err != nil {
+		t.Fatal(err)
+	}
+	chunk := []byte("5\r\nhello\r\n")
+	read := func() {
+		peer.Write(chunk)
+		c.ready(unix.EPOLLIN)
+	}
+	io.WriteString(peer, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+	c.ready(unix.EPOLLIN)
+	if n := testing.AllocsPerRun(500, read); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if x.Reads != 502 {
+		t.Errorf("%d reads", x.Reads)
+	}
+}
