@@ -74,6 +74,8 @@ func TestNewRefuses(t *testing.T) {
 		"empty query":  {Config{BaseURL: "http://h?"}, "has a query"},
 		"empty anchor": {Config{BaseURL: "http://h#"}, "has a query or a fragment"},
 		"key":          {Config{BaseURL: "http://h", APIKey: "secret\n"}, "the API key holds a line break"},
+		"header name":  {Config{BaseURL: "http://h", Headers: map[string]string{"Authorization: Bearer c2VjcmV0": "="}}, "name of a header (not shown: it may hold a value)"},
+		"own header":   {Config{BaseURL: "http://h", Headers: map[string]string{"content-length": "3"}}, `header "content-length" is set by the client`},
 		"header":       {Config{BaseURL: "http://h", Headers: map[string]string{"X-A": "secret\r"}}, `the value of header "X-A" holds a line break`},
 		"backend":      {Config{BaseURL: "http://h", Backend: "tgi"}, `backend "tgi" is not known: use openai-chat, openai, openai-responses`},
 		"chat mix":     {Config{BaseURL: "http://h", Backend: BackendChat, Endpoint: "/v1/completions"}, "needs an endpoint that ends in /chat/completions"},

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"math"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -302,7 +303,7 @@ func (s *scanner) completionDetail(key []byte) bool {
 }
 
 // maxCount bounds a token count: a larger one is not a count.
-const maxCount = 1 << 40
+const maxCount = math.MaxInt32
 
 // count reads a whole number from 0 to maxCount into to and sets seen; another
 // value leaves both alone.

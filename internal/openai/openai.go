@@ -218,6 +218,13 @@ func (cfg Config) checkHeaders() error {
 		return errors.New("the API key holds a line break or another control character: look at the end of OPENAI_API_KEY")
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Headers)) {
+		if name == "" || strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c) }) {
+			return errors.New("the name of a header (not shown: it may hold a value) has a character that HTTP does not allow: give --header as NAME=VALUE")
+		}
+		switch http.CanonicalHeaderKey(name) {
+		case "Content-Length", "Transfer-Encoding", "Trailer":
+			return fmt.Errorf("header %q is set by the client: leave it out", name)
+		}
 		if strings.ContainsFunc(cfg.Headers[name], control) {
 			return fmt.Errorf("the value of header %q holds a line break or another control character", name)
 		}

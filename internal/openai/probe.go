@@ -208,6 +208,7 @@ func (c *Client) ask(ctx context.Context, method, path string, body []byte) (ans
 		return answer{}, err
 	}
 	req.Header = c.header.Clone()
+	req.Host = c.header.Get("Host") // "": the URL's
 	if body == nil {
 		req.Header.Del("Content-Type")
 	}

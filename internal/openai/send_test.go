@@ -244,6 +244,7 @@ func TestAwkwardServers(t *testing.T) {
 		"continuous usage": {says(continuous("", 0), 5*ms, continuous("ab", 2), 5*ms, continuous("c", 3), continuous("d", 3), 5*ms, continuous("ef", 6), usage(3, 6), done), result.Call{
 			Chunks: []result.Chunk{{At: 5 * ms, Tokens: 2}, {At: 10 * ms, Tokens: 1}, {At: 10 * ms, Tokens: 1}, {At: 15 * ms, Tokens: 2}},
 			Answer: 5 * ms, End: 15 * ms, Usage: &result.Usage{Prompt: 3, Completion: 6}}},
+		"usage beyond all counts": {says(continuous("a", 1), continuous("b", 5_000_000_000), done), result.Call{Chunks: chunks(0, 0), Usage: &result.Usage{Prompt: 3, Completion: 1}}},
 		"usage with the last token only": {says(word("a"), word("b"), continuous("c", 9), done),
 			result.Call{Chunks: chunks(0, 0, 0), Usage: &result.Usage{Prompt: 3, Completion: 9}}},
 		"usage twice": {says(word("a"), usage(1, 1), usage(1, 1), done), result.Call{Chunks: chunks(0), Usage: &result.Usage{Prompt: 1, Completion: 1}}},

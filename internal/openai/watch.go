@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,7 +34,9 @@ type watch struct {
 	begun  time.Duration
 	last   instant // of the last token
 	ended  instant // at which only the end of the body was left
-	timer  *time.Timer
+
+	mu    sync.Mutex // held from reading the limit to setting the timer by it
+	timer *time.Timer
 }
 
 // instant is an offset that may not be known; kept one up, so that zero is not
@@ -72,6 +75,8 @@ func (w *watch) limit() (at time.Duration, cause error) {
 }
 
 func (w *watch) fire() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	at, cause := w.limit()
 	if left := at - time.Since(w.start); left > 0 {
 		w.timer.Reset(left)
@@ -97,6 +102,8 @@ func (w *watch) drain(at time.Duration) {
 
 // advance sets the timer anew when the limit may have come nearer.
 func (w *watch) advance() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	at, _ := w.limit()
 	w.timer.Reset(at - time.Since(w.start))
 }

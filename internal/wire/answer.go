@@ -165,7 +165,7 @@ func (a *answer) readHead(p []byte, at Stamp, sink Sink) ([]byte, error) {
 	if resp.StatusCode/100 == 1 && resp.StatusCode != http.StatusSwitchingProtocols {
 		return p, nil // the answer itself follows
 	}
-	a.heard, a.keep = true, !resp.Close
+	a.heard, a.keep = true, !resp.Close && resp.StatusCode != http.StatusSwitchingProtocols
 	switch {
 	case len(resp.TransferEncoding) > 0:
 		a.state, a.left, a.line = inSize, 0, 0

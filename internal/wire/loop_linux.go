@@ -78,7 +78,10 @@ func (l *loop) run() {
 		if err == unix.EINTR {
 			continue
 		}
-		if err != nil || !l.find(events[:n], &batch) {
+		if err != nil { // it would leave every exchange without an end
+			panic(os.NewSyscallError("epoll_wait", err))
+		}
+		if !l.find(events[:n], &batch) {
 			return
 		}
 		for i, c := range batch[:n] {
@@ -184,15 +187,15 @@ func (c *conn) ready(events uint32) {
 			c.broke(now, io.EOF)
 			return
 		}
-		c.took(c.loop.buf[:n], now, wall)
+		c.took(c.loop.buf[:n], now, wall, hup)
 		if n < len(c.loop.buf) && !hup {
 			return
 		}
 	}
 }
 
-// took feeds what one read brought.
-func (c *conn) took(p []byte, now time.Time, wall int64) {
+// took feeds what one read brought; hup: the server sends no more than that.
+func (c *conn) took(p []byte, now time.Time, wall int64, hup bool) {
 	x := c.x
 	if x == nil { // nobody asked: not an answer
 		c.close()
@@ -209,7 +212,7 @@ func (c *conn) took(p []byte, now time.Time, wall int64) {
 	case err != nil:
 		c.end(err, false)
 	case c.answer.state == ended:
-		c.end(nil, c.answer.keep && len(rest) == 0 && len(c.out) == 0)
+		c.end(nil, c.answer.keep && !hup && len(rest) == 0 && len(c.out) == 0)
 	}
 }
 
@@ -275,7 +278,7 @@ func (c *conn) send(x *Exchange, head []byte) (done chan error, err error) {
 	}
 	done = make(chan error, 1)
 	c.x, c.done = x, done
-	x.Sent, x.sent = x.now(), true
+	x.Sent, x.Wrote, x.sent = x.now(), 0, true
 	n, err := unix.Writev(c.fd, [][]byte{head, x.Body})
 	if err != nil && err != syscall.EAGAIN && err != syscall.EINTR {
 		c.x, c.done = nil, nil
@@ -302,10 +305,7 @@ func (c *conn) flush() {
 		n, err := unix.Write(c.fd, c.out)
 		switch {
 		case err == syscall.EINTR:
-		case err == syscall.EAGAIN:
-			return
-		case err != nil: // what the server said before it broke is read first
-			c.out = nil
+		case err != nil: // it is full; or broken, and what the server said before is read first
 			return
 		default:
 			c.out = c.out[n:]

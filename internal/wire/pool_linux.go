@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net/http/httptrace"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -24,10 +26,10 @@ type pool struct {
 	addr   string
 	head   []byte // of every request, up to the length of its body
 	dialer net.Dialer
-	loops  []*loop
 	count  count
 
 	mu    sync.Mutex
+	loops []*loop // begin with the first connection; not changed once shut
 	idle  []*conn // the last used at the end
 	lives int32
 	shut  bool        // close was called
@@ -35,24 +37,22 @@ type pool struct {
 	ended atomic.Bool // the loops were stopped
 }
 
-// newPool starts the loops; nil: this system has none to give.
 func newPool(cfg Config) *pool {
 	enoughProcessors()
-	p := &pool{addr: address(cfg), head: head(cfg), dialer: net.Dialer{Timeout: dialTimeout}}
-	for range max(1, min(8, runtime.GOMAXPROCS(0)/2)) {
+	return &pool{addr: address(cfg), head: head(cfg), dialer: net.Dialer{Timeout: dialTimeout}}
+}
+
+// begin starts the loops; mu is held.
+func (p *pool) begin() error {
+	for n := max(1, min(8, runtime.GOMAXPROCS(0)/2)); len(p.loops) < n; {
 		l, err := newLoop()
 		if err != nil {
-			break
+			return err
 		}
 		p.loops = append(p.loops, l)
-	}
-	if len(p.loops) == 0 {
-		return nil
-	}
-	for _, l := range p.loops {
 		go l.run()
 	}
-	return p
+	return nil
 }
 
 // enoughProcessors gives Go a second processor where it has one, so that what
@@ -76,9 +76,9 @@ func address(cfg Config) string {
 // head writes the request's head up to the value of Content-Length.
 func head(cfg Config) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\n", cfg.URL.RequestURI(), cfg.URL.Host)
+	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\n", cfg.URL.RequestURI(), cfg.host())
 	// A buffer takes every write.
-	cfg.Header.WriteSubset(&b, map[string]bool{"Host": true, "Content-Length": true, "Transfer-Encoding": true, "Connection": true})
+	cfg.Header.WriteSubset(&b, map[string]bool{"Host": true, "Content-Length": true, "Transfer-Encoding": true})
 	b.WriteString("Content-Length: ")
 	return b.Bytes()
 }
@@ -153,7 +153,7 @@ func (s *sent) wait(ctx context.Context, x *Exchange) error {
 // replayable reports whether a kept connection was closed by the server before
 // it got the request.
 func replayable(x *Exchange, err error) bool {
-	if x.Reads > 0 || x.now()-x.Sent > replayWindow {
+	if x.Reads > 0 || x.sent && x.now()-x.Sent > replayWindow {
 		return false
 	}
 	return err == io.EOF || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
@@ -250,17 +250,22 @@ func detach(nc net.Conn) (fd int, err error) {
 func (p *pool) adopt(fd int) (*conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.shut {
-		unix.Close(fd)
-		return nil, net.ErrClosed
+	err := net.ErrClosed
+	if !p.shut {
+		err = p.begin()
 	}
-	p.lives++
-	c := &conn{pool: p, fd: fd, life: p.lives}
-	if err := p.loops[int(p.lives)%len(p.loops)].add(c); err != nil {
+	if err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
-	p.count.add()
+	p.lives++
+	c := &conn{pool: p, fd: fd, life: p.lives}
+	p.count.add() // before the loop can drop it
+	if err := p.loops[int(p.lives)%len(p.loops)].add(c); err != nil {
+		p.count.drop()
+		unix.Close(fd)
+		return nil, err
+	}
 	return c, nil
 }
 
@@ -270,6 +275,7 @@ const openers = 64
 // open makes connections until n are idle.
 func (p *pool) open(ctx context.Context, n int) error {
 	p.mu.Lock()
+	p.idle = slices.DeleteFunc(p.idle, func(c *conn) bool { return c.closed.Load() })
 	need := n - len(p.idle)
 	p.mu.Unlock()
 	var wg sync.WaitGroup
@@ -290,7 +296,7 @@ func (p *pool) open(ctx context.Context, n int) error {
 		})
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	return cmp.Or(errs...) // they are alike
 }
 
 // close ends idle connections now and the others when they are done, and with

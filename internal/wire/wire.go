@@ -22,6 +22,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -34,7 +35,7 @@ import (
 // Config says which endpoint to talk to. URL must be set.
 type Config struct {
 	URL      *url.URL
-	Header   http.Header // of every request; not changed after New
+	Header   http.Header // of every request, Host for another than the URL's; not changed after New
 	Insecure bool        // skip the check of TLS certificates
 
 	// Concurrency is how many exchanges there may be at once, as far as is
@@ -44,6 +45,9 @@ type Config struct {
 	Dial     DialFunc // replaces the network, for tunnels and in-memory servers
 	Standard bool     // take net/http although the event loop could do it
 }
+
+// host is what the requests say they are for.
+func (cfg Config) host() string { return cmp.Or(cfg.Header.Get("Host"), cfg.URL.Host) }
 
 // DialFunc opens a connection.
 type DialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -135,7 +139,7 @@ type Transport struct {
 	keep  io.Closer // see keepStamping
 }
 
-// New prepares a transport; it opens nothing.
+// New prepares a transport; it opens no connection.
 func New(cfg Config) *Transport {
 	t := &Transport{std: newStandard(cfg)}
 	if t.clock = t.std.clock(); t.clock == Kernel {
