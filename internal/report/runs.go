@@ -171,13 +171,14 @@ func sideFigures(sides []Side) []figureRow {
 
 // runsPlots draws the latencies of the runs into one picture each.
 func runsPlots(sides []Side, sim bool) []Plot {
+	compat := slices.ContainsFunc(sides, func(s Side) bool { return s.Summary.Compat != "" })
 	var out []Plot
 	for _, d := range distributions {
 		var all []sample
 		for _, s := range sides[:min(len(sides), strokes)] {
 			all = append(all, sample{s.Name, result.Samples(s.Header, s.Calls, d.family)})
 		}
-		if p, ok := distribution(d.family, d.what, sim, all); ok {
+		if p, ok := distribution(d.family, d.what, sim, compat, all); ok {
 			out = append(out, p)
 		}
 	}

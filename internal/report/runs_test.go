@@ -178,7 +178,7 @@ func TestPlotsShowTheSummarysPercentiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plots := RunPlots(h, calls)
+	plots := RunPlots(h, calls, "")
 	for _, family := range []string{"ttft", "tpot", "itl", "e2el"} {
 		i := slices.IndexFunc(plots, func(p Plot) bool { return p.Name == "cdf-"+family })
 		if i < 0 {
@@ -187,6 +187,21 @@ func TestPlotsShowTheSummarysPercentiles(t *testing.T) {
 		want := "p99 " + milli(s.Figures["p99_"+family+"_ms"])
 		if !strings.Contains(plots[i].SVG, ">"+want+"<") {
 			t.Errorf("%s does not mark %q", plots[i].Name, want)
+		}
+	}
+}
+
+// Under other definitions than the plots' own, each distribution says so, and
+// none else.
+func TestPlotsSayTheirDefinitions(t *testing.T) {
+	sides := twoRuns(t)
+	for _, compat := range []string{"", result.VLLM} {
+		sides[1].Summary.Compat = compat
+		for _, p := range append(RunPlots(sides[0].Header, sides[0].Calls, compat), newRuns(sides).Plots...) {
+			want := compat != "" && strings.HasPrefix(p.Name, "cdf-")
+			if got := strings.Contains(p.SVG, esc(ownMarks)); got != want {
+				t.Errorf("compat %q: %s: says %v", compat, p.Name, got)
+			}
 		}
 	}
 }
