@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -383,11 +384,6 @@ func pairs(flag string, list []string) (map[string]string, error) {
 
 // runBench makes the run and shows it.
 func runBench(ctx context.Context, env Env, f *benchFlags) error {
-	if f.resultDir != "" {
-		if err := os.MkdirAll(f.resultDir, 0o755); err != nil {
-			return fmt.Errorf("create --result-dir: %w", err)
-		}
-	}
 	if err := f.placeFiles(); err != nil {
 		return err
 	}
@@ -395,7 +391,7 @@ func runBench(ctx context.Context, env Env, f *benchFlags) error {
 	var phase phaser
 	view := panel{p: progress}
 	line := startLive(env, func() string { return benchLine(&phase, progress) }, view.shown)
-	stop, err := f.serveMetrics(env, progress)
+	stop, err := f.serveMetrics(env, func() *load.Progress { return progress })
 	if err != nil {
 		line.end()
 		return err
@@ -440,7 +436,7 @@ func (f *benchFlags) show(env Env, out *lab.Outcome) error {
 	if !f.save {
 		return nil
 	}
-	path, err := f.saveResult(out)
+	path, err := f.saveResult(out, cmp.Or(f.resultFile, result.VLLMFileName(out.Header, f.vllm())))
 	if err != nil {
 		return err
 	}
@@ -448,15 +444,11 @@ func (f *benchFlags) show(env Env, out *lab.Outcome) error {
 	return nil
 }
 
-// saveResult writes the file of vllm bench serve.
-func (f *benchFlags) saveResult(out *lab.Outcome) (string, error) {
+// saveResult writes the file of vllm bench serve under a name.
+func (f *benchFlags) saveResult(out *lab.Outcome, name string) (string, error) {
 	b, err := result.VLLMJSON(out.Header, out.Summary, out.Calls, f.vllm())
 	if err != nil {
 		return "", fmt.Errorf("encode the result file: %w", err)
-	}
-	name := f.resultFile
-	if name == "" {
-		name = result.VLLMFileName(out.Header, f.vllm())
 	}
 	path := filepath.Join(f.resultDir, name)
 	mode := os.O_CREATE | os.O_WRONLY | os.O_TRUNC
