@@ -22,11 +22,11 @@ import (
 // st says which latencies and percentiles.
 func seriesView(facts *lab.SeriesFacts, dir string, st result.Style) view {
 	if facts.Kind == lab.KindRepeat {
-		r := repeatOf(facts)
+		r := repeatOf(facts, dir)
 		return view{
 			text: func(w io.Writer) error { return report.RepeatText(w, r, st) },
-			md:   func(w io.Writer) error { return report.RepeatMarkdown(w, withRuns(r, facts, dir), st) },
-			html: func(w io.Writer) error { return report.RepeatHTML(w, withRuns(r, facts, dir), st) },
+			md:   func(w io.Writer) error { return report.RepeatMarkdown(w, r, st) },
+			html: func(w io.Writer) error { return report.RepeatHTML(w, withCalls(r, dir), st) },
 		}
 	}
 	c := curveOf(facts)
@@ -110,8 +110,9 @@ func seriesFacts(facts *lab.SeriesFacts) []report.Fact {
 	}, func(f report.Fact) bool { return f.Value == "" })
 }
 
-// repeatOf is a repeated run without the runs themselves.
-func repeatOf(facts *lab.SeriesFacts) report.Repeat {
+// repeatOf is a repeated run, with the headers of the runs in dir and without
+// their calls.
+func repeatOf(facts *lab.SeriesFacts, dir string) report.Repeat {
 	r := report.Repeat{
 		Title:  fmt.Sprintf("%d runs of %s under %s", len(facts.Points), facts.Model, facts.Workload),
 		Spread: facts.Spread,
@@ -120,7 +121,10 @@ func repeatOf(facts *lab.SeriesFacts) report.Repeat {
 		if p.Usable() {
 			r.Believed++
 		}
-		h := result.Header{Simulated: p.Summary.Simulated, Predicted: p.Summary.Predicted}
+		h, err := lab.RunHeader(filepath.Join(dir, p.Dir))
+		if err != nil { // the series' file says as much
+			h = result.Header{Simulated: p.Summary.Simulated, Predicted: p.Summary.Predicted, Cache: facts.Cache}
+		}
 		r.Sides = append(r.Sides, report.Side{Name: p.Dir, Header: h, Summary: p.Summary})
 	}
 	r.SameSeed = len(facts.Points) > 1 && facts.Points[0].Seed == facts.Points[1].Seed
@@ -139,21 +143,15 @@ func repeatOf(facts *lab.SeriesFacts) report.Repeat {
 	return r
 }
 
-// overlaid is of how many repeated runs the calls are read for plots: no more can
-// be told apart in one.
+// overlaid is of how many repeated runs the calls are read for plots: no more
+// can be told apart in one.
 const overlaid = 6
 
-// withRuns adds what only the runs' directories know: headers, and calls for
-// the plots. A run whose directory is gone keeps its figures.
-func withRuns(r report.Repeat, facts *lab.SeriesFacts, dir string) report.Repeat {
+// withCalls adds what the plots need.
+func withCalls(r report.Repeat, dir string) report.Repeat {
 	r.Sides = slices.Clone(r.Sides)
-	for i, p := range facts.Points {
-		run, err := lab.OpenRun(filepath.Join(dir, p.Dir))
-		if err != nil {
-			continue // OpenSeries, or the run itself, has said so
-		}
-		r.Sides[i].Header = run.Header
-		if i < overlaid {
+	for i := range r.Sides[:min(len(r.Sides), overlaid)] {
+		if run, err := lab.OpenRun(filepath.Join(dir, r.Sides[i].Name)); err == nil { // else its figures stand without a line
 			r.Sides[i].Calls = run.Calls
 		}
 	}

@@ -230,7 +230,11 @@ func (v *liveSeries) text() string {
 	if p == nil {
 		return ""
 	}
-	return fmt.Sprintf("run %d, %s: %s", made+1, step.Load, benchLine(&v.phase, p))
+	name := step.Load.String()
+	if step.Load.Axis != lab.Same {
+		name = fmt.Sprintf("run %d, %s", made+1, name)
+	}
+	return name + ": " + benchLine(&v.phase, p)
 }
 
 // runSeries makes the runs and shows them.

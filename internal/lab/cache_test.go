@@ -335,4 +335,15 @@ func TestAchieved(t *testing.T) {
 	if got := achieved(10, few); got != 3 {
 		t.Errorf("five calls achieve %g", got)
 	}
+	batch := run(func(at float64) float64 { return 60 - at }) // all end at once
+	for i := range batch.Calls {
+		batch.Calls[i].End += seconds(float64(i) / 1e6)
+	}
+	if got := achieved(0, batch); got != 3 {
+		t.Errorf("a burst that ends at once achieves %g", got)
+	}
+	batch.Header.Limit = 10
+	if got := achieved(0, batch); got == 3 {
+		t.Error("a closed loop's rate is that of its middle")
+	}
 }

@@ -338,8 +338,8 @@ func (s *Series) fit(w workload.Spec) (workload.Spec, error) {
 // quantile of their ends, which leaves out filling and draining: a run of any
 // length at a rate that the server keeps up with achieves that rate. Where a
 // rate was offered, chance in the arrivals is taken out by comparing with the
-// same span of the due times. Few calls have no such span, and their rate is
-// that of the whole run.
+// same span of the due times. Few calls have no such span, nor has a burst,
+// which may end all at once: their rate is that of the whole run.
 func achieved(offered float64, out *Outcome) float64 {
 	const least = 10
 	var due, ends []float64
@@ -348,7 +348,7 @@ func achieved(offered float64, out *Outcome) float64 {
 			due, ends = append(due, c.Due.Seconds()), append(ends, c.End.Seconds())
 		}
 	}
-	if len(ends) < least {
+	if burst := offered == 0 && out.Header.Limit == 0; burst || len(ends) < least {
 		return out.Summary.Figures["request_throughput"]
 	}
 	span := func(x []float64) float64 {

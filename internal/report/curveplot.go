@@ -85,7 +85,7 @@ func (c Curve) plot(name, title, xtitle string, x func(*CurvePoint) (float64, bo
 			if b, is := l.value(p); ok && is {
 				stretch(0, a)
 				stretch(1, b)
-				some = true
+				some = p.usable()
 			}
 		}
 		if some {
@@ -110,8 +110,9 @@ func (c Curve) plot(name, title, xtitle string, x func(*CurvePoint) (float64, bo
 	cv := &canvas{name: "curve-" + name, w: halfWidth, h: 340}
 	cv.head(title, sim)
 	classes, names := c.keys(lines, ideal)
-	cv.legend(16, 46, classes, names)
-	f := cv.field(64, 64, cv.w-26, cv.h-52, ax, ay, xtitle, "")
+	top := 44 + cv.legend(16, 46, classes, names)
+	cv.h += top - 64
+	f := cv.field(64, top, cv.w-26, cv.h-52, ax, ay, xtitle, "")
 	if ideal {
 		f.identity()
 	}
@@ -124,7 +125,7 @@ func (c Curve) plot(name, title, xtitle string, x func(*CurvePoint) (float64, bo
 		if y -= 5; y < f.top+10 {
 			y += 19 // under the line, where above is the legend
 		}
-		cv.text("m", f.left+6, y, "start", slo.String())
+		cv.text("m", f.right-4, y, "end", slo.String())
 	}
 	return cv.plot(title), true
 }
