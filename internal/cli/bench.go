@@ -113,6 +113,7 @@ func newBench(env Env) *cobra.Command {
 		},
 	}
 	f.add(c.Flags())
+	grouping(c, benchGroups())
 	return c
 }
 
@@ -148,9 +149,9 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.metricsAddr, "metrics-addr", "", "serve the run's progress to Prometheus at this address while it lasts, such as 127.0.0.1:9400")
 	fs.StringVar(&f.out, "out", "", "run directory, or that of a series' runs (default perflab-out/bench-TIME)")
 	addFileFlags(fs, &f.html, &f.parquet)
-	fs.BoolVar(&f.save, "save-result", false, "also write the JSON file of vllm bench serve")
+	fs.BoolVar(&f.save, "save-result", false, "also write the JSON file of vllm bench serve, of a series one for each run")
 	fs.BoolVar(&f.detailed, "save-detailed", false, "with --save-result: per-request arrays and generated texts")
-	fs.BoolVar(&f.appendResult, "append-result", false, "as --save-result, but append a line to the file")
+	fs.BoolVar(&f.appendResult, "append-result", false, "as --save-result, but append a line (of a series: one for each run) to the file")
 	fs.StringVar(&f.resultDir, "result-dir", "", "with --save-result: directory (default .)")
 	fs.StringVar(&f.resultFile, "result-filename", "", "with --save-result: file name (default as vLLM names it)")
 	fs.StringVar(&f.label, "label", "", "with --save-result: label in the file and in its name (default the backend)")
