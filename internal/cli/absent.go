@@ -24,7 +24,19 @@ var absent = map[string]string{
 	"frequency-penalty":  `give --extra-body '{"frequency_penalty": X}'`,
 	"presence-penalty":   `give --extra-body '{"presence_penalty": X}'`,
 	"repetition-penalty": `give --extra-body '{"repetition_penalty": X}'`,
-	"profile":            "start the engine's profiler yourself",
+	"num-runs":           "give --repeat",
+	"reset-prefix-cache": "give --cache reset",
+	"compare":            "perflab report RUN RUN shows runs side by side",
+	"endpoint-type":      "give --backend",
+	"request-id-prefix":  "requests carry no id of the client's; a server that wants one takes it by --header",
+	"plot-timeline":      "give --html, whose page draws the run over time",
+	"plot-dataset-stats": "give --html, whose page draws lengths and latencies",
+
+	"random-mm-base-items-per-request": "give --random-images",
+	"random-mm-bucket-config":          "give --random-image-size",
+	"random-mm-limit-mm-per-prompt":    "give --random-images",
+
+	"profile": "start the engine's profiler yourself",
 }
 
 // explainUnknown adds to cobra's word on an unknown flag what to do about one

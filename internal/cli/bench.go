@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -112,6 +113,7 @@ func newBench(env Env) *cobra.Command {
 		},
 	}
 	f.add(c.Flags())
+	grouping(c, benchGroups())
 	return c
 }
 
@@ -147,9 +149,9 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.metricsAddr, "metrics-addr", "", "serve the run's progress to Prometheus at this address while it lasts, such as 127.0.0.1:9400")
 	fs.StringVar(&f.out, "out", "", "run directory, or that of a series' runs (default perflab-out/bench-TIME)")
 	addFileFlags(fs, &f.html, &f.parquet)
-	fs.BoolVar(&f.save, "save-result", false, "also write the JSON file of vllm bench serve")
+	fs.BoolVar(&f.save, "save-result", false, "also write the JSON file of vllm bench serve, of a series one for each run")
 	fs.BoolVar(&f.detailed, "save-detailed", false, "with --save-result: per-request arrays and generated texts")
-	fs.BoolVar(&f.appendResult, "append-result", false, "as --save-result, but append a line to the file")
+	fs.BoolVar(&f.appendResult, "append-result", false, "as --save-result, but append a line (of a series: one for each run) to the file")
 	fs.StringVar(&f.resultDir, "result-dir", "", "with --save-result: directory (default .)")
 	fs.StringVar(&f.resultFile, "result-filename", "", "with --save-result: file name (default as vLLM names it)")
 	fs.StringVar(&f.label, "label", "", "with --save-result: label in the file and in its name (default the backend)")
@@ -383,11 +385,6 @@ func pairs(flag string, list []string) (map[string]string, error) {
 
 // runBench makes the run and shows it.
 func runBench(ctx context.Context, env Env, f *benchFlags) error {
-	if f.resultDir != "" {
-		if err := os.MkdirAll(f.resultDir, 0o755); err != nil {
-			return fmt.Errorf("create --result-dir: %w", err)
-		}
-	}
 	if err := f.placeFiles(); err != nil {
 		return err
 	}
@@ -395,7 +392,7 @@ func runBench(ctx context.Context, env Env, f *benchFlags) error {
 	var phase phaser
 	view := panel{p: progress}
 	line := startLive(env, func() string { return benchLine(&phase, progress) }, view.shown)
-	stop, err := f.serveMetrics(env, progress)
+	stop, err := f.serveMetrics(env, func() *load.Progress { return progress })
 	if err != nil {
 		line.end()
 		return err
@@ -440,7 +437,7 @@ func (f *benchFlags) show(env Env, out *lab.Outcome) error {
 	if !f.save {
 		return nil
 	}
-	path, err := f.saveResult(out)
+	path, err := f.saveResult(out, cmp.Or(f.resultFile, result.VLLMFileName(out.Header, f.vllm())))
 	if err != nil {
 		return err
 	}
@@ -448,15 +445,11 @@ func (f *benchFlags) show(env Env, out *lab.Outcome) error {
 	return nil
 }
 
-// saveResult writes the file of vllm bench serve.
-func (f *benchFlags) saveResult(out *lab.Outcome) (string, error) {
+// saveResult writes the file of vllm bench serve under a name.
+func (f *benchFlags) saveResult(out *lab.Outcome, name string) (string, error) {
 	b, err := result.VLLMJSON(out.Header, out.Summary, out.Calls, f.vllm())
 	if err != nil {
 		return "", fmt.Errorf("encode the result file: %w", err)
-	}
-	name := f.resultFile
-	if name == "" {
-		name = result.VLLMFileName(out.Header, f.vllm())
 	}
 	path := filepath.Join(f.resultDir, name)
 	mode := os.O_CREATE | os.O_WRONLY | os.O_TRUNC

@@ -13,9 +13,15 @@ import (
 	"perflab/internal/result"
 )
 
-// placeFiles makes the directories of --html and --parquet before the run, so
-// that a name that cannot be is noticed while nothing is lost.
+// placeFiles makes the directories of --html, --parquet and --save-result
+// before the run, so that a name that cannot be is noticed while nothing is
+// lost.
 func (f *benchFlags) placeFiles() error {
+	if f.resultDir != "" {
+		if err := os.MkdirAll(f.resultDir, 0o755); err != nil {
+			return fmt.Errorf("create --result-dir: %w", err)
+		}
+	}
 	for _, x := range []struct{ flag, path string }{{"--html", f.html}, {"--parquet", f.parquet}} {
 		if x.path == "" {
 			continue

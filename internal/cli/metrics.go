@@ -15,8 +15,9 @@ import (
 	"perflab/internal/stat"
 )
 
-// serveMetrics answers Prometheus while a run lasts; stop ends it.
-func (f *benchFlags) serveMetrics(env Env, p *load.Progress) (stop func(), err error) {
+// serveMetrics answers Prometheus while runs last; stop ends it.
+// progress gives that of the run that is being made.
+func (f *benchFlags) serveMetrics(env Env, progress func() *load.Progress) (stop func(), err error) {
 	if f.metricsAddr == "" {
 		return func() {}, nil
 	}
@@ -28,7 +29,7 @@ func (f *benchFlags) serveMetrics(env Env, p *load.Progress) (stop func(), err e
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		writeMetrics(w, p) // who asks may be gone
+		writeMetrics(w, progress()) // who asks may be gone
 	})
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	done := make(chan struct{})

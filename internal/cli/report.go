@@ -32,10 +32,11 @@ func newReport(env Env) *cobra.Command {
 	f := &reportFlags{}
 	c := &cobra.Command{
 		Use:   "report DIR...",
-		Short: "Render a run, several runs or a study as text, Markdown or HTML",
-		Long: `Render a run directory or a study directory again, or several run directories
-side by side. The figures of a run are computed from its calls; a partial run
-(DIR.tmp) is summarised as far as it got.
+		Short: "Render a run, several runs, a series or a study as text, Markdown or HTML",
+		Long: `Render a run directory, the directory of a series (bench --sweep, --find-max,
+--repeat) or a study directory again, or several run directories side by side.
+The figures of runs are computed from their calls; a partial run (DIR.tmp) is
+summarised as far as it got.
 
 With --html or --parquet the file is written and nothing is printed, unless
 --format or --out ask for it too.`,
@@ -43,10 +44,11 @@ With --html or --parquet the file is written and nothing is printed, unless
   perflab report perflab-out/quickstart --html report.html
   perflab report perflab-out/quickstart/trials/001/chat --format md
   perflab report runs/before runs/after
+  perflab report perflab-out/sweep-20260102-030405.000 --html curve.html
   perflab report runs/after --parquet calls.parquet`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return wantArgs(1, "a run or study directory")(c, args)
+				return wantArgs(1, "a run, series or study directory")(c, args)
 			}
 			return nil
 		},
@@ -153,8 +155,8 @@ func writeReport(path string, write func(io.Writer) error) error {
 // open reads what is to be shown.
 func (f *reportFlags) open(fs *pflag.FlagSet, dirs []string) (view, error) {
 	for _, dir := range dirs {
-		if !lab.IsStudy(dir) && !lab.IsRun(dir) {
-			return view{}, usageError{fmt.Errorf("%s holds neither a run (header.json) nor a study (study.json)", dir)}
+		if !lab.IsStudy(dir) && !lab.IsRun(dir) && !lab.IsSeries(dir) {
+			return view{}, usageError{fmt.Errorf("%s holds no run (header.json), no series of runs (sweep.json, repeat.json) and no study (study.json)", dir)}
 		}
 	}
 	switch {
@@ -162,6 +164,8 @@ func (f *reportFlags) open(fs *pflag.FlagSet, dirs []string) (view, error) {
 		return f.runs(fs, dirs)
 	case lab.IsStudy(dirs[0]):
 		return f.study(dirs[0])
+	case lab.IsSeries(dirs[0]):
+		return f.series(fs, dirs[0])
 	}
 	return f.run(dirs[0])
 }
@@ -220,6 +224,9 @@ func (f *reportFlags) runs(fs *pflag.FlagSet, dirs []string) (view, error) {
 	for _, dir := range dirs {
 		if lab.IsStudy(dir) {
 			return view{}, usageError{fmt.Errorf("%s is a study: only runs are shown side by side", dir)}
+		}
+		if lab.IsSeries(dir) {
+			return view{}, usageError{fmt.Errorf("%s is a series: name the runs in it to see some side by side, or it alone", dir)}
 		}
 		r, err := lab.OpenRun(dir)
 		if err != nil {

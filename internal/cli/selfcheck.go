@@ -41,13 +41,18 @@ two accounts are compared:
 On a machine of two CPUs the server has one of them and the client the other, as
 if perflab bench had a machine of one; --pin=false lets both use both.
 
+The goals that the figures stand beside: arrival error 5 us at p50 and 20 us at
+p99, 1 % shared reads, mean TTFT within 1 ms when the streams are spread and 3 ms
+when they come at once, P99 ITL within 0.2 ms, send lateness 20 us at p50 and
+500 us at p99; with --deep no failed call, in 1 GB.
+
 It takes less than half a minute (with --deep two). Nothing else should use the
 machine meanwhile. Errors are those of this client, this machine's kernel and
 loopback; a network adds its own.
 
 The result is kept in the user's cache directory, for this machine and version,
-and every later run of perflab bench cites it in its header as the error bars of
-its figures. A figure over its goal is no failure: it says what to expect.`
+and every later run of perflab bench cites it, under its block and in its header,
+as the error bars of its figures. A figure over its goal is no failure: it says what to expect.`
 
 func newSelfcheck(env Env) *cobra.Command {
 	f := &selfcheckFlags{}
@@ -69,7 +74,7 @@ func newSelfcheck(env Env) *cobra.Command {
 	fs := c.Flags()
 	fs.SortFlags = false
 	fs.BoolVar(&f.pin, "pin", true, "keep the server on one CPU and the client on the others, where there are two or more")
-	fs.BoolVar(&f.deep, "deep", false, "hold 10,000 and 20,000 streams as well")
+	fs.BoolVar(&f.deep, "deep", false, "hold 10,000 and 20,000 streams as well, or as many as the limit on open files allows")
 	fs.BoolVar(&f.store, "store", true, "keep the result for the headers of later runs")
 	return c
 }

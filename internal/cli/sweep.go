@@ -5,14 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"text/tabwriter"
 
 	"github.com/spf13/pflag"
 
@@ -125,7 +122,7 @@ func (f *seriesFlags) apart(fs *pflag.FlagSet, kind string) error {
 	if kind == "" {
 		return nil
 	}
-	alone := []string{"save-result", "append-result", "block"}
+	alone := []string{"parquet", "block"}
 	if kind != lab.KindRepeat {
 		alone = append(alone, "percentile-metrics")
 	}
@@ -133,6 +130,9 @@ func (f *seriesFlags) apart(fs *pflag.FlagSet, kind string) error {
 		if fs.Changed(name) {
 			return fmt.Errorf("--%s is for a single run: --%s prints a table of its runs, and each keeps its own directory", name, kind)
 		}
+	}
+	if fs.Changed("result-filename") && !fs.Changed("append-result") {
+		return fmt.Errorf("--result-filename is one file, and --%s makes a run after another: give --append-result too, for a line of each", kind)
 	}
 	return nil
 }
@@ -213,47 +213,69 @@ func (f *seriesFlags) plan(kind string, s lab.Spec, slos []result.SLO) lab.Plan 
 	return lab.Repeat(f.repeat)
 }
 
-// seriesView is the live line of a series: which run, and how far it is.
-type seriesView struct {
+// liveSeries is the live line of a series: which run, and how far it is.
+type liveSeries struct {
 	mu       sync.Mutex
 	step     lab.Step
 	progress *load.Progress
+	idle     load.Progress // before the first run
 	made     int
 	phase    phaser
 }
 
-func (v *seriesView) begun(step lab.Step, p *load.Progress) {
+func (v *liveSeries) begun(step lab.Step, p *load.Progress) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.step, v.progress = step, p
 }
 
-func (v *seriesView) text() string {
+func (v *liveSeries) text() string {
 	v.mu.Lock()
 	step, p, made := v.step, v.progress, v.made
 	v.mu.Unlock()
 	if p == nil {
 		return ""
 	}
-	return fmt.Sprintf("run %d, %s: %s", made+1, step.Load, benchLine(&v.phase, p))
+	name := step.Load.String()
+	if step.Load.Axis != lab.Same {
+		name = fmt.Sprintf("run %d, %s", made+1, name)
+	}
+	return name + ": " + benchLine(&v.phase, p)
 }
 
 // runSeries makes the runs and shows them.
 func runSeries(ctx context.Context, env Env, f *benchFlags, kind string) error {
-	view := &seriesView{}
-	line := startLive(env, view.text, nil)
+	if err := f.placeFiles(); err != nil {
+		return err
+	}
+	live := &liveSeries{}
+	line := startLive(env, live.text, nil)
+	stop, err := f.serveMetrics(env, live.progressOf)
+	if err != nil {
+		line.end()
+		return err
+	}
+	defer stop()
+	files := &seriesFiles{f: f, names: map[string]bool{}, notes: map[string]bool{}}
 	s := lab.Series{
 		Bench: lab.Bench{
-			Spec: f.spec, APIKey: env.Getenv("OPENAI_API_KEY"), Dir: f.out, Version: env.Version, Phase: view.phase.set,
+			Spec: f.spec, APIKey: env.Getenv("OPENAI_API_KEY"), Dir: f.out, Version: env.Version, Phase: live.phase.set,
 		},
 		Kind: kind, Plan: f.series.plan(kind, f.spec, f.bounds), SLOs: f.bounds, MaxErrors: f.maxErrors, SameSeed: f.series.sameSeed,
-		Begun: view.begun,
-		Ended: func(p lab.Point, v result.Verdict) {
-			view.mu.Lock()
-			view.made++
-			view.mu.Unlock()
-			line.say("%s", pointLine(p, v))
+		Percentiles: f.shown, Begun: live.begun,
+		Ended: func(p lab.Point, out *lab.Outcome) {
+			live.mu.Lock()
+			live.made++
+			live.mu.Unlock()
+			files.add(out)
+			for _, note := range files.news(out) {
+				line.say("perflab: %s", note)
+			}
+			line.say("%s", pointLine(p))
 		},
+	}
+	if kind == lab.KindRepeat {
+		s.Sections = strings.Split(f.sections, ",")
 	}
 	facts, err := s.Run(ctx)
 	line.end()
@@ -263,14 +285,18 @@ func runSeries(ctx context.Context, env Env, f *benchFlags, kind string) error {
 	if err != nil {
 		err = &stoppedError{err, "what was measured is kept in " + f.out}
 	}
-	if serr := f.showSeries(env, facts); serr != nil {
+	if serr := errors.Join(f.showSeries(env, facts), files.err); serr != nil {
 		return errors.Join(err, serr)
+	}
+	if f.save {
+		fmt.Fprintf(env.Stderr, "result files: %d in %s\n", len(files.names), cmp.Or(f.resultDir, "."))
 	}
 	return cmp.Or(err, judgeSeries(facts))
 }
 
 // pointLine says in a line how a run of a series ended.
-func pointLine(p lab.Point, v result.Verdict) string {
+func pointLine(p lab.Point) string {
+	v := p.Summary.Verdict
 	text := fmt.Sprintf("%s: %s req/s, verdict %s", p.Load, digits(p.Achieved), v.Status)
 	switch {
 	case p.Void:
@@ -286,26 +312,12 @@ func pointLine(p lab.Point, v result.Verdict) string {
 	return text
 }
 
+// showSeries prints the table of a series, and writes its page.
 func (f *benchFlags) showSeries(env Env, facts *lab.SeriesFacts) error {
-	var b strings.Builder
-	if facts.Simulated {
-		b.WriteString("SIMULATED: a simulator answered, no hardware was measured\n")
-	}
-	if facts.Kind == lab.KindRepeat {
-		f.spreadTable(&b, facts)
-	} else {
-		pointTable(&b, facts, f.shown)
-	}
-	if facts.Kind == lab.KindFindMax {
-		if facts.Max != nil {
-			fmt.Fprintln(&b, facts.Max.Text(facts.SLOs))
-		}
-		fmt.Fprintf(&b, "search ended (%s): %s\n", facts.Stop.Code, facts.Stop.Text)
-	} else if facts.Stop.Code != lab.StopDone {
-		fmt.Fprintf(&b, "%s ended (%s): %s\n", facts.Kind, facts.Stop.Code, facts.Stop.Text)
-	}
-	if _, err := io.WriteString(env.Stdout, b.String()); err != nil {
-		return fmt.Errorf("print the result: %w", err)
+	st := result.Style{Sections: strings.Split(f.sections, ","), Percentiles: f.shown}
+	v := seriesView(facts, f.out, st)
+	if err := v.text(env.Stdout); err != nil {
+		return err
 	}
 	first := facts.Points[0]
 	last := facts.Points[len(facts.Points)-1]
@@ -315,159 +327,15 @@ func (f *benchFlags) showSeries(env Env, facts *lab.SeriesFacts) error {
 	}
 	fmt.Fprintf(env.Stderr, "%s%s, cache %s\n", seeds, nonceText(first.Nonce), facts.Cache)
 	fmt.Fprintf(env.Stderr, "runs and %s: %s\n", facts.File(), f.out)
-	return nil
+	return writeFiles(env, f.html, v.html, "", nil)
 }
 
-// pointTable lists the points with their latencies as "p50/p99" in ms.
-func pointTable(w io.Writer, facts *lab.SeriesFacts, shown []float64) {
-	list := []float64{50}
-	for _, p := range shown {
-		if !slices.Contains(list, p) {
-			list = append(list, p)
-		}
-	}
-	names := make([]string, len(list))
-	for i, p := range list {
-		names[i] = "p" + strconv.FormatFloat(p, 'f', -1, 64)
-	}
-	pair := strings.Join(names, "/")
-	families := []struct{ label, name string }{{"TTFT", "ttft"}, {"TPOT", "tpot"}, {"ITL", "itl"}, {"E2E", "e2el"}}
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(tw, "load\toffered req/s\tachieved req/s\toutput tok/s\t")
-	for _, l := range families {
-		fmt.Fprintf(tw, "%s %s ms\t", l.label, pair)
-	}
-	fmt.Fprint(tw, "failed\tverdict\t")
-	if len(facts.SLOs) > 0 {
-		fmt.Fprint(tw, "SLO\t")
-	}
-	fmt.Fprintln(tw)
-	for _, p := range facts.Points {
-		figure := func(name string, format func(float64) string) string {
-			if v, ok := p.Summary.Figures[name]; ok && !p.Void {
-				return format(v)
-			}
-			return "-"
-		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t", p.Load, offered(p), achieved(p), figure("output_throughput", digits))
-		for _, l := range families {
-			parts := make([]string, len(names))
-			for i, n := range names {
-				parts[i] = figure(n+"_"+l.name+"_ms", millis)
-			}
-			fmt.Fprintf(tw, "%s\t", strings.Join(parts, "/"))
-		}
-		fmt.Fprintf(tw, "%s\t%s\t", strconv.FormatFloat(p.Summary.Figures["failed"], 'f', 0, 64), verdictWord(p))
-		if len(facts.SLOs) > 0 {
-			fmt.Fprintf(tw, "%s\t", metWord(p))
-		}
-		fmt.Fprintln(tw)
-	}
-	tw.Flush() // into a Builder, which never fails
-	for _, p := range facts.Points {
-		if len(p.Missed) > 0 && p.Usable() {
-			fmt.Fprintf(w, "%s missed %s\n", p.Load, strings.Join(p.Missed, ", "))
-		}
-		if p.Void {
-			fmt.Fprintf(w, "%s is void and in no conclusion: %s\n", p.Load, p.Summary.Verdict.Why())
-		}
-	}
-}
-
-func offered(p lab.Point) string {
-	if p.Offered == 0 {
-		return "-"
-	}
-	return digits(p.Offered)
-}
-
-func achieved(p lab.Point) string {
-	switch {
-	case p.Void:
-		return "-"
-	case p.Saturated:
-		return digits(p.Achieved) + " (saturated)"
-	}
-	return digits(p.Achieved)
-}
-
-func verdictWord(p lab.Point) string {
-	if p.Partial {
-		return "partial"
-	}
-	return string(p.Summary.Verdict.Status)
-}
-
-func metWord(p lab.Point) string {
-	switch {
-	case !p.Usable():
-		return "-"
-	case p.Meets():
-		return "met"
-	}
-	return "missed"
-}
-
+// digits writes requests per second.
 func digits(v float64) string {
 	if v >= 1000 {
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
 	return strconv.FormatFloat(v, 'f', 2, 64)
-}
-
-// spreadTable shows the figures of the block's sections, and over how many
-// runs.
-func (f *benchFlags) spreadTable(w io.Writer, facts *lab.SeriesFacts) {
-	usable := 0
-	for _, p := range facts.Points {
-		switch {
-		case p.Usable():
-			usable++
-		case p.Void:
-			fmt.Fprintf(w, "%s is void and not in the table: %s\n", p.Load, p.Summary.Verdict.Why())
-		default:
-			fmt.Fprintf(w, "%s was stopped before its end and is not in the table\n", p.Load)
-		}
-	}
-	fmt.Fprintf(w, "%d of %d runs; an interval is Student's for the mean over runs, at 95 %%\n", usable, len(facts.Points))
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "figure\tmean\t95 % interval\tCV\tmin\tmax")
-	for _, s := range facts.Spread {
-		m, err := result.Lookup(s.Metric)
-		if err != nil || !f.inBlock(m) {
-			continue
-		}
-		n := func(v float64) string { return strconv.FormatFloat(v, 'f', m.Decimals, 64) }
-		interval, cv := "-", "-"
-		if s.Low != nil {
-			interval = n(*s.Low) + " to " + n(*s.High)
-		}
-		if s.CV != nil {
-			cv = strconv.FormatFloat(100**s.CV, 'f', 2, 64) + " %"
-		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Label, n(s.Mean), interval, cv, n(s.Min), n(s.Max))
-	}
-	tw.Flush() // into a Builder, which never fails
-	for _, slo := range facts.SLOs {
-		met := 0
-		for _, p := range facts.Points {
-			if ok, _ := slo.Judge(p.Summary); ok && p.Usable() {
-				met++
-			}
-		}
-		fmt.Fprintf(w, "SLO: %s: met in %d of %d runs\n", slo, met, usable)
-	}
-}
-
-// inBlock reports whether a figure belongs to the sections and percentiles
-// that were asked for.
-func (f *benchFlags) inBlock(m result.Metric) bool {
-	if m.Family == "" {
-		return m.Better != result.Neither && m.Section == "" && m.Unit != "requests" || m.Name == "success_rate"
-	}
-	p, isPercentile := result.Percentile(m.Name)
-	return slices.Contains(strings.Split(f.sections, ","), m.Family) &&
-		(m.Stat == "mean" || m.Stat == "median" || isPercentile && slices.Contains(f.shown, p))
 }
 
 // judgeSeries decides the exit status of a series that came to its end.

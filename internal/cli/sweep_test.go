@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,7 +38,8 @@ func TestSeriesRefuses(t *testing.T) {
 		"points of a list":        {[]string{"--sweep", "rate=1,2", "--sweep-points", "4"}, "--sweep-points is for --sweep rate=auto"},
 		"points of nothing":       {[]string{"--sweep-points", "4"}, "--sweep-points needs --sweep"},
 		"two points":              {[]string{"--sweep", "rate=auto", "--sweep-points", "2"}, "--sweep-points is 2"},
-		"result file":             {[]string{"--sweep", "rate=1,2", "--save-result"}, "--save-result is for a single run"},
+		"one result file":         {[]string{"--sweep", "rate=1,2", "--save-result", "--result-filename", "x"}, "--result-filename is one file"},
+		"rows of many runs":       {[]string{"--sweep", "rate=1,2", "--parquet", "x"}, "--parquet is for a single run"},
 		"block":                   {[]string{"--repeat", "2", "--block", "gpustack"}, "--block is for a single run"},
 		"sections":                {[]string{"--sweep", "rate=1,2", "--percentile-metrics", "ttft"}, "--percentile-metrics is for a single run"},
 		"search for nothing":      {[]string{"--find-max", "rate"}, "--find-max needs --slo"},
@@ -133,30 +136,116 @@ func TestSeriesExit(t *testing.T) {
 	}
 }
 
-// TestPointTable: a void point has no figures, and says why.
-func TestPointTable(t *testing.T) {
-	figures := map[string]float64{"completed": 9, "failed": 1, "output_throughput": 12.5, "p50_ttft_ms": 10, "p99_ttft_ms": 20, "p50_e2el_ms": 100}
-	facts := &lab.SeriesFacts{Kind: lab.KindSweep, SLOs: []result.SLO{{Metric: "p99_ttft_ms", Op: "<=", Limit: 15}}, Points: []lab.Point{
-		{Load: lab.Load{Axis: lab.AxisRate, Value: 4}, Offered: 4, Achieved: 3.5, Saturated: true, Missed: []string{"p99_ttft_ms 20 > 15"},
+// TestCurveOf: a series' points become a curve's: their rates, what they missed
+// and whether to believe them, and an end that was not the plan's is said.
+func TestCurveOf(t *testing.T) {
+	figures := map[string]float64{"completed": 9, "failed": 1, "output_throughput": 12.5, "median_ttft_ms": 10, "p99_ttft_ms": 20, "median_e2el_ms": 100}
+	facts := &lab.SeriesFacts{Kind: lab.KindSweep, Model: "m", Workload: "random", SLOs: []result.SLO{{Metric: "p99_ttft_ms", Op: "<=", Limit: 15}}, Stop: lab.Stop{Code: "interrupted", Text: "enough"}, Points: []lab.Point{
+		{Load: lab.Load{Axis: lab.Throughput}, Seed: 8, Achieved: 9, Missed: []string{}, Summary: result.Summary{Figures: figures, Verdict: result.Verdict{Status: result.Sound}}},
+		{Load: lab.Load{Axis: lab.Synchronous}, Seed: 9, Achieved: 0.5, Missed: []string{}, Summary: result.Summary{Figures: figures, Verdict: result.Verdict{Status: result.Sound}}},
+		{Load: lab.Load{Axis: lab.AxisRate, Value: 4}, Seed: 10, Offered: 4, Achieved: 3.5, Saturated: true, Missed: []string{"p99_ttft_ms 20 > 15"},
 			Summary: result.Summary{Figures: figures, Verdict: result.Verdict{Status: result.Sound}}},
-		{Load: lab.Load{Axis: lab.AxisRate, Value: 8}, Offered: 8, Achieved: 7, Void: true, Missed: []string{},
+		{Load: lab.Load{Axis: lab.AxisRate, Value: 8}, Seed: 11, Offered: 8, Achieved: 7, Void: true, Missed: []string{},
 			Summary: result.Summary{Figures: figures, Verdict: result.Verdict{Status: result.Voided, Checks: []result.Check{{Name: "dispatch_lag", Status: result.Voided, Text: "it was late"}}}}},
+		{Load: lab.Load{Axis: lab.AxisRate, Value: 9}, Seed: 12, Offered: 9, Achieved: 7, Partial: true, Missed: []string{},
+			Summary: result.Summary{Figures: figures, Verdict: result.Verdict{Status: result.Noted}}},
 	}}
-	var b strings.Builder
-	pointTable(&b, facts, []float64{99})
-	var got []string
-	for line := range strings.Lines(b.String()) {
-		got = append(got, strings.Join(strings.Fields(line), " "))
+	text := func(facts *lab.SeriesFacts) (got []string) {
+		var b strings.Builder
+		if err := seriesView(facts, "", result.Style{Percentiles: []float64{99}}).text(&b); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(b.String()) {
+			got = append(got, strings.Join(strings.Fields(line), " "))
+		}
+		return got
 	}
-	want := []string{
-		"load offered req/s achieved req/s output tok/s TTFT p50/p99 ms TPOT p50/p99 ms ITL p50/p99 ms E2E p50/p99 ms failed verdict SLO",
-		"rate 4 4.00 3.50 (saturated) 12.50 10.0/20.0 -/- -/- 100/- 1 sound missed",
-		"rate 8 8.00 - - -/- -/- -/- -/- 1 void -",
+	table := []string{
+		"load offered req/s achieved req/s output tok/s TTFT p50/p99 ms E2E p50/p99 ms failed verdict SLO",
+		"synchronous - 0.50 12.50 10.0/20.0 100/- 1 sound met",
+		"rate 4 4.00 3.50 (saturated) 12.50 10.0/20.0 100/- 1 sound missed",
+		"rate 8 8.00 - - -/- -/- 1 void n/a",
+		"rate 9 9.00 7.00 12.50 10.0/20.0 100/- 1 partial n/a",
+		"throughput - 9.00 12.50 10.0/20.0 100/- 1 sound met",
 		"rate 4 missed p99_ttft_ms 20 > 15",
 		"rate 8 is void and in no conclusion: it was late",
+		"rate 9 was stopped before its end and is in no conclusion",
 	}
-	if d := cmp.Diff(want, got); d != "" {
+	if d := cmp.Diff(append(table,
+		"sweep ended (interrupted): enough",
+		"Every SLO holds up to synchronous, of the loads that were measured; at rate 4: p99_ttft_ms 20 > 15.",
+		"The server falls behind what is offered from rate 4 on.",
+	), text(facts)); d != "" {
 		t.Error(d)
+	}
+	facts.Kind, facts.Max = lab.KindFindMax, &lab.Max{Load: lab.Load{Axis: lab.AxisRate, Value: 4}, Tested: 2}
+	facts.Stop = lab.Stop{Code: "bracket", Text: "it closed"}
+	if d := cmp.Diff(append(table,
+		"max rate meeting p99_ttft_ms <= 15: 4 req/s (edge tested twice)",
+		"search ended (bracket): it closed",
+		"The server falls behind what is offered from rate 4 on.",
+	), text(facts)); d != "" {
+		t.Error(d)
+	}
+	if c := curveOf(facts); c.Title != "Search for the highest rate of m under random" || !c.Offered || c.Facts[2].Value != "8 to 12" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestSeriesFiles: every run has a result file of its own, or a line of one.
+func TestSeriesFiles(t *testing.T) {
+	dir, url := t.TempDir(), endpoint(t, words(3))
+	run := func(name string, more ...string) {
+		args := []string{"--base-url", url, "--model", "org/m", "--num-prompts", "2", "--num-warmups", "0",
+			"--random-input-len", "5", "--random-output-len", "3", "--out", filepath.Join(dir, name), "--result-dir", filepath.Join(dir, "results-"+name)}
+		if code, _, stderr := bench(t, append(args, more...)...); code != exitDone && code != exitVoid {
+			t.Fatalf("exit %d, %s", code, stderr)
+		}
+	}
+	files := func(name string) (out []string) {
+		all, err := os.ReadDir(filepath.Join(dir, "results-"+name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range all {
+			out = append(out, f.Name())
+		}
+		return out
+	}
+	run("repeat", "--repeat", "3", "--request-rate", "200", "--save-result", "--html", filepath.Join(dir, "pages", "r.html"))
+	if got := files("repeat"); len(got) != 3 || !strings.HasPrefix(got[0], "openai-chat-200.0qps-m-") {
+		t.Errorf("of 3 runs: %v", got)
+	}
+	run("sweep", "--sweep", "concurrency=1,2", "--save-result", "--save-detailed")
+	if got := files("sweep"); len(got) != 2 || !strings.HasPrefix(got[0], "openai-chat-infqps-concurrency1-m-") || !strings.HasPrefix(got[1], "openai-chat-infqps-concurrency2-m-") {
+		t.Errorf("of 2 loads: %v", got)
+	}
+	run("append", "--sweep", "rate=100,200", "--append-result", "--result-filename", "all.json")
+	b, err := os.ReadFile(filepath.Join(dir, "results-append", "all.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rates []float64
+	for line := range strings.Lines(string(b)) {
+		var row struct {
+			Rate float64 `json:"request_rate"`
+		}
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatal(err)
+		}
+		rates = append(rates, row.Rate)
+	}
+	if d := cmp.Diff([]float64{100, 200}, rates); d != "" {
+		t.Error(d)
+	}
+	page, err := os.ReadFile(filepath.Join(dir, "pages", "r.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"3 runs of org/m under random", "<th class=\"n\">run-3</th>", "TTFT: share at or below"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page lacks %q", want)
+		}
 	}
 }
 

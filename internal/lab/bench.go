@@ -166,13 +166,13 @@ func (b Bench) phase(text string) {
 	}
 }
 
-// held is how long a call is thought to hold its connection at most when
+// holdTime is how long a call is thought to hold its connection at most when
 // nothing but time bounds how many there are.
-const held = time.Minute
+const holdTime = time.Minute
 
 // concurrent is how many connections the workload may need at once.
 func concurrent(w *workload.Workload) int {
-	limit, n := w.Spec().MaxConcurrency, w.Crowd(held)
+	limit, n := w.Spec().MaxConcurrency, w.Crowd(holdTime)
 	if limit > 0 && n > 0 {
 		return min(limit, n)
 	}

@@ -17,25 +17,12 @@ func Repeat(n int) Plan {
 	return p
 }
 
-// Spread is how one figure varies between runs of the same spec.
-type Spread struct {
-	Metric string   `json:"metric"`
-	Label  string   `json:"label"` // says of a percentile that it is the mean of the runs' percentiles
-	Runs   int      `json:"runs"`
-	Mean   float64  `json:"mean"`
-	Low    *float64 `json:"low,omitempty"` // 95 % t-interval of the mean over runs; absent for fewer than two
-	High   *float64 `json:"high,omitempty"`
-	CV     *float64 `json:"cv,omitempty"` // standard deviation (divisor n-1) over mean
-	Min    float64  `json:"min"`
-	Max    float64  `json:"max"`
-}
-
 // Spreads returns the spread of every figure that all usable points have, in
 // the order of the metric table. Percentiles are not pooled: theirs is the
 // mean of the runs' percentiles, which is no percentile of all calls.
-func Spreads(points []Point) []Spread {
+func Spreads(points []Point) []result.Spread {
 	points = slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return !p.Usable() })
-	var out []Spread
+	var out []result.Spread
 	for _, m := range metrics(points) {
 		var x []float64
 		for _, p := range points {
@@ -46,7 +33,7 @@ func Spreads(points []Point) []Spread {
 		if len(x) == 0 || len(x) < len(points) {
 			continue
 		}
-		s := Spread{Metric: m.Name, Label: m.Label, Runs: len(x), Mean: stat.Mean(x), Min: slices.Min(x), Max: slices.Max(x)}
+		s := result.Spread{Metric: m.Name, Label: m.Label, Runs: len(x), Mean: stat.Mean(x), Min: slices.Min(x), Max: slices.Max(x)}
 		if m.Stat != "" && m.Stat != "mean" {
 			s.Label = "mean of the runs' " + m.Label
 		}

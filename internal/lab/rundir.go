@@ -155,14 +155,9 @@ type StoredRun struct {
 // without the .tmp of a partial run.
 func OpenRun(dir string) (*StoredRun, error) {
 	r := &StoredRun{}
-	if err := readJSON(filepath.Join(dir, headerFile), &r.Header); err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		if err := readJSON(filepath.Join(dir+".tmp", headerFile), &r.Header); err != nil {
-			return nil, fmt.Errorf("%s is no run directory: it has no %s", dir, headerFile)
-		}
-		dir += ".tmp"
+	var err error
+	if r.Header, dir, err = openHeader(dir); err != nil {
+		return nil, err
 	}
 	f, err := os.Open(filepath.Join(dir, callsFile))
 	if err != nil {
@@ -182,6 +177,24 @@ func OpenRun(dir string) (*StoredRun, error) {
 	}
 	r.Partial = r.Client == nil || r.Client.Partial
 	return r, nil
+}
+
+// RunHeader reads the header of a run directory, complete or partial.
+func RunHeader(dir string) (result.Header, error) {
+	h, _, err := openHeader(dir)
+	return h, err
+}
+
+// openHeader returns the header and the directory that has it, which may be
+// that of a partial run.
+func openHeader(dir string) (h result.Header, where string, err error) {
+	for _, where = range []string{dir, dir + ".tmp"} {
+		err = readJSON(filepath.Join(where, headerFile), &h)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return h, where, err
+		}
+	}
+	return h, dir, fmt.Errorf("%s is no run directory: it has no %s", dir, headerFile)
 }
 
 // IsRun reports whether dir holds a run, complete or partial.

@@ -110,15 +110,21 @@ func TestCheckAgainst(t *testing.T) {
 
 // TestSelfCheck makes every measurement, of little each.
 func TestSelfCheck(t *testing.T) {
-	s := SelfCheck{Server: truthServer(t), Version: "v1", plan: checkPlan{
+	s := SelfCheck{Server: truthServer(t), Deep: true, Version: "v1", plan: checkPlan{
 		streams: 10, rates: []float64{500, 1000}, long: 100 * time.Millisecond, tokens: 5, sends: 50, most: 1000, steps: 2,
+		held: []int{20, 30}, hold: 100 * time.Millisecond,
 	}}
 	var lines []string
+	goals := map[string]string{}
 	r, err := s.Run(t.Context(), func(l CheckLine) {
 		if l.Value == "" || (l.Goal == "") != (l.Verdict == "") {
 			t.Errorf("%+v", l)
 		}
 		lines = append(lines, l.Load+": "+l.Figure)
+		if l.Goal != "" {
+			_, how, _ := strings.Cut(l.Load, ", ")
+			goals[how+": "+l.Figure] = l.Goal
+		}
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -137,9 +143,26 @@ func TestSelfCheck(t *testing.T) {
 10 streams of 50 tok/s, all at once: P99 ITL error
 10 streams of 50 tok/s, all at once: mean E2E error
 Poisson arrivals, 2,000/s: request at the server after due, p50 / p99
-more and more events, 10 streams: most events/s`), "\n")
+more and more events, 10 streams: most events/s
+20 streams held: calls that failed
+20 streams held: memory
+30 streams held: calls that failed
+30 streams held: memory`), "\n")
 	if d := cmp.Diff(want, lines); d != "" {
 		t.Errorf("-want +got:\n%s", d)
+	}
+	if d := cmp.Diff(map[string]string{
+		"10 streams: arrival error p50 / p99 / p99.9":         "5 / 20 us",
+		"10 streams: sends that shared a read":                "1 %",
+		"spread over 1 s: mean TTFT error":                    "1 ms",
+		"spread over 1 s: P99 ITL error":                      "0.2 ms",
+		"all at once: mean TTFT error":                        "3 ms",
+		"all at once: P99 ITL error":                          "0.2 ms",
+		"2,000/s: request at the server after due, p50 / p99": "20 / 500 us",
+		": calls that failed":                                 "0",
+		": memory":                                            "1024 MB",
+	}, goals); d != "" {
+		t.Errorf("goals: -want +got:\n%s", d)
 	}
 	if r.Streams != 10 || r.EventRate != 1000 || r.Version != "v1" || r.ArrivalP50 <= 0 || r.ArrivalP99 < r.ArrivalP50 || r.SendP99 < r.SendP50 || r.Taken.IsZero() {
 		t.Errorf("%+v", r)
@@ -177,6 +200,9 @@ func TestSelfCheckFile(t *testing.T) {
 	if d := cmp.Diff(&one, out.Header.SelfCheck); d != "" {
 		t.Errorf("header: -want +got:\n%s", d)
 	}
+	if text := out.Summary.Verdict.Text(); !strings.Contains(text, "self_check: ") || !strings.Contains(text, "; selfcheck of 2026-01-02\n") {
+		t.Errorf("not cited under the block:\n%s", text)
+	}
 	if c := LoadSelfCheck("v3"); c != nil {
 		t.Errorf("another version has %+v", c)
 	}
@@ -191,6 +217,21 @@ func TestSelfCheckFile(t *testing.T) {
 	}
 	if _, err := StoreSelfCheck(two); err != nil || LoadSelfCheck("v2") == nil {
 		t.Errorf("a cut file stays: %v", err)
+	}
+}
+
+// TestHoldable: the line says what bounded the streams, once.
+func TestHoldable(t *testing.T) {
+	for most, want := range map[int][]held{
+		30_000: {{10_000, "10,000 streams held"}, {20_000, "20,000 streams held"}},
+		20_000: {{10_000, "10,000 streams held"}, {20_000, "20,000 streams held"}},
+		19_936: {{10_000, "10,000 streams held"}, {19_936, "19,936 streams held (limit on open files)"}},
+		960:    {{960, "960 streams held (limit on open files)"}},
+	} {
+		got := holdable([]int{10_000, 20_000}, most, "limit on open files")
+		if d := cmp.Diff(want, got, cmp.AllowUnexported(held{})); d != "" {
+			t.Errorf("%d: %s", most, d)
+		}
 	}
 }
 

@@ -118,20 +118,23 @@ const (
 
 // SeriesFacts are the facts of a series, as its file holds them.
 type SeriesFacts struct {
-	Schema    string       `json:"schema"` // "perflab.series/1"
-	Version   string       `json:"version"`
-	Kind      string       `json:"kind"` // sweep, find-max, repeat
-	Simulated bool         `json:"simulated"`
-	Model     string       `json:"model"`
-	Targets   []string     `json:"targets"`
-	Workload  string       `json:"workload"`
-	Cache     string       `json:"cache,omitempty"`
-	SLOs      []result.SLO `json:"slos,omitempty"`
-	MaxErrors float64      `json:"max_error_rate"`
-	Points    []Point      `json:"points"`
-	Spread    []Spread     `json:"spread,omitempty"` // of a repeated run
-	Max       *Max         `json:"max,omitempty"`    // of a search, where it found one
-	Stop      Stop         `json:"stop"`
+	Schema    string          `json:"schema"` // "perflab.series/1"
+	Version   string          `json:"version"`
+	Kind      string          `json:"kind"` // sweep, find-max, repeat
+	Simulated bool            `json:"simulated"`
+	Model     string          `json:"model"`
+	Targets   []string        `json:"targets"`
+	Workload  string          `json:"workload"`
+	Cache     string          `json:"cache,omitempty"`
+	SLOs      []result.SLO    `json:"slos,omitempty"`
+	MaxErrors float64         `json:"max_error_rate"`
+	Points    []Point         `json:"points"`
+	Spread    []result.Spread `json:"spread,omitempty"` // of a repeated run
+	Max       *Max            `json:"max,omitempty"`    // of a search, where it found one
+	Stop      Stop            `json:"stop"`
+
+	Percentiles []float64 `json:"metric_percentiles,omitempty"` // that were asked to be shown
+	Sections    []string  `json:"percentile_metrics,omitempty"` // of a repeated run, likewise
 }
 
 // Kinds of series.
@@ -149,10 +152,13 @@ type Series struct {
 	Kind      string
 	Plan      Plan
 	SLOs      []result.SLO
-	MaxErrors float64                     // share of calls that may fail at a point that meets
-	SameSeed  bool                        // every run sends the same requests
-	Begun     func(Step, *load.Progress)  // told before each run; may be nil
-	Ended     func(Point, result.Verdict) // told after each run; may be nil
+	MaxErrors float64                    // share of calls that may fail at a point that meets
+	SameSeed  bool                       // every run sends the same requests
+	Begun     func(Step, *load.Progress) // told before each run; may be nil
+	Ended     func(Point, *Outcome)      // told after each run; may be nil
+
+	Percentiles []float64 // to show, kept with the facts
+	Sections    []string  // to show, likewise
 
 	fits int // so many requests the dataset is known to have
 }
@@ -166,6 +172,7 @@ func (s *Series) Run(ctx context.Context) (*SeriesFacts, error) {
 	facts := &SeriesFacts{
 		Schema: "perflab.series/1", Version: s.Bench.Version, Kind: s.Kind,
 		SLOs: s.SLOs, MaxErrors: s.MaxErrors, Points: []Point{},
+		Percentiles: s.Percentiles, Sections: s.Sections,
 	}
 	for {
 		if ctx.Err() != nil {
@@ -175,11 +182,11 @@ func (s *Series) Run(ctx context.Context) (*SeriesFacts, error) {
 		if !ok {
 			return facts, s.stop(ctx, facts, nil)
 		}
-		p, h, err := s.measure(ctx, step, facts.Points)
-		if h != nil {
-			facts.take(h, p)
+		p, out, err := s.measure(ctx, step, facts.Points)
+		if out != nil {
+			facts.take(&out.Header, p)
 			if s.Ended != nil {
-				s.Ended(p, p.Summary.Verdict)
+				s.Ended(p, out)
 			}
 		}
 		if err != nil {
@@ -244,8 +251,8 @@ func (f *SeriesFacts) File() string {
 	return "sweep.json"
 }
 
-// measure makes one run. h is nil when there is none to speak of.
-func (s *Series) measure(ctx context.Context, step Step, before []Point) (Point, *result.Header, error) {
+// measure makes one run. The outcome is nil when there is none to speak of.
+func (s *Series) measure(ctx context.Context, step Step, before []Point) (Point, *Outcome, error) {
 	b, err := s.bench(step, before)
 	if err != nil {
 		return Point{}, nil, err
@@ -266,11 +273,10 @@ func (s *Series) measure(ctx context.Context, step Step, before []Point) (Point,
 	}
 	p := Point{
 		Load: step.Load, Dir: filepath.Base(out.Dir), Seed: b.Spec.Workload.Seed, Nonce: b.Spec.Workload.Nonce,
-		Requests: out.Header.Requests, Offered: out.Header.Rate, Summary: out.Summary, Missed: []string{},
+		Requests: out.Header.Requests, Offered: out.Header.Rate,
 	}
-	p.Achieved = achieved(p.Offered, out)
-	s.judge(&p)
-	return p, &out.Header, err
+	p.judge(out, s.SLOs, s.MaxErrors)
+	return p, out, err
 }
 
 // bench is the run of a step: the k-th run has the k-th seed after the spec's,
@@ -361,14 +367,16 @@ func achieved(offered float64, out *Outcome) float64 {
 }
 
 // judge says what a run of a series is worth.
-func (s *Series) judge(p *Point) {
+func (p *Point) judge(out *Outcome, slos []result.SLO, maxErrors float64) {
+	p.Summary, p.Missed = out.Summary, []string{}
+	p.Achieved = achieved(p.Offered, out)
 	figures := p.Summary.Figures
 	done, failed := figures["completed"], figures["failed"]
 	p.Partial = p.Summary.Partial
 	p.Void = p.Summary.Verdict.Status == result.Voided && done > 0
 	c, _ := p.Summary.Verdict.Check("saturation")
 	p.Saturated = c.Status == result.Remark
-	for _, slo := range s.SLOs {
+	for _, slo := range slos {
 		if met, _ := slo.Judge(p.Summary); met {
 			continue
 		}
@@ -380,7 +388,7 @@ func (s *Series) judge(p *Point) {
 		beyond := map[string]string{"<=": ">", ">=": "<"}[slo.Op]
 		p.Missed = append(p.Missed, fmt.Sprintf("%s %s %s %s", slo.Metric, rounded(v), beyond, short(slo.Limit)))
 	}
-	if rate := failed / (done + failed); done == 0 || rate > s.MaxErrors {
+	if rate := failed / (done + failed); done == 0 || rate > maxErrors {
 		p.Missed = append(p.Missed, fmt.Sprintf("%g of %g calls failed", failed, done+failed))
 	}
 }

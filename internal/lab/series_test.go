@@ -1,11 +1,13 @@
 package lab
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,8 +63,71 @@ func TestSeries(t *testing.T) {
 	if facts.Stop.Code != StopDone {
 		t.Errorf("%+v", facts.Stop)
 	}
+	again, damage, err := OpenSeries(dir)
+	if err != nil || len(damage) > 0 {
+		t.Fatalf("%v, %q", err, damage)
+	}
+	if d := cmp.Diff(facts, again); d != "" {
+		t.Errorf("computed again from the calls:\n%s", d)
+	}
 	if _, err := s.Run(t.Context()); err == nil {
 		t.Error("a series was overwritten")
+	}
+}
+
+// TestOpenSeries: figures come from the calls; where those are gone, from the
+// series' file, and that is said.
+func TestOpenSeries(t *testing.T) {
+	l := listen(t)
+	dir := filepath.Join(t.TempDir(), "s")
+	s := Series{
+		Bench: Bench{Spec: l.spec(workload.Spec{NumPrompts: 4, RandomInputLen: 8, RandomOutputLen: 2}), Dir: dir},
+		Kind:  KindRepeat, Plan: Repeat(2), MaxErrors: 0.01, Percentiles: []float64{90}, Sections: []string{"ttft"},
+	}
+	facts, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "run-1")); err != nil {
+		t.Fatal(err)
+	}
+	calls := filepath.Join(dir, "run-2", callsFile)
+	b, err := os.ReadFile(calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(b, []byte("\n"))
+	if err := os.WriteFile(calls, bytes.Join(lines[1:], nil), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got, damage, err := OpenSeries(dir, 12.5)
+	if err != nil || len(damage) != 1 || !strings.Contains(damage[0], "run 1: the figures are those stored in repeat.json") {
+		t.Fatalf("%v, %q", err, damage)
+	}
+	if d := cmp.Diff(facts.Points[0], got.Points[0]); d != "" {
+		t.Errorf("the stored point:\n%s", d)
+	}
+	figures := got.Points[1].Summary.Figures
+	if _, ok := figures["p12.5_ttft_ms"]; !ok || figures["completed"] != 3 {
+		t.Errorf("not computed again: %v", figures)
+	}
+	if !got.Points[1].Partial || slices.ContainsFunc(got.Spread, func(s result.Spread) bool { return s.Runs > 1 }) {
+		t.Errorf("a run that lost a call is as good as before: %+v", got.Spread)
+	}
+	if d := cmp.Diff([]float64{90}, got.Percentiles); d != "" {
+		t.Error(d)
+	}
+
+	for name, text := range map[string]string{"no point": `{"points": []}`, "cut": "{"} {
+		if err := os.WriteFile(filepath.Join(dir, "repeat.json"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := OpenSeries(dir); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if _, _, err := OpenSeries(t.TempDir()); err == nil || IsSeries(t.TempDir()) {
+		t.Error("an empty directory is a series")
 	}
 }
 
@@ -76,7 +141,7 @@ func TestSeriesInterrupted(t *testing.T) {
 	s := Series{
 		Bench: Bench{Spec: l.spec(workload.Spec{NumPrompts: 3, RandomInputLen: 8, RandomOutputLen: 2}), Dir: dir},
 		Kind:  KindRepeat, Plan: Repeat(5),
-		Ended: func(p Point, _ result.Verdict) {
+		Ended: func(p Point, _ *Outcome) {
 			if p.Load.Value == 2 {
 				cancel(stop)
 			}
@@ -137,10 +202,9 @@ func TestSeriesJudge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Series{SLOs: []result.SLO{slo, least}, MaxErrors: 0.01}
 	judge := func(status result.Status, figures map[string]float64) Point {
-		p := Point{Summary: result.Summary{Figures: figures, Verdict: result.Verdict{Status: status}}}
-		s.judge(&p)
+		var p Point
+		p.judge(&Outcome{Summary: result.Summary{Figures: figures, Verdict: result.Verdict{Status: status}}}, []result.SLO{slo, least}, 0.01)
 		return p
 	}
 	p := judge(result.Sound, map[string]float64{"completed": 99, "failed": 1, "p99_ttft_ms": 500, "output_throughput": 10})

@@ -154,7 +154,7 @@ func TestSpreads(t *testing.T) {
 	void, partial := run(1e9, 1e9), run(1e9, 1e9)
 	void.Void, partial.Partial = true, true
 	got := Spreads([]Point{run(100, 5), void, run(110, 5), run(120, 5), partial})
-	names := map[string]Spread{}
+	names := map[string]result.Spread{}
 	for _, s := range got {
 		names[s.Metric] = s
 	}

@@ -2,6 +2,7 @@ package load
 
 import (
 	"fmt"
+	"math"
 	"os"
 )
 
@@ -46,6 +47,26 @@ func capacity(concurrent int, files uint64, ports int) error {
 		}
 	}
 	return nil
+}
+
+// Capacity returns how many connections to one target this process can hold at
+// once, and what sets the limit. It raises that on open files as far as it may.
+func Capacity() (n int, limit string, err error) {
+	files, err := LiftFileLimit()
+	if err != nil && files == 0 {
+		return 0, "", err
+	}
+	n, limit = most(files, localPorts())
+	return n, limit, nil
+}
+
+// most is the number that capacity allows.
+func most(files uint64, ports int) (n int, limit string) {
+	n, limit = int(min(max(files, spareFiles)-spareFiles, math.MaxInt32)), "limit on open files"
+	if ports > 0 && ports < n {
+		return ports, "number of local ports"
+	}
+	return n, limit
 }
 
 // localPorts is how many ports an outgoing connection can have; 0: not known.

@@ -38,6 +38,32 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
+// TestMost: so many pass, and one more does not.
+func TestMost(t *testing.T) {
+	for _, tt := range []struct {
+		files uint64
+		ports int
+		n     int
+		limit string
+	}{
+		{20_000, 28_232, 19_936, "limit on open files"},
+		{20_000, 0, 19_936, "limit on open files"},
+		{1 << 20, 28_232, 28_232, "number of local ports"},
+		{10, 28_232, 0, "limit on open files"},
+	} {
+		n, limit := most(tt.files, tt.ports)
+		if n != tt.n || limit != tt.limit {
+			t.Errorf("%d files, %d ports: %d by the %s, want %d by the %s", tt.files, tt.ports, n, limit, tt.n, tt.limit)
+		}
+		if n > 0 && capacity(n, tt.files, tt.ports) != nil || capacity(n+1, tt.files, tt.ports) == nil {
+			t.Errorf("%d files, %d ports: %d is not what is allowed", tt.files, tt.ports, n)
+		}
+	}
+	if n, limit, err := Capacity(); n == 0 || limit == "" || err != nil || CheckCapacity(n, 1) != nil {
+		t.Errorf("%d by the %s, %v", n, limit, err)
+	}
+}
+
 func TestLiftFileLimit(t *testing.T) {
 	once, err := LiftFileLimit()
 	if err != nil || once == 0 {

@@ -10,10 +10,36 @@ import (
 	"perflab/internal/result"
 )
 
-// curveLine is a metric that a plot draws over load.
+// curveLine is a figure that a plot draws over load.
 type curveLine struct {
 	metric result.Metric
 	name   string
+	of     func(*CurvePoint) (float64, bool) // nil: the metric's
+}
+
+// value is the line's figure at a point, and whether it is there.
+func (l curveLine) value(p *CurvePoint) (float64, bool) {
+	if l.of != nil {
+		return l.of(p)
+	}
+	return value(&p.Summary, l.metric)
+}
+
+// tip says what a mark stands for.
+func (l curveLine) tip(p *CurvePoint, v float64) string {
+	text := fmt.Sprintf("%s: %s %.*f", p.Load, l.metric.Label, l.metric.Decimals, v)
+	if l.of != nil {
+		text = fmt.Sprintf("%s: %s %s %s", p.Load, l.name, rate(v), l.metric.Unit)
+	}
+	switch {
+	case p.Void:
+		text += " (void)"
+	case p.Partial:
+		text += " (stopped before its end)"
+	case p.Saturated:
+		text += " (saturated)"
+	}
+	return text
 }
 
 // CurvePlots draws throughput and latencies over load with the limits of SLOs,
@@ -26,7 +52,7 @@ func CurvePlots(c Curve) []Plot {
 	flow := func(p *CurvePoint) (float64, bool) { return value(&p.Summary, output) }
 	axisName := cmp.Or(c.Axis, "Load")
 	percentiles := func(family string) []curveLine {
-		return []curveLine{{metric("median_" + family + "_ms"), "median"}, {metric("p99_" + family + "_ms"), "p99"}}
+		return []curveLine{{metric("median_" + family + "_ms"), "median", nil}, {metric("p99_" + family + "_ms"), "p99", nil}}
 	}
 	var out []Plot
 	add := func(p Plot, ok bool) {
@@ -34,8 +60,9 @@ func CurvePlots(c Curve) []Plot {
 			out = append(out, p)
 		}
 	}
-	add(c.plot("request-rate", "Requests per second", axisName, loads, []curveLine{{metric("request_throughput"), "achieved"}}, c.Offered))
-	add(c.plot("output-rate", "Output tokens per second", axisName, loads, []curveLine{{output, "mean over the run"}, {metric("steady_output_throughput"), "steady window"}}, false))
+	achieved := func(p *CurvePoint) (float64, bool) { return p.Achieved, p.Achieved > 0 }
+	add(c.plot("request-rate", "Requests per second", axisName, loads, []curveLine{{metric("request_throughput"), "achieved", achieved}}, c.Offered))
+	add(c.plot("output-rate", "Output tokens per second", axisName, loads, []curveLine{{output, "mean over the run", nil}, {metric("steady_output_throughput"), "steady window", nil}}, false))
 	add(c.plot("ttft", "TTFT", axisName, loads, percentiles("ttft"), false))
 	add(c.plot("tpot", "TPOT", axisName, loads, percentiles("tpot"), false))
 	add(c.plot("e2e", "E2E latency", axisName, loads, percentiles("e2el"), false))
@@ -55,10 +82,10 @@ func (c Curve) plot(name, title, xtitle string, x func(*CurvePoint) (float64, bo
 		a, ok := x(p)
 		some := false
 		for _, l := range lines {
-			if b, is := value(&p.Summary, l.metric); ok && is {
+			if b, is := l.value(p); ok && is {
 				stretch(0, a)
 				stretch(1, b)
-				some = true
+				some = p.usable()
 			}
 		}
 		if some {
@@ -83,8 +110,9 @@ func (c Curve) plot(name, title, xtitle string, x func(*CurvePoint) (float64, bo
 	cv := &canvas{name: "curve-" + name, w: halfWidth, h: 340}
 	cv.head(title, sim)
 	classes, names := c.keys(lines, ideal)
-	cv.legend(16, 46, classes, names)
-	f := cv.field(64, 64, cv.w-26, cv.h-52, ax, ay, xtitle, "")
+	top := 44 + cv.legend(16, 46, classes, names)
+	cv.h += top - 64
+	f := cv.field(64, top, cv.w-26, cv.h-52, ax, ay, xtitle, "")
 	if ideal {
 		f.identity()
 	}
@@ -97,7 +125,7 @@ func (c Curve) plot(name, title, xtitle string, x func(*CurvePoint) (float64, bo
 		if y -= 5; y < f.top+10 {
 			y += 19 // under the line, where above is the legend
 		}
-		cv.text("m", f.left+6, y, "start", slo.String())
+		cv.text("m", f.right-4, y, "end", slo.String())
 	}
 	return cv.plot(title), true
 }
@@ -106,15 +134,18 @@ func (c Curve) plot(name, title, xtitle string, x func(*CurvePoint) (float64, bo
 // and of what else the plot shows.
 func (c Curve) keys(lines []curveLine, ideal bool) (classes, names []string) {
 	for i, l := range lines {
-		if slices.ContainsFunc(c.Points, func(p CurvePoint) bool { _, ok := value(&p.Summary, l.metric); return ok }) {
+		if slices.ContainsFunc(c.Points, func(p CurvePoint) bool { _, ok := l.value(&p); return ok }) {
 			classes, names = append(classes, []string{"s0", "s2"}[i]), append(names, l.name)
 		}
 	}
 	if ideal {
 		classes, names = append(classes, "bg"), append(names, "dashed: as offered")
 	}
-	if slices.ContainsFunc(c.Points, func(p CurvePoint) bool { return p.Summary.Verdict.Status == result.Voided }) {
-		classes, names = append(classes, "void"), append(names, "void")
+	if slices.ContainsFunc(c.Points, func(p CurvePoint) bool { return p.Saturated && p.usable() }) {
+		classes, names = append(classes, "ring"), append(names, "ringed: saturated")
+	}
+	if slices.ContainsFunc(c.Points, func(p CurvePoint) bool { return !p.usable() }) {
+		classes, names = append(classes, "void"), append(names, "hollow: void or partial")
 	}
 	return classes, names
 }
@@ -138,14 +169,19 @@ func (f field) identity() {
 	f.c.line("ref", f.left, f.bottom, f.right, f.top)
 }
 
-// line draws one metric over the points, a mark each: hollow where the run is
-// void. A point without the figure is a gap.
+// line draws one figure over the points, a mark each: ringed where the server
+// was saturated, hollow and off the line where the run is not to be concluded
+// from. A point without the figure is a gap.
 func (f field) line(points []CurvePoint, colour string, x func(*CurvePoint) (float64, bool), l curveLine) {
 	var d strings.Builder
 	joined := false
 	for i := range points {
-		a, ok := x(&points[i])
-		b, is := value(&points[i].Summary, l.metric)
+		p := &points[i]
+		a, ok := x(p)
+		b, is := l.value(p)
+		if !p.usable() {
+			continue
+		}
 		if !ok || !is {
 			joined = false
 			continue
@@ -157,14 +193,17 @@ func (f field) line(points []CurvePoint, colour string, x func(*CurvePoint) (flo
 	for i := range points {
 		p := &points[i]
 		a, ok := x(p)
-		b, is := value(&p.Summary, l.metric)
+		b, is := l.value(p)
 		if !ok || !is {
 			continue
 		}
-		class, tip := "s"+colour, fmt.Sprintf("%s: %s %s", load(p.X), l.metric.Label, number(&p.Summary, l.metric))
-		if p.Summary.Verdict.Status == result.Voided {
-			class, tip = "void", tip+" (void)"
+		if p.Saturated && p.usable() {
+			f.c.circle("ring", f.x.at(a), f.y.at(b), 6, "")
 		}
-		f.c.circle(class, f.x.at(a), f.y.at(b), 3.6, tip)
+		class := "s" + colour
+		if !p.usable() {
+			class = "void"
+		}
+		f.c.circle(class, f.x.at(a), f.y.at(b), 3.6, l.tip(p, b))
 	}
 }

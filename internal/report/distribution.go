@@ -18,9 +18,14 @@ type sample struct {
 // strokes is how many lines plotStyle can tell apart.
 const strokes = 6
 
+// ownMarks says that a plot is not by the definitions that the run's figures
+// are by: the calls are drawn as perflab sees them.
+const ownMarks = "by perflab's definitions, not --compat's"
+
 // distribution draws the share of calls (of chunks, for ITL) at or below each
-// latency, for one run with its percentiles marked or for several.
-func distribution(name, what string, sim bool, runs []sample) (Plot, bool) {
+// latency, for one run with its percentiles marked or for several. compat says
+// that figures of the runs are by another client's definitions.
+func distribution(name, what string, sim, compat bool, runs []sample) (Plot, bool) {
 	runs = slices.DeleteFunc(slices.Clone(runs), func(s sample) bool { return len(s.x) == 0 })
 	if len(runs) == 0 {
 		return Plot{}, false
@@ -54,6 +59,10 @@ func distribution(name, what string, sim bool, runs []sample) (Plot, bool) {
 			unit = "gaps"
 		}
 		c.text("m", 16, 44, "start", fmt.Sprintf("%s %s%s", tally(len(runs[0].x)), unit, logNote(x)))
+	}
+	if compat {
+		c.text("m", 16, top, "start", ownMarks)
+		top += 18
 	}
 	c.h += top - 60
 	f := c.field(54, top, c.w-26, c.h-34, x, y, " ", "")

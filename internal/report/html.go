@@ -27,7 +27,7 @@ func RunHTML(w io.Writer, h result.Header, s result.Summary, st result.Style, ca
 		return err
 	}
 	r := newRun(h, s, st, calls)
-	r.Plots = RunPlots(h, calls)
+	r.Plots = RunPlots(h, calls, s.Compat)
 	return page(w, "run.html", "the run of "+h.Model, r)
 }
 

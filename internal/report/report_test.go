@@ -220,7 +220,7 @@ func TestEscaping(t *testing.T) {
 func TestPlotsAreWellFormed(t *testing.T) {
 	h, calls := burst(200)
 	plots := append(Plots(throughputStudy()), Plots(latencyStudy())...)
-	plots = append(plots, RunPlots(h, calls)...)
+	plots = append(plots, RunPlots(h, calls, "")...)
 	if len(plots) != 13 {
 		t.Errorf("%d plots, want 13", len(plots))
 	}
@@ -245,7 +245,7 @@ func TestPlotsAreWellFormed(t *testing.T) {
 			t.Errorf("%s has no dark colours of its own", p.Name)
 		}
 	}
-	for _, p := range append(Plots(throughputStudy()), RunPlots(h, calls)...) {
+	for _, p := range append(Plots(throughputStudy()), RunPlots(h, calls, "")...) {
 		if !strings.Contains(p.SVG, ">SIMULATED<") {
 			t.Errorf("%s does not say SIMULATED", p.Name)
 		}
@@ -257,7 +257,7 @@ func TestPlotsAreWellFormed(t *testing.T) {
 func TestCallsTaintPlots(t *testing.T) {
 	h, calls := burst(10)
 	h.Simulated, h.Predicted, calls[7].Sim = false, false, true
-	for _, p := range RunPlots(h, calls) {
+	for _, p := range RunPlots(h, calls, "") {
 		if !strings.Contains(p.SVG, ">SIMULATED<") {
 			t.Errorf("%s does not say SIMULATED", p.Name)
 		}
@@ -280,7 +280,7 @@ func TestUnknownLayoutIsRefused(t *testing.T) {
 func TestEmptyRunHasNoPlots(t *testing.T) {
 	failed := []result.Call{{Class: result.Connect}, {Class: result.Connect}}
 	for _, calls := range [][]result.Call{nil, failed} {
-		if p := RunPlots(result.Header{}, calls); len(p) != 0 {
+		if p := RunPlots(result.Header{}, calls, ""); len(p) != 0 {
 			t.Errorf("%d plots of %d calls without data", len(p), len(calls))
 		}
 	}

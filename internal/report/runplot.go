@@ -14,8 +14,9 @@ const halfWidth = 440
 
 // RunPlots draws a single run from its calls: its course over time, the
 // distributions of its latencies, latency against length, and its slowest
-// calls. A plot without data is left out.
-func RunPlots(h result.Header, calls []result.Call) []Plot {
+// calls. A plot without data is left out. compat names the definitions of the
+// run's figures where they are not perflab's: the plots, which are, say so.
+func RunPlots(h result.Header, calls []result.Call, compat string) []Plot {
 	sim := h.Simulated || h.Predicted || slices.ContainsFunc(calls, func(c result.Call) bool { return c.Sim })
 	var out []Plot
 	add := func(p Plot, ok bool) {
@@ -25,7 +26,7 @@ func RunPlots(h result.Header, calls []result.Call) []Plot {
 	}
 	add(timeline(sim, calls))
 	for _, d := range distributions {
-		add(distribution(d.family, d.what, sim, []sample{{"", result.Samples(h, calls, d.family)}}))
+		add(distribution(d.family, d.what, sim, compat != "", []sample{{"", result.Samples(h, calls, d.family)}}))
 	}
 	add(scatter("ttft-by-prompt", "TTFT against prompt length", "prompt tokens", sim, calls, (*result.Call).Input, (*result.Call).TTFT))
 	add(scatter("e2e-by-output", "E2E latency against output length", "output tokens", sim, calls, (*result.Call).Output, (*result.Call).E2E))

@@ -45,10 +45,12 @@ type likeness struct {
 	unknown string // when some header does not say; "" where that is no doubt
 }
 
+const fingerprintLabel = "Workload fingerprint"
+
 // likenesses are what runs are checked for.
 func likenesses() []likeness {
 	return []likeness{
-		{"Workload fingerprint", func(h result.Header) string { return h.Fingerprint },
+		{fingerprintLabel, func(h result.Header) string { return h.Fingerprint },
 			"The runs did not send the same requests: their figures differ by the workload too.",
 			"Whether the runs sent the same requests is not known: not every header has a workload fingerprint."},
 		{"Prefix cache policy", func(h result.Header) string { return h.Cache },
@@ -77,7 +79,11 @@ func answeredBy(h result.Header) string {
 }
 
 // newRuns lays the runs out, one column each.
-func newRuns(sides []Side) beside {
+func newRuns(sides []Side) beside { return layOut(sides, false) }
+
+// layOut is newRuns for runs that send other requests of the same kind on
+// purpose, where seeded says so.
+func layOut(sides []Side, seeded bool) beside {
 	r := beside{Title: fmt.Sprintf("%d runs side by side", len(sides))}
 	sim, predicted := false, false
 	for i := range sides {
@@ -86,7 +92,7 @@ func newRuns(sides []Side) beside {
 		sim, predicted = sim || s.Header.Simulated || s.Summary.Simulated, predicted || s.Header.Predicted || s.Summary.Predicted
 	}
 	r.Banner = simulatedBanner(sim, predicted)
-	r.compareHeaders(sides)
+	r.compareHeaders(sides, seeded)
 	if slices.ContainsFunc(sides, func(s Side) bool { return s.Summary.Compat != sides[0].Summary.Compat }) {
 		r.Warnings = append(r.Warnings, "The figures are by different definitions: some of the runs were made with --compat.")
 	}
@@ -105,8 +111,9 @@ func newRuns(sides []Side) beside {
 	return r
 }
 
-// compareHeaders fills the facts and warns of those that must agree.
-func (r *beside) compareHeaders(sides []Side) {
+// compareHeaders fills the facts and warns of those that must agree; the
+// fingerprints need not where seeded says so.
+func (r *beside) compareHeaders(sides []Side, seeded bool) {
 	add := func(label string, of func(result.Header) string) (differ, unknown bool) {
 		f := fact{Label: label}
 		for _, s := range sides {
@@ -125,6 +132,7 @@ func (r *beside) compareHeaders(sides []Side) {
 	for _, l := range likenesses() {
 		differ, unknown := add(l.label, l.of)
 		switch {
+		case l.label == fingerprintLabel && seeded:
 		case differ:
 			r.Warnings = append(r.Warnings, l.differ)
 		case unknown && l.unknown != "":
@@ -171,13 +179,14 @@ func sideFigures(sides []Side) []figureRow {
 
 // runsPlots draws the latencies of the runs into one picture each.
 func runsPlots(sides []Side, sim bool) []Plot {
+	compat := slices.ContainsFunc(sides, func(s Side) bool { return s.Summary.Compat != "" })
 	var out []Plot
 	for _, d := range distributions {
 		var all []sample
 		for _, s := range sides[:min(len(sides), strokes)] {
 			all = append(all, sample{s.Name, result.Samples(s.Header, s.Calls, d.family)})
 		}
-		if p, ok := distribution(d.family, d.what, sim, all); ok {
+		if p, ok := distribution(d.family, d.what, sim, compat, all); ok {
 			out = append(out, p)
 		}
 	}
@@ -226,11 +235,22 @@ func (r beside) each(f fact) string {
 // RunsMarkdown writes several runs side by side as a document without plots.
 func RunsMarkdown(w io.Writer, sides []Side) error {
 	r, m := newRuns(sides), &mdWriter{}
+	m.begin(r)
+	m.beside(r)
+	return m.writeTo(w, r.Title)
+}
+
+// begin writes the head of a document of several runs.
+func (m *mdWriter) begin(r beside, more ...string) {
 	if r.Banner != "" {
 		m.para("> **%s**", mdText(r.Banner))
 	}
 	m.heading(1, r.Title)
-	m.list("-", r.Warnings...)
+	m.list("-", slices.Concat(r.Warnings, more)...)
+}
+
+// beside writes the figures of several runs, a column each, and what ran.
+func (m *mdWriter) beside(r beside) {
 	names := []string{"Figure"}
 	for _, n := range r.Names {
 		names = append(names, mdText(n))
@@ -256,7 +276,6 @@ func RunsMarkdown(w io.Writer, sides []Side) error {
 		}
 		m.row(cells...)
 	}
-	return m.writeTo(w, r.Title)
 }
 
 // RunsHTML writes several runs side by side as one page that needs no other

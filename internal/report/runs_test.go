@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"perflab/internal/result"
 )
 
@@ -40,12 +42,25 @@ func twoRuns(t *testing.T) []Side {
 // sweep is a server that saturates between 8 and 16 requests/s; the last run
 // is void and one was all at once.
 func sweep() Curve {
-	c := Curve{Title: "Qwen3-8B over request rate", Axis: "Request rate (req/s)", Offered: true,
-		SLOs: []result.SLO{{Metric: "p99_ttft_ms", Op: "<=", Limit: 500}, {Metric: "p99_tpot_ms", Op: "<=", Limit: 60}}}
+	c := Curve{Title: "Sweep of Qwen3-8B under random", Axis: "Request rate (req/s)", Offered: true,
+		Facts: []Fact{{"Model", "Qwen3-8B"}, {"Seeds", "5 to 11"}},
+		SLOs:  []result.SLO{{Metric: "p99_ttft_ms", Op: "<=", Limit: 500}, {Metric: "p99_tpot_ms", Op: "<=", Limit: 60}}}
 	for _, x := range []float64{8, 1, 2, 4, 16, 32, math.Inf(1)} {
 		served := min(x, 11)
-		p := CurvePoint{X: x, Name: fmt.Sprintf("sweep/%g", x), Summary: *sum(200, 1000, 200, served*1200, 40*(1+served)*max(1, min(x, 40)/11), 12+served)}
+		p := CurvePoint{
+			X: x, Load: fmt.Sprintf("rate %g", x), Name: fmt.Sprintf("rate-%g", x), Offered: x, Achieved: served, Saturated: x > 11,
+			Summary: *sum(200, 1000, 200, served*1200, 40*(1+served)*max(1, min(x, 40)/11), 12+served),
+		}
+		if math.IsInf(x, 1) {
+			p.Load, p.Name, p.Offered, p.Saturated = "throughput", "throughput", 0, false
+		}
+		for _, slo := range c.SLOs {
+			if v := p.Summary.Figures[slo.Metric]; v > slo.Limit {
+				p.Missed = append(p.Missed, fmt.Sprintf("%s %g > %g", slo.Metric, math.Round(v), slo.Limit))
+			}
+		}
 		if x == 32 {
+			p.Void = true
 			p.Summary.Verdict = result.Verdict{Status: result.Voided, Checks: []result.Check{{Name: "dispatch_lag", Status: result.Voided, Text: "dispatch lag p99 12.400 ms, allowed 1.000 ms"}}}
 		}
 		c.Points = append(c.Points, p)
@@ -65,6 +80,47 @@ func TestCurveGolden(t *testing.T) {
 	golden(t, "curve.txt", func(w io.Writer) error { return CurveText(w, sweep()) })
 	golden(t, "curve.md", func(w io.Writer) error { return CurveMarkdown(w, sweep()) })
 	golden(t, "curve.html", func(w io.Writer) error { return CurveHTML(w, sweep()) })
+}
+
+// repeated are two runs with a third that is void.
+func repeated(t *testing.T) Repeat {
+	t.Helper()
+	sides := append(twoRuns(t), twoRuns(t)[0])
+	for i := range sides {
+		sides[i].Name, sides[i].Header.Fingerprint = fmt.Sprintf("run-%d", i+1), fmt.Sprintf("a1b%d", i)
+		sides[i].Summary.Verdict = result.Verdict{Status: result.Sound}
+	}
+	sides[2].Summary.Verdict = result.Verdict{Status: result.Voided, Checks: []result.Check{{Name: "gc", Status: result.Voided, Text: "it slept"}}}
+	low, high, cv := 10.0, 30.0, 0.125
+	return Repeat{
+		Title: "3 runs of Qwen3-8B under random", Sides: sides, Believed: 2,
+		Spread: []result.Spread{
+			{Metric: "completed", Label: "Successful requests", Mean: 120},
+			{Metric: "output_throughput", Label: "Output token throughput (tok/s)", Mean: 20, Low: &low, High: &high, CV: &cv, Min: 18, Max: 22},
+			{Metric: "p99_ttft_ms", Label: "mean of the runs' P99 TTFT (ms)", Mean: 5},
+			{Metric: "p99_itl_ms", Label: "mean of the runs' P99 ITL (ms)", Mean: 5},
+			{Metric: "p90_ttft_ms", Label: "mean of the runs' P90 TTFT (ms)", Mean: 5},
+		},
+		SLOs: []string{"p99_ttft_ms <= 500: met in 2 of 2 runs"}, Notes: []string{"interrupted with 3 runs made"},
+	}
+}
+
+func TestRepeatGolden(t *testing.T) {
+	r, st := repeated(t), result.Style{Sections: []string{"ttft"}, Percentiles: []float64{99}}
+	golden(t, "repeat.txt", func(w io.Writer) error { return RepeatText(w, r, st) })
+	golden(t, "repeat.md", func(w io.Writer) error { return RepeatMarkdown(w, r, st) })
+	golden(t, "repeat.html", func(w io.Writer) error { return RepeatHTML(w, r, st) })
+}
+
+// Seeds that differ on purpose are no warning, and seeds that should not are.
+func TestRepeatWarnsOfOtherRequests(t *testing.T) {
+	r := repeated(t)
+	for same, want := range map[bool]int{false: 1, true: 2} { // one is of the void run
+		r.SameSeed = same
+		if got := newRepeat(r, result.Style{}).Warnings; len(got) != want {
+			t.Errorf("same seed %v: %q", same, got)
+		}
+	}
 }
 
 // What keeps two runs from comparing is said, and nothing of two alike ones.
@@ -100,21 +156,33 @@ func TestRunsThatDoNotCompare(t *testing.T) {
 	}
 }
 
-func TestCurveFinding(t *testing.T) {
-	all := sweep()
-	slices.SortFunc(all.Points, func(a, b CurvePoint) int { return int(math.Copysign(1, a.X-b.X)) })
-	strict, none, void := all, all, all
-	strict.SLOs = []result.SLO{{Metric: "p99_ttft_ms", Op: "<=", Limit: 1}}
-	none.SLOs = nil
-	void.SLOs = []result.SLO{{Metric: "p99_ttft_ms", Op: "<=", Limit: 1e6}}
-	for want, c := range map[string]Curve{
-		"Every SLO holds up to 4, of the loads that were measured; at 8: p99_ttft_ms <= 500: missed, 756 ms.": all,
-		"No load that was measured meets every SLO; at the lowest, 1: p99_ttft_ms <= 1: missed, 168 ms.":      strict,
-		"Every SLO holds up to 16, of the loads that were measured; at 32: the run is void.":                  void,
-		"": none,
+func TestCurveFindings(t *testing.T) {
+	const saturated = "The server falls behind what is offered from rate 16 on."
+	with := func(change func(*Curve)) Curve {
+		c := sweep()
+		slices.SortFunc(c.Points, func(a, b CurvePoint) int { return int(math.Copysign(1, a.X-b.X)) })
+		change(&c)
+		return c
+	}
+	meet := func(c *Curve) {
+		for i := range c.Points {
+			c.Points[i].Missed = nil
+		}
+	}
+	for name, tt := range map[string]struct {
+		c    Curve
+		want []string
+	}{
+		"some":      {with(func(*Curve) {}), []string{"Every SLO holds up to rate 4, of the loads that were measured; at rate 8: p99_ttft_ms 756 > 500.", saturated}},
+		"none":      {with(func(c *Curve) { c.Points[0].Missed = []string{"it was slow"} }), []string{"No load that was measured meets every SLO; at the lowest, rate 1: it was slow.", saturated}},
+		"void":      {with(meet), []string{"Every SLO holds at every load whose run can be believed, up to all at once.", saturated}},
+		"all":       {with(func(c *Curve) { meet(c); c.Points = c.Points[:4] }), []string{"Every SLO holds at every load that was measured, up to rate 8."}},
+		"no SLO":    {with(func(c *Curve) { c.SLOs = nil }), []string{saturated}},
+		"concluded": {with(func(c *Curve) { c.Concluded = []string{"max rate 5"} }), []string{"max rate 5", saturated}},
+		"only void": {with(func(c *Curve) { c.Points = c.Points[5:6] }), nil},
 	} {
-		if got := c.finding(); got != want {
-			t.Errorf("got  %q\nwant %q", got, want)
+		if d := cmp.Diff(tt.want, tt.c.findings()); d != "" {
+			t.Errorf("%s: -want +got:\n%s", name, d)
 		}
 	}
 }
@@ -178,7 +246,7 @@ func TestPlotsShowTheSummarysPercentiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plots := RunPlots(h, calls)
+	plots := RunPlots(h, calls, "")
 	for _, family := range []string{"ttft", "tpot", "itl", "e2el"} {
 		i := slices.IndexFunc(plots, func(p Plot) bool { return p.Name == "cdf-"+family })
 		if i < 0 {
@@ -187,6 +255,21 @@ func TestPlotsShowTheSummarysPercentiles(t *testing.T) {
 		want := "p99 " + milli(s.Figures["p99_"+family+"_ms"])
 		if !strings.Contains(plots[i].SVG, ">"+want+"<") {
 			t.Errorf("%s does not mark %q", plots[i].Name, want)
+		}
+	}
+}
+
+// Under other definitions than the plots' own, each distribution says so, and
+// none else.
+func TestPlotsSayTheirDefinitions(t *testing.T) {
+	sides := twoRuns(t)
+	for _, compat := range []string{"", result.VLLM} {
+		sides[1].Summary.Compat = compat
+		for _, p := range append(RunPlots(sides[0].Header, sides[0].Calls, compat), newRuns(sides).Plots...) {
+			want := compat != "" && strings.HasPrefix(p.Name, "cdf-")
+			if got := strings.Contains(p.SVG, esc(ownMarks)); got != want {
+				t.Errorf("compat %q: %s: says %v", compat, p.Name, got)
+			}
 		}
 	}
 }

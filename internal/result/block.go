@@ -177,8 +177,8 @@ func center(s string, fill byte) string {
 }
 
 // Text returns the lines that stand under a block: the status, then what is to
-// be said. Of the checks that are sound it shows the simulator's sentence and
-// the dispatch lag alone.
+// be said. Of the checks that are sound it shows the simulator's sentence, the
+// dispatch lag and the machine's self check alone.
 func (v Verdict) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Verdict: %s (%d checks)\n", v.Status, len(v.Checks))
@@ -186,7 +186,7 @@ func (v Verdict) Text() string {
 		switch {
 		case c.Name == "simulated":
 			fmt.Fprintf(&b, "  %s\n", c.Text)
-		case c.Status != Sound || c.Name == "dispatch_lag":
+		case c.Status != Sound || c.Name == "dispatch_lag" || c.Name == checkSelf:
 			fmt.Fprintf(&b, "  %-6s %s: %s\n", c.Status, c.Name, c.Text)
 		}
 	}

@@ -77,8 +77,15 @@ func (r *run) judge(simulated, partial bool) Verdict {
 		s, text := check.judge()
 		add(check.name, s, text)
 	}
+	if r.h.SelfCheck != nil && !r.h.Predicted {
+		add(checkSelf, Sound, selfCheckText(r.h.SelfCheck))
+	}
 	return v
 }
+
+// checkSelf is the check that cites the machine's self check; a run on a
+// machine without one does not have it.
+const checkSelf = "self_check"
 
 // check is one thing to look at in a run that has successful calls.
 type check struct {

@@ -107,14 +107,15 @@ func (r *run) judgeStolen() (Status, string) {
 	return Sound, text
 }
 
-// judgeClock says who took the stamps, and how far off they are where that
-// was measured.
+// selfCheckText says how far this client was from a server's truth where that
+// was measured, and when.
+func selfCheckText(k *SelfCheck) string {
+	return fmt.Sprintf("the client's own errors on this machine: stamps %.4g us late (p99 %.4g us) at %.0f events/s, mean TTFT %+.3f ms and p99 ITL %+.3f ms with %d streams at once, requests %.4g us late (p99 %.4g us); selfcheck of %s",
+		k.ArrivalP50, k.ArrivalP99, k.EventRate, k.TTFTError, k.ITLError, k.Streams, k.SendP50, k.SendP99, k.Taken.Format(time.DateOnly))
+}
+
+// judgeClock says who took the stamps.
 func (r *run) judgeClock() (Status, string) {
-	bars := ""
-	if k := r.h.SelfCheck; k != nil {
-		bars = fmt.Sprintf("; this client was %.1f/%.1f us off (p50/p99) at %.0f events/s on this machine, selfcheck of %s",
-			k.ArrivalP50, k.ArrivalP99, k.EventRate, k.Taken.Format(time.DateOnly))
-	}
 	switch r.h.Clock {
 	case ClockKernel:
 		reads, coarse := 0, 0
@@ -123,11 +124,11 @@ func (r *run) judgeClock() (Status, string) {
 		}
 		const most = 0.01
 		if float64(coarse) > most*float64(reads) {
-			return Noted, fmt.Sprintf("%d of %d reads have no stamp of the kernel's, and are later by what the process needed to wake up%s", coarse, reads, bars)
+			return Noted, fmt.Sprintf("%d of %d reads have no stamp of the kernel's, and are later by what the process needed to wake up", coarse, reads)
 		}
-		return Sound, fmt.Sprintf("the kernel stamped %d of %d reads when they arrived%s", reads-coarse, reads, bars)
+		return Sound, fmt.Sprintf("the kernel stamped %d of %d reads when they arrived", reads-coarse, reads)
 	case ClockMonotonic:
-		return Remark, "stamps were taken by this process when a read returned, so its own waits for a processor are in them" + bars
+		return Remark, "stamps were taken by this process when a read returned, so its own waits for a processor are in them"
 	}
 	return not("the run does not say who took its stamps")
 }

@@ -43,7 +43,8 @@ func TestChecks(t *testing.T) {
 		{"hardly stolen", "stolen", Header{}, &Client{Stolen: 0.02}, good(), Sound, "2.0 %"},
 		{"clock not known", "clock", Header{}, &client, good(), Sound, "not judged"},
 		{"process clock", "clock", Header{Clock: ClockMonotonic}, &client, good(), Remark, "taken by this process"},
-		{"process clock, checked", "clock", Header{Clock: ClockMonotonic, SelfCheck: &SelfCheck{Taken: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC), EventRate: 50_000, ArrivalP50: 3.1, ArrivalP99: 9.8}}, &client, good(), Remark, "3.1/9.8 us off (p50/p99) at 50000 events/s on this machine, selfcheck of 2026-02-03"},
+		{"checked", "self_check", Header{Clock: ClockKernel, SelfCheck: &SelfCheck{Taken: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC), Streams: 1000, EventRate: 50_000, ArrivalP50: 3.1, ArrivalP99: 9.8, TTFTError: 0.42, ITLError: -0.003, SendP50: 11.6, SendP99: 310}}, &client, good(), Sound,
+			"the client's own errors on this machine: stamps 3.1 us late (p99 9.8 us) at 50000 events/s, mean TTFT +0.420 ms and p99 ITL -0.003 ms with 1000 streams at once, requests 11.6 us late (p99 310 us); selfcheck of 2026-02-03"},
 		{"kernel clock", "clock", Header{Clock: ClockKernel}, &client, each(good(), func(c *Call) { c.Reads = 10 }), Sound, "5000 of 5000 reads"},
 		{"coarse stamps", "clock", Header{Clock: ClockKernel}, &client, each(good(), func(c *Call) { c.Reads, c.Coarse = 10, c.Index%2 }), Noted, "250 of 5000 reads have no stamp"},
 		{"first byte before sending", "time_order", Header{}, &client, each(good(), func(c *Call) { c.First = c.Sent - 1 }), Voided, "the first byte"},
@@ -223,12 +224,14 @@ func TestVerdictText(t *testing.T) {
 		{"dispatch_lag", Sound, "p99 0.1 ms"},
 		{"gc", Sound, "short"},
 		{"client_cpu", Voided, "busy"},
+		{"self_check", Sound, "3 us"},
 	}}
-	const want = `Verdict: void (5 checks)
+	const want = `Verdict: void (6 checks)
   SIMULATED: a simulator answered, no hardware was measured
   noted  tokens: tokens differ
   sound  dispatch_lag: p99 0.1 ms
   void   client_cpu: busy
+  sound  self_check: 3 us
 `
 	if got := v.Text(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)

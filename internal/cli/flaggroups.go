@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// flagGroup is a heading of a command's help, with its flags in their order.
+type flagGroup struct {
+	title string
+	flags string // names, by spaces
+}
+
+// helpWidth is how wide the text of a flag may be.
+const helpWidth = 100
+
+// benchGroups are the headings of perflab bench --help; a test keeps every flag
+// under one of them.
+func benchGroups() []flagGroup {
+	return []flagGroup{
+		{"Endpoint", "base-url host port backend endpoint model served-model-name header extra-body temperature top-p insecure " +
+			"ready-check-timeout-sec timeout-first-token timeout-idle timeout-total"},
+		{"Workload", "dataset-name num-prompts seed cache nonce tokenizer ignore-eos lora-modules lora-assignment"},
+		{"Shape of the load", "request-rate arrival burstiness max-concurrency steps duration ramp-up-strategy ramp-up-start-rps ramp-up-end-rps speed"},
+		{"Made-up prompts", "random-input-len random-output-len random-range-ratio random-prefix-len scenario random-batch-size random-rng random-ids " +
+			"random-images random-image-size sonnet-input-len sonnet-output-len sonnet-prefix-len " +
+			"prefix-repetition-prefix-len prefix-repetition-suffix-len prefix-repetition-num-prefixes prefix-repetition-output-len " +
+			"gsp-num-groups gsp-prompts-per-group gsp-system-prompt-len gsp-question-len gsp-output-len gsp-zipf-alpha"},
+		{"Prompts of a file", "dataset-path disable-shuffle no-oversample output-len sharegpt-output-len sharegpt-filter burstgpt-model"},
+		{"Conversations", "turns turn-input-len turn-output-len system-len think-time history no-session-affinity"},
+		{"Measurement", "num-warmups percentile-metrics metric-percentiles goodput slo max-error-rate compat"},
+		{"Series of runs", "sweep sweep-points find-max find-max-from find-max-to find-max-precision find-max-requests find-max-seconds repeat repeat-same-seed"},
+		{"Output", "out block html parquet metrics-addr save-result append-result save-detailed result-dir result-filename label metadata"},
+		{"Other", "help"},
+	}
+}
+
+// grouping has a command print its flags under headings.
+func grouping(c *cobra.Command, groups []flagGroup) {
+	c.SetUsageFunc(func(c *cobra.Command) error {
+		var b strings.Builder
+		fmt.Fprintf(&b, "Usage:\n  %s\n\nExamples:\n%s\n", c.UseLine(), c.Example)
+		for _, g := range groups {
+			fmt.Fprintf(&b, "\n%s:\n%s", g.title, section(c.Flags(), g).FlagUsagesWrapped(helpWidth))
+		}
+		_, err := fmt.Fprint(c.OutOrStderr(), b.String())
+		return err
+	})
+}
+
+// section is the flags of a group.
+func section(all *pflag.FlagSet, g flagGroup) *pflag.FlagSet {
+	fs := pflag.NewFlagSet(g.title, pflag.ContinueOnError)
+	fs.SortFlags = false
+	for name := range strings.FieldsSeq(g.flags) {
+		if f := all.Lookup(name); f != nil {
+			fs.AddFlag(f)
+		}
+	}
+	return fs
+}

@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"perflab/internal/lab"
+	"perflab/internal/load"
+	"perflab/internal/report"
+	"perflab/internal/result"
+)
+
+// seriesView shows a series in the forms there are. dir is where its runs are;
+// st says which latencies and percentiles.
+func seriesView(facts *lab.SeriesFacts, dir string, st result.Style) view {
+	if facts.Kind == lab.KindRepeat {
+		r := repeatOf(facts, dir)
+		return view{
+			text: func(w io.Writer) error { return report.RepeatText(w, r, st) },
+			md:   func(w io.Writer) error { return report.RepeatMarkdown(w, r, st) },
+			html: func(w io.Writer) error { return report.RepeatHTML(w, withCalls(r, dir), st) },
+		}
+	}
+	c := curveOf(facts)
+	c.Percentiles = st.Percentiles
+	return view{
+		text: func(w io.Writer) error { return report.CurveText(w, c) },
+		md:   func(w io.Writer) error { return report.CurveMarkdown(w, c) },
+		html: func(w io.Writer) error { return report.CurveHTML(w, c) },
+	}
+}
+
+// curveOf is a sweep or a search as a curve over load.
+func curveOf(facts *lab.SeriesFacts) report.Curve {
+	axis := seriesAxis(facts)
+	what := "Sweep"
+	if facts.Kind == lab.KindFindMax {
+		what = "Search for the highest " + axis
+	}
+	c := report.Curve{
+		Title: fmt.Sprintf("%s of %s under %s", what, facts.Model, facts.Workload),
+		Axis:  "Concurrent requests", SLOs: facts.SLOs, Facts: seriesFacts(facts),
+	}
+	if axis == lab.AxisRate {
+		c.Axis, c.Offered = "Request rate (req/s)", true
+	}
+	for _, p := range facts.Points {
+		x := p.Load.Value
+		switch p.Load.Axis {
+		case lab.Synchronous: // its rate follows from the server
+			x = p.Achieved
+		case lab.Throughput:
+			x = math.Inf(1)
+		}
+		c.Points = append(c.Points, report.CurvePoint{
+			X: x, Load: p.Load.String(), Name: p.Dir, Offered: p.Offered, Achieved: p.Achieved,
+			Saturated: p.Saturated, Void: p.Void, Partial: p.Partial, Missed: p.Missed, Summary: p.Summary,
+		})
+	}
+	switch {
+	case facts.Kind == lab.KindFindMax:
+		if facts.Max != nil {
+			c.Concluded = append(c.Concluded, facts.Max.Text(facts.SLOs))
+		}
+		c.Concluded = append(c.Concluded, "search "+ended(facts.Stop))
+	case facts.Stop.Code != lab.StopDone:
+		c.Notes = append(c.Notes, facts.Kind+" "+ended(facts.Stop))
+	}
+	return c
+}
+
+// seriesAxis is what a series varies.
+func seriesAxis(facts *lab.SeriesFacts) string {
+	for _, p := range facts.Points {
+		if p.Load.Axis == lab.AxisConcurrency {
+			return lab.AxisConcurrency
+		}
+	}
+	return lab.AxisRate
+}
+
+// ended says how a series ended, or that it did not.
+func ended(s lab.Stop) string {
+	if s.Code == "" {
+		return "was cut short: these are the runs it had made"
+	}
+	return fmt.Sprintf("ended (%s): %s", s.Code, s.Text)
+}
+
+// seriesFacts says what ran, for all runs alike.
+func seriesFacts(facts *lab.SeriesFacts) []report.Fact {
+	first, last := facts.Points[0], facts.Points[len(facts.Points)-1]
+	seeds := fmt.Sprint(first.Seed)
+	if last.Seed != first.Seed {
+		seeds = fmt.Sprintf("%d to %d", first.Seed, last.Seed)
+	}
+	return slices.DeleteFunc([]report.Fact{
+		{Label: "Model", Value: facts.Model}, {Label: "Targets", Value: strings.Join(facts.Targets, ", ")},
+		{Label: "Workload", Value: facts.Workload}, {Label: "Seeds", Value: seeds + nonceText(first.Nonce)},
+		{Label: "Prefix cache policy", Value: facts.Cache}, {Label: "Client", Value: strings.TrimSpace("perflab " + facts.Version)},
+		{Label: "Calls that may fail", Value: fmt.Sprintf("%g %%", 100*facts.MaxErrors)},
+	}, func(f report.Fact) bool { return f.Value == "" })
+}
+
+// repeatOf is a repeated run, with the headers of the runs in dir and without
+// their calls.
+func repeatOf(facts *lab.SeriesFacts, dir string) report.Repeat {
+	r := report.Repeat{
+		Title:  fmt.Sprintf("%d runs of %s under %s", len(facts.Points), facts.Model, facts.Workload),
+		Spread: facts.Spread,
+	}
+	for _, p := range facts.Points {
+		if p.Usable() {
+			r.Believed++
+		}
+		h, err := lab.RunHeader(filepath.Join(dir, p.Dir))
+		if err != nil { // the series' file says as much
+			h = result.Header{Simulated: p.Summary.Simulated, Predicted: p.Summary.Predicted, Cache: facts.Cache}
+		}
+		r.Sides = append(r.Sides, report.Side{Name: p.Dir, Header: h, Summary: p.Summary})
+	}
+	r.SameSeed = len(facts.Points) > 1 && facts.Points[0].Seed == facts.Points[1].Seed
+	for _, slo := range facts.SLOs {
+		met := 0
+		for _, p := range facts.Points {
+			if ok, _ := slo.Judge(p.Summary); ok && p.Usable() {
+				met++
+			}
+		}
+		r.SLOs = append(r.SLOs, fmt.Sprintf("SLO: %s: met in %d of %d runs", slo, met, r.Believed))
+	}
+	if facts.Stop.Code != lab.StopDone {
+		r.Notes = append(r.Notes, facts.Kind+" "+ended(facts.Stop))
+	}
+	return r
+}
+
+// overlaid is of how many repeated runs the calls are read for plots: no more
+// can be told apart in one.
+const overlaid = 6
+
+// withCalls adds what the plots need.
+func withCalls(r report.Repeat, dir string) report.Repeat {
+	r.Sides = slices.Clone(r.Sides)
+	for i := range r.Sides[:min(len(r.Sides), overlaid)] {
+		if run, err := lab.OpenRun(filepath.Join(dir, r.Sides[i].Name)); err == nil { // else its figures stand without a line
+			r.Sides[i].Calls = run.Calls
+		}
+	}
+	return r
+}
+
+// series opens a series' directory for a report.
+func (f *reportFlags) series(fs *pflag.FlagSet, dir string) (view, error) {
+	if f.block != "" {
+		return view{}, usageError{errors.New("--block is of a single run: give one of the run directories in " + dir)}
+	}
+	percentiles, err := parsePercentiles(f.percentiles)
+	if err != nil {
+		return view{}, usageError{err}
+	}
+	facts, damage, err := lab.OpenSeries(dir, percentiles...)
+	if err != nil {
+		return view{}, err
+	}
+	if fs.Changed("percentile-metrics") && facts.Kind != lab.KindRepeat {
+		return view{}, usageError{fmt.Errorf("--percentile-metrics is of a block or a repeated run: the table of a %s has all", facts.Kind)}
+	}
+	st := result.Style{Sections: strings.Split(f.sections, ","), Percentiles: percentiles}
+	if facts.Percentiles != nil && !fs.Changed("metric-percentiles") {
+		st.Percentiles = facts.Percentiles
+	}
+	if facts.Sections != nil && !fs.Changed("percentile-metrics") {
+		st.Sections = facts.Sections
+	}
+	if err := st.Validate(); err != nil {
+		return view{}, usageError{err}
+	}
+	v := seriesView(facts, dir, st)
+	v.damage = strings.Join(damage, "; ")
+	return v, nil
+}
+
+// seriesFiles writes the result files of a series as its runs end.
+type seriesFiles struct {
+	f     *benchFlags
+	names map[string]bool
+	notes map[string]bool // what was said of a run before
+	err   error           // the first that failed; the runs go on
+}
+
+// add writes the result file of a run, under a name that no other has.
+func (s *seriesFiles) add(out *lab.Outcome) {
+	if !s.f.save {
+		return
+	}
+	name := cmp.Or(s.f.resultFile, result.VLLMFileName(out.Header, s.f.vllm()))
+	for n := 2; s.names[name] && !s.f.appendResult; n++ {
+		name = strings.TrimSuffix(result.VLLMFileName(out.Header, s.f.vllm()), ".json") + fmt.Sprintf("-%d.json", n)
+	}
+	s.names[name] = true
+	if _, err := s.f.saveResult(out, name); err != nil {
+		s.err = cmp.Or(s.err, err)
+	}
+}
+
+// news are the notes of a run that no run before had.
+func (s *seriesFiles) news(out *lab.Outcome) []string {
+	var fresh []string
+	for _, n := range out.Notes {
+		if !s.notes[n] {
+			s.notes[n] = true
+			fresh = append(fresh, n)
+		}
+	}
+	return fresh
+}
+
+// progressOf is the progress of the run that a series is at.
+func (v *liveSeries) progressOf() *load.Progress {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return cmp.Or(v.progress, &v.idle)
+}
