@@ -249,7 +249,7 @@ func (f *benchFlags) reachable() error {
 	for _, target := range f.spec.Targets {
 		if _, err := openai.New(openai.Config{
 			BaseURL: target, Backend: f.spec.Backend, Endpoint: f.spec.Endpoint, ExtraBody: f.spec.ExtraBody,
-			Temperature: f.spec.Temperature, TopP: f.spec.TopP,
+			Temperature: f.spec.Temperature, TopP: f.spec.TopP, Headers: f.spec.Headers,
 		}); err != nil {
 			return err
 		}

@@ -207,7 +207,7 @@ func (c *Client) ask(ctx context.Context, method, path string, body []byte) (ans
 	if err != nil {
 		return answer{}, err
 	}
-	req.Header = c.header.Clone()
+	req.Header, req.Host = c.header.Clone(), c.header.Get("Host")
 	if body == nil {
 		req.Header.Del("Content-Type")
 	}

@@ -76,7 +76,7 @@ func address(cfg Config) string {
 // head writes the request's head up to the value of Content-Length.
 func head(cfg Config) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\n", cfg.URL.RequestURI(), cfg.URL.Host)
+	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\n", cfg.URL.RequestURI(), cfg.host())
 	// A buffer takes every write.
 	cfg.Header.WriteSubset(&b, map[string]bool{"Host": true, "Content-Length": true, "Transfer-Encoding": true, "Connection": true})
 	b.WriteString("Content-Length: ")

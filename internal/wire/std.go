@@ -233,7 +233,7 @@ func (s *standard) body(r io.Reader, x *Exchange, w *watcher) error {
 func (s *standard) request(ctx context.Context, x *Exchange) *http.Request {
 	asked := time.Now()
 	req := (&http.Request{
-		Method: http.MethodPost, URL: s.url, Host: s.url.Host, Header: s.header,
+		Method: http.MethodPost, URL: s.url, Host: s.cfg.host(), Header: s.header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Body: io.NopCloser(bytes.NewReader(x.Body)), ContentLength: int64(len(x.Body)),
 	}).WithContext(ctx)

@@ -22,6 +22,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -34,7 +35,7 @@ import (
 // Config says which endpoint to talk to. URL must be set.
 type Config struct {
 	URL      *url.URL
-	Header   http.Header // of every request; not changed after New
+	Header   http.Header // of every request; not changed after New; Host there stands for the URL's
 	Insecure bool        // skip the check of TLS certificates
 
 	// Concurrency is how many exchanges there may be at once, as far as is
@@ -44,6 +45,9 @@ type Config struct {
 	Dial     DialFunc // replaces the network, for tunnels and in-memory servers
 	Standard bool     // take net/http although the event loop could do it
 }
+
+// host is the one that requests name, as a gateway in front of several needs it.
+func (cfg Config) host() string { return cmp.Or(cfg.Header.Get("Host"), cfg.URL.Host) }
 
 // DialFunc opens a connection.
 type DialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
