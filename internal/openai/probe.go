@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -111,6 +112,13 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	text := reason(err)
 	if errors.Is(err, errProbe) {
 		text = fmt.Sprintf("no answer within %v", probeTimeout)
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return &EndpointError{
+			Text: fmt.Sprintf("the certificate of %s cannot be trusted: %s", c.root, c.redact(strings.TrimPrefix(text, "tls: failed to verify certificate: "))),
+			Do:   "use the name that it is for, let SSL_CERT_FILE name who signed it, or give --insecure",
+			Err:  err,
+		}
 	}
 	return &EndpointError{
 		Text: fmt.Sprintf("no server answers at %s: %s", c.root, c.redact(text)),
