@@ -13,10 +13,19 @@ import (
 	"perflab/internal/result"
 )
 
-// placeFiles makes the directories of --html and --parquet before the run, so
-// that a name that cannot be is noticed while nothing is lost.
+// placeFiles makes the directories of the files to come before the run, so that
+// a name that cannot be is noticed while nothing is lost.
 func (f *benchFlags) placeFiles() error {
-	for _, x := range []struct{ flag, path string }{{"--html", f.html}, {"--parquet", f.parquet}} {
+	if f.resultDir != "" {
+		if err := os.MkdirAll(f.resultDir, 0o755); err != nil {
+			return fmt.Errorf("create --result-dir: %w", err)
+		}
+	}
+	result := ""
+	if f.resultFile != "" {
+		result = filepath.Join(f.resultDir, f.resultFile)
+	}
+	for _, x := range []struct{ flag, path string }{{"--html", f.html}, {"--parquet", f.parquet}, {"--result-filename", result}} {
 		if x.path == "" {
 			continue
 		}
