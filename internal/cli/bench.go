@@ -229,6 +229,7 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 			s.Percentiles = append(s.Percentiles, lab.PercentilesOf(slo.Metric)...)
 		}
 	}
+	note(f.judgeable())
 	if f.maxErrors < 0 || f.maxErrors > 1 {
 		note(fmt.Errorf("--max-error-rate is %g: it is a share between 0 and 1", f.maxErrors))
 	}
@@ -251,7 +252,7 @@ func (f *benchFlags) reachable() error {
 	for _, target := range f.spec.Targets {
 		if _, err := openai.New(openai.Config{
 			BaseURL: target, Backend: f.spec.Backend, Endpoint: f.spec.Endpoint, ExtraBody: f.spec.ExtraBody,
-			Temperature: f.spec.Temperature, TopP: f.spec.TopP,
+			Temperature: f.spec.Temperature, TopP: f.spec.TopP, Headers: f.spec.Headers,
 		}); err != nil {
 			return err
 		}
@@ -314,7 +315,7 @@ func (f *benchFlags) request(fs *pflag.FlagSet) error {
 	if f.extraBody != "" {
 		var object map[string]any
 		if err := json.Unmarshal([]byte(f.extraBody), &object); err != nil {
-			return fmt.Errorf("--extra-body is no JSON object: %w", err)
+			return fmt.Errorf("--extra-body %.60q is no JSON object: write it as '{\"min_p\":0.1}'", f.extraBody)
 		}
 		s.ExtraBody = json.RawMessage(f.extraBody)
 	}
@@ -363,7 +364,9 @@ func parsePercentiles(text string) ([]float64, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--metric-percentiles has %q: write numbers such as 50,95,99.9", part)
 		}
-		out = append(out, p)
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
 	}
 	return out, nil
 }
@@ -488,7 +491,7 @@ func (f *benchFlags) judge(env Env, out *lab.Outcome) error {
 		}
 	}
 	if missed > 0 {
-		return fmt.Errorf("%d of %d: %w", missed, len(f.bounds), errMissed)
+		return fmt.Errorf("%w: %d of %d bounds", errMissed, missed, len(f.bounds))
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ func TestBenchJudges(t *testing.T) {
 			}
 			fmt.Fprint(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":2}}\n\ndata: [DONE]\n\n")
 		}, nil, exitVoid, "more tokens streamed", "more CPU"},
-		"missed": {words(3), []string{"--slo", "mean_ttft_ms <= 0.0001"}, exitMissed, "1 of 1: SLO missed", "void"},
+		"missed": {words(3), []string{"--slo", "mean_ttft_ms <= 0.0001"}, exitMissed, "SLO missed: 1 of 1 bounds", "void"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := []string{"--base-url", endpoint(t, tt.h), "--model", "m", "--num-prompts", "3", "--num-warmups", "0",

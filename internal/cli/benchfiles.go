@@ -22,7 +22,11 @@ func (f *benchFlags) placeFiles() error {
 			return fmt.Errorf("create --result-dir: %w", err)
 		}
 	}
-	for _, x := range []struct{ flag, path string }{{"--html", f.html}, {"--parquet", f.parquet}} {
+	result := ""
+	if f.resultFile != "" {
+		result = filepath.Join(f.resultDir, f.resultFile)
+	}
+	for _, x := range []struct{ flag, path string }{{"--html", f.html}, {"--parquet", f.parquet}, {"--result-filename", result}} {
 		if x.path == "" {
 			continue
 		}

@@ -35,21 +35,35 @@ type Env struct {
 	Getenv   func(string) string
 	Self     string // path of this program, started again as simulated engine
 	Version  string
-	Terminal bool // standard error is a terminal
-	Width    int  // of that terminal
+	Terminal bool       // standard error is a terminal
+	Width    func() int // of that terminal now, which its user may change; nil: unknown
 }
 
 // System is the real process.
 func System(args []string) Env {
 	e := Env{
 		Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
-		Version: version(), Terminal: term.IsTerminal(int(os.Stderr.Fd())), Width: 100,
-	}
-	if w, _, err := term.GetSize(int(os.Stderr.Fd())); err == nil && w > 0 {
-		e.Width = w
+		Version: version(), Terminal: term.IsTerminal(int(os.Stderr.Fd())),
+		Width: func() int {
+			w, _, err := term.GetSize(int(os.Stderr.Fd()))
+			if err != nil {
+				return 0
+			}
+			return w
+		},
 	}
 	e.Self, _ = os.Executable() // empty when unknown; only simulated engines need it and say so
 	return e
+}
+
+// columns is the width of the terminal now, or a guess.
+func (e Env) columns() int {
+	if e.Width != nil {
+		if w := e.Width(); w > 0 {
+			return w
+		}
+	}
+	return 100
 }
 
 func version() string {

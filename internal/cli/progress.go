@@ -18,15 +18,15 @@ import (
 type live struct {
 	w        io.Writer
 	terminal bool
-	width    int
+	width    func() int                   // of that terminal now
 	text     func() string                // the line as of now
 	panel    func(now time.Time) []string // what a terminal shows in its place; nil: the line
 
-	mu   sync.Mutex // guards the terminal: the ticker and say write to it
-	last string
-	tall int // lines that stand on the terminal
-	stop chan struct{}
-	wg   sync.WaitGroup
+	mu    sync.Mutex // guards the terminal: the ticker and say write to it
+	last  string
+	stand []string // lines that stand on the terminal
+	stop  chan struct{}
+	wg    sync.WaitGroup
 }
 
 // refresh is how often the live line is redrawn, and logEvery how often a log
@@ -37,7 +37,7 @@ const (
 )
 
 func startLive(env Env, text func() string, panel func(time.Time) []string) *live {
-	l := &live{w: env.Stderr, terminal: env.Terminal, width: env.Width, text: text, panel: panel, stop: make(chan struct{})}
+	l := &live{w: env.Stderr, terminal: env.Terminal, width: env.columns, text: text, panel: panel, stop: make(chan struct{})}
 	l.wg.Go(l.loop)
 	return l
 }
@@ -89,20 +89,27 @@ func (l *live) paint() {
 	defer l.mu.Unlock()
 	var b strings.Builder
 	l.erase(&b)
+	width := l.width()
 	for i, s := range lines {
 		if i > 0 {
 			b.WriteString("\r\n")
 		}
-		b.WriteString(fit(s, l.width-1))
+		lines[i] = fit(s, width-1)
+		b.WriteString(lines[i])
 	}
-	l.tall = len(lines)
+	l.stand = lines
 	io.WriteString(l.w, b.String()) // a terminal that is gone shows nothing
 }
 
-// erase clears the lines that stand on the terminal.
+// erase clears the lines that stand on the terminal, which has broken those
+// that no longer fit when it became narrower.
 func (l *live) erase(w io.Writer) {
-	io.WriteString(w, "\r\x1b[K"+strings.Repeat("\x1b[A\x1b[K", max(0, l.tall-1)))
-	l.tall = 0
+	tall, width := 0, max(1, l.width())
+	for _, s := range l.stand {
+		tall += 1 + max(0, utf8.RuneCountInString(s)-1)/width
+	}
+	io.WriteString(w, "\r\x1b[K"+strings.Repeat("\x1b[A\x1b[K", max(0, tall-1)))
+	l.stand = nil
 }
 
 // say prints a line that stays, above the live one.

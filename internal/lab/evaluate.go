@@ -477,6 +477,9 @@ func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, targets []st
 	}
 	b.Dir, b.Progress, b.APIKey = runDir(dir, name, try), progress, l.APIKey
 	b.Phase = func(text string) { l.watch(func(s *Status) { s.Phase = text }) }
+	if err := clearPartial(b.Dir); err != nil {
+		return nil, err
+	}
 	out, err := b.Run(ctx)
 	if err != nil {
 		return nil, err

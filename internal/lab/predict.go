@@ -46,6 +46,9 @@ func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, 
 		return nil, err
 	}
 	h.Predicted = true
+	if err := clearPartial(dir); err != nil {
+		return nil, err
+	}
 	out, err := createRun(dir, h)
 	if err != nil {
 		return nil, err

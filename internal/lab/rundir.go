@@ -40,14 +40,27 @@ type runWriter struct {
 // saveEvery is how long a call may wait in memory for the disk.
 const saveEvery = time.Second
 
-// freeDir refuses the name of a directory that exists: a run is never
-// overwritten.
+// freeDir refuses the name of a directory that exists, or of a run that never
+// finished: no call that was measured is overwritten.
 func freeDir(dir string) error {
 	if dir == "" {
 		return nil
 	}
+	dir = filepath.Clean(dir)
 	if _, err := os.Stat(dir); err == nil {
 		return fmt.Errorf("run directory %s exists already: choose another --out or remove it", dir)
+	}
+	if _, err := os.Stat(dir + ".tmp"); err == nil {
+		return fmt.Errorf("%s.tmp holds a run that is under way or was cut off, with its calls so far: choose another --out or remove it", dir)
+	}
+	return nil
+}
+
+// clearPartial makes room for a run of a study in place of one that was cut
+// off, which its trial does not count.
+func clearPartial(dir string) error {
+	if err := os.RemoveAll(dir + ".tmp"); err != nil {
+		return fmt.Errorf("clear %s.tmp: %w", dir, err)
 	}
 	return nil
 }
@@ -56,10 +69,8 @@ func createRun(dir string, h result.Header) (*runWriter, error) {
 	if err := freeDir(dir); err != nil {
 		return nil, err
 	}
+	dir = filepath.Clean(dir)
 	tmp := dir + ".tmp"
-	if err := os.RemoveAll(tmp); err != nil { // an earlier attempt at the same run
-		return nil, fmt.Errorf("clear %s: %w", tmp, err)
-	}
 	if err := os.MkdirAll(tmp, 0o755); err != nil {
 		return nil, fmt.Errorf("create run directory: %w", err)
 	}

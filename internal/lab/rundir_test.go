@@ -64,6 +64,26 @@ func TestRunDirectory(t *testing.T) {
 	}
 }
 
+// TestPartialRunIsKept: the calls of a run that was killed are not lost to the
+// next one of the same name, unless that one asks for its place.
+func TestPartialRunIsKept(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	w := startRun(t, dir, someCalls(3))
+	w.abandon()
+	for _, name := range []string{dir, dir + "/"} {
+		if _, err := createRun(name, result.Header{}); err == nil || !strings.Contains(err.Error(), "run.tmp holds a run") {
+			t.Errorf("%s: a partial run was to be overwritten: %v", name, err)
+		}
+	}
+	if r, err := OpenRun(dir); err != nil || len(r.Calls) != 3 {
+		t.Errorf("the partial run is gone: %v", err)
+	}
+	if err := clearPartial(dir); err != nil {
+		t.Fatal(err)
+	}
+	startRun(t, dir, nil).abandon()
+}
+
 // TestPartialRun: a process that was killed leaves a header, whole calls and
 // one that was cut; they can still be summarised.
 func TestPartialRun(t *testing.T) {

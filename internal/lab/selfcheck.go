@@ -141,9 +141,9 @@ func (s SelfCheck) latencies(ctx context.Context, r *result.SelfCheck, emit func
 		// Those of the burst, the harder one and last, are kept.
 		r.TTFTError, r.ITLError = millis(a.TTFT), millis(a.ITL)
 		l := liner{fmt.Sprintf("%s streams of 50 tok/s, %s", count(float64(s.plan.streams)), tt.name), a, emit}
-		l.line("mean TTFT error", fmt.Sprintf("%.3f ms", millis(a.TTFT)), fmt.Sprintf("%g ms", millis(tt.ttft)), a.TTFT.Abs() <= tt.ttft)
-		l.line("P99 ITL error", fmt.Sprintf("%.3f ms", millis(a.ITL)), fmt.Sprintf("%g ms", millis(goalITL)), a.ITL.Abs() <= goalITL)
-		l.show("mean E2E error", fmt.Sprintf("%.3f ms", millis(a.E2E)))
+		l.line("mean TTFT error", shownMillis(a.TTFT), fmt.Sprintf("%g ms", millis(tt.ttft)), a.TTFT.Abs() <= tt.ttft)
+		l.line("P99 ITL error", shownMillis(a.ITL), fmt.Sprintf("%g ms", millis(goalITL)), a.ITL.Abs() <= goalITL)
+		l.show("mean E2E error", shownMillis(a.E2E))
 	}
 	return nil
 }
@@ -296,6 +296,12 @@ func quantiles(sorted []float64) (p50, p99, p999 float64) {
 
 func micros(d time.Duration) float64 { return float64(d) / 1e3 }
 func millis(d time.Duration) float64 { return float64(d) / 1e6 }
+
+// shownMillis is an error to the microsecond, without the sign of what rounds
+// to nothing.
+func shownMillis(d time.Duration) string {
+	return fmt.Sprintf("%.3f ms", millis(d.Round(time.Microsecond)))
+}
 
 // count writes a number with commas.
 func count(v float64) string {

@@ -242,3 +242,11 @@ func TestCount(t *testing.T) {
 		}
 	}
 }
+
+func TestShownMillis(t *testing.T) {
+	for d, want := range map[time.Duration]string{-400: "0.000 ms", -600: "-0.001 ms", 118_467_400: "118.467 ms"} {
+		if got := shownMillis(d); got != want {
+			t.Errorf("%d ns is shown as %s, want %s", d, got, want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -107,7 +108,21 @@ func (cfg Config) dialect() (*dialect, error) {
 			return nil, fmt.Errorf("backend %s has no %s: leave it out", cfg.Backend, f.key)
 		}
 	}
+	if t := cfg.Temperature; t != nil && !(*t >= 0 && *t <= math.MaxFloat64) {
+		return nil, fmt.Errorf("temperature is %g: it must be a number from 0 on", *t)
+	}
+	if p := cfg.TopP; p != nil && !(*p > 0 && *p <= 1) {
+		return nil, fmt.Errorf("top_p is %g: it must be above 0 and at most 1", *p)
+	}
 	return d, nil
+}
+
+// Generates reports whether a backend's answers are made token by token, so
+// that they have a TTFT and a TPOT.
+func Generates(backend string) bool {
+	return !slices.ContainsFunc(dialects(), func(d *dialect) bool {
+		return d.pooled && (d.name == backend || slices.Contains(d.aliases, backend))
+	})
 }
 
 func (d *dialect) samples(key string) bool {

@@ -218,18 +218,24 @@ func (cfg Config) checkHeaders() error {
 		return errors.New("the API key holds a line break or another control character: look at the end of OPENAI_API_KEY")
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Headers)) {
-		if name == "" || strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c) }) {
+		value := cfg.Headers[name]
+		switch canonical := http.CanonicalHeaderKey(name); {
+		case name == "" || strings.ContainsFunc(name, noToken):
 			return errors.New("the name of a header (not shown: it may hold a value) has a character that HTTP does not allow: give --header as NAME=VALUE")
-		}
-		switch http.CanonicalHeaderKey(name) {
-		case "Content-Length", "Transfer-Encoding", "Trailer":
-			return fmt.Errorf("header %q is set by the client: leave it out", name)
-		}
-		if strings.ContainsFunc(cfg.Headers[name], control) {
+		case strings.ContainsFunc(value, control):
 			return fmt.Errorf("the value of header %q holds a line break or another control character", name)
+		case slices.Contains([]string{"Content-Length", "Keep-Alive", "Trailer", "Transfer-Encoding", "Upgrade"}, canonical):
+			return fmt.Errorf("header %q says how requests are sent, which the client decides: leave it out", name)
+		case canonical == "Host" && (value == "" || strings.ContainsAny(value, " \t/?#@")):
+			return errors.New("the value of header Host is no host name")
 		}
 	}
 	return nil
+}
+
+// noToken tells the characters that the name of a header cannot hold.
+func noToken(c rune) bool {
+	return c > '~' || c <= ' ' || strings.ContainsRune("\"(),/:;<=>?@[\\]{}", c)
 }
 
 func (cfg Config) header(api *dialect) http.Header {

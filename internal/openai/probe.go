@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -112,6 +113,13 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	if errors.Is(err, errProbe) {
 		text = fmt.Sprintf("no answer within %v", probeTimeout)
 	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return &EndpointError{
+			Text: fmt.Sprintf("the certificate of %s cannot be trusted: %s", c.root, c.redact(strings.TrimPrefix(text, "tls: failed to verify certificate: "))),
+			Do:   "use the name that it is for, let SSL_CERT_FILE name who signed it, or give --insecure",
+			Err:  err,
+		}
+	}
 	return &EndpointError{
 		Text: fmt.Sprintf("no server answers at %s: %s", c.root, c.redact(text)),
 		Do:   "start the server, or check --base-url (host, port, http or https)",
@@ -207,8 +215,7 @@ func (c *Client) ask(ctx context.Context, method, path string, body []byte) (ans
 	if err != nil {
 		return answer{}, err
 	}
-	req.Header = c.header.Clone()
-	req.Host = c.header.Get("Host") // "": the URL's
+	req.Header, req.Host = c.header.Clone(), c.header.Get("Host")
 	if body == nil {
 		req.Header.Del("Content-Type")
 	}

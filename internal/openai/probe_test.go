@@ -5,12 +5,15 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"perflab/internal/result"
 )
 
 func TestProbe(t *testing.T) {
@@ -153,4 +156,35 @@ func TestHeaders(t *testing.T) {
 			t.Error("the idempotency key was sent")
 		}
 	})
+}
+
+// TestHostHeader: a gateway tells its models apart by the host that requests
+// name, whichever way they go and whatever they ask.
+func TestHostHeader(t *testing.T) {
+	got := make(chan string, 8)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got <- r.Host
+		say(w, word("a"), done)
+	}))
+	defer srv.Close()
+	secure := httptest.NewTLSServer(srv.Config.Handler) // over net/http
+	defer secure.Close()
+	for _, url := range []string{srv.URL, secure.URL} {
+		c, err := New(Config{BaseURL: url, Insecure: true, Headers: map[string]string{"host": "model.example.com"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if call := c.Send(t.Context(), time.Now(), request("p")); call.Class != result.OK {
+			t.Errorf("%s: %s", url, call.Error)
+		}
+		if _, err := c.get(t.Context(), "/health"); err != nil {
+			t.Error(err)
+		}
+		for range 2 {
+			if host := <-got; host != "model.example.com" {
+				t.Errorf("%s was asked for host %s", url, host)
+			}
+		}
+		c.Close()
+	}
 }

@@ -542,6 +542,9 @@ func TestTLS(t *testing.T) {
 		if got := c.Send(t.Context(), time.Now(), workload.Request{}); got.Class != want {
 			t.Errorf("insecure %v: class %q (%s)", insecure, got.Class, got.Error)
 		}
+		if _, err := c.Probe(t.Context()); !insecure && (err == nil || !strings.Contains(err.Error(), "the certificate of "+srv.URL+" cannot be trusted: x509: ")) {
+			t.Errorf("the refused certificate is reported as %v", err)
+		}
 		c.Close()
 	}
 }

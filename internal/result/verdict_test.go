@@ -63,7 +63,7 @@ func TestChecks(t *testing.T) {
 				c.Usage.Completion--
 			}
 		}), Noted, "1 chunks more"},
-		{"no usage", "tokens", Header{}, &client, each(good(), func(c *Call) { c.Usage = nil }), Noted, "sent no usage"},
+		{"no usage", "tokens", Header{}, &client, each(good(), func(c *Call) { c.Usage = nil }), Noted, "sent no usable usage"},
 		{"some without usage", "tokens", Header{}, &client, each(good(), func(c *Call) {
 			if c.Index == 0 {
 				c.Usage = nil

@@ -124,10 +124,10 @@ func (r *run) judgeUntold(t tally) (Status, string) {
 	case r.h.Predicted:
 		return Sound, fmt.Sprintf("%d output tokens predicted", r.tokens)
 	case t.recounted > 0:
-		return Noted, fmt.Sprintf("the server sent no usage: %d output tokens were counted %s, %d in the stream (%s)",
+		return Noted, fmt.Sprintf("the server sent no usable usage: %d output tokens were counted %s, %d in the stream (%s)",
 			r.tokens, r.otherSource(), t.streamed, off(t.streamed, r.tokens))
 	}
-	return Noted, fmt.Sprintf("the server sent no usage: %d output tokens were counted in the stream, one a chunk", r.tokens)
+	return Noted, fmt.Sprintf("the server sent no usable usage: %d output tokens were counted in the stream, one a chunk", r.tokens)
 }
 
 // otherSource says who counted the tokens of calls without usage.

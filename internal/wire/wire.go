@@ -46,7 +46,7 @@ type Config struct {
 	Standard bool     // take net/http although the event loop could do it
 }
 
-// host is what the requests say they are for.
+// host is the one that requests name, as a gateway in front of several needs it.
 func (cfg Config) host() string { return cmp.Or(cfg.Header.Get("Host"), cfg.URL.Host) }
 
 // DialFunc opens a connection.
