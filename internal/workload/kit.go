@@ -169,9 +169,6 @@ func (k kit) countRequest(r Request) (n int, err error) {
 	return n, nil
 }
 
-// marks is how many tokens the nonce adds to a request.
-func (w *Workload) marks() int { return w.nonce.tokens * max(1, w.src.texts) }
-
 // SharesPrefixes reports whether requests of a spec with its defaults have the
 // same beginnings on purpose, which a server's prefix cache finds again.
 func (s Spec) SharesPrefixes() bool {

@@ -13,9 +13,7 @@ import (
 // openPrefixRepetition makes prompts that begin with one of a few prefixes,
 // each as often as any other, in random order.
 func openPrefixRepetition(s Spec, k kit) source {
-	per := s.NumPrompts / s.PrefixRepetitionNumPrefixes
-	order := shuffled(s, s.NumPrompts)
-	group := func(i int) int { return order[i] / per }
+	group := s.evenGroups(s.PrefixRepetitionNumPrefixes)
 	r := row{input: s.PrefixRepetitionPrefixLen + s.PrefixRepetitionSuffixLen, output: s.PrefixRepetitionOutputLen}
 	return grouped(s, k, r, s.PrefixRepetitionPrefixLen, group)
 }
@@ -25,8 +23,7 @@ func openPrefixRepetition(s Spec, k kit) source {
 // random order. With an exponent a the prompts go to groups at random instead
 // of evenly: to group g, counted from 1, in proportion to g^-a.
 func openSharedPrefix(s Spec, k kit) source {
-	order := shuffled(s, s.NumPrompts)
-	group := func(i int) int { return order[i] / s.GSPPromptsPerGroup }
+	group := s.evenGroups(s.GSPNumGroups)
 	if s.GSPZipfAlpha > 0 {
 		below := make([]float64, s.GSPNumGroups) // cumulated weights
 		total := 0.0
@@ -44,6 +41,25 @@ func openSharedPrefix(s Spec, k kit) source {
 	}
 	r := row{input: s.GSPSystemPromptLen + s.GSPQuestionLen, output: s.GSPOutputLen}
 	return grouped(s, k, r, s.GSPSystemPromptLen, group)
+}
+
+// evenGroups gives each of n groups as many of the requests as any other. Where
+// time decides how many there are, each request draws its group by itself, or
+// unshuffled takes the next one: no later request then changes an earlier one.
+func (s Spec) evenGroups(n int) (group func(i int) int) {
+	switch {
+	case !s.timed():
+		order, per := shuffled(s, s.NumPrompts), s.NumPrompts/n
+		return func(i int) int { return order[i] / per }
+	case s.DisableShuffle:
+		return func(i int) int { return i % n }
+	}
+	rng := stat.Stream(s.Seed, "group")
+	of := make([]int, s.NumPrompts)
+	for i := range of {
+		of[i] = rng.IntN(n)
+	}
+	return func(i int) int { return of[i] }
 }
 
 // grouped returns prompts of one length, of which the first words are those of

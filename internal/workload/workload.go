@@ -184,7 +184,7 @@ func (w *Workload) request(k int) Request {
 	}
 	w.mix(&r, k)
 	w.nonce.mark(&r)
-	r.Input += w.marks()
+	r.Input += w.nonce.tokens * src.rows[i].texts()
 	return r
 }
 
@@ -198,7 +198,7 @@ func (w *Workload) Burst() int {
 }
 
 // Totals sums lengths without building a prompt. Where time decides how many
-// requests there are, Requests is 0 and the sums are of the rows drawn so far.
+// requests there are, Requests is 0 and the sums are of the rows drawn at first.
 // The input of a conversation's later turns is planned: with the answers that
 // the dataset has, or as many tokens as were asked for.
 func (w *Workload) Totals() Totals {
@@ -206,11 +206,15 @@ func (w *Workload) Totals() Totals {
 	if len(w.due) > 0 {
 		t.Span = w.due[len(w.due)-1]
 	}
-	for _, r := range w.src.rows {
+	for i, r := range w.src.rows {
 		t.Input += r.input
 		t.Output += r.output
+		prompts := r.texts()
+		if w.src.talks != nil {
+			prompts = len(w.src.talks[i].turns) // each repeats the first one's start
+		}
+		t.Input += w.nonce.tokens * prompts
 	}
-	t.Input += w.marks() * max(len(w.src.rows), w.src.turns()) // a conversation repeats it in each prompt
 	return t
 }
 
