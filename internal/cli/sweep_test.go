@@ -31,6 +31,7 @@ func TestSeriesRefuses(t *testing.T) {
 		"limit and sweep":         {[]string{"--sweep", "concurrency=1,2", "--max-concurrency", "5"}, "--max-concurrency does not apply with --sweep concurrency"},
 		"ramp and sweep":          {[]string{"--sweep", "rate=1,2", "--ramp-up-strategy", "linear", "--ramp-up-start-rps", "1", "--ramp-up-end-rps", "2"}, "--ramp-up-strategy does not apply with --sweep rate"},
 		"too concurrent":          {[]string{"--sweep", "concurrency=1..64x2", "--num-prompts", "40"}, "--num-prompts 40 never reaches the concurrency of 64"},
+		"anchors without end":     {[]string{"--sweep", "rate=auto", "--duration", "3s"}, "--sweep rate=auto, throughput: --duration needs"},
 		"points of a list":        {[]string{"--sweep", "rate=1,2", "--sweep-points", "4"}, "--sweep-points is for --sweep rate=auto"},
 		"points of nothing":       {[]string{"--sweep-points", "4"}, "--sweep-points needs --sweep"},
 		"two points":              {[]string{"--sweep", "rate=auto", "--sweep-points", "2"}, "--sweep-points is 2"},

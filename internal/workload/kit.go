@@ -102,15 +102,6 @@ func (k kit) count(text string, special bool) (int, error) {
 	return len(ids), nil
 }
 
-// length is count where an error has no place to go: then package token's.
-func (k kit) length(text string) int {
-	n, err := k.count(text, false)
-	if err != nil {
-		return token.Count(text)
-	}
-	return n
-}
-
 // prompt returns the words of request i alone, one token each.
 func (k kit) prompt(seed uint64, i, n int) string {
 	var b strings.Builder

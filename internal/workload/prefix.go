@@ -76,6 +76,23 @@ func grouped(s Spec, k kit, r row, shared int, group func(i int) int) source {
 	return src
 }
 
+// Sized returns the spec with n requests at least, as few as its dataset comes
+// in: the same number for each prefix, or whole groups.
+func (s Spec) Sized(n int) Spec {
+	s = s.Defaults()
+	s.NumPrompts = n
+	up := func(n, unit int) int { return (n + unit - 1) / unit }
+	switch {
+	case s.timed():
+	case s.Dataset == "prefix_repetition":
+		s.NumPrompts = s.PrefixRepetitionNumPrefixes * up(n, s.PrefixRepetitionNumPrefixes)
+	case s.Dataset == "shared-prefix": // another number in each group would share more or less
+		s.GSPNumGroups = up(n, s.GSPPromptsPerGroup)
+		s.NumPrompts = s.GSPNumGroups * s.GSPPromptsPerGroup
+	}
+	return s
+}
+
 // describePrefixes says how the prompts of these datasets are made.
 func (s Spec) describePrefixes() string {
 	if s.Dataset == "prefix_repetition" {

@@ -78,6 +78,9 @@ type Tokenizer interface {
 	Name() string
 }
 
+// ServerTokenizer is the Spec.Tokenizer that asks the server under test.
+const ServerTokenizer = "server"
+
 // Workload is an opened Spec: all lengths and due times, and the prompts on
 // demand. It never changes for its callers and is safe for concurrent use.
 type Workload struct {
@@ -195,6 +198,28 @@ func (w *Workload) Burst() int {
 		n++
 	}
 	return n
+}
+
+// Offered is the rate at which requests, or conversations, are due, in 1/s: the
+// one that was asked for, or the mean of the due times; 0 when all are due at
+// once.
+func (w *Workload) Offered() float64 {
+	if r := w.spec.Rate; !r.Inf() {
+		return float64(r)
+	}
+	span := w.due[len(w.due)-1]
+	if span == 0 {
+		return 0
+	}
+	return float64(len(w.due)-1) / span.Seconds()
+}
+
+// MeasuredBy names the tokenizer; "" for package token's approximation.
+func (w *Workload) MeasuredBy() string {
+	if w.kit.tok == nil {
+		return ""
+	}
+	return w.kit.tok.Name()
 }
 
 // Totals sums lengths without building a prompt. Where time decides how many
