@@ -95,6 +95,11 @@ func (k kit) count(text string, special bool) (int, error) {
 	if k.tok == nil {
 		return token.Count(text), nil
 	}
+	if c, ok := k.tok.(interface{ Count(text string) int }); ok && !special {
+		if n := c.Count(text); n >= 0 {
+			return n, nil
+		}
+	}
 	ids, err := k.tok.Encode(text, special)
 	if err != nil {
 		return 0, fmt.Errorf("count tokens by %s: %w", k.tok.Name(), err)

@@ -64,7 +64,9 @@ type Message struct {
 
 // Tokenizer turns text into a model's tokens and back. It is safe for
 // concurrent use. One that knows its vocabulary may also have VocabSize() int,
-// the number of its ids without added tokens, which random_rng vllm needs.
+// the number of its ids without added tokens, which random_rng vllm needs; one
+// that counts faster than it encodes may have Count(text string) int, without
+// special tokens, -1 where Encode fails.
 type Tokenizer interface {
 	// Encode returns the ids of a text; special adds what the model's own
 	// template puts around one, such as a beginning-of-text token.
