@@ -172,6 +172,8 @@ func TestWarmUpReachesAdapters(t *testing.T) {
 	if _, err := (Bench{Spec: spec}).Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if d := cmp.Diff([]string{"x", "y", "z"}, slices.Sorted(slices.Values(l.models[:3]))); d != "" {
 		t.Error(d)
 	}

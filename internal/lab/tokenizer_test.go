@@ -114,6 +114,9 @@ func TestServerIsNotAskedUnderLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	srv.Close() // after which nobody writes to asked
+	mu.Lock()
+	defer mu.Unlock()
 	first, last := slices.Index(asked, "/v1/chat/completions"), len(asked)-1
 	for asked[last] != "/v1/chat/completions" {
 		last--
