@@ -243,7 +243,7 @@ func (d dice) load(s *Spec) {
 // TestEverySpec opens specs as the flags can make them, and holds each that
 // opens against what the package promises.
 func TestEverySpec(t *testing.T) {
-	const specs, least = 400, 15
+	const specs, least = 250, 8
 	d := dice{rand.New(rand.NewPCG(7, 7)), t.TempDir()}
 	lexicon := newLexicon()
 	opened := map[string]int{}
