@@ -47,13 +47,32 @@ func (predictor) Predict(ctx context.Context, p lab.Prediction) iter.Seq2[result
 func jobs(w *workload.Workload, asked *[]sim.Job) iter.Seq[sim.Job] {
 	return func(yield func(sim.Job) bool) {
 		for r := range w.All() {
-			j := sim.Job{Index: r.Index, Arrive: r.Due, Prompt: token.Append(nil, r.Prompt), Output: r.Output}
+			j := sim.Job{Index: r.Index, Arrive: r.Due, Prompt: promptOf(r), Output: r.Output}
 			*asked = append(*asked, j)
 			if !yield(j) {
 				return
 			}
 		}
 	}
+}
+
+// promptOf are ids of all that a request sends, equal where texts are, and as
+// many as the workload counts: a model's tokenizer may count otherwise than
+// package token, whose pieces these are.
+func promptOf(r workload.Request) []uint32 {
+	ids := make([]uint32, 0, r.Input)
+	for _, id := range r.IDs {
+		ids = append(ids, uint32(id))
+	}
+	ids = token.Append(ids, r.System)
+	for _, m := range r.History {
+		ids = token.Append(ids, m.Content)
+	}
+	ids = token.Append(ids, r.Prompt)
+	for len(ids) < r.Input {
+		ids = append(ids, uint32(len(ids)))
+	}
+	return ids[:r.Input]
 }
 
 // call is what a client would have seen of an outcome, had there been one:

@@ -185,16 +185,13 @@ func (f *seriesFlags) check(fs *pflag.FlagSet, s lab.Spec) error {
 	if f.kind(fs) != lab.KindSweep {
 		return nil
 	}
-	if f.parsed.Auto && s.Workload.Duration != "" && s.Workload.MaxConcurrency == 0 {
-		return errors.New("--duration does not apply with --sweep rate=auto, whose second run sends all requests at once: give --num-prompts")
-	}
-	for _, v := range f.parsed.Values {
-		w := lab.Load{Axis: f.parsed.Axis, Value: v}.Apply(s.Workload)
+	for _, l := range f.parsed.Loads() {
+		w := l.Apply(s.Workload)
 		if err := w.Validate(); err != nil {
-			return err
+			return fmt.Errorf("--sweep %s, %s: %w", f.sweep, l, err)
 		}
-		if f.parsed.Axis == lab.AxisConcurrency && w.NumPrompts > 0 && int(v) > w.NumPrompts {
-			return fmt.Errorf("--num-prompts %d never reaches the concurrency of %g", w.NumPrompts, v)
+		if l.Axis == lab.AxisConcurrency && w.NumPrompts > 0 && int(l.Value) > w.NumPrompts {
+			return fmt.Errorf("--num-prompts %d never reaches the concurrency of %g", w.NumPrompts, l.Value)
 		}
 	}
 	return nil

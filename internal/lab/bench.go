@@ -80,7 +80,12 @@ func (b Bench) Run(ctx context.Context) (*Outcome, error) {
 	if err := freeDir(b.Dir); err != nil {
 		return nil, err
 	}
-	w, tok, err := b.load(ctx)
+	tok, closeTok, err := b.tokenizer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer closeTok()
+	w, err := workload.OpenWith(b.Spec.Workload, tok)
 	if err != nil {
 		return nil, err
 	}
@@ -112,9 +117,6 @@ func (b Bench) Run(ctx context.Context) (*Outcome, error) {
 		return nil, err
 	}
 	h.Clock = clients[0].Clock()
-	if tok != nil {
-		h.Tokenizer = tok.Name()
-	}
 	if err := b.warmUp(ctx, clients, w); err != nil {
 		return nil, err
 	}
@@ -268,27 +270,14 @@ func (b Bench) header(w *workload.Workload, simulated bool) (result.Header, erro
 		Schema: "perflab.run/1", Version: b.Version, Simulated: simulated, Started: time.Now().UTC(),
 		Model: s.Model, Backend: s.Backend, Targets: s.Targets, Workload: b.Name, Spec: spec,
 		Requests: w.Len(), Limit: s.Workload.MaxConcurrency, Command: b.Command, Host: host(),
-		SelfCheck: LoadSelfCheck(b.Version),
-		Cache:     cmp.Or(s.Cache, CacheUnique), Sharing: s.Workload.Defaults().SharesPrefixes(),
+		SelfCheck: LoadSelfCheck(b.Version), Tokenizer: w.MeasuredBy(),
+		Cache: cmp.Or(s.Cache, CacheUnique), Sharing: s.Workload.Defaults().SharesPrefixes(),
 	}
 	if h.Workload == "" {
 		h.Workload = s.Workload.Dataset
 	}
-	h.Rate = offered(w)
+	h.Rate = w.Offered()
 	return h, nil
-}
-
-// offered is the rate at which the workload sends: the one that was asked for,
-// or the mean of a trace's own times; 0 when all are due at once.
-func offered(w *workload.Workload) float64 {
-	if r := w.Spec().Rate; !r.Inf() {
-		return float64(r)
-	}
-	t := w.Totals()
-	if t.Span == 0 {
-		return 0
-	}
-	return float64(t.Requests-1) / t.Span.Seconds()
 }
 
 // redacted is the spec without secrets: header values are replaced, since an
@@ -372,7 +361,7 @@ func (b Bench) open(ctx context.Context, w *workload.Workload, clients []*openai
 	n, limit := w.Burst(), b.Spec.Workload.MaxConcurrency
 	switch {
 	case w.Closed():
-		n = limit
+		n = concurrent(w)
 	case limit > 0:
 		n = min(n, limit)
 	}
@@ -406,8 +395,7 @@ func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workloa
 	}
 	b.phase(PhaseMeasuring)
 	defer debug.SetGCPercent(debug.SetGCPercent(heapGrowth))
-	stats, err := load.Run(ctx, w.All(), senders(clients), b.options(w), func(c result.Call) {
-		recount(&c, tok)
+	count := counter{tok: tok, late: b.Spec.Workload.Tokenizer == workload.ServerTokenizer, keep: func(c result.Call) {
 		if !b.Spec.KeepText {
 			c.Text = "" // kept until here for the next turn's prompt
 		}
@@ -415,10 +403,12 @@ func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workloa
 		if dir != nil {
 			dir.add(&c)
 		}
-	})
+	}}
+	stats, err := load.Run(ctx, w.All(), senders(clients), b.options(w), count.take)
 	if err != nil {
 		return nil, err
 	}
+	count.finish()
 	if w.Len() == 0 {
 		out.Totals = made(out.Calls)
 	}

@@ -150,10 +150,17 @@ func (b Bench) fillCaches(ctx context.Context, clients []*openai.Client, w *work
 		return "", errors.New("--cache warm needs to know the prompts beforehand: give --num-prompts")
 	}
 	const usual = 32 // at a time, where the workload has no limit of its own
-	limit := cmp.Or(b.Spec.Workload.MaxConcurrency, usual)
+	o := load.Options{MaxConcurrency: cmp.Or(b.Spec.Workload.MaxConcurrency, usual)}
+	if w.Conversations() {
+		o.Next = func(r workload.Request, answer string) (workload.Request, time.Duration, bool) {
+			r, _, ok := w.Next(r, answer)
+			r.Output = 1
+			return r, 0, ok
+		}
+	}
 	sent, failed := 0, 0
 	for _, client := range clients {
-		_, err := load.Run(ctx, once(w.All()), []load.Sender{client}, load.Options{MaxConcurrency: limit}, func(c result.Call) {
+		_, err := load.Run(ctx, once(w.All()), []load.Sender{client}, o, func(c result.Call) {
 			sent++
 			if c.Class != result.OK {
 				failed++
@@ -166,7 +173,10 @@ func (b Bench) fillCaches(ctx context.Context, clients []*openai.Client, w *work
 			return "", context.Cause(ctx)
 		}
 	}
-	if failed > 0 {
+	switch {
+	case failed == sent:
+		return "", fmt.Errorf("--cache warm: all %d requests that should have filled the prefix cache failed", failed)
+	case failed > 0:
 		note = fmt.Sprintf("%d of %d requests that should have filled the prefix cache before the run failed", failed, sent)
 	}
 	return note, nil
@@ -227,7 +237,7 @@ func dressed(warm iter.Seq[workload.Request], measured *workload.Workload) iter.
 			if like, ok := next(); ok {
 				m = like
 			}
-			r.Model, r.Fields = m.Model, m.Fields
+			r.Model, r.Fields = cmp.Or(r.Model, m.Model), m.Fields
 			for i := range m.Documents {
 				r.Documents = append(r.Documents, fmt.Sprintf("%s %d", r.Prompt, i))
 			}
@@ -252,6 +262,10 @@ func fingerprint(w *workload.Workload) (wait func() string) {
 func (s Spec) checkCache() error {
 	if s.Cache != "" && !slices.Contains(CachePolicies(), s.Cache) {
 		return fmt.Errorf("--cache %q is not known: use %s", s.Cache, strings.Join(CachePolicies(), ", "))
+	}
+	w := s.Workload.Defaults()
+	if s.Cache == CacheWarm && w.Dataset == "conversations" && w.History == "generated" {
+		return errors.New("--cache warm needs to know the prompts beforehand, and those of conversations with --history generated hold what the server answers: choose --history answers")
 	}
 	return nil
 }

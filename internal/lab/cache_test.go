@@ -29,6 +29,7 @@ type listener struct {
 	mu      sync.Mutex
 	prompts []string
 	tokens  []int
+	models  []string
 }
 
 // listen answers every completion with two tokens.
@@ -38,8 +39,10 @@ func listen(t *testing.T) *listener {
 	mux := http.NewServeMux()
 	answer := func(w http.ResponseWriter, r *http.Request) {
 		var body struct {
+			Model     string `json:"model"`
 			Prompt    string `json:"prompt"`
 			MaxTokens int    `json:"max_tokens"`
+			MaxChat   int    `json:"max_completion_tokens"`
 			Messages  []workload.Message
 		}
 		b, _ := io.ReadAll(r.Body)
@@ -50,7 +53,8 @@ func listen(t *testing.T) *listener {
 			body.Prompt = m.Content
 		}
 		l.mu.Lock()
-		l.prompts, l.tokens = append(l.prompts, body.Prompt), append(l.tokens, body.MaxTokens)
+		l.prompts, l.tokens = append(l.prompts, body.Prompt), append(l.tokens, body.MaxTokens+body.MaxChat)
+		l.models = append(l.models, body.Model)
 		l.mu.Unlock()
 		for range 2 {
 			fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\n")
@@ -159,6 +163,22 @@ func TestDressed(t *testing.T) {
 	}
 }
 
+// TestWarmUpReachesAdapters: also where chance gives the measured requests few
+// of them.
+func TestWarmUpReachesAdapters(t *testing.T) {
+	l := listen(t)
+	spec := l.spec(workload.Spec{NumPrompts: 1, RandomInputLen: 8, RandomOutputLen: 2, LoraModules: []string{"x", "y", "z"}})
+	spec.Warmups = 3
+	if _, err := (Bench{Spec: spec}).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if d := cmp.Diff([]string{"x", "y", "z"}, slices.Sorted(slices.Values(l.models[:3]))); d != "" {
+		t.Error(d)
+	}
+}
+
 // TestFreshen: a run draws what it needs to meet no prompt of another run, and
 // nothing that was given.
 func TestFreshen(t *testing.T) {
@@ -214,6 +234,30 @@ func TestCacheWarm(t *testing.T) {
 	}
 	if len(out.Calls) != 5 || out.Header.Cache != CacheWarm {
 		t.Errorf("%d calls, cache %q", len(out.Calls), out.Header.Cache)
+	}
+}
+
+// TestCacheWarmConversations: all turns are sent before they are measured, which
+// takes prompts that are known.
+func TestCacheWarmConversations(t *testing.T) {
+	l := listen(t)
+	spec := l.spec(workload.Spec{Dataset: "conversations", NumPrompts: 2, Turns: "3", TurnInputLen: "4", TurnOutputLen: "4", History: "answers"})
+	spec.Backend, spec.Cache = "openai-chat", CacheWarm
+	if _, err := (Bench{Spec: spec}).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	prompts, tokens := l.take()
+	if d := cmp.Diff([]int{1, 1, 1, 1, 1, 1, 4, 4, 4, 4, 4, 4}, tokens); d != "" {
+		t.Fatal(d)
+	}
+	slices.Sort(prompts[:6])
+	slices.Sort(prompts[6:])
+	if d := cmp.Diff(prompts[:6], prompts[6:]); d != "" {
+		t.Error(d)
+	}
+	spec.Workload.History = "generated"
+	if err := spec.Validate(); err == nil || !strings.Contains(err.Error(), "--cache warm needs to know the prompts beforehand") {
+		t.Error(err)
 	}
 }
 

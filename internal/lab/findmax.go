@@ -82,11 +82,11 @@ type Max struct {
 
 // Ask returns the next load to measure; false when the search has ended.
 func (f *FindMax) Ask() (Step, bool) {
-	if f.stop == nil && f.runs >= f.o.Points {
-		f.end(StopBudget, "budget of points: %d runs were made", f.runs)
-	}
 	if f.stop == nil && !f.again {
 		f.next()
+	}
+	if f.stop == nil && f.runs >= f.o.Points {
+		f.end(StopBudget, "budget of points: %d runs were made", f.runs)
 	}
 	if f.stop != nil {
 		return Step{}, false

@@ -45,7 +45,7 @@ func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, 
 	if err != nil {
 		return nil, err
 	}
-	h.Predicted = true
+	h.Predicted, h.Fingerprint = true, w.Fingerprint()
 	if err := clearPartial(dir); err != nil {
 		return nil, err
 	}

@@ -122,7 +122,11 @@ func (s SelfCheck) arrivals(ctx context.Context, r *result.SelfCheck, emit func(
 			fmt.Sprintf("%d / %d us", goalArrivalP50/time.Microsecond, goalArrivalP99/time.Microsecond),
 			p50 <= micros(goalArrivalP50) && p99 <= micros(goalArrivalP99))
 		l.line("sends that shared a read", fmt.Sprintf("%.2f %%", 100*a.Merged()), fmt.Sprintf("%.0f %%", 100*goalMerged), a.Merged() <= goalMerged)
-		l.show("client CPU per event", fmt.Sprintf("%.1f us (%.0f %% of a core)", micros(a.PerEvent()), 100*float64(a.CPU)/float64(a.Window)))
+		text := "not known: never were all streams open at once"
+		if a.Window > 0 {
+			text = fmt.Sprintf("%.1f us (%.0f %% of a core)", micros(a.PerEvent()), 100*float64(a.CPU)/float64(a.Window))
+		}
+		l.show("client CPU per event", text)
 	}
 	return nil
 }
@@ -172,9 +176,10 @@ func (s SelfCheck) sends(ctx context.Context, r *result.SelfCheck, emit func(Che
 // in steps from the plan's rate, or down where that is too many already.
 func (s SelfCheck) saturation(ctx context.Context, r *result.SelfCheck, emit func(CheckLine)) error {
 	const step = 1.25
-	rate, up := s.plan.most, true
+	rate, up, next := s.plan.most, true, s.plan.most
 	l := liner{load: fmt.Sprintf("more and more events, %s streams", count(float64(s.plan.streams))), emit: emit}
 	for k := range s.plan.steps {
+		rate = next
 		a, err := CheckAgainst(ctx, s.Server, evenly(s.plan.streams, rate, s.plan.long/2), spread(s.plan.streams, 300*time.Millisecond))
 		if err != nil {
 			return err
@@ -182,7 +187,11 @@ func (s SelfCheck) saturation(ctx context.Context, r *result.SelfCheck, emit fun
 		l.a = a
 		keeps := a.Failed == 0 && a.Merged() <= goalMerged
 		if keeps && l.disturbed() {
-			l.show("most events/s", fmt.Sprintf("over %s: the server is the limit", count(r.MaxEvents)))
+			text := "not known"
+			if r.MaxEvents > 0 {
+				text = "over " + count(r.MaxEvents)
+			}
+			l.show("most events/s", text+": the server is the limit")
 			return nil
 		}
 		if keeps {
@@ -195,9 +204,9 @@ func (s SelfCheck) saturation(ctx context.Context, r *result.SelfCheck, emit fun
 			break
 		}
 		if up {
-			rate *= step
+			next = rate * step
 		} else {
-			rate /= step
+			next = rate / step
 		}
 	}
 	if r.MaxEvents == 0 {

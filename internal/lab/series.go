@@ -291,7 +291,7 @@ func (s *Series) bench(step Step, before []Point) (Bench, error) {
 		}
 	}
 	if step.Requests > 0 {
-		w.NumPrompts = step.Requests
+		w = w.Sized(step.Requests)
 		var err error
 		if w, err = s.fit(w); err != nil {
 			return b, fmt.Errorf("%s: %w", step.Load, err)
@@ -316,7 +316,7 @@ func (s *Series) fit(w workload.Spec) (workload.Spec, error) {
 	if w.NumPrompts <= s.fits {
 		return w, nil
 	}
-	if w.Tokenizer == serverTokenizer {
+	if w.Tokenizer == workload.ServerTokenizer {
 		return w, nil // Bench.Run says whether the dataset has as many
 	}
 	_, err := openWorkload(w)

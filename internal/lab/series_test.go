@@ -191,6 +191,34 @@ func TestSeriesFits(t *testing.T) {
 	}
 }
 
+// TestSeriesOfGroups: a dataset that comes in groups is asked for whole ones.
+func TestSeriesOfGroups(t *testing.T) {
+	for _, w := range []workload.Spec{
+		{Dataset: "shared-prefix", GSPNumGroups: 64, GSPPromptsPerGroup: 4, GSPSystemPromptLen: 8, GSPQuestionLen: 4, GSPOutputLen: 2},
+		{Dataset: "prefix_repetition", PrefixRepetitionNumPrefixes: 4, PrefixRepetitionPrefixLen: 8, PrefixRepetitionSuffixLen: 4, PrefixRepetitionOutputLen: 2},
+		{Dataset: "shared-prefix", GSPPromptsPerGroup: 4, GSPSystemPromptLen: 8, GSPQuestionLen: 4, GSPOutputLen: 2, Duration: "1s"},
+	} {
+		l := listen(t)
+		spec := l.spec(w)
+		spec.Workload.MaxConcurrency = 2
+		s := Series{
+			Bench: Bench{Spec: spec, Dir: filepath.Join(t.TempDir(), "s")}, Kind: KindSweep,
+			Plan: &list{[]Step{{Load: Load{AxisRate, 100}, Requests: 6}}},
+		}
+		facts, err := s.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 8
+		if w.Duration != "" {
+			want = 6
+		}
+		if n := facts.Points[0].Requests; n != want {
+			t.Errorf("%s: %d requests", w.Dataset, n)
+		}
+	}
+}
+
 // TestSeriesJudge: what a point misses is said with figures, and failures are
 // among it.
 func TestSeriesJudge(t *testing.T) {

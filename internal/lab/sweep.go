@@ -123,24 +123,33 @@ func value(text string) (float64, error) {
 	return v, nil
 }
 
+// Loads are those that are known before the first run: all, or the anchors.
+func (s Sweep) Loads() []Load {
+	if s.Auto {
+		return []Load{{Axis: Synchronous}, {Axis: Throughput}}
+	}
+	out := make([]Load, len(s.Values))
+	for i, v := range s.Values {
+		out[i] = Load{s.Axis, v}
+	}
+	return out
+}
+
 // Plan returns the sweep as a plan. points is how many runs an automatic one
 // makes, its two anchors among them; requests is how many each run sends.
 func (s Sweep) Plan(points, requests int) Plan {
+	p := list{}
+	for _, l := range s.Loads() {
+		p.steps = append(p.steps, Step{Load: l})
+	}
 	if !s.Auto {
-		p := &list{}
-		for _, v := range s.Values {
-			p.steps = append(p.steps, Step{Load: Load{s.Axis, v}})
-		}
-		return p
+		return &p
 	}
-	few := syncRequests
-	if requests > 0 {
-		few = min(few, requests)
+	few := &p.steps[0].Requests
+	if *few = syncRequests; requests > 0 {
+		*few = min(*few, requests)
 	}
-	return &anchored{points: points, list: list{steps: []Step{
-		{Load: Load{Axis: Synchronous}, Requests: few},
-		{Load: Load{Axis: Throughput}},
-	}}}
+	return &anchored{points: points, list: p}
 }
 
 // syncRequests is how many requests the synchronous anchor sends: one after

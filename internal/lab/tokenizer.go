@@ -12,69 +12,85 @@ import (
 	"perflab/internal/workload"
 )
 
-// serverTokenizer is the Spec.Workload.Tokenizer that asks the server.
-const serverTokenizer = "server"
-
-// openTokenizer opens what a spec's lengths are measured by; nil for package
-// token's approximation. client asks the server, where it is up.
-func openTokenizer(s workload.Spec, client *openai.Client) (workload.Tokenizer, error) {
-	switch {
-	case s.Tokenizer == "":
+// openTokenizer opens what a spec's lengths are measured by, where no server
+// is needed; nil for package token's approximation.
+func openTokenizer(s workload.Spec) (workload.Tokenizer, error) {
+	switch s.Tokenizer {
+	case "":
 		return nil, nil
-	case s.Tokenizer != serverTokenizer:
-		t, err := tokenizer.Open(s.Tokenizer)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("--tokenizer: %w: nothing is downloaded: give a tokenizer.json of this machine or its directory, or %s", err, serverTokenizer)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("--tokenizer: %w", err)
-		}
-		return t, nil
-	case client == nil:
-		return nil, fmt.Errorf("--tokenizer %s needs a server that runs already: give a tokenizer.json", serverTokenizer)
+	case workload.ServerTokenizer:
+		return nil, fmt.Errorf("--tokenizer %s needs a server that runs already: give a tokenizer.json", s.Tokenizer)
 	}
-	return client.Tokenizer(), nil
+	t, err := tokenizer.Open(s.Tokenizer)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("--tokenizer: %w: nothing is downloaded: give a tokenizer.json of this machine or its directory, or %s", err, workload.ServerTokenizer)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--tokenizer: %w", err)
+	}
+	return t, nil
 }
 
 // openWorkload opens a workload that no server is needed for.
 func openWorkload(s workload.Spec) (*workload.Workload, error) {
-	tok, err := openTokenizer(s, nil)
+	tok, err := openTokenizer(s)
 	if err != nil {
 		return nil, err
 	}
 	return workload.OpenWith(s, tok)
 }
 
-// load opens the run's workload, and the tokenizer that it is measured by.
-func (b Bench) load(ctx context.Context) (*workload.Workload, workload.Tokenizer, error) {
-	var client *openai.Client
-	if b.Spec.Workload.Tokenizer == serverTokenizer {
-		var err error
-		if client, err = openai.New(b.config(b.Spec.Targets[0])); err != nil {
-			return nil, nil, err
-		}
-		defer client.Close()
-		if b.Spec.ReadyTimeout > 0 {
-			b.phase(PhaseWaiting)
-			if err := client.Ready(ctx, b.Spec.ReadyTimeout); err != nil {
-				return nil, nil, err
-			}
-		}
+// tokenizer opens what the run's lengths are measured by, for as long as the
+// run lasts, and waits for the server where that is it.
+func (b Bench) tokenizer(ctx context.Context) (tok workload.Tokenizer, close func(), err error) {
+	if b.Spec.Workload.Tokenizer != workload.ServerTokenizer {
+		tok, err = openTokenizer(b.Spec.Workload)
+		return tok, func() {}, err
 	}
-	tok, err := openTokenizer(b.Spec.Workload, client)
+	client, err := openai.New(b.config(b.Spec.Targets[0]))
 	if err != nil {
 		return nil, nil, err
 	}
-	w, err := workload.OpenWith(b.Spec.Workload, tok)
-	return w, tok, err
+	if b.Spec.ReadyTimeout > 0 {
+		b.phase(PhaseWaiting)
+		if err := client.Ready(ctx, b.Spec.ReadyTimeout); err != nil {
+			client.Close()
+			return nil, nil, err
+		}
+	}
+	return client.Tokenizer(), client.Close, nil
 }
 
-// recount counts the output of a call whose server did not, by the run's
-// tokenizer.
-func recount(c *result.Call, tok workload.Tokenizer) {
-	if tok == nil || !c.OK() || c.Text == "" || c.Usage != nil && c.Usage.Completion > 0 {
+// counter counts the output of calls whose server did not, by the run's
+// tokenizer, on their way to keep. Where the server itself would have to do
+// it, they wait for the end of the load.
+type counter struct {
+	tok     workload.Tokenizer
+	late    bool
+	keep    func(result.Call)
+	waiting []result.Call
+}
+
+func (k *counter) take(c result.Call) {
+	switch {
+	case k.tok == nil || !c.OK() || c.Text == "" || c.Usage != nil && c.Usage.Completion > 0:
+	case k.late:
+		k.waiting = append(k.waiting, c)
 		return
+	default:
+		recount(&c, k.tok)
 	}
+	k.keep(c)
+}
+
+func (k *counter) finish() {
+	for i := range k.waiting {
+		recount(&k.waiting[i], k.tok)
+		k.keep(k.waiting[i])
+	}
+}
+
+func recount(c *result.Call, tok workload.Tokenizer) {
 	if ids, err := tok.Encode(c.Text, false); err == nil {
 		c.Recount = len(ids)
 	}

@@ -6,7 +6,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"perflab/internal/result"
@@ -82,6 +84,50 @@ func TestTokenizerOfServer(t *testing.T) {
 	}
 	if out.Calls[0].WantIn != 3 {
 		t.Errorf("%d prompt tokens", out.Calls[0].WantIn)
+	}
+}
+
+// TestServerIsNotAskedUnderLoad: the server under test counts no tokens between
+// the first measured call and the last.
+func TestServerIsNotAskedUnderLoad(t *testing.T) {
+	var mu sync.Mutex
+	var asked []string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked = append(asked, r.URL.Path)
+		mu.Unlock()
+		switch r.URL.Path {
+		case "/tokenize":
+			fmt.Fprint(w, `{"tokens":[1,2,3]}`)
+		case "/v1/chat/completions":
+			fmt.Fprint(w, "data: {\"choices\":[{\"delta\":{\"content\":\"one two\"}}]}\n\ndata: [DONE]\n\n")
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer srv.Close()
+	rows := `[{"conversations":[{"from":"human","value":"Who?"},{"from":"gpt","value":"I."},{"from":"human","value":"Why?"},{"from":"gpt","value":"So."}]}]`
+	spec := Spec{Targets: []string{srv.URL}, Backend: "openai-chat", Model: "m", Workload: workload.Spec{
+		Dataset: "conversations", Path: write(t, "rows.json", rows), NumPrompts: 3, History: "generated", Tokenizer: "server",
+	}.Defaults()}
+	out, err := Bench{Spec: spec}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Close() // after which nobody writes to asked
+	mu.Lock()
+	defer mu.Unlock()
+	first, last := slices.Index(asked, "/v1/chat/completions"), len(asked)-1
+	for asked[last] != "/v1/chat/completions" {
+		last--
+	}
+	if slices.Contains(asked[first:last], "/tokenize") || last-first != 5 {
+		t.Errorf("asked %v", asked[first:])
+	}
+	for _, c := range out.Calls {
+		if n, from := c.Output(); n != 3 || from != result.FromText {
+			t.Errorf("call %d has %d tokens from %s", c.Index, n, from)
+		}
 	}
 }
 

@@ -38,6 +38,9 @@ func TestConversationsInStudy(t *testing.T) {
 		t.Errorf("command %s", got)
 	}
 	for change, want := range map[[2]string]string{
+		{"dataset_name: conversations, turns: 4, turn_input_len: 64-128, turn_output_len: \"32\", think_time: 2, max_concurrency: 8, duration: 60}\n" +
+			"baseline: {label: vLLM, engine: vllm}\nruntime: {kind: simulated}", "scenario: \"E(64)\"}\n" +
+			"baseline: {label: vLLM, engine: vllm}\nruntime: {kind: predicted}"}: "6:5: workload chat: a prediction is of texts that get an answer of known length",
 		{"kind: simulated", "kind: predicted"}: "6:5: workload chat: a prediction needs every request and its time in advance",
 		{"runtime:", "bench: {backend: openai}\nruntime:"}: "6:5: workload chat: --dataset-name conversations needs a chat API: " +
 			"--backend openai sends one text, --backend openai-chat messages",

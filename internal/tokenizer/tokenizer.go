@@ -87,18 +87,6 @@ func Parse(data []byte) (*Tokenizer, error) {
 // Name returns the file's name and the start of its SHA-256.
 func (t *Tokenizer) Name() string { return t.name }
 
-// Vocab returns the number of tokens, added ones included.
-func (t *Tokenizer) Vocab() int {
-	v := t.model.vocab()
-	n := len(v.ids)
-	for token := range t.added.ids {
-		if _, ok := v.ids[token]; !ok {
-			n++
-		}
-	}
-	return n
-}
-
 // VocabSize returns the number of tokens without added ones.
 func (t *Tokenizer) VocabSize() int { return len(t.model.vocab().ids) }
 

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -17,15 +18,34 @@ var azureColumns = []string{"TIMESTAMP", "ContextTokens", "GeneratedTokens"}
 // readAzure reads a trace of arrivals and lengths; the prompts are random
 // words of that length.
 func readAzure(f io.Reader, s Spec, k kit) (source, error) {
+	var first *time.Time
+	return readCSV(f, s, k, azureColumns, func(field []string) (r row, reason string, err error) {
+		r, at, err := azureRow(field[0], field[1], field[2])
+		if err != nil {
+			return r, "", err
+		}
+		if first == nil {
+			first = &at
+		}
+		if r.at = at.Sub(*first); r.at.Abs() > maxSpan {
+			return r, "", errors.New("TIMESTAMP is years away from the first row's")
+		}
+		return r, "", nil
+	})
+}
+
+// readCSV reads a trace with its columns named in the first line. read takes
+// the fields of a row and may say why to leave it out.
+func readCSV(f io.Reader, s Spec, k kit, names []string, read func(field []string) (r row, reason string, err error)) (source, error) {
 	in := csv.NewReader(f)
 	in.ReuseRecord = true
-	column, err := csvColumns(in, azureColumns)
+	column, err := csvColumns(in, names)
 	if err != nil {
 		return source{}, err
 	}
 	src := source{drops: drops{}}
 	var rows []row
-	var first time.Time
+	field := make([]string, len(names))
 	for {
 		rec, err := in.Read()
 		if errors.Is(err, io.EOF) {
@@ -33,21 +53,20 @@ func readAzure(f io.Reader, s Spec, k kit) (source, error) {
 		} else if err != nil {
 			return source{}, err // names the line
 		}
+		for i, at := range column {
+			field[i] = rec[at]
+		}
 		line, _ := in.FieldPos(0)
-		r, at, err := azureRow(rec[column[0]], rec[column[1]], rec[column[2]])
+		r, other, err := read(field)
+		reason := ""
+		if err == nil {
+			reason, err = traceFault(r)
+		}
 		if err != nil {
 			return source{}, fmt.Errorf("line %d: %w", line, err)
 		}
-		if src.read++; src.read == 1 {
-			first = at
-		}
-		if r.at = at.Sub(first); r.at.Abs() > maxSpan {
-			return source{}, fmt.Errorf("line %d: TIMESTAMP is years away from the first row's", line)
-		}
-		reason, err := traceFault(r)
-		if err != nil {
-			return source{}, fmt.Errorf("line %d: %w", line, err)
-		} else if reason != "" {
+		src.read++
+		if reason = cmp.Or(other, reason); reason != "" {
 			src.drops[reason]++
 			continue
 		}

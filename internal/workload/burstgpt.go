@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -18,50 +17,24 @@ var burstColumns = []string{"Timestamp", "Model", "Request tokens", "Response to
 // of all; the prompts are random words of that length. A row without response
 // tokens is a request that failed.
 func readBurstGPT(f io.Reader, s Spec, k kit) (source, error) {
-	in := csv.NewReader(f)
-	in.ReuseRecord = true
-	column, err := csvColumns(in, burstColumns)
-	if err != nil {
-		return source{}, err
-	}
-	src := source{drops: drops{}}
-	var rows []row
-	var first float64
-	for {
-		rec, err := in.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return source{}, err // names the line
-		}
-		line, _ := in.FieldPos(0)
-		r, seconds, err := burstRow(rec[column[0]], rec[column[2]], rec[column[3]])
+	first := math.NaN()
+	return readCSV(f, s, k, burstColumns, func(field []string) (r row, reason string, err error) {
+		r, seconds, err := burstRow(field[0], field[2], field[3])
 		if err != nil {
-			return source{}, fmt.Errorf("line %d: %w", line, err)
+			return r, "", err
 		}
-		if src.read++; src.read == 1 {
+		if math.IsNaN(first) {
 			first = seconds
 		}
 		if math.Abs(seconds-first) > maxSpan.Seconds() {
-			return source{}, fmt.Errorf("line %d: Timestamp is years away from the first row's", line)
+			return r, "", errors.New("the Timestamp is years away from the first row's")
 		}
 		r.at = time.Duration(math.Round((seconds - first) * 1e9))
-		reason, err := traceFault(r)
-		switch {
-		case err != nil:
-			return source{}, fmt.Errorf("line %d: %w", line, err)
-		case s.BurstGPTModel != "" && rec[column[1]] != s.BurstGPTModel:
+		if s.BurstGPTModel != "" && field[1] != s.BurstGPTModel {
 			reason = "of another model than " + s.BurstGPTModel
 		}
-		if reason != "" {
-			src.drops[reason]++
-			continue
-		}
-		rows = append(rows, r)
-	}
-	src.rows, _, err = cutTrace(s, rows)
-	src.prompt = func(i int) string { return k.prompt(s.Seed, i, src.rows[i].input) }
-	return src, err
+		return r, reason, nil
+	})
 }
 
 func burstRow(stamp, input, output string) (r row, seconds float64, err error) {

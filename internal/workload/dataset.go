@@ -18,7 +18,11 @@ import (
 type row struct {
 	input, output int           // tokens
 	at            time.Duration // offset within a trace
+	documents     int           // beside the prompt
 }
+
+// texts is how many texts the request has.
+func (r row) texts() int { return 1 + r.documents }
 
 // source is a dataset cut to the requests of a workload.
 type source struct {
@@ -32,7 +36,6 @@ type source struct {
 	chat  string                  // what of the rows only a chat API can send; "": nothing
 	first []int                   // index of each conversation's first turn
 	ids   bool                    // of ids in place of text
-	texts int                     // prompt and documents of one request; 0: 1
 }
 
 // open reads the dataset of a valid spec with its defaults filled in.

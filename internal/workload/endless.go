@@ -8,7 +8,8 @@ import (
 // endless draws rows for as long as they are asked for. Made-up datasets grow,
 // by being drawn anew at twice the size: what was there comes out the same, as
 // each random choice has a stream of its own that is read in order. The rows
-// of a file are repeated in their order.
+// of a file, and those that a tokenizer has to measure one by one, which takes
+// too long during a run, are repeated in their order.
 type endless struct {
 	spec Spec
 	kit  kit
@@ -17,13 +18,18 @@ type endless struct {
 	src source
 }
 
+// redrawn reports whether there are further rows to draw.
+func (s Spec) redrawn() bool {
+	return s.Path == "" && (s.Dataset != "sonnet" || s.Tokenizer == "")
+}
+
 // firstDraw is how many rows are drawn at first: enough for most runs, a few
-// megabytes, and of a file no more conversations than can be read in a moment.
+// megabytes, and of others no more than can be read or measured in a moment.
 func firstDraw(s Spec) int {
-	if s.Path != "" {
-		return 1 << 14
+	if s.redrawn() {
+		return 1 << 16
 	}
-	return 1 << 16
+	return 1 << 14
 }
 
 // row returns the source that has row k, where it is there, and how many turns
@@ -31,7 +37,7 @@ func firstDraw(s Spec) int {
 func (e *endless) row(k int) (src source, i, before int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.spec.Path != "" {
+	if !e.spec.redrawn() {
 		n := len(e.src.rows)
 		return e.src, k % n, k / n * e.src.turns()
 	}

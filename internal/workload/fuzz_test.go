@@ -130,7 +130,7 @@ func FuzzSteps(f *testing.F) {
 		if want > 1e5 || span > 1e6 {
 			return
 		}
-		due, err := timed(Spec{Steps: text, Arrival: "constant"})
+		due, err := dueInTime(Spec{Steps: text, Arrival: "constant"})
 		if n := float64(len(due)); n < want-1e-6 || n > want+1 || (err != nil) != (want < 1e-9) {
 			t.Fatalf("%d requests (%v), %g are due", len(due), err, want)
 		}

@@ -50,7 +50,7 @@ func readJSONL(f io.Reader, s Spec) (source, error) {
 		if err != nil {
 			return err
 		}
-		r := row{input: q.tokens(), output: s.OutputLen}
+		r := row{input: q.tokens(), output: s.OutputLen, documents: len(q.Documents)}
 		if j.Output != nil {
 			r.output = *j.Output
 			if r.output < 1 || r.output > maxTokens {

@@ -95,20 +95,16 @@ func (k kit) count(text string, special bool) (int, error) {
 	if k.tok == nil {
 		return token.Count(text), nil
 	}
+	if c, ok := k.tok.(interface{ Count(text string) int }); ok && !special {
+		if n := c.Count(text); n >= 0 {
+			return n, nil
+		}
+	}
 	ids, err := k.tok.Encode(text, special)
 	if err != nil {
 		return 0, fmt.Errorf("count tokens by %s: %w", k.tok.Name(), err)
 	}
 	return len(ids), nil
-}
-
-// length is count where an error has no place to go: then package token's.
-func (k kit) length(text string) int {
-	n, err := k.count(text, false)
-	if err != nil {
-		return token.Count(text)
-	}
-	return n
 }
 
 // prompt returns the words of request i alone, one token each.
@@ -168,9 +164,6 @@ func (k kit) countRequest(r Request) (n int, err error) {
 	}
 	return n, nil
 }
-
-// marks is how many tokens the nonce adds to a request.
-func (w *Workload) marks() int { return w.nonce.tokens * max(1, w.src.texts) }
 
 // SharesPrefixes reports whether requests of a spec with its defaults have the
 // same beginnings on purpose, which a server's prefix cache finds again.

@@ -115,11 +115,11 @@ func (s Spec) madeFaults(d Spec) (faults []error) {
 			fault("--sonnet-prefix-len %d must be below --sonnet-input-len %d, of which it is a part", d.SonnetPrefixLen, d.SonnetInputLen)
 		}
 	case "prefix_repetition":
-		if n := d.PrefixRepetitionNumPrefixes; d.NumPrompts > 0 && d.NumPrompts%n != 0 {
+		if n := d.PrefixRepetitionNumPrefixes; d.NumPrompts > 0 && !d.timed() && d.NumPrompts%n != 0 {
 			fault("--num-prompts %d must be a multiple of --prefix-repetition-num-prefixes %d, each of which has as many prompts: give %d", d.NumPrompts, n, max(1, d.NumPrompts/n)*n)
 		}
 	case "shared-prefix":
-		if n := d.GSPNumGroups * d.GSPPromptsPerGroup; d.NumPrompts > 0 && d.NumPrompts != n {
+		if n := d.GSPNumGroups * d.GSPPromptsPerGroup; d.NumPrompts > 0 && !d.timed() && d.NumPrompts != n {
 			fault("--num-prompts %d is not the %d of %d groups with %d prompts each: change --gsp-num-groups or --gsp-prompts-per-group instead", d.NumPrompts, n, d.GSPNumGroups, d.GSPPromptsPerGroup)
 		} else if n > maxRequests {
 			fault("--gsp-num-groups %d times --gsp-prompts-per-group %d is over the limit of %d requests", d.GSPNumGroups, d.GSPPromptsPerGroup, maxRequests)
@@ -140,7 +140,7 @@ func (s Spec) randomFaults(d Spec) (faults []error) {
 		} else if s.RandomIDs {
 			fault("--random-ids needs --tokenizer: the ids are of the model's tokenizer.json")
 		}
-	} else if s.Tokenizer == "server" && (s.RandomRNG != "" || s.RandomIDs) {
+	} else if s.Tokenizer == ServerTokenizer && (s.RandomRNG != "" || s.RandomIDs) {
 		fault("--tokenizer server does not say which ids there are: --random-rng vllm and --random-ids need the model's tokenizer.json")
 	}
 	if s.Scenario == "" {

@@ -53,7 +53,7 @@ func TestBurstGPT(t *testing.T) {
 		"Timestamp,Model\n":           "its first line must name the columns Timestamp, Model, Request tokens, Response tokens",
 		head + "now,GPT-4,1,1\n":      `line 2: the Timestamp "now" is not a number of seconds`,
 		head + "NaN,GPT-4,1,1\n":      `line 2: the Timestamp "NaN" is not a number of seconds`,
-		head + "0,x,1,1\n1e9,x,1,1\n": "line 3: Timestamp is years away",
+		head + "0,x,1,1\n1e9,x,1,1\n": "line 3: the Timestamp is years away",
 		head + "1,GPT-4,1.5,1\n":      `line 2: the Request tokens "1.5" are not a whole number`,
 		head + "1,GPT-4,1,x\n":        `line 2: the Response tokens "x" are not a whole number`,
 		head + "1,GPT-4,-1,1\n":       "line 2: negative length",

@@ -13,9 +13,7 @@ import (
 // openPrefixRepetition makes prompts that begin with one of a few prefixes,
 // each as often as any other, in random order.
 func openPrefixRepetition(s Spec, k kit) source {
-	per := s.NumPrompts / s.PrefixRepetitionNumPrefixes
-	order := shuffled(s, s.NumPrompts)
-	group := func(i int) int { return order[i] / per }
+	group := s.evenGroups(s.PrefixRepetitionNumPrefixes)
 	r := row{input: s.PrefixRepetitionPrefixLen + s.PrefixRepetitionSuffixLen, output: s.PrefixRepetitionOutputLen}
 	return grouped(s, k, r, s.PrefixRepetitionPrefixLen, group)
 }
@@ -25,8 +23,7 @@ func openPrefixRepetition(s Spec, k kit) source {
 // random order. With an exponent a the prompts go to groups at random instead
 // of evenly: to group g, counted from 1, in proportion to g^-a.
 func openSharedPrefix(s Spec, k kit) source {
-	order := shuffled(s, s.NumPrompts)
-	group := func(i int) int { return order[i] / s.GSPPromptsPerGroup }
+	group := s.evenGroups(s.GSPNumGroups)
 	if s.GSPZipfAlpha > 0 {
 		below := make([]float64, s.GSPNumGroups) // cumulated weights
 		total := 0.0
@@ -46,6 +43,25 @@ func openSharedPrefix(s Spec, k kit) source {
 	return grouped(s, k, r, s.GSPSystemPromptLen, group)
 }
 
+// evenGroups gives each of n groups as many of the requests as any other. Where
+// time decides how many there are, each request draws its group by itself, or
+// unshuffled takes the next one: no later request then changes an earlier one.
+func (s Spec) evenGroups(n int) (group func(i int) int) {
+	switch {
+	case !s.timed():
+		order, per := shuffled(s, s.NumPrompts), s.NumPrompts/n
+		return func(i int) int { return order[i] / per }
+	case s.DisableShuffle:
+		return func(i int) int { return i % n }
+	}
+	rng := stat.Stream(s.Seed, "group")
+	of := make([]int, s.NumPrompts)
+	for i := range of {
+		of[i] = rng.IntN(n)
+	}
+	return func(i int) int { return of[i] }
+}
+
 // grouped returns prompts of one length, of which the first words are those of
 // the request's group.
 func grouped(s Spec, k kit, r row, shared int, group func(i int) int) source {
@@ -58,6 +74,23 @@ func grouped(s Spec, k kit, r row, shared int, group func(i int) int) source {
 		return trimSpace(&b)
 	}
 	return src
+}
+
+// Sized returns the spec with n requests at least, as few as its dataset comes
+// in: the same number for each prefix, or whole groups.
+func (s Spec) Sized(n int) Spec {
+	s = s.Defaults()
+	s.NumPrompts = n
+	up := func(n, unit int) int { return (n + unit - 1) / unit }
+	switch {
+	case s.timed():
+	case s.Dataset == "prefix_repetition":
+		s.NumPrompts = s.PrefixRepetitionNumPrefixes * up(n, s.PrefixRepetitionNumPrefixes)
+	case s.Dataset == "shared-prefix": // another number in each group would share more or less
+		s.GSPNumGroups = up(n, s.GSPPromptsPerGroup)
+		s.NumPrompts = s.GSPNumGroups * s.GSPPromptsPerGroup
+	}
+	return s
 }
 
 // describePrefixes says how the prompts of these datasets are made.

@@ -35,9 +35,8 @@ func openRandom(s Spec, k kit) (source, error) {
 	own := func(i int) int { return src.rows[i].input - s.RandomPrefixLen }
 	if sc.documents() {
 		own = func(int) int { return sc.prompt() }
-		src.texts = 1 + sc.beside(s.RandomBatchSize)
-		if src.texts > 1 {
-			src.fill = func(i int, r *Request) { r.Documents = k.documents(s, i, src.texts-1, sc.in[0]) }
+		if n := sc.beside(s.RandomBatchSize); n > 0 {
+			src.fill = func(i int, r *Request) { r.Documents = k.documents(s, i, n, sc.in[0]) }
 		}
 	}
 	src.prompt = func(i int) string {

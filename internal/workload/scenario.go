@@ -147,7 +147,8 @@ func (sc scenario) draw(in, out *rand.Rand, batch int) row {
 			output: sc.out[0] + out.IntN(sc.out[1]-sc.out[0]+1),
 		}
 	}
-	return row{input: sc.prompt() + sc.beside(batch)*sc.in[0]}
+	n := sc.beside(batch)
+	return row{input: sc.prompt() + n*sc.in[0], documents: n}
 }
 
 // normal draws a length from the normal distribution with mean and standard

@@ -110,15 +110,15 @@ func parseSteps(text string) ([]segment, error) {
 	return out, nil
 }
 
-// timed returns the due times of a schedule bounded by time, nil for one that
-// is not.
+// dueInTime returns the due times of a schedule bounded by time, nil for one
+// that is not.
 //
 // Arrivals at the rate 1 are stretched so that as much of them falls into each
 // stretch of time as the integral of the rate says: that is exact for a
 // Poisson process of changing rate, gives an even one its right number in each
 // step, and keeps the variability of gamma gaps. Nothing is rescaled, so the
 // number of random arrivals is itself random.
-func timed(s Spec) ([]time.Duration, error) {
+func dueInTime(s Spec) ([]time.Duration, error) {
 	segments, err := s.segments()
 	if err != nil || segments == nil {
 		return nil, err
@@ -165,7 +165,7 @@ func timed(s Spec) ([]time.Duration, error) {
 // lay opens the dataset of a valid spec with its defaults and lays out the
 // schedule.
 func lay(s Spec, k kit) (source, []time.Duration, error) {
-	due, err := timed(s)
+	due, err := dueInTime(s)
 	if err != nil {
 		return source{}, nil, err
 	}
@@ -205,6 +205,9 @@ func trailing(due []time.Duration, end time.Duration) []time.Duration {
 	n, _ := slices.BinarySearch(due, end)
 	return due[n:]
 }
+
+// timed reports whether the load is bounded by time.
+func (s Spec) timed() bool { return s.Steps != "" || s.Duration != "" }
 
 // closed reports whether a request goes out when another one ends, with no
 // schedule of its own.
@@ -264,6 +267,12 @@ func (s Spec) shapeFaults(d Spec, paced bool) (faults []error) {
 	}
 	if d.Arrival == "inf" && s.MaxConcurrency == 0 {
 		fault("--duration needs --request-rate, a ramp, a trace or --max-concurrency: without any of them all requests are due at once")
+	}
+	if d.endless() && d.isTrace() {
+		fault("--duration in a closed loop takes requests without end, and a trace is not repeated: give --num-prompts or --request-rate as well")
+	}
+	if d.endless() && d.RandomRNG != "" {
+		fault("--duration in a closed loop takes requests without end, and --random-rng %s draws a number of them at once: give --num-prompts as well", d.RandomRNG)
 	}
 	return faults
 }

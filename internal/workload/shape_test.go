@@ -32,7 +32,7 @@ func mustTimed(t *testing.T, s Spec) []time.Duration {
 	if err := s.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	due, err := timed(s.Defaults())
+	due, err := dueInTime(s.Defaults())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,6 +240,8 @@ func TestShapeFaults(t *testing.T) {
 		{Spec{Steps: "2:"}, `--steps has "2:": write RATE:TIME,... such as 2:30s,8:60s,2:30s`},
 		{Spec{Steps: "0:3s"}, `--steps 0:3s has no rate above 0: write RATE:TIME,... such as 2:30s,8:60s,2:30s`},
 		{Spec{Duration: "3s"}, "--duration needs --request-rate, a ramp, a trace or --max-concurrency: without any of them all requests are due at once"},
+		{Spec{Dataset: "azure", Path: "x", Arrival: "inf", MaxConcurrency: 4, Duration: "3s"}, "--duration in a closed loop takes requests without end, and a trace is not repeated: give --num-prompts or --request-rate as well"},
+		{Spec{RandomRNG: "vllm", Tokenizer: "x", MaxConcurrency: 4, Duration: "3s"}, "--duration in a closed loop takes requests without end, and --random-rng vllm draws a number of them at once: give --num-prompts as well"},
 		{Spec{Duration: "soon", Rate: 1}, `--duration "soon" is not a time above 0: write 90s, 2m or 90`},
 		{Spec{Duration: "-1", Rate: 1}, `--duration "-1" is not a time above 0: write 90s, 2m or 90`},
 		{Spec{Duration: "NaN", Rate: 1}, `--duration "NaN" is not a time: write 90s, 2m or 90`},

@@ -123,7 +123,7 @@ func (s Spec) Defaults() Spec {
 		s.fillMade()
 	}
 	s = s.mixDefaults()
-	if s.Steps != "" || s.Duration != "" {
+	if s.timed() {
 		s.NumPrompts = asked // time bounds the run
 	}
 	if s.Arrival == "" {
@@ -276,6 +276,8 @@ const (
 	maxRequests = 10_000_000
 	maxTokens   = 1 << 24 // of one prompt or answer
 	maxBatch    = 10_000  // texts of one request
+
+	leastBurstiness = 0.01 // gaps of shape k are powers U^(1/k), which no float holds for long
 )
 
 // rangeFaults names values outside their range.
@@ -316,6 +318,9 @@ func (s Spec) rangeFaults() (faults []error) {
 		if !(f.value >= 0) || math.IsInf(f.value, 1) {
 			faults = append(faults, fmt.Errorf("%s %g must be a finite number above 0", f.flag, f.value))
 		}
+	}
+	if s.Burstiness > 0 && s.Burstiness < leastBurstiness {
+		faults = append(faults, fmt.Errorf("--burstiness %g must be at least %g: below it nearly all gaps are 0", s.Burstiness, leastBurstiness))
 	}
 	return faults
 }

@@ -104,6 +104,7 @@ func TestValidate(t *testing.T) {
 		{Spec{Rate: -1}, "--request-rate -1 must be above 0 or inf"},
 		{Spec{Rate: Rate(math.NaN())}, "--request-rate NaN must be above 0 or inf"},
 		{Spec{Rate: 1, Burstiness: -1}, "--burstiness -1 must be a finite number above 0"},
+		{Spec{Rate: 1, Burstiness: 1e-9, Duration: "3s"}, "--burstiness 1e-09 must be at least 0.01: below it nearly all gaps are 0"},
 		{Spec{Dataset: "azure", Path: "x", Speed: math.Inf(1)}, "--speed +Inf must be a finite number above 0"},
 		{Spec{Dataset: "jsonl"}, "--dataset-name jsonl needs --dataset-path: a file with one {\"prompt\": \"...\", \"output_tokens\": 100} per line"},
 		{Spec{OutputLen: -1, MaxConcurrency: -1, Speed: 3}, "--output-len applies to --dataset-name jsonl, not random\n" +

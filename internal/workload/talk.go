@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"perflab/internal/stat"
+	"perflab/internal/token"
 )
 
 // Range is a number or the numbers from one to another: "4", "2-6".
@@ -159,7 +160,7 @@ func (w *Workload) Next(r Request, answer string) (next Request, think time.Dura
 	if w.spec.History == "answers" {
 		answer = t.say(r.Turn, true)
 	} else {
-		tokens = w.kit.length(answer)
+		tokens = w.answered(answer)
 	}
 	next = r
 	next.Index, next.Turn, next.Due = r.Index+1, turn, 0
@@ -169,6 +170,17 @@ func (w *Workload) Next(r Request, answer string) (next Request, think time.Dura
 	next.Output = t.turns[turn].output
 	w.mix(&next, k)
 	return next, w.think(k, turn), true
+}
+
+// answered is the length of an answer, by package token where the tokenizer is
+// the server, which is under load now, or fails, which has no place to go here.
+func (w *Workload) answered(text string) int {
+	if w.spec.Tokenizer != ServerTokenizer {
+		if n, err := w.kit.count(text, false); err == nil {
+			return n
+		}
+	}
+	return token.Count(text)
 }
 
 // think is the time between the end of a turn and the next one.

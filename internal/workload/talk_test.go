@@ -221,6 +221,18 @@ func TestEndlessConversations(t *testing.T) {
 	}
 }
 
+// TestOfferedConversations: the rate is of conversations, also where their
+// number of turns is not known.
+func TestOfferedConversations(t *testing.T) {
+	s := Spec{Dataset: "conversations", NumPrompts: 101, Turns: "3", RampStrategy: "linear", RampStart: 9, RampEnd: 11, Arrival: "constant"}
+	for _, span := range []Span{"", "10s"} {
+		s.Duration = span
+		if rate := mustOpen(t, s).Offered(); rate < 9.7 || rate > 10.3 {
+			t.Errorf("%s: %g conversations/s", span, rate)
+		}
+	}
+}
+
 func TestTalkFaults(t *testing.T) {
 	for _, tt := range []struct {
 		spec Spec

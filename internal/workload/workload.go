@@ -64,7 +64,9 @@ type Message struct {
 
 // Tokenizer turns text into a model's tokens and back. It is safe for
 // concurrent use. One that knows its vocabulary may also have VocabSize() int,
-// the number of its ids without added tokens, which random_rng vllm needs.
+// the number of its ids without added tokens, which random_rng vllm needs; one
+// that counts faster than it encodes may have Count(text string) int, without
+// special tokens, -1 where Encode fails.
 type Tokenizer interface {
 	// Encode returns the ids of a text; special adds what the model's own
 	// template puts around one, such as a beginning-of-text token.
@@ -77,6 +79,9 @@ type Tokenizer interface {
 	// Name says which it is, for the record: a file and its hash, or a server.
 	Name() string
 }
+
+// ServerTokenizer is the Spec.Tokenizer that asks the server under test.
+const ServerTokenizer = "server"
 
 // Workload is an opened Spec: all lengths and due times, and the prompts on
 // demand. It never changes for its callers and is safe for concurrent use.
@@ -184,7 +189,7 @@ func (w *Workload) request(k int) Request {
 	}
 	w.mix(&r, k)
 	w.nonce.mark(&r)
-	r.Input += w.marks()
+	r.Input += w.nonce.tokens * src.rows[i].texts()
 	return r
 }
 
@@ -217,8 +222,33 @@ func (w *Workload) Crowd(span time.Duration) int {
 	return most
 }
 
+// Offered is the rate at which requests, or conversations, are due, in 1/s: the
+// one that was asked for, or the mean of the due times; 0 when all are due at
+// once.
+func (w *Workload) Offered() float64 {
+	if r := w.spec.Rate; !r.Inf() {
+		return float64(r)
+	}
+	span := time.Duration(0)
+	if n := len(w.due); n > 0 {
+		span = w.due[n-1]
+	}
+	if span == 0 {
+		return 0
+	}
+	return float64(len(w.due)-1) / span.Seconds()
+}
+
+// MeasuredBy names the tokenizer; "" for package token's approximation.
+func (w *Workload) MeasuredBy() string {
+	if w.kit.tok == nil {
+		return ""
+	}
+	return w.kit.tok.Name()
+}
+
 // Totals sums lengths without building a prompt. Where time decides how many
-// requests there are, Requests is 0 and the sums are of the rows drawn so far.
+// requests there are, Requests is 0 and the sums are of the rows drawn at first.
 // The input of a conversation's later turns is planned: with the answers that
 // the dataset has, or as many tokens as were asked for.
 func (w *Workload) Totals() Totals {
@@ -226,11 +256,15 @@ func (w *Workload) Totals() Totals {
 	if len(w.due) > 0 {
 		t.Span = w.due[len(w.due)-1]
 	}
-	for _, r := range w.src.rows {
+	for i, r := range w.src.rows {
 		t.Input += r.input
 		t.Output += r.output
+		prompts := r.texts()
+		if w.src.talks != nil {
+			prompts = len(w.src.talks[i].turns) // each repeats the first one's start
+		}
+		t.Input += w.nonce.tokens * prompts
 	}
-	t.Input += w.marks() * max(len(w.src.rows), w.src.turns()) // a conversation repeats it in each prompt
 	return t
 }
 
