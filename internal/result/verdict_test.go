@@ -89,6 +89,8 @@ func TestChecks(t *testing.T) {
 		{"other tokenizer", "lengths", Header{}, &client, each(good(), func(c *Call) { c.WantIn = 2 * c.Usage.Prompt }), Remark, "other prompts"},
 		{"cold cache", "prefix_cache", Header{}, &client, good(), Sound, "0 of 5000 prompt tokens"},
 		{"warm cache", "prefix_cache", Header{}, &client, each(good(), func(c *Call) { c.Usage.Cached = 4 * (c.Index % 2) }), Remark, "1000 of 5000 prompt tokens (20.0 %)"},
+		{"more cached than sent", "prefix_cache", Header{Cache: CacheWarm}, &client, each(good(), func(c *Call) { c.Usage.Cached = 20 }), Noted, "cannot be: 10000 of 5000"},
+		{"more found than looked up", "prefix_cache", Header{}, &Client{Cache: &CacheUse{Queries: 50, Hits: 51, From: "hits"}}, good(), Noted, "cannot be"},
 		{"unique and new", "prefix_cache", Header{Cache: CacheUnique}, &client, each(good(), func(c *Call) { c.Usage.Cached = c.Index % 2 }), Sound, "cache unique): 250 of 5000"},
 		{"unique and not new", "prefix_cache", Header{Cache: CacheUnique}, &client, each(good(), func(c *Call) { c.Usage.Cached = 4 * (c.Index % 2) }), Noted, "were to be new"},
 		{"unique by usage, not by counters", "prefix_cache", Header{Cache: CacheUnique}, &Client{Cache: &CacheUse{Queries: 5000, Hits: 400, From: "vllm:prefix_cache_hits"}}, good(), Noted, "by vllm:prefix_cache_hits 400 of 5000 (8.0 %)"},
