@@ -161,9 +161,9 @@ func (r *run) judgeFailures() (Status, string) {
 	return Noted, text
 }
 
-// judgeOrder looks for stamps that cannot be: due <= ready <= sent <= first
-// byte <= headers <= chunks, each not before the last, <= end, none negative.
-// First, Headers and Answer are zero when unknown.
+// judgeOrder looks for stamps that cannot be: due <= ready <= connecting <=
+// sent <= first byte <= headers <= chunks, each not before the last, <= end, none negative.
+// Dial, First, Headers and Answer are zero when unknown.
 func (r *run) judgeOrder() (Status, string) {
 	for _, c := range r.ok {
 		prev, prevName := time.Duration(0), "the start"
@@ -176,6 +176,9 @@ func (r *run) judgeOrder() (Status, string) {
 		}
 		step(c.Due, "due")
 		step(c.Ready, "ready")
+		if c.Dial != 0 {
+			step(c.Sent-c.Dial, "asking for a connection")
+		}
 		step(c.Sent, "sent")
 		if c.First != 0 {
 			step(c.First, "the first byte")

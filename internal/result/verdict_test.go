@@ -33,7 +33,13 @@ func TestChecks(t *testing.T) {
 		{"no client", "client_cpu", Header{}, nil, good(), Sound, "not judged"},
 		{"fewer processors allowed than there are", "client_cpu", Header{}, &Client{Wall: 10, CPU: 19, Procs: 4, CPUs: 2}, good(), Voided, "client-bound, it measured itself: the load generator used 95 % of its 2 processors"},
 		{"client late by far", "dispatch_lag", Header{}, &client, each(good(), func(c *Call) { c.Due = max(0, c.Due-11*msec) }), Voided, "client-bound"},
-		{"connecting is no lateness", "dispatch_lag", Header{}, &client, each(good(), func(c *Call) { c.Due, c.Dial = max(0, c.Due-2*msec), min(c.Due, 2*msec) }), Sound, "p99 0.000 ms"},
+		{"connecting is no lateness", "dispatch_lag", Header{}, &client, each(good(), func(c *Call) { c.Due, c.Ready, c.Dial = max(0, c.Due-2*msec), max(0, c.Due-2*msec), min(c.Due, 2*msec) }), Sound, "p99 0.000 ms"},
+		{"places left empty", "dispatch_lag", Header{Limit: 1}, &client, loop(300, 5*msec), Noted, "left places of the closed loop empty for 4.7 % of the time"},
+		{"places left empty by far", "dispatch_lag", Header{Limit: 1}, &client, loop(300, 40*msec), Voided, "client-bound, the load generator left places of the closed loop empty for 28.4 %"},
+		{"places refilled", "dispatch_lag", Header{Limit: 1}, &client, loop(300, 2*msec), Sound, "p99 2.000 ms, allowed 50.000 ms"},
+		{"goroutines of a closed loop waited", "scheduler", Header{Limit: 1, Clock: ClockMonotonic}, &Client{SchedP99: 11 * msec}, loop(300, 0), Voided, "allowed 1.000 ms"},
+		{"connecting before it could", "time_order", Header{}, &client, each(good(), func(c *Call) { c.Dial = msec }), Voided, "call 0: asking for a connection"},
+		{"connecting takes less than nothing", "time_order", Header{}, &client, each(good(), func(c *Call) { c.Dial = -msec }), Voided, "call 0: sent"},
 		{"goroutines waited", "scheduler", Header{}, &Client{SchedP99: 2 * msec}, good(), Noted, "p99 2.000 ms"},
 		{"goroutines waited by far", "scheduler", Header{Clock: ClockMonotonic}, &Client{SchedP99: 11 * msec}, good(), Voided, "client-bound"},
 		{"the kernel did not wait", "scheduler", Header{Clock: ClockKernel}, &Client{SchedP99: 11 * msec}, good(), Noted, "allowed 1.000 ms"},
@@ -140,6 +146,19 @@ func TestChecks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// loop is a closed loop of one place: each of n calls takes 101 ms and is sent
+// so much after the one before it ended.
+func loop(n int, late time.Duration) []Call {
+	calls := make([]Call, n)
+	ready := time.Duration(0)
+	for i := range calls {
+		calls[i] = stream(i, ready+late, 90*msec, 100*msec)
+		calls[i].Due, calls[i].Ready = 0, ready
+		ready = calls[i].End
+	}
+	return calls
 }
 
 func each(calls []Call, change func(*Call)) []Call {
