@@ -131,6 +131,10 @@ func (c *Call) Input() (n int, from Source) {
 	return c.WantIn, FromWorkload
 }
 
+// connected reports whether the call tells of its connection: neither
+// predicted ones do nor those of versions that did not ask.
+func (c *Call) connected() bool { return c.New || c.Wrote > 0 }
+
 // Counted returns the tokens of all chunks.
 func (c *Call) Counted() int {
 	n := 0

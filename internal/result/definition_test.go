@@ -95,13 +95,14 @@ func (k *reckon) totals(calls []Call, bounds []SLO) {
 		to, lastSent = max(to, c.End), max(lastSent, c.Sent)
 	}
 	d := (to - from).Seconds()
-	n, p, cached, opened, chunks, merged, met := 0.0, 0.0, 0, 0, 0, 0, 0
+	n, p, cached, opened, chunks, merged, met, told := 0.0, 0.0, 0, 0, 0, 0, 0, false
 	for _, c := range k.good {
 		n, p = n+output(c), p+input(c)
 		chunks, merged = chunks+len(c.Chunks), merged+len(c.Chunks)-len(reads(c))
 		if c.Usage != nil {
 			cached += c.Usage.Cached
 		}
+		told = told || c.New || c.Wrote > 0
 		if c.New {
 			opened++
 		}
@@ -140,7 +141,7 @@ func (k *reckon) totals(calls []Call, bounds []SLO) {
 	put("output_throughput", n/d, any && d > 0)
 	put("total_token_throughput", (n+p)/d, any && d > 0)
 	put("total_cached_tokens", float64(cached), cached > 0)
-	put("new_connections", float64(opened), any)
+	put("new_connections", float64(opened), told)
 	put("tokens_per_chunk", n/float64(chunks), chunks > 0)
 	put("tokens_per_read", n/float64(chunks-merged), chunks > 0)
 	put("merged_chunks", float64(merged), any)
@@ -379,6 +380,9 @@ func odd(rng *rand.Rand, n, limit int) []Call {
 		}
 		c.Sent = c.Ready + c.Dial + upTo(msec/2)
 		at, read := c.Sent+1+upTo(300*msec), int32(0)
+		if i%2 == 0 && n%2 == 0 {
+			c.Wrote = c.Sent
+		}
 		if rng.IntN(2) == 0 {
 			c.First, c.Headers = c.Sent+(at-c.Sent)/2, at
 		}
