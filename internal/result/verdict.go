@@ -124,6 +124,11 @@ func (r *run) simulatedText() string {
 }
 
 func (r *run) judgePartial(partial bool) (Status, string) {
+	for i, c := range r.ok[min(1, len(r.ok)):] {
+		if c.Index == r.ok[i].Index { // they are in order
+			return Voided, fmt.Sprintf("call %d is there more than once: these are the calls of several runs, or some of them twice", c.Index)
+		}
+	}
 	if !partial && r.c != nil && r.c.Unsent > 0 {
 		return Noted, fmt.Sprintf("%d later turns of conversations were never sent because a turn before them failed; %d calls were made", r.c.Unsent, r.total)
 	}

@@ -109,6 +109,7 @@ func TestChecks(t *testing.T) {
 		{"text is another tokenizer's", "tokens", Header{}, &client, each(good(), func(c *Call) { c.Recount = c.Usage.Completion * 2 }), Remark, "10900 by the tokenizer in the text of 500 calls (+100.0 %)"},
 		{"text alone", "tokens", Header{Tokenizer: "qwen"}, &client, each(good(), func(c *Call) { c.Usage, c.Recount = nil, len(c.Chunks)*2 }), Noted, "10900 output tokens were counted by the tokenizer qwen in the text, 5450 in the stream (-50.0 %)"},
 		{"partial", "partial", Header{Requests: 600}, &Client{Partial: true, StopNote: "interrupted"}, good(), Noted, "500 of 600 planned calls, interrupted"},
+		{"a call twice", "partial", Header{}, &client, append(good(), good()[7]), Voided, "call 7 is there more than once"},
 		{"calls missing", "partial", Header{Requests: 501}, &client, good(), Noted, "500 of 501"},
 		{"time decided", "partial", Header{}, &client, good(), Sound, "all 500 calls of the run are here"},
 		{"turns given up", "partial", Header{Requests: 507}, &Client{Wall: client.Wall, Procs: client.Procs, Unsent: 7}, good(), Noted,
