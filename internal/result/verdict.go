@@ -327,6 +327,8 @@ func (r *run) judgeLittle() (Status, string) {
 	switch {
 	case !w.ok:
 		return Sound, "not applicable: the run has no steady window"
+	case w.inflight == 0:
+		return Sound, "not applicable: the calls take no time"
 	case w.seconds() < 3*w.stream || w.ends < 100:
 		return Sound, fmt.Sprintf("not applicable: the steady window of %.2f s holds %d ends of calls that take %.2f s; it needs 100 and 3 times as long", w.seconds(), w.ends, w.stream)
 	}

@@ -126,6 +126,7 @@ func TestChecks(t *testing.T) {
 		{"burst", "burst", Header{}, &client, each(good(), func(c *Call) { shift(c, -c.Sent) }), Remark, "all 500 requests were due at once"},
 		{"closed loop", "burst", Header{Limit: 10}, &client, each(good(), func(c *Call) { c.Due = 0 }), Sound, "10 were let through"},
 		{"steady load", "little", Header{}, &client, good(), Sound, "apart"},
+		{"no time for Little", "little", Header{}, &client, each(good(), func(c *Call) { c.End, c.Chunks = c.Sent, []Chunk{{At: c.Sent, Tokens: 1}} }), Sound, "the calls take no time"},
 		{"too short for Little", "little", Header{}, &client, good()[:20], Sound, "not applicable"},
 		{"keeps up", "saturation", Header{Rate: 50}, &client, good(), Sound, "of 50.00 req/s offered"},
 		// Each call takes 10 ms longer than the one before: ends come at 2/3 of the rate.
