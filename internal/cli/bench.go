@@ -364,6 +364,9 @@ func parsePercentiles(text string) ([]float64, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--metric-percentiles has %q: write numbers such as 50,95,99.9", part)
 		}
+		if !(p > 0 && p < 100) { // nor NaN
+			return nil, fmt.Errorf("--metric-percentiles has %g: percentiles lie between 0 and 100", p)
+		}
 		if !slices.Contains(out, p) {
 			out = append(out, p)
 		}

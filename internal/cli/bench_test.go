@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,6 +153,18 @@ func TestBenchResultFile(t *testing.T) {
 			if got[k] != v {
 				t.Errorf("run %d: %s is %v, want %v", i, k, got[k], v)
 			}
+		}
+	}
+}
+
+func TestPercentiles(t *testing.T) {
+	got, err := parsePercentiles("50, 99.9,99,50")
+	if err != nil || !slices.Equal(got, []float64{50, 99.9, 99}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, bad := range []string{"", "p99", "nan", "inf", "-1", "0", "100", "99;95"} {
+		if got, err := parsePercentiles(bad); err == nil || !strings.Contains(err.Error(), "--metric-percentiles has") {
+			t.Errorf("%q: %v, %v", bad, got, err)
 		}
 	}
 }

@@ -519,7 +519,7 @@ func (s Spec) Validate() error {
 		errs = append(errs, fmt.Errorf("--num-warmups is %d: it cannot be negative", s.Warmups))
 	}
 	for _, p := range s.Percentiles {
-		if p <= 0 || p >= 100 {
+		if !(p > 0 && p < 100) { // nor NaN
 			errs = append(errs, fmt.Errorf("--metric-percentiles has %g: percentiles lie between 0 and 100", p))
 		}
 	}

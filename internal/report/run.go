@@ -50,6 +50,9 @@ func newRun(h result.Header, s result.Summary, st result.Style, calls []result.C
 	r.Failures = failures(&s, calls)
 	r.Figures = newFigures(&s)
 	r.Facts = runFacts(h, s.Partial)
+	if s.Compat == result.VLLM {
+		r.Facts = append(r.Facts, figure{"Definitions", "vllm bench serve's (--compat vllm); verdict and plots by perflab's own"})
+	}
 	var b bytes.Buffer
 	if json.Indent(&b, h.Spec, "", "  ") == nil {
 		r.Settings = b.String()

@@ -323,3 +323,16 @@ func TestMilli(t *testing.T) {
 		}
 	}
 }
+
+// A page says by whose definitions its figures are where they are not ours.
+func TestDefinitionsAreNamed(t *testing.T) {
+	for compat, want := range map[string]bool{"": false, result.VLLM: true} {
+		var b strings.Builder
+		if err := RunMarkdown(&b, result.Header{}, result.Summary{Compat: compat}, result.Style{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(b.String(), "| Definitions | `vllm bench serve's"); got != want {
+			t.Errorf("compat %q: named %v\n%s", compat, got, b.String())
+		}
+	}
+}

@@ -131,6 +131,10 @@ func (c *Call) Input() (n int, from Source) {
 	return c.WantIn, FromWorkload
 }
 
+// connected reports whether the call tells of its connection: neither
+// predicted ones do nor those of versions that did not ask.
+func (c *Call) connected() bool { return c.New || c.Wrote > 0 }
+
 // Counted returns the tokens of all chunks.
 func (c *Call) Counted() int {
 	n := 0
@@ -220,14 +224,17 @@ func (c *Call) joined(i int) bool {
 	return a.At == b.At || c.Reads > 0 && a.Read == b.Read
 }
 
-// maxCallTokens bounds what the chunks of one call may claim together: a
-// server's running count that leaps further is broken, and its tokens are not
-// worth the memory.
-const maxCallTokens = 1 << 20
+// Bounds of what one call may claim. A server's count that leaps further is
+// broken: as many chunks' tokens are not worth the memory, and a sum over calls
+// would be of nothing else.
+const (
+	maxCallTokens   = 1 << 20 // generated
+	maxPromptTokens = 1 << 30
+)
 
 // believed returns the call without a token count that cannot be: then each
-// chunk is one token, and of the usage only what it says of the prompt stays.
-// The call itself is left as it is.
+// chunk is one token, and of the usage only what it says of the prompt stays,
+// or nothing where that is the count. The call itself is left as it is.
 func (c *Call) believed() (_ *Call, ok bool) {
 	sum := 0
 	for _, k := range c.Chunks {
@@ -235,7 +242,15 @@ func (c *Call) believed() (_ *Call, ok bool) {
 			return c.recounted(), false
 		}
 	}
+	if u := c.Usage; u != nil && !(u.Completion <= maxCallTokens && min(u.Completion, u.Reasoning) >= 0 && u.prompted()) {
+		return c.recounted(), false
+	}
 	return c, true
+}
+
+// prompted reports whether the counts of the prompt can be.
+func (u *Usage) prompted() bool {
+	return max(u.Prompt, u.Cached) <= maxPromptTokens && min(u.Prompt, u.Cached) >= 0
 }
 
 // recounted returns the call with one token a chunk.
@@ -245,8 +260,11 @@ func (c *Call) recounted() *Call {
 	for i := range fixed.Chunks {
 		fixed.Chunks[i].Tokens = 1
 	}
-	if c.Usage != nil {
-		fixed.Usage = &Usage{Prompt: c.Usage.Prompt, Cached: c.Usage.Cached}
+	switch u := c.Usage; {
+	case u != nil && u.prompted():
+		fixed.Usage = &Usage{Prompt: u.Prompt, Cached: u.Cached}
+	default:
+		fixed.Usage = nil
 	}
 	return &fixed
 }

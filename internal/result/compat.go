@@ -18,7 +18,8 @@ const compatLine = "figures by vllm bench serve's definitions (--compat vllm)"
 // asked for.
 type vllmCall struct {
 	start time.Duration
-	at    []time.Duration // of the messages
+	at    []time.Duration // of the messages; none where nothing is generated
+	end   time.Duration   // of the last of them, or of an answer without
 	n     int             // output tokens
 }
 
@@ -35,6 +36,10 @@ func (c *Call) asVLLM() vllmCall {
 	for _, s := range empty {
 		v.at = append(v.at, s.At)
 	}
+	if v.end = c.End; len(v.at) == 0 {
+		return v
+	}
+	v.end = v.at[len(v.at)-1]
 	var from Source
 	if v.n, from = c.Output(); from == FromChunks {
 		v.n = 1 // vLLM without a tokenizer
@@ -42,15 +47,22 @@ func (c *Call) asVLLM() vllmCall {
 	return v
 }
 
-func (v vllmCall) ttft() float64 { return ms(v.at[0] - v.start) }
-func (v vllmCall) e2el() float64 { return ms(v.at[len(v.at)-1] - v.start) }
+func (v vllmCall) ttft() (_ float64, ok bool) {
+	if len(v.at) == 0 {
+		return 0, false
+	}
+	return ms(v.at[0] - v.start), true
+}
+
+func (v vllmCall) e2el() float64 { return ms(v.end - v.start) }
 
 // tpot is 0 for goodput when there is one token; no sample is made of it.
 func (v vllmCall) tpot() (_ float64, sample bool) {
-	if v.n <= 1 {
+	ttft, ok := v.ttft()
+	if !ok || v.n <= 1 {
 		return 0, false
 	}
-	return (v.e2el() - v.ttft()) / float64(v.n-1), true
+	return (v.e2el() - ttft) / float64(v.n-1), true
 }
 
 func (v vllmCall) appendGaps(x []float64) []float64 {
@@ -68,17 +80,17 @@ func (r *run) asVLLM() {
 	if len(r.ok) == 0 {
 		return
 	}
-	calls := make([]vllmCall, 0, len(r.ok))
-	for _, c := range r.ok {
-		if v := c.asVLLM(); len(v.at) > 0 {
-			calls = append(calls, v)
-		}
-	}
+	calls := make([]vllmCall, len(r.ok))
 	var ttft, tpot, e2el []float64
 	itl := stat.Clusters{Ends: make([]int, len(calls))}
 	tokens := 0
-	for i, v := range calls {
-		ttft, e2el = append(ttft, v.ttft()), append(e2el, v.e2el())
+	for i, c := range r.ok {
+		v := c.asVLLM()
+		calls[i] = v
+		e2el = append(e2el, v.e2el())
+		if x, ok := v.ttft(); ok {
+			ttft = append(ttft, x)
+		}
 		if x, sample := v.tpot(); sample {
 			tpot = append(tpot, x)
 		}
@@ -86,25 +98,40 @@ func (r *run) asVLLM() {
 		itl.Ends[i] = len(itl.Samples)
 		tokens += v.n
 	}
-	f := r.figures
-	f["total_output_tokens"] = float64(tokens)
-	f["max_output_tokens_per_s"] = vllmPeak(calls)
-	f["max_concurrent_requests"] = vllmInFlight(calls)
-	if d := r.end.Seconds(); d > 0 { // from the run's start, not from the first request's due time
-		f["duration"] = d
-		f["request_throughput"] = float64(len(r.ok)) / d
-		f["output_throughput"] = float64(tokens) / d
-		f["total_token_throughput"] = float64(tokens+r.prompts) / d
-		if len(r.o.Goodput) > 0 {
-			good := r.vllmGood()
-			f["request_goodput"] = float64(good) / d
-			f["goodput_ratio"] = float64(good) / float64(r.total)
-		}
-	}
+	r.vllmTotals(calls, tokens)
 	r.distribution("ttft", ttft, nil)
 	r.distribution("tpot", tpot, nil)
 	r.distribution(familyITL, itl.Samples, itl.Ends)
 	r.distribution("e2el", e2el, nil)
+}
+
+// vllmTotals sets the figures that are one number. What counts output stays
+// absent where nothing is generated.
+func (r *run) vllmTotals(calls []vllmCall, tokens int) {
+	f := r.figures
+	f["max_concurrent_requests"] = vllmInFlight(calls)
+	if !r.pooled() {
+		f["total_output_tokens"] = float64(tokens)
+		f["max_output_tokens_per_s"] = vllmPeak(calls)
+	}
+	good := 0
+	if len(r.o.Goodput) > 0 {
+		good = r.vllmGood()
+		f["goodput_ratio"] = float64(good) / float64(r.total)
+	}
+	d := r.end.Seconds() // from the run's start, not from the first request's due time
+	if d <= 0 {
+		return
+	}
+	f["duration"] = d
+	f["request_throughput"] = float64(len(r.ok)) / d
+	f["total_token_throughput"] = float64(tokens+r.prompts) / d
+	if !r.pooled() {
+		f["output_throughput"] = float64(tokens) / d
+	}
+	if len(r.o.Goodput) > 0 {
+		f["request_goodput"] = float64(good) / d
+	}
 }
 
 // forget drops the figures of families.
@@ -124,9 +151,6 @@ func (r *run) forget(names ...string) {
 // vllmPeak is the fullest of the whole seconds since the first sending, every
 // message counting as one token.
 func vllmPeak(calls []vllmCall) float64 {
-	if len(calls) == 0 {
-		return 0
-	}
 	zero := slices.MinFunc(calls, func(a, b vllmCall) int { return int(a.start - b.start) }).start
 	buckets, most := map[time.Duration]int{}, 0
 	for _, v := range calls {
@@ -139,11 +163,11 @@ func vllmPeak(calls []vllmCall) float64 {
 	return float64(most)
 }
 
-// vllmInFlight is the most calls between start and last message.
+// vllmInFlight is the most calls between start and last message, or end.
 func vllmInFlight(calls []vllmCall) float64 {
 	spans := make([]span, len(calls))
 	for i, v := range calls {
-		spans[i] = span{v.start, v.at[len(v.at)-1]}
+		spans[i] = span{v.start, v.end}
 	}
 	return float64(maxSpans(spans))
 }
@@ -154,12 +178,14 @@ func (r *run) vllmGood() int {
 	good := 0
 	for _, c := range r.ok {
 		v := c.asVLLM()
-		met := len(v.at) > 0
+		met := true
 		for _, bound := range r.o.Goodput {
 			var x float64
 			switch bound.Metric {
 			case "ttft_ms":
-				x = v.ttft()
+				var ok bool
+				x, ok = v.ttft()
+				met = met && ok
 			case "tpot_ms":
 				x, _ = v.tpot()
 			case "e2el_ms":

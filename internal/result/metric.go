@@ -128,7 +128,7 @@ func scalars() []Metric {
 			Doc:     "Chunks that came in one read with the chunk before them, or in one packet; they have no gap of their own and stay out of the inter-token latencies.",
 			Formula: "count of chunks with their predecessor's read or stamp"},
 		{Name: "new_connections", Label: "New connections", Unit: "requests", Section: sectionClient,
-			Doc: "Successful calls for which a connection had to be opened; its time is in connect and in no latency counted from the sending.", Formula: "count of calls with a new connection"},
+			Doc: "Successful calls for which a connection had to be opened; its time is in connect and in no latency counted from the sending; absent when the calls do not tell, as predicted ones.", Formula: "count of calls with a new connection"},
 	}
 }
 

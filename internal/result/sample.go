@@ -41,11 +41,13 @@ func SteadyWindow(calls []Call) (from, to time.Duration, ok bool) {
 	return w.from, w.to, w.ok
 }
 
+// succeeded returns the calls that figures are of, as Summarize takes them.
 func succeeded(calls []Call) []*Call {
 	var ok []*Call
 	for i := range calls {
-		if calls[i].OK() {
-			ok = append(ok, &calls[i])
+		if c := &calls[i]; c.OK() {
+			c, _ = c.believed()
+			ok = append(ok, c)
 		}
 	}
 	return ok

@@ -14,6 +14,7 @@ func TestSamplesAreTheSummarys(t *testing.T) {
 	calls[5] = stream(5, 100*msec, 40*msec, 50*msec, 50*msec, 60*msec) // merged
 	calls[6] = stream(6, 120*msec, 40*msec, 50*msec, 61*msec)
 	calls[6].Chunks[1].Tokens = 3
+	calls[7].Chunks[1].Tokens = maxCallTokens + 1 // not believed
 	for i := range calls {
 		c := &calls[i]
 		c.Answer, _ = c.FirstToken()
@@ -26,6 +27,9 @@ func TestSamplesAreTheSummarys(t *testing.T) {
 		if len(x) == 0 {
 			t.Errorf("%s has no samples", f.name)
 			continue
+		}
+		if len(x) != s.Samples[f.name] {
+			t.Errorf("%s has %d samples, the summary says %d", f.name, len(x), s.Samples[f.name])
 		}
 		if got, want := stat.Quantile(x, 0.99), s.Figures["p99_"+f.name+"_ms"]; got != want {
 			t.Errorf("p99 of the samples of %s is %v, the summary says %v", f.name, got, want)

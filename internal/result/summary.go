@@ -217,7 +217,7 @@ func (r *run) counts() {
 	if len(r.ok) == 0 {
 		return
 	}
-	opened := 0
+	opened, connections := 0, false
 	for _, c := range r.ok {
 		n, _ := c.Output()
 		p, _ := c.Input()
@@ -225,6 +225,7 @@ func (r *run) counts() {
 		if c.Usage != nil {
 			r.cached += c.Usage.Cached
 		}
+		connections = connections || c.connected()
 		if c.New {
 			opened++
 		}
@@ -232,7 +233,9 @@ func (r *run) counts() {
 	if r.cached > 0 {
 		f["total_cached_tokens"] = float64(r.cached)
 	}
-	f["new_connections"] = float64(opened)
+	if connections {
+		f["new_connections"] = float64(opened)
+	}
 	f["total_input_tokens"] = float64(r.prompts)
 	if !r.pooled() {
 		f["total_output_tokens"] = float64(r.tokens)

@@ -317,20 +317,31 @@ func TestSummarizeRejects(t *testing.T) {
 func TestBrokenCount(t *testing.T) {
 	calls := steady(100, 10*msec)
 	want := summarize(t, Header{}, Options{}, calls).Figures
-	for _, claim := range []int32{1 << 30, -1} {
+	for name, claim := range map[string]func(*Call){
+		"chunk too large":      func(c *Call) { c.Chunks[0].Tokens, c.Usage.Completion = 1<<30, 1<<30 },
+		"chunk below none":     func(c *Call) { c.Chunks[0].Tokens, c.Usage.Completion = -1, -1 },
+		"usage too large":      func(c *Call) { c.Usage.Completion = 1 << 62 },
+		"usage below none":     func(c *Call) { c.Usage.Completion = -5 },
+		"reasoning below none": func(c *Call) { c.Usage.Reasoning = -5 },
+		"prompt too large":     func(c *Call) { c.Usage.Prompt = 1 << 62 },
+		"prompt below none":    func(c *Call) { c.Usage.Prompt = -10 },
+		"cached below none":    func(c *Call) { c.Usage.Cached = -10 },
+		"cached too large":     func(c *Call) { c.Usage.Cached = 1 << 62 },
+	} {
 		broken := slices.Clone(calls)
 		c := &broken[7]
 		c.Chunks, c.Usage = slices.Clone(c.Chunks), new(*c.Usage)
-		c.Chunks[0].Tokens, c.Usage.Completion = claim, int(claim)
+		claim(c)
+		before := string(c.AppendJSON(nil))
 		s := summarize(t, Header{}, Options{}, broken)
 		if diff := cmp.Diff(want, s.Figures); diff != "" {
-			t.Errorf("a chunk of %d tokens changes figures: -without +with\n%s", claim, diff)
+			t.Errorf("%s: figures change: -without +with\n%s", name, diff)
 		}
 		if k, _ := s.Verdict.Check("counts"); k.Status != Noted || !strings.Contains(k.Text, "the first is call 7") {
-			t.Errorf("check: %s %s", k.Status, k.Text)
+			t.Errorf("%s: check: %s %s", name, k.Status, k.Text)
 		}
-		if c.Chunks[0].Tokens != claim {
-			t.Error("the caller's call was changed")
+		if after := string(c.AppendJSON(nil)); after != before {
+			t.Errorf("%s: the caller's call was changed", name)
 		}
 	}
 }

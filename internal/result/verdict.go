@@ -131,6 +131,11 @@ func (r *run) simulatedText() string {
 }
 
 func (r *run) judgePartial(partial bool) (Status, string) {
+	for i, c := range r.ok[min(1, len(r.ok)):] {
+		if c.Index == r.ok[i].Index { // they are in order
+			return Voided, fmt.Sprintf("call %d is there more than once: these are the calls of several runs, or some of them twice", c.Index)
+		}
+	}
 	if !partial && r.c != nil && r.c.Unsent > 0 {
 		return Noted, fmt.Sprintf("%d later turns of conversations were never sent because a turn before them failed; %d calls were made", r.c.Unsent, r.total)
 	}
@@ -168,9 +173,9 @@ func (r *run) judgeFailures() (Status, string) {
 	return Noted, text
 }
 
-// judgeOrder looks for stamps that cannot be: due <= ready <= sent <= first
-// byte <= headers <= chunks, each not before the last, <= end, none negative.
-// First, Headers and Answer are zero when unknown.
+// judgeOrder looks for stamps that cannot be: due <= ready <= connecting <=
+// sent <= first byte <= headers <= chunks, each not before the last, <= end, none negative.
+// Dial, First, Headers and Answer are zero when unknown.
 func (r *run) judgeOrder() (Status, string) {
 	for _, c := range r.ok {
 		prev, prevName := time.Duration(0), "the start"
@@ -183,6 +188,9 @@ func (r *run) judgeOrder() (Status, string) {
 		}
 		step(c.Due, "due")
 		step(c.Ready, "ready")
+		if c.Dial != 0 {
+			step(c.Sent-c.Dial, "asking for a connection")
+		}
 		step(c.Sent, "sent")
 		if c.First != 0 {
 			step(c.First, "the first byte")
@@ -326,6 +334,8 @@ func (r *run) judgeLittle() (Status, string) {
 	switch {
 	case !w.ok:
 		return Sound, "not applicable: the run has no steady window"
+	case w.inflight == 0:
+		return Sound, "not applicable: the calls take no time"
 	case w.seconds() < 3*w.stream || w.ends < 100:
 		return Sound, fmt.Sprintf("not applicable: the steady window of %.2f s holds %d ends of calls that take %.2f s; it needs 100 and 3 times as long", w.seconds(), w.ends, w.stream)
 	}

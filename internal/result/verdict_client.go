@@ -17,12 +17,32 @@ const lagVoid = 10
 // once it is 50 ms or 5 %, because writing a thousand requests takes time that
 // no client can save.
 func (r *run) lateLimit() float64 {
-	floor, share := 1.0, 0.01
 	if r.burst() {
-		floor, share = 50, 0.05
+		return max(50, 0.05*r.answerMS())
 	}
-	return max(floor, share*r.answerMS())
+	return r.paceLimit()
 }
+
+// paceLimit is lateLimit where requests follow each other.
+func (r *run) paceLimit() float64 { return max(1, 0.01*r.answerMS()) }
+
+// closed reports whether calls wait for each other's places and for nothing
+// else: all were due at once and more than the limit lets through.
+func (r *run) closed() bool { return r.h.Limit > 0 && r.h.Limit < r.total && r.burst() }
+
+// idle is the share of a closed loop's places that the client left empty: the
+// time that calls were late, of that and the time that they took. Throughput
+// is too low by as much.
+func (r *run) idle() float64 {
+	var lag, took time.Duration
+	for _, c := range r.ok {
+		lag, took = lag+max(0, c.Lag(r.h.Limit)), took+c.Dial+c.End-c.Sent
+	}
+	return lag.Seconds() / max(1e-9, (lag+took).Seconds())
+}
+
+// idleLimit is the share that is worth a note.
+const idleLimit = 0.02
 
 // answerMS is the latency that the client's own delays are measured against:
 // the median to the first token, or to the end where there is none.
@@ -35,6 +55,13 @@ func (r *run) judgeLag() (Status, string) {
 	lag, ok := r.figures["p99_dispatch_lag_ms"]
 	if !ok {
 		return not("no call was sent")
+	}
+	if idle := r.idle(); r.closed() && idle > idleLimit {
+		status, what := Noted, "the load generator left places of the closed loop empty"
+		if idle > lagVoid*idleLimit {
+			status, what = Voided, "client-bound, the load generator left places of the closed loop empty"
+		}
+		return status, fmt.Sprintf("%s for %.1f %% of the time, throughput is too low by as much: dispatch lag p99 %.3f ms (void above %.0f %%)", what, 100*idle, lag, 100*lagVoid*idleLimit)
 	}
 	limit := r.lateLimit()
 	if lag > limit {
@@ -77,13 +104,17 @@ func (r *run) judgeCPU() (Status, string) {
 }
 
 // judgeScheduler judges how long the client's goroutines waited for a
-// processor, by the limits of the dispatch lag. What the kernel stamps does not
-// depend on it, so it voids only figures of the process's own stamps.
+// processor, by the limits of the dispatch lag; those of a burst only where
+// most of the run is one. What the kernel stamps does not depend on it, so it
+// voids only figures of the process's own stamps.
 func (r *run) judgeScheduler() (Status, string) {
 	if r.c == nil || r.c.SchedP99 == 0 {
 		return not("no scheduler latencies were taken")
 	}
 	p99, limit := ms(r.c.SchedP99), r.lateLimit()
+	if r.closed() {
+		limit = r.paceLimit()
+	}
 	text := fmt.Sprintf("scheduler latency of the load generator p50 %.3f ms, p99 %.3f ms, max %.3f ms, allowed %.3f ms", ms(r.c.SchedP50), p99, ms(r.c.SchedMax), limit)
 	switch {
 	case p99 > lagVoid*limit && r.h.Clock != ClockKernel:

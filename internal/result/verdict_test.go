@@ -33,7 +33,13 @@ func TestChecks(t *testing.T) {
 		{"no client", "client_cpu", Header{}, nil, good(), Sound, "not judged"},
 		{"fewer processors allowed than there are", "client_cpu", Header{}, &Client{Wall: 10, CPU: 19, Procs: 4, CPUs: 2}, good(), Voided, "client-bound, it measured itself: the load generator used 95 % of its 2 processors"},
 		{"client late by far", "dispatch_lag", Header{}, &client, each(good(), func(c *Call) { c.Due = max(0, c.Due-11*msec) }), Voided, "client-bound"},
-		{"connecting is no lateness", "dispatch_lag", Header{}, &client, each(good(), func(c *Call) { c.Due, c.Dial = max(0, c.Due-2*msec), min(c.Due, 2*msec) }), Sound, "p99 0.000 ms"},
+		{"connecting is no lateness", "dispatch_lag", Header{}, &client, each(good(), func(c *Call) { c.Due, c.Ready, c.Dial = max(0, c.Due-2*msec), max(0, c.Due-2*msec), min(c.Due, 2*msec) }), Sound, "p99 0.000 ms"},
+		{"places left empty", "dispatch_lag", Header{Limit: 1}, &client, loop(300, 5*msec), Noted, "left places of the closed loop empty for 4.7 % of the time"},
+		{"places left empty by far", "dispatch_lag", Header{Limit: 1}, &client, loop(300, 40*msec), Voided, "client-bound, the load generator left places of the closed loop empty for 28.4 %"},
+		{"places refilled", "dispatch_lag", Header{Limit: 1}, &client, loop(300, 2*msec), Sound, "p99 2.000 ms, allowed 50.000 ms"},
+		{"goroutines of a closed loop waited", "scheduler", Header{Limit: 1, Clock: ClockMonotonic}, &Client{SchedP99: 11 * msec}, loop(300, 0), Voided, "allowed 1.000 ms"},
+		{"connecting before it could", "time_order", Header{}, &client, each(good(), func(c *Call) { c.Dial = msec }), Voided, "call 0: asking for a connection"},
+		{"connecting takes less than nothing", "time_order", Header{}, &client, each(good(), func(c *Call) { c.Dial = -msec }), Voided, "call 0: sent"},
 		{"goroutines waited", "scheduler", Header{}, &Client{SchedP99: 2 * msec}, good(), Noted, "p99 2.000 ms"},
 		{"goroutines waited by far", "scheduler", Header{Clock: ClockMonotonic}, &Client{SchedP99: 11 * msec}, good(), Voided, "client-bound"},
 		{"the kernel did not wait", "scheduler", Header{Clock: ClockKernel}, &Client{SchedP99: 11 * msec}, good(), Noted, "allowed 1.000 ms"},
@@ -90,6 +96,8 @@ func TestChecks(t *testing.T) {
 		{"other tokenizer", "lengths", Header{}, &client, each(good(), func(c *Call) { c.WantIn = 2 * c.Usage.Prompt }), Remark, "other prompts"},
 		{"cold cache", "prefix_cache", Header{}, &client, good(), Sound, "0 of 5000 prompt tokens"},
 		{"warm cache", "prefix_cache", Header{}, &client, each(good(), func(c *Call) { c.Usage.Cached = 4 * (c.Index % 2) }), Remark, "1000 of 5000 prompt tokens (20.0 %)"},
+		{"more cached than sent", "prefix_cache", Header{Cache: CacheWarm}, &client, each(good(), func(c *Call) { c.Usage.Cached = 20 }), Noted, "cannot be: 10000 of 5000"},
+		{"more found than looked up", "prefix_cache", Header{}, &Client{Cache: &CacheUse{Queries: 50, Hits: 51, From: "hits"}}, good(), Noted, "cannot be"},
 		{"unique and new", "prefix_cache", Header{Cache: CacheUnique}, &client, each(good(), func(c *Call) { c.Usage.Cached = c.Index % 2 }), Sound, "cache unique): 250 of 5000"},
 		{"unique and not new", "prefix_cache", Header{Cache: CacheUnique}, &client, each(good(), func(c *Call) { c.Usage.Cached = 4 * (c.Index % 2) }), Noted, "were to be new"},
 		{"unique by usage, not by counters", "prefix_cache", Header{Cache: CacheUnique}, &Client{Cache: &CacheUse{Queries: 5000, Hits: 400, From: "vllm:prefix_cache_hits"}}, good(), Noted, "by vllm:prefix_cache_hits 400 of 5000 (8.0 %)"},
@@ -102,6 +110,7 @@ func TestChecks(t *testing.T) {
 		{"text is another tokenizer's", "tokens", Header{}, &client, each(good(), func(c *Call) { c.Recount = c.Usage.Completion * 2 }), Remark, "10900 by the tokenizer in the text of 500 calls (+100.0 %)"},
 		{"text alone", "tokens", Header{Tokenizer: "qwen"}, &client, each(good(), func(c *Call) { c.Usage, c.Recount = nil, len(c.Chunks)*2 }), Noted, "10900 output tokens were counted by the tokenizer qwen in the text, 5450 in the stream (-50.0 %)"},
 		{"partial", "partial", Header{Requests: 600}, &Client{Partial: true, StopNote: "interrupted"}, good(), Noted, "500 of 600 planned calls, interrupted"},
+		{"a call twice", "partial", Header{}, &client, append(good(), good()[7]), Voided, "call 7 is there more than once"},
 		{"calls missing", "partial", Header{Requests: 501}, &client, good(), Noted, "500 of 501"},
 		{"time decided", "partial", Header{}, &client, good(), Sound, "all 500 calls of the run are here"},
 		{"turns given up", "partial", Header{Requests: 507}, &Client{Wall: client.Wall, Procs: client.Procs, Unsent: 7}, good(), Noted,
@@ -118,6 +127,7 @@ func TestChecks(t *testing.T) {
 		{"burst", "burst", Header{}, &client, each(good(), func(c *Call) { shift(c, -c.Sent) }), Remark, "all 500 requests were due at once"},
 		{"closed loop", "burst", Header{Limit: 10}, &client, each(good(), func(c *Call) { c.Due = 0 }), Sound, "10 were let through"},
 		{"steady load", "little", Header{}, &client, good(), Sound, "apart"},
+		{"no time for Little", "little", Header{}, &client, each(good(), func(c *Call) { c.End, c.Chunks = c.Sent, []Chunk{{At: c.Sent, Tokens: 1}} }), Sound, "the calls take no time"},
 		{"too short for Little", "little", Header{}, &client, good()[:20], Sound, "not applicable"},
 		{"keeps up", "saturation", Header{Rate: 50}, &client, good(), Sound, "of 50.00 req/s offered"},
 		// Each call takes 10 ms longer than the one before: ends come at 2/3 of the rate.
@@ -139,6 +149,19 @@ func TestChecks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// loop is a closed loop of one place: each of n calls takes 101 ms and is sent
+// so much after the one before it ended.
+func loop(n int, late time.Duration) []Call {
+	calls := make([]Call, n)
+	ready := time.Duration(0)
+	for i := range calls {
+		calls[i] = stream(i, ready+late, 90*msec, 100*msec)
+		calls[i].Due, calls[i].Ready = 0, ready
+		ready = calls[i].End
+	}
+	return calls
 }
 
 func each(calls []Call, change func(*Call)) []Call {

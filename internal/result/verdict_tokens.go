@@ -156,8 +156,8 @@ func (r *run) judgeCounts() (Status, string) {
 	if len(r.broken) == 0 {
 		return Sound, "every count of tokens can be"
 	}
-	return Noted, fmt.Sprintf("%d calls claim more than %d tokens in their chunks, or fewer than none (the first is call %d): the counts are not believed, a chunk of theirs is one token",
-		len(r.broken), maxCallTokens, slices.Min(r.broken))
+	return Noted, fmt.Sprintf("%d calls claim more than %d tokens, or %d of a prompt, or fewer than none (the first is call %d): the counts are not believed, a chunk of theirs is one token",
+		len(r.broken), maxCallTokens, maxPromptTokens, slices.Min(r.broken))
 }
 
 // judgeMerged remarks on chunks that have no arrival of their own.
@@ -185,6 +185,9 @@ func (r *run) judgeCache() (Status, string) {
 		found := u.Hits / max(1, u.Queries)
 		text += fmt.Sprintf("; by %s %.0f of %.0f (%.1f %%)", cmp.Or(u.From, "its counters"), u.Hits, u.Queries, 100*found)
 		hit = max(hit, found)
+	}
+	if hit > 1 {
+		return Noted, "more of the prompts came from the cache than they have tokens, so the counts cannot be: " + text
 	}
 	switch r.h.Cache {
 	case CacheUnique:

@@ -176,8 +176,9 @@ func (d *object) details(h Header, compat string, calls []Call) {
 			if compat != VLLM {
 				v = c.asOurs()
 			}
-			if out = v.n; len(v.at) > 0 {
-				ttft, latency = new((v.at[0] - v.start).Seconds()), new((v.at[len(v.at)-1] - v.start).Seconds())
+			out, latency = v.n, new((v.end - v.start).Seconds())
+			if len(v.at) > 0 {
+				ttft = new((v.at[0] - v.start).Seconds())
 			}
 			for j := 1; j < len(v.at); j++ {
 				gaps = append(gaps, (v.at[j] - v.at[j-1]).Seconds())
@@ -207,6 +208,7 @@ func (d *object) details(h Header, compat string, calls []Call) {
 // those that carried tokens.
 func (c *Call) asOurs() vllmCall {
 	v := vllmCall{start: c.Sent}
+	v.end, _ = c.last()
 	v.n, _ = c.Output()
 	for _, k := range c.Chunks {
 		v.at = append(v.at, k.At)

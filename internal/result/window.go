@@ -120,18 +120,20 @@ func (r *run) fullLoad() window {
 }
 
 // sweep tells of every change in the number of spans that hold an instant; one
-// that ends as another begins does not overlap it.
+// that ends as another begins does not overlap it, and an empty one holds none.
 func sweep(spans []span, tell func(at time.Duration, before, now int)) {
-	from, to := make([]time.Duration, len(spans)), make([]time.Duration, len(spans))
-	for i, s := range spans {
-		from[i], to[i] = s.from, max(s.from, s.to)
+	from, to := make([]time.Duration, 0, len(spans)), make([]time.Duration, 0, len(spans))
+	for _, s := range spans {
+		if s.from < s.to {
+			from, to = append(from, s.from), append(to, s.to)
+		}
 	}
 	slices.Sort(from)
 	slices.Sort(to)
 	begun, ended := 0, 0
-	for begun < len(from) || ended < len(to) {
+	for ended < len(to) {
 		before := begun - ended
-		if begun < len(from) && (from[begun] < to[ended] || ended == begun) {
+		if begun < len(from) && from[begun] < to[ended] {
 			begun++
 			tell(from[begun-1], before, before+1)
 			continue

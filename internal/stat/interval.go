@@ -41,8 +41,13 @@ func (c Clusters) MeanCI(mean, confidence float64) (lo, hi float64, ok bool) {
 // the share of samples up to the quantile gets an interval from the variance
 // between groups, and the quantiles at its ends are the answer. sorted are the
 // samples in ascending order. ok is false when an end of the share's interval
-// would lie beyond all samples.
+// would lie beyond all samples, and for fewer groups than QuantileCI needs
+// samples: a group's may all be alike, and the variance between a few groups,
+// of which one holds the tail, comes out far too small.
 func (c Clusters) QuantileCI(sorted []float64, q, confidence float64) (lo, hi float64, ok bool) {
+	if math.Pow(max(q, 1-q), float64(c.groups())) > (1-confidence)/2 {
+		return math.NaN(), math.NaN(), false
+	}
 	at := Quantile(sorted, q)
 	upTo := func(x []float64) float64 {
 		n := 0
@@ -62,19 +67,31 @@ func (c Clusters) QuantileCI(sorted []float64, q, confidence float64) (lo, hi fl
 	return Quantile(sorted, q-half), Quantile(sorted, q+half), true
 }
 
+// groups returns how many groups have samples.
+func (c Clusters) groups() int {
+	n, from := 0, 0
+	for _, end := range c.Ends {
+		if end > from {
+			n++
+		}
+		from = end
+	}
+	return n
+}
+
 // half returns half the width of the interval of a ratio to the number of
 // samples, of which residual gives the deviation that a group contributes.
 func (c Clusters) half(confidence float64, residual func([]float64) float64) (float64, bool) {
-	groups, from := 0, 0
+	from := 0
 	var squares Total
 	for _, end := range c.Ends {
 		if end > from {
-			groups++
 			r := residual(c.Samples[from:end])
 			squares.Add(r * r)
 		}
 		from = end
 	}
+	groups := c.groups()
 	if groups < 2 {
 		return math.NaN(), false
 	}

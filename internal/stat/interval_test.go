@@ -89,6 +89,36 @@ func TestClustersCover(t *testing.T) {
 	}
 }
 
+// With as few groups as are enough for an interval, of very different sizes, it
+// holds the truth nearly as often as it says: where it is given, and not by
+// luck of a small variance.
+func TestFewClustersCover(t *testing.T) {
+	const draws = 1000
+	for q, n := range map[float64]int{0.5: 6, 0.9: 36, 0.95: 72} {
+		rng := Stream(6, "few groups")
+		given, held := 0, 0
+		truth := 2 * math.Erfinv(2*q-1)
+		for range draws {
+			c := groups(n, rng.NormFloat64, func(int) int { return 5 + rng.IntN(60) })
+			sorted := slices.Clone(c.Samples)
+			Sort(sorted)
+			if lo, hi, ok := c.QuantileCI(sorted, q, 0.95); ok {
+				given++
+				if lo <= truth && truth <= hi {
+					held++
+				}
+			}
+		}
+		if share := float64(held) / float64(given); given < draws/2 || share < 0.88 {
+			t.Errorf("q %v of %d groups: given in %d of %d draws, holds in %.1f %% of them", q, n, given, draws, 100*share)
+		}
+		c := groups(n-1, rng.NormFloat64, rng.IntN)
+		if lo, hi, ok := c.QuantileCI(slices.Sorted(slices.Values(c.Samples)), q, 0.95); ok {
+			t.Errorf("q %v of %d groups: %v to %v", q, n-1, lo, hi)
+		}
+	}
+}
+
 func TestClustersNeedGroups(t *testing.T) {
 	one := Clusters{Samples: []float64{1, 2, 3}, Ends: []int{0, 3, 3}}
 	if _, _, ok := one.MeanCI(2, 0.95); ok {
@@ -98,9 +128,18 @@ func TestClustersNeedGroups(t *testing.T) {
 	if lo, hi, ok := few.QuantileCI(few.Samples, 0.99, 0.95); ok {
 		t.Errorf("two groups give an interval of p99: %v to %v", lo, hi)
 	}
-	same := Clusters{Samples: []float64{5, 5, 5, 5}, Ends: []int{2, 4}}
-	if lo, hi, ok := same.QuantileCI(same.Samples, 0.99, 0.95); !ok || lo != 5 || hi != 5 {
+	var same Clusters
+	for range 6 {
+		same.Samples = append(same.Samples, 5, 5)
+		same.Ends = append(same.Ends, len(same.Samples), len(same.Samples))
+	}
+	if lo, hi, ok := same.QuantileCI(same.Samples, 0.5, 0.95); !ok || lo != 5 || hi != 5 {
 		t.Errorf("equal samples: %v to %v, %v", lo, hi, ok)
+	}
+	same.Ends[0] = 0 // five groups, and the sixth is empty
+	same.Ends[1] = 0
+	if _, _, ok := same.QuantileCI(same.Samples, 0.5, 0.95); ok {
+		t.Error("five groups give an interval of the median")
 	}
 }
 

@@ -41,6 +41,7 @@ type conn struct {
 	out     []byte  // given to the socket, which had no room
 	rec     *record // nil: idle
 	due     int64
+	waits   bool // at the gate
 	blocked bool // the next send waits for room
 	closing bool // close when out is empty
 }
@@ -346,12 +347,13 @@ func (s *fast) serve(c *conn, r request, at int64) {
 	rec, ready := s.add(r.id, chat, at)
 	c.rec = rec
 	s.write(c, rec.page.opening)
+	c.waits = true
 	switch {
 	case len(ready) == 1 && ready[0] == rec:
 		s.enqueue(c)
 	case len(ready) > 0: // the gate opened
 		for _, w := range s.conns {
-			if w != nil && w.rec != nil && len(w.rec.sends) == 0 {
+			if w != nil && w.waits {
 				s.enqueue(w)
 			}
 		}
@@ -361,14 +363,14 @@ func (s *fast) serve(c *conn, r request, at int64) {
 // sendAway drops the streams that waited at a gate that is no more.
 func (s *fast) sendAway() {
 	for _, c := range s.conns {
-		if c != nil && c.rec != nil && c.rec.due == noDue {
+		if c != nil && c.waits {
 			s.drop(c)
 		}
 	}
 }
 
 func (s *fast) enqueue(c *conn) {
-	c.due = c.rec.next()
+	c.waits, c.due = false, c.rec.next()
 	heap.Push(&s.queue, c)
 }
 

@@ -347,6 +347,40 @@ func TestGone(t *testing.T) {
 	}
 }
 
+// TestStreamOutlivesItsParameters: a stream that has its due time already ends
+// as it began when the parameters change, whoever comes through the new gate.
+func TestStreamOutlivesItsParameters(t *testing.T) {
+	for name, serve := range servers {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, serve, Params{TTFT: 200 * ms, ITL: ms, Tokens: 3})
+			before, err := http.Post(r.URL+"/v1/completions", "application/json", strings.NewReader(Prompt(1)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer before.Body.Close()
+			if err := r.Set(t.Context(), Params{Tokens: 2, Gate: 2}); err != nil {
+				t.Fatal(err)
+			}
+			var wg sync.WaitGroup
+			for id := range 2 {
+				wg.Go(func() {
+					if got, _ := ask(t, http.DefaultClient, r, "/v1/completions", 2+id); len(got) != 2 {
+						t.Errorf("a stream behind the gate has %d events", len(got))
+					}
+				})
+			}
+			wg.Wait()
+			text, err := io.ReadAll(before.Body)
+			if n := len(stampOf.FindAll(text, -1)); err != nil || n != 3 {
+				t.Errorf("the stream before has %d events, %v", n, err)
+			}
+			if got, _ := ask(t, http.DefaultClient, r, "/v1/completions", 4); len(got) != 2 {
+				t.Errorf("%d events", len(got))
+			}
+		})
+	}
+}
+
 // TestKernelStamps: on Linux a request's time is the kernel's, also that of the
 // first one on a connection.
 func TestKernelStamps(t *testing.T) {

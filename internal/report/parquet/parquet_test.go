@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +26,20 @@ func full() result.Call {
 		Chunks: []result.Chunk{{At: 200, Tokens: 1, Read: 0}, {At: 250, Tokens: 4, Read: 2}}, Empty: []result.Stamp{{At: 110, Read: 0}, {At: 390, Read: 3}},
 		Reads: 4, Coarse: 1, Answer: 250, Text: "a \"b\"", Finish: "stop", Usage: &result.Usage{Prompt: 11, Completion: 5, Cached: 4, Reasoning: 2},
 		Status: 200, Sim: true, Field: "thoughts", WantIn: 10, Want: 5, Recount: 6,
+	}
+}
+
+// A fact that a call gets later must get a column, or the round trip misses it.
+func TestFullIsFull(t *testing.T) {
+	v := reflect.ValueOf(full())
+	for i := range v.NumField() {
+		switch name := v.Type().Field(i).Name; name {
+		case "Turn", "Due", "Class", "Error": // the first of its kind; a success
+		default:
+			if v.Field(i).IsZero() {
+				t.Errorf("no test writes %s", name)
+			}
+		}
 	}
 }
 
