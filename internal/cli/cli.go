@@ -121,6 +121,9 @@ func Main(env Env) int {
 	defer cancel(nil)
 	signals := make(chan os.Signal, 2) // the second one must not be lost while the first is handled
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	defer signal.Stop(signals)
 	done := make(chan struct{})
 	defer close(done)

@@ -63,7 +63,7 @@ With --html or --parquet the file is written and nothing is printed, unless
 	addFileFlags(fs, &f.html, &f.parquet)
 	fs.StringVar(&f.block, "block", "", "layout of result blocks: vllm or gpustack (default the study's, or vllm)")
 	fs.StringVar(&f.sections, "percentile-metrics", "ttft,tpot,itl,e2el", "sections of the block")
-	fs.StringVar(&f.percentiles, "metric-percentiles", "99", "percentiles of the block")
+	fs.StringVar(&f.percentiles, "metric-percentiles", "", "percentiles of the block (default those of the run)")
 	return c
 }
 
@@ -191,9 +191,11 @@ func (f *reportFlags) run(dir string) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	percentiles, err := parsePercentiles(f.percentiles)
-	if err != nil {
-		return view{}, usageError{err}
+	percentiles := r.Percentiles()
+	if f.percentiles != "" {
+		if percentiles, err = parsePercentiles(f.percentiles); err != nil {
+			return view{}, usageError{err}
+		}
 	}
 	s, err := r.Resummarise(percentiles...)
 	if err != nil {

@@ -163,7 +163,7 @@ func (f *reportFlags) series(fs *pflag.FlagSet, dir string) (view, error) {
 	if f.block != "" {
 		return view{}, usageError{errors.New("--block is of a single run: give one of the run directories in " + dir)}
 	}
-	percentiles, err := parsePercentiles(f.percentiles)
+	percentiles, err := parsePercentiles(cmp.Or(f.percentiles, "99"))
 	if err != nil {
 		return view{}, usageError{err}
 	}

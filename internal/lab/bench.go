@@ -489,6 +489,15 @@ func (r *StoredRun) Resummarise(percentiles ...float64) (result.Summary, error) 
 	return result.Summarize(r.Header, client, opt, slices.Values(r.Calls))
 }
 
+// Percentiles are those that the run was made for, else 99.
+func (r *StoredRun) Percentiles() []float64 {
+	var spec Spec
+	if json.Unmarshal(r.Header.Spec, &spec) != nil || len(spec.Percentiles) == 0 {
+		return []float64{99}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(spec.Percentiles)))
+}
+
 // PercentilesOf are the percentiles that metrics ask for by their names: 99.9
 // of p99.9_ttft_ms. A summary has them only when its spec does.
 func PercentilesOf(metrics ...string) []float64 {
