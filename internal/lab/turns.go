@@ -53,14 +53,3 @@ func roundRobin(s workload.Spec) string {
 	}
 	return "round-robin"
 }
-
-// fits checks a workload of a study against its runtime and client.
-func (c *checker) fits(at, name string, w *workload.Workload) {
-	if c.s.Runtime.Kind == Predicted && (w.Conversations() || w.Len() == 0) {
-		c.add(at, "workload %s: a prediction needs every request and its time in advance: conversations, "+
-			"and a closed loop bounded by duration, need runtime kind process, simulated or existing", name)
-	}
-	if err := chatOnly(w.NeedsChat(), c.s.Bench.Backend); err != nil {
-		c.add(at, "workload %s: %v", name, err)
-	}
-}
