@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,6 +14,7 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 
 	"perflab/internal/lab"
+	"perflab/internal/openai"
 	"perflab/internal/result"
 )
 
@@ -68,6 +70,25 @@ func TestExamples(t *testing.T) {
 	}
 	if err := schema.Validate(generic(t, []byte("name: x\ncolour: red\n"))); err == nil {
 		t.Error("the schema accepts an unknown key")
+	}
+}
+
+// TestSchemaKnowsEveryAPI: editors offer each backend and cache policy that a
+// study takes.
+func TestSchemaKnowsEveryAPI(t *testing.T) {
+	schema := compileSchema(t)
+	study, err := os.ReadFile("../../examples/quickstart.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, values := range map[string][]string{"backend": append(openai.Backends(), openai.BackendVLLM), "cache": lab.CachePolicies()} {
+		for _, v := range append(values, "nothing of the kind") {
+			doc := generic(t, study).(map[string]any)
+			doc["bench"] = map[string]any{key: v}
+			if err := schema.Validate(doc); (err == nil) != slices.Contains(values, v) {
+				t.Errorf("bench.%s %q: %v", key, v, err)
+			}
+		}
 	}
 }
 

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"net/http"
 
@@ -22,7 +24,8 @@ var _ lab.Predictor = predictor{}
 func (predictor) Predict(ctx context.Context, p lab.Prediction) iter.Seq2[result.Call, error] {
 	return func(yield func(result.Call, error) bool) {
 		asked := make([]sim.Job, 0, p.Workload.Len())
-		outcomes, err := sim.Replay(p.Config, p.Replicas, jobs(p.Workload, &asked), sim.ReplayOptions{
+		var unread error
+		outcomes, err := sim.Replay(p.Config, p.Replicas, jobs(p, &asked, &unread), sim.ReplayOptions{
 			MaxConcurrency: p.Workload.Spec().MaxConcurrency, Seed: p.Seed,
 		})
 		if err != nil {
@@ -30,8 +33,8 @@ func (predictor) Predict(ctx context.Context, p lab.Prediction) iter.Seq2[result
 			return
 		}
 		for o := range outcomes {
-			if ctx.Err() != nil {
-				yield(result.Call{}, context.Cause(ctx))
+			if err := cmp.Or(unread, context.Cause(ctx)); err != nil {
+				yield(result.Call{}, err)
 				return
 			}
 			j := asked[o.Index]
@@ -40,14 +43,21 @@ func (predictor) Predict(ctx context.Context, p lab.Prediction) iter.Seq2[result
 			}
 			asked[o.Index].Prompt = nil // millions of tokens in a long run
 		}
+		if unread != nil {
+			yield(result.Call{}, unread)
+		}
 	}
 }
 
-// jobs turns requests into the simulator's jobs, remembering what was asked.
-func jobs(w *workload.Workload, asked *[]sim.Job) iter.Seq[sim.Job] {
+// jobs turns requests into the simulator's jobs, remembering what was asked. It
+// ends at the first prompt that cannot be read, and says why.
+func jobs(p lab.Prediction, asked *[]sim.Job, unread *error) iter.Seq[sim.Job] {
 	return func(yield func(sim.Job) bool) {
-		for r := range w.All() {
-			j := sim.Job{Index: r.Index, Arrive: r.Due, Prompt: promptOf(r), Output: r.Output}
+		for r := range p.Workload.All() {
+			j := sim.Job{Index: r.Index, Arrive: r.Due, Output: r.Output}
+			if j.Prompt, *unread = promptTokens(r, p.Tokenizer); *unread != nil {
+				return
+			}
 			*asked = append(*asked, j)
 			if !yield(j) {
 				return
@@ -56,23 +66,34 @@ func jobs(w *workload.Workload, asked *[]sim.Job) iter.Seq[sim.Job] {
 	}
 }
 
-// promptOf are ids of all that a request sends, equal where texts are, and as
-// many as the workload counts: a model's tokenizer may count otherwise than
-// package token, whose pieces these are.
-func promptOf(r workload.Request) []uint32 {
-	ids := make([]uint32, 0, r.Input)
+// promptTokens are the tokens of all that a request sends, by the workload's
+// own tokenizer where it has one.
+func promptTokens(r workload.Request, tok workload.Tokenizer) ([]uint32, error) {
+	var out []uint32
 	for _, id := range r.IDs {
-		ids = append(ids, uint32(id))
+		out = append(out, uint32(id))
 	}
-	ids = token.Append(ids, r.System)
+	if out != nil {
+		return out, nil
+	}
+	texts := []string{r.System}
 	for _, m := range r.History {
-		ids = token.Append(ids, m.Content)
+		texts = append(texts, m.Content)
 	}
-	ids = token.Append(ids, r.Prompt)
-	for len(ids) < r.Input {
-		ids = append(ids, uint32(len(ids)))
+	for _, text := range append(texts, r.Prompt) {
+		if tok == nil {
+			out = token.Append(out, text)
+			continue
+		}
+		ids, err := tok.Encode(text, false)
+		if err != nil {
+			return nil, fmt.Errorf("count the tokens of request %d: %w", r.Index, err)
+		}
+		for _, id := range ids {
+			out = append(out, uint32(id))
+		}
 	}
-	return ids[:r.Input]
+	return out, nil
 }
 
 // call is what a client would have seen of an outcome, had there been one:

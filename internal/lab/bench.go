@@ -207,13 +207,15 @@ func (b Bench) config(target string) openai.Config {
 	}
 }
 
+// firstRequests stand for all of a workload where each would take too long.
+const firstRequests = 100
+
 // accepts checks that the backend's API has a place for what the workload
 // sends. The first requests tell for all: to build every prompt of a long trace
 // takes seconds.
 func accepts(c *openai.Client, w *workload.Workload) error {
-	const first = 100
 	for r := range w.All() {
-		if err := c.Accepts(r); err != nil || r.Index >= first {
+		if err := c.Accepts(r); err != nil || r.Index >= firstRequests {
 			return err
 		}
 	}

@@ -114,9 +114,7 @@ func (c *checker) command(at, name string, set Values, flags []string) {
 
 func (c *checker) bench() {
 	s := c.s
-	if b := s.Bench.Backend; b != "openai-chat" && b != "openai" {
-		c.add("bench.backend", "backend %q is not known: use openai-chat or openai", b)
-	}
+	c.client()
 	if b := s.Bench.Block; b != "vllm" && b != "gpustack" {
 		c.add("bench.block", "block %q is not known: use vllm or gpustack", b)
 	}

@@ -492,7 +492,7 @@ func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, targets []st
 func (l *study) bench(p tune.Proposal, pl plan, name string) Bench {
 	return Bench{
 		Spec: Spec{
-			Targets: []string{}, Backend: l.Bench.Backend, Model: served(pl, p.Config["model"]), Workload: l.workload(name, p.Pass),
+			Targets: []string{}, Backend: l.Bench.Backend, Model: served(pl, p.Config["model"]), Workload: l.workload(name, p.Pass), Cache: l.Bench.Cache,
 			Goodput: l.Bench.Goodput, Percentiles: l.percentiles(),
 		},
 		Name: name, Command: shown(pl.cmd), Version: l.Version,

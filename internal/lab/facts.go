@@ -320,7 +320,7 @@ func (l *study) loads() []result.Load {
 		spec := l.workload(w.Name, 0)
 		out = append(out, result.Load{
 			Name: w.Name, Title: w.Title, Primary: i == 0, Text: describe(spec),
-			Command: benchCommand(l.benchModel(), l.Bench.Backend, spec),
+			Command: benchCommand(l.benchModel(), l.Bench.Backend, l.Bench.Cache, spec),
 		})
 	}
 	return out
@@ -336,8 +336,11 @@ func describe(spec workload.Spec) string {
 
 // benchCommand is the perflab bench command that repeats a workload: every
 // non-zero field of the spec under its flag, and the seed.
-func benchCommand(model, backend string, spec workload.Spec) string {
+func benchCommand(model, backend, cache string, spec workload.Spec) string {
 	words := []string{"perflab", "bench", "--base-url", "http://HOST:PORT", "--model", model, "--backend", backend}
+	if cache != "" && cache != CacheUnique {
+		words = append(words, "--cache", cache)
+	}
 	v := reflect.ValueOf(spec)
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")

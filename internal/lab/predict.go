@@ -15,6 +15,8 @@ type Prediction struct {
 	Replicas int
 	Workload *workload.Workload
 	Seed     uint64
+
+	Tokenizer workload.Tokenizer // by which the workload's lengths are measured; nil: package token's approximation
 }
 
 // predict answers a proposal without a server: the predictor's calls go the
@@ -37,7 +39,11 @@ func (l *study) predict(ctx context.Context, t *trialRecord, p tune.Proposal, pl
 
 func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, dir string) (*result.Run, error) {
 	b := l.bench(p, pl, name)
-	w, err := openWorkload(b.Spec.Workload)
+	tok, err := openTokenizer(b.Spec.Workload)
+	if err != nil {
+		return nil, err
+	}
+	w, err := workload.OpenWith(b.Spec.Workload, tok)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +61,7 @@ func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, 
 	}
 	defer out.abandon()
 	o := Outcome{Header: h}
-	for c, err := range l.Predictor.Predict(ctx, Prediction{Config: pl.cfg, Replicas: pl.replicas, Workload: w, Seed: b.Spec.Workload.Seed}) {
+	for c, err := range l.Predictor.Predict(ctx, Prediction{Config: pl.cfg, Replicas: pl.replicas, Workload: w, Seed: b.Spec.Workload.Seed, Tokenizer: tok}) {
 		if err != nil {
 			return nil, err
 		}

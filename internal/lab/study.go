@@ -101,7 +101,8 @@ type Runtime struct {
 // Client is how a study sends its load; the zero value is perflab bench's
 // defaults.
 type Client struct {
-	Backend string   `yaml:"backend,omitempty" json:"backend,omitempty" jsonschema:"enum=openai-chat,enum=openai"`
+	Backend string   `yaml:"backend,omitempty" json:"backend,omitempty" jsonschema:"enum=openai-chat,enum=openai,enum=vllm,enum=openai-responses,enum=anthropic,enum=sglang,enum=openai-embeddings,enum=pooling,enum=rerank,enum=score,description=API to speak (default openai-chat); a simulated or predicted engine has chat and plain completions"`
+	Cache   string   `yaml:"cache,omitempty" json:"cache,omitempty" jsonschema:"enum=unique,enum=reset,enum=warm,enum=shared,description=What the prefix cache may hold: unique (default\\, prompts new to each engine)\\, reset (emptied before each run)\\, warm (the prompts are sent once before) or shared (hits of earlier runs count)"`
 	Warmups *int     `yaml:"num_warmups,omitempty" json:"num_warmups,omitempty" jsonschema:"description=Requests sent and thrown away before each run (default 8)"`
 	Block   string   `yaml:"block,omitempty" json:"block,omitempty" jsonschema:"enum=vllm,enum=gpustack,description=Layout of the result blocks in the report"`
 	Goodput []string `yaml:"goodput,omitempty" json:"goodput,omitempty" jsonschema:"description=Bounds of a good request for request_goodput\\, such as ttft:200 and tpot:50 (ms)"`

@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -53,27 +52,4 @@ func roundRobin(s workload.Spec) string {
 		return ""
 	}
 	return "round-robin"
-}
-
-// first is the request that a workload begins with.
-func first(w *workload.Workload) workload.Request {
-	for r := range w.All() {
-		return r
-	}
-	return workload.Request{} // there is none without a request
-}
-
-// fits checks a workload of a study against its runtime and client.
-func (c *checker) fits(at, name string, w *workload.Workload) {
-	if c.s.Runtime.Kind == Predicted && (w.Conversations() || w.Len() == 0) {
-		c.add(at, "workload %s: a prediction needs every request and its time in advance: conversations, "+
-			"and a closed loop bounded by duration, need runtime kind process, simulated or existing", name)
-	}
-	if r := first(w); c.s.Runtime.Kind == Predicted && (r.Output == 0 || r.Documents != nil || r.Images != nil) {
-		c.add(at, "workload %s: a prediction is of texts that get an answer of known length: documents, images and requests without output_tokens "+
-			"need runtime kind process, simulated or existing", name)
-	}
-	if err := cmp.Or(chatOnly(w.NeedsChat(), c.s.Bench.Backend), scenarioFits(w.Spec().Scenario, c.s.Bench.Backend)); err != nil {
-		c.add(at, "workload %s: %v", name, err)
-	}
 }

@@ -34,13 +34,16 @@ func TestConversationsInStudy(t *testing.T) {
 	}
 	const command = "perflab bench --base-url http://HOST:PORT --model m --backend openai-chat --dataset-name conversations --seed 0" +
 		" --arrival inf --max-concurrency 8 --ignore-eos --duration 60 --turns 4 --turn-input-len 64-128 --turn-output-len 32 --think-time 2 --history generated"
-	if got := benchCommand("m", "openai-chat", want); got != command {
+	if got := benchCommand("m", "openai-chat", "", want); got != command {
+		t.Errorf("command %s", got)
+	}
+	if got := benchCommand("m", "openai-chat", CacheReset, want); !strings.Contains(got, " --backend openai-chat --cache reset --dataset-name ") {
 		t.Errorf("command %s", got)
 	}
 	for change, want := range map[[2]string]string{
 		{"dataset_name: conversations, turns: 4, turn_input_len: 64-128, turn_output_len: \"32\", think_time: 2, max_concurrency: 8, duration: 60}\n" +
 			"baseline: {label: vLLM, engine: vllm}\nruntime: {kind: simulated}", "scenario: \"E(64)\"}\n" +
-			"baseline: {label: vLLM, engine: vllm}\nruntime: {kind: predicted}"}: "6:5: workload chat: a prediction is of texts that get an answer of known length",
+			"baseline: {label: vLLM, engine: vllm}\nruntime: {kind: predicted}"}: "6:5: workload chat: --scenario E(64) embeds texts, which --backend openai-chat does not",
 		{"kind: simulated", "kind: predicted"}: "6:5: workload chat: a prediction needs every request and its time in advance",
 		{"runtime:", "bench: {backend: openai}\nruntime:"}: "6:5: workload chat: --dataset-name conversations needs a chat API: " +
 			"--backend openai sends one text, --backend openai-chat messages",

@@ -1,0 +1,76 @@
+package lab
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"perflab/internal/openai"
+	"perflab/internal/workload"
+)
+
+// client checks how a study's load is sent: the API and the cache policy, and
+// what of them the runtime has.
+func (c *checker) client() {
+	b, kind := c.s.Bench, c.s.Runtime.Kind
+	known := slices.Contains(append(openai.Backends(), openai.BackendVLLM), b.Backend)
+	switch {
+	case !known:
+		c.add("bench.backend", "backend %q is not known: use %s or %s", b.Backend, strings.Join(openai.Backends(), ", "), openai.BackendVLLM)
+	case (kind == Simulated || kind == Predicted) && !slices.Contains([]string{openai.BackendChat, openai.BackendCompletions, openai.BackendVLLM}, b.Backend):
+		c.add("bench.backend", "backend %s does not apply to runtime kind %s: the simulated engine has %s and %s", b.Backend, kind, openai.BackendChat, openai.BackendCompletions)
+	}
+	if err := (Spec{Cache: b.Cache}).checkCache(); err != nil {
+		c.add("bench.cache", "%s", strings.TrimPrefix(err.Error(), "--"))
+		return
+	}
+	switch {
+	case kind == Predicted && b.Cache != "" && b.Cache != CacheUnique:
+		c.add("bench.cache", "cache %s does not apply to runtime kind predicted: every prediction begins with an empty cache", b.Cache)
+	case kind == Simulated && b.Cache == CacheReset:
+		c.add("bench.cache", "cache reset does not apply to runtime kind simulated: the simulated engine offers no way to empty its cache")
+	}
+}
+
+// fits checks a workload of a study against its runtime and client.
+func (c *checker) fits(at, name string, w *workload.Workload) {
+	if c.s.Runtime.Kind == Predicted && (w.Conversations() || w.Len() == 0) {
+		c.add(at, "workload %s: a prediction needs every request and its time in advance: conversations, "+
+			"and a closed loop bounded by duration, need runtime kind process, simulated or existing", name)
+	}
+	if c.s.Bench.Cache == CacheWarm && w.Len() == 0 {
+		c.add(at, "workload %s: cache warm needs to know the prompts beforehand: give num_prompts", name)
+	}
+	if err := cmp.Or(chatOnly(w.NeedsChat(), c.s.Bench.Backend), scenarioFits(w.Spec().Scenario, c.s.Bench.Backend)); err != nil {
+		c.add(at, "workload %s: %v", name, err)
+		return
+	}
+	if err := c.accepts(w); err != nil {
+		c.add(at, "workload %s: %v", name, err)
+	}
+}
+
+// accepts asks the client, and for a prediction the simulator's replay, whether
+// they have a place for what the workload sends.
+func (c *checker) accepts(w *workload.Workload) error {
+	if c.s.Runtime.Kind == Predicted {
+		for r := range w.All() {
+			if r.Index > firstRequests {
+				break
+			}
+			if len(r.Images) > 0 || len(r.Documents) > 0 {
+				return fmt.Errorf("images and documents do not apply to runtime kind %s: the simulated engine generates from text", Predicted)
+			}
+			if r.Output == 0 {
+				return fmt.Errorf("requests without output_tokens do not apply to runtime kind %s: a prediction is of answers of known length", Predicted)
+			}
+		}
+	}
+	client, err := openai.New(openai.Config{BaseURL: "http://127.0.0.1", Backend: c.s.Bench.Backend})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return accepts(client, w)
+}
