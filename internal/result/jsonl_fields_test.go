@@ -16,8 +16,8 @@ func fill(t *testing.T, v reflect.Value, rng *rand.Rand) {
 	t.Helper()
 	switch v.Kind() {
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(t, v.Field(i), rng)
+		for _, field := range v.Fields() {
+			fill(t, field, rng)
 		}
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
