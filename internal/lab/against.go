@@ -66,6 +66,7 @@ func CheckAgainst(ctx context.Context, server truth.Remote, p truth.Params, due 
 	}
 	client, err := openai.New(openai.Config{
 		BaseURL: server.URL, Backend: openai.BackendChat, Model: truth.Model, Concurrency: len(due),
+		FirstTokenTimeout: p.TTFT + slices.Max(due) + patience,
 	})
 	if err != nil {
 		return nil, err
@@ -101,6 +102,10 @@ func CheckAgainst(ctx context.Context, server truth.Remote, p truth.Params, due 
 	}
 	return a, nil
 }
+
+// patience is how much longer than its schedule a stream is waited for: behind a
+// gate one call that fails keeps all others waiting.
+const patience = 20 * time.Second
 
 // asking makes requests by which the server knows their index.
 func asking(p truth.Params, due []time.Duration) iter.Seq[workload.Request] {
@@ -189,12 +194,15 @@ func (a *Against) compare(calls []result.Call, due []time.Duration, wall func(ti
 	}
 	merge := max(1, a.Server.Params.Merge)
 	var gaps, trueGaps, ttft, e2e []float64
+	first := time.Duration(math.MaxInt64) // end of the call that failed first: others may have waited for it
 	for i := range calls {
 		c := &calls[i]
 		q := known[c.Index]
 		if why := mismatch(c, q); why != nil {
 			a.Failed++
-			a.Reason = why.Error()
+			if c.End < first {
+				first, a.Reason = c.End, why.Error()
+			}
 			continue
 		}
 		a.Events += len(c.Chunks)

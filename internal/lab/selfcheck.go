@@ -257,7 +257,10 @@ func holdable(wanted []int, most int, limit string) []held {
 func (s SelfCheck) hold(ctx context.Context, n int, l liner) error {
 	p := evenly(n, 2*float64(n), s.plan.hold)
 	p.TTFT = s.plan.hold / 2
-	var err error
+	err := load.AwaitPorts(ctx, n)
+	if err != nil {
+		return err
+	}
 	if l.a, err = CheckAgainst(ctx, s.Server, p, spread(n, time.Duration(n)*200*time.Microsecond)); err != nil {
 		return err
 	}

@@ -57,9 +57,9 @@ func TestCompare(t *testing.T) {
 	a.compare([]result.Call{
 		{Index: 0, Sent: us(10), Chunks: chunks(1004, 3007, 3007)},  // the second event came with the third
 		{Index: 1, Sent: us(120), Chunks: chunks(1102, 2102, 3102)}, // each 2 us off
-		{Index: 2, Chunks: chunks(1, 2)},
-		{Index: 3, Chunks: chunks(1), Class: result.TimeoutIdle, Error: "late"},
-		{Index: 4, Chunks: chunks(1)},
+		{Index: 2, Chunks: chunks(1, 2), End: us(7)},
+		{Index: 3, Chunks: chunks(1), End: us(9), Class: result.TimeoutIdle, Error: "late"},
+		{Index: 4, Chunks: chunks(1), End: us(5)}, // the first to fail is what failed
 	}, []time.Duration{us(0), us(100), 0, 0, 0}, wall)
 	want := &Against{
 		Calls: 5, Failed: 3, Reason: "a call that the server knows nothing of", Events: 6, Sends: 6, Reads: 5,

@@ -1,9 +1,14 @@
 package load
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 )
 
 // CapacityError says what this machine lacks for a load.
@@ -67,6 +72,50 @@ func most(files uint64, ports int) (n int, limit string) {
 		return ports, "number of local ports"
 	}
 	return n, limit
+}
+
+// lingers is how long a closed connection keeps its local port, and a little.
+const lingers = 61 * time.Second
+
+// AwaitPorts waits until so many connections can be made beside those that
+// were closed and still keep their local ports; they do so for a minute.
+func AwaitPorts(ctx context.Context, n int) error {
+	ports, end := localPorts(), time.After(lingers)
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for ports > 0 && n <= ports && n+closing() > ports {
+		select {
+		case <-tick.C:
+		case <-end:
+			return nil // others close connections too: connecting will tell
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// closing is how many connections of this machine are closed and keep their
+// ports; 0: not known.
+func closing() int {
+	b, err := os.ReadFile("/proc/net/sockstat")
+	if err != nil {
+		return 0
+	}
+	return waiting(string(b))
+}
+
+// waiting reads the number of connections in TIME_WAIT from the kernel's
+// "TCP: inuse 5 orphan 0 tw 10012 alloc 9 mem 1".
+func waiting(sockstat string) int {
+	for line := range strings.Lines(sockstat) {
+		f := strings.Fields(line)
+		if i := slices.Index(f, "tw"); i > 0 && i+1 < len(f) && f[0] == "TCP:" {
+			n, _ := strconv.Atoi(f[i+1]) // 0 is not known
+			return n
+		}
+	}
+	return 0
 }
 
 // localPorts is how many ports an outgoing connection can have; 0: not known.

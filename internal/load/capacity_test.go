@@ -64,6 +64,25 @@ func TestMost(t *testing.T) {
 	}
 }
 
+func TestWaiting(t *testing.T) {
+	for text, want := range map[string]int{
+		"sockets: used 9\nTCP: inuse 5 orphan 0 tw 10012 alloc 9 mem 1\nUDP: inuse 0 mem 0\n": 10012,
+		"TCP: inuse 5 orphan 0 tw": 0,
+		"TCP: tw many":             0,
+		"":                         0,
+	} {
+		if got := waiting(text); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+	if err := AwaitPorts(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+	if err := AwaitPorts(t.Context(), 1<<30); err != nil { // more than there are: connecting says so
+		t.Error(err)
+	}
+}
+
 func TestLiftFileLimit(t *testing.T) {
 	once, err := LiftFileLimit()
 	if err != nil || once == 0 {
