@@ -28,6 +28,8 @@ type pool struct {
 	dialer net.Dialer
 	count  count
 
+	detaching sync.Mutex
+
 	mu    sync.Mutex
 	loops []*loop // begin with the first connection; not changed once shut
 	idle  []*conn // the last used at the end
@@ -215,8 +217,7 @@ func (p *pool) dial(ctx context.Context, facts *Conn) (*conn, error) {
 		}
 		return nil, err
 	}
-	defer nc.Close()
-	fd, err := detach(nc)
+	fd, err := p.detach(nc)
 	if err != nil {
 		return nil, err
 	}
@@ -226,8 +227,13 @@ func (p *pool) dial(ctx context.Context, facts *Conn) (*conn, error) {
 	return p.adopt(fd)
 }
 
-// detach duplicates the descriptor of a connection and asks for stamps.
-func detach(nc net.Conn) (fd int, err error) {
+// detach takes a socket out of its connection, which it closes, and asks for
+// stamps. For a moment the socket has two descriptors: one at a time, since
+// thousands of connections opened at once may be all that the limit allows.
+func (p *pool) detach(nc net.Conn) (fd int, err error) {
+	p.detaching.Lock()
+	defer p.detaching.Unlock()
+	defer nc.Close()
 	rc, err := nc.(*net.TCPConn).SyscallConn()
 	if err != nil {
 		return 0, err
