@@ -23,10 +23,10 @@ import (
 // What a run does about prompts that the server's prefix cache may hold. A
 // workload that shares prefixes within itself does so under each of them.
 const (
-	CacheUnique = "unique" // the prompts are new to the server; the default
-	CacheReset  = "reset"  // the server's prefix cache is emptied first
-	CacheWarm   = "warm"   // the prompts are sent once before they are measured
-	CacheShared = "shared" // as the workload is: what earlier runs left may be found
+	CacheUnique = result.CacheUnique // the prompts are new to the server; the default
+	CacheReset  = result.CacheReset  // the server's prefix cache is emptied first
+	CacheWarm   = result.CacheWarm   // the prompts are sent once before they are measured
+	CacheShared = result.CacheShared // as the workload is: what earlier runs left may be found
 )
 
 // CachePolicies returns the names that Spec.Cache takes.
@@ -73,7 +73,7 @@ func studyNonce(name string, w workload.Spec) string {
 	return fmt.Sprintf("%08x", stat.Stream(w.Seed, "nonce "+name).Uint32())
 }
 
-// What a client may be able to do about the server's prefix cache.
+// What an openai.Client does about the server's prefix cache.
 type (
 	cacheResetter interface {
 		ResetCache(ctx context.Context) error
@@ -85,15 +85,10 @@ type (
 	}
 )
 
-var (
-	_ cacheResetter = (*openai.Client)(nil)
-	_ cacheCounter  = (*openai.Client)(nil)
-)
-
 // cacheWatch is the servers' prefix caches over a run.
 type cacheWatch struct {
 	reset         bool
-	counters      []cacheCounter // of each server; nil where one does not tell
+	counters      []cacheCounter // of each server; nil: one does not tell
 	queries, hits float64        // before the run
 	from          string
 }
@@ -107,7 +102,7 @@ func (b Bench) prepareCache(ctx context.Context, clients []*openai.Client, w *wo
 	switch b.Spec.Cache {
 	case CacheReset:
 		b.phase(PhaseReset)
-		c.reset, err = true, resetCaches(ctx, slices.Values(clients))
+		c.reset, err = true, resetCaches(ctx, clients)
 	case CacheWarm:
 		b.phase(PhaseFilling)
 		note, err = b.fillCaches(ctx, clients, w)
@@ -116,12 +111,7 @@ func (b Bench) prepareCache(ctx context.Context, clients []*openai.Client, w *wo
 		return nil, "", err
 	}
 	for _, client := range clients {
-		if k, ok := any(client).(cacheCounter); ok {
-			c.counters = append(c.counters, k)
-		}
-	}
-	if len(c.counters) < len(clients) {
-		c.counters = nil
+		c.counters = append(c.counters, client)
 	}
 	if c.queries, c.hits, c.from, err = c.read(ctx); err != nil {
 		c.counters = nil // a server that does not tell is no fault of the run
@@ -130,13 +120,9 @@ func (b Bench) prepareCache(ctx context.Context, clients []*openai.Client, w *wo
 }
 
 // resetCaches empties the prefix cache of every server.
-func resetCaches[T any](ctx context.Context, clients iter.Seq[T]) error {
-	for client := range clients {
-		r, ok := any(client).(cacheResetter)
-		if !ok {
-			return errors.New("--cache reset: this backend knows no way to empty the server's prefix cache; --cache unique needs none")
-		}
-		if err := r.ResetCache(ctx); err != nil {
+func resetCaches[T cacheResetter](ctx context.Context, clients []T) error {
+	for _, client := range clients {
+		if err := client.ResetCache(ctx); err != nil {
 			return fmt.Errorf("--cache reset: %w", err)
 		}
 	}

@@ -326,14 +326,11 @@ func TestCacheUse(t *testing.T) {
 // TestCacheReset: every server's cache is emptied, or the run does not begin.
 func TestCacheReset(t *testing.T) {
 	a, b := &counted{}, &counted{}
-	if err := resetCaches(t.Context(), slices.Values([]*counted{a, b})); err != nil || a.resets != 1 || b.resets != 1 {
+	if err := resetCaches(t.Context(), []*counted{a, b}); err != nil || a.resets != 1 || b.resets != 1 {
 		t.Errorf("%v, %d and %d resets", err, a.resets, b.resets)
 	}
 	a.err = errors.New("404 not found")
-	if err := resetCaches(t.Context(), slices.Values([]*counted{a, b})); !errors.Is(err, a.err) || b.resets != 1 {
-		t.Errorf("%v", err)
-	}
-	if err := resetCaches(t.Context(), slices.Values([]int{1})); err == nil || !strings.Contains(err.Error(), "no way to empty") {
+	if err := resetCaches(t.Context(), []*counted{a, b}); !errors.Is(err, a.err) || b.resets != 1 {
 		t.Errorf("%v", err)
 	}
 }
