@@ -30,8 +30,10 @@ var allowed = map[string][]string{
 	"sim/simtest":       {"sim", "engine"},
 	"tune":              {"stat"},
 	"truth":             {"stat"},
-	"lab":               {"stat", "token", "arch", "result", "workload", "openai", "load", "engine", "deploy", "tune", "truth", "tokenizer"},
-	"report":            {"result", "stat", "tune"},
+	"lab":               {"stat", "token", "arch", "result", "workload", "openai", "load", "engine", "deploy", "tune", "truth", "tokenizer", "interop"},
+	"interop":           {"result"},
+	"audit":             {"result", "interop", "arch", "stat"},
+	"report":            {"result", "stat", "tune", "audit"},
 	"report/parquet":    {"result"},
 	"cli":               nil, // everything
 }
@@ -54,7 +56,7 @@ var forbidden = []struct {
 	why               string
 }{
 	{
-		[]string{"stat", "token", "arch", "engine", "tune", "report", "report/parquet", "result"}, []string{"net", "net/http", "os", "os/exec"},
+		[]string{"stat", "token", "arch", "engine", "tune", "interop", "audit", "report", "report/parquet", "result"}, []string{"net", "net/http", "os", "os/exec"},
 		"it computes; files and sockets are for lab, deploy, openai and cli",
 	},
 	{

@@ -38,6 +38,7 @@ type Header struct {
 	Fingerprint string     `json:"workload_fingerprint,omitempty"` // equal for two runs that sent the same
 	Tokenizer   string     `json:"tokenizer,omitempty"`            // that lengths were counted by
 	SelfCheck   *SelfCheck `json:"self_check,omitempty"`           // error bars of this client on this machine, where measured
+	Imported    *Imported  `json:"imported,omitempty"`             // another client measured it; nil: we did
 }
 
 // Who takes the stamp of a read.

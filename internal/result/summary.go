@@ -35,11 +35,13 @@ type Summary struct {
 	Predicted bool
 	Partial   bool
 	Figures   map[string]float64
-	Compat    string                // Options.Compat; the verdict is on our own definitions all the same
-	Failures  map[Class]int         // failed calls by class
-	Samples   map[string]int        // behind the figures of a family, by its name: "ttft"
-	Intervals map[string][2]float64 // 95 % intervals of means, medians and percentiles, by metric name
-	Verdict   Verdict
+	Compat    string // Options.Compat; the verdict is on our own definitions all the same
+	// Definitions of the figures that are not ours, by family ("ttft") or scalar; see Summary.Definition.
+	Definitions map[string]Definition
+	Failures    map[Class]int         // failed calls by class
+	Samples     map[string]int        // behind the figures of a family, by its name: "ttft"
+	Intervals   map[string][2]float64 // 95 % intervals of means, medians and percentiles, by metric name
+	Verdict     Verdict
 }
 
 // Get returns a figure by name or alias.
@@ -90,6 +92,7 @@ func Summarize(h Header, c *Client, o Options, calls iter.Seq[Call]) (Summary, e
 	s.Verdict = r.judge(s.Simulated, s.Partial)
 	if o.Compat == VLLM {
 		r.asVLLM()
+		s.Definitions = DefinitionsOf(VLLM)
 	}
 	return s, nil
 }

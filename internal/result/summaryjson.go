@@ -19,12 +19,14 @@ const (
 	keyVerdict   = "verdict"
 	keySamples   = "samples"
 	keyIntervals = "intervals"
+
+	keyDefinitions = "definitions"
 )
 
 // MarshalJSON writes one flat object: the figures under their names in the
 // order of the metric table, then simulated, predicted, partial, compat where
 // the figures are by other definitions than ours, failures_by_class, verdict,
-// samples and intervals.
+// samples, intervals and the definitions that are not ours.
 func (s Summary) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
 	for _, name := range s.names() {
@@ -41,15 +43,16 @@ func (s Summary) MarshalJSON() ([]byte, error) {
 		failures = map[Class]int{}
 	}
 	tail, err := json.Marshal(struct {
-		Simulated bool                  `json:"simulated"`
-		Predicted bool                  `json:"predicted"`
-		Partial   bool                  `json:"partial"`
-		Compat    string                `json:"compat,omitempty"`
-		Failures  map[Class]int         `json:"failures_by_class"`
-		Verdict   Verdict               `json:"verdict"`
-		Samples   map[string]int        `json:"samples,omitempty"`
-		Intervals map[string][2]float64 `json:"intervals,omitempty"`
-	}{s.Simulated, s.Predicted, s.Partial, s.Compat, failures, s.Verdict, s.Samples, s.Intervals})
+		Simulated   bool                  `json:"simulated"`
+		Predicted   bool                  `json:"predicted"`
+		Partial     bool                  `json:"partial"`
+		Compat      string                `json:"compat,omitempty"`
+		Failures    map[Class]int         `json:"failures_by_class"`
+		Verdict     Verdict               `json:"verdict"`
+		Samples     map[string]int        `json:"samples,omitempty"`
+		Intervals   map[string][2]float64 `json:"intervals,omitempty"`
+		Definitions map[string]Definition `json:"definitions,omitempty"`
+	}{s.Simulated, s.Predicted, s.Partial, s.Compat, failures, s.Verdict, s.Samples, s.Intervals, s.Definitions})
 	if err != nil {
 		return nil, err
 	}
@@ -88,6 +91,7 @@ func (s *Summary) UnmarshalJSON(data []byte) error {
 		keySimulated: &s.Simulated, keyPredicted: &s.Predicted, keyPartial: &s.Partial,
 		keyCompat: &s.Compat, keyFailures: &s.Failures, keyVerdict: &s.Verdict,
 		keySamples: &s.Samples, keyIntervals: &s.Intervals,
+		keyDefinitions: &s.Definitions,
 	}
 	for name, raw := range fields {
 		if bytes.Equal(raw, []byte("null")) {

@@ -1,0 +1,124 @@
+// Package audit finds what cannot be true in results and in the documents that
+// publish them. It is pure: figures and text in, findings out.
+//
+//	for _, f := range audit.Files(files, audit.Options{}) {
+//		fmt.Println(f.Place, f.Severity, f.Type, f.Text)
+//	}
+//
+// Invariants: a figure stands for every value that rounds to it, and a check
+// fires only when no value of the intervals satisfies it under any definition
+// that a known tool uses; findings say which definition fits where one does. A
+// check that lacks a figure does not fire. A clean block yields nothing.
+//
+// Deliberately absent: reading files (interop) and measured intervals
+// (compare): what a document prints once has no spread to judge by.
+package audit
+
+import (
+	"cmp"
+	"slices"
+
+	"perflab/internal/arch"
+	"perflab/internal/interop"
+)
+
+// Severity of a finding.
+type Severity string
+
+// Severities. An error is arithmetic: figures that contradict each other under
+// every definition known, or a document that contradicts its own figures. A
+// warning is physics or practice that makes a conclusion doubtful. A note is
+// what a reader should know.
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+	Note    Severity = "note"
+)
+
+// rank orders severities, the worst first.
+func (s Severity) rank() int { return slices.Index([]Severity{Error, Warning, Note}, s) }
+
+// Finding is one thing that is wrong or doubtful.
+type Finding struct {
+	Type     string        `json:"type"` // stable: see Checks
+	Severity Severity      `json:"severity"`
+	Place    interop.Place `json:"place"`
+	Figures  []Cited       `json:"figures,omitempty"`  // that it speaks of
+	Expected string        `json:"expected,omitempty"` // the recomputed value, with its unit
+	Text     string        `json:"text"`               // one sentence
+
+	// Run is the run of the file that it is of, for findings of one block; nil
+	// where it is of the document.
+	Run *interop.Run `json:"-"`
+}
+
+// Cited is a figure as the file has it.
+type Cited struct {
+	Label string `json:"label"`
+	Text  string `json:"text"`
+	Line  int    `json:"line,omitzero"`
+}
+
+// Check is one type of finding, for documentation.
+type Check struct {
+	Type     string
+	Severity Severity
+	Doc      string // one sentence: what it finds
+	Holds    string // when it applies, and which definitions are allowed for
+}
+
+// Options are what the reader of a document knows and it does not say.
+type Options struct {
+	Model       *arch.Model       // nil: recognised from the text
+	Accelerator *arch.Accelerator // nil: recognised from the text
+	GPUs        int               // 0: recognised from the text
+}
+
+// Files audits files, each alone and then beside each other. Findings come by
+// file and line.
+func Files(files []interop.File, o Options) []Finding {
+	var out []Finding
+	order := map[string]int{}
+	for i := range files {
+		f := &files[i]
+		order[f.Name] = i
+		for j := range f.Runs {
+			out = append(out, ofRun(f, &f.Runs[j], o)...)
+		}
+		if f.Doc != nil {
+			out = append(out, ofDocument(f, o)...)
+		}
+	}
+	out = append(out, across(files)...)
+	slices.SortStableFunc(out, func(a, b Finding) int {
+		return cmp.Or(order[a.Place.File]-order[b.Place.File], a.Place.Line-b.Place.Line, a.Severity.rank()-b.Severity.rank())
+	})
+	return out
+}
+
+// Checks lists every type of finding.
+func Checks() []Check {
+	return slices.Concat(arithmeticChecks(), identityChecks(), physicsChecks(), claimChecks(), commandChecks(), practiceChecks())
+}
+
+// ofRun audits one run by itself.
+func ofRun(f *interop.File, r *interop.Run, o Options) []Finding {
+	var out []Finding
+	for _, check := range []func(*interop.Run) []Finding{arithmetic, identities} {
+		out = append(out, check(r)...)
+	}
+	out = append(out, physics(f, r, o)...)
+	for i := range out {
+		out[i].Run = r
+	}
+	return out
+}
+
+// ofDocument audits what a document says of its runs.
+func ofDocument(f *interop.File, o Options) []Finding {
+	var out []Finding
+	for _, check := range []func(*interop.File, Options) []Finding{claims, commands, practice} {
+		out = append(out, check(f, o)...)
+	}
+	return out
+}

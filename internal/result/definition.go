@@ -1,0 +1,76 @@
+package result
+
+import "maps"
+
+// Definition names how a figure was made, where clients differ. The empty one is
+// ours, as docs/metrics.md has it. Figures of different definitions are never
+// put in one row.
+type Definition string
+
+// Definitions of other clients, by what they count.
+const (
+	Ours Definition = ""
+
+	FirstMessage   Definition = "first_message"   // TTFT to the first message with choices, with or without a token: the role message counts
+	FirstText      Definition = "first_text"      // TTFT to the first non-empty text, connecting included
+	FirstIteration Definition = "first_iteration" // TTFT to the first message the handler counts, which may be an empty role message
+	FirstChunk     Definition = "first_chunk"     // TTFT to the first chunk in which the client's tokenizer finds a token
+
+	DecodePerToken         Definition = "decode_per_token"          // (last - first) / (n - 1), one sample a request
+	DecodePerTokenWeighted Definition = "decode_per_token_weighted" // the same, each request weighted by its tokens
+	E2EPerToken            Definition = "e2e_per_token"             // (last - start) / n: the TTFT is in it
+	E2EPerTokenWeighted    Definition = "e2e_per_token_weighted"    // the same, each request weighted by its tokens
+
+	MessageGap    Definition = "message_gap"     // ITL between messages with choices, pooled; the finishing message is one more
+	ChunkGap      Definition = "chunk_gap"       // ITL between chunks with text, pooled
+	TokenGapZeros Definition = "token_gap_zeros" // ITL between tokens as the client's tokenizer counts them: tokens of one chunk are zeros
+
+	LastMessage Definition = "last_message" // E2E to the last message with choices, the finishing one included
+	StreamEnd   Definition = "stream_end"   // E2E to the end of the stream
+
+	MessageBuckets Definition = "message_buckets"     // peak: messages in the fullest whole second since the start
+	InverseGapPeak Definition = "inverse_gap_peak"    // peak: inverse of the shortest gap between events, no throughput of any second
+	RateWeighted   Definition = "local_rate_weighted" // throughput: mean of local rates over a window of the client's, not tokens / duration
+
+	MeasuredMaximum Definition = "measured_maximum" // maximum concurrency: what was seen, not the limit that was set
+	SecondBuckets   Definition = "second_buckets"   // peak concurrency: requests that touch one second, which overcounts
+	MeanInFlight    Definition = "mean_in_flight"   // sum of E2E / duration
+)
+
+// DefinitionDoc explains a definition.
+type DefinitionDoc struct {
+	Tag     Definition
+	Of      string // the family or scalar it is of: "ttft", "max_output_tokens_per_s"
+	Formula string
+	Clients string // who makes figures so
+}
+
+// vllmDefinitions are those of the figures that vllm bench serve makes its own
+// way, by family or scalar.
+func vllmDefinitions() map[string]Definition {
+	return map[string]Definition{
+		"ttft": FirstMessage, "tpot": DecodePerToken, familyITL: MessageGap, "e2el": LastMessage,
+		"max_output_tokens_per_s": MessageBuckets,
+	}
+}
+
+// DefinitionsOf returns the definitions that the figures of a client have, by
+// family or scalar; a figure that is not named is ours. Only VLLM, whose
+// figures Options.Compat computes, is known here; other clients' are interop's.
+func DefinitionsOf(compat string) map[string]Definition {
+	if compat == VLLM {
+		return maps.Clone(vllmDefinitions())
+	}
+	return nil
+}
+
+// Definition returns the definition of a figure.
+func (s Summary) Definition(name string) Definition {
+	if d, ok := s.Definitions[name]; ok {
+		return d
+	}
+	if m, err := Lookup(name); err == nil && m.Family != "" {
+		return s.Definitions[m.Family]
+	}
+	return Ours
+}
