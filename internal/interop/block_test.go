@@ -133,6 +133,7 @@ func TestFaultsOfBlocks(t *testing.T) {
 		{"blank lines in it", head + "\nMean TTFT (ms): 1\n\nMean ITL (ms): 1\n" + rule, 1, nil},
 		{"no head", "Successful requests: 1\nMean TTFT (ms): 1\n-----Inter-token Latency-----\nMean ITL (ms): 2\n" + rule, 0, []string{`x:1: "Successful requests" begins what looks like a result without a head`}},
 		{"two without heads", "Mean TTFT (ms): 1\n\n\n\nMean TTFT (ms): 2\n", 0, []string{"x:1:", "x:5:"}},
+		{"a blank line in one", "Mean TTFT (ms): 1\n\nMean ITL (ms): 2\n", 0, []string{"x:1:"}},
 		{"prose about figures", "Mean TTFT (ms): lower is better\n- Mean TTFT: 5\n\n| Mean TTFT (ms): 1 |\n|---|\n", 0, nil},
 		{"underlined heading", "Results\n==========\n\ntext\n\n# a\n", 0, nil},
 	} {
