@@ -184,7 +184,7 @@ func TestSections(t *testing.T) {
 		{"no space", "# T\n#A\n#\n####### B\n", []string{"T"}},
 		{"in a fence", "# T\n```\n# A\n```\n", []string{"T"}},
 		{"setext", "T\n===\n\nA\n---\n\n- item\n---\n\n| a |\n|---|\n", []string{"T", "A"}},
-		{"bold", "# T\n**A**\n**B:**\n**C** and **D**\n**E.**\n - **F**\n", []string{"T", "A", "B"}},
+		{"bold", "# T\n**A**\n**B:**\n**C** and **D**\n**E.**\n - **F**\n**" + strings.Repeat("G", 101) + "**\n", []string{"T", "A", "B"}},
 		{"above an admonition", "# T\n\nA\n??? info \"x\"\n\nOne says:\n??? info \"y\"\n", []string{"T", "A"}},
 		{"quoted", "# T\n> # A\n", []string{"T"}},
 		{"title later", "**Note**\n\n# T\n## A\n", []string{"Note", "T", "A"}},
