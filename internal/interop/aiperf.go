@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -15,17 +16,13 @@ const aiperfClient = "aiperf"
 // knowsAIPerf knows profile_export_aiperf.json: metrics that are objects with a
 // unit, around the input's configuration.
 func knowsAIPerf(o object) bool {
-	return o.has("input_config") && (o.has("schema_version") || o.has("aiperf_version") || o.has("was_cancelled")) ||
-		o.has("schema_version", "aiperf_version")
+	return o.has("input_config") && (o.has("schema_version") || o.has("aiperf_version") || o.has("was_cancelled")) &&
+		(o.has("request_throughput") || o.has("request_latency") || o.has("request_count"))
 }
 
 // knowsAIPerfRequest knows a line of profile_export.jsonl.
 func knowsAIPerfRequest(o object) bool {
-	if !o.has("metadata") || !o.has("metrics") && !o.has("error") {
-		return false
-	}
-	_, ok := at(member{raw: o.fields["metadata"]}, "request_start_ns")
-	return ok
+	return o.has("metadata") && (o.has("metrics") || o.has("error")) && bytes.Contains(o.fields["metadata"], []byte(`"request_start_ns"`))
 }
 
 // aiperfScalars are the metrics of AIPerf that are one number, by the name of

@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -33,19 +34,18 @@ func (g *aiperfRequests) add(o object) {
 		g.sessions = map[string]int{}
 	}
 	g.r.run.Place.End, g.r.run.Header.Imported.End = o.end, o.end
-	metadata, _ := find(o, "metadata")
-	for _, key := range []string{"benchmark_phase", "phase_kind"} {
-		if m, ok := at(metadata, key); ok && textOf(m) == "warmup" {
-			g.warmups++
-			return
-		}
+	about, _ := find(o, "metadata")
+	metadata := keyed(about)
+	if textOf(metadata["benchmark_phase"]) == "warmup" || textOf(metadata["phase_kind"]) == "warmup" {
+		g.warmups++
+		return
 	}
 	c := aiperfCall{Call: result.Call{Index: len(g.calls)}}
 	for _, at := range []struct {
 		key    string
 		target *int64
 	}{{"request_start_ns", &c.sent}, {"request_end_ns", &c.end}, {"credit_issued_ns", &c.due}} {
-		if err := instant(metadata, at.key, at.target); err != nil {
+		if err := instant(metadata[at.key], at.key, at.target); err != nil {
 			g.r.faultf(o.line, "the request is not read: %v", err)
 			return
 		}
@@ -56,25 +56,33 @@ func (g *aiperfRequests) add(o object) {
 	}
 	g.conversation(metadata, &c)
 	metrics, _ := find(o, "metrics")
-	g.metrics(metrics, &c)
+	g.metrics(keyed(metrics), &c)
 	if failure, ok := find(o, "error"); ok && !null(failure.raw) {
 		c.fail(failure)
-	} else if m, ok := at(metadata, "was_cancelled"); ok && string(m.raw) == "true" {
+	} else if string(metadata["was_cancelled"].raw) == "true" {
 		c.Class, c.Error = result.Cancelled, "the client cancelled it"
 	}
 	g.calls = append(g.calls, c)
 }
 
-// instant reads nanoseconds at a key of an object; more of them than a float
-// holds exactly.
+// keyed returns the members of an object by their keys.
+func keyed(m member) map[string]member {
+	all := map[string]member{}
+	for inner := range items(m.raw, m.line) {
+		all[inner.key] = inner
+	}
+	return all
+}
+
+// instant reads nanoseconds, which are more than a float holds exactly. A
+// value that is not there leaves the target as it is.
 func instant(m member, key string, target *int64) error {
-	inner, ok := at(m, key)
-	if !ok || null(inner.raw) {
+	if null(m.raw) {
 		return nil
 	}
-	v, err := strconv.ParseInt(string(inner.raw), 10, 64)
+	v, err := strconv.ParseInt(string(m.raw), 10, 64)
 	if err != nil || v < 0 {
-		return fmt.Errorf("%s is %s where nanoseconds should be", key, short(string(inner.raw)))
+		return fmt.Errorf("%s is %s where nanoseconds should be", key, short(string(m.raw)))
 	}
 	*target = v
 	return nil
@@ -96,17 +104,11 @@ func take(m member, key string, target *float64) error {
 }
 
 // conversation takes what a request is a turn of.
-func (g *aiperfRequests) conversation(metadata member, c *aiperfCall) {
-	turn := 0.0
-	if take(metadata, "turn_index", &turn) == nil && turn > 0 && turn < maxCount {
+func (g *aiperfRequests) conversation(metadata map[string]member, c *aiperfCall) {
+	if turn, err := jsonNumber(metadata["turn_index"].raw); err == nil && turn > 0 && turn < maxCount {
 		c.Turn, g.turns = int(turn), true
 	}
-	id, _ := at(metadata, "x_correlation_id")
-	key := textOf(id)
-	if key == "" {
-		id, _ = at(metadata, "conversation_id")
-		key = textOf(id)
-	}
+	key := cmp.Or(textOf(metadata["x_correlation_id"]), textOf(metadata["conversation_id"]))
 	if g.sessions[key] == 0 {
 		g.sessions[key] = len(g.sessions) + 1
 	}
@@ -114,10 +116,10 @@ func (g *aiperfRequests) conversation(metadata member, c *aiperfCall) {
 }
 
 // metrics takes the figures of a request that make a call.
-func (g *aiperfRequests) metrics(metrics member, c *aiperfCall) {
+func (g *aiperfRequests) metrics(metrics map[string]member, c *aiperfCall) {
 	value := func(key string) float64 {
 		v := math.NaN()
-		if m, ok := at(metrics, key); ok {
+		if m, ok := metrics[key]; ok {
 			if err := take(m, "value", &v); err != nil {
 				g.r.faultf(m.line, "%s of request %d: %v: it is read as missing", key, c.Index, err)
 			}
@@ -140,8 +142,7 @@ func (g *aiperfRequests) metrics(metrics member, c *aiperfCall) {
 		return
 	}
 	c.chunks = column{first}
-	gaps, ok := at(metrics, "inter_chunk_latency")
-	if list, found := at(gaps, "value"); ok && found {
+	if list, ok := at(metrics["inter_chunk_latency"], "value"); ok {
 		list.key = "inter_chunk_latency"
 		c.chunks = append(c.chunks, g.r.numbers(list)...)
 	} else if last := value("request_latency"); !(last-first < 1e-3) {

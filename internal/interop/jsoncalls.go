@@ -91,6 +91,9 @@ func (r *reading) texts(m member) []string {
 func gapChunks(first time.Duration, gaps column) ([]result.Chunk, error) {
 	chunks := []result.Chunk{{At: first, Tokens: 1}}
 	for i, gap := range gaps {
+		if math.IsNaN(gap) {
+			return nil, fmt.Errorf("gap %d is missing", i)
+		}
 		d, ok := span(gap)
 		if first += d; !ok || first < 0 || first > longest*time.Second {
 			return nil, fmt.Errorf("gap %d is %v s", i, gap)

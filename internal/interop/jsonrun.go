@@ -191,11 +191,10 @@ const longText = 2000
 
 // plain returns a string's text, and anything else as it is written.
 func plain(raw []byte) string {
-	var s string
-	if kind(raw) != "text" || json.Unmarshal(raw, &s) != nil {
-		s = string(raw)
+	if kind(raw) == "text" {
+		return short(unquoted(raw))
 	}
-	return short(s)
+	return short(string(raw))
 }
 
 // compact returns a value on one line.
@@ -320,13 +319,4 @@ func at(m member, keys ...string) (member, bool) {
 		}
 	}
 	return m, true
-}
-
-// unquoted returns the text of a JSON string, all of it.
-func unquoted(raw []byte) string {
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return string(raw)
-	}
-	return s
 }

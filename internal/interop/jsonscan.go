@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxDepth is how deep values may nest. No client comes near it, and it bounds
 // the work on a file of brackets.
-const maxDepth = 200
+const maxDepth = 100
 
 // scanner walks over JSON text without building anything, so that a file of
 // any size costs its own bytes. It takes NaN, Infinity and -Infinity, which
@@ -51,25 +52,41 @@ func (s *scanner) wrong(want string) error {
 }
 
 // value skips one value.
-func (s *scanner) value(depth int) error {
-	if depth > maxDepth {
-		return fmt.Errorf("it nests deeper than %d", maxDepth)
-	}
-	s.space()
-	switch c := s.peek(); {
-	case c == '{':
-		return s.list('}', depth, func() error {
-			if err := s.text(); err != nil {
+func (s *scanner) value() error {
+	var open []byte // closing brackets of what is open, innermost last
+	for {
+		s.space()
+		switch c := s.peek(); {
+		case c == '{' || c == '[':
+			if len(open) == maxDepth {
+				return fmt.Errorf("it nests deeper than %d", maxDepth)
+			}
+			open = append(open, c+2) // in ASCII
+			s.at++
+			if s.space(); s.peek() != c+2 {
+				if err := s.key(c); err != nil {
+					return err
+				}
+				continue
+			}
+		default:
+			if err := s.leaf(c); err != nil {
 				return err
 			}
-			if s.space(); s.peek() != ':' {
-				return s.wrong("a colon")
+			if len(open) == 0 {
+				return nil
 			}
-			s.at++
-			return s.value(depth + 1)
-		})
-	case c == '[':
-		return s.list(']', depth, func() error { return s.value(depth + 1) })
+		}
+		more, err := s.after(&open)
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// leaf skips a value that holds no other.
+func (s *scanner) leaf(c byte) error {
+	switch {
 	case c == '"':
 		return s.text()
 	case c == '-' || c >= '0' && c <= '9':
@@ -81,6 +98,42 @@ func (s *scanner) value(depth int) error {
 		}
 	}
 	return s.wrong("a value")
+}
+
+// key skips the key and colon before a value, in an object.
+func (s *scanner) key(bracket byte) error {
+	if bracket != '{' {
+		return nil
+	}
+	s.space()
+	if err := s.text(); err != nil {
+		return err
+	}
+	if s.space(); s.peek() != ':' {
+		return s.wrong("a colon")
+	}
+	s.at++
+	return nil
+}
+
+// after goes on after a value, or at the closing bracket of an empty list: to
+// the next value, or out of what closes here. It reports whether there is more.
+func (s *scanner) after(open *[]byte) (more bool, err error) {
+	for len(*open) > 0 {
+		end := (*open)[len(*open)-1]
+		s.space()
+		switch s.peek() {
+		case ',':
+			s.at++
+			return true, s.key(end - 2)
+		case end:
+			s.at++
+			*open = (*open)[:len(*open)-1]
+		default:
+			return false, s.wrong("a comma or " + string(end))
+		}
+	}
+	return false, nil
 }
 
 // word skips a word if it stands here.
@@ -96,31 +149,6 @@ func (s *scanner) word(word string) bool {
 	}
 	s.at += len(word)
 	return true
-}
-
-// list skips an object or an array from its bracket to the closing one.
-func (s *scanner) list(end byte, depth int, item func() error) error {
-	s.at++
-	if s.space(); s.peek() == end {
-		s.at++
-		return nil
-	}
-	for {
-		s.space()
-		if err := item(); err != nil {
-			return err
-		}
-		s.space()
-		switch s.peek() {
-		case ',':
-			s.at++
-		case end:
-			s.at++
-			return nil
-		default:
-			return s.wrong("a comma or " + string(end))
-		}
-	}
 }
 
 // text skips a string.
@@ -189,6 +217,18 @@ func (s *scanner) digits() bool {
 	return s.at > from
 }
 
+// unquoted returns the text of a JSON string, all of it.
+func unquoted(raw []byte) string {
+	if inner := raw[1 : len(raw)-1]; bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
+		return string(inner)
+	}
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return string(raw)
+	}
+	return s
+}
+
 // member is one key of an object, or one element of an array, and its value.
 type member struct {
 	key  string // decoded; "" of an element
@@ -216,15 +256,16 @@ func items(raw []byte, line int) iter.Seq[member] {
 			m := member{}
 			if end == '}' {
 				from := s.at
-				if s.text() != nil || json.Unmarshal(raw[from:s.at], &m.key) != nil {
+				if s.text() != nil {
 					return
 				}
+				m.key = unquoted(raw[from:s.at])
 				s.space()
 				s.at++ // the colon
 				s.space()
 			}
 			from := s.at
-			if s.value(0) != nil {
+			if s.value() != nil {
 				return
 			}
 			line += bytes.Count(raw[seen:from], []byte("\n"))

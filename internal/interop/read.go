@@ -87,7 +87,7 @@ func readJSON(name string, data []byte) File {
 		}
 		begin, line := s.at, lines.at(s.at)
 		s.odd = 0
-		if err := s.value(0); err != nil {
+		if err := s.value(); err != nil {
 			broke := line + bytes.Count(data[begin:min(s.at, len(data))], []byte("\n"))
 			s.at = nextValue(data, begin)
 			end := lines.at(s.at)
@@ -107,7 +107,7 @@ func readJSON(name string, data []byte) File {
 				f.fault(Place{name, odd, 0, nil}, fmt.Sprintf("%d values here and below are NaN or infinite: they are read as missing", missing))
 			}
 		}
-		f.value(raw, line)
+		f.value(raw, line, 0)
 	}
 	f.finish()
 	if len(f.Runs) == 0 && len(f.Faults) == 0 {
@@ -156,17 +156,17 @@ func (f *jsonFile) finish() {
 	}
 }
 
-// value reads one top-level value, or one in an array there.
-func (f *jsonFile) value(raw []byte, line int) {
+// value reads one top-level value, or one in an array there, or in an array of
+// such arrays.
+func (f *jsonFile) value(raw []byte, line, depth int) {
 	end := line + bytes.Count(raw, []byte("\n"))
-	switch raw[0] {
-	case '[':
+	switch {
+	case raw[0] == '[' && depth < 2:
 		for m := range items(raw, line) {
-			f.value(m.raw, m.line)
+			f.value(m.raw, m.line, depth+1)
 		}
 		return
-	case '{':
-	default:
+	case raw[0] != '{':
 		f.fault(Place{f.Name, line, end, nil}, "a result is a JSON object, and this is none")
 		return
 	}
@@ -210,6 +210,9 @@ func (f *jsonFile) object(o object) {
 // mostAlike is how many faults of one text are told one by one.
 const mostAlike = 5
 
+// mostFaults is how many faults of one file are told.
+const mostFaults = 100
+
 // fold puts further faults of the same text into the last one that is told, so
 // that a file of something else is not as many faults as it has lines.
 func fold(faults []Fault) []Fault {
@@ -226,6 +229,9 @@ func fold(faults []Fault) []Fault {
 		if more := seen[f.Text] - mostAlike; more > 0 && last[f.Text] == i {
 			kept[i].Text = fmt.Sprintf("%s (and so in %d more places below)", f.Text, more)
 		}
+	}
+	if more := len(kept) - mostFaults; more > 0 {
+		kept = append(kept[:mostFaults:mostFaults], Fault{kept[mostFaults].Place, fmt.Sprintf("%d more faults from here on are not told", more)})
 	}
 	return kept
 }

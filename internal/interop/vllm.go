@@ -185,19 +185,19 @@ func (r *reading) vllmLists(o object) (log vllmLog, n int, ok bool) {
 			ok = false
 		}
 	}
-	n = -1
+	starts := false
+	lengths := map[string]int{}
 	for _, m := range present {
-		if m.key == "start_times" {
-			n = length(m)
-		}
+		lengths[m.key] = length(m)
 	}
+	n, starts = lengths["start_times"]
 	for _, m := range present {
-		if got := length(m); got != n && n >= 0 {
+		if got := lengths[m.key]; starts && got != n {
 			r.faultf(m.line, "%s has %d entries where start_times has %d: the requests are not read", m.key, got, n)
 			ok = false
 		}
 	}
-	if !ok || n < 0 {
+	if !ok || !starts {
 		return log, 0, false
 	}
 	for _, m := range present {
