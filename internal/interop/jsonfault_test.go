@@ -311,11 +311,11 @@ func TestSGLangGaps(t *testing.T) {
 func TestReadJSONMixed(t *testing.T) {
 	aiperf, other := `{"metadata":{"request_start_ns":5},"metrics":{}}`, `{"start_time":1,"end_time":2,"info":{}}`
 	f := Read("f", []byte(strings.Join([]string{aiperf, "{broken", aiperf, other, small, other}, "\n")))
-	got := ""
+	var got strings.Builder
 	for _, r := range f.Runs {
-		got += fmt.Sprintf("%s %d ", r.Header.Imported.Format, len(r.Calls))
+		fmt.Fprintf(&got, "%s %d ", r.Header.Imported.Format, len(r.Calls))
 	}
-	if want := "aiperf 2 inference-perf 1 vllm 0 inference-perf 1 "; got != want || len(f.Faults) != 1 {
-		t.Errorf("%q, want %q; faults %v", got, want, f.Faults)
+	if want := "aiperf 2 inference-perf 1 vllm 0 inference-perf 1 "; got.String() != want || len(f.Faults) != 1 {
+		t.Errorf("%q, want %q; faults %v", got.String(), want, f.Faults)
 	}
 }
