@@ -443,7 +443,9 @@ func (f *facts) load(r *Run, b *found) {
 		}
 		labels[result.LabelDataset] = strings.ToLower(flagOf(ws, "--dataset-name"))
 		h.Requests, _ = strconv.Atoi(flagOf(ws, "--num-prompts", "--max-requests"))
-		labels[result.LabelRate] = flagOf(ws, "--request-rate", "--rate")
+		if rate := flagOf(ws, "--request-rate", "--rate"); rate == "" || !isPlaceholder(rate) || labels[result.LabelRate] == "" {
+			labels[result.LabelRate] = rate // a placeholder tells less than the profile
+		}
 		h.Limit, _ = strconv.Atoi(flagOf(ws, "--max-concurrency"))
 	}
 	if labels[result.LabelDataset] == "" {
