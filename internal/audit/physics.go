@@ -169,7 +169,11 @@ func (m machine) starved(g figures) (Finding, bool) {
 		return Finding{}, false
 	}
 	tokens := n * (prompt + answer/2)
-	pool := 0.92*float64(m.gpus)*m.acc.MemoryGiB*(1<<30) - float64(m.model.WeightBytes())
+	share := 0.92 // of the memory, by default
+	if g.run.Header.Label(result.LabelEngine) == "sglang" {
+		share = 0.84
+	}
+	pool := share*float64(m.gpus)*m.acc.MemoryGiB*(1<<30) - float64(m.model.WeightBytes())
 	room := pool / float64(max(1, m.model.KVBytesPerToken(m.kv)))
 	if room <= 0 || tokens < 0.5*room || tokens > 1.2*room {
 		return Finding{}, false

@@ -90,7 +90,11 @@ func modelOf(f *interop.File, r *interop.Run, o Options, m *arch.Model) (name st
 	}
 	for _, n := range names {
 		for _, w := range strings.Fields(n) {
-			found, err := arch.LookupModel(strings.Trim(w, "`*\"'(),;:"))
+			w = strings.Trim(w, "`*\"'(),;:")
+			if !strings.Contains(w, "-") || !strings.ContainsAny(w, "0123456789") {
+				continue // no name of a model: spares looking for its neighbours
+			}
+			found, err := arch.LookupModel(w)
 			if err != nil {
 				continue
 			}
