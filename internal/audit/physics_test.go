@@ -119,9 +119,9 @@ func TestRecognise(t *testing.T) {
 func TestSpeculation(t *testing.T) {
 	for command, want := range map[string]float64{
 		"vllm serve m": 1,
-		`vllm serve m --speculative-config={"method":"mtp","num_speculative_tokens":1}`: 2,
+		`vllm serve m --speculative-config={"method":"mtp","num_speculative_tokens":1}`:         2,
 		`vllm serve m --speculative-config '{"method": "eagle3", "num_speculative_tokens": 4}'`: 5,
-		"sglang serve m --speculative-algorithm EAGLE": 8,
+		"sglang serve m --speculative-algorithm EAGLE":                                          8,
 	} {
 		if got := speculation(words(command)); got != want {
 			t.Errorf("%s: %v tokens a step, want %v", command, got, want)
