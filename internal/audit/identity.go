@@ -255,7 +255,7 @@ func offered(g figures) []Finding {
 		return nil
 	}
 	return []Finding{g.finding("offered-rate-missed", Warning, num(sending)+" s to send",
-		fmt.Sprintf("%s req/s of %s offered: sending %s requests takes %s s, and %s s of the %s s came after it, so the server fell behind and its latency grows with the length of the run",
+		fmt.Sprintf("%s req/s of %s offered: sending %s requests takes %s s, and %s s of the %s s came after it: the server fell behind and its latency grows with the length of the run, or the run is too short for its drain",
 			g.text("request_throughput"), strconv.FormatFloat(rate, 'f', -1, 64), num(sent), num(sending), num(v[1].mid()-sending), g.text("duration")),
 		"request_throughput", "duration", "completed")}
 }

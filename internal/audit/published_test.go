@@ -132,12 +132,12 @@ func TestPublishedBlocks(t *testing.T) {
 func idsOf(t *testing.T, ranges string) []string {
 	t.Helper()
 	var out []string
-	for _, r := range strings.Fields(ranges) {
+	for r := range strings.FieldsSeq(ranges) {
 		from, to, ok := strings.Cut(r, "-")
 		if !ok {
 			to = from
 		}
-		for i := 0; i < 100; i++ {
+		for i := range 100 {
 			if id := string([]byte{byte('0' + i/10), byte('0' + i%10)}); id >= from && id <= to {
 				out = append(out, id)
 			}

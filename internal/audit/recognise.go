@@ -89,7 +89,7 @@ func modelOf(f *interop.File, r *interop.Run, o Options, m *arch.Model) (name st
 		names = append(names, s)
 	}
 	for _, n := range names {
-		for _, w := range strings.Fields(n) {
+		for w := range strings.FieldsSeq(n) {
 			w = strings.Trim(w, "`*\"'(),;:")
 			if !strings.Contains(w, "-") || !strings.ContainsAny(w, "0123456789") {
 				continue // no name of a model: spares looking for its neighbours
