@@ -140,17 +140,19 @@ func TestCleanStudy(t *testing.T) {
 	}
 }
 
-// TestStudyFindings breaks the study in one way a row: exactly the types named
-// are found, with the words.
-func TestStudyFindings(t *testing.T) {
+// studyCase is one way to break the study, and the types found then.
+type studyCase struct {
+	name  string
+	edits []string
+	types []string
+	words string
+}
+
+// studyCases are the ways to break the study, one a row.
+func studyCases() []studyCase {
 	vllm16 := "vllm serve acme/Foo-8B-FP8\n```\n\n" + blockText(200, 16, 200000, 20020, 61)
 	best := "vllm serve acme/Foo-8B-FP8 --max-num-seqs 64\n```\n\n"
-	for _, tt := range []struct {
-		name  string
-		edits []string
-		types []string
-		words string
-	}{
+	return []studyCase{
 		{"engine", []string{vllm16, "python3 -m sglang.launch_server --model-path acme/Foo-8B-FP8\n```\n\n" + blockText(200, 16, 200000, 20000, 61)},
 			[]string{"engine-contradicts-heading"}, "its 20000 generated tokens equal those of the vLLM block"},
 		{"model", []string{vllm16, strings.Replace(vllm16, "Foo-8B-FP8", "Foo-70B-FP8", 1)}, []string{"model-contradicts-heading", "several-changes"}, "serve acme/Foo-70B-FP8"},
@@ -202,7 +204,13 @@ func TestStudyFindings(t *testing.T) {
 		{"tail", []string{blockText(200, 15, 200000, 20030, 62), blockText(200, 16, 200000, 20030, 180)}, []string{"tail-unstable"}, "61.00"},
 		{"mojibake", []string{"2 x NVIDIA", "2 Ã— NVIDIA"}, []string{"mojibake"}, "Ã—"},
 		{"prompt lengths", []string{blockText(200, 16, 200000, 20020, 61), blockText(200, 16, 199800, 20020, 61)}, []string{"prompt-length-differs"}, "999 tokens at line"},
-	} {
+	}
+}
+
+// TestStudyFindings breaks the study in one way a row: exactly the types named
+// are found, with the words.
+func TestStudyFindings(t *testing.T) {
+	for _, tt := range studyCases() {
 		found := sliceFindings(edit(t, study, tt.edits...))
 		if got := typesOf(found); !slices.Equal(got, tt.types) {
 			t.Errorf("%s: types %v, want %v", tt.name, got, tt.types)
@@ -423,6 +431,48 @@ func publishedFiles(t *testing.T) []interop.File {
 	return files
 }
 
+// publishedFindings are what is known to be wrong in the published studies, and
+// words of it.
+var publishedFindings = map[string]string{
+	"000:7 command-not-shell-safe":       "--speculative-config=method:mtp --speculative-config=num_speculative_tokens:1",
+	"000:24 text-contradiction":          "draft model",
+	"000:67 command-placeholder":         "$target",
+	"000:29 environment-missing":         "the number of devices",
+	"000:81 one-factor-search":           "6 options",
+	"000:86 failures-not-reported":       "18 of 18",
+	"000:86 no-repeats":                  "16 measurements",
+	"000:128 compared-under-overload":    "6.72 of 8 req/s",
+	"000:166 change-not-recorded":        "line 171 equal those of line 86",
+	"000:258 noise-floor":                "9.9 % in mean TPOT",
+	"000:303 tail-unstable":              "4297.33",
+	"000:692 duplicate-block":            "692 = 86, 733 = 476",
+	"001:1 environment-missing":          "driver",
+	"001:5 command-not-shell-safe":       "quotes of print",
+	"001:5 command-placeholder":          "M, X, 10.20.0.4",
+	"001:6 flag-without-effect":          "so do all 26 blocks",
+	"001:12 no-repeats":                  "26 measurements",
+	"001:12 definitions-mixed":           "TPOT",
+	"001:525 prompt-length-differs":      "1023 tokens",
+	"002:45 environment-missing":         "driver",
+	"002:47 mojibake":                    "line 47",
+	"002:85 one-factor-search":           "options",
+	"002:90 failures-not-reported":       "15 of 15",
+	"002:90 no-repeats":                  "15 measurements",
+	"002:90 workload-mismatch":           "342058 and 281412",
+	"002:158 several-changes":            "-6.8 %",
+	"002:163 tail-unstable":              "448.36",
+	"002:193 several-changes":            "tp 8 -> tp 4",
+	"002:260 script-contradicts-block":   "line 291 says --max-num-batched-tokens 8192",
+	"002:337 benchmark-command-missing":  "6 of 15",
+	"003:43 environment-missing":         "the number of devices, the form factor of the H100",
+	"003:84 one-factor-search":           "options",
+	"003:89 failures-not-reported":       "13 of 13",
+	"003:89 no-repeats":                  "13 measurements",
+	"003:187 engine-contradicts-heading": "201376 generated tokens",
+	"003:221 several-changes":            "max_seq_len 40960",
+	"003:270 benchmark-command-missing":  "6 of 13",
+}
+
 // TestPublishedCommands: what is known to be wrong in the published studies is
 // found at its line, and nothing else of these types is.
 func TestPublishedCommands(t *testing.T) {
@@ -440,57 +490,18 @@ func TestPublishedCommands(t *testing.T) {
 			t.Errorf("%s: %s is no arithmetic", key, f.Text)
 		}
 	}
-	want := map[string]string{
-		"000:7 command-not-shell-safe":       "--speculative-config=method:mtp --speculative-config=num_speculative_tokens:1",
-		"000:24 text-contradiction":          "draft model",
-		"000:67 command-placeholder":         "$target",
-		"000:29 environment-missing":         "the number of devices",
-		"000:81 one-factor-search":           "6 options",
-		"000:86 failures-not-reported":       "18 of 18",
-		"000:86 no-repeats":                  "16 measurements",
-		"000:128 compared-under-overload":    "6.72 of 8 req/s",
-		"000:166 change-not-recorded":        "line 171 equal those of line 86",
-		"000:258 noise-floor":                "9.9 % in mean TPOT",
-		"000:303 tail-unstable":              "4297.33",
-		"000:692 duplicate-block":            "692 = 86, 733 = 476",
-		"001:1 environment-missing":          "driver",
-		"001:5 command-not-shell-safe":       "quotes of print",
-		"001:5 command-placeholder":          "M, X, 10.20.0.4",
-		"001:6 flag-without-effect":          "so do all 26 blocks",
-		"001:12 no-repeats":                  "26 measurements",
-		"001:12 definitions-mixed":           "TPOT",
-		"001:525 prompt-length-differs":      "1023 tokens",
-		"002:45 environment-missing":         "driver",
-		"002:47 mojibake":                    "line 47",
-		"002:85 one-factor-search":           "options",
-		"002:90 failures-not-reported":       "15 of 15",
-		"002:90 no-repeats":                  "15 measurements",
-		"002:90 workload-mismatch":           "342058 and 281412",
-		"002:158 several-changes":            "-6.8 %",
-		"002:163 tail-unstable":              "448.36",
-		"002:193 several-changes":            "tp 8 -> tp 4",
-		"002:260 script-contradicts-block":   "line 291 says --max-num-batched-tokens 8192",
-		"002:337 benchmark-command-missing":  "6 of 15",
-		"003:43 environment-missing":         "the number of devices, the form factor of the H100",
-		"003:84 one-factor-search":           "options",
-		"003:89 failures-not-reported":       "13 of 13",
-		"003:89 no-repeats":                  "13 measurements",
-		"003:187 engine-contradicts-heading": "201376 generated tokens",
-		"003:221 several-changes":            "max_seq_len 40960",
-		"003:270 benchmark-command-missing":  "6 of 13",
-	}
-	for key, words := range want {
+	for key, words := range publishedFindings {
 		if !strings.Contains(texts[key], words) {
 			t.Errorf("%s: %q does not say %q", key, texts[key], words)
 		}
 	}
 	for _, key := range got {
-		if want[key] == "" {
+		if publishedFindings[key] == "" {
 			t.Errorf("%s is not expected: %s", key, texts[key])
 		}
 	}
-	if len(got) != len(want) {
-		t.Errorf("%d findings, want %d", len(got), len(want))
+	if len(got) != len(publishedFindings) {
+		t.Errorf("%d findings, want %d", len(got), len(publishedFindings))
 	}
 }
 

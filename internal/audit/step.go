@@ -90,9 +90,7 @@ func setupOf(doc *interop.Document, r *interop.Run, script *interop.Script, read
 		s.engine = r.Header.Label(result.LabelEngine)
 	}
 	if script != nil {
-		for name, value := range exported(doc, script.Line) {
-			s.flags[name] = value
-		}
+		maps.Copy(s.flags, exported(doc, script.Line))
 		if named := headingEngines(doc, script); len(named) == 1 && s.engine != "" {
 			s.engine = named[0]
 		}
@@ -324,11 +322,12 @@ func (c namedChange) section(path []string) string {
 
 // shownBy reports whether a step shows the change.
 func (c namedChange) shownBy(s step) bool {
-	text := s.run.Header.Command + " " + s.run.Header.Label(result.LabelCase)
+	var text strings.Builder
+	text.WriteString(s.run.Header.Command + " " + s.run.Header.Label(result.LabelCase))
 	for name := range s.setup.flags {
-		text += " " + name
+		text.WriteString(" " + name)
 	}
-	return c.shown.MatchString(text)
+	return c.shown.MatchString(text.String())
 }
 
 // twinOf returns the first of some steps that has an earlier step with equal
