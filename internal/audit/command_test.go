@@ -23,8 +23,8 @@ func blockText(n int, duration float64, in, out int, p99 float64) string {
 		n, duration, in, out, seconds(n), seconds(out), seconds(in+out), 40*duration, 80*duration, p99)
 }
 
-// study is a document that does it right: nothing is to be found in it.
-var study = `# Serving Foo-8B on H100 SXM
+// goodStudy is a document that does it right: nothing is to be found in it.
+var goodStudy = `# Serving Foo-8B on H100 SXM
 
 ## Conclusion
 
@@ -131,7 +131,7 @@ func edit(t *testing.T, doc string, pairs ...string) string {
 // block alone.
 func TestCleanStudy(t *testing.T) {
 	for name, doc := range map[string]string{
-		"study": study, "block": strings.Trim(blockText(200, 20, 200000, 20000, 60), "`\n"), "empty": "", "prose": "Just text.\n",
+		"study": goodStudy, "block": strings.Trim(blockText(200, 20, 200000, 20000, 60), "`\n"), "empty": "", "prose": "Just text.\n",
 		"block without failures": edit(t, blockText(200, 20, 200000, 20000, 60), "Failed requests:  0\n", ""),
 	} {
 		for _, f := range sliceFindings(doc) {
@@ -140,7 +140,7 @@ func TestCleanStudy(t *testing.T) {
 	}
 }
 
-// studyCase is one way to break the study, and the types found then.
+// studyCase is one way to break the goodStudy, and the types found then.
 type studyCase struct {
 	name  string
 	edits []string
@@ -148,7 +148,7 @@ type studyCase struct {
 	words string
 }
 
-// studyCases are the ways to break the study, one a row.
+// studyCases are the ways to break the goodStudy, one a row.
 func studyCases() []studyCase {
 	vllm16 := "vllm serve acme/Foo-8B-FP8\n```\n\n" + blockText(200, 16, 200000, 20020, 61)
 	best := "vllm serve acme/Foo-8B-FP8 --max-num-seqs 64\n```\n\n"
@@ -190,8 +190,6 @@ func studyCases() []studyCase {
 		{"other lengths", []string{"--random-input-len 1000", "--random-input-len 2000"}, []string{"benchmark-command-missing"}, "200 x 1000 in / 100 out"},
 		{"requests lost", []string{blockText(200, 16, 200000, 20020, 61), strings.Replace(blockText(187, 16, 187000, 18700, 61), "Failed requests:  0\n", "", 1)},
 			[]string{"failures-not-reported", "requests-missing"}, "187 of 200"},
-		{"recommended", []string{"--max-num-seqs 64\n    ```", "--max-num-seqs 96\n    ```"}, []string{"recommendation-not-measured"}, "--max-num-seqs 64 -> 96"},
-		{"recommended with addresses", []string{"--max-num-seqs 64\n    ```", "--max_num_seqs=64 --host 0.0.0.0 --port 80 --reasoning-parser x\n    ```"}, nil, ""},
 		{"draft model", []string{best, "vllm serve acme/Foo-8B-FP8 --speculative-config '{\"method\":\"mtp\",\"num_speculative_tokens\":2}'\n```\n\n", "--max-num-seqs 64\n    ```", "--speculative-config '{\"method\":\"mtp\",\"num_speculative_tokens\":2}'\n    ```",
 			"### Method\n", "### Method\n\nThe chosen draft model is trained on English.\n"}, []string{"text-contradiction"}, "draft model"},
 		{"failures", []string{"Failed requests:  0\n", ""}, []string{"failures-not-reported"}, "1 of 4 blocks"},
@@ -211,7 +209,7 @@ func studyCases() []studyCase {
 // are found, with the words.
 func TestStudyFindings(t *testing.T) {
 	for _, tt := range studyCases() {
-		found := sliceFindings(edit(t, study, tt.edits...))
+		found := sliceFindings(edit(t, goodStudy, tt.edits...))
 		if got := typesOf(found); !slices.Equal(got, tt.types) {
 			t.Errorf("%s: types %v, want %v", tt.name, got, tt.types)
 			for _, f := range found {
@@ -233,7 +231,7 @@ func TestStudyFindings(t *testing.T) {
 // TestOneFactor: three options tried one at a time are a note, and none with
 // all combinations of two.
 func TestOneFactor(t *testing.T) {
-	doc := study
+	doc := goodStudy
 	for i, flags := range []string{"--max-num-seqs 64 --block-size 32", "--max-num-seqs 64 --async-scheduling"} {
 		doc += "\n### Option " + fmt.Sprint(i) + " in vLLM\n\n```bash\nvllm serve acme/Foo-8B-FP8 " + flags + "\n```\n\n" + blockText(200, 12-float64(i), 200000, 20040+i, 62)
 	}
@@ -258,7 +256,7 @@ func TestOverload(t *testing.T) {
 		vllm, slow float64
 		want       bool
 	}{{"one", 52, 70, true}, {"none", 52, 53, false}, {"both", 70, 90, false}} {
-		doc := edit(t, study, blockText(200, 20, 200000, 20000, 60), withLatency(at(tt.vllm, 1), 1200), blockText(200, 23, 200000, 20010, 70), withLatency(at(tt.slow, 9), 9000))
+		doc := edit(t, goodStudy, blockText(200, 20, 200000, 20000, 60), withLatency(at(tt.vllm, 1), 1200), blockText(200, 23, 200000, 20010, 70), withLatency(at(tt.slow, 9), 9000))
 		if got := slices.Contains(typesOf(sliceFindings(doc)), "compared-under-overload"); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
 		}
@@ -273,7 +271,7 @@ func withLatency(block string, ms float64) string {
 // TestAcross checks files beside each other, once a pair of groups.
 func TestAcross(t *testing.T) {
 	chat := func(in, out int) string {
-		doc := strings.Replace(study, "--dataset-name random --random-input-len 1000 --random-output-len 100", "--dataset-name sharegpt --dataset-path x", 1)
+		doc := strings.Replace(goodStudy, "--dataset-name random --random-input-len 1000 --random-output-len 100", "--dataset-name sharegpt --dataset-path x", 1)
 		for _, n := range []string{"20000", "20010", "20020", "20030"} {
 			doc = strings.ReplaceAll(doc, "generated tokens:  "+n, fmt.Sprintf("generated tokens:  %d", out))
 		}
@@ -296,16 +294,16 @@ func TestAcross(t *testing.T) {
 		{"other sample", []string{chat(43500, 40000), chat(68400, 56200)}, "workload-mismatch", 1},
 		{"other sample in three files", []string{chat(43500, 40000), chat(68400, 56200), chat(68500, 56300)}, "workload-mismatch", 1},
 		{"other tokenizer", []string{chat(43500, 40000), chat(44500, 40100)}, "workload-mismatch", 0},
-		{"same file twice", []string{study, study}, "block-in-two-files", 1},
-		{"one file", []string{study}, "block-in-two-files", 0},
-		{"one client", []string{study, chat(43500, 40000)}, "definitions-mixed", 0},
+		{"same file twice", []string{goodStudy, goodStudy}, "block-in-two-files", 1},
+		{"one file", []string{goodStudy}, "block-in-two-files", 0},
+		{"one client", []string{goodStudy, chat(43500, 40000)}, "definitions-mixed", 0},
 	} {
 		if got := count(tt.docs, tt.of); got != tt.want {
 			t.Errorf("%s: %d of %s, want %d", tt.name, got, tt.of, tt.want)
 		}
 	}
-	other := strings.ReplaceAll(study, "NVIDIA H100 SXM", "NVIDIA B200 SXM")
-	for _, f := range sliceFindings(study, other) {
+	other := strings.ReplaceAll(goodStudy, "NVIDIA H100 SXM", "NVIDIA B200 SXM")
+	for _, f := range sliceFindings(goodStudy, other) {
 		if f.Type == "block-in-two-files" && f.Severity != Warning {
 			t.Errorf("another document's results: %s", f.Severity)
 		}
@@ -314,8 +312,8 @@ func TestAcross(t *testing.T) {
 
 // TestDefinitionsMixed: files of two clients with one name for two things.
 func TestDefinitionsMixed(t *testing.T) {
-	own := interop.Read("own.md", []byte(study))
-	theirs := interop.Read("theirs.md", []byte(study))
+	own := interop.Read("own.md", []byte(goodStudy))
+	theirs := interop.Read("theirs.md", []byte(goodStudy))
 	for i := range theirs.Runs {
 		theirs.Runs[i].Header.Imported.Client = "another"
 		theirs.Runs[i].Defs["tpot"] = "e2e_per_token"
@@ -400,7 +398,7 @@ func TestChecksDocumented(t *testing.T) {
 		}
 		seen[c.Type] = true
 	}
-	for _, f := range sliceFindings(study+strings.ReplaceAll(study, "vllm serve", "vllm serve -tp"), strings.ReplaceAll(study, "Failed requests:  0\n", "")) {
+	for _, f := range sliceFindings(goodStudy+strings.ReplaceAll(goodStudy, "vllm serve", "vllm serve -tp"), strings.ReplaceAll(goodStudy, "Failed requests:  0\n", "")) {
 		if !seen[f.Type] {
 			t.Errorf("%s is not in the table", f.Type)
 		}
@@ -431,9 +429,9 @@ func publishedFiles(t *testing.T) []interop.File {
 	return files
 }
 
-// publishedFindings are what is known to be wrong in the published studies, and
+// publishedPractice are what is known to be wrong in the published studies, and
 // words of it.
-var publishedFindings = map[string]string{
+var publishedPractice = map[string]string{
 	"000:7 command-not-shell-safe":       "--speculative-config=method:mtp --speculative-config=num_speculative_tokens:1",
 	"000:24 text-contradiction":          "draft model",
 	"000:67 command-placeholder":         "$target",
@@ -490,25 +488,25 @@ func TestPublishedCommands(t *testing.T) {
 			t.Errorf("%s: %s is no arithmetic", key, f.Text)
 		}
 	}
-	for key, words := range publishedFindings {
+	for key, words := range publishedPractice {
 		if !strings.Contains(texts[key], words) {
 			t.Errorf("%s: %q does not say %q", key, texts[key], words)
 		}
 	}
 	for _, key := range got {
-		if publishedFindings[key] == "" {
+		if publishedPractice[key] == "" {
 			t.Errorf("%s is not expected: %s", key, texts[key])
 		}
 	}
-	if len(got) != len(publishedFindings) {
-		t.Errorf("%d findings, want %d", len(got), len(publishedFindings))
+	if len(got) != len(publishedPractice) {
+		t.Errorf("%d findings, want %d", len(got), len(publishedPractice))
 	}
 }
 
 // FuzzCommands: no text makes the audit of commands and practice panic, and
 // what it finds is in the text.
 func FuzzCommands(f *testing.F) {
-	f.Add([]byte(study))
+	f.Add([]byte(goodStudy))
 	f.Add([]byte("vllm serve M -tp X “a” {\"a\":1,\"b\":{c,d}}\n"))
 	f.Add([]byte("```bash\nexport A=1\nvllm serve x \\ \n--b 'c\n```\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -516,7 +514,7 @@ func FuzzCommands(f *testing.F) {
 			return
 		}
 		one := interop.Read("a.md", data)
-		both := []interop.File{one, interop.Read("b.md", []byte(study))}
+		both := []interop.File{one, interop.Read("b.md", []byte(goodStudy))}
 		for _, found := range slices.Concat(commands(&one, Options{}), practice(&one, Options{}), across(both)) {
 			if found.Text == "" || found.Type == "" || found.Severity.rank() < 0 || found.Place.File == "" {
 				t.Fatalf("%+v", found)

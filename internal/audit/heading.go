@@ -13,7 +13,7 @@ import (
 )
 
 // headingFindings compares serving commands with the headings above them.
-func headingFindings(f *interop.File, steps []step) []Finding {
+func headingFindings(f *interop.File, steps []stage) []Finding {
 	var out []Finding
 	for i := range f.Doc.Scripts {
 		s := &f.Doc.Scripts[i]
@@ -90,7 +90,7 @@ func headingEngines(doc *interop.Document, s *interop.Script) []string {
 
 // engineContradiction returns what is wrong where a command starts an engine
 // that the heading above it does not name.
-func engineContradiction(f *interop.File, s *interop.Script, w setup) (text string, named []string) {
+func engineContradiction(f *interop.File, s *interop.Script, w served) (text string, named []string) {
 	named = headingEngines(f.Doc, s)
 	if w.engine == "" || len(named) == 0 || slices.Contains(named, w.engine) {
 		return "", nil
@@ -113,8 +113,8 @@ func reversed(all []string) []string {
 
 // totalsTell says which of two engines the generated totals speak for: equal
 // work on equal prompts is of one engine.
-func totalsTell(s *interop.Script, starts string, named []string, steps []step) string {
-	var own, other, same step
+func totalsTell(s *interop.Script, starts string, named []string, steps []stage) string {
+	var own, other, same stage
 	for _, st := range steps {
 		switch {
 		case st.script == s && own.run == nil:
@@ -256,7 +256,7 @@ var bareEP = regexp.MustCompile(`(?:^|[^A-Za-z])EP(?:$|[^A-Za-z0-9=])`)
 
 // layoutContradiction returns what is wrong where a heading gives a layout
 // that the command does not have.
-func layoutContradiction(s *interop.Script, w setup) string {
+func layoutContradiction(s *interop.Script, w served) string {
 	if w.engine == "" {
 		return ""
 	}
@@ -281,7 +281,7 @@ func layoutContradiction(s *interop.Script, w setup) string {
 
 // layoutOf are the sizes of a command's parallelism; an expert parallelism of
 // -1 is on with a size that is not known here.
-func layoutOf(w setup) map[string]int {
+func layoutOf(w served) map[string]int {
 	have := map[string]int{"tp": 1, "pp": 1, "dp": 1, "dcp": 1, "ep": 1}
 	for name := range maps.Clone(have) {
 		text, ok := w.flags[name]

@@ -86,11 +86,11 @@ func repeatsTold(f *interop.File) bool {
 }
 
 // noRepeats finds documents that measure each configuration once.
-func noRepeats(f *interop.File, steps []step) []Finding {
+func noRepeats(f *interop.File, steps []stage) []Finding {
 	if repeatsTold(f) {
 		return nil
 	}
-	groups, order := map[string][]step{}, []string{}
+	groups, order := map[string][]stage{}, []string{}
 	for _, s := range distinct(steps) {
 		key := repeatKey(s)
 		if groups[key] == nil {
@@ -98,9 +98,9 @@ func noRepeats(f *interop.File, steps []step) []Finding {
 		}
 		groups[key] = append(groups[key], s)
 	}
-	var first, a, b step
+	var first, a, b stage
 	least, of := math.Inf(1), ""
-	loads := map[string]step{}
+	loads := map[string]stage{}
 	for _, key := range order {
 		if len(groups[key]) > 1 {
 			return nil
@@ -127,7 +127,7 @@ func noRepeats(f *interop.File, steps []step) []Finding {
 
 // gap is how far two steps are apart in what they are compared by: latency at
 // a rate that was set, throughput else.
-func gap(a, b step) (share float64, of string) {
+func gap(a, b stage) (share float64, of string) {
 	rate, got := 0.0, 0.0
 	if b.run != nil {
 		rate, got = b.run.Header.Rate, figureValue(b.run, "request_throughput")
@@ -139,7 +139,7 @@ func gap(a, b step) (share float64, of string) {
 }
 
 // repeatKey is equal for runs that are measurements of one thing.
-func repeatKey(s step) string {
+func repeatKey(s stage) string {
 	key := s.setup.key() + "\x00" + s.load
 	if s.run.Header.Command == "" {
 		key += "\x00" + strings.Join(s.run.Place.Section, "/") + "\x00" + s.role
@@ -148,9 +148,9 @@ func repeatKey(s step) string {
 }
 
 // distinct are the steps without those that print the figures of one before.
-func distinct(steps []step) []step {
+func distinct(steps []stage) []stage {
 	seen := map[string]bool{}
-	return slices.DeleteFunc(slices.Clone(steps), func(s step) bool {
+	return slices.DeleteFunc(slices.Clone(steps), func(s stage) bool {
 		p := fingerprint(s.run)
 		was := seen[p]
 		seen[p] = true
@@ -160,7 +160,7 @@ func distinct(steps []step) []step {
 
 // difference is how far a figure of two runs is apart, as a share of the
 // first; 0 where one lacks it.
-func difference(a, b step, name string) float64 {
+func difference(a, b stage, name string) float64 {
 	if a.run == nil || b.run == nil {
 		return 0
 	}
@@ -176,8 +176,8 @@ func difference(a, b step, name string) float64 {
 const fewestFigures = 6
 
 // duplicates finds blocks that print what an earlier one prints.
-func duplicates(f *interop.File, steps []step) []Finding {
-	first := map[string]step{}
+func duplicates(f *interop.File, steps []stage) []Finding {
+	first := map[string]stage{}
 	var copies, others []string
 	var at, otherAt int
 	for _, s := range steps {
@@ -241,13 +241,13 @@ var defaultFlags = map[string]string{engineVLLM + "/max-cudagraph-capture-size":
 
 // repeated are the measurements of one setup and load.
 type repeated struct {
-	first, worst step // worst is the farthest from the first
+	first, worst stage // worst is the farthest from the first
 	at           []int
 	note         string
 }
 
 // repeatedSetups finds measurements of one command and load.
-func repeatedSetups(f *interop.File, steps []step) []Finding {
+func repeatedSetups(f *interop.File, steps []stage) []Finding {
 	groups := map[string]*repeated{}
 	var order []*repeated
 	for _, s := range distinct(steps) {
@@ -255,7 +255,7 @@ func repeatedSetups(f *interop.File, steps []step) []Finding {
 			continue
 		}
 		bare, note := withoutDefaults(s.setup)
-		key := repeatKey(step{run: s.run, setup: bare, load: s.load})
+		key := repeatKey(stage{run: s.run, setup: bare, load: s.load})
 		g := groups[key]
 		if g == nil {
 			g = &repeated{first: s}
@@ -272,7 +272,7 @@ func repeatedSetups(f *interop.File, steps []step) []Finding {
 		if g.worst.run == nil {
 			continue
 		}
-		text := fmt.Sprintf("%s have the same command and load%s, and differ by up to %s", lines(g.at), g.note, spread(g.first, g.worst))
+		text := fmt.Sprintf("%s have the same command and load%s, and differ by up to %s", lines(g.at), g.note, spreadText(g.first, g.worst))
 		if difference(g.first, g.worst, "total_token_throughput") > 0.05 {
 			out = append(out, Finding{Type: "same-setup-differs", Severity: Warning, Place: placed(f, g.worst.run.Place.Line, g.worst.run.Place.Section),
 				Text: text + ": something that is not recorded was changed, or steps of this size mean nothing"})
@@ -286,8 +286,8 @@ func repeatedSetups(f *interop.File, steps []step) []Finding {
 
 // withoutDefaults leaves out the flags that repeat what their engine does
 // anyway, and says which.
-func withoutDefaults(s setup) (bare setup, note string) {
-	bare = setup{engine: s.engine, model: s.model, flags: map[string]string{}, vague: s.vague}
+func withoutDefaults(s served) (bare served, note string) {
+	bare = served{engine: s.engine, model: s.model, flags: map[string]string{}, vague: s.vague}
 	for name, value := range s.flags {
 		if d, ok := defaultFlags[s.engine+"/"+name]; ok && d == value {
 			note = fmt.Sprintf(" (--%s %s is the engine's default)", name, value)
@@ -300,7 +300,7 @@ func withoutDefaults(s setup) (bare setup, note string) {
 
 // unrecorded are the changes that a step's headings name and its words do not
 // show: it is not the same setup as one without them.
-func unrecorded(s step) string {
+func unrecorded(s stage) string {
 	var names []string
 	for _, c := range namedChanges {
 		if c.section(s.run.Place.Section) != "" && !c.shownBy(s) && c.name == "quantisation" {
@@ -310,8 +310,8 @@ func unrecorded(s step) string {
 	return strings.Join(names, ",")
 }
 
-// spread writes how far two runs are apart.
-func spread(a, b step) string {
+// spreadText writes how far two runs are apart.
+func spreadText(a, b stage) string {
 	var parts []string
 	for _, m := range []struct{ name, label string }{
 		{"total_token_throughput", "total throughput"}, {"mean_e2el_ms", "mean latency"}, {"mean_ttft_ms", "mean TTFT"}, {"mean_tpot_ms", "mean TPOT"},
@@ -327,7 +327,7 @@ func spread(a, b step) string {
 }
 
 // unstableTails finds runs that are equal but for their tails.
-func unstableTails(f *interop.File, steps []step) []Finding {
+func unstableTails(f *interop.File, steps []stage) []Finding {
 	const most = 1.7
 	var pairs []string
 	var at int
@@ -368,7 +368,7 @@ func unstableTails(f *interop.File, steps []step) []Finding {
 
 // overloaded finds engines that are compared at a rate one of them cannot
 // hold: it needs much longer than the sending takes, and the other does not.
-func overloaded(f *interop.File, steps []step) []Finding {
+func overloaded(f *interop.File, steps []stage) []Finding {
 	var out []Finding
 	told := map[string]bool{}
 	for i, s := range steps {
@@ -400,19 +400,19 @@ func overloaded(f *interop.File, steps []step) []Finding {
 }
 
 // over is how much longer a run took than the sending, as a share of it.
-func over(s step, sending float64) float64 { return figureValue(s.run, "duration")/sending - 1 }
+func over(s stage, sending float64) float64 { return figureValue(s.run, "duration")/sending - 1 }
 
 // oneFactor finds searches that change one option at a time and never two
 // together in all combinations.
-func oneFactor(f *interop.File, steps []step) []Finding {
-	var study []step
+func oneFactor(f *interop.File, steps []stage) []Finding {
+	var study []stage
 	for _, s := range distinct(steps) {
 		if s.role == "" && s.run.Header.Command != "" && len(study) < lookback {
 			study = append(study, s)
 		}
 	}
 	var options []string
-	start := map[string]setup{}    // by engine
+	start := map[string]served{}    // by engine
 	edges := map[string][][2]int{} // by change: the steps that it leads between
 	for i, s := range study {
 		for j := range study[:i] {

@@ -47,9 +47,9 @@ func engineTitle(engine string) string {
 	return engine
 }
 
-// setup is what a serving command says: the words of it, compared by meaning
+// served is what a serving command says: the words of it, compared by meaning
 // as far as every engine spells it alike.
-type setup struct {
+type served struct {
 	engine string            // "" where only flags are shown
 	model  string            // as written; "" where only flags are shown
 	flags  map[string]string // by normal name; "" for a flag without a value
@@ -137,9 +137,9 @@ func commandStart(words []string) (engine string, args int) {
 }
 
 // readSetup reads a serving command or the flags of one.
-func readSetup(text string) setup {
+func readSetup(text string) served {
 	words := commandWords(text)
-	s := setup{flags: map[string]string{}, as: map[string]string{}}
+	s := served{flags: map[string]string{}, as: map[string]string{}}
 	engine, args := commandStart(words)
 	s.engine = engine
 	for _, w := range words[:max(args, 0)] {
@@ -171,7 +171,7 @@ func readSetup(text string) setup {
 const maxFlags = 256
 
 // set records one flag.
-func (s *setup) set(name, value string) {
+func (s *served) set(name, value string) {
 	switch {
 	case len(s.flags) == maxFlags:
 	case name == "model":
@@ -195,7 +195,7 @@ func modelBase(model string) string {
 }
 
 // key is equal for two setups that say the same, spelling apart.
-func (s setup) key() string {
+func (s served) key() string {
 	var b strings.Builder
 	b.WriteString(s.engine + "\x00" + modelBase(s.model) + "\x00" + s.vague)
 	for _, name := range slices.Sorted(maps.Keys(s.flags)) {
@@ -226,7 +226,7 @@ func feature(flag string) string {
 
 // describe writes the flags of a feature, "tp 4", by their normal names and as
 // they were written; "" for none.
-func (s setup) describe(want string) (normal, written string) {
+func (s served) describe(want string) (normal, written string) {
 	var all, as []string
 	for _, name := range slices.Sorted(maps.Keys(s.flags)) {
 		if feature(name) == want {
@@ -251,7 +251,7 @@ func texts(diffs []diff) []string {
 
 // changes lists what differs from a to b, one entry a feature; flags of the
 // answers' shape only where all is asked for.
-func changes(a, b setup, all bool) []diff {
+func changes(a, b served, all bool) []diff {
 	var out []diff
 	if a.engine != "" && b.engine != "" && a.engine != b.engine {
 		out = append(out, diff{"engine", "engine " + engineTitle(a.engine) + " -> " + engineTitle(b.engine)})
@@ -273,9 +273,9 @@ func changes(a, b setup, all bool) []diff {
 
 // differing are the features that two setups have different flags of, in
 // order.
-func differing(a, b setup, all bool) []string {
+func differing(a, b served, all bool) []string {
 	var out []string
-	for _, pair := range [][2]setup{{a, b}, {b, a}} {
+	for _, pair := range [][2]served{{a, b}, {b, a}} {
 		for name, value := range pair[0].flags {
 			if other, ok := pair[1].flags[name]; ok && other == value || !all && slices.Contains(apiFlags, name) {
 				continue

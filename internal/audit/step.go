@@ -12,18 +12,18 @@ import (
 	"perflab/internal/result"
 )
 
-// step is a run of a document with what was served for it.
-type step struct {
+// stage is a run of a document with what was served for it.
+type stage struct {
 	run    *interop.Run
 	script *interop.Script // that started the engine; nil where none is shown
-	setup  setup
+	setup  served
 	starts string // the engine that the script starts, whatever the heading says
 	load   string // equal for runs of one load
 	role   string
 }
 
 // line is where the step's command stands, or else its block.
-func (s step) line() int {
+func (s stage) line() int {
 	if s.script != nil {
 		return s.script.Line
 	}
@@ -37,9 +37,9 @@ const fewFindings = 8
 const lookback = 64
 
 // stepsOf reads the runs of a document as steps, in its order.
-func stepsOf(f *interop.File) []step {
-	out := make([]step, 0, len(f.Runs))
-	next, read := 0, map[string]setup{}
+func stepsOf(f *interop.File) []stage {
+	out := make([]stage, 0, len(f.Runs))
+	next, read := 0, map[string]served{}
 	var above []*interop.Script
 	var loads loadList
 	for i := range f.Runs {
@@ -50,7 +50,7 @@ func stepsOf(f *interop.File) []step {
 			}
 			next++
 		}
-		s := step{run: r, load: loads.of(r), role: r.Header.Label(result.LabelRole)}
+		s := stage{run: r, load: loads.of(r), role: r.Header.Label(result.LabelRole)}
 		if r.Header.Command != "" {
 			s.script = scriptOf(above, r.Header.Command)
 		}
@@ -79,7 +79,7 @@ func scriptOf(above []*interop.Script, command string) *interop.Script {
 
 // setupOf reads what a run was served by: its command, what was exported
 // before it, and what the comment above its block says otherwise.
-func setupOf(doc *interop.Document, r *interop.Run, script *interop.Script, read map[string]setup) setup {
+func setupOf(doc *interop.Document, r *interop.Run, script *interop.Script, read map[string]served) served {
 	s, ok := read[r.Header.Command]
 	if !ok {
 		s = readSetup(r.Header.Command)
@@ -194,7 +194,7 @@ func placed(f *interop.File, line int, section []string) interop.Place {
 
 // severalChanges finds steps that change more than one thing against every
 // earlier step of their engine and load.
-func severalChanges(f *interop.File, steps []step) []Finding {
+func severalChanges(f *interop.File, steps []stage) []Finding {
 	var out []Finding
 	told := map[int]bool{}
 	for i, s := range steps {
@@ -202,7 +202,7 @@ func severalChanges(f *interop.File, steps []step) []Finding {
 			continue
 		}
 		var nearest []diff
-		var base step
+		var base stage
 		for _, e := range slices.Backward(steps[max(0, i-lookback):i]) {
 			if e.setup.engine != s.setup.engine || e.setup.engine == "" || e.load != s.load || e.role != "" || e.script == nil || differ(modelCore(e.setup.model), modelCore(s.setup.model)) {
 				continue
@@ -227,7 +227,7 @@ func severalChanges(f *interop.File, steps []step) []Finding {
 
 // splitOf names two steps that differ by one of the changes alone, and what it
 // was worth there; "" for none.
-func splitOf(steps []step, mixed []diff) string {
+func splitOf(steps []stage, mixed []diff) string {
 	for i, s := range steps {
 		for _, e := range steps[max(0, i-lookback):i] {
 			if e.load != s.load || e.setup.engine != s.setup.engine || e.role != "" || s.role != "" {
@@ -267,10 +267,10 @@ var namedChanges = []namedChange{
 
 // changeNotRecorded finds sections that name a change which no command, model
 // or flag of theirs shows.
-func changeNotRecorded(f *interop.File, steps []step) []Finding {
+func changeNotRecorded(f *interop.File, steps []stage) []Finding {
 	var out []Finding
 	for _, c := range namedChanges {
-		var bare []step
+		var bare []stage
 		shown := map[string]bool{}
 		for _, s := range steps {
 			if at := c.section(s.run.Place.Section); at != "" && c.shownBy(s) {
@@ -321,7 +321,7 @@ func (c namedChange) section(path []string) string {
 }
 
 // shownBy reports whether a step shows the change.
-func (c namedChange) shownBy(s step) bool {
+func (c namedChange) shownBy(s stage) bool {
 	var text strings.Builder
 	text.WriteString(s.run.Header.Command + " " + s.run.Header.Label(result.LabelCase))
 	for name := range s.setup.flags {
@@ -332,8 +332,8 @@ func (c namedChange) shownBy(s step) bool {
 
 // twinOf returns the first of some steps that has an earlier step with equal
 // words in another section and other figures.
-func twinOf(steps, some []step) (twin, was step, ok bool) {
-	first, wanted := map[string]step{}, map[*interop.Run]bool{}
+func twinOf(steps, some []stage) (twin, was stage, ok bool) {
+	first, wanted := map[string]stage{}, map[*interop.Run]bool{}
 	for _, s := range some {
 		wanted[s.run] = true
 	}
@@ -348,7 +348,7 @@ func twinOf(steps, some []step) (twin, was step, ok bool) {
 			return s, was, true
 		}
 	}
-	return step{}, step{}, false
+	return stage{}, stage{}, false
 }
 
 // sameFigures reports whether two runs print the same, figure by figure.
@@ -377,7 +377,7 @@ func mostTelling(a, b *interop.Run) string {
 
 // scriptContradictsBlock finds scripts above blocks whose comments say another
 // value of a flag.
-func scriptContradictsBlock(f *interop.File, steps []step) []Finding {
+func scriptContradictsBlock(f *interop.File, steps []stage) []Finding {
 	var out []Finding
 	var order []*interop.Script
 	wrong := map[*interop.Script][]int{}
