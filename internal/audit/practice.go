@@ -55,9 +55,16 @@ func practice(f *interop.File, _ Options) []Finding {
 }
 
 // publishes reports whether a file is a publication and not a client's output
-// that was saved.
+// that was saved: it has results, and headings, commands or tables that say
+// what they are of.
 func publishes(f *interop.File) bool {
-	return f.Doc != nil && (len(f.Runs) > 1 || len(f.Runs) == 1 && (len(f.Doc.Sections) > 1 || len(f.Doc.Tables) > 0))
+	switch {
+	case f.Doc == nil || len(f.Runs) == 0:
+		return false
+	case len(f.Runs) > 1:
+		return len(f.Doc.Sections) > 2 || len(f.Doc.Scripts) > 0 || len(f.Doc.Tables) > 0
+	}
+	return len(f.Doc.Sections) > 2 && len(f.Doc.Scripts)+len(f.Doc.Tables) > 0
 }
 
 // failuresNotReported counts blocks that do not tell of failures.
@@ -412,7 +419,7 @@ func oneFactor(f *interop.File, steps []stage) []Finding {
 		}
 	}
 	var options []string
-	start := map[string]served{}    // by engine
+	start := map[string]served{}   // by engine
 	edges := map[string][][2]int{} // by change: the steps that it leads between
 	for i, s := range study {
 		for j := range study[:i] {
