@@ -64,7 +64,7 @@ func publishes(f *interop.File) bool {
 	case len(f.Runs) > 1:
 		return len(f.Doc.Sections) > 2 || len(f.Doc.Scripts) > 0 || len(f.Doc.Tables) > 0
 	}
-	return len(f.Doc.Sections) > 2 && len(f.Doc.Scripts)+len(f.Doc.Tables) > 0
+	return len(f.Doc.Sections) > 2 && len(f.Doc.Tables) > 0
 }
 
 // failuresNotReported counts blocks that do not tell of failures.
