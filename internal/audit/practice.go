@@ -1,12 +1,497 @@
 package audit
 
-import "perflab/internal/interop"
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"perflab/internal/interop"
+	"perflab/internal/result"
+)
 
 // practiceChecks are the types that practice and across find.
-func practiceChecks() []Check { return nil }
+func practiceChecks() []Check {
+	return append([]Check{
+		{"failures-not-reported", Note, "Blocks do not say how many requests failed.",
+			"For documents that publish; one note a document."},
+		{"no-repeats", Note, "No configuration is measured twice, and no interval is given.",
+			"For documents with several configurations of one load, none of them repeated."},
+		{"environment-missing", Note, "The document leaves out parts of the environment that its figures depend on.",
+			"For documents that publish: engine and driver versions, number and form factor of devices, clocks, the client's version, the date."},
+		{"duplicate-block", Warning, "Two blocks print the same figures: one is a copy and no second measurement.",
+			"Where every figure of at least six is equal; copies under another command are a finding of their own."},
+		{"same-setup-differs", Warning, "Two measurements of one command and load differ by more than 5 % in throughput.",
+			"Where command, flags, captions and what was exported are equal, and no heading names a change that they do not show."},
+		{"noise-floor", Note, "Two measurements of one command and load show how far figures move by themselves.",
+			"As same-setup-differs, within 5 %; a flag that repeats the engine's default counts as absent."},
+		{"tail-unstable", Note, "Runs with nearly equal throughput differ by more than 1.7 times in a P99.",
+			"For runs of one engine and load with throughput within 2 % and mean TPOT within 10 %; one note a document."},
+		{"compared-under-overload", Warning, "Engines are compared at one rate that one of them cannot hold.",
+			"Where the rate is recorded: one run ends within 8 % of the sending time after it, the other takes over 15 % longer at twice the latency."},
+		{"one-factor-search", Note, "Options were tried one at a time from a moving start, so that none was tried together with another.",
+			"Where at least three options of one engine were changed on one load and no two of them have all four combinations."},
+		{"mojibake", Note, "Text was decoded with the wrong character set.",
+			"For sequences that UTF-8 leaves when it is read as a Western single-byte set; one note a document."},
+		{"prompt-length-differs", Note, "Models of one table were sent prompts of slightly different length.",
+			"Where input tokens per request are whole numbers that differ by less than 1 %."},
+	}, acrossChecks()...)
+}
 
 // practice checks how a document measured and compared.
-func practice(*interop.File, Options) []Finding { return nil }
+func practice(f *interop.File, _ Options) []Finding {
+	if f.Doc == nil {
+		return nil
+	}
+	out := mojibake(f)
+	if !publishes(f) {
+		return out
+	}
+	steps := stepsOf(f)
+	return slices.Concat(out, failuresNotReported(f), noRepeats(f, steps), environment(f), duplicates(f, steps), repeatedSetups(f, steps),
+		unstableTails(f, steps), overloaded(f, steps), oneFactor(f, steps), promptLengths(f))
+}
 
-// across checks files against each other.
-func across([]interop.File) []Finding { return nil }
+// publishes reports whether a file is a publication and not a client's output
+// that was saved: it has results, and headings, commands or tables that say
+// what they are of.
+func publishes(f *interop.File) bool {
+	switch {
+	case f.Doc == nil || len(f.Runs) == 0:
+		return false
+	case len(f.Runs) > 1:
+		return len(f.Doc.Sections) > 2 || len(f.Doc.Scripts) > 0 || len(f.Doc.Tables) > 0
+	}
+	return len(f.Doc.Sections) > 2 && len(f.Doc.Tables) > 0
+}
+
+// failuresNotReported counts blocks that do not tell of failures.
+func failuresNotReported(f *interop.File) []Finding {
+	var at []int
+	for i := range f.Runs {
+		r := &f.Runs[i]
+		if _, ok := r.Figure("failed"); !ok && r.Header.Label(result.LabelFailed) == "" {
+			at = append(at, r.Place.Line)
+		}
+	}
+	if len(at) == 0 {
+		return nil
+	}
+	return []Finding{{Type: "failures-not-reported", Severity: Note, Place: placed(f, at[0], nil),
+		Text: fmt.Sprintf("%d of %s (%s) do not say how many requests failed, so the successful ones are of an unknown number", len(at), counted(len(f.Runs), "block"), lines(at))}}
+}
+
+// repeatWords are found where a document repeats runs or states spread.
+var repeatWords = regexp.MustCompile(`(?i)±|std\.? ?dev|standard deviation|confidence interval|\brepeat(s|ed)? (runs?|measurements?|\d|each)|(average|mean|median) of (\d+|three|five|several) runs|\b\d+ (runs|repetitions|repeats) (each|per)`)
+
+// repeatsTold reports whether a document speaks of repeated runs or their
+// spread.
+func repeatsTold(f *interop.File) bool {
+	return slices.ContainsFunc(f.Doc.Prose, func(t interop.Text) bool { return repeatWords.MatchString(t.Text) })
+}
+
+// noRepeats finds documents that measure each configuration once.
+func noRepeats(f *interop.File, steps []stage) []Finding {
+	if repeatsTold(f) {
+		return nil
+	}
+	groups, order := map[string][]stage{}, []string{}
+	for _, s := range distinct(steps) {
+		key := repeatKey(s)
+		if groups[key] == nil {
+			order = append(order, key)
+		}
+		groups[key] = append(groups[key], s)
+	}
+	var first, a, b stage
+	least, of := math.Inf(1), ""
+	loads := map[string]stage{}
+	for _, key := range order {
+		if len(groups[key]) > 1 {
+			return nil
+		}
+		s := groups[key][0]
+		if first.run == nil {
+			first = s
+		}
+		last, seen := loads[s.load]
+		if d, what := gap(last, s); seen && d > 0 && d < least {
+			least, a, b, of = d, last, s, what
+		}
+		loads[s.load] = s
+	}
+	if len(order) < 2 {
+		return nil
+	}
+	text := fmt.Sprintf("each of the %d measurements is a single run without an interval", len(order))
+	if !math.IsInf(least, 1) {
+		text += fmt.Sprintf("; the closest that are compared (lines %d and %d) differ by %.1f %% in %s", a.run.Place.Line, b.run.Place.Line, 100*least, of)
+	}
+	return []Finding{{Type: "no-repeats", Severity: Note, Place: placed(f, first.run.Place.Line, nil), Text: text}}
+}
+
+// gap is how far two steps are apart in what they are compared by: latency at
+// a rate that was set, throughput else.
+func gap(a, b stage) (share float64, of string) {
+	rate, got := 0.0, 0.0
+	if b.run != nil {
+		rate, got = b.run.Header.Rate, figureValue(b.run, "request_throughput")
+	}
+	if d := difference(a, b, "mean_e2el_ms"); d > 0 && rate > 0 && got > 0.8*rate {
+		return d, "mean latency"
+	}
+	return difference(a, b, "total_token_throughput"), "total throughput"
+}
+
+// repeatKey is equal for runs that are measurements of one thing.
+func repeatKey(s stage) string {
+	key := s.setup.key() + "\x00" + s.load
+	if s.run.Header.Command == "" {
+		key += "\x00" + strings.Join(s.run.Place.Section, "/") + "\x00" + s.role
+	}
+	return key + "\x00" + modelCore(s.run.Header.Model) + "\x00" + unrecorded(s)
+}
+
+// distinct are the steps without those that print the figures of one before.
+func distinct(steps []stage) []stage {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(steps), func(s stage) bool {
+		p := fingerprint(s.run)
+		was := seen[p]
+		seen[p] = true
+		return was
+	})
+}
+
+// difference is how far a figure of two runs is apart, as a share of the
+// first; 0 where one lacks it.
+func difference(a, b stage, name string) float64 {
+	if a.run == nil || b.run == nil {
+		return 0
+	}
+	x, y := figureValue(a.run, name), figureValue(b.run, name)
+	if x <= 0 || y <= 0 {
+		return 0
+	}
+	return math.Abs(y/x - 1)
+}
+
+// fewestFigures is how many figures two blocks need to have in common to be
+// called copies.
+const fewestFigures = 6
+
+// duplicates finds blocks that print what an earlier one prints.
+func duplicates(f *interop.File, steps []stage) []Finding {
+	first := map[string]stage{}
+	var copies, others []string
+	var at, otherAt int
+	for _, s := range steps {
+		if len(s.run.Figures) < fewestFigures {
+			continue
+		}
+		print := fingerprint(s.run)
+		was, seen := first[print]
+		if !seen {
+			first[print] = s
+			continue
+		}
+		pair := fmt.Sprintf("%d = %d", s.run.Place.Line, was.run.Place.Line)
+		if d := changes(was.setup, s.setup, true); was.run.Header.Command != "" && s.run.Header.Command != "" && len(d) > 0 && was.setup.vague == s.setup.vague {
+			others = append(others, pair+" ("+strings.Join(texts(d), "; ")+")")
+			otherAt = cmpFirst(otherAt, s.run.Place.Line)
+			continue
+		}
+		copies = append(copies, pair)
+		at = cmpFirst(at, s.run.Place.Line)
+	}
+	var out []Finding
+	if len(copies) > 0 {
+		out = append(out, Finding{Type: "duplicate-block", Severity: Warning, Place: placed(f, at, nil),
+			Text: fmt.Sprintf("%s every figure of an earlier one: copies are no second measurements (lines %s)", repeats(len(copies)), shortList(copies))})
+	}
+	if len(others) > 0 {
+		out = append(out, Finding{Type: "duplicate-block", Severity: Warning, Place: placed(f, otherAt, nil),
+			Text: fmt.Sprintf("%s every figure of an earlier one under another command, so one of the two was not measured (lines %s)", repeats(len(others)), shortList(others))})
+	}
+	return out
+}
+
+// cmpFirst keeps the first line found.
+func cmpFirst(line, found int) int {
+	if line != 0 {
+		return line
+	}
+	return found
+}
+
+// repeats writes how many blocks repeat.
+func repeats(n int) string {
+	if n == 1 {
+		return "one block repeats"
+	}
+	return fmt.Sprintf("%d blocks repeat", n)
+}
+
+// shortList joins the first few of a list.
+func shortList(all []string) string {
+	const most = 8
+	if len(all) > most {
+		return strings.Join(all[:most], ", ") + fmt.Sprintf(" and %d more", len(all)-most)
+	}
+	return strings.Join(all, ", ")
+}
+
+// defaultFlags are flags that repeat what their engine does anyway.
+var defaultFlags = map[string]string{engineVLLM + "/max-cudagraph-capture-size": "512"}
+
+// repeated are the measurements of one setup and load.
+type repeated struct {
+	first, worst stage // worst is the farthest from the first
+	at           []int
+	note         string
+}
+
+// repeatedSetups finds measurements of one command and load.
+func repeatedSetups(f *interop.File, steps []stage) []Finding {
+	groups := map[string]*repeated{}
+	var order []*repeated
+	for _, s := range distinct(steps) {
+		if s.run.Header.Command == "" {
+			continue
+		}
+		bare, note := withoutDefaults(s.setup)
+		key := repeatKey(stage{run: s.run, setup: bare, load: s.load})
+		g := groups[key]
+		if g == nil {
+			g = &repeated{first: s}
+			groups[key], order = g, append(order, g)
+		} else if g.worst.run == nil || difference(g.first, s, "total_token_throughput") > difference(g.first, g.worst, "total_token_throughput") {
+			g.worst = s
+		}
+		g.at = append(g.at, s.run.Place.Line)
+		g.note = cmp.Or(g.note, note)
+	}
+	var out []Finding
+	told := repeatsTold(f)
+	for _, g := range order {
+		if g.worst.run == nil {
+			continue
+		}
+		text := fmt.Sprintf("%s have the same command and load%s, and differ by up to %s", lines(g.at), g.note, spreadText(g.first, g.worst))
+		if difference(g.first, g.worst, "total_token_throughput") > 0.05 {
+			out = append(out, Finding{Type: "same-setup-differs", Severity: Warning, Place: placed(f, g.worst.run.Place.Line, g.worst.run.Place.Section),
+				Text: text + ": something that is not recorded was changed, or steps of this size mean nothing"})
+		} else if !told { // else its own text says how far runs are apart
+			out = append(out, Finding{Type: "noise-floor", Severity: Note, Place: placed(f, g.worst.run.Place.Line, g.worst.run.Place.Section),
+				Text: text + ": differences of this size between configurations mean nothing"})
+		}
+	}
+	return out
+}
+
+// withoutDefaults leaves out the flags that repeat what their engine does
+// anyway, and says which.
+func withoutDefaults(s served) (bare served, note string) {
+	bare = served{engine: s.engine, model: s.model, flags: map[string]string{}, vague: s.vague}
+	for name, value := range s.flags {
+		if d, ok := defaultFlags[s.engine+"/"+name]; ok && d == value {
+			note = fmt.Sprintf(" (--%s %s is the engine's default)", name, value)
+			continue
+		}
+		bare.flags[name] = value
+	}
+	return bare, note
+}
+
+// unrecorded are the changes that a step's headings name and its words do not
+// show: it is not the same setup as one without them.
+func unrecorded(s stage) string {
+	var names []string
+	for _, c := range namedChanges {
+		if c.section(s.run.Place.Section) != "" && !c.shownBy(s) && c.name == "quantisation" {
+			names = append(names, c.name)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+// spreadText writes how far two runs are apart.
+func spreadText(a, b stage) string {
+	var parts []string
+	for _, m := range []struct{ name, label string }{
+		{"total_token_throughput", "total throughput"}, {"mean_e2el_ms", "mean latency"}, {"mean_ttft_ms", "mean TTFT"}, {"mean_tpot_ms", "mean TPOT"},
+	} {
+		if d := difference(a, b, m.name); d > 0 {
+			parts = append(parts, fmt.Sprintf("%.1f %% in %s", 100*d, m.label))
+		}
+	}
+	if len(parts) == 0 {
+		return "less than is printed"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// unstableTails finds runs that are equal but for their tails.
+func unstableTails(f *interop.File, steps []stage) []Finding {
+	const most = 1.7
+	var pairs []string
+	var at int
+	all := distinct(steps)
+	for i, s := range all {
+		var worst string
+		ratio := most
+		for _, e := range all[max(0, i-lookback):i] {
+			if e.load != s.load || e.setup.engine != s.setup.engine || modelCore(e.run.Header.Model) != modelCore(s.run.Header.Model) {
+				continue
+			}
+			d := difference(e, s, "total_token_throughput")
+			if d > 0.02 || figureText(e.run, "total_token_throughput") == "" || figureText(s.run, "total_token_throughput") == "" {
+				continue
+			}
+			for _, name := range []string{"p99_tpot_ms", "p99_ttft_ms"} {
+				x, okX := e.run.Figure(name)
+				y, okY := s.run.Figure(name)
+				if !okX || !okY || x.Value <= 0 || y.Value <= 0 || name == "p99_tpot_ms" && difference(e, s, "mean_tpot_ms") > 0.1 {
+					continue
+				}
+				if r := max(x.Value/y.Value, y.Value/x.Value); r >= ratio {
+					ratio, worst = r, fmt.Sprintf("%s %s at line %d and %s at line %d", x.Label, x.Text, e.run.Place.Line, y.Text, s.run.Place.Line)
+				}
+			}
+		}
+		if worst != "" {
+			pairs = append(pairs, worst)
+			at = cmpFirst(at, s.run.Place.Line)
+		}
+	}
+	if len(pairs) == 0 {
+		return nil
+	}
+	return []Finding{{Type: "tail-unstable", Severity: Note, Place: placed(f, at, nil),
+		Text: "runs that are equal within 2 % in throughput have very different tails, as from stalls at the start: " + shortList(pairs)}}
+}
+
+// overloaded finds engines that are compared at a rate one of them cannot
+// hold: it needs much longer than the sending takes, and the other does not.
+func overloaded(f *interop.File, steps []stage) []Finding {
+	var out []Finding
+	told := map[string]bool{}
+	for i, s := range steps {
+		rate, n := s.run.Header.Rate, figureValue(s.run, "completed")
+		sending := (n - 1) / rate
+		if rate <= 0 || n < 20 || sending < 10 || told[s.load] {
+			continue
+		}
+		for _, e := range steps[max(0, i-lookback):i] {
+			if e.load != s.load || e.setup.engine == s.setup.engine || e.setup.engine == "" || s.setup.engine == "" {
+				continue
+			}
+			calm, late := e, s
+			if figureValue(calm.run, "duration") > figureValue(late.run, "duration") {
+				calm, late = late, calm
+			}
+			if over(calm, sending) > 0.08 || over(late, sending) < 0.15 || figureValue(late.run, "mean_e2el_ms") < 2*figureValue(calm.run, "mean_e2el_ms") {
+				continue
+			}
+			told[s.load] = true
+			out = append(out, Finding{Type: "compared-under-overload", Severity: Warning, Place: placed(f, late.run.Place.Line, late.run.Place.Section),
+				Text: fmt.Sprintf("at %g requests/s %s cannot keep up (line %d: %s of %g req/s, %s s for %.1f s of sending) and %s can (line %d: %s req/s): no rate is shown at which both are stable",
+					rate, engineTitle(late.setup.engine), late.run.Place.Line, figureText(late.run, "request_throughput"), rate, figureText(late.run, "duration"), sending,
+					engineTitle(calm.setup.engine), calm.run.Place.Line, figureText(calm.run, "request_throughput"))})
+			break
+		}
+	}
+	return out
+}
+
+// over is how much longer a run took than the sending, as a share of it.
+func over(s stage, sending float64) float64 { return figureValue(s.run, "duration")/sending - 1 }
+
+// oneFactor finds searches that change one option at a time and never two
+// together in all combinations.
+func oneFactor(f *interop.File, steps []stage) []Finding {
+	var study []stage
+	for _, s := range distinct(steps) {
+		if s.role == "" && s.run.Header.Command != "" && len(study) < lookback {
+			study = append(study, s)
+		}
+	}
+	var options []string
+	start := map[string]served{}   // by engine
+	edges := map[string][][2]int{} // by change: the steps that it leads between
+	for i, s := range study {
+		for j := range study[:i] {
+			if study[j].load != s.load {
+				continue
+			}
+			if d := changes(study[j].setup, s.setup, true); len(d) == 1 && len(edges[d[0].text]) < 32 {
+				edges[d[0].text] = append(edges[d[0].text], [2]int{j, i})
+			}
+		}
+		from, ok := start[s.setup.engine+s.load]
+		if !ok {
+			start[s.setup.engine+s.load], from = s.setup, s.setup
+		}
+		for _, c := range changes(from, s.setup, false) {
+			if c.feature != "case" && !slices.Contains(options, c.feature) {
+				options = append(options, c.feature)
+			}
+		}
+	}
+	if len(options) < 3 {
+		return nil
+	}
+	for name, pairs := range edges {
+		for _, p := range pairs {
+			for _, q := range pairs {
+				if d := changes(study[p[0]].setup, study[q[0]].setup, true); p != q && len(d) == 1 && d[0].text != name {
+					return nil // four runs cross two options
+				}
+			}
+		}
+	}
+	return []Finding{{Type: "one-factor-search", Severity: Note, Place: placed(f, study[0].line(), nil),
+		Text: fmt.Sprintf("%d options were tried (%s), and no two of them in all combinations: what they do together is not known", len(options), strings.Join(options, ", "))}}
+}
+
+// brokenText finds UTF-8 that was read as a Western single-byte set.
+var brokenText = regexp.MustCompile("Ã[\u0080-\u00bf\u2013\u2014\u2018-\u203a\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u20ac\u2122]|â€|Â[\u00a0-\u00bf]|\ufffd")
+
+// mojibake finds text that was decoded wrongly.
+func mojibake(f *interop.File) []Finding {
+	var at []int
+	first := ""
+	for i, l := range f.Doc.Lines {
+		if m := brokenText.FindString(l); m != "" {
+			at = append(at, i+1)
+			if first == "" {
+				first = m
+			}
+		}
+	}
+	if len(at) == 0 {
+		return nil
+	}
+	return []Finding{{Type: "mojibake", Severity: Note, Place: placed(f, at[0], nil),
+		Text: fmt.Sprintf("text at %s was decoded with the wrong character set (%q)", lines(at), first)}}
+}
+
+// promptLengths finds whole prompt lengths that are nearly but not quite equal.
+func promptLengths(f *interop.File) []Finding {
+	byLength := map[float64][]int{}
+	for i := range f.Runs {
+		if in := perRequest(&f.Runs[i], "total_input_tokens"); in >= 100 && in == math.Trunc(in) {
+			byLength[in] = append(byLength[in], f.Runs[i].Place.Line)
+		}
+	}
+	lengths := sortedKeysOf(byLength)
+	for i := 1; i < len(lengths); i++ {
+		if a, b := lengths[i-1], lengths[i]; b-a < 0.01*b {
+			return []Finding{{Type: "prompt-length-differs", Severity: Note, Place: placed(f, byLength[a][0], nil),
+				Text: fmt.Sprintf("prompts have %g tokens at %s and %g at %s: the same request is another length to each tokenizer", a, lines(byLength[a]), b, lines(byLength[b]))}}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"perflab/internal/interop"
+	"perflab/internal/result"
+)
+
+// benchAsk is what a benchmark command or profile asks for; 0 is anything.
+type benchAsk struct {
+	requests, input, output float64
+	sharegpt, random        bool
+}
+
+// asks returns what the benchmark commands and profiles of a document ask for.
+func asks(f *interop.File) (all []benchAsk, shown []int) {
+	for i := range f.Doc.Scripts {
+		s := &f.Doc.Scripts[i]
+		if s.Kind != interop.ScriptBenchmark || len(all) == lookback {
+			continue
+		}
+		w := readSetup(s.Text)
+		a := benchAsk{requests: firstNumber(w, "num-prompts", "max-requests", "num-requests", "request-count"),
+			input: firstNumber(w, "random-input-len", "input-len"), output: firstNumber(w, "random-output-len", "output-len", "sharegpt-output-len")}
+		a.sharegpt = strings.EqualFold(w.flags["dataset-name"], "sharegpt")
+		if strings.Contains(s.Text, "vllm bench") && (w.flags["dataset-name"] == "" || w.flags["dataset-name"] == "random") {
+			a.random = true
+			if a.input == 0 && !strings.Contains(s.Text, "random-input-len") {
+				a.input = 1024
+			}
+			if a.output == 0 && !strings.Contains(s.Text, "random-output-len") {
+				a.output = 128
+			}
+		}
+		all, shown = append(all, a), append(shown, s.Line)
+	}
+	for i := range f.Runs {
+		if n := f.Runs[i].Header.Label("total_requests"); n != "" {
+			a := benchAsk{}
+			a.requests, _ = strconv.ParseFloat(n, 64)
+			a.input, _ = strconv.ParseFloat(f.Runs[i].Header.Label("dataset_input_tokens"), 64)
+			a.output, _ = strconv.ParseFloat(f.Runs[i].Header.Label("dataset_output_tokens"), 64)
+			if !slices.Contains(all, a) && len(all) < 2*lookback {
+				all = append(all, a)
+			}
+		}
+	}
+	return all, shown
+}
+
+// firstNumber is the first of the flags that has a number; 0 for none.
+func firstNumber(s served, names ...string) float64 {
+	for _, n := range names {
+		if v, err := strconv.ParseFloat(s.flags[n], 64); err == nil {
+			return v
+		}
+	}
+	return 0
+}
+
+// fitsLengths reports whether a run can be of the prompts that were asked for.
+func (a benchAsk) fitsLengths(r *interop.Run) bool {
+	in, out := perRequest(r, "total_input_tokens"), perRequest(r, "total_output_tokens")
+	if a.input > 0 && in > 0 && (in < 0.94*a.input || in > 1.06*a.input+16) {
+		return false
+	}
+	if a.output > 0 && out > 1.02*a.output {
+		return false
+	}
+	return !a.sharegpt || in == 0 || in > 150 && in < 600 && (a.output > 0 || out > 100 && out < 600)
+}
+
+// benchmarkFindings compares blocks with the benchmark commands shown.
+func benchmarkFindings(f *interop.File) []Finding {
+	all, shown := asks(f)
+	if !publishes(f) {
+		return nil
+	}
+	var unfit, short []int
+	var cases, shortOf []string
+	for i := range f.Runs {
+		r := &f.Runs[i]
+		n, failed := figureValue(r, "completed"), figureValue(r, "failed")
+		if n == 0 {
+			continue
+		}
+		if slices.ContainsFunc(all, func(a benchAsk) bool { return a.requests == n+failed && a.fitsLengths(r) }) {
+			continue
+		}
+		if asked := askedMore(all, r, n+failed); asked > 0 {
+			short = append(short, r.Place.Line)
+			if t := fmt.Sprintf("%.0f of %.0f", n+failed, asked); !slices.Contains(shortOf, t) {
+				shortOf = append(shortOf, t)
+			}
+			continue
+		}
+		if r.Header.Label(result.LabelBenchCommand) != "" || slices.ContainsFunc(all, func(a benchAsk) bool { return a.requests == 0 && a.fitsLengths(r) }) {
+			continue
+		}
+		unfit = append(unfit, r.Place.Line)
+		if t := fmt.Sprintf("%.0f x %.0f in / %.0f out", n, perRequest(r, "total_input_tokens"), perRequest(r, "total_output_tokens")); !slices.Contains(cases, t) && len(cases) < 6 {
+			cases = append(cases, t)
+		}
+	}
+	var out []Finding
+	if len(short) > 0 {
+		out = append(out, Finding{Type: "requests-missing", Severity: Warning, Place: placed(f, short[0], nil),
+			Text: fmt.Sprintf("at %s are fewer requests than were asked for (%s), and no word of what became of the others", lines(short), strings.Join(shortOf, ", "))})
+	}
+	if len(unfit) > 0 {
+		what := fmt.Sprintf("fit none of the %s shown (%s)", counted(len(all), "benchmark command"), lines(shown))
+		if len(all) == 0 {
+			what = "have no benchmark command"
+		}
+		out = append(out, Finding{Type: "benchmark-command-missing", Severity: Note, Place: placed(f, unfit[0], nil),
+			Text: fmt.Sprintf("%d of %s %s: %s at %s", len(unfit), counted(len(f.Runs), "block"), what, strings.Join(cases, ", "), lines(unfit))})
+	}
+	return out
+}
+
+// askedMore returns the number of requests of which n can be what was left
+// when some failed; 0 for none.
+func askedMore(all []benchAsk, r *interop.Run, n float64) float64 {
+	if asked := float64(r.Header.Requests); asked > n {
+		return asked
+	}
+	whole := int(n)
+	if whole < 20 || whole%10 == 0 || whole&(whole-1) == 0 {
+		return 0
+	}
+	best := 0.0
+	for _, a := range all {
+		if a.requests > n && n >= a.requests/3 && (best == 0 || a.requests < best) {
+			best = a.requests
+		}
+	}
+	return best
+}

@@ -1,0 +1,527 @@
+package audit
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"perflab/internal/interop"
+)
+
+// blockText prints a block of n requests as vllm bench serve does.
+func blockText(n int, duration float64, in, out int, p99 float64) string {
+	seconds := func(tokens int) float64 { return float64(tokens) / duration }
+	return fmt.Sprintf("```\n============ Serving Benchmark Result ============\n"+
+		"Successful requests:  %d\nFailed requests:  0\nBenchmark duration (s):  %.2f\nTotal input tokens:  %d\nTotal generated tokens:  %d\n"+
+		"Request throughput (req/s):  %.2f\nOutput token throughput (tok/s):  %.2f\nTotal Token throughput (tok/s):  %.2f\n"+
+		"---------------Time to First Token----------------\nMean TTFT (ms):  %.2f\nP99 TTFT (ms):  %.2f\n"+
+		"-----Time per Output Token (excl. 1st token)------\nMean TPOT (ms):  50.00\nP99 TPOT (ms):  %.2f\n"+
+		"==================================================\n```\n",
+		n, duration, in, out, seconds(n), seconds(out), seconds(in+out), 40*duration, 80*duration, p99)
+}
+
+// goodStudy is a document that does it right: nothing is to be found in it.
+var goodStudy = `# Serving Foo-8B on H100 SXM
+
+## Conclusion
+
+??? tip "Serving command"
+    ` + "```bash" + `
+    vllm serve acme/Foo-8B-FP8 --max-num-seqs 64
+    ` + "```" + `
+
+## Setup
+
+### Model
+
+acme/Foo-8B
+
+### Hardware
+
+2 x NVIDIA H100 SXM GPUs, driver 550.54, CUDA 12.4, power limit 700 W, on 2026-01-02.
+
+### Engine version
+
+- vLLM: v0.11.0
+- SGLang: v0.5.3
+
+### Method
+
+Each row is the mean of 3 runs; the standard deviation is below 1 %. The revision of the model is 9a1b2c3.
+
+` + "```bash" + `
+vllm bench serve --model acme/Foo-8B --dataset-name random --random-input-len 1000 --random-output-len 100 --num-prompts 200 --header 'x: $y (z)'
+` + "```" + `
+
+## Results
+
+### Engines
+
+#### vLLM
+
+` + "```bash" + `
+vllm serve acme/Foo-8B
+` + "```" + `
+
+` + blockText(200, 20, 200000, 20000, 60) + `
+#### SGLang
+
+` + "```bash" + `
+python3 -m sglang.launch_server --model-path acme/Foo-8B
+` + "```" + `
+
+` + blockText(200, 23, 200000, 20010, 70) + `
+### Quantization in vLLM
+
+` + "```bash" + `
+vllm serve acme/Foo-8B-FP8
+` + "```" + `
+
+` + blockText(200, 16, 200000, 20020, 61) + `
+### Batch size in vLLM
+
+` + "```bash" + `
+vllm serve acme/Foo-8B-FP8 --max-num-seqs 64
+` + "```" + `
+
+` + blockText(200, 15, 200000, 20030, 62)
+
+// sliceFindings are the findings of this slice of the package.
+func sliceFindings(docs ...string) []Finding {
+	var files []interop.File
+	for i, d := range docs {
+		files = append(files, interop.Read(fmt.Sprintf("doc%d.md", i), []byte(d)))
+	}
+	var out []Finding
+	for i := range files {
+		out = slices.Concat(out, commands(&files[i], Options{}), practice(&files[i], Options{}))
+	}
+	return append(out, across(files)...)
+}
+
+// typesOf lists the types of findings, each once.
+func typesOf(findings []Finding) []string {
+	var out []string
+	for _, f := range findings {
+		if !slices.Contains(out, f.Type) {
+			out = append(out, f.Type)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// edit replaces the first of each old by the new; a test whose old is not
+// there fails.
+func edit(t *testing.T, doc string, pairs ...string) string {
+	t.Helper()
+	for i := 0; i < len(pairs); i += 2 {
+		if !strings.Contains(doc, pairs[i]) {
+			t.Fatalf("the document has no %q", pairs[i])
+		}
+		doc = strings.Replace(doc, pairs[i], pairs[i+1], 1)
+	}
+	return doc
+}
+
+// TestCleanStudy: a study that does it right has no finding, and neither has a
+// block alone.
+func TestCleanStudy(t *testing.T) {
+	for name, doc := range map[string]string{
+		"study": goodStudy, "block": strings.Trim(blockText(200, 20, 200000, 20000, 60), "`\n"), "empty": "", "prose": "Just text.\n",
+		"block without failures": edit(t, blockText(200, 20, 200000, 20000, 60), "Failed requests:  0\n", ""),
+	} {
+		for _, f := range sliceFindings(doc) {
+			t.Errorf("%s: %s %s: %s", name, f.Place, f.Type, f.Text)
+		}
+	}
+}
+
+// studyCase is one way to break the goodStudy, and the types found then.
+type studyCase struct {
+	name  string
+	edits []string
+	types []string
+	words string
+}
+
+// studyCases are the ways to break the goodStudy, one a row.
+func studyCases() []studyCase {
+	vllm16 := "vllm serve acme/Foo-8B-FP8\n```\n\n" + blockText(200, 16, 200000, 20020, 61)
+	best := "vllm serve acme/Foo-8B-FP8 --max-num-seqs 64\n```\n\n"
+	return []studyCase{
+		{"engine", []string{vllm16, "python3 -m sglang.launch_server --model-path acme/Foo-8B-FP8\n```\n\n" + blockText(200, 16, 200000, 20000, 61)},
+			[]string{"engine-contradicts-heading"}, "its 20000 generated tokens equal those of the vLLM block"},
+		{"model", []string{vllm16, strings.Replace(vllm16, "Foo-8B-FP8", "Foo-70B-FP8", 1)}, []string{"model-contradicts-heading", "several-changes"}, "serve acme/Foo-70B-FP8"},
+		{"model of the title", []string{"### Model\n\nacme/Foo-8B", "### Model\n\nacme/Foo-70B"}, []string{"model-contradicts-heading"}, "its model is foo-70b, and its title"},
+		{"layout", []string{"### Batch size in vLLM", "### TP2 in vLLM"}, []string{"flag-contradicts-heading"}, "says TP2"},
+		{"layout kept", []string{"### Batch size in vLLM", "### TP1EP1 in vLLM"}, nil, ""},
+		{"expert parallelism", []string{"### Batch size in vLLM", "### TP+EP in vLLM"}, []string{"flag-contradicts-heading"}, "expert parallelism"},
+		{"devices", []string{"launch_server --model-path", "launch_server --tp-size 4 --model-path"}, []string{"more-devices-than-stated"}, "up to 4 devices"},
+		{"braces", []string{"--max-num-seqs 64\n    ```", "--max-num-seqs 64 --reasoning-parser={\"a\":\"b\",\"c\":1}\n    ```"}, []string{"command-not-shell-safe"},
+			"becomes two words by brace expansion, without their quotes: --reasoning-parser=a:b --reasoning-parser=c:1"},
+		{"braces in quotes", []string{"--max-num-seqs 64\n    ```", "--max-num-seqs 64 --reasoning-parser='{\"a\":\"b\",\"c\":1}'\n    ```"}, nil, ""},
+		{"one key", []string{"--max-num-seqs 64\n    ```", "--max-num-seqs 64 --reasoning-parser {\"a\":1}\n    ```"}, []string{"command-not-shell-safe"}, "reaches the program as {a:1}"},
+		{"ampersand", []string{"--num-prompts 200 ", "--num-prompts 200 --base-url http://h/x?a=1&b=2 "}, []string{"command-not-shell-safe"}, "cut at its &"},
+		{"background", []string{"--num-prompts 200 ", "--num-prompts 200 > log 2>&1 & "}, nil, ""},
+		{"parenthesis", []string{"--num-prompts 200 ", "--num-prompts 200 --label f(x) "}, []string{"command-not-shell-safe"}, "syntax error"},
+		{"quotes of print", []string{"--num-prompts 200 ", "--num-prompts 200 --label “a b” "}, []string{"command-not-shell-safe"}, "quotes of print"},
+		{"dash of print", []string{"--num-prompts 200 ", "–num-prompts 200 "}, []string{"command-not-shell-safe"}, "a dash of print"},
+		{"continuation", []string{"vllm serve acme/Foo-8B-FP8 --max-num-seqs 64\n    ```", "vllm serve acme/Foo-8B-FP8 \\  \n    --max-num-seqs 64\n    ```"},
+			[]string{"command-not-shell-safe"}, "spaces follow the backslash"},
+		{"no continuation", []string{"vllm serve acme/Foo-8B-FP8 --max-num-seqs 64\n    ```", "vllm serve acme/Foo-8B-FP8\n    --max-num-seqs 64\n    ```"},
+			[]string{"command-not-shell-safe"}, "lacks a backslash"},
+		{"continued", []string{"vllm serve acme/Foo-8B-FP8 --max-num-seqs 64\n    ```", "vllm serve acme/Foo-8B-FP8 \\\n      --max-num-seqs 64\n    ```"}, nil, ""},
+		{"placeholder", []string{"launch_server --model-path acme/Foo-8B", "launch_server --model-path acme/Foo-8B --host 10.1.2.3 --dist-init-addr $HEAD"},
+			[]string{"command-placeholder"}, "10.1.2.3, $HEAD"},
+		{"defined", []string{"launch_server --model-path acme/Foo-8B", "launch_server --model-path acme/Foo-8B --host 127.0.0.1 --port $PORT", "### Engine version", "PORT=8000\n\n### Engine version"}, nil, ""},
+		{"dataset flag", []string{"--dataset-name random ", "--dataset-name random --sharegpt-output-len 5 "}, []string{"flag-without-effect"}, "--sharegpt-output-len 5"},
+		{"default dataset", []string{"--dataset-name random ", "--hf-name sharegpt "}, []string{"flag-without-effect"}, "random prompts of 1024"},
+		{"attention per rank", []string{"launch_server --model-path", "launch_server --enable-dp-attention --model-path"}, []string{"flag-without-effect"}, "--dp-size"},
+		{"comment", []string{best + "```\n", best + "```\n# --max-num-seqs 128\n", "--max-num-seqs 64\n    ```", "--max-num-seqs=128\n    ```"}, []string{"script-contradicts-block"}, "says --max-num-seqs 128 where the script has --max-num-seqs 64"},
+		{"comment agrees", []string{best + "```\n", best + "```\n# --max-num-seqs=64\n"}, nil, ""},
+		{"not recorded", []string{vllm16, strings.Replace(vllm16, "-FP8", "", 1), "acme/Foo-8B-FP8 --max-num-seqs 64\n    ```", "acme/Foo-8B --max-num-seqs 64\n    ```", "Foo-8B-FP8 --max-num-seqs", "Foo-8B --max-num-seqs"},
+			[]string{"change-not-recorded"}, "name quantisation"},
+		{"several", []string{best, "vllm serve acme/Foo-8B-FP8 --max-num-seqs 64 --block-size 32\n```\n\n", "--max-num-seqs 64\n    ```", "--max-num-seqs 64 --block-size 32\n    ```"},
+			[]string{"one-factor-search", "several-changes"}, "--block-size 32 added; --max-num-seqs 64 added"},
+		{"other lengths", []string{"--random-input-len 1000", "--random-input-len 2000"}, []string{"benchmark-command-missing"}, "200 x 1000 in / 100 out"},
+		{"requests lost", []string{blockText(200, 16, 200000, 20020, 61), strings.Replace(blockText(187, 16, 187000, 18700, 61), "Failed requests:  0\n", "", 1)},
+			[]string{"failures-not-reported", "requests-missing"}, "187 of 200"},
+		{"draft model", []string{best, "vllm serve acme/Foo-8B-FP8 --speculative-config '{\"method\":\"mtp\",\"num_speculative_tokens\":2}'\n```\n\n", "--max-num-seqs 64\n    ```", "--speculative-config '{\"method\":\"mtp\",\"num_speculative_tokens\":2}'\n    ```",
+			"### Method\n", "### Method\n\nThe chosen draft model is trained on English.\n"}, []string{"text-contradiction"}, "draft model"},
+		{"failures", []string{"Failed requests:  0\n", ""}, []string{"failures-not-reported"}, "1 of 4 blocks"},
+		{"no repeats", []string{"Each row is the mean of 3 runs; the standard deviation is below 1 %. ", ""}, []string{"no-repeats"}, "each of the 4 measurements"},
+		{"environment", []string{", driver 550.54, CUDA 12.4", "", "2 x NVIDIA H100 SXM GPUs", "NVIDIA H100 GPUs", "H100 SXM", "H100"}, []string{"environment-missing"}, "the form factor of the H100"},
+		{"copy", []string{blockText(200, 16, 200000, 20020, 61), blockText(200, 20, 200000, 20000, 60)}, []string{"duplicate-block"}, "under another command"},
+		{"same setup", []string{vllm16, strings.Replace(vllm16, "-FP8", "", 1), "### Quantization in vLLM", "### Once more"}, []string{"same-setup-differs", "several-changes"}, "25.0 % in total throughput"},
+		{"noise", []string{"the mean of 3 runs; the standard deviation is below 1 %", "one run", best, "vllm serve acme/Foo-8B-FP8\n```\n\n", "--max-num-seqs 64\n    ```", "\n    ```",
+			blockText(200, 15, 200000, 20030, 62), blockText(200, 15.8, 200000, 20030, 62)}, []string{"noise-floor"}, "1.3 % in total throughput"},
+		{"tail", []string{blockText(200, 15, 200000, 20030, 62), blockText(200, 16, 200000, 20030, 180)}, []string{"tail-unstable"}, "61.00"},
+		{"mojibake", []string{"2 x NVIDIA", "2 Ã— NVIDIA"}, []string{"mojibake"}, "Ã—"},
+		{"prompt lengths", []string{blockText(200, 16, 200000, 20020, 61), blockText(200, 16, 199800, 20020, 61)}, []string{"prompt-length-differs"}, "999 tokens at line"},
+	}
+}
+
+// TestStudyFindings breaks the study in one way a row: exactly the types named
+// are found, with the words.
+func TestStudyFindings(t *testing.T) {
+	for _, tt := range studyCases() {
+		found := sliceFindings(edit(t, goodStudy, tt.edits...))
+		if got := typesOf(found); !slices.Equal(got, tt.types) {
+			t.Errorf("%s: types %v, want %v", tt.name, got, tt.types)
+			for _, f := range found {
+				t.Logf("  %s %s: %s", f.Place, f.Type, f.Text)
+			}
+			continue
+		}
+		if len(tt.types) > 0 && !slices.ContainsFunc(found, func(f Finding) bool { return strings.Contains(f.Text, tt.words) }) {
+			t.Errorf("%s: no finding says %q: %s", tt.name, tt.words, found[0].Text)
+		}
+		for _, f := range found {
+			if f.Place.File == "" || f.Place.Line == 0 {
+				t.Errorf("%s: %s has no place", tt.name, f.Type)
+			}
+		}
+	}
+}
+
+// TestOneFactor: three options tried one at a time are a note, and none with
+// all combinations of two.
+func TestOneFactor(t *testing.T) {
+	doc := goodStudy
+	for i, flags := range []string{"--max-num-seqs 64 --block-size 32", "--max-num-seqs 64 --async-scheduling"} {
+		doc += "\n### Option " + fmt.Sprint(i) + " in vLLM\n\n```bash\nvllm serve acme/Foo-8B-FP8 " + flags + "\n```\n\n" + blockText(200, 12-float64(i), 200000, 20040+i, 62)
+	}
+	if got := typesOf(sliceFindings(doc)); !slices.Equal(got, []string{"one-factor-search"}) {
+		t.Errorf("types %v", got)
+	}
+	doc += "\n### Crossed in vLLM\n\n```bash\nvllm serve acme/Foo-8B-FP8 --max-num-seqs 64 --block-size 32 --async-scheduling\n```\n\n" + blockText(200, 10, 200000, 20050, 62)
+	if got := typesOf(sliceFindings(doc)); got != nil {
+		t.Errorf("crossed: types %v", got)
+	}
+}
+
+// TestOverload: engines at a rate that one of them cannot hold.
+func TestOverload(t *testing.T) {
+	at := func(duration, latency float64) string {
+		b := blockText(200, duration, 200000, 20000+int(duration), 60)
+		return strings.Replace(b, "Benchmark duration", "Request rate configured (RPS):  4.00\nBenchmark duration", 1) +
+			fmt.Sprintf("Mean E2EL %.0f\n", latency)
+	}
+	for _, tt := range []struct {
+		name       string
+		vllm, slow float64
+		want       bool
+	}{{"one", 52, 70, true}, {"none", 52, 53, false}, {"both", 70, 90, false}} {
+		doc := edit(t, goodStudy, blockText(200, 20, 200000, 20000, 60), withLatency(at(tt.vllm, 1), 1200), blockText(200, 23, 200000, 20010, 70), withLatency(at(tt.slow, 9), 9000))
+		if got := slices.Contains(typesOf(sliceFindings(doc)), "compared-under-overload"); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}
+
+// withLatency adds a section of end-to-end latency to a block.
+func withLatency(block string, ms float64) string {
+	return strings.Replace(block, "---------------Time to First", fmt.Sprintf("----------------End-to-end Latency----------------\nMean E2EL (ms):  %.2f\n---------------Time to First", ms), 1)
+}
+
+// TestAcross checks files beside each other, once a pair of groups.
+func TestAcross(t *testing.T) {
+	chat := func(in, out int) string {
+		doc := strings.Replace(goodStudy, "--dataset-name random --random-input-len 1000 --random-output-len 100", "--dataset-name sharegpt --dataset-path x", 1)
+		for _, n := range []string{"20000", "20010", "20020", "20030"} {
+			doc = strings.ReplaceAll(doc, "generated tokens:  "+n, fmt.Sprintf("generated tokens:  %d", out))
+		}
+		return strings.ReplaceAll(doc, "input tokens:  200000", fmt.Sprintf("input tokens:  %d", in))
+	}
+	count := func(docs []string, of string) (n int) {
+		for _, f := range sliceFindings(docs...) {
+			if f.Type == of {
+				n++
+			}
+		}
+		return n
+	}
+	for _, tt := range []struct {
+		name string
+		docs []string
+		of   string
+		want int
+	}{
+		{"other sample", []string{chat(43500, 40000), chat(68400, 56200)}, "workload-mismatch", 1},
+		{"other sample in three files", []string{chat(43500, 40000), chat(68400, 56200), chat(68500, 56300)}, "workload-mismatch", 1},
+		{"other tokenizer", []string{chat(43500, 40000), chat(44500, 40100)}, "workload-mismatch", 0},
+		{"same file twice", []string{goodStudy, goodStudy}, "block-in-two-files", 1},
+		{"one file", []string{goodStudy}, "block-in-two-files", 0},
+		{"one client", []string{goodStudy, chat(43500, 40000)}, "definitions-mixed", 0},
+	} {
+		if got := count(tt.docs, tt.of); got != tt.want {
+			t.Errorf("%s: %d of %s, want %d", tt.name, got, tt.of, tt.want)
+		}
+	}
+	other := strings.ReplaceAll(goodStudy, "NVIDIA H100 SXM", "NVIDIA B200 SXM")
+	for _, f := range sliceFindings(goodStudy, other) {
+		if f.Type == "block-in-two-files" && f.Severity != Warning {
+			t.Errorf("another document's results: %s", f.Severity)
+		}
+	}
+}
+
+// TestDefinitionsMixed: files of two clients with one name for two things.
+func TestDefinitionsMixed(t *testing.T) {
+	own := interop.Read("own.md", []byte(goodStudy))
+	theirs := interop.Read("theirs.md", []byte(goodStudy))
+	for i := range theirs.Runs {
+		theirs.Runs[i].Header.Imported.Client = "another"
+		theirs.Runs[i].Defs["tpot"] = "e2e_per_token"
+	}
+	found := definitionsMixed([]interop.File{own, theirs})
+	if len(found) != 1 || !strings.Contains(found[0].Text, "TPOT (e2e_per_token, there decode_per_token)") || strings.Contains(found[0].Text, "TTFT") {
+		t.Errorf("%+v", found)
+	}
+}
+
+// TestShellWords compares with what a POSIX shell makes of lines.
+func TestShellWords(t *testing.T) {
+	for line, want := range map[string]string{
+		`a 'b c' "d e"`:        "a|b c|d e",
+		`a\ b --x="y"z`:        `a b|--x=yz`,
+		`a # b`:                "a",
+		`a#b "" c`:             "a#b||c",
+		`a>b|c && d`:           "a|>|b|||c|&|d",
+		`"a \"b\" $c"`:         `a "b" $c`,
+		`--x={"a":"b"}`:        "--x={a:b}",
+		`'unclosed`:            "unclosed",
+		"a\u00a0b c":           "a\u00a0b|c",
+		`x\`:                   `x\`,
+		`export A="b c"; vllm`: "export|A=b c|;|vllm",
+	} {
+		var got []string
+		for _, w := range shellWords(line) {
+			if w.op {
+				got = append(got, w.raw)
+				continue
+			}
+			got = append(got, w.text())
+		}
+		if strings.Join(got, "|") != want {
+			t.Errorf("%s: %q, want %q", line, strings.Join(got, "|"), want)
+		}
+	}
+}
+
+// TestBraces compares with bash.
+func TestBraces(t *testing.T) {
+	for word, want := range map[string]string{
+		`{a,b}`: "a b", `x{a,b}y`: "xay xby", `{a}`: "{a}", `${a,b}`: "${a,b}", `'{a,b}'`: "{a,b}", `{a,b}{c,d}`: "ac ad bc bd",
+		`{"a":{"b":1,"c":2},"d":3}`: "a:b:1 a:c:2 d:3", `{a,{b,c}}`: "a b c", `{a,b`: "{a,b", `a,b}`: "a,b}", `{,x}`: " x",
+	} {
+		var got []string
+		for _, p := range expandBraces(shellWords(word)[0].runes) {
+			got = append(got, plainText(p))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %q", word, strings.Join(got, " "), want)
+		}
+	}
+}
+
+// TestSetup: spellings of one setup are equal, and what differs is told.
+func TestSetup(t *testing.T) {
+	base := readSetup("vllm serve acme/Foo-8B -tp 4 --max-model-len 4096 --port 80")
+	for command, want := range map[string]string{
+		"vllm serve Foo-8B --tensor-parallel-size=4 --max_model_len=4096":                         "",
+		"docker exec -it x bash -c “vllm serve acme/Foo-8B -tp 4 --max-model-len 4096”":           "",
+		`docker exec x bash -c "vllm serve acme/Foo-8B -tp 4 --max-model-len 4096"`:               "",
+		"python -m vllm.entrypoints.openai.api_server --model Foo-8B --tp 4 --max-model-len 4096": "",
+		"vllm serve Foo-8B --max-model-len 4096":                                                  "layout dropped (tp 4)",
+		"vllm serve Foo-8B -tp 8 --max-model-len 8192":                                            "--max-model-len 4096 -> 8192; layout tp 4 -> tp 8",
+		"VLLM_X=1 vllm serve Foo-8B -tp 4 --max-model-len 4096 --enable-expert-parallel":          "VLLM_X added (VLLM_X 1); expert parallelism added (enable-expert-parallel)",
+		"trtllm-serve Foo-8B-FP8 --tp_size 4 --max_seq_len 4096":                                  "engine vLLM -> TensorRT-LLM; model acme/Foo-8B -> Foo-8B-FP8",
+	} {
+		if got := strings.Join(texts(changes(base, readSetup(command), false)), "; "); got != want {
+			t.Errorf("%s: %q, want %q", command, got, want)
+		}
+	}
+}
+
+// TestChecksDocumented: every finding's type is in the table with its
+// severity, and every type of the table once.
+func TestChecksDocumented(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range slices.Concat(commandChecks(), practiceChecks()) {
+		if seen[c.Type] || c.Doc == "" || c.Holds == "" || c.Type != interop.Slug(c.Type) || !strings.HasSuffix(c.Doc, ".") || !strings.HasSuffix(c.Holds, ".") {
+			t.Errorf("%+v", c)
+		}
+		seen[c.Type] = true
+	}
+	for _, f := range sliceFindings(goodStudy+strings.ReplaceAll(goodStudy, "vllm serve", "vllm serve -tp"), strings.ReplaceAll(goodStudy, "Failed requests:  0\n", "")) {
+		if !seen[f.Type] {
+			t.Errorf("%s is not in the table", f.Type)
+		}
+	}
+}
+
+// publishedFiles reads the published studies, in order.
+func publishedFiles(t *testing.T) []interop.File {
+	t.Helper()
+	dir := os.Getenv("PERFLAB_SHARED")
+	for up := ".."; dir == "" && len(up) < 20; up += "/.." {
+		if _, err := os.Stat(filepath.Join(up, "shared", "published")); err == nil {
+			dir = filepath.Join(up, "shared")
+		}
+	}
+	names, _ := filepath.Glob(filepath.Join(dir, "published", "*.txt"))
+	if len(names) != 4 {
+		t.Skip("the published studies are not here; set PERFLAB_SHARED to the directory that has published/")
+	}
+	var files []interop.File
+	for _, n := range names {
+		data, err := os.ReadFile(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, interop.Read(filepath.Base(n), data))
+	}
+	return files
+}
+
+// publishedPractice are what is known to be wrong in the published studies, and
+// words of it.
+var publishedPractice = map[string]string{
+	"000:7 command-not-shell-safe":       "--speculative-config=method:mtp --speculative-config=num_speculative_tokens:1",
+	"000:24 text-contradiction":          "draft model",
+	"000:67 command-placeholder":         "$target",
+	"000:29 environment-missing":         "the number of devices",
+	"000:81 one-factor-search":           "6 options",
+	"000:86 failures-not-reported":       "18 of 18",
+	"000:86 no-repeats":                  "16 measurements",
+	"000:128 compared-under-overload":    "6.72 of 8 req/s",
+	"000:166 change-not-recorded":        "line 171 equal those of line 86",
+	"000:258 noise-floor":                "9.9 % in mean TPOT",
+	"000:303 tail-unstable":              "4297.33",
+	"000:692 duplicate-block":            "692 = 86, 733 = 476",
+	"001:1 environment-missing":          "driver",
+	"001:5 command-not-shell-safe":       "quotes of print",
+	"001:5 command-placeholder":          "M, X, 10.20.0.4",
+	"001:6 flag-without-effect":          "so do all 26 blocks",
+	"001:12 no-repeats":                  "26 measurements",
+	"001:12 definitions-mixed":           "TPOT",
+	"001:525 prompt-length-differs":      "1023 tokens",
+	"002:45 environment-missing":         "driver",
+	"002:47 mojibake":                    "line 47",
+	"002:85 one-factor-search":           "options",
+	"002:90 failures-not-reported":       "15 of 15",
+	"002:90 no-repeats":                  "15 measurements",
+	"002:90 workload-mismatch":           "342058 and 281412",
+	"002:158 several-changes":            "-6.8 %",
+	"002:163 tail-unstable":              "448.36",
+	"002:193 several-changes":            "tp 8 -> tp 4",
+	"002:260 script-contradicts-block":   "line 291 says --max-num-batched-tokens 8192",
+	"002:337 benchmark-command-missing":  "6 of 15",
+	"003:43 environment-missing":         "the number of devices, the form factor of the H100",
+	"003:84 one-factor-search":           "options",
+	"003:89 failures-not-reported":       "13 of 13",
+	"003:89 no-repeats":                  "13 measurements",
+	"003:187 engine-contradicts-heading": "201376 generated tokens",
+	"003:221 several-changes":            "max_seq_len 40960",
+	"003:270 benchmark-command-missing":  "6 of 13",
+}
+
+// TestPublishedCommands: what is known to be wrong in the published studies is
+// found at its line, and nothing else of these types is.
+func TestPublishedCommands(t *testing.T) {
+	files := publishedFiles(t)
+	var got []string
+	texts := map[string]string{}
+	var all []Finding
+	for i := range files {
+		all = slices.Concat(all, commands(&files[i], Options{}), practice(&files[i], Options{}))
+	}
+	for _, f := range append(all, across(files)...) {
+		key := fmt.Sprintf("%s:%d %s", f.Place.File[:3], f.Place.Line, f.Type)
+		got, texts[key] = append(got, key), f.Text
+		if f.Severity == Error {
+			t.Errorf("%s: %s is no arithmetic", key, f.Text)
+		}
+	}
+	for key, words := range publishedPractice {
+		if !strings.Contains(texts[key], words) {
+			t.Errorf("%s: %q does not say %q", key, texts[key], words)
+		}
+	}
+	for _, key := range got {
+		if publishedPractice[key] == "" {
+			t.Errorf("%s is not expected: %s", key, texts[key])
+		}
+	}
+	if len(got) != len(publishedPractice) {
+		t.Errorf("%d findings, want %d", len(got), len(publishedPractice))
+	}
+}
+
+// FuzzCommands: no text makes the audit of commands and practice panic, and
+// what it finds is in the text.
+func FuzzCommands(f *testing.F) {
+	f.Add([]byte(goodStudy))
+	f.Add([]byte("vllm serve M -tp X “a” {\"a\":1,\"b\":{c,d}}\n"))
+	f.Add([]byte("```bash\nexport A=1\nvllm serve x \\ \n--b 'c\n```\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 1<<16 {
+			return
+		}
+		one := interop.Read("a.md", data)
+		both := []interop.File{one, interop.Read("b.md", []byte(goodStudy))}
+		for _, found := range slices.Concat(commands(&one, Options{}), practice(&one, Options{}), across(both)) {
+			if found.Text == "" || found.Type == "" || found.Severity.rank() < 0 || found.Place.File == "" {
+				t.Fatalf("%+v", found)
+			}
+			if one.Doc != nil && found.Place.File == "a.md" && found.Place.Line > max(1, len(one.Doc.Lines)) {
+				t.Fatalf("%s is past the end", found.Place)
+			}
+		}
+	})
+}

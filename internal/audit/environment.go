@@ -1,0 +1,116 @@
+package audit
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"perflab/internal/interop"
+	"perflab/internal/result"
+)
+
+// environmentParts are what figures depend on, and how a text tells it.
+var environmentParts = []struct {
+	name string
+	told *regexp.Regexp
+}{
+	{"the engine's version", regexp.MustCompile(`(?i)(vllm|sglang|tensorrt-llm|trt-llm|mindie|lmdeploy|engine|version)[^\n]{0,30}\bv?\d+\.\d+`)},
+	{"the driver and CUDA version", regexp.MustCompile(`(?i)\bdriver\b|\bcuda[ -]?(toolkit |version |v)?:? ?1\d\b|\bcann\b|\brocm ?\d`)},
+	{"clocks or power limit", regexp.MustCompile(`(?i)power (limit|cap)|\bclocks?\b[^\n]{0,20}\b(mhz|locked|ghz)|\b\d{3} ?w\b`)},
+	{"the model's revision", regexp.MustCompile(`(?i)\brevision\b|--revision|commit [0-9a-f]{7}`)},
+	{"the date", regexp.MustCompile(`(?i)\b20[12]\d[-/]\d{1,2}\b|\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* (\d{1,2},? )?20\d\d\b`)},
+}
+
+var (
+	// twoForms are devices that are sold in forms of different speed.
+	twoForms = regexp.MustCompile(`(?i)\b(h100|a100|h800|a800|h200)\b`)
+	oneForm  = regexp.MustCompile(`(?i)\b(sxm\d?|pcie|nvl|hbm3e?|hgx|dgx)\b`)
+	// deviceCount finds how many devices there are.
+	deviceCount = regexp.MustCompile(`(?i)\b\d+ ?(x|×|\*|Ã—) ?|[a-z0-9]x\d+\b|\b(a )?single\b [a-z]*(nvidia|gpu|ascend|npu|amd|h\d|a\d)|\b\d+ (gpus|npus|cards|devices|nodes?|nvidia)\b|tensor-parallel|-tp\b|tp-size|tp_size`)
+)
+
+// environment finds what a document leaves out of the record.
+func environment(f *interop.File) []Finding {
+	text := strings.Join(proseOf(f), "\n")
+	var missing []string
+	for _, p := range environmentParts {
+		if !p.told.MatchString(text) && (p.name != "the engine's version" || !hasLabel(f, result.LabelEngineVersion)) {
+			missing = append(missing, p.name)
+		}
+	}
+	if !deviceCount.MatchString(hardwareText(f)) && !hasLabel(f, result.LabelGPUs) && !hasLabel(f, result.LabelNodes) {
+		missing = append(missing, "the number of devices")
+	}
+	if m := twoForms.FindString(text); m != "" && !oneForm.MatchString(text) {
+		missing = append(missing, "the form factor of the "+strings.ToUpper(m)+" (it is sold in forms of different speed)")
+	}
+	if !slices.ContainsFunc(f.Runs, func(r interop.Run) bool { return r.Header.Imported != nil && r.Header.Imported.Version != "" }) {
+		missing = append(missing, "the client's version")
+	}
+	if len(missing) < 2 {
+		return nil
+	}
+	line := 1
+	var section []string
+	for _, s := range f.Doc.Sections {
+		if lower := strings.ToLower(s.Title); strings.Contains(lower, "hardware") || strings.Contains(lower, "environment") {
+			line, section = s.Line, s.Path
+			break
+		}
+	}
+	return []Finding{{Type: "environment-missing", Severity: Note, Place: placed(f, line, section),
+		Text: "the document does not tell " + joinAnd(missing)}}
+}
+
+// joinAnd joins words with commas and an "and".
+func joinAnd(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}
+
+// proseOf are the lines of a document that are not figures: headings, prose,
+// commands, cells.
+func proseOf(f *interop.File) []string {
+	var out []string
+	for _, s := range f.Doc.Sections {
+		out = append(out, s.Title)
+	}
+	for _, p := range f.Doc.Prose {
+		out = append(out, p.Text)
+	}
+	for _, s := range f.Doc.Scripts {
+		out = append(out, s.Text, s.Note)
+	}
+	for _, t := range f.Doc.Tables {
+		for _, r := range t.Rows {
+			out = append(out, strings.Join(r.Cells, " "))
+		}
+	}
+	return out
+}
+
+// hardwareText is what a document says of its devices: the title, the section
+// on hardware, and the commands, whose layout is a count.
+func hardwareText(f *interop.File) string {
+	out := []string{f.Doc.Title}
+	for _, p := range f.Doc.Prose {
+		if lower := strings.ToLower(strings.Join(p.Section, " ") + " " + p.Text); strings.Contains(lower, "hardware") {
+			out = append(out, p.Text)
+		}
+	}
+	for _, s := range f.Doc.Scripts {
+		out = append(out, s.Text)
+	}
+	return strings.Join(out, "\n")
+}
+
+// hasLabel reports whether a run has a label.
+func hasLabel(f *interop.File, key string) bool {
+	return slices.ContainsFunc(f.Runs, func(r interop.Run) bool { return r.Header.Label(key) != "" })
+}
+
+// sortedKeysOf are the keys of a map of numbers in order.
+func sortedKeysOf[V any](m map[float64]V) []float64 { return slices.Sorted(maps.Keys(m)) }

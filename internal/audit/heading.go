@@ -1,0 +1,304 @@
+package audit
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"perflab/internal/interop"
+	"perflab/internal/result"
+)
+
+// headingFindings compares serving commands with the headings above them.
+func headingFindings(f *interop.File, steps []stage) []Finding {
+	var out []Finding
+	for i := range f.Doc.Scripts {
+		s := &f.Doc.Scripts[i]
+		if s.Kind != interop.ScriptServing {
+			continue
+		}
+		w := readSetup(s.Text)
+		if t, named := engineContradiction(f, s, w); t != "" {
+			if len(out) < fewFindings {
+				t += totalsTell(s, w.engine, named, steps)
+			}
+			out = append(out, Finding{Type: "engine-contradicts-heading", Severity: Warning, Place: placed(f, s.Line, s.Section), Text: t})
+		}
+		if t := layoutContradiction(s, w); t != "" {
+			out = append(out, Finding{Type: "flag-contradicts-heading", Severity: Warning, Place: placed(f, s.Line, s.Section), Text: t})
+		}
+	}
+	return slices.Concat(out, modelContradictions(f), tooManyDevices(f))
+}
+
+// tooManyDevices finds commands that need more devices than the document says
+// there are.
+func tooManyDevices(f *interop.File) []Finding {
+	stated := 0
+	for i := range f.Runs {
+		r := &f.Runs[i]
+		n, _ := strconv.Atoi(r.Header.Label(result.LabelGPUs))
+		if nodes, err := strconv.Atoi(r.Header.Label(result.LabelNodes)); err == nil && nodes > 1 {
+			return nil // the count may be that of a node
+		}
+		stated = max(stated, n)
+	}
+	var at []int
+	most, first := stated, (*interop.Script)(nil)
+	for i := range f.Doc.Scripts {
+		s := &f.Doc.Scripts[i]
+		if s.Kind != interop.ScriptServing {
+			continue
+		}
+		have := layoutOf(readSetup(s.Text))
+		need := have["tp"] * have["pp"]
+		if stated > 0 && need > stated {
+			at, most = append(at, s.Line), max(most, need)
+			if first == nil {
+				first = s
+			}
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return []Finding{{Type: "more-devices-than-stated", Severity: Warning, Place: placed(f, first.Line, first.Section),
+		Text: fmt.Sprintf("the commands at %s need up to %d devices, and the document counts %d", lines(at), most, stated)}}
+}
+
+// headingEngines returns the engines that the nearest text above a script
+// names; nil where none does. The document's title does not count.
+func headingEngines(doc *interop.Document, s *interop.Script) []string {
+	for _, near := range []string{s.Note, s.Caption} {
+		if named := enginesNamed(near); len(named) > 0 {
+			return named
+		}
+	}
+	for i := len(s.Section) - 1; i >= 0; i-- {
+		if s.Section[i] == doc.Title {
+			break
+		}
+		if named := enginesNamed(s.Section[i]); len(named) > 0 {
+			return named
+		}
+	}
+	return nil
+}
+
+// engineContradiction returns what is wrong where a command starts an engine
+// that the heading above it does not name.
+func engineContradiction(f *interop.File, s *interop.Script, w served) (text string, named []string) {
+	named = headingEngines(f.Doc, s)
+	if w.engine == "" || len(named) == 0 || slices.Contains(named, w.engine) {
+		return "", nil
+	}
+	var titles []string
+	for _, e := range named {
+		titles = append(titles, engineTitle(e))
+	}
+	near := append([]string{s.Note, s.Caption}, reversed(s.Section)...)
+	where := near[slices.IndexFunc(near, func(t string) bool { return len(enginesNamed(t)) > 0 })]
+	return fmt.Sprintf("the heading %q names %s, and the command starts %s", where, strings.Join(titles, " and "), engineTitle(w.engine)), named
+}
+
+// reversed is a copy in the other order.
+func reversed(all []string) []string {
+	out := slices.Clone(all)
+	slices.Reverse(out)
+	return out
+}
+
+// totalsTell says which of two engines the generated totals speak for: equal
+// work on equal prompts is of one engine.
+func totalsTell(s *interop.Script, starts string, named []string, steps []stage) string {
+	var own, other, same stage
+	for _, st := range steps {
+		switch {
+		case st.script == s && own.run == nil:
+			own = st
+		case st.starts == starts && st.script != s && other.run == nil:
+			other = st
+		}
+	}
+	if own.run == nil {
+		return ""
+	}
+	made := figureText(own.run, "total_output_tokens")
+	for _, st := range steps {
+		if st.script != s && slices.Contains(named, st.starts) && st.load == own.load && figureText(st.run, "total_output_tokens") == made {
+			same = st
+		}
+	}
+	if same.run == nil || other.run == nil || other.load != own.load || figureText(other.run, "total_output_tokens") == made {
+		return ""
+	}
+	return fmt.Sprintf("; its %s generated tokens equal those of the %s block at line %d, where the %s block at line %d has %s: the script is probably the wrong one",
+		made, engineTitle(same.starts), same.run.Place.Line, engineTitle(starts), other.run.Place.Line, figureText(other.run, "total_output_tokens"))
+}
+
+// modelSize finds the sizes in a model's name: 235b, a22b, 9b.
+var modelSize = regexp.MustCompile(`(?i)(?:^|[-_ ])(a?\d+(?:\.\d+)?b)(?:$|[-_ ])`)
+
+// modelFormats are parts of a model's name that say how it is stored or tuned.
+var modelFormats = []string{"fp8", "fp4", "nvfp4", "mxfp4", "awq", "gptq", "int4", "int8", "w8a8", "w4a16", "bf16", "gguf", "dynamic", "static",
+	"instruct", "it", "chat", "base", "thinking", "hf", "block", "quantized"}
+
+// modelCore is a model's name without owner, format, tuning and date.
+func modelCore(name string) string {
+	var kept []string
+	for _, part := range strings.FieldsFunc(modelBase(name), func(r rune) bool { return r == '-' || r == '_' || r == ' ' }) {
+		date, err := strconv.Atoi(part)
+		if err == nil && len(part) == 4 && date > 2000 || slices.Contains(modelFormats, part) || len(part) == 4 && err == nil {
+			continue
+		}
+		kept = append(kept, part)
+	}
+	return strings.Join(kept, "-")
+}
+
+// sizesOf are the sizes in a model's name.
+func sizesOf(core string) []string {
+	var out []string
+	for part := range strings.SplitSeq(core, "-") {
+		if modelSize.MatchString(part) {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// documentModels are the models that a document says it is about, as cores,
+// and where it says so.
+func documentModels(doc *interop.Document) (cores []string, line int) {
+	add := func(p interop.Text, text string) {
+		for _, w := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,;`*()|", r) }) {
+			if strings.ContainsAny(w, "0123456789") && strings.Contains(w, "-") && !strings.Contains(w, "://") {
+				line = cmpFirst(line, p.Line)
+				if core := modelCore(w); !slices.Contains(cores, core) && len(cores) < lookback {
+					cores = append(cores, core)
+				}
+			}
+		}
+	}
+	for _, p := range doc.Prose {
+		key, value, ok := strings.Cut(strings.ReplaceAll(strings.TrimLeft(p.Text, "-* \t"), "*", ""), ":")
+		switch {
+		case len(p.Section) > 0 && strings.EqualFold(strings.TrimSuffix(p.Section[len(p.Section)-1], "s"), "model"):
+			add(p, p.Text)
+		case ok && strings.EqualFold(strings.TrimSpace(key), "model"):
+			add(p, value)
+		}
+	}
+	return cores, line
+}
+
+// modelContradictions finds commands that serve another model than their
+// document is about, one finding a model.
+func modelContradictions(f *interop.File) []Finding {
+	about, said := documentModels(f.Doc)
+	at, first := map[string][]int{}, map[string]*interop.Script{}
+	var order []string
+	for i := range f.Doc.Scripts {
+		s := &f.Doc.Scripts[i]
+		if s.Kind != interop.ScriptServing {
+			continue
+		}
+		core := modelCore(strings.Trim(readSetup(s.Text).model, `"'`))
+		if !otherModel(core, s.Section, about) {
+			continue
+		}
+		if at[core] == nil {
+			order, first[core] = append(order, core), s
+		}
+		at[core] = append(at[core], s.Line)
+	}
+	var out []Finding
+	for _, core := range order {
+		named := strings.Join(about, ", ")
+		finding := Finding{Type: "model-contradicts-heading", Severity: Warning, Place: placed(f, first[core].Line, first[core].Section),
+			Text: fmt.Sprintf("the document is about %s (line %d), and the commands at %s serve %s", named, said, lines(at[core]), readSetup(first[core].Text).model)}
+		if strings.Contains(modelCore(strings.ReplaceAll(f.Doc.Title, " ", "-")), core) {
+			finding.Place = placed(f, said, nil)
+			finding.Text = fmt.Sprintf("the document says that its model is %s, and its title and the commands at %s say %s", named, lines(at[core]), core)
+		}
+		out = append(out, finding)
+	}
+	return out
+}
+
+// otherModel reports whether a command's model is another than its document is
+// about. Names that have no size in common are not compared, so that a
+// family's members pass under its name.
+func otherModel(core string, section, about []string) bool {
+	if len(about) == 0 || len(core) < 4 || strings.ContainsAny(core, "$<{") || !strings.ContainsAny(core, "0123456789") {
+		return false
+	}
+	sizes := sizesOf(core)
+	for _, a := range about {
+		other := sizesOf(a)
+		if len(sizes) == 0 || len(other) == 0 || slices.Equal(sizes, other) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(section[min(1, len(section)):], func(t string) bool {
+		return strings.Contains(modelCore(strings.ReplaceAll(t, "/", "-")), core)
+	})
+}
+
+// layoutWord finds TP4, PP 2, EP=8 in a heading.
+var layoutWord = regexp.MustCompile(`(?:^|[^A-Za-z])?(TP|PP|DCP|DP|EP)[ =]?(\d+)`)
+
+// bareEP finds expert parallelism without its size.
+var bareEP = regexp.MustCompile(`(?:^|[^A-Za-z])EP(?:$|[^A-Za-z0-9=])`)
+
+// layoutContradiction returns what is wrong where a heading gives a layout
+// that the command does not have.
+func layoutContradiction(s *interop.Script, w served) string {
+	if w.engine == "" {
+		return ""
+	}
+	have := layoutOf(w)
+	for _, near := range slices.Backward(append(slices.Clone(s.Section), s.Note)) {
+		found := layoutWord.FindAllStringSubmatch(near, -1)
+		for _, m := range found {
+			name := strings.ToLower(m[1])
+			if size, _ := strconv.Atoi(m[2]); size > 0 && have[name] != size && !(name == "ep" && have[name] < 0) {
+				return fmt.Sprintf("the heading says %s, and the command has %s %d", m[0], strings.ToUpper(name), max(have[name], 1))
+			}
+		}
+		if bareEP.MatchString(near) && have["ep"] == 1 {
+			return fmt.Sprintf("the heading %q names expert parallelism, and the command does not turn it on", near)
+		}
+		if len(found) > 0 {
+			break
+		}
+	}
+	return ""
+}
+
+// layoutOf are the sizes of a command's parallelism; an expert parallelism of
+// -1 is on with a size that is not known here.
+func layoutOf(w served) map[string]int {
+	have := map[string]int{"tp": 1, "pp": 1, "dp": 1, "dcp": 1, "ep": 1}
+	for name := range maps.Clone(have) {
+		text, ok := w.flags[name]
+		if n, err := strconv.Atoi(text); err == nil && n > 0 {
+			have[name] = n
+		} else if ok && text != "" {
+			have[name] = -1
+		}
+	}
+	if text, ok := w.flags["ep"]; ok && text == "" {
+		have["ep"] = have["tp"] * have["dp"]
+	}
+	if _, ok := w.flags["enable-ep-moe"]; ok {
+		have["ep"] = have["tp"]
+	}
+	if b := w.flags["moe-a2a-backend"]; b != "" && b != "none" {
+		have["ep"] = -1
+	}
+	return have
+}

@@ -1,0 +1,413 @@
+package audit
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"perflab/internal/interop"
+	"perflab/internal/result"
+)
+
+// stage is a run of a document with what was served for it.
+type stage struct {
+	run    *interop.Run
+	script *interop.Script // that started the engine; nil where none is shown
+	setup  served
+	starts string // the engine that the script starts, whatever the heading says
+	load   string // equal for runs of one load
+	role   string
+}
+
+// line is where the step's command stands, or else its block.
+func (s stage) line() int {
+	if s.script != nil {
+		return s.script.Line
+	}
+	return s.run.Place.Line
+}
+
+// fewFindings is for how many findings of a document more is looked up.
+const fewFindings = 8
+
+// lookback bounds how many earlier steps one step is compared with.
+const lookback = 64
+
+// stepsOf reads the runs of a document as steps, in its order.
+func stepsOf(f *interop.File) []stage {
+	out := make([]stage, 0, len(f.Runs))
+	next, read := 0, map[string]served{}
+	var above []*interop.Script
+	var loads loadList
+	for i := range f.Runs {
+		r := &f.Runs[i]
+		for f.Doc != nil && next < len(f.Doc.Scripts) && f.Doc.Scripts[next].Line < r.Place.Line {
+			if k := f.Doc.Scripts[next].Kind; k == interop.ScriptServing || k == interop.ScriptFlags {
+				above = append(above, &f.Doc.Scripts[next])
+			}
+			next++
+		}
+		s := stage{run: r, load: loads.of(r), role: r.Header.Label(result.LabelRole)}
+		if r.Header.Command != "" {
+			s.script = scriptOf(above, r.Header.Command)
+		}
+		s.setup = setupOf(f.Doc, r, s.script, read)
+		if s.script != nil {
+			s.starts = read[r.Header.Command].engine
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// scriptOf returns the script whose command a run has: the last one above with
+// the same words, else the last one above.
+func scriptOf(above []*interop.Script, command string) *interop.Script {
+	for _, s := range slices.Backward(above[max(0, len(above)-lookback):]) {
+		if s.Text == command {
+			return s
+		}
+	}
+	if len(above) > 0 {
+		return above[len(above)-1]
+	}
+	return nil
+}
+
+// setupOf reads what a run was served by: its command, what was exported
+// before it, and what the comment above its block says otherwise.
+func setupOf(doc *interop.Document, r *interop.Run, script *interop.Script, read map[string]served) served {
+	s, ok := read[r.Header.Command]
+	if !ok {
+		s = readSetup(r.Header.Command)
+		read[r.Header.Command] = s
+	}
+	s.flags = maps.Clone(s.flags)
+	if s.engine == "" {
+		s.engine = r.Header.Label(result.LabelEngine)
+	}
+	if script != nil {
+		maps.Copy(s.flags, exported(doc, script.Line))
+		if named := headingEngines(doc, script); len(named) == 1 && s.engine != "" {
+			s.engine = named[0]
+		}
+	}
+	caption := r.Header.Label(result.LabelCase)
+	over := captionFlags(caption)
+	for name := range s.flags { // a caption spells all flags of what it is about
+		for named := range over {
+			if feature(name) == feature(named) {
+				delete(s.flags, name)
+			}
+		}
+	}
+	maps.Copy(s.flags, over)
+	if over == nil && tellsApart(r, caption) {
+		s.vague = caption
+	}
+	return s
+}
+
+// tellsApart reports whether a caption without flags may stand for a change of
+// the setup: not where it names the load, or what the command says anyway.
+func tellsApart(r *interop.Run, caption string) bool {
+	return r.Header.Label(result.LabelRole) == "" && !strings.EqualFold(caption, r.Header.Label("profile")) &&
+		!strings.Contains(strings.ToLower(r.Header.Command), strings.ToLower(caption))
+}
+
+// loadList are the loads of a document, each by its first run.
+type loadList []*interop.Run
+
+// of returns a key that is equal for runs that were asked the same: at one rate
+// and limit, with prompts of one length, and as many of them but for failures.
+func (l *loadList) of(r *interop.Run) string {
+	key := r.Header.Label(result.LabelRate)
+	if r.Definition("max_concurrency") != result.MeasuredMaximum {
+		key += "|" + figureText(r, "max_concurrency")
+	}
+	for i, e := range *l {
+		if near(figureValue(e, "completed"), figureValue(r, "completed"), 0.1) &&
+			near(perRequest(e, "total_input_tokens"), perRequest(r, "total_input_tokens"), 0.03) {
+			return key + "|" + strconv.Itoa(i)
+		}
+	}
+	if len(*l) < lookback {
+		*l = append(*l, r)
+	}
+	return key + "|" + strconv.Itoa(len(*l)-1)
+}
+
+// figureText is a figure as printed, "" where the run lacks it.
+func figureText(r *interop.Run, name string) string {
+	f, _ := r.Figure(name)
+	return f.Text
+}
+
+// figureValue is a figure's value; 0 where the run lacks it.
+func figureValue(r *interop.Run, name string) float64 {
+	f, _ := r.Figure(name)
+	return f.Value
+}
+
+// perRequest is a total per completed request; 0 where the run lacks either.
+func perRequest(r *interop.Run, total string) float64 {
+	if n := figureValue(r, "completed"); n > 0 {
+		return figureValue(r, total) / n
+	}
+	return 0
+}
+
+// lines writes line numbers: "line 4", "lines 4, 7 and 12".
+func lines(numbers []int) string {
+	const most = 8
+	var words []string
+	for _, n := range numbers {
+		words = append(words, strconv.Itoa(n))
+	}
+	if len(words) > most {
+		words = append(words[:most-1:most-1], fmt.Sprintf("%d more", len(words)-most+1))
+	}
+	switch len(words) {
+	case 0:
+		return "no line"
+	case 1:
+		return "line " + words[0]
+	}
+	return "lines " + strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}
+
+// counted writes a number with its noun.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+// placed is a place of a file, with the section of the nearest thing there.
+func placed(f *interop.File, line int, section []string) interop.Place {
+	return interop.Place{File: f.Name, Line: line, Section: section}
+}
+
+// severalChanges finds steps that change more than one thing against every
+// earlier step of their engine and load.
+func severalChanges(f *interop.File, steps []stage) []Finding {
+	var out []Finding
+	told := map[int]bool{}
+	for i, s := range steps {
+		if s.role != "" || s.script == nil || told[s.line()] {
+			continue
+		}
+		var nearest []diff
+		var base stage
+		for _, e := range slices.Backward(steps[max(0, i-lookback):i]) {
+			if e.setup.engine != s.setup.engine || e.setup.engine == "" || e.load != s.load || e.role != "" || e.script == nil || differ(modelCore(e.setup.model), modelCore(s.setup.model)) {
+				continue
+			}
+			d := changes(e.setup, s.setup, false)
+			if d = slices.DeleteFunc(d, func(d diff) bool { return d.feature == "case" }); nearest == nil || len(d) < len(nearest) {
+				nearest, base = d, e
+			}
+		}
+		if len(nearest) < 2 {
+			continue
+		}
+		told[s.line()] = true
+		text := fmt.Sprintf("against the nearest earlier step (%s) this one changes %s at once: %s", lines([]int{base.line()}), spelledCount(len(nearest))+" things", strings.Join(texts(nearest), "; "))
+		if len(out) < fewFindings {
+			text += splitOf(steps[max(0, i-lookback):min(len(steps), i+lookback)], nearest)
+		}
+		out = append(out, Finding{Type: "several-changes", Severity: Warning, Place: placed(f, s.line(), s.run.Place.Section), Text: text})
+	}
+	return out
+}
+
+// splitOf names two steps that differ by one of the changes alone, and what it
+// was worth there; "" for none.
+func splitOf(steps []stage, mixed []diff) string {
+	for i, s := range steps {
+		for _, e := range steps[max(0, i-lookback):i] {
+			if e.load != s.load || e.setup.engine != s.setup.engine || e.role != "" || s.role != "" {
+				continue
+			}
+			d := changes(e.setup, s.setup, true)
+			if len(d) != 1 || !slices.Contains(mixed, d[0]) {
+				continue
+			}
+			a, b := figureValue(e.run, "total_token_throughput"), figureValue(s.run, "total_token_throughput")
+			if a > 0 && b > 0 {
+				return fmt.Sprintf("; %s alone is %+.1f %% (%s against %s tok/s, lines %d and %d)", d[0].text, 100*(b/a-1),
+					figureText(s.run, "total_token_throughput"), figureText(e.run, "total_token_throughput"), s.run.Place.Line, e.run.Place.Line)
+			}
+		}
+	}
+	return ""
+}
+
+// namedChange is a change that a heading can name, and the flags that show it.
+type namedChange struct {
+	name    string
+	heading *regexp.Regexp
+	shown   *regexp.Regexp // in a command, its model or the flags of a caption
+}
+
+var namedChanges = []namedChange{
+	{"quantisation", regexp.MustCompile(`(?i)quanti[sz]ation|\b(fp8|awq|gptq|int8|int4|w8a8|nvfp4|mxfp4)\b`),
+		regexp.MustCompile(`(?i)quant|fp8|awq|gptq|int8|int4|w8a8|w4a16|nvfp4|mxfp4|fp4|bnb|gguf|-dtype|gpt-oss`)},
+	{"speculative decoding", regexp.MustCompile(`(?i)speculative|\bmtp\b|\beagle`), regexp.MustCompile(`(?i)speculative|mtp|eagle|draft`)},
+	{"prefix caching", regexp.MustCompile(`(?i)prefix[ -]cach`), regexp.MustCompile(`(?i)prefix|radix|block_reuse`)},
+	{"chunked prefill", regexp.MustCompile(`(?i)chunked[ -]prefill`), regexp.MustCompile(`(?i)chunked|batched[-_]tokens|max_num_tokens`)},
+	{"CUDA graphs", regexp.MustCompile(`(?i)cuda[ -]?graph`), regexp.MustCompile(`(?i)graph|compilation|eager`)},
+	{"expert parallelism", regexp.MustCompile(`(?i)expert[ -]parallel`), regexp.MustCompile(`(?i)expert|ep[-_]size|--ep\b|deepep`)},
+	{"compilation", regexp.MustCompile(`(?i)torch[. ]?compile`), regexp.MustCompile(`(?i)compil`)},
+}
+
+// changeNotRecorded finds sections that name a change which no command, model
+// or flag of theirs shows.
+func changeNotRecorded(f *interop.File, steps []stage) []Finding {
+	var out []Finding
+	for _, c := range namedChanges {
+		var bare []stage
+		shown := map[string]bool{}
+		for _, s := range steps {
+			if at := c.section(s.run.Place.Section); at != "" && c.shownBy(s) {
+				shown[at] = true
+			}
+		}
+		for _, s := range steps {
+			at := c.section(s.run.Place.Section)
+			if at != "" && !shown[at] && s.run.Header.Command != "" {
+				bare = append(bare, s)
+			}
+		}
+		if len(bare) == 0 {
+			continue
+		}
+		var at []int
+		for _, s := range bare {
+			at = append(at, s.run.Place.Line)
+		}
+		text := fmt.Sprintf("the headings name %s, but no command, model or flag of %s at %s shows it", c.name, blocks(len(at)), lines(at))
+		if twin, was, ok := twinOf(steps, bare); ok {
+			text += fmt.Sprintf("; the flags of line %d equal those of line %d, where the figures differ (%s)", twin.run.Place.Line, was.run.Place.Line, mostTelling(was.run, twin.run))
+		} else if c.name != "quantisation" {
+			continue // the engine may do it by default
+		}
+		out = append(out, Finding{Type: "change-not-recorded", Severity: Warning, Place: placed(f, bare[0].line(), bare[0].run.Place.Section), Text: text + ": it cannot be repeated from the text"})
+	}
+	return out
+}
+
+// blocks writes a number of blocks.
+func blocks(n int) string {
+	if n == 1 {
+		return "the block"
+	}
+	return fmt.Sprintf("the %d blocks", n)
+}
+
+// section returns the path down to the innermost heading that names the
+// change, the title apart; "" for none.
+func (c namedChange) section(path []string) string {
+	for i := len(path) - 1; i >= 1; i-- {
+		if c.heading.MatchString(path[i]) {
+			return strings.Join(path[:i+1], "\x00")
+		}
+	}
+	return ""
+}
+
+// shownBy reports whether a step shows the change.
+func (c namedChange) shownBy(s stage) bool {
+	var text strings.Builder
+	text.WriteString(s.run.Header.Command + " " + s.run.Header.Label(result.LabelCase))
+	for name := range s.setup.flags {
+		text.WriteString(" " + name)
+	}
+	return c.shown.MatchString(text.String())
+}
+
+// twinOf returns the first of some steps that has an earlier step with equal
+// words in another section and other figures.
+func twinOf(steps, some []stage) (twin, was stage, ok bool) {
+	first, wanted := map[string]stage{}, map[*interop.Run]bool{}
+	for _, s := range some {
+		wanted[s.run] = true
+	}
+	for _, s := range steps {
+		key := s.setup.key() + "\x00" + s.load
+		was, seen := first[key]
+		if !seen {
+			first[key] = s
+			continue
+		}
+		if wanted[s.run] && !sameFigures(was.run, s.run) && !slices.Equal(was.run.Place.Section, s.run.Place.Section) {
+			return s, was, true
+		}
+	}
+	return stage{}, stage{}, false
+}
+
+// sameFigures reports whether two runs print the same, figure by figure.
+func sameFigures(a, b *interop.Run) bool { return fingerprint(a) == fingerprint(b) }
+
+// fingerprint is equal for runs that print the same figures.
+func fingerprint(r *interop.Run) string {
+	var b strings.Builder
+	for _, f := range r.Figures {
+		b.WriteString(f.Name + "=" + strconv.FormatFloat(f.Value, 'g', -1, 64) + ";")
+	}
+	return b.String()
+}
+
+// mostTelling writes the first figure of a few that differs between two runs.
+func mostTelling(a, b *interop.Run) string {
+	for _, name := range []string{"mean_e2el_ms", "total_token_throughput", "mean_ttft_ms", "mean_tpot_ms", "duration"} {
+		x, okA := a.Figure(name)
+		y, okB := b.Figure(name)
+		if okA && okB && x.Value != y.Value {
+			return fmt.Sprintf("%s %s against %s", y.Label, y.Text, x.Text)
+		}
+	}
+	return "see there"
+}
+
+// scriptContradictsBlock finds scripts above blocks whose comments say another
+// value of a flag.
+func scriptContradictsBlock(f *interop.File, steps []stage) []Finding {
+	var out []Finding
+	var order []*interop.Script
+	wrong := map[*interop.Script][]int{}
+	example := map[*interop.Script]string{}
+	for _, s := range steps {
+		over := captionFlags(s.run.Header.Label(result.LabelCase))
+		if s.script == nil || over == nil {
+			continue
+		}
+		written := readSetup(s.script.Text)
+		for _, name := range sortedKeys(over) {
+			value, ok := written.flags[name]
+			if ok && value == over[name] || name == "model" {
+				continue
+			}
+			if wrong[s.script] == nil {
+				order = append(order, s.script)
+				has := "--" + strings.TrimSpace(name+" "+value)
+				if !ok {
+					has = "no --" + name
+				}
+				example[s.script] = fmt.Sprintf("line %d says --%s where the script has %s", s.run.Place.Line, strings.TrimSpace(name+" "+over[name]), has)
+			}
+			wrong[s.script] = append(wrong[s.script], s.run.Place.Line)
+			break
+		}
+	}
+	for _, sc := range order {
+		out = append(out, Finding{Type: "script-contradicts-block", Severity: Warning, Place: placed(f, sc.Line, sc.Section),
+			Text: fmt.Sprintf("the script is not the one of the results at %s, by the comments above them: %s", lines(wrong[sc]), example[sc])})
+	}
+	return out
+}
