@@ -42,7 +42,7 @@ type study struct {
 	subjects []*subject
 	lines    []statement // tables first, then prose, in order
 	rows     []pair      // what tables compare
-	gains    []option // of tables that give gains alone
+	gains    []option    // of tables that give gains alone
 	rankings []ranking
 }
 

@@ -162,3 +162,24 @@ func (c comparison) checkDelta(s *study) []Finding {
 	return []Finding{{Type: "difference-wrong", Severity: Error, Place: s.place(c.line), Expected: right,
 		Figures: []Cited{c.base.cited(), c.fresh.cited(), {Label: "printed", Text: c.delta.Text, Line: c.line}}, Text: text}}
 }
+
+// gpuRatio is how many times the GPUs of the base the fresh figure used;
+// false where the commands of their runs do not tell.
+func (s *study) gpuRatio(c comparison) (float64, bool) {
+	count := func(t term) int {
+		n := 0
+		for _, r := range t.runs {
+			g := r.command.gpus()
+			if r.run.Header.Command == "" || g == 0 || n != 0 && n != g {
+				return 0
+			}
+			n = g
+		}
+		return n
+	}
+	a, b := count(c.fresh), count(c.base)
+	if a == 0 || b == 0 {
+		return 0, false
+	}
+	return float64(a) / float64(b), true
+}

@@ -185,9 +185,9 @@ type term struct {
 	measure measure
 	name    string // whose it is, where the text says so
 	line    int
-	where   string    // "table", "summary", "prose"
+	where   string     // "table", "summary", "prose"
 	runs    []*subject // the runs that have such a figure
-	metric  string    // of ours, where runs is not empty
+	metric  string     // of ours, where runs is not empty
 }
 
 // cited is the term as a finding shows it.
