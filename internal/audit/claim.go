@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -116,6 +117,7 @@ func (s *study) knows(m measure) bool {
 type statement struct {
 	line        int
 	kind        string // "table", "summary", "prose"
+	label       string // of a row
 	text        string
 	terms       []term
 	comparisons []comparison
@@ -129,37 +131,50 @@ func (l statement) check(s *study) []Finding {
 		out = append(out, c.noise(s, l)...)
 	}
 	out = append(out, l.broken(s)...)
-	for _, t := range l.terms {
-		out = append(out, t.unmatched(s, l)...)
-	}
-	return out
+	return append(out, l.unmatched(s)...)
 }
 
-// unmatched reports a figure that no block has.
-func (t term) unmatched(s *study, l statement) []Finding {
-	if len(t.runs) > 0 || !s.knows(t.measure) || t.measure.kind == "input" {
+// unmatched reports the figures of a statement that no block has. Where parts
+// of the document could not be read, they may be there.
+func (l statement) unmatched(s *study) []Finding {
+	f := Finding{Type: "figure-unmatched", Severity: Error, Place: s.place(l.line)}
+	var texts, near []string
+	for _, t := range l.terms {
+		if len(t.runs) > 0 || !s.knows(t.measure) {
+			continue
+		}
+		if t.Approx || l.kind == "prose" || t.Digits < 3 || len(s.file.Faults) > 0 {
+			f.Severity = Warning
+		}
+		f.Figures = append(f.Figures, t.cited())
+		texts = append(texts, fmt.Sprintf("%s of %s", t.measure, t.Text))
+		if n := s.nearest(t); n != "" {
+			near = append(near, n)
+		}
+	}
+	if len(texts) == 0 {
 		return nil
 	}
-	severity := Error
-	if t.Approx || l.kind == "prose" || t.Digits < 3 {
-		severity = Warning
+	if len(near) > 0 {
+		f.Expected = "nearest: " + strings.Join(near, ", ")
 	}
-	return []Finding{{Type: "figure-unmatched", Severity: severity, Place: s.place(t.line), Figures: []Cited{t.cited()}, Expected: s.nearest(t),
-		Text: t.measure.String() + " of " + t.Text + " is in no block of the document"}}
+	f.Text = "no block of the document has " + strings.Join(texts, ", ")
+	return []Finding{f}
 }
 
-// nearest is the figure of the blocks that is closest to a term.
+// nearest is the figure of the blocks that is closest to a term, if it is
+// within a twentieth.
 func (s *study) nearest(t term) string {
-	best, at := "", 0.0
+	best, at := "", 1.05
 	for _, name := range t.measure.metrics() {
 		for _, sub := range s.subjects {
 			f, ok := sub.figures[name]
-			if d := max(f.Value/t.Value, t.Value/f.Value); ok && f.Value > 0 && (best == "" || d < at) {
+			if d := max(f.Value/t.Value, t.Value/f.Value); ok && f.Value > 0 && d < at {
 				best, at = strings.TrimSpace(f.Text), d
 			}
 		}
 		if best != "" {
-			return "nearest: " + best
+			return best
 		}
 	}
 	return ""

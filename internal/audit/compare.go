@@ -20,22 +20,10 @@ type comparison struct {
 	label       string // the row or name that it is of
 }
 
-// span is an interval of values.
-type span struct{ lo, hi float64 }
-
-// meets reports whether the spans have a value in common.
-func (s span) meets(o span) bool {
-	slack := 1e-9 * (math.Abs(s.lo) + math.Abs(o.hi))
-	return s.lo <= o.hi+slack && o.lo <= s.hi+slack
-}
-
-// over is the span of quotients.
-func (s span) over(o span) span { return span{s.lo / o.hi, s.hi / o.lo} }
-
-// span of the values that the term, with its multiplication, stands for.
-func (t term) span() span {
+// interval of the values that the term, with its multiplication, stands for.
+func (t term) span() interval {
 	n := float64(t.Times)
-	return span{t.lo() * n, t.hi() * n}
+	return interval{t.lo() * n, t.hi() * n}
 }
 
 // total is the value with its multiplication.
@@ -43,24 +31,24 @@ func (t term) total() float64 { return t.Value * float64(t.Times) }
 
 // readings are the values that a percentage or factor may stand for, by the
 // words around it, the likeliest first: as spans of what would be printed.
-func (c comparison) readings(a, b span) []span {
+func (c comparison) readings(a, b interval) []interval {
 	up, down := a.over(b), b.over(a)
-	change := func(s span) span { return span{100 * (s.lo - 1), 100 * (s.hi - 1)} }
-	negate := func(s span) span { return span{-s.hi, -s.lo} }
-	if c.ratio.Unit == factor {
+	change := func(s interval) interval { return interval{100 * (s.lo - 1), 100 * (s.hi - 1)} }
+	negate := func(s interval) interval { return interval{-s.hi, -s.lo} }
+	if c.ratio.Unit == asFactor {
 		speed, slow := up, down
 		if !c.fresh.measure.rate() {
 			speed, slow = down, up
 		}
 		switch c.word {
 		case "faster", "higher", "better", "more":
-			return []span{speed}
+			return []interval{speed}
 		case "slower", "lower", "worse", "less":
-			return []span{slow}
+			return []interval{slow}
 		}
-		return []span{speed, slow}
+		return []interval{speed, slow}
 	}
-	out := []span{change(up)}
+	out := []interval{change(up)}
 	if !c.fresh.measure.rate() {
 		out = append(out, change(down)) // a speedup: a third less time is half faster
 	}
@@ -89,7 +77,7 @@ func (c comparison) check(s *study) []Finding {
 		if !ok {
 			return nil
 		}
-		a = span{a.lo / n, a.hi / n}
+		a = interval{a.lo / n, a.hi / n}
 	}
 	if c.ratio != nil {
 		out = append(out, c.checkRatio(s, a, b)...)
@@ -98,8 +86,8 @@ func (c comparison) check(s *study) []Finding {
 }
 
 // checkRatio holds the printed ratio against all its readings.
-func (c comparison) checkRatio(s *study, a, b span) []Finding {
-	said := span{c.ratio.lo(), c.ratio.hi()}
+func (c comparison) checkRatio(s *study, a, b interval) []Finding {
+	said := interval{c.ratio.lo(), c.ratio.hi()}
 	readings := c.readings(a, b)
 	if c.unordered {
 		swapped := c
@@ -115,16 +103,21 @@ func (c comparison) checkRatio(s *study, a, b span) []Finding {
 	if !c.ratio.Signed {
 		right = strings.TrimPrefix(right, "+")
 	}
-	if c.ratio.Unit == factor {
+	if c.ratio.Unit == asFactor {
 		kind, right = "factor-wrong", fmt.Sprintf("%.*fx", decimals(c.ratio), (readings[0].lo+readings[0].hi)/2)
 	}
-	hint := ""
+	hint, severity := "", Error
+	for _, r := range readings {
+		if r.meets(interval{said.lo - c.ratio.Half, said.hi + c.ratio.Half}) {
+			severity, hint = Note, ", off by rounding alone" // up or down instead of to the nearest
+		}
+	}
 	back := b.over(a)
-	if r := (span{100 * (1 - back.hi), 100 * (1 - back.lo)}); c.ratio.Unit == percent && r.meets(said) {
+	if r := (interval{100 * (1 - back.hi), 100 * (1 - back.lo)}); c.ratio.Unit == inPercent && severity == Error && r.meets(said) {
 		hint = "; it is the change counted against the new figure"
 	}
 	return []Finding{{
-		Type: kind, Severity: Error, Place: s.place(c.line), Expected: right,
+		Type: kind, Severity: severity, Place: s.place(c.line), Expected: right,
 		Figures: []Cited{c.base.cited(), c.fresh.cited(), {Label: "printed", Text: c.ratio.Text, Line: c.line}},
 		Text: fmt.Sprintf("%s from %s to %s is %s, not %s%s%s", c.fresh.measure, c.base.Text, c.fresh.Text, right, c.ratio.Text,
 			map[bool]string{true: " per GPU"}[c.perGPU], hint),
@@ -143,11 +136,11 @@ func (c comparison) checkDelta(s *study) []Finding {
 		return nil
 	}
 	a, b := c.fresh.span(), c.base.span()
-	diff := span{a.lo - b.hi, a.hi - b.lo}
-	said := span{c.delta.lo(), c.delta.hi()}
+	diff := interval{a.lo - b.hi, a.hi - b.lo}
+	said := interval{c.delta.lo(), c.delta.hi()}
 	worse := c.verb == "reduced" && diff.lo > 0 || c.verb == "increased" && diff.hi < 0 ||
 		c.verb == "faster" && (c.fresh.measure.rate() && diff.hi < 0 || !c.fresh.measure.rate() && diff.lo > 0)
-	if !worse && (diff.meets(said) || (span{-diff.hi, -diff.lo}).meets(said)) {
+	if !worse && (diff.meets(said) || (interval{-diff.hi, -diff.lo}).meets(said)) {
 		return nil
 	}
 	unit := " " + string(c.delta.Unit)

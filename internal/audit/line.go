@@ -86,7 +86,7 @@ func (l *statement) read(text string, all []quantity, names []quoted) {
 			next++
 		}
 		switch {
-		case q.Unit == percent || q.Unit == factor:
+		case q.Unit == inPercent || q.Unit == asFactor:
 			last = l.ratio(text, q, gap, last)
 		case strings.HasSuffix(strings.ToLower(strings.TrimRight(gap, " ")), " by"):
 			l.difference(q, gap, last)
@@ -94,6 +94,9 @@ func (l *statement) read(text string, all []quantity, names []quoted) {
 			m, ok := measureOf(text, q, named[:next], next > before)
 			if !ok {
 				break
+			}
+			if m.rate() {
+				q.Unit = perSec
 			}
 			t := term{quantity: q, measure: m, line: l.line, where: l.kind}
 			for _, n := range names {

@@ -65,13 +65,20 @@ func (c comparison) noise(s *study, l statement) []Finding {
 // broken reports comparisons and rows that use a time per token which the
 // block's own latency contradicts.
 func (l statement) broken(s *study) []Finding {
+	var fresh, base []term
+	for _, c := range l.comparisons {
+		fresh, base = append(fresh, c.fresh), append(base, c.base)
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	a, b := s.find(fresh[0].name+" "+l.label, l.line, fresh), s.find(base[0].name+" "+l.label, l.line, base)
+	if a == nil || b == nil || a == b || a.sound == 0 && b.sound == 0 {
+		return nil
+	}
 	var out []Finding
 	for _, c := range l.comparisons {
-		if c.fresh.measure.kind != "tpot" && c.fresh.measure.kind != "itl" {
-			continue
-		}
-		a, b := pick(c.fresh), pick(c.base)
-		if a == nil || b == nil || a.sound == 0 && b.sound == 0 || a == b {
+		if c.fresh.measure.kind != "tpot" && c.fresh.measure.kind != "itl" || !slices.Contains(c.fresh.runs, a) || !slices.Contains(c.base.runs, b) {
 			continue
 		}
 		x, y := a.decode(), b.decode()
@@ -84,22 +91,11 @@ func (l statement) broken(s *study) []Finding {
 		}
 		text := fmt.Sprintf("%s of %s against %s cannot be times per token: by latency less TTFT they are %.2f and %.2f ms, a factor of %.2f and not %.2f",
 			c.fresh.measure, c.fresh.Text, c.base.Text, x, y, right, said)
+		if c.ratio != nil {
+			text += " (printed: " + c.ratio.Text + ")"
+		}
 		out = append(out, Finding{Type: "claim-on-broken-figure", Severity: Warning, Place: s.place(c.line), Figures: []Cited{c.fresh.cited(), c.base.cited()},
 			Expected: fmt.Sprintf("%.2fx", right), Text: text})
 	}
 	return out
-}
-
-// pick returns the run of a term, nil where it may be of runs that are not
-// copies of each other.
-func pick(t term) *subject {
-	for _, r := range t.runs {
-		if r != t.runs[0] && !r.copies(t.runs[0]) {
-			return nil
-		}
-	}
-	if len(t.runs) == 0 {
-		return nil
-	}
-	return t.runs[0]
 }

@@ -16,39 +16,40 @@ import (
 // prose checks what lines of prose say of the runs of a model.
 func prose(s *study) []Finding {
 	var out []Finding
-	groups := s.groups()
+	setups := s.setups()
 	for _, l := range s.lines {
 		if l.kind == "prose" {
-			out = append(out, s.cached(l, groups)...)
-			out = append(out, s.selective(l, groups)...)
+			out = append(out, s.cached(l, setups)...)
+			out = append(out, s.unlike(l, setups)...)
+			out = append(out, s.selective(l, setups)...)
 		}
 	}
 	for _, t := range s.file.Doc.Prose {
 		out = append(out, s.size(t)...)
-		out = append(out, s.bound(t, groups)...)
+		out = append(out, s.bound(t, setups)...)
 	}
-	out = append(out, s.missing(groups)...)
+	out = append(out, s.missing(setups)...)
 	return append(out, s.machines()...)
 }
 
-// group is the runs of one configuration of a model under one heading, at
+// setup is the runs of one configuration of a model under one heading, at
 // several loads.
-type group struct {
+type setup struct {
 	model string
 	nodes string
 	runs  []*subject
 }
 
-// groups are the configurations of a document that measures several models.
-func (s *study) groups() []group {
-	var out []group
+// setups are the configurations of a document that measures several models.
+func (s *study) setups() []setup {
+	var out []setup
 	for _, sub := range s.subjects {
 		model, nodes := sub.run.Header.Model, sub.run.Header.Label(result.LabelNodes)
 		if n := len(out); n > 0 && out[n-1].model == model && out[n-1].nodes == nodes && slices.Equal(out[n-1].runs[0].run.Place.Section, sub.run.Place.Section) {
 			out[n-1].runs = append(out[n-1].runs, sub)
 			continue
 		}
-		out = append(out, group{model, nodes, []*subject{sub}})
+		out = append(out, setup{model, nodes, []*subject{sub}})
 	}
 	return out
 }
@@ -56,7 +57,7 @@ func (s *study) groups() []group {
 // warm reports whether the TTFT of one prompt alone is that of a prefix cache:
 // under four decode steps, while each of several prompts at once took more than
 // two and a half times as long, by the first token of the last of them.
-func (g group) warm(one *subject) (each float64, ok bool) {
+func (g setup) warm(one *subject) (each float64, ok bool) {
 	ttft, step := one.value("mean_ttft_ms"), one.value("mean_tpot_ms")
 	if one.load() != 1 || !(ttft < 4*step) {
 		return 0, false
@@ -71,13 +72,13 @@ func (g group) warm(one *subject) (each float64, ok bool) {
 }
 
 // cached reports prose that cites a TTFT which the prefix cache explains.
-func (s *study) cached(l statement, groups []group) []Finding {
+func (s *study) cached(l statement, setups []setup) []Finding {
 	var out []Finding
 	for _, t := range l.terms {
 		if t.measure.kind != "ttft" {
 			continue
 		}
-		for _, g := range groups {
+		for _, g := range setups {
 			for _, r := range g.runs {
 				if !slices.Contains(t.runs, r) || !s.spokenOf(l, t, g) {
 					continue
@@ -93,9 +94,44 @@ func (s *study) cached(l statement, groups []group) []Finding {
 	return out
 }
 
-// spokenOf reports whether a line speaks of a group: it names its model, or no
+// unlike reports prose that calls the TTFT of one prompt high, of a model that
+// had no prompt in its cache, in a document whose others had.
+func (s *study) unlike(l statement, setups []setup) []Finding {
+	var warmed *subject
+	for _, g := range setups {
+		for _, r := range g.runs {
+			if _, ok := g.warm(r); ok && warmed == nil {
+				warmed = r
+			}
+		}
+	}
+	if warmed == nil {
+		return nil
+	}
+	for _, t := range l.terms {
+		if t.measure.kind != "ttft" || len(t.runs) != 1 || t.runs[0].load() != 1 || !calledHigh(l.text, t) {
+			continue
+		}
+		r := t.runs[0]
+		if slices.ContainsFunc(setups, func(g setup) bool { _, ok := g.warm(r); return ok && slices.Contains(g.runs, r) }) {
+			continue
+		}
+		return []Finding{{Type: "claim-on-cached-ttft", Severity: Warning, Place: s.place(l.line), Figures: []Cited{t.cited(), warmed.cite("mean_ttft_ms")},
+			Text: fmt.Sprintf("TTFT of %s is called high beside those of other models, which are prefix cache hits (%s ms at line %d)", t.Text, warmed.cite("mean_ttft_ms").Text, warmed.cite("mean_ttft_ms").Line)}}
+	}
+	return nil
+}
+
+// calledHigh reports whether the words before a figure compare it upwards.
+func calledHigh(text string, t term) bool {
+	plain, _ := unquote(text)
+	words := wordsOf(plain[max(0, min(t.Start, len(plain))-24):min(t.Start, len(plain))])
+	return len(words) > 0 && slices.Contains([]string{"higher", "slower", "worse", "high"}, words[len(words)-1].text)
+}
+
+// spokenOf reports whether a line speaks of a setup: it names its model, or no
 // other run of the document has the figure.
-func (s *study) spokenOf(l statement, t term, g group) bool {
+func (s *study) spokenOf(l statement, t term, g setup) bool {
 	if slices.ContainsFunc(names(l.text), g.runs[0].names) {
 		return true
 	}
@@ -117,17 +153,17 @@ func names(text string) []string {
 
 // selective reports prose that cites one configuration of a model while
 // another at the same load is better in that figure.
-func (s *study) selective(l statement, groups []group) []Finding {
+func (s *study) selective(l statement, setups []setup) []Finding {
 	for _, t := range l.terms {
 		if len(t.runs) == 0 || t.metric == "" {
 			continue
 		}
-		for _, g := range groups {
+		for _, g := range setups {
 			at := slices.IndexFunc(g.runs, func(r *subject) bool { return slices.Contains(t.runs, r) })
 			if at < 0 || g.nodes == "" || !slices.ContainsFunc(names(l.text), g.runs[0].names) {
 				continue
 			}
-			for _, o := range groups {
+			for _, o := range setups {
 				if o.model != g.model || o.nodes == g.nodes || o.nodes == "" {
 					continue
 				}
@@ -142,7 +178,7 @@ func (s *study) selective(l statement, groups []group) []Finding {
 
 // other compares a cited run with the run of another configuration at the same
 // load.
-func (s *study) other(l statement, t term, run *subject, o group) (Finding, bool) {
+func (s *study) other(l statement, t term, run *subject, o setup) (Finding, bool) {
 	for _, r := range o.runs {
 		x, y := run.value(t.metric), r.value(t.metric)
 		if r.load() != run.load() || !(x > 0) || !(y > 0) {
@@ -163,21 +199,21 @@ func (s *study) other(l statement, t term, run *subject, o group) (Finding, bool
 }
 
 // missing finds configurations that lack a load which all others have.
-func (s *study) missing(groups []group) []Finding {
-	if len(groups) < 4 {
+func (s *study) missing(setups []setup) []Finding {
+	if len(setups) < 4 {
 		return nil
 	}
 	count := map[float64]int{}
-	for _, g := range groups {
+	for _, g := range setups {
 		for _, n := range g.loads() {
 			count[n]++
 		}
 	}
 	var out []Finding
-	for _, g := range groups {
+	for _, g := range setups {
 		for n, c := range count {
-			if c == len(groups)-1 && !slices.Contains(g.loads(), n) && len(g.loads()) > 1 {
-				out = append(out, Finding{Type: "missing-cell", Severity: Note, Place: g.runs[0].run.Place, Expected: fmt.Sprintf("%d of %d configurations have it", c, len(groups)),
+			if c == len(setups)-1 && !slices.Contains(g.loads(), n) && len(g.loads()) > 1 {
+				out = append(out, Finding{Type: "missing-cell", Severity: Note, Place: g.runs[0].run.Place, Expected: fmt.Sprintf("%d of %d configurations have it", c, len(setups)),
 					Text: fmt.Sprintf("%s has no run of %.0f requests, which all others have", cmp.Or(g.model, "this configuration"), n)})
 			}
 		}
@@ -188,8 +224,8 @@ func (s *study) missing(groups []group) []Finding {
 	return out
 }
 
-// loads are the different loads of a group.
-func (g group) loads() []float64 {
+// loads are the different loads of a setup.
+func (g setup) loads() []float64 {
 	var out []float64
 	for _, r := range g.runs {
 		if n := r.load(); n > 0 && !slices.Contains(out, n) {
@@ -257,12 +293,12 @@ func (s *study) lookup(name string) (arch.Model, bool) {
 
 // bound checks "latency-bound" of a model whose step at the highest load takes
 // about as long as its weights take to read.
-func (s *study) bound(t interop.Text, groups []group) []Finding {
+func (s *study) bound(t interop.Text, setups []setup) []Finding {
 	if !strings.Contains(strings.ToLower(t.Text), "latency-bound") {
 		return nil
 	}
 	acc := s.accelerator()
-	for _, g := range groups {
+	for _, g := range setups {
 		nodes, err := strconv.Atoi(g.nodes)
 		m, ok := g.runs[0].shape()
 		if acc == nil || err != nil || nodes < 1 || !ok || !slices.ContainsFunc(names(t.Text), g.runs[0].names) {

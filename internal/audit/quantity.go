@@ -12,12 +12,12 @@ import (
 type unit string
 
 const (
-	bare    unit = ""
-	msec    unit = "ms"
-	perSec  unit = "tok/s"
-	reqSec  unit = "req/s"
-	percent unit = "%"
-	factor  unit = "x"
+	bare      unit = ""
+	msec      unit = "ms"
+	perSec    unit = "tok/s"
+	reqSec    unit = "req/s"
+	inPercent unit = "%"
+	asFactor  unit = "x"
 )
 
 // quantity is a number as a text has it.
@@ -146,7 +146,7 @@ func (q *quantity) suffix(s string) bool {
 		if !strings.HasPrefix(strings.ToLower(after[:min(len(after), len(u.text))]), u.text) || u.text != "%" && wordAt(after, len(u.text)) {
 			continue
 		}
-		if len(after) != len(rest) && u.unit == factor {
+		if len(after) != len(rest) && u.unit == asFactor {
 			continue // "2 x 8"
 		}
 		q.Unit = u.unit
@@ -175,7 +175,7 @@ func units() []spelling {
 	return []spelling{
 		{"tokens/second", perSec, 1}, {"tokens/sec", perSec, 1}, {"tokens/s", perSec, 1}, {"tok/sec", perSec, 1}, {"tok/s", perSec, 1}, {"t/s", perSec, 1}, {"tps", perSec, 1},
 		{"req/s", reqSec, 1}, {"rps", reqSec, 1}, {"s/req", msec, 1000}, {"seconds", msec, 1000}, {"sec", msec, 1000}, {"ms", msec, 1}, {"s", msec, 1000},
-		{"%", percent, 1}, {"×", factor, 1}, {"x", factor, 1},
+		{"%", inPercent, 1}, {"×", asFactor, 1}, {"x", asFactor, 1},
 	}
 }
 

@@ -71,7 +71,7 @@ func (s *study) underuse(c interop.Script, cmd command) []Finding {
 // unmeasured reports a recommended command with which no block was measured.
 func (s *study) unmeasured(c interop.Script, cmd command) []Finding {
 	var nearest []string
-	var at *subject
+	var at, exact *subject
 	known := 0
 	for _, sub := range s.subjects {
 		if sub.run.Header.Command == "" || len(sub.command.flags) == 0 && sub.command.model == "" {
@@ -80,11 +80,17 @@ func (s *study) unmeasured(c interop.Script, cmd command) []Finding {
 		known++
 		d := cmd.differs(sub.command)
 		if len(d) == 0 {
-			return nil
+			if exact == nil || cmd.shares(sub.command) > cmd.shares(exact.command) {
+				exact = sub
+			}
+			continue
 		}
 		if at == nil || len(d) < len(nearest) || len(d) == len(nearest) && d[0] != "the engine" && nearest[0] == "the engine" {
 			nearest, at = d, sub
 		}
+	}
+	if exact != nil {
+		return s.elsewhere(c, cmd, exact)
 	}
 	if known == 0 || known < len(s.subjects) || nearest[0] == "the engine" {
 		return nil // a block without a command may be the one
@@ -92,6 +98,30 @@ func (s *study) unmeasured(c interop.Script, cmd command) []Finding {
 	return []Finding{{Type: "recommended-not-measured", Severity: Warning, Place: s.place(c.Line), Expected: at.run.Header.Command,
 		Figures: []Cited{{Label: "nearest block", Line: at.run.Place.Line}},
 		Text:    fmt.Sprintf("no block was measured with the recommended command: the nearest differs in %s", strings.Join(nearest, ", "))}}
+}
+
+// elsewhere reports a recommended command that was measured, while the table
+// of gains shows the figures of another.
+func (s *study) elsewhere(c interop.Script, cmd command, measured *subject) []Finding {
+	var other *pair
+	for i, p := range s.rows {
+		if p.line > s.subjects[0].run.Place.Line || p.to == nil || p.fresh[0].metric == "" {
+			continue
+		}
+		if d := cmd.differs(p.to.command); p.to.run.Header.Command == "" || len(d) == 0 || d[0] == "the engine" {
+			return nil
+		}
+		if other == nil && p.to.sameWork(measured) {
+			other = &s.rows[i]
+		}
+	}
+	if other == nil {
+		return nil
+	}
+	name := other.fresh[0].metric
+	got := strings.TrimSpace(measured.cite(name).Text)
+	return []Finding{{Type: "recommended-not-measured", Severity: Warning, Place: s.place(c.Line), Figures: []Cited{other.fresh[0].cited(), measured.cite(name)}, Expected: got,
+		Text: fmt.Sprintf("the table shows %s of a command that differs from the recommended one in %s; with the recommended one it was %s", other.fresh[0].Text, strings.Join(cmd.differs(other.to.command), ", "), got)}}
 }
 
 // starts finds gains quoted against a start that a ranking of the document

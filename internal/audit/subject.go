@@ -217,6 +217,17 @@ func (c command) differs(o command) []string {
 	return out
 }
 
+// shares counts the flags that two commands have in common.
+func (c command) shares(o command) int {
+	n := 0
+	for name, value := range c.flags {
+		if v, ok := o.flags[name]; ok && v == value {
+			n++
+		}
+	}
+	return n
+}
+
 // modelName is a model's name without its owner or folder.
 func modelName(s string) string { return s[strings.LastIndexByte(s, '/')+1:] }
 

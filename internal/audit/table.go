@@ -68,12 +68,12 @@ func (s *study) readCell(text string, line int, named []measure) cell {
 		own := measures(part)
 		for i, q := range all {
 			switch {
-			case i == 0 && (q.Unit == percent || q.Unit == factor) && strings.Trim(part[:q.Start], " (*") == "":
+			case i == 0 && (q.Unit == inPercent || q.Unit == asFactor) && strings.Trim(part[:q.Start], " (*") == "":
 				c.alone, c.word = &all[i], behind(part, q)
-			case i == 1 && (q.Unit == percent || q.Unit == factor) && len(c.terms) > 0 && strings.Trim(part[all[0].End:q.Start], " *") == "(":
+			case i == 1 && (q.Unit == inPercent || q.Unit == asFactor) && len(c.terms) > 0 && strings.Trim(part[all[0].End:q.Start], " *") == "(":
 				last := len(c.terms) - 1
 				c.ratios[last], c.per[last], c.words[last] = &all[i], perGPU(part[q.End:min(len(part), q.End+12)]), behind(part, q)
-			case i == 0 && q.Unit != percent && q.Unit != factor && q.Unit != reqSec:
+			case i == 0 && q.Unit != inPercent && q.Unit != asFactor && q.Unit != reqSec:
 				t, ok := cellTerm(part, q, own, named)
 				if !ok {
 					return cell{}
@@ -115,8 +115,11 @@ func cellTerm(part string, q quantity, own, named []measure) (term, bool) {
 	default:
 		return term{}, false
 	}
-	if q.Unit == bare {
+	if q.Unit == bare && m.unit != bare {
 		q.Unit = m.unit
+	}
+	if q.Unit == bare && m.rate() {
+		q.Unit = perSec
 	}
 	if m.rate() && q.Unit == msec || !m.rate() && q.Unit == perSec {
 		return term{}, false
@@ -177,7 +180,7 @@ func labelOf(r interop.Row, name int) string {
 // readRow makes a statement of a row, with its comparisons.
 func (s *study) readRow(t *interop.Table, i int, rows [][]cell, roles []role, base, reference int, label string) {
 	row := rows[i]
-	l := statement{line: t.Rows[i].Line, kind: "table", text: strings.Join(t.Rows[i].Cells, " | ")}
+	l := statement{line: t.Rows[i].Line, kind: "table", label: label, text: strings.Join(t.Rows[i].Cells, " | ")}
 	p := pair{table: t, line: l.line, label: label}
 	var baseCell cell
 	if base >= 0 && base < len(row) {
@@ -205,7 +208,7 @@ func (s *study) readRow(t *interop.Table, i int, rows [][]cell, roles []role, ba
 		p.base, p.fresh = []term{c.base}, []term{c.fresh}
 	}
 	if len(p.fresh) > 0 {
-		p.from, p.to = s.find(label, p.base), s.find(label, p.fresh)
+		p.from, p.to = s.find(label, p.line, p.base), s.find(label, p.line, p.fresh)
 		s.rows = append(s.rows, p)
 	}
 	if len(l.terms) > 0 {
@@ -302,7 +305,7 @@ func ratioFits(c, base cell) int {
 			continue
 		}
 		q := comparison{fresh: f, base: b, ratio: c.ratios[k], word: c.words[k]}
-		said := span{q.ratio.lo(), q.ratio.hi()}
+		said := interval{q.ratio.lo(), q.ratio.hi()}
 		if slices.ContainsFunc(q.readings(f.span(), b.span()), said.meets) {
 			n++
 		}
@@ -311,19 +314,20 @@ func ratioFits(c, base cell) int {
 }
 
 // find picks the run that has all these figures, or the first of them; among
-// several the one whose headings share most words with the label.
-func (s *study) find(label string, terms []term) *subject {
+// several the one whose headings share most words with the label, and then one
+// under the headings of the line.
+func (s *study) find(label string, line int, terms []term) *subject {
 	if len(terms) == 0 {
 		return nil
 	}
-	words := wordsOf(label)
+	words, section := wordsOf(label), s.place(line).Section
 	var best *subject
 	score := -1
 	for _, sub := range s.subjects {
 		n := 0
 		for _, t := range terms {
 			if slices.Contains(t.runs, sub) {
-				n += 100
+				n += 1000
 			}
 		}
 		if n == 0 || !slices.Contains(terms[0].runs, sub) {
@@ -331,6 +335,11 @@ func (s *study) find(label string, terms []term) *subject {
 		}
 		for _, w := range words {
 			if sub.words[w.text] {
+				n += 10
+			}
+		}
+		for i, h := range section {
+			if i < len(sub.run.Place.Section) && sub.run.Place.Section[i] == h {
 				n++
 			}
 		}
