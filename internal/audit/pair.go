@@ -206,6 +206,9 @@ func unequal(a, b *subject) (Finding, bool) {
 // spread finds the spread of the generated totals over all runs of the same
 // prompts.
 func (s *study) spread() []Finding {
+	if len(s.subjects) > manyRuns {
+		return nil
+	}
 	var out []Finding
 	done := map[*subject]bool{}
 	for i, a := range s.subjects {
