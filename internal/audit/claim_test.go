@@ -147,12 +147,13 @@ func brokenTPOT(tpot, median string) string {
 
 // combined is a latency study with a table of combined options.
 func combined(quant, both, ratio string) string {
-	text := "# Latency\n\n## Results\n\n" +
-		section("### Engine", "vllm serve acme/Model-7B", figs{"latency": "10.80", "ttft": "900.00"})
+	var text strings.Builder
+	text.WriteString("# Latency\n\n## Results\n\n" +
+		section("### Engine", "vllm serve acme/Model-7B", figs{"latency": "10.80", "ttft": "900.00"}))
 	for name, latency := range map[string]string{"### Quantization": quant, "### Cache && Quantization": both} {
-		text += section(name, "vllm serve acme/Model-7B --"+strings.ToLower(name[4:8]), figs{"latency": latency, "ttft": "600.00", "tpot": "30.00"})
+		text.WriteString(section(name, "vllm serve acme/Model-7B --"+strings.ToLower(name[4:8]), figs{"latency": latency, "ttft": "600.00", "tpot": "30.00"}))
 	}
-	return text + "### Summary\n\n| Case | Group | Optimized | Baseline | Comparison |\n|---|---|---:|---:|---|\n" +
+	return text.String() + "### Summary\n\n| Case | Group | Optimized | Baseline | Comparison |\n|---|---|---:|---:|---|\n" +
 		"| Chat | Quantization | " + quant + "s | 10.80s | (1.66x faster) |\n| Chat | Cache && Quantization | " + both + "s | 10.80s | " + ratio + " |\n"
 }
 
@@ -213,15 +214,16 @@ func same(t *testing.T, got, want []string) {
 // loads are blocks of 1, 10 and 100 prompts of a model: its TTFT and P99 TTFT
 // at each in ms, its TPOT and total throughput at 100.
 func loads(heading string, ttft [3]int, tpot, total int, without ...int) string {
-	text := heading + "\n\n"
+	var text strings.Builder
+	text.WriteString(heading + "\n\n")
 	for i, n := range []int{1, 10, 100} {
 		if slices.Contains(without, n) {
 			continue
 		}
-		text += printed(figs{"n": fmt.Sprint(n), "in": fmt.Sprint(1000 * n), "out": fmt.Sprint(100 * n), "ttft": fmt.Sprintf("%d.00", ttft[i]), "p99ttft": fmt.Sprintf("%d.00", ttft[i]),
-			"tpot": fmt.Sprintf("%d.00", tpot*(i+1)), "itl": fmt.Sprintf("%d.00", tpot*(i+1)), "total": fmt.Sprintf("%d.00", total*n/100), "output": fmt.Sprintf("%d.00", total*n/1100)})
+		text.WriteString(printed(figs{"n": fmt.Sprint(n), "in": fmt.Sprint(1000 * n), "out": fmt.Sprint(100 * n), "ttft": fmt.Sprintf("%d.00", ttft[i]), "p99ttft": fmt.Sprintf("%d.00", ttft[i]),
+			"tpot": fmt.Sprintf("%d.00", tpot*(i+1)), "itl": fmt.Sprintf("%d.00", tpot*(i+1)), "total": fmt.Sprintf("%d.00", total*n/100), "output": fmt.Sprintf("%d.00", total*n/1100)}))
 	}
-	return text
+	return text.String()
 }
 
 func TestClaimsOfProse(t *testing.T) {
