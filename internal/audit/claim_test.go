@@ -254,3 +254,11 @@ func TestClaimsOfProse(t *testing.T) {
 		t.Run(name, func(t *testing.T) { same(t, found(t, forum(c.said, c.without...)), c.want) })
 	}
 }
+
+func TestWarm(t *testing.T) {
+	forum := func(ttft [3]int) string {
+		return "2x Spark setup\n\nGPT-OSS-120B\n\n2 nodes (tp)\n\n" + loads("", ttft, 15, 4400) + "\nSummary\n\nIt is the snappiest (TTFT 50ms).\n"
+	}
+	same(t, found(t, forum([3]int{50, 2000, 20000})), []string{"warning claim-on-cached-ttft: 200 ms"})
+	same(t, found(t, forum([3]int{50, 1000, 9000})), nil) // each prompt took as long in a batch, nearly
+}
