@@ -60,24 +60,3 @@ func (r *StoredRun) imported(percentiles []float64) (result.Summary, error) {
 	s.Complete(own)
 	return s, nil
 }
-
-// WriteImported writes the directory of a run that another client measured,
-// which the header says. The figures of the summary stand as they are: opened
-// again, they are not computed from the calls, of which there may be none.
-func WriteImported(dir string, h result.Header, s result.Summary, calls []result.Call) error {
-	if h.Imported == nil {
-		return fmt.Errorf("write %s: the header does not say where the run was imported from", dir)
-	}
-	if h.Schema == "" {
-		h.Schema = runSchema
-	}
-	w, err := createRun(dir, h)
-	if err != nil {
-		return err
-	}
-	defer w.abandon()
-	for i := range calls {
-		w.add(&calls[i])
-	}
-	return w.finish(nil, &s)
-}
