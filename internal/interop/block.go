@@ -3,6 +3,7 @@ package interop
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -10,8 +11,11 @@ import (
 	"perflab/internal/result"
 )
 
-// blockTitle stands between rules in the head of a block.
-const blockTitle = "serving benchmark result"
+// blockTitles stand between rules in the head of a block, squeezed.
+var blockTitles = []string{"serving benchmark result", "embedding/pooling benchmark result", "multi-turn benchmark result"}
+
+// steadyTitle heads what vllm-bench prints under a block of its steady state.
+const steadyTitle = "steady-state metrics"
 
 // block is one printed block while it is read.
 type block struct {
@@ -23,18 +27,21 @@ type block struct {
 	backend   bool           // SGLang's first line was there
 	seconds   bool           // GPUStack's latency in seconds was there
 	blank     bool           // the last line was
-	foreign   bool           // in a section of figures that are not of the load
+	foreign   bool           // in a section of figures that are not of the whole load
+	turns     bool           // in the figures of single turns, up to the end
 }
 
-// isHead reports whether a line is the head of a block: the title between
-// rules.
-func isHead(line string) bool {
-	return strings.HasPrefix(line, "==") && strings.HasSuffix(line, "==") &&
-		len(line) < 1000 && squeeze(strings.Trim(line, "=")) == blockTitle
+// titled reports whether a line is one of the titles between rules.
+func titled(line string, titles ...string) bool {
+	return strings.HasPrefix(line, "==") && strings.HasSuffix(line, "==") && len(line) < 1000 &&
+		slices.Contains(titles, squeeze(strings.Trim(line, "=")))
 }
+
+// isHead reports whether a line is the head of a block.
+func isHead(line string) bool { return titled(line, blockTitles...) }
 
 // isRule reports whether a line is the rule that closes a block.
-func isRule(line string) bool { return len(line) >= 10 && strings.Trim(line, "=") == "" }
+func isRule(line string) bool { return len(line) >= 4 && strings.Trim(line, "=") == "" }
 
 // isSection reports whether a line heads a section of a block.
 func isSection(line string) bool {
@@ -59,11 +66,13 @@ func (b *block) read(n int, line string) {
 	if b.blank = line == ""; b.blank {
 		return
 	}
+	b.end = n
 	if isSection(line) {
-		b.foreign = strings.Contains(strings.ToLower(line), "probe")
+		title := squeeze(strings.Trim(line, "-="))
+		b.turns = b.turns || strings.HasPrefix(title, "turn ")
+		b.foreign = b.turns || strings.Contains(title, "probe")
 		return
 	}
-	b.end = n
 	label, text, ok := cutLabel(line)
 	if !ok {
 		b.other = append(b.other, Pair{line, "", n})
@@ -72,32 +81,31 @@ func (b *block) read(n int, line string) {
 	key := squeeze(label)
 	b.backend = b.backend || key == "backend"
 	b.seconds = b.seconds || strings.HasSuffix(key, " latency(s)")
-	name, scale := metricOf(key)
-	if name == "" || b.foreign {
+	m := metricOf(key)
+	if m.name == "" || b.foreign {
 		b.other = append(b.other, Pair{label, text, n})
 		return
 	}
-	b.put(name, scale, Figure{Label: label, Text: text, Line: n})
+	b.put(m, Figure{Name: m.name, Label: label, Text: text, Line: n})
 }
 
 // put keeps the number of a known metric, or says why it has none.
-func (b *block) put(name string, scale float64, f Figure) {
+func (b *block) put(m labelled, f Figure) {
 	v, half, ok := number(f.Text)
-	f.Name, f.Value, f.Half = name, v*scale, half*scale
-	m, err := result.Lookup(name)
-	if err == nil && isCount(m.Unit) && !strings.ContainsAny(f.Text, ".eE") {
+	f.Value, f.Half = v*m.scale, half*m.scale
+	if m.count && !strings.ContainsAny(f.Text, ".eE") {
 		f.Half = 0
 	}
-	switch i, twice := b.names[name]; {
+	switch i, twice := b.names[m.name]; {
 	case twice:
 		if b.figures[i].Text != f.Text {
 			b.fault(f.Line, fmt.Sprintf("the block has %q twice, with %s and %s: the first is read", f.Label, b.figures[i].Text, f.Text))
 		}
-	case !ok && saysAbsent(name, f.Text):
+	case !ok && saysAbsent(m.name, f.Text):
 	case !ok:
 		b.fault(f.Line, fmt.Sprintf("%q has no number (%s): the figure is left out", f.Label, quoteShort(f.Text)))
 	default:
-		b.names[name] = len(b.figures)
+		b.names[m.name] = len(b.figures)
 		b.figures = append(b.figures, f)
 		return
 	}
@@ -119,8 +127,6 @@ func saysAbsent(name, text string) bool {
 	}
 	return false
 }
-
-func isCount(unit string) bool { return unit == "requests" || unit == "tokens" || unit == "chunks" }
 
 // quoteShort quotes what may be long.
 func quoteShort(s string) string {
@@ -171,13 +177,17 @@ func ungroup(s string) (string, bool) {
 	return strings.ReplaceAll(whole, ",", "") + strings.TrimPrefix(s, whole), !strings.Contains(fraction, ",")
 }
 
-// blockLabels maps squeezed labels to metric names, and those of families
-// without the statistic to family names.
-var blockLabels = sync.OnceValues(func() (scalars, families map[string]string) {
-	scalars = map[string]string{
-		"max request concurrency": "max_concurrency", // SGLang
-		"traffic request rate":    "request_rate",
-	}
+// labelled is what a label of a block means.
+type labelled struct {
+	name  string // of the metric; "" for none of ours
+	scale float64
+	count bool // in whole requests or tokens
+}
+
+// blockLabels maps squeezed labels to metrics, and those of families without the
+// statistic to the families.
+var blockLabels = sync.OnceValues(func() (metrics map[string]labelled, families map[string]string) {
+	metrics = map[string]labelled{}
 	families = map[string]string{
 		"e2e latency (ms)":             "e2el", // SGLang
 		"latency (ms)":                 "e2el",
@@ -186,35 +196,42 @@ var blockLabels = sync.OnceValues(func() (scalars, families map[string]string) {
 		"queue-inclusive latency (ms)": "e2el_due",
 	}
 	for _, m := range result.Metrics() {
-		if m.Family == "" {
-			scalars[squeeze(m.Label)] = m.Name
-		} else if m.Stat == "mean" {
-			families[strings.TrimPrefix(squeeze(m.Label), "mean ")] = m.Family
+		label := squeeze(m.Label)
+		metrics[label] = labelled{m.Name, 1, m.Unit == "requests" || m.Unit == "tokens" || m.Unit == "chunks"}
+		if m.Stat == "mean" {
+			families[strings.TrimPrefix(label, "mean ")] = m.Family
 		}
 	}
-	return scalars, families
+	for label, as := range map[string]string{ // SGLang, and its older spellings
+		"max request concurrency":  "maximum request concurrency",
+		"max reqeuest concurrency": "maximum request concurrency",
+		"traffic request rate":     "request rate configured (rps)",
+		"total throughput (tok/s)": "total token throughput (tok/s)",
+	} {
+		metrics[label] = metrics[as]
+	}
+	return metrics, families
 })
 
-// metricOf returns the metric that a squeezed label names, and the factor from
-// its unit to ours; "" for none.
-func metricOf(label string) (name string, scale float64) {
-	scalars, families := blockLabels()
-	if name, ok := scalars[label]; ok {
-		return name, 1
+// metricOf returns what a squeezed label means.
+func metricOf(label string) labelled {
+	metrics, families := blockLabels()
+	if m, ok := metrics[label]; ok {
+		return m
 	}
 	stat, rest, _ := strings.Cut(label, " ")
 	family, ok := families[rest]
 	if !ok {
-		return "", 1
+		return labelled{}
 	}
 	m, err := result.Lookup(stat + "_" + family + "_ms")
 	if err != nil || m.Family != family {
-		return "", 1
+		return labelled{}
 	}
 	if rest == "latency(s)" {
-		return m.Name, 1000
+		return labelled{name: m.Name, scale: 1000}
 	}
-	return m.Name, 1
+	return labelled{name: m.Name, scale: 1}
 }
 
 // squeeze lowers the case and collapses white space.

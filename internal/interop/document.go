@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -28,9 +29,18 @@ type scanner struct {
 	open    *block
 	note    []string // comment lines since the last block or fence
 	sim     bool
-	orphan  int // line of the last figure outside any block
+	last    *block // that was closed
+	orphans orphans
 	events  []event
 	faults  []Fault
+}
+
+// orphans are lines that follow each other and look like those of a block, but
+// stand in none.
+type orphans struct {
+	first, last int // lines; 0 for none
+	label       string
+	told        bool
 }
 
 // event is what the attribution of facts goes by, in the order of the text.
@@ -39,8 +49,8 @@ type event struct {
 	script  *Script
 	profile *profile // defined
 	prose   *Text
+	tail    *Text // a line of a fence
 	block   *found
-	tail    string // a line under a block that says whose it is
 }
 
 // found is a block with what stood around it.
@@ -57,7 +67,7 @@ func scan(name string, data []byte) *scanner {
 	s := &scanner{doc: &Document{Lines: splitLines(data)}, name: name}
 	s.plain = !hasMarkdown(s.doc.Lines)
 	lines := s.doc.Lines
-	for i := 0; i < len(lines); {
+	for i := frontMatter(lines); i < len(lines); {
 		s.n = i + 1
 		i += s.step(lines[i:])
 	}
@@ -67,6 +77,15 @@ func scan(name string, data []byte) *scanner {
 		s.closeFence()
 	}
 	return s
+}
+
+// frontMatter returns the number of lines of the metadata that a document
+// begins with.
+func frontMatter(lines []string) int {
+	if lines[0] != "---" {
+		return 0
+	}
+	return 1 + max(0, 1+slices.Index(lines[1:min(len(lines), 200)], "---"))
 }
 
 // splitLines cuts a text into lines without their ends.
@@ -101,6 +120,9 @@ func (s *scanner) step(lines []string) int {
 	case s.open != nil && isRule(line):
 		s.open.end = s.n
 		s.closeBlock("")
+		return 1
+	case s.last != nil && s.n <= s.last.end+3 && titled(line, steadyTitle):
+		s.open, s.last.turns, s.last.foreign = s.last, true, true
 		return 1
 	case s.open != nil && s.open.takes(line):
 		s.open.read(s.n, line)
@@ -160,7 +182,7 @@ func (s *scanner) enter(level int, title string) {
 		s.path = s.path[:len(s.path)-1]
 	}
 	sec := Section{Level: level, Title: title, Line: s.n, Path: []string{title}}
-	if k := len(s.path); k > 0 && s.path[k-1].Line != s.doc.Sections[0].Line {
+	if k := len(s.path); k > 0 && (s.path[k-1].Level > 1 || s.path[k-1].Line != s.doc.Sections[0].Line) {
 		sec.Path = append(append([]string{}, s.path[k-1].Path...), title)
 	}
 	if s.doc.Title == "" {
@@ -190,6 +212,8 @@ func (s *scanner) closeBlock(cut string) {
 		return
 	}
 	s.open = nil
+	again := b == s.last
+	s.last = b
 	switch {
 	case len(b.figures) == 0:
 		b.fault(b.line, "the head of a result has no figure under it: nothing is read")
@@ -197,6 +221,9 @@ func (s *scanner) closeBlock(cut string) {
 		b.fault(b.end, "the block ends without its closing rule: it may have been cut off")
 	case cut != "":
 		b.fault(b.end, "the block ends at "+cut+", without its closing rule: it may have been cut off")
+	}
+	if again {
+		return
 	}
 	f := &found{block: b, section: s.section(), caption: s.caption, note: strings.Join(s.note, "; "), sim: s.sim}
 	if s.fence != nil {
@@ -206,28 +233,31 @@ func (s *scanner) closeBlock(cut string) {
 	s.events = append(s.events, event{block: f})
 }
 
-// stray notes a figure outside any block: once for lines that follow each other.
+// stray notes figures outside any block, once for lines that follow each other.
 func (s *scanner) stray(line string) {
+	o := &s.orphans
 	label, text, ok := cutLabel(line)
-	if !ok || !strings.HasSuffix(label, ")") || len(label) > 100 {
-		return
+	if ok && len(label) <= 100 && metricOf(squeeze(label)).name != "" {
+		if _, _, ok = number(text); !ok {
+			return
+		}
+		if o.first == 0 || s.n > o.last+2 {
+			*o = orphans{first: s.n, label: label}
+		}
+		o.last = s.n
+		if strings.HasSuffix(label, ")") && !o.told {
+			o.told = true
+			s.faults = append(s.faults, Fault{Place{File: s.name, Line: o.first, Section: s.section()},
+				quoteShort(o.label) + " begins what looks like a result without a head: put \"Serving Benchmark Result\" between = signs above it"})
+		}
+	} else if o.last == s.n-1 && isSection(line) {
+		o.last = s.n
 	}
-	if name, _ := metricOf(squeeze(label)); name == "" {
-		return
-	}
-	if _, _, ok := number(text); !ok {
-		return
-	}
-	if s.orphan == 0 || s.n > s.orphan+2 {
-		s.faults = append(s.faults, Fault{Place{File: s.name, Line: s.n, Section: s.section()},
-			quoteShort(label) + " looks like a figure of a result, but stands in no block: give it the head \"Serving Benchmark Result\" between = signs"})
-	}
-	s.orphan = s.n
 }
 
 func (s *scanner) openFence(line string) {
-	mark := line[:3]
-	s.fence = &fence{mark: mark, info: strings.ToLower(strings.TrimSpace(strings.TrimLeft(line, mark[:1]))), line: s.n, caption: s.caption}
+	info := strings.TrimLeft(line, line[:1])
+	s.fence = &fence{mark: line[:len(line)-len(info)], info: strings.ToLower(strings.TrimSpace(info)), line: s.n, caption: s.caption}
 	s.note = nil
 }
 
@@ -243,7 +273,7 @@ func (s *scanner) inFence(line string) {
 		if strings.HasPrefix(line, "#") {
 			s.note = append(s.note, strings.TrimSpace(strings.TrimLeft(line, "#")))
 		} else {
-			s.events = append(s.events, event{tail: line})
+			s.events = append(s.events, event{tail: &Text{Line: s.n, Text: line}})
 		}
 		s.fence.lines = append(s.fence.lines, Text{Line: s.n, Section: s.section(), Text: line})
 	}
@@ -264,7 +294,7 @@ func (s *scanner) closeFence() {
 
 // isFence reports whether a line opens or closes a fence.
 func isFence(line string) bool {
-	return strings.HasPrefix(line, "```") || strings.HasPrefix(line, "~~~")
+	return strings.HasPrefix(line, "```") && !strings.Contains(strings.TrimLeft(line, "`"), "`") || strings.HasPrefix(line, "~~~")
 }
 
 // isAdmonition reports whether a line opens an admonition.
@@ -286,9 +316,16 @@ func unquote(line string) string {
 func captionOf(line string) string {
 	if isAdmonition(line) {
 		if _, rest, ok := strings.Cut(line, `"`); ok {
-			return strings.TrimSuffix(strings.TrimSpace(rest), `"`)
+			line = strings.TrimSuffix(strings.TrimSpace(rest), `"`)
 		}
 	}
-	line = strings.TrimLeft(line, "-*+ \t")
+	if len(line) > maxCaption {
+		line = strings.ToValidUTF8(line[:maxCaption], "")
+	}
+	line = strings.TrimLeft(line, "-*+!? \t")
 	return strings.TrimSuffix(strings.TrimSpace(cell(line)), ":")
 }
+
+// maxCaption bounds captions and headings: what is longer is text, and every
+// block under it would look at it again.
+const maxCaption = 300

@@ -9,83 +9,6 @@ import (
 	"perflab/internal/result"
 )
 
-// profile is a named load that a fence of YAML defines.
-type profile struct {
-	name string // of the heading above it
-	keys map[string]string
-}
-
-// profile returns the profile that a fence defines; nil for none.
-func (f *fence) profile() *profile {
-	if f.info != "yaml" && f.info != "yml" {
-		return nil
-	}
-	p := &profile{keys: map[string]string{}}
-	for _, l := range f.lines {
-		if len(l.Section) > 0 {
-			p.name = l.Section[len(l.Section)-1]
-		}
-		if k, v, ok := strings.Cut(l.Text, ":"); ok && !strings.ContainsAny(k, " -{") {
-			p.keys[k] = strings.Trim(strings.TrimSpace(v), `"'`)
-		}
-	}
-	if p.keys["request_rate"] == "" && p.keys["total_requests"] == "" && p.keys["dataset_name"] == "" {
-		return nil
-	}
-	return p
-}
-
-// engines are how texts and flags name the engines.
-var engines = []struct {
-	name  string
-	texts []string // lower case
-	flags []string
-}{
-	{"vllm", []string{"vllm"}, []string{"--max-model-len", "--max-num-batched-tokens", "--max-num-seqs", "--tensor-parallel-size", "--gpu-memory-utilization",
-		"--speculative-config", "--enable-prefix-caching", "--enable-expert-parallel", "--performance-mode", "--max-cudagraph-capture-size", "--data-parallel-size",
-		"--pipeline-parallel-size", "--async-scheduling", "--compilation-config", "--block-size", "--no-enable-prefix-caching", "--all2all-backend"}},
-	{"sglang", []string{"sglang"}, []string{"--context-length", "--tp-size", "--mem-fraction-static", "--chunked-prefill-size", "--enable-dp-attention",
-		"--max-running-requests", "--dp-size", "--ep-size", "--moe-a2a-backend", "--cuda-graph-max-bs", "--speculative-algorithm", "--speculative-algo",
-		"--schedule-policy", "--schedule-conservativeness", "--max-prefill-tokens", "--moe-runner-backend", "--fp8-gemm-backend", "--disable-radix-cache"}},
-	{"trtllm", []string{"tensorrt-llm", "tensorrt", "trtllm", "trt-llm"}, []string{"--max_seq_len", "--enable_chunked_prefill", "--max_batch_size", "--max_num_tokens"}},
-	{"llamacpp", []string{"llama.cpp", "llama-server", "llamacpp"}, nil},
-	{"mindie", []string{"mindie"}, nil},
-	{"lmdeploy", []string{"lmdeploy"}, nil},
-	{"tgi", []string{"text-generation-inference"}, nil},
-}
-
-// engineIn returns the engine that a text names; "" for none or several.
-func engineIn(text string) string {
-	low, found := strings.ToLower(text), ""
-	for _, e := range engines {
-		if slices.ContainsFunc(e.texts, func(t string) bool { return strings.Contains(low, t) }) {
-			if found != "" {
-				return ""
-			}
-			found = e.name
-		}
-	}
-	return found
-}
-
-// engineOfFlags returns the engine that alone knows flags of these; "" for
-// none or several.
-func engineOfFlags(ws []string) string {
-	found := ""
-	for _, e := range engines {
-		for _, w := range ws {
-			name, _, _ := strings.Cut(w, "=")
-			if slices.Contains(e.flags, name) {
-				if found != "" && found != e.name {
-					return ""
-				}
-				found = e.name
-			}
-		}
-	}
-	return found
-}
-
 // scope is what a section has said so far.
 type scope struct {
 	section Section
@@ -103,13 +26,19 @@ type facts struct {
 	hardware string
 	versions map[string]string // by engine
 	profiles []*profile
-	benches  []*Script
+	benches  []bench
+	fresh    bool // nothing stood between here and the last block
 	runs     []Run
 	faults   []Fault
 }
 
-// maxBenches bounds the benchmark commands that are compared with each block.
-const maxBenches = 200
+// Bounds of what is compared with each block, so that no text takes long.
+const (
+	maxBenches  = 50
+	maxProfiles = 100
+	maxScripts  = 20   // of a section
+	maxCommand  = 8192 // bytes
+)
 
 // attribute turns the events of a scan into runs.
 func attribute(s *scanner) *facts {
@@ -120,10 +49,10 @@ func attribute(s *scanner) *facts {
 			f.enter(*e.section)
 		case e.prose != nil:
 			f.setup(*e.prose)
-		case e.profile != nil:
+		case e.profile != nil && len(f.profiles) < maxProfiles:
 			f.profiles = append(f.profiles, e.profile)
-		case e.script != nil && e.script.Kind == ScriptBenchmark && len(f.benches) < maxBenches:
-			f.benches = append(f.benches, e.script)
+		case e.script != nil && e.script.Kind == ScriptBenchmark && len(f.benches) < maxBenches && len(e.script.Text) < maxCommand:
+			f.benches = append(f.benches, benchOf(e.script))
 		}
 	}
 	f.scopes = []scope{{}}
@@ -131,17 +60,24 @@ func attribute(s *scanner) *facts {
 		switch {
 		case e.section != nil:
 			f.enter(*e.section)
-		case e.script != nil && (e.script.Kind == ScriptServing || e.script.Kind == ScriptFlags):
-			f.top().serving = append(f.top().serving, e.script)
+		case e.script != nil && (e.script.Kind == ScriptServing || e.script.Kind == ScriptFlags) && len(e.script.Text) < maxCommand:
+			f.top().add(e.script)
 		case e.prose != nil:
 			f.prose(e.prose.Text)
-		case e.tail != "":
-			f.tail(e.tail)
+		case e.tail != nil:
+			f.tail(e.tail.Text)
 		case e.block != nil:
 			f.block(e.block)
 		}
+		f.fresh = e.block != nil
 	}
 	return f
+}
+
+// add keeps scripts, of many the last.
+func (s *scope) add(scripts ...*Script) {
+	s.serving = append(s.serving, scripts...)
+	s.serving = s.serving[max(0, len(s.serving)-maxScripts):]
 }
 
 func (f *facts) top() *scope { return &f.scopes[len(f.scopes)-1] }
@@ -153,7 +89,7 @@ func (f *facts) enter(sec Section) {
 		left := *f.top()
 		f.scopes = f.scopes[:len(f.scopes)-1]
 		if !left.used && left.section.Level >= 3 {
-			f.top().serving = append(f.top().serving, left.serving...)
+			f.top().add(left.serving...)
 		}
 	}
 	f.scopes = append(f.scopes, scope{section: sec, nodes: nodesOf(sec.Title)})
@@ -183,19 +119,6 @@ func (f *facts) setup(t Text) {
 	}
 }
 
-// versionIn returns the last word of a line that is a version; "" for none.
-func versionIn(line string) string {
-	found := ""
-	for _, w := range strings.Fields(line) {
-		w = strings.Trim(w, "`*,;()")
-		digits := strings.TrimPrefix(w, "v")
-		if digits != "" && digits[0] >= '0' && digits[0] <= '9' && strings.Contains(digits, ".") {
-			found = w
-		}
-	}
-	return found
-}
-
 // prose takes what a line says of the blocks that follow it.
 func (f *facts) prose(line string) {
 	line = strings.TrimLeft(line, "-*+ \t")
@@ -207,7 +130,7 @@ func (f *facts) prose(line string) {
 
 // tail tells from a line under a block that perflab printed it.
 func (f *facts) tail(line string) {
-	if len(f.runs) == 0 {
+	if len(f.runs) == 0 || !f.fresh {
 		return
 	}
 	r := &f.runs[len(f.runs)-1]
@@ -268,60 +191,47 @@ func (f *facts) block(b *found) {
 // around sets the facts that stand around a block.
 func (f *facts) around(r *Run, b *found) {
 	labels := r.Header.Imported.Labels
-	script := f.serving(roleOf(b.caption))
-	labels[result.LabelRole] = roleOf(b.caption)
-	labels[result.LabelCase] = b.note
-	labels["caption"] = b.caption
+	labels[result.LabelCase], labels[labelCaption], labels[result.LabelRole] = b.note, b.caption, roleOf(b.caption)
+	labels[result.LabelHardware], labels[result.LabelGPUs] = f.hardware, gpusIn(f.hardware)
 	for _, s := range f.scopes {
 		if s.nodes != "" {
 			labels[result.LabelNodes] = s.nodes
 		}
 	}
-	labels[result.LabelHardware] = f.hardware
-	labels[result.LabelGPUs] = gpusIn(f.hardware)
+	p := f.profileFor(b)
+	f.load(r, p)
 	var ws []string
-	if script != nil {
-		r.Header.Command = f.filled(script.Text, "", labels[result.LabelNodes])
+	if script := f.serving(labels[result.LabelRole]); script != nil {
+		r.Header.Command = f.filled(script.Text, r, p)
 		ws = words(r.Header.Command)
-		if labels[result.LabelRole] == "" {
-			labels[result.LabelRole] = roleOf(script.Caption)
-		}
-		if labels[result.LabelRole] == "" {
-			labels[result.LabelRole] = roleOf(script.Note)
+		for _, said := range []string{script.Caption, script.Note} {
+			if labels[result.LabelRole] == "" {
+				labels[result.LabelRole] = roleOf(said)
+			}
 		}
 	}
-	f.load(r, b)
 	r.Header.Model = f.modelFor(ws)
 	labels[result.LabelEngine] = f.engineFor(r.Header.Command, ws, b)
 	labels[result.LabelEngineVersion] = f.versions[labels[result.LabelEngine]]
 }
 
+// Keys of labels that only texts have.
+const (
+	labelCaption = "caption" // of the fence a block stands in, or the line above it
+	labelProfile = "profile" // name of the benchmark profile
+)
+
 // serving returns the script that the next block was served by: the nearest
 // above in this section or those around it, of the same role where it has one.
 func (f *facts) serving(role string) *Script {
 	for _, s := range slices.Backward(f.scopes) {
-		for _, c := range slices.Backward(s.serving[max(0, len(s.serving)-20):]) {
+		for _, c := range slices.Backward(s.serving) {
 			if other := roleOf(c.Caption + " " + c.Note); role == "" || other == "" || other == role {
 				return c
 			}
 		}
 	}
 	return nil
-}
-
-// roleOf returns the role that a caption gives; "" for none.
-func roleOf(caption string) string {
-	first := ""
-	if f := strings.Fields(strings.ToLower(caption)); len(f) > 0 {
-		first = strings.Trim(f[0], ":,.*`")
-	}
-	switch first {
-	case "baseline":
-		return "baseline"
-	case "optimized", "optimised":
-		return "optimized"
-	}
-	return ""
 }
 
 // modelFor returns the model of a block.
@@ -362,15 +272,10 @@ func (f *facts) engineFor(command string, ws []string, b *found) string {
 	return engineIn(b.note + " " + b.caption)
 }
 
-// isPlaceholder reports whether a word stands for a value: M, <model>, $MODEL.
-func isPlaceholder(w string) bool {
-	return len(w) == 1 && w[0] >= 'A' && w[0] <= 'Z' || strings.HasPrefix(w, "<") || strings.HasPrefix(w, "$") || strings.HasPrefix(w, "{")
-}
-
-// filled returns a command with its placeholders replaced: the model by that
-// of the section, counts by what is known. The command in the quotes of a
-// "docker exec ... -c" stands for the whole.
-func (f *facts) filled(command, requests, nodes string) string {
+// filled returns a command with its placeholders replaced by what is known of
+// the run. The command in the quotes of a "docker exec ... -c" stands for the
+// whole.
+func (f *facts) filled(command string, r *Run, p *profile) string {
 	if _, rest, ok := strings.Cut(command, "“"); ok {
 		if inner, _, ok := strings.Cut(rest, "”"); ok {
 			command = inner
@@ -378,188 +283,34 @@ func (f *facts) filled(command, requests, nodes string) string {
 	}
 	ws := strings.Fields(command)
 	for i, w := range ws {
-		if i == 0 || !isPlaceholder(w) {
-			continue
-		}
-		value := ""
-		switch strings.ReplaceAll(ws[i-1], "_", "-") {
-		case "serve", "trtllm-serve", "--model", "--model-path", "--processor", "-m":
-			value = f.sectionModel()
-		case "--num-prompts", "--max-requests", "--num-requests":
-			value = requests
-		case "-tp", "--tp", "--tp-size", "--tensor-parallel-size":
-			value = nodes
-		}
-		if value != "" {
-			ws[i] = value
+		if i > 0 && isPlaceholder(w) {
+			if v := f.value(ws[i-1], w, r, p); v != "" {
+				ws[i] = v
+			}
 		}
 	}
 	return strings.Join(ws, " ")
 }
 
-// gpusIn returns the number of devices that a text on hardware tells; "" for
-// none: "8 x NVIDIA A100", "NVIDIA H200x8", "a single ...".
-func gpusIn(text string) string {
-	low := strings.NewReplacer("ã—", "x", "×", "x", "*", "x").Replace(strings.ToLower(text))
-	ws := strings.Fields(low)
-	for i, w := range ws {
-		if digits := strings.TrimSuffix(w, "x"); digits != "" && strings.Trim(digits, "0123456789") == "" &&
-			i+1 < len(ws) && (digits != w || ws[i+1] == "x") {
-			return digits
+// value returns what a placeholder after a flag stands for; "" where that is
+// not known.
+func (f *facts) value(flag, w string, r *Run, p *profile) string {
+	if p != nil {
+		if v := p.keys[strings.Trim(w, "${}<>")]; v != "" {
+			return v
 		}
-		if j := strings.LastIndexByte(w, 'x'); j > 0 && j+1 < len(w) && strings.Trim(w[j+1:], "0123456789") == "" && w[j-1] >= '0' && w[j-1] <= '9' {
-			if !strings.Contains(w[:j], "rtx") {
-				return w[j+1:]
-			}
+	}
+	switch strings.ReplaceAll(flag, "_", "-") {
+	case "serve", "trtllm-serve", "--model", "--model-path", "--processor", "--tokenizer", "-m":
+		return f.sectionModel()
+	case "--num-prompts", "--max-requests", "--num-requests":
+		if sum := sent(r); sum > 0 {
+			return strconv.FormatFloat(sum, 'f', -1, 64)
 		}
-		if w == "single" && i+1 < len(ws) && !strings.HasPrefix(ws[i+1], "node") {
-			return "1"
-		}
+	case "-tp", "--tp", "--tp-size", "--tensor-parallel-size":
+		return r.Header.Label(result.LabelNodes)
 	}
 	return ""
-}
-
-// load sets what is known of the load: its profile, its benchmark command, and
-// the counts of the block.
-func (f *facts) load(r *Run, b *found) {
-	h, labels := &r.Header, r.Header.Imported.Labels
-	if p := f.profileFor(b); p != nil {
-		labels["profile"] = p.name
-		for k, v := range p.keys {
-			labels[k] = v
-		}
-		labels[result.LabelDataset] = strings.ToLower(p.keys["dataset_name"])
-		h.Requests, _ = strconv.Atoi(p.keys["total_requests"])
-		labels[result.LabelRate] = p.keys["request_rate"]
-		if labels[result.LabelCase] == "" {
-			labels[result.LabelCase] = p.name
-		}
-	}
-	if c := f.benchFor(r); c != nil {
-		ws := words(c.Text)
-		if fig, ok := r.Figure("completed"); ok {
-			labels[result.LabelBenchCommand] = f.filled(c.Text, fig.Text, labels[result.LabelNodes])
-			ws = words(labels[result.LabelBenchCommand])
-		}
-		labels[result.LabelDataset] = strings.ToLower(flagOf(ws, "--dataset-name"))
-		h.Requests, _ = strconv.Atoi(flagOf(ws, "--num-prompts", "--max-requests"))
-		labels[result.LabelRate] = flagOf(ws, "--request-rate", "--rate")
-		h.Limit, _ = strconv.Atoi(flagOf(ws, "--max-concurrency"))
-	}
-	if labels[result.LabelDataset] == "" {
-		labels[result.LabelDataset] = datasetIn(labels[result.LabelCase])
-	}
-	if fig, ok := r.Figure("request_rate"); ok {
-		labels[result.LabelRate] = fig.Text
-	}
-	for _, p := range r.Other {
-		if squeeze(p.Label) == "traffic request rate" {
-			labels[result.LabelRate] = p.Text
-		}
-	}
-	if v, _, ok := number(labels[result.LabelRate]); ok {
-		h.Rate = v
-	}
-	if fig, ok := r.Figure("max_concurrency"); ok && r.Definition("max_concurrency") == result.Ours && fig.Value >= 1 && fig.Value < 1e9 {
-		h.Limit = int(fig.Value)
-	}
-}
-
-// datasetIn returns the dataset that a case names.
-func datasetIn(text string) string {
-	low := strings.ToLower(text)
-	for _, d := range []string{"sharegpt", "random", "sonnet", "burstgpt", "mooncake"} {
-		if strings.Contains(low, d) {
-			return d
-		}
-	}
-	return ""
-}
-
-// profileFor returns the profile of a block: the one that a line above names,
-// else one that a heading names, by name or as "Rate 8".
-func (f *facts) profileFor(b *found) *profile {
-	for _, s := range slices.Backward(f.scopes) {
-		for _, p := range f.profiles {
-			if s.profile != "" && strings.EqualFold(s.profile, p.name) {
-				return p
-			}
-		}
-	}
-	for _, t := range slices.Backward(b.section) {
-		if p := f.profileIn(strings.ToLower(t)); p != nil {
-			return p
-		}
-	}
-	return nil
-}
-
-// profileIn returns the profile with the longest name that a heading has, or
-// the only one of its rate.
-func (f *facts) profileIn(title string) *profile {
-	var best *profile
-	for _, p := range f.profiles {
-		if n := strings.ToLower(p.name); n != "" && strings.Contains(title, n) && (best == nil || len(n) > len(best.name)) {
-			best = p
-		}
-	}
-	rate, ok := strings.CutPrefix(title, "rate ")
-	if best != nil || !ok {
-		return best
-	}
-	for _, p := range f.profiles {
-		if p.keys["request_rate"] == rate {
-			if best != nil {
-				return nil
-			}
-			best = p
-		}
-	}
-	return best
-}
-
-// benchFor returns the benchmark command that can be that of a block: its
-// counts agree with the block's, and its dataset with the case.
-func (f *facts) benchFor(r *Run) *Script {
-	for _, c := range slices.Backward(f.benches) {
-		if c.Line < r.Place.Line && fits(words(c.Text), r) {
-			return c
-		}
-	}
-	return nil
-}
-
-// fits reports whether a benchmark command can have made a run's counts.
-func fits(ws []string, r *Run) bool {
-	sum := 0.0
-	for _, name := range []string{"completed", "failed"} {
-		if fig, ok := r.Figure(name); ok {
-			sum += fig.Value
-		}
-	}
-	n := flagOf(ws, "--num-prompts", "--max-requests")
-	if n == "" || !isPlaceholder(n) && n != strconv.FormatFloat(sum, 'f', -1, 64) {
-		return false
-	}
-	dataset, of := flagOf(ws, "--dataset-name"), datasetIn(r.Header.Label(result.LabelCase))
-	if of != "" && dataset != "" && of != strings.ToLower(dataset) {
-		return false
-	}
-	return lengthFits(r, flagOf(ws, "--random-input-len", "--input-len"), "total_input_tokens", 0.95) &&
-		lengthFits(r, flagOf(ws, "--random-output-len", "--output-len"), "total_output_tokens", 0)
-}
-
-// lengthFits reports whether a total is near a length of all requests: not
-// above it by more than 5 %, and not below the share least.
-func lengthFits(r *Run, length, total string, least float64) bool {
-	l, _, ok := number(length)
-	t, have := r.Figure(total)
-	n, counted := r.Figure("completed")
-	if !ok || !have || !counted {
-		return true
-	}
-	want := l * n.Value
-	return t.Value <= 1.05*want && t.Value >= least*want
 }
 
 // sorted returns the faults in the order of the file.

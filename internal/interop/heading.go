@@ -13,7 +13,7 @@ const weak = 7
 func atx(line string) (level int, title string) {
 	rest := strings.TrimLeft(line, "#")
 	level = len(line) - len(rest)
-	if level < 1 || level > 6 || !strings.HasPrefix(rest, " ") && !strings.HasPrefix(rest, "\t") {
+	if level < 1 || level > 6 || len(line) > maxCaption || !strings.HasPrefix(rest, " ") && !strings.HasPrefix(rest, "\t") {
 		return 0, ""
 	}
 	title = strings.TrimSpace(strings.TrimRight(strings.TrimSpace(rest), "#"))
@@ -33,7 +33,7 @@ func (s *scanner) heading(lines []string, line string) (level int, title string,
 	if level, title := atx(unindent(lines[0])); level > 0 {
 		return level, title, 1
 	}
-	if len(line) > 200 || len(lines) < 2 || startsMark(line) {
+	if len(line) > maxCaption || len(lines) < 2 || startsMark(line) {
 		return 0, "", 0
 	}
 	next := strings.TrimSpace(lines[1])

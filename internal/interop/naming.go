@@ -1,0 +1,123 @@
+package interop
+
+import (
+	"slices"
+	"strings"
+)
+
+// engines are how texts and flags name the engines.
+var engines = []struct {
+	name  string
+	texts []string // lower case
+	flags []string
+}{
+	{"vllm", []string{"vllm"}, []string{"--max-model-len", "--max-num-batched-tokens", "--max-num-seqs", "--tensor-parallel-size", "--gpu-memory-utilization",
+		"--speculative-config", "--enable-prefix-caching", "--enable-expert-parallel", "--performance-mode", "--max-cudagraph-capture-size", "--data-parallel-size",
+		"--pipeline-parallel-size", "--async-scheduling", "--compilation-config", "--block-size", "--no-enable-prefix-caching", "--all2all-backend"}},
+	{"sglang", []string{"sglang"}, []string{"--context-length", "--tp-size", "--mem-fraction-static", "--chunked-prefill-size", "--enable-dp-attention",
+		"--max-running-requests", "--dp-size", "--ep-size", "--moe-a2a-backend", "--cuda-graph-max-bs", "--speculative-algorithm", "--speculative-algo",
+		"--schedule-policy", "--schedule-conservativeness", "--max-prefill-tokens", "--moe-runner-backend", "--fp8-gemm-backend", "--disable-radix-cache"}},
+	{"trtllm", []string{"tensorrt-llm", "tensorrt", "trtllm", "trt-llm"}, []string{"--max_seq_len", "--enable_chunked_prefill", "--max_batch_size", "--max_num_tokens"}},
+	{"llamacpp", []string{"llama.cpp", "llama-server", "llamacpp"}, nil},
+	{"mindie", []string{"mindie"}, nil},
+	{"lmdeploy", []string{"lmdeploy"}, nil},
+	{"tgi", []string{"text-generation-inference"}, nil},
+}
+
+// engineIn returns the engine that a text names; "" for none or several.
+func engineIn(text string) string {
+	low, found := strings.ToLower(text), ""
+	for _, e := range engines {
+		if slices.ContainsFunc(e.texts, func(t string) bool { return strings.Contains(low, t) }) {
+			if found != "" {
+				return ""
+			}
+			found = e.name
+		}
+	}
+	return found
+}
+
+// engineOfFlags returns the engine that alone knows flags of these; "" for
+// none or several.
+func engineOfFlags(ws []string) string {
+	found := ""
+	for _, e := range engines {
+		for _, w := range ws {
+			name, _, _ := strings.Cut(w, "=")
+			if slices.Contains(e.flags, name) {
+				if found != "" && found != e.name {
+					return ""
+				}
+				found = e.name
+			}
+		}
+	}
+	return found
+}
+
+// versionIn returns the last word of a line that is a version; "" for none.
+func versionIn(line string) string {
+	found := ""
+	for _, w := range strings.Fields(line) {
+		w = strings.Trim(w, "`*,;()")
+		digits := strings.TrimPrefix(w, "v")
+		if digits != "" && digits[0] >= '0' && digits[0] <= '9' && strings.Contains(digits, ".") {
+			found = w
+		}
+	}
+	return found
+}
+
+// roleOf returns the role that a caption gives; "" for none.
+func roleOf(caption string) string {
+	first := ""
+	if f := strings.Fields(strings.ToLower(caption)); len(f) > 0 {
+		first = strings.Trim(f[0], ":,.*`")
+	}
+	switch first {
+	case "baseline":
+		return "baseline"
+	case "optimized", "optimised":
+		return "optimized"
+	}
+	return ""
+}
+
+// isPlaceholder reports whether a word stands for a value: M, <model>, $MODEL.
+func isPlaceholder(w string) bool {
+	return len(w) == 1 && w[0] >= 'A' && w[0] <= 'Z' || strings.HasPrefix(w, "<") || strings.HasPrefix(w, "$") || strings.HasPrefix(w, "{")
+}
+
+// gpusIn returns the number of devices that a text on hardware tells; "" for
+// none: "8 x NVIDIA A100", "NVIDIA H200x8", "a single ...".
+func gpusIn(text string) string {
+	low := strings.NewReplacer("ã—", "x", "×", "x", "*", "x").Replace(strings.ToLower(text))
+	ws := strings.Fields(low)
+	for i, w := range ws {
+		if digits := strings.TrimSuffix(w, "x"); digits != "" && strings.Trim(digits, "0123456789") == "" &&
+			i+1 < len(ws) && (digits != w || ws[i+1] == "x") {
+			return digits
+		}
+		if j := strings.LastIndexByte(w, 'x'); j > 0 && j+1 < len(w) && strings.Trim(w[j+1:], "0123456789") == "" && w[j-1] >= '0' && w[j-1] <= '9' {
+			if !strings.Contains(w[:j], "rtx") {
+				return w[j+1:]
+			}
+		}
+		if w == "single" && i+1 < len(ws) && !strings.HasPrefix(ws[i+1], "node") {
+			return "1"
+		}
+	}
+	return ""
+}
+
+// datasetIn returns the dataset that a case names.
+func datasetIn(text string) string {
+	low := strings.ToLower(text)
+	for _, d := range []string{"sharegpt", "random", "sonnet", "burstgpt", "mooncake"} {
+		if strings.Contains(low, d) {
+			return d
+		}
+	}
+	return ""
+}
