@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -108,15 +109,15 @@ func readResult(path string) interop.File {
 	if f, ok := readParquet(path, data); ok {
 		return f
 	}
+	if bytes.IndexByte(data, 0) >= 0 {
+		return faulty(path, "this is neither text nor JSON, and no binary format that is known here")
+	}
 	f := interop.Read(path, redactDocument(data))
 	for i := range f.Runs {
 		redactRun(&f.Runs[i])
 	}
 	for i := range f.Faults {
 		f.Faults[i].Text = deploy.RedactText(f.Faults[i].Text)
-	}
-	if len(f.Runs) == 0 && len(f.Faults) == 0 {
-		f.Faults = []interop.Fault{{Place: interop.Place{File: path}, Text: "no result was found: neither a block nor a table that a client prints, nor JSON that one writes"}}
 	}
 	return f
 }
@@ -141,19 +142,11 @@ func redactRun(r *interop.Run) {
 		return
 	}
 	for k, v := range r.Header.Imported.Labels {
-		r.Header.Imported.Labels[k] = redactLabel(k, v)
+		r.Header.Imported.Labels[k] = deploy.RedactField(k, v)
 	}
 	for i := range r.Other {
-		r.Other[i].Text = redactLabel(r.Other[i].Label, r.Other[i].Text)
+		r.Other[i].Text = deploy.RedactField(r.Other[i].Label, r.Other[i].Text)
 	}
-}
-
-// redactLabel replaces the secrets in a label, which may be one by its key.
-func redactLabel(key, value string) string {
-	if shown := deploy.RedactText(key + "=" + value); !strings.HasPrefix(shown, key+"="+value) {
-		_, value, _ = strings.Cut(shown, "=")
-	}
-	return deploy.RedactText(value)
 }
 
 // anyRead reports whether a run or a document was read.

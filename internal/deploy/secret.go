@@ -47,6 +47,15 @@ func RedactText(text string) string {
 	return b.String()
 }
 
+// RedactField returns the value of a named field, replaced where the name is
+// one of a secret, else as RedactText has it.
+func RedactField(name, value string) string {
+	if isSecret(name) && value != "" && !plainValue.MatchString(value) {
+		return redacted
+	}
+	return RedactText(value)
+}
+
 func redactLine(line string) string {
 	line = replaceValue(secretHeader, line, func(string) bool { return true })
 	line = replaceValue(secretFlag, line, isSecret)

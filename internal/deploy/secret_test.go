@@ -36,6 +36,17 @@ func TestRedactText(t *testing.T) {
 	}
 }
 
+func TestRedactField(t *testing.T) {
+	for _, c := range []struct{ name, value, want string }{
+		{"api_key", "two words", "[redacted]"}, {"api_key", "", ""}, {"api_key", "None", "None"},
+		{"first_token", "0.5", "0.5"}, {"note", "HF_TOKEN=abc run", "HF_TOKEN=[redacted] run"},
+	} {
+		if got := RedactField(c.name, c.value); got != c.want {
+			t.Errorf("%s: %q is shown as %q, want %q", c.name, c.value, got, c.want)
+		}
+	}
+}
+
 // FuzzRedactText: whatever stands around it, a secret behind its flag is not
 // shown, and lines stay lines.
 func FuzzRedactText(f *testing.F) {
