@@ -130,10 +130,16 @@ func exportVLLM(w io.Writer, r *lab.StoredRun, s result.Summary) (note string, e
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(s.Figures)) {
 		if d := s.Definition(name); d != result.Ours && d != vllm.Definition(name) {
-			out = append(out, fmt.Sprintf("%s (%s)", name, d))
+			of := name
+			if m, err := result.Lookup(name); err == nil && m.Family != "" {
+				of = m.Family
+			}
+			out = append(out, fmt.Sprintf("%s (%s)", of, d))
 			delete(s.Figures, name)
 		}
 	}
+	slices.Sort(out)
+	out = slices.Compact(out)
 	maps.DeleteFunc(s.Definitions, func(of string, d result.Definition) bool {
 		return d != result.Ours && d != vllm.Definitions[of]
 	})

@@ -153,10 +153,10 @@ func (u uniqueNames) name(want string) string {
 // runName names the directory of a run by its number in the file and what it
 // is: the innermost heading and the case, else the model.
 func runName(n int, r *interop.Run) string {
-	const longest = 60
+	const longest = 72
 	words := []string{r.Header.Label(result.LabelCase), r.Header.Label(result.LabelRole)}
 	if s := r.Header.Imported.Section; len(s) > 0 {
-		words = append([]string{s[len(s)-1]}, words...)
+		words = append([]string{strings.TrimLeft(s[len(s)-1], "0123456789. ")}, words...)
 	}
 	slug := cmp.Or(interop.Slug(words...), interop.Slug(r.Header.Model), "run")
 	if len(slug) > longest {
@@ -225,7 +225,7 @@ func importsText(w io.Writer, imports []lab.Import) error {
 		if len(m.Runs) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "%s: %d runs in %s\n", m.File, len(m.Runs), m.Dir)
+		fmt.Fprintf(&b, "%s: %s in %s\n", m.File, plural(len(m.Runs), "run"), m.Dir)
 		tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(tw, "  run\tclient\tmodel\trequests\treq/s\ttotal tok/s\tcalls\tverdict")
 		for _, r := range m.Runs {
@@ -252,4 +252,12 @@ func figureText(s result.Summary, name string) string {
 		return "n/a"
 	}
 	return fmt.Sprintf("%.*f", m.Decimals, v)
+}
+
+// plural writes "1 run", "2 runs".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

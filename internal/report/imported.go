@@ -12,15 +12,18 @@ import (
 
 // origin says where an imported run came from; "" for a run of ours.
 func origin(h result.Header) string {
-	i := h.Imported
-	if i == nil {
+	if h.Imported == nil {
 		return ""
 	}
-	where := i.File
-	if i.Line > 0 {
-		where = fmt.Sprintf("%s:%d", where, i.Line)
+	return fmt.Sprintf("Imported from %s, measured by %s; perflab did not measure it", sourceOf(h.Imported), clientName(h))
+}
+
+// sourceOf is the file of an imported run, and the line in it.
+func sourceOf(i *result.Imported) string {
+	if i.Line == 0 {
+		return i.File
 	}
-	return fmt.Sprintf("Imported from %s, measured by %s", where, clientName(h))
+	return fmt.Sprintf("%s:%d", i.File, i.Line)
 }
 
 // clientName is the client that measured a run, with its version.
@@ -79,7 +82,7 @@ func importedFacts(h result.Header) []figure {
 		{result.LabelHardware, "Hardware"}, {result.LabelGPUs, "GPUs"}, {result.LabelNodes, "Nodes"}, {result.LabelDataset, "Dataset"},
 		{result.LabelBenchCommand, "Benchmark command"}, {result.LabelFailed, "Failures"},
 	}
-	f := []figure{{"Imported from", strings.TrimPrefix(strings.SplitN(origin(h), ", measured", 2)[0], "Imported from ")}, {"Section", strings.Join(i.Section, " / ")}}
+	f := []figure{{"Imported from", sourceOf(i)}, {"Section", strings.Join(i.Section, " / ")}}
 	rest := maps.Clone(i.Labels)
 	delete(rest, result.LabelRate) // under Request rate
 	for _, k := range known {
@@ -90,6 +93,21 @@ func importedFacts(h result.Header) []figure {
 		f = append(f, figure{"Label " + k, rest[k]})
 	}
 	return f
+}
+
+// ImportedStyle is how the block of an imported run is printed: in the layout
+// of its origin, with the percentiles that its file has. A run of ours has
+// none of its own.
+func ImportedStyle(h result.Header, percentiles []float64) (st result.Style, ok bool) {
+	if h.Imported == nil {
+		return st, false
+	}
+	st.Percentiles = percentiles
+	st.Sections = []string{"ttft", "tpot", "itl", "e2el"}
+	if strings.Contains(h.Imported.Client, "benchmark-runner") {
+		st.Layout, st.Sections = result.GPUStack, []string{"e2el", "ttft", "tpot", "itl"}
+	}
+	return st, true
 }
 
 // definition explains figures of a run that are not by our definitions.

@@ -229,7 +229,7 @@ func RunMarkdown(w io.Writer, h result.Header, s result.Summary, st result.Style
 	}
 	m.heading(1, r.Title)
 	if text := origin(h); text != "" {
-		m.para("%s; perflab did not measure it.", mdText(text))
+		m.para("%s.", mdText(text))
 	}
 	m.heading(2, "Result")
 	m.code("text", r.Block)

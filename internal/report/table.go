@@ -95,9 +95,14 @@ func familyLabel(m result.Metric) string {
 // statistics are the columns of a summary's distributions. The median stands
 // for p50.
 func statistics(s *result.Summary) []string {
-	p := map[string]bool{}
+	has, p := map[string]bool{}, map[string]bool{}
 	for name := range s.Figures {
-		if m, err := result.Lookup(name); err == nil && m.Family != "" && strings.HasPrefix(m.Stat, "p") && m.Stat != "p50" {
+		m, err := result.Lookup(name)
+		if err != nil || m.Family == "" {
+			continue
+		}
+		has[m.Stat] = true
+		if strings.HasPrefix(m.Stat, "p") && m.Stat != "p50" {
 			p[m.Stat] = true
 		}
 	}
@@ -106,7 +111,8 @@ func statistics(s *result.Summary) []string {
 		y, _ := result.Percentile(b + "_ttft_ms")
 		return cmp.Compare(x, y)
 	})
-	return slices.Concat([]string{"mean", "median"}, percentiles, []string{"std", "min", "max"})
+	all := slices.Concat([]string{"mean", "median"}, percentiles, []string{"std", "min", "max"})
+	return slices.DeleteFunc(all, func(stat string) bool { return !has[stat] }) // an imported run lacks some
 }
 
 // writeTo writes both tables as Markdown.
