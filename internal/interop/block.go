@@ -45,7 +45,8 @@ func isRule(line string) bool { return len(line) >= 4 && strings.Trim(line, "=")
 
 // isSection reports whether a line heads a section of a block.
 func isSection(line string) bool {
-	return strings.HasPrefix(line, "---") || strings.HasPrefix(line, "===") && strings.HasSuffix(line, "===")
+	return strings.HasPrefix(line, "---") || strings.HasPrefix(line, "--") && strings.HasSuffix(line, "--") ||
+		strings.HasPrefix(line, "===") && strings.HasSuffix(line, "===")
 }
 
 // takes reports whether a line can be one of the block: what follows a blank
@@ -93,6 +94,7 @@ func (b *block) read(n int, line string) {
 func (b *block) put(m labelled, f Figure) {
 	v, half, ok := number(f.Text)
 	f.Value, f.Half = v*m.scale, half*m.scale
+	ok = ok && !math.IsInf(f.Value, 0) && !math.IsInf(f.Half, 0)
 	if m.count && !strings.ContainsAny(f.Text, ".eE") {
 		f.Half = 0
 	}

@@ -27,7 +27,8 @@ type facts struct {
 	versions map[string]string // by engine
 	profiles []*profile
 	benches  []bench
-	fresh    bool // nothing stood between here and the last block
+	fresh    bool   // nothing stood between here and the last block
+	own      string // version of perflab bench that the document says it measured with
 	runs     []Run
 	faults   []Fault
 }
@@ -98,6 +99,9 @@ func (f *facts) enter(sec Section) {
 // setup takes the facts of the whole document from a line of text.
 func (f *facts) setup(t Text) {
 	line := strings.TrimSpace(strings.TrimLeft(t.Text, "-*+ \t"))
+	if _, version, ok := strings.Cut(line, "measured by "+clientPerflab+" "); ok && f.own == "" {
+		f.own = strings.TrimSuffix(version, ".")
+	}
 	key, value, ok := strings.Cut(strings.ReplaceAll(line, "**", ""), ":")
 	switch key = strings.ToLower(key); {
 	case ok && key == "model" && f.model == "":
@@ -177,8 +181,9 @@ func (f *facts) block(b *found) {
 		Client: client, Format: FormatText, File: f.name[strings.LastIndexAny(f.name, `/\`)+1:],
 		Line: b.line, End: b.end, Section: b.section, Labels: labels,
 	}
-	if b.sim {
+	if b.sim || f.own != "" {
 		r.ours(false)
+		r.Header.Imported.Version = f.own
 	}
 	f.around(&r, b)
 	for i := range f.scopes {

@@ -7,12 +7,10 @@ import (
 	"strings"
 )
 
-// Layouts of the block, and so the dialects of blocks that are read. Block
-// prints the first two; the third is only recognised.
+// Layouts of the block.
 const (
 	VLLM     = "vllm"
 	GPUStack = "gpustack"
-	SGLang   = "sglang"
 )
 
 // Style chooses the layout of a block and what it shows.

@@ -1,0 +1,299 @@
+package interop
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"perflab/internal/result"
+)
+
+// dump writes a run as lines, to be compared.
+func dump(r Run) []string {
+	lines := []string{fmt.Sprintf("%d-%d %s sim=%v", r.Place.Line, r.Place.End, r.Header.Imported.Client, r.Sim)}
+	for _, f := range r.Figures {
+		lines = append(lines, fmt.Sprintf("%d %s %v±%v %q %s", f.Line, f.Name, f.Value, f.Half, f.Text, r.Definition(f.Name)))
+	}
+	for _, p := range r.Other {
+		lines = append(lines, fmt.Sprintf("%d other %s=%s", p.Line, p.Label, p.Text))
+	}
+	return lines
+}
+
+func TestDialects(t *testing.T) {
+	data, err := os.ReadFile("testdata/blocks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]string{
+		{
+			"3-14 vllm bench serve sim=false",
+			`4 completed 900±0 "900" `,
+			`5 duration 120.5±0.005 "120.50" `,
+			`6 total_input_tokens 180000±0 "180000" `,
+			`7 request_throughput 7.47±0.005 "7.47" `,
+			`8 max_output_tokens_per_s 2100±0.005 "2100.00" message_buckets`,
+			`9 max_concurrent_requests 900±0.005 "900.00" `,
+			`10 total_token_throughput 2987.55±0.005 "2987.55" `,
+			`12 mean_ttft_ms 5120.75±0.005 "5120.75" first_message`,
+			`13 p99.9_ttft_ms 9001.5±0.05 "9001.5" first_message`,
+		},
+		{
+			"17-35 vllm bench serve sim=false",
+			`18 completed 12±0 "12" `,
+			`19 failed 1±0 "1" `,
+			`21 max_concurrency 4±0 "4" `,
+			`22 request_goodput 0.5±0.005 "0.50" `,
+			`26 p99_itl_ms 515.25±0.005 "515.25" message_gap`,
+			`28 mean_queue_ms 2.5±0.005 "2.50" `,
+			`30 mean_e2el_due_ms 77±0.005 "77.00" `,
+			"20 other RTFx (Inverse Real-Time Factor)=3.25",
+			"24 other Mean TTFT (ms)=1.00",
+			"32 other Acceptance rate (%)=61.50",
+			"33 other Per-position acceptance (%)=",
+			"34 other Position 0=80.00",
+		},
+		{
+			"38-48 guidellm via benchmark-runner sim=false",
+			`39 completed 500±0 "500" `,
+			`40 max_concurrency 41±0 "41" measured_maximum`,
+			`41 max_output_tokens_per_s 1.20030061e+06±0.005 "1200300.61" inverse_gap_peak`,
+			`42 max_concurrent_requests 41±0.005 "41.00" `,
+			`44 mean_e2el_ms 5250±5 "5.25" stream_end`,
+			`47 p95_ttft_ms 101.5±0.05 "101.5" first_iteration`,
+			"45 other P95 Latency(s)=N/A",
+		},
+		{
+			"50-63 sglang.bench_serving sim=false",
+			`54 completed 1000±0 "1,000" `,
+			`59 mean_e2el_ms 4137±0.005 "4137.00" stream_end`,
+			`60 p90_e2el_ms 5000±0.005 "5000.00" stream_end`,
+			`62 max_itl_ms 12.5±0.005 "12.50" chunk_gap`,
+			"51 other Backend=sglang",
+			"52 other Traffic request rate=inf",
+			"53 other Max request concurrency=not set",
+			"55 other Total generated tokens (retokenized)=990",
+			"56 other Concurrency=7.50",
+			"57 other Accept length=2.10",
+		},
+		{
+			"65-75 vllm bench serve sim=false",
+			`66 completed 7±0 "7" `,
+			`68 mean_ttft_ms 30±0.005 "30.00" first_message`,
+			"72 other Concurrency threshold=>= 0.95 * 4 = 4",
+			"74 other Mean TTFT (ms)=29.00",
+		},
+		{
+			"78-81 perflab bench sim=true",
+			`79 completed 3±0 "3" `,
+			`80 mean_ttft_ms 9±0.005 "9.00" first_message`,
+		},
+	}
+	for _, data := range []string{string(data), strings.ReplaceAll(string(data), "\n", "\r\n"), "\xef\xbb\xbf" + strings.ReplaceAll(string(data), "    ", "\t")} {
+		f := Read("blocks.md", []byte(data))
+		if len(f.Faults) != 0 {
+			t.Errorf("faults %v", f.Faults)
+		}
+		var got [][]string
+		for _, r := range f.Runs {
+			got = append(got, dump(r))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("-want +got\n%s", diff)
+		}
+	}
+}
+
+func TestFaultsOfBlocks(t *testing.T) {
+	const head, rule = "== Serving Benchmark Result ==\n", "==========\n"
+	for _, c := range []struct {
+		name, text string
+		runs       int
+		want       []string
+	}{
+		{"clean", head + "Successful requests: 1\n" + rule, 1, nil},
+		{"no such figure", head + "Successful requests: 1\nP99 TTFT (ms): N/A\nRequest rate configured (RPS): inf\nMaximum request concurrency: not set\n" + rule, 1, nil},
+		{"text for a number", head + "Successful requests: 1\nMean TTFT (ms): fast\n" + rule, 1, []string{`x:3: "Mean TTFT (ms)" has no number ("fast")`}},
+		{"nan", head + "Successful requests: 1\nMean TTFT (ms): nan\nMean ITL (ms): inf\n" + rule, 1, []string{`x:3: "Mean TTFT (ms)" has no number ("nan")`, `x:4: "Mean ITL (ms)" has`}},
+		{"bad groups", head + "Successful requests: 1\nTotal input tokens: 1,23\n" + rule, 1, []string{`x:3: "Total input tokens" has no number`}},
+		{"groups", head + "Total input tokens: 1,234,567\n" + rule, 1, nil},
+		{"twice", head + "Mean TTFT (ms): 1\nMean TTFT (ms): 2\n" + rule, 1, []string{`x:3: the block has "Mean TTFT (ms)" twice, with 1 and 2`}},
+		{"twice the same", head + "Mean TTFT (ms): 1\nMean TTFT (ms): 1\n" + rule, 1, nil},
+		{"empty", head + rule, 0, []string{"x:1: the head of a result has no figure"}},
+		{"cut by the end", head + "Mean TTFT (ms): 1\n", 1, []string{"x:2: the block ends at the end of the file"}},
+		{"cut by a head", head + "Mean TTFT (ms): 1\n" + head + "Mean TTFT (ms): 1\n" + rule, 2, []string{"x:2: the block ends at the head of the next"}},
+		{"cut by a fence", "```\n" + head + "Mean TTFT (ms): 1\n```\n", 1, []string{"x:3: the block ends without its closing rule"}},
+		{"cut by a comment", "```\n" + head + "Mean TTFT (ms): 1\n\n# next\n" + head + "Mean TTFT (ms): 2\n" + rule + "```\n", 2, []string{"x:3: the block ends without its closing rule"}},
+		{"cut by prose", head + "Mean TTFT (ms): 1\n\nThat was fast.\n", 1, []string{"x:2: the block ends without its closing rule"}},
+		{"blank lines in it", head + "\nMean TTFT (ms): 1\n\nMean ITL (ms): 1\n" + rule, 1, nil},
+		{"no head", "Successful requests: 1\nMean TTFT (ms): 1\n-----Inter-token Latency-----\nMean ITL (ms): 2\n" + rule, 0, []string{`x:1: "Successful requests" begins what looks like a result without a head`}},
+		{"two without heads", "Mean TTFT (ms): 1\n\n\n\nMean TTFT (ms): 2\n", 0, []string{"x:1:", "x:5:"}},
+		{"prose about figures", "Mean TTFT (ms): lower is better\n- Mean TTFT: 5\n\n| Mean TTFT (ms): 1 |\n|---|\n", 0, nil},
+		{"underlined heading", "Results\n==========\n\ntext\n\n# a\n", 0, nil},
+	} {
+		f := Read("x", []byte(c.text))
+		if len(f.Runs) != c.runs || len(f.Faults) != len(c.want) {
+			t.Errorf("%s: %d runs, faults %v; want %d, %q", c.name, len(f.Runs), f.Faults, c.runs, c.want)
+			continue
+		}
+		for i, want := range c.want {
+			if got := f.Faults[i].String(); !strings.HasPrefix(got, want) {
+				t.Errorf("%s: fault %q, want %q", c.name, got, want)
+			}
+		}
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for text, want := range map[string][2]float64{
+		"0": {0, 0.5}, "12": {12, 0.5}, "2.35": {2.35, 0.005}, "-0.1": {-0.1, 0.05}, "1e3": {1000, 500}, "1.5E-2": {0.015, 0.0005}, "1,000.5": {1000.5, 0.05}, "+3.": {3, 0.5},
+	} {
+		v, half, ok := number(text)
+		if !ok || v != want[0] || math.Abs(half-want[1]) > 1e-12*want[1] {
+			t.Errorf("%q: %v ± %v, %v; want %v", text, v, half, ok, want)
+		}
+	}
+	for _, text := range []string{"", ".", "e", "1e", "1e400", "0e999", "inf", "nan", "0x10", "1_000", "1,00", ",100", "1,000,00", "1000,000", "1.0,5", "1 2", "--1", strings.Repeat("1", 65)} {
+		if v, half, ok := number(text); ok {
+			t.Errorf("%q is taken for %v ± %v", text, v, half)
+		}
+	}
+}
+
+// every returns a summary with every figure that a block can have.
+func every() result.Summary {
+	s := result.Summary{Figures: map[string]float64{}, Samples: map[string]int{}}
+	v := 17.123456
+	for _, m := range result.Metrics() {
+		v = math.Mod(v*1.618, 9000) + 1
+		s.Figures[m.Name] = v
+		if m.Decimals == 0 {
+			s.Figures[m.Name] = math.Round(v)
+		}
+		s.Samples[m.Family] = 1000
+	}
+	return s
+}
+
+// What is printed reads back as the printed digits, and nothing is left over.
+func TestBlockRoundTrip(t *testing.T) {
+	s := every()
+	s.Figures["p99.9_ttft_ms"] = 12.3456
+	for _, st := range []result.Style{
+		{},
+		{Sections: result.BlockSections(), Percentiles: []float64{50, 95, 99.9}},
+		{Layout: result.GPUStack},
+		{Layout: result.GPUStack, Sections: result.BlockSections(), Percentiles: []float64{50, 95, 99.9}},
+	} {
+		s.Simulated = !s.Simulated
+		text := result.Block(s, st)
+		under := result.Precision(s, st) + result.Verdict{Status: result.Sound}.Text()
+		f := Read("x", []byte("before\n"+text+under+"after: 1\n"))
+		if len(f.Runs) != 1 || len(f.Faults) != 0 {
+			t.Fatalf("%d runs, faults %v in\n%s", len(f.Runs), f.Faults, text)
+		}
+		r := f.Runs[0]
+		if len(r.Other) != 0 || r.Sim != s.Simulated || r.Header.Imported.Client != clientPerflab {
+			t.Errorf("%s: other lines %v, simulated %v, client %s", st.Layout, r.Other, r.Sim, r.Header.Imported.Client)
+		}
+		lines := strings.Count(text, ": ")
+		if s.Simulated {
+			lines--
+		}
+		if len(r.Figures) != lines {
+			t.Errorf("%d figures of %d lines", len(r.Figures), lines)
+		}
+		for _, fig := range r.Figures {
+			want := s.Figures[fig.Name]
+			if st.Layout == result.GPUStack && fig.Name == "max_concurrency" {
+				want = s.Figures["max_concurrent_requests"]
+			}
+			if math.Abs(fig.Value-want) > fig.Half*1.0000001 && !(fig.Half == 0 && math.Round(want) == fig.Value) {
+				t.Errorf("%s %s: %v ± %v, is %v", st.Layout, fig.Name, fig.Value, fig.Half, want)
+			}
+		}
+	}
+}
+
+func TestDefinitionsOfOwnBlocks(t *testing.T) {
+	s := every()
+	for _, c := range []struct {
+		layout, compat, under string
+		ttft, limit           result.Definition
+		client                string
+	}{
+		{"", "", "", result.FirstMessage, "", clientVLLM}, // nothing tells who printed it
+		{"", "", "Verdict: sound (3 checks)\n", "", "", clientPerflab},
+		{"", result.VLLM, "", result.FirstMessage, "", clientPerflab},
+		{"", result.VLLM, "Verdict: sound (3 checks)\n", result.FirstMessage, "", clientPerflab},
+		{result.GPUStack, "", "Verdict: sound (3 checks)\n", "", result.MeasuredMaximum, clientPerflab},
+		{"", "", "Some text.\nVerdict: sound (3 checks)\n", result.FirstMessage, "", clientVLLM},
+	} {
+		s.Compat = c.compat
+		r := Read("x", []byte(result.Block(s, result.Style{Layout: c.layout})+c.under)).Runs[0]
+		if r.Definition("mean_ttft_ms") != c.ttft || r.Definition("max_concurrency") != c.limit || r.Header.Imported.Client != c.client {
+			t.Errorf("%+v: %q, %q, %s", c, r.Definition("mean_ttft_ms"), r.Definition("max_concurrency"), r.Header.Imported.Client)
+		}
+	}
+}
+
+func FuzzReadText(f *testing.F) {
+	for _, name := range []string{"testdata/blocks.md", "testdata/study.md"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(text))
+	}
+	f.Add("== serving  BENCHMARK result ==\nMean TTFT (ms): 1e9\np99.9 latency(s):1e308\n:\n==========")
+	f.Add("---\n|\n|-|\n|<br>\\||\n```\n$ vllm serve M \\\n```\n**b**\n> # q\n4 nodes")
+	f.Fuzz(func(t *testing.T, s string) {
+		file := readText("x", []byte(s))
+		last := 1 + strings.Count(s, "\n")
+		inside := func(what string, line, end int) {
+			if line < 1 || end < line || end > last {
+				t.Fatalf("%s in lines %d to %d of %d: %q", what, line, end, last, s)
+			}
+		}
+		for _, r := range file.Runs {
+			inside("run", r.Place.Line, r.Place.End)
+			names := map[string]bool{}
+			for _, fig := range r.Figures {
+				inside(fig.Name, fig.Line, fig.Line)
+				if m, err := result.Lookup(fig.Name); err != nil || m.Name != fig.Name || names[fig.Name] {
+					t.Fatalf("figure %q: %v, twice %v", fig.Name, err, names[fig.Name])
+				}
+				names[fig.Name] = true
+				if !(fig.Half >= 0) || math.IsInf(fig.Half, 0) || math.IsNaN(fig.Value) || math.IsInf(fig.Value, 0) {
+					t.Fatalf("%+v", fig)
+				}
+			}
+			if len(r.Figures) == 0 || r.Header.Imported == nil {
+				t.Fatalf("%+v", r)
+			}
+		}
+		for _, x := range file.Faults {
+			inside("fault", x.Line, max(x.Line, x.End))
+		}
+		for _, x := range file.Doc.Sections {
+			inside("section", x.Line, x.Line)
+			if len(x.Path) == 0 || x.Path[len(x.Path)-1] != x.Title {
+				t.Fatalf("section %+v", x)
+			}
+		}
+		for _, x := range file.Doc.Tables {
+			inside("table", x.Line, x.End)
+		}
+		for _, x := range file.Doc.Scripts {
+			inside("script", x.Line, x.End)
+		}
+		if !slices.IsSortedFunc(file.Faults, func(a, b Fault) int { return a.Line - b.Line }) {
+			t.Fatalf("faults are not in order: %v", file.Faults)
+		}
+	})
+}
