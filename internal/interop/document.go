@@ -22,10 +22,9 @@ type scanner struct {
 	plain   bool // no Markdown: lines that name a model serve as headings
 	n       int  // of the line
 	path    []Section
-	level   int // of the deepest real heading; weak ones are below
+	title   int // line of the document's
 	fence   *fence
 	caption string // last line of text that was not blank
-	head    int    // line of caption when a heading is all that is above
 	open    *block
 	note    []string // comment lines since the last block or fence
 	sim     bool
@@ -45,6 +44,7 @@ type orphans struct {
 
 // event is what the attribution of facts goes by, in the order of the text.
 type event struct {
+	line    int
 	section *Section
 	script  *Script
 	profile *profile // defined
@@ -65,7 +65,7 @@ type found struct {
 // scan reads a text.
 func scan(name string, data []byte) *scanner {
 	s := &scanner{doc: &Document{Lines: splitLines(data)}, name: name}
-	s.plain = !hasMarkdown(s.doc.Lines)
+	s.plain = !hasHeadings(s.doc.Lines)
 	lines := s.doc.Lines
 	for i := frontMatter(lines); i < len(lines); {
 		s.n = i + 1
@@ -76,6 +76,8 @@ func scan(name string, data []byte) *scanner {
 	if s.fence != nil {
 		s.closeFence()
 	}
+	// Scripts are known when their fence ends, and blocks when they do.
+	slices.SortStableFunc(s.events, func(a, b event) int { return a.line - b.line })
 	return s
 }
 
@@ -98,11 +100,22 @@ func splitLines(data []byte) []string {
 	return lines
 }
 
-// hasMarkdown reports whether a text has headings or fences.
-func hasMarkdown(lines []string) bool {
+// hasHeadings reports whether a text has headings of Markdown.
+func hasHeadings(lines []string) bool {
+	fenced := ""
 	for _, l := range lines {
-		if level, _ := atx(l); level > 0 || isFence(strings.TrimSpace(l)) {
-			return true
+		t := strings.TrimSpace(l)
+		switch {
+		case fenced != "":
+			if strings.HasPrefix(t, fenced) {
+				fenced = ""
+			}
+		case isFence(t):
+			fenced = t[:3]
+		default:
+			if level, _ := atx(unindent(l)); level > 0 {
+				return true
+			}
 		}
 	}
 	return false
@@ -160,7 +173,7 @@ func (s *scanner) text(lines []string, line string) int {
 	t := Text{s.n, s.section(), line}
 	s.doc.Prose = append(s.doc.Prose, t)
 	s.sim = strings.HasPrefix(line, "SIMULATED")
-	s.events = append(s.events, event{prose: &t})
+	s.events = append(s.events, event{line: s.n, prose: &t})
 	s.caption = captionOf(line)
 	if s.note = nil; strings.HasPrefix(line, "#") {
 		s.note = []string{strings.TrimSpace(strings.TrimLeft(line, "#"))}
@@ -182,18 +195,15 @@ func (s *scanner) enter(level int, title string) {
 		s.path = s.path[:len(s.path)-1]
 	}
 	sec := Section{Level: level, Title: title, Line: s.n, Path: []string{title}}
-	if k := len(s.path); k > 0 && (s.path[k-1].Level > 1 || s.path[k-1].Line != s.doc.Sections[0].Line) {
+	if k := len(s.path); k > 0 && s.path[k-1].Line != s.title {
 		sec.Path = append(append([]string{}, s.path[k-1].Path...), title)
 	}
-	if s.doc.Title == "" {
-		s.doc.Title = title
-	}
-	if level < weak {
-		s.level = level
+	if level == 1 && s.title == 0 {
+		s.doc.Title, s.title = title, s.n
 	}
 	s.path = append(s.path, sec)
 	s.doc.Sections = append(s.doc.Sections, sec)
-	s.events = append(s.events, event{section: &sec})
+	s.events = append(s.events, event{line: s.n, section: &sec})
 	s.caption, s.note, s.sim = "", nil, false
 }
 
@@ -201,6 +211,7 @@ func (s *scanner) openBlock() {
 	s.open = &block{line: s.n, end: s.n, names: map[string]int{}}
 	if s.fence != nil {
 		s.fence.block = true
+		s.fence.lines = append(s.fence.lines, Text{Line: s.n}) // no command goes on below
 	}
 }
 
@@ -230,7 +241,7 @@ func (s *scanner) closeBlock(cut string) {
 		f.caption = s.fence.caption
 	}
 	s.note, s.sim = nil, false
-	s.events = append(s.events, event{block: f})
+	s.events = append(s.events, event{line: b.line, block: f})
 }
 
 // stray notes figures outside any block, once for lines that follow each other.
@@ -273,7 +284,7 @@ func (s *scanner) inFence(line string) {
 		if strings.HasPrefix(line, "#") {
 			s.note = append(s.note, strings.TrimSpace(strings.TrimLeft(line, "#")))
 		} else {
-			s.events = append(s.events, event{tail: &Text{Line: s.n, Text: line}})
+			s.events = append(s.events, event{line: s.n, tail: &Text{Line: s.n, Text: line}})
 		}
 		s.fence.lines = append(s.fence.lines, Text{Line: s.n, Section: s.section(), Text: line})
 	}
@@ -285,10 +296,10 @@ func (s *scanner) closeFence() {
 	for _, c := range f.scripts() {
 		c.File, c.Section = s.name, s.section()
 		s.doc.Scripts = append(s.doc.Scripts, c)
-		s.events = append(s.events, event{script: &c})
+		s.events = append(s.events, event{line: c.Line, script: &c})
 	}
 	if p := f.profile(); p != nil {
-		s.events = append(s.events, event{profile: p})
+		s.events = append(s.events, event{line: f.line, profile: p})
 	}
 }
 

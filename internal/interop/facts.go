@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,7 +13,7 @@ import (
 // scope is what a section has said so far.
 type scope struct {
 	section Section
-	serving []*Script // serving scripts and flags
+	serving []*command // serving scripts and flags
 	profile string
 	nodes   string
 	used    bool // a block stood in it
@@ -20,17 +21,18 @@ type scope struct {
 
 // facts goes through a document and gives its blocks what stands around them.
 type facts struct {
-	name     string
-	scopes   []scope
-	model    string // of the document
-	hardware string
-	versions map[string]string // by engine
-	profiles []*profile
-	benches  []bench
-	fresh    bool   // nothing stood between here and the last block
-	own      string // version of perflab bench that the document says it measured with
-	runs     []Run
-	faults   []Fault
+	name       string
+	scopes     []scope
+	model      string // of the document
+	hardware   string
+	hardwareAt int               // line of the section that tells it
+	versions   map[string]string // by engine
+	profiles   []*profile
+	benches    []bench
+	fresh      bool   // nothing stood between here and the last block
+	own        string // version of perflab bench that the document says it measured with
+	runs       []Run
+	faults     []Fault
 }
 
 // Bounds of what is compared with each block, so that no text takes long.
@@ -39,6 +41,7 @@ const (
 	maxProfiles = 100
 	maxScripts  = 20   // of a section
 	maxCommand  = 8192 // bytes
+	maxTemplate = 1024
 )
 
 // attribute turns the events of a scan into runs.
@@ -56,13 +59,18 @@ func attribute(s *scanner) *facts {
 			f.benches = append(f.benches, benchOf(e.script))
 		}
 	}
+	for w := range strings.FieldsSeq(s.doc.Title) {
+		if f.model == "" && isModelName(w) {
+			f.model = w
+		}
+	}
 	f.scopes = []scope{{}}
 	for _, e := range s.events {
 		switch {
 		case e.section != nil:
 			f.enter(*e.section)
 		case e.script != nil && (e.script.Kind == ScriptServing || e.script.Kind == ScriptFlags) && len(e.script.Text) < maxCommand:
-			f.top().add(e.script)
+			f.top().add(commandOf(e.script))
 		case e.prose != nil:
 			f.prose(e.prose.Text)
 		case e.tail != nil:
@@ -76,8 +84,8 @@ func attribute(s *scanner) *facts {
 }
 
 // add keeps scripts, of many the last.
-func (s *scope) add(scripts ...*Script) {
-	s.serving = append(s.serving, scripts...)
+func (s *scope) add(commands ...*command) {
+	s.serving = append(s.serving, commands...)
 	s.serving = s.serving[max(0, len(s.serving)-maxScripts):]
 }
 
@@ -109,12 +117,13 @@ func (f *facts) setup(t Text) {
 	case ok && key == "hardware" && f.hardware == "":
 		f.hardware = strings.TrimSpace(value)
 	}
-	title := strings.ToLower(f.top().section.Title)
+	section := f.top().section
+	title := strings.ToLower(section.Title)
 	switch {
 	case title == "model" && f.model == "":
 		f.model = strings.Trim(line, "`*")
-	case strings.HasPrefix(title, "hardware") && f.hardware == "":
-		f.hardware = line
+	case strings.HasPrefix(title, "hardware") && (f.hardware == "" || f.hardwareAt == section.Line) && len(f.hardware) < maxCaption:
+		f.hardware, f.hardwareAt = strings.TrimPrefix(f.hardware+"; "+line, "; "), section.Line
 	}
 	if strings.Contains(title, "version") || strings.Contains(key, "version") {
 		if e := engineIn(line); e != "" && f.versions[e] == "" {
@@ -197,7 +206,7 @@ func (f *facts) block(b *found) {
 func (f *facts) around(r *Run, b *found) {
 	labels := r.Header.Imported.Labels
 	labels[result.LabelCase], labels[labelCaption], labels[result.LabelRole] = b.note, b.caption, roleOf(b.caption)
-	labels[result.LabelHardware], labels[result.LabelGPUs] = f.hardware, gpusIn(f.hardware)
+	labels[result.LabelHardware], labels[result.LabelGPUs], labels[result.LabelNodes] = f.hardware, gpusIn(f.hardware), nodesOf(f.hardware)
 	for _, s := range f.scopes {
 		if s.nodes != "" {
 			labels[result.LabelNodes] = s.nodes
@@ -205,19 +214,16 @@ func (f *facts) around(r *Run, b *found) {
 	}
 	p := f.profileFor(b)
 	f.load(r, p)
-	var ws []string
-	if script := f.serving(labels[result.LabelRole]); script != nil {
-		r.Header.Command = f.filled(script.Text, r, p)
-		ws = words(r.Header.Command)
-		for _, said := range []string{script.Caption, script.Note} {
-			if labels[result.LabelRole] == "" {
-				labels[result.LabelRole] = roleOf(said)
-			}
-		}
+	c := f.serving(labels[result.LabelRole])
+	if c != nil {
+		r.Header.Command = f.filled(c, r, p)
+		labels[result.LabelRole] = cmp.Or(labels[result.LabelRole], c.role)
+		labels[result.LabelEngine] = c.engine
+		r.Header.Model = c.model
 	}
-	r.Header.Model = f.modelFor(ws)
-	labels[result.LabelEngine] = f.engineFor(r.Header.Command, ws, b)
-	labels[result.LabelEngineVersion] = f.versions[labels[result.LabelEngine]]
+	r.Header.Model = cmp.Or(r.Header.Model, f.sectionModel(), f.model)
+	labels[result.LabelEngine] = cmp.Or(labels[result.LabelEngine], engineAround(b))
+	labels[result.LabelEngineVersion] = cmp.Or(versionAround(labels[result.LabelEngine], b), imageTag(r.Header.Command), f.versions[labels[result.LabelEngine]])
 }
 
 // Keys of labels that only texts have.
@@ -226,28 +232,17 @@ const (
 	labelProfile = "profile" // name of the benchmark profile
 )
 
-// serving returns the script that the next block was served by: the nearest
+// serving returns the command that the next block was served by: the nearest
 // above in this section or those around it, of the same role where it has one.
-func (f *facts) serving(role string) *Script {
+func (f *facts) serving(role string) *command {
 	for _, s := range slices.Backward(f.scopes) {
 		for _, c := range slices.Backward(s.serving) {
-			if other := roleOf(c.Caption + " " + c.Note); role == "" || other == "" || other == role {
+			if role == "" || c.role == "" || c.role == role {
 				return c
 			}
 		}
 	}
 	return nil
-}
-
-// modelFor returns the model of a block.
-func (f *facts) modelFor(ws []string) string {
-	if m := modelOf(ws); m != "" && !isPlaceholder(m) {
-		return m
-	}
-	if m := f.sectionModel(); m != "" {
-		return m
-	}
-	return f.model
 }
 
 // sectionModel returns the model that a heading above names.
@@ -260,15 +255,8 @@ func (f *facts) sectionModel() string {
 	return ""
 }
 
-// engineFor returns the engine of a block, by the command, its flags, or the
-// headings above.
-func (f *facts) engineFor(command string, ws []string, b *found) string {
-	if _, e := kindOf(command); e != "" {
-		return e
-	}
-	if e := engineOfFlags(ws); e != "" {
-		return e
-	}
+// engineAround returns the engine that what stands around a block names.
+func engineAround(b *found) string {
 	for _, t := range slices.Backward(b.section) {
 		if e := engineIn(t); e != "" {
 			return e
@@ -278,15 +266,12 @@ func (f *facts) engineFor(command string, ws []string, b *found) string {
 }
 
 // filled returns a command with its placeholders replaced by what is known of
-// the run. The command in the quotes of a "docker exec ... -c" stands for the
-// whole.
-func (f *facts) filled(command string, r *Run, p *profile) string {
-	if _, rest, ok := strings.Cut(command, "“"); ok {
-		if inner, _, ok := strings.Cut(rest, "”"); ok {
-			command = inner
-		}
+// the run.
+func (f *facts) filled(c *command, r *Run, p *profile) string {
+	if !c.template {
+		return c.text
 	}
-	ws := strings.Fields(command)
+	ws := strings.Fields(c.text)
 	for i, w := range ws {
 		if i > 0 && isPlaceholder(w) {
 			if v := f.value(ws[i-1], w, r, p); v != "" {

@@ -27,8 +27,9 @@ func atx(line string) (level int, title string) {
 // and its lines; 0 for none.
 func (s *scanner) heading(lines []string, line string) (level int, title string, took int) {
 	if s.plain {
-		level, title = s.plainHeading(lines, line)
-		return level, title, 1
+		if level, title = s.plainHeading(lines, line); level > 0 {
+			return level, title, 1
+		}
 	}
 	if level, title := atx(unindent(lines[0])); level > 0 {
 		return level, title, 1
@@ -43,15 +44,21 @@ func (s *scanner) heading(lines []string, line string) (level int, title string,
 	if rule := strings.Trim(next, "-"); len(next) >= 3 && rule == "" && !isRule(line) {
 		return 2, cell(line), 2
 	}
-	if bold, ok := strings.CutPrefix(line, "**"); ok && lines[0] == strings.TrimLeft(lines[0], " \t") {
-		if bold, ok = strings.CutSuffix(strings.TrimSuffix(bold, ":"), "**"); ok && bold != "" && !strings.Contains(bold, "**") {
-			return weak, strings.TrimSuffix(bold, ":"), 1
-		}
+	if bold, ok := boldLine(lines[0]); ok {
+		return weak, bold, 1
 	}
 	if isAdmonition(next) && s.isBare(lines[0]) {
 		return weak, line, 1
 	}
 	return 0, "", 0
+}
+
+// boldLine returns the text of a line that is bold as a whole, and no sentence.
+func boldLine(raw string) (string, bool) {
+	text, ok := strings.CutPrefix(strings.TrimRight(raw, ": \t"), "**")
+	text, end := strings.CutSuffix(text, "**")
+	text = strings.TrimRight(text, ": ")
+	return text, ok && end && text != "" && len(text) <= 100 && !strings.Contains(text, "**") && !strings.HasSuffix(text, ".")
 }
 
 // isBare reports whether a line that stands right above an admonition is its

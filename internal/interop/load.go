@@ -37,7 +37,8 @@ func (f *fence) profile() *profile {
 
 // bench is a benchmark command of the document.
 type bench struct {
-	script           *Script
+	*command
+	line             int
 	client           string // of ours; "" for others
 	requests         string
 	dataset          string
@@ -49,7 +50,7 @@ type bench struct {
 func benchOf(c *Script) bench {
 	ws := words(c.Text)
 	b := bench{
-		script: c, requests: flagOf(ws, "--num-prompts", "--max-requests"), dataset: strings.ToLower(flagOf(ws, "--dataset-name")),
+		command: commandOf(c), line: c.Line, requests: flagOf(ws, "--num-prompts", "--max-requests"), dataset: strings.ToLower(flagOf(ws, "--dataset-name")),
 		input: flagOf(ws, "--random-input-len", "--random-input", "--input-len"), output: flagOf(ws, "--random-output-len", "--random-output", "--output-len"),
 		rate: flagOf(ws, "--request-rate", "--rate"), concurrent: flagOf(ws, "--max-concurrency"),
 	}
@@ -85,7 +86,7 @@ func (f *facts) load(r *Run, p *profile) {
 		h.Requests, _ = strconv.Atoi(p.keys["total_requests"])
 	}
 	if b := f.benchFor(r); b != nil {
-		labels[result.LabelBenchCommand] = f.filled(b.script.Text, r, p)
+		labels[result.LabelBenchCommand] = f.filled(b.command, r, p)
 		labels[result.LabelDataset] = cmp.Or(labels[result.LabelDataset], b.dataset)
 		if !isPlaceholder(b.rate) {
 			labels[result.LabelRate] = cmp.Or(labels[result.LabelRate], b.rate)
@@ -159,7 +160,7 @@ func (f *facts) profileIn(title string) *profile {
 // block's, and its dataset with the case.
 func (f *facts) benchFor(r *Run) *bench {
 	for i, b := range slices.Backward(f.benches) {
-		if b.script.Line < r.Place.Line && b.fits(r) {
+		if b.line < r.Place.Line && b.fits(r) {
 			return &f.benches[i]
 		}
 	}

@@ -89,6 +89,32 @@ func isPlaceholder(w string) bool {
 	return len(w) == 1 && w[0] >= 'A' && w[0] <= 'Z' || strings.HasPrefix(w, "<") || strings.HasPrefix(w, "$") || strings.HasPrefix(w, "{")
 }
 
+// versionAround returns the version of an engine that a heading above a block,
+// its caption or its comment names: "vLLM v0.9.1"; "" for none.
+func versionAround(engine string, b *found) string {
+	for _, t := range append([]string{b.note, b.caption}, b.section...) {
+		if engine == "" || engineIn(t) != engine {
+			continue
+		}
+		if v := versionIn(t); strings.HasPrefix(v, "v") {
+			return v
+		}
+	}
+	return ""
+}
+
+// imageTag returns the version that the tag of an engine's container image is;
+// "" for none.
+func imageTag(command string) string {
+	for w := range strings.FieldsSeq(command) {
+		image, tag, ok := strings.Cut(w, ":")
+		if ok && strings.Contains(image, "/") && !strings.HasPrefix(tag, "/") && engineIn(image) != "" && versionIn(tag) == tag {
+			return tag
+		}
+	}
+	return ""
+}
+
 // gpusIn returns the number of devices that a text on hardware tells; "" for
 // none: "8 x NVIDIA A100", "NVIDIA H200x8", "a single ...".
 func gpusIn(text string) string {

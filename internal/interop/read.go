@@ -40,14 +40,25 @@ func jsonReaders() []jsonReader {
 }
 
 // Read reads a file by what is in it; its name serves only to name places. It
-// takes files that begin with { or [ as JSON, one value or several after each
-// other, and everything else as text.
+// takes files that begin with an object or an array as JSON, one value or
+// several after each other, and everything else as text.
 func Read(name string, data []byte) File {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
-	if head := bytes.TrimSpace(data); len(head) > 0 && (head[0] == '{' || head[0] == '[') {
+	if isJSON(data) {
 		return readJSON(name, data)
 	}
 	return readText(name, data)
+}
+
+// isJSON reports whether a file begins as an object or an array of them: a
+// text may begin with a link.
+func isJSON(data []byte) bool {
+	head := bytes.TrimSpace(data)
+	if len(head) == 0 || head[0] != '{' && head[0] != '[' {
+		return false
+	}
+	next := bytes.TrimSpace(head[1:])
+	return len(next) == 0 || head[0] == '{' && bytes.ContainsAny(next[:1], "\"}") || head[0] == '[' && bytes.ContainsAny(next[:1], "{[]")
 }
 
 // readJSON reads JSON values that follow each other. An array stands for its

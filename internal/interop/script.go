@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -61,7 +62,40 @@ func isCommand(line string) bool {
 		return false
 	}
 	kind, _ := kindOf(line)
-	return kind != ScriptOther && strings.Contains(line, " -")
+	return kind != ScriptOther && slices.ContainsFunc(f[i:], isFlag)
+}
+
+// isFlag reports whether a word is a flag: -x, --name.
+func isFlag(word string) bool {
+	name := strings.TrimPrefix(strings.TrimPrefix(word, "-"), "-")
+	return name != word && name != "" && (name[0] >= 'a' && name[0] <= 'z' || name[0] >= 'A' && name[0] <= 'Z')
+}
+
+// command is a script as runs refer to it.
+type command struct {
+	text     string // on one line, of a "docker exec ... -c “command”" the command alone
+	template bool   // it has placeholders
+	role     string
+	engine   string // "" for none or several
+	model    string // "" for none, or a placeholder
+}
+
+// commandOf takes a script apart.
+func commandOf(s *Script) *command {
+	c := &command{text: strings.Join(strings.Fields(s.Text), " "), role: cmp.Or(roleOf(s.Caption), roleOf(s.Note))}
+	if _, rest, ok := strings.Cut(c.text, "“"); ok {
+		if inner, _, ok := strings.Cut(rest, "”"); ok {
+			c.text = inner
+		}
+	}
+	ws := words(c.text)
+	c.template = len(c.text) < maxTemplate && slices.ContainsFunc(ws, isPlaceholder)
+	_, c.engine = kindOf(c.text)
+	c.engine = cmp.Or(c.engine, engineOfFlags(ws))
+	if m := modelOf(ws); !isPlaceholder(m) {
+		c.model = m
+	}
+	return c
 }
 
 // isSetting reports whether a word sets a variable: NAME=value.
@@ -85,7 +119,7 @@ func (s *scanner) command(lines []string, line string) int {
 	kind, _ := kindOf(line)
 	c := Script{Place: Place{s.name, s.n, s.n + took - 1, s.section()}, Kind: kind, Caption: s.caption, Text: line}
 	s.doc.Scripts = append(s.doc.Scripts, c)
-	s.events = append(s.events, event{script: &c})
+	s.events = append(s.events, event{line: c.Line, script: &c})
 	return took
 }
 
