@@ -50,6 +50,10 @@ type Finding struct {
 	// Run is the run of the file that it is of, for findings of one block; nil
 	// where it is of the document.
 	Run *interop.Run `json:"-"`
+	// Also are findings of the same type on further runs of the file, where
+	// what is found lies in the client or in the habit of a document and one
+	// line says it for all.
+	Also []Finding `json:"also,omitempty"`
 }
 
 // Cited is a figure as the file has it.
@@ -85,9 +89,11 @@ func Files(files []interop.File, o Options) []Finding {
 		for _, fault := range f.Faults {
 			out = append(out, Finding{Type: typeUnreadable, Severity: Warning, Place: fault.Place, Text: fault.Text})
 		}
+		var runs []Finding
 		for j := range f.Runs {
-			out = append(out, ofRun(f, &f.Runs[j], o)...)
+			runs = append(runs, ofRun(f, &f.Runs[j], o)...)
 		}
+		out = append(out, gather(runs)...)
 		if f.Doc != nil {
 			out = append(out, ofDocument(f, o)...)
 		}
@@ -105,7 +111,7 @@ const typeUnreadable = "unreadable"
 // Checks lists every type of finding.
 func Checks() []Check {
 	unreadable := Check{typeUnreadable, Warning, "Something in the file could not be read, and so was not checked.", "Always; the sentence says what."}
-	return slices.Concat([]Check{unreadable}, arithmeticChecks(), spreadChecks(), identityChecks(), physicsChecks(), claimChecks(), commandChecks(), practiceChecks())
+	return slices.Concat([]Check{unreadable}, arithmeticChecks(), spreadChecks(), identityChecks(), remarkChecks(), physicsChecks(), claimChecks(), commandChecks(), practiceChecks())
 }
 
 // ofRun audits one run by itself.
@@ -115,8 +121,33 @@ func ofRun(f *interop.File, r *interop.Run, o Options) []Finding {
 		out = append(out, check(r)...)
 	}
 	out = append(out, physics(f, r, o)...)
+	out = append(out, remarks(f, r)...)
 	for i := range out {
 		out[i].Run = r
+	}
+	return out
+}
+
+// gathered are the types of warnings that lie in a client, and so in all runs
+// that it measured.
+var gathered = [...]string{"throughput-window", "tpot-includes-first", "zero-median", "peak-inverse-gap", "peak-buckets", "decode-beyond-hardware", "peak-beyond-hardware"}
+
+// gather puts notes, and warnings that lie in the client, of one type on all
+// runs of a file into one finding. Errors stay with their runs.
+func gather(of []Finding) []Finding {
+	var out []Finding
+	first := map[string]int{}
+	for _, f := range of {
+		i, seen := first[f.Type]
+		switch {
+		case f.Severity != Note && !slices.Contains(gathered[:], f.Type):
+			out = append(out, f)
+		case seen:
+			out[i].Also = append(out[i].Also, f)
+		default:
+			first[f.Type] = len(out)
+			out = append(out, f)
+		}
 	}
 	return out
 }

@@ -141,11 +141,13 @@ func (g figures) spreads() []*spread {
 // num prints a number for a reader: as many digits as tell something.
 func num(v float64) string {
 	switch a := math.Abs(v); {
+	case a == math.Round(a) && a < 1000:
+		return strconv.FormatFloat(v, 'f', 0, 64)
 	case a >= 1000:
 		return group(strconv.FormatFloat(v, 'f', 0, 64))
 	case a >= 100:
 		return strconv.FormatFloat(v, 'f', 1, 64)
-	case a >= 1 || a == 0:
+	case a >= 1:
 		return strconv.FormatFloat(v, 'f', 2, 64)
 	}
 	return strconv.FormatFloat(v, 'g', 3, 64)

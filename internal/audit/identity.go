@@ -22,14 +22,12 @@ func identityChecks() []Check {
 			"A text block; by the client's known definition or because TPOT n = TTFT + ITL (n - 1) within rounding and TPOT is above ITL."},
 		{"zero-median", Warning, "Half of the times per token are zero.",
 			"A median of nothing beside a mean that is not: the client saw tokens of one instant. Not where tokens of one chunk are counted as zeros by definition."},
-		{"itl-zero-gap", Note, "The mean ITL is (N - 1) / N of the mean TPOT: the finishing message is counted as one more gap of nothing.",
-			"Answers of at most 16 tokens, all of one length; blocks that are published."},
 		{"in-flight", Error, "The latencies sum to more than the duration times the peak of requests in flight.",
 			"Little's law as an inequality, which holds over a whole run, idle ends included: sum of E2E <= duration x peak; with TTFT where no latency is printed."},
 		{"offered-rate-missed", Warning, "The run lasted much longer than its requests took to send.",
 			"A finite rate. Sending takes (N - 1) / rate, and the drain comes after it: only where sending lasts 3 mean latencies and over 10 % of the run come after, or sending lasts a minute and the run half as long again."},
 		{"first-token-stall", Warning, "A few requests waited very long for their first token: a cold start or a stall.",
-			"P99 TTFT over 20 medians with P95 within 3, or the mean above P95."},
+			"From 20 requests: P99 TTFT over 20 medians and over 5 times P95, or the mean above P95."},
 	}
 }
 
@@ -191,18 +189,6 @@ func zeroMedian(g figures) []Finding {
 	return nil
 }
 
-// zeroGap reports whether the ITL of answers of n tokens has one gap more than
-// they have: (N - 1) / N of the TPOT.
-func zeroGap(g figures) (n float64, ok bool) {
-	mean, ok := g.outputPerRequest()
-	v, ok2 := g.all("mean_tpot_ms", "mean_itl_ms")
-	n = math.Round(mean.mid())
-	if !ok || !ok2 || n < 2 || n > 16 || mean != exactly(n) || v[0].meets(v[1]) {
-		return 0, false
-	}
-	return n, v[1].scale(n).widen(0.001).meets(v[0].scale(n - 1))
-}
-
 // inFlight checks the sum of latencies against duration and concurrency.
 func inFlight(g figures) []Finding {
 	v, ok := g.all("completed", "duration")
@@ -291,7 +277,7 @@ func stall(g figures) []Finding {
 		return nil
 	}
 	p99, p95, median, mean := v[0], v[1], v[2], v[3]
-	if !(p99.lo > 20*median.hi && p95.hi < 3*median.lo) && !mean.above(p95) {
+	if !(p99.lo > 20*median.hi && p99.lo > 5*p95.hi) && !mean.above(p95) {
 		return nil
 	}
 	return []Finding{g.finding("first-token-stall", Warning, "",

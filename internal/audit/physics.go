@@ -1,10 +1,184 @@
 package audit
 
-import "perflab/internal/interop"
+import (
+	"fmt"
+
+	"perflab/internal/interop"
+	"perflab/internal/result"
+)
 
 // physicsChecks are the types that physics finds.
-func physicsChecks() []Check { return nil }
+func physicsChecks() []Check {
+	const bound = "Model and hardware known; 100 % of the datasheet's bandwidth and arithmetic, everything overlapped, the smallest format of the weights that the document speaks of."
+	return []Check{
+		{"prefix-cache-suspected", Warning, "A first token came sooner than the hardware can take in the prompt.",
+			bound + " One request at a time: reading the weights and the experts that the prompt touches, or its arithmetic, whichever is longer."},
+		{"prefix-cache-likely", Note, "A first token came sooner than the hardware can take in the prompt without overlapping communication.",
+			bound + " Attention and dense layers, experts and all-reduce after each other, each at its datasheet rate."},
+		{"decode-beyond-hardware", Warning, "Tokens follow each other faster than the weights can be read.",
+			bound + " One sequence and the experts it is routed to; with speculation, divided by the tokens a step may yield."},
+		{"throughput-beyond-hardware", Warning, "More tokens were generated than the requests in flight can be given.",
+			bound + " c requests in flight get c tokens a step, and a step reads the weights, the experts that c tokens touch when routing is even (0.7 of them in effect), and recurrent states."},
+		{"peak-beyond-hardware", Warning, "The peak throughput is more than the requests in flight can be given.", "As throughput-beyond-hardware."},
+		{"prefill-beyond-hardware", Warning, "More prompt tokens were processed than the hardware has arithmetic for: they came from a prefix cache.", bound},
+		{"cache-starved", Note, "Few sequences ran at once because the cache was full: the run tells the size of the cache more than the speed of the engine.",
+			"Blocks of documents with two blocks or more. Running sequences (peak times median ITL) under half of those in flight, holding half or more of the cache that weights leave."},
+		{"physics-skipped", Note, "Figures were not held against the hardware: model or hardware is not known.", "Documents that name one of them."},
+	}
+}
 
 // physics checks a run against what its hardware can do, where model and
 // hardware are known.
-func physics(*interop.File, *interop.Run, Options) []Finding { return nil }
+func physics(f *interop.File, r *interop.Run, o Options) []Finding {
+	if r.Sim || r.Header.Simulated || r.Header.Imported == nil {
+		return nil
+	}
+	g := figuresOf(r)
+	m, missing := recognise(f, r, o)
+	if missing != "" {
+		if f.Doc == nil {
+			return nil
+		}
+		return []Finding{g.finding("physics-skipped", Note, "", "figures are not held against the hardware: "+missing)}
+	}
+	if m.gpus == 0 {
+		return nil
+	}
+	var out []Finding
+	for _, check := range []func(figures) []Finding{m.prefill, m.arithmetic, m.decode, m.generation} {
+		out = append(out, check(g)...)
+	}
+	if starved, ok := m.starved(g); ok && f.Doc != nil && len(f.Runs) > 1 {
+		out = append(out, starved)
+	}
+	return out
+}
+
+// prefill checks the first token of requests that were alone.
+func (m machine) prefill(g figures) []Finding {
+	v, ok := g.all("completed", "total_input_tokens", "median_ttft_ms")
+	if !ok || v[0].lo < 1 || v[1].lo < 1 {
+		return nil
+	}
+	peak, counted := g.get("max_concurrent_requests")
+	if v[0].lo != 1 && !(counted && peak.hi <= 1) {
+		return nil
+	}
+	prompt := v[1].over(v[0]).mid()
+	ttft := v[2].hi / 1000
+	memory, compute := m.readPrompt(prompt), m.multiply(prompt)
+	least := max(memory, compute)
+	text := fmt.Sprintf("a prompt of %s tokens has its first token after %s ms, and ", num(prompt), g.text("median_ttft_ms"))
+	cite := []string{"median_ttft_ms", "total_input_tokens", "completed"}
+	if ttft < least {
+		return []Finding{g.finding("prefix-cache-suspected", Warning, "at least "+num(1000*least)+" ms",
+			text+fmt.Sprintf("%s needs %s ms to read the weights and %s ms to multiply: the prompt was in the prefix cache, or the first message came before the first token", m.title(), num(1000*memory), num(1000*compute)), cite...)}
+	}
+	if serial := m.serialPrefill(prompt); ttft < serial {
+		return []Finding{g.finding("prefix-cache-likely", Note, "about "+num(1000*serial)+" ms or more",
+			text+fmt.Sprintf("%s needs %s ms unless communication overlaps: the prompt was likely in the prefix cache", m.title(), num(1000*serial)), cite...)}
+	}
+	return nil
+}
+
+// arithmetic checks all tokens of a run against the peak of the arithmetic.
+func (m machine) arithmetic(g figures) []Finding {
+	v, ok := g.all("total_input_tokens", "total_output_tokens", "duration")
+	if !ok || v[2].hi <= 0 {
+		return nil
+	}
+	least := m.multiply(v[0].lo + v[1].lo)
+	if least <= v[2].hi {
+		return nil
+	}
+	return []Finding{g.finding("prefill-beyond-hardware", Warning, "at least "+num(least)+" s",
+		fmt.Sprintf("%s multiplies for %s s at its peak over %s tokens, and the run lasted %s s: prompts came from a prefix cache", m.title(), num(least), num(v[0].lo+v[1].lo), g.text("duration")),
+		"duration", "total_input_tokens", "total_output_tokens")}
+}
+
+// decode checks times per token against one reading of the weights.
+func (m machine) decode(g figures) []Finding {
+	n, ok := g.outputPerRequest()
+	if !ok || n.lo < 2 {
+		return nil
+	}
+	least := 1000 * m.step(1) / m.spec
+	for _, name := range []string{"median_tpot_ms", "mean_tpot_ms", "median_itl_ms", "mean_itl_ms"} {
+		v, ok := g.get(name)
+		least := least
+		switch g.definition(name) {
+		case result.E2EPerToken, result.E2EPerTokenWeighted:
+			least *= (n.lo - 1) / n.lo // the first of n tokens is of the prefill
+		case result.MessageGap, result.ChunkGap, result.TokenGapZeros:
+			continue // several in one read are gaps of nothing
+		case result.Ours:
+			ok = ok && name[len(name)-6:] != "itl_ms"
+		}
+		if ok && v.hi < least {
+			return []Finding{g.finding("decode-beyond-hardware", Warning, "at least "+num(least)+" ms",
+				fmt.Sprintf("%s %s is below the %s ms that %s needs to read the weights of one token once: it is no decode time", g.by[name].Label, g.text(name), num(least), m.title()), name)}
+		}
+	}
+	return nil
+}
+
+// generation checks mean and peak of the output throughput against the steps
+// that the hardware can make.
+func (m machine) generation(g figures) []Finding {
+	flying, ok := g.get("max_concurrent_requests")
+	if !ok {
+		flying, ok = g.get("completed")
+	}
+	if !ok || flying.hi < 1 {
+		return nil
+	}
+	most := m.rate(flying.hi)
+	for _, c := range []struct{ kind, name string }{
+		{"throughput-beyond-hardware", "output_throughput"},
+		{"peak-beyond-hardware", "max_output_tokens_per_s"},
+	} {
+		v, ok := g.get(c.name)
+		if !ok || v.lo <= most {
+			continue
+		}
+		if tokens, counted := g.get("total_output_tokens"); counted && v.above(tokens) && g.definition(c.name) == result.InverseGapPeak {
+			continue // said without any hardware: peak-inverse-gap
+		}
+		return []Finding{g.finding(c.kind, Warning, "at most "+num(most)+" tok/s",
+			fmt.Sprintf("%s %s: %s requests in flight on %s get %s tok/s at most, by the bytes that a step reads", g.by[c.name].Label, g.text(c.name), num(flying.mid()), m.title(), num(most)), c.name, "max_concurrent_requests")}
+	}
+	return nil
+}
+
+// sequences is how many ran at the peak: tokens in a second times the time
+// between two of a stream.
+func (m machine) sequences(g figures) (running, prompt, answer float64, ok bool) {
+	v, ok := g.all("max_output_tokens_per_s", "median_itl_ms", "completed", "total_input_tokens", "total_output_tokens", "max_concurrent_requests")
+	if !ok || v[2].lo < 1 || v[1].lo <= 0 || m.spec != 1 || g.definition("max_output_tokens_per_s") != result.MessageBuckets {
+		return 0, 0, 0, false
+	}
+	running = min(v[0].mid()*v[1].mid()/1000, v[5].mid())
+	return running, v[3].over(v[2]).mid(), v[4].over(v[2]).mid(), true
+}
+
+// starved remarks on runs that the size of the cache held back.
+func (m machine) starved(g figures) (Finding, bool) {
+	n, prompt, answer, ok := m.sequences(g)
+	flying, _ := g.get("max_concurrent_requests")
+	if !ok || n > 0.5*flying.lo || flying.lo < 10 {
+		return Finding{}, false
+	}
+	tokens := n * (prompt + answer/2)
+	share := 0.92 // of the memory, by default
+	if g.run.Header.Label(result.LabelEngine) == "sglang" {
+		share = 0.84
+	}
+	pool := share*float64(m.gpus)*m.acc.MemoryGiB*(1<<30) - float64(m.model.WeightBytes())
+	room := pool / float64(max(1, m.model.KVBytesPerToken(m.kv)))
+	if room <= 0 || tokens < 0.5*room || tokens > 1.2*room {
+		return Finding{}, false
+	}
+	return g.finding("cache-starved", Note, num(room)+" tokens",
+		fmt.Sprintf("a peak of %s tok/s at %s ms between tokens is %s running sequences of %s: with %s tokens they fill the %s that the weights leave room for, so the run tells the memory more than the engine",
+			g.text("max_output_tokens_per_s"), g.text("median_itl_ms"), num(n), num(flying.lo), num(tokens), num(room)), "max_output_tokens_per_s", "median_itl_ms", "max_concurrent_requests"), true
+}

@@ -1,0 +1,409 @@
+package audit
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"perflab/internal/interop"
+)
+
+// manyRuns is the number of runs above which pairs of runs are not looked
+// through: no document that a person wrote has as many.
+const manyRuns = 200
+
+// options checks the tables that give the gain of each option alone.
+func options(s *study) []Finding {
+	var out []Finding
+	for _, o := range s.gains[:min(len(s.gains), manyRuns)] {
+		out = append(out, s.untried(o)...)
+		if o.ratio != nil {
+			out = append(out, s.gain(o)...)
+		} else {
+			out = append(out, s.undecided(o)...)
+		}
+	}
+	return out
+}
+
+// common are words of an option's name that say nothing of what it is.
+func common(w string) bool {
+	switch w {
+	case "in", "of", "the", "a", "and", "for", "max", "maximum", "option", "options", "selection", "size", "number", "numbers", "tuning", "enable", "disable", "configuration", "config", "adjust", "adjustment", "with", "to", "on", "vs":
+		return true
+	}
+	return false
+}
+
+// stem makes words comparable that differ in number or ending.
+func stem(w string) string {
+	for _, end := range []string{"ing", "ed", "s", "e"} {
+		if t, ok := strings.CutSuffix(w, end); ok && len(t) >= 4 {
+			return t
+		}
+	}
+	return w
+}
+
+// keys are the stems of the words that tell an option from others.
+func keys(name string) []string {
+	var out []string
+	for _, w := range wordsOf(name) {
+		if !common(w.text) {
+			out = append(out, stem(w.text))
+		}
+	}
+	return out
+}
+
+// untried reports an option of which the document has no experiment: no
+// heading, caption, command or line besides the table shares a word with it.
+func (s *study) untried(o option) []Finding {
+	want := keys(o.name)
+	if len(want) == 0 || slices.Contains(want, "total") || len(s.subjects) == 0 {
+		return nil
+	}
+	has := func(text string) bool {
+		return slices.ContainsFunc(keys(strings.ReplaceAll(text, "_", "-")), func(w string) bool { return slices.Contains(want, w) })
+	}
+	for _, h := range s.file.Doc.Sections {
+		if has(h.Title) {
+			return nil
+		}
+	}
+	for _, c := range s.file.Doc.Scripts {
+		if engine := c.Kind == interop.ScriptServing || c.Kind == interop.ScriptFlags; engine && (has(c.Text) || has(c.Note)) {
+			return nil // a load generator has backends too
+		}
+	}
+	for _, sub := range s.subjects {
+		if has(sub.run.Header.Label("case")) {
+			return nil
+		}
+	}
+	for _, t := range s.file.Doc.Prose {
+		if len(t.Text) < 60 && has(t.Text) {
+			return nil // a line that serves as a heading
+		}
+	}
+	return []Finding{{Type: "option-without-run", Severity: Warning, Place: s.place(o.line), Figures: []Cited{{Label: o.name, Line: o.line}},
+		Text: fmt.Sprintf("the table lists %q, of which the document has no experiment", o.name)}}
+}
+
+// step is a pair of runs that gives an option's gain.
+type step struct {
+	from, to *subject
+	times    float64
+	metric   string
+	changes  []string
+}
+
+// gain looks for the runs that give the gain of an option.
+func (s *study) gain(o option) []Finding {
+	var best *step
+	for _, st := range s.steps(o) {
+		if best == nil || s.closer(o, st, *best) {
+			best = &st
+		}
+	}
+	if best == nil {
+		if len(s.subjects) < 2 || len(s.subjects) > manyRuns || len(s.file.Faults) > 0 || s.product(o) || s.citedGain(o) {
+			return nil
+		}
+		return []Finding{{Type: "percentage-wrong", Severity: Error, Place: s.place(o.line), Figures: []Cited{{Label: o.name, Text: o.ratio.Text, Line: o.line}},
+			Text: fmt.Sprintf("no two blocks of the same workload give the %s of %q", o.ratio.Text, o.name)}}
+	}
+	var out []Finding
+	a, b := best.from.cite(best.metric), best.to.cite(best.metric)
+	if math.Abs(o.ratio.Value) < 100*usualNoise && o.ratio.Value != 0 {
+		out = append(out, Finding{Type: "within-noise", Severity: Warning, Place: s.place(o.line), Figures: []Cited{a, b}, Expected: "below 2 %",
+			Text: fmt.Sprintf("the %s of %q rests on one run of %s and one of %s, which do not tell it from none", o.ratio.Text, o.name, a.Text, b.Text)})
+	}
+	changes := best.changes
+	if best.times > 1 {
+		changes = append(changes, fmt.Sprintf("a multiplication by %.0f", best.times))
+	}
+	if others := o.foreign(changes); len(others) > 1 || len(others) == 1 && (len(changes) > 1 || others[0] == "the engine") {
+		out = append(out, Finding{Type: "baseline-mixed", Severity: Warning, Place: s.place(o.line), Figures: []Cited{a, b}, Expected: s.single(*best),
+			Text: fmt.Sprintf("by the commands, the %s of %q (%s to %s) holds more than that option: %s", o.ratio.Text, o.name, a.Text, b.Text, strings.Join(changes, ", "))})
+	}
+	return out
+}
+
+// foreign are the changes that are not the option's own by its name.
+func (o option) foreign(changes []string) []string {
+	want := keys(o.name)
+	return slices.DeleteFunc(slices.Clone(changes), func(c string) bool {
+		own := keys(c)
+		switch {
+		case c == "--tp" || c == "--pp" || c == "--dp" || c == "--ep" || c == "--enable-dp-attention" || c == "--enable-expert-parallel":
+			own = []string{"parallel", "parallelism"}
+		case strings.HasPrefix(c, "the model"):
+			own = []string{stem("quantization"), "model"}
+		}
+		return slices.ContainsFunc(own, func(w string) bool { return slices.Contains(want, w) })
+	})
+}
+
+// citedGain reports whether two figures that the text itself cites give the
+// gain, or whether the text speaks of times that no block prints: what is wrong
+// with those is said where they stand.
+func (s *study) citedGain(o option) bool {
+	said := interval{o.ratio.lo(), o.ratio.hi()}
+	var all []term
+	for _, l := range s.lines {
+		for _, t := range l.terms {
+			if !s.knows(t.measure) || t.measure.kind == "time" && len(t.runs) == 0 {
+				return true
+			}
+			if t.Value > 0 && len(all) < 300 {
+				all = append(all, t)
+			}
+		}
+	}
+	for _, a := range all {
+		for _, b := range all {
+			r := b.span().over(a.span())
+			if !a.measure.rate() {
+				r = a.span().over(b.span())
+			}
+			if a.Unit == b.Unit && a.measure.same(b.measure) && (len(a.runs) == 0 || len(b.runs) == 0) && (interval{100 * (r.lo - 1), 100 * (r.hi - 1)}).meets(said) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// steps lists the pairs of runs of one workload whose figures give the gain.
+func (s *study) steps(o option) []step {
+	var out []step
+	if len(s.subjects) > manyRuns {
+		return nil
+	}
+	said := interval{o.ratio.lo(), o.ratio.hi()}
+	factors := []float64{1}
+	for _, l := range s.lines {
+		for _, t := range l.terms {
+			if f := float64(t.Times); f > 1 && !slices.Contains(factors, f) {
+				factors = append(factors, f)
+			}
+		}
+	}
+	for _, a := range s.subjects {
+		for _, b := range s.subjects {
+			if a == b || !a.sameWork(b) {
+				continue
+			}
+			for _, name := range []string{"total_token_throughput", "output_throughput", "mean_e2el_ms"} {
+				x, inA := a.figures[name]
+				y, inB := b.figures[name]
+				if !inA || !inB || x.Value <= 0 || y.Value <= 0 {
+					continue
+				}
+				for _, n := range append(factors, perEach(a, b)...) {
+					if stepFits(x, y, n, said) {
+						out = append(out, step{a, b, n, name, b.command.differs(a.command)})
+						break
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// perEach is the factor that makes a gain one per GPU, where the two commands
+// use different numbers of them.
+func perEach(a, b *subject) []float64 {
+	from, to := a.command.gpus(), b.command.gpus()
+	if from == 0 || to == 0 || from == to {
+		return nil
+	}
+	return []float64{float64(from) / float64(to)}
+}
+
+// stepFits reports whether two figures give the printed gain.
+func stepFits(x, y interop.Figure, n float64, said interval) bool {
+	from, to := interval{x.Value - x.Half, x.Value + x.Half}, interval{n * (y.Value - y.Half), n * (y.Value + y.Half)}
+	r := to.over(from)
+	if strings.HasSuffix(x.Name, "_ms") {
+		r = from.over(to)
+	}
+	return interval{100 * (r.lo - 1), 100 * (r.hi - 1)}.meets(said)
+}
+
+// closer reports whether a step is likelier the one that the option means than
+// another: its second run stands under the option's name, and less changes.
+func (s *study) closer(o option, a, b step) bool {
+	if x, y := s.under(o, a.to), s.under(o, b.to); x != y {
+		return x > y
+	}
+	if a.times != b.times {
+		return a.times < b.times
+	}
+	return len(a.changes) < len(b.changes)
+}
+
+// under counts the words of the option's name in the headings of a run.
+func (s *study) under(o option, sub *subject) int {
+	n := 0
+	want := keys(o.name)
+	for w := range sub.words {
+		if slices.Contains(want, stem(w)) {
+			n++
+		}
+	}
+	return n
+}
+
+// single is the gain of the option's run against the run that differs from it
+// in one thing, the best of them.
+func (s *study) single(st step) string {
+	if st.times > 1 {
+		return fmt.Sprintf("%+.1f %% without the multiplication", 100*(st.to.value(st.metric)/st.from.value(st.metric)-1))
+	}
+	var best *subject
+	for _, sub := range s.subjects {
+		if sub == st.to || !sub.sameWork(st.to) || !(sub.value(st.metric) > 0) || len(st.to.command.differs(sub.command)) != 1 || sub.command.engine != st.to.command.engine {
+			continue
+		}
+		if best == nil || sub.run.Place.Line < best.run.Place.Line {
+			best = sub
+		}
+	}
+	if best == nil {
+		return ""
+	}
+	r := st.to.value(st.metric) / best.value(st.metric)
+	if strings.HasSuffix(st.metric, "_ms") {
+		r = 1 / r
+	}
+	return fmt.Sprintf("%+.1f %% against %s (%s)", 100*(r-1), strings.TrimSpace(best.cite(st.metric).Text), st.to.command.differs(best.command)[0])
+}
+
+// product reports whether the gain is the product of the other rows': a total.
+func (s *study) product(o option) bool {
+	lo, hi := 1.0, 1.0
+	for _, g := range s.gains {
+		if g.ratio != nil && g.line != o.line {
+			lo, hi = lo*(1+g.ratio.lo()/100), hi*(1+g.ratio.hi()/100)
+		}
+	}
+	return interval{100 * (lo - 1), 100 * (hi - 1)}.meets(interval{o.ratio.lo(), o.ratio.hi()})
+}
+
+// undecided notes an option without a claimed gain whose runs lie so close to
+// the best one without it that single runs show nothing either way.
+func (s *study) undecided(o option) []Finding {
+	if len(s.subjects) > manyRuns {
+		return nil
+	}
+	for _, sub := range s.subjects {
+		if s.under(o, sub) < max(1, len(keys(o.name))-1) {
+			continue
+		}
+		for _, ref := range s.subjects {
+			name := "total_token_throughput"
+			x, y := ref.value(name), sub.value(name)
+			if ref == sub || ref.run.Place.Line > sub.run.Place.Line || !ref.sameWork(sub) || s.under(o, ref) > 0 || !(math.Abs(y/x-1) < usualNoise) ||
+				len(sub.command.differs(ref.command)) > 1 || sub.command.engine != ref.command.engine || sub.copies(ref) {
+				continue
+			}
+			return []Finding{{Type: "within-noise", Severity: Note, Place: s.place(o.line), Figures: []Cited{ref.cite(name), sub.cite(name)}, Expected: fmt.Sprintf("%+.1f %%", 100*(y/x-1)),
+				Text: fmt.Sprintf("of %q single runs show no effect either way: %s and %s tok/s", o.name, strings.TrimSpace(ref.cite(name).Text), strings.TrimSpace(sub.cite(name).Text))}}
+		}
+	}
+	return nil
+}
+
+// mixed checks tables of options whose rows contain each other, "X && Y"
+// beside "Y", all against one baseline.
+func mixed(s *study) []Finding {
+	var out []Finding
+	for i, p := range s.rows {
+		if i > 0 && s.rows[i-1].table == p.table {
+			continue
+		}
+		var table []pair
+		for _, q := range s.rows[i:] {
+			if q.table != p.table {
+				break
+			}
+			table = append(table, q)
+		}
+		out = append(out, s.mixedTable(table)...)
+	}
+	return out
+}
+
+// parts splits the name of a combined option.
+func parts(name string) []string {
+	var out []string
+	for p := range strings.SplitSeq(name, "&&") {
+		for q := range strings.SplitSeq(p, " + ") {
+			if q = strings.ToLower(strings.TrimSpace(q)); q != "" {
+				out = append(out, q)
+			}
+		}
+	}
+	return out
+}
+
+// within returns the row that holds most of the parts of another and no
+// others.
+func within(rows []pair, of pair) (pair, bool) {
+	all := parts(of.label)
+	var best pair
+	most := 0
+	for _, r := range rows {
+		some := parts(r.label)
+		if len(some) >= len(all) || len(some) <= most || slices.ContainsFunc(some, func(p string) bool { return !slices.Contains(all, p) }) ||
+			r.base[0].Text != of.base[0].Text || !r.fresh[0].measure.same(of.fresh[0].measure) || r.line == of.line {
+			continue
+		}
+		best, most = r, len(some)
+	}
+	return best, most > 0
+}
+
+// mixedTable recomputes the gains of combined options against the option that
+// they contain.
+func (s *study) mixedTable(rows []pair) []Finding {
+	if len(rows) > 100 {
+		return nil
+	}
+	var all, none []string
+	var figures []Cited
+	line := 0
+	for _, r := range rows {
+		in, ok := within(rows, r)
+		if !ok || r.fresh[0].Value <= 0 || in.fresh[0].Value <= 0 {
+			continue
+		}
+		speed := r.fresh[0].total() / in.fresh[0].total()
+		if !r.fresh[0].measure.rate() {
+			speed = 1 / speed
+		}
+		text := fmt.Sprintf("%s %.2fx against %s", r.label, speed, in.label)
+		all = append(all, text)
+		if speed < 1.005 {
+			none = append(none, fmt.Sprintf("%s (%.2fx)", r.label, speed))
+		}
+		figures = append(figures, r.fresh[0].cited(), in.fresh[0].cited())
+		if line == 0 {
+			line = r.line
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("combined options are compared with the baseline %s, which lacks what they all contain", rows[0].base[0].Text)
+	if len(none) > 0 {
+		text += ": against that, no gain is left for " + strings.Join(none, ", ")
+	} else {
+		text += ": against that, " + strings.Join(all, ", ")
+	}
+	return []Finding{{Type: "baseline-mixed", Severity: Warning, Place: s.place(line), Figures: figures, Expected: strings.Join(all, "; "), Text: text}}
+}

@@ -1,0 +1,91 @@
+package audit
+
+import (
+	"fmt"
+	"strings"
+)
+
+// ranking is "A (12 tok/s) > B (10 tok/s) > C (not supported)".
+type ranking struct {
+	terms []term // those with a figure
+	signs []byte // between each and the next
+	line  int
+}
+
+// readRanking reads a line that is a ranking of two figures or more.
+func readRanking(text string, line int) (ranking, bool) {
+	r := ranking{line: line}
+	head, body, ok := strings.Cut(text, ":")
+	if !ok {
+		head, body = "", text
+	}
+	parts, signs := splitSigns(body)
+	if len(parts) < 2 || len(parts) > 20 {
+		return r, false
+	}
+	kind := measure{kind: "throughput"}
+	if named := measures(head); len(named) > 0 {
+		kind = named[len(named)-1]
+	}
+	sign := byte('>')
+	for i, p := range parts {
+		open, shut := strings.LastIndexByte(p, '('), strings.LastIndexByte(p, ')')
+		if open < 1 || shut < open || strings.TrimSpace(p[:open]) == "" {
+			return r, false
+		}
+		if i > 0 {
+			if r.terms != nil && signs[i-1] != '=' {
+				sign = signs[i-1]
+			}
+		}
+		all := quantities(p[open+1 : shut])
+		if len(all) != 1 {
+			continue
+		}
+		q := all[0]
+		if q.Unit != perSec && q.Unit != msec {
+			return r, false
+		}
+		m := kind
+		if q.Unit == msec && m.rate() {
+			m = measure{kind: "time"}
+		}
+		if len(r.terms) > 0 {
+			if q.Unit != r.terms[0].Unit {
+				return r, false
+			}
+			r.signs = append(r.signs, sign)
+		}
+		r.terms = append(r.terms, term{quantity: q, measure: m, name: strings.Trim(p[:open], " -*`"), line: line, where: "summary"})
+	}
+	return r, len(r.terms) > 0
+}
+
+// splitSigns splits a text at > < and =.
+func splitSigns(s string) (parts []string, signs []byte) {
+	at := 0
+	for i := range len(s) {
+		if c := s[i]; c == '>' || c == '<' || c == '=' {
+			parts, signs, at = append(parts, s[at:i]), append(signs, c), i+1
+		}
+	}
+	return append(parts, s[at:]), signs
+}
+
+// orders checks that rankings follow their figures.
+func orders(s *study) []Finding {
+	var out []Finding
+	for _, r := range s.rankings {
+		for i, sign := range r.signs {
+			a, b := r.terms[i], r.terms[i+1]
+			if sign == '>' && a.hi() >= b.lo() || sign == '<' && a.lo() <= b.hi() || sign == '=' {
+				continue
+			}
+			right := map[byte]string{'>': "<", '<': ">"}[sign]
+			out = append(out, Finding{Type: "ranking-wrong", Severity: Error, Place: s.place(r.line), Figures: []Cited{a.cited(), b.cited()},
+				Expected: fmt.Sprintf("%s %s %s", a.Text, right, b.Text),
+				Text:     fmt.Sprintf("%s (%s) is put as %c %s (%s), which its figures contradict", a.name, a.Text, sign, b.name, b.Text)})
+		}
+	}
+	return out
+}

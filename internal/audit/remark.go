@@ -1,0 +1,157 @@
+package audit
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"perflab/internal/interop"
+	"perflab/internal/result"
+)
+
+// remarkChecks are the types that remarks finds.
+func remarkChecks() []Check {
+	const published = "Blocks of documents with two blocks or more."
+	return []Check{
+		{"itl-zero-gap", Note, "The client counts more gaps than there are between tokens: the mean ITL is (N - 1) / gaps of the mean TPOT.",
+			published + " Answers of one length, as far as the totals tell; the finishing message is one gap more, with a usage message two."},
+		{"few-samples", Note, "A P99 rests on so few requests that it is their largest.", published + " Fewer than 100 requests."},
+		{"burst", Note, "All requests were sent at once: TTFT is the place in the queue, and there is no steady state.",
+			published + " As many in flight as there were, no finite rate, mean TTFT 0.3 to 0.8 of P99 and over 5 times the mean TPOT."},
+		{"ingestion", Note, "A large part of a burst passed before the first token of any request.",
+			published + " A burst whose mean and median TTFT agree within 10 %, as of first tokens at an even pace: the first is then at 2 mean - P99; from 20 % of the run."},
+		{"mostly-prompt", Note, "The total throughput is nearly all prompt tokens.", published + " From 99 %."},
+		{"short-outputs", Note, "Answers are shorter than the length that was asked for.",
+			published + " The length is that of the block's profile, its benchmark command, or a line of the document that names input and output tokens, chosen by the input length; from 0.5 %."},
+		{"short-inputs", Note, "Prompts are shorter than the length that was asked for.", published + " As short-outputs; from 0.05 %."},
+		{"itl-stalls", Note, "Some gaps between tokens are many times the median: prefill shares steps with decoding.",
+			published + " P99 ITL over 3 medians, of gaps between messages or chunks."},
+	}
+}
+
+// remarks says what figures of a published block mean.
+func remarks(f *interop.File, r *interop.Run) []Finding {
+	if f.Doc == nil || len(f.Runs) < 2 {
+		return nil
+	}
+	g := figuresOf(r)
+	var out []Finding
+	out = append(out, gaps(g)...)
+	out = append(out, queue(g)...)
+	out = append(out, lengths(f, g)...)
+	if v, ok := g.all("total_input_tokens", "total_output_tokens"); ok && v[0].lo >= 99*v[1].hi && v[1].lo > 0 {
+		out = append(out, g.finding("mostly-prompt", Note, "",
+			fmt.Sprintf("%s of the total throughput are prompt tokens: generation runs at %s tok/s", percent(v[0].mid()/(v[0].mid()+v[1].mid())), g.text("output_throughput")),
+			"total_token_throughput", "output_throughput"))
+	}
+	if done, ok := g.get("completed"); ok && done.hi < 100 && done.lo > 0 && g.text("p99_ttft_ms") != "" {
+		out = append(out, g.finding("few-samples", Note, "", fmt.Sprintf("P99 of %s requests is their largest", g.text("completed")), "p99_ttft_ms", "completed"))
+	}
+	return out
+}
+
+// gaps remarks on how the client counts gaps between tokens, and on stalls.
+func gaps(g figures) []Finding {
+	var out []Finding
+	n, ok := g.outputPerRequest()
+	v, ok2 := g.all("mean_tpot_ms", "mean_itl_ms")
+	if ok && ok2 && n.lo == n.hi && n.lo == math.Round(n.lo) && n.lo >= 2 && v[1].lo > 0 && v[0].above(v[1]) {
+		tokens := n.lo - 1
+		counted := v[0].scale(tokens).over(v[1])
+		if m := math.Round(counted.mid()); m > tokens && m <= 2*tokens && (n.lo <= 16 && counted.widen(0.002).meets(exactly(m)) || counted.meets(exactly(m)) && counted.hi-counted.lo < 0.5) {
+			out = append(out, g.finding("itl-zero-gap", Note, num(v[0].mid())+" ms",
+				fmt.Sprintf("Mean ITL %s is %s/%s of Mean TPOT %s: the client counts %s gaps for the %s between %s tokens, the others being of messages without a token",
+					g.text("mean_itl_ms"), num(tokens), num(m), g.text("mean_tpot_ms"), num(m), num(tokens), num(n.lo)), "mean_itl_ms", "mean_tpot_ms"))
+		}
+	}
+	if v, ok := g.all("p99_itl_ms", "median_itl_ms"); ok && v[1].lo > 0 && v[0].lo > 3*v[1].hi {
+		if d := g.definition("p99_itl_ms"); d == result.MessageGap || d == result.ChunkGap || d == result.Ours {
+			out = append(out, g.finding("itl-stalls", Note, "",
+				fmt.Sprintf("P99 ITL %s ms is %s medians: streams stall where a step also takes in prompts", g.text("p99_itl_ms"), num(v[0].mid()/v[1].mid())), "p99_itl_ms", "median_itl_ms"))
+		}
+	}
+	return out
+}
+
+// queue remarks on bursts.
+func queue(g figures) []Finding {
+	v, ok := g.all("completed", "max_concurrent_requests", "mean_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "duration")
+	rate, finite := g.offeredRate()
+	if !ok || v[0].lo < 10 || v[1].hi < v[0].lo || finite && rate < v[0].hi {
+		return nil
+	}
+	mean, p99, duration := v[2], v[3], v[5]
+	share := mean.mid() / p99.mid()
+	var out []Finding
+	if share >= 0.3 && share <= 0.8 && mean.lo > 5*v[4].hi {
+		out = append(out, g.finding("burst", Note, "",
+			fmt.Sprintf("all %s requests were in flight at once and mean TTFT %s ms is %s of P99: it tells the place in the queue, and the figures are those of a batch job", g.text("completed"), g.text("mean_ttft_ms"), percent(share)),
+			"mean_ttft_ms", "p99_ttft_ms", "max_concurrent_requests"))
+	}
+	median, ok := g.get("median_ttft_ms")
+	first := (2*mean.mid() - p99.mid()) / 1000
+	if ok && math.Abs(median.mid()/mean.mid()-1) < 0.1 && first > 0.2*duration.mid() {
+		out = append(out, g.finding("ingestion", Note, "",
+			fmt.Sprintf("first tokens came at an even pace from about %s s on: %s of the run passed before, taking in requests and not generating", num(first), percent(first/duration.mid())),
+			"mean_ttft_ms", "p99_ttft_ms", "duration"))
+	}
+	return out
+}
+
+// lengths compares prompts and answers with what was asked for.
+func lengths(f *interop.File, g figures) []Finding {
+	v, ok := g.all("completed", "total_input_tokens", "total_output_tokens")
+	if !ok || v[0].lo < 1 {
+		return nil
+	}
+	in, out := v[1].over(v[0]).mid(), v[2].over(v[0]).mid()
+	wantIn, wantOut := asked(f, g.run, in)
+	var found []Finding
+	if wantOut > 0 && out < 0.995*wantOut {
+		found = append(found, g.finding("short-outputs", Note, num(wantOut*v[0].mid())+" tokens",
+			fmt.Sprintf("%s of %s generated tokens asked for (%s): answers ended early, so runs did unequal work", g.text("total_output_tokens"), num(wantOut*v[0].mid()), percent(out/wantOut)), "total_output_tokens", "completed"))
+	}
+	if wantIn > 0 && in < 0.9995*wantIn {
+		found = append(found, g.finding("short-inputs", Note, num(wantIn*v[0].mid())+" tokens",
+			fmt.Sprintf("prompts have %s tokens on average and %s were asked for: prompts cut by one tokenizer are counted by another", num(in), num(wantIn)), "total_input_tokens", "completed"))
+	}
+	return found
+}
+
+// lengthsIn finds lengths of prompts and answers in a line of text.
+var lengthsIn = regexp.MustCompile(`(?i)(\d[\d,]*)\s*(?:input|prompt) tokens,?\s*(?:and )?(\d[\d,]*)\s*output tokens`)
+
+// lengthFlags find them in a benchmark command.
+var (
+	inputFlag  = regexp.MustCompile(`--(?:random-)?input-len[= ](\d+)`)
+	outputFlag = regexp.MustCompile(`--(?:random-)?output-len[= ](\d+)`)
+)
+
+// asked returns the lengths that a run asked for; 0 where they are not known.
+func asked(f *interop.File, r *interop.Run, in float64) (wantIn, wantOut float64) {
+	consider := func(a, b string) {
+		x, err := strconv.ParseFloat(strings.ReplaceAll(a, ",", ""), 64)
+		y, err2 := strconv.ParseFloat(strings.ReplaceAll(b, ",", ""), 64)
+		if err == nil && err2 == nil && wantIn == 0 && math.Abs(in/x-1) < 0.02 {
+			wantIn, wantOut = x, y
+		}
+	}
+	consider(r.Header.Label("dataset_input_tokens"), r.Header.Label("dataset_output_tokens"))
+	command := r.Header.Label(result.LabelBenchCommand)
+	if strings.Contains(strings.ToLower(r.Header.Label(result.LabelDataset)), "sharegpt") && !strings.Contains(command, "--hf-name") {
+		return 0, 0
+	}
+	if a, b := inputFlag.FindStringSubmatch(command), outputFlag.FindStringSubmatch(command); a != nil && b != nil {
+		consider(a[1], b[1])
+	} else if strings.Contains(command, "vllm bench serve") && !strings.Contains(command, "--dataset-name") {
+		consider("1024", "128") // what it sends when no dataset is named
+	}
+	for _, t := range f.Doc.Prose {
+		for _, m := range lengthsIn.FindAllStringSubmatch(t.Text, -1) {
+			consider(m[1], m[2])
+		}
+	}
+	return wantIn, wantOut
+}
