@@ -127,9 +127,12 @@ func isTerminal(w io.Writer) bool {
 func exportVLLM(w io.Writer, r *lab.StoredRun, s result.Summary) (note string, err error) {
 	s.Figures, s.Definitions = maps.Clone(s.Figures), maps.Clone(s.Definitions)
 	vllm := result.Summary{Definitions: result.DefinitionsOf(result.VLLM)}
+	like := func(of string, d result.Definition) bool { // of an older vLLM too
+		return d == result.Ours || d == vllm.Definition(of) || of == "max_concurrent_requests" && d == result.SecondBuckets
+	}
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(s.Figures)) {
-		if d := s.Definition(name); d != result.Ours && d != vllm.Definition(name) {
+		if d := s.Definition(name); !like(name, d) {
 			of := name
 			if m, err := result.Lookup(name); err == nil && m.Family != "" {
 				of = m.Family
@@ -141,7 +144,7 @@ func exportVLLM(w io.Writer, r *lab.StoredRun, s result.Summary) (note string, e
 	slices.Sort(out)
 	out = slices.Compact(out)
 	maps.DeleteFunc(s.Definitions, func(of string, d result.Definition) bool {
-		return d != result.Ours && d != vllm.Definitions[of]
+		return !like("mean_"+of+"_ms", d) && !like(of, d)
 	})
 	o := result.VLLMOptions{Sections: s.Sections(), Percentiles: s.Percentiles(), Detailed: len(r.Calls) > 0}
 	b, err := result.VLLMJSON(r.Header, s, r.Calls, o)

@@ -100,8 +100,10 @@ func runImport(env Env, f *importFlags, paths []string) error {
 func imported(files []interop.File, out string) ([]lab.Import, error) {
 	findings := map[*interop.Run][]audit.Finding{}
 	for _, f := range audit.Files(files, audit.Options{}) {
-		if f.Run != nil {
-			findings[f.Run] = append(findings[f.Run], f)
+		for _, x := range append([]audit.Finding{f}, f.Also...) {
+			if x.Run != nil {
+				findings[x.Run] = append(findings[x.Run], x)
+			}
 		}
 	}
 	names := uniqueNames{}

@@ -76,6 +76,27 @@ func evidence(f audit.Finding) string {
 	return text
 }
 
+// also says where else the same was found; "" for nowhere.
+func also(f audit.Finding) string {
+	const most = 12
+	var lines []string
+	for _, x := range f.Also[:min(len(f.Also), most)] {
+		if x.Place.File == f.Place.File && x.Place.Line > 0 {
+			lines = append(lines, fmt.Sprint(x.Place.Line))
+		} else {
+			lines = append(lines, x.Place.String())
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	text := "the same at " + strings.Join(lines, ", ")
+	if more := len(f.Also) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
 // AuditText writes an audit for a terminal: the findings of a file together,
 // each as compilers print theirs, with the figures it speaks of under it.
 func AuditText(w io.Writer, a Audit) error {
@@ -87,8 +108,10 @@ func AuditText(w io.Writer, a Audit) error {
 		}
 		file = f.Place.File
 		fmt.Fprintf(&b, "%s: %s %s: %s\n", f.Place, f.Severity, f.Type, f.Text)
-		if text := evidence(f); text != "" {
-			fmt.Fprintf(&b, "    %s\n", text)
+		for _, text := range []string{evidence(f), also(f)} {
+			if text != "" {
+				fmt.Fprintf(&b, "    %s\n", text)
+			}
 		}
 	}
 	if b.Len() > 0 {
@@ -120,7 +143,7 @@ func AuditMarkdown(w io.Writer, a Audit) error {
 			if f.Place.Line > 0 {
 				line = fmt.Sprint(f.Place.Line)
 			}
-			m.row(line, fmt.Sprintf("**%s** %s", f.Severity, mdCode(f.Type)), mdText(f.Text), mdText(evidence(f)))
+			m.row(line, fmt.Sprintf("**%s** %s", f.Severity, mdCode(f.Type)), mdText(f.Text), mdText(strings.Trim(evidence(f)+"; "+also(f), "; ")))
 		}
 		if !first {
 			m.b.WriteString("\n")

@@ -86,7 +86,8 @@ func someFindings() Audit {
 	return Audit{Files: []string{"a.md", "b|c.md", "clean.md"}, Findings: []audit.Finding{
 		{Type: "throughput", Severity: audit.Error, Place: at("a.md", 12), Expected: "50.0 req/s", Text: "100 requests in 2 s are not 60 req/s",
 			Figures: []audit.Cited{{Label: "Request throughput (req/s)", Text: "60.00", Line: 12}, {Label: "Benchmark duration (s)", Text: "2.00", Line: 10}}},
-		{Type: "burst", Severity: audit.Note, Place: at("a.md", 20), Text: "all requests were sent at once"},
+		{Type: "burst", Severity: audit.Note, Place: at("a.md", 20), Text: "all requests were sent at once",
+			Also: []audit.Finding{{Place: at("a.md", 50)}, {Place: at("b|c.md", 4)}}},
 		{Type: "unreadable", Severity: audit.Warning, Place: at("b|c.md", 0), Text: "a <table> | that is none"},
 	}}
 }
