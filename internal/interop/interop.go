@@ -20,6 +20,7 @@ package interop
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"perflab/internal/result"
@@ -81,6 +82,7 @@ type Run struct {
 	Defs    map[string]result.Definition // of those that are not ours, by family or scalar
 	Other   []Pair                       // lines of a block that are no figure of ours
 	Calls   []result.Call                // where the file has requests
+	Lacks   []string                     // families and scalars that the calls cannot give, because they tell of less than ours do
 	Sim     bool                         // the file says that it was simulated
 }
 
@@ -133,6 +135,7 @@ func (r *Run) Summary() (result.Summary, error) {
 		}
 		s = own
 		s.Verdict = result.Verdict{}
+		r.withoutLacks(&s)
 	}
 	s.Simulated = s.Simulated || r.Sim || r.Header.Simulated
 	s.Definitions = r.Defs
@@ -143,6 +146,21 @@ func (r *Run) Summary() (result.Summary, error) {
 		}
 	}
 	return s, nil
+}
+
+// withoutLacks takes the figures away that the calls cannot give.
+func (r *Run) withoutLacks(s *result.Summary) {
+	if len(r.Lacks) == 0 {
+		return
+	}
+	for name := range s.Figures {
+		m, err := result.Lookup(name)
+		if err == nil && (slices.Contains(r.Lacks, name) || slices.Contains(r.Lacks, m.Family)) {
+			delete(s.Figures, name)
+			delete(s.Intervals, name)
+			delete(s.Samples, m.Family)
+		}
+	}
 }
 
 // Document is a text that publishes results: what stands in it besides the
