@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"perflab/internal/interop"
 	"perflab/internal/lab"
 	"perflab/internal/report/parquet"
 	"perflab/internal/result"
@@ -33,6 +34,7 @@ type exportFormat struct {
 func exportFormats() []exportFormat {
 	return []exportFormat{
 		{"vllm", false, exportVLLM},
+		{"guidellm", true, exportGuideLLM},
 		{"parquet", true, func(w io.Writer, r *lab.StoredRun, _ result.Summary) (string, error) {
 			return "", parquet.Write(w, r.Header, slices.Values(r.Calls))
 		}},
@@ -56,6 +58,7 @@ func newExport(env Env) *cobra.Command {
 		Long: `Write a run directory, measured or imported, in another form:
 
   vllm      the JSON of vllm bench serve --save-result --save-detailed
+  guidellm  a report of guidellm's with its requests
   parquet   the calls with all their facts, as report --parquet
 
 A run of figures alone, imported from a printed block, has no calls: of it there
@@ -158,4 +161,17 @@ func exportVLLM(w io.Writer, r *lab.StoredRun, s result.Summary) (note string, e
 		return "", fmt.Errorf("write the result: %w", err)
 	}
 	return note, nil
+}
+
+// exportGuideLLM writes a report of guidellm's, whose figures follow from the
+// calls by guidellm's definitions.
+func exportGuideLLM(w io.Writer, r *lab.StoredRun, _ result.Summary) (note string, err error) {
+	b, err := interop.GuideLLM(r.Header, r.Calls)
+	if err != nil {
+		return "", err
+	}
+	if _, err := w.Write(append(b, '\n')); err != nil {
+		return "", fmt.Errorf("write the report: %w", err)
+	}
+	return "", nil
 }

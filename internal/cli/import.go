@@ -175,7 +175,7 @@ func importedRun(r *interop.Run, findings []audit.Finding) (lab.ImportedRun, err
 	}
 	h := r.Header
 	origin := *h.Imported
-	origin.Rounding = r.Rounding()
+	origin.Rounding, origin.Lacks = r.Rounding(), r.Lacks
 	h.Imported, h.Simulated = &origin, h.Simulated || r.Sim
 	s.Verdict = importedVerdict(r, findings)
 	return lab.ImportedRun{

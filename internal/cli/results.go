@@ -32,7 +32,7 @@ func readResults(paths []string, runs bool) []interop.File {
 			files = append(files, readDir(path, runs)...)
 		}
 	}
-	return files
+	return interop.Merge(files)
 }
 
 // faulty is a file of which nothing could be read.

@@ -82,6 +82,7 @@ type Run struct {
 	Defs    map[string]result.Definition // of those that are not ours, by family or scalar
 	Other   []Pair                       // lines of a block that are no figure of ours
 	Calls   []result.Call                // where the file has requests
+	Lacks   []string                     // families and scalars that the calls cannot give, because they tell of less than ours do
 	Sim     bool                         // the file says that it was simulated
 }
 
@@ -133,7 +134,7 @@ func (r *Run) Summary() (result.Summary, error) {
 	if err != nil {
 		return s, fmt.Errorf("summarise %s: %w", r.Place, err)
 	}
-	s.Complete(own)
+	s.Complete(own, r.Lacks...)
 	return s, nil
 }
 

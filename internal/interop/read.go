@@ -36,7 +36,9 @@ type jsonReader struct {
 
 // jsonReaders are tried in order.
 func jsonReaders() []jsonReader {
-	return []jsonReader{}
+	return []jsonReader{
+		guideReader(),
+	}
 }
 
 // Read reads a file by what is in it; its name serves only to name places. It

@@ -12,6 +12,9 @@ import (
 // summary, exact unless they were imported from where they were rounded.
 func Stored(place Place, h result.Header, s result.Summary, calls []result.Call) Run {
 	r := Run{Place: place, Header: h, Defs: s.Definitions, Calls: calls, Sim: s.Simulated}
+	if h.Imported != nil {
+		r.Lacks = h.Imported.Lacks
+	}
 	rank := map[string]int{}
 	for i, m := range result.Metrics() {
 		rank[m.Name] = i + 1

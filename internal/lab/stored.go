@@ -57,6 +57,6 @@ func (r *StoredRun) imported(percentiles []float64) (result.Summary, error) {
 		return s, fmt.Errorf("summarise the calls: %w", err)
 	}
 	s.Figures = maps.Clone(s.Figures)
-	s.Complete(own)
+	s.Complete(own, r.Header.Imported.Lacks...)
 	return s, nil
 }

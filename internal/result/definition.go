@@ -81,16 +81,20 @@ func (s Summary) Definition(name string) Definition {
 
 // Complete adds the figures of own that s lacks, which were computed from the
 // calls that came with s. Left out are those of a family or scalar that s has
-// by a definition which calls do not give: one row would hold two meanings.
-// An interval comes along where the figure is the same.
-func (s *Summary) Complete(own Summary) {
+// by a definition which calls do not give: one row would hold two meanings;
+// and those that lacks names, families or scalars of which the calls tell too
+// little. An interval comes along where the figure is the same.
+func (s *Summary) Complete(own Summary, lacks ...string) {
 	if s.Figures == nil {
 		s.Figures = map[string]float64{}
 	}
 	intervals := map[string][2]float64{}
 	for name, v := range own.Figures {
 		given, has := s.Figures[name]
+		m, err := Lookup(name)
 		switch {
+		case err == nil && (slices.Contains(lacks, m.Name) || slices.Contains(lacks, m.Family)):
+			continue
 		case !has && s.Definition(name).ofEvents():
 			s.Figures[name] = v
 		case !has || math.Abs(v-given) > 1e-6*math.Abs(v):
@@ -109,7 +113,7 @@ func (s *Summary) Complete(own Summary) {
 	}
 	samples := map[string]int{}
 	for family, n := range own.Samples {
-		if s.Definitions[family].ofEvents() {
+		if s.Definitions[family].ofEvents() && !slices.Contains(lacks, family) {
 			samples[family] = n
 		}
 	}

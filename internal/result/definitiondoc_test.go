@@ -64,11 +64,11 @@ func TestComplete(t *testing.T) {
 		Definitions: map[string]Definition{"ttft": FirstMessage, "tpot": E2EPerToken, "max_output_tokens_per_s": InverseGapPeak},
 	}
 	s.Complete(Summary{
-		Figures:   map[string]float64{"mean_ttft_ms": 10.0000001, "p90_ttft_ms": 12, "mean_tpot_ms": 4, "p90_tpot_ms": 6, "max_output_tokens_per_s": 7, "completed": 3},
+		Figures:   map[string]float64{"mean_ttft_ms": 10.0000001, "p90_ttft_ms": 12, "mean_tpot_ms": 4, "p90_tpot_ms": 6, "mean_itl_ms": 3, "max_output_tokens_per_s": 7, "completed": 3},
 		Intervals: map[string][2]float64{"mean_ttft_ms": {9, 11}, "p90_ttft_ms": {11, 13}, "mean_tpot_ms": {3, 5}, "p90_tpot_ms": {5, 7}},
-		Samples:   map[string]int{"ttft": 2, "tpot": 2},
+		Samples:   map[string]int{"ttft": 2, "tpot": 2, "itl": 2},
 		Failures:  map[Class]int{EarlyClose: 1},
-	})
+	}, "itl")
 	want := Summary{
 		Figures:     map[string]float64{"mean_ttft_ms": 10, "p90_ttft_ms": 12, "mean_tpot_ms": 5, "completed": 2},
 		Definitions: s.Definitions,

@@ -17,6 +17,9 @@ type Imported struct {
 	// Rounding is half a unit of the last digit that the file has of a figure,
 	// by metric: any value that near prints so. A figure that is not here is exact.
 	Rounding map[string]float64 `json:"rounding,omitempty"`
+
+	// Lacks are families and figures of which the file's calls tell too little.
+	Lacks []string `json:"lacks,omitempty"`
 }
 
 // Labels are facts found around the figures, as text.
