@@ -79,9 +79,9 @@ type guideBenchmark struct {
 		Backend guideBackend `json:"backend"`
 	} `json:"config"`
 	Scheduler struct {
-		Start        instant `json:"start_time"`
-		MeasureStart instant `json:"measure_start_time"`
-		MeasureEnd   instant `json:"measure_end_time"`
+		Start        guideTime `json:"start_time"`
+		MeasureStart guideTime `json:"measure_start_time"`
+		MeasureEnd   guideTime `json:"measure_end_time"`
 	} `json:"scheduler_metrics"`
 	Metrics struct {
 		Totals *guideCounts `json:"request_totals"`
@@ -127,7 +127,7 @@ func readGuide(o object) ([]Run, []Fault) {
 			fault(o.line, "%s of the report is not as guidellm writes it (%v): what it says may be missing", key, err)
 		}
 	}
-	list, ok := find(members(o.raw, 0), "benchmarks")
+	list, ok := guideFind(members(o.raw, 0), "benchmarks")
 	if !ok || len(list.raw) == 0 || list.raw[0] != '[' {
 		fault(o.line, "benchmarks of the report is no list: give the JSON as guidellm wrote it")
 		return nil, faults
@@ -162,13 +162,13 @@ func (r *guideRun) fault(line int, format string, args ...any) {
 }
 
 // read reads one benchmark.
-func (r *guideRun) read(b member) (Run, bool) {
+func (r *guideRun) read(b guideMember) (Run, bool) {
 	fields := members(b.raw, b.at)
-	if _, old := find(fields, "run_stats"); old {
+	if _, old := guideFind(fields, "run_stats"); old {
 		r.fault(r.line, "this benchmark is of guidellm before 0.4, whose figures are made by other definitions: it is not read")
 		return Run{}, false
 	}
-	metrics, ok := find(fields, "metrics")
+	metrics, ok := guideFind(fields, "metrics")
 	if !ok {
 		r.fault(r.line, "this benchmark has no metrics: give the report as guidellm wrote it")
 		return Run{}, false
@@ -182,7 +182,7 @@ func (r *guideRun) read(b member) (Run, bool) {
 	r.run = Run{Place: Place{File: r.o.file, Line: r.line, End: r.end}, Defs: map[string]result.Definition{}}
 	r.header()
 	r.figures(metrics)
-	if d, ok := find(fields, "duration"); ok {
+	if d, ok := guideFind(fields, "duration"); ok {
 		r.scalar("duration", "duration", d, 1)
 	}
 	r.configured()
@@ -331,7 +331,7 @@ var guideStats = map[string]string{
 }
 
 // figures takes the figures in the order of the file.
-func (r *guideRun) figures(metrics member) {
+func (r *guideRun) figures(metrics guideMember) {
 	table := guideMetrics(r.head.version())
 	for _, m := range members(metrics.raw, metrics.at) {
 		if m.key == "request_totals" {
@@ -342,7 +342,7 @@ func (r *guideRun) figures(metrics member) {
 		if !known {
 			continue
 		}
-		d, ok := find(members(m.raw, m.at), "successful")
+		d, ok := guideFind(members(m.raw, m.at), "successful")
 		if !ok {
 			continue // a distribution that this version may leave out
 		}
@@ -360,7 +360,7 @@ func (h *guideReport) version() int {
 
 // totals takes the counts. What was cut off at the end of the run is no
 // success, so it counts as failed and is named besides.
-func (r *guideRun) totals(m member) {
+func (r *guideRun) totals(m guideMember) {
 	t := r.b.Metrics.Totals
 	if t == nil {
 		return
@@ -377,12 +377,12 @@ func (r *guideRun) totals(m member) {
 
 // distribution takes the figures of one distribution. One over nothing has
 // none: guidellm writes zeros there.
-func (r *guideRun) distribution(key string, g guideMetric, d member) {
+func (r *guideRun) distribution(key string, g guideMetric, d guideMember) {
 	stats := members(d.raw, d.at)
-	if n, ok := find(stats, "count"); ok && string(n.raw) == "0" {
+	if n, ok := guideFind(stats, "count"); ok && string(n.raw) == "0" {
 		return
 	}
-	if p, ok := find(stats, "percentiles"); ok {
+	if p, ok := guideFind(stats, "percentiles"); ok {
 		stats = append(stats, members(p.raw, p.at)...)
 	}
 	before := len(r.run.Figures)
@@ -414,7 +414,7 @@ func (r *guideRun) distribution(key string, g guideMetric, d member) {
 const fullPrecision = 1e-9
 
 // scalar takes one number.
-func (r *guideRun) scalar(name, label string, m member, scale float64) bool {
+func (r *guideRun) scalar(name, label string, m guideMember, scale float64) bool {
 	text := string(m.raw)
 	if text == "null" {
 		return false

@@ -13,18 +13,18 @@ import (
 	"perflab/internal/result"
 )
 
-// instant is an epoch time in nanoseconds. guidellm writes seconds; a text is
+// guideTime is an epoch time in nanoseconds. guidellm writes seconds; a text is
 // taken digit by digit, as a float64 of today's seconds is 0.2 microseconds
 // coarse.
-type instant struct {
+type guideTime struct {
 	ns int64
 	ok bool
 }
 
 var errInstant = errors.New("is no time in seconds since 1970")
 
-func (t *instant) UnmarshalJSON(data []byte) error {
-	*t = instant{}
+func (t *guideTime) UnmarshalJSON(data []byte) error {
+	*t = guideTime{}
 	text := string(data)
 	if text == "null" {
 		return nil
@@ -36,12 +36,12 @@ func (t *instant) UnmarshalJSON(data []byte) error {
 	whole, part, _ := strings.Cut(text, ".")
 	s, err := strconv.ParseInt(whole, 10, 64)
 	if err != nil || strings.Trim(part, "0123456789") != "" { // 1.7e9
-		*t = instant{int64(v * 1e9), true}
+		*t = guideTime{int64(v * 1e9), true}
 		return nil
 	}
 	digits := (part + "0000000000")[:10]
 	tenths, _ := strconv.ParseInt(digits, 10, 64)
-	*t = instant{s*1e9 + (tenths+5)/10, true}
+	*t = guideTime{s*1e9 + (tenths+5)/10, true}
 	return nil
 }
 
@@ -52,16 +52,16 @@ type guideRequest struct {
 		Conversation string `json:"conversation_id"`
 		Turn         int    `json:"turn_index"`
 		Timings      struct {
-			Targeted     instant `json:"targeted_start"`
-			Dequeued     instant `json:"dequeued"`
-			ResolveStart instant `json:"resolve_start"`
-			Start        instant `json:"request_start"`
-			First        instant `json:"first_token_iteration"`
-			Answer       instant `json:"first_output_token_iteration"`
-			Last         instant `json:"last_token_iteration"`
+			Targeted     guideTime `json:"targeted_start"`
+			Dequeued     guideTime `json:"dequeued"`
+			ResolveStart guideTime `json:"resolve_start"`
+			Start        guideTime `json:"request_start"`
+			First        guideTime `json:"first_token_iteration"`
+			Answer       guideTime `json:"first_output_token_iteration"`
+			Last         guideTime `json:"last_token_iteration"`
 			Events       int     `json:"token_iterations"`
-			End          instant `json:"request_end"`
-			ResolveEnd   instant `json:"resolve_end"`
+			End          guideTime `json:"request_end"`
+			ResolveEnd   guideTime `json:"resolve_end"`
 		} `json:"timings"`
 		Error string `json:"error"`
 	} `json:"info"`
@@ -178,7 +178,7 @@ func (r *guideRun) call(raw json.RawMessage, class result.Class) (guideCall, err
 	if t.Dequeued.ok {
 		ready.ns = max(due.ns, t.Dequeued.ns)
 	}
-	at := func(i instant) time.Duration { return time.Duration(i.ns) }
+	at := func(i guideTime) time.Duration { return time.Duration(i.ns) }
 	c := guideCall{session: q.Info.Conversation}
 	c.Call = result.Call{Turn: max(0, q.Info.Turn), Due: at(due), Ready: at(ready), Sent: at(sent), End: at(end), Class: class}
 	if t.Answer.ok {
@@ -203,7 +203,7 @@ func (r *guideRun) call(raw json.RawMessage, class result.Class) (guideCall, err
 }
 
 // stamp gives the call the chunks that two instants tell of.
-func (c *guideCall) stamp(first, last instant, n int) {
+func (c *guideCall) stamp(first, last guideTime, n int) {
 	if !first.ok || n <= 0 {
 		return
 	}
@@ -224,13 +224,13 @@ func (c *guideCall) stamp(first, last instant, n int) {
 }
 
 // firstInstant returns the first that is there.
-func firstInstant(list ...instant) instant {
+func firstInstant(list ...guideTime) guideTime {
 	for _, t := range list {
 		if t.ok {
 			return t
 		}
 	}
-	return instant{}
+	return guideTime{}
 }
 
 // guideClass is our class of a failure that guidellm tells of in words; ours

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// member is one value of a JSON object, or of an array, and where its text
+// guideMember is one value of a JSON object, or of an array, and where its text
 // begins in the whole.
-type member struct {
+type guideMember struct {
 	key string // "" in an array
 	raw json.RawMessage
 	at  int
@@ -17,15 +17,15 @@ type member struct {
 
 // members returns what an object or array at this place of the text has, in its
 // order; nil of anything else.
-func members(raw json.RawMessage, at int) []member {
+func members(raw json.RawMessage, at int) []guideMember {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	open, err := dec.Token()
 	if err != nil || open != json.Delim('{') && open != json.Delim('[') {
 		return nil
 	}
-	var list []member
+	var list []guideMember
 	for dec.More() {
-		var m member
+		var m guideMember
 		if open == json.Delim('{') {
 			key, err := dec.Token()
 			if err != nil {
@@ -42,14 +42,14 @@ func members(raw json.RawMessage, at int) []member {
 	return list
 }
 
-// find returns the last member of a name, which is the one that counts.
-func find(list []member, key string) (member, bool) {
+// guideFind returns the last member of a name, which is the one that counts.
+func guideFind(list []guideMember, key string) (guideMember, bool) {
 	for _, m := range slices.Backward(list) {
 		if m.key == key {
 			return m, true
 		}
 	}
-	return member{}, false
+	return guideMember{}, false
 }
 
 // lines tells the line of a place in an object's text.

@@ -3,18 +3,17 @@ package interop
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 )
 
-// object is one JSON object at the top level of a file.
+// object is one JSON object at the top level of a file, or in an array there.
 type object struct {
-	file   string
-	line   int // where it begins
-	end    int
-	raw    json.RawMessage
-	fields map[string]json.RawMessage
+	file    string
+	line    int // where it begins
+	end     int
+	raw     json.RawMessage
+	fields  map[string]json.RawMessage
+	members []member // in the order of the file, each key once
 }
 
 // has reports whether the object has all these keys.
@@ -27,17 +26,33 @@ func (o object) has(keys ...string) bool {
 	return true
 }
 
+// place returns where the object stands.
+func (o object) place() Place { return Place{File: o.file, Line: o.line, End: o.end} }
+
 // jsonReader reads the objects of one format.
 type jsonReader struct {
 	format string
 	knows  func(object) bool // by its keys
 	read   func(object) ([]Run, []Fault)
+	gather func() gatherer // in place of read, where each object is a request
+}
+
+// gatherer makes one run of objects that follow each other.
+type gatherer interface {
+	add(object)
+	run() ([]Run, []Fault)
 }
 
 // jsonReaders are tried in order.
 func jsonReaders() []jsonReader {
 	return []jsonReader{
 		guideReader(),
+		{format: FormatAIPerf, knows: knowsAIPerf, read: readAIPerf},
+		{format: FormatAIPerf, knows: knowsAIPerfRequest, gather: func() gatherer { return &aiperfRequests{} }},
+		{format: FormatInferencePerf, knows: knowsInferencePerf, read: readInferencePerf},
+		{format: FormatInferencePerf, knows: knowsInferencePerfRequest, gather: func() gatherer { return &inferencePerfRequests{} }},
+		{format: FormatSGLang, knows: knowsSGLang, read: readSGLang},
+		{format: FormatVLLM, knows: knowsVLLM, read: readVLLM},
 	}
 }
 
@@ -63,58 +78,172 @@ func isJSON(data []byte) bool {
 	return len(next) == 0 || head[0] == '{' && bytes.ContainsAny(next[:1], "\"}") || head[0] == '[' && bytes.ContainsAny(next[:1], "{[]")
 }
 
-// readJSON reads JSON values that follow each other. An array stands for its
-// elements.
-func readJSON(name string, data []byte) File {
-	f := File{Name: name}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	line, at := 1, 0
-	for {
-		var raw json.RawMessage
-		err := dec.Decode(&raw)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			f.Faults = append(f.Faults, Fault{Place{File: name, Line: line + bytes.Count(data[at:int(min(dec.InputOffset(), int64(len(data))))], []byte("\n"))},
-				fmt.Sprintf("this is not JSON (%v): what follows is not read", err)})
-			break
-		}
-		end := int(dec.InputOffset())
-		begin := end - len(raw)
-		line += bytes.Count(data[at:begin], []byte("\n"))
-		last := line + bytes.Count(data[begin:end], []byte("\n"))
-		f.value(name, line, last, raw)
-		at, line = end, last
-	}
-	if len(f.Runs) == 0 && len(f.Faults) == 0 {
-		f.Faults = append(f.Faults, Fault{Place{File: name}, "the file has no result"})
-	}
-	return f
+// jsonFile is a JSON file while it is read.
+type jsonFile struct {
+	File
+	readers []jsonReader
+	current int // reader that gathers, an index
+	gather  gatherer
 }
 
-// value reads one top-level value.
-func (f *File) value(name string, line, end int, raw json.RawMessage) {
-	o := object{file: name, line: line, end: end, raw: raw}
-	if raw[0] == '[' {
-		var list []json.RawMessage
-		if json.Unmarshal(raw, &list) == nil {
-			for _, v := range list {
-				f.value(name, line, end, v)
+// readJSON reads JSON values that follow each other. An array stands for its
+// elements. After what is no JSON it goes on at the next line that begins a
+// value: the lines of a pretty-printed value do not.
+func readJSON(name string, data []byte) File {
+	f := jsonFile{File: File{Name: name}, readers: jsonReaders()}
+	s := jsonScanner{data: data}
+	lines := lineCounter{data: data, line: 1}
+	for {
+		if s.space(); s.at >= len(data) {
+			break
+		}
+		begin, line := s.at, lines.at(s.at)
+		s.odd = 0
+		if err := s.value(); err != nil {
+			broke := line + bytes.Count(data[begin:min(s.at, len(data))], []byte("\n"))
+			s.at = nextValue(data, begin)
+			end := lines.at(s.at)
+			text := fmt.Sprintf("this is not JSON (line %d: %v): what follows is not read", broke, err)
+			if s.at < len(data) {
+				text = fmt.Sprintf("this is not JSON (line %d: %v): reading goes on at line %d", broke, err, end)
+				end--
+			}
+			f.fault(Place{name, line, end, nil}, text)
+			continue
+		}
+		raw := data[begin:s.at]
+		if s.odd > 0 {
+			odd := lines.at(s.oddAt)
+			clean, missing := finite(raw)
+			if raw = clean; missing > 0 {
+				f.fault(Place{name, odd, 0, nil}, fmt.Sprintf("%d values here and below are NaN or infinite: they are read as missing", missing))
 			}
 		}
+		f.value(raw, line, 0)
+	}
+	f.finish()
+	if len(f.Runs) == 0 && len(f.Faults) == 0 {
+		f.fault(Place{File: name}, "the file has no result")
+	}
+	f.Faults = fold(f.Faults)
+	return f.File
+}
+
+// lineCounter tells the lines of offsets that only grow.
+type lineCounter struct {
+	data     []byte
+	to, line int
+}
+
+func (c *lineCounter) at(offset int) int {
+	if offset > c.to {
+		c.line += bytes.Count(c.data[c.to:offset], []byte("\n"))
+		c.to = offset
+	}
+	return c.line
+}
+
+// nextValue returns the offset of the next line that begins with a bracket, or
+// the end.
+func nextValue(data []byte, at int) int {
+	for {
+		n := bytes.IndexByte(data[at:], '\n')
+		if n < 0 {
+			return len(data)
+		}
+		if at += n + 1; at < len(data) && (data[at] == '{' || data[at] == '[') {
+			return at
+		}
+	}
+}
+
+func (f *jsonFile) fault(p Place, text string) { f.Faults = append(f.Faults, Fault{p, text}) }
+
+// finish takes over what was gathered.
+func (f *jsonFile) finish() {
+	if f.gather != nil {
+		runs, faults := f.gather.run()
+		f.Runs, f.Faults = append(f.Runs, runs...), append(f.Faults, faults...)
+		f.gather = nil
+	}
+}
+
+// value reads one top-level value, or one in an array there, or in an array of
+// such arrays.
+func (f *jsonFile) value(raw []byte, line, depth int) {
+	end := line + bytes.Count(raw, []byte("\n"))
+	switch {
+	case raw[0] == '[' && depth < 2:
+		for m := range items(raw, line) {
+			f.value(m.raw, m.line, depth+1)
+		}
+		return
+	case raw[0] != '{':
+		f.fault(Place{f.Name, line, end, nil}, "a result is a JSON object, and this is none")
 		return
 	}
-	if err := json.Unmarshal(raw, &o.fields); err != nil {
-		f.Faults = append(f.Faults, Fault{Place{File: name, Line: line}, "a result is a JSON object, and this is none"})
-		return
+	o := object{file: f.Name, line: line, end: end, raw: raw, fields: map[string]json.RawMessage{}}
+	at := map[string]int{} // in o.members
+	for m := range items(raw, line) {
+		o.fields[m.key] = m.raw
+		if i, twice := at[m.key]; twice {
+			f.fault(Place{f.Name, m.line, 0, nil}, fmt.Sprintf("key %q is there twice: the last one counts", m.key))
+			o.members[i] = m
+			continue
+		}
+		at[m.key] = len(o.members)
+		o.members = append(o.members, m)
 	}
-	for _, r := range jsonReaders() {
-		if r.knows(o) {
+	f.object(o)
+}
+
+// object gives an object to the reader that knows it.
+func (f *jsonFile) object(o object) {
+	for i, r := range f.readers {
+		if !r.knows(o) {
+			continue
+		}
+		if r.gather == nil {
+			f.finish()
 			runs, faults := r.read(o)
 			f.Runs, f.Faults = append(f.Runs, runs...), append(f.Faults, faults...)
 			return
 		}
+		if f.gather == nil || f.current != i {
+			f.finish()
+			f.gather, f.current = r.gather(), i
+		}
+		f.gather.add(o)
+		return
 	}
-	f.Faults = append(f.Faults, Fault{Place{File: name, Line: line}, "this object is no result of a load generator that is known here"})
+	f.fault(o.place(), "this object is no result of a load generator that is known here")
+}
+
+// mostAlike is how many faults of one text are told one by one.
+const mostAlike = 5
+
+// mostFaults is how many faults of one file are told.
+const mostFaults = 100
+
+// fold puts further faults of the same text into the last one that is told, so
+// that a file of something else is not as many faults as it has lines.
+func fold(faults []Fault) []Fault {
+	var kept []Fault
+	seen := map[string]int{}
+	last := map[string]int{} // index in kept
+	for _, f := range faults {
+		if seen[f.Text]++; seen[f.Text] <= mostAlike {
+			last[f.Text] = len(kept)
+			kept = append(kept, f)
+		}
+	}
+	for i, f := range kept {
+		if more := seen[f.Text] - mostAlike; more > 0 && last[f.Text] == i {
+			kept[i].Text = fmt.Sprintf("%s (and so in %d more places below)", f.Text, more)
+		}
+	}
+	if more := len(kept) - mostFaults; more > 0 {
+		kept = append(kept[:mostFaults:mostFaults], Fault{kept[mostFaults].Place, fmt.Sprintf("%d more faults from here on are not told", more)})
+	}
+	return kept
 }

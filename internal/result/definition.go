@@ -28,6 +28,7 @@ const (
 	MessageGap    Definition = "message_gap"     // ITL between messages with choices, pooled; the finishing message is one more
 	ChunkGap      Definition = "chunk_gap"       // ITL between chunks with text, pooled
 	TokenGapZeros Definition = "token_gap_zeros" // ITL between tokens as the client's tokenizer counts them: tokens of one chunk are zeros
+	TokenGapMean  Definition = "token_gap_mean"  // ITL between tokens: a chunk's gap divided by its tokens, one sample a token
 
 	LastMessage Definition = "last_message" // E2E to the last message with choices, the finishing one included
 	StreamEnd   Definition = "stream_end"   // E2E to the end of the stream
