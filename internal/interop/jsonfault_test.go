@@ -255,3 +255,67 @@ func checkFile(t *testing.T, f File, data []byte) {
 		}
 	}
 }
+
+// The tokens of one instant are one chunk's; where the server counted others,
+// a chunk is one.
+func TestInferencePerfRequests(t *testing.T) {
+	data := `[
+ {"start_time":10.0,"end_time":10.5,"info":{"input_tokens":3,"output_tokens":4,"output_token_times":[10.25,10.25,10.375,10.5]},"error":null},
+ {"start_time":10.125,"end_time":10.5,"info":{"request_metrics":{"text":{"input_tokens":5}},"response_metrics":{"output_tokens":3,"server_usage":{"prompt_tokens":6,"completion_tokens":2},"output_token_times":[10.25,10.25,10.5]}}},
+ {"start_time":11,"end_time":12,"info":{},"error":{"error_type":"ConnectionError","error_msg":"Cannot connect to host"}},
+ {"start_time":11,"end_time":12,"info":{"output_token_times":[9]}}
+]`
+	f := Read("f", []byte(data))
+	if len(f.Runs) != 1 || len(f.Faults) != 1 || !strings.Contains(f.Faults[0].Text, "request 3 is not read: its token 0 came -1 s after the first was sent") {
+		t.Fatalf("%d runs, faults %v", len(f.Runs), f.Faults)
+	}
+	r := f.Runs[0]
+	if r.Place.Line != 2 || r.Place.End != 5 || len(r.Calls) != 3 {
+		t.Fatalf("place %+v, %d calls", r.Place, len(r.Calls))
+	}
+	ms := time.Millisecond
+	for i, want := range [][]result.Chunk{
+		{{At: 250 * ms, Tokens: 2}, {At: 375 * ms, Tokens: 1, Read: 1}, {At: 500 * ms, Tokens: 1, Read: 2}},
+		{{At: 250 * ms, Tokens: 1}, {At: 500 * ms, Tokens: 1, Read: 1}},
+		nil,
+	} {
+		if !slices.Equal(r.Calls[i].Chunks, want) {
+			t.Errorf("chunks of call %d: %v, want %v", i, r.Calls[i].Chunks, want)
+		}
+	}
+	if c := r.Calls[1]; c.Sent != 125*ms || *c.Usage != (result.Usage{Prompt: 6, Completion: 2}) || c.WantIn != 5 || c.Recount != 3 {
+		t.Errorf("call 1: %+v", c)
+	}
+	if c := r.Calls[2]; c.Class != result.Connect || c.Error != "ConnectionError: Cannot connect to host" {
+		t.Errorf("call 2: %+v", c)
+	}
+}
+
+// SGLang's inter-token latencies are of two kinds by the API that was asked.
+func TestSGLangGaps(t *testing.T) {
+	for keys, want := range map[string]result.Definition{
+		`"backend":"sglang"`:                              result.TokenGapMean,
+		`"backend":"sglang-oai"`:                          result.ChunkGap,
+		`"backend":"sglang-oai-chat","accept_length":2.5`: result.TokenGapMean,
+		`"backend":"vllm","accept_length":2.5`:            result.ChunkGap,
+	} {
+		r := Read("f", []byte(`{"duration":2,"completed":3,"total_throughput":5,"mean_itl_ms":4.5,`+keys+`}`)).Runs[0]
+		if got := r.Definition("mean_itl_ms"); got != want || r.Header.Imported.Format != FormatSGLang {
+			t.Errorf("%s: %s of %s, want %s", keys, got, r.Header.Imported.Format, want)
+		}
+	}
+}
+
+// Requests of two clients in one file are two runs, whatever stands between
+// the lines of one.
+func TestReadJSONMixed(t *testing.T) {
+	aiperf, other := `{"metadata":{"request_start_ns":5},"metrics":{}}`, `{"start_time":1,"end_time":2,"info":{}}`
+	f := Read("f", []byte(strings.Join([]string{aiperf, "{broken", aiperf, other, small, other}, "\n")))
+	var got strings.Builder
+	for _, r := range f.Runs {
+		fmt.Fprintf(&got, "%s %d ", r.Header.Imported.Format, len(r.Calls))
+	}
+	if want := "aiperf 2 inference-perf 1 vllm 0 inference-perf 1 "; got.String() != want || len(f.Faults) != 1 {
+		t.Errorf("%q, want %q; faults %v", got.String(), want, f.Faults)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -92,10 +93,8 @@ func (s *jsonScanner) leaf(c byte) error {
 	case c == '-' || c >= '0' && c <= '9':
 		return s.number()
 	}
-	for _, word := range []string{"true", "false", "null", "NaN", "Infinity"} {
-		if s.word(word) {
-			return nil
-		}
+	if slices.ContainsFunc([]string{"true", "false", "null", "NaN", "Infinity"}, s.word) {
+		return nil
 	}
 	return s.wrong("a value")
 }
