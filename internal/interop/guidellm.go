@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -36,6 +37,17 @@ func guideReader() jsonReader {
 
 func knowsGuide(o object) bool {
 	return o.has("benchmarks") && (o.has("args") || o.has("config") || o.has("metadata"))
+}
+
+// guideOther says which other file of guidellm's this is; "" for none.
+func guideOther(data []byte) string {
+	switch head := data[:min(len(data), 4096)]; {
+	case bytes.HasPrefix(head, []byte("Run Info,Run Info,")):
+		return "CSV"
+	case bytes.HasPrefix(head, []byte("args:\n")), bytes.HasPrefix(head, []byte("benchmarks:\n- config:")):
+		return "YAML"
+	}
+	return ""
 }
 
 // guideReport is what a report says of all its benchmarks.

@@ -262,7 +262,6 @@ func (w *guideWriter) rates(events func(*guideStat) []weighed) any {
 
 // metrics are the figures.
 func (w *guideWriter) metrics() any {
-	none := fields{"tokens": nil}
 	prompt := func(s *guideStat) []weighed {
 		at := s.c.End
 		if s.stamped {
@@ -316,7 +315,7 @@ func (w *guideWriter) metrics() any {
 		"image":                       fields{"tokens": nil, "images": nil, "pixels": nil, "bytes": nil},
 		"video":                       fields{"tokens": nil, "frames": nil, "seconds": nil, "bytes": nil},
 		"audio":                       fields{"tokens": nil, "samples": nil, "seconds": nil, "bytes": nil},
-		"tool_call":                   none,
+		"tool_call":                   fields{"tokens": nil, "mixed_tokens": nil, "count": nil},
 	}
 }
 
