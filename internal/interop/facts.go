@@ -218,12 +218,11 @@ func (f *facts) around(r *Run, b *found) {
 	if c != nil {
 		r.Header.Command = f.filled(c, r, p)
 		labels[result.LabelRole] = cmp.Or(labels[result.LabelRole], c.role)
-		labels[result.LabelEngine] = c.engine
-		r.Header.Model = c.model
+		labels[result.LabelEngine], labels[result.LabelEngineVersion], r.Header.Model = c.engine, c.version, c.model
 	}
 	r.Header.Model = cmp.Or(r.Header.Model, f.sectionModel(), f.model)
 	labels[result.LabelEngine] = cmp.Or(labels[result.LabelEngine], engineAround(b))
-	labels[result.LabelEngineVersion] = cmp.Or(versionAround(labels[result.LabelEngine], b), imageTag(r.Header.Command), f.versions[labels[result.LabelEngine]])
+	labels[result.LabelEngineVersion] = cmp.Or(labels[result.LabelEngineVersion], versionAround(labels[result.LabelEngine], b), f.versions[labels[result.LabelEngine]])
 }
 
 // Keys of labels that only texts have.

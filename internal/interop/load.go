@@ -2,6 +2,7 @@ package interop
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,9 +79,7 @@ func sent(r *Run) float64 {
 func (f *facts) load(r *Run, p *profile) {
 	h, labels := &r.Header, r.Header.Imported.Labels
 	if p != nil {
-		for k, v := range p.keys {
-			labels[k] = v
-		}
+		maps.Copy(labels, p.keys)
 		labels[labelProfile], labels[result.LabelDataset], labels[result.LabelRate] = p.name, strings.ToLower(p.keys["dataset_name"]), p.keys["request_rate"]
 		labels[result.LabelCase] = cmp.Or(labels[result.LabelCase], p.name)
 		h.Requests, _ = strconv.Atoi(p.keys["total_requests"])
@@ -97,6 +96,7 @@ func (f *facts) load(r *Run, p *profile) {
 		h.Limit, _ = strconv.Atoi(b.concurrent)
 	}
 	labels[result.LabelDataset] = cmp.Or(labels[result.LabelDataset], datasetIn(labels[result.LabelCase]))
+	h.Workload = labels[result.LabelDataset]
 	for _, o := range r.Other {
 		if metricOf(squeeze(o.Label)).name == "request_rate" {
 			labels[result.LabelRate] = o.Text

@@ -105,8 +105,8 @@ func versionAround(engine string, b *found) string {
 
 // imageTag returns the version that the tag of an engine's container image is;
 // "" for none.
-func imageTag(command string) string {
-	for w := range strings.FieldsSeq(command) {
+func imageTag(ws []string) string {
+	for _, w := range ws {
 		image, tag, ok := strings.Cut(w, ":")
 		if ok && strings.Contains(image, "/") && !strings.HasPrefix(tag, "/") && engineIn(image) != "" && versionIn(tag) == tag {
 			return tag

@@ -77,6 +77,7 @@ type command struct {
 	template bool   // it has placeholders
 	role     string
 	engine   string // "" for none or several
+	version  string // of its container image
 	model    string // "" for none, or a placeholder
 }
 
@@ -92,6 +93,7 @@ func commandOf(s *Script) *command {
 	c.template = len(c.text) < maxTemplate && slices.ContainsFunc(ws, isPlaceholder)
 	_, c.engine = kindOf(c.text)
 	c.engine = cmp.Or(c.engine, engineOfFlags(ws))
+	c.version = imageTag(ws)
 	if m := modelOf(ws); !isPlaceholder(m) {
 		c.model = m
 	}

@@ -184,7 +184,7 @@ func TestSections(t *testing.T) {
 		{"no space", "# T\n#A\n#\n####### B\n", []string{"T"}},
 		{"in a fence", "# T\n```\n# A\n```\n", []string{"T"}},
 		{"setext", "T\n===\n\nA\n---\n\n- item\n---\n\n| a |\n|---|\n", []string{"T", "A"}},
-		{"bold", "# T\n**A**\n**B:**\n**C** and **D**\n**E.**\n - **F**\n", []string{"T", "A", "B"}},
+		{"bold", "# T\n**A**\n**B:**\n**C** and **D**\n**E.**\n - **F**\n**" + strings.Repeat("G", 101) + "**\n", []string{"T", "A", "B"}},
 		{"above an admonition", "# T\n\nA\n??? info \"x\"\n\nOne says:\n??? info \"y\"\n", []string{"T", "A"}},
 		{"quoted", "# T\n> # A\n", []string{"T"}},
 		{"title later", "**Note**\n\n# T\n## A\n", []string{"Note", "T", "A"}},
@@ -296,6 +296,56 @@ func TestTextOrJSON(t *testing.T) {
 	} {
 		if got := isJSON([]byte(text)); got != want {
 			t.Errorf("%q: JSON %v", text, got)
+		}
+	}
+}
+
+// Which script a block was served by, of those above it.
+func TestScriptOfBlock(t *testing.T) {
+	serve := func(model string) string { return "```bash\nvllm serve a/" + model + "\n```\n" }
+	const block = "\n==Serving Benchmark Result==\nSuccessful requests: 5\n====\n"
+	for _, c := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"recommended above the results", "# T\n## Conclusion\n" + serve("X") + "## Results\n" + block, []string{""}},
+		{"of the document", "# T\n" + serve("A") + "## Results\n### One\n" + block + "### Two\n" + block, []string{"A", "A"}},
+		{"of the section around", "# T\n## R\n" + serve("A") + "### One\n" + serve("B") + block + "### Two\n" + block, []string{"B", "A"}},
+		{"of a neighbour with its own block", "# T\n## R\n### One\n" + serve("A") + block + "### Two\n" + block, []string{"A", ""}},
+		{"of a neighbour for scripts", "# T\n## R\n### Script\n" + serve("A") + "### Result\n" + block, []string{"A"}},
+		{"under bold lines", "# T\n## R\n**Script**\n" + serve("A") + "**Result**\n" + block + "**Script**\n" + serve("B") + "**Result**\n" + block, []string{"A", "B"}},
+		{"roles", "# T\nBaseline script:\n" + serve("A") + "Optimized script:\n" + serve("B") + "Baseline result:\n" + block + "Optimized result:\n" + block, []string{"A", "B"}},
+		{"roles in comments", "# T\n```\n# baseline\nvllm serve a/A\n# optimized\nvllm serve a/B\n```\nBaseline:\n" + block, []string{"A"}},
+	} {
+		var got []string
+		for _, r := range Read("x", []byte(c.text)).Runs {
+			got = append(got, strings.TrimPrefix(r.Header.Command, "vllm serve a/"))
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: -want +got\n%s", c.name, diff)
+		}
+	}
+}
+
+// Which benchmark command made a block.
+func TestCommandOfBlock(t *testing.T) {
+	const text = "# T\n```bash\n%s\n```\n==Serving Benchmark Result==\nSuccessful requests: 5\nTotal input tokens: 500\nTotal generated tokens: 50\n====\n"
+	for command, want := range map[string]bool{
+		"vllm bench serve --num-prompts 5":                                               true,
+		"vllm bench serve --num-prompts 5 --random-input-len 100 --random-output-len 10": true,
+		"vllm bench serve --num-prompts=5 --random_input_len=102":                        true,
+		"vllm bench serve --num-prompts 5 --random-output-len 12":                        true, // requests may end early
+		"vllm bench serve --num-prompts ${N}":                                            true,
+		"vllm bench serve --num-prompts 6":                                               false,
+		"vllm bench serve --num-prompts 5 --random-input-len 200":                        false,
+		"vllm bench serve --num-prompts 5 --random-input-len 50":                         false,
+		"vllm bench serve --num-prompts 5 --random-output-len 5":                         false,
+		"vllm bench serve":                                false,
+		"guidellm benchmark --max-requests 5":             false,
+		"python3 -m sglang.bench_serving --num-prompts 5": false,
+	} {
+		if got := Read("x", fmt.Appendf(nil, text, command)).Runs[0].Header.Label(result.LabelBenchCommand) != ""; got != want {
+			t.Errorf("%s: %v", command, got)
 		}
 	}
 }
