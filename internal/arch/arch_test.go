@@ -40,6 +40,9 @@ func TestShapes(t *testing.T) {
 		{"Qwen3-8B", 8.19, 7.57, 144},
 		{"Llama-3.1-8B", 8.03, 7.50, 128},
 		{"Qwen3-0.6B", 0.596, 0.596, 112},
+		{"Qwen3.5-9B", 8.95, 7.94, 32},
+		{"GLM-4.5", 352.8, 32.9, 368},
+		{"DeepSeek-R1-0528", 671, 36.6, 68.625},
 	} {
 		m := mustModel(t, tt.name)
 		for what, pair := range map[string][2]float64{

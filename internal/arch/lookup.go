@@ -49,7 +49,7 @@ func mustDecode[T any](file string, data []byte) []T {
 func Models() []Model {
 	var ms []Model
 	for _, e := range entries() {
-		ms = append(ms, e.as(e.ID, e.Model.Format, 0))
+		ms = append(ms, e.as(e.ID, e.Model.Format, e.FP8Block))
 	}
 	slices.SortFunc(ms, func(a, b Model) int { return cmp.Compare(a.Name, b.Name) })
 	return ms
@@ -81,7 +81,7 @@ func LookupModel(name string) (Model, error) {
 			continue
 		}
 		if format == "" {
-			return e.as(name, e.Model.Format, 0), nil
+			return e.as(name, e.Model.Format, e.FP8Block), nil
 		}
 		if len(e.Formats) > 0 && !slices.Contains(e.Formats, format) {
 			return Model{}, fmt.Errorf("model %q: %s comes in %s only, not in %s", name, e.ID, e.Formats[0], format)
@@ -116,6 +116,9 @@ func (e entry) as(name string, f Format, block int) Model {
 	}
 	if m.Linear != nil {
 		m.Linear = new(*m.Linear)
+	}
+	if m.MLA != nil {
+		m.MLA = new(*m.MLA)
 	}
 	return m
 }

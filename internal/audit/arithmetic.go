@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"perflab/internal/interop"
 	"perflab/internal/result"
@@ -37,6 +38,7 @@ func arithmeticChecks() []Check {
 // arithmetic checks the figures of a block against each other.
 func arithmetic(r *interop.Run) []Finding {
 	g := figuresOf(r)
+	g.families = g.spreads()
 	var out []Finding
 	for _, check := range []func(figures) []Finding{signs, throughputs, counts, concurrency, peaks, durations, distributions} {
 		out = append(out, check(g)...)
@@ -48,8 +50,7 @@ func arithmetic(r *interop.Run) []Finding {
 func signs(g figures) []Finding {
 	var out []Finding
 	for _, f := range g.run.Figures {
-		m, err := result.Lookup(f.Name)
-		if err != nil || m.Family == "dispatch_lag" || !exactly(0).above(of(f)) {
+		if strings.HasSuffix(f.Name, "_dispatch_lag_ms") || !exactly(0).above(of(f)) {
 			continue
 		}
 		out = append(out, g.finding("negative-figure", Error, "", fmt.Sprintf("%s is %s, and cannot be negative", f.Label, f.Text), f.Name))
@@ -244,7 +245,7 @@ func durations(g figures) []Finding {
 	if !ok || g.trimmed() {
 		return nil
 	}
-	for _, s := range g.spreads() {
+	for _, s := range g.families {
 		if s.family != "ttft" && s.family != "e2el" {
 			continue
 		}

@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	"perflab/internal/interop"
@@ -82,11 +83,9 @@ func once(all []Finding) []Finding {
 // place is a line of the document.
 func (s *study) place(line int) interop.Place {
 	p := interop.Place{File: s.file.Name, Line: line}
-	for _, h := range s.file.Doc.Sections {
-		if h.Line > line {
-			break
-		}
-		p.Section = h.Path
+	all := s.file.Doc.Sections // by line
+	if n := sort.Search(len(all), func(i int) bool { return all[i].Line > line }); n > 0 {
+		p.Section = all[n-1].Path
 	}
 	return p
 }

@@ -90,7 +90,7 @@ func TestClaims(t *testing.T) {
 		text string
 		want []string // in any order; all of them and no other
 	}{
-		"a clean document":                     {twoRuns(gains("Total TPS: 6000.00 (+50.0%)<br>Mean TPOT(ms): 40.00"), "Result: FP8 (6000.00 tok/s) > vLLM (4000.00 tok/s)\n"), []string{"note baseline-not-best: +0.0 %"}},
+		"a clean document":                     {twoRuns(gains("Total TPS: 6000.00 (+50.0%)<br>Mean TPOT(ms): 40.00"), "Result: FP8 (6000.00 tok/s) > vLLM (4000.00 tok/s)\n"), nil},
 		"a percentage of nothing":              {twoRuns(gains("Total TPS: 6000.00 (+10.7%)<br>Mean TPOT(ms): 40.00"), ""), []string{"error percentage-wrong: +50.0 %"}},
 		"a percentage rounded up":              {twoRuns(gains("Total TPS: 6000.00 (+50.1%)<br>Mean TPOT(ms): 40.00"), ""), []string{"note percentage-wrong: +50.0 %"}},
 		"a sign reversed":                      {twoRuns(gains("Total TPS: 6000.00 (-50.0%)<br>Mean TPOT(ms): 40.00"), ""), []string{"error percentage-wrong: +50.0 %"}},
@@ -120,13 +120,7 @@ func TestClaims(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := found(t, c.text)
-			slices.Sort(got)
-			want := slices.Clone(c.want)
-			slices.Sort(want)
-			if !slices.Equal(got, want) {
-				t.Errorf("found\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
-			}
+			same(t, found(t, c.text), c.want)
 		})
 	}
 }
@@ -149,4 +143,114 @@ func brokenTPOT(tpot, median string) string {
 	return "# Study\n\n## Results\n\n" + section("### First", "vllm serve acme/Model-7B", first) +
 		section("### Second", "vllm serve acme/Model-7B --max-num-seqs 8", figs{"latency": map[string]string{"2.00": "4.48", "20.00": "8.46"}[tpot], "ttft": "500.00", "tpot": "40.00"}) +
 		"- Summary: Mean TPOT = " + tpot + " ms vs 40.00 ms, reduced by " + map[string]string{"2.00": "38.00", "20.00": "20.00"}[tpot] + " ms " + ratio + ".\n"
+}
+
+// combined is a latency study with a table of combined options.
+func combined(quant, both, ratio string) string {
+	var text strings.Builder
+	text.WriteString("# Latency\n\n## Results\n\n" +
+		section("### Engine", "vllm serve acme/Model-7B", figs{"latency": "10.80", "ttft": "900.00"}))
+	for name, latency := range map[string]string{"### Quantization": quant, "### Cache && Quantization": both} {
+		text.WriteString(section(name, "vllm serve acme/Model-7B --"+strings.ToLower(name[4:8]), figs{"latency": latency, "ttft": "600.00", "tpot": "30.00"}))
+	}
+	return text.String() + "### Summary\n\n| Case | Group | Optimized | Baseline | Comparison |\n|---|---|---:|---:|---|\n" +
+		"| Chat | Quantization | " + quant + "s | 10.80s | (1.66x faster) |\n| Chat | Cache && Quantization | " + both + "s | 10.80s | " + ratio + " |\n"
+}
+
+func TestClaimsOfOptions(t *testing.T) {
+	half := figs{"total": "3000.00", "output": "1500.00"}
+	start := "# Study of throughput\n\n## Conclusion\n\n???+ tip \"Serving Command\"\n    ```bash\n    vllm serve acme/Model-7B-FP8 -tp 4\n    ```\n\n" +
+		"| Case | Baseline | Optimized |\n|---|---|---|\n| Chat | Total TPS: 4000.00 | %s |\n\n## Setup\n\n### Hardware\n\n%s\n\n## Results\n\n" +
+		section("### 1. Engine\n\nvLLM", "vllm serve acme/Model-7B -tp 8", figs{"total": "4000.00"}) +
+		section("SGLang", "python3 -m sglang.launch_server --model-path acme/Model-7B --tp-size 8", figs{"total": "5000.00", "output": "2500.00"}) +
+		"Result: SGLang (5000.00 tok/s) > vLLM (4000.00 tok/s)\n\n" +
+		section("### 2. Parallelism", "vllm serve acme/Model-7B-FP8 -tp 4", half) + "%s"
+	gain := "### Options\n\n| Option | Throughput Improvement |\n|---|---|\n| Parallelism | %s |\n"
+	cases := map[string]struct {
+		text string
+		want []string
+	}{
+		"two replicas on paper": {fmt.Sprintf(start, "Total TPS: 3000.00x2 (+50.0%)", "8 × NVIDIA A100 GPUs", fmt.Sprintf(gain, "+50.0%")), []string{
+			"error replicas-not-measured: -25.0 %", "warning recommended-underuses-gpus: 3000.00 instead of 4000.00 tok/s (-25.0 %)",
+			"warning baseline-not-best: +20.0 %", "warning baseline-mixed: -25.0 % without the multiplication"}},
+		"one replica on the GPUs it has": {fmt.Sprintf(start, "Total TPS: 3000.00", "4 × NVIDIA A100 GPUs", ""), nil},
+		"no gain left":                   {combined("6.50", "6.80", "(1.59x faster)"), []string{"warning baseline-mixed: Cache && Quantization 0.96x against Quantization"}},
+		"some gain left":                 {combined("6.50", "5.40", "(2.00x faster)"), []string{"warning baseline-mixed: Cache && Quantization 1.20x against Quantization"}},
+		"a wrong factor":                 {combined("6.50", "5.40", "(2.50x faster)"), []string{"error factor-wrong: 2.00x", "warning baseline-mixed: Cache && Quantization 1.20x against Quantization"}},
+		"a choice by noise":              {twoRuns("", "- Summary: `A` Total TPS = 6000.00, `B` Total TPS = 5950.00. `A` is faster by 50.00 tok/s (0.84%).\n"+section("### Other", "vllm serve acme/Model-7B-FP8 -tp 8 --max-num-seqs 9", figs{"total": "5950.00"})), []string{"warning within-noise: below 2 %"}},
+		"a gain by noise": {twoRuns("", section("### Seqs", "vllm serve acme/Model-7B-FP8 -tp 8 --max-num-seqs 9", figs{"total": "6060.00"})+
+			"### Options\n\n| Option | Throughput Improvement |\n|---|---|\n| Max Num Seqs | +1.0% |\n"), []string{"warning within-noise: below 2 %"}},
+		"no gain claimed, none to see": {twoRuns("", section("### Max Num Seqs", "vllm serve acme/Model-7B-FP8 -tp 8 --max-num-seqs 9", figs{"total": "6060.00"})+
+			"### Options\n\n| Option | Throughput Improvement |\n|---|---|\n| Max Num Seqs | - |\n"), []string{"note within-noise: +1.0 %"}},
+		"no gain claimed, a loss to see": {twoRuns("", section("### Max Num Seqs", "vllm serve acme/Model-7B-FP8 -tp 8 --max-num-seqs 9", figs{"total": "3060.00"})+
+			"### Options\n\n| Option | Throughput Improvement |\n|---|---|\n| Max Num Seqs | - |\n"), nil},
+		"one flag of one option": {twoRuns("", section("### Max Num Seqs", "vllm serve acme/Model-7B-FP8 -tp 8 --max-num-seqs 9", figs{"total": "6600.00"})+
+			"### Options\n\n| Option | Throughput Improvement |\n|---|---|\n| Max Num Seqs | +10.0% |\n"), nil},
+		"two flags of one option": {twoRuns("", section("### Max Num Seqs", "vllm serve acme/Model-7B-FP8 -tp 8 --max-num-seqs 9 --swap 4", figs{"total": "6600.00"})+
+			"### Options\n\n| Option | Throughput Improvement |\n|---|---|\n| Max Num Seqs | +10.0% |\n"), []string{"warning baseline-mixed: "}},
+		"less generated": {"# Study\n\n" + gains("Total TPS: 6000.00 (+50.0%)<br>Mean TPOT(ms): 40.00") + "\n## Results\n\n" + section("### Engine", "vllm serve acme/Model-7B", figs{}) +
+			section("### Quantization", "vllm serve acme/Model-7B-FP8", figs{"total": "6000.00", "output": "3000.00", "tpot": "40.00", "out": "197000"}), []string{"note unequal-work: ratio 0.985"}},
+		"other prompts": {strings.Replace(twoRuns(gains("Total TPS: 6000.00 (+50.0%)<br>Mean TPOT(ms): 40.00"), ""), "200000", "190000", 1), []string{"warning unequal-work: ratio 1.053"}},
+		"a column of changes": {"# Notes\n\n| Metric | Without | With | Change |\n|---|---|---|---|\n| Total TPS | 400.00 | 500.00 | +25.0% |\n| Mean TTFT (ms) | 80.00 | 60.00 | -30.0% |\n",
+			[]string{"error percentage-wrong: -25.0 %"}},
+		"rows against one of them": {"# Notes\n\n| Method | Throughput (tok/s) | Mean TTFT (ms) |\n|---|---|---|\n| A | 500.00 (+25.0%) | 60.00 (-25.0%) |\n| B | 600.00 (+55.0%) | 40.00 (-50.0%) |\n| C | 400.00 | 80.00 |\n",
+			[]string{"error percentage-wrong: +50.0 %"}},
+		"rows against none of them": {"# Notes\n\n| Method | Throughput (tok/s) |\n|---|---|\n| A | 500.00 (+21.0%) |\n| B | 600.00 (+55.0%) |\n| C | 400.00 |\n", nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) { same(t, found(t, c.text), c.want) })
+	}
+}
+
+// same compares findings without their order.
+func same(t *testing.T, got, want []string) {
+	t.Helper()
+	got, want = slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))
+	if !slices.Equal(got, want) {
+		t.Errorf("found\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+}
+
+// loads are blocks of 1, 10 and 100 prompts of a model: its TTFT and P99 TTFT
+// at each in ms, its TPOT and total throughput at 100.
+func loads(heading string, ttft [3]int, tpot, total int, without ...int) string {
+	var text strings.Builder
+	text.WriteString(heading + "\n\n")
+	for i, n := range []int{1, 10, 100} {
+		if slices.Contains(without, n) {
+			continue
+		}
+		text.WriteString(printed(figs{"n": fmt.Sprint(n), "in": fmt.Sprint(1000 * n), "out": fmt.Sprint(100 * n), "ttft": fmt.Sprintf("%d.00", ttft[i]), "p99ttft": fmt.Sprintf("%d.00", ttft[i]),
+			"tpot": fmt.Sprintf("%d.00", tpot*(i+1)), "itl": fmt.Sprintf("%d.00", tpot*(i+1)), "total": fmt.Sprintf("%d.00", total*n/100), "output": fmt.Sprintf("%d.00", total*n/1100)}))
+	}
+	return text.String()
+}
+
+func TestClaimsOfProse(t *testing.T) {
+	forum := func(said string, without ...int) string {
+		return "4x Spark setup\n\nGPT-OSS-120B\n\n4 nodes (tp)\n\n" + loads("", [3]int{40, 1600, 16000}, 15, 4400) +
+			"\n8 nodes (tp)\n\n" + loads("", [3]int{900, 1500, 15000}, 15, 5500) +
+			"\nnvidia/Llama-3.3-70B-Instruct-NVFP4\n\n4 nodes (tp)\n\n" + loads("", [3]int{700, 7000, 70000}, 40, 1100) +
+			"\nzai-org/GLM-4.6-FP8\n\n4 nodes (tp)\n\n" + loads("", [3]int{800, 8000, 80000}, 150, 600, without...) + "\nSummary\n\n" + said + "\n"
+	}
+	cases := map[string]struct {
+		said    string
+		without []int
+		want    []string
+	}{
+		"nothing said":        {"", nil, []string{"note count-contradiction: 8 nodes"}},
+		"a load missing":      {"", []int{100}, []string{"note count-contradiction: 8 nodes", "note missing-cell: 3 of 4 configurations have it"}},
+		"a cached TTFT":       {"GPT-OSS-120B is the snappiest (TTFT 40ms).", nil, []string{"note count-contradiction: 8 nodes", "warning claim-on-cached-ttft: 160 ms"}},
+		"a fresh TTFT":        {"Llama-3.3-70B-NVFP4 has a TTFT of 700ms.", nil, []string{"note count-contradiction: 8 nodes"}},
+		"high beside cached":  {"Of Llama-3.3-70B-NVFP4 the single-request TTFT is higher (700ms).", nil, []string{"note count-contradiction: 8 nodes", "warning claim-on-cached-ttft: "}},
+		"the worse setup":     {"GPT-OSS-120B reaches ~4.4k tok/s total at 100 requests.", nil, []string{"note count-contradiction: 8 nodes", "note selective-citation: 5500.00", "note totals-across-workloads: 400 tok/s generated"}},
+		"both setups":         {"GPT-OSS-120B reaches 4400 tok/s output on 4 and 5500 tok/s total on 8 nodes, ~4.4k tok/s total on 4.", nil, []string{"note count-contradiction: 8 nodes", "warning figure-unmatched: ", "note totals-across-workloads: 500 tok/s generated"}},
+		"a size by the total": {"Despite Llama-3.3-70B-NVFP4 being smaller than GPT-OSS-120B, it is slower.", nil, []string{"note count-contradiction: 8 nodes", "note size-claim: 69.5B against 5.1B active parameters"}},
+		"a size that holds":   {"GPT-OSS-120B is smaller than Llama-3.3-70B-NVFP4 in what a token reads.", nil, []string{"note count-contradiction: 8 nodes"}},
+		"latency-bound":       {"GLM-4.6-FP8 is latency-bound.", nil, []string{"note count-contradiction: 8 nodes", "note bound-claim: 325 ms to read the weights"}},
+		"latency-bound it is": {"Llama-3.3-70B-NVFP4 is latency-bound.", nil, []string{"note count-contradiction: 8 nodes"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) { same(t, found(t, forum(c.said, c.without...)), c.want) })
+	}
 }

@@ -13,8 +13,9 @@ import (
 
 // figures are those of one run, as intervals by name.
 type figures struct {
-	run *interop.Run
-	by  map[string]interop.Figure
+	run      *interop.Run
+	by       map[string]interop.Figure
+	families []*spread // set by arithmetic alone
 }
 
 // figuresOf indexes the figures of a run. What is no number is left out: the

@@ -124,12 +124,8 @@ func worst(family []string, p pair) (string, float64) {
 		if strings.Contains(n, "tpot") && (p.from.sound != 0 || p.to.sound != 0) || !(a > 0) || !(b > 0) {
 			continue
 		}
-		row, err := result.Lookup(n)
-		if err != nil {
-			continue
-		}
 		loss := 100 * (b/a - 1)
-		if row.Better == result.Higher {
+		if isRate(n) {
 			loss = 100 * (a/b - 1)
 			if slices.ContainsFunc(p.fresh, func(t term) bool { return t.Times > 1 || t.measure.rate() }) {
 				continue // the row's own subject, judged by its ratio
@@ -139,11 +135,14 @@ func worst(family []string, p pair) (string, float64) {
 			name, by = n, loss
 		}
 	}
-	if row, err := result.Lookup(name); err == nil && row.Better == result.Higher {
+	if isRate(name) {
 		by = 100 * (p.to.value(name)/p.from.value(name) - 1)
 	}
 	return name, by
 }
+
+// isRate reports whether more of a metric is better, of those of costNames.
+func isRate(name string) bool { return strings.HasSuffix(name, "_throughput") }
 
 // work finds compared runs that did not do the same work.
 func work(s *study) []Finding {
@@ -286,6 +285,9 @@ func (s *study) tableTotals() []Finding {
 				continue
 			}
 			share := q.to.prompts()
+			if !(share > 0 && share <= 1) {
+				continue
+			}
 			if share < lo {
 				lo, low = share, q
 			}

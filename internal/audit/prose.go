@@ -238,7 +238,7 @@ func (g setup) loads() []float64 {
 // "6x", of which some run on 8 nodes.
 func (s *study) machines() []Finding {
 	title := s.file.Doc.Title
-	for _, w := range strings.Fields(title) {
+	for w := range strings.FieldsSeq(title) {
 		w = strings.TrimRight(strings.ToLower(w), "x×")
 		n, err := strconv.Atoi(w)
 		if err != nil || n < 2 || !strings.Contains(strings.ToLower(title), w+"x") && !strings.Contains(title, w+"×") {
@@ -322,9 +322,8 @@ func (s *study) accelerator() *arch.Accelerator {
 		return s.options.Accelerator
 	}
 	text := s.file.Doc.Title
-	for _, sub := range s.subjects {
-		text += " " + sub.run.Header.Label(result.LabelHardware)
-		break
+	if len(s.subjects) > 0 {
+		text += " " + s.subjects[0].run.Header.Label(result.LabelHardware)
 	}
 	have := map[string]bool{}
 	for _, w := range wordsOf(text) {

@@ -149,7 +149,7 @@ func starts(s *study) []Finding {
 // otherStart recomputes the gain of a row against the best start.
 func (s *study) otherStart(r ranking, best term, p pair) (Finding, bool) {
 	f, b := p.fresh[0], p.base[0]
-	if !p.ratio || !p.improves() || b.fits(interop.Figure{Value: best.Value, Half: best.Half}) || !sameKind(best, b) {
+	if !p.ratio || !p.improves() || f.Times == 1 && f.fits(interop.Figure{Value: best.Value, Half: best.Half}) || b.fits(interop.Figure{Value: best.Value, Half: best.Half}) || !sameKind(best, b) {
 		return Finding{}, false
 	}
 	for _, t := range r.terms {

@@ -20,7 +20,7 @@ func spreadChecks() []Check {
 func distributions(g figures) []Finding {
 	var out []Finding
 	done, _ := g.get("completed")
-	for _, s := range g.spreads() {
+	for _, s := range g.families {
 		if done == exactly(1) && (s.family == "ttft" || s.family == "tpot" || s.family == "e2el") {
 			out = append(out, single(g, s)...)
 			continue

@@ -134,7 +134,7 @@ func parseCommand(line string) command {
 	c := command{flags: map[string]string{}}
 	short := spellings()
 	open := ""
-	for _, w := range strings.Fields(strings.ReplaceAll(line, "\\\n", " ")) {
+	for w := range strings.FieldsSeq(strings.ReplaceAll(line, "\\\n", " ")) {
 		w = strings.Trim(w, `'"“”\`)
 		switch {
 		case w == "":

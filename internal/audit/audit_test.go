@@ -1,0 +1,83 @@
+package audit
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"perflab/internal/interop"
+)
+
+// Every type is there once, says what it finds and when it holds, and its
+// findings have its severity.
+func TestChecks(t *testing.T) {
+	kebab := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)+$|^[a-z]+$`)
+	severity := map[string]Severity{}
+	for _, c := range Checks() {
+		if _, twice := severity[c.Type]; twice || !kebab.MatchString(c.Type) || c.Severity.rank() < 0 || !strings.HasSuffix(c.Doc, ".") || !strings.HasSuffix(c.Holds, ".") {
+			t.Errorf("%+v", c)
+		}
+		severity[c.Type] = c.Severity
+	}
+	for _, g := range gathered {
+		if severity[g] != Warning {
+			t.Errorf("%s is gathered and no warning", g)
+		}
+	}
+	for _, f := range audited(t, "# Doc\n\n```\n"+guideBlock+"```\n\n```\n"+with(t, guideBlock, "P99 TTFT (ms): 9000", "Mean ITL (ms): 2")+"```\n\n```\n"+vllmBlock+"```\n") {
+		if severity[f.Type] != f.Severity {
+			t.Errorf("%s is %q, its check %q", f.Type, f.Severity, severity[f.Type])
+		}
+	}
+}
+
+// What lies in the client is said once for a file, with the place of each run.
+func TestGather(t *testing.T) {
+	fs := audited(t, "# Doc\n\n```\n"+guideBlock+"```\n\n```\n"+guideBlock+"```\n\n```\n"+guideBlock+"```\n")
+	i := slices.IndexFunc(fs, func(f Finding) bool { return f.Type == "tpot-includes-first" })
+	if i < 0 || len(fs[i].Also) != 2 {
+		t.Fatalf("%+v", fs)
+	}
+	lines := []int{fs[i].Run.Place.Line, fs[i].Also[0].Run.Place.Line, fs[i].Also[1].Run.Place.Line}
+	if lines[0] >= lines[1] || lines[1] >= lines[2] || fs[i].Also[1].Place.Line <= lines[2] {
+		t.Errorf("of runs at %v, the last at %s", lines, fs[i].Also[1].Place)
+	}
+}
+
+func TestInterval(t *testing.T) {
+	two := interval{1.5, 2.5}
+	for _, tt := range []struct {
+		name      string
+		got, want interval
+	}{
+		{"plus", two.plus(exactly(1)), interval{2.5, 3.5}},
+		{"minus", two.minus(two), interval{-1, 1}},
+		{"times", two.times(interval{-1, 3}), interval{-2.5, 7.5}},
+		{"over", exactly(3).over(two), interval{1.2, 2}},
+		{"over what may be nothing", two.over(interval{-0.5, 0.5}), interval{3, math.Inf(1)}},
+		{"widen", two.widen(0.1), interval{1.35, 2.75}},
+	} {
+		if math.Abs(tt.got.lo-tt.want.lo) > 1e-12 || tt.got.hi != tt.want.hi && math.Abs(tt.got.hi-tt.want.hi) > 1e-12 {
+			t.Errorf("%s: %v, want %v", tt.name, tt.got, tt.want)
+		}
+	}
+	printed := of(interop.Figure{Value: 0.1 + 0.2, Half: 0.05})
+	if !printed.meets(exactly(0.35)) || !printed.meets(exactly(0.25)) || printed.meets(exactly(0.3501)) || printed.above(exactly(0.25)) {
+		t.Error("a figure of one decimal stands for what rounds to it, bounds included")
+	}
+}
+
+func FuzzFiles(f *testing.F) {
+	for _, s := range []string{vllmBlock, guideBlock, singleBlock} {
+		f.Add("# Qwen/Qwen3-32B on 8 x H100\n" + s + s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, found := range Files([]interop.File{interop.Read("f.md", []byte(text))}, Options{}) {
+			if found.Text == "" || found.Type == "" || found.Severity.rank() < 0 {
+				t.Errorf("%+v", found)
+			}
+		}
+	})
+}
