@@ -35,6 +35,9 @@ func exportFormats() []exportFormat {
 	return []exportFormat{
 		{"vllm", false, exportVLLM},
 		{"guidellm", true, exportGuideLLM},
+		{"csv", true, func(w io.Writer, r *lab.StoredRun, _ result.Summary) (string, error) {
+			return "", interop.CSV(w, r.Header, slices.Values(r.Calls))
+		}},
 		{"parquet", true, func(w io.Writer, r *lab.StoredRun, _ result.Summary) (string, error) {
 			return "", parquet.Write(w, r.Header, slices.Values(r.Calls))
 		}},
@@ -59,6 +62,7 @@ func newExport(env Env) *cobra.Command {
 
   vllm      the JSON of vllm bench serve --save-result --save-detailed
   guidellm  a report of guidellm's with its requests
+  csv       the calls as a table, one row a call
   parquet   the calls with all their facts, as report --parquet
 
 A run of figures alone, imported from a printed block, has no calls: of it there

@@ -7,9 +7,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"perflab/internal/lab"
 	"perflab/internal/result"
@@ -106,6 +109,34 @@ func TestExportRoundTrip(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCallsComeBack: in every form of calls, the figures that follow from them
+// are the same when they come back.
+func TestCallsComeBack(t *testing.T) {
+	dir := exported(t, nil, threeCalls())
+	first, err := lab.OpenRun(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := result.Summarize(first.Header, &result.Client{}, result.Options{}, slices.Values(first.Calls))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, form := range []string{"csv", "parquet"} {
+		file, back := filepath.Join(t.TempDir(), "calls."+form), filepath.Join(t.TempDir(), "back")
+		perflabRun(t, 0, "export", dir, "--to", form, "--out", file)
+		perflabRun(t, 0, "import", file, "--out", back)
+		dirs, err := lab.OpenImport(back)
+		if err != nil || len(dirs) != 1 {
+			t.Fatalf("%s: %v, %v", form, dirs, err)
+		}
+		got := figuresOf(t, dirs[0])
+		if d := cmp.Diff(want.Figures, got.Figures); d != "" {
+			t.Errorf("%s (-exported +imported):\n%s", form, d)
+		}
+	}
+	perflabRun(t, 0, "export", dir, "--to", "guidellm")
 }
 
 // TestExportClaimsNoUnlikeFigure: a figure that vLLM defines otherwise is null

@@ -59,7 +59,7 @@ type guideRequest struct {
 			First        guideTime `json:"first_token_iteration"`
 			Answer       guideTime `json:"first_output_token_iteration"`
 			Last         guideTime `json:"last_token_iteration"`
-			Events       int     `json:"token_iterations"`
+			Events       int       `json:"token_iterations"`
 			End          guideTime `json:"request_end"`
 			ResolveEnd   guideTime `json:"resolve_end"`
 		} `json:"timings"`
