@@ -86,6 +86,9 @@ func Files(files []interop.File, o Options) []Finding {
 	for i := range files {
 		f := &files[i]
 		order[f.Name] = i
+		for _, fault := range f.Faults {
+			out = append(out, Finding{Type: typeUnreadable, Severity: Warning, Place: fault.Place, Text: fault.Text})
+		}
 		var runs []Finding
 		for j := range f.Runs {
 			runs = append(runs, ofRun(f, &f.Runs[j], o)...)
@@ -102,9 +105,13 @@ func Files(files []interop.File, o Options) []Finding {
 	return out
 }
 
+// typeUnreadable is the finding that stands for a fault of reading.
+const typeUnreadable = "unreadable"
+
 // Checks lists every type of finding.
 func Checks() []Check {
-	return slices.Concat(arithmeticChecks(), spreadChecks(), identityChecks(), remarkChecks(), physicsChecks(), claimChecks(), commandChecks(), practiceChecks())
+	unreadable := Check{typeUnreadable, Warning, "Something in the file could not be read, and so was not checked.", "Always; the sentence says what."}
+	return slices.Concat([]Check{unreadable}, arithmeticChecks(), spreadChecks(), identityChecks(), remarkChecks(), physicsChecks(), claimChecks(), commandChecks(), practiceChecks())
 }
 
 // ofRun audits one run by itself.

@@ -79,7 +79,7 @@ const (
 	exitDone        = 0
 	exitFailed      = 1
 	exitUsage       = 2
-	exitMissed      = 3 // an SLO was missed, or a regression found
+	exitMissed      = 3 // an SLO was missed, a regression or an error found
 	exitVoid        = 4 // the measurement cannot be believed
 	exitInterrupted = 130
 )
@@ -156,10 +156,13 @@ with figures that can be trusted and repeated.
   perflab tune     from a study file to a recommended serving command and a report
   perflab sim      a simulated engine: takes an engine's own command line, needs no GPU
   perflab report   render runs and studies as text, Markdown or HTML
+  perflab import   read other clients' result files and published reports as runs
+  perflab export   write a run as a file of another client, CSV or Parquet
+  perflab audit    find what cannot be true in published results
   perflab selfcheck  measure this load generator's own errors on this machine
 
-Exit status: 0 done, 1 failed, 2 usage, 3 SLO missed, 4 measurement void,
-130 interrupted (what was measured is kept).`,
+Exit status: 0 done, 1 failed, 2 usage, 3 SLO missed or error found by audit,
+4 measurement void, 130 interrupted (what was measured is kept).`,
 		Version:       env.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -179,7 +182,7 @@ Exit status: 0 done, 1 failed, 2 usage, 3 SLO missed, 4 measurement void,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w (see %s --help)", explainUnknown(err), c.CommandPath())}
 	})
-	root.AddCommand(newBench(env), newTune(env), newSim(env), newReport(env), newSelfcheck(env), newTruthServer(env))
+	root.AddCommand(newBench(env), newTune(env), newSim(env), newReport(env), newImport(env), newExport(env), newAudit(env), newSelfcheck(env), newTruthServer(env))
 	return root
 }
 

@@ -13,8 +13,10 @@ import (
 	jschema "github.com/santhosh-tekuri/jsonschema/v6"
 	yaml "go.yaml.in/yaml/v4"
 
+	"perflab/internal/audit"
 	"perflab/internal/lab"
 	"perflab/internal/openai"
+	"perflab/internal/report"
 	"perflab/internal/result"
 )
 
@@ -28,6 +30,7 @@ func TestGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
+		"findings.md":       report.FindingsMarkdown(audit.Checks()),
 		"metrics.md":        result.MetricsMarkdown(),
 		"study.schema.json": string(schema),
 	} {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -36,7 +37,8 @@ func newReport(env Env) *cobra.Command {
 		Long: `Render a run directory, the directory of a series (bench --sweep, --find-max,
 --repeat) or a study directory again, or several run directories side by side.
 The figures of runs are computed from their calls; a partial run (DIR.tmp) is
-summarised as far as it got.
+summarised as far as it got. The figures of an imported run are those of its
+file, each with the definition of the client that measured it.
 
 With --html or --parquet the file is written and nothing is printed, unless
 --format or --out ask for it too.`,
@@ -167,7 +169,7 @@ func (f *reportFlags) open(fs *pflag.FlagSet, dirs []string) (view, error) {
 	case lab.IsSeries(dirs[0]):
 		return f.series(fs, dirs[0])
 	}
-	return f.run(dirs[0])
+	return f.run(fs, dirs[0])
 }
 
 func (f *reportFlags) study(dir string) (view, error) {
@@ -186,7 +188,7 @@ func (f *reportFlags) study(dir string) (view, error) {
 	}, nil
 }
 
-func (f *reportFlags) run(dir string) (view, error) {
+func (f *reportFlags) run(fs *pflag.FlagSet, dir string) (view, error) {
 	r, err := lab.OpenRun(dir)
 	if err != nil {
 		return view{}, err
@@ -202,6 +204,12 @@ func (f *reportFlags) run(dir string) (view, error) {
 		return view{}, err
 	}
 	style := result.Style{Layout: f.block, Sections: strings.Split(f.sections, ","), Percentiles: percentiles}
+	if st, ok := report.ImportedStyle(r.Header, percentiles); ok {
+		style.Layout = cmp.Or(style.Layout, st.Layout)
+		if !fs.Changed("percentile-metrics") {
+			style.Sections = st.Sections
+		}
+	}
 	if err := style.Validate(); err != nil {
 		return view{}, usageError{err}
 	}

@@ -46,6 +46,7 @@ type gatherer interface {
 // jsonReaders are tried in order.
 func jsonReaders() []jsonReader {
 	return []jsonReader{
+		guideReader(),
 		{format: FormatAIPerf, knows: knowsAIPerf, read: readAIPerf},
 		{format: FormatAIPerf, knows: knowsAIPerfRequest, gather: func() gatherer { return &aiperfRequests{} }},
 		{format: FormatInferencePerf, knows: knowsInferencePerf, read: readInferencePerf},
@@ -57,11 +58,18 @@ func jsonReaders() []jsonReader {
 
 // Read reads a file by what is in it; its name serves only to name places. It
 // takes files that begin with an object or an array as JSON, one value or
-// several after each other, and everything else as text.
+// several after each other, those with the head of a table of ours as that, and
+// everything else as text.
 func Read(name string, data []byte) File {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if isJSON(data) {
 		return readJSON(name, data)
+	}
+	if bytes.HasPrefix(data, []byte(csvHead)) {
+		return readCSV(name, data)
+	}
+	if kind := guideOther(data); kind != "" {
+		return File{Name: name, Faults: []Fault{{Place{File: name}, "this is a report of guidellm as " + kind + ", which is not read: give the JSON of the same run (--outputs json)"}}}
 	}
 	return readText(name, data)
 }

@@ -62,8 +62,12 @@ func likenesses() []likeness {
 			"The runs spoke different APIs: a chat template adds tokens that plain prompts do not have.", ""},
 		{"Stamps taken by", func(h result.Header) string { return clockName(h.Clock) },
 			"Different clocks stamped the reads: latencies differ by the client's own delay too.", ""},
-		{"Client", func(h result.Header) string { return strings.TrimSpace("perflab " + h.Version) },
-			"Different versions of perflab sent the load: what they send and stamp may differ.", ""},
+		{"Client", func(h result.Header) string {
+			if h.Imported != nil {
+				return clientName(h)
+			}
+			return strings.TrimSpace("perflab " + h.Version)
+		}, "Different clients, or versions of one, sent the load: what they send, stamp and count may differ.", ""},
 		{"Answered by", answeredBy, "Some of the runs are simulated and some are measured: they do not compare.", ""},
 	}
 }
@@ -141,18 +145,8 @@ func (r *beside) compareHeaders(sides []Side, seeded bool) {
 	}
 	add("Model", func(h result.Header) string { return h.Model })
 	add("Workload", func(h result.Header) string { return h.Workload })
-	add("Request rate", func(h result.Header) string {
-		if h.Rate == 0 {
-			return "all at once"
-		}
-		return fmt.Sprintf("%g requests/s", h.Rate)
-	})
-	add("Concurrency limit", func(h result.Header) string {
-		if h.Limit == 0 {
-			return "none"
-		}
-		return fmt.Sprint(h.Limit)
-	})
+	add("Request rate", rateText)
+	add("Concurrency limit", limitText)
 	add("Serving command", func(h result.Header) string { return h.Command })
 }
 
@@ -164,22 +158,40 @@ func sideFigures(sides []Side) []figureRow {
 		if m.Family != "" && !slices.Contains([]string{"mean", "median", "p90", "p99"}, m.Stat) {
 			continue
 		}
-		row, any := figureRow{Label: m.Label, Doc: m.Doc, Formula: m.Formula}, false
-		for i := range sides {
-			_, ok := value(&sides[i].Summary, m)
-			any = any || ok
-			row.Cells = append(row.Cells, newCell(&sides[i].Summary, m))
-		}
-		if any {
+		for _, d := range sideDefinitions(sides, m) {
+			row := figureRow{Label: tagged(m.Label, d), Doc: m.Doc, Formula: m.Formula}
+			if doc, ok := d.Doc(); ok {
+				row.Formula = doc.Formula
+			}
+			for i := range sides {
+				c := cell{Value: missing}
+				if sides[i].Summary.Definition(m.Name) == d {
+					c = newCell(&sides[i].Summary, m)
+				}
+				row.Cells = append(row.Cells, c)
+			}
 			rows = append(rows, row)
 		}
 	}
 	return rows
 }
 
+// sideDefinitions are the definitions by which the runs have a figure, in the
+// order of the runs: each has a row of its own.
+func sideDefinitions(sides []Side, m result.Metric) []result.Definition {
+	var out []result.Definition
+	for i := range sides {
+		s := &sides[i].Summary
+		if _, ok := value(s, m); ok && !slices.Contains(out, s.Definition(m.Name)) {
+			out = append(out, s.Definition(m.Name))
+		}
+	}
+	return out
+}
+
 // runsPlots draws the latencies of the runs into one picture each.
 func runsPlots(sides []Side, sim bool) []Plot {
-	compat := slices.ContainsFunc(sides, func(s Side) bool { return s.Summary.Compat != "" })
+	compat := slices.ContainsFunc(sides, func(s Side) bool { return s.Summary.Compat != "" || s.Header.Imported != nil })
 	var out []Plot
 	for _, d := range distributions {
 		var all []sample

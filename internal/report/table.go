@@ -53,10 +53,16 @@ func newFigures(s *result.Summary) figures {
 	var f figures
 	stats := statistics(s)
 	families := map[string]bool{}
+	label := func(text string, m result.Metric) string {
+		if s.Compat != "" { // the page says it once
+			return text
+		}
+		return tagged(text, s.Definition(m.Name))
+	}
 	for _, m := range result.Metrics() {
 		if m.Family == "" {
 			if _, ok := value(s, m); ok {
-				f.Scalars = append(f.Scalars, figureRow{cmp.Or(m.Label, m.Name), m.Doc, m.Formula, []cell{newCell(s, m)}})
+				f.Scalars = append(f.Scalars, figureRow{label(cmp.Or(m.Label, m.Name), m), m.Doc, m.Formula, []cell{newCell(s, m)}})
 			}
 			continue
 		}
@@ -64,7 +70,7 @@ func newFigures(s *result.Summary) figures {
 			continue
 		}
 		families[m.Family] = true
-		row := figureRow{Label: familyLabel(m), Doc: strings.TrimPrefix(m.Doc, "Mean of: "), Formula: m.Formula}
+		row := figureRow{Label: label(familyLabel(m), m), Doc: strings.TrimPrefix(m.Doc, "Mean of: "), Formula: m.Formula}
 		for _, stat := range stats {
 			row.Cells = append(row.Cells, newCell(s, metric(stat+"_"+m.Family+"_ms")))
 		}
@@ -89,9 +95,14 @@ func familyLabel(m result.Metric) string {
 // statistics are the columns of a summary's distributions. The median stands
 // for p50.
 func statistics(s *result.Summary) []string {
-	p := map[string]bool{}
+	has, p := map[string]bool{}, map[string]bool{}
 	for name := range s.Figures {
-		if m, err := result.Lookup(name); err == nil && m.Family != "" && strings.HasPrefix(m.Stat, "p") && m.Stat != "p50" {
+		m, err := result.Lookup(name)
+		if err != nil || m.Family == "" {
+			continue
+		}
+		has[m.Stat] = true
+		if strings.HasPrefix(m.Stat, "p") && m.Stat != "p50" {
 			p[m.Stat] = true
 		}
 	}
@@ -100,7 +111,8 @@ func statistics(s *result.Summary) []string {
 		y, _ := result.Percentile(b + "_ttft_ms")
 		return cmp.Compare(x, y)
 	})
-	return slices.Concat([]string{"mean", "median"}, percentiles, []string{"std", "min", "max"})
+	all := slices.Concat([]string{"mean", "median"}, percentiles, []string{"std", "min", "max"})
+	return slices.DeleteFunc(all, func(stat string) bool { return !has[stat] }) // an imported run lacks some
 }
 
 // writeTo writes both tables as Markdown.

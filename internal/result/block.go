@@ -124,7 +124,9 @@ func writeScalar(b *strings.Builder, s Summary, m Metric, layout string) {
 		case "failed", "request_rate":
 			return
 		case "max_concurrency":
-			v, ok = s.Figures["max_concurrent_requests"]
+			if s.Definitions[m.Name] != MeasuredMaximum {
+				v, ok = s.Figures["max_concurrent_requests"]
+			}
 		case "total_token_throughput":
 			label = "Total Token throughput (tok/s)"
 		}
@@ -141,7 +143,7 @@ const gpustackLatency = "----------------------Latency---------------------"
 // writeFamily writes one ruled section. GPUStack's is titled Latency and in
 // seconds for the end-to-end latency, with the labels one column wider.
 func writeFamily(b *strings.Builder, s Summary, f family, st Style) {
-	head, width, seconds := center(f.section, '-'), labelWidth, st.Layout == GPUStack && f.name == "e2el"
+	head, width, seconds := center(f.sectionTitle(s.Definitions[f.name]), '-'), labelWidth, st.Layout == GPUStack && f.name == "e2el"
 	if seconds {
 		head, width = gpustackLatency, labelWidth+1
 	}

@@ -13,6 +13,13 @@ type Imported struct {
 	End     int      `json:"end_line,omitzero"`
 	Section []string `json:"section,omitempty"` // headings above a block, outermost first
 	Labels  Labels   `json:"labels,omitempty"`  // what the file says of the run besides its figures
+
+	// Rounding is half a unit of the last digit that the file has of a figure,
+	// by metric: any value that near prints so. A figure that is not here is exact.
+	Rounding map[string]float64 `json:"rounding,omitempty"`
+
+	// Lacks are families and figures of which the file's calls tell too little.
+	Lacks []string `json:"lacks,omitempty"`
 }
 
 // Labels are facts found around the figures, as text.

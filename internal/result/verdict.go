@@ -49,6 +49,14 @@ func (v Verdict) Check(name string) (Check, bool) {
 	return Check{}, false
 }
 
+// Add adds a check, and worsens the status by it; a remark does not.
+func (v *Verdict) Add(c Check) {
+	v.Checks = append(v.Checks, c)
+	if v.Status = cmp.Or(v.Status, Sound); c.Status != Remark && c.Status.rank() > v.Status.rank() {
+		v.Status = c.Status
+	}
+}
+
 // rank orders statuses from good to bad.
 func (s Status) rank() int { return slices.Index([]Status{Sound, Remark, Noted, Voided}, s) }
 
@@ -56,12 +64,7 @@ func (s Status) rank() int { return slices.Index([]Status{Sound, Remark, Noted, 
 // not judge; a simulated run begins with the sentence that says so.
 func (r *run) judge(simulated, partial bool) Verdict {
 	v := Verdict{Status: Sound}
-	add := func(name string, s Status, text string) {
-		v.Checks = append(v.Checks, Check{name, s, text})
-		if s != Remark && s.rank() > v.Status.rank() {
-			v.Status = s
-		}
-	}
+	add := func(name string, s Status, text string) { v.Add(Check{name, s, text}) }
 	if simulated {
 		add("simulated", Sound, r.simulatedText())
 	}

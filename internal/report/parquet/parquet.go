@@ -1,7 +1,8 @@
 // Package parquet writes the calls of a run as a Parquet file, one row a call,
-// for pandas, DuckDB and their like.
+// for pandas, DuckDB and their like, and reads such a file again.
 //
 //	err := parquet.Write(w, header, slices.Values(calls))
+//	header, calls, err := parquet.Read(file, size)
 //
 //	select quantile_cont((first_token_ns - sent_ns) / 1e6, 0.99) from 'calls.parquet' where class is null
 //
@@ -9,11 +10,10 @@
 // nanoseconds since the run's start), under the names that calls.jsonl gives
 // them; what is missing is null, never zero; class is null where the call
 // succeeded. The file's metadata hold the run's header as JSON under
-// perflab.header, which has no secrets.
+// perflab.header, which has no secrets; what Read gives has the same figures.
 //
-// Deliberately absent: figures, which follow from the facts by docs/metrics.md,
-// and reading: the run directory is the truth and this is a copy of it. It is
-// a package of its own because no other needs the library.
+// Deliberately absent: figures, which follow from the facts by docs/metrics.md.
+// It is a package of its own because no other needs the library.
 package parquet
 
 import (
@@ -85,6 +85,7 @@ type row struct {
 	Finish    *string `parquet:"finish,optional,dict"`
 	Status    *int32  `parquet:"status,optional,dict"`
 	Simulated bool    `parquet:"simulated"`
+	Answered  *bool   `parquet:"answer_simulated,optional"` // the server of this call said so; null: it did not
 	Field     *string `parquet:"new_field,optional,dict"`
 	Class     *string `parquet:"class,optional,dict"`
 	Error     *string `parquet:"error,optional"`
@@ -189,6 +190,9 @@ func (r *row) set(h result.Header, c *result.Call, f *facts) {
 	if c.New || c.Wrote > 0 { // a call that wrote its request had a connection
 		r.ConnNew = new(c.New)
 	}
+	if c.Sim {
+		r.Answered = new(true)
+	}
 	if n, from := c.Input(); n > 0 {
 		r.Prompt, r.PromptFrom = f.n(n), f.s(string(from))
 	}
@@ -196,7 +200,7 @@ func (r *row) set(h result.Header, c *result.Call, f *facts) {
 		r.Output, r.OutputFrom = f.n(n), f.s(string(from))
 	}
 	if u := c.Usage; u != nil {
-		r.UsagePrompt, r.UsageCompletion = f.n(u.Prompt), f.n(u.Completion)
+		r.UsagePrompt, r.UsageCompletion = new(int64(u.Prompt)), new(int64(u.Completion)) // it may say 0
 		r.Cached, r.Reasoning = f.n(u.Cached), f.n(u.Reasoning)
 	}
 	for _, k := range c.Chunks {

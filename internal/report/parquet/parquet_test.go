@@ -6,7 +6,6 @@ import (
 	"errors"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -70,48 +69,14 @@ func write(t testing.TB, h result.Header, calls []result.Call) []byte {
 	return b.Bytes()
 }
 
-func read(t testing.TB, file []byte) []row {
+// rows is the file as the library has it.
+func rows(t testing.TB, file []byte) []row {
 	t.Helper()
-	rows, err := pq.Read[row](bytes.NewReader(file), int64(len(file)))
+	list, err := pq.Read[row](bytes.NewReader(file), int64(len(file)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rows
-}
-
-// or is what an optional column holds, zero for null.
-func or[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
-}
-
-func at(p *int64) time.Duration { return time.Duration(or(p)) }
-
-// call is the row as a call again.
-func (r row) call(model string) result.Call {
-	c := result.Call{
-		Index: int(r.Index), Target: int(r.Target), Session: int(or(r.Session)), Turn: int(or(r.Turn)), Model: strings.TrimPrefix(or(r.Model), model),
-		Due: time.Duration(r.Due), Ready: time.Duration(r.Ready), Sent: time.Duration(r.Sent), Wrote: at(r.Wrote), First: at(r.First),
-		Headers: at(r.Headers), Answer: at(r.Answer), UsageAt: at(r.UsageAt), Done: at(r.Done), End: time.Duration(r.End),
-		Conn:   result.Conn{New: or(r.ConnNew), DNS: at(r.DNS), Dial: at(r.Dial), TLS: at(r.TLS), Replaced: int(or(r.Replaced))},
-		WantIn: int(or(r.WantIn)), Want: int(or(r.Want)), Recount: int(or(r.Recount)), Finish: or(r.Finish), Status: int(or(r.Status)), Sim: r.Simulated, Field: or(r.Field),
-		Class: result.Class(or(r.Class)), Error: or(r.Error), Text: or(r.Text), Reads: int(or(r.Reads)), Coarse: int(or(r.Coarse)),
-	}
-	if r.UsagePrompt != nil {
-		c.Usage = &result.Usage{Prompt: int(*r.UsagePrompt), Completion: int(or(r.UsageCompletion)), Cached: int(or(r.Cached)), Reasoning: int(or(r.Reasoning))}
-	}
-	for i, at := range r.ChunkNS {
-		c.Chunks = append(c.Chunks, result.Chunk{At: time.Duration(at), Tokens: r.ChunkTokens[i]})
-		if len(r.ChunkRead) > 0 {
-			c.Chunks[i].Read = r.ChunkRead[i]
-		}
-	}
-	for i, at := range r.EmptyNS {
-		c.Empty = append(c.Empty, result.Stamp{At: time.Duration(at), Read: r.EmptyRead[i]})
-	}
-	return c
+	return list
 }
 
 // Every fact comes back, over more rows than a batch and a row group hold.
@@ -123,13 +88,23 @@ func TestRoundTrip(t *testing.T) {
 			c.Chunks = nil
 		}
 	}
-	h := result.Header{Version: "1.2.3", Model: "m"}
-	rows := read(t, write(t, h, calls))
-	if len(rows) != len(calls) {
-		t.Fatalf("%d rows of %d calls", len(rows), len(calls))
+	calls[1].Usage = &result.Usage{} // a server that says zero
+	calls[2].Usage = &result.Usage{Completion: 3}
+	calls[3].Usage = nil
+	h := result.Header{Version: "1.2.3", Model: "m", Simulated: true, Spec: json.RawMessage("null")}
+	file := write(t, h, calls)
+	header, got, err := Read(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
 	}
-	for i := range rows {
-		if d := cmp.Diff(calls[i], rows[i].call("m")); d != "" {
+	if d := cmp.Diff(h, header); d != "" {
+		t.Errorf("header: -written +read\n%s", d)
+	}
+	if len(got) != len(calls) {
+		t.Fatalf("%d calls of %d", len(got), len(calls))
+	}
+	for i := range got {
+		if d := cmp.Diff(calls[i], got[i]); d != "" {
 			t.Fatalf("call %d: -written +read\n%s", i, d)
 		}
 	}
@@ -183,7 +158,7 @@ func TestSparseFacts(t *testing.T) {
 			calls[i].Class, calls[i].Error, calls[i].Wrote, calls[i].Reads = result.EarlyClose, "cut", 7, 1
 		}
 	}
-	for i, r := range read(t, write(t, result.Header{}, calls)) {
+	for i, r := range rows(t, write(t, result.Header{}, calls)) {
 		failed := calls[i].Class != ""
 		if got := []bool{r.Class != nil, r.Error != nil, r.Wrote != nil, r.Reads != nil, r.ConnNew != nil}; slices.Contains(got, !failed) {
 			t.Errorf("call %d, failed %v: class, error, wrote_ns, reads, conn_new are there: %v", i, failed, got)

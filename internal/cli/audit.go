@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"perflab/internal/arch"
+	"perflab/internal/audit"
+	"perflab/internal/report"
+)
+
+type auditFlags struct {
+	format      string
+	out         string
+	gpu         string
+	gpus        int
+	modelConfig string
+	severity    string
+	list        bool
+}
+
+func newAudit(env Env) *cobra.Command {
+	f := &auditFlags{}
+	c := &cobra.Command{
+		Use:   "audit FILE...",
+		Short: "Find what cannot be true in published results and in run directories",
+		Long: `Check figures against each other, against what the hardware can do, and a
+document's tables, headings, commands and sentences against its own blocks.
+Takes what import takes, and run, series and study directories.
+
+A printed figure stands for every value that rounds to it, and a finding is made
+only when no definition that a known client uses fits. An error is a
+contradiction, a warning makes a conclusion doubtful, a note is worth knowing;
+--list explains every type. What could not be read is a finding too.
+
+Model and hardware are recognised from the text; say what it does not with
+--gpu, --gpus and --model-config.
+
+Exit status: 0 no error found, 3 an error was found, 1 nothing could be read.`,
+		Example: `  perflab audit report.md
+  perflab audit docs/results --severity warning
+  perflab audit report.md --format md --out findings.md
+  perflab audit results.json --gpu h100-sxm --gpus 8
+  perflab audit perflab-out/quickstart
+  perflab audit --list`,
+		Args: func(c *cobra.Command, args []string) error {
+			if f.list && len(args) > 0 {
+				return usageError{errors.New("--list takes no file")}
+			}
+			if !f.list && len(args) == 0 {
+				return wantArgs(1, "a file of results or a document")(c, args)
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return runAudit(env, f, args) },
+	}
+	fs := c.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&f.format, "format", "text", "what to print: text, json, or md for a pull request")
+	fs.StringVar(&f.out, "out", "", "file to print it to (default standard output)")
+	fs.StringVar(&f.severity, "severity", "note", "least that is shown: error, warning or note")
+	fs.StringVar(&f.gpu, "gpu", "", "the accelerator, where the text does not say it")
+	fs.IntVar(&f.gpus, "gpus", 0, "how many of them, where the text does not say it")
+	fs.StringVar(&f.modelConfig, "model-config", "", "the model's config.json, where its name is not known")
+	fs.BoolVar(&f.list, "list", false, "print every type of finding and what it means")
+	return c
+}
+
+// options are what the flags say of model and hardware.
+func (f *auditFlags) options() (audit.Options, error) {
+	o := audit.Options{GPUs: f.gpus}
+	if f.gpus < 0 {
+		return o, usageError{fmt.Errorf("--gpus is %d: it cannot be negative", f.gpus)}
+	}
+	if f.gpu != "" {
+		a, err := arch.LookupAccelerator(f.gpu)
+		if err != nil {
+			return o, usageError{fmt.Errorf("--gpu: %w", err)}
+		}
+		o.Accelerator = &a
+	}
+	if f.modelConfig != "" {
+		m, err := lookupModel("", f.modelConfig)
+		if err != nil {
+			return o, usageError{err}
+		}
+		o.Model = &m
+	}
+	return o, nil
+}
+
+// writer is the form that was asked for.
+func (f *auditFlags) writer() (func(io.Writer, report.Audit) error, error) {
+	switch f.format {
+	case "text":
+		return report.AuditText, nil
+	case "json":
+		return report.AuditJSON, nil
+	case "md":
+		return report.AuditMarkdown, nil
+	}
+	return nil, usageError{fmt.Errorf("--format %q is not known: text, json or md", f.format)}
+}
+
+func runAudit(env Env, f *auditFlags, paths []string) error {
+	write, err := f.writer()
+	if err != nil {
+		return err
+	}
+	least := audit.Severity(f.severity)
+	if least != audit.Error && least != audit.Warning && least != audit.Note {
+		return usageError{fmt.Errorf("--severity %q is not known: error, warning or note", f.severity)}
+	}
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	if f.list {
+		return f.print(env, func(w io.Writer) error { return report.ChecksText(w, audit.Checks()) })
+	}
+	files := readResults(paths, true)
+	a := report.Audit{Findings: audit.Files(files, o), Least: least}
+	for _, file := range files {
+		a.Files = append(a.Files, file.Name)
+	}
+	if err := f.print(env, func(w io.Writer) error { return write(w, a) }); err != nil {
+		return err
+	}
+	switch {
+	case !anyRead(files):
+		return errors.New("nothing could be read")
+	case a.Count(audit.Error) > 0:
+		return exitError{exitMissed}
+	}
+	return nil
+}
+
+// print writes to --out, else to standard output.
+func (f *auditFlags) print(env Env, write func(io.Writer) error) error {
+	if f.out == "" {
+		return write(env.Stdout)
+	}
+	return writeReport(f.out, write)
+}

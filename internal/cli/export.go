@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"perflab/internal/interop"
+	"perflab/internal/lab"
+	"perflab/internal/report/parquet"
+	"perflab/internal/result"
+)
+
+type exportFlags struct {
+	to  string
+	out string
+}
+
+// exportFormat is a form in which a run can be written.
+type exportFormat struct {
+	name  string
+	calls bool // of the calls, so a run of figures alone has none
+	write func(io.Writer, *lab.StoredRun, result.Summary) (note string, err error)
+}
+
+func exportFormats() []exportFormat {
+	return []exportFormat{
+		{"vllm", false, exportVLLM},
+		{"guidellm", true, exportGuideLLM},
+		{"csv", true, func(w io.Writer, r *lab.StoredRun, _ result.Summary) (string, error) {
+			return "", interop.CSV(w, r.Header, slices.Values(r.Calls))
+		}},
+		{"parquet", true, func(w io.Writer, r *lab.StoredRun, _ result.Summary) (string, error) {
+			return "", parquet.Write(w, r.Header, slices.Values(r.Calls))
+		}},
+	}
+}
+
+// exportNames are the values of --to.
+func exportNames() string {
+	var names []string
+	for _, f := range exportFormats() {
+		names = append(names, f.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func newExport(env Env) *cobra.Command {
+	f := &exportFlags{}
+	c := &cobra.Command{
+		Use:   "export RUN",
+		Short: "Write a run as a file of another client, CSV or Parquet",
+		Long: `Write a run directory, measured or imported, in another form:
+
+  vllm      the JSON of vllm bench serve --save-result --save-detailed
+  guidellm  a report of guidellm's with its requests
+  csv       the calls as a table, one row a call
+  parquet   the calls with all their facts, as report --parquet
+
+A run of figures alone, imported from a printed block, has no calls: of it there
+is only vllm. Figures by definitions that are not vLLM's are null in a vllm file
+and named on standard error. import reads every form back, with the same
+figures.`,
+		Example: `  perflab export perflab-out/quickstart --to vllm --out result.json
+  perflab export perflab-out/imported/report/001-baseline --to vllm`,
+		Args: wantArgs(1, "a run directory"),
+		RunE: func(_ *cobra.Command, args []string) error { return runExport(env, f, args[0]) },
+	}
+	fs := c.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&f.to, "to", "", "form: "+exportNames())
+	fs.StringVar(&f.out, "out", "", "file to write (default standard output)")
+	return c
+}
+
+func runExport(env Env, f *exportFlags, dir string) error {
+	i := slices.IndexFunc(exportFormats(), func(x exportFormat) bool { return x.name == f.to })
+	switch {
+	case f.to == "":
+		return usageError{fmt.Errorf("--to is missing: %s", exportNames())}
+	case i < 0:
+		return usageError{fmt.Errorf("--to %q is not known: %s", f.to, exportNames())}
+	case f.to == "parquet" && f.out == "" && isTerminal(env.Stdout):
+		return usageError{errors.New("a Parquet file is not for a terminal: give --out FILE")}
+	case !lab.IsRun(dir):
+		return usageError{fmt.Errorf("%s is no run directory: it has no header.json", dir)}
+	}
+	r, err := lab.OpenRun(dir)
+	if err != nil {
+		return err
+	}
+	if r.Damage != "" {
+		fmt.Fprintf(env.Stderr, "perflab: not everything could be read: %s\n", r.Damage)
+	}
+	form := exportFormats()[i]
+	if form.calls && len(r.Calls) == 0 {
+		return usageError{fmt.Errorf("%s has figures alone and no calls, which --to %s is of: use --to vllm", dir, form.name)}
+	}
+	s, err := r.Resummarise()
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	note, err := form.write(&b, r, s)
+	if err != nil {
+		return err
+	}
+	if note != "" {
+		fmt.Fprintf(env.Stderr, "perflab: %s\n", note)
+	}
+	if f.out == "" {
+		_, err := env.Stdout.Write(b.Bytes())
+		return err
+	}
+	return writeReport(f.out, func(w io.Writer) error { _, err := w.Write(b.Bytes()); return err })
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// exportVLLM writes vLLM's JSON. What an imported run has by another
+// definition than vLLM's or ours stays out: the file says whose figures it
+// holds, and those would be neither's.
+func exportVLLM(w io.Writer, r *lab.StoredRun, s result.Summary) (note string, err error) {
+	s.Figures, s.Definitions = maps.Clone(s.Figures), maps.Clone(s.Definitions)
+	vllm := result.Summary{Definitions: result.DefinitionsOf(result.VLLM)}
+	like := func(of string, d result.Definition) bool { // of an older vLLM too
+		return d == result.Ours || d == vllm.Definition(of) || of == "max_concurrent_requests" && d == result.SecondBuckets
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(s.Figures)) {
+		if d := s.Definition(name); !like(name, d) {
+			of := name
+			if m, err := result.Lookup(name); err == nil && m.Family != "" {
+				of = m.Family
+			}
+			out = append(out, fmt.Sprintf("%s (%s)", of, d))
+			delete(s.Figures, name)
+		}
+	}
+	slices.Sort(out)
+	out = slices.Compact(out)
+	maps.DeleteFunc(s.Definitions, func(of string, d result.Definition) bool {
+		return !like("mean_"+of+"_ms", d) && !like(of, d)
+	})
+	o := result.VLLMOptions{Sections: s.Sections(), Percentiles: s.Percentiles(), Detailed: len(r.Calls) > 0}
+	b, err := result.VLLMJSON(r.Header, s, r.Calls, o)
+	if err != nil {
+		return "", err
+	}
+	if len(out) > 0 {
+		note = "left out, because vLLM defines them otherwise: " + strings.Join(out, ", ")
+	}
+	if _, err := w.Write(append(b, '\n')); err != nil {
+		return "", fmt.Errorf("write the result: %w", err)
+	}
+	return note, nil
+}
+
+// exportGuideLLM writes a report of guidellm's, whose figures follow from the
+// calls by guidellm's definitions.
+func exportGuideLLM(w io.Writer, r *lab.StoredRun, _ result.Summary) (note string, err error) {
+	b, err := interop.GuideLLM(r.Header, r.Calls)
+	if err != nil {
+		return "", err
+	}
+	if _, err := w.Write(append(b, '\n')); err != nil {
+		return "", fmt.Errorf("write the report: %w", err)
+	}
+	return "", nil
+}

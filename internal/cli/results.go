@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"perflab/internal/deploy"
+	"perflab/internal/interop"
+	"perflab/internal/lab"
+)
+
+// readResults reads what a command line names: files of results, directories
+// of such files, and where runs says so run directories and those that hold
+// runs. What cannot be read is a fault of its file. Secrets in texts and
+// commands are replaced before anything else sees them.
+func readResults(paths []string, runs bool) []interop.File {
+	var files []interop.File
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		switch {
+		case err != nil:
+			files = append(files, faulty(path, unwrapped(err)))
+		case !info.IsDir():
+			files = append(files, readResult(path))
+		default:
+			files = append(files, readDir(path, runs)...)
+		}
+	}
+	return interop.Merge(files)
+}
+
+// faulty is a file of which nothing could be read.
+func faulty(path, why string) interop.File {
+	return interop.File{Name: path, Faults: []interop.Fault{{Place: interop.Place{File: path}, Text: why}}}
+}
+
+// unwrapped is the reason of an error on a file, without the file's name.
+func unwrapped(err error) string {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err.Error()
+	}
+	return err.Error()
+}
+
+// readDir reads the runs that a directory holds, else its files.
+func readDir(dir string, runs bool) []interop.File {
+	if dirs, ok, err := lab.RunDirs(dir); ok && !runs {
+		return []interop.File{faulty(dir, "this is a directory of perflab's own runs, which need no import: give it to report, export or audit")}
+	} else if err != nil {
+		return []interop.File{faulty(dir, err.Error())}
+	} else if ok {
+		var files []interop.File
+		for _, d := range dirs {
+			files = append(files, readRun(d))
+		}
+		return files
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return []interop.File{faulty(dir, unwrapped(err))}
+	}
+	var files []interop.File
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		switch {
+		case strings.HasPrefix(e.Name(), "."):
+		case !e.IsDir():
+			files = append(files, readResult(path))
+		case runs && (lab.IsRun(path) || lab.IsImport(path)):
+			files = append(files, readDir(path, runs)...)
+		}
+	}
+	if len(files) == 0 {
+		return []interop.File{faulty(dir, "the directory has no file")}
+	}
+	return files
+}
+
+// readRun reads a run directory as a file of one run.
+func readRun(dir string) interop.File {
+	r, err := lab.OpenRun(dir)
+	if err != nil {
+		return faulty(dir, err.Error())
+	}
+	s, err := r.Resummarise()
+	if err != nil {
+		return faulty(dir, err.Error())
+	}
+	place := interop.Place{File: dir}
+	f := interop.File{Name: dir, Runs: []interop.Run{interop.Stored(place, r.Header, s, r.Calls)}}
+	if r.Damage != "" {
+		f.Faults = append(f.Faults, interop.Fault{Place: place, Text: r.Damage})
+	}
+	return f
+}
+
+// readResult reads one file by what is in it.
+func readResult(path string) interop.File {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return faulty(path, unwrapped(err))
+	}
+	if f, ok := readParquet(path, data); ok {
+		return f
+	}
+	if bytes.IndexByte(data, 0) >= 0 {
+		return faulty(path, "this is neither text nor JSON, and no binary format that is known here")
+	}
+	f := interop.Read(path, redactDocument(data))
+	for i := range f.Runs {
+		redactRun(&f.Runs[i])
+	}
+	for i := range f.Faults {
+		f.Faults[i].Text = deploy.RedactText(f.Faults[i].Text)
+	}
+	return f
+}
+
+// redactDocument replaces the secrets of a text. JSON is left as it is, since
+// its prompts and answers are data: what is taken from it is redacted after.
+func redactDocument(data []byte) []byte {
+	if head := strings.TrimSpace(string(data[:min(len(data), 64)])); strings.HasPrefix(head, "{") || strings.HasPrefix(head, "[") {
+		return data
+	}
+	return []byte(deploy.RedactText(string(data)))
+}
+
+// redactRun replaces the secrets in what a run says of itself.
+func redactRun(r *interop.Run) {
+	r.Header.Command = deploy.RedactText(r.Header.Command)
+	r.Header.Targets = slices.Clone(r.Header.Targets)
+	for i, t := range r.Header.Targets {
+		r.Header.Targets[i] = deploy.RedactText(t)
+	}
+	if r.Header.Imported == nil {
+		return
+	}
+	for k, v := range r.Header.Imported.Labels {
+		r.Header.Imported.Labels[k] = deploy.RedactField(k, v)
+	}
+	for i := range r.Other {
+		r.Other[i].Text = deploy.RedactField(r.Other[i].Label, r.Other[i].Text)
+	}
+}
+
+// anyRead reports whether a run or a document was read.
+func anyRead(files []interop.File) bool {
+	return slices.ContainsFunc(files, func(f interop.File) bool {
+		return len(f.Runs) > 0 || f.Doc != nil && len(f.Doc.Lines) > 0
+	})
+}
+
+// showFaults prints what could not be read.
+func showFaults(env Env, files []interop.File) {
+	for _, f := range files {
+		for _, fault := range f.Faults {
+			fmt.Fprintln(env.Stderr, fault)
+		}
+	}
+}

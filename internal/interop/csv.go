@@ -1,0 +1,353 @@
+package interop
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"perflab/internal/result"
+)
+
+// callColumn is one fact of a call as text; empty where it is missing.
+type callColumn struct {
+	name   string
+	needed bool // a row says nothing without it
+	get    func(h *result.Header, c *result.Call) string
+	set    func(c *csvCall, text string) error
+}
+
+// csvCall is a call while its row is read: what its columns say together.
+type csvCall struct {
+	result.Call
+	model                        string
+	answered                     bool
+	usage                        result.Usage
+	said                         bool // the server sent a usage
+	chunkNS, chunkTokens, chunkN []int64
+	emptyNS, emptyN              []int64
+}
+
+// whole returns a column of an integer that is missing where it is zero.
+func whole(name string, get func(*result.Call) int64, set func(*csvCall, int64)) callColumn {
+	return callColumn{name: name, get: func(_ *result.Header, c *result.Call) string {
+		if v := get(c); v != 0 {
+			return strconv.FormatInt(v, 10)
+		}
+		return ""
+	}, set: integer(set)}
+}
+
+// stamp returns a column of a time that is always there.
+func stamp(name string, at func(*result.Call) *time.Duration) callColumn {
+	return callColumn{name: name, needed: true,
+		get: func(_ *result.Header, c *result.Call) string { return strconv.FormatInt(int64(*at(c)), 10) },
+		set: integer(func(c *csvCall, v int64) { *at(&c.Call) = time.Duration(v) })}
+}
+
+// maybe returns a column of a time that may be missing.
+func maybe(name string, at func(*result.Call) *time.Duration) callColumn {
+	return whole(name, func(c *result.Call) int64 { return int64(*at(c)) }, func(c *csvCall, v int64) { *at(&c.Call) = time.Duration(v) })
+}
+
+// count returns a column of a number that may be missing.
+func count(name string, at func(*result.Call) *int) callColumn {
+	return whole(name, func(c *result.Call) int64 { return int64(*at(c)) }, func(c *csvCall, v int64) { *at(&c.Call) = int(v) })
+}
+
+// word returns a column of text.
+func word(name string, at func(*result.Call) *string) callColumn {
+	return callColumn{name: name,
+		get: func(_ *result.Header, c *result.Call) string { return *at(c) },
+		set: func(c *csvCall, text string) error { *at(&c.Call) = text; return nil }}
+}
+
+// derived returns a column that follows from others and is for readers of the
+// file: it is not read back.
+func derived(name string, get func(*result.Header, *result.Call) string) callColumn {
+	return callColumn{name: name, get: get, set: func(*csvCall, string) error { return nil }}
+}
+
+// said returns a column of the server's usage, which may say zero.
+func said(name string, always bool, at func(*result.Usage) *int) callColumn {
+	return callColumn{name: name,
+		get: func(_ *result.Header, c *result.Call) string {
+			if c.Usage == nil || !always && *at(c.Usage) == 0 {
+				return ""
+			}
+			return strconv.Itoa(*at(c.Usage))
+		},
+		set: integer(func(c *csvCall, v int64) { *at(&c.usage), c.said = int(v), true })}
+}
+
+// numbers returns a column of integers with spaces between.
+func numbers(name string, get func(*result.Call) []int64, at func(*csvCall) *[]int64) callColumn {
+	return callColumn{name: name,
+		get: func(_ *result.Header, c *result.Call) string {
+			var b []byte
+			for i, v := range get(c) {
+				if i > 0 {
+					b = append(b, ' ')
+				}
+				b = strconv.AppendInt(b, v, 10)
+			}
+			return string(b)
+		},
+		set: func(c *csvCall, text string) error {
+			list := at(c)
+			for part := range strings.FieldsSeq(text) {
+				v, err := strconv.ParseInt(part, 10, 64)
+				if err != nil {
+					return fmt.Errorf("has %.30q, which is no whole number", part)
+				}
+				*list = append(*list, v)
+			}
+			return nil
+		}}
+}
+
+func integer(set func(*csvCall, int64)) func(*csvCall, string) error {
+	return func(c *csvCall, text string) error {
+		v, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return fmt.Errorf("is %.30q, which is no whole number", text)
+		}
+		set(c, v)
+		return nil
+	}
+}
+
+// truth returns a column of true and false.
+func truth(name string, get func(*result.Header, *result.Call) bool, set func(*csvCall, bool)) callColumn {
+	return callColumn{name: name,
+		get: func(h *result.Header, c *result.Call) string { return strconv.FormatBool(get(h, c)) },
+		set: func(c *csvCall, text string) error {
+			v, err := strconv.ParseBool(text)
+			if err != nil {
+				return fmt.Errorf("is %.30q, which is neither true nor false", text)
+			}
+			set(c, v)
+			return nil
+		}}
+}
+
+// callColumns are the columns of a call, with the names that the Parquet file
+// has.
+func callColumns() []callColumn {
+	return []callColumn{
+		{name: "index", needed: true, get: func(_ *result.Header, c *result.Call) string { return strconv.Itoa(c.Index) }, set: integer(func(c *csvCall, v int64) { c.Index = int(v) })},
+		{name: "target", get: func(_ *result.Header, c *result.Call) string { return strconv.Itoa(c.Target) }, set: integer(func(c *csvCall, v int64) { c.Target = int(v) })},
+		count("session", func(c *result.Call) *int { return &c.Session }),
+		{name: "turn", get: turnText, set: integer(func(c *csvCall, v int64) { c.Turn = int(v) })},
+		{name: "model", get: func(h *result.Header, c *result.Call) string { return firstText(c.Model, h.Model) }, set: func(c *csvCall, text string) error { c.model = text; return nil }},
+		stamp("due_ns", func(c *result.Call) *time.Duration { return &c.Due }),
+		stamp("ready_ns", func(c *result.Call) *time.Duration { return &c.Ready }),
+		stamp("sent_ns", func(c *result.Call) *time.Duration { return &c.Sent }),
+		maybe("wrote_ns", func(c *result.Call) *time.Duration { return &c.Wrote }),
+		maybe("first_ns", func(c *result.Call) *time.Duration { return &c.First }),
+		maybe("headers_ns", func(c *result.Call) *time.Duration { return &c.Headers }),
+		derived("first_token_ns", func(_ *result.Header, c *result.Call) string { return known(c.FirstToken()) }),
+		maybe("answer_ns", func(c *result.Call) *time.Duration { return &c.Answer }),
+		derived("last_token_ns", func(_ *result.Header, c *result.Call) string { return known(c.LastToken()) }),
+		maybe("usage_ns", func(c *result.Call) *time.Duration { return &c.UsageAt }),
+		maybe("done_ns", func(c *result.Call) *time.Duration { return &c.Done }),
+		stamp("end_ns", func(c *result.Call) *time.Duration { return &c.End }),
+		{name: "conn_new", get: connText, set: truth("", nil, func(c *csvCall, v bool) { c.New = v }).set},
+		maybe("dns_ns", func(c *result.Call) *time.Duration { return &c.DNS }),
+		maybe("dial_ns", func(c *result.Call) *time.Duration { return &c.Dial }),
+		maybe("tls_ns", func(c *result.Call) *time.Duration { return &c.TLS }),
+		count("conn_replaced", func(c *result.Call) *int { return &c.Replaced }),
+		derived("prompt_tokens", func(_ *result.Header, c *result.Call) string { n, _ := c.Input(); return positive(n) }),
+		derived("prompt_tokens_from", func(_ *result.Header, c *result.Call) string { return from(c.Input()) }),
+		derived("output_tokens", func(_ *result.Header, c *result.Call) string { n, _ := c.Output(); return positive(n) }),
+		derived("output_tokens_from", func(_ *result.Header, c *result.Call) string { return from(c.Output()) }),
+		said("usage_prompt_tokens", true, func(u *result.Usage) *int { return &u.Prompt }),
+		said("usage_completion_tokens", true, func(u *result.Usage) *int { return &u.Completion }),
+		said("cached_tokens", false, func(u *result.Usage) *int { return &u.Cached }),
+		said("reasoning_tokens", false, func(u *result.Usage) *int { return &u.Reasoning }),
+		count("want_input", func(c *result.Call) *int { return &c.WantIn }),
+		count("want_output", func(c *result.Call) *int { return &c.Want }),
+		count("text_tokens", func(c *result.Call) *int { return &c.Recount }),
+		word("finish", func(c *result.Call) *string { return &c.Finish }),
+		count("status", func(c *result.Call) *int { return &c.Status }),
+		truth("simulated", func(h *result.Header, c *result.Call) bool { return c.Sim || h.Simulated || h.Predicted }, func(c *csvCall, v bool) { c.Sim = c.Sim || v && !c.answered }),
+		truth("answer_simulated", func(_ *result.Header, c *result.Call) bool { return c.Sim }, func(c *csvCall, v bool) { c.Sim, c.answered = v, true }),
+		word("new_field", func(c *result.Call) *string { return &c.Field }),
+		word("class", func(c *result.Call) *string { return (*string)(&c.Class) }),
+		word("error", func(c *result.Call) *string { return &c.Error }),
+		word("text", func(c *result.Call) *string { return &c.Text }),
+		count("reads", func(c *result.Call) *int { return &c.Reads }),
+		count("coarse", func(c *result.Call) *int { return &c.Coarse }),
+		numbers("chunk_ns", chunks(func(k result.Chunk) int64 { return int64(k.At) }, false), func(c *csvCall) *[]int64 { return &c.chunkNS }),
+		numbers("chunk_tokens", chunks(func(k result.Chunk) int64 { return int64(k.Tokens) }, false), func(c *csvCall) *[]int64 { return &c.chunkTokens }),
+		numbers("chunk_read", chunks(func(k result.Chunk) int64 { return int64(k.Read) }, true), func(c *csvCall) *[]int64 { return &c.chunkN }),
+		numbers("empty_ns", empties(func(s result.Stamp) int64 { return int64(s.At) }, false), func(c *csvCall) *[]int64 { return &c.emptyNS }),
+		numbers("empty_read", empties(func(s result.Stamp) int64 { return int64(s.Read) }, true), func(c *csvCall) *[]int64 { return &c.emptyN }),
+	}
+}
+
+// turnText is the turn of a conversation, of which the first is 0.
+func turnText(_ *result.Header, c *result.Call) string {
+	if c.Session == 0 {
+		return ""
+	}
+	return strconv.Itoa(c.Turn)
+}
+
+// connText is whether the connection was new, where the call tells.
+func connText(_ *result.Header, c *result.Call) string {
+	if !c.New && c.Wrote == 0 {
+		return ""
+	}
+	return strconv.FormatBool(c.New)
+}
+
+func known(d time.Duration, ok bool) string {
+	if !ok {
+		return ""
+	}
+	return strconv.FormatInt(int64(d), 10)
+}
+
+func positive(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+func from(n int, s result.Source) string {
+	if n <= 0 {
+		return ""
+	}
+	return string(s)
+}
+
+// chunks returns one number of each chunk; that of the read only where reads
+// were counted.
+func chunks(of func(result.Chunk) int64, read bool) func(*result.Call) []int64 {
+	return func(c *result.Call) (list []int64) {
+		for _, k := range c.Chunks {
+			if !read || c.Reads > 0 {
+				list = append(list, of(k))
+			}
+		}
+		return list
+	}
+}
+
+func empties(of func(result.Stamp) int64, read bool) func(*result.Call) []int64 {
+	return func(c *result.Call) (list []int64) {
+		for _, s := range c.Empty {
+			if !read || c.Reads > 0 {
+				list = append(list, of(s))
+			}
+		}
+		return list
+	}
+}
+
+// runColumn is one fact of the run, the same in every row.
+type runColumn struct {
+	name string
+	get  func(*result.Header) string
+	set  func(*result.Header, string) error
+}
+
+func runWord(name string, at func(*result.Header) *string) runColumn {
+	return runColumn{name, func(h *result.Header) string { return *at(h) }, func(h *result.Header, text string) error { *at(h) = text; return nil }}
+}
+
+func runCount(name string, at func(*result.Header) *int) runColumn {
+	return runColumn{name, func(h *result.Header) string { return positive(*at(h)) }, func(h *result.Header, text string) (err error) {
+		if *at(h), err = strconv.Atoi(text); err != nil {
+			return fmt.Errorf("is %.30q, which is no whole number", text)
+		}
+		return nil
+	}}
+}
+
+func runTruth(name string, at func(*result.Header) *bool) runColumn {
+	return runColumn{name, func(h *result.Header) string { return strconv.FormatBool(*at(h)) }, func(h *result.Header, text string) (err error) {
+		if *at(h), err = strconv.ParseBool(text); err != nil {
+			return fmt.Errorf("is %.30q, which is neither true nor false", text)
+		}
+		return nil
+	}}
+}
+
+// runColumns are what figures and verdicts need of the header.
+func runColumns() []runColumn {
+	return []runColumn{
+		runWord("run_version", func(h *result.Header) *string { return &h.Version }),
+		{"run_started", func(h *result.Header) string { return h.Started.Format(time.RFC3339Nano) }, func(h *result.Header, text string) (err error) {
+			if h.Started, err = time.Parse(time.RFC3339Nano, text); err != nil {
+				return fmt.Errorf("is %.40q, which is no time", text)
+			}
+			return nil
+		}},
+		runTruth("run_simulated", func(h *result.Header) *bool { return &h.Simulated }),
+		runTruth("run_predicted", func(h *result.Header) *bool { return &h.Predicted }),
+		runWord("run_model", func(h *result.Header) *string { return &h.Model }),
+		runWord("run_backend", func(h *result.Header) *string { return &h.Backend }),
+		runWord("run_workload", func(h *result.Header) *string { return &h.Workload }),
+		runCount("run_requests", func(h *result.Header) *int { return &h.Requests }),
+		{"request_rate", func(h *result.Header) string {
+			if h.Rate == 0 {
+				return ""
+			}
+			return strconv.FormatFloat(h.Rate, 'g', -1, 64)
+		}, func(h *result.Header, text string) (err error) {
+			if h.Rate, err = strconv.ParseFloat(text, 64); err != nil {
+				return fmt.Errorf("is %.30q, which is no number", text)
+			}
+			return nil
+		}},
+		runCount("max_concurrency", func(h *result.Header) *int { return &h.Limit }),
+		runWord("run_clock", func(h *result.Header) *string { return &h.Clock }),
+		runWord("run_cache", func(h *result.Header) *string { return &h.Cache }),
+		runTruth("run_shares_prefixes", func(h *result.Header) *bool { return &h.Sharing }),
+		runWord("run_fingerprint", func(h *result.Header) *string { return &h.Fingerprint }),
+		runWord("run_tokenizer", func(h *result.Header) *string { return &h.Tokenizer }),
+	}
+}
+
+// CSV writes the calls of a run as a table, one row a call in the order they
+// come: the facts of the call in base units under the names that the Parquet
+// file has, lists with spaces between their numbers, then what is the same for
+// the whole run. What is missing is empty. Read reads it back with the same
+// figures.
+func CSV(w io.Writer, h result.Header, calls iter.Seq[result.Call]) error {
+	out := csv.NewWriter(w)
+	columns, constant := callColumns(), runColumns()
+	row := make([]string, 0, len(columns)+len(constant))
+	for _, c := range columns {
+		row = append(row, c.name)
+	}
+	for _, c := range constant {
+		row = append(row, c.name)
+	}
+	if err := out.Write(row); err != nil {
+		return fmt.Errorf("write the calls as CSV: %w", err)
+	}
+	for c := range calls {
+		row = row[:0]
+		for _, col := range columns {
+			row = append(row, col.get(&h, &c))
+		}
+		for _, col := range constant {
+			row = append(row, col.get(&h))
+		}
+		if err := out.Write(row); err != nil {
+			return fmt.Errorf("write the calls as CSV: %w", err)
+		}
+	}
+	out.Flush()
+	if err := out.Error(); err != nil {
+		return fmt.Errorf("write the calls as CSV: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,472 @@
+package interop
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"perflab/internal/result"
+)
+
+// Labels of guidellm's reports.
+const (
+	labelGuideID      = "benchmark_id" // of one benchmark; equal in both files of benchmark-runner
+	labelGuideProfile = "profile"      // constant, poisson, concurrent, throughput, synchronous, sweep
+	labelUnstreamed   = "requests_without_token_events"
+	labelFirstError   = "first_error"
+)
+
+// guideReader reads the reports of guidellm 0.4 and later, and the two files
+// that benchmark-runner makes of one.
+//
+// A report has several benchmarks, each a run. It keeps of a request when it
+// was sent, when its first and its last token came and how many there were. Its
+// calls have two chunks for that, the first of one token and the last of the
+// rest: what gaps lay between nobody knows, so what is made of gaps or of
+// tokens over time is in Run.Lacks. Where the client saw at most one event of
+// an answer of several tokens, it did not see them come: both chunks are then
+// of one read, which has no gap at all, and the answer ends with its stream.
+func guideReader() jsonReader {
+	return jsonReader{format: FormatGuideLLM, knows: knowsGuide, read: readGuide}
+}
+
+func knowsGuide(o object) bool {
+	return o.has("benchmarks") && (o.has("args") || o.has("config") || o.has("metadata"))
+}
+
+// guideOther says which other file of guidellm's this is; "" for none.
+func guideOther(data []byte) string {
+	switch head := data[:min(len(data), 4096)]; {
+	case bytes.HasPrefix(head, []byte("Run Info,Run Info,")):
+		return "CSV"
+	case bytes.HasPrefix(head, []byte("args:\n")), bytes.HasPrefix(head, []byte("benchmarks:\n- config:")):
+		return "YAML"
+	}
+	return ""
+}
+
+// guideReport is what a report says of all its benchmarks.
+type guideReport struct {
+	Metadata struct {
+		Version int    `json:"version"`
+		Guide   string `json:"guidellm_version"`
+	} `json:"metadata"`
+	Args struct { // before 0.6
+		Target string          `json:"target"`
+		Model  string          `json:"model"`
+		Data   json.RawMessage `json:"data"`
+		Format string          `json:"data_request_formatter"`
+	} `json:"args"`
+	Config struct { // since
+		Metadata struct {
+			Labels map[string]string `json:"labels"`
+		} `json:"metadata"`
+		Spec struct {
+			Backend guideBackend    `json:"backend"`
+			Data    json.RawMessage `json:"data"`
+		} `json:"spec"`
+	} `json:"config"`
+}
+
+type guideBackend struct {
+	Target string `json:"target"`
+	Model  string `json:"model"`
+	Format string `json:"request_format"`
+}
+
+// guideBenchmark is one benchmark without its figures.
+type guideBenchmark struct {
+	Config struct {
+		ID       string        `json:"id_"`
+		RunID    string        `json:"run_id"`
+		Strategy guideStrategy `json:"strategy"`
+		Profile  struct {
+			Limit int `json:"max_concurrency"`
+		} `json:"profile"`
+		Backend guideBackend `json:"backend"`
+	} `json:"config"`
+	Scheduler struct {
+		Start        guideTime `json:"start_time"`
+		MeasureStart guideTime `json:"measure_start_time"`
+		MeasureEnd   guideTime `json:"measure_end_time"`
+	} `json:"scheduler_metrics"`
+	Metrics struct {
+		Totals *guideCounts `json:"request_totals"`
+	} `json:"metrics"`
+	Requests  *guideRequests `json:"requests"`
+	Truncated *guideRequests `json:"requests_truncated"`
+}
+
+type guideStrategy struct {
+	Type    string  `json:"type_"`
+	Rate    float64 `json:"rate"`
+	Streams int     `json:"streams"`
+	Limit   int     `json:"max_concurrency"`
+}
+
+type guideCounts struct {
+	Successful int `json:"successful"`
+	Incomplete int `json:"incomplete"`
+	Errored    int `json:"errored"`
+}
+
+type guideRequests struct {
+	Successful []json.RawMessage `json:"successful"`
+	Incomplete []json.RawMessage `json:"incomplete"`
+	Errored    []json.RawMessage `json:"errored"`
+}
+
+// readGuide reads a report.
+func readGuide(o object) ([]Run, []Fault) {
+	var head guideReport
+	var runs []Run
+	var faults []Fault
+	fault := func(line int, format string, args ...any) {
+		faults = append(faults, Fault{Place{File: o.file, Line: line}, fmt.Sprintf(format, args...)})
+	}
+	for _, key := range []string{"metadata", "args", "config"} {
+		raw, ok := o.fields[key]
+		if !ok {
+			continue
+		}
+		part, _ := json.Marshal(map[string]json.RawMessage{key: raw})
+		if err := json.Unmarshal(part, &head); err != nil {
+			fault(o.line, "%s of the report is not as guidellm writes it (%v): what it says may be missing", key, err)
+		}
+	}
+	list, ok := guideFind(members(o.raw, 0), "benchmarks")
+	if !ok || len(list.raw) == 0 || list.raw[0] != '[' {
+		fault(o.line, "benchmarks of the report is no list: give the JSON as guidellm wrote it")
+		return nil, faults
+	}
+	lines := newLines(o)
+	for _, b := range members(list.raw, list.at) {
+		r := guideRun{o: o, head: &head, lines: lines, line: lines.of(b.at), end: lines.of(b.at + len(b.raw))}
+		if run, ok := r.read(b); ok {
+			runs = append(runs, run)
+		}
+		faults = append(faults, r.faults...)
+	}
+	if len(runs) == 0 && len(faults) == 0 {
+		fault(o.line, "the report has no benchmark")
+	}
+	return runs, faults
+}
+
+// guideRun is one benchmark while it is read.
+type guideRun struct {
+	o         object
+	head      *guideReport
+	lines     *lines
+	line, end int
+	b         guideBenchmark
+	run       Run
+	faults    []Fault
+}
+
+func (r *guideRun) fault(line int, format string, args ...any) {
+	r.faults = append(r.faults, Fault{Place{File: r.o.file, Line: line}, fmt.Sprintf(format, args...)})
+}
+
+// read reads one benchmark.
+func (r *guideRun) read(b guideMember) (Run, bool) {
+	fields := members(b.raw, b.at)
+	if _, old := guideFind(fields, "run_stats"); old {
+		r.fault(r.line, "this benchmark is of guidellm before 0.4, whose figures are made by other definitions: it is not read")
+		return Run{}, false
+	}
+	metrics, ok := guideFind(fields, "metrics")
+	if !ok {
+		r.fault(r.line, "this benchmark has no metrics: give the report as guidellm wrote it")
+		return Run{}, false
+	}
+	for _, f := range fields {
+		part, _ := json.Marshal(map[string]json.RawMessage{f.key: f.raw})
+		if err := json.Unmarshal(part, &r.b); err != nil {
+			r.fault(r.lines.of(f.at), "%s of the benchmark is not as guidellm writes it (%v): what it says may be missing", f.key, err)
+		}
+	}
+	r.run = Run{Place: Place{File: r.o.file, Line: r.line, End: r.end}, Defs: map[string]result.Definition{}}
+	r.header()
+	r.figures(metrics)
+	if d, ok := guideFind(fields, "duration"); ok {
+		r.scalar("duration", "duration", d, 1)
+	}
+	r.configured()
+	r.calls()
+	return r.run, true
+}
+
+// header fills what is said around the figures.
+func (r *guideRun) header() {
+	b, labels := &r.b, result.Labels{}
+	for k, v := range r.head.Config.Metadata.Labels {
+		labels[k] = v
+	}
+	im := &result.Imported{Client: "guidellm", Version: r.head.Metadata.Guide, Format: FormatGuideLLM, File: r.o.file, Line: r.line, End: r.end, Labels: labels}
+	if labels[labelClient] == clientPerflab {
+		im.Client, im.Version = clientPerflab, labels[labelVersion]
+		delete(labels, labelClient)
+		delete(labels, labelVersion)
+	}
+	r.run.Sim = labels[labelSimulated] == "true"
+	set := func(key, v string) {
+		if v != "" {
+			labels[key] = v
+		}
+	}
+	set(labelGuideID, strings.Trim(b.Config.RunID+"/"+b.Config.ID, "/"))
+	set(labelGuideProfile, b.Config.Strategy.Type)
+	set(result.LabelDataset, guideData(first(r.head.Args.Data, r.head.Config.Spec.Data)))
+	h := result.Header{
+		Model:    firstText(b.Config.Backend.Model, r.head.Args.Model, r.head.Config.Spec.Backend.Model),
+		Backend:  guideAPI(firstText(r.head.Args.Format, b.Config.Backend.Format, r.head.Config.Spec.Backend.Format)),
+		Workload: labels[result.LabelDataset], Imported: im, Simulated: r.run.Sim,
+	}
+	if target := firstText(b.Config.Backend.Target, r.head.Args.Target, r.head.Config.Spec.Backend.Target); target != "" {
+		h.Targets = []string{target}
+	}
+	if b.Scheduler.Start.ok {
+		h.Started = time.Unix(0, b.Scheduler.Start.ns).UTC()
+	}
+	switch s := b.Config.Strategy; s.Type {
+	case "concurrent":
+		h.Limit, labels[result.LabelRate] = max(0, s.Streams), "inf"
+	case "synchronous":
+		h.Limit, labels[result.LabelRate] = 1, "inf"
+	case "throughput":
+		h.Limit, labels[result.LabelRate] = max(0, s.Limit), "inf"
+	default:
+		h.Limit = max(0, b.Config.Profile.Limit) // the strategy's is only as many as its workers can hold
+		if s.Rate > 0 {
+			h.Rate, labels[result.LabelRate] = s.Rate, strconv.FormatFloat(s.Rate, 'f', -1, 64)
+		}
+	}
+	if t := b.Truncated; t != nil {
+		for _, raw := range slices.Concat(t.Errored, t.Incomplete) {
+			var q guideRequest
+			if json.Unmarshal(raw, &q) == nil && q.Info.Error != "" {
+				labels[labelFirstError] = q.Info.Error
+				break
+			}
+		}
+	}
+	r.run.Header = h
+}
+
+// guideData is what a report says of its data, as one text.
+func guideData(raw json.RawMessage) string {
+	var texts []string
+	if json.Unmarshal(raw, &texts) == nil {
+		return strings.Join(texts, " ")
+	}
+	var list []struct {
+		Kind   string `json:"kind"`
+		Path   string `json:"path"`
+		Source string `json:"source"`
+		Prompt int    `json:"prompt_tokens"`
+		Output int    `json:"output_tokens"`
+	}
+	if json.Unmarshal(raw, &list) != nil {
+		return ""
+	}
+	for _, d := range list {
+		switch name := firstText(d.Path, d.Source); {
+		case name != "":
+			texts = append(texts, d.Kind+" "+name)
+		case d.Prompt > 0:
+			texts = append(texts, fmt.Sprintf("%s prompt_tokens=%d,output_tokens=%d", d.Kind, d.Prompt, d.Output))
+		case d.Kind != "":
+			texts = append(texts, d.Kind)
+		}
+	}
+	return strings.Join(texts, " ")
+}
+
+// guideAPI is our name of an API of guidellm's.
+func guideAPI(format string) string {
+	switch {
+	case strings.Contains(format, "chat"):
+		return "openai-chat"
+	case strings.Contains(format, "completions"):
+		return "openai"
+	}
+	return ""
+}
+
+// guideMetric says which of our figures one of guidellm's distributions over
+// the successful requests has.
+type guideMetric struct {
+	family string            // of which all statistics are taken
+	stats  map[string]string // or: statistic -> scalar
+	scale  float64           // into our unit
+	def    result.Definition
+}
+
+// guideMetrics are those that have an equal here, in name if not by definition.
+// The others are of guidellm's own machinery, of other media than text, or
+// follow from these.
+func guideMetrics(version int) map[string]guideMetric {
+	scalar := func(stat, name string, def result.Definition) guideMetric {
+		return guideMetric{stats: map[string]string{stat: name}, scale: 1, def: def}
+	}
+	first := result.FirstIteration
+	if version >= 2 {
+		first = result.FirstText
+	}
+	return map[string]guideMetric{
+		"requests_per_second":           scalar("mean", "request_throughput", result.RateWeighted),
+		"tokens_per_second":             scalar("mean", "total_token_throughput", result.RateWeighted),
+		"output_tokens_per_second":      {stats: map[string]string{"mean": "output_throughput", "max": "max_output_tokens_per_s"}, scale: 1, def: result.RateWeighted},
+		"prompt_token_count":            scalar("total_sum", "total_input_tokens", result.Ours),
+		"output_token_count":            scalar("total_sum", "total_output_tokens", result.Ours),
+		"request_concurrency":           scalar("max", "max_concurrent_requests", result.Ours),
+		"time_to_first_token_ms":        {family: "ttft", scale: 1, def: first},
+		"time_to_first_output_token_ms": {family: "ttfa", scale: 1},
+		"time_per_output_token_ms":      {family: "tpot", scale: 1, def: result.E2EPerTokenWeighted},
+		"inter_token_latency_ms":        {family: "itl", scale: 1, def: result.DecodePerTokenWeighted},
+		"request_latency":               {family: "e2el", scale: 1000, def: result.StreamEnd},
+		"request_scheduled_latency":     {family: "e2el_due", scale: 1000, def: result.StreamEnd},
+	}
+}
+
+// guideStats are guidellm's names of statistics and ours.
+var guideStats = map[string]string{
+	"mean": "mean", "median": "median", "std_dev": "std", "min": "min", "max": "max",
+	"p001": "p0.1", "p01": "p1", "p05": "p5", "p10": "p10", "p25": "p25", "p50": "p50", "p75": "p75",
+	"p90": "p90", "p95": "p95", "p99": "p99", "p999": "p99.9",
+}
+
+// figures takes the figures in the order of the file.
+func (r *guideRun) figures(metrics guideMember) {
+	table := guideMetrics(r.head.version())
+	for _, m := range members(metrics.raw, metrics.at) {
+		if m.key == "request_totals" {
+			r.totals(m)
+			continue
+		}
+		g, known := table[m.key]
+		if !known {
+			continue
+		}
+		d, ok := guideFind(members(m.raw, m.at), "successful")
+		if !ok {
+			continue // a distribution that this version may leave out
+		}
+		r.distribution(m.key, g, d)
+	}
+}
+
+// version of the report's layout.
+func (h *guideReport) version() int {
+	if h.Metadata.Version == 0 && h.Config.Spec.Backend != (guideBackend{}) {
+		return 2
+	}
+	return max(1, h.Metadata.Version)
+}
+
+// totals takes the counts. What was cut off at the end of the run is no
+// success, so it counts as failed and is named besides.
+func (r *guideRun) totals(m guideMember) {
+	t := r.b.Metrics.Totals
+	if t == nil {
+		return
+	}
+	line := r.lines.of(m.at)
+	count := func(name, label string, n int) {
+		r.run.Figures = append(r.run.Figures, Figure{Name: name, Label: label, Text: strconv.Itoa(n), Value: float64(n), Line: line})
+	}
+	count("completed", "request_totals.successful", t.Successful)
+	count("failed", "request_totals.errored + incomplete", t.Errored+t.Incomplete)
+	r.run.Other = append(r.run.Other,
+		Pair{"request_totals.errored", strconv.Itoa(t.Errored), line}, Pair{"request_totals.incomplete", strconv.Itoa(t.Incomplete), line})
+}
+
+// distribution takes the figures of one distribution. One over nothing has
+// none: guidellm writes zeros there.
+func (r *guideRun) distribution(key string, g guideMetric, d guideMember) {
+	stats := members(d.raw, d.at)
+	if n, ok := guideFind(stats, "count"); ok && string(n.raw) == "0" {
+		return
+	}
+	if p, ok := guideFind(stats, "percentiles"); ok {
+		stats = append(stats, members(p.raw, p.at)...)
+	}
+	before := len(r.run.Figures)
+	for _, s := range stats {
+		label := key + ".successful." + s.key
+		if name, ok := g.stats[s.key]; ok {
+			def := g.def
+			if name == "max_output_tokens_per_s" {
+				def = result.InverseGapPeak
+			}
+			if r.scalar(name, label, s, g.scale) && def != result.Ours {
+				r.run.Defs[name] = def
+			}
+			continue
+		}
+		if stat, ok := guideStats[s.key]; ok && g.family != "" {
+			r.scalar(stat+"_"+g.family+"_ms", label, s, g.scale)
+		} else if key == "request_concurrency" && s.key == "mean" {
+			r.run.Other = append(r.run.Other, Pair{label, string(s.raw), r.lines.of(s.at)})
+		}
+	}
+	if g.family != "" && len(r.run.Figures) > before && g.def != result.Ours {
+		r.run.Defs[g.family] = g.def
+	}
+}
+
+// fullPrecision is how far arithmetic on numbers that are written with all
+// their digits may be off, as a share of them.
+const fullPrecision = 1e-9
+
+// scalar takes one number.
+func (r *guideRun) scalar(name, label string, m guideMember, scale float64) bool {
+	text := string(m.raw)
+	if text == "null" {
+		return false
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
+		r.fault(r.lines.of(m.at), "%s is %.40q and no number: it is left out", label, text)
+		return false
+	}
+	f := Figure{Name: name, Label: label, Text: text, Value: v * scale, Half: math.Abs(v*scale) * fullPrecision, Line: r.lines.of(m.at)}
+	if whole := math.Round(v); strings.HasPrefix(name, "total_") && strings.HasSuffix(name, "_tokens") && math.Abs(v-whole) < 1e-6*max(1, whole) {
+		f.Value, f.Half = whole, 0 // a sum that was made of a mean
+	}
+	r.run.Figures = append(r.run.Figures, f)
+	return true
+}
+
+// configured adds the figures of the load as it was set.
+func (r *guideRun) configured() {
+	h := &r.run.Header
+	if h.Limit > 0 {
+		r.run.Figures = append(r.run.Figures, Figure{Name: "max_concurrency", Label: "config.strategy", Text: strconv.Itoa(h.Limit), Value: float64(h.Limit), Line: r.line})
+	}
+	if h.Rate > 0 {
+		r.run.Figures = append(r.run.Figures, Figure{Name: "request_rate", Label: "config.strategy.rate", Text: h.Label(result.LabelRate), Value: h.Rate, Line: r.line})
+	}
+}
+
+func first(a, b json.RawMessage) json.RawMessage {
+	if len(a) > 0 {
+		return a
+	}
+	return b
+}
+
+// firstText returns the first text that is not empty.
+func firstText(texts ...string) string {
+	i := slices.IndexFunc(texts, func(s string) bool { return s != "" })
+	if i < 0 {
+		return ""
+	}
+	return texts[i]
+}

@@ -1,0 +1,121 @@
+package report
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"perflab/internal/audit"
+	"perflab/internal/interop"
+	"perflab/internal/result"
+)
+
+// importedSide is a run that GPUStack's client measured.
+func importedSide() Side {
+	s := sum(500, 800, 250, 3100, 90, 14)
+	for name := range s.Figures {
+		if strings.HasPrefix(name, "p90_") {
+			delete(s.Figures, name)
+		}
+	}
+	delete(s.Figures, "failed")
+	s.Figures["max_concurrency"] = 61
+	s.Definitions = map[string]result.Definition{
+		"ttft": result.FirstIteration, "tpot": result.E2EPerTokenWeighted, "itl": result.DecodePerTokenWeighted, "e2el": result.StreamEnd,
+		"max_concurrency": result.MeasuredMaximum, "max_output_tokens_per_s": result.InverseGapPeak,
+	}
+	s.Verdict = result.Verdict{}
+	s.Verdict.Add(result.Check{Name: "imported", Status: result.Sound, Text: "figures of notes.md:41 by guidellm via benchmark-runner; perflab did not measure them"})
+	s.Verdict.Add(result.Check{Name: "peak-inverse-gap", Status: result.Noted, Text: "a peak that is <no> throughput"})
+	h := result.Header{Model: "acme/tiny-7b", Requests: 500, Command: "vllm serve acme/tiny-7b", Imported: &result.Imported{
+		Client: "guidellm via benchmark-runner", Format: "text", File: "notes.md", Line: 41, Section: []string{"Results", "Baseline"},
+		Labels: result.Labels{result.LabelCase: "8 RPS", result.LabelHardware: "1 x H200", result.LabelEngine: "vllm", result.LabelRate: "unclear", "caption": "Benchmark result"},
+	}}
+	return Side{Name: "imported/001", Header: h, Summary: *s}
+}
+
+func TestImportedGolden(t *testing.T) {
+	side := importedSide()
+	st, ok := ImportedStyle(side.Header, side.Summary.Percentiles())
+	if !ok || st.Layout != result.GPUStack {
+		t.Errorf("style %+v, %v", st, ok)
+	}
+	golden(t, "imported.txt", func(w io.Writer) error { return RunText(w, side.Header, side.Summary, st) })
+	golden(t, "imported.md", func(w io.Writer) error { return RunMarkdown(w, side.Header, side.Summary, st) })
+	golden(t, "imported.html", func(w io.Writer) error { return RunHTML(w, side.Header, side.Summary, st, nil) })
+
+	other := importedSide()
+	other.Name = "imported/002"
+	other.Header.Imported.Client, other.Header.Rate = "vllm bench serve", 8
+	other.Summary.Definitions = result.DefinitionsOf(result.VLLM)
+	golden(t, "imported-runs.txt", func(w io.Writer) error { return RunsText(w, []Side{side, other}) })
+}
+
+// TestUnknownIsNotClaimed: what an imported run does not record is not said to
+// be none, all at once, or perflab's.
+func TestUnknownIsNotClaimed(t *testing.T) {
+	side := importedSide()
+	side.Header.Requests = 0
+	var text bytes.Buffer
+	for _, write := range []func() error{
+		func() error { return RunMarkdown(&text, side.Header, side.Summary, result.Style{}) },
+		func() error { return RunText(&text, side.Header, side.Summary, result.Style{}) },
+		func() error { return RunsMarkdown(&text, []Side{side, side}) },
+	} {
+		if err := write(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, claim := range []string{"all at once", "as many as there was time", "`none`", "perflab bench"} {
+		if strings.Contains(text.String(), claim) {
+			t.Errorf("the report claims %q", claim)
+		}
+	}
+	side.Header.Imported.Labels[result.LabelRate] = "inf"
+	text.Reset()
+	if err := RunMarkdown(&text, side.Header, side.Summary, result.Style{}); err != nil || !strings.Contains(text.String(), "all at once") {
+		t.Errorf("a rate that the file says is inf is not shown: %v", err)
+	}
+}
+
+func someFindings() Audit {
+	at := func(file string, line int) interop.Place {
+		return interop.Place{File: file, Line: line, Section: []string{"Results"}}
+	}
+	return Audit{Files: []string{"a.md", "b|c.md", "clean.md"}, Findings: []audit.Finding{
+		{Type: "throughput", Severity: audit.Error, Place: at("a.md", 12), Expected: "50.0 req/s", Text: "100 requests in 2 s are not 60 req/s",
+			Figures: []audit.Cited{{Label: "Request throughput (req/s)", Text: "60.00", Line: 12}, {Label: "Benchmark duration (s)", Text: "2.00", Line: 10}}},
+		{Type: "burst", Severity: audit.Note, Place: at("a.md", 20), Text: "all requests were sent at once",
+			Also: []audit.Finding{{Place: at("a.md", 50)}, {Place: at("b|c.md", 4)}}},
+		{Type: "unreadable", Severity: audit.Warning, Place: at("b|c.md", 0), Text: "a <table> | that is none"},
+	}}
+}
+
+func TestAuditGolden(t *testing.T) {
+	a := someFindings()
+	golden(t, "audit.txt", func(w io.Writer) error { return AuditText(w, a) })
+	golden(t, "audit.md", func(w io.Writer) error { return AuditMarkdown(w, a) })
+	golden(t, "audit.json", func(w io.Writer) error { return AuditJSON(w, a) })
+}
+
+// TestAuditHidesAndCounts: what is below the severity asked for is not shown,
+// and still counted.
+func TestAuditHidesAndCounts(t *testing.T) {
+	a := someFindings()
+	for least, want := range map[audit.Severity]int{audit.Error: 1, audit.Warning: 2, audit.Note: 3, "": 3} {
+		a.Least = least
+		var text bytes.Buffer
+		if err := AuditText(&text, a); err != nil {
+			t.Fatal(err)
+		}
+		hides := strings.Contains(text.String(), "not shown")
+		if len(a.shown()) != want || hides != (want < 3) || !strings.Contains(text.String(), "1 error, 1 warning, 1 note in 3 files") {
+			t.Errorf("from %q on: %d findings\n%s", least, len(a.shown()), &text)
+		}
+	}
+	var text bytes.Buffer
+	if err := AuditJSON(&text, Audit{Files: []string{"x"}}); err != nil || !strings.Contains(text.String(), `"findings": []`) {
+		t.Errorf("no finding is %s, %v", &text, err)
+	}
+}
