@@ -436,7 +436,7 @@ var publishedPractice = map[string]string{
 	"000:24 text-contradiction":          "draft model",
 	"000:67 command-placeholder":         "$target",
 	"000:29 environment-missing":         "the number of devices",
-	"000:81 one-factor-search":           "6 options",
+	"000:81 one-factor-search":           "5 options",
 	"000:86 failures-not-reported":       "18 of 18",
 	"000:86 no-repeats":                  "16 measurements",
 	"000:128 compared-under-overload":    "6.72 of 8 req/s",
