@@ -20,6 +20,7 @@ package interop
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"perflab/internal/result"
@@ -116,32 +117,23 @@ func (r *Run) Definition(name string) result.Definition {
 }
 
 // Summary returns the figures of the file as a summary, those it lacks
-// computed from the calls where there are calls. Its verdict is empty: see
-// audit.
+// computed from the calls where there are calls (see result.Summary.Complete).
+// Its verdict is empty: see audit.
 func (r *Run) Summary() (result.Summary, error) {
-	s := result.Summary{Figures: map[string]float64{}}
-	if len(r.Calls) > 0 {
-		own, err := result.Summarize(r.Header, &result.Client{}, result.Options{}, func(yield func(result.Call) bool) {
-			for _, c := range r.Calls {
-				if !yield(c) {
-					return
-				}
-			}
-		})
-		if err != nil {
-			return s, fmt.Errorf("summarise %s: %w", r.Place, err)
-		}
-		s = own
-		s.Verdict = result.Verdict{}
-	}
-	s.Simulated = s.Simulated || r.Sim || r.Header.Simulated
-	s.Definitions = r.Defs
+	s := result.Summary{Figures: map[string]float64{}, Definitions: r.Defs, Simulated: r.Sim || r.Header.Simulated}
 	for _, f := range r.Figures {
 		if _, err := result.Lookup(f.Name); err == nil {
 			s.Figures[f.Name] = f.Value
-			delete(s.Intervals, f.Name) // it is of our figure
 		}
 	}
+	if len(r.Calls) == 0 {
+		return s, nil
+	}
+	own, err := result.Summarize(r.Header, &result.Client{}, result.Options{}, slices.Values(r.Calls))
+	if err != nil {
+		return s, fmt.Errorf("summarise %s: %w", r.Place, err)
+	}
+	s.Complete(own)
 	return s, nil
 }
 

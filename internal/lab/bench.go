@@ -269,7 +269,7 @@ func (b Bench) header(w *workload.Workload, simulated bool) (result.Header, erro
 	}
 	s := b.Spec
 	h := result.Header{
-		Schema: "perflab.run/1", Version: b.Version, Simulated: simulated, Started: time.Now().UTC(),
+		Schema: runSchema, Version: b.Version, Simulated: simulated, Started: time.Now().UTC(),
 		Model: s.Model, Backend: s.Backend, Targets: s.Targets, Workload: b.Name, Spec: spec,
 		Requests: w.Len(), Limit: s.Workload.MaxConcurrency, Command: b.Command, Host: host(),
 		SelfCheck: LoadSelfCheck(b.Version), Tokenizer: w.MeasuredBy(),
@@ -470,34 +470,6 @@ func (s Spec) summaryOptions() (result.Options, error) {
 		opt.Goodput = append(opt.Goodput, slos...)
 	}
 	return opt, nil
-}
-
-// Resummarise computes the figures of a stored run again from its calls, with
-// these percentiles besides those that the run was made for.
-func (r *StoredRun) Resummarise(percentiles ...float64) (result.Summary, error) {
-	var spec Spec
-	if err := json.Unmarshal(r.Header.Spec, &spec); err != nil {
-		return result.Summary{}, fmt.Errorf("read the run's spec: %w", err)
-	}
-	opt, err := spec.summaryOptions()
-	if err != nil {
-		return result.Summary{}, err
-	}
-	opt.Percentiles = append(opt.Percentiles, percentiles...)
-	client := r.Client
-	if client == nil && r.Partial {
-		client = &result.Client{Partial: true, StopNote: "the run directory was never finished"}
-	}
-	return result.Summarize(r.Header, client, opt, slices.Values(r.Calls))
-}
-
-// Percentiles are those that the run was made for, else 99.
-func (r *StoredRun) Percentiles() []float64 {
-	var spec Spec
-	if json.Unmarshal(r.Header.Spec, &spec) != nil || len(spec.Percentiles) == 0 {
-		return []float64{99}
-	}
-	return slices.Compact(slices.Sorted(slices.Values(spec.Percentiles)))
 }
 
 // PercentilesOf are the percentiles that metrics ask for by their names: 99.9

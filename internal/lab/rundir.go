@@ -24,6 +24,9 @@ const (
 	summaryFile = "summary.json"
 )
 
+// runSchema names the format of headers; it changes when they do.
+const runSchema = "perflab.run/1"
+
 // runWriter writes one run directory. It works in DIR.tmp and renames at the
 // end, so that a directory without the suffix is always complete; a .tmp left
 // behind is a partial run that can still be summarised.
@@ -111,7 +114,8 @@ func (w *runWriter) abandon() {
 }
 
 // finish completes the directory and gives it its name. Whatever could be
-// written stays, in DIR.tmp, when it fails.
+// written stays, in DIR.tmp, when it fails. Of a run that another client
+// measured there is no record c of the client.
 func (w *runWriter) finish(c *result.Client, s *result.Summary) error {
 	err := cmp.Or(w.err, w.buf.Flush()) // the buffer keeps its first error
 	if closed := w.calls.Close(); err == nil {
@@ -121,8 +125,10 @@ func (w *runWriter) finish(c *result.Client, s *result.Summary) error {
 	if err != nil {
 		return fmt.Errorf("keep the calls: %w", err)
 	}
-	if err := writeJSON(filepath.Join(w.tmp, clientFile), c); err != nil {
-		return err
+	if c != nil {
+		if err := writeJSON(filepath.Join(w.tmp, clientFile), c); err != nil {
+			return err
+		}
 	}
 	if err := writeJSON(filepath.Join(w.tmp, summaryFile), s); err != nil {
 		return err
@@ -160,6 +166,8 @@ type StoredRun struct {
 	Client  *result.Client // nil for a partial run
 	Partial bool
 	Damage  string // what could not be read, one sentence; empty for none
+
+	figures *result.Summary // of an imported run, as its file has them; nil for our own runs
 }
 
 // OpenRun reads a run directory, complete or partial. dir may be given with or
@@ -181,6 +189,13 @@ func OpenRun(dir string) (*StoredRun, error) {
 			break
 		}
 		r.Calls = append(r.Calls, c)
+	}
+	if r.Header.Imported != nil {
+		r.figures = &result.Summary{}
+		if err := readJSON(filepath.Join(dir, summaryFile), r.figures); err != nil {
+			return nil, fmt.Errorf("read imported run %s, whose figures are in %s alone: %w", dir, summaryFile, err)
+		}
+		return r, nil
 	}
 	var c result.Client
 	if err := readJSON(filepath.Join(dir, clientFile), &c); err == nil {

@@ -143,7 +143,7 @@ const gpustackLatency = "----------------------Latency---------------------"
 // writeFamily writes one ruled section. GPUStack's is titled Latency and in
 // seconds for the end-to-end latency, with the labels one column wider.
 func writeFamily(b *strings.Builder, s Summary, f family, st Style) {
-	head, width, seconds := center(f.section, '-'), labelWidth, st.Layout == GPUStack && f.name == "e2el"
+	head, width, seconds := center(f.sectionTitle(s.Definitions[f.name]), '-'), labelWidth, st.Layout == GPUStack && f.name == "e2el"
 	if seconds {
 		head, width = gpustackLatency, labelWidth+1
 	}

@@ -1,6 +1,10 @@
 package result
 
-import "maps"
+import (
+	"maps"
+	"math"
+	"slices"
+)
 
 // Definition names how a figure was made, where clients differ. The empty one is
 // ours, as docs/metrics.md has it. Figures of different definitions are never
@@ -40,7 +44,7 @@ const (
 // DefinitionDoc explains a definition.
 type DefinitionDoc struct {
 	Tag     Definition
-	Of      string // the family or scalar it is of: "ttft", "max_output_tokens_per_s"
+	Of      string // the families or scalars it is of: "ttft", "tpot, itl"
 	Formula string
 	Clients string // who makes figures so
 }
@@ -73,4 +77,76 @@ func (s Summary) Definition(name string) Definition {
 		return s.Definitions[m.Family]
 	}
 	return Ours
+}
+
+// Complete adds the figures of own that s lacks, which were computed from the
+// calls that came with s. Left out are those of a family or scalar that s has
+// by a definition which calls do not give: one row would hold two meanings.
+// An interval comes along where the figure is the same.
+func (s *Summary) Complete(own Summary) {
+	if s.Figures == nil {
+		s.Figures = map[string]float64{}
+	}
+	intervals := map[string][2]float64{}
+	for name, v := range own.Figures {
+		given, has := s.Figures[name]
+		switch {
+		case !has && s.Definition(name).ofEvents():
+			s.Figures[name] = v
+		case !has || math.Abs(v-given) > 1e-6*math.Abs(v):
+			continue
+		}
+		if i, ok := own.Intervals[name]; ok {
+			intervals[name] = i
+		}
+	}
+	for name, i := range s.Intervals {
+		intervals[name] = i
+	}
+	s.Intervals = intervals
+	if s.Failures == nil {
+		s.Failures = own.Failures
+	}
+	samples := map[string]int{}
+	for family, n := range own.Samples {
+		if s.Definitions[family].ofEvents() {
+			samples[family] = n
+		}
+	}
+	maps.Copy(samples, s.Samples)
+	s.Samples = samples
+	s.Simulated = s.Simulated || own.Simulated
+}
+
+// ofEvents reports whether our formula gives the figure when it is applied to
+// the events as the client saw them: it differs in what counts as an event.
+func (d Definition) ofEvents() bool {
+	return slices.Contains([]Definition{Ours, FirstMessage, FirstText, FirstIteration, FirstChunk, DecodePerToken, MessageGap, ChunkGap, LastMessage}, d)
+}
+
+// Percentiles returns the percentiles that the sections of a block have
+// figures for, in percent, the median aside.
+func (s Summary) Percentiles() []float64 {
+	out := []float64{}
+	for name := range s.Figures {
+		m, err := Lookup(name)
+		if p, ok := percentile(m.Stat); err == nil && ok && p != 50 && slices.Contains(BlockSections(), m.Family) {
+			out = append(out, p)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Sections returns the sections of a block that the summary has figures for.
+func (s Summary) Sections() []string {
+	out := []string{}
+	for _, f := range families() {
+		if _, ok := s.Figures["mean_"+f.name+"_ms"]; ok {
+			out = append(out, f.name)
+		} else if _, ok := s.Figures["median_"+f.name+"_ms"]; ok {
+			out = append(out, f.name)
+		}
+	}
+	return out
 }

@@ -68,6 +68,7 @@ Each has, in milliseconds and lower being better, `)
 	b.WriteString("\n## Other spellings\n\n")
 	b.WriteString("`_ms` may be left out (`p99_ttft`). ")
 	b.WriteString("`total_throughput` is `total_token_throughput`, `goodput` is `request_goodput`, `max_request_concurrency` is `max_concurrency`; `latency`, `e2e` and `e2e_latency` after a statistic are `e2el` (`mean_latency` is `mean_e2el_ms`).\n")
+	b.WriteString("\n" + definitionsMarkdown())
 	b.WriteString("\n" + whyText)
 	return b.String()
 }

@@ -41,7 +41,8 @@ func (o VLLMOptions) Validate() error {
 }
 
 // VLLMJSON returns the flat JSON object that `vllm bench serve
-// --save-result` writes, with failures_by_class, simulated and verdict added.
+// --save-result` writes, with failures_by_class, simulated, verdict and the
+// definitions that are not ours added. What an imported run does not record is null.
 // Only Detailed reads the calls. A figure that is absent is null,
 // also in the arrays: vLLM's zeros for failed requests would enter means.
 func VLLMJSON(h Header, s Summary, calls []Call, o VLLMOptions) ([]byte, error) {
@@ -73,6 +74,8 @@ func VLLMJSON(h Header, s Summary, calls []Call, o VLLMOptions) ([]byte, error) 
 	d.put("simulated", s.Simulated)
 	if s.Compat != "" {
 		d.put(keyCompat, s.Compat)
+	} else if len(s.Definitions) > 0 {
+		d.put(keyDefinitions, s.Definitions)
 	}
 	d.put("verdict", s.Verdict)
 	if o.Detailed {
@@ -121,19 +124,30 @@ func (d *object) head(h Header, o VLLMOptions) {
 	if h.Limit > 0 {
 		limit = &h.Limit
 	}
-	var rate any = "inf"
+	var date, rate, prompts any = h.Started.Format("20060102-150405"), "inf", h.Requests
+	if h.Imported != nil && h.Label(LabelRate) != "inf" {
+		rate = nil // not recorded
+	}
 	if finite(h.Rate) {
 		rate = h.Rate
 	}
-	d.put("date", h.Started.Format("20060102-150405"))
+	if h.Imported != nil && h.Requests == 0 {
+		prompts = nil
+	}
+	if h.Imported != nil && h.Started.IsZero() {
+		date = nil
+	}
+	d.put("date", date)
 	d.put("endpoint_type", h.Backend)
 	d.put("backend", h.Backend)
 	d.put("label", label)
 	d.put("model_id", h.Model)
 	d.put("tokenizer_id", cmp.Or(o.Tokenizer, h.Model))
-	d.put("num_prompts", h.Requests)
+	d.put("num_prompts", prompts)
 	d.put("request_rate", rate)
-	d.put("burstiness", cmp.Or(o.Burstiness, 1))
+	if h.Imported == nil || o.Burstiness > 0 {
+		d.put("burstiness", cmp.Or(o.Burstiness, 1))
+	}
 	d.put("max_concurrency", limit)
 	if o.RampStrategy != "" {
 		d.put("ramp_up_strategy", o.RampStrategy)
@@ -153,7 +167,7 @@ func finite(rate float64) bool { return rate > 0 && !math.IsInf(rate, 1) }
 var reserved = []string{
 	"date", "endpoint_type", "backend", "label", "model_id", "tokenizer_id", "num_prompts", "burstiness",
 	"ramp_up_strategy", "ramp_up_start_rps", "ramp_up_end_rps",
-	keyFailures, keySimulated, keyCompat, keyVerdict,
+	keyFailures, keySimulated, keyCompat, keyDefinitions, keyVerdict,
 	"input_lens", "output_lens", "ttfts", "itls", "latencies", "start_times", "queue_times", "generated_texts", "errors",
 }
 
