@@ -132,7 +132,7 @@ func runFacts(h result.Header, partial bool) []figure {
 		{"Requests planned", planned}, {"Request rate", rate}, {"Concurrency limit", limit},
 		{"Prefix cache policy", h.Cache}, {"Lengths counted by", h.Tokenizer},
 		{"Backend", h.Backend}, {"Targets", strings.Join(h.Targets, ", ")}, {"Serving command", h.Command},
-		{"Client", strings.TrimSpace("perflab bench " + h.Version)}, {"Stamps taken by", clockName(h.Clock)},
+		{"Client", strings.TrimSpace("perflab bench " + h.Version)}, {"Stamps taken by", result.ClockName(h.Clock)},
 		{"Error of this client", selfChecked(h.SelfCheck)},
 	}
 	if !h.Started.IsZero() {
@@ -145,17 +145,6 @@ func runFacts(h result.Header, partial bool) []figure {
 		f = append(f, figure{"Partial", "the run was stopped before its end"})
 	}
 	return slices.DeleteFunc(f, func(x figure) bool { return x.Value == "" })
-}
-
-// clockName says who stamped the reads.
-func clockName(clock string) string {
-	switch clock {
-	case result.ClockKernel:
-		return "the kernel, when a packet arrived"
-	case result.ClockMonotonic:
-		return "the client, when a read returned and before parsing"
-	}
-	return clock
 }
 
 // selfChecked says how far the client's figures were from a server's truth.
