@@ -1,9 +1,266 @@
 package audit
 
-import "perflab/internal/interop"
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"perflab/internal/interop"
+	"perflab/internal/result"
+)
 
 // arithmeticChecks are the types that arithmetic finds.
-func arithmeticChecks() []Check { return nil }
+func arithmeticChecks() []Check {
+	return []Check{
+		{"negative-figure", Error, "A count, a rate or a time is below zero.", "Always; client-side lags may be negative."},
+		{"throughput", Error, "A throughput is not its count over the duration.",
+			"With duration and counts. Allowed for: failed requests counted in (throughput-definition), and a window of the client's own (throughput-window)."},
+		{"throughput-definition", Warning, "The request throughput counts failed requests too.", "Where that fits and successful requests alone do not."},
+		{"throughput-window", Warning, "A throughput is over a window that is shorter than the printed duration.",
+			"Mean local rates (guidellm) run from the first event that the client counts to the last, so the window may lack the first wait and the last drain: P99 TTFT + P99 latency. Shorter than that is an error of type throughput."},
+		{"throughput-sum", Error, "Total throughput over output throughput is not total tokens over output tokens.", "Without a duration; with one, throughput says it."},
+		{"counts", Error, "Counts of requests contradict each other.", "More successful ones than were sent; goodput above throughput."},
+		{"peak-concurrency", Error, "More requests were in flight at once than there were, or than the limit of our own client allows.",
+			"Peak against successful and failed requests. Where failed ones are not printed, only against the limit; peaks by second buckets overcount and are not held against it."},
+		{"peak-below-mean", Error, "The peak throughput is below the mean throughput.",
+			"A peak over sliding seconds or of local rates is never below the mean. Fixed seconds may be: see peak-buckets."},
+		{"peak-buckets", Warning, "The peak throughput is below the mean, which fixed seconds and messages of several tokens allow.",
+			"vLLM's peak is the fullest of whole seconds since the start, counted in messages."},
+		{"peak-beyond-total", Error, "The peak second has more tokens than the whole run.", "Peaks of tokens or messages in a second; two messages a request may carry no token."},
+		{"peak-inverse-gap", Warning, "The peak throughput is the inverse of the shortest gap between events and no throughput of any second.",
+			"guidellm's maximum of local rates, where it is above all tokens of the run in one second."},
+		{"latency-beyond-duration", Error, "A request took longer than the run.", "TTFT and end-to-end latency; not for clients that trim their duration to a window."},
+	}
+}
 
 // arithmetic checks the figures of a block against each other.
-func arithmetic(*interop.Run) []Finding { return nil }
+func arithmetic(r *interop.Run) []Finding {
+	g := figuresOf(r)
+	var out []Finding
+	for _, check := range []func(figures) []Finding{signs, throughputs, counts, concurrency, peaks, durations, distributions} {
+		out = append(out, check(g)...)
+	}
+	return out
+}
+
+// signs finds figures that cannot be negative and are.
+func signs(g figures) []Finding {
+	var out []Finding
+	for _, f := range g.run.Figures {
+		m, err := result.Lookup(f.Name)
+		if err != nil || m.Family == "dispatch_lag" || !exactly(0).above(of(f)) {
+			continue
+		}
+		out = append(out, g.finding("negative-figure", Error, "", fmt.Sprintf("%s is %s, and cannot be negative", f.Label, f.Text), f.Name))
+	}
+	return out
+}
+
+// rates are the throughputs that are a count over the duration.
+var rates = [...]struct {
+	name   string
+	counts []string
+	unit   string
+}{
+	{"request_throughput", []string{"completed"}, "req/s"},
+	{"output_throughput", []string{"total_output_tokens"}, "tok/s"},
+	{"total_token_throughput", []string{"total_input_tokens", "total_output_tokens"}, "tok/s"},
+}
+
+// count is the sum of counts.
+func (g figures) count(names []string) (interval, bool) {
+	v, ok := g.all(names...)
+	sum := interval{}
+	for _, x := range v {
+		sum = sum.plus(x)
+	}
+	return sum, ok
+}
+
+// throughputs checks rates against counts and duration.
+func throughputs(g figures) []Finding {
+	duration, ok := g.get("duration")
+	if !ok {
+		return sumOfRates(g)
+	}
+	var out []Finding
+	for _, r := range rates {
+		n, ok := g.count(r.counts)
+		rate, ok2 := g.get(r.name)
+		want := n.over(duration)
+		if !ok || !ok2 || rate.meets(want) {
+			continue
+		}
+		expected := num(n.over(duration).mid()) + " " + r.unit
+		cite := slices.Concat([]string{r.name, "duration"}, r.counts)
+		failed, _ := g.get("failed")
+		switch window := n.over(rate); {
+		case r.name == "request_throughput" && failed.lo > 0 && rate.meets(n.plus(failed).over(duration)):
+			out = append(out, g.finding("throughput-definition", Warning, expected,
+				fmt.Sprintf("%s %s counts the %s failed requests: successful ones came at %s", g.by[r.name].Label, g.text(r.name), g.text("failed"), expected), append(cite, "failed")...))
+		case g.windowed(r.name, window, duration):
+			if window.lo > duration.hi || duration.lo-window.hi < 0.001*duration.lo && r.name != "output_throughput" {
+				continue // local rates differ from the mean by their ends; the output throughput speaks for all
+			}
+			if r.name == "total_token_throughput" && slices.ContainsFunc(out, func(f Finding) bool { return f.Type == "throughput-window" }) {
+				continue
+			}
+			out = append(out, g.finding("throughput-window", Warning, expected,
+				fmt.Sprintf("%s %s is over a window of %s s and not the %s s of the run, where it is %s (%+.2f %%): rates of runs made so do not compare", g.by[r.name].Label, g.text(r.name), num(window.mid()), g.text("duration"), expected, 100*(rate.mid()/want.mid()-1)), cite...))
+		default:
+			out = append(out, g.finding("throughput", Error, expected,
+				fmt.Sprintf("%s %s is not %s / %s s = %s", g.by[r.name].Label, g.text(r.name), num(n.mid()), g.text("duration"), expected), cite...))
+		}
+	}
+	return out
+}
+
+// windowed reports whether a throughput fits the mean local rate of a client:
+// its window ends early and begins late by no more than a request's wait and
+// its latency, or it is off by the ends of the sampling, 2 % at most.
+func (g figures) windowed(name string, window, duration interval) bool {
+	if g.definition(name) != result.RateWeighted && g.definition("output_throughput") != result.RateWeighted {
+		return false
+	}
+	if window.lo <= 1.02*duration.hi && window.hi >= duration.lo {
+		return true
+	}
+	if window.lo > duration.hi {
+		return false
+	}
+	lost := 0.0
+	for _, names := range [][]string{{"max_ttft_ms", "p99_ttft_ms"}, {"max_e2el_ms", "p99_e2el_ms"}} {
+		i := slices.IndexFunc(names, func(n string) bool { _, ok := g.by[n]; return ok })
+		if i < 0 {
+			return true // how long the ends were is not known
+		}
+		v, _ := g.get(names[i])
+		lost += v.hi / 1000
+	}
+	return window.hi >= duration.lo-lost
+}
+
+// sumOfRates checks the total throughput where no duration is given.
+func sumOfRates(g figures) []Finding {
+	v, ok := g.all("total_token_throughput", "output_throughput", "total_input_tokens", "total_output_tokens")
+	if !ok || v[1].lo <= 0 || v[3].lo <= 0 || g.definition("output_throughput") == result.RateWeighted {
+		return nil
+	}
+	want := v[1].times(v[2].plus(v[3]).over(v[3]))
+	if v[0].meets(want) {
+		return nil
+	}
+	return []Finding{g.finding("throughput-sum", Error, num(want.mid())+" tok/s",
+		fmt.Sprintf("the total throughput is %s, and %s output tok/s with these token counts make %s", g.text("total_token_throughput"), g.text("output_throughput"), num(want.mid())),
+		"total_token_throughput", "output_throughput", "total_input_tokens", "total_output_tokens")}
+}
+
+// counts checks numbers of requests.
+func counts(g figures) []Finding {
+	var out []Finding
+	done, ok := g.get("completed")
+	failed, _ := g.get("failed")
+	sent, err := strconv.ParseFloat(g.run.Header.Label("num_prompts"), 64)
+	if all := done.plus(failed); ok && err == nil && sent > 0 && all.above(exactly(sent)) {
+		out = append(out, g.finding("counts", Error, "", fmt.Sprintf("%s requests ended and %s were sent", num(all.lo), num(sent)), "completed", "failed"))
+	}
+	if v, ok := g.all("request_goodput", "request_throughput"); ok && v[0].above(v[1]) {
+		out = append(out, g.finding("counts", Error, "", fmt.Sprintf("a goodput of %s is above the throughput of %s", g.text("request_goodput"), g.text("request_throughput")), "request_goodput", "request_throughput"))
+	}
+	return out
+}
+
+// concurrency checks the peak of requests in flight.
+func concurrency(g figures) []Finding {
+	peak, ok := g.get("max_concurrent_requests")
+	if !ok {
+		return nil
+	}
+	v, ok := g.all("completed", "failed")
+	if ok && peak.above(v[0].plus(v[1])) {
+		return []Finding{g.finding("peak-concurrency", Error, "",
+			fmt.Sprintf("%s requests in flight at once are more than the %s of the run", g.text("max_concurrent_requests"), num(v[0].plus(v[1]).mid())), "max_concurrent_requests", "completed", "failed")}
+	}
+	limit, ok := g.get("max_concurrency")
+	if ok && limit.lo > 0 && g.definition("max_concurrency") == result.Ours && g.definition("max_concurrent_requests") == result.Ours &&
+		g.run.Header.Imported == nil && peak.above(limit) {
+		return []Finding{g.finding("peak-concurrency", Error, "",
+			fmt.Sprintf("%s requests in flight at once are more than the limit of %s", g.text("max_concurrent_requests"), g.text("max_concurrency")), "max_concurrent_requests", "max_concurrency")}
+	}
+	return nil
+}
+
+// peaks checks the peak throughput against the mean and the total.
+func peaks(g figures) []Finding {
+	const name = "max_output_tokens_per_s"
+	peak, ok := g.get(name)
+	if !ok {
+		return nil
+	}
+	var out []Finding
+	duration, timed := g.get("duration")
+	tokens, counted := g.get("total_output_tokens")
+	if mean, ok := g.get("output_throughput"); ok && mean.above(peak) {
+		out = append(out, belowMean(g, mean, peak)...)
+	}
+	if !timed || !counted {
+		return out
+	}
+	done, _ := g.get("completed")
+	// Our peak is the mean for a run shorter than its window.
+	most := tokens.plus(done.scale(2)).over(interval{min(1, max(duration.lo, 1e-9)), min(1, max(duration.hi, 1e-9))})
+	switch inverse := g.definition(name) == result.InverseGapPeak; {
+	case !peak.above(most):
+	case inverse:
+		out = append(out, g.finding("peak-inverse-gap", Warning, "",
+			fmt.Sprintf("a peak of %s tok/s is more in one second than the %s tokens of the whole run: this client prints the inverse of the shortest gap, which is no throughput", g.text(name), g.text("total_output_tokens")), name, "total_output_tokens"))
+	default:
+		out = append(out, g.finding("peak-beyond-total", Error, "at most "+num(tokens.hi)+" tok/s",
+			fmt.Sprintf("a peak of %s tok/s is more in one second than the %s tokens of the whole run", g.text(name), g.text("total_output_tokens")), name, "total_output_tokens"))
+	}
+	return out
+}
+
+// belowMean tells a peak that fixed seconds or messages explain from one that
+// nothing does.
+func belowMean(g figures, mean, peak interval) []Finding {
+	const name = "max_output_tokens_per_s"
+	if g.definition(name) != result.MessageBuckets {
+		return []Finding{g.finding("peak-below-mean", Error, "at least "+g.text("output_throughput")+" tok/s",
+			fmt.Sprintf("the peak throughput %s is below the mean %s", g.text(name), g.text("output_throughput")), name, "output_throughput")}
+	}
+	why := "messages brought several tokens each"
+	if v, ok := g.all("duration", "total_output_tokens"); ok && peak.hi*math.Ceil(v[0].hi) >= v[1].lo {
+		why = "the seconds are fixed ones since the start, and the last of the run's " + g.text("duration") + " s is not full"
+	}
+	return []Finding{g.finding("peak-buckets", Warning, "at least "+g.text("output_throughput")+" tok/s",
+		fmt.Sprintf("the peak throughput %s is below the mean %s: the client counts messages of whole seconds, and %s", g.text(name), g.text("output_throughput"), why), name, "output_throughput", "duration")}
+}
+
+// durations finds requests that outlast the run.
+func durations(g figures) []Finding {
+	duration, ok := g.get("duration")
+	if !ok || g.trimmed() {
+		return nil
+	}
+	for _, s := range g.spreads() {
+		if s.family != "ttft" && s.family != "e2el" {
+			continue
+		}
+		for _, q := range s.quantiles {
+			if q.v.scale(0.001).above(duration) {
+				return []Finding{g.finding("latency-beyond-duration", Error, "",
+					fmt.Sprintf("%s is %s, longer than the %s s of the whole run", g.by[q.name].Label, g.text(q.name), g.text("duration")), q.name, "duration")}
+			}
+		}
+	}
+	return nil
+}
+
+// trimmed reports whether the file's client leaves warm-up and cool-down out of
+// its duration, so that requests may reach beyond it.
+func (g figures) trimmed() bool {
+	im := g.run.Header.Imported
+	return im != nil && slices.Contains([]string{interop.FormatGuideLLM, interop.FormatAIPerf, interop.FormatInferencePerf}, im.Format)
+}

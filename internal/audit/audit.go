@@ -98,7 +98,7 @@ func Files(files []interop.File, o Options) []Finding {
 
 // Checks lists every type of finding.
 func Checks() []Check {
-	return slices.Concat(arithmeticChecks(), identityChecks(), physicsChecks(), claimChecks(), commandChecks(), practiceChecks())
+	return slices.Concat(arithmeticChecks(), spreadChecks(), identityChecks(), physicsChecks(), claimChecks(), commandChecks(), practiceChecks())
 }
 
 // ofRun audits one run by itself.

@@ -1,9 +1,301 @@
 package audit
 
-import "perflab/internal/interop"
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"perflab/internal/interop"
+	"perflab/internal/result"
+)
 
 // identityChecks are the types that identities finds.
-func identityChecks() []Check { return nil }
+func identityChecks() []Check {
+	return []Check{
+		{"latency-identity", Error, "TTFT, time per token and number of tokens do not make the end-to-end latency.",
+			"Exact for one request and for means weighted by tokens (guidellm): TTFT + TPOT (n - 1) or, with the first token in it, TPOT n. 10 % are allowed for the end of the stream; any of these that fits is accepted."},
+		{"latency-doubtful", Warning, "TTFT, time per token and number of tokens are more than a factor of 3 from the end-to-end latency.",
+			"Means over requests of varied length, between which the identity does not hold exactly."},
+		{"tpot-includes-first", Warning, "A time per token that is said to exclude the first token includes it.",
+			"A text block; by the client's known definition or because TPOT n = TTFT + ITL (n - 1) within rounding and TPOT is above ITL."},
+		{"zero-median", Warning, "Half of the times per token are zero.",
+			"A median of nothing beside a mean that is not: the client saw tokens of one instant. Not where tokens of one chunk are counted as zeros by definition."},
+		{"itl-zero-gap", Note, "The mean ITL is (N - 1) / N of the mean TPOT: the finishing message is counted as one more gap of nothing.",
+			"Answers of at most 16 tokens, all of one length; blocks that are published."},
+		{"in-flight", Error, "The latencies sum to more than the duration times the peak of requests in flight.",
+			"Little's law as an inequality, which holds over a whole run, idle ends included: sum of E2E <= duration x peak; with TTFT where no latency is printed."},
+		{"offered-rate-missed", Warning, "The run lasted much longer than its requests took to send.",
+			"A finite rate. Sending takes (N - 1) / rate, and the drain comes after it: only where sending lasts 3 mean latencies and over 10 % of the run come after, or sending lasts a minute and the run half as long again."},
+		{"first-token-stall", Warning, "A few requests waited very long for their first token: a cold start or a stall.",
+			"P99 TTFT over 20 medians with P95 within 3, or the mean above P95."},
+	}
+}
 
 // identities checks what must hold between the sections of a block.
-func identities(*interop.Run) []Finding { return nil }
+func identities(r *interop.Run) []Finding {
+	g := figuresOf(r)
+	var out []Finding
+	for _, check := range []func(figures) []Finding{latency, firstToken, zeroMedian, inFlight, offered, stall} {
+		out = append(out, check(g)...)
+	}
+	return out
+}
+
+// perToken is a mean time per token that a latency can be made of.
+type perToken struct {
+	name  string
+	first bool // the first token's time is in it
+	exact bool // by its definition, the identity holds between means
+}
+
+// perTokens lists the times per token of a run.
+func perTokens(g figures) []perToken {
+	var out []perToken
+	for _, name := range []string{"mean_tpot_ms", "mean_itl_ms"} {
+		if _, ok := g.by[name]; !ok {
+			continue
+		}
+		switch g.definition(name) {
+		case result.E2EPerTokenWeighted:
+			out = append(out, perToken{name, true, true})
+		case result.E2EPerToken:
+			out = append(out, perToken{name, true, false})
+		case result.DecodePerTokenWeighted:
+			out = append(out, perToken{name, false, true})
+		case result.DecodePerToken:
+			out = append(out, perToken{name, false, false})
+		case result.Ours:
+			if name == "mean_tpot_ms" {
+				out = append(out, perToken{name, false, false})
+			}
+		}
+	}
+	return out
+}
+
+// sum is the latency in ms that the time per token makes for n tokens.
+func (p perToken) sum(g figures, ttft, n interval) interval {
+	v, _ := g.get(p.name)
+	if p.first {
+		return v.times(n)
+	}
+	return ttft.plus(v.times(n.minus(exactly(1))))
+}
+
+// latency checks TTFT and time per token against the end-to-end latency.
+func latency(g figures) []Finding {
+	n, ok := g.outputPerRequest()
+	if !ok || n.lo < 1 {
+		return nil
+	}
+	one := g.by["completed"].Value == 1
+	v, ok := g.all("mean_e2el_ms", "mean_ttft_ms")
+	if !ok {
+		return outlasts(g, n, one)
+	}
+	e2e, ttft := v[0], v[1]
+	times := perTokens(g)
+	if len(times) == 0 {
+		return nil
+	}
+	exact := one || slices.ContainsFunc(times, func(p perToken) bool { return p.exact })
+	allowed := e2e.widen(0.1)
+	worst := times[0]
+	for _, p := range times {
+		for _, first := range []bool{p.first, !p.first} {
+			sum := perToken{p.name, first, p.exact}.sum(g, ttft, n)
+			if exact && (p.exact || one) && sum.meets(allowed) || !exact && sum.meets(interval{e2e.lo / 3, e2e.hi * 3}) {
+				return nil
+			}
+		}
+		if p.name == "mean_itl_ms" {
+			worst = p
+		}
+	}
+	each := e2e.minus(ttft).over(n.minus(exactly(1)))
+	expected := num(each.mid()) + " ms per token"
+	if n.hi < 2 {
+		expected = ""
+	}
+	sum := worst.sum(g, ttft, n)
+	text := fmt.Sprintf("the mean latency of %s ms is %s after the first, but %s %s makes a latency of %s ms of %s tokens",
+		num(e2e.mid()), expected, g.by[worst.name].Label, g.text(worst.name), num(sum.mid()), num(n.mid()))
+	kind, severity := "latency-doubtful", Warning
+	if exact {
+		kind, severity = "latency-identity", Error
+		if sum.hi < e2e.lo {
+			text += ": the client counted only part of the stream, so TPOT, ITL and peak are wrong and the latency stands"
+		}
+	}
+	return []Finding{g.finding(kind, severity, expected, text, worst.name, "mean_e2el_ms", "mean_ttft_ms", "total_output_tokens", "completed")}
+}
+
+// outlasts finds a single request whose tokens take longer than the run.
+func outlasts(g figures, n interval, one bool) []Finding {
+	v, ok := g.all("mean_ttft_ms", "mean_tpot_ms", "duration")
+	if !ok || !one {
+		return nil
+	}
+	p := perToken{name: "mean_tpot_ms", first: g.definition("mean_tpot_ms") == result.E2EPerToken || g.definition("mean_tpot_ms") == result.E2EPerTokenWeighted}
+	least := p.sum(g, v[0], n)
+	if whole := v[1].times(n); whole.lo < least.lo {
+		least = whole // the first token may be in it, whatever the label says
+	}
+	if !least.scale(0.001).above(v[2]) {
+		return nil
+	}
+	return []Finding{g.finding("latency-beyond-duration", Error, "at least "+num(least.lo/1000)+" s",
+		fmt.Sprintf("the one request takes %s s by its TTFT and TPOT, longer than the %s s of the whole run", num(least.lo/1000), g.text("duration")), "duration", "mean_ttft_ms", "mean_tpot_ms")}
+}
+
+// firstToken finds a TPOT with the first token in it under a title that
+// excludes it.
+func firstToken(g figures) []Finding {
+	n, ok := g.outputPerRequest()
+	v, ok2 := g.all("mean_tpot_ms", "mean_itl_ms", "mean_ttft_ms")
+	if !ok || !ok2 || n.lo < 2 || g.run.Header.Imported == nil || g.run.Header.Imported.Format != interop.FormatText {
+		return nil
+	}
+	tpot, itl, ttft := v[0], v[1], v[2]
+	known := g.definition("mean_tpot_ms") == result.E2EPerToken || g.definition("mean_tpot_ms") == result.E2EPerTokenWeighted
+	fits := tpot.above(itl) && tpot.times(n).meets(ttft.plus(itl.times(n.minus(exactly(1)))))
+	if !known && !fits {
+		return nil
+	}
+	return []Finding{g.finding("tpot-includes-first", Warning, num(itl.mid())+" ms without the first token",
+		fmt.Sprintf("%s %s is the latency over all %s tokens, the first included (%s), whatever the title of its section: it does not compare with the TPOT of other clients, which is this block's ITL",
+			g.by["mean_tpot_ms"].Label, g.text("mean_tpot_ms"), num(n.mid()), result.E2EPerToken), "mean_tpot_ms", "mean_itl_ms", "mean_ttft_ms")}
+}
+
+// zeroMedian finds times per token of which half are nothing.
+func zeroMedian(g figures) []Finding {
+	n, ok := g.outputPerRequest()
+	if !ok || n.lo < 2 {
+		return nil
+	}
+	for _, family := range []string{"itl", "tpot"} {
+		median, mean := "median_"+family+"_ms", "mean_"+family+"_ms"
+		v, ok := g.all(median, mean)
+		if !ok || v[0].lo > 0 || v[1].lo <= 2*(v[0].hi-v[0].lo) || g.definition(median) == result.TokenGapZeros {
+			continue
+		}
+		why := "chunks reached the client several at once"
+		if d := g.definition(median); d == result.DecodePerToken || d == result.DecodePerTokenWeighted {
+			why = "the client saw all tokens of these answers at one instant"
+		}
+		return []Finding{g.finding("zero-median", Warning, "",
+			fmt.Sprintf("%s is %s beside a mean of %s ms: no server decodes in no time; %s", g.by[median].Label, g.text(median), g.text(mean), why), median, mean)}
+	}
+	return nil
+}
+
+// zeroGap reports whether the ITL of answers of n tokens has one gap more than
+// they have: (N - 1) / N of the TPOT.
+func zeroGap(g figures) (n float64, ok bool) {
+	mean, ok := g.outputPerRequest()
+	v, ok2 := g.all("mean_tpot_ms", "mean_itl_ms")
+	n = math.Round(mean.mid())
+	if !ok || !ok2 || n < 2 || n > 16 || mean != exactly(n) || v[0].meets(v[1]) {
+		return 0, false
+	}
+	return n, v[1].scale(n).widen(0.001).meets(v[0].scale(n - 1))
+}
+
+// inFlight checks the sum of latencies against duration and concurrency.
+func inFlight(g figures) []Finding {
+	v, ok := g.all("completed", "duration")
+	if !ok || g.trimmed() {
+		return nil
+	}
+	latency := "mean_e2el_ms"
+	if _, ok := g.by[latency]; !ok {
+		latency = "mean_ttft_ms"
+	}
+	each, ok := g.get(latency)
+	if !ok {
+		return nil
+	}
+	mean := v[0].times(each).scale(0.001).over(v[1])
+	for _, name := range []string{"max_concurrent_requests", "max_concurrency"} {
+		most, ok := g.get(name)
+		if !ok || most.hi <= 0 || g.definition(name) == result.MeanInFlight || !mean.above(most) {
+			continue
+		}
+		return []Finding{g.finding("in-flight", Error, "at least "+num(mean.lo),
+			fmt.Sprintf("%s requests of %s ms each in %s s are %s in flight on average, above %s %s", g.text("completed"), g.text(latency), g.text("duration"), num(mean.lo), g.by[name].Label, g.text(name)),
+			name, latency, "completed", "duration")}
+	}
+	return nil
+}
+
+// offeredRate is the request rate that a run was meant to have.
+func (g figures) offeredRate() (float64, bool) {
+	if v, ok := g.get("request_rate"); ok && v.lo > 0 {
+		return v.mid(), true
+	}
+	rate, err := strconv.ParseFloat(strings.TrimSpace(g.run.Header.Label(result.LabelRate)), 64)
+	if err != nil {
+		rate = g.run.Header.Rate
+	}
+	return rate, rate > 0 && !math.IsInf(rate, 0) && !math.IsNaN(rate)
+}
+
+// offered checks the duration against the time that sending takes.
+func offered(g figures) []Finding {
+	rate, ok := g.offeredRate()
+	v, ok2 := g.all("completed", "duration", "request_throughput")
+	each, ok3 := g.latencyOfOne()
+	if !ok || !ok2 || !ok3 || v[1].lo <= 0 {
+		return nil
+	}
+	failed, _ := g.get("failed")
+	sent := v[0].plus(failed).mid()
+	sending := (sent - 1) / rate
+	// Poisson arrivals of n requests take sqrt(n) / rate more or less.
+	after := v[1].lo - sending - 3*math.Sqrt(sent)/rate
+	if g.by["request_rate"].Value == 0 { // of a constant rate, as far as is told
+		after = v[1].lo - sending
+	}
+	long := sending >= 3*each && after > 0.1*v[1].lo
+	late := sending >= 60 && after > 0.5*sending
+	if sent < 50 || !long && !late {
+		return nil
+	}
+	return []Finding{g.finding("offered-rate-missed", Warning, num(sending)+" s to send",
+		fmt.Sprintf("%s req/s of %s offered: sending %s requests takes %s s, and %s s of the %s s came after it, so the server fell behind and its latency grows with the length of the run",
+			g.text("request_throughput"), strconv.FormatFloat(rate, 'f', -1, 64), num(sent), num(sending), num(v[1].mid()-sending), g.text("duration")),
+		"request_throughput", "duration", "completed")}
+}
+
+// latencyOfOne is the mean latency of a request in seconds, where it is printed
+// or follows from TTFT and TPOT, roughly.
+func (g figures) latencyOfOne() (float64, bool) {
+	if v, ok := g.get("mean_e2el_ms"); ok {
+		return v.mid() / 1000, true
+	}
+	v, ok := g.all("mean_ttft_ms", "mean_tpot_ms")
+	n, ok2 := g.outputPerRequest()
+	if !ok || !ok2 {
+		return 0, false
+	}
+	return (v[0].mid() + v[1].mid()*max(0, n.mid()-1)) / 1000, true
+}
+
+// stall finds a few first tokens that took very long.
+func stall(g figures) []Finding {
+	v, ok := g.all("p99_ttft_ms", "p95_ttft_ms", "median_ttft_ms", "mean_ttft_ms")
+	done, ok2 := g.get("completed")
+	if !ok || !ok2 || done.lo < 20 {
+		return nil
+	}
+	p99, p95, median, mean := v[0], v[1], v[2], v[3]
+	if !(p99.lo > 20*median.hi && p95.hi < 3*median.lo) && !mean.above(p95) {
+		return nil
+	}
+	return []Finding{g.finding("first-token-stall", Warning, "",
+		fmt.Sprintf("P99 TTFT %s ms at a median of %s ms, with P95 %s and mean %s ms: a few requests met a stall, such as compilation at the start of a cold server; do not compare with warm runs",
+			g.text("p99_ttft_ms"), g.text("median_ttft_ms"), g.text("p95_ttft_ms"), g.text("mean_ttft_ms")),
+		"p99_ttft_ms", "p95_ttft_ms", "median_ttft_ms", "mean_ttft_ms")}
+}

@@ -119,7 +119,7 @@ func newPair(c result.Comparison, i int) pair {
 			}
 			return strconv.FormatFloat(*v, 'f', r.Metric.Decimals, 64)
 		}
-		row := pairRow{Label: definedLabel(r.Label, r.Definition, labels[r.Label] > 1), Doc: r.Metric.Doc,
+		row := pairRow{Label: tagged(r.Label, r.Definition), Doc: r.Metric.Doc,
 			Was: number(a.Value), Is: number(b.Value), Ratio: "-", Interval: "-", Outcome: string(b.Outcome), Basis: b.N}
 		if b.Ratio != nil {
 			row.Ratio = times(*b.Ratio)

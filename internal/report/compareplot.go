@@ -53,7 +53,7 @@ func ratioRow(k *canvas, r result.Row, x result.Cell, y, left float64, at func(f
 	if class == "" {
 		class = "base"
 	}
-	label := definedLabel(r.Label, r.Definition, r.Definition != result.Ours)
+	label := tagged(r.Label, r.Definition)
 	k.text("m", left-12, y+4, "end", clip(label, 38))
 	tip := fmt.Sprintf("%s: %s", label, times(*x.Ratio))
 	text := times(*x.Ratio)

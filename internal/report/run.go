@@ -26,7 +26,8 @@ type run struct {
 	Doubts   []result.Check // of the verdict, those that are not sound
 	Failures []failure
 	Figures  figures
-	Settings string // the complete spec as indented JSON
+	Defined  []definition // figures that are not by our definitions
+	Settings string       // the complete spec as indented JSON
 	Plots    []Plot
 }
 
@@ -46,7 +47,13 @@ func newRun(h result.Header, s result.Summary, st result.Style, calls []result.C
 	if h.Workload != "" {
 		r.Title += " under " + h.Workload
 	}
+	if h.Imported != nil && h.Workload == "" && h.Label(result.LabelCase) != "" {
+		r.Title += " under " + h.Label(result.LabelCase)
+	}
 	r.Key = keyFigures(&s)
+	if s.Compat == "" {
+		r.Defined = definitions(&s)
+	}
 	r.Failures = failures(&s, calls)
 	r.Figures = newFigures(&s)
 	r.Facts = runFacts(h, s.Partial)
@@ -54,7 +61,7 @@ func newRun(h result.Header, s result.Summary, st result.Style, calls []result.C
 		r.Facts = append(r.Facts, figure{"Definitions", "vllm bench serve's (--compat vllm); verdict and plots by perflab's own"})
 	}
 	var b bytes.Buffer
-	if json.Indent(&b, h.Spec, "", "  ") == nil {
+	if h.Imported == nil && json.Indent(&b, h.Spec, "", "  ") == nil {
 		r.Settings = b.String()
 	}
 	return r
@@ -72,8 +79,11 @@ func keyFigures(s *result.Summary) []keyFigure {
 			continue
 		}
 		label, _, _ := strings.Cut(m.Label, " (")
+		if s.Compat == "" {
+			label = tagged(label, s.Definition(m.Name))
+		}
 		f := keyFigure{Label: label, Value: quantity(s, m)}
-		if _, ok := value(s, b); ok {
+		if _, ok := value(s, b); ok && s.Definition(b.Name) == s.Definition(m.Name) {
 			what, _, _ := strings.Cut(b.Label, " (")
 			f.Beside = what + " " + quantity(s, b)
 			if b.Unit == "requests" {
@@ -115,26 +125,20 @@ func failures(s *result.Summary, calls []result.Call) []failure {
 
 // runFacts says what was sent where, as the header has it.
 func runFacts(h result.Header, partial bool) []figure {
-	rate := "all at once"
-	if h.Rate > 0 {
-		rate = fmt.Sprintf("%g requests/s", h.Rate)
-	}
-	limit := "none"
-	if h.Limit > 0 {
-		limit = fmt.Sprint(h.Limit)
-	}
-	planned := "as many as there was time for"
-	if h.Requests > 0 {
-		planned = fmt.Sprint(h.Requests)
+	client := "Client"
+	if h.Imported != nil {
+		client = "Measured by"
 	}
 	f := []figure{
 		{"Model", h.Model}, {"Workload", h.Workload}, {"Workload fingerprint", h.Fingerprint},
-		{"Requests planned", planned}, {"Request rate", rate}, {"Concurrency limit", limit},
+		{"Requests planned", cmp.Or(plannedText(h), notRecorded)}, {"Request rate", cmp.Or(result.RateText(h), notRecorded)},
+		{"Concurrency limit", cmp.Or(result.LimitText(h), notRecorded)},
 		{"Prefix cache policy", h.Cache}, {"Lengths counted by", h.Tokenizer},
 		{"Backend", h.Backend}, {"Targets", strings.Join(h.Targets, ", ")}, {"Serving command", h.Command},
-		{"Client", strings.TrimSpace("perflab bench " + h.Version)}, {"Stamps taken by", result.ClockName(h.Clock)},
+		{client, clientName(h)}, {"Stamps taken by", result.ClockName(h.Clock)},
 		{"Error of this client", selfChecked(h.SelfCheck)},
 	}
+	f = append(f, importedFacts(h)...)
 	if !h.Started.IsZero() {
 		f = append(f, figure{"Started", h.Started.Format(time.RFC3339)})
 	}
@@ -178,10 +182,29 @@ func RunText(w io.Writer, h result.Header, s result.Summary, st result.Style) er
 		return err
 	}
 	s.Simulated = s.Simulated || h.Simulated || h.Predicted // the block says so
-	if _, err := io.WriteString(w, result.Block(s, st)+result.Precision(s, st)+s.Verdict.Text()); err != nil {
+	head, defined := "", ""
+	if h.Imported != nil {
+		head, defined = origin(h)+"\n", definitionsText(&s)
+	}
+	if _, err := io.WriteString(w, head+result.Block(s, st)+defined+result.Precision(s, st)+s.Verdict.Text()); err != nil {
 		return fmt.Errorf("write the result of the run of %s: %w", h.Model, err)
 	}
 	return nil
+}
+
+// definitions writes what is not by our definitions.
+func (m *mdWriter) definitions(all []definition) {
+	if len(all) == 0 {
+		return
+	}
+	m.heading(2, "Definitions")
+	m.para("These figures are not by perflab's definitions:")
+	m.row("Figure", "Definition", "Formula", "Clients")
+	m.row("---", "---", "---", "---")
+	for _, d := range all {
+		m.row(mdText(d.Of), mdCode(d.Tag), mdCode(d.Formula), mdText(d.Clients))
+	}
+	m.b.WriteString("\n")
 }
 
 // RunMarkdown writes a run as a document without plots, which would be files.
@@ -194,8 +217,12 @@ func RunMarkdown(w io.Writer, h result.Header, s result.Summary, st result.Style
 		m.para("> **%s**", mdText(r.Banner))
 	}
 	m.heading(1, r.Title)
+	if text := origin(h); text != "" {
+		m.para("%s; perflab did not measure it.", mdText(text))
+	}
 	m.heading(2, "Result")
 	m.code("text", r.Block)
+	m.definitions(r.Defined)
 	m.heading(2, "Verdict")
 	m.para("**%s**", mdText(strings.TrimPrefix(string(r.Verdict.Status)+": "+r.Believe(), ": ")))
 	if len(r.Verdict.Checks) > 0 {

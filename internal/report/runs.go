@@ -80,29 +80,24 @@ func (r *beside) compareHeaders(sides []Side, seeded bool) {
 }
 
 // sideFigures are the rows that any of the runs has a figure for: the scalars
-// and of each distribution the mean and the common percentiles. A figure that
-// the runs have by several definitions has a row for each.
+// and of each distribution the mean and the common percentiles.
 func sideFigures(sides []Side) []figureRow {
 	var rows []figureRow
 	for _, m := range result.Metrics() {
 		if m.Family != "" && !slices.Contains([]string{"mean", "median", "p90", "p99"}, m.Stat) {
 			continue
 		}
-		var defs []result.Definition
-		for i := range sides {
-			d := sides[i].Summary.Definition(m.Name)
-			if _, ok := value(&sides[i].Summary, m); ok && !slices.Contains(defs, d) {
-				defs = append(defs, d)
+		for _, d := range sideDefinitions(sides, m) {
+			row := figureRow{Label: tagged(m.Label, d), Doc: m.Doc, Formula: m.Formula}
+			if doc, ok := d.Doc(); ok {
+				row.Formula = doc.Formula
 			}
-		}
-		for _, d := range defs {
-			row := figureRow{Label: definedLabel(m.Label, d, len(defs) > 1), Doc: m.Doc, Formula: m.Formula}
 			for i := range sides {
-				if s := &sides[i].Summary; s.Definition(m.Name) == d {
-					row.Cells = append(row.Cells, newCell(s, m))
-				} else {
-					row.Cells = append(row.Cells, cell{Value: missing})
+				c := cell{Value: missing}
+				if sides[i].Summary.Definition(m.Name) == d {
+					c = newCell(&sides[i].Summary, m)
 				}
+				row.Cells = append(row.Cells, c)
 			}
 			rows = append(rows, row)
 		}
@@ -110,20 +105,22 @@ func sideFigures(sides []Side) []figureRow {
 	return rows
 }
 
-// definedLabel tells rows of one label and several definitions apart.
-func definedLabel(label string, d result.Definition, several bool) string {
-	switch {
-	case !several:
-		return label
-	case d == result.Ours:
-		return label + ", perflab's"
+// sideDefinitions are the definitions by which the runs have a figure, in the
+// order of the runs: each has a row of its own.
+func sideDefinitions(sides []Side, m result.Metric) []result.Definition {
+	var out []result.Definition
+	for i := range sides {
+		s := &sides[i].Summary
+		if _, ok := value(s, m); ok && !slices.Contains(out, s.Definition(m.Name)) {
+			out = append(out, s.Definition(m.Name))
+		}
 	}
-	return label + ", " + string(d)
+	return out
 }
 
 // runsPlots draws the latencies of the runs into one picture each.
 func runsPlots(sides []Side, sim bool) []Plot {
-	compat := slices.ContainsFunc(sides, func(s Side) bool { return s.Summary.Compat != "" })
+	compat := slices.ContainsFunc(sides, func(s Side) bool { return s.Summary.Compat != "" || s.Header.Imported != nil })
 	var out []Plot
 	for _, d := range distributions {
 		var all []sample

@@ -136,7 +136,7 @@ func TestRunsThatDoNotCompare(t *testing.T) {
 		"tokenizer":   {func(s *Side) { s.Header.Tokenizer = "llama.json" }, "different tokenizers"},
 		"clock":       {func(s *Side) { s.Header.Clock = result.ClockKernel }, "Different clocks"},
 		"api":         {func(s *Side) { s.Header.Backend = "openai" }, "different APIs"},
-		"version":     {func(s *Side) { s.Header.Version = "0.2.0" }, "Different versions of perflab"},
+		"version":     {func(s *Side) { s.Header.Version = "0.2.0" }, "Different clients, or versions of one"},
 		"simulated":   {func(s *Side) { s.Header.Simulated = true }, "simulated and some are measured"},
 		"void":        {func(s *Side) { s.Summary.Verdict.Status = result.Voided }, "after is void"},
 		"partial":     {func(s *Side) { s.Summary.Partial = true }, "after is partial"},

@@ -53,10 +53,16 @@ func newFigures(s *result.Summary) figures {
 	var f figures
 	stats := statistics(s)
 	families := map[string]bool{}
+	label := func(text string, m result.Metric) string {
+		if s.Compat != "" { // the page says it once
+			return text
+		}
+		return tagged(text, s.Definition(m.Name))
+	}
 	for _, m := range result.Metrics() {
 		if m.Family == "" {
 			if _, ok := value(s, m); ok {
-				f.Scalars = append(f.Scalars, figureRow{cmp.Or(m.Label, m.Name), m.Doc, m.Formula, []cell{newCell(s, m)}})
+				f.Scalars = append(f.Scalars, figureRow{label(cmp.Or(m.Label, m.Name), m), m.Doc, m.Formula, []cell{newCell(s, m)}})
 			}
 			continue
 		}
@@ -64,7 +70,7 @@ func newFigures(s *result.Summary) figures {
 			continue
 		}
 		families[m.Family] = true
-		row := figureRow{Label: familyLabel(m), Doc: strings.TrimPrefix(m.Doc, "Mean of: "), Formula: m.Formula}
+		row := figureRow{Label: label(familyLabel(m), m), Doc: strings.TrimPrefix(m.Doc, "Mean of: "), Formula: m.Formula}
 		for _, stat := range stats {
 			row.Cells = append(row.Cells, newCell(s, metric(stat+"_"+m.Family+"_ms")))
 		}

@@ -126,7 +126,9 @@ func writeScalar(b *strings.Builder, s Summary, m Metric, layout string) {
 		case "failed", "request_rate":
 			return
 		case "max_concurrency":
-			v, ok = s.Figures["max_concurrent_requests"]
+			if s.Definitions[m.Name] != MeasuredMaximum {
+				v, ok = s.Figures["max_concurrent_requests"]
+			}
 		case "total_token_throughput":
 			label = "Total Token throughput (tok/s)"
 		}

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -82,16 +83,8 @@ func serverLikenesses() []Likeness {
 			}
 			return strconv.Itoa(h.Requests)
 		}),
-		setup("rate", "Request rate", rateName),
-		setup("limit", "Concurrency limit", func(h Header) string {
-			switch {
-			case h.Limit > 0:
-				return strconv.Itoa(h.Limit)
-			case h.Imported != nil:
-				return "" // a file without it may have had one
-			}
-			return "none"
-		}),
+		setup("rate", "Request rate", RateText),
+		setup("limit", "Concurrency limit", LimitText),
 		setup(keyCommand, "Serving command", func(h Header) string { return h.Command }),
 	}
 }
@@ -136,7 +129,7 @@ func ClockName(clock string) string {
 
 func clientName(h Header) string {
 	if h.Imported != nil {
-		return strings.TrimSpace(h.Imported.Client + " " + h.Imported.Version)
+		return strings.TrimSpace(cmp.Or(h.Imported.Client, "an unknown client") + " " + h.Imported.Version)
 	}
 	return strings.TrimSpace("perflab " + h.Version)
 }
@@ -166,15 +159,27 @@ func engineName(h Header) string {
 	return ""
 }
 
-// rateName is the request rate in words, "" when a file does not tell it.
-func rateName(h Header) string {
+// RateText is the request rate of a run in words, "" where nobody recorded it.
+func RateText(h Header) string {
 	switch {
 	case finite(h.Rate):
 		return fmt.Sprintf("%g requests/s", h.Rate)
-	case h.Imported != nil && h.Label(LabelRate) == "":
-		return ""
+	case h.Imported == nil || h.Label(LabelRate) == "inf":
+		return "all at once"
 	}
-	return "all at once"
+	return ""
+}
+
+// LimitText is the concurrency limit of a run in words, "" where nobody
+// recorded it.
+func LimitText(h Header) string {
+	switch {
+	case h.Limit > 0:
+		return strconv.Itoa(h.Limit)
+	case h.Imported == nil:
+		return "none"
+	}
+	return "" // a file without it may have had one
 }
 
 // Fact is what several runs say of one thing.

@@ -1,0 +1,55 @@
+package deploy
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestRedactText(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"vllm serve m --api-key abc123 --port 8000", "vllm serve m --api-key [redacted] --port 8000"},
+		{"vllm serve m --api-key=abc123 -tp 8", "vllm serve m --api-key=[redacted] -tp 8"},
+		{"vllm serve m --api-key 'abc 123' -tp 8", "vllm serve m --api-key '[redacted]' -tp 8"},
+		{"vllm serve m --api-key first second-is-a-long-one-77 -tp 8", "vllm serve m --api-key [redacted] -tp 8"},
+		{"HF_TOKEN=hunter2 vllm serve m", "HF_TOKEN=[redacted] vllm serve m"},
+		{"docker run -e HUGGING_FACE_HUB_TOKEN=hunter2 image", "docker run -e HUGGING_FACE_HUB_TOKEN=[redacted] image"},
+		{"docker run -e HF_TOKEN=$HF_TOKEN -e HF_TOKEN=<yours>", "docker run -e HF_TOKEN=$HF_TOKEN -e HF_TOKEN=<yours>"},
+		{`curl -H "Authorization: Bearer hunter2"`, `curl -H "Authorization: [redacted]"`},
+		{`--header Authorization="Bearer hunter2" --x`, `--header Authorization="[redacted]" --x`},
+		{`{"api_key": "hunter2", "n": 1}`, `{"api_key": "[redacted]", "n": 1}`},
+		{"api-key: hunter2", "api-key: [redacted]"},
+		{"postgres://me:hunter2@host/db", "postgres://me:[redacted]@host/db"},
+		{"use hf_AbCdEfGhIjKlMnOpQr for it", "use [redacted] for it"},
+		{"sglang --hf-token hunter2\nnext line", "sglang --hf-token [redacted]\nnext line"},
+
+		{"--max-num-batched-tokens 8192 --long-prefill-token-threshold 512", "--max-num-batched-tokens 8192 --long-prefill-token-threshold 512"},
+		{"Mean time per output token: 5.2 ms", "Mean time per output token: 5.2 ms"},
+		{"Output token throughput (tok/s): 123.45", "Output token throughput (tok/s): 123.45"},
+		{"--tokenizer Qwen/Qwen3 --skip-tokenizer-init", "--tokenizer Qwen/Qwen3 --skip-tokenizer-init"},
+		{"The key: a shorter prompt.", "The key: a shorter prompt."},
+		{"http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1"},
+		{"", ""},
+	} {
+		if got := RedactText(c.text); got != c.want {
+			t.Errorf("%q is shown as %q, want %q", c.text, got, c.want)
+		}
+	}
+}
+
+// FuzzRedactText: whatever stands around it, a secret behind its flag is not
+// shown, and lines stay lines.
+func FuzzRedactText(f *testing.F) {
+	f.Add("vllm serve m", "--port 8000")
+	f.Add("-", "'")
+	f.Fuzz(func(t *testing.T, before, after string) {
+		const secret = "hunter2hunter2hunter2"
+		text := before + " \n--api-key " + secret + " " + after
+		got := RedactText(text)
+		if !strings.Contains(before, secret) && !strings.Contains(after, secret) && strings.Contains(got, secret) {
+			t.Errorf("%q shows the secret: %q", text, got)
+		}
+		if strings.Count(got, "\n") != strings.Count(text, "\n") {
+			t.Errorf("%q has other lines: %q", text, got)
+		}
+	})
+}

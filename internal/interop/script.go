@@ -1,0 +1,221 @@
+package interop
+
+import (
+	"slices"
+	"strings"
+)
+
+// commandWords are found in command lines, benchmarks first: "vllm bench
+// serve" has no word of a server's, but "docker exec server vllm bench" may.
+var commandWords = []struct{ words, kind, engine string }{
+	{"vllm bench", ScriptBenchmark, ""},
+	{"vllm-bench", ScriptBenchmark, ""},
+	{"benchmark_serving", ScriptBenchmark, ""},
+	{"guidellm", ScriptBenchmark, ""},
+	{"sglang.bench", ScriptBenchmark, ""},
+	{"genai-bench", ScriptBenchmark, ""},
+	{"genai-perf", ScriptBenchmark, ""},
+	{"aiperf", ScriptBenchmark, ""},
+	{"inference-perf", ScriptBenchmark, ""},
+	{"benchmark-runner", ScriptBenchmark, ""},
+	{"evalscope", ScriptBenchmark, ""},
+	{"perflab bench", ScriptBenchmark, ""},
+	{"vllm serve", ScriptServing, "vllm"},
+	{"vllm.entrypoints", ScriptServing, "vllm"},
+	{"sglang.launch_server", ScriptServing, "sglang"},
+	{"sglang serve", ScriptServing, "sglang"},
+	{"trtllm-serve", ScriptServing, "trtllm"},
+	{"llama-server", ScriptServing, "llamacpp"},
+	{"mindie serve", ScriptServing, "mindie"},
+	{"lmdeploy serve", ScriptServing, "lmdeploy"},
+	{"text-generation-launcher", ScriptServing, "tgi"},
+	{"vllm/vllm-openai", ScriptServing, "vllm"},
+	{"lmsysorg/sglang", ScriptServing, "sglang"},
+}
+
+// kindOf returns what a command starts, and which engine if it is one.
+func kindOf(command string) (kind, engine string) {
+	low := squeeze(command)
+	for _, c := range commandWords {
+		if strings.Contains(low, c.words) {
+			return c.kind, c.engine
+		}
+	}
+	return ScriptOther, ""
+}
+
+// starters are the first words of the lines that are taken for commands
+// outside fences.
+var starters = []string{"vllm", "python", "python3", "docker", "podman", "sudo", "sglang", "trtllm-serve", "llama-server", "guidellm",
+	"genai-bench", "genai-perf", "aiperf", "perflab", "mindie", "lmdeploy", "nerdctl", "srun", "ray", "mpirun"}
+
+// isCommand reports whether a line of text is a command, and no sentence about
+// one.
+func isCommand(line string) bool {
+	f := strings.Fields(line)
+	i := 0
+	for i < len(f) && isSetting(f[i]) {
+		i++
+	}
+	if i >= len(f) || !slices.Contains(starters, f[i]) || len(f) < 3 {
+		return false
+	}
+	kind, _ := kindOf(line)
+	return kind != ScriptOther && strings.Contains(line, " -")
+}
+
+// isSetting reports whether a word sets a variable: NAME=value.
+func isSetting(word string) bool {
+	name, _, ok := strings.Cut(word, "=")
+	return ok && name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == ""
+}
+
+// command reads a command line in the text, with its continuation lines, and
+// returns how many lines it has; 0 for none.
+func (s *scanner) command(lines []string, line string) int {
+	line = strings.Trim(strings.TrimPrefix(strings.TrimLeft(line, "-*• \t"), "$ "), "`")
+	if !isCommand(line) {
+		return 0
+	}
+	took := 1
+	for strings.HasSuffix(line, `\`) && took < len(lines) && strings.TrimSpace(lines[took]) != "" {
+		line = strings.TrimSpace(strings.TrimSuffix(line, `\`)) + " " + strings.TrimSpace(unquote(lines[took]))
+		took++
+	}
+	kind, _ := kindOf(line)
+	c := Script{Place: Place{s.name, s.n, s.n + took - 1, s.section()}, Kind: kind, Caption: s.caption, Text: line}
+	s.doc.Scripts = append(s.doc.Scripts, c)
+	s.events = append(s.events, event{script: &c})
+	return took
+}
+
+// scripts returns the commands of a fence, without their sections.
+func (f *fence) scripts() []Script {
+	switch f.info {
+	case "", "bash", "sh", "shell", "console", "zsh", "shell-session", "shellsession", "text", "txt", "cmd", "powershell":
+	default:
+		return nil
+	}
+	var all []Script
+	var note []string
+	var parts []string
+	begin, joined := 0, false
+	end := func(last int) {
+		if len(parts) > 0 {
+			c := Script{Place: Place{Line: begin, End: last}, Caption: f.caption, Text: strings.Join(parts, " "), Note: strings.Join(note, "; ")}
+			if f.classify(&c) {
+				all = append(all, c)
+			}
+			note = nil
+		}
+		parts, joined = nil, false
+	}
+	last := f.line
+	for _, l := range f.lines {
+		line := strings.TrimPrefix(l.Text, "$ ")
+		switch {
+		case line == "":
+			end(last)
+			continue
+		case strings.HasPrefix(line, "#") && !joined:
+			end(last)
+			note = append(note, strings.TrimSpace(strings.TrimLeft(line, "#")))
+			continue
+		case !joined && !strings.HasPrefix(line, "-"):
+			end(last)
+		}
+		if len(parts) == 0 {
+			begin = l.Line
+		}
+		rest, more := strings.CutSuffix(line, `\`)
+		parts = append(parts, strings.TrimSpace(rest))
+		joined, last = more, l.Line
+	}
+	end(last)
+	return all
+}
+
+// classify sets the kind of a script, and reports whether it is one: of other
+// commands only those are that stand in a fence for commands.
+func (f *fence) classify(c *Script) bool {
+	if c.Text == "" {
+		return false
+	}
+	if strings.HasPrefix(c.Text, "-") {
+		c.Kind = ScriptFlags
+		return len(c.Text) > 2 && (c.Text[1] == '-' || !strings.Contains(c.Text, ": ")) && strings.Trim(c.Text, "-") != ""
+	}
+	c.Kind, _ = kindOf(c.Text)
+	if c.Kind != ScriptOther {
+		first, _, _ := strings.Cut(c.Text, " ")
+		return !strings.HasSuffix(first, ":") && !strings.HasPrefix(first, "\"")
+	}
+	first, _, _ := strings.Cut(c.Text, " ")
+	return f.info != "" && f.info != "text" && f.info != "txt" && !f.block && !strings.ContainsAny(first, ":{}[]\"") && first != ""
+}
+
+// words cuts a command line into words, as a shell does: quotes of any style
+// join, and are removed.
+func words(command string) []string {
+	var all []string
+	var word strings.Builder
+	quote, in := rune(0), false
+	for _, r := range command {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '\'' || r == '"':
+			quote, in = r, true
+		case r == ' ' || r == '\t' || r == '“' || r == '”':
+			if in {
+				all = append(all, word.String())
+			}
+			word.Reset()
+			in = false
+		default:
+			word.WriteRune(r)
+			in = true
+		}
+	}
+	if in {
+		all = append(all, word.String())
+	}
+	return all
+}
+
+// flagOf returns the value of the first of the flags that a command has:
+// "--tp 8" or "--tp=8".
+func flagOf(ws []string, flags ...string) string {
+	for i, w := range ws {
+		name, value, ok := strings.Cut(w, "=")
+		if !slices.Contains(flags, strings.ReplaceAll(name, "_", "-")) {
+			continue
+		}
+		if ok {
+			return value
+		}
+		if i+1 < len(ws) && !strings.HasPrefix(ws[i+1], "--") {
+			return ws[i+1]
+		}
+	}
+	return ""
+}
+
+// modelOf returns the model that a serving command names; "" for none.
+func modelOf(ws []string) string {
+	if m := flagOf(ws, "--model", "--model-path"); m != "" {
+		return m
+	}
+	for i := 0; i+1 < len(ws); i++ {
+		base := ws[i][strings.LastIndexByte(ws[i], '/')+1:]
+		if (base == "serve" || base == "trtllm-serve") && ws[i+1] != "serve" && !strings.HasPrefix(ws[i+1], "-") {
+			return ws[i+1]
+		}
+		if base == "llama-server" {
+			return flagOf(ws[i:], "-m", "-hf")
+		}
+	}
+	return ""
+}

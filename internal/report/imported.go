@@ -1,0 +1,130 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"perflab/internal/result"
+)
+
+// origin says where an imported run came from; "" for a run of ours.
+func origin(h result.Header) string {
+	i := h.Imported
+	if i == nil {
+		return ""
+	}
+	where := i.File
+	if i.Line > 0 {
+		where = fmt.Sprintf("%s:%d", where, i.Line)
+	}
+	return fmt.Sprintf("Imported from %s, measured by %s", where, clientName(h))
+}
+
+// clientName is the client that measured a run, with its version.
+func clientName(h result.Header) string {
+	if h.Imported != nil {
+		return strings.TrimSpace(cmp.Or(h.Imported.Client, "an unknown client") + " " + h.Imported.Version)
+	}
+	return strings.TrimSpace("perflab bench " + h.Version)
+}
+
+// plannedText is how many requests a run planned; "" where nobody recorded it.
+func plannedText(h result.Header) string {
+	switch {
+	case h.Requests > 0:
+		return fmt.Sprint(h.Requests)
+	case h.Imported == nil:
+		return "as many as there was time for"
+	}
+	return ""
+}
+
+// notRecorded stands where a file does not say what a header of ours does.
+const notRecorded = "not recorded"
+
+// importedFacts says what the file tells of a run besides its figures. Labels
+// that have no meaning to us follow under their own names.
+func importedFacts(h result.Header) []figure {
+	i := h.Imported
+	if i == nil {
+		return nil
+	}
+	known := []struct{ key, label string }{
+		{result.LabelCase, "Case"}, {result.LabelRole, "Role"}, {result.LabelEngine, "Engine"}, {result.LabelEngineVersion, "Engine version"},
+		{result.LabelHardware, "Hardware"}, {result.LabelGPUs, "GPUs"}, {result.LabelNodes, "Nodes"}, {result.LabelDataset, "Dataset"},
+		{result.LabelBenchCommand, "Benchmark command"}, {result.LabelFailed, "Failures"},
+	}
+	f := []figure{{"Imported from", strings.TrimPrefix(strings.SplitN(origin(h), ", measured", 2)[0], "Imported from ")}, {"Section", strings.Join(i.Section, " / ")}}
+	rest := maps.Clone(i.Labels)
+	delete(rest, result.LabelRate) // under Request rate
+	for _, k := range known {
+		f = append(f, figure{k.label, i.Labels[k.key]})
+		delete(rest, k.key)
+	}
+	for _, k := range slices.Sorted(maps.Keys(rest)) {
+		f = append(f, figure{"Label " + k, rest[k]})
+	}
+	return f
+}
+
+// definition explains figures of a run that are not by our definitions.
+type definition struct{ Of, Tag, Formula, Clients string }
+
+// definitions lists what of a summary is by other definitions, in the order
+// of the metric table; only what has a figure.
+func definitions(s *result.Summary) []definition {
+	var out []definition
+	seen := map[string]bool{}
+	for _, m := range result.Metrics() {
+		of := cmp.Or(m.Family, m.Name)
+		tag := s.Definition(m.Name)
+		if _, ok := value(s, m); !ok || tag == result.Ours || seen[of] {
+			continue
+		}
+		seen[of] = true
+		label := m.Label
+		if m.Family != "" {
+			label = familyLabel(m)
+		}
+		label, _, _ = strings.Cut(label, " (")
+		d := definition{Of: label, Tag: string(tag), Formula: "not known here"}
+		if doc, ok := tag.Doc(); ok {
+			d.Formula, d.Clients = doc.Formula, doc.Clients
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// definitionsText is the lines under the block of an imported run.
+func definitionsText(s *result.Summary) string {
+	all := definitions(s)
+	if len(all) == 0 {
+		return ""
+	}
+	width := 0
+	for _, d := range all {
+		width = max(width, len(d.Of))
+	}
+	var b strings.Builder
+	b.WriteString("Not by perflab's definitions (docs/metrics.md):\n")
+	for _, d := range all {
+		fmt.Fprintf(&b, "  %-*s  %s: %s\n", width, d.Of, d.Tag, d.Formula)
+	}
+	return b.String()
+}
+
+// tagged is the label of a figure with the definition it is by, where that is
+// not ours.
+func tagged(label string, d result.Definition) string {
+	if d == result.Ours {
+		return label
+	}
+	return label + ", " + string(d)
+}
+
+// Origin says where an imported run came from; "" for a run of ours.
+func (r run) Origin() string { return origin(r.Header) }
