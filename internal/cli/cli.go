@@ -87,6 +87,7 @@ const (
 // Errors that carry an exit code of their own.
 var (
 	errMissed      = errors.New("SLO missed")
+	errRegression  = errors.New("the comparison does not pass")
 	errInterrupted = errors.New("interrupted")
 )
 
@@ -156,10 +157,11 @@ with figures that can be trusted and repeated.
   perflab tune     from a study file to a recommended serving command and a report
   perflab sim      a simulated engine: takes an engine's own command line, needs no GPU
   perflab report   render runs and studies as text, Markdown or HTML
+  perflab compare  compare runs: ratios with intervals, and a check for CI
   perflab selfcheck  measure this load generator's own errors on this machine
 
-Exit status: 0 done, 1 failed, 2 usage, 3 SLO missed, 4 measurement void,
-130 interrupted (what was measured is kept).`,
+Exit status: 0 done, 1 failed, 2 usage, 3 SLO missed or a regression found,
+4 measurement void, 130 interrupted (what was measured is kept).`,
 		Version:       env.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -179,7 +181,7 @@ Exit status: 0 done, 1 failed, 2 usage, 3 SLO missed, 4 measurement void,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w (see %s --help)", explainUnknown(err), c.CommandPath())}
 	})
-	root.AddCommand(newBench(env), newTune(env), newSim(env), newReport(env), newSelfcheck(env), newTruthServer(env))
+	root.AddCommand(newBench(env), newTune(env), newSim(env), newReport(env), newCompare(env), newSelfcheck(env), newTruthServer(env))
 	return root
 }
 
@@ -223,7 +225,7 @@ func exitCode(err error) int {
 	switch {
 	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case errors.Is(err, errMissed):
+	case errors.Is(err, errMissed), errors.Is(err, errRegression):
 		return exitMissed
 	}
 	return exitFailed

@@ -32,6 +32,7 @@ type Side struct {
 // CompareOptions choose what is compared.
 type CompareOptions struct {
 	Metrics []string // by name; nil: those of the block, with mean, median, p90, p95 and p99 of its latencies
+	Also    []string // compared besides these
 	All     bool     // every figure that a side has
 	By      string   // key of the likeness in which the sides differ on purpose; "": found, if it is one
 }
@@ -165,17 +166,24 @@ func Compare(sides []Side, o CompareOptions) (Comparison, error) {
 // metrics are those to compare.
 func (o CompareOptions) metrics(sides []Side) ([]Metric, error) {
 	var out []Metric
-	for _, name := range o.Metrics {
-		m, err := Lookup(name)
-		if err != nil {
-			return nil, err
+	add := func(names []string) error {
+		for _, name := range names {
+			m, err := Lookup(name)
+			if err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(out, func(x Metric) bool { return x.Name == m.Name }) {
+				out = append(out, m)
+			}
 		}
-		if !slices.ContainsFunc(out, func(x Metric) bool { return x.Name == m.Name }) {
-			out = append(out, m)
-		}
+		return nil
+	}
+	if err := add(o.Metrics); err != nil {
+		return nil, err
 	}
 	if o.Metrics != nil && !o.All {
-		return out, nil
+		err := add(o.Also)
+		return out, err
 	}
 	for _, m := range Metrics() {
 		if slices.ContainsFunc(out, func(x Metric) bool { return x.Name == m.Name }) {
@@ -188,7 +196,8 @@ func (o CompareOptions) metrics(sides []Side) ([]Metric, error) {
 			out = append(out, m)
 		}
 	}
-	return out, nil
+	err := add(o.Also)
+	return out, err
 }
 
 // inDefault reports whether a figure is compared without being asked for. What
