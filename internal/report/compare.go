@@ -191,10 +191,10 @@ func CompareText(w io.Writer, c result.Comparison, rulings []result.Ruling) erro
 		}
 		tw.Flush() // into a Builder, which never fails
 		for _, text := range p.Bases {
-			fmt.Fprintf(b, "interval of %s\n", text)
+			fmt.Fprintf(b, "intervals of %s\n", text)
 		}
 		for _, text := range p.Whys {
-			fmt.Fprintf(b, "no interval: %s\n", text)
+			fmt.Fprintf(b, "no interval for %s\n", text)
 		}
 	}
 	fmt.Fprintln(b)
@@ -266,10 +266,10 @@ func (d compared) fine() string {
 	}
 	for _, p := range d.Pairs {
 		for _, text := range p.Bases {
-			fmt.Fprintf(&b, "%s: interval of %s\n", p.Name, text)
+			fmt.Fprintf(&b, "%s: intervals of %s\n", p.Name, text)
 		}
 		for _, text := range p.Whys {
-			fmt.Fprintf(&b, "%s: no interval: %s\n", p.Name, text)
+			fmt.Fprintf(&b, "%s: no interval for %s\n", p.Name, text)
 		}
 	}
 	for _, f := range d.Facts {

@@ -145,7 +145,11 @@ func Compare(sides []Side, o CompareOptions) (Comparison, error) {
 		}
 		var warnings []string
 		used[i], warnings = s.believed()
-		c.Warnings = append(c.Warnings, warnings...)
+		for _, text := range warnings {
+			if !slices.Contains(c.Warnings, text) { // a run may be in two sides
+				c.Warnings = append(c.Warnings, text)
+			}
+		}
 		c.Sides = append(c.Sides, used[i].compared())
 		for _, m := range s.Runs {
 			c.Predicted = c.Predicted || m.Header.Predicted || m.Summary.Predicted
@@ -200,13 +204,16 @@ func (o CompareOptions) metrics(sides []Side) ([]Metric, error) {
 	return out, err
 }
 
+// blockFamilies are the latencies that are compared without being asked for.
+var blockFamilies = []string{"ttft", "tpot", familyITL, "e2el"}
+
 // inDefault reports whether a figure is compared without being asked for. What
 // was configured is among the facts.
 func inDefault(m Metric) bool {
 	if m.Family == "" {
 		return m.Section == sectionRun && m.Name != "max_concurrency" && m.Name != "request_rate" || m.Section == sectionRatio
 	}
-	return slices.Contains(BlockSections(), m.Family) && slices.Contains([]string{"mean", "median", "p90", "p95", "p99"}, m.Stat)
+	return slices.Contains(blockFamilies, m.Family) && slices.Contains([]string{"mean", "median", "p90", "p95", "p99"}, m.Stat)
 }
 
 // believed drops the void and the partial runs of a side of several, if any
@@ -344,11 +351,8 @@ func (w *weighing) cell(m Metric, d Definition, i int) Cell {
 		return Cell{Why: w.sides[i].Name + " " + why}
 	}
 	out := Cell{Value: new(stat.Mean(x))}
-	if len(x) > 1 {
-		out.N = fmt.Sprintf("%d runs", len(x))
-	}
 	if i == 0 {
-		if len(x) == 1 {
+		if out.N = fmt.Sprintf("%d runs", len(x)); len(x) == 1 {
 			f, _ := w.evidence(0, 0).interval(m, x[0])
 			out.N = f.n
 		}
@@ -369,7 +373,7 @@ func (w *weighing) cell(m Metric, d Definition, i int) Cell {
 		r, why = w.within(m, i, was, is, &out)
 	default:
 		r, why = betweenRuns(base, x)
-		if why == "" {
+		if out.N = fmt.Sprintf("%d and %d runs", len(base), len(x)); why == "" {
 			out.Ratio = new(r.Value)
 		}
 	}
@@ -525,8 +529,8 @@ const workTolerance = 0.02
 
 // warning is what to say of a fact besides the one compared.
 func (c *Comparison) warning(f Fact, sides []Side) string {
-	if f.Key == c.By {
-		return ""
+	if f.Key == c.By || c.By == keyEngine && (f.Key == keyEngineVer || f.Key == keyCommand) || c.By == keyModel && f.Key == keyCommand {
+		return "" // or it follows from what is compared
 	}
 	names := c.Names()
 	if f.Key == KeyFingerprint && len(f.Known()) > 1 && sameKinds(sides) {

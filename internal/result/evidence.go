@@ -316,4 +316,9 @@ func (e *evidence) count(n int, noun string, blocks int, span time.Duration) str
 }
 
 // seconds writes a span as a reader takes it in.
-func seconds(d time.Duration) string { return fmt.Sprintf("%.3g s", d.Seconds()) }
+func seconds(d time.Duration) string {
+	if d < time.Second {
+		return fmt.Sprintf("%.3g ms", ms(d))
+	}
+	return fmt.Sprintf("%.3g s", d.Seconds())
+}

@@ -13,7 +13,7 @@ type Interval struct{ Value, Low, High float64 }
 var (
 	ErrFewBlocks = errors.New("too few blocks of time have samples")
 	ErrDrift     = errors.New("it drifts along the run, so that its blocks of time are not alike")
-	ErrTail      = errors.New("too few samples lie beyond it")
+	ErrTail      = errors.New("too few independent samples lie beyond it")
 	ErrNoRatio   = errors.New("a figure is not above zero")
 	ErrOneEach   = errors.New("there is one figure on each side")
 )
