@@ -69,7 +69,7 @@ func TestCompareTwoRuns(t *testing.T) {
 	if share := float64(flagged) / float64(judged); judged < 300 || share > 0.08 {
 		t.Errorf("%d of %d figures of equal servers differ", flagged, judged)
 	}
-	c := compare(t, CompareOptions{}, one(served(t, 1, 600, 40)), one(served(t, 5, 600, 60)))
+	c := compare(t, CompareOptions{}, one(served(t, 3, 600, 40)), one(served(t, 4, 600, 60)))
 	for name, want := range map[string]Outcome{"mean_ttft_ms": OutcomeWorse, "median_ttft_ms": OutcomeWorse, "p95_ttft_ms": OutcomeWorse, "mean_tpot_ms": OutcomeNone, "completed": OutcomeEqual} {
 		cell := c.find(t, name).Cells[1]
 		if cell.Outcome != want {

@@ -288,7 +288,7 @@ func (e *evidence) stamps(rate string) []event {
 		return out
 	case "output_throughput", "total_token_throughput":
 		if e.events == nil {
-			e.events = tokenEvents(e.ok)
+			e.events = tokensByCall(e.ok)
 		}
 		if out = slices.Clip(e.events); !prompts {
 			return out
