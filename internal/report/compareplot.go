@@ -31,7 +31,7 @@ func ratioPlot(c result.Comparison, i int) (Plot, bool) {
 	title := fmt.Sprintf("%s, ratio to %s", clip(c.Sides[i].Name, 40), clip(c.Sides[0].Name, 40))
 	k := &canvas{name: fmt.Sprintf("ratio-%d", i), w: 2 * halfWidth, h: top + line*float64(len(rows)) + 48}
 	k.head(title, c.Simulated || c.Predicted)
-	k.legend(16, 48, []string{"best", "bad", "base"}, []string{"better", "worse", "no difference shown, or equal"})
+	k.legend(16, 48, []string{"best", "bad", "base", "void"}, []string{"better", "worse", "no difference shown, or equal", "no interval"})
 	x := scale{-reach, reach, left, k.w - right}
 	at := func(v float64) float64 { return x.at(max(-reach, min(reach, math.Log(v)))) }
 	bottom := k.h - 40

@@ -423,6 +423,9 @@ func (w *weighing) within(m Metric, i int, was, is float64, out *Cell) (stat.Int
 	if err != nil {
 		return r, err.Error()
 	}
+	// A schedule without chance would leave the ends of the runs as the only
+	// difference, and that of any size.
+	r.Low, r.High = r.Low/(1+confirmed), r.High*(1+confirmed)
 	return r, ""
 }
 
