@@ -26,7 +26,7 @@ var absent = map[string]string{
 	"repetition-penalty": `give --extra-body '{"repetition_penalty": X}'`,
 	"num-runs":           "give --repeat",
 	"reset-prefix-cache": "give --cache reset",
-	"compare":            "perflab report RUN RUN shows runs side by side",
+	"compare":            "perflab compare RUN RUN compares runs, with intervals",
 	"endpoint-type":      "give --backend",
 	"request-id-prefix":  "requests carry no id of the client's; a server that wants one takes it by --header",
 	"plot-timeline":      "give --html, whose page draws the run over time",

@@ -87,6 +87,7 @@ const (
 // Errors that carry an exit code of their own.
 var (
 	errMissed      = errors.New("SLO missed")
+	errRegression  = errors.New("the comparison does not pass")
 	errInterrupted = errors.New("interrupted")
 )
 
@@ -156,12 +157,13 @@ with figures that can be trusted and repeated.
   perflab tune     from a study file to a recommended serving command and a report
   perflab sim      a simulated engine: takes an engine's own command line, needs no GPU
   perflab report   render runs and studies as text, Markdown or HTML
+  perflab compare  compare runs: ratios with intervals, and a check for CI
   perflab import   read other clients' result files and published reports as runs
   perflab export   write a run as a file of another client, CSV or Parquet
   perflab audit    find what cannot be true in published results
   perflab selfcheck  measure this load generator's own errors on this machine
 
-Exit status: 0 done, 1 failed, 2 usage, 3 SLO missed or error found by audit,
+Exit status: 0 done, 1 failed, 2 usage, 3 SLO missed, regression or error found,
 4 measurement void, 130 interrupted (what was measured is kept).`,
 		Version:       env.Version,
 		SilenceErrors: true,
@@ -182,7 +184,7 @@ Exit status: 0 done, 1 failed, 2 usage, 3 SLO missed or error found by audit,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w (see %s --help)", explainUnknown(err), c.CommandPath())}
 	})
-	root.AddCommand(newBench(env), newTune(env), newSim(env), newReport(env), newImport(env), newExport(env), newAudit(env), newSelfcheck(env), newTruthServer(env))
+	root.AddCommand(newBench(env), newTune(env), newSim(env), newReport(env), newCompare(env), newImport(env), newExport(env), newAudit(env), newSelfcheck(env), newTruthServer(env))
 	return root
 }
 
@@ -226,7 +228,7 @@ func exitCode(err error) int {
 	switch {
 	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case errors.Is(err, errMissed):
+	case errors.Is(err, errMissed), errors.Is(err, errRegression):
 		return exitMissed
 	}
 	return exitFailed

@@ -16,11 +16,7 @@ func (r *StoredRun) Resummarise(percentiles ...float64) (result.Summary, error) 
 	if r.figures != nil {
 		return r.imported(percentiles)
 	}
-	var spec Spec
-	if err := json.Unmarshal(r.Header.Spec, &spec); err != nil {
-		return result.Summary{}, fmt.Errorf("read the run's spec: %w", err)
-	}
-	opt, err := spec.summaryOptions()
+	opt, err := r.Options()
 	if err != nil {
 		return result.Summary{}, err
 	}
@@ -30,6 +26,19 @@ func (r *StoredRun) Resummarise(percentiles ...float64) (result.Summary, error) 
 		client = &result.Client{Partial: true, StopNote: "the run directory was never finished"}
 	}
 	return result.Summarize(r.Header, client, opt, slices.Values(r.Calls))
+}
+
+// Options are those that the run's figures are computed with; of an imported
+// run, whose figures are not, the ones that its calls would be.
+func (r *StoredRun) Options() (result.Options, error) {
+	var spec Spec
+	if r.figures != nil {
+		return result.Options{}, nil
+	}
+	if err := json.Unmarshal(r.Header.Spec, &spec); err != nil {
+		return result.Options{}, fmt.Errorf("read the run's spec: %w", err)
+	}
+	return spec.summaryOptions()
 }
 
 // Percentiles are those that the run was made for, else 99; of an imported run

@@ -34,28 +34,6 @@ func clientName(h result.Header) string {
 	return strings.TrimSpace("perflab bench " + h.Version)
 }
 
-// rateText is the request rate of a run; "" where nobody recorded it.
-func rateText(h result.Header) string {
-	switch {
-	case h.Rate > 0:
-		return fmt.Sprintf("%g requests/s", h.Rate)
-	case h.Imported == nil || h.Label(result.LabelRate) == "inf":
-		return "all at once"
-	}
-	return ""
-}
-
-// limitText is the concurrency limit of a run; "" where nobody recorded it.
-func limitText(h result.Header) string {
-	switch {
-	case h.Limit > 0:
-		return fmt.Sprint(h.Limit)
-	case h.Imported == nil:
-		return "none"
-	}
-	return ""
-}
-
 // plannedText is how many requests a run planned; "" where nobody recorded it.
 func plannedText(h result.Header) string {
 	switch {

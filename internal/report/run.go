@@ -131,11 +131,11 @@ func runFacts(h result.Header, partial bool) []figure {
 	}
 	f := []figure{
 		{"Model", h.Model}, {"Workload", h.Workload}, {"Workload fingerprint", h.Fingerprint},
-		{"Requests planned", cmp.Or(plannedText(h), notRecorded)}, {"Request rate", cmp.Or(rateText(h), notRecorded)},
-		{"Concurrency limit", cmp.Or(limitText(h), notRecorded)},
+		{"Requests planned", cmp.Or(plannedText(h), notRecorded)}, {"Request rate", cmp.Or(result.RateText(h), notRecorded)},
+		{"Concurrency limit", cmp.Or(result.LimitText(h), notRecorded)},
 		{"Prefix cache policy", h.Cache}, {"Lengths counted by", h.Tokenizer},
 		{"Backend", h.Backend}, {"Targets", strings.Join(h.Targets, ", ")}, {"Serving command", h.Command},
-		{client, clientName(h)}, {"Stamps taken by", clockName(h.Clock)},
+		{client, clientName(h)}, {"Stamps taken by", result.ClockName(h.Clock)},
 		{"Error of this client", selfChecked(h.SelfCheck)},
 	}
 	f = append(f, importedFacts(h)...)
@@ -149,17 +149,6 @@ func runFacts(h result.Header, partial bool) []figure {
 		f = append(f, figure{"Partial", "the run was stopped before its end"})
 	}
 	return slices.DeleteFunc(f, func(x figure) bool { return x.Value == "" })
-}
-
-// clockName says who stamped the reads.
-func clockName(clock string) string {
-	switch clock {
-	case result.ClockKernel:
-		return "the kernel, when a packet arrived"
-	case result.ClockMonotonic:
-		return "the client, when a read returned and before parsing"
-	}
-	return clock
 }
 
 // selfChecked says how far the client's figures were from a server's truth.

@@ -25,61 +25,8 @@ type beside struct {
 	Names    []string
 	Warnings []string
 	Figures  []figureRow // one cell a run
-	Facts    []fact
+	Facts    []result.Fact
 	Plots    []Plot
-}
-
-// fact is what the headers of runs say of one thing.
-type fact struct {
-	Label  string
-	Values []string
-	Differ bool
-}
-
-// likeness is a thing in which runs must agree for their figures to compare,
-// and the sentence to say when they do not.
-type likeness struct {
-	label   string
-	of      func(result.Header) string
-	differ  string
-	unknown string // when some header does not say; "" where that is no doubt
-}
-
-const fingerprintLabel = "Workload fingerprint"
-
-// likenesses are what runs are checked for.
-func likenesses() []likeness {
-	return []likeness{
-		{fingerprintLabel, func(h result.Header) string { return h.Fingerprint },
-			"The runs did not send the same requests: their figures differ by the workload too.",
-			"Whether the runs sent the same requests is not known: not every header has a workload fingerprint."},
-		{"Prefix cache policy", func(h result.Header) string { return h.Cache },
-			"The runs had different prefix cache policies: TTFT and throughput differ by what the cache already held.",
-			"Whether the runs met the same prefix cache is not known: not every header names its policy."},
-		{"Lengths counted by", func(h result.Header) string { return h.Tokenizer },
-			"Lengths were counted by different tokenizers: figures per token are not of the same tokens.", ""},
-		{"Backend", func(h result.Header) string { return h.Backend },
-			"The runs spoke different APIs: a chat template adds tokens that plain prompts do not have.", ""},
-		{"Stamps taken by", func(h result.Header) string { return clockName(h.Clock) },
-			"Different clocks stamped the reads: latencies differ by the client's own delay too.", ""},
-		{"Client", func(h result.Header) string {
-			if h.Imported != nil {
-				return clientName(h)
-			}
-			return strings.TrimSpace("perflab " + h.Version)
-		}, "Different clients, or versions of one, sent the load: what they send, stamp and count may differ.", ""},
-		{"Answered by", answeredBy, "Some of the runs are simulated and some are measured: they do not compare.", ""},
-	}
-}
-
-func answeredBy(h result.Header) string {
-	switch {
-	case h.Predicted:
-		return "prediction"
-	case h.Simulated:
-		return "simulated engine"
-	}
-	return "server"
 }
 
 // newRuns lays the runs out, one column each.
@@ -118,36 +65,18 @@ func layOut(sides []Side, seeded bool) beside {
 // compareHeaders fills the facts and warns of those that must agree; the
 // fingerprints need not where seeded says so.
 func (r *beside) compareHeaders(sides []Side, seeded bool) {
-	add := func(label string, of func(result.Header) string) (differ, unknown bool) {
-		f := fact{Label: label}
-		for _, s := range sides {
-			v := of(s.Header)
-			unknown = unknown || v == ""
-			f.Values = append(f.Values, v)
-		}
-		known := slices.DeleteFunc(slices.Clone(f.Values), func(v string) bool { return v == "" })
-		if len(known) == 0 {
-			return false, unknown
-		}
-		f.Differ = slices.ContainsFunc(f.Values, func(v string) bool { return v != f.Values[0] })
-		r.Facts = append(r.Facts, f)
-		return slices.ContainsFunc(known, func(v string) bool { return v != known[0] }), unknown
+	var single []result.Side
+	for _, s := range sides {
+		single = append(single, result.Side{Name: s.Name, Runs: []result.Measured{{Name: s.Name, Header: s.Header, Summary: s.Summary}}})
 	}
-	for _, l := range likenesses() {
-		differ, unknown := add(l.label, l.of)
-		switch {
-		case l.label == fingerprintLabel && seeded:
-		case differ:
-			r.Warnings = append(r.Warnings, l.differ)
-		case unknown && l.unknown != "":
-			r.Warnings = append(r.Warnings, l.unknown)
+	for _, f := range result.Facts(single) {
+		if len(f.Known()) > 0 {
+			r.Facts = append(r.Facts, f)
+		}
+		if text := f.Warning(); text != "" && !(seeded && f.Key == result.KeyFingerprint) {
+			r.Warnings = append(r.Warnings, text)
 		}
 	}
-	add("Model", func(h result.Header) string { return h.Model })
-	add("Workload", func(h result.Header) string { return h.Workload })
-	add("Request rate", rateText)
-	add("Concurrency limit", limitText)
-	add("Serving command", func(h result.Header) string { return h.Command })
 }
 
 // sideFigures are the rows that any of the runs has a figure for: the scalars
@@ -223,25 +152,13 @@ func RunsText(w io.Writer, sides []Side) error {
 	tw.Flush() // into a Builder, which never fails
 	for _, f := range r.Facts {
 		if f.Differ {
-			fmt.Fprintf(b, "%s: %s\n", f.Label, r.each(f))
+			fmt.Fprintf(b, "%s: %s\n", f.Label, f.Each(r.Names))
 		}
 	}
 	for _, text := range r.Warnings {
 		fmt.Fprintf(b, "warning: %s\n", text)
 	}
 	return writeAll(w, b.String())
-}
-
-// each says what a fact is for each run.
-func (r beside) each(f fact) string {
-	parts := make([]string, len(f.Values))
-	for i, v := range f.Values {
-		if v == "" {
-			v = "not recorded"
-		}
-		parts[i] = r.Names[i] + " " + v
-	}
-	return strings.Join(parts, ", ")
 }
 
 // RunsMarkdown writes several runs side by side as a document without plots.

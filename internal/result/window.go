@@ -146,6 +146,14 @@ func sweep(spans []span, tell func(at time.Duration, before, now int)) {
 // tokenEvents returns the reads of all calls in the order of time, the tokens
 // of a call scaled to sum to its n.
 func tokenEvents(calls []*Call) []event {
+	events := tokensByCall(calls)
+	// Of one instant in the order of the calls, which is that of their index.
+	stat.SortBy(events, func(e event) uint64 { return uint64(e.at) ^ 1<<63 })
+	return events
+}
+
+// tokensByCall is tokenEvents, call by call.
+func tokensByCall(calls []*Call) []event {
 	size := 0
 	for _, c := range calls {
 		size += len(c.Chunks)
@@ -162,8 +170,6 @@ func tokenEvents(calls []*Call) []event {
 			events = append(events, event{k.At, tokens})
 		}
 	}
-	// Of one instant in the order of the calls, which is that of their index.
-	stat.SortBy(events, func(e event) uint64 { return uint64(e.at) ^ 1<<63 })
 	return events
 }
 

@@ -11,7 +11,7 @@ func studentQuantile(p, df float64) float64 {
 	for upper(hi) > 1-p && hi < 1e12 {
 		hi *= 2
 	}
-	for range 200 {
+	for range 64 { // halvings: more than a float has bits to tell apart
 		mid := (lo + hi) / 2
 		if upper(mid) > 1-p {
 			lo = mid

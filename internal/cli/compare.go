@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"perflab/internal/lab"
+	"perflab/internal/load"
+	"perflab/internal/report"
+	"perflab/internal/result"
+)
+
+type compareFlags struct {
+	metrics string
+	all     bool
+	by      string
+	failIf  []string
+	format  string
+	out     string
+	html    string
+	junit   string
+}
+
+func newCompare(env Env) *cobra.Command {
+	f := &compareFlags{}
+	c := &cobra.Command{
+		Use:   "compare A B [C...]",
+		Short: "Compare runs: ratios with intervals, what else differs, and a check that fails on a regression",
+		Long: `Compare runs with the first of them. Each argument is a run directory, the
+directory of bench --repeat, another client's result file, or NAME=A,B,...:
+several runs that are one side, each one observation. Of a file with several
+results, FILE#3 is the third and FILE:86 the one on line 86.
+
+The interval of a ratio is of 95 %: Welch's over the runs of a side where there
+are several, else from the blocks of time of one run, which does not hold what
+a restart of the server would change. Where none can be had (a burst, an
+overloaded server, figures without calls) the row says why. Figures of
+different definitions are never compared; facts in which the sides differ
+besides the one compared (--by, or the only one) are warnings.
+
+--fail-if METRIC > LIMIT makes it a check, held against every side but the
+first: 1.05x or +5% is a ratio to the first side and fails when a difference is
+shown too; a plain limit is of the figure itself. What is missing or cannot be
+compared fails.
+
+Exit status: 0 done, 3 a condition failed, 4 a side is void.`,
+		Example: `  perflab compare runs/before runs/after
+  perflab compare runs/before runs/after --fail-if 'p99_ttft_ms > 1.05x' --fail-if 'output_throughput < 0.95x'
+  perflab compare old=runs/a1,runs/a2,runs/a3 new=runs/b1,runs/b2,runs/b3 --html compare.html
+  perflab compare vllm-old.json vllm-new.json --format md
+  perflab compare report.md#1 report.md#4 --by engine`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return wantArgs(2, "two sides at least, a run each")(c, args)
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			return runCompare(env, f, c.Flags(), args)
+		},
+	}
+	fs := c.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&f.metrics, "metrics", "", "figures to compare, with commas (default those of the block)")
+	fs.BoolVar(&f.all, "all", false, "compare every figure that a side has")
+	fs.StringVar(&f.by, "by", "", "the fact that is compared, as engine, model, rate; all others that differ are warnings")
+	fs.StringArrayVar(&f.failIf, "fail-if", nil, "exit 3 when this holds, as 'p99_ttft_ms > 1.05x' (may be repeated)")
+	fs.StringVar(&f.format, "format", "text", "what to print: text, md (a pull-request comment) or json")
+	fs.StringVar(&f.out, "out", "", "file to print it to (default standard output)")
+	fs.StringVar(&f.html, "html", "", "write the comparison as one self-contained HTML file")
+	fs.StringVar(&f.junit, "junit", "", "write the conditions as a JUnit file, one test case each")
+	return c
+}
+
+// comparison is what a command line compares, with its rulings.
+type comparison struct {
+	result.Comparison
+	rulings []result.Ruling
+}
+
+func runCompare(env Env, f *compareFlags, fs *pflag.FlagSet, args []string) error {
+	if f.format != "text" && f.format != "md" && f.format != "json" {
+		return usageError{errors.New("--format is text, md or json; for a page give --html FILE")}
+	}
+	o, conditions, err := f.parse()
+	if err != nil {
+		return usageError{err}
+	}
+	if f.junit != "" && len(conditions) == 0 {
+		return usageError{errors.New("--junit is of conditions, and there is none: give --fail-if")}
+	}
+	sides, damage, err := openSides(args, lab.PercentilesOf(append(slices.Clone(o.Metrics), o.Also...)...))
+	if err != nil {
+		return err
+	}
+	for _, text := range damage {
+		fmt.Fprintf(env.Stderr, "perflab: not everything could be read: %s\n", text)
+	}
+	c := comparison{}
+	if c.Comparison, err = result.Compare(sides, o); err != nil {
+		return usageError{err}
+	}
+	c.rulings = c.Rule(conditions)
+	if f.html == "" && f.junit == "" || fs.Changed("format") || fs.Changed("out") {
+		if err := f.print(env, c); err != nil {
+			return err
+		}
+	}
+	for _, x := range []struct {
+		path, what string
+		write      func(io.Writer, result.Comparison, []result.Ruling) error
+	}{{f.html, "comparison", report.CompareHTML}, {f.junit, "conditions", report.JUnit}} {
+		if x.path == "" {
+			continue
+		}
+		if err := writeReport(x.path, func(w io.Writer) error { return x.write(w, c.Comparison, c.rulings) }); err != nil {
+			return err
+		}
+		fmt.Fprintf(env.Stderr, "%s: %s\n", x.what, x.path)
+	}
+	return c.end()
+}
+
+// parse reads the options and the conditions, whose figures are compared too.
+func (f *compareFlags) parse() (result.CompareOptions, []result.Condition, error) {
+	o := result.CompareOptions{All: f.all, By: f.by}
+	if f.metrics != "" {
+		for name := range strings.SplitSeq(f.metrics, ",") {
+			if _, err := result.Lookup(name); err != nil {
+				return o, nil, err
+			}
+			o.Metrics = append(o.Metrics, name)
+		}
+	}
+	var conditions []result.Condition
+	for _, text := range f.failIf {
+		k, err := result.ParseCondition(text)
+		if err != nil {
+			return o, nil, err
+		}
+		conditions = append(conditions, k)
+		o.Also = append(o.Also, k.Metric.Name)
+	}
+	return o, conditions, nil
+}
+
+func (f *compareFlags) print(env Env, c comparison) error {
+	write := func(w io.Writer) error { return report.CompareText(w, c.Comparison, c.rulings) }
+	switch f.format {
+	case "md":
+		write = func(w io.Writer) error { return report.CompareMarkdown(w, c.Comparison, c.rulings) }
+	case "json":
+		write = c.json
+	}
+	if f.out == "" {
+		return write(env.Stdout)
+	}
+	return writeReport(f.out, write)
+}
+
+// json writes the comparison with the conditions held against it.
+func (c comparison) json(w io.Writer) error {
+	b, err := json.MarshalIndent(struct {
+		result.Comparison
+		Rulings []result.Ruling `json:"conditions"`
+	}{c.Comparison, c.rulings}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode the comparison: %w", err)
+	}
+	if _, err := w.Write(append(b, '\n')); err != nil {
+		return fmt.Errorf("write the comparison: %w", err)
+	}
+	return nil
+}
+
+// end is how the command ends when all was shown.
+func (c comparison) end() error {
+	for _, s := range c.Sides {
+		if s.Void != "" {
+			return &load.VoidError{Reason: s.Name + ": " + s.Void}
+		}
+	}
+	failed := 0
+	for _, r := range c.rulings {
+		if r.Failed {
+			failed++
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d conditions failed: %w", failed, len(c.rulings), errRegression)
+	}
+	return nil
+}

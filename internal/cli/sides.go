@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"perflab/internal/interop"
+	"perflab/internal/lab"
+	"perflab/internal/result"
+)
+
+// openSides reads the sides of a comparison from its arguments. damage is what
+// could not be read, one sentence each.
+func openSides(args []string, percentiles []float64) (sides []result.Side, damage []string, err error) {
+	o := sideOpener{percentiles: percentiles}
+	for _, arg := range args {
+		s, err := o.side(arg)
+		if err != nil {
+			return nil, nil, err
+		}
+		sides = append(sides, s)
+	}
+	shorten(sides)
+	for i, s := range sides {
+		if slices.ContainsFunc(sides[:i], func(t result.Side) bool { return t.Name == s.Name }) {
+			return nil, nil, usageError{fmt.Errorf("two sides are called %s: give names, as before=%s after=%s", s.Name, args[0], args[1])}
+		}
+	}
+	return sides, o.damage, nil
+}
+
+// shorten calls sides that have no name of their own by the last parts of
+// their paths that tell them apart.
+func shorten(sides []result.Side) {
+	last := func(name string, n int) string {
+		parts := strings.Split(filepath.ToSlash(filepath.Clean(name)), "/")
+		return strings.Join(parts[max(0, len(parts)-n):], "/")
+	}
+	for n := 1; n < 8; n++ {
+		seen := map[string]bool{}
+		for _, s := range sides {
+			seen[last(s.Name, n)] = true
+		}
+		if len(seen) == len(sides) {
+			for i := range sides {
+				sides[i].Name = last(sides[i].Name, n)
+			}
+			return
+		}
+	}
+}
+
+type sideOpener struct {
+	percentiles []float64
+	damage      []string
+}
+
+// side reads one argument: a place, or a name with several.
+func (o *sideOpener) side(arg string) (result.Side, error) {
+	name, list, named := strings.Cut(arg, "=")
+	if _, err := os.Stat(arg); err == nil || strings.ContainsAny(name, `/\`) {
+		named = false
+	}
+	if !named {
+		return o.place(arg)
+	}
+	if name == "" || list == "" {
+		return result.Side{}, usageError{fmt.Errorf("%q: write a side of several runs as NAME=A,B,C", arg)}
+	}
+	s := result.Side{Name: name}
+	places := strings.Split(list, ",")
+	for _, p := range places {
+		one, err := o.place(p)
+		if err != nil {
+			return s, err
+		}
+		s.Series = len(places) == 1 && one.Series
+		s.Runs = append(s.Runs, one.Runs...)
+	}
+	return s, nil
+}
+
+// place reads what lies in one place.
+func (o *sideOpener) place(path string) (result.Side, error) {
+	switch {
+	case lab.IsStudy(path):
+		return result.Side{}, usageError{fmt.Errorf("%s is a study: name runs of its trials, as %s", path, filepath.Join(path, "trials", "001", "WORKLOAD"))}
+	case lab.IsSeries(path):
+		return o.series(path)
+	case lab.IsRun(path):
+		m, err := o.run(path)
+		return result.Side{Name: path, Runs: []result.Measured{m}}, err
+	}
+	return o.file(path)
+}
+
+// series takes repeated runs as one side. The points of a sweep are of
+// different loads.
+func (o *sideOpener) series(dir string) (result.Side, error) {
+	f, damage, err := lab.OpenSeries(dir)
+	if err != nil {
+		return result.Side{}, err
+	}
+	o.damage = append(o.damage, damage...)
+	if f.Kind != lab.KindRepeat {
+		return result.Side{}, usageError{fmt.Errorf("%s holds runs of different loads: name two of them, as %s", dir, filepath.Join(dir, f.Points[0].Dir))}
+	}
+	s := result.Side{Name: dir, Series: true}
+	for _, p := range f.Points {
+		m, err := o.run(filepath.Join(dir, p.Dir))
+		if err != nil {
+			return s, err
+		}
+		s.Runs = append(s.Runs, m)
+	}
+	return s, nil
+}
+
+func (o *sideOpener) run(dir string) (result.Measured, error) {
+	m := result.Measured{Name: dir, Launch: launch(dir)}
+	r, err := lab.OpenRun(dir)
+	if err != nil {
+		return m, err
+	}
+	if r.Damage != "" {
+		o.damage = append(o.damage, dir+": "+r.Damage)
+	}
+	if m.Summary, err = r.Resummarise(o.percentiles...); err != nil {
+		return m, fmt.Errorf("summarise %s: %w", dir, err)
+	}
+	m.Header, m.Calls = r.Header, r.Calls
+	m.Options, err = r.Options()
+	return m, err
+}
+
+// launch names the start of the server that a run of a study was measured on:
+// each trial starts its own.
+func launch(dir string) string {
+	trial := filepath.Dir(filepath.Clean(dir))
+	if trials := filepath.Dir(trial); filepath.Base(trials) == "trials" && lab.IsStudy(filepath.Dir(trials)) {
+		return trial
+	}
+	return ""
+}
+
+// file reads a result of another client.
+func (o *sideOpener) file(arg string) (result.Side, error) {
+	path, number, line := arg, 0, 0
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if path, number, line = split(arg); path != arg {
+			b, err = os.ReadFile(path)
+		}
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return result.Side{}, usageError{fmt.Errorf("there is no run directory and no file %s", arg)}
+	case err != nil:
+		if info, e := os.Stat(path); e == nil && info.IsDir() {
+			return result.Side{}, usageError{fmt.Errorf("%s holds no run (header.json) and no repeated runs (repeat.json)", arg)}
+		}
+		return result.Side{}, fmt.Errorf("read %s: %w", path, err)
+	}
+	f := interop.Read(path, b)
+	for _, fault := range f.Faults {
+		o.damage = append(o.damage, fault.String())
+	}
+	r, err := pick(&f, arg, number, line)
+	if err != nil {
+		return result.Side{}, usageError{err}
+	}
+	m := result.Measured{Name: arg, Header: r.Header, Calls: r.Calls, Half: map[string]float64{}}
+	for _, x := range r.Figures {
+		m.Half[x.Name] = x.Half
+	}
+	if m.Summary, err = r.Summary(); err != nil {
+		return result.Side{}, err
+	}
+	return result.Side{Name: arg, Runs: []result.Measured{m}}, nil
+}
+
+// split takes FILE#3 and FILE:86 apart.
+func split(arg string) (path string, number, line int) {
+	i := strings.LastIndexAny(arg, "#:")
+	if i < 1 {
+		return arg, 0, 0
+	}
+	n, err := strconv.Atoi(arg[i+1:])
+	if err != nil || n < 1 {
+		return arg, 0, 0
+	}
+	if arg[i] == '#' {
+		return arg[:i], n, 0
+	}
+	return arg[:i], 0, n
+}
+
+// pick finds the one result of a file that is meant.
+func pick(f *interop.File, arg string, number, line int) (*interop.Run, error) {
+	switch {
+	case len(f.Runs) == 0:
+		return nil, fmt.Errorf("%s has no result that can be read", f.Name)
+	case number > len(f.Runs):
+		return nil, fmt.Errorf("%s: the file has %d results", arg, len(f.Runs))
+	case number > 0:
+		return &f.Runs[number-1], nil
+	case line > 0:
+		for i := range f.Runs {
+			if p := f.Runs[i].Place; p.Line <= line && line <= max(p.Line, p.End) {
+				return &f.Runs[i], nil
+			}
+		}
+		return nil, fmt.Errorf("%s: no result stands on line %d; they begin on %s", arg, line, lines(f))
+	case len(f.Runs) > 1:
+		return nil, fmt.Errorf("%s has %d results: choose one, as %s#1 or %s:%d; they begin on %s", arg, len(f.Runs), arg, arg, f.Runs[0].Place.Line, lines(f))
+	}
+	return &f.Runs[0], nil
+}
+
+// lines says where the results of a file begin.
+func lines(f *interop.File) string {
+	var out []string
+	for _, r := range f.Runs {
+		out = append(out, strconv.Itoa(r.Place.Line))
+	}
+	if len(out) > 12 {
+		out = append(out[:12], "...")
+	}
+	return "line " + strings.Join(out, ", ")
+}

@@ -1,0 +1,313 @@
+package result
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perflab/internal/stat"
+)
+
+// served is a run of n calls at 10 requests/s whose TTFT is about ttft ms.
+func served(t *testing.T, seed uint64, n int, ttft float64) Measured {
+	t.Helper()
+	rng := stat.Stream(seed, "served")
+	h := Header{Model: "m", Backend: "openai", Workload: "random", Requests: n, Rate: 10, Cache: CacheUnique, Fingerprint: "f", Command: "vllm serve m"}
+	calls := make([]Call, n)
+	for i := range calls {
+		at := time.Duration(float64(i)+rng.Float64()) * 100 * msec
+		c := Call{Index: i, Due: at, Ready: at, Sent: at, Usage: &Usage{Prompt: 100, Completion: 5}}
+		next := at + time.Duration(ttft*math.Exp(0.3*rng.NormFloat64())*1e6)
+		for k := range 5 {
+			c.Chunks = append(c.Chunks, Chunk{At: next, Tokens: 1, Read: int32(k)})
+			next += time.Duration((8 + 4*rng.Float64()) * 1e6)
+		}
+		c.End = c.Chunks[4].At + msec
+		calls[i] = c
+	}
+	return measured(t, fmt.Sprintf("run-%d", seed), h, calls, Options{})
+}
+
+func measured(t *testing.T, name string, h Header, calls []Call, o Options) Measured {
+	t.Helper()
+	return Measured{Name: name, Header: h, Summary: summarize(t, h, o, calls), Calls: calls, Options: o}
+}
+
+func one(m Measured) Side { return Side{Name: m.Name, Runs: []Measured{m}} }
+
+func compare(t *testing.T, o CompareOptions, sides ...Side) Comparison {
+	t.Helper()
+	c, err := Compare(sides, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c Comparison) find(t *testing.T, metric string) Row {
+	t.Helper()
+	i := slices.IndexFunc(c.Rows, func(r Row) bool { return r.Name == metric })
+	if i < 0 {
+		t.Fatalf("no row of %s", metric)
+	}
+	return c.Rows[i]
+}
+
+// A run compared with one of the same server mostly shows no difference; one
+// of a server with half more TTFT shows it, where there is an interval.
+func TestCompareTwoRuns(t *testing.T) {
+	flagged, judged := 0, 0
+	for seed := range uint64(20) {
+		c := compare(t, CompareOptions{}, one(served(t, 2*seed+1, 600, 40)), one(served(t, 2*seed+2, 600, 40)))
+		better, worse, n := c.Shown()
+		flagged, judged = flagged+better+worse, judged+n
+	}
+	if share := float64(flagged) / float64(judged); judged < 300 || share > 0.08 {
+		t.Errorf("%d of %d figures of equal servers differ", flagged, judged)
+	}
+	c := compare(t, CompareOptions{}, one(served(t, 3, 600, 40)), one(served(t, 4, 600, 60)))
+	for name, want := range map[string]Outcome{"mean_ttft_ms": OutcomeWorse, "median_ttft_ms": OutcomeWorse, "p95_ttft_ms": OutcomeWorse, "mean_tpot_ms": OutcomeNone, "completed": OutcomeEqual} {
+		cell := c.find(t, name).Cells[1]
+		if cell.Outcome != want {
+			t.Errorf("%s is %q, want %q: %+v", name, cell.Outcome, want, cell)
+		}
+	}
+	cell := c.find(t, "mean_ttft_ms").Cells[1]
+	if *cell.Low > 1.5 || *cell.High < 1.5 || cell.N != "600 calls in 40 blocks of 1.5 s" {
+		t.Errorf("ratio %v, %v to %v, of %s", *cell.Ratio, *cell.Low, *cell.High, cell.N)
+	}
+	if why := c.find(t, "max_output_tokens_per_s").Cells[1].Why; !strings.Contains(why, "whole run") {
+		t.Errorf("the peak has %q", why)
+	}
+	if got := c.Sides[0].Basis; !strings.Contains(got, "one launch: no restart noise seen") {
+		t.Errorf("basis %q", got)
+	}
+}
+
+// A burst has no interval and says why; so have figures without calls.
+func TestCompareRefusesIntervals(t *testing.T) {
+	burst := served(t, 1, 300, 40)
+	for i := range burst.Calls {
+		c := &burst.Calls[i]
+		c.Due, c.Ready, c.Sent = 0, 0, time.Duration(i)*time.Microsecond
+	}
+	burst = measured(t, "burst", burst.Header, burst.Calls, Options{})
+	bare := served(t, 2, 300, 40)
+	bare.Name, bare.Calls = "bare", nil
+	for _, m := range []Measured{burst, bare} {
+		other := m
+		other.Name = "other"
+		other.Summary.Figures = map[string]float64{"mean_ttft_ms": 1.1 * m.Summary.Figures["mean_ttft_ms"], "request_throughput": 3}
+		c := compare(t, CompareOptions{}, one(m), one(other))
+		for _, name := range []string{"mean_ttft_ms", "request_throughput"} {
+			cell := c.find(t, name).Cells[1]
+			if cell.Low != nil || cell.Outcome != OutcomeNo || cell.Why == "" || cell.Ratio == nil {
+				t.Errorf("%s of %s: %+v", name, m.Name, cell)
+			}
+		}
+	}
+	// Calls that do not give the figure are no evidence for it.
+	m := served(t, 3, 600, 40)
+	m.Summary.Figures["mean_ttft_ms"] *= 1.01
+	cell := compare(t, CompareOptions{}, one(served(t, 4, 600, 40)), one(m)).find(t, "mean_ttft_ms").Cells[1]
+	if cell.Low != nil || !strings.Contains(cell.Why, "another definition") {
+		t.Errorf("a figure that is not of its calls: %+v", cell)
+	}
+}
+
+// The intervals are of vLLM's figures where those are what is compared.
+func TestCompareCompat(t *testing.T) {
+	a, b := served(t, 1, 600, 40), served(t, 2, 600, 50)
+	o := Options{Compat: VLLM}
+	x, y := measured(t, "x", a.Header, a.Calls, o), measured(t, "y", b.Header, b.Calls, o)
+	c := compare(t, CompareOptions{}, one(x), one(y))
+	for _, name := range []string{"mean_ttft_ms", "median_tpot_ms", "mean_itl_ms", "mean_e2el_ms"} {
+		if r := c.find(t, name); r.Cells[1].Low == nil || r.Definition == Ours {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	mixed := compare(t, CompareOptions{}, one(a), one(y))
+	var rows []Row
+	for _, r := range mixed.Rows {
+		if r.Name == "mean_ttft_ms" {
+			rows = append(rows, r)
+		}
+	}
+	if len(rows) != 2 || rows[0].Cells[1].Value != nil || rows[1].Cells[0].Value != nil || rows[1].Cells[1].Ratio != nil {
+		t.Errorf("unlike definitions: %+v", rows)
+	}
+	k, err := ParseCondition("mean_ttft > 5x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := mixed.Rule([]Condition{k})[0]; !r.Failed || !strings.Contains(r.Text, "another definition") {
+		t.Errorf("an unlike figure passes: %+v", r)
+	}
+}
+
+// Runs are the observations of a side of several, and void ones are left out.
+func TestCompareGroups(t *testing.T) {
+	group := func(name string, figures ...float64) Side {
+		s := Side{Name: name}
+		for i, v := range figures {
+			s.Runs = append(s.Runs, Measured{Name: fmt.Sprintf("%s%d", name, i), Summary: Summary{Figures: map[string]float64{"output_throughput": v, "completed": 10}}})
+		}
+		return s
+	}
+	a, b := group("a", 100, 101, 99), group("b", 120, 121, 119, 5)
+	b.Runs[3].Summary.Verdict = Verdict{Status: Voided, Checks: []Check{{"gc", Voided, "it slept"}}}
+	c := compare(t, CompareOptions{}, a, b)
+	cell := c.find(t, "output_throughput").Cells[1]
+	if cell.Outcome != OutcomeBetter || math.Abs(*cell.Ratio-1.2) > 1e-3 || cell.N != "3 and 3 runs" || len(c.Warnings) < 2 || c.Void() {
+		t.Errorf("%+v, %q", cell, c.Warnings)
+	}
+	b.Runs = b.Runs[3:]
+	if c := compare(t, CompareOptions{}, a, b); !c.Void() {
+		t.Error("a side of one void run is not void")
+	}
+	for _, s := range []struct {
+		side Side
+		want string
+	}{
+		{a, "not recorded"}, {Side{Runs: a.Runs, Series: true}, "one series"},
+		{Side{Runs: []Measured{{Launch: "1"}, {Launch: "2"}}}, "2 runs on 2 launches"}, {Side{Runs: []Measured{{Launch: "1"}, {Launch: "1"}}}, "on one launch"},
+	} {
+		if got := s.side.basis(); !strings.Contains(got, s.want) {
+			t.Errorf("basis %q, want %q", got, s.want)
+		}
+	}
+}
+
+// What is compared is found when it is one thing, and all else that differs is
+// a warning.
+func TestCompareFacts(t *testing.T) {
+	a, b := served(t, 1, 300, 40), served(t, 2, 300, 40)
+	b.Header.Command = "sglang.launch_server m"
+	c := compare(t, CompareOptions{}, one(a), one(b))
+	if c.By != "engine" || c.Head != "Compared by engine: run-1 vllm, run-2 sglang." || len(c.Warnings) > 0 {
+		t.Errorf("%q %q %q", c.By, c.Head, c.Warnings)
+	}
+	b.Header.Model, b.Header.Limit, b.Header.Cache = "n", 4, CacheShared
+	b.Summary.Figures["total_output_tokens"] *= 2
+	c = compare(t, CompareOptions{By: "model"}, one(a), one(b))
+	text := strings.Join(c.Warnings, "\n")
+	for _, want := range []string{"engine", "concurrency limit", "prefix cache", "2.00x apart"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no warning of %s:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "differ in model") {
+		t.Errorf("the fact compared is a warning:\n%s", text)
+	}
+	for by, want := range map[string]string{"colour": "use cache, backend", "rate": "do not differ"} {
+		if _, err := Compare([]Side{one(a), one(b)}, CompareOptions{By: by}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("--by %s: %v", by, err)
+		}
+	}
+	b.Header.Simulated = true
+	if c = compare(t, CompareOptions{}, one(a), one(b)); !strings.Contains(strings.Join(c.Warnings, "\n"), "simulated and some are measured") {
+		t.Errorf("no warning of a simulation: %q", c.Warnings)
+	}
+}
+
+func TestConditions(t *testing.T) {
+	for text, want := range map[string]Condition{
+		"p99_ttft > 1.05x":            {Above: true, Limit: 1.05, Relative: true},
+		"output_throughput<0.95x":     {Limit: 0.95, Relative: true},
+		"mean_tpot_ms >= +5%":         {Above: true, Limit: 1.05, Relative: true},
+		"request_throughput < -10%":   {Limit: 0.9, Relative: true},
+		"p99_ttft_ms > 0.5s":          {Above: true, Limit: 500},
+		"success_rate < 99%":          {Limit: 0.99},
+		"output_throughput < 50tok/s": {Limit: 50},
+	} {
+		k, err := ParseCondition(text)
+		if err != nil || k.Above != want.Above || math.Abs(k.Limit-want.Limit) > 1e-12 || k.Relative != want.Relative {
+			t.Errorf("%s: %+v, %v", text, k, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"p99_ttft": "no limit", "p99_tfft > 1.05x": "did you mean", "p99_ttft > 5%": "with its sign", "p99_ttft > x": "no ratio",
+		"p99_ttft > -2x": "no ratio", "p99_ttft > -100%": "no ratio", "p99_ttft > fast": "not a number", "p99_ttft > 3 req/s": "not a number", "p99_ttft > NaNx": "no ratio",
+	} {
+		if _, err := ParseCondition(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestRule(t *testing.T) {
+	cell := func(v, ratio, low, high float64) Cell {
+		c := Cell{Value: &v, Ratio: &ratio}
+		if low > 0 {
+			c.Low, c.High = &low, &high
+		}
+		return c
+	}
+	row := func(name string, first *float64, c Cell) Row {
+		m, err := Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Row{Metric: m, Name: m.Name, Unit: m.Unit, Cells: []Cell{{Value: first}, c}}
+	}
+	hundred, zero := 100.0, 0.0
+	c := Comparison{Sides: []Compared{{Name: "a"}, {Name: "b"}}, Rows: []Row{
+		row("p99_ttft_ms", &hundred, cell(120, 1.2, 1.1, 1.3)),
+		row("mean_ttft_ms", &hundred, cell(120, 1.2, 0.9, 1.5)),
+		row("p99_itl_ms", &hundred, cell(120, 1.2, 0, 0)),
+		row("p90_itl_ms", nil, Cell{Why: "b has no such figure"}),
+		row("failed", &zero, Cell{Value: &hundred}),
+		row("p95_itl_ms", nil, cell(120, 1, 0, 0)),
+	}}
+	for text, want := range map[string]bool{
+		"p99_ttft > 1.05x": true, "p99_ttft > 1.25x": false, "mean_ttft > 1.05x": false, "p99_itl > 1.05x": true, "p99_itl > 1.25x": false,
+		"p90_itl > 5x": true, "p90_itl > 1000": true, "p99_tpot > 1.05x": true, "failed > 1.05x": true, "failed < 0.9x": false,
+		"mean_ttft > 110": true, "mean_ttft > 130": false, "p95_itl > 9x": true,
+	} {
+		k, err := ParseCondition(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := c.Rule([]Condition{k})[0]; r.Failed != want || r.Text == "" {
+			t.Errorf("%s: failed %v: %s", text, r.Failed, r.Text)
+		}
+	}
+	c.Sides[1].Void = "it slept"
+	if r := c.Rule([]Condition{{Metric: c.Rows[0].Metric, Above: true, Limit: 9, Relative: true}})[0]; !r.Failed {
+		t.Error("a void side passes")
+	}
+}
+
+// BenchmarkCompare is two runs of 10^5 calls.
+func BenchmarkCompare(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	side := func(name string) Side {
+		h := Header{Rate: 100, Requests: 100_000}
+		calls := make([]Call, h.Requests)
+		for i := range calls {
+			at := time.Duration(i) * 10 * msec
+			c := Call{Index: i, Due: at, Ready: at, Sent: at, Usage: &Usage{Prompt: 100, Completion: 64}}
+			for k := range 64 {
+				at += time.Duration((8 + 4*rng.Float64()) * 1e6)
+				c.Chunks = append(c.Chunks, Chunk{At: at, Tokens: 1, Read: int32(k)})
+			}
+			c.End = at
+			calls[i] = c
+		}
+		s, err := Summarize(h, &Client{}, Options{}, slices.Values(calls))
+		if err != nil {
+			b.Fatal(err)
+		}
+		return one(Measured{Name: name, Header: h, Summary: s, Calls: calls})
+	}
+	sides := []Side{side("a"), side("b")}
+	for b.Loop() {
+		if _, err := Compare(sides, CompareOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package result
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Likeness is a thing in which runs should agree for their figures to compare.
+type Likeness struct {
+	Key     string // as --by takes it: "engine"
+	Label   string
+	Of      func(Header, Summary) string // "": the run does not tell
+	Differ  string                       // what to say when they do not agree; "": a reader sees it by the fact itself
+	Unknown string                       // what to say when some run does not tell; "" where that is no doubt
+	Setup   bool                         // somebody chose it, so it may be what a comparison is of
+}
+
+// Keys of likenesses that code asks for.
+const (
+	KeyFingerprint  = "fingerprint"
+	keyModel        = "model"
+	keyEngine       = "engine"
+	keyEngineVer    = "engine_version"
+	keyCommand      = "command"
+	keyInputTokens  = "input_tokens"
+	keyOutputTokens = "output_tokens"
+	keySuccess      = "success_rate"
+)
+
+// Likenesses are what runs are checked for before their figures are put side
+// by side.
+func Likenesses() []Likeness {
+	return slices.Concat(loadLikenesses(), serverLikenesses(), outcomeLikenesses())
+}
+
+// loadLikenesses are of who measured and what was sent.
+func loadLikenesses() []Likeness {
+	header := func(of func(Header) string) func(Header, Summary) string {
+		return func(h Header, _ Summary) string { return of(h) }
+	}
+	return []Likeness{
+		{Key: KeyFingerprint, Label: "Workload fingerprint", Of: header(func(h Header) string { return h.Fingerprint }),
+			Differ:  "The runs did not send the same requests: their figures differ by the workload too.",
+			Unknown: "Whether the runs sent the same requests is not known: not every header has a workload fingerprint."},
+		{Key: "cache", Label: "Prefix cache policy", Setup: true, Of: header(func(h Header) string { return h.Cache }),
+			Differ:  "The runs had different prefix cache policies: TTFT and throughput differ by what the cache already held.",
+			Unknown: "Whether the runs met the same prefix cache is not known: not every header names its policy."},
+		{Key: "tokenizer", Label: "Lengths counted by", Of: header(func(h Header) string { return h.Tokenizer }),
+			Differ: "Lengths were counted by different tokenizers: figures per token are not of the same tokens."},
+		{Key: "backend", Label: "Backend", Setup: true, Of: header(func(h Header) string { return h.Backend }),
+			Differ: "The runs spoke different APIs: a chat template adds tokens that plain prompts do not have."},
+		{Key: "clock", Label: "Stamps taken by", Of: header(func(h Header) string { return ClockName(h.Clock) }),
+			Differ: "Different clocks stamped the reads: latencies differ by the client's own delay too."},
+		{Key: "client", Label: "Client", Of: header(clientName),
+			Differ: "Different clients, or versions of one, sent the load: what they send and stamp may differ."},
+		{Key: "answered_by", Label: "Answered by", Of: answeredBy,
+			Differ: "Some of the runs are simulated and some are measured: they do not compare."},
+	}
+}
+
+// serverLikenesses are of what was measured and under which load.
+func serverLikenesses() []Likeness {
+	setup := func(key, label string, of func(Header) string) Likeness {
+		return Likeness{Key: key, Label: label, Setup: true, Of: func(h Header, _ Summary) string { return of(h) }}
+	}
+	label := func(key string) func(Header) string { return func(h Header) string { return h.Label(key) } }
+	return []Likeness{
+		setup(keyModel, "Model", func(h Header) string { return h.Model }),
+		setup(keyEngine, "Engine", engineName),
+		setup(keyEngineVer, "Engine version", label(LabelEngineVersion)),
+		setup("hardware", "Hardware", label(LabelHardware)),
+		setup("gpus", "GPUs", label(LabelGPUs)),
+		setup("workload", "Workload", func(h Header) string { return h.Workload }),
+		setup("requests", "Requests", func(h Header) string {
+			if h.Requests == 0 {
+				return ""
+			}
+			return strconv.Itoa(h.Requests)
+		}),
+		setup("rate", "Request rate", RateText),
+		setup("limit", "Concurrency limit", LimitText),
+		setup(keyCommand, "Serving command", func(h Header) string { return h.Command }),
+	}
+}
+
+// outcomeLikenesses are of the work that was done, which unlike configuration
+// nobody sets.
+func outcomeLikenesses() []Likeness {
+	per := func(name string) func(Header, Summary) string {
+		return func(_ Header, s Summary) string {
+			v, ok := s.Figures[name]
+			n := s.Figures["completed"]
+			if !ok || n == 0 {
+				return ""
+			}
+			return strconv.FormatFloat(v/n, 'f', 1, 64)
+		}
+	}
+	success := func(_ Header, s Summary) string {
+		v, ok := s.Figures[keySuccess]
+		if !ok {
+			return ""
+		}
+		return strconv.FormatFloat(v, 'f', 4, 64)
+	}
+	return []Likeness{
+		{Key: keyInputTokens, Label: "Input tokens per request", Of: per("total_input_tokens")},
+		{Key: keyOutputTokens, Label: "Output tokens per request", Of: per("total_output_tokens")},
+		{Key: keySuccess, Label: "Success rate", Of: success},
+	}
+}
+
+// ClockName says who stamps the reads, "" when the header does not.
+func ClockName(clock string) string {
+	switch clock {
+	case ClockKernel:
+		return "the kernel, when a packet arrived"
+	case ClockMonotonic:
+		return "the client, when a read returned and before parsing"
+	}
+	return clock
+}
+
+func clientName(h Header) string {
+	if h.Imported != nil {
+		return strings.TrimSpace(cmp.Or(h.Imported.Client, "an unknown client") + " " + h.Imported.Version)
+	}
+	return strings.TrimSpace("perflab " + h.Version)
+}
+
+func answeredBy(h Header, s Summary) string {
+	switch {
+	case h.Predicted || s.Predicted:
+		return "prediction"
+	case h.Simulated || s.Simulated:
+		return "simulated engine"
+	}
+	return "server"
+}
+
+// engineName is the engine as a label or the serving command tells it.
+func engineName(h Header) string {
+	if e := h.Label(LabelEngine); e != "" {
+		return e
+	}
+	for _, e := range []struct{ word, name string }{
+		{"trtllm-serve", "trtllm"}, {"sglang", "sglang"}, {"vllm", "vllm"},
+	} {
+		if strings.Contains(h.Command, e.word) {
+			return e.name
+		}
+	}
+	return ""
+}
+
+// RateText is the request rate of a run in words, "" where nobody recorded it.
+func RateText(h Header) string {
+	switch {
+	case finite(h.Rate):
+		return fmt.Sprintf("%g requests/s", h.Rate)
+	case h.Imported == nil || h.Label(LabelRate) == "inf":
+		return "all at once"
+	}
+	return ""
+}
+
+// LimitText is the concurrency limit of a run in words, "" where nobody
+// recorded it.
+func LimitText(h Header) string {
+	switch {
+	case h.Limit > 0:
+		return strconv.Itoa(h.Limit)
+	case h.Imported == nil:
+		return "none"
+	}
+	return "" // a file without it may have had one
+}
+
+// Fact is what several runs say of one thing.
+type Fact struct {
+	Key    string   `json:"key"`
+	Label  string   `json:"label"`
+	Values []string `json:"values"` // "": not recorded
+	Differ bool     `json:"differ"` // also where one says and another does not
+	Setup  bool     `json:"-"`
+
+	likeness Likeness
+}
+
+// Known returns the different values that are told.
+func (f Fact) Known() []string {
+	return slices.Compact(slices.Sorted(slices.Values(slices.DeleteFunc(slices.Clone(f.Values), func(v string) bool { return v == "" }))))
+}
+
+// Warning is what to say of the fact, "" for nothing.
+func (f Fact) Warning() string {
+	switch {
+	case len(f.Known()) > 1:
+		return f.likeness.Differ
+	case slices.Contains(f.Values, ""):
+		return f.likeness.Unknown
+	}
+	return ""
+}
+
+// Each says what a fact is for each of the names.
+func (f Fact) Each(names []string) string {
+	parts := make([]string, len(f.Values))
+	for i, v := range f.Values {
+		if v == "" {
+			v = "not recorded"
+		}
+		parts[i] = names[i] + " " + v
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Facts returns what sides say of each likeness that any of them tells. The
+// runs of a side that do not agree give a list.
+func Facts(sides []Side) []Fact {
+	var out []Fact
+	for _, l := range Likenesses() {
+		f := Fact{Key: l.Key, Label: l.Label, Setup: l.Setup, likeness: l}
+		for _, s := range sides {
+			f.Values = append(f.Values, s.tells(l))
+		}
+		f.Differ = slices.ContainsFunc(f.Values, func(v string) bool { return v != f.Values[0] })
+		if len(f.Known()) > 0 || l.Unknown != "" {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// tells is what the runs of a side say.
+func (s Side) tells(l Likeness) string {
+	var values []string
+	for _, m := range s.Runs {
+		if v := l.Of(m.Header, m.Summary); !slices.Contains(values, v) {
+			values = append(values, v)
+		}
+	}
+	if len(values) > 3 {
+		values = append(values[:2], fmt.Sprintf("%d more", len(values)-2))
+	}
+	return strings.Join(values, ", ")
+}
+
+// SameKind reports whether the runs' workloads are one but for the seed and the
+// nonce, as far as their specs tell.
+func SameKind(a, b Header) bool {
+	kind := func(h Header) map[string]any {
+		var spec struct {
+			Workload map[string]any `json:"workload"`
+		}
+		if json.Unmarshal(h.Spec, &spec) != nil {
+			return nil
+		}
+		maps.DeleteFunc(spec.Workload, func(k string, _ any) bool { return k == "seed" || k == "nonce" })
+		return spec.Workload
+	}
+	x := kind(a)
+	return len(x) > 0 && reflect.DeepEqual(x, kind(b))
+}

@@ -1,0 +1,171 @@
+package result
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"perflab/internal/stat"
+)
+
+// weighing makes rows, each run's calls prepared once.
+type weighing struct {
+	sides []Side
+	seen  map[[2]int]*evidence
+}
+
+func (w *weighing) evidence(side, run int) *evidence {
+	key := [2]int{side, run}
+	if w.seen[key] == nil {
+		w.seen[key] = observe(w.sides[side].Runs[run])
+	}
+	return w.seen[key]
+}
+
+// rows are those of one metric: one for each definition that a side has it by,
+// and an empty one when no side has it.
+func (w *weighing) rows(m Metric) []Row {
+	var defs []Definition
+	for _, s := range w.sides {
+		for _, r := range s.Runs {
+			if _, ok := r.Summary.Figures[m.Name]; ok && !slices.Contains(defs, r.Summary.Definition(m.Name)) {
+				defs = append(defs, r.Summary.Definition(m.Name))
+			}
+		}
+	}
+	if len(defs) == 0 {
+		defs = []Definition{Ours}
+	}
+	var out []Row
+	for _, d := range defs {
+		row := Row{Metric: m, Name: m.Name, Label: m.Label, Unit: m.Unit, Better: m.Better.String(), Definition: d}
+		for i := range w.sides {
+			row.Cells = append(row.Cells, w.cell(m, d, i))
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// figures are a side's, one a run, or why it has none of the definition.
+func (s Side) figures(m Metric, d Definition) ([]float64, string) {
+	var x []float64
+	other := false
+	for _, r := range s.Runs {
+		v, ok := r.Summary.Figures[m.Name]
+		switch {
+		case ok && r.Summary.Definition(m.Name) != d:
+			other = true
+		case ok && !math.IsNaN(v) && !math.IsInf(v, 0):
+			x = append(x, v)
+		}
+	}
+	switch {
+	case len(x) == len(s.Runs):
+		return x, ""
+	case other:
+		return nil, "has the figure by another definition"
+	case len(x) > 0:
+		return nil, fmt.Sprintf("%d of %d runs have the figure", len(x), len(s.Runs))
+	}
+	return nil, "has no such figure"
+}
+
+// cell compares side i with the first one.
+func (w *weighing) cell(m Metric, d Definition, i int) Cell {
+	x, why := w.sides[i].figures(m, d)
+	if x == nil {
+		return Cell{Why: w.sides[i].Name + " " + why}
+	}
+	out := Cell{Value: new(stat.Mean(x))}
+	if i == 0 {
+		if out.N = fmt.Sprintf("%d runs", len(x)); len(x) == 1 {
+			f, _ := w.evidence(0, 0).interval(m, x[0])
+			out.N = f.n
+		}
+		return out
+	}
+	base, why := w.sides[0].figures(m, d)
+	if base == nil {
+		out.Why = w.sides[0].Name + " " + why
+		return out
+	}
+	was, is := stat.Mean(base), *out.Value
+	if was > 0 && is >= 0 {
+		out.Ratio = new(is / was)
+	}
+	var r stat.Interval
+	switch {
+	case len(x) == 1 && len(base) == 1:
+		r, why = w.within(m, i, was, is, &out)
+	default:
+		r, why = betweenRuns(base, x)
+		if out.N = fmt.Sprintf("%d and %d runs", len(base), len(x)); why == "" {
+			out.Ratio = new(r.Value)
+		}
+	}
+	if is == was {
+		out.Outcome = OutcomeEqual
+	}
+	if why != "" {
+		out.Outcome, out.Why = cmp.Or(out.Outcome, OutcomeNo), why
+		return out
+	}
+	out.Low, out.High = new(r.Low), new(r.High)
+	out.Outcome = cmp.Or(out.Outcome, judge(m, r))
+	return out
+}
+
+// betweenRuns has the runs for observations.
+func betweenRuns(base, x []float64) (stat.Interval, string) {
+	r, err := stat.RatioOfRuns(base, x, confidence)
+	switch {
+	case err != nil && slices.Max(base) == 0 && slices.Max(x) == 0:
+		return r, "both are zero"
+	case err != nil:
+		return r, err.Error()
+	}
+	return r, ""
+}
+
+// within makes an interval of one run on each side, from their own blocks of
+// time.
+func (w *weighing) within(m Metric, i int, was, is float64, out *Cell) (stat.Interval, string) {
+	if half := w.sides[0].Runs[0].Half[m.Name] + w.sides[i].Runs[0].Half[m.Name]; half > 0 && math.Abs(is-was) <= half*(1+1e-9) {
+		out.Outcome, out.Why = OutcomeEqual, "equal as printed"
+		return stat.Interval{}, out.Why
+	}
+	a, whyA := w.evidence(0, 0).interval(m, was)
+	b, whyB := w.evidence(i, 0).interval(m, is)
+	out.N = b.n
+	switch {
+	case whyA != "" && whyA == whyB:
+		return stat.Interval{}, whyA
+	case whyA != "":
+		return stat.Interval{}, w.sides[0].Name + ": " + whyA
+	case whyB != "":
+		return stat.Interval{}, w.sides[i].Name + ": " + whyB
+	}
+	r, err := stat.Ratio(a.Interval, b.Interval)
+	if err != nil {
+		return r, err.Error()
+	}
+	// A schedule without chance would leave the ends of the runs as the only
+	// difference, and that of any size.
+	r.Low, r.High = r.Low/(1+confirmed), r.High*(1+confirmed)
+	return r, ""
+}
+
+// judge says what an interval shows.
+func judge(m Metric, r stat.Interval) Outcome {
+	switch {
+	case r.Low <= 1 && 1 <= r.High:
+		return OutcomeNone
+	case m.Better == Neither:
+		return OutcomeOther
+	case (r.Low > 1) == (m.Better == Higher):
+		return OutcomeBetter
+	}
+	return OutcomeWorse
+}
