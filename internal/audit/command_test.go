@@ -159,6 +159,9 @@ func studyCases() []studyCase {
 		{"model of the title", []string{"### Model\n\nacme/Foo-8B", "### Model\n\nacme/Foo-70B"}, []string{"model-contradicts-heading"}, "its model is foo-70b, and its title"},
 		{"layout", []string{"### Batch size in vLLM", "### TP2 in vLLM"}, []string{"flag-contradicts-heading"}, "says TP2"},
 		{"layout kept", []string{"### Batch size in vLLM", "### TP1EP1 in vLLM"}, nil, ""},
+		{"layout with experts", []string{"### Batch size in vLLM", "### TP2+EP2 in vLLM", best, "vllm serve acme/Foo-8B-FP8 -tp 2 --enable-expert-parallel\n```\n\n", "--max-num-seqs 64\n    ```", "\n    ```"}, []string{"one-factor-search", "several-changes"}, "layout"},
+		{"fewer on purpose", []string{blockText(200, 16, 200000, 20020, 61), blockText(190, 16, 190000, 19000, 61)}, []string{"benchmark-command-missing"}, "190 x 1000"},
+		{"tails of another speed", []string{blockText(200, 15, 200000, 20030, 62), blockText(200, 14, 200000, 20030, 180)}, nil, ""},
 		{"expert parallelism", []string{"### Batch size in vLLM", "### TP+EP in vLLM"}, []string{"flag-contradicts-heading"}, "expert parallelism"},
 		{"devices", []string{"launch_server --model-path", "launch_server --tp-size 4 --model-path"}, []string{"more-devices-than-stated"}, "up to 4 devices"},
 		{"braces", []string{"--max-num-seqs 64\n    ```", "--max-num-seqs 64 --reasoning-parser={\"a\":\"b\",\"c\":1}\n    ```"}, []string{"command-not-shell-safe"},
@@ -293,6 +296,7 @@ func TestAcross(t *testing.T) {
 	}{
 		{"other sample", []string{chat(43500, 40000), chat(68400, 56200)}, "workload-mismatch", 1},
 		{"other sample in three files", []string{chat(43500, 40000), chat(68400, 56200), chat(68500, 56300)}, "workload-mismatch", 1},
+		{"other prompts", []string{chat(43500, 40000), chat(68400, 40000)}, "workload-mismatch", 1},
 		{"other tokenizer", []string{chat(43500, 40000), chat(44500, 40100)}, "workload-mismatch", 0},
 		{"same file twice", []string{goodStudy, goodStudy}, "block-in-two-files", 1},
 		{"one file", []string{goodStudy}, "block-in-two-files", 0},
