@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -139,7 +140,7 @@ func readGuide(o object) ([]Run, []Fault) {
 			fault(o.line, "%s of the report is not as guidellm writes it (%v): what it says may be missing", key, err)
 		}
 	}
-	list, ok := find(members(o.raw, 0), "benchmarks")
+	list, ok := findMember(members(o.raw, 0), "benchmarks")
 	if !ok || len(list.raw) == 0 || list.raw[0] != '[' {
 		fault(o.line, "benchmarks of the report is no list: give the JSON as guidellm wrote it")
 		return nil, faults
@@ -176,11 +177,11 @@ func (r *guideRun) fault(line int, format string, args ...any) {
 // read reads one benchmark.
 func (r *guideRun) read(b member) (Run, bool) {
 	fields := members(b.raw, b.at)
-	if _, old := find(fields, "run_stats"); old {
+	if _, old := findMember(fields, "run_stats"); old {
 		r.fault(r.line, "this benchmark is of guidellm before 0.4, whose figures are made by other definitions: it is not read")
 		return Run{}, false
 	}
-	metrics, ok := find(fields, "metrics")
+	metrics, ok := findMember(fields, "metrics")
 	if !ok {
 		r.fault(r.line, "this benchmark has no metrics: give the report as guidellm wrote it")
 		return Run{}, false
@@ -194,7 +195,7 @@ func (r *guideRun) read(b member) (Run, bool) {
 	r.run = Run{Place: Place{File: r.o.file, Line: r.line, End: r.end}, Defs: map[string]result.Definition{}}
 	r.header()
 	r.figures(metrics)
-	if d, ok := find(fields, "duration"); ok {
+	if d, ok := findMember(fields, "duration"); ok {
 		r.scalar("duration", "duration", d, 1)
 	}
 	r.configured()
@@ -205,9 +206,7 @@ func (r *guideRun) read(b member) (Run, bool) {
 // header fills what is said around the figures.
 func (r *guideRun) header() {
 	b, labels := &r.b, result.Labels{}
-	for k, v := range r.head.Config.Metadata.Labels {
-		labels[k] = v
-	}
+	maps.Copy(labels, r.head.Config.Metadata.Labels)
 	im := &result.Imported{Client: "guidellm", Version: r.head.Metadata.Guide, Format: FormatGuideLLM, File: r.o.file, Line: r.line, End: r.end, Labels: labels}
 	if labels[labelClient] == clientPerflab {
 		im.Client, im.Version = clientPerflab, labels[labelVersion]
@@ -222,7 +221,7 @@ func (r *guideRun) header() {
 	}
 	set(labelGuideID, strings.Trim(b.Config.RunID+"/"+b.Config.ID, "/"))
 	set(labelGuideProfile, b.Config.Strategy.Type)
-	set(result.LabelDataset, guideData(first(r.head.Args.Data, r.head.Config.Spec.Data)))
+	set(result.LabelDataset, guideData(guideFirst(r.head.Args.Data, r.head.Config.Spec.Data)))
 	h := result.Header{
 		Model:    firstText(b.Config.Backend.Model, r.head.Args.Model, r.head.Config.Spec.Backend.Model),
 		Backend:  guideAPI(firstText(r.head.Args.Format, b.Config.Backend.Format, r.head.Config.Spec.Backend.Format)),
@@ -354,7 +353,7 @@ func (r *guideRun) figures(metrics member) {
 		if !known {
 			continue
 		}
-		d, ok := find(members(m.raw, m.at), "successful")
+		d, ok := findMember(members(m.raw, m.at), "successful")
 		if !ok {
 			continue // a distribution that this version may leave out
 		}
@@ -391,10 +390,10 @@ func (r *guideRun) totals(m member) {
 // none: guidellm writes zeros there.
 func (r *guideRun) distribution(key string, g guideMetric, d member) {
 	stats := members(d.raw, d.at)
-	if n, ok := find(stats, "count"); ok && string(n.raw) == "0" {
+	if n, ok := findMember(stats, "count"); ok && string(n.raw) == "0" {
 		return
 	}
-	if p, ok := find(stats, "percentiles"); ok {
+	if p, ok := findMember(stats, "percentiles"); ok {
 		stats = append(stats, members(p.raw, p.at)...)
 	}
 	before := len(r.run.Figures)
@@ -455,7 +454,7 @@ func (r *guideRun) configured() {
 	}
 }
 
-func first(a, b json.RawMessage) json.RawMessage {
+func guideFirst(a, b json.RawMessage) json.RawMessage {
 	if len(a) > 0 {
 		return a
 	}

@@ -87,7 +87,7 @@ func TestGuideCallsFit(t *testing.T) {
 					t.Errorf("%s: %s of the calls is %v, the file says %v", r.Place, figure, got, want.Value)
 				}
 			}
-			if got, want := own.Figures["mean_stream_ms"], must(r.Figure("mean_e2el_ms")); math.Abs(got-want) > 1e-3 {
+			if got, want := own.Figures["mean_stream_ms"], guideValue(r.Figure("mean_e2el_ms")); math.Abs(got-want) > 1e-3 {
 				t.Errorf("%s: mean of End - Sent is %v, the file says %v", r.Place, got, want)
 			}
 			s, err := r.Summary()
@@ -106,7 +106,7 @@ func TestGuideCallsFit(t *testing.T) {
 	}
 }
 
-func must(f Figure, _ bool) float64 { return f.Value }
+func guideValue(f Figure, _ bool) float64 { return f.Value }
 
 // guideSmall is a report of one benchmark of these requests.
 func guideSmall(totals, requests string) []byte {
@@ -300,7 +300,7 @@ func TestGuideLLMRoundTrip(t *testing.T) {
 			t.Errorf("%s is %v in the report, ours %v", name, got.Value, own.Figures[name])
 		}
 	}
-	if got, want := must(r.Figure("mean_e2el_ms")), own.Figures["mean_stream_ms"]; math.Abs(got-want) > 1e-6 {
+	if got, want := guideValue(r.Figure("mean_e2el_ms")), own.Figures["mean_stream_ms"]; math.Abs(got-want) > 1e-6 {
 		t.Errorf("mean E2E to the end of the stream is %v, ours %v", got, want)
 	}
 	if c := r.Calls[3]; c.Class != result.HTTPStatus {

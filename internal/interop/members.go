@@ -42,8 +42,8 @@ func members(raw json.RawMessage, at int) []member {
 	return list
 }
 
-// find returns the last member of a name, which is the one that counts.
-func find(list []member, key string) (member, bool) {
+// findMember returns the last member of a name, which is the one that counts.
+func findMember(list []member, key string) (member, bool) {
 	for _, m := range slices.Backward(list) {
 		if m.key == key {
 			return m, true
