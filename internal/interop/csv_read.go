@@ -55,11 +55,15 @@ func readCSV(name string, data []byte) File {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		line, _ := in.FieldPos(0)
 		if bad := (*csv.ParseError)(nil); errors.As(err, &bad) {
 			t.fault(bad.Line, "the row cannot be read (%v): it is left out", bad.Err)
 			continue
 		}
+		if err != nil {
+			t.fault(0, "the table cannot be read to its end (%v)", err)
+			break
+		}
+		line, _ := in.FieldPos(0)
 		if len(row) != len(t.columns) {
 			t.fault(line, "the row has %d fields and the head %d: it is left out", len(row), len(t.columns))
 			continue

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -205,9 +206,7 @@ func (r *guideRun) read(b guideMember) (Run, bool) {
 // header fills what is said around the figures.
 func (r *guideRun) header() {
 	b, labels := &r.b, result.Labels{}
-	for k, v := range r.head.Config.Metadata.Labels {
-		labels[k] = v
-	}
+	maps.Copy(labels, r.head.Config.Metadata.Labels)
 	im := &result.Imported{Client: "guidellm", Version: r.head.Metadata.Guide, Format: FormatGuideLLM, File: r.o.file, Line: r.line, End: r.end, Labels: labels}
 	if labels[labelClient] == clientPerflab {
 		im.Client, im.Version = clientPerflab, labels[labelVersion]
@@ -222,7 +221,7 @@ func (r *guideRun) header() {
 	}
 	set(labelGuideID, strings.Trim(b.Config.RunID+"/"+b.Config.ID, "/"))
 	set(labelGuideProfile, b.Config.Strategy.Type)
-	set(result.LabelDataset, guideData(first(r.head.Args.Data, r.head.Config.Spec.Data)))
+	set(result.LabelDataset, guideData(guideFirst(r.head.Args.Data, r.head.Config.Spec.Data)))
 	h := result.Header{
 		Model:    firstText(b.Config.Backend.Model, r.head.Args.Model, r.head.Config.Spec.Backend.Model),
 		Backend:  guideAPI(firstText(r.head.Args.Format, b.Config.Backend.Format, r.head.Config.Spec.Backend.Format)),
@@ -455,7 +454,7 @@ func (r *guideRun) configured() {
 	}
 }
 
-func first(a, b json.RawMessage) json.RawMessage {
+func guideFirst(a, b json.RawMessage) json.RawMessage {
 	if len(a) > 0 {
 		return a
 	}

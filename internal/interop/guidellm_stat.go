@@ -53,7 +53,7 @@ func ofValues(x []weighed, count int) guideDist {
 	if count < 0 {
 		count = int(math.RoundToEven(total))
 	}
-	x = merged(x, 0)
+	x = guideMerged(x, 0)
 	x = slices.DeleteFunc(x, func(e weighed) bool { return e.w <= 0 })
 	d := guideDist{Count: count}
 	if len(x) == 0 {
@@ -98,9 +98,9 @@ func (p *guidePercentiles) set(x []weighed) {
 	*p = guidePercentiles{at(0.001), at(0.01), at(0.05), at(0.1), at(0.25), at(0.5), at(0.75), at(0.9), at(0.95), at(0.99), at(0.999)}
 }
 
-// merged sorts by value and makes one of those that are at most gap after the
+// guideMerged sorts by value and makes one of those that are at most gap after the
 // first of them.
-func merged(x []weighed, gap float64) []weighed {
+func guideMerged(x []weighed, gap float64) []weighed {
 	x = slices.Clone(x)
 	slices.SortStableFunc(x, func(a, b weighed) int { return cmp.Compare(a.v, b.v) })
 	var out []weighed
@@ -126,7 +126,7 @@ func ofRates(events []weighed, from, to float64) guideDist {
 			x = append(x, e)
 		}
 	}
-	x = merged(merged(append(x, weighed{to, 0}), 0), guideGap)
+	x = guideMerged(guideMerged(append(x, weighed{to, 0}), 0), guideGap)
 	if len(x) <= 1 {
 		return ofValues(nil, len(x))
 	}
@@ -160,7 +160,7 @@ func ofOverlap(spans []weighed, from, to float64) guideDist {
 	if count == 0 {
 		return ofValues(nil, 0)
 	}
-	x = append(merged(merged(x, 0), guideGap), weighed{to, 0})
+	x = append(guideMerged(guideMerged(x, 0), guideGap), weighed{to, 0})
 	if x[0].v > from {
 		x = slices.Insert(x, 0, weighed{from, 0})
 	}

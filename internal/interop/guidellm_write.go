@@ -76,13 +76,13 @@ func (w *guideWriter) add(c *result.Call) {
 	end := c.End
 	if s.first, s.stamped = c.FirstToken(); s.stamped {
 		s.last, _ = c.LastToken()
-		s.ttft, end = milli(s.first-c.Sent), s.last
+		s.ttft, end = guideMS(s.first-c.Sent), s.last
 		if s.out > 1 {
-			s.itl = milli(s.last-s.first) / float64(s.out-1)
+			s.itl = guideMS(s.last-s.first) / float64(s.out-1)
 		}
 	}
 	if s.out > 0 {
-		s.tpot = milli(end-c.Sent) / float64(s.out)
+		s.tpot = guideMS(end-c.Sent) / float64(s.out)
 	}
 	group := 0
 	switch {
@@ -104,10 +104,10 @@ func (w *guideWriter) add(c *result.Call) {
 	w.n++
 }
 
-func milli(d time.Duration) float64 { return float64(d) / 1e6 }
+func guideMS(d time.Duration) float64 { return float64(d) / 1e6 }
 
-// fields is an object; encoding/json writes its keys in order.
-type fields = map[string]any
+// guideObject is an object; encoding/json writes its keys in order.
+type guideObject = map[string]any
 
 // report is the whole file.
 func (w *guideWriter) report() any {
@@ -117,22 +117,22 @@ func (w *guideWriter) report() any {
 		target = w.h.Targets[0]
 	}
 	strategy, profile := w.strategy()
-	backend := fields{"kind": "openai_http", "target": target, "model": w.h.Model, "request_format": guideFormat(w.h.Backend)}
-	config := fields{
+	backend := guideObject{"kind": "openai_http", "target": target, "model": w.h.Model, "request_format": guideFormat(w.h.Backend)}
+	config := guideObject{
 		"id_": "perflab", "run_id": firstText(w.h.Fingerprint, "perflab") + "-" + strconv.FormatInt(w.base, 10), "run_index": 0,
-		"strategy": strategy, "constraints": fields{}, "warnings": []any{},
-		"profile": profile, "requests": fields{}, "backend": backend, "environment": fields{},
+		"strategy": strategy, "constraints": guideObject{}, "warnings": []any{},
+		"profile": profile, "requests": guideObject{}, "backend": backend, "environment": guideObject{},
 	}
-	return fields{
-		"metadata": fields{"version": 2, "guidellm_version": guideShape, "python_version": "none", "platform": firstText(w.h.Host.OS, "unknown")},
-		"config": fields{
-			"metadata": fields{"labels": labels},
-			"spec": fields{
+	return guideObject{
+		"metadata": guideObject{"version": 2, "guidellm_version": guideShape, "python_version": "none", "platform": firstText(w.h.Host.OS, "unknown")},
+		"config": guideObject{
+			"metadata": guideObject{"labels": labels},
+			"spec": guideObject{
 				"backend": backend, "profile": profile,
-				"data": []any{fields{"kind": "huggingface", "source": firstText(w.h.Workload, "unknown")}},
+				"data": []any{guideObject{"kind": "huggingface", "source": firstText(w.h.Workload, "unknown")}},
 			},
 		},
-		"benchmarks": []any{fields{
+		"benchmarks": []any{guideObject{
 			"type_": "generative_benchmark", "config": config,
 			"scheduler_state":   w.state(),
 			"scheduler_metrics": w.scheduler(strategy["type_"]),
@@ -156,7 +156,7 @@ func guideFormat(backend string) string {
 }
 
 // strategy is the load in guidellm's words.
-func (w *guideWriter) strategy() (strategy, profile fields) {
+func (w *guideWriter) strategy() (strategy, profile guideObject) {
 	var limit any
 	if w.h.Limit > 0 {
 		limit = w.h.Limit
@@ -167,11 +167,11 @@ func (w *guideWriter) strategy() (strategy, profile fields) {
 		if w.even() {
 			kind = "constant"
 		}
-		return fields{"type_": kind, "rate": w.h.Rate, "max_concurrency": limit}, fields{"kind": kind, "rate": []float64{w.h.Rate}, "max_concurrency": limit}
+		return guideObject{"type_": kind, "rate": w.h.Rate, "max_concurrency": limit}, guideObject{"kind": kind, "rate": []float64{w.h.Rate}, "max_concurrency": limit}
 	case w.h.Limit > 0:
-		return fields{"type_": "concurrent", "streams": w.h.Limit}, fields{"kind": "concurrent", "streams": []int{w.h.Limit}}
+		return guideObject{"type_": "concurrent", "streams": w.h.Limit}, guideObject{"kind": "concurrent", "streams": []int{w.h.Limit}}
 	}
-	return fields{"type_": "throughput", "max_concurrency": nil}, fields{"kind": "throughput"}
+	return guideObject{"type_": "throughput", "max_concurrency": nil}, guideObject{"kind": "throughput"}
 }
 
 // even reports whether calls are due at equal distances.
@@ -202,7 +202,7 @@ func (w *guideWriter) at(d time.Duration) json.Number {
 }
 
 func (w *guideWriter) state() any {
-	return fields{
+	return guideObject{
 		"node_id": 0, "num_processes": 1, "start_time": w.at(0), "end_time": w.at(w.to),
 		"start_requests_time": w.at(w.from), "end_requests_time": w.at(w.to),
 		"created_requests": w.n, "processed_requests": w.n,
@@ -211,13 +211,13 @@ func (w *guideWriter) state() any {
 }
 
 func (w *guideWriter) counts() any {
-	return fields{"successful": len(w.groups[0]), "incomplete": len(w.groups[1]), "errored": len(w.groups[2]), "total": w.n}
+	return guideObject{"successful": len(w.groups[0]), "incomplete": len(w.groups[1]), "errored": len(w.groups[2]), "total": w.n}
 }
 
 // scheduler is what guidellm says of its own machinery: -1 is its word for
 // what is not known.
 func (w *guideWriter) scheduler(strategy any) any {
-	m := fields{
+	m := guideObject{
 		"start_time": w.at(0), "request_start_time": w.at(w.from), "measure_start_time": w.at(w.from),
 		"measure_end_time": w.at(w.to), "request_end_time": w.at(w.to), "end_time": w.at(w.to),
 		"requests_made": w.counts(), "strategy_type": strategy,
@@ -233,7 +233,7 @@ func (w *guideWriter) scheduler(strategy any) any {
 
 // byStatus is one distribution for each group and one for all.
 func (w *guideWriter) byStatus(samples func(*guideStat) []weighed, dist func([]weighed) guideDist) any {
-	out := fields{}
+	out := guideObject{}
 	var all []weighed
 	for i, g := range w.groups {
 		var x []weighed
@@ -280,7 +280,7 @@ func (w *guideWriter) metrics() any {
 			return x
 		}, func(x []weighed) guideDist { return ofValues(x, -1) })
 	}
-	return fields{
+	return guideObject{
 		"request_totals":      w.counts(),
 		"requests_per_second": w.rates(func(s *guideStat) []weighed { return []weighed{{s.c.End.Seconds(), 1}} }),
 		"request_concurrency": w.byStatus(func(s *guideStat) []weighed { return []weighed{{s.c.Sent.Seconds(), s.c.End.Seconds()}} },
@@ -300,7 +300,7 @@ func (w *guideWriter) metrics() any {
 			if s.c.Answer <= 0 {
 				return nil
 			}
-			return []weighed{{milli(s.c.Answer - s.c.Sent), 1}}
+			return []weighed{{guideMS(s.c.Answer - s.c.Sent), 1}}
 		}, func(x []weighed) guideDist { return ofValues(x, -1) }),
 		"time_per_output_token_ms":    w.values(func(s *guideStat) (float64, float64) { return s.tpot, float64(s.out) }),
 		"inter_token_latency_ms":      w.values(func(s *guideStat) (float64, float64) { return s.itl, float64(max(0, s.out-1)) }),
@@ -311,11 +311,11 @@ func (w *guideWriter) metrics() any {
 		"tokens_per_second":           w.rates(func(s *guideStat) []weighed { return append(prompt(s), s.tokens()...) }),
 		"output_tokens_per_iteration": counted((*guideStat).tokens),
 		"iter_tokens_per_iteration":   counted((*guideStat).later),
-		"text":                        fields{"tokens": nil, "words": nil, "characters": nil},
-		"image":                       fields{"tokens": nil, "images": nil, "pixels": nil, "bytes": nil},
-		"video":                       fields{"tokens": nil, "frames": nil, "seconds": nil, "bytes": nil},
-		"audio":                       fields{"tokens": nil, "samples": nil, "seconds": nil, "bytes": nil},
-		"tool_call":                   fields{"tokens": nil, "mixed_tokens": nil, "count": nil},
+		"text":                        guideObject{"tokens": nil, "words": nil, "characters": nil},
+		"image":                       guideObject{"tokens": nil, "images": nil, "pixels": nil, "bytes": nil},
+		"video":                       guideObject{"tokens": nil, "frames": nil, "seconds": nil, "bytes": nil},
+		"audio":                       guideObject{"tokens": nil, "samples": nil, "seconds": nil, "bytes": nil},
+		"tool_call":                   guideObject{"tokens": nil, "mixed_tokens": nil, "count": nil},
 	}
 }
 
@@ -348,7 +348,7 @@ func (s *guideStat) later() []weighed {
 
 // requests are the calls.
 func (w *guideWriter) requests() any {
-	out := fields{"total": nil}
+	out := guideObject{"total": nil}
 	for i, g := range w.groups {
 		list := make([]any, 0, len(g))
 		for k := range g {
@@ -361,7 +361,7 @@ func (w *guideWriter) requests() any {
 
 func (w *guideWriter) request(s *guideStat, status string) any {
 	c := s.c
-	t := fields{
+	t := guideObject{
 		"targeted_start": w.at(c.Due), "queued": w.at(c.Due), "dequeued": w.at(c.Ready), "scheduled_at": w.at(c.Ready),
 		"resolve_start": w.at(c.Sent), "request_start": w.at(c.Sent),
 		"request_iterations": s.events, "token_iterations": s.events, "request_end": w.at(c.End), "resolve_end": w.at(c.End), "finalized": w.at(c.End),
@@ -373,18 +373,18 @@ func (w *guideWriter) request(s *guideStat, status string) any {
 		t["first_output_token_iteration"] = w.at(c.Answer)
 	}
 	id := "perflab-" + strconv.Itoa(c.Index)
-	info := fields{"request_id": id, "status": status, "turn_index": c.Turn, "timings": t}
+	info := guideObject{"request_id": id, "status": status, "turn_index": c.Turn, "timings": t}
 	if c.Session > 0 {
 		info["conversation_id"] = "session-" + strconv.Itoa(c.Session)
 	}
 	if !c.OK() {
 		info["error"] = string(c.Class) + ": " + c.Error
 	}
-	in, out := fields{"text_tokens": s.in, "total_tokens": s.in}, fields{"text_tokens": s.out, "total_tokens": s.out}
+	in, out := guideObject{"text_tokens": s.in, "total_tokens": s.in}, guideObject{"text_tokens": s.out, "total_tokens": s.out}
 	if c.Usage != nil && c.Usage.Cached > 0 {
 		in["cached_tokens"] = c.Usage.Cached
 	}
-	return fields{
+	return guideObject{
 		"type_": "generative_request_stats", "request_id": id, "info": info, "input_metrics": in, "output_metrics": out,
 		"request_start_time": w.at(c.Sent), "request_end_time": w.at(c.End), "request_latency": s.e2e, "prompt_tokens": s.in, "output_tokens": s.out,
 	}

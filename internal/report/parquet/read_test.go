@@ -38,7 +38,7 @@ func TestReadRefuses(t *testing.T) {
 func TestReadDamaged(t *testing.T) {
 	calls := []result.Call{full(), {Index: 1, End: 5, Class: result.Connect, Error: "refused"}, full()}
 	good := write(t, result.Header{Model: "m"}, calls)
-	step := max(1, len(good)/150)
+	step := max(1, len(good)/30)
 	wrong := 0
 	for i := 0; i < len(good); i += step {
 		bad := slices.Clone(good)
