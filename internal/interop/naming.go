@@ -59,7 +59,7 @@ func engineOfFlags(ws []string) string {
 // versionIn returns the last word of a line that is a version; "" for none.
 func versionIn(line string) string {
 	found := ""
-	for _, w := range strings.Fields(line) {
+	for w := range strings.FieldsSeq(line) {
 		w = strings.Trim(w, "`*,;()")
 		digits := strings.TrimPrefix(w, "v")
 		if digits != "" && digits[0] >= '0' && digits[0] <= '9' && strings.Contains(digits, ".") {

@@ -105,9 +105,7 @@ func (s *Summary) Complete(own Summary, lacks ...string) {
 			intervals[name] = i
 		}
 	}
-	for name, i := range s.Intervals {
-		intervals[name] = i
-	}
+	maps.Copy(intervals, s.Intervals)
 	s.Intervals = intervals
 	if s.Failures == nil {
 		s.Failures = own.Failures
