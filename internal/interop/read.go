@@ -74,15 +74,15 @@ func Read(name string, data []byte) File {
 	return readText(name, data)
 }
 
-// isJSON reports whether a file begins as an object or an array of them: a
-// text may begin with a link.
+// isJSON reports whether a file begins as an object or an array of them, or is
+// JSON as a whole: a text may begin with a link.
 func isJSON(data []byte) bool {
 	head := bytes.TrimSpace(data)
 	if len(head) == 0 || head[0] != '{' && head[0] != '[' {
 		return false
 	}
 	next := bytes.TrimSpace(head[1:])
-	return len(next) == 0 || head[0] == '{' && bytes.ContainsAny(next[:1], "\"}") || head[0] == '[' && bytes.ContainsAny(next[:1], "{[]")
+	return len(next) == 0 || head[0] == '{' && bytes.ContainsAny(next[:1], "\"}") || head[0] == '[' && bytes.ContainsAny(next[:1], "{[]") || json.Valid(head)
 }
 
 // jsonFile is a JSON file while it is read.

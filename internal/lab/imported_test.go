@@ -14,7 +14,7 @@ import (
 func importedRun() (result.Header, result.Summary) {
 	h := result.Header{Model: "m", Imported: &result.Imported{Client: "vllm bench serve", Format: "text", File: "doc.md", Line: 7}}
 	s := result.Summary{
-		Figures:     map[string]float64{"completed": 1000, "mean_ttft_ms": 12.5, "p95_ttft_ms": 20, "mean_tpot_ms": 3},
+		Figures:     map[string]float64{"completed": 1000, "mean_ttft_ms": 0.002, "p95_ttft_ms": 0.007, "mean_tpot_ms": 3},
 		Definitions: map[string]result.Definition{"ttft": result.FirstMessage, "tpot": result.E2EPerToken},
 		Verdict:     result.Verdict{Status: result.Noted, Checks: []result.Check{{Name: "imported", Status: result.Sound, Text: "of doc.md:7"}}},
 	}
@@ -53,7 +53,7 @@ func TestImportedRun(t *testing.T) {
 		}
 		_, computed := more.Figures["p75_ttft_ms"]
 		_, mixed := more.Figures["p75_tpot_ms"]
-		if computed != (len(calls) > 0) || mixed || more.Figures["p95_ttft_ms"] != 20 || more.Figures["completed"] != 1000 {
+		if computed != (len(calls) > 0) || mixed || more.Figures["p95_ttft_ms"] != 0.007 || more.Figures["completed"] != 1000 {
 			t.Errorf("with %d calls: %v", len(calls), more.Figures)
 		}
 		if _, ok := s.Figures["p75_ttft_ms"]; ok {

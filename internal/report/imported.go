@@ -15,7 +15,11 @@ func origin(h result.Header) string {
 	if h.Imported == nil {
 		return ""
 	}
-	return fmt.Sprintf("Imported from %s, measured by %s; perflab did not measure it", sourceOf(h.Imported), clientName(h))
+	text := fmt.Sprintf("Imported from %s, measured by %s", sourceOf(h.Imported), clientName(h))
+	if strings.HasPrefix(h.Imported.Client, "perflab") { // an export of ours that came back
+		return text
+	}
+	return text + "; perflab did not measure it"
 }
 
 // sourceOf is the file of an imported run, and the line in it.

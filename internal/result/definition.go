@@ -81,44 +81,60 @@ func (s Summary) Definition(name string) Definition {
 }
 
 // Complete adds the figures of own that s lacks, which were computed from the
-// calls that came with s. Left out are those of a family or scalar that s has
-// by a definition which calls do not give: one row would hold two meanings;
-// and those that lacks names, families or scalars of which the calls tell too
-// little. An interval comes along where the figure is the same.
+// calls that came with s. One row must not hold two meanings, so left out are
+// families and scalars that s has by a definition which calls do not give,
+// families of which s and own have a figure in common and not its value, and
+// those that lacks names, of which the calls tell too little. An interval comes
+// along where the figure is the same.
 func (s *Summary) Complete(own Summary, lacks ...string) {
-	if s.Figures == nil {
-		s.Figures = map[string]float64{}
+	figures, intervals, samples := maps.Clone(s.Figures), map[string][2]float64{}, map[string]int{}
+	if figures == nil {
+		figures = map[string]float64{}
 	}
-	intervals := map[string][2]float64{}
+	unlike := s.unlike(own)
 	for name, v := range own.Figures {
-		given, has := s.Figures[name]
 		m, err := Lookup(name)
-		switch {
-		case err == nil && (slices.Contains(lacks, m.Name) || slices.Contains(lacks, m.Family)):
+		if err != nil || slices.Contains(lacks, m.Name) || slices.Contains(lacks, m.Family) || unlike[m.Family] {
 			continue
-		case !has && s.Definition(name).ofEvents():
-			s.Figures[name] = v
-		case !has || math.Abs(v-given) > 1e-6*math.Abs(v):
+		}
+		if given, has := s.Figures[name]; !has && s.Definition(name).ofEvents() {
+			figures[name] = v
+		} else if !has || !same(v, given) {
 			continue
 		}
 		if i, ok := own.Intervals[name]; ok {
 			intervals[name] = i
 		}
+		if n, ok := own.Samples[m.Family]; ok {
+			samples[m.Family] = n
+		}
 	}
 	maps.Copy(intervals, s.Intervals)
-	s.Intervals = intervals
+	maps.Copy(samples, s.Samples)
+	s.Figures, s.Intervals, s.Samples = figures, intervals, samples
 	if s.Failures == nil {
 		s.Failures = own.Failures
 	}
-	samples := map[string]int{}
-	for family, n := range own.Samples {
-		if s.Definitions[family].ofEvents() && !slices.Contains(lacks, family) {
-			samples[family] = n
+	s.Simulated = s.Simulated || own.Simulated
+}
+
+// unlike are the families of which s and own have a figure in common, and not
+// the same one.
+func (s *Summary) unlike(own Summary) map[string]bool {
+	out := map[string]bool{}
+	for name, given := range s.Figures {
+		m, err := Lookup(name)
+		if v, ok := own.Figures[name]; ok && err == nil && m.Family != "" && !same(v, given) {
+			out[m.Family] = true
 		}
 	}
-	maps.Copy(samples, s.Samples)
-	s.Samples = samples
-	s.Simulated = s.Simulated || own.Simulated
+	return out
+}
+
+// same reports whether a figure computed from a file's calls is the one that
+// the file gives: clients write times with three to nine digits.
+func same(computed, given float64) bool {
+	return math.Abs(computed-given) <= 0.01+1e-3*math.Abs(given)
 }
 
 // ofEvents reports whether our formula gives the figure when it is applied to

@@ -24,7 +24,7 @@ func Definitions() []DefinitionDoc {
 
 		{Tag: MessageGap, Of: familyITL, Formula: "t_i - t_(i-1) of messages with choices, pooled; zeros and the finishing message included", Clients: "vllm bench serve"},
 		{Tag: ChunkGap, Of: familyITL, Formula: "t_i - t_(i-1) of chunks with text, pooled, whatever their tokens", Clients: "sglang.bench_serving, AIPerf as inter-chunk latency"},
-		{Tag: TokenGapMean, Of: familyITL, Formula: "gap between chunks divided by the tokens of the later one, once a token", Clients: "sglang.bench_serving with the native API"},
+		{Tag: TokenGapMean, Of: familyITL, Formula: "(t_i - t_(i-1)) / tokens of chunk i, each token one sample", Clients: "sglang.bench_serving on its native API and with an accept length"},
 		{Tag: TokenGapZeros, Of: familyITL, Formula: "gap between tokens as the client's tokenizer counts them: k tokens of one chunk are k - 1 zeros", Clients: "inference-perf"},
 
 		{Tag: LastMessage, Of: "e2el", Formula: "t(last message with choices, the finishing one included) - start", Clients: "vllm bench serve, AIPerf"},

@@ -60,17 +60,17 @@ func TestDefinitionsAreExplained(t *testing.T) {
 
 func TestComplete(t *testing.T) {
 	s := Summary{
-		Figures:     map[string]float64{"mean_ttft_ms": 10, "mean_tpot_ms": 5, "completed": 2},
+		Figures:     map[string]float64{"mean_ttft_ms": 10, "mean_tpot_ms": 5, "mean_queue_ms": 3, "completed": 2},
 		Definitions: map[string]Definition{"ttft": FirstMessage, "tpot": E2EPerToken, "max_output_tokens_per_s": InverseGapPeak},
 	}
 	s.Complete(Summary{
-		Figures:   map[string]float64{"mean_ttft_ms": 10.0000001, "p90_ttft_ms": 12, "mean_tpot_ms": 4, "p90_tpot_ms": 6, "mean_itl_ms": 3, "max_output_tokens_per_s": 7, "completed": 3},
+		Figures:   map[string]float64{"mean_ttft_ms": 10.0000001, "p90_ttft_ms": 12, "mean_tpot_ms": 4, "p90_tpot_ms": 6, "mean_itl_ms": 3, "mean_queue_ms": 4, "max_queue_ms": 5, "max_output_tokens_per_s": 7, "completed": 3},
 		Intervals: map[string][2]float64{"mean_ttft_ms": {9, 11}, "p90_ttft_ms": {11, 13}, "mean_tpot_ms": {3, 5}, "p90_tpot_ms": {5, 7}},
 		Samples:   map[string]int{"ttft": 2, "tpot": 2, "itl": 2},
 		Failures:  map[Class]int{EarlyClose: 1},
 	}, "itl")
 	want := Summary{
-		Figures:     map[string]float64{"mean_ttft_ms": 10, "p90_ttft_ms": 12, "mean_tpot_ms": 5, "completed": 2},
+		Figures:     map[string]float64{"mean_ttft_ms": 10, "p90_ttft_ms": 12, "mean_tpot_ms": 5, "mean_queue_ms": 3, "completed": 2},
 		Definitions: s.Definitions,
 		Intervals:   map[string][2]float64{"mean_ttft_ms": {9, 11}, "p90_ttft_ms": {11, 13}},
 		Samples:     map[string]int{"ttft": 2},
@@ -82,7 +82,7 @@ func TestComplete(t *testing.T) {
 	if d := cmp.Diff([]float64{90}, s.Percentiles()); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]string{"ttft", "tpot"}, s.Sections()); d != "" {
+	if d := cmp.Diff([]string{"ttft", "tpot", "queue"}, s.Sections()); d != "" {
 		t.Error(d)
 	}
 }
