@@ -33,9 +33,10 @@ func newReport(env Env) *cobra.Command {
 	f := &reportFlags{}
 	c := &cobra.Command{
 		Use:   "report DIR...",
-		Short: "Render a run, several runs, a series or a study as text, Markdown or HTML",
+		Short: "Render a run, several runs, a series, a study or an import as text, Markdown or HTML",
 		Long: `Render a run directory, the directory of a series (bench --sweep, --find-max,
---repeat) or a study directory again, or several run directories side by side.
+--repeat), a study directory or the directory of an imported file again, or
+several run directories side by side.
 The figures of runs are computed from their calls; a partial run (DIR.tmp) is
 summarised as far as it got. The figures of an imported run are those of its
 file, each with the definition of the client that measured it.
@@ -50,7 +51,7 @@ With --html or --parquet the file is written and nothing is printed, unless
   perflab report runs/after --parquet calls.parquet`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return wantArgs(1, "a run, series or study directory")(c, args)
+				return wantArgs(1, "a run, series, study or import directory")(c, args)
 			}
 			return nil
 		},
@@ -157,11 +158,13 @@ func writeReport(path string, write func(io.Writer) error) error {
 // open reads what is to be shown.
 func (f *reportFlags) open(fs *pflag.FlagSet, dirs []string) (view, error) {
 	for _, dir := range dirs {
-		if !lab.IsStudy(dir) && !lab.IsRun(dir) && !lab.IsSeries(dir) {
-			return view{}, usageError{fmt.Errorf("%s holds no run (header.json), no series of runs (sweep.json, repeat.json) and no study (study.json)", dir)}
+		if !lab.IsStudy(dir) && !lab.IsRun(dir) && !lab.IsSeries(dir) && !lab.IsImport(dir) {
+			return view{}, usageError{fmt.Errorf("%s holds no run (header.json), no series of runs (sweep.json, repeat.json), no study (study.json) and no import (import.json)", dir)}
 		}
 	}
 	switch {
+	case slices.ContainsFunc(dirs, lab.IsImport):
+		return f.imported(fs, dirs)
 	case len(dirs) > 1:
 		return f.runs(fs, dirs)
 	case lab.IsStudy(dirs[0]):
@@ -222,37 +225,80 @@ func (f *reportFlags) run(fs *pflag.FlagSet, dir string) (view, error) {
 	}, nil
 }
 
-// runs shows run directories side by side.
-func (f *reportFlags) runs(fs *pflag.FlagSet, dirs []string) (view, error) {
-	for _, name := range []string{"block", "percentile-metrics", "metric-percentiles"} {
-		if fs.Changed(name) {
-			return view{}, usageError{fmt.Errorf("--%s is of a block, and several runs are shown as one table: give one run directory", name)}
-		}
-	}
-	var v view
-	var sides []report.Side
+// imported lists the runs of imported files, a row each.
+func (f *reportFlags) imported(fs *pflag.FlagSet, dirs []string) (view, error) {
+	var all, names []string
 	for _, dir := range dirs {
-		if lab.IsStudy(dir) {
-			return view{}, usageError{fmt.Errorf("%s is a study: only runs are shown side by side", dir)}
+		if !lab.IsImport(dir) {
+			all, names = append(all, dir), append(names, dir)
+			continue
 		}
-		if lab.IsSeries(dir) {
-			return view{}, usageError{fmt.Errorf("%s is a series: name the runs in it to see some side by side, or it alone", dir)}
-		}
-		r, err := lab.OpenRun(dir)
+		runs, err := lab.OpenImport(dir)
 		if err != nil {
 			return view{}, err
 		}
+		if len(runs) == 0 {
+			return view{}, fmt.Errorf("nothing of the file in %s could be imported: its import.json says why", dir)
+		}
+		all, names = append(all, runs...), append(names, filepath.Base(dir))
+	}
+	if len(all) == 1 {
+		return f.run(fs, all[0])
+	}
+	sides, damage, err := readSides(fs, all)
+	if err != nil {
+		return view{}, err
+	}
+	l := report.List{Title: fmt.Sprintf("%d runs of %s", len(all), strings.Join(names, ", ")), Sides: sides}
+	return view{
+		text:   func(w io.Writer) error { return report.ListText(w, l) },
+		md:     func(w io.Writer) error { return report.ListMarkdown(w, l) },
+		html:   func(w io.Writer) error { return report.ListHTML(w, l) },
+		damage: damage,
+	}, nil
+}
+
+// runs shows run directories side by side.
+func (f *reportFlags) runs(fs *pflag.FlagSet, dirs []string) (view, error) {
+	sides, damage, err := readSides(fs, dirs)
+	if err != nil {
+		return view{}, err
+	}
+	return view{
+		text:   func(w io.Writer) error { return report.RunsText(w, sides) },
+		md:     func(w io.Writer) error { return report.RunsMarkdown(w, sides) },
+		html:   func(w io.Writer) error { return report.RunsHTML(w, sides) },
+		damage: damage,
+	}, nil
+}
+
+// readSides reads several runs that are shown in one table. damage says what
+// of them could not be read.
+func readSides(fs *pflag.FlagSet, dirs []string) (sides []report.Side, damage string, err error) {
+	for _, name := range []string{"block", "percentile-metrics", "metric-percentiles"} {
+		if fs.Changed(name) {
+			return nil, "", usageError{fmt.Errorf("--%s is of a block, and several runs are shown as one table: give one run directory", name)}
+		}
+	}
+	for _, dir := range dirs {
+		if lab.IsStudy(dir) {
+			return nil, "", usageError{fmt.Errorf("%s is a study: only runs are shown side by side", dir)}
+		}
+		if lab.IsSeries(dir) {
+			return nil, "", usageError{fmt.Errorf("%s is a series: name the runs in it to see some side by side, or it alone", dir)}
+		}
+		r, err := lab.OpenRun(dir)
+		if err != nil {
+			return nil, "", err
+		}
 		s, err := r.Resummarise()
 		if err != nil {
-			return view{}, fmt.Errorf("summarise %s: %w", dir, err)
+			return nil, "", fmt.Errorf("summarise %s: %w", dir, err)
 		}
 		if r.Damage != "" {
-			v.damage = dir + ": " + r.Damage
+			damage = dir + ": " + r.Damage
 		}
 		sides = append(sides, report.Side{Name: dir, Header: r.Header, Summary: s, Calls: r.Calls})
 	}
-	v.text = func(w io.Writer) error { return report.RunsText(w, sides) }
-	v.md = func(w io.Writer) error { return report.RunsMarkdown(w, sides) }
-	v.html = func(w io.Writer) error { return report.RunsHTML(w, sides) }
-	return v, nil
+	return sides, damage, nil
 }

@@ -50,6 +50,13 @@ func TestImportedGolden(t *testing.T) {
 	other.Header.Imported.Client, other.Header.Rate = "vllm bench serve", 8
 	other.Summary.Definitions = result.DefinitionsOf(result.VLLM)
 	golden(t, "imported-runs.txt", func(w io.Writer) error { return RunsText(w, []Side{side, other}) })
+
+	other.Summary.Verdict.Add(result.Check{Name: "throughput", Status: result.Voided, Text: "no duration gives this throughput"})
+	delete(other.Summary.Figures, "mean_e2el_ms")
+	l := List{Title: "2 runs of notes.md", Sides: []Side{side, other}}
+	golden(t, "list.txt", func(w io.Writer) error { return ListText(w, l) })
+	golden(t, "list.md", func(w io.Writer) error { return ListMarkdown(w, l) })
+	golden(t, "list.html", func(w io.Writer) error { return ListHTML(w, l) })
 }
 
 // TestUnknownIsNotClaimed: what an imported run does not record is not said to

@@ -87,20 +87,27 @@ func sideFigures(sides []Side) []figureRow {
 		if m.Family != "" && !slices.Contains([]string{"mean", "median", "p90", "p99"}, m.Stat) {
 			continue
 		}
-		for _, d := range sideDefinitions(sides, m) {
-			row := figureRow{Label: tagged(m.Label, d), Doc: m.Doc, Formula: m.Formula}
-			if doc, ok := d.Doc(); ok {
-				row.Formula = doc.Formula
-			}
-			for i := range sides {
-				c := cell{Value: missing}
-				if sides[i].Summary.Definition(m.Name) == d {
-					c = newCell(&sides[i].Summary, m)
-				}
-				row.Cells = append(row.Cells, c)
-			}
-			rows = append(rows, row)
+		rows = append(rows, metricRows(sides, m)...)
+	}
+	return rows
+}
+
+// metricRows are the rows of one figure: one for each definition it is by.
+func metricRows(sides []Side, m result.Metric) []figureRow {
+	var rows []figureRow
+	for _, d := range sideDefinitions(sides, m) {
+		row := figureRow{Label: tagged(m.Label, d), Doc: m.Doc, Formula: m.Formula}
+		if doc, ok := d.Doc(); ok {
+			row.Formula = doc.Formula
 		}
+		for i := range sides {
+			c := cell{Value: missing}
+			if sides[i].Summary.Definition(m.Name) == d {
+				c = newCell(&sides[i].Summary, m)
+			}
+			row.Cells = append(row.Cells, c)
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }
