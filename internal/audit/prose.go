@@ -85,7 +85,7 @@ func (s *study) cached(l statement, setups []setup) []Finding {
 				if each, ok := g.warm(r); ok {
 					out = append(out, Finding{Type: "claim-on-cached-ttft", Severity: Warning, Place: s.place(l.line),
 						Figures: []Cited{t.cited(), r.cite("mean_ttft_ms"), r.cite("mean_tpot_ms")}, Expected: fmt.Sprintf("%.0f ms", each),
-						Text: fmt.Sprintf("TTFT of %s is %.1f decode steps, and prompts sent together took %.0f ms each: such is the time of a prompt that is in the prefix cache already", t.Text, r.value("mean_ttft_ms")/r.value("mean_tpot_ms"), each)})
+						Text: fmt.Sprintf("TTFT of %s is %.1f decode steps, and prompts sent together took %.0f ms each: this prompt was in the prefix cache already", t.Text, r.value("mean_ttft_ms")/r.value("mean_tpot_ms"), each)})
 				}
 			}
 		}
@@ -116,7 +116,7 @@ func (s *study) unlike(l statement, setups []setup) []Finding {
 			continue
 		}
 		return []Finding{{Type: "claim-on-cached-ttft", Severity: Warning, Place: s.place(l.line), Figures: []Cited{t.cited(), warmed.cite("mean_ttft_ms")},
-			Text: fmt.Sprintf("TTFT of %s is called high beside those of other models, which are prefix cache hits (%s ms at line %d)", t.Text, warmed.cite("mean_ttft_ms").Text, warmed.cite("mean_ttft_ms").Line)}}
+			Text: fmt.Sprintf("TTFT of %s is called high, but those it is compared with are hits in the prefix cache (%s ms at line %d)", t.Text, warmed.cite("mean_ttft_ms").Text, warmed.cite("mean_ttft_ms").Line)}}
 	}
 	return nil
 }
@@ -248,7 +248,7 @@ func (s *study) machines() []Finding {
 			if nodes, err := strconv.Atoi(sub.run.Header.Label(result.LabelNodes)); err == nil && nodes > n {
 				return []Finding{{Type: "count-contradiction", Severity: Note, Place: s.place(1), Expected: fmt.Sprintf("%d nodes", nodes),
 					Figures: []Cited{{Label: "nodes", Text: strconv.Itoa(nodes), Line: sub.run.Place.Line}},
-					Text:    fmt.Sprintf("the title %q speaks of %d, and blocks ran on %d nodes", title, n, nodes)}}
+					Text:    fmt.Sprintf("the title %q says %d, and blocks ran on %d nodes", title, n, nodes)}}
 			}
 		}
 	}

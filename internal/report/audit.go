@@ -81,11 +81,14 @@ func also(f audit.Finding) string {
 	const most = 12
 	var lines []string
 	for _, x := range f.Also[:min(len(f.Also), most)] {
+		at := x.Place.String()
 		if x.Place.File == f.Place.File && x.Place.Line > 0 {
-			lines = append(lines, fmt.Sprint(x.Place.Line))
-		} else {
-			lines = append(lines, x.Place.String())
+			at = fmt.Sprint(x.Place.Line)
 		}
+		if x.Expected != "" && x.Expected != f.Expected && len(x.Expected) < 40 {
+			at += " (" + x.Expected + ")"
+		}
+		lines = append(lines, at)
 	}
 	if len(lines) == 0 {
 		return ""
