@@ -108,8 +108,8 @@ func throughputs(g figures) []Finding {
 				continue
 			}
 			off := fmt.Sprintf("%+.2f %%", 100*(rate.mid()/want.mid()-1))
-			out = append(out, g.finding("throughput-window", Warning, expected+", printed is "+off,
-				fmt.Sprintf("%s %s is over %s s and not over the %s s of the run, which gives %s: %s too high, and by another share in each run", g.by[r.name].Label, g.text(r.name), num(window.mid()), g.text("duration"), expected, off), cite...))
+			out = append(out, g.finding("throughput-window", Warning, expected+", printed "+off,
+				fmt.Sprintf("%s %s is over %s s and not over the %s s of the run, which gives %s: %s off, and by another share in each run", g.by[r.name].Label, g.text(r.name), num(window.mid()), g.text("duration"), expected, off), cite...))
 		default:
 			out = append(out, g.finding("throughput", Error, expected,
 				fmt.Sprintf("%s %s is not %s / %s s = %s", g.by[r.name].Label, g.text(r.name), num(n.mid()), g.text("duration"), expected), cite...))

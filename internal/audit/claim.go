@@ -33,6 +33,7 @@ func claimChecks() []Check {
 		{"missing-cell", Note, "A model that lacks a load which all others were measured at.", "Three models or more."},
 		{"count-contradiction", Note, "A number of machines in the title that the blocks exceed.", "Numbers of nodes in headings."},
 		{"size-claim", Note, "A comparison of model sizes that the parameters read per token contradict.", "Both models are known."},
+		{"degradation-claim", Note, "Said to degrade most under load, while a figure of another model grows more.", "Mean TTFT and TPOT at the largest load of each model over those at its smallest."},
 		{"bound-claim", Note, "Called latency-bound, while a step takes about as long as the weights take to read.", "Model, accelerator and nodes are known."},
 	}
 }

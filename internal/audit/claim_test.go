@@ -177,7 +177,7 @@ func TestClaimsOfOptions(t *testing.T) {
 		"no gain left":                   {combined("6.50", "6.80", "(1.59x faster)"), []string{"warning baseline-mixed: Cache && Quantization 0.96x against Quantization"}},
 		"some gain left":                 {combined("6.50", "5.40", "(2.00x faster)"), []string{"warning baseline-mixed: Cache && Quantization 1.20x against Quantization"}},
 		"a wrong factor":                 {combined("6.50", "5.40", "(2.50x faster)"), []string{"error factor-wrong: 2.00x", "warning baseline-mixed: Cache && Quantization 1.20x against Quantization"}},
-		"a choice by noise":              {twoRuns("", "- Summary: `A` Total TPS = 6000.00, `B` Total TPS = 5950.00. `A` is faster by 50.00 tok/s (0.84%).\n"+section("### Other", "vllm serve acme/Model-7B-FP8 -tp 8 --max-num-seqs 9", figs{"total": "5950.00"})), []string{"warning within-noise: below 2 %"}},
+		"a choice by noise":              {twoRuns("", "- Summary: `A` Total TPS = 6000.00, `B` Total TPS = 5950.00. `A` is faster by 50.00 tok/s (0.84%).\n"+section("### Other", "vllm serve acme/Model-7B-FP8 -tp 8 --max-num-seqs 9", figs{"total": "5950.00"})), []string{"warning within-noise: more than 2 %, the noise of single runs"}},
 		"a gain by noise": {twoRuns("", section("### Seqs", "vllm serve acme/Model-7B-FP8 -tp 8 --max-num-seqs 9", figs{"total": "6060.00"})+
 			"### Options\n\n| Option | Throughput Improvement |\n|---|---|\n| Max Num Seqs | +1.0% |\n"), []string{"warning within-noise: below 2 %"}},
 		"no gain claimed, none to see": {twoRuns("", section("### Max Num Seqs", "vllm serve acme/Model-7B-FP8 -tp 8 --max-num-seqs 9", figs{"total": "6060.00"})+
@@ -261,4 +261,24 @@ func TestWarm(t *testing.T) {
 	}
 	same(t, found(t, forum([3]int{50, 2000, 20000})), []string{"warning claim-on-cached-ttft: 200 ms"})
 	same(t, found(t, forum([3]int{50, 1000, 9000})), nil) // each prompt took as long in a batch, nearly
+}
+
+// FuzzClaims holds that no document makes the checks of claims panic, and that
+// every finding has a place and a sentence.
+func FuzzClaims(f *testing.F) {
+	f.Add(twoRuns(gains("Total TPS: 6000.00x2 (+10.7%)<br>Mean TPOT(ms): 40.00"), "Result: vLLM (4000.00 tok/s) > FP8 (6000.00 tok/s)\n"))
+	f.Add(twoRuns("| Option | Gain |\n|---|---|\n| A && B | +1% |\n", "- Summary: `A` TPOT = 1 ms vs 0 ms, reduced by 1 ms (-0x faster).\n"))
+	f.Add(brokenTPOT("2.00", "0.10"))
+	f.Add("# 6x\n\n| a | b (ms) |\n|-|\n| 1 | 2 (+3%) | 4\n\nTTFT ~9k tok/s × 2 from 1 to ≈2ms; −3% 1.00x2.5")
+	f.Fuzz(func(t *testing.T, text string) {
+		file := interop.Read("x.md", []byte(text))
+		if file.Doc == nil {
+			return
+		}
+		for _, x := range claims(&file, Options{}) {
+			if x.Place.Line < 1 || x.Text == "" || x.Severity.rank() < 0 {
+				t.Errorf("%+v", x)
+			}
+		}
+	})
 }

@@ -2,8 +2,6 @@ package audit
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -406,104 +404,6 @@ func TestChecksDocumented(t *testing.T) {
 		if !seen[f.Type] {
 			t.Errorf("%s is not in the table", f.Type)
 		}
-	}
-}
-
-// publishedFiles reads the published studies, in order.
-func publishedFiles(t *testing.T) []interop.File {
-	t.Helper()
-	dir := os.Getenv("PERFLAB_SHARED")
-	for up := ".."; dir == "" && len(up) < 20; up += "/.." {
-		if _, err := os.Stat(filepath.Join(up, "shared", "published")); err == nil {
-			dir = filepath.Join(up, "shared")
-		}
-	}
-	names, _ := filepath.Glob(filepath.Join(dir, "published", "*.txt"))
-	if len(names) != 4 {
-		t.Skip("the published studies are not here; set PERFLAB_SHARED to the directory that has published/")
-	}
-	var files []interop.File
-	for _, n := range names {
-		data, err := os.ReadFile(n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, interop.Read(filepath.Base(n), data))
-	}
-	return files
-}
-
-// publishedPractice are what is known to be wrong in the published studies, and
-// words of it.
-var publishedPractice = map[string]string{
-	"000:7 command-not-shell-safe":       "--speculative-config=method:mtp --speculative-config=num_speculative_tokens:1",
-	"000:24 text-contradiction":          "draft model",
-	"000:67 command-placeholder":         "$target",
-	"000:29 environment-missing":         "the number of devices",
-	"000:81 one-factor-search":           "5 options",
-	"000:86 failures-not-reported":       "18 of 18",
-	"000:86 no-repeats":                  "16 measurements",
-	"000:128 compared-under-overload":    "6.72 of 8 req/s",
-	"000:166 change-not-recorded":        "line 171 equal those of line 86",
-	"000:258 noise-floor":                "9.9 % in mean TPOT",
-	"000:303 tail-unstable":              "4297.33",
-	"000:692 duplicate-block":            "692 = 86, 733 = 476",
-	"001:1 environment-missing":          "driver",
-	"001:5 command-not-shell-safe":       "quotes of print",
-	"001:5 command-placeholder":          "M, X, 10.20.0.4",
-	"001:6 flag-without-effect":          "so do all 26 blocks",
-	"001:12 no-repeats":                  "26 measurements",
-	"001:12 definitions-mixed":           "TPOT",
-	"001:525 prompt-length-differs":      "1023 tokens",
-	"002:45 environment-missing":         "driver",
-	"002:47 mojibake":                    "line 47",
-	"002:85 one-factor-search":           "options",
-	"002:90 failures-not-reported":       "15 of 15",
-	"002:90 no-repeats":                  "15 measurements",
-	"002:90 workload-mismatch":           "342058 and 281412",
-	"002:158 several-changes":            "-6.8 %",
-	"002:163 tail-unstable":              "448.36",
-	"002:193 several-changes":            "tp 8 -> tp 4",
-	"002:260 script-contradicts-block":   "line 291 says --max-num-batched-tokens 8192",
-	"002:337 benchmark-command-missing":  "6 of 15",
-	"003:43 environment-missing":         "the number of devices, the form factor of the H100",
-	"003:84 one-factor-search":           "options",
-	"003:89 failures-not-reported":       "13 of 13",
-	"003:89 no-repeats":                  "13 measurements",
-	"003:187 engine-contradicts-heading": "201376 generated tokens",
-	"003:221 several-changes":            "max_seq_len 40960",
-	"003:270 benchmark-command-missing":  "6 of 13",
-}
-
-// TestPublishedCommands: what is known to be wrong in the published studies is
-// found at its line, and nothing else of these types is.
-func TestPublishedCommands(t *testing.T) {
-	files := publishedFiles(t)
-	var got []string
-	texts := map[string]string{}
-	var all []Finding
-	for i := range files {
-		all = slices.Concat(all, commands(&files[i], Options{}), practice(&files[i], Options{}))
-	}
-	for _, f := range append(all, across(files)...) {
-		key := fmt.Sprintf("%s:%d %s", f.Place.File[:3], f.Place.Line, f.Type)
-		got, texts[key] = append(got, key), f.Text
-		if f.Severity == Error {
-			t.Errorf("%s: %s is no arithmetic", key, f.Text)
-		}
-	}
-	for key, words := range publishedPractice {
-		if !strings.Contains(texts[key], words) {
-			t.Errorf("%s: %q does not say %q", key, texts[key], words)
-		}
-	}
-	for _, key := range got {
-		if publishedPractice[key] == "" {
-			t.Errorf("%s is not expected: %s", key, texts[key])
-		}
-	}
-	if len(got) != len(publishedPractice) {
-		t.Errorf("%d findings, want %d", len(got), len(publishedPractice))
 	}
 }
 

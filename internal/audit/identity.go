@@ -174,7 +174,7 @@ func firstToken(g figures) []Finding {
 	if !tpot.above(itl) || !tpot.times(n).meets(sum) {
 		return nil
 	}
-	return []Finding{g.finding("tpot-includes-first", Warning, num(itl.mid())+" ms without the first token",
+	return []Finding{g.finding("tpot-includes-first", Warning, num(itl.mid())+" ms",
 		fmt.Sprintf("%s %s includes the first token, whatever the title of its section: it is (TTFT + ITL x %s) / %s; what other clients call TPOT is the ITL of this block",
 			g.by["mean_tpot_ms"].Label, g.text("mean_tpot_ms"), num(n.mid()-1), num(n.mid())), "mean_tpot_ms", "mean_itl_ms", "mean_ttft_ms")}
 }

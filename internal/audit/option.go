@@ -292,7 +292,7 @@ func (s *study) single(st step) string {
 	if strings.HasSuffix(st.metric, "_ms") {
 		r = 1 / r
 	}
-	return fmt.Sprintf("%+.1f %% against %s (%s)", 100*(r-1), strings.TrimSpace(best.cite(st.metric).Text), st.to.command.differs(best.command)[0])
+	return fmt.Sprintf("%+.1f %% against %s, which differs in %s alone", 100*(r-1), strings.TrimSpace(best.cite(st.metric).Text), st.to.command.differs(best.command)[0])
 }
 
 // product reports whether the gain is the product of the other rows': a total.

@@ -59,6 +59,9 @@ func costs(s *study) []Finding {
 		}
 		against := ""
 		if in, ok := within(s.table(p.table), p); ok && in.to != nil {
+			if in.fresh[0].measure.rate() == (in.fresh[0].Value >= p.fresh[0].Value) {
+				continue // no gain is left: baseline-mixed says it
+			}
 			p.from, against = in.to, fmt.Sprintf(" against %q", in.label) // the baseline lacks what both have
 		}
 		var hidden, shown []string

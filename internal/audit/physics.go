@@ -2,6 +2,7 @@ package audit
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"perflab/internal/interop"
@@ -86,7 +87,7 @@ func (m machine) prefill(g figures) []Finding {
 // client that does so.
 func probed(g figures) string {
 	if im := g.run.Header.Imported; im != nil && im.Client == "vllm bench serve" {
-		return " (the client sends the first prompt once before it measures)"
+		return " (the ready check of this client sends the first prompt before it measures)"
 	}
 	return ""
 }
@@ -195,6 +196,6 @@ func (m machine) starved(g figures) (Finding, bool) {
 		return Finding{}, false
 	}
 	return g.finding("cache-starved", Note, num(room)+" tokens",
-		fmt.Sprintf("%s tok/s at %s ms a token are %.0f sequences at once, of %.0f in flight: their %s tokens are %.0f %% of the cache that the weights leave (%s tokens), so memory bounds the run more than the engine",
-			g.text("max_output_tokens_per_s"), g.text("median_itl_ms"), n, flying.mid(), num(tokens), 100*tokens/room, num(room)), "max_output_tokens_per_s", "median_itl_ms", "max_concurrent_requests"), true
+		fmt.Sprintf("%s tok/s at %s ms a token are %s at once, of %.0f in flight, with %s tokens, %.0f %% of the cache that the weights leave (%s tokens): memory bounds the run more than the engine",
+			g.text("max_output_tokens_per_s"), g.text("median_itl_ms"), counted(int(math.Round(n)), "sequence"), flying.mid(), num(tokens), 100*tokens/room, num(room)), "max_output_tokens_per_s", "median_itl_ms", "max_concurrent_requests"), true
 }

@@ -61,7 +61,7 @@ func gaps(g figures) []Finding {
 		tokens := n.lo - 1
 		counted := v[0].scale(tokens).over(v[1])
 		if m := math.Round(counted.mid()); m > tokens && m <= 2*tokens && (n.lo <= 16 && counted.widen(0.002).meets(exactly(m)) || counted.meets(exactly(m)) && counted.hi-counted.lo < 0.5) {
-			out = append(out, g.finding("itl-zero-gap", Note, num(v[0].mid())+" ms",
+			out = append(out, g.finding("itl-zero-gap", Note, g.text("mean_tpot_ms")+" ms",
 				fmt.Sprintf("Mean ITL %s ms is %s/%s of Mean TPOT %s ms: %s tokens have %s gaps and the client counts %s, also those before messages without a token",
 					g.text("mean_itl_ms"), num(tokens), num(m), g.text("mean_tpot_ms"), num(n.lo), num(tokens), num(m)), "mean_itl_ms", "mean_tpot_ms"))
 		}
