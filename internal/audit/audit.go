@@ -130,15 +130,12 @@ func ofRun(f *interop.File, r *interop.Run, o Options) []Finding {
 
 // gather puts findings that say the same of several places of a file into the
 // first of them: a sentence that differs by its numbers alone lies in a client
-// or a habit of the document. Notes on runs go by their type.
+// or a habit of the document.
 func gather(of []Finding) []Finding {
 	var out []Finding
 	first := map[string]int{}
 	for _, f := range of {
-		key := f.Type + "\x00"
-		if f.Severity != Note || f.Run == nil {
-			key += wording(f.Text)
-		}
+		key := f.Type + "\x00" + wording(f.Text)
 		if i, seen := first[key]; seen && out[i].Severity == f.Severity {
 			out[i].Also = append(out[i].Also, f)
 			continue
@@ -149,10 +146,10 @@ func gather(of []Finding) []Finding {
 	return out
 }
 
-// wording is a sentence without its numbers.
+// wording is a sentence without its numbers and their plurals.
 func wording(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' || r == '.' || r == ',' || r == '+' || r == '-' {
+		if r >= '0' && r <= '9' || r == '.' || r == ',' || r == '+' || r == '-' || r == 's' {
 			return -1
 		}
 		return r

@@ -41,6 +41,17 @@ func TestGather(t *testing.T) {
 	}
 }
 
+// What differs by more than its numbers is said apart.
+func TestGatherApart(t *testing.T) {
+	got := gather([]Finding{
+		{Type: "a", Severity: Error, Text: "1 run of 2.50 s is wrong"}, {Type: "a", Severity: Error, Text: "12 runs of 3 s is wrong"},
+		{Type: "a", Severity: Error, Text: "1 run of 2.50 s is late"}, {Type: "b", Severity: Error, Text: "1 run of 2.50 s is wrong"}, {Type: "a", Severity: Note, Text: "1 run of 2.50 s is wrong"},
+	})
+	if len(got) != 4 || len(got[0].Also) != 1 || got[0].Also[0].Text != "12 runs of 3 s is wrong" {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestInterval(t *testing.T) {
 	two := interval{1.5, 2.5}
 	for _, tt := range []struct {

@@ -187,7 +187,7 @@ func studyCases() []studyCase {
 		{"not recorded", []string{vllm16, strings.Replace(vllm16, "-FP8", "", 1), "acme/Foo-8B-FP8 --max-num-seqs 64\n    ```", "acme/Foo-8B --max-num-seqs 64\n    ```", "Foo-8B-FP8 --max-num-seqs", "Foo-8B --max-num-seqs"},
 			[]string{"change-not-recorded"}, "name quantisation"},
 		{"several", []string{best, "vllm serve acme/Foo-8B-FP8 --max-num-seqs 64 --block-size 32\n```\n\n", "--max-num-seqs 64\n    ```", "--max-num-seqs 64 --block-size 32\n    ```"},
-			[]string{"one-factor-search", "several-changes"}, "--block-size 32 added; --max-num-seqs 64 added"},
+			[]string{"one-factor-search", "several-changes"}, "--block-size 32 added; --max-num-seqs 64 added; together +6.7 %"},
 		{"other lengths", []string{"--random-input-len 1000", "--random-input-len 2000"}, []string{"benchmark-command-missing"}, "200 x 1000 in / 100 out"},
 		{"requests lost", []string{blockText(200, 16, 200000, 20020, 61), strings.Replace(blockText(187, 16, 187000, 18700, 61), "Failed requests:  0\n", "", 1)},
 			[]string{"failures-not-reported", "requests-missing"}, "187 of 200"},
@@ -242,6 +242,42 @@ func TestOneFactor(t *testing.T) {
 	doc += "\n### Crossed in vLLM\n\n```bash\nvllm serve acme/Foo-8B-FP8 --max-num-seqs 64 --block-size 32 --async-scheduling\n```\n\n" + blockText(200, 10, 200000, 20050, 62)
 	if got := typesOf(sliceFindings(doc)); got != nil {
 		t.Errorf("crossed: types %v", got)
+	}
+}
+
+// TestConcurrencyIsPeak: a limit that is the peak of every block is none, unless
+// it is the same in all.
+func TestConcurrencyIsPeak(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		limits [4]int
+		off    int
+		want   bool
+	}{{"as measured", [4]int{50, 61, 72, 83}, 0, true}, {"a limit that was reached", [4]int{64, 64, 64, 64}, 0, false}, {"once below it", [4]int{50, 61, 72, 83}, 1, false}} {
+		doc := goodStudy
+		for i, n := range tt.limits {
+			peak := n
+			if i == 3 {
+				peak -= tt.off
+			}
+			doc = strings.Replace(doc, "Failed requests:  0\n", fmt.Sprintf("Failed  requests:  0\nMaximum request concurrency:  %d\nPeak concurrent requests:  %d\n", n, peak), 1)
+		}
+		doc = strings.ReplaceAll(doc, "Failed  requests", "Failed requests")
+		if got := slices.Contains(typesOf(sliceFindings(doc)), "concurrency-is-peak"); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}
+
+// TestEngineVersion: an address is no version.
+func TestEngineVersion(t *testing.T) {
+	for text, want := range map[string]bool{
+		"- vLLM v0.17.1": true, "SGLang: v0.5.5.post1": true, "vllm/vllm-openai:v0.11.0": true, "engine version 1.2": true, "It was vLLM 0.11.": true,
+		"vllm serve M --host 0.0.0.0": false, "vllm at 10.0.0.1": false, "vllm serve M --gpu-memory-utilization 0.8": false,
+	} {
+		if got := environmentParts[0].told.MatchString(text); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
 	}
 }
 

@@ -195,7 +195,8 @@ func (m machine) starved(g figures) (Finding, bool) {
 	if room <= 0 || tokens < 0.5*room || tokens > 1.2*room {
 		return Finding{}, false
 	}
-	return g.finding("cache-starved", Note, num(room)+" tokens",
+	running := counted(int(math.Round(n)), "sequence")
+	return g.finding("cache-starved", Note, running+" at once",
 		fmt.Sprintf("%s tok/s at %s ms a token are %s at once, of %.0f in flight, with %s tokens, %.0f %% of the cache that the weights leave (%s tokens): memory bounds the run more than the engine",
-			g.text("max_output_tokens_per_s"), g.text("median_itl_ms"), counted(int(math.Round(n)), "sequence"), flying.mid(), num(tokens), 100*tokens/room, num(room)), "max_output_tokens_per_s", "median_itl_ms", "max_concurrent_requests"), true
+			g.text("max_output_tokens_per_s"), g.text("median_itl_ms"), running, flying.mid(), num(tokens), 100*tokens/room, num(room)), "max_output_tokens_per_s", "median_itl_ms", "max_concurrent_requests"), true
 }

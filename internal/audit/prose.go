@@ -192,9 +192,9 @@ func (s *study) other(l statement, t term, run *subject, o setup) (Finding, bool
 		if gain < usualNoise || slices.ContainsFunc(l.terms, func(u term) bool { return slices.Contains(u.runs, r) && u.metric == t.metric }) {
 			continue
 		}
-		return Finding{Type: "selective-citation", Severity: Note, Place: s.place(l.line), Figures: []Cited{t.cited(), r.cite(t.metric)}, Expected: strings.TrimSpace(r.cite(t.metric).Text),
-			Text: fmt.Sprintf("%s is cited of the run on %s nodes; on %s nodes it was %s (%+.1f %%%s), which is not mentioned", t.Text, run.run.Header.Label(result.LabelNodes), o.nodes,
-				strings.TrimSpace(r.cite(t.metric).Text), 100*(y/x-1), perNode(run, r, t, y/x))}, true
+		there := fmt.Sprintf("%s (%+.1f %%%s)", strings.TrimSpace(r.cite(t.metric).Text), 100*(y/x-1), perNode(run, r, t, y/x))
+		return Finding{Type: "selective-citation", Severity: Note, Place: s.place(l.line), Figures: []Cited{t.cited(), r.cite(t.metric)}, Expected: there,
+			Text: fmt.Sprintf("%s is cited of the run on %s nodes; on %s nodes it was %s, which is not mentioned", t.Text, run.run.Header.Label(result.LabelNodes), o.nodes, there)}, true
 	}
 	return Finding{}, false
 }
@@ -222,7 +222,12 @@ func (s *study) degradation(t interop.Text, setups []setup) []Finding {
 		return nil
 	}
 	for _, m := range []struct{ name, label string }{{"mean_ttft_ms", "TTFT"}, {"mean_tpot_ms", "TPOT"}} {
-		own := setups[at].growth(m.name)
+		own := 0.0
+		for _, g := range setups {
+			if g.model == setups[at].model {
+				own = max(own, g.growth(m.name))
+			}
+		}
 		worst := slices.MaxFunc(setups, func(a, b setup) int { return cmp.Compare(a.growth(m.name), b.growth(m.name)) })
 		if most := worst.growth(m.name); own > 0 && most > own*(1+usualNoise) {
 			where := worst.model

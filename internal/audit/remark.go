@@ -47,7 +47,7 @@ func remarks(f *interop.File, r *interop.Run) []Finding {
 			"total_token_throughput", "output_throughput"))
 	}
 	if done, ok := g.get("completed"); ok && done.hi < 100 && done.lo > 0 && g.text("p99_ttft_ms") != "" {
-		out = append(out, g.finding("few-samples", Note, "", fmt.Sprintf("P99 of %s is the largest value, and no percentile", counted(int(done.mid()), "request")), "p99_ttft_ms", "completed"))
+		out = append(out, g.finding("few-samples", Note, "", fmt.Sprintf("of %s, P99 tells no more than the largest", counted(int(done.mid()), "request")), "p99_ttft_ms", "completed"))
 	}
 	return out
 }

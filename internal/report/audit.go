@@ -52,7 +52,15 @@ func (a Audit) conclusion() string {
 	for i, s := range severities {
 		parts[i] = count(a.Count(s), string(s))
 	}
-	text := fmt.Sprintf("%s in %s", strings.Join(parts, ", "), count(len(a.Files), "file"))
+	text := strings.Join(parts, ", ")
+	places := 0
+	for _, f := range a.Findings {
+		places += 1 + len(f.Also)
+	}
+	if places > len(a.Findings) {
+		text += fmt.Sprintf(" at %d places", places)
+	}
+	text += " in " + count(len(a.Files), "file")
 	if hidden := len(a.Findings) - len(a.shown()); hidden > 0 {
 		text += fmt.Sprintf(" (%d below %s not shown)", hidden, a.Least)
 	}
