@@ -170,11 +170,12 @@ func TestCoverage(t *testing.T) {
 	for _, f := range Files(studies(t), Options{}) {
 		for _, x := range append([]Finding{f}, f.Also...) {
 			key := fmt.Sprintf("%s %s %d", x.Place.File[:3], x.Type, x.Place.Line)
-			text := x.Text + "; " + x.Expected
+			var text strings.Builder
+			text.WriteString(x.Text + "; " + x.Expected)
 			for _, c := range x.Figures {
-				text += "; " + c.Text
+				text.WriteString("; " + c.Text)
 			}
-			said[key] = append(said[key], text)
+			said[key] = append(said[key], text.String())
 		}
 	}
 	found := map[string]int{}
