@@ -44,11 +44,11 @@ var knownFingerprints = []struct {
 	{342058, 281412, "benchmark-runner's first 1000"},
 }
 
-// fingerprintOf names a known sample that has totals, with a word before it.
+// fingerprintOf names a known sample that has totals.
 func fingerprintOf(input, out float64) string {
 	for _, k := range knownFingerprints {
 		if input == k.input && near(out, k.out, 0.05) {
-			return ", " + k.of
+			return k.of
 		}
 	}
 	return ""
@@ -84,11 +84,26 @@ func workloadMismatch(files []interop.File) []Finding {
 			a, b := g[0], g[i]
 			dataset, n, _ := strings.Cut(key, " ")
 			found = append(found, Finding{Type: "workload-mismatch", Severity: Warning, Place: b.run.Place,
-				Text: fmt.Sprintf("%s requests of %q are two workloads and do not compare: %.0f tokens in and %.0f out here (%s%s), %.0f and %.0f at %s (%s%s)", n, dataset,
-					b.input, b.out, fileList(b.files), fingerprintOf(b.input, b.out), a.input, a.out, a.run.Place, fileList(a.files), fingerprintOf(a.input, a.out))})
+				Text: fmt.Sprintf("%s requests of %q are two workloads and do not compare: %.0f tokens in and %.0f out here%s, %.0f and %.0f at %s%s", n, dataset,
+					b.input, b.out, b.aside(), a.input, a.out, a.run.Place, a.aside())})
 		}
 	}
 	return found
+}
+
+// aside tells of what sample a group is, and in which other files it stands.
+func (g *workloadGroup) aside() string {
+	var parts []string
+	if len(g.files) > 1 {
+		parts = append(parts, "also in "+fileList(g.files[1:]))
+	}
+	if of := fingerprintOf(g.input, g.out); of != "" {
+		parts = append(parts, of)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
 }
 
 // grouped adds a run to the group that it is of.

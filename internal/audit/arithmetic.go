@@ -107,8 +107,9 @@ func throughputs(g figures) []Finding {
 			if r.name == "total_token_throughput" && slices.ContainsFunc(out, func(f Finding) bool { return f.Type == "throughput-window" }) {
 				continue
 			}
-			out = append(out, g.finding("throughput-window", Warning, expected,
-				fmt.Sprintf("%s %s is over a window of %s s and not the %s s of the run, where it is %s (%+.2f %%): rates of runs made so do not compare", g.by[r.name].Label, g.text(r.name), num(window.mid()), g.text("duration"), expected, 100*(rate.mid()/want.mid()-1)), cite...))
+			off := fmt.Sprintf("%+.2f %%", 100*(rate.mid()/want.mid()-1))
+			out = append(out, g.finding("throughput-window", Warning, expected+", printed "+off,
+				fmt.Sprintf("%s %s is over %s s and not over the %s s of the run, which gives %s: %s off, and by another share in each run", g.by[r.name].Label, g.text(r.name), num(window.mid()), g.text("duration"), expected, off), cite...))
 		default:
 			out = append(out, g.finding("throughput", Error, expected,
 				fmt.Sprintf("%s %s is not %s / %s s = %s", g.by[r.name].Label, g.text(r.name), num(n.mid()), g.text("duration"), expected), cite...))

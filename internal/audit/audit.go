@@ -17,6 +17,7 @@ package audit
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"perflab/internal/arch"
 	"perflab/internal/interop"
@@ -50,9 +51,8 @@ type Finding struct {
 	// Run is the run of the file that it is of, for findings of one block; nil
 	// where it is of the document.
 	Run *interop.Run `json:"-"`
-	// Also are findings of the same type on further runs of the file, where
-	// what is found lies in the client or in the habit of a document and one
-	// line says it for all.
+	// Also are findings that say the same of further places of the file, each
+	// complete, where one line says it for all.
 	Also []Finding `json:"also,omitempty"`
 }
 
@@ -95,7 +95,7 @@ func Files(files []interop.File, o Options) []Finding {
 		}
 		out = append(out, gather(runs)...)
 		if f.Doc != nil {
-			out = append(out, ofDocument(f, o)...)
+			out = append(out, gather(ofDocument(f, o))...)
 		}
 	}
 	out = append(out, across(files)...)
@@ -128,28 +128,32 @@ func ofRun(f *interop.File, r *interop.Run, o Options) []Finding {
 	return out
 }
 
-// gathered are the types of warnings that lie in a client, and so in all runs
-// that it measured.
-var gathered = [...]string{"throughput-window", "tpot-includes-first", "zero-median", "peak-inverse-gap", "peak-buckets", "decode-beyond-hardware", "peak-beyond-hardware"}
-
-// gather puts notes, and warnings that lie in the client, of one type on all
-// runs of a file into one finding. Errors stay with their runs.
+// gather puts findings that say the same of several places of a file into the
+// first of them: a sentence that differs by its numbers alone lies in a client
+// or a habit of the document.
 func gather(of []Finding) []Finding {
 	var out []Finding
 	first := map[string]int{}
 	for _, f := range of {
-		i, seen := first[f.Type]
-		switch {
-		case f.Severity != Note && !slices.Contains(gathered[:], f.Type):
-			out = append(out, f)
-		case seen:
+		key := f.Type + "\x00" + wording(f.Text)
+		if i, seen := first[key]; seen && out[i].Severity == f.Severity {
 			out[i].Also = append(out[i].Also, f)
-		default:
-			first[f.Type] = len(out)
-			out = append(out, f)
+			continue
 		}
+		first[key] = len(out)
+		out = append(out, f)
 	}
 	return out
+}
+
+// wording is a sentence without its numbers and their plurals.
+func wording(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r == '.' || r == ',' || r == '+' || r == '-' || r == 's' {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 // ofDocument audits what a document says of its runs.

@@ -26,13 +26,14 @@ func claimChecks() []Check {
 		{"baseline-mixed", Warning, "A gain of an option that holds other changes besides.", "Rows of options that contain each other; the commands of the two blocks."},
 		{"baseline-not-best", Warning, "A gain quoted against a start that was not the best measured one.", "A ranking of starts, and a table against one of the lower; a note where the better start was built upon."},
 		{"option-without-run", Warning, "A row of the table of options of which the document has no experiment.", "No heading, caption or command shares a word with it."},
-		{"hidden-cost", Warning, "A figure that got worse by more than a tenth and is not shown beside the gain.", "Pairs of blocks that a table compares; a note where it is shown without comment."},
+		{"hidden-cost", Warning, "A figure that got worse by more than a tenth and is not shown beside the gain.", "Pairs of blocks that a table compares, combined options against the part that was measured alone, TTFT by its median where a few requests stalled; a note where it is shown."},
 		{"unequal-work", Warning, "Compared blocks that did not do the same work.", "Different success, prompts or generated totals; a note for generated totals within 5 %."},
 		{"totals-across-workloads", Note, "Total token throughput where nearly all tokens are prompt.", "Tables whose rows differ in length, and prose."},
 		{"selective-citation", Note, "Prose that cites one configuration of a model where another is better in that figure.", "Equal load; more than 2 % better."},
 		{"missing-cell", Note, "A model that lacks a load which all others were measured at.", "Three models or more."},
 		{"count-contradiction", Note, "A number of machines in the title that the blocks exceed.", "Numbers of nodes in headings."},
 		{"size-claim", Note, "A comparison of model sizes that the parameters read per token contradict.", "Both models are known."},
+		{"degradation-claim", Note, "Said to degrade most under load, while a figure of another model grows more.", "Mean TTFT and TPOT at the largest load of each model over those at its smallest."},
 		{"bound-claim", Note, "Called latency-bound, while a step takes about as long as the weights take to read.", "Model, accelerator and nodes are known."},
 	}
 }

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"fmt"
-
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +33,10 @@ func printed(figures map[string]string) string {
 	}
 	b.WriteString("---------------Time to First Token----------------\n")
 	line("Mean TTFT (ms)", get("ttft", "900.00"))
+	if v, ok := figures["medttft"]; ok {
+		line("Median TTFT (ms)", v)
+		line("P95 TTFT (ms)", figures["p95ttft"])
+	}
 	line("P99 TTFT (ms)", get("p99ttft", "2000.00"))
 	b.WriteString("-----Time per Output Token (excl. 1st token)------\n")
 	line("Mean TPOT (ms)", get("tpot", "50.00"))
@@ -113,6 +116,8 @@ func TestClaims(t *testing.T) {
 		"an option's gain of no pair":          {twoRuns("", "| Option | Throughput Improvement |\n|---|---|\n| Quantization | +42.0% |\n"), []string{"error percentage-wrong: "}},
 		"hidden cost":                          {costly("4000.00", "2000.00"), []string{"warning hidden-cost: Mean TTFT +122 %, Mean TPOT +40 %"}},
 		"no hidden cost without a gain":        {costly("4000.00", "900.00"), []string{"note hidden-cost: Mean TPOT +40 %"}},
+		"a stall is no cost":                   {stalled("860.00", "900.00"), nil},
+		"a cost beside a stall":                {stalled("1700.00", "1800.00"), []string{"warning hidden-cost: Median TTFT +100 %"}},
 		"recommended command never run":        {twoRuns("## Conclusion\n\n???+ tip \"Serving Command\"\n    ```bash\n    vllm serve acme/Model-7B-FP8 -tp 8 --max-num-seqs 64\n    ```\n", ""), []string{"warning recommended-not-measured: vllm serve acme/Model-7B-FP8 -tp 8"}},
 		"recommended command run":              {twoRuns("## Conclusion\n\n???+ tip \"Serving Command\"\n    ```bash\n    vllm serve acme/Model-7B-FP8 -tp 8 --port 80\n    ```\n", ""), nil},
 		"cited TPOT that the latency denies":   {brokenTPOT("2.00", "0.10"), []string{"warning claim-on-broken-figure: 2.00x"}},
@@ -130,6 +135,13 @@ func costly(total, ttft string) string {
 	return "# Study\n\n| Case | Baseline | Optimized |\n|---|---|---|\n| Chat | Total TPS: " + total + "<br>Mean TPOT(ms): 50.00 | Total TPS: 6000.00 (+50.0%)<br>Mean TPOT(ms): 70.00 |\n\n## Results\n\n" +
 		section("### Engine", "vllm serve acme/Model-7B -tp 8", figs{"total": total}) +
 		section("### Quantization", "vllm serve acme/Model-7B-FP8 -tp 8", figs{"total": "6000.00", "output": "3000.00", "tpot": "70.00", "ttft": ttft})
+}
+
+// stalled compares two runs of which the second has a mean TTFT above its P95.
+func stalled(median, p95 string) string {
+	return "# Study\n\n" + gains("Total TPS: 6000.00 (+50.0%)") + "\n## Results\n\n" +
+		section("### Engine", "vllm serve acme/Model-7B -tp 8", figs{"ttft": "900.00", "medttft": "850.00", "p95ttft": "1500.00"}) +
+		section("### Quantization", "vllm serve acme/Model-7B-FP8 -tp 8", figs{"total": "6000.00", "output": "3000.00", "ttft": "2000.00", "medttft": median, "p95ttft": p95, "p99ttft": "30000.00"})
 }
 
 // brokenTPOT compares two runs of 10 and 20 ms per token by their latency. The
@@ -157,6 +169,13 @@ func combined(quant, both, ratio string) string {
 		"| Chat | Quantization | " + quant + "s | 10.80s | (1.66x faster) |\n| Chat | Cache && Quantization | " + both + "s | 10.80s | " + ratio + " |\n"
 }
 
+// dearer gives the combined option a worse TTFT than that of its part, and a
+// better one than that of the baseline.
+func dearer(doc string) string {
+	at := strings.Index(doc, "### Cache && Quantization")
+	return doc[:at] + strings.Replace(doc[at:], "600.00", "800.00", 1)
+}
+
 func TestClaimsOfOptions(t *testing.T) {
 	half := figs{"total": "3000.00", "output": "1500.00"}
 	start := "# Study of throughput\n\n## Conclusion\n\n???+ tip \"Serving Command\"\n    ```bash\n    vllm serve acme/Model-7B-FP8 -tp 4\n    ```\n\n" +
@@ -173,15 +192,21 @@ func TestClaimsOfOptions(t *testing.T) {
 		"two replicas on paper": {fmt.Sprintf(start, "Total TPS: 3000.00x2 (+50.0%)", "8 × NVIDIA A100 GPUs", fmt.Sprintf(gain, "+50.0%")), []string{
 			"error replicas-not-measured: -25.0 %", "warning recommended-underuses-gpus: 3000.00 instead of 4000.00 tok/s (-25.0 %)",
 			"warning baseline-not-best: +20.0 %", "warning baseline-mixed: -25.0 % without the multiplication"}},
-		"one replica on the GPUs it has": {fmt.Sprintf(start, "Total TPS: 3000.00", "4 × NVIDIA A100 GPUs", ""), nil},
-		"no gain left":                   {combined("6.50", "6.80", "(1.59x faster)"), []string{"warning baseline-mixed: Cache && Quantization 0.96x against Quantization"}},
-		"some gain left":                 {combined("6.50", "5.40", "(2.00x faster)"), []string{"warning baseline-mixed: Cache && Quantization 1.20x against Quantization"}},
-		"a wrong factor":                 {combined("6.50", "5.40", "(2.50x faster)"), []string{"error factor-wrong: 2.00x", "warning baseline-mixed: Cache && Quantization 1.20x against Quantization"}},
-		"a choice by noise":              {twoRuns("", "- Summary: `A` Total TPS = 6000.00, `B` Total TPS = 5950.00. `A` is faster by 50.00 tok/s (0.84%).\n"+section("### Other", "vllm serve acme/Model-7B-FP8 -tp 8 --max-num-seqs 9", figs{"total": "5950.00"})), []string{"warning within-noise: below 2 %"}},
+		"one replica on the GPUs it has":     {fmt.Sprintf(start, "Total TPS: 3000.00", "4 × NVIDIA A100 GPUs", ""), nil},
+		"no gain left":                       {combined("6.50", "6.80", "(1.59x faster)"), []string{"warning baseline-mixed: Cache && Quantization 0.96x against Quantization"}},
+		"some gain left":                     {combined("6.50", "5.40", "(2.00x faster)"), []string{"warning baseline-mixed: Cache && Quantization 1.20x against Quantization"}},
+		"a wrong factor":                     {combined("6.50", "5.40", "(2.50x faster)"), []string{"error factor-wrong: 2.00x", "warning baseline-mixed: Cache && Quantization 1.20x against Quantization"}},
+		"a gain that costs against its part": {dearer(combined("6.50", "5.40", "(2.00x faster)")), []string{"warning baseline-mixed: Cache && Quantization 1.20x against Quantization", "warning hidden-cost: Mean TTFT +33 %"}},
+		"no gain, no cost of it":             {dearer(combined("6.50", "6.80", "(1.59x faster)")), []string{"warning baseline-mixed: Cache && Quantization 0.96x against Quantization"}},
+		"other values of a combined option": {strings.Replace(combined("6.50", "5.40", "(2.00x faster)"), "### Summary", "### Cache && Quantization\n\n"+section("#### Size 2", "vllm serve acme/Model-7B --size 2", figs{"latency": "6.50", "ttft": "600.00", "tpot": "30.00"})+"### Summary", 1),
+			[]string{"warning baseline-mixed: Cache && Quantization 1.20x against Quantization (Size 2 1.00x)"}},
+		"a choice by noise": {twoRuns("", "- Summary: `A` Total TPS = 6000.00, `B` Total TPS = 5950.00. `A` is faster by 50.00 tok/s (0.84%).\n"+section("### Other", "vllm serve acme/Model-7B-FP8 -tp 8 --max-num-seqs 9", figs{"total": "5950.00"})), []string{"warning within-noise: more than 2 %, the noise of single runs"}},
 		"a gain by noise": {twoRuns("", section("### Seqs", "vllm serve acme/Model-7B-FP8 -tp 8 --max-num-seqs 9", figs{"total": "6060.00"})+
 			"### Options\n\n| Option | Throughput Improvement |\n|---|---|\n| Max Num Seqs | +1.0% |\n"), []string{"warning within-noise: below 2 %"}},
 		"no gain claimed, none to see": {twoRuns("", section("### Max Num Seqs", "vllm serve acme/Model-7B-FP8 -tp 8 --max-num-seqs 9", figs{"total": "6060.00"})+
 			"### Options\n\n| Option | Throughput Improvement |\n|---|---|\n| Max Num Seqs | - |\n"), []string{"note within-noise: +1.0 %"}},
+		"two values, none to see": {twoRuns("", section("### Max Num Seqs", "vllm serve acme/Model-7B-FP8 -tp 8 --max-num-seqs 9", figs{"total": "6060.00"})+section("### Max Num Seqs again", "vllm serve acme/Model-7B-FP8 -tp 8 --max-num-seqs 8", figs{"total": "5988.00"})+
+			"### Options\n\n| Option | Throughput Improvement |\n|---|---|\n| Max Num Seqs | - |\n"), []string{"note within-noise: +1.0 %", "note within-noise: -0.2 %"}},
 		"no gain claimed, a loss to see": {twoRuns("", section("### Max Num Seqs", "vllm serve acme/Model-7B-FP8 -tp 8 --max-num-seqs 9", figs{"total": "3060.00"})+
 			"### Options\n\n| Option | Throughput Improvement |\n|---|---|\n| Max Num Seqs | - |\n"), nil},
 		"one flag of one option": {twoRuns("", section("### Max Num Seqs", "vllm serve acme/Model-7B-FP8 -tp 8 --max-num-seqs 9", figs{"total": "6600.00"})+
@@ -243,10 +268,12 @@ func TestClaimsOfProse(t *testing.T) {
 		"a cached TTFT":       {"GPT-OSS-120B is the snappiest (TTFT 40ms).", nil, []string{"note count-contradiction: 8 nodes", "warning claim-on-cached-ttft: 160 ms"}},
 		"a fresh TTFT":        {"Llama-3.3-70B-NVFP4 has a TTFT of 700ms.", nil, []string{"note count-contradiction: 8 nodes"}},
 		"high beside cached":  {"Of Llama-3.3-70B-NVFP4 the single-request TTFT is higher (700ms).", nil, []string{"note count-contradiction: 8 nodes", "warning claim-on-cached-ttft: "}},
-		"the worse setup":     {"GPT-OSS-120B reaches ~4.4k tok/s total at 100 requests.", nil, []string{"note count-contradiction: 8 nodes", "note selective-citation: 5500.00", "note totals-across-workloads: 400 tok/s generated"}},
+		"the worse setup":     {"GPT-OSS-120B reaches ~4.4k tok/s total at 100 requests.", nil, []string{"note count-contradiction: 8 nodes", "note selective-citation: 5500.00 (+25.0 %, -38 % per node)", "note totals-across-workloads: 400 tok/s generated"}},
 		"both setups":         {"GPT-OSS-120B reaches 4400 tok/s output on 4 and 5500 tok/s total on 8 nodes, ~4.4k tok/s total on 4.", nil, []string{"note count-contradiction: 8 nodes", "warning figure-unmatched: ", "note totals-across-workloads: 500 tok/s generated"}},
 		"a size by the total": {"Despite Llama-3.3-70B-NVFP4 being smaller than GPT-OSS-120B, it is slower.", nil, []string{"note count-contradiction: 8 nodes", "note size-claim: 69.5B against 5.1B active parameters"}},
 		"a size that holds":   {"GPT-OSS-120B is smaller than Llama-3.3-70B-NVFP4 in what a token reads.", nil, []string{"note count-contradiction: 8 nodes"}},
+		"not the hardest":     {"GLM-4.6-FP8 degrades the hardest.", nil, []string{"note count-contradiction: 8 nodes", "note degradation-claim: 100x against 400x"}},
+		"the hardest":         {"GPT-OSS-120B degrades the hardest.", nil, []string{"note count-contradiction: 8 nodes"}},
 		"latency-bound":       {"GLM-4.6-FP8 is latency-bound.", nil, []string{"note count-contradiction: 8 nodes", "note bound-claim: 325 ms to read the weights"}},
 		"latency-bound it is": {"Llama-3.3-70B-NVFP4 is latency-bound.", nil, []string{"note count-contradiction: 8 nodes"}},
 	}
@@ -261,4 +288,24 @@ func TestWarm(t *testing.T) {
 	}
 	same(t, found(t, forum([3]int{50, 2000, 20000})), []string{"warning claim-on-cached-ttft: 200 ms"})
 	same(t, found(t, forum([3]int{50, 1000, 9000})), nil) // each prompt took as long in a batch, nearly
+}
+
+// FuzzClaims holds that no document makes the checks of claims panic, and that
+// every finding has a place and a sentence.
+func FuzzClaims(f *testing.F) {
+	f.Add(twoRuns(gains("Total TPS: 6000.00x2 (+10.7%)<br>Mean TPOT(ms): 40.00"), "Result: vLLM (4000.00 tok/s) > FP8 (6000.00 tok/s)\n"))
+	f.Add(twoRuns("| Option | Gain |\n|---|---|\n| A && B | +1% |\n", "- Summary: `A` TPOT = 1 ms vs 0 ms, reduced by 1 ms (-0x faster).\n"))
+	f.Add(brokenTPOT("2.00", "0.10"))
+	f.Add("# 6x\n\n| a | b (ms) |\n|-|\n| 1 | 2 (+3%) | 4\n\nTTFT ~9k tok/s × 2 from 1 to ≈2ms; −3% 1.00x2.5")
+	f.Fuzz(func(t *testing.T, text string) {
+		file := interop.Read("x.md", []byte(text))
+		if file.Doc == nil {
+			return
+		}
+		for _, x := range claims(&file, Options{}) {
+			if x.Place.Line < 1 || x.Text == "" || x.Severity.rank() < 0 {
+				t.Errorf("%+v", x)
+			}
+		}
+	})
 }

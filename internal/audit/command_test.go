@@ -2,8 +2,6 @@ package audit
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -189,7 +187,7 @@ func studyCases() []studyCase {
 		{"not recorded", []string{vllm16, strings.Replace(vllm16, "-FP8", "", 1), "acme/Foo-8B-FP8 --max-num-seqs 64\n    ```", "acme/Foo-8B --max-num-seqs 64\n    ```", "Foo-8B-FP8 --max-num-seqs", "Foo-8B --max-num-seqs"},
 			[]string{"change-not-recorded"}, "name quantisation"},
 		{"several", []string{best, "vllm serve acme/Foo-8B-FP8 --max-num-seqs 64 --block-size 32\n```\n\n", "--max-num-seqs 64\n    ```", "--max-num-seqs 64 --block-size 32\n    ```"},
-			[]string{"one-factor-search", "several-changes"}, "--block-size 32 added; --max-num-seqs 64 added"},
+			[]string{"one-factor-search", "several-changes"}, "--block-size 32 added; --max-num-seqs 64 added; together +6.7 %"},
 		{"other lengths", []string{"--random-input-len 1000", "--random-input-len 2000"}, []string{"benchmark-command-missing"}, "200 x 1000 in / 100 out"},
 		{"requests lost", []string{blockText(200, 16, 200000, 20020, 61), strings.Replace(blockText(187, 16, 187000, 18700, 61), "Failed requests:  0\n", "", 1)},
 			[]string{"failures-not-reported", "requests-missing"}, "187 of 200"},
@@ -244,6 +242,42 @@ func TestOneFactor(t *testing.T) {
 	doc += "\n### Crossed in vLLM\n\n```bash\nvllm serve acme/Foo-8B-FP8 --max-num-seqs 64 --block-size 32 --async-scheduling\n```\n\n" + blockText(200, 10, 200000, 20050, 62)
 	if got := typesOf(sliceFindings(doc)); got != nil {
 		t.Errorf("crossed: types %v", got)
+	}
+}
+
+// TestConcurrencyIsPeak: a limit that is the peak of every block is none, unless
+// it is the same in all.
+func TestConcurrencyIsPeak(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		limits [4]int
+		off    int
+		want   bool
+	}{{"as measured", [4]int{50, 61, 72, 83}, 0, true}, {"a limit that was reached", [4]int{64, 64, 64, 64}, 0, false}, {"once below it", [4]int{50, 61, 72, 83}, 1, false}} {
+		doc := goodStudy
+		for i, n := range tt.limits {
+			peak := n
+			if i == 3 {
+				peak -= tt.off
+			}
+			doc = strings.Replace(doc, "Failed requests:  0\n", fmt.Sprintf("Failed  requests:  0\nMaximum request concurrency:  %d\nPeak concurrent requests:  %d\n", n, peak), 1)
+		}
+		doc = strings.ReplaceAll(doc, "Failed  requests", "Failed requests")
+		if got := slices.Contains(typesOf(sliceFindings(doc)), "concurrency-is-peak"); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}
+
+// TestEngineVersion: an address is no version.
+func TestEngineVersion(t *testing.T) {
+	for text, want := range map[string]bool{
+		"- vLLM v0.17.1": true, "SGLang: v0.5.5.post1": true, "vllm/vllm-openai:v0.11.0": true, "engine version 1.2": true, "It was vLLM 0.11.": true,
+		"vllm serve M --host 0.0.0.0": false, "vllm at 10.0.0.1": false, "vllm serve M --gpu-memory-utilization 0.8": false,
+	} {
+		if got := environmentParts[0].told.MatchString(text); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
 	}
 }
 
@@ -406,104 +440,6 @@ func TestChecksDocumented(t *testing.T) {
 		if !seen[f.Type] {
 			t.Errorf("%s is not in the table", f.Type)
 		}
-	}
-}
-
-// publishedFiles reads the published studies, in order.
-func publishedFiles(t *testing.T) []interop.File {
-	t.Helper()
-	dir := os.Getenv("PERFLAB_SHARED")
-	for up := ".."; dir == "" && len(up) < 20; up += "/.." {
-		if _, err := os.Stat(filepath.Join(up, "shared", "published")); err == nil {
-			dir = filepath.Join(up, "shared")
-		}
-	}
-	names, _ := filepath.Glob(filepath.Join(dir, "published", "*.txt"))
-	if len(names) != 4 {
-		t.Skip("the published studies are not here; set PERFLAB_SHARED to the directory that has published/")
-	}
-	var files []interop.File
-	for _, n := range names {
-		data, err := os.ReadFile(n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, interop.Read(filepath.Base(n), data))
-	}
-	return files
-}
-
-// publishedPractice are what is known to be wrong in the published studies, and
-// words of it.
-var publishedPractice = map[string]string{
-	"000:7 command-not-shell-safe":       "--speculative-config=method:mtp --speculative-config=num_speculative_tokens:1",
-	"000:24 text-contradiction":          "draft model",
-	"000:67 command-placeholder":         "$target",
-	"000:29 environment-missing":         "the number of devices",
-	"000:81 one-factor-search":           "5 options",
-	"000:86 failures-not-reported":       "18 of 18",
-	"000:86 no-repeats":                  "16 measurements",
-	"000:128 compared-under-overload":    "6.72 of 8 req/s",
-	"000:166 change-not-recorded":        "line 171 equal those of line 86",
-	"000:258 noise-floor":                "9.9 % in mean TPOT",
-	"000:303 tail-unstable":              "4297.33",
-	"000:692 duplicate-block":            "692 = 86, 733 = 476",
-	"001:1 environment-missing":          "driver",
-	"001:5 command-not-shell-safe":       "quotes of print",
-	"001:5 command-placeholder":          "M, X, 10.20.0.4",
-	"001:6 flag-without-effect":          "so do all 26 blocks",
-	"001:12 no-repeats":                  "26 measurements",
-	"001:12 definitions-mixed":           "TPOT",
-	"001:525 prompt-length-differs":      "1023 tokens",
-	"002:45 environment-missing":         "driver",
-	"002:47 mojibake":                    "line 47",
-	"002:85 one-factor-search":           "options",
-	"002:90 failures-not-reported":       "15 of 15",
-	"002:90 no-repeats":                  "15 measurements",
-	"002:90 workload-mismatch":           "342058 and 281412",
-	"002:158 several-changes":            "-6.8 %",
-	"002:163 tail-unstable":              "448.36",
-	"002:193 several-changes":            "tp 8 -> tp 4",
-	"002:260 script-contradicts-block":   "line 291 says --max-num-batched-tokens 8192",
-	"002:337 benchmark-command-missing":  "6 of 15",
-	"003:43 environment-missing":         "the number of devices, the form factor of the H100",
-	"003:84 one-factor-search":           "options",
-	"003:89 failures-not-reported":       "13 of 13",
-	"003:89 no-repeats":                  "13 measurements",
-	"003:187 engine-contradicts-heading": "201376 generated tokens",
-	"003:221 several-changes":            "max_seq_len 40960",
-	"003:270 benchmark-command-missing":  "6 of 13",
-}
-
-// TestPublishedCommands: what is known to be wrong in the published studies is
-// found at its line, and nothing else of these types is.
-func TestPublishedCommands(t *testing.T) {
-	files := publishedFiles(t)
-	var got []string
-	texts := map[string]string{}
-	var all []Finding
-	for i := range files {
-		all = slices.Concat(all, commands(&files[i], Options{}), practice(&files[i], Options{}))
-	}
-	for _, f := range append(all, across(files)...) {
-		key := fmt.Sprintf("%s:%d %s", f.Place.File[:3], f.Place.Line, f.Type)
-		got, texts[key] = append(got, key), f.Text
-		if f.Severity == Error {
-			t.Errorf("%s: %s is no arithmetic", key, f.Text)
-		}
-	}
-	for key, words := range publishedPractice {
-		if !strings.Contains(texts[key], words) {
-			t.Errorf("%s: %q does not say %q", key, texts[key], words)
-		}
-	}
-	for _, key := range got {
-		if publishedPractice[key] == "" {
-			t.Errorf("%s is not expected: %s", key, texts[key])
-		}
-	}
-	if len(got) != len(publishedPractice) {
-		t.Errorf("%d findings, want %d", len(got), len(publishedPractice))
 	}
 }
 

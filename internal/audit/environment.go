@@ -15,7 +15,7 @@ var environmentParts = []struct {
 	name string
 	told *regexp.Regexp
 }{
-	{"the engine's version", regexp.MustCompile(`(?i)(vllm|sglang|tensorrt-llm|trt-llm|mindie|lmdeploy|engine|version)[^\n]{0,30}\bv?\d+\.\d+`)},
+	{"the engine's version", regexp.MustCompile(`(?i)(vllm|sglang|tensorrt-llm|trt-llm|mindie|lmdeploy|engine|version)([^\n\d-]|-[^\n\d-]){0,30}\bv?\d+\.\d+(\.\d+)?([^.\d]|\.\D|\.?$)`)},
 	{"the driver and CUDA version", regexp.MustCompile(`(?i)\bdriver\b|\bcuda[ -]?(toolkit |version |v)?:? ?1\d\b|\bcann\b|\brocm ?\d`)},
 	{"clocks or power limit", regexp.MustCompile(`(?i)power (limit|cap)|\bclocks?\b[^\n]{0,20}\b(mhz|locked|ghz)|\b\d{3} ?w\b`)},
 	{"the model's revision", regexp.MustCompile(`(?i)\brevision\b|--revision|commit [0-9a-f]{7}`)},

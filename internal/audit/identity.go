@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -119,7 +118,7 @@ func latency(g figures) []Finding {
 	case exact && (below || one):
 		kind, severity = "latency-identity", Error
 		if below && !one {
-			why = ": the client counted only part of the stream, so TPOT, ITL and peak are wrong and the latency stands"
+			why = ": the client saw only part of the stream; latency and TTFT stand, TPOT, ITL and peak do not"
 		}
 	case sum.meets(interval{e2e.lo / 3, e2e.hi * 3}):
 		return nil
@@ -129,8 +128,16 @@ func latency(g figures) []Finding {
 		expected = num(e2e.minus(ttft).over(n.minus(exactly(1))).mid()) + " ms per token"
 	}
 	return []Finding{g.finding(kind, severity, expected,
-		fmt.Sprintf("%s %s makes a latency of %s ms for %s tokens, and the mean latency is %s ms, or %s%s", g.by[worst.name].Label, g.text(worst.name), num(sum.mid()), num(n.mid()), num(e2e.mid()), cmp.Or(expected, "so"), why),
+		fmt.Sprintf("%s %s and TTFT make %s s for %s tokens, and the mean latency is %s s%s%s", g.by[worst.name].Label, g.text(worst.name), num(sum.mid()/1000), num(n.mid()), num(e2e.mid()/1000), comma(expected), why),
 		worst.name, "mean_e2el_ms", "mean_ttft_ms", "total_output_tokens", "completed")}
+}
+
+// comma puts a comma before a text that is not empty.
+func comma(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ", " + text
 }
 
 // outlasts finds a single request whose tokens take longer than the run.
@@ -167,9 +174,9 @@ func firstToken(g figures) []Finding {
 	if !tpot.above(itl) || !tpot.times(n).meets(sum) {
 		return nil
 	}
-	return []Finding{g.finding("tpot-includes-first", Warning, num(itl.mid())+" ms without the first token",
-		fmt.Sprintf("%s %s is the latency over all %s tokens, the first included (%s), whatever the title of its section: it does not compare with the TPOT of other clients, which is this block's ITL",
-			g.by["mean_tpot_ms"].Label, g.text("mean_tpot_ms"), num(n.mid()), result.E2EPerToken), "mean_tpot_ms", "mean_itl_ms", "mean_ttft_ms")}
+	return []Finding{g.finding("tpot-includes-first", Warning, num(itl.mid())+" ms",
+		fmt.Sprintf("%s %s includes the first token, whatever the title of its section: it is (TTFT + ITL x %s) / %s; what other clients call TPOT is the ITL of this block",
+			g.by["mean_tpot_ms"].Label, g.text("mean_tpot_ms"), num(n.mid()-1), num(n.mid())), "mean_tpot_ms", "mean_itl_ms", "mean_ttft_ms")}
 }
 
 // zeroMedian finds times per token of which half are nothing.
@@ -255,8 +262,8 @@ func offered(g figures) []Finding {
 		return nil
 	}
 	return []Finding{g.finding("offered-rate-missed", Warning, num(sending)+" s to send",
-		fmt.Sprintf("%s req/s of %s offered: sending %s requests takes %s s, and %s s of the %s s came after it: the server fell behind and its latency grows with the length of the run, or the run is too short for its drain",
-			g.text("request_throughput"), strconv.FormatFloat(rate, 'f', -1, 64), num(sent), num(sending), num(v[1].mid()-sending), g.text("duration")),
+		fmt.Sprintf("%s req/s of %s offered: sending %s requests takes %s s, the run took %s s, %s s more: the server fell behind, and latency grows with the length of the run, or the run is too short for its last answers",
+			g.text("request_throughput"), strconv.FormatFloat(rate, 'f', -1, 64), num(sent), num(sending), g.text("duration"), num(v[1].mid()-sending)),
 		"request_throughput", "duration", "completed")}
 }
 
@@ -286,7 +293,7 @@ func stall(g figures) []Finding {
 		return nil
 	}
 	return []Finding{g.finding("first-token-stall", Warning, "",
-		fmt.Sprintf("P99 TTFT %s ms at a median of %s ms, with P95 %s and mean %s ms: a few requests met a stall, such as compilation at the start of a cold server; do not compare with warm runs",
+		fmt.Sprintf("P99 TTFT %s ms at a median of %s ms, with P95 %s ms and mean %s ms: a few requests met a stall, as of compilation on a cold server; the run does not compare with warm ones",
 			g.text("p99_ttft_ms"), g.text("median_ttft_ms"), g.text("p95_ttft_ms"), g.text("mean_ttft_ms")),
 		"p99_ttft_ms", "p95_ttft_ms", "median_ttft_ms", "mean_ttft_ms")}
 }

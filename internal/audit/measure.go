@@ -56,6 +56,9 @@ func (m measure) metrics() []string {
 func (m measure) String() string {
 	names := m.metrics()
 	if len(names) > 0 && m.kind != "time" && m.kind != "throughput" {
+		if m.kind == "e2el" {
+			return strings.ToUpper(names[0][:1]) + strings.TrimSuffix(names[0][1:], "_e2el_ms") + " latency"
+		}
 		if row, err := result.Lookup(names[0]); err == nil {
 			label, _, _ := strings.Cut(row.Label, " (")
 			return label
@@ -191,7 +194,13 @@ type term struct {
 }
 
 // cited is the term as a finding shows it.
-func (t term) cited() Cited { return Cited{Label: t.measure.String(), Text: t.Text, Line: t.line} }
+func (t term) cited() Cited {
+	label := t.measure.String()
+	if row, err := result.Lookup(t.metric); err == nil && (t.measure.kind == "time" || t.measure.kind == "throughput") {
+		label, _, _ = strings.Cut(row.Label, " (") // the block tells which
+	}
+	return Cited{Label: label, Text: t.Text, Line: t.line}
+}
 
 // fits reports whether a run's figure and the text's can be the same number.
 func (t term) fits(f interop.Figure) bool {

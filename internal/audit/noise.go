@@ -57,12 +57,12 @@ func (c comparison) noise(s *study, l statement) []Finding {
 	if by >= least {
 		return nil
 	}
-	text := fmt.Sprintf("%s of %s and %s differ by %.2g %%, which single runs do not tell from none", c.fresh.measure, c.fresh.Text, c.base.Text, 100*by)
+	text := fmt.Sprintf("%s of %s and %s differ by %.2g %%, which is within the noise of single runs", c.fresh.measure, c.fresh.Text, c.base.Text, 100*by)
 	if by == 0 {
-		text = fmt.Sprintf("%s is %s in both: there is no difference to call faster", c.fresh.measure, c.fresh.Text)
+		text = fmt.Sprintf("%s is %s in both: neither is faster", c.fresh.measure, c.fresh.Text)
 	}
 	return []Finding{{Type: "within-noise", Severity: Warning, Place: s.place(c.line), Figures: []Cited{c.fresh.cited(), c.base.cited()},
-		Expected: fmt.Sprintf("below %.2g %%", 100*least), Text: text}}
+		Expected: fmt.Sprintf("more than %.2g %%, the noise of single runs", 100*least), Text: text}}
 }
 
 // broken reports comparisons and rows that use a time per token which the
@@ -92,11 +92,12 @@ func (l statement) broken(s *study) []Finding {
 		if math.Abs(said/right-1) < 0.1 {
 			continue
 		}
-		text := fmt.Sprintf("%s of %s against %s cannot be times per token: by latency less TTFT they are %.2f and %.2f ms, a factor of %.2f and not %.2f",
-			c.fresh.measure, c.fresh.Text, c.base.Text, x, y, right, said)
+		printed := fmt.Sprintf("%.2fx", said)
 		if c.ratio != nil {
-			text += " (printed: " + c.ratio.Text + ")"
+			printed = c.ratio.Text
 		}
+		text := fmt.Sprintf("%s of %s against %s contradicts the latencies: (latency - TTFT) / (tokens - 1) is %.2f against %.2f ms, %.2fx and not %s",
+			c.fresh.measure, c.fresh.Text, c.base.Text, x, y, right, printed)
 		out = append(out, Finding{Type: "claim-on-broken-figure", Severity: Warning, Place: s.place(c.line), Figures: []Cited{c.fresh.cited(), c.base.cited()},
 			Expected: fmt.Sprintf("%.2fx", right), Text: text})
 	}

@@ -118,7 +118,7 @@ func (s *study) gain(o option) []Finding {
 	a, b := best.from.cite(best.metric), best.to.cite(best.metric)
 	if math.Abs(o.ratio.Value) < 100*usualNoise && o.ratio.Value != 0 {
 		out = append(out, Finding{Type: "within-noise", Severity: Warning, Place: s.place(o.line), Figures: []Cited{a, b}, Expected: "below 2 %",
-			Text: fmt.Sprintf("the %s of %q rests on one run of %s and one of %s, which do not tell it from none", o.ratio.Text, o.name, a.Text, b.Text)})
+			Text: fmt.Sprintf("the %s of %q is within the noise of single runs (%s and %s)", o.ratio.Text, o.name, a.Text, b.Text)})
 	}
 	changes := best.changes
 	if best.times > 1 {
@@ -126,9 +126,21 @@ func (s *study) gain(o option) []Finding {
 	}
 	if others := o.foreign(changes); len(others) > 1 || len(others) == 1 && (len(changes) > 1 || others[0] == "the engine") {
 		out = append(out, Finding{Type: "baseline-mixed", Severity: Warning, Place: s.place(o.line), Figures: []Cited{a, b}, Expected: s.single(*best),
-			Text: fmt.Sprintf("by the commands, the %s of %q (%s to %s) holds more than that option: %s", o.ratio.Text, o.name, a.Text, b.Text, strings.Join(changes, ", "))})
+			Text: fmt.Sprintf("the %s of %q (%s to %s) has other causes in it: by the commands %s", o.ratio.Text, o.name, a.Text, b.Text, best.causes(others))})
 	}
 	return out
+}
+
+// causes writes changes, and that of the engine by its names.
+func (st step) causes(changes []string) string {
+	for i, c := range changes {
+		if c == "the engine" {
+			changes[i] = fmt.Sprintf("another engine (%s, %s)", engineTitle(st.from.command.engine), engineTitle(st.to.command.engine))
+		} else if rest, ok := strings.CutPrefix(c, "the model "); ok {
+			changes[i] = "another model " + rest
+		}
+	}
+	return joinAnd(changes)
 }
 
 // foreign are the changes that are not the option's own by its name.
@@ -280,7 +292,7 @@ func (s *study) single(st step) string {
 	if strings.HasSuffix(st.metric, "_ms") {
 		r = 1 / r
 	}
-	return fmt.Sprintf("%+.1f %% against %s (%s)", 100*(r-1), strings.TrimSpace(best.cite(st.metric).Text), st.to.command.differs(best.command)[0])
+	return fmt.Sprintf("%+.1f %% against %s, which differs in %s alone", 100*(r-1), strings.TrimSpace(best.cite(st.metric).Text), st.to.command.differs(best.command)[0])
 }
 
 // product reports whether the gain is the product of the other rows': a total.
@@ -300,6 +312,7 @@ func (s *study) undecided(o option) []Finding {
 	if len(s.subjects) > manyRuns {
 		return nil
 	}
+	var out []Finding
 	for _, sub := range s.subjects {
 		if s.under(o, sub) < max(1, len(keys(o.name))-1) {
 			continue
@@ -311,11 +324,13 @@ func (s *study) undecided(o option) []Finding {
 				len(sub.command.differs(ref.command)) > 1 || sub.command.engine != ref.command.engine || sub.copies(ref) {
 				continue
 			}
-			return []Finding{{Type: "within-noise", Severity: Note, Place: s.place(o.line), Figures: []Cited{ref.cite(name), sub.cite(name)}, Expected: fmt.Sprintf("%+.1f %%", 100*(y/x-1)),
-				Text: fmt.Sprintf("of %q single runs show no effect either way: %s and %s tok/s", o.name, strings.TrimSpace(ref.cite(name).Text), strings.TrimSpace(sub.cite(name).Text))}}
+			by := fmt.Sprintf("%+.1f %%", 100*(y/x-1))
+			out = append(out, Finding{Type: "within-noise", Severity: Note, Place: s.place(o.line), Figures: []Cited{ref.cite(name), sub.cite(name)}, Expected: by,
+				Text: fmt.Sprintf("%q shows no effect: %s against %s tok/s is %s, within the noise of single runs", o.name, strings.TrimSpace(sub.cite(name).Text), strings.TrimSpace(ref.cite(name).Text), by)})
+			break
 		}
 	}
-	return nil
+	return out
 }
 
 // mixed checks tables of options whose rows contain each other, "X && Y"
@@ -374,7 +389,7 @@ func (s *study) mixedTable(rows []pair) []Finding {
 	if len(rows) > 100 {
 		return nil
 	}
-	var all, none []string
+	var all, better []string
 	var figures []Cited
 	line := 0
 	for _, r := range rows {
@@ -387,11 +402,16 @@ func (s *study) mixedTable(rows []pair) []Finding {
 			speed = 1 / speed
 		}
 		text := fmt.Sprintf("%s %.2fx against %s", r.label, speed, in.label)
+		text += s.variants(r, in)
 		all = append(all, text)
-		if speed < 1.005 {
-			none = append(none, fmt.Sprintf("%s (%.2fx)", r.label, speed))
+		if speed >= 1.005 {
+			better = append(better, r.label)
 		}
-		figures = append(figures, r.fresh[0].cited(), in.fresh[0].cited())
+		for _, x := range []pair{in, r} {
+			if c := (Cited{Label: x.label, Text: x.fresh[0].Text, Line: x.line}); !slices.Contains(figures, c) {
+				figures = append(figures, c)
+			}
+		}
 		if line == 0 {
 			line = r.line
 		}
@@ -399,11 +419,39 @@ func (s *study) mixedTable(rows []pair) []Finding {
 	if len(all) == 0 {
 		return nil
 	}
-	text := fmt.Sprintf("combined options are compared with the baseline %s, which lacks what they all contain", rows[0].base[0].Text)
-	if len(none) > 0 {
-		text += ": against that, no gain is left for " + strings.Join(none, ", ")
-	} else {
-		text += ": against that, " + strings.Join(all, ", ")
+	text := fmt.Sprintf("combined options are compared with %s, which has none of their parts: against the part that was measured alone, ", rows[0].base[0].Text)
+	switch n := len(all) - len(better); {
+	case len(better) == 0:
+		text += fmt.Sprintf("none of the %d is faster", len(all))
+	case n > 0:
+		text += fmt.Sprintf("%d of %d are not faster, only %s", n, len(all), joinAnd(better))
+	default:
+		text += "their gains are smaller"
 	}
 	return []Finding{{Type: "baseline-mixed", Severity: Warning, Place: s.place(line), Figures: figures, Expected: strings.Join(all, "; "), Text: text}}
+}
+
+// variants are the factors of the other runs under the heading of a row, of
+// which the table shows the best.
+func (s *study) variants(r, in pair) string {
+	name := r.fresh[0].metric
+	if r.to == nil || name == "" || len(s.subjects) > manyRuns {
+		return ""
+	}
+	var out []string
+	for _, sub := range s.subjects {
+		section := sub.run.Place.Section
+		if sub == r.to || sub.copies(r.to) || !sub.sameWork(r.to) || !(sub.value(name) > 0) || !slices.ContainsFunc(section, func(h string) bool { return strings.EqualFold(h, r.label) }) {
+			continue
+		}
+		speed := sub.value(name) / r.to.value(name) * r.fresh[0].total() / in.fresh[0].total()
+		if !r.fresh[0].measure.rate() {
+			speed = 1 / speed
+		}
+		out = append(out, fmt.Sprintf("%s %.2fx", section[len(section)-1], speed))
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(out, ", ") + ")"
 }

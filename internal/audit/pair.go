@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/interop"
 	"perflab/internal/result"
 )
 
@@ -21,12 +22,12 @@ func replicas(s *study) []Finding {
 			one := fmt.Sprintf("%+.1f %%", 100*(f1/b-1))
 			command := ""
 			if p.to != nil && p.to.run.Header.Command != "" {
-				command = " (" + p.to.run.Header.Command + ")"
+				command = " of " + p.to.run.Header.Command
 			}
 			out = append(out, Finding{Type: "replicas-not-measured", Severity: Error, Place: s.place(p.line), Expected: one,
 				Figures: []Cited{p.base[i].cited(), f.cited()},
-				Text: fmt.Sprintf("%s was measured on one replica%s and multiplied by %d, which no block measured: against %s the one replica is %s",
-					strings.TrimSpace(f.runs[0].figures[f.metric].Text), command, f.Times, p.base[i].Text, one)})
+				Text: fmt.Sprintf("%s times %d was never measured: the block is of one replica%s, which is %s against %s",
+					strings.TrimSpace(f.runs[0].figures[f.metric].Text), f.Times, command, one, p.base[i].Text)})
 		}
 	}
 	return out
@@ -56,6 +57,13 @@ func costs(s *study) []Finding {
 		if p.from == nil || p.to == nil || p.from == p.to || !p.improves() {
 			continue
 		}
+		against := ""
+		if in, ok := within(s.table(p.table), p); ok && in.to != nil {
+			if in.fresh[0].measure.rate() == (in.fresh[0].Value >= p.fresh[0].Value) {
+				continue // no gain is left: baseline-mixed says it
+			}
+			p.from, against = in.to, fmt.Sprintf(" against %q", in.label) // the baseline lacks what both have
+		}
 		var hidden, shown []string
 		var figures []Cited
 		for _, family := range costNames() {
@@ -68,6 +76,9 @@ func costs(s *study) []Finding {
 			}
 			row, _ := result.Lookup(name)
 			label, _, _ := strings.Cut(row.Label, " (")
+			if name == "mean_e2el_ms" || name == "median_e2el_ms" {
+				label = strings.TrimSuffix(label, "E2EL") + "latency"
+			}
 			text := fmt.Sprintf("%s %+.0f %%", label, by)
 			if p.shows(name) {
 				shown = append(shown, text)
@@ -80,19 +91,24 @@ func costs(s *study) []Finding {
 		switch {
 		case len(hidden) > 0:
 			f.Expected = strings.Join(append(hidden, shown...), ", ")
-			f.Text = fmt.Sprintf("the row %q does not show what got worse between its two blocks: %s", p.label, strings.Join(hidden, ", "))
+			f.Text = fmt.Sprintf("the row %q leaves out what its gain costs%s: %s", p.label, against, strings.Join(hidden, ", "))
 			if len(shown) > 0 {
-				f.Text += "; it shows, without saying so: " + strings.Join(shown, ", ")
+				f.Text += "; it shows a cost: " + strings.Join(shown, ", ")
 			}
 		case len(shown) > 0:
 			f.Severity, f.Expected = Note, strings.Join(shown, ", ")
-			f.Text = fmt.Sprintf("the row %q shows, without saying so, what got worse: %s", p.label, f.Expected)
+			f.Text = fmt.Sprintf("the gain in the row %q has a cost%s: %s", p.label, against, f.Expected)
 		default:
 			continue
 		}
 		out = append(out, f)
 	}
 	return out
+}
+
+// table are the rows of a table.
+func (s *study) table(t *interop.Table) []pair {
+	return slices.DeleteFunc(slices.Clone(s.rows), func(p pair) bool { return p.table != t })
 }
 
 // improves reports whether the row claims a gain: what it shows first is
@@ -119,6 +135,9 @@ func (p pair) has(name string) bool {
 // the latency contradicts are left out, and rates of replicas.
 func worst(family []string, p pair) (string, float64) {
 	name, by := "", 10.0
+	if strings.HasSuffix(family[0], "_ttft_ms") && len(family) > 1 && (p.from.stalled() || p.to.stalled()) {
+		family = family[1:] // a stall of a few requests is no cost of the option: first-token-stall says it
+	}
 	for _, n := range family {
 		a, b := p.from.value(n), p.to.value(n)
 		if strings.Contains(n, "tpot") && (p.from.sound != 0 || p.to.sound != 0) || !(a > 0) || !(b > 0) {

@@ -2,6 +2,8 @@ package audit
 
 import (
 	"fmt"
+	"math"
+	"strings"
 
 	"perflab/internal/interop"
 	"perflab/internal/result"
@@ -72,13 +74,22 @@ func (m machine) prefill(g figures) []Finding {
 	cite := []string{"median_ttft_ms", "total_input_tokens", "completed"}
 	if ttft < least {
 		return []Finding{g.finding("prefix-cache-suspected", Warning, "at least "+num(1000*least)+" ms",
-			text+fmt.Sprintf("%s needs %s ms to read the weights and %s ms to multiply: the prompt was in the prefix cache, or the first message came before the first token", m.title(), num(1000*memory), num(1000*compute)), cite...)}
+			text+fmt.Sprintf("%s needs %s ms to read the weights and %s ms to multiply: the prompt was in the prefix cache%s, or the first message came before the first token", m.title(), num(1000*memory), num(1000*compute), probed(g)), cite...)}
 	}
 	if serial := m.serialPrefill(prompt); ttft < serial {
 		return []Finding{g.finding("prefix-cache-likely", Note, "about "+num(1000*serial)+" ms or more",
-			text+fmt.Sprintf("%s needs %s ms unless communication overlaps: the prompt was likely in the prefix cache", m.title(), num(1000*serial)), cite...)}
+			text+fmt.Sprintf("%s needs %s ms unless communication overlaps: the prompt was likely in the prefix cache%s", m.title(), num(1000*serial), probed(g)), cite...)}
 	}
 	return nil
+}
+
+// probed says how a prompt comes into the cache before it is measured, of a
+// client that does so.
+func probed(g figures) string {
+	if im := g.run.Header.Imported; im != nil && im.Client == "vllm bench serve" {
+		return " (the ready check of this client sends the first prompt before it measures)"
+	}
+	return ""
 }
 
 // arithmetic checks all tokens of a run against the peak of the arithmetic.
@@ -116,7 +127,7 @@ func (m machine) decode(g figures) []Finding {
 		}
 		if ok && v.hi < least {
 			return []Finding{g.finding("decode-beyond-hardware", Warning, "at least "+num(least)+" ms",
-				fmt.Sprintf("%s %s is below the %s ms that %s needs to read the weights of one token once: it is no decode time", g.by[name].Label, g.text(name), num(least), m.title()), name)}
+				fmt.Sprintf("%s %s is below the %s ms that %s needs to read the weights that one token uses: it is no decode time", g.by[name].Label, g.text(name), num(least), m.title()), name)}
 		}
 	}
 	return nil
@@ -133,6 +144,12 @@ func (m machine) generation(g figures) []Finding {
 		return nil
 	}
 	most := m.rate(flying.hi)
+	assumed := ""
+	if m.wider != nil {
+		w := m
+		w.model, w.wider = *m.wider, nil
+		assumed = fmt.Sprintf(" (%s weights, which its command does not name; with %s %s)", strings.ToUpper(string(m.model.Format)), strings.ToUpper(string(w.model.Format)), num(w.rate(flying.hi)))
+	}
 	for _, c := range []struct{ kind, name string }{
 		{"throughput-beyond-hardware", "output_throughput"},
 		{"peak-beyond-hardware", "max_output_tokens_per_s"},
@@ -145,7 +162,7 @@ func (m machine) generation(g figures) []Finding {
 			continue // said without any hardware: peak-inverse-gap
 		}
 		return []Finding{g.finding(c.kind, Warning, "at most "+num(most)+" tok/s",
-			fmt.Sprintf("%s %s: %s requests in flight on %s get %s tok/s at most, by the bytes that a step reads", g.by[c.name].Label, g.text(c.name), num(flying.mid()), m.title(), num(most)), c.name, "max_concurrent_requests")}
+			fmt.Sprintf("%s %s: %s requests in flight on %s can get %s tok/s at most%s, by the bytes that a step reads", g.by[c.name].Label, g.text(c.name), num(flying.mid()), m.title(), num(most), assumed), c.name, "max_concurrent_requests")}
 	}
 	return nil
 }
@@ -178,7 +195,8 @@ func (m machine) starved(g figures) (Finding, bool) {
 	if room <= 0 || tokens < 0.5*room || tokens > 1.2*room {
 		return Finding{}, false
 	}
-	return g.finding("cache-starved", Note, num(room)+" tokens",
-		fmt.Sprintf("a peak of %s tok/s at %s ms between tokens is %s running sequences of %s: with %s tokens they fill the %s that the weights leave room for, so the run tells the memory more than the engine",
-			g.text("max_output_tokens_per_s"), g.text("median_itl_ms"), num(n), num(flying.lo), num(tokens), num(room)), "max_output_tokens_per_s", "median_itl_ms", "max_concurrent_requests"), true
+	running := counted(int(math.Round(n)), "sequence")
+	return g.finding("cache-starved", Note, running+" at once",
+		fmt.Sprintf("%s tok/s at %s ms a token are %s at once, of %.0f in flight, with %s tokens, %.0f %% of the cache that the weights leave (%s tokens): memory bounds the run more than the engine",
+			g.text("max_output_tokens_per_s"), g.text("median_itl_ms"), running, flying.mid(), num(tokens), 100*tokens/room, num(room)), "max_output_tokens_per_s", "median_itl_ms", "max_concurrent_requests"), true
 }

@@ -148,6 +148,14 @@ func TestPhysicsOfDocument(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
+	fp8 := strings.Replace(head, "```bash\nvllm serve Qwen/Qwen3-32B\n```\n\n", "Weights were FP8 in part.\n\n", 1)
+	for text, want := range map[string]bool{head: false, fp8: true} {
+		found := audited(t, text+"```\n"+with(t, vllmBlock, "Peak output token throughput (tok/s): 99999.00")+"```\n")
+		i := slices.IndexFunc(found, func(f Finding) bool { return f.Type == "peak-beyond-hardware" })
+		if i < 0 || strings.Contains(found[i].Text, "(FP8 weights, which its command does not name; with BF16 ") != want {
+			t.Errorf("the weights of\n%s: %+v", text, found)
+		}
+	}
 	unknown := strings.ReplaceAll(head, "Qwen3-32B", "Other-32B")
 	if got := types(audited(t, unknown+"```\n"+vllmBlock+"```\n")); !slices.Equal(got, []string{"note physics-skipped"}) {
 		t.Errorf("unknown model: %q", got)

@@ -35,6 +35,8 @@ func practiceChecks() []Check {
 			"Where at least three options of one engine were changed on one load and no two of them have all four combinations."},
 		{"mojibake", Note, "Text was decoded with the wrong character set.",
 			"For sequences that UTF-8 leaves when it is read as a Western single-byte set; one note a document."},
+		{"concurrency-is-peak", Note, "The line on maximum concurrency repeats the measured peak and is no limit of the client.",
+			"Where three blocks or more have both, equal in all of them, with three values or more."},
 		{"prompt-length-differs", Note, "Models of one table were sent prompts of slightly different length.",
 			"Where input tokens per request are whole numbers that differ by less than 1 %."},
 	}, acrossChecks()...)
@@ -51,7 +53,7 @@ func practice(f *interop.File, _ Options) []Finding {
 	}
 	steps := stepsOf(f)
 	return slices.Concat(out, failuresNotReported(f), noRepeats(f, steps), environment(f), duplicates(f, steps), repeatedSetups(f, steps),
-		unstableTails(f, steps), overloaded(f, steps), oneFactor(f, steps), promptLengths(f))
+		unstableTails(f, steps), overloaded(f, steps), oneFactor(f, steps), concurrencyIsPeak(f), promptLengths(f))
 }
 
 // publishes reports whether a file is a publication and not a client's output
@@ -418,7 +420,7 @@ func oneFactor(f *interop.File, steps []stage) []Finding {
 			study = append(study, s)
 		}
 	}
-	var options []string
+	var seen, options []string     // features, and as the reader knows them
 	start := map[string]served{}   // by engine
 	edges := map[string][][2]int{} // by change: the steps that it leads between
 	for i, s := range study {
@@ -435,8 +437,8 @@ func oneFactor(f *interop.File, steps []stage) []Finding {
 			start[s.setup.engine+s.load], from = s.setup, s.setup
 		}
 		for _, c := range changes(from, s.setup, false) {
-			if c.feature != "case" && !slices.Contains(options, c.feature) {
-				options = append(options, c.feature)
+			if c.feature != "case" && !slices.Contains(seen, c.feature) {
+				seen, options = append(seen, c.feature), append(options, c.option())
 			}
 		}
 	}
@@ -453,7 +455,7 @@ func oneFactor(f *interop.File, steps []stage) []Finding {
 		}
 	}
 	return []Finding{{Type: "one-factor-search", Severity: Note, Place: placed(f, study[0].line(), nil),
-		Text: fmt.Sprintf("%d options were tried (%s), and no two of them in all combinations: what they do together is not known", len(options), strings.Join(options, ", "))}}
+		Text: fmt.Sprintf("%d options were tried one after another (%s): no two of them in all four combinations, so what they do together is not known", len(options), strings.Join(options, ", "))}}
 }
 
 // brokenText finds UTF-8 that was read as a Western single-byte set.
@@ -476,6 +478,38 @@ func mojibake(f *interop.File) []Finding {
 	}
 	return []Finding{{Type: "mojibake", Severity: Note, Place: placed(f, at[0], nil),
 		Text: fmt.Sprintf("text at %s was decoded with the wrong character set (%q)", lines(at), first)}}
+}
+
+// concurrencyIsPeak finds clients that print the peak where others print the
+// limit that was set.
+func concurrencyIsPeak(f *interop.File) []Finding {
+	var values []string
+	var first *interop.Run
+	n := 0
+	for i := range f.Runs {
+		limit, okLimit := f.Runs[i].Figure("max_concurrency")
+		peak, okPeak := f.Runs[i].Figure("max_concurrent_requests")
+		if !okLimit || !okPeak {
+			continue
+		}
+		if limit.Value != peak.Value {
+			return nil
+		}
+		if n++; first == nil {
+			first = &f.Runs[i]
+		}
+		if !slices.Contains(values, limit.Text) {
+			values = append(values, limit.Text)
+		}
+	}
+	if n < 3 || len(values) < 3 {
+		return nil
+	}
+	limit, _ := first.Figure("max_concurrency")
+	peak, _ := first.Figure("max_concurrent_requests")
+	return []Finding{{Type: "concurrency-is-peak", Severity: Note, Place: placed(f, cmp.Or(limit.Line, first.Place.Line), first.Place.Section),
+		Figures: []Cited{{limit.Label, limit.Text, limit.Line}, {peak.Label, peak.Text, peak.Line}},
+		Text:    fmt.Sprintf("%q equals the measured peak in all %s: it is no limit that was set, as the name has it elsewhere", limit.Label, counted(n, "block"))}}
 }
 
 // promptLengths finds whole prompt lengths that are nearly but not quite equal.

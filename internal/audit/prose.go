@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +28,7 @@ func prose(s *study) []Finding {
 	for _, t := range s.file.Doc.Prose {
 		out = append(out, s.size(t)...)
 		out = append(out, s.bound(t, setups)...)
+		out = append(out, s.degradation(t, setups)...)
 	}
 	out = append(out, s.missing(setups)...)
 	return append(out, s.machines()...)
@@ -85,7 +87,7 @@ func (s *study) cached(l statement, setups []setup) []Finding {
 				if each, ok := g.warm(r); ok {
 					out = append(out, Finding{Type: "claim-on-cached-ttft", Severity: Warning, Place: s.place(l.line),
 						Figures: []Cited{t.cited(), r.cite("mean_ttft_ms"), r.cite("mean_tpot_ms")}, Expected: fmt.Sprintf("%.0f ms", each),
-						Text: fmt.Sprintf("TTFT of %s is %.1f decode steps, and prompts sent together took %.0f ms each: such is the time of a prompt that is in the prefix cache already", t.Text, r.value("mean_ttft_ms")/r.value("mean_tpot_ms"), each)})
+						Text: fmt.Sprintf("TTFT of %s is %.1f decode steps, and prompts sent together took %.0f ms each: this prompt was in the prefix cache already", t.Text, r.value("mean_ttft_ms")/r.value("mean_tpot_ms"), each)})
 				}
 			}
 		}
@@ -116,7 +118,7 @@ func (s *study) unlike(l statement, setups []setup) []Finding {
 			continue
 		}
 		return []Finding{{Type: "claim-on-cached-ttft", Severity: Warning, Place: s.place(l.line), Figures: []Cited{t.cited(), warmed.cite("mean_ttft_ms")},
-			Text: fmt.Sprintf("TTFT of %s is called high beside those of other models, which are prefix cache hits (%s ms at line %d)", t.Text, warmed.cite("mean_ttft_ms").Text, warmed.cite("mean_ttft_ms").Line)}}
+			Text: fmt.Sprintf("TTFT of %s is called high, but those it is compared with are hits in the prefix cache (%s ms at line %d)", t.Text, warmed.cite("mean_ttft_ms").Text, warmed.cite("mean_ttft_ms").Line)}}
 	}
 	return nil
 }
@@ -190,11 +192,71 @@ func (s *study) other(l statement, t term, run *subject, o setup) (Finding, bool
 		if gain < usualNoise || slices.ContainsFunc(l.terms, func(u term) bool { return slices.Contains(u.runs, r) && u.metric == t.metric }) {
 			continue
 		}
-		return Finding{Type: "selective-citation", Severity: Note, Place: s.place(l.line), Figures: []Cited{t.cited(), r.cite(t.metric)}, Expected: strings.TrimSpace(r.cite(t.metric).Text),
-			Text: fmt.Sprintf("%s is cited of the run on %s nodes; on %s nodes it was %s (%+.1f %%), which is not mentioned", t.Text, run.run.Header.Label(result.LabelNodes), o.nodes,
-				strings.TrimSpace(r.cite(t.metric).Text), 100*(y/x-1))}, true
+		there := fmt.Sprintf("%s (%+.1f %%%s)", strings.TrimSpace(r.cite(t.metric).Text), 100*(y/x-1), perNode(run, r, t, y/x))
+		return Finding{Type: "selective-citation", Severity: Note, Place: s.place(l.line), Figures: []Cited{t.cited(), r.cite(t.metric)}, Expected: there,
+			Text: fmt.Sprintf("%s is cited of the run on %s nodes; on %s nodes it was %s, which is not mentioned", t.Text, run.run.Header.Label(result.LabelNodes), o.nodes, there)}, true
 	}
 	return Finding{}, false
+}
+
+// perNode is the change of a rate per node between runs on different numbers of
+// them; "" for what is no rate.
+func perNode(from, to *subject, t term, ratio float64) string {
+	a, errA := strconv.ParseFloat(from.run.Header.Label(result.LabelNodes), 64)
+	b, errB := strconv.ParseFloat(to.run.Header.Label(result.LabelNodes), 64)
+	if errA != nil || errB != nil || !t.measure.rate() || !(a > 0) || !(b > 0) {
+		return ""
+	}
+	return fmt.Sprintf(", %+.0f %% per node", 100*(ratio*a/b-1))
+}
+
+// degradation checks "degrades the hardest" by how much TTFT and TPOT grow from
+// the smallest to the largest load of each setup.
+func (s *study) degradation(t interop.Text, setups []setup) []Finding {
+	lower := strings.ToLower(t.Text)
+	if !hardest.MatchString(lower) || len(setups) > manyRuns {
+		return nil
+	}
+	at := slices.IndexFunc(setups, func(g setup) bool { return len(g.runs) > 1 && slices.ContainsFunc(names(t.Text), g.runs[0].names) })
+	if at < 0 {
+		return nil
+	}
+	for _, m := range []struct{ name, label string }{{"mean_ttft_ms", "TTFT"}, {"mean_tpot_ms", "TPOT"}} {
+		own := 0.0
+		for _, g := range setups {
+			if g.model == setups[at].model {
+				own = max(own, g.growth(m.name))
+			}
+		}
+		worst := slices.MaxFunc(setups, func(a, b setup) int { return cmp.Compare(a.growth(m.name), b.growth(m.name)) })
+		if most := worst.growth(m.name); own > 0 && most > own*(1+usualNoise) {
+			where := worst.model
+			if worst.nodes != "" {
+				where += " on " + worst.nodes + " nodes"
+			}
+			return []Finding{{Type: "degradation-claim", Severity: Note, Place: s.place(t.Line), Expected: fmt.Sprintf("%.0fx against %.0fx", own, most),
+				Figures: []Cited{worst.least().cite(m.name), worst.most().cite(m.name)},
+				Text:    fmt.Sprintf("%s of %s grows %.0fx from its smallest to its largest load, and that of %s %.0fx: it does not degrade the hardest in %s", m.label, setups[at].model, own, where, most, m.label)}}
+		}
+	}
+	return nil
+}
+
+var hardest = regexp.MustCompile(`degrades? (?:the )?(?:hardest|most|worst)`)
+
+// least and most are the runs of a setup at its smallest and largest load.
+func (g setup) least() *subject { return slices.MinFunc(g.runs, byLoad) }
+func (g setup) most() *subject  { return slices.MaxFunc(g.runs, byLoad) }
+
+func byLoad(a, b *subject) int { return cmp.Compare(a.load(), b.load()) }
+
+// growth is how many times as large a figure is at the largest load as at the
+// smallest; 0 where it is not known.
+func (g setup) growth(name string) float64 {
+	if x := g.most().value(name) / g.least().value(name); x > 0 && !math.IsInf(x, 0) {
+		return x
+	}
+	return 0
 }
 
 // missing finds configurations that lack a load which all others have.
@@ -248,7 +310,7 @@ func (s *study) machines() []Finding {
 			if nodes, err := strconv.Atoi(sub.run.Header.Label(result.LabelNodes)); err == nil && nodes > n {
 				return []Finding{{Type: "count-contradiction", Severity: Note, Place: s.place(1), Expected: fmt.Sprintf("%d nodes", nodes),
 					Figures: []Cited{{Label: "nodes", Text: strconv.Itoa(nodes), Line: sub.run.Place.Line}},
-					Text:    fmt.Sprintf("the title %q speaks of %d, and blocks ran on %d nodes", title, n, nodes)}}
+					Text:    fmt.Sprintf("the title %q says %d, and blocks ran on %d nodes", title, n, nodes)}}
 			}
 		}
 	}
@@ -273,7 +335,7 @@ func (s *study) size(t interop.Text) []Finding {
 		return nil
 	}
 	return []Finding{{Type: "size-claim", Severity: Note, Place: s.place(t.Line), Expected: fmt.Sprintf("%.1fB against %.1fB active parameters", float64(a.Active())/1e9, float64(b.Active())/1e9),
-		Text: fmt.Sprintf("a token of %s reads %.1fB parameters, one of %s %.1fB: for a decode step it is the larger model", here[0], float64(a.Active())/1e9, there[0], float64(b.Active())/1e9)}}
+		Text: fmt.Sprintf("a token of %s reads %.1fB parameters, one of %s %.1fB: in a decode step it is the larger model", here[0], float64(a.Active())/1e9, there[0], float64(b.Active())/1e9)}}
 }
 
 // lookup finds the model that a text's name means, by the headings of a run
@@ -303,7 +365,7 @@ func (s *study) bound(t interop.Text, setups []setup) []Finding {
 		if acc == nil || err != nil || nodes < 1 || !ok || !slices.ContainsFunc(names(t.Text), g.runs[0].names) {
 			continue
 		}
-		top := slices.MaxFunc(g.runs, func(a, b *subject) int { return cmp.Compare(a.load(), b.load()) })
+		top := g.most()
 		floor := float64(m.WeightBytesPerGPU(nodes, 1, 1)) / (acc.BandwidthGBs * 1e9) * 1e3
 		step := top.value("median_itl_ms")
 		if top.load() < 16 || !(floor > step/2) || floor > step || math.IsNaN(step) {

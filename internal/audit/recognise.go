@@ -18,14 +18,15 @@ type machine struct {
 	model arch.Model
 	acc   arch.Accelerator
 	gpus  int
-	spec  float64 // tokens that a step may yield per sequence: 1 without speculation
-	kv    int     // bytes of an element of the cache, at least
+	spec  float64     // tokens that a step may yield per sequence: 1 without speculation
+	kv    int         // bytes of an element of the cache, at least
+	wider *arch.Model // as the text calls the model, where a smaller format counts; nil: as it is
 }
 
 // recognise finds model and hardware of a run. What is missing is a sentence;
 // "" where the document names neither.
 func recognise(f *interop.File, r *interop.Run, o Options) (m machine, missing string) {
-	name, ok := modelOf(f, r, o, &m.model)
+	name, ok := modelOf(f, r, o, &m)
 	hardware := r.Header.Label(result.LabelHardware)
 	known := o.Accelerator != nil
 	if known {
@@ -79,10 +80,10 @@ func surroundings(f *interop.File, r *interop.Run, hardware string) []string {
 // modelOf finds the model of a run: what it was served as, then what the text
 // calls it. Where nothing near the run tells the format of the weights and the
 // document speaks of a smaller one, the smaller one counts.
-func modelOf(f *interop.File, r *interop.Run, o Options, m *arch.Model) (name string, ok bool) {
+func modelOf(f *interop.File, r *interop.Run, o Options, m *machine) (name string, ok bool) {
 	if o.Model != nil {
-		*m = *o.Model
-		return m.Name, true
+		m.model = *o.Model
+		return m.model.Name, true
 	}
 	names := []string{r.Header.Model}
 	for _, s := range slices.Backward(r.Place.Section) {
@@ -98,9 +99,9 @@ func modelOf(f *interop.File, r *interop.Run, o Options, m *arch.Model) (name st
 			if err != nil {
 				continue
 			}
-			*m = found
-			if found.Format == arch.BF16 {
-				smallest(f, r, m)
+			m.model = found
+			if found.Format == arch.BF16 && smallest(f, r, &m.model) {
+				m.wider = &found
 			}
 			return n, true
 		}
@@ -108,8 +109,9 @@ func modelOf(f *interop.File, r *interop.Run, o Options, m *arch.Model) (name st
 	return r.Header.Model, false
 }
 
-// smallest takes the smallest format of the weights that a document speaks of.
-func smallest(f *interop.File, r *interop.Run, m *arch.Model) {
+// smallest takes the smallest format of the weights that a document speaks of,
+// and reports whether there is one.
+func smallest(f *interop.File, r *interop.Run, m *arch.Model) bool {
 	texts := append([]string{r.Header.Command}, r.Place.Section...)
 	if f.Doc != nil && !strings.Contains(r.Header.Command, m.Name) { // the command does not name the weights
 		texts = append(texts, f.Doc.Title)
@@ -132,9 +134,10 @@ func smallest(f *interop.File, r *interop.Run, m *arch.Model) {
 		}
 		if found, err := arch.LookupModel(strings.TrimSuffix(m.Name, "/") + c.suffix); err == nil {
 			*m = found
-			return
+			return true
 		}
 	}
+	return false
 }
 
 // names of accelerators in texts, the more telling first: of parts that share

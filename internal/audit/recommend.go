@@ -63,7 +63,7 @@ func (s *study) underuse(c interop.Script, cmd command) []Finding {
 		}
 		one := fmt.Sprintf("%s instead of %s tok/s (%+.1f %%)", strconv.FormatFloat(f.Value, 'f', 2, 64), b.Text, 100*(f.Value/b.Value-1))
 		return []Finding{{Type: "recommended-underuses-gpus", Severity: Warning, Place: s.place(c.Line), Figures: []Cited{b.cited(), f.cited()}, Expected: one,
-			Text: fmt.Sprintf("the recommended command starts one replica on %d of %d GPUs: %s", used, have, one)}}
+			Text: fmt.Sprintf("the recommended command starts one replica on %d of %d GPUs, which was measured at %s", used, have, one)}}
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func remarks(f *interop.File, r *interop.Run) []Finding {
 			"total_token_throughput", "output_throughput"))
 	}
 	if done, ok := g.get("completed"); ok && done.hi < 100 && done.lo > 0 && g.text("p99_ttft_ms") != "" {
-		out = append(out, g.finding("few-samples", Note, "", fmt.Sprintf("P99 of %s requests is their largest", g.text("completed")), "p99_ttft_ms", "completed"))
+		out = append(out, g.finding("few-samples", Note, "", fmt.Sprintf("of %s, P99 tells no more than the largest", counted(int(done.mid()), "request")), "p99_ttft_ms", "completed"))
 	}
 	return out
 }
@@ -61,15 +61,15 @@ func gaps(g figures) []Finding {
 		tokens := n.lo - 1
 		counted := v[0].scale(tokens).over(v[1])
 		if m := math.Round(counted.mid()); m > tokens && m <= 2*tokens && (n.lo <= 16 && counted.widen(0.002).meets(exactly(m)) || counted.meets(exactly(m)) && counted.hi-counted.lo < 0.5) {
-			out = append(out, g.finding("itl-zero-gap", Note, num(v[0].mid())+" ms",
-				fmt.Sprintf("Mean ITL %s is %s/%s of Mean TPOT %s: the client counts %s gaps for the %s between %s tokens, the others being of messages without a token",
-					g.text("mean_itl_ms"), num(tokens), num(m), g.text("mean_tpot_ms"), num(m), num(tokens), num(n.lo)), "mean_itl_ms", "mean_tpot_ms"))
+			out = append(out, g.finding("itl-zero-gap", Note, g.text("mean_tpot_ms")+" ms",
+				fmt.Sprintf("Mean ITL %s ms is %s/%s of Mean TPOT %s ms: %s tokens have %s gaps and the client counts %s, also those before messages without a token",
+					g.text("mean_itl_ms"), num(tokens), num(m), g.text("mean_tpot_ms"), num(n.lo), num(tokens), num(m)), "mean_itl_ms", "mean_tpot_ms"))
 		}
 	}
 	if v, ok := g.all("p99_itl_ms", "median_itl_ms"); ok && v[1].lo > 0 && v[0].lo > 3*v[1].hi {
 		if d := g.definition("p99_itl_ms"); d == result.MessageGap || d == result.ChunkGap || d == result.Ours {
 			out = append(out, g.finding("itl-stalls", Note, "",
-				fmt.Sprintf("P99 ITL %s ms is %s medians: streams stall where a step also takes in prompts", g.text("p99_itl_ms"), num(v[0].mid()/v[1].mid())), "p99_itl_ms", "median_itl_ms"))
+				fmt.Sprintf("P99 ITL %s ms is %s times the median: streams stall while a step also takes in prompts", g.text("p99_itl_ms"), num(v[0].mid()/v[1].mid())), "p99_itl_ms", "median_itl_ms"))
 		}
 	}
 	return out
@@ -87,14 +87,14 @@ func queue(g figures) []Finding {
 	var out []Finding
 	if share >= 0.3 && share <= 0.8 && mean.lo > 5*v[4].hi {
 		out = append(out, g.finding("burst", Note, "",
-			fmt.Sprintf("all %s requests were in flight at once and mean TTFT %s ms is %s of P99: it tells the place in the queue, and the figures are those of a batch job", g.text("completed"), g.text("mean_ttft_ms"), percent(share)),
-			"mean_ttft_ms", "p99_ttft_ms", "max_concurrent_requests"))
+			fmt.Sprintf("all %s requests were sent at once: mean TTFT %s ms is the wait in the queue (%s of P99, %s of the run), and the figures are those of a batch job", g.text("completed"), g.text("mean_ttft_ms"), percent(share), percent(mean.mid()/1000/duration.mid())),
+			"mean_ttft_ms", "p99_ttft_ms", "max_concurrent_requests", "duration"))
 	}
 	median, ok := g.get("median_ttft_ms")
 	first := (2*mean.mid() - p99.mid()) / 1000
 	if ok && math.Abs(median.mid()/mean.mid()-1) < 0.1 && first > 0.2*duration.mid() {
 		out = append(out, g.finding("ingestion", Note, "",
-			fmt.Sprintf("first tokens came at an even pace from about %s s on: %s of the run passed before, taking in requests and not generating", num(first), percent(first/duration.mid())),
+			fmt.Sprintf("the first token of all came after about %s s (2 x mean - P99 of TTFT): %s of the run went by taking in requests, without generating", num(first), percent(first/duration.mid())),
 			"mean_ttft_ms", "p99_ttft_ms", "duration"))
 	}
 	return out

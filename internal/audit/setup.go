@@ -240,6 +240,19 @@ func (s served) describe(want string) (normal, written string) {
 // diff is one difference between two setups.
 type diff struct{ feature, text string }
 
+// option is what was changed, as it was written, without its value.
+func (d diff) option() string {
+	if d.feature == "model" {
+		_, to, _ := strings.Cut(d.text, " -> ")
+		return "model " + to
+	}
+	if strings.HasPrefix(d.feature, "--") {
+		name, _, _ := strings.Cut(d.text, " ")
+		return name
+	}
+	return d.feature
+}
+
 // texts are the differences in words.
 func texts(diffs []diff) []string {
 	var out []string

@@ -217,6 +217,9 @@ func severalChanges(f *interop.File, steps []stage) []Finding {
 		}
 		told[s.line()] = true
 		text := fmt.Sprintf("against the nearest earlier step (%s) this one changes %s at once: %s", lines([]int{base.line()}), spelledCount(len(nearest))+" things", strings.Join(texts(nearest), "; "))
+		if a, b := figureValue(base.run, "total_token_throughput"), figureValue(s.run, "total_token_throughput"); a > 0 && b > 0 {
+			text += fmt.Sprintf("; together %+.1f %% (%s against %s tok/s)", 100*(b/a-1), figureText(s.run, "total_token_throughput"), figureText(base.run, "total_token_throughput"))
+		}
 		if len(out) < fewFindings {
 			text += splitOf(steps[max(0, i-lookback):min(len(steps), i+lookback)], nearest)
 		}

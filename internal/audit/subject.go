@@ -66,6 +66,12 @@ func (s *subject) soundTPOT() float64 {
 	return 0
 }
 
+// stalled reports whether a few requests waited very long for their first
+// token, which makes a mean of them.
+func (s *subject) stalled() bool {
+	return len(stall(figuresOf(s.run))) > 0
+}
+
 // prompts is the share of the tokens that are prompt.
 func (s *subject) prompts() float64 {
 	in, out := s.value("total_input_tokens"), s.value("total_output_tokens")

@@ -52,7 +52,15 @@ func (a Audit) conclusion() string {
 	for i, s := range severities {
 		parts[i] = count(a.Count(s), string(s))
 	}
-	text := fmt.Sprintf("%s in %s", strings.Join(parts, ", "), count(len(a.Files), "file"))
+	text := strings.Join(parts, ", ")
+	places := 0
+	for _, f := range a.Findings {
+		places += 1 + len(f.Also)
+	}
+	if places > len(a.Findings) {
+		text += fmt.Sprintf(" at %d places", places)
+	}
+	text += " in " + count(len(a.Files), "file")
 	if hidden := len(a.Findings) - len(a.shown()); hidden > 0 {
 		text += fmt.Sprintf(" (%d below %s not shown)", hidden, a.Least)
 	}
@@ -81,11 +89,14 @@ func also(f audit.Finding) string {
 	const most = 12
 	var lines []string
 	for _, x := range f.Also[:min(len(f.Also), most)] {
+		at := x.Place.String()
 		if x.Place.File == f.Place.File && x.Place.Line > 0 {
-			lines = append(lines, fmt.Sprint(x.Place.Line))
-		} else {
-			lines = append(lines, x.Place.String())
+			at = fmt.Sprint(x.Place.Line)
 		}
+		if x.Expected != "" && x.Expected != f.Expected && len(x.Expected) < 40 {
+			at += " (" + x.Expected + ")"
+		}
+		lines = append(lines, at)
 	}
 	if len(lines) == 0 {
 		return ""

@@ -94,7 +94,7 @@ func someFindings() Audit {
 		{Type: "throughput", Severity: audit.Error, Place: at("a.md", 12), Expected: "50.0 req/s", Text: "100 requests in 2 s are not 60 req/s",
 			Figures: []audit.Cited{{Label: "Request throughput (req/s)", Text: "60.00", Line: 12}, {Label: "Benchmark duration (s)", Text: "2.00", Line: 10}}},
 		{Type: "burst", Severity: audit.Note, Place: at("a.md", 20), Text: "all requests were sent at once",
-			Also: []audit.Finding{{Place: at("a.md", 50)}, {Place: at("b|c.md", 4)}}},
+			Also: []audit.Finding{{Place: at("a.md", 50), Expected: "5.00 s"}, {Place: at("b|c.md", 4)}}},
 		{Type: "unreadable", Severity: audit.Warning, Place: at("b|c.md", 0), Text: "a <table> | that is none"},
 	}}
 }
@@ -117,7 +117,7 @@ func TestAuditHidesAndCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		hides := strings.Contains(text.String(), "not shown")
-		if len(a.shown()) != want || hides != (want < 3) || !strings.Contains(text.String(), "1 error, 1 warning, 1 note in 3 files") {
+		if len(a.shown()) != want || hides != (want < 3) || !strings.Contains(text.String(), "1 error, 1 warning, 1 note at 5 places in 3 files") {
 			t.Errorf("from %q on: %d findings\n%s", least, len(a.shown()), &text)
 		}
 	}
