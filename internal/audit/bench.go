@@ -52,6 +52,28 @@ func asks(f *interop.File) (all []benchAsk, shown []int) {
 	return all, shown
 }
 
+// askedOf tells for each run what the last benchmark command above it asks for
+// besides what its block prints, and the device that its headings or hardware
+// name: runs in which it differs were not meant to agree.
+func askedOf(f *interop.File) []string {
+	out := make([]string, len(f.Runs))
+	next, asked := 0, ""
+	for i := range f.Runs {
+		r := &f.Runs[i]
+		for ; f.Doc != nil && next < len(f.Doc.Scripts) && f.Doc.Scripts[next].Line < r.Place.Line; next++ {
+			if s := &f.Doc.Scripts[next]; s.Kind == interop.ScriptBenchmark {
+				w := readSetup(s.Text)
+				asked = fmt.Sprint(firstNumber(w, "random-output-len", "random-output", "output-len", "sharegpt-output-len"), "/", w.flags["dataset-name"], "/", modelCore(w.model))
+			}
+		}
+		out[i] = asked
+		if a, ok := acceleratorIn(append(reversed(r.Place.Section), r.Header.Label(result.LabelHardware))...); ok {
+			out[i] += "/" + a.Name
+		}
+	}
+	return out
+}
+
 // firstNumber is the first of the flags that has a number; 0 for none.
 func firstNumber(s served, names ...string) float64 {
 	for _, n := range names {

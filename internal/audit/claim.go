@@ -121,6 +121,7 @@ type statement struct {
 	text        string
 	terms       []term
 	comparisons []comparison
+	table       *interop.Table // nil: no row
 }
 
 // check recomputes what a statement says, and looks for its figures.
@@ -135,15 +136,20 @@ func (l statement) check(s *study) []Finding {
 }
 
 // unmatched reports the figures of a statement that no block has. Where parts
-// of the document could not be read, they may be there.
+// of the document could not be read, they may be there. A table that has no
+// figure of any block is of other measurements, and one with more rows than
+// there are blocks is of more than the document shows.
 func (l statement) unmatched(s *study) []Finding {
+	if l.table != nil && !s.summarises(l.table) {
+		return nil
+	}
 	f := Finding{Type: "figure-unmatched", Severity: Error, Place: s.place(l.line)}
 	var texts, near []string
 	for _, t := range l.terms {
 		if len(t.runs) > 0 || !s.knows(t.measure) {
 			continue
 		}
-		if t.Approx || l.kind == "prose" || t.Digits < 3 || len(s.file.Faults) > 0 {
+		if t.Approx || l.kind == "prose" || t.Digits < 3 || len(s.file.Faults) > 0 || l.table != nil && len(l.table.Rows) > len(s.subjects) {
 			f.Severity = Warning
 		}
 		f.Figures = append(f.Figures, t.cited())
@@ -160,6 +166,13 @@ func (l statement) unmatched(s *study) []Finding {
 	}
 	f.Text = "no block of the document has " + strings.Join(texts, ", ")
 	return []Finding{f}
+}
+
+// summarises reports whether a figure of a table is one of a block.
+func (s *study) summarises(t *interop.Table) bool {
+	return slices.ContainsFunc(s.lines, func(l statement) bool {
+		return l.table == t && slices.ContainsFunc(l.terms, func(x term) bool { return len(x.runs) > 0 })
+	})
 }
 
 // nearest is the figure of the blocks that is closest to a term, if it is

@@ -15,6 +15,7 @@ type comparison struct {
 	verb        string    // before the difference: "reduced", "increased", "faster"; "" for none
 	word        string    // behind the ratio: "faster", "slower", "higher"; "" for none
 	perGPU      bool
+	better      bool // the ratio is called an improvement, so that more of it is less time
 	unordered   bool // the text does not say which of the two is the base
 	line        int
 	label       string // the row or name that it is of
@@ -51,6 +52,9 @@ func (c comparison) readings(a, b interval) []interval {
 	out := []interval{change(up)}
 	if !c.fresh.measure.rate() {
 		out = append(out, change(down)) // a speedup: a third less time is half faster
+		if c.better {
+			out = append(out, negate(out[0]))
+		}
 	}
 	if !c.ratio.Signed {
 		switch {

@@ -35,31 +35,34 @@ func headingFindings(f *interop.File, steps []stage) []Finding {
 }
 
 // tooManyDevices finds commands that need more devices than the document says
-// there are.
+// the hardware has that the next block was measured on.
 func tooManyDevices(f *interop.File) []Finding {
-	stated := 0
-	for i := range f.Runs {
-		r := &f.Runs[i]
-		n, _ := strconv.Atoi(r.Header.Label(result.LabelGPUs))
+	var at []int
+	var first *interop.Script
+	most, stated, next := 0, 0, 0
+	for i := range f.Doc.Scripts {
+		s := &f.Doc.Scripts[i]
+		for next < len(f.Runs)-1 && f.Runs[next].Place.Line < s.Line {
+			next++
+		}
+		if s.Kind != interop.ScriptServing || len(f.Runs) == 0 {
+			continue
+		}
+		r := &f.Runs[next]
 		if nodes, err := strconv.Atoi(r.Header.Label(result.LabelNodes)); err == nil && nodes > 1 {
 			return nil // the count may be that of a node
 		}
-		stated = max(stated, n)
-	}
-	var at []int
-	most, first := stated, (*interop.Script)(nil)
-	for i := range f.Doc.Scripts {
-		s := &f.Doc.Scripts[i]
-		if s.Kind != interop.ScriptServing {
-			continue
-		}
 		have := layoutOf(readSetup(s.Text))
+		n, _ := strconv.Atoi(r.Header.Label(result.LabelGPUs))
 		need := have["tp"] * have["pp"]
-		if stated > 0 && need > stated {
-			at, most = append(at, s.Line), max(most, need)
-			if first == nil {
-				first = s
-			}
+		if n == 0 || need <= n || slices.ContainsFunc(f.Doc.Prose, func(t interop.Text) bool {
+			return t.Line > s.Line && t.Line < r.Place.Line && strings.Contains(strings.ToLower(t.Text), "hardware")
+		}) {
+			continue // or the hardware is told of only after the command
+		}
+		at, most, stated = append(at, s.Line), max(most, need), max(stated, n)
+		if first == nil {
+			first = s
 		}
 	}
 	if first == nil {
@@ -188,7 +191,7 @@ func documentModels(doc *interop.Document) (cores []string, line int) {
 		switch {
 		case len(p.Section) > 0 && strings.EqualFold(strings.TrimSuffix(p.Section[len(p.Section)-1], "s"), "model"):
 			add(p, p.Text)
-		case ok && strings.EqualFold(strings.TrimSpace(key), "model"):
+		case ok && strings.EqualFold(strings.TrimSpace(key), "model") && len(p.Section) <= 1: // deeper it is of its section
 			add(p, value)
 		}
 	}

@@ -14,6 +14,8 @@ type measure struct {
 	stat string // "mean", "p99", ...; "" where none is said
 	unit unit   // that the name itself gives: "Mean TPOT(ms)"; bare for none
 	at   int    // where its word ends
+
+	seconds bool // the unit is seconds
 }
 
 // rate reports whether more of it is better.
@@ -122,6 +124,8 @@ func measures(s string) []measure {
 		switch {
 		case strings.HasPrefix(rest, "(ms)"):
 			m.unit = msec
+		case strings.HasPrefix(rest, "(s)"), strings.HasPrefix(rest, "(sec)"), strings.HasPrefix(rest, "(seconds)"):
+			m.unit, m.seconds = msec, true
 		case strings.HasPrefix(rest, "(tok/s)"), strings.HasPrefix(rest, "(tokens/s)"):
 			m.unit = perSec
 		}
@@ -152,6 +156,10 @@ func kindOf(words []word, i int) string {
 		}
 		return "e2el"
 	case "tps", "throughput":
+		switch before(1) {
+		case "low", "high", "for", "optimizing": // an aim
+			return ""
+		}
 		for n := 1; n <= 2; n++ {
 			switch before(n) {
 			case "total":

@@ -229,13 +229,14 @@ func (s *study) spread() []Finding {
 	}
 	var out []Finding
 	done := map[*subject]bool{}
+	asked := askedOf(s.file)
 	for i, a := range s.subjects {
 		if done[a] || !(a.value("total_output_tokens") > 0) {
 			continue
 		}
 		lo, hi, n := a, a, 1
-		for _, b := range s.subjects[i+1:] {
-			if b.value("completed") != a.value("completed") || b.value("total_input_tokens") != a.value("total_input_tokens") {
+		for j, b := range s.subjects[i+1:] {
+			if b.value("completed") != a.value("completed") || b.value("total_input_tokens") != a.value("total_input_tokens") || asked[i+1+j] != asked[i] {
 				continue
 			}
 			done[b] = true

@@ -38,9 +38,9 @@ func recognise(f *interop.File, r *interop.Run, o Options) (m machine, missing s
 	case !ok && !known && name == "" && hardware == "":
 		return m, ""
 	case !ok:
-		return m, "the model " + strconv.Quote(name) + " is not known here"
+		return m, unknown("model", name)
 	case !known:
-		return m, "the hardware " + strconv.Quote(hardware) + " is not known here"
+		return m, unknown("hardware", hardware)
 	}
 	ws := words(r.Header.Command)
 	m.spec, m.kv = speculation(ws), 2
@@ -57,6 +57,14 @@ func recognise(f *interop.File, r *interop.Run, o Options) (m machine, missing s
 	return m, ""
 }
 
+// unknown says that a model or hardware is not known, or not named at all.
+func unknown(what, name string) string {
+	if name == "" {
+		return "the document names no " + what
+	}
+	return "the " + what + " " + strconv.Quote(name) + " is not known here"
+}
+
 // fits reports whether the weights fit the devices.
 func (m machine) fits() bool {
 	return float64(m.model.WeightBytes()) <= float64(m.gpus)*m.acc.MemoryGiB*(1<<30)
@@ -64,10 +72,13 @@ func (m machine) fits() bool {
 
 // surroundings are the texts that may name the hardware, the nearest first.
 func surroundings(f *interop.File, r *interop.Run, hardware string) []string {
-	texts := []string{hardware}
+	var texts []string
 	for _, s := range slices.Backward(r.Place.Section) {
-		texts = append(texts, s)
+		if f.Doc == nil || s != f.Doc.Title {
+			texts = append(texts, s)
+		}
 	}
+	texts = append(texts, hardware)
 	if f.Doc != nil {
 		texts = append(texts, f.Doc.Title)
 		for _, p := range f.Doc.Prose[:min(3, len(f.Doc.Prose))] {
@@ -161,20 +172,36 @@ var acceleratorNames = []struct {
 	{[]string{"4090"}, "rtx-4090"},
 }
 
-// acceleratorIn finds the first of texts that names one known device.
+// acceleratorIn finds the first of texts that names a known device. One that
+// names several does not tell which of them a run used.
 func acceleratorIn(texts ...string) (arch.Accelerator, bool) {
 	for _, t := range texts {
-		low := strings.ToLower(t)
-		for _, a := range acceleratorNames {
-			if slices.ContainsFunc(a.all, func(w string) bool { return !hasWord(low, w) }) {
-				continue
+		low, name := strings.ToLower(t), ""
+		if slices.ContainsFunc(otherDevices, func(w string) bool { return hasWord(low, w) }) {
+			return arch.Accelerator{}, false
+		}
+		var of []string
+		for _, a := range acceleratorNames { // the more exact name first
+			switch {
+			case slices.ContainsFunc(a.all, func(w string) bool { return !hasWord(low, w) }):
+			case name == "":
+				name, of = a.name, a.all
+			case !slices.ContainsFunc(a.all, func(w string) bool { return slices.Contains(of, w) }):
+				return arch.Accelerator{}, false
 			}
-			acc, err := arch.LookupAccelerator(a.name)
+		}
+		if name != "" {
+			acc, err := arch.LookupAccelerator(name)
 			return acc, err == nil
 		}
 	}
 	return arch.Accelerator{}, false
 }
+
+// otherDevices are names of devices whose speed is not known here: a text that
+// has one is not about another device of the document.
+var otherDevices = []string{"mi210", "mi250", "mi250x", "mi300a", "mi300x", "mi308x", "mi325x", "mi350x", "mi355x", "gaudi", "gaudi2", "gaudi3", "tpu", "v5e", "v6e", "trillium",
+	"ironwood", "gb300", "b300", "v100", "xeon", "jetson", "thor", "910c"}
 
 // hasWord reports whether a text has a word that does not go on with letters or
 // digits before it, nor with letters after it but for a count ("H200x8").

@@ -42,6 +42,7 @@ func stepsOf(f *interop.File) []stage {
 	next, read := 0, map[string]served{}
 	var above []*interop.Script
 	var loads loadList
+	asked := askedOf(f)
 	for i := range f.Runs {
 		r := &f.Runs[i]
 		for f.Doc != nil && next < len(f.Doc.Scripts) && f.Doc.Scripts[next].Line < r.Place.Line {
@@ -50,7 +51,7 @@ func stepsOf(f *interop.File) []stage {
 			}
 			next++
 		}
-		s := stage{run: r, load: loads.of(r), role: r.Header.Label(result.LabelRole)}
+		s := stage{run: r, load: loads.of(r) + "|" + asked[i], role: r.Header.Label(result.LabelRole)}
 		if r.Header.Command != "" {
 			s.script = scriptOf(above, r.Header.Command)
 		}

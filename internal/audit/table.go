@@ -73,7 +73,7 @@ func (s *study) readCell(text string, line int, named []measure) cell {
 			case i == 1 && (q.Unit == inPercent || q.Unit == asFactor) && len(c.terms) > 0 && strings.Trim(part[all[0].End:q.Start], " *") == "(":
 				last := len(c.terms) - 1
 				c.ratios[last], c.per[last], c.words[last] = &all[i], perGPU(part[q.End:min(len(part), q.End+12)]), behind(part, q)
-			case i == 0 && q.Unit != inPercent && q.Unit != asFactor && q.Unit != reqSec:
+			case i == 0 && !q.Signed && q.Unit != inPercent && q.Unit != asFactor && q.Unit != reqSec:
 				t, ok := cellTerm(part, q, own, named)
 				if !ok {
 					return cell{}
@@ -117,6 +117,10 @@ func cellTerm(part string, q quantity, own, named []measure) (term, bool) {
 	}
 	if q.Unit == bare && m.unit != bare {
 		q.Unit = m.unit
+		if m.seconds {
+			q.scale(1000)
+			q.Scale = 1000
+		}
 	}
 	if q.Unit == bare && m.rate() {
 		q.Unit = perSec
@@ -180,7 +184,7 @@ func labelOf(r interop.Row, name int) string {
 // readRow makes a statement of a row, with its comparisons.
 func (s *study) readRow(t *interop.Table, i int, rows [][]cell, roles []role, base, reference int, label string) {
 	row := rows[i]
-	l := statement{line: t.Rows[i].Line, kind: "table", label: label, text: strings.Join(t.Rows[i].Cells, " | ")}
+	l := statement{line: t.Rows[i].Line, kind: "table", table: t, label: label, text: strings.Join(t.Rows[i].Cells, " | ")}
 	p := pair{table: t, line: l.line, label: label}
 	var baseCell cell
 	if base >= 0 && base < len(row) {
@@ -202,6 +206,10 @@ func (s *study) readRow(t *interop.Table, i int, rows [][]cell, roles []role, ba
 		}
 	}
 	if c, ok := aloneRatio(row, roles); ok {
+		c.better = slices.ContainsFunc(t.Head, func(h string) bool {
+			h = strings.ToLower(h)
+			return strings.Contains(h, "improve") || strings.Contains(h, "gain") || strings.Contains(h, "reduction")
+		})
 		c.line, c.label = l.line, label
 		l.comparisons = append(l.comparisons[:0:0], c)
 		p.ratio = true
@@ -350,6 +358,20 @@ func (s *study) find(label string, line int, terms []term) *subject {
 	return best
 }
 
+// speaksOfGain reports whether the ratios of a table of two columns are gains,
+// by the head or a sign, and not shares such as an accuracy.
+func speaksOfGain(t *interop.Table) bool {
+	head := strings.ToLower(t.Head[1])
+	for _, w := range []string{"gain", "improve", "increase", "speed", "uplift", "benefit", "change", "delta", "effect", "impact", "boost", "reduction", "提升"} {
+		if strings.Contains(head, w) {
+			return true
+		}
+	}
+	return len(measures(head)) > 0 || slices.ContainsFunc(t.Rows, func(r interop.Row) bool {
+		return slices.ContainsFunc(quantities(r.Cells[1]), func(q quantity) bool { return q.Signed || q.Unit == asFactor })
+	})
+}
+
 // readOptions reads a table of two columns of which the second holds nothing
 // but gains and dashes.
 func (s *study) readOptions(t *interop.Table) bool {
@@ -374,7 +396,7 @@ func (s *study) readOptions(t *interop.Table) bool {
 		}
 		all = append(all, o)
 	}
-	if gains == 0 && len(measures(t.Head[1])) == 0 {
+	if gains == 0 && len(measures(t.Head[1])) == 0 || gains > 0 && !speaksOfGain(t) {
 		return false
 	}
 	s.gains = append(s.gains, all...)

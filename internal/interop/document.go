@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -66,7 +67,7 @@ type found struct {
 func scan(name string, data []byte) *scanner {
 	s := &scanner{doc: &Document{Lines: splitLines(data)}, name: name}
 	s.plain = !hasHeadings(s.doc.Lines)
-	lines := s.doc.Lines
+	lines := unprefixed(s.doc.Lines)
 	for i := frontMatter(lines); i < len(lines); {
 		s.n = i + 1
 		i += s.step(lines[i:])
@@ -79,6 +80,53 @@ func scan(name string, data []byte) *scanner {
 	// Scripts are known when their fence ends, and blocks when they do.
 	slices.SortStableFunc(s.events, func(a, b event) int { return a.line - b.line })
 	return s
+}
+
+// unprefixed returns the lines of a text with the blocks in it as a terminal
+// would show them: without colours, and without what a log, a diff or a comment
+// puts before each of their lines.
+func unprefixed(lines []string) []string {
+	out := slices.Clone(lines)
+	shape := ""
+	for i, l := range out {
+		if strings.Contains(l, "\x1b[") {
+			l = colours.ReplaceAllString(l, "")
+			out[i] = l
+		}
+		at := strings.Index(l, "====")
+		if at > 0 && at <= maxPrefix && isHead(strings.TrimSpace(l[at:])) {
+			shape = shapeOf(l[:at])
+		}
+		if shape = strings.TrimRight(shape, " "); strings.Trim(shape, "> \t") == "" {
+			shape = ""
+			continue // no prefix, or a quotation, which stays one
+		}
+		if len(l) < len(shape) || shapeOf(l[:len(shape)]) != shape {
+			shape = ""
+			continue
+		}
+		out[i] = l[len(shape):]
+		if isRule(strings.TrimSpace(out[i])) {
+			shape = ""
+		}
+	}
+	return out
+}
+
+// maxPrefix bounds what stands before a line of a block.
+const maxPrefix = 160
+
+// colours are the sequences that colour a terminal.
+var colours = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+
+// shapeOf is a prefix with its digits, which may count or tell the time, alike.
+func shapeOf(prefix string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return '0'
+		}
+		return r
+	}, prefix)
 }
 
 // frontMatter returns the number of lines of the metadata that a document

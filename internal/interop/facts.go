@@ -122,7 +122,7 @@ func (f *facts) setup(t Text) {
 	switch {
 	case title == "model" && f.model == "":
 		f.model = strings.Trim(line, "`*")
-	case strings.HasPrefix(title, "hardware") && (f.hardware == "" || f.hardwareAt == section.Line) && len(f.hardware) < maxCaption:
+	case strings.HasPrefix(title, "hardware") && !strings.Contains(title, "requirement") && (f.hardware == "" || f.hardwareAt == section.Line) && len(f.hardware) < maxCaption:
 		f.hardware, f.hardwareAt = strings.TrimPrefix(f.hardware+"; "+line, "; "), section.Line
 	}
 	if strings.Contains(title, "version") || strings.Contains(key, "version") {
@@ -135,8 +135,13 @@ func (f *facts) setup(t Text) {
 // prose takes what a line says of the blocks that follow it.
 func (f *facts) prose(line string) {
 	line = strings.TrimLeft(line, "-*+ \t")
-	if key, value, ok := strings.Cut(strings.ReplaceAll(line, "**", ""), ":"); ok && strings.EqualFold(strings.TrimSpace(key), "profile") {
-		f.top().profile = strings.Trim(strings.TrimSpace(value), "`")
+	if key, value, ok := strings.Cut(strings.ReplaceAll(line, "**", ""), ":"); ok {
+		switch strings.ToLower(strings.TrimSpace(key)) {
+		case "profile":
+			f.top().profile = strings.Trim(strings.TrimSpace(value), "`")
+		case "hardware": // another one for what follows
+			f.hardware = cmp.Or(strings.TrimSpace(value), f.hardware)
+		}
 	}
 	f.tail(line)
 }
