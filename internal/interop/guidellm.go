@@ -439,7 +439,7 @@ func (r *guideRun) scalar(name, label string, m member, scale float64) bool {
 		return false
 	}
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
+	if err != nil || math.IsInf(v*scale, 0) || math.IsNaN(v) {
 		r.fault(m.line, "%s is %.40q and no number: it is left out", label, text)
 		return false
 	}

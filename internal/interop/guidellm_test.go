@@ -186,6 +186,7 @@ func TestGuideFaults(t *testing.T) {
 		{"no list", "is no list", []byte(`{"args":{},"benchmarks":7}`), 0, 0},
 		{"nothing", "has no benchmark", []byte(`{"args":{},"benchmarks":[]}`), 0, 0},
 		{"figure", "no number", []byte(`{"args":{},"benchmarks":[{"metrics":{"tokens_per_second":{"successful":{"mean":"x"}}}}]}`), 1, 0},
+		{"too large", "no number", []byte(`{"args":{},"benchmarks":[{"metrics":{"request_latency":{"successful":{"mean":1e307}}}}]}`), 1, 0},
 		{"csv", "give the JSON", []byte("Run Info,Run Info,Run Info\n"), 0, 0},
 		{"yaml", "give the JSON", []byte("args:\n  model: m\n"), 0, 0},
 	} {
