@@ -135,12 +135,12 @@ func TestUnmeasured(t *testing.T) {
 		"== Serving Benchmark Result ==\nSuccessful requests: 0\nMean TTFT (ms): 0.00\nP99 TTFT (ms): 0.00\n====\n":                                                  "completed ",
 	} {
 		r := Read("f", []byte(data)).Runs[0]
-		got := ""
+		var got strings.Builder
 		for _, f := range r.Figures {
-			got += f.Name + " "
+			got.WriteString(f.Name + " ")
 		}
-		if got != want {
-			t.Errorf("figures %q, want %q; other %v", got, want, r.Other)
+		if got.String() != want {
+			t.Errorf("figures %q, want %q; other %v", got.String(), want, r.Other)
 		}
 	}
 }
