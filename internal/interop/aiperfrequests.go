@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"perflab/internal/result"
@@ -152,14 +151,9 @@ func (g *aiperfRequests) metrics(metrics map[string]member, c *aiperfCall) {
 
 // fail takes what went wrong with a request.
 func (c *aiperfCall) fail(failure member) {
-	text, code := plain(failure.raw), math.NaN()
-	if kind(failure.raw) == "an object" {
-		what, _ := at(failure, "type")
-		message, _ := at(failure, "message")
-		text = strings.Trim(textOf(what)+": "+lastLine(textOf(message)), ": ")
-		_ = take(failure, "code", &code)
-	}
-	c.Error, c.Class = short(text), classOf(text)
+	c.Error, c.Class = failed(failure, "type", "message")
+	code := math.NaN()
+	_ = take(failure, "code", &code)
 	if code >= 400 && code < 600 && code != 499 {
 		c.Class, c.Status = result.HTTPStatus, int(code)
 	}

@@ -158,12 +158,7 @@ func number(s string) (v, half float64, ok bool) {
 		return 0, 0, false
 	}
 	v, err := strconv.ParseFloat(s, 64)
-	mantissa, exponent, _ := strings.Cut(strings.ToLower(s), "e")
-	e, _ := strconv.Atoi(exponent)
-	if _, decimals, ok := strings.Cut(mantissa, "."); ok {
-		e -= len(decimals)
-	}
-	half = 0.5 * math.Pow10(e)
+	half = halfDigit(s)
 	return v, half, err == nil && !math.IsInf(half, 0)
 }
 

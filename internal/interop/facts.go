@@ -37,11 +37,12 @@ type facts struct {
 
 // Bounds of what is compared with each block, so that no text takes long.
 const (
-	maxBenches  = 50
-	maxProfiles = 100
-	maxScripts  = 20   // of a section
-	maxCommand  = 8192 // bytes
-	maxTemplate = 1024
+	maxBenches     = 50
+	maxProfiles    = 100
+	maxProfileKeys = 50
+	maxScripts     = 20   // of a section
+	maxCommand     = 8192 // bytes
+	maxTemplate    = 1024
 )
 
 // attribute turns the events of a scan into runs.
@@ -189,6 +190,10 @@ func (f *facts) block(b *found) {
 	}
 	client, defs := b.client()
 	r := Run{Place: Place{f.name, b.line, b.end, b.section}, Figures: b.figures, Other: b.other, Defs: defs, Sim: b.sim}
+	if r.dropUnmeasured(); len(r.Figures) == 0 {
+		f.faults = append(f.faults, Fault{r.Place, "the block has latencies of zero and nothing else: nothing was measured"})
+		return
+	}
 	r.Header.Simulated = b.sim
 	labels := result.Labels{}
 	r.Header.Imported = &result.Imported{

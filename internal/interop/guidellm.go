@@ -37,7 +37,7 @@ func guideReader() jsonReader {
 }
 
 func knowsGuide(o object) bool {
-	return o.has("benchmarks") && (o.has("args") || o.has("config") || o.has("metadata"))
+	return o.has("benchmarks") && (o.has("args") || o.has("config") || o.has("metadata") || bytes.Contains(o.raw, []byte(`"run_stats"`)))
 }
 
 // guideOther says which other file of guidellm's this is; "" for none.
@@ -72,7 +72,12 @@ type guideReport struct {
 			Data    json.RawMessage `json:"data"`
 		} `json:"spec"`
 	} `json:"config"`
+
+	data string // what it says of its data, the same for all benchmarks
 }
+
+// mostGuideLabels of one report are taken: each of its runs has them.
+const mostGuideLabels = 100
 
 type guideBackend struct {
 	Target string `json:"target"`
@@ -130,24 +135,25 @@ func readGuide(o object) ([]Run, []Fault) {
 	fault := func(line int, format string, args ...any) {
 		faults = append(faults, Fault{Place{File: o.file, Line: line}, fmt.Sprintf(format, args...)})
 	}
-	for _, key := range []string{"metadata", "args", "config"} {
-		raw, ok := o.fields[key]
-		if !ok {
-			continue
-		}
-		part, _ := json.Marshal(map[string]json.RawMessage{key: raw})
-		if err := json.Unmarshal(part, &head); err != nil {
-			fault(o.line, "%s of the report is not as guidellm writes it (%v): what it says may be missing", key, err)
+	for key, into := range map[string]any{"metadata": &head.Metadata, "args": &head.Args, "config": &head.Config} {
+		if raw, ok := o.fields[key]; ok {
+			if err := json.Unmarshal(raw, into); err != nil {
+				fault(o.line, "%s of the report is not as guidellm writes it (%v): what it says may be missing", key, err)
+			}
 		}
 	}
-	list, ok := guideFind(members(o.raw, 0), "benchmarks")
-	if !ok || len(list.raw) == 0 || list.raw[0] != '[' {
+	if n := len(head.Config.Metadata.Labels); n > mostGuideLabels {
+		fault(o.line, "the report has %d labels, and at most %d are taken: they are left out", n, mostGuideLabels)
+		head.Config.Metadata.Labels = nil
+	}
+	head.data = guideData(guideFirst(head.Args.Data, head.Config.Spec.Data))
+	list, _ := find(o, "benchmarks")
+	if kind(list.raw) != "a list" {
 		fault(o.line, "benchmarks of the report is no list: give the JSON as guidellm wrote it")
 		return nil, faults
 	}
-	lines := newLines(o)
-	for _, b := range members(list.raw, list.at) {
-		r := guideRun{o: o, head: &head, lines: lines, line: lines.of(b.at), end: lines.of(b.at + len(b.raw))}
+	for b := range items(list.raw, list.line) {
+		r := guideRun{o: o, head: &head, line: b.line, end: b.line + bytes.Count(b.raw, []byte("\n"))}
 		if run, ok := r.read(b); ok {
 			runs = append(runs, run)
 		}
@@ -163,7 +169,6 @@ func readGuide(o object) ([]Run, []Fault) {
 type guideRun struct {
 	o         object
 	head      *guideReport
-	lines     *lines
 	line, end int
 	b         guideBenchmark
 	run       Run
@@ -175,27 +180,31 @@ func (r *guideRun) fault(line int, format string, args ...any) {
 }
 
 // read reads one benchmark.
-func (r *guideRun) read(b guideMember) (Run, bool) {
-	fields := members(b.raw, b.at)
-	if _, old := guideFind(fields, "run_stats"); old {
+func (r *guideRun) read(b member) (Run, bool) {
+	if _, old := at(b, "run_stats"); old {
 		r.fault(r.line, "this benchmark is of guidellm before 0.4, whose figures are made by other definitions: it is not read")
 		return Run{}, false
 	}
-	metrics, ok := guideFind(fields, "metrics")
+	metrics, ok := at(b, "metrics")
 	if !ok {
 		r.fault(r.line, "this benchmark has no metrics: give the report as guidellm wrote it")
 		return Run{}, false
 	}
-	for _, f := range fields {
-		part, _ := json.Marshal(map[string]json.RawMessage{f.key: f.raw})
-		if err := json.Unmarshal(part, &r.b); err != nil {
-			r.fault(r.lines.of(f.at), "%s of the benchmark is not as guidellm writes it (%v): what it says may be missing", f.key, err)
+	for f := range items(b.raw, b.line) {
+		into := map[string]any{
+			"config": &r.b.Config, "scheduler_metrics": &r.b.Scheduler, "metrics": &r.b.Metrics, "requests": &r.b.Requests, "requests_truncated": &r.b.Truncated,
+		}[f.key]
+		if into == nil {
+			continue
+		}
+		if err := json.Unmarshal(f.raw, into); err != nil {
+			r.fault(f.line, "%s of the benchmark is not as guidellm writes it (%v): what it says may be missing", f.key, err)
 		}
 	}
 	r.run = Run{Place: Place{File: r.o.file, Line: r.line, End: r.end}, Defs: map[string]result.Definition{}}
 	r.header()
 	r.figures(metrics)
-	if d, ok := guideFind(fields, "duration"); ok {
+	if d, ok := at(b, "duration"); ok {
 		r.scalar("duration", "duration", d, 1)
 	}
 	r.configured()
@@ -221,7 +230,7 @@ func (r *guideRun) header() {
 	}
 	set(labelGuideID, strings.Trim(b.Config.RunID+"/"+b.Config.ID, "/"))
 	set(labelGuideProfile, b.Config.Strategy.Type)
-	set(result.LabelDataset, guideData(guideFirst(r.head.Args.Data, r.head.Config.Spec.Data)))
+	set(result.LabelDataset, r.head.data)
 	h := result.Header{
 		Model:    firstText(b.Config.Backend.Model, r.head.Args.Model, r.head.Config.Spec.Backend.Model),
 		Backend:  guideAPI(firstText(r.head.Args.Format, b.Config.Backend.Format, r.head.Config.Spec.Backend.Format)),
@@ -262,7 +271,7 @@ func (r *guideRun) header() {
 func guideData(raw json.RawMessage) string {
 	var texts []string
 	if json.Unmarshal(raw, &texts) == nil {
-		return strings.Join(texts, " ")
+		return short(strings.Join(texts, " "))
 	}
 	var list []struct {
 		Kind   string `json:"kind"`
@@ -284,7 +293,7 @@ func guideData(raw json.RawMessage) string {
 			texts = append(texts, d.Kind)
 		}
 	}
-	return strings.Join(texts, " ")
+	return short(strings.Join(texts, " "))
 }
 
 // guideAPI is our name of an API of guidellm's.
@@ -342,9 +351,9 @@ var guideStats = map[string]string{
 }
 
 // figures takes the figures in the order of the file.
-func (r *guideRun) figures(metrics guideMember) {
+func (r *guideRun) figures(metrics member) {
 	table := guideMetrics(r.head.version())
-	for _, m := range members(metrics.raw, metrics.at) {
+	for m := range items(metrics.raw, metrics.line) {
 		if m.key == "request_totals" {
 			r.totals(m)
 			continue
@@ -353,7 +362,7 @@ func (r *guideRun) figures(metrics guideMember) {
 		if !known {
 			continue
 		}
-		d, ok := guideFind(members(m.raw, m.at), "successful")
+		d, ok := at(m, "successful")
 		if !ok {
 			continue // a distribution that this version may leave out
 		}
@@ -371,30 +380,29 @@ func (h *guideReport) version() int {
 
 // totals takes the counts. What was cut off at the end of the run is no
 // success, so it counts as failed and is named besides.
-func (r *guideRun) totals(m guideMember) {
+func (r *guideRun) totals(m member) {
 	t := r.b.Metrics.Totals
 	if t == nil {
 		return
 	}
-	line := r.lines.of(m.at)
 	count := func(name, label string, n int) {
-		r.run.Figures = append(r.run.Figures, Figure{Name: name, Label: label, Text: strconv.Itoa(n), Value: float64(n), Line: line})
+		r.run.Figures = append(r.run.Figures, Figure{Name: name, Label: label, Text: strconv.Itoa(n), Value: float64(n), Line: m.line})
 	}
 	count("completed", "request_totals.successful", t.Successful)
 	count("failed", "request_totals.errored + incomplete", t.Errored+t.Incomplete)
 	r.run.Other = append(r.run.Other,
-		Pair{"request_totals.errored", strconv.Itoa(t.Errored), line}, Pair{"request_totals.incomplete", strconv.Itoa(t.Incomplete), line})
+		Pair{"request_totals.errored", strconv.Itoa(t.Errored), m.line}, Pair{"request_totals.incomplete", strconv.Itoa(t.Incomplete), m.line})
 }
 
 // distribution takes the figures of one distribution. One over nothing has
 // none: guidellm writes zeros there.
-func (r *guideRun) distribution(key string, g guideMetric, d guideMember) {
-	stats := members(d.raw, d.at)
-	if n, ok := guideFind(stats, "count"); ok && string(n.raw) == "0" {
+func (r *guideRun) distribution(key string, g guideMetric, d member) {
+	if n, ok := at(d, "count"); ok && string(n.raw) == "0" {
 		return
 	}
-	if p, ok := guideFind(stats, "percentiles"); ok {
-		stats = append(stats, members(p.raw, p.at)...)
+	stats := slices.Collect(items(d.raw, d.line))
+	if p, ok := at(d, "percentiles"); ok {
+		stats = slices.AppendSeq(stats, items(p.raw, p.line))
 	}
 	before := len(r.run.Figures)
 	for _, s := range stats {
@@ -412,7 +420,7 @@ func (r *guideRun) distribution(key string, g guideMetric, d guideMember) {
 		if stat, ok := guideStats[s.key]; ok && g.family != "" {
 			r.scalar(stat+"_"+g.family+"_ms", label, s, g.scale)
 		} else if key == "request_concurrency" && s.key == "mean" {
-			r.run.Other = append(r.run.Other, Pair{label, string(s.raw), r.lines.of(s.at)})
+			r.run.Other = append(r.run.Other, Pair{label, string(s.raw), s.line})
 		}
 	}
 	if g.family != "" && len(r.run.Figures) > before && g.def != result.Ours {
@@ -425,17 +433,17 @@ func (r *guideRun) distribution(key string, g guideMetric, d guideMember) {
 const fullPrecision = 1e-9
 
 // scalar takes one number.
-func (r *guideRun) scalar(name, label string, m guideMember, scale float64) bool {
+func (r *guideRun) scalar(name, label string, m member, scale float64) bool {
 	text := string(m.raw)
 	if text == "null" {
 		return false
 	}
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
-		r.fault(r.lines.of(m.at), "%s is %.40q and no number: it is left out", label, text)
+	if err != nil || math.IsInf(v*scale, 0) || math.IsNaN(v) {
+		r.fault(m.line, "%s is %.40q and no number: it is left out", label, text)
 		return false
 	}
-	f := Figure{Name: name, Label: label, Text: text, Value: v * scale, Half: math.Abs(v*scale) * fullPrecision, Line: r.lines.of(m.at)}
+	f := Figure{Name: name, Label: label, Text: text, Value: v * scale, Half: math.Abs(v*scale) * fullPrecision, Line: m.line}
 	if whole := math.Round(v); strings.HasPrefix(name, "total_") && strings.HasSuffix(name, "_tokens") && math.Abs(v-whole) < 1e-6*max(1, whole) {
 		f.Value, f.Half = whole, 0 // a sum that was made of a mean
 	}

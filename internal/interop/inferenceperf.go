@@ -183,7 +183,7 @@ func (g *inferencePerfRequests) add(o object) {
 	}
 	g.info(top, &c)
 	if failure, ok := find(o, "error"); ok && !null(failure.raw) {
-		c.fail(failure)
+		c.Error, c.Class = failed(failure, "error_type", "error_msg")
 	}
 	g.calls = append(g.calls, c)
 }
@@ -221,17 +221,6 @@ func (g *inferencePerfRequests) info(top member, c *inferencePerfCall) {
 			return
 		}
 	}
-}
-
-// fail takes what went wrong with a request.
-func (c *inferencePerfCall) fail(failure member) {
-	text := plain(failure.raw)
-	if kind(failure.raw) == "an object" {
-		what, _ := at(failure, "error_type")
-		message, _ := at(failure, "error_msg")
-		text = strings.Trim(textOf(what)+": "+lastLine(textOf(message)), ": ")
-	}
-	c.Error, c.Class = short(text), classOf(text)
 }
 
 // run returns the run of the elements. Its calls count from when the first was

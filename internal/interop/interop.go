@@ -20,6 +20,7 @@ package interop
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -110,6 +111,28 @@ func (r *Run) Figure(name string) (Figure, bool) {
 		}
 	}
 	return Figure{}, false
+}
+
+// dropUnmeasured takes away the latencies of which every statistic is zero:
+// vllm bench serve and its kin write so what they have no sample of.
+func (r *Run) dropUnmeasured() {
+	family := func(f Figure) string {
+		_, of, _ := strings.Cut(strings.TrimSuffix(f.Name, "_ms"), "_")
+		return of
+	}
+	most := map[string]float64{"ttft": 0, "tpot": 0, "itl": 0, "e2el": 0}
+	for _, f := range r.Figures {
+		if v, ok := most[family(f)]; ok {
+			most[family(f)] = max(v, math.Abs(f.Value))
+		}
+	}
+	r.Figures = slices.DeleteFunc(r.Figures, func(f Figure) bool {
+		v, latency := most[family(f)]
+		if latency && v == 0 {
+			r.Other = append(r.Other, Pair{f.Label, f.Text, f.Line})
+		}
+		return latency && v == 0
+	})
 }
 
 // Definition returns the definition of a figure.

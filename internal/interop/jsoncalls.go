@@ -103,6 +103,18 @@ func gapChunks(first time.Duration, gaps column) ([]result.Chunk, error) {
 	return chunks, nil
 }
 
+// failed returns what went wrong with a request: a text, or an object that has
+// what it was and a message.
+func failed(failure member, what, message string) (string, result.Class) {
+	text := plain(failure.raw)
+	if kind(failure.raw) == "an object" {
+		a, _ := at(failure, what)
+		b, _ := at(failure, message)
+		text = strings.Trim(textOf(a)+": "+lastLine(textOf(b)), ": ")
+	}
+	return short(text), classOf(text)
+}
+
 // classOf returns the class of a failure that a client tells in words.
 func classOf(text string) result.Class {
 	lower := strings.ToLower(text)

@@ -36,6 +36,8 @@ func TestReadJSONFaults(t *testing.T) {
 		"twice":                     {`{"model_id":"m","duration":2,` + "\n" + `"completed":3,"duration":4}`, 1, []string{`f:2: key "duration" is there twice: the last one counts`}},
 		"text for a number":         {`{"model_id":"m","duration":"2.0","completed":[3],"failed":null}`, 1, []string{"f:1: duration is text where a number should be", "f:1: completed is a list where"}},
 		"too large":                 {`{"model_id":"m","duration":1e999,"completed":3}`, 1, []string{"f:1: duration is a number too large"}},
+		"too large when scaled":     {`{"load_summary":{},"failures":{},"successes":{"latency":{"request_latency":{"mean":1e307}}}}`, 1, []string{"f:1: successes.latency.request_latency.mean is a number too large"}},
+		"all zero":                  {"== Serving Benchmark Result ==\nMean TTFT (ms): 0.00\n====\n", 0, []string{"f:1: the block has latencies of zero and nothing else"}},
 		"count that is none":        {`{"model_id":"m","duration":1,"completed":3,"num_prompts":-1,"max_concurrency":2.5}`, 1, []string{"num_prompts is -1", "max_concurrency is 2.5"}},
 		"bad date":                  {`{"model_id":"m","duration":1,"completed":3,"date":"yesterday"}`, 1, []string{`date "yesterday" is no date`}},
 		"unknown object":            {`{"a":1}`, 0, []string{"f:1: this object is no result of a load generator"}},
@@ -121,6 +123,25 @@ func TestVLLMKeys(t *testing.T) {
 	}
 	if r.Header.Label("goodput") != "ttft:100" || r.Header.Label(result.LabelEngine) != "sglang" {
 		t.Errorf("labels %v", r.Header.Imported.Labels)
+	}
+}
+
+// What a client has no sample of it writes as zeros, which are no figures.
+func TestUnmeasured(t *testing.T) {
+	for data, want := range map[string]string{
+		`{"model_id":"m","duration":2.0,"completed":0,"failed":8,"output_throughput":0.0,"mean_ttft_ms":0.0,"median_ttft_ms":0,"std_ttft_ms":0.0,"p99_tpot_ms":0.0}`: "duration completed failed output_throughput ",
+		`{"model_id":"m","duration":2.0,"completed":3,"mean_ttft_ms":5.5,"std_ttft_ms":0.0,"mean_itl_ms":0.0,"p99_itl_ms":0.0}`:                                      "duration completed mean_ttft_ms std_ttft_ms ",
+		`{"model_id":"m","duration":2.0,"completed":3,"mean_itl_ms":0.5,"median_itl_ms":0.0,"mean_client_queue_time_ms":0.0}`:                                        "duration completed mean_itl_ms median_itl_ms mean_queue_ms ",
+		"== Serving Benchmark Result ==\nSuccessful requests: 0\nMean TTFT (ms): 0.00\nP99 TTFT (ms): 0.00\n====\n":                                                  "completed ",
+	} {
+		r := Read("f", []byte(data)).Runs[0]
+		var got strings.Builder
+		for _, f := range r.Figures {
+			got.WriteString(f.Name + " ")
+		}
+		if got.String() != want {
+			t.Errorf("figures %q, want %q; other %v", got.String(), want, r.Other)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package interop
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"path"
@@ -54,6 +55,7 @@ func (r *reading) done() ([]Run, []Fault) {
 			f.Half = 1e-12 * math.Abs(f.Value) // what arithmetic leaves
 		}
 	}
+	r.run.dropUnmeasured()
 	return []Run{r.run}, r.faults
 }
 
@@ -85,13 +87,15 @@ func kind(raw []byte) string {
 	return "a number"
 }
 
+var errTooLarge = errors.New("is a number too large to hold")
+
 // jsonNumber returns the number that a value is.
 func jsonNumber(raw []byte) (v float64, err error) {
 	if kind(raw) != "a number" {
 		return 0, fmt.Errorf("is %s where a number should be", kind(raw))
 	}
 	if v, err = strconv.ParseFloat(string(raw), 64); err != nil {
-		return 0, fmt.Errorf("is a number too large to hold")
+		return 0, errTooLarge
 	}
 	return v, nil
 }
@@ -109,13 +113,16 @@ func (r *reading) figure(name, label string, m member, scale float64) {
 		return
 	}
 	v, err := jsonNumber(m.raw)
+	if err == nil && math.IsInf(v*scale, 0) {
+		err = errTooLarge
+	}
 	if err != nil {
 		r.faultf(m.line, "%s %v: it is read as missing", label, err)
 		return
 	}
 	text := string(m.raw)
 	half := halfDigit(text)
-	if slices.Contains([]string{"requests", "tokens", "chunks"}, metric.Unit) && v == math.Trunc(v) {
+	if slices.Contains([]string{"requests", "tokens", "chunks"}, metric.Unit) && v == math.Trunc(v) || math.IsInf(half*scale, 0) {
 		half = 0
 	}
 	r.names[metric.Name] = true
@@ -129,22 +136,28 @@ func halfDigit(text string) float64 {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
 	_, decimals, _ := strings.Cut(mantissa, ".")
 	e, _ := strconv.Atoi(exponent)
-	half := 0.5 * math.Pow10(e-len(decimals))
-	if math.IsInf(half, 0) {
-		return 0
-	}
-	return half
+	return 0.5 * math.Pow10(e-len(decimals))
 }
 
 // longList is how many elements of a list are shown as they are.
 const longList = 16
 
+// flatDepth is how deep values are taken apart: each step looks at all that is
+// below it.
+const flatDepth = 10
+
 // flat yields what a value holds, each under its path: objects are taken apart
 // down to those that hold values alone, which stay whole, as lists do.
 func flat(label string, m member, yield func(label, text string, line int)) {
+	flatTo(flatDepth, label, m, yield)
+}
+
+func flatTo(depth int, label string, m member, yield func(label, text string, line int)) {
 	switch {
 	case null(m.raw):
 		return
+	case depth == 0 && (m.raw[0] == '{' || m.raw[0] == '['):
+		yield(label, compact(m.raw), m.line)
 	case m.raw[0] == '{':
 		nested, n := false, 0
 		for inner := range items(m.raw, m.line) {
@@ -159,7 +172,7 @@ func flat(label string, m member, yield func(label, text string, line int)) {
 			return
 		}
 		for inner := range items(m.raw, m.line) {
-			flat(label+"."+inner.key, inner, yield)
+			flatTo(depth-1, label+"."+inner.key, inner, yield)
 		}
 	case m.raw[0] == '[':
 		n, objects := 0, 0
@@ -177,7 +190,7 @@ func flat(label string, m member, yield func(label, text string, line int)) {
 		default:
 			i := 0
 			for inner := range items(m.raw, m.line) {
-				flat(fmt.Sprintf("%s[%d]", label, i), inner, yield)
+				flatTo(depth-1, fmt.Sprintf("%s[%d]", label, i), inner, yield)
 				i++
 			}
 		}

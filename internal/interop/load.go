@@ -26,7 +26,7 @@ func (f *fence) profile() *profile {
 		if len(l.Section) > 0 {
 			p.name = l.Section[len(l.Section)-1]
 		}
-		if k, v, ok := strings.Cut(l.Text, ":"); ok && !strings.ContainsAny(k, " -{") {
+		if k, v, ok := strings.Cut(l.Text, ":"); ok && !strings.ContainsAny(k, " -{") && len(p.keys) < maxProfileKeys {
 			p.keys[k] = strings.Trim(strings.TrimSpace(v), `"'`)
 		}
 	}

@@ -113,11 +113,13 @@ func (s *scanner) command(lines []string, line string) int {
 	if !isCommand(line) {
 		return 0
 	}
-	took := 1
-	for strings.HasSuffix(line, `\`) && took < len(lines) && strings.TrimSpace(lines[took]) != "" {
-		line = strings.TrimSpace(strings.TrimSuffix(line, `\`)) + " " + strings.TrimSpace(unquote(lines[took]))
+	took, parts := 1, []string{line}
+	for strings.HasSuffix(parts[took-1], `\`) && took < len(lines) && strings.TrimSpace(lines[took]) != "" {
+		parts[took-1] = strings.TrimSpace(strings.TrimSuffix(parts[took-1], `\`))
+		parts = append(parts, strings.TrimSpace(unquote(lines[took])))
 		took++
 	}
+	line = strings.Join(parts, " ")
 	kind, _ := kindOf(line)
 	c := Script{Place: Place{s.name, s.n, s.n + took - 1, s.section()}, Kind: kind, Caption: s.caption, Text: line}
 	s.doc.Scripts = append(s.doc.Scripts, c)

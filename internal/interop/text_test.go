@@ -245,6 +245,10 @@ func TestNaming(t *testing.T) {
 func TestReadTextIsLinear(t *testing.T) {
 	const size = 1 << 18
 	block := "==Serving Benchmark Result==\nMean TTFT (ms): 1\n====\n"
+	var keys strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&keys, "k%d: 1\n", i)
+	}
 	long, blocks := strings.Repeat("x ", 4000), strings.Repeat(block, size/len(block))
 	for name, text := range map[string]string{
 		"rules": "=", "bars": "|", "hashes": "#", "headings": "# a\n", "rows": "|a|\n|-|\n", "tags": "<a", "open tags": "| <1 |\n|-|\n", "tags in a cell": "|" + strings.Repeat("<1", 999) + "|\n|-|\n",
@@ -254,12 +258,18 @@ func TestReadTextIsLinear(t *testing.T) {
 		"command of all blocks": "```\nvllm bench serve --num-prompts X " + long + "\n```\n" + blocks,
 		"caption of all blocks": long + long + "\n```\n" + blocks,
 		"heading of all blocks": "# " + long + long + "\n" + blocks,
+		"profile of all blocks": "# Rate 1\n```yaml\nrequest_rate: 1\n" + keys.String() + "```\n" + blocks,
+		"one command":           strings.Repeat("vllm serve M --a \\\n", size/18),
 	} {
 		text := []byte(strings.Repeat(text, max(1, size/len(text))))
-		at := time.Now()
-		readText("x", text)
-		if d := time.Since(at); d > 2*time.Second {
-			t.Errorf("%s: %v for %d bytes", name, d, len(text))
+		best := time.Hour // of three, as the machine may have other work
+		for try := 0; try < 3 && best > 2*time.Second; try++ {
+			at := time.Now()
+			readText("x", text)
+			best = min(best, time.Since(at))
+		}
+		if best > 2*time.Second {
+			t.Errorf("%s: %v for %d bytes", name, best, len(text))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,9 @@ func Read(r io.ReaderAt, size int64) (h result.Header, calls []result.Call, err 
 			h, calls, err = result.Header{}, nil, fmt.Errorf("read the calls' Parquet file: it is damaged (%v)", p)
 		}
 	}()
+	if err := footed(r, size); err != nil {
+		return h, nil, err
+	}
 	f, err := pq.OpenFile(r, size)
 	if err != nil {
 		return h, nil, fmt.Errorf("read the calls' Parquet file: %w", err)
@@ -54,6 +58,22 @@ func Read(r io.ReaderAt, size int64) (h result.Header, calls []result.Call, err 
 		}
 		clear(buf)
 	}
+}
+
+// footed checks that the footer, which the library takes at its word, has room
+// in the file: its length stands before the last four bytes.
+func footed(r io.ReaderAt, size int64) error {
+	var end [8]byte
+	if size < 12 {
+		return fmt.Errorf("read the calls' Parquet file: it has %d bytes, which is too short for one", size)
+	}
+	if _, err := r.ReadAt(end[:], size-8); err != nil {
+		return fmt.Errorf("read the calls' Parquet file: %w", err)
+	}
+	if n := int64(binary.LittleEndian.Uint32(end[:])); n > size-12 {
+		return fmt.Errorf("read the calls' Parquet file: it is damaged: a footer of %d bytes in a file of %d", n, size)
+	}
+	return nil
 }
 
 // or is what an optional column holds, zero for null.

@@ -26,6 +26,7 @@ func TestReadRefuses(t *testing.T) {
 		{"cut", good[:len(good)-20], "read the calls' Parquet file"},
 		{"text", []byte(strings.Repeat("no parquet\n", 20)), "read the calls' Parquet file"},
 		{"another's", other.Bytes(), "has no calls of perflab"},
+		{"a footer that is longer than the file", append(slices.Clone(good[:len(good)-8]), "\xff\xff\xff\x7fPAR1"...), "a footer of 2147483647 bytes"},
 	} {
 		if _, calls, err := Read(bytes.NewReader(test.file), int64(len(test.file))); err == nil || !strings.Contains(err.Error(), test.want) || calls != nil {
 			t.Errorf("%s: %d calls and %v", test.name, len(calls), err)
