@@ -36,8 +36,12 @@ func recognise(f *interop.File, r *interop.Run, o Options) (m machine, missing s
 	switch {
 	case !ok && !known && name == "" && hardware == "":
 		return m, ""
+	case !ok && name == "":
+		return m, "no model is named"
 	case !ok:
 		return m, "the model " + strconv.Quote(name) + " is not known here"
+	case !known && hardware == "":
+		return m, "no hardware is named"
 	case !known:
 		return m, "the hardware " + strconv.Quote(hardware) + " is not known here"
 	}

@@ -121,7 +121,7 @@ func runAudit(env Env, f *auditFlags, paths []string) error {
 	if f.list {
 		return f.print(env, func(w io.Writer) error { return report.ChecksText(w, audit.Checks()) })
 	}
-	files := readResults(paths, true)
+	files := readResults(env, paths, true)
 	a := report.Audit{Findings: audit.Files(files, o), Least: least}
 	for _, file := range files {
 		a.Files = append(a.Files, file.Name)

@@ -63,7 +63,7 @@ func runImport(env Env, f *importFlags, paths []string) error {
 	if f.format != "text" && f.format != "json" {
 		return usageError{fmt.Errorf("--format %q is not known: text or json", f.format)}
 	}
-	files := readResults(paths, false)
+	files := readResults(env, paths, false)
 	for i := range files {
 		if x := &files[i]; len(x.Runs) == 0 && len(x.Faults) == 0 {
 			*x = faulty(x.Name, "no result was found: no block that a client prints")
@@ -153,18 +153,29 @@ func (u uniqueNames) name(want string) string {
 }
 
 // runName names the directory of a run by its number in the file and what it
-// is: the innermost heading and the case, else the model.
+// is: the innermost heading and the case, else the model. Of what is long the
+// end stays, where headings that are alike differ.
 func runName(n int, r *interop.Run) string {
 	const longest = 72
 	words := []string{r.Header.Label(result.LabelCase), r.Header.Label(result.LabelRole)}
 	if s := r.Header.Imported.Section; len(s) > 0 {
-		words = append([]string{strings.TrimLeft(s[len(s)-1], "0123456789. ")}, words...)
+		words = append([]string{withoutNumber(s[len(s)-1])}, words...)
 	}
 	slug := cmp.Or(interop.Slug(words...), interop.Slug(r.Header.Model), "run")
-	if len(slug) > longest {
-		slug = strings.TrimRight(slug[:longest], "-.")
+	if over := len(slug) - longest; over > 0 {
+		slug = strings.TrimRight(slug[:longest/2], "-.") + "-" + strings.TrimLeft(slug[over+1+longest/2:], "-.")
 	}
 	return fmt.Sprintf("%03d-%s", n, slug)
+}
+
+// withoutNumber removes the number of a heading, as of "2. Quantization" and
+// "3.1 Size 256", and no figure, as of "4 nodes".
+func withoutNumber(title string) string {
+	number, rest, ok := strings.Cut(title, " ")
+	if ok && strings.Contains(number, ".") && strings.Trim(number, "0123456789.") == "" {
+		return rest
+	}
+	return title
 }
 
 // importedRun is a run with its figures and the verdict on them.

@@ -214,13 +214,14 @@ func (f *facts) around(r *Run, b *found) {
 	}
 	p := f.profileFor(b)
 	f.load(r, p)
+	served := ""
 	c := f.serving(labels[result.LabelRole])
 	if c != nil {
 		r.Header.Command = f.filled(c, r, p)
 		labels[result.LabelRole] = cmp.Or(labels[result.LabelRole], c.role)
-		labels[result.LabelEngine], labels[result.LabelEngineVersion], r.Header.Model = c.engine, c.version, c.model
+		labels[result.LabelEngine], labels[result.LabelEngineVersion], served = c.engine, c.version, c.model
 	}
-	r.Header.Model = cmp.Or(r.Header.Model, f.sectionModel(), f.model)
+	r.Header.Model = cmp.Or(served, f.sectionModel(), f.model, r.Header.Model)
 	labels[result.LabelEngine] = cmp.Or(labels[result.LabelEngine], engineAround(b))
 	labels[result.LabelEngineVersion] = cmp.Or(labels[result.LabelEngineVersion], versionAround(labels[result.LabelEngine], b), f.versions[labels[result.LabelEngine]])
 }

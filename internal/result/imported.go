@@ -37,6 +37,7 @@ const (
 	LabelCase          = "case"              // comment or caption of the block: "random 32K input"
 	LabelRole          = "role"              // "baseline", "optimized"
 	LabelRate          = "request_rate"      // as the file has it: "inf", "8"; absent: not recorded
+	LabelLimit         = "max_concurrency"   // "none" where the file or its command tells that there was none
 	LabelFailed        = "failed"            // what the file says of failures, when it is no count
 )
 
