@@ -152,6 +152,11 @@ func (f *facts) tail(line string) {
 		return
 	}
 	r.ours(compat)
+	if _, rest, ok := strings.Cut(line, "Verdict: "); ok && r.Verdict.Status == "" {
+		if status, _, _ := strings.Cut(rest, " "); slices.Contains([]result.Status{result.Noted, result.Voided}, result.Status(status)) {
+			r.Verdict.Add(result.Check{Name: "as_measured", Status: result.Status(status), Text: "perflab said so when it measured: " + rest})
+		}
+	}
 }
 
 // ours marks a run as perflab's own.
