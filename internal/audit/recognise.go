@@ -37,8 +37,12 @@ func recognise(f *interop.File, r *interop.Run, o Options) (m machine, missing s
 	switch {
 	case !ok && !known && name == "" && hardware == "":
 		return m, ""
+	case !ok && name == "":
+		return m, "no model is named"
 	case !ok:
 		return m, unknown("model", name)
+	case !known && hardware == "":
+		return m, "no hardware is named"
 	case !known:
 		return m, unknown("hardware", hardware)
 	}

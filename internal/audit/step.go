@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -122,10 +123,16 @@ func tellsApart(r *interop.Run, caption string) bool {
 // loadList are the loads of a document, each by its first run.
 type loadList []*interop.Run
 
+// rateOf is the request rate of a run as its document has it. Where none is
+// told it is that of the clients: all at once.
+func rateOf(r *interop.Run) string {
+	return cmp.Or(r.Header.Label(result.LabelRate), "inf")
+}
+
 // of returns a key that is equal for runs that were asked the same: at one rate
 // and limit, with prompts of one length, and as many of them but for failures.
 func (l *loadList) of(r *interop.Run) string {
-	key := r.Header.Label(result.LabelRate)
+	key := rateOf(r)
 	if r.Definition("max_concurrency") != result.MeasuredMaximum {
 		key += "|" + figureText(r, "max_concurrency")
 	}

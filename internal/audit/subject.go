@@ -83,7 +83,7 @@ func (s *subject) prompts() float64 {
 func (s *subject) sameWork(o *subject) bool {
 	a, b := s.value("total_input_tokens")/s.value("completed"), o.value("total_input_tokens")/o.value("completed")
 	return math.Abs(a-b) <= 0.02*b && s.run.Header.Rate == o.run.Header.Rate &&
-		s.run.Header.Label(result.LabelRate) == o.run.Header.Label(result.LabelRate)
+		rateOf(s.run) == rateOf(o.run)
 }
 
 // copies reports whether two runs are one run printed twice.

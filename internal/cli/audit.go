@@ -29,7 +29,8 @@ func newAudit(env Env) *cobra.Command {
 		Short: "Find what cannot be true in published results and in run directories",
 		Long: `Check figures against each other, against what the hardware can do, and a
 document's tables, headings, commands and sentences against its own blocks.
-Takes what import takes, and run, series and study directories.
+Takes what import takes, - for standard input, and run, series and study
+directories.
 
 A printed figure stands for every value that rounds to it, and a finding is made
 only when no definition that a known client uses fits. An error is a
@@ -121,7 +122,7 @@ func runAudit(env Env, f *auditFlags, paths []string) error {
 	if f.list {
 		return f.print(env, func(w io.Writer) error { return report.ChecksText(w, audit.Checks()) })
 	}
-	files := readResults(paths, true)
+	files := readResults(env, paths, true)
 	a := report.Audit{Findings: audit.Files(files, o), Least: least}
 	for _, file := range files {
 		a.Files = append(a.Files, file.Name)

@@ -30,6 +30,7 @@ import (
 // Env is the process as a value, so that a whole command runs inside a test.
 type Env struct {
 	Args     []string
+	Stdin    io.Reader
 	Stdout   io.Writer
 	Stderr   io.Writer
 	Getenv   func(string) string
@@ -42,7 +43,7 @@ type Env struct {
 // System is the real process.
 func System(args []string) Env {
 	e := Env{
-		Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
+		Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
 		Version: version(), Terminal: term.IsTerminal(int(os.Stderr.Fd())),
 		Width: func() int {
 			w, _, err := term.GetSize(int(os.Stderr.Fd()))

@@ -35,13 +35,24 @@ func exportFormats() []exportFormat {
 	return []exportFormat{
 		{"vllm", false, exportVLLM},
 		{"guidellm", true, exportGuideLLM},
-		{"csv", true, func(w io.Writer, r *lab.StoredRun, _ result.Summary) (string, error) {
-			return "", interop.CSV(w, r.Header, slices.Values(r.Calls))
+		{"csv", true, func(w io.Writer, r *lab.StoredRun, s result.Summary) (string, error) {
+			return "", interop.CSV(w, defined(r.Header, s), slices.Values(r.Calls))
 		}},
-		{"parquet", true, func(w io.Writer, r *lab.StoredRun, _ result.Summary) (string, error) {
-			return "", parquet.Write(w, r.Header, slices.Values(r.Calls))
+		{"parquet", true, func(w io.Writer, r *lab.StoredRun, s result.Summary) (string, error) {
+			return "", parquet.Write(w, defined(r.Header, s), slices.Values(r.Calls))
 		}},
 	}
+}
+
+// defined puts the definitions of an imported run's figures in its header, for
+// a file of the calls alone.
+func defined(h result.Header, s result.Summary) result.Header {
+	if h.Imported != nil {
+		origin := *h.Imported
+		origin.Definitions = s.Definitions
+		h.Imported = &origin
+	}
+	return h
 }
 
 // exportNames are the values of --to.
@@ -169,7 +180,10 @@ func exportVLLM(w io.Writer, r *lab.StoredRun, s result.Summary) (note string, e
 
 // exportGuideLLM writes a report of guidellm's, whose figures follow from the
 // calls by guidellm's definitions.
-func exportGuideLLM(w io.Writer, r *lab.StoredRun, _ result.Summary) (note string, err error) {
+func exportGuideLLM(w io.Writer, r *lab.StoredRun, s result.Summary) (note string, err error) {
+	if d := s.Definition("mean_ttft_ms"); d != result.Ours && d != result.FirstText && d != result.FirstIteration {
+		note = fmt.Sprintf("the calls are as %s saw them: the TTFT is %s", r.Header.Imported.Client, d)
+	}
 	b, err := interop.GuideLLM(r.Header, r.Calls)
 	if err != nil {
 		return "", err
@@ -177,5 +191,5 @@ func exportGuideLLM(w io.Writer, r *lab.StoredRun, _ result.Summary) (note strin
 	if _, err := w.Write(append(b, '\n')); err != nil {
 		return "", fmt.Errorf("write the report: %w", err)
 	}
-	return "", nil
+	return note, nil
 }

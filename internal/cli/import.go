@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -31,7 +32,7 @@ func newImport(env Env) *cobra.Command {
 		Long: `Read the results of vllm bench serve, SGLang, guidellm, GPUStack's
 benchmark-runner, AIPerf and inference-perf (their JSON, or the blocks that they
 print, in a text or a Markdown document), and perflab's own CSV and Parquet
-exports. A directory stands for its files.
+exports. A directory stands for its files, and - for standard input.
 
 Each run becomes a run directory for report, compare, export and audit, with the
 figures of the file, the definition of every figure that is not perflab's, and
@@ -39,9 +40,14 @@ what the text says around them: section, commands, engine, hardware. The verdict
 is what audit finds on the run's own figures. perflab did not measure them, and
 says so wherever they are shown.
 
-What cannot be read is printed as file:line and kept in import.json beside the
-runs. Secrets in commands are replaced. No directory is overwritten.`,
+What cannot be read is printed as file:line. import.json beside the runs has the
+file, of each run its directory, line, client, model, case, number of calls,
+verdict and number of findings, and the faults. Secrets in commands, titles and
+labels are replaced. No directory is overwritten.
+
+Exit status: 0 done, 1 a file that was named cannot be opened or no run was read.`,
 		Example: `  perflab import report.md
+  pbpaste | perflab import -
   perflab import results/*.json --out perflab-out/imported/results
   perflab import report.md --format json`,
 		Args: func(c *cobra.Command, args []string) error {
@@ -63,7 +69,7 @@ func runImport(env Env, f *importFlags, paths []string) error {
 	if f.format != "text" && f.format != "json" {
 		return usageError{fmt.Errorf("--format %q is not known: text or json", f.format)}
 	}
-	files := readResults(paths, false)
+	files := readResults(env, paths, false)
 	for i := range files {
 		if x := &files[i]; len(x.Runs) == 0 && len(x.Faults) == 0 {
 			*x = faulty(x.Name, "no result was found: no block that a client prints")
@@ -89,10 +95,27 @@ func runImport(env Env, f *importFlags, paths []string) error {
 	} else {
 		err = importsText(env.Stdout, imports)
 	}
-	if err == nil && runs == 0 {
-		err = errors.New("no run could be read")
+	switch {
+	case err != nil:
+		return err
+	case runs == 0:
+		return errors.New("no run could be read")
 	}
-	return err
+	return opened(paths)
+}
+
+// opened is an error where a file that was named cannot be opened: what the
+// others hold was imported, and a script is to know that this is not all.
+func opened(paths []string) error {
+	for _, path := range paths {
+		if path == "-" {
+			continue
+		}
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("%s could not be imported: %s", path, unwrapped(err))
+		}
+	}
+	return nil
 }
 
 // imported turns files into what is to be written, and refuses directories
@@ -153,18 +176,34 @@ func (u uniqueNames) name(want string) string {
 }
 
 // runName names the directory of a run by its number in the file and what it
-// is: the innermost heading and the case, else the model.
+// is: the innermost heading and the case, else the model. Of what is long the
+// end stays, where headings that are alike differ.
 func runName(n int, r *interop.Run) string {
 	const longest = 72
 	words := []string{r.Header.Label(result.LabelCase), r.Header.Label(result.LabelRole)}
 	if s := r.Header.Imported.Section; len(s) > 0 {
-		words = append([]string{strings.TrimLeft(s[len(s)-1], "0123456789. ")}, words...)
+		words = append([]string{withoutNumber(s[len(s)-1])}, words...)
 	}
 	slug := cmp.Or(interop.Slug(words...), interop.Slug(r.Header.Model), "run")
 	if len(slug) > longest {
-		slug = strings.TrimRight(slug[:longest], "-.")
+		begin, end := slug[:longest/2], slug[len(slug)-longest/2:]
+		if i := strings.LastIndexByte(begin, '-'); i > 0 {
+			begin = begin[:i]
+		}
+		_, last, _ := strings.Cut(end, "-")
+		slug = begin + "-" + cmp.Or(last, end)
 	}
 	return fmt.Sprintf("%03d-%s", n, slug)
+}
+
+// withoutNumber removes the number of a heading, as of "2. Quantization" and
+// "3.1 Size 256", and no figure, as of "4 nodes".
+func withoutNumber(title string) string {
+	number, rest, ok := strings.Cut(title, " ")
+	if ok && strings.Contains(number, ".") && strings.Trim(number, "0123456789.") == "" {
+		return rest
+	}
+	return title
 }
 
 // importedRun is a run with its figures and the verdict on them.
@@ -197,6 +236,11 @@ func importedVerdict(r *interop.Run, findings []audit.Finding) result.Verdict {
 		text += "; perflab did not measure them"
 	}
 	v.Add(result.Check{Name: "imported", Status: result.Sound, Text: text})
+	for _, c := range r.Verdict.Checks {
+		if c.Status != result.Sound {
+			v.Add(c)
+		}
+	}
 	statuses := map[audit.Severity]result.Status{audit.Error: result.Voided, audit.Warning: result.Noted, audit.Note: result.Remark}
 	for _, f := range findings {
 		v.Add(result.Check{Name: f.Type, Status: statuses[f.Severity], Text: f.Text})

@@ -31,6 +31,9 @@ func readParquet(path string, data []byte) (f interop.File, ok bool) {
 	}
 	run := interop.Run{Place: interop.Place{File: path}, Header: h, Calls: calls, Sim: h.Simulated || h.Predicted}
 	run.Lacks = h.Imported.Lacks
+	if origin != nil {
+		run.Defs = origin.Definitions
+	}
 	redactRun(&run)
 	return interop.File{Name: path, Runs: []interop.Run{run}}, true
 }

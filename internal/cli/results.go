@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,9 +20,13 @@ import (
 // of such files, and where runs says so run directories and those that hold
 // runs. What cannot be read is a fault of its file. Secrets in texts and
 // commands are replaced before anything else sees them.
-func readResults(paths []string, runs bool) []interop.File {
+func readResults(env Env, paths []string, runs bool) []interop.File {
 	var files []interop.File
 	for _, path := range paths {
+		if path == "-" {
+			files = append(files, readInput(env.Stdin))
+			continue
+		}
 		info, err := os.Stat(path)
 		switch {
 		case err != nil:
@@ -72,14 +77,22 @@ func readDir(dir string, runs bool) []interop.File {
 		case strings.HasPrefix(e.Name(), "."):
 		case !e.IsDir():
 			files = append(files, readResult(path))
-		case runs && (lab.IsRun(path) || lab.IsImport(path)):
+		case holdsRuns(path):
 			files = append(files, readDir(path, runs)...)
+		default:
+			files = append(files, faulty(path, "a directory in a directory is not read: name it too"))
 		}
 	}
 	if len(files) == 0 {
 		return []interop.File{faulty(dir, "the directory has no file")}
 	}
 	return files
+}
+
+// holdsRuns reports whether a directory is one of perflab's.
+func holdsRuns(dir string) bool {
+	_, ok, err := lab.RunDirs(dir)
+	return ok || err != nil
 }
 
 // readRun reads a run directory as a file of one run.
@@ -100,17 +113,51 @@ func readRun(dir string) interop.File {
 	return f
 }
 
-// readResult reads one file by what is in it.
+// inputName is what standard input is called.
+const inputName = "stdin"
+
+// readInput reads what is piped in or pasted.
+func readInput(in io.Reader) interop.File {
+	if in == nil {
+		return faulty(inputName, "there is no standard input")
+	}
+	data, err := io.ReadAll(in)
+	if err != nil {
+		return faulty(inputName, unwrapped(err))
+	}
+	return readData(inputName, data)
+}
+
+// readResult reads one file.
 func readResult(path string) interop.File {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return faulty(path, unwrapped(err))
 	}
+	return readData(path, data)
+}
+
+// packed are how compressed files begin, and what unpacks them.
+var packed = []struct{ magic, name, unpack string }{
+	{"\x1f\x8b", "gzip", "gunzip"}, {"PK\x03\x04", "zip", "unzip"}, {"\x28\xb5\x2f\xfd", "zstd", "unzstd"}, {"\xfd7zXZ\x00", "xz", "unxz"}, {"BZh", "bzip2", "bunzip2"},
+}
+
+// readData reads a file by what is in it.
+func readData(path string, data []byte) interop.File {
 	if f, ok := readParquet(path, data); ok {
 		return f
 	}
-	if bytes.IndexByte(data, 0) >= 0 {
-		return faulty(path, "this is neither text nor JSON, and no binary format that is known here")
+	for _, p := range packed {
+		if bytes.HasPrefix(data, []byte(p.magic)) {
+			return faulty(path, fmt.Sprintf("this is compressed (%s): unpack it first, as with %s", p.name, p.unpack))
+		}
+	}
+	data = interop.Decode(data)
+	switch {
+	case len(bytes.TrimSpace(data)) == 0:
+		return faulty(path, "the file is empty")
+	case bytes.IndexByte(data, 0) >= 0:
+		return faulty(path, "this is neither text (UTF-8, or UTF-16 with its mark) nor JSON, and no binary format that is known here")
 	}
 	f := interop.Read(path, redactDocument(data))
 	for i := range f.Runs {
@@ -133,7 +180,13 @@ func redactDocument(data []byte) []byte {
 
 // redactRun replaces the secrets in what a run says of itself.
 func redactRun(r *interop.Run) {
-	r.Header.Command = deploy.RedactText(r.Header.Command)
+	h := &r.Header
+	for _, s := range []*string{&h.Model, &h.Backend, &h.Workload, &h.Command, &h.Tokenizer} {
+		*s = deploy.RedactText(*s)
+	}
+	for i := range r.Calls {
+		r.Calls[i].Model, r.Calls[i].Error = deploy.RedactText(r.Calls[i].Model), deploy.RedactText(r.Calls[i].Error)
+	}
 	r.Header.Targets = slices.Clone(r.Header.Targets)
 	for i, t := range r.Header.Targets {
 		r.Header.Targets[i] = deploy.RedactText(t)
@@ -141,8 +194,12 @@ func redactRun(r *interop.Run) {
 	if r.Header.Imported == nil {
 		return
 	}
-	for k, v := range r.Header.Imported.Labels {
-		r.Header.Imported.Labels[k] = deploy.RedactField(k, v)
+	h.Imported.Version = deploy.RedactText(h.Imported.Version)
+	for i, s := range h.Imported.Section {
+		h.Imported.Section[i] = deploy.RedactText(s)
+	}
+	for k, v := range h.Imported.Labels {
+		h.Imported.Labels[k] = deploy.RedactField(k, v)
 	}
 	for i := range r.Other {
 		r.Other[i].Text = deploy.RedactField(r.Other[i].Label, r.Other[i].Text)

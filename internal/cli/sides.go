@@ -167,7 +167,7 @@ func (o *sideOpener) file(arg string) (result.Side, error) {
 		}
 		return result.Side{}, fmt.Errorf("read %s: %w", path, err)
 	}
-	f := interop.Read(path, b)
+	f := readData(path, b)
 	for _, fault := range f.Faults {
 		o.damage = append(o.damage, fault.String())
 	}

@@ -40,6 +40,15 @@ func titled(line string, titles ...string) bool {
 // isHead reports whether a line is the head of a block.
 func isHead(line string) bool { return titled(line, blockTitles...) }
 
+// hidesHead reports whether a line has the head of a block beside other text.
+func hidesHead(line string) bool {
+	if len(line) > 1000 || !strings.Contains(line, "====") {
+		return false
+	}
+	low := squeeze(line)
+	return slices.ContainsFunc(blockTitles, func(t string) bool { return strings.Contains(low, "= "+t+" =") })
+}
+
 // isRule reports whether a line is the rule that closes a block.
 func isRule(line string) bool { return len(line) >= 4 && strings.Trim(line, "=") == "" }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -312,7 +314,34 @@ func runColumns() []runColumn {
 		runTruth("run_shares_prefixes", func(h *result.Header) *bool { return &h.Sharing }),
 		runWord("run_fingerprint", func(h *result.Header) *string { return &h.Fingerprint }),
 		runWord("run_tokenizer", func(h *result.Header) *string { return &h.Tokenizer }),
+		runOrigin("run_client", func(i *result.Imported) string { return i.Client }, func(i *result.Imported, text string) { i.Client = text }),
+		runOrigin("run_client_version", func(i *result.Imported) string { return i.Version }, func(i *result.Imported, text string) { i.Version = text }),
+		runOrigin("run_definitions", func(i *result.Imported) string {
+			var all []string
+			for _, of := range slices.Sorted(maps.Keys(i.Definitions)) {
+				all = append(all, of+"="+string(i.Definitions[of]))
+			}
+			return strings.Join(all, " ")
+		}, func(i *result.Imported, text string) {
+			i.Definitions = map[string]result.Definition{}
+			for pair := range strings.FieldsSeq(text) {
+				of, d, _ := strings.Cut(pair, "=")
+				i.Definitions[of] = result.Definition(d)
+			}
+		}),
+		runOrigin("run_lacks", func(i *result.Imported) string { return strings.Join(i.Lacks, " ") },
+			func(i *result.Imported, text string) { i.Lacks = strings.Fields(text) }),
 	}
+}
+
+// runOrigin is a fact of an imported run, empty of one that perflab measured.
+func runOrigin(name string, get func(*result.Imported) string, set func(*result.Imported, string)) runColumn {
+	return runColumn{name, func(h *result.Header) string {
+		if h.Imported == nil {
+			return ""
+		}
+		return get(h.Imported)
+	}, func(h *result.Header, text string) error { set(h.Imported, text); return nil }}
 }
 
 // CSV writes the calls of a run as a table, one row a call in the order they

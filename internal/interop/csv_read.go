@@ -137,8 +137,11 @@ func (t *csvReader) row(row []string) error {
 		return err
 	}
 	if len(t.r.Calls) == 0 {
-		h.Imported.Version = h.Version
-		t.r.Header = h
+		if h.Imported.Client == clientPerflab {
+			h.Imported.Version = h.Version
+		}
+		t.r.Header, t.r.Defs, t.r.Lacks = h, h.Imported.Definitions, h.Imported.Lacks
+		h.Imported.Definitions = nil // the run's
 	}
 	if c.model != t.r.Header.Model {
 		c.Model = c.model

@@ -178,6 +178,9 @@ func (s *scanner) step(lines []string) int {
 		s.closeBlock("the head of the next")
 		s.openBlock()
 		return 1
+	case s.open != nil && isRule(line) && s.n == s.open.line+1: // the rest of a head that was wrapped
+		s.open.end = s.n
+		return 1
 	case s.open != nil && isRule(line):
 		s.open.end = s.n
 		s.closeBlock("")
@@ -275,7 +278,7 @@ func (s *scanner) closeBlock(cut string) {
 	s.last = b
 	switch {
 	case len(b.figures) == 0:
-		b.fault(b.line, "the head of a result has no figure under it: nothing is read")
+		b.fault(b.line, "the head of a result has no figure under it that can be read: nothing is read (a paste of wrapped lines is to be unwrapped)")
 	case cut == "its closing rule":
 		b.fault(b.end, "the block ends without its closing rule: it may have been cut off")
 	case cut != "":
@@ -294,6 +297,11 @@ func (s *scanner) closeBlock(cut string) {
 
 // stray notes figures outside any block, once for lines that follow each other.
 func (s *scanner) stray(line string) {
+	if hidesHead(line) {
+		s.faults = append(s.faults, Fault{Place{File: s.name, Line: s.n, Section: s.section()},
+			"the head of a result stands beside other text, and what is under it is not read: remove from each line what is not the result's, as a log's prefix"})
+		return
+	}
 	o := &s.orphans
 	label, text, ok := cutLabel(line)
 	if ok && len(label) <= 100 && metricOf(squeeze(label)).name != "" {

@@ -158,6 +158,11 @@ func (f *facts) tail(line string) {
 		return
 	}
 	r.ours(compat)
+	if _, rest, ok := strings.Cut(line, "Verdict: "); ok && r.Verdict.Status == "" {
+		if status, _, _ := strings.Cut(rest, " "); slices.Contains([]result.Status{result.Noted, result.Voided}, result.Status(status)) {
+			r.Verdict.Add(result.Check{Name: "as_measured", Status: result.Status(status), Text: "perflab said so when it measured: " + rest})
+		}
+	}
 }
 
 // ours marks a run as perflab's own.
@@ -224,13 +229,14 @@ func (f *facts) around(r *Run, b *found) {
 	}
 	p := f.profileFor(b)
 	f.load(r, p)
+	served := ""
 	c := f.serving(labels[result.LabelRole])
 	if c != nil {
 		r.Header.Command = f.filled(c, r, p)
 		labels[result.LabelRole] = cmp.Or(labels[result.LabelRole], c.role)
-		labels[result.LabelEngine], labels[result.LabelEngineVersion], r.Header.Model = c.engine, c.version, c.model
+		labels[result.LabelEngine], labels[result.LabelEngineVersion], served = c.engine, c.version, c.model
 	}
-	r.Header.Model = cmp.Or(r.Header.Model, f.sectionModel(), f.model)
+	r.Header.Model = cmp.Or(served, f.sectionModel(), f.model, r.Header.Model)
 	labels[result.LabelEngine] = cmp.Or(labels[result.LabelEngine], engineAround(b))
 	labels[result.LabelEngineVersion] = cmp.Or(labels[result.LabelEngineVersion], versionAround(labels[result.LabelEngine], b), f.versions[labels[result.LabelEngine]])
 }

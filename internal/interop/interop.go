@@ -85,6 +85,7 @@ type Run struct {
 	Calls   []result.Call                // where the file has requests
 	Lacks   []string                     // families and scalars that the calls cannot give, because they tell of less than ours do
 	Sim     bool                         // the file says that it was simulated
+	Verdict result.Verdict               // of perflab's own, as the file has it; empty where it has none
 }
 
 // Figure is one number as a file has it.

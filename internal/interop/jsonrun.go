@@ -275,8 +275,12 @@ func (r *reading) rate(m member) {
 	}
 }
 
-// limit takes the bound on calls in flight.
+// limit takes the bound on calls in flight; null where there was none.
 func (r *reading) limit(m member) {
+	if null(m.raw) {
+		r.labels()[result.LabelLimit] = "none"
+		return
+	}
 	if v, ok := r.count(m); ok && v > 0 {
 		r.run.Header.Limit = v
 		r.figure("max_concurrency", m.key, m, 1)

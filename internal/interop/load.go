@@ -45,6 +45,7 @@ type bench struct {
 	dataset          string
 	input, output    string // lengths
 	rate, concurrent string
+	serve            bool // vllm bench serve itself, whose defaults are known
 }
 
 // benchOf takes a benchmark command apart.
@@ -63,6 +64,10 @@ func benchOf(c *Script) bench {
 			b.client = k.client
 			break
 		}
+	}
+	b.serve = b.client == clientVLLM && (strings.Contains(squeeze(c.Text), "bench serve") || strings.Contains(c.Text, "benchmark_serving"))
+	if b.serve && !slices.ContainsFunc(ws, func(w string) bool { return strings.HasPrefix(w, "--ramp-up") }) {
+		b.rate, b.requests = cmp.Or(b.rate, "inf"), cmp.Or(b.requests, "1000")
 	}
 	return b
 }
@@ -93,7 +98,10 @@ func (f *facts) load(r *Run, p *profile) {
 		if h.Requests == 0 {
 			h.Requests = int(min(sent(r), 1e9))
 		}
-		h.Limit, _ = strconv.Atoi(b.concurrent)
+		h.Model = b.model
+		if b.serve || b.concurrent != "" {
+			labels[result.LabelLimit] = cmp.Or(b.concurrent, "none")
+		}
 	}
 	labels[result.LabelDataset] = cmp.Or(labels[result.LabelDataset], datasetIn(labels[result.LabelCase]))
 	h.Workload = labels[result.LabelDataset]
@@ -108,6 +116,7 @@ func (f *facts) load(r *Run, p *profile) {
 	if v, _, ok := number(labels[result.LabelRate]); ok && v > 0 {
 		h.Rate = v
 	}
+	h.Limit, _ = strconv.Atoi(labels[result.LabelLimit])
 	if fig, ok := r.Figure("max_concurrency"); ok && r.Definition("max_concurrency") == result.Ours && fig.Value >= 1 && fig.Value < 1e9 {
 		h.Limit = int(fig.Value)
 	}

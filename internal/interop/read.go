@@ -61,7 +61,7 @@ func jsonReaders() []jsonReader {
 // several after each other, those with the head of a table of ours as that, and
 // everything else as text.
 func Read(name string, data []byte) File {
-	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	data = Decode(data)
 	if isJSON(data) {
 		return readJSON(name, data)
 	}

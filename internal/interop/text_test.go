@@ -50,11 +50,13 @@ func TestFactsOfRuns(t *testing.T) {
 	}
 	want := []facts{
 		{"64-68", "Results/Engines/vLLM", "acme/Aster-7B", "vllm serve acme/Aster-7B -tp 4", 50, 0, setup(result.Labels{
-			"engine": "vllm", "engine_version": "v0.9.9", "case": "random short", "caption": "Benchmark result", "dataset": "random", "benchmark_command": bench})},
+			"engine": "vllm", "engine_version": "v0.9.9", "case": "random short", "caption": "Benchmark result", "dataset": "random", "benchmark_command": bench,
+			"request_rate": "inf", "max_concurrency": "none"})},
 		{"71-74", "Results/Engines/vLLM", "acme/Aster-7B", "vllm serve acme/Aster-7B -tp 4", 0, 0, setup(result.Labels{
 			"engine": "vllm", "engine_version": "v0.9.9", "case": "chat", "caption": "Benchmark result"})},
 		{"85-87", "Results/Engines/SGLang", "acme/Aster-7B", "python3 -m sglang.launch_server --model-path acme/Aster-7B --tp-size 4", 50, 0, setup(result.Labels{
-			"engine": "sglang", "engine_version": "v0.4.1.post2", "dataset": "random", "benchmark_command": bench})},
+			"engine": "sglang", "engine_version": "v0.4.1.post2", "dataset": "random", "benchmark_command": bench,
+			"request_rate": "inf", "max_concurrency": "none"})},
 		{"107-110", "Results/Other Cases", "acme/Aster-7B", "--max-model-len=4096 --max-num-seqs=32", 200, 8, chat("baseline", "Baseline benchmark result")},
 		{"115-118", "Results/Other Cases", "acme/Aster-7B", "--max-model-len=4096 --max-num-seqs=64", 200, 8, chat("optimized", "Optimized benchmark result")},
 	}

@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -119,6 +120,10 @@ func (r *reading) vllmMember(m member, own bool) {
 	case own && m.key == "simulated":
 		r.run.Sim = string(m.raw) == "true"
 		r.run.Header.Simulated = r.run.Sim
+	case own && m.key == "verdict":
+		if err := json.Unmarshal(m.raw, &r.run.Verdict); err != nil {
+			r.faultf(m.line, "the verdict cannot be read: %v", err)
+		}
 	case own && m.key == "predicted":
 		r.run.Header.Predicted = string(m.raw) == "true"
 	case kind(m.raw) == "text" || slices.Contains(vllmConfig, m.key):
@@ -158,8 +163,9 @@ func (r *reading) vllmCalls(o object, own bool) {
 		}
 		r.run.Calls = append(r.run.Calls, c)
 	}
-	if own {
+	if own { // when a request was due stands in no list of vLLM's
 		r.classes(o)
+		r.run.Lacks = append(r.run.Lacks, "ttft_due", "ttfa_due", "e2el_due", "stream_due", "dispatch_lag")
 	}
 }
 

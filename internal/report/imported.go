@@ -67,6 +67,7 @@ func importedFacts(h result.Header) []figure {
 	f := []figure{{"Imported from", sourceOf(i)}, {"Section", strings.Join(i.Section, " / ")}}
 	rest := maps.Clone(i.Labels)
 	delete(rest, result.LabelRate) // under Request rate
+	delete(rest, result.LabelLimit)
 	for _, k := range known {
 		f = append(f, figure{k.label, i.Labels[k.key]})
 		delete(rest, k.key)

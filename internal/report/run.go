@@ -164,6 +164,14 @@ func selfChecked(c *result.SelfCheck) string {
 
 // Believe says what the verdict means.
 func (r run) Believe() string {
+	switch foreign := r.Header.Imported != nil && !strings.HasPrefix(r.Header.Imported.Client, "perflab"); {
+	case foreign && r.Verdict.Status == result.Sound:
+		return "nothing in the figures contradicts itself"
+	case foreign && r.Verdict.Status == result.Noted:
+		return "the figures are doubtful where it is said here"
+	case foreign && r.Verdict.Status == result.Voided:
+		return "the figures cannot all be true"
+	}
 	switch r.Verdict.Status {
 	case result.Sound:
 		return "the figures can be believed"

@@ -18,6 +18,10 @@ type Imported struct {
 	// by metric: any value that near prints so. A figure that is not here is exact.
 	Rounding map[string]float64 `json:"rounding,omitempty"`
 
+	// Definitions are those of Summary.Definitions, in a file that has the calls
+	// and no summary.
+	Definitions map[string]Definition `json:"definitions,omitempty"`
+
 	// Lacks are families and figures of which the file's calls tell too little.
 	Lacks []string `json:"lacks,omitempty"`
 }
@@ -37,6 +41,7 @@ const (
 	LabelCase          = "case"              // comment or caption of the block: "random 32K input"
 	LabelRole          = "role"              // "baseline", "optimized"
 	LabelRate          = "request_rate"      // as the file has it: "inf", "8"; absent: not recorded
+	LabelLimit         = "max_concurrency"   // "none" where the file or its command tells that there was none
 	LabelFailed        = "failed"            // what the file says of failures, when it is no count
 )
 

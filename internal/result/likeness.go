@@ -176,7 +176,7 @@ func LimitText(h Header) string {
 	switch {
 	case h.Limit > 0:
 		return strconv.Itoa(h.Limit)
-	case h.Imported == nil:
+	case h.Imported == nil || h.Label(LabelLimit) == "none":
 		return "none"
 	}
 	return "" // a file without it may have had one

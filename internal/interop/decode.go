@@ -1,0 +1,88 @@
+package interop
+
+import (
+	"bytes"
+	"encoding/binary"
+	"unicode/utf16"
+)
+
+// Decode returns what a file holds as its reader would see it: UTF-16 with its
+// mark as UTF-8, and of a text what a terminal shows, without the codes that
+// colour it and what a progress bar wrote over. Lines stay lines.
+func Decode(data []byte) []byte {
+	switch {
+	case bytes.HasPrefix(data, []byte("\xff\xfe")):
+		data = fromUTF16(data[2:], binary.LittleEndian)
+	case bytes.HasPrefix(data, []byte("\xfe\xff")):
+		data = fromUTF16(data[2:], binary.BigEndian)
+	}
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	if isJSON(data) {
+		return data
+	}
+	if bytes.IndexByte(data, escape) >= 0 {
+		data = withoutEscapes(data)
+	}
+	if bytes.IndexByte(data, '\r') >= 0 {
+		data = withoutReturns(data)
+	}
+	return data
+}
+
+func fromUTF16(data []byte, order binary.ByteOrder) []byte {
+	units := make([]uint16, len(data)/2)
+	for i := range units {
+		units[i] = order.Uint16(data[2*i:])
+	}
+	return []byte(string(utf16.Decode(units)))
+}
+
+const escape = 0x1b
+
+// withoutEscapes removes the sequences that a terminal obeys and does not show:
+// ESC [ up to a letter, ESC ] up to its end, and ESC with one character.
+func withoutEscapes(data []byte) []byte {
+	out := make([]byte, 0, len(data))
+	for i := 0; i < len(data); i++ {
+		if data[i] != escape {
+			out = append(out, data[i])
+			continue
+		}
+		if i++; i >= len(data) {
+			break
+		}
+		switch data[i] {
+		case '[':
+			for i+1 < len(data) && data[i+1] >= 0x20 && data[i+1] < 0x40 {
+				i++
+			}
+			if i+1 < len(data) && data[i+1] >= 0x40 && data[i+1] < 0x7f {
+				i++
+			}
+		case ']':
+			for i+1 < len(data) && data[i] != 0x07 && data[i+1] != escape && data[i+1] != '\n' {
+				i++
+			}
+		case '\n':
+			out = append(out, '\n')
+		}
+	}
+	return out
+}
+
+// withoutReturns keeps of each line what was written last. A file with no other
+// ends of lines has them as those.
+func withoutReturns(data []byte) []byte {
+	if bytes.IndexByte(data, '\n') < 0 {
+		return bytes.ReplaceAll(data, []byte{'\r'}, []byte{'\n'})
+	}
+	out := make([]byte, 0, len(data))
+	for line := range bytes.Lines(data) {
+		body := bytes.TrimRight(line, "\r\n")
+		out = append(out, body[bytes.LastIndexByte(body, '\r')+1:]...)
+		if line[len(line)-1] == '\n' {
+			out = append(out, '\n')
+		}
+	}
+	return out
+}
