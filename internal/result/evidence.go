@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"perflab/internal/stat"
@@ -20,12 +21,18 @@ type evidence struct {
 	run
 	m      Measured
 	none   string // why there is no interval of anything; "" where there may be
-	blocks int    // of the time of sending
-	width  time.Duration
+	blocks int    // of the time of sending, at most
+	span   time.Duration
 	took   time.Duration // mean of a call, by which blocks are told apart
-	cut    map[string]*blocked
+	cut    map[cutting]*blocked
 	events []event
-	other  []*Call // failed
+	all    []*Call // failed ones too, in the order in which they were due
+}
+
+// cutting is a family in so many blocks.
+type cutting struct {
+	family string
+	blocks int
 }
 
 // blocked is a family's samples in blocks, and sorted.
@@ -35,52 +42,52 @@ type blocked struct {
 	calls  int
 }
 
-// found is an interval with what it rests on.
+// found is an estimate with what it rests on.
 type found struct {
-	stat.Interval
-	n string // "1200 calls in 40 blocks of 2.5 s"
+	stat.Estimate
+	calls int
+	span  time.Duration
 }
 
 // observe prepares a run. A block must be longer than a call takes, or calls of
 // several blocks share what happened to them.
 func observe(m Measured) *evidence {
-	e := &evidence{run: run{h: m.Header, o: m.Options}, m: m, cut: map[string]*blocked{}}
+	e := &evidence{run: run{h: m.Header, o: m.Options}, m: m, cut: map[cutting]*blocked{}}
 	for i := range m.Calls {
 		e.add(&m.Calls[i])
-		if c := &m.Calls[i]; !c.OK() {
-			e.other = append(e.other, c)
-		}
+		e.all = append(e.all, &m.Calls[i])
 	}
 	if len(e.ok) == 0 {
 		e.none = "figures only, without calls: nothing to make an interval of"
 		return e
 	}
-	slices.SortStableFunc(e.ok, func(a, b *Call) int { return cmp.Or(cmp.Compare(a.Sent, b.Sent), a.Index-b.Index) })
+	slices.SortStableFunc(e.all, func(a, b *Call) int { return cmp.Or(cmp.Compare(a.Due, b.Due), a.Index-b.Index) })
+	first, last := e.ok[0].Sent, e.ok[0].Sent
 	for _, c := range e.ok {
 		e.took += (c.End - c.Sent) / time.Duration(len(e.ok))
+		first, last = min(first, c.Sent), max(last, c.Sent)
 	}
-	span := e.ok[len(e.ok)-1].Sent - e.ok[0].Sent
-	if e.blocks = e.blocksIn(span); e.blocks < stat.MinBlocks {
+	e.span = last - first
+	if e.blocks = e.blocksIn(e.span); e.blocks < stat.MinBlocks {
 		e.none = fmt.Sprintf("one observation: all requests were sent within %s and a call takes %s, so that it has no %d independent blocks of time",
-			seconds(span), seconds(e.took), stat.MinBlocks)
-		return e
+			seconds(e.span), seconds(e.took), stat.MinBlocks)
 	}
-	e.width = span / time.Duration(e.blocks)
 	return e
 }
 
 // blocksIn is how many blocks a span has.
 func (e *evidence) blocksIn(span time.Duration) int {
-	n := int(min(maxBlocks, span/max(e.took, 1)))
+	return int(min(maxBlocks, span/max(e.took, 1)))
+}
+
+// paired is into how many blocks two runs are cut that each can have at most so
+// many.
+func paired(a, b int) int {
+	n := min(a, b)
 	if n >= 2*stat.MinBlocks {
 		n -= n % 4 // so that joined ones are equal
 	}
 	return n
-}
-
-// block is the one in which a call was sent.
-func (e *evidence) block(c *Call) int {
-	return int(max(0, min(time.Duration(e.blocks-1), (c.Sent-e.ok[0].Sent)/max(e.width, 1))))
 }
 
 // confirmed is how far the calls' figure may be from the run's, as a share, for
@@ -88,16 +95,16 @@ func (e *evidence) block(c *Call) int {
 // is widened, which so is never narrower.
 const confirmed = 1e-3
 
-// interval returns the interval of a figure, or why there is none.
-func (e *evidence) interval(m Metric, figure float64) (found, string) {
+// estimate estimates a figure from n blocks, or says why it cannot.
+func (e *evidence) estimate(m Metric, figure float64, n int) (found, string) {
 	if e.none != "" {
 		return found{}, e.none
 	}
-	f, value, err := e.find(m)
+	f, err := e.find(m, max(n, 1))
 	switch {
 	case errors.Is(err, errWhole):
 		return found{}, "one figure of the whole run: several runs are needed to see how it varies"
-	case math.Abs(value-figure) > max(confirmed*math.Abs(figure), e.m.Half[m.Name]) || math.IsNaN(value):
+	case math.Abs(f.Value-figure) > max(confirmed*math.Abs(figure), e.m.Half[m.Name]) || math.IsNaN(f.Value):
 		return found{}, "the calls do not give this figure: it is by another definition than theirs"
 	case err != nil:
 		return found{}, err.Error()
@@ -109,60 +116,67 @@ func (e *evidence) interval(m Metric, figure float64) (found, string) {
 // errWhole is for figures that blocks of time have no part of.
 var errWhole = errors.New("of the whole run")
 
-func (e *evidence) find(m Metric) (f found, value float64, err error) {
+func (e *evidence) find(m Metric, n int) (found, error) {
 	if m.Family != "" {
-		return e.findFamily(m)
+		return e.findFamily(m, n)
 	}
 	switch m.Name {
 	case "success_rate", "goodput_ratio":
-		return e.findShare(m.Name == "goodput_ratio")
+		return e.findShare(m.Name == "goodput_ratio", n)
 	}
-	return e.findRate(m.Name)
+	return e.findRate(m.Name, n)
 }
 
-// findFamily makes the interval of a mean or a quantile.
-func (e *evidence) findFamily(m Metric) (f found, value float64, err error) {
-	b := e.family(m.Family)
+// findFamily estimates a mean or a quantile.
+func (e *evidence) findFamily(m Metric, n int) (f found, err error) {
+	b := e.family(m.Family, n)
+	f.calls, f.span = b.calls, e.span
 	q, isQuantile := percentile(m.Stat)
 	if m.Stat == "median" {
 		q, isQuantile = 50, true
 	}
-	n := 0
 	switch {
 	case len(b.Samples) == 0:
-		return f, math.NaN(), nil
+		f.Value = math.NaN()
 	case m.Stat == "mean":
-		f.Interval, n, err = b.Mean(confidence)
+		f.Estimate, err = b.Mean(confidence)
 	case isQuantile:
-		f.Interval, n, err = b.Quantile(b.sorted, q/100, confidence)
+		f.Estimate, err = b.Quantile(b.sorted, q/100, confidence)
 	default:
-		return f, 0, errWhole
+		err = errWhole
 	}
-	f.n = e.count(b.calls, "calls", n, e.width*time.Duration(e.blocks))
-	return f, f.Value, err
+	return f, err
 }
 
-// family cuts a family's samples into blocks, once.
-func (e *evidence) family(name string) *blocked {
-	if b, ok := e.cut[name]; ok {
+// family cuts a family's samples into n blocks of as many calls, once.
+func (e *evidence) family(name string, n int) *blocked {
+	key := cutting{name, n}
+	if b, ok := e.cut[key]; ok {
 		return b
 	}
-	b := &blocked{Blocks: stat.Blocks{Ends: make([]int, e.blocks)}}
-	e.cut[name] = b
+	b := &blocked{}
+	e.cut[key] = b
 	sampler := e.sampler(name)
-	for _, c := range e.ok {
-		before := len(b.Samples)
-		if b.Samples = sampler(c, b.Samples); len(b.Samples) > before {
-			b.calls++
+	for i := range n {
+		for _, c := range e.part(i, n) {
+			before := len(b.Samples)
+			if c.OK() {
+				b.Samples = sampler(c, b.Samples)
+			}
+			if len(b.Samples) > before {
+				b.calls++
+			}
 		}
-		b.Ends[e.block(c)] = len(b.Samples)
-	}
-	for i := 1; i < len(b.Ends); i++ {
-		b.Ends[i] = max(b.Ends[i], b.Ends[i-1]) // a block without a call
+		b.Ends = append(b.Ends, len(b.Samples))
 	}
 	b.sorted = slices.Clone(b.Samples)
 	stat.Sort(b.sorted)
 	return b
+}
+
+// part is block i of n.
+func (e *evidence) part(i, n int) []*Call {
+	return e.all[i*len(e.all)/n : (i+1)*len(e.all)/n]
 }
 
 // sampler appends the samples that a call gives to a family, by the run's
@@ -209,66 +223,64 @@ func (e *evidence) sampler(name string) func(*Call, []float64) []float64 {
 	}
 }
 
-// findShare makes the interval of a share of calls: that succeeded, or that
-// met the goodput bounds.
-func (e *evidence) findShare(good bool) (f found, value float64, err error) {
+// findShare estimates a share of calls: that succeeded, or that met the goodput
+// bounds.
+func (e *evidence) findShare(good bool, n int) (f found, err error) {
 	bounds, err := e.bounds()
 	if err != nil || good && (len(bounds) == 0 || e.o.Compat != "") {
-		return f, 0, errWhole
+		return f, errWhole
 	}
 	b := stat.Blocks{}
-	parts := make([][]float64, e.blocks)
-	for _, c := range slices.Concat(e.ok, e.other) {
-		v := 0.0
-		if c.OK() && (!good || !slices.ContainsFunc(bounds, func(met func(*Call) bool) bool { return !met(c) })) {
-			v = 1
+	for i := range n {
+		for _, c := range e.part(i, n) {
+			v := 0.0
+			if c.OK() && (!good || !slices.ContainsFunc(bounds, func(met func(*Call) bool) bool { return !met(c) })) {
+				v = 1
+			}
+			b.Samples = append(b.Samples, v)
 		}
-		i := e.block(c)
-		parts[i] = append(parts[i], v)
-	}
-	for _, p := range parts {
-		b.Samples = append(b.Samples, p...)
 		b.Ends = append(b.Ends, len(b.Samples))
 	}
-	f.Interval, e.total, err = b.Mean(confidence)
-	f.n = e.count(len(b.Samples), "calls", e.total, e.width*time.Duration(e.blocks))
-	return f, f.Value, err
+	f.calls, f.span = len(b.Samples), e.span
+	f.Estimate, err = b.Mean(confidence)
+	return f, err
 }
 
-// findRate makes the interval of something per second: what each block of the
-// run's time, or of the window's, holds of it.
-func (e *evidence) findRate(name string) (f found, value float64, err error) {
-	at, whole := name, window{from: e.start, to: e.end, ok: true}
-	for prefix, w := range map[string]func() window{"steady_": func() window { return steadyWindow(e.ok) }, "full_load_": e.fullLoadNow} {
-		if len(name) > len(prefix) && name[:len(prefix)] == prefix {
-			at, whole = name[len(prefix):], w()
-		}
+// within is the part of the run's time that a rate is of, and the rate's name
+// without it.
+func (e *evidence) within(name string) (window, string) {
+	if rest, ok := strings.CutPrefix(name, "steady_"); ok {
+		return steadyWindow(e.ok), rest
 	}
+	if rest, ok := strings.CutPrefix(name, "full_load_"); ok {
+		return e.fullLoad(), rest
+	}
+	return window{from: e.start, to: e.end, ok: true}, name
+}
+
+// findRate estimates something per second: from what each of n blocks of the
+// run's time, or of the window's, holds of it.
+func (e *evidence) findRate(name string, n int) (f found, err error) {
+	whole, at := e.within(name)
 	stamps := e.stamps(at)
 	if stamps == nil {
-		return f, 0, errWhole
+		return f, errWhole
 	}
-	span := whole.to - whole.from
-	n := e.blocksIn(span)
-	if !whole.ok || n < stat.MinBlocks {
-		return f, 0, stat.ErrFewBlocks
+	f.calls, f.span = len(e.ok), whole.to-whole.from
+	if !whole.ok || e.blocksIn(f.span) < n {
+		return f, stat.ErrFewBlocks
 	}
 	held := make([]float64, n)
-	width := float64(span) / float64(n)
+	width := float64(f.span) / float64(n)
 	for _, s := range stamps {
 		if s.at >= whole.from && s.at <= whole.to {
 			held[max(0, min(n-1, int(math.Ceil(float64(s.at-whole.from)/width))-1))] += s.tokens
 		}
 	}
-	calls := len(e.ok)
-	i, blocks, err := stat.BlockRate(held, confidence)
-	per := width / 1e9
-	f.Interval = stat.Interval{Value: i.Value / per, Low: i.Low / per, High: i.High / per}
-	f.n = e.count(calls, "calls", blocks, span)
-	return f, f.Value, err
+	f.Estimate, err = stat.BlockRate(held, confidence)
+	f.Value *= 1e9 / width
+	return f, err
 }
-
-func (e *evidence) fullLoadNow() window { return e.fullLoad() }
 
 // stamps are the instants at which what a rate counts came, with how much; nil
 // for what is no rate.
@@ -309,11 +321,8 @@ func (e *evidence) stamps(rate string) []event {
 }
 
 // count says what an interval rests on.
-func (e *evidence) count(n int, noun string, blocks int, span time.Duration) string {
-	if blocks == 0 {
-		return fmt.Sprintf("%d %s", n, noun)
-	}
-	return fmt.Sprintf("%d %s in %d blocks of %s", n, noun, blocks, seconds(span/time.Duration(blocks)))
+func (f found) count(blocks int) string {
+	return fmt.Sprintf("%d calls in %d blocks of %s", f.calls, blocks, seconds(f.span/time.Duration(blocks)))
 }
 
 // seconds writes a span as a reader takes it in.

@@ -81,8 +81,7 @@ func (w *weighing) cell(m Metric, d Definition, i int) Cell {
 	out := Cell{Value: new(stat.Mean(x))}
 	if i == 0 {
 		if out.N = fmt.Sprintf("%d runs", len(x)); len(x) == 1 {
-			f, _ := w.evidence(0, 0).interval(m, x[0])
-			out.N = f.n
+			out.N = "1 run"
 		}
 		return out
 	}
@@ -136,9 +135,10 @@ func (w *weighing) within(m Metric, i int, was, is float64, out *Cell) (stat.Int
 		out.Outcome, out.Why = OutcomeEqual, "equal as printed"
 		return stat.Interval{}, out.Why
 	}
-	a, whyA := w.evidence(0, 0).interval(m, was)
-	b, whyB := w.evidence(i, 0).interval(m, is)
-	out.N = b.n
+	first, other := w.evidence(0, 0), w.evidence(i, 0)
+	n := paired(first.blocks, other.blocks)
+	a, whyA := first.estimate(m, was, n)
+	b, whyB := other.estimate(m, is, n)
 	switch {
 	case whyA != "" && whyA == whyB:
 		return stat.Interval{}, whyA
@@ -147,10 +147,11 @@ func (w *weighing) within(m Metric, i int, was, is float64, out *Cell) (stat.Int
 	case whyB != "":
 		return stat.Interval{}, w.sides[i].Name + ": " + whyB
 	}
-	r, err := stat.Ratio(a.Interval, b.Interval)
+	r, blocks, err := stat.Ratio(a.Estimate, b.Estimate, confidence)
 	if err != nil {
 		return r, err.Error()
 	}
+	out.N = b.count(blocks)
 	// A schedule without chance would leave the ends of the runs as the only
 	// difference, and that of any size.
 	r.Low, r.High = r.Low/(1+confirmed), r.High*(1+confirmed)

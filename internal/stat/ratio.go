@@ -12,7 +12,7 @@ type Interval struct{ Value, Low, High float64 }
 // Why there is no interval.
 var (
 	ErrFewBlocks = errors.New("too few blocks of time have samples")
-	ErrDrift     = errors.New("it drifts along the run, so that its blocks of time are not alike")
+	ErrDrift     = errors.New("the difference between the runs drifts, or wanders too slowly for runs so short")
 	ErrTail      = errors.New("too few independent samples lie beyond it")
 	ErrNoRatio   = errors.New("a figure is not above zero")
 	ErrOneEach   = errors.New("there is one figure on each side")
@@ -21,47 +21,80 @@ var (
 // MinBlocks is the least number of blocks that an interval is made of.
 const MinBlocks = 10
 
-// Blocks are samples in the order of time, cut into blocks of equal time:
-// block i ends before Ends[i]. Samples of one block resemble each other, as the
-// latencies of calls that met the same batch do, so the blocks count and not
-// the samples.
+// Blocks are samples in the order of a run, cut into blocks: block i ends before
+// Ends[i]. Samples of one block resemble each other, as the latencies of calls
+// that met the same batch do, so the blocks count and not the samples.
 //
-// The method is that of batch means: a figure is a ratio of two sums over
-// blocks, linearised, with Student's quantile for so many blocks. Neighbouring
-// blocks are joined two by two until they are no more alike than chance makes
-// them (the lag-1 correlation of their residuals, one-sided at 5 %), and what
-// correlation is left widens the interval. Where it does not end before
-// MinBlocks the figure drifts, as the TTFT of a burst or of an overloaded
-// server does, and no interval can be had from one run.
+// Two runs are compared block by block, each with the one at the same place of
+// the other run: what the two share (the requests and their arrivals where they
+// were the same, and the filling and the draining of the server always) is then
+// no noise of their ratio. The spread of the pairs' differences, linearised, is
+// its error, with Student's quantile for so many pairs. Neighbouring pairs are
+// joined two by two until they are neither more nor less alike than chance
+// makes them (lag-1 correlation, 5 % on a side), and what likeness is left
+// widens the interval. Where it does not end before MinBlocks the difference
+// drifts, as the TTFT of an overloaded server does, and no interval can be had
+// from one run.
 //
 // A bootstrap over blocks gives the same for means, takes thousands of passes,
 // and for a quantile near the largest sample is far too narrow: it never draws
 // what lies beyond.
 type Blocks Clusters
 
-// Mean returns the mean of all samples with its interval, and of how many
-// blocks that is.
-func (b Blocks) Mean(confidence float64) (_ Interval, blocks int, err error) {
-	m := Mean(b.Samples)
-	sums, counts := b.sums(func(x []float64) float64 { return Sum(x) })
-	se, blocks, err := ratioError(sums, counts, m)
-	if err != nil {
-		return Interval{Value: m}, blocks, err
-	}
-	return aroundLog(m, se, studentQuantile((1+confidence)/2, float64(blocks-1))), blocks, nil
+// Estimate is a figure of one run as it is compared with that of another.
+type Estimate struct {
+	Value     float64
+	down, up  float64   // how far its own interval reaches, in logarithms
+	influence []float64 // by how much each block moves the logarithm
 }
 
-// Quantile returns the q-quantile of all samples, which sorted has in ascending
-// order, by Woodruff's method: the share of samples up to the quantile gets an
-// interval on the scale of its log odds, where it is nearly normal and cannot
-// leave (0, 1), and the quantiles at its ends are the answer. There is none
-// when so few independent samples lie beyond that no order statistic bounds the
-// quantile.
-func (b Blocks) Quantile(sorted []float64, q, confidence float64) (_ Interval, blocks int, err error) {
+// Mean estimates the mean of all samples.
+func (b Blocks) Mean(confidence float64) (Estimate, error) {
+	sums, counts := b.sums(Sum)
+	return linear(sums, counts, Mean(b.Samples), confidence)
+}
+
+// BlockRate estimates the mean of what each block of equal time holds.
+func BlockRate(held []float64, confidence float64) (Estimate, error) {
+	ones := make([]float64, len(held))
+	for i := range ones {
+		ones[i] = 1
+	}
+	return linear(held, ones, Mean(held), confidence)
+}
+
+// linear estimates a ratio of two sums over blocks.
+func linear(sums, counts []float64, ratio, confidence float64) (Estimate, error) {
+	e := Estimate{Value: ratio}
+	if !(ratio > 0) {
+		return e, ErrNoRatio
+	}
+	if e.influence = influence(sums, counts, ratio); e.influence == nil {
+		return e, ErrFewBlocks
+	}
+	for i := range e.influence {
+		e.influence[i] /= ratio
+	}
+	se, n, err := blockError(e.influence, false)
+	if err != nil {
+		return e, err
+	}
+	e.down = studentQuantile((1+confidence)/2, float64(n-1)) * se
+	e.up = e.down
+	return e, nil
+}
+
+// Quantile estimates the q-quantile of all samples, which sorted has in
+// ascending order, by Woodruff's method: the share of samples up to the quantile
+// gets an interval on the scale of its log odds, where it is nearly normal and
+// cannot leave (0, 1), and the quantiles at its ends are the answer. There is
+// none when so few independent samples lie beyond that no order statistic bounds
+// the quantile.
+func (b Blocks) Quantile(sorted []float64, q, confidence float64) (Estimate, error) {
 	at := Quantile(sorted, q)
-	out := Interval{Value: at}
+	e := Estimate{Value: at}
 	if !(q > 0 && q < 1) {
-		return out, 0, ErrTail
+		return e, ErrTail
 	}
 	share := float64(sort.Search(len(sorted), func(i int) bool { return sorted[i] > at })) / float64(len(sorted))
 	sums, counts := b.sums(func(x []float64) float64 {
@@ -73,22 +106,37 @@ func (b Blocks) Quantile(sorted []float64, q, confidence float64) (_ Interval, b
 		}
 		return float64(n)
 	})
-	se, blocks, err := ratioError(sums, counts, share)
+	if e.influence = influence(sums, counts, share); e.influence == nil {
+		return e, ErrFewBlocks
+	}
+	se, n, err := blockError(e.influence, false)
 	if err != nil {
-		return out, blocks, err
+		return e, err
 	}
 	independent := float64(len(sorted))
 	if se > 0 {
 		independent = min(independent, q*(1-q)/(se*se))
 	}
 	if math.Pow(max(q, 1-q), independent) > (1-confidence)/2 {
-		return out, blocks, ErrTail
+		return e, ErrTail
 	}
-	half := studentQuantile((1+confidence)/2, float64(blocks-1)) * se / (q * (1 - q))
+	reach := studentQuantile((1+confidence)/2, float64(n-1)) * se
+	half := reach / (q * (1 - q))
 	odds := math.Log(q / (1 - q))
 	inverse := func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
-	out.Low, out.High = Quantile(sorted, inverse(odds-half)), Quantile(sorted, inverse(odds+half))
-	return out, blocks, nil
+	low, high := Quantile(sorted, inverse(odds-half)), Quantile(sorted, inverse(odds+half))
+	if !(low > 0) {
+		return e, ErrNoRatio
+	}
+	e.down, e.up = math.Log(at/low), math.Log(high/at)
+	slope := 0.0 // of the logarithm by the share; more samples below mean a lower quantile
+	if reach > 0 {
+		slope = -(e.down + e.up) / (2 * reach)
+	}
+	for i := range e.influence {
+		e.influence[i] *= slope
+	}
+	return e, nil
 }
 
 // sums applies of to the samples of each block and counts them.
@@ -102,68 +150,52 @@ func (b Blocks) sums(of func([]float64) float64) (sums, counts []float64) {
 	return sums, counts
 }
 
-// BlockRate returns the mean of what each block of equal time holds, with its
-// interval: of a rate, in units a block.
-func BlockRate(held []float64, confidence float64) (_ Interval, blocks int, err error) {
-	m := Mean(held)
-	ones := make([]float64, len(held))
-	for i := range ones {
-		ones[i] = 1
+// influence is by how much each block moves ratio = sum of sums / sum of counts,
+// nil where too few hold samples.
+func influence(sums, counts []float64, ratio float64) []float64 {
+	total, held := Sum(counts), 0
+	out := make([]float64, len(sums))
+	for i := range out {
+		if counts[i] > 0 {
+			held++
+		}
+		out[i] = (sums[i] - ratio*counts[i]) / total
 	}
-	se, blocks, err := ratioError(held, ones, m)
-	if err != nil {
-		return Interval{Value: m}, blocks, err
+	if held < MinBlocks {
+		return nil
 	}
-	return aroundLog(m, se, studentQuantile((1+confidence)/2, float64(blocks-1))), blocks, nil
+	return out
 }
 
-// aroundLog is an interval that is symmetric on the scale of logarithms.
-func aroundLog(v, se, t float64) Interval {
-	f := math.Exp(t * se / math.Abs(v))
-	if v == 0 || math.IsInf(f, 0) {
-		return Interval{v, v - t*se, v + t*se}
-	}
-	return Interval{v, v / f, v * f}
-}
-
-// ratioError returns the standard error of ratio = sum of sums / sum of counts
-// over blocks in the order of time.
-func ratioError(sums, counts []float64, ratio float64) (se float64, blocks int, err error) {
+// blockError returns the standard error of a sum of the influences of blocks in
+// the order of time, and of how many joined ones that is. What drifts is an
+// error where strict says so.
+func blockError(x []float64, strict bool) (se float64, blocks int, err error) {
 	for {
-		held := 0
-		for _, n := range counts {
-			if n > 0 {
-				held++
-			}
+		n := len(x)
+		if n < MinBlocks {
+			return 0, n, ErrFewBlocks
 		}
-		if held < MinBlocks {
-			return 0, held, ErrFewBlocks
-		}
-		n := len(sums)
-		residual := make([]float64, n)
-		var squares, products, total Total
-		for i := range residual {
-			residual[i] = sums[i] - ratio*counts[i]
-			squares.Add(residual[i] * residual[i])
-			total.Add(counts[i])
+		var squares, products Total
+		for i, v := range x {
+			squares.Add(v * v)
 			if i > 0 {
-				products.Add(residual[i] * residual[i-1])
+				products.Add(v * x[i-1])
 			}
 		}
-		correlation := 0.0
+		alike := 0.0
 		if squares.Sum() > 0 {
-			correlation = products.Sum() / squares.Sum()
+			alike = products.Sum() / squares.Sum()
 		}
-		if correlation > 1.645/math.Sqrt(float64(n)) {
-			if n/2 < MinBlocks {
-				return 0, n, ErrDrift
-			}
-			sums, counts = joined(sums), joined(counts)
+		if chance := 1.645 / math.Sqrt(float64(n)); math.Abs(alike) > chance && n/2 >= MinBlocks {
+			x = joined(x)
 			continue
+		} else if alike > chance && strict {
+			return 0, n, ErrDrift
 		}
 		g := float64(n)
-		variance := g / (g - 1) * squares.Sum() * (1 + 2*max(0, correlation))
-		return math.Sqrt(variance) / total.Sum(), held, nil
+		left := max(0, alike+1/g) // residuals of a mean are by 1/n too unlike
+		return math.Sqrt(g / (g - 1) * squares.Sum() * (1 + left) / (1 - left)), n, nil
 	}
 }
 
@@ -176,18 +208,29 @@ func joined(x []float64) []float64 {
 	return out
 }
 
-// Ratio returns b/a with the interval that the intervals of both give, each
-// found without the other: the differences on the scale of logarithms add as
-// squares, side by side, so that uneven ends stay uneven (MOVER).
-func Ratio(a, b Interval) (Interval, error) {
-	if !(a.Low > 0 && b.Low > 0) {
-		return Interval{}, ErrNoRatio
+// Ratio returns b/a with its interval, and of how many pairs of blocks that is.
+// The intervals of both, each found without the other, add as squares on the
+// scale of logarithms, side by side, so that uneven ends stay uneven (MOVER);
+// the spread of the paired blocks says how long the whole is.
+func Ratio(a, b Estimate, confidence float64) (_ Interval, pairs int, err error) {
+	if len(a.influence) != len(b.influence) {
+		return Interval{}, 0, ErrFewBlocks
 	}
-	log := math.Log
-	r := log(b.Value / a.Value)
-	down := math.Hypot(log(b.Value/b.Low), log(a.High/a.Value))
-	up := math.Hypot(log(b.High/b.Value), log(a.Value/a.Low))
-	return Interval{math.Exp(r), math.Exp(r - down), math.Exp(r + up)}, nil
+	d := make([]float64, len(a.influence))
+	for i := range d {
+		d[i] = b.influence[i] - a.influence[i]
+	}
+	se, n, err := blockError(d, true)
+	if err != nil {
+		return Interval{}, n, err
+	}
+	down, up := math.Hypot(b.down, a.up), math.Hypot(b.up, a.down)
+	if apart := math.Hypot(b.down+b.up, a.down+a.up) / 2; apart > 0 {
+		scale := studentQuantile((1+confidence)/2, float64(n-1)) * se / apart
+		down, up = down*scale, up*scale
+	}
+	r := b.Value / a.Value
+	return Interval{r, r * math.Exp(-down), r * math.Exp(up)}, n, nil
 }
 
 // RatioOfRuns returns the ratio of the geometric means of b and a, each the
