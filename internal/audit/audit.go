@@ -90,8 +90,9 @@ func Files(files []interop.File, o Options) []Finding {
 			out = append(out, Finding{Type: typeUnreadable, Severity: Warning, Place: fault.Place, Text: fault.Text})
 		}
 		var runs []Finding
+		said := lengthsSaid(f.Doc)
 		for j := range f.Runs {
-			runs = append(runs, ofRun(f, &f.Runs[j], o)...)
+			runs = append(runs, ofRun(f, &f.Runs[j], said, o)...)
 		}
 		out = append(out, gather(runs)...)
 		if f.Doc != nil {
@@ -114,14 +115,15 @@ func Checks() []Check {
 	return slices.Concat([]Check{unreadable}, arithmeticChecks(), spreadChecks(), identityChecks(), remarkChecks(), physicsChecks(), claimChecks(), commandChecks(), practiceChecks())
 }
 
-// ofRun audits one run by itself.
-func ofRun(f *interop.File, r *interop.Run, o Options) []Finding {
+// ofRun audits one run by itself, and beside the lengths that its document
+// says.
+func ofRun(f *interop.File, r *interop.Run, said []saidLengths, o Options) []Finding {
 	var out []Finding
 	for _, check := range []func(*interop.Run) []Finding{arithmetic, identities} {
 		out = append(out, check(r)...)
 	}
 	out = append(out, physics(f, r, o)...)
-	out = append(out, remarks(f, r)...)
+	out = append(out, remarks(f, r, said)...)
 	for i := range out {
 		out[i].Run = r
 	}

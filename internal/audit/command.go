@@ -128,7 +128,7 @@ func placeholders(f *interop.File) []Finding {
 	var found []string
 	var at []int
 	var section []string
-	defined := definitionsIn(f.Doc)
+	var defined map[string]bool // read once a command has a variable
 	for i := range f.Doc.Scripts {
 		s := &f.Doc.Scripts[i]
 		if s.Kind != interop.ScriptServing && s.Kind != interop.ScriptBenchmark {
@@ -143,6 +143,9 @@ func placeholders(f *interop.File) []Finding {
 		names = append(names, angled.FindAllString(s.Text, -1)...)
 		names = append(names, privateRange.FindAllString(s.Text, -1)...)
 		for _, m := range variable.FindAllStringSubmatch(literal.ReplaceAllString(s.Text, ""), -1) {
+			if defined == nil {
+				defined = definitionsIn(f.Doc)
+			}
 			if !defined[m[1]] {
 				names = append(names, "$"+m[1])
 			}

@@ -98,6 +98,7 @@ func blocksOfRun(t *testing.T, h result.Header, calls []result.Call) map[string]
 
 // No run of our own contradicts itself, whatever its calls.
 func TestOwnBlocksHaveNoErrors(t *testing.T) {
+	t.Parallel()
 	for seed := range 100 {
 		h, calls := randomCalls(rand.New(rand.NewPCG(uint64(seed), 7)))
 		for name, text := range blocksOfRun(t, h, calls) {
@@ -116,6 +117,7 @@ func TestOwnBlocksHaveNoErrors(t *testing.T) {
 
 // Runs of the simulated engine at a load that it bears yield nothing at all.
 func TestSimulatedRunsAreClean(t *testing.T) {
+	t.Parallel()
 	m := mustMachine(t, "Qwen/Qwen3-32B", "h100-sxm", 2)
 	command, err := engine.Parse([]string{"vllm", "serve", "Qwen/Qwen3-32B", "-tp", "2"})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,7 +33,7 @@ func remarkChecks() []Check {
 }
 
 // remarks says what figures of a published block mean.
-func remarks(f *interop.File, r *interop.Run) []Finding {
+func remarks(f *interop.File, r *interop.Run, said []saidLengths) []Finding {
 	if f.Doc == nil || len(f.Runs) < 2 {
 		return nil
 	}
@@ -40,7 +41,7 @@ func remarks(f *interop.File, r *interop.Run) []Finding {
 	var out []Finding
 	out = append(out, gaps(g)...)
 	out = append(out, queue(g)...)
-	out = append(out, lengths(f, g)...)
+	out = append(out, lengths(said, g)...)
 	if v, ok := g.all("total_input_tokens", "total_output_tokens"); ok && v[0].lo >= 99*v[1].hi && v[1].lo > 0 {
 		out = append(out, g.finding("mostly-prompt", Note, "",
 			fmt.Sprintf("%s of the total throughput are prompt tokens: generation runs at %s tok/s", percent(v[0].mid()/(v[0].mid()+v[1].mid())), g.text("output_throughput")),
@@ -101,13 +102,13 @@ func queue(g figures) []Finding {
 }
 
 // lengths compares prompts and answers with what was asked for.
-func lengths(f *interop.File, g figures) []Finding {
+func lengths(said []saidLengths, g figures) []Finding {
 	v, ok := g.all("completed", "total_input_tokens", "total_output_tokens")
 	if !ok || v[0].lo < 1 {
 		return nil
 	}
 	in, out := v[1].over(v[0]).mid(), v[2].over(v[0]).mid()
-	wantIn, wantOut := asked(f, g.run, in)
+	wantIn, wantOut := asked(said, g.run, in)
 	var found []Finding
 	if wantOut > 0 && out < 0.995*wantOut {
 		found = append(found, g.finding("short-outputs", Note, num(wantOut*v[0].mid())+" tokens",
@@ -129,8 +130,11 @@ var (
 	outputFlag = regexp.MustCompile(`--(?:random-)?output-len[= ](\d+)`)
 )
 
+// saidLengths are lengths of prompt and answer as a text has them.
+type saidLengths struct{ in, out string }
+
 // asked returns the lengths that a run asked for; 0 where they are not known.
-func asked(f *interop.File, r *interop.Run, in float64) (wantIn, wantOut float64) {
+func asked(said []saidLengths, r *interop.Run, in float64) (wantIn, wantOut float64) {
 	consider := func(a, b string) {
 		x, err := strconv.ParseFloat(strings.ReplaceAll(a, ",", ""), 64)
 		y, err2 := strconv.ParseFloat(strings.ReplaceAll(b, ",", ""), 64)
@@ -148,10 +152,24 @@ func asked(f *interop.File, r *interop.Run, in float64) (wantIn, wantOut float64
 	} else if strings.Contains(command, "vllm bench serve") && !strings.Contains(command, "--dataset-name") {
 		consider("1024", "128") // what it sends when no dataset is named
 	}
-	for _, t := range f.Doc.Prose {
-		for _, m := range lengthsIn.FindAllStringSubmatch(t.Text, -1) {
-			consider(m[1], m[2])
-		}
+	for _, l := range said {
+		consider(l.in, l.out)
 	}
 	return wantIn, wantOut
+}
+
+// lengthsSaid are the lengths that the text of a document names.
+func lengthsSaid(doc *interop.Document) []saidLengths {
+	if doc == nil {
+		return nil
+	}
+	var out []saidLengths
+	for _, t := range doc.Prose {
+		for _, m := range lengthsIn.FindAllStringSubmatch(t.Text, -1) {
+			if l := (saidLengths{m[1], m[2]}); !slices.Contains(out[max(0, len(out)-lookback):], l) {
+				out = append(out, l)
+			}
+		}
+	}
+	return out
 }

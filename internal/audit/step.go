@@ -215,6 +215,9 @@ func severalChanges(f *interop.File, steps []stage) []Finding {
 			if e.setup.engine != s.setup.engine || e.setup.engine == "" || e.load != s.load || e.role != "" || e.script == nil || differ(modelCore(e.setup.model), modelCore(s.setup.model)) {
 				continue
 			}
+			if nearest != nil && len(differing(e.setup, s.setup, false)) >= len(nearest) {
+				continue // before it is put in words
+			}
 			d := changes(e.setup, s.setup, false)
 			if d = slices.DeleteFunc(d, func(d diff) bool { return d.feature == "case" }); nearest == nil || len(d) < len(nearest) {
 				nearest, base = d, e
@@ -242,6 +245,9 @@ func splitOf(steps []stage, mixed []diff) string {
 	for i, s := range steps {
 		for _, e := range steps[max(0, i-lookback):i] {
 			if e.load != s.load || e.setup.engine != s.setup.engine || e.role != "" || s.role != "" {
+				continue
+			}
+			if len(differing(e.setup, s.setup, true)) > 1 {
 				continue
 			}
 			d := changes(e.setup, s.setup, true)

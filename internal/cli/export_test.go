@@ -163,3 +163,33 @@ func TestExportClaimsNoUnlikeFigure(t *testing.T) {
 		t.Errorf("said %q", said)
 	}
 }
+
+// TestCompareReadsWhatImportReads: a side may be any file that import takes,
+// and the secrets in it stay unprinted.
+func TestCompareReadsWhatImportReads(t *testing.T) {
+	dir := exported(t, nil, threeCalls())
+	for _, format := range []string{"vllm", "csv", "parquet"} {
+		file := filepath.Join(t.TempDir(), "calls."+format)
+		perflabRun(t, 0, "export", dir, "--to", format, "--out", file)
+		perflabRun(t, 0, "compare", dir, file)
+	}
+	text := "# Study\n\n```bash\nvllm serve m --api-key sk-secretsecretsecretsecret\n```\n\n```\n============ Serving Benchmark Result ============\nSuccessful requests:                     3\nBenchmark duration (s):                  12.50\nOutput token throughput (tok/s):         2.40\n==================================================\n```\n"
+	var docs []string
+	for name, text := range map[string]string{"a.md": text, "b.md": strings.Replace(text, "serve m", "serve m -tp 2", 1)} {
+		docs = append(docs, filepath.Join(t.TempDir(), name))
+		if err := os.WriteFile(docs[len(docs)-1], []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, _ := perflabRun(t, 0, append([]string{"compare"}, docs...)...)
+	if !strings.Contains(out, "serve m -tp 2") || strings.Contains(out, "secretsecret") {
+		t.Errorf("the command, without its secret, is missing in\n%s", out)
+	}
+	binary := filepath.Join(t.TempDir(), "cut.parquet")
+	if err := os.WriteFile(binary, []byte("PAR1\x00"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs := perflabRun(t, 2, "compare", dir, binary); !strings.Contains(errs, "Parquet") {
+		t.Errorf("why a damaged file has no result: %s", errs)
+	}
+}

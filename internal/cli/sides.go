@@ -152,22 +152,21 @@ func launch(dir string) string {
 // file reads a result of another client.
 func (o *sideOpener) file(arg string) (result.Side, error) {
 	path, number, line := arg, 0, 0
-	b, err := os.ReadFile(path)
+	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if path, number, line = split(arg); path != arg {
-			b, err = os.ReadFile(path)
+			info, err = os.Stat(path)
 		}
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return result.Side{}, usageError{fmt.Errorf("there is no run directory and no file %s", arg)}
 	case err != nil:
-		if info, e := os.Stat(path); e == nil && info.IsDir() {
-			return result.Side{}, usageError{fmt.Errorf("%s holds no run (header.json) and no repeated runs (repeat.json)", arg)}
-		}
 		return result.Side{}, fmt.Errorf("read %s: %w", path, err)
+	case info.IsDir():
+		return result.Side{}, usageError{fmt.Errorf("%s holds no run (header.json) and no repeated runs (repeat.json)", arg)}
 	}
-	f := readData(path, b)
+	f := readResult(path)
 	for _, fault := range f.Faults {
 		o.damage = append(o.damage, fault.String())
 	}
@@ -204,6 +203,8 @@ func split(arg string) (path string, number, line int) {
 // pick finds the one result of a file that is meant.
 func pick(f *interop.File, arg string, number, line int) (*interop.Run, error) {
 	switch {
+	case len(f.Runs) == 0 && len(f.Faults) > 0:
+		return nil, fmt.Errorf("%s has no result that can be read: %s", f.Name, f.Faults[0].Text)
 	case len(f.Runs) == 0:
 		return nil, fmt.Errorf("%s has no result that can be read", f.Name)
 	case number > len(f.Runs):

@@ -60,6 +60,7 @@ func (c Comparison) find(t *testing.T, metric string) Row {
 // A run compared with one of the same server mostly shows no difference; one
 // of a server with half more TTFT shows it, where there is an interval.
 func TestCompareTwoRuns(t *testing.T) {
+	t.Parallel()
 	flagged, judged := 0, 0
 	for seed := range uint64(20) {
 		c := compare(t, CompareOptions{}, one(served(t, 2*seed+1, 600, 40)), one(served(t, 2*seed+2, 600, 40)))

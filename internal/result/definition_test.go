@@ -421,6 +421,7 @@ func odd(rng *rand.Rand, n, limit int) []Call {
 // Every figure of hundreds of runs is what its formula says, those that are
 // absent included, and none is what JSON cannot hold.
 func TestFiguresAreTheirFormulas(t *testing.T) {
+	t.Parallel()
 	bounds, err := ParseGoodput("ttft:200 tpot:15 e2el:400")
 	if err != nil {
 		t.Fatal(err)

@@ -75,8 +75,12 @@ func (s Summary) names() []string {
 		}
 		return len(rank)
 	}
-	return slices.SortedFunc(maps.Keys(s.Figures), func(a, b string) int {
-		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b))
+	places := make(map[string]int, len(s.Figures))
+	for name := range s.Figures {
+		places[name] = place(name)
+	}
+	return slices.SortedFunc(maps.Keys(places), func(a, b string) int {
+		return cmp.Or(cmp.Compare(places[a], places[b]), cmp.Compare(a, b))
 	})
 }
 

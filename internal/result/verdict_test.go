@@ -12,6 +12,7 @@ import (
 // TestChecks breaks one thing at a time in a run of which every check but the
 // named one keeps its status.
 func TestChecks(t *testing.T) {
+	t.Parallel()
 	good := func() []Call { return steady(500, 20*msec) }
 	for _, test := range []struct {
 		name   string

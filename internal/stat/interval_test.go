@@ -13,6 +13,14 @@ func TestStudentT(t *testing.T) {
 			t.Errorf("with %v degrees of freedom %v, tables say %v", nu, got, want)
 		}
 	}
+	for _, p := range []float64{0.51, 0.9, 0.975, 0.9999, 1 - 1e-7} { // in closed form
+		a := 2*p - 1
+		for nu, want := range map[float64]float64{1: math.Tan(math.Pi * a / 2), 2: a * math.Sqrt(2/(1-a*a))} {
+			if got := studentQuantile(p, nu); math.Abs(got/want-1) > 1e-8 {
+				t.Errorf("with %v degrees of freedom the %v-quantile is %v, want %v", nu, p, got, want)
+			}
+		}
+	}
 }
 
 func TestMeanCICovers(t *testing.T) {
@@ -57,6 +65,7 @@ func groups(n int, draw func() float64, size func(int) int) Clusters {
 
 // The sum of two standard normal values has quantiles known in advance.
 func TestClustersCover(t *testing.T) {
+	t.Parallel()
 	const draws, n = 2000, 80
 	truth := func(q float64) float64 { return math.Sqrt2 * math.Sqrt2 * math.Erfinv(2*q-1) }
 	rng := Stream(5, "coverage in groups")
@@ -93,6 +102,7 @@ func TestClustersCover(t *testing.T) {
 // holds the truth nearly as often as it says: where it is given, and not by
 // luck of a small variance.
 func TestFewClustersCover(t *testing.T) {
+	t.Parallel()
 	const draws = 1000
 	for q, n := range map[float64]int{0.5: 6, 0.9: 36, 0.95: 72} {
 		rng := Stream(6, "few groups")

@@ -33,6 +33,7 @@ func covers(t *testing.T, what string, draws int, most float64, held func() bool
 
 // Runs of one mean, in unequal numbers and with unequal spread.
 func TestRatioOfRunsCovers(t *testing.T) {
+	t.Parallel()
 	rng := Stream(11, "runs")
 	draw := func(n int, mean, sd float64) []float64 {
 		x := make([]float64, n)
@@ -107,6 +108,7 @@ func cut(x []float64, k int) Blocks {
 // interval of the ratio of means and of quantiles holds 1, and so an A/A
 // comparison shows a difference, in about 5 % of draws.
 func TestBlocksCover(t *testing.T) {
+	t.Parallel()
 	const n, q50, q95 = 800, 0.5, 0.95
 	for _, tau := range []float64{0.1, 8} {
 		rng := Stream(5, "blocks")
@@ -200,6 +202,7 @@ func TestBlocksRefuse(t *testing.T) {
 // A level that wanders more slowly than blocks are long is not taken for many
 // independent samples: either there is no interval, or it is wide.
 func TestBlocksSlowWander(t *testing.T) {
+	t.Parallel()
 	rng := Stream(9, "wander")
 	made, held := 0, 0
 	for range 1000 {

@@ -6,9 +6,16 @@ import (
 	"slices"
 )
 
+// fewValues is below how many values sorting by comparison is faster.
+const fewValues = 1 << 12
+
 // Sort sorts values in ascending order, as slices.Sort does, but in time
 // linear in their number: a run may have tens of millions.
 func Sort(x []float64) {
+	if len(x) < fewValues {
+		slices.Sort(x)
+		return
+	}
 	SortBy(x, func(v float64) uint64 {
 		b := math.Float64bits(v)
 		if b>>63 != 0 {
@@ -21,7 +28,7 @@ func Sort(x []float64) {
 // SortBy sorts stably by an ascending key.
 func SortBy[T any](x []T, key func(T) uint64) {
 	const digits, bits, mask = 6, 11, 1<<11 - 1 // 6 x 11 >= 64
-	if len(x) < 1<<12 {
+	if len(x) < fewValues {
 		slices.SortStableFunc(x, func(a, b T) int { return cmp.Compare(key(a), key(b)) })
 		return
 	}

@@ -66,6 +66,7 @@ func TestSumDoesNotDependOnOrder(t *testing.T) {
 // an interval of order statistics can reach are discrete and it takes the next
 // one above, so the sample is large enough for them to be dense.
 func TestQuantileCICovers(t *testing.T) {
+	t.Parallel()
 	const draws, n = 2000, 600
 	for _, q := range []float64{0.5, 0.9} {
 		rng := Stream(7, "coverage")

@@ -3,23 +3,24 @@ package stat
 import "math"
 
 // studentQuantile is the p-quantile, p > 0.5, of Student's t distribution with
-// df degrees of freedom, by bisection of its distribution function
-// F(t) = 1 - I_{df/(df+t²)}(df/2, 1/2)/2.
+// df degrees of freedom: where its upper tail I_{df/(df+t²)}(df/2, 1/2)/2 is
+// 1 - p. The tail falls and is convex, so Newton's steps from the normal
+// quantile, which is less, never pass it; they end where rounding lets them go
+// no further.
 func studentQuantile(p, df float64) float64 {
-	upper := func(t float64) float64 { return incompleteBeta(df/(df+t*t), df/2, 0.5) / 2 }
-	lo, hi := 0.0, 1.0
-	for upper(hi) > 1-p && hi < 1e12 {
-		hi *= 2
-	}
-	for range 64 { // halvings: more than a float has bits to tell apart
-		mid := (lo + hi) / 2
-		if upper(mid) > 1-p {
-			lo = mid
-		} else {
-			hi = mid
+	half, _ := math.Lgamma(df / 2)
+	more, _ := math.Lgamma((df + 1) / 2)
+	top := math.Exp(more-half) / math.Sqrt(df*math.Pi) // the density at 0
+	t := math.Sqrt2 * math.Erfinv(2*p-1)
+	for range 200 { // far out, with one degree of freedom, a step doubles t
+		tail := incompleteBeta(df/(df+t*t), df/2, 0.5) / 2
+		next := t + (tail-(1-p))/(top*math.Exp(-(df+1)/2*math.Log1p(t*t/df)))
+		if !(next > t*(1+1e-15)) || next > 1e12 {
+			break
 		}
+		t = next
 	}
-	return (lo + hi) / 2
+	return t
 }
 
 // incompleteBeta is the regularised incomplete beta function I_x(a, b), by its

@@ -42,19 +42,19 @@ func TestFullIsFull(t *testing.T) {
 	}
 }
 
-// made is n calls of about 200 chunks, as a run has them.
-func made(n int) []result.Call {
+// made is n calls of some chunks each, as a run has them.
+func made(n, chunks int) []result.Call {
 	rng := stat.Stream(3, "parquet")
 	calls := make([]result.Call, n)
 	for i := range calls {
 		sent := time.Duration(i) * 7 * time.Millisecond
-		c := result.Call{Index: i, Due: sent, Ready: sent, Sent: sent + 40000, Wrote: sent + 50000, Headers: sent + 9e6, Status: 200, WantIn: 1024, Want: 200, Finish: "length", Reads: 200}
+		c := result.Call{Index: i, Due: sent, Ready: sent, Sent: sent + 40000, Wrote: sent + 50000, Headers: sent + 9e6, Status: 200, WantIn: 1024, Want: chunks, Finish: "length", Reads: chunks}
 		at := c.Sent + 80*time.Millisecond
-		for k := range 200 {
+		for k := range chunks {
 			c.Chunks = append(c.Chunks, result.Chunk{At: at, Tokens: 1, Read: int32(k)})
 			at += 18*time.Millisecond + time.Duration(rng.Int64N(int64(2*time.Millisecond)))
 		}
-		c.End, c.Usage = at, &result.Usage{Prompt: 1024, Completion: 200}
+		c.End, c.Usage = at, &result.Usage{Prompt: 1024, Completion: chunks}
 		calls[i] = c
 	}
 	return calls
@@ -81,7 +81,8 @@ func rows(t testing.TB, file []byte) []row {
 
 // Every fact comes back, over more rows than a batch and a row group hold.
 func TestRoundTrip(t *testing.T) {
-	calls := append([]result.Call{full()}, made(group+batch+3)...)
+	t.Parallel()
+	calls := append([]result.Call{full()}, made(group+batch+3, 3)...)
 	for i := range calls[50:] {
 		c := &calls[50+i]
 		if c.Chunks = c.Chunks[:i%3]; i%3 == 0 {
@@ -104,8 +105,8 @@ func TestRoundTrip(t *testing.T) {
 		t.Fatalf("%d calls of %d", len(got), len(calls))
 	}
 	for i := range got {
-		if d := cmp.Diff(calls[i], got[i]); d != "" {
-			t.Fatalf("call %d: -written +read\n%s", i, d)
+		if !reflect.DeepEqual(calls[i], got[i]) {
+			t.Fatalf("call %d: -written +read\n%s", i, cmp.Diff(calls[i], got[i]))
 		}
 	}
 }
@@ -201,8 +202,10 @@ func (w *fullDisk) Write(p []byte) (int, error) {
 }
 
 func TestWriteError(t *testing.T) {
-	calls := made(group + 1)
-	for _, left := range []int{0, 100, 20000} {
+	t.Parallel()
+	calls := made(group+1, 2)
+	whole := len(write(t, result.Header{}, calls))
+	for _, left := range []int{0, 100, whole / 2, whole - 1} {
 		if err := Write(&fullDisk{left}, result.Header{}, slices.Values(calls)); !errors.Is(err, errFull) {
 			t.Errorf("after %d bytes: %v", left, err)
 		}
@@ -210,7 +213,7 @@ func TestWriteError(t *testing.T) {
 }
 
 func BenchmarkWrite(b *testing.B) {
-	calls := made(20000)
+	calls := made(20000, 200)
 	b.ReportAllocs()
 	size := 0
 	for b.Loop() {
