@@ -215,6 +215,12 @@ func importedRun(r *interop.Run, findings []audit.Finding) (lab.ImportedRun, err
 	h := r.Header
 	origin := *h.Imported
 	origin.Rounding, origin.Lacks = r.Rounding(), r.Lacks
+	for _, o := range r.Other {
+		if origin.Other == nil {
+			origin.Other = map[string]string{}
+		}
+		origin.Other[o.Label] = o.Text
+	}
 	h.Imported, h.Simulated = &origin, h.Simulated || r.Sim
 	s.Verdict = importedVerdict(r, findings)
 	return lab.ImportedRun{
@@ -283,8 +289,12 @@ func importsText(w io.Writer, imports []lab.Import) error {
 			if r.Calls > 0 {
 				calls = fmt.Sprint(r.Calls)
 			}
+			verdict := string(r.Verdict)
+			if r.Summary.Simulated || r.Header.Simulated {
+				verdict += ", SIMULATED"
+			}
 			fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Dir, r.Client, cmp.Or(r.Model, "not recorded"),
-				figureText(r.Summary, "completed"), figureText(r.Summary, "request_throughput"), figureText(r.Summary, "total_token_throughput"), calls, r.Verdict)
+				figureText(r.Summary, "completed"), figureText(r.Summary, "request_throughput"), figureText(r.Summary, "total_token_throughput"), calls, verdict)
 		}
 		tw.Flush() // into a Builder, which never fails
 	}

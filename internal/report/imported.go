@@ -75,6 +75,9 @@ func importedFacts(h result.Header) []figure {
 	for _, k := range slices.Sorted(maps.Keys(rest)) {
 		f = append(f, figure{"Label " + k, rest[k]})
 	}
+	for _, k := range slices.Sorted(maps.Keys(i.Other)) {
+		f = append(f, figure{"Also in the file: " + k, i.Other[k]})
+	}
 	return f
 }
 

@@ -14,6 +14,10 @@ type Imported struct {
 	Section []string `json:"section,omitempty"` // headings above a block, outermost first
 	Labels  Labels   `json:"labels,omitempty"`  // what the file says of the run besides its figures
 
+	// Other is what the file has of the run and no figure of ours stands for, by
+	// its label there.
+	Other map[string]string `json:"other,omitempty"`
+
 	// Rounding is half a unit of the last digit that the file has of a figure,
 	// by metric: any value that near prints so. A figure that is not here is exact.
 	Rounding map[string]float64 `json:"rounding,omitempty"`
