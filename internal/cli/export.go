@@ -127,6 +127,9 @@ func runExport(env Env, f *exportFlags, dir string) error {
 	if note != "" {
 		fmt.Fprintf(env.Stderr, "perflab: %s\n", note)
 	}
+	if s.Verdict.Status == result.Voided && f.to != "vllm" {
+		fmt.Fprintf(env.Stderr, "perflab: the run is void, which --to %s has no place to say: %s\n", f.to, s.Verdict.Why())
+	}
 	if f.out == "" {
 		_, err := env.Stdout.Write(b.Bytes())
 		return err

@@ -149,12 +149,16 @@ func quoteShort(s string) string {
 
 // cutLabel cuts "label: value" at the last colon.
 func cutLabel(line string) (label, text string, ok bool) {
+	line = fullWidth.Replace(line)
 	i := strings.LastIndexByte(line, ':')
 	if i <= 0 {
 		return "", "", false
 	}
 	return strings.TrimSpace(line[:i]), strings.TrimSpace(line[i+1:]), true
 }
+
+// fullWidth puts the punctuation of Chinese and Japanese keyboards in ASCII.
+var fullWidth = strings.NewReplacer("：", ":", "（", "(", "）", ")", "／", "/")
 
 // number parses a decimal number, with thousands separated by commas or not,
 // and returns half a unit of its last digit.

@@ -32,7 +32,8 @@ func TestPasted(t *testing.T) {
 	for name, text := range map[string]string{
 		"plain": pasted, "mark": "\xef\xbb\xbf" + pasted, "CRLF": strings.ReplaceAll(pasted, "\n", "\r\n"), "CR CRLF": strings.ReplaceAll(pasted, "\n", "\r\r\n"),
 		"CR": strings.ReplaceAll(pasted, "\n", "\r"), "colours": coloured.String(), "progress bar": bar.String(), "prefix": prefixed.String(),
-		"UTF-16LE": inUTF16(pasted, binary.LittleEndian), "UTF-16BE": inUTF16(pasted, binary.BigEndian),
+		"full width": strings.NewReplacer(":", "：", "(", "（", ")", "）").Replace(pasted),
+		"UTF-16LE":   inUTF16(pasted, binary.LittleEndian), "UTF-16BE": inUTF16(pasted, binary.BigEndian),
 	} {
 		f := Read("a.md", []byte(text))
 		if len(f.Runs) != 1 || len(f.Faults) != 0 {

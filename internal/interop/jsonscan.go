@@ -12,7 +12,7 @@ import (
 
 // maxDepth is how deep values may nest. No client comes near it, and it bounds
 // the work on a file of brackets.
-const maxDepth = 100
+const maxDepth = 40
 
 // jsonScanner walks over JSON text without building anything, so that a file of
 // any size costs its own bytes. It takes NaN, Infinity and -Infinity, which

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"perflab/internal/stat"
 )
@@ -148,6 +149,16 @@ func Metrics() []Metric {
 	return table
 }
 
+// byName finds the rows of the table; it is made once, because readers of
+// files look names up by the thousand.
+var byName = sync.OnceValue(func() map[string]Metric {
+	rows := map[string]Metric{}
+	for _, m := range Metrics() {
+		rows[m.Name] = m
+	}
+	return rows
+})
+
 // aliases are other spellings in use; each maps a whole name, or with a
 // leading * what follows the statistic.
 var aliases = map[string]string{
@@ -173,10 +184,8 @@ func Lookup(name string) (Metric, error) {
 	if full, ok := aliases[key]; ok {
 		key = full
 	}
-	for _, m := range scalars() {
-		if m.Name == key {
-			return m, nil
-		}
+	if m, ok := byName()[key]; ok {
+		return m, nil
 	}
 	stat, rest, _ := strings.Cut(key, "_")
 	if full, ok := aliases["*"+rest]; ok {
