@@ -45,7 +45,8 @@ const unseen = 1.25
 //
 // The interval errs on the wide side. In simulations of a server with batches
 // and a wandering speed (closed and open loop, 1,000 requests, the same or other
-// ones) it held the truth in 93 to 100 % of draws, and runs of a saturated
+// ones) it held the truth in 93 to 100 % of 200 draws of
+// most figures, in 89 % over another 30 of a closed loop, and runs of a saturated
 // closed loop that differ by 10 % in output throughput were told apart in more
 // than nine of ten draws when the requests were the same. In runs of only some
 // ten times the time in which the speed wanders, more than half have no interval
