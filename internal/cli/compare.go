@@ -36,13 +36,15 @@ func newCompare(env Env) *cobra.Command {
 		Long: `Compare runs with the first of them. Each argument is a run directory, the
 directory of bench --repeat, another client's result file, or NAME=A,B,...:
 several runs that are one side, each one observation. Of a file with several
-results, FILE#3 is the third and FILE:86 the one on line 86.
+results, FILE#3 is the third and FILE:86 the one on line 86. The directory of
+an import stands for all its runs when it is the only argument.
 
 The interval of a ratio is of 95 %: Welch's over the runs of a side where there
-are several, else from the blocks of time of one run, which does not hold what
-a restart of the server would change. Where none can be had (a burst, an
-overloaded server, figures without calls) the row says why. Figures of
-different definitions are never compared; facts in which the sides differ
+are several, else from one run each, cut into blocks of time, each block beside
+the one at the same place of the other run; it errs on the wide side, and does
+not hold what a restart of the server would change. Where none can be had (a
+burst, an overloaded server, figures without calls) the row says why. Figures
+of different definitions are never compared; facts in which the sides differ
 besides the one compared (--by, or the only one) are warnings.
 
 --fail-if METRIC > LIMIT makes it a check, held against every side but the
@@ -54,10 +56,11 @@ Exit status: 0 done, 3 a condition failed, 4 a side is void.`,
 		Example: `  perflab compare runs/before runs/after
   perflab compare runs/before runs/after --fail-if 'p99_ttft_ms > 1.05x' --fail-if 'output_throughput < 0.95x'
   perflab compare old=runs/a1,runs/a2,runs/a3 new=runs/b1,runs/b2,runs/b3 --html compare.html
+  perflab compare perflab-out/imported/published
   perflab compare vllm-old.json vllm-new.json --format md
   perflab compare report.md#1 report.md#4 --by engine`,
 		Args: func(c *cobra.Command, args []string) error {
-			if len(args) < 2 {
+			if len(args) == 0 || len(args) == 1 && !lab.IsImport(args[0]) {
 				return wantArgs(2, "two sides at least, a run each")(c, args)
 			}
 			return nil

@@ -157,6 +157,7 @@ func writeReport(path string, write func(io.Writer) error) error {
 
 // open reads what is to be shown.
 func (f *reportFlags) open(fs *pflag.FlagSet, dirs []string) (view, error) {
+	dirs = withoutImportFiles(dirs)
 	for _, dir := range dirs {
 		if !lab.IsStudy(dir) && !lab.IsRun(dir) && !lab.IsSeries(dir) && !lab.IsImport(dir) {
 			return view{}, usageError{fmt.Errorf("%s holds no run (header.json), no series of runs (sweep.json, repeat.json), no study (study.json) and no import (import.json)", dir)}

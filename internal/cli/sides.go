@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,6 +20,12 @@ import (
 // could not be read, one sentence each.
 func openSides(args []string, percentiles []float64) (sides []result.Side, damage []string, err error) {
 	o := sideOpener{percentiles: percentiles}
+	args = withoutImportFiles(args)
+	if len(args) == 1 && lab.IsImport(args[0]) {
+		if args, err = importedRuns(args[0]); err != nil {
+			return nil, nil, err
+		}
+	}
 	for _, arg := range args {
 		s, err := o.side(arg)
 		if err != nil {
@@ -35,24 +42,44 @@ func openSides(args []string, percentiles []float64) (sides []result.Side, damag
 	return sides, o.damage, nil
 }
 
-// shorten calls sides that have no name of their own by the last parts of
-// their paths that tell them apart.
+// withoutImportFiles leaves out the import.json that a shell's pattern finds
+// beside the runs of an import.
+func withoutImportFiles(args []string) []string {
+	return slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
+		return filepath.Base(arg) == "import.json" && lab.IsImport(filepath.Dir(arg))
+	})
+}
+
+// importedRuns are the runs of an import that is all there is to compare.
+func importedRuns(dir string) ([]string, error) {
+	runs, err := lab.OpenImport(dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(runs) < 2 {
+		return nil, usageError{fmt.Errorf("%s holds an import of %d runs: a comparison needs two sides at least", dir, len(runs))}
+	}
+	return runs, nil
+}
+
+// shorten calls each side that has no name of its own by as many last parts of
+// its path as tell it from the others.
 func shorten(sides []result.Side) {
 	last := func(name string, n int) string {
 		parts := strings.Split(filepath.ToSlash(filepath.Clean(name)), "/")
 		return strings.Join(parts[max(0, len(parts)-n):], "/")
 	}
-	for n := 1; n < 8; n++ {
-		seen := map[string]bool{}
-		for _, s := range sides {
-			seen[last(s.Name, n)] = true
-		}
-		if len(seen) == len(sides) {
-			for i := range sides {
-				sides[i].Name = last(sides[i].Name, n)
+	short := make([]string, len(sides))
+	for i, s := range sides {
+		for n := 1; n < 8 && short[i] == ""; n++ {
+			alike := func(t result.Side) bool { return last(t.Name, n) == last(s.Name, n) }
+			if !slices.ContainsFunc(slices.Concat(sides[:i], sides[i+1:]), alike) {
+				short[i] = last(s.Name, n)
 			}
-			return
 		}
+	}
+	for i := range sides {
+		sides[i].Name = cmp.Or(short[i], sides[i].Name)
 	}
 }
 
@@ -91,6 +118,12 @@ func (o *sideOpener) place(path string) (result.Side, error) {
 	switch {
 	case lab.IsStudy(path):
 		return result.Side{}, usageError{fmt.Errorf("%s is a study: name runs of its trials, as %s", path, filepath.Join(path, "trials", "001", "WORKLOAD"))}
+	case lab.IsImport(path):
+		runs, err := lab.OpenImport(path)
+		if err == nil {
+			err = usageError{fmt.Errorf("%s is an import: name runs of it (%s), or give it alone", path, strings.Join(runs, ", "))}
+		}
+		return result.Side{}, err
 	case lab.IsSeries(path):
 		return o.series(path)
 	case lab.IsRun(path):

@@ -23,6 +23,7 @@ type compared struct {
 	Names    []string
 	Pairs    []pair
 	Plots    []Plot
+	Defined  []definition // by which figures are made that are not by ours
 	Facts    []result.Fact
 	Bases    []figure // what each side is
 	Warnings []string
@@ -54,6 +55,14 @@ func newCompared(c result.Comparison, rulings []result.Ruling) compared {
 		d.Bases = append(d.Bases, figure{s.Name, s.Basis})
 		if s.Void != "" {
 			d.Verdict = append(d.Verdict, fmt.Sprintf("%s is void: do not believe what is said of it.", s.Name))
+		}
+	}
+	for _, r := range c.Rows {
+		if r.Definition == result.Ours {
+			continue
+		}
+		if x := explained(r.Metric, r.Definition); !slices.Contains(d.Defined, x) {
+			d.Defined = append(d.Defined, x)
 		}
 	}
 	failed := 0
@@ -103,23 +112,16 @@ func tallied(c result.Comparison, i int) string {
 
 func newPair(c result.Comparison, i int) pair {
 	p := pair{First: c.Sides[0].Name, Name: c.Sides[i].Name}
-	labels := map[string]int{}
-	for _, r := range c.Rows {
-		labels[r.Label]++
-	}
 	whys := map[string][]string{}
-	for _, r := range c.Rows {
+	for _, r := range pairRows(c, i) {
 		a, b := r.Cells[0], r.Cells[i]
-		if a.Value == nil && b.Value == nil && labels[r.Label] > 1 {
-			continue // the row is of another pair's definition
-		}
 		number := func(v *float64) string {
 			if v == nil {
 				return missing
 			}
 			return strconv.FormatFloat(*v, 'f', r.Metric.Decimals, 64)
 		}
-		row := pairRow{Label: tagged(r.Label, r.Definition), Doc: r.Metric.Doc,
+		row := pairRow{Label: r.Label, Doc: r.Metric.Doc,
 			Was: number(a.Value), Is: number(b.Value), Ratio: "-", Interval: "-", Outcome: string(b.Outcome), Basis: b.N}
 		if b.Ratio != nil {
 			row.Ratio = times(*b.Ratio)
@@ -142,6 +144,48 @@ func newPair(c result.Comparison, i int) pair {
 		p.Whys[k] = fmt.Sprintf("%s: %s", some(whys[why]), why)
 	}
 	return p
+}
+
+// pairRows are the rows that side i and the first one have part in. A label has
+// its definition only where two rows are of one figure.
+func pairRows(c result.Comparison, i int) []result.Row {
+	all, shown := map[string]int{}, map[string]int{}
+	for _, r := range c.Rows {
+		all[r.Name]++
+	}
+	var out []result.Row
+	for _, r := range c.Rows {
+		if all[r.Name] == 1 || r.Cells[0].Value != nil || r.Cells[i].Value != nil {
+			shown[r.Name]++
+			out = append(out, r)
+		}
+	}
+	for k := range out {
+		if shown[out[k].Name] > 1 {
+			out[k].Label = tagged(out[k].Label, out[k].Definition)
+		}
+	}
+	return out
+}
+
+// columnHeads are the names of two sides as narrow heads of columns: their
+// beginnings, or their ends where the beginnings are alike.
+func columnHeads(a, b string) (string, string) {
+	const most = 12
+	end := func(s string) string {
+		r := []rune(s)
+		if len(r) <= most {
+			return s
+		}
+		return "…" + string(r[len(r)-most+1:])
+	}
+	if x, y := clip(a, most), clip(b, most); x != y {
+		return x, y
+	}
+	if x, y := end(a), end(b); x != y {
+		return x, y
+	}
+	return a, b
 }
 
 // some names the first few of many.
@@ -185,7 +229,8 @@ func CompareText(w io.Writer, c result.Comparison, rulings []result.Ruling) erro
 	for _, p := range d.Pairs {
 		fmt.Fprintln(b)
 		tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-		fmt.Fprintf(tw, "\t%s\t%s\tratio\t95 %% interval\t\n", p.First, p.Name)
+		was, is := columnHeads(p.First, p.Name)
+		fmt.Fprintf(tw, "\t%s\t%s\tratio\t95 %% interval\t\n", was, is)
 		for _, r := range p.Rows {
 			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Label, r.Was, r.Is, r.Ratio, r.Interval, r.Outcome)
 		}
@@ -198,6 +243,9 @@ func CompareText(w io.Writer, c result.Comparison, rulings []result.Ruling) erro
 		}
 	}
 	fmt.Fprintln(b)
+	if len(d.Defined) > 0 {
+		fmt.Fprintf(b, "Not by perflab's definitions (docs/metrics.md):\n%s\n", definitionLines(d.Defined))
+	}
 	for _, text := range d.Warnings {
 		fmt.Fprintf(b, "warning: %s\n", text)
 	}
@@ -260,6 +308,9 @@ func (d compared) fine() string {
 	}
 	for _, text := range d.Notes {
 		fmt.Fprintf(&b, "note: %s\n", text)
+	}
+	for _, x := range d.Defined {
+		fmt.Fprintf(&b, "%s by %s: %s\n", x.Of, x.Tag, x.Formula)
 	}
 	for _, x := range d.Bases {
 		fmt.Fprintf(&b, "%s: %s\n", x.Label, x.Value)

@@ -12,7 +12,7 @@ import (
 func ratioPlot(c result.Comparison, i int) (Plot, bool) {
 	var rows []result.Row
 	reach := math.Log(1.02)
-	for _, r := range c.Rows {
+	for _, r := range pairRows(c, i) {
 		x := r.Cells[i]
 		if x.Ratio == nil || !(*x.Ratio > 0) || r.Metric.Better == result.Neither {
 			continue
@@ -53,9 +53,8 @@ func ratioRow(k *canvas, r result.Row, x result.Cell, y, left float64, at func(f
 	if class == "" {
 		class = "base"
 	}
-	label := tagged(r.Label, r.Definition)
-	k.text("m", left-12, y+4, "end", clip(label, 38))
-	tip := fmt.Sprintf("%s: %s", label, times(*x.Ratio))
+	k.text("m", left-12, y+4, "end", clip(r.Label, 38))
+	tip := fmt.Sprintf("%s: %s", r.Label, times(*x.Ratio))
 	text := times(*x.Ratio)
 	if x.Low != nil {
 		tip += fmt.Sprintf(", 95 %% interval %s to %s, %s", times(*x.Low), times(*x.High), x.N)

@@ -111,18 +111,23 @@ func definitions(s *result.Summary) []definition {
 			continue
 		}
 		seen[of] = true
-		label := m.Label
-		if m.Family != "" {
-			label = familyLabel(m)
-		}
-		label, _, _ = strings.Cut(label, " (")
-		d := definition{Of: label, Tag: string(tag), Formula: "not known here"}
-		if doc, ok := tag.Doc(); ok {
-			d.Formula, d.Clients = doc.Formula, doc.Clients
-		}
-		out = append(out, d)
+		out = append(out, explained(m, tag))
 	}
 	return out
+}
+
+// explained says how the figures of a metric's kind are made by a definition.
+func explained(m result.Metric, tag result.Definition) definition {
+	label := m.Label
+	if m.Family != "" {
+		label = familyLabel(m)
+	}
+	label, _, _ = strings.Cut(label, " (")
+	d := definition{Of: label, Tag: string(tag), Formula: "not known here"}
+	if doc, ok := tag.Doc(); ok {
+		d.Formula, d.Clients = doc.Formula, doc.Clients
+	}
+	return d
 }
 
 // definitionsText is the lines under the block of an imported run.
@@ -131,12 +136,15 @@ func definitionsText(s *result.Summary) string {
 	if len(all) == 0 {
 		return ""
 	}
+	return "Not by perflab's definitions (docs/metrics.md):\n" + definitionLines(all)
+}
+
+func definitionLines(all []definition) string {
 	width := 0
 	for _, d := range all {
 		width = max(width, len(d.Of))
 	}
 	var b strings.Builder
-	b.WriteString("Not by perflab's definitions (docs/metrics.md):\n")
 	for _, d := range all {
 		fmt.Fprintf(&b, "  %-*s  %s: %s\n", width, d.Of, d.Tag, d.Formula)
 	}

@@ -444,7 +444,7 @@ func sameKinds(sides []Side) bool {
 func (c *Comparison) remark() {
 	better, worse, judged := c.Shown()
 	if shown := better + worse; judged >= 5 && shown > 0 {
-		c.Notes = append(c.Notes, fmt.Sprintf("%d of %d figures with an interval show a difference; at 95 %% about %.1f do by chance alone where there is none.",
+		c.Notes = append(c.Notes, fmt.Sprintf("%d of %d figures with an interval show a difference; at 95 %% at most about %.1f do by chance alone where there is none.",
 			shown, judged, 0.05*float64(judged)))
 	}
 	split := 0

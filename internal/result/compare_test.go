@@ -231,7 +231,7 @@ func TestConditions(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"p99_ttft": "no limit", "p99_tfft > 1.05x": "did you mean", "p99_ttft > 5%": "with its sign", "p99_ttft > x": "no ratio",
+		"p99_ttft": "no limit", "> 3": "names no figure", "fast > 3": "write it as p99_ttft_ms", "p99_tfft > 1.05x": "did you mean", "p99_ttft > 5%": "with its sign", "p99_ttft > x": "no ratio",
 		"p99_ttft > -2x": "no ratio", "p99_ttft > -100%": "no ratio", "p99_ttft > fast": "not a number", "p99_ttft > 3 req/s": "not a number", "p99_ttft > NaNx": "no ratio",
 	} {
 		if _, err := ParseCondition(text); err == nil || !strings.Contains(err.Error(), want) {

@@ -28,6 +28,9 @@ func ParseCondition(s string) (Condition, error) {
 	if i < 0 {
 		return c, fmt.Errorf("condition %q has no limit: write it as p99_ttft_ms > 1.05x", s)
 	}
+	if strings.TrimSpace(s[:i]) == "" {
+		return c, fmt.Errorf("condition %q names no figure: write it as p99_ttft_ms > 1.05x", s)
+	}
 	m, err := Lookup(strings.TrimSpace(s[:i]))
 	if err != nil {
 		return c, fmt.Errorf("condition %q: %w", s, err)

@@ -178,7 +178,7 @@ var aliases = map[string]string{
 
 // Lookup finds a metric by name or alias: total_token_throughput, mean_latency
 // (= mean_e2el_ms), p99.9_itl_ms, p99_ttft (= p99_ttft_ms). The error names
-// the nearest known metric.
+// the nearest known metric, if one is near.
 func Lookup(name string) (Metric, error) {
 	key := strings.ToLower(strings.TrimSpace(name))
 	if full, ok := aliases[key]; ok {
@@ -206,7 +206,10 @@ func Lookup(name string) (Metric, error) {
 			return f.metric(pName(p)), nil
 		}
 	}
-	return Metric{}, fmt.Errorf("unknown metric %q: did you mean %s?", name, nearest(key))
+	if near, ok := nearest(key); ok {
+		return Metric{}, fmt.Errorf("unknown metric %q: did you mean %s?", name, near)
+	}
+	return Metric{}, fmt.Errorf("unknown metric %q: write it as p99_ttft_ms, mean_tpot_ms or output_throughput (docs/metrics.md lists all)", name)
 }
 
 // Percentile returns the percentile in percent that a name asks for: 99.9 of
@@ -232,16 +235,15 @@ func percentile(stat string) (float64, bool) {
 // pName returns "p99.9" of 99.9.
 func pName(p float64) string { return "p" + strconv.FormatFloat(p, 'f', -1, 64) }
 
-// nearest returns the known name with the smallest edit distance.
-func nearest(name string) string {
-	best, least := "", -1
-	consider := func(known string) {
-		if d := stat.Distance(name, known); least < 0 || d < least {
-			best, least = known, d
+// nearest returns the known name with the smallest edit distance; ok is false
+// where even that is another word.
+func nearest(name string) (best string, ok bool) {
+	name = strings.TrimSuffix(name, "_ms")
+	least := 1 + len(name)/3
+	for _, m := range Metrics() {
+		if d := stat.Distance(name, strings.TrimSuffix(m.Name, "_ms")); d <= least && (!ok || d < least) {
+			best, least, ok = m.Name, d, true
 		}
 	}
-	for _, m := range Metrics() {
-		consider(m.Name)
-	}
-	return best
+	return best, ok
 }

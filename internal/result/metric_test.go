@@ -41,6 +41,9 @@ func TestLookup(t *testing.T) {
 func TestLookupErrors(t *testing.T) {
 	for name, want := range map[string]string{
 		"p99_tftt_ms":            "did you mean p99_ttft_ms?",
+		"p99_tftt":               "did you mean p99_ttft_ms?",
+		"":                       "write it as p99_ttft_ms",
+		"colour":                 "write it as p99_ttft_ms",
 		"total_token_throughptu": "did you mean total_token_throughput?",
 		"ttft_ms":                "needs a statistic: mean_ttft_ms, median_ttft_ms, p99_ttft_ms",
 		"tpot":                   "needs a statistic",

@@ -21,6 +21,13 @@ var (
 // MinBlocks is the least number of blocks that an interval is made of.
 const MinBlocks = 10
 
+// unseen is by how much the spread of paired blocks is taken to be more than it
+// is: neighbours that are alike by less than chance would make them are taken
+// for independent, and runs whose blocks happen to be alike get no interval, so
+// that those which do look calmer than they are. In simulations of servers in
+// which latencies wander for longer than a block, 1.24 was needed.
+const unseen = 1.25
+
 // Blocks are samples in the order of a run, cut into blocks: block i ends before
 // Ends[i]. Samples of one block resemble each other, as the latencies of calls
 // that met the same batch do, so the blocks count and not the samples.
@@ -35,6 +42,15 @@ const MinBlocks = 10
 // widens the interval. Where it does not end before MinBlocks the difference
 // drifts, as the TTFT of an overloaded server does, and no interval can be had
 // from one run.
+//
+// The interval errs on the wide side. In simulations of a server with batches
+// and a wandering speed (closed and open loop, 1,000 requests, the same or other
+// ones) it held the truth in 93 to 100 % of 200 draws of
+// most figures, in 89 % over another 30 of a closed loop, and runs of a saturated
+// closed loop that differ by 10 % in output throughput were told apart in more
+// than nine of ten draws when the requests were the same. In runs of only some
+// ten times the time in which the speed wanders, more than half have no interval
+// and those given hold the truth in some 86 % only: make runs longer, or several.
 //
 // A bootstrap over blocks gives the same for means, takes thousands of passes,
 // and for a quantile near the largest sample is far too narrow: it never draws
@@ -97,15 +113,7 @@ func (b Blocks) Quantile(sorted []float64, q, confidence float64) (Estimate, err
 		return e, ErrTail
 	}
 	share := float64(sort.Search(len(sorted), func(i int) bool { return sorted[i] > at })) / float64(len(sorted))
-	sums, counts := b.sums(func(x []float64) float64 {
-		n := 0
-		for _, v := range x {
-			if v <= at {
-				n++
-			}
-		}
-		return float64(n)
-	})
+	sums, counts := b.upTo(at)
 	if e.influence = influence(sums, counts, share); e.influence == nil {
 		return e, ErrFewBlocks
 	}
@@ -113,9 +121,12 @@ func (b Blocks) Quantile(sorted []float64, q, confidence float64) (Estimate, err
 	if err != nil {
 		return e, err
 	}
-	independent := float64(len(sorted))
-	if se > 0 {
-		independent = min(independent, q*(1-q)/(se*se))
+	independent := min(float64(len(sorted)), effective(e.influence, q))
+	if beyond := min(q, 1-q) * float64(len(sorted)); beyond < 4*float64(len(b.Ends)) {
+		// So few hardly show how alike neighbours are: the middle does.
+		middle := Quantile(sorted, 0.5)
+		sums, counts := b.upTo(middle)
+		independent = min(independent, effective(influence(sums, counts, Sum(sums)/Sum(counts)), 0.5))
 	}
 	if math.Pow(max(q, 1-q), independent) > (1-confidence)/2 {
 		return e, ErrTail
@@ -137,6 +148,19 @@ func (b Blocks) Quantile(sorted []float64, q, confidence float64) (Estimate, err
 		e.influence[i] *= slope
 	}
 	return e, nil
+}
+
+// upTo counts the samples of each block that are at most at, and all.
+func (b Blocks) upTo(at float64) (sums, counts []float64) {
+	return b.sums(func(x []float64) float64 {
+		n := 0
+		for _, v := range x {
+			if v <= at {
+				n++
+			}
+		}
+		return float64(n)
+	})
 }
 
 // sums applies of to the samples of each block and counts them.
@@ -199,6 +223,23 @@ func blockError(x []float64, strict bool) (se float64, blocks int, err error) {
 	}
 }
 
+// effective is how many independent samples would let a share of them vary as
+// blocks do, at the length of blocks at which that is least.
+func effective(x []float64, share float64) float64 {
+	least := math.Inf(1)
+	for ; len(x) >= MinBlocks; x = joined(x) {
+		var squares Total
+		for _, v := range x {
+			squares.Add(v * v)
+		}
+		n := float64(len(x))
+		if v := n / (n - 1) * squares.Sum(); v > 0 {
+			least = min(least, share*(1-share)/v)
+		}
+	}
+	return least
+}
+
 // joined adds neighbours two by two; an odd last one joins the pair before it.
 func joined(x []float64) []float64 {
 	out := make([]float64, len(x)/2)
@@ -226,7 +267,7 @@ func Ratio(a, b Estimate, confidence float64) (_ Interval, pairs int, err error)
 	}
 	down, up := math.Hypot(b.down, a.up), math.Hypot(b.up, a.down)
 	if apart := math.Hypot(b.down+b.up, a.down+a.up) / 2; apart > 0 {
-		scale := studentQuantile((1+confidence)/2, float64(n-1)) * se / apart
+		scale := unseen * studentQuantile((1+confidence)/2, float64(n-1)) * se / apart
 		down, up = down*scale, up*scale
 	}
 	r := b.Value / a.Value
