@@ -321,8 +321,8 @@ func (s served) differs(o served) []string {
 		if slices.Contains(apiFlags, name) || inS == inO && a == b {
 			continue
 		}
-		if !envName.MatchString(name + "=") {
-			name = "--" + name
+		if written := cmp.Or(s.as[name], o.as[name]); written != "" {
+			name = "--" + written // else it is of the environment
 		}
 		out = append(out, name)
 	}
