@@ -25,7 +25,7 @@ func remarkChecks() []Check {
 			published + " A burst whose mean and median TTFT agree within 10 %, as of first tokens at an even pace: the first is then at 2 mean - P99; from 20 % of the run."},
 		{"mostly-prompt", Note, "The total throughput is nearly all prompt tokens.", published + " From 99 %."},
 		{"short-outputs", Note, "Answers are shorter than the length that was asked for.",
-			published + " The length is that of the block's profile, its benchmark command, or a line of the document that names input and output tokens, chosen by the input length; from 0.5 %."},
+			published + " The length is that of the block's profile, its benchmark command (vLLM's default where it names no dataset or random), or a line of the document that names input and output tokens, chosen by the input length; from 0.5 %."},
 		{"short-inputs", Note, "Prompts are shorter than the length that was asked for.", published + " As short-outputs; from 0.05 %."},
 		{"itl-stalls", Note, "Some gaps between tokens are many times the median: prefill shares steps with decoding.",
 			published + " P99 ITL over 3 medians, of gaps between messages or chunks."},
