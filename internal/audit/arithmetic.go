@@ -22,6 +22,7 @@ func arithmeticChecks() []Check {
 			"Mean local rates (guidellm) run from the first event that the client counts to the last, so the window may lack the first wait and the last drain: P99 TTFT + P99 latency. Shorter than that is an error of type throughput."},
 		{"throughput-sum", Error, "Total throughput over output throughput is not total tokens over output tokens.", "Without a duration; with one, throughput says it."},
 		{"counts", Error, "Counts of requests contradict each other.", "More successful ones than were sent; goodput above throughput."},
+		{"no-success", Warning, "No request succeeded: there is nothing to measure.", "No successful request and at least one that failed."},
 		{"peak-concurrency", Error, "More requests were in flight at once than there were, or than the limit of our own client allows.",
 			"Peak against successful and failed requests. Where failed ones are not printed, only against the limit; peaks by second buckets overcount and are not held against it."},
 		{"peak-below-mean", Error, "The peak throughput is below the mean throughput.",
@@ -166,6 +167,9 @@ func counts(g figures) []Finding {
 	sent, err := strconv.ParseFloat(g.run.Header.Label("num_prompts"), 64)
 	if all := done.plus(failed); ok && err == nil && sent > 0 && all.above(exactly(sent)) {
 		out = append(out, g.finding("counts", Error, "", fmt.Sprintf("%s requests ended and %s were sent", num(all.lo), num(sent)), "completed", "failed"))
+	}
+	if ok && done == exactly(0) && failed.lo > 0 {
+		out = append(out, g.finding("no-success", Warning, "", fmt.Sprintf("none of the %s succeeded: there is nothing to measure", counted(int(failed.mid()), "request")), "completed", "failed"))
 	}
 	if v, ok := g.all("request_goodput", "request_throughput"); ok && v[0].above(v[1]) {
 		out = append(out, g.finding("counts", Error, "", fmt.Sprintf("a goodput of %s is above the throughput of %s", g.text("request_goodput"), g.text("request_throughput")), "request_goodput", "request_throughput"))

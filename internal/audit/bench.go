@@ -16,37 +16,43 @@ type benchAsk struct {
 	sharegpt, random        bool
 }
 
+// benchOf reads what a benchmark command asks for.
+func benchOf(command string) benchAsk {
+	w := readSetup(command)
+	a := benchAsk{requests: firstNumber(w, "num-prompts", "max-requests", "num-requests", "request-count"),
+		input: firstNumber(w, "random-input-len", "input-len"), output: firstNumber(w, "random-output-len", "output-len", "sharegpt-output-len")}
+	dataset := w.flags["dataset-name"]
+	a.sharegpt = strings.EqualFold(dataset, "sharegpt")
+	if a.random = strings.Contains(command, "vllm bench") && (dataset == "" || dataset == "random"); a.random {
+		if a.input == 0 && !strings.Contains(command, "random-input-len") {
+			a.input = 1024 // what it sends by default
+		}
+		if a.output == 0 && !strings.Contains(command, "random-output-len") {
+			a.output = 128
+		}
+	}
+	return a
+}
+
+// profileOf reads what the profile of a run asks for.
+func profileOf(r *interop.Run) benchAsk {
+	number := func(label string) float64 {
+		v, _ := strconv.ParseFloat(r.Header.Label(label), 64)
+		return v
+	}
+	return benchAsk{requests: number("total_requests"), input: number("dataset_input_tokens"), output: number("dataset_output_tokens")}
+}
+
 // asks returns what the benchmark commands and profiles of a document ask for.
 func asks(f *interop.File) (all []benchAsk, shown []int) {
 	for i := range f.Doc.Scripts {
-		s := &f.Doc.Scripts[i]
-		if s.Kind != interop.ScriptBenchmark || len(all) == lookback {
-			continue
+		if s := &f.Doc.Scripts[i]; s.Kind == interop.ScriptBenchmark && len(all) < lookback {
+			all, shown = append(all, benchOf(s.Text)), append(shown, s.Line)
 		}
-		w := readSetup(s.Text)
-		a := benchAsk{requests: firstNumber(w, "num-prompts", "max-requests", "num-requests", "request-count"),
-			input: firstNumber(w, "random-input-len", "input-len"), output: firstNumber(w, "random-output-len", "output-len", "sharegpt-output-len")}
-		a.sharegpt = strings.EqualFold(w.flags["dataset-name"], "sharegpt")
-		if strings.Contains(s.Text, "vllm bench") && (w.flags["dataset-name"] == "" || w.flags["dataset-name"] == "random") {
-			a.random = true
-			if a.input == 0 && !strings.Contains(s.Text, "random-input-len") {
-				a.input = 1024
-			}
-			if a.output == 0 && !strings.Contains(s.Text, "random-output-len") {
-				a.output = 128
-			}
-		}
-		all, shown = append(all, a), append(shown, s.Line)
 	}
 	for i := range f.Runs {
-		if n := f.Runs[i].Header.Label("total_requests"); n != "" {
-			a := benchAsk{}
-			a.requests, _ = strconv.ParseFloat(n, 64)
-			a.input, _ = strconv.ParseFloat(f.Runs[i].Header.Label("dataset_input_tokens"), 64)
-			a.output, _ = strconv.ParseFloat(f.Runs[i].Header.Label("dataset_output_tokens"), 64)
-			if !slices.Contains(all, a) && len(all) < 2*lookback {
-				all = append(all, a)
-			}
+		if a := profileOf(&f.Runs[i]); a.requests > 0 && !slices.Contains(all, a) && len(all) < 2*lookback {
+			all = append(all, a)
 		}
 	}
 	return all, shown

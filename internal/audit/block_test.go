@@ -103,6 +103,24 @@ P99 ITL (ms):                            61.00
 `
 )
 
+// failedBlock is a run of which no request succeeded.
+const failedBlock = `
+============ Serving Benchmark Result ============
+Successful requests:                     0
+Failed requests:                         8
+Benchmark duration (s):                  5.00
+Total input tokens:                      0
+Total generated tokens:                  0
+Request throughput (req/s):              0.00
+Output token throughput (tok/s):         0.00
+Total token throughput (tok/s):          0.00
+---------------Time to First Token----------------
+Mean TTFT (ms):                          0.00
+Median TTFT (ms):                        0.00
+P99 TTFT (ms):                           0.00
+==================================================
+`
+
 // with returns a block with the values of some labels replaced; a label that
 // the block lacks comes before its closing rule.
 func with(t *testing.T, block string, changes ...string) string {
@@ -153,6 +171,9 @@ func TestOneBlock(t *testing.T) {
 		{"clean single", singleBlock, nil, nil},
 		{"guidellm says excl. and includes", guideBlock, nil, []string{"warning tpot-includes-first"}},
 		{"rounding down", vllmBlock, []string{"Benchmark duration (s): 49.94", "Request throughput (req/s): 4.00", "Output token throughput (tok/s): 400.5", "Total token throughput (tok/s): 2403"}, nil},
+		{"none succeeded", failedBlock, nil, []string{"warning no-success"}},
+		{"none sent", failedBlock, []string{"Failed requests: 0"}, nil},
+		{"one succeeded", vllmBlock, []string{"Failed requests: 8"}, nil},
 		{"request throughput", vllmBlock, []string{"Request throughput (req/s): 4.01"}, []string{"error throughput"}},
 		{"output throughput", vllmBlock, []string{"Output token throughput (tok/s): 400.05"}, []string{"error throughput"}},
 		{"total throughput", vllmBlock, []string{"Total token throughput (tok/s): 2401.00"}, []string{"error throughput"}},

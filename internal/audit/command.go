@@ -37,7 +37,7 @@ func commandChecks() []Check {
 		{"benchmark-command-missing", Note, "Blocks fit none of the benchmark commands that the document shows.",
 			"By number of requests and lengths; a command with placeholders fits any, and profiles in YAML count as commands."},
 		{"requests-missing", Warning, "A block has fewer requests than its command asked for, and does not say that any failed.",
-			"Where the number is none that one asks for (no multiple of 10, no power of two) and at most the command's."},
+			"Where the run says how many it asked for; else from 20, where the number is none that one asks for (no multiple of 10, no power of two), below a command's and at least a third of it."},
 		{"text-contradiction", Note, "The text speaks of a draft model where every command speculates with the model's own layers.",
 			"Where the text has a chosen draft model or one trained on something, and the commands tell their method."},
 	}

@@ -426,6 +426,27 @@ func TestSetup(t *testing.T) {
 	}
 }
 
+// TestSetupByFlag: the flags that two commands differ in are told as they are
+// written, and the GPUs that one starts an engine on are counted.
+func TestSetupByFlag(t *testing.T) {
+	base := readSetup("sglang serve acme/Foo-8B --tp 4 --context-length 4096 --port 80")
+	for command, want := range map[string]struct {
+		flags string
+		gpus  int
+	}{
+		"python -m sglang.launch_server --model-path Foo-8B --tp-size=4 --context-length 4096 --dp 1":                 {"", 4},
+		"python -m sglang.launch_server --model Foo-8B --tp 4 --context-length 4096 --reasoning-parser x":             {"", 4},
+		"sglang serve Foo-8B --tp 4 --dp-size 2 --enable-dp-attention":                                                {"--dp-size, --enable-dp-attention, --context-length", 4},
+		"SGLANG_X=1 sglang serve b/Foo-7B --tp 4 --dp-size 2 --context-length 4096 --speculative-config '{\"n\": 3}'": {"the model (Foo-8B, Foo-7B), SGLANG_X, --dp-size, --speculative-config", 8},
+		"vllm serve Foo-8B --tensor-parallel-size N":                                                                  {"the engine", 0},
+	} {
+		c := readSetup(command)
+		if got := strings.Join(c.differs(base), ", "); got != want.flags || c.gpus() != want.gpus {
+			t.Errorf("%s: %q on %d, want %v", command, got, c.gpus(), want)
+		}
+	}
+}
+
 // TestChecksDocumented: every finding's type is in the table with its
 // severity, and every type of the table once.
 func TestChecksDocumented(t *testing.T) {

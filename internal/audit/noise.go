@@ -20,7 +20,7 @@ func (s *study) floor(name string) (float64, bool) {
 		return 0, false
 	}
 	for i, a := range s.subjects {
-		if len(a.command.flags) == 0 && a.command.model == "" {
+		if !a.command.says() {
 			continue
 		}
 		for _, b := range s.subjects[i+1:] {

@@ -149,7 +149,7 @@ func (o option) foreign(changes []string) []string {
 	return slices.DeleteFunc(slices.Clone(changes), func(c string) bool {
 		own := keys(c)
 		switch {
-		case c == "--tp" || c == "--pp" || c == "--dp" || c == "--ep" || c == "--enable-dp-attention" || c == "--enable-expert-parallel":
+		case feature(flagName(c)) == "layout" || flagName(c) == "ep":
 			own = []string{"parallel", "parallelism"}
 		case strings.HasPrefix(c, "the model"):
 			own = []string{stem("quantization"), "model"}

@@ -44,13 +44,13 @@ func recommended(s *study) []Finding {
 	if !ok {
 		return nil
 	}
-	cmd := parseCommand(c.Text)
+	cmd := readSetup(c.Text)
 	return append(s.underuse(c, cmd), s.unmeasured(c, cmd)...)
 }
 
 // underuse reports a recommended command that leaves GPUs idle although the
 // figures it stands for were multiplied or the baseline used more.
-func (s *study) underuse(c interop.Script, cmd command) []Finding {
+func (s *study) underuse(c interop.Script, cmd served) []Finding {
 	have, used := s.gpus(), cmd.gpus()
 	if used == 0 || have <= used {
 		return nil
@@ -69,12 +69,12 @@ func (s *study) underuse(c interop.Script, cmd command) []Finding {
 }
 
 // unmeasured reports a recommended command with which no block was measured.
-func (s *study) unmeasured(c interop.Script, cmd command) []Finding {
+func (s *study) unmeasured(c interop.Script, cmd served) []Finding {
 	var nearest []string
 	var at, exact *subject
 	known := 0
 	for _, sub := range s.subjects {
-		if sub.run.Header.Command == "" || len(sub.command.flags) == 0 && sub.command.model == "" {
+		if sub.run.Header.Command == "" || !sub.command.says() {
 			continue
 		}
 		known++
@@ -102,7 +102,7 @@ func (s *study) unmeasured(c interop.Script, cmd command) []Finding {
 
 // elsewhere reports a recommended command that was measured, while the table
 // of gains shows the figures of another.
-func (s *study) elsewhere(c interop.Script, cmd command, measured *subject) []Finding {
+func (s *study) elsewhere(c interop.Script, cmd served, measured *subject) []Finding {
 	var other *pair
 	for i, p := range s.rows {
 		if p.line > s.subjects[0].run.Place.Line || p.to == nil || p.fresh[0].metric == "" {

@@ -25,7 +25,7 @@ func remarkChecks() []Check {
 			published + " A burst whose mean and median TTFT agree within 10 %, as of first tokens at an even pace: the first is then at 2 mean - P99; from 20 % of the run."},
 		{"mostly-prompt", Note, "The total throughput is nearly all prompt tokens.", published + " From 99 %."},
 		{"short-outputs", Note, "Answers are shorter than the length that was asked for.",
-			published + " The length is that of the block's profile, its benchmark command, or a line of the document that names input and output tokens, chosen by the input length; from 0.5 %."},
+			published + " The length is that of the block's profile, its benchmark command (vLLM's default where it names no dataset or random), or a line of the document that names input and output tokens, chosen by the input length; from 0.5 %."},
 		{"short-inputs", Note, "Prompts are shorter than the length that was asked for.", published + " As short-outputs; from 0.05 %."},
 		{"itl-stalls", Note, "Some gaps between tokens are many times the median: prefill shares steps with decoding.",
 			published + " P99 ITL over 3 medians, of gaps between messages or chunks."},
@@ -124,38 +124,25 @@ func lengths(said []saidLengths, g figures) []Finding {
 // lengthsIn finds lengths of prompts and answers in a line of text.
 var lengthsIn = regexp.MustCompile(`(?i)(\d[\d,]*)\s*(?:input|prompt) tokens,?\s*(?:and )?(\d[\d,]*)\s*output tokens`)
 
-// lengthFlags find them in a benchmark command.
-var (
-	inputFlag  = regexp.MustCompile(`--(?:random-)?input-len[= ](\d+)`)
-	outputFlag = regexp.MustCompile(`--(?:random-)?output-len[= ](\d+)`)
-)
-
 // saidLengths are lengths of prompt and answer as a text has them.
-type saidLengths struct{ in, out string }
+type saidLengths struct{ in, out float64 }
 
-// asked returns the lengths that a run asked for; 0 where they are not known.
+// asked returns the lengths that a run asked for, by its profile, its command
+// or its document, where prompts of that length were sent; 0 where they are not
+// known.
 func asked(said []saidLengths, r *interop.Run, in float64) (wantIn, wantOut float64) {
-	consider := func(a, b string) {
-		x, err := strconv.ParseFloat(strings.ReplaceAll(a, ",", ""), 64)
-		y, err2 := strconv.ParseFloat(strings.ReplaceAll(b, ",", ""), 64)
-		if err == nil && err2 == nil && wantIn == 0 && math.Abs(in/x-1) < 0.02 {
-			wantIn, wantOut = x, y
+	command, profile := r.Header.Label(result.LabelBenchCommand), profileOf(r)
+	all := []saidLengths{{profile.input, profile.output}}
+	if !strings.Contains(strings.ToLower(r.Header.Label(result.LabelDataset)), "sharegpt") || strings.Contains(command, "--hf-name") {
+		bench := benchOf(command)
+		all = append(append(all, saidLengths{bench.input, bench.output}), said...)
+	}
+	for _, l := range all {
+		if l.in > 0 && l.out > 0 && math.Abs(in/l.in-1) < 0.02 {
+			return l.in, l.out
 		}
 	}
-	consider(r.Header.Label("dataset_input_tokens"), r.Header.Label("dataset_output_tokens"))
-	command := r.Header.Label(result.LabelBenchCommand)
-	if strings.Contains(strings.ToLower(r.Header.Label(result.LabelDataset)), "sharegpt") && !strings.Contains(command, "--hf-name") {
-		return 0, 0
-	}
-	if a, b := inputFlag.FindStringSubmatch(command), outputFlag.FindStringSubmatch(command); a != nil && b != nil {
-		consider(a[1], b[1])
-	} else if strings.Contains(command, "vllm bench serve") && !strings.Contains(command, "--dataset-name") {
-		consider("1024", "128") // what it sends when no dataset is named
-	}
-	for _, l := range said {
-		consider(l.in, l.out)
-	}
-	return wantIn, wantOut
+	return 0, 0
 }
 
 // lengthsSaid are the lengths that the text of a document names.
@@ -163,10 +150,14 @@ func lengthsSaid(doc *interop.Document) []saidLengths {
 	if doc == nil {
 		return nil
 	}
+	number := func(digits string) float64 {
+		v, _ := strconv.ParseFloat(strings.ReplaceAll(digits, ",", ""), 64)
+		return v
+	}
 	var out []saidLengths
 	for _, t := range doc.Prose {
 		for _, m := range lengthsIn.FindAllStringSubmatch(t.Text, -1) {
-			if l := (saidLengths{m[1], m[2]}); !slices.Contains(out[max(0, len(out)-lookback):], l) {
+			if l := (saidLengths{number(m[1]), number(m[2])}); !slices.Contains(out[max(0, len(out)-lookback):], l) {
 				out = append(out, l)
 			}
 		}

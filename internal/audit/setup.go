@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"perflab/internal/interop"
@@ -62,8 +63,8 @@ var flagAliases = map[string]string{
 	"tensor-parallel-size": "tp", "tp-size": "tp", "pipeline-parallel-size": "pp", "pp-size": "pp",
 	"data-parallel-size": "dp", "dp-size": "dp", "ep-size": "ep", "expert-parallel-size": "ep",
 	"decode-context-parallel-size": "dcp", "enable-expert-parallel": "ep",
-	"max-model-len": "max-len", "max-seq-len": "max-len", "context-length": "max-len",
-	"model-path": "model", "enable-chunked-prefill": "chunked-prefill", "speculative-draft-model-path": "speculative-draft-model",
+	"max-seq-len": "max-model-len", "context-length": "max-model-len",
+	"model-path": "model", "speculative-draft-model-path": "speculative-draft-model",
 	"max-num-tokens": "max-num-batched-tokens",
 }
 
@@ -300,6 +301,65 @@ func differing(a, b served, all bool) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// differs names the flags in which two commands differ, flag by flag where
+// changes goes by features; those that only shape answers do not count.
+func (s served) differs(o served) []string {
+	if s.engine != o.engine && s.engine != "" && o.engine != "" {
+		return []string{"the engine"} // their flags do not compare
+	}
+	var out []string
+	if modelBase(s.model) != modelBase(o.model) && s.model != "" && o.model != "" {
+		out = append(out, "the model ("+path.Base(o.model)+", "+path.Base(s.model)+")")
+	}
+	all := maps.Clone(o.flags)
+	maps.Copy(all, s.flags)
+	for _, name := range sortedKeys(all) {
+		a, inS := s.flags[name]
+		b, inO := o.flags[name]
+		if slices.Contains(apiFlags, name) || inS == inO && a == b {
+			continue
+		}
+		if written := cmp.Or(s.as[name], o.as[name]); written != "" {
+			name = "--" + written // else it is of the environment
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// shares counts the flags that two commands have in common.
+func (s served) shares(o served) int {
+	n := 0
+	for name, value := range s.flags {
+		if v, ok := o.flags[name]; ok && v == value {
+			n++
+		}
+	}
+	return n
+}
+
+// says reports whether a command names a model or any flag.
+func (s served) says() bool { return s.model != "" || len(s.flags) > 0 }
+
+// gpus is the number of GPUs that the command starts an engine on, 0 where it
+// does not say. SGLang's data parallelism for attention shares the GPUs of the
+// tensor parallelism.
+func (s served) gpus() int {
+	n := 1
+	for _, name := range []string{"tp", "pp", "dp"} {
+		text, ok := s.flags[name]
+		if _, attention := s.flags["enable-dp-attention"]; !ok || name == "dp" && attention {
+			continue
+		}
+		v, err := strconv.Atoi(text)
+		if err != nil || v < 1 || v > 1<<12 {
+			return 0
+		}
+		n *= v
+	}
+	return n
 }
 
 // change writes one difference.

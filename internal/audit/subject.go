@@ -1,10 +1,8 @@
 package audit
 
 import (
-	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"perflab/internal/arch"
@@ -17,14 +15,14 @@ import (
 type subject struct {
 	run     *interop.Run
 	figures map[string]interop.Figure
-	command command
+	command served
 	words   map[string]bool // of its headings, model and case
 	sound   float64         // ms per output token by the latency, where the printed TPOT cannot be; 0: TPOT stands
 }
 
 // newSubject reads a run.
 func newSubject(r *interop.Run) *subject {
-	s := &subject{run: r, figures: map[string]interop.Figure{}, command: parseCommand(r.Header.Command), words: map[string]bool{}}
+	s := &subject{run: r, figures: map[string]interop.Figure{}, command: readSetup(r.Header.Command), words: map[string]bool{}}
 	for _, f := range r.Figures {
 		if _, there := s.figures[f.Name]; !there {
 			s.figures[f.Name] = f
@@ -107,138 +105,6 @@ func (s *subject) cite(name string) Cited {
 	f := s.figures[name]
 	return Cited{Label: f.Label, Text: f.Text, Line: f.Line}
 }
-
-// command is a serving command by its flags.
-type command struct {
-	engine string            // "vllm", "sglang", "trtllm", "" where only flags are known
-	model  string            // "" where the command has none
-	flags  map[string]string // by one name for all spellings; "" for a switch
-}
-
-// spellings are the flags that count for the number of GPUs, by other names.
-func spellings() map[string]string {
-	return map[string]string{
-		"tensor-parallel-size": "tp", "tp-size": "tp", "pipeline-parallel-size": "pp", "pp-size": "pp",
-		"data-parallel-size": "dp", "dp-size": "dp", "expert-parallel-size": "ep", "ep-size": "ep", "max-seq-len": "max-model-len",
-		"context-length": "max-model-len", "model-path": "model",
-	}
-}
-
-// indifferent are flags that say nothing of performance: who may connect, and
-// how answers are taken apart.
-func indifferent(flag string) bool {
-	switch flag {
-	case "host", "port", "reasoning-parser", "tool-call-parser", "chat-template", "enable-auto-tool-choice", "served-model-name",
-		"trust-remote-code", "tokenizer-mode", "model", "max-model-len-note":
-		return true
-	}
-	return false
-}
-
-// parseCommand reads a command line without knowing its engine's flags.
-func parseCommand(line string) command {
-	c := command{flags: map[string]string{}}
-	short := spellings()
-	open := ""
-	for w := range strings.FieldsSeq(strings.ReplaceAll(line, "\\\n", " ")) {
-		w = strings.Trim(w, `'"“”\`)
-		switch {
-		case w == "":
-		case strings.HasPrefix(w, "-") && len(w) > 1 && !isDigit(w[1]):
-			name, value, has := strings.Cut(strings.TrimLeft(w, "-"), "=")
-			name = strings.ReplaceAll(name, "_", "-")
-			if s, ok := short[name]; ok {
-				name = s
-			}
-			c.flags[name] = value
-			if open = name; has {
-				open = ""
-			}
-		case strings.Contains(w, "sglang"):
-			c.engine, open = "sglang", ""
-		case strings.HasPrefix(w, "trtllm"):
-			c.engine, open = "trtllm", "model"
-		case w == "vllm":
-			c.engine = "vllm"
-		case w == "serve" && c.engine == "vllm":
-			open = "model"
-		case open != "":
-			c.flags[open], open = w, ""
-		}
-	}
-	c.model = c.flags["model"]
-	delete(c.flags, "model")
-	delete(c.flags, "m") // python3 -m
-	return c
-}
-
-// gpus is the number of GPUs that the command starts an engine on, 0 where it
-// does not say. SGLang's data parallelism for attention shares the GPUs of the
-// tensor parallelism.
-func (c command) gpus() int {
-	n := 1
-	for _, f := range []string{"tp", "pp", "dp"} {
-		text, ok := c.flags[f]
-		if !ok {
-			continue
-		}
-		v, err := strconv.Atoi(text)
-		if err != nil || v < 1 || v > 1<<12 {
-			return 0
-		}
-		if _, attention := c.flags["enable-dp-attention"]; f != "dp" || !attention {
-			n *= v
-		}
-	}
-	return n
-}
-
-// differs lists what differs between two commands, besides flags that say
-// nothing of performance.
-func (c command) differs(o command) []string {
-	var out []string
-	if c.engine != o.engine && c.engine != "" && o.engine != "" {
-		out = append(out, "the engine")
-	}
-	if a, b := modelKey(c.model), modelKey(o.model); a != b && a != "" && b != "" {
-		out = append(out, "the model ("+modelName(o.model)+", "+modelName(c.model)+")")
-	}
-	if len(out) > 0 && out[0] == "the engine" {
-		return out // their flags do not compare
-	}
-	names := map[string]bool{}
-	for n := range maps.Keys(c.flags) {
-		names[n] = true
-	}
-	for n := range maps.Keys(o.flags) {
-		names[n] = true
-	}
-	for _, n := range slices.Sorted(maps.Keys(names)) {
-		a, inA := c.flags[n]
-		b, inB := o.flags[n]
-		if !indifferent(n) && (inA != inB || a != b) {
-			out = append(out, "--"+n)
-		}
-	}
-	return out
-}
-
-// shares counts the flags that two commands have in common.
-func (c command) shares(o command) int {
-	n := 0
-	for name, value := range c.flags {
-		if v, ok := o.flags[name]; ok && v == value {
-			n++
-		}
-	}
-	return n
-}
-
-// modelName is a model's name without its owner or folder.
-func modelName(s string) string { return s[strings.LastIndexByte(s, '/')+1:] }
-
-// modelKey makes models comparable.
-func modelKey(s string) string { return strings.ToLower(modelName(s)) }
 
 // names reports whether a text's name of a model or configuration is of this
 // run: all words of it stand in its headings. A name of one common word does
