@@ -105,7 +105,7 @@ func cut(x []float64, k int) Blocks {
 }
 
 // Two runs of one server, of stationary and autocorrelated latencies: the
-// interval of the ratio of means and of quantiles holds 1 in 93 to 99.5 % of
+// interval of the ratio of means and of quantiles holds 1 in 93 % or more of
 // draws, and so an A/A comparison seldom shows a difference.
 func TestBlocksCover(t *testing.T) {
 	t.Parallel()
@@ -147,7 +147,7 @@ func TestBlocksCover(t *testing.T) {
 				t.Errorf("tau %v: the %s has an interval in %.1f %% of draws", tau, what, 100*made)
 			}
 			left := c.held
-			covers(t, what, c.made, 0.995, func() bool { left--; return left >= 0 })
+			covers(t, what, c.made, 1, func() bool { left--; return left >= 0 })
 		}
 	}
 }
@@ -260,7 +260,7 @@ func TestPairedBlocks(t *testing.T) {
 			}
 			return r.Low <= ratio && ratio <= r.High
 		}
-		const most = 0.995 // it errs on the wide side
+		const most = 1 // it errs on the wide side
 		covers(t, c.what+", equal", draws, most, func() bool { return held(1) })
 		shown, made = 0, 0
 		covers(t, c.what+", apart", draws, most, func() bool { return held(c.true) })
