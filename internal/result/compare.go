@@ -290,7 +290,7 @@ func (c *Comparison) check(sides []Side, by string) error {
 			return fmt.Errorf("--by %s: the sides do not differ in it, as far as they tell", by)
 		}
 	}
-	differ := c.setups()
+	differ := c.setups(sides)
 	switch {
 	case by != "":
 		c.By = by
@@ -318,18 +318,27 @@ func setupKeys() []string {
 
 // setups are the facts of the set-up in which sides differ, without those that
 // follow from another.
-func (c *Comparison) setups() []Fact {
+func (c *Comparison) setups(sides []Side) []Fact {
 	var out []Fact
 	has := func(key string) bool {
 		return slices.ContainsFunc(c.Facts, func(f Fact) bool { return f.Key == key && len(f.Known()) > 1 })
 	}
 	for _, f := range c.Facts {
-		implied := f.Key == keyEngineVer && has(keyEngine) || f.Key == keyCommand && (has(keyEngine) || has(keyModel))
+		implied := f.Key == keyEngineVer && has(keyEngine) || f.Key == keyCommand && (has(keyEngine) || has(keyModel) && sameButModel(sides))
 		if f.Setup && len(f.Known()) > 1 && !implied {
 			out = append(out, f)
 		}
 	}
 	return out
+}
+
+// sameButModel reports whether the serving commands are one but for the model.
+func sameButModel(sides []Side) bool {
+	rest := func(s Side) string {
+		h := s.Runs[0].Header
+		return strings.Replace(h.Command, h.Model, "", 1)
+	}
+	return !slices.ContainsFunc(sides, func(s Side) bool { return rest(s) != rest(sides[0]) })
 }
 
 // head says what is compared.
@@ -367,7 +376,7 @@ const workTolerance = 0.02
 
 // warning is what to say of a fact besides the one compared.
 func (c *Comparison) warning(f Fact, sides []Side) string {
-	if f.Key == c.By || c.By == keyEngine && (f.Key == keyEngineVer || f.Key == keyCommand) || c.By == keyModel && f.Key == keyCommand {
+	if f.Key == c.By || c.By == keyEngine && (f.Key == keyEngineVer || f.Key == keyCommand) || c.By == keyModel && f.Key == keyCommand && sameButModel(sides) {
 		return "" // or it follows from what is compared
 	}
 	names := c.Names()
