@@ -1,3 +1,7 @@
+//go:build !race
+
+// Statistics by simulation, which the race detector makes slow and no surer.
+
 package result
 
 import (
