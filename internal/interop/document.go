@@ -1,7 +1,6 @@
 package interop
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -82,17 +81,12 @@ func scan(name string, data []byte) *scanner {
 	return s
 }
 
-// unprefixed returns the lines of a text with the blocks in it as a terminal
-// would show them: without colours, and without what a log, a diff or a comment
-// puts before each of their lines.
+// unprefixed returns the lines of a text with the blocks in it without what a
+// log, a diff or a comment puts before each of their lines.
 func unprefixed(lines []string) []string {
 	out := slices.Clone(lines)
 	shape := ""
 	for i, l := range out {
-		if strings.Contains(l, "\x1b[") {
-			l = colours.ReplaceAllString(l, "")
-			out[i] = l
-		}
 		at := strings.Index(l, "====")
 		if at > 0 && at <= maxPrefix && isHead(strings.TrimSpace(l[at:])) {
 			shape = shapeOf(l[:at])
@@ -115,9 +109,6 @@ func unprefixed(lines []string) []string {
 
 // maxPrefix bounds what stands before a line of a block.
 const maxPrefix = 160
-
-// colours are the sequences that colour a terminal.
-var colours = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
 // shapeOf is a prefix with its digits, which may count or tell the time, alike.
 func shapeOf(prefix string) string {
