@@ -3,7 +3,6 @@ package audit
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,11 +115,11 @@ func continuationFaults(doc *interop.Document, s *interop.Script) []string {
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " \t")) }
 
 var (
-	definition   = regexp.MustCompile(`(?m)(?:^|\s)([A-Za-z_][A-Za-z0-9_]*)(?:: |=)`)
-	literal      = regexp.MustCompile(`'[^']*'`)
-	variable     = regexp.MustCompile(`\$\{?([A-Za-z_][A-Za-z0-9_]*)`)
-	angled       = regexp.MustCompile(`<[A-Za-z][A-Za-z0-9_ -]*>`)
-	privateRange = regexp.MustCompile(`\b(?:10\.\d{1,3}|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.\d{1,3}\.\d{1,3}\b`)
+	definition   = lazily(`(?m)(?:^|\s)([A-Za-z_][A-Za-z0-9_]*)(?:: |=)`)
+	literal      = lazily(`'[^']*'`)
+	variable     = lazily(`\$\{?([A-Za-z_][A-Za-z0-9_]*)`)
+	angled       = lazily(`<[A-Za-z][A-Za-z0-9_ -]*>`)
+	privateRange = lazily(`\b(?:10\.\d{1,3}|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.\d{1,3}\.\d{1,3}\b`)
 )
 
 // placeholders finds what a reader must fill in before a command runs.
@@ -140,9 +139,9 @@ func placeholders(f *interop.File) []Finding {
 				names = append(names, w)
 			}
 		}
-		names = append(names, angled.FindAllString(s.Text, -1)...)
-		names = append(names, privateRange.FindAllString(s.Text, -1)...)
-		for _, m := range variable.FindAllStringSubmatch(literal.ReplaceAllString(s.Text, ""), -1) {
+		names = append(names, angled().FindAllString(s.Text, -1)...)
+		names = append(names, privateRange().FindAllString(s.Text, -1)...)
+		for _, m := range variable().FindAllStringSubmatch(literal().ReplaceAllString(s.Text, ""), -1) {
 			if defined == nil {
 				defined = definitionsIn(f.Doc)
 			}
@@ -174,7 +173,7 @@ func placeholders(f *interop.File) []Finding {
 func definitionsIn(doc *interop.Document) map[string]bool {
 	out := map[string]bool{}
 	for _, l := range doc.Lines {
-		for _, m := range definition.FindAllStringSubmatch(l, -1) {
+		for _, m := range definition().FindAllStringSubmatch(l, -1) {
 			out[m[1]] = true
 		}
 	}
@@ -288,7 +287,7 @@ func lengthsOf(runs []interop.Run) string {
 }
 
 // draftText finds prose on a draft model that was chosen.
-var draftText = regexp.MustCompile(`(?i)chosen draft model|draft model (?:here|used here)|draft model[^.]{0,40} trained on`)
+var draftText = lazily(`(?i)chosen draft model|draft model (?:here|used here)|draft model[^.]{0,40} trained on`)
 
 // draftModel finds prose on a draft model where none is used.
 func draftModel(f *interop.File, steps []stage) []Finding {
@@ -309,7 +308,7 @@ func draftModel(f *interop.File, steps []stage) []Finding {
 		return nil
 	}
 	for _, p := range f.Doc.Prose {
-		if m := draftText.FindString(p.Text); m != "" {
+		if m := draftText().FindString(p.Text); m != "" {
 			return []Finding{{Type: "text-contradiction", Severity: Note, Place: placed(f, p.Line, p.Section),
 				Text: fmt.Sprintf("the text speaks of a draft model (%q), but the commands speculate with the model's own layers, as at line %d: it is of another document", m, own)}}
 		}

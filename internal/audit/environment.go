@@ -13,21 +13,21 @@ import (
 // environmentParts are what figures depend on, and how a text tells it.
 var environmentParts = []struct {
 	name string
-	told *regexp.Regexp
+	told func() *regexp.Regexp
 }{
-	{"the engine's version", regexp.MustCompile(`(?i)(vllm|sglang|tensorrt-llm|trt-llm|mindie|lmdeploy|engine|version)([^\n\d-]|-[^\n\d-]){0,30}\bv?\d+\.\d+(\.\d+)?([^.\d]|\.\D|\.?$)`)},
-	{"the driver and CUDA version", regexp.MustCompile(`(?i)\bdriver\b|\bcuda[ -]?(toolkit |version |v)?:? ?1\d\b|\bcann\b|\brocm ?\d`)},
-	{"clocks or power limit", regexp.MustCompile(`(?i)power (limit|cap)|\bclocks?\b[^\n]{0,20}\b(mhz|locked|ghz)|\b\d{3} ?w\b`)},
-	{"the model's revision", regexp.MustCompile(`(?i)\brevision\b|--revision|commit [0-9a-f]{7}`)},
-	{"the date", regexp.MustCompile(`(?i)\b20[12]\d[-/]\d{1,2}\b|\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* (\d{1,2},? )?20\d\d\b`)},
+	{"the engine's version", lazily(`(?i)(vllm|sglang|tensorrt-llm|trt-llm|mindie|lmdeploy|engine|version)([^\n\d-]|-[^\n\d-]){0,30}\bv?\d+\.\d+(\.\d+)?([^.\d]|\.\D|\.?$)`)},
+	{"the driver and CUDA version", lazily(`(?i)\bdriver\b|\bcuda[ -]?(toolkit |version |v)?:? ?1\d\b|\bcann\b|\brocm ?\d`)},
+	{"clocks or power limit", lazily(`(?i)power (limit|cap)|\bclocks?\b[^\n]{0,20}\b(mhz|locked|ghz)|\b\d{3} ?w\b`)},
+	{"the model's revision", lazily(`(?i)\brevision\b|--revision|commit [0-9a-f]{7}`)},
+	{"the date", lazily(`(?i)\b20[12]\d[-/]\d{1,2}\b|\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* (\d{1,2},? )?20\d\d\b`)},
 }
 
 var (
 	// twoForms are devices that are sold in forms of different speed.
-	twoForms = regexp.MustCompile(`(?i)\b(h100|a100|h800|a800|h200)\b`)
-	oneForm  = regexp.MustCompile(`(?i)\b(sxm\d?|pcie|nvl|hbm3e?|hgx|dgx)\b`)
+	twoForms = lazily(`(?i)\b(h100|a100|h800|a800|h200)\b`)
+	oneForm  = lazily(`(?i)\b(sxm\d?|pcie|nvl|hbm3e?|hgx|dgx)\b`)
 	// deviceCount finds how many devices there are.
-	deviceCount = regexp.MustCompile(`(?i)\b\d+ ?(x|×|\*|Ã—) ?|[a-z0-9]x\d+\b|\b(a )?single\b [a-z]*(nvidia|gpu|ascend|npu|amd|h\d|a\d)|\b\d+ (gpus|npus|cards|devices|nodes?|nvidia)\b|tensor-parallel|-tp\b|tp-size|tp_size`)
+	deviceCount = lazily(`(?i)\b\d+ ?(x|×|\*|Ã—) ?|[a-z0-9]x\d+\b|\b(a )?single\b [a-z]*(nvidia|gpu|ascend|npu|amd|h\d|a\d)|\b\d+ (gpus|npus|cards|devices|nodes?|nvidia)\b|tensor-parallel|-tp\b|tp-size|tp_size`)
 )
 
 // environment finds what a document leaves out of the record.
@@ -35,14 +35,14 @@ func environment(f *interop.File) []Finding {
 	text := strings.Join(proseOf(f), "\n")
 	var missing []string
 	for _, p := range environmentParts {
-		if !p.told.MatchString(text) && (p.name != "the engine's version" || !hasLabel(f, result.LabelEngineVersion)) {
+		if !p.told().MatchString(text) && (p.name != "the engine's version" || !hasLabel(f, result.LabelEngineVersion)) {
 			missing = append(missing, p.name)
 		}
 	}
-	if !deviceCount.MatchString(hardwareText(f)) && !hasLabel(f, result.LabelGPUs) && !hasLabel(f, result.LabelNodes) {
+	if !deviceCount().MatchString(hardwareText(f)) && !hasLabel(f, result.LabelGPUs) && !hasLabel(f, result.LabelNodes) {
 		missing = append(missing, "the number of devices")
 	}
-	if m := twoForms.FindString(text); m != "" && !oneForm.MatchString(text) {
+	if m := twoForms().FindString(text); m != "" && !oneForm().MatchString(text) {
 		missing = append(missing, "the form factor of the "+strings.ToUpper(m)+" (it is sold in forms of different speed)")
 	}
 	if !slices.ContainsFunc(f.Runs, func(r interop.Run) bool { return r.Header.Imported != nil && r.Header.Imported.Version != "" }) {

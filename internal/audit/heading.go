@@ -3,7 +3,6 @@ package audit
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -143,7 +142,7 @@ func totalsTell(s *interop.Script, starts string, named []string, steps []stage)
 }
 
 // modelSize finds the sizes in a model's name: 235b, a22b, 9b.
-var modelSize = regexp.MustCompile(`(?i)(?:^|[-_ ])(a?\d+(?:\.\d+)?b)(?:$|[-_ ])`)
+var modelSize = lazily(`(?i)(?:^|[-_ ])(a?\d+(?:\.\d+)?b)(?:$|[-_ ])`)
 
 // modelFormats are parts of a model's name that say how it is stored or tuned.
 var modelFormats = []string{"fp8", "fp4", "nvfp4", "mxfp4", "awq", "gptq", "int4", "int8", "w8a8", "w4a16", "bf16", "gguf", "dynamic", "static",
@@ -166,7 +165,7 @@ func modelCore(name string) string {
 func sizesOf(core string) []string {
 	var out []string
 	for part := range strings.SplitSeq(core, "-") {
-		if modelSize.MatchString(part) {
+		if modelSize().MatchString(part) {
 			out = append(out, part)
 		}
 	}
@@ -252,10 +251,10 @@ func otherModel(core string, section, about []string) bool {
 }
 
 // layoutWord finds TP4, PP 2, EP=8 in a heading.
-var layoutWord = regexp.MustCompile(`(?:^|[^A-Za-z])?(TP|PP|DCP|DP|EP)[ =]?(\d+)`)
+var layoutWord = lazily(`(?:^|[^A-Za-z])?(TP|PP|DCP|DP|EP)[ =]?(\d+)`)
 
 // bareEP finds expert parallelism without its size.
-var bareEP = regexp.MustCompile(`(?:^|[^A-Za-z])EP(?:$|[^A-Za-z0-9=])`)
+var bareEP = lazily(`(?:^|[^A-Za-z])EP(?:$|[^A-Za-z0-9=])`)
 
 // layoutContradiction returns what is wrong where a heading gives a layout
 // that the command does not have.
@@ -265,14 +264,14 @@ func layoutContradiction(s *interop.Script, w served) string {
 	}
 	have := layoutOf(w)
 	for _, near := range slices.Backward(append(slices.Clone(s.Section), s.Note)) {
-		found := layoutWord.FindAllStringSubmatch(near, -1)
+		found := layoutWord().FindAllStringSubmatch(near, -1)
 		for _, m := range found {
 			name := strings.ToLower(m[1])
 			if size, _ := strconv.Atoi(m[2]); size > 0 && have[name] != size && !(name == "ep" && have[name] < 0) {
 				return fmt.Sprintf("the heading says %s, and the command has %s %d", m[0], strings.ToUpper(name), max(have[name], 1))
 			}
 		}
-		if bareEP.MatchString(near) && have["ep"] == 1 {
+		if bareEP().MatchString(near) && have["ep"] == 1 {
 			return fmt.Sprintf("the heading %q names expert parallelism, and the command does not turn it on", near)
 		}
 		if len(found) > 0 {

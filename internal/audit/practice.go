@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -86,12 +85,12 @@ func failuresNotReported(f *interop.File) []Finding {
 }
 
 // repeatWords are found where a document repeats runs or states spread.
-var repeatWords = regexp.MustCompile(`(?i)±|std\.? ?dev|standard deviation|confidence interval|\brepeat(s|ed)? (runs?|measurements?|\d|each)|(average|mean|median) of (\d+|three|five|several) runs|\b\d+ (runs|repetitions|repeats) (each|per)`)
+var repeatWords = lazily(`(?i)±|std\.? ?dev|standard deviation|confidence interval|\brepeat(s|ed)? (runs?|measurements?|\d|each)|(average|mean|median) of (\d+|three|five|several) runs|\b\d+ (runs|repetitions|repeats) (each|per)`)
 
 // repeatsTold reports whether a document speaks of repeated runs or their
 // spread.
 func repeatsTold(f *interop.File) bool {
-	return slices.ContainsFunc(f.Doc.Prose, func(t interop.Text) bool { return repeatWords.MatchString(t.Text) })
+	return slices.ContainsFunc(f.Doc.Prose, func(t interop.Text) bool { return repeatWords().MatchString(t.Text) })
 }
 
 // noRepeats finds documents that measure each configuration once.
@@ -459,7 +458,7 @@ func oneFactor(f *interop.File, steps []stage) []Finding {
 }
 
 // brokenText finds UTF-8 that was read as a Western single-byte set.
-var brokenText = regexp.MustCompile("Ã[\u0080-\u00bf\u2013\u2014\u2018-\u203a\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u20ac\u2122]|â€|Â[\u00a0-\u00bf]|\ufffd")
+var brokenText = lazily("Ã[\u0080-\u00bf\u2013\u2014\u2018-\u203a\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u20ac\u2122]|â€|Â[\u00a0-\u00bf]|\ufffd")
 
 // mojibake finds text that was decoded wrongly.
 func mojibake(f *interop.File) []Finding {
@@ -469,7 +468,7 @@ func mojibake(f *interop.File) []Finding {
 		if !strings.ContainsAny(l, "ÃâÂ\ufffd") {
 			continue // of most lines faster than the expression
 		}
-		if m := brokenText.FindString(l); m != "" {
+		if m := brokenText().FindString(l); m != "" {
 			at = append(at, i+1)
 			if first == "" {
 				first = m

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -214,7 +213,7 @@ func perNode(from, to *subject, t term, ratio float64) string {
 // the smallest to the largest load of each setup.
 func (s *study) degradation(t interop.Text, setups []setup) []Finding {
 	lower := strings.ToLower(t.Text)
-	if !hardest.MatchString(lower) || len(setups) > manyRuns {
+	if !hardest().MatchString(lower) || len(setups) > manyRuns {
 		return nil
 	}
 	at := slices.IndexFunc(setups, func(g setup) bool { return len(g.runs) > 1 && slices.ContainsFunc(names(t.Text), g.runs[0].names) })
@@ -242,7 +241,7 @@ func (s *study) degradation(t interop.Text, setups []setup) []Finding {
 	return nil
 }
 
-var hardest = regexp.MustCompile(`degrades? (?:the )?(?:hardest|most|worst)`)
+var hardest = lazily(`degrades? (?:the )?(?:hardest|most|worst)`)
 
 // least and most are the runs of a setup at its smallest and largest load.
 func (g setup) least() *subject { return slices.MinFunc(g.runs, byLoad) }

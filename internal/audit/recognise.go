@@ -2,7 +2,6 @@ package audit
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -258,7 +257,7 @@ func gpusOf(r *interop.Run, ws []string) int {
 }
 
 // leadingCount finds "8 x", "4 nodes", "H200x8".
-var leadingCount = regexp.MustCompile(`(?i)(?:^|[^\w.])(\d{1,4})\s*(?:x|×|nodes?\b|gpus?\b)|x\s?(\d{1,4})$|^an? single\b`)
+var leadingCount = lazily(`(?i)(?:^|[^\w.])(\d{1,4})\s*(?:x|×|nodes?\b|gpus?\b)|x\s?(\d{1,4})$|^an? single\b`)
 
 // stated is the number of devices that the text gives; 0 for none.
 func stated(r *interop.Run) int {
@@ -267,7 +266,7 @@ func stated(r *interop.Run) int {
 		texts = append(texts, s)
 	}
 	for _, t := range append(texts, r.Header.Label(result.LabelHardware)) {
-		m := leadingCount.FindStringSubmatch(strings.TrimSpace(t))
+		m := leadingCount().FindStringSubmatch(strings.TrimSpace(t))
 		if m == nil {
 			continue
 		}
@@ -292,7 +291,7 @@ func speculation(ws []string) float64 {
 		}
 		spec = max(spec, 8) // as many as anyone drafts, unless it is said
 		text := strings.Join(ws[i:min(len(ws), i+3)], " ")
-		if m := draftTokens.FindStringSubmatch(text); m != nil {
+		if m := draftTokens().FindStringSubmatch(text); m != nil {
 			k, _ := strconv.ParseFloat(m[1], 64)
 			return 1 + min(k, 64)
 		}
@@ -300,7 +299,7 @@ func speculation(ws []string) float64 {
 	return spec
 }
 
-var draftTokens = regexp.MustCompile(`num_speculative_tokens\W{1,4}(\d+)`)
+var draftTokens = lazily(`num_speculative_tokens\W{1,4}(\d+)`)
 
 // flagIn returns the value of a flag under any of its spellings.
 func flagIn(ws, flags []string) (string, bool) {

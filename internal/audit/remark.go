@@ -3,7 +3,6 @@ package audit
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,7 +121,7 @@ func lengths(said []saidLengths, g figures) []Finding {
 }
 
 // lengthsIn finds lengths of prompts and answers in a line of text.
-var lengthsIn = regexp.MustCompile(`(?i)(\d[\d,]*)\s*(?:input|prompt) tokens,?\s*(?:and )?(\d[\d,]*)\s*output tokens`)
+var lengthsIn = lazily(`(?i)(\d[\d,]*)\s*(?:input|prompt) tokens,?\s*(?:and )?(\d[\d,]*)\s*output tokens`)
 
 // saidLengths are lengths of prompt and answer as a text has them.
 type saidLengths struct{ in, out float64 }
@@ -156,7 +155,7 @@ func lengthsSaid(doc *interop.Document) []saidLengths {
 	}
 	var out []saidLengths
 	for _, t := range doc.Prose {
-		for _, m := range lengthsIn.FindAllStringSubmatch(t.Text, -1) {
+		for _, m := range lengthsIn().FindAllStringSubmatch(t.Text, -1) {
 			if l := (saidLengths{number(m[1]), number(m[2])}); !slices.Contains(out[max(0, len(out)-lookback):], l) {
 				out = append(out, l)
 			}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,7 +90,7 @@ func isFlag(word string) bool {
 }
 
 // envName matches an assignment before a command.
-var envName = regexp.MustCompile(`^([A-Z][A-Z0-9_]*)=(.*)$`)
+var envName = lazily(`^([A-Z][A-Z0-9_]*)=(.*)$`)
 
 // typographic turns quotes of print into spaces, for reading what they hold.
 var typographic = strings.NewReplacer("“", " ", "”", " ", "„", " ", "‘", " ", "’", " ")
@@ -144,7 +143,7 @@ func readSetup(text string) served {
 	engine, args := commandStart(words)
 	s.engine = engine
 	for _, w := range words[:max(args, 0)] {
-		if m := envName.FindStringSubmatch(w); m != nil {
+		if m := envName().FindStringSubmatch(w); m != nil {
 			s.flags[m[1]] = m[2]
 		}
 	}

@@ -267,19 +267,19 @@ func splitOf(steps []stage, mixed []diff) string {
 // namedChange is a change that a heading can name, and the flags that show it.
 type namedChange struct {
 	name    string
-	heading *regexp.Regexp
-	shown   *regexp.Regexp // in a command, its model or the flags of a caption
+	heading func() *regexp.Regexp
+	shown   func() *regexp.Regexp // in a command, its model or the flags of a caption
 }
 
 var namedChanges = []namedChange{
-	{"quantisation", regexp.MustCompile(`(?i)quanti[sz]ation|\b(fp8|awq|gptq|int8|int4|w8a8|nvfp4|mxfp4)\b`),
-		regexp.MustCompile(`(?i)quant|fp8|awq|gptq|int8|int4|w8a8|w4a16|nvfp4|mxfp4|fp4|bnb|gguf|-dtype|gpt-oss`)},
-	{"speculative decoding", regexp.MustCompile(`(?i)speculative|\bmtp\b|\beagle`), regexp.MustCompile(`(?i)speculative|mtp|eagle|draft`)},
-	{"prefix caching", regexp.MustCompile(`(?i)prefix[ -]cach`), regexp.MustCompile(`(?i)prefix|radix|block_reuse`)},
-	{"chunked prefill", regexp.MustCompile(`(?i)chunked[ -]prefill`), regexp.MustCompile(`(?i)chunked|batched[-_]tokens|max_num_tokens`)},
-	{"CUDA graphs", regexp.MustCompile(`(?i)cuda[ -]?graph`), regexp.MustCompile(`(?i)graph|compilation|eager`)},
-	{"expert parallelism", regexp.MustCompile(`(?i)expert[ -]parallel`), regexp.MustCompile(`(?i)expert|ep[-_]size|--ep\b|deepep`)},
-	{"compilation", regexp.MustCompile(`(?i)torch[. ]?compile`), regexp.MustCompile(`(?i)compil`)},
+	{"quantisation", lazily(`(?i)quanti[sz]ation|\b(fp8|awq|gptq|int8|int4|w8a8|nvfp4|mxfp4)\b`),
+		lazily(`(?i)quant|fp8|awq|gptq|int8|int4|w8a8|w4a16|nvfp4|mxfp4|fp4|bnb|gguf|-dtype|gpt-oss`)},
+	{"speculative decoding", lazily(`(?i)speculative|\bmtp\b|\beagle`), lazily(`(?i)speculative|mtp|eagle|draft`)},
+	{"prefix caching", lazily(`(?i)prefix[ -]cach`), lazily(`(?i)prefix|radix|block_reuse`)},
+	{"chunked prefill", lazily(`(?i)chunked[ -]prefill`), lazily(`(?i)chunked|batched[-_]tokens|max_num_tokens`)},
+	{"CUDA graphs", lazily(`(?i)cuda[ -]?graph`), lazily(`(?i)graph|compilation|eager`)},
+	{"expert parallelism", lazily(`(?i)expert[ -]parallel`), lazily(`(?i)expert|ep[-_]size|--ep\b|deepep`)},
+	{"compilation", lazily(`(?i)torch[. ]?compile`), lazily(`(?i)compil`)},
 }
 
 // changeNotRecorded finds sections that name a change which no command, model
@@ -330,7 +330,7 @@ func blocks(n int) string {
 // change, the title apart; "" for none.
 func (c namedChange) section(path []string) string {
 	for i := len(path) - 1; i >= 1; i-- {
-		if c.heading.MatchString(path[i]) {
+		if c.heading().MatchString(path[i]) {
 			return strings.Join(path[:i+1], "\x00")
 		}
 	}
@@ -344,7 +344,7 @@ func (c namedChange) shownBy(s stage) bool {
 	for name := range s.setup.flags {
 		text.WriteString(" " + name)
 	}
-	return c.shown.MatchString(text.String())
+	return c.shown().MatchString(text.String())
 }
 
 // twinOf returns the first of some steps that has an earlier step with equal
