@@ -27,7 +27,7 @@ type exportFlags struct {
 // exportFormat is a form in which a run can be written.
 type exportFormat struct {
 	name  string
-	calls bool // of the calls, so a run of figures alone has none
+	calls bool // of the calls, so a run of figures alone has none, and there is no place for a verdict
 	write func(io.Writer, *lab.StoredRun, result.Summary) (note string, err error)
 }
 
@@ -127,7 +127,7 @@ func runExport(env Env, f *exportFlags, dir string) error {
 	if note != "" {
 		fmt.Fprintf(env.Stderr, "perflab: %s\n", note)
 	}
-	if s.Verdict.Status == result.Voided && f.to != "vllm" {
+	if s.Verdict.Status == result.Voided && form.calls {
 		fmt.Fprintf(env.Stderr, "perflab: the run is void, which --to %s has no place to say: %s\n", f.to, s.Verdict.Why())
 	}
 	if f.out == "" {

@@ -33,7 +33,6 @@ type list struct {
 type listed struct {
 	Name    string
 	Place   string // in the file
-	Model   string
 	Command string
 	Cells   []string
 	Status  result.Status
@@ -48,17 +47,14 @@ var listFigures = []string{"completed", "request_throughput", "output_throughput
 // a column each.
 func newList(l List) list {
 	d := list{Title: l.Title}
-	sim, predicted := false, false
 	for i := range l.Sides {
-		s := &l.Sides[i]
-		sim, predicted = sim || s.Header.Simulated || s.Summary.Simulated, predicted || s.Header.Predicted || s.Summary.Predicted
-		for _, def := range definitions(&s.Summary) {
+		for _, def := range definitions(&l.Sides[i].Summary) {
 			if !slices.Contains(d.Definitions, def) {
 				d.Definitions = append(d.Definitions, def)
 			}
 		}
 	}
-	d.Banner = simulatedBanner(sim, predicted)
+	d.Banner = simulatedBanner(anySimulated(l.Sides))
 	for _, name := range listFigures {
 		d.Columns = append(d.Columns, metricRows(l.Sides, metric(name))...)
 	}
@@ -79,7 +75,7 @@ func newList(l List) list {
 // listed is the row of run i.
 func (d *list) listed(s *Side, i int) listed {
 	row := listed{
-		Name: filepath.Base(s.Name), Model: s.Header.Model, Command: s.Header.Command,
+		Name: filepath.Base(s.Name), Command: s.Header.Command,
 		Status: s.Summary.Verdict.Status, Checks: unsound(s.Summary.Verdict),
 	}
 	if s.Header.Imported != nil {
@@ -157,12 +153,7 @@ func ListMarkdown(w io.Writer, l List) error {
 	m.b.WriteString("\n")
 	if len(d.Definitions) > 0 {
 		m.heading(2, "Definitions")
-		m.row("Figure", "Definition", "Formula", "Clients")
-		m.row("---", "---", "---", "---")
-		for _, x := range d.Definitions {
-			m.row(mdText(x.Of), mdCode(x.Tag), mdCode(x.Formula), mdText(x.Clients))
-		}
-		m.b.WriteString("\n")
+		m.definitionRows(d.Definitions)
 	}
 	m.heading(2, "Runs")
 	for _, r := range d.Rows {

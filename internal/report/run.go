@@ -207,6 +207,11 @@ func (m *mdWriter) definitions(all []definition) {
 	}
 	m.heading(2, "Definitions")
 	m.para("These figures are not by perflab's definitions:")
+	m.definitionRows(all)
+}
+
+// definitionRows writes the table of definitions.
+func (m *mdWriter) definitionRows(all []definition) {
 	m.row("Figure", "Definition", "Formula", "Clients")
 	m.row("---", "---", "---", "---")
 	for _, d := range all {

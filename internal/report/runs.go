@@ -36,12 +36,10 @@ func newRuns(sides []Side) beside { return layOut(sides, false) }
 // purpose, where seeded says so.
 func layOut(sides []Side, seeded bool) beside {
 	r := beside{Title: fmt.Sprintf("%d runs side by side", len(sides))}
-	sim, predicted := false, false
-	for i := range sides {
-		s := &sides[i]
+	for _, s := range sides {
 		r.Names = append(r.Names, s.Name)
-		sim, predicted = sim || s.Header.Simulated || s.Summary.Simulated, predicted || s.Header.Predicted || s.Summary.Predicted
 	}
+	sim, predicted := anySimulated(sides)
 	r.Banner = simulatedBanner(sim, predicted)
 	r.compareHeaders(sides, seeded)
 	if slices.ContainsFunc(sides, func(s Side) bool { return s.Summary.Compat != sides[0].Summary.Compat }) {
@@ -60,6 +58,15 @@ func layOut(sides []Side, seeded bool) beside {
 	r.Figures = sideFigures(sides)
 	r.Plots = runsPlots(sides, sim || predicted)
 	return r
+}
+
+// anySimulated reports whether any of the runs is, and whether any was predicted.
+func anySimulated(sides []Side) (sim, predicted bool) {
+	for i := range sides {
+		s := &sides[i]
+		sim, predicted = sim || s.Header.Simulated || s.Summary.Simulated, predicted || s.Header.Predicted || s.Summary.Predicted
+	}
+	return sim, predicted
 }
 
 // compareHeaders fills the facts and warns of those that must agree; the

@@ -50,23 +50,17 @@ type DefinitionDoc struct {
 	Clients string // who makes figures so
 }
 
-// vllmDefinitions are those of the figures that vllm bench serve makes its own
-// way, by family or scalar.
-func vllmDefinitions() map[string]Definition {
-	return map[string]Definition{
-		"ttft": FirstMessage, "tpot": DecodePerToken, familyITL: MessageGap, "e2el": LastMessage,
-		"max_output_tokens_per_s": MessageBuckets,
-	}
-}
-
 // DefinitionsOf returns the definitions that the figures of a client have, by
 // family or scalar; a figure that is not named is ours. Only VLLM, whose
 // figures Options.Compat computes, is known here; other clients' are interop's.
 func DefinitionsOf(compat string) map[string]Definition {
-	if compat == VLLM {
-		return maps.Clone(vllmDefinitions())
+	if compat != VLLM {
+		return nil
 	}
-	return nil
+	return map[string]Definition{
+		"ttft": FirstMessage, "tpot": DecodePerToken, familyITL: MessageGap, "e2el": LastMessage,
+		"max_output_tokens_per_s": MessageBuckets,
+	}
 }
 
 // Definition returns the definition of a figure.
