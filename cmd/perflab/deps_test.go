@@ -28,6 +28,7 @@ var allowed = map[string][]string{
 	"deploy/deploytest": {"deploy"},
 	"sim":               {"stat", "token", "arch", "engine"},
 	"sim/simtest":       {"sim", "engine"},
+	"calib":             {"stat", "arch", "engine", "sim", "result"},
 	"tune":              {"stat"},
 	"truth":             {"stat"},
 	"lab":               {"stat", "token", "arch", "result", "workload", "openai", "load", "engine", "deploy", "tune", "truth", "tokenizer", "interop"},
@@ -56,7 +57,7 @@ var forbidden = []struct {
 	why               string
 }{
 	{
-		[]string{"stat", "token", "arch", "engine", "tune", "interop", "audit", "report", "report/parquet", "result"}, []string{"net", "net/http", "os", "os/exec"},
+		[]string{"stat", "token", "arch", "engine", "tune", "calib", "interop", "audit", "report", "report/parquet", "result"}, []string{"net", "net/http", "os", "os/exec"},
 		"it computes; files and sockets are for lab, deploy, openai and cli",
 	},
 	{

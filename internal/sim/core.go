@@ -13,8 +13,9 @@ import (
 
 // Options are what a core needs besides the engine's configuration.
 type Options struct {
-	Seed     uint64
-	KVTokens int // size of the KV cache; 0: what the configuration leaves room for
+	Seed      uint64
+	KVTokens  int        // size of the KV cache; 0: what the configuration leaves room for
+	Constants *Constants // of the step model; nil: Default()
 }
 
 // Core is one engine in virtual time. It is not safe for concurrent use.
@@ -107,6 +108,32 @@ type Stats struct {
 	Drafts           int // sequences' steps that drafted
 	Finished         int
 	Busy             time.Duration // sum of the steps' lengths
+	Times            Times         // where Busy went
+	Waits            Waits         // what requests waited for meanwhile
+}
+
+// Times is where the time of steps went, by term of the step model. The terms
+// add up to Busy.
+type Times struct {
+	Weights     time.Duration // reading dense weights and the head, as far as that bounds their products
+	Arithmetic  time.Duration // multiplying by them, as far as that does
+	ExpertReads time.Duration // reading routed experts
+	Experts     time.Duration // multiplying by them
+	KV          time.Duration // reading the KV cache and recurrent states
+	Attention   time.Duration // of prompts
+	Collectives time.Duration // between devices
+	Elementwise time.Duration
+	Host        time.Duration // fixed, per layer and per sequence; graphs missed
+	Drafting    time.Duration
+}
+
+// Waits is how long at least one request waited for each thing.
+type Waits struct {
+	KV       time.Duration // blocks of the KV cache
+	Seqs     time.Duration // a place among the running
+	Tokens   time.Duration // tokens of a step
+	FrontEnd time.Duration // the front end, with no step running
+	Idle     time.Duration // nothing was there to do, between the first and the last step
 }
 
 // New builds a core. It fails when the configuration leaves no room for a KV
@@ -131,10 +158,7 @@ func New(cfg engine.Config, o Options) (*Core, error) {
 		return nil, fmt.Errorf("simulate %s: %d tokens of KV cache hold no block of %d", cfg.Engine, tokens, cfg.Block)
 	}
 	cfg.Seqs, cfg.Batched = cfg.Seqs*cfg.DP, cfg.Batched*cfg.DP
-	k, err := constantsFor(cfg)
-	if err != nil {
-		return nil, err
-	}
+	k := constantsFor(o.Constants, cfg)
 	return &Core{
 		cfg: cfg, model: newStepModel(cfg, k), pool: newBlockPool(blocks),
 		front:   frontEnd{cost: k.get("f_req") * 1e6},

@@ -12,7 +12,8 @@ import (
 type ReplayOptions struct {
 	MaxConcurrency int // jobs in flight over all replicas; 0: no limit
 	Seed           uint64
-	KVTokens       int // overrides the size of the KV cache
+	KVTokens       int        // overrides the size of the KV cache
+	Constants      *Constants // of the step model; nil: Default()
 }
 
 // Replay runs jobs, whose arrivals must not decrease, through replicas copies
@@ -24,13 +25,13 @@ func Replay(cfg engine.Config, replicas int, jobs iter.Seq[Job], o ReplayOptions
 	if replicas < 1 {
 		return nil, fmt.Errorf("replay on %d replicas: need at least one", replicas)
 	}
-	if _, err := New(cfg, Options{Seed: o.Seed, KVTokens: o.KVTokens}); err != nil {
+	if _, err := New(cfg, Options{Seed: o.Seed, KVTokens: o.KVTokens, Constants: o.Constants}); err != nil {
 		return nil, err
 	}
 	return func(yield func(Outcome) bool) {
 		r := &replay{limit: o.MaxConcurrency, yield: yield, open: map[int]*Outcome{}}
 		for i := range replicas {
-			c, err := New(cfg, Options{Seed: o.Seed + uint64(i), KVTokens: o.KVTokens})
+			c, err := New(cfg, Options{Seed: o.Seed + uint64(i), KVTokens: o.KVTokens, Constants: o.Constants})
 			if err != nil {
 				panic("sim: " + err.Error()) // it could be built above
 			}

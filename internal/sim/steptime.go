@@ -114,7 +114,7 @@ func (g gemm) time(rows float64) float64 {
 
 // newStepModel folds model, device, parallelism and constants into the
 // coefficients of the equations above.
-func newStepModel(cfg engine.Config, k *constants) *stepModel {
+func newStepModel(cfg engine.Config, k constants) *stepModel {
 	m, g := cfg.Model, cfg.GPU
 	tp, pp, dp := float64(max(1, cfg.TP)), float64(max(1, cfg.PP)), float64(max(1, cfg.DP))
 	bw := g.BandwidthGBs * 1e9
@@ -153,7 +153,7 @@ func newStepModel(cfg engine.Config, k *constants) *stepModel {
 	return s
 }
 
-func (s *stepModel) setExperts(cfg engine.Config, k *constants, tp, dp float64) {
+func (s *stepModel) setExperts(cfg engine.Config, k constants, tp, dp float64) {
 	moe := cfg.Model.MoE
 	if moe == nil {
 		return
@@ -171,7 +171,7 @@ func (s *stepModel) setExperts(cfg engine.Config, k *constants, tp, dp float64) 
 		(ranks * peakFLOPS(cfg) * k.get("moe_compute"))
 }
 
-func (s *stepModel) setAttention(cfg engine.Config, k *constants, tp float64) {
+func (s *stepModel) setAttention(cfg engine.Config, k constants, tp float64) {
 	m := cfg.Model
 	bw := cfg.GPU.BandwidthGBs * 1e9
 	kvLayers := float64(m.KVLayers())

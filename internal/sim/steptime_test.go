@@ -16,10 +16,7 @@ func TestStepTime(t *testing.T) {
 		if change != nil {
 			change(&cfg)
 		}
-		k, err := constantsFor(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := constantsFor(nil, cfg)
 		return newStepModel(cfg, k).duration(&b)
 	}
 	decode := func(n, ctx int) (b batch) {
@@ -70,10 +67,7 @@ func TestStepNeverBeatsTheDevice(t *testing.T) {
 			for _, tp := range []int{1, 2, 4} {
 				cfg := testConfig()
 				cfg.Model, cfg.GPU, cfg.TP = m, gpu, tp
-				k, err := constantsFor(cfg)
-				if err != nil {
-					t.Fatal(err)
-				}
+				k := constantsFor(nil, cfg)
 				model, ranks := newStepModel(cfg, k), float64(tp)
 				for _, n := range []int{1, 64, 2000} {
 					var decode, prefill batch
@@ -113,10 +107,7 @@ func TestSpeculationUnderLoad(t *testing.T) {
 	}
 	cfg := testConfig()
 	cfg.Model, cfg.GPU, cfg.SpecTokens = m, h200, 1
-	k, err := constantsFor(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := constantsFor(nil, cfg)
 	model := newStepModel(cfg, k)
 	gain := func(n int) float64 {
 		var one, two batch
@@ -158,23 +149,16 @@ func TestCausal(t *testing.T) {
 // Every constant says what it is and where it comes from, and every override
 // names a constant.
 func TestConstants(t *testing.T) {
-	table, err := loadConstants()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, c := range table.Constants {
-		if c.Meaning == "" || c.Source == "" || c.Unit == "" || c.Symbol == "" || c.Prior < 0 || c.Spread < 0 {
+	all := Default()
+	for _, name := range all.Names() {
+		c, _ := all.About(name)
+		if c.Meaning == "" || c.Source == "" || c.Unit == "" || c.Symbol == "" || c.Prior < 0 || c.Spread < 0 || !slices.Contains([]string{"device", "format", "engine"}, c.Of) {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
-	for _, s := range slices.Concat(table.Devices, table.Engines) {
+	for _, s := range all.sets {
 		if s.Source == "" || (s.Accelerator == "" && s.Engine == "") {
 			t.Errorf("set %+v has no source or matches everything", s)
-		}
-		for name, v := range s.Values {
-			if _, ok := table.Constants[name]; !ok || v <= 0 {
-				t.Errorf("set for %s %s: %s = %v", s.Accelerator, s.Engine, name, v)
-			}
 		}
 	}
 }

@@ -1,0 +1,49 @@
+// Package calib fits the simulator's constants to measured runs, and gives what
+// the simulator predicts a range: of the constants' own spread, of the lengths
+// that a workload may draw, and of what the simulator has been found wrong by.
+//
+//	cal, err := calib.Fit(observations, calib.FitOptions{})
+//	p, err := cal.Predict(calib.Question{Config: cfg, Replicas: 1, Load: load})
+//	p.Figures["mean_ttft_ms"] // {Value, Low, High}
+//	p.Bottleneck.Text         // "reading the experts' weights takes 61 % of the steps"
+//
+// Invariants: everything here is a pure function of its arguments. A range is
+// made of held-out errors (the scored run's workload or model took no part in
+// the fit) and never of the residuals of the fit itself. What lies outside the
+// runs of a calibration is said, never extrapolated in silence.
+//
+// Deliberately absent: files and commands, which cli reads.
+package calib
+
+import (
+	"perflab/internal/engine"
+)
+
+// The figures that a fit looks at and that ranges are known of, by metric name.
+const (
+	Throughput = "total_token_throughput"
+	MeanTTFT   = "mean_ttft_ms"
+	MeanTPOT   = "mean_tpot_ms"
+	MedianITL  = "median_itl_ms"
+	MeanE2E    = "mean_e2el_ms"
+)
+
+// Scored are the figures that a fit looks at, in the order of tables.
+var Scored = []string{Throughput, MeanTTFT, MeanTPOT, MedianITL, MeanE2E}
+
+// Observation is one measured run: what ran, what was sent, what came out.
+type Observation struct {
+	ID       string             `json:"id"`
+	Study    string             `json:"study"`              // what it was measured as a part of
+	Workload string             `json:"workload"`           // name of the load within the study
+	Note     string             `json:"note,omitempty"`     // what is inferred or odd
+	Apart    string             `json:"apart,omitempty"`    // why it is scored by itself; "" for most
+	Command  string             `json:"command"`            // of one replica
+	GPU      string             `json:"gpu"`                // accelerator, by its short name
+	GPUs     int                `json:"gpus"`               // of one replica's machine
+	Replicas int                `json:"replicas,omitempty"` // 0: 1
+	Load     Load               `json:"load"`
+	Figures  map[string]float64 `json:"figures"` // as measured, by metric name; those of Scored enter a fit
+
+	Config engine.Config `json:"-"` // what the command means; see Resolve
+}

@@ -1,0 +1,42 @@
+package calib
+
+import (
+	"perflab/internal/sim"
+)
+
+// Calibration is the file that a fit writes: constants for the hardware and
+// engines of its runs, how far off they are, and what they have seen.
+type Calibration struct {
+	Schema string     `json:"schema"`         // "perflab.calibration/1"
+	Source string     `json:"source"`         // the runs, in one sentence
+	Sets   []sim.Set  `json:"sets"`           // constants with their spread
+	Errors []Error    `json:"errors"`         // held out
+	Seen   []Envelope `json:"seen"`           // what the runs cover
+	Runs   int        `json:"runs"`           // fitted
+	Note   []string   `json:"note,omitempty"` // what is odd
+}
+
+// Error is how far predictions of a figure were from runs that took no part in
+// the fit: logarithms of predicted over measured.
+type Error struct {
+	Accelerator string  `json:"accelerator"`
+	Engine      string  `json:"engine"`
+	Metric      string  `json:"metric"`
+	Runs        int     `json:"runs"`
+	Bias        float64 `json:"bias"`   // median
+	Spread      float64 `json:"spread"` // half of what holds nine in ten, see Fit
+}
+
+// Envelope is what the runs on one accelerator with one engine cover.
+type Envelope struct {
+	Accelerator string     `json:"accelerator"`
+	Engine      string     `json:"engine"`
+	Models      []string   `json:"models"`
+	Formats     []string   `json:"formats"`
+	GPUs        []int      `json:"gpus"`
+	Input       [2]float64 `json:"input"`  // mean tokens, from and to
+	Output      [2]float64 `json:"output"` // mean tokens, from and to
+	Rate        [2]float64 `json:"rate"`   // requests/s of open loops; 0, 0: none
+	Burst       [2]int     `json:"burst"`  // requests sent at once; 0, 0: none
+	Speculation bool       `json:"speculation,omitempty"`
+}

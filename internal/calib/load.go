@@ -1,0 +1,133 @@
+package calib
+
+import (
+	"iter"
+	"math"
+	"time"
+
+	"perflab/internal/sim"
+	"perflab/internal/stat"
+)
+
+// Load is what was sent, as far as it is known: every request, or how many
+// there were and how long on average.
+type Load struct {
+	Requests    int     `json:"requests"`
+	Rate        float64 `json:"rate,omitempty"`        // requests/s; 0: all at once
+	Arrival     string  `json:"arrival,omitempty"`     // constant, poisson; of a rate
+	Concurrency int     `json:"concurrency,omitempty"` // in flight at most; 0: no limit
+	Input       Lengths `json:"input"`
+	Output      Lengths `json:"output"`
+
+	Exact []Request `json:"-"` // every request, where calls are known
+}
+
+// Lengths are token counts of prompts or answers: all Mean with Sigma 0, else
+// log-normal with that mean, from Min (4) to Max.
+type Lengths struct {
+	Mean  float64 `json:"mean"`
+	Sigma float64 `json:"sigma,omitempty"` // of the logarithm
+	Max   int     `json:"max,omitempty"`   // 0: no limit
+}
+
+// Request is one request of a load.
+type Request struct {
+	Due           time.Duration
+	Input, Output int
+	Prompt        []uint32 // nil: tokens that no other prompt begins with
+}
+
+const shortest = 4 // tokens of a drawn prompt or answer, at least: ShareGPT's filters drop shorter ones
+
+// Jobs are the requests of a load; where lengths are only known on average,
+// another seed draws others. Their total is that of the load.
+func (l Load) Jobs(seed uint64) iter.Seq[sim.Job] {
+	return func(yield func(sim.Job) bool) {
+		if l.Exact != nil {
+			for i, r := range l.Exact {
+				p := r.Prompt
+				if p == nil {
+					p = prompt(i, r.Input)
+				}
+				if !yield(sim.Job{Index: i, Arrive: r.Due, Prompt: p, Output: r.Output}) {
+					return
+				}
+			}
+			return
+		}
+		in, out := l.Input.draw(l.Requests, seed, "input"), l.Output.draw(l.Requests, seed, "output")
+		gaps := stat.Stream(seed, "arrivals")
+		var due float64
+		for i := range l.Requests {
+			if !yield(sim.Job{Index: i, Arrive: time.Duration(due * 1e9), Prompt: prompt(i, in[i]), Output: out[i]}) {
+				return
+			}
+			switch {
+			case l.Rate <= 0:
+			case l.Arrival == "poisson":
+				due += gaps.ExpFloat64() / l.Rate
+			default:
+				due += 1 / l.Rate
+			}
+		}
+	}
+}
+
+// draw makes n lengths of the mean.
+func (l Lengths) draw(n int, seed uint64, purpose string) []int {
+	out := make([]int, n)
+	if l.Sigma == 0 {
+		spread(out, l.Mean)
+		return out
+	}
+	r := stat.Stream(seed, purpose)
+	z := make([]float64, n)
+	for i := range z {
+		z[i] = r.NormFloat64()
+	}
+	limit := math.Inf(1)
+	if l.Max > 0 {
+		limit = float64(l.Max)
+	}
+	fill := func(mu float64) (sum float64) {
+		for i, x := range z {
+			v := math.Floor(min(limit, max(shortest, math.Exp(mu+l.Sigma*x))))
+			out[i] = int(v)
+			sum += v
+		}
+		return sum
+	}
+	lo, hi := 0.0, 20.0
+	for range 50 {
+		mu := (lo + hi) / 2
+		if fill(mu) < l.Mean*float64(n) {
+			lo = mu
+		} else {
+			hi = mu
+		}
+	}
+	fill(lo)
+	return out
+}
+
+// spread fills out with whole numbers of a mean, as even as they can be.
+func spread(out []int, mean float64) {
+	owed := 0.0
+	for i := range out {
+		owed += mean
+		out[i] = max(1, int(math.Round(owed)))
+		owed -= float64(out[i])
+	}
+}
+
+// prompt is n token ids that no other prompt begins with.
+func prompt(i, n int) []uint32 {
+	p := make([]uint32, n)
+	for k := range p {
+		p[k] = uint32(i+1)<<12 ^ uint32(k)
+	}
+	if n > 1 {
+		p[0] = uint32(i)
+	}
+	return p
+}
