@@ -1,0 +1,201 @@
+package calib
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"perflab/internal/arch"
+	"perflab/internal/sim"
+)
+
+// problem is the fit of one accelerator's constants. Its unknowns x are the
+// logarithms of the parameters over their priors.
+type problem struct {
+	o           FitOptions
+	accelerator string
+	obs         []Observation
+	params      []Parameter
+	rows        []row
+	report      []Residual
+	x           []float64 // after fit
+
+	// slopes are the derivatives of the rows' log figures by the unknowns, as
+	// last measured. They are the model's: no measured figure is in them.
+	slopes [][]float64 // by unknown, then row
+}
+
+// row is a figure of an observation.
+type row struct {
+	obs      int
+	metric   string
+	measured float64 // logarithm
+}
+
+func newProblem(accelerator string, obs []Observation, o FitOptions) (*problem, error) {
+	p := &problem{o: o, accelerator: accelerator, obs: obs}
+	p.unknowns()
+	for i, b := range obs {
+		for _, m := range Scored {
+			if v, ok := b.Figures[m]; ok && v > 0 {
+				p.rows = append(p.rows, row{i, m, math.Log(v)})
+			}
+		}
+	}
+	at, err := p.predict(make([]float64, len(p.params)), p.all())
+	if err != nil {
+		return nil, err
+	}
+	// A figure that a replay does not give (a TPOT of one token) is no row.
+	keep := p.rows[:0]
+	for i, r := range p.rows {
+		if !math.IsNaN(at[i]) {
+			keep = append(keep, r)
+		}
+	}
+	p.rows = keep
+	return p, nil
+}
+
+// all says that every observation counts.
+func (p *problem) all() []bool {
+	use := make([]bool, len(p.obs))
+	for i := range use {
+		use[i] = true
+	}
+	return use
+}
+
+// unknowns lists the constants that some observation depends on.
+func (p *problem) unknowns() {
+	formats, engines := map[arch.Format]bool{}, map[string]bool{}
+	for _, b := range p.obs {
+		formats[b.Config.Model.Format] = true
+		engines[b.Config.Engine] = true
+	}
+	add := func(name string, f arch.Format, engine string) {
+		q := Parameter{Name: name, Accelerator: p.accelerator, Format: f, Engine: engine}
+		if !slices.ContainsFunc(p.obs, func(b Observation) bool { return q.moves(&b) }) {
+			return
+		}
+		c, _ := p.o.Base.About(name)
+		q.Prior = p.o.Base.Value(engine, p.accelerator, f, name)
+		if c.Spread > 0 && q.Prior > 0 {
+			q.PriorSpread = c.Spread / c.Prior
+			p.params = append(p.params, q)
+		}
+	}
+	for _, name := range p.o.Base.Names() {
+		switch c, _ := p.o.Base.About(name); c.Of {
+		case "device":
+			add(name, "", "")
+		case "format":
+			for _, f := range slices.Sorted(maps.Keys(formats)) {
+				add(name, f, "")
+			}
+		case "engine":
+			for _, e := range slices.Sorted(maps.Keys(engines)) {
+				add(name, "", e)
+			}
+		}
+	}
+}
+
+// moves says whether the parameter can matter to an observation.
+func (q *Parameter) moves(b *Observation) bool {
+	c := &b.Config
+	switch q.Name {
+	case "ar_latency", "ar_per_rank", "ar_bandwidth":
+		return c.TP > 1
+	case "moe_compute", "moe_bandwidth":
+		return c.Model.MoE != nil && q.Format == c.Model.Format
+	case "routing":
+		return c.Model.MoE != nil
+	case "ep_imbalance":
+		return c.EP > 1
+	case "t_draft", "t_draft_seq", "accept":
+		return c.SpecTokens > 0 && q.Engine == c.Engine
+	}
+	if q.Engine != "" {
+		return q.Engine == c.Engine
+	}
+	// The head and what is not quantised are 16 bit in every checkpoint.
+	return q.Format == "" || q.Format == c.Model.Format || q.Format == arch.BF16
+}
+
+// setsAt groups the parameters at x by what they belong to.
+func (p *problem) setsAt(x []float64) []sim.Set {
+	var sets []sim.Set
+	index := map[string]int{}
+	for i, q := range p.params {
+		key := string(q.Format) + "/" + q.Engine
+		at, ok := index[key]
+		if !ok {
+			at = len(sets)
+			index[key] = at
+			sets = append(sets, sim.Set{Accelerator: q.Accelerator, Format: q.Format, Engine: q.Engine, Values: map[string]float64{}, Spread: map[string]float64{}})
+		}
+		sets[at].Values[q.Name] = q.Prior * math.Exp(x[i])
+		if q.Spread > 0 {
+			sets[at].Spread[q.Name] = q.Spread
+		}
+	}
+	slices.SortStableFunc(sets, func(a, b sim.Set) int {
+		return cmp.Or(cmp.Compare(a.Engine, b.Engine), strings.Compare(string(a.Format), string(b.Format)))
+	})
+	return sets
+}
+
+// predict gives the log figures of the rows at x; those of observations that
+// do not count are not numbers.
+func (p *problem) predict(x []float64, use []bool) ([]float64, error) {
+	k, err := p.o.Base.With(p.setsAt(x)...)
+	if err != nil {
+		return nil, err
+	}
+	figures := make([]map[string]float64, len(p.obs))
+	errs := make([]error, len(p.obs))
+	p.o.Each(len(p.obs), func(i int) {
+		if b := &p.obs[i]; use[i] {
+			if figures[i], errs[i] = replay(b.Config, b.Replicas, b.Load, k, p.o.Seed); errs[i] != nil {
+				errs[i] = fmt.Errorf("replay %s: %w", b.ID, errs[i])
+			}
+		}
+	})
+	out := make([]float64, len(p.rows))
+	for i, r := range p.rows {
+		out[i] = math.NaN()
+		if v, ok := figures[r.obs][r.metric]; ok {
+			out[i] = math.Log(v)
+		}
+	}
+	return out, cmp.Or(errs...)
+}
+
+// measureSlopes replays every observation with each unknown moved a little.
+func (p *problem) measureSlopes(x, at []float64) error {
+	p.slopes = make([][]float64, len(x))
+	for i := range x {
+		use := make([]bool, len(p.obs))
+		for k := range p.obs {
+			use[k] = p.params[i].moves(&p.obs[k])
+		}
+		moved := slices.Clone(x)
+		moved[i] += nudge
+		y, err := p.predict(moved, use)
+		if err != nil {
+			return err
+		}
+		for k := range y {
+			y[k] = (y[k] - at[k]) / nudge
+			if math.IsNaN(y[k]) {
+				y[k] = 0
+			}
+		}
+		p.slopes[i] = y
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package calib
+
+import (
+	"math"
+	"slices"
+)
+
+const (
+	nudge    = 0.03 // change of a logarithm by which slopes are measured: large beside a schedule's jumps, small beside the spreads
+	farthest = 0.5  // that a round may move a logarithm
+	rounds   = 30   // at most
+	enough   = 2e-3 // gain of the cost, relative, that is worth another round
+)
+
+// fit finds the parameters with all observations and fills in values, spreads
+// and residuals. The slopes are measured at the priors, and again at the
+// optimum, which it then leaves once more.
+func (p *problem) fit() error {
+	x := make([]float64, len(p.params))
+	use := p.all()
+	at, err := p.predict(x, use)
+	if err != nil {
+		return err
+	}
+	for range 2 {
+		if err := p.measureSlopes(x, at); err != nil {
+			return err
+		}
+		if x, at, err = p.descend(x, use); err != nil {
+			return err
+		}
+	}
+	p.conclude(x, at)
+	return nil
+}
+
+// descend goes from x to the least cost over the observations that count, by
+// Levenberg and Marquardt's method with Broyden's updates of the slopes. It
+// leaves p.slopes as they are.
+func (p *problem) descend(x []float64, use []bool) (best, at []float64, err error) {
+	at, err = p.predict(x, use)
+	if err != nil {
+		return nil, nil, err
+	}
+	jac := make([][]float64, len(p.slopes))
+	for i := range jac {
+		jac[i] = slices.Clone(p.slopes[i])
+	}
+	cost, damp, idle := p.cost(x, at), 0.01, 0
+	for range rounds {
+		d := p.step(x, at, jac, damp)
+		next := slices.Clone(x)
+		for i := range next {
+			next[i] += d[i]
+		}
+		figures, err := p.predict(next, use)
+		if err != nil {
+			return nil, nil, err
+		}
+		broyden(jac, d, at, figures)
+		c := p.cost(next, figures)
+		gain := cost - c
+		if gain > 0 {
+			x, at, cost = next, figures, c
+			damp = max(damp/4, 1e-4)
+		} else {
+			damp *= 4
+		}
+		if idle++; gain > enough*cost {
+			idle = 0
+		}
+		if idle >= 3 {
+			break
+		}
+	}
+	return x, at, nil
+}
+
+// broyden corrects the slopes by what a step d did, in the direction of d.
+func broyden(jac [][]float64, d, from, to []float64) {
+	length := 0.0
+	for _, v := range d {
+		length += v * v
+	}
+	if length == 0 {
+		return
+	}
+	for k := range from {
+		miss := to[k] - from[k]
+		for i := range d {
+			miss -= jac[i][k] * d[i]
+		}
+		if math.IsNaN(miss) {
+			continue
+		}
+		for i := range d {
+			jac[i][k] += miss * d[i] / length
+		}
+	}
+}
+
+// residual is a row's in units of its noise, and Huber's weight of it.
+func (p *problem) residual(k int, at []float64) (r, weight float64) {
+	row := p.rows[k]
+	if math.IsNaN(at[k]) {
+		return 0, 0
+	}
+	r = (at[k] - row.measured) / noise[row.metric]
+	if a := math.Abs(r); a > robust {
+		return r, robust / a
+	}
+	return r, 1
+}
+
+// cost is Huber's over the rows, and the sum of squares over the priors.
+func (p *problem) cost(x, at []float64) (c float64) {
+	for k := range p.rows {
+		r, w := p.residual(k, at)
+		if a := math.Abs(r); w < 1 && w > 0 {
+			c += robust * (2*a - robust)
+		} else {
+			c += w * r * r
+		}
+	}
+	for i, v := range x {
+		u := v / p.params[i].PriorSpread
+		c += u * u
+	}
+	return c
+}
+
+// normal is the matrix of the normal equations and its right side.
+func (p *problem) normal(x, at []float64, jac [][]float64) (a [][]float64, b []float64) {
+	n := len(x)
+	a, b = make([][]float64, n), make([]float64, n)
+	for i := range n {
+		a[i] = make([]float64, n)
+		s := p.params[i].PriorSpread
+		a[i][i] = 1 / (s * s)
+		b[i] = -x[i] / (s * s)
+	}
+	for k, row := range p.rows {
+		r, w := p.residual(k, at)
+		if w == 0 {
+			continue
+		}
+		sigma := noise[row.metric]
+		for i := range n {
+			ji := jac[i][k] / sigma
+			if ji == 0 {
+				continue
+			}
+			b[i] -= w * ji * r
+			for j := range n {
+				a[i][j] += w * ji * jac[j][k] / sigma
+			}
+		}
+	}
+	return a, b
+}
+
+// step is the damped change of x.
+func (p *problem) step(x, at []float64, jac [][]float64, damp float64) []float64 {
+	a, b := p.normal(x, at, jac)
+	for i := range a {
+		a[i][i] *= 1 + damp
+	}
+	d := solveSymmetric(a, b)
+	for i := range d {
+		d[i] = min(farthest, max(-farthest, d[i]))
+	}
+	return d
+}
+
+// conclude sets the parameters to x, with the spread that the curvature of the
+// cost leaves them.
+func (p *problem) conclude(x, at []float64) {
+	a, _ := p.normal(x, at, p.slopes)
+	inverse := invert(a)
+	for i := range p.params {
+		q := &p.params[i]
+		q.Value = round(q.Prior * math.Exp(x[i]))
+		q.Spread = round(min(q.PriorSpread, math.Sqrt(max(0, inverse[i][i]))))
+	}
+	p.x = x
+	for k, row := range p.rows {
+		p.report = append(p.report, Residual{p.obs[row.obs].ID, row.metric, math.Exp(row.measured), math.Exp(at[k])})
+	}
+}
+
+// round keeps four digits: no constant is known better.
+func round(v float64) float64 {
+	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+		return v
+	}
+	unit := math.Pow(10, 3-math.Floor(math.Log10(math.Abs(v))))
+	return math.Round(v*unit) / unit
+}
