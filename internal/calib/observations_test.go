@@ -169,7 +169,7 @@ func TestPublishedObservationsAreThePrinted(t *testing.T) {
 				tpot, _ := b.figure(MeanTPOT)
 				want = ttft + tpot*(out-1)
 			}
-			if math.Abs(v-want) > 1e-4*want+0.006 {
+			if math.Abs(v-want) > 1e-9*want+0.006 {
 				t.Errorf("%s: %s is %v, printed %v", o.ID, name, v, want)
 			}
 		}
