@@ -1,0 +1,83 @@
+package arch
+
+import (
+	"slices"
+	"strings"
+)
+
+// titleNoise are words of titles that tell no part from another.
+var titleNoise = []string{"nvidia", "amd", "intel", "huawei", "ascend", "instinct", "geforce", "rtx"}
+
+// AcceleratorsIn returns the known devices that a text on hardware can mean, as
+// "8 x NVIDIA A100 SXM 80GB on one node": one where it names a part, several
+// where it leaves open which ("NVIDIA H100"), none where it names no known one.
+func AcceleratorsIn(text string) []Accelerator {
+	if a, err := LookupAccelerator(strings.TrimSpace(text)); err == nil {
+		return []Accelerator{a}
+	}
+	have := titleWords(text)
+	var named []Accelerator // by the word that tells the model
+	whole := -1             // words of the longest title that the text has as a whole
+	for _, a := range devices() {
+		words := titleWords(a.Title)
+		if slices.ContainsFunc(modelWords(words), func(w string) bool { return slices.Contains(have, w) }) {
+			named = append(named, a)
+			if missing(words, have) == 0 {
+				whole = max(whole, len(words))
+			}
+		}
+	}
+	if whole < 0 {
+		return named
+	}
+	// A part named in full stands for itself, and another model beside it stays.
+	return slices.DeleteFunc(named, func(a Accelerator) bool {
+		words := titleWords(a.Title)
+		return missing(words, have) > 0 && slices.ContainsFunc(named, func(b Accelerator) bool {
+			other := titleWords(b.Title)
+			return missing(other, have) == 0 && slices.Equal(modelWords(other), modelWords(words))
+		})
+	})
+}
+
+// modelWords are the words that name a model and no variant of it: the first
+// with a digit, and what its product is called ("DGX Spark").
+func modelWords(words []string) []string {
+	var out []string
+	if i := slices.IndexFunc(words, func(w string) bool { return strings.ContainsAny(w, "0123456789") }); i >= 0 {
+		out = append(out, words[i])
+	}
+	if i := slices.Index(words, "dgx"); i >= 0 && i+1 < len(words) {
+		out = append(out, words[i+1])
+	}
+	return out
+}
+
+// missing counts the words that a text lacks.
+func missing(words, have []string) (n int) {
+	for _, w := range words {
+		if !slices.Contains(have, w) && w != "dgx" {
+			n++
+		}
+	}
+	return n
+}
+
+// titleWords are the telling words of a title or text in lower case, "80 GB" as
+// one.
+func titleWords(text string) []string {
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9')
+	})
+	var out []string
+	for _, w := range words {
+		switch n := len(out); {
+		case slices.Contains(titleNoise, w):
+		case (w == "gb" || w == "gib") && n > 0 && strings.Trim(out[n-1], "0123456789") == "":
+			out[n-1] += "gb"
+		default:
+			out = append(out, w)
+		}
+	}
+	return out
+}

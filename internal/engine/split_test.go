@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestSplit(t *testing.T) {
+	for _, c := range []struct {
+		line string
+		want []string
+		err  string
+	}{
+		{"vllm serve m -tp 8", []string{"vllm", "serve", "m", "-tp", "8"}, ""},
+		{"  a\tb  ", []string{"a", "b"}, ""},
+		{"vllm serve m \\\n  -tp 8\n", []string{"vllm", "serve", "m", "-tp", "8"}, ""},
+		{"a \\\r\n b", []string{"a", "b"}, ""},
+		{`--c='{"method":"mtp","n":1}'`, []string{`--c={"method":"mtp","n":1}`}, ""},
+		{`--c "{\"a\": 1}"`, []string{"--c", `{"a": 1}`}, ""},
+		{`a '' b`, []string{"a", "", "b"}, ""},
+		{`a\ b 'it'\''s' "\n"`, []string{"a b", "it's", `\n`}, ""},
+		{"", nil, ""},
+		{"a 'b", nil, "not closed"},
+		{"a | b", nil, "needs a shell"},
+		{"vllm serve $MODEL", nil, "needs a shell"},
+		{"a\nb", nil, "needs a shell"},
+	} {
+		got, err := Split(c.line)
+		switch {
+		case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
+			t.Errorf("Split(%q) error %v, want %q", c.line, err, c.err)
+		case c.err == "" && (err != nil || !slices.Equal(got, c.want)):
+			t.Errorf("Split(%q) = %q, %v, want %q", c.line, got, err, c.want)
+		}
+	}
+}
+
+// What Quote writes, Split reads.
+func FuzzSplit(f *testing.F) {
+	for _, s := range []string{"a", "it's", "", `{"a":[1]}`, "a b\nc", `\`, "ü"} {
+		f.Add(s, "b")
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		if strings.Contains(a+b, "\r\n") || strings.ToValidUTF8(a+b, "") != a+b {
+			return
+		}
+		got, err := Split(Quote(a) + " " + Quote(b))
+		if err != nil || !slices.Equal(got, []string{a, b}) {
+			t.Errorf("Split of %s %s = %q, %v", Quote(a), Quote(b), got, err)
+		}
+	})
+}
