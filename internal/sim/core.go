@@ -33,9 +33,12 @@ type Core struct {
 	reserve float64 // SGLang: share of the running requests' remaining output kept free
 	now     time.Duration
 	order   uint64
-	work    []work // of the step being scheduled
+	work    []work         // of the step being scheduled
+	held    *time.Duration // counter of what first stopped admission in the step; nil: nothing did
 	result  Step
 	stats   Stats
+
+	peakHeld int // blocks
 }
 
 // seq is a job on its way through the engine.
@@ -96,6 +99,7 @@ type Stats struct {
 	Running, Waiting int // waiting includes the front end
 	PeakRunning      int
 	KVUsage          float64 // share of blocks that sequences hold
+	PeakKV           float64 // the same at most, in any step
 	KVBlocks         int
 	Steps            int
 	Preemptions      int
@@ -127,7 +131,8 @@ type Times struct {
 	Drafting    time.Duration
 }
 
-// Waits is how long at least one request waited for each thing.
+// Waits is how long at least one request waited for each thing. A step counts
+// for what first stopped the admission of a waiting request in it.
 type Waits struct {
 	KV       time.Duration // blocks of the KV cache
 	Seqs     time.Duration // a place among the running
@@ -263,10 +268,7 @@ func (c *Core) Cancel(index int) {
 // Next is the time at which the next step can begin, given the jobs submitted
 // so far; ok is false when there is nothing to do.
 func (c *Core) Next() (at time.Duration, ok bool) {
-	for c.waiting.len() > 0 && c.waiting.front().gone {
-		c.waiting.popFront()
-	}
-	if len(c.running) > 0 || c.waiting.len() > 0 {
+	if len(c.running) > 0 || c.nextWaiting() != nil {
 		return c.now, true
 	}
 	for c.front.done.len() > 0 && c.front.done.front().gone {
@@ -295,6 +297,7 @@ func (c *Core) Step() (step *Step, ok bool) {
 	r := &c.result
 	r.Start, r.End = start, start
 	r.Progress, r.Preempted = r.Progress[:0], r.Preempted[:0]
+	c.countGap(start)
 	c.now = start
 	if len(c.running) == 0 && c.waiting.len() == 0 {
 		return r, true // the request that was due has been cancelled
@@ -304,13 +307,39 @@ func (c *Core) Step() (step *Step, ok bool) {
 		panic("sim: a step without work")
 	}
 	b := c.batch()
-	r.End = start + c.model.duration(&b)
+	length := c.model.duration(&b, &c.stats.Times)
+	r.End = start + length
 	c.now = r.End
 	c.stats.Steps++
-	c.stats.Busy += r.End - r.Start
+	c.stats.Busy += length
 	c.stats.PeakRunning = max(c.stats.PeakRunning, len(c.running))
+	c.peakHeld = max(c.peakHeld, c.pool.total-c.pool.free)
+	if c.held != nil && c.nextWaiting() != nil {
+		*c.held += length
+	}
 	c.apply()
 	return r, true
+}
+
+// countGap counts the time since the last step: the front end was empty until
+// its oldest request came.
+func (c *Core) countGap(start time.Duration) {
+	came := min(start, max(c.now, c.front.since))
+	c.stats.Waits.FrontEnd += start - came
+	if c.stats.Steps > 0 {
+		c.stats.Waits.Idle += came - c.now
+	}
+}
+
+// nextWaiting is the sequence at the head of the queue; nil when none waits.
+func (c *Core) nextWaiting() *seq {
+	for c.waiting.len() > 0 {
+		if s := c.waiting.front(); !s.gone {
+			return s
+		}
+		c.waiting.popFront()
+	}
+	return nil
 }
 
 // batch sums up what the scheduled work costs.
@@ -387,5 +416,6 @@ func (c *Core) Stats() Stats {
 	s.Waiting = len(c.live) - s.Running
 	s.KVBlocks = c.pool.total
 	s.KVUsage = float64(c.pool.total-c.pool.free) / float64(c.pool.total)
+	s.PeakKV = float64(c.peakHeld) / float64(c.pool.total)
 	return s
 }

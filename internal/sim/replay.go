@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"iter"
+	"math"
 	"time"
 
 	"perflab/internal/engine"
@@ -12,8 +13,9 @@ import (
 type ReplayOptions struct {
 	MaxConcurrency int // jobs in flight over all replicas; 0: no limit
 	Seed           uint64
-	KVTokens       int        // overrides the size of the KV cache
-	Constants      *Constants // of the step model; nil: Default()
+	KVTokens       int                        // overrides the size of the KV cache
+	Constants      *Constants                 // of the step model; nil: Default()
+	Stats          func(replica int, s Stats) // called for each replica after the last outcome; nil: not
 }
 
 // Replay runs jobs, whose arrivals must not decrease, through replicas copies
@@ -44,7 +46,13 @@ func Replay(cfg engine.Config, replicas int, jobs iter.Seq[Job], o ReplayOptions
 			}
 			r.offer(j)
 		}
-		r.advance(1<<63 - 1)
+		r.advance(math.MaxInt64)
+		if o.Stats == nil || r.stopped {
+			return
+		}
+		for i, c := range r.replicas {
+			o.Stats(i, c.core.Stats())
+		}
 	}, nil
 }
 

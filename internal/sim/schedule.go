@@ -1,5 +1,7 @@
 package sim
 
+import "time"
+
 // SGLang keeps a share of the running requests' remaining output free when it
 // admits another; the share begins at sglangReserve, falls to sglangFloor over
 // sglangDecay decode steps and rises again when requests had to be retracted
@@ -13,7 +15,7 @@ const (
 
 // schedule fills c.work for the next step by the engine's policy.
 func (c *Core) schedule() {
-	c.work = c.work[:0]
+	c.work, c.held = c.work[:0], nil
 	if c.cfg.PrefillOnly {
 		c.schedulePrefillFirst()
 		return
@@ -22,13 +24,7 @@ func (c *Core) schedule() {
 	if preempted {
 		return // room must not go to newcomers in the step that took it away
 	}
-	for budget > 0 && len(c.running) < c.cfg.Seqs {
-		n := c.admit(budget, c.mixedNeed)
-		if n == 0 {
-			return
-		}
-		budget -= n
-	}
+	c.admitAll(budget, c.mixedNeed)
 }
 
 // scheduleRunning gives each running sequence its next tokens in order of
@@ -103,13 +99,7 @@ func (c *Core) schedulePrompts() {
 			budget -= n
 		}
 	}
-	for budget > 0 && len(c.running) < c.cfg.Seqs {
-		n := c.admit(budget, c.reservedNeed)
-		if n == 0 {
-			return
-		}
-		budget -= n
-	}
+	c.admitAll(budget, c.reservedNeed)
 }
 
 // retractedReserve is the share after a retraction: what the running requests
@@ -147,16 +137,37 @@ func (c *Core) reservedNeed(s *seq, _ int) (take, keep int) {
 	return take, int(future) / c.cfg.Block
 }
 
+// admitAll schedules waiting sequences as long as they fit.
+func (c *Core) admitAll(budget int, need func(*seq, int) (take, keep int)) {
+	for len(c.running) < c.cfg.Seqs {
+		n := 0
+		if budget > 0 {
+			n = c.admit(budget, need)
+		}
+		if n == 0 {
+			c.hold(&c.stats.Waits.Tokens)
+			return
+		}
+		budget -= n
+	}
+	c.hold(&c.stats.Waits.Seqs)
+}
+
+// hold notes what stops the admission of waiting sequences in this step,
+// unless something has before.
+func (c *Core) hold(wait *time.Duration) {
+	if c.held == nil {
+		c.held = wait
+	}
+}
+
 // admit schedules the first waiting sequence within a budget of tokens and
 // returns how many it took, 0 when it must wait.
 func (c *Core) admit(budget int, need func(*seq, int) (take, keep int)) int {
-	for c.waiting.len() > 0 && c.waiting.front().gone {
-		c.waiting.popFront()
-	}
-	if c.waiting.len() == 0 {
+	s := c.nextWaiting()
+	if s == nil {
 		return 0
 	}
-	s := c.waiting.front()
 	hits, idle := c.lookup(s)
 	hit := hits * c.cfg.Block
 	n := s.known() - hit
@@ -170,6 +181,7 @@ func (c *Core) admit(budget int, need func(*seq, int) (take, keep int)) int {
 	take, keep := need(s, hit+n)
 	// Hits that nobody holds leave the free list too.
 	if take-hits+idle+c.state+keep > c.pool.free {
+		c.hold(&c.stats.Waits.KV)
 		return 0
 	}
 	c.waiting.popFront()
@@ -277,6 +289,7 @@ func (c *Core) preempt(s *seq) {
 	c.free(s)
 	s.computed, s.phase = 0, inWaiting
 	c.waiting.pushFront(s)
+	c.hold(&c.stats.Waits.KV)
 	c.stats.Preemptions++
 	c.result.Preempted = append(c.result.Preempted, s.job.Index)
 }
