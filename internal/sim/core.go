@@ -34,6 +34,7 @@ type Core struct {
 	now     time.Duration
 	order   uint64
 	work    []work         // of the step being scheduled
+	hits    []int32        // blocks that lookup found
 	held    *time.Duration // counter of what first stopped admission in the step; nil: nothing did
 	result  Step
 	stats   Stats
@@ -44,6 +45,7 @@ type Core struct {
 // seq is a job on its way through the engine.
 type seq struct {
 	job        Job
+	outcome    *Outcome // of a replay
 	order      uint64
 	ready      time.Duration // left the front end
 	first      bool          // never scheduled yet
@@ -51,8 +53,11 @@ type seq struct {
 	phase      phase
 	blocks     []int32
 	state      []int32  // blocks of recurrent state
-	hashes     []uint64 // of the prefix up to the end of each full block
-	registered int      // blocks published
+	prompt     int      // tokens
+	shared     int      // leading blocks full of Job.Prompt, which others may share
+	hashes     []uint64 // of the prefix up to the end of each of them
+	own        []int32  // the blocks after them that have been published, as long as they carry their stamps
+	registered int      // blocks published since admission
 	computed   int      // tokens whose keys and values are in the cache
 	produced   int
 	cached     int // prompt tokens found in the cache at first admission
@@ -68,7 +73,11 @@ const (
 )
 
 // known is the number of tokens whose ids are settled.
-func (s *seq) known() int { return len(s.job.Prompt) + s.produced }
+func (s *seq) known() int { return s.prompt + s.produced }
+
+// stamp marks the block that holds tokens of s alone as its i-th. It is even,
+// and no other's.
+func (s *seq) stamp(i int) uint64 { return (s.order+1)<<32 | uint64(i)<<1 }
 
 // decoding says that only the newest token is left to compute.
 func (s *seq) decoding() bool { return s.produced > 0 && s.known()-s.computed == 1 }
@@ -92,6 +101,8 @@ type Progress struct {
 	N      int // tokens emitted
 	Cached int // prompt tokens found in the prefix cache
 	Done   bool
+
+	outcome *Outcome // of a replay
 }
 
 // Stats are counters and gauges of a core.
@@ -183,11 +194,14 @@ func (c *Core) Now() time.Duration { return c.now }
 
 // Submit hands a job to the front end at job.Arrive. Arrivals must not
 // decrease. The error is a *Refusal for a job that the engine would not take.
-func (c *Core) Submit(j Job) error {
+func (c *Core) Submit(j Job) error { return c.submit(j, nil) }
+
+// submit is Submit of a job whose progress goes to an outcome of the caller's.
+func (c *Core) submit(j Job, o *Outcome) error {
 	if err := c.check(j); err != nil {
 		return err
 	}
-	s := &seq{job: j, order: c.order, first: true}
+	s := &seq{job: j, outcome: o, order: c.order, first: true, prompt: j.promptLen(), shared: len(j.Prompt) / c.cfg.Block}
 	c.order++
 	c.live[j.Index] = s
 	c.front.add(s, j.Arrive)
@@ -195,9 +209,9 @@ func (c *Core) Submit(j Job) error {
 }
 
 func (c *Core) check(j Job) error {
-	n, m := len(j.Prompt), j.Output
+	n, m := j.promptLen(), j.Output
 	switch {
-	case n == 0:
+	case n < 1:
 		return refuse("The prompt has no tokens.")
 	case m < 1:
 		return refuse("max_tokens must be at least 1, got %d.", m)
@@ -375,7 +389,7 @@ func (c *Core) apply() {
 		s.produced += n
 		c.stats.GenerationTokens += n
 		done := s.produced == s.job.Output
-		c.result.Progress = append(c.result.Progress, Progress{s.job.Index, n, s.cached, done})
+		c.result.Progress = append(c.result.Progress, Progress{s.job.Index, n, s.cached, done, s.outcome})
 		if done {
 			finished = true
 			c.free(s)

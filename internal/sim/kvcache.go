@@ -11,7 +11,7 @@ type blockPool struct {
 	prev  []int32
 	next  []int32
 	refs  []int32
-	hash  []uint64 // 0: not findable
+	hash  []uint64 // odd: in found; even: a sequence's stamp; 0: not findable
 	found map[uint64]int32
 }
 
@@ -38,30 +38,23 @@ func (p *blockPool) alloc() int32 {
 			panic("sim: no free KV block")
 		}
 		p.unlink(id)
-		if h := p.hash[id]; h != 0 {
-			if p.found[h] == id {
-				delete(p.found, h)
-			}
-			p.hash[id] = 0
+		if h := p.hash[id]; h&1 != 0 {
+			delete(p.found, h)
 		}
+		p.hash[id] = 0
 	}
 	p.free--
 	p.refs[id] = 1
 	return id
 }
 
-// share takes the block that holds the content hashed h.
-func (p *blockPool) share(h uint64) (int32, bool) {
-	id, ok := p.found[h]
-	if !ok {
-		return 0, false
-	}
+// hold takes a block for one more sequence.
+func (p *blockPool) hold(id int32) {
 	if p.refs[id] == 0 {
 		p.unlink(id)
 		p.free--
 	}
 	p.refs[id]++
-	return id, true
 }
 
 // publish makes a block findable under h. The first block with some content
@@ -94,7 +87,7 @@ func (p *blockPool) unlink(id int32) {
 }
 
 // chain is the hash of a block of tokens after the prefix hashed parent. It is
-// never 0.
+// odd.
 func chain(parent uint64, tokens []uint32) uint64 {
 	h := parent ^ 0x9e3779b97f4a7c15
 	for _, t := range tokens {

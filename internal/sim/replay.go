@@ -31,7 +31,7 @@ func Replay(cfg engine.Config, replicas int, jobs iter.Seq[Job], o ReplayOptions
 		return nil, err
 	}
 	return func(yield func(Outcome) bool) {
-		r := &replay{limit: o.MaxConcurrency, yield: yield, open: map[int]*Outcome{}}
+		r := &replay{limit: o.MaxConcurrency, yield: yield}
 		for i := range replicas {
 			c, err := New(cfg, Options{Seed: o.Seed + uint64(i), KVTokens: o.KVTokens, Constants: o.Constants})
 			if err != nil {
@@ -40,13 +40,17 @@ func Replay(cfg engine.Config, replicas int, jobs iter.Seq[Job], o ReplayOptions
 			r.replicas = append(r.replicas, &replica{core: c})
 		}
 		for j := range jobs {
-			r.advance(j.Arrive)
+			for r.advance(j.Arrive) {
+			}
+			for r.full() && r.advance(math.MaxInt64) {
+			}
 			if r.stopped {
 				return
 			}
-			r.offer(j)
+			r.start(j, max(j.Arrive, r.now))
 		}
-		r.advance(math.MaxInt64)
+		for r.advance(math.MaxInt64) {
+		}
 		if o.Stats == nil || r.stopped {
 			return
 		}
@@ -60,11 +64,13 @@ type replay struct {
 	replicas []*replica
 	limit    int
 	inFlight int
-	backlog  queue[Job] // due, waiting for the limit
-	open     map[int]*Outcome
+	now      time.Duration // when the last step ended
 	yield    func(Outcome) bool
 	stopped  bool
 }
+
+// full says that the next job has to wait for the end of another.
+func (r *replay) full() bool { return r.limit > 0 && r.inFlight >= r.limit }
 
 // replica is a core and the step it is in, if any.
 type replica struct {
@@ -73,26 +79,26 @@ type replica struct {
 	step     *Step
 }
 
-// advance runs all events up to t: steps that end by t, then steps that begin
-// before t (one that could begin at t waits for the arrivals at t).
-func (r *replay) advance(t time.Duration) {
-	for !r.stopped {
-		at, next, ends := time.Duration(0), (*replica)(nil), false
-		for _, c := range r.replicas {
-			e, isEnd, ok := c.event()
-			if ok && (next == nil || e < at || e == at && isEnd && !ends) {
-				at, next, ends = e, c, isEnd
-			}
-		}
-		switch {
-		case next == nil || at > t || at == t && !ends:
-			return
-		case ends:
-			r.deliver(next)
-		default:
-			next.step, _ = next.core.Step()
+// advance runs the next event by t: a step that ends by t, or one that begins
+// before t (one that could begin at t waits for the arrivals at t). It is false
+// when there is none.
+func (r *replay) advance(t time.Duration) bool {
+	at, next, ends := time.Duration(0), (*replica)(nil), false
+	for _, c := range r.replicas {
+		e, isEnd, ok := c.event()
+		if ok && (next == nil || e < at || e == at && isEnd && !ends) {
+			at, next, ends = e, c, isEnd
 		}
 	}
+	switch {
+	case r.stopped || next == nil || at > t || at == t && !ends:
+		return false
+	case ends:
+		r.deliver(next)
+	default:
+		next.step, _ = next.core.Step()
+	}
+	return true
 }
 
 // event is when something happens next at a replica: its step ends, or one can
@@ -105,14 +111,6 @@ func (c *replica) event() (at time.Duration, ends, ok bool) {
 	return at, false, ok
 }
 
-func (r *replay) offer(j Job) {
-	if r.limit > 0 && r.inFlight >= r.limit {
-		r.backlog.pushBack(j)
-		return
-	}
-	r.start(j, j.Arrive)
-}
-
 func (r *replay) start(j Job, at time.Duration) {
 	best := 0
 	for i, c := range r.replicas {
@@ -120,43 +118,37 @@ func (r *replay) start(j Job, at time.Duration) {
 			best = i
 		}
 	}
-	o := Outcome{Index: j.Index, Replica: best, Due: j.Arrive, Ready: at, Sent: at}
+	o := &Outcome{Index: j.Index, Replica: best, Prompt: j.promptLen(), Output: j.Output, Due: j.Arrive, Ready: at, Sent: at}
 	j.Arrive = at
-	if err := r.replicas[best].core.Submit(j); err != nil {
+	if err := r.replicas[best].core.submit(j, o); err != nil {
 		o.Err = err.Error()
 		r.emit(o)
 		return
 	}
 	o.Tokens = make([]Emit, 0, j.Output)
-	r.open[j.Index] = &o
 	r.inFlight++
 	r.replicas[best].inFlight++
 }
 
-// deliver hands out what a step produced and starts waiting jobs in the place
-// of those that ended.
+// deliver hands out what a step produced.
 func (r *replay) deliver(c *replica) {
 	step := c.step
 	c.step = nil
+	r.now = step.End
 	for _, p := range step.Progress {
-		o := r.open[p.Index]
+		o := p.outcome
 		o.Tokens = append(o.Tokens, Emit{step.End, p.N})
 		o.Cached = p.Cached
-		if !p.Done {
-			continue
-		}
-		delete(r.open, p.Index)
-		r.inFlight--
-		c.inFlight--
-		r.emit(*o)
-		for r.backlog.len() > 0 && r.inFlight < r.limit && !r.stopped {
-			r.start(r.backlog.popFront(), step.End)
+		if p.Done {
+			r.inFlight--
+			c.inFlight--
+			r.emit(o)
 		}
 	}
 }
 
-func (r *replay) emit(o Outcome) {
-	if !r.stopped && !r.yield(o) {
+func (r *replay) emit(o *Outcome) {
+	if !r.stopped && !r.yield(*o) {
 		r.stopped = true
 	}
 }

@@ -118,7 +118,7 @@ func (c *Core) retractedReserve() float64 {
 // request can ever need.
 func (c *Core) mixedNeed(s *seq, tokens int) (take, keep int) {
 	if c.cfg.Reserve {
-		return c.blocksFor(len(s.job.Prompt) + s.job.Output + c.cfg.SpecTokens), 0
+		return c.blocksFor(s.prompt + s.job.Output + c.cfg.SpecTokens), 0
 	}
 	return c.blocksFor(tokens), 0
 }
@@ -168,7 +168,8 @@ func (c *Core) admit(budget int, need func(*seq, int) (take, keep int)) int {
 	if s == nil {
 		return 0
 	}
-	hits, idle := c.lookup(s)
+	idle := c.lookup(s)
+	hits := len(c.hits)
 	hit := hits * c.cfg.Block
 	n := s.known() - hit
 	switch {
@@ -185,13 +186,10 @@ func (c *Core) admit(budget int, need func(*seq, int) (take, keep int)) int {
 		return 0
 	}
 	c.waiting.popFront()
-	for _, h := range s.hashes[:hits] {
-		id, ok := c.pool.share(h)
-		if !ok {
-			panic("sim: a cached block is gone")
-		}
-		s.blocks = append(s.blocks, id)
+	for _, id := range c.hits {
+		c.pool.hold(id)
 	}
+	s.blocks = append(s.blocks, c.hits...)
 	s.registered, s.computed, s.phase = hits, hit, inRunning
 	for range c.state {
 		s.state = append(s.state, c.pool.alloc())
@@ -199,9 +197,9 @@ func (c *Core) admit(budget int, need func(*seq, int) (take, keep int)) int {
 	c.running = append(c.running, s)
 	if s.first {
 		s.first, s.cached = false, hit
-		c.stats.PromptTokens += len(s.job.Prompt)
+		c.stats.PromptTokens += s.prompt
 		if c.cfg.Prefix {
-			c.stats.PrefixQueries += len(s.job.Prompt)
+			c.stats.PrefixQueries += s.prompt
 			c.stats.PrefixHits += hit
 		}
 	}
@@ -211,46 +209,50 @@ func (c *Core) admit(budget int, need func(*seq, int) (take, keep int)) int {
 	return n
 }
 
-// lookup counts the leading blocks of s that are in the cache, and how many of
-// them nobody holds. The block with the last token is always computed anew.
-func (c *Core) lookup(s *seq) (hits, idle int) {
+// lookup fills c.hits with the leading blocks of s that are in the cache, and
+// counts those that nobody holds. The block with the last token is always
+// computed anew.
+func (c *Core) lookup(s *seq) (idle int) {
+	c.hits = c.hits[:0]
 	if !c.cfg.Prefix {
-		return 0, 0
+		return 0
 	}
-	for most := (s.known() - 1) / c.cfg.Block; hits < most; hits++ {
-		id, ok := c.pool.found[c.hash(s, hits)]
-		if !ok {
+	for i := range (s.known() - 1) / c.cfg.Block {
+		id := c.find(s, i)
+		if id == 0 {
 			break
 		}
 		if c.pool.refs[id] == 0 {
 			idle++
 		}
+		c.hits = append(c.hits, id)
 	}
-	return hits, idle
+	return idle
 }
 
-// hash is the hash of the prefix of s up to the end of block i, which must be
-// full and whose predecessors have been hashed.
+// find is the block that holds what block i of s does; 0 when none does. Blocks
+// of prompt tokens are found by their hash, those with tokens of its own only s
+// can find.
+func (c *Core) find(s *seq, i int) int32 {
+	if k := i - s.shared; k < 0 {
+		return c.pool.found[c.hash(s, i)]
+	} else if k < len(s.own) && c.pool.hash[s.own[k]] == s.stamp(i) {
+		return s.own[k]
+	}
+	return 0
+}
+
+// hash is the hash of the prefix of s up to the end of block i, one of those
+// that others can share.
 func (c *Core) hash(s *seq, i int) uint64 {
-	if i < len(s.hashes) {
-		return s.hashes[i]
-	}
-	parent := uint64(0)
-	if i > 0 {
-		parent = c.hash(s, i-1)
-	}
-	lo, hi := i*c.cfg.Block, (i+1)*c.cfg.Block
-	var h uint64
-	if hi <= len(s.job.Prompt) {
-		h = chain(parent, s.job.Prompt[lo:hi])
-	} else { // generated tokens are this sequence's own
-		h = chain(parent, []uint32{uint32(s.order), uint32(s.order >> 32), uint32(i)})
-		if lo < len(s.job.Prompt) {
-			h = chain(h, s.job.Prompt[lo:])
+	for k := len(s.hashes); k <= i; k++ {
+		parent := uint64(0)
+		if k > 0 {
+			parent = s.hashes[k-1]
 		}
+		s.hashes = append(s.hashes, chain(parent, s.job.Prompt[k*c.cfg.Block:(k+1)*c.cfg.Block]))
 	}
-	s.hashes = append(s.hashes, h)
-	return h
+	return s.hashes[i]
 }
 
 // grow gives s room for tokens; false when the pool has too few blocks.
@@ -276,8 +278,19 @@ func (c *Core) publish(s *seq, tokens int) {
 	if !c.cfg.Prefix {
 		return
 	}
-	for ; s.registered < tokens/c.cfg.Block; s.registered++ {
-		c.pool.publish(s.blocks[s.registered], c.hash(s, s.registered))
+	for full := tokens / c.cfg.Block; s.registered < full; s.registered++ {
+		i := s.registered
+		k := i - s.shared
+		switch id := s.blocks[i]; {
+		case k < 0:
+			c.pool.publish(id, c.hash(s, i))
+		case k == len(s.own):
+			s.own = append(s.own, id)
+			c.pool.hash[id] = s.stamp(i)
+		case c.find(s, i) == 0:
+			s.own[k] = id
+			c.pool.hash[id] = s.stamp(i)
+		}
 	}
 }
 
