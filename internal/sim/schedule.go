@@ -222,7 +222,7 @@ func (c *Core) lookup(s *seq) (idle int) {
 		if id == 0 {
 			break
 		}
-		if c.pool.refs[id] == 0 {
+		if c.pool.blocks[id].refs == 0 {
 			idle++
 		}
 		c.hits = append(c.hits, id)
@@ -236,7 +236,7 @@ func (c *Core) lookup(s *seq) (idle int) {
 func (c *Core) find(s *seq, i int) int32 {
 	if k := i - s.shared; k < 0 {
 		return c.pool.found[c.hash(s, i)]
-	} else if k < len(s.own) && c.pool.hash[s.own[k]] == s.stamp(i) {
+	} else if k < len(s.own) && c.pool.blocks[s.own[k]].hash == s.stamp(i) {
 		return s.own[k]
 	}
 	return 0
@@ -257,11 +257,13 @@ func (c *Core) hash(s *seq, i int) uint64 {
 
 // grow gives s room for tokens; false when the pool has too few blocks.
 func (c *Core) grow(s *seq, tokens int) bool {
-	need := c.blocksFor(tokens)
-	if need-len(s.blocks) > c.pool.free {
-		return false
+	if tokens > len(s.blocks)*c.cfg.Block {
+		need := c.blocksFor(tokens)
+		if need-len(s.blocks) > c.pool.free {
+			return false
+		}
+		c.extend(s, need)
 	}
-	c.extend(s, need)
 	c.publish(s, min(tokens, s.known()))
 	return true
 }
@@ -278,7 +280,7 @@ func (c *Core) publish(s *seq, tokens int) {
 	if !c.cfg.Prefix {
 		return
 	}
-	for full := tokens / c.cfg.Block; s.registered < full; s.registered++ {
+	for ; (s.registered+1)*c.cfg.Block <= tokens; s.registered++ {
 		i := s.registered
 		k := i - s.shared
 		switch id := s.blocks[i]; {
@@ -286,10 +288,10 @@ func (c *Core) publish(s *seq, tokens int) {
 			c.pool.publish(id, c.hash(s, i))
 		case k == len(s.own):
 			s.own = append(s.own, id)
-			c.pool.hash[id] = s.stamp(i)
+			c.pool.blocks[id].hash = s.stamp(i)
 		case c.find(s, i) == 0:
 			s.own[k] = id
-			c.pool.hash[id] = s.stamp(i)
+			c.pool.blocks[id].hash = s.stamp(i)
 		}
 	}
 }
