@@ -26,9 +26,11 @@ type Core struct {
 	front   frontEnd
 	waiting queue[*seq] // cancelled ones stay until their turn
 	running []*seq
+	spare   []*seq       // finished, for the jobs to come
 	live    map[int]*seq // by Job.Index, from Submit to the end
 	seed    uint64
 	accept  float64 // probability that a drafted token is accepted
+	record  bool    // a replay: steps write outcomes and report the ends of jobs alone
 	state   int     // blocks that a sequence's recurrent state takes
 	reserve float64 // SGLang: share of the running requests' remaining output kept free
 	now     time.Duration
@@ -42,26 +44,28 @@ type Core struct {
 	peakHeld int // blocks
 }
 
-// seq is a job on its way through the engine.
+// seq is a job on its way through the engine. What every step reads is first.
 type seq struct {
-	job        Job
-	outcome    *Outcome // of a replay
-	order      uint64
-	ready      time.Duration // left the front end
-	first      bool          // never scheduled yet
-	gone       bool          // cancelled
-	phase      phase
-	blocks     []int32
-	state      []int32  // blocks of recurrent state
-	prompt     int      // tokens
-	shared     int      // leading blocks full of Job.Prompt, which others may share
-	hashes     []uint64 // of the prefix up to the end of each of them
-	own        []int32  // the blocks after them that have been published, as long as they carry their stamps
-	registered int      // blocks published since admission
-	computed   int      // tokens whose keys and values are in the cache
-	produced   int
-	cached     int // prompt tokens found in the cache at first admission
-	chance     *rand.Rand
+	prompt     int     // tokens
+	produced   int     // tokens
+	computed   int     // tokens whose keys and values are in the cache
+	output     int     // tokens to produce
+	registered int     // blocks published since admission
+	blocks     []int32 // held
+	out        Outcome // of a replay, so far
+
+	job    Job
+	order  uint64
+	cached int           // prompt tokens found in the cache at first admission
+	ready  time.Duration // left the front end
+	first  bool          // never scheduled yet
+	gone   bool          // cancelled or finished
+	phase  phase
+	state  []int32  // blocks of recurrent state
+	shared int      // leading blocks full of Job.Prompt, which others may share
+	hashes []uint64 // of the prefix up to the end of each of them
+	own    []int32  // the blocks after them that have been published, as long as they carry their stamps
+	chance *rand.Rand
 }
 
 type phase byte
@@ -102,7 +106,7 @@ type Progress struct {
 	Cached int // prompt tokens found in the prefix cache
 	Done   bool
 
-	outcome *Outcome // of a replay
+	s *seq
 }
 
 // Stats are counters and gauges of a core.
@@ -194,18 +198,27 @@ func (c *Core) Now() time.Duration { return c.now }
 
 // Submit hands a job to the front end at job.Arrive. Arrivals must not
 // decrease. The error is a *Refusal for a job that the engine would not take.
-func (c *Core) Submit(j Job) error { return c.submit(j, nil) }
-
-// submit is Submit of a job whose progress goes to an outcome of the caller's.
-func (c *Core) submit(j Job, o *Outcome) error {
+func (c *Core) Submit(j Job) error {
 	if err := c.check(j); err != nil {
 		return err
 	}
-	s := &seq{job: j, outcome: o, order: c.order, first: true, prompt: j.promptLen(), shared: len(j.Prompt) / c.cfg.Block}
+	c.enter(j)
+	return nil
+}
+
+// enter hands a job that has been checked to the front end.
+func (c *Core) enter(j Job) *seq {
+	s := new(seq)
+	if n := len(c.spare); n > 0 {
+		s, c.spare = c.spare[n-1], c.spare[:n-1]
+		*s = seq{blocks: s.blocks[:0], state: s.state[:0], hashes: s.hashes[:0], own: s.own[:0]}
+	}
+	s.job, s.order, s.first = j, c.order, true
+	s.prompt, s.output, s.shared = j.promptLen(), j.Output, len(j.Prompt)/c.cfg.Block
 	c.order++
 	c.live[j.Index] = s
 	c.front.add(s, j.Arrive)
-	return nil
+	return s
 }
 
 func (c *Core) check(j Job) error {
@@ -310,6 +323,11 @@ func (c *Core) Step() (step *Step, ok bool) {
 	}
 	r := &c.result
 	r.Start, r.End = start, start
+	for _, p := range r.Progress {
+		if p.Done {
+			c.spare = append(c.spare, p.s)
+		}
+	}
 	r.Progress, r.Preempted = r.Progress[:0], r.Preempted[:0]
 	c.countGap(start)
 	c.now = start
@@ -378,7 +396,7 @@ func (c *Core) apply() {
 		s := w.s
 		n := 0
 		if s.decoding() {
-			n = min(1+c.acceptDrafts(s, w.n-1), s.job.Output-s.produced)
+			n = min(1+c.acceptDrafts(s, w.n-1), s.output-s.produced)
 			s.computed += n
 		} else if s.computed += w.n; s.computed == s.known() {
 			n = 1
@@ -388,8 +406,13 @@ func (c *Core) apply() {
 		}
 		s.produced += n
 		c.stats.GenerationTokens += n
-		done := s.produced == s.job.Output
-		c.result.Progress = append(c.result.Progress, Progress{s.job.Index, n, s.cached, done, s.outcome})
+		done := s.produced == s.output
+		if c.record {
+			s.out.Tokens = append(s.out.Tokens, Emit{c.now, n})
+		}
+		if done || !c.record {
+			c.result.Progress = append(c.result.Progress, Progress{s.job.Index, n, s.cached, done, s})
+		}
 		if done {
 			finished = true
 			c.free(s)

@@ -87,6 +87,10 @@ func (p *blockPool) unlink(id int32) *block {
 // odd.
 func chain(parent uint64, tokens []uint32) uint64 {
 	h := parent ^ 0x9e3779b97f4a7c15
+	for len(tokens) > 1 { // two at a time
+		h = mix(h ^ uint64(tokens[0]) ^ uint64(tokens[1])<<32)
+		tokens = tokens[2:]
+	}
 	for _, t := range tokens {
 		h = mix(h ^ uint64(t))
 	}

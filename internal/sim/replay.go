@@ -37,6 +37,7 @@ func Replay(cfg engine.Config, replicas int, jobs iter.Seq[Job], o ReplayOptions
 			if err != nil {
 				panic("sim: " + err.Error()) // it could be built above
 			}
+			c.record = true
 			r.replicas = append(r.replicas, &replica{core: c})
 		}
 		for j := range jobs {
@@ -118,37 +119,35 @@ func (r *replay) start(j Job, at time.Duration) {
 			best = i
 		}
 	}
-	o := &Outcome{Index: j.Index, Replica: best, Prompt: j.promptLen(), Output: j.Output, Due: j.Arrive, Ready: at, Sent: at}
+	o := Outcome{Index: j.Index, Replica: best, Prompt: j.promptLen(), Output: j.Output, Due: j.Arrive, Ready: at, Sent: at}
 	j.Arrive = at
-	if err := r.replicas[best].core.submit(j, o); err != nil {
+	core := r.replicas[best].core
+	if err := core.check(j); err != nil {
 		o.Err = err.Error()
 		r.emit(o)
 		return
 	}
 	o.Tokens = make([]Emit, 0, j.Output)
+	core.enter(j).out = o
 	r.inFlight++
 	r.replicas[best].inFlight++
 }
 
-// deliver hands out what a step produced.
+// deliver hands out what a step has finished.
 func (r *replay) deliver(c *replica) {
 	step := c.step
 	c.step = nil
 	r.now = step.End
 	for _, p := range step.Progress {
-		o := p.outcome
-		o.Tokens = append(o.Tokens, Emit{step.End, p.N})
-		o.Cached = p.Cached
-		if p.Done {
-			r.inFlight--
-			c.inFlight--
-			r.emit(o)
-		}
+		p.s.out.Cached = p.Cached
+		r.inFlight--
+		c.inFlight--
+		r.emit(p.s.out)
 	}
 }
 
-func (r *replay) emit(o *Outcome) {
-	if !r.stopped && !r.yield(*o) {
+func (r *replay) emit(o Outcome) {
+	if !r.stopped && !r.yield(o) {
 		r.stopped = true
 	}
 }

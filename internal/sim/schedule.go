@@ -108,7 +108,7 @@ func (c *Core) retractedReserve() float64 {
 	have, want := 0, 0
 	for _, s := range c.running {
 		have += s.produced + 20
-		want += s.job.Output
+		want += s.output
 	}
 	return min(1, float64(have)/float64(max(1, want)))
 }
@@ -118,7 +118,7 @@ func (c *Core) retractedReserve() float64 {
 // request can ever need.
 func (c *Core) mixedNeed(s *seq, tokens int) (take, keep int) {
 	if c.cfg.Reserve {
-		return c.blocksFor(s.prompt + s.job.Output + c.cfg.SpecTokens), 0
+		return c.blocksFor(s.prompt + s.output + c.cfg.SpecTokens), 0
 	}
 	return c.blocksFor(tokens), 0
 }
@@ -130,9 +130,9 @@ func (c *Core) reservedNeed(s *seq, _ int) (take, keep int) {
 	if len(c.running) == 0 {
 		return take, 0
 	}
-	future := float64(min(s.job.Output-s.produced, sglangClip))
+	future := float64(min(s.output-s.produced, sglangClip))
 	for _, r := range c.running {
-		future += c.reserve * float64(min(r.job.Output-r.produced, sglangClip))
+		future += c.reserve * float64(min(r.output-r.produced, sglangClip))
 	}
 	return take, int(future) / c.cfg.Block
 }
