@@ -26,34 +26,46 @@ type Core struct {
 	front   frontEnd
 	waiting queue[*seq] // cancelled ones stay until their turn
 	running []*seq
+	spare   []*seq       // finished, for the jobs to come
 	live    map[int]*seq // by Job.Index, from Submit to the end
 	seed    uint64
 	accept  float64 // probability that a drafted token is accepted
+	record  bool    // a replay: steps write outcomes and report the ends of jobs alone
 	state   int     // blocks that a sequence's recurrent state takes
 	reserve float64 // SGLang: share of the running requests' remaining output kept free
 	now     time.Duration
 	order   uint64
-	work    []work // of the step being scheduled
+	work    []work         // of the step being scheduled
+	hits    []int32        // blocks that lookup found
+	held    *time.Duration // counter of what first stopped admission in the step; nil: nothing did
 	result  Step
 	stats   Stats
+
+	peakHeld int // blocks
 }
 
-// seq is a job on its way through the engine.
+// seq is a job on its way through the engine. What every step reads is first.
 type seq struct {
-	job        Job
-	order      uint64
-	ready      time.Duration // left the front end
-	first      bool          // never scheduled yet
-	gone       bool          // cancelled
-	phase      phase
-	blocks     []int32
-	state      []int32  // blocks of recurrent state
-	hashes     []uint64 // of the prefix up to the end of each full block
-	registered int      // blocks published
-	computed   int      // tokens whose keys and values are in the cache
-	produced   int
-	cached     int // prompt tokens found in the cache at first admission
-	chance     *rand.Rand
+	prompt     int     // tokens
+	produced   int     // tokens
+	computed   int     // tokens whose keys and values are in the cache
+	output     int     // tokens to produce
+	registered int     // blocks published since admission
+	blocks     []int32 // held
+	out        Outcome // of a replay, so far
+
+	job    Job
+	order  uint64
+	cached int           // prompt tokens found in the cache at first admission
+	ready  time.Duration // left the front end
+	first  bool          // never scheduled yet
+	gone   bool          // cancelled or finished
+	phase  phase
+	state  []int32  // blocks of recurrent state
+	shared int      // leading blocks full of Job.Prompt, which others may share
+	hashes []uint64 // of the prefix up to the end of each of them
+	own    []int32  // the blocks after them that have been published, as long as they carry their stamps
+	chance *rand.Rand
 }
 
 type phase byte
@@ -65,7 +77,11 @@ const (
 )
 
 // known is the number of tokens whose ids are settled.
-func (s *seq) known() int { return len(s.job.Prompt) + s.produced }
+func (s *seq) known() int { return s.prompt + s.produced }
+
+// stamp marks the block that holds tokens of s alone as its i-th. It is even,
+// and no other's.
+func (s *seq) stamp(i int) uint64 { return (s.order+1)<<32 | uint64(i)<<1 }
 
 // decoding says that only the newest token is left to compute.
 func (s *seq) decoding() bool { return s.produced > 0 && s.known()-s.computed == 1 }
@@ -89,6 +105,8 @@ type Progress struct {
 	N      int // tokens emitted
 	Cached int // prompt tokens found in the prefix cache
 	Done   bool
+
+	s *seq
 }
 
 // Stats are counters and gauges of a core.
@@ -96,6 +114,7 @@ type Stats struct {
 	Running, Waiting int // waiting includes the front end
 	PeakRunning      int
 	KVUsage          float64 // share of blocks that sequences hold
+	PeakKV           float64 // the same at most, in any step
 	KVBlocks         int
 	Steps            int
 	Preemptions      int
@@ -127,7 +146,8 @@ type Times struct {
 	Drafting    time.Duration
 }
 
-// Waits is how long at least one request waited for each thing.
+// Waits is how long at least one request waited for each thing. A step counts
+// for what first stopped the admission of a waiting request in it.
 type Waits struct {
 	KV       time.Duration // blocks of the KV cache
 	Seqs     time.Duration // a place among the running
@@ -182,17 +202,29 @@ func (c *Core) Submit(j Job) error {
 	if err := c.check(j); err != nil {
 		return err
 	}
-	s := &seq{job: j, order: c.order, first: true}
-	c.order++
-	c.live[j.Index] = s
-	c.front.add(s, j.Arrive)
+	c.enter(j)
 	return nil
 }
 
+// enter hands a job that has been checked to the front end.
+func (c *Core) enter(j Job) *seq {
+	s := new(seq)
+	if n := len(c.spare); n > 0 {
+		s, c.spare = c.spare[n-1], c.spare[:n-1]
+		*s = seq{blocks: s.blocks[:0], state: s.state[:0], hashes: s.hashes[:0], own: s.own[:0]}
+	}
+	s.job, s.order, s.first = j, c.order, true
+	s.prompt, s.output, s.shared = j.promptLen(), j.Output, len(j.Prompt)/c.cfg.Block
+	c.order++
+	c.live[j.Index] = s
+	c.front.add(s, j.Arrive)
+	return s
+}
+
 func (c *Core) check(j Job) error {
-	n, m := len(j.Prompt), j.Output
+	n, m := j.promptLen(), j.Output
 	switch {
-	case n == 0:
+	case n < 1:
 		return refuse("The prompt has no tokens.")
 	case m < 1:
 		return refuse("max_tokens must be at least 1, got %d.", m)
@@ -263,10 +295,7 @@ func (c *Core) Cancel(index int) {
 // Next is the time at which the next step can begin, given the jobs submitted
 // so far; ok is false when there is nothing to do.
 func (c *Core) Next() (at time.Duration, ok bool) {
-	for c.waiting.len() > 0 && c.waiting.front().gone {
-		c.waiting.popFront()
-	}
-	if len(c.running) > 0 || c.waiting.len() > 0 {
+	if len(c.running) > 0 || c.nextWaiting() != nil {
 		return c.now, true
 	}
 	for c.front.done.len() > 0 && c.front.done.front().gone {
@@ -294,7 +323,13 @@ func (c *Core) Step() (step *Step, ok bool) {
 	}
 	r := &c.result
 	r.Start, r.End = start, start
+	for _, p := range r.Progress {
+		if p.Done {
+			c.spare = append(c.spare, p.s)
+		}
+	}
 	r.Progress, r.Preempted = r.Progress[:0], r.Preempted[:0]
+	c.countGap(start)
 	c.now = start
 	if len(c.running) == 0 && c.waiting.len() == 0 {
 		return r, true // the request that was due has been cancelled
@@ -304,13 +339,39 @@ func (c *Core) Step() (step *Step, ok bool) {
 		panic("sim: a step without work")
 	}
 	b := c.batch()
-	r.End = start + c.model.duration(&b)
+	length := c.model.duration(&b, &c.stats.Times)
+	r.End = start + length
 	c.now = r.End
 	c.stats.Steps++
-	c.stats.Busy += r.End - r.Start
+	c.stats.Busy += length
 	c.stats.PeakRunning = max(c.stats.PeakRunning, len(c.running))
+	c.peakHeld = max(c.peakHeld, c.pool.total-c.pool.free)
+	if c.held != nil && c.nextWaiting() != nil {
+		*c.held += length
+	}
 	c.apply()
 	return r, true
+}
+
+// countGap counts the time since the last step: the front end was empty until
+// its oldest request came.
+func (c *Core) countGap(start time.Duration) {
+	came := min(start, max(c.now, c.front.since))
+	c.stats.Waits.FrontEnd += start - came
+	if c.stats.Steps > 0 {
+		c.stats.Waits.Idle += came - c.now
+	}
+}
+
+// nextWaiting is the sequence at the head of the queue; nil when none waits.
+func (c *Core) nextWaiting() *seq {
+	for c.waiting.len() > 0 {
+		if s := c.waiting.front(); !s.gone {
+			return s
+		}
+		c.waiting.popFront()
+	}
+	return nil
 }
 
 // batch sums up what the scheduled work costs.
@@ -335,7 +396,7 @@ func (c *Core) apply() {
 		s := w.s
 		n := 0
 		if s.decoding() {
-			n = min(1+c.acceptDrafts(s, w.n-1), s.job.Output-s.produced)
+			n = min(1+c.acceptDrafts(s, w.n-1), s.output-s.produced)
 			s.computed += n
 		} else if s.computed += w.n; s.computed == s.known() {
 			n = 1
@@ -345,8 +406,13 @@ func (c *Core) apply() {
 		}
 		s.produced += n
 		c.stats.GenerationTokens += n
-		done := s.produced == s.job.Output
-		c.result.Progress = append(c.result.Progress, Progress{s.job.Index, n, s.cached, done})
+		done := s.produced == s.output
+		if c.record {
+			s.out.Tokens = append(s.out.Tokens, Emit{c.now, n})
+		}
+		if done || !c.record {
+			c.result.Progress = append(c.result.Progress, Progress{s.job.Index, n, s.cached, done, s})
+		}
 		if done {
 			finished = true
 			c.free(s)
@@ -387,5 +453,6 @@ func (c *Core) Stats() Stats {
 	s.Waiting = len(c.live) - s.Running
 	s.KVBlocks = c.pool.total
 	s.KVUsage = float64(c.pool.total-c.pool.free) / float64(c.pool.total)
+	s.PeakKV = float64(c.peakHeld) / float64(c.pool.total)
 	return s
 }

@@ -17,6 +17,7 @@ type frontEnd struct {
 	cost     float64 // ns of work
 	attained float64 // ns
 	at       time.Duration
+	since    time.Duration // when it was last empty
 	inside   queue[fronted]
 	done     queue[*seq]
 }
@@ -32,7 +33,7 @@ func (f *frontEnd) add(s *seq, at time.Duration) {
 	if n := f.inside.len(); n > 0 {
 		f.attained += float64(at-f.at) / float64(n)
 	} else {
-		f.attained = 0
+		f.attained, f.since = 0, at
 	}
 	f.at = at
 	f.inside.pushBack(fronted{s, f.attained + f.cost})

@@ -1,67 +1,56 @@
 package sim
 
+import "slices"
+
 // blockPool is the paged KV cache: blocks with reference counts, the hash of
 // their content's whole prefix, and an LRU list of those that nobody holds but
 // whose content may still be found. All operations are O(1). Block 0 is the
 // list's sentinel; ids run from 1.
 type blockPool struct {
-	total int
-	used  int // ids handed out at least once; the arrays grow with it
-	free  int // never used, or in the list
-	prev  []int32
-	next  []int32
-	refs  []int32
-	hash  []uint64 // 0: not findable
-	found map[uint64]int32
+	total  int
+	free   int     // never handed out, or in the list
+	blocks []block // those handed out at least once, by id
+	found  map[uint64]int32
+}
+
+// block is one block of the cache.
+type block struct {
+	prev, next int32 // in the list
+	refs       int32
+	hash       uint64 // odd: in found; even: a sequence's stamp; 0: not findable
 }
 
 func newBlockPool(total int) *blockPool {
-	return &blockPool{
-		total: total, free: total,
-		prev: make([]int32, 1), next: make([]int32, 1), refs: make([]int32, 1), hash: make([]uint64, 1),
-		found: map[uint64]int32{},
-	}
+	return &blockPool{total: total, free: total, blocks: make([]block, 1), found: map[uint64]int32{}}
 }
 
 // alloc takes a block: a fresh one, or the least recently freed. The caller
 // has checked that one is free.
 func (p *blockPool) alloc() int32 {
-	var id int32
-	if p.used < p.total {
-		p.used++
-		id = int32(p.used)
-		p.prev, p.next = append(p.prev, 0), append(p.next, 0)
-		p.refs, p.hash = append(p.refs, 0), append(p.hash, 0)
-	} else {
-		id = p.next[0]
-		if id == 0 {
-			panic("sim: no free KV block")
-		}
-		p.unlink(id)
-		if h := p.hash[id]; h != 0 {
-			if p.found[h] == id {
-				delete(p.found, h)
-			}
-			p.hash[id] = 0
-		}
-	}
 	p.free--
-	p.refs[id] = 1
+	if len(p.blocks) <= p.total {
+		p.blocks = append(p.blocks, block{refs: 1})
+		return int32(len(p.blocks) - 1)
+	}
+	id := p.blocks[0].next
+	if id == 0 {
+		panic("sim: no free KV block")
+	}
+	b := p.unlink(id)
+	if b.hash&1 != 0 {
+		delete(p.found, b.hash)
+	}
+	b.hash, b.refs = 0, 1
 	return id
 }
 
-// share takes the block that holds the content hashed h.
-func (p *blockPool) share(h uint64) (int32, bool) {
-	id, ok := p.found[h]
-	if !ok {
-		return 0, false
-	}
-	if p.refs[id] == 0 {
+// hold takes a block for one more sequence.
+func (p *blockPool) hold(id int32) {
+	if p.blocks[id].refs == 0 {
 		p.unlink(id)
 		p.free--
 	}
-	p.refs[id]++
-	return id, true
+	p.blocks[id].refs++
 }
 
 // publish makes a block findable under h. The first block with some content
@@ -69,34 +58,39 @@ func (p *blockPool) share(h uint64) (int32, bool) {
 func (p *blockPool) publish(id int32, h uint64) {
 	if _, ok := p.found[h]; !ok {
 		p.found[h] = id
-		p.hash[id] = h
+		p.blocks[id].hash = h
 	}
 }
 
 // release gives blocks back, the last first, so that the end of a prefix is
 // evicted before its beginning.
 func (p *blockPool) release(ids []int32) {
-	for i := len(ids) - 1; i >= 0; i-- {
-		id := ids[i]
-		p.refs[id]--
-		if p.refs[id] == 0 {
-			last := p.prev[0]
-			p.next[last], p.prev[id] = id, last
-			p.next[id], p.prev[0] = 0, id
+	for _, id := range slices.Backward(ids) {
+		b := &p.blocks[id]
+		if b.refs--; b.refs == 0 {
+			end := &p.blocks[0]
+			b.prev, b.next = end.prev, 0
+			p.blocks[end.prev].next, end.prev = id, id
 			p.free++
 		}
 	}
 }
 
-func (p *blockPool) unlink(id int32) {
-	p.next[p.prev[id]] = p.next[id]
-	p.prev[p.next[id]] = p.prev[id]
+func (p *blockPool) unlink(id int32) *block {
+	b := &p.blocks[id]
+	p.blocks[b.prev].next = b.next
+	p.blocks[b.next].prev = b.prev
+	return b
 }
 
 // chain is the hash of a block of tokens after the prefix hashed parent. It is
-// never 0.
+// odd.
 func chain(parent uint64, tokens []uint32) uint64 {
 	h := parent ^ 0x9e3779b97f4a7c15
+	for len(tokens) > 1 { // two at a time
+		h = mix(h ^ uint64(tokens[0]) ^ uint64(tokens[1])<<32)
+		tokens = tokens[2:]
+	}
 	for _, t := range tokens {
 		h = mix(h ^ uint64(t))
 	}

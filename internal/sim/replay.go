@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"iter"
+	"math"
 	"time"
 
 	"perflab/internal/engine"
@@ -12,8 +13,9 @@ import (
 type ReplayOptions struct {
 	MaxConcurrency int // jobs in flight over all replicas; 0: no limit
 	Seed           uint64
-	KVTokens       int        // overrides the size of the KV cache
-	Constants      *Constants // of the step model; nil: Default()
+	KVTokens       int                        // overrides the size of the KV cache
+	Constants      *Constants                 // of the step model; nil: Default()
+	Stats          func(replica int, s Stats) // called for each replica after the last outcome; nil: not
 }
 
 // Replay runs jobs, whose arrivals must not decrease, through replicas copies
@@ -29,22 +31,33 @@ func Replay(cfg engine.Config, replicas int, jobs iter.Seq[Job], o ReplayOptions
 		return nil, err
 	}
 	return func(yield func(Outcome) bool) {
-		r := &replay{limit: o.MaxConcurrency, yield: yield, open: map[int]*Outcome{}}
+		r := &replay{limit: o.MaxConcurrency, yield: yield}
 		for i := range replicas {
 			c, err := New(cfg, Options{Seed: o.Seed + uint64(i), KVTokens: o.KVTokens, Constants: o.Constants})
 			if err != nil {
 				panic("sim: " + err.Error()) // it could be built above
 			}
+			c.record = true
 			r.replicas = append(r.replicas, &replica{core: c})
 		}
 		for j := range jobs {
-			r.advance(j.Arrive)
+			for r.advance(j.Arrive) {
+			}
+			for r.full() && r.advance(math.MaxInt64) {
+			}
 			if r.stopped {
 				return
 			}
-			r.offer(j)
+			r.start(j, max(j.Arrive, r.now))
 		}
-		r.advance(1<<63 - 1)
+		for r.advance(math.MaxInt64) {
+		}
+		if o.Stats == nil || r.stopped {
+			return
+		}
+		for i, c := range r.replicas {
+			o.Stats(i, c.core.Stats())
+		}
 	}, nil
 }
 
@@ -52,11 +65,13 @@ type replay struct {
 	replicas []*replica
 	limit    int
 	inFlight int
-	backlog  queue[Job] // due, waiting for the limit
-	open     map[int]*Outcome
+	now      time.Duration // when the last step ended
 	yield    func(Outcome) bool
 	stopped  bool
 }
+
+// full says that the next job has to wait for the end of another.
+func (r *replay) full() bool { return r.limit > 0 && r.inFlight >= r.limit }
 
 // replica is a core and the step it is in, if any.
 type replica struct {
@@ -65,26 +80,26 @@ type replica struct {
 	step     *Step
 }
 
-// advance runs all events up to t: steps that end by t, then steps that begin
-// before t (one that could begin at t waits for the arrivals at t).
-func (r *replay) advance(t time.Duration) {
-	for !r.stopped {
-		at, next, ends := time.Duration(0), (*replica)(nil), false
-		for _, c := range r.replicas {
-			e, isEnd, ok := c.event()
-			if ok && (next == nil || e < at || e == at && isEnd && !ends) {
-				at, next, ends = e, c, isEnd
-			}
-		}
-		switch {
-		case next == nil || at > t || at == t && !ends:
-			return
-		case ends:
-			r.deliver(next)
-		default:
-			next.step, _ = next.core.Step()
+// advance runs the next event by t: a step that ends by t, or one that begins
+// before t (one that could begin at t waits for the arrivals at t). It is false
+// when there is none.
+func (r *replay) advance(t time.Duration) bool {
+	at, next, ends := time.Duration(0), (*replica)(nil), false
+	for _, c := range r.replicas {
+		e, isEnd, ok := c.event()
+		if ok && (next == nil || e < at || e == at && isEnd && !ends) {
+			at, next, ends = e, c, isEnd
 		}
 	}
+	switch {
+	case r.stopped || next == nil || at > t || at == t && !ends:
+		return false
+	case ends:
+		r.deliver(next)
+	default:
+		next.step, _ = next.core.Step()
+	}
+	return true
 }
 
 // event is when something happens next at a replica: its step ends, or one can
@@ -97,14 +112,6 @@ func (c *replica) event() (at time.Duration, ends, ok bool) {
 	return at, false, ok
 }
 
-func (r *replay) offer(j Job) {
-	if r.limit > 0 && r.inFlight >= r.limit {
-		r.backlog.pushBack(j)
-		return
-	}
-	r.start(j, j.Arrive)
-}
-
 func (r *replay) start(j Job, at time.Duration) {
 	best := 0
 	for i, c := range r.replicas {
@@ -112,38 +119,30 @@ func (r *replay) start(j Job, at time.Duration) {
 			best = i
 		}
 	}
-	o := Outcome{Index: j.Index, Replica: best, Due: j.Arrive, Ready: at, Sent: at}
+	o := Outcome{Index: j.Index, Replica: best, Prompt: j.promptLen(), Output: j.Output, Due: j.Arrive, Ready: at, Sent: at}
 	j.Arrive = at
-	if err := r.replicas[best].core.Submit(j); err != nil {
+	core := r.replicas[best].core
+	if err := core.check(j); err != nil {
 		o.Err = err.Error()
 		r.emit(o)
 		return
 	}
 	o.Tokens = make([]Emit, 0, j.Output)
-	r.open[j.Index] = &o
+	core.enter(j).out = o
 	r.inFlight++
 	r.replicas[best].inFlight++
 }
 
-// deliver hands out what a step produced and starts waiting jobs in the place
-// of those that ended.
+// deliver hands out what a step has finished.
 func (r *replay) deliver(c *replica) {
 	step := c.step
 	c.step = nil
+	r.now = step.End
 	for _, p := range step.Progress {
-		o := r.open[p.Index]
-		o.Tokens = append(o.Tokens, Emit{step.End, p.N})
-		o.Cached = p.Cached
-		if !p.Done {
-			continue
-		}
-		delete(r.open, p.Index)
+		p.s.out.Cached = p.Cached
 		r.inFlight--
 		c.inFlight--
-		r.emit(*o)
-		for r.backlog.len() > 0 && r.inFlight < r.limit && !r.stopped {
-			r.start(r.backlog.popFront(), step.End)
-		}
+		r.emit(p.s.out)
 	}
 }
 

@@ -1,5 +1,7 @@
 package sim
 
+import "time"
+
 // SGLang keeps a share of the running requests' remaining output free when it
 // admits another; the share begins at sglangReserve, falls to sglangFloor over
 // sglangDecay decode steps and rises again when requests had to be retracted
@@ -13,7 +15,7 @@ const (
 
 // schedule fills c.work for the next step by the engine's policy.
 func (c *Core) schedule() {
-	c.work = c.work[:0]
+	c.work, c.held = c.work[:0], nil
 	if c.cfg.PrefillOnly {
 		c.schedulePrefillFirst()
 		return
@@ -22,13 +24,7 @@ func (c *Core) schedule() {
 	if preempted {
 		return // room must not go to newcomers in the step that took it away
 	}
-	for budget > 0 && len(c.running) < c.cfg.Seqs {
-		n := c.admit(budget, c.mixedNeed)
-		if n == 0 {
-			return
-		}
-		budget -= n
-	}
+	c.admitAll(budget, c.mixedNeed)
 }
 
 // scheduleRunning gives each running sequence its next tokens in order of
@@ -103,13 +99,7 @@ func (c *Core) schedulePrompts() {
 			budget -= n
 		}
 	}
-	for budget > 0 && len(c.running) < c.cfg.Seqs {
-		n := c.admit(budget, c.reservedNeed)
-		if n == 0 {
-			return
-		}
-		budget -= n
-	}
+	c.admitAll(budget, c.reservedNeed)
 }
 
 // retractedReserve is the share after a retraction: what the running requests
@@ -118,7 +108,7 @@ func (c *Core) retractedReserve() float64 {
 	have, want := 0, 0
 	for _, s := range c.running {
 		have += s.produced + 20
-		want += s.job.Output
+		want += s.output
 	}
 	return min(1, float64(have)/float64(max(1, want)))
 }
@@ -128,7 +118,7 @@ func (c *Core) retractedReserve() float64 {
 // request can ever need.
 func (c *Core) mixedNeed(s *seq, tokens int) (take, keep int) {
 	if c.cfg.Reserve {
-		return c.blocksFor(len(s.job.Prompt) + s.job.Output + c.cfg.SpecTokens), 0
+		return c.blocksFor(s.prompt + s.output + c.cfg.SpecTokens), 0
 	}
 	return c.blocksFor(tokens), 0
 }
@@ -140,24 +130,46 @@ func (c *Core) reservedNeed(s *seq, _ int) (take, keep int) {
 	if len(c.running) == 0 {
 		return take, 0
 	}
-	future := float64(min(s.job.Output-s.produced, sglangClip))
+	future := float64(min(s.output-s.produced, sglangClip))
 	for _, r := range c.running {
-		future += c.reserve * float64(min(r.job.Output-r.produced, sglangClip))
+		future += c.reserve * float64(min(r.output-r.produced, sglangClip))
 	}
 	return take, int(future) / c.cfg.Block
+}
+
+// admitAll schedules waiting sequences as long as they fit.
+func (c *Core) admitAll(budget int, need func(*seq, int) (take, keep int)) {
+	for len(c.running) < c.cfg.Seqs {
+		n := 0
+		if budget > 0 {
+			n = c.admit(budget, need)
+		}
+		if n == 0 {
+			c.hold(&c.stats.Waits.Tokens)
+			return
+		}
+		budget -= n
+	}
+	c.hold(&c.stats.Waits.Seqs)
+}
+
+// hold notes what stops the admission of waiting sequences in this step,
+// unless something has before.
+func (c *Core) hold(wait *time.Duration) {
+	if c.held == nil {
+		c.held = wait
+	}
 }
 
 // admit schedules the first waiting sequence within a budget of tokens and
 // returns how many it took, 0 when it must wait.
 func (c *Core) admit(budget int, need func(*seq, int) (take, keep int)) int {
-	for c.waiting.len() > 0 && c.waiting.front().gone {
-		c.waiting.popFront()
-	}
-	if c.waiting.len() == 0 {
+	s := c.nextWaiting()
+	if s == nil {
 		return 0
 	}
-	s := c.waiting.front()
-	hits, idle := c.lookup(s)
+	idle := c.lookup(s)
+	hits := len(c.hits)
 	hit := hits * c.cfg.Block
 	n := s.known() - hit
 	switch {
@@ -170,16 +182,14 @@ func (c *Core) admit(budget int, need func(*seq, int) (take, keep int)) int {
 	take, keep := need(s, hit+n)
 	// Hits that nobody holds leave the free list too.
 	if take-hits+idle+c.state+keep > c.pool.free {
+		c.hold(&c.stats.Waits.KV)
 		return 0
 	}
 	c.waiting.popFront()
-	for _, h := range s.hashes[:hits] {
-		id, ok := c.pool.share(h)
-		if !ok {
-			panic("sim: a cached block is gone")
-		}
-		s.blocks = append(s.blocks, id)
+	for _, id := range c.hits {
+		c.pool.hold(id)
 	}
+	s.blocks = append(s.blocks, c.hits...)
 	s.registered, s.computed, s.phase = hits, hit, inRunning
 	for range c.state {
 		s.state = append(s.state, c.pool.alloc())
@@ -187,9 +197,9 @@ func (c *Core) admit(budget int, need func(*seq, int) (take, keep int)) int {
 	c.running = append(c.running, s)
 	if s.first {
 		s.first, s.cached = false, hit
-		c.stats.PromptTokens += len(s.job.Prompt)
+		c.stats.PromptTokens += s.prompt
 		if c.cfg.Prefix {
-			c.stats.PrefixQueries += len(s.job.Prompt)
+			c.stats.PrefixQueries += s.prompt
 			c.stats.PrefixHits += hit
 		}
 	}
@@ -199,55 +209,61 @@ func (c *Core) admit(budget int, need func(*seq, int) (take, keep int)) int {
 	return n
 }
 
-// lookup counts the leading blocks of s that are in the cache, and how many of
-// them nobody holds. The block with the last token is always computed anew.
-func (c *Core) lookup(s *seq) (hits, idle int) {
+// lookup fills c.hits with the leading blocks of s that are in the cache, and
+// counts those that nobody holds. The block with the last token is always
+// computed anew.
+func (c *Core) lookup(s *seq) (idle int) {
+	c.hits = c.hits[:0]
 	if !c.cfg.Prefix {
-		return 0, 0
+		return 0
 	}
-	for most := (s.known() - 1) / c.cfg.Block; hits < most; hits++ {
-		id, ok := c.pool.found[c.hash(s, hits)]
-		if !ok {
+	for i := range (s.known() - 1) / c.cfg.Block {
+		id := c.find(s, i)
+		if id == 0 {
 			break
 		}
-		if c.pool.refs[id] == 0 {
+		if c.pool.blocks[id].refs == 0 {
 			idle++
 		}
+		c.hits = append(c.hits, id)
 	}
-	return hits, idle
+	return idle
 }
 
-// hash is the hash of the prefix of s up to the end of block i, which must be
-// full and whose predecessors have been hashed.
+// find is the block that holds what block i of s does; 0 when none does. Blocks
+// of prompt tokens are found by their hash, those with tokens of its own only s
+// can find.
+func (c *Core) find(s *seq, i int) int32 {
+	if k := i - s.shared; k < 0 {
+		return c.pool.found[c.hash(s, i)]
+	} else if k < len(s.own) && c.pool.blocks[s.own[k]].hash == s.stamp(i) {
+		return s.own[k]
+	}
+	return 0
+}
+
+// hash is the hash of the prefix of s up to the end of block i, one of those
+// that others can share.
 func (c *Core) hash(s *seq, i int) uint64 {
-	if i < len(s.hashes) {
-		return s.hashes[i]
-	}
-	parent := uint64(0)
-	if i > 0 {
-		parent = c.hash(s, i-1)
-	}
-	lo, hi := i*c.cfg.Block, (i+1)*c.cfg.Block
-	var h uint64
-	if hi <= len(s.job.Prompt) {
-		h = chain(parent, s.job.Prompt[lo:hi])
-	} else { // generated tokens are this sequence's own
-		h = chain(parent, []uint32{uint32(s.order), uint32(s.order >> 32), uint32(i)})
-		if lo < len(s.job.Prompt) {
-			h = chain(h, s.job.Prompt[lo:])
+	for k := len(s.hashes); k <= i; k++ {
+		parent := uint64(0)
+		if k > 0 {
+			parent = s.hashes[k-1]
 		}
+		s.hashes = append(s.hashes, chain(parent, s.job.Prompt[k*c.cfg.Block:(k+1)*c.cfg.Block]))
 	}
-	s.hashes = append(s.hashes, h)
-	return h
+	return s.hashes[i]
 }
 
 // grow gives s room for tokens; false when the pool has too few blocks.
 func (c *Core) grow(s *seq, tokens int) bool {
-	need := c.blocksFor(tokens)
-	if need-len(s.blocks) > c.pool.free {
-		return false
+	if tokens > len(s.blocks)*c.cfg.Block {
+		need := c.blocksFor(tokens)
+		if need-len(s.blocks) > c.pool.free {
+			return false
+		}
+		c.extend(s, need)
 	}
-	c.extend(s, need)
 	c.publish(s, min(tokens, s.known()))
 	return true
 }
@@ -264,8 +280,19 @@ func (c *Core) publish(s *seq, tokens int) {
 	if !c.cfg.Prefix {
 		return
 	}
-	for ; s.registered < tokens/c.cfg.Block; s.registered++ {
-		c.pool.publish(s.blocks[s.registered], c.hash(s, s.registered))
+	for ; (s.registered+1)*c.cfg.Block <= tokens; s.registered++ {
+		i := s.registered
+		k := i - s.shared
+		switch id := s.blocks[i]; {
+		case k < 0:
+			c.pool.publish(id, c.hash(s, i))
+		case k == len(s.own):
+			s.own = append(s.own, id)
+			c.pool.blocks[id].hash = s.stamp(i)
+		case c.find(s, i) == 0:
+			s.own[k] = id
+			c.pool.blocks[id].hash = s.stamp(i)
+		}
 	}
 }
 
@@ -277,6 +304,7 @@ func (c *Core) preempt(s *seq) {
 	c.free(s)
 	s.computed, s.phase = 0, inWaiting
 	c.waiting.pushFront(s)
+	c.hold(&c.stats.Waits.KV)
 	c.stats.Preemptions++
 	c.result.Preempted = append(c.result.Preempted, s.job.Index)
 }

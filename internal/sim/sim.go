@@ -29,12 +29,23 @@ type Job struct {
 	Arrive time.Duration // virtual time of arrival
 	Prompt []uint32      // token ids; equal prefixes share KV blocks
 	Output int           // tokens to produce
+
+	PromptLen int // of a job without Prompt: tokens that no other job begins with
+}
+
+func (j *Job) promptLen() int {
+	if j.Prompt != nil {
+		return len(j.Prompt)
+	}
+	return j.PromptLen
 }
 
 // Outcome is what became of a job, in virtual time.
 type Outcome struct {
 	Index   int
 	Replica int           // which copy of the engine served it
+	Prompt  int           // tokens of the prompt
+	Output  int           // tokens asked for
 	Due     time.Duration // the job's Arrive
 	Ready   time.Duration // when the concurrency limit let it pass
 	Sent    time.Duration // equal to Ready: the replay has no client to be late

@@ -106,10 +106,16 @@ type gemm struct{ read, compute float64 }
 
 func (g gemm) time(rows float64) float64 {
 	r, c := g.read, g.compute*rows
-	if rows == 0 {
-		return 0
+	return math.Sqrt(math.Sqrt(r*r*r*r + c*c*c*c))
+}
+
+// side is what the products' time counts as: reading or arithmetic, whichever
+// is the longer.
+func (g gemm) side(rows float64, t *Times) *time.Duration {
+	if g.compute*rows > g.read {
+		return &t.Arithmetic
 	}
-	return math.Pow(r*r*r*r+c*c*c*c, 0.25)
+	return &t.Weights
 }
 
 // newStepModel folds model, device, parallelism and constants into the
@@ -210,34 +216,53 @@ func peakFLOPS(cfg engine.Config) float64 {
 	return peak * 1e12
 }
 
-// duration is the length of a step.
-func (s *stepModel) duration(b *batch) time.Duration {
+// duration is the length of a step; what each term takes is added to spent.
+func (s *stepModel) duration(b *batch, spent *Times) time.Duration {
 	share := 1 / s.parts
 	tokens := max(1, float64(b.tokens)*share)
-	t := s.linear.time(tokens)
+	var t tally
+	t.add(s.linear.side(tokens, spent), s.linear.time(tokens))
 	if b.sampled > 0 {
-		t += s.head.time(max(1, float64(b.sampled)*share))
+		rows := max(1, float64(b.sampled)*share)
+		t.add(s.head.side(rows, spent), s.head.time(rows))
 	}
 	if s.experts > 0 {
 		n := tokens * s.moeGather
 		hit := s.experts * (1 - math.Pow(1-s.active/s.experts, 1+s.routing*(n-1)))
-		t += hit*s.moeRead + n*s.moeCompute
+		t.add(&spent.ExpertReads, hit*s.moeRead)
+		t.add(&spent.Experts, n*s.moeCompute)
 	}
 	kv := s.kvDecode
 	if b.prefill {
 		kv = s.kvMixed
 	}
-	t += share * kv * (s.fullShare*b.context + (1-s.fullShare)*b.inside)
-	t += share * s.state * float64(b.seqs)
-	t += share * s.flash * (s.fullShare*b.pairs + (1-s.fullShare)*b.winned)
-	t += share * s.kvDecode * s.fullShare * b.past
-	t += s.reduceFixed + tokens*(s.reduceToken+s.element)
-	t += s.step + s.perSeq*float64(b.seqs)*share
+	t.add(&spent.KV, share*kv*(s.fullShare*b.context+(1-s.fullShare)*b.inside))
+	t.add(&spent.KV, share*s.state*float64(b.seqs))
+	t.add(&spent.KV, share*s.kvDecode*s.fullShare*b.past)
+	t.add(&spent.Attention, share*s.flash*(s.fullShare*b.pairs+(1-s.fullShare)*b.winned))
+	t.add(&spent.Collectives, s.reduceFixed+tokens*s.reduceToken)
+	t.add(&spent.Elementwise, tokens*s.element)
 	if b.drafts {
-		t += s.draft + s.draftPerSeq*float64(b.seqs)*share
+		t.add(&spent.Drafting, s.draft+s.draftPerSeq*float64(b.seqs)*share)
 	}
+	host := s.step + s.perSeq*float64(b.seqs)*share
 	if !b.prefill && b.tokens > s.graphMax {
-		t += s.eager
+		host += s.eager
 	}
-	return max(seconds(t), time.Microsecond)
+	t.add(&spent.Host, max(host, 1e-6-t.sum)) // no step is shorter than a microsecond
+	return t.length
+}
+
+// tally adds up the terms of a step. A term's length is what it adds to the
+// rounded sum, so that the lengths add up to the step's, to the nanosecond.
+type tally struct {
+	sum    float64 // s
+	length time.Duration
+}
+
+func (t *tally) add(to *time.Duration, s float64) {
+	t.sum += s
+	d := seconds(t.sum)
+	*to += d - t.length
+	t.length = d
 }

@@ -17,7 +17,7 @@ func TestStepTime(t *testing.T) {
 			change(&cfg)
 		}
 		k := constantsFor(nil, cfg)
-		return newStepModel(cfg, k).duration(&b)
+		return newStepModel(cfg, k).duration(&b, new(Times))
 	}
 	decode := func(n, ctx int) (b batch) {
 		for range n {
@@ -76,7 +76,7 @@ func TestStepNeverBeatsTheDevice(t *testing.T) {
 					}
 					prefill.chunk(0, n, m.Window, true)
 					read := float64(m.LinearBytes()+m.HeadBytes())/ranks + float64(n)*float64(m.KVBytesRank(500, 2, tp, 1))
-					d, p := model.duration(&decode), model.duration(&prefill)
+					d, p := model.duration(&decode, new(Times)), model.duration(&prefill, new(Times))
 					if floor := read / (gpu.BandwidthGBs * 1e9); d.Seconds() < floor {
 						t.Errorf("%s on %d %s: %d decodes take %v, reading alone %.4f s", name, tp, gpu.Name, n, d, floor)
 					}
@@ -116,7 +116,7 @@ func TestSpeculationUnderLoad(t *testing.T) {
 			two.decode(200, 2, 0)
 		}
 		two.drafts = true
-		return (1 + k.get("accept")) * model.duration(&one).Seconds() / model.duration(&two).Seconds()
+		return (1 + k.get("accept")) * model.duration(&one, new(Times)).Seconds() / model.duration(&two, new(Times)).Seconds()
 	}
 	few, many, full := gain(64), gain(128), gain(256)
 	if few < 1.05 || few <= many || many <= full || full >= 1.03 {
@@ -126,11 +126,11 @@ func TestSpeculationUnderLoad(t *testing.T) {
 
 func TestExpertCoverage(t *testing.T) {
 	m := stepModel{parts: 1, moeGather: 1, experts: 128, active: 8, routing: 1, moeRead: 1}
-	one := m.duration(&batch{tokens: 1})
+	one := m.duration(&batch{tokens: 1}, new(Times))
 	if got := one.Seconds(); math.Abs(got-8) > 1e-6 {
 		t.Errorf("one token reaches %.3f experts, want 8", got)
 	}
-	if got := m.duration(&batch{tokens: 4096}).Seconds(); math.Abs(got-128) > 1e-3 {
+	if got := m.duration(&batch{tokens: 4096}, new(Times)).Seconds(); math.Abs(got-128) > 1e-3 {
 		t.Errorf("many tokens reach %.3f experts, want 128", got)
 	}
 }
