@@ -38,7 +38,8 @@ type Linear struct {
 	KeyHeads   int   `json:"key_heads"`
 	ValueHeads int   `json:"value_heads"`
 	HeadDim    int   `json:"head_dim"`
-	StateBytes int64 `json:"state_bytes"` // per sequence, all layers
+	StateBytes int64 `json:"state_bytes"`    // per sequence, all layers
+	Conv       int   `json:"conv,omitempty"` // tokens that the short convolution before the state sees
 }
 
 // MLA describes multi-head latent attention: one compressed vector per token
@@ -78,18 +79,45 @@ type Model struct {
 	Source          string `json:"source"`            // where the numbers come from
 }
 
+// Platform is the software stack that drives a device.
+type Platform string
+
+// Platforms.
+const (
+	CUDA Platform = "cuda"
+	ROCm Platform = "rocm"
+	NPU  Platform = "npu" // Ascend
+	CPU  Platform = "cpu"
+)
+
 // Accelerator is one device and its links.
 type Accelerator struct {
-	Name         string  `json:"name"`  // "h100-sxm"
-	Title        string  `json:"title"` // "NVIDIA H100 SXM"
-	BF16TFLOPS   float64 `json:"bf16_tflops"`
-	FP8TFLOPS    float64 `json:"fp8_tflops"` // 0: no FP8 units
-	FP4TFLOPS    float64 `json:"fp4_tflops"`
-	BandwidthGBs float64 `json:"bandwidth_gbs"` // memory, 1e9 bytes/s
-	MemoryGiB    float64 `json:"memory_gib"`    // as the engine sees it
-	LinkGBs      float64 `json:"link_gbs"`      // one way, per device, to its peers
-	LinkLatency  float64 `json:"link_latency_us"`
-	SM           int     `json:"sm"` // compute capability, 90 for Hopper; 0 when not NVIDIA
-	PowerW       float64 `json:"power_w"`
-	Source       string  `json:"source"`
+	Name         string   `json:"name"`  // "h100-sxm"
+	Title        string   `json:"title"` // "NVIDIA H100 SXM"
+	Platform     Platform `json:"platform"`
+	BF16TFLOPS   float64  `json:"bf16_tflops"`
+	FP8TFLOPS    float64  `json:"fp8_tflops,omitzero"` // 0: no FP8 units
+	FP4TFLOPS    float64  `json:"fp4_tflops,omitzero"` // 0: no FP4 units
+	BandwidthGBs float64  `json:"bandwidth_gbs"`       // memory, 1e9 bytes/s
+	MemoryGiB    float64  `json:"memory_gib"`          // as the engine sees it
+	SM           int      `json:"sm,omitzero"`         // compute capability, 90 for Hopper; 0 when not NVIDIA
+	PowerW       float64  `json:"power_w"`
+	Link         string   `json:"link,omitzero"` // what couples up to LinkDevices of them, "" when they are alone
+	LinkDevices  int      `json:"link_devices"`
+	Network      string   `json:"network"` // what couples more
+	// LinkGBs and LinkLatency are those of the device's nearest peers: the link's,
+	// or the network's where a device is alone. A row overrides what was measured on
+	// that device.
+	LinkGBs     float64 `json:"link_gbs,omitzero"`
+	LinkLatency float64 `json:"link_latency_us,omitzero"`
+	Source      string  `json:"source"`
+}
+
+// Link is what devices exchange data over.
+type Link struct {
+	Name    string  `json:"name"`
+	Title   string  `json:"title"`
+	GBs     float64 `json:"bandwidth_gbs"` // one way, per device, 1e9 bytes/s
+	Latency float64 `json:"latency_us"`    // of an all-reduce of a few bytes
+	Source  string  `json:"source"`
 }

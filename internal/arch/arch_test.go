@@ -164,12 +164,62 @@ func TestTables(t *testing.T) {
 		}
 	}
 	for _, a := range Accelerators() {
-		if a.BF16TFLOPS <= 0 || a.BandwidthGBs <= 0 || a.MemoryGiB <= 0 || a.LinkGBs <= 0 || a.LinkLatency <= 0 || a.SM == 0 || a.Source == "" {
+		if a.BF16TFLOPS <= 0 || a.BandwidthGBs <= 0 || a.MemoryGiB <= 0 || a.LinkGBs <= 0 || a.LinkLatency <= 0 || a.PowerW <= 0 || a.Source == "" {
 			t.Errorf("%s: incomplete: %+v", a.Name, a)
 		}
-		if (a.FP8TFLOPS > 0) != (a.SM >= 89) || (a.FP4TFLOPS > 0) != (a.SM >= 100) {
+		if _, err := LookupLink(a.Network); err != nil || (a.Link == "") != (a.LinkDevices == 1) {
+			t.Errorf("%s: link %q of %d devices, network %q: %v", a.Name, a.Link, a.LinkDevices, a.Network, err)
+		}
+		if (a.SM > 0) != (a.Platform == CUDA) {
+			t.Errorf("%s: sm%d on %s", a.Name, a.SM, a.Platform)
+		}
+		if a.Platform == CUDA && ((a.FP8TFLOPS > 0) != (a.SM >= 89) || (a.FP4TFLOPS > 0) != (a.SM >= 100)) {
 			t.Errorf("%s: units do not agree with sm%d", a.Name, a.SM)
 		}
+		if a.FP8TFLOPS > 0 && math.Abs(a.FP8TFLOPS/a.BF16TFLOPS-2) > 0.03 {
+			t.Errorf("%s: %v FP8 and %v BF16 TFLOP/s: one of them is sparse", a.Name, a.FP8TFLOPS, a.BF16TFLOPS)
+		}
+	}
+	for _, l := range Links() {
+		if l.GBs <= 0 || l.Latency <= 0 || l.Title == "" || l.Source == "" {
+			t.Errorf("%s: incomplete: %+v", l.Name, l)
+		}
+	}
+}
+
+// TestCoupling: a link serves the devices it couples, the network any more.
+func TestCoupling(t *testing.T) {
+	for _, tt := range []struct {
+		device       string
+		n            int
+		link         string
+		gbs, latency float64
+	}{
+		{"h100-sxm", 8, "nvlink-4", 450, 5},
+		{"h100-sxm", 16, "infiniband-ndr", 50, 30},
+		{"h200", 8, "nvlink-4", 450, 7}, // measured on the H200 itself
+		{"h200", 9, "infiniband-ndr", 50, 30},
+		{"h100-nvl", 2, "nvlink-bridge", 300, 6},
+		{"h100-nvl", 4, "pcie-5", 64, 10},
+		{"gb10", 4, "connectx-7-spark", 25, 50},
+		{"mi300x", 8, "infinity-fabric-mi300x", 448, 10},
+	} {
+		a, err := LookupAccelerator(tt.device)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l := a.Coupling(tt.n); l.Name != tt.link || l.GBs != tt.gbs || l.Latency != tt.latency {
+			t.Errorf("%d x %s: %+v, want %s with %v GB/s and %v us", tt.n, tt.device, l, tt.link, tt.gbs, tt.latency)
+		}
+	}
+	if a, _ := LookupAccelerator("gb10"); a.LinkGBs != 25 || a.LinkLatency != 50 {
+		t.Errorf("the peers of a device that is alone are over the network: %v GB/s, %v us", a.LinkGBs, a.LinkLatency)
+	}
+	if l := (Accelerator{}).Coupling(8); l != (Link{}) {
+		t.Errorf("a device without links has %+v", l)
+	}
+	if _, err := LookupLink("token-ring"); err == nil || !strings.Contains(err.Error(), "nvlink-4") {
+		t.Errorf("unknown link: %v", err)
 	}
 }
 

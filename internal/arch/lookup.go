@@ -18,6 +18,9 @@ var modelsJSON []byte
 //go:embed accelerators.json
 var acceleratorsJSON []byte
 
+//go:embed links.json
+var linksJSON []byte
+
 // entry is one row of models.json: the shape of a model in its native format
 // and how its quantised checkpoints differ.
 type entry struct {
@@ -32,7 +35,14 @@ type entry struct {
 // The embedded tables are read once; a fault in them is a fault of the build.
 var (
 	entries = sync.OnceValue(func() []entry { return mustDecode[entry]("models.json", modelsJSON) })
-	devices = sync.OnceValue(func() []Accelerator { return mustDecode[Accelerator]("accelerators.json", acceleratorsJSON) })
+	links   = sync.OnceValue(func() []Link { return mustDecode[Link]("links.json", linksJSON) })
+	devices = sync.OnceValue(func() []Accelerator {
+		rows := mustDecode[Accelerator]("accelerators.json", acceleratorsJSON)
+		for i := range rows {
+			rows[i].couple()
+		}
+		return rows
+	})
 )
 
 func mustDecode[T any](file string, data []byte) []T {
@@ -68,6 +78,42 @@ func LookupAccelerator(name string) (Accelerator, error) {
 		names = append(names, a.Name)
 	}
 	return Accelerator{}, fmt.Errorf("unknown accelerator %q: use one of %s", name, strings.Join(names, ", "))
+}
+
+// couple fills in the bandwidth and latency to the device's nearest peers.
+func (a *Accelerator) couple() {
+	l := a.Coupling(2)
+	a.LinkGBs, a.LinkLatency = cmp.Or(a.LinkGBs, l.GBs), cmp.Or(a.LinkLatency, l.Latency)
+}
+
+// Coupling is what n of the devices exchange data over: their link while it
+// couples as many, else the network. The zero Link stands for a device that
+// names neither.
+func (a Accelerator) Coupling(n int) Link {
+	name := a.Link
+	if n > a.LinkDevices {
+		name = a.Network
+	}
+	l, err := LookupLink(name)
+	if err == nil && name == a.Link { // as measured on this device
+		l.GBs, l.Latency = cmp.Or(a.LinkGBs, l.GBs), cmp.Or(a.LinkLatency, l.Latency)
+	}
+	return l
+}
+
+// Links lists the known links.
+func Links() []Link { return slices.Clone(links()) }
+
+// LookupLink finds a known link by its short name, in any case.
+func LookupLink(name string) (Link, error) {
+	var names []string
+	for _, l := range links() {
+		if strings.EqualFold(l.Name, name) {
+			return l, nil
+		}
+		names = append(names, l.Name)
+	}
+	return Link{}, fmt.Errorf("unknown link %q: use one of %s", name, strings.Join(names, ", "))
 }
 
 // LookupModel finds a known model by repository id, path or bare name, in any
