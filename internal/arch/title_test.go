@@ -14,7 +14,7 @@ func TestAcceleratorsIn(t *testing.T) {
 		{"8 x NVIDIA A100 SXM 80 GB on one node", []string{"a100-sxm-80"}},
 		{"1 x NVIDIA A100 SXM 40GB", []string{"a100-sxm-40"}},
 		{"NVIDIA H200", []string{"h200"}},
-		{"NVIDIA H100 GPUs", []string{"h100-sxm", "h100-pcie"}},
+		{"NVIDIA H100 GPUs", []string{"h100-sxm", "h100-pcie", "h100-nvl"}},
 		{"NVIDIA H100 PCIe", []string{"h100-pcie"}},
 		{"2 x NVIDIA H100 SXM on one node", []string{"h100-sxm"}},
 		{"4 DGX Spark nodes", []string{"gb10"}},
