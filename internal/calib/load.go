@@ -45,11 +45,7 @@ func (l Load) Jobs(seed uint64) iter.Seq[sim.Job] {
 	return func(yield func(sim.Job) bool) {
 		if l.Exact != nil {
 			for i, r := range l.Exact {
-				p := r.Prompt
-				if p == nil {
-					p = prompt(i, r.Input)
-				}
-				if !yield(sim.Job{Index: i, Arrive: r.Due, Prompt: p, Output: r.Output}) {
+				if !yield(sim.Job{Index: i, Arrive: r.Due, Prompt: r.Prompt, PromptLen: r.Input, Output: r.Output}) {
 					return
 				}
 			}
@@ -59,7 +55,7 @@ func (l Load) Jobs(seed uint64) iter.Seq[sim.Job] {
 		gaps := stat.Stream(seed, "arrivals")
 		var due float64
 		for i := range l.Requests {
-			if !yield(sim.Job{Index: i, Arrive: time.Duration(due * 1e9), Prompt: prompt(i, in[i]), Output: out[i]}) {
+			if !yield(sim.Job{Index: i, Arrive: time.Duration(due * 1e9), PromptLen: in[i], Output: out[i]}) {
 				return
 			}
 			switch {
@@ -118,16 +114,4 @@ func spread(out []int, mean float64) {
 		out[i] = max(1, int(math.Round(owed)))
 		owed -= float64(out[i])
 	}
-}
-
-// prompt is n token ids that no other prompt begins with.
-func prompt(i, n int) []uint32 {
-	p := make([]uint32, n)
-	for k := range p {
-		p[k] = uint32(i+1)<<12 ^ uint32(k)
-	}
-	if n > 1 {
-		p[0] = uint32(i)
-	}
-	return p
 }

@@ -23,9 +23,8 @@ var _ lab.Predictor = predictor{}
 // Predict replays a workload on a configuration.
 func (predictor) Predict(ctx context.Context, p lab.Prediction) iter.Seq2[result.Call, error] {
 	return func(yield func(result.Call, error) bool) {
-		asked := make([]sim.Job, 0, p.Workload.Len())
 		var unread error
-		outcomes, err := sim.Replay(p.Config, p.Replicas, jobs(p, &asked, &unread), sim.ReplayOptions{
+		outcomes, err := sim.Replay(p.Config, p.Replicas, jobs(p, &unread), sim.ReplayOptions{
 			MaxConcurrency: p.Workload.Spec().MaxConcurrency, Seed: p.Seed,
 		})
 		if err != nil {
@@ -37,11 +36,9 @@ func (predictor) Predict(ctx context.Context, p lab.Prediction) iter.Seq2[result
 				yield(result.Call{}, err)
 				return
 			}
-			j := asked[o.Index]
-			if !yield(call(o, len(j.Prompt), j.Output), nil) {
+			if !yield(call(o), nil) {
 				return
 			}
-			asked[o.Index].Prompt = nil // millions of tokens in a long run
 		}
 		if unread != nil {
 			yield(result.Call{}, unread)
@@ -49,16 +46,15 @@ func (predictor) Predict(ctx context.Context, p lab.Prediction) iter.Seq2[result
 	}
 }
 
-// jobs turns requests into the simulator's jobs, remembering what was asked. It
-// ends at the first prompt that cannot be read, and says why.
-func jobs(p lab.Prediction, asked *[]sim.Job, unread *error) iter.Seq[sim.Job] {
+// jobs turns requests into the simulator's jobs. It ends at the first prompt
+// that cannot be read, and says why.
+func jobs(p lab.Prediction, unread *error) iter.Seq[sim.Job] {
 	return func(yield func(sim.Job) bool) {
 		for r := range p.Workload.All() {
 			j := sim.Job{Index: r.Index, Arrive: r.Due, Output: r.Output}
 			if j.Prompt, *unread = promptTokens(r, p.Tokenizer); *unread != nil {
 				return
 			}
-			*asked = append(*asked, j)
 			if !yield(j) {
 				return
 			}
@@ -98,10 +94,10 @@ func promptTokens(r workload.Request, tok workload.Tokenizer) ([]uint32, error) 
 
 // call is what a client would have seen of an outcome, had there been one:
 // no network, and stamps without error.
-func call(o sim.Outcome, prompt, want int) result.Call {
+func call(o sim.Outcome) result.Call {
 	c := result.Call{
 		Index: o.Index, Target: o.Replica, Due: o.Due, Ready: o.Ready, Sent: o.Sent, End: o.Sent,
-		Sim: true, WantIn: prompt, Want: want,
+		Sim: true, WantIn: o.Prompt, Want: o.Output,
 	}
 	if o.Err != "" {
 		c.Class, c.Status, c.Error = result.HTTPStatus, http.StatusBadRequest, o.Err
@@ -113,7 +109,7 @@ func call(o sim.Outcome, prompt, want int) result.Call {
 		n += e.N
 	}
 	c.Status, c.Finish = http.StatusOK, "length"
-	c.Usage = &result.Usage{Prompt: prompt, Completion: n, Cached: o.Cached}
+	c.Usage = &result.Usage{Prompt: o.Prompt, Completion: n, Cached: o.Cached}
 	if n > 0 {
 		c.Headers, c.Answer = c.Chunks[0].At, c.Chunks[0].At
 		c.End = c.Chunks[len(c.Chunks)-1].At

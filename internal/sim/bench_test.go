@@ -59,7 +59,7 @@ func BenchmarkReplayMillion(b *testing.B) {
 				live := uint64(0)
 				busy := time.Duration(0)
 				var last time.Duration
-				out, err := Replay(testConfig(), 4, openLoop(n, 150), ReplayOptions{Stats: func(_ int, s Stats) { busy += s.Busy }})
+				out, err := Replay(testConfig(), 4, openLoop(n, 90), ReplayOptions{Stats: func(_ int, s Stats) { busy += s.Busy }})
 				if err != nil {
 					b.Fatal(err)
 				}
