@@ -43,6 +43,32 @@ func TestShapes(t *testing.T) {
 		{"Qwen3.5-9B", 8.95, 7.94, 32},
 		{"GLM-4.5", 352.8, 32.9, 368},
 		{"DeepSeek-R1-0528", 671, 36.6, 68.625},
+		// Totals as the model cards give them; actives without the embedding, which the cards count.
+		{"Qwen3-1.7B", 1.72, 1.72, 112},
+		{"Qwen3-4B-Instruct-2507", 4.02, 4.02, 144},
+		{"Qwen3-VL-8B-Instruct", 8.19, 7.57, 144},
+		{"Qwen3-VL-30B-A3B-Instruct", 30.5, 3.04, 96},
+		{"Qwen3-Coder-30B-A3B-Instruct", 30.5, 3.04, 96},
+		{"Qwen3-Coder-480B-A35B-Instruct", 480, 34.5, 248}, // card: 35 active
+		{"Qwen3-Next-80B-A3B-Instruct", 79.7, 3.56, 24},    // card: 80, 3 active without embedding and head
+		{"Qwen3.5-27B", 26.9, 25.6, 64},
+		{"Qwen3.5-122B-A10B", 122, 9.0, 24},  // card: 10 active
+		{"Qwen3.5-397B-A17B", 397, 16.3, 30}, // card: 17 active
+		{"Qwen2.5-7B-Instruct", 7.61, 7.07, 56},
+		{"Qwen2.5-32B-Instruct", 32.8, 32.0, 256},
+		{"Qwen2.5-72B-Instruct", 72.7, 71.5, 320},
+		{"Llama-3.2-1B", 1.24, 1.24, 32},
+		{"Llama-3.2-3B", 3.21, 3.21, 112},
+		{"Llama-3.1-405B", 405, 403.7, 504},
+		{"Llama-4-Maverick", 400, 16.15, 192}, // card: 17 active
+		{"Mistral-7B-Instruct-v0.3", 7.25, 7.11, 128},
+		{"Mistral-Small-24B-Instruct-2501", 23.6, 22.9, 160},
+		{"Mixtral-8x7B", 46.7, 12.75, 128}, // card: 12.9 active
+		{"gemma-3-12b-it", 11.8, 11.8, 384},
+		{"gemma-3-27b-it", 27.0, 27.0, 496},
+		{"phi-4", 14.7, 14.15, 200},
+		{"Kimi-K2-Instruct", 1026, 31.7, 68.625}, // card: 1 T, 32 active
+		{"MiniMax-M2", 229, 10.4, 248},           // card: 230, 10 active
 	} {
 		m := mustModel(t, tt.name)
 		for what, pair := range map[string][2]float64{

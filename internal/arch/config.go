@@ -36,6 +36,18 @@ type hfConfig struct {
 	SlidingWindow *int     `json:"sliding_window"`
 	UseSliding    *bool    `json:"use_sliding_window"`
 	ChunkSize     *int     `json:"attention_chunk_size"`
+	WindowEvery1  int      `json:"sliding_window_pattern"` // Gemma: one layer in so many sees everything
+	WindowEvery2  int      `json:"_sliding_window_pattern"`
+	NoRope        []int    `json:"no_rope_layers"` // Llama 4: 0 for a layer that sees everything
+
+	// Keys of layers whose shape is not known here.
+	GlobalHeadDim int               `json:"global_head_dim"`
+	WindowKVHeads int               `json:"swa_num_key_value_heads"`
+	Compressed    []json.RawMessage `json:"compress_ratios"`
+	BlockConfigs  []json.RawMessage `json:"block_configs"`
+	MambaPattern  string            `json:"hybrid_override_pattern"`
+	MambaHeads    int               `json:"mamba_num_heads"`
+	MambaState    int               `json:"mamba_d_state"`
 
 	Experts1     int     `json:"num_experts"`
 	Experts2     int     `json:"num_local_experts"`
@@ -60,14 +72,16 @@ type hfConfig struct {
 	LinValueHeads int `json:"linear_num_value_heads"`
 	LinKeyDim     int `json:"linear_key_head_dim"`
 	LinValueDim   int `json:"linear_value_head_dim"`
+	LinConv       int `json:"linear_conv_kernel_dim"`
 }
 
 type hfQuan struct {
-	Method    string `json:"quant_method"`
-	Algo      string `json:"quant_algo"`
-	Bits      int    `json:"bits"`
-	WeightBit int    `json:"w_bit"`
-	Block     []int  `json:"weight_block_size"`
+	Method    string   `json:"quant_method"`
+	Algo      string   `json:"quant_algo"`
+	Bits      int      `json:"bits"`
+	WeightBit int      `json:"w_bit"`
+	Block     []int    `json:"weight_block_size"`
+	Ignore    []string `json:"ignore"`
 	Groups    map[string]struct {
 		Weights struct {
 			Bits  int    `json:"num_bits"`
@@ -79,8 +93,10 @@ type hfQuan struct {
 
 // ParseConfig reads the shape of a model from its Hugging Face config.json:
 // dense and mixture-of-experts models with grouped-query or latent (MLA)
-// attention, sliding windows, and hybrids with linear-attention layers. State-space
-// layers are refused by name, as their numbers would be guesses.
+// attention, sliding windows, and hybrids with linear-attention layers. Others,
+// such as state-space layers, are refused by name, as their numbers would be guesses.
+// Where the file tells no quantisation, the ending of name does: some keep it in a file
+// of its own.
 func ParseConfig(name string, r io.Reader) (Model, error) {
 	var c hfConfig
 	err := json.NewDecoder(r).Decode(&c)
@@ -91,6 +107,10 @@ func ParseConfig(name string, r io.Reader) (Model, error) {
 		return Model{}, fmt.Errorf("read config.json of %s: %w", name, err)
 	}
 	c = c.text()
+	c.defaults()
+	if err := c.unknown(); err != nil {
+		return Model{}, fmt.Errorf("config.json of %s: %w", name, err)
+	}
 	m := Model{
 		Name: name, Layers: c.Layers, Hidden: c.Hidden, Heads: c.Heads,
 		KVHeads: cmp.Or(c.KVHeads, c.Heads), HeadDim: c.HeadDim, GatedQ: c.GatedQ,
@@ -123,6 +143,37 @@ func (c hfConfig) text() hfConfig {
 	t.Quantization = cmp.Or(t.Quantization, c.Quantization)
 	t.Tied = cmp.Or(t.Tied, c.Tied)
 	return t
+}
+
+// defaults fills in what a family's files leave to its code.
+func (c *hfConfig) defaults() {
+	switch {
+	case strings.HasPrefix(c.ModelType, "gemma3"):
+		c.Heads, c.KVHeads, c.HeadDim = cmp.Or(c.Heads, 8), cmp.Or(c.KVHeads, 4), cmp.Or(c.HeadDim, 256)
+		c.Vocab, c.MaxLen = cmp.Or(c.Vocab, 262208), cmp.Or(c.MaxLen, 131072)
+		c.Tied = cmp.Or(c.Tied, new(true))
+		c.WindowEvery1 = cmp.Or(c.WindowEvery1, c.WindowEvery2, 6)
+	case c.ModelType == "qwen3_next":
+		c.GatedQ, c.NextN, c.FullInterval = true, 1, cmp.Or(c.FullInterval, 4)
+	}
+}
+
+// unknown is an error for a model whose numbers the keys read here do not tell.
+func (c hfConfig) unknown() error {
+	two := []string{"gpt_neox", "falcon", "bloom", "starcoder2", "phi", "nemotron", "mpt", "opt", "gpt2"}
+	switch {
+	case c.MambaPattern != "" || c.MambaHeads > 0 || c.MambaState > 0:
+		return errors.New("has state-space (Mamba) layers, which are not known: attention and linear attention are")
+	case len(c.BlockConfigs) > 0:
+		return errors.New("has layers of different shapes (block_configs), which are not known")
+	case len(c.Compressed) > 0:
+		return errors.New("has compressed attention (compress_ratios), which is not known: full, sliding, chunked and linear attention are")
+	case c.GlobalHeadDim > 0 && c.GlobalHeadDim != c.HeadDim, c.WindowKVHeads > 0 && c.WindowKVHeads != c.KVHeads:
+		return errors.New("has window layers of another shape than its full-attention layers, which is not known")
+	case slices.Contains(two, c.ModelType):
+		return fmt.Errorf("model_type %q has feed-forwards of two matrices, which are not known: gated ones of three are", c.ModelType)
+	}
+	return nil
 }
 
 func (c hfConfig) missing() []string {
@@ -166,7 +217,7 @@ func (c hfConfig) attention(m *Model) error {
 	}
 	// The state is one key-by-value matrix a head, in fp32.
 	state := int64(linear) * int64(c.LinValueHeads) * int64(cmp.Or(c.LinKeyDim, c.LinValueDim)) * int64(c.LinValueDim) * 4
-	m.Linear = &Linear{Layers: linear, KeyHeads: c.LinKeyHeads, ValueHeads: c.LinValueHeads, HeadDim: c.LinValueDim, StateBytes: state}
+	m.Linear = &Linear{Layers: linear, KeyHeads: c.LinKeyHeads, ValueHeads: c.LinValueHeads, HeadDim: c.LinValueDim, StateBytes: state, Conv: c.LinConv}
 	return nil
 }
 
@@ -174,7 +225,7 @@ func (c hfConfig) attention(m *Model) error {
 func (c hfConfig) countLayers() (linear, window, chunked int, err error) {
 	for _, t := range c.LayerTypes {
 		switch t {
-		case "full_attention", "attention":
+		case "full_attention", "attention", "deepseek_sparse_attention":
 		case "linear_attention":
 			linear++
 		case "sliding_attention":
@@ -189,8 +240,15 @@ func (c hfConfig) countLayers() (linear, window, chunked int, err error) {
 	case len(c.LayerTypes) > 0:
 	case c.FullInterval > 1 && c.LinValueHeads > 0:
 		linear = c.Layers - c.Layers/c.FullInterval
+	case c.WindowEvery1 > 1:
+		window = c.Layers - c.Layers/c.WindowEvery1
 	case c.SlidingWindow != nil && (c.UseSliding == nil || *c.UseSliding):
 		window = c.Layers
+	case c.ChunkSize != nil && strings.HasPrefix(c.ModelType, "llama4"):
+		chunked = c.Layers - c.Layers/4 // every fourth layer has no positions and sees everything
+		if len(c.NoRope) > 0 {
+			chunked = c.Layers - len(slices.DeleteFunc(slices.Clone(c.NoRope), func(rope int) bool { return rope != 0 }))
+		}
 	}
 	if c.UseSliding != nil && !*c.UseSliding {
 		window = 0
@@ -231,7 +289,11 @@ func (c hfConfig) feedForward(m *Model) error {
 func (c hfConfig) format(m *Model) error {
 	q := c.Quantization
 	if q == nil {
-		m.Format = BF16
+		_, told, block := splitFormat(m.Name)
+		m.Format = cmp.Or(told, BF16)
+		if m.Format == FP8 {
+			m.QuantBlock = max(block, 0)
+		}
 		return nil
 	}
 	method, algo := strings.ToLower(q.Method), strings.ToLower(q.Algo)
@@ -248,7 +310,7 @@ func (c hfConfig) format(m *Model) error {
 	case method == "compressed-tensors":
 		return q.compressed(m)
 	default:
-		return fmt.Errorf("quantization_config %q (%d bits) is not known: fp8, awq, gptq, mxfp4, modelopt and compressed-tensors are", cmp.Or(method, algo), bits)
+		return fmt.Errorf("quantization_config %q %s (%d bits) is not known: fp8, awq, gptq, mxfp4, modelopt and compressed-tensors are", cmp.Or(method, algo), algo, bits)
 	}
 	return nil
 }
@@ -265,6 +327,9 @@ func (q *hfQuan) compressed(m *Model) error {
 			m.Format = INT4
 		default:
 			return fmt.Errorf("compressed-tensors with %d-bit %s weights is not known: 8-bit float and 4-bit int or float are", w.Bits, w.Type)
+		}
+		if slices.ContainsFunc(q.Ignore, func(s string) bool { return strings.HasPrefix(s, "re:") && strings.Contains(s, "self_attn") }) {
+			m.AttentionFormat = BF16
 		}
 		return nil
 	}

@@ -178,6 +178,8 @@ var formatSuffixes = []struct {
 }{
 	{"-fp8-dynamic", FP8, 0},
 	{"-fp8-block", FP8, 128},
+	{"-fp8-static-pertensor", FP8, 0},
+	{"-fp8-kv", FP8, 0},
 	{"-fp8", FP8, -1},
 	{"-nvfp4a16", NVFP4, 0},
 	{"-nvfp4", NVFP4, 0},
@@ -187,6 +189,7 @@ var formatSuffixes = []struct {
 	{"-awq-4bit", INT4, 0},
 	{"-awq", INT4, 0},
 	{"-gptq-int4", INT4, 0},
+	{"-gptq", INT4, 0},
 	{"-int4", INT4, 0},
 	{"-quantized.w4a16", INT4, 0},
 	{"-w4a16", INT4, 0},
