@@ -120,4 +120,15 @@ type Link struct {
 	GBs     float64 `json:"bandwidth_gbs"` // one way, per device, 1e9 bytes/s
 	Latency float64 `json:"latency_us"`    // of an all-reduce of a few bytes
 	Source  string  `json:"source"`
+	// Nodes is how many nodes Latency was measured over, of a network: its rings
+	// take a step more for each further one. 0: the same for any number.
+	Nodes int `json:"nodes,omitzero"`
+}
+
+// AllReduceLatency is the latency of a small all-reduce among n devices, in us.
+func (l Link) AllReduceLatency(n int) float64 {
+	if l.Nodes < 2 {
+		return l.Latency
+	}
+	return l.Latency * float64(n-1) / float64(l.Nodes-1)
 }

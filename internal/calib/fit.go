@@ -20,7 +20,7 @@ type FitOptions struct {
 // standard deviation of its logarithm: by which fits weigh residuals. Lengths
 // drawn anew move a throughput by 1-2 %, another tail of theirs by 4-9 %;
 // start-up stalls move TTFT by 2-10 %; and a mean TPOT is one of short answers.
-var noise = map[string]float64{Throughput: 0.04, MeanTTFT: 0.06, MedianITL: 0.07, MeanTPOT: 0.10, MeanE2E: 0.05}
+var noise = map[string]float64{Throughput: 0.04, MeanTTFT: 0.06, MedianTTFT: 0.10, MedianITL: 0.07, MeanTPOT: 0.10, MeanE2E: 0.05}
 
 // robust is where a residual, in units of its noise, begins to count linearly
 // (Huber): one odd run must not move the constants of all others.

@@ -72,7 +72,7 @@ func Score(obs []Observation, k *sim.Constants, seed uint64) ([]Residual, error)
 		if err != nil {
 			return nil, fmt.Errorf("replay %s: %w", b.ID, err)
 		}
-		for _, m := range Scored {
+		for _, m := range b.scored() {
 			measured, ok := b.Figures[m]
 			value, predicted := figures[m]
 			if ok && predicted && measured > 0 {

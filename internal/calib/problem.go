@@ -26,6 +26,8 @@ type problem struct {
 	// slopes are the derivatives of the rows' log figures by the unknowns, as
 	// last measured. They are the model's: no measured figure is in them.
 	slopes [][]float64 // by unknown, then row
+
+	prior [][]float64 // inverse covariance of the unknowns before any run is seen
 }
 
 // row is a figure of an observation.
@@ -38,8 +40,9 @@ type row struct {
 func newProblem(accelerator string, obs []Observation, o FitOptions) (*problem, error) {
 	p := &problem{o: o, accelerator: accelerator, obs: obs}
 	p.unknowns()
+	p.prior = invert(p.covariance())
 	for i, b := range obs {
-		for _, m := range Scored {
+		for _, m := range b.scored() {
 			if v, ok := b.Figures[m]; ok && v > 0 {
 				p.rows = append(p.rows, row{i, m, math.Log(v)})
 			}
@@ -104,11 +107,33 @@ func (p *problem) unknowns() {
 	}
 }
 
+// kinship is the correlation, before any run is seen, of one constant's values
+// for two weight formats, or for two engines, on one device: kernels differ, the
+// device and its host are the same.
+const kinship = 0.5
+
+// covariance is that of the unknowns before any run is seen.
+func (p *problem) covariance() [][]float64 {
+	c := make([][]float64, len(p.params))
+	for i, a := range p.params {
+		c[i] = make([]float64, len(p.params))
+		for j, b := range p.params {
+			switch {
+			case i == j:
+				c[i][j] = a.PriorSpread * b.PriorSpread
+			case a.Name == b.Name:
+				c[i][j] = kinship * a.PriorSpread * b.PriorSpread
+			}
+		}
+	}
+	return c
+}
+
 // moves says whether the parameter can matter to an observation.
 func (q *Parameter) moves(b *Observation) bool {
 	c := &b.Config
 	switch q.Name {
-	case "ar_latency", "ar_per_rank", "ar_bandwidth":
+	case "ar_latency", "ar_bandwidth":
 		return c.TP > 1
 	case "moe_compute", "moe_bandwidth":
 		return c.Model.MoE != nil && q.Format == c.Model.Format

@@ -22,7 +22,7 @@ func replay(cfg engine.Config, replicas int, l Load, k *sim.Constants, seed uint
 	}
 	want := sizes(l, seed)
 	var ttft, tpot, e2e mean
-	var itl []float64
+	var itl, ttfts []float64
 	var tokens, end float64
 	for o := range out {
 		if o.Err != "" {
@@ -37,6 +37,7 @@ func replay(cfg engine.Config, replicas int, l Load, k *sim.Constants, seed uint
 		}
 		first, last := o.Tokens[0], o.Tokens[len(o.Tokens)-1]
 		ttft.add(ms(first.At - o.Sent))
+		ttfts = append(ttfts, ms(first.At-o.Sent))
 		e2e.add(ms(last.At - o.Sent))
 		if rest := n - first.N; rest > 0 {
 			tpot.add(ms(last.At-first.At) / float64(rest))
@@ -45,16 +46,22 @@ func replay(cfg engine.Config, replicas int, l Load, k *sim.Constants, seed uint
 		end = max(end, ms(last.At)/1e3)
 	}
 	f := map[string]float64{Throughput: tokens / end, MeanTTFT: ttft.value(), MeanE2E: e2e.value(), MeanTPOT: tpot.value()}
-	if len(itl) > 0 {
-		slices.Sort(itl)
-		f[MedianITL] = stat.Quantile(itl, 0.5)
-	}
+	slices.Sort(ttfts)
+	slices.Sort(itl)
+	f[MedianTTFT], f[MedianITL] = median(ttfts), median(itl)
 	for name, v := range f {
 		if math.IsNaN(v) {
 			delete(f, name)
 		}
 	}
 	return f, nil
+}
+
+func median(sorted []float64) float64 {
+	if len(sorted) == 0 {
+		return math.NaN()
+	}
+	return stat.Quantile(sorted, 0.5)
 }
 
 // sizes are the prompt lengths of a load, by index.

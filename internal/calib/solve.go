@@ -122,9 +122,10 @@ func (p *problem) cost(x, at []float64) (c float64) {
 			c += w * r * r
 		}
 	}
-	for i, v := range x {
-		u := v / p.params[i].PriorSpread
-		c += u * u
+	for i := range x {
+		for j := range x {
+			c += x[i] * p.prior[i][j] * x[j]
+		}
 	}
 	return c
 }
@@ -134,10 +135,10 @@ func (p *problem) normal(x, at []float64, jac [][]float64) (a [][]float64, b []f
 	n := len(x)
 	a, b = make([][]float64, n), make([]float64, n)
 	for i := range n {
-		a[i] = make([]float64, n)
-		s := p.params[i].PriorSpread
-		a[i][i] = 1 / (s * s)
-		b[i] = -x[i] / (s * s)
+		a[i] = slices.Clone(p.prior[i])
+		for j := range n {
+			b[i] -= p.prior[i][j] * x[j]
+		}
 	}
 	for k, row := range p.rows {
 		r, w := p.residual(k, at)

@@ -52,11 +52,13 @@ func vllm() *Engine {
 }
 
 // resolveVLLM fills in the defaults of the API server: 1024 sequences and 8192
-// tokens on devices of 70 GiB and more, but the A100 by name; else 256 and 2048.
+// tokens on devices of 70 GiB and more, but the A100 by name; else 256 and 2048. A
+// GB10 gets the latter too: NVML does not tell its memory, which is shared with the
+// host (vllm-project/vllm pull request 57378 measures it).
 func resolveVLLM(r *resolver) {
 	c := r.cfg
 	seqs, batched := 256, 2048
-	if c.GPU.MemoryGiB >= 70 && !strings.Contains(strings.ToLower(c.GPU.Name), "a100") {
+	if name := strings.ToLower(c.GPU.Name); c.GPU.MemoryGiB >= 70 && !strings.Contains(name, "a100") && name != "gb10" {
 		seqs, batched = 1024, 8192
 	}
 	if r.text(PerfMode) == "throughput" {

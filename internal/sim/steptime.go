@@ -62,7 +62,7 @@ func causal(n, w int) float64 {
 //	head      = the same with the sampled rows for T
 //	experts   = n_moe*( E_hit*p_e*b/(r*BW*m_m) + 2*k*p_e*T/(r*PK*m_c) ) * imbalance
 //	            E_hit = E*(1-(1-k/E)^(1+s*(T-1)))
-//	kv        = context*bytes/(BW*k) + 2*state*S/BW
+//	kv        = context*bytes/(BW*k) + 2*state*S/(BW*k_m)
 //	            k = k_m in pure decode steps, min(k_m, 8*kappa/G) beside prefill
 //	flash     = 4*heads*dim*layers*pairs/(tp*PK*f_c) + past*bytes/(BW*k_m)
 //	allreduce = 2*L*( lat(tp) + 2*(tp-1)/tp*T*d*2/bw )
@@ -142,13 +142,9 @@ func newStepModel(cfg engine.Config, k constants) *stepModel {
 	s.setAttention(cfg, k, tp)
 
 	if tp > 1 {
-		lat := k.get("ar_latency")
-		if lat == 0 {
-			lat = g.LinkLatency
-		}
-		lat += k.get("ar_per_rank") * max(0, tp-4)
-		s.reduceFixed = 2 * layers * lat * 1e-6
-		s.reduceToken = 2 * layers * 2 * (tp - 1) / tp * hidden * 2 / (k.get("ar_bandwidth") * g.LinkGBs * 1e9)
+		l := g.Coupling(cfg.TP)
+		s.reduceFixed = 2 * layers * k.get("ar_latency") * l.AllReduceLatency(cfg.TP) * 1e-6
+		s.reduceToken = 2 * layers * 2 * (tp - 1) / tp * hidden * 2 / (k.get("ar_bandwidth") * l.GBs * 1e9)
 	}
 	s.element = k.get("element") * hidden * 2 * layers / bw
 	s.step = k.get("t_step")*1e-3 + k.get("t_layer")*1e-6*layers
@@ -170,7 +166,7 @@ func (s *stepModel) setExperts(cfg engine.Config, k constants, tp, dp float64) {
 		ranks, imbalance, s.moeGather = tp*dp, k.get("ep_imbalance"), dp
 	}
 	s.moeLayers = float64(cfg.Model.MoELayers())
-	s.experts, s.active, s.routing = float64(moe.Experts), float64(moe.Active), k.get("routing")
+	s.experts, s.active, s.routing = float64(moe.Experts), float64(moe.Active), min(1, k.get("routing"))
 	bw := cfg.GPU.BandwidthGBs * 1e9
 	s.moeRead = s.moeLayers * imbalance * float64(cfg.Model.ExpertBytes()) / (ranks * bw * k.get("moe_bandwidth"))
 	s.moeCompute = s.moeLayers * imbalance * 2 * s.active * float64(cfg.Model.ExpertParams()) /
@@ -189,7 +185,7 @@ func (s *stepModel) setAttention(cfg engine.Config, k constants, tp float64) {
 	km := k.get("kv_bandwidth")
 	s.kvDecode = bytes / (bw * km)
 	s.kvMixed = bytes / (bw * min(km, 8*k.get("kv_mixed")/max(1, group)))
-	s.state = 2 * float64(m.StateBytesRank(max(1, cfg.TP), 1)) / bw
+	s.state = 2 * float64(m.StateBytesRank(max(1, cfg.TP), 1)) / (bw * km)
 
 	dims := 2 * float64(m.HeadDim) // of keys and of values
 	if m.MLA != nil {
