@@ -315,7 +315,7 @@ func (c *Core) Step() (step *Step, ok bool) {
 		return nil, false
 	}
 	c.front.advance(start)
-	for c.front.done.len() > 0 {
+	for c.front.done.len() > 0 && c.front.done.front().ready <= start {
 		if s := c.front.done.popFront(); !s.gone {
 			s.phase = inWaiting
 			c.waiting.pushBack(s)
