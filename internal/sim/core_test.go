@@ -193,7 +193,7 @@ func TestBatching(t *testing.T) {
 func TestFrontEnd(t *testing.T) {
 	f := frontEnd{cost: 10e6}
 	ms := time.Millisecond
-	add := func(at time.Duration) *seq { s := &seq{}; f.add(s, at); return s }
+	add := func(at time.Duration) *seq { s := &seq{job: Job{Arrive: at}}; f.add(s); return s }
 	a, b, c := add(0), add(0), add(0) // all leave at 30 ms
 	d := add(45 * ms)                 // alone until 50 ms, then beside e
 	e := add(50 * ms)                 // d: 5 ms left at half speed, 60 ms; e: 5 ms left, 65 ms
