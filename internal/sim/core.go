@@ -105,6 +105,7 @@ type Progress struct {
 	N      int // tokens emitted
 	Cached int // prompt tokens found in the prefix cache
 	Done   bool
+	At     time.Duration // the end of the step
 
 	s *seq
 }
@@ -187,6 +188,7 @@ func New(cfg engine.Config, o Options) (*Core, error) {
 		accept:  k.get("accept"),
 		state:   (cfg.StateTokens() + cfg.Block - 1) / cfg.Block,
 		reserve: sglangReserve,
+		result:  Step{Start: -1},
 	}, nil
 }
 
@@ -196,8 +198,9 @@ func (c *Core) Config() engine.Config { return c.cfg }
 // Now is the end of the last step.
 func (c *Core) Now() time.Duration { return c.now }
 
-// Submit hands a job to the front end at job.Arrive. Arrivals must not
-// decrease. The error is a *Refusal for a job that the engine would not take.
+// Submit hands a job to the front end at job.Arrive, or as soon after as a job
+// can come: after the one before it and after the beginning of the last step.
+// The error is a *Refusal for a job that the engine would not take.
 func (c *Core) Submit(j Job) error {
 	if err := c.check(j); err != nil {
 		return err
@@ -215,9 +218,10 @@ func (c *Core) enter(j Job) *seq {
 	}
 	s.job, s.order, s.first = j, c.order, true
 	s.prompt, s.output, s.shared = j.promptLen(), j.Output, len(j.Prompt)/c.cfg.Block
+	s.job.Arrive = max(j.Arrive, c.result.Start+1, c.front.at)
 	c.order++
 	c.live[j.Index] = s
-	c.front.add(s, j.Arrive)
+	c.front.add(s)
 	return s
 }
 
@@ -315,7 +319,7 @@ func (c *Core) Step() (step *Step, ok bool) {
 		return nil, false
 	}
 	c.front.advance(start)
-	for c.front.done.len() > 0 {
+	for c.front.done.len() > 0 && c.front.done.front().ready <= start {
 		if s := c.front.done.popFront(); !s.gone {
 			s.phase = inWaiting
 			c.waiting.pushBack(s)
@@ -411,7 +415,7 @@ func (c *Core) apply() {
 			s.out.Tokens = append(s.out.Tokens, Emit{c.now, n})
 		}
 		if done || !c.record {
-			c.result.Progress = append(c.result.Progress, Progress{s.job.Index, n, s.cached, done, s})
+			c.result.Progress = append(c.result.Progress, Progress{s.job.Index, n, s.cached, done, c.now, s})
 		}
 		if done {
 			finished = true

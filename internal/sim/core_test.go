@@ -162,40 +162,6 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
-// From a cache that holds a handful of requests upwards: below that there is
-// too little company to be preempted by.
-func TestMoreMemoryNeverAddsPreemptions(t *testing.T) {
-	for _, name := range []string{"vllm", "sglang", "spec", "no prefix cache"} {
-		last := math.MaxInt
-		for kv := 5000; kv <= 320_000; kv *= 4 {
-			got := drive(t, mustCore(t, engines()[name], Options{KVTokens: kv}), chat(150)).preempted
-			if got > last {
-				t.Errorf("%s: %d tokens of cache give %d preemptions, a quarter of it %d", name, kv, got, last)
-			}
-			last = got
-		}
-		if last != 0 {
-			t.Errorf("%s: %d preemptions in a cache that holds everything", name, last)
-		}
-	}
-}
-
-func TestFasterHardwareNeverSlows(t *testing.T) {
-	for name, cfg := range engines() {
-		base := drive(t, mustCore(t, cfg, Options{}), chat(50)).end
-		for what, change := range map[string]func(*arch.Accelerator){
-			"bandwidth": func(g *arch.Accelerator) { g.BandwidthGBs *= 2 },
-			"FLOPs":     func(g *arch.Accelerator) { g.BF16TFLOPS *= 2; g.FP8TFLOPS *= 2 },
-		} {
-			c := cfg
-			change(&c.GPU)
-			if got := drive(t, mustCore(t, c, Options{}), chat(50)).end; got >= base {
-				t.Errorf("%s: twice the %s takes %v instead of %v", name, what, got, base)
-			}
-		}
-	}
-}
-
 func TestMoreSequencesNeverLowerThePeak(t *testing.T) {
 	for name, cfg := range engines() {
 		last := 0
@@ -227,7 +193,7 @@ func TestBatching(t *testing.T) {
 func TestFrontEnd(t *testing.T) {
 	f := frontEnd{cost: 10e6}
 	ms := time.Millisecond
-	add := func(at time.Duration) *seq { s := &seq{}; f.add(s, at); return s }
+	add := func(at time.Duration) *seq { s := &seq{job: Job{Arrive: at}}; f.add(s); return s }
 	a, b, c := add(0), add(0), add(0) // all leave at 30 ms
 	d := add(45 * ms)                 // alone until 50 ms, then beside e
 	e := add(50 * ms)                 // d: 5 ms left at half speed, 60 ms; e: 5 ms left, 65 ms

@@ -27,8 +27,9 @@ type fronted struct {
 	leave float64 // value of attained
 }
 
-func (f *frontEnd) add(s *seq, at time.Duration) {
-	at = max(at, f.at)
+// add takes a job in as it arrives, which is not before f.at.
+func (f *frontEnd) add(s *seq) {
+	at := s.job.Arrive
 	f.advance(at)
 	if n := f.inside.len(); n > 0 {
 		f.attained += float64(at-f.at) / float64(n)

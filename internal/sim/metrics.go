@@ -23,15 +23,15 @@ func (m *meters) init() {
 	}
 }
 
-// observe counts output of a stream at a moment, before st.last moves to it.
-func (m *meters) observe(st *stream, p Progress, at time.Duration) {
+// observe counts output of a stream before st.last moves to it.
+func (m *meters) observe(st *stream, p Progress) {
 	if st.last == st.arrive {
-		m.ttft.add((at - st.arrive).Seconds())
+		m.ttft.add((p.At - st.arrive).Seconds())
 	} else {
-		m.itl.add((at - st.last).Seconds())
+		m.itl.add((p.At - st.last).Seconds())
 	}
 	if p.Done {
-		m.e2e.add((at - st.arrive).Seconds())
+		m.e2e.add((p.At - st.arrive).Seconds())
 	}
 }
 

@@ -190,8 +190,8 @@ func (s *Server) deliver(step *Step, late time.Duration) Stats {
 		if st == nil {
 			continue // cancelled while the step ran
 		}
-		s.meters.observe(st, p, step.End)
-		st.last = step.End
+		s.meters.observe(st, p)
+		st.last = p.At
 		st.mu.Lock()
 		st.queue = append(st.queue, p)
 		st.mu.Unlock()
@@ -233,9 +233,11 @@ func (s *Server) submit(arrive time.Duration, prompt []uint32, output int) (st *
 	defer s.mu.Unlock()
 	index := s.nextJob
 	s.nextJob++
-	if err := s.core.Submit(Job{Index: index, Arrive: arrive, Prompt: prompt, Output: output}); err != nil {
+	j := Job{Index: index, Arrive: arrive, Prompt: prompt, Output: output}
+	if err := s.core.check(j); err != nil {
 		return nil, nil, err
 	}
+	arrive = s.core.enter(j).job.Arrive // later if the engine had gone on
 	st = &stream{arrive: arrive, last: arrive, wake: make(chan struct{}, 1)}
 	s.streams[index] = st
 	select {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -285,52 +286,85 @@ func TestReasoning(t *testing.T) {
 	})
 }
 
-// The same jobs through HTTP in real time (the bubble's) and through the
-// replay give the same nanoseconds.
-func TestServerAgreesWithReplay(t *testing.T) {
-	texts := make([]string, 40)
-	jobs := make([]sim.Job, len(texts))
-	for i := range texts {
-		texts[i] = strings.Repeat(token.Word(i)+token.Word(i/2), 20+37*i%300)
-		jobs[i] = sim.Job{Index: i, Arrive: time.Duration(i) * 7 * time.Millisecond, Prompt: token.Append(nil, texts[i]), Output: 5 + 13*i%90}
-	}
-	cfg := config()
-	cfg.Spec, cfg.SpecTokens = "mtp", 2
-	out, err := sim.Replay(cfg, 1, slices.Values(jobs), sim.ReplayOptions{KVTokens: 4000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[int][]time.Duration{}
-	for o := range out {
-		for _, e := range o.Tokens {
-			want[o.Index] = append(want[o.Index], e.At)
-		}
-	}
-	got := map[int][]time.Duration{}
+// served is what a client or a replay sees of an answer.
+type served struct {
+	Tokens []sim.Emit
+	Cached int
+}
+
+// serve sends jobs with the prompts' texts through HTTP in real time (the
+// bubble's), each when it arrives.
+func serve(t *testing.T, cfg engine.Config, o sim.Options, jobs []sim.Job, texts []string) map[int]served {
+	got := map[int]served{}
 	synctest.Test(t, func(t *testing.T) {
-		e := simtest.Start(t, cfg, simtest.Options{Core: sim.Options{KVTokens: 4000}})
+		e := simtest.Start(t, cfg, simtest.Options{Core: o})
 		zero := time.Now()
 		var mu sync.Mutex
 		var wg sync.WaitGroup
 		for _, j := range jobs {
 			time.Sleep(time.Until(zero.Add(j.Arrive)))
 			wg.Go(func() {
-				b, _ := json.Marshal(map[string]any{"prompt": texts[j.Index], "max_tokens": j.Output, "stream": true})
-				events, _, err := readStream(post(t, e, "/v1/completions", string(b)).Body, zero)
-				if err != nil {
-					t.Error(err)
+				b, _ := json.Marshal(map[string]any{"prompt": texts[j.Index], "max_tokens": j.Output, "stream": true, "stream_options": map[string]bool{"include_usage": true}})
+				events, done, err := readStream(post(t, e, "/v1/completions", string(b)).Body, zero)
+				if err != nil || !done || len(events) < 2 {
+					t.Errorf("job %d: %d events, done %v, %v", j.Index, len(events), done, err)
+					return
 				}
+				var a served
+				n := len(events) - 1
+				for _, ev := range events[:n] {
+					a.Tokens = append(a.Tokens, sim.Emit{At: ev.at, N: token.Count(ev.Choices[0].Text)})
+				}
+				a.Cached = events[n].Usage.Details.Cached
 				mu.Lock()
 				defer mu.Unlock()
-				for _, ev := range events {
-					got[j.Index] = append(got[j.Index], ev.at)
-				}
+				got[j.Index] = a
 			})
 		}
 		wg.Wait()
+		if behind := metric(t, e, "perflab_sim_behind_max_seconds"); behind != "0" {
+			t.Errorf("the server was behind by %s s", behind)
+		}
 	})
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("replay (-) and server (+) differ:\n%s", d)
+	return got
+}
+
+// TestServerAgreesWithReplay: the same jobs through HTTP in real time and
+// through the replay give the same events at the same nanoseconds, by every
+// engine's policy, at once and over time, with prefixes shared and requests
+// preempted. At once is a nanosecond apart: the order must be known.
+func TestServerAgreesWithReplay(t *testing.T) {
+	sglang, trtllm, mtp, narrow := config(), config(), config(), config()
+	sglang.Engine, sglang.PrefillOnly, sglang.Block = "sglang", true, 1
+	trtllm.Engine, trtllm.Reserve, trtllm.Block = "trtllm", true, 32
+	mtp.Spec, mtp.SpecTokens = "mtp", 2
+	narrow.Seqs, narrow.Batched, narrow.Prefix = 6, 256, false
+	preemptions, cached := 0, 0
+	for name, cfg := range map[string]engine.Config{"vllm": config(), "sglang": sglang, "trtllm": trtllm, "mtp": mtp, "narrow": narrow} {
+		for _, gap := range []time.Duration{1, 7 * time.Millisecond, 60 * time.Millisecond} {
+			texts, jobs := make([]string, 40), make([]sim.Job, 40)
+			for i := range texts {
+				texts[i] = strings.Repeat(token.Word(i%5), 150) + strings.Repeat(token.Word(i)+token.Word(i/2), 20+37*i%300)
+				jobs[i] = sim.Job{Index: i, Arrive: time.Duration(i) * gap, Prompt: token.Append(nil, texts[i]), Output: 5 + 13*i%90}
+			}
+			o := sim.ReplayOptions{KVTokens: 4000, Seed: 3, Stats: func(_ int, s sim.Stats) { preemptions += s.Preemptions }}
+			out, err := sim.Replay(cfg, 1, slices.Values(jobs), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := map[int]served{}
+			for o := range out {
+				want[o.Index] = served{o.Tokens, o.Cached}
+				cached += o.Cached
+			}
+			got := serve(t, cfg, sim.Options{KVTokens: o.KVTokens, Seed: o.Seed}, jobs, texts)
+			if !reflect.DeepEqual(want, got) {
+				t.Errorf("%s, %v apart: replay (-) and server (+) differ:\n%s", name, gap, cmp.Diff(want, got))
+			}
+		}
+	}
+	if preemptions == 0 || cached == 0 {
+		t.Errorf("%d preemptions, %d cached tokens", preemptions, cached)
 	}
 }
 
