@@ -211,7 +211,7 @@ func memoryRule(c *Config) *Rejection {
 	if _, err := c.KVBlocks(); err != nil {
 		return noMemory(c)
 	}
-	need := c.Model.KVBytesRank(int64(c.MaxLen), c.KVBytes, c.TP, c.PP)
+	need := c.needBytes(c.MaxLen)
 	pool := c.KVPoolBytes()
 	if c.Engine != "vllm" || need <= pool && c.MaxLen > 0 {
 		return nil

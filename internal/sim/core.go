@@ -29,7 +29,7 @@ type Core struct {
 	live    map[int]*seq // by Job.Index, from Submit to the end
 	seed    uint64
 	accept  float64 // probability that a drafted token is accepted
-	state   int     // blocks that a sequence's recurrent state takes
+	layout  engine.Layout
 	reserve float64 // SGLang: share of the running requests' remaining output kept free
 	now     time.Duration
 	order   uint64
@@ -47,7 +47,7 @@ type seq struct {
 	gone       bool          // cancelled
 	phase      phase
 	blocks     []int32
-	state      []int32  // blocks of recurrent state
+	state      []int32  // blocks of windows and recurrent states
 	hashes     []uint64 // of the prefix up to the end of each full block
 	registered int      // blocks published
 	computed   int      // tokens whose keys and values are in the cache
@@ -145,18 +145,17 @@ func New(cfg engine.Config, o Options) (*Core, error) {
 		return nil, fmt.Errorf("simulate %s: the configuration needs at least one sequence, one token per step and a context length (have %d, %d, %d)",
 			cfg.Engine, cfg.Seqs, cfg.Batched, cfg.MaxLen)
 	}
-	tokens := o.KVTokens
-	if tokens == 0 {
+	blocks := o.KVTokens / cfg.Block
+	if o.KVTokens == 0 {
 		var err error
-		if tokens, err = cfg.KVTokens(); err != nil {
+		if blocks, err = cfg.KVBlocks(); err != nil {
 			return nil, fmt.Errorf("simulate %s: %w", cfg.Engine, err)
 		}
 	}
-	// Data-parallel ranks are one group: each brings its cache and its limits.
-	blocks := tokens / cfg.Block * cfg.DP
 	if blocks < 1 {
-		return nil, fmt.Errorf("simulate %s: %d tokens of KV cache hold no block of %d", cfg.Engine, tokens, cfg.Block)
+		return nil, fmt.Errorf("simulate %s: %d tokens of KV cache hold no block of %d", cfg.Engine, o.KVTokens, cfg.Block)
 	}
+	blocks *= cfg.DP // data-parallel ranks are one group: each brings its cache and its limits
 	cfg.Seqs, cfg.Batched = cfg.Seqs*cfg.DP, cfg.Batched*cfg.DP
 	k := constantsFor(o.Constants, cfg)
 	return &Core{
@@ -165,7 +164,7 @@ func New(cfg engine.Config, o Options) (*Core, error) {
 		live:    map[int]*seq{},
 		seed:    o.Seed,
 		accept:  k.get("accept"),
-		state:   (cfg.StateTokens() + cfg.Block - 1) / cfg.Block,
+		layout:  cfg.Layout(),
 		reserve: sglangReserve,
 	}, nil
 }
@@ -203,7 +202,7 @@ func (c *Core) check(j Job) error {
 		return err
 	}
 	m = min(m, math.MaxInt/2) // the sum must not overflow
-	if need := c.blocksFor(n+m+c.cfg.SpecTokens) + c.state; need > c.pool.total {
+	if need := c.blocksFor(n+m+c.cfg.SpecTokens) + c.layout.SideBlocks(n+m); need > c.pool.total {
 		return refuse("The request needs %d KV blocks of %d tokens and the cache has %d.", need, c.cfg.Block, c.pool.total)
 	}
 	return nil
