@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"perflab/internal/arch"
 )
 
 func kvTokens(t *testing.T, c Config) int {
@@ -157,6 +159,11 @@ func TestLayout(t *testing.T) {
 		if side := l.SideBlocks(tt.tokens); side != tt.blocks-ceil(tt.tokens, l.Block) {
 			t.Errorf("%s: %d blocks beside", tt.line, side)
 		}
+	}
+	// Nearly as many of both kinds form groups of the larger, with one layer's room unused.
+	near := Config{Engine: "vllm", TP: 1, PP: 1, Block: 16, KVBytes: 2, Model: arch.Model{Layers: 25, WindowLayers: 12, Window: 128, KVHeads: 1, HeadDim: 64}}
+	if l := near.Layout(); l.Full != 1 || l.Window != 1 || l.Page != 16*256*13 {
+		t.Errorf("13 full and 12 window layers: %+v", l)
 	}
 	// SGLang gives windows a pool of 0.8 times the tokens.
 	c := mustResolve(t, b200+sg+"gpt-oss-120b")

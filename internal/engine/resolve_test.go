@@ -140,6 +140,14 @@ func TestRules(t *testing.T) {
 		{eight + h100 + v + q235 + "-AWQ -tp 8", "quant-group", "is 192, not a multiple of the int4 group of 128", "192 is not divisible by 128"},
 		{four + a100 + sg + q235 + "-FP8 --tp 4", "compute", "8.9", "fp8e4nv not supported"},
 		{one + a100 + trt + q32 + "-FP8", "compute", "A100 SXM 80GB has 8.0", "requires compute capability 8.9"},
+		{one + " x mi300x" + trt + q32, "platform", "AMD Instinct MI300X is none", "Found no NVIDIA driver"},
+		{one + " x mi300x" + v + "nvidia/Llama-3.3-70B-Instruct-NVFP4", "platform", "no nvfp4 kernels for AMD", "nvfp4 quantization is currently not supported in rocm"},
+		{one + " x ascend-910b" + v + "Qwen/Qwen3-8B-FP8", "platform", "no fp8 kernels for Huawei", "fp8 quantization is currently not supported in npu"},
+		{one + " x xeon-8480" + v + "openai/gpt-oss-20b", "platform", "no mxfp4 kernels for Intel", "mxfp4 quantization is currently not supported in cpu"},
+		{one + " x ascend-910b" + sg + "Qwen/Qwen3-8B-FP8", "compute", "Huawei Ascend 910B 64GB has none", "fp8e4nv not supported"},
+		{"iii x mi300x" + v + "Qwen/Qwen3-8B -tp 3", "heads", "32 attention heads", "divisible by tensor parallel size (3)"},
+		{one + " x xeon-8480" + v + "Qwen/Qwen3-8B", "kv-memory", "needs 5.62 GiB of KV cache and 4.00 GiB are left", "larger than the available KV cache memory (4.00 GiB)"},
+		{one + h100 + v + "Qwen/Qwen3-8B --kv-cache-memory-bytes 0", "value", "at least 1", "Input should be"},
 		{one + h100 + v + "Qwen/Qwen3-8B --max-model-len 65536", "max-len", "65536 is more than the 40960", "User-specified max_model_len (65536) is greater"},
 		{one + h100 + sg + "Qwen/Qwen3-8B --context-length 65536", "max-len", "65536", "User-specified context_length (65536)"},
 		{one + h100 + v + "Qwen/Qwen3-8B --max-num-seqs 512 --max-num-batched-tokens 256", "limits", "max_num_batched_tokens 256 is less than max_num_seqs 512", "max_num_batched_tokens (256) must be greater than or equal to max_num_seqs (512)"},
@@ -188,6 +196,15 @@ func TestRulesPass(t *testing.T) {
 		one + h100 + trt + q32,
 		one + h100 + sg + q32,
 		one + h100 + v + "Qwen/Qwen3-8B --max-num-seqs 256 --max-num-batched-tokens 256",
+		one + " x mi300x" + v + q32 + "-FP8",
+		one + " x mi300x" + sg + q32 + "-FP8",
+		one + " x mi300x" + v + "gpt-oss-120b",
+		one + " x ascend-910b" + v + "Qwen/Qwen3-8B",
+		one + " x xeon-8480" + v + "Qwen/Qwen3-8B --max-model-len 16384",
+		one + " x xeon-8480" + v + "Qwen/Qwen3-8B-AWQ --max-model-len 16384",
+		one + " x xeon-8480" + sg + "Qwen/Qwen3-8B-FP8",
+		one + " x l4" + v + "Qwen/Qwen3-8B-FP8 --max-model-len 16384",
+		one + " x b200" + v + "gpt-oss-120b",
 	} {
 		if _, err := resolve(t, line); err != nil {
 			t.Errorf("%s: %v", line, err)
@@ -199,6 +216,35 @@ func TestRulesPass(t *testing.T) {
 	_, err := resolve(t, one+h100+v+"Qwen/Qwen3-8B --kv-cache-dtype nvfp4")
 	if err == nil || !strings.Contains(err.Error(), "not modelled") {
 		t.Errorf("KV format that is not modelled: %v", err)
+	}
+}
+
+// TestWidened: units decide, not the maker.
+func TestWidened(t *testing.T) {
+	for line, want := range map[string]bool{
+		one + " x mi300x" + v + q32 + "-FP8":                                  false,
+		one + " x mi300x" + v + "gpt-oss-120b":                                true,
+		one + a100 + v + "Qwen/Qwen3-8B-FP8":                                  true,
+		one + " x gb10" + v + "nvidia/Qwen3-8B-NVFP4":                         false,
+		one + " x h200" + v + "nvidia/Qwen3-8B-NVFP4":                         true,
+		one + " x b200" + v + "gpt-oss-120b":                                  false,
+		one + " x gb10" + v + "gpt-oss-120b":                                  true,
+		one + " x xeon-8480" + v + "Qwen/Qwen3-8B --max-model-len 4096":       false,
+		one + " x mi300x" + v + "Qwen/Qwen3-8B-AWQ":                           true,
+		one + " x xeon-8480" + sg + "Qwen/Qwen3-8B-FP8 --context-length 4096": true,
+	} {
+		if c := mustResolve(t, line); c.WeightOnly != want {
+			t.Errorf("%s: widened %v", line, c.WeightOnly)
+		}
+	}
+	c, err := Parse(strings.Fields("VLLM_CPU_KVCACHE_SPACE=40 vllm serve Qwen/Qwen3-8B"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ := arch.LookupModel("Qwen/Qwen3-8B")
+	g, _ := arch.LookupAccelerator("xeon-8480")
+	if cfg, err := c.Resolve(m, g, 1); err != nil || cfg.KVPoolBytes() != 40*gibibyte {
+		t.Errorf("KV cache of a CPU by its environment: %d bytes, %v", cfg.KVPoolBytes(), err)
 	}
 }
 
