@@ -19,7 +19,7 @@ func kvTokens(t *testing.T, c Config) int {
 	return n
 }
 
-// TestPublishedCaches compares with what published runs of vLLM 0.11 show of the
+// TestPublishedCaches compares with what published runs of vLLM 0.11 and SGLang 0.5.5 show of the
 // cache's size: the sequences decoding at once, which is peak output tokens/s times
 // median time between tokens, where the burst of equal prompts fills the cache. A
 // decoding sequence holds its prompt and half of its output on the average.
@@ -42,6 +42,13 @@ func TestPublishedCaches(t *testing.T) {
 		{eight + h100 + v + q235 + " -tp 8", 2050, 144.5},
 		{four + h100 + v + q235 + "-FP8 -tp 4 --max-num-batched-tokens 16384", 4100, 74.5},
 		{four + h100 + v + q235 + "-FP8 -tp 4 --max-num-batched-tokens 16384", 2050, 146},
+		{one + h100 + v + "Qwen/Qwen3-14B", 32050, 8.3},
+		{one + h100 + v + "Qwen/Qwen3-14B", 4100, 67.5},
+		{one + h100 + v + "Qwen/Qwen3-14B", 2050, 133},
+		{eight + " x h200" + v + "deepseek-ai/DeepSeek-R1-0528 -tp 8", 4100, 169.1}, // a latent cache, whole on every rank
+		{one + h100 + sg + "Qwen/Qwen3-14B-FP8", 32050, 10.3},
+		{one + h100 + sg + "Qwen/Qwen3-14B-FP8", 4100, 81.6},
+		{one + h100 + sg + "Qwen/Qwen3-14B-FP8", 2050, 160.7},
 		// Half the layers see 128 tokens: with all layers' caches in full it were half as many.
 		{one + a100 + v + oss, 4100, 32.1},
 		{one + a100 + v + oss, 2050, 59.5},
