@@ -66,7 +66,8 @@ type Model struct {
 	TiedHead     bool    `json:"tied_head,omitempty"`
 	MaxLen       int     `json:"max_len"` // max_position_embeddings
 	WindowLayers int     `json:"window_layers,omitempty"`
-	Window       int     `json:"window,omitempty"` // tokens a window layer sees
+	Window       int     `json:"window,omitempty"`  // tokens a window layer sees
+	Chunked      bool    `json:"chunked,omitempty"` // windows are chunks of the text (Llama 4), not the tokens before
 	MoE          *MoE    `json:"moe,omitempty"`
 	Linear       *Linear `json:"linear,omitempty"`
 	MLA          *MLA    `json:"mla,omitempty"`

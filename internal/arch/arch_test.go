@@ -86,6 +86,9 @@ func TestShapes(t *testing.T) {
 			t.Errorf("%s: no source", tt.name)
 		}
 	}
+	if got := mustModel(t, "Qwen3.5-35B-A3B").StateBytesLayer(2); got != (32*128*128*4+8192*3*2)/2 {
+		t.Errorf("state of a layer at tp 2 = %d bytes", got)
+	}
 	if got := mustModel(t, "Qwen3.5-35B-A3B").StateBytes(); got != 30*32*128*128*4 {
 		t.Errorf("state = %d bytes", got)
 	}

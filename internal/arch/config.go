@@ -207,7 +207,7 @@ func (c hfConfig) attention(m *Model) error {
 		m.WindowLayers, m.Window = window, *c.SlidingWindow
 	}
 	if chunked > 0 && c.ChunkSize != nil {
-		m.WindowLayers, m.Window = chunked, *c.ChunkSize
+		m.WindowLayers, m.Window, m.Chunked = chunked, *c.ChunkSize, true
 	}
 	if linear == 0 {
 		return nil

@@ -188,7 +188,7 @@ func (m Model) WeightBytes() int64 { return m.WeightBytesPerGPU(1, 1, 1) }
 // tp/ep ranks that hold it: over all of tp with ep = 1, not at all with ep >= tp.
 func (m Model) WeightBytesPerGPU(tp, pp, ep int) int64 {
 	tp, pp, ep = max(tp, 1), max(pp, 1), max(ep, 1)
-	af, ff, ef := m.formats()
+	af, ff, _ := m.formats()
 	split, kv := m.attentionPerLayer()
 	kvShare := float64(m.KVHeadsPerRank(tp)) / float64(max(m.KVHeads, 1))
 	if m.MLA != nil {
@@ -196,19 +196,25 @@ func (m Model) WeightBytesPerGPU(tp, pp, ep int) int64 {
 	}
 	attention := float64(m.KVLayers())*(float64(split)/float64(tp)+float64(kv)*kvShare) +
 		float64(m.linearLayers()*int(m.linearPerLayer()))/float64(tp)
-	var experts float64
-	if m.MoE != nil {
-		perRank := (m.MoE.Experts + ep - 1) / ep
-		experts = float64(m.MoELayers()) * float64(perRank) * float64(m.ExpertParams()) / float64(max(1, tp/ep))
-	}
-	layers := attention*af.bytesPerParam() + float64(m.FFNParams())/float64(tp)*ff.bytesPerParam() +
-		experts*ef.bytesPerParam() + float64(m.normParams())*2
+	layers := attention*af.bytesPerParam() + float64(m.FFNParams())/float64(tp)*ff.bytesPerParam() + float64(m.normParams())*2
 	perStage := math.Ceil(float64(m.Layers)/float64(pp)) / float64(m.Layers)
 	ends := float64(m.EmbeddingParams()+m.untiedHead()) * 2 / float64(tp)
 	if pp > 1 { // the first stage holds the embedding, the last the head
 		ends = float64(m.EmbeddingParams()) * 2 / float64(tp)
 	}
-	return int64(layers*perStage + ends)
+	return int64(layers*perStage+ends) + m.ExpertBytesPerGPU(tp, pp, ep)
+}
+
+// ExpertBytesPerGPU is the routed experts' part of WeightBytesPerGPU.
+func (m Model) ExpertBytesPerGPU(tp, pp, ep int) int64 {
+	if m.MoE == nil {
+		return 0
+	}
+	tp, pp, ep = max(tp, 1), max(pp, 1), max(ep, 1)
+	_, _, f := m.formats()
+	perRank := float64(ceilDiv(int64(m.MoE.Experts), int64(ep))*m.ExpertParams()) / float64(max(1, tp/ep))
+	perStage := math.Ceil(float64(m.Layers)/float64(pp)) / float64(m.Layers)
+	return int64(float64(m.MoELayers()) * perRank * f.bytesPerParam() * perStage)
 }
 
 func size(params int64, f Format) int64 { return int64(float64(params) * f.bytesPerParam()) }
@@ -219,10 +225,10 @@ func (m Model) KVHeadsPerRank(tp int) int {
 	return (m.KVHeads + max(tp, 1) - 1) / max(tp, 1)
 }
 
-// kvPerTokenLayer is the KV cache of one token in one layer of one rank:
-// 2*g*a*elem for g local KV heads of dimension a, and (r_kv + rope)*elem on
+// KVBytesPerTokenLayer is the KV cache of one token in one layer of one of tp
+// ranks: 2*g*a*elem for g local KV heads of dimension a, and (r_kv + rope)*elem on
 // every rank for MLA.
-func (m Model) kvPerTokenLayer(elem, tp int) int64 {
+func (m Model) KVBytesPerTokenLayer(elem, tp int) int64 {
 	if m.MLA != nil {
 		return int64(m.MLA.KVRank+m.MLA.RopeDim) * int64(elem)
 	}
@@ -232,12 +238,12 @@ func (m Model) kvPerTokenLayer(elem, tp int) int64 {
 // KVBytesPerToken is the KV cache of one token in all layers of the whole
 // model, elem bytes per element. Window layers count in full: KVBytes caps them.
 func (m Model) KVBytesPerToken(elem int) int64 {
-	return int64(m.KVLayers()) * m.kvPerTokenLayer(elem, 1)
+	return int64(m.KVLayers()) * m.KVBytesPerTokenLayer(elem, 1)
 }
 
 // KVBytesPerTokenRank is the KV cache of one token on the fullest of tp*pp ranks.
 func (m Model) KVBytesPerTokenRank(elem, tp, pp int) int64 {
-	return ceilDiv(int64(m.KVLayers()), int64(max(pp, 1))) * m.kvPerTokenLayer(elem, tp)
+	return ceilDiv(int64(m.KVLayers()), int64(max(pp, 1))) * m.KVBytesPerTokenLayer(elem, tp)
 }
 
 // KVBytesRank is the KV cache of one sequence of n tokens on the fullest of
@@ -246,7 +252,7 @@ func (m Model) KVBytesRank(n int64, elem, tp, pp int) int64 {
 	window := min(n, int64(m.Window))
 	full := int64(m.KVLayers() - m.WindowLayers)
 	tokens := full*n + int64(m.WindowLayers)*window
-	return ceilDiv(tokens, int64(max(pp, 1)))*m.kvPerTokenLayer(elem, tp) + m.StateBytesRank(tp, pp)
+	return ceilDiv(tokens, int64(max(pp, 1)))*m.KVBytesPerTokenLayer(elem, tp) + m.StateBytesRank(tp, pp)
 }
 
 // StateBytes is the recurrent state of one sequence, 0 without linear layers.
@@ -260,6 +266,18 @@ func (m Model) StateBytes() int64 {
 // StateBytesRank is the recurrent state of one sequence on one of tp*pp ranks.
 func (m Model) StateBytesRank(tp, pp int) int64 {
 	return ceilDiv(m.StateBytes(), int64(max(tp, 1)*max(pp, 1)))
+}
+
+// StateBytesLayer is what one linear-attention layer keeps of one sequence on one
+// of tp ranks: the recurrent state, and the inputs that the short convolution before
+// it still sees, in 16 bit. It is 0 without such layers.
+func (m Model) StateBytesLayer(tp int) int64 {
+	l := m.Linear
+	if l == nil || l.Layers == 0 {
+		return 0
+	}
+	conv := int64(2*l.KeyHeads+l.ValueHeads) * int64(l.HeadDim) * int64(max(l.Conv-1, 0)) * 2
+	return ceilDiv(l.StateBytes/int64(l.Layers)+conv, int64(max(tp, 1)))
 }
 
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }

@@ -63,6 +63,7 @@ type Config struct {
 	MemoryShare float64
 	ShareOfFree bool   // MemoryShare is of the memory left after weights (TensorRT-LLM)
 	KVBytes     int    // bytes per KV element: 2, or 1 with an FP8 cache
+	KVSpace     int64  // bytes of KV cache on a rank as given, 0 for what MemoryShare leaves
 	Block       int    // tokens per KV block
 	Prefix      bool   // prefix cache
 	Chunked     bool   // chunked prefill

@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"strconv"
+
+	"perflab/internal/arch"
 )
 
 const (
@@ -15,7 +17,35 @@ func gib(bytes int64) float64 { return float64(bytes) / gibibyte }
 
 func (c Config) deviceBytes() int64 { return int64(c.GPU.MemoryGiB * gibibyte) }
 
-func (c Config) weightBytes() int64 { return c.Model.WeightBytesPerGPU(c.TP, c.PP, c.EP) }
+// weightBytes is what the engine holds of the weights: the checkpoint's bytes,
+// and the padding of its kernels.
+func (c Config) weightBytes() int64 {
+	n := c.Model.WeightBytesPerGPU(c.TP, c.PP, c.EP)
+	return n + int64(c.expertPadding()*float64(c.Model.ExpertBytesPerGPU(c.TP, c.PP, c.EP)))
+}
+
+// expertPadding is by how much of themselves MXFP4 experts grow in vLLM: its kernels
+// want the hidden size in multiples of 256 and, but for Hopper's, a rank's share of an
+// expert's width in multiples of 128 (256 on data-centre Blackwell). gpt-oss-120b, of
+// 60.7 GiB, takes 65.97 GiB with the Marlin and 64.38 GiB with the Triton kernels by
+// vLLM's own logs.
+func (c Config) expertPadding() float64 {
+	m := c.Model
+	if c.Engine != "vllm" || m.MoE == nil || m.ExpertFormat() != arch.MXFP4 {
+		return 0
+	}
+	width := m.MoE.Hidden / max(1, c.TP/max(c.EP, 1))
+	multiple := 128
+	switch {
+	case c.GPU.SM >= 90 && c.GPU.SM < 100:
+		multiple = 1
+	case c.GPU.SM == 100 || c.GPU.SM == 103:
+		multiple = 256
+	}
+	return float64(roundUp(m.Hidden, 256)*roundUp(width, multiple))/float64(m.Hidden*width) - 1
+}
+
+func roundUp(n, multiple int) int { return (n + multiple - 1) / multiple * multiple }
 
 // activationBytes is the peak of the largest step, an estimate within some
 // hundred MB: T tokens hold about four vectors of the hidden size d and the widest
@@ -59,6 +89,9 @@ func (c Config) graphBytes() int64 {
 // KVPoolBytes is the memory for the KV cache on each rank; not positive when
 // there is none.
 func (c Config) KVPoolBytes() int64 {
+	if c.KVSpace > 0 {
+		return c.KVSpace
+	}
 	e, err := ByName(c.Engine)
 	if err != nil {
 		return 0
@@ -67,64 +100,57 @@ func (c Config) KVPoolBytes() int64 {
 }
 
 // KVTokens is the size of the KV cache of one data-parallel copy in tokens, as the
-// engine reports it:
-//
-//	pool / (KV bytes per token and rank), in whole blocks
-//
-// Window layers count in full, as in the engine's own figure.
+// engine reports it: its blocks, shared out evenly among the groups of layers.
 func (c Config) KVTokens() (int, error) {
 	blocks, err := c.KVBlocks()
-	return blocks * c.Block, err
+	return blocks / c.Layout().Groups() * c.Block, err
 }
 
-// KVBlocks is the size of the KV cache in blocks of c.Block tokens.
+// KVBlocks is the number of blocks in the KV cache of one data-parallel copy, which
+// all groups of layers draw on.
 func (c Config) KVBlocks() (int, error) {
-	pool := c.KVPoolBytes()
-	perBlock := c.Model.KVBytesPerTokenRank(c.KVBytes, c.TP, c.PP) * int64(max(c.Block, 1))
-	if perBlock <= 0 {
+	pool, page := c.KVPoolBytes(), c.Layout().Page
+	if page <= 0 {
 		return 0, fmt.Errorf("model %s keeps no KV cache by its shape", c.Model.Name)
 	}
-	if pool < perBlock {
+	if pool < page {
 		return 0, noMemory(&c)
 	}
-	return int(pool / perBlock), nil
-}
-
-// StateTokens is the room in the KV cache, in tokens, that the recurrent state of
-// one sequence takes: 0 without linear-attention layers, and for SGLang, which
-// keeps states in a pool of their own.
-func (c Config) StateTokens() int {
-	if c.Engine == "sglang" {
-		return 0
-	}
-	perToken := c.Model.KVBytesPerTokenRank(c.KVBytes, c.TP, c.PP)
-	if perToken <= 0 {
-		return 0
-	}
-	return int((c.Model.StateBytesRank(c.TP, c.PP) + perToken - 1) / perToken)
+	return int(pool / page), nil
 }
 
 // Replicas is how many copies of the configuration total devices run.
 func (c Config) Replicas(total int) int { return total / max(c.GPUs, 1) }
 
-// concurrency is how many sequences of the longest length the cache holds.
-func (c Config) concurrency() float64 {
-	return float64(c.KVPoolBytes()) / float64(c.Model.KVBytesRank(int64(c.MaxLen), c.KVBytes, c.TP, c.PP))
+// needBytes is the KV cache that the engine wants to see free for one sequence of
+// n tokens. In a window layer a step's tokens come beside the window.
+func (c Config) needBytes(n int) int64 {
+	l := c.Layout()
+	return int64(l.blocks(n, c.Batched)) * l.Page
 }
 
-// fitLen is the longest sequence that the cache holds, at most limit.
+// concurrency is how many sequences of the longest length the cache holds.
+func (c Config) concurrency() float64 {
+	blocks, _ := c.KVBlocks()
+	return float64(blocks) / float64(max(1, c.Layout().blocks(c.MaxLen, c.Batched)))
+}
+
+// fitLen is the longest sequence in whole blocks that the cache holds, at most limit.
 func (c Config) fitLen(limit int) int {
 	pool := c.KVPoolBytes()
-	low, high := 0, limit
+	if c.needBytes(limit) <= pool {
+		return limit
+	}
+	low, high := 0, limit/c.Block
 	for low < high {
 		mid := low + (high-low+1)/2
-		if c.Model.KVBytesRank(int64(mid), c.KVBytes, c.TP, c.PP) <= pool {
+		if c.needBytes(mid*c.Block) <= pool {
 			low = mid
 		} else {
 			high = mid - 1
 		}
 	}
-	return low
+	return low * c.Block
 }
 
 // thousands prints n with commas.

@@ -28,6 +28,8 @@ func (c Command) Resolve(m arch.Model, g arch.Accelerator, gpus int) (Config, er
 	if r.bool(Eager, false) {
 		cfg.GraphMax = 0
 	}
+	r.space()
+	cfg.align()
 	if r.err != nil {
 		return Config{}, r.err
 	}
@@ -72,24 +74,35 @@ func (r *resolver) common() {
 	}
 	r.quantise()
 	r.speculate()
-	c.WeightOnly = weightOnly(c.Model.ExpertFormat(), c.GPU.SM)
+	c.WeightOnly = widened(c.Model.ExpertFormat(), c.GPU)
 }
 
-// weightOnly reports whether weights of a format are widened to 16 bit before
-// they are multiplied, for lack of units: FP8 needs compute capability 8.9,
-// NVFP4 10.0; MXFP4 is multiplied as stored on 10.0 and 10.3 only.
-func weightOnly(f arch.Format, sm int) bool {
-	switch f {
-	case arch.FP8:
-		return sm < 89
-	case arch.NVFP4:
-		return sm < 100
-	case arch.MXFP4:
-		return sm != 100 && sm != 103
-	case arch.INT4:
-		return true
+// space reads a size of the KV cache given by hand: of vLLM's flag in bytes, on a
+// CPU of its environment in GiB.
+func (r *resolver) space() {
+	if r.cmd.Engine != "vllm" {
+		return
 	}
-	return false
+	if v, given := r.cmd.extra("--kv-cache-memory-bytes"); given {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil || n < 1 {
+			r.outside("kv_cache_memory_bytes", "at least 1", v)
+		}
+		r.cfg.KVSpace = n
+	}
+	if r.cfg.GPU.Platform != arch.CPU {
+		return
+	}
+	r.cfg.KVSpace = cmp.Or(r.cfg.KVSpace, 4*gibibyte)
+	for _, e := range r.cmd.Env {
+		if v, ok := strings.CutPrefix(e, "VLLM_CPU_KVCACHE_SPACE="); ok {
+			n, err := strconv.ParseInt(v, 10, 32)
+			if err != nil || n < 1 {
+				r.outside("VLLM_CPU_KVCACHE_SPACE", "at least 1", v)
+			}
+			r.cfg.KVSpace = n * gibibyte
+		}
+	}
 }
 
 func (r *resolver) fail(err error) {

@@ -63,8 +63,8 @@ func TestDefaults(t *testing.T) {
 		one + h100 + v + q32 + "-FP8":                                                     {1024, 8192, 40960, 0.9, 16, 512},
 		eight + a100 + v + q235 + " -tp 8":                                                {256, 2048, 262144, 0.9, 16, 512},
 		one + " x l40s" + v + "Qwen/Qwen3-8B --max-num-seqs 64":                           {64, 2048, 40960, 0.9, 16, 128},
-		one + " x h200" + v + q35 + "-FP8 --performance-mode throughput":                  {2048, 16384, 262144, 0.9, 16, 512},
-		one + " x h200" + v + q35 + "-FP8 --performance-mode throughput --max-num-seqs 9": {9, 16384, 262144, 0.9, 16, 18},
+		one + " x h200" + v + q35 + "-FP8 --performance-mode throughput":                  {2048, 16384, 262144, 0.9, 1056, 512},
+		one + " x h200" + v + q35 + "-FP8 --performance-mode throughput --max-num-seqs 9": {9, 16384, 262144, 0.9, 1056, 18},
 		one + h100 + v + "Qwen/Qwen3-8B --max-num-batched-tokens 512":                     {512, 512, 40960, 0.9, 16, 512},
 		one + h100 + v + "Qwen/Qwen3-8B --no-enable-chunked-prefill --enforce-eager":      {1024, 40960, 40960, 0.9, 16, 0},
 		one + h100 + sg + q32:                        {2048, 8192, 40960, 0.834, 1, 256},
@@ -140,6 +140,14 @@ func TestRules(t *testing.T) {
 		{eight + h100 + v + q235 + "-AWQ -tp 8", "quant-group", "is 192, not a multiple of the int4 group of 128", "192 is not divisible by 128"},
 		{four + a100 + sg + q235 + "-FP8 --tp 4", "compute", "8.9", "fp8e4nv not supported"},
 		{one + a100 + trt + q32 + "-FP8", "compute", "A100 SXM 80GB has 8.0", "requires compute capability 8.9"},
+		{one + " x mi300x" + trt + q32, "platform", "AMD Instinct MI300X is none", "Found no NVIDIA driver"},
+		{one + " x mi300x" + v + "nvidia/Llama-3.3-70B-Instruct-NVFP4", "platform", "no nvfp4 kernels for AMD", "nvfp4 quantization is currently not supported in rocm"},
+		{one + " x ascend-910b" + v + "Qwen/Qwen3-8B-FP8", "platform", "no fp8 kernels for Huawei", "fp8 quantization is currently not supported in npu"},
+		{one + " x xeon-8480" + v + "openai/gpt-oss-20b", "platform", "no mxfp4 kernels for Intel", "mxfp4 quantization is currently not supported in cpu"},
+		{one + " x ascend-910b" + sg + "Qwen/Qwen3-8B-FP8", "compute", "Huawei Ascend 910B 64GB has none", "fp8e4nv not supported"},
+		{"iii x mi300x" + v + "Qwen/Qwen3-8B -tp 3", "heads", "32 attention heads", "divisible by tensor parallel size (3)"},
+		{one + " x xeon-8480" + v + "Qwen/Qwen3-8B", "kv-memory", "needs 5.62 GiB of KV cache and 4.00 GiB are left", "larger than the available KV cache memory (4.00 GiB)"},
+		{one + h100 + v + "Qwen/Qwen3-8B --kv-cache-memory-bytes 0", "value", "at least 1", "Input should be"},
 		{one + h100 + v + "Qwen/Qwen3-8B --max-model-len 65536", "max-len", "65536 is more than the 40960", "User-specified max_model_len (65536) is greater"},
 		{one + h100 + sg + "Qwen/Qwen3-8B --context-length 65536", "max-len", "65536", "User-specified context_length (65536)"},
 		{one + h100 + v + "Qwen/Qwen3-8B --max-num-seqs 512 --max-num-batched-tokens 256", "limits", "max_num_batched_tokens 256 is less than max_num_seqs 512", "max_num_batched_tokens (256) must be greater than or equal to max_num_seqs (512)"},
@@ -149,7 +157,7 @@ func TestRules(t *testing.T) {
 		{one + h100 + v + q235, "weights", "437.9 GiB per GPU", "CUDA out of memory"},
 		{one + h100 + v + q32 + " --gpu-memory-utilization 0.75", "memory", "leave no KV cache", "No available memory for the cache blocks"},
 		{one + h100 + sg + q32 + " --mem-fraction-static 0.7", "memory", "leave no KV cache", "Not enough memory. Please try to increase --mem-fraction-static. Current value: mem_fraction_static=0.7"},
-		{one + h100 + v + q32, "kv-memory", "needs 10.00 GiB of KV cache and 8.47 GiB are left: use max_model_len of at most 34699", "the estimated maximum model length is 34699"},
+		{one + h100 + v + q32, "kv-memory", "needs 10.00 GiB of KV cache and 8.47 GiB are left: use max_model_len of at most 34688", "the estimated maximum model length is 34688"},
 		{one + h100 + v + "Qwen/Qwen3-8B --gpu-memory-utilization 1.5", "value", "from 0.01 to 1", "Input should be"},
 		{one + h100 + v + "Qwen/Qwen3-8B -tp 0", "value", "at least 1", "Input should be"},
 		{one + h100 + v + "Qwen/Qwen3-8B --max-model-len 0", "value", "max_model_len of at least 1, not 0", "Input should be"},
@@ -188,12 +196,21 @@ func TestRulesPass(t *testing.T) {
 		one + h100 + trt + q32,
 		one + h100 + sg + q32,
 		one + h100 + v + "Qwen/Qwen3-8B --max-num-seqs 256 --max-num-batched-tokens 256",
+		one + " x mi300x" + v + q32 + "-FP8",
+		one + " x mi300x" + sg + q32 + "-FP8",
+		one + " x mi300x" + v + "gpt-oss-120b",
+		one + " x ascend-910b" + v + "Qwen/Qwen3-8B",
+		one + " x xeon-8480" + v + "Qwen/Qwen3-8B --max-model-len 16384",
+		one + " x xeon-8480" + v + "Qwen/Qwen3-8B-AWQ --max-model-len 16384",
+		one + " x xeon-8480" + sg + "Qwen/Qwen3-8B-FP8",
+		one + " x l4" + v + "Qwen/Qwen3-8B-FP8 --max-model-len 16384",
+		one + " x b200" + v + "gpt-oss-120b",
 	} {
 		if _, err := resolve(t, line); err != nil {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
-	if c := mustResolve(t, one+h100+v+q32+" --max-model-len auto"); c.MaxLen != 34699 {
+	if c := mustResolve(t, one+h100+v+q32+" --max-model-len auto"); c.MaxLen != 34688 {
 		t.Errorf("auto length = %d", c.MaxLen)
 	}
 	_, err := resolve(t, one+h100+v+"Qwen/Qwen3-8B --kv-cache-dtype nvfp4")
@@ -202,11 +219,42 @@ func TestRulesPass(t *testing.T) {
 	}
 }
 
-// TestSpark: the published commands of eight models on four nodes all start.
+// TestWidened: units decide, not the maker.
+func TestWidened(t *testing.T) {
+	for line, want := range map[string]bool{
+		one + " x mi300x" + v + q32 + "-FP8":                                  false,
+		one + " x mi300x" + v + "gpt-oss-120b":                                true,
+		one + a100 + v + "Qwen/Qwen3-8B-FP8":                                  true,
+		one + " x gb10" + v + "nvidia/Qwen3-8B-NVFP4":                         false,
+		one + " x h200" + v + "nvidia/Qwen3-8B-NVFP4":                         true,
+		one + " x b200" + v + "gpt-oss-120b":                                  false,
+		one + " x gb10" + v + "gpt-oss-120b":                                  true,
+		one + " x xeon-8480" + v + "Qwen/Qwen3-8B --max-model-len 4096":       false,
+		one + " x mi300x" + v + "Qwen/Qwen3-8B-AWQ":                           true,
+		one + " x xeon-8480" + sg + "Qwen/Qwen3-8B-FP8 --context-length 4096": true,
+	} {
+		if c := mustResolve(t, line); c.WeightOnly != want {
+			t.Errorf("%s: widened %v", line, c.WeightOnly)
+		}
+	}
+	c, err := Parse(strings.Fields("VLLM_CPU_KVCACHE_SPACE=40 vllm serve Qwen/Qwen3-8B"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ := arch.LookupModel("Qwen/Qwen3-8B")
+	g, _ := arch.LookupAccelerator("xeon-8480")
+	if cfg, err := c.Resolve(m, g, 1); err != nil || cfg.KVPoolBytes() != 40*gibibyte {
+		t.Errorf("KV cache of a CPU by its environment: %d bytes, %v", cfg.KVPoolBytes(), err)
+	}
+}
+
+// TestSpark: the published commands of eight models on four nodes all start; Scout at
+// a length that its 48 layers' caches have room for, which at its own 10 million tokens
+// they have not.
 func TestSpark(t *testing.T) {
 	for _, m := range []string{
 		"Qwen/Qwen3-VL-32B-Instruct-FP8", "Qwen/Qwen3-VL-235B-A22B-Instruct-FP8", "QuantTrio/Qwen3-VL-235B-A22B-Instruct-AWQ", "GPT-OSS-20B", "GPT-OSS-120B",
-		"zai-org/GLM-4.6-FP8", "nvidia/Llama-4-Scout-17B-16E-Instruct-NVFP4", "nvidia/Llama-3.3-70B-Instruct-NVFP4",
+		"zai-org/GLM-4.6-FP8", "nvidia/Llama-4-Scout-17B-16E-Instruct-NVFP4 --max-model-len 1000000", "nvidia/Llama-3.3-70B-Instruct-NVFP4",
 	} {
 		c := mustResolve(t, four+" x gb10"+v+m+" --host 0.0.0.0 --trust_remote_code --gpu-memory-utilization 0.8 -pp 1 -tp 4 --distributed-executor-backend ray --load-format fastsafetensors --kv-cache-dtype fp8")
 		if c.GPUs != 4 || c.KVBytes != 1 || c.Host != "0.0.0.0" {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"perflab/internal/arch"
 )
@@ -10,7 +11,7 @@ import (
 // which it makes them. Memory comes last and apart, as it needs a length.
 func rules() []func(c *Config, gpus int) *Rejection {
 	return []func(*Config, int) *Rejection{
-		gpuRule, layerRule, headRule, kvHeadRule, expertRule, fp8BlockRule, quantGroupRule, computeRule, lengthRule, limitRule,
+		platformRule, gpuRule, layerRule, headRule, kvHeadRule, expertRule, fp8BlockRule, quantGroupRule, computeRule, lengthRule, limitRule,
 	}
 }
 
@@ -153,15 +154,43 @@ func quantGroupRule(c *Config, _ int) *Rejection {
 		Log:    fmt.Sprintf("ValueError: The input size %d is not aligned with the quantized weight shape. This can be caused by too large tensor parallel size: %d is not divisible by %d", s.width/s.ways, s.width/s.ways, group)}
 }
 
+// platformRule: TensorRT-LLM runs on NVIDIA's devices alone, and vLLM knows formats
+// by the platform.
+func platformRule(c *Config, _ int) *Rejection {
+	if c.GPU.SM > 0 {
+		return nil
+	}
+	f := c.Model.Format
+	switch {
+	case c.Engine == "trtllm":
+		return &Rejection{Rule: "platform", Log: "RuntimeError: Found no NVIDIA driver on your system.",
+			Reason: fmt.Sprintf("TensorRT-LLM runs on NVIDIA GPUs, and %s is none: use vLLM or SGLang", c.GPU.Title)}
+	case c.Engine == "vllm" && slices.Contains(unknownFormats[c.GPU.Platform], f):
+		return &Rejection{Rule: "platform", Log: fmt.Sprintf("ValueError: %s quantization is currently not supported in %s.", f, c.GPU.Platform),
+			Reason: fmt.Sprintf("vLLM has no %s kernels for %s: use a 16-bit checkpoint", f, c.GPU.Title)}
+	}
+	return nil
+}
+
+// unknownFormats are the weight formats that vLLM's platforms leave out of their lists.
+var unknownFormats = map[arch.Platform][]arch.Format{
+	arch.ROCm: {arch.NVFP4},
+	arch.NPU:  {arch.FP8, arch.NVFP4, arch.MXFP4, arch.INT4},
+	arch.CPU:  {arch.FP8, arch.NVFP4, arch.MXFP4},
+}
+
 // computeRule: vLLM runs FP8 and NVFP4 checkpoints on older devices by widening
-// the weights; SGLang and TensorRT-LLM do not start.
+// the weights, SGLang FP8 ones on a CPU; otherwise SGLang and TensorRT-LLM do not start.
 func computeRule(c *Config, _ int) *Rejection {
 	f := c.Model.Format
-	if c.Engine == "vllm" || !c.WeightOnly || f != arch.FP8 && f != arch.NVFP4 {
+	if c.Engine == "vllm" || !c.WeightOnly || f != arch.FP8 && f != arch.NVFP4 || c.GPU.Platform == arch.CPU && f == arch.FP8 {
 		return nil
 	}
 	need := map[arch.Format]string{arch.FP8: "8.9", arch.NVFP4: "10.0"}[f]
 	have := fmt.Sprintf("%d.%d", c.GPU.SM/10, c.GPU.SM%10)
+	if c.GPU.SM == 0 {
+		have = "none"
+	}
 	log := fmt.Sprintf("RuntimeError: %s quantization requires compute capability %s or newer, found %s", f, need, have)
 	if c.Engine == "sglang" && f == arch.FP8 {
 		log = "ValueError: type fp8e4nv not supported in this architecture. The supported fp8 dtypes are ('fp8e4b15', 'fp8e5')"
@@ -211,7 +240,7 @@ func memoryRule(c *Config) *Rejection {
 	if _, err := c.KVBlocks(); err != nil {
 		return noMemory(c)
 	}
-	need := c.Model.KVBytesRank(int64(c.MaxLen), c.KVBytes, c.TP, c.PP)
+	need := c.needBytes(c.MaxLen)
 	pool := c.KVPoolBytes()
 	if c.Engine != "vllm" || need <= pool && c.MaxLen > 0 {
 		return nil

@@ -83,6 +83,7 @@ func trtllmSignatures() []signature {
 		signature{"experts", `moe_tp_size \* moe_ep_size .*must equal`},
 		signature{"heads", `num_attention_heads \((\d+)\) must be divisible by tp_size \((\d+)\)`},
 		signature{"fp8-compute", `requires compute capability`},
+		signature{"platform", `Found no NVIDIA driver on your system`},
 		signature{"gpus", `CUDA error: invalid device ordinal`},
 		signature{"argument", `Error: (?:No such option: \S+|Invalid value for .*|Missing argument .*|Option \S+ requires an argument.*|Got unexpected extra argument.*)`},
 		signature{"file", `Extra inputs are not permitted`},

@@ -122,6 +122,7 @@ func vllmSignatures() []signature {
 		signature{"max-len", `User-specified max_model_len \((\d+)\) is greater than the derived max_model_len`},
 		signature{"gpus", `World size \((\d+)\) is larger than the number of available GPUs \((\d+)\)`},
 		signature{"experts", `Number of experts in the model must be greater than 0 when expert parallelism is enabled`},
+		signature{"platform", `(\S+) quantization is currently not supported in (\S+)\.`},
 		signature{"value", `validation errors? for \w+`},
 		signature{"argument", `error: (?:unrecognized arguments|argument \S+:|ambiguous option|the following arguments are required).*`},
 		signature{class: "", expr: `EngineCore (failed to start|encountered a fatal error|encountered an issue)`},

@@ -31,7 +31,7 @@ type Core struct {
 	seed    uint64
 	accept  float64 // probability that a drafted token is accepted
 	record  bool    // a replay: steps write outcomes and report the ends of jobs alone
-	state   int     // blocks that a sequence's recurrent state takes
+	layout  engine.Layout
 	reserve float64 // SGLang: share of the running requests' remaining output kept free
 	now     time.Duration
 	order   uint64
@@ -61,7 +61,7 @@ type seq struct {
 	first  bool          // never scheduled yet
 	gone   bool          // cancelled or finished
 	phase  phase
-	state  []int32  // blocks of recurrent state
+	state  []int32  // blocks of windows and recurrent states
 	shared int      // leading blocks full of Job.Prompt, which others may share
 	hashes []uint64 // of the prefix up to the end of each of them
 	own    []int32  // the blocks after them that have been published, as long as they carry their stamps
@@ -166,18 +166,17 @@ func New(cfg engine.Config, o Options) (*Core, error) {
 		return nil, fmt.Errorf("simulate %s: the configuration needs at least one sequence, one token per step and a context length (have %d, %d, %d)",
 			cfg.Engine, cfg.Seqs, cfg.Batched, cfg.MaxLen)
 	}
-	tokens := o.KVTokens
-	if tokens == 0 {
+	blocks := o.KVTokens / cfg.Block
+	if o.KVTokens == 0 {
 		var err error
-		if tokens, err = cfg.KVTokens(); err != nil {
+		if blocks, err = cfg.KVBlocks(); err != nil {
 			return nil, fmt.Errorf("simulate %s: %w", cfg.Engine, err)
 		}
 	}
-	// Data-parallel ranks are one group: each brings its cache and its limits.
-	blocks := tokens / cfg.Block * cfg.DP
 	if blocks < 1 {
-		return nil, fmt.Errorf("simulate %s: %d tokens of KV cache hold no block of %d", cfg.Engine, tokens, cfg.Block)
+		return nil, fmt.Errorf("simulate %s: %d tokens of KV cache hold no block of %d", cfg.Engine, o.KVTokens, cfg.Block)
 	}
+	blocks *= cfg.DP // data-parallel ranks are one group: each brings its cache and its limits
 	cfg.Seqs, cfg.Batched = cfg.Seqs*cfg.DP, cfg.Batched*cfg.DP
 	k := constantsFor(o.Constants, cfg)
 	return &Core{
@@ -186,7 +185,7 @@ func New(cfg engine.Config, o Options) (*Core, error) {
 		live:    map[int]*seq{},
 		seed:    o.Seed,
 		accept:  k.get("accept"),
-		state:   (cfg.StateTokens() + cfg.Block - 1) / cfg.Block,
+		layout:  cfg.Layout(),
 		reserve: sglangReserve,
 		result:  Step{Start: -1},
 	}, nil
@@ -239,7 +238,7 @@ func (c *Core) check(j Job) error {
 		return err
 	}
 	m = min(m, math.MaxInt/2) // the sum must not overflow
-	if need := c.blocksFor(n+m+c.cfg.SpecTokens) + c.state; need > c.pool.total {
+	if need := c.blocksFor(n+m+c.cfg.SpecTokens) + c.layout.SideBlocks(n+m); need > c.pool.total {
 		return refuse("The request needs %d KV blocks of %d tokens and the cache has %d.", need, c.cfg.Block, c.pool.total)
 	}
 	return nil

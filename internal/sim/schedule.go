@@ -181,7 +181,8 @@ func (c *Core) admit(budget int, need func(*seq, int) (take, keep int)) int {
 	}
 	take, keep := need(s, hit+n)
 	// Hits that nobody holds leave the free list too.
-	if take-hits+idle+c.state+keep > c.pool.free {
+	side := c.layout.SideBlocks(s.prompt + s.job.Output)
+	if take-hits+idle+side+keep > c.pool.free {
 		c.hold(&c.stats.Waits.KV)
 		return 0
 	}
@@ -191,7 +192,7 @@ func (c *Core) admit(budget int, need func(*seq, int) (take, keep int)) int {
 	}
 	s.blocks = append(s.blocks, c.hits...)
 	s.registered, s.computed, s.phase = hits, hit, inRunning
-	for range c.state {
+	for range side {
 		s.state = append(s.state, c.pool.alloc())
 	}
 	c.running = append(c.running, s)
