@@ -206,7 +206,7 @@ func (m *measured) accelerator(otherwise string) (string, error) {
 	case otherwise != "" && (len(names) == 0 || slices.Contains(names, strings.ToLower(otherwise))):
 		return otherwise, nil
 	case otherwise != "":
-		return "", fmt.Errorf("it was measured on %q, and --gpu says %s", m.hardware, otherwise)
+		return "", fmt.Errorf("%q can be %s, and not %s as --gpu says", m.hardware, strings.Join(names, " or "), otherwise)
 	case len(names) > 0:
 		return "", fmt.Errorf("%q can be %s: say which by --gpu", m.hardware, strings.Join(names, " or "))
 	case m.hardware != "":
