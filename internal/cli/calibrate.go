@@ -120,7 +120,7 @@ func runCalibrate(ctx context.Context, env Env, f *calibrateFlags, sources []str
 		fmt.Fprint(env.Stderr, leftText(o.left))
 		return errors.New("no run can be used")
 	}
-	c := &calibrated{HoldOut: f.holdOut, Left: o.left, obs: o.obs, Simulated: f.observe.simulated}
+	c := &calibrated{HoldOut: f.holdOut, Left: o.left, obs: o.obs, Simulated: o.simulated}
 	if err := within(ctx, func() error { return c.fit(env, f) }); err != nil {
 		return err
 	}

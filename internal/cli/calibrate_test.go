@@ -48,7 +48,7 @@ func simulatedRun(t *testing.T, dir, command string, k *sim.Constants, l calib.L
 	}
 	h := result.Header{
 		Schema: "perflab.run/1", Simulated: true, Started: time.Unix(0, 0), Model: o.Config.Model.Name, Targets: []string{"http://h"},
-		Workload: "random", Spec: []byte(fmt.Sprintf(`{"workload":{"dataset_name":"random","arrival":%q}}`, l.Arrival)),
+		Workload: "random", Spec: fmt.Appendf(nil, `{"workload":{"dataset_name":"random","arrival":%q}}`, l.Arrival),
 		Requests: l.Requests, Rate: l.Rate, Limit: l.Concurrency, Command: command,
 	}
 	if change != nil {

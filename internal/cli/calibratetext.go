@@ -67,13 +67,14 @@ func (c *calibrated) constants(b *strings.Builder) {
 			continue
 		}
 		k, _ := sim.Priors().About(p.Name)
-		of := p.Accelerator
+		var of strings.Builder
+		of.WriteString(p.Accelerator)
 		for _, part := range []string{string(p.Format), p.Engine} {
 			if part != "" {
-				of += " " + part
+				of.WriteString(" " + part)
 			}
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%.4g ± %.0f %%\t%.4g ± %.0f %%\t%s\t%s\n", p.Name, of, p.Prior, 100*p.PriorSpread, p.Value, 100*p.Spread, k.Unit, k.Meaning)
+		fmt.Fprintf(tw, "%s\t%s\t%.4g ± %.0f %%\t%.4g ± %.0f %%\t%s\t%s\n", p.Name, of.String(), p.Prior, 100*p.PriorSpread, p.Value, 100*p.Spread, k.Unit, k.Meaning)
 	}
 	tw.Flush() // into a Builder, which never fails
 	if silent > 0 {

@@ -67,6 +67,8 @@ type observer struct {
 	left  []unused
 	ids   map[string]bool
 	files []interop.File // of other clients, read when all are known
+
+	simulated bool // some run of obs is
 }
 
 // observe reads observations from sources: run directories and those that hold

@@ -101,6 +101,7 @@ func (o *observer) measured(m *measured) {
 		}
 	}
 	o.add(m.place, x)
+	o.simulated = o.simulated || m.header.Simulated || m.summary.Simulated
 }
 
 // unfit says why no constant may be fitted to the run.
