@@ -160,6 +160,7 @@ with figures that can be trusted and repeated.
   perflab report   render runs and studies as text, Markdown or HTML
   perflab compare  compare runs: ratios with intervals, and a check for CI
   perflab import   read other clients' result files and published reports as runs
+  perflab calibrate  fit the simulator's constants to measured runs
   perflab export   write a run as a file of another client, CSV or Parquet
   perflab audit    find what cannot be true in published results
   perflab selfcheck  measure this load generator's own errors on this machine
@@ -185,7 +186,7 @@ Exit status: 0 done, 1 failed, 2 usage, 3 SLO missed, regression or error found,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w (see %s --help)", explainUnknown(err), c.CommandPath())}
 	})
-	root.AddCommand(newBench(env), newTune(env), newSim(env), newReport(env), newCompare(env), newImport(env), newExport(env), newAudit(env), newSelfcheck(env), newTruthServer(env))
+	root.AddCommand(newBench(env), newTune(env), newSim(env), newReport(env), newCompare(env), newImport(env), newCalibrate(env), newExport(env), newAudit(env), newSelfcheck(env), newTruthServer(env))
 	return root
 }
 

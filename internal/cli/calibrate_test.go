@@ -1,0 +1,270 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perflab/internal/calib"
+	"perflab/internal/result"
+	"perflab/internal/sim"
+)
+
+// calibrating runs perflab calibrate and returns what it printed.
+func calibrating(args ...string) (code int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	code = Main(Env{Args: append([]string{"calibrate"}, args...), Stdout: &out, Stderr: &err, Version: "test"})
+	return code, out.String(), err.String()
+}
+
+// known is a simulator whose constants are known, and other than the priors.
+func known(t *testing.T, values map[string]float64) *sim.Constants {
+	t.Helper()
+	k, err := sim.Priors().With(sim.Set{Accelerator: "h100-sxm", Values: values})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// simulatedRun writes a run directory as a client of that simulator would have.
+func simulatedRun(t *testing.T, dir, command string, k *sim.Constants, l calib.Load, change func(*result.Header)) {
+	t.Helper()
+	o := calib.Observation{Command: command, GPU: "h100-sxm", GPUs: 1}
+	if err := o.Resolve(); err != nil {
+		t.Fatal(err)
+	}
+	jobs := slices.Collect(l.Jobs(7))
+	out, err := sim.Replay(o.Config, 1, slices.Values(jobs), sim.ReplayOptions{MaxConcurrency: l.Concurrency, Constants: k})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := result.Header{
+		Schema: "perflab.run/1", Simulated: true, Started: time.Unix(0, 0), Model: o.Config.Model.Name, Targets: []string{"http://h"},
+		Workload: "random", Spec: fmt.Appendf(nil, `{"workload":{"dataset_name":"random","arrival":%q}}`, l.Arrival),
+		Requests: l.Requests, Rate: l.Rate, Limit: l.Concurrency, Command: command,
+	}
+	if change != nil {
+		change(&h)
+	}
+	var calls []byte
+	for x := range out {
+		c := call(x)
+		calls = append(c.AppendJSON(calls), '\n')
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	head, err := json.Marshal(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := json.Marshal(result.Client{Wall: time.Second, CPU: time.Millisecond, Procs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{"header.json": head, "calls.jsonl": calls, "client.json": client} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Runs of a simulator with known constants give the constants back, the whole
+// way over run directories.
+func TestCalibrateRecovers(t *testing.T) {
+	values := map[string]float64{"gemm_compute": 0.45, "gemm_bandwidth": 0.60, "t_step": 4.5, "f_req": 4}
+	k, dir := known(t, values), t.TempDir()
+	for i, l := range []calib.Load{
+		{Requests: 60, Input: calib.Lengths{Mean: 2000}, Output: calib.Lengths{Mean: 50}},
+		{Requests: 30, Input: calib.Lengths{Mean: 100}, Output: calib.Lengths{Mean: 100}},
+		{Requests: 4, Input: calib.Lengths{Mean: 64}, Output: calib.Lengths{Mean: 200}},
+		{Requests: 60, Rate: 4, Arrival: "constant", Input: calib.Lengths{Mean: 500}, Output: calib.Lengths{Mean: 80}},
+		{Requests: 300, Input: calib.Lengths{Mean: 30}, Output: calib.Lengths{Mean: 4}},
+		{Requests: 60, Concurrency: 8, Input: calib.Lengths{Mean: 300}, Output: calib.Lengths{Mean: 60}},
+	} {
+		command := "vllm serve Qwen/Qwen3-8B"
+		if i == 2 { // weights against the time of a layer
+			command = "vllm serve Qwen/Qwen3-32B --max-model-len 8192"
+		}
+		simulatedRun(t, filepath.Join(dir, fmt.Sprintf("run%d", i)), command, k, l, func(h *result.Header) { h.Workload = fmt.Sprint("load", i) })
+	}
+	if code, _, stderr := calibrating(dir, "--gpu", "h100-sxm"); code != exitFailed || !strings.Contains(stderr, "SIMULATED") || !strings.Contains(stderr, "run5: it is") {
+		t.Errorf("simulated runs without --simulated: exit %d\n%s", code, stderr)
+	}
+	file := filepath.Join(t.TempDir(), "c.json")
+	code, stdout, stderr := calibrating(dir, "--gpu", "h100-sxm", "--simulated", "--out", file)
+	if code != exitDone || !strings.HasPrefix(stdout, "SIMULATED") {
+		t.Fatalf("exit %d\n%s\n%s", code, stdout, stderr)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c calib.Calibration
+	if err := json.Unmarshal(data, &c); err != nil {
+		t.Fatal(err)
+	}
+	fitted, err := sim.Priors().With(c.Sets...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range values {
+		prior := sim.Priors().Value("vllm", "h100-sxm", "bf16", name)
+		got := fitted.Value("vllm", "h100-sxm", "bf16", name)
+		if math.Abs(math.Log(got/want)) > 0.25*math.Abs(math.Log(prior/want)) {
+			t.Errorf("%s is %.4g, want %.4g (prior %.4g)", name, got, want, prior)
+		}
+	}
+	for _, e := range c.Errors {
+		if e.Metric == calib.Throughput && (e.Runs != 6 || math.Abs(e.Bias) > 0.03 || e.Spread > 0.1) {
+			t.Errorf("held out: %+v", e)
+		}
+	}
+	e := c.Seen
+	if len(e) != 1 || e[0].Rate != [2]float64{4, 4} || e[0].Burst != [2]int{4, 300} || e[0].Input != [2]float64{30, 2000} || c.Runs != 6 || len(c.Note) != 1 {
+		t.Errorf("seen %+v, %d runs, notes %q", e, c.Runs, c.Note)
+	}
+	if code, _, stderr := calibrating(dir, "--out", file); code != exitUsage || !strings.Contains(stderr, "exists: give --out another name") {
+		t.Errorf("over a file: exit %d: %s", code, stderr)
+	}
+}
+
+// What a run lacks is said, run by run.
+func TestCalibrateLeavesOut(t *testing.T) {
+	dir := t.TempDir()
+	l := calib.Load{Requests: 3, Input: calib.Lengths{Mean: 10}, Output: calib.Lengths{Mean: 5}}
+	write := func(name, command string, change func(*result.Header)) {
+		simulatedRun(t, filepath.Join(dir, name), "vllm serve Qwen/Qwen3-8B", nil, l, func(h *result.Header) {
+			h.Command = command
+			if change != nil {
+				change(h)
+			}
+		})
+	}
+	write("good", "vllm serve Qwen/Qwen3-8B", nil)
+	write("predicted", "vllm serve Qwen/Qwen3-8B", func(h *result.Header) { h.Predicted = true })
+	write("nocommand", "", nil)
+	write("flag", "vllm serve Qwen/Qwen3-8B --max-modl-len 5", nil)
+	write("model", "vllm serve Nobody/Knows-9B", nil)
+	write("big", "vllm serve Qwen/Qwen3-8B -tp 4", nil)
+	write("sharing", "vllm serve Qwen/Qwen3-8B", func(h *result.Header) { h.Sharing = true })
+	if err := os.Remove(filepath.Join(dir, "sharing", "client.json")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "notes.md"), []byte("nothing here\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	obs := filepath.Join(dir, "obs.json")
+	if err := os.WriteFile(obs, []byte(`[{"id": "a", "load": {}, "command": ""}]`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var errs bytes.Buffer
+	o, err := observe(Env{Stderr: &errs}, observeFlags{simulated: true, gpu: "h100-sxm", gpus: 2}, []string{dir, filepath.Join(dir, "none"), filepath.Join(dir, "good")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(o.obs) != 1 || !strings.HasSuffix(o.obs[0].ID, "good") || len(o.obs[0].Load.Exact) != 3 || o.obs[0].Load.Exact[0].Input != 10 || o.obs[0].Load.Exact[0].Output != 5 {
+		t.Errorf("%+v", o.obs)
+	}
+	for name, want := range map[string]string{
+		"predicted": "it was predicted", "nocommand": "serving command is not recorded", "flag": "unrecognized arguments", "model": "unknown model",
+		"big": "takes 4 GPUs", "sharing": "stopped before its end", "notes.md": "no result was found", "obs.json": "study is missing", "none": "cannot be read", "good": "was read already",
+	} {
+		if !slices.ContainsFunc(o.left, func(u unused) bool {
+			return strings.HasSuffix(u.Place, name) && strings.Contains(u.Why, want)
+		}) {
+			t.Errorf("%s: want %q in\n%s", name, want, leftText(o.left))
+		}
+	}
+	if len(o.left) != 10 {
+		t.Errorf("left out:\n%s", leftText(o.left))
+	}
+	// What --command and --gpu say, they say of runs that do not.
+	o, err = observe(Env{}, observeFlags{simulated: true, command: "vllm serve Qwen/Qwen3-8B"}, []string{filepath.Join(dir, "nocommand")})
+	if err != nil || len(o.obs) != 0 || !strings.Contains(o.left[0].Why, "hardware is not recorded: give it by --gpu") {
+		t.Errorf("%v %+v", err, o)
+	}
+	o, err = observe(Env{}, observeFlags{simulated: true, command: "vllm serve Qwen/Qwen3-8B", gpu: "l40s"}, []string{filepath.Join(dir, "nocommand")})
+	if err != nil || len(o.obs) != 1 || o.obs[0].GPUs != 1 || o.obs[0].Config.GPU.Name != "l40s" {
+		t.Errorf("%v %+v", err, o)
+	}
+}
+
+const block = "============ Serving Benchmark Result ============\nSuccessful requests:                     100\nBenchmark duration (s):                  10.00\n" +
+	"Total input tokens:                      102400\nTotal generated tokens:                  12800\nRequest throughput (req/s):              10.00\n" +
+	"Output token throughput (tok/s):         1280.00\nPeak concurrent requests:                100.00\nTotal Token throughput (tok/s):          11520.00\n" +
+	"---------------Time to First Token----------------\nMean TTFT (ms):                          3000.00\n" +
+	"-----Time per Output Token (excl. 1st token)------\nMean TPOT (ms):                          50.00\n" +
+	"==================================================\n"
+
+// A document's own facts make an observation: command, hardware, load.
+func TestObserveDocument(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		flags      observeFlags
+		want       string // of the reason; "" where it is taken
+	}{
+		{"whole", "# Qwen3-8B\n\n## Hardware\n\n2 x NVIDIA H100 SXM GPUs\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", observeFlags{}, ""},
+		{"vague", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H100 GPUs\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", observeFlags{}, "say which by --gpu"},
+		{"told", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H100 GPUs\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", observeFlags{gpu: "h100-pcie"}, ""},
+		{"h200", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H200\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", observeFlags{gpu: "h100-pcie"}, ""}, // what the text says stands
+		{"mislabelled", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H200\n\n## SGLang\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", observeFlags{}, "is in doubt"},
+	} {
+		path := filepath.Join(t.TempDir(), c.name+".md")
+		if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		o, err := observe(Env{}, c.flags, []string{path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case c.want != "" && (len(o.obs) > 0 || len(o.left) == 0 || !strings.Contains(leftText(o.left), c.want)):
+			t.Errorf("%s: %d taken, left out:\n%swant %q", c.name, len(o.obs), leftText(o.left), c.want)
+		case c.want == "" && len(o.obs) != 1:
+			t.Errorf("%s: left out:\n%s", c.name, leftText(o.left))
+		case c.want == "":
+			x := o.obs[0]
+			gpu := map[string]string{"whole": "h100-sxm", "told": "h100-pcie", "h200": "h200"}[c.name]
+			if x.GPU != gpu || x.Config.TP != 2 || x.GPUs != 2 || x.Load.Requests != 100 || x.Load.Rate != 0 || x.Load.Input.Mean != 1024 || x.Figures[calib.MeanTTFT] != 3000 || x.Figures[calib.Throughput] != 11520 {
+				t.Errorf("%s: %+v", c.name, x)
+			}
+		}
+	}
+}
+
+// Runs whose load a replay cannot repeat, or whose figures mean nothing.
+func TestUnfit(t *testing.T) {
+	figures := func(name string, v float64) measured {
+		return measured{summary: result.Summary{Figures: map[string]float64{"total_input_tokens": 1000, name: v}}}
+	}
+	void := measured{}
+	void.summary.Verdict.Add(result.Check{Name: "clock", Status: result.Voided, Text: "the clock stood"})
+	for _, c := range []struct {
+		m    measured
+		want string
+	}{
+		{figures("completed", 10), ""},
+		{figures("total_cached_tokens", 5), ""},
+		{figures("total_cached_tokens", 200), "20 % of its prompts came from the prefix cache"},
+		{figures("failed", 3), "3 requests failed"},
+		{void, "void: the clock stood"},
+		{measured{calls: []result.Call{{Session: 1}}}, "conversations"},
+		{measured{header: result.Header{Sharing: true}}, "share prefixes on purpose"},
+		{measured{header: result.Header{Simulated: true}}, "SIMULATED"},
+		{measured{summary: result.Summary{Partial: true}}, "stopped before its end"},
+	} {
+		err := c.m.unfit(false)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}
