@@ -83,7 +83,7 @@ func newPredict(env Env) *cobra.Command {
   perflab predict --gpu h100-sxm,h200 --request-rate 1,2,4,8 --slo 'p99_ttft_ms <= 500' \
     --command 'vllm serve Qwen/Qwen3-32B-FP8' --command 'trtllm-serve Qwen/Qwen3-32B-FP8'`,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := f.complete(c.Flags()); err != nil {
+			if err := f.complete(); err != nil {
 				return usageError{err}
 			}
 			return f.run(c.Context(), env, c.Flags(), args)
@@ -111,7 +111,7 @@ func (f *predictFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&f.draws, "draws", calib.Draws, "times that constants and loads are drawn for the ranges; 0 draws none")
 	fs.StringSliceVar(&f.goodput, "goodput", nil, "what makes a request good, such as ttft:500,tpot:50 (ms) or mlperf:llama3.1-8b")
 	fs.StringArrayVar(&f.slos, "slo", nil, "what must hold, such as 'p99_ttft_ms <= 500'; repeatable; exit status 3 when every row misses one")
-	fs.StringSliceVar(&f.metrics, "metrics", defaultColumns(), "figures of the table, such as p99_ttft_ms")
+	fs.StringSliceVar(&f.metrics, "metrics", nil, "figures of the table, such as p99_ttft_ms (default total and output throughput, mean TTFT, TPOT and E2E, median ITL)")
 	fs.StringVar(&f.latency, "latency", "mean_tpot_ms", "latency of the front, against throughput per GPU")
 	fs.StringVar(&f.objective, "objective", "", "order the rows by a metric, best first (default as they were given)")
 	fs.BoolVar(&f.json, "json", false, "print JSON: every figure with its range, times by term, waits, memory")
@@ -153,7 +153,7 @@ func predictGroups() []flagGroup {
 }
 
 // complete checks what needs no file.
-func (f *predictFlags) complete(*pflag.FlagSet) error {
+func (f *predictFlags) complete() error {
 	var errs []error
 	note := func(err error) {
 		if err != nil {
@@ -175,6 +175,9 @@ func (f *predictFlags) complete(*pflag.FlagSet) error {
 		var err error
 		f.options.Goodput, err = result.ParseGoodput(strings.Join(f.goodput, ","))
 		note(err)
+	}
+	if len(f.metrics) == 0 {
+		f.metrics = defaultColumns()
 	}
 	names := slices.Clone(f.metrics)
 	names = append(names, f.latency)

@@ -90,7 +90,7 @@ func (f *Forecast) table(b *strings.Builder) {
 	tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	row := func(cells ...string) { fmt.Fprintln(tw, strings.Join(cells, "\t")+"\t") }
 	columns, loads := f.columns(), f.loads()
-	wide := 0
+	wide := len("configuration")
 	for i := range f.Commands {
 		wide = max(wide, len([]rune(f.Commands[i].Label)))
 	}
