@@ -95,8 +95,12 @@ func (a *asked) bottleneck() Bottleneck {
 	}
 	span := busy + s.Waits.FrontEnd + s.Waits.Idle
 	of := func(d, whole time.Duration) float64 { return float64(d) / float64(whole) }
-	most := slices.MaxFunc(all, func(x, y term) int { return cmp.Compare(x.took, y.took) })
+	slices.SortStableFunc(all, func(x, y term) int { return cmp.Compare(y.took, x.took) })
+	most, next := all[0], all[1]
 	largest := fmt.Sprintf("%s takes %.0f %% of the steps", most.doing, 100*of(most.took, busy))
+	if of(most.took, busy) < 0.5 {
+		largest += fmt.Sprintf(" and %s %.0f %%", next.doing, 100*of(next.took, busy))
+	}
 
 	if idle := of(s.Waits.Idle, span); idle >= idles {
 		return Bottleneck{OfferedLoad, idle, fmt.Sprintf("The load: the server has nothing to do for %.0f %% of the time; in the rest %s. Offer more, or use fewer GPUs.", 100*idle, largest)}

@@ -163,6 +163,7 @@ func TestOutside(t *testing.T) {
 		"engine":      {"trtllm-serve Qwen/Qwen3-14B", "a100-sxm-80", 1, burst, []string{"No run of trtllm"}},
 		"format":      {"vllm serve Qwen/Qwen3-14B-FP8", "a100-sxm-80", 1, burst, []string{"Weights in fp8"}},
 		"gpus":        {"vllm serve Qwen/Qwen3-14B -tp 2", "a100-sxm-80", 2, burst, []string{"2 GPUs is beyond the 1"}},
+		"speculation": {`vllm serve Qwen/Qwen3-14B --speculative-config {"method":"ngram","num_speculative_tokens":2}`, "a100-sxm-80", 1, burst, []string{"Speculation was not seen"}},
 		"long":        {"vllm serve Qwen/Qwen3-14B", "a100-sxm-80", 1, long, []string{"Prompts of 9000", "Answers of 1000"}},
 		"short":       {"vllm serve Qwen/Qwen3-14B", "a100-sxm-80", 1, short, []string{"Prompts of 20"}},
 		"rate":        {"vllm serve Qwen/Qwen3-14B", "a100-sxm-80", 1, paced, []string{"Only bursts were seen"}},
@@ -231,6 +232,12 @@ func TestAgain(t *testing.T) {
 	}
 	if last := a.Exact[199].Due.Seconds(); last < 75 || last > 130 {
 		t.Errorf("200 requests at 2/s take %v s", last)
+	}
+	l.Arrival = "constant"
+	for i, r := range l.again(4).Exact {
+		if r.Due != l.Exact[i].Due {
+			t.Fatal("another order has other times")
+		}
 	}
 	l.Shuffle, l.Arrival = false, "trace"
 	if !reflect.DeepEqual(l.again(3).Exact, l.Exact) {
