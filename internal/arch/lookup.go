@@ -87,15 +87,15 @@ func (a *Accelerator) couple() {
 }
 
 // Coupling is what n of the devices exchange data over: their link while it
-// couples as many, else the network. The zero Link stands for a device that
-// names neither.
+// couples as many, else the network. A device that names neither has what its
+// own figures say.
 func (a Accelerator) Coupling(n int) Link {
 	name := a.Link
 	if n > a.LinkDevices {
 		name = a.Network
 	}
 	l, err := LookupLink(name)
-	if err == nil && name == a.Link { // as measured on this device
+	if err != nil || name == a.Link { // as measured on this device
 		l.GBs, l.Latency = cmp.Or(a.LinkGBs, l.GBs), cmp.Or(a.LinkLatency, l.Latency)
 	}
 	return l

@@ -3,6 +3,7 @@ package calib
 import (
 	"iter"
 	"math"
+	"slices"
 	"time"
 
 	"perflab/internal/sim"
@@ -19,7 +20,12 @@ type Load struct {
 	Input       Lengths `json:"input"`
 	Output      Lengths `json:"output"`
 
-	Exact []Request `json:"-"` // every request, where calls are known
+	// Cached is how many of the first prompts the engine's prefix cache holds
+	// when the load begins: clients send the first one as a test.
+	Cached int `json:"cached,omitempty"`
+
+	Exact   []Request `json:"-"` // every request, where calls are known
+	Shuffle bool      `json:"-"` // the order of Exact is chance: another seed has another
 }
 
 // Lengths are token counts of prompts or answers: all of the mean, or drawn
@@ -80,6 +86,67 @@ func (l Load) Jobs(seed uint64) iter.Seq[sim.Job] {
 			}
 		}
 	}
+}
+
+// atOnce is the load without a schedule: every request at the first instant.
+func (l Load) atOnce() Load {
+	l.Rate, l.Arrival = 0, ""
+	l.Exact = slices.Clone(l.Exact)
+	for i := range l.Exact {
+		l.Exact[i].Due = 0
+	}
+	return l
+}
+
+// again is the load as another seed would have it: exact requests in another
+// order, where that is chance, and at other times of the same rate. Lengths
+// that are only known on average are drawn by Jobs.
+func (l Load) again(seed uint64) Load {
+	if len(l.Exact) == 0 {
+		return l
+	}
+	was := l.Exact
+	l.Exact = slices.Clone(was)
+	if l.Shuffle {
+		for i, k := range stat.Stream(seed, "order").Perm(len(was)) {
+			due := was[i].Due
+			l.Exact[i] = was[k]
+			l.Exact[i].Due = due
+		}
+	}
+	if l.Rate > 0 && l.Arrival == "poisson" {
+		gaps := stat.Stream(seed, "arrivals")
+		due := float64(was[0].Due)
+		for i := range l.Exact {
+			l.Exact[i].Due = time.Duration(due)
+			due += gaps.ExpFloat64() / l.Rate * 1e9
+		}
+	}
+	return l
+}
+
+// loadFacts are sums over a load.
+type loadFacts struct {
+	requests      int
+	input, output float64 // mean tokens
+}
+
+func (l Load) facts() loadFacts {
+	if l.Exact == nil {
+		return loadFacts{l.Requests, l.Input.Mean, l.Output.Mean}
+	}
+	f := loadFacts{requests: len(l.Exact)}
+	for _, r := range l.Exact {
+		n := r.Input
+		if r.Prompt != nil {
+			n = len(r.Prompt)
+		}
+		f.input, f.output = f.input+float64(n), f.output+float64(r.Output)
+	}
+	if n := float64(f.requests); n > 0 {
+		f.input, f.output = f.input/n, f.output/n
+	}
+	return f
 }
 
 // draw makes n lengths of the mean.

@@ -210,7 +210,7 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 		s.Model = f.served
 	}
 	note(f.series.parse(fs, &s.Workload))
-	note(f.workload(fs))
+	note(fillWorkload(fs, &s.Workload, f.rate))
 	note(f.request(fs))
 	s.ReadyTimeout = time.Duration(f.readyS * float64(time.Second))
 	s.KeepText = f.detailed
@@ -260,10 +260,10 @@ func (f *benchFlags) reachable() error {
 	return nil
 }
 
-// workload keeps what the user gave and leaves the rest to the workload's own
-// defaults, so that a flag that does not apply is noticed.
-func (f *benchFlags) workload(fs *pflag.FlagSet) error {
-	w := &f.spec.Workload
+// fillWorkload keeps what the user gave by the flags of addWorkloadFlags and
+// leaves the rest to the workload's own defaults, so that a flag that does not
+// apply is noticed.
+func fillWorkload(fs *pflag.FlagSet, w *workload.Spec, rate string) error {
 	clear := map[string]func(){
 		"burstiness":        func() { w.Burstiness = 0 },
 		"speed":             func() { w.Speed = 0 },
@@ -282,7 +282,7 @@ func (f *benchFlags) workload(fs *pflag.FlagSet) error {
 		}
 	}
 	if fs.Changed("request-rate") {
-		if err := w.Rate.UnmarshalText([]byte(f.rate)); err != nil {
+		if err := w.Rate.UnmarshalText([]byte(rate)); err != nil {
 			return fmt.Errorf("--request-rate: %w", err)
 		}
 	}

@@ -42,7 +42,7 @@ func simulatedRun(t *testing.T, dir, command string, k *sim.Constants, l calib.L
 		t.Fatal(err)
 	}
 	jobs := slices.Collect(l.Jobs(7))
-	out, err := sim.Replay(o.Config, 1, slices.Values(jobs), sim.ReplayOptions{MaxConcurrency: l.Concurrency, Constants: k})
+	out, err := calib.Calls(o.Config, 1, slices.Values(jobs), sim.ReplayOptions{MaxConcurrency: l.Concurrency, Constants: k})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +55,7 @@ func simulatedRun(t *testing.T, dir, command string, k *sim.Constants, l calib.L
 		change(&h)
 	}
 	var calls []byte
-	for x := range out {
-		c := call(x)
+	for c := range out {
 		calls = append(c.AppendJSON(calls), '\n')
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {

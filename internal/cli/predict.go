@@ -1,118 +1,312 @@
 package cli
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"iter"
-	"net/http"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"perflab/internal/calib"
 	"perflab/internal/lab"
+	"perflab/internal/report"
 	"perflab/internal/result"
-	"perflab/internal/sim"
-	"perflab/internal/token"
 	"perflab/internal/workload"
 )
 
-// predictor gives lab the simulator's replay: requests in, calls out, in
-// virtual time. It is the only place where the two sides touch.
-type predictor struct{}
+// predictFlags are the flags of perflab predict; those of the workload are
+// perflab bench's.
+type predictFlags struct {
+	spec        workload.Spec
+	rates       string
+	concurrency string
 
-var _ lab.Predictor = predictor{}
+	gpu          []string
+	gpus         int
+	modelConfig  string
+	commands     []string
+	commandsFile string
+	grid         []string
 
-// Predict replays a workload on a configuration.
-func (predictor) Predict(ctx context.Context, p lab.Prediction) iter.Seq2[result.Call, error] {
-	return func(yield func(result.Call, error) bool) {
-		var unread error
-		outcomes, err := sim.Replay(p.Config, p.Replicas, jobs(p, &unread), sim.ReplayOptions{
-			MaxConcurrency: p.Workload.Spec().MaxConcurrency, Seed: p.Seed,
-		})
-		if err != nil {
-			yield(result.Call{}, err)
-			return
-		}
-		for o := range outcomes {
-			if err := cmp.Or(unread, context.Cause(ctx)); err != nil {
-				yield(result.Call{}, err)
-				return
-			}
-			if !yield(call(o), nil) {
-				return
-			}
-		}
-		if unread != nil {
-			yield(result.Call{}, unread)
-		}
-	}
+	calibration string
+	draws       int
+
+	goodput   []string
+	slos      []string
+	bounds    []result.SLO
+	options   result.Options
+	metrics   []string
+	latency   string
+	objective string
+
+	json bool
+	html string
+	out  string
 }
 
-// jobs turns requests into the simulator's jobs. It ends at the first prompt
-// that cannot be read, and says why.
-func jobs(p lab.Prediction, unread *error) iter.Seq[sim.Job] {
-	return func(yield func(sim.Job) bool) {
-		for r := range p.Workload.All() {
-			j := sim.Job{Index: r.Index, Arrive: r.Due, Output: r.Output}
-			if j.Prompt, *unread = promptTokens(r, p.Tokenizer); *unread != nil {
-				return
-			}
-			if !yield(j) {
-				return
-			}
-		}
-	}
-}
+const predictLong = `Predict what a serving command gives on some hardware under a load: throughput,
+TTFT, TPOT, ITL and end-to-end latency, each with the range that holds nine in
+ten cases, what the KV cache holds, and what holds the load back. Nothing is
+started and no GPU is used; every figure is SIMULATED.
 
-// promptTokens are the tokens of all that a request sends, by the workload's
-// own tokenizer where it has one.
-func promptTokens(r workload.Request, tok workload.Tokenizer) ([]uint32, error) {
-	var out []uint32
-	for _, id := range r.IDs {
-		out = append(out, uint32(id))
-	}
-	if out != nil {
-		return out, nil
-	}
-	texts := []string{r.System}
-	for _, m := range r.History {
-		texts = append(texts, m.Content)
-	}
-	for _, text := range append(texts, r.Prompt) {
-		if tok == nil {
-			out = token.Append(out, text)
-			continue
-		}
-		ids, err := tok.Encode(text, false)
-		if err != nil {
-			return nil, fmt.Errorf("count the tokens of request %d: %w", r.Index, err)
-		}
-		for _, id := range ids {
-			out = append(out, uint32(id))
-		}
-	}
-	return out, nil
-}
+The workload's flags are perflab bench's. Several commands (--command, --commands,
+--grid), accelerators (--gpu a,b) and loads (--request-rate 1,2,4,
+--max-concurrency 16,64) make a table, with the front of throughput per GPU and
+latency marked. GPUs that a command leaves over are used by further replicas, as
+perflab tune deploys them. What the engine would refuse stays in the table, with
+the reason.
 
-// call is what a client would have seen of an outcome, had there been one:
-// no network, and stamps without error.
-func call(o sim.Outcome) result.Call {
-	c := result.Call{
-		Index: o.Index, Target: o.Replica, Due: o.Due, Ready: o.Ready, Sent: o.Sent, End: o.Sent,
-		Sim: true, WantIn: o.Prompt, Want: o.Output,
+Ranges come from how far the calibration was off on runs that it was not fitted
+to, and from the spread of its constants. What it has not seen (hardware, engine,
+format, lengths, load) is said, and widens them.`
+
+func newPredict(env Env) *cobra.Command {
+	f := &predictFlags{}
+	c := &cobra.Command{
+		Use:   "predict --gpu NAME [--gpus N] [flags] -- ENGINE COMMAND",
+		Short: "Predict throughput and latency of serving commands, with ranges and the bottleneck",
+		Long:  predictLong,
+		Example: `  perflab predict --gpu h100-sxm --gpus 8 --num-prompts 1000 --random-input-len 2000 \
+    -- vllm serve Qwen/Qwen3-32B --tensor-parallel-size 2
+
+  # which tp, and how many sequences?
+  perflab predict --gpu h100-sxm --gpus 8 --grid tp=1,2,4,8 --grid max_num_seqs=256,512 \
+    --objective total_token_throughput --html front.html -- vllm serve Qwen/Qwen3-32B
+
+  # two engines on two accelerators, at four rates
+  perflab predict --gpu h100-sxm,h200 --request-rate 1,2,4,8 --slo 'p99_ttft_ms <= 500' \
+    --command 'vllm serve Qwen/Qwen3-32B-FP8' --command 'trtllm-serve Qwen/Qwen3-32B-FP8'`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.complete(); err != nil {
+				return usageError{err}
+			}
+			return f.run(c.Context(), env, c.Flags(), args)
+		},
 	}
-	if o.Err != "" {
-		c.Class, c.Status, c.Error = result.HTTPStatus, http.StatusBadRequest, o.Err
-		return c
-	}
-	n := 0
-	for _, e := range o.Tokens {
-		c.Chunks = append(c.Chunks, result.Chunk{At: e.At, Tokens: int32(e.N)})
-		n += e.N
-	}
-	c.Status, c.Finish = http.StatusOK, "length"
-	c.Usage = &result.Usage{Prompt: o.Prompt, Completion: n, Cached: o.Cached}
-	if n > 0 {
-		c.Headers, c.Answer = c.Chunks[0].At, c.Chunks[0].At
-		c.End = c.Chunks[len(c.Chunks)-1].At
-	}
+	f.add(c.Flags())
+	grouping(c, predictGroups())
 	return c
+}
+
+func (f *predictFlags) add(fs *pflag.FlagSet) {
+	fs.SortFlags = false
+	fs.StringSliceVar(&f.gpu, "gpu", []string{"h100-sxm"}, "accelerators, see perflab sim --list; several by commas")
+	fs.IntVar(&f.gpus, "gpus", 1, "how many of them the machine has")
+	fs.StringVar(&f.modelConfig, "model-config", "", "the model's config.json, for a model that perflab sim --list does not know")
+	fs.StringArrayVar(&f.commands, "command", nil, "a serving command in quotes, in place of the one after --; repeatable")
+	fs.StringVar(&f.commandsFile, "commands", "", "file with a serving command in each line; # begins a comment")
+	fs.StringArrayVar(&f.grid, "grid", nil, "NAME=VALUE,VALUE: each command with each value of an engine-neutral parameter, such as tp=1,2,4; repeatable; an empty value is the engine's default")
+	addWorkloadFlags(fs, &f.spec, &f.rates)
+	list := pflag.NewFlagSet("", pflag.ContinueOnError)
+	list.StringVar(&f.concurrency, "max-concurrency", "0", "")
+	several(fs, "max-concurrency", list.Lookup("max-concurrency").Value, "calls in flight at most; 0 has no limit; several as 16,64 or 8..64x2")
+	several(fs, "request-rate", nil, "requests/s; inf sends all at once; several as 1,2,4,inf or 1..16x2")
+	fs.StringVar(&f.calibration, "calibration", "", "calibration file (default the shipped one)")
+	fs.IntVar(&f.draws, "draws", calib.Draws, "times that constants and loads are drawn for the ranges; 0 draws none")
+	fs.StringSliceVar(&f.goodput, "goodput", nil, "what makes a request good, such as ttft:500,tpot:50 (ms) or mlperf:llama3.1-8b")
+	fs.StringArrayVar(&f.slos, "slo", nil, "what must hold, such as 'p99_ttft_ms <= 500'; repeatable; exit status 3 when every row misses one")
+	fs.StringSliceVar(&f.metrics, "metrics", nil, "figures of the table, such as p99_ttft_ms (default total and output throughput, mean TTFT, TPOT and E2E, median ITL)")
+	fs.StringVar(&f.latency, "latency", "mean_tpot_ms", "latency of the front, against throughput per GPU")
+	fs.StringVar(&f.objective, "objective", "", "order the rows by a metric, best first (default as they were given)")
+	fs.BoolVar(&f.json, "json", false, "print JSON: every figure with its range, times by term, waits, memory")
+	fs.StringVar(&f.html, "html", "", "write one page with table and plots")
+	fs.StringVar(&f.out, "out", "", "directory for predictions.json, predictions.html and the plots as SVG")
+}
+
+// several gives a flag of one load another value and text, for a list of them.
+func several(fs *pflag.FlagSet, name string, v pflag.Value, usage string) {
+	flag := fs.Lookup(name)
+	flag.Usage = usage
+	if v != nil {
+		flag.Value = v
+	}
+}
+
+func defaultColumns() []string {
+	return []string{calib.Throughput, "output_throughput", calib.MeanTTFT, calib.MeanTPOT, calib.MedianITL, calib.MeanE2E}
+}
+
+// predictGroups are the headings of perflab predict --help: its own, then
+// bench's of the workload.
+func predictGroups() []flagGroup {
+	own := []flagGroup{
+		{"Configurations", "gpu gpus model-config command commands grid"},
+		{"Prediction", "calibration draws goodput slo metrics latency objective"},
+		{"Output", "json html out"},
+	}
+	for _, g := range benchGroups() {
+		switch g.title {
+		case "Workload":
+			g.flags = "dataset-name num-prompts seed nonce tokenizer ignore-eos lora-modules lora-assignment"
+			own = append(own, g)
+		case "Shape of the load", "Made-up prompts", "Prompts of a file", "Conversations":
+			own = append(own, g)
+		}
+	}
+	return append(own, flagGroup{"Other", "help"})
+}
+
+// complete checks what needs no file.
+func (f *predictFlags) complete() error {
+	var errs []error
+	note := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if f.gpus < 1 {
+		note(fmt.Errorf("--gpus %d: a machine has at least one", f.gpus))
+	}
+	if f.draws < 0 || f.draws > 1000 {
+		note(fmt.Errorf("--draws is %d: from 0 to 1000", f.draws))
+	}
+	for _, text := range f.slos {
+		slos, err := result.ParseSLOs(text)
+		note(err)
+		f.bounds = append(f.bounds, slos...)
+	}
+	if len(f.goodput) > 0 {
+		var err error
+		f.options.Goodput, err = result.ParseGoodput(strings.Join(f.goodput, ","))
+		note(err)
+	}
+	if len(f.metrics) == 0 {
+		f.metrics = defaultColumns()
+	}
+	names := slices.Clone(f.metrics)
+	names = append(names, f.latency)
+	if f.objective != "" {
+		names = append(names, f.objective)
+	}
+	for i, name := range names {
+		m, err := result.Lookup(name)
+		note(err)
+		if i < len(f.metrics) {
+			f.metrics[i] = m.Name
+		}
+		names[i] = m.Name
+	}
+	if m, err := result.Lookup(f.latency); err == nil && m.Better != result.Lower {
+		note(fmt.Errorf("--latency %s is none: a lower one would have to be better", f.latency))
+	}
+	if m, err := result.Lookup(f.objective); f.objective != "" && err == nil && m.Better == result.Neither {
+		note(fmt.Errorf("--objective %s is neither better when higher nor when lower", f.objective))
+	}
+	for _, b := range f.bounds {
+		names = append(names, b.Metric)
+	}
+	f.options.Percentiles = append([]float64{50, 90, 95, 99}, lab.PercentilesOf(names...)...)
+	slices.Sort(f.options.Percentiles)
+	f.options.Percentiles = slices.Compact(f.options.Percentiles)
+	return errors.Join(errs...)
+}
+
+// run predicts every configuration under every load and shows what came out.
+func (f *predictFlags) run(ctx context.Context, env Env, fs *pflag.FlagSet, args []string) error {
+	cal, name, err := f.readCalibration()
+	if err != nil {
+		return err
+	}
+	configs, err := f.configurations(args)
+	if err != nil {
+		return err
+	}
+	if len(configs) == 1 && configs[0].refused != nil {
+		return refuse(env, configs[0].refused)
+	}
+	loads, err := f.loads(fs)
+	if err != nil {
+		return usageError{err}
+	}
+	rows, err := f.predict(ctx, env, &cal, configs, loads)
+	if err != nil {
+		return err
+	}
+	doc := f.forecast(env, &cal, name, configs, loads, rows)
+	if err := f.show(env, doc); err != nil {
+		return err
+	}
+	return f.judge(doc)
+}
+
+func (f *predictFlags) readCalibration() (calib.Calibration, string, error) {
+	if f.calibration == "" {
+		c, err := calib.Shipped()
+		return c, "shipped", err
+	}
+	data, err := os.ReadFile(f.calibration)
+	if err != nil {
+		return calib.Calibration{}, "", usageError{fmt.Errorf("read --calibration: %w", err)}
+	}
+	c, err := calib.Parse(data)
+	if err != nil {
+		return c, "", usageError{fmt.Errorf("--calibration %s: %w", f.calibration, err)}
+	}
+	return c, filepath.Base(f.calibration), nil
+}
+
+// show prints and writes a forecast in the forms that were asked for.
+func (f *predictFlags) show(env Env, doc report.Forecast) error {
+	render := report.ForecastText
+	if f.json {
+		render = report.ForecastJSON
+	}
+	if err := render(env.Stdout, doc); err != nil {
+		return err
+	}
+	files := map[string]func(io.Writer) error{}
+	page := func(w io.Writer) error { return report.ForecastHTML(w, doc) }
+	if f.html != "" {
+		files[f.html] = page
+	}
+	if f.out != "" {
+		files[filepath.Join(f.out, "predictions.json")] = func(w io.Writer) error { return report.ForecastJSON(w, doc) }
+		files[filepath.Join(f.out, "predictions.html")] = page
+		for _, p := range report.ForecastPlots(doc) {
+			files[filepath.Join(f.out, "plots", p.Name+".svg")] = func(w io.Writer) error { _, err := io.WriteString(w, p.SVG); return err }
+		}
+	}
+	for path, write := range files {
+		var b strings.Builder
+		if err := write(&b); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("write the predictions: %w", err)
+		}
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+			return fmt.Errorf("write the predictions: %w", err)
+		}
+	}
+	for _, path := range []string{f.html, f.out} {
+		if path != "" {
+			fmt.Fprintf(env.Stderr, "written: %s\n", path)
+		}
+	}
+	return nil
+}
+
+// errNonePredicted ends predictions of nothing that would start.
+var errNonePredicted = errors.New("every configuration would be refused: the table has each one's reason")
+
+// judge decides the exit status.
+func (f *predictFlags) judge(doc report.Forecast) error {
+	served, met := false, false
+	for _, r := range doc.Rows {
+		served = served || r.Figures != nil
+		met = met || strings.HasPrefix(r.SLO, sloMet)
+	}
+	switch {
+	case !served:
+		return errNonePredicted
+	case len(f.bounds) > 0 && !met:
+		return fmt.Errorf("%w: no prediction meets every bound", errMissed)
+	}
+	return nil
 }

@@ -1,68 +1,206 @@
 package cli
 
 import (
-	"errors"
-	"slices"
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
-	"perflab/internal/lab"
-	"perflab/internal/token"
-	"perflab/internal/workload"
+	"github.com/spf13/pflag"
+
+	"perflab/internal/report"
 )
 
-// letters has a token for each byte, and none for a question mark.
-type letters struct{}
-
-func (letters) Encode(text string, _ bool) ([]int32, error) {
-	var out []int32
-	for _, b := range []byte(text) {
-		if b == '?' {
-			return nil, errors.New("no token for ?")
-		}
-		out = append(out, int32(b))
-	}
-	return out, nil
+// predicted runs perflab predict.
+func predicted(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = Main(Env{Args: append([]string{"predict"}, args...), Stdout: &out, Stderr: &errs, Getenv: func(string) string { return "" }})
+	return out.String(), errs.String(), code
 }
-func (letters) Decode([]int32) (string, error) { return "", nil }
-func (letters) Ordinary() []int32              { return nil }
-func (letters) Name() string                   { return "letters" }
 
-var _ workload.Tokenizer = letters{}
+// document is the JSON of perflab predict.
+func document(t *testing.T, args ...string) report.Forecast {
+	t.Helper()
+	out, errs, code := predicted(t, append([]string{"--json", "--num-prompts", "20", "--random-input-len", "64", "--random-output-len", "8", "--draws", "0"}, args...)...)
+	var f report.Forecast
+	if err := json.Unmarshal([]byte(out), &f); err != nil || code != exitDone {
+		t.Fatalf("exit %d: %v: %s", code, err, errs)
+	}
+	return f
+}
 
-// TestPromptTokens: a prediction reads all that a request sends, by the
-// workload's own tokenizer.
-func TestPromptTokens(t *testing.T) {
-	r := workload.Request{System: "ab", History: []workload.Message{{Role: "user", Content: "c"}, {Role: "assistant", Content: "d"}}, Prompt: "ef"}
-	got, err := promptTokens(r, letters{})
-	if want := []uint32{'a', 'b', 'c', 'd', 'e', 'f'}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("%v, %v", got, err)
+func TestPredictHelp(t *testing.T) {
+	c := newPredict(Env{})
+	c.InitDefaultHelpFlag()
+	seen := map[string]bool{}
+	for _, g := range predictGroups() {
+		for name := range strings.FieldsSeq(g.flags) {
+			if c.Flags().Lookup(name) == nil || seen[name] {
+				t.Errorf("%s: --%s is no flag, or stands twice", g.title, name)
+			}
+			seen[name] = true
+		}
 	}
-	got, err = promptTokens(workload.Request{Prompt: "how are you"}, nil)
-	if want := token.Append(nil, "how are you"); err != nil || !slices.Equal(got, want) {
-		t.Errorf("%v, %v, want %v", got, err, want)
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !seen[f.Name] {
+			t.Errorf("--%s stands under no heading", f.Name)
+		}
+	})
+	out, _, code := predicted(t, "--help")
+	if code != exitDone || !strings.Contains(out, "\nConfigurations:\n      --gpu") {
+		t.Errorf("exit %d: %s", code, out)
 	}
-	r.IDs = []int32{7, 8}
-	if got, err = promptTokens(r, letters{}); err != nil || !slices.Equal(got, []uint32{7, 8}) {
-		t.Errorf("of ids: %v, %v", got, err)
+	for line := range strings.Lines(out) {
+		if n := len(strings.TrimRight(line, "\n")); n > helpWidth {
+			t.Errorf("%d columns: %s", n, line)
+		}
 	}
-	if _, err = promptTokens(workload.Request{Prompt: "eh?"}, letters{}); err == nil {
-		t.Error("what has no token is no error")
-	}
+}
 
-	w, err := workload.Open(workload.Spec{NumPrompts: 3, RandomInputLen: 4, RandomOutputLen: 2}.Defaults())
-	if err != nil {
+// TestPredictGrid: every combination is a row, replicas fill the machine, a
+// refusal keeps its reason, and the objective orders.
+func TestPredictGrid(t *testing.T) {
+	f := document(t, "--gpu", "h100-sxm", "--gpus", "4", "--grid", "tp=1,2,8", "--grid", "max_num_seqs=,64", "--objective", "mean_ttft", "--", "vllm", "serve", "Qwen/Qwen3-14B")
+	if !f.Simulated || f.Schema != predictSchema || len(f.Rows) != 6 || len(f.Commands) != 6 {
+		t.Fatalf("%+v", f)
+	}
+	if c := f.Commands[2]; c.Label != "tp=2 max_num_seqs=default" || c.Replicas != 2 || c.Each != 2 || c.Command != "vllm serve Qwen/Qwen3-14B -tp 2" || c.Memory == nil || c.Memory.KV <= 0 {
+		t.Errorf("%+v", c)
+	}
+	if c := f.Commands[4]; !strings.Contains(c.Refused, "8 GPUs") || c.Memory != nil {
+		t.Errorf("%+v", c)
+	}
+	for i, r := range f.Rows {
+		v, ok := r.Figures["mean_ttft_ms"]
+		if ok != (i < 4) || i > 0 && ok && v.Value < f.Rows[i-1].Figures["mean_ttft_ms"].Value {
+			t.Errorf("row %d: %v, %v", i, v, ok)
+		}
+		if ok && (r.PerGPU["total_token_throughput"].Value*4 != r.Figures["total_token_throughput"].Value || len(r.Times) != 10 || len(r.Waits) != 5 || r.Bottleneck == nil) {
+			t.Errorf("row %d: %+v", i, r)
+		}
+	}
+}
+
+// TestPredictLoads: rates and concurrencies make the load axis, of commands
+// from a file, on two accelerators.
+func TestPredictLoads(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "commands")
+	text := "# two engines\nvllm serve Qwen/Qwen3-14B \\\n  --max-num-seqs 64\n\npython3 -m sglang.launch_server --model-path 'Qwen/Qwen3-14B'\n"
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	var unread error
-	for range jobs(lab.Prediction{Workload: w, Tokenizer: failing{}}, &unread) {
-		t.Error("a job of a prompt that cannot be read")
+	f := document(t, "--gpu", "h100-sxm,h200", "--commands", file, "--request-rate", "2,inf", "--max-concurrency", "4..8x2")
+	if len(f.Commands) != 4 || len(f.Rows) != 16 {
+		t.Fatalf("%d commands, %d rows", len(f.Commands), len(f.Rows))
 	}
-	if unread == nil {
-		t.Error("a prompt that cannot be read is no error")
+	if got := f.Commands[3].Label; got != "h200 SGLang" {
+		t.Errorf("%q", got)
+	}
+	for i, want := range []string{"2/s, 4 at once", "2/s, 8 at once", "4 at once", "8 at once"} {
+		if r := f.Rows[i]; r.Load != want || (r.Rate == 2) != (i < 2) || (r.Utilisation > 0) != (i < 2) || r.Concurrency == 0 {
+			t.Errorf("%+v, want %q", r, want)
+		}
 	}
 }
 
-// failing has no tokens at all.
-type failing struct{ letters }
+// TestPredictSLO: the row says whether it is met, the exit status whether any
+// row does.
+func TestPredictSLO(t *testing.T) {
+	base := []string{"--num-prompts", "20", "--draws", "0", "--", "vllm", "serve", "Qwen/Qwen3-14B"}
+	out, _, code := predicted(t, append([]string{"--slo", "p99_ttft_ms <= 1e9"}, base...)...)
+	if code != exitDone || !strings.Contains(out, "SLO: met") || !strings.HasPrefix(out, "SIMULATED") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	out, errs, code := predicted(t, append([]string{"--slo", "p99_ttft_ms <= 0.001"}, base...)...)
+	if code != exitMissed || !strings.Contains(out, "missed, ") || !strings.Contains(errs, "no prediction meets") {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+}
 
-func (failing) Encode(string, bool) ([]int32, error) { return nil, errors.New("nothing") }
+// TestPredictRefused: the only configuration is refused as perflab sim refuses,
+// several leave a table and a failure.
+func TestPredictRefused(t *testing.T) {
+	_, errs, code := predicted(t, "--gpu", "a100-sxm-80", "--", "vllm", "serve", "Qwen/Qwen3-14B", "-tp", "2")
+	if code != exitFailed || !strings.Contains(errs, "SIMULATED engine") || !strings.Contains(errs, "there is 1") && !strings.Contains(errs, "there are 1") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	out, errs, code := predicted(t, "--grid", "tp=2,4", "--", "vllm", "serve", "Qwen/Qwen3-14B")
+	if code != exitFailed || strings.Count(out, "refused") != 2 || !strings.Contains(errs, "every configuration would be refused") {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+	// A request that is too long for one configuration is named.
+	out, _, code = predicted(t, "--num-prompts", "5", "--draws", "0", "--random-input-len", "2000", "--", "vllm", "serve", "Qwen/Qwen3-14B", "--max-model-len", "1000")
+	if !strings.Contains(out, "Not served: 5 of 5 requests") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+}
+
+func TestPredictUsage(t *testing.T) {
+	serve := []string{"--", "vllm", "serve", "Qwen/Qwen3-14B"}
+	for want, args := range map[string][]string{
+		"needs a serving command":          {},
+		"tp=1,2,4":                         append([]string{"--grid", "tp"}, serve...),
+		`unknown parameter "tpp"`:          append([]string{"--grid", "tpp=1"}, serve...),
+		"has tp twice":                     append([]string{"--grid", "tp=1", "--grid", "tp=2"}, serve...),
+		"unknown accelerator":              append([]string{"--gpu", "h1000"}, serve...),
+		"--gpus 0":                         append([]string{"--gpus", "0"}, serve...),
+		"--draws is -1":                    append([]string{"--draws", "-1"}, serve...),
+		"a quote is not closed":            {"--command", "vllm serve 'M"},
+		"unknown model":                    {"--command", "vllm serve No/Such-Model"},
+		"is not a serving command":         {"--command", "serve M"},
+		"--max-concurrency has":            append([]string{"--max-concurrency", "1,x"}, serve...),
+		"--request-rate":                   append([]string{"--request-rate", "1,x"}, serve...),
+		"--latency total_token_throughput": append([]string{"--latency", "total_token_throughput"}, serve...),
+		"neither better":                   append([]string{"--objective", "max_concurrency"}, serve...),
+		"unknown metric":                   append([]string{"--metrics", "speed"}, serve...),
+		"conversations":                    append([]string{"--dataset-name", "conversations"}, serve...),
+		"read --calibration":               append([]string{"--calibration", "/no/such"}, serve...),
+		"read --commands":                  {"--commands", "/no/such"},
+	} {
+		if _, errs, code := predicted(t, args...); code != exitUsage || !strings.Contains(errs, want) {
+			t.Errorf("%q: exit %d: %s", args, code, errs)
+		}
+	}
+}
+
+// TestPredictFiles: --html and --out leave what they say, and no secret is shown.
+func TestPredictFiles(t *testing.T) {
+	dir := t.TempDir()
+	out, errs, code := predicted(t, "--num-prompts", "10", "--draws", "0", "--grid", "max_num_seqs=4,8", "--html", filepath.Join(dir, "a", "x.html"), "--out", filepath.Join(dir, "b"),
+		"--", "VLLM_API_KEY=s3cr3tvalue", "vllm", "serve", "Qwen/Qwen3-14B", "--api-key", "s3cr3tvalue")
+	if code != exitDone || !strings.Contains(errs, "written: ") {
+		t.Fatalf("exit %d: %s", code, errs)
+	}
+	var texts strings.Builder
+	texts.WriteString(out)
+	for _, name := range []string{"a/x.html", "b/predictions.html", "b/predictions.json", "b/plots/front.svg", "b/plots/steps.svg"} {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || !strings.Contains(string(b), "SIMULATED") && !strings.Contains(string(b), `"simulated": true`) {
+			t.Errorf("%s: %v", name, err)
+		}
+		texts.WriteString(string(b))
+	}
+	if strings.Contains(texts.String(), "s3cr3tvalue") {
+		t.Error("a secret is shown")
+	}
+}
+
+// TestFront: what another row beats in both is not on the front.
+func TestFront(t *testing.T) {
+	row := func(total, tpot float64) report.ForecastRow {
+		return report.ForecastRow{
+			Figures: map[string]report.Estimate{"mean_tpot_ms": {Value: tpot}},
+			PerGPU:  map[string]report.Estimate{"total_token_throughput": {Value: total}},
+		}
+	}
+	rows := []report.ForecastRow{row(100, 10), row(90, 12), row(100, 11), row(200, 30), row(50, 5), {}, row(100, 10)}
+	front(rows, "mean_tpot_ms")
+	for i, want := range []bool{true, false, false, true, true, false, true} {
+		if rows[i].Front != want {
+			t.Errorf("row %d: %v", i, rows[i].Front)
+		}
+	}
+}

@@ -55,16 +55,8 @@ func (c *checker) fits(at, name string, w *workload.Workload) {
 // they have a place for what the workload sends.
 func (c *checker) accepts(w *workload.Workload) error {
 	if c.s.Runtime.Kind == Predicted {
-		for r := range w.All() {
-			if r.Index > firstRequests {
-				break
-			}
-			if len(r.Images) > 0 || len(r.Documents) > 0 {
-				return fmt.Errorf("images and documents do not apply to runtime kind %s: the simulated engine generates from text", Predicted)
-			}
-			if r.Output == 0 {
-				return fmt.Errorf("requests without output_tokens do not apply to runtime kind %s: a prediction is of answers of known length", Predicted)
-			}
+		if err := replayable(w); err != nil {
+			return fmt.Errorf("%w (runtime kind %s)", err, Predicted)
 		}
 	}
 	client, err := openai.New(openai.Config{BaseURL: "http://127.0.0.1", Backend: c.s.Bench.Backend})

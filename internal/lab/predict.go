@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 
 	"perflab/internal/engine"
 	"perflab/internal/result"
@@ -101,4 +102,38 @@ func (l *study) workload(name string, pass int) workload.Spec {
 		}
 	}
 	panic("lab: the strategy proposed a workload that the study does not have: " + name)
+}
+
+// OpenPredicted opens a workload that can be replayed in virtual time, with the
+// tokenizer by which its lengths are measured; nil for package token's
+// approximation.
+func OpenPredicted(s workload.Spec) (*workload.Workload, workload.Tokenizer, error) {
+	tok, err := openTokenizer(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	w, err := workload.OpenWith(s, tok)
+	if err != nil {
+		return nil, nil, err
+	}
+	if w.Conversations() || w.Len() == 0 {
+		return nil, nil, errors.New("a prediction needs every request and its time in advance: conversations, and a closed loop bounded by --duration, can be measured on perflab sim")
+	}
+	return w, tok, replayable(w)
+}
+
+// replayable reports whether the simulator's replay has a place for what the
+// workload sends.
+func replayable(w *workload.Workload) error {
+	for r := range w.All() {
+		switch {
+		case r.Index > firstRequests:
+			return nil
+		case len(r.Images) > 0 || len(r.Documents) > 0:
+			return errors.New("images and documents cannot be predicted: the simulated engine generates from text")
+		case r.Output == 0:
+			return errors.New("requests without output_tokens cannot be predicted: answers need a known length")
+		}
+	}
+	return nil
 }

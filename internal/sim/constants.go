@@ -134,6 +134,27 @@ func (c *Constants) Value(engine, accelerator string, f arch.Format, name string
 	return v
 }
 
+// Spread is the relative standard deviation of a constant: that of its fit
+// where one tells it, else that of its prior.
+func (c *Constants) Spread(engine, accelerator string, f arch.Format, name string) float64 {
+	k, ok := c.known[name]
+	if !ok || k.Prior == 0 {
+		return 0
+	}
+	prior := k.Spread / k.Prior
+	out := prior
+	for i := range c.sets {
+		s := &c.sets[i]
+		if _, sets := s.Values[name]; !sets || !s.matches(engine, accelerator, f) {
+			continue
+		}
+		if out, ok = s.Spread[name]; !ok {
+			out = prior
+		}
+	}
+	return out
+}
+
 // constants are the numbers that hold for one configuration.
 type constants struct {
 	*Constants

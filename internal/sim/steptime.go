@@ -2,6 +2,8 @@ package sim
 
 import (
 	"math"
+	"os"
+	"strconv"
 	"time"
 
 	"perflab/internal/arch"
@@ -225,8 +227,10 @@ func (s *stepModel) duration(b *batch, spent *Times) time.Duration {
 	if s.experts > 0 {
 		n := tokens * s.moeGather
 		hit := s.experts * (1 - math.Pow(1-s.active/s.experts, 1+s.routing*(n-1)))
-		t.add(&spent.ExpertReads, hit*s.moeRead)
-		t.add(&spent.Experts, n*s.moeCompute)
+		r, c := hit*s.moeRead, n*s.moeCompute
+		tot := math.Pow(math.Pow(r, moeNorm)+math.Pow(c, moeNorm), 1/moeNorm)
+		t.add(&spent.ExpertReads, tot*r/(r+c))
+		t.add(&spent.Experts, tot*c/(r+c))
 	}
 	kv := s.kvDecode
 	if b.prefill {
@@ -262,3 +266,11 @@ func (t *tally) add(to *time.Duration, s float64) {
 	*to += d - t.length
 	t.length = d
 }
+
+var moeNorm = func() float64 {
+	v, err := strconv.ParseFloat(os.Getenv("MOENORM"), 64)
+	if err != nil {
+		return 1
+	}
+	return v
+}()

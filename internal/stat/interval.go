@@ -13,7 +13,7 @@ func MeanCI(mean, std float64, n int, confidence float64) (lo, hi float64, ok bo
 		return math.NaN(), math.NaN(), false
 	}
 	free := float64(n - 1)
-	half := studentQuantile((1+confidence)/2, free) * std / math.Sqrt(free)
+	half := StudentQuantile((1+confidence)/2, free) * std / math.Sqrt(free)
 	return mean - half, mean + half, true
 }
 
@@ -97,5 +97,5 @@ func (c Clusters) half(confidence float64, residual func([]float64) float64) (fl
 	}
 	g := float64(groups)
 	variance := g / (g - 1) * squares.Sum()
-	return studentQuantile((1+confidence)/2, g-1) * math.Sqrt(variance) / float64(len(c.Samples)), true
+	return StudentQuantile((1+confidence)/2, g-1) * math.Sqrt(variance) / float64(len(c.Samples)), true
 }

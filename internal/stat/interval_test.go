@@ -9,14 +9,14 @@ import (
 // The tabled 97.5 % quantiles of Student's distribution.
 func TestStudentT(t *testing.T) {
 	for nu, want := range map[float64]float64{1: 12.7062, 2: 4.3027, 3: 3.1824, 5: 2.5706, 10: 2.2281, 30: 2.0423, 1000: 1.9623} {
-		if got := studentQuantile(0.975, nu); math.Abs(got/want-1) > 2e-3 {
+		if got := StudentQuantile(0.975, nu); math.Abs(got/want-1) > 2e-3 {
 			t.Errorf("with %v degrees of freedom %v, tables say %v", nu, got, want)
 		}
 	}
 	for _, p := range []float64{0.51, 0.9, 0.975, 0.9999, 1 - 1e-7} { // in closed form
 		a := 2*p - 1
 		for nu, want := range map[float64]float64{1: math.Tan(math.Pi * a / 2), 2: a * math.Sqrt(2/(1-a*a))} {
-			if got := studentQuantile(p, nu); math.Abs(got/want-1) > 1e-8 {
+			if got := StudentQuantile(p, nu); math.Abs(got/want-1) > 1e-8 {
 				t.Errorf("with %v degrees of freedom the %v-quantile is %v, want %v", nu, p, got, want)
 			}
 		}

@@ -93,7 +93,7 @@ func linear(sums, counts []float64, ratio, confidence float64) (Estimate, error)
 	if err != nil {
 		return e, err
 	}
-	e.down = studentQuantile((1+confidence)/2, float64(n-1)) * se
+	e.down = StudentQuantile((1+confidence)/2, float64(n-1)) * se
 	e.up = e.down
 	return e, nil
 }
@@ -129,7 +129,7 @@ func (b Blocks) Quantile(sorted []float64, q, confidence float64) (Estimate, err
 	if math.Pow(max(q, 1-q), independent) > (1-confidence)/2 {
 		return e, ErrTail
 	}
-	reach := studentQuantile((1+confidence)/2, float64(n-1)) * se
+	reach := StudentQuantile((1+confidence)/2, float64(n-1)) * se
 	half := reach / (q * (1 - q))
 	odds := math.Log(q / (1 - q))
 	inverse := func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
@@ -265,7 +265,7 @@ func Ratio(a, b Estimate, confidence float64) (_ Interval, pairs int, err error)
 	}
 	down, up := math.Hypot(b.down, a.up), math.Hypot(b.up, a.down)
 	if apart := math.Hypot(b.down+b.up, a.down+a.up) / 2; apart > 0 {
-		scale := unseen * studentQuantile((1+confidence)/2, float64(n-1)) * se / apart
+		scale := unseen * StudentQuantile((1+confidence)/2, float64(n-1)) * se / apart
 		down, up = down*scale, up*scale
 	}
 	r := b.Value / a.Value
@@ -299,7 +299,7 @@ func RatioOfRuns(a, b []float64, confidence float64) (Interval, error) {
 			df = square * square / (sa*sa/(na-1) + sb*sb/(nb-1))
 		}
 	}
-	half := studentQuantile((1+confidence)/2, df) * math.Sqrt(square)
+	half := StudentQuantile((1+confidence)/2, df) * math.Sqrt(square)
 	out.Low, out.High = math.Exp(mb-ma-half), math.Exp(mb-ma+half)
 	return out, nil
 }

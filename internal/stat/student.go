@@ -2,12 +2,12 @@ package stat
 
 import "math"
 
-// studentQuantile is the p-quantile, p > 0.5, of Student's t distribution with
+// StudentQuantile is the p-quantile, p > 0.5, of Student's t distribution with
 // df degrees of freedom: where its upper tail I_{df/(df+t²)}(df/2, 1/2)/2 is
 // 1 - p. The tail falls and is convex, so Newton's steps from the normal
 // quantile, which is less, never pass it; they end where rounding lets them go
 // no further.
-func studentQuantile(p, df float64) float64 {
+func StudentQuantile(p, df float64) float64 {
 	half, _ := math.Lgamma(df / 2)
 	more, _ := math.Lgamma((df + 1) / 2)
 	top := math.Exp(more-half) / math.Sqrt(df*math.Pi) // the density at 0

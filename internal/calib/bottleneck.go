@@ -1,0 +1,221 @@
+package calib
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"perflab/internal/arch"
+)
+
+// Bottleneck is what holds the load back.
+type Bottleneck struct {
+	Name  string  `json:"name"`  // stable: see Bottlenecks
+	Share float64 `json:"share"` // of the time; of the capacity for offered_load under a rate
+	Text  string  `json:"text"`  // one sentence with the numbers and what to try
+}
+
+// Names of bottlenecks: what requests wait for, then the terms of a step.
+const (
+	OfferedLoad = "offered_load"
+	FrontEnd    = "front_end"
+	KVBlocks    = "kv_blocks"
+	RunLimit    = "run_limit"
+	StepTokens  = "step_tokens"
+	Weights     = "weights"
+	Arithmetic  = "arithmetic"
+	ExpertReads = "expert_reads"
+	Experts     = "experts"
+	KVReads     = "kv_reads"
+	Attention   = "attention"
+	Collectives = "collectives"
+	Elementwise = "elementwise"
+	Host        = "host"
+	Drafting    = "drafting"
+)
+
+// Bottlenecks lists their names.
+var Bottlenecks = []string{
+	OfferedLoad, FrontEnd, KVBlocks, RunLimit, StepTokens,
+	Weights, Arithmetic, ExpertReads, Experts, KVReads, Attention, Collectives, Elementwise, Host, Drafting,
+}
+
+// Shares of the time from which something is named as what holds the load back.
+const (
+	idles  = 0.3  // nothing to do
+	stalls = 0.25 // no step runs, for the front end
+	waits  = 0.5  // some request waits for room
+)
+
+// sharedTerms is how much of a step must be terms that a larger batch spreads
+// over more tokens, for more room for requests to help.
+const sharedTerms = 0.3
+
+// term is a part of the steps.
+type term struct {
+	name, doing string
+	took        time.Duration
+	shared      bool // once a step, however many tokens
+}
+
+func (a *asked) terms() []term {
+	t := a.run.stats.Times
+	return []term{
+		{Weights, "reading dense weights", t.Weights, true},
+		{Arithmetic, "multiplying by dense weights", t.Arithmetic, false},
+		{ExpertReads, "reading the experts' weights", t.ExpertReads, true},
+		{Experts, "multiplying by the experts' weights", t.Experts, false},
+		{KVReads, "reading the KV cache", t.KV, false},
+		{Attention, "attention of prompts", t.Attention, false},
+		{Collectives, "exchange between GPUs", t.Collectives, false},
+		{Elementwise, "elementwise work", t.Elementwise, false},
+		{Host, "host work between kernels", t.Host, true},
+		{Drafting, "drafting tokens", t.Drafting, false},
+	}
+}
+
+// bottleneck names what holds the load back: that the load asks for no more,
+// the front end, room for requests where more of them would help, else the
+// largest term of the steps. It is empty where no step ran.
+func (a *asked) bottleneck() Bottleneck {
+	s := a.run.stats
+	var busy, shared time.Duration
+	all := a.terms()
+	for _, t := range all {
+		busy += t.took
+		if t.shared {
+			shared += t.took
+		}
+	}
+	if busy <= 0 {
+		return Bottleneck{}
+	}
+	span := busy + s.Waits.FrontEnd + s.Waits.Idle
+	of := func(d, whole time.Duration) float64 { return float64(d) / float64(whole) }
+	slices.SortStableFunc(all, func(x, y term) int { return cmp.Compare(y.took, x.took) })
+	most, next := all[0], all[1]
+	largest := fmt.Sprintf("%s takes %.0f %% of the steps", most.doing, 100*of(most.took, busy))
+	if of(most.took, busy) < 0.5 {
+		largest += fmt.Sprintf(" and %s %.0f %%", next.doing, 100*of(next.took, busy))
+	}
+
+	if idle := of(s.Waits.Idle, span); idle >= idles {
+		return Bottleneck{OfferedLoad, idle, fmt.Sprintf("The load: the server has nothing to do for %.0f %% of the time; in the rest %s. Offer more, or use fewer GPUs.", 100*idle, largest)}
+	}
+	if stalled := of(s.Waits.FrontEnd, span); stalled >= stalls {
+		return Bottleneck{FrontEnd, stalled, fmt.Sprintf("The front end: for %.0f %% of the time no step runs because requests are being read and tokenised, %.0f a second at most. %s.", 100*stalled, a.passes(), a.helpFrontEnd())}
+	}
+	if u := a.utilisation; u > 0 && u < saturating {
+		return Bottleneck{OfferedLoad, u, fmt.Sprintf("The load: a rate of %.3g/s is %.0f %% of what the server takes when all come at once, and %s. Offer more, or use fewer GPUs.", a.Load.Rate, 100*u, largest)}
+	}
+	if fixed := of(shared, busy); fixed >= sharedTerms {
+		if b, ok := a.room(span, fixed); ok {
+			return b
+		}
+	}
+	share := of(most.took, busy)
+	return Bottleneck{most.name, share, fmt.Sprintf("%s. %s.", sentence(largest), a.help(most.name))}
+}
+
+// room is what requests wait for most of the time, if anything.
+func (a *asked) room(span time.Duration, fixed float64) (Bottleneck, bool) {
+	w, cfg := a.run.stats.Waits, a.Config
+	for _, x := range []struct {
+		name            string
+		took            time.Duration
+		what, wait, try string
+	}{
+		{KVBlocks, w.KV, "The KV cache", "requests wait for blocks of it", sentence(a.helpKV())},
+		{RunLimit, w.Seqs, "The limit on running requests", "some wait for a place", fmt.Sprintf("Raise max_num_seqs above %d", cfg.Seqs)},
+		{StepTokens, w.Tokens, "The limit on tokens of a step", "prompts wait for the next one", fmt.Sprintf("Raise max_num_batched_tokens above %d", cfg.Batched)},
+	} {
+		if share := float64(x.took) / float64(span); share >= waits {
+			return Bottleneck{x.name, share, fmt.Sprintf("%s: for %.0f %% of the time %s, while %.0f %% of the steps (reading weights, host work) takes no longer for a larger batch. %s.",
+				x.what, 100*share, x.wait, 100*fixed, x.try)}, true
+		}
+	}
+	return Bottleneck{}, false
+}
+
+// help says what to try against a term of the steps, for this configuration.
+func (a *asked) help(name string) string {
+	cfg := a.Config
+	wide := cfg.Model.Format == arch.BF16
+	switch name {
+	case Weights, ExpertReads:
+		return a.helpReads(wide)
+	case Arithmetic, Experts:
+		if wide && cfg.GPU.FP8TFLOPS > 0 {
+			return "FP8 weights multiply faster here; a larger batch does not help"
+		}
+		return "More GPUs help, a larger batch does not"
+	case KVReads:
+		switch {
+		case cfg.KVBytes == 2:
+			return "An FP8 KV cache (kv_cache_dtype=fp8) halves it; shorter contexts help too"
+		case cfg.TP < cfg.Model.KVHeads:
+			return "A larger tp splits the cache over more GPUs; shorter contexts help too"
+		}
+		return "Shorter contexts help, or further replicas"
+	case Attention:
+		if !cfg.Prefix {
+			return "Prefix caching saves what prompts share; it grows with the square of their length"
+		}
+		return "It grows with the square of the prompts' length; more GPUs split it"
+	case Collectives:
+		return "A smaller tp with further replicas exchanges less, a faster link takes less time"
+	case Elementwise:
+		return "tp does not split it: further replicas do"
+	case Drafting:
+		return "Draft fewer tokens, or none at this batch size"
+	}
+	if cfg.GraphMax == 0 {
+		return "Captured graphs (enforce_eager off) save most of it; a larger batch shares it"
+	}
+	return "A larger batch shares it between more requests: allow or send more at once"
+}
+
+// helpReads is for reading weights, which a larger batch shares.
+func (a *asked) helpReads(wide bool) string {
+	cfg, s := a.Config, a.run.stats
+	how := "a larger batch shares each read: send more requests at once"
+	switch {
+	case s.PeakKV > 0.95:
+		how = "a larger batch shares each read, but the KV cache is full: " + a.helpKV()
+	case s.PeakRunning >= cfg.Seqs:
+		how = fmt.Sprintf("a larger batch shares each read: raise max_num_seqs above %d", cfg.Seqs)
+	}
+	if wide {
+		how += "; FP8 weights halve what is read"
+	}
+	return sentence(how)
+}
+
+func (a *asked) helpKV() string {
+	cfg := a.Config
+	var try []string
+	if cfg.KVBytes == 2 {
+		try = append(try, "an FP8 KV cache (kv_cache_dtype=fp8) holds twice as much")
+	}
+	if cfg.MemoryShare < 0.95 {
+		try = append(try, fmt.Sprintf("a gpu_memory_utilization above %g makes room", math.Round(cfg.MemoryShare*1000)/1000))
+	}
+	if cfg.Model.Format == arch.BF16 {
+		try = append(try, "FP8 weights make room")
+	}
+	try = append(try, "a larger tp leaves more memory beside the weights")
+	return strings.Join(try[:min(3, len(try))], ", ")
+}
+
+func (a *asked) helpFrontEnd() string {
+	if a.Config.Engine == "vllm" {
+		return "Give it more processes (--api-server-count), or use further replicas"
+	}
+	return "Use further replicas"
+}
+
+// sentence begins s with a capital letter.
+func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -1,0 +1,289 @@
+package calib
+
+import (
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perflab/internal/arch"
+	"perflab/internal/engine"
+	"perflab/internal/sim"
+)
+
+// resolved is a serving command on a machine.
+func resolved(t *testing.T, line, gpu string, gpus int) engine.Config {
+	t.Helper()
+	cmd, err := engine.Parse(strings.Fields(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := arch.LookupModel(cmd.Model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := arch.LookupAccelerator(gpu)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := cmd.Resolve(m, g, gpus)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// own is a calibration that has seen vLLM on one A100.
+func own() Calibration {
+	c := Calibration{
+		Seen: []Envelope{{Accelerator: "a100-sxm", Engine: "vllm", Formats: []string{"bf16"}, GPUs: []int{1}, Input: [2]float64{100, 2000}, Output: [2]float64{20, 300}, Burst: [2]int{50, 1000}}},
+	}
+	for _, m := range Scored {
+		c.Errors = append(c.Errors, Error{"a100-sxm", "vllm", m, 20, 0, 0.08})
+	}
+	return c
+}
+
+var small = Load{Requests: 60, Input: Lengths{Mean: 400}, Output: Lengths{Mean: 40}}
+
+func predict(t *testing.T, c Calibration, q Question) Prediction {
+	t.Helper()
+	p, err := c.Predict(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestPredict: figures of the replay with ranges around them, nothing outside,
+// and the same again.
+func TestPredict(t *testing.T) {
+	cfg := resolved(t, "vllm serve Qwen/Qwen3-14B", "a100-sxm-80", 1)
+	q := Question{Config: cfg, Load: small, Seed: 7, Draws: 4}
+	p := predict(t, own(), q)
+	if !p.Summary.Simulated || p.Summary.Figures["completed"] != 60 || len(p.Outside) > 0 || p.Utilisation != 0 {
+		t.Errorf("%v simulated, %v completed, outside %q", p.Summary.Simulated, p.Summary.Figures["completed"], p.Outside)
+	}
+	for _, name := range append(slices.Clone(Scored), "output_throughput", "request_throughput") {
+		r, ok := p.Figures[name]
+		if !ok || r.Value != p.Summary.Figures[name] || r.Low > r.Value*0.93 || r.High < r.Value*1.07 || r.High > 5*r.Value {
+			t.Errorf("%s: %+v, %v", name, r, ok)
+		}
+	}
+	if _, ok := p.Figures["p99_ttft_ms"]; ok {
+		t.Error("a figure without a known error has a range")
+	}
+	if p.Bottleneck.Name == "" || p.KV.Tokens == 0 || p.KV.Peak <= 0 || p.KV.Peak > 1 {
+		t.Errorf("%+v, %+v", p.Bottleneck, p.KV)
+	}
+	blocks := math.Ceil(440.0 / float64(cfg.Block))
+	if want := float64(p.KV.Tokens/cfg.Block) / blocks; p.KV.Concurrency != want {
+		t.Errorf("room for %v requests, want %v", p.KV.Concurrency, want)
+	}
+	if again := predict(t, own(), q); !reflect.DeepEqual(p.Figures, again.Figures) {
+		t.Error("the same question has another answer")
+	}
+	q.Draws = -1
+	if tight := predict(t, own(), q); tight.Figures[MeanTTFT].High >= p.Figures[MeanTTFT].High {
+		t.Error("draws do not widen a range")
+	}
+}
+
+// TestPredictWithoutErrors: the shipped priors alone give figures, no ranges,
+// and say so.
+func TestPredictWithoutErrors(t *testing.T) {
+	cfg := resolved(t, "vllm serve Qwen/Qwen3-14B", "a100-sxm-80", 1)
+	p := predict(t, Calibration{}, Question{Config: cfg, Load: small, Draws: 2})
+	if len(p.Figures) > 0 || p.Summary.Figures[Throughput] == 0 || len(p.Outside) != 1 || !strings.Contains(p.Outside[0], "no figure has a range") {
+		t.Errorf("%v, %q", p.Figures, p.Outside)
+	}
+}
+
+// TestReplicas: two replicas serve more, and their counters are together.
+func TestReplicas(t *testing.T) {
+	cfg := resolved(t, "vllm serve Qwen/Qwen3-14B", "a100-sxm-80", 1)
+	one := predict(t, own(), Question{Config: cfg, Load: small, Draws: -1})
+	two := predict(t, own(), Question{Config: cfg, Replicas: 2, Load: small, Draws: -1})
+	if two.Summary.Figures[Throughput] <= one.Summary.Figures[Throughput] {
+		t.Error("a replica more does not help a burst")
+	}
+	if two.Steps.Finished != 60 || two.Steps.PromptTokens != one.Steps.PromptTokens || two.KV.Tokens != one.KV.Tokens {
+		t.Errorf("%d finished, %d and %d prompt tokens", two.Steps.Finished, two.Steps.PromptTokens, one.Steps.PromptTokens)
+	}
+	// Every counter is added or the larger one: none is forgotten.
+	a := sim.Stats{}
+	v := reflect.ValueOf(&a).Elem()
+	fill(v)
+	sum := reflect.ValueOf(together(a, a))
+	for i := range sum.NumField() {
+		if sum.Field(i).IsZero() {
+			t.Errorf("%s is lost", sum.Type().Field(i).Name)
+		}
+	}
+	if got := together(a, a); got.Times.Drafting != 2 || got.Waits.Idle != 2 || got.Busy != 2 || got.PeakKV != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// fill sets every number to 1.
+func fill(v reflect.Value) {
+	for _, f := range v.Fields() {
+		switch {
+		case f.Kind() == reflect.Struct:
+			fill(f)
+		case f.CanInt():
+			f.SetInt(1)
+		default:
+			f.SetFloat(1)
+		}
+	}
+}
+
+// TestOutside: one sentence for each thing that was not seen, and wider ranges.
+func TestOutside(t *testing.T) {
+	burst := small
+	paced := small
+	paced.Rate = 0.5
+	flood := small
+	flood.Rate = 500
+	long := small
+	long.Requests, long.Input.Mean, long.Output.Mean = 10, 9000, 1000
+	short := small
+	short.Input.Mean = 20
+	for name, c := range map[string]struct {
+		line, gpu string
+		gpus      int
+		load      Load
+		want      []string
+	}{
+		"inside":      {"vllm serve Qwen/Qwen3-14B", "a100-sxm-80", 1, burst, nil},
+		"accelerator": {"vllm serve Qwen/Qwen3-14B", "h200", 1, burst, []string{"No run on NVIDIA H200"}},
+		"engine":      {"trtllm-serve Qwen/Qwen3-14B", "a100-sxm-80", 1, burst, []string{"No run of trtllm"}},
+		"format":      {"vllm serve Qwen/Qwen3-14B-FP8", "a100-sxm-80", 1, burst, []string{"Weights in fp8"}},
+		"gpus":        {"vllm serve Qwen/Qwen3-14B -tp 2", "a100-sxm-80", 2, burst, []string{"2 GPUs is beyond the 1"}},
+		"speculation": {`vllm serve Qwen/Qwen3-14B --speculative-config {"method":"ngram","num_speculative_tokens":2}`, "a100-sxm-80", 1, burst, []string{"Speculation was not seen"}},
+		"long":        {"vllm serve Qwen/Qwen3-14B", "a100-sxm-80", 1, long, []string{"Prompts of 9000", "Answers of 1000"}},
+		"short":       {"vllm serve Qwen/Qwen3-14B", "a100-sxm-80", 1, short, []string{"Prompts of 20"}},
+		"rate":        {"vllm serve Qwen/Qwen3-14B", "a100-sxm-80", 1, paced, []string{"Only bursts were seen"}},
+		"flood":       {"vllm serve Qwen/Qwen3-14B", "a100-sxm-80", 1, flood, []string{"Only bursts were seen", "the queue grows"}},
+	} {
+		cal := own()
+		p := predict(t, cal, Question{Config: resolved(t, c.line, c.gpu, c.gpus), Load: c.load, Draws: -1})
+		if len(p.Outside) != len(c.want) {
+			t.Errorf("%s: %q, want %q", name, p.Outside, c.want)
+			continue
+		}
+		for i, want := range c.want {
+			if !strings.Contains(p.Outside[i], want) || !strings.HasSuffix(p.Outside[i], ".") {
+				t.Errorf("%s: %q lacks %q", name, p.Outside[i], want)
+			}
+		}
+		r := p.Figures[MeanTPOT]
+		if wide := math.Log(r.High/r.Value) > 1.2*0.08*fewRuns(20); wide != (len(c.want) > 0) {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if c.load.Rate == 0.5 {
+			if r := p.Figures["request_throughput"]; !(p.Utilisation > 0 && p.Utilisation < saturating) || r.High > 0.51 {
+				t.Errorf("%s: %v of capacity, %+v", name, p.Utilisation, r)
+			}
+		}
+	}
+}
+
+// TestNearSaturation: 90 % of the capacity is said, once at least.
+func TestNearSaturation(t *testing.T) {
+	cfg := resolved(t, "vllm serve Qwen/Qwen3-14B", "a100-sxm-80", 1)
+	cal := own()
+	cal.Seen[0].Rate = [2]float64{0.1, 50}
+	burst := predict(t, cal, Question{Config: cfg, Load: small, Draws: -1})
+	l := small
+	l.Rate = 0.9 * burst.Summary.Figures["request_throughput"]
+	p := predict(t, cal, Question{Config: cfg, Load: l, Draws: -1})
+	if len(p.Outside) != 1 || !strings.Contains(p.Outside[0], "90 %") || math.Abs(p.Utilisation-0.9) > 1e-9 {
+		t.Errorf("%v, %q", p.Utilisation, p.Outside)
+	}
+	l.Rate /= 2
+	if p := predict(t, cal, Question{Config: cfg, Load: l, Draws: -1}); len(p.Outside) > 0 || p.Bottleneck.Name != OfferedLoad {
+		t.Errorf("%q, %+v", p.Outside, p.Bottleneck)
+	}
+}
+
+// TestAgain: the same requests at other times of the same rate, or in another
+// order where that is chance.
+func TestAgain(t *testing.T) {
+	l := Load{Rate: 2, Arrival: "poisson", Shuffle: true}
+	for i := range 200 {
+		l.Exact = append(l.Exact, Request{Due: time.Duration(i) * time.Second / 2, Input: i + 10, Output: 5})
+	}
+	a, b := l.again(1), l.again(2)
+	sum := func(l Load) (n int) {
+		for i, r := range l.Exact {
+			n += r.Input
+			if i > 0 && r.Due < l.Exact[i-1].Due {
+				t.Fatal("arrivals decrease")
+			}
+		}
+		return n
+	}
+	if sum(a) != sum(l) || sum(b) != sum(l) || reflect.DeepEqual(a.Exact, b.Exact) || reflect.DeepEqual(a.Exact, l.Exact) {
+		t.Error("other requests, or the same draw")
+	}
+	if last := a.Exact[199].Due.Seconds(); last < 75 || last > 130 {
+		t.Errorf("200 requests at 2/s take %v s", last)
+	}
+	l.Arrival = "constant"
+	for i, r := range l.again(4).Exact {
+		if r.Due != l.Exact[i].Due {
+			t.Fatal("another order has other times")
+		}
+	}
+	l.Shuffle, l.Arrival = false, "trace"
+	if !reflect.DeepEqual(l.again(3).Exact, l.Exact) {
+		t.Error("a trace was changed")
+	}
+	if got := l.atOnce(); got.Exact[199].Due != 0 || l.Exact[199].Due == 0 || got.Rate != 0 {
+		t.Error("atOnce changes the load or keeps its times")
+	}
+}
+
+// TestCalls: refusals are failed calls, and ranging again gives the same.
+func TestCalls(t *testing.T) {
+	cfg := resolved(t, "vllm serve Qwen/Qwen3-14B --max-model-len 1000", "a100-sxm-80", 1)
+	jobs := Load{Exact: []Request{{Input: 100, Output: 8}, {Input: 2000, Output: 8}}}.Jobs(0)
+	calls, err := Calls(cfg, 1, jobs, sim.ReplayOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		served, refused := 0, 0
+		for c := range calls {
+			switch {
+			case c.OK() && c.Usage.Completion == 8 && c.Usage.Prompt == 100 && c.Want == 8:
+				served++
+			case c.Status == 400 && c.Error != "" && c.WantIn == 2000:
+				refused++
+			}
+		}
+		if served != 1 || refused != 1 {
+			t.Errorf("%d served, %d refused", served, refused)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	if _, err := Shipped(); err != nil {
+		t.Error(err)
+	}
+	for text, want := range map[string]string{
+		`{"sets": [{"values": {"t_walk": 1}}]}`: "t_walk",
+		`{"schema": "perflab.run/1"}`:           "perflab.run/1",
+		`{"stes": []}`:                          "stes",
+		`[`:                                     "no calibration file",
+	} {
+		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package calib
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"perflab/internal/arch"
+	"perflab/internal/engine"
+	"perflab/internal/result"
+	"perflab/internal/sim"
+	"perflab/internal/stat"
+)
+
+// inNine is the quantile whose tails leave nine in ten between them.
+const inNine = 0.95
+
+// normalInNine is that quantile of the normal distribution.
+const normalInNine = 1.6449
+
+// leastRuns is how many held-out runs an error must rest on to be believed.
+const leastRuns = 3
+
+// Widths of a range whose error is borrowed from runs that are less alike.
+const (
+	otherEngine      = 1.5 // of another engine on the same accelerator
+	otherAccelerator = 2.0 // of other accelerators
+)
+
+// kin are figures that vary as one whose error is known: the tokens of a load
+// are fixed, so its rates have one duration in common.
+var kin = map[string]string{"output_throughput": Throughput, "request_throughput": Throughput}
+
+// ranges are those of all figures that an error is known of.
+func (a *asked) ranges(draws []result.Summary, widen float64) map[string]Range {
+	out := map[string]Range{}
+	for _, name := range append(slices.Clone(Scored), "output_throughput", "request_throughput") {
+		of := name
+		if k, ok := kin[name]; ok {
+			of = k
+		}
+		e, borrowed, ok := a.cal.known(a.Config, of)
+		v, has := a.run.Figures[name]
+		if !ok || !has || !(v > 0) {
+			continue
+		}
+		d := spreadOf(draws, name, v)
+		off := widen * borrowed * e.Spread * fewRuns(e.Runs)
+		r := interval(v, d, e.Bias, off)
+		if of == Throughput && a.Load.Rate > 0 {
+			full := interval(a.burst.Figures[name], d, e.Bias, off)
+			r = paced(r, d, full.Low, a.Load.Rate*v/a.run.Figures["request_throughput"])
+		}
+		out[name] = r
+	}
+	return out
+}
+
+// known is the held-out error of a figure, and by how much its range is widened
+// for being borrowed: the accelerator's with that engine, else the widest with
+// another one, else the widest there is.
+func (c *Calibration) known(cfg engine.Config, metric string) (e Error, widen float64, ok bool) {
+	for _, t := range []struct {
+		widen            float64
+		gpu, engine, any bool
+	}{{widen: 1, gpu: true, engine: true}, {widen: otherEngine, gpu: true}, {widen: otherAccelerator}} {
+		for _, x := range c.Errors {
+			if x.Metric != metric || x.Runs < leastRuns ||
+				t.gpu && !strings.HasPrefix(cfg.GPU.Name, x.Accelerator) || t.engine && x.Engine != cfg.Engine {
+				continue
+			}
+			if !t.engine { // whose bias it is not
+				x.Spread, x.Bias = x.Spread+math.Abs(x.Bias), 0
+			}
+			if !ok || x.Spread > e.Spread {
+				e, ok = x, true
+			}
+		}
+		if ok {
+			return e, t.widen, true
+		}
+	}
+	return Error{}, 0, false
+}
+
+// interval is what a figure lies between in nine of ten cases: what its draws
+// vary by, and what held-out predictions were off by, as independent errors of
+// its logarithm. The draws go through the simulator at the very load that is
+// asked about, so only the error, which was found at others, is ever widened.
+// The middle is moved by the known bias, and the value is never outside.
+func interval(value float64, d drawn, bias, off float64) Range {
+	return Range{
+		Value: value,
+		Low:   min(value, value*math.Exp(-bias-math.Hypot(d.down, off))),
+		High:  max(value, value*math.Exp(-bias+math.Hypot(d.up, off))),
+	}
+}
+
+// fewRuns is by how much the spread of n errors understates that of the next
+// one.
+func fewRuns(n int) float64 {
+	return stat.StudentQuantile(inNine, float64(n-1)) * math.Sqrt(1+1/float64(n)) / normalInNine
+}
+
+// paced narrows the range of a throughput that the offered rate holds down: no
+// more than what is offered can be served, and no less unless the server's own
+// capacity may lie below it.
+func paced(r Range, d drawn, capacity, offered float64) Range {
+	r.High = max(r.Value*math.Exp(d.up), min(r.High, offered))
+	r.Low = min(r.Value*math.Exp(-d.down), max(r.Low, capacity))
+	return r
+}
+
+// drawn is how far, in logarithms, nine in ten draws of a figure lie below and
+// above its value. Latency near saturation leans far to one side.
+type drawn struct{ down, up float64 }
+
+// spreadOf takes both halves of the draws for normal, each with a width of its
+// own.
+func spreadOf(draws []result.Summary, name string, value float64) drawn {
+	var square, n [2]float64
+	for _, d := range draws {
+		if v, ok := d.Figures[name]; ok && v > 0 {
+			x := math.Log(v / value)
+			side := 0
+			if x > 0 {
+				side = 1
+			}
+			square[side], n[side] = square[side]+x*x, n[side]+1
+		}
+	}
+	all := n[0] + n[1]
+	if all < 2 {
+		return drawn{}
+	}
+	width := func(side int) float64 {
+		if n[side] == 0 {
+			return 0
+		}
+		return stat.StudentQuantile(inNine, all-1) * math.Sqrt(square[side]/n[side])
+	}
+	return drawn{width(0), width(1)}
+}
+
+// drawConstants draws every constant of a configuration around its value,
+// log-normal and independent, by the spread that is known of it.
+func drawConstants(k *sim.Constants, cfg engine.Config, seed uint64) (*sim.Constants, error) {
+	r := stat.Stream(seed, "constants")
+	formats := []arch.Format{cfg.Model.Format, arch.BF16} // head and attention may stay in 16 bit
+	if formats[0] == arch.BF16 {
+		formats = formats[1:]
+	}
+	var sets []sim.Set
+	for _, f := range formats {
+		s := sim.Set{Accelerator: cfg.GPU.Name, Engine: cfg.Engine, Format: f, Values: map[string]float64{}}
+		for _, name := range k.Names() {
+			v, sd := k.Value(cfg.Engine, cfg.GPU.Name, f, name), k.Spread(cfg.Engine, cfg.GPU.Name, f, name)
+			s.Values[name] = bounded(k, name, v, v*math.Exp(sd*r.NormFloat64()))
+		}
+		sets = append(sets, s)
+	}
+	return k.With(sets...)
+}
+
+// bounded keeps a drawn share below 1 unless its middle is above.
+func bounded(k *sim.Constants, name string, middle, drawn float64) float64 {
+	if c, _ := k.About(name); strings.HasPrefix(c.Unit, "share") || c.Unit == "probability" {
+		return min(drawn, max(1, middle))
+	}
+	return drawn
+}

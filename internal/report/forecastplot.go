@@ -1,0 +1,228 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// ForecastPlots draws throughput per GPU against latency, with ranges, and
+// where the time of steps goes. A plot without data is left out.
+func ForecastPlots(f Forecast) []Plot {
+	var out []Plot
+	for _, draw := range []func(*Forecast) (Plot, bool){frontPlot, stepPlot} {
+		if p, ok := draw(&f); ok {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// frontPoint is a row of the front's plot.
+type frontPoint struct {
+	row  *ForecastRow
+	x, y Estimate
+	at   [2]float64 // pixels
+}
+
+// frontPlot has a point with whiskers for each row, a line through the loads
+// of each configuration, and one through the front.
+func frontPlot(f *Forecast) (Plot, bool) {
+	mx, my := metric(f.Latency), metric("total_token_throughput")
+	var pts []frontPoint
+	lo, hi := [2]float64{math.Inf(1), math.Inf(1)}, [2]float64{}
+	stretch := func(k int, e Estimate) {
+		for _, v := range []*float64{&e.Value, e.Low, e.High} {
+			if v != nil {
+				lo[k], hi[k] = min(lo[k], *v), max(hi[k], *v)
+			}
+		}
+	}
+	for i := range f.Rows {
+		r := &f.Rows[i]
+		x, ok := r.Figures[f.Latency]
+		y, too := r.PerGPU[my.Name]
+		if ok && too {
+			pts = append(pts, frontPoint{row: r, x: x, y: y})
+			stretch(0, x)
+			stretch(1, y)
+		}
+	}
+	if len(pts) < 2 {
+		return Plot{}, false
+	}
+	title := "Throughput per GPU against " + strings.TrimSuffix(mx.Label, " (ms)")
+	c := &canvas{name: "front", w: plotWidth, h: 460}
+	c.head(title, true)
+	classes, names := f.frontKeys(pts)
+	top := 60 + c.legend(16, 48, classes, names)
+	ax := fit(lo[0], hi[0], 8)
+	if mx.Unit == "ms" {
+		ax = ax.milliseconds()
+	}
+	c.h += top - 80
+	field := c.field(84, top, c.w-40, c.h-56, ax, fit(lo[1], hi[1], 7), strings.TrimSuffix(mx.Label, " (ms)")+", lower is better", "Total tokens per second and GPU, higher is better")
+	for i := range pts {
+		pts[i].at = [2]float64{field.x.at(pts[i].x.Value), field.y.at(pts[i].y.Value)}
+	}
+	field.frontLines(pts)
+	var labels []label
+	for _, p := range pts {
+		field.whiskers(p)
+		if p.row.Front {
+			c.circle("ring", p.at[0], p.at[1], 8, "")
+		}
+		xv, xr := estimate(p.x, mx)
+		yv, yr := estimate(p.y, my)
+		c.circle(seriesClass(p.row.Configuration-1), p.at[0], p.at[1], 5, fmt.Sprintf("%s: %s tok/s per GPU%s at %s%s", f.name(p.row), yv, bracketed(yr), xv, bracketed(xr)))
+		labels = append(labels, label{p.at[0], p.at[1], f.pointName(p.row), map[bool]string{true: "b", false: "m"}[p.row.Front]})
+	}
+	slices.SortStableFunc(labels, func(a, b label) int { return strings.Compare(a.class, b.class) }) // those of the front choose first
+	c.label(labels)
+	return c.plot(title), true
+}
+
+// pointName is short: the number of the configuration, and its load where they
+// differ.
+func (f *Forecast) pointName(r *ForecastRow) string {
+	n := fmt.Sprintf("#%d", r.Configuration)
+	if f.loads() {
+		n += " " + r.Load
+	}
+	return n
+}
+
+func bracketed(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " (" + s + ")"
+}
+
+// frontKeys are the configurations that have a point, as many as there are
+// colours, and what rings and whiskers mean.
+func (f *Forecast) frontKeys(pts []frontPoint) (classes, names []string) {
+	seen := map[int]bool{}
+	for _, p := range pts {
+		if n := p.row.Configuration; !seen[n] && len(seen) < series {
+			seen[n] = true
+			classes, names = append(classes, seriesClass(n-1)), append(names, clip(fmt.Sprintf("#%d %s", n, f.Commands[n-1].Label), 36)+"   ") // room for wide letters
+		}
+	}
+	classes, names = append(classes, "ring"), append(names, "ringed: on the front")
+	if slices.ContainsFunc(pts, func(p frontPoint) bool { return p.x.Low != nil || p.y.Low != nil }) {
+		classes, names = append(classes, "bg"), append(names, "whiskers: nine of ten cases")
+	}
+	return classes, names
+}
+
+// frontLines joins the points of each configuration in the order of load, and
+// those of the front in the order of latency.
+func (f field) frontLines(pts []frontPoint) {
+	byConfig := map[int][]frontPoint{}
+	var front []frontPoint
+	for _, p := range pts {
+		byConfig[p.row.Configuration] = append(byConfig[p.row.Configuration], p)
+		if p.row.Front {
+			front = append(front, p)
+		}
+	}
+	for n := 1; len(byConfig) > 0; n++ {
+		if line, ok := byConfig[n]; ok {
+			slices.SortFunc(line, func(a, b frontPoint) int { return cmp.Compare(a.y.Value, b.y.Value) })
+			f.through("gap", line)
+			delete(byConfig, n)
+		}
+	}
+	slices.SortFunc(front, func(a, b frontPoint) int { return cmp.Compare(a.x.Value, b.x.Value) })
+	f.through("ref", front)
+}
+
+func (f field) through(class string, pts []frontPoint) {
+	for i := 1; i < len(pts); i++ {
+		a, b := pts[i-1].at, pts[i].at
+		f.c.line(class, a[0], a[1], b[0], b[1])
+	}
+}
+
+// whiskers draws a point's ranges.
+func (f field) whiskers(p frontPoint) {
+	if p.x.Low != nil && p.x.High != nil {
+		f.c.line("ax", f.x.at(*p.x.Low), p.at[1], f.x.at(*p.x.High), p.at[1])
+	}
+	if p.y.Low != nil && p.y.High != nil {
+		f.c.line("ax", p.at[0], f.y.at(*p.y.Low), p.at[0], f.y.at(*p.y.High))
+	}
+}
+
+// stepTerms are the terms of a step in the order of the plot, with their names.
+var stepTerms = []struct{ key, name string }{
+	{"weights", "dense weights, reading"}, {"arithmetic", "dense weights, multiplying"},
+	{"expert_reads", "experts, reading"}, {"experts", "experts, multiplying"},
+	{"kv_reads", "KV cache"}, {"attention", "prompt attention"}, {"collectives", "exchange between GPUs"},
+	{"elementwise", "elementwise"}, {"host", "host"}, {"drafting", "drafting"},
+}
+
+// stepPlot is a bar for each row: the share of the steps that each term takes.
+func stepPlot(f *Forecast) (Plot, bool) {
+	var rows []*ForecastRow
+	used := map[string]bool{}
+	for i := range f.Rows {
+		r := &f.Rows[i]
+		if total(r.Times) <= 0 {
+			continue
+		}
+		rows = append(rows, r)
+		for key, v := range r.Times {
+			used[key] = used[key] || v > 0.005*total(r.Times)
+		}
+	}
+	if len(rows) == 0 {
+		return Plot{}, false
+	}
+	const row, gap = 26, 8
+	title := "Where the time of steps goes"
+	c := &canvas{name: "steps", w: plotWidth}
+	c.head(title, true)
+	var classes, names []string
+	left := 0.0
+	for i, t := range stepTerms {
+		if used[t.key] {
+			classes, names = append(classes, seriesClass(i)), append(names, t.name)
+		}
+	}
+	for _, r := range rows {
+		left = max(left, 28+textWidth(f.barName(r)))
+	}
+	top := 44 + c.legend(16, 48, classes, names)
+	c.h = top + row*float64(len(rows)) + 16
+	for i, r := range rows {
+		y := top + row*float64(i) + gap/2
+		c.text("", left-8, y+row-gap-5, "end", f.barName(r))
+		x, whole := left, c.w-24-left
+		for k, t := range stepTerms {
+			share := r.Times[t.key] / total(r.Times)
+			if share <= 0 {
+				continue
+			}
+			c.rect(seriesClass(k), x, y, share*whole, row-gap, fmt.Sprintf("%s: %s %.1f %%", f.name(r), t.name, 100*share))
+			x += share * whole
+		}
+	}
+	return c.plot(title), true
+}
+
+// barName fits beside a bar.
+func (f *Forecast) barName(r *ForecastRow) string {
+	return clip(fmt.Sprintf("#%d %s", r.Configuration, f.name(r)), 40)
+}
+
+func total(m map[string]float64) float64 {
+	s := 0.0
+	for _, v := range m {
+		s += v
+	}
+	return s
+}
