@@ -30,10 +30,11 @@ type Core struct {
 	seed    uint64
 	accept  float64 // probability that a drafted token is accepted
 	state   int     // blocks that a sequence's recurrent state takes
-	reserve float64 // SGLang: share of the running requests' remaining output kept free
+	radix   radix   // SGLang's view of its memory
 	now     time.Duration
 	order   uint64
-	work    []work // of the step being scheduled
+	next    []work // scheduled, not yet begun
+	work    []work // of the step that runs
 	result  Step
 	stats   Stats
 }
@@ -50,7 +51,8 @@ type seq struct {
 	state      []int32  // blocks of recurrent state
 	hashes     []uint64 // of the prefix up to the end of each full block
 	registered int      // blocks published
-	computed   int      // tokens whose keys and values are in the cache
+	computed   int      // tokens whose keys and values are in the cache, or will be when the step that runs ends
+	pending    int      // tokens that the step that runs will bring
 	produced   int
 	cached     int // prompt tokens found in the cache at first admission
 	chance     *rand.Rand
@@ -64,16 +66,19 @@ const (
 	inRunning
 )
 
-// known is the number of tokens whose ids are settled.
-func (s *seq) known() int { return len(s.job.Prompt) + s.produced }
+// known is the number of tokens whose ids are settled, or will be when the step
+// that runs ends.
+func (s *seq) known() int { return len(s.job.Prompt) + s.produced + s.pending }
 
 // decoding says that only the newest token is left to compute.
-func (s *seq) decoding() bool { return s.produced > 0 && s.known()-s.computed == 1 }
+func (s *seq) decoding() bool { return s.produced+s.pending > 0 && s.known()-s.computed == 1 }
 
 // work is a sequence's part in a step: n tokens after those computed.
 type work struct {
-	s *seq
-	n int
+	s      *seq
+	n      int
+	decode bool // of one token and drafts after it
+	ends   bool // brings a token
 }
 
 // Step is what one step did. Its slices are valid until the next Step.
@@ -161,12 +166,12 @@ func New(cfg engine.Config, o Options) (*Core, error) {
 	k := constantsFor(o.Constants, cfg)
 	return &Core{
 		cfg: cfg, model: newStepModel(cfg, k), pool: newBlockPool(blocks),
-		front:   frontEnd{cost: k.get("f_req") * 1e6},
-		live:    map[int]*seq{},
-		seed:    o.Seed,
-		accept:  k.get("accept"),
-		state:   (cfg.StateTokens() + cfg.Block - 1) / cfg.Block,
-		reserve: sglangReserve,
+		front:  frontEnd{cost: k.get("f_req") * 1e6, serial: cfg.Serial},
+		live:   map[int]*seq{},
+		seed:   o.Seed,
+		accept: k.get("accept"),
+		state:  (cfg.StateTokens() + cfg.Block - 1) / cfg.Block,
+		radix:  newRadix(cfg),
 	}, nil
 }
 
@@ -280,30 +285,36 @@ func (c *Core) Next() (at time.Duration, ok bool) {
 
 // Step begins a step at Next and runs it to its end. ok is false when there is
 // nothing to do. Jobs that arrive while a step runs are submitted after it.
+//
+// An engine that overlaps scheduling with the device's work schedules the step
+// after this one as soon as this one begins, from what it knows then: who came
+// later, or finishes in this step, is seen one step late.
 func (c *Core) Step() (step *Step, ok bool) {
 	start, ok := c.Next()
 	if !ok {
 		return nil, false
 	}
-	c.front.advance(start)
-	for c.front.done.len() > 0 {
-		if s := c.front.done.popFront(); !s.gone {
-			s.phase = inWaiting
-			c.waiting.pushBack(s)
-		}
-	}
+	c.arrive(start)
 	r := &c.result
 	r.Start, r.End = start, start
 	r.Progress, r.Preempted = r.Progress[:0], r.Preempted[:0]
 	c.now = start
-	if len(c.running) == 0 && c.waiting.len() == 0 {
-		return r, true // the request that was due has been cancelled
+	if c.idle() {
+		c.next = c.next[:0]
+		if len(c.running) == 0 && c.waiting.len() == 0 {
+			return r, true // the request that was due has been cancelled
+		}
+		c.schedule()
 	}
-	c.schedule()
+	c.work, c.next = c.next, c.work[:0]
 	if len(c.work) == 0 {
 		panic("sim: a step without work")
 	}
 	b := c.batch()
+	c.begin()
+	if c.cfg.Overlap && len(c.running)+c.waiting.len() > 0 {
+		c.schedule()
+	}
 	r.End = start + c.model.duration(&b)
 	c.now = r.End
 	c.stats.Steps++
@@ -311,6 +322,22 @@ func (c *Core) Step() (step *Step, ok bool) {
 	c.stats.PeakRunning = max(c.stats.PeakRunning, len(c.running))
 	c.apply()
 	return r, true
+}
+
+// arrive queues the requests that have left the front end by t.
+func (c *Core) arrive(t time.Duration) {
+	c.front.advance(t)
+	for c.front.done.len() > 0 {
+		if s := c.front.done.popFront(); !s.gone {
+			s.phase = inWaiting
+			c.waiting.pushBack(s)
+		}
+	}
+}
+
+// idle says that nothing worth running has been scheduled.
+func (c *Core) idle() bool {
+	return !slices.ContainsFunc(c.next, func(w work) bool { return !w.s.gone })
 }
 
 // batch sums up what the scheduled work costs.
@@ -328,25 +355,44 @@ func (c *Core) batch() batch {
 	return b
 }
 
-// apply moves the scheduled sequences to the end of the step.
+// begin counts the step's tokens as computed, and those it will bring as known:
+// that is what the engine's scheduler knows while the step runs.
+func (c *Core) begin() {
+	for i := range c.work {
+		w := &c.work[i]
+		s := w.s
+		if w.decode = s.decoding(); w.decode {
+			s.computed++
+		} else {
+			s.computed += w.n
+		}
+		if w.ends = s.computed == s.known(); w.ends {
+			s.pending++
+		}
+	}
+}
+
+// apply hands out what the step has brought.
 func (c *Core) apply() {
 	finished := false
 	for _, w := range c.work {
 		s := w.s
-		n := 0
-		if s.decoding() {
-			n = min(1+c.acceptDrafts(s, w.n-1), s.job.Output-s.produced)
-			s.computed += n
-		} else if s.computed += w.n; s.computed == s.known() {
-			n = 1
-		}
-		if n == 0 {
+		if !w.ends || s.gone || c.radix.drops(s) {
 			continue
 		}
+		n := 1
+		if w.decode {
+			n = min(1+c.acceptDrafts(s, w.n-1), s.job.Output-s.produced)
+			s.computed += n - 1
+		}
+		s.pending--
 		s.produced += n
 		c.stats.GenerationTokens += n
 		done := s.produced == s.job.Output
 		c.result.Progress = append(c.result.Progress, Progress{s.job.Index, n, s.cached, done})
+		if c.cfg.PrefillOnly && (done || !w.decode) {
+			c.publish(s, s.computed) // SGLang's tree gets prompts when computed, answers when finished
+		}
 		if done {
 			finished = true
 			c.free(s)
@@ -356,6 +402,7 @@ func (c *Core) apply() {
 		}
 	}
 	if finished {
+		c.radix.shrunk = true
 		c.running = slices.DeleteFunc(c.running, func(s *seq) bool { return s.gone })
 	}
 }
