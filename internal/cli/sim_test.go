@@ -42,7 +42,7 @@ func TestSimNotes(t *testing.T) {
 	head := "SIMULATED on 2 x H, listening on http://a:1 only"
 	for line, want := range map[string][]string{
 		"vllm serve M --max-num-seqs 4":                                                   {head},
-		"vllm serve M --async-scheduling --api-key s3cret":                                {head, "WARNING not simulated, figures are as without: --async-scheduling"},
+		"vllm serve M --enable-dbo --api-key s3cret":                                      {head, "WARNING not simulated, figures are as without: --enable-dbo"},
 		"VLLM_API_KEY=s3cret A=s3cret vllm serve M --config f":                            {head, "WARNING not simulated, figures are as without: --config", "WARNING not simulated, the environment has no effect: A"},
 		"trtllm-serve M --extra_llm_api_options f.yaml":                                   {head, "WARNING not simulated, figures are as without: --extra_llm_api_options"},
 		"sglang serve --model M --schedule-policy lpm --page-size 16 --stream-interval 5": {head, "WARNING not simulated, figures are as without: --schedule-policy --stream-interval"},

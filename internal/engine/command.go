@@ -196,7 +196,8 @@ func (p *Param) switchArgs(value string) ([]string, error) {
 	return nil, fmt.Errorf("parameter %s=%q: write true or false", p.Name, value)
 }
 
-// extras walks over the further flags and their values.
+// extras walks over the further flags and their values; a spelling that says
+// false has the value false.
 func (c Command) extras(visit func(d *flagDef, values []string)) {
 	e, err := ByName(c.Engine)
 	if err != nil {
@@ -219,6 +220,9 @@ func (c Command) extras(visit func(d *flagDef, values []string)) {
 			values = []string{inline}
 		case glued != "":
 			values = []string{glued}
+		}
+		if ref.off {
+			values = []string{"false"}
 		}
 		if ok {
 			visit(ref.def, values)

@@ -9,7 +9,7 @@
 // Invariants: what Parse accepts prints to a line that parses to the same command;
 // every configuration that Resolve returns passes all rules; every Rejection's log
 // line is found by Refusal. Deliberately absent: configuration files (no I/O),
-// abbreviated flags, engine versions told apart (flags of any known version pass).
+// abbreviated flags, flags told apart by engine version (those of any known one pass).
 package engine
 
 import "perflab/internal/arch"
@@ -39,13 +39,14 @@ const (
 // Command is one engine's serving command, taken apart. Parse and Argv are
 // inverse up to the spelling and order of flags; String adds environment and address.
 type Command struct {
-	Engine string            `json:"engine"`           // vllm, sglang, trtllm
-	Model  string            `json:"model"`            // repository id or path
-	Params map[string]string `json:"params,omitempty"` // canonical name -> value, as given; New leaves out what is the default
-	Extra  []string          `json:"extra,omitempty"`  // flags known to the engine without a canonical name, kept verbatim; see Unmodelled
-	Env    []string          `json:"env,omitempty"`    // KEY=value, printed before the command
-	Host   string            `json:"host,omitempty"`   // as given; "" for the engine's default
-	Port   int               `json:"port,omitempty"`   // as given; 0 for the engine's default
+	Engine  string            `json:"engine"`            // vllm, sglang, trtllm
+	Model   string            `json:"model"`             // repository id or path
+	Version string            `json:"version,omitempty"` // of the engine, where known: decides defaults; "": the oldest that the catalogue knows
+	Params  map[string]string `json:"params,omitempty"`  // canonical name -> value, as given; New leaves out what is the default
+	Extra   []string          `json:"extra,omitempty"`   // flags known to the engine without a canonical name, kept verbatim; see Unmodelled
+	Env     []string          `json:"env,omitempty"`     // KEY=value, printed before the command
+	Host    string            `json:"host,omitempty"`    // as given; "" for the engine's default
+	Port    int               `json:"port,omitempty"`    // as given; 0 for the engine's default
 }
 
 // Config is a command with every default resolved for a model and hardware:
@@ -61,15 +62,19 @@ type Config struct {
 	Batched     int // tokens per step at most
 	MaxLen      int
 	MemoryShare float64
-	ShareOfFree bool   // MemoryShare is of the memory left after weights (TensorRT-LLM)
-	KVBytes     int    // bytes per KV element: 2, or 1 with an FP8 cache
-	KVSpace     int64  // bytes of KV cache on a rank as given, 0 for what MemoryShare leaves
-	Block       int    // tokens per KV block
-	Prefix      bool   // prefix cache
-	Chunked     bool   // chunked prefill
-	Reserve     bool   // a request is admitted only with room for all its tokens (TensorRT-LLM)
-	PrefillOnly bool   // prefill batches come first and alone (SGLang)
-	Spec        string // speculation method, "" for none
+	ShareOfFree bool    // MemoryShare is of the memory left after weights (TensorRT-LLM)
+	KVBytes     int     // bytes per KV element: 2, or 1 with an FP8 cache
+	KVSpace     int64   // bytes of KV cache on a rank as given, 0 for what MemoryShare leaves
+	Block       int     // tokens per KV block
+	Prefix      bool    // prefix cache
+	Chunked     bool    // chunked prefill
+	Reserve     bool    // a request is admitted only with room for all its tokens (TensorRT-LLM)
+	PrefillOnly bool    // prefill batches come first and alone (SGLang)
+	Prefill     int     // prompt tokens of such a batch at most, but for a first prompt (SGLang)
+	Conserve    float64 // how much room is kept for running requests, 1 by default (SGLang)
+	Overlap     bool    // a step is scheduled while the one before it runs, from what was known when that began
+	Serial      bool    // the front end passes requests on one by one
+	Spec        string  // speculation method, "" for none
 	SpecTokens  int
 	WeightOnly  bool // weights are widened before they are multiplied: saves memory, not arithmetic (Marlin)
 	GraphMax    int  // largest captured decode batch; 0 when eager

@@ -236,7 +236,7 @@ func TestUnmodelled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"--attention-backend", "--optimization-level", "--compilation-config.mode", "--async-scheduling"}
+	want := []string{"--attention-backend", "--optimization-level", "--compilation-config.mode"}
 	if d := cmp.Diff(want, c.Unmodelled()); d != "" {
 		t.Error(d)
 	}

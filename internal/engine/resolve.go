@@ -116,6 +116,28 @@ func (r *resolver) text(name string) string { return r.cmd.Params[name] }
 // flag reports whether a further flag was given.
 func (r *resolver) flag(flag string) bool { _, ok := r.cmd.extra(flag); return ok }
 
+// since reports whether the command's engine is known to be of a version or later.
+func (r *resolver) since(major, minor int) bool {
+	var have [2]int
+	n, _ := fmt.Sscanf(strings.TrimPrefix(r.cmd.Version, "v"), "%d.%d", &have[0], &have[1])
+	return n == 2 && slices.Compare(have[:], []int{major, minor}) >= 0
+}
+
+// extraInt reads a further flag's number, at least 1.
+func (r *resolver) extraInt(flag string, otherwise int) int {
+	return int(r.extraFloat(flag, float64(otherwise)))
+}
+
+// extraFloat reads a further flag's number; one that is not positive counts as
+// not given.
+func (r *resolver) extraFloat(flag string, otherwise float64) float64 {
+	v, _ := r.cmd.extra(flag)
+	if f, err := strconv.ParseFloat(v, 64); err == nil && f > 0 {
+		return f
+	}
+	return otherwise
+}
+
 func (r *resolver) int(name string, otherwise int) int {
 	v := r.text(name)
 	if v == "" {

@@ -52,6 +52,33 @@ const (
 	q35   = "Qwen/Qwen3.5-35B-A3B"
 )
 
+// TestScheduling: what the schedulers and front ends of the engines do by default,
+// and the flags that change it.
+func TestScheduling(t *testing.T) {
+	type policy struct {
+		overlap, serial bool
+		prefill         int
+		conserve        float64
+	}
+	for line, want := range map[string]policy{
+		one + h100 + v + q32 + "-FP8":                                                        {},
+		one + h100 + v + q32 + "-FP8 --async-scheduling":                                     {overlap: true},
+		one + h100 + v + q32 + "-FP8 --no-async-scheduling":                                  {},
+		four + h100 + v + q32 + " -pp 4":                                                     {},
+		one + h100 + sg + q32:                                                                {true, false, 16384, 1},
+		one + h100 + sg + q32 + " --disable-overlap-schedule":                                {false, false, 16384, 1},
+		one + h100 + sg + q32 + " --schedule-conservativeness 1.3 --max-prefill-tokens 4096": {true, false, 4096, 1.3},
+		eight + h100 + sg + q235 + "-FP8 --tp 8 --ep-size 8 --dp 8 --enable-dp-attention":    {true, false, 16384, 0.3},
+		one + " x h200" + sg + q35 + "-FP8 --speculative-algorithm NEXTN":                    {false, false, 16384, 1},
+		one + h100 + trt + q32:                                                               {overlap: true, serial: true},
+	} {
+		c := mustResolve(t, line)
+		if got := (policy{c.Overlap, c.Serial, c.Prefill, c.Conserve}); got != want {
+			t.Errorf("%s: %+v, want %+v", line, got, want)
+		}
+	}
+}
+
 // TestDefaults holds the resolved defaults against the engines' documented ones.
 func TestDefaults(t *testing.T) {
 	type limits struct {
@@ -259,6 +286,31 @@ func TestSpark(t *testing.T) {
 		c := mustResolve(t, four+" x gb10"+v+m+" --host 0.0.0.0 --trust_remote_code --gpu-memory-utilization 0.8 -pp 1 -tp 4 --distributed-executor-backend ray --load-format fastsafetensors --kv-cache-dtype fp8")
 		if c.GPUs != 4 || c.KVBytes != 1 || c.Host != "0.0.0.0" {
 			t.Errorf("%s: %+v", m, c)
+		}
+	}
+}
+
+// TestVersion: a version, where it is known, decides defaults that have changed.
+func TestVersion(t *testing.T) {
+	m, err := arch.LookupModel(q32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := arch.LookupAccelerator("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, want := range map[string]struct {
+		overlap bool
+		share   float64
+	}{"": {false, 0.90}, "0.11.0": {false, 0.90}, "0.17.1": {true, 0.90}, "v0.22.0rc1": {true, 0.92}, "nightly": {false, 0.90}} {
+		c := Command{Engine: "vllm", Model: q32, Version: version}
+		cfg, err := c.Resolve(m, g, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cfg.Overlap != want.overlap || cfg.MemoryShare != want.share {
+			t.Errorf("version %q: overlap %v, share %v, want %+v", version, cfg.Overlap, cfg.MemoryShare, want)
 		}
 	}
 }

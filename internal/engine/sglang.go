@@ -59,9 +59,13 @@ func resolveSGLang(r *resolver) {
 	c.Prefix = r.bool(PrefixCaching, true)
 	c.Chunked = r.bool(ChunkedPrefill, true)
 	c.Batched = r.int(MaxBatched, chunk)
+	c.Prefill = r.extraInt("--max-prefill-tokens", 16384)
 	if !c.Chunked {
-		c.Batched = 16384 // --max-prefill-tokens
+		c.Batched = c.Prefill
 	}
+	c.Conserve = r.extraFloat("--schedule-conservativeness", 1)
+	// Classic speculation verifies before it schedules.
+	c.Overlap = !r.flag("--disable-overlap-schedule") && c.Spec == ""
 	c.Block = r.int(BlockSize, 1)
 	c.GraphMax = r.int(GraphMax, graph)
 	c.EP = r.ranks(ExpertParallel)
@@ -77,6 +81,7 @@ func resolveSGLang(r *resolver) {
 	c.GPUs = c.TP * c.PP * c.DP
 	if r.flag("--enable-dp-attention") { // data-parallel attention lives inside the tensor-parallel ranks
 		c.GPUs, c.DP = c.TP*c.PP, 1
+		c.Conserve *= 0.3
 	}
 	c.Seqs = r.int(MaxNumSeqs, sglangRunning(c))
 }

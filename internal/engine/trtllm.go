@@ -43,7 +43,8 @@ func trtllm() *Engine {
 
 func resolveTRTLLM(r *resolver) {
 	c := r.cfg
-	c.ShareOfFree, c.Reserve, c.Prefix = true, true, true
+	c.ShareOfFree, c.Reserve, c.Prefix, c.Serial = true, true, true, true
+	c.Overlap = c.Spec == ""
 	c.MemoryShare = r.float(MemoryShare, 0.9)
 	c.Seqs = r.int(MaxNumSeqs, 2048)
 	c.Batched = r.int(MaxBatched, 8192)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// vllm is vLLM 0.11 to 0.17: the defaults are those of the versions that agree.
+// vllm is vLLM 0.11 to 0.17; without a version the defaults are those of 0.11.
 func vllm() *Engine {
 	return &Engine{
 		Name: "vllm", Title: "vLLM", Health: "/health", DefaultHost: "0.0.0.0", DefaultPort: 8000, MetricsPath: "/metrics",
@@ -40,7 +40,7 @@ func vllm() *Engine {
 			{Name: Eager, Flags: []string{"--enforce-eager"}, Off: []string{"--no-enforce-eager"}, Kind: Bool, Default: "false", Doc: "Turns CUDA graphs off."},
 			{Name: PerfMode, Flags: []string{"--performance-mode"}, Kind: Choice, Default: "balanced", Ladder: []string{"interactivity", "throughput"}, Since: "0.17",
 				Doc: "throughput doubles both batch limits where unset; interactivity captures more small graphs."},
-			{Name: BlockSize, Flags: []string{"--block-size"}, Kind: Int, Min: 1, Ladder: []string{"16", "32"}, Doc: "Tokens per KV block; unset: 16."},
+			{Name: BlockSize, Flags: []string{"--block-size"}, Kind: Int, Min: 1, Ladder: []string{"16", "32"}, Doc: "Tokens per KV block; unset: 16, with linear attention what holds a layer's state."},
 		},
 		Metrics: map[string]string{
 			"running": "vllm:num_requests_running", "waiting": "vllm:num_requests_waiting", "kv_usage": "vllm:kv_cache_usage_perc",
@@ -64,8 +64,12 @@ func resolveVLLM(r *resolver) {
 	if r.text(PerfMode) == "throughput" {
 		seqs, batched = 2*seqs, 2*batched
 	}
-	c.MemoryShare = r.float(MemoryShare, 0.90)
-	c.Block = r.int(BlockSize, 16)
+	share := 0.90
+	if r.since(0, 22) {
+		share = 0.92
+	}
+	c.MemoryShare = r.float(MemoryShare, share)
+	c.Block = max(r.int(BlockSize, 16), hybridBlock(c))
 	c.Prefix = r.bool(PrefixCaching, c.Model.Linear == nil)
 	c.Chunked = r.bool(ChunkedPrefill, true)
 	if !c.Chunked {
@@ -76,9 +80,29 @@ func resolveVLLM(r *resolver) {
 	if r.bool(ExpertParallel, false) {
 		c.EP = c.TP * c.DP
 	}
-	graph := min(2*c.Seqs*(1+c.SpecTokens), 512)
+	// The default since 0.14, but for pipelines. Speculation is taken to wait for
+	// what was accepted.
+	async := r.since(0, 14)
+	if v, given := r.cmd.extra("--async-scheduling"); given {
+		async = v != "false"
+	}
+	c.Overlap = async && c.PP == 1 && c.Spec == ""
+	graph := min(2*c.Seqs*(1+c.SpecTokens), 512, c.Batched)
 	c.GraphMax = r.int(GraphMax, graph)
 	c.GPUs = c.TP * c.PP * c.DP
+}
+
+// hybridBlock is the smallest KV block of a model with linear attention, 0 for
+// others: a block of one attention layer must hold the state of one linear layer,
+// for both come from the same pages.
+func hybridBlock(c *Config) int {
+	if c.Model.Linear == nil || c.Model.Linear.Layers == 0 {
+		return 0
+	}
+	state := c.Model.StateBytesRank(c.TP, 1) / int64(c.Model.Linear.Layers)
+	token := c.Model.KVBytesPerTokenRank(c.KVBytes, c.TP, 1) / int64(max(1, c.Model.KVLayers()))
+	const align = 16 // tokens; what attention kernels take
+	return align * int((state+align*token-1)/max(1, align*token))
 }
 
 // poolVLLM is what the share of the device leaves after weights, the peak of a

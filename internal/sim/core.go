@@ -32,10 +32,12 @@ type Core struct {
 	accept  float64 // probability that a drafted token is accepted
 	record  bool    // a replay: steps write outcomes and report the ends of jobs alone
 	layout  engine.Layout
-	reserve float64 // SGLang: share of the running requests' remaining output kept free
+	radix   radix // SGLang's view of its memory
 	now     time.Duration
 	order   uint64
-	work    []work         // of the step being scheduled
+	next    []work         // scheduled, not yet begun
+	work    []work         // of the step that runs
+	ended   []*seq         // in the last step but one; work may still name them
 	hits    []int32        // blocks that lookup found
 	held    *time.Duration // counter of what first stopped admission in the step; nil: nothing did
 	result  Step
@@ -48,7 +50,8 @@ type Core struct {
 type seq struct {
 	prompt     int     // tokens
 	produced   int     // tokens
-	computed   int     // tokens whose keys and values are in the cache
+	computed   int     // tokens whose keys and values are in the cache, or will be when the step that runs ends
+	pending    int     // tokens that the step that runs will bring
 	output     int     // tokens to produce
 	registered int     // blocks published since admission
 	blocks     []int32 // held
@@ -76,20 +79,23 @@ const (
 	inRunning
 )
 
-// known is the number of tokens whose ids are settled.
-func (s *seq) known() int { return s.prompt + s.produced }
+// known is the number of tokens whose ids are settled, or will be when the step
+// that runs ends.
+func (s *seq) known() int { return s.prompt + s.produced + s.pending }
 
 // stamp marks the block that holds tokens of s alone as its i-th. It is even,
 // and no other's.
 func (s *seq) stamp(i int) uint64 { return (s.order+1)<<32 | uint64(i)<<1 }
 
 // decoding says that only the newest token is left to compute.
-func (s *seq) decoding() bool { return s.produced > 0 && s.known()-s.computed == 1 }
+func (s *seq) decoding() bool { return s.produced+s.pending > 0 && s.known()-s.computed == 1 }
 
 // work is a sequence's part in a step: n tokens after those computed.
 type work struct {
-	s *seq
-	n int
+	s      *seq
+	n      int
+	decode bool // of one token and drafts after it
+	ends   bool // brings a token
 }
 
 // Step is what one step did. Its slices are valid until the next Step.
@@ -181,13 +187,13 @@ func New(cfg engine.Config, o Options) (*Core, error) {
 	k := constantsFor(o.Constants, cfg)
 	return &Core{
 		cfg: cfg, model: newStepModel(cfg, k), pool: newBlockPool(blocks),
-		front:   frontEnd{cost: k.get("f_req") * 1e6},
-		live:    map[int]*seq{},
-		seed:    o.Seed,
-		accept:  k.get("accept"),
-		layout:  cfg.Layout(),
-		reserve: sglangReserve,
-		result:  Step{Start: -1},
+		front:  frontEnd{cost: k.get("f_req") * 1e6, serial: cfg.Serial},
+		live:   map[int]*seq{},
+		seed:   o.Seed,
+		accept: k.get("accept"),
+		layout: cfg.Layout(),
+		radix:  newRadix(cfg),
+		result: Step{Start: -1},
 	}, nil
 }
 
@@ -312,37 +318,44 @@ func (c *Core) Next() (at time.Duration, ok bool) {
 
 // Step begins a step at Next and runs it to its end. ok is false when there is
 // nothing to do. Jobs that arrive while a step runs are submitted after it.
+//
+// An engine that overlaps scheduling with the device's work schedules the step
+// after this one as soon as this one begins, from what it knows then: who came
+// later, or finishes in this step, is seen one step late.
 func (c *Core) Step() (step *Step, ok bool) {
 	start, ok := c.Next()
 	if !ok {
 		return nil, false
 	}
-	c.front.advance(start)
-	for c.front.done.len() > 0 && c.front.done.front().ready <= start {
-		if s := c.front.done.popFront(); !s.gone {
-			s.phase = inWaiting
-			c.waiting.pushBack(s)
-		}
-	}
+	c.arrive(start)
 	r := &c.result
 	r.Start, r.End = start, start
+	c.spare, c.ended = append(c.spare, c.ended...), c.ended[:0]
 	for _, p := range r.Progress {
 		if p.Done {
-			c.spare = append(c.spare, p.s)
+			c.ended = append(c.ended, p.s)
 		}
 	}
 	r.Progress, r.Preempted = r.Progress[:0], r.Preempted[:0]
 	c.countGap(start)
 	c.now = start
-	if len(c.running) == 0 && c.waiting.len() == 0 {
-		return r, true // the request that was due has been cancelled
+	if c.idle() {
+		c.next = c.next[:0]
+		if len(c.running) == 0 && c.waiting.len() == 0 {
+			return r, true // the request that was due has been cancelled
+		}
+		c.schedule()
 	}
-	c.schedule()
+	c.work, c.next = c.next, c.work[:0]
 	if len(c.work) == 0 {
 		panic("sim: a step without work")
 	}
 	b := c.batch()
 	length := c.model.duration(&b, &c.stats.Times)
+	c.begin()
+	if c.cfg.Overlap && len(c.running)+c.waiting.len() > 0 {
+		c.schedule()
+	}
 	r.End = start + length
 	c.now = r.End
 	c.stats.Steps++
@@ -364,6 +377,22 @@ func (c *Core) countGap(start time.Duration) {
 	if c.stats.Steps > 0 {
 		c.stats.Waits.Idle += came - c.now
 	}
+}
+
+// arrive queues the requests that have left the front end by t.
+func (c *Core) arrive(t time.Duration) {
+	c.front.advance(t)
+	for c.front.done.len() > 0 && c.front.done.front().ready <= t {
+		if s := c.front.done.popFront(); !s.gone {
+			s.phase = inWaiting
+			c.waiting.pushBack(s)
+		}
+	}
+}
+
+// idle says that nothing worth running has been scheduled.
+func (c *Core) idle() bool {
+	return !slices.ContainsFunc(c.next, func(w work) bool { return !w.s.gone })
 }
 
 // nextWaiting is the sequence at the head of the queue; nil when none waits.
@@ -392,21 +421,37 @@ func (c *Core) batch() batch {
 	return b
 }
 
-// apply moves the scheduled sequences to the end of the step.
+// begin counts the step's tokens as computed, and those it will bring as known:
+// that is what the engine's scheduler knows while the step runs.
+func (c *Core) begin() {
+	for i := range c.work {
+		w := &c.work[i]
+		s := w.s
+		if w.decode = s.decoding(); w.decode {
+			s.computed++
+		} else {
+			s.computed += w.n
+		}
+		if w.ends = s.computed == s.known(); w.ends {
+			s.pending++
+		}
+	}
+}
+
+// apply hands out what the step has brought.
 func (c *Core) apply() {
 	finished := false
 	for _, w := range c.work {
 		s := w.s
-		n := 0
-		if s.decoding() {
-			n = min(1+c.acceptDrafts(s, w.n-1), s.output-s.produced)
-			s.computed += n
-		} else if s.computed += w.n; s.computed == s.known() {
-			n = 1
-		}
-		if n == 0 {
+		if !w.ends || s.gone || c.radix.drops(s) {
 			continue
 		}
+		n := 1
+		if w.decode {
+			n = min(1+c.acceptDrafts(s, w.n-1), s.output-s.produced)
+			s.computed += n - 1
+		}
+		s.pending--
 		s.produced += n
 		c.stats.GenerationTokens += n
 		done := s.produced == s.output
@@ -415,6 +460,9 @@ func (c *Core) apply() {
 		}
 		if done || !c.record {
 			c.result.Progress = append(c.result.Progress, Progress{s.job.Index, n, s.cached, done, c.now, s})
+		}
+		if c.cfg.PrefillOnly && (done || !w.decode) {
+			c.publish(s, s.computed) // SGLang's tree gets prompts when computed, answers when finished
 		}
 		if done {
 			finished = true
@@ -425,6 +473,7 @@ func (c *Core) apply() {
 		}
 	}
 	if finished {
+		c.radix.shrunk = true
 		c.running = slices.DeleteFunc(c.running, func(s *seq) bool { return s.gone })
 	}
 }

@@ -113,16 +113,18 @@ func freeBlocks(p *blockPool) int {
 func engines() map[string]engine.Config {
 	v := testConfig()
 	trt := v
-	trt.Engine, trt.Reserve, trt.Chunked, trt.Block, trt.Seqs = "trtllm", true, false, 32, 2048
+	trt.Engine, trt.Reserve, trt.Chunked, trt.Block, trt.Seqs, trt.Overlap, trt.Serial = "trtllm", true, false, 32, 2048, true, true
 	sgl := v
-	sgl.Engine, sgl.PrefillOnly, sgl.Block = "sglang", true, 1
+	sgl.Engine, sgl.PrefillOnly, sgl.Block, sgl.Prefill, sgl.Overlap = "sglang", true, 1, 16384, true
+	late := v
+	late.Overlap = true
 	spec := v
 	spec.Spec, spec.SpecTokens = "mtp", 3
 	plain := v
 	plain.Prefix = false
 	dp := v
 	dp.DP, dp.PP, dp.TP = 2, 2, 2
-	return map[string]engine.Config{"vllm": v, "trtllm": trt, "sglang": sgl, "spec": spec, "no prefix cache": plain, "parallel": dp}
+	return map[string]engine.Config{"vllm": v, "vllm async": late, "trtllm": trt, "sglang": sgl, "spec": spec, "no prefix cache": plain, "parallel": dp}
 }
 
 func TestConservation(t *testing.T) {
@@ -200,6 +202,27 @@ func TestFrontEnd(t *testing.T) {
 	f.advance(time.Second)
 	want := []time.Duration{30 * ms, 30 * ms, 30 * ms, 60 * ms, 65 * ms}
 	got := []time.Duration{a.ready, b.ready, c.ready, d.ready, e.ready}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A serial front end passes requests on in order, each cost after the one before.
+func TestSerialFrontEnd(t *testing.T) {
+	f := frontEnd{cost: 10e6, serial: true}
+	ms := time.Millisecond
+	var all []*seq
+	for _, at := range []time.Duration{0, 0, 5, 45, 50} {
+		s := &seq{job: Job{Arrive: at * ms}}
+		f.add(s)
+		all = append(all, s)
+	}
+	f.advance(time.Second)
+	want := []time.Duration{10 * ms, 20 * ms, 30 * ms, 55 * ms, 65 * ms}
+	var got []time.Duration
+	for _, s := range all {
+		got = append(got, s.ready)
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -524,7 +547,7 @@ func TestReplayStops(t *testing.T) {
 // waiting for ever.
 func TestWholePromptOverBudget(t *testing.T) {
 	cfg := engines()["sglang"]
-	cfg.Chunked, cfg.Batched = false, 1000
+	cfg.Chunked, cfg.Batched, cfg.Prefill = false, 1000, 1000
 	var jobs []Job
 	for i, n := range []int{600, 5000, 600} {
 		jobs = append(jobs, Job{Index: i, Prompt: prompt(i, n), Output: 2})

@@ -209,7 +209,7 @@ func TestPublished(t *testing.T) {
 // An open loop far from saturation: eight chats a second on one H200 (block
 // h200-03; mean latency 3.53 s for 281 tokens).
 func TestPublishedOpenLoop(t *testing.T) {
-	cfg := resolve(t, "h200", 1, "vllm serve Qwen/Qwen3.5-35B-A3B-FP8 --reasoning-parser=qwen3 --max-model-len=32768")
+	cfg := resolve(t, "h200", 1, "vllm serve Qwen/Qwen3.5-35B-A3B-FP8 --reasoning-parser=qwen3 --max-model-len=32768 --async-scheduling") // as vLLM 0.17 does by itself
 	n := 200
 	if os.Getenv("PERFLAB_PUBLISHED") != "" {
 		n = 1000

@@ -2,29 +2,36 @@ package sim
 
 import "time"
 
-// SGLang keeps a share of the running requests' remaining output free when it
-// admits another; the share begins at sglangReserve, falls to sglangFloor over
-// sglangDecay decode steps and rises again when requests had to be retracted
-// (schedule_conservativeness 1).
-const (
-	sglangReserve = 0.7
-	sglangFloor   = 0.7 * 0.14
-	sglangDecay   = 600
-	sglangClip    = 4096 // of a request's remaining output, at most this counts
-)
-
-// schedule fills c.work for the next step by the engine's policy.
+// schedule fills c.next with the work of the next step, by the engine's policy.
 func (c *Core) schedule() {
-	c.work, c.held = c.work[:0], nil
+	c.next, c.held = c.next[:0], nil
 	if c.cfg.PrefillOnly {
-		c.schedulePrefillFirst()
-		return
+		c.scheduleSGLang()
+	} else {
+		c.scheduleMixed()
 	}
+}
+
+// scheduleMixed is the policy of vLLM (0.11 to 0.17, v1 scheduler) and of
+// TensorRT-LLM (1.2, PyTorch backend): within a budget of tokens those that run
+// come first, then the queue in order of arrival.
+func (c *Core) scheduleMixed() {
 	budget, preempted := c.scheduleRunning(c.cfg.Batched)
 	if preempted {
 		return // room must not go to newcomers in the step that took it away
 	}
-	c.admitAll(budget, c.mixedNeed)
+	for len(c.running) < c.cfg.Seqs {
+		n := 0
+		if budget > 0 {
+			n = c.admit(budget)
+		}
+		if n == 0 {
+			c.hold(&c.stats.Waits.Tokens)
+			return
+		}
+		budget -= n
+	}
+	c.hold(&c.stats.Waits.Seqs)
 }
 
 // scheduleRunning gives each running sequence its next tokens in order of
@@ -34,18 +41,32 @@ func (c *Core) scheduleRunning(budget int) (left int, preempted bool) {
 		s := c.running[i]
 		n := s.known() - s.computed
 		if s.decoding() {
+			if s.produced+s.pending >= s.output {
+				continue // the step that runs brings its last token
+			}
 			n += c.cfg.SpecTokens
 		}
-		n = min(n, budget)
+		if n = c.chunk(n, budget); n == 0 {
+			continue
+		}
 		ok, cut := c.growOrPreempt(s, s.computed+n)
 		preempted = preempted || cut
 		if !ok {
 			break
 		}
-		c.work = append(c.work, work{s, n})
+		c.next = append(c.next, work{s: s, n: n})
 		budget -= n
 	}
 	return budget, preempted
+}
+
+// chunk is how many of n tokens a budget leaves. TensorRT-LLM cuts prompts at
+// the borders of blocks.
+func (c *Core) chunk(n, budget int) int {
+	if n > budget && c.cfg.Reserve {
+		return budget / c.cfg.Block * c.cfg.Block
+	}
+	return min(n, budget)
 }
 
 // growOrPreempt gives s room for tokens, preempting the youngest running
@@ -53,104 +74,15 @@ func (c *Core) scheduleRunning(budget int) (left int, preempted bool) {
 func (c *Core) growOrPreempt(s *seq, tokens int) (ok, preempted bool) {
 	for !c.grow(s, tokens) {
 		victim := c.running[len(c.running)-1]
+		c.running = c.running[:len(c.running)-1]
 		c.preempt(victim)
+		c.waiting.pushFront(victim)
 		preempted = true
 		if victim == s {
 			return false, true
 		}
 	}
 	return true, preempted
-}
-
-// schedulePrefillFirst is SGLang's policy: a batch of prompts while any can be
-// admitted, otherwise a decode step of everything that runs.
-func (c *Core) schedulePrefillFirst() {
-	if c.schedulePrompts(); len(c.work) > 0 {
-		return
-	}
-	if len(c.running) == 0 {
-		c.reserve = sglangReserve
-	}
-	retracted := 0
-	for i := 0; i < len(c.running); i++ {
-		s := c.running[i]
-		before := len(c.running)
-		ok, _ := c.growOrPreempt(s, s.known()+c.cfg.SpecTokens)
-		retracted += before - len(c.running)
-		if !ok {
-			break
-		}
-		c.work = append(c.work, work{s, 1 + c.cfg.SpecTokens})
-	}
-	if retracted > 0 {
-		c.reserve = c.retractedReserve()
-	} else {
-		c.reserve = max(sglangFloor, c.reserve-(sglangReserve-sglangFloor)/sglangDecay)
-	}
-}
-
-func (c *Core) schedulePrompts() {
-	budget := c.cfg.Batched
-	for _, s := range c.running {
-		if n := s.known() - s.computed; !s.decoding() && budget > 0 {
-			n = min(n, budget) // its blocks were taken at admission
-			c.publish(s, s.computed+n)
-			c.work = append(c.work, work{s, n})
-			budget -= n
-		}
-	}
-	c.admitAll(budget, c.reservedNeed)
-}
-
-// retractedReserve is the share after a retraction: what the running requests
-// have produced, and 20 steps more, of what they asked for.
-func (c *Core) retractedReserve() float64 {
-	have, want := 0, 0
-	for _, s := range c.running {
-		have += s.produced + 20
-		want += s.output
-	}
-	return min(1, float64(have)/float64(max(1, want)))
-}
-
-// mixedNeed is the room in blocks that an admission takes, and keeps free
-// besides: vLLM asks for the chunk alone, TensorRT-LLM for all that the
-// request can ever need.
-func (c *Core) mixedNeed(s *seq, tokens int) (take, keep int) {
-	if c.cfg.Reserve {
-		return c.blocksFor(s.prompt + s.output + c.cfg.SpecTokens), 0
-	}
-	return c.blocksFor(tokens), 0
-}
-
-// reservedNeed is SGLang's: the whole prompt, and an estimate of the output
-// still to come of everyone.
-func (c *Core) reservedNeed(s *seq, _ int) (take, keep int) {
-	take = c.blocksFor(s.known())
-	if len(c.running) == 0 {
-		return take, 0
-	}
-	future := float64(min(s.output-s.produced, sglangClip))
-	for _, r := range c.running {
-		future += c.reserve * float64(min(r.output-r.produced, sglangClip))
-	}
-	return take, int(future) / c.cfg.Block
-}
-
-// admitAll schedules waiting sequences as long as they fit.
-func (c *Core) admitAll(budget int, need func(*seq, int) (take, keep int)) {
-	for len(c.running) < c.cfg.Seqs {
-		n := 0
-		if budget > 0 {
-			n = c.admit(budget, need)
-		}
-		if n == 0 {
-			c.hold(&c.stats.Waits.Tokens)
-			return
-		}
-		budget -= n
-	}
-	c.hold(&c.stats.Waits.Seqs)
 }
 
 // hold notes what stops the admission of waiting sequences in this step,
@@ -162,8 +94,10 @@ func (c *Core) hold(wait *time.Duration) {
 }
 
 // admit schedules the first waiting sequence within a budget of tokens and
-// returns how many it took, 0 when it must wait.
-func (c *Core) admit(budget int, need func(*seq, int) (take, keep int)) int {
+// returns how many it took, 0 when it must wait. vLLM asks for room for the
+// chunk alone; TensorRT-LLM (GUARANTEED_NO_EVICT) for all that the request can
+// ever need, so that it never preempts.
+func (c *Core) admit(budget int) int {
 	s := c.nextWaiting()
 	if s == nil {
 		return 0
@@ -175,24 +109,39 @@ func (c *Core) admit(budget int, need func(*seq, int) (take, keep int)) int {
 	switch {
 	case n <= budget:
 	case c.cfg.Chunked:
-		n = budget
-	case len(c.work) > 0:
+		if n = c.chunk(n, budget); n == 0 {
+			return 0
+		}
+	case len(c.next) > 0:
 		return 0 // a whole prompt over the budget has a step of its own
 	}
-	take, keep := need(s, hit+n)
+	take := c.blocksFor(hit + n)
+	if c.cfg.Reserve {
+		take = c.blocksFor(s.prompt + s.output + c.cfg.SpecTokens)
+	}
 	// Hits that nobody holds leave the free list too.
-	side := c.layout.SideBlocks(s.prompt + s.job.Output)
-	if take-hits+idle+side+keep > c.pool.free {
+	if take-hits+idle+c.side(s) > c.pool.free {
 		c.hold(&c.stats.Waits.KV)
 		return 0
 	}
+	c.join(s, hits, take, n)
+	return n
+}
+
+// side is the blocks of s beside those of its tokens: of windows and states.
+func (c *Core) side(s *seq) int { return c.layout.SideBlocks(s.prompt + s.job.Output) }
+
+// join moves the head of the queue, which must fit, to the running: it shares
+// hits cached blocks, holds take in all and computes n tokens in this step.
+func (c *Core) join(s *seq, hits, take, n int) {
 	c.waiting.popFront()
 	for _, id := range c.hits {
 		c.pool.hold(id)
 	}
 	s.blocks = append(s.blocks, c.hits...)
+	hit := hits * c.cfg.Block
 	s.registered, s.computed, s.phase = hits, hit, inRunning
-	for range side {
+	for range c.side(s) {
 		s.state = append(s.state, c.pool.alloc())
 	}
 	c.running = append(c.running, s)
@@ -205,9 +154,8 @@ func (c *Core) admit(budget int, need func(*seq, int) (take, keep int)) int {
 		}
 	}
 	c.extend(s, take)
-	c.publish(s, hit+n)
-	c.work = append(c.work, work{s, n})
-	return n
+	c.settle(s, hit+n)
+	c.next = append(c.next, work{s: s, n: n})
 }
 
 // lookup fills c.hits with the leading blocks of s that are in the cache, and
@@ -265,7 +213,7 @@ func (c *Core) grow(s *seq, tokens int) bool {
 		}
 		c.extend(s, need)
 	}
-	c.publish(s, min(tokens, s.known()))
+	c.settle(s, min(tokens, s.known()))
 	return true
 }
 
@@ -275,8 +223,15 @@ func (c *Core) extend(s *seq, blocks int) {
 	}
 }
 
-// publish makes the full blocks among the first tokens findable, as soon as
-// they are scheduled: later requests of the same step may share them.
+// settle makes what is scheduled findable at once, as vLLM does: later requests
+// of the same step may share it. SGLang's tree gets it later.
+func (c *Core) settle(s *seq, tokens int) {
+	if !c.cfg.PrefillOnly {
+		c.publish(s, tokens)
+	}
+}
+
+// publish makes the full blocks among the first tokens findable.
 func (c *Core) publish(s *seq, tokens int) {
 	if !c.cfg.Prefix {
 		return
@@ -297,14 +252,11 @@ func (c *Core) publish(s *seq, tokens int) {
 	}
 }
 
-// preempt puts the last running sequence back at the head of the queue. Its
-// blocks are freed but stay findable: what is not evicted meanwhile need not
-// be computed again.
+// preempt takes a sequence's blocks away. They stay findable: what is not
+// evicted meanwhile need not be computed again.
 func (c *Core) preempt(s *seq) {
-	c.running = c.running[:len(c.running)-1]
 	c.free(s)
 	s.computed, s.phase = 0, inWaiting
-	c.waiting.pushFront(s)
 	c.hold(&c.stats.Waits.KV)
 	c.stats.Preemptions++
 	c.result.Preempted = append(c.result.Preempted, s.job.Index)
