@@ -20,6 +20,9 @@ const (
 	NVFP4 Format = "nvfp4"
 	MXFP4 Format = "mxfp4"
 	INT4  Format = "int4" // AWQ or GPTQ, group 128
+
+	// FP8Block is no format of a model, but what Kernels calls FP8 in blocks.
+	FP8Block Format = "fp8-block"
 )
 
 // MoE describes the routed feed-forward layers of a mixture of experts.

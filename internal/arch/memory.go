@@ -32,6 +32,15 @@ func (m Model) formats() (attention, ffn, expert Format) {
 	return attention, ffn, expert
 }
 
+// Kernels names the matrix kernels that a checkpoint's format asks for: FP8 in
+// blocks of weights has others than FP8 with a scale for each channel.
+func (m Model) Kernels() Format {
+	if m.Format == FP8 && m.QuantBlock > 0 {
+		return FP8Block
+	}
+	return m.Format
+}
+
 // ExpertFormat is how the routed experts are stored.
 func (m Model) ExpertFormat() Format { _, _, e := m.formats(); return e }
 

@@ -50,6 +50,7 @@ type Observation struct {
 	Note     string             `json:"note,omitempty"`     // what is inferred or odd
 	Apart    string             `json:"apart,omitempty"`    // why it is scored by itself; "" for most
 	Command  string             `json:"command"`            // of one replica
+	Version  string             `json:"version,omitempty"`  // of the engine, where known: it decides defaults
 	GPU      string             `json:"gpu"`                // accelerator, by its short name
 	GPUs     int                `json:"gpus"`               // of one replica's machine
 	Replicas int                `json:"replicas,omitempty"` // 0: 1

@@ -62,23 +62,45 @@ type Fitted struct {
 // log distances from the priors over their spread.
 func Fit(obs []Observation, o FitOptions) (*Fitted, error) {
 	o = o.complete()
-	groups := byAccelerator(obs)
-	f := &Fitted{Constants: o.Base}
-	for _, gpu := range slices.Sorted(maps.Keys(groups)) {
-		p, err := newProblem(gpu, groups[gpu], o)
-		if err != nil {
-			return nil, err
-		}
-		if err := p.fit(); err != nil {
-			return nil, err
-		}
+	problems, lent, err := solveAll(obs, o)
+	if err != nil {
+		return nil, err
+	}
+	f := &Fitted{Sets: lent}
+	for _, p := range problems {
 		f.Sets = append(f.Sets, p.setsAt(p.x)...)
 		f.Parameters = append(f.Parameters, p.params...)
 		f.Residuals = append(f.Residuals, p.report...)
 	}
-	var err error
 	f.Constants, err = o.Base.With(f.Sets...)
 	return f, err
+}
+
+// solveAll fits each accelerator by itself, and again with what the others say
+// of the engines in the place of the priors. lent is what all of them say.
+func solveAll(obs []Observation, o FitOptions) (problems []*problem, lent []sim.Set, err error) {
+	groups := byAccelerator(obs)
+	for _, gpu := range slices.Sorted(maps.Keys(groups)) {
+		p, err := newProblem(gpu, groups[gpu], o)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := p.fit(); err != nil {
+			return nil, nil, err
+		}
+		problems = append(problems, p)
+	}
+	lent = lend(problems, "")
+	if len(problems) > 1 {
+		again := make([]*problem, len(problems))
+		for i, p := range problems {
+			if again[i], err = p.borrow(lend(problems, p.accelerator)); err != nil {
+				return nil, nil, err
+			}
+		}
+		problems = again
+	}
+	return problems, lent, nil
 }
 
 func (o FitOptions) complete() FitOptions {

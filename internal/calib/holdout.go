@@ -10,24 +10,21 @@ import (
 
 // HoldOut predicts every observation with constants fitted without those of
 // its accelerator that share its key: the accuracy to expect of runs that a
-// calibration has not seen. Each of these fits begins at the priors; what they
-// share are the slopes of the model, which no measured figure has a part in.
+// calibration has not seen. Each of these fits begins at the priors, which the
+// other accelerators' runs have a part in; what the fits of one accelerator share
+// are the slopes of the model, which no measured figure has a part in.
 func HoldOut(obs []Observation, key func(Observation) string, o FitOptions) ([]Residual, error) {
 	o = o.complete()
-	groups := byAccelerator(obs)
+	problems, _, err := solveAll(obs, o)
+	if err != nil {
+		return nil, err
+	}
 	var out []Residual
-	for _, gpu := range slices.Sorted(maps.Keys(groups)) {
-		p, err := newProblem(gpu, groups[gpu], o)
-		if err != nil {
-			return nil, err
-		}
-		if err := p.fit(); err != nil {
-			return nil, err
-		}
+	for _, p := range problems {
 		for _, k := range distinct(p.obs, key) {
 			r, err := p.without(k, key)
 			if err != nil {
-				return nil, fmt.Errorf("without %s on %s: %w", k, gpu, err)
+				return nil, fmt.Errorf("without %s on %s: %w", k, p.accelerator, err)
 			}
 			out = append(out, r...)
 		}

@@ -74,7 +74,7 @@ func (l Load) Jobs(seed uint64) iter.Seq[sim.Job] {
 		gaps := stat.Stream(seed, "arrivals")
 		var due float64
 		for i := range l.Requests {
-			if !yield(sim.Job{Index: i, Arrive: time.Duration(due * 1e9), PromptLen: in[i], Output: out[i]}) {
+			if !yield(sim.Job{Index: i, Arrive: time.Duration(due * 1e9), Prompt: l.known(i, in[i]), PromptLen: in[i], Output: out[i]}) {
 				return
 			}
 			switch {
@@ -86,6 +86,31 @@ func (l Load) Jobs(seed uint64) iter.Seq[sim.Job] {
 			}
 		}
 	}
+}
+
+// Warm are the requests that the engine has served before the load.
+func (l Load) Warm(seed uint64) []sim.Job {
+	var jobs []sim.Job
+	for j := range l.Jobs(seed) {
+		if j.Index >= l.Cached {
+			break
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs
+}
+
+// known is a prompt of n tokens that the prefix cache holds; nil for one that it
+// does not.
+func (l Load) known(i, n int) []uint32 {
+	if i >= l.Cached {
+		return nil
+	}
+	p := make([]uint32, n)
+	for k := range p {
+		p[k] = uint32(i)<<20 | uint32(k)
+	}
+	return p
 }
 
 // atOnce is the load without a schedule: every request at the first instant.

@@ -92,6 +92,8 @@ func (l Load) Validate() error {
 		return fmt.Errorf("load: arrival is %q: write constant or poisson", l.Arrival)
 	case l.Rate == 0 && l.Arrival != "":
 		return fmt.Errorf("load: arrival is %q without a rate: leave it out, or give the rate", l.Arrival)
+	case l.Cached < 0 || l.Cached > l.Requests:
+		return fmt.Errorf("load: cached is %d of %d requests", l.Cached, l.Requests)
 	case l.Concurrency < 0:
 		return fmt.Errorf("load: concurrency is %d: leave it out where there was no limit", l.Concurrency)
 	case l.Exact != nil && len(l.Exact) != l.Requests:
@@ -132,6 +134,7 @@ func (o *Observation) Resolve() error {
 	if err != nil {
 		return fmt.Errorf("command: %w", err)
 	}
+	cmd.Version = o.Version
 	model := o.Config.Model
 	if model.Name == "" {
 		if model, err = arch.LookupModel(cmd.Model); err != nil {

@@ -76,7 +76,7 @@ func (p *problem) all() []bool {
 func (p *problem) unknowns() {
 	formats, engines := map[arch.Format]bool{}, map[string]bool{}
 	for _, b := range p.obs {
-		formats[b.Config.Model.Format] = true
+		formats[b.Config.Model.Kernels()] = true
 		engines[b.Config.Engine] = true
 	}
 	add := func(name string, f arch.Format, engine string) {
@@ -84,10 +84,9 @@ func (p *problem) unknowns() {
 		if !slices.ContainsFunc(p.obs, func(b Observation) bool { return q.moves(&b) }) {
 			return
 		}
-		c, _ := p.o.Base.About(name)
 		q.Prior = p.o.Base.Value(engine, p.accelerator, f, name)
-		if c.Spread > 0 && q.Prior > 0 {
-			q.PriorSpread = c.Spread / c.Prior
+		q.PriorSpread = p.o.Base.Spread(engine, p.accelerator, f, name)
+		if q.PriorSpread > 0 && q.Prior > 0 {
 			p.params = append(p.params, q)
 		}
 	}
@@ -136,7 +135,7 @@ func (q *Parameter) moves(b *Observation) bool {
 	case "ar_latency", "ar_bandwidth":
 		return c.TP > 1
 	case "moe_compute", "moe_bandwidth":
-		return c.Model.MoE != nil && q.Format == c.Model.Format
+		return c.Model.MoE != nil && q.Format == c.Model.Kernels()
 	case "routing":
 		return c.Model.MoE != nil
 	case "ep_imbalance":
@@ -148,7 +147,7 @@ func (q *Parameter) moves(b *Observation) bool {
 		return q.Engine == c.Engine
 	}
 	// The head and what is not quantised are 16 bit in every checkpoint.
-	return q.Format == "" || q.Format == c.Model.Format || q.Format == arch.BF16
+	return q.Format == "" || q.Format == c.Model.Kernels() || q.Format == arch.BF16
 }
 
 // setsAt groups the parameters at x by what they belong to.

@@ -146,7 +146,7 @@ func spreadOf(draws []result.Summary, name string, value float64) drawn {
 // log-normal and independent, by the spread that is known of it.
 func drawConstants(k *sim.Constants, cfg engine.Config, seed uint64) (*sim.Constants, error) {
 	r := stat.Stream(seed, "constants")
-	formats := []arch.Format{cfg.Model.Format, arch.BF16} // head and attention may stay in 16 bit
+	formats := []arch.Format{cfg.Model.Kernels(), arch.BF16} // head and attention may stay in 16 bit
 	if formats[0] == arch.BF16 {
 		formats = formats[1:]
 	}

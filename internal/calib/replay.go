@@ -16,7 +16,7 @@ import (
 // that fits look at, by the same definitions as result.Summarize: it keeps no
 // call, since a fit makes thousands of replays.
 func replay(cfg engine.Config, replicas int, l Load, k *sim.Constants, seed uint64) (map[string]float64, error) {
-	out, err := sim.Replay(cfg, max(1, replicas), l.Jobs(seed), sim.ReplayOptions{MaxConcurrency: l.Concurrency, Seed: seed, Constants: k})
+	out, err := sim.Replay(cfg, max(1, replicas), l.Jobs(seed), sim.ReplayOptions{MaxConcurrency: l.Concurrency, Seed: seed, Constants: k, Warm: l.Warm(seed)})
 	if err != nil {
 		return nil, err
 	}

@@ -50,9 +50,10 @@ type Set struct {
 }
 
 // matches says whether the set speaks of an engine on an accelerator with
-// weights in a format.
+// weights in a format. A set of fp8 speaks of fp8-block too.
 func (s *Set) matches(engine, accelerator string, f arch.Format) bool {
-	return strings.HasPrefix(accelerator, s.Accelerator) && (s.Format == "" || s.Format == f) && (s.Engine == "" || s.Engine == engine)
+	return strings.HasPrefix(accelerator, s.Accelerator) && (s.Engine == "" || s.Engine == engine) &&
+		(s.Format == "" || s.Format == f || s.Format == arch.FP8 && f == arch.FP8Block)
 }
 
 // Constants are the numbers of the step model. They do not change.
@@ -167,7 +168,7 @@ func constantsFor(c *Constants, cfg engine.Config) constants {
 	if c == nil {
 		c = Default()
 	}
-	return constants{c, cfg.Engine, cfg.GPU.Name, cfg.Model.Format}
+	return constants{c, cfg.Engine, cfg.GPU.Name, cfg.Model.Kernels()}
 }
 
 // get looks a constant up for the checkpoint's own format.

@@ -250,6 +250,25 @@ func (c *Core) check(j Job) error {
 	return nil
 }
 
+// warm serves jobs one after another and turns the time back: what is left of
+// them is in the prefix cache. One that the engine refuses leaves nothing.
+func (c *Core) warm(jobs []Job) {
+	if len(jobs) == 0 {
+		return
+	}
+	for i, j := range jobs {
+		j.Index, j.Arrive = -1-i, c.now
+		if c.Submit(j) != nil {
+			continue
+		}
+		for _, ok := c.Step(); ok; _, ok = c.Step() {
+		}
+	}
+	c.front = frontEnd{cost: c.front.cost, serial: c.front.serial}
+	c.now, c.stats, c.peakHeld, c.radix = 0, Stats{}, 0, newRadix(c.cfg)
+	c.result.Start, c.result.End = -1, 0
+}
+
 // Refusal is a job that the engine does not take, in the engine's own words.
 type Refusal struct{ Text string }
 

@@ -16,6 +16,7 @@ type ReplayOptions struct {
 	KVTokens       int                        // overrides the size of the KV cache
 	Constants      *Constants                 // of the step model; nil: Default()
 	Stats          func(replica int, s Stats) // called for each replica after the last outcome; nil: not
+	Warm           []Job                      // served by every replica before time 0, one after another: their prompts may be in its cache
 }
 
 // Replay runs jobs, whose arrivals must not decrease, through replicas copies
@@ -37,6 +38,7 @@ func Replay(cfg engine.Config, replicas int, jobs iter.Seq[Job], o ReplayOptions
 			if err != nil {
 				panic("sim: " + err.Error()) // it could be built above
 			}
+			c.warm(o.Warm)
 			c.record = true
 			r.replicas = append(r.replicas, &replica{core: c})
 		}

@@ -270,7 +270,7 @@ func (t *tally) add(to *time.Duration, s float64) {
 var moeNorm = func() float64 {
 	v, err := strconv.ParseFloat(os.Getenv("MOENORM"), 64)
 	if err != nil {
-		return 1
+		return 4
 	}
 	return v
 }()
