@@ -32,11 +32,22 @@ const (
 // Scored are the figures that ranges are known of, in the order of tables.
 var Scored = []string{Throughput, MeanTTFT, MedianTTFT, MeanTPOT, MedianITL, MeanE2E}
 
+// Saturated says that more was offered to the engine than it could serve: its
+// latencies are then those of a queue that grows as long as the load lasts, in
+// which a small error of capacity is a large one of time.
+func (b *Observation) Saturated() bool {
+	served, ok := b.Figures["request_throughput"]
+	return ok && b.Load.Rate > 0 && served < 0.9*b.Load.Rate
+}
+
 // scored are the figures of a run that can be held against a prediction. The
 // throughput of an open loop is the client's doing; its mean TTFT is that of a
 // few requests that meet a stall at the start, so the median counts.
 func (b *Observation) scored() []string {
-	if b.Load.Rate > 0 {
+	switch {
+	case b.Saturated():
+		return nil
+	case b.Load.Rate > 0:
 		return []string{MedianTTFT, MeanE2E}
 	}
 	return []string{Throughput, MeanTTFT, MeanTPOT, MedianITL}

@@ -134,7 +134,7 @@ func (q *Parameter) moves(b *Observation) bool {
 	switch q.Name {
 	case "ar_latency", "ar_bandwidth":
 		return c.TP > 1
-	case "moe_compute", "moe_bandwidth":
+	case "moe_compute", "moe_bandwidth", "moe_tile":
 		return c.Model.MoE != nil && q.Format == c.Model.Kernels()
 	case "routing":
 		return c.Model.MoE != nil

@@ -427,12 +427,11 @@ func (c *Core) nextWaiting() *seq {
 
 // batch sums up what the scheduled work costs.
 func (c *Core) batch() batch {
-	var b batch
+	b := batch{drafts: c.cfg.SpecTokens > 0} // prompts pass the draft layers too
 	window := c.cfg.Model.Window
 	for _, w := range c.work {
 		if w.s.decoding() {
 			b.decode(w.s.known(), w.n, window)
-			b.drafts = b.drafts || w.n > 1
 		} else {
 			b.chunk(w.s.computed, w.n, window, w.s.computed+w.n == w.s.known())
 		}

@@ -2,8 +2,6 @@ package sim
 
 import (
 	"math"
-	"os"
-	"strconv"
 	"time"
 
 	"perflab/internal/arch"
@@ -62,8 +60,8 @@ func causal(n, w int) float64 {
 //
 //	linear    = pnorm4( W/(tp*BW*e_m), 2*P*T/(tp*PK*e_c) )
 //	head      = the same with the sampled rows for T
-//	experts   = n_moe*( E_hit*p_e*b/(r*BW*m_m) + 2*k*p_e*T/(r*PK*m_c) ) * imbalance
-//	            E_hit = E*(1-(1-k/E)^(1+s*(T-1)))
+//	experts   = n_moe*pnorm2( E_hit*p_e*b/(r*BW*m_m), 2*p_e*E_hit*max(t, R+t/2)/(r*PK*m_c) ) * imbalance
+//	            E_hit = E*(1-(1-k/E)^(1+s*(T-1))), R = T*k/E_hit rows an expert in tiles of t
 //	kv        = context*bytes/(BW*k) + 2*state*S/(BW*k_m)
 //	            k = k_m in pure decode steps, min(k_m, 8*kappa/G) beside prefill
 //	flash     = 4*heads*dim*layers*pairs/(tp*PK*f_c) + past*bytes/(BW*k_m)
@@ -73,7 +71,7 @@ func causal(n, w int) float64 {
 //
 // W and P are bytes and number of the weights that every token passes, G the
 // query heads per KV head on a rank. Dense kernels overlap reading and
-// arithmetic (p-norm); experts pay both, tile group by tile group.
+// arithmetic (a p-norm of 4); experts less (of 2), as each begins anew.
 //
 // Pipeline stages work on PP equal parts of the batch in turn, so a round over
 // all sequences takes what the whole stack takes for one part; data-parallel
@@ -88,6 +86,7 @@ type stepModel struct {
 	routing      float64 // s
 	moeRead      float64 // s per expert hit, all layers
 	moeCompute   float64 // s per token, all layers
+	tile         float64 // rows of a tile
 	moeGather    float64 // DP ranks whose tokens meet in one expert rank
 
 	kvDecode, kvMixed float64 // s per token read, all KV layers
@@ -167,6 +166,7 @@ func (s *stepModel) setExperts(cfg engine.Config, k constants, tp, dp float64) {
 	if cfg.EP > 1 {
 		ranks, imbalance, s.moeGather = tp*dp, k.get("ep_imbalance"), dp
 	}
+	s.tile = k.get("moe_tile")
 	s.moeLayers = float64(cfg.Model.MoELayers())
 	s.experts, s.active, s.routing = float64(moe.Experts), float64(moe.Active), min(1, k.get("routing"))
 	bw := cfg.GPU.BandwidthGBs * 1e9
@@ -227,10 +227,7 @@ func (s *stepModel) duration(b *batch, spent *Times) time.Duration {
 	if s.experts > 0 {
 		n := tokens * s.moeGather
 		hit := s.experts * (1 - math.Pow(1-s.active/s.experts, 1+s.routing*(n-1)))
-		r, c := hit*s.moeRead, n*s.moeCompute
-		tot := math.Pow(math.Pow(r, moeNorm)+math.Pow(c, moeNorm), 1/moeNorm)
-		t.add(&spent.ExpertReads, tot*r/(r+c))
-		t.add(&spent.Experts, tot*c/(r+c))
+		t.addExperts(spent, hit*s.moeRead, n*s.moeCompute*s.padding(n*s.active/hit))
 	}
 	kv := s.kvDecode
 	if b.prefill {
@@ -253,6 +250,12 @@ func (s *stepModel) duration(b *batch, spent *Times) time.Duration {
 	return t.length
 }
 
+// padding is by how much the arithmetic of an expert with so many rows grows, as
+// it is done in whole tiles: half a tile is lost on average, and one is the least.
+func (s *stepModel) padding(rows float64) float64 {
+	return max(s.tile, rows+s.tile/2) / rows
+}
+
 // tally adds up the terms of a step. A term's length is what it adds to the
 // rounded sum, so that the lengths add up to the step's, to the nanosecond.
 type tally struct {
@@ -267,10 +270,10 @@ func (t *tally) add(to *time.Duration, s float64) {
 	t.length = d
 }
 
-var moeNorm = func() float64 {
-	v, err := strconv.ParseFloat(os.Getenv("MOENORM"), 64)
-	if err != nil {
-		return 4
-	}
-	return v
-}()
+// addExperts adds the routed experts: reading and arithmetic overlap in part, as
+// each expert begins anew. Both get their share.
+func (t *tally) addExperts(spent *Times, read, compute float64) {
+	both := math.Sqrt(read*read + compute*compute)
+	t.add(&spent.ExpertReads, both*read/(read+compute))
+	t.add(&spent.Experts, both*compute/(read+compute))
+}
