@@ -32,6 +32,12 @@ const (
 // Scored are the figures that ranges are known of, in the order of tables.
 var Scored = []string{Throughput, MeanTTFT, MedianTTFT, MeanTPOT, MedianITL, MeanE2E}
 
+// fitted says that constants may be fitted to the run. One that is scored apart
+// is not, but for speculation, whose constants are its own.
+func (b *Observation) fitted() bool {
+	return (b.Apart == "" || b.Apart == "speculation") && !b.Saturated()
+}
+
 // Saturated says that more was offered to the engine than it could serve: its
 // latencies are then those of a queue that grows as long as the load lasts, in
 // which a small error of capacity is a large one of time.

@@ -79,7 +79,7 @@ func Fit(obs []Observation, o FitOptions) (*Fitted, error) {
 // solveAll fits each accelerator by itself, and again with what the others say
 // of the engines in the place of the priors. lent is what all of them say.
 func solveAll(obs []Observation, o FitOptions) (problems []*problem, lent []sim.Set, err error) {
-	groups := byAccelerator(obs)
+	groups := byAccelerator(slices.DeleteFunc(slices.Clone(obs), func(b Observation) bool { return !b.fitted() }))
 	for _, gpu := range slices.Sorted(maps.Keys(groups)) {
 		p, err := newProblem(gpu, groups[gpu], o)
 		if err != nil {

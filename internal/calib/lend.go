@@ -62,6 +62,7 @@ func (p *problem) borrow(sets []sim.Set) (*problem, error) {
 	if err != nil {
 		return nil, err
 	}
+	n.lent = sets
 	n.slopes = p.slopes // by the same unknowns: only their priors differ
 	start := make([]float64, len(n.params))
 	for i, q := range n.params {

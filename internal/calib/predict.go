@@ -111,7 +111,7 @@ var scoredOnly = result.Options{Percentiles: []float64{}}
 func (a *asked) replay(l Load, k *sim.Constants, seed uint64, o result.Options) (replayed, error) {
 	var out replayed
 	calls, err := Calls(a.Config, a.Replicas, l.Jobs(seed), sim.ReplayOptions{
-		MaxConcurrency: l.Concurrency, Seed: seed, Constants: k,
+		MaxConcurrency: l.Concurrency, Seed: seed, Constants: k, Warm: l.Warm(seed),
 		Stats: func(_ int, s sim.Stats) { out.stats = together(out.stats, s) },
 	})
 	if err != nil {
@@ -125,14 +125,19 @@ func (a *asked) replay(l Load, k *sim.Constants, seed uint64, o result.Options) 
 	return out, err
 }
 
-// drawn replays other draws of the load by other draws of the constants.
+// drawn replays other draws of the load. Where no error is known of the engine
+// on the accelerator the constants are drawn too; where one is, it has in it what
+// they are uncertain by.
 func (a *asked) drawn() ([]result.Summary, error) {
 	var out []result.Summary
 	for i := range max(0, a.Draws) {
 		seed := stat.Stream(a.Seed, fmt.Sprintf("draw %d", i)).Uint64()
-		k, err := drawConstants(a.constants, a.Config, seed)
-		if err != nil {
-			return nil, err
+		k := a.constants
+		if !a.cal.scored(a.Config) {
+			var err error
+			if k, err = drawConstants(k, a.Config, seed); err != nil {
+				return nil, err
+			}
 		}
 		r, err := a.replay(a.Load.again(seed), k, seed, scoredOnly)
 		if err != nil {

@@ -22,6 +22,7 @@ type problem struct {
 	rows        []row
 	report      []Residual
 	x           []float64 // after fit
+	lent        []sim.Set // over the priors, from other accelerators
 
 	// slopes are the derivatives of the rows' log figures by the unknowns, as
 	// last measured. They are the model's: no measured figure is in them.

@@ -83,6 +83,16 @@ func (c *Calibration) known(cfg engine.Config, metric string) (e Error, widen fl
 	return Error{}, 0, false
 }
 
+// scored says that some error is known of the very engine on the accelerator.
+func (c *Calibration) scored(cfg engine.Config) bool {
+	for _, m := range Scored {
+		if e, widen, ok := c.known(cfg, m); ok && widen == 1 && e.Engine == cfg.Engine {
+			return true
+		}
+	}
+	return false
+}
+
 // interval is what a figure lies between in nine of ten cases: what its draws
 // vary by, and what held-out predictions were off by, as independent errors of
 // its logarithm. The draws go through the simulator at the very load that is

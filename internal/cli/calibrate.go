@@ -41,7 +41,7 @@ command and hardware are those that a run records. --command, --gpu, --gpus and
 A constant stays near what it is elsewhere (its prior) unless runs speak against
 it. Each accelerator is fitted by itself. Errors are shown twice: in sample, which
 is no measure of accuracy, and held out, each run predicted by constants fitted
-without its workload (or --hold-out model, or study). Ranges of predictions rest
+without its workload (--hold-out says otherwise). Ranges of predictions rest
 on the held-out errors, which the file keeps.
 
 What is not used is named with the reason. Simulated runs are refused, unless
@@ -70,7 +70,7 @@ func newCalibrate(env Env) *cobra.Command {
 	fs := c.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&f.out, "out", "", "file for the calibration; none is overwritten (default: print only)")
-	fs.StringVar(&f.holdOut, "hold-out", "workload", "what runs are held out by for the errors: workload, model or study")
+	fs.StringVar(&f.holdOut, "hold-out", "auto", "what runs are held out by for the errors: workload, model or study; auto is the workload, or the model where an accelerator has seen more of them")
 	fs.StringVar(&f.observe.gpu, "gpu", "", "accelerator of runs that do not record it, see perflab sim --list")
 	fs.IntVar(&f.observe.gpus, "gpus", 0, "how many of them one replica has (default: as many as its command takes)")
 	fs.IntVar(&f.observe.replicas, "replicas", 0, "how many replicas shared the load (default: as the run has targets)")
@@ -87,11 +87,12 @@ var holdOuts = map[string]func(calib.Observation) string{
 	"workload": func(o calib.Observation) string { return o.Study + "\x00" + o.Workload },
 	"model":    func(o calib.Observation) string { return o.Config.Model.Name },
 	"study":    func(o calib.Observation) string { return o.Study },
+	"auto":     nil, // calib.Akin
 }
 
 func (f *calibrateFlags) validate() error {
 	if _, ok := holdOuts[f.holdOut]; !ok {
-		return usageError{fmt.Errorf("--hold-out %q is not known: workload, model or study", f.holdOut)}
+		return usageError{fmt.Errorf("--hold-out %q is not known: auto, workload, model or study", f.holdOut)}
 	}
 	if f.format != "text" && f.format != "json" {
 		return usageError{fmt.Errorf("--format %q is not known: text or json", f.format)}
@@ -188,9 +189,15 @@ func (c *calibrated) fit(env Env, f *calibrateFlags) error {
 	}
 	c.Parameters, c.InSample = c.fitted.Parameters, c.fitted.Residuals
 	log("hold out by %s", f.holdOut)
-	if c.Held, err = calib.HoldOut(c.obs, holdOuts[f.holdOut], o); err != nil {
+	key := holdOuts[f.holdOut]
+	if key == nil {
+		key = calib.Akin(c.obs)
+	}
+	folds, err := calib.HoldOut(c.obs, key, o)
+	if err != nil {
 		return fmt.Errorf("hold out by %s: %w", f.holdOut, err)
 	}
+	c.Held = calib.HeldResiduals(folds)
 	return nil
 }
 

@@ -123,7 +123,7 @@ func TestCalibrateRecovers(t *testing.T) {
 		}
 	}
 	for _, e := range c.Errors {
-		if e.Metric == calib.Throughput && (e.Runs != 6 || math.Abs(e.Bias) > 0.03 || e.Spread > 0.1) {
+		if e.Metric == calib.Throughput && (e.Runs != 5 || math.Abs(e.Bias) > 0.03 || e.Spread > 0.1) {
 			t.Errorf("held out: %+v", e)
 		}
 	}

@@ -148,7 +148,7 @@ func TestPredictUsage(t *testing.T) {
 		"unknown accelerator":              append([]string{"--gpu", "h1000"}, serve...),
 		"--gpus 0":                         append([]string{"--gpus", "0"}, serve...),
 		"--draws is -1":                    append([]string{"--draws", "-1"}, serve...),
-		"a quote is not closed":            {"--command", "vllm serve 'M"},
+		"is not closed":                    {"--command", "vllm serve 'M"},
 		"unknown model":                    {"--command", "vllm serve No/Such-Model"},
 		"is not a serving command":         {"--command", "serve M"},
 		"--max-concurrency has":            append([]string{"--max-concurrency", "1,x"}, serve...),
