@@ -1,7 +1,7 @@
 # make check is the gate: every commit passes it.
 GO ?= go
 
-.PHONY: check fmt vet fix lint test docs build
+.PHONY: check fmt vet fix lint test docs build predict-accuracy calibration
 
 check: fmt vet fix lint test
 
@@ -26,3 +26,11 @@ test:
 # Files generated from the code; a test compares them.
 docs:
 	$(GO) test ./internal/cli -run 'TestGenerated' -update
+
+# Accuracy of predictions against published blocks: some minutes.
+predict-accuracy:
+	$(GO) test ./internal/calib -count 1 -timeout 60m -run 'TestAccuracy$$' -accuracy $(CURDIR)/docs/accuracy.md
+
+# The calibration that is part of the program: some minutes.
+calibration:
+	@new=$$(mktemp -u) && $(GO) run ./cmd/perflab calibrate internal/calib/testdata/published.json --out $$new && mv $$new internal/sim/calibration.json
