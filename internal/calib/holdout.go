@@ -41,7 +41,7 @@ func Akin(obs []Observation) func(Observation) string {
 // its accelerator that share its key: the accuracy to expect of runs that a
 // calibration has not seen. Each of these fits begins at the priors, which the
 // other accelerators' runs have a part in; what the fits of one accelerator share
-// are the slopes of the model, which no measured figure has a part in.
+// are the slopes of the model there.
 func HoldOut(obs []Observation, key func(Observation) string, o FitOptions) ([]Fold, error) {
 	o = o.complete()
 	problems, _, err := solveAll(obs, o)
@@ -87,7 +87,7 @@ func (p *problem) without(obs []Observation, k string, key func(Observation) str
 		use[i] = key(b) != k
 	}
 	f := Fold{Accelerator: p.accelerator, Key: k}
-	x, _, err := p.descend(make([]float64, len(p.params)), use)
+	x, _, err := p.descend(make([]float64, len(p.params)), p.blind, use)
 	if err != nil {
 		return f, err
 	}

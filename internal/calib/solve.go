@@ -26,7 +26,10 @@ func (p *problem) fit() error {
 		if err := p.measureSlopes(x, at); err != nil {
 			return err
 		}
-		if x, at, err = p.descend(x, use); err != nil {
+		if p.blind == nil {
+			p.blind = p.slopes
+		}
+		if x, at, err = p.descend(x, p.slopes, use); err != nil {
 			return err
 		}
 	}
@@ -36,15 +39,15 @@ func (p *problem) fit() error {
 
 // descend goes from x to the least cost over the observations that count, by
 // Levenberg and Marquardt's method with Broyden's updates of the slopes. It
-// leaves p.slopes as they are.
-func (p *problem) descend(x []float64, use []bool) (best, at []float64, err error) {
+// leaves them as they are.
+func (p *problem) descend(x []float64, slopes [][]float64, use []bool) (best, at []float64, err error) {
 	at, err = p.predict(x, use)
 	if err != nil {
 		return nil, nil, err
 	}
-	jac := make([][]float64, len(p.slopes))
+	jac := make([][]float64, len(slopes))
 	for i := range jac {
-		jac[i] = slices.Clone(p.slopes[i])
+		jac[i] = slices.Clone(slopes[i])
 	}
 	cost, damp, idle := p.cost(x, at), 0.01, 0
 	for range rounds {
