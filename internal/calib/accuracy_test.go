@@ -90,20 +90,28 @@ type covered struct {
 
 func (c covered) in() bool { return c.Measured >= c.low && c.Measured <= c.high }
 
-// baselines are the blocks that a study begins with: all that a team has that
-// has measured one load.
-var baselines = map[string]string{"a100": "ShareGPT", "h100": "ShareGPT", "h200": "rate 8"}
+// baseline says that a block is one of those that its study begins with: all that
+// a team has that has measured one load, or one model.
+func baseline(b Observation) bool {
+	switch b.Study {
+	case "h200":
+		return b.Workload == "rate 8"
+	case "spark":
+		return strings.Contains(b.Config.Model.Name, "Qwen3-VL-32B")
+	}
+	return b.Workload == "ShareGPT"
+}
 
-// fromBaselines predicts the other blocks of each study that has a ShareGPT
-// baseline from a fit of that baseline alone.
+// fromBaselines predicts the other blocks of each study from a fit of its
+// baseline alone.
 func fromBaselines(obs []Observation, o FitOptions) ([]Residual, error) {
 	var out []Residual
-	for _, study := range slices.Sorted(maps.Keys(baselines)) {
+	for _, study := range []string{"a100", "h100", "h200", "spark"} {
 		var base, rest []Observation
 		for _, b := range obs {
 			switch {
 			case b.Study != study:
-			case b.Workload == baselines[study] && b.Apart == "":
+			case baseline(b) && b.Apart == "":
 				base = append(base, b)
 			default:
 				rest = append(rest, b)

@@ -138,7 +138,8 @@ block of four published studies (vLLM, TensorRT-LLM and SGLang on A100, H100, H2
 **Held out** means: constants fitted without the block's workload (A100, H100), arrival rate (H200) or model (DGX Spark), from priors that the other
 studies have a part in (constants of engines) or none (all others). The form of the model was developed with these blocks in view, so truly new models and
 devices will be predicted less well; what errors a calibration has on its own runs is what ` + "`perflab calibrate`" + ` prints of them.
-**From the baseline alone** means: constants fitted to the study's ShareGPT blocks (H200: those at 8 requests/s), and no other run.
+**From the baseline alone** means: constants fitted to the study's ShareGPT blocks (H200: those at 8 requests/s; DGX Spark, which has
+none: Qwen3-VL-32B), and to no other run.
 Requests of ShareGPT are drawn: only their totals are printed. Open loops are scored by the time per output token (mean E2E latency, whose tokens are
 given) and the median TTFT, since their throughput is the client's doing.
 `

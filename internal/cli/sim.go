@@ -25,6 +25,7 @@ type simFlags struct {
 	gpu     string
 	gpus    int
 	config  string
+	version string
 	seed    uint64
 	startup time.Duration
 	list    bool
@@ -67,6 +68,7 @@ func newSim(env Env) *cobra.Command {
 	fs.StringVar(&f.gpu, "gpu", "h100-sxm", "accelerator, see --list")
 	fs.IntVar(&f.gpus, "gpus", 1, "how many of them the machine has")
 	fs.StringVar(&f.config, "model-config", "", "the model's config.json, for a model that --list does not know")
+	fs.StringVar(&f.version, "engine-version", "", "version of the engine, such as 0.17: it decides defaults (default: the oldest that is known)")
 	fs.Uint64Var(&f.seed, "seed", 0, "of what is random in the simulated engine")
 	fs.DurationVar(&f.startup, "startup", 500*time.Millisecond, "time from start to ready; a real engine loads for minutes")
 	fs.BoolVar(&f.list, "list", false, "list known models and accelerators")
@@ -98,6 +100,7 @@ func runSim(ctx context.Context, env Env, f *simFlags, argv []string) error {
 	if err != nil {
 		return refuse(env, usageUnlessEngine(err))
 	}
+	cmd.Version = f.version
 	model, err := lookupModel(cmd.Model, f.config)
 	if err != nil {
 		return usageError{err}

@@ -54,7 +54,7 @@ func (l *study) plan(c tune.Config) (plan, error) {
 	if p.cmd, err = engine.New(c["engine"], c["model"], params, use.Flags); err != nil {
 		return p, err
 	}
-	p.cmd.Env = use.Env
+	p.cmd.Env, p.cmd.Version = use.Env, use.Version
 	model, err := l.model(c["model"])
 	if err != nil {
 		return p, err
