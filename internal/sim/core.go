@@ -14,7 +14,7 @@ import (
 // Options are what a core needs besides the engine's configuration.
 type Options struct {
 	Seed      uint64
-	KVTokens  int        // size of the KV cache; 0: what the configuration leaves room for
+	KVTokens  int        // size of each data-parallel copy's KV cache as the engine reports it; 0: what the configuration leaves room for
 	Constants *Constants // of the step model; nil: Default()
 }
 
@@ -26,7 +26,7 @@ type Core struct {
 	front   frontEnd
 	waiting queue[*seq] // cancelled ones stay until their turn
 	running []*seq
-	spare   []*seq       // finished, for the jobs to come
+	spare   []*seq       // finished and named nowhere, for the jobs to come
 	live    map[int]*seq // by Job.Index, from Submit to the end
 	seed    uint64
 	accept  float64 // probability that a drafted token is accepted
@@ -37,9 +37,9 @@ type Core struct {
 	order   uint64
 	next    []work         // scheduled, not yet begun
 	work    []work         // of the step that runs
-	ended   []*seq         // in the last step but one; work may still name them
+	ended   []*seq         // in the last step; work may still name them
 	hits    []int32        // blocks that lookup found
-	held    *time.Duration // counter of what first stopped admission in the step; nil: nothing did
+	held    *time.Duration // counter of what first stopped a waiting request when c.next was scheduled; nil: nothing did
 	result  Step
 	stats   Stats
 
@@ -172,7 +172,8 @@ func New(cfg engine.Config, o Options) (*Core, error) {
 		return nil, fmt.Errorf("simulate %s: the configuration needs at least one sequence, one token per step and a context length (have %d, %d, %d)",
 			cfg.Engine, cfg.Seqs, cfg.Batched, cfg.MaxLen)
 	}
-	blocks := o.KVTokens / cfg.Block
+	layout := cfg.Layout()
+	blocks := o.KVTokens / cfg.Block * layout.Groups() // as Config.KVTokens shares them out
 	if o.KVTokens == 0 {
 		var err error
 		if blocks, err = cfg.KVBlocks(); err != nil {
@@ -191,8 +192,8 @@ func New(cfg engine.Config, o Options) (*Core, error) {
 		live:   map[int]*seq{},
 		seed:   o.Seed,
 		accept: k.get("accept"),
-		layout: cfg.Layout(),
-		radix:  newRadix(cfg),
+		layout: layout,
+		radix:  newRadix(cfg.Conserve),
 		result: Step{Start: -1},
 	}, nil
 }
@@ -243,9 +244,10 @@ func (c *Core) check(j Job) error {
 	if err := limitError(c.cfg, n, m); err != nil {
 		return err
 	}
-	m = min(m, math.MaxInt/2) // the sum must not overflow
-	if need := c.blocksFor(n+m+c.cfg.SpecTokens) + c.layout.SideBlocks(n+m); need > c.pool.total {
-		return refuse("The request needs %d KV blocks of %d tokens and the cache has %d.", need, c.cfg.Block, c.pool.total)
+	m = min(m, math.MaxInt/2)       // the sum must not overflow
+	have := c.pool.total / c.cfg.DP // no request is shared between copies
+	if need := c.blocksFor(n+m+c.cfg.SpecTokens) + c.layout.SideBlocks(n+m); need > have {
+		return refuse("The request needs %d KV blocks of %d tokens and the cache has %d.", need, c.cfg.Block, have)
 	}
 	return nil
 }
@@ -265,7 +267,7 @@ func (c *Core) warm(jobs []Job) {
 		}
 	}
 	c.front = frontEnd{cost: c.front.cost, serial: c.front.serial}
-	c.now, c.stats, c.peakHeld, c.radix = 0, Stats{}, 0, newRadix(c.cfg)
+	c.now, c.stats, c.peakHeld, c.radix = 0, Stats{}, 0, newRadix(c.cfg.Conserve)
 	c.result.Start, c.result.End = -1, 0
 }
 
@@ -317,6 +319,7 @@ func (c *Core) Cancel(index int) {
 	if s.phase == inRunning {
 		c.free(s)
 		c.running = slices.DeleteFunc(c.running, func(r *seq) bool { return r == s })
+		c.radix.shrunk = true
 	}
 }
 
@@ -351,7 +354,7 @@ func (c *Core) Step() (step *Step, ok bool) {
 	r.Start, r.End = start, start
 	c.spare, c.ended = append(c.spare, c.ended...), c.ended[:0]
 	for _, p := range r.Progress {
-		if p.Done {
+		if p.Done && p.s.phase == inRunning { // who ended preempted is still in the queue
 			c.ended = append(c.ended, p.s)
 		}
 	}
@@ -371,6 +374,9 @@ func (c *Core) Step() (step *Step, ok bool) {
 	}
 	b := c.batch()
 	length := c.model.duration(&b, &c.stats.Times)
+	if c.held != nil && c.nextWaiting() != nil {
+		*c.held += length
+	}
 	c.begin()
 	if c.cfg.Overlap && len(c.running)+c.waiting.len() > 0 {
 		c.schedule()
@@ -381,9 +387,6 @@ func (c *Core) Step() (step *Step, ok bool) {
 	c.stats.Busy += length
 	c.stats.PeakRunning = max(c.stats.PeakRunning, len(c.running))
 	c.peakHeld = max(c.peakHeld, c.pool.total-c.pool.free)
-	if c.held != nil && c.nextWaiting() != nil {
-		*c.held += length
-	}
 	c.apply()
 	return r, true
 }
@@ -461,8 +464,8 @@ func (c *Core) apply() {
 	finished := false
 	for _, w := range c.work {
 		s := w.s
-		if !w.ends || s.gone || c.radix.drops(s) {
-			continue
+		if !w.ends || s.gone || c.cfg.PrefillOnly && s.phase != inRunning {
+			continue // SGLang drops the token of a request retracted meanwhile, vLLM keeps it
 		}
 		n := 1
 		if w.decode {

@@ -124,7 +124,10 @@ func engines() map[string]engine.Config {
 	plain.Prefix = false
 	dp := v
 	dp.DP, dp.PP, dp.TP = 2, 2, 2
-	return map[string]engine.Config{"vllm": v, "vllm async": late, "trtllm": trt, "sglang": sgl, "spec": spec, "no prefix cache": plain, "parallel": dp}
+	hybrid := late // layers of three kinds: eight groups of four, two blocks of state in each of five
+	hybrid.Model.WindowLayers, hybrid.Model.Window = 8, 64
+	hybrid.Model.Linear = &arch.Linear{Layers: 20, KeyHeads: 8, ValueHeads: 16, HeadDim: 64, StateBytes: 20 << 18, Conv: 4}
+	return map[string]engine.Config{"vllm": v, "vllm async": late, "trtllm": trt, "sglang": sgl, "spec": spec, "no prefix cache": plain, "parallel": dp, "hybrid": hybrid}
 }
 
 func TestConservation(t *testing.T) {
@@ -459,86 +462,6 @@ func TestPreemptedKeepTheirBlocks(t *testing.T) {
 	without := drive(t, mustCore(t, cfg, Options{KVTokens: 60_000}), burst(40, 8000, 100))
 	if with.preempted == 0 || with.end >= without.end {
 		t.Errorf("with credit %v after %d preemptions, without %v", with.end, with.preempted, without.end)
-	}
-}
-
-func TestReplay(t *testing.T) {
-	jobs := burst(30, 100, 20)
-	run := func(replicas, limit int) (out []Outcome) {
-		seq, err := Replay(testConfig(), replicas, slices.Values(jobs), ReplayOptions{MaxConcurrency: limit, KVTokens: 50_000})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return slices.Collect(seq)
-	}
-	last := func(out []Outcome) time.Duration { o := out[len(out)-1]; return o.Tokens[len(o.Tokens)-1].At }
-
-	per := map[int]int{}
-	for _, o := range run(3, 0) {
-		per[o.Replica]++
-	}
-	if d := cmp.Diff(map[int]int{0: 10, 1: 10, 2: 10}, per); d != "" {
-		t.Errorf("thirty jobs on three replicas:\n%s", d)
-	}
-	if one, three := last(run(1, 0)), last(run(3, 0)); three >= one {
-		t.Errorf("three replicas take %v, one %v", three, one)
-	}
-
-	// One at a time: each starts when the one before it ends.
-	var end time.Duration
-	for i, o := range run(1, 1) {
-		if o.Index != i || o.Due != 0 || o.Ready != end || o.Sent != end {
-			t.Fatalf("job %d starts at %v, the one before it ended at %v", o.Index, o.Ready, end)
-		}
-		end = o.Tokens[len(o.Tokens)-1].At
-	}
-
-	// Never more in flight than allowed, over all replicas.
-	type edge struct {
-		at time.Duration
-		by int
-	}
-	var edges []edge
-	for _, o := range run(2, 7) {
-		edges = append(edges, edge{o.Sent, 1}, edge{o.Tokens[len(o.Tokens)-1].At, -1})
-	}
-	slices.SortFunc(edges, func(a, b edge) int { return int(a.at-b.at)*2 + a.by - b.by })
-	n, most := 0, 0
-	for _, e := range edges {
-		n += e.by
-		most = max(most, n)
-	}
-	if most != 7 {
-		t.Errorf("%d in flight, the limit is 7", most)
-	}
-
-	// A refused job is an outcome, and does not hold a place.
-	jobs[0].Output = 1 << 20
-	out := run(1, 1)
-	if len(out) != 30 || out[0].Index != 0 || out[0].Err == "" || out[1].Ready != 0 {
-		t.Errorf("%d outcomes, the first %+v", len(out), out[0])
-	}
-	if _, err := Replay(testConfig(), 0, slices.Values(jobs), ReplayOptions{}); err == nil {
-		t.Error("no error for no replicas")
-	}
-}
-
-// A consumer may stop early, and range again.
-func TestReplayStops(t *testing.T) {
-	seq, err := Replay(testConfig(), 2, slices.Values(burst(30, 100, 20)), ReplayOptions{MaxConcurrency: 4, KVTokens: 50_000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		n := 0
-		for range seq {
-			if n++; n == 3 {
-				break
-			}
-		}
-		if n != 3 {
-			t.Errorf("%d outcomes before the break", n)
-		}
 	}
 }
 

@@ -10,18 +10,23 @@ type blockPool struct {
 	total  int
 	free   int     // never handed out, or in the list
 	blocks []block // those handed out at least once, by id
-	found  map[uint64]int32
+
+	// The blocks whose hash is odd, found by it: a hash's block is in the slot that the
+	// hash names or after it, before the next empty one. Half of the slots are empty,
+	// at least. Go's maps take three times as long, which counts where a block is a token.
+	slots   []int32
+	indexed int
 }
 
 // block is one block of the cache.
 type block struct {
 	prev, next int32 // in the list
 	refs       int32
-	hash       uint64 // odd: in found; even: a sequence's stamp; 0: not findable
+	hash       uint64 // odd: in slots; even: a sequence's stamp; 0: not findable
 }
 
 func newBlockPool(total int) *blockPool {
-	return &blockPool{total: total, free: total, blocks: make([]block, 1), found: map[uint64]int32{}}
+	return &blockPool{total: total, free: total, blocks: make([]block, 1), slots: make([]int32, 1<<10)}
 }
 
 // alloc takes a block: a fresh one, or the least recently freed. The caller
@@ -38,7 +43,7 @@ func (p *blockPool) alloc() int32 {
 	}
 	b := p.unlink(id)
 	if b.hash&1 != 0 {
-		delete(p.found, b.hash)
+		p.forget(b.hash)
 	}
 	b.hash, b.refs = 0, 1
 	return id
@@ -56,10 +61,48 @@ func (p *blockPool) hold(id int32) {
 // publish makes a block findable under h. The first block with some content
 // stays the one that is found.
 func (p *blockPool) publish(id int32, h uint64) {
-	if _, ok := p.found[h]; !ok {
-		p.found[h] = id
-		p.blocks[id].hash = h
+	i := p.slot(h)
+	if p.slots[i] != 0 {
+		return
 	}
+	p.slots[i], p.blocks[id].hash = id, h
+	if p.indexed++; 2*p.indexed > len(p.slots) {
+		old := p.slots
+		p.slots = make([]int32, 2*len(old))
+		for _, id := range old {
+			if id != 0 {
+				p.slots[p.slot(p.blocks[id].hash)] = id
+			}
+		}
+	}
+}
+
+// find is the block published under h, 0 for none.
+func (p *blockPool) find(h uint64) int32 { return p.slots[p.slot(h)] }
+
+// slot is the place of h in slots, which is empty if no block is published under it.
+func (p *blockPool) slot(h uint64) int {
+	mask := len(p.slots) - 1
+	i := int(h>>1) & mask
+	for p.slots[i] != 0 && p.blocks[p.slots[i]].hash != h {
+		i = (i + 1) & mask
+	}
+	return i
+}
+
+// forget takes the block published under h out of slots, and moves those after it
+// up that would no longer be reached from where their hashes point.
+func (p *blockPool) forget(h uint64) {
+	mask := len(p.slots) - 1
+	i := p.slot(h)
+	for j := (i + 1) & mask; p.slots[j] != 0; j = (j + 1) & mask {
+		home := int(p.blocks[p.slots[j]].hash>>1) & mask
+		if (j-home)&mask >= (j-i)&mask {
+			p.slots[i], i = p.slots[j], j
+		}
+	}
+	p.slots[i] = 0
+	p.indexed--
 }
 
 // release gives blocks back, the last first, so that the end of a prefix is

@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"perflab/internal/engine"
 )
 
 // SGLang (0.5.5 to 0.5.9) keeps a share of the running requests' remaining
@@ -25,27 +23,22 @@ const (
 type radix struct {
 	first   float64        // reserve at rest
 	reserve float64        // share of the running requests' remaining output kept free
-	full    bool           // no admission until a running request has gone
-	why     *time.Duration // counter of what filled it
-	shrunk  bool           // one has finished since the last decode step was scheduled
-	on      bool
+	full    *time.Duration // counter of what ended admission until a running request has gone; nil: nothing
+	shrunk  bool           // one has gone since the last decode step was scheduled
 }
 
-func newRadix(cfg engine.Config) radix {
-	first := min(1, sglangReserve*cmp.Or(cfg.Conserve, 1))
-	return radix{first: first, reserve: first, on: cfg.PrefillOnly}
+// newRadix is that of an idle engine with so much --schedule-conservativeness.
+func newRadix(conserve float64) radix {
+	first := min(1, sglangReserve*cmp.Or(conserve, 1))
+	return radix{first: first, reserve: first}
 }
-
-// drops says that a token is lost because its request was retracted while the
-// step ran; vLLM keeps it.
-func (r *radix) drops(s *seq) bool { return r.on && s.phase != inRunning }
 
 // scheduleSGLang is SGLang's policy: a batch of prompts while any can be
 // admitted, otherwise a decode step of everything that runs. A queue that never
 // runs dry so keeps the running requests from decoding.
 func (c *Core) scheduleSGLang() {
 	if len(c.running) == 0 {
-		c.radix.reserve, c.radix.full = c.radix.first, false
+		c.radix.reserve, c.radix.full = c.radix.first, nil
 	}
 	if c.schedulePrompts(); len(c.next) == 0 {
 		c.scheduleDecodes()
@@ -92,10 +85,10 @@ func (a *adder) took(s *seq, n int, whole bool) {
 func (c *Core) schedulePrompts() {
 	half := c.half()
 	if half != nil {
-		c.radix.full = false
+		c.radix.full = nil
 	}
-	if half == nil && (c.radix.full || c.nextWaiting() == nil) {
-		c.hold(c.radix.why)
+	if half == nil && (c.radix.full != nil || c.nextWaiting() == nil) {
+		c.hold(c.radix.full)
 		return
 	}
 	a := c.newAdder()
@@ -116,11 +109,11 @@ func (c *Core) schedulePrompts() {
 
 // fill ends admission until a running request has gone.
 func (c *Core) fill() {
-	c.radix.full, c.radix.why = true, &c.stats.Waits.KV
+	c.radix.full = &c.stats.Waits.KV
 	if len(c.running) >= c.cfg.Seqs {
-		c.radix.why = &c.stats.Waits.Seqs
+		c.radix.full = &c.stats.Waits.Seqs
 	}
-	c.hold(c.radix.why)
+	c.hold(c.radix.full)
 }
 
 // half is the running sequence whose prompt is half done, nil for none. It was
@@ -180,7 +173,7 @@ func (c *Core) addPrompt(s *seq, a *adder) bool {
 func (c *Core) scheduleDecodes() {
 	r := &c.radix
 	if r.shrunk {
-		r.full, r.shrunk = false, false
+		r.full, r.shrunk = nil, false
 	}
 	if !c.decodesFit() {
 		c.retract()
@@ -240,5 +233,5 @@ func (c *Core) retract() {
 		want += s.output
 	}
 	c.radix.reserve = min(1, float64(have)/float64(want))
-	c.radix.full = false
+	c.radix.full = nil
 }

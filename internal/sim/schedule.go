@@ -1,6 +1,10 @@
 package sim
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // schedule fills c.next with the work of the next step, by the engine's policy.
 func (c *Core) schedule() {
@@ -88,8 +92,8 @@ func (c *Core) growOrPreempt(s *seq, tokens int) (ok, preempted bool) {
 // hold notes what stops the admission of waiting sequences in this step,
 // unless something has before.
 func (c *Core) hold(wait *time.Duration) {
-	if c.held == nil {
-		c.held = wait
+	if c.nextWaiting() != nil {
+		c.held = cmp.Or(c.held, wait)
 	}
 }
 
@@ -129,7 +133,7 @@ func (c *Core) admit(budget int) int {
 }
 
 // side is the blocks of s beside those of its tokens: of windows and states.
-func (c *Core) side(s *seq) int { return c.layout.SideBlocks(s.prompt + s.job.Output) }
+func (c *Core) side(s *seq) int { return c.layout.SideBlocks(s.prompt + s.output) }
 
 // join moves the head of the queue, which must fit, to the running: it shares
 // hits cached blocks, holds take in all and computes n tokens in this step.
@@ -138,7 +142,7 @@ func (c *Core) join(s *seq, hits, take, n int) {
 	for _, id := range c.hits {
 		c.pool.hold(id)
 	}
-	s.blocks = append(s.blocks, c.hits...)
+	s.blocks = append(slices.Grow(s.blocks, max(take, c.blocksFor(s.prompt+s.output))), c.hits...)
 	hit := hits * c.cfg.Block
 	s.registered, s.computed, s.phase = hits, hit, inRunning
 	for range c.side(s) {
@@ -184,7 +188,7 @@ func (c *Core) lookup(s *seq) (idle int) {
 // can find.
 func (c *Core) find(s *seq, i int) int32 {
 	if k := i - s.shared; k < 0 {
-		return c.pool.found[c.hash(s, i)]
+		return c.pool.find(c.hash(s, i))
 	} else if k < len(s.own) && c.pool.blocks[s.own[k]].hash == s.stamp(i) {
 		return s.own[k]
 	}
@@ -194,6 +198,9 @@ func (c *Core) find(s *seq, i int) int32 {
 // hash is the hash of the prefix of s up to the end of block i, one of those
 // that others can share.
 func (c *Core) hash(s *seq, i int) uint64 {
+	if len(s.hashes) == 0 {
+		s.hashes = slices.Grow(s.hashes, s.shared)
+	}
 	for k := len(s.hashes); k <= i; k++ {
 		parent := uint64(0)
 		if k > 0 {
@@ -257,7 +264,7 @@ func (c *Core) publish(s *seq, tokens int) {
 func (c *Core) preempt(s *seq) {
 	c.free(s)
 	s.computed, s.phase = 0, inWaiting
-	c.hold(&c.stats.Waits.KV)
+	c.held = cmp.Or(c.held, &c.stats.Waits.KV)
 	c.stats.Preemptions++
 	c.result.Preempted = append(c.result.Preempted, s.job.Index)
 }
