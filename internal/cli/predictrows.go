@@ -98,6 +98,9 @@ func (f *predictFlags) forecast(env Env, cal *calib.Calibration, name string, co
 	for i := range rows {
 		doc.Rows = append(doc.Rows, f.row(&rows[i], loads))
 	}
+	if f.defaults && len(rows) > 1 { // of one workload, output tokens are the same share of all in each row
+		doc.Metrics = slices.DeleteFunc(slices.Clone(f.metrics), func(m string) bool { return m == "output_throughput" })
+	}
 	front(doc.Rows, f.latency)
 	f.order(doc.Rows)
 	return doc

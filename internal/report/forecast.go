@@ -277,14 +277,14 @@ func (r *ForecastRow) own(common []string) []string {
 func (f *Forecast) calibration() string {
 	c := f.Calibration
 	text := c.Name
-	if c.Source != "" {
-		text += ": " + c.Source
-	}
 	if c.Runs > 0 {
-		text += fmt.Sprintf(" (%s)", count(c.Runs, "run"))
+		text += fmt.Sprintf(", %s", count(c.Runs, "run"))
+	}
+	if c.Source != "" {
+		text += ": " + strings.TrimSuffix(c.Source, ".")
 	}
 	if f.ranged() {
-		text += ". Ranges hold nine of ten cases"
+		text += ". Ranges hold nine in ten cases"
 	}
 	return text
 }
