@@ -109,7 +109,7 @@ func (a *asked) bottleneck() Bottleneck {
 		return Bottleneck{FrontEnd, stalled, fmt.Sprintf("The front end: for %.0f %% of the time no step runs because requests are being read and tokenised, %.0f a second at most. %s.", 100*stalled, a.passes(), a.helpFrontEnd())}
 	}
 	if u := a.utilisation; u > 0 && u < saturating {
-		return Bottleneck{OfferedLoad, u, fmt.Sprintf("The load: a rate of %.3g/s is %.0f %% of what the server takes when all come at once, and %s. Offer more, or use fewer GPUs.", a.Load.Rate, 100*u, largest)}
+		return Bottleneck{OfferedLoad, u, fmt.Sprintf("The load: a rate of %.3g/s is %.0f %% of what the server takes when such requests come at once, and %s. Offer more, or use fewer GPUs.", a.Load.Rate, 100*u, largest)}
 	}
 	if fixed := of(shared, busy); fixed >= sharedTerms {
 		if b, ok := a.room(span, fixed); ok {

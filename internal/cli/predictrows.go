@@ -143,12 +143,12 @@ func (f *predictFlags) row(r *predictRow, loads []predictLoad) report.ForecastRo
 	if b := p.Bottleneck; b.Name != "" {
 		out.Bottleneck = &report.ForecastBottleneck{Name: b.Name, Share: b.Share, Text: b.Text}
 	}
-	out.KV = &report.ForecastKV{Tokens: p.KV.Tokens, Peak: p.KV.Peak, Concurrency: p.KV.Concurrency, Preemptions: p.KV.Preemptions}
+	out.KV = &report.ForecastKV{Tokens: p.KV.Tokens, Peak: p.KV.Peak, Concurrency: p.KV.Concurrency, Preemptions: p.KV.Preemptions, Found: p.KV.Found}
 	out.Utilisation, out.Outside, out.Steps, out.Running = p.Utilisation, p.Outside, p.Steps.Steps, p.Steps.PeakRunning
 	out.Times, out.Waits = times(p.Steps.Times), waitTimes(p.Steps.Waits)
 	if n := int(p.Summary.Figures["failed"]); n > 0 {
 		why, _ := p.Summary.Verdict.Check("failures")
-		out.Failed = fmt.Sprintf("%d of %d requests: %s", n, l.calib.Requests, why.Text)
+		out.Failed = cmp.Or(why.Text, fmt.Sprintf("%d of %d requests", n, l.calib.Requests))
 	}
 	out.SLO, out.Missed = f.met(p)
 	return out
