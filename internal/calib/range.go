@@ -81,10 +81,14 @@ func (c *Calibration) known(cfg engine.Config, metric string) (e Error, widen fl
 		}
 		return e, likeFigure, true
 	}
-	if e, _, ok = c.widestOf(here, metric); ok {
+	of := []string{metric}
+	if metric == MeanE2E { // elsewhere it may be known of another kind of load
+		of = append(of, like...)
+	}
+	if e, _, ok = c.widestOf(here, of...); ok {
 		return e.unbiased(), otherEngine, true
 	}
-	e, _, ok = c.widestOf(func(Error) bool { return true }, metric)
+	e, _, ok = c.widestOf(func(Error) bool { return true }, of...)
 	return e.unbiased(), otherAccelerator, ok
 }
 
