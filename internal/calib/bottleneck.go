@@ -109,15 +109,16 @@ func (a *asked) bottleneck() Bottleneck {
 		return Bottleneck{FrontEnd, stalled, fmt.Sprintf("The front end: for %.0f %% of the time no step runs because requests are being read and tokenised, %.0f a second at most. %s.", 100*stalled, a.passes(), a.helpFrontEnd())}
 	}
 	if u := a.utilisation; u > 0 && u < saturating {
-		return Bottleneck{OfferedLoad, u, fmt.Sprintf("The load: a rate of %.3g/s is %.0f %% of what the server takes when all come at once, and %s. Offer more, or use fewer GPUs.", a.Load.Rate, 100*u, largest)}
+		return Bottleneck{OfferedLoad, u, fmt.Sprintf("The load: a rate of %.3g/s is %.0f %% of what the server takes when such requests come at once, and %s. Offer more, or use fewer GPUs.", a.Load.Rate, 100*u, largest)}
 	}
-	if fixed := of(shared, busy); fixed >= sharedTerms {
+	fixed := of(shared, busy)
+	if fixed >= sharedTerms {
 		if b, ok := a.room(span, fixed); ok {
 			return b
 		}
 	}
 	share := of(most.took, busy)
-	return Bottleneck{most.name, share, fmt.Sprintf("%s. %s.", sentence(largest), a.help(most.name))}
+	return Bottleneck{most.name, share, fmt.Sprintf("%s. %s.", sentence(largest), a.help(most.name, fixed))}
 }
 
 // room is what requests wait for most of the time, if anything.
@@ -140,18 +141,23 @@ func (a *asked) room(span time.Duration, fixed float64) (Bottleneck, bool) {
 	return Bottleneck{}, false
 }
 
-// help says what to try against a term of the steps, for this configuration.
-func (a *asked) help(name string) string {
+// help says what to try against a term of the steps, for this configuration;
+// fixed is the share of the steps that a larger batch shares.
+func (a *asked) help(name string, fixed float64) string {
 	cfg := a.Config
 	wide := cfg.Model.Format == arch.BF16
 	switch name {
 	case Weights, ExpertReads:
 		return a.helpReads(wide)
 	case Arithmetic, Experts:
-		if wide && cfg.GPU.FP8TFLOPS > 0 {
-			return "FP8 weights multiply faster here; a larger batch does not help"
+		batch := fmt.Sprintf("a larger batch shares no more than the %.0f %% that are reading weights and host work", 100*fixed)
+		if fixed < sharedTerms {
+			batch = "a larger batch does not help"
 		}
-		return "More GPUs help, a larger batch does not"
+		if wide && cfg.GPU.FP8TFLOPS > 0 {
+			return "FP8 weights multiply faster here; " + batch
+		}
+		return "More GPUs help; " + batch
 	case KVReads:
 		switch {
 		case cfg.KVBytes == 2:

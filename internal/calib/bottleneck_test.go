@@ -43,6 +43,7 @@ func TestBottleneck(t *testing.T) {
 		{Arithmetic, vllm, 0, sim.Stats{Times: sim.Times{Arithmetic: 9 * s, Weights: s}, Waits: sim.Waits{KV: 9 * s}}, 0.9, []string{"90 % of the steps", "FP8 weights"}, nil},
 		{Arithmetic, fp8, 0, sim.Stats{Times: sim.Times{Arithmetic: 9 * s, Weights: s}}, 0.9, []string{"More GPUs"}, []string{"FP8"}},
 		{Experts, fp8, 0, sim.Stats{Times: sim.Times{Experts: 4 * s, Arithmetic: 3 * s, KV: 3 * s}}, 0.4, []string{"takes 40 % of the steps and multiplying by dense weights 30 %"}, nil},
+		{Experts, fp8, 0, sim.Stats{Times: sim.Times{Experts: 5 * s, ExpertReads: 4 * s, Host: s}}, 0.5, []string{"more than the 50 % that"}, []string{"does not help"}},
 		{Experts, vllm, 0, sim.Stats{Times: sim.Times{Experts: 9 * s, Weights: s}}, 0.9, []string{"experts"}, nil},
 		{Weights, vllm, 0, sim.Stats{PeakRunning: 8, Times: sim.Times{Weights: 9 * s, Arithmetic: s}}, 0.9, []string{"send more requests", "halve"}, nil},
 		{Weights, fp8, 0, sim.Stats{PeakRunning: 256, Times: sim.Times{Weights: 9 * s, Arithmetic: s}}, 0.9, []string{"max_num_seqs above 256"}, []string{"halve"}},

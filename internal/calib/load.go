@@ -113,13 +113,25 @@ func (l Load) known(i, n int) []uint32 {
 	return p
 }
 
-// atOnce is the load without a schedule: every request at the first instant.
-func (l Load) atOnce() Load {
+// atOnce is the load without a schedule: every request at the first instant, and
+// at least so many where they can be made up, so that filling and draining the
+// engine is a small part of it.
+func (l Load) atOnce(least int) Load {
 	l.Rate, l.Arrival = 0, ""
-	l.Exact = slices.Clone(l.Exact)
+	if l.Exact == nil {
+		l.Requests = max(l.Requests, least)
+		return l
+	}
+	known := slices.ContainsFunc(l.Exact, func(r Request) bool { return r.Prompt != nil })
+	was := l.Exact
+	l.Exact = nil
+	for len(l.Exact) < len(was) || !known && len(l.Exact) < least && len(was) > 0 {
+		l.Exact = append(l.Exact, was...)
+	}
 	for i := range l.Exact {
 		l.Exact[i].Due = 0
 	}
+	l.Requests = len(l.Exact)
 	return l
 }
 

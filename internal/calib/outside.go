@@ -2,11 +2,13 @@ package calib
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 
 	"perflab/internal/arch"
+	"perflab/internal/result"
 )
 
 // beyond is by how much a mean length or a rate may leave what was seen before
@@ -86,8 +88,28 @@ func (a *asked) hardware(say sayer) {
 		say(1, "No run on %s is in the calibration, its constants are as wide as they are elsewhere%s", cfg.GPU.Title, rest)
 	case !engine:
 		say(1, "No run of %s on %s is in the calibration, only of another engine%s", cfg.Engine, cfg.GPU.Title, rest)
-	case borrowed > 1 || !ranged:
-		say(1, "Too few runs of %s on %s were held out to know its errors%s", cfg.Engine, cfg.GPU.Title, rest)
+	default:
+		a.borrowed(say)
+	}
+}
+
+// borrowed names the figures whose error is not known of the very engine on the
+// accelerator, by how much wider their ranges are for that.
+func (a *asked) borrowed(say sayer) {
+	by := map[float64][]string{}
+	for _, name := range Scored {
+		_, widen, ok := a.cal.known(a.Config, name)
+		if _, has := a.run.Figures[name]; ok && widen > 1 && has && name != MedianTTFT { // which goes with its mean
+
+			m, _ := result.Lookup(name)
+			label, _, _ := strings.Cut(m.Label, " (")
+			by[widen] = append(by[widen], label)
+		}
+	}
+	from := map[float64]string{likeFigure: "like figures or of another engine", otherAccelerator: "another accelerator"}
+	for _, widen := range slices.Sorted(maps.Keys(by)) {
+		say(1, "Too few runs of %s on %s were held out to know the errors of %s: those of %s are taken, %g times as wide",
+			a.Config.Engine, a.Config.GPU.Title, strings.Join(by[widen], ", "), from[widen], widen)
 	}
 }
 
@@ -103,33 +125,39 @@ func (a *asked) envelope() (e Envelope, ok bool) {
 			continue
 		}
 		e.Formats, e.GPUs = append(slices.Clone(e.Formats), x.Formats...), append(slices.Clone(e.GPUs), x.GPUs...)
+		e.Models = append(slices.Clone(e.Models), x.Models...)
 		e.Input, e.Output, e.Rate = span(e.Input, x.Input), span(e.Output, x.Output), span(e.Rate, x.Rate)
+		e.Burst = span(e.Burst, x.Burst)
 		e.Speculation = e.Speculation || x.Speculation
 	}
 	return e, ok
 }
 
 // span is what two spans cover; 0, 0 is none.
-func span(a, b [2]float64) [2]float64 {
-	none := [2]float64{}
+func span[T int | float64](a, b [2]T) [2]T {
+	none := [2]T{}
 	switch {
 	case a == none:
 		return b
 	case b == none:
 		return a
 	}
-	return [2]float64{min(a[0], b[0]), max(a[1], b[1])}
+	return [2]T{min(a[0], b[0]), max(a[1], b[1])}
 }
 
 // beyondSeen compares the question with what was seen of its engine on its
 // accelerator.
 func (a *asked) beyondSeen(e Envelope, say sayer) {
 	cfg := a.Config
+	if n, seen := shapes(e.Models, cfg.Model); n > 0 && n < manyModels && !seen {
+		say(outsideEnvelope, "%s was not seen here, only %s", cfg.Model.Name, strings.Join(unique(e.Models), ", "))
+	}
 	if f := string(cfg.Model.Format); len(e.Formats) > 0 && !slices.Contains(e.Formats, f) {
 		say(outsideEnvelope, "Weights in %s were not seen here, only in %s", f, strings.Join(unique(e.Formats), ", "))
 	}
-	if len(e.GPUs) > 0 && cfg.GPUs > slices.Max(e.GPUs) {
-		say(outsideEnvelope, "A configuration of %d GPUs is beyond the %d seen", cfg.GPUs, slices.Max(e.GPUs))
+	if n := len(e.GPUs); n > 0 && (cfg.GPUs > slices.Max(e.GPUs) || cfg.GPUs < slices.Min(e.GPUs)) {
+		seen := [2]float64{float64(slices.Min(e.GPUs)), float64(slices.Max(e.GPUs))}
+		say(outsideEnvelope, "The GPUs of a replica are %d, of those seen %s", cfg.GPUs, fromTo(seen))
 	}
 	for _, x := range []struct {
 		what string
@@ -140,6 +168,14 @@ func (a *asked) beyondSeen(e Envelope, say sayer) {
 			say(outsideEnvelope, "%s of %.0f tokens on average are far from the %s seen", x.what, x.mean, fromTo(x.seen))
 		}
 	}
+	a.arrivals(e, say)
+	if cfg.Spec != "" && !e.Speculation {
+		say(outsideEnvelope, "Speculation was not seen here: its cost and the share of drafts that are accepted are assumed")
+	}
+}
+
+// arrivals compares how many requests come, and how, with what was seen.
+func (a *asked) arrivals(e Envelope, say sayer) {
 	if rate := a.Load.Rate / float64(a.Replicas); rate > 0 {
 		switch {
 		case e.Rate[1] == 0:
@@ -147,10 +183,45 @@ func (a *asked) beyondSeen(e Envelope, say sayer) {
 		case rate > beyond*e.Rate[1]:
 			say(outsideEnvelope, "%.3g requests/s to a replica are far above the %.3g seen", rate, e.Rate[1])
 		}
+		return
 	}
-	if cfg.Spec != "" && !e.Speculation {
-		say(outsideEnvelope, "Speculation was not seen here: its cost and the share of drafts that are accepted are assumed")
+	n := a.facts.requests
+	if limit := a.Load.Concurrency; limit > 0 {
+		n = min(n, limit)
 	}
+	n = (n + a.Replicas - 1) / a.Replicas
+	switch {
+	case e.Burst[1] == 0 && e.Rate[1] > 0:
+		say(outsideEnvelope, "Only loads at a rate were seen here, none that keeps requests waiting or so many in flight")
+	case e.Burst[1] > 0 && (n > beyond*e.Burst[1] || beyond*n < e.Burst[0]):
+		say(outsideEnvelope, "%d requests at once to a replica are far from the %s seen", n, fromTo([2]float64{float64(e.Burst[0]), float64(e.Burst[1])}))
+	}
+}
+
+// manyModels is from how many models on the errors of held-out runs stand for
+// another one too.
+const manyModels = 3
+
+// shapes counts the models of other shapes among names, and says whether one is
+// of the shape of m: variants of a checkpoint are one model.
+func shapes(names []string, m arch.Model) (n int, seen bool) {
+	type shape struct{ layers, hidden, heads, kvHeads, experts int }
+	of := func(m arch.Model) shape {
+		s := shape{m.Layers, m.Hidden, m.Heads, m.KVHeads, 0}
+		if m.MoE != nil {
+			s.experts = m.MoE.Experts
+		}
+		return s
+	}
+	all := map[shape]bool{}
+	for _, name := range names {
+		if known, err := arch.LookupModel(name); err == nil {
+			all[of(known)] = true
+		} else if name == m.Name { // of a config.json
+			all[of(m)] = true
+		}
+	}
+	return len(all), all[of(m)]
 }
 
 // load says where the load itself makes figures doubtful.
@@ -158,9 +229,9 @@ func (a *asked) load(say sayer) {
 	switch u := a.utilisation; {
 	case math.IsInf(u, 1): // nothing was served
 	case u > 1:
-		say(outsideSaturated, "%.3g requests/s are more than the %.3g that the same requests reach when all are sent at once: the queue grows for as long as they come", a.Load.Rate, a.Load.Rate/u)
+		say(outsideSaturated, "%.3g requests/s are more than the %.3g that such requests reach when they are sent at once: latencies grow for as long as they come", a.Load.Rate, a.Load.Rate/u)
 	case u > saturating:
-		say(outsideSaturated, "%.3g requests/s are %.0f %% of what the same requests reach when all are sent at once: near saturation latency is uncertain", a.Load.Rate, 100*u)
+		say(outsideSaturated, "%.3g requests/s are %.0f %% of what such requests reach when they are sent at once: near saturation latency is uncertain", a.Load.Rate, 100*u)
 	}
 	if n := a.run.stats.Preemptions; float64(n) > heavy*float64(a.facts.requests) {
 		say(outsideEnvelope, "%d preemptions of %d requests: the KV cache is short, and small errors of its size matter", n, a.facts.requests)

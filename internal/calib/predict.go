@@ -50,13 +50,14 @@ type KVUse struct {
 	Peak        float64 `json:"peak"`        // share of it in use at most
 	Concurrency float64 `json:"concurrency"` // requests of the load's mean length that it holds
 	Preemptions int     `json:"preemptions"`
+	Found       float64 `json:"found"` // share of the prompts' tokens that it held already
 }
 
 // Constants are the priors with the calibration's sets over them.
 func (c *Calibration) Constants() (*sim.Constants, error) { return sim.Priors().With(c.Sets...) }
 
 // Predict answers a question: one replay with the middle constants, one for
-// each draw, and of a load with a rate one of all its requests at once.
+// each draw, and of a load with a rate one of such requests all at once.
 func (c *Calibration) Predict(q Question) (Prediction, error) {
 	q.Replicas, q.Draws = max(1, q.Replicas), cmp.Or(q.Draws, Draws)
 	k, err := c.Constants()
@@ -64,22 +65,20 @@ func (c *Calibration) Predict(q Question) (Prediction, error) {
 		return Prediction{}, fmt.Errorf("calibration: %w", err)
 	}
 	a := asked{Question: q, cal: c, constants: k, facts: q.Load.facts()}
-	middle, err := a.replay(q.Load, k, q.Seed, q.Options)
-	if err != nil {
+	if a.run, err = a.replay(k); err != nil {
 		return Prediction{}, err
 	}
-	a.run = middle
 	if q.Load.Rate > 0 {
-		if a.burst, err = a.replay(q.Load.atOnce(), k, q.Seed, scoredOnly); err != nil {
+		if a.burst, _, err = figures(q.Config, q.Replicas, q.Load.atOnce(a.flood()), k, q.Seed); err != nil {
 			return Prediction{}, err
 		}
-		a.utilisation = q.Load.Rate / a.burst.Figures["request_throughput"] // +Inf where none was served
+		a.utilisation = q.Load.Rate / a.burst["request_throughput"] // +Inf where none was served
 	}
 	draws, err := a.drawn()
 	if err != nil {
 		return Prediction{}, err
 	}
-	p := Prediction{Summary: middle.Summary, Steps: middle.stats, Utilisation: a.utilisation, KV: a.kv()}
+	p := Prediction{Summary: a.run.Summary, Steps: a.run.stats, Utilisation: a.utilisation, KV: a.kv()}
 	outside := a.outside()
 	for _, o := range outside {
 		p.Outside = append(p.Outside, o.text)
@@ -95,7 +94,8 @@ type asked struct {
 	cal         *Calibration
 	constants   *sim.Constants
 	facts       loadFacts
-	run, burst  replayed
+	run         replayed
+	burst       map[string]float64 // figures of the same requests sent at once
 	utilisation float64
 }
 
@@ -105,13 +105,16 @@ type replayed struct {
 	stats sim.Stats
 }
 
-// scoredOnly computes nothing beside what ranges are known of.
-var scoredOnly = result.Options{Percentiles: []float64{}}
+// flood is how many requests it takes to see what the server can do: twice as
+// many as it runs together, if those are not too many to replay in a moment.
+func (a *asked) flood() int { return min(2*a.Config.Seqs*a.Replicas, 4000) }
 
-func (a *asked) replay(l Load, k *sim.Constants, seed uint64, o result.Options) (replayed, error) {
+// replay is the run that is asked about, with every figure.
+func (a *asked) replay(k *sim.Constants) (replayed, error) {
 	var out replayed
-	calls, err := Calls(a.Config, a.Replicas, l.Jobs(seed), sim.ReplayOptions{
-		MaxConcurrency: l.Concurrency, Seed: seed, Constants: k, Warm: l.Warm(seed),
+	l := a.Load
+	calls, err := Calls(a.Config, a.Replicas, l.Jobs(a.Seed), sim.ReplayOptions{
+		MaxConcurrency: l.Concurrency, Seed: a.Seed, Constants: k, Warm: l.Warm(a.Seed),
 		Stats: func(_ int, s sim.Stats) { out.stats = together(out.stats, s) },
 	})
 	if err != nil {
@@ -121,15 +124,15 @@ func (a *asked) replay(l Load, k *sim.Constants, seed uint64, o result.Options) 
 		Simulated: true, Predicted: true, Model: a.Config.Model.Name,
 		Requests: a.facts.requests, Rate: l.Rate, Limit: l.Concurrency,
 	}
-	out.Summary, err = result.Summarize(h, nil, o, calls)
+	out.Summary, err = result.Summarize(h, nil, a.Options, calls)
 	return out, err
 }
 
 // drawn replays other draws of the load. Where no error is known of the engine
 // on the accelerator the constants are drawn too; where one is, it has in it what
 // they are uncertain by.
-func (a *asked) drawn() ([]result.Summary, error) {
-	var out []result.Summary
+func (a *asked) drawn() ([]map[string]float64, error) {
+	var out []map[string]float64
 	for i := range max(0, a.Draws) {
 		seed := stat.Stream(a.Seed, fmt.Sprintf("draw %d", i)).Uint64()
 		k := a.constants
@@ -139,11 +142,11 @@ func (a *asked) drawn() ([]result.Summary, error) {
 				return nil, err
 			}
 		}
-		r, err := a.replay(a.Load.again(seed), k, seed, scoredOnly)
+		f, _, err := figures(a.Config, a.Replicas, a.Load.again(seed), k, seed)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, r.Summary)
+		out = append(out, f)
 	}
 	return out, nil
 }
@@ -153,6 +156,9 @@ func (a *asked) kv() KVUse {
 	s, cfg := a.run.stats, a.Config
 	block := max(1, cfg.Block)
 	u := KVUse{Tokens: s.KVBlocks * block, Peak: s.PeakKV, Preemptions: s.Preemptions}
+	if s.PrefixQueries > 0 {
+		u.Found = float64(s.PrefixHits) / float64(s.PrefixQueries)
+	}
 	if blocks := cfg.Layout().SeqBlocks(int(math.Ceil(a.facts.input + a.facts.output))); blocks > 0 {
 		u.Concurrency = float64(s.KVBlocks) / float64(blocks)
 	}

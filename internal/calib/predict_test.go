@@ -38,7 +38,7 @@ func resolved(t *testing.T, line, gpu string, gpus int) engine.Config {
 // own is a calibration that has seen vLLM on one A100.
 func own() Calibration {
 	c := Calibration{
-		Seen: []Envelope{{Accelerator: "a100-sxm", Engine: "vllm", Formats: []string{"bf16"}, GPUs: []int{1}, Input: [2]float64{100, 2000}, Output: [2]float64{20, 300}, Burst: [2]int{50, 1000}}},
+		Seen: []Envelope{{Accelerator: "a100-sxm", Engine: "vllm", Models: []string{"Qwen/Qwen3-14B"}, Formats: []string{"bf16"}, GPUs: []int{1}, Input: [2]float64{100, 2000}, Output: [2]float64{20, 300}, Burst: [2]int{50, 1000}}},
 	}
 	for _, m := range Scored {
 		c.Errors = append(c.Errors, Error{"a100-sxm", "vllm", m, 20, 0, 0.08})
@@ -163,13 +163,14 @@ func TestOutside(t *testing.T) {
 		"inside":      {"vllm serve Qwen/Qwen3-14B", "a100-sxm-80", 1, burst, nil},
 		"accelerator": {"vllm serve Qwen/Qwen3-14B", "h200", 1, burst, []string{"No run on NVIDIA H200"}},
 		"engine":      {"trtllm-serve Qwen/Qwen3-14B", "a100-sxm-80", 1, burst, []string{"No run of trtllm"}},
+		"model":       {"vllm serve Qwen/Qwen3-32B --max-model-len 8192", "a100-sxm-80", 1, burst, []string{"Qwen/Qwen3-32B was not seen here, only Qwen/Qwen3-14B"}},
 		"format":      {"vllm serve Qwen/Qwen3-14B-FP8", "a100-sxm-80", 1, burst, []string{"Weights in fp8"}},
-		"gpus":        {"vllm serve Qwen/Qwen3-14B -tp 2", "a100-sxm-80", 2, burst, []string{"2 GPUs is beyond the 1"}},
+		"gpus":        {"vllm serve Qwen/Qwen3-14B -tp 2", "a100-sxm-80", 2, burst, []string{"The GPUs of a replica are 2, of those seen 1"}},
 		"speculation": {`vllm serve Qwen/Qwen3-14B --speculative-config {"method":"ngram","num_speculative_tokens":2}`, "a100-sxm-80", 1, burst, []string{"Speculation was not seen"}},
-		"long":        {"vllm serve Qwen/Qwen3-14B", "a100-sxm-80", 1, long, []string{"Prompts of 9000", "Answers of 1000"}},
+		"long":        {"vllm serve Qwen/Qwen3-14B", "a100-sxm-80", 1, long, []string{"Prompts of 9000", "Answers of 1000", "10 requests at once to a replica are far from the 50 to 1000"}},
 		"short":       {"vllm serve Qwen/Qwen3-14B", "a100-sxm-80", 1, short, []string{"Prompts of 20"}},
 		"rate":        {"vllm serve Qwen/Qwen3-14B", "a100-sxm-80", 1, paced, []string{"Only bursts were seen"}},
-		"flood":       {"vllm serve Qwen/Qwen3-14B", "a100-sxm-80", 1, flood, []string{"Only bursts were seen", "the queue grows"}},
+		"flood":       {"vllm serve Qwen/Qwen3-14B", "a100-sxm-80", 1, flood, []string{"Only bursts were seen", "latencies grow"}},
 	} {
 		cal := own()
 		p := predict(t, cal, Question{Config: resolved(t, c.line, c.gpu, c.gpus), Load: c.load, Draws: -1})
@@ -194,14 +195,65 @@ func TestOutside(t *testing.T) {
 	}
 }
 
+// TestOutsideArrivals: a burst where only rates were seen, fewer GPUs, and a
+// model that is one more of many.
+func TestOutsideArrivals(t *testing.T) {
+	cal := own()
+	e := &cal.Seen[0]
+	e.Rate, e.Burst, e.GPUs = [2]float64{1, 16}, [2]int{}, []int{2, 4}
+	e.Models = []string{"Qwen/Qwen3-14B", "Qwen/Qwen3-14B-FP8"}
+	q := Question{Config: resolved(t, "vllm serve Qwen/Qwen3-32B --max-model-len 8192", "a100-sxm-80", 1), Load: small, Draws: -1}
+	want := []string{"Qwen/Qwen3-32B was not seen", "replica are 1, of those seen 2 to 4", "Only loads at a rate were seen"}
+	p := predict(t, cal, q)
+	if len(p.Outside) != len(want) {
+		t.Fatalf("%q, want %q", p.Outside, want)
+	}
+	for i := range want {
+		if !strings.Contains(p.Outside[i], want[i]) {
+			t.Errorf("%q lacks %q", p.Outside[i], want[i])
+		}
+	}
+	e.Models = append(e.Models, "Qwen/Qwen3-8B", "Qwen/Qwen3-30B-A3B")
+	if p := predict(t, cal, q); len(p.Outside) != 2 {
+		t.Errorf("one more of many models: %q", p.Outside)
+	}
+}
+
+// TestFiguresAsSummarised: the figures that draws are made of are those of a run
+// that keeps its calls, also where a request is refused.
+func TestFiguresAsSummarised(t *testing.T) {
+	cfg := resolved(t, "vllm serve Qwen/Qwen3-14B --max-model-len 1000", "a100-sxm-80", 1)
+	l := Load{Rate: 2, Arrival: "constant"}
+	for i := range 40 {
+		l.Exact = append(l.Exact, Request{Due: time.Duration(i+3) * time.Second / 2, Input: 100 + 20*i, Output: 1 + i%7})
+	}
+	l.Exact[7].Input = 2000
+	l.Requests = len(l.Exact)
+	cal := own()
+	p := predict(t, cal, Question{Config: cfg, Load: l, Seed: 3, Draws: -1})
+	k, err := cal.Constants()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, refused, err := figures(cfg, 1, l, k, 3)
+	if err != nil || !strings.Contains(refused, "request 7 is refused") || len(f) < 8 {
+		t.Fatalf("%v, %q, %v", f, refused, err)
+	}
+	for name, v := range f {
+		if w := p.Summary.Figures[name]; math.Abs(v/w-1) > 1e-9 {
+			t.Errorf("%s is %v, of the calls %v", name, v, w)
+		}
+	}
+}
+
 // TestNearSaturation: 90 % of the capacity is said, once at least.
 func TestNearSaturation(t *testing.T) {
 	cfg := resolved(t, "vllm serve Qwen/Qwen3-14B", "a100-sxm-80", 1)
 	cal := own()
 	cal.Seen[0].Rate = [2]float64{0.1, 50}
-	burst := predict(t, cal, Question{Config: cfg, Load: small, Draws: -1})
 	l := small
-	l.Rate = 0.9 * burst.Summary.Figures["request_throughput"]
+	l.Rate = 1
+	l.Rate = 0.9 / predict(t, cal, Question{Config: cfg, Load: l, Draws: -1}).Utilisation
 	p := predict(t, cal, Question{Config: cfg, Load: l, Draws: -1})
 	if len(p.Outside) != 1 || !strings.Contains(p.Outside[0], "90 %") || math.Abs(p.Utilisation-0.9) > 1e-9 {
 		t.Errorf("%v, %q", p.Utilisation, p.Outside)
@@ -209,6 +261,24 @@ func TestNearSaturation(t *testing.T) {
 	l.Rate /= 2
 	if p := predict(t, cal, Question{Config: cfg, Load: l, Draws: -1}); len(p.Outside) > 0 || p.Bottleneck.Name != OfferedLoad {
 		t.Errorf("%q, %+v", p.Outside, p.Bottleneck)
+	}
+}
+
+// TestUtilisationOfShortLoads: what a server can do does not depend on how many
+// requests are asked about.
+func TestUtilisationOfShortLoads(t *testing.T) {
+	cal, q := own(), Question{Config: resolved(t, "vllm serve Qwen/Qwen3-14B", "a100-sxm-80", 1), Load: small, Draws: -1}
+	q.Load.Rate = 1
+	var u []float64
+	for _, n := range []int{20, 2000} {
+		q.Load.Exact = nil
+		for i := range n {
+			q.Load.Exact = append(q.Load.Exact, Request{Due: time.Duration(i) * time.Second, Input: 400, Output: 40})
+		}
+		u = append(u, predict(t, cal, q).Utilisation)
+	}
+	if !(u[0] > 0) || math.Abs(u[0]/u[1]-1) > 0.05 {
+		t.Errorf("utilisation of 20 and of 2000 requests: %v", u)
 	}
 }
 
@@ -245,7 +315,7 @@ func TestAgain(t *testing.T) {
 	if !reflect.DeepEqual(l.again(3).Exact, l.Exact) {
 		t.Error("a trace was changed")
 	}
-	if got := l.atOnce(); got.Exact[199].Due != 0 || l.Exact[199].Due == 0 || got.Rate != 0 {
+	if got := l.atOnce(0); len(got.Exact) != 200 || got.Exact[199].Due != 0 || l.Exact[199].Due == 0 || got.Rate != 0 {
 		t.Error("atOnce changes the load or keeps its times")
 	}
 }

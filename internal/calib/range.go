@@ -7,7 +7,6 @@ import (
 
 	"perflab/internal/arch"
 	"perflab/internal/engine"
-	"perflab/internal/result"
 	"perflab/internal/sim"
 	"perflab/internal/stat"
 )
@@ -23,6 +22,7 @@ const leastRuns = 3
 
 // Widths of a range whose error is borrowed from runs that are less alike.
 const (
+	likeFigure       = 1.5 // of a like figure of the same engine
 	otherEngine      = 1.5 // of another engine on the same accelerator
 	otherAccelerator = 2.0 // of other accelerators
 )
@@ -31,8 +31,16 @@ const (
 // are fixed, so its rates have one duration in common.
 var kin = map[string]string{"output_throughput": Throughput, "request_throughput": Throughput}
 
+// likeFigures vary together with one whose error is not known itself. The error
+// of a sum lies between those of its parts: of E2E no more is to be feared than of
+// the worse of the two.
+var likeFigures = map[string][]string{
+	MeanE2E: {MeanTTFT, MeanTPOT}, MeanTTFT: {MedianTTFT}, MedianTTFT: {MeanTTFT},
+	MeanTPOT: {MeanE2E}, MedianITL: {MeanTPOT, MeanE2E}, Throughput: {MeanE2E},
+}
+
 // ranges are those of all figures that an error is known of.
-func (a *asked) ranges(draws []result.Summary, widen float64) map[string]Range {
+func (a *asked) ranges(draws []map[string]float64, widen float64) map[string]Range {
 	out := map[string]Range{}
 	for _, name := range append(slices.Clone(Scored), "output_throughput", "request_throughput") {
 		of := name
@@ -48,7 +56,7 @@ func (a *asked) ranges(draws []result.Summary, widen float64) map[string]Range {
 		off := widen * borrowed * e.Spread * fewRuns(e.Runs)
 		r := interval(v, d, e.Bias, off)
 		if of == Throughput && a.Load.Rate > 0 {
-			full := interval(a.burst.Figures[name], d, e.Bias, off)
+			full := interval(a.burst[name], d, e.Bias, off)
 			r = paced(r, d, full.Low, a.Load.Rate*v/a.run.Figures["request_throughput"])
 		}
 		out[name] = r
@@ -57,30 +65,53 @@ func (a *asked) ranges(draws []result.Summary, widen float64) map[string]Range {
 }
 
 // known is the held-out error of a figure, and by how much its range is widened
-// for being borrowed: the accelerator's with that engine, else the widest with
-// another one, else the widest there is.
+// for being borrowed: the accelerator's with that engine, else that of a figure
+// like it, else the widest with another engine, else the widest there is.
 func (c *Calibration) known(cfg engine.Config, metric string) (e Error, widen float64, ok bool) {
-	for _, t := range []struct {
-		widen            float64
-		gpu, engine, any bool
-	}{{widen: 1, gpu: true, engine: true}, {widen: otherEngine, gpu: true}, {widen: otherAccelerator}} {
-		for _, x := range c.Errors {
-			if x.Metric != metric || x.Runs < leastRuns ||
-				t.gpu && !strings.HasPrefix(cfg.GPU.Name, x.Accelerator) || t.engine && x.Engine != cfg.Engine {
-				continue
-			}
-			if !t.engine { // whose bias it is not
-				x.Spread, x.Bias = x.Spread+math.Abs(x.Bias), 0
-			}
-			if !ok || x.Spread > e.Spread {
-				e, ok = x, true
-			}
+	here := func(x Error) bool { return strings.HasPrefix(cfg.GPU.Name, x.Accelerator) }
+	same := func(x Error) bool { return here(x) && x.Engine == cfg.Engine }
+	if e, _, ok = c.widestOf(same, metric); ok {
+		return e, 1, true
+	}
+	like := likeFigures[metric]
+	if e, n, ok := c.widestOf(same, like...); ok {
+		e = e.unbiased()
+		if metric == MeanE2E && n == len(like) {
+			return e, 1, true
 		}
-		if ok {
-			return e, t.widen, true
+		return e, likeFigure, true
+	}
+	of := []string{metric}
+	if metric == MeanE2E { // elsewhere it may be known of another kind of load
+		of = append(of, like...)
+	}
+	if e, _, ok = c.widestOf(here, of...); ok {
+		return e.unbiased(), otherEngine, true
+	}
+	e, _, ok = c.widestOf(func(Error) bool { return true }, of...)
+	return e.unbiased(), otherAccelerator, ok
+}
+
+// widestOf is the widest error of some figures among those that are meant and
+// rest on enough runs, and of how many figures one is known.
+func (c *Calibration) widestOf(meant func(Error) bool, metrics ...string) (widest Error, n int, ok bool) {
+	of := map[string]bool{}
+	for _, x := range c.Errors {
+		if x.Runs >= leastRuns && slices.Contains(metrics, x.Metric) && meant(x) {
+			of[x.Metric] = true
+			if !ok || x.Spread+math.Abs(x.Bias) > widest.Spread+math.Abs(widest.Bias) {
+				widest, ok = x, true
+			}
 		}
 	}
-	return Error{}, 0, false
+	return widest, len(of), ok
+}
+
+// unbiased is an error whose bias is that of something else: a part of the
+// spread.
+func (e Error) unbiased() Error {
+	e.Spread, e.Bias = e.Spread+math.Abs(e.Bias), 0
+	return e
 }
 
 // scored says that some error is known of the very engine on the accelerator.
@@ -127,10 +158,10 @@ type drawn struct{ down, up float64 }
 
 // spreadOf takes both halves of the draws for normal, each with a width of its
 // own.
-func spreadOf(draws []result.Summary, name string, value float64) drawn {
+func spreadOf(draws []map[string]float64, name string, value float64) drawn {
 	var square, n [2]float64
 	for _, d := range draws {
-		if v, ok := d.Figures[name]; ok && v > 0 {
+		if v := d[name]; v > 0 {
 			x := math.Log(v / value)
 			side := 0
 			if x > 0 {

@@ -7,7 +7,6 @@ import (
 
 	"perflab/internal/arch"
 	"perflab/internal/engine"
-	"perflab/internal/result"
 	"perflab/internal/sim"
 )
 
@@ -39,9 +38,9 @@ func TestIntervalCovers(t *testing.T) {
 				square += (x - mean) * (x - mean)
 			}
 			spread := normalInNine * math.Sqrt(square/float64(c.runs-1))
-			var draws []result.Summary
+			var draws []map[string]float64
 			for range c.draws {
-				draws = append(draws, result.Summary{Figures: map[string]float64{Throughput: 100 * math.Exp(c.draw*r.NormFloat64())}})
+				draws = append(draws, map[string]float64{Throughput: 100 * math.Exp(c.draw*r.NormFloat64())})
 			}
 			got := interval(100, spreadOf(draws, Throughput, 100), mean, spread*fewRuns(c.runs))
 			truth := 100 * math.Exp(-c.bias-c.error*r.NormFloat64()+c.draw*r.NormFloat64())
@@ -67,9 +66,9 @@ func TestIntervalHoldsValue(t *testing.T) {
 
 // TestSpreadOfOneSide: draws that lean to one side widen that side.
 func TestSpreadOfOneSide(t *testing.T) {
-	var draws []result.Summary
+	var draws []map[string]float64
 	for _, v := range []float64{9.9, 10, 9.8, 40, 80} {
-		draws = append(draws, result.Summary{Figures: map[string]float64{MeanTTFT: v}})
+		draws = append(draws, map[string]float64{MeanTTFT: v})
 	}
 	if d := spreadOf(draws, MeanTTFT, 10); d.down > 0.1 || d.up < 1 {
 		t.Errorf("%+v", d)
@@ -117,6 +116,17 @@ func TestKnown(t *testing.T) {
 			t.Errorf("%s %s: %+v, %v, %v", x.gpu, x.engine, e, widen, ok)
 		}
 	}
+	// The parts of E2E stand for it; a like figure is widened.
+	c.Errors = append(c.Errors, Error{"a100-sxm", "vllm", MeanTTFT, 9, -0.02, 0.1}, Error{"h200", "vllm", MeanE2E, 9, 0, 0.2})
+	a100 := engine.Config{Engine: "vllm", GPU: arch.Accelerator{Name: "a100-sxm-80"}}
+	if e, widen, ok := c.known(a100, MeanE2E); !ok || math.Abs(e.Spread-0.12) > 1e-12 || e.Bias != 0 || widen != likeFigure {
+		t.Errorf("half of E2E: %+v, %v, %v", e, widen, ok)
+	}
+	c.Errors = append(c.Errors, Error{"a100-sxm", "vllm", MeanTPOT, 9, 0.01, 0.03})
+	if e, widen, ok := c.known(a100, MeanE2E); !ok || e.Metric != MeanTTFT || widen != 1 {
+		t.Errorf("E2E: %+v, %v, %v", e, widen, ok)
+	}
+	c.Errors = c.Errors[:4]
 	if _, _, ok := c.known(engine.Config{Engine: "vllm"}, MeanTTFT); ok {
 		t.Error("a figure without any error is known")
 	}

@@ -1,7 +1,7 @@
 package calib
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -13,20 +13,33 @@ import (
 )
 
 // replay runs a load on a configuration in virtual time and gives the figures
-// that fits look at, by the same definitions as result.Summarize: it keeps no
-// call, since a fit makes thousands of replays.
+// that fits look at. A request that is refused is an error: nothing measured
+// could be held against the rest.
 func replay(cfg engine.Config, replicas int, l Load, k *sim.Constants, seed uint64) (map[string]float64, error) {
+	f, refused, err := figures(cfg, replicas, l, k, seed)
+	if err == nil && refused != "" {
+		err = errors.New(refused)
+	}
+	return f, err
+}
+
+// figures are those of a load that is replayed, of the requests that are served,
+// and why one of the others was refused. They are of the same definitions as
+// result.Summarize's; no call is kept, since fits and ranges make many replays.
+func figures(cfg engine.Config, replicas int, l Load, k *sim.Constants, seed uint64) (f map[string]float64, refused string, err error) {
 	out, err := sim.Replay(cfg, max(1, replicas), l.Jobs(seed), sim.ReplayOptions{MaxConcurrency: l.Concurrency, Seed: seed, Constants: k, Warm: l.Warm(seed)})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	want := sizes(l, seed)
 	var ttft, tpot, e2e mean
 	var itl, ttfts []float64
-	var tokens, end float64
+	var tokens, generated, end float64
+	begin := math.Inf(1)
 	for o := range out {
+		begin = min(begin, ms(o.Due)/1e3)
 		if o.Err != "" {
-			return nil, fmt.Errorf("request %d is refused: %s", o.Index, o.Err)
+			refused = fmt.Sprintf("request %d is refused: %s", o.Index, o.Err)
+			continue
 		}
 		n := 0
 		for i, e := range o.Tokens {
@@ -42,19 +55,23 @@ func replay(cfg engine.Config, replicas int, l Load, k *sim.Constants, seed uint
 		if rest := n - first.N; rest > 0 {
 			tpot.add(ms(last.At-first.At) / float64(rest))
 		}
-		tokens += float64(want[o.Index] + n)
+		tokens, generated = tokens+float64(o.Prompt+n), generated+float64(n)
 		end = max(end, ms(last.At)/1e3)
 	}
-	f := map[string]float64{Throughput: tokens / end, MeanTTFT: ttft.value(), MeanE2E: e2e.value(), MeanTPOT: tpot.value()}
+	span := end - begin
+	f = map[string]float64{
+		Throughput: tokens / span, "output_throughput": generated / span, "request_throughput": float64(len(ttfts)) / span,
+		MeanTTFT: ttft.value(), MeanE2E: e2e.value(), MeanTPOT: tpot.value(),
+	}
 	slices.Sort(ttfts)
 	slices.Sort(itl)
 	f[MedianTTFT], f[MedianITL] = median(ttfts), median(itl)
 	for name, v := range f {
-		if math.IsNaN(v) {
+		if math.IsNaN(v) || len(ttfts) == 0 {
 			delete(f, name)
 		}
 	}
-	return f, nil
+	return f, refused, nil
 }
 
 func median(sorted []float64) float64 {
@@ -62,18 +79,6 @@ func median(sorted []float64) float64 {
 		return math.NaN()
 	}
 	return stat.Quantile(sorted, 0.5)
-}
-
-// sizes are the prompt lengths of a load, by index.
-func sizes(l Load, seed uint64) []int {
-	if l.Exact != nil {
-		out := make([]int, len(l.Exact))
-		for i, r := range l.Exact {
-			out[i] = cmp.Or(len(r.Prompt), r.Input)
-		}
-		return out
-	}
-	return l.Input.draw(l.Requests, seed, "input")
 }
 
 func ms(d time.Duration) float64 { return float64(d) / 1e6 }

@@ -42,6 +42,7 @@ type predictFlags struct {
 	bounds    []result.SLO
 	options   result.Options
 	metrics   []string
+	defaults  bool // of metrics
 	latency   string
 	objective string
 
@@ -111,7 +112,7 @@ func (f *predictFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&f.draws, "draws", calib.Draws, "times that constants and loads are drawn for the ranges; 0 draws none")
 	fs.StringSliceVar(&f.goodput, "goodput", nil, "what makes a request good, such as ttft:500,tpot:50 (ms) or mlperf:llama3.1-8b")
 	fs.StringArrayVar(&f.slos, "slo", nil, "what must hold, such as 'p99_ttft_ms <= 500'; repeatable; exit status 3 when every row misses one")
-	fs.StringSliceVar(&f.metrics, "metrics", nil, "figures of the table, such as p99_ttft_ms (default total and output throughput, mean TTFT, TPOT and E2E, median ITL)")
+	fs.StringSliceVar(&f.metrics, "metrics", nil, "figures to show, such as p99_ttft_ms (default total throughput, mean TTFT, TPOT and E2E, median ITL; of one prediction output throughput too)")
 	fs.StringVar(&f.latency, "latency", "mean_tpot_ms", "latency of the front, against throughput per GPU")
 	fs.StringVar(&f.objective, "objective", "", "order the rows by a metric, best first (default as they were given)")
 	fs.BoolVar(&f.json, "json", false, "print JSON: every figure with its range, times by term, waits, memory")
@@ -176,7 +177,7 @@ func (f *predictFlags) complete() error {
 		f.options.Goodput, err = result.ParseGoodput(strings.Join(f.goodput, ","))
 		note(err)
 	}
-	if len(f.metrics) == 0 {
+	if f.defaults = len(f.metrics) == 0; f.defaults {
 		f.metrics = defaultColumns()
 	}
 	names := slices.Clone(f.metrics)

@@ -133,7 +133,7 @@ func TestPredictRefused(t *testing.T) {
 	}
 	// A request that is too long for one configuration is named.
 	out, _, code = predicted(t, "--num-prompts", "5", "--draws", "0", "--random-input-len", "2000", "--", "vllm", "serve", "Qwen/Qwen3-14B", "--max-model-len", "1000")
-	if !strings.Contains(out, "Not served: 5 of 5 requests") {
+	if !strings.Contains(out, "Not served: 5 of 5 calls failed") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 }

@@ -307,13 +307,22 @@ func loadList(flag, axis, text string) ([]string, error) {
 	return out, nil
 }
 
-// open reads the workload into what package calib replays.
+// mostTokens is how many output tokens a load may have in all: the figures need
+// the instant of each, some 100 bytes.
+const mostTokens = 20_000_000
+
+// open reads the workload into what package calib replays. Made-up prompts that
+// share nothing are lengths alone.
 func (l *predictLoad) open() error {
 	w, tok, err := lab.OpenPredicted(l.spec)
 	if err != nil {
 		return err
 	}
-	s := w.Spec()
+	s, t := w.Spec(), w.Totals()
+	if t.Output > mostTokens {
+		return fmt.Errorf("%d requests have %d output tokens, and a prediction keeps the instant of each: %d are the limit, give fewer by --num-prompts (a steady load keeps its figures)", t.Requests, t.Output, mostTokens)
+	}
+	alike := s.SharesPrefixes() || !slices.Contains([]string{"random", "azure", "burstgpt"}, s.Dataset)
 	c := calib.Load{Requests: w.Len(), Rate: w.Offered(), Arrival: s.Arrival, Concurrency: s.MaxConcurrency}
 	c.Shuffle = s.Arrival != "trace" && !s.DisableShuffle
 	for r := range w.All() {
@@ -321,10 +330,13 @@ func (l *predictLoad) open() error {
 		if err != nil {
 			return err
 		}
-		c.Exact = append(c.Exact, calib.Request{Due: r.Due, Input: len(tokens), Output: r.Output, Prompt: tokens})
+		x := calib.Request{Due: r.Due, Input: len(tokens), Output: r.Output}
+		if alike {
+			x.Prompt = tokens
+		}
+		c.Exact = append(c.Exact, x)
 	}
 	l.calib, l.spec = c, s
-	t := w.Totals()
 	n := max(1, t.Requests)
 	l.line = fmt.Sprintf("%s, %d requests, %d tokens in and %d out on average", s.Dataset, t.Requests, t.Input/n, t.Output/n)
 	l.name = "all at once"

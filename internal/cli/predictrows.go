@@ -98,6 +98,9 @@ func (f *predictFlags) forecast(env Env, cal *calib.Calibration, name string, co
 	for i := range rows {
 		doc.Rows = append(doc.Rows, f.row(&rows[i], loads))
 	}
+	if f.defaults && len(rows) > 1 { // of one workload, output tokens are the same share of all in each row
+		doc.Metrics = slices.DeleteFunc(slices.Clone(f.metrics), func(m string) bool { return m == "output_throughput" })
+	}
 	front(doc.Rows, f.latency)
 	f.order(doc.Rows)
 	return doc
@@ -140,12 +143,12 @@ func (f *predictFlags) row(r *predictRow, loads []predictLoad) report.ForecastRo
 	if b := p.Bottleneck; b.Name != "" {
 		out.Bottleneck = &report.ForecastBottleneck{Name: b.Name, Share: b.Share, Text: b.Text}
 	}
-	out.KV = &report.ForecastKV{Tokens: p.KV.Tokens, Peak: p.KV.Peak, Concurrency: p.KV.Concurrency, Preemptions: p.KV.Preemptions}
+	out.KV = &report.ForecastKV{Tokens: p.KV.Tokens, Peak: p.KV.Peak, Concurrency: p.KV.Concurrency, Preemptions: p.KV.Preemptions, Found: p.KV.Found}
 	out.Utilisation, out.Outside, out.Steps, out.Running = p.Utilisation, p.Outside, p.Steps.Steps, p.Steps.PeakRunning
 	out.Times, out.Waits = times(p.Steps.Times), waitTimes(p.Steps.Waits)
 	if n := int(p.Summary.Figures["failed"]); n > 0 {
 		why, _ := p.Summary.Verdict.Check("failures")
-		out.Failed = fmt.Sprintf("%d of %d requests: %s", n, l.calib.Requests, why.Text)
+		out.Failed = cmp.Or(why.Text, fmt.Sprintf("%d of %d requests", n, l.calib.Requests))
 	}
 	out.SLO, out.Missed = f.met(p)
 	return out

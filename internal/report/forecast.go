@@ -108,6 +108,7 @@ type ForecastKV struct {
 	Peak        float64 `json:"peak"`
 	Concurrency float64 `json:"concurrency"` // requests of mean length that it holds
 	Preemptions int     `json:"preemptions"` // of all replicas
+	Found       float64 `json:"found"`       // share of the prompts' tokens that the prefix cache held
 }
 
 // ForecastJSON writes a forecast with all its figures.
@@ -172,6 +173,9 @@ func (c *ForecastCommand) memory() string {
 // text says what the cache holds.
 func (k *ForecastKV) text() string {
 	t := fmt.Sprintf("%s tokens in a replica, room for %s requests of the mean length; %.0f %% in use at most", tally(k.Tokens), rounded(k.Concurrency), 100*k.Peak)
+	if k.Found >= 0.005 {
+		t += fmt.Sprintf(", %.0f %% of the prompts' tokens found in it", 100*k.Found)
+	}
 	if k.Preemptions > 0 {
 		t += ", " + count(k.Preemptions, "preemption")
 	}
@@ -277,14 +281,14 @@ func (r *ForecastRow) own(common []string) []string {
 func (f *Forecast) calibration() string {
 	c := f.Calibration
 	text := c.Name
-	if c.Source != "" {
-		text += ": " + c.Source
-	}
 	if c.Runs > 0 {
-		text += fmt.Sprintf(" (%s)", count(c.Runs, "run"))
+		text += fmt.Sprintf(", %s", count(c.Runs, "run"))
+	}
+	if c.Source != "" {
+		text += ": " + strings.TrimSuffix(c.Source, ".")
 	}
 	if f.ranged() {
-		text += ". Ranges hold nine of ten cases"
+		text += ". Ranges hold nine in ten cases"
 	}
 	return text
 }

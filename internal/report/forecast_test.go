@@ -20,7 +20,7 @@ func forecast() Forecast {
 			},
 			PerGPU:     map[string]Estimate{"total_token_throughput": about(total / 4)},
 			Bottleneck: &ForecastBottleneck{"weights", 0.6, "Reading dense weights takes 60 % of the steps. A larger batch shares each read: send more requests at once."},
-			KV:         &ForecastKV{123456, 0.97, 43.21, 3},
+			KV:         &ForecastKV{123456, 0.97, 43.21, 3, 0.125},
 			Times:      map[string]float64{"weights": 6, "arithmetic": 3, "host": 1},
 			Outside:    []string{"Weights in fp8 were not seen here, only in bf16: ranges are 1.5 times as wide."},
 		}

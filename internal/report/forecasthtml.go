@@ -68,8 +68,7 @@ func ForecastHTML(w io.Writer, f Forecast) error {
 
 func (f *Forecast) pageCells(r *ForecastRow, columns []forecastColumn) forecastCells {
 	c := f.command(r)
-	first, _ := f.cells(r, nil, oneLine, false) // mark, label, GPUs, and the cache
-	out := forecastCells{Number: r.Configuration, Label: c.Label, Load: r.Load, GPUs: first[2], Front: r.Front, SLO: r.SLO, Refused: r.Figures == nil}
+	out := forecastCells{Number: r.Configuration, Label: c.Label, Load: r.Load, GPUs: c.filled(), Front: r.Front, SLO: r.SLO, Refused: r.Figures == nil}
 	if out.Refused {
 		return out
 	}
@@ -80,7 +79,7 @@ func (f *Forecast) pageCells(r *ForecastRow, columns []forecastColumn) forecastC
 		}
 		out.Figures = append(out.Figures, v)
 	}
-	out.KV, out.Preempt = first[3], first[4]
+	out.KV, out.Preempt = r.KV.cells()
 	return out
 }
 

@@ -3,8 +3,10 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 )
 
 // ForecastText writes predictions for a terminal: one as a list of figures,
@@ -84,84 +86,120 @@ func (f *Forecast) reasons(b *strings.Builder, r *ForecastRow, indent string) {
 	}
 }
 
-// table has a row for each configuration and load, its ranges under it.
+// tableWidth is how wide a table may be: beyond that, each configuration is named
+// on a line of its own, above its rows.
+const tableWidth = 100
+
+// table has a row for each configuration and load, its ranges under it. All
+// machines are of one size, so that figures per GPU are left to page and JSON.
 func (f *Forecast) table(b *strings.Builder) {
+	columns := slices.DeleteFunc(f.columns(), func(c forecastColumn) bool { return c.perGPU })
+	lines, _ := f.tableLines(columns, false)
+	var of []int
+	if slices.ContainsFunc(lines, func(s string) bool { return utf8.RuneCountInString(s) > tableWidth }) {
+		lines, of = f.tableLines(columns, true)
+	}
 	fmt.Fprintln(b)
-	tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	row := func(cells ...string) { fmt.Fprintln(tw, strings.Join(cells, "\t")+"\t") }
-	columns, loads := f.columns(), f.loads()
-	wide := len("configuration")
-	for i := range f.Commands {
-		wide = max(wide, len([]rune(f.Commands[i].Label)))
-	}
-	left := func(s string) string { return s + strings.Repeat(" ", max(0, min(wide, 48)-len([]rune(s)))) }
-	head := []string{"", left("configuration")}
-	if loads {
-		head = append(head, "load")
-	}
-	head = append(head, "GPUs")
-	for _, c := range columns {
-		head = append(head, c.head)
-	}
-	head = append(head, "KV peak", "preempted")
-	if len(f.SLOs) > 0 {
-		head = append(head, "SLO")
-	}
-	row(head...)
-	for i := range f.Rows {
-		first, second := f.cells(&f.Rows[i], columns, left, loads)
-		row(first...)
-		if strings.Join(second, "") != "" {
-			second[1] = left(second[1])
-			row(second...)
+	for i, line := range lines {
+		if of != nil && of[i] > 0 && of[i] != of[i-1] { // the first line is the head
+			fmt.Fprintf(b, "#%d %s\n", of[i], f.Commands[of[i]-1].Label)
 		}
+		fmt.Fprintln(b, line)
 	}
-	tw.Flush() // into a Builder, which never fails
 	if s := f.frontSentence(); s != "" {
 		fmt.Fprintf(b, "* %s\n", s)
 	}
 }
 
-// cells are a row of the table, and the line of ranges under it.
-func (f *Forecast) cells(r *ForecastRow, columns []forecastColumn, left func(string) string, loads bool) (first, second []string) {
-	c := f.command(r)
-	mark := fmt.Sprintf("#%d", r.Configuration)
-	if r.Front {
-		mark = "*" + mark
+// tableLines are the lines of the table, and the number of the configuration
+// that each is of: 0 for the head. Apart from their labels they are narrow.
+func (f *Forecast) tableLines(columns []forecastColumn, apart bool) (lines []string, of []int) {
+	wide := len("configuration")
+	for i := range f.Commands {
+		wide = max(wide, utf8.RuneCountInString(f.Commands[i].Label))
 	}
-	add := func(a, b string) { first, second = append(first, a), append(second, b) }
-	add(mark, "")
-	add(left(clip(oneLine(c.Label), 48)), "")
-	if loads {
-		add(r.Load, "")
+	var text strings.Builder
+	tw := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
+	loads := f.loads()
+	add := func(n int, mark, label, load string, cells []string) {
+		out := []string{mark}
+		if !apart {
+			out = append(out, label+strings.Repeat(" ", wide-utf8.RuneCountInString(label)))
+		}
+		if loads {
+			out = append(out, load)
+		}
+		fmt.Fprintln(tw, strings.Join(append(out, cells...), "\t")+"\t")
+		of = append(of, n)
 	}
-	gpus := fmt.Sprint(c.GPUs)
-	if c.Replicas > 1 {
-		gpus = fmt.Sprintf("%dx%d", c.Replicas, c.Each)
-	}
-	add(gpus, "")
-	if r.Figures == nil {
-		add("refused", "")
-		return first, second
-	}
-	for _, col := range columns {
-		if e, ok := col.of(r); ok {
-			add(estimate(e, col.metric))
-		} else {
-			add("-", "")
+	add(0, "", "configuration", "load", f.heads(columns))
+	for i := range f.Rows {
+		r := &f.Rows[i]
+		mark := map[bool]string{true: "*"}[r.Front]
+		if !apart {
+			mark += fmt.Sprintf("#%d", r.Configuration)
+		}
+		first, second := f.cells(r, columns)
+		add(r.Configuration, mark, oneLine(f.command(r).Label), r.Load, first)
+		if strings.Join(second, "") != "" {
+			add(r.Configuration, "", "", "", second)
 		}
 	}
-	if r.KV != nil {
-		add(fmt.Sprintf("%.0f %%", 100*r.KV.Peak), "")
-		add(tally(r.KV.Preemptions), "")
-	} else {
-		add("-", "")
-		add("-", "")
+	tw.Flush() // into a Builder, which never fails
+	for line := range strings.Lines(text.String()) {
+		lines = append(lines, strings.TrimRight(line, " \n"))
 	}
+	return lines, of
+}
+
+func (f *Forecast) heads(columns []forecastColumn) []string {
+	out := []string{"GPUs"}
+	for _, c := range columns {
+		out = append(out, c.head)
+	}
+	out = append(out, "KV peak", "preempted")
 	if len(f.SLOs) > 0 {
-		add(r.SLO, "")
+		out = append(out, "SLO")
+	}
+	return out
+}
+
+// cells are a row of the table, and the line of ranges under it, as long: text
+// is aligned by columns that reach through all lines.
+func (f *Forecast) cells(r *ForecastRow, columns []forecastColumn) (first, second []string) {
+	first, second = []string{f.command(r).filled()}, []string{""}
+	if r.Figures == nil {
+		return append(first, "refused"), nil
+	}
+	for _, col := range columns {
+		value, between := "-", ""
+		if e, ok := col.of(r); ok {
+			value, between = estimate(e, col.metric)
+		}
+		first, second = append(first, value), append(second, between)
+	}
+	kv, preempted := r.KV.cells()
+	first, second = append(first, kv, preempted), append(second, "", "")
+	if len(f.SLOs) > 0 {
+		first, second = append(first, r.SLO), append(second, "")
 	}
 	return first, second
+}
+
+// filled is how a configuration fills the machine, as 2x4: two replicas of four.
+func (c *ForecastCommand) filled() string {
+	if c.Replicas > 1 {
+		return fmt.Sprintf("%dx%d", c.Replicas, c.Each)
+	}
+	return fmt.Sprint(c.GPUs)
+}
+
+// cells are the cache's peak and the preemptions.
+func (k *ForecastKV) cells() (peak, preempted string) {
+	if k == nil {
+		return "-", "-"
+	}
+	return fmt.Sprintf("%.0f %%", 100*k.Peak), tally(k.Preemptions)
 }
 
 // details are the reasons of each row, and the commands.
