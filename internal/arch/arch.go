@@ -124,8 +124,8 @@ type Link struct {
 	GBs     float64 `json:"bandwidth_gbs"` // one way, per device, 1e9 bytes/s
 	Latency float64 `json:"latency_us"`    // of an all-reduce of a few bytes
 	Source  string  `json:"source"`
-	// Nodes is how many nodes Latency was measured over, of a network: its rings
-	// take a step more for each further one. 0: the same for any number.
+	// Nodes is how many nodes of a network, or devices on a bus, Latency was measured
+	// over: a further one adds a step. 0: the same for any number.
 	Nodes int `json:"nodes,omitzero"`
 }
 

@@ -229,7 +229,8 @@ func TestCoupling(t *testing.T) {
 		{"h200", 8, "nvlink-4", 450, 7}, // measured on the H200 itself
 		{"h200", 9, "infiniband-ndr", 50, 30},
 		{"h100-nvl", 2, "nvlink-bridge", 300, 6},
-		{"h100-nvl", 4, "pcie-5", 64, 10},
+		{"h100-nvl", 4, "pcie-5", 64, 24}, // of eight
+		{"b200", 8, "nvlink-5", 900, 7},
 		{"gb10", 4, "connectx-7-spark", 25, 50},
 		{"mi300x", 8, "infinity-fabric-mi300x", 448, 10},
 	} {
@@ -249,6 +250,25 @@ func TestCoupling(t *testing.T) {
 	}
 	if _, err := LookupLink("token-ring"); err == nil || !strings.Contains(err.Error(), "nvlink-4") {
 		t.Errorf("unknown link: %v", err)
+	}
+}
+
+// TestBusLatency: on a bus an all-reduce takes a step for each further device, as
+// measured over 2, 4 and 8 of them.
+func TestBusLatency(t *testing.T) {
+	for _, tt := range []struct {
+		device   string
+		measured [3]float64
+	}{{"l40s", [3]float64{5.3, 13.4, 25.3}}, {"rtx-pro-6000", [3]float64{4.2, 12.7, 24.2}}} {
+		a, err := LookupAccelerator(tt.device)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, n := range []int{2, 4, 8} {
+			if got := a.Coupling(n).AllReduceLatency(n); math.Abs(got-tt.measured[i]) > 3 {
+				t.Errorf("%d x %s: %.1f us, measured %.1f", n, tt.device, got, tt.measured[i])
+			}
+		}
 	}
 }
 

@@ -67,6 +67,7 @@ type Config struct {
 	KVSpace     int64   // bytes of KV cache on a rank as given, 0 for what MemoryShare leaves
 	Block       int     // tokens per KV block
 	Prefix      bool    // prefix cache
+	Chunks      bool    // layers that attend in chunks give up the blocks behind their chunk (vLLM)
 	Chunked     bool    // chunked prefill
 	Reserve     bool    // a request is admitted only with room for all its tokens (TensorRT-LLM)
 	PrefillOnly bool    // prefill batches come first and alone (SGLang)

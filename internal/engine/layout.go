@@ -57,12 +57,13 @@ func (c Config) Layout() Layout {
 }
 
 // vllmLayout is vLLM's. The layers of a group are as many as the smaller kind has, or
-// the larger where they are nearly as many. Chunked layers count as full ones, since
-// the manager of several kinds is off for them by default; a layer that drafts tokens
-// is one more of full attention.
+// the larger where they are nearly as many. Chunked layers count as full ones where
+// the manager of several kinds is off for them, otherwise as windows as long as a
+// chunk, which is the most they hold; a layer that drafts tokens is one more of full
+// attention.
 func (c Config) vllmLayout(l Layout, per int64, full, window int) Layout {
 	m := c.Model
-	if m.Chunked {
+	if m.Chunked && !c.Chunks {
 		full, window = full+window, 0
 	}
 	if (spec{method: c.Spec}).mtp() {

@@ -123,8 +123,11 @@ func (c Config) KVBlocks() (int, error) {
 func (c Config) Replicas(total int) int { return total / max(c.GPUs, 1) }
 
 // needBytes is the KV cache that the engine wants to see free for one sequence of
-// n tokens. In a window layer a step's tokens come beside the window.
+// n tokens. In a window layer a step's tokens come beside the window. vLLM asks for no
+// more than a chunk in chunked layers even where it then stores them as full ones, so
+// that a Llama 4 of ten million tokens starts with a cache for a third of them.
 func (c Config) needBytes(n int) int64 {
+	c.Chunks = true
 	l := c.Layout()
 	return int64(l.blocks(n, c.Batched)) * l.Page
 }

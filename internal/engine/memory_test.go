@@ -297,3 +297,36 @@ func TestThousands(t *testing.T) {
 		}
 	}
 }
+
+// TestCPUCache: the KV cache of vLLM on a CPU of 256 GiB, unset. vllm/platforms/cpu.py,
+// get_device_total_memory, to 0.19; vllm/v1/worker/cpu_worker.py, __init__, from 0.20.
+func TestCPUCache(t *testing.T) {
+	for version, want := range map[string]float64{"0.12.0": 4, "0.13.0": 128, "0.19.0": 128, "0.20.0": 0.92*256 - 15.3 - 1.4} {
+		c := versioned(t, version, one+" x xeon-8480"+v+"Qwen/Qwen3-8B --max-model-len 4096")
+		if got := gib(c.KVPoolBytes()); math.Abs(got-want) > 1 {
+			t.Errorf("%s: %.1f GiB, want %.1f", version, got, want)
+		}
+	}
+}
+
+// TestChunkedLayers: vllm/v1/core/kv_cache_utils.py. To 0.13 get_kv_cache_configs asks for
+// one sequence before it makes all layers alike, so that Llama 4's chunked ones count a
+// chunk each, and a context of ten million tokens starts though a third of it fits. From
+// 0.14 chunks are kept apart, VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE in
+// vllm/envs.py.
+func TestChunkedLayers(t *testing.T) {
+	line := four + " x gb10" + v + "nvidia/Llama-4-Scout-17B-16E-Instruct-NVFP4 -tp 4 --gpu-memory-utilization 0.8 --kv-cache-dtype fp8"
+	for version, want := range map[string]struct{ full, window int }{"": {1, 0}, "0.13.0": {1, 0}, "0.14.0": {1, 3}} {
+		c := versioned(t, version, line)
+		if l := c.Layout(); c.MaxLen != 10485760 || l.Full != want.full || l.Window != want.window {
+			t.Errorf("%q: length %d, %+v", version, c.MaxLen, l)
+		}
+		if need := gib(c.needBytes(c.MaxLen)); math.Abs(need-60.2) > 0.1 {
+			t.Errorf("%q asks for %.1f GiB", version, need)
+		}
+	}
+	old, apart := versioned(t, "", line), versioned(t, "0.14.0", line)
+	if a, b := old.concurrency(), apart.concurrency(); a < 0.3 || a > 0.36 || b < 1.2 || b > 1.5 {
+		t.Errorf("%.2f and %.2f sequences fit", a, b)
+	}
+}

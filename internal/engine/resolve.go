@@ -78,7 +78,8 @@ func (r *resolver) common() {
 }
 
 // space reads a size of the KV cache given by hand: of vLLM's flag in bytes, on a
-// CPU of its environment in GiB.
+// CPU of its environment in GiB. Unset it is 4 GiB on a CPU, half of a NUMA node's
+// memory from 0.13, and what the memory share leaves from 0.20, as on a GPU.
 func (r *resolver) space() {
 	if r.cmd.Engine != "vllm" {
 		return
@@ -93,7 +94,6 @@ func (r *resolver) space() {
 	if r.cfg.GPU.Platform != arch.CPU {
 		return
 	}
-	r.cfg.KVSpace = cmp.Or(r.cfg.KVSpace, 4*gibibyte)
 	for _, e := range r.cmd.Env {
 		if v, ok := strings.CutPrefix(e, "VLLM_CPU_KVCACHE_SPACE="); ok {
 			n, err := strconv.ParseInt(v, 10, 32)
@@ -102,6 +102,13 @@ func (r *resolver) space() {
 			}
 			r.cfg.KVSpace = n * gibibyte
 		}
+	}
+	switch {
+	case r.cfg.KVSpace > 0 || r.since(0, 20):
+	case r.since(0, 13):
+		r.cfg.KVSpace = r.cfg.deviceBytes() / 2
+	default:
+		r.cfg.KVSpace = 4 * gibibyte
 	}
 }
 
@@ -117,10 +124,16 @@ func (r *resolver) text(name string) string { return r.cmd.Params[name] }
 func (r *resolver) flag(flag string) bool { _, ok := r.cmd.extra(flag); return ok }
 
 // since reports whether the command's engine is known to be of a version or later.
-func (r *resolver) since(major, minor int) bool {
-	var have [2]int
-	n, _ := fmt.Sscanf(strings.TrimPrefix(r.cmd.Version, "v"), "%d.%d", &have[0], &have[1])
-	return n == 2 && slices.Compare(have[:], []int{major, minor}) >= 0
+func (r *resolver) since(version ...int) bool {
+	var have []int
+	for part := range strings.SplitSeq(strings.TrimPrefix(r.cmd.Version, "v"), ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil { // "post1" or "0rc2" says no more than the numbers before it
+			break
+		}
+		have = append(have, n)
+	}
+	return len(have) > 1 && slices.Compare(have, version) >= 0
 }
 
 // extraInt reads a further flag's number, at least 1.

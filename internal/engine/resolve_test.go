@@ -292,25 +292,118 @@ func TestSpark(t *testing.T) {
 
 // TestVersion: a version, where it is known, decides defaults that have changed.
 func TestVersion(t *testing.T) {
-	m, err := arch.LookupModel(q32)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := arch.LookupAccelerator("h200")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for version, want := range map[string]struct {
 		overlap bool
 		share   float64
-	}{"": {false, 0.90}, "0.11.0": {false, 0.90}, "0.17.1": {true, 0.90}, "v0.22.0rc1": {true, 0.92}, "nightly": {false, 0.90}} {
-		c := Command{Engine: "vllm", Model: q32, Version: version}
-		cfg, err := c.Resolve(m, g, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+	}{
+		"": {false, 0.90}, "0.11.0": {false, 0.90}, "0.17.1": {true, 0.90}, "0.19.1": {true, 0.90},
+		"v0.20.0rc1": {true, 0.92}, "0.33.0": {true, 0.92}, "nightly": {false, 0.90}, "1": {false, 0.90},
+	} {
+		cfg := versioned(t, version, one+" x h200"+v+q32)
 		if cfg.Overlap != want.overlap || cfg.MemoryShare != want.share {
 			t.Errorf("version %q: overlap %v, share %v, want %+v", version, cfg.Overlap, cfg.MemoryShare, want)
+		}
+	}
+}
+
+// versioned resolves "GPUS x ACCELERATOR: COMMAND" as a version of its engine.
+func versioned(t *testing.T, version, line string) Config {
+	t.Helper()
+	where, command, _ := strings.Cut(line, ": ")
+	count, gpu, _ := strings.Cut(where, " x ")
+	c, err := Parse(strings.Fields(command))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Version = version
+	m, err := arch.LookupModel(c.Model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := arch.LookupAccelerator(gpu)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := c.Resolve(m, a, len(count))
+	if err != nil {
+		t.Fatalf("%s of %s: %v", line, version, err)
+	}
+	return cfg
+}
+
+// TestDeviceDefaults: the limits by device and version, each with where the engine's
+// source settles it. Files are of the released wheels.
+func TestDeviceDefaults(t *testing.T) {
+	type limits struct{ seqs, batched, block, graph int }
+	const q8, len4 = "Qwen/Qwen3-8B", " --max-model-len 4096"
+	for _, tt := range []struct {
+		version, line string
+		want          limits
+	}{
+		// vllm/engine/arg_utils.py, get_batch_defaults (0.11.0: _set_default_args, line 1590).
+		{"0.11.0", one + h100 + v + q8, limits{1024, 8192, 16, 512}},
+		{"0.11.0", one + " x mi300x" + v + q8, limits{1024, 8192, 16, 512}},
+		{"0.27.1", one + " x b200" + v + q8, limits{1024, 8192, 16, 512}},
+		// Line 2730 of 0.30.0: the largest devices from 160 GiB, an A100 not among them.
+		{"0.28.0", one + " x b200" + v + q8, limits{1024, 16384, 16, 512}},
+		{"0.28.0", one + " x mi300x" + v + q8, limits{1024, 16384, 16, 512}},
+		{"0.33.0", one + " x h200" + v + q8, limits{1024, 8192, 16, 512}},
+		{"0.33.0", one + " x a100-sxm-80" + v + q8, limits{256, 2048, 16, 512}},
+		{"0.17.0", one + " x a100-pcie-80" + v + q8, limits{256, 2048, 16, 512}},
+		{"0.17.0", one + " x a800-sxm-80" + v + q8, limits{1024, 8192, 16, 512}}, // its name has no "a100"
+		{"0.17.0", one + " x rtx-pro-6000" + v + q8, limits{1024, 8192, 16, 512}},
+		// NVML refuses a GB10's memory, which counts as none; is_gb10 of 0.33.0 keeps that.
+		{"0.11.0", one + " x gb10" + v + q8, limits{256, 2048, 16, 512}},
+		{"0.33.0", one + " x gb10" + v + q8, limits{256, 2048, 16, 512}},
+		// The limits of a CPU count its ranks; vllm/platforms/cpu.py, check_and_update_config:
+		// blocks of 128 tokens and no captured graphs.
+		{"0.11.0", one + " x xeon-8480" + v + q8 + len4, limits{128, 2048, 128, 0}},
+		{"0.33.0", one + one + " x xeon-8480" + v + q8 + len4 + " -tp 2", limits{256, 4096, 128, 0}},
+		// vllm/platforms/interface.py, get_device_total_memory: not implemented by the plug-in
+		// for NPUs, so none; vllm_ascend/platform.py, check_and_update_config: blocks of 128.
+		{"0.11.0", one + " x ascend-910b" + v + q8, limits{256, 2048, 128, 512}},
+		// sglang/srt/server_args.py, _handle_gpu_memory_settings (0.5.5 line 665, 0.5.9 line 911).
+		{"0.5.9", one + " x b200" + sg + q8, limits{4096, 16384, 1, 512}},
+		{"0.5.9", one + " x mi300x" + sg + q8, limits{4096, 16384, 1, 512}},
+		{"0.5.9", one + " x gb10" + sg + q8, limits{4096, 8192, 1, 256}},
+		{"0.5.9", one + " x xeon-8480" + sg + q8, limits{4096, 16384, 1, 512}}, // memory of a NUMA node
+		{"0.5.5", one + " x ascend-910b" + sg + "Qwen/Qwen3-0.6B", limits{2048, 32768, 128, 64}},
+		// sglang/srt/hardware_backend/npu/utils.py, set_default_server_args, from 0.5.7.
+		{"0.5.9", one + " x ascend-910b" + sg + q8, limits{2979, 8192, 128, 64}},
+		{"0.5.9", four + " x ascend-910b" + sg + q8 + " --tp 4", limits{4096, 8192, 128, 256}},
+		// server_args.py, _handle_speculative_decoding (0.5.5 line 1533, 0.5.9 line 2342).
+		{"0.5.9", one + " x h200" + sg + q35 + "-FP8 --speculative-algorithm NEXTN", limits{48, 8192, 1, 256}},
+	} {
+		c := versioned(t, tt.version, tt.line)
+		if got := (limits{c.Seqs, c.Batched, c.Block, c.GraphMax}); got != tt.want {
+			t.Errorf("%s of %s: %+v, want %+v", tt.line, tt.version, got, tt.want)
+		}
+	}
+}
+
+// TestHybridDefaults: prefix cache and overlap of models with linear attention.
+func TestHybridDefaults(t *testing.T) {
+	h200 := one + " x h200"
+	for _, tt := range []struct {
+		version, line   string
+		prefix, overlap bool
+	}{
+		// vllm/config/model.py, is_prefix_caching_supported.
+		{"0.25.0", h200 + v + q35, false, true},
+		{"0.26.0", h200 + v + q35, true, true},
+		// sglang/srt/server_args.py of 0.5.9, _handle_mamba_radix_cache (line 1699): states are
+		// kept at a step's end, which an overlapped scheduler has passed.
+		{"0.5.9", h200 + sg + q35, true, false},
+		{"0.5.9", h200 + sg + q35 + " --disable-radix-cache", false, true},
+		{"0.5.9", h200 + sg + q35 + " --speculative-algorithm NEXTN", false, false},
+		{"0.5.9", h200 + sg + "Qwen/Qwen3-8B", true, true},
+		// The same file, _handle_pipeline_parallelism.
+		{"0.5.9", four + " x h200" + sg + "Qwen/Qwen3-8B --pp 4", true, false},
+		// vllm/platforms/cpu.py from 0.14: a CPU does not schedule ahead.
+		{"0.17.0", one + " x xeon-8480" + v + "Qwen/Qwen3-8B", true, false},
+	} {
+		if c := versioned(t, tt.version, tt.line); c.Prefix != tt.prefix || c.Overlap != tt.overlap {
+			t.Errorf("%s of %s: prefix cache %v, overlap %v", tt.line, tt.version, c.Prefix, c.Overlap)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+
+	"perflab/internal/arch"
+)
 
 // sglang is SGLang 0.5.5 to 0.5.9.
 func sglang() *Engine {
@@ -18,7 +22,7 @@ func sglang() *Engine {
 			{Name: ExpertParallel, Flags: []string{"--ep-size", "--expert-parallel-size", "--ep"}, Kind: Bool, Ranks: true, Default: "false",
 				Ladder: []string{"true"}, Doc: "Gives out whole experts over the ranks instead of slicing each."},
 			{Name: MaxNumSeqs, Flags: []string{"--max-running-requests"}, Kind: Int, Min: 1, Ladder: []string{"64", "128", "256", "512", "1024", "2048"},
-				Doc: "Requests decoded together at most; unset: from the size of the KV pool."},
+				Doc: "Requests decoded together at most; unset: from the size of the KV pool, 48 with speculation."},
 			{Name: MaxBatched, Flags: []string{"--chunked-prefill-size"}, Kind: Int, Min: 1, Ladder: []string{"4096", "8192", "16384"},
 				Doc: "Prompt tokens of one prefill step; unset: by device memory, 8192 at 80 GB."},
 			{Name: MaxModelLen, Flags: []string{"--context-length"}, Kind: Int, Min: 1, Doc: "Longest prompt plus output; unset: the model's."},
@@ -56,6 +60,11 @@ func resolveSGLang(r *resolver) {
 	c := r.cfg
 	c.PrefillOnly = true
 	chunk, graph := sglangBySize(c.GPU.MemoryGiB*1024, c.TP)
+	page := 1
+	if c.GPU.Platform == arch.NPU {
+		chunk, graph = r.sglangNPU()
+		page = 128
+	}
 	c.Prefix = r.bool(PrefixCaching, true)
 	c.Chunked = r.bool(ChunkedPrefill, true)
 	c.Batched = r.int(MaxBatched, chunk)
@@ -64,13 +73,25 @@ func resolveSGLang(r *resolver) {
 		c.Batched = c.Prefill
 	}
 	c.Conserve = r.extraFloat("--schedule-conservativeness", 1)
-	// Classic speculation verifies before it schedules.
-	c.Overlap = !r.flag("--disable-overlap-schedule") && c.Spec == ""
-	c.Block = r.int(BlockSize, 1)
+	linear := c.Model.Linear != nil
+	if linear && c.Spec != "" {
+		c.Prefix = false // states of guessed tokens cannot be shared
+	}
+	// Classic speculation verifies before it schedules, pipelines and shared states of
+	// linear attention wait for a step's end.
+	c.Overlap = !r.flag("--disable-overlap-schedule") && c.Spec == "" && c.PP == 1 && !(linear && c.Prefix)
+	c.Block = r.int(BlockSize, page)
 	c.GraphMax = r.int(GraphMax, graph)
 	c.EP = r.ranks(ExpertParallel)
 	mib := c.GPU.MemoryGiB * 1024
 	reserve := 512 + 1.5*float64(max(c.Batched, 2048)) + 2*float64(c.GraphMax) + 1024*float64(c.TP*c.PP)/8
+	dpAttention := r.flag("--enable-dp-attention")
+	if dpAttention {
+		reserve += 3 * float64(c.GraphMax*c.DP)
+		if c.GraphMax > 300 {
+			reserve += 1.5 * float64(c.GraphMax*c.DP)
+		}
+	}
 	if mib > 60*1024 {
 		reserve = max(reserve, 10240)
 	}
@@ -79,11 +100,15 @@ func resolveSGLang(r *resolver) {
 	}
 	c.MemoryShare = r.float(MemoryShare, float64(int((mib-reserve)/mib*1000+0.5))/1000)
 	c.GPUs = c.TP * c.PP * c.DP
-	if r.flag("--enable-dp-attention") { // data-parallel attention lives inside the tensor-parallel ranks
+	if dpAttention { // data-parallel attention lives inside the tensor-parallel ranks
 		c.GPUs, c.DP = c.TP*c.PP, 1
 		c.Conserve *= 0.3
 	}
-	c.Seqs = r.int(MaxNumSeqs, sglangRunning(c))
+	running := sglangRunning(c)
+	if c.Spec != "" {
+		running = 48
+	}
+	c.Seqs = r.int(MaxNumSeqs, running)
 }
 
 // sglangBySize is the default chunk and largest graph by device memory in MiB.
@@ -105,6 +130,21 @@ func sglangBySize(mib float64, tp int) (chunk, graph int) {
 		return 8192, pick(256, 512)
 	}
 	return 16384, 512
+}
+
+// sglangNPU is the default chunk and largest graph on an Ascend of 64 GB, which 0.5.7
+// changed.
+func (r *resolver) sglangNPU() (chunk, graph int) {
+	split := r.cfg.TP >= 4
+	switch {
+	case r.since(0, 5, 7) && split:
+		return 8192, 256
+	case r.since(0, 5, 7):
+		return 8192, 64
+	case split:
+		return 32768, 128
+	}
+	return 32768, 64
 }
 
 // sglangRunning is the default limit of running requests: 512 whole contexts'

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"perflab/internal/arch"
 )
 
-// vllm is vLLM 0.11 to 0.17; without a version the defaults are those of 0.11.
+// vllm is vLLM with the flags of 0.11 to 0.17 and the defaults of 0.11 to 0.33; without
+// a version those of 0.11.
 func vllm() *Engine {
 	return &Engine{
 		Name: "vllm", Title: "vLLM", Health: "/health", DefaultHost: "0.0.0.0", DefaultPort: 8000, MetricsPath: "/metrics",
@@ -22,16 +25,16 @@ func vllm() *Engine {
 			{Name: ExpertParallel, Flags: []string{"--enable-expert-parallel", "-ep"}, Off: []string{"--no-enable-expert-parallel"}, Kind: Bool, Default: "false",
 				Ladder: []string{"true"}, Doc: "Gives out whole experts over tp*dp ranks instead of slicing each."},
 			{Name: MaxNumSeqs, Flags: []string{"--max-num-seqs"}, Kind: Int, Min: 1, Ladder: []string{"64", "128", "256", "512", "1024"},
-				Doc: "Sequences in one step at most; unset: 1024 on devices of 70 GiB and more that are not A100, else 256."},
+				Doc: "Sequences in one step at most; unset: 1024 on devices of 70 GiB and more that are not A100, else 256; on a CPU 128 a rank."},
 			{Name: MaxBatched, Flags: []string{"--max-num-batched-tokens"}, Kind: Int, Min: 1, Ladder: []string{"2048", "4096", "8192", "16384", "32768"},
-				Doc: "Tokens of one step at most; unset: 8192 on devices of 70 GiB and more that are not A100, else 2048."},
+				Doc: "Tokens of one step at most; unset: 8192 on devices of 70 GiB and more that are not A100, else 2048; from 0.28 16384 on those of 160 GiB."},
 			{Name: MaxModelLen, Flags: []string{"--max-model-len"}, Kind: String, Doc: "Longest prompt plus output; unset: the model's; auto: what fits."},
 			{Name: MemoryShare, Flags: []string{"--gpu-memory-utilization"}, Kind: Float, Min: 0.01, Max: 1, Ladder: []string{"0.85", "0.90", "0.92", "0.95"},
-				Doc: "Share of the device that weights, activations and KV cache may take; unset: 0.90 (0.92 from 0.22)."},
+				Doc: "Share of the device that weights, activations and KV cache may take; unset: 0.90 (0.92 from 0.20)."},
 			{Name: KVDtype, Flags: []string{"--kv-cache-dtype"}, Kind: Choice, Default: "auto", Ladder: []string{"auto", "fp8"}, Doc: "Storage of keys and values."},
 			{Name: Quantization, Flags: []string{"--quantization", "-q"}, Kind: String, Doc: "Weight quantisation; unset: the checkpoint's."},
 			{Name: PrefixCaching, Flags: []string{"--enable-prefix-caching"}, Off: []string{"--no-enable-prefix-caching"}, Kind: Bool,
-				Ladder: []string{"true", "false"}, Doc: "Reuses KV blocks of shared prefixes; unset: on but for models with linear attention."},
+				Ladder: []string{"true", "false"}, Doc: "Reuses KV blocks of shared prefixes; unset: on, with linear attention from 0.26."},
 			{Name: ChunkedPrefill, Flags: []string{"--enable-chunked-prefill"}, Off: []string{"--no-enable-chunked-prefill"}, Kind: Bool, Default: "true",
 				Doc: "Splits prompts over steps."},
 			{Name: Speculative, Flags: []string{"--speculative-config", "-sc"}, Kind: JSON, Ladder: []string{"mtp:1", "mtp:2", "mtp:3"}, Doc: "METHOD:K[:DRAFT MODEL]; K tokens are guessed a step."},
@@ -40,7 +43,7 @@ func vllm() *Engine {
 			{Name: Eager, Flags: []string{"--enforce-eager"}, Off: []string{"--no-enforce-eager"}, Kind: Bool, Default: "false", Doc: "Turns CUDA graphs off."},
 			{Name: PerfMode, Flags: []string{"--performance-mode"}, Kind: Choice, Default: "balanced", Ladder: []string{"interactivity", "throughput"}, Since: "0.17",
 				Doc: "throughput doubles both batch limits where unset; interactivity captures more small graphs."},
-			{Name: BlockSize, Flags: []string{"--block-size"}, Kind: Int, Min: 1, Ladder: []string{"16", "32"}, Doc: "Tokens per KV block; unset: 16, with linear attention what holds a layer's state."},
+			{Name: BlockSize, Flags: []string{"--block-size"}, Kind: Int, Min: 1, Ladder: []string{"16", "32"}, Doc: "Tokens per KV block; unset: 16 (128 on a CPU or NPU), with linear attention what holds a layer's state."},
 		},
 		Metrics: map[string]string{
 			"running": "vllm:num_requests_running", "waiting": "vllm:num_requests_waiting", "kv_usage": "vllm:kv_cache_usage_perc",
@@ -51,26 +54,23 @@ func vllm() *Engine {
 	}
 }
 
-// resolveVLLM fills in the defaults of the API server: 1024 sequences and 8192
-// tokens on devices of 70 GiB and more, but the A100 by name; else 256 and 2048. A
-// GB10 gets the latter too: NVML does not tell its memory, which is shared with the
-// host (vllm-project/vllm pull request 57378 measures it).
+// resolveVLLM fills in the defaults of the API server.
 func resolveVLLM(r *resolver) {
 	c := r.cfg
-	seqs, batched := 256, 2048
-	if name := strings.ToLower(c.GPU.Name); c.GPU.MemoryGiB >= 70 && !strings.Contains(name, "a100") && name != "gb10" {
-		seqs, batched = 1024, 8192
-	}
+	seqs, batched := r.vllmLimits()
 	if r.text(PerfMode) == "throughput" {
 		seqs, batched = 2*seqs, 2*batched
 	}
-	share := 0.90
-	if r.since(0, 22) {
+	share, block := 0.90, 16
+	if r.since(0, 20) {
 		share = 0.92
 	}
+	if c.GPU.Platform == arch.CPU || c.GPU.Platform == arch.NPU {
+		block = 128
+	}
 	c.MemoryShare = r.float(MemoryShare, share)
-	c.Block = max(r.int(BlockSize, 16), hybridBlock(c))
-	c.Prefix = r.bool(PrefixCaching, c.Model.Linear == nil)
+	c.Block = r.int(BlockSize, block)
+	c.Prefix = r.bool(PrefixCaching, c.Model.Linear == nil || r.since(0, 26))
 	c.Chunked = r.bool(ChunkedPrefill, true)
 	if !c.Chunked {
 		batched = max(batched, c.MaxLen)
@@ -86,23 +86,31 @@ func resolveVLLM(r *resolver) {
 	if v, given := r.cmd.extra("--async-scheduling"); given {
 		async = v != "false"
 	}
-	c.Overlap = async && c.PP == 1 && c.Spec == ""
+	c.Overlap = async && c.PP == 1 && c.Spec == "" && c.GPU.Platform != arch.CPU
+	c.Chunks = r.since(0, 14) && !strings.HasPrefix(c.Spec, "eagle")
 	graph := min(2*c.Seqs*(1+c.SpecTokens), 512, c.Batched)
 	c.GraphMax = r.int(GraphMax, graph)
+	if c.GPU.Platform == arch.CPU {
+		c.GraphMax = 0
+	}
 	c.GPUs = c.TP * c.PP * c.DP
 }
 
-// hybridBlock is the smallest KV block of a model with linear attention, 0 for
-// others: a block of one attention layer must hold the state of one linear layer,
-// for both come from the same pages.
-func hybridBlock(c *Config) int {
-	if c.Model.Linear == nil || c.Model.Linear.Layers == 0 {
-		return 0
+// vllmLimits are the API server's default limits of sequences and tokens in a step.
+// Three devices do not get what their memory would give them: the A100, by name; a
+// GB10, whose memory NVML does not tell (vllm-project/vllm pull request 57378
+// measures it), and since 0.33 by name; an NPU, whose platform does not tell it.
+func (r *resolver) vllmLimits() (seqs, batched int) {
+	g := r.cfg.GPU
+	switch {
+	case g.Platform == arch.CPU:
+		return 128 * r.cfg.TP * r.cfg.PP, 2048 * r.cfg.TP * r.cfg.PP
+	case g.Platform == arch.NPU || g.MemoryGiB < 70 || g.Name == "gb10" || strings.HasPrefix(g.Name, "a100"):
+		return 256, 2048
+	case g.MemoryGiB >= 160 && r.since(0, 28):
+		return 1024, 16384
 	}
-	state := c.Model.StateBytesRank(c.TP, 1) / int64(c.Model.Linear.Layers)
-	token := c.Model.KVBytesPerTokenRank(c.KVBytes, c.TP, 1) / int64(max(1, c.Model.KVLayers()))
-	const align = 16 // tokens; what attention kernels take
-	return align * int((state+align*token-1)/max(1, align*token))
+	return 1024, 8192
 }
 
 // poolVLLM is what the share of the device leaves after weights, the peak of a
