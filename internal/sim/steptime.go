@@ -150,7 +150,7 @@ func newStepModel(cfg engine.Config, k constants) *stepModel {
 		s.reduceToken = 2 * layers * 2 * (tp - 1) / tp * hidden * 2 / (k.get("ar_bandwidth") * l.GBs * 1e9)
 	}
 	s.element = k.get("element") * hidden * 2 * layers / bw
-	s.step, s.launch, s.overlap = k.get("t_step")*1e-3, k.get("t_layer")*1e-6*layers, cfg.Overlap
+	s.step = k.get("t_step")*1e-3 + k.get("t_layer")*1e-6*layers
 	s.eager = k.get("t_eager") * 1e-6 * layers
 	s.perSeq = k.get("t_seq") * 1e-6
 	s.draft = k.get("t_draft") * 1e-3 * float64(cfg.SpecTokens)
@@ -244,16 +244,11 @@ func (s *stepModel) duration(b *batch, spent *Times) time.Duration {
 	if b.drafts {
 		t.add(&spent.Drafting, s.draft+s.draftPerSeq*float64(b.seqs)*share)
 	}
-	launch := s.launch
-	if !b.prefill && b.tokens > s.graphMax {
-		launch += s.eager
-	}
-	t.add(&spent.Host, launch)
 	host := s.step + s.perSeq*float64(b.seqs)*share
-	if s.overlap { // the device does not wait while the host is done in time
-		host -= t.sum
+	if !b.prefill && b.tokens > s.graphMax {
+		host += s.eager
 	}
-	t.add(&spent.Host, max(host, 0, 1e-6-t.sum)) // no step is shorter than a microsecond
+	t.add(&spent.Host, max(host, 1e-6-t.sum)) // no step is shorter than a microsecond
 	return t.length
 }
 
