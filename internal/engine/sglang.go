@@ -205,8 +205,8 @@ func startupSGLang(c *Config) []string {
 		chunk = -1
 	}
 	return append(lines,
-		fmt.Sprintf("[TP0] max_total_num_tokens=%d, chunked_prefill_size=%d, max_prefill_tokens=16384, max_running_requests=%d, context_len=%d, available_gpu_mem=%.2f GB",
-			tokens, chunk, c.Seqs, c.MaxLen, gb(left)),
+		fmt.Sprintf("[TP0] max_total_num_tokens=%d, chunked_prefill_size=%d, max_prefill_tokens=%d, max_running_requests=%d, context_len=%d, available_gpu_mem=%.2f GB",
+			tokens, chunk, c.Prefill, c.Seqs, c.MaxLen, gb(left)),
 		"INFO:     Application startup complete.",
 		"The server is fired up and ready to roll!")
 }

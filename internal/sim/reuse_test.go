@@ -14,7 +14,7 @@ import (
 func TestNobodyIsReusedEarly(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 9))
 	reused, late := 0, 0
-	for range 12 {
+	for range 6 {
 		for name, cfg := range engines() {
 			cfg.Seqs = 4 + r.IntN(60)
 			c := mustCore(t, cfg, Options{KVTokens: 600 + r.IntN(1500)})
