@@ -87,7 +87,7 @@ func (p *problem) without(obs []Observation, k string, key func(Observation) str
 		use[i] = key(b) != k
 	}
 	f := Fold{Accelerator: p.accelerator, Key: k}
-	x, _, err := p.descend(make([]float64, len(p.params)), p.blind, use)
+	x, _, err := p.descend(make([]float64, len(p.params)), use)
 	if err != nil {
 		return f, err
 	}

@@ -63,12 +63,12 @@ func (p *problem) borrow(sets []sim.Set) (*problem, error) {
 		return nil, err
 	}
 	n.lent = sets
-	n.blind, n.slopes = p.blind, p.slopes // by the same unknowns: only their priors differ
+	n.slopes = p.slopes // by the same unknowns: only their priors differ
 	start := make([]float64, len(n.params))
 	for i, q := range n.params {
 		start[i] = math.Log(p.params[i].Value / q.Prior)
 	}
-	x, at, err := n.descend(start, n.slopes, n.all())
+	x, at, err := n.descend(start, n.all())
 	if err != nil {
 		return nil, err
 	}

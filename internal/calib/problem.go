@@ -24,10 +24,9 @@ type problem struct {
 	x           []float64 // after fit
 	lent        []sim.Set // over the priors, from other accelerators
 
-	// slopes are the derivatives of the rows' log figures by the unknowns, as
-	// last measured. They are the model's: no measured figure is in them.
+	// slopes are the derivatives of the rows' log figures by the unknowns at the
+	// priors. They are the model's: no measured figure has a part in them.
 	slopes [][]float64 // by unknown, then row
-	blind  [][]float64 // the same at the priors, where no measured figure has a part
 
 	prior [][]float64 // inverse covariance of the unknowns before any run is seen
 }

@@ -13,8 +13,7 @@ const (
 )
 
 // fit finds the parameters with all observations and fills in values, spreads
-// and residuals. The slopes are measured at the priors, and again at the
-// optimum, which it then leaves once more.
+// and residuals.
 func (p *problem) fit() error {
 	x := make([]float64, len(p.params))
 	use := p.all()
@@ -22,16 +21,11 @@ func (p *problem) fit() error {
 	if err != nil {
 		return err
 	}
-	for range 2 {
-		if err := p.measureSlopes(x, at); err != nil {
-			return err
-		}
-		if p.blind == nil {
-			p.blind = p.slopes
-		}
-		if x, at, err = p.descend(x, p.slopes, use); err != nil {
-			return err
-		}
+	if err := p.measureSlopes(x, at); err != nil {
+		return err
+	}
+	if x, at, err = p.descend(x, use); err != nil {
+		return err
 	}
 	p.conclude(x, at)
 	return nil
@@ -39,15 +33,15 @@ func (p *problem) fit() error {
 
 // descend goes from x to the least cost over the observations that count, by
 // Levenberg and Marquardt's method with Broyden's updates of the slopes. It
-// leaves them as they are.
-func (p *problem) descend(x []float64, slopes [][]float64, use []bool) (best, at []float64, err error) {
+// leaves p.slopes as they are.
+func (p *problem) descend(x []float64, use []bool) (best, at []float64, err error) {
 	at, err = p.predict(x, use)
 	if err != nil {
 		return nil, nil, err
 	}
-	jac := make([][]float64, len(slopes))
+	jac := make([][]float64, len(p.slopes))
 	for i := range jac {
-		jac[i] = slices.Clone(slopes[i])
+		jac[i] = slices.Clone(p.slopes[i])
 	}
 	cost, damp, idle := p.cost(x, at), 0.01, 0
 	for range rounds {
