@@ -121,7 +121,7 @@ func runCalibrate(ctx context.Context, env Env, f *calibrateFlags, sources []str
 		fmt.Fprint(env.Stderr, leftText(o.left))
 		return errors.New("no run can be used")
 	}
-	c := &calibrated{HoldOut: f.holdOut, Left: o.left, obs: o.obs, Simulated: o.simulated}
+	c := &calibrated{HoldOut: f.holdOut, Left: append([]unused{}, o.left...), obs: o.obs, Simulated: o.simulated}
 	if err := within(ctx, func() error { return c.fit(env, f) }); err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (c *calibrated) source(args []string) string {
 	if c.Simulated {
 		word = "SIMULATED run"
 	}
-	return fmt.Sprintf("%s of %s, held out by %s.", plural(len(c.obs), word), strings.Join(names, ", "), c.HoldOut)
+	return fmt.Sprintf("%s of %s, held out by %s.", plural(len(c.obs), word), strings.Join(names, ", "), c.heldOutBy())
 }
 
 // write makes the calibration file, and overwrites none.

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ func (c *calibrated) text(w io.Writer, out string) error {
 	fmt.Fprintf(&b, "%sFitted to %s\n\n", simulated, c.Calibration.Source)
 	c.constants(&b)
 	c.errors(&b, "Errors in sample (predicted / measured - 1; no measure of accuracy)", c.InSample)
-	c.errors(&b, fmt.Sprintf("Errors held out: each run predicted by constants fitted without its %s", c.HoldOut), c.Held)
+	c.errors(&b, "Errors held out: each run predicted by constants fitted without its "+strings.Replace(c.heldOutBy(), ", or", ",\nor", 1), c.Held)
 	if len(c.Left) > 0 {
 		fmt.Fprintf(&b, "Not used:\n%s\n", leftText(c.Left))
 	}
@@ -37,6 +38,14 @@ func (c *calibrated) text(w io.Writer, out string) error {
 		return fmt.Errorf("print the calibration: %w", err)
 	}
 	return nil
+}
+
+// heldOutBy says what runs were held out by.
+func (c *calibrated) heldOutBy() string {
+	if c.HoldOut == "auto" {
+		return "workload, or model where more of them were seen"
+	}
+	return c.HoldOut
 }
 
 // leftText says what was not used, each reason once with all places.
@@ -55,37 +64,52 @@ func leftText(left []unused) string {
 	return b.String()
 }
 
-// constants prints each fitted constant beside its prior. A spread that is
-// still the prior's says that no run speaks of the constant.
+// silent says that the runs tell nothing of a constant: its spread is still the
+// prior's, and it lies within half of that.
+func silent(p *calib.Parameter) bool {
+	return p.Spread >= 0.95*p.PriorSpread && math.Abs(math.Log(p.Value/p.Prior)) < p.PriorSpread/2
+}
+
+// constants prints each constant that the runs tell something of beside its
+// prior, and names the others.
 func (c *calibrated) constants(b *strings.Builder) {
-	tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "Constant\tof\tprior\tfitted\tunit\tmeaning")
-	silent := 0
-	for _, p := range c.Parameters {
-		if p.Value == p.Prior || p.Spread >= p.PriorSpread && math.Abs(p.Value/p.Prior-1) < 0.005 {
-			silent++
+	b.WriteString("Constants that the runs tell, beside the prior (± standard deviation)\n")
+	var text strings.Builder
+	tw := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	var moved []calib.Parameter
+	others := map[string][]string{}
+	for _, p := range slices.SortedStableFunc(slices.Values(c.Parameters), func(x, y calib.Parameter) int { return strings.Compare(x.Name, y.Name) }) {
+		of := strings.Join(strings.Fields(fmt.Sprintf("%s %s %s", p.Accelerator, p.Format, p.Engine)), " ")
+		if silent(&p) {
+			others[p.Name] = append(others[p.Name], of)
 			continue
 		}
-		k, _ := sim.Priors().About(p.Name)
-		var of strings.Builder
-		of.WriteString(p.Accelerator)
-		for _, part := range []string{string(p.Format), p.Engine} {
-			if part != "" {
-				of.WriteString(" " + part)
-			}
-		}
-		fmt.Fprintf(tw, "%s\t%s\t%.4g ± %.0f %%\t%.4g ± %.0f %%\t%s\t%s\n", p.Name, of.String(), p.Prior, 100*p.PriorSpread, p.Value, 100*p.Spread, k.Unit, k.Meaning)
+		moved = append(moved, p)
+		fmt.Fprintf(tw, "    %s\tprior %.3g ± %.0f %%\tfitted %.3g ± %.0f %%\n", of, p.Prior, 100*p.PriorSpread, p.Value, 100*p.Spread)
 	}
 	tw.Flush() // into a Builder, which never fails
-	if silent > 0 {
-		fmt.Fprintf(b, "%s stayed at the prior: no run speaks of it.\n", plural(silent, "constant"))
+	last, i := "", 0
+	for line := range strings.Lines(text.String()) {
+		if name := moved[i].Name; name != last {
+			k, _ := sim.Priors().About(name)
+			fmt.Fprintf(b, "  %s (%s): %s\n", name, k.Unit, k.Meaning)
+			last = name
+		}
+		b.WriteString(line)
+		i++
+	}
+	if len(others) > 0 {
+		b.WriteString("At the prior or near it, as the runs say too little of them:\n")
+	}
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		fmt.Fprintf(b, "  %s: %s\n", name, strings.Join(others[name], ", "))
 	}
 	b.WriteByte('\n')
 }
 
 // shortNames are the heads of columns.
 var shortNames = map[string]string{
-	calib.Throughput: "throughput", calib.MeanTTFT: "mean TTFT", calib.MeanTPOT: "mean TPOT", calib.MedianITL: "median ITL", calib.MeanE2E: "mean E2E",
+	calib.Throughput: "throughput", calib.MeanTTFT: "mean TTFT", calib.MedianTTFT: "median TTFT", calib.MeanTPOT: "mean TPOT", calib.MedianITL: "median ITL", calib.MeanE2E: "mean E2E",
 }
 
 // sharedDir is the directory that all runs lie in, with its separator.
@@ -99,65 +123,111 @@ func sharedDir(obs []calib.Observation) string {
 	return dir[:strings.LastIndexAny(dir, `/\`)+1]
 }
 
-// errors prints a table of residuals: the runs, then medians; runs that are
-// scored apart by themselves.
+// errors prints a table of the residuals of each run, with their medians; runs
+// that are scored apart by themselves.
 func (c *calibrated) errors(b *strings.Builder, title string, residuals []calib.Residual) {
-	byRun := map[string]map[string]float64{}
-	for _, r := range residuals {
-		if byRun[r.ID] == nil {
-			byRun[r.ID] = map[string]float64{}
-		}
-		byRun[r.ID][r.Metric] = r.Off()
-	}
-	shared := sharedDir(c.obs)
 	fmt.Fprintf(b, "%s\n", title)
-	tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprint(tw, "  run")
-	for _, m := range calib.Scored {
-		fmt.Fprintf(tw, "\t%s", shortNames[m])
-	}
-	fmt.Fprintln(tw, "\tmodel, accelerator, engine, workload")
+	t := newErrorTable(residuals)
+	shared := sharedDir(c.obs)
 	for _, apart := range []bool{false, true} {
-		all := map[string][]float64{}
+		any := false
 		for _, o := range c.obs {
-			if (o.Apart != "") != apart {
+			if (o.Apart != "") == apart && t.byRun[o.ID] != nil {
+				t.run(strings.TrimPrefix(o.ID, shared), fmt.Sprintf("%s, %d x %s, %s", o.Config.Model.Name, o.Config.GPUs, o.GPU, o.Config.Engine), o)
+				any = true
+			}
+		}
+		if any {
+			t.medians(map[bool]string{true: "apart: "}[apart], c.obs, apart)
+		}
+	}
+	t.write(b)
+	b.WriteByte('\n')
+}
+
+// errorTable is a table of errors under its making.
+type errorTable struct {
+	byRun   map[string]map[string]float64
+	metrics []string // with any error
+	rows    [][]string
+	heads   []string // of each row: what it was measured on, "" for medians
+}
+
+func newErrorTable(residuals []calib.Residual) *errorTable {
+	t := &errorTable{byRun: map[string]map[string]float64{}}
+	has := map[string]bool{}
+	for _, r := range residuals {
+		if t.byRun[r.ID] == nil {
+			t.byRun[r.ID] = map[string]float64{}
+		}
+		t.byRun[r.ID][r.Metric] = r.Off()
+		has[r.Metric] = true
+	}
+	row := []string{"    run"}
+	for _, m := range calib.Scored {
+		if has[m] {
+			t.metrics = append(t.metrics, m)
+			row = append(row, shortNames[m])
+		}
+	}
+	t.rows, t.heads = append(t.rows, append(row, "workload")), append(t.heads, "")
+	return t
+}
+
+func (t *errorTable) run(name, head string, o calib.Observation) {
+	row := []string{"    " + name}
+	for _, m := range t.metrics {
+		if v, ok := t.byRun[o.ID][m]; ok {
+			row = append(row, fmt.Sprintf("%+.1f %%", 100*v))
+		} else {
+			row = append(row, "-")
+		}
+	}
+	t.rows, t.heads = append(t.rows, append(row, o.Workload)), append(t.heads, head)
+}
+
+// medians adds the median and the 90th percentile of the sizes of errors.
+func (t *errorTable) medians(prefix string, obs []calib.Observation, apart bool) {
+	for _, q := range []struct {
+		name string
+		of   float64
+	}{{"median of sizes", 0.5}, {"90th percentile", 0.9}} {
+		row := []string{"  " + prefix + q.name}
+		for _, m := range t.metrics {
+			var all []float64
+			for _, o := range obs {
+				if v, ok := t.byRun[o.ID][m]; ok && (o.Apart != "") == apart {
+					all = append(all, math.Abs(v))
+				}
+			}
+			if len(all) == 0 {
+				row = append(row, "-")
 				continue
 			}
-			fmt.Fprintf(tw, "  %s", strings.TrimPrefix(o.ID, shared))
-			for _, m := range calib.Scored {
-				v, ok := byRun[o.ID][m]
-				if !ok {
-					fmt.Fprint(tw, "\t-")
-					continue
-				}
-				all[m] = append(all[m], math.Abs(v))
-				fmt.Fprintf(tw, "\t%+.1f %%", 100*v)
-			}
-			fmt.Fprintf(tw, "\t%s, %d x %s, %s, %s\n", o.Config.Model.Name, o.Config.GPUs, o.GPU, o.Config.Engine, o.Workload)
+			slices.Sort(all)
+			row = append(row, fmt.Sprintf("%.1f %%", 100*stat.Quantile(all, q.of)))
 		}
-		if len(all) == 0 {
-			continue
-		}
-		what := ""
-		if apart {
-			what = "apart: "
-		}
-		for _, q := range []struct {
-			name string
-			of   float64
-		}{{"median of sizes", 0.5}, {"90th percentile", 0.9}} {
-			fmt.Fprintf(tw, "  %s%s", what, q.name)
-			for _, m := range calib.Scored {
-				if len(all[m]) == 0 {
-					fmt.Fprint(tw, "\t-")
-					continue
-				}
-				slices.Sort(all[m])
-				fmt.Fprintf(tw, "\t%.1f %%", 100*stat.Quantile(all[m], q.of))
-			}
-			fmt.Fprintln(tw, "\t")
-		}
+		t.rows, t.heads = append(t.rows, append(row, "")), append(t.heads, "")
+	}
+}
+
+// write names what runs were measured on above the first of them.
+func (t *errorTable) write(b *strings.Builder) {
+	var text strings.Builder
+	tw := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, row := range t.rows {
+		fmt.Fprintln(tw, strings.Join(row, "\t"))
 	}
 	tw.Flush() // into a Builder, which never fails
-	b.WriteByte('\n')
+	i, last := 0, ""
+	for line := range strings.Lines(text.String()) {
+		if head := t.heads[i]; head != last {
+			if head != "" {
+				fmt.Fprintf(b, "  %s\n", head)
+			}
+			last = head
+		}
+		fmt.Fprintln(b, strings.TrimRight(line, " \n"))
+		i++
+	}
 }

@@ -225,8 +225,11 @@ func (f *predictFlags) run(ctx context.Context, env Env, fs *pflag.FlagSet, args
 	if err != nil {
 		return usageError{err}
 	}
-	rows, err := f.predict(ctx, env, &cal, configs, loads)
-	if err != nil {
+	var rows []predictRow
+	if err := within(ctx, func() (err error) {
+		rows, err = f.predict(ctx, env, &cal, configs, loads)
+		return err
+	}); err != nil {
 		return err
 	}
 	doc := f.forecast(env, &cal, name, configs, loads, rows)
