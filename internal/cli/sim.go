@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -75,16 +76,41 @@ func newSim(env Env) *cobra.Command {
 	return c
 }
 
+// listSim prints what the simulator knows, within 100 columns: devices by maker, the
+// fastest memory first, and models by publisher and name.
 func listSim(w io.Writer) error {
-	fmt.Fprintln(w, "accelerators:")
-	for _, a := range arch.Accelerators() {
-		fmt.Fprintf(w, "  %-14s %s, %.1f GiB, %.0f GB/s\n", a.Name, a.Title, a.MemoryGiB, a.BandwidthGBs)
+	devices := arch.Accelerators()
+	slices.SortStableFunc(devices, func(a, b arch.Accelerator) int {
+		return cmp.Or(cmp.Compare(rank(maker(a)), rank(maker(b))), cmp.Compare(b.BandwidthGBs, a.BandwidthGBs))
+	})
+	group := ""
+	for _, a := range devices {
+		if m := maker(a); m != group {
+			group = m
+			fmt.Fprintf(w, "%-22s %12s %7s %6s\n", m+" accelerators", "bf16 TFLOP/s", "GiB", "GB/s")
+		}
+		fmt.Fprintf(w, "  %-20s %12.1f %7.1f %6.0f  %s\n", a.Name, a.BF16TFLOPS, a.MemoryGiB, a.BandwidthGBs, strings.TrimPrefix(a.Title, group+" "))
 	}
-	fmt.Fprintln(w, "models (and their -FP8, -AWQ, -GPTQ-Int4 and NVFP4 variants):")
-	for _, m := range arch.Models() {
-		fmt.Fprintf(w, "  %-40s %.1f B parameters, %s\n", m.Name, float64(m.Params())/1e9, m.Format)
+	models := arch.Models()
+	slices.SortStableFunc(models, func(a, b arch.Model) int {
+		return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
+	})
+	fmt.Fprintf(w, "%-47s %12s %7s %9s  %s\n", "models", "parameters/B", "active", "tokens", "format")
+	for _, m := range models {
+		fmt.Fprintf(w, "  %-45s %12.1f %7.1f %9d  %s\n", m.Name, float64(m.Params())/1e9, float64(m.Active())/1e9, m.MaxLen, m.Format)
 	}
-	return nil
+	_, err := fmt.Fprintln(w, "and their -FP8, -AWQ, -GPTQ-Int4 and NVFP4 variants; --model-config describes any other model")
+	return err
+}
+
+func maker(a arch.Accelerator) string { m, _, _ := strings.Cut(a.Title, " "); return m }
+
+// rank puts the maker of the most devices first and the others in order of the alphabet.
+func rank(maker string) string {
+	if maker == "NVIDIA" {
+		return ""
+	}
+	return maker
 }
 
 // runSim refuses as the engine would, else serves until it is told to stop.

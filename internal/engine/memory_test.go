@@ -325,6 +325,11 @@ func TestChunkedLayers(t *testing.T) {
 			t.Errorf("%q asks for %.1f GiB", version, need)
 		}
 	}
+	// vllm/config/vllm.py keeps chunks with full layers when a draft model reads along.
+	drafted := versioned(t, "0.14.0", line+` -sc {"method":"eagle3","num_speculative_tokens":1,"model":"draft"} --max-model-len 100000`)
+	if l := drafted.Layout(); l.Window != 0 {
+		t.Errorf("with a draft model: %+v", l)
+	}
 	old, apart := versioned(t, "", line), versioned(t, "0.14.0", line)
 	if a, b := old.concurrency(), apart.concurrency(); a < 0.3 || a > 0.36 || b < 1.2 || b > 1.5 {
 		t.Errorf("%.2f and %.2f sequences fit", a, b)

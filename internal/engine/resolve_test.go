@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -377,6 +378,19 @@ func TestDeviceDefaults(t *testing.T) {
 		c := versioned(t, tt.version, tt.line)
 		if got := (limits{c.Seqs, c.Batched, c.Block, c.GraphMax}); got != tt.want {
 			t.Errorf("%s of %s: %+v, want %+v", tt.line, tt.version, got, tt.want)
+		}
+	}
+}
+
+// TestAttentionShare: sglang/srt/server_args.py, _handle_gpu_memory_settings, keeps 4.5 MiB
+// for each captured request of each data-parallel rank, 3 where no more than 300 are captured.
+func TestAttentionShare(t *testing.T) {
+	line := eight + h100 + sg + q235 + "-FP8 --tp 8 --ep 8 --dp 8 --enable-dp-attention"
+	for flags, reserved := range map[string]float64{"": 14848 + 4.5*512*8, " --cuda-graph-max-bs 256": 14336 + 3*256*8} {
+		c := mustResolve(t, line+flags)
+		mib := c.GPU.MemoryGiB * 1024
+		if want := 1 - reserved/mib; math.Abs(c.MemoryShare-want) > 0.001 {
+			t.Errorf("%s: share %v, want %.3f", flags, c.MemoryShare, want)
 		}
 	}
 }
