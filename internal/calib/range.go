@@ -74,12 +74,14 @@ func (c *Calibration) known(cfg engine.Config, metric string) (e Error, widen fl
 		return e, 1, true
 	}
 	like := likeFigures[metric]
-	if e, n, ok := c.widestOf(same, like...); ok {
-		e = e.unbiased()
-		if metric == MeanE2E && n == len(like) {
-			return e, 1, true
+	switch e, n, ok := c.widestOf(same, like...); {
+	case ok && metric == MeanE2E && n == len(like):
+		return e.unbiased(), 1, true
+	case ok:
+		if metric == Throughput { // what takes longer is slower
+			e.Bias = -e.Bias
 		}
-		return e, likeFigure, true
+		return e, likeFigure, true // with its bias: they are figures of the same steps
 	}
 	of := []string{metric}
 	if metric == MeanE2E { // elsewhere it may be known of another kind of load

@@ -119,14 +119,18 @@ func TestKnown(t *testing.T) {
 	// The parts of E2E stand for it; a like figure is widened.
 	c.Errors = append(c.Errors, Error{"a100-sxm", "vllm", MeanTTFT, 9, -0.02, 0.1}, Error{"h200", "vllm", MeanE2E, 9, 0, 0.2})
 	a100 := engine.Config{Engine: "vllm", GPU: arch.Accelerator{Name: "a100-sxm-80"}}
-	if e, widen, ok := c.known(a100, MeanE2E); !ok || math.Abs(e.Spread-0.12) > 1e-12 || e.Bias != 0 || widen != likeFigure {
+	if e, widen, ok := c.known(a100, MeanE2E); !ok || e.Spread != 0.1 || e.Bias != -0.02 || widen != likeFigure {
 		t.Errorf("half of E2E: %+v, %v, %v", e, widen, ok)
 	}
 	c.Errors = append(c.Errors, Error{"a100-sxm", "vllm", MeanTPOT, 9, 0.01, 0.03})
-	if e, widen, ok := c.known(a100, MeanE2E); !ok || e.Metric != MeanTTFT || widen != 1 {
+	if e, widen, ok := c.known(a100, MeanE2E); !ok || e.Metric != MeanTTFT || math.Abs(e.Spread-0.12) > 1e-12 || e.Bias != 0 || widen != 1 {
 		t.Errorf("E2E: %+v, %v, %v", e, widen, ok)
 	}
-	c.Errors = c.Errors[:4]
+	c.Errors = []Error{{"a100-sxm", "vllm", MeanE2E, 9, 0.04, 0.1}}
+	if e, widen, ok := c.known(a100, Throughput); !ok || e.Bias != -0.04 || e.Spread != 0.1 || widen != likeFigure {
+		t.Errorf("throughput by E2E: %+v, %v, %v", e, widen, ok)
+	}
+	c.Errors = []Error{{"a100-sxm", "vllm", Throughput, 9, 0.01, 0.05}}
 	if _, _, ok := c.known(engine.Config{Engine: "vllm"}, MeanTTFT); ok {
 		t.Error("a figure without any error is known")
 	}

@@ -95,7 +95,7 @@ func TestCalibrateRecovers(t *testing.T) {
 		}
 		simulatedRun(t, filepath.Join(dir, fmt.Sprintf("run%d", i)), command, k, l, func(h *result.Header) { h.Workload = fmt.Sprint("load", i) })
 	}
-	if code, _, stderr := calibrating(dir, "--gpu", "h100-sxm"); code != exitFailed || !strings.Contains(stderr, "SIMULATED") || !strings.Contains(stderr, "run5: it is") {
+	if code, _, stderr := calibrating(dir, "--gpu", "h100-sxm"); code != exitFailed || !strings.Contains(stderr, "SIMULATED") || !strings.Contains(stderr, "run4, run5\n") {
 		t.Errorf("simulated runs without --simulated: exit %d\n%s", code, stderr)
 	}
 	file := filepath.Join(t.TempDir(), "c.json")
@@ -264,6 +264,39 @@ func TestUnfit(t *testing.T) {
 		err := c.m.unfit(false)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}
+
+// TestLeftText: a reason once, with its places, of which the directory that all
+// share is no news.
+func TestLeftText(t *testing.T) {
+	left := []unused{{"a/b/one", "it is void"}, {"a/b/two", "it was predicted"}, {"a/b/three", "it is void"}}
+	want := "  it is void\n    one, three\n  two: it was predicted\n"
+	if got := leftText(left); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := leftText(left[:1]), "  a/b/one: it is void\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for range 40 {
+		left = append(left, unused{"a/b/run-with-a-name", "it is void"})
+	}
+	for line := range strings.Lines(leftText(left)) {
+		if len(line) > helpWidth+1 {
+			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
+}
+
+// TestSilent: a constant that no run speaks of stays where it is, or nearly.
+func TestSilent(t *testing.T) {
+	for _, c := range []struct {
+		value, spread float64
+		want          bool
+	}{{1, 0.2, true}, {1.05, 0.2, true}, {1.05, 0.1, false}, {1.3, 0.2, false}} {
+		if got := silent(&calib.Parameter{Prior: 1, PriorSpread: 0.2, Value: c.value, Spread: c.spread}); got != c.want {
+			t.Errorf("%+v: %v", c, got)
 		}
 	}
 }

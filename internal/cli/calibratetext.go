@@ -52,16 +52,47 @@ func (c *calibrated) heldOutBy() string {
 func leftText(left []unused) string {
 	var b strings.Builder
 	places := map[string][]string{}
+	var all []string
 	for _, u := range left {
-		places[u.Why] = append(places[u.Why], u.Place)
+		all = append(all, u.Place)
+	}
+	shared := sharedDir(all)
+	for _, u := range left {
+		places[u.Why] = append(places[u.Why], strings.TrimPrefix(u.Place, shared))
 	}
 	for _, u := range left {
-		if at := places[u.Why]; at != nil {
-			fmt.Fprintf(&b, "  %s: %s\n", strings.Join(at, ", "), u.Why)
-			places[u.Why] = nil
+		switch at := places[u.Why]; {
+		case len(at) == 1:
+			fmt.Fprintf(&b, "  %s: %s\n", at[0], u.Why)
+		case len(at) > 1:
+			fmt.Fprintf(&b, "  %s\n", u.Why)
+			listed(&b, at)
 		}
+		places[u.Why] = nil
 	}
 	return b.String()
+}
+
+// listed writes names in lines that are not too long.
+func listed(b *strings.Builder, names []string) {
+	n := 0
+	for i, name := range names {
+		if i < len(names)-1 {
+			name += ","
+		}
+		switch {
+		case i == 0:
+			b.WriteString("    ")
+		case n+len(name) > helpWidth-5:
+			b.WriteString("\n    ")
+			n = 0
+		default:
+			b.WriteByte(' ')
+		}
+		b.WriteString(name)
+		n += len(name) + 1
+	}
+	b.WriteByte('\n')
 }
 
 // silent says that the runs tell nothing of a constant: its spread is still the
@@ -112,11 +143,15 @@ var shortNames = map[string]string{
 	calib.Throughput: "throughput", calib.MeanTTFT: "mean TTFT", calib.MedianTTFT: "median TTFT", calib.MeanTPOT: "mean TPOT", calib.MedianITL: "median ITL", calib.MeanE2E: "mean E2E",
 }
 
-// sharedDir is the directory that all runs lie in, with its separator.
-func sharedDir(obs []calib.Observation) string {
-	dir := obs[0].ID
-	for _, o := range obs {
-		for dir != "" && !strings.HasPrefix(o.ID, dir) {
+// sharedDir is the directory that all places lie in, with its separator; "" of
+// one alone.
+func sharedDir(places []string) string {
+	if len(places) < 2 {
+		return ""
+	}
+	dir := places[0]
+	for _, p := range places {
+		for dir != "" && !strings.HasPrefix(p, dir) {
 			dir = dir[:len(dir)-1]
 		}
 	}
@@ -128,7 +163,11 @@ func sharedDir(obs []calib.Observation) string {
 func (c *calibrated) errors(b *strings.Builder, title string, residuals []calib.Residual) {
 	fmt.Fprintf(b, "%s\n", title)
 	t := newErrorTable(residuals)
-	shared := sharedDir(c.obs)
+	var ids []string
+	for _, o := range c.obs {
+		ids = append(ids, o.ID)
+	}
+	shared := sharedDir(ids)
 	for _, apart := range []bool{false, true} {
 		any := false
 		for _, o := range c.obs {

@@ -204,3 +204,32 @@ func TestFront(t *testing.T) {
 		}
 	}
 }
+
+// TestPredictWidth: tables of a grid under several loads fit a hundred columns,
+// each range under its figure.
+func TestPredictWidth(t *testing.T) {
+	out, errs, code := predicted(t, "--num-prompts", "20", "--random-input-len", "64", "--random-output-len", "8", "--draws", "0", "--gpus", "4",
+		"--request-rate", "1,inf", "--grid", "max_num_batched_tokens=2048,4096", "--grid", "max_num_seqs=64,128", "--", "vllm", "serve", "Qwen/Qwen3-14B")
+	if code != exitDone {
+		t.Fatalf("exit %d: %s", code, errs)
+	}
+	table, _, ok := strings.Cut(out, "* On the front")
+	if _, table, _ = strings.Cut(table, "Calibration:"); !ok || !strings.Contains(table, "\n#1 max_num_seqs=64 max_num_batched_tokens=2048\n") {
+		t.Fatalf("%s", out)
+	}
+	_, table, _ = strings.Cut(table, "\n")
+	for line := range strings.Lines(table) {
+		if len([]rune(line)) > 101 {
+			t.Errorf("%d columns: %s", len([]rune(line)), line)
+		}
+	}
+}
+
+// TestPredictTooMany: what would need more memory than there is, is refused
+// before any work.
+func TestPredictTooMany(t *testing.T) {
+	_, errs, code := predicted(t, "--num-prompts", "1000000", "--random-output-len", "100", "--", "vllm", "serve", "Qwen/Qwen3-8B")
+	if code != exitUsage || !strings.Contains(errs, "100000000 output tokens") || !strings.Contains(errs, "--num-prompts") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}
