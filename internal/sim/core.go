@@ -267,7 +267,7 @@ func (c *Core) warm(jobs []Job) {
 		}
 	}
 	c.front = frontEnd{cost: c.front.cost, serial: c.front.serial}
-	c.now, c.stats, c.peakHeld, c.radix = 0, Stats{}, 0, newRadix(c.cfg.Conserve)
+	c.now, c.stats, c.peakHeld = 0, Stats{}, 0
 	c.result.Start, c.result.End = -1, 0
 }
 

@@ -115,18 +115,27 @@ func TestCancelMakesRoom(t *testing.T) {
 // it was scheduled, also where that was during the step before.
 func TestWaitsUnderOverlap(t *testing.T) {
 	for _, overlap := range []bool{false, true} {
-		cfg := testConfig()
-		cfg.Overlap, cfg.Seqs = overlap, 1
-		c := mustCore(t, cfg, Options{})
-		submit(t, c, [2]int{100, 3}, [2]int{100, 3})
-		var waited time.Duration
-		for step, ok := c.Step(); ok; step, ok = c.Step() {
-			if len(c.waiting.items) > c.waiting.head || slices.ContainsFunc(c.next, func(w work) bool { return w.s.job.Index == 1 && w.s.produced == 0 }) {
-				waited += step.End - step.Start
+		for _, test := range []struct {
+			seqs, batched int
+			wait          func(Waits) time.Duration
+		}{
+			{1, 8192, func(w Waits) time.Duration { return w.Seqs }},
+			{8, 100, func(w Waits) time.Duration { return w.Tokens }},
+		} {
+			cfg := testConfig()
+			cfg.Overlap, cfg.Seqs, cfg.Batched = overlap, test.seqs, test.batched
+			c := mustCore(t, cfg, Options{})
+			submit(t, c, [2]int{100, 3}, [2]int{100, 3})
+			var waited time.Duration
+			for step, ok := c.Step(); ok; step, ok = c.Step() {
+				second := c.live[1]
+				if second != nil && second.produced == 0 && !slices.ContainsFunc(c.work, func(w work) bool { return w.s == second }) {
+					waited += step.End - step.Start
+				}
 			}
-		}
-		if got := c.Stats().Waits; got.Seqs != waited || waited == 0 || got.KV+got.Tokens > 0 {
-			t.Errorf("overlap %v: waits are %+v, want %v for a place", overlap, got, waited)
+			if got := c.Stats().Waits; test.wait(got) != waited || waited == 0 || got.KV+got.Tokens+got.Seqs != waited {
+				t.Errorf("overlap %v, %d places, %d tokens: waits are %+v, want %v", overlap, test.seqs, test.batched, got, waited)
+			}
 		}
 	}
 }
