@@ -19,8 +19,9 @@ func (o *Observation) Ambiguous() bool { return strings.HasPrefix(o.Apart, "ambi
 // Calibration is what a fit of observations found, with the errors of
 // predictions that were held out of fits of the others.
 func (f *Fitted) Calibration(source string, obs []Observation, held []Residual) Calibration {
+	seen := slices.DeleteFunc(slices.Clone(obs), func(b Observation) bool { return !b.fitted() })
 	return Calibration{
-		Schema: Schema, Source: source, Sets: f.Sets, Errors: Errors(obs, held), Seen: Envelopes(obs), Runs: len(obs),
+		Schema: Schema, Source: source, Sets: f.Sets, Errors: Errors(obs, held), Seen: Envelopes(seen), Runs: len(seen),
 	}
 }
 

@@ -68,7 +68,7 @@ func Fit(obs []Observation, o FitOptions) (*Fitted, error) {
 	}
 	f := &Fitted{Sets: lent}
 	for _, p := range problems {
-		f.Sets = append(f.Sets, p.setsAt(p.x)...)
+		f.Sets = append(f.Sets, p.sets()...)
 		f.Parameters = append(f.Parameters, p.params...)
 		f.Residuals = append(f.Residuals, p.report...)
 	}

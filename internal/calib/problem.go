@@ -151,6 +151,20 @@ func (q *Parameter) moves(b *Observation) bool {
 	return q.Format == "" || q.Format == c.Model.Kernels() || q.Format == arch.BF16
 }
 
+// sets are the fitted parameters, rounded.
+func (p *problem) sets() []sim.Set {
+	sets := p.setsAt(p.x)
+	for _, s := range sets {
+		for name, v := range s.Values {
+			s.Values[name] = round(v)
+		}
+	}
+	for i := range sets {
+		sets[i].Source = fmt.Sprintf("fitted to %d runs", len(p.obs))
+	}
+	return sets
+}
+
 // setsAt groups the parameters at x by what they belong to.
 func (p *problem) setsAt(x []float64) []sim.Set {
 	var sets []sim.Set

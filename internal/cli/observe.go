@@ -250,7 +250,7 @@ func (o *observer) study(dir string) {
 		for _, r := range t.Runs {
 			runs++
 			o.run(filepath.Join(dir, r.Dir), setup{
-				study: s.Name, command: t.Command, hardware: s.Hardware, replicas: t.Replicas, gpus: t.GPUs / max(1, t.Replicas),
+				study: s.Name, command: t.Command, engines: s.Engines, hardware: s.Hardware, replicas: t.Replicas, gpus: t.GPUs / max(1, t.Replicas),
 			})
 		}
 	}
@@ -287,7 +287,7 @@ func (o *observer) trialRun(trial, dir string) {
 	for _, t := range s.Trials {
 		for _, r := range t.Runs {
 			if filepath.Join(root, r.Dir) == filepath.Clean(dir) {
-				o.run(dir, setup{study: s.Name, command: t.Command, hardware: s.Hardware, replicas: t.Replicas, gpus: t.GPUs / max(1, t.Replicas)})
+				o.run(dir, setup{study: s.Name, command: t.Command, engines: s.Engines, hardware: s.Hardware, replicas: t.Replicas, gpus: t.GPUs / max(1, t.Replicas)})
 				return
 			}
 		}

@@ -14,6 +14,7 @@ import (
 
 	"perflab/internal/arch"
 	"perflab/internal/calib"
+	"perflab/internal/engine"
 	"perflab/internal/result"
 	"perflab/internal/workload"
 )
@@ -21,11 +22,28 @@ import (
 // setup is what is known of what a run was measured on.
 type setup struct {
 	study    string
-	command  string // of one replica
-	hardware string // as a text
-	gpus     int    // of one replica; 0: as many as the command takes
+	command  string            // of one replica
+	engines  []result.Software // with their versions, of a study
+	hardware string            // as a text
+	gpus     int               // of one replica; 0: as many as the command takes
 	replicas int
 	note     string
+}
+
+// version is that of the engine that served the run, "" where nobody says it.
+func (m *measured) version() string {
+	argv, err := engine.Split(m.command)
+	if err != nil {
+		return ""
+	}
+	if cmd, err := engine.Parse(argv); err == nil {
+		for _, e := range m.engines {
+			if e.Name == cmd.Engine {
+				return e.Version
+			}
+		}
+	}
+	return m.header.Label(result.LabelEngineVersion)
 }
 
 // of completes the setup by what a run's header says.
@@ -73,7 +91,7 @@ func (m *measured) dropAll(family, why string) {
 
 // measured makes an observation of a run, or says why it is none.
 func (o *observer) measured(m *measured) {
-	x := calib.Observation{ID: m.place, Study: m.study, Workload: m.workload(), Replicas: m.replicas}
+	x := calib.Observation{ID: m.place, Study: m.study, Workload: m.workload(), Replicas: m.replicas, Version: m.version()}
 	err := m.unfit(o.flags.simulated)
 	if err == nil {
 		x.Load, err = m.load()

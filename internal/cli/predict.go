@@ -30,6 +30,7 @@ type predictFlags struct {
 	gpu          []string
 	gpus         int
 	modelConfig  string
+	version      string
 	commands     []string
 	commandsFile string
 	grid         []string
@@ -99,6 +100,7 @@ func (f *predictFlags) add(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringSliceVar(&f.gpu, "gpu", []string{"h100-sxm"}, "accelerators, see perflab sim --list; several by commas")
 	fs.IntVar(&f.gpus, "gpus", 1, "how many of them the machine has")
+	fs.StringVar(&f.version, "engine-version", "", "version of the engine, such as 0.17: it decides defaults (default: the oldest that is known)")
 	fs.StringVar(&f.modelConfig, "model-config", "", "the model's config.json, for a model that perflab sim --list does not know")
 	fs.StringArrayVar(&f.commands, "command", nil, "a serving command in quotes, in place of the one after --; repeatable")
 	fs.StringVar(&f.commandsFile, "commands", "", "file with a serving command in each line; # begins a comment")

@@ -154,6 +154,7 @@ func (f *predictFlags) configuration(words []string, values map[string]string, g
 		}
 		c.cmd.Env, c.cmd.Host, c.cmd.Port = cmd.Env, cmd.Host, cmd.Port
 	}
+	c.cmd.Version = f.version
 	model, err := lookupModel(c.cmd.Model, f.modelConfig)
 	if err != nil {
 		return c, usageError{err}
