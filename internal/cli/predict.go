@@ -139,7 +139,7 @@ func defaultColumns() []string {
 // bench's of the workload.
 func predictGroups() []flagGroup {
 	own := []flagGroup{
-		{"Configurations", "gpu gpus model-config command commands grid"},
+		{"Configurations", "gpu gpus engine-version model-config command commands grid"},
 		{"Prediction", "calibration draws goodput slo metrics latency objective"},
 		{"Output", "json html out"},
 	}

@@ -340,12 +340,12 @@ func (l *predictLoad) open() error {
 	l.calib, l.spec = c, s
 	n := max(1, t.Requests)
 	l.line = fmt.Sprintf("%s, %d requests, %d tokens in and %d out on average", s.Dataset, t.Requests, t.Input/n, t.Output/n)
-	l.name = "all at once"
+	l.name = "burst"
 	if c.Rate > 0 {
 		l.name = fmt.Sprintf("%.4g/s", c.Rate)
 	}
 	if s.MaxConcurrency > 0 {
-		l.name = strings.TrimPrefix(l.name+", "+fmt.Sprintf("%d at once", s.MaxConcurrency), "all at once, ")
+		l.name = strings.TrimPrefix(l.name+", "+fmt.Sprintf("%d at once", s.MaxConcurrency), "burst, ")
 	}
 	return nil
 }

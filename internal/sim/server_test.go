@@ -495,7 +495,11 @@ func TestMetricsOfTheCatalogue(t *testing.T) {
 func TestThousandStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		o := simtest.Options{Core: sim.Options{KVTokens: 1_000_000}, Server: sim.ServerOptions{Log: &log}}
+		slow, err := sim.Priors().With(sim.Set{Values: map[string]float64{"f_req": 12}}) // longer than a status line is apart
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := simtest.Options{Core: sim.Options{KVTokens: 1_000_000, Constants: slow}, Server: sim.ServerOptions{Log: &log}}
 		cfg := config()
 		cfg.Seqs = 1024
 		e := simtest.Start(t, cfg, o)
