@@ -106,13 +106,11 @@ func (a *accuracy) blocks(b *strings.Builder) {
 func (a *accuracy) cell(id, metric string) string {
 	for _, r := range a.held {
 		if r.ID == id && r.Metric == metric {
-			s := fmt.Sprintf("%+.0f", 100*r.Off())
-			for _, c := range a.ranges {
-				if c.ID == id && c.Metric == metric && !c.in() {
-					s += " !"
-				}
+			mark := ""
+			if slices.ContainsFunc(a.ranges, func(c covered) bool { return c.ID == id && c.Metric == metric && !c.in() }) {
+				mark = " !"
 			}
-			return s
+			return fmt.Sprintf("%+.0f%s", 100*r.Off(), mark)
 		}
 	}
 	return ""

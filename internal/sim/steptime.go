@@ -96,11 +96,9 @@ type stepModel struct {
 
 	reduceFixed, reduceToken, element float64 // s, s per token, s per token
 
-	launch, eager      float64 // s, of the layers
-	step, perSeq       float64 // s, of the host
-	overlap            bool    // the host prepares a step while the one before it runs
-	draft, draftPerSeq float64 // s
-	graphMax           int
+	step, perSeq, eager float64 // s
+	draft, draftPerSeq  float64 // s
+	graphMax            int
 }
 
 // gemm is a group of dense products: read is the time to read its weights,
