@@ -52,7 +52,7 @@ func TestAccuracy(t *testing.T) {
 		t.Fatal(err)
 	}
 	if *calibrationFile != "" {
-		c := fitted.Calibration("the distinct result blocks of four published studies, internal/calib/testdata/published.json", obs, a.held)
+		c := fitted.Calibration("result blocks of four published studies", obs, a.held)
 		data, err := json.MarshalIndent(c, "", " ")
 		if err == nil {
 			err = os.WriteFile(*calibrationFile, append(data, '\n'), 0o644)
