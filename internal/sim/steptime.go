@@ -69,7 +69,8 @@ func causal(n, w int) float64 {
 //	element   = el*T*d*2*L/BW
 //	overhead  = t_step + (t_layer + t_eager)*L + t_seq*S + k*(t_draft + t_draft_seq*S)   (k drafted tokens)
 //
-// W and P are bytes and number of the weights that every token passes, G the
+// In decode steps that a captured graph covers T is the graph's size, but for what
+// experts are hit. W and P are bytes and number of the weights that every token passes, G the
 // query heads per KV head on a rank. Dense kernels overlap reading and
 // arithmetic (a p-norm of 4); experts less (of 2), as each begins anew.
 //
@@ -99,6 +100,7 @@ type stepModel struct {
 	step, perSeq, eager float64 // s
 	draft, draftPerSeq  float64 // s
 	graphMax            int
+	pads                bool // decode steps up to the sizes of graphs
 }
 
 // gemm is a group of dense products: read is the time to read its weights,
@@ -127,7 +129,7 @@ func newStepModel(cfg engine.Config, k constants) *stepModel {
 	bw := g.BandwidthGBs * 1e9
 	peak16 := g.BF16TFLOPS * 1e12
 	layers, hidden := float64(m.Layers), float64(m.Hidden)
-	s := &stepModel{parts: pp * dp, graphMax: cfg.GraphMax}
+	s := &stepModel{parts: pp * dp, graphMax: cfg.GraphMax, pads: cfg.Engine != "trtllm"}
 
 	ec, em, peak := k.get("gemm_compute"), k.get("gemm_bandwidth"), peakFLOPS(cfg)
 	ec16, em16 := k.of(arch.BF16, "gemm_compute"), k.of(arch.BF16, "gemm_bandwidth")
@@ -218,8 +220,12 @@ func peakFLOPS(cfg engine.Config) float64 {
 func (s *stepModel) duration(b *batch, spent *Times) time.Duration {
 	share := 1 / s.parts
 	tokens := max(1, float64(b.tokens)*share)
+	rows := tokens // of activations: a decode step is computed as a captured graph
+	if !b.prefill {
+		rows = s.padded(tokens)
+	}
 	var t tally
-	t.add(s.linear.side(tokens, spent), s.linear.time(tokens))
+	t.add(s.linear.side(rows, spent), s.linear.time(rows))
 	if b.sampled > 0 {
 		rows := max(1, float64(b.sampled)*share)
 		t.add(s.head.side(rows, spent), s.head.time(rows))
@@ -227,6 +233,7 @@ func (s *stepModel) duration(b *batch, spent *Times) time.Duration {
 	if s.experts > 0 {
 		n := tokens * s.moeGather
 		hit := s.experts * (1 - math.Pow(1-s.active/s.experts, 1+s.routing*(n-1)))
+		n = rows * s.moeGather // padding goes where other padding does, and hits no further expert
 		t.addExperts(spent, hit*s.moeRead, n*s.moeCompute*s.padding(n*s.active/hit))
 	}
 	kv := s.kvDecode
@@ -237,8 +244,8 @@ func (s *stepModel) duration(b *batch, spent *Times) time.Duration {
 	t.add(&spent.KV, share*s.state*float64(b.seqs))
 	t.add(&spent.KV, share*s.kvDecode*s.fullShare*b.past)
 	t.add(&spent.Attention, share*s.flash*(s.fullShare*b.pairs+(1-s.fullShare)*b.winned))
-	t.add(&spent.Collectives, s.reduceFixed+tokens*s.reduceToken)
-	t.add(&spent.Elementwise, tokens*s.element)
+	t.add(&spent.Collectives, s.reduceFixed+rows*s.reduceToken)
+	t.add(&spent.Elementwise, rows*s.element)
 	if b.drafts {
 		t.add(&spent.Drafting, s.draft+s.draftPerSeq*float64(b.seqs)*share)
 	}
@@ -248,6 +255,20 @@ func (s *stepModel) duration(b *batch, spent *Times) time.Duration {
 	}
 	t.add(&spent.Host, max(host, 1e-6-t.sum)) // no step is shorter than a microsecond
 	return t.length
+}
+
+// padded is the size of the graph that a decode step of n tokens runs as: those
+// that vLLM and SGLang capture by default. TensorRT-LLM pads none.
+func (s *stepModel) padded(n float64) float64 {
+	switch {
+	case !s.pads || n <= 2 || n > float64(s.graphMax):
+		return n
+	case n <= 4:
+		return 4
+	case n <= 256:
+		return min(8*math.Ceil(n/8), float64(s.graphMax))
+	}
+	return min(16*math.Ceil(n/16), float64(s.graphMax))
 }
 
 // padding is by how much the arithmetic of an expert with so many rows grows, as

@@ -168,3 +168,38 @@ func TestConstants(t *testing.T) {
 		}
 	}
 }
+
+// A decode step costs what the graph that covers it does; beyond the largest one,
+// beside prompts and with TensorRT-LLM it costs what it is.
+func TestPadded(t *testing.T) {
+	s := stepModel{pads: true, graphMax: 500}
+	for n, want := range map[float64]float64{1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 100: 104, 256: 256, 257: 272, 499: 500, 501: 501} {
+		if got := s.padded(n); got != want {
+			t.Errorf("%v tokens run as %v, want %v", n, got, want)
+		}
+	}
+	s.pads = false
+	if got := s.padded(5); got != 5 {
+		t.Errorf("without padding 5 tokens run as %v", got)
+	}
+	cfg := testConfig()
+	length := func(n, prompt int) time.Duration {
+		var b batch
+		for range n {
+			b.decode(200, 1, 0)
+		}
+		if prompt > 0 {
+			b.chunk(0, prompt, 0, true)
+		}
+		return newStepModel(cfg, constantsFor(Priors(), cfg)).duration(&b, new(Times))
+	}
+	k := Priors().About
+	seq, _ := k("t_seq")
+	perSeq := time.Duration(seq.Prior * 1e3)
+	if d := length(62, 0) - length(61, 0); d < perSeq || d > perSeq+20*time.Microsecond {
+		t.Errorf("within a graph a sequence more costs %v, want its own %v and its cache", d, perSeq)
+	}
+	if length(65, 0)-length(64, 0) <= length(64, 0)-length(63, 0) {
+		t.Error("the next graph costs no more")
+	}
+}
