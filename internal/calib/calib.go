@@ -38,6 +38,13 @@ func (b *Observation) fitted() bool {
 	return (b.Apart == "" || b.Apart == "speculation") && !b.Saturated()
 }
 
+// unmodelled says that the simulator lacks what decides a figure of the run, so
+// that no constant may take its place: what a draft model does to the steps that
+// prompts pass.
+func (b *Observation) unmodelled(metric string) bool {
+	return b.Config.SpecTokens > 0 && (metric == MeanTTFT || metric == MedianTTFT)
+}
+
 // Saturated says that more was offered to the engine than it could serve: its
 // latencies are then those of a queue that grows as long as the load lasts, in
 // which a small error of capacity is a large one of time.

@@ -44,7 +44,7 @@ func newProblem(accelerator string, obs []Observation, o FitOptions) (*problem, 
 	p.prior = invert(p.covariance())
 	for i, b := range obs {
 		for _, m := range b.scored() {
-			if v, ok := b.Figures[m]; ok && v > 0 {
+			if v, ok := b.Figures[m]; ok && v > 0 && !b.unmodelled(m) {
 				p.rows = append(p.rows, row{i, m, math.Log(v)})
 			}
 		}

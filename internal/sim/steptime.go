@@ -68,6 +68,7 @@ func causal(n, w int) float64 {
 //	allreduce = 2*L*( lat(tp) + 2*(tp-1)/tp*T*d*2/bw )
 //	element   = el*T*d*2*L/BW
 //	overhead  = t_step + (t_layer + t_eager)*L + t_seq*S + k*(t_draft + t_draft_seq*S)   (k drafted tokens)
+//	drafting  = k*( (linear + experts)/L + head ), of a row for each sequence
 //
 // In decode steps that a captured graph covers T is the graph's size, but for what
 // experts are hit. W and P are bytes and number of the weights that every token passes, G the
@@ -99,6 +100,7 @@ type stepModel struct {
 
 	step, perSeq, eager float64 // s
 	draft, draftPerSeq  float64 // s
+	layers, drafts      float64 // of the model; drafted tokens
 	graphMax            int
 	pads                bool // decode steps up to the sizes of graphs
 }
@@ -153,6 +155,7 @@ func newStepModel(cfg engine.Config, k constants) *stepModel {
 	s.step = k.get("t_step")*1e-3 + k.get("t_layer")*1e-6*layers
 	s.eager = k.get("t_eager") * 1e-6 * layers
 	s.perSeq = k.get("t_seq") * 1e-6
+	s.layers, s.drafts = layers, float64(cfg.SpecTokens)
 	s.draft = k.get("t_draft") * 1e-3 * float64(cfg.SpecTokens)
 	s.draftPerSeq = k.get("t_draft_seq") * 1e-6 * float64(cfg.SpecTokens)
 	return s
@@ -231,10 +234,7 @@ func (s *stepModel) duration(b *batch, spent *Times) time.Duration {
 		t.add(s.head.side(rows, spent), s.head.time(rows))
 	}
 	if s.experts > 0 {
-		n := tokens * s.moeGather
-		hit := s.experts * (1 - math.Pow(1-s.active/s.experts, 1+s.routing*(n-1)))
-		n = rows * s.moeGather // padding goes where other padding does, and hits no further expert
-		t.addExperts(spent, hit*s.moeRead, n*s.moeCompute*s.padding(n*s.active/hit))
+		t.addExperts(spent, s.expertTimes(tokens, rows, 1))
 	}
 	kv := s.kvDecode
 	if b.prefill {
@@ -247,7 +247,7 @@ func (s *stepModel) duration(b *batch, spent *Times) time.Duration {
 	t.add(&spent.Collectives, s.reduceFixed+rows*s.reduceToken)
 	t.add(&spent.Elementwise, rows*s.element)
 	if b.drafts {
-		t.add(&spent.Drafting, s.draft+s.draftPerSeq*float64(b.seqs)*share)
+		t.add(&spent.Drafting, s.draft+s.draftPerSeq*float64(b.seqs)*share+s.drafting(max(1, float64(b.seqs)*share)))
 	}
 	host := s.step + s.perSeq*float64(b.seqs)*share
 	if !b.prefill && b.tokens > s.graphMax {
@@ -291,10 +291,35 @@ func (t *tally) add(to *time.Duration, s float64) {
 	t.length = d
 }
 
-// addExperts adds the routed experts: reading and arithmetic overlap in part, as
-// each expert begins anew. Both get their share.
-func (t *tally) addExperts(spent *Times, read, compute float64) {
-	both := math.Sqrt(read*read + compute*compute)
-	t.add(&spent.ExpertReads, both*read/(read+compute))
-	t.add(&spent.Experts, both*compute/(read+compute))
+// expertTimes are reading and arithmetic of the routed experts of a share of the
+// layers for so many tokens, in rows with their padding, which goes where other
+// padding does and hits no further expert.
+func (s *stepModel) expertTimes(tokens, rows, share float64) (t readCompute) {
+	n := tokens * s.moeGather
+	hit := s.experts * (1 - math.Pow(1-s.active/s.experts, 1+s.routing*(n-1)))
+	n = rows * s.moeGather
+	return readCompute{share * hit * s.moeRead, share * n * s.moeCompute * s.padding(n*s.active/hit)}
+}
+
+// drafting is what the weights of the draft layers cost: for each drafted token a
+// layer like the model's and the head, over a row of each sequence.
+func (s *stepModel) drafting(seqs float64) float64 {
+	t := s.linear.time(seqs)/s.layers + s.head.time(seqs)
+	if s.experts > 0 {
+		t += s.expertTimes(seqs, seqs, 1/s.moeLayers).both()
+	}
+	return s.drafts * t
+}
+
+// readCompute are the two sides of the experts' time, which overlap in part, as
+// each expert begins anew.
+type readCompute struct{ read, compute float64 }
+
+func (t readCompute) both() float64 { return math.Hypot(t.read, t.compute) }
+
+// addExperts adds the routed experts; both sides get their share.
+func (t *tally) addExperts(spent *Times, x readCompute) {
+	both := x.both()
+	t.add(&spent.ExpertReads, both*x.read/(x.read+x.compute))
+	t.add(&spent.Experts, both*x.compute/(x.read+x.compute))
 }

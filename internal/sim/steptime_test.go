@@ -93,8 +93,8 @@ func TestStepNeverBeatsTheDevice(t *testing.T) {
 	}
 }
 
-// The gain of speculation shrinks as the batch fills, of a dense model and without the
-// host's costs whatever the constants: from at most the tokens more that a step
+// The gain of speculation shrinks as the batch fills, of a dense model and without what
+// drafting itself costs, whatever the constants: from at most the tokens more that a step
 // brings, as long as reading the weights bounds it, to the share of its tokens that is kept,
 // where arithmetic does.
 func TestSpeculationUnderLoad(t *testing.T) {
@@ -107,6 +107,7 @@ func TestSpeculationUnderLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		model := newStepModel(cfg, constantsFor(none, cfg))
+		model.drafts = 0 // the draft's own layers
 		gain := func(n int) float64 {
 			var one, two batch
 			for range n {
@@ -201,5 +202,21 @@ func TestPadded(t *testing.T) {
 	}
 	if length(65, 0)-length(64, 0) <= length(64, 0)-length(63, 0) {
 		t.Error("the next graph costs no more")
+	}
+}
+
+// A draft layer costs what a layer of the model does over a row of each sequence,
+// and the head: with experts that is more the more sequences there are.
+func TestDrafting(t *testing.T) {
+	cfg := testConfig()
+	cfg.SpecTokens = 2
+	s := newStepModel(cfg, constantsFor(Priors(), cfg))
+	want := 2 * (s.linear.time(7)/s.layers + s.head.time(7))
+	if got := s.drafting(7); math.Abs(got/want-1) > 1e-9 || s.linear.time(7) == 0 {
+		t.Errorf("two drafts of 7 sequences cost %v s, want %v", got, want)
+	}
+	s.experts, s.active, s.routing, s.moeLayers, s.moeGather, s.moeRead, s.moeCompute, s.tile = 128, 8, 1, 40, 1, 1e-2, 1e-6, 16
+	if few, many := s.drafting(1), s.drafting(64); few <= want/2 || many < 3*few {
+		t.Errorf("one sequence's drafts cost %v s, of 64 %v s", few, many)
 	}
 }
