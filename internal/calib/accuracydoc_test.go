@@ -146,7 +146,7 @@ given) and the median TTFT, since their throughput is the client's doing.
 const accuracyBeyond = `
 ## Beyond these blocks
 
-Further public pages of the same test series, of models that no calibration has seen, were scored once by hand with the shipped calibration (they are not
+Further public pages of the same test series, of models that no calibration has seen, were scored once by hand with a fit of these blocks (they are not
 part of this project). Median error of throughput on vLLM: Qwen3-14B 9 %, Qwen3-32B 14 %, GLM-4.5-Air 12 % on A100; Qwen3-14B 8 % on H100 PCIe. MXFP4 on
 A100, which no run told of: 35 %. DeepSeek-R1 and GLM-4.6 on H200, which has seen one small model: 41 % and 17 %. On a device without runs (H100 SXM, priors
 alone): from 12 % off to three times the measured figure. SGLang's TPOT in bursts is off by a quarter to a half. Where ranges are said to be borrowed or
