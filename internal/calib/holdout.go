@@ -20,22 +20,26 @@ type Fold struct {
 // the model where an accelerator has seen more models than workloads.
 func Akin(obs []Observation) func(Observation) string {
 	models, workloads := map[string]map[string]bool{}, map[string]map[string]bool{}
-	workload := func(b Observation) string { return b.Study + "\x00" + b.Workload }
 	for _, b := range obs {
 		gpu := b.Config.GPU.Name
 		if models[gpu] == nil {
 			models[gpu], workloads[gpu] = map[string]bool{}, map[string]bool{}
 		}
-		models[gpu][b.Config.Model.Name] = true
-		workloads[gpu][workload(b)] = true
+		models[gpu][ByModel(b)] = true
+		workloads[gpu][ByWorkload(b)] = true
 	}
 	return func(b Observation) string {
 		if gpu := b.Config.GPU.Name; len(models[gpu]) > len(workloads[gpu]) {
-			return b.Config.Model.Name
+			return ByModel(b)
 		}
-		return workload(b)
+		return ByWorkload(b)
 	}
 }
+
+// ByWorkload, ByModel and ByStudy are keys to hold runs out by.
+func ByWorkload(b Observation) string { return b.Study + "\x00" + b.Workload }
+func ByModel(b Observation) string    { return b.Config.Model.Name }
+func ByStudy(b Observation) string    { return b.Study }
 
 // HoldOut predicts every observation with constants fitted without those of
 // its accelerator that share its key: the accuracy to expect of runs that a
@@ -87,7 +91,8 @@ func (p *problem) without(obs []Observation, k string, key func(Observation) str
 		use[i] = key(b) != k
 	}
 	f := Fold{Accelerator: p.accelerator, Key: k}
-	x, _, err := p.descend(make([]float64, len(p.params)), use)
+	x, at := p.startAtPriors(use)
+	x, _, err := p.descend(x, at, use)
 	if err != nil {
 		return f, err
 	}

@@ -68,7 +68,12 @@ func (p *problem) borrow(sets []sim.Set) (*problem, error) {
 	for i, q := range n.params {
 		start[i] = math.Log(p.params[i].Value / q.Prior)
 	}
-	x, at, err := n.descend(start, n.all())
+	use := n.all()
+	at, err := n.predict(start, use)
+	if err != nil {
+		return nil, err
+	}
+	x, at, err := n.descend(start, at, use)
 	if err != nil {
 		return nil, err
 	}

@@ -90,6 +90,9 @@ func (l Load) Jobs(seed uint64) iter.Seq[sim.Job] {
 
 // Warm are the requests that the engine has served before the load.
 func (l Load) Warm(seed uint64) []sim.Job {
+	if l.Cached == 0 {
+		return nil // without drawing the lengths of a whole load
+	}
 	var jobs []sim.Job
 	for j := range l.Jobs(seed) {
 		if j.Index >= l.Cached {

@@ -100,7 +100,6 @@ func (a *asked) borrowed(say sayer) {
 	for _, name := range Scored {
 		_, widen, ok := a.cal.known(a.Config, name)
 		if _, has := a.run.Figures[name]; ok && widen > 1 && has && name != MedianTTFT { // which goes with its mean
-
 			m, _ := result.Lookup(name)
 			label, _, _ := strings.Cut(m.Label, " (")
 			by[widen] = append(by[widen], label)

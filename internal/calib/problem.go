@@ -28,7 +28,8 @@ type problem struct {
 	// priors. They are the model's: no measured figure has a part in them.
 	slopes [][]float64 // by unknown, then row
 
-	prior [][]float64 // inverse covariance of the unknowns before any run is seen
+	prior    [][]float64 // inverse covariance of the unknowns before any run is seen
+	atPriors []float64   // the rows' log figures there
 }
 
 // row is a figure of an observation.
@@ -58,6 +59,7 @@ func newProblem(accelerator string, obs []Observation, o FitOptions) (*problem, 
 	for i, r := range p.rows {
 		if !math.IsNaN(at[i]) {
 			keep = append(keep, r)
+			p.atPriors = append(p.atPriors, at[i])
 		}
 	}
 	p.rows = keep
@@ -71,6 +73,18 @@ func (p *problem) all() []bool {
 		use[i] = true
 	}
 	return use
+}
+
+// startAtPriors are the unknowns at the priors and the log figures there of the
+// observations that count; those of the others are not numbers, as predict's.
+func (p *problem) startAtPriors(use []bool) (x, at []float64) {
+	at = slices.Clone(p.atPriors)
+	for i, r := range p.rows {
+		if !use[r.obs] {
+			at[i] = math.NaN()
+		}
+	}
+	return make([]float64, len(p.params)), at
 }
 
 // unknowns lists the constants that some observation depends on.
@@ -214,22 +228,23 @@ func (p *problem) predict(x []float64, use []bool) ([]float64, error) {
 	return out, cmp.Or(errs...)
 }
 
-// measureSlopes replays every observation with each unknown moved a little.
-func (p *problem) measureSlopes(x, at []float64) error {
-	p.slopes = make([][]float64, len(x))
-	for i := range x {
+// measureSlopes replays every observation with each unknown moved a little from
+// its prior.
+func (p *problem) measureSlopes() error {
+	p.slopes = make([][]float64, len(p.params))
+	for i := range p.params {
 		use := make([]bool, len(p.obs))
 		for k := range p.obs {
 			use[k] = p.params[i].moves(&p.obs[k])
 		}
-		moved := slices.Clone(x)
-		moved[i] += nudge
+		moved := make([]float64, len(p.params))
+		moved[i] = nudge
 		y, err := p.predict(moved, use)
 		if err != nil {
 			return err
 		}
 		for k := range y {
-			y[k] = (y[k] - at[k]) / nudge
+			y[k] = (y[k] - p.atPriors[k]) / nudge
 			if math.IsNaN(y[k]) {
 				y[k] = 0
 			}

@@ -15,30 +15,23 @@ const (
 // fit finds the parameters with all observations and fills in values, spreads
 // and residuals.
 func (p *problem) fit() error {
-	x := make([]float64, len(p.params))
+	if err := p.measureSlopes(); err != nil {
+		return err
+	}
 	use := p.all()
-	at, err := p.predict(x, use)
+	x, at := p.startAtPriors(use)
+	x, at, err := p.descend(x, at, use)
 	if err != nil {
-		return err
-	}
-	if err := p.measureSlopes(x, at); err != nil {
-		return err
-	}
-	if x, at, err = p.descend(x, use); err != nil {
 		return err
 	}
 	p.conclude(x, at)
 	return nil
 }
 
-// descend goes from x to the least cost over the observations that count, by
-// Levenberg and Marquardt's method with Broyden's updates of the slopes. It
-// leaves p.slopes as they are.
-func (p *problem) descend(x []float64, use []bool) (best, at []float64, err error) {
-	at, err = p.predict(x, use)
-	if err != nil {
-		return nil, nil, err
-	}
+// descend goes from x, where the log figures are at, to the least cost over the
+// observations that count, by Levenberg and Marquardt's method with Broyden's
+// updates of the slopes. It leaves p.slopes as they are.
+func (p *problem) descend(x, at []float64, use []bool) (best, there []float64, err error) {
 	jac := make([][]float64, len(p.slopes))
 	for i := range jac {
 		jac[i] = slices.Clone(p.slopes[i])

@@ -84,9 +84,9 @@ func newCalibrate(env Env) *cobra.Command {
 
 // holdOuts are the keys that runs are held out by.
 var holdOuts = map[string]func(calib.Observation) string{
-	"workload": func(o calib.Observation) string { return o.Study + "\x00" + o.Workload },
-	"model":    func(o calib.Observation) string { return o.Config.Model.Name },
-	"study":    func(o calib.Observation) string { return o.Study },
+	"workload": calib.ByWorkload,
+	"model":    calib.ByModel,
+	"study":    calib.ByStudy,
 	"auto":     nil, // calib.Akin
 }
 
