@@ -4,7 +4,7 @@
 //
 //	d, err := deploy.Process{}.Start(ctx, deploy.Spec{
 //		Name:     "trial 3",
-//		Replicas: []deploy.Replica{{Argv: []string{"vllm", "serve", "Qwen/Qwen3-32B", "--port", "{port}"}}},
+//		Replicas: []deploy.Replica{{Member: deploy.Member{Argv: []string{"vllm", "serve", "Qwen/Qwen3-32B", "--port", "{port}"}}}},
 //		Dir:      "out/trial-3/logs",
 //	})
 //	if err != nil {
@@ -30,6 +30,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 )
@@ -58,14 +59,45 @@ func (s Spec) refusal(log string) (string, bool) {
 	return s.Refusal(log)
 }
 
-// Replica is one process or container of a deployment.
+// Replica is one copy of the engine: a front process that serves and, where it
+// needs more than one process or machine, its peers. The placeholders of Argv, Env
+// and file texts are replaced at each start: {port} by the port that serves,
+// {port:NAME} by another port of the replica's own (the same in all its
+// processes), {file:NAME} by the path of one of the process's files.
 type Replica struct {
-	Argv []string // with the placeholder {port} where the port belongs
-	Env  []string // added to the environment, KEY=value
+	Member        // the front process
+	Peers  []Peer // started before it, in this order, and stopped with it
 }
 
-// portMark stands for the replica's port in Argv and Env.
-const portMark = "{port}"
+// Member is one process of a replica, or the container around it.
+type Member struct {
+	Node    string   // machine it runs on, a name that the runtime knows; "": its first, or this one
+	Argv    []string // with the placeholder {port} where the port belongs
+	Env     []string // added to the environment, KEY=value
+	Devices []int    // accelerators that it may see, by their index on the machine; nil: all there are
+	Files   []File   // written where it runs before it starts
+}
+
+// Peer is a process beside a replica's front one: a further rank, Ray's head or a worker.
+type Peer struct {
+	Member
+	Name string // names its log, replica-N.NAME.log
+	Up   string // a text of its output that says that it is up, the next is started then; "": at once
+	Once bool   // it ends by itself, with status 0, before the next is started
+}
+
+// File is a small text that an engine reads when it starts.
+type File struct {
+	Name string // a plain file name
+	Text string
+}
+
+// Placeholders of Argv, Env and File.Text.
+const (
+	portMark      = "{port}"
+	namedPortMark = "{port:"
+	fileMark      = "{file:"
+)
 
 // Validate says what keeps the specification from being started as processes
 // or containers.
@@ -91,13 +123,30 @@ func (s Spec) Validate() error {
 	return errors.Join(errs...)
 }
 
-func (r Replica) validate() error {
-	if len(r.Argv) == 0 || r.Argv[0] == "" {
+func (m Member) validate() error {
+	if len(m.Argv) == 0 || m.Argv[0] == "" {
 		return errors.New("the command is empty")
 	}
-	for _, e := range r.Env {
+	for _, e := range m.Env {
 		if k, _, ok := strings.Cut(e, "="); !ok || k == "" {
 			return fmt.Errorf("environment entry %q is not KEY=value", k)
+		}
+	}
+	for _, f := range m.Files {
+		if f.Name == "" || f.Name == "." || f.Name == ".." || strings.ContainsAny(f.Name, "/\\\x00") {
+			return fmt.Errorf("%q is no plain file name", f.Name)
+		}
+	}
+	return nil
+}
+
+func (r Replica) validate() error {
+	if err := r.Member.validate(); err != nil {
+		return err
+	}
+	for _, p := range r.Peers {
+		if err := p.Member.validate(); err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
 		}
 	}
 	if !strings.Contains(strings.Join(r.Argv, " ")+strings.Join(r.Env, " "), portMark) {
@@ -152,6 +201,33 @@ func (e *InfraError) Unwrap() error { return e.Err }
 
 // Hint says what to do about it.
 func (e *InfraError) Hint() string { return e.Help }
+
+// Commander runs short commands where engines run: an engine's --help, nvidia-smi.
+// A Runtime may be one, and a Deployment (where the engine's own container
+// is the place, say).
+type Commander interface {
+	// Nodes are the machines, in the runtime's order; [""] is this one.
+	Nodes() []string
+	// Command runs argv on a node and passes its output on until it ends, or ctx
+	// does. A program that is not there, or a node that cannot be reached, is an *InfraError;
+	// a status other than 0 an *ExitError.
+	Command(ctx context.Context, node string, argv []string, stdout io.Writer) error
+}
+
+// ExitError is a command that a Commander ran and that failed.
+type ExitError struct {
+	Argv   []string // secrets replaced
+	Code   int      // -1: ended by a signal
+	Stderr string   // its end
+}
+
+func (e *ExitError) Error() string {
+	text := fmt.Sprintf("%s ended with status %d", strings.Join(e.Argv, " "), e.Code)
+	if line := strings.TrimSpace(e.Stderr); line != "" {
+		text += ": " + quoteLine(line[strings.LastIndexByte(line, '\n')+1:])
+	}
+	return text
+}
 
 // DiedError says that a replica ended after it was ready and before Stop.
 type DiedError struct {

@@ -149,12 +149,12 @@ func TestProcessRejectsBadSpecs(t *testing.T) {
 		want string
 	}{
 		{"no replica", deploy.Spec{Dir: t.TempDir()}, "at least one replica"},
-		{"no directory", deploy.Spec{Replicas: []deploy.Replica{{Argv: []string{"a", "{port}"}}}}, "directory"},
+		{"no directory", deploy.Spec{Replicas: []deploy.Replica{{Member: deploy.Member{Argv: []string{"a", "{port}"}}}}}, "directory"},
 		{"no command", deploy.Spec{Dir: t.TempDir(), Replicas: []deploy.Replica{{}}}, "command is empty"},
-		{"no port", deploy.Spec{Dir: t.TempDir(), Replicas: []deploy.Replica{{Argv: []string{"a"}}}}, "no {port}"},
-		{"bad environment", deploy.Spec{Dir: t.TempDir(), Replicas: []deploy.Replica{{Argv: []string{"a", "{port}"}, Env: []string{"b"}}}}, "not KEY=value"},
-		{"bad health path", deploy.Spec{Dir: t.TempDir(), Health: "health", Replicas: []deploy.Replica{{Argv: []string{"a", "{port}"}}}}, "begin with /"},
-		{"unwritable", deploy.Spec{Dir: "/dev/null/x", Replicas: []deploy.Replica{{Argv: []string{"sh", "{port}"}}}}, "/dev/null"},
+		{"no port", deploy.Spec{Dir: t.TempDir(), Replicas: []deploy.Replica{{Member: deploy.Member{Argv: []string{"a"}}}}}, "no {port}"},
+		{"bad environment", deploy.Spec{Dir: t.TempDir(), Replicas: []deploy.Replica{{Member: deploy.Member{Argv: []string{"a", "{port}"}, Env: []string{"b"}}}}}, "not KEY=value"},
+		{"bad health path", deploy.Spec{Dir: t.TempDir(), Health: "health", Replicas: []deploy.Replica{{Member: deploy.Member{Argv: []string{"a", "{port}"}}}}}, "begin with /"},
+		{"unwritable", deploy.Spec{Dir: "/dev/null/x", Replicas: []deploy.Replica{{Member: deploy.Member{Argv: []string{"sh", "{port}"}}}}}, "/dev/null"},
 	} {
 		_, err := quick().Start(t.Context(), c.spec)
 		if e, ok := errors.AsType[*deploy.InfraError](err); !ok || !strings.Contains(e.Error(), c.want) {

@@ -271,9 +271,9 @@ func (l *study) deployment(pl plan, dir string) (deploy.Runtime, deploy.Spec, er
 		argv = append(l.simulator(pl), argv...)
 	}
 	for i := range pl.replicas {
-		spec.Replicas = append(spec.Replicas, deploy.Replica{
+		spec.Replicas = append(spec.Replicas, deploy.Replica{Member: deploy.Member{
 			Argv: argv, Env: append(slices.Clone(pl.cmd.Env), "CUDA_VISIBLE_DEVICES="+devices(i*pl.cfg.GPUs, pl.cfg.GPUs)),
-		})
+		}})
 	}
 	return deploy.Process{}, spec, nil
 }

@@ -62,11 +62,11 @@ func Engine(t testing.TB, dir string, b Behaviour) deploy.Replica {
 	if err := os.MkdirAll(pids, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return deploy.Replica{
+	return deploy.Replica{Member: deploy.Member{
 		Argv: []string{self, "serve", "--port", "{port}"},
 		// The race detector else makes every exit take a second.
 		Env: []string{behaviourEnv + "=" + string(b), pidsEnv + "=" + pids, "GORACE=atexit_sleep_ms=0"},
-	}
+	}}
 }
 
 // EngineMain makes the test binary able to be a fake engine: TestMain calls it
