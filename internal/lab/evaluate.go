@@ -517,7 +517,7 @@ func (l *study) relative(path string) string {
 // sweep removes what an attempt at a trial left that never ended: engines
 // still running, by their recorded identity, and partial directories.
 func (l *study) sweep(dir string) error {
-	if _, err := deploy.SweepLeftovers(filepath.Join(dir, "logs")); err != nil {
+	if _, err := (deploy.Process{}).Sweep(context.Background(), filepath.Join(dir, "logs")); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(dir); err != nil {
