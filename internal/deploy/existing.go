@@ -9,7 +9,9 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -106,7 +108,10 @@ func (d *existing) hook(ctx context.Context, name, script string) error {
 	if err := os.MkdirAll(d.spec.Dir, 0o755); err != nil {
 		return fileError(op, err)
 	}
-	env := d.hookEnv()
+	env, err := d.hookEnv()
+	if err != nil {
+		return fileError(op, err)
+	}
 	log, out, err := openLog(d.spec.Dir, "hook-"+name, []string{script}, env)
 	if err != nil {
 		return fileError(op, err)
@@ -130,21 +135,40 @@ func (d *existing) hook(ctx context.Context, name, script string) error {
 	return &InfraError{Op: op, Err: err, Help: "read its output in " + log.path, Last: lastOf(tail, lastLines), Log: log.path}
 }
 
-func (d *existing) hookEnv() []string {
+// hookEnv tells a hook what is to serve. The command is that of the first replica, on
+// the host and port of the first URL.
+func (d *existing) hookEnv() ([]string, error) {
 	env := []string{
 		"PERFLAB_NAME=" + d.spec.Name,
 		"PERFLAB_URLS=" + strings.Join(d.targets, " "),
 		fmt.Sprintf("PERFLAB_REPLICAS=%d", len(d.targets)),
 	}
-	if len(d.spec.Replicas) > 0 {
-		m := d.spec.Replicas[0].Member
-		words := slices.Clone(m.Env)
-		for _, a := range m.Argv {
-			words = append(words, shellWord(a))
-		}
-		env = append(env, "PERFLAB_COMMAND="+strings.Join(words, " "))
+	if len(d.spec.Replicas) == 0 {
+		return env, nil
 	}
-	return env
+	u, err := url.Parse(d.targets[0])
+	if err != nil {
+		return nil, err
+	}
+	port, _ := strconv.Atoi(cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
+	m := portSet{front: port}.fill(d.spec.Replicas[0].Member, u.Hostname())
+	files, err := filepath.Abs(filepath.Join(d.spec.Dir, "files"))
+	if err != nil {
+		return nil, err
+	}
+	if err := writeFiles(files, m.Files); err != nil {
+		return nil, err
+	}
+	m = m.In(files)
+	words := slices.Clone(m.Env)
+	for i, kv := range words {
+		k, v, _ := strings.Cut(kv, "=")
+		words[i] = k + "=" + shellWord(v)
+	}
+	for _, a := range m.Argv {
+		words = append(words, shellWord(a))
+	}
+	return append(env, "PERFLAB_COMMAND="+strings.Join(words, " ")), nil
 }
 
 // Sweep finds nothing: what serves at an endpoint is not known to be ours.

@@ -18,8 +18,6 @@ func hooked(t *testing.T, b deploytest.Behaviour) (deploy.Existing, deploy.Spec)
 	t.Helper()
 	s := deploytest.Spec(t, b)
 	port := freePort(t)
-	m := &s.Replicas[0].Member
-	m.Argv[len(m.Argv)-1] = fmt.Sprint(port)
 	s.Timeout = 10 * time.Second
 	pid := filepath.Join(t.TempDir(), "pid")
 	return deploy.Existing{
