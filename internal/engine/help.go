@@ -40,7 +40,7 @@ func (e *Engine) VersionArgv() []string {
 }
 
 var (
-	buildLine   = regexp.MustCompile(`(?m)^version: (\d+) \(`)                                           // llama-server before its numbered releases
+	buildLine   = regexp.MustCompile(`(?m)^version: (\d+) \(`)                                            // llama-server before its numbered releases
 	versionLine = regexp.MustCompile(`(?m)^(?:\S+ +)?(?:version:? +)?v?(\d+(?:\.\w+)+(?:[-+][\w.]+)*)\b`) // the rest, and other lines around it
 )
 

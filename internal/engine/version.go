@@ -105,7 +105,7 @@ func (c Command) Fit(version string) *Rejection {
 	}
 	var rej *Rejection
 	c.spelled(e, func(name string, ref flagRef) {
-		if rej != nil {
+		if rej != nil || e.Name == "vllm" && name == "-O" { // which 0.11 has for --compilation-config
 			return
 		}
 		p := ref.param
