@@ -52,7 +52,7 @@ type flagRef struct {
 }
 
 // flagsJSON lists the flags as the engines' own sources define them, in the versions
-// that it names.
+// that it names, with what each was read from.
 //
 //go:embed flags.json
 var flagsJSON []byte
@@ -61,7 +61,6 @@ var flagsJSON []byte
 type flagList struct {
 	Versions []struct {
 		Version string `json:"version"`
-		Read    string `json:"read"` // what its flags were read from
 	} `json:"versions"`
 	Flags []Flag `json:"flags"`
 	Keys  []Flag `json:"keys"`

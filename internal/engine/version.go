@@ -113,11 +113,12 @@ func (c Command) Fit(version string) *Rejection {
 		if !ref.def.lacks(version, exact) {
 			return
 		}
+		what := name
 		if p != nil {
-			name += " (" + p.Name + ")"
+			what += " (" + p.Name + ")"
 		}
-		rej = &Rejection{Rule: "version", Log: e.cli.unknown(flagName(ref.def.Flag)).Error(),
-			Reason: fmt.Sprintf("%s is not in %s %s: %s", name, e.Title, strings.TrimPrefix(version, "v"), ref.def.presence(exact))}
+		rej = &Rejection{Rule: "version", Log: e.cli.unknown(name).Error(),
+			Reason: fmt.Sprintf("%s is not in %s %s: %s", what, e.Title, strings.TrimPrefix(version, "v"), ref.def.presence(exact))}
 	})
 	return rej
 }
