@@ -8,8 +8,10 @@
 //
 // Invariants: what Parse accepts prints to a line that parses to the same command;
 // every configuration that Resolve returns passes all rules; every Rejection's log
-// line is found by Refusal. Deliberately absent: configuration files (no I/O),
-// abbreviated flags, flags told apart by engine version (those of any known one pass).
+// line is found by Refusal. Parse passes the flags of any known version; Resolve
+// refuses those that Command.Version does not have, and Help those that an installed
+// engine does not list. Deliberately absent: configuration files (no I/O), abbreviated
+// flags.
 package engine
 
 import "perflab/internal/arch"

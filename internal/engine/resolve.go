@@ -18,6 +18,9 @@ func (c Command) Resolve(m arch.Model, g arch.Accelerator, gpus int) (Config, er
 	if err != nil {
 		return Config{}, err
 	}
+	if rej := c.Fit(c.Version); rej != nil {
+		return Config{}, rej
+	}
 	cfg := Config{Engine: c.Engine, Model: m, GPU: g, EP: 1, Host: cmp.Or(c.Host, e.DefaultHost), Port: cmp.Or(c.Port, e.DefaultPort)}
 	r := &resolver{engine: e, cmd: c, cfg: &cfg}
 	r.common()
