@@ -53,7 +53,10 @@ func (l *study) plan(c tune.Config) (plan, error) {
 	if p.cmd, err = engine.New(c["engine"], c["model"], params, use.Flags); err != nil {
 		return p, err
 	}
-	p.cmd.Env, p.cmd.Version = use.Env, use.Version
+	p.cmd.Env, p.cmd.Version = use.Env, l.version(c["engine"])
+	if rej := l.unknown(p.cmd); rej != nil {
+		return p, rej
+	}
 	model, err := l.model(c["model"])
 	if err != nil {
 		return p, err
@@ -93,6 +96,14 @@ func (l *study) evaluate(ctx context.Context, p tune.Proposal, dir string) (*tri
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create %s: %w", dir, err)
 	}
+	e, err := engine.ByName(p.Config["engine"])
+	if err != nil {
+		return nil, err
+	}
+	if t.Notes, err = l.ask(ctx, e); err != nil {
+		return nil, err
+	}
+	t.Version = l.version(e.Name)
 	pl, err := l.plan(p.Config)
 	t.Command = shown(pl.cmd)
 	if r, ok := errors.AsType[*engine.Rejection](err); ok && !l.attached() {
@@ -102,7 +113,7 @@ func (l *study) evaluate(ctx context.Context, p tune.Proposal, dir string) (*tri
 	if err != nil && !l.attached() {
 		return nil, err
 	}
-	t.Notes = l.remarks(pl)
+	t.Notes = append(t.Notes, l.remarks(pl)...)
 	t.Replicas = l.copies(pl)
 	if l.Runtime.Kind == Predicted {
 		return t, l.predict(ctx, t, p, pl, dir)

@@ -281,7 +281,7 @@ func (l *study) software(trials []trialRecord) []result.Software {
 		if err != nil {
 			continue // checked when the study was parsed
 		}
-		out = append(out, result.Software{Name: e.Name, Title: e.Title, Version: l.Engines[e.Name].Version})
+		out = append(out, result.Software{Name: e.Name, Title: e.Title, Version: cmp.Or(t.Version, l.version(e.Name))})
 	}
 	return out
 }

@@ -87,7 +87,8 @@ type study struct {
 	journal  *tune.Journal
 	ended    int
 	status   Status
-	stuck    error // an engine that could not be stopped
+	engines  map[string]installed // by name, those that were asked
+	stuck    error                // an engine that could not be stopped
 
 	described []result.Load // the workloads as facts: opening a dataset takes time
 }
