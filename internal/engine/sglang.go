@@ -41,11 +41,7 @@ func sglang() *Engine {
 			{Name: PerfMode, Kind: String, Default: "balanced", Doc: "SGLang has no performance modes."},
 			{Name: BlockSize, Flags: []string{"--page-size"}, Kind: Int, Default: "1", Min: 1, Ladder: []string{"1", "16", "64"}, Doc: "Tokens per KV page."},
 		},
-		Metrics: map[string]string{
-			"running": "sglang:num_running_reqs", "waiting": "sglang:num_queue_reqs", "kv_usage": "sglang:token_usage",
-			"prefix_hits": "sglang:cached_tokens_total", "prefix_queries": "sglang:prompt_tokens_total",
-			"prompt_tokens": "sglang:prompt_tokens_total", "generation_tokens": "sglang:generation_tokens_total",
-		},
+		Metrics:    sglangMetrics(),
 		signatures: sglangSignatures(),
 	}
 }

@@ -34,9 +34,7 @@ func trtllm() *Engine {
 			{Name: PerfMode, Kind: String, Default: "balanced", Doc: "TensorRT-LLM has no performance modes."},
 			{Name: BlockSize, Kind: Int, Default: "32", Doc: "kv_cache_config.tokens_per_block of the configuration file."},
 		},
-		Metrics: map[string]string{
-			"running": "trtllm_num_requests_running", "waiting": "trtllm_num_requests_waiting", "kv_usage": "trtllm_kv_cache_utilization",
-		},
+		Metrics:    trtllmMetrics(),
 		signatures: trtllmSignatures(),
 	}
 }

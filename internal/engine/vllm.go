@@ -45,11 +45,7 @@ func vllm() *Engine {
 				Doc: "throughput doubles both batch limits where unset; interactivity captures more small graphs."},
 			{Name: BlockSize, Flags: []string{"--block-size"}, Kind: Int, Min: 1, Ladder: []string{"16", "32"}, Doc: "Tokens per KV block; unset: 16 (128 on a CPU or NPU), with linear attention what holds a layer's state."},
 		},
-		Metrics: map[string]string{
-			"running": "vllm:num_requests_running", "waiting": "vllm:num_requests_waiting", "kv_usage": "vllm:kv_cache_usage_perc",
-			"preemptions": "vllm:num_preemptions_total", "prefix_hits": "vllm:prefix_cache_hits_total", "prefix_queries": "vllm:prefix_cache_queries_total",
-			"prompt_tokens": "vllm:prompt_tokens_total", "generation_tokens": "vllm:generation_tokens_total",
-		},
+		Metrics:    vllmMetrics(),
 		signatures: vllmSignatures(),
 	}
 }
