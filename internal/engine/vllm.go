@@ -138,22 +138,3 @@ func startupVLLM(c *Config) []string {
 		fmt.Sprintf("INFO [api_server.py] Starting vLLM API server 0 on http://%s:%d", cmp.Or(c.Host, "0.0.0.0"), c.Port),
 		"INFO:     Application startup complete.")
 }
-
-func vllmSignatures() []signature {
-	return append(commonSignatures(),
-		signature{"kv-memory", `No available memory for the cache blocks`},
-		signature{"kv-memory", `max seq len \((\d+)\), \(?([\d.]+) GiB KV cache is needed, which is larger than the available KV cache memory \(([\d.]+) GiB\)`},
-		signature{"oom", `CUDA out of memory occurred when warming up (sampler|pooler) with (\d+) dummy requests`},
-		signature{"heads", `Total number of attention heads \((\d+)\) must be divisible by tensor parallel size \((\d+)\)`},
-		signature{"limits", `max_num_batched_tokens \((\d+)\) must be greater than or equal to max_num_seqs \((\d+)\)`},
-		signature{"limits", `max_num_batched_tokens \((\d+)\) is smaller than max_model_len \((\d+)\)`},
-		signature{"max-len", `User-specified max_model_len \((\d+)\) is greater than the derived max_model_len`},
-		signature{"gpus", `World size \((\d+)\) is larger than the number of available GPUs \((\d+)\)`},
-		signature{"experts", `Number of experts in the model must be greater than 0 when expert parallelism is enabled`},
-		signature{"platform", `(\S+) quantization is currently not supported in (\S+)\.`},
-		signature{"value", `validation errors? for \w+`},
-		signature{"argument", `error: (?:unrecognized arguments|argument \S+:|ambiguous option|the following arguments are required).*`},
-		signature{class: "", expr: `EngineCore (failed to start|encountered a fatal error|encountered an issue)`},
-		signature{class: "", expr: `Engine core initialization failed\. See root cause above\.`},
-	)
-}
