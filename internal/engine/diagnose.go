@@ -101,34 +101,61 @@ func (f Failure) RepairFor(c Command) map[string]string {
 	return f.sig.change(&f, c)
 }
 
-// compiledSignature is a signature ready to be looked for.
-type compiledSignature struct {
-	signature
-	pattern pattern
+// signatures are ready to be looked for.
+type signatures struct {
+	list     []signature
+	patterns []pattern
+	scanner  *scanner
 }
 
-var compiledSignatures = sync.OnceValue(func() map[string][]compiledSignature {
-	all := map[string][]compiledSignature{}
+var compiledSignatures = sync.OnceValue(func() map[string]*signatures {
+	all := map[string]*signatures{}
 	for _, e := range All() {
 		all[e.Name] = compileSignatures(e.signatures)
 	}
 	return all
 })
 
-func compileSignatures(list []signature) []compiledSignature {
-	out := make([]compiledSignature, len(list))
-	for i, s := range list {
-		out[i] = compiledSignature{s, compile(s.expr, s.keys)}
+func compileSignatures(list []signature) *signatures {
+	s := &signatures{list: list, patterns: make([]pattern, len(list))}
+	for i, sig := range list {
+		s.patterns[i] = compile(sig.expr, sig.keys)
 	}
-	return out
+	for _, m := range progressMarks {
+		s.patterns = append(s.patterns, compile(m.expr, m.keys))
+	}
+	s.scanner = newScanner(s.patterns)
+	return s
+}
+
+// progress is how far an engine has come when it prints a line.
+type progress struct {
+	ready     bool   // it serves
+	capturing bool   // graphs
+	share     string // of memory, as SGLang prints it among its arguments
+}
+
+// progressMarks are the lines that tell it.
+var progressMarks = []struct {
+	expr  string
+	keys  []string
+	reach func(p *progress, groups []string)
+}{
+	{`Application startup complete|fired up and ready to roll|is ready to accept requests|server is listening on`,
+		[]string{"Application startup complete", "fired up and ready to roll", "is ready to accept requests", "server is listening on"}, func(p *progress, _ []string) { p.ready = true }},
+	{`Capturing CUDA graph`, nil, func(p *progress, _ []string) { p.capturing = true }},
+	{`Graph capturing finished`, nil, func(p *progress, _ []string) { p.capturing = false }},
+	{`Capture .*\b(begin|end)\b`, []string{"Capture "}, func(p *progress, groups []string) { p.capturing = groups[1] == "begin" }},
+	{`mem_fraction_static=([\d.]+)`, nil, func(p *progress, groups []string) { p.share = groups[1] }},
 }
 
 // finding is the first line of a signature in a log.
 type finding struct {
-	sig    *compiledSignature
+	sig    *signature
 	at     int
 	line   string
 	groups []string
+	when   progress
 }
 
 // certainty ranks findings: a stated cause before what often follows from another
@@ -144,56 +171,56 @@ func (f finding) certainty() int {
 	return 2
 }
 
-// first finds the earliest line of a signature. Source lines of a traceback, which
-// show a message before its numbers are in it, do not count.
-func (s *compiledSignature) first(log string) (finding, bool) {
-	best := finding{sig: s, at: -1}
-	s.pattern.each(log, func(at int, line string, groups []string) bool {
-		text := bare(line)
-		if source.MatchString(text) {
-			return true
+// find gives the first lines of the signatures in a log, the most certain and earliest
+// first. Source lines of a traceback, which show a message before its numbers are in
+// it, do not count.
+func (s *signatures) find(log string) []finding {
+	all := make([]*finding, len(s.list))
+	var p progress
+	s.scanner.scan(log, func(i, from, _ int) {
+		if i < len(all) && all[i] != nil {
+			return
 		}
-		if best.at < 0 || at < best.at {
-			best.at, best.line, best.groups = at, text, groups
+		at, line := lineAt(log, from)
+		groups := s.patterns[i].re.FindStringSubmatch(line)
+		if groups == nil {
+			return
 		}
-		return false
+		if i >= len(all) {
+			progressMarks[i-len(all)].reach(&p, groups)
+		} else if text := bare(line); !source.MatchString(text) {
+			all[i] = &finding{&s.list[i], at, text, groups, p}
+		}
 	})
-	return best, best.at >= 0
-}
-
-// findings are the first lines of all signatures, the most certain and earliest
-// first. A log may be long: it is gone through once for each text that signatures
-// look for, not line by line.
-func findings(log string, list []compiledSignature) []finding {
-	var all []finding
-	for i := range list {
-		if f, ok := list[i].first(log); ok {
-			all = append(all, f)
+	var found []finding
+	for _, f := range all {
+		if f != nil {
+			found = append(found, *f)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b finding) int {
+	slices.SortStableFunc(found, func(a, b finding) int {
 		return cmp.Or(cmp.Compare(b.certainty(), a.certainty()), cmp.Compare(a.at, b.at))
 	})
-	return all
+	return found
 }
 
 // Diagnose finds in a log why the engine failed: the first line that states a cause,
 // else one that follows from a cause, else one that only tells of the failure.
 func (e *Engine) Diagnose(log string) (Failure, bool) {
-	all := findings(log, compiledSignatures()[e.Name])
+	all := compiledSignatures()[e.Name].find(log)
 	if len(all) == 0 {
 		return Failure{}, false
 	}
-	return failure(all[0], log, e), true
+	return all[0].failure(), true
 }
 
-func failure(found finding, log string, e *Engine) Failure {
-	class := found.sig.class
-	if class == oomStart {
-		class = e.oomPhase(log, found.at)
+// failure says what a finding means.
+func (found finding) failure() Failure {
+	c := classes()[found.sig.class]
+	if c.Name == oomStart {
+		c = classes()[found.when.oom()]
 	}
-	c := classes()[class]
-	f := Failure{Class: class, Line: found.line, Advice: c.Advice, Infra: c.Kind == Infrastructure, sig: &found.sig.signature, groups: found.groups, share: resolvedShare(log)}
+	f := Failure{Class: c.Name, Line: found.line, Advice: c.Advice, Infra: c.Kind == Infrastructure, sig: found.sig, groups: found.groups, share: found.when.share}
 	if found.sig.advice != "" {
 		f.Advice = fillIn(found.sig.advice, found.groups)
 	}
@@ -201,6 +228,17 @@ func failure(found finding, log string, e *Engine) Failure {
 		f.Repair = found.sig.set(found.groups)
 	}
 	return f
+}
+
+// oom is the class of a lack of memory.
+func (p progress) oom() string {
+	switch {
+	case p.ready:
+		return oomLoad
+	case p.capturing:
+		return oomGraph
+	}
+	return oomStart
 }
 
 // fillIn puts what an expression captured in the places of $1 to $9.
@@ -213,41 +251,12 @@ func fillIn(text string, groups []string) string {
 	return text
 }
 
-// oomPhase is the class of a lack of memory by what was printed before it.
-func (e *Engine) oomPhase(log string, at int) string {
-	before := log[:at]
-	if e.ready(before) {
-		return oomLoad
-	}
-	begun := max(strings.LastIndex(before, "Capturing CUDA graph"), strings.LastIndex(before, "Capture cuda graph begin"), lastCapture(before))
-	if begun < 0 {
-		return oomStart
-	}
-	if ended := max(strings.LastIndex(before, "Graph capturing finished"), strings.LastIndex(before, "graph end")); ended > begun {
-		return oomStart
-	}
-	return oomGraph
-}
-
-// lastCapture finds the begin line of newer SGLang's captures: "Capture target decode ... begin".
-func lastCapture(log string) int {
-	i := strings.LastIndex(log, "Capture ")
-	if i < 0 {
-		return -1
-	}
-	line, _, _ := strings.Cut(log[i:], "\n")
-	if !strings.Contains(line, " begin") {
-		return -1
-	}
-	return i
-}
-
 // Refusal finds in a log the first sign that the engine could not start with its
 // configuration, and returns that line without colours and prefix. A line that
 // only reports a failure further up counts when there is no other. That another process
 // holds a device, or a file is missing, says nothing about the configuration.
 func (e *Engine) Refusal(log string) (reason string, ok bool) {
-	for _, f := range findings(log, compiledSignatures()[e.Name]) {
+	for _, f := range compiledSignatures()[e.Name].find(log) {
 		switch classes()[f.sig.class].Kind {
 		case Infrastructure:
 			return "", false

@@ -7,9 +7,9 @@
 //	fmt.Println(cmd)                        // vllm serve Qwen/Qwen3-32B -tp 4
 //
 // Invariants: what Parse accepts prints to a line that parses to the same command;
-// every configuration that Resolve returns passes all rules; every Rejection's log
-// line is found by Refusal. Deliberately absent: configuration files (no I/O),
-// abbreviated flags, flags told apart by engine version (those of any known one pass).
+// every configuration that Resolve returns passes all rules; the log line of every
+// Rejection of a command is found by Refusal, and by Diagnose with its class.
+// Deliberately absent: configuration files (no I/O), abbreviated flags, flags told apart by engine version (those of any known one pass).
 package engine
 
 import "perflab/internal/arch"

@@ -104,7 +104,7 @@ type factLine struct {
 	names []string
 	merge merge
 	scale float64 // of the engine's unit in the kind's; 0: the same
-	text  func(f *Facts, value string)
+	text  func(f *Facts, groups []string)
 	// after stands for expr in lines that an engine prints all the time: the number
 	// after each of such a text, up to a given one, is the fact.
 	after, until string
@@ -112,9 +112,17 @@ type factLine struct {
 
 const mebi = 1.0 / 1024
 
-func setVersion(f *Facts, v string) { f.Version = strings.TrimRight(v, ".,;") }
-func setAddress(f *Facts, v string) { f.Address = v }
-func setReady(f *Facts, _ string)   { f.Ready = true }
+func setVersion(f *Facts, groups []string) { f.Version = strings.TrimRight(groups[1], ".,;") }
+func setAddress(f *Facts, groups []string) { f.Address = groups[1] }
+func setReady(f *Facts, _ []string)        { f.Ready = true }
+
+// setStreams makes a capacity of llama.cpp's cells: each stream has as many. Layers
+// with a window have a smaller cache of their own, which does not bound what is held.
+func setStreams(f *Facts, groups []string) {
+	cells, _ := strconv.ParseFloat(groups[1], 64)
+	streams, _ := strconv.ParseFloat(groups[2], 64)
+	f.Values["kv_tokens"] = max(f.Values["kv_tokens"], cells*streams)
+}
 
 // factLines are the lines of each engine.
 func factLines() map[string][]factLine {
@@ -160,8 +168,8 @@ func sglangFacts() []factLine {
 		{expr: `KV Cache is allocated\.(?: dtype: (\S+),)? #tokens: (\d+), `, names: []string{"", "kv_tokens"}, merge: least},
 		{expr: `KV Cache is allocated\.(?: dtype: (\S+),)? #tokens: (\d+), KV size: ([\d.]+) GB`, names: []string{"", "", "kv_gib"}},
 		{expr: `Memory pool end\. avail mem=([\d.]+) GB`, names: []string{"free_gib"}, merge: least},
-		{expr: `Capture (?:cuda|cpu|npu) graph begin\. This can take up to several minutes\. avail mem=([\d.]+) GB`, keys: []string{" graph begin. This can take"}, names: []string{"free_gib"}, merge: least},
-		{expr: `Capture (?:cuda|cpu|npu) graph end\. Time elapsed: ([\d.]+) s\. (?:mem usage=(-?[\d.]+) GB)?`, keys: []string{" graph end. Time elapsed"}, names: []string{"graph_seconds", "graph_gib"}},
+		{expr: `Capture (?:cuda|cpu|npu) graph begin\. This can take up to several minutes\. avail mem=([\d.]+) GB`, keys: []string{"graph begin. This can take"}, names: []string{"free_gib"}, merge: least},
+		{expr: `Capture (?:cuda|cpu|npu) graph end\. Time elapsed: ([\d.]+) s\. (?:mem usage=(-?[\d.]+) GB)?`, keys: []string{"graph end. Time elapsed"}, names: []string{"graph_seconds", "graph_gib"}},
 		{expr: `Capture (?:target|draft)? ?(?:prefill|decode)?.* end\. elapsed=([\d.]+) s, mem usage=(-?[\d.]+) GB, avail mem=([\d.]+) GB`, names: []string{"graph_seconds", "graph_gib", ""}},
 		{expr: `mem_fraction_static=([\d.]+)`, names: []string{"memory_share"}},
 		{after: "#running-req: ", names: []string{"running_peak"}},
@@ -190,7 +198,7 @@ func trtllmFacts() []factLine {
 
 func llamacppFacts() []factLine {
 	return []factLine{
-		{expr: `listening on (\S+)`, text: func(f *Facts, v string) { f.Ready, f.Address = true, v }},
+		{expr: `listening on (\S+)`, text: func(f *Facts, g []string) { f.Ready, f.Address = true, g[1] }},
 		{expr: `(model loaded)\b`, keys: []string{"model loaded"}, text: setReady},
 		{expr: `build(?:_info)?: b?(\d+)`, keys: []string{"build: ", "build_info: "}, text: setVersion},
 		{expr: `initializing, n_slots = (\d+), n_ctx_slot = (\d+), kv_unified = '(?:true|false)'`, names: []string{"slots", "slot_context"}, merge: last},
@@ -198,70 +206,62 @@ func llamacppFacts() []factLine {
 		{expr: `n_ctx_seq += (\d+)`, keys: []string{"n_ctx_seq "}, names: []string{"slot_context"}, merge: last},
 		{expr: `size = +([\d.]+) MiB \( *\d+ cells, +\d+ layers`, keys: []string{"size = "}, names: []string{"kv_gib"}, scale: mebi},
 		{expr: `size = +[\d.]+ MiB \( *(\d+) cells, +\d+ layers`, keys: []string{"size = "}, names: []string{"kv_cells"}},
+		{expr: `size = +[\d.]+ MiB \( *(\d+) cells, +\d+ layers, +\d+/ *(\d+) seqs\)`, keys: []string{"size = "}, text: setStreams},
 		{expr: `compute buffer size = +([\d.]+) MiB`, names: []string{"compute_gib"}, scale: mebi},
 	}
 }
 
-type compiledFact struct {
-	factLine
-	pattern pattern
+// facts are an engine's lines, ready to be looked for.
+type facts struct {
+	lines    []factLine
+	patterns []pattern
+	scanner  *scanner
 }
 
-var compiledFacts = sync.OnceValue(func() map[string][]compiledFact {
-	all := map[string][]compiledFact{}
+var compiledFacts = sync.OnceValue(func() map[string]*facts {
+	all := map[string]*facts{}
 	for name, lines := range factLines() {
+		c := &facts{lines: lines}
 		for _, l := range lines {
-			c := compiledFact{factLine: l}
+			p := pattern{keys: []string{l.after}}
 			if l.after == "" {
-				c.pattern = compile(l.expr, l.keys)
+				p = compile(l.expr, l.keys)
 			}
-			all[name] = append(all[name], c)
+			c.patterns = append(c.patterns, p)
 		}
+		c.scanner = newScanner(c.patterns)
+		all[name] = c
 	}
 	return all
 })
 
-// Facts reads what a log says. It goes through the log once for each text that lines
-// with facts have, so that one of 100 MB takes well under a second.
+// Facts reads what a log says, in one pass over it.
 func (e *Engine) Facts(log string) Facts {
 	f := Facts{Values: map[string]float64{}}
-	for _, l := range compiledFacts()[e.Name] {
+	c := compiledFacts()[e.Name]
+	if c == nil {
+		return f
+	}
+	c.scanner.scan(log, func(i, from, to int) {
+		l := &c.lines[i]
 		if l.after != "" {
-			l.numbers(log, &f)
-			continue
+			l.number(&f, log[to:])
+			return
 		}
-		l.pattern.each(log, func(_ int, _ string, groups []string) bool {
-			if l.text != nil {
-				l.text(&f, groups[1])
-				return false
-			}
+		_, line := lineAt(log, from)
+		switch groups := c.patterns[i].re.FindStringSubmatch(line); {
+		case groups == nil:
+		case l.text != nil:
+			l.text(&f, groups)
+		default:
 			l.add(&f, groups[1:])
-			return true
-		})
-	}
-	if e.Name == "llamacpp" {
-		f.streams(log)
-	}
+		}
+	})
 	return f
 }
 
-// ready reports whether a log says that the engine serves.
-func (e *Engine) ready(log string) bool {
-	var f Facts
-	for _, l := range compiledFacts()[e.Name] {
-		if l.text == nil {
-			continue
-		}
-		l.pattern.each(log, func(_ int, _ string, groups []string) bool {
-			l.text(&f, groups[1])
-			return false
-		})
-	}
-	return f.Ready
-}
-
 // add files the numbers of one line.
-func (l *compiledFact) add(f *Facts, groups []string) {
+func (l *factLine) add(f *Facts, groups []string) {
 	line := map[string]float64{}
 	for i, name := range l.names {
 		v, err := strconv.ParseFloat(strings.ReplaceAll(groups[i], ",", ""), 64)
@@ -278,7 +278,7 @@ func (l *compiledFact) add(f *Facts, groups []string) {
 	}
 }
 
-func (l *compiledFact) put(f *Facts, name string, v float64) {
+func (l *factLine) put(f *Facts, name string, v float64) {
 	have, ok := f.Values[name]
 	switch {
 	case !ok || l.merge == last:
@@ -292,39 +292,18 @@ func (l *compiledFact) put(f *Facts, name string, v float64) {
 	f.Values[name] = v
 }
 
-// numbers files the number after each occurrence of a text.
-func (l *compiledFact) numbers(log string, f *Facts) {
-	for {
-		_, rest, ok := strings.Cut(log, l.after)
-		if !ok {
-			return
-		}
-		log = rest
-		n := 0
-		for n < len(rest) && (rest[n] >= '0' && rest[n] <= '9' || rest[n] == '.') {
-			n++
-		}
-		number := strings.TrimRight(rest[:n], ".")
-		if v, err := strconv.ParseFloat(number, 64); err == nil && strings.HasPrefix(rest[n:], l.until) {
-			if l.scale != 0 {
-				v *= l.scale
-			}
-			l.put(f, l.names[0], v)
-		}
+// number files the number that text begins with.
+func (l *factLine) number(f *Facts, text string) {
+	n := 0
+	for n < len(text) && (text[n] >= '0' && text[n] <= '9' || text[n] == '.') {
+		n++
 	}
-}
-
-// kvStreams is llama.cpp's line of its cache: cells of a stream, and streams, each of
-// which has as many.
-var kvStreams = compile(`size = +[\d.]+ MiB \( *(\d+) cells, +\d+ layers, +\d+/ *(\d+) seqs\)`, []string{"size = "})
-
-// streams makes a capacity of llama.cpp's cells. Layers with a window have a smaller
-// cache of their own, which does not bound what is held.
-func (f *Facts) streams(log string) {
-	kvStreams.each(log, func(_ int, _ string, groups []string) bool {
-		cells, _ := strconv.Atoi(groups[1])
-		streams, _ := strconv.Atoi(groups[2])
-		f.Values["kv_tokens"] = max(f.Values["kv_tokens"], float64(cells*streams))
-		return true
-	})
+	v, err := strconv.ParseFloat(strings.TrimRight(text[:n], "."), 64)
+	if err != nil || !strings.HasPrefix(text[n:], l.until) {
+		return
+	}
+	if l.scale != 0 {
+		v *= l.scale
+	}
+	l.put(f, l.names[0], v)
 }

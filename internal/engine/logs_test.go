@@ -235,3 +235,32 @@ func BenchmarkDiagnose(b *testing.B) {
 		})
 	}
 }
+
+// TestScanner: it finds what strings.Index finds, at borders and overlaps too.
+func TestScanner(t *testing.T) {
+	keys := []string{"error: invalid", "invalid argument", "argument 7", "aaaa", "Running: "}
+	var patterns []pattern
+	for _, k := range keys {
+		patterns = append(patterns, pattern{keys: []string{k}})
+	}
+	s := newScanner(patterns)
+	for _, log := range []string{"", "a", "aaa", "aaaa", "aaaaaa", "error: invalid argument 7", "error: invali", "x\nRunning: 5\nRunning: ", "rror: invalid argument"} {
+		want, got := map[string]int{}, map[string]int{}
+		for _, k := range keys {
+			for i := range log {
+				if strings.HasPrefix(log[i:], k) {
+					want[k]++
+				}
+			}
+		}
+		s.scan(log, func(p, from, to int) {
+			if log[from:to] != keys[p] {
+				t.Errorf("%q: %q at %d is not %q", log, log[from:to], from, keys[p])
+			}
+			got[keys[p]]++
+		})
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: %s", log, diff)
+		}
+	}
+}

@@ -166,7 +166,8 @@ func iterationRemark(c *Config) string {
 
 // Fits holds a workload's longest request against what the configuration serves: by
 // its prompt and output together, and not by means, as one request that is refused
-// spoils a run. Nil says that it is served.
+// spoils a run. Nil says that it is served. The log line is a request's: the engine
+// itself starts and goes on.
 func (c Config) Fits(prompt, output int) *Rejection {
 	total := prompt + output
 	reject := func(rule, log, format string, args ...any) *Rejection {

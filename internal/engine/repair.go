@@ -48,11 +48,12 @@ func fittingLen(group int) func([]string) map[string]string {
 	}
 }
 
-// dividingTP sets tp to the largest smaller number that divides the heads.
+// dividingTP sets tp to the largest smaller power of two that divides the heads: what
+// else is split, KV heads above all, mostly comes in powers of two.
 func dividingTP(groups []string) map[string]string {
 	heads, _ := strconv.Atoi(groups[1])
 	tp, _ := strconv.Atoi(groups[2])
-	return smallerTP(tp, func(t int) bool { return heads%t == 0 })
+	return smallerTP(tp, func(t int) bool { return heads%t == 0 && t&(t-1) == 0 })
 }
 
 func smallerTP(tp int, fits func(int) bool) map[string]string {
@@ -72,8 +73,8 @@ func halved(name, value string) map[string]string {
 	return map[string]string{name: strconv.Itoa(n / 2)}
 }
 
-// wholeBlocks keeps experts whole by expert parallelism, or takes the largest smaller
-// tp with whole FP8 blocks.
+// wholeBlocks keeps experts whole by expert parallelism, or takes the largest tp with
+// whole FP8 blocks that divides the one there is, as the heads then divide too.
 func wholeBlocks(f *Failure, c Command) map[string]string {
 	routed := strings.Contains(f.groups[1], "gate's") || strings.Contains(f.groups[1], "down's")
 	if on := c.Params[ExpertParallel]; routed && (on == "" || on == "false" || on == "1") {
@@ -86,7 +87,7 @@ func wholeBlocks(f *Failure, c Command) map[string]string {
 		return nil
 	}
 	width := part * tp
-	return smallerTP(tp, func(t int) bool { return width%(t*block) == 0 })
+	return smallerTP(tp, func(t int) bool { return tp%t == 0 && width%(t*block) == 0 })
 }
 
 // halfTP halves tp where it is what something did not divide by.
@@ -145,17 +146,4 @@ func lessContext(_ *Failure, c Command) map[string]string {
 		return r
 	}
 	return halved(MaxNumSeqs, c.Params[MaxNumSeqs])
-}
-
-// resolvedShare is the share of memory that SGLang prints among its arguments.
-func resolvedShare(log string) string {
-	_, rest, ok := strings.Cut(log, "mem_fraction_static=")
-	if !ok {
-		return ""
-	}
-	end := strings.IndexFunc(rest, func(r rune) bool { return r != '.' && (r < '0' || r > '9') })
-	if end < 0 {
-		end = len(rest)
-	}
-	return strings.TrimRight(rest[:end], ".")
 }

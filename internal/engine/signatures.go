@@ -44,17 +44,17 @@ func hostSignatures() []signature {
 	return []signature{
 		{class: "busy-gpu", expr: `devices are busy or unavailable|Error in memory profiling\. Initial free memory`, keys: []string{"devices are busy or unavailable", "Error in memory profiling."}},
 		{class: "port", expr: `[Aa]ddress already in use|[Pp]ort (\d+) is already in use|couldn't bind HTTP server socket`,
-			keys: []string{"ddress already in use", " is already in use", "couldn't bind HTTP server socket"}},
+			keys: []string{"ddress already in use", "is already in use", "couldn't bind HTTP server socket"}},
 		{class: "comm", expr: `NCCL error|nccl(?:System|Remote|Internal|UnhandledCuda)Error|Dist(?:Backend|Network|Store)Error|Watchdog caught collective operation timeout|connectFullMesh failed`,
 			keys: []string{"NCCL error", "ncclSystemError", "ncclRemoteError", "ncclInternalError", "ncclUnhandledCudaError", "DistBackendError", "DistNetworkError", "DistStoreError",
 				"Watchdog caught collective", "connectFullMesh failed"}},
 		{class: "model", expr: `RepositoryNotFoundError|RevisionNotFoundError|GatedRepoError|is not a valid model identifier|access (?:a )?gated repo|Can't load the configuration of|` +
 			`Cannot find any model weights with|40[134] Client Error|No such file or directory: '[^']*(?:config\.json|\.safetensors|\.gguf)|failed to open GGUF file`,
 			keys: []string{"RepositoryNotFoundError", "RevisionNotFoundError", "GatedRepoError", "is not a valid model identifier", "gated repo", "Can't load the configuration of",
-				"Cannot find any model weights", " Client Error", "No such file or directory: '", "failed to open GGUF file"}},
+				"Cannot find any model weights", "Client Error", "No such file or directory: '", "failed to open GGUF file"}},
 		{class: "disk", expr: `No space left on device|Disk quota exceeded|ot enough free disk space`, keys: []string{"No space left on device", "Disk quota exceeded", "ot enough free disk space"}},
 		{class: "download", expr: `Max retries exceeded with url|LocalEntryNotFoundError|Consistency check failed|[Cc]ouldn't connect to 'https?://|50[0234] Server Error|Temporary failure in name resolution`,
-			keys: []string{"Max retries exceeded with url", "LocalEntryNotFoundError", "Consistency check failed", "ouldn't connect to 'http", " Server Error", "Temporary failure in name resolution"}},
+			keys: []string{"Max retries exceeded with url", "LocalEntryNotFoundError", "Consistency check failed", "ouldn't connect to 'http", "Server Error", "Temporary failure in name resolution"}},
 		{class: "driver", expr: `CUDA driver version is insufficient|NVIDIA driver on your system is too old|could not select device driver|nvidia-container-cli: |libcuda\.so\.1: cannot open|` +
 			`Failed to initialize NVML|system not yet initialized|uncorrectable ECC error|has fallen off the bus`,
 			keys: []string{"CUDA driver version is insufficient", "NVIDIA driver on your system", "could not select device driver", "nvidia-container-cli: ", "libcuda.so.1: cannot open",
@@ -100,8 +100,8 @@ func vllmSignatures() []signature {
 func sglangSignatures() []signature {
 	return append([]signature{
 		{class: "kv-memory", expr: `Not enough memory\. Please try to increase --mem-fraction-static\.(?: +Current value: .*mem_fraction_static=([\d.]+))?`, change: moreMemory},
-		{class: oomGraph, expr: `Capture (?:cuda graph|CPU graph|prefill CUDA graph) failed: (.*out of memory.*)`, keys: []string{" graph failed: ", " CUDA graph failed: "}, change: lessMemory},
-		{class: "graph", expr: `Capture (?:cuda graph|CPU graph|prefill CUDA graph) failed: (.*)`, keys: []string{" graph failed: ", " CUDA graph failed: "}, set: always(Eager, "true")},
+		{class: oomGraph, expr: `Capture (?:cuda graph|CPU graph|prefill CUDA graph) failed: (.*out of memory.*)`, keys: []string{"graph failed: "}, change: lessMemory},
+		{class: "graph", expr: `Capture (?:cuda graph|CPU graph|prefill CUDA graph) failed: (.*)`, keys: []string{"graph failed: "}, set: always(Eager, "true")},
 		{class: "busy-gpu", expr: `The memory capacity is unbalanced`},
 		{class: "experts", expr: `tp_size (\d+) must be divisible by (?:moe_)?ep_size (\d+)`, advice: "tp $1 is not a multiple of $2 expert-parallel ranks: use expert_parallel true", set: always(ExpertParallel, "true")},
 		{class: "experts", expr: `moe_intermediate_size (\d+) must be divisible by moe_tp_size \((\d+)\)`,
