@@ -58,19 +58,28 @@ V does not have.`,
 
 // engineSheet is an engine as it is shown.
 type engineSheet struct {
-	Name        string            `json:"name"`
-	Title       string            `json:"title"`
-	Versions    []string          `json:"versions"`
-	Version     string            `json:"version,omitempty"` // that was asked for
-	Health      string            `json:"ready_path"`
-	Port        int               `json:"port"`
-	MetricsPath string            `json:"metrics_path"`
-	FlagCount   int               `json:"flags_known"`
-	KeyCount    int               `json:"keys_known,omitempty"` // of the configuration file
-	Metrics     map[string]string `json:"metrics,omitempty"`
-	Params      []paramSheet      `json:"parameters,omitempty"`
-	Flags       []engine.Flag     `json:"flags,omitempty"`
-	Keys        []engine.Flag     `json:"keys,omitempty"`
+	Name        string              `json:"name"`
+	Title       string              `json:"title"`
+	Versions    []string            `json:"versions"`
+	Version     string              `json:"version,omitempty"` // that was asked for
+	Health      string              `json:"ready_path"`
+	Port        int                 `json:"port"`
+	MetricsPath string              `json:"metrics_path"`
+	FlagCount   int                 `json:"flags_known"`
+	KeyCount    int                 `json:"keys_known,omitempty"` // of the configuration file
+	Metrics     map[string][]string `json:"metrics,omitempty"`    // common name -> the engine's own, newest spelling first
+	Failures    []failureSheet      `json:"failures,omitempty"`
+	Params      []paramSheet        `json:"parameters,omitempty"`
+	Flags       []engine.Flag       `json:"flags,omitempty"`
+	Keys        []engine.Flag       `json:"keys,omitempty"`
+}
+
+// failureSheet is a class of what an engine's log says when it fails.
+type failureSheet struct {
+	Class  string `json:"class"`
+	Kind   string `json:"kind"`
+	Doc    string `json:"doc"`
+	Advice string `json:"advice,omitempty"`
 }
 
 type paramSheet struct {
@@ -93,6 +102,9 @@ func (f *enginesFlags) sheet(e *engine.Engine, outline bool) engineSheet {
 		return s
 	}
 	s.Metrics = e.Metrics
+	for _, c := range engine.FailureClasses() {
+		s.Failures = append(s.Failures, failureSheet{c.Name, string(c.Kind), c.Doc, c.Advice})
+	}
 	shown := func(fl engine.Flag) bool { return (f.all || fl.Relevant) && fl.In(f.version) }
 	for _, fl := range e.Flags() {
 		if shown(fl) {

@@ -42,12 +42,16 @@ func engineText(s engineSheet, all bool) string {
 	fmt.Fprintf(tw, "  ready\tGET %s answers 200 (port %d by default)\n", s.Health, s.Port)
 	fmt.Fprintf(tw, "  metrics\t%s\n", s.MetricsPath)
 	for _, name := range slices.Sorted(maps.Keys(s.Metrics)) {
-		fmt.Fprintf(tw, "    %s\t%s\n", name, s.Metrics[name])
+		fmt.Fprintf(tw, "    %s\t%s\n", name, strings.Join(s.Metrics[name], ", "))
 	}
 	tw.Flush()
 	b.WriteString("\nParameters, by the names that studies use\n")
 	for _, p := range s.Params {
 		p.text(&b)
+	}
+	b.WriteString("\nFailures, as its log tells them\n")
+	for _, f := range s.Failures {
+		line(&b, 2, fmt.Sprintf("%-13s %s: %s", f.Class, f.Kind, f.Doc))
 	}
 	which := "that bear on performance (all: --all)"
 	if all {

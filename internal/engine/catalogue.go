@@ -51,10 +51,9 @@ type Engine struct {
 	DefaultHost string
 	DefaultPort int
 	MetricsPath string
-	// Metrics maps common names (running, waiting, kv_usage, preemptions,
-	// prefix_hits, prefix_queries, prompt_tokens, generation_tokens) to the
-	// engine's. A name it does not publish is absent.
-	Metrics map[string]string
+	// Metrics maps common names (see Meters) to the engine's, in the spellings of
+	// its versions, the newest first. What it does not publish is absent.
+	Metrics map[string][]string
 
 	launch     []string // argv before the model
 	modelFlag  string   // "" when the model is positional

@@ -38,7 +38,7 @@ func TestCatalogue(t *testing.T) {
 			}
 		}
 		for _, name := range []string{"running", "waiting", "kv_usage"} {
-			if e.Metrics[name] == "" {
+			if len(e.Metrics[name]) == 0 {
 				t.Errorf("%s publishes no %s", e.Name, name)
 			}
 		}

@@ -7,8 +7,8 @@
 //	fmt.Println(cmd)                        // vllm serve Qwen/Qwen3-32B -tp 4
 //
 // Invariants: what Parse accepts prints to a line that parses to the same command;
-// every configuration that Resolve returns passes all rules; every Rejection's log
-// line is found by Refusal. Parse passes the flags of any known version; Resolve
+// every configuration that Resolve returns passes all rules; the log line of every
+// Rejection of a command is found by Refusal, and by Diagnose with its class. Parse passes the flags of any known version; Resolve
 // refuses those that Command.Version does not have, and Help those that an installed
 // engine does not list. Deliberately absent: configuration files (no I/O), abbreviated
 // flags.
@@ -58,10 +58,13 @@ type Config struct {
 	Model       arch.Model
 	GPU         arch.Accelerator
 	TP, PP, DP  int
-	EP          int // expert-parallel ranks, 1 for none
-	GPUs        int // devices the command occupies: TP*PP*DP
-	Seqs        int // running requests at most
-	Batched     int // tokens per step at most
+	EP          int    // expert-parallel ranks, 1 for none
+	AttentionDP int    // groups of the tensor-parallel ranks that attend to requests of their own; 1 for none
+	ContextP    int    // decode context-parallel ranks that share a sequence's KV cache, 1 for none
+	AllToAll    string // how tokens reach experts on other ranks, as given
+	GPUs        int    // devices the command occupies: TP*PP*DP
+	Seqs        int    // running requests at most
+	Batched     int    // tokens per step at most
 	MaxLen      int
 	MemoryShare float64
 	ShareOfFree bool    // MemoryShare is of the memory left after weights (TensorRT-LLM)
@@ -79,6 +82,7 @@ type Config struct {
 	Serial      bool    // the front end passes requests on one by one
 	Spec        string  // speculation method, "" for none
 	SpecTokens  int
+	SpecTree    int  // candidates that a guess branches into a step, 0 or 1 for a chain (SGLang)
 	WeightOnly  bool // weights are widened before they are multiplied: saves memory, not arithmetic (Marlin)
 	GraphMax    int  // largest captured decode batch; 0 when eager
 	ServedName  string

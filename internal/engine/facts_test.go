@@ -59,7 +59,7 @@ func choices(v any) (out []string) {
 	switch v := v.(type) {
 	case []any:
 		for _, c := range v {
-			out = append(out, plain(c))
+			out = append(out, asText(c))
 		}
 	case string:
 		for _, m := range pythonText.FindAllStringSubmatch(v, -1) {
@@ -70,7 +70,7 @@ func choices(v any) (out []string) {
 }
 
 // plain is a JSON value as text, "" for none.
-func plain(v any) string {
+func asText(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
@@ -85,7 +85,7 @@ func plain(v any) string {
 }
 
 func (r read) reduce(engine string, key bool) sourced {
-	f := sourced{Engine: engine, Flag: r.Flag, Key: key, Type: r.Type, Default: plain(r.Default), Relevant: r.Relevant}
+	f := sourced{Engine: engine, Flag: r.Flag, Key: key, Type: r.Type, Default: asText(r.Default), Relevant: r.Relevant}
 	f.Names = slices.Clone(r.Aliases)
 	if r.Negative != "" {
 		f.Names = append(f.Names, r.Negative)

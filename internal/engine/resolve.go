@@ -41,6 +41,9 @@ func (c Command) Resolve(m arch.Model, g arch.Accelerator, gpus int) (Config, er
 			return Config{}, rej
 		}
 	}
+	if rej := r.flagRule(); rej != nil {
+		return Config{}, rej
+	}
 	if r.text(MaxModelLen) == "auto" {
 		cfg.MaxLen = cfg.fitLen(cfg.MaxLen)
 	}
@@ -77,6 +80,7 @@ func (r *resolver) common() {
 	}
 	r.quantise()
 	r.speculate()
+	r.further()
 	c.WeightOnly = widened(c.Model.ExpertFormat(), c.GPU)
 }
 
@@ -285,7 +289,7 @@ func (r *resolver) speculate() {
 		return
 	}
 	c := r.cfg
-	c.Spec, c.SpecTokens = s.method, s.k
+	c.Spec, c.SpecTokens, c.SpecTree = s.method, s.k, s.topK
 	if s.auto {
 		c.SpecTokens = 3 // SGLang's chain of 3 steps, 1 candidate, 4 tokens
 	}
@@ -295,7 +299,7 @@ func (r *resolver) speculate() {
 	case s.mtp() && !c.Model.HasMTP:
 		r.fail(&Rejection{Rule: "mtp", Reason: fmt.Sprintf("%s ships no multi-token-prediction layers, which %s needs", c.Model.Name, v),
 			Log: fmt.Sprintf("ValueError: Unsupported speculative method: '%s' for model %s", s.method, c.Model.Name)})
-	case s.needsDraft() && s.draft == "":
+	case s.needsDraft() && s.draft == "" && !(c.Engine == "sglang" && s.method == "eagle" && c.Model.HasMTP): // its heads are the draft
 		r.fail(&Rejection{Rule: "draft", Reason: fmt.Sprintf("speculative %s needs a draft model: write %s:%d:REPOSITORY", v, s.method, s.k),
 			Log: "ValueError: num_speculative_tokens was provided but without speculative model."})
 	}

@@ -34,9 +34,7 @@ func trtllm() *Engine {
 			{Name: PerfMode, Kind: String, Default: "balanced", Doc: "TensorRT-LLM has no performance modes."},
 			{Name: BlockSize, Kind: Int, Default: "32", Doc: "kv_cache_config.tokens_per_block of the configuration file."},
 		},
-		Metrics: map[string]string{
-			"running": "trtllm_num_requests_running", "waiting": "trtllm_num_requests_waiting", "kv_usage": "trtllm_kv_cache_utilization",
-		},
+		Metrics:    trtllmMetrics(),
 		signatures: trtllmSignatures(),
 	}
 }
@@ -75,18 +73,4 @@ func startupTRTLLM(c *Config) []string {
 		"INFO:     Application startup complete.",
 		fmt.Sprintf("INFO:     Uvicorn running on http://%s:%d (Press CTRL+C to quit)", c.Host, c.Port),
 	}
-}
-
-func trtllmSignatures() []signature {
-	return append(commonSignatures(),
-		signature{"oom", `cudaMalloc.*out of memory|\[TensorRT-LLM\]\[ERROR\].*out of memory`},
-		signature{"experts", `num_slots. \((\d+)\) must be divisible by .ep_size. \((\d+)\)`},
-		signature{"experts", `moe_tp_size \* moe_ep_size .*must equal`},
-		signature{"heads", `num_attention_heads \((\d+)\) must be divisible by tp_size \((\d+)\)`},
-		signature{"fp8-compute", `requires compute capability`},
-		signature{"platform", `Found no NVIDIA driver on your system`},
-		signature{"gpus", `CUDA error: invalid device ordinal`},
-		signature{"argument", `Error: (?:No such option: \S+|Invalid value for .*|Missing argument .*|Option \S+ requires an argument.*|Got unexpected extra argument.*)`},
-		signature{"file", `Extra inputs are not permitted`},
-	)
 }
