@@ -25,7 +25,7 @@ var allowed = map[string][]string{
 	"load":              {"workload", "result", "stat"},
 	"engine":            {"arch"},
 	"deploy":            {"engine"},
-	"deploy/deploytest": {"deploy"},
+	"deploy/deploytest": {"deploy", "engine"},
 	"sim":               {"stat", "token", "arch", "engine"},
 	"sim/simtest":       {"sim", "engine"},
 	"calib":             {"stat", "arch", "engine", "sim", "result"},

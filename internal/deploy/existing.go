@@ -129,8 +129,8 @@ func (d *existing) hook(ctx context.Context, name, script string) error {
 		return fmt.Errorf("%s: %w", op, context.Cause(ctx))
 	}
 	tail := log.tail()
-	if reason, ok := d.spec.refusal(tail); ok && name == "start" {
-		return &RefusedError{Reason: reason, Log: log.path}
+	if f, ok := d.spec.diagnose(tail); ok && name == "start" && !f.Infra {
+		return &RefusedError{Reason: f.Line, Log: log.path, Failure: f}
 	}
 	return &InfraError{Op: op, Err: err, Help: "read its output in " + log.path, Last: lastOf(tail, lastLines), Log: log.path}
 }

@@ -42,7 +42,7 @@ func (l *study) runtime(engine string) (deploy.Runtime, error) {
 func (l *study) deployment(pl plan, dir string) (deploy.Spec, error) {
 	spec := deploy.Spec{
 		Name: pl.cmd.Engine, Dir: filepath.Join(dir, "logs"), Health: pl.engine.Health,
-		Refusal: pl.engine.Refusal, Timeout: time.Duration(l.Runtime.ReadyS * float64(time.Second)), Visible: l.visible(),
+		Diagnose: pl.engine.Diagnose, Timeout: time.Duration(l.Runtime.ReadyS * float64(time.Second)), Visible: l.visible(),
 	}
 	argv := pl.cmd.ArgvPort("{host}", "{port}")
 	if l.Runtime.Kind == Simulated {

@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"perflab/internal/deploy"
+	"perflab/internal/engine"
 )
 
 // soon bounds what should take a moment, on a machine that is busy.
@@ -39,22 +40,22 @@ const soon = 20 * time.Second
 // are the lines that Refuse and a dying engine print.
 func Spec(t testing.TB, behaviours ...Behaviour) deploy.Spec {
 	t.Helper()
-	s := deploy.Spec{Name: "trial 3", Dir: t.TempDir(), Timeout: soon, Health: "/health", Refusal: refusal}
+	s := deploy.Spec{Name: "trial 3", Dir: t.TempDir(), Timeout: soon, Health: "/health", Diagnose: diagnose}
 	for _, b := range behaviours {
 		s.Replicas = append(s.Replicas, Engine(t, s.Dir, b))
 	}
 	return s
 }
 
-func refusal(log string) (string, bool) {
+func diagnose(log string) (engine.Failure, bool) {
 	for line := range strings.Lines(log) {
-		for _, signature := range []string{RefusalLine, DeathLine} {
+		for _, signature := range []string{RefusalLine, DeathLine, BusyLine} {
 			if strings.Contains(line, signature) {
-				return signature, true
+				return engine.Failure{Class: "of-the-test", Line: signature, Advice: "do something", Infra: signature == BusyLine}, true
 			}
 		}
 	}
-	return "", false
+	return engine.Failure{}, false
 }
 
 // Run tries a runtime; newRuntime is called once a subtest.
@@ -68,6 +69,7 @@ func Run(t *testing.T, newRuntime func(*testing.T) deploy.Runtime) {
 		{"NeverReady", neverReady},
 		{"Refuses", refuses},
 		{"RefusesUsage", refusesUsage},
+		{"DeviceBusy", deviceBusy},
 		{"OneOfTwoRefuses", oneOfTwoRefuses},
 		{"Crashes", crashes},
 		{"MissingProgram", missingProgram},
@@ -215,7 +217,7 @@ func neverReady(t *testing.T, r deploy.Runtime) {
 func refuses(t *testing.T, r deploy.Runtime) {
 	s := Spec(t, Refuse)
 	e := failsWith[*deploy.RefusedError](t, r, s)
-	if e.Reason != RefusalLine || e.Log != filepath.Join(s.Dir, "replica-0.log") {
+	if e.Reason != RefusalLine || e.Failure.Class != "of-the-test" || e.Log != filepath.Join(s.Dir, "replica-0.log") {
 		t.Errorf("refused with %+v", e)
 	}
 	NothingLeft(t, s, 1)
@@ -226,6 +228,15 @@ func refusesUsage(t *testing.T, r deploy.Runtime) {
 	if e := failsWith[*deploy.RefusedError](t, r, s); e.Reason != UsageMessage {
 		t.Errorf("reason %q, want %q", e.Reason, UsageMessage)
 	}
+}
+
+// deviceBusy: what an engine says of the machine is not held against its configuration.
+func deviceBusy(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Busy)
+	if e := failsWith[*deploy.InfraError](t, r, s); !strings.Contains(e.Error(), BusyLine) || e.Hint() != "do something" {
+		t.Errorf("error %q (%s)", e, e.Hint())
+	}
+	NothingLeft(t, s, 1)
 }
 
 func oneOfTwoRefuses(t *testing.T, r deploy.Runtime) {

@@ -27,6 +27,7 @@ const (
 	Ready    Behaviour = "ready"    // answers 503 for a moment, then 200; /die ends it
 	Never    Behaviour = "never"    // answers 503 for ever
 	Refuse   Behaviour = "refuse"   // prints a signature and exits with status 1
+	Busy     Behaviour = "busy"     // says that another process holds the device, and exits with status 1
 	Usage    Behaviour = "usage"    // prints a usage error and exits with status 2
 	Crash    Behaviour = "crash"    // prints something else and exits with status 1
 	Taken    Behaviour = "taken"    // cannot bind the first time it is started, then Ready
@@ -49,6 +50,7 @@ const (
 	CrashLine    = "RuntimeError: something else"
 	UsageMessage = "unrecognized arguments: --no-such-flag"
 	WorkerLine   = "worker is up"
+	BusyLine     = "the device is held by another process"
 )
 
 const (
@@ -114,6 +116,8 @@ func fake(b Behaviour, pids string) error {
 	switch b {
 	case Refuse:
 		return errors.New(RefusalLine)
+	case Busy:
+		return errors.New(BusyLine)
 	case Crash:
 		return errors.New(CrashLine)
 	case Usage:
