@@ -126,11 +126,7 @@ func (l Lengths) validate() error {
 // that arch knows; where Config.Model has a name already, as from a user's
 // config.json, that model stays.
 func (o *Observation) Resolve() error {
-	argv, err := engine.Split(o.Command)
-	if err != nil {
-		return fmt.Errorf("command: %w", err)
-	}
-	cmd, err := engine.Parse(argv)
+	cmd, err := engine.ParseText(o.Command)
 	if err != nil {
 		return fmt.Errorf("command: %w", err)
 	}

@@ -159,8 +159,9 @@ func TestNewRefuses(t *testing.T) {
 		params params
 		want   string
 	}{
-		{"trtllm", params{Speculative: "mtp:1"}, "TensorRT-LLM has no command-line flag for speculative=mtp:1"},
-		{"trtllm", params{PrefixCaching: "false"}, "TensorRT-LLM has no command-line flag for prefix_caching=false"},
+		{"trtllm", params{Speculative: "medusa:2"}, "TensorRT-LLM has no speculation medusa:2"},
+		{"trtllm", params{PerfMode: "throughput"}, "TensorRT-LLM has no command-line flag for performance_mode=throughput"},
+		{"trtllm", params{MoEBackend: "quick"}, "TensorRT-LLM refuses moe_config.backend of its configuration file: Input should be 'AUTO'"},
 		{"sglang", params{PerfMode: "throughput"}, "SGLang has no command-line flag for performance_mode=throughput"},
 		{"sglang", params{Speculative: "medusa:2"}, "SGLang has no speculation method medusa"},
 		{"vllm", params{Speculative: "mtp:5/4/8"}, "vLLM needs a number of tokens"},
@@ -241,7 +242,7 @@ func TestUnmodelled(t *testing.T) {
 		t.Error(d)
 	}
 	for line, want := range map[string][]string{
-		"vllm serve M --stream-interval 10 --performance-mode interactivity -O.mode=3": {"--stream-interval", "--compilation-config.mode", "--performance-mode=interactivity"},
+		"vllm serve M --stream-interval 10 --performance-mode interactivity -O.mode=3": {"--compilation-config.mode", "--stream-interval", "--performance-mode=interactivity"},
 		"vllm serve M --performance-mode throughput --kv-cache-dtype fp8":              nil,
 		"sglang serve --model M --stream-interval 4":                                   {"--stream-interval"},
 		"trtllm-serve M --config f.yaml":                                               {"--extra_llm_api_options"},

@@ -40,6 +40,12 @@ func sglang() *Engine {
 			{Name: Eager, Flags: []string{"--disable-cuda-graph"}, Kind: Bool, Default: "false", Doc: "Turns CUDA graphs off."},
 			{Name: PerfMode, Kind: String, Default: "balanced", Doc: "SGLang has no performance modes."},
 			{Name: BlockSize, Flags: []string{"--page-size"}, Kind: Int, Default: "1", Min: 1, Ladder: []string{"1", "16", "64"}, Doc: "Tokens per KV page."},
+			{Name: AttentionDP, Flags: []string{"--enable-dp-attention"}, Kind: Bool, Default: "false", Ladder: []string{"true"},
+				Doc: "Each of dp groups of ranks attends to requests of its own; dp must divide tp."},
+			{Name: MoEBackend, Flags: []string{"--moe-runner-backend"}, Kind: Choice, Default: "auto", Doc: "Kernels of the routed experts."},
+			{Name: StreamInterval, Flags: []string{"--stream-interval"}, Kind: Int, Default: "1", Min: 1, Doc: "Tokens between two messages of a stream."},
+			{Name: Overlap, Off: []string{"--disable-overlap-schedule"}, Kind: Bool, Default: "true", Doc: "Schedules a step while the one before it runs."},
+			{Name: CapacityPolicy, Kind: Choice, Default: "max_utilization", Doc: "SGLang keeps a share of room free (--schedule-conservativeness) and retracts when there is none."},
 		},
 		Metrics: map[string]string{
 			"running": "sglang:num_running_reqs", "waiting": "sglang:num_queue_reqs", "kv_usage": "sglang:token_usage",
@@ -79,13 +85,13 @@ func resolveSGLang(r *resolver) {
 	}
 	// Classic speculation verifies before it schedules, pipelines and shared states of
 	// linear attention wait for a step's end.
-	c.Overlap = !r.flag("--disable-overlap-schedule") && c.Spec == "" && c.PP == 1 && !(linear && c.Prefix)
+	c.Overlap = r.bool(Overlap, true) && c.Spec == "" && c.PP == 1 && !(linear && c.Prefix)
 	c.Block = r.int(BlockSize, page)
 	c.GraphMax = r.int(GraphMax, graph)
 	c.EP = r.ranks(ExpertParallel)
 	mib := c.GPU.MemoryGiB * 1024
 	reserve := 512 + 1.5*float64(max(c.Batched, 2048)) + 2*float64(c.GraphMax) + 1024*float64(c.TP*c.PP)/8
-	dpAttention := r.flag("--enable-dp-attention")
+	dpAttention := r.bool(AttentionDP, false)
 	if dpAttention {
 		reserve += 3 * float64(c.GraphMax*c.DP)
 		if c.GraphMax > 300 {

@@ -67,7 +67,7 @@ func (c *Core) scheduleRunning(budget int) (left int, preempted bool) {
 // chunk is how many of n tokens a budget leaves. TensorRT-LLM cuts prompts at
 // the borders of blocks.
 func (c *Core) chunk(n, budget int) int {
-	if n > budget && c.cfg.Reserve {
+	if n > budget && (c.cfg.Reserve || c.cfg.Engine == "trtllm") {
 		return budget / c.cfg.Block * c.cfg.Block
 	}
 	return min(n, budget)
