@@ -87,6 +87,7 @@ func resolveSGLang(r *resolver) {
 	// linear attention wait for a step's end.
 	c.Overlap = r.bool(Overlap, true) && c.Spec == "" && c.PP == 1 && !(linear && c.Prefix)
 	c.Block = r.int(BlockSize, page)
+	r.wholePages()
 	c.GraphMax = r.int(GraphMax, graph)
 	c.EP = r.ranks(ExpertParallel)
 	mib := c.GPU.MemoryGiB * 1024
@@ -115,6 +116,16 @@ func resolveSGLang(r *resolver) {
 		running = 48
 	}
 	c.Seqs = r.int(MaxNumSeqs, running)
+}
+
+// wholePages refuses a chunk that is not whole pages.
+func (r *resolver) wholePages() {
+	c := r.cfg
+	if !c.Chunked || c.Block < 1 || c.Batched%c.Block == 0 {
+		return
+	}
+	r.fail(&Rejection{Rule: "pages", Log: "AssertionError: chunked_prefill_size must be divisible by page_size",
+		Reason: fmt.Sprintf("a chunk of %d tokens is not whole pages of %d: use a multiple of block_size for max_num_batched_tokens", c.Batched, c.Block)})
 }
 
 // sglangBySize is the default chunk and largest graph by device memory in MiB.
@@ -220,6 +231,7 @@ func startupSGLang(c *Config) []string {
 func sglangSignatures() []signature {
 	return append(commonSignatures(),
 		signature{"kv-memory", `Not enough memory\. Please try to increase --mem-fraction-static\.`},
+		signature{"pages", `chunked_prefill_size must be divisible by page_size`},
 		signature{"graph-oom", `Capture (?:cuda graph|CPU graph|prefill CUDA graph) failed: (.*)`},
 		signature{"experts", `tp_size (\d+) must be divisible by (?:moe_)?ep_size (\d+)`},
 		signature{"experts", `moe_intermediate_size (\d+) must be divisible by moe_tp_size \((\d+)\)`},
