@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	yaml "go.yaml.in/yaml/v4"
 
@@ -17,13 +18,15 @@ const mostConfig = 1 << 20
 // names, if any: a path from the working directory. What the engine would not take is
 // an *engine.Rejection.
 func ReadCommandFile(c engine.Command) (engine.Command, error) {
-	if e, err := engine.ByName(c.Engine); err != nil || c.FilePath == "" {
+	e, err := engine.ByName(c.Engine)
+	if err != nil || c.FilePath == "" {
 		return c, err
-	} else if content, err := readConfig(c.FilePath); err != nil {
-		return c, fmt.Errorf("configuration file of %s: %w", e.Title, err)
-	} else {
-		return c.WithFile(content)
 	}
+	content, err := readConfig(c.FilePath)
+	if err != nil {
+		return c, fmt.Errorf("configuration file of %s: %w", e.Title, err)
+	}
+	return c.WithFile(content)
 }
 
 func readConfig(path string) (map[string]any, error) {
@@ -41,6 +44,9 @@ func readConfig(path string) (map[string]any, error) {
 	}
 	content := map[string]any{}
 	if err := yaml.Load(data, &content); err != nil {
+		if strings.Contains(err.Error(), "no documents") {
+			return nil, fmt.Errorf("%s says nothing: write {} for an empty configuration", path)
+		}
 		return nil, fmt.Errorf("%s:%s", path, yamlProblems(err)[0])
 	}
 	return content, nil
