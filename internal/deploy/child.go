@@ -2,11 +2,9 @@ package deploy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"regexp"
 	"runtime"
 	"slices"
 	"sync"
@@ -14,109 +12,103 @@ import (
 	"time"
 )
 
-// child is one replica's front process, at the head of its own group.
+// child is a process of this machine, at the head of its own group.
 type child struct {
-	n      int
-	url    string
-	argv   []string
-	log    *replicaLog
+	name   string // of its program
+	marker string
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when it has ended
 
-	mu     sync.Mutex
-	reaped bool
-	state  *os.ProcessState // set when reaped
+	mu       sync.Mutex
+	stopping bool
+	reaped   bool
+	state    *os.ProcessState // set when reaped
+	running  sync.WaitGroup   // its goroutine
 }
 
-// inUse is how engines say that they cannot bind.
-var inUse = regexp.MustCompile(`(?im)^.*(?:address already in use|EADDRINUSE).*$`)
-
-// spawn starts one replica. Its goroutine is locked to its thread until the
-// child ends, for the child is bound to the thread that forked it.
-func (d *processes) spawn(n int, rep Replica, port int) (*child, error) {
-	argv, env := withPort(rep.Argv, port), withPort(rep.Env, port)
-	log, file, err := openLog(d.spec.Dir, n, argv, env)
-	if err != nil {
-		return nil, fileError(d.op, err)
-	}
-	defer file.Close()
+// spawn starts a child. Its goroutine is locked to its thread until the child
+// ends, for the child is bound to the thread that forked it.
+func (h local) spawn(j Job) (Running, error) {
+	argv := h.limits.wrap(j.Argv)
 	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir = h.dir
 	// Python engines set process titles, which overwrites the environment that
 	// /proc shows, and with it the marker, unless SPT_NOENV is set.
-	cmd.Env = slices.Concat(os.Environ(), []string{"SPT_NOENV=1"}, env, []string{d.record.Marker})
-	cmd.Stdout, cmd.Stderr = file, file
-	cmd.SysProcAttr = childAttr()
-	c := &child{
-		n: n, url: fmt.Sprintf("http://127.0.0.1:%d", port),
-		argv: argv, log: log, cmd: cmd, exited: make(chan struct{}),
+	cmd.Env = slices.Concat(os.Environ(), []string{"SPT_NOENV=1"}, j.Env)
+	if visible, ok := j.VisibleEnv(); ok {
+		cmd.Env = append(cmd.Env, visible)
 	}
+	cmd.Env = append(cmd.Env, j.Marker)
+	cmd.Stdout, cmd.Stderr = j.Log, j.Log
+	cmd.SysProcAttr = childAttr()
+	c := &child{name: j.Argv[0], marker: j.Marker, cmd: cmd, exited: make(chan struct{})}
 	started := make(chan error)
-	d.running.Go(func() {
+	c.running.Go(func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			d.ended(c, awaitExit(cmd.Process))
+			c.ended(awaitExit(cmd.Process))
 		}
 	})
 	if err := <-started; err != nil {
-		return nil, &InfraError{Op: d.op, Err: err, Help: missingHelp(argv[0], err), Log: log.path}
+		return nil, &InfraError{Op: j.Op, Err: err, Help: missingHelp(j.Argv[0], err)}
 	}
 	return c, nil
 }
 
-// ended takes note of a child's end. When nobody asked for it, the rest of its
+// ended takes note of the child's end. When nobody asked for it, the rest of its
 // group is of no use and is ended at once.
-func (d *processes) ended(c *child, state *os.ProcessState) {
-	defer close(c.exited)
-	d.mu.Lock()
-	asked, ready := d.stopping, d.ready
-	d.mu.Unlock()
-	if asked && state == nil {
-		return // Stop gives the group its grace, then reaps
+func (c *child) ended(state *os.ProcessState) {
+	c.mu.Lock()
+	asked := c.stopping
+	c.mu.Unlock()
+	if !asked || state != nil { // else Stop gives the group its grace, then reaps
+		c.reap(state)
 	}
-	c.reap(state)
-	if asked {
-		return
-	}
-	var err error
-	if ready {
-		err = d.explainDeath(c)
-	} else {
-		err = d.explainExit(c)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.err == nil {
-		d.err = err
-		close(d.done)
-	}
-}
-
-// explainDeath says why a child has ended after it was ready.
-func (d *processes) explainDeath(c *child) error {
-	tail := c.log.tail()
-	reason, _ := d.spec.refusal(tail)
-	return &DiedError{
-		Replica: c.n,
-		Status:  c.status(),
-		Reason:  reason,
-		Last:    lastOf(tail, lastLines),
-		Log:     c.log.path,
-	}
+	close(c.exited)
 }
 
 // pid is the child's process id and its group's.
 func (c *child) pid() int { return c.cmd.Process.Pid }
 
-// signal sends sig to the child's group, whose id is its own until it is
-// reaped.
-func (c *child) signal(sig syscall.Signal) {
+func (c *child) Exited() <-chan struct{} { return c.exited }
+
+// Status is "exit status 1" or "signal: killed".
+func (c *child) Status() (string, int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.state == nil {
+		return "status unknown", -1
+	}
+	return c.state.String(), c.state.ExitCode()
+}
+
+// Record holds the child's identity.
+func (c *child) Record() Record {
+	id, _ := identify(c.pid())
+	id.PID = c.pid() // also when it has ended already
+	return Record{identity: id}
+}
+
+// URL is a port on the loopback interface.
+func (c *child) URL(_ context.Context, port int) (string, error) {
+	return fmt.Sprintf("http://%s:%d", loopback, port), nil
+}
+
+// signal sends sig to the child's group, whose id is its own until it is
+// reaped, and to every process that left the group.
+func (c *child) signal(sig syscall.Signal) {
+	c.mu.Lock()
 	if !c.reaped {
 		_ = syscall.Kill(-c.pid(), sig) // fails only when the group is gone
+	}
+	c.mu.Unlock()
+	for _, r := range survivors(c.marker) {
+		if r.group != c.pid() {
+			_ = signalExactly(r.identity, sig) // what stays is found again
+		}
 	}
 }
 
@@ -134,103 +126,41 @@ func (c *child) reap(state *os.ProcessState) {
 	c.state, c.reaped = state, true
 }
 
-// status is "exit status 1" or "signal: killed".
-func (c *child) status() string {
+// group is the id of the child's group as long as it is its own.
+func (c *child) group() []int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.state == nil {
-		return "status unknown"
+	if c.reaped {
+		return nil
 	}
-	return c.state.String()
+	return []int{c.pid()}
 }
 
-// exitCode is -1 when a signal ended the child.
-func (c *child) exitCode() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.state == nil {
-		return -1
-	}
-	return c.state.ExitCode()
-}
-
-func (c *child) recorded() recorded {
-	id, _ := identify(c.pid())
-	id.PID = c.pid() // also when it has ended already
-	return recorded{identity: id, Replica: c.n, Argv: redactArgv(c.argv)}
-}
-
-// Stop ends all processes of the deployment: SIGTERM, and SIGKILL when the
-// grace is over or ctx ends. The logs stay.
-func (d *processes) Stop(ctx context.Context) error {
-	release := context.AfterFunc(ctx, func() { d.hurryOnce.Do(func() { close(d.hurry) }) })
-	defer release()
-	d.stopOnce.Do(func() { d.stopErr = d.end() })
-	return d.stopErr
-}
-
-func (d *processes) end() error {
-	d.mu.Lock()
-	d.stopping = true
-	d.mu.Unlock()
-	left := endAll(d.left, d.signal, d.grace, d.hurry)
-	if len(left) > 0 {
-		return &InfraError{
-			Op:   "stop " + d.spec.name(),
-			Err:  fmt.Errorf("%s does not end after SIGKILL", describe(left[0])),
-			Help: "it waits inside the kernel, as with a device that hangs: see dmesg",
+// left lists what still runs of the child and of what it started.
+func (c *child) left() []running {
+	out := survivors(c.marker, c.group()...)
+	select {
+	case <-c.exited:
+	default:
+		if !slices.ContainsFunc(out, func(r running) bool { return r.PID == c.pid() }) {
+			out = append(out, running{identity: identity{PID: c.pid()}, name: c.name, group: c.pid()})
 		}
 	}
-	for _, c := range d.children {
-		<-c.exited
-		c.reap(nil)
+	return out
+}
+
+// Stop sends SIGTERM, and SIGKILL when the grace is over or hurry is closed.
+func (c *child) Stop(grace time.Duration, hurry <-chan struct{}) error {
+	c.mu.Lock()
+	c.stopping = true
+	c.mu.Unlock()
+	if left := endAll(c.left, c.signal, grace, hurry); len(left) > 0 {
+		return fmt.Errorf("%s does not end after SIGKILL", describe(left[0]))
 	}
-	d.running.Wait()
-	if err := os.Remove(d.path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fileError("stop "+d.spec.name(), err)
-	}
+	<-c.exited
+	c.reap(nil)
+	c.running.Wait()
 	return nil
-}
-
-// groups are the ids of the groups of children not reaped yet.
-func (d *processes) groups() []int {
-	var out []int
-	for _, c := range d.children {
-		c.mu.Lock()
-		if !c.reaped {
-			out = append(out, c.pid())
-		}
-		c.mu.Unlock()
-	}
-	return out
-}
-
-// left lists what still runs of the deployment.
-func (d *processes) left() []running {
-	out := survivors(d.record.Marker, d.groups()...)
-	for _, c := range d.children {
-		select {
-		case <-c.exited:
-		default:
-			if !slices.ContainsFunc(out, func(r running) bool { return r.PID == c.pid() }) {
-				out = append(out, running{identity: identity{PID: c.pid()}, name: c.argv[0], group: c.pid()})
-			}
-		}
-	}
-	return out
-}
-
-// signal reaches every group, and every process that left its group.
-func (d *processes) signal(sig syscall.Signal) {
-	groups := d.groups()
-	for _, c := range d.children {
-		c.signal(sig)
-	}
-	for _, r := range survivors(d.record.Marker) {
-		if !slices.Contains(groups, r.group) {
-			_ = signalExactly(r.identity, sig) // what stays is found again
-		}
-	}
 }
 
 // Pauses between two looks at what still runs.

@@ -16,8 +16,8 @@
 // Invariants. A port is this deployment's own, distinct over its replicas.
 // When Start fails and after Stop, no process of the deployment runs, also
 // none that left its process group (where /proc tells). When perflab itself is
-// killed, the engine's front processes end with it (Linux), and SweepLeftovers
-// ends the rest by recorded identity, never by name. Logs stay; no secret is
+// killed, the processes of this machine that it started end with it (Linux), and
+// Sweep ends the rest by recorded identity, never by name. Logs stay; no secret is
 // written by this package, and none passes from a log into an error.
 //
 // Absent on purpose: a restart of an ended replica (a measurement over it
@@ -42,6 +42,7 @@ type Spec struct {
 	Dir      string        // logs go to Dir/replica-N.log
 	Timeout  time.Duration // until every replica is ready; 0: 15 min, for Existing 5 s
 	Health   string        // path that answers 200 when ready, "": /health
+	Visible  string        // environment variable that names a process's accelerators, "": CUDA_VISIBLE_DEVICES
 	// Refusals are log signatures of the engine that mean "this configuration
 	// cannot run" (engine.Engine.Refusal): given the log's tail, the reason. It
 	// is called from several goroutines.
@@ -61,8 +62,8 @@ func (s Spec) refusal(log string) (string, bool) {
 
 // Replica is one copy of the engine: a front process that serves and, where it
 // needs more than one process or machine, its peers. The placeholders of Argv, Env
-// and file texts are replaced at each start: {port} by the port that serves,
-// {port:NAME} by another port of the replica's own (the same in all its
+// and file texts are replaced at each start: {port} by the port that serves, {host} by
+// the address to listen on, {port:NAME} by another port of the replica's own (the same in all its
 // processes), {file:NAME} by the path of one of the process's files.
 type Replica struct {
 	Member        // the front process
@@ -95,6 +96,7 @@ type File struct {
 // Placeholders of Argv, Env and File.Text.
 const (
 	portMark      = "{port}"
+	hostMark      = "{host}"
 	namedPortMark = "{port:"
 	fileMark      = "{file:"
 )
@@ -161,6 +163,9 @@ type Runtime interface {
 	// when the engine rejected its configuration, *InfraError when our own
 	// machinery broke, or ctx's cause. On error nothing is left running.
 	Start(ctx context.Context, s Spec) (Deployment, error)
+	// Sweep ends what deployments under dir left running when their perflab was
+	// killed, and says what that was.
+	Sweep(ctx context.Context, dir string) (ended []string, err error)
 }
 
 // Deployment is a started engine.
@@ -232,6 +237,7 @@ func (e *ExitError) Error() string {
 // DiedError says that a replica ended after it was ready and before Stop.
 type DiedError struct {
 	Replica int
+	Peer    string   // which of its peers, "": the front process
 	Status  string   // "exit status 1", "signal: killed"
 	Reason  string   // the engine's signature in the log (out of memory), if any
 	Last    []string // last lines of the log
@@ -246,7 +252,11 @@ func (e *DiedError) Error() string {
 	if why != "" {
 		why = ": " + why
 	}
-	return fmt.Sprintf("replica %d died in the middle (%s)%s", e.Replica, e.Status, why)
+	who := fmt.Sprintf("replica %d", e.Replica)
+	if e.Peer != "" {
+		who += "'s " + e.Peer
+	}
+	return fmt.Sprintf("%s died in the middle (%s)%s", who, e.Status, why)
 }
 
 // Hint says where to look.

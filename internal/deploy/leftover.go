@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,15 +24,30 @@ const markerKey = "PERFLAB_DEPLOYMENT"
 
 // record leads to the processes of a deployment.
 type record struct {
-	Marker    string     `json:"marker"` // KEY=value in the environment
-	Owner     identity   `json:"owner"`  // the perflab that started them
-	Processes []recorded `json:"processes"`
+	Kind      string   `json:"kind"`   // of the runtime that started them
+	Marker    string   `json:"marker"` // KEY=value: each process has it in its environment, with a number of its own
+	Owner     identity `json:"owner"`  // the perflab that started them
+	Processes []Record `json:"processes"`
 }
 
-type recorded struct {
-	identity
-	Replica int      `json:"replica"`
-	Argv    []string `json:"argv"` // secrets replaced
+// Record leads to one process, wherever it runs, after its perflab is gone. A Host
+// fills in what it knows the process by.
+type Record struct {
+	identity           // on its machine
+	ID        string   `json:"id,omitempty"`        // of a container
+	Container string   `json:"container,omitempty"` // that the process was started in
+	Dir       string   `json:"dir,omitempty"`       // on its machine, made for it
+	Replica   int      `json:"replica"`
+	Name      string   `json:"name"`
+	Node      string   `json:"node,omitempty"`
+	Marker    string   `json:"marker"`
+	Argv      []string `json:"argv"` // secrets replaced
+}
+
+// known returns the record with what its Host knows the process by.
+func (r Record) known(by Record) Record {
+	r.identity, r.ID, r.Container, r.Dir = by.identity, by.ID, by.Container, by.Dir
+	return r
 }
 
 // identity is a process told apart from later ones of the same id.
@@ -61,12 +77,11 @@ func (r record) write(path string) error {
 	return os.Rename(path+".tmp", path)
 }
 
-// SweepLeftovers ends what deployments under dir left running when their
-// perflab was killed, and says what that was. Processes are known by recorded
-// id and start time, and by the deployment's marker in their environment, never
-// by name; those of a perflab that still runs are left alone. Where the system
-// has no /proc it finds nothing.
-func SweepLeftovers(dir string) (ended []string, err error) {
+// Sweep ends what deployments under dir left running when their perflab was
+// killed, and says what that was. Processes are known by recorded id and start time,
+// and by their marker in the environment, never by name; those of a perflab
+// that still runs are left alone. Where the system has no /proc it finds nothing.
+func (l Launcher) Sweep(ctx context.Context, dir string) (ended []string, err error) {
 	var errs []error
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		switch {
@@ -77,7 +92,7 @@ func SweepLeftovers(dir string) (ended []string, err error) {
 		case e.IsDir() || e.Name() != recordName:
 			return nil
 		}
-		names, err := sweepRecord(path)
+		names, err := l.sweepRecord(ctx, path)
 		ended = append(ended, names...)
 		errs = append(errs, err)
 		return nil
@@ -89,7 +104,7 @@ func SweepLeftovers(dir string) (ended []string, err error) {
 const leftoverGrace = time.Second
 
 // sweepRecord ends the processes that one record leads to, and removes it.
-func sweepRecord(path string) ([]string, error) {
+func (l Launcher) sweepRecord(ctx context.Context, path string) (ended []string, err error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -104,34 +119,35 @@ func sweepRecord(path string) ([]string, error) {
 	if owner, ok := identify(r.Owner.PID); ok && owner == r.Owner {
 		return nil, nil
 	}
-	found := r.left()
-	signal := func(sig syscall.Signal) {
-		for _, p := range r.left() {
-			_ = signalExactly(p.identity, sig) // what stays is found again
+	if r.Kind != l.Kind {
+		return nil, fmt.Errorf("%s is of a deployment by the runtime %s, not %s: end what it lists with that one, and remove it", path, r.Kind, l.Kind)
+	}
+	for _, p := range r.Processes {
+		what, err := l.End(ctx, p)
+		ended = append(ended, what...)
+		if err != nil {
+			return ended, err
 		}
 	}
-	if left := endAll(r.left, signal, leftoverGrace, nil); len(left) > 0 {
-		return nil, fmt.Errorf("%s of an earlier deployment does not end after SIGKILL", describe(left[0]))
-	}
-	names := make([]string, len(found))
-	for i, p := range found {
-		names[i] = describe(p)
-	}
-	return names, os.Remove(path)
+	return ended, os.Remove(path)
 }
 
-// left lists what runs of a recorded deployment.
-func (r record) left() []running {
+// left lists what runs of a recorded process and of what it started.
+func (r Record) left() []running {
 	var out []running
 	if r.Marker != "" {
 		out = survivors(r.Marker)
 	}
-	for _, p := range r.Processes {
-		id, ok := identify(p.PID)
-		known := func(q running) bool { return q.PID == p.PID }
-		if ok && id == p.identity && !slices.ContainsFunc(out, known) {
-			out = append(out, running{identity: id, name: strings.Join(p.Argv, " ")})
-		}
+	known := func(q running) bool { return q.PID == r.PID }
+	if id, ok := identify(r.PID); ok && id == r.identity && !slices.ContainsFunc(out, known) {
+		out = append(out, running{identity: id, name: strings.Join(r.Argv, " ")})
 	}
 	return out
+}
+
+// signal reaches each of them, if it is still the one meant.
+func (r Record) signal(sig syscall.Signal) {
+	for _, p := range r.left() {
+		_ = signalExactly(p.identity, sig) // what stays is found again
+	}
 }

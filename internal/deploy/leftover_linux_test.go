@@ -40,15 +40,15 @@ func TestSweepEndsOnlyWhatIsRecorded(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r := record{Marker: marker, Owner: earlier, Processes: []recorded{
-		{identity: recordedOne, Argv: []string{"engine", "serve"}},
+	r := record{Kind: "process", Owner: earlier, Processes: []Record{
+		{identity: recordedOne, Marker: marker, Argv: []string{"engine", "serve"}},
 		{identity: earlier, Argv: []string{"engine", "serve"}},
 		{identity: identity{PID: 1 << 30}},
 	}}
 	if err := r.write(filepath.Join(dir, recordName)); err != nil {
 		t.Fatal(err)
 	}
-	ended, err := SweepLeftovers(filepath.Dir(filepath.Dir(dir)))
+	ended, err := (Process{}).Sweep(t.Context(), filepath.Dir(filepath.Dir(dir)))
 	if err != nil || len(ended) != 2 {
 		t.Errorf("sweep ends %q, %v; want two", ended, err)
 	}
@@ -63,18 +63,18 @@ func TestSweepEndsOnlyWhatIsRecorded(t *testing.T) {
 }
 
 func TestSweepBadRecords(t *testing.T) {
-	if ended, err := SweepLeftovers(filepath.Join(t.TempDir(), "none")); err != nil || ended != nil {
+	if ended, err := (Process{}).Sweep(t.Context(), filepath.Join(t.TempDir(), "none")); err != nil || ended != nil {
 		t.Errorf("sweep of nothing: %v, %v", ended, err)
 	}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, recordName), []byte(`{"marker`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := SweepLeftovers(dir); err == nil || !strings.Contains(err.Error(), recordName) {
+	if _, err := (Process{}).Sweep(t.Context(), dir); err == nil || !strings.Contains(err.Error(), recordName) {
 		t.Errorf("sweep of a broken record: %v", err)
 	}
 	// A record without a marker must not match processes without an environment.
-	if got := (record{}).left(); len(got) != 0 {
+	if got := (Record{}).left(); len(got) != 0 {
 		t.Errorf("an empty record leads to %v", got)
 	}
 }

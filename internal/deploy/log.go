@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// replicaLog is the file that holds a replica's stdout and stderr. Launches of
+// memberLog is the file that holds a process's stdout and stderr. Launches of
 // the same directory follow each other in it; the tail is the last one's.
-type replicaLog struct {
+type memberLog struct {
 	path    string
 	from    int64 // where this launch begins
 	secrets []string
@@ -27,9 +27,9 @@ const (
 
 // openLog appends the header line with the command and returns the file for
 // the child to write to.
-func openLog(dir string, n int, argv, env []string) (*replicaLog, *os.File, error) {
-	l := &replicaLog{
-		path:    filepath.Join(dir, fmt.Sprintf("replica-%d.log", n)),
+func openLog(dir, name string, argv, env []string) (*memberLog, *os.File, error) {
+	l := &memberLog{
+		path:    filepath.Join(dir, name+".log"),
 		secrets: secretValues(argv, slices.Concat(os.Environ(), env)),
 	}
 	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
@@ -49,7 +49,7 @@ func openLog(dir string, n int, argv, env []string) (*replicaLog, *os.File, erro
 
 // tail returns the end of this launch's log with the secrets of command and
 // environment blotted out. A log that cannot be read has no tail.
-func (l *replicaLog) tail() string {
+func (l *memberLog) tail() string {
 	f, err := os.Open(l.path)
 	if err != nil {
 		return ""

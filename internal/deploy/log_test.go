@@ -75,9 +75,9 @@ func TestSecretValues(t *testing.T) {
 
 func TestTail(t *testing.T) {
 	dir := t.TempDir()
-	write := func(text string, env ...string) *replicaLog {
+	write := func(text string, env ...string) *memberLog {
 		t.Helper()
-		l, f, err := openLog(dir, 0, []string{"engine", "8000"}, env)
+		l, f, err := openLog(dir, "replica-0", []string{"engine", "8000"}, env)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -185,7 +185,7 @@ func TestProcessKeepsARecordWhileItRuns(t *testing.T) {
 	if pids := deploytest.PIDs(t, s.Dir); len(r.Processes) != 1 || r.Processes[0].PID != pids[0] || len(r.Processes[0].Argv) != 4 {
 		t.Errorf("record %s, want process %v", b, pids)
 	}
-	if ended, err := deploy.SweepLeftovers(s.Dir); err != nil || len(ended) > 0 {
+	if ended, err := quick().Sweep(t.Context(), s.Dir); err != nil || len(ended) > 0 {
 		t.Errorf("sweep while perflab runs: %v, %v", ended, err)
 	}
 	if status := deploytest.Get(t.Context(), d.Targets()[0]+"/health"); status != 200 {
@@ -205,7 +205,7 @@ func TestKillMinus9(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux ends a child with its parent")
 	}
-	for _, next := range []string{"SweepLeftovers", "Start"} {
+	for _, next := range []string{"Sweep", "Start"} {
 		t.Run(next, func(t *testing.T) {
 			t.Parallel()
 			s := deploytest.Spec(t, deploytest.Forking, deploytest.Ready)
@@ -227,7 +227,7 @@ func sweepTwice(t *testing.T, dir string) {
 	t.Helper()
 	for _, want := range []int{1, 0} {
 		// The directory of the study, of which the deployment's is a part.
-		ended, err := deploy.SweepLeftovers(filepath.Dir(dir))
+		ended, err := quick().Sweep(t.Context(), filepath.Dir(dir))
 		if err != nil || len(ended) != want {
 			t.Errorf("sweep ends %q, %v; want %d", ended, err, want)
 		}

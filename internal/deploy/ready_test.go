@@ -135,7 +135,7 @@ func TestEndAll(t *testing.T) {
 
 func TestFreePortsAreDistinct(t *testing.T) {
 	const n = 400
-	ports, err := freePorts(n)
+	ports, err := local{}.Ports(t.Context(), "", n)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 
 	"perflab/internal/arch"
+	"perflab/internal/deploy"
 	"perflab/internal/engine"
 	"perflab/internal/result"
 )
@@ -187,7 +188,7 @@ func (c *checker) inputs() {
 		}
 		c.fits(at, w.Name, opened)
 	}
-	if c.s.Runtime.Kind == Existing {
+	if c.s.attached() {
 		return // what is up has loaded its model
 	}
 	seen := map[string]bool{"": true}
@@ -287,14 +288,15 @@ func (c *checker) runtime() {
 		if len(r.URLs) == 0 {
 			c.add("runtime", "runtime kind existing needs urls: the base URLs of the running engine")
 		}
-		if len(c.s.Stages) > 0 || len(c.s.Survey) > 1 {
-			c.add("runtime.kind", "an existing endpoint cannot be reconfigured: a study with candidates needs runtime kind process, simulated or predicted")
+		if c.s.attached() && (len(c.s.Stages) > 0 || len(c.s.Survey) > 1) {
+			c.add("runtime.kind", "an existing endpoint cannot be reconfigured: a study with candidates needs hooks.start and hooks.stop, or another runtime kind")
 		}
 	case "":
 		c.add("runtime", "runtime.kind is missing: process, simulated, predicted or existing")
 	default:
 		c.add("runtime.kind", "runtime kind %q is not known: use process, simulated, predicted or existing", r.Kind)
 	}
+	c.processes()
 	for i, u := range r.URLs {
 		if p, err := url.Parse(u); err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https" {
 			c.add(fmt.Sprintf("runtime.urls.%d", i), "%q is no URL: write http://HOST:PORT", u)
@@ -311,6 +313,29 @@ func (c *checker) runtime() {
 	}
 	if r.StartupS != 0 && r.Kind != Simulated {
 		c.add("runtime.startup_s", "startup_s applies to runtime kind simulated, not %s", r.Kind)
+	}
+}
+
+// processes checks what is said of the engines' processes and of hooks.
+func (c *checker) processes() {
+	r := c.s.Runtime
+	if r.Kind != Process && r.Kind != "" {
+		if r.Dir != "" {
+			c.add("runtime.dir", "dir does not apply to runtime kind %s", r.Kind)
+		}
+		if r.Limits != (deploy.Limits{}) {
+			c.add("runtime.limits", "limits do not apply to runtime kind %s", r.Kind)
+		}
+	}
+	if err := r.Limits.Validate(); err != nil {
+		c.add("runtime.limits", "%v", err)
+	}
+	switch {
+	case r.Hooks == (Hooks{}):
+	case r.Kind != Existing:
+		c.add("runtime.hooks", "hooks apply to runtime kind existing: perflab starts and stops the engine itself by kind %s", r.Kind)
+	case r.Hooks.Start == "" || r.Hooks.Stop == "":
+		c.add("runtime.hooks", "give both hooks: what one configuration leaves up would be measured as the next")
 	}
 }
 

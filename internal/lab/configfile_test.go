@@ -71,14 +71,14 @@ func TestStudyFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	const file = "env_overrides:\n  HF_TOKEN: abcdefgh1234\nkv_cache_config:\n  host_cache_size: 5\n  tokens_per_block: 64\nstream_interval: 2\n"
-	_, spec, err := l.deployment(pl, t.TempDir())
+	spec, err := l.deployment(pl, t.TempDir())
 	if err != nil || len(spec.Replicas) != 1 {
 		t.Fatalf("%d replicas, %v", len(spec.Replicas), err)
 	}
 	if d := cmp.Diff([]deploy.File{{Name: "trtllm.yaml", Text: file}}, spec.Replicas[0].Files); d != "" {
 		t.Error(d)
 	}
-	want := "trtllm-serve Qwen/Qwen3-32B-FP8 --tp_size 2 --max_batch_size 77 --extra_llm_api_options {file:trtllm.yaml} --host 127.0.0.1 --port {port}"
+	want := "trtllm-serve Qwen/Qwen3-32B-FP8 --tp_size 2 --max_batch_size 77 --extra_llm_api_options {file:trtllm.yaml} --host {host} --port {port}"
 	if got := strings.Join(spec.Replicas[0].Argv, " "); got != want {
 		t.Errorf("argv %s\nwant %s", got, want)
 	}

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -114,22 +113,17 @@ func (l *study) evaluate(ctx context.Context, p tune.Proposal, dir string) (*tri
 	}
 	pl, err := l.plan(p.Config)
 	t.Command = shown(pl.cmd)
-	if r, ok := errors.AsType[*engine.Rejection](err); ok && l.Runtime.Kind != Existing {
+	if r, ok := errors.AsType[*engine.Rejection](err); ok && !l.attached() {
 		t.Status, t.Reason = tune.Refused, r.Reason
 		return t, nil
 	}
-	if err != nil && l.Runtime.Kind != Existing {
+	if err != nil && !l.attached() {
 		return nil, err
 	}
 	t.Notes = l.remarks(pl)
-	switch l.Runtime.Kind {
-	case Predicted:
-		t.Replicas = pl.replicas
+	t.Replicas = l.copies(pl)
+	if l.Runtime.Kind == Predicted {
 		return t, l.predict(ctx, t, p, pl, dir)
-	case Existing: // what is up is not ours to refuse
-		t.Replicas = len(l.Runtime.URLs)
-	default:
-		t.Replicas = pl.replicas
 	}
 	err = l.measure(ctx, t, p, pl, dir)
 	if died, ok := errors.AsType[*diedAlone](err); ok {
@@ -241,7 +235,11 @@ func (l *study) gpuSeconds(begun time.Time) float64 {
 
 // launch starts the deployment, and again after failures of our own machinery.
 func (l *study) launch(ctx context.Context, t *trialRecord, pl plan, dir string) (deploy.Deployment, error) {
-	rt, spec, err := l.deployment(pl, dir)
+	rt, err := l.runtime(pl.cmd.Engine)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := l.deployment(pl, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +247,7 @@ func (l *study) launch(ctx context.Context, t *trialRecord, pl plan, dir string)
 		t.Launches++
 		d, err := rt.Start(ctx, spec)
 		infra, broke := errors.AsType[*deploy.InfraError](err)
-		if !broke || try == len(backoff) || l.Runtime.Kind == Existing || lasting(infra) {
+		if !broke || try == len(backoff) || l.attached() || lasting(infra) {
 			return d, err
 		}
 		if err := l.journal.Note(tune.KindInfra, t.ID, err.Error()); err != nil {
@@ -267,64 +265,6 @@ func (l *study) launch(ctx context.Context, t *trialRecord, pl plan, dir string)
 // that is not there does not come by waiting.
 func lasting(e *deploy.InfraError) bool {
 	return errors.Is(e, exec.ErrNotFound) || errors.Is(e, fs.ErrNotExist) || errors.Is(e, fs.ErrPermission)
-}
-
-// deployment says how to start a plan on the study's runtime.
-func (l *study) deployment(pl plan, dir string) (deploy.Runtime, deploy.Spec, error) {
-	if l.Runtime.Kind == Existing {
-		return deploy.Existing{URLs: l.Runtime.URLs}, deploy.Spec{
-			Name: pl.cmd.Engine, Replicas: make([]deploy.Replica, len(l.Runtime.URLs)), Health: pl.engine.Health,
-			Timeout: time.Duration(l.Runtime.ReadyS * float64(time.Second)), // it is up already: only a user waits longer
-		}, nil
-	}
-	spec := deploy.Spec{
-		Name: pl.cmd.Engine, Dir: filepath.Join(dir, "logs"), Health: pl.engine.Health,
-		Refusal: pl.engine.Refusal, Timeout: l.readyTimeout(),
-	}
-	argv := pl.cmd.ArgvPort("127.0.0.1", "{port}")
-	if l.Runtime.Kind == Simulated {
-		if l.Self == "" {
-			return nil, spec, errors.New("start a simulated engine: the path of this program is unknown")
-		}
-		argv = append(l.simulator(pl), argv...)
-	}
-	var files []deploy.File
-	for _, f := range pl.cmd.Files() {
-		files = append(files, deploy.File(f))
-	}
-	for i := range pl.replicas {
-		spec.Replicas = append(spec.Replicas, deploy.Replica{Member: deploy.Member{
-			Argv: argv, Env: append(slices.Clone(pl.cmd.Env), "CUDA_VISIBLE_DEVICES="+devices(i*pl.cfg.GPUs, pl.cfg.GPUs)), Files: files,
-		}})
-	}
-	return deploy.Process{}, spec, nil
-}
-
-// simulator is the command that stands in for the hardware of one replica.
-func (l *study) simulator(pl plan) []string {
-	argv := []string{l.Self, "sim", "--gpu", l.Hardware.GPU, "--gpus", strconv.Itoa(pl.cfg.GPUs)}
-	if l.Runtime.StartupS > 0 {
-		argv = append(argv, "--startup", time.Duration(l.Runtime.StartupS*float64(time.Second)).String())
-	}
-	if path, ok := l.ModelConfig[pl.cmd.Model]; ok {
-		argv = append(argv, "--model-config", path)
-	}
-	return append(argv, "--")
-}
-
-func devices(first, n int) string {
-	ids := make([]string, n)
-	for i := range ids {
-		ids[i] = strconv.Itoa(first + i)
-	}
-	return strings.Join(ids, ",")
-}
-
-func (l *study) readyTimeout() time.Duration {
-	if l.Runtime.ReadyS > 0 {
-		return time.Duration(l.Runtime.ReadyS * float64(time.Second))
-	}
-	return 15 * time.Minute
 }
 
 // runAll runs the proposal's workloads against a live deployment, and ends
@@ -371,7 +311,7 @@ const deathNotice = 2 * time.Second
 // cause is why a run went wrong: ctx's cause, also if it comes in a moment, or
 // else the run's own error, if any.
 func (l *study) cause(ctx context.Context, err error) error {
-	if l.Runtime.Kind == Existing && ctx.Err() == nil {
+	if l.attached() && ctx.Err() == nil {
 		return err // its end is never told
 	}
 	select {
@@ -538,8 +478,12 @@ func (l *study) relative(path string) string {
 
 // sweep removes what an attempt at a trial left that never ended: engines
 // still running, by their recorded identity, and partial directories.
-func (l *study) sweep(dir string) error {
-	if _, err := deploy.SweepLeftovers(filepath.Join(dir, "logs")); err != nil {
+func (l *study) sweep(ctx context.Context, dir string) error {
+	rt, err := l.runtime("")
+	if err != nil {
+		return err
+	}
+	if _, err := rt.Sweep(ctx, filepath.Join(dir, "logs")); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(dir); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	yaml "go.yaml.in/yaml/v4"
 
+	"perflab/internal/deploy"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 	"perflab/internal/workload"
@@ -93,10 +94,19 @@ type Stage struct {
 
 // Runtime says how engines are started.
 type Runtime struct {
-	Kind     string   `yaml:"kind" json:"kind" jsonschema:"required,enum=process,enum=simulated,enum=predicted,enum=existing,description=process: start the engine's command. simulated: the same with a simulated engine in its place. predicted: no server at all\\, the simulator's replay in virtual time. existing: an endpoint that is already up"`
-	URLs     []string `yaml:"urls,omitempty" json:"urls,omitempty" jsonschema:"description=existing: base URLs\\, one a replica"`
-	ReadyS   float64  `yaml:"ready_timeout_s,omitempty" json:"ready_timeout_s,omitempty" jsonschema:"description=Seconds until every replica must be ready (default 900)"`
-	StartupS float64  `yaml:"startup_s,omitempty" json:"startup_s,omitempty" jsonschema:"description=simulated: seconds a simulated engine takes to load (default 0.5)"`
+	Kind     string        `yaml:"kind" json:"kind" jsonschema:"required,enum=process,enum=simulated,enum=predicted,enum=existing,description=process: start the engine's command. simulated: the same with a simulated engine in its place. predicted: no server at all\\, the simulator's replay in virtual time. existing: an endpoint that is already up"`
+	URLs     []string      `yaml:"urls,omitempty" json:"urls,omitempty" jsonschema:"description=existing: base URLs\\, one a replica"`
+	ReadyS   float64       `yaml:"ready_timeout_s,omitempty" json:"ready_timeout_s,omitempty" jsonschema:"description=Seconds until every replica must be ready (default 900)"`
+	Hooks    Hooks         `yaml:"hooks,omitempty" json:"hooks,omitzero" jsonschema:"description=existing: commands of your own that start and stop what serves; with a start hook a study may have candidates"`
+	Dir      string        `yaml:"dir,omitempty" json:"dir,omitempty" jsonschema:"description=process and ssh: working directory of the engines"`
+	Limits   deploy.Limits `yaml:"limits,omitempty" json:"limits,omitzero" jsonschema:"description=process and ssh: what each process of an engine may take"`
+	StartupS float64       `yaml:"startup_s,omitempty" json:"startup_s,omitempty" jsonschema:"description=simulated: seconds a simulated engine takes to load (default 0.5)"`
+}
+
+// Hooks are shell commands of the user's own around a configuration's runs.
+type Hooks struct {
+	Start string `yaml:"start,omitempty" json:"start,omitempty" jsonschema:"description=Shell command that starts the server; finds the serving command in PERFLAB_COMMAND\\, and PERFLAB_NAME\\, PERFLAB_REPLICAS and PERFLAB_URLS"`
+	Stop  string `yaml:"stop,omitempty" json:"stop,omitempty" jsonschema:"description=Shell command that stops it\\, and returns when it has ended"`
 }
 
 // Client is how a study sends its load; the zero value is perflab bench's

@@ -227,7 +227,7 @@ func (l *study) trial(ctx context.Context, p tune.Proposal) (tune.Observation, e
 		return tune.Observation{}, fmt.Errorf("an engine of the trial before is still there: %w", l.stuck)
 	}
 	dir := l.trialDir(p.Trial)
-	if err := l.sweep(dir); err != nil {
+	if err := l.sweep(ctx, dir); err != nil {
 		return tune.Observation{}, err
 	}
 	// So that a study under way, or one that is killed, can be reported.

@@ -25,6 +25,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -77,6 +78,13 @@ func Run(t *testing.T, newRuntime func(*testing.T) deploy.Runtime) {
 		{"StopsTheStubborn", stopsTheStubborn},
 		{"StopsWhatLeftTheGroup", stopsWhatLeftTheGroup},
 		{"StopConcurrently", stopConcurrently},
+		{"Mute", mute},
+		{"LeaksItsPort", leaksItsPort},
+		{"Files", files},
+		{"Peers", peers},
+		{"PeerRefuses", peerRefuses},
+		{"PeerDies", peerDies},
+		{"PeerNeverUp", peerNeverUp},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -357,4 +365,144 @@ func stopConcurrently(t *testing.T, r deploy.Runtime) {
 		})
 	}
 	wg.Wait()
+}
+
+// mute is an engine that hangs before it listens.
+func mute(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Mute)
+	s.Timeout = 500 * time.Millisecond
+	e := failsWith[*deploy.InfraError](t, r, s)
+	if !strings.Contains(e.Error(), "not ready after") || !strings.Contains(e.Error(), Hello) {
+		t.Errorf("error %q tells neither limit nor last line", e)
+	}
+	NothingLeft(t, s, 1)
+}
+
+// leaksItsPort is an engine of which something stays that nobody can know for a part
+// of it: the stop says so, and does not end a stranger.
+func leaksItsPort(t *testing.T, r deploy.Runtime) {
+	onlyLinux(t)
+	s := Spec(t, Leaky)
+	d, err := r.Start(t.Context(), s)
+	if err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	err = d.Stop(t.Context())
+	var left []int
+	for _, pid := range PIDs(t, s.Dir) {
+		if Alive(pid) {
+			left = append(left, pid)
+		}
+	}
+	for _, pid := range left {
+		kill(t, pid)
+	}
+	// In a container, or behind a forwarded port, what stays is ended or out of reach.
+	if len(left) == 0 {
+		if err != nil {
+			t.Errorf("stop: %v, and nothing is left", err)
+		}
+		return
+	}
+	e, ok := errors.AsType[*deploy.InfraError](err)
+	if !ok || !strings.Contains(e.Error(), "still served") {
+		t.Errorf("stop: %v while processes %v hold the port", err, left)
+	}
+}
+
+func files(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Reader)
+	m := &s.Replicas[0].Member
+	m.Files = []deploy.File{{Name: "engine.yaml", Text: "port: {port}\n"}}
+	m.Devices = []int{2, 5}
+	m.Argv = slices.Insert(m.Argv, 2, "--config", "{file:engine.yaml}")
+	d := Start(t, r, s)
+	stop(t, d)
+	text := log(t, s, "0")
+	for _, want := range []string{`sees "2,5"`, `reads "port: `} {
+		if !strings.Contains(text, want) {
+			t.Errorf("log lacks %s:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, `reads "port: {port}`) {
+		t.Errorf("the placeholder in the file stays:\n%s", text)
+	}
+}
+
+// peers start in order, each when the one before it is up or through, and stop with
+// the front process.
+func peers(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Ready)
+	worker, setup := Beside(t, s.Dir, "worker", Worker), Beside(t, s.Dir, "setup", Setup)
+	worker.Up, setup.Once = WorkerLine, true
+	s.Replicas[0].Peers = []deploy.Peer{worker, setup}
+	d := Start(t, r, s)
+	if status := Get(t.Context(), d.Targets()[0]+"/health"); status != 200 {
+		t.Errorf("target answers %d, want 200", status)
+	}
+	select {
+	case <-d.Done():
+		t.Errorf("done by the end of a process that should end: %v", d.Err())
+	default:
+	}
+	stop(t, d)
+	NothingLeft(t, s, 3)
+	for name, want := range map[string]string{"0.worker": WorkerLine, "0.setup": Hello, "0": Hello} {
+		if !strings.Contains(log(t, s, name), want) {
+			t.Errorf("log of %s lacks %q", name, want)
+		}
+	}
+	if text := log(t, s, "0.worker"); strings.Contains(text, "{port:work}") {
+		t.Errorf("the placeholder stays:\n%s", text)
+	}
+}
+
+// peerRefuses: the reason that one process of a replica gives counts, not what the
+// others say about its end.
+func peerRefuses(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Never)
+	s.Replicas[0].Peers = []deploy.Peer{Beside(t, s.Dir, "rank1", Refuse)}
+	if e := failsWith[*deploy.RefusedError](t, r, s); e.Reason != RefusalLine || !strings.Contains(e.Log, "replica-0.rank1.log") {
+		t.Errorf("refused with %+v", e)
+	}
+	NothingLeft(t, s, 1)
+}
+
+func peerDies(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Ready)
+	worker := Beside(t, s.Dir, "worker", Worker)
+	worker.Up = WorkerLine
+	s.Replicas[0].Peers = []deploy.Peer{worker}
+	d := Start(t, r, s)
+	kill(t, PIDs(t, s.Dir)[0]) // whichever of the two it is: either's end ends the deployment
+	select {
+	case <-d.Done():
+	case <-time.After(soon):
+		t.Fatal("the end of a process goes unnoticed")
+	}
+	if _, ok := errors.AsType[*deploy.DiedError](d.Err()); !ok {
+		t.Errorf("Err is %T %v, want a DiedError", d.Err(), d.Err())
+	}
+	stop(t, d)
+	NothingLeft(t, s, 2)
+}
+
+func peerNeverUp(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Ready)
+	s.Timeout = 500 * time.Millisecond
+	worker := Beside(t, s.Dir, "worker", Worker)
+	worker.Up = "no worker says this"
+	s.Replicas[0].Peers = []deploy.Peer{worker}
+	if e := failsWith[*deploy.InfraError](t, r, s); !strings.Contains(e.Error(), "replica 0's worker") {
+		t.Errorf("error %q does not name the peer", e)
+	}
+	NothingLeft(t, s, 1)
+}
+
+// kill ends a process of the fake engines as an accident would.
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Errorf("end process %d: %v", pid, err)
+	}
 }
