@@ -130,6 +130,9 @@ func (o *Observation) Resolve() error {
 	if err != nil {
 		return fmt.Errorf("command: %w", err)
 	}
+	if cmd.FilePath != "" {
+		return fmt.Errorf("command: it reads a configuration file, %s, whose content is not recorded: what was configured is not known", cmd.FilePath)
+	}
 	cmd.Version = o.Version
 	model := o.Config.Model
 	if model.Name == "" {

@@ -141,9 +141,9 @@ func (c Command) ArgvPort(host, port string) []string {
 // the file stands before it.
 func (c Command) String() string {
 	args := c.Argv()
-	before := ""
+	var before strings.Builder
 	for _, f := range c.Files() {
-		before += hereBegin + f.Name + hereWord + strings.TrimSuffix(f.Text, "\n") + hereEnd
+		before.WriteString(hereBegin + f.Name + hereWord + strings.TrimSuffix(f.Text, "\n") + hereEnd)
 		for i := range args {
 			args[i] = strings.ReplaceAll(args[i], "{file:"+f.Name+"}", f.Name)
 		}
@@ -164,7 +164,7 @@ func (c Command) String() string {
 	for _, a := range args {
 		words = append(words, Quote(a))
 	}
-	return before + strings.Join(words, " ")
+	return before.String() + strings.Join(words, " ")
 }
 
 // Quote quotes what a POSIX shell would take apart; braces too, as bash expands them.

@@ -54,12 +54,12 @@ func TestFiles(t *testing.T) {
 		if got := strings.Join(c.Argv(), " "); got != want {
 			t.Errorf("%v: argv %s, want %s", tt.params, got, want)
 		}
-		text := ""
+		var text strings.Builder
 		for _, f := range c.Files() {
-			text += f.Text
+			text.WriteString(f.Text)
 		}
-		if text != tt.file {
-			t.Errorf("%v: file\n%s\nwant\n%s", tt.params, text, tt.file)
+		if text.String() != tt.file {
+			t.Errorf("%v: file\n%s\nwant\n%s", tt.params, text.String(), tt.file)
 		}
 		again, err := ParseText(c.String())
 		if d := cmp.Diff(c, again); err != nil || d != "" {
@@ -334,5 +334,27 @@ func TestPaddedSizes(t *testing.T) {
 	big := paddedSizes(300)
 	if d := cmp.Diff([]int{120, 128, 192, 256, 300}, big[len(big)-5:]); d != "" {
 		t.Error(d)
+	}
+}
+
+// SGLang's chunks are whole pages.
+func TestWholePages(t *testing.T) {
+	const line = "i x h100-sxm: python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B --page-size 64 --chunked-prefill-size "
+	_, err := resolve(t, line+"100")
+	r, ok := errors.AsType[*Rejection](err)
+	if !ok || r.Rule != "pages" || !strings.Contains(r.Reason, "100 tokens is not whole pages of 64") {
+		t.Fatalf("%v", err)
+	}
+	e, err := ByName("sglang")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reason, ok := e.Refusal(r.Log); !ok || reason != r.Log {
+		t.Errorf("Refusal = %q, %v", reason, ok)
+	}
+	for _, chunk := range []string{"128", "-1"} {
+		if _, err := resolve(t, line+chunk); err != nil {
+			t.Errorf("a chunk of %s: %v", chunk, err)
+		}
 	}
 }

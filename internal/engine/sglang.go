@@ -85,14 +85,14 @@ func resolveSGLang(r *resolver) {
 	}
 	// Classic speculation verifies before it schedules, pipelines and shared states of
 	// linear attention wait for a step's end.
-	c.Overlap = r.bool(Overlap, true) && c.Spec == "" && c.PP == 1 && !(linear && c.Prefix)
+	c.Overlap = !r.flag("--disable-overlap-schedule") && c.Spec == "" && c.PP == 1 && !(linear && c.Prefix)
 	c.Block = r.int(BlockSize, page)
 	r.wholePages()
 	c.GraphMax = r.int(GraphMax, graph)
 	c.EP = r.ranks(ExpertParallel)
 	mib := c.GPU.MemoryGiB * 1024
 	reserve := 512 + 1.5*float64(max(c.Batched, 2048)) + 2*float64(c.GraphMax) + 1024*float64(c.TP*c.PP)/8
-	dpAttention := r.bool(AttentionDP, false)
+	dpAttention := r.flag("--enable-dp-attention")
 	if dpAttention {
 		reserve += 3 * float64(c.GraphMax*c.DP)
 		if c.GraphMax > 300 {
