@@ -313,6 +313,13 @@ func TestResolveFile(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
 	}
+	off, err := New("trtllm", m.Name, params{Eager: "true", GraphMax: "256"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg, err := off.Resolve(m, gpu, 8); err != nil || cfg.GraphMax != 0 || cfg.Graphs != nil {
+		t.Errorf("graphs that are off: up to %d, sizes %v, %v", cfg.GraphMax, cfg.Graphs, err)
+	}
 	for want, content := range map[string]tree{
 		"max_batch_size 64 is not the largest of batch_sizes, 8": {graphSection: tree{"max_batch_size": 64, "batch_sizes": []any{8}}},
 		"batch_sizes of at least 1":                              {graphSection: tree{"batch_sizes": []any{0}}},

@@ -242,6 +242,9 @@ func (r *resolver) fileNumber(key string) float64 {
 // runs as the next size: 1, 2, 4, multiples of 8 up to 128, then of 64, and the largest.
 func (r *resolver) graphs() {
 	c := r.cfg
+	if r.bool(Eager, false) {
+		return
+	}
 	c.GraphMax = r.int(GraphMax, 128)
 	var sizes []int
 	if v, ok := at(r.cmd.File, graphSizes); ok && v != nil {
