@@ -187,7 +187,7 @@ Exit status: 0 done, 1 failed, 2 usage, 3 SLO missed, regression or error found,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w (see %s --help)", explainUnknown(err), c.CommandPath())}
 	})
-	root.AddCommand(newBench(env), newTune(env), newSim(env), newPredict(env), newReport(env), newCompare(env), newImport(env), newCalibrate(env), newExport(env), newAudit(env), newSelfcheck(env), newTruthServer(env))
+	root.AddCommand(newBench(env), newTune(env), newSim(env), newPredict(env), newReport(env), newCompare(env), newImport(env), newCalibrate(env), newExport(env), newAudit(env), newEngines(env), newSelfcheck(env), newTruthServer(env))
 	return root
 }
 

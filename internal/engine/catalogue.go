@@ -1,8 +1,6 @@
 package engine
 
 import (
-	_ "embed"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -125,67 +123,4 @@ func ByName(name string) (*Engine, error) {
 		names = append(names, e.Name)
 	}
 	return nil, fmt.Errorf("unknown engine %q: use one of %s", name, strings.Join(names, ", "))
-}
-
-// flagDef is one flag that an engine accepts, of any of its known versions.
-type flagDef struct {
-	Flag    string   `json:"flag"`
-	Aliases []string `json:"aliases"`
-	Off     []string `json:"off"` // spellings that say false
-	Kind    Kind     `json:"kind"`
-	Choices []string `json:"choices"`
-	Figures bool     `json:"figures"` // may change measured figures
-}
-
-// names is how an option parser calls the flag in its messages.
-func (d *flagDef) names() string { return strings.Join(append([]string{d.Flag}, d.Aliases...), "/") }
-
-// flagRef is one spelling of a flag.
-type flagRef struct {
-	def   *flagDef
-	param *Param // nil when the flag has no canonical name
-	off   bool   // the spelling says false
-}
-
-// flagsJSON lists the flags by name and kind as the engines' own sources define
-// them: vLLM 0.11, 0.17 and main of 2026-05, SGLang 0.5.5, 0.5.9 and main of 2026-07,
-// TensorRT-LLM 1.1, 1.2 and later.
-//
-//go:embed flags.json
-var flagsJSON []byte
-
-// flagTables maps engine -> spelling -> flag.
-var flagTables = sync.OnceValue(func() map[string]map[string]flagRef {
-	var defs map[string][]flagDef
-	if err := json.Unmarshal(flagsJSON, &defs); err != nil {
-		panic(fmt.Sprintf("engine: embedded flags.json: %v", err))
-	}
-	tables := map[string]map[string]flagRef{}
-	for _, e := range All() {
-		tables[e.Name] = flagTable(e, defs[e.Name])
-	}
-	return tables
-})
-
-func flagTable(e *Engine, defs []flagDef) map[string]flagRef {
-	t := map[string]flagRef{}
-	for i := range defs {
-		d := &defs[i]
-		for _, f := range append([]string{d.Flag}, d.Aliases...) {
-			t[f] = flagRef{def: d}
-		}
-		for _, f := range d.Off {
-			t[f] = flagRef{def: d, off: true}
-		}
-	}
-	for i := range e.Params {
-		p := &e.Params[i]
-		for _, f := range p.Flags {
-			t[f] = flagRef{def: t[f].def, param: p}
-		}
-		for _, f := range p.Off {
-			t[f] = flagRef{def: t[f].def, param: p, off: true}
-		}
-	}
-	return t
 }

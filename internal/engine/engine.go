@@ -8,9 +8,10 @@
 //
 // Invariants: what Parse accepts prints to a line that parses to the same command;
 // every configuration that Resolve returns passes all rules; every Rejection's log
-// line is found by Refusal. A configuration file's content comes by WithFile and goes
-// by Files: nothing is read or written here. Deliberately absent:
-// abbreviated flags, flags told apart by engine version (those of any known one pass).
+// line is found by Refusal. Parse passes the flags of any known version; Resolve
+// refuses those that Command.Version does not have, and Help those that an installed
+// engine does not list. A configuration file's content comes by WithFile and goes by
+// Files: nothing is read or written here. Deliberately absent: abbreviated flags.
 package engine
 
 import "perflab/internal/arch"

@@ -91,22 +91,9 @@ func (c Command) inFile(p *Param) bool {
 
 // reaches reports whether a version is known to be at least another.
 func reaches(version, least string) bool {
-	want := numbers(least)
-	have := numbers(version)
-	return len(have) > 1 && slices.Compare(have, want) >= 0
-}
-
-// numbers are those that a version begins with: "post1" or "0rc2" says no more than
-// what stands before it.
-func numbers(version string) (out []int) {
-	for part := range strings.SplitSeq(strings.TrimPrefix(version, "v"), ".") {
-		n, err := strconv.Atoi(part)
-		if err != nil {
-			break
-		}
-		out = append(out, n)
-	}
-	return out
+	have, ok := release(version)
+	want, _ := release(least)
+	return ok && slices.Compare(have, want) >= 0
 }
 
 // content is the configuration file: parameters without a flag, over what File says.

@@ -365,3 +365,24 @@ func TestWholePages(t *testing.T) {
 		}
 	}
 }
+
+// Every key that the catalogue describes is one that the check lets pass, alike in kind.
+func TestKeysAgree(t *testing.T) {
+	e, err := ByName("trtllm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(e.Keys()) == 0 {
+		t.Fatal("the catalogue describes no keys")
+	}
+	for _, k := range e.Keys() {
+		def, ok := keyTable()[k.Flag]
+		if whole := keyTable()[section(k.Flag)]; !ok && whole != nil && whole.Kind == JSON {
+			continue // a mapping that is taken as it is
+		}
+		loose := def != nil && (def.Kind == String || def.Kind == JSON)
+		if !ok || def != nil && def.Kind != k.Kind && !loose {
+			t.Errorf("%s: described as %s, checked as %+v", k.Flag, k.Kind, def)
+		}
+	}
+}

@@ -18,6 +18,9 @@ func (c Command) Resolve(m arch.Model, g arch.Accelerator, gpus int) (Config, er
 	if err != nil {
 		return Config{}, err
 	}
+	if rej := c.Fit(c.Version); rej != nil {
+		return Config{}, rej
+	}
 	cfg := Config{Engine: c.Engine, Model: m, GPU: g, EP: 1, Host: cmp.Or(c.Host, e.DefaultHost), Port: cmp.Or(c.Port, e.DefaultPort)}
 	r := &resolver{engine: e, cmd: c, cfg: &cfg}
 	r.common()
@@ -125,8 +128,8 @@ func (r *resolver) flag(flag string) bool { _, ok := r.cmd.extra(flag); return o
 
 // since reports whether the command's engine is known to be of a version or later.
 func (r *resolver) since(version ...int) bool {
-	have := numbers(r.cmd.Version)
-	return len(have) > 1 && slices.Compare(have, version) >= 0
+	have, ok := release(r.cmd.Version)
+	return ok && slices.Compare(have, version) >= 0
 }
 
 // extraInt reads a further flag's number, at least 1.
