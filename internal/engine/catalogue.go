@@ -24,9 +24,10 @@ const (
 // Param is one parameter of an engine under its canonical name.
 type Param struct {
 	Name    string
-	Flags   []string // spellings; the first is printed. None and no Off: set only by a configuration file
+	Flags   []string // spellings; the first is printed
 	Off     []string // spellings that say false
 	OffArgs []string // arguments that say false by another parameter's flag
+	Key     string   // in the engine's configuration file, dotted, which sets it where no flag does
 	Kind    Kind
 	Default string            // text; a value equal to it needs no flag
 	Choices []string          // of Kind Choice; empty: not closed
@@ -39,8 +40,9 @@ type Param struct {
 	Since   string // engine version that brought it, "" for all known ones
 }
 
-// fixed reports whether the command line cannot change the parameter.
-func (p *Param) fixed() bool { return len(p.Flags)+len(p.Off)+len(p.OffArgs) == 0 }
+// fixed reports whether neither command line nor configuration file can change the
+// parameter.
+func (p *Param) fixed() bool { return len(p.Flags)+len(p.Off)+len(p.OffArgs) == 0 && p.Key == "" }
 
 // Engine is one kind of server.
 type Engine struct {
@@ -59,14 +61,15 @@ type Engine struct {
 	modelFlag  string   // "" when the model is positional
 	hostFlag   string
 	portFlag   string
-	defModel   string // model served when none is named, "" when that is an error
-	cli        cli    // how the engine's option parser speaks
+	defModel   string      // model served when none is named, "" when that is an error
+	cli        cli         // how the engine's option parser speaks
+	file       *configFile // nil when it has none, or none that is understood here
 	signatures []signature
 }
 
 // behaviour is what of an engine is arithmetic, not data.
 type behaviour struct {
-	specArgs func(spec) ([]string, error) // speculation as flags
+	specArgs func(spec) ([]string, error) // speculation as flags; nil where a file sets it
 	resolve  func(*resolver)              // fills in the engine's defaults
 	pool     func(*Config) int64          // bytes of KV cache on a rank
 	startup  func(*Config) []string
@@ -79,7 +82,7 @@ func (e *Engine) behaviour() behaviour {
 	case "sglang":
 		return behaviour{sglangSpecArgs, resolveSGLang, poolSGLang, startupSGLang}
 	}
-	return behaviour{trtllmSpecArgs, resolveTRTLLM, poolTRTLLM, startupTRTLLM}
+	return behaviour{nil, resolveTRTLLM, poolTRTLLM, startupTRTLLM}
 }
 
 // Param finds a parameter by its canonical name.

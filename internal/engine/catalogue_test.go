@@ -9,7 +9,7 @@ import (
 // canonical names.
 func TestCatalogue(t *testing.T) {
 	names := []string{TP, PP, DP, ExpertParallel, MaxNumSeqs, MaxBatched, MaxModelLen, MemoryShare, KVDtype, Quantization, PrefixCaching,
-		ChunkedPrefill, Speculative, GraphMax, Eager, PerfMode, BlockSize}
+		ChunkedPrefill, Speculative, GraphMax, Eager, PerfMode, BlockSize, AttentionDP, MoEBackend, StreamInterval, Overlap, CapacityPolicy}
 	for _, e := range All() {
 		table := flagTables()[e.Name]
 		for _, name := range names {
@@ -30,6 +30,9 @@ func TestCatalogue(t *testing.T) {
 				if !ok || ref.def == nil || ref.param != p {
 					t.Errorf("%s %s: %s is not a flag of the engine", e.Name, p.Name, f)
 				}
+			}
+			if _, ok := keyTable()[p.Key]; p.Key != "" && (e.file == nil || !ok) {
+				t.Errorf("%s %s: %s is no key of the engine's configuration file", e.Name, p.Name, p.Key)
 			}
 			for _, value := range p.Ladder {
 				if _, err := New(e.Name, "M", map[string]string{p.Name: value}, nil); err != nil {

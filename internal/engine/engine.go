@@ -8,10 +8,10 @@
 //
 // Invariants: what Parse accepts prints to a line that parses to the same command;
 // every configuration that Resolve returns passes all rules; the log line of every
-// Rejection of a command is found by Refusal, and by Diagnose with its class. Parse passes the flags of any known version; Resolve
-// refuses those that Command.Version does not have, and Help those that an installed
-// engine does not list. Deliberately absent: configuration files (no I/O), abbreviated
-// flags.
+// Rejection of a command is found by Refusal, and by Diagnose with its class. Parse
+// passes the flags of any known version; Resolve refuses those that Command.Version does
+// not have, and Help those that an installed engine does not list. A configuration file's content comes by WithFile and goes by
+// Files: nothing is read or written here. Deliberately absent: abbreviated flags.
 package engine
 
 import "perflab/internal/arch"
@@ -36,19 +36,30 @@ const (
 	Eager          = "enforce_eager" // bool
 	PerfMode       = "performance_mode"
 	BlockSize      = "block_size"
+	AttentionDP    = "attention_dp"       // bool; each rank attends to sequences of its own, experts are shared
+	MoEBackend     = "moe_backend"        // kernels of the routed experts, by the engine's own name
+	StreamInterval = "stream_interval"    // tokens between messages of a stream
+	Overlap        = "overlap_scheduling" // bool; a step is scheduled while the one before it runs
+	CapacityPolicy = "capacity_policy"    // TensorRT-LLM: guaranteed_no_evict, max_utilization
 )
 
 // Command is one engine's serving command, taken apart. Parse and Argv are
-// inverse up to the spelling and order of flags; String adds environment and address.
+// inverse up to the spelling and order of flags, but for what stands in a file (see
+// Files); String adds environment, address and that file.
 type Command struct {
 	Engine  string            `json:"engine"`            // vllm, sglang, trtllm
 	Model   string            `json:"model"`             // repository id or path
 	Version string            `json:"version,omitempty"` // of the engine, where known: decides defaults; "": the oldest that the catalogue knows
 	Params  map[string]string `json:"params,omitempty"`  // canonical name -> value, as given; New leaves out what is the default
 	Extra   []string          `json:"extra,omitempty"`   // flags known to the engine without a canonical name, kept verbatim; see Unmodelled
-	Env     []string          `json:"env,omitempty"`     // KEY=value, printed before the command
-	Host    string            `json:"host,omitempty"`    // as given; "" for the engine's default
-	Port    int               `json:"port,omitempty"`    // as given; 0 for the engine's default
+	// File is what of the engine's configuration file no parameter says, nested, in
+	// values as JSON has them. FilePath is a configuration file that was named and
+	// whose content is not known: see WithFile.
+	File     map[string]any `json:"file,omitempty"`
+	FilePath string         `json:"file_path,omitempty"`
+	Env      []string       `json:"env,omitempty"`  // KEY=value, printed before the command
+	Host     string         `json:"host,omitempty"` // as given; "" for the engine's default
+	Port     int            `json:"port,omitempty"` // as given; 0 for the engine's default
 }
 
 // Config is a command with every default resolved for a model and hardware:
@@ -82,9 +93,10 @@ type Config struct {
 	Serial      bool    // the front end passes requests on one by one
 	Spec        string  // speculation method, "" for none
 	SpecTokens  int
-	SpecTree    int  // candidates that a guess branches into a step, 0 or 1 for a chain (SGLang)
-	WeightOnly  bool // weights are widened before they are multiplied: saves memory, not arithmetic (Marlin)
-	GraphMax    int  // largest captured decode batch; 0 when eager
+	SpecTree    int   // candidates that a guess branches into a step, 0 or 1 for a chain (SGLang)
+	WeightOnly  bool  // weights are widened before they are multiplied: saves memory, not arithmetic (Marlin)
+	GraphMax    int   // largest captured decode batch; 0 when eager
+	Graphs      []int // sizes that a decode batch is padded to, ascending; nil for the engine's usual way
 	ServedName  string
 	Aliases     []string // further names that clients may use
 	Host        string

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -333,6 +334,10 @@ func (p *parser) set(ref flagRef, value string, raw []string) error {
 		p.cmd.Port = port
 		return nil
 	}
+	if e.file != nil && ref.def.Flag == e.file.flag {
+		p.cmd.FilePath = value
+		return nil
+	}
 	if slices.Contains(sglangSpecFlags, ref.def.Flag) && e.Name == "sglang" {
 		p.spec[ref.def.Flag] = value
 		return nil
@@ -416,27 +421,25 @@ func (p *parser) finish() error {
 		}
 		p.put(Speculative, value)
 	}
-	if param, _ := e.Param(ExpertParallel); param != nil && param.Ranks {
-		p.finishRanks()
-	}
+	p.cmd.settleRanks()
 	return nil
 }
 
-// finishRanks turns a number of expert-parallel ranks into true where it is that
-// of the tensor-parallel ones, and into false where it is 1.
-func (p *parser) finishRanks() {
-	ranks, ok := p.cmd.Params[ExpertParallel]
-	if !ok {
+// settleRanks turns a number of expert-parallel ranks into true where it is that
+// of the tensor-parallel ones, and into nothing where it is 1.
+func (c *Command) settleRanks() {
+	ranks, ok := c.Params[ExpertParallel]
+	e, err := ByName(c.Engine)
+	if !ok || err != nil {
 		return
 	}
-	tp := "1"
-	if v, ok := p.cmd.Params[TP]; ok {
-		tp = v
+	if p, _ := e.Param(ExpertParallel); p == nil || !p.Ranks {
+		return
 	}
 	switch ranks {
 	case "1":
-		delete(p.cmd.Params, ExpertParallel)
-	case tp:
-		p.put(ExpertParallel, "true")
+		delete(c.Params, ExpertParallel)
+	case cmp.Or(c.Params[TP], "1"):
+		c.Params[ExpertParallel] = "true"
 	}
 }

@@ -132,15 +132,8 @@ func (r *resolver) flag(flag string) bool { _, ok := r.cmd.extra(flag); return o
 
 // since reports whether the command's engine is known to be of a version or later.
 func (r *resolver) since(version ...int) bool {
-	var have []int
-	for part := range strings.SplitSeq(strings.TrimPrefix(r.cmd.Version, "v"), ".") {
-		n, err := strconv.Atoi(part)
-		if err != nil { // "post1" or "0rc2" says no more than the numbers before it
-			break
-		}
-		have = append(have, n)
-	}
-	return len(have) > 1 && slices.Compare(have, version) >= 0
+	have, ok := release(r.cmd.Version)
+	return ok && slices.Compare(have, version) >= 0
 }
 
 // extraInt reads a further flag's number, at least 1.

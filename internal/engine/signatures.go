@@ -131,6 +131,7 @@ func trtllmSignatures() []signature {
 			keys: []string{"Error: No such option", "Error: Missing argument", "Error: Option ", "Error: Got unexpected"}},
 		{class: "value", expr: `Error: Invalid value for '?([^':]+)'?(?:: (.*))?`},
 		{class: "file", expr: `Extra inputs are not permitted`},
+		{class: "value", weak: true, expr: `Value error, (.*)`},
 		{class: "request", expr: `prompt length \(?([\d.]+)\)?.* should not exceed (?:max_num_tokens|max_seq_len) \(?(\d+)`,
 			advice: "a prompt of $1 tokens is over the limit of $2: use chunked_prefill, or raise max_num_batched_tokens or max_model_len", set: always(ChunkedPrefill, "true")},
 		{class: "limits", weak: true, expr: `max_batch_size \[(\d+)\] should be less than or equal to max_num_tokens \[(\d+)\]`,

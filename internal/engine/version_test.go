@@ -69,7 +69,7 @@ func TestFit(t *testing.T) {
 	for _, tt := range []struct{ version, command, want string }{
 		{"0.11", "vllm serve M --performance-mode throughput", "--performance-mode (performance_mode) is not in vLLM 0.11: it came with 0.17"},
 		{"0.16.0", "vllm serve M --performance-mode throughput", "--performance-mode (performance_mode) is not in vLLM 0.16.0: it came with 0.17"},
-		{"0.11.2", "vllm serve M --moe-backend triton", "--moe-backend is not in vLLM 0.11.2: it is known from 0.17 on"},
+		{"0.11.2", "vllm serve M --moe-backend triton", "--moe-backend (moe_backend) is not in vLLM 0.11.2: it is known from 0.17 on"},
 		{"0.14", "vllm serve M --moe-backend triton", ""},
 		{"v0.30.1", "vllm serve M --swap-space 4", "--swap-space is not in vLLM 0.30.1: it is known up to 0.17"},
 		{"0.20", "vllm serve M --swap-space 4", ""},

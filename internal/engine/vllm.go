@@ -44,6 +44,12 @@ func vllm() *Engine {
 			{Name: PerfMode, Flags: []string{"--performance-mode"}, Kind: Choice, Default: "balanced", Ladder: []string{"interactivity", "throughput"}, Since: "0.17",
 				Doc: "throughput doubles both batch limits where unset; interactivity captures more small graphs."},
 			{Name: BlockSize, Flags: []string{"--block-size"}, Kind: Int, Min: 1, Ladder: []string{"16", "32"}, Doc: "Tokens per KV block; unset: 16 (128 on a CPU or NPU), with linear attention what holds a layer's state."},
+			{Name: AttentionDP, Kind: Bool, Default: "false", Doc: "In vLLM data_parallel copies with expert_parallel do this."},
+			{Name: MoEBackend, Flags: []string{"--moe-backend"}, Kind: Choice, Default: "auto", Doc: "Kernels of the routed experts."},
+			{Name: StreamInterval, Flags: []string{"--stream-interval"}, Kind: Int, Default: "1", Min: 1, Doc: "Tokens between two messages of a stream."},
+			{Name: Overlap, Flags: []string{"--async-scheduling"}, Off: []string{"--no-async-scheduling"}, Kind: Bool,
+				Doc: "Schedules a step while the one before it runs; unset: on from 0.14."},
+			{Name: CapacityPolicy, Kind: Choice, Default: "max_utilization", Doc: "vLLM admits what has room now and evicts when there is none."},
 		},
 		Metrics:    vllmMetrics(),
 		signatures: vllmSignatures(),
@@ -78,10 +84,7 @@ func resolveVLLM(r *resolver) {
 	}
 	// The default since 0.14, but for pipelines. Speculation is taken to wait for
 	// what was accepted.
-	async := r.since(0, 14)
-	if v, given := r.cmd.extra("--async-scheduling"); given {
-		async = v != "false"
-	}
+	async := r.bool(Overlap, r.since(0, 14))
 	c.Overlap = async && c.PP == 1 && c.Spec == "" && c.GPU.Platform != arch.CPU
 	c.Chunks = r.since(0, 14) && !strings.HasPrefix(c.Spec, "eagle")
 	graph := min(2*c.Seqs*(1+c.SpecTokens), 512, c.Batched)

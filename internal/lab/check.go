@@ -81,8 +81,12 @@ func (c *checker) engines() {
 				c.add(fmt.Sprintf("%s.env.%d", at, i), "%q is not KEY=value", key)
 			}
 		}
-		if known {
-			c.command(at+".flags", name, use.Set, use.Flags)
+		_, err := engine.Command{Engine: name, Model: "MODEL"}.WithFile(use.File)
+		if err != nil {
+			c.add(at+".file", "%v", err)
+		}
+		if known && err == nil {
+			c.command(at+".flags", name, use, nil)
 		}
 	}
 }
@@ -100,8 +104,8 @@ func (c *checker) values(at string, set Values) (known bool) {
 
 // command spells a configuration as far as it is known. A parameter that the
 // engine lacks is a finding of the study and no fault of the file.
-func (c *checker) command(at, name string, set Values, flags []string) {
-	_, err := engine.New(name, "MODEL", set, flags)
+func (c *checker) command(at, name string, use EngineUse, set Values) {
+	_, err := use.command(name, "MODEL", set)
 	if _, refused := errors.AsType[*engine.Rejection](err); err == nil || refused {
 		return
 	}
@@ -400,7 +404,7 @@ func (c *checker) candidate(at string, k Candidate, whole bool) {
 		name = c.s.Baseline.Engine // whichever engine leads by then: the values are read alike
 	}
 	if _, err := engine.ByName(name); err == nil {
-		c.command(at+".set", name, k.Set, nil)
+		c.command(at+".set", name, EngineUse{}, k.Set)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -37,23 +38,17 @@ type plan struct {
 func (l *study) plan(c tune.Config) (plan, error) {
 	var p plan
 	use := l.Engines[c["engine"]]
-	params := maps.Clone(use.Set)
-	if params == nil {
-		params = map[string]string{}
-	}
-	for k, v := range c {
-		if k != "engine" && k != "model" {
-			params[k] = v
-		}
-	}
+	params := maps.Clone(c)
+	delete(params, "engine")
+	delete(params, "model")
 	var err error
 	if p.engine, err = engine.ByName(c["engine"]); err != nil {
 		return p, err
 	}
-	if p.cmd, err = engine.New(c["engine"], c["model"], params, use.Flags); err != nil {
+	if p.cmd, err = use.command(c["engine"], c["model"], params); err != nil {
 		return p, err
 	}
-	p.cmd.Env, p.cmd.Version = use.Env, l.version(c["engine"])
+	p.cmd.Version = l.version(c["engine"])
 	if rej := l.unknown(p.cmd); rej != nil {
 		return p, rej
 	}
@@ -70,6 +65,30 @@ func (l *study) plan(c tune.Config) (plan, error) {
 	}
 	p.replicas = p.cfg.Replicas(l.Hardware.GPUs)
 	return p, nil
+}
+
+// command is the command of a configuration: its parameters over those of the study,
+// those over what the study puts into the engine's configuration file.
+func (use EngineUse) command(name, model string, params map[string]string) (engine.Command, error) {
+	base, err := engine.Command{Engine: name, Model: model}.WithFile(use.File)
+	if err != nil {
+		return engine.Command{}, err
+	}
+	all := maps.Clone(base.Params)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, use.Set)
+	maps.Copy(all, params)
+	cmd, err := engine.New(name, model, all, use.Flags)
+	if err != nil {
+		return engine.Command{}, err
+	}
+	if base.File != nil && cmd.FilePath != "" {
+		return engine.Command{}, fmt.Errorf("the flags name a configuration file, %s, beside the content of file: keep one of them", cmd.FilePath)
+	}
+	cmd.File, cmd.Env, cmd.Version = base.File, use.Env, use.Version
+	return cmd, nil
 }
 
 func (s *Study) model(name string) (arch.Model, error) {
@@ -167,15 +186,15 @@ func (l *study) again(t *trialRecord, p tune.Proposal, died *diedAlone, dir stri
 
 // shown is a command as it may be written down: without secrets.
 func shown(c engine.Command) string {
-	c.Extra, c.Env = deploy.Redact(c.Extra, c.Env)
-	return c.String()
+	return deploy.RedactCommand(c).String()
 }
 
 // secret reports whether the study file itself holds a secret.
 func (s *Study) secret() bool {
 	for _, use := range s.Engines {
 		flags, env := deploy.Redact(use.Flags, use.Env)
-		if !slices.Equal(flags, use.Flags) || !slices.Equal(env, use.Env) {
+		file := deploy.RedactCommand(engine.Command{File: use.File}).File
+		if !slices.Equal(flags, use.Flags) || !slices.Equal(env, use.Env) || !reflect.DeepEqual(file, use.File) {
 			return true
 		}
 	}

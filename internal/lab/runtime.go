@@ -53,6 +53,9 @@ func (l *study) deployment(pl plan, dir string) (deploy.Spec, error) {
 	}
 	for i := range l.copies(pl) {
 		m := deploy.Member{Argv: argv, Env: slices.Clone(pl.cmd.Env)}
+		for _, file := range pl.cmd.Files() {
+			m.Files = append(m.Files, deploy.File(file))
+		}
 		if spec.Visible != "" {
 			m.Devices = devices(i*pl.cfg.GPUs, pl.cfg.GPUs)
 		}

@@ -56,10 +56,11 @@ type Hardware struct {
 
 // EngineUse is what a study says about an engine it uses.
 type EngineUse struct {
-	Version string   `yaml:"version,omitempty" json:"version,omitempty"`
-	Set     Values   `yaml:"set,omitempty" json:"set,omitempty" jsonschema:"description=Parameters of every configuration of this engine"`
-	Flags   []string `yaml:"flags,omitempty" json:"flags,omitempty" jsonschema:"description=Flags of the engine's own added to every command"`
-	Env     []string `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=KEY=value added to every command's environment. Engines inherit perflab's own environment too\\, which is the better place for a secret. One that stands here is replaced in all that is written but the private copy of the study file"`
+	Version string         `yaml:"version,omitempty" json:"version,omitempty"`
+	Set     Values         `yaml:"set,omitempty" json:"set,omitempty" jsonschema:"description=Parameters of every configuration of this engine"`
+	Flags   []string       `yaml:"flags,omitempty" json:"flags,omitempty" jsonschema:"description=Flags of the engine's own added to every command"`
+	File    map[string]any `yaml:"file,omitempty" json:"file,omitempty" jsonschema:"description=trtllm: what every command's configuration file holds besides\\, in the file's own keys (YAML as of --extra_llm_api_options). Parameters win over it"`
+	Env     []string       `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=KEY=value added to every command's environment. Engines inherit perflab's own environment too\\, which is the better place for a secret. One that stands here is replaced in all that is written but the private copy of the study file"`
 }
 
 // Objective is the figure to improve and what must hold besides.
