@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -148,17 +149,17 @@ func TestPlace(t *testing.T) {
 }
 
 func placed(places ...[]Node) string {
-	out := ""
+	var out strings.Builder
 	for i, place := range places {
 		for j, n := range place {
 			switch {
 			case j > 0:
-				out += "+"
+				out.WriteString("+")
 			case i > 0:
-				out += " "
+				out.WriteString(" ")
 			}
-			out += n.Name + fmt.Sprint(n.Devices)
+			out.WriteString(n.Name + fmt.Sprint(n.Devices))
 		}
 	}
-	return out
+	return out.String()
 }

@@ -31,11 +31,12 @@ func Kubernetes(p Plan) (string, error) {
 	objects := []object{k.files(), work, k.service()}
 	more := []string{"", "Start it: kubectl apply -f " + p.Name + ".yaml; end it: kubectl delete -f " + p.Name + ".yaml"}
 	if names := secrets(all); len(names) > 0 {
-		line := "First, with these in the environment: kubectl create secret generic " + p.Name + "-secrets"
+		var line strings.Builder
+		line.WriteString("First, with these in the environment: kubectl create secret generic " + p.Name + "-secrets")
 		for _, name := range names {
-			line += fmt.Sprintf(" --from-literal=%s=\"$%[1]s\"", name)
+			line.WriteString(fmt.Sprintf(" --from-literal=%s=\"$%[1]s\"", name))
 		}
-		more = append(more, line)
+		more = append(more, line.String())
 	}
 	if p.Bench != "" {
 		more = append(more, "Measure it from within the cluster, or by kubectl port-forward to each pod: "+p.bench(fmt.Sprintf("http://%s:%d", p.Name, k.front().port)))
@@ -259,7 +260,7 @@ func (k manifests) container(at int, nodes []string) (command, env list, devices
 		b.WriteString("esac\n")
 		script = b.String()
 	}
-	return list{"bash", "-c", strings.ReplaceAll(script, "$(", "$$(")}, env, devices, nil
+	return list{"bash", "-c", unexpanded(script)}, env, devices, nil
 }
 
 // on are the processes of a node in the order of their start.
@@ -339,6 +340,15 @@ func (k manifests) fromSecret(name, key string) object {
 	return object{{"name", name}, {"valueFrom", object{{"secretKeyRef", object{{"name", k.Name + "-secrets"}, {"key", key}}}}}}
 }
 
+// unexpanded writes a text so that the kubelet's expansion gives it back: $(NAME) is a
+// variable there, and $$ one dollar.
+func unexpanded(text string) string {
+	if strings.Contains(text, "$(") || strings.Contains(text, "$$") || strings.HasSuffix(text, "$") {
+		return strings.ReplaceAll(text, "$", "$$")
+	}
+	return text
+}
+
 // form is how a word is written: for the kubelet's expansion, or for a shell.
 type form bool
 
@@ -361,7 +371,7 @@ func (k manifests) word(w word, node, leader string, f form) (string, error) {
 		case p.kind == literal && f == shellText:
 			b.WriteString(engine.Quote(p.text))
 		case p.kind == literal:
-			b.WriteString(strings.ReplaceAll(p.text, "$(", "$$("))
+			b.WriteString(unexpanded(p.text))
 		case p.kind == file:
 			b.WriteString(filesAt + p.text)
 		case p.kind == secret:

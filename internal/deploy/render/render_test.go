@@ -164,7 +164,7 @@ func documents(t *testing.T, text string) []map[string]any {
 	}
 	for doc := range strings.SplitSeq(text, "\n---\n") {
 		var v map[string]any
-		if err := yaml.Load([]byte(doc), &v); err != nil {
+		if err := yaml.Load([]byte(doc+"\n"), &v); err != nil {
 			t.Fatalf("%v in\n%s", err, doc)
 		}
 		out = append(out, v)
@@ -325,6 +325,44 @@ func TestSecretsOfLists(t *testing.T) {
 	for _, want := range []string{`"${API_KEY}"`, `"${API_KEY_2}"`, `"${X}"`, ": \"${API_KEY_2:?"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the script lacks %s", want)
+		}
+	}
+}
+
+// TestOddWords: arguments and files that YAML, compose or the kubelet would take
+// otherwise arrive as they are.
+func TestOddWords(t *testing.T) {
+	for _, odd := range []string{
+		"", " ", "true", "No", "null", "~", "1e3", "0x1f", "-", "- a", "a: b", "#c", "a #c", "'", `"`, `\`, "a\tb", "a\nb\n", "a \n", "\n", "  x\n", "{a}", "[a]", "&a", "*a", "!a", "%a", "@a", "`a`",
+		"$HOME", "$(HOME)", "$$(HOME)", "${HOME}", "ä\u2028\u0085", "|", ">", "?", "2026-01-01", "<&>",
+	} {
+		p := oneMachine(t)
+		p.Spec.Replicas = p.Spec.Replicas[:1]
+		r := &p.Spec.Replicas[0]
+		r.Argv, r.Env = []string{"vllm", "{port}", "x" + odd, odd}, nil
+		r.Files = []deploy.File{{Name: "f", Text: odd}}
+		compose, err := render.Compose(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc := documents(t, compose)[0]
+		for i, want := range []string{"x" + odd, odd} {
+			got, _ := at(doc, "services", "replica-0", "entrypoint", 2+i).(string)
+			if strings.ReplaceAll(got, "$$", "$") != want {
+				t.Errorf("compose: %q arrives as %q", want, got)
+			}
+		}
+		manifests, err := render.Kubernetes(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs := documents(t, manifests)
+		got, _ := at(docs[1], "spec", "template", "spec", "containers", 0, "command", 3).(string)
+		if strings.ReplaceAll(got, "$$", "$") != odd {
+			t.Errorf("kubernetes: %q arrives as %q", odd, got)
+		}
+		if text, _ := at(docs[0], "data", "f").(string); text != odd {
+			t.Errorf("kubernetes: the file %q arrives as %q", odd, text)
 		}
 	}
 }

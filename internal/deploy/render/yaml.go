@@ -21,6 +21,7 @@ type list []any
 
 var (
 	plainScalar = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_./@-]*$`)
+	unprintable = regexp.MustCompile(`[\x{7f}-\x{9f}\x{feff}]`) // JSON has them raw, YAML does not
 	yamlWord    = regexp.MustCompile(`^(?i:true|false|null|yes|no|on|off|y|n|nan|inf)$`)
 )
 
@@ -92,7 +93,7 @@ func flow(v list) (string, bool) {
 
 // blockable reports whether a text keeps every byte as a literal block.
 func blockable(s string) bool {
-	if !strings.HasSuffix(s, "\n") || strings.HasSuffix(s, "\n\n") || strings.ContainsAny(s, "\t\r\x00\u0085\u2028\u2029") || strings.HasPrefix(s, " ") || strings.HasPrefix(s, "\n") {
+	if !strings.HasSuffix(s, "\n") || strings.HasSuffix(s, "\n\n") || strings.ContainsAny(s, "\t\r\x00\u2028\u2029") || unprintable.MatchString(s) || strings.HasPrefix(s, " ") || strings.HasPrefix(s, "\n") {
 		return false
 	}
 	for line := range strings.Lines(s) {
@@ -115,7 +116,9 @@ func scalar(s string) string {
 	if err := e.Encode(s); err != nil {
 		panic(fmt.Sprintf("render: a string cannot be encoded: %v", err))
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return unprintable.ReplaceAllStringFunc(strings.TrimSuffix(b.String(), "\n"), func(r string) string {
+		return fmt.Sprintf(`\u%04x`, []rune(r)[0])
+	})
 }
 
 func empty(v any) bool {
