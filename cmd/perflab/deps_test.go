@@ -26,6 +26,7 @@ var allowed = map[string][]string{
 	"engine":            {"arch"},
 	"deploy":            {"engine"},
 	"deploy/deploytest": {"deploy", "engine"},
+	"deploy/render":     {"deploy", "engine"},
 	"sim":               {"stat", "token", "arch", "engine"},
 	"sim/simtest":       {"sim", "engine"},
 	"calib":             {"stat", "arch", "engine", "sim", "result"},
@@ -59,6 +60,10 @@ var forbidden = []struct {
 	{
 		[]string{"stat", "token", "arch", "engine", "tune", "calib", "interop", "audit", "report", "report/parquet", "result"}, []string{"net", "net/http", "os", "os/exec"},
 		"it computes; files and sockets are for lab, deploy, openai and cli",
+	},
+	{
+		[]string{"deploy/render"}, []string{"net/http", "os", "os/exec"},
+		"it writes down what others do: its text is a function of the plan",
 	},
 	{
 		[]string{"tokenizer"}, []string{"net", "net/http", "os/exec", "time"},

@@ -235,8 +235,8 @@ func TestFacts(t *testing.T) {
 		seen[id] = true
 		names := slices.Sorted(slices.Values(slices.Concat(got.Aliases, got.Off)))
 		if more := moreNames[id]; more != "" {
-			names = without(names, more)
-			f.Names = without(f.Names, more)
+			names = lacking(names, more)
+			f.Names = lacking(f.Names, more)
 		}
 		if !slices.Equal(names, f.Names) {
 			t.Errorf("%s: other spellings %q, want %q", id, names, f.Names)
@@ -288,7 +288,7 @@ func inCatalogue(f sourced) (Flag, bool) {
 	return l[i], true
 }
 
-func without(names []string, name string) []string {
+func lacking(names []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
 }
 
