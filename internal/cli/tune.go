@@ -291,6 +291,8 @@ func scalars(t reflect.Type) *jsonschema.Schema {
 			OneOf:       []*jsonschema.Schema{{Type: "number", ExclusiveMinimum: "0"}, {Const: "inf"}},
 			Description: "Requests per second; inf sends all at once",
 		}
+	case reflect.TypeFor[result.Price]():
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "number", ExclusiveMinimum: "0"}, {Type: "string"}}}
 	case reflect.TypeFor[workload.Span]():
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "number", ExclusiveMinimum: "0"}, {Type: "string"}}}
 	case reflect.TypeFor[workload.Range]():

@@ -472,6 +472,8 @@ func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, targets []st
 	progress := &load.Progress{}
 	l.watch(func(s *Status) { s.Workload, s.Progress = name, progress })
 	b.Spec.Targets, b.Spec.Warmups = targets, 8
+	b.Spec.Telemetry = l.Bench.telemetry()
+	b.Sources = l.sources(targets, b.Spec.Telemetry)
 	if l.Bench.Warmups != nil {
 		b.Spec.Warmups = *l.Bench.Warmups
 	}
@@ -493,7 +495,7 @@ func (l *study) bench(p tune.Proposal, pl plan, name string) Bench {
 	return Bench{
 		Spec: Spec{
 			Targets: []string{}, Backend: l.Bench.Backend, Model: served(pl, p.Config["model"]), Workload: l.workload(name, p.Pass), Cache: l.Bench.Cache,
-			Goodput: l.Bench.Goodput, Percentiles: l.percentiles(),
+			Goodput: l.Bench.Goodput, Percentiles: l.percentiles(), Price: l.Hardware.Price,
 		},
 		Name: name, Command: shown(pl.cmd), Version: l.Version,
 	}

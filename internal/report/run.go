@@ -194,7 +194,7 @@ func RunText(w io.Writer, h result.Header, s result.Summary, st result.Style) er
 	if h.Imported != nil {
 		head, defined = origin(h)+"\n", definitionsText(&s)
 	}
-	if _, err := io.WriteString(w, head+result.Block(s, st)+defined+result.Precision(s, st)+s.Verdict.Text()); err != nil {
+	if _, err := io.WriteString(w, head+result.Block(s, st)+defined+result.Precision(s, st)+result.TelemetryText(s)+s.Verdict.Text()); err != nil {
 		return fmt.Errorf("write the result of the run of %s: %w", h.Model, err)
 	}
 	return nil
