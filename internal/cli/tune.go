@@ -196,7 +196,7 @@ func studyOptions(dir string, s result.Study, block string) report.Options {
 			continue
 		}
 		if r, err := lab.OpenRun(filepath.Join(dir, t.Runs[0].Dir)); err == nil {
-			o.Extra = report.RunPlots(r.Header, r.Calls, "")
+			o.Extra = report.RunPlots(r.Header, r.Calls, r.Readings, "")
 		}
 	}
 	return o

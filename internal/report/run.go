@@ -26,8 +26,9 @@ type run struct {
 	Doubts   []result.Check // of the verdict, those that are not sound
 	Failures []failure
 	Figures  figures
-	Defined  []definition // figures that are not by our definitions
-	Settings string       // the complete spec as indented JSON
+	Beside   []result.TelemetryRow // what was read beside the calls, and the cost
+	Defined  []definition          // figures that are not by our definitions
+	Settings string                // the complete spec as indented JSON
 	Plots    []Plot
 }
 
@@ -56,6 +57,7 @@ func newRun(h result.Header, s result.Summary, st result.Style, calls []result.C
 	}
 	r.Failures = failures(&s, calls)
 	r.Figures = newFigures(&s)
+	r.Beside = result.TelemetryRows(s)
 	r.Facts = runFacts(h, s.Partial)
 	if s.Compat == result.VLLM {
 		r.Facts = append(r.Facts, figure{"Definitions", "vllm bench serve's (--compat vllm); verdict and plots by perflab's own"})
@@ -236,6 +238,15 @@ func RunMarkdown(w io.Writer, h result.Header, s result.Summary, st result.Style
 	m.heading(2, "Result")
 	m.code("text", r.Block)
 	m.definitions(r.Defined)
+	if len(r.Beside) > 0 {
+		m.heading(2, "Telemetry")
+		m.row("Reading", "Value")
+		m.row("---", "---:")
+		for _, x := range r.Beside {
+			m.row(mdText(x.Label), mdText(x.Value))
+		}
+		m.b.WriteString("\n")
+	}
 	m.heading(2, "Verdict")
 	m.para("**%s**", mdText(strings.TrimPrefix(string(r.Verdict.Status)+": "+r.Believe(), ": ")))
 	if len(r.Verdict.Checks) > 0 {

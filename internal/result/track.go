@@ -2,6 +2,7 @@ package result
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 )
@@ -197,4 +198,41 @@ func growths(all []track, from, to time.Duration) (sum float64, ok bool) {
 		sum += v
 	}
 	return sum, len(all) > 0
+}
+
+// Moment is a gauge at one instant over all devices, replicas or machines that tell
+// it, each at its last reading so far.
+type Moment struct {
+	At             time.Duration
+	Sum, Low, High float64
+	N              int // how many
+}
+
+// Course returns the moments of a gauge in the order of time, one an instant at
+// which any of them was read.
+func Course(readings []Reading, source, gauge string) []Moment {
+	var out []Moment
+	type place struct {
+		node  string
+		index int
+	}
+	last := map[place]float64{}
+	for _, x := range slices.SortedStableFunc(slices.Values(readings), func(a, b Reading) int { return cmp.Compare(a.At, b.At) }) {
+		v, ok := x.Values[gauge]
+		if x.Source != source || !ok {
+			continue
+		}
+		last[place{x.Node, x.Index}] = v
+		all := slices.Sorted(maps.Values(last)) // sums of floats depend on the order
+		m := Moment{At: x.At, Low: all[0], High: all[len(all)-1], N: len(all)}
+		for _, v := range all {
+			m.Sum += v
+		}
+		if n := len(out); n > 0 && out[n-1].At == m.At {
+			out[n-1] = m
+			continue
+		}
+		out = append(out, m)
+	}
+	return out
 }

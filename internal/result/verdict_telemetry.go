@@ -50,6 +50,15 @@ func (r *run) judgeReadings() (Status, string) {
 		}
 		text = fmt.Sprintf("readings beside the calls, %s; figures of them are over %s of %s", strings.Join(parts, ", "), name, seconds(r.t.at.to-r.t.at.from))
 	}
+	for _, g := range []struct{ source, gauge string }{{SourceEngine, "running"}, {SourceGPU, GPUUtilization}, {SourceHost, CPUUtilization}} {
+		for _, k := range r.t.tracks(g.source, g.gauge) {
+			if _, ok := k.mean(r.t.at); !ok {
+				_, covered := k.over(r.t.at)
+				text += fmt.Sprintf("; no means of %s, those of one cover %.0f %% of it", g.source, 100*covered)
+				break
+			}
+		}
+	}
 	if why := r.t.noEnergy(); why != "" {
 		text += "; no energy, " + why
 	}
