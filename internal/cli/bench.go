@@ -51,6 +51,7 @@ type benchFlags struct {
 
 	telemetry string        // auto, off, or a list of engine, gpu, host
 	interval  time.Duration // between readings
+	gpus      []int         // that serve; nil: all
 	price     string
 
 	block        string

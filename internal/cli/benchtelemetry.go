@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +21,7 @@ const (
 func (f *benchFlags) addTelemetry(fs *pflag.FlagSet) {
 	fs.StringVar(&f.telemetry, "telemetry", telemetryAuto, "what is read during the run: engine (the server's metrics), host (this machine's CPU and memory), gpu (by nvidia-smi on this machine), several by commas; auto: engine, and the others where the server is on this machine; off: nothing")
 	fs.DurationVar(&f.interval, "telemetry-interval", lab.DefaultTelemetry, "time between readings")
+	fs.IntSliceVar(&f.gpus, "telemetry-gpus", nil, "indices of the GPUs that serve, as nvidia-smi has them; without it all of the machine are read and count in energy")
 	fs.StringVar(&f.price, "price-per-hour", "", "what the whole deployment costs an hour, such as '98.32 USD': gives the cost of a million tokens")
 }
 
@@ -32,13 +32,18 @@ func (f *benchFlags) completeTelemetry(fs *pflag.FlagSet) error {
 	if f.interval < lab.MinTelemetry {
 		return fmt.Errorf("--telemetry-interval is %v: it must be at least %v, since each reading costs the server work; --telemetry off reads nothing", f.interval, lab.MinTelemetry)
 	}
+	if slices.Min(append(slices.Clone(f.gpus), 0)) < 0 {
+		return fmt.Errorf("--telemetry-gpus has %d: indices begin at 0", slices.Min(f.gpus))
+	}
 	switch f.telemetry {
 	case telemetryAuto:
 		f.spec.Telemetry = f.interval
 		return nil
 	case telemetryOff:
-		if fs.Changed("telemetry-interval") {
-			return errors.New("--telemetry-interval does not apply with --telemetry off")
+		for _, name := range []string{"telemetry-interval", "telemetry-gpus"} {
+			if fs.Changed(name) {
+				return fmt.Errorf("--%s does not apply with --telemetry off", name)
+			}
 		}
 		return nil
 	}
@@ -61,7 +66,7 @@ func (f *benchFlags) sources() []telemetry.Source {
 		return nil
 	case telemetryAuto:
 		if slices.ContainsFunc(f.spec.Targets, lab.OnThisMachine) {
-			return telemetry.Local(every)
+			return telemetry.Local(every, f.gpus)
 		}
 		return nil
 	}
@@ -71,7 +76,7 @@ func (f *benchFlags) sources() []telemetry.Source {
 		case result.SourceHost:
 			out = append(out, telemetry.Host(every))
 		case result.SourceGPU:
-			out = append(out, telemetry.GPU("", min(every, telemetry.GPUInterval), nil, telemetry.LocalCommand))
+			out = append(out, telemetry.GPU("", min(every, telemetry.GPUInterval), f.gpus, telemetry.LocalCommand))
 		}
 	}
 	return out

@@ -2,12 +2,14 @@ package lab
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"perflab/internal/deploy"
 	"perflab/internal/openai"
 	"perflab/internal/result"
 	"perflab/internal/telemetry"
@@ -40,18 +42,37 @@ func (c Client) telemetry() time.Duration {
 	return time.Duration(*c.TelemetryS * float64(time.Second))
 }
 
-// sources are what a study reads beside the engines' metrics: this machine, where
-// the engines are on it.
-func (l *study) sources(targets []string, every time.Duration) []telemetry.Source {
-	switch {
+// sources are what a study reads beside the engines' metrics: the machines that the
+// deployment runs commands on, else this one where the engines are on it.
+func (l *study) sources(d deploy.Deployment, every time.Duration) []telemetry.Source {
+	local := slices.ContainsFunc(d.Targets(), OnThisMachine)
+	switch c, ok := d.(deploy.Commander); {
 	case every == 0:
 		return nil
 	case l.Runtime.Kind == Simulated:
 		return []telemetry.Source{telemetry.Host(every)}
-	case slices.ContainsFunc(targets, OnThisMachine):
-		return telemetry.Local(every)
+	case ok:
+		return nodeSources(c, every, local)
+	case local:
+		return telemetry.Local(every, nil)
 	}
 	return nil
+}
+
+// nodeSources are the machines of a deployment, a CPU on this one read directly.
+func nodeSources(c deploy.Commander, every time.Duration, local bool) []telemetry.Source {
+	var out []telemetry.Source
+	for _, node := range c.Nodes() {
+		run := func(ctx context.Context, argv []string, stdout io.Writer) error {
+			return c.Command(ctx, node, argv, stdout)
+		}
+		if node == "" && local {
+			out = append(out, telemetry.Host(every), telemetry.GPU("", min(every, telemetry.GPUInterval), nil, run))
+			continue
+		}
+		out = append(out, telemetry.On(node, every, nil, run)...)
+	}
+	return out
 }
 
 // believable leaves out what readings of this machine's GPUs would say of a

@@ -2,12 +2,15 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"perflab/internal/deploy"
 	"perflab/internal/result"
 	"perflab/internal/telemetry"
 	"perflab/internal/workload"
@@ -169,5 +173,45 @@ func TestStudyTelemetry(t *testing.T) {
 	s, err = ParseStudy("t.yaml", []byte(strings.Replace(good, "gpus: 2}", "gpus: 2, price_per_hour: 7}", 1)))
 	if err != nil || s.Hardware.Price.PerHour != 7 || s.Bench.telemetry() != DefaultTelemetry {
 		t.Errorf("%v, price %v, interval %v", err, s.Hardware.Price, s.Bench.telemetry())
+	}
+}
+
+// twoNodes is a deployment on this machine and another, which answers for both.
+type twoNodes struct {
+	deploy.Deployment
+	asked chan string
+}
+
+func (twoNodes) Targets() []string { return []string{"http://127.0.0.1:1"} }
+func (twoNodes) Nodes() []string   { return []string{"", "b"} }
+
+func (n twoNodes) Command(_ context.Context, node string, argv []string, stdout io.Writer) error {
+	n.asked <- node + " " + argv[0]
+	return errors.New("not here")
+}
+
+var _ deploy.Commander = twoNodes{}
+
+// TestSourcesOfADeployment: machines are asked by the deployment's own commands.
+func TestSourcesOfADeployment(t *testing.T) {
+	d := twoNodes{asked: make(chan string, 8)} // more than are asked for
+	l := &study{Study: &Study{Runtime: Runtime{Kind: Process}}}
+	rec := telemetry.Start(t.Context(), l.sources(d, time.Second)...)
+	rec.Stop()
+	close(d.asked)
+	var asked []string
+	for a := range d.asked {
+		asked = append(asked, a)
+	}
+	slices.Sort(asked)
+	if want := []string{" nvidia-smi", "b nvidia-smi", "b sh"}; !slices.Equal(asked, want) {
+		t.Errorf("asked %q, want %q", asked, want)
+	}
+	if got := l.sources(d, 0); got != nil {
+		t.Errorf("%d sources of a study without telemetry", len(got))
+	}
+	l.Runtime.Kind = Simulated
+	if got := l.sources(d, time.Second); len(got) != 1 {
+		t.Errorf("%d sources of a simulated study, want this host", len(got))
 	}
 }

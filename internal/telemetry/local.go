@@ -13,14 +13,19 @@ import (
 // throttling comes and goes within a second.
 const GPUInterval = 500 * time.Millisecond
 
-// Local are the sources of this machine: its CPU and memory, and its GPUs where
-// nvidia-smi is installed.
-func Local(every time.Duration) []Source {
+// Local are the sources of this machine: its CPU and memory, and its GPUs (those of
+// devices; nil: all) where nvidia-smi is installed.
+func Local(every time.Duration, devices []int) []Source {
 	out := []Source{Host(every)}
 	if _, err := exec.LookPath("nvidia-smi"); err == nil {
-		out = append(out, GPU("", min(every, GPUInterval), nil, LocalCommand))
+		out = append(out, GPU("", min(every, GPUInterval), devices, LocalCommand))
 	}
 	return out
+}
+
+// On are the same sources of a machine that commands run on.
+func On(node string, every time.Duration, devices []int, run Command) []Source {
+	return []Source{RemoteHost(node, every, run), GPU(node, min(every, GPUInterval), devices, run)}
 }
 
 // LocalCommand runs a program on this machine.

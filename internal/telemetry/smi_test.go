@@ -75,7 +75,7 @@ func smi(t *testing.T, kind string) {
 func TestGPUProcess(t *testing.T) {
 	for _, kind := range []string{"new", "old"} {
 		smi(t, kind)
-		sources := Local(time.Hour)
+		sources := Local(time.Hour, nil)
 		if len(sources) != 2 {
 			t.Fatalf("%d sources on a machine with nvidia-smi, want host and GPUs", len(sources))
 		}
