@@ -27,6 +27,7 @@ type run struct {
 	Failures []failure
 	Figures  figures
 	Beside   []result.TelemetryRow // what was read beside the calls, and the cost
+	BesideOf string                // its heading
 	Defined  []definition          // figures that are not by our definitions
 	Settings string                // the complete spec as indented JSON
 	Plots    []Plot
@@ -57,7 +58,7 @@ func newRun(h result.Header, s result.Summary, st result.Style, calls []result.C
 	}
 	r.Failures = failures(&s, calls)
 	r.Figures = newFigures(&s)
-	r.Beside = result.TelemetryRows(s)
+	r.Beside, r.BesideOf = result.TelemetryRows(s), result.TelemetryTitle(s)
 	r.Facts = runFacts(h, s.Partial)
 	if s.Compat == result.VLLM {
 		r.Facts = append(r.Facts, figure{"Definitions", "vllm bench serve's (--compat vllm); verdict and plots by perflab's own"})
@@ -239,7 +240,7 @@ func RunMarkdown(w io.Writer, h result.Header, s result.Summary, st result.Style
 	m.code("text", r.Block)
 	m.definitions(r.Defined)
 	if len(r.Beside) > 0 {
-		m.heading(2, "Telemetry")
+		m.heading(2, r.BesideOf)
 		m.row("Reading", "Value")
 		m.row("---", "---:")
 		for _, x := range r.Beside {

@@ -257,6 +257,16 @@ func TelemetryRows(s Summary) []TelemetryRow {
 	return rows
 }
 
+// TelemetryTitle is what to put above the rows: Cost where there is nothing else.
+func TelemetryTitle(s Summary) string {
+	for _, m := range telemetryScalars() {
+		if _, ok := s.Figures[m.Name]; ok && m.Unit != "price" {
+			return "Telemetry"
+		}
+	}
+	return "Cost"
+}
+
 // TelemetryText returns the lines that stand between a block and its verdict, "" for
 // none. As in Precision no line has a colon, which tools look for.
 func TelemetryText(s Summary) string {
@@ -270,5 +280,5 @@ func TelemetryText(s Summary) string {
 		fmt.Fprintf(w, "  %s\t%s\n", row.Label, row.Value)
 	}
 	w.Flush() // into a strings.Builder, which never fails
-	return "Telemetry\n" + b.String()
+	return TelemetryTitle(s) + "\n" + b.String()
 }

@@ -153,7 +153,7 @@ func TestCost(t *testing.T) {
 	if got := s.Figures["cost_per_million_tokens"]; math.Abs(got-100) > 1e-9 {
 		t.Errorf("tokens cost %v, want 100", got)
 	}
-	if text := TelemetryText(s); !strings.Contains(text, "100.0000 EUR") {
+	if text := TelemetryText(s); !strings.Contains(text, "100.0000 EUR") || !strings.HasPrefix(text, "Cost\n") {
 		t.Errorf("the text has no cost in its currency:\n%s", text)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -136,9 +137,7 @@ func TestGPURows(t *testing.T) {
 			result.GPUUtilization: util, result.MemoryTotal: 81559 << 20, result.GPUPower: power, result.GPUClock: clock * 1e6,
 			result.GPUMemoryClock: 2619e6, result.GPUTemperature: 63, result.ThrottlePower: 0, result.ThrottleHW: 0, result.ThrottleThermal: 0,
 		}
-		for k, x := range more {
-			v[k] = x
-		}
+		maps.Copy(v, more)
 		return v
 	}
 	idle := values(0, 0, 345, map[string]float64{result.MemoryUsed: 4 << 20, result.GPUTemperature: 30})
