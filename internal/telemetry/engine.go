@@ -27,7 +27,7 @@ func Engine(replica int, every time.Duration, scrape func(context.Context) (page
 				read, failed = true, 0
 				emit(at, result.Reading{Source: result.SourceEngine, Index: replica, Values: values})
 				return true
-			case errors.Is(err, errNothing), errors.Is(err, context.Canceled): // the latter at the end of the run
+			case errors.Is(err, errNothing), ctx.Err() != nil: // the latter at the end of the run
 				return true
 			case !told:
 				told = true
