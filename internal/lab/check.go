@@ -123,6 +123,9 @@ func (c *checker) bench() {
 	if b := s.Bench.Block; b != "vllm" && b != "gpustack" {
 		c.add("bench.block", "block %q is not known: use vllm or gpustack", b)
 	}
+	if n := s.Bench.TelemetryS; n != nil && *n != 0 && *n < MinTelemetry.Seconds() {
+		c.add("bench.telemetry_interval_s", "telemetry_interval_s is %g: it must be at least %g, or 0 for no readings", *n, MinTelemetry.Seconds())
+	}
 	if n := s.Bench.Warmups; n != nil && *n < 0 {
 		c.add("bench.num_warmups", "num_warmups is %d: it cannot be negative", *n)
 	}

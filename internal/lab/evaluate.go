@@ -415,7 +415,7 @@ const minSuccess = 0.99
 // believed to be void.
 func (l *study) runOne(ctx context.Context, p tune.Proposal, pl plan, d deploy.Deployment, name, dir string) (*result.Run, error) {
 	for try := 0; ; try++ {
-		run, err := l.load(ctx, p, pl, d.Targets(), name, dir, try)
+		run, err := l.load(ctx, p, pl, d, name, dir, try)
 		if err != nil || run.Summary.Verdict.Status != result.Voided || try == 1 {
 			return run, err
 		}
@@ -435,7 +435,7 @@ func runDir(dir, workload string, try int) string {
 	return filepath.Join(dir, workload)
 }
 
-func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, targets []string, name, dir string, try int) (*result.Run, error) {
+func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, d deploy.Deployment, name, dir string, try int) (*result.Run, error) {
 	b := l.bench(p, pl, name)
 	if w := &b.Spec.Workload; try > 0 { // the engine has the first try's prompts in its cache
 		w.Seed += againSeed
@@ -445,7 +445,9 @@ func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, targets []st
 	}
 	progress := &load.Progress{}
 	l.watch(func(s *Status) { s.Workload, s.Progress = name, progress })
-	b.Spec.Targets, b.Spec.Warmups = targets, 8
+	b.Spec.Targets, b.Spec.Warmups = d.Targets(), 8
+	b.Spec.Telemetry = l.Bench.telemetry()
+	b.Sources = l.sources(d, b.Spec.Telemetry)
 	if l.Bench.Warmups != nil {
 		b.Spec.Warmups = *l.Bench.Warmups
 	}
@@ -467,7 +469,7 @@ func (l *study) bench(p tune.Proposal, pl plan, name string) Bench {
 	return Bench{
 		Spec: Spec{
 			Targets: []string{}, Backend: l.Bench.Backend, Model: served(pl, p.Config["model"]), Workload: l.workload(name, p.Pass), Cache: l.Bench.Cache,
-			Goodput: l.Bench.Goodput, Percentiles: l.percentiles(),
+			Goodput: l.Bench.Goodput, Percentiles: l.percentiles(), Price: l.Hardware.Price,
 		},
 		Name: name, Command: shown(pl.cmd), Version: l.Version,
 	}

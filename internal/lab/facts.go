@@ -185,7 +185,12 @@ func (l *study) title(m result.Metric) string {
 		return l.Title
 	}
 	what := "Latency"
-	if m.Better == result.Higher {
+	switch {
+	case m.Unit == "price":
+		what = "Cost"
+	case m.Unit == "J", m.Unit == "tok/s/W":
+		what = "Energy"
+	case m.Better == result.Higher:
 		what = "Throughput"
 	}
 	gpu, _ := arch.LookupAccelerator(l.Hardware.GPU) // checked when the study was parsed

@@ -52,6 +52,8 @@ type Hardware struct {
 	GPU   string `yaml:"gpu" json:"gpu" jsonschema:"required,description=Accelerator name as in perflab sim --list"`
 	GPUs  int    `yaml:"gpus" json:"gpus" jsonschema:"required,minimum=1,description=Devices in all; a configuration that uses fewer is started as several replicas"`
 	Nodes int    `yaml:"nodes,omitempty" json:"nodes,omitempty" jsonschema:"description=Machines they are in (default 1)"`
+
+	Price result.Price `yaml:"price_per_hour,omitempty" json:"price_per_hour,omitzero" jsonschema:"description=What all of it costs an hour\\, with the currency: 98.32 USD. Reports then have the cost of a million tokens"`
 }
 
 // EngineUse is what a study says about an engine it uses.
@@ -117,6 +119,8 @@ type Client struct {
 	Warmups *int     `yaml:"num_warmups,omitempty" json:"num_warmups,omitempty" jsonschema:"description=Requests sent and thrown away before each run (default 8)"`
 	Block   string   `yaml:"block,omitempty" json:"block,omitempty" jsonschema:"enum=vllm,enum=gpustack,description=Layout of the result blocks in the report"`
 	Goodput []string `yaml:"goodput,omitempty" json:"goodput,omitempty" jsonschema:"description=Bounds of a good request for request_goodput\\, such as ttft:200 and tpot:50 (ms)"`
+
+	TelemetryS *float64 `yaml:"telemetry_interval_s,omitempty" json:"telemetry_interval_s,omitempty" jsonschema:"description=Seconds between readings of the engines' metrics\\, the host and the GPUs during a run (default 1; 0: none)"`
 }
 
 // Budget bounds a study.

@@ -57,6 +57,8 @@ func TestStudyErrors(t *testing.T) {
 		{"same label", "try: [", "try: [{label: SGLang, engine: trtllm}, ", `t.yaml:10:44: stage "engine": the label "SGLang" is taken`},
 		{"name as a path", "name: t\n", "name: ..\n", `t.yaml:1:7: name ".." cannot name a directory`},
 		{"workload as the logs", "name: a,", "name: logs,", `t.yaml:6:12: workload name "logs" cannot name`},
+		{"price", "gpus: 2}", "gpus: 2, price_per_hour: USD 3}", `t.yaml:3:52: price "USD 3" must be an amount above 0 an hour`},
+		{"telemetry", "runtime:", "bench: {telemetry_interval_s: 0.01}\nruntime:", "t.yaml:11:31: telemetry_interval_s is 0.01: it must be at least 0.1, or 0"},
 		{"nodes", "gpus: 2}", "gpus: 2, nodes: -4}", "t.yaml:3:43: nodes is -4"},
 		{"too many gpus", "gpus: 2}", "gpus: 100000000}", "t.yaml:3:33: gpus is 100000000"},
 		{"unknown model", "model: Qwen/Qwen3-32B", "model: acme/Foo", `t.yaml:2:8: unknown model "acme/Foo"`},
