@@ -33,6 +33,7 @@ type Param struct {
 	Default string            // text; a value equal to it needs no flag
 	Choices []string          // of Kind Choice; empty: not closed
 	Spell   map[string]string // canonical value -> the engine's own
+	Derived bool              // no flag of its own: set through another parameter's
 	Ranks   bool              // a Bool whose flag takes a number of ranks; true means as many as tensor-parallel ones
 	Min     float64           // least value of Int and Float
 	Max     float64           // largest value; 0: no limit
@@ -42,7 +43,7 @@ type Param struct {
 }
 
 // fixed reports whether the command line cannot change the parameter.
-func (p *Param) fixed() bool { return len(p.Flags)+len(p.Off)+len(p.OffArgs) == 0 }
+func (p *Param) fixed() bool { return !p.Derived && len(p.Flags)+len(p.Off)+len(p.OffArgs) == 0 }
 
 // Engine is one kind of server.
 type Engine struct {
@@ -53,6 +54,10 @@ type Engine struct {
 	DefaultHost string
 	DefaultPort int
 	MetricsPath string
+	MetricsFlag string // without which MetricsPath is closed; New adds it. "": it is open, or not ours to open
+	// MeasuredOnly: the simulator has no model of the engine. Its commands are checked
+	// and started (Command.Check, Command.Outline), and Resolve refuses them.
+	MeasuredOnly bool
 	// Metrics maps common names (running, waiting, kv_usage, preemptions,
 	// prefix_hits, prefix_queries, prompt_tokens, generation_tokens) to the
 	// engine's. A name it does not publish is absent.
@@ -81,6 +86,11 @@ func (e *Engine) behaviour() behaviour {
 		return behaviour{vllmSpecArgs, resolveVLLM, poolVLLM, startupVLLM}
 	case "sglang":
 		return behaviour{sglangSpecArgs, resolveSGLang, poolSGLang, startupSGLang}
+	case "llamacpp":
+		return behaviour{
+			specArgs: llamacppSpecArgs, // Resolve ends before the others
+			pool:     func(*Config) int64 { return 0 }, startup: func(*Config) []string { return nil },
+		}
 	}
 	return behaviour{trtllmSpecArgs, resolveTRTLLM, poolTRTLLM, startupTRTLLM}
 }
@@ -110,7 +120,24 @@ func KnownParam(name string) error {
 // All lists the engines, the default one first. They are shared: do not change them.
 func All() []*Engine { return catalogue() }
 
-var catalogue = sync.OnceValue(func() []*Engine { return []*Engine{vllm(), sglang(), trtllm()} })
+var catalogue = sync.OnceValue(func() []*Engine {
+	all := []*Engine{vllm(), sglang(), trtllm(), llamacpp()}
+	for _, e := range all {
+		e.complete(all)
+	}
+	return all
+})
+
+// complete gives an engine a row for each parameter that only others have.
+func (e *Engine) complete(all []*Engine) {
+	for _, other := range all {
+		for _, p := range other.Params {
+			if _, ok := e.Param(p.Name); !ok {
+				e.Params = append(e.Params, Param{Name: p.Name, Kind: p.Kind, Doc: e.Title + " has no such setting."})
+			}
+		}
+	}
+}
 
 // ByName finds an engine.
 func ByName(name string) (*Engine, error) {

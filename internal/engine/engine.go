@@ -34,12 +34,18 @@ const (
 	Eager          = "enforce_eager" // bool
 	PerfMode       = "performance_mode"
 	BlockSize      = "block_size"
+	MicroBatch     = "micro_batch"     // tokens computed at once, of those of a step (llama.cpp)
+	ContextSize    = "context_size"    // tokens of all slots together (llama.cpp)
+	Threads        = "threads"         // that generate (llama.cpp)
+	ThreadsBatch   = "threads_batch"   // that compute prompts (llama.cpp)
+	FlashAttention = "flash_attention" // on, off, auto (llama.cpp)
+	GPULayers      = "gpu_layers"      // layers on GPUs, of a model that is else on the CPU (llama.cpp)
 )
 
 // Command is one engine's serving command, taken apart. Parse and Argv are
 // inverse up to the spelling and order of flags; String adds environment and address.
 type Command struct {
-	Engine  string            `json:"engine"`            // vllm, sglang, trtllm
+	Engine  string            `json:"engine"`            // vllm, sglang, trtllm, llamacpp
 	Model   string            `json:"model"`             // repository id or path
 	Version string            `json:"version,omitempty"` // of the engine, where known: decides defaults; "": the oldest that the catalogue knows
 	Params  map[string]string `json:"params,omitempty"`  // canonical name -> value, as given; New leaves out what is the default

@@ -44,7 +44,7 @@ var compiledSignatures = sync.OnceValue(func() map[string][]compiled {
 
 var (
 	ansi   = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
-	prefix = regexp.MustCompile(`^(?:\([^)]*\) *|\[[^\]]*\] *|(?:INFO|WARNING|ERROR|CRITICAL)\b:? *|\d\d-\d\d \d\d:\d\d:\d\d *)+`)
+	prefix = regexp.MustCompile(`^(?:\([^)]*\) *|\[[^\]]*\] *|(?:INFO|WARNING|ERROR|CRITICAL)\b:? *|\d\d-\d\d \d\d:\d\d:\d\d *|\d+\.\d\d\.\d{3}\.\d{3} [A-Z] *)+`)
 )
 
 // Refusal finds in a log the first sign that the engine could not start with its

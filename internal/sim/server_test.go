@@ -477,6 +477,9 @@ func TestMetrics(t *testing.T) {
 // The catalogue's names are there.
 func TestMetricsOfTheCatalogue(t *testing.T) {
 	for _, eng := range engine.All() {
+		if eng.MeasuredOnly {
+			continue
+		}
 		synctest.Test(t, func(t *testing.T) {
 			cfg := config()
 			cfg.Engine = eng.Name
