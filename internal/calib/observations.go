@@ -134,6 +134,9 @@ func (o *Observation) Resolve() error {
 	if err != nil {
 		return fmt.Errorf("command: %w", err)
 	}
+	if err := cmd.Modelled(); err != nil {
+		return err
+	}
 	cmd.Version = o.Version
 	model := o.Config.Model
 	if model.Name == "" {

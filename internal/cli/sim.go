@@ -126,6 +126,9 @@ func runSim(ctx context.Context, env Env, f *simFlags, argv []string) error {
 	if err != nil {
 		return refuse(env, usageUnlessEngine(err))
 	}
+	if err := cmd.Modelled(); err != nil {
+		return usageError{err}
+	}
 	cmd.Version = f.version
 	model, err := lookupModel(cmd.Model, f.config)
 	if err != nil {

@@ -192,6 +192,14 @@ func (c Command) llamacppDraft() *Rejection {
 // ErrMeasuredOnly says that there is no model of an engine.
 var ErrMeasuredOnly = errors.New("llama.cpp is not modelled: it can be started and measured (perflab bench, and tune with runtime kind process or existing), not simulated or predicted")
 
+// Modelled is ErrMeasuredOnly where nothing can be simulated of the command's engine.
+func (c Command) Modelled() error {
+	if e, err := ByName(c.Engine); err != nil || !e.MeasuredOnly {
+		return nil
+	}
+	return ErrMeasuredOnly
+}
+
 // Outline is what a command of an engine that is measured only says without a model:
 // limits, name and address, and the devices that one copy occupies of those there are.
 // MaxLen is 0 where the model decides. A broken rule is a *Rejection.

@@ -18,8 +18,8 @@ func (c Command) Resolve(m arch.Model, g arch.Accelerator, gpus int) (Config, er
 	if err != nil {
 		return Config{}, err
 	}
-	if e.MeasuredOnly {
-		return Config{}, ErrMeasuredOnly
+	if err := c.Modelled(); err != nil {
+		return Config{}, err
 	}
 	if !g.Known() {
 		return Config{}, fmt.Errorf("nothing is known of %s but that it is there: what %s would do needs a device with figures, see perflab sim --list", g.Title, e.Title)
