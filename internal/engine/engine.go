@@ -8,7 +8,8 @@
 //
 // Invariants: what Parse accepts prints to a line that parses to the same command;
 // every configuration that Resolve returns passes all rules; every Rejection's log
-// line is found by Refusal. Deliberately absent: configuration files (no I/O),
+// line is found by Refusal. An engine that the simulator has no model of (MeasuredOnly)
+// is checked and outlined where another is resolved. Deliberately absent: configuration files (no I/O),
 // abbreviated flags, flags told apart by engine version (those of any known one pass).
 package engine
 
