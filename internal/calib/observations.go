@@ -133,6 +133,9 @@ func (o *Observation) Resolve() error {
 	if cmd.FilePath != "" {
 		return fmt.Errorf("command: it reads a configuration file, %s, whose content is not recorded: what was configured is not known", cmd.FilePath)
 	}
+	if err := cmd.Modelled(); err != nil {
+		return err
+	}
 	cmd.Version = o.Version
 	model := o.Config.Model
 	if model.Name == "" {

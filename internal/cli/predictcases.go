@@ -145,6 +145,9 @@ func (f *predictFlags) configuration(words []string, values map[string]string, g
 		c.refused = err
 		return c, notRefused(err)
 	}
+	if err := cmd.Modelled(); err != nil {
+		return c, usageError{err}
+	}
 	c.cmd = cmd
 	if len(values) > 0 {
 		params := maps.Clone(cmd.Params)

@@ -123,12 +123,18 @@ func runSim(ctx context.Context, env Env, f *simFlags, argv []string) error {
 	if err != nil {
 		return usageError{err}
 	}
+	if !gpu.Known() {
+		return usageError{fmt.Errorf("nothing is known of %s but that it is there: name a device of perflab sim --list", gpu.Title)}
+	}
 	if f.gpus < 1 {
 		return usageError{fmt.Errorf("--gpus %d: a machine has at least one", f.gpus)}
 	}
 	cmd, err := engine.Parse(argv)
 	if err != nil {
 		return refuse(env, usageUnlessEngine(err))
+	}
+	if err := cmd.Modelled(); err != nil {
+		return usageError{err}
 	}
 	cmd.Version = f.version
 	if cmd, err = lab.ReadCommandFile(cmd); err != nil {

@@ -32,6 +32,7 @@ type Param struct {
 	Default string            // text; a value equal to it needs no flag
 	Choices []string          // of Kind Choice; empty: not closed
 	Spell   map[string]string // canonical value -> the engine's own
+	Derived bool              // no flag of its own: set through another parameter's
 	Ranks   bool              // a Bool whose flag takes a number of ranks; true means as many as tensor-parallel ones
 	Min     float64           // least value of Int and Float
 	Max     float64           // largest value; 0: no limit
@@ -42,7 +43,9 @@ type Param struct {
 
 // fixed reports whether neither command line nor configuration file can change the
 // parameter.
-func (p *Param) fixed() bool { return len(p.Flags)+len(p.Off)+len(p.OffArgs) == 0 && p.Key == "" }
+func (p *Param) fixed() bool {
+	return !p.Derived && len(p.Flags)+len(p.Off)+len(p.OffArgs) == 0 && p.Key == ""
+}
 
 // Engine is one kind of server.
 type Engine struct {
@@ -55,7 +58,11 @@ type Engine struct {
 	MetricsPath string
 	// Metrics maps common names (see Meters) to the engine's, in the spellings of
 	// its versions, the newest first. What it does not publish is absent.
-	Metrics map[string][]string
+	Metrics     map[string][]string
+	MetricsFlag string // without which MetricsPath is closed; New adds it. "": it is open, or not ours to open
+	// MeasuredOnly: the simulator has no model of the engine. Its commands are checked
+	// and started (Command.Check, Command.Outline), and Resolve refuses them.
+	MeasuredOnly bool
 
 	launch     []string // argv before the model
 	modelFlag  string   // "" when the model is positional
@@ -81,6 +88,11 @@ func (e *Engine) behaviour() behaviour {
 		return behaviour{vllmSpecArgs, resolveVLLM, poolVLLM, startupVLLM}
 	case "sglang":
 		return behaviour{sglangSpecArgs, resolveSGLang, poolSGLang, startupSGLang}
+	case "llamacpp":
+		return behaviour{
+			specArgs: llamacppSpecArgs, // Resolve ends before the others
+			pool:     func(*Config) int64 { return 0 }, startup: func(*Config) []string { return nil },
+		}
 	}
 	return behaviour{nil, resolveTRTLLM, poolTRTLLM, startupTRTLLM}
 }
@@ -110,7 +122,24 @@ func KnownParam(name string) error {
 // All lists the engines, the default one first. They are shared: do not change them.
 func All() []*Engine { return catalogue() }
 
-var catalogue = sync.OnceValue(func() []*Engine { return []*Engine{vllm(), sglang(), trtllm()} })
+var catalogue = sync.OnceValue(func() []*Engine {
+	all := []*Engine{vllm(), sglang(), trtllm(), llamacpp()}
+	for _, e := range all {
+		e.complete(all)
+	}
+	return all
+})
+
+// complete gives an engine a row for each parameter that only others have.
+func (e *Engine) complete(all []*Engine) {
+	for _, other := range all {
+		for _, p := range other.Params {
+			if _, ok := e.Param(p.Name); !ok {
+				e.Params = append(e.Params, Param{Name: p.Name, Kind: p.Kind, Doc: e.Title + " has no such setting."})
+			}
+		}
+	}
+}
 
 // ByName finds an engine.
 func ByName(name string) (*Engine, error) {

@@ -48,6 +48,9 @@ func New(engineName, model string, params map[string]string, extra []string) (Co
 	if err != nil {
 		return Command{}, err
 	}
+	if e.MetricsFlag != "" && !slices.Contains(extra, e.MetricsFlag) {
+		extra = append(slices.Clone(extra), e.MetricsFlag)
+	}
 	// Reading the line back lets the engine's own parser judge every value, and
 	// files further flags that are parameters as such.
 	out, err := Parse(slices.Concat(c.head(e), args, extra))
@@ -177,7 +180,10 @@ func Quote(s string) string {
 
 func (c Command) head(e *Engine) []string {
 	head := slices.Clone(e.launch)
-	if e.modelFlag != "" {
+	switch {
+	case e.cli.plain && !isGGUF(c.Model):
+		head = append(head, "-hf")
+	case e.modelFlag != "":
 		head = append(head, e.modelFlag)
 	}
 	return append(head, c.Model)
@@ -209,6 +215,8 @@ func (c Command) spell(e *Engine, p *Param, value string) ([]string, error) {
 			return nil, err
 		}
 		return e.behaviour().specArgs(s)
+	case e.cli.plain:
+		return c.llamacppSpell(e, p, value)
 	case p.Ranks && value == "false":
 		return []string{p.Flags[0], "1"}, nil
 	case p.Ranks && value == "true":

@@ -10,8 +10,10 @@
 // every configuration that Resolve returns passes all rules; the log line of every
 // Rejection of a command is found by Refusal, and by Diagnose with its class. Parse
 // passes the flags of any known version; Resolve refuses those that Command.Version does
-// not have, and Help those that an installed engine does not list. A configuration file's content comes by WithFile and goes by
-// Files: nothing is read or written here. Deliberately absent: abbreviated flags.
+// not have, and Help those that an installed engine does not list. An engine that the
+// simulator has no model of (MeasuredOnly) is checked and outlined where another is
+// resolved. A configuration file's content comes by WithFile and goes by Files: nothing is
+// read or written here. Deliberately absent: abbreviated flags.
 package engine
 
 import "perflab/internal/arch"
@@ -41,13 +43,19 @@ const (
 	StreamInterval = "stream_interval"    // tokens between messages of a stream
 	Overlap        = "overlap_scheduling" // bool; a step is scheduled while the one before it runs
 	CapacityPolicy = "capacity_policy"    // TensorRT-LLM: guaranteed_no_evict, max_utilization
+	MicroBatch     = "micro_batch"        // tokens computed at once, of those of a step (llama.cpp)
+	ContextSize    = "context_size"       // tokens of all slots together (llama.cpp)
+	Threads        = "threads"            // that generate (llama.cpp)
+	ThreadsBatch   = "threads_batch"      // that compute prompts (llama.cpp)
+	FlashAttention = "flash_attention"    // on, off, auto (llama.cpp)
+	GPULayers      = "gpu_layers"         // layers on GPUs, of a model that is else on the CPU (llama.cpp)
 )
 
 // Command is one engine's serving command, taken apart. Parse and Argv are
 // inverse up to the spelling and order of flags, but for what stands in a file (see
 // Files); String adds environment, address and that file.
 type Command struct {
-	Engine  string            `json:"engine"`            // vllm, sglang, trtllm
+	Engine  string            `json:"engine"`            // vllm, sglang, trtllm, llamacpp
 	Model   string            `json:"model"`             // repository id or path
 	Version string            `json:"version,omitempty"` // of the engine, where known: decides defaults; "": the oldest that the catalogue knows
 	Params  map[string]string `json:"params,omitempty"`  // canonical name -> value, as given; New leaves out what is the default

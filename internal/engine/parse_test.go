@@ -327,6 +327,9 @@ func FuzzParse(f *testing.F) {
 	for _, tt := range append(published, spellings...) {
 		f.Add(strings.Join(strings.Fields(tt.line), "\n"))
 	}
+	for _, tt := range llamaLines {
+		f.Add(strings.Join(strings.Fields(tt.line), "\n"))
+	}
 	f.Fuzz(func(t *testing.T, line string) {
 		c, err := Parse(strings.Split(line, "\n"))
 		if err != nil {

@@ -21,6 +21,12 @@ func (c Command) Resolve(m arch.Model, g arch.Accelerator, gpus int) (Config, er
 	if rej := c.Fit(c.Version); rej != nil {
 		return Config{}, rej
 	}
+	if err := c.Modelled(); err != nil {
+		return Config{}, err
+	}
+	if !g.Known() {
+		return Config{}, fmt.Errorf("nothing is known of %s but that it is there: what %s would do needs a device with figures, see perflab sim --list", g.Title, e.Title)
+	}
 	cfg := Config{Engine: c.Engine, Model: m, GPU: g, EP: 1, Host: cmp.Or(c.Host, e.DefaultHost), Port: cmp.Or(c.Port, e.DefaultPort)}
 	r := &resolver{engine: e, cmd: c, cfg: &cfg}
 	r.common()

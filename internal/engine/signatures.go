@@ -143,11 +143,19 @@ func trtllmSignatures() []signature {
 func llamacppSignatures() []signature {
 	return append([]signature{
 		{class: oomStart, expr: `allocating ([\d.]+) MiB on device (\d+): cudaMalloc failed: (.*)`, advice: "device $2 has no $1 MiB left: use a smaller context, fewer slots or fewer layers on the GPU", change: lessContext},
-		{class: oomStart, expr: `failed to allocate (?:buffer for kv cache|compute (?:pp |tg )?buffers)`, advice: "use a smaller context, fewer slots or a smaller micro-batch", change: lessContext},
+		{class: oomStart, expr: `insufficient memory \(attempted to allocate`, advice: "use a smaller context, fewer slots or a smaller micro-batch", change: lessContext},
+		{class: "kv-memory", expr: `failed to allocate buffer for kv cache`, advice: "use a smaller context, or fewer slots", change: lessContext},
+		{class: oomStart, expr: `failed to allocate (?:compute (?:pp |tg )?buffers|\S+ buffer of size)`, keys: []string{"failed to allocate"}, advice: "use a smaller context, fewer slots or a smaller micro-batch", change: lessContext},
 		{class: oomStart, weak: true, expr: `failed to fit params to free device memory: (.*)`, advice: "use a smaller context, or fewer layers on the GPU", change: lessContext},
 		{class: "flag", expr: `error: invalid argument: (\S+)`},
 		{class: "value", expr: `error while handling argument "([^"]+)": (.*)`, advice: "$1 does not take this value: $2"},
-		{class: "start", weak: true, expr: `failed to load model,? '([^']+)'|exiting due to model loading error`, keys: []string{"failed to load model", "exiting due to model loading error"}},
+		{class: "limits", expr: `quantized V cache requires flash_attn to be enabled`, advice: "use flash_attention on, or a KV cache of f16"},
+		{class: "limits", expr: `([KV]) cache type (\S+) with block size (\d+) does not divide`, keys: []string{"cache type "}, advice: "heads of this model are not whole blocks of $3: use another kv_cache_dtype"},
+		{class: "limits", expr: `n_seq_max must be <= (\d+)`, advice: "use max_num_seqs of at most $1", set: take(MaxNumSeqs, 1)},
+		{class: "speculative", expr: `requires a draft context`, advice: "name a draft model, or leave speculation off"},
+		{class: "value", expr: `llama-context\.cpp:\d+: GGML_ASSERT\(n_.*\) failed`, keys: []string{"GGML_ASSERT(n_"}, advice: "a size is outside what llama.cpp was written for: see the command"},
+		{class: "crash", expr: `GGML_ASSERT\(.*\) failed`, advice: "a value may be outside what llama.cpp was written for: see the command"},
+		{class: "model", weak: true, expr: `failed to load model,? '([^']+)'|exiting due to model loading error`, keys: []string{"failed to load model", "exiting due to model loading error"}},
 		{class: "start", weak: true, expr: `failed to create context with model '([^']+)'`},
 	}, append(commonSignatures(), hostSignatures()...)...)
 }

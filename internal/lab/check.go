@@ -1,10 +1,12 @@
 package lab
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -195,8 +197,13 @@ func (c *checker) inputs() {
 		return // what is up has loaded its model
 	}
 	seen := map[string]bool{"": true}
-	model := func(at, name string) {
+	model := func(at, name, engineName string) {
 		if seen[name] {
+			return
+		}
+		if e, err := engine.ByName(engineName); err == nil && e.MeasuredOnly {
+			seen[name] = true
+			c.file(at, name)
 			return
 		}
 		seen[name] = true
@@ -207,17 +214,40 @@ func (c *checker) inputs() {
 			c.add(at, "%s", strings.Replace(err.Error(), "--model-config FILE", "model_config", 1))
 		}
 	}
+	standard := "" // the engine that a candidate inherits
 	if b := c.s.Baseline; b != nil {
-		model("baseline.model", b.Model)
+		standard = b.Engine
+		model(modelAt("baseline", *b), cmp.Or(b.Model, c.s.Model), b.Engine)
 	}
-	model("model", c.s.Model)
 	for i, st := range c.s.Stages {
 		for j, k := range st.Try {
-			model(fmt.Sprintf("stages.%d.try.%d.model", i, j), k.Model)
+			name := k.Model
+			if k.Fresh {
+				name = cmp.Or(k.Model, c.s.Model)
+			}
+			model(modelAt(fmt.Sprintf("stages.%d.try.%d", i, j), k), name, cmp.Or(k.Engine, standard))
 		}
 	}
 	for i, k := range c.s.Survey {
-		model(fmt.Sprintf("candidates.%d.model", i), k.Model)
+		model(modelAt(fmt.Sprintf("candidates.%d", i), k), cmp.Or(k.Model, c.s.Model), k.Engine)
+	}
+}
+
+// modelAt is where the model of a candidate is named: there, or for the whole study.
+func modelAt(at string, k Candidate) string {
+	if k.Model == "" {
+		return "model"
+	}
+	return at + ".model"
+}
+
+// file checks that the file of a model is there, where engines are started here; a
+// repository is the engine's to find.
+func (c *checker) file(at, name string) {
+	if c.s.Runtime.Kind == Process && strings.HasSuffix(name, ".gguf") {
+		if _, err := os.Stat(name); err != nil {
+			c.add(at, "%v", err)
+		}
 	}
 }
 
@@ -390,11 +420,15 @@ func (c *checker) candidate(at string, k Candidate, whole bool) {
 		c.add(at, "this candidate needs a label")
 	}
 	if k.Engine != "" {
-		if _, err := engine.ByName(k.Engine); err != nil {
+		e, err := engine.ByName(k.Engine)
+		switch kind := c.s.Runtime.Kind; {
+		case err != nil:
 			c.add(at+".engine", "%v", err)
+		case e.MeasuredOnly && (kind == Simulated || kind == Predicted):
+			c.add(at+".engine", "%v", engine.ErrMeasuredOnly)
 		}
 	} else if whole {
-		c.add(at, "engine is missing: vllm, sglang or trtllm")
+		c.add(at, "engine is missing: vllm, sglang, trtllm or llamacpp")
 	}
 	if whole && k.Model == "" && c.s.Model == "" {
 		c.add(at, "model is missing, here or at the top of the study")

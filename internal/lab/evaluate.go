@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -52,15 +53,20 @@ func (l *study) plan(c tune.Config) (plan, error) {
 	if rej := l.unknown(p.cmd); rej != nil {
 		return p, rej
 	}
-	model, err := l.model(c["model"])
-	if err != nil {
-		return p, err
-	}
 	gpu, err := arch.LookupAccelerator(l.Hardware.GPU)
 	if err != nil {
 		return p, err
 	}
-	if p.cfg, err = p.cmd.Resolve(model, gpu, l.Hardware.GPUs); err != nil {
+	if p.engine.MeasuredOnly {
+		p.cfg, err = p.cmd.Outline(gpu, l.Hardware.GPUs)
+	} else {
+		var model arch.Model
+		if model, err = l.model(c["model"]); err != nil {
+			return p, err
+		}
+		p.cfg, err = p.cmd.Resolve(model, gpu, l.Hardware.GPUs)
+	}
+	if err != nil {
 		return p, err
 	}
 	p.replicas = p.cfg.Replicas(l.Hardware.GPUs)
@@ -157,6 +163,9 @@ func (l *study) remarks(pl plan) []string {
 	var out []string
 	if flags := pl.cmd.Unmodelled(); len(flags) > 0 && (l.Runtime.Kind == Simulated || l.Runtime.Kind == Predicted) {
 		out = append(out, "Not simulated: "+strings.Join(flags, ", ")+". The figures are those without it.")
+	}
+	if l.Runtime.Kind == Process {
+		out = append(out, pl.cmd.Remarks(runtime.NumCPU())...)
 	}
 	if idle := l.Hardware.GPUs - pl.replicas*pl.cfg.GPUs; idle > 0 && l.Runtime.Kind != Existing {
 		out = append(out, fmt.Sprintf("%d of %d GPUs are used by no replica; they count as allocated.", idle, l.Hardware.GPUs))

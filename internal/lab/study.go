@@ -28,7 +28,7 @@ type Study struct {
 	Model       string               `yaml:"model,omitempty" json:"model,omitempty" jsonschema:"description=Model of the baseline (a repository id)"`
 	ModelConfig map[string]string    `yaml:"model_config,omitempty" json:"model_config,omitempty" jsonschema:"description=Model id -> path of its config.json (from the working directory) for models perflab does not know"`
 	Hardware    Hardware             `yaml:"hardware" json:"hardware" jsonschema:"required"`
-	Engines     map[string]EngineUse `yaml:"engines,omitempty" json:"engines,omitempty" jsonschema:"description=Engine name (vllm\\, sglang\\, trtllm) -> how this study uses it"`
+	Engines     map[string]EngineUse `yaml:"engines,omitempty" json:"engines,omitempty" jsonschema:"description=Engine name (vllm\\, sglang\\, trtllm\\, llamacpp) -> how this study uses it"`
 
 	Objective Objective   `yaml:"objective" json:"objective" jsonschema:"required"`
 	Workloads []Workload  `yaml:"workloads" json:"workloads" jsonschema:"required,description=The first is the primary one: the search is judged by it"`
@@ -49,7 +49,7 @@ type Values map[string]string
 
 // Hardware is what one study has to spend on a configuration.
 type Hardware struct {
-	GPU   string `yaml:"gpu" json:"gpu" jsonschema:"required,description=Accelerator name as in perflab sim --list"`
+	GPU   string `yaml:"gpu" json:"gpu" jsonschema:"required,description=Accelerator name as in perflab sim --list\\, or cpu for a host without one"`
 	GPUs  int    `yaml:"gpus" json:"gpus" jsonschema:"required,minimum=1,description=Devices in all; a configuration that uses fewer is started as several replicas"`
 	Nodes int    `yaml:"nodes,omitempty" json:"nodes,omitempty" jsonschema:"description=Machines they are in (default 1)"`
 
@@ -82,7 +82,7 @@ type Workload struct {
 // Candidate is a change of the incumbent configuration.
 type Candidate struct {
 	Label  string `yaml:"label" json:"label" jsonschema:"required"`
-	Engine string `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema:"enum=vllm,enum=sglang,enum=trtllm"`
+	Engine string `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema:"enum=vllm,enum=sglang,enum=trtllm,enum=llamacpp"`
 	Model  string `yaml:"model,omitempty" json:"model,omitempty" jsonschema:"description=Another checkpoint"`
 	Set    Values `yaml:"set,omitempty" json:"set,omitempty" jsonschema:"description=Engine-neutral parameters (tp\\, expert_parallel\\, max_num_batched_tokens ...); an empty value removes one"`
 	Fresh  bool   `yaml:"fresh,omitempty" json:"fresh,omitempty" jsonschema:"description=Start from nothing instead of the incumbent: only what stands here and the study's model"`

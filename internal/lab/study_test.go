@@ -2,8 +2,12 @@ package lab
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
+
+	"perflab/internal/engine"
+	"perflab/internal/tune"
 )
 
 const good = `name: t
@@ -26,6 +30,48 @@ func TestParseStudy(t *testing.T) {
 	}
 	if s.Stages[0].Try[0].Set["tp"] != "2" || s.Strategy != Staged || s.Workloads[0].Title != "a" {
 		t.Errorf("study read wrongly: %+v", s)
+	}
+}
+
+// A study of an engine that is measured only needs its model's file, and no model of it.
+func TestParseMeasuredOnly(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, name := range []string{"m.gguf", "q8.gguf"} {
+		if err := os.WriteFile(name, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := strings.NewReplacer("Qwen/Qwen3-32B", "m.gguf", "gpu: h100-sxm, gpus: 2", "gpu: cpu, gpus: 1", "engine: vllm", "engine: llamacpp",
+		"{label: SGLang, engine: sglang, set: {tp: 2}}", "{label: Q8, model: q8.gguf, set: {threads: 2}}, {label: repository, model: user/repo}",
+		"kind: predicted", "kind: process").Replace(good)
+	s, err := ParseStudy("t.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &study{Study: s}
+	pl, err := l.plan(tune.Config{"engine": "llamacpp", "model": "m.gguf", "threads": "64000", "max_num_seqs": "2", "max_model_len": "512"})
+	if err != nil || pl.replicas != 1 || pl.cfg.GPUs != 1 || pl.cfg.MaxLen != 512 || served(pl, "") != "m.gguf" || pl.cmd.String() != "llama-server -m m.gguf -np 2 -c 1024 -t 64000 --metrics" {
+		t.Errorf("%+v: %v", pl, err)
+	}
+	if r := l.remarks(pl); len(r) != 1 || !strings.Contains(r[0], "threads 64000 is more than the") {
+		t.Errorf("remarks: %q", r)
+	}
+	_, err = l.plan(tune.Config{"engine": "llamacpp", "model": "m.gguf", "max_num_seqs": "300"})
+	if r, ok := errors.AsType[*engine.Rejection](err); !ok || r.Rule != "slots" {
+		t.Errorf("300 slots: %v", err)
+	}
+	for old, tt := range map[string]struct{ new, want string }{
+		"q8.gguf":          {"q7.gguf", "t.yaml:10:30: stat q7.gguf: no such file or directory"},
+		"model: m.gguf":    {"model: n.gguf", "t.yaml:2:8: stat n.gguf"},
+		"kind: process":    {"kind: predicted", "t.yaml:7:33: llama.cpp is not modelled"},
+		"engine: llamacpp": {"engine: vllm", `t.yaml:2:8: unknown model "m.gguf"`},
+		"threads: 2":       {"threads: two", `parameter threads="two"`},
+	} {
+		_, err := ParseStudy("t.yaml", []byte(strings.Replace(text, old, tt.new, 1)))
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.new, err, tt.want)
+		}
 	}
 }
 

@@ -479,6 +479,9 @@ func TestMetrics(t *testing.T) {
 // publishes.
 func TestMetricsOfTheCatalogue(t *testing.T) {
 	for _, eng := range engine.All() {
+		if eng.MeasuredOnly {
+			continue
+		}
 		synctest.Test(t, func(t *testing.T) {
 			cfg := config()
 			cfg.Engine = eng.Name
