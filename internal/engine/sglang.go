@@ -10,7 +10,7 @@ import (
 // sglang is SGLang 0.5.5 to 0.5.9.
 func sglang() *Engine {
 	return &Engine{
-		Name: "sglang", Title: "SGLang", Health: "/health", DefaultHost: "127.0.0.1", DefaultPort: 30000, MetricsPath: "/metrics",
+		Name: "sglang", Title: "SGLang", Health: "/health", DefaultHost: "127.0.0.1", DefaultPort: 30000, MetricsPath: "/metrics", MetricsFlag: "--enable-metrics",
 		launch: []string{"python3", "-m", "sglang.launch_server"}, modelFlag: "--model-path", hostFlag: "--host", portFlag: "--port",
 		cli: cli{prog: "launch_server.py", usage: "usage: launch_server.py [-h] --model-path MODEL_PATH [options]", underscores: true},
 		Params: []Param{
