@@ -167,7 +167,7 @@ func (l *study) remarks(pl plan) []string {
 	if l.Runtime.Kind == Process {
 		out = append(out, pl.cmd.Remarks(runtime.NumCPU())...)
 	}
-	if idle := l.Hardware.GPUs - pl.replicas*pl.cfg.GPUs; idle > 0 && l.Runtime.Kind != Existing {
+	if idle := l.Hardware.GPUs - pl.replicas*pl.cfg.GPUs; idle > 0 && l.Runtime.Kind == Predicted {
 		out = append(out, fmt.Sprintf("%d of %d GPUs are used by no replica; they count as allocated.", idle, l.Hardware.GPUs))
 	}
 	return out
@@ -217,8 +217,13 @@ func (l *study) measure(ctx context.Context, t *trialRecord, p tune.Proposal, pl
 	begun := time.Now()
 	d, err := l.launch(ctx, t, pl, dir)
 	if refused, ok := errors.AsType[*deploy.RefusedError](err); ok {
-		t.Status, t.Reason, t.Log = tune.Refused, refused.Reason, l.relative(refused.Log)
+		t.refuse(refused.Reason, refused.Failure, pl.cmd)
+		t.Log = l.relative(refused.Log)
 		t.GPUS += l.gpuSeconds(begun)
+		return nil
+	}
+	if r, ok := errors.AsType[*engine.Rejection](err); ok {
+		t.Status, t.Reason = tune.Refused, r.Reason
 		return nil
 	}
 	if infra, ok := errors.AsType[*deploy.InfraError](err); ok {
@@ -260,13 +265,20 @@ func (l *study) launch(ctx context.Context, t *trialRecord, pl plan, dir string)
 	if err != nil {
 		return nil, err
 	}
-	spec, err := l.deployment(pl, dir)
+	spec, notes, err := l.deployment(ctx, pl, dir)
 	if err != nil {
+		return nil, err
+	}
+	t.Notes = append(t.Notes, notes...)
+	if err := l.preflight(ctx, pl, spec, rt); err != nil {
 		return nil, err
 	}
 	for try := 0; ; try++ {
 		t.Launches++
 		d, err := rt.Start(ctx, spec)
+		if err == nil {
+			t.account(pl.engine, spec)
+		}
 		infra, broke := errors.AsType[*deploy.InfraError](err)
 		if !broke || try == len(backoff) || l.attached() || lasting(infra) {
 			return d, err
@@ -309,7 +321,7 @@ func (l *study) runAll(ctx context.Context, t *trialRecord, p tune.Proposal, pl 
 			err = l.cause(ctx, err)
 		}
 		if died, ok := errors.AsType[*engineDied](err); ok {
-			return died.end(t, name)
+			return died.end(t, name, pl.cmd)
 		}
 		if err != nil && ctx.Err() == nil && !ofDisk(err) {
 			t.Status, t.Reason = tune.Failed, fmt.Sprintf("%s: %v", name, err)
@@ -383,10 +395,10 @@ func (e *engineDied) Error() string { return e.err.Error() }
 // end is what a death means: an engine that ran out of memory, or gave another
 // reason of its own, cannot run this configuration under this load; one that
 // died without a word may have been ended by anything, and is a *diedAlone.
-func (e *engineDied) end(t *trialRecord, workload string) error {
+func (e *engineDied) end(t *trialRecord, workload string, cmd engine.Command) error {
 	reason := fmt.Sprintf("the engine died under %s: %v", workload, e.err)
-	if d, ok := errors.AsType[*deploy.DiedError](e.err); ok && d.Reason != "" {
-		t.Status, t.Reason = tune.Refused, reason
+	if d, ok := errors.AsType[*deploy.DiedError](e.err); ok && d.Reason != "" && !d.Failure.Infra {
+		t.refuse(reason, d.Failure, cmd)
 		return nil
 	}
 	return &diedAlone{reason}

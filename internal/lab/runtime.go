@@ -1,15 +1,25 @@
 package lab
 
 import (
+	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"perflab/internal/arch"
 	"perflab/internal/deploy"
+	"perflab/internal/engine"
+	"perflab/internal/result"
+	"perflab/internal/tune"
 )
 
 // attached reports whether the study measures what is up already: then nothing can be
@@ -18,16 +28,24 @@ func (s *Study) attached() bool {
 	return s.Runtime.Kind == Existing && s.Runtime.Hooks.Start == ""
 }
 
-// copies is how many replicas of a plan serve.
-func (l *study) copies(pl plan) int {
-	if l.Runtime.Kind == Existing {
-		return len(l.Runtime.URLs)
+// runtime is how the study starts an engine; the same one throughout, for it may hold
+// connections.
+func (l *study) runtime(engineName string) (deploy.Runtime, error) {
+	if rt, ok := l.runtimes[engineName]; ok {
+		return rt, nil
 	}
-	return pl.replicas
+	rt, err := l.newRuntime(engineName)
+	if err != nil {
+		return nil, err
+	}
+	if l.runtimes == nil {
+		l.runtimes = map[string]deploy.Runtime{}
+	}
+	l.runtimes[engineName] = rt
+	return rt, nil
 }
 
-// runtime is how the study starts an engine.
-func (l *study) runtime(engine string) (deploy.Runtime, error) {
+func (l *study) newRuntime(engineName string) (deploy.Runtime, error) {
 	r := l.Runtime
 	switch r.Kind {
 	case Existing:
@@ -38,30 +56,227 @@ func (l *study) runtime(engine string) (deploy.Runtime, error) {
 	return nil, fmt.Errorf("runtime kind %q is not known", r.Kind)
 }
 
-// deployment says what to start for a plan.
-func (l *study) deployment(pl plan, dir string) (deploy.Spec, error) {
+// release gives up what the study's runtimes hold.
+func (l *study) release() {
+	for _, rt := range l.runtimes {
+		if c, ok := rt.(io.Closer); ok {
+			c.Close() // nothing runs any more: what fails here leaves nothing behind
+		}
+	}
+}
+
+// deployment says what to start for a plan, and where.
+func (l *study) deployment(ctx context.Context, pl plan, dir string) (deploy.Spec, []string, error) {
 	spec := deploy.Spec{
 		Name: pl.cmd.Engine, Dir: filepath.Join(dir, "logs"), Health: pl.engine.Health,
 		Diagnose: pl.engine.Diagnose, Timeout: time.Duration(l.Runtime.ReadyS * float64(time.Second)), Visible: l.visible(),
 	}
-	argv := pl.cmd.ArgvPort("{host}", "{port}")
+	cmd := pl.cmd
+	cmd.Host = "{host}"
+	places, notes, err := l.places(ctx, pl)
+	if err != nil {
+		return spec, nil, err
+	}
+	for _, place := range places {
+		parts, err := cmd.Spread(place, l.Runtime.Spread)
+		if err != nil {
+			return spec, nil, err
+		}
+		rep := deploy.Spread(parts)
+		if spec.Visible == "" {
+			rep.Devices = nil
+		}
+		if l.Runtime.Kind == Simulated {
+			if l.Self == "" {
+				return spec, nil, errors.New("start a simulated engine: the path of this program is unknown")
+			}
+			rep.Argv = append(l.simulator(pl), rep.Argv...)
+		}
+		spec.Replicas = append(spec.Replicas, rep)
+	}
+	if len(places) > 0 && len(places[0]) > 1 {
+		notes = append(notes, cmd.SpreadRemarks(places[0], l.Runtime.Spread)...)
+	}
+	return spec, notes, nil
+}
+
+// places are the devices of each replica. notes name those that no replica has: they
+// count as allocated.
+func (l *study) places(ctx context.Context, pl plan) (places [][]engine.Node, notes []string, err error) {
+	if l.Runtime.Kind == Existing {
+		for range l.Runtime.URLs {
+			places = append(places, []engine.Node{{Devices: []int{0}}})
+		}
+		return places, nil, nil
+	}
+	nodes := l.nodes(pl)
+	var islands map[string]engine.Topology
+	if l.Runtime.starts() && l.visible() == "CUDA_VISIBLE_DEVICES" && pl.replicas > 1 {
+		if islands, err = l.topologies(ctx, pl.cmd.Engine); err != nil {
+			return nil, nil, err
+		}
+	}
+	places, left := engine.Place(nodes, max(pl.cfg.GPUs, 1), islands)
+	if len(places) == 0 {
+		return nil, nil, &engine.Rejection{Rule: "gpus", Reason: fmt.Sprintf("%d GPUs a replica cannot be had of %s alike: a replica takes whole machines, or part of one", pl.cfg.GPUs, l.hardware())}
+	}
+	if len(left) > 0 {
+		notes = append(notes, idle(left, l.Hardware.GPUs))
+	}
+	return places, notes, nil
+}
+
+// idle names the devices that no replica uses.
+func idle(left []engine.Node, of int) string {
+	n := 0
+	var names []string
+	for _, node := range left {
+		n += len(node.Devices)
+		ids := make([]string, len(node.Devices))
+		for i, d := range node.Devices {
+			ids[i] = strconv.Itoa(d)
+		}
+		names = append(names, strings.TrimSpace(strings.Join(ids, ", ")+" "+ofNode(node.Name)))
+	}
+	return fmt.Sprintf("%d of %d GPUs are used by no replica (%s); they count as allocated.", n, of, strings.Join(names, "; "))
+}
+
+func ofNode(name string) string {
+	if name == "" {
+		return ""
+	}
+	return "of " + name
+}
+
+// nodes are the study's machines with their devices. A simulated replica has a machine
+// of its own size, whatever the study's hardware is spread over.
+func (l *study) nodes(pl plan) []engine.Node {
+	per := l.Hardware.GPUs / max(1, l.Hardware.Nodes)
 	if l.Runtime.Kind == Simulated {
-		if l.Self == "" {
-			return spec, errors.New("start a simulated engine: the path of this program is unknown")
-		}
-		argv = append(l.simulator(pl), argv...)
+		per = l.Hardware.GPUs
 	}
-	for i := range l.copies(pl) {
-		m := deploy.Member{Argv: argv, Env: slices.Clone(pl.cmd.Env)}
-		for _, file := range pl.cmd.Files() {
-			m.Files = append(m.Files, deploy.File(file))
-		}
-		if spec.Visible != "" {
-			m.Devices = devices(i*pl.cfg.GPUs, pl.cfg.GPUs)
-		}
-		spec.Replicas = append(spec.Replicas, deploy.Replica{Member: m})
+	return []engine.Node{{Devices: devices(per)}}
+}
+
+func devices(n int) []int {
+	ids := make([]int, n)
+	for i := range ids {
+		ids[i] = i
 	}
-	return spec, nil
+	return ids
+}
+
+// topologies are how the accelerators of each machine are linked, as nvidia-smi tells;
+// a machine that does not tell is dealt in order.
+func (l *study) topologies(ctx context.Context, engineName string) (map[string]engine.Topology, error) {
+	if l.islands != nil {
+		return l.islands, nil
+	}
+	l.islands = map[string]engine.Topology{}
+	rt, err := l.runtime(engineName)
+	if err != nil {
+		return nil, err
+	}
+	c, ok := rt.(deploy.Commander)
+	if !ok {
+		return l.islands, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	for _, node := range c.Nodes() {
+		var out bytes.Buffer
+		if c.Command(ctx, node, []string{"nvidia-smi", "topo", "-m"}, &out) != nil {
+			continue // no such tool there: nothing is known of its links
+		}
+		if t, err := engine.ParseTopology(out.String()); err == nil {
+			l.islands[node] = t
+		}
+	}
+	return l.islands, context.Cause(ctx)
+}
+
+// askTimeout bounds a question to a machine.
+const askTimeout = 30 * time.Second
+
+// preflight checks the machines of replicas that span several, once for each set of
+// them and each model.
+func (l *study) preflight(ctx context.Context, pl plan, spec deploy.Spec, rt deploy.Runtime) error {
+	c, ok := rt.(deploy.Commander)
+	if !ok {
+		return nil
+	}
+	places, _, err := l.places(ctx, pl)
+	if err != nil {
+		return err
+	}
+	for _, place := range places {
+		if len(place) < 2 {
+			continue
+		}
+		key := pl.cmd.Engine + " " + pl.cmd.Model
+		for _, n := range place {
+			key += " " + n.Name
+		}
+		if l.checked[key] {
+			continue
+		}
+		p := deploy.Preflight{Name: spec.Name, Nodes: place, Version: pl.engine.VersionArgv(), Model: pl.cmd.Model}
+		if _, err := p.Run(ctx, c); err != nil {
+			return err
+		}
+		if l.checked == nil {
+			l.checked = map[string]bool{}
+		}
+		l.checked[key] = true
+	}
+	return nil
+}
+
+// account adds to a trial what the logs of a deployment that is ready tell.
+func (t *trialRecord) account(e *engine.Engine, spec deploy.Spec) {
+	t.Facts = nil
+	for _, row := range e.Facts(readLog(spec.Dir, "replica-0")).Rows() {
+		t.Facts = append(t.Facts, factOf(row))
+	}
+	for i, rep := range spec.Replicas {
+		if len(rep.Peers) == 0 {
+			continue
+		}
+		logs := map[string]string{fmt.Sprintf("replica-%d", i): cmp.Or(rep.Node, "the first machine")}
+		for _, p := range rep.Peers {
+			logs[fmt.Sprintf("replica-%d.%s", i, p.Name)] = cmp.Or(p.Node, p.Name)
+		}
+		for _, name := range slices.Sorted(maps.Keys(logs)) {
+			if f, ok := deploy.Network(logs[name], readLog(spec.Dir, name)); ok && !f.OK && !slices.Contains(t.Notes, f.Text+".") {
+				t.Notes = append(t.Notes, f.Text+".")
+			}
+		}
+	}
+}
+
+// readLog is a process's log; one that cannot be read tells nothing.
+func readLog(dir, name string) string {
+	b, err := os.ReadFile(filepath.Join(dir, name+".log"))
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+// refuse ends a trial by what the engine said.
+func (t *trialRecord) refuse(reason string, f engine.Failure, cmd engine.Command) {
+	t.Status, t.Reason, t.Class, t.Advice = tune.Refused, reason, f.Class, f.Advice
+	if repair := f.RepairFor(cmd); len(repair) > 0 {
+		var steps []string
+		for _, name := range slices.Sorted(maps.Keys(repair)) {
+			if repair[name] == "" {
+				steps = append(steps, "leave "+name+" unset")
+				continue
+			}
+			steps = append(steps, name+"="+repair[name])
+		}
+		t.Advice = strings.TrimRight(t.Advice, ".") + "; try " + strings.Join(steps, " ")
+	}
 }
 
 // visible is the environment variable by which the study's accelerators are dealt out,
@@ -82,16 +297,23 @@ func (l *study) simulator(pl plan) []string {
 	if l.Runtime.StartupS > 0 {
 		argv = append(argv, "--startup", time.Duration(l.Runtime.StartupS*float64(time.Second)).String())
 	}
+	if pl.cmd.Version != "" {
+		argv = append(argv, "--engine-version", pl.cmd.Version)
+	}
 	if path, ok := l.ModelConfig[pl.cmd.Model]; ok {
 		argv = append(argv, "--model-config", path)
 	}
 	return append(argv, "--")
 }
 
-func devices(first, n int) []int {
-	ids := make([]int, n)
-	for i := range ids {
-		ids[i] = first + i
+func factOf(row engine.FactRow) result.EngineFact {
+	return result.EngineFact{Name: row.Name, Unit: row.Unit, Value: row.Value, Doc: row.Doc}
+}
+
+// copies is how many replicas of a plan serve.
+func (l *study) copies(pl plan) int {
+	if l.Runtime.Kind == Existing {
+		return len(l.Runtime.URLs)
 	}
-	return ids
+	return pl.replicas
 }

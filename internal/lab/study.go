@@ -99,6 +99,7 @@ type Runtime struct {
 	Kind     string        `yaml:"kind" json:"kind" jsonschema:"required,enum=process,enum=simulated,enum=predicted,enum=existing,description=process: start the engine's command. simulated: the same with a simulated engine in its place. predicted: no server at all\\, the simulator's replay in virtual time. existing: an endpoint that is already up"`
 	URLs     []string      `yaml:"urls,omitempty" json:"urls,omitempty" jsonschema:"description=existing: base URLs\\, one a replica"`
 	ReadyS   float64       `yaml:"ready_timeout_s,omitempty" json:"ready_timeout_s,omitempty" jsonschema:"description=Seconds until every replica must be ready (default 900)"`
+	Spread   string        `yaml:"spread,omitempty" json:"spread,omitempty" jsonschema:"enum=ray,enum=native,enum=mpirun,enum=rpc,description=How a replica that needs several machines spans them: ray (vLLM)\\, native (vLLM's and SGLang's own flags)\\, mpirun (TensorRT-LLM) or rpc (llama.cpp); the default suits the engine"`
 	Hooks    Hooks         `yaml:"hooks,omitempty" json:"hooks,omitzero" jsonschema:"description=existing: commands of your own that start and stop what serves; with a start hook a study may have candidates"`
 	Dir      string        `yaml:"dir,omitempty" json:"dir,omitempty" jsonschema:"description=process and ssh: working directory of the engines"`
 	Limits   deploy.Limits `yaml:"limits,omitempty" json:"limits,omitzero" jsonschema:"description=process and ssh: what each process of an engine may take"`

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"perflab/internal/deploy"
+	"perflab/internal/engine"
 	"perflab/internal/load"
 	"perflab/internal/result"
 	"perflab/internal/tune"
@@ -61,6 +63,7 @@ func Tune(ctx context.Context, s *Study, source []byte, o TuneOptions) (result.S
 		return result.Study{}, err
 	}
 	defer l.file.Close()
+	defer l.release()
 	if _, err := tune.Resume(strategy, log); err != nil {
 		return result.Study{}, fmt.Errorf("resume %s: %w", o.Dir, err)
 	}
@@ -87,8 +90,11 @@ type study struct {
 	journal  *tune.Journal
 	ended    int
 	status   Status
-	engines  map[string]installed // by name, those that were asked
-	stuck    error                // an engine that could not be stopped
+	engines  map[string]installed       // by name, those that were asked
+	runtimes map[string]deploy.Runtime  // by engine, those that were made
+	islands  map[string]engine.Topology // by machine, where known; nil: not asked yet
+	checked  map[string]bool            // machines that passed their checks, by place and model
+	stuck    error                      // an engine that could not be stopped
 
 	described []result.Load // the workloads as facts: opening a dataset takes time
 }

@@ -98,9 +98,21 @@ type Trial struct {
 	GPUs     int               `json:"gpus"`   // allocated, leftover ones included
 	Status   string            `json:"status"` // ok, refused, failed, void
 	Reason   string            `json:"reason,omitempty"`
-	Notes    []string          `json:"notes,omitempty"` // what the reader must know about its figures, one sentence each
-	Log      string            `json:"log,omitempty"`   // relative to the study directory
+	Class    string            `json:"class,omitempty"`  // of the failure, as the engine's signatures name it
+	Advice   string            `json:"advice,omitempty"` // what to do about it
+	Facts    []EngineFact      `json:"facts,omitempty"`  // that the engine's log tells, of its last launch
+	Image    string            `json:"image,omitempty"`  // of its containers, by digest
+	Notes    []string          `json:"notes,omitempty"`  // what the reader must know about its figures, one sentence each
+	Log      string            `json:"log,omitempty"`    // relative to the study directory
 	Runs     []Run             `json:"runs"`
+}
+
+// EngineFact is something that an engine said of itself in its log.
+type EngineFact struct {
+	Name  string  `json:"name"` // kv_tokens, load_s ...
+	Unit  string  `json:"unit,omitempty"`
+	Value float64 `json:"value"`
+	Doc   string  `json:"doc"`
 }
 
 // Run is one load of one workload within a trial.
