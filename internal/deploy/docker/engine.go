@@ -1,0 +1,209 @@
+package docker
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/moby/moby/client"
+
+	"perflab/internal/deploy"
+)
+
+// engine is a Docker Engine, and what was learnt there.
+type engine struct {
+	api      *client.Client
+	settings Settings
+	address  string // where its ports are reached
+	progress func(text string)
+	image    image    // resolved once
+	attached attached // of Settings.Container
+}
+
+const (
+	loopback   = "127.0.0.1"
+	anyAddress = "0.0.0.0"
+	brief      = 30 * time.Second // for a request that does not wait for anything
+)
+
+// connect makes a client; nothing is sent yet.
+func connect(s Settings, progress func(string)) (*engine, error) {
+	e := &engine{settings: s, progress: progress}
+	if e.progress == nil {
+		e.progress = func(string) {}
+	}
+	c := endpoint{host: cmp.Or(s.DockerHost, os.Getenv(client.EnvOverrideHost))}
+	if c.host == "" {
+		var err error
+		if c, err = contextEndpoint(); err != nil {
+			return nil, err
+		}
+	}
+	opts := []client.Opt{client.WithTLSClientConfigFromEnv(), client.WithAPIVersionFromEnv()}
+	if c.tlsDir != "" {
+		opts = []client.Opt{c.tls(), client.WithAPIVersionFromEnv()}
+	}
+	c.host = cmp.Or(c.host, client.DefaultDockerHost)
+	if strings.HasPrefix(c.host, "ssh://") {
+		return nil, fmt.Errorf("%s is reached by ssh, which perflab does not do for Docker: forward the socket with ssh -L, and name it as docker_host", c.host)
+	}
+	api, err := client.New(append(opts, client.WithHost(c.host))...)
+	if err != nil {
+		return nil, err
+	}
+	e.api, e.address = api, cmp.Or(s.Address, addressOf(c.host))
+	return e, nil
+}
+
+// local tells whether the ports of containers are reached over the loopback interface.
+func (e *engine) local() bool {
+	ip := net.ParseIP(e.address)
+	return e.address == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// addressOf is where the ports of a Docker host are reached.
+func addressOf(dockerHost string) string {
+	u, err := url.Parse(dockerHost)
+	if err != nil || u.Scheme == "unix" || u.Scheme == "npipe" || u.Hostname() == "" || u.Hostname() == "localhost" {
+		return loopback
+	}
+	return u.Hostname()
+}
+
+// endpoint is where an engine listens.
+type endpoint struct {
+	host   string
+	tlsDir string // with ca.pem, cert.pem and key.pem, "": none
+}
+
+func (c endpoint) tls() client.Opt {
+	file := func(name string) string {
+		path := filepath.Join(c.tlsDir, name)
+		if _, err := os.Stat(path); err != nil {
+			return ""
+		}
+		return path
+	}
+	return client.WithTLSClientConfig(file("ca.pem"), file("cert.pem"), file("key.pem"))
+}
+
+// contextEndpoint is that of the docker command's current context; of the default
+// context the zero value.
+func contextEndpoint() (endpoint, error) {
+	dir, err := configDir()
+	if err != nil {
+		return endpoint{}, nil // no home, no context
+	}
+	name := os.Getenv("DOCKER_CONTEXT")
+	if name == "" {
+		c, err := readConfig(dir)
+		if err != nil {
+			return endpoint{}, err
+		}
+		name = c.CurrentContext
+	}
+	if name == "" || name == "default" {
+		return endpoint{}, nil
+	}
+	sum := sha256.Sum256([]byte(name))
+	id := hex.EncodeToString(sum[:])
+	b, err := os.ReadFile(filepath.Join(dir, "contexts", "meta", id, "meta.json"))
+	if err != nil {
+		return endpoint{}, fmt.Errorf("docker context %q: %w", name, err)
+	}
+	var meta struct {
+		Endpoints map[string]struct{ Host string }
+	}
+	if err := json.Unmarshal(b, &meta); err != nil {
+		return endpoint{}, fmt.Errorf("docker context %q: %w", name, err)
+	}
+	c := endpoint{host: meta.Endpoints["docker"].Host}
+	if tls := filepath.Join(dir, "contexts", "tls", id, "docker"); c.host != "" {
+		if _, err := os.Stat(tls); err == nil {
+			c.tlsDir = tls
+		}
+	}
+	return c, nil
+}
+
+// cliConfig is what is used of the docker command's config.json.
+type cliConfig struct {
+	CurrentContext string
+	Auths          map[string]struct{ Auth, IdentityToken string }
+	CredsStore     string
+	CredHelpers    map[string]string
+}
+
+func configDir() (string, error) {
+	if dir := os.Getenv("DOCKER_CONFIG"); dir != "" {
+		return dir, nil
+	}
+	home, err := os.UserHomeDir()
+	return filepath.Join(home, ".docker"), err
+}
+
+func readConfig(dir string) (c cliConfig, err error) {
+	path := filepath.Join(dir, "config.json")
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &c)
+	}
+	if err != nil {
+		return c, fmt.Errorf("read %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// attached is the container of Settings.Container.
+type attached struct {
+	id  string // "" before it was looked at
+	url string // host of its ports
+}
+
+// attach looks at the container that engines are started in.
+func (e *engine) attach(ctx context.Context, op string) error {
+	name := e.settings.Container
+	c, err := e.api.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
+	if err != nil {
+		return e.explain(ctx, op+": look at the container "+name, err)
+	}
+	state := c.Container.State
+	if state == nil || !state.Running || state.Paused {
+		return &deploy.InfraError{
+			Op: op, Err: fmt.Errorf("the container %s does not run", name),
+			Help: "start it with docker start " + name + ", or name an image instead",
+		}
+	}
+	e.attached = attached{id: c.Container.ID, url: e.address}
+	if e.image.id != c.Container.Image {
+		e.image = image{id: c.Container.Image}
+		if found, err := e.api.ImageInspect(ctx, c.Container.Image); err == nil && c.Container.Config != nil {
+			e.image.digest = pickDigest(c.Container.Config.Image, found.RepoDigests)
+		}
+	}
+	if c.Container.HostConfig == nil || c.Container.HostConfig.NetworkMode.IsHost() {
+		return nil
+	}
+	if c.Container.NetworkSettings != nil {
+		for _, n := range c.Container.NetworkSettings.Networks {
+			if n != nil && n.IPAddress.IsValid() {
+				e.attached.url = n.IPAddress.String()
+			}
+		}
+	}
+	return nil
+}
