@@ -119,7 +119,7 @@ func (r *Runtime) Command(ctx context.Context, node string, argv []string, stdou
 		return err
 	}
 	if e.settings.Container != "" {
-		return e.exec(ctx, op, e.attached.id, argv, stdout)
+		return e.exec(ctx, e.attached.id, argv, stdout)
 	}
 	return e.runOnce(ctx, op, argv, stdout)
 }
@@ -185,7 +185,7 @@ func (d *deployment) Command(ctx context.Context, node string, argv []string, st
 	if err != nil {
 		return &deploy.InfraError{Op: op, Err: err}
 	}
-	return d.host.exec(ctx, op, id, argv, stdout)
+	return d.host.exec(ctx, id, argv, stdout)
 }
 
 func oneNode(node string) error {

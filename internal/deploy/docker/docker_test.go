@@ -32,3 +32,11 @@ func TestDocker(t *testing.T) {
 		return quick(dockertest.Start(t, dockertest.Image{Ref: ref, Entrypoint: []string{"never", "run"}}), docker.Settings{})
 	})
 }
+
+func TestAttached(t *testing.T) {
+	deploytest.Run(t, func(t *testing.T) deploy.Runtime {
+		e := dockertest.Start(t, dockertest.Image{Ref: ref})
+		e.Run("node", ref, []string{"sleep", "60"}, nil)
+		return quick(e, docker.Settings{Container: "node"})
+	})
+}

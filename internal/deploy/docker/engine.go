@@ -2,7 +2,6 @@ package docker
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -17,8 +16,6 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
-
-	"perflab/internal/deploy"
 )
 
 // engine is a Docker Engine, and what was learnt there.
@@ -166,44 +163,4 @@ func readConfig(dir string) (c cliConfig, err error) {
 		return c, fmt.Errorf("read %s: %w", path, err)
 	}
 	return c, nil
-}
-
-// attached is the container of Settings.Container.
-type attached struct {
-	id  string // "" before it was looked at
-	url string // host of its ports
-}
-
-// attach looks at the container that engines are started in.
-func (e *engine) attach(ctx context.Context, op string) error {
-	name := e.settings.Container
-	c, err := e.api.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
-	if err != nil {
-		return e.explain(ctx, op+": look at the container "+name, err)
-	}
-	state := c.Container.State
-	if state == nil || !state.Running || state.Paused {
-		return &deploy.InfraError{
-			Op: op, Err: fmt.Errorf("the container %s does not run", name),
-			Help: "start it with docker start " + name + ", or name an image instead",
-		}
-	}
-	e.attached = attached{id: c.Container.ID, url: e.address}
-	if e.image.id != c.Container.Image {
-		e.image = image{id: c.Container.Image}
-		if found, err := e.api.ImageInspect(ctx, c.Container.Image); err == nil && c.Container.Config != nil {
-			e.image.digest = pickDigest(c.Container.Config.Image, found.RepoDigests)
-		}
-	}
-	if c.Container.HostConfig == nil || c.Container.HostConfig.NetworkMode.IsHost() {
-		return nil
-	}
-	if c.Container.NetworkSettings != nil {
-		for _, n := range c.Container.NetworkSettings.Networks {
-			if n != nil && n.IPAddress.IsValid() {
-				e.attached.url = n.IPAddress.String()
-			}
-		}
-	}
-	return nil
 }

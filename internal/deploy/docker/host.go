@@ -51,7 +51,7 @@ func (e *engine) bridged() bool {
 // bind is the address that engines listen on: the loopback interface where that of the
 // container is this machine's.
 func (e *engine) bind() string {
-	own := e.settings.Container != "" && e.attached.url != e.address
+	own := e.settings.Container != "" && e.attached.address != e.address
 	if e.bridged() || own || !e.local() {
 		return anyAddress
 	}
@@ -68,11 +68,15 @@ func (e *engine) fits(s deploy.Spec) error {
 	return nil
 }
 
-// Ports chooses ports that are free on this machine, all held until the last is chosen. Of
-// another Docker host only the start itself tells which are taken.
-func (h *host) Ports(_ context.Context, node string, n int) (ports []int, err error) {
+// Ports chooses ports that are free in the container that runs already, else on this
+// machine, all held until the last is chosen. Of another Docker host only the start
+// itself tells which are taken.
+func (h *host) Ports(ctx context.Context, node string, n int) (ports []int, err error) {
 	if err := oneNode(node); err != nil {
 		return nil, err
+	}
+	if h.settings.Container != "" {
+		return h.keeper(h.attached.id).Ports(ctx, "", n)
 	}
 	for range n {
 		l, err := net.Listen("tcp4", net.JoinHostPort(h.bind(), "0"))
@@ -274,6 +278,9 @@ func markerValue(marker string) string {
 
 // running is a container of the deployment that runs.
 func (h *host) running() (id string, ok bool) {
+	if h.settings.Container != "" {
+		return h.attached.id, true
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range h.spawned {

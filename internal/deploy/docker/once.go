@@ -2,10 +2,7 @@ package docker
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"regexp"
 
 	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/api/types/container"
@@ -92,13 +89,4 @@ func (e *endOf) Write(p []byte) (int, error) {
 		e.b = append(e.b[:0], e.b[extra:]...)
 	}
 	return len(p), nil
-}
-
-// runtimeFault is how the container's runtime says that it cannot start a program; it
-// writes that where the program's output belongs.
-var runtimeFault = regexp.MustCompile(`OCI runtime exec failed: [^\n]*`)
-
-// exec runs argv in a container that runs.
-func (e *engine) exec(ctx context.Context, op, id string, argv []string, stdout io.Writer) error {
-	return errors.New(fmt.Sprint(op, id))
 }

@@ -233,12 +233,3 @@ func (e *engine) remove(ctx context.Context, id string) error {
 		}
 	}
 }
-
-// spawnAttached starts a process inside the container that runs already.
-func (h *host) spawnAttached(ctx context.Context, j deploy.Job) (deploy.Running, error) {
-	return nil, errors.New("x")
-}
-
-func (h *host) endAttached(ctx context.Context, r deploy.Record) ([]string, error) {
-	return nil, errors.New("x")
-}

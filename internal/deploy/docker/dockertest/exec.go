@@ -50,7 +50,7 @@ func (e *Engine) routeExec(w http.ResponseWriter, r *http.Request, id, verb stri
 	}
 	switch verb {
 	case "start":
-		return s.start(w)
+		return s.start(w, r)
 	case "json":
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -64,7 +64,10 @@ func (e *Engine) routeExec(w http.ResponseWriter, r *http.Request, id, verb stri
 }
 
 // start runs the command with the connection as its streams.
-func (s *session) start(w http.ResponseWriter) error {
+func (s *session) start(w http.ResponseWriter, r *http.Request) error {
+	if _, err := io.Copy(io.Discard, r.Body); err != nil { // else it would be the command's input
+		return errorf(http.StatusBadRequest, "%v", err)
+	}
 	if !s.box.runs() {
 		return errorf(http.StatusConflict, "container %s is not running", s.box.id)
 	}
