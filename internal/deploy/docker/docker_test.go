@@ -1,7 +1,11 @@
 package docker_test
 
 import (
+	"bufio"
+	"context"
+	"encoding/json"
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -13,9 +17,59 @@ import (
 
 const ref = "registry.invalid/engines/fake:v1"
 
+// ownerEnv makes the test binary a perflab that starts a deployment in the directory it
+// names, says so, and waits to be killed.
+const ownerEnv = "PERFLAB_TEST_OWNER"
+
 func TestMain(m *testing.M) {
 	deploytest.EngineMain()
+	if dir := os.Getenv(ownerEnv); dir != "" {
+		own(dir)
+	}
 	os.Exit(m.Run())
+}
+
+func own(dir string) {
+	time.AfterFunc(time.Minute, func() { os.Exit(3) })
+	var r docker.Runtime
+	s := deploy.Spec{Dir: dir}
+	for key, v := range map[string]any{"_REPLICAS": &s.Replicas, "_SETTINGS": &r.Settings} {
+		if err := json.Unmarshal([]byte(os.Getenv(ownerEnv+key)), v); err != nil {
+			panic(err)
+		}
+	}
+	if _, err := r.Start(context.Background(), s); err != nil {
+		panic(err)
+	}
+	os.Stdout.WriteString("started\n")
+	select {}
+}
+
+// killOwner has another process start the deployment, and kills it.
+func killOwner(t *testing.T, settings docker.Settings, s deploy.Spec) {
+	t.Helper()
+	owner := exec.Command(os.Args[0])
+	owner.Env = append(os.Environ(), ownerEnv+"="+s.Dir)
+	for key, v := range map[string]any{"_REPLICAS": s.Replicas, "_SETTINGS": settings} {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner.Env = append(owner.Env, ownerEnv+key+"="+string(b))
+	}
+	owner.Stderr = os.Stderr
+	out, err := owner.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "started\n" {
+		t.Errorf("owner says %q (%v)", line, err)
+	}
+	owner.Process.Kill()
+	owner.Wait()
 }
 
 // quick is a runtime over a stand-in, in a hurry.
