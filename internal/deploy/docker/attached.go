@@ -60,7 +60,7 @@ func (e *engine) attach(ctx context.Context, op string) error {
 
 // keeper starts commands in a container.
 func (e *engine) keeper(id string) deploy.Keeper {
-	return deploy.Keeper{Transport: transport{e, id}, Dir: e.settings.WorkDir}
+	return deploy.Keeper{Transport: transport{e, id}, Dir: e.settings.WorkDir, Silence: e.silence, Grace: e.grace}
 }
 
 // place names a container in messages.
@@ -84,18 +84,18 @@ func (h *host) spawnAttached(ctx context.Context, j deploy.Job) (deploy.Running,
 	if err != nil {
 		return nil, err
 	}
-	return &kept{c, h.attached}, nil
+	return &kept{c, h.engine, h.attached}, nil
 }
 
 // endAttached ends what a perflab that is gone left in a container; when that does not run,
 // nothing of it does.
 func (h *host) endAttached(ctx context.Context, r deploy.Record) ([]string, error) {
-	found, err := h.api.ContainerInspect(ctx, r.Container, client.ContainerInspectOptions{})
-	if isNotFound(err) || err == nil && (found.Container.State == nil || !found.Container.State.Running) {
-		return nil, nil
-	}
+	runs, err := h.runs(ctx, r.Container)
 	if err != nil {
 		return nil, h.explain(ctx, "look at the container of an earlier deployment", err)
+	}
+	if !runs {
+		return nil, nil
 	}
 	return h.keeper(r.Container).End(ctx, r)
 }
@@ -103,7 +103,8 @@ func (h *host) endAttached(ctx context.Context, r deploy.Record) ([]string, erro
 // kept is a process in a container that runs already.
 type kept struct {
 	*deploy.Kept
-	in attached
+	engine *engine
+	in     attached
 }
 
 var _ deploy.Running = (*kept)(nil)
@@ -113,6 +114,37 @@ func (c *kept) Record() deploy.Record {
 	r := c.Kept.Record()
 	r.Container = c.in.id
 	return r
+}
+
+// Stop ends the process. In a container that does not run any more nothing is left of it.
+func (c *kept) Stop(grace time.Duration, hurry <-chan struct{}) error {
+	err := c.Kept.Stop(grace, hurry)
+	if err == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), brief)
+	defer cancel()
+	for end := time.Now().Add(endingSoon); ; time.Sleep(firstPause) {
+		runs, looked := c.engine.runs(ctx, c.in.id)
+		if looked == nil && !runs {
+			return nil
+		}
+		if looked != nil || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+// endingSoon is how long a container that ends may still be called running.
+const endingSoon = 2 * time.Second
+
+// runs tells whether a container is there and runs.
+func (e *engine) runs(ctx context.Context, id string) (bool, error) {
+	found, err := e.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+	if isNotFound(err) {
+		return false, nil
+	}
+	return err == nil && found.Container.State != nil && found.Container.State.Running, err
 }
 
 // URL is a port of the container.

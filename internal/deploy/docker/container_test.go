@@ -261,12 +261,10 @@ func TestContextNamesTheEngine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := quick(e, docker.Settings{})
-	r.Settings.DockerHost = ""
+	r := &docker.Runtime{Settings: docker.Settings{Image: ref}}
 	deploytest.Start(t, r, deploytest.Spec(t, deploytest.Ready))
 	t.Setenv("DOCKER_CONTEXT", "no-such")
-	r = quick(e, docker.Settings{})
-	r.Settings.DockerHost = ""
+	r = &docker.Runtime{Settings: docker.Settings{Image: ref}}
 	if _, err := r.Start(t.Context(), deploytest.Spec(t, deploytest.Ready)); err == nil || !strings.Contains(err.Error(), `docker context "no-such"`) {
 		t.Errorf("a context that is not there: %v", err)
 	}

@@ -134,12 +134,19 @@ func (r *Runtime) connect(op string) (*engine, error) {
 	if err := r.Settings.Validate(); err != nil {
 		return nil, &deploy.InfraError{Op: op, Err: err, Help: "correct the settings of the docker runtime"}
 	}
-	e, err := connect(r.Settings, r.Progress)
+	e, err := connect(r.Settings, r.tell)
 	if err != nil {
 		return nil, &deploy.InfraError{Op: op, Err: err, Help: "correct docker_host, DOCKER_HOST or the docker context"}
 	}
+	e.grace = r.Grace
 	r.engine = e
 	return e, nil
+}
+
+func (r *Runtime) tell(text string) {
+	if r.Progress != nil {
+		r.Progress(text)
+	}
 }
 
 // prepare resolves the image, once, or looks at the container that runs already. What it

@@ -38,6 +38,7 @@ func own(dir string) {
 			panic(err)
 		}
 	}
+	hurry(&r)
 	if _, err := r.Start(context.Background(), s); err != nil {
 		panic(err)
 	}
@@ -78,7 +79,17 @@ func quick(e *dockertest.Engine, s docker.Settings) *docker.Runtime {
 	if s.Container == "" {
 		s.Image = ref
 	}
-	return &docker.Runtime{Settings: s, Grace: 300 * time.Millisecond, Poll: 5 * time.Millisecond}
+	r := &docker.Runtime{Settings: s}
+	hurry(r)
+	return r
+}
+
+// hurry shortens what a runtime waits for.
+func hurry(r *docker.Runtime) {
+	r.Grace, r.Poll = 300*time.Millisecond, 5*time.Millisecond
+	if err := r.Hurry(20*time.Second, 5*time.Second); err != nil {
+		panic(err)
+	}
 }
 
 func TestDocker(t *testing.T) {

@@ -24,8 +24,11 @@ type engine struct {
 	settings Settings
 	address  string // where its ports are reached
 	progress func(text string)
-	image    image    // resolved once
-	attached attached // of Settings.Container
+	grace    time.Duration // of a keeper that is cut off
+	patience time.Duration // with the daemon that is to end and remove a container
+	silence  time.Duration // of a keeper, until it counts as lost; 0: its own default
+	image    image         // resolved once
+	attached attached      // of Settings.Container
 }
 
 const (
@@ -36,10 +39,7 @@ const (
 
 // connect makes a client; nothing is sent yet.
 func connect(s Settings, progress func(string)) (*engine, error) {
-	e := &engine{settings: s, progress: progress}
-	if e.progress == nil {
-		e.progress = func(string) {}
-	}
+	e := &engine{settings: s, progress: progress, patience: killWait}
 	c := endpoint{host: cmp.Or(s.DockerHost, os.Getenv(client.EnvOverrideHost))}
 	if c.host == "" {
 		var err error

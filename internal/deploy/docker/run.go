@@ -182,7 +182,7 @@ func (c *run) Stop(grace time.Duration, hurry <-chan struct{}) error {
 		case <-hurry:
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), killWait)
+	ctx, cancel := context.WithTimeout(context.Background(), c.patience)
 	defer cancel()
 	select {
 	case <-c.exited:
@@ -190,7 +190,7 @@ func (c *run) Stop(grace time.Duration, hurry <-chan struct{}) error {
 		_ = c.kill("KILL")
 		select {
 		case <-c.exited:
-		case <-time.After(killWait / 2):
+		case <-time.After(c.patience / 2):
 		}
 	}
 	if err := c.remove(ctx, c.id); err != nil {
