@@ -55,10 +55,7 @@ func TestContainerIsAsSet(t *testing.T) {
 	argv := s.Replicas[0].Argv
 	d := deploytest.Start(t, r, s)
 	c := only(t, e)
-	var entry []any
-	for _, a := range []any{"env", argv[0], "serve", "--port", strings.TrimPrefix(d.Targets()[0], "http://127.0.0.1:")} {
-		entry = append(entry, a)
-	}
+	entry := []any{"env", argv[0], "serve", "--port", strings.TrimPrefix(d.Targets()[0], "http://127.0.0.1:")}
 	if got := append(get(c.Config, "Entrypoint").([]any), get(c.Config, "Cmd").([]any)...); cmp.Diff(entry, got) != "" {
 		t.Errorf("command %q, want %q", got, entry)
 	}

@@ -94,6 +94,7 @@ func (b *box) start() error {
 	}
 	cmd, err := b.command(argv, b.Env, b.WorkingDir)
 	if err != nil {
+		b.failed()
 		return errorf(http.StatusBadRequest, "failed to create task for container: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: %v: unknown", err)
 	}
 	var pipes [2]*os.File
@@ -113,7 +114,10 @@ func (b *box) start() error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	b.state, b.pid, b.out = "running", cmd.Process.Pid, newOutput()
+	if b.state == "exited" {
+		b.out = newOutput()
+	}
+	b.state, b.pid = "running", cmd.Process.Pid
 	b.engine.work.Go(func() { b.watch(cmd, pipes, b.out) })
 	return nil
 }
@@ -133,6 +137,22 @@ func (b *box) watch(cmd *exec.Cmd, pipes [2]*os.File, out *output) {
 	out.close()
 	b.mu.Lock()
 	b.state, b.pid, b.code = "exited", 0, exitCode(state)
+	b.mu.Unlock()
+	b.ended(exitCode(state))
+}
+
+// failed takes note of a start that failed.
+func (b *box) failed() {
+	b.mu.Lock()
+	b.out.close()
+	b.mu.Unlock()
+	b.ended(127)
+}
+
+// ended wakes those who wait for the end.
+func (b *box) ended(code int) {
+	b.mu.Lock()
+	b.code = code
 	close(b.exits)
 	b.exits = make(chan struct{})
 	remove, _ := b.HostConfig["AutoRemove"].(bool)
@@ -271,20 +291,11 @@ func (b *box) attach(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	b.mu.Lock()
+	out := b.out
+	b.mu.Unlock()
 	b.engine.work.Go(func() {
 		defer c.Close()
-		b.mu.Lock()
-		out := b.out
-		for b.state == "created" { // its output is made when it starts
-			b.mu.Unlock()
-			time.Sleep(time.Millisecond)
-			if _, err := b.engine.find(b.id); err != nil {
-				return
-			}
-			b.mu.Lock()
-			out = b.out
-		}
-		b.mu.Unlock()
 		_ = out.copyTo(c, nil, true) // the client has gone
 	})
 	return nil
