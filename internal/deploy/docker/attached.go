@@ -112,7 +112,7 @@ var _ deploy.Running = (*kept)(nil)
 // Record is the container's id and the process's identity in it.
 func (c *kept) Record() deploy.Record {
 	r := c.Kept.Record()
-	r.Container = c.in.id
+	r.Container, r.Engine = c.in.id, c.engine.api.DaemonHost()
 	return r
 }
 

@@ -108,17 +108,17 @@ func TestGPUsAreDealt(t *testing.T) {
 		d := deploytest.Start(t, quick(e, docker.Settings{GPUs: c.gpus}), s)
 		config := only(t, e).Config
 		requests, _ := get(config, "HostConfig", "DeviceRequests").([]any)
-		got := ""
+		var got strings.Builder
 		for _, q := range requests {
 			b, err := json.Marshal(get(q, "DeviceIDs"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			got += string(b)
+			got.WriteString(string(b))
 		}
 		env := fmt.Sprint(get(config, "Env"))
-		if got != c.request || c.env != "" && !strings.Contains(env, c.env) || c.env == "" && strings.Contains(env, "_VISIBLE_DEVICES") {
-			t.Errorf("gpus %q, dealt %v: requested %s with %s", c.gpus, c.devices, got, env)
+		if got.String() != c.request || c.env != "" && !strings.Contains(env, c.env) || c.env == "" && strings.Contains(env, "_VISIBLE_DEVICES") {
+			t.Errorf("gpus %q, dealt %v: requested %s with %s", c.gpus, c.devices, got.String(), env)
 		}
 		if err := d.Stop(t.Context()); err != nil {
 			t.Error(err)
@@ -469,4 +469,41 @@ func TestRecordIsGoneAfterStop(t *testing.T) {
 	if !slices.Equal(names, []string{"pids", "replica-0.log"}) {
 		t.Errorf("left are %q", names)
 	}
+}
+
+func TestSweepByAnotherEngine(t *testing.T) {
+	e := dockertest.Start(t, dockertest.Image{Ref: ref})
+	s := deploytest.Spec(t, deploytest.Ready)
+	killOwner(t, quick(e, docker.Settings{}).Settings, s)
+	other := dockertest.Start(t, dockertest.Image{Ref: ref})
+	if _, err := quick(other, docker.Settings{}).Sweep(t.Context(), s.Dir); err == nil || !strings.Contains(err.Error(), e.Host) {
+		t.Errorf("sweep: %v", err)
+	}
+	if ended, err := quick(e, docker.Settings{}).Sweep(t.Context(), s.Dir); err != nil || len(ended) != 1 {
+		t.Errorf("sweep ends %q, %v", ended, err)
+	}
+}
+
+// A replica of several processes has a container for each, on the machine's network.
+func TestPeers(t *testing.T) {
+	e := dockertest.Start(t, dockertest.Image{Ref: ref})
+	s := deploytest.Spec(t, deploytest.Ready)
+	head := deploytest.Engine(t, s.Dir, deploytest.Ready).Member
+	head.Argv[len(head.Argv)-1] = "{port:head}"
+	s.Replicas[0].Peers = []deploy.Peer{{Name: "head", Member: head, Up: deploytest.Hello}}
+	d := deploytest.Start(t, quick(e, docker.Settings{}), s)
+	var processes []string
+	for _, c := range e.Containers() {
+		processes = append(processes, c.Labels["perflab.process"])
+	}
+	if want := []string{"replica-0.head", "replica-0"}; !slices.Equal(processes, want) {
+		t.Errorf("containers %q, want %q", processes, want)
+	}
+	if err := d.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if left := e.Containers(); len(left) != 0 {
+		t.Errorf("left is %+v", left)
+	}
+	deploytest.NothingLeft(t, s, 2)
 }

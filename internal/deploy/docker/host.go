@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
@@ -98,8 +99,11 @@ func (h *host) Spawn(ctx context.Context, j deploy.Job) (_ deploy.Running, err e
 		return h.spawnAttached(ctx, j)
 	}
 	defer func() {
-		if err != nil { // also one that was created although the answer did not arrive
-			err = errors.Join(err, h.removeMarked(j.Marker))
+		if err == nil {
+			return
+		}
+		if left := h.removeMarked(j.Marker); left != nil {
+			err = errors.Join(err, left)
 		}
 	}()
 	j.Member = j.In(filesDir)
@@ -123,9 +127,18 @@ func (h *host) Spawn(ctx context.Context, j deploy.Job) (_ deploy.Running, err e
 	return c, nil
 }
 
-// create creates the container and starts it.
+// startLimit bounds the making of a container, and a start with all hooks of its runtime.
+const startLimit = 2 * time.Minute
+
+// create creates the container and starts it. Neither request is cut off: the daemon
+// would go on, and nobody knew with what.
 func (h *host) create(ctx context.Context, j deploy.Job, opts client.ContainerCreateOptions) (id string, err error) {
-	made, err := h.api.ContainerCreate(ctx, opts)
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), startLimit)
+	defer cancel()
+	made, err := h.api.ContainerCreate(whole, opts)
+	if err == nil {
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		return "", h.explain(ctx, j.Op+": create a container", err)
 	}
@@ -141,7 +154,7 @@ func (h *host) create(ctx context.Context, j deploy.Job, opts client.ContainerCr
 			return "", h.explain(ctx, j.Op+": copy files into the container", err)
 		}
 	}
-	if _, err := h.api.ContainerStart(ctx, made.ID, client.ContainerStartOptions{}); err != nil {
+	if _, err := h.api.ContainerStart(whole, made.ID, client.ContainerStartOptions{}); err != nil {
 		return "", h.explainProgram(ctx, j.Op+": start the container", opts.Config.Entrypoint[0], err)
 	}
 	return made.ID, nil
@@ -328,6 +341,9 @@ func (e *engine) removeMarked(marker string) error {
 
 // End removes the container of an earlier perflab, found by its label and by its id.
 func (h *host) End(ctx context.Context, r deploy.Record) (ended []string, err error) {
+	if here := h.api.DaemonHost(); r.Engine != "" && r.Engine != here {
+		return nil, fmt.Errorf("%s was started by the Docker Engine at %s, and this is the one at %s: name that by docker_host, or end it there", r.Name, r.Engine, here)
+	}
 	if r.Container != "" {
 		return h.endAttached(ctx, r)
 	}

@@ -21,7 +21,9 @@ func (e *engine) runOnce(ctx context.Context, op string, argv []string, stdout i
 	opts.Config.Labels[labelCommand] = "yes"
 	opts.HostConfig.AutoRemove = true
 	opts.HostConfig.DeviceRequests = e.allGPUs()
-	made, err := e.api.ContainerCreate(ctx, opts)
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), startLimit)
+	defer cancel()
+	made, err := e.api.ContainerCreate(whole, opts)
 	if err != nil {
 		return e.explain(ctx, op+": create a container", err)
 	}

@@ -160,8 +160,8 @@ func (c *run) Exited() <-chan struct{} { return c.exited }
 // Status is "exit status 1".
 func (c *run) Status() (string, int) { return c.status, c.code }
 
-// Record holds the container's id.
-func (c *run) Record() deploy.Record { return deploy.Record{ID: c.id} }
+// Record holds the container's id and where it is.
+func (c *run) Record() deploy.Record { return deploy.Record{ID: c.id, Engine: c.api.DaemonHost()} }
 
 // URL is a port of the Docker host.
 func (c *run) URL(_ context.Context, port int) (string, error) {
