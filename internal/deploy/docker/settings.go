@@ -89,7 +89,7 @@ func (s Settings) Validate() error {
 
 // validatePlace is about the container that engines run in.
 func (s Settings) validatePlace() error {
-	if scheme, _, ok := strings.Cut(s.DockerHost, "://"); s.DockerHost != "" && (!ok || !slices.Contains([]string{"unix", "tcp", "http", "https"}, scheme)) {
+	if scheme, _, ok := strings.Cut(s.DockerHost, "://"); s.DockerHost != "" && (!ok || !slices.Contains([]string{"unix", "tcp"}, scheme)) {
 		return fmt.Errorf("docker_host %q must begin with unix:// or tcp://: of a machine that is reached by ssh, forward the socket with ssh -L /tmp/docker.sock:/var/run/docker.sock, name it, and give the machine as address", s.DockerHost)
 	}
 	if s.Platform != "" && strings.Count(s.Platform, "/") != 1 && strings.Count(s.Platform, "/") != 2 {
