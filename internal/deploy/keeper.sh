@@ -55,7 +55,7 @@ look_at() {
 # candidates lists the environments that may have the marker: all of them where
 # grep does not look beyond a NUL.
 candidates() {
-	if printf 'a\0b' | grep -q b; then
+	if [ -n "$k_deep" ]; then
 		grep -lsF -e "$k_marker" /proc/[0-9]*/environ 2>/dev/null
 	else
 		echo /proc/[0-9]*/environ
@@ -328,6 +328,8 @@ k_word=${k_word%?}
 k_newline=$(echo; echo .)
 k_newline=${k_newline%.}
 k_setsid=$(command -v setsid)
+k_deep=$(printf 'a\0b\n' | grep -cF -e b)
+[ "$k_deep" = 1 ] || k_deep=''
 say ready
 [ "$k_mode" = run ] && say ready >&2
 "$k_mode"

@@ -371,6 +371,10 @@ type forward struct {
 	local, spec string
 }
 
+// forwardGlance is how long a forward is tried: an engine that listens already answers
+// nothing.
+const forwardGlance = 500 * time.Millisecond
+
 const forwardAttempts = 3 // a free port may be taken between the choice and ssh's bind
 
 // forward makes a way to a port of the machine's loopback interface. It keeps the
@@ -419,15 +423,12 @@ func (l *link) permitted(ctx context.Context, f *forward) error {
 		return err
 	}
 	defer c.Close()
-	_ = c.SetReadDeadline(time.Now().Add(connectSeconds * time.Second))
+	// The master speaks before it closes, through a pipe.
+	_ = c.SetReadDeadline(time.Now().Add(forwardGlance))
 	_, _ = c.Read(make([]byte, 1))
 	said := l.said.since(before)
-	for range 10 { // the master speaks before it closes, through a pipe
-		if strings.Contains(said, "open failed") {
-			break
-		}
+	for end := time.Now().Add(lastLook); !strings.Contains(said, "open failed") && time.Now().Before(end); said = l.said.since(before) {
 		time.Sleep(firstLook)
-		said = l.said.since(before)
 	}
 	if strings.Contains(said, "administratively prohibited") {
 		return &InfraError{
