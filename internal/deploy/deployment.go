@@ -274,6 +274,8 @@ func (d *deployment) end() error {
 		if infra, ok := errors.AsType[*InfraError](err); ok { // its Host knows better
 			help = infra.Help
 		}
+		d.record.Owner = identity{} // a leftover now, also to this perflab
+		_ = d.record.write(d.path)  // the error to tell is the other
 		return &InfraError{Op: "stop " + d.spec.name(), Err: err, Help: help}
 	}
 	d.watch.Wait()

@@ -380,6 +380,7 @@ const forwardAttempts = 3 // a free port may be taken between the choice and ssh
 // forward makes a way to a port of the machine's loopback interface. It keeps the
 // place that its caller took.
 func (l *link) forward(ctx context.Context, port int) (*forward, error) {
+	op := fmt.Sprintf("forward a port to %d on %s", port, l.host.Name)
 	var err error
 	for range forwardAttempts {
 		var ports []int
@@ -393,11 +394,11 @@ func (l *link) forward(ctx context.Context, port int) (*forward, error) {
 				return f, nil
 			}
 			f.cancel()
-			return nil, err
+			return nil, asInfra(ctx, op, err)
 		}
 	}
 	l.leave()
-	return nil, asInfra(fmt.Sprintf("forward a port to %d on %s", port, l.host.Name), err)
+	return nil, asInfra(ctx, op, err)
 }
 
 // control gives the master an order.
