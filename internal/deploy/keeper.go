@@ -33,7 +33,8 @@ type Session interface {
 	// Wait returns when the command has ended and all that it printed is written:
 	// nil, whatever its status, or what broke the connection.
 	Wait() error
-	// Close cuts the connection, whatever runs over there.
+	// Close cuts the connection, whatever runs over there and holds on to it: Wait
+	// returns then.
 	Close() error
 }
 
@@ -307,7 +308,7 @@ func (k Keeper) Run(ctx context.Context, node string, argv []string, stdout io.W
 		}
 	}
 	if err != nil {
-		return asInfra(op, err)
+		return asInfra(ctx, op, err)
 	}
 	select {
 	case <-t.over:
@@ -321,7 +322,7 @@ func (k Keeper) Run(ctx context.Context, node string, argv []string, stdout io.W
 	case refused != "":
 		return refusedBy(op, node, argv[0], refused)
 	case t.err != nil || err != nil:
-		return asInfra(op, t.broken(errors.New("the connection ended before the command did")))
+		return asInfra(ctx, op, t.broken(errors.New("the connection ended before the command did")))
 	case code != 0:
 		_, code = exitStatus(code)
 		return &ExitError{Argv: redactArgv(argv), Code: code, Stderr: RedactText(string(stderr.b))}
@@ -337,13 +338,13 @@ func on(node string) string {
 	return " on " + node
 }
 
-// asInfra makes an InfraError of what is none.
-func asInfra(op string, err error) error {
+// asInfra makes an InfraError of what went wrong with a transport, unless it is one. Of ctx's end it makes its cause.
+func asInfra(ctx context.Context, op string, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
 	if infra, ok := errors.AsType[*InfraError](err); ok {
 		return infra
-	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s: %w", op, err)
 	}
 	return &InfraError{Op: op, Err: err, Help: "see whether the machine is up and can be reached, and start again"}
 }
@@ -414,17 +415,17 @@ func (k Keeper) end(ctx context.Context, r Record) (found, left []string, err er
 		}
 	})
 	if err != nil {
-		return nil, nil, asInfra(op, err)
+		return nil, nil, asInfra(ctx, op, err)
 	}
 	select {
 	case <-done:
 		t.close()
 		return found, left, nil
 	case <-t.over:
-		return nil, nil, asInfra(op, t.broken(errors.New("the connection ended")))
+		return nil, nil, asInfra(ctx, op, t.broken(errors.New("the connection ended")))
 	case <-ctx.Done():
 		t.cut()
-		return nil, nil, asInfra(op, errors.New("no answer in time"))
+		return nil, nil, asInfra(context.Background(), op, errors.New("no answer in time"))
 	}
 }
 

@@ -52,9 +52,20 @@ look_at() {
 	esac
 }
 
+# candidates lists the environments that may have the marker: all of them where
+# grep does not look beyond a NUL.
+candidates() {
+	if [ -n "$k_deep" ]; then
+		grep -lsF -e "$k_marker" /proc/[0-9]*/environ 2>/dev/null
+	else
+		echo /proc/[0-9]*/environ
+	fi
+}
+
 # marked lists the processes that were started with the marker.
 marked() {
-	for k_f in $(grep -lsF -e "$k_marker" /proc/[0-9]*/environ 2>/dev/null); do
+	[ -n "$k_marker" ] || return
+	for k_f in $(candidates); do
 		k_f=${k_f%/environ}
 		{ tr '\0' '\n' < "$k_f/environ" | grep -qxF -e "$k_marker" && echo "${k_f#/proc/}"; } 2>/dev/null
 	done
@@ -317,6 +328,8 @@ k_word=${k_word%?}
 k_newline=$(echo; echo .)
 k_newline=${k_newline%.}
 k_setsid=$(command -v setsid)
+k_deep=$(printf 'a\0b\n' | grep -cF -e b)
+[ "$k_deep" = 1 ] || k_deep=''
 say ready
 [ "$k_mode" = run ] && say ready >&2
 "$k_mode"

@@ -54,7 +54,7 @@ func (k Keeper) Spawn(ctx context.Context, j Job) (*Kept, error) {
 	c.talk, err = k.open(ctx, j.Node, "keep", c.record, cmp.Or(k.Grace, defaultGrace), log, nil, c.hear)
 	if err != nil {
 		log.Close()
-		return nil, asInfra(op, err)
+		return nil, asInfra(ctx, op, err)
 	}
 	c.running.Go(c.watch)
 	if err := c.start(ctx, op, j); err != nil {
@@ -84,7 +84,7 @@ func (c *Kept) start(ctx context.Context, op string, j Job) error {
 		return &InfraError{Op: op, Err: err}
 	}
 	if err := c.talk.tellJob(text); err != nil {
-		return asInfra(op, c.talk.broken(err))
+		return asInfra(ctx, op, c.talk.broken(err))
 	}
 	id, err := c.answer(ctx, op, j, c.started)
 	if err != nil {
@@ -113,9 +113,9 @@ func (c *Kept) answer(ctx context.Context, op string, j Job, word <-chan string)
 			return "", refusedBy(op, j.Node, j.Argv[0], why)
 		default:
 		}
-		return "", asInfra(op, c.talk.broken(errors.New("the session ended before it had begun: is /bin/sh there, and is the account allowed to run it?")))
+		return "", asInfra(ctx, op, c.talk.broken(errors.New("the session ended before it had begun: is /bin/sh there, and is the account allowed to run it?")))
 	case <-late.C:
-		return "", asInfra(op, fmt.Errorf("no answer within %v", c.keeper.silence()))
+		return "", asInfra(ctx, op, fmt.Errorf("no answer within %v", c.keeper.silence()))
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}

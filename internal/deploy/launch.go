@@ -85,7 +85,11 @@ func (l Launcher) Start(ctx context.Context, s Spec) (Deployment, error) {
 		return nil, fileError(op, err)
 	}
 	if _, err := l.sweepRecord(ctx, filepath.Join(s.Dir, recordName)); err != nil {
-		return nil, &InfraError{Op: op, Err: err, Help: "end the named processes by hand"}
+		help := "end the named processes by hand"
+		if infra, ok := errors.AsType[*InfraError](err); ok {
+			help = infra.Help
+		}
+		return nil, &InfraError{Op: op, Err: err, Help: help}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(s.Timeout, defaultTimeout), &lateError{cmp.Or(s.Timeout, defaultTimeout)})
 	defer cancel()

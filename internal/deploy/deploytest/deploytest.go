@@ -196,7 +196,7 @@ func twoReplicas(t *testing.T, r deploy.Runtime) {
 
 func neverReady(t *testing.T, r deploy.Runtime) {
 	s := Spec(t, Never)
-	s.Timeout = 500 * time.Millisecond
+	s.Timeout = 2 * time.Second
 	e := failsWith[*deploy.InfraError](t, r, s)
 	if !strings.Contains(e.Error(), "replica 0") || !strings.Contains(e.Error()+e.Hint(), "replica-0.log") {
 		t.Errorf("error %q (%s) names neither replica nor log", e, e.Hint())

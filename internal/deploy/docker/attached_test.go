@@ -109,7 +109,7 @@ func TestAttachedLosesTheConnection(t *testing.T) {
 func TestAttachedContainerEnds(t *testing.T) {
 	e, id := node(t)
 	s := deploytest.Spec(t, deploytest.Ready)
-	r := quick(e, docker.Settings{Container: "node"})
+	r := quick(e, docker.Settings{Container: "node", Env: []string{"TMPDIR=" + t.TempDir()}})
 	d := deploytest.Start(t, r, s)
 	e.RunOutOfMemory(id)
 	died(t, d)
@@ -130,7 +130,7 @@ func TestAttachedContainerEnds(t *testing.T) {
 func TestAttachedSweepOfAnEndedContainer(t *testing.T) {
 	e, id := node(t)
 	s := deploytest.Spec(t, deploytest.Ready)
-	r := quick(e, docker.Settings{Container: "node"})
+	r := quick(e, docker.Settings{Container: "node", Env: []string{"TMPDIR=" + t.TempDir()}})
 	killOwner(t, r.Settings, s)
 	e.RunOutOfMemory(id)
 	for only(t, e).Running {

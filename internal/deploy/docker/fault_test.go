@@ -140,12 +140,13 @@ func TestDaemonIsGoneAtStop(t *testing.T) {
 	id := only(t, e).ID
 	e.Down()
 	err = d.Stop(t.Context())
-	if err == nil || !strings.Contains(err.Error(), id[:12]) || !strings.Contains(err.Error(), "cannot be removed") {
+	i, ok := errors.AsType[*deploy.InfraError](err)
+	if !ok || !strings.Contains(i.Error(), id[:12]) || !strings.Contains(i.Error(), "cannot be removed") || !strings.Contains(i.Hint(), "docker rm -f") {
 		t.Errorf("stop: %v", err)
 	}
 	e.Restart()
-	if ended, err := quick(e, docker.Settings{}).Sweep(t.Context(), s.Dir); err != nil || len(ended) != 0 {
-		t.Errorf("a sweep while perflab runs ends %q, %v", ended, err)
+	if ended, err := quick(e, docker.Settings{}).Sweep(t.Context(), s.Dir); err != nil || len(ended) != 1 || len(e.Containers()) != 0 {
+		t.Errorf("the sweep afterwards ends %q, %v", ended, err)
 	}
 }
 

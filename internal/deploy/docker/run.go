@@ -194,7 +194,10 @@ func (c *run) Stop(grace time.Duration, hurry <-chan struct{}) error {
 		}
 	}
 	if err := c.remove(ctx, c.id); err != nil {
-		return fmt.Errorf("container %s: %w", short(c.id), err)
+		return &deploy.InfraError{
+			Op: "end container " + short(c.id), Err: err,
+			Help: "when the Docker daemon answers, the next start ends it, or docker rm -f " + short(c.id),
+		}
 	}
 	return nil
 }
