@@ -115,6 +115,12 @@ func (d *deployment) start(ctx context.Context, replica int, p *Peer, m Member, 
 		return nil, fileError(d.op, err)
 	}
 	run, err := d.Spawn(ctx, j)
+	if late, ok := errors.AsType[*lateError](err); ok {
+		err = &InfraError{
+			Op: d.op, Err: fmt.Errorf("%s is %w: it was still being started", name, late),
+			Help: "allow more time, or see what its machine is busy with; its log is " + log.path,
+		}
+	}
 	if infra, ok := errors.AsType[*InfraError](err); ok && infra.Log == "" {
 		infra.Log = log.path
 	}
@@ -264,11 +270,13 @@ func (d *deployment) end() error {
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
-		return &InfraError{
-			Op:   "stop " + d.spec.name(),
-			Err:  err,
-			Help: "one that waits inside the kernel, as with a device that hangs, does not end: see dmesg",
+		help := "one that waits inside the kernel, as with a device that hangs, does not end: see dmesg"
+		if infra, ok := errors.AsType[*InfraError](err); ok { // its Host knows better
+			help = infra.Help
 		}
+		d.record.Owner = identity{} // a leftover now, also to this perflab
+		_ = d.record.write(d.path)  // the error to tell is the other
+		return &InfraError{Op: "stop " + d.spec.name(), Err: err, Help: help}
 	}
 	d.watch.Wait()
 	for _, target := range d.targets {

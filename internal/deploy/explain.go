@@ -76,7 +76,7 @@ func (d *deployment) explainExit(c *member) error {
 	tail := c.log.tail()
 	status, code := c.Status()
 	if inUse.MatchString(tail) {
-		return &portError{InfraError{
+		return &PortError{InfraError{
 			Op:   d.op,
 			Err:  fmt.Errorf("%s could not bind a port: %s", c.name, quoteLine(inUse.FindString(tail))),
 			Help: "end what else binds ports on this machine, and start again",

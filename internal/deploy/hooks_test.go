@@ -29,15 +29,6 @@ func hooked(t *testing.T, b deploytest.Behaviour) (deploy.Existing, deploy.Spec)
 	}, s
 }
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	ports, err := deploy.FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ports[0]
-}
-
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	r, s := hooked(t, deploytest.Ready)

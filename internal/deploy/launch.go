@@ -85,7 +85,11 @@ func (l Launcher) Start(ctx context.Context, s Spec) (Deployment, error) {
 		return nil, fileError(op, err)
 	}
 	if _, err := l.sweepRecord(ctx, filepath.Join(s.Dir, recordName)); err != nil {
-		return nil, &InfraError{Op: op, Err: err, Help: "end the named processes by hand"}
+		help := "end the named processes by hand"
+		if infra, ok := errors.AsType[*InfraError](err); ok {
+			help = infra.Help
+		}
+		return nil, &InfraError{Op: op, Err: err, Help: help}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(s.Timeout, defaultTimeout), &lateError{cmp.Or(s.Timeout, defaultTimeout)})
 	defer cancel()
@@ -94,7 +98,7 @@ func (l Launcher) Start(ctx context.Context, s Spec) (Deployment, error) {
 		if err == nil {
 			return d, nil
 		}
-		if _, taken := errors.AsType[*portError](err); taken && attempt < portAttempts && ctx.Err() == nil {
+		if _, taken := errors.AsType[*PortError](err); taken && attempt < portAttempts && ctx.Err() == nil {
 			continue
 		}
 		return nil, err
@@ -115,10 +119,13 @@ type lateError struct{ limit time.Duration }
 
 func (e *lateError) Error() string { return fmt.Sprintf("not ready after %v", e.limit) }
 
-// portError says that a replica could not bind its port.
-type portError struct{ InfraError }
+// PortError is an InfraError that says that a port was taken between its choice and
+// its use: the deployment is started again on other ports. A Host gives it where not
+// the engine binds, so that no log says it.
+type PortError struct{ InfraError }
 
-func (e *portError) Unwrap() error { return &e.InfraError }
+// Unwrap is the InfraError.
+func (e *PortError) Unwrap() error { return &e.InfraError }
 
 // launch starts the replicas on new ports and waits until they are ready.
 func (l Launcher) launch(ctx context.Context, op string, s Spec) (_ *deployment, err error) {

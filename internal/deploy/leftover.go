@@ -35,6 +35,7 @@ type record struct {
 type Record struct {
 	identity           // on its machine
 	ID        string   `json:"id,omitempty"`        // of a container
+	Engine    string   `json:"engine,omitempty"`    // address of what has the container
 	Container string   `json:"container,omitempty"` // that the process was started in
 	Dir       string   `json:"dir,omitempty"`       // on its machine, made for it
 	Replica   int      `json:"replica"`
@@ -46,7 +47,7 @@ type Record struct {
 
 // known returns the record with what its Host knows the process by.
 func (r Record) known(by Record) Record {
-	r.identity, r.ID, r.Container, r.Dir = by.identity, by.ID, by.Container, by.Dir
+	r.identity, r.ID, r.Engine, r.Container, r.Dir = by.identity, by.ID, by.Engine, by.Container, by.Dir
 	return r
 }
 

@@ -2,6 +2,8 @@ package deploy
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -29,7 +31,16 @@ func (d *deployment) choosePorts(ctx context.Context) ([]portSet, error) {
 	for _, node := range slices.Sorted(maps.Keys(need)) {
 		ports, err := d.Ports(ctx, node, need[node])
 		if err != nil {
-			return nil, &InfraError{Op: d.op + ": choose a port", Err: err}
+			if cause := context.Cause(ctx); cause != nil {
+				if _, late := errors.AsType[*lateError](cause); !late {
+					return nil, fmt.Errorf("%s: %w", d.op, cause)
+				}
+			}
+			e := &InfraError{Op: d.op + ": choose a port", Err: err, Help: "see whether the machine is up, or allow more time"}
+			if infra, ok := errors.AsType[*InfraError](err); ok {
+				e.Help = infra.Help
+			}
+			return nil, e
 		}
 		free[node] = ports
 	}

@@ -24,6 +24,7 @@ const ownerEnv = "PERFLAB_TEST_OWNER"
 
 func TestMain(m *testing.M) {
 	deploytest.EngineMain()
+	rankMain()
 	if dir := os.Getenv(ownerEnv); dir != "" {
 		own(dir)
 	}
@@ -37,7 +38,11 @@ func own(dir string) {
 		panic(err)
 	}
 	s.Dir = dir
-	if _, err := quick().Start(context.Background(), s); err != nil {
+	var r deploy.Runtime = quick()
+	if config := os.Getenv(ownerEnv + "_SSH"); config != "" {
+		r = quickSSH(config)
+	}
+	if _, err := r.Start(context.Background(), s); err != nil {
 		panic(err)
 	}
 	os.Stdout.WriteString("started\n")
@@ -50,6 +55,11 @@ func quick() deploy.Process {
 
 func TestProcess(t *testing.T) {
 	deploytest.Run(t, func(*testing.T) deploy.Runtime { return quick() })
+}
+
+func TestProcessDevices(t *testing.T) {
+	t.Parallel()
+	deploytest.Devices(t, quick())
 }
 
 func TestProcessRetriesATakenPort(t *testing.T) {
@@ -241,12 +251,20 @@ func sweepTwice(t *testing.T, dir string) {
 // engines' end and returns the process that is left.
 func killOwner(t *testing.T, s deploy.Spec) (stray int) {
 	t.Helper()
+	return lastAlive(t, killedOwner(t, s))
+}
+
+// killedOwner has another process, with more in its environment, start the deployment,
+// kills it, and returns the processes of the three that there are of engines.
+func killedOwner(t *testing.T, s deploy.Spec, env ...string) (pids []int) {
+	t.Helper()
 	replicas, err := json.Marshal(s.Replicas)
 	if err != nil {
 		t.Fatal(err)
 	}
 	owner := exec.Command(os.Args[0])
 	owner.Env = append(os.Environ(), ownerEnv+"="+s.Dir, ownerEnv+"_REPLICAS="+string(replicas))
+	owner.Env = append(owner.Env, env...)
 	owner.Stderr = os.Stderr
 	out, err := owner.StdoutPipe()
 	if err != nil {
@@ -256,7 +274,7 @@ func killOwner(t *testing.T, s deploy.Spec) (stray int) {
 		t.Fatal(err)
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
-	pids := deploytest.PIDs(t, s.Dir)
+	pids = deploytest.PIDs(t, s.Dir)
 	if line != "started\n" || len(pids) != 3 {
 		t.Errorf("owner says %q (%v) with processes %v, want 3", line, err, pids)
 	}
@@ -267,7 +285,7 @@ func killOwner(t *testing.T, s deploy.Spec) (stray int) {
 	}
 	owner.Process.Kill()
 	owner.Wait()
-	return lastAlive(t, pids)
+	return pids
 }
 
 // lastAlive waits until only one of the processes runs.

@@ -119,7 +119,9 @@ func fake(b Behaviour, pids string) error {
 	case Busy:
 		return errors.New(BusyLine)
 	case Crash:
-		return errors.New(CrashLine)
+		// Where Hello went: a runtime that has two streams may mix them.
+		fmt.Println(CrashLine)
+		os.Exit(1)
 	case Usage:
 		fmt.Fprintf(os.Stderr, "usage: fake serve [-h]\nfake serve: error: %s\n", UsageMessage)
 		os.Exit(2)

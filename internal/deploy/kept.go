@@ -1,0 +1,331 @@
+package deploy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Kept is a process under a Keeper. It is a Running but for URL.
+type Kept struct {
+	keeper Keeper
+	node   string
+	talk   *talk
+	log    *os.File
+	served atomic.Int64 // port that must not be served after Stop; 0: none
+
+	dir, started, refused chan string   // what the script says, once
+	exited                chan struct{} // closed when the process has ended, or is out of reach
+	done                  chan struct{} // closed when the script has ended it
+	quit                  chan struct{} // closed when nothing is to be said any more
+	running               sync.WaitGroup
+
+	mu     sync.Mutex
+	status string
+	code   int
+	lost   bool
+	record Record
+	left   []string
+	leaked bool
+}
+
+// Spawn starts a process.
+func (k Keeper) Spawn(ctx context.Context, j Job) (*Kept, error) {
+	op := j.Op + on(j.Node)
+	log, err := logOf(j)
+	if err != nil {
+		return nil, fileError(j.Op, err)
+	}
+	c := &Kept{
+		keeper: k, node: j.Node, log: log,
+		dir: make(chan string, 1), started: make(chan string, 1), refused: make(chan string, 1),
+		exited: make(chan struct{}), done: make(chan struct{}), quit: make(chan struct{}),
+		record: Record{Name: j.Name, Node: j.Node, Marker: j.Marker, Argv: redactArgv(j.Argv)},
+	}
+	c.talk, err = k.open(ctx, j.Node, "keep", c.record, cmp.Or(k.Grace, defaultGrace), log, nil, c.hear)
+	if err != nil {
+		log.Close()
+		return nil, asInfra(ctx, op, err)
+	}
+	c.running.Go(c.watch)
+	if err := c.start(ctx, op, j); err != nil {
+		c.end()
+		return nil, err
+	}
+	c.running.Go(c.beat)
+	return c, nil
+}
+
+// start sends the job and waits until it runs.
+func (c *Kept) start(ctx context.Context, op string, j Job) error {
+	dir, err := c.answer(ctx, op, j, c.dir)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.record.Dir = dir
+	c.mu.Unlock()
+	j.Member = j.In(dir + "/files")
+	env := slices.Concat([]string{"SPT_NOENV=1"}, j.Env) // see local.spawn
+	if visible, ok := j.VisibleEnv(); ok {
+		env = append(env, visible)
+	}
+	text, err := jobText(c.keeper.Dir, j.Argv[0], c.keeper.Limits.wrap(j.Argv), append(env, j.Marker), j.Files)
+	if err != nil {
+		return &InfraError{Op: op, Err: err}
+	}
+	if err := c.talk.tellJob(text); err != nil {
+		return asInfra(ctx, op, c.talk.broken(err))
+	}
+	id, err := c.answer(ctx, op, j, c.started)
+	if err != nil {
+		return err
+	}
+	pid, begun, _ := strings.Cut(id, " ")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.record.PID, _ = strconv.Atoi(pid)
+	c.record.Start, _ = strconv.ParseUint(begun, 10, 64)
+	return nil
+}
+
+// answer waits for a word of the script.
+func (c *Kept) answer(ctx context.Context, op string, j Job, word <-chan string) (string, error) {
+	late := time.NewTimer(c.keeper.silence())
+	defer late.Stop()
+	select {
+	case text := <-word:
+		return text, nil
+	case why := <-c.refused:
+		return "", refusedBy(op, j.Node, j.Argv[0], why)
+	case <-c.talk.over:
+		select {
+		case why := <-c.refused:
+			return "", refusedBy(op, j.Node, j.Argv[0], why)
+		default:
+		}
+		return "", asInfra(ctx, op, c.talk.broken(errors.New("the session ended before it had begun: is /bin/sh there, and is the account allowed to run it?")))
+	case <-late.C:
+		return "", asInfra(ctx, op, fmt.Errorf("no answer within %v", c.keeper.silence()))
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// hear takes note of what the script says.
+func (c *Kept) hear(line string) {
+	word, rest, _ := strings.Cut(line, " ")
+	once := func(ch chan string) {
+		select {
+		case ch <- rest:
+		default:
+		}
+	}
+	switch word {
+	case "dir":
+		once(c.dir)
+	case "started":
+		once(c.started)
+	case "refused":
+		once(c.refused)
+	case "exit":
+		code, err := strconv.Atoi(rest)
+		if err != nil {
+			code = -1
+		}
+		c.ended(exitStatus(code))
+	case "left":
+		c.mu.Lock()
+		c.left = append(c.left, describeThere(rest))
+		c.mu.Unlock()
+	case "served":
+		c.mu.Lock()
+		c.leaked = true
+		c.mu.Unlock()
+	case "done":
+		c.ended("status unknown", -1)
+		closeOnce(c.done)
+	}
+}
+
+// closeOnce closes a channel that one goroutine closes.
+func closeOnce(ch chan struct{}) {
+	select {
+	case <-ch:
+	default:
+		close(ch)
+	}
+}
+
+// exitStatus makes of a shell's status what os.ProcessState says.
+func exitStatus(code int) (string, int) {
+	const signalled, signals = 128, 64
+	if code > signalled && code <= signalled+signals {
+		return "signal: " + syscall.Signal(code-signalled).String(), -1
+	}
+	return "exit status " + strconv.Itoa(code), code
+}
+
+// ended takes note of the end, the first time.
+func (c *Kept) ended(status string, code int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.exited:
+	default:
+		c.status, c.code = status, code
+		close(c.exited)
+	}
+}
+
+// watch waits for the session's end, which is the end of what is known of the
+// process.
+func (c *Kept) watch() {
+	<-c.talk.over
+	select {
+	case <-c.done:
+		return
+	default:
+	}
+	c.mu.Lock()
+	c.lost = true
+	c.mu.Unlock()
+	status := "connection" + c.there() + " lost"
+	if c.talk.err != nil {
+		status += ": " + c.talk.err.Error()
+	}
+	c.ended(status, -1)
+}
+
+func (c *Kept) there() string {
+	if c.node == "" {
+		return ""
+	}
+	return " to " + c.node
+}
+
+// beat shows the script that perflab is there, and cuts a session that is silent.
+func (c *Kept) beat() {
+	every := time.NewTicker(c.keeper.silence() / 4)
+	defer every.Stop()
+	for {
+		if c.talk.quiet() > c.keeper.silence() {
+			_ = c.talk.Close()
+			return
+		}
+		if err := c.talk.tell("beat\n"); err != nil {
+			return // watch sees why
+		}
+		select {
+		case <-every.C:
+		case <-c.quit:
+			return
+		case <-c.talk.over:
+			return
+		}
+	}
+}
+
+// Exited is closed when the process has ended, or the connection is lost.
+func (c *Kept) Exited() <-chan struct{} { return c.exited }
+
+// Status is "exit status 1", "signal: killed" or "connection to HOST lost".
+func (c *Kept) Status() (string, int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.status, c.code
+}
+
+// Record holds the process's identity over there and its directory.
+func (c *Kept) Record() Record {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Record{identity: c.record.identity, Dir: c.record.Dir}
+}
+
+// Serves says which port the process serves: Stop fails when that is still served
+// afterwards.
+func (c *Kept) Serves(port int) { c.served.Store(int64(port)) }
+
+// Stop has the script end the process and all that it started. Out of reach, the process
+// is looked for through a new session.
+func (c *Kept) Stop(grace time.Duration, hurry <-chan struct{}) error {
+	defer c.end()
+	err := c.talk.tell(fmt.Sprintf("stop %s %d\n", milliseconds(grace), c.served.Load()))
+	limit := time.NewTimer(grace + killWait + c.keeper.silence())
+	defer limit.Stop()
+	for err == nil {
+		select {
+		case <-c.done:
+			return c.stopped()
+		case <-hurry:
+			hurry = nil
+			err = c.talk.tell("kill\n")
+			continue
+		case <-c.talk.over:
+		case <-limit.C:
+		}
+		break
+	}
+	select {
+	case <-c.done:
+		return c.stopped()
+	default:
+		return c.chase()
+	}
+}
+
+// stopped says what the script could not do.
+func (c *Kept) stopped() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.left) > 0 {
+		return fmt.Errorf("%s does not end after SIGKILL%s", c.left[0], on(c.node))
+	}
+	if c.leaked {
+		return &InfraError{
+			Op:   "stop " + c.record.Name,
+			Err:  fmt.Errorf("port %d%s is still served although every process of the engine has ended", c.served.Load(), on(c.node)),
+			Help: "a process that the engine started has left its group, session and environment: find it there with ss -ltnp, and end it",
+		}
+	}
+	return nil
+}
+
+// chase ends the process through a new session.
+func (c *Kept) chase() error {
+	c.talk.cut()
+	c.mu.Lock()
+	r := c.record
+	c.mu.Unlock()
+	_, left, err := c.keeper.end(context.Background(), r)
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("%s does not end after SIGKILL", left[0])
+	}
+	if err == nil {
+		return nil
+	}
+	return &InfraError{
+		Op: "stop " + r.Name,
+		Err: fmt.Errorf("%s is out of reach with process %d in %s: %w",
+			cmp.Or(c.node, "the machine"), r.PID, cmp.Or(r.Dir, "no directory"), err),
+		Help: fmt.Sprintf("perflab's keeper over there ends it within %v; when the machine can be reached, the next start looks for it and ends what is left", c.keeper.silence()+cmp.Or(c.keeper.Grace, defaultGrace)),
+	}
+}
+
+// end ends the session and waits for its goroutines.
+func (c *Kept) end() {
+	closeOnce(c.quit)
+	c.talk.close()
+	c.running.Wait()
+	c.log.Close()
+}
