@@ -25,13 +25,15 @@ var allowed = map[string][]string{
 	"load":              {"workload", "result", "stat"},
 	"engine":            {"arch"},
 	"deploy":            {"engine"},
-	"deploy/deploytest": {"deploy"},
+	"deploy/deploytest": {"deploy", "engine"},
+	"deploy/render":     {"deploy", "engine"},
 	"sim":               {"stat", "token", "arch", "engine"},
 	"sim/simtest":       {"sim", "engine"},
 	"calib":             {"stat", "arch", "engine", "sim", "result"},
 	"tune":              {"stat"},
 	"truth":             {"stat"},
-	"lab":               {"stat", "token", "arch", "result", "workload", "openai", "load", "engine", "deploy", "tune", "truth", "tokenizer", "interop"},
+	"telemetry":         {"engine", "result"},
+	"lab":               {"stat", "token", "arch", "result", "workload", "openai", "load", "engine", "deploy", "telemetry", "tune", "truth", "tokenizer", "interop"},
 	"interop":           {"result"},
 	"audit":             {"result", "interop", "arch", "stat"},
 	"report":            {"result", "stat", "tune", "audit"},
@@ -59,6 +61,10 @@ var forbidden = []struct {
 	{
 		[]string{"stat", "token", "arch", "engine", "tune", "calib", "interop", "audit", "report", "report/parquet", "result"}, []string{"net", "net/http", "os", "os/exec"},
 		"it computes; files and sockets are for lab, deploy, openai and cli",
+	},
+	{
+		[]string{"deploy/render"}, []string{"net/http", "os", "os/exec"},
+		"it writes down what others do: its text is a function of the plan",
 	},
 	{
 		[]string{"tokenizer"}, []string{"net", "net/http", "os/exec", "time"},

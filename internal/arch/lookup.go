@@ -68,8 +68,19 @@ func Models() []Model {
 // Accelerators lists the known devices.
 func Accelerators() []Accelerator { return slices.Clone(devices()) }
 
-// LookupAccelerator finds a known device by its short name, in any case.
+// host stands for the processors of whatever machine there is. Nothing is known of
+// them, so nothing can be predicted: engines are only started on them and measured.
+var host = Accelerator{Name: "cpu", Title: "CPU of the host", Platform: CPU, Source: "no figures: a host of any kind"}
+
+// Known reports whether there are figures of the device to predict from.
+func (a Accelerator) Known() bool { return a.BandwidthGBs > 0 }
+
+// LookupAccelerator finds a known device by its short name, in any case. The name cpu
+// is a host without one, and of no Known device.
 func LookupAccelerator(name string) (Accelerator, error) {
+	if strings.EqualFold(name, host.Name) {
+		return host, nil
+	}
 	var names []string
 	for _, a := range devices() {
 		if strings.EqualFold(a.Name, name) {
@@ -77,7 +88,7 @@ func LookupAccelerator(name string) (Accelerator, error) {
 		}
 		names = append(names, a.Name)
 	}
-	return Accelerator{}, fmt.Errorf("unknown accelerator %q: use one of %s", name, strings.Join(names, ", "))
+	return Accelerator{}, fmt.Errorf("unknown accelerator %q: use one of %s, or cpu for a host without one, to measure on", name, strings.Join(names, ", "))
 }
 
 // couple fills in the bandwidth and latency to the device's nearest peers.

@@ -126,13 +126,15 @@ func (l Lengths) validate() error {
 // that arch knows; where Config.Model has a name already, as from a user's
 // config.json, that model stays.
 func (o *Observation) Resolve() error {
-	argv, err := engine.Split(o.Command)
+	cmd, err := engine.ParseText(o.Command)
 	if err != nil {
 		return fmt.Errorf("command: %w", err)
 	}
-	cmd, err := engine.Parse(argv)
-	if err != nil {
-		return fmt.Errorf("command: %w", err)
+	if cmd.FilePath != "" {
+		return fmt.Errorf("command: it reads a configuration file, %s, whose content is not recorded: what was configured is not known", cmd.FilePath)
+	}
+	if err := cmd.Modelled(); err != nil {
+		return err
 	}
 	cmd.Version = o.Version
 	model := o.Config.Model

@@ -237,7 +237,11 @@ func TestResolveObservation(t *testing.T) {
 		{func(o *Observation) { o.Command = "vllm serve Qwen/Qwen3-8B --max-modl-len 1" }, "unrecognized arguments"},
 		{func(o *Observation) { o.Command = "vllm serve Nobody/Knows-1B" }, "unknown model"},
 		{func(o *Observation) { o.GPU = "abacus" }, "unknown accelerator"},
-		{func(o *Observation) { o.Command += " -tp 2" }, ""},
+		{func(o *Observation) { o.Command, o.GPUs = o.Command+" -tp 2", 2 }, ""},
+		{func(o *Observation) { o.Command = "trtllm-serve Qwen/Qwen3-8B --config f.yaml" }, "f.yaml, whose content is not recorded"},
+		{func(o *Observation) {
+			o.Command = "cat > trtllm.yaml <<'EOF'\nkv_cache_config:\n  tokens_per_block: 64\nEOF\ntrtllm-serve Qwen/Qwen3-8B --extra_llm_api_options trtllm.yaml"
+		}, ""},
 	} {
 		o := ok
 		c.change(&o)
@@ -245,8 +249,10 @@ func TestResolveObservation(t *testing.T) {
 		switch {
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s on %s: %v, want %q", o.Command, o.GPU, err, c.want)
-		case c.want == "" && err == nil && o.Config.Model.Name == "":
-			t.Errorf("%s: nothing resolved", o.Command)
+		case c.want == "" && (err != nil || o.Config.Model.Name == ""):
+			t.Errorf("%s: resolved to %q, %v", o.Command, o.Config.Model.Name, err)
+		case strings.Contains(o.Command, "tokens_per_block") && o.Config.Block != 64:
+			t.Errorf("%s: blocks of %d", o.Command, o.Config.Block)
 		}
 	}
 }

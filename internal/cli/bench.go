@@ -49,6 +49,11 @@ type benchFlags struct {
 	bounds      []result.SLO // slos, parsed
 	maxErrors   float64
 
+	telemetry string        // auto, off, or a list of engine, gpu, host
+	interval  time.Duration // between readings
+	gpus      []int         // that serve; nil: all
+	price     string
+
 	block        string
 	metricsAddr  string
 	out          string
@@ -146,6 +151,7 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.slos, "slo", nil, "what must hold, such as 'p99_ttft_ms <= 500' or mlperf:llama2-70b-interactive (its bounds at P99); repeatable; exit status 3 when missed")
 	fs.StringVar(&s.Compat, "compat", "", "vllm: TTFT, TPOT, ITL, E2EL, peaks and throughputs by the definitions of vllm bench serve; the verdict stays on perflab's own")
 	fs.Float64Var(&f.maxErrors, "max-error-rate", 0.01, "exit status 1 when a larger share of the calls failed")
+	f.addTelemetry(fs)
 	fs.StringVar(&f.metricsAddr, "metrics-addr", "", "serve the run's progress to Prometheus at this address while it lasts, such as 127.0.0.1:9400")
 	fs.StringVar(&f.out, "out", "", "run directory, or that of a series' runs (default perflab-out/bench-TIME)")
 	addFileFlags(fs, &f.html, &f.parquet)
@@ -220,6 +226,7 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 	s.Metadata, err = pairs("--metadata", f.metadata)
 	note(err)
 	note(f.output(fs))
+	note(f.completeTelemetry(fs))
 	s.Percentiles = slices.Clone(f.shown)
 	for _, text := range f.slos {
 		slos, err := result.ParseSLOs(text)
@@ -406,7 +413,7 @@ func runBench(ctx context.Context, env Env, f *benchFlags) error {
 	defer stop()
 	b := lab.Bench{
 		Spec: f.spec, APIKey: env.Getenv("OPENAI_API_KEY"), Dir: f.out, Version: env.Version,
-		Progress: progress, Phase: phase.set,
+		Progress: progress, Phase: phase.set, Sources: f.sources(),
 	}
 	out, err := b.Run(ctx)
 	line.end()
@@ -427,7 +434,7 @@ func runBench(ctx context.Context, env Env, f *benchFlags) error {
 
 func (f *benchFlags) show(env Env, out *lab.Outcome) error {
 	style := result.Style{Layout: f.block, Sections: strings.Split(f.sections, ","), Percentiles: f.shown}
-	if _, err := fmt.Fprint(env.Stdout, result.Block(out.Summary, style), result.Precision(out.Summary, style), out.Summary.Verdict.Text()); err != nil {
+	if _, err := fmt.Fprint(env.Stdout, result.Block(out.Summary, style), result.Precision(out.Summary, style), result.TelemetryText(out.Summary), out.Summary.Verdict.Text()); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
 	for _, note := range out.Notes {

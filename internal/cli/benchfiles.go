@@ -44,7 +44,7 @@ func (f *benchFlags) placeFiles() error {
 func (f *benchFlags) writeFiles(env Env, out *lab.Outcome, style result.Style) error {
 	return writeFiles(env,
 		f.html, func(w io.Writer) error {
-			return report.RunHTML(w, out.Header, out.Summary, style, out.Calls)
+			return report.RunHTML(w, out.Header, out.Summary, style, out.Calls, out.Readings)
 		},
 		f.parquet, func(w io.Writer) error {
 			return parquet.Write(w, out.Header, slices.Values(out.Calls))

@@ -158,6 +158,7 @@ with figures that can be trusted and repeated.
   perflab tune     from a study file to a recommended serving command and a report
   perflab predict  what a serving command would give on some hardware, with ranges
   perflab sim      a simulated engine: takes an engine's own command line, needs no GPU
+  perflab render   a script, compose file, Slurm job or manifests that start a serving command
   perflab report   render runs and studies as text, Markdown or HTML
   perflab compare  compare runs: ratios with intervals, and a check for CI
   perflab import   read other clients' result files and published reports as runs
@@ -187,7 +188,7 @@ Exit status: 0 done, 1 failed, 2 usage, 3 SLO missed, regression or error found,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w (see %s --help)", explainUnknown(err), c.CommandPath())}
 	})
-	root.AddCommand(newBench(env), newTune(env), newSim(env), newPredict(env), newReport(env), newCompare(env), newImport(env), newCalibrate(env), newExport(env), newAudit(env), newSelfcheck(env), newTruthServer(env))
+	root.AddCommand(newBench(env), newTune(env), newSim(env), newPredict(env), newRender(env), newReport(env), newCompare(env), newImport(env), newCalibrate(env), newExport(env), newAudit(env), newEngines(env), newSelfcheck(env), newTruthServer(env))
 	return root
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,6 +19,7 @@ import (
 	"perflab/internal/openai"
 	"perflab/internal/report"
 	"perflab/internal/result"
+	"perflab/internal/token"
 )
 
 var update = flag.Bool("update", false, "write the generated files anew")
@@ -59,6 +61,7 @@ func TestExamples(t *testing.T) {
 	if err != nil || len(paths) < 5 {
 		t.Fatalf("found %d examples: %v", len(paths), err)
 	}
+	t.Chdir(exampleModels(t, paths))
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -74,6 +77,46 @@ func TestExamples(t *testing.T) {
 	if err := schema.Validate(generic(t, []byte("name: x\ncolour: red\n"))); err == nil {
 		t.Error("the schema accepts an unknown key")
 	}
+}
+
+// exampleModels is a directory with files in place of those that scripts/make-gguf.py
+// makes. It turns the paths into absolute ones.
+func exampleModels(t *testing.T, paths []string) string {
+	t.Helper()
+	for i := range paths {
+		var err error
+		if paths[i], err = filepath.Abs(paths[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	vocab := map[string]int{}
+	for i := range token.Words() { // each is a token, at the start of a text and inside
+		word := token.Word(i)
+		vocab[strings.TrimSpace(word)], vocab["Ġ"+strings.TrimSpace(word)] = 2*i, 2*i+1
+	}
+	for c := 'a'; c <= 'z'; c++ {
+		vocab[string(c)] = 2*token.Words() + int(c-'a')
+	}
+	vocab["Ġ"] = 2*token.Words() + 26
+	tokenizer, err := json.Marshal(map[string]any{
+		"version": "1.0", "added_tokens": []any{}, "pre_tokenizer": map[string]any{"type": "ByteLevel", "add_prefix_space": false, "use_regex": true},
+		"decoder": map[string]any{"type": "ByteLevel"},
+		"model":   map[string]any{"type": "BPE", "ignore_merges": true, "vocab": vocab, "merges": []any{}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	files := map[string][]byte{"tiny-llama-tokenizer.json": tokenizer, "tiny-llama-f16.gguf": nil, "tiny-llama-q8_0.gguf": nil, "tiny-llama-q4_0.gguf": nil}
+	if err := os.Mkdir(filepath.Join(dir, "models"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, "models", name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // TestSchemaKnowsEveryAPI: editors offer each backend and cache policy that a

@@ -37,11 +37,7 @@ func (f *observeFlags) validate() error {
 		}
 	}
 	if f.command != "" {
-		argv, err := engine.Split(f.command)
-		if err == nil {
-			_, err = engine.Parse(argv)
-		}
-		if err != nil {
+		if _, err := engine.ParseText(f.command); err != nil {
 			return usageError{fmt.Errorf("--command: %w", err)}
 		}
 	}
@@ -213,12 +209,10 @@ const anyGPUs = 1 << 16
 // resolve fills in what the command means. A model that is not known is that of
 // --model-config.
 func (o *observer) resolve(x *calib.Observation) error {
-	if argv, err := engine.Split(x.Command); err == nil && o.model != nil {
-		if cmd, err := engine.Parse(argv); err == nil {
-			if _, err := arch.LookupModel(cmd.Model); err != nil {
-				x.Config.Model = *o.model
-				x.Config.Model.Name = cmd.Model
-			}
+	if cmd, err := engine.ParseText(x.Command); err == nil && o.model != nil {
+		if _, err := arch.LookupModel(cmd.Model); err != nil {
+			x.Config.Model = *o.model
+			x.Config.Model.Name = cmd.Model
 		}
 	}
 	counted := x.GPUs > 0

@@ -32,11 +32,7 @@ type setup struct {
 
 // version is that of the engine that served the run, "" where nobody says it.
 func (m *measured) version() string {
-	argv, err := engine.Split(m.command)
-	if err != nil {
-		return ""
-	}
-	if cmd, err := engine.Parse(argv); err == nil {
+	if cmd, err := engine.ParseText(m.command); err == nil {
 		for _, e := range m.engines {
 			if e.Name == cmd.Engine {
 				return e.Version

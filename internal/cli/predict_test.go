@@ -151,6 +151,8 @@ func TestPredictUsage(t *testing.T) {
 		"is not closed":                    {"--command", "vllm serve 'M"},
 		"unknown model":                    {"--command", "vllm serve No/Such-Model"},
 		"is not a serving command":         {"--command", "serve M"},
+		"llama.cpp is not modelled":        {"--command", "llama-server -m m.gguf"},
+		"nothing is known of CPU":          append([]string{"--gpu", "cpu"}, serve...),
 		"--max-concurrency has":            append([]string{"--max-concurrency", "1,x"}, serve...),
 		"--request-rate":                   append([]string{"--request-rate", "1,x"}, serve...),
 		"--latency total_token_throughput": append([]string{"--latency", "total_token_throughput"}, serve...),

@@ -140,6 +140,14 @@ func (f *predictFlags) configuration(words []string, values map[string]string, g
 		c.refused = err
 		return c, notRefused(err)
 	}
+	cmd.Version = f.version
+	if cmd, err = lab.ReadCommandFile(cmd); err != nil {
+		c.refused = err
+		return c, notRefused(err)
+	}
+	if err := cmd.Modelled(); err != nil {
+		return c, usageError{err}
+	}
 	c.cmd = cmd
 	if len(values) > 0 {
 		params := maps.Clone(cmd.Params)
@@ -148,13 +156,12 @@ func (f *predictFlags) configuration(words []string, values map[string]string, g
 		}
 		maps.Copy(params, values)
 		if c.cmd, err = engine.New(cmd.Engine, cmd.Model, params, cmd.Extra); err != nil {
-			c.cmd = engine.Command{Engine: cmd.Engine, Model: cmd.Model, Params: params, Extra: cmd.Extra}
+			c.cmd = engine.Command{Engine: cmd.Engine, Model: cmd.Model, Params: params, Extra: cmd.Extra, File: cmd.File}
 			c.refused = err
 			return c, notRefused(err)
 		}
-		c.cmd.Env, c.cmd.Host, c.cmd.Port = cmd.Env, cmd.Host, cmd.Port
+		c.cmd.Env, c.cmd.Host, c.cmd.Port, c.cmd.File, c.cmd.Version = cmd.Env, cmd.Host, cmd.Port, cmd.File, cmd.Version
 	}
-	c.cmd.Version = f.version
 	model, err := lookupModel(c.cmd.Model, f.modelConfig)
 	if err != nil {
 		return c, usageError{err}
@@ -195,9 +202,7 @@ func (c *configuration) shown() string {
 	if c.cmd.Engine == "" {
 		return deploy.RedactText(c.line)
 	}
-	cmd := c.cmd
-	cmd.Extra, cmd.Env = deploy.Redact(cmd.Extra, cmd.Env)
-	if text := cmd.String(); text != "" {
+	if text := deploy.RedactCommand(c.cmd).String(); text != "" {
 		return text
 	}
 	return deploy.RedactText(c.line)
@@ -217,8 +222,12 @@ func (c *configuration) facets() (names []string, values map[string]string) {
 	for name, v := range c.grid {
 		values[name] = cmp.Or(v, "default")
 	}
-	extra, _ := deploy.Redact(c.cmd.Extra, nil)
-	values["flags"] = strings.Join(extra, " ")
+	bare := deploy.RedactCommand(engine.Command{Engine: c.cmd.Engine, Extra: c.cmd.Extra, File: c.cmd.File})
+	words := bare.Extra
+	for _, f := range bare.Files() {
+		words = append(words, strings.Fields(f.Text)...)
+	}
+	values["flags"] = strings.Join(words, " ")
 	return append(names, "flags"), values
 }
 

@@ -220,7 +220,7 @@ func (f *reportFlags) run(fs *pflag.FlagSet, dir string) (view, error) {
 	return view{
 		text:    func(w io.Writer) error { return report.RunText(w, r.Header, s, style) },
 		md:      func(w io.Writer) error { return report.RunMarkdown(w, r.Header, s, style) },
-		html:    func(w io.Writer) error { return report.RunHTML(w, r.Header, s, style, r.Calls) },
+		html:    func(w io.Writer) error { return report.RunHTML(w, r.Header, s, style, r.Calls, r.Readings) },
 		parquet: func(w io.Writer) error { return parquet.Write(w, r.Header, slices.Values(r.Calls)) },
 		damage:  r.Damage,
 	}, nil

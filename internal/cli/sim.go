@@ -19,6 +19,7 @@ import (
 
 	"perflab/internal/arch"
 	"perflab/internal/engine"
+	"perflab/internal/lab"
 	"perflab/internal/sim"
 )
 
@@ -38,6 +39,9 @@ No GPU is used; everything it answers is marked as simulated.
 
 An impossible command is refused as the engine would refuse it: with its kind of
 message and a non-zero exit status.
+
+A configuration file that the command names (TensorRT-LLM's --extra_llm_api_options)
+is read as the engine reads it.
 
 The engine's own --host and --port decide where it listens: on this machine only
 unless --host is given. What of the command changes a real engine and not this
@@ -119,6 +123,9 @@ func runSim(ctx context.Context, env Env, f *simFlags, argv []string) error {
 	if err != nil {
 		return usageError{err}
 	}
+	if !gpu.Known() {
+		return usageError{fmt.Errorf("nothing is known of %s but that it is there: name a device of perflab sim --list", gpu.Title)}
+	}
 	if f.gpus < 1 {
 		return usageError{fmt.Errorf("--gpus %d: a machine has at least one", f.gpus)}
 	}
@@ -126,7 +133,13 @@ func runSim(ctx context.Context, env Env, f *simFlags, argv []string) error {
 	if err != nil {
 		return refuse(env, usageUnlessEngine(err))
 	}
+	if err := cmd.Modelled(); err != nil {
+		return usageError{err}
+	}
 	cmd.Version = f.version
+	if cmd, err = lab.ReadCommandFile(cmd); err != nil {
+		return refuse(env, usageUnlessEngine(err))
+	}
 	model, err := lookupModel(cmd.Model, f.config)
 	if err != nil {
 		return usageError{err}
@@ -220,6 +233,9 @@ func serve(ctx context.Context, l net.Listener, server *sim.Server) error {
 // usageUnlessEngine makes an error of the parser a usage error of ours, unless
 // it is one that the engine itself would have made.
 func usageUnlessEngine(err error) error {
+	if _, ok := errors.AsType[*engine.Rejection](err); ok {
+		return err
+	}
 	if _, ok := errors.AsType[*engine.UsageError](err); ok {
 		return err
 	}

@@ -113,6 +113,8 @@ func TestSimRefuses(t *testing.T) {
 		{"-- vllm bench serve", "not a serving command", 0},
 		{"-- vllm serve --config f.yaml", "name the model", 0},
 		{"-- vllm serve no/such", "--model-config", 0},
+		{"-- llama-server -m m.gguf", "llama.cpp is not modelled", 0},
+		{"--gpu cpu -- vllm serve Qwen/Qwen3-8B", "nothing is known of CPU of the host", 0},
 		{"-- vllm serve Qwen/Qwen3-8B --port 70000", "70000 is not a port", 2},
 		{"-- vllm serve Qwen/Qwen3-8B -tp 2", "World size (2)", 1},
 	} {

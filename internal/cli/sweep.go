@@ -257,6 +257,7 @@ func runSeries(ctx context.Context, env Env, f *benchFlags, kind string) error {
 	s := lab.Series{
 		Bench: lab.Bench{
 			Spec: f.spec, APIKey: env.Getenv("OPENAI_API_KEY"), Dir: f.out, Version: env.Version, Phase: live.phase.set,
+			Sources: f.sources(),
 		},
 		Kind: kind, Plan: f.series.plan(kind, f.spec, f.bounds), SLOs: f.bounds, MaxErrors: f.maxErrors, SameSeed: f.series.sameSeed,
 		Percentiles: f.shown, Begun: live.begun,

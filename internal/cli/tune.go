@@ -196,7 +196,7 @@ func studyOptions(dir string, s result.Study, block string) report.Options {
 			continue
 		}
 		if r, err := lab.OpenRun(filepath.Join(dir, t.Runs[0].Dir)); err == nil {
-			o.Extra = report.RunPlots(r.Header, r.Calls, "")
+			o.Extra = report.RunPlots(r.Header, r.Calls, r.Readings, "")
 		}
 	}
 	return o
@@ -291,6 +291,8 @@ func scalars(t reflect.Type) *jsonschema.Schema {
 			OneOf:       []*jsonschema.Schema{{Type: "number", ExclusiveMinimum: "0"}, {Const: "inf"}},
 			Description: "Requests per second; inf sends all at once",
 		}
+	case reflect.TypeFor[result.Price]():
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "number", ExclusiveMinimum: "0"}, {Type: "string"}}}
 	case reflect.TypeFor[workload.Span]():
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "number", ExclusiveMinimum: "0"}, {Type: "string"}}}
 	case reflect.TypeFor[workload.Range]():

@@ -33,6 +33,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"perflab/internal/engine"
 )
 
 // Spec is one deployment to start.
@@ -43,21 +45,20 @@ type Spec struct {
 	Timeout  time.Duration // until every replica is ready; 0: 15 min, for Existing 5 s
 	Health   string        // path that answers 200 when ready, "": /health
 	Visible  string        // environment variable that names a process's accelerators, "": CUDA_VISIBLE_DEVICES
-	// Refusals are log signatures of the engine that mean "this configuration
-	// cannot run" (engine.Engine.Refusal): given the log's tail, the reason. It
-	// is called from several goroutines.
-	Refusal func(log string) (reason string, ok bool)
+	// Diagnose finds in a log's tail why the engine cannot go on (engine.Engine.Diagnose).
+	// It is called from several goroutines; nil finds nothing.
+	Diagnose func(log string) (engine.Failure, bool)
 }
 
 // name is the deployment's name in messages.
 func (s Spec) name() string { return cmp.Or(s.Name, "deployment") }
 
-// refusal asks the engine's signatures, if any.
-func (s Spec) refusal(log string) (string, bool) {
-	if s.Refusal == nil {
-		return "", false
+// diagnose asks the engine's signatures, if any.
+func (s Spec) diagnose(log string) (engine.Failure, bool) {
+	if s.Diagnose == nil {
+		return engine.Failure{}, false
 	}
-	return s.Refusal(log)
+	return s.Diagnose(log)
 }
 
 // Replica is one copy of the engine: a front process that serves and, where it
@@ -184,8 +185,9 @@ type Deployment interface {
 // RefusedError says that the engine rejected the configuration: an infeasible
 // point, told to the strategy.
 type RefusedError struct {
-	Reason string // the engine's own line, or our rule's sentence
-	Log    string // path of the log, if any
+	Reason  string         // the engine's own line, or our rule's sentence
+	Log     string         // path of the log, if any
+	Failure engine.Failure // what the engine's signatures know of it; no class where they know nothing
 }
 
 func (e *RefusedError) Error() string { return "engine refused to start: " + e.Reason }
@@ -237,11 +239,12 @@ func (e *ExitError) Error() string {
 // DiedError says that a replica ended after it was ready and before Stop.
 type DiedError struct {
 	Replica int
-	Peer    string   // which of its peers, "": the front process
-	Status  string   // "exit status 1", "signal: killed"
-	Reason  string   // the engine's signature in the log (out of memory), if any
-	Last    []string // last lines of the log
-	Log     string   // path of the log, if any
+	Peer    string         // which of its peers, "": the front process
+	Status  string         // "exit status 1", "signal: killed"
+	Reason  string         // the engine's signature in the log (out of memory), if any
+	Last    []string       // last lines of the log
+	Log     string         // path of the log, if any
+	Failure engine.Failure // that Reason is of
 }
 
 func (e *DiedError) Error() string {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+
+	"perflab/internal/engine"
 )
 
 // inUse is how engines say that they cannot bind.
@@ -19,8 +21,8 @@ func (d *deployment) explainWait(c *member, err, seen error) error {
 		return fmt.Errorf("%s: %w", d.op, err)
 	}
 	// An engine may print why it cannot run and then hang.
-	if refused := d.refused(c); refused != nil {
-		return refused
+	if known := d.known(c, "is "+late.Error()); known != nil {
+		return known
 	}
 	last := lastOf(c.log.tail(), lastLines)
 	state := "it has printed nothing"
@@ -39,21 +41,34 @@ func (d *deployment) explainWait(c *member, err, seen error) error {
 	}
 }
 
-// refused finds the engine's reason in the log of a process, or else in those of
+// failure finds the engine's reason in the log of a process, or else in those of
 // the others of its replica: a rank may only say that another has ended.
-func (d *deployment) refused(c *member) error {
-	if reason, ok := d.spec.refusal(c.log.tail()); ok {
-		return &RefusedError{Reason: reason, Log: c.log.path}
+func (d *deployment) failure(c *member) (f engine.Failure, log string, ok bool) {
+	if f, ok := d.spec.diagnose(c.log.tail()); ok {
+		return f, c.log.path, true
 	}
 	for _, other := range d.members {
 		if other == c || other.replica != c.replica {
 			continue
 		}
-		if reason, ok := d.spec.refusal(other.log.tail()); ok {
-			return &RefusedError{Reason: reason, Log: other.log.path}
+		if f, ok := d.spec.diagnose(other.log.tail()); ok {
+			return f, other.log.path, true
 		}
 	}
-	return nil
+	return f, "", false
+}
+
+// known is the error of a failure that the engine's signatures know: a refusal, unless
+// the configuration is not to blame.
+func (d *deployment) known(c *member, how string) error {
+	f, log, ok := d.failure(c)
+	switch {
+	case !ok:
+		return nil
+	case f.Infra:
+		return &InfraError{Op: d.op, Err: fmt.Errorf("%s %s: %s", c.name, how, f.Line), Help: f.Advice, Last: []string{f.Line}, Log: log}
+	}
+	return &RefusedError{Reason: f.Line, Log: log, Failure: f}
 }
 
 // explainExit says why a process has ended before the deployment was ready.
@@ -68,8 +83,8 @@ func (d *deployment) explainExit(c *member) error {
 			Log:  c.log.path,
 		}}
 	}
-	if refused := d.refused(c); refused != nil {
-		return refused
+	if known := d.known(c, "ended before it was ready ("+status+")"); known != nil {
+		return known
 	}
 	if reason, ok := usageRefusal(tail); ok && code == 2 {
 		return &RefusedError{Reason: reason, Log: c.log.path}
@@ -87,9 +102,9 @@ func (d *deployment) explainExit(c *member) error {
 // explainDeath says why a process has ended after the deployment was ready.
 func (d *deployment) explainDeath(c *member) error {
 	tail := c.log.tail()
-	reason, _ := d.spec.refusal(tail)
+	f, _ := d.spec.diagnose(tail)
 	status, _ := c.Status()
-	e := &DiedError{Replica: c.replica, Status: status, Reason: reason, Last: lastOf(tail, lastLines), Log: c.log.path}
+	e := &DiedError{Replica: c.replica, Status: status, Reason: f.Line, Failure: f, Last: lastOf(tail, lastLines), Log: c.log.path}
 	if c.peer != nil {
 		e.Peer = c.peer.Name
 	}

@@ -69,6 +69,9 @@ func RunCommand(ctx context.Context, cmd *exec.Cmd, argv []string) error {
 		return cause
 	}
 	shown := redactArgv(argv)
+	for i := range shown {
+		shown[i] = RedactText(shown[i])
+	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return &ExitError{Argv: shown, Code: exit.ExitCode(), Stderr: RedactText(string(stderr.b))}
 	}
@@ -110,9 +113,12 @@ type local struct {
 	limits Limits
 }
 
-// Ports chooses ports on the loopback interface. All are held until the last is
-// chosen, so they are distinct.
-func (h local) Ports(_ context.Context, _ string, n int) (ports []int, err error) {
+// Ports chooses ports of this machine.
+func (h local) Ports(_ context.Context, _ string, n int) ([]int, error) { return FreePorts(n) }
+
+// FreePorts chooses n ports on the loopback interface of this machine that are free
+// now. All are held until the last is chosen, so they are distinct.
+func FreePorts(n int) (ports []int, err error) {
 	for range n {
 		l, err := net.Listen("tcp", loopback+":0")
 		if err != nil {

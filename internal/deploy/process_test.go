@@ -15,6 +15,7 @@ import (
 
 	"perflab/internal/deploy"
 	"perflab/internal/deploy/deploytest"
+	"perflab/internal/engine"
 )
 
 // ownerEnv makes the test binary a perflab that starts a deployment in the
@@ -115,7 +116,9 @@ func TestProcessRefusedWhileHanging(t *testing.T) {
 	t.Parallel()
 	s := deploytest.Spec(t, deploytest.Never)
 	s.Timeout = time.Second
-	s.Refusal = func(log string) (string, bool) { return "the reason", strings.Contains(log, deploytest.Hello) }
+	s.Diagnose = func(log string) (engine.Failure, bool) {
+		return engine.Failure{Line: "the reason"}, strings.Contains(log, deploytest.Hello)
+	}
 	_, err := quick().Start(t.Context(), s)
 	if e, ok := errors.AsType[*deploy.RefusedError](err); !ok || e.Reason != "the reason" {
 		t.Errorf("start: %v, want a refusal", err)

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	_ "embed"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -26,13 +24,15 @@ const (
 // Param is one parameter of an engine under its canonical name.
 type Param struct {
 	Name    string
-	Flags   []string // spellings; the first is printed. None and no Off: set only by a configuration file
+	Flags   []string // spellings; the first is printed
 	Off     []string // spellings that say false
 	OffArgs []string // arguments that say false by another parameter's flag
+	Key     string   // in the engine's configuration file, dotted, which sets it where no flag does
 	Kind    Kind
 	Default string            // text; a value equal to it needs no flag
 	Choices []string          // of Kind Choice; empty: not closed
 	Spell   map[string]string // canonical value -> the engine's own
+	Derived bool              // no flag of its own: set through another parameter's
 	Ranks   bool              // a Bool whose flag takes a number of ranks; true means as many as tensor-parallel ones
 	Min     float64           // least value of Int and Float
 	Max     float64           // largest value; 0: no limit
@@ -41,8 +41,11 @@ type Param struct {
 	Since   string // engine version that brought it, "" for all known ones
 }
 
-// fixed reports whether the command line cannot change the parameter.
-func (p *Param) fixed() bool { return len(p.Flags)+len(p.Off)+len(p.OffArgs) == 0 }
+// fixed reports whether neither command line nor configuration file can change the
+// parameter.
+func (p *Param) fixed() bool {
+	return !p.Derived && len(p.Flags)+len(p.Off)+len(p.OffArgs) == 0 && p.Key == ""
+}
 
 // Engine is one kind of server.
 type Engine struct {
@@ -53,23 +56,27 @@ type Engine struct {
 	DefaultHost string
 	DefaultPort int
 	MetricsPath string
-	// Metrics maps common names (running, waiting, kv_usage, preemptions,
-	// prefix_hits, prefix_queries, prompt_tokens, generation_tokens) to the
-	// engine's. A name it does not publish is absent.
-	Metrics map[string]string
+	// Metrics maps common names (see Meters) to the engine's, in the spellings of
+	// its versions, the newest first. What it does not publish is absent.
+	Metrics     map[string][]string
+	MetricsFlag string // without which MetricsPath is closed; New adds it. "": it is open, or not ours to open
+	// MeasuredOnly: the simulator has no model of the engine. Its commands are checked
+	// and started (Command.Check, Command.Outline), and Resolve refuses them.
+	MeasuredOnly bool
 
 	launch     []string // argv before the model
 	modelFlag  string   // "" when the model is positional
 	hostFlag   string
 	portFlag   string
-	defModel   string // model served when none is named, "" when that is an error
-	cli        cli    // how the engine's option parser speaks
+	defModel   string      // model served when none is named, "" when that is an error
+	cli        cli         // how the engine's option parser speaks
+	file       *configFile // nil when it has none, or none that is understood here
 	signatures []signature
 }
 
 // behaviour is what of an engine is arithmetic, not data.
 type behaviour struct {
-	specArgs func(spec) ([]string, error) // speculation as flags
+	specArgs func(spec) ([]string, error) // speculation as flags; nil where a file sets it
 	resolve  func(*resolver)              // fills in the engine's defaults
 	pool     func(*Config) int64          // bytes of KV cache on a rank
 	startup  func(*Config) []string
@@ -81,8 +88,13 @@ func (e *Engine) behaviour() behaviour {
 		return behaviour{vllmSpecArgs, resolveVLLM, poolVLLM, startupVLLM}
 	case "sglang":
 		return behaviour{sglangSpecArgs, resolveSGLang, poolSGLang, startupSGLang}
+	case "llamacpp":
+		return behaviour{
+			specArgs: llamacppSpecArgs, // Resolve ends before the others
+			pool:     func(*Config) int64 { return 0 }, startup: func(*Config) []string { return nil },
+		}
 	}
-	return behaviour{trtllmSpecArgs, resolveTRTLLM, poolTRTLLM, startupTRTLLM}
+	return behaviour{nil, resolveTRTLLM, poolTRTLLM, startupTRTLLM}
 }
 
 // Param finds a parameter by its canonical name.
@@ -110,7 +122,24 @@ func KnownParam(name string) error {
 // All lists the engines, the default one first. They are shared: do not change them.
 func All() []*Engine { return catalogue() }
 
-var catalogue = sync.OnceValue(func() []*Engine { return []*Engine{vllm(), sglang(), trtllm()} })
+var catalogue = sync.OnceValue(func() []*Engine {
+	all := []*Engine{vllm(), sglang(), trtllm(), llamacpp()}
+	for _, e := range all {
+		e.complete(all)
+	}
+	return all
+})
+
+// complete gives an engine a row for each parameter that only others have.
+func (e *Engine) complete(all []*Engine) {
+	for _, other := range all {
+		for _, p := range other.Params {
+			if _, ok := e.Param(p.Name); !ok {
+				e.Params = append(e.Params, Param{Name: p.Name, Kind: p.Kind, Doc: e.Title + " has no such setting."})
+			}
+		}
+	}
+}
 
 // ByName finds an engine.
 func ByName(name string) (*Engine, error) {
@@ -122,67 +151,4 @@ func ByName(name string) (*Engine, error) {
 		names = append(names, e.Name)
 	}
 	return nil, fmt.Errorf("unknown engine %q: use one of %s", name, strings.Join(names, ", "))
-}
-
-// flagDef is one flag that an engine accepts, of any of its known versions.
-type flagDef struct {
-	Flag    string   `json:"flag"`
-	Aliases []string `json:"aliases"`
-	Off     []string `json:"off"` // spellings that say false
-	Kind    Kind     `json:"kind"`
-	Choices []string `json:"choices"`
-	Figures bool     `json:"figures"` // may change measured figures
-}
-
-// names is how an option parser calls the flag in its messages.
-func (d *flagDef) names() string { return strings.Join(append([]string{d.Flag}, d.Aliases...), "/") }
-
-// flagRef is one spelling of a flag.
-type flagRef struct {
-	def   *flagDef
-	param *Param // nil when the flag has no canonical name
-	off   bool   // the spelling says false
-}
-
-// flagsJSON lists the flags by name and kind as the engines' own sources define
-// them: vLLM 0.11, 0.17 and main of 2026-05, SGLang 0.5.5, 0.5.9 and main of 2026-07,
-// TensorRT-LLM 1.1, 1.2 and later.
-//
-//go:embed flags.json
-var flagsJSON []byte
-
-// flagTables maps engine -> spelling -> flag.
-var flagTables = sync.OnceValue(func() map[string]map[string]flagRef {
-	var defs map[string][]flagDef
-	if err := json.Unmarshal(flagsJSON, &defs); err != nil {
-		panic(fmt.Sprintf("engine: embedded flags.json: %v", err))
-	}
-	tables := map[string]map[string]flagRef{}
-	for _, e := range All() {
-		tables[e.Name] = flagTable(e, defs[e.Name])
-	}
-	return tables
-})
-
-func flagTable(e *Engine, defs []flagDef) map[string]flagRef {
-	t := map[string]flagRef{}
-	for i := range defs {
-		d := &defs[i]
-		for _, f := range append([]string{d.Flag}, d.Aliases...) {
-			t[f] = flagRef{def: d}
-		}
-		for _, f := range d.Off {
-			t[f] = flagRef{def: d, off: true}
-		}
-	}
-	for i := range e.Params {
-		p := &e.Params[i]
-		for _, f := range p.Flags {
-			t[f] = flagRef{def: t[f].def, param: p}
-		}
-		for _, f := range p.Off {
-			t[f] = flagRef{def: t[f].def, param: p, off: true}
-		}
-	}
-	return t
 }

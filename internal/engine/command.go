@@ -26,7 +26,10 @@ func New(engineName, model string, params map[string]string, extra []string) (Co
 		if err := KnownParam(name); err != nil {
 			return Command{}, err
 		}
-		p, _ := e.Param(name)
+		p, ok := e.Param(name)
+		if !ok {
+			p = &Param{Name: name}
+		}
 		if value == "" || value == p.Default {
 			continue
 		}
@@ -45,9 +48,35 @@ func New(engineName, model string, params map[string]string, extra []string) (Co
 	if err != nil {
 		return Command{}, err
 	}
+	if e.MetricsFlag != "" && !slices.Contains(extra, e.MetricsFlag) {
+		extra = append(slices.Clone(extra), e.MetricsFlag)
+	}
 	// Reading the line back lets the engine's own parser judge every value, and
 	// files further flags that are parameters as such.
-	return Parse(slices.Concat(c.head(e), args, extra))
+	out, err := Parse(slices.Concat(c.head(e), args, extra))
+	if err != nil {
+		return Command{}, err
+	}
+	return out.inherit(e, c.Params)
+}
+
+// inherit adds the parameters that a configuration file sets.
+func (c Command) inherit(e *Engine, params map[string]string) (Command, error) {
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		p, _ := e.Param(name)
+		if !p.inFile("") {
+			continue
+		}
+		if c.FilePath != "" {
+			return Command{}, fmt.Errorf("%s=%s goes into the configuration file of %s, and %s names another, %s: give the content of that one instead", name, params[name], e.Title, e.file.flag, c.FilePath)
+		}
+		if c.Params == nil {
+			c.Params = map[string]string{}
+		}
+		c.Params[name] = params[name]
+	}
+	_, err := c.content(e)
+	return c, err
 }
 
 func (e *Engine) lacks(p *Param, value string) *Rejection {
@@ -78,7 +107,8 @@ func (p *Param) readable(value string) error {
 }
 
 // Argv is the command line without environment, host and port, in the catalogue's
-// order and spelling. Parse gives the command back.
+// order and spelling. A configuration file that belongs to it stands as {file:NAME},
+// for the path of that of Files.
 func (c Command) Argv() []string {
 	e, err := ByName(c.Engine)
 	if err != nil {
@@ -88,7 +118,16 @@ func (c Command) Argv() []string {
 	if err != nil {
 		return nil
 	}
-	return slices.Concat(c.head(e), args, c.Extra)
+	args = slices.Concat(c.head(e), args, c.Extra)
+	switch files := c.Files(); {
+	case len(files) > 0:
+		return append(args, e.file.flag, "{file:"+files[0].Name+"}")
+	case c.FilePath == "" || e.file == nil:
+		return args
+	case strings.HasPrefix(c.FilePath, "-"):
+		return append(args, e.file.flag+"="+c.FilePath)
+	}
+	return append(args, e.file.flag, c.FilePath)
 }
 
 // ArgvPort is Argv listening on host and port.
@@ -101,9 +140,17 @@ func (c Command) ArgvPort(host, port string) []string {
 }
 
 // String is the command as it pastes into a shell, with its environment, and host
-// and port where they were given.
+// and port where they were given. Where it reads a file, a here-document that writes
+// the file stands before it.
 func (c Command) String() string {
 	args := c.Argv()
+	var before strings.Builder
+	for _, f := range c.Files() {
+		before.WriteString(hereBegin + f.Name + hereWord + strings.TrimSuffix(f.Text, "\n") + hereEnd)
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "{file:"+f.Name+"}", f.Name)
+		}
+	}
 	if e, err := ByName(c.Engine); err == nil {
 		if c.Host != "" {
 			args = append(args, e.hostFlag, c.Host)
@@ -120,7 +167,7 @@ func (c Command) String() string {
 	for _, a := range args {
 		words = append(words, Quote(a))
 	}
-	return strings.Join(words, " ")
+	return before.String() + strings.Join(words, " ")
 }
 
 // Quote quotes what a POSIX shell would take apart; braces too, as bash expands them.
@@ -133,7 +180,10 @@ func Quote(s string) string {
 
 func (c Command) head(e *Engine) []string {
 	head := slices.Clone(e.launch)
-	if e.modelFlag != "" {
+	switch {
+	case e.cli.plain && !isGGUF(c.Model):
+		head = append(head, "-hf")
+	case e.modelFlag != "":
 		head = append(head, e.modelFlag)
 	}
 	return append(head, c.Model)
@@ -145,7 +195,7 @@ func (c Command) paramArgs(e *Engine) ([]string, error) {
 	for i := range e.Params {
 		p := &e.Params[i]
 		value, ok := c.Params[p.Name]
-		if !ok || value == "" {
+		if !ok || value == "" || c.inFile(p) {
 			continue
 		}
 		more, err := c.spell(e, p, value)
@@ -165,6 +215,8 @@ func (c Command) spell(e *Engine, p *Param, value string) ([]string, error) {
 			return nil, err
 		}
 		return e.behaviour().specArgs(s)
+	case e.cli.plain:
+		return c.llamacppSpell(e, p, value)
 	case p.Ranks && value == "false":
 		return []string{p.Flags[0], "1"}, nil
 	case p.Ranks && value == "true":
@@ -240,10 +292,35 @@ func (c Command) Unmodelled() []string {
 			flags = append(flags, d.Flag)
 		}
 	})
+	flags = append(flags, c.unmodelledParams()...)
 	if c.Params[PerfMode] == "interactivity" { // graphs of every small size; ours have no padding
 		flags = append(flags, "--performance-mode=interactivity")
 	}
-	return flags
+	if e, err := ByName(c.Engine); err == nil && e.file != nil && c.FilePath != "" {
+		flags = append(flags, e.file.flag)
+	}
+	return append(flags, c.unmodelledKeys()...)
+}
+
+// unmodelledParams are the given parameters that Resolve ignores, as flags or keys.
+func (c Command) unmodelledParams() (names []string) {
+	e, err := ByName(c.Engine)
+	if err != nil {
+		return nil
+	}
+	for _, name := range []string{AttentionDP, MoEBackend, StreamInterval, CapacityPolicy} {
+		p, _ := e.Param(name)
+		value := c.Params[name]
+		modelled := name == CapacityPolicy && value != "static_batch"
+		switch {
+		case p == nil || value == "" || value == p.Default || value == "false" || modelled:
+		case c.inFile(p) || len(p.Flags) == 0:
+			names = append(names, p.Key)
+		default:
+			names = append(names, flagTables()[c.Engine][p.Flags[0]].def.Flag)
+		}
+	}
+	return names
 }
 
 // Flag is the value of a flag without a canonical name, "" when it is not given.
@@ -268,5 +345,16 @@ func (c Command) extraValues(flag string) (values []string, given bool) {
 			values, given = v, true
 		}
 	})
-	return values, given
+	ref, known := flagTables()[c.Engine][flag]
+	if given || !known || ref.param == nil || ref.def == nil || ref.def.Kind != Bool {
+		return values, given
+	}
+	switch v := c.Params[ref.param.Name]; { // a switch that is a parameter
+	case v == "":
+	case (v == "false") == ref.off:
+		return []string{"true"}, true
+	case v == "false" && len(ref.def.Off) > 0:
+		return []string{"false"}, true
+	}
+	return nil, false
 }

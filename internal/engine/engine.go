@@ -7,9 +7,13 @@
 //	fmt.Println(cmd)                        // vllm serve Qwen/Qwen3-32B -tp 4
 //
 // Invariants: what Parse accepts prints to a line that parses to the same command;
-// every configuration that Resolve returns passes all rules; every Rejection's log
-// line is found by Refusal. Deliberately absent: configuration files (no I/O),
-// abbreviated flags, flags told apart by engine version (those of any known one pass).
+// every configuration that Resolve returns passes all rules; the log line of every
+// Rejection of a command is found by Refusal, and by Diagnose with its class. Parse
+// passes the flags of any known version; Resolve refuses those that Command.Version does
+// not have, and Help those that an installed engine does not list. An engine that the
+// simulator has no model of (MeasuredOnly) is checked and outlined where another is
+// resolved. A configuration file's content comes by WithFile and goes by Files: nothing is
+// read or written here. Deliberately absent: abbreviated flags.
 package engine
 
 import "perflab/internal/arch"
@@ -34,19 +38,36 @@ const (
 	Eager          = "enforce_eager" // bool
 	PerfMode       = "performance_mode"
 	BlockSize      = "block_size"
+	AttentionDP    = "attention_dp"       // bool; each rank attends to sequences of its own, experts are shared
+	MoEBackend     = "moe_backend"        // kernels of the routed experts, by the engine's own name
+	StreamInterval = "stream_interval"    // tokens between messages of a stream
+	Overlap        = "overlap_scheduling" // bool; a step is scheduled while the one before it runs
+	CapacityPolicy = "capacity_policy"    // TensorRT-LLM: guaranteed_no_evict, max_utilization
+	MicroBatch     = "micro_batch"        // tokens computed at once, of those of a step (llama.cpp)
+	ContextSize    = "context_size"       // tokens of all slots together (llama.cpp)
+	Threads        = "threads"            // that generate (llama.cpp)
+	ThreadsBatch   = "threads_batch"      // that compute prompts (llama.cpp)
+	FlashAttention = "flash_attention"    // on, off, auto (llama.cpp)
+	GPULayers      = "gpu_layers"         // layers on GPUs, of a model that is else on the CPU (llama.cpp)
 )
 
 // Command is one engine's serving command, taken apart. Parse and Argv are
-// inverse up to the spelling and order of flags; String adds environment and address.
+// inverse up to the spelling and order of flags, but for what stands in a file (see
+// Files); String adds environment, address and that file.
 type Command struct {
-	Engine  string            `json:"engine"`            // vllm, sglang, trtllm
+	Engine  string            `json:"engine"`            // vllm, sglang, trtllm, llamacpp
 	Model   string            `json:"model"`             // repository id or path
 	Version string            `json:"version,omitempty"` // of the engine, where known: decides defaults; "": the oldest that the catalogue knows
 	Params  map[string]string `json:"params,omitempty"`  // canonical name -> value, as given; New leaves out what is the default
 	Extra   []string          `json:"extra,omitempty"`   // flags known to the engine without a canonical name, kept verbatim; see Unmodelled
-	Env     []string          `json:"env,omitempty"`     // KEY=value, printed before the command
-	Host    string            `json:"host,omitempty"`    // as given; "" for the engine's default
-	Port    int               `json:"port,omitempty"`    // as given; 0 for the engine's default
+	// File is what of the engine's configuration file no parameter says, nested, in
+	// values as JSON has them. FilePath is a configuration file that was named and
+	// whose content is not known: see WithFile.
+	File     map[string]any `json:"file,omitempty"`
+	FilePath string         `json:"file_path,omitempty"`
+	Env      []string       `json:"env,omitempty"`  // KEY=value, printed before the command
+	Host     string         `json:"host,omitempty"` // as given; "" for the engine's default
+	Port     int            `json:"port,omitempty"` // as given; 0 for the engine's default
 }
 
 // Config is a command with every default resolved for a model and hardware:
@@ -56,10 +77,13 @@ type Config struct {
 	Model       arch.Model
 	GPU         arch.Accelerator
 	TP, PP, DP  int
-	EP          int // expert-parallel ranks, 1 for none
-	GPUs        int // devices the command occupies: TP*PP*DP
-	Seqs        int // running requests at most
-	Batched     int // tokens per step at most
+	EP          int    // expert-parallel ranks, 1 for none
+	AttentionDP int    // groups of the tensor-parallel ranks that attend to requests of their own; 1 for none
+	ContextP    int    // decode context-parallel ranks that share a sequence's KV cache, 1 for none
+	AllToAll    string // how tokens reach experts on other ranks, as given
+	GPUs        int    // devices the command occupies: TP*PP*DP
+	Seqs        int    // running requests at most
+	Batched     int    // tokens per step at most
 	MaxLen      int
 	MemoryShare float64
 	ShareOfFree bool    // MemoryShare is of the memory left after weights (TensorRT-LLM)
@@ -77,8 +101,10 @@ type Config struct {
 	Serial      bool    // the front end passes requests on one by one
 	Spec        string  // speculation method, "" for none
 	SpecTokens  int
-	WeightOnly  bool // weights are widened before they are multiplied: saves memory, not arithmetic (Marlin)
-	GraphMax    int  // largest captured decode batch; 0 when eager
+	SpecTree    int   // candidates that a guess branches into a step, 0 or 1 for a chain (SGLang)
+	WeightOnly  bool  // weights are widened before they are multiplied: saves memory, not arithmetic (Marlin)
+	GraphMax    int   // largest captured decode batch; 0 when eager
+	Graphs      []int // sizes that a decode batch is padded to, ascending; nil for the engine's usual way
 	ServedName  string
 	Aliases     []string // further names that clients may use
 	Host        string

@@ -3,71 +3,7 @@ package engine
 import (
 	"regexp"
 	"strings"
-	"sync"
 )
-
-// signature is a way an engine says that it cannot run its configuration. Lines of
-// no class only tell that something before them went wrong. That a device is
-// held by another process is not here: it says nothing about the configuration.
-type signature struct {
-	class string
-	expr  string // RE2, found within a line
-}
-
-// commonSignatures are texts of PyTorch and of code that engines share.
-func commonSignatures() []signature {
-	return []signature{
-		{"oom", `(?:torch\.(?:cuda\.)?OutOfMemoryError|CUDA out of memory)`},
-		{"fp8-block", `= (\d+) is not divisible by weight quantization block_([nk]) = (\d+)`},
-		{"divide", `(\d+) is not divisible by (\d+)`},
-		{"quantization", `Cannot find the config file for|Quantization method specified in the model config`},
-		{"speculative", `Unsupported speculative method|without speculative model`},
-		{"value", `Input should be `},
-		{"compute", `requires compute capability`},
-	}
-}
-
-type compiled struct {
-	named bool
-	re    *regexp.Regexp
-}
-
-var compiledSignatures = sync.OnceValue(func() map[string][]compiled {
-	all := map[string][]compiled{}
-	for _, e := range All() {
-		for _, s := range e.signatures {
-			all[e.Name] = append(all[e.Name], compiled{s.class != "", regexp.MustCompile(s.expr)})
-		}
-	}
-	return all
-})
-
-var (
-	ansi   = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
-	prefix = regexp.MustCompile(`^(?:\([^)]*\) *|\[[^\]]*\] *|(?:INFO|WARNING|ERROR|CRITICAL)\b:? *|\d\d-\d\d \d\d:\d\d:\d\d *)+`)
-)
-
-// Refusal finds in a log the first sign that the engine could not start with its
-// configuration, and returns that line without colours and prefix. A line that
-// only reports a failure further up counts when there is no other.
-func (e *Engine) Refusal(log string) (reason string, ok bool) {
-	for line := range strings.Lines(log) {
-		line = strings.TrimSpace(ansi.ReplaceAllString(line, ""))
-		for _, s := range compiledSignatures()[e.Name] {
-			if !s.re.MatchString(line) {
-				continue
-			}
-			bare := prefix.ReplaceAllString(line, "")
-			if s.named {
-				return bare, true
-			}
-			if !ok {
-				reason, ok = bare, true
-			}
-		}
-	}
-	return reason, ok
-}
 
 // StartupLog is the lines that the engine prints while it starts, without
 // timestamps, in its own words and with the configuration's numbers.
@@ -78,3 +14,113 @@ func (c Config) StartupLog() []string {
 	}
 	return e.behaviour().startup(&c)
 }
+
+// pattern is an expression with texts one of which is in every line that it matches.
+type pattern struct {
+	keys []string
+	re   *regexp.Regexp // nil where the texts are all
+}
+
+// compile makes a pattern; without keys, the text that the expression begins with is
+// the one to look for.
+func compile(expr string, keys []string) pattern {
+	p := pattern{keys: keys, re: regexp.MustCompile(expr)}
+	if len(keys) == 0 {
+		prefix, _ := p.re.LiteralPrefix()
+		p.keys = []string{prefix}
+	}
+	return p
+}
+
+// scanner looks for the texts of many patterns in one pass over a log. Of each text it
+// knows four bytes, and of these a bit of their hash: most of a log is passed over at
+// some nanoseconds for four bytes, and no expression sees a line without a text of its own.
+type scanner struct {
+	bits  [1 << 10]uint64
+	texts map[uint32][]scanText
+}
+
+type scanText struct {
+	key     string
+	offset  int // of the four bytes in key
+	pattern int
+}
+
+const gramLen = 4
+
+func newScanner(patterns []pattern) *scanner {
+	s := &scanner{texts: map[uint32][]scanText{}}
+	for i, p := range patterns {
+		for _, key := range p.keys {
+			at := rarest(key)
+			g := uint32(key[at]) | uint32(key[at+1])<<8 | uint32(key[at+2])<<16 | uint32(key[at+3])<<24
+			s.texts[g] = append(s.texts[g], scanText{key, at, i})
+			h := gramHash(g)
+			s.bits[h>>6] |= 1 << (h & 63)
+		}
+	}
+	return s
+}
+
+func gramHash(g uint32) uint32 { return g * 2654435761 >> 16 }
+
+// rarest is where the four bytes of a key stand that a log has least of, by what is
+// not a small letter or a blank in them.
+func rarest(key string) int {
+	best, most := 0, -1
+	for i := 0; i+gramLen <= len(key); i++ {
+		n := 0
+		for _, c := range []byte(key[i : i+gramLen]) {
+			if (c < 'a' || c > 'z') && c != ' ' {
+				n++
+			}
+		}
+		if n > most {
+			best, most = i, n
+		}
+	}
+	return best
+}
+
+// scan visits each text in the order of the log: which pattern it is of, and from
+// where to where it stands.
+func (s *scanner) scan(log string, visit func(pattern, from, to int)) {
+	var g uint32
+	for i := 0; i < len(log); i++ {
+		g = g>>8 | uint32(log[i])<<24
+		h := gramHash(g)
+		if s.bits[h>>6]>>(h&63)&1 == 0 {
+			continue
+		}
+		for _, t := range s.texts[g] {
+			from := i + 1 - gramLen - t.offset
+			if from >= 0 && strings.HasPrefix(log[from:], t.key) {
+				visit(t.pattern, from, from+len(t.key))
+			}
+		}
+	}
+}
+
+// lineAt is the line that a byte of a log stands in, and where it begins.
+func lineAt(log string, at int) (start int, line string) {
+	start = strings.LastIndexByte(log[:at], '\n') + 1
+	line, _, _ = strings.Cut(log[start:], "\n")
+	return start, plain(line)
+}
+
+var (
+	ansi   = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
+	prefix = regexp.MustCompile(`^(?:\([^)]*\) *|\[[^\]]*\] *|(?:INFO|WARNING|ERROR|CRITICAL)\b:? *|\d\d-\d\d \d\d:\d\d:\d\d *|\d+\.\d\d\.\d{3}\.\d{3} [A-Z] *)+`)
+	source = regexp.MustCompile(`^(?:raise |except |File ")`)
+)
+
+// plain is a line without colours and blanks around it.
+func plain(line string) string {
+	if strings.IndexByte(line, '\x1b') >= 0 {
+		line = ansi.ReplaceAllString(line, "")
+	}
+	return strings.TrimSpace(line)
+}
+
+// bare is a plain line without time, level, process and rank before it.
+func bare(line string) string { return prefix.ReplaceAllString(line, "") }

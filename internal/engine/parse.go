@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -21,13 +22,14 @@ func (e *UsageError) Error() string {
 	return strings.TrimPrefix(e.Text[strings.LastIndexByte(strings.TrimSpace(e.Text), '\n')+1:], "\n")
 }
 
-// cli is how an engine's option parser speaks: argparse's way, or click's.
+// cli is how an engine's option parser speaks: argparse's way, click's, or llama.cpp's.
 type cli struct {
 	prog        string
 	usage       string
 	click       bool
 	underscores bool // --max_model_len is --max-model-len
 	suffixes    bool // 32k is 32000, 32K is 32768
+	plain       bool // llama.cpp's, see llamacppparse.go
 }
 
 func (c cli) fail(format string, args ...any) *UsageError {
@@ -41,6 +43,9 @@ func (c cli) fail(format string, args ...any) *UsageError {
 func (c cli) unknown(args ...string) *UsageError {
 	if c.click {
 		return c.fail("No such option: %s", flagName(args[0]))
+	}
+	if c.plain {
+		return &UsageError{Text: "error: invalid argument: " + args[0], Exit: 1}
 	}
 	return c.fail("unrecognized arguments: %s", strings.Join(args, " "))
 }
@@ -83,7 +88,7 @@ func (e *Engine) help(table map[string]flagRef) *UsageError {
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
 // Parse takes a serving command line apart: environment assignments, "vllm serve",
-// "python3 -m sglang.launch_server", "sglang serve" or "trtllm-serve", and
+// "python3 -m sglang.launch_server", "sglang serve", "trtllm-serve" or "llama-server", and
 // flags. It is as strict as the engine: an unknown flag or an unreadable value is
 // a *UsageError in the engine's own words. Flags of any known version of the
 // engine pass; abbreviated flags do not.
@@ -128,13 +133,15 @@ func detect(argv []string) (name string, rest []string, err error) {
 		return "trtllm", argv[2:], nil
 	case program == "trtllm-serve":
 		return "trtllm", argv[1:], nil
+	case program == "llama-server":
+		return "llamacpp", argv[1:], nil
 	case strings.HasPrefix(program, "python") && word(1) == "-m" && word(2) == "sglang.launch_server":
 		return "sglang", argv[3:], nil
 	case strings.HasPrefix(program, "python") && word(1) == "-m" && word(2) == "vllm.entrypoints.openai.api_server":
 		return "vllm", argv[3:], nil
 	}
 	shown := strings.Join(argv[:min(len(argv), 3)], " ")
-	return "", nil, fmt.Errorf(`%q is not a serving command: begin with "vllm serve", "python3 -m sglang.launch_server", "sglang serve" or "trtllm-serve"`, shown)
+	return "", nil, fmt.Errorf(`%q is not a serving command: begin with "vllm serve", "python3 -m sglang.launch_server", "sglang serve", "trtllm-serve" or "llama-server"`, shown)
 }
 
 // parser is one pass over the arguments of one engine.
@@ -186,6 +193,10 @@ func findFlag(e *Engine, table map[string]flagRef, name string) (ref flagRef, gl
 	if e.cli.click {
 		return flagRef{}, "", false
 	}
+	if e.cli.plain {
+		ref, ok = table[plainName(name)]
+		return ref, "", ok
+	}
 	if key, ok := strings.CutPrefix(name, "-O."); ok && e.Name == "vllm" { // as 0.11 wrote it
 		name = "--compilation-config." + key
 	}
@@ -209,6 +220,9 @@ func findFlag(e *Engine, table map[string]flagRef, name string) (ref flagRef, gl
 }
 
 func (p *parser) flag(arg string) error {
+	if p.engine.cli.plain {
+		return p.plainFlag(arg)
+	}
 	name, value, inline := strings.Cut(arg, "=")
 	ref, glued, ok := p.find(name)
 	switch {
@@ -333,6 +347,10 @@ func (p *parser) set(ref flagRef, value string, raw []string) error {
 		p.cmd.Port = port
 		return nil
 	}
+	if e.file != nil && ref.def.Flag == e.file.flag {
+		p.cmd.FilePath = value
+		return nil
+	}
 	if slices.Contains(sglangSpecFlags, ref.def.Flag) && e.Name == "sglang" {
 		p.spec[ref.def.Flag] = value
 		return nil
@@ -390,6 +408,9 @@ func (p *parser) put(name, value string) {
 // finish settles what depends on several flags, and what is missing.
 func (p *parser) finish() error {
 	e := p.engine
+	if e.cli.plain {
+		return p.finishPlain()
+	}
 	if len(p.stray) > 0 {
 		if e.cli.click {
 			return e.cli.fail("Got unexpected extra argument (%s)", strings.Join(p.stray, " "))
@@ -416,27 +437,25 @@ func (p *parser) finish() error {
 		}
 		p.put(Speculative, value)
 	}
-	if param, _ := e.Param(ExpertParallel); param != nil && param.Ranks {
-		p.finishRanks()
-	}
+	p.cmd.settleRanks()
 	return nil
 }
 
-// finishRanks turns a number of expert-parallel ranks into true where it is that
-// of the tensor-parallel ones, and into false where it is 1.
-func (p *parser) finishRanks() {
-	ranks, ok := p.cmd.Params[ExpertParallel]
-	if !ok {
+// settleRanks turns a number of expert-parallel ranks into true where it is that
+// of the tensor-parallel ones, and into nothing where it is 1.
+func (c *Command) settleRanks() {
+	ranks, ok := c.Params[ExpertParallel]
+	e, err := ByName(c.Engine)
+	if !ok || err != nil {
 		return
 	}
-	tp := "1"
-	if v, ok := p.cmd.Params[TP]; ok {
-		tp = v
+	if p, _ := e.Param(ExpertParallel); p == nil || !p.Ranks {
+		return
 	}
 	switch ranks {
 	case "1":
-		delete(p.cmd.Params, ExpertParallel)
-	case tp:
-		p.put(ExpertParallel, "true")
+		delete(c.Params, ExpertParallel)
+	case cmp.Or(c.Params[TP], "1"):
+		c.Params[ExpertParallel] = "true"
 	}
 }

@@ -63,6 +63,12 @@ var spellings = []struct {
 		Command{Engine: "sglang", Model: "M", Params: params{Speculative: "eagle3:5/4/8:D"}}},
 	{"python3 -m sglang.launch_server --model M --speculative-algorithm EAGLE",
 		Command{Engine: "sglang", Model: "M", Params: params{Speculative: "eagle:auto"}}},
+	{"sglang serve --model-path M --dp 2 --tp 2 --enable-dp-attention --disable-overlap-schedule --moe-runner-backend triton --stream-interval 4",
+		Command{Engine: "sglang", Model: "M", Params: params{TP: "2", DP: "2", AttentionDP: "true", Overlap: "false", MoEBackend: "triton", StreamInterval: "4"}}},
+	{"vllm serve M --no-async-scheduling --moe-backend triton",
+		Command{Engine: "vllm", Model: "M", Params: params{Overlap: "false", MoEBackend: "triton"}}},
+	{"trtllm-serve M --config=-odd.yaml --tp_size 2",
+		Command{Engine: "trtllm", Model: "M", Params: params{TP: "2"}, FilePath: "-odd.yaml"}},
 	{"trtllm-serve serve M --tp_size 4 --ep_size 4 --port 9 --free_gpu_memory_fraction 0.95",
 		Command{Engine: "trtllm", Model: "M", Port: 9, Params: params{TP: "4", ExpertParallel: "true", MemoryShare: "0.95"}}},
 }
@@ -139,10 +145,10 @@ func TestNew(t *testing.T) {
 		{"vllm", nil, []string{"--max-num-seqs=64", "--async-scheduling"}, "vllm serve M --max-num-seqs 64 --async-scheduling"},
 		{"vllm", params{Speculative: "eagle3:3:D"}, nil, `vllm serve M --speculative-config '{"method":"eagle3","num_speculative_tokens":3,"model":"D"}'`},
 		{"sglang", params{TP: "8", ExpertParallel: "true", KVDtype: "fp8", PrefixCaching: "false", ChunkedPrefill: "false"}, nil,
-			"python3 -m sglang.launch_server --model-path M --tp-size 8 --ep-size 8 --kv-cache-dtype fp8_e4m3 --disable-radix-cache --chunked-prefill-size -1"},
+			"python3 -m sglang.launch_server --model-path M --tp-size 8 --ep-size 8 --kv-cache-dtype fp8_e4m3 --disable-radix-cache --chunked-prefill-size -1 --enable-metrics"},
 		{"sglang", params{Speculative: "mtp:3"}, nil,
-			"python3 -m sglang.launch_server --model-path M --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4"},
-		{"sglang", params{PrefixCaching: "true", Eager: "true"}, nil, "python3 -m sglang.launch_server --model-path M --disable-cuda-graph"},
+			"python3 -m sglang.launch_server --model-path M --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4 --enable-metrics"},
+		{"sglang", params{PrefixCaching: "true", Eager: "true"}, nil, "python3 -m sglang.launch_server --model-path M --disable-cuda-graph --enable-metrics"},
 		{"trtllm", params{TP: "4", ExpertParallel: "true", ChunkedPrefill: "true", MaxModelLen: "40960", PrefixCaching: "true", MaxNumSeqs: "2048"}, nil,
 			"trtllm-serve M --tp_size 4 --ep_size 4 --max_seq_len 40960 --enable_chunked_prefill"},
 	} {
@@ -159,8 +165,9 @@ func TestNewRefuses(t *testing.T) {
 		params params
 		want   string
 	}{
-		{"trtllm", params{Speculative: "mtp:1"}, "TensorRT-LLM has no command-line flag for speculative=mtp:1"},
-		{"trtllm", params{PrefixCaching: "false"}, "TensorRT-LLM has no command-line flag for prefix_caching=false"},
+		{"trtllm", params{Speculative: "medusa:2"}, "TensorRT-LLM has no speculation medusa:2"},
+		{"trtllm", params{PerfMode: "throughput"}, "TensorRT-LLM has no command-line flag for performance_mode=throughput"},
+		{"trtllm", params{MoEBackend: "quick"}, "TensorRT-LLM refuses moe_config.backend of its configuration file: Input should be 'AUTO'"},
 		{"sglang", params{PerfMode: "throughput"}, "SGLang has no command-line flag for performance_mode=throughput"},
 		{"sglang", params{Speculative: "medusa:2"}, "SGLang has no speculation method medusa"},
 		{"vllm", params{Speculative: "mtp:5/4/8"}, "vLLM needs a number of tokens"},
@@ -241,7 +248,7 @@ func TestUnmodelled(t *testing.T) {
 		t.Error(d)
 	}
 	for line, want := range map[string][]string{
-		"vllm serve M --stream-interval 10 --performance-mode interactivity -O.mode=3": {"--stream-interval", "--compilation-config.mode", "--performance-mode=interactivity"},
+		"vllm serve M --stream-interval 10 --performance-mode interactivity -O.mode=3": {"--compilation-config.mode", "--stream-interval", "--performance-mode=interactivity"},
 		"vllm serve M --performance-mode throughput --kv-cache-dtype fp8":              nil,
 		"sglang serve --model M --stream-interval 4":                                   {"--stream-interval"},
 		"trtllm-serve M --config f.yaml":                                               {"--extra_llm_api_options"},
@@ -274,6 +281,27 @@ func TestFlag(t *testing.T) {
 	}
 }
 
+// A switch is found by its flag also where it is a parameter.
+func TestSwitch(t *testing.T) {
+	for line, want := range map[string]map[string]string{
+		"sglang serve --model M --enable-dp-attention --disable-overlap-schedule": {"--enable-dp-attention": "true", "--disable-overlap-schedule": "true"},
+		"sglang serve --model M":                  {"--enable-dp-attention": "", "--disable-overlap-schedule": ""},
+		"vllm serve M --no-async-scheduling":      {"--async-scheduling": "false", "--no-async-scheduling": "true"},
+		"vllm serve M --async-scheduling -tp 2":   {"--async-scheduling": "true", "--no-async-scheduling": "", "-tp": ""},
+		"trtllm-serve M --enable_chunked_prefill": {"--enable_chunked_prefill": "true"},
+	} {
+		c, err := Parse(strings.Fields(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for flag, value := range want {
+			if got := c.Flag(flag); got != value {
+				t.Errorf("%s: %s is %q, want %q", line, flag, got, value)
+			}
+		}
+	}
+}
+
 func TestHelp(t *testing.T) {
 	for _, line := range []string{"vllm serve --help", "vllm serve M -h", "sglang serve -h", "trtllm-serve --help"} {
 		_, err := Parse(strings.Fields(line))
@@ -297,6 +325,9 @@ func TestModelInFile(t *testing.T) {
 // FuzzParse: what parses prints to something that parses to the same.
 func FuzzParse(f *testing.F) {
 	for _, tt := range append(published, spellings...) {
+		f.Add(strings.Join(strings.Fields(tt.line), "\n"))
+	}
+	for _, tt := range llamaLines {
 		f.Add(strings.Join(strings.Fields(tt.line), "\n"))
 	}
 	f.Fuzz(func(t *testing.T, line string) {

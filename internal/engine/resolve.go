@@ -18,6 +18,15 @@ func (c Command) Resolve(m arch.Model, g arch.Accelerator, gpus int) (Config, er
 	if err != nil {
 		return Config{}, err
 	}
+	if rej := c.Fit(c.Version); rej != nil {
+		return Config{}, rej
+	}
+	if err := c.Modelled(); err != nil {
+		return Config{}, err
+	}
+	if !g.Known() {
+		return Config{}, fmt.Errorf("nothing is known of %s but that it is there: what %s would do needs a device with figures, see perflab sim --list", g.Title, e.Title)
+	}
 	cfg := Config{Engine: c.Engine, Model: m, GPU: g, EP: 1, Host: cmp.Or(c.Host, e.DefaultHost), Port: cmp.Or(c.Port, e.DefaultPort)}
 	r := &resolver{engine: e, cmd: c, cfg: &cfg}
 	r.common()
@@ -37,6 +46,9 @@ func (c Command) Resolve(m arch.Model, g arch.Accelerator, gpus int) (Config, er
 		if rej := rule(&cfg, gpus); rej != nil {
 			return Config{}, rej
 		}
+	}
+	if rej := r.flagRule(); rej != nil {
+		return Config{}, rej
 	}
 	if r.text(MaxModelLen) == "auto" {
 		cfg.MaxLen = cfg.fitLen(cfg.MaxLen)
@@ -74,6 +86,7 @@ func (r *resolver) common() {
 	}
 	r.quantise()
 	r.speculate()
+	r.further()
 	c.WeightOnly = widened(c.Model.ExpertFormat(), c.GPU)
 }
 
@@ -125,15 +138,8 @@ func (r *resolver) flag(flag string) bool { _, ok := r.cmd.extra(flag); return o
 
 // since reports whether the command's engine is known to be of a version or later.
 func (r *resolver) since(version ...int) bool {
-	var have []int
-	for part := range strings.SplitSeq(strings.TrimPrefix(r.cmd.Version, "v"), ".") {
-		n, err := strconv.Atoi(part)
-		if err != nil { // "post1" or "0rc2" says no more than the numbers before it
-			break
-		}
-		have = append(have, n)
-	}
-	return len(have) > 1 && slices.Compare(have, version) >= 0
+	have, ok := release(r.cmd.Version)
+	return ok && slices.Compare(have, version) >= 0
 }
 
 // extraInt reads a further flag's number, at least 1.
@@ -282,7 +288,7 @@ func (r *resolver) speculate() {
 		return
 	}
 	c := r.cfg
-	c.Spec, c.SpecTokens = s.method, s.k
+	c.Spec, c.SpecTokens, c.SpecTree = s.method, s.k, s.topK
 	if s.auto {
 		c.SpecTokens = 3 // SGLang's chain of 3 steps, 1 candidate, 4 tokens
 	}
@@ -292,7 +298,7 @@ func (r *resolver) speculate() {
 	case s.mtp() && !c.Model.HasMTP:
 		r.fail(&Rejection{Rule: "mtp", Reason: fmt.Sprintf("%s ships no multi-token-prediction layers, which %s needs", c.Model.Name, v),
 			Log: fmt.Sprintf("ValueError: Unsupported speculative method: '%s' for model %s", s.method, c.Model.Name)})
-	case s.needsDraft() && s.draft == "":
+	case s.needsDraft() && s.draft == "" && !(c.Engine == "sglang" && s.method == "eagle" && c.Model.HasMTP): // its heads are the draft
 		r.fail(&Rejection{Rule: "draft", Reason: fmt.Sprintf("speculative %s needs a draft model: write %s:%d:REPOSITORY", v, s.method, s.k),
 			Log: "ValueError: num_speculative_tokens was provided but without speculative model."})
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"perflab/internal/arch"
 )
@@ -11,7 +12,8 @@ import (
 // which it makes them. Memory comes last and apart, as it needs a length.
 func rules() []func(c *Config, gpus int) *Rejection {
 	return []func(*Config, int) *Rejection{
-		platformRule, gpuRule, layerRule, headRule, kvHeadRule, expertRule, fp8BlockRule, quantGroupRule, computeRule, lengthRule, limitRule,
+		platformRule, gpuRule, layerRule, dpAttentionRule, contextRule, headRule, kvHeadRule, expertRule, widthRule, fp8BlockRule, quantGroupRule,
+		computeRule, lengthRule, limitRule, pageRule, specRule, graphRule,
 	}
 }
 
@@ -45,17 +47,21 @@ func headRule(c *Config, _ int) *Rejection {
 		"trtllm": fmt.Sprintf("AssertionError: num_attention_heads (%d) must be divisible by tp_size (%d)", c.Model.Heads, c.TP),
 	}[c.Engine]
 	return &Rejection{Rule: "heads", Log: log,
-		Reason: fmt.Sprintf("%d attention heads cannot be divided over tp %d: use a tp that divides them", c.Model.Heads, c.TP)}
+		Reason: fmt.Sprintf("%d attention heads cannot be divided over tp %d%s", c.Model.Heads, c.TP, c.otherTP())}
 }
 
 // kvHeadRule: KV heads are split over the ranks, or each is copied to a whole number of them.
 func kvHeadRule(c *Config, _ int) *Rejection {
 	kv := c.Model.KVHeads
-	if c.Model.MLA != nil || kv%c.TP == 0 || c.TP%kv == 0 {
+	if kvHeadsFit(c.Model, c.TP) {
 		return nil
 	}
 	return &Rejection{Rule: "kv-heads", Log: fmt.Sprintf("AssertionError: %d is not divisible by %d", max(kv, c.TP), min(kv, c.TP)),
-		Reason: fmt.Sprintf("%d KV heads can neither be divided over tp %d nor copied evenly", kv, c.TP)}
+		Reason: fmt.Sprintf("%d KV heads can neither be divided over tp %d nor copied evenly%s", kv, c.TP, c.otherTP())}
+}
+
+func kvHeadsFit(m arch.Model, tp int) bool {
+	return m.MLA != nil || m.KVHeads%tp == 0 || tp%m.KVHeads == 0
 }
 
 func expertRule(c *Config, _ int) *Rejection {
@@ -67,12 +73,17 @@ func expertRule(c *Config, _ int) *Rejection {
 		return &Rejection{Rule: "experts", Reason: fmt.Sprintf(format, args...), Log: log}
 	}
 	switch {
+	case moe == nil && c.Engine != "vllm": // it has no effect
+		return nil
 	case moe == nil:
 		return reject("ValueError: Number of experts in the model must be greater than 0 when expert parallelism is enabled.",
 			"%s has no experts to give out: leave expert_parallel off", c.Model.Name)
-	case moe.Experts%c.EP != 0:
+	case moe.Experts < c.EP:
 		return reject(fmt.Sprintf("ValueError: %d is not divisible by %d", moe.Experts, c.EP),
-			"%d experts cannot be given out over %d ranks", moe.Experts, c.EP)
+			"%d experts cannot be given out over %d ranks: use at most %d", moe.Experts, c.EP, moe.Experts)
+	case moe.Experts%c.EP != 0 && c.Engine != "vllm": // which gives some ranks one more
+		return reject(fmt.Sprintf("ValueError: %d is not divisible by %d", moe.Experts, c.EP),
+			"%d experts cannot be given out evenly over %d ranks: use a number of ranks that divides them", moe.Experts, c.EP)
 	case c.Engine == "sglang" && c.TP%c.EP != 0:
 		return reject(fmt.Sprintf("AssertionError: tp_size %d must be divisible by ep_size %d", c.TP, c.EP),
 			"expert_parallel %d must divide tp %d", c.EP, c.TP)
@@ -93,13 +104,15 @@ func (c *Config) splits() []split {
 	}
 	if m.MoE != nil {
 		moeTP := max(1, c.TP/max(c.EP, 1))
-		s = append(s, split{"moe_intermediate_size", m.MoE.Hidden, moeTP})
+		s = append(s, split{routedWidth, m.MoE.Hidden, moeTP})
 		if m.MoE.SharedDim > 0 {
 			s = append(s, split{"shared expert", m.MoE.SharedDim, c.TP})
 		}
 	}
 	return s
 }
+
+const routedWidth = "moe_intermediate_size"
 
 type split struct {
 	what  string
@@ -117,6 +130,20 @@ func (c *Config) uneven(block int) (split, bool) {
 	return split{}, false
 }
 
+// widthRule: a rank holds whole columns.
+func widthRule(c *Config, _ int) *Rejection {
+	s, ok := c.uneven(1)
+	if !ok {
+		return nil
+	}
+	log := fmt.Sprintf("AssertionError: %d is not divisible by %d", s.width, s.ways)
+	if c.Engine == "sglang" && s.what == routedWidth {
+		log = fmt.Sprintf("ValueError: moe_intermediate_size %d must be divisible by moe_tp_size (%d) which is tp_size (%d) divided by moe_ep_size (%d).", s.width, s.ways, c.TP, c.EP)
+	}
+	return &Rejection{Rule: "divide", Log: log,
+		Reason: fmt.Sprintf("%s of %d cannot be divided over %d ranks%s", s.what, s.width, s.ways, c.otherTP())}
+}
+
 // fp8BlockRule: FP8 scales belong to blocks, which a rank must hold whole.
 func fp8BlockRule(c *Config, _ int) *Rejection {
 	block := c.Model.QuantBlock
@@ -127,21 +154,18 @@ func fp8BlockRule(c *Config, _ int) *Rejection {
 	if !ok {
 		return nil
 	}
-	return &Rejection{Rule: "fp8-block",
-		Reason: fmt.Sprintf("%s of %d over tp %d is %d, not a multiple of the FP8 block of %d%s", s.what, s.width, s.ways, s.width/s.ways, block, s.help()),
-		Log:    fmt.Sprintf("ValueError: The output_size of gate's and up's weight = %d is not divisible by weight quantization block_n = %d.", s.width/s.ways, block)}
-}
-
-func (s split) help() string {
-	if s.what == "moe_intermediate_size" {
-		return ": use a smaller tp or expert_parallel"
+	log := fmt.Sprintf("ValueError: The output_size of gate's and up's weight = %d is not divisible by weight quantization block_n = %d.", s.width/s.ways, block)
+	if c.Engine == "sglang" && s.what == routedWidth {
+		log = fmt.Sprintf("ValueError: For quantized MoE models, please make sure (moe_intermediate_size=%d / moe_tp_size=%d) %% weight_block_size_n=%d == 0 where moe_tp_size is equal to tp_size (%d) divided by ep_size (%d). You can fix this by setting arguments `--tp` and `--ep` correctly.",
+			s.width, s.ways, block, c.TP, c.EP)
 	}
-	return ": use a smaller tp"
+	return &Rejection{Rule: "fp8-block", Log: log,
+		Reason: fmt.Sprintf("%s %d / tp %d = %s is not divisible by the FP8 block of %d%s", s.what, s.width, s.ways, s.part(), block, c.otherSplit(s))}
 }
 
 // quantGroupRule: AWQ and GPTQ scale groups of 128, NVFP4 groups of 16 inputs.
 func quantGroupRule(c *Config, _ int) *Rejection {
-	group := map[arch.Format]int{arch.INT4: 128, arch.NVFP4: 16}[c.Model.Format]
+	group := quantGroups[c.Model.Format]
 	if group == 0 {
 		return nil
 	}
@@ -150,8 +174,67 @@ func quantGroupRule(c *Config, _ int) *Rejection {
 		return nil
 	}
 	return &Rejection{Rule: "quant-group",
-		Reason: fmt.Sprintf("%s of %d over tp %d is %d, not a multiple of the %s group of %d%s", s.what, s.width, s.ways, s.width/s.ways, c.Model.Format, group, s.help()),
+		Reason: fmt.Sprintf("%s %d / tp %d = %s is not divisible by the %s group of %d%s", s.what, s.width, s.ways, s.part(), c.Model.Format, group, c.otherSplit(s)),
 		Log:    fmt.Sprintf("ValueError: The input size %d is not aligned with the quantized weight shape. This can be caused by too large tensor parallel size: %d is not divisible by %d", s.width/s.ways, s.width/s.ways, group)}
+}
+
+// quantGroups are how many inputs share a scale in formats that have groups.
+var quantGroups = map[arch.Format]int{arch.INT4: 128, arch.NVFP4: 16}
+
+// part is what a rank holds of a width.
+func (s split) part() string {
+	return strconv.FormatFloat(float64(s.width)/float64(s.ways), 'f', -1, 64)
+}
+
+// otherSplit names what would divide a width: expert parallelism, where that keeps
+// experts whole and breaks no rule, and the largest smaller tp.
+func (c *Config) otherSplit(s split) string {
+	whole := *c
+	whole.EP = c.TP
+	if c.Engine == "vllm" {
+		whole.EP = c.TP * c.DP
+	}
+	switch tp := c.smallerTP(); {
+	case s.what != routedWidth || c.EP > 1 || !whole.divides():
+		return c.otherTP()
+	case tp == 0:
+		return ": use expert_parallel"
+	default:
+		return fmt.Sprintf(": use expert_parallel or tp %d", tp)
+	}
+}
+
+func (c *Config) otherTP() string {
+	if tp := c.smallerTP(); tp > 0 {
+		return fmt.Sprintf(": use tp %d", tp)
+	}
+	return ": no smaller tp divides it and has room for the weights, use another checkpoint or more pipeline stages"
+}
+
+// smallerTP is the largest smaller tp that breaks no rule of division and has room
+// for the weights; 0 where there is none.
+func (c *Config) smallerTP() int {
+	for tp := c.TP - 1; tp > 0; tp-- {
+		other := *c
+		other.TP = tp
+		if c.EP > 1 { // whether by a switch or a number, its ranks go along with tp
+			other.EP = max(1, c.EP*tp/c.TP)
+		}
+		if other.divides() && other.weightBytes()+other.libraryBytes() <= other.deviceBytes() {
+			return tp
+		}
+	}
+	return 0
+}
+
+// divides reports whether all that tensor parallelism cuts comes out whole.
+func (c *Config) divides() bool {
+	block := max(1, quantGroups[c.Model.Format])
+	if c.Model.Format == arch.FP8 {
+		block = max(1, c.Model.QuantBlock)
+	}
+	_, odd := c.uneven(block)
+	return c.Model.Heads%c.TP == 0 && kvHeadsFit(c.Model, c.TP) && !odd
 }
 
 // platformRule: TensorRT-LLM runs on NVIDIA's devices alone, and vLLM knows formats

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"perflab/internal/arch"
 )
@@ -9,7 +10,7 @@ import (
 // sglang is SGLang 0.5.5 to 0.5.9.
 func sglang() *Engine {
 	return &Engine{
-		Name: "sglang", Title: "SGLang", Health: "/health", DefaultHost: "127.0.0.1", DefaultPort: 30000, MetricsPath: "/metrics",
+		Name: "sglang", Title: "SGLang", Health: "/health", DefaultHost: "127.0.0.1", DefaultPort: 30000, MetricsPath: "/metrics", MetricsFlag: "--enable-metrics",
 		launch: []string{"python3", "-m", "sglang.launch_server"}, modelFlag: "--model-path", hostFlag: "--host", portFlag: "--port",
 		cli: cli{prog: "launch_server.py", usage: "usage: launch_server.py [-h] --model-path MODEL_PATH [options]", underscores: true},
 		Params: []Param{
@@ -40,12 +41,14 @@ func sglang() *Engine {
 			{Name: Eager, Flags: []string{"--disable-cuda-graph"}, Kind: Bool, Default: "false", Doc: "Turns CUDA graphs off."},
 			{Name: PerfMode, Kind: String, Default: "balanced", Doc: "SGLang has no performance modes."},
 			{Name: BlockSize, Flags: []string{"--page-size"}, Kind: Int, Default: "1", Min: 1, Ladder: []string{"1", "16", "64"}, Doc: "Tokens per KV page."},
+			{Name: AttentionDP, Flags: []string{"--enable-dp-attention"}, Kind: Bool, Default: "false", Ladder: []string{"true"},
+				Doc: "Each of dp groups of ranks attends to requests of its own; dp must divide tp."},
+			{Name: MoEBackend, Flags: []string{"--moe-runner-backend"}, Kind: Choice, Default: "auto", Doc: "Kernels of the routed experts."},
+			{Name: StreamInterval, Flags: []string{"--stream-interval"}, Kind: Int, Default: "1", Min: 1, Doc: "Tokens between two messages of a stream."},
+			{Name: Overlap, Off: []string{"--disable-overlap-schedule"}, Kind: Bool, Default: "true", Doc: "Schedules a step while the one before it runs."},
+			{Name: CapacityPolicy, Kind: Choice, Default: "max_utilization", Doc: "SGLang keeps a share of room free (--schedule-conservativeness) and retracts when there is none."},
 		},
-		Metrics: map[string]string{
-			"running": "sglang:num_running_reqs", "waiting": "sglang:num_queue_reqs", "kv_usage": "sglang:token_usage",
-			"prefix_hits": "sglang:cached_tokens_total", "prefix_queries": "sglang:prompt_tokens_total",
-			"prompt_tokens": "sglang:prompt_tokens_total", "generation_tokens": "sglang:generation_tokens_total",
-		},
+		Metrics:    sglangMetrics(),
 		signatures: sglangSignatures(),
 	}
 }
@@ -83,6 +86,9 @@ func resolveSGLang(r *resolver) {
 	c.Block = r.int(BlockSize, page)
 	c.GraphMax = r.int(GraphMax, graph)
 	c.EP = r.ranks(ExpertParallel)
+	if slices.Contains(wholeExperts, c.AllToAll) {
+		c.EP = c.TP
+	}
 	mib := c.GPU.MemoryGiB * 1024
 	reserve := 512 + 1.5*float64(max(c.Batched, 2048)) + 2*float64(c.GraphMax) + 1024*float64(c.TP*c.PP)/8
 	dpAttention := r.flag("--enable-dp-attention")
@@ -209,18 +215,4 @@ func startupSGLang(c *Config) []string {
 			tokens, chunk, c.Prefill, c.Seqs, c.MaxLen, gb(left)),
 		"INFO:     Application startup complete.",
 		"The server is fired up and ready to roll!")
-}
-
-func sglangSignatures() []signature {
-	return append(commonSignatures(),
-		signature{"kv-memory", `Not enough memory\. Please try to increase --mem-fraction-static\.`},
-		signature{"graph-oom", `Capture (?:cuda graph|CPU graph|prefill CUDA graph) failed: (.*)`},
-		signature{"experts", `tp_size (\d+) must be divisible by (?:moe_)?ep_size (\d+)`},
-		signature{"experts", `moe_intermediate_size (\d+) must be divisible by moe_tp_size \((\d+)\)`},
-		signature{"max-len", `User-specified context_length \((\d+)\) is greater than the derived context_length`},
-		signature{"fp8-compute", `type fp8e4nv not supported in this architecture`},
-		signature{"gpus", `CUDA error: invalid device ordinal`},
-		signature{"argument", `error: (?:unrecognized arguments|argument \S+:|ambiguous option|the following arguments are required).*`},
-		signature{class: "", expr: `Scheduler hit an exception: `},
-	)
 }

@@ -195,8 +195,3 @@ func sglangSpecArgs(s spec) ([]string, error) {
 	}
 	return args, nil
 }
-
-// trtllmSpecArgs refuses: TensorRT-LLM reads speculation from its configuration file.
-func trtllmSpecArgs(s spec) ([]string, error) {
-	return nil, &Rejection{Rule: "parameter", Reason: fmt.Sprintf("TensorRT-LLM has no command-line flag for speculative=%s", s), Log: "Error: No such option: --speculative"}
-}

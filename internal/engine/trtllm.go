@@ -2,57 +2,75 @@ package engine
 
 import "fmt"
 
-// trtllm is TensorRT-LLM 1.1 to 1.2 with the PyTorch backend. What only its
-// YAML file sets is here as a fixed parameter.
+// trtllm is TensorRT-LLM 1.1 to 1.2 with the PyTorch backend. What its command line
+// has no flag for stands in a YAML file.
 func trtllm() *Engine {
 	return &Engine{
 		Name: "trtllm", Title: "TensorRT-LLM", Health: "/health", DefaultHost: "localhost", DefaultPort: 8000, MetricsPath: "/prometheus/metrics",
 		launch: []string{"trtllm-serve"}, hostFlag: "--host", portFlag: "--port",
-		cli: cli{prog: "trtllm-serve serve", usage: "Usage: trtllm-serve serve [OPTIONS] MODEL\nTry 'trtllm-serve serve --help' for help.\n", click: true},
+		cli:  cli{prog: "trtllm-serve serve", usage: "Usage: trtllm-serve serve [OPTIONS] MODEL\nTry 'trtllm-serve serve --help' for help.\n", click: true},
+		file: &configFile{name: "trtllm.yaml", flag: "--extra_llm_api_options", model: "TorchLlmArgs"},
 		Params: []Param{
-			{Name: TP, Flags: []string{"--tp_size", "--tensor_parallel_size"}, Kind: Int, Default: "1", Min: 1, Ladder: []string{"1", "2", "4", "8"},
+			{Name: TP, Flags: []string{"--tp_size", "--tensor_parallel_size"}, Key: "tensor_parallel_size", Kind: Int, Default: "1", Min: 1, Ladder: []string{"1", "2", "4", "8"},
 				Doc: "GPUs that split each layer; must divide the attention heads."},
-			{Name: PP, Flags: []string{"--pp_size", "--pipeline_parallel_size"}, Kind: Int, Default: "1", Min: 1, Ladder: []string{"1", "2"},
+			{Name: PP, Flags: []string{"--pp_size", "--pipeline_parallel_size"}, Key: "pipeline_parallel_size", Kind: Int, Default: "1", Min: 1, Ladder: []string{"1", "2"},
 				Doc: "Stages that split the layers."},
 			{Name: DP, Kind: Int, Default: "1", Doc: "TensorRT-LLM has no data-parallel copies; use replicas."},
-			{Name: ExpertParallel, Flags: []string{"--ep_size", "--moe_expert_parallel_size"}, Kind: Bool, Ranks: true, Default: "false",
+			{Name: ExpertParallel, Flags: []string{"--ep_size", "--moe_expert_parallel_size"}, Key: "moe_expert_parallel_size", Kind: Bool, Ranks: true, Default: "false",
 				Ladder: []string{"true"}, Doc: "Gives out whole experts over the ranks instead of slicing each."},
-			{Name: MaxNumSeqs, Flags: []string{"--max_batch_size"}, Kind: Int, Default: "2048", Min: 1, Ladder: []string{"64", "128", "256", "512", "1024", "2048"},
-				Doc: "Requests in one iteration at most."},
-			{Name: MaxBatched, Flags: []string{"--max_num_tokens"}, Kind: Int, Default: "8192", Min: 1, Ladder: []string{"2048", "4096", "8192", "16384"},
+			{Name: MaxNumSeqs, Flags: []string{"--max_batch_size"}, Key: "max_batch_size", Kind: Int, Default: "2048", Min: 1,
+				Ladder: []string{"64", "128", "256", "512", "1024", "2048"}, Doc: "Requests in one iteration at most."},
+			{Name: MaxBatched, Flags: []string{"--max_num_tokens"}, Key: "max_num_tokens", Kind: Int, Default: "8192", Min: 1, Ladder: []string{"2048", "4096", "8192", "16384"},
 				Doc: "Tokens of one iteration at most; a prompt must fit in it unless prefill is chunked."},
-			{Name: MaxModelLen, Flags: []string{"--max_seq_len"}, Kind: Int, Min: 1, Doc: "Longest prompt plus output; unset: the model's."},
-			{Name: MemoryShare, Flags: []string{"--kv_cache_free_gpu_memory_fraction", "--free_gpu_memory_fraction"}, Kind: Float, Default: "0.9", Min: 0.01, Max: 1,
+			{Name: MaxModelLen, Flags: []string{"--max_seq_len"}, Key: "max_seq_len", Kind: Int, Min: 1, Doc: "Longest prompt plus output; unset: the model's."},
+			{Name: MemoryShare, Flags: []string{"--kv_cache_free_gpu_memory_fraction", "--free_gpu_memory_fraction"}, Key: kvFraction, Kind: Float, Default: "0.9", Min: 0.01, Max: 1,
 				Ladder: []string{"0.80", "0.85", "0.90", "0.95"}, Doc: "Share for the KV cache of the memory that weights and activations leave."},
-			{Name: KVDtype, Flags: []string{"--kv_cache_dtype"}, Kind: Choice, Default: "auto", Ladder: []string{"auto", "fp8"}, Since: "1.2", Doc: "Storage of keys and values."},
+			{Name: KVDtype, Flags: []string{"--kv_cache_dtype"}, Key: kvDtypeKey, Kind: Choice, Default: "auto", Ladder: []string{"auto", "fp8"}, Since: "1.3",
+				Doc: "Storage of keys and values; before 1.3 set by the configuration file."},
 			{Name: Quantization, Kind: String, Doc: "The checkpoint's."},
-			{Name: PrefixCaching, Kind: Bool, Default: "true", Doc: "kv_cache_config.enable_block_reuse of the configuration file."},
-			{Name: ChunkedPrefill, Flags: []string{"--enable_chunked_prefill"}, Kind: Bool, Default: "false", Ladder: []string{"true"}, Doc: "Splits prompts over iterations."},
-			{Name: Speculative, Kind: String, Doc: "speculative_config of the configuration file."},
-			{Name: GraphMax, Kind: Int, Default: "128", Doc: "cuda_graph_config.max_batch_size of the configuration file."},
-			{Name: Eager, Kind: Bool, Default: "false", Doc: "cuda_graph_config of the configuration file."},
+			{Name: PrefixCaching, Key: "kv_cache_config.enable_block_reuse", Kind: Bool, Default: "true", Ladder: []string{"true", "false"},
+				Doc: "Reuses KV blocks of shared prefixes."},
+			{Name: ChunkedPrefill, Flags: []string{"--enable_chunked_prefill"}, Key: "enable_chunked_prefill", Kind: Bool, Default: "false", Ladder: []string{"true"},
+				Doc: "Splits prompts over iterations."},
+			{Name: Speculative, Key: specSection, Kind: String, Ladder: []string{"mtp:1", "mtp:3"}, Doc: "METHOD:K[:DRAFT MODEL] by mtp, eagle3, ngram or draft_model."},
+			{Name: GraphMax, Key: graphMaxKey, Kind: Int, Min: 1, Ladder: []string{"256", "512"},
+				Doc: "Largest captured decode batch, smaller ones padded to the next size; unset: 128, without padding."},
+			{Name: Eager, Key: graphSection, Kind: Bool, Default: "false", Doc: "Turns CUDA graphs off."},
 			{Name: PerfMode, Kind: String, Default: "balanced", Doc: "TensorRT-LLM has no performance modes."},
-			{Name: BlockSize, Kind: Int, Default: "32", Doc: "kv_cache_config.tokens_per_block of the configuration file."},
+			{Name: BlockSize, Key: "kv_cache_config.tokens_per_block", Kind: Int, Default: "32", Min: 1, Ladder: []string{"32", "64"}, Doc: "Tokens per KV block."},
+			{Name: AttentionDP, Flags: []string{"--enable_attention_dp"}, Key: "enable_attention_dp", Kind: Bool, Default: "false", Ladder: []string{"true"}, Since: "1.3",
+				Doc: "Each rank attends to requests of its own; max_num_seqs is then a rank's."},
+			{Name: MoEBackend, Key: "moe_config.backend", Kind: Choice, Default: "auto", Spell: uppercase("auto", "cutlass", "cutedsl", "trtllm", "deepgemm", "wideep", "triton", "vanilla", "marlin"),
+				Ladder: []string{"cutlass", "trtllm", "deepgemm"}, Doc: "Kernels of the routed experts."},
+			{Name: StreamInterval, Key: "stream_interval", Kind: Int, Default: "1", Min: 1, Doc: "Tokens between two messages of a stream."},
+			{Name: Overlap, Key: overlapKey, Kind: Bool, Default: "true", Doc: "Schedules an iteration while the one before it runs."},
+			{Name: CapacityPolicy, Key: policyKey, Kind: Choice, Default: "guaranteed_no_evict",
+				Spell: uppercase("guaranteed_no_evict", "max_utilization", "static_batch"), Ladder: []string{"max_utilization"},
+				Doc: "guaranteed_no_evict admits a request when all its tokens have room; max_utilization evicts when they have not."},
 		},
-		Metrics: map[string]string{
-			"running": "trtllm_num_requests_running", "waiting": "trtllm_num_requests_waiting", "kv_usage": "trtllm_kv_cache_utilization",
-		},
+		Metrics:    trtllmMetrics(),
 		signatures: trtllmSignatures(),
 	}
 }
 
 func resolveTRTLLM(r *resolver) {
 	c := r.cfg
-	c.ShareOfFree, c.Reserve, c.Prefix, c.Serial = true, true, true, true
-	c.Overlap = c.Spec == ""
+	c.ShareOfFree, c.Serial = true, true
+	c.Reserve = r.text(CapacityPolicy) != "max_utilization"
+	c.Prefix = r.bool(PrefixCaching, true)
+	c.Overlap = c.Spec == "" && r.bool(Overlap, true)
 	c.MemoryShare = r.float(MemoryShare, 0.9)
 	c.Seqs = r.int(MaxNumSeqs, 2048)
 	c.Batched = r.int(MaxBatched, 8192)
 	c.Chunked = r.bool(ChunkedPrefill, false)
-	c.Block = 32
-	c.GraphMax = 128
+	c.Block = r.int(BlockSize, 32)
+	r.atLeastOne(BlockSize, c.Block)
+	r.graphs()
 	c.EP = r.ranks(ExpertParallel)
 	c.GPUs = c.TP * c.PP
+	if r.err == nil {
+		r.capKV()
+	}
 }
 
 // poolTRTLLM is the share of what weights, libraries and the peak of a profiled
@@ -75,18 +93,4 @@ func startupTRTLLM(c *Config) []string {
 		"INFO:     Application startup complete.",
 		fmt.Sprintf("INFO:     Uvicorn running on http://%s:%d (Press CTRL+C to quit)", c.Host, c.Port),
 	}
-}
-
-func trtllmSignatures() []signature {
-	return append(commonSignatures(),
-		signature{"oom", `cudaMalloc.*out of memory|\[TensorRT-LLM\]\[ERROR\].*out of memory`},
-		signature{"experts", `num_slots. \((\d+)\) must be divisible by .ep_size. \((\d+)\)`},
-		signature{"experts", `moe_tp_size \* moe_ep_size .*must equal`},
-		signature{"heads", `num_attention_heads \((\d+)\) must be divisible by tp_size \((\d+)\)`},
-		signature{"fp8-compute", `requires compute capability`},
-		signature{"platform", `Found no NVIDIA driver on your system`},
-		signature{"gpus", `CUDA error: invalid device ordinal`},
-		signature{"argument", `Error: (?:No such option: \S+|Invalid value for .*|Missing argument .*|Option \S+ requires an argument.*|Got unexpected extra argument.*)`},
-		signature{"file", `Extra inputs are not permitted`},
-	)
 }

@@ -44,12 +44,14 @@ func vllm() *Engine {
 			{Name: PerfMode, Flags: []string{"--performance-mode"}, Kind: Choice, Default: "balanced", Ladder: []string{"interactivity", "throughput"}, Since: "0.17",
 				Doc: "throughput doubles both batch limits where unset; interactivity captures more small graphs."},
 			{Name: BlockSize, Flags: []string{"--block-size"}, Kind: Int, Min: 1, Ladder: []string{"16", "32"}, Doc: "Tokens per KV block; unset: 16 (128 on a CPU or NPU), with linear attention what holds a layer's state."},
+			{Name: AttentionDP, Kind: Bool, Default: "false", Doc: "In vLLM data_parallel copies with expert_parallel do this."},
+			{Name: MoEBackend, Flags: []string{"--moe-backend"}, Kind: Choice, Default: "auto", Doc: "Kernels of the routed experts."},
+			{Name: StreamInterval, Flags: []string{"--stream-interval"}, Kind: Int, Default: "1", Min: 1, Doc: "Tokens between two messages of a stream."},
+			{Name: Overlap, Flags: []string{"--async-scheduling"}, Off: []string{"--no-async-scheduling"}, Kind: Bool,
+				Doc: "Schedules a step while the one before it runs; unset: on from 0.14."},
+			{Name: CapacityPolicy, Kind: Choice, Default: "max_utilization", Doc: "vLLM admits what has room now and evicts when there is none."},
 		},
-		Metrics: map[string]string{
-			"running": "vllm:num_requests_running", "waiting": "vllm:num_requests_waiting", "kv_usage": "vllm:kv_cache_usage_perc",
-			"preemptions": "vllm:num_preemptions_total", "prefix_hits": "vllm:prefix_cache_hits_total", "prefix_queries": "vllm:prefix_cache_queries_total",
-			"prompt_tokens": "vllm:prompt_tokens_total", "generation_tokens": "vllm:generation_tokens_total",
-		},
+		Metrics:    vllmMetrics(),
 		signatures: vllmSignatures(),
 	}
 }
@@ -82,10 +84,7 @@ func resolveVLLM(r *resolver) {
 	}
 	// The default since 0.14, but for pipelines. Speculation is taken to wait for
 	// what was accepted.
-	async := r.since(0, 14)
-	if v, given := r.cmd.extra("--async-scheduling"); given {
-		async = v != "false"
-	}
+	async := r.bool(Overlap, r.since(0, 14))
 	c.Overlap = async && c.PP == 1 && c.Spec == "" && c.GPU.Platform != arch.CPU
 	c.Chunks = r.since(0, 14) && !strings.HasPrefix(c.Spec, "eagle")
 	graph := min(2*c.Seqs*(1+c.SpecTokens), 512, c.Batched)
@@ -141,23 +140,4 @@ func startupVLLM(c *Config) []string {
 		fmt.Sprintf("INFO [core.py] init engine (profile, create kv cache, warmup model) took %.2f seconds", 5+weights/loadBytesPerSecond/10),
 		fmt.Sprintf("INFO [api_server.py] Starting vLLM API server 0 on http://%s:%d", cmp.Or(c.Host, "0.0.0.0"), c.Port),
 		"INFO:     Application startup complete.")
-}
-
-func vllmSignatures() []signature {
-	return append(commonSignatures(),
-		signature{"kv-memory", `No available memory for the cache blocks`},
-		signature{"kv-memory", `max seq len \((\d+)\), \(?([\d.]+) GiB KV cache is needed, which is larger than the available KV cache memory \(([\d.]+) GiB\)`},
-		signature{"oom", `CUDA out of memory occurred when warming up (sampler|pooler) with (\d+) dummy requests`},
-		signature{"heads", `Total number of attention heads \((\d+)\) must be divisible by tensor parallel size \((\d+)\)`},
-		signature{"limits", `max_num_batched_tokens \((\d+)\) must be greater than or equal to max_num_seqs \((\d+)\)`},
-		signature{"limits", `max_num_batched_tokens \((\d+)\) is smaller than max_model_len \((\d+)\)`},
-		signature{"max-len", `User-specified max_model_len \((\d+)\) is greater than the derived max_model_len`},
-		signature{"gpus", `World size \((\d+)\) is larger than the number of available GPUs \((\d+)\)`},
-		signature{"experts", `Number of experts in the model must be greater than 0 when expert parallelism is enabled`},
-		signature{"platform", `(\S+) quantization is currently not supported in (\S+)\.`},
-		signature{"value", `validation errors? for \w+`},
-		signature{"argument", `error: (?:unrecognized arguments|argument \S+:|ambiguous option|the following arguments are required).*`},
-		signature{class: "", expr: `EngineCore (failed to start|encountered a fatal error|encountered an issue)`},
-		signature{class: "", expr: `Engine core initialization failed\. See root cause above\.`},
-	)
 }

@@ -17,6 +17,7 @@ import (
 	"perflab/internal/load"
 	"perflab/internal/openai"
 	"perflab/internal/result"
+	"perflab/internal/telemetry"
 	"perflab/internal/workload"
 )
 
@@ -48,6 +49,9 @@ type Spec struct {
 	Compat      string            `json:"compat,omitempty"`
 	KeepText    bool              `json:"save_detailed,omitempty"`
 	Metadata    map[string]string `json:"metadata,omitempty"`
+
+	Telemetry time.Duration `json:"telemetry_interval_ns,omitempty"` // between readings of the engines' metrics; 0: none
+	Price     result.Price  `json:"price_per_hour,omitzero"`         // of the whole deployment
 }
 
 // Bench is one run to make.
@@ -60,6 +64,10 @@ type Bench struct {
 	Version  string // of perflab
 	Progress *load.Progress
 	Phase    func(string) // told when a phase begins
+
+	// Sources are read during the run beside the engines' metrics: GPUs and hosts.
+	// Of a simulated engine there are no readings of GPUs, which it does not use.
+	Sources []telemetry.Source
 }
 
 // Outcome is a finished run.
@@ -69,8 +77,11 @@ type Outcome struct {
 	Summary result.Summary
 	Totals  workload.Totals // planned; where time decides, of the calls made
 	Calls   []result.Call
-	Dir     string   // "" when nothing was kept; still with .tmp when it could not be finished
-	Notes   []string // what the user must know beside the figures, one sentence each
+
+	Readings []result.Reading // of what was around the calls
+
+	Dir   string   // "" when nothing was kept; still with .tmp when it could not be finished
+	Notes []string // what the user must know beside the figures, one sentence each
 }
 
 // Run measures: wait until the server answers, warm up, load, summarise. An
@@ -125,10 +136,12 @@ func (b Bench) Run(ctx context.Context) (*Outcome, error) {
 		return nil, err
 	}
 	h.Fingerprint = hash()
+	rec := telemetry.Start(ctx, b.sources(clients)...)
+	defer rec.Stop()
 	if err := b.open(ctx, w, clients); err != nil {
 		return nil, err
 	}
-	out, err := b.measure(ctx, h, w, tok, clients, cache)
+	out, err := b.measure(ctx, h, w, tok, clients, cache, rec)
 	if out != nil {
 		out.Notes = notes(note, cacheNote, w.Known(), dropped(w), conversations(w, out.Client))
 	}
@@ -382,7 +395,7 @@ const heapGrowth = 400
 
 // measure runs the load and summarises. The calls stay in memory, so a disk
 // that fills up costs the directory and not the figures.
-func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workload, tok workload.Tokenizer, clients []*openai.Client, cache *cacheWatch) (*Outcome, error) {
+func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workload, tok workload.Tokenizer, clients []*openai.Client, cache *cacheWatch, rec *telemetry.Recording) (*Outcome, error) {
 	out := &Outcome{Header: h, Totals: w.Totals(), Calls: make([]result.Call, 0, w.Len())}
 	var dir *runWriter
 	if b.Dir != "" {
@@ -419,13 +432,15 @@ func (b Bench) measure(ctx context.Context, h result.Header, w *workload.Workloa
 		most, opened := c.Sockets()
 		out.Client.Sockets, out.Client.Opened = out.Client.Sockets+most, out.Client.Opened+opened
 	}
+	rec.Stop()
+	out.Readings = believable(rec.Readings(stats.Start), h.Simulated)
 	out.Client.Cache = cache.use(ctx)
 	if err := out.summarise(b.Spec); err != nil {
 		return nil, err
 	}
 	if dir != nil {
 		out.Dir = b.Dir
-		if err := dir.finish(out.Client, &out.Summary); err != nil {
+		if err := dir.finish(out.Client, &out.Summary, out.Readings); err != nil {
 			out.Dir = dir.tmp
 			return out, fmt.Errorf("the run directory is incomplete: %w", err)
 		}
@@ -452,13 +467,14 @@ func (o *Outcome) summarise(s Spec) error {
 	if err != nil {
 		return err
 	}
+	opt.Readings = o.Readings
 	slices.SortFunc(o.Calls, func(a, b result.Call) int { return a.Index - b.Index })
 	o.Summary, err = result.Summarize(o.Header, o.Client, opt, slices.Values(o.Calls))
 	return err
 }
 
 func (s Spec) summaryOptions() (result.Options, error) {
-	opt := result.Options{Percentiles: s.Percentiles, Compat: s.Compat}
+	opt := result.Options{Percentiles: s.Percentiles, Compat: s.Compat, Price: s.Price}
 	if opt.Compat != "" && opt.Compat != result.VLLM {
 		return opt, fmt.Errorf("--compat %q is unknown: use %s", opt.Compat, result.VLLM)
 	}
@@ -508,6 +524,9 @@ func (s Spec) Validate() error {
 	}
 	if _, err := s.summaryOptions(); err != nil {
 		errs = append(errs, err)
+	}
+	if s.Telemetry != 0 && s.Telemetry < MinTelemetry {
+		errs = append(errs, fmt.Errorf("telemetry_interval_ns is %v: it must be at least %v, since each reading costs the server work", s.Telemetry, MinTelemetry))
 	}
 	if err := s.checkCache(); err != nil {
 		errs = append(errs, err)

@@ -1,10 +1,12 @@
 package lab
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,6 +16,7 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 
 	"perflab/internal/arch"
+	"perflab/internal/deploy"
 	"perflab/internal/engine"
 	"perflab/internal/result"
 )
@@ -80,8 +83,12 @@ func (c *checker) engines() {
 				c.add(fmt.Sprintf("%s.env.%d", at, i), "%q is not KEY=value", key)
 			}
 		}
-		if known {
-			c.command(at+".flags", name, use.Set, use.Flags)
+		_, err := engine.Command{Engine: name, Model: "MODEL"}.WithFile(use.File)
+		if err != nil {
+			c.add(at+".file", "%v", err)
+		}
+		if known && err == nil {
+			c.command(at+".flags", name, use, nil)
 		}
 	}
 }
@@ -99,8 +106,8 @@ func (c *checker) values(at string, set Values) (known bool) {
 
 // command spells a configuration as far as it is known. A parameter that the
 // engine lacks is a finding of the study and no fault of the file.
-func (c *checker) command(at, name string, set Values, flags []string) {
-	_, err := engine.New(name, "MODEL", set, flags)
+func (c *checker) command(at, name string, use EngineUse, set Values) {
+	_, err := use.command(name, "MODEL", set)
 	if _, refused := errors.AsType[*engine.Rejection](err); err == nil || refused {
 		return
 	}
@@ -117,6 +124,9 @@ func (c *checker) bench() {
 	c.client()
 	if b := s.Bench.Block; b != "vllm" && b != "gpustack" {
 		c.add("bench.block", "block %q is not known: use vllm or gpustack", b)
+	}
+	if n := s.Bench.TelemetryS; n != nil && *n != 0 && *n < MinTelemetry.Seconds() {
+		c.add("bench.telemetry_interval_s", "telemetry_interval_s is %g: it must be at least %g, or 0 for no readings", *n, MinTelemetry.Seconds())
 	}
 	if n := s.Bench.Warmups; n != nil && *n < 0 {
 		c.add("bench.num_warmups", "num_warmups is %d: it cannot be negative", *n)
@@ -183,12 +193,17 @@ func (c *checker) inputs() {
 		}
 		c.fits(at, w.Name, opened)
 	}
-	if c.s.Runtime.Kind == Existing {
+	if c.s.attached() {
 		return // what is up has loaded its model
 	}
 	seen := map[string]bool{"": true}
-	model := func(at, name string) {
+	model := func(at, name, engineName string) {
 		if seen[name] {
+			return
+		}
+		if e, err := engine.ByName(engineName); err == nil && e.MeasuredOnly {
+			seen[name] = true
+			c.file(at, name)
 			return
 		}
 		seen[name] = true
@@ -199,17 +214,40 @@ func (c *checker) inputs() {
 			c.add(at, "%s", strings.Replace(err.Error(), "--model-config FILE", "model_config", 1))
 		}
 	}
+	standard := "" // the engine that a candidate inherits
 	if b := c.s.Baseline; b != nil {
-		model("baseline.model", b.Model)
+		standard = b.Engine
+		model(modelAt("baseline", *b), cmp.Or(b.Model, c.s.Model), b.Engine)
 	}
-	model("model", c.s.Model)
 	for i, st := range c.s.Stages {
 		for j, k := range st.Try {
-			model(fmt.Sprintf("stages.%d.try.%d.model", i, j), k.Model)
+			name := k.Model
+			if k.Fresh {
+				name = cmp.Or(k.Model, c.s.Model)
+			}
+			model(modelAt(fmt.Sprintf("stages.%d.try.%d", i, j), k), name, cmp.Or(k.Engine, standard))
 		}
 	}
 	for i, k := range c.s.Survey {
-		model(fmt.Sprintf("candidates.%d.model", i), k.Model)
+		model(modelAt(fmt.Sprintf("candidates.%d", i), k), cmp.Or(k.Model, c.s.Model), k.Engine)
+	}
+}
+
+// modelAt is where the model of a candidate is named: there, or for the whole study.
+func modelAt(at string, k Candidate) string {
+	if k.Model == "" {
+		return "model"
+	}
+	return at + ".model"
+}
+
+// file checks that the file of a model is there, where engines are started here; a
+// repository is the engine's to find.
+func (c *checker) file(at, name string) {
+	if c.s.Runtime.Kind == Process && strings.HasSuffix(name, ".gguf") {
+		if _, err := os.Stat(name); err != nil {
+			c.add(at, "%v", err)
+		}
 	}
 }
 
@@ -283,14 +321,15 @@ func (c *checker) runtime() {
 		if len(r.URLs) == 0 {
 			c.add("runtime", "runtime kind existing needs urls: the base URLs of the running engine")
 		}
-		if len(c.s.Stages) > 0 || len(c.s.Survey) > 1 {
-			c.add("runtime.kind", "an existing endpoint cannot be reconfigured: a study with candidates needs runtime kind process, simulated or predicted")
+		if c.s.attached() && (len(c.s.Stages) > 0 || len(c.s.Survey) > 1) {
+			c.add("runtime.kind", "an existing endpoint cannot be reconfigured: a study with candidates needs hooks.start and hooks.stop, or another runtime kind")
 		}
 	case "":
 		c.add("runtime", "runtime.kind is missing: process, simulated, predicted or existing")
 	default:
 		c.add("runtime.kind", "runtime kind %q is not known: use process, simulated, predicted or existing", r.Kind)
 	}
+	c.processes()
 	for i, u := range r.URLs {
 		if p, err := url.Parse(u); err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https" {
 			c.add(fmt.Sprintf("runtime.urls.%d", i), "%q is no URL: write http://HOST:PORT", u)
@@ -307,6 +346,29 @@ func (c *checker) runtime() {
 	}
 	if r.StartupS != 0 && r.Kind != Simulated {
 		c.add("runtime.startup_s", "startup_s applies to runtime kind simulated, not %s", r.Kind)
+	}
+}
+
+// processes checks what is said of the engines' processes and of hooks.
+func (c *checker) processes() {
+	r := c.s.Runtime
+	if r.Kind != Process && r.Kind != "" {
+		if r.Dir != "" {
+			c.add("runtime.dir", "dir does not apply to runtime kind %s", r.Kind)
+		}
+		if r.Limits != (deploy.Limits{}) {
+			c.add("runtime.limits", "limits do not apply to runtime kind %s", r.Kind)
+		}
+	}
+	if err := r.Limits.Validate(); err != nil {
+		c.add("runtime.limits", "%v", err)
+	}
+	switch {
+	case r.Hooks == (Hooks{}):
+	case r.Kind != Existing:
+		c.add("runtime.hooks", "hooks apply to runtime kind existing: perflab starts and stops the engine itself by kind %s", r.Kind)
+	case r.Hooks.Start == "" || r.Hooks.Stop == "":
+		c.add("runtime.hooks", "give both hooks: what one configuration leaves up would be measured as the next")
 	}
 }
 
@@ -358,11 +420,15 @@ func (c *checker) candidate(at string, k Candidate, whole bool) {
 		c.add(at, "this candidate needs a label")
 	}
 	if k.Engine != "" {
-		if _, err := engine.ByName(k.Engine); err != nil {
+		e, err := engine.ByName(k.Engine)
+		switch kind := c.s.Runtime.Kind; {
+		case err != nil:
 			c.add(at+".engine", "%v", err)
+		case e.MeasuredOnly && (kind == Simulated || kind == Predicted):
+			c.add(at+".engine", "%v", engine.ErrMeasuredOnly)
 		}
 	} else if whole {
-		c.add(at, "engine is missing: vllm, sglang or trtllm")
+		c.add(at, "engine is missing: vllm, sglang, trtllm or llamacpp")
 	}
 	if whole && k.Model == "" && c.s.Model == "" {
 		c.add(at, "model is missing, here or at the top of the study")
@@ -375,7 +441,7 @@ func (c *checker) candidate(at string, k Candidate, whole bool) {
 		name = c.s.Baseline.Engine // whichever engine leads by then: the values are read alike
 	}
 	if _, err := engine.ByName(name); err == nil {
-		c.command(at+".set", name, k.Set, nil)
+		c.command(at+".set", name, EngineUse{}, k.Set)
 	}
 }
 

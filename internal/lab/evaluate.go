@@ -10,8 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
+	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -38,36 +39,62 @@ type plan struct {
 func (l *study) plan(c tune.Config) (plan, error) {
 	var p plan
 	use := l.Engines[c["engine"]]
-	params := maps.Clone(use.Set)
-	if params == nil {
-		params = map[string]string{}
-	}
-	for k, v := range c {
-		if k != "engine" && k != "model" {
-			params[k] = v
-		}
-	}
+	params := maps.Clone(c)
+	delete(params, "engine")
+	delete(params, "model")
 	var err error
 	if p.engine, err = engine.ByName(c["engine"]); err != nil {
 		return p, err
 	}
-	if p.cmd, err = engine.New(c["engine"], c["model"], params, use.Flags); err != nil {
+	if p.cmd, err = use.command(c["engine"], c["model"], params); err != nil {
 		return p, err
 	}
-	p.cmd.Env, p.cmd.Version = use.Env, use.Version
-	model, err := l.model(c["model"])
-	if err != nil {
-		return p, err
+	p.cmd.Version = l.version(c["engine"])
+	if rej := l.unknown(p.cmd); rej != nil {
+		return p, rej
 	}
 	gpu, err := arch.LookupAccelerator(l.Hardware.GPU)
 	if err != nil {
 		return p, err
 	}
-	if p.cfg, err = p.cmd.Resolve(model, gpu, l.Hardware.GPUs); err != nil {
+	if p.engine.MeasuredOnly {
+		p.cfg, err = p.cmd.Outline(gpu, l.Hardware.GPUs)
+	} else {
+		var model arch.Model
+		if model, err = l.model(c["model"]); err != nil {
+			return p, err
+		}
+		p.cfg, err = p.cmd.Resolve(model, gpu, l.Hardware.GPUs)
+	}
+	if err != nil {
 		return p, err
 	}
 	p.replicas = p.cfg.Replicas(l.Hardware.GPUs)
 	return p, nil
+}
+
+// command is the command of a configuration: its parameters over those of the study,
+// those over what the study puts into the engine's configuration file.
+func (use EngineUse) command(name, model string, params map[string]string) (engine.Command, error) {
+	base, err := engine.Command{Engine: name, Model: model}.WithFile(use.File)
+	if err != nil {
+		return engine.Command{}, err
+	}
+	all := maps.Clone(base.Params)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, use.Set)
+	maps.Copy(all, params)
+	cmd, err := engine.New(name, model, all, use.Flags)
+	if err != nil {
+		return engine.Command{}, err
+	}
+	if base.File != nil && cmd.FilePath != "" {
+		return engine.Command{}, fmt.Errorf("the flags name a configuration file, %s, beside the content of file: keep one of them", cmd.FilePath)
+	}
+	cmd.File, cmd.Env, cmd.Version = base.File, use.Env, use.Version
+	return cmd, nil
 }
 
 func (s *Study) model(name string) (arch.Model, error) {
@@ -94,24 +121,27 @@ func (l *study) evaluate(ctx context.Context, p tune.Proposal, dir string) (*tri
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create %s: %w", dir, err)
 	}
+	e, err := engine.ByName(p.Config["engine"])
+	if err != nil {
+		return nil, err
+	}
+	if t.Notes, err = l.ask(ctx, e); err != nil {
+		return nil, err
+	}
+	t.Version = l.version(e.Name)
 	pl, err := l.plan(p.Config)
 	t.Command = shown(pl.cmd)
-	if r, ok := errors.AsType[*engine.Rejection](err); ok && l.Runtime.Kind != Existing {
+	if r, ok := errors.AsType[*engine.Rejection](err); ok && !l.attached() {
 		t.Status, t.Reason = tune.Refused, r.Reason
 		return t, nil
 	}
-	if err != nil && l.Runtime.Kind != Existing {
+	if err != nil && !l.attached() {
 		return nil, err
 	}
-	t.Notes = l.remarks(pl)
-	switch l.Runtime.Kind {
-	case Predicted:
-		t.Replicas = pl.replicas
+	t.Notes = append(t.Notes, l.remarks(pl)...)
+	t.Replicas = l.copies(pl)
+	if l.Runtime.Kind == Predicted {
 		return t, l.predict(ctx, t, p, pl, dir)
-	case Existing: // what is up is not ours to refuse
-		t.Replicas = len(l.Runtime.URLs)
-	default:
-		t.Replicas = pl.replicas
 	}
 	err = l.measure(ctx, t, p, pl, dir)
 	if died, ok := errors.AsType[*diedAlone](err); ok {
@@ -133,6 +163,9 @@ func (l *study) remarks(pl plan) []string {
 	var out []string
 	if flags := pl.cmd.Unmodelled(); len(flags) > 0 && (l.Runtime.Kind == Simulated || l.Runtime.Kind == Predicted) {
 		out = append(out, "Not simulated: "+strings.Join(flags, ", ")+". The figures are those without it.")
+	}
+	if l.Runtime.Kind == Process {
+		out = append(out, pl.cmd.Remarks(runtime.NumCPU())...)
 	}
 	if idle := l.Hardware.GPUs - pl.replicas*pl.cfg.GPUs; idle > 0 && l.Runtime.Kind != Existing {
 		out = append(out, fmt.Sprintf("%d of %d GPUs are used by no replica; they count as allocated.", idle, l.Hardware.GPUs))
@@ -162,15 +195,15 @@ func (l *study) again(t *trialRecord, p tune.Proposal, died *diedAlone, dir stri
 
 // shown is a command as it may be written down: without secrets.
 func shown(c engine.Command) string {
-	c.Extra, c.Env = deploy.Redact(c.Extra, c.Env)
-	return c.String()
+	return deploy.RedactCommand(c).String()
 }
 
 // secret reports whether the study file itself holds a secret.
 func (s *Study) secret() bool {
 	for _, use := range s.Engines {
 		flags, env := deploy.Redact(use.Flags, use.Env)
-		if !slices.Equal(flags, use.Flags) || !slices.Equal(env, use.Env) {
+		file := deploy.RedactCommand(engine.Command{File: use.File}).File
+		if !slices.Equal(flags, use.Flags) || !slices.Equal(env, use.Env) || !reflect.DeepEqual(file, use.File) {
 			return true
 		}
 	}
@@ -223,7 +256,11 @@ func (l *study) gpuSeconds(begun time.Time) float64 {
 
 // launch starts the deployment, and again after failures of our own machinery.
 func (l *study) launch(ctx context.Context, t *trialRecord, pl plan, dir string) (deploy.Deployment, error) {
-	rt, spec, err := l.deployment(pl, dir)
+	rt, err := l.runtime(pl.cmd.Engine)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := l.deployment(pl, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +268,7 @@ func (l *study) launch(ctx context.Context, t *trialRecord, pl plan, dir string)
 		t.Launches++
 		d, err := rt.Start(ctx, spec)
 		infra, broke := errors.AsType[*deploy.InfraError](err)
-		if !broke || try == len(backoff) || l.Runtime.Kind == Existing || lasting(infra) {
+		if !broke || try == len(backoff) || l.attached() || lasting(infra) {
 			return d, err
 		}
 		if err := l.journal.Note(tune.KindInfra, t.ID, err.Error()); err != nil {
@@ -249,60 +286,6 @@ func (l *study) launch(ctx context.Context, t *trialRecord, pl plan, dir string)
 // that is not there does not come by waiting.
 func lasting(e *deploy.InfraError) bool {
 	return errors.Is(e, exec.ErrNotFound) || errors.Is(e, fs.ErrNotExist) || errors.Is(e, fs.ErrPermission)
-}
-
-// deployment says how to start a plan on the study's runtime.
-func (l *study) deployment(pl plan, dir string) (deploy.Runtime, deploy.Spec, error) {
-	if l.Runtime.Kind == Existing {
-		return deploy.Existing{URLs: l.Runtime.URLs}, deploy.Spec{
-			Name: pl.cmd.Engine, Replicas: make([]deploy.Replica, len(l.Runtime.URLs)), Health: pl.engine.Health,
-			Timeout: time.Duration(l.Runtime.ReadyS * float64(time.Second)), // it is up already: only a user waits longer
-		}, nil
-	}
-	spec := deploy.Spec{
-		Name: pl.cmd.Engine, Dir: filepath.Join(dir, "logs"), Health: pl.engine.Health,
-		Refusal: pl.engine.Refusal, Timeout: l.readyTimeout(),
-	}
-	argv := pl.cmd.ArgvPort("127.0.0.1", "{port}")
-	if l.Runtime.Kind == Simulated {
-		if l.Self == "" {
-			return nil, spec, errors.New("start a simulated engine: the path of this program is unknown")
-		}
-		argv = append(l.simulator(pl), argv...)
-	}
-	for i := range pl.replicas {
-		spec.Replicas = append(spec.Replicas, deploy.Replica{Member: deploy.Member{
-			Argv: argv, Env: append(slices.Clone(pl.cmd.Env), "CUDA_VISIBLE_DEVICES="+devices(i*pl.cfg.GPUs, pl.cfg.GPUs)),
-		}})
-	}
-	return deploy.Process{}, spec, nil
-}
-
-// simulator is the command that stands in for the hardware of one replica.
-func (l *study) simulator(pl plan) []string {
-	argv := []string{l.Self, "sim", "--gpu", l.Hardware.GPU, "--gpus", strconv.Itoa(pl.cfg.GPUs)}
-	if l.Runtime.StartupS > 0 {
-		argv = append(argv, "--startup", time.Duration(l.Runtime.StartupS*float64(time.Second)).String())
-	}
-	if path, ok := l.ModelConfig[pl.cmd.Model]; ok {
-		argv = append(argv, "--model-config", path)
-	}
-	return append(argv, "--")
-}
-
-func devices(first, n int) string {
-	ids := make([]string, n)
-	for i := range ids {
-		ids[i] = strconv.Itoa(first + i)
-	}
-	return strings.Join(ids, ",")
-}
-
-func (l *study) readyTimeout() time.Duration {
-	if l.Runtime.ReadyS > 0 {
-		return time.Duration(l.Runtime.ReadyS * float64(time.Second))
-	}
-	return 15 * time.Minute
 }
 
 // runAll runs the proposal's workloads against a live deployment, and ends
@@ -349,7 +332,7 @@ const deathNotice = 2 * time.Second
 // cause is why a run went wrong: ctx's cause, also if it comes in a moment, or
 // else the run's own error, if any.
 func (l *study) cause(ctx context.Context, err error) error {
-	if l.Runtime.Kind == Existing && ctx.Err() == nil {
+	if l.attached() && ctx.Err() == nil {
 		return err // its end is never told
 	}
 	select {
@@ -441,7 +424,7 @@ const minSuccess = 0.99
 // believed to be void.
 func (l *study) runOne(ctx context.Context, p tune.Proposal, pl plan, d deploy.Deployment, name, dir string) (*result.Run, error) {
 	for try := 0; ; try++ {
-		run, err := l.load(ctx, p, pl, d.Targets(), name, dir, try)
+		run, err := l.load(ctx, p, pl, d, name, dir, try)
 		if err != nil || run.Summary.Verdict.Status != result.Voided || try == 1 {
 			return run, err
 		}
@@ -461,7 +444,7 @@ func runDir(dir, workload string, try int) string {
 	return filepath.Join(dir, workload)
 }
 
-func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, targets []string, name, dir string, try int) (*result.Run, error) {
+func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, d deploy.Deployment, name, dir string, try int) (*result.Run, error) {
 	b := l.bench(p, pl, name)
 	if w := &b.Spec.Workload; try > 0 { // the engine has the first try's prompts in its cache
 		w.Seed += againSeed
@@ -471,7 +454,9 @@ func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, targets []st
 	}
 	progress := &load.Progress{}
 	l.watch(func(s *Status) { s.Workload, s.Progress = name, progress })
-	b.Spec.Targets, b.Spec.Warmups = targets, 8
+	b.Spec.Targets, b.Spec.Warmups = d.Targets(), 8
+	b.Spec.Telemetry = l.Bench.telemetry()
+	b.Sources = l.sources(d, b.Spec.Telemetry)
 	if l.Bench.Warmups != nil {
 		b.Spec.Warmups = *l.Bench.Warmups
 	}
@@ -493,7 +478,7 @@ func (l *study) bench(p tune.Proposal, pl plan, name string) Bench {
 	return Bench{
 		Spec: Spec{
 			Targets: []string{}, Backend: l.Bench.Backend, Model: served(pl, p.Config["model"]), Workload: l.workload(name, p.Pass), Cache: l.Bench.Cache,
-			Goodput: l.Bench.Goodput, Percentiles: l.percentiles(),
+			Goodput: l.Bench.Goodput, Percentiles: l.percentiles(), Price: l.Hardware.Price,
 		},
 		Name: name, Command: shown(pl.cmd), Version: l.Version,
 	}
@@ -516,8 +501,12 @@ func (l *study) relative(path string) string {
 
 // sweep removes what an attempt at a trial left that never ended: engines
 // still running, by their recorded identity, and partial directories.
-func (l *study) sweep(dir string) error {
-	if _, err := (deploy.Process{}).Sweep(context.Background(), filepath.Join(dir, "logs")); err != nil {
+func (l *study) sweep(ctx context.Context, dir string) error {
+	rt, err := l.runtime("")
+	if err != nil {
+		return err
+	}
+	if _, err := rt.Sweep(ctx, filepath.Join(dir, "logs")); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(dir); err != nil {

@@ -185,7 +185,12 @@ func (l *study) title(m result.Metric) string {
 		return l.Title
 	}
 	what := "Latency"
-	if m.Better == result.Higher {
+	switch {
+	case m.Unit == "price":
+		what = "Cost"
+	case m.Unit == "J", m.Unit == "tok/s/W":
+		what = "Energy"
+	case m.Better == result.Higher:
 		what = "Throughput"
 	}
 	gpu, _ := arch.LookupAccelerator(l.Hardware.GPU) // checked when the study was parsed
@@ -281,7 +286,7 @@ func (l *study) software(trials []trialRecord) []result.Software {
 		if err != nil {
 			continue // checked when the study was parsed
 		}
-		out = append(out, result.Software{Name: e.Name, Title: e.Title, Version: l.Engines[e.Name].Version})
+		out = append(out, result.Software{Name: e.Name, Title: e.Title, Version: cmp.Or(t.Version, l.version(e.Name))})
 	}
 	return out
 }

@@ -102,7 +102,7 @@ func WriteImported(dir string, h result.Header, s result.Summary, calls []result
 	for i := range calls {
 		w.add(&calls[i])
 	}
-	return w.finish(nil, &s)
+	return w.finish(nil, &s, nil)
 }
 
 // OpenImport returns the run directories of an import, in the order of its

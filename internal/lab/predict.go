@@ -72,7 +72,7 @@ func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, 
 	if err := o.summarise(b.Spec); err != nil {
 		return nil, err
 	}
-	if err := out.finish(nil, &o.Summary); err != nil {
+	if err := out.finish(nil, &o.Summary, nil); err != nil {
 		return nil, err
 	}
 	return &result.Run{Workload: name, Dir: l.relative(dir), Seed: b.Spec.Workload.Seed, Summary: o.Summary}, nil

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -16,12 +17,14 @@ import (
 
 // Names in a run directory. The directory is the truth about a run: a header
 // written before the first request, every call as it ended, what the client
-// itself used, and the figures computed from them.
+// itself used, the readings beside the calls, and the figures computed from them.
 const (
 	headerFile  = "header.json"
 	callsFile   = "calls.jsonl"
 	clientFile  = "client.json"
 	summaryFile = "summary.json"
+
+	telemetryFile = "telemetry.jsonl"
 )
 
 // runSchema names the format of headers; it changes when they do.
@@ -115,8 +118,9 @@ func (w *runWriter) abandon() {
 
 // finish completes the directory and gives it its name. Whatever could be
 // written stays, in DIR.tmp, when it fails. Of a run that another client
-// measured there is no record c of the client.
-func (w *runWriter) finish(c *result.Client, s *result.Summary) error {
+// measured there is no record c of the client. Without readings there is no file of
+// them.
+func (w *runWriter) finish(c *result.Client, s *result.Summary, readings []result.Reading) error {
 	err := cmp.Or(w.err, w.buf.Flush()) // the buffer keeps its first error
 	if closed := w.calls.Close(); err == nil {
 		err = closed
@@ -127,6 +131,15 @@ func (w *runWriter) finish(c *result.Client, s *result.Summary) error {
 	}
 	if c != nil {
 		if err := writeJSON(filepath.Join(w.tmp, clientFile), c); err != nil {
+			return err
+		}
+	}
+	if len(readings) > 0 {
+		var b bytes.Buffer
+		if err := result.WriteReadings(&b, readings); err != nil {
+			return fmt.Errorf("encode %s: %w", telemetryFile, err)
+		}
+		if err := writeFile(filepath.Join(w.tmp, telemetryFile), b.Bytes()); err != nil {
 			return err
 		}
 	}
@@ -167,6 +180,8 @@ type StoredRun struct {
 	Partial bool
 	Damage  string // what could not be read, one sentence; empty for none
 
+	Readings []result.Reading // beside the calls; of a run that was killed there are none
+
 	figures *result.Summary // of an imported run, as its file has them; nil for our own runs
 }
 
@@ -202,7 +217,28 @@ func OpenRun(dir string) (*StoredRun, error) {
 		r.Client = &c
 	}
 	r.Partial = r.Client == nil || r.Client.Partial
+	if err := r.readReadings(filepath.Join(dir, telemetryFile)); err != nil {
+		r.Damage = cmp.Or(r.Damage, err.Error())
+	}
 	return r, nil
+}
+
+// readReadings reads what was sampled beside the calls, where anything was.
+func (r *StoredRun) readReadings(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("read readings: %w", err)
+	}
+	defer f.Close()
+	for x, err := range result.ReadReadings(f) {
+		if err != nil {
+			return fmt.Errorf("%s: %w", telemetryFile, err)
+		}
+		r.Readings = append(r.Readings, x)
+	}
+	return nil
 }
 
 // RunHeader reads the header of a run directory, complete or partial.

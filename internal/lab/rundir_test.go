@@ -49,7 +49,7 @@ func TestRunDirectory(t *testing.T) {
 	if IsRun(dir) != true || exists(dir) {
 		t.Error("a run under way has its final name, or none at all")
 	}
-	if err := w.finish(&result.Client{Wall: time.Second, Procs: 2}, &result.Summary{Figures: map[string]float64{"completed": 3}}); err != nil {
+	if err := w.finish(&result.Client{Wall: time.Second, Procs: 2}, &result.Summary{Figures: map[string]float64{"completed": 3}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	r, err := OpenRun(dir)
@@ -126,7 +126,7 @@ func TestFullDisk(t *testing.T) {
 	for _, c := range someCalls(10) {
 		w.add(&c)
 	}
-	err = w.finish(nil, &result.Summary{})
+	err = w.finish(nil, &result.Summary{}, nil)
 	if !errors.Is(err, syscall.ENOSPC) || strings.Count(err.Error(), "no space left") != 1 {
 		t.Errorf("finish: %v", err)
 	}

@@ -38,7 +38,9 @@ func (r *StoredRun) Options() (result.Options, error) {
 	if err := json.Unmarshal(r.Header.Spec, &spec); err != nil {
 		return result.Options{}, fmt.Errorf("read the run's spec: %w", err)
 	}
-	return spec.summaryOptions()
+	opt, err := spec.summaryOptions()
+	opt.Readings = r.Readings
+	return opt, err
 }
 
 // Percentiles are those that the run was made for, else 99; of an imported run

@@ -10,6 +10,7 @@ import (
 
 	yaml "go.yaml.in/yaml/v4"
 
+	"perflab/internal/deploy"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 	"perflab/internal/workload"
@@ -27,7 +28,7 @@ type Study struct {
 	Model       string               `yaml:"model,omitempty" json:"model,omitempty" jsonschema:"description=Model of the baseline (a repository id)"`
 	ModelConfig map[string]string    `yaml:"model_config,omitempty" json:"model_config,omitempty" jsonschema:"description=Model id -> path of its config.json (from the working directory) for models perflab does not know"`
 	Hardware    Hardware             `yaml:"hardware" json:"hardware" jsonschema:"required"`
-	Engines     map[string]EngineUse `yaml:"engines,omitempty" json:"engines,omitempty" jsonschema:"description=Engine name (vllm\\, sglang\\, trtllm) -> how this study uses it"`
+	Engines     map[string]EngineUse `yaml:"engines,omitempty" json:"engines,omitempty" jsonschema:"description=Engine name (vllm\\, sglang\\, trtllm\\, llamacpp) -> how this study uses it"`
 
 	Objective Objective   `yaml:"objective" json:"objective" jsonschema:"required"`
 	Workloads []Workload  `yaml:"workloads" json:"workloads" jsonschema:"required,description=The first is the primary one: the search is judged by it"`
@@ -48,17 +49,20 @@ type Values map[string]string
 
 // Hardware is what one study has to spend on a configuration.
 type Hardware struct {
-	GPU   string `yaml:"gpu" json:"gpu" jsonschema:"required,description=Accelerator name as in perflab sim --list"`
+	GPU   string `yaml:"gpu" json:"gpu" jsonschema:"required,description=Accelerator name as in perflab sim --list\\, or cpu for a host without one"`
 	GPUs  int    `yaml:"gpus" json:"gpus" jsonschema:"required,minimum=1,description=Devices in all; a configuration that uses fewer is started as several replicas"`
 	Nodes int    `yaml:"nodes,omitempty" json:"nodes,omitempty" jsonschema:"description=Machines they are in (default 1)"`
+
+	Price result.Price `yaml:"price_per_hour,omitempty" json:"price_per_hour,omitzero" jsonschema:"description=What all of it costs an hour\\, with the currency: 98.32 USD. Reports then have the cost of a million tokens"`
 }
 
 // EngineUse is what a study says about an engine it uses.
 type EngineUse struct {
-	Version string   `yaml:"version,omitempty" json:"version,omitempty"`
-	Set     Values   `yaml:"set,omitempty" json:"set,omitempty" jsonschema:"description=Parameters of every configuration of this engine"`
-	Flags   []string `yaml:"flags,omitempty" json:"flags,omitempty" jsonschema:"description=Flags of the engine's own added to every command"`
-	Env     []string `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=KEY=value added to every command's environment. Engines inherit perflab's own environment too\\, which is the better place for a secret. One that stands here is replaced in all that is written but the private copy of the study file"`
+	Version string         `yaml:"version,omitempty" json:"version,omitempty"`
+	Set     Values         `yaml:"set,omitempty" json:"set,omitempty" jsonschema:"description=Parameters of every configuration of this engine"`
+	Flags   []string       `yaml:"flags,omitempty" json:"flags,omitempty" jsonschema:"description=Flags of the engine's own added to every command"`
+	File    map[string]any `yaml:"file,omitempty" json:"file,omitempty" jsonschema:"description=trtllm: what every command's configuration file holds besides\\, in the file's own keys (YAML as of --extra_llm_api_options). Parameters win over it"`
+	Env     []string       `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=KEY=value added to every command's environment. Engines inherit perflab's own environment too\\, which is the better place for a secret. One that stands here is replaced in all that is written but the private copy of the study file"`
 }
 
 // Objective is the figure to improve and what must hold besides.
@@ -78,7 +82,7 @@ type Workload struct {
 // Candidate is a change of the incumbent configuration.
 type Candidate struct {
 	Label  string `yaml:"label" json:"label" jsonschema:"required"`
-	Engine string `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema:"enum=vllm,enum=sglang,enum=trtllm"`
+	Engine string `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema:"enum=vllm,enum=sglang,enum=trtllm,enum=llamacpp"`
 	Model  string `yaml:"model,omitempty" json:"model,omitempty" jsonschema:"description=Another checkpoint"`
 	Set    Values `yaml:"set,omitempty" json:"set,omitempty" jsonschema:"description=Engine-neutral parameters (tp\\, expert_parallel\\, max_num_batched_tokens ...); an empty value removes one"`
 	Fresh  bool   `yaml:"fresh,omitempty" json:"fresh,omitempty" jsonschema:"description=Start from nothing instead of the incumbent: only what stands here and the study's model"`
@@ -92,10 +96,19 @@ type Stage struct {
 
 // Runtime says how engines are started.
 type Runtime struct {
-	Kind     string   `yaml:"kind" json:"kind" jsonschema:"required,enum=process,enum=simulated,enum=predicted,enum=existing,description=process: start the engine's command. simulated: the same with a simulated engine in its place. predicted: no server at all\\, the simulator's replay in virtual time. existing: an endpoint that is already up"`
-	URLs     []string `yaml:"urls,omitempty" json:"urls,omitempty" jsonschema:"description=existing: base URLs\\, one a replica"`
-	ReadyS   float64  `yaml:"ready_timeout_s,omitempty" json:"ready_timeout_s,omitempty" jsonschema:"description=Seconds until every replica must be ready (default 900)"`
-	StartupS float64  `yaml:"startup_s,omitempty" json:"startup_s,omitempty" jsonschema:"description=simulated: seconds a simulated engine takes to load (default 0.5)"`
+	Kind     string        `yaml:"kind" json:"kind" jsonschema:"required,enum=process,enum=simulated,enum=predicted,enum=existing,description=process: start the engine's command. simulated: the same with a simulated engine in its place. predicted: no server at all\\, the simulator's replay in virtual time. existing: an endpoint that is already up"`
+	URLs     []string      `yaml:"urls,omitempty" json:"urls,omitempty" jsonschema:"description=existing: base URLs\\, one a replica"`
+	ReadyS   float64       `yaml:"ready_timeout_s,omitempty" json:"ready_timeout_s,omitempty" jsonschema:"description=Seconds until every replica must be ready (default 900)"`
+	Hooks    Hooks         `yaml:"hooks,omitempty" json:"hooks,omitzero" jsonschema:"description=existing: commands of your own that start and stop what serves; with a start hook a study may have candidates"`
+	Dir      string        `yaml:"dir,omitempty" json:"dir,omitempty" jsonschema:"description=process and ssh: working directory of the engines"`
+	Limits   deploy.Limits `yaml:"limits,omitempty" json:"limits,omitzero" jsonschema:"description=process and ssh: what each process of an engine may take"`
+	StartupS float64       `yaml:"startup_s,omitempty" json:"startup_s,omitempty" jsonschema:"description=simulated: seconds a simulated engine takes to load (default 0.5)"`
+}
+
+// Hooks are shell commands of the user's own around a configuration's runs.
+type Hooks struct {
+	Start string `yaml:"start,omitempty" json:"start,omitempty" jsonschema:"description=Shell command that starts the server; finds the serving command in PERFLAB_COMMAND\\, and PERFLAB_NAME\\, PERFLAB_REPLICAS and PERFLAB_URLS"`
+	Stop  string `yaml:"stop,omitempty" json:"stop,omitempty" jsonschema:"description=Shell command that stops it\\, and returns when it has ended"`
 }
 
 // Client is how a study sends its load; the zero value is perflab bench's
@@ -106,6 +119,8 @@ type Client struct {
 	Warmups *int     `yaml:"num_warmups,omitempty" json:"num_warmups,omitempty" jsonschema:"description=Requests sent and thrown away before each run (default 8)"`
 	Block   string   `yaml:"block,omitempty" json:"block,omitempty" jsonschema:"enum=vllm,enum=gpustack,description=Layout of the result blocks in the report"`
 	Goodput []string `yaml:"goodput,omitempty" json:"goodput,omitempty" jsonschema:"description=Bounds of a good request for request_goodput\\, such as ttft:200 and tpot:50 (ms)"`
+
+	TelemetryS *float64 `yaml:"telemetry_interval_s,omitempty" json:"telemetry_interval_s,omitempty" jsonschema:"description=Seconds between readings of the engines' metrics\\, the host and the GPUs during a run (default 1; 0: none)"`
 }
 
 // Budget bounds a study.

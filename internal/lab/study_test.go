@@ -2,8 +2,12 @@ package lab
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
+
+	"perflab/internal/engine"
+	"perflab/internal/tune"
 )
 
 const good = `name: t
@@ -26,6 +30,48 @@ func TestParseStudy(t *testing.T) {
 	}
 	if s.Stages[0].Try[0].Set["tp"] != "2" || s.Strategy != Staged || s.Workloads[0].Title != "a" {
 		t.Errorf("study read wrongly: %+v", s)
+	}
+}
+
+// A study of an engine that is measured only needs its model's file, and no model of it.
+func TestParseMeasuredOnly(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, name := range []string{"m.gguf", "q8.gguf"} {
+		if err := os.WriteFile(name, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := strings.NewReplacer("Qwen/Qwen3-32B", "m.gguf", "gpu: h100-sxm, gpus: 2", "gpu: cpu, gpus: 1", "engine: vllm", "engine: llamacpp",
+		"{label: SGLang, engine: sglang, set: {tp: 2}}", "{label: Q8, model: q8.gguf, set: {threads: 2}}, {label: repository, model: user/repo}",
+		"kind: predicted", "kind: process").Replace(good)
+	s, err := ParseStudy("t.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &study{Study: s}
+	pl, err := l.plan(tune.Config{"engine": "llamacpp", "model": "m.gguf", "threads": "64000", "max_num_seqs": "2", "max_model_len": "512"})
+	if err != nil || pl.replicas != 1 || pl.cfg.GPUs != 1 || pl.cfg.MaxLen != 512 || served(pl, "") != "m.gguf" || pl.cmd.String() != "llama-server -m m.gguf -np 2 -c 1024 -t 64000 --metrics" {
+		t.Errorf("%+v: %v", pl, err)
+	}
+	if r := l.remarks(pl); len(r) != 1 || !strings.Contains(r[0], "threads 64000 is more than the") {
+		t.Errorf("remarks: %q", r)
+	}
+	_, err = l.plan(tune.Config{"engine": "llamacpp", "model": "m.gguf", "max_num_seqs": "300"})
+	if r, ok := errors.AsType[*engine.Rejection](err); !ok || r.Rule != "slots" {
+		t.Errorf("300 slots: %v", err)
+	}
+	for old, tt := range map[string]struct{ new, want string }{
+		"q8.gguf":          {"q7.gguf", "t.yaml:10:30: stat q7.gguf: no such file or directory"},
+		"model: m.gguf":    {"model: n.gguf", "t.yaml:2:8: stat n.gguf"},
+		"kind: process":    {"kind: predicted", "t.yaml:7:33: llama.cpp is not modelled"},
+		"engine: llamacpp": {"engine: vllm", `t.yaml:2:8: unknown model "m.gguf"`},
+		"threads: 2":       {"threads: two", `parameter threads="two"`},
+	} {
+		_, err := ParseStudy("t.yaml", []byte(strings.Replace(text, old, tt.new, 1)))
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.new, err, tt.want)
+		}
 	}
 }
 
@@ -57,6 +103,8 @@ func TestStudyErrors(t *testing.T) {
 		{"same label", "try: [", "try: [{label: SGLang, engine: trtllm}, ", `t.yaml:10:44: stage "engine": the label "SGLang" is taken`},
 		{"name as a path", "name: t\n", "name: ..\n", `t.yaml:1:7: name ".." cannot name a directory`},
 		{"workload as the logs", "name: a,", "name: logs,", `t.yaml:6:12: workload name "logs" cannot name`},
+		{"price", "gpus: 2}", "gpus: 2, price_per_hour: USD 3}", `t.yaml:3:52: price "USD 3" must be an amount above 0 an hour`},
+		{"telemetry", "runtime:", "bench: {telemetry_interval_s: 0.01}\nruntime:", "t.yaml:11:31: telemetry_interval_s is 0.01: it must be at least 0.1, or 0"},
 		{"nodes", "gpus: 2}", "gpus: 2, nodes: -4}", "t.yaml:3:43: nodes is -4"},
 		{"too many gpus", "gpus: 2}", "gpus: 100000000}", "t.yaml:3:33: gpus is 100000000"},
 		{"unknown model", "model: Qwen/Qwen3-32B", "model: acme/Foo", `t.yaml:2:8: unknown model "acme/Foo"`},
@@ -66,6 +114,10 @@ func TestStudyErrors(t *testing.T) {
 		{"unreadable value", "tp: 2}", "tp: two}", `t.yaml:10:48: parameter tp="two"`},
 		{"engine's unknown flag", "runtime:", "engines: {vllm: {flags: [--nope]}}\nruntime:", "t.yaml:11:25: vllm serve: error: unrecognized arguments: --nope"},
 		{"engine's unknown parameter", "runtime:", "engines: {vllm: {set: {tpp: 1}}}\nruntime:", "t.yaml:11:29: unknown parameter"},
+		{"file's unknown key", "runtime:", "engines: {trtllm: {file: {kv_cache_confg: {dtype: fp8}}}}\nruntime:", "t.yaml:11:26: TensorRT-LLM refuses kv_cache_confg of its configuration file: Extra inputs are not permitted"},
+		{"file of an engine without", "runtime:", "engines: {vllm: {file: {a: 1}}}\nruntime:", "t.yaml:11:24: vLLM takes no configuration file here"},
+		{"two files", "runtime:", "engines: {trtllm: {flags: [--config, f.yaml], file: {print_iter_log: true}}}\nruntime:", "t.yaml:11:27: the flags name a configuration file, f.yaml, beside"},
+		{"a file of the user's and a parameter of ours", "runtime:", "engines: {trtllm: {flags: [--config, f.yaml], set: {prefix_caching: false}}}\nruntime:", "t.yaml:11:27: prefix_caching=false goes into the configuration file"},
 		{"environment", "runtime:", "engines: {vllm: {env: [FOO]}}\nruntime:", `t.yaml:11:24: "FOO" is not KEY=value`},
 		{"no URL", "kind: predicted", "kind: existing, urls: [foo]", `t.yaml:11:34: "foo" is no URL`},
 		{"negative wait", "kind: predicted", "kind: simulated, ready_timeout_s: -3", "t.yaml:11:45: ready_timeout_s is -3"},

@@ -87,7 +87,8 @@ type study struct {
 	journal  *tune.Journal
 	ended    int
 	status   Status
-	stuck    error // an engine that could not be stopped
+	engines  map[string]installed // by name, those that were asked
+	stuck    error                // an engine that could not be stopped
 
 	described []result.Load // the workloads as facts: opening a dataset takes time
 }
@@ -227,7 +228,7 @@ func (l *study) trial(ctx context.Context, p tune.Proposal) (tune.Observation, e
 		return tune.Observation{}, fmt.Errorf("an engine of the trial before is still there: %w", l.stuck)
 	}
 	dir := l.trialDir(p.Trial)
-	if err := l.sweep(dir); err != nil {
+	if err := l.sweep(ctx, dir); err != nil {
 		return tune.Observation{}, err
 	}
 	// So that a study under way, or one that is killed, can be reported.

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"perflab/internal/engine"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
@@ -38,6 +39,17 @@ func TestMain(m *testing.M) {
 // serveEngine answers on the port of its command line. It dies without a word
 // in the middle of its first life, which the file named by LAB_DIES records.
 func serveEngine() {
+	switch {
+	case slices.Contains(os.Args, "--version"):
+		fmt.Println("0.11.0")
+		return
+	case slices.Contains(os.Args, "--help=all"):
+		fmt.Print("usage: vllm serve [model_tag] [options]\n\noptions:\n")
+		for _, f := range engine.All()[0].Flags() {
+			fmt.Printf("  %s\n", strings.Join(append(append([]string{f.Flag}, f.Aliases...), f.Off...), ", "))
+		}
+		return
+	}
 	port := os.Args[slices.Index(os.Args, "--port")+1]
 	var die func()
 	if note := os.Getenv("LAB_DIES"); note != "" {

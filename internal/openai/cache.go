@@ -112,11 +112,40 @@ func (c *Client) CacheCounters(ctx context.Context) (queries, hits float64, from
 	return 0, 0, "", e
 }
 
+// Metrics returns the page on which the engine publishes its state: Prometheus's
+// text, or TensorRT-LLM's list of iterations where it has that alone.
+func (c *Client) Metrics(ctx context.Context) (page string, err error) {
+	list, refused := "", 0
+	for _, path := range metricsPaths {
+		a, err := c.get(ctx, path)
+		switch {
+		case err != nil:
+			return "", c.unreachable(ctx, err)
+		case a.status != http.StatusOK:
+			refused = a.status
+		case strings.HasPrefix(strings.TrimSpace(string(a.body)), "["):
+			list = string(a.body)
+		default:
+			return string(a.body), nil
+		}
+	}
+	if list != "" {
+		return list, nil
+	}
+	return "", &EndpointError{
+		Text: fmt.Sprintf("%s%s answers %d: the server publishes no metrics", c.root, metricsPaths[0], refused),
+		Do:   "vLLM has them by itself, SGLang with --enable-metrics, llama-server with --metrics; a gateway may hide them",
+	}
+}
+
+// metricsPaths are where engines publish their metrics; TensorRT-LLM keeps
+// something else at the first.
+var metricsPaths = []string{"/metrics", "/prometheus/metrics"}
+
 // metrics returns the server's metrics as text and the path that had them;
-// both are "" for a server without. TensorRT-LLM keeps something else at
-// /metrics.
+// both are "" for a server without.
 func (c *Client) metrics(ctx context.Context) (text, path string, err error) {
-	for _, path := range []string{"/metrics", "/prometheus/metrics"} {
+	for _, path := range metricsPaths {
 		a, err := c.get(ctx, path)
 		if err != nil {
 			return "", "", err

@@ -306,18 +306,20 @@ func (x study) surveyed() *survey {
 // command chooses its port itself.
 func (x study) script(p *result.Pick) string {
 	t := x.trials[p.Trial]
-	if t == nil || t.GPUs < p.Replicas || !strings.HasSuffix(x.Hardware, "on one node") || strings.Contains(p.Command, "--port") {
+	files, command := splitFiles(p.Command)
+	if t == nil || t.GPUs < p.Replicas || !strings.HasSuffix(x.Hardware, "on one node") || strings.Contains(command, "--port") {
 		return ""
 	}
 	const firstPort = 8000
 	per := t.GPUs / p.Replicas
 	var b strings.Builder
+	b.WriteString(files)
 	for i := range p.Replicas {
 		ids := make([]string, per)
 		for j := range ids {
 			ids[j] = strconv.Itoa(i*per + j)
 		}
-		fmt.Fprintf(&b, "CUDA_VISIBLE_DEVICES=%s %s --port %d &\n", strings.Join(ids, ","), p.Command, firstPort+i)
+		fmt.Fprintf(&b, "CUDA_VISIBLE_DEVICES=%s %s --port %d &\n", strings.Join(ids, ","), command, firstPort+i)
 	}
 	return b.String() + "wait"
 }
@@ -424,11 +426,12 @@ func (x study) remarks() []string {
 
 // wrapScript breaks the lines of a script as wrapCommand does one.
 func wrapScript(script string) string {
+	files, script := splitFiles(script)
 	lines := strings.Split(script, "\n")
 	for i := range lines {
 		lines[i] = wrapCommand(lines[i])
 	}
-	return strings.Join(lines, "\n")
+	return files + strings.Join(lines, "\n")
 }
 
 // sections groups trials by stage: the baseline, the stages as they were

@@ -106,14 +106,25 @@ func ranking(r []ranked, lower bool) string {
 	return b.String()
 }
 
+// splitFiles takes the here-documents off a command that write the files it reads.
+func splitFiles(cmd string) (files, command string) {
+	const end = "\nEOF\n"
+	if i := strings.LastIndex(cmd, end); i >= 0 && strings.HasPrefix(cmd, "cat > ") {
+		return cmd[:i+len(end)], cmd[i+len(end):]
+	}
+	return "", cmd
+}
+
 // wrapCommand breaks a long command line before its flags, so that it reads
 // and still runs when pasted. Words in quotes stay whole.
 func wrapCommand(cmd string) string {
 	const limit = 76
+	files, cmd := splitFiles(cmd)
 	if len(cmd) <= limit || strings.Contains(cmd, "\n") {
-		return cmd
+		return files + cmd
 	}
 	var b strings.Builder
+	b.WriteString(files)
 	var quote byte
 	for i := 0; i < len(cmd); i++ {
 		c := cmd[i]

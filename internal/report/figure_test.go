@@ -2,9 +2,12 @@ package report
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"perflab/internal/result"
 )
 
 func TestGainText(t *testing.T) {
@@ -40,10 +43,27 @@ func TestWrapCommand(t *testing.T) {
 			"vllm serve Qwen/Qwen3-235B-A22B-Instruct-2507-FP8 \\\n  --x '{\"a\": -1, \"b\": \"c \\\" --d\"}' \\\n  --y \"e --f\""},
 		{`vllm serve Qwen/Qwen3-235B-A22B-Instruct-2507-FP8 --x "a \" --b" --path with\ --space --y z`,
 			"vllm serve Qwen/Qwen3-235B-A22B-Instruct-2507-FP8 \\\n  --x \"a \\\" --b\" \\\n  --path with\\ --space \\\n  --y z"},
+		{"cat > f.yaml <<'EOF'\nlong: -1 -2 -3 -4 -5 -6 -7 -8 -9 -10 -11 -12 -13 -14 -15 -16 -17 -18 -19 -20 -21 -22\nEOF\ntrtllm-serve Qwen/Qwen3-235B-A22B-Instruct-2507-FP8 --extra_llm_api_options f.yaml",
+			"cat > f.yaml <<'EOF'\nlong: -1 -2 -3 -4 -5 -6 -7 -8 -9 -10 -11 -12 -13 -14 -15 -16 -17 -18 -19 -20 -21 -22\nEOF\ntrtllm-serve Qwen/Qwen3-235B-A22B-Instruct-2507-FP8 \\\n  --extra_llm_api_options f.yaml"},
 	} {
 		if d := cmp.Diff(c.want, wrapCommand(c.in)); d != "" {
 			t.Errorf("wrap %s (-want +got):\n%s", c.in, d)
 		}
+	}
+}
+
+// A file is written once, before the replicas that read it.
+func TestScriptWithFile(t *testing.T) {
+	x := study{Study: result.Study{Hardware: "2 x H on one node"}, trials: map[int]*result.Trial{1: {ID: 1, GPUs: 2}}}
+	p := &result.Pick{Trial: 1, Replicas: 2, Command: "cat > f.yaml <<'EOF'\na: --port\nEOF\ntrtllm-serve M --extra_llm_api_options f.yaml"}
+	want := "cat > f.yaml <<'EOF'\na: --port\nEOF\n" +
+		"CUDA_VISIBLE_DEVICES=0 trtllm-serve M --extra_llm_api_options f.yaml --port 8000 &\n" +
+		"CUDA_VISIBLE_DEVICES=1 trtllm-serve M --extra_llm_api_options f.yaml --port 8001 &\nwait"
+	if d := cmp.Diff(want, x.script(p)); d != "" {
+		t.Error(d)
+	}
+	if got := wrapScript(want); !strings.HasPrefix(got, "cat > f.yaml <<'EOF'\na: --port\nEOF\nCUDA_VISIBLE_DEVICES=0 trtllm-serve M \\\n  --extra") {
+		t.Errorf("wrapped:\n%s", got)
 	}
 }
 

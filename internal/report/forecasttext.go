@@ -206,7 +206,11 @@ func (k *ForecastKV) cells() (peak, preempted string) {
 func (f *Forecast) details(b *strings.Builder) {
 	for i := range f.Commands {
 		c := &f.Commands[i]
-		fmt.Fprintf(b, "\n#%d %s, %s\n  %s\n", i+1, c.Label, c.deployment(), c.Command)
+		margin := "  "
+		if strings.Contains(c.Command, "\n") { // a here-document ends at the margin only
+			margin = ""
+		}
+		fmt.Fprintf(b, "\n#%d %s, %s\n%s%s\n", i+1, c.Label, c.deployment(), margin, c.Command)
 		if c.Refused != "" {
 			fmt.Fprintf(b, "  Refused: %s\n", c.Refused)
 			continue

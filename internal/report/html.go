@@ -21,13 +21,13 @@ func HTML(w io.Writer, s result.Study, o Options) error {
 }
 
 // RunHTML writes a run as one page that needs no other file, with the plots of
-// its calls.
-func RunHTML(w io.Writer, h result.Header, s result.Summary, st result.Style, calls []result.Call) error {
+// its calls and of the readings beside them.
+func RunHTML(w io.Writer, h result.Header, s result.Summary, st result.Style, calls []result.Call, readings []result.Reading) error {
 	if err := st.Validate(); err != nil {
 		return err
 	}
 	r := newRun(h, s, st, calls)
-	r.Plots = RunPlots(h, calls, s.Compat)
+	r.Plots = RunPlots(h, calls, readings, s.Compat)
 	return page(w, "run.html", "the run of "+h.Model, r)
 }
 

@@ -43,7 +43,7 @@ func TestImportedGolden(t *testing.T) {
 	}
 	golden(t, "imported.txt", func(w io.Writer) error { return RunText(w, side.Header, side.Summary, st) })
 	golden(t, "imported.md", func(w io.Writer) error { return RunMarkdown(w, side.Header, side.Summary, st) })
-	golden(t, "imported.html", func(w io.Writer) error { return RunHTML(w, side.Header, side.Summary, st, nil) })
+	golden(t, "imported.html", func(w io.Writer) error { return RunHTML(w, side.Header, side.Summary, st, nil, nil) })
 
 	other := importedSide()
 	other.Name = "imported/002"

@@ -57,7 +57,7 @@ func TestGoldenRun(t *testing.T) {
 	s.Verdict = result.Verdict{Status: result.Noted, Checks: []result.Check{
 		{Name: "failures", Status: result.Noted, Text: "2 of 120 calls failed"}, {Name: "identity", Status: result.Sound, Text: "TTFT + TPOT*(n-1) = E2E in every call"}}}
 	golden(t, "run.md", func(w io.Writer) error { return RunMarkdown(w, h, s, result.Style{}) })
-	golden(t, "run.html", func(w io.Writer) error { return RunHTML(w, h, s, result.Style{}, calls) })
+	golden(t, "run.html", func(w io.Writer) error { return RunHTML(w, h, s, result.Style{}, calls, nil) })
 	golden(t, "run.txt", func(w io.Writer) error { return RunText(w, h, s, result.Style{}) })
 }
 
@@ -185,7 +185,7 @@ func TestTextFitsTheScreen(t *testing.T) {
 func TestHTMLIsSelfContained(t *testing.T) {
 	h, calls := burst(120)
 	var run strings.Builder
-	if err := RunHTML(&run, h, *chat(1, 1, 1), result.Style{}, calls); err != nil {
+	if err := RunHTML(&run, h, *chat(1, 1, 1), result.Style{}, calls, nil); err != nil {
 		t.Fatal(err)
 	}
 	fetches := regexp.MustCompile(`(?i)(src|href|action|data|poster|xmlns)\s*=\s*["']?\s*(https?:)?//|(src|href)\s*=\s*["']?[^"'#\s>]|url\(\s*["']?[^#"']|@import|<(link|iframe|img|object|embed)\b`)
@@ -220,7 +220,7 @@ func TestEscaping(t *testing.T) {
 func TestPlotsAreWellFormed(t *testing.T) {
 	h, calls := burst(200)
 	plots := append(Plots(throughputStudy()), Plots(latencyStudy())...)
-	plots = append(plots, RunPlots(h, calls, "")...)
+	plots = append(plots, RunPlots(h, calls, nil, "")...)
 	if len(plots) != 13 {
 		t.Errorf("%d plots, want 13", len(plots))
 	}
@@ -245,7 +245,7 @@ func TestPlotsAreWellFormed(t *testing.T) {
 			t.Errorf("%s has no dark colours of its own", p.Name)
 		}
 	}
-	for _, p := range append(Plots(throughputStudy()), RunPlots(h, calls, "")...) {
+	for _, p := range append(Plots(throughputStudy()), RunPlots(h, calls, nil, "")...) {
 		if !strings.Contains(p.SVG, ">SIMULATED<") {
 			t.Errorf("%s does not say SIMULATED", p.Name)
 		}
@@ -257,7 +257,7 @@ func TestPlotsAreWellFormed(t *testing.T) {
 func TestCallsTaintPlots(t *testing.T) {
 	h, calls := burst(10)
 	h.Simulated, h.Predicted, calls[7].Sim = false, false, true
-	for _, p := range RunPlots(h, calls, "") {
+	for _, p := range RunPlots(h, calls, nil, "") {
 		if !strings.Contains(p.SVG, ">SIMULATED<") {
 			t.Errorf("%s does not say SIMULATED", p.Name)
 		}
@@ -269,7 +269,7 @@ func TestUnknownLayoutIsRefused(t *testing.T) {
 	h, _ := burst(1)
 	for name, err := range map[string]error{
 		"Markdown": Markdown(io.Discard, s, o), "HTML": HTML(io.Discard, s, o), "RunText": RunText(io.Discard, h, *chat(1, 1, 1), st),
-		"RunMarkdown": RunMarkdown(io.Discard, h, *chat(1, 1, 1), st), "RunHTML": RunHTML(io.Discard, h, *chat(1, 1, 1), st, nil),
+		"RunMarkdown": RunMarkdown(io.Discard, h, *chat(1, 1, 1), st), "RunHTML": RunHTML(io.Discard, h, *chat(1, 1, 1), st, nil, nil),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "fancy") {
 			t.Errorf("%s: %v, want an error that names the layout", name, err)
@@ -280,7 +280,7 @@ func TestUnknownLayoutIsRefused(t *testing.T) {
 func TestEmptyRunHasNoPlots(t *testing.T) {
 	failed := []result.Call{{Class: result.Connect}, {Class: result.Connect}}
 	for _, calls := range [][]result.Call{nil, failed} {
-		if p := RunPlots(result.Header{}, calls, ""); len(p) != 0 {
+		if p := RunPlots(result.Header{}, calls, nil, ""); len(p) != 0 {
 			t.Errorf("%d plots of %d calls without data", len(p), len(calls))
 		}
 	}
@@ -293,7 +293,7 @@ func TestWriteErrorIsPassedOn(t *testing.T) {
 	h, _ := burst(1)
 	for name, err := range map[string]error{
 		"Markdown": Markdown(w, s, Options{}), "HTML": HTML(w, s, Options{}), "StudyText": StudyText(w, s),
-		"RunText": RunText(w, h, *chat(1, 1, 1), result.Style{}), "RunMarkdown": RunMarkdown(w, h, *chat(1, 1, 1), result.Style{}), "RunHTML": RunHTML(w, h, *chat(1, 1, 1), result.Style{}, nil),
+		"RunText": RunText(w, h, *chat(1, 1, 1), result.Style{}), "RunMarkdown": RunMarkdown(w, h, *chat(1, 1, 1), result.Style{}), "RunHTML": RunHTML(w, h, *chat(1, 1, 1), result.Style{}, nil, nil),
 	} {
 		if !errors.Is(err, full) {
 			t.Errorf("%s: %v, want %v", name, err, full)

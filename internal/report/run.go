@@ -26,8 +26,10 @@ type run struct {
 	Doubts   []result.Check // of the verdict, those that are not sound
 	Failures []failure
 	Figures  figures
-	Defined  []definition // figures that are not by our definitions
-	Settings string       // the complete spec as indented JSON
+	Beside   []result.TelemetryRow // what was read beside the calls, and the cost
+	BesideOf string                // its heading
+	Defined  []definition          // figures that are not by our definitions
+	Settings string                // the complete spec as indented JSON
 	Plots    []Plot
 }
 
@@ -56,6 +58,7 @@ func newRun(h result.Header, s result.Summary, st result.Style, calls []result.C
 	}
 	r.Failures = failures(&s, calls)
 	r.Figures = newFigures(&s)
+	r.Beside, r.BesideOf = result.TelemetryRows(s), result.TelemetryTitle(s)
 	r.Facts = runFacts(h, s.Partial)
 	if s.Compat == result.VLLM {
 		r.Facts = append(r.Facts, figure{"Definitions", "vllm bench serve's (--compat vllm); verdict and plots by perflab's own"})
@@ -194,7 +197,7 @@ func RunText(w io.Writer, h result.Header, s result.Summary, st result.Style) er
 	if h.Imported != nil {
 		head, defined = origin(h)+"\n", definitionsText(&s)
 	}
-	if _, err := io.WriteString(w, head+result.Block(s, st)+defined+result.Precision(s, st)+s.Verdict.Text()); err != nil {
+	if _, err := io.WriteString(w, head+result.Block(s, st)+defined+result.Precision(s, st)+result.TelemetryText(s)+s.Verdict.Text()); err != nil {
 		return fmt.Errorf("write the result of the run of %s: %w", h.Model, err)
 	}
 	return nil
@@ -236,6 +239,15 @@ func RunMarkdown(w io.Writer, h result.Header, s result.Summary, st result.Style
 	m.heading(2, "Result")
 	m.code("text", r.Block)
 	m.definitions(r.Defined)
+	if len(r.Beside) > 0 {
+		m.heading(2, r.BesideOf)
+		m.row("Reading", "Value")
+		m.row("---", "---:")
+		for _, x := range r.Beside {
+			m.row(mdText(x.Label), mdText(x.Value))
+		}
+		m.b.WriteString("\n")
+	}
 	m.heading(2, "Verdict")
 	m.para("**%s**", mdText(strings.TrimPrefix(string(r.Verdict.Status)+": "+r.Believe(), ": ")))
 	if len(r.Verdict.Checks) > 0 {

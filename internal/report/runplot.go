@@ -12,11 +12,11 @@ import (
 // halfWidth is the width of plots that stand two in a row.
 const halfWidth = 440
 
-// RunPlots draws a single run from its calls: its course over time, the
-// distributions of its latencies, latency against length, and its slowest
+// RunPlots draws a single run from its calls and the readings beside them: its
+// course over time, the distributions of its latencies, latency against length, and its slowest
 // calls. A plot without data is left out. compat names the definitions of the
 // run's figures where they are not perflab's: the plots, which are, say so.
-func RunPlots(h result.Header, calls []result.Call, compat string) []Plot {
+func RunPlots(h result.Header, calls []result.Call, readings []result.Reading, compat string) []Plot {
 	sim := h.Simulated || h.Predicted || slices.ContainsFunc(calls, func(c result.Call) bool { return c.Sim })
 	var out []Plot
 	add := func(p Plot, ok bool) {
@@ -25,6 +25,7 @@ func RunPlots(h result.Header, calls []result.Call, compat string) []Plot {
 		}
 	}
 	add(timeline(sim, calls))
+	add(surroundings(sim, calls, readings))
 	for _, d := range distributions {
 		add(distribution(d.family, d.what, sim, compat != "", []sample{{"", result.Samples(h, calls, d.family)}}))
 	}

@@ -224,7 +224,7 @@ func TestManyCallsStaySmall(t *testing.T) {
 	}
 	var pages [2]bytes.Buffer
 	for i := range pages {
-		if err := RunHTML(&pages[i], h, result.Summary{}, result.Style{}, calls); err != nil {
+		if err := RunHTML(&pages[i], h, result.Summary{}, result.Style{}, calls, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -246,7 +246,7 @@ func TestPlotsShowTheSummarysPercentiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plots := RunPlots(h, calls, "")
+	plots := RunPlots(h, calls, nil, "")
 	for _, family := range []string{"ttft", "tpot", "itl", "e2el"} {
 		i := slices.IndexFunc(plots, func(p Plot) bool { return p.Name == "cdf-"+family })
 		if i < 0 {
@@ -265,7 +265,7 @@ func TestPlotsSayTheirDefinitions(t *testing.T) {
 	sides := twoRuns(t)
 	for _, compat := range []string{"", result.VLLM} {
 		sides[1].Summary.Compat = compat
-		for _, p := range append(RunPlots(sides[0].Header, sides[0].Calls, compat), newRuns(sides).Plots...) {
+		for _, p := range append(RunPlots(sides[0].Header, sides[0].Calls, nil, compat), newRuns(sides).Plots...) {
 			want := compat != "" && strings.HasPrefix(p.Name, "cdf-")
 			if got := strings.Contains(p.SVG, esc(ownMarks)); got != want {
 				t.Errorf("compat %q: %s: says %v", compat, p.Name, got)

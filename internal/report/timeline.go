@@ -40,13 +40,8 @@ func timeline(sim bool, calls []result.Call) (Plot, bool) {
 	c := &canvas{name: "timeline", w: plotWidth, h: ttftEnd + 48}
 	title := "The run over time"
 	c.head(title, sim)
-	x := linear(end.Seconds(), 9)
-	label := x.label
-	x.label = func(v float64) string { return label(v) + " s" }
-	x.hi = end.Seconds()
-	x.ticks = slices.DeleteFunc(x.ticks, func(v float64) bool { return v > x.hi })
-	x.from, x.to = panelLeft, panelRight
-	c.shade(x, calls, end)
+	x := timeAxis(end)
+	c.shade(x, calls, end, ttftEnd)
 
 	const parts = 300
 	high := inFlight(calls, end, parts)
@@ -63,8 +58,20 @@ func timeline(sim bool, calls []result.Call) (Plot, bool) {
 	return c.plot(title), true
 }
 
-// shade marks the steady window and the drain over all panels and names them.
-func (c *canvas) shade(x axis, calls []result.Call, end time.Duration) {
+// timeAxis is the axis that all panels of a run share.
+func timeAxis(end time.Duration) axis {
+	x := linear(end.Seconds(), 9)
+	label := x.label
+	x.label = func(v float64) string { return label(v) + " s" }
+	x.hi = end.Seconds()
+	x.ticks = slices.DeleteFunc(x.ticks, func(v float64) bool { return v > x.hi })
+	x.from, x.to = panelLeft, panelRight
+	return x
+}
+
+// shade marks the steady window and the drain over all panels, down to bottom, and
+// names them.
+func (c *canvas) shade(x axis, calls []result.Call, end time.Duration, bottom float64) {
 	classes, names := []string{}, []string{}
 	mark := func(class, name string, from, to time.Duration) {
 		if to <= from {
@@ -72,7 +79,7 @@ func (c *canvas) shade(x axis, calls []result.Call, end time.Duration) {
 		}
 		a, b := x.at(from.Seconds()), x.at(to.Seconds())
 		name = fmt.Sprintf("%s, %.4g to %.4g s", name, from.Seconds(), to.Seconds())
-		c.rect(class, a, flightTop, b-a, ttftEnd-flightTop, name)
+		c.rect(class, a, flightTop, b-a, bottom-flightTop, name)
 		classes, names = append(classes, class), append(names, name)
 	}
 	from, to, ok := result.SteadyWindow(calls)

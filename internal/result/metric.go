@@ -56,11 +56,16 @@ const (
 	sectionClient = "Load generator"
 	sectionRatio  = "Success"
 	sectionCache  = "Prefix cache"
+
+	sectionTelemetry = "Telemetry"
 )
 
 // scalars returns the figures of a run that are one number, in the block's
 // order first.
-func scalars() []Metric {
+func scalars() []Metric { return append(callScalars(), telemetryScalars()...) }
+
+// callScalars are those that the calls give.
+func callScalars() []Metric {
 	return []Metric{
 		{Name: "completed", Label: "Successful requests", Unit: "requests", Better: Higher,
 			Doc: "Calls that succeeded.", Formula: "count of calls without a failure class"},

@@ -52,6 +52,7 @@ Each has, in milliseconds and lower being better, `)
 	for _, f := range families() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.name, f.label, f.doc, cell(f.formula))
 	}
+	b.WriteString(gaugesMarkdown())
 	b.WriteString("\n" + intervalsText)
 	b.WriteString("\n## Bounds\n\nEach call of `--goodput` is judged by ")
 	for i, name := range goodputBounds {
@@ -70,6 +71,31 @@ Each has, in milliseconds and lower being better, `)
 	b.WriteString("`total_throughput` is `total_token_throughput`, `goodput` is `request_goodput`, `max_request_concurrency` is `max_concurrency`; `latency`, `e2e` and `e2e_latency` after a statistic are `e2el` (`mean_latency` is `mean_e2el_ms`).\n")
 	b.WriteString("\n" + definitionsMarkdown())
 	b.WriteString("\n" + whyText)
+	return b.String()
+}
+
+// gaugesMarkdown is the table of what is read beside the calls.
+func gaugesMarkdown() string {
+	var b strings.Builder
+	b.WriteString(`
+## Readings
+
+What surrounds the calls is read while they last and kept in ` + "`telemetry.jsonl`" + ` of the run directory, a reading a line, its instant on the clock of the calls.
+Counters are kept as they are told. Figures are made of the readings over W: the steady window where the run has one, else all of it from the first
+sending to the last end. The mean of a gauge is that of straight lines between its readings; it is given where readings cover 90 % of W (two of them
+count as neighbours up to three times their usual distance) and at least three lie in it. What a counter grew by is of the whole run, and is given where
+it was read before the first sending and after the last end. A value that a source does not tell is absent.
+
+| Gauge | Source | Unit | Counter | Meaning |
+| --- | --- | --- | --- | --- |
+`)
+	for _, g := range Gauges() {
+		counter := ""
+		if g.Counter {
+			counter = "yes"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", g.Name, g.Source, g.Unit, counter, g.Doc)
+	}
 	return b.String()
 }
 

@@ -91,6 +91,7 @@ type Trial struct {
 	Stage    string            `json:"stage"`
 	Label    string            `json:"label"`
 	Engine   string            `json:"engine"`
+	Version  string            `json:"version,omitempty"` // of the engine, by its own account or as the study says
 	Config   map[string]string `json:"config"`
 	Command  string            `json:"command"`
 	Replicas int               `json:"replicas"`

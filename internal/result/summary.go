@@ -13,6 +13,9 @@ type Options struct {
 	Percentiles []float64 // in percent, "99.9" style names; nil: 50 90 95 99
 	Goodput     []SLO     // all must hold for a request to count; see ParseGoodput
 	Compat      string    // VLLM: figures that vllm bench serve has by its definitions; "": ours
+
+	Readings []Reading // sampled beside the calls; nil: none were
+	Price    Price     // of the deployment, where known
 }
 
 // Validate reports what Summarize would refuse.
@@ -39,6 +42,7 @@ type Summary struct {
 	// Definitions of the figures that are not ours, by family ("ttft") or scalar; see Summary.Definition.
 	Definitions map[string]Definition
 	Failures    map[Class]int         // failed calls by class
+	Currency    string                // of what the figures name a cost, where known
 	Samples     map[string]int        // behind the figures of a family, by its name: "ttft"
 	Intervals   map[string][2]float64 // 95 % intervals of means, medians and percentiles, by metric name
 	Verdict     Verdict
@@ -76,6 +80,7 @@ func Summarize(h Header, c *Client, o Options, calls iter.Seq[Call]) (Summary, e
 		Predicted: h.Predicted,
 		Partial:   r.partial(),
 		Compat:    o.Compat,
+		Currency:  o.Price.Currency,
 		Figures:   r.figures,
 		Failures:  r.failures,
 		Samples:   r.samples,
@@ -89,6 +94,7 @@ func Summarize(h Header, c *Client, o Options, calls iter.Seq[Call]) (Summary, e
 	r.counts()
 	r.flow()
 	r.latencies()
+	r.measured()
 	s.Verdict = r.judge(s.Simulated, s.Partial)
 	if o.Compat == VLLM {
 		r.asVLLM()
@@ -120,6 +126,7 @@ type run struct {
 
 	peak      float64 // tokens in the busiest 1 s window
 	steady    window
+	t         telemetry // of a run with readings
 	figures   map[string]float64
 	samples   map[string]int
 	intervals map[string][2]float64

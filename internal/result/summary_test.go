@@ -177,7 +177,8 @@ func TestEveryFigureIsInTheTable(t *testing.T) {
 		c.Answer, c.Usage.Cached, c.New, c.Dial = c.Chunks[0].At, 1, true, msec
 		c.First, c.Headers = c.Chunks[0].At, c.Chunks[0].At
 	}
-	s := summarize(t, Header{Rate: 100, Limit: 10}, Options{Goodput: bounds}, calls)
+	o := Options{Goodput: bounds, Price: Price{PerHour: 3.5, Currency: "USD"}, Readings: readingsOfAll(-time.Second, 5*time.Second, 100*msec)}
+	s := summarize(t, Header{Rate: 100, Limit: 10}, o, calls)
 	var want []string
 	for _, m := range Metrics() {
 		want = append(want, m.Name)

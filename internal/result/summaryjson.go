@@ -15,6 +15,7 @@ const (
 	keyPredicted = "predicted"
 	keyPartial   = "partial"
 	keyCompat    = "compat"
+	keyCurrency  = "currency"
 	keyFailures  = "failures_by_class"
 	keyVerdict   = "verdict"
 	keySamples   = "samples"
@@ -25,7 +26,7 @@ const (
 
 // MarshalJSON writes one flat object: the figures under their names in the
 // order of the metric table, then simulated, predicted, partial, compat where
-// the figures are by other definitions than ours, failures_by_class, verdict,
+// the figures are by other definitions than ours, currency of a cost, failures_by_class, verdict,
 // samples, intervals and the definitions that are not ours.
 func (s Summary) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
@@ -47,12 +48,13 @@ func (s Summary) MarshalJSON() ([]byte, error) {
 		Predicted   bool                  `json:"predicted"`
 		Partial     bool                  `json:"partial"`
 		Compat      string                `json:"compat,omitempty"`
+		Currency    string                `json:"currency,omitempty"`
 		Failures    map[Class]int         `json:"failures_by_class"`
 		Verdict     Verdict               `json:"verdict"`
 		Samples     map[string]int        `json:"samples,omitempty"`
 		Intervals   map[string][2]float64 `json:"intervals,omitempty"`
 		Definitions map[string]Definition `json:"definitions,omitempty"`
-	}{s.Simulated, s.Predicted, s.Partial, s.Compat, failures, s.Verdict, s.Samples, s.Intervals, s.Definitions})
+	}{s.Simulated, s.Predicted, s.Partial, s.Compat, s.Currency, failures, s.Verdict, s.Samples, s.Intervals, s.Definitions})
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +95,7 @@ func (s *Summary) UnmarshalJSON(data []byte) error {
 	*s = Summary{Figures: map[string]float64{}}
 	targets := map[string]any{
 		keySimulated: &s.Simulated, keyPredicted: &s.Predicted, keyPartial: &s.Partial,
-		keyCompat: &s.Compat, keyFailures: &s.Failures, keyVerdict: &s.Verdict,
+		keyCompat: &s.Compat, keyCurrency: &s.Currency, keyFailures: &s.Failures, keyVerdict: &s.Verdict,
 		keySamples: &s.Samples, keyIntervals: &s.Intervals,
 		keyDefinitions: &s.Definitions,
 	}

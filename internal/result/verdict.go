@@ -76,7 +76,7 @@ func (r *run) judge(simulated, partial bool) Verdict {
 		add("no_calls", Voided, "no call succeeded: there is nothing to measure")
 		return v
 	}
-	for _, check := range r.checks() {
+	for _, check := range append(r.checks(), r.telemetryChecks()...) {
 		s, text := check.judge()
 		add(check.name, s, text)
 	}

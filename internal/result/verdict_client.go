@@ -61,7 +61,7 @@ func (r *run) judgeLag() (Status, string) {
 		if idle > lagVoid*idleLimit {
 			status, what = Voided, "client-bound, the load generator left places of the closed loop empty"
 		}
-		return status, fmt.Sprintf("%s for %.1f %% of the time, throughput is too low by as much: dispatch lag p99 %.3f ms (void above %.0f %%)", what, 100*idle, lag, 100*lagVoid*idleLimit)
+		return status, fmt.Sprintf("%s for %.1f %% of the time, throughput is too low by as much: dispatch lag p99 %.3f ms (void above %.0f %%)", what, 100*idle, lag, 100*lagVoid*idleLimit) + r.starved()
 	}
 	limit := r.lateLimit()
 	if lag > limit {
@@ -69,7 +69,7 @@ func (r *run) judgeLag() (Status, string) {
 		if lag > lagVoid*limit {
 			status, what = Voided, "client-bound, the load generator was late"
 		}
-		return status, fmt.Sprintf("%s: dispatch lag p99 %.3f ms is above %.3f ms (void above %.3f ms)", what, lag, limit, lagVoid*limit)
+		return status, fmt.Sprintf("%s: dispatch lag p99 %.3f ms is above %.3f ms (void above %.3f ms)", what, lag, limit, lagVoid*limit) + r.starved()
 	}
 	return Sound, fmt.Sprintf("dispatch lag p50 %.3f ms, p99 %.3f ms, allowed %.3f ms", r.figures["p50_dispatch_lag_ms"], lag, limit)
 }
@@ -96,9 +96,9 @@ func (r *run) judgeCPU() (Status, string) {
 	text := fmt.Sprintf("the load generator used %.0f %% of its %d processors", 100*share, procs)
 	switch {
 	case share > 0.9:
-		return Voided, "client-bound, it measured itself: " + text
+		return Voided, "client-bound, it measured itself: " + text + r.starved()
 	case share > 0.75:
-		return Noted, text + ": use more of them or less load"
+		return Noted, text + ": use more of them or less load" + r.starved()
 	}
 	return Sound, text
 }

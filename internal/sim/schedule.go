@@ -65,10 +65,11 @@ func (c *Core) scheduleRunning(budget int) (left int, preempted bool) {
 }
 
 // chunk is how many of n tokens a budget leaves. TensorRT-LLM cuts prompts at
-// the borders of blocks.
+// the borders of blocks, but for a whole step's budget that holds no block.
 func (c *Core) chunk(n, budget int) int {
-	if n > budget && c.cfg.Reserve {
-		return budget / c.cfg.Block * c.cfg.Block
+	whole := budget / c.cfg.Block * c.cfg.Block
+	if n > budget && (c.cfg.Reserve || c.cfg.Engine == "trtllm") && (whole > 0 || budget < c.cfg.Batched) {
+		return whole
 	}
 	return min(n, budget)
 }

@@ -264,6 +264,31 @@ func TestTRTLLMReserves(t *testing.T) {
 	}
 }
 
+// TestTRTLLMEvicts: with MAX_UTILIZATION a request is admitted with room for its
+// prompt, and evicted when its answer finds none.
+func TestTRTLLMEvicts(t *testing.T) {
+	c := mustCore(t, engineConfig("trtllm", func(c *engine.Config) { c.Reserve, c.Overlap, c.Chunked = false, false, true }), Options{KVTokens: 1600})
+	submit(t, c, [2]int{300, 640}, [2]int{300, 640}, [2]int{300, 640})
+	most := 0
+	for _, ok := c.Step(); ok; _, ok = c.Step() {
+		most = max(most, len(c.running))
+	}
+	if s := c.Stats(); most < 3 || s.Preemptions == 0 || s.Finished != 3 {
+		t.Errorf("%d ran at once, %d were evicted, %d finished", most, s.Preemptions, s.Finished)
+	}
+}
+
+// A step's budget that holds no whole block is used as it is: a prompt goes on.
+func TestTRTLLMSmallSteps(t *testing.T) {
+	c := mustCore(t, engineConfig("trtllm", func(c *engine.Config) { c.Chunked, c.Batched, c.Block = true, 16, 64 }), Options{KVTokens: 1600})
+	submit(t, c, [2]int{100, 4})
+	for _, ok := c.Step(); ok; _, ok = c.Step() {
+	}
+	if n := c.Stats().Finished; n != 1 {
+		t.Errorf("%d finished", n)
+	}
+}
+
 // TestSGLangDropsRetractedTokens: the token of the step that runs is lost to a
 // request retracted meanwhile; one request is always kept.
 func TestSGLangDropsRetractedTokens(t *testing.T) {

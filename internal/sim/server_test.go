@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -474,16 +475,35 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// The catalogue's names are there.
+// The catalogue knows the page for its engine's, and finds in it what every engine
+// publishes.
 func TestMetricsOfTheCatalogue(t *testing.T) {
 	for _, eng := range engine.All() {
+		if eng.MeasuredOnly {
+			continue
+		}
 		synctest.Test(t, func(t *testing.T) {
 			cfg := config()
 			cfg.Engine = eng.Name
 			e := simtest.Start(t, cfg, small)
-			for common, name := range eng.Metrics {
-				if got := metric(t, e, name); got != "0" {
-					t.Errorf("%s: %s (%s) is %s at the start", eng.Name, name, common, got)
+			resp, err := e.Client.Get(e.URL + "/metrics")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var samples []engine.Sample
+			for line := range strings.Lines(body(t, resp)) {
+				name, rest, _ := strings.Cut(line, "{")
+				if v, err := strconv.ParseFloat(strings.TrimSpace(rest[strings.LastIndex(rest, "}")+1:]), 64); err == nil {
+					samples = append(samples, engine.Sample{Name: name, Value: v})
+				}
+			}
+			if of, ok := engine.OfMetrics(samples); !ok || of != eng {
+				t.Errorf("the page of %s is taken for another's", eng.Name)
+			}
+			common := eng.Common(samples)
+			for _, name := range []string{"running", "waiting", "kv_usage", "finished"} {
+				if v, ok := common[name]; !ok || v != 0 {
+					t.Errorf("%s: %s is %v, %v at the start", eng.Name, name, v, ok)
 				}
 			}
 		})

@@ -102,7 +102,8 @@ type stepModel struct {
 	draft, draftPerSeq  float64 // s
 	layers, drafts      float64 // of the model; drafted tokens
 	graphMax            int
-	pads                bool // decode steps up to the sizes of graphs
+	pads                bool  // decode steps up to the sizes of graphs
+	sizes               []int // of the graphs, where they are not the usual ones
 }
 
 // gemm is a group of dense products: read is the time to read its weights,
@@ -131,7 +132,7 @@ func newStepModel(cfg engine.Config, k constants) *stepModel {
 	bw := g.BandwidthGBs * 1e9
 	peak16 := g.BF16TFLOPS * 1e12
 	layers, hidden := float64(m.Layers), float64(m.Hidden)
-	s := &stepModel{parts: pp * dp, graphMax: cfg.GraphMax, pads: cfg.Engine != "trtllm"}
+	s := &stepModel{parts: pp * dp, graphMax: cfg.GraphMax, pads: cfg.Engine != "trtllm", sizes: cfg.Graphs}
 
 	ec, em, peak := k.get("gemm_compute"), k.get("gemm_bandwidth"), peakFLOPS(cfg)
 	ec16, em16 := k.of(arch.BF16, "gemm_compute"), k.of(arch.BF16, "gemm_bandwidth")
@@ -258,8 +259,14 @@ func (s *stepModel) duration(b *batch, spent *Times) time.Duration {
 }
 
 // padded is the size of the graph that a decode step of n tokens runs as: those
-// that vLLM and SGLang capture by default. TensorRT-LLM pads none.
+// that vLLM and SGLang capture by default, or those of the configuration.
+// TensorRT-LLM pads none unless it is told to.
 func (s *stepModel) padded(n float64) float64 {
+	for _, size := range s.sizes {
+		if n <= float64(size) {
+			return float64(size)
+		}
+	}
 	switch {
 	case !s.pads || n <= 2 || n > float64(s.graphMax):
 		return n

@@ -183,6 +183,12 @@ func TestPadded(t *testing.T) {
 	if got := s.padded(5); got != 5 {
 		t.Errorf("without padding 5 tokens run as %v", got)
 	}
+	s.sizes = []int{1, 2, 4, 8, 64}
+	for n, want := range map[float64]float64{1: 1, 3: 4, 8: 8, 8.5: 64, 64: 64, 65: 65} {
+		if got := s.padded(n); got != want {
+			t.Errorf("%v tokens run as %v of the sizes given, want %v", n, got, want)
+		}
+	}
 	cfg := testConfig()
 	length := func(n, prompt int) time.Duration {
 		var b batch

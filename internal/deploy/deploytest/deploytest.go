@@ -25,35 +25,41 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"perflab/internal/deploy"
+	"perflab/internal/engine"
 )
 
 // soon bounds what should take a moment, on a machine that is busy.
 const soon = 20 * time.Second
 
+// slow is long enough for any runtime to have a process running on a busy machine:
+// what is late then is the engine.
+const slow = 3 * time.Second
+
 // Spec returns a deployment of fake engines, one a behaviour, whose signatures
 // are the lines that Refuse and a dying engine print.
 func Spec(t testing.TB, behaviours ...Behaviour) deploy.Spec {
 	t.Helper()
-	s := deploy.Spec{Name: "trial 3", Dir: t.TempDir(), Timeout: soon, Health: "/health", Refusal: refusal}
+	s := deploy.Spec{Name: "trial 3", Dir: t.TempDir(), Timeout: soon, Health: "/health", Diagnose: diagnose}
 	for _, b := range behaviours {
 		s.Replicas = append(s.Replicas, Engine(t, s.Dir, b))
 	}
 	return s
 }
 
-func refusal(log string) (string, bool) {
+func diagnose(log string) (engine.Failure, bool) {
 	for line := range strings.Lines(log) {
-		for _, signature := range []string{RefusalLine, DeathLine} {
+		for _, signature := range []string{RefusalLine, DeathLine, BusyLine} {
 			if strings.Contains(line, signature) {
-				return signature, true
+				return engine.Failure{Class: "of-the-test", Line: signature, Advice: "do something", Infra: signature == BusyLine}, true
 			}
 		}
 	}
-	return "", false
+	return engine.Failure{}, false
 }
 
 // Run tries a runtime; newRuntime is called once a subtest.
@@ -67,6 +73,7 @@ func Run(t *testing.T, newRuntime func(*testing.T) deploy.Runtime) {
 		{"NeverReady", neverReady},
 		{"Refuses", refuses},
 		{"RefusesUsage", refusesUsage},
+		{"DeviceBusy", deviceBusy},
 		{"OneOfTwoRefuses", oneOfTwoRefuses},
 		{"Crashes", crashes},
 		{"MissingProgram", missingProgram},
@@ -77,6 +84,13 @@ func Run(t *testing.T, newRuntime func(*testing.T) deploy.Runtime) {
 		{"StopsTheStubborn", stopsTheStubborn},
 		{"StopsWhatLeftTheGroup", stopsWhatLeftTheGroup},
 		{"StopConcurrently", stopConcurrently},
+		{"Mute", mute},
+		{"LeaksItsPort", leaksItsPort},
+		{"Files", files},
+		{"Peers", peers},
+		{"PeerRefuses", peerRefuses},
+		{"PeerDies", peerDies},
+		{"PeerNeverUp", peerNeverUp},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -196,7 +210,7 @@ func twoReplicas(t *testing.T, r deploy.Runtime) {
 
 func neverReady(t *testing.T, r deploy.Runtime) {
 	s := Spec(t, Never)
-	s.Timeout = 2 * time.Second
+	s.Timeout = slow
 	e := failsWith[*deploy.InfraError](t, r, s)
 	if !strings.Contains(e.Error(), "replica 0") || !strings.Contains(e.Error()+e.Hint(), "replica-0.log") {
 		t.Errorf("error %q (%s) names neither replica nor log", e, e.Hint())
@@ -207,7 +221,7 @@ func neverReady(t *testing.T, r deploy.Runtime) {
 func refuses(t *testing.T, r deploy.Runtime) {
 	s := Spec(t, Refuse)
 	e := failsWith[*deploy.RefusedError](t, r, s)
-	if e.Reason != RefusalLine || e.Log != filepath.Join(s.Dir, "replica-0.log") {
+	if e.Reason != RefusalLine || e.Failure.Class != "of-the-test" || e.Log != filepath.Join(s.Dir, "replica-0.log") {
 		t.Errorf("refused with %+v", e)
 	}
 	NothingLeft(t, s, 1)
@@ -218,6 +232,15 @@ func refusesUsage(t *testing.T, r deploy.Runtime) {
 	if e := failsWith[*deploy.RefusedError](t, r, s); e.Reason != UsageMessage {
 		t.Errorf("reason %q, want %q", e.Reason, UsageMessage)
 	}
+}
+
+// deviceBusy: what an engine says of the machine is not held against its configuration.
+func deviceBusy(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Busy)
+	if e := failsWith[*deploy.InfraError](t, r, s); !strings.Contains(e.Error(), BusyLine) || e.Hint() != "do something" {
+		t.Errorf("error %q (%s)", e, e.Hint())
+	}
+	NothingLeft(t, s, 1)
 }
 
 func oneOfTwoRefuses(t *testing.T, r deploy.Runtime) {
@@ -357,4 +380,144 @@ func stopConcurrently(t *testing.T, r deploy.Runtime) {
 		})
 	}
 	wg.Wait()
+}
+
+// mute is an engine that hangs before it listens.
+func mute(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Mute)
+	s.Timeout = slow
+	e := failsWith[*deploy.InfraError](t, r, s)
+	if !strings.Contains(e.Error(), "not ready after") || !strings.Contains(e.Error(), Hello) {
+		t.Errorf("error %q tells neither limit nor last line", e)
+	}
+	NothingLeft(t, s, 1)
+}
+
+// leaksItsPort is an engine of which something stays that nobody can know for a part
+// of it: the stop says so, and does not end a stranger.
+func leaksItsPort(t *testing.T, r deploy.Runtime) {
+	onlyLinux(t)
+	s := Spec(t, Leaky)
+	d, err := r.Start(t.Context(), s)
+	if err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	err = d.Stop(t.Context())
+	var left []int
+	for _, pid := range PIDs(t, s.Dir) {
+		if Alive(pid) {
+			left = append(left, pid)
+		}
+	}
+	for _, pid := range left {
+		kill(t, pid)
+	}
+	// In a container, or behind a forwarded port, what stays is ended or out of reach.
+	if len(left) == 0 {
+		if err != nil {
+			t.Errorf("stop: %v, and nothing is left", err)
+		}
+		return
+	}
+	e, ok := errors.AsType[*deploy.InfraError](err)
+	if !ok || !strings.Contains(e.Error(), "still served") {
+		t.Errorf("stop: %v while processes %v hold the port", err, left)
+	}
+}
+
+func files(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Reader)
+	m := &s.Replicas[0].Member
+	m.Files = []deploy.File{{Name: "engine.yaml", Text: "port: {port}\n"}}
+	m.Devices = []int{2, 5}
+	m.Argv = slices.Insert(m.Argv, 2, "--config", "{file:engine.yaml}")
+	d := Start(t, r, s)
+	stop(t, d)
+	text := log(t, s, "0")
+	for _, want := range []string{`sees "2,5"`, `reads "port: `} {
+		if !strings.Contains(text, want) {
+			t.Errorf("log lacks %s:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, `reads "port: {port}`) {
+		t.Errorf("the placeholder in the file stays:\n%s", text)
+	}
+}
+
+// peers start in order, each when the one before it is up or through, and stop with
+// the front process.
+func peers(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Ready)
+	worker, setup := Beside(t, s.Dir, "worker", Worker), Beside(t, s.Dir, "setup", Setup)
+	worker.Up, setup.Once = WorkerLine, true
+	s.Replicas[0].Peers = []deploy.Peer{worker, setup}
+	d := Start(t, r, s)
+	if status := Get(t.Context(), d.Targets()[0]+"/health"); status != 200 {
+		t.Errorf("target answers %d, want 200", status)
+	}
+	select {
+	case <-d.Done():
+		t.Errorf("done by the end of a process that should end: %v", d.Err())
+	default:
+	}
+	stop(t, d)
+	NothingLeft(t, s, 3)
+	for name, want := range map[string]string{"0.worker": WorkerLine, "0.setup": Hello, "0": Hello} {
+		if !strings.Contains(log(t, s, name), want) {
+			t.Errorf("log of %s lacks %q", name, want)
+		}
+	}
+	if text := log(t, s, "0.worker"); strings.Contains(text, "{port:work}") {
+		t.Errorf("the placeholder stays:\n%s", text)
+	}
+}
+
+// peerRefuses: the reason that one process of a replica gives counts, not what the
+// others say about its end.
+func peerRefuses(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Never)
+	s.Replicas[0].Peers = []deploy.Peer{Beside(t, s.Dir, "rank1", Refuse)}
+	if e := failsWith[*deploy.RefusedError](t, r, s); e.Reason != RefusalLine || !strings.Contains(e.Log, "replica-0.rank1.log") {
+		t.Errorf("refused with %+v", e)
+	}
+	NothingLeft(t, s, 1)
+}
+
+func peerDies(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Ready)
+	worker := Beside(t, s.Dir, "worker", Worker)
+	worker.Up = WorkerLine
+	s.Replicas[0].Peers = []deploy.Peer{worker}
+	d := Start(t, r, s)
+	kill(t, PIDs(t, s.Dir)[0]) // whichever of the two it is: either's end ends the deployment
+	select {
+	case <-d.Done():
+	case <-time.After(soon):
+		t.Fatal("the end of a process goes unnoticed")
+	}
+	if _, ok := errors.AsType[*deploy.DiedError](d.Err()); !ok {
+		t.Errorf("Err is %T %v, want a DiedError", d.Err(), d.Err())
+	}
+	stop(t, d)
+	NothingLeft(t, s, 2)
+}
+
+func peerNeverUp(t *testing.T, r deploy.Runtime) {
+	s := Spec(t, Ready)
+	s.Timeout = slow
+	worker := Beside(t, s.Dir, "worker", Worker)
+	worker.Up = "no worker says this"
+	s.Replicas[0].Peers = []deploy.Peer{worker}
+	if e := failsWith[*deploy.InfraError](t, r, s); !strings.Contains(e.Error(), "replica 0's worker") {
+		t.Errorf("error %q does not name the peer", e)
+	}
+	NothingLeft(t, s, 1)
+}
+
+// kill ends a process of the fake engines as an accident would.
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Errorf("end process %d: %v", pid, err)
+	}
 }

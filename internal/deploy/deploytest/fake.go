@@ -27,12 +27,19 @@ const (
 	Ready    Behaviour = "ready"    // answers 503 for a moment, then 200; /die ends it
 	Never    Behaviour = "never"    // answers 503 for ever
 	Refuse   Behaviour = "refuse"   // prints a signature and exits with status 1
+	Busy     Behaviour = "busy"     // says that another process holds the device, and exits with status 1
 	Usage    Behaviour = "usage"    // prints a usage error and exits with status 2
 	Crash    Behaviour = "crash"    // prints something else and exits with status 1
 	Taken    Behaviour = "taken"    // cannot bind the first time it is started, then Ready
 	Stubborn Behaviour = "stubborn" // Ready, and ignores SIGTERM
 	Forking  Behaviour = "forking"  // Ready, with a stubborn child in its own session
+	Leaky    Behaviour = "leaky"    // Ready, with a child that keeps the port and cannot be known for the engine's
+	Mute     Behaviour = "mute"     // prints and listens nowhere
+	Reader   Behaviour = "reader"   // Ready, after printing the file --config and the accelerators it sees
+	Worker   Behaviour = "worker"   // a peer: says WorkerLine after a moment, and stays
+	Setup    Behaviour = "setup"    // a peer: prints and ends with status 0
 	orphan   Behaviour = "orphan"   // Forking's child
+	squatter Behaviour = "squatter" // Leaky's child
 )
 
 // What the fake engines print.
@@ -42,6 +49,8 @@ const (
 	DeathLine    = "torch.OutOfMemoryError: CUDA out of memory"
 	CrashLine    = "RuntimeError: something else"
 	UsageMessage = "unrecognized arguments: --no-such-flag"
+	WorkerLine   = "worker is up"
+	BusyLine     = "the device is held by another process"
 )
 
 const (
@@ -67,6 +76,14 @@ func Engine(t testing.TB, dir string, b Behaviour) deploy.Replica {
 		// The race detector else makes every exit take a second.
 		Env: []string{behaviourEnv + "=" + string(b), pidsEnv + "=" + pids, "GORACE=atexit_sleep_ms=0"},
 	}}
+}
+
+// Beside returns a peer of a fake engine's replica.
+func Beside(t testing.TB, dir, name string, b Behaviour) deploy.Peer {
+	t.Helper()
+	p := deploy.Peer{Member: Engine(t, dir, b).Member, Name: name}
+	p.Argv = append(p.Argv[:1:1], "work", "--port", "{port:work}")
+	return p
 }
 
 // EngineMain makes the test binary able to be a fake engine: TestMain calls it
@@ -99,13 +116,27 @@ func fake(b Behaviour, pids string) error {
 	switch b {
 	case Refuse:
 		return errors.New(RefusalLine)
+	case Busy:
+		return errors.New(BusyLine)
 	case Crash:
 		return errors.New(CrashLine)
 	case Usage:
 		fmt.Fprintf(os.Stderr, "usage: fake serve [-h]\nfake serve: error: %s\n", UsageMessage)
 		os.Exit(2)
-	case orphan:
+	case orphan, Mute:
 		select {}
+	case squatter:
+		return squat()
+	case Setup:
+		return nil
+	case Worker:
+		time.Sleep(50 * time.Millisecond)
+		fmt.Println(WorkerLine)
+		select {}
+	case Reader:
+		if err := read(); err != nil {
+			return err
+		}
 	case Taken:
 		if len(launched) == 0 {
 			return errors.New("OSError: [Errno 98] error while attempting to bind on address: address already in use")
@@ -115,7 +146,7 @@ func fake(b Behaviour, pids string) error {
 			return err
 		}
 	}
-	return serve(b)
+	return serve(b, pids)
 }
 
 // forkOrphan starts a process in a session of its own and waits until it has
@@ -135,8 +166,48 @@ func forkOrphan(pids string) error {
 	}
 }
 
+// read prints what a Reader was given.
+func read() error {
+	fmt.Printf("sees %q\n", os.Getenv("CUDA_VISIBLE_DEVICES"))
+	for i, a := range os.Args {
+		if a != "--config" {
+			continue
+		}
+		text, err := os.ReadFile(os.Args[i+1])
+		if err != nil {
+			return err
+		}
+		fmt.Printf("reads %q\n", text)
+	}
+	return nil
+}
+
+// leak starts a process that holds the listener and carries nothing by which it could
+// be known for a part of the deployment.
+func leak(l *net.TCPListener, pids string) error {
+	f, err := l.File()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = []string{behaviourEnv + "=" + string(squatter), pidsEnv + "=" + pids}
+	cmd.ExtraFiles = []*os.File{f}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd.Start()
+}
+
+// squat answers on the listener that it inherited.
+func squat() error {
+	l, err := net.FileListener(os.NewFile(3, "listener"))
+	if err != nil {
+		return err
+	}
+	return http.Serve(l, http.NotFoundHandler())
+}
+
 // serve answers on the port of the command line.
-func serve(b Behaviour) error {
+func serve(b Behaviour, pids string) error {
 	const loading = 30 * time.Millisecond
 	started := time.Now()
 	mux := http.NewServeMux()
@@ -149,7 +220,16 @@ func serve(b Behaviour) error {
 		fmt.Println(DeathLine)
 		os.Exit(1)
 	})
-	return http.ListenAndServe(net.JoinHostPort("127.0.0.1", os.Args[len(os.Args)-1]), mux)
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", os.Args[len(os.Args)-1]))
+	if err != nil {
+		return err
+	}
+	if b == Leaky {
+		if err := leak(l.(*net.TCPListener), pids); err != nil {
+			return err
+		}
+	}
+	return http.Serve(l, mux)
 }
 
 // PIDs returns the processes that the fake engines of dir have been.

@@ -1,0 +1,23 @@
+package deploy
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"perflab/internal/engine"
+)
+
+func TestRedactCommand(t *testing.T) {
+	file := func(token, url string) map[string]any {
+		return map[string]any{"env_overrides": map[string]any{"HF_TOKEN": token, "TLLM_MODE": "fast", "N": 3}, "kv_connector_config": map[string]any{"urls": []any{url}}}
+	}
+	c := engine.Command{Engine: "trtllm", Model: "M", Env: []string{"HF_TOKEN=abcdefgh1234"}, File: file("abcdefgh1234", "http://u:pass@h")}
+	want := engine.Command{Engine: "trtllm", Model: "M", Env: []string{"HF_TOKEN=" + redacted}, File: file(redacted, "http://u:"+redacted+"@h")}
+	if d := cmp.Diff(want, RedactCommand(c)); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(file("abcdefgh1234", "http://u:pass@h"), c.File); d != "" {
+		t.Errorf("the command itself was changed: %s", d)
+	}
+}

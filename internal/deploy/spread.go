@@ -1,0 +1,20 @@
+package deploy
+
+import "perflab/internal/engine"
+
+// Spread is a replica of the parts that engine.Command.Spread gives.
+func Spread(parts []engine.Part) Replica {
+	var r Replica
+	for _, p := range parts {
+		m := Member{Node: p.Node, Argv: p.Argv, Env: p.Env, Devices: p.Devices}
+		for _, f := range p.Files {
+			m.Files = append(m.Files, File(f))
+		}
+		if p.Front {
+			r.Member = m
+			continue
+		}
+		r.Peers = append(r.Peers, Peer{Member: m, Name: p.Name, Up: p.Up, Once: p.Once})
+	}
+	return r
+}

@@ -1,0 +1,248 @@
+package engine
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// diagnose is Diagnose, for an engine of the catalogue or not.
+func diagnose(t *testing.T, engine, log string) (Failure, bool) {
+	t.Helper()
+	e := byName(t, engine)
+	all := compileSignatures(e.signatures).find(log)
+	if len(all) == 0 {
+		return Failure{}, false
+	}
+	return all[0].failure(), true
+}
+
+// TestFailureLines: every line by which an engine says what went wrong, with the
+// prefixes that it prints: its class, the advice, and what the line alone tells to change.
+func TestFailureLines(t *testing.T) {
+	type change = map[string]string
+	for _, tt := range []struct {
+		engine, line, class, advice string
+		repair                      change
+	}{
+		{"vllm", vllmError + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.16 GiB. GPU 0 has a total capacity of 79.19 GiB of which 588.06 MiB is free.", "oom-start", "lower gpu_memory_utilization", nil},
+		{"vllm", "torch.cuda.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB.", "oom-start", "more GPUs", nil},
+		{"vllm", vllmError + "RuntimeError: CUDA out of memory occurred when warming up sampler with 1024 dummy requests. Please try lowering `max_num_seqs` or `gpu_memory_utilization` when initializing the engine.",
+			"oom-start", "no room for 1024 requests", change{MaxNumSeqs: "512"}},
+		{"vllm", "ValueError: Free memory on device (10.19/79.19 GiB) on startup is less than desired GPU memory utilization (0.9, 71.27 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.",
+			"busy-gpu", "10.19 of 79.19 GiB are free", nil},
+		{"vllm", vllmError + "ValueError: Free memory on device cuda:3 (10.19/79.19 GiB) on startup is less than desired GPU memory utilization (0.92, 72.86 GiB).", "busy-gpu", "10.19 of 79.19", nil},
+		{"vllm", vllmError + "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.", "kv-memory", "higher gpu_memory_utilization", nil},
+		{"vllm", "ValueError: To serve at least one request with the models's max seq len (40960), (10.00 GiB KV cache is needed, which is larger than the available KV cache memory (8.47 GiB). Based on the available memory, the estimated maximum model length is 34690. Try increasing",
+			"kv-memory", "40960 tokens needs 10.00 GiB of KV cache and there are 8.47", change{MaxModelLen: "34688"}},
+		{"vllm", "ValueError: To serve at least one request with the model's max seq len (40960), (10.00 GiB KV cache is needed, which is larger than the available KV cache memory (0.01 GiB).", "kv-memory", "more GPUs", nil},
+		{"vllm", "Based on the available memory, the estimated maximum model length is 12345.", "kv-memory", "at most 12345", change{MaxModelLen: "12336"}},
+		{"vllm", "Value error, Total number of attention heads (40) must be divisible by tensor parallel size (6). [type=value_error]", "heads", "40 attention heads do not divide by tp 6", change{TP: "4"}},
+		{"vllm", vllmError + "ValueError: The output_size of gate's and up's weight = 192 is not divisible by weight quantization block_n = 128.", "fp8-block", "part of 192 is not whole FP8 blocks of 128", nil},
+		{"vllm", "ValueError: Weight input_size_per_partition = 192 is not divisible by weight quantization block_k = 128.", "fp8-block", "192", nil},
+		{"vllm", "AssertionError: 40 is not divisible by 3", "divide", "40 does not divide by 3", nil},
+		{"vllm", "ValueError: max_num_batched_tokens (256) must be greater than or equal to max_num_seqs (512).", "limits", "at least 512", change{MaxBatched: "512"}},
+		{"vllm", "ValueError: max_num_batched_tokens (2048) is smaller than max_model_len (40960). This effectively limits", "limits", "use chunked_prefill", change{ChunkedPrefill: "true"}},
+		{"vllm", "ValueError: User-specified max_model_len (65536) is greater than the derived max_model_len (max_position_embeddings=40960 or model_max_length=None in model's config.json).", "length", "not made for 65536", change{MaxModelLen: "40960"}},
+		{"vllm", "ValueError: No valid cudagraph sizes after rounding to multiple of 6 (num_speculative_tokens + 1 or tp", "graph", "at least 6", change{GraphMax: "6"}},
+		{"vllm", "ValueError: World size (8) is larger than the number of available GPUs (4) in this node.", "gpus", "takes 8 GPUs and there are 4", nil},
+		{"vllm", vllmError + "EngineCore failed to start.", "start", "before this line", nil},
+		{"vllm", "EngineCore encountered a fatal error.", "start", "", nil},
+		{"vllm", "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause.", "start", "", nil},
+		{"vllm", "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore_0': 1}", "start", "", nil},
+		{"vllm", "vllm: error: unrecognized arguments: --nope 3", "flag", "this one lacks the flag", nil},
+		{"vllm", "vllm serve: error: argument --kv-cache-dtype: invalid choice: 'fp9' (choose from 'auto', 'fp8')", "value", "--help", nil},
+		{"vllm", "api_server.py: error: argument --max-num-seqs: invalid int value: 'many'", "value", "", nil},
+		{"vllm", "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig", "value", "", nil},
+		{"vllm", "ValueError: The quantization method fp8 is not supported for the current GPU. Minimum capability: 89. Current capability: 75.", "kernel", "another checkpoint format", nil},
+		{"vllm", "torch.AcceleratorError: CUDA error: no kernel image is available for execution on the device", "kernel", "", nil},
+		{"vllm", "ValueError: Model architectures ['FooForCausalLM'] are not supported for now.", "architecture", "newer version", nil},
+		{"vllm", "ValueError: Quantization method specified in the model config (fp8) does not match the quantization method specified in the `quantization` argument (awq).", "quantization", "", change{Quantization: ""}},
+
+		{"sglang", sglangPrefix + "Scheduler hit an exception: Traceback (most recent call last):", "start", "", nil},
+		{"sglang", "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.", "kv-memory", "", nil},
+		{"sglang", "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static. Current value: self.server_args.mem_fraction_static=0.7", "kv-memory", "", nil},
+		{"sglang", "Exception: Capture cuda graph failed: CUDA out of memory. Tried to allocate 20.00 MiB.", "oom-graph", "smaller max_cudagraph_capture_size", nil},
+		{"sglang", "Exception: Capture prefill CUDA graph failed: CUDA out of memory.", "oom-graph", "", nil},
+		{"sglang", "Exception: Capture CPU graph failed: unsupported operator", "graph", "", change{Eager: "true"}},
+		{"sglang", "ValueError: The memory capacity is unbalanced. Some GPUs may be occupied by other processes. pre_model_load_memory=20.1", "busy-gpu", "end what else holds", nil},
+		{"sglang", "AssertionError: tp_size 4 must be divisible by ep_size 8", "experts", "tp 4 is not a multiple of 8", change{ExpertParallel: "true"}},
+		{"sglang", "AssertionError: tp_size 4 must be divisible by moe_ep_size 8", "experts", "", change{ExpertParallel: "true"}},
+		{"sglang", "ValueError: moe_intermediate_size 1536 must be divisible by moe_tp_size (5) which is tp_size (5) divided by moe_ep_size (1).", "experts", "width 1536 do not divide by 5", change{ExpertParallel: "true"}},
+		{"sglang", "ValueError: For quantized MoE models, please make sure (moe_intermediate_size=1536 / moe_tp_size=8) % weight_block_size_n=128 == 0 where moe_tp_size is equal", "fp8-block", "width 1536 over 8 ranks", change{ExpertParallel: "true"}},
+		{"sglang", sglangPrefix + "ValueError: Weight output_partition_size = 192 is not divisible by weight quantization block_n = 128.", "fp8-block", "", nil},
+		{"sglang", "AssertionError: 40 is not divisible by 6", "divide", "", nil},
+		{"sglang", "AssertionError: chunked_prefill_size must be divisible by page_size", "limits", "", nil},
+		{"sglang", "ValueError: Currently ngram speculative decoding does not support dp attention.", "speculative", "", change{Speculative: ""}},
+		{"sglang", "launch_server.py: error: unrecognized arguments: --nope", "flag", "", nil},
+		{"sglang", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 8.00 GiB.", "oom-start", "", nil},
+		{"sglang", sglangPrefix + "Watchdog timeout (self.watchdog_timeout=300)", "hang", "once more", nil},
+		{"sglang", "OSError: [Errno 98] Port 30000 is already in use", "port", "", nil},
+
+		{"trtllm", "RuntimeError: CUDA out of memory. Tried to allocate 2 GiB", "oom-start", "", nil},
+		{"trtllm", "[TensorRT-LLM][ERROR] tensorrt_llm::common::TllmException: CUDA runtime error in cudaMallocAsync: out of memory", "oom-start", "", nil},
+		{"trtllm", "[TensorRT-LLM][ERROR] 2: [defaultAllocator.cpp::allocate::31] Error Code 2: OutOfMemory (Requested size was 123; out of memory)", "oom-start", "", nil},
+		{"trtllm", "[TRT-LLM] [E] The sum of prompt length (9000.0), query length (0) should not exceed max_num_tokens (8192)", "request", "9000.0 tokens is over the limit of 8192", change{ChunkedPrefill: "true"}},
+		{"trtllm", "prompt length 9000 should not exceed max_num_tokens 8192", "request", "", change{ChunkedPrefill: "true"}},
+		{"trtllm", "[TRT-LLM] [W] max_batch_size [2048] should be less than or equal to max_num_tokens [1024]", "limits", "at least 2048", change{MaxBatched: "2048"}},
+		{"trtllm", "ValueError: `num_slots` (130) must be divisible by `ep_size` (8)", "experts", "130 expert slots", nil},
+		{"trtllm", "Error: No such option: --nope", "flag", "", nil},
+		{"trtllm", "Error: Invalid value for '--tp_size': 'two' is not a valid integer.", "value", "", nil},
+		{"trtllm", "  Extra inputs are not permitted [type=extra_forbidden, input_value=1, input_type=int]", "file", "line before", nil},
+
+		{"llamacpp", llamaPrefix + "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 8192.00 MiB on device 0: cudaMalloc failed: out of memory", "oom-start", "device 0 has no 8192.00 MiB left", nil},
+		{"llamacpp", "llama_init_from_model: failed to initialize the context: failed to allocate buffer for kv cache", "kv-memory", "smaller context", nil},
+		{"llamacpp", "graph_reserve: failed to allocate compute pp buffers", "oom-start", "", nil},
+		{"llamacpp", "graph_reserve: failed to allocate compute buffers", "oom-start", "", nil},
+		{"llamacpp", "common_fit_params: failed to fit params to free device memory: n_gpu_layers already set by user to 99, abort", "oom-start", "", nil},
+		{"llamacpp", "srv    load_model: failed to load model, '/models/x.gguf'", "model", "", nil},
+		{"llamacpp", "main: exiting due to model loading error", "model", "", nil},
+		{"llamacpp", "common_init_from_params: failed to create context with model '/models/x.gguf'", "start", "", nil},
+		{"llamacpp", "error: invalid argument: --nope", "flag", "", nil},
+		{"llamacpp", `error while handling argument "-c": stoi`, "value", "-c does not take this value: stoi", nil},
+		{"llamacpp", "gguf_init_from_file: failed to open GGUF file '/models/x.gguf'", "model", "", nil},
+		{"llamacpp", "llama_model_load: error loading model: error loading model architecture: unknown model architecture: 'foo'", "architecture", "", nil},
+		{"llamacpp", "start: couldn't bind HTTP server socket, hostname: 127.0.0.1, port: 8080", "port", "", nil},
+		{"llamacpp", "/src/ggml/src/ggml.c:3100: GGML_ASSERT(ggml_can_mul_mat(a, b)) failed", "crash", "", nil},
+
+		{"vllm", "torch.distributed.DistBackendError: NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.cpp:94, unhandled system error, NCCL version 2.27.3", "comm", "NCCL_DEBUG=INFO", nil},
+		{"vllm", "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.", "comm", "", nil},
+		{"sglang", "[rank1]:[E1121 00:00:00.000 ProcessGroupNCCL.cpp:685] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1)", "comm", "", nil},
+		{"vllm", "OSError: meta-llama/Nope is not a local folder and is not a valid model identifier listed on 'https://huggingface.co/models'", "model", "access rights", nil},
+		{"vllm", "huggingface_hub.errors.GatedRepoError: 401 Client Error. (Request ID: Root=1)", "model", "", nil},
+		{"sglang", "FileNotFoundError: [Errno 2] No such file or directory: '/models/x/config.json'", "model", "", nil},
+		{"vllm", "OSError: [Errno 28] No space left on device", "disk", "make room", nil},
+		{"vllm", "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='hub', port=443): Max retries exceeded with url: /api", "download", "", nil},
+		{"trtllm", "RuntimeError: The NVIDIA driver on your system is too old (found version 11040).", "driver", "", nil},
+		{"vllm", "RuntimeError: [enforce fail at alloc_cpu.cpp:118] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes.", "host-memory", "", nil},
+		{"vllm", "torch.AcceleratorError: CUDA error: an illegal memory access was encountered", "crash", "", nil},
+		{"vllm", "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable\nCUDA error: all CUDA-capable devices are busy or unavailable", "busy-gpu", "", nil},
+		{"vllm", vllmPrefix + "No available shared memory broadcast block found in 60 seconds.", "hang", "", nil},
+	} {
+		f, ok := diagnose(t, tt.engine, "INFO starting\n"+tt.line+"\nlast line\n")
+		if !ok || f.Class != tt.class || !strings.Contains(f.Advice, tt.advice) || cmp.Diff(tt.repair, f.Repair) != "" {
+			t.Errorf("%s: %q\n  %v %+v\nwant %s: %s, %v", tt.engine, tt.line, ok, f, tt.class, tt.advice, tt.repair)
+			continue
+		}
+		if strings.ContainsAny(f.Line, "\x1b") || strings.HasPrefix(f.Line, "(Eng") || strings.HasPrefix(f.Line, "[2026") {
+			t.Errorf("%q keeps its prefix", f.Line)
+		}
+		if f.Infra != (classes()[f.Class].Kind == Infrastructure) {
+			t.Errorf("%s: infra %v", f.Class, f.Infra)
+		}
+	}
+}
+
+// TestFailureClasses: signatures keep to the list, each class of it is found by some
+// signature, and has words and a kind.
+func TestFailureClasses(t *testing.T) {
+	used := map[string]bool{oomLoad: true} // by its place in the log
+	for _, list := range [][]signature{vllmSignatures(), sglangSignatures(), trtllmSignatures(), llamacppSignatures()} {
+		for i, s := range list {
+			if used[s.class] = true; classes()[s.class].Name == "" {
+				t.Errorf("%s: class %q is not on the list", s.expr, s.class)
+			}
+			for _, key := range compileSignatures(list).patterns[i].keys {
+				if len(key) < 8 {
+					t.Errorf("%s: %q is too short a text to look for", s.expr, key)
+				}
+			}
+		}
+	}
+	for _, c := range FailureClasses() {
+		if !used[c.Name] || c.Doc == "" || c.Advice == "" || c.Kind != Refused && c.Kind != Infrastructure && c.Kind != Unclear {
+			t.Errorf("class %+v", c)
+		}
+	}
+}
+
+// TestFirstCause: a stated cause counts before what follows from it, whatever the
+// order, and source lines of a traceback do not count.
+func TestFirstCause(t *testing.T) {
+	for _, tt := range []struct{ engine, log, class, line string }{
+		{"vllm", vllmError + "EngineCore failed to start.\n" + vllmError + "    raise ValueError(\"No available memory for the cache blocks. \"\n" +
+			vllmError + "ValueError: No available memory for the cache blocks. Try x\nRuntimeError: Engine core initialization failed. See root cause above.\n",
+			"kv-memory", "ValueError: No available memory for the cache blocks. Try x"},
+		{"vllm", "DistBackendError: NCCL error in: x\n(Worker_TP1 pid=3) torch.OutOfMemoryError: CUDA out of memory. Tried\n", "oom-start", "torch.OutOfMemoryError: CUDA out of memory. Tried"},
+		{"vllm", "ValueError: Free memory on device (1.0/79.2 GiB) on startup is less than desired GPU memory utilization (0.9, 71.3 GiB).\nRuntimeError: Engine core initialization failed. See root cause above.\n",
+			"busy-gpu", "ValueError: Free memory on device (1.0/79.2 GiB) on startup is less than desired GPU memory utilization (0.9, 71.3 GiB)."},
+		{"vllm", "INFO:     Application startup complete.\nRunning: 5 reqs\ntorch.OutOfMemoryError: CUDA out of memory. Tried\n", "oom-load", "torch.OutOfMemoryError: CUDA out of memory. Tried"},
+		{"vllm", "Capturing CUDA graphs (mixed prefill-decode, PIECEWISE):  10%\ntorch.OutOfMemoryError: CUDA out of memory. Tried\n", "oom-graph", "torch.OutOfMemoryError: CUDA out of memory. Tried"},
+		{"vllm", "Capturing CUDA graphs (decode, FULL): 100%\nGraph capturing finished in 3 secs, took 0.50 GiB\nCUDA out of memory. Tried\n", "oom-start", "CUDA out of memory. Tried"},
+		{"sglang", sglangPrefix + "Capture target decode CUDA graph begin. avail mem=9.0 GB\n" + sglangPrefix + "torch.OutOfMemoryError: CUDA out of memory.\n", "oom-graph", "torch.OutOfMemoryError: CUDA out of memory."},
+		{"sglang", sglangPrefix + "Capture cuda graph begin. This can take\n" + sglangPrefix + "Capture cuda graph end. Time elapsed: 3 s.\nCUDA out of memory. Tried\n", "oom-start", "CUDA out of memory. Tried"},
+		{"llamacpp", "main: exiting due to model loading error\nllama: failed to open GGUF file 'x'\n", "model", "llama: failed to open GGUF file 'x'"},
+	} {
+		f, ok := diagnose(t, tt.engine, tt.log)
+		if !ok || f.Class != tt.class || f.Line != tt.line {
+			t.Errorf("%q: %v %s %q, want %s %q", tt.log, ok, f.Class, f.Line, tt.class, tt.line)
+		}
+	}
+	e := byName(t, "vllm")
+	if f, ok := e.Diagnose("INFO all is well\nApplication startup complete.\n"); ok {
+		t.Errorf("a good log is diagnosed: %+v", f)
+	}
+	if f, ok := e.Diagnose("ValueError: No available memory for the cache blocks. Try x"); !ok || f.Class != "kv-memory" {
+		t.Errorf("%v %+v", ok, f)
+	}
+	for log, want := range map[string]bool{ // a crash, a busy device and a missing model say nothing about the configuration
+		"CUDA error: an illegal memory access was encountered":                                        false,
+		"CUDA error: an illegal memory access was encountered\nEngineCore encountered a fatal error.": true,
+		"GatedRepoError: 401 Client Error\nEngineCore failed to start.":                               false,
+		"ValueError: Free memory on device (1.0/79.2 GiB) on startup is less than desired GPU memory utilization (0.9, 71.3 GiB).\nEngine core initialization failed. See root cause above. x": false,
+	} {
+		if reason, ok := e.Refusal(log); ok != want {
+			t.Errorf("%q: refusal %v %q", log, ok, reason)
+		}
+	}
+}
+
+// TestRepairFor: steps from what the command has.
+func TestRepairFor(t *testing.T) {
+	type params = map[string]string
+	const oom, fp8 = "torch.OutOfMemoryError: CUDA out of memory.\n", "The output_size of gate's and up's weight = 192 is not divisible by weight quantization block_n = 128."
+	for _, tt := range []struct {
+		engine, log string
+		command     Command
+		want        params
+	}{
+		{"vllm", oom, Command{Engine: "vllm"}, params{MemoryShare: "0.85"}},
+		{"vllm", oom, Command{Engine: "vllm", Version: "0.20.1"}, params{MemoryShare: "0.87"}},
+		{"vllm", oom, Command{Engine: "vllm", Params: params{MemoryShare: "0.95"}}, params{MemoryShare: "0.9"}},
+		{"vllm", oom, Command{Engine: "vllm", Params: params{MemoryShare: "0.3"}}, nil},
+		{"sglang", oom, Command{Engine: "sglang"}, nil},
+		{"sglang", "server_args=ServerArgs(model_path='m', mem_fraction_static=0.834, tp_size=1)\n" + oom, Command{Engine: "sglang"}, params{MemoryShare: "0.784"}},
+		{"trtllm", oom, Command{Engine: "trtllm"}, params{MemoryShare: "0.85"}},
+		{"vllm", "No available memory for the cache blocks", Command{Engine: "vllm"}, params{MemoryShare: "0.95"}},
+		{"vllm", "No available memory for the cache blocks", Command{Engine: "vllm", Params: params{MemoryShare: "0.95"}}, nil},
+		{"vllm", "No available memory for the cache blocks", Command{Engine: "vllm", Params: params{MemoryShare: "0.97"}}, nil},
+		{"vllm", fp8, Command{Engine: "vllm", Params: params{TP: "8"}}, params{ExpertParallel: "true"}},
+		{"vllm", fp8, Command{Engine: "vllm", Params: params{TP: "8", ExpertParallel: "true"}}, params{TP: "4"}},
+		{"vllm", "Weight output_partition_size = 192 is not divisible by weight quantization block_n = 128.", Command{Engine: "vllm", Params: params{TP: "8"}}, params{TP: "4"}},
+		{"vllm", "AssertionError: 100 is not divisible by 8", Command{Engine: "vllm", Params: params{TP: "8"}}, params{TP: "4"}},
+		{"vllm", "AssertionError: 100 is not divisible by 8", Command{Engine: "vllm", Params: params{TP: "2"}}, nil},
+		{"vllm", "the estimated maximum model length is 12345", Command{Engine: "vllm"}, params{MaxModelLen: "12336"}},
+		{"llamacpp", "allocating 10.00 MiB on device 0: cudaMalloc failed: out of memory", Command{Engine: "llamacpp", Params: params{MaxModelLen: "8192"}}, params{MaxModelLen: "4096"}},
+		{"llamacpp", "allocating 10.00 MiB on device 0: cudaMalloc failed: out of memory", Command{Engine: "llamacpp", Params: params{MaxNumSeqs: "4"}}, params{MaxNumSeqs: "2"}},
+	} {
+		f, ok := diagnose(t, tt.engine, tt.log)
+		if !ok {
+			t.Errorf("%q: no failure", tt.log)
+			continue
+		}
+		if diff := cmp.Diff(tt.want, f.RepairFor(tt.command)); diff != "" {
+			t.Errorf("%s %q with %v: %s", tt.engine, tt.log, tt.command.Params, diff)
+		}
+	}
+	f, _ := diagnose(t, "vllm", "the estimated maximum model length is 12345")
+	text, err := json.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Failure
+	if err := json.Unmarshal(text, &back); err != nil || back.RepairFor(Command{})[MaxModelLen] != "12336" {
+		t.Errorf("%s: %v, %+v", text, err, back)
+	}
+}

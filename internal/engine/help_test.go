@@ -1,0 +1,148 @@
+package engine
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func helpOf(t *testing.T, e *Engine, path string) Help {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := ParseHelp(e, string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// TestParseHelp: every spelling of the layouts, and nothing out of explanations.
+func TestParseHelp(t *testing.T) {
+	for _, tt := range []struct{ engine, want string }{
+		{"vllm", "--additional-help --api-server-count --compilation-config --enable-prefix-caching --gpu-memory-utilization --headless --help --host --kv-cache-dtype --max-model-len " +
+			"--max-num-seqs --model --no-enable-prefix-caching --port --quantization --served-model-name --tensor-parallel-size -O -asc -cc -h -q -tp"},
+		{"sglang", "--attention-backend --cuda-graph-bs --disable-radix-cache --help --host --kv-cache-dtype --mem-fraction-static --model --model-path --port --tensor-parallel-size --tp-size -h"},
+		{"trtllm", "--backend --config --enable_chunked_prefill --extra_llm_api_options --help --host --kv_cache_free_gpu_memory_fraction --max_batch_size --no-telemetry --port --telemetry --tensor_parallel_size --tp_size"},
+	} {
+		e, err := ByName(tt.engine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(helpOf(t, e, "testdata/"+tt.engine+".help.txt").Flags, " ")
+		if want := strings.Join(slices.Sorted(slices.Values(strings.Fields(tt.want))), " "); got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", tt.engine, got, want)
+		}
+	}
+}
+
+// TestLlamaServerHelp: what a real llama-server lists is what the catalogue has for its
+// version, to the last spelling.
+func TestLlamaServerHelp(t *testing.T) {
+	e := &Engine{Name: "llamacpp", Title: "llama.cpp", launch: []string{"llama-server"}, portFlag: "--port"}
+	h := helpOf(t, e, "testdata/llama-server.help.txt")
+	var have []string
+	for _, f := range e.list().Flags {
+		if f.In("0.5.0-dev") {
+			have = append(have, f.Flag)
+			have = append(have, f.Aliases...)
+			have = append(have, f.Off...)
+		}
+	}
+	slices.Sort(have)
+	for _, name := range h.Flags {
+		if _, ok := slices.BinarySearch(have, name); !ok {
+			t.Errorf("%s of the help is not in the catalogue", name)
+		}
+	}
+	for _, name := range have {
+		if !h.has(e, name) {
+			t.Errorf("%s of the catalogue is not in the help", name)
+		}
+	}
+}
+
+// TestNoHelp: the groups of vLLM's plain --help, another program's help and an error are
+// no list of flags.
+func TestNoHelp(t *testing.T) {
+	e, _ := ByName("vllm")
+	for _, text := range []string{"", "bash: vllm: command not found\n", "usage: vllm serve [model_tag] [options]\n\noptions:\n  -h, --help   show this\n\nConfig Groups:\n  ModelConfig   Configuration for the model.\n"} {
+		if h, err := ParseHelp(e, text); err == nil || !strings.Contains(err.Error(), "vllm serve --help=all") {
+			t.Errorf("%q: %v %v", text, h, err)
+		}
+	}
+}
+
+// TestUnknown: flags of a command that the installed engine lacks.
+func TestUnknown(t *testing.T) {
+	for _, tt := range []struct{ version, command, want string }{
+		{"0.13.0", "vllm serve M -tp 4 --max_num_seqs 64 --gpu-memory-utilization=0.9 -O3 --compilation-config.level 3 --no-enable-prefix-caching", ""},
+		{"0.13.0", "vllm serve M --performance-mode throughput", "this vLLM (0.13.0 by its own account) has no flag --performance-mode: it is known from 0.17 on"},
+		{"", "vllm serve M --max-num-batched-tokens 2048", "this vLLM has no flag --max-num-batched-tokens"},
+		{"0.5.9", "python3 -m sglang.launch_server --model-path M --tp 2 --kv-cache-dtype auto", ""},
+		{"0.5.9", "python3 -m sglang.launch_server --model-path M --schedule-policy lpm", "this SGLang (0.5.9 by its own account) has no flag --schedule-policy"},
+		{"", "trtllm-serve M --max_batch_size 8 --free_gpu_memory_fraction 0.8", ""},
+		{"", "trtllm-serve M --ep_size 8", "this TensorRT-LLM has no flag --ep_size"},
+	} {
+		c, err := Parse(strings.Fields(tt.command))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, _ := ByName(c.Engine)
+		h := helpOf(t, e, "testdata/"+e.Name+".help.txt")
+		h.Version = tt.version
+		rej := h.Unknown(c)
+		switch {
+		case rej == nil && tt.want != "":
+			t.Errorf("%q passes, want %q", tt.command, tt.want)
+		case rej != nil && (tt.want == "" || rej.Reason != tt.want):
+			t.Errorf("%q: %q, want %q", tt.command, rej.Reason, tt.want)
+		}
+	}
+	e, _ := ByName("trtllm")
+	c, err := Parse(strings.Fields("trtllm-serve M --tensor_parallel_size 2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := Help{Engine: e.Name, Flags: []string{"--port", "--tp_size"}}
+	c.Params, c.Extra = nil, []string{"--tensor_parallel_size", "2"}
+	if rej := old.Unknown(c); rej == nil || rej.Reason != "this TensorRT-LLM has no flag --tensor_parallel_size: write --tp_size" {
+		t.Errorf("another spelling: %v", rej)
+	}
+}
+
+func TestParseVersion(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{"0.11.0\n", "0.11.0"},
+		{"INFO 11-22 10:00:00 [__init__.py:216] Automatically detected platform cuda.\n0.17.1rc2.dev5+g12ab34c\n", "0.17.1rc2.dev5+g12ab34c"},
+		{"0.5.9.post1\n", "0.5.9.post1"},
+		{"[TensorRT-LLM] TensorRT LLM version: 1.2.0\n1.2.0\n", "1.2.0"},
+		{"version: 0.5.0-dev (build 1, commit 0c1e570)\nbuilt with GNU 12.2.0 for Linux x86_64\n", "0.5.0-dev"},
+		{"ggml_cuda_init: found 1 CUDA devices:\nversion: 9986 (4d3a8f1)\nbuilt with cc (Debian 12.2.0) 12.2.0 for x86_64-linux-gnu\n", "b9986"},
+		{"bash: vllm: command not found\n", ""},
+		{"", ""},
+	} {
+		if got, ok := All()[0].ParseVersion(tt.text); got != tt.want || ok != (tt.want != "") {
+			t.Errorf("%q: %q %v, want %q", tt.text, got, ok, tt.want)
+		}
+	}
+}
+
+func TestHelpArgv(t *testing.T) {
+	for _, tt := range []struct{ engine, help, version string }{
+		{"vllm", "vllm serve --help=all", "vllm --version"},
+		{"sglang", "python3 -m sglang.launch_server --help", "python3 -c import importlib.metadata as m; print(m.version('sglang'))"},
+		{"trtllm", "trtllm-serve serve --help", "python3 -c import importlib.metadata as m; print(m.version('tensorrt_llm'))"},
+	} {
+		e, _ := ByName(tt.engine)
+		if got := strings.Join(e.HelpArgv(), " "); got != tt.help {
+			t.Errorf("%s: %q", tt.engine, got)
+		}
+		if got := strings.Join(e.VersionArgv(), " "); got != tt.version {
+			t.Errorf("%s: %q", tt.engine, got)
+		}
+	}
+}

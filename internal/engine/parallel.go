@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"perflab/internal/arch"
+)
+
+// further reads flags without a canonical name that rules depend on.
+func (r *resolver) further() {
+	c := r.cfg
+	c.AttentionDP, c.ContextP = 1, 1
+	switch c.Engine {
+	case "vllm":
+		c.ContextP = r.extraInt("--decode-context-parallel-size", 1)
+		c.AllToAll, _ = r.cmd.extra("--all2all-backend")
+	case "sglang":
+		c.ContextP = r.extraInt("--dcp-size", 1)
+		c.AllToAll, _ = r.cmd.extra("--moe-a2a-backend")
+		if r.flag("--enable-dp-attention") || r.text("attention_dp") == "true" {
+			c.AttentionDP = r.int(DP, 1)
+		}
+	}
+}
+
+// wholeExperts are the ways of SGLang to reach experts that make every rank an
+// expert-parallel one, whatever --ep-size says.
+var wholeExperts = []string{"deepep", "mooncake", "ascend_fuseep"}
+
+// dpAttentionRule: the tensor-parallel ranks of SGLang fall into groups of one size.
+func dpAttentionRule(c *Config, _ int) *Rejection {
+	if c.Engine != "sglang" || c.AttentionDP < 2 || c.TP%c.AttentionDP == 0 {
+		return nil
+	}
+	return &Rejection{Rule: "dp-attention", Log: "assert self.tp_size % self.dp_size == 0",
+		Reason: fmt.Sprintf("tp %d does not fall into %d groups of data-parallel attention: use a dp that divides tp", c.TP, c.AttentionDP)}
+}
+
+// contextRule: the ranks that share a sequence's cache are tensor-parallel ones.
+func contextRule(c *Config, _ int) *Rejection {
+	if c.Engine != "vllm" || c.ContextP < 2 || c.TP%c.ContextP == 0 {
+		return nil
+	}
+	return &Rejection{Rule: "context-parallel", Log: fmt.Sprintf("ValueError: tp_size=%d must be divisible by dcp_size=%d.", c.TP, c.ContextP),
+		Reason: fmt.Sprintf("tp %d is not a multiple of the %d ranks of decode context parallelism: use a number that divides it", c.TP, c.ContextP)}
+}
+
+// specRule: what SGLang's ways of guessing do not go with.
+func specRule(c *Config, _ int) *Rejection {
+	if c.Engine != "sglang" || c.Spec == "" {
+		return nil
+	}
+	reject := func(log, format string, args ...any) *Rejection {
+		return &Rejection{Rule: "speculative", Log: log, Reason: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case c.AttentionDP > 1 && slices.Contains([]string{"ngram", "standalone"}, c.Spec):
+		return reject(fmt.Sprintf("ValueError: Currently %s speculative decoding does not support dp attention.", c.Spec),
+			"speculation by %s does not go with data-parallel attention over %d groups: use mtp or eagle3, or leave one of them off", c.Spec, c.AttentionDP)
+	case c.Spec == "ngram" && c.GPU.SM == 0 && c.GPU.Platform != arch.ROCm:
+		return reject("ValueError: Ngram speculative decoding only supports CUDA device.",
+			"speculation by ngram runs on GPUs only, and %s is none", c.GPU.Title)
+	}
+	return nil
+}
+
+// pageRule: a chunk of SGLang is whole pages. Groups of data-parallel attention share
+// the chunk.
+func pageRule(c *Config, _ int) *Rejection {
+	if c.Engine != "sglang" || !c.Chunked {
+		return nil
+	}
+	chunk := c.Batched / max(1, c.AttentionDP)
+	if chunk%max(c.Block, 1) == 0 {
+		return nil
+	}
+	return &Rejection{Rule: "pages", Log: "AssertionError: chunked_prefill_size must be divisible by page_size",
+		Reason: fmt.Sprintf("a chunk of %d tokens is not a whole number of pages of %d: use max_num_batched_tokens %d", chunk, c.Block, max(1, chunk/c.Block)*c.Block*max(1, c.AttentionDP))}
+}
+
+// graphRule: vLLM's graphs for decoding hold whole guesses of 1+k tokens.
+func graphRule(c *Config, _ int) *Rejection {
+	if c.Engine != "vllm" || c.GraphMax == 0 || c.SpecTokens == 0 || c.GraphMax > c.SpecTokens {
+		return nil
+	}
+	return &Rejection{Rule: "graphs",
+		Reason: fmt.Sprintf("graphs of up to %d tokens hold no guess of %d tokens and the one before them: use max_cudagraph_capture_size %d or more", c.GraphMax, c.SpecTokens, c.SpecTokens+1),
+		Log: fmt.Sprintf("ValueError: No valid cudagraph sizes after rounding to multiple of %d (num_speculative_tokens + 1 or tp if sequence parallelism is enabled) please adjust num_speculative_tokens (%d) or max_cudagraph_capture_size (%d)",
+			c.SpecTokens+1, c.SpecTokens, c.GraphMax)}
+}
+
+// flagRule checks what depends on flags that no configuration holds.
+func (r *resolver) flagRule() *Rejection {
+	c := r.cfg
+	if c.Engine != "sglang" || c.Spec == "" {
+		return nil
+	}
+	if mode, _ := r.cmd.extra("--disaggregation-mode"); c.PP > 1 && mode != "prefill" {
+		return &Rejection{Rule: "speculative", Log: "AssertionError: Pipeline parallelism is not compatible with overlap schedule, speculative decoding, mixed chunked prefill.",
+			Reason: fmt.Sprintf("speculation does not go with %d pipeline stages in SGLang: use pp 1 or leave speculation off", c.PP)}
+	}
+	backend, given := r.cmd.extra("--attention-backend")
+	if given && c.SpecTree > 1 && c.Block > 1 && !slices.Contains([]string{"flashinfer", "fa3", "triton"}, backend) {
+		return &Rejection{Rule: "speculative",
+			Reason: fmt.Sprintf("guesses of %d candidates a step need pages of 1 token with attention backend %s, and they are of %d: use one candidate, block_size 1 or backend flashinfer", c.SpecTree, backend, c.Block),
+			Log:    fmt.Sprintf("ValueError: speculative_eagle_topk(%d) > 1 with page_size(%d) > 1 is unstable and produces incorrect results for paged attention backends. This combination is only supported for the 'flashinfer' backend.", c.SpecTree, c.Block)}
+	}
+	return nil
+}

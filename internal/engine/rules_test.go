@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+
+	"perflab/internal/arch"
+)
+
+// TestWidthRule: a feed-forward that a tp of the heads does not divide.
+func TestWidthRule(t *testing.T) {
+	c := Config{Engine: "vllm", TP: 6, PP: 1, DP: 1, EP: 1, GPU: arch.Accelerator{MemoryGiB: 80},
+		Model: arch.Model{Name: "m", Layers: 2, Heads: 12, KVHeads: 6, HeadDim: 64, Hidden: 768, FFN: 2000, Vocab: 100, Format: arch.BF16}}
+	r := widthRule(&c, 8)
+	if r == nil || r.Rule != "divide" || r.Reason != "intermediate_size of 2000 cannot be divided over 6 ranks: use tp 2" || r.Log != "AssertionError: 2000 is not divisible by 6" {
+		t.Errorf("%+v", r)
+	}
+	c.Engine, c.Model.MoE, c.Model.FFN = "sglang", &arch.MoE{Experts: 6, Active: 2, Hidden: 1000}, 0
+	r = widthRule(&c, 8)
+	if r == nil || !strings.Contains(r.Log, "moe_intermediate_size 1000 must be divisible by moe_tp_size (6)") {
+		t.Errorf("%+v", r)
+	}
+	c.TP = 2
+	if r := widthRule(&c, 8); r != nil {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestRemarks: one configuration per remark, which the engine takes, and the sentence
+// with its numbers.
+func TestRemarks(t *testing.T) {
+	const r1 = "deepseek-ai/DeepSeek-V3"
+	for _, tt := range []struct{ line, want string }{
+		{eight + a100 + v + q235 + " -tp 8", "4 KV heads over tp 8: each is kept 2 times, and the cache holds no more tokens than with tp 4"},
+		{eight + " x h200" + sg + r1 + " --tp 8", "each of the 8 tensor-parallel ranks keeps the whole compressed KV cache: data-parallel attention (--enable-dp-attention with dp 8)"},
+		{four + h100 + v + "Qwen/Qwen3-8B -dp 4", "dp 4 of a model without experts: 4 replicas do the same"},
+		{four + h100 + sg + q32 + " --tp 4 --dp 4 --enable-dp-attention", "data-parallel attention over 4 groups is made for models with experts"},
+		{four + h100 + sg + q32 + " --tp 4 --ep 4", "has no experts to give out: expert_parallel has no effect"},
+		{many + h100 + v + q235 + "-FP8 -tp 4 -dp 6 -ep", "128 experts over 24 ranks: some ranks hold 6 and others 5"},
+		{four + h100 + v + q235 + "-FP8 -tp 4 --all2all-backend deepep_low_latency", "deepep_low_latency has no effect without expert_parallel"},
+		{four + a100 + v + q235 + "-FP8 -tp 4", "NVIDIA A100 SXM 80GB has no fp8 arithmetic, which begins with compute capability 8.9"},
+		{one + h100 + v + "Qwen/Qwen3-8B --enforce-eager", "CUDA graphs are off"},
+		{one + h100 + sg + "Qwen/Qwen3-8B --cuda-graph-max-bs 64 --max-running-requests 128", "graphs cover decode batches of up to 64 requests and max_num_seqs 128 allows 128"},
+		{one + h100 + v + "Qwen/Qwen3-8B --max-cudagraph-capture-size 64 --max-num-seqs 32" + ` -sc {"method":"ngram","num_speculative_tokens":3}`, "up to 64 tokens and max_num_seqs 32 allows 128"},
+		{one + h100 + v + "Qwen/Qwen3-8B --max-num-batched-tokens 512 --max-num-seqs 256" + ` -sc {"method":"ngram","num_speculative_tokens":3}`, "512 is less than max_num_seqs 256 x 4 tokens of a guess = 1024"},
+		{four + h100 + sg + q32 + " --tp 4 --page-size 64 --speculative-algorithm EAGLE3 --speculative-draft-model-path d --speculative-num-steps 3 --speculative-eagle-topk 4 --speculative-num-draft-tokens 16",
+			"guesses of 4 candidates a step with pages of 64 tokens: earlier versions refuse them"},
+		{one + h100 + sg + q32 + " --mem-fraction-static 0.8", "the KV cache holds "},
+		{one + h100 + trt + q32, "prompts over max_num_batched_tokens 8192 are refused, though max_model_len is 40960: use chunked_prefill"},
+		{one + h100 + trt + "Qwen/Qwen3-8B --max_batch_size 2048 --max_num_tokens 1000", "max_num_batched_tokens 1000 is less than max_num_seqs 2048, and each request needs a token an iteration, and max_num_batched_tokens 1000 is not a multiple of the 32 tokens of a KV block"},
+	} {
+		c := mustResolve(t, tt.line)
+		if got := strings.Join(c.Remarks(), "\n"); !strings.Contains(got, tt.want) {
+			t.Errorf("%s: remarks are\n%s\nwant %s", tt.line, got, tt.want)
+		}
+	}
+	for _, line := range []string{one + h100 + v + "Qwen/Qwen3-8B-FP8", four + a100 + v + q32 + " -tp 4", eight + h100 + v + q235 + "-FP8 -tp 8 -ep --kv-cache-dtype fp8 -tp 4"} {
+		if got := mustResolve(t, line).Remarks(); len(got) > 0 {
+			t.Errorf("%s: nothing is unwise about it, yet: %s", line, strings.Join(got, "; "))
+		}
+	}
+}
+
+// TestFits: the longest request of a workload decides.
+func TestFits(t *testing.T) {
+	for _, tt := range []struct {
+		line           string
+		prompt, output int
+		rule, reason   string
+	}{
+		{one + h100 + v + "Qwen/Qwen3-8B --max-model-len 4096", 3072, 1024, "", ""},
+		{one + h100 + v + "Qwen/Qwen3-8B --max-model-len 4096", 3072, 1025, "request-len", "3072 prompt and 1025 output tokens is 4097 tokens long, over max_model_len 4096"},
+		{one + h100 + sg + "Qwen/Qwen3-8B --context-length 4096", 4000, 200, "request-len", "over max_model_len 4096"},
+		{one + h100 + trt + "Qwen/Qwen3-8B --max_seq_len 16384 --max_num_tokens 8192", 9000, 100, "prompt-len", "9000 tokens is over max_num_batched_tokens 8192 while prefill is not chunked: use chunked_prefill or max_num_batched_tokens 9024"},
+		{one + h100 + trt + "Qwen/Qwen3-8B --max_seq_len 16384 --max_num_tokens 8192 --enable_chunked_prefill", 9000, 100, "", ""},
+		{one + h100 + trt + "Qwen/Qwen3-8B --max_seq_len 4096", 4096, 1, "request-len", "4097 tokens long"},
+		{one + h100 + sg + q32 + " --mem-fraction-static 0.8", 10000, 10, "request-kv", "a prompt of 10000 tokens is more than the "},
+	} {
+		r := mustResolve(t, tt.line).Fits(tt.prompt, tt.output)
+		switch {
+		case r == nil && tt.rule == "":
+		case r == nil || r.Rule != tt.rule || !strings.Contains(r.Reason, tt.reason):
+			t.Errorf("%s with %d+%d: %+v, want %s: %s", tt.line, tt.prompt, tt.output, r, tt.rule, tt.reason)
+		default:
+			c := mustResolve(t, tt.line)
+			e, _ := ByName(c.Engine)
+			if f, ok := e.Diagnose("INFO up\n" + r.Log + "\n"); !ok || f.Class != "request" {
+				t.Errorf("%s: %q is diagnosed as %q", tt.line, r.Log, f.Class)
+			}
+			if reason, refused := e.Refusal(r.Log); refused {
+				t.Errorf("a request that is refused reads as a configuration that is: %s", reason)
+			}
+		}
+	}
+}

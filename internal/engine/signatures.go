@@ -1,0 +1,161 @@
+package engine
+
+// signature is a line by which an engine, or what it runs on, says what went wrong.
+type signature struct {
+	class  string
+	expr   string   // RE2, found within a line
+	keys   []string // one of them is in every such line; none: what expr begins with
+	weak   bool     // a line that a good start may print too, or that only tells of a failure further up
+	advice string   // instead of the class's; $1 is what expr captured
+	set    func(groups []string) map[string]string
+	change func(f *Failure, c Command) map[string]string
+}
+
+// commonSignatures are texts of PyTorch, argparse, Hugging Face, NCCL and of code that
+// engines share. Of two that match a line the first counts.
+func commonSignatures() []signature {
+	return []signature{
+		{class: oomStart, expr: `torch\.(?:cuda\.)?OutOfMemoryError|(?:CUDA|HIP) out of memory|CUDA error: out of memory|Cuda failure (?:\d+ )?'out of memory'`,
+			keys: []string{"OutOfMemoryError", "out of memory"}, change: lessMemory},
+		{class: "fp8-block", expr: `(.*)= (\d+) is not divisible by weight quantization block_([nk]) = (\d+)`, keys: []string{"is not divisible by weight quantization"},
+			advice: "a rank's part of $2 is not whole FP8 blocks of $4: use expert_parallel, or a smaller tp", change: wholeBlocks},
+		{class: "divide", expr: `(\d+) is not divisible by (\d+)`, keys: []string{"is not divisible by"}, advice: "$1 does not divide by $2: use a tp that divides it", change: halfTP},
+		{class: "quantization", expr: `Cannot find the config file for|Quantization method specified in the model config|Unknown quantization method`,
+			keys: []string{"Cannot find the config file for", "Quantization method specified", "Unknown quantization method"}, set: unset(Quantization)},
+		{class: "speculative", expr: `Unsupported speculative method|without speculative model|num_speculative_tokens is required`,
+			keys: []string{"Unsupported speculative method", "without speculative model", "num_speculative_tokens is required"}, set: unset(Speculative)},
+		{class: "value", expr: `Input should be |validation errors? for \w+`, keys: []string{"Input should be ", "validation error"}},
+		{class: "kernel", expr: `requires compute capability|no kernel image is available for execution|is not supported for the current GPU|not supported in this architecture|` +
+			`quantization is currently not supported in|Found no NVIDIA driver`,
+			keys: []string{"requires compute capability", "no kernel image is available", "is not supported for the current GPU", "not supported in this architecture",
+				"quantization is currently not supported in", "Found no NVIDIA driver"}},
+		{class: "architecture", expr: `Model architectures? .+ not supported|does not recognize this architecture|unknown model architecture`,
+			keys: []string{"Model architecture", "does not recognize this architecture", "unknown model architecture"}},
+		{class: "gpus", expr: `CUDA error: invalid device ordinal`},
+		{class: "flag", expr: `error: (?:unrecognized arguments: (.+)|ambiguous option.*)`, keys: []string{"error: unrecognized arguments", "error: ambiguous option"}},
+		{class: "value", expr: `error: (?:argument (\S+): (?:invalid (?:choice|\S+ value): '?([^' ]+))?|the following arguments are required).*`,
+			keys: []string{"error: argument ", "error: the following arguments are required"}},
+	}
+}
+
+// hostSignatures are failures of machine, network and files, which say nothing of the
+// configuration, and such as leave it open.
+func hostSignatures() []signature {
+	return []signature{
+		{class: "busy-gpu", expr: `devices are busy or unavailable|Error in memory profiling\. Initial free memory`, keys: []string{"devices are busy or unavailable", "Error in memory profiling."}},
+		{class: "port", expr: `[Aa]ddress already in use|[Pp]ort (\d+) is already in use|couldn't bind HTTP server socket`,
+			keys: []string{"ddress already in use", "is already in use", "couldn't bind HTTP server socket"}},
+		{class: "comm", expr: `NCCL error|nccl(?:System|Remote|Internal|UnhandledCuda)Error|Dist(?:Backend|Network|Store)Error|Watchdog caught collective operation timeout|connectFullMesh failed`,
+			keys: []string{"NCCL error", "ncclSystemError", "ncclRemoteError", "ncclInternalError", "ncclUnhandledCudaError", "DistBackendError", "DistNetworkError", "DistStoreError",
+				"Watchdog caught collective", "connectFullMesh failed"}},
+		{class: "model", expr: `RepositoryNotFoundError|RevisionNotFoundError|GatedRepoError|is not a valid model identifier|access (?:a )?gated repo|Can't load the configuration of|` +
+			`Cannot find any model weights with|40[134] Client Error|No such file or directory: '[^']*(?:config\.json|\.safetensors|\.gguf)|failed to open GGUF file`,
+			keys: []string{"RepositoryNotFoundError", "RevisionNotFoundError", "GatedRepoError", "is not a valid model identifier", "gated repo", "Can't load the configuration of",
+				"Cannot find any model weights", "Client Error", "No such file or directory: '", "failed to open GGUF file"}},
+		{class: "disk", expr: `No space left on device|Disk quota exceeded|ot enough free disk space`, keys: []string{"No space left on device", "Disk quota exceeded", "ot enough free disk space"}},
+		{class: "download", expr: `Max retries exceeded with url|LocalEntryNotFoundError|Consistency check failed|[Cc]ouldn't connect to 'https?://|50[0234] Server Error|Temporary failure in name resolution`,
+			keys: []string{"Max retries exceeded with url", "LocalEntryNotFoundError", "Consistency check failed", "ouldn't connect to 'http", "Server Error", "Temporary failure in name resolution"}},
+		{class: "driver", expr: `CUDA driver version is insufficient|NVIDIA driver on your system is too old|could not select device driver|nvidia-container-cli: |libcuda\.so\.1: cannot open|` +
+			`Failed to initialize NVML|system not yet initialized|uncorrectable ECC error|has fallen off the bus`,
+			keys: []string{"CUDA driver version is insufficient", "NVIDIA driver on your system", "could not select device driver", "nvidia-container-cli: ", "libcuda.so.1: cannot open",
+				"Failed to initialize NVML", "system not yet initialized", "uncorrectable ECC error", "has fallen off the bus"}},
+		{class: "host-memory", expr: `DefaultCPUAllocator: |std::bad_alloc|Cannot allocate memory|memory usage threshold`,
+			keys: []string{"DefaultCPUAllocator: ", "std::bad_alloc", "Cannot allocate memory", "memory usage threshold"}},
+		{class: "hang", expr: `Watchdog timeout|No available shared memory broadcast block found|RPC call to \w+ timed out|Hang detected`,
+			keys: []string{"Watchdog timeout", "No available shared memory broadcast block", "RPC call to ", "Hang detected"}},
+		{class: "crash", expr: `illegal memory access|device-side assert triggered|unspecified launch failure|misaligned address|Segmentation fault|Fatal Python error|GGML_ASSERT\(|terminate called after throwing`,
+			keys: []string{"illegal memory access", "device-side assert triggered", "unspecified launch failure", "misaligned address", "Segmentation fault", "Fatal Python error", "GGML_ASSERT(",
+				"terminate called after throwing"}},
+	}
+}
+
+func vllmSignatures() []signature {
+	return append([]signature{
+		{class: "kv-memory", expr: `No available memory for the cache blocks`, change: moreMemory},
+		{class: "kv-memory", expr: `max seq len \((\d+)\), \(?([\d.]+) GiB KV cache is needed, which is larger than the available KV cache memory \(([\d.]+) GiB\)(?:.*estimated maximum model length is (\d+))?`,
+			advice: "a sequence of $1 tokens needs $2 GiB of KV cache and there are $3: use the max_model_len that the engine names, more memory or more GPUs", set: fittingLen(4)},
+		{class: "kv-memory", expr: `the estimated maximum model length is (\d+)`, advice: "use max_model_len of at most $1", set: fittingLen(1)},
+		{class: oomStart, expr: `CUDA out of memory occurred when warming up (sampler|pooler) with (\d+) dummy requests`,
+			advice: "the $1 has no room for $2 requests: use half of them for max_num_seqs, or a lower gpu_memory_utilization", set: half(MaxNumSeqs, 2)},
+		{class: "busy-gpu", expr: `Free memory on device (?:(\S+) )?\(([\d.]+)/([\d.]+) GiB\) on startup is less than desired GPU memory utilization \(([\d.]+), ([\d.]+) GiB\)`,
+			advice: "$2 of $3 GiB are free before the start: end what else holds the device, or take one that is free"},
+		{class: "heads", expr: `Total number of attention heads \((\d+)\) must be divisible by tensor parallel size \((\d+)\)`,
+			advice: "$1 attention heads do not divide by tp $2: use a tp that divides them", set: dividingTP},
+		{class: "limits", expr: `max_num_batched_tokens \((\d+)\) must be greater than or equal to max_num_seqs \((\d+)\)`,
+			advice: "each of $2 sequences needs a token a step: use max_num_batched_tokens of at least $2", set: take(MaxBatched, 2)},
+		{class: "limits", expr: `max_num_batched_tokens \((\d+)\) is smaller than max_model_len \((\d+)\)`,
+			advice: "a prompt of $2 tokens does not fit into a step of $1: use chunked_prefill", set: always(ChunkedPrefill, "true")},
+		{class: "length", expr: `User-specified max_model_len \((\d+)\) is greater than the derived max_model_len(?: \(max_position_embeddings=(\d+))?`,
+			advice: "the model was not made for $1 tokens: use a smaller max_model_len", set: take(MaxModelLen, 2)},
+		{class: "gpus", expr: `World size \((\d+)\) is larger than the number of available GPUs \((\d+)\)`, advice: "the configuration takes $1 GPUs and there are $2: use a smaller tp, pp or dp"},
+		{class: "experts", expr: `Number of experts in the model must be greater than 0 when expert parallelism is enabled`, set: always(ExpertParallel, "false")},
+		{class: "divide", expr: `tp_size=(\d+) must be divisible by dcp_size=(\d+)`, advice: "tp $1 is not a multiple of the $2 ranks of decode context parallelism"},
+		{class: "graph", expr: `No valid cudagraph sizes after rounding to multiple of (\d+)`, advice: "graphs must hold guesses of $1 tokens: use max_cudagraph_capture_size of at least $1", set: take(GraphMax, 1)},
+		{class: "request", expr: `This model's maximum context length is (\d+) tokens`, advice: "a request is longer than max_model_len $1: raise it, or shorten the workload"},
+		{class: "start", weak: true, expr: `EngineCore (failed to start|encountered a fatal error|encountered an issue)`},
+		{class: "start", weak: true, expr: `Engine core initialization failed\. See root cause above\.(?: Failed core proc\(s\): (.*))?`},
+	}, append(commonSignatures(), hostSignatures()...)...)
+}
+
+func sglangSignatures() []signature {
+	return append([]signature{
+		{class: "kv-memory", expr: `Not enough memory\. Please try to increase --mem-fraction-static\.(?: +Current value: .*mem_fraction_static=([\d.]+))?`, change: moreMemory},
+		{class: oomGraph, expr: `Capture (?:cuda graph|CPU graph|prefill CUDA graph) failed: (.*out of memory.*)`, keys: []string{"graph failed: "}, change: lessMemory},
+		{class: "graph", expr: `Capture (?:cuda graph|CPU graph|prefill CUDA graph) failed: (.*)`, keys: []string{"graph failed: "}, set: always(Eager, "true")},
+		{class: "busy-gpu", expr: `The memory capacity is unbalanced`},
+		{class: "experts", expr: `tp_size (\d+) must be divisible by (?:moe_)?ep_size (\d+)`, advice: "tp $1 is not a multiple of $2 expert-parallel ranks: use expert_parallel true", set: always(ExpertParallel, "true")},
+		{class: "experts", expr: `moe_intermediate_size (\d+) must be divisible by moe_tp_size \((\d+)\)`,
+			advice: "experts of width $1 do not divide by $2: use expert_parallel, which keeps them whole", set: always(ExpertParallel, "true")},
+		{class: "fp8-block", expr: `moe_intermediate_size=(\d+) / moe_tp_size=(\d+)\) % weight_block_size_n=(\d+) == 0`,
+			advice: "experts of width $1 over $2 ranks are not whole FP8 blocks of $3: use expert_parallel, or a smaller tp", set: always(ExpertParallel, "true")},
+		{class: "length", expr: `User-specified context_length \((\d+)\) is greater than the derived context_length(?: \((\d+)\))?`,
+			advice: "the model was not made for $1 tokens: use a smaller max_model_len", set: take(MaxModelLen, 2)},
+		{class: "divide", expr: `self\.tp_size % self\.dp_size == 0`, advice: "the ranks do not fall into dp groups of data-parallel attention: use a dp that divides tp"},
+		{class: "limits", expr: `chunked_prefill_size must be divisible by page_size`},
+		{class: "speculative", expr: `speculative decoding does not support|Ngram speculative decoding only supports|Pipeline parallelism is not compatible with|is unstable and produces incorrect results`,
+			keys: []string{"speculative decoding does not support", "Ngram speculative decoding only", "Pipeline parallelism is not compatible with", "is unstable and produces incorrect results"},
+			set:  unset(Speculative)},
+		{class: "request", expr: `Requested token count exceeds the model's maximum context length of (\d+) tokens|exceeds the maximum allowed length \((\d+) tokens\)`,
+			keys: []string{"Requested token count exceeds", "exceeds the maximum allowed length"}},
+		{class: "start", weak: true, expr: `Scheduler hit an exception: `},
+	}, append(commonSignatures(), hostSignatures()...)...)
+}
+
+func trtllmSignatures() []signature {
+	return append([]signature{
+		{class: oomStart, expr: `cudaMalloc.*out of memory|\[TensorRT-LLM\]\[ERROR\].*out of memory`, keys: []string{"out of memory"}, change: lessMemory},
+		{class: "experts", expr: `num_slots. \((\d+)\) must be divisible by .ep_size. \((\d+)\)`, advice: "$1 expert slots do not divide by $2 expert-parallel ranks"},
+		{class: "experts", expr: `moe_tp_size \* moe_ep_size .*must equal`, set: always(ExpertParallel, "true")},
+		{class: "heads", expr: `num_attention_heads \((\d+)\) must be divisible by tp_size \((\d+)\)`, advice: "$1 attention heads do not divide by tp $2: use a tp that divides them", set: dividingTP},
+		{class: "flag", expr: `Error: (?:No such option: (\S+)|Missing argument .*|Option \S+ requires an argument.*|Got unexpected extra argument.*)`,
+			keys: []string{"Error: No such option", "Error: Missing argument", "Error: Option ", "Error: Got unexpected"}},
+		{class: "value", expr: `Error: Invalid value for '?([^':]+)'?(?:: (.*))?`},
+		{class: "file", expr: `Extra inputs are not permitted`},
+		{class: "value", weak: true, expr: `Value error, (.*)`},
+		{class: "request", expr: `prompt length \(?([\d.]+)\)?.* should not exceed (?:max_num_tokens|max_seq_len) \(?(\d+)`,
+			advice: "a prompt of $1 tokens is over the limit of $2: use chunked_prefill, or raise max_num_batched_tokens or max_model_len", set: always(ChunkedPrefill, "true")},
+		{class: "limits", weak: true, expr: `max_batch_size \[(\d+)\] should be less than or equal to max_num_tokens \[(\d+)\]`,
+			advice: "an iteration of $2 tokens has no token for each of $1 requests: use max_num_batched_tokens of at least $1", set: take(MaxBatched, 1)},
+	}, append(commonSignatures(), hostSignatures()...)...)
+}
+
+// llamacppSignatures are those of llama.cpp's llama-server.
+func llamacppSignatures() []signature {
+	return append([]signature{
+		{class: oomStart, expr: `allocating ([\d.]+) MiB on device (\d+): cudaMalloc failed: (.*)`, advice: "device $2 has no $1 MiB left: use a smaller context, fewer slots or fewer layers on the GPU", change: lessContext},
+		{class: oomStart, expr: `insufficient memory \(attempted to allocate`, advice: "use a smaller context, fewer slots or a smaller micro-batch", change: lessContext},
+		{class: "kv-memory", expr: `failed to allocate buffer for kv cache`, advice: "use a smaller context, or fewer slots", change: lessContext},
+		{class: oomStart, expr: `failed to allocate (?:compute (?:pp |tg )?buffers|\S+ buffer of size)`, keys: []string{"failed to allocate"}, advice: "use a smaller context, fewer slots or a smaller micro-batch", change: lessContext},
+		{class: oomStart, weak: true, expr: `failed to fit params to free device memory: (.*)`, advice: "use a smaller context, or fewer layers on the GPU", change: lessContext},
+		{class: "flag", expr: `error: invalid argument: (\S+)`},
+		{class: "value", expr: `error while handling argument "([^"]+)": (.*)`, advice: "$1 does not take this value: $2"},
+		{class: "limits", expr: `quantized V cache requires flash_attn to be enabled`, advice: "use flash_attention on, or a KV cache of f16"},
+		{class: "limits", expr: `([KV]) cache type (\S+) with block size (\d+) does not divide`, keys: []string{"cache type "}, advice: "heads of this model are not whole blocks of $3: use another kv_cache_dtype"},
+		{class: "limits", expr: `n_seq_max must be <= (\d+)`, advice: "use max_num_seqs of at most $1", set: take(MaxNumSeqs, 1)},
+		{class: "speculative", expr: `requires a draft context`, advice: "name a draft model, or leave speculation off"},
+		{class: "value", expr: `llama-context\.cpp:\d+: GGML_ASSERT\(n_.*\) failed`, keys: []string{"GGML_ASSERT(n_"}, advice: "a size is outside what llama.cpp was written for: see the command"},
+		{class: "crash", expr: `GGML_ASSERT\(.*\) failed`, advice: "a value may be outside what llama.cpp was written for: see the command"},
+		{class: "model", weak: true, expr: `failed to load model,? '([^']+)'|exiting due to model loading error`, keys: []string{"failed to load model", "exiting due to model loading error"}},
+		{class: "start", weak: true, expr: `failed to create context with model '([^']+)'`},
+	}, append(commonSignatures(), hostSignatures()...)...)
+}

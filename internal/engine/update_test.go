@@ -1,0 +1,5 @@
+package engine
+
+import "flag"
+
+var update = flag.Bool("update", false, "rewrite the golden files")

@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Versions lists the versions whose flags were read, oldest first. One between two of
+// them counts as the older one, a newer one as the newest.
+func (e *Engine) Versions() []string { return slices.Clone(e.list().known) }
+
+// release is a version as numbers: 0.11.2 is {0, 11, 2}, as is 0.11.2rc1, whose flags are
+// those of the release. The builds b1234 of llama.cpp come before its numbered releases.
+func release(version string) (numbers []int, ok bool) {
+	version = strings.TrimPrefix(version, "v")
+	if build, found := strings.CutPrefix(version, "b"); found {
+		n, err := strconv.Atoi(build)
+		return []int{0, 0, n}, err == nil
+	}
+	for part := range strings.SplitSeq(version, ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil { // "post1" or "0rc2" says no more than the numbers before it
+			break
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers, len(numbers) > 1
+}
+
+// before reports whether version a is older than version b, as far as b tells: 0.11.2 is
+// not newer than 0.11.
+func before(a []int, b string) bool {
+	have, _ := release(b)
+	return slices.Compare(a[:min(len(a), len(have))], have) < 0
+}
+
+// In reports whether the version has the flag: the nearest older one that the catalogue
+// knows, the oldest for what is older than all. A version that is not given, or that has
+// no numbers, has every flag.
+func (f Flag) In(version string) bool {
+	v, ok := release(version)
+	if !ok || len(f.known) == 0 {
+		return true
+	}
+	if oldest, _ := release(f.known[0]); before(v, f.known[0]) {
+		v = oldest
+	}
+	if f.Since != "" && before(v, f.Since) {
+		return false
+	}
+	next := f.beside(f.Until, 1)
+	return next == "" || before(v, next)
+}
+
+// beside is the known version that stands so many places from one of them, "" for none.
+func (f Flag) beside(version string, places int) string {
+	i := slices.Index(f.known, version)
+	if i < 0 || i+places < 0 || i+places >= len(f.known) {
+		return ""
+	}
+	return f.known[i+places]
+}
+
+// lacks reports whether the version is known not to have the flag. Between two known
+// versions a flag of the newer one may or may not be there: its own --help tells.
+func (f Flag) lacks(version string, exact bool) bool {
+	if f.In(version) {
+		return false
+	}
+	v, _ := release(version)
+	if f.Until != "" && !before(v, f.Until) {
+		return true
+	}
+	older := f.beside(f.Since, -1)
+	if exact || older == "" { // a since that is no version of the list was looked up by itself
+		return true
+	}
+	have, _ := release(older)
+	return slices.Compare(v[:min(len(v), len(have))], have) <= 0
+}
+
+// presence says in words which versions have the flag, "" for all known ones.
+func (f Flag) presence(exact bool) string {
+	switch {
+	case f.Since != "" && f.Until != "":
+		return fmt.Sprintf("it is known from %s to %s", f.Since, f.Until)
+	case f.Until != "":
+		return "it is known up to " + f.Until
+	case f.Since != "" && exact:
+		return "it came with " + f.Since
+	case f.Since != "":
+		return fmt.Sprintf("it is known from %s on", f.Since)
+	}
+	return ""
+}
+
+// Fit says by a *Rejection which flag of the command the version of its engine does not
+// have. Without a version every known flag passes.
+func (c Command) Fit(version string) *Rejection {
+	e, err := ByName(c.Engine)
+	if err != nil || version == "" {
+		return nil
+	}
+	var rej *Rejection
+	c.spelled(e, func(name string, ref flagRef) {
+		if rej != nil || e.Name == "vllm" && name == "-O" { // which 0.11 has for --compilation-config
+			return
+		}
+		p := ref.param
+		exact := p != nil && p.Since != "" && p.Since == ref.def.Since || ref.def.Since != "" && !slices.Contains(ref.def.known, ref.def.Since)
+		if !ref.def.lacks(version, exact) {
+			return
+		}
+		what := name
+		if p != nil {
+			what += " (" + p.Name + ")"
+		}
+		rej = &Rejection{Rule: "version", Log: e.cli.unknown(name).Error(),
+			Reason: fmt.Sprintf("%s is not in %s %s: %s", what, e.Title, strings.TrimPrefix(version, "v"), ref.def.presence(exact))}
+	})
+	return rej
+}
+
+// spelled walks over the flags of the command line as they stand there.
+func (c Command) spelled(e *Engine, visit func(name string, ref flagRef)) {
+	args, err := c.paramArgs(e)
+	if err != nil {
+		return
+	}
+	table := flagTables()[e.Name]
+	for _, arg := range slices.Concat(args, c.Extra) {
+		name := flagName(arg)
+		if !strings.HasPrefix(name, "-") {
+			continue
+		}
+		ref, glued, ok := findFlag(e, table, name)
+		if !ok {
+			continue // a value, such as -1
+		}
+		if glued != "" {
+			name = name[:2]
+		}
+		if base, _, dotted := strings.Cut(name, "."); dotted && ref.param == nil { // --flag.key is there where --flag is
+			if whole, _, ok := findFlag(e, table, base); ok {
+				name, ref = base, whole
+			}
+		}
+		visit(name, ref)
+	}
+}

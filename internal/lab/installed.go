@@ -1,0 +1,111 @@
+package lab
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"perflab/internal/deploy"
+	"perflab/internal/engine"
+)
+
+// helpTimeout bounds how long an engine may take to print its help: Python ones import
+// most of themselves for it.
+const helpTimeout = 3 * time.Minute
+
+// installed is what an engine says of itself where it would run.
+type installed struct {
+	help    engine.Help
+	version string // by its own account, "" where it does not tell
+	why     string // why its flags are not known, "" if they are
+}
+
+// ask reads version and flags of an engine that the study starts, once in a study: an
+// unknown flag then is a refusal before anything is launched, and defaults are those of
+// the version that runs. notes are what the trial that asked first must say.
+func (l *study) ask(ctx context.Context, e *engine.Engine) (notes []string, err error) {
+	if _, ok := l.engines[e.Name]; ok {
+		return nil, nil
+	}
+	var in installed
+	if l.Runtime.starts() {
+		rt, err := l.runtime(e.Name)
+		if err != nil {
+			return nil, err
+		}
+		if c, ok := rt.(deploy.Commander); ok {
+			l.watch(func(s *Status) { s.Phase = "asking " + e.Title + " for its flags" })
+			in = askEngine(ctx, c, e)
+		}
+	}
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	if l.engines == nil {
+		l.engines = map[string]installed{}
+	}
+	l.engines[e.Name] = in
+	return l.account(e, in), nil
+}
+
+// starts reports whether real engines are started.
+func (r Runtime) starts() bool {
+	return r.Kind != Simulated && r.Kind != Predicted && r.Kind != Existing
+}
+
+// askEngine asks on the first node: that they are alike is checked before replicas
+// span them.
+func askEngine(ctx context.Context, c deploy.Commander, e *engine.Engine) (in installed) {
+	ctx, cancel := context.WithTimeoutCause(ctx, helpTimeout, fmt.Errorf("no answer after %v", helpTimeout))
+	defer cancel()
+	node := c.Nodes()[0]
+	var out bytes.Buffer
+	if err := c.Command(ctx, node, e.VersionArgv(), &out); err == nil {
+		in.version, _ = e.ParseVersion(out.String())
+	}
+	out.Reset()
+	err := c.Command(ctx, node, e.HelpArgv(), &out)
+	if err == nil {
+		in.help, err = engine.ParseHelp(e, out.String())
+	}
+	in.help.Version = in.version
+	if err != nil {
+		in.why = err.Error()
+		if hint, ok := errors.AsType[interface {
+			error
+			Hint() string
+		}](err); ok && hint.Hint() != "" {
+			in.why += " (" + hint.Hint() + ")"
+		}
+	}
+	return in
+}
+
+// version is the engine's own account, or what the study says.
+func (l *study) version(engineName string) string {
+	return cmp.Or(l.engines[engineName].version, l.Engines[engineName].Version)
+}
+
+// unknown is what the installed engine says that it has no flag for.
+func (l *study) unknown(c engine.Command) *engine.Rejection {
+	in := l.engines[c.Engine]
+	if in.help.Engine == "" || in.why != "" {
+		return nil
+	}
+	return in.help.Unknown(c)
+}
+
+// account is what asking the engine showed that readers of the study should know.
+func (l *study) account(e *engine.Engine, in installed) []string {
+	var out []string
+	if said := l.Engines[e.Name].Version; said != "" && in.version != "" && said != in.version {
+		out = append(out, fmt.Sprintf("The study says that %s is of version %s; it is %s by its own account, and its defaults are taken from that.", e.Title, said, in.version))
+	}
+	if in.why != "" {
+		out = append(out, fmt.Sprintf("The flags of %s could not be checked against its own help: %s.", e.Title, in.why))
+	}
+	return out
+}

@@ -1,0 +1,198 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"perflab/internal/result"
+)
+
+// Heights of the panels of readings, in the places of the time line's first ones.
+const (
+	besideHeight = 78
+	besideGap    = 36
+)
+
+// gaugePanel is a panel of readings: one or two gauges of a source over time.
+type gaugePanel struct {
+	title string
+	unit  string // of its axis: "", "%", "W"
+	lines []gaugeLine
+}
+
+type gaugeLine struct {
+	class  string // l0 to l5: the stroke; the swatch is s0 to s5
+	name   string // beside its swatch; "" for the only one
+	points []dot
+}
+
+// dot is a reading as drawn; apart says that there is none between it and the one
+// before.
+type dot struct {
+	at    time.Duration
+	v     float64
+	apart bool
+}
+
+// surroundings draws what was read beside the calls over the axis of the time line:
+// requests in the engine, its KV cache, GPUs, and the hosts' CPU.
+func surroundings(sim bool, calls []result.Call, readings []result.Reading) (Plot, bool) {
+	end := span(calls)
+	if end <= 0 {
+		return Plot{}, false
+	}
+	panels := gaugePanels(readings, end)
+	if len(panels) == 0 {
+		return Plot{}, false
+	}
+	bottom := float64(flightTop + len(panels)*(besideHeight+besideGap) - besideGap)
+	c := &canvas{name: "telemetry", w: plotWidth, h: bottom + 48}
+	const title = "Engine, GPUs and hosts over the same time"
+	c.head(title, sim)
+	x := timeAxis(end)
+	c.shade(x, calls, end, bottom)
+	for i, p := range panels {
+		top, under := float64(flightTop+i*(besideHeight+besideGap)), ""
+		if i == len(panels)-1 {
+			under = "time since the start of the run"
+		}
+		f := c.field(panelLeft, top, panelRight, top+besideHeight, x, p.axis(), under, p.title)
+		classes, names := []string{}, []string{}
+		for _, l := range p.lines {
+			f.course(l)
+			if l.name != "" {
+				classes, names = append(classes, "s"+l.class[1:]), append(names, l.name)
+			}
+		}
+		c.legend(panelLeft+textWidth(p.title)+24, top-8, classes, names)
+	}
+	return c.plot(title), true
+}
+
+// axis is one from 0 to the highest value; of shares to 100 %.
+func (p gaugePanel) axis() axis {
+	hi := 0.0
+	for _, l := range p.lines {
+		for _, d := range l.points {
+			hi = max(hi, d.v)
+		}
+	}
+	if p.unit == "%" {
+		hi = 100
+	}
+	y := linear(max(hi, 1e-9), 3)
+	if label := y.label; p.unit != "" {
+		y.label = func(v float64) string { return label(v) + " " + p.unit }
+	}
+	return y
+}
+
+// gaugePanels are the panels that have readings within the run.
+func gaugePanels(readings []result.Reading, end time.Duration) []gaugePanel {
+	course := func(source, gauge string, of func(result.Moment) float64) []dot {
+		return thinned(result.Course(readings, source, gauge), end, of)
+	}
+	sum := func(m result.Moment) float64 { return m.Sum }
+	percent := func(m result.Moment) float64 { return 100 * m.High }
+	mean := func(m result.Moment) float64 { return 100 * m.Sum / float64(m.N) }
+	replicas, gpus, hosts := places(readings, result.SourceEngine), places(readings, result.SourceGPU), places(readings, result.SourceHost)
+	use := []gaugeLine{{"l0", "", course(result.SourceGPU, result.GPUUtilization, mean)}}
+	useTitle := "GPU utilisation"
+	if gpus > 1 {
+		use[0].name = "mean of " + count(gpus, "GPU")
+		use = append(use, gaugeLine{"l3", "highest", course(result.SourceGPU, result.GPUUtilization, percent)})
+	}
+	held := func(m result.Moment) float64 { return 100 * m.Sum / float64(m.N) }
+	for _, k := range []struct{ gauge, class, name string }{
+		{result.ThrottleThermal, "l2", "held back by heat"}, {result.ThrottleHW, "l4", "by the hardware"}, {result.ThrottlePower, "l1", "by the power limit"},
+	} {
+		d := course(result.SourceGPU, k.gauge, held)
+		if slices.ContainsFunc(d, func(x dot) bool { return x.v > 0 }) {
+			use = append(use, gaugeLine{k.class, k.name, d})
+			use[0].name = cmp.Or(use[0].name, "utilisation")
+		}
+	}
+	all := []gaugePanel{
+		{"Requests in the engine" + several(replicas, "replica", ", sum of "), "", []gaugeLine{
+			{"l0", "running", course(result.SourceEngine, "running", sum)}, {"l1", "waiting", course(result.SourceEngine, "waiting", sum)}}},
+		{"KV cache in use" + several(replicas, "replica", ", highest of "), "%", []gaugeLine{{"l3", "", course(result.SourceEngine, "kv_usage", percent)}}},
+		{useTitle, "%", use},
+		{"Power" + several(gpus, "GPU", ", sum of "), "W", []gaugeLine{{"l2", "", course(result.SourceGPU, result.GPUPower, sum)}}},
+		{"Host CPU" + several(hosts, "machine", ", highest of "), "%", []gaugeLine{{"l5", "", course(result.SourceHost, result.CPUUtilization, percent)}}},
+	}
+	return slices.DeleteFunc(all, func(p gaugePanel) bool {
+		return !slices.ContainsFunc(p.lines, func(l gaugeLine) bool { return len(l.points) > 1 })
+	})
+}
+
+// several ends a title where it is of more than one.
+func several(n int, noun, how string) string {
+	if n < 2 {
+		return ""
+	}
+	return how + count(n, noun)
+}
+
+// places counts the devices, replicas or machines that a source tells of.
+func places(readings []result.Reading, source string) int {
+	seen := map[string]bool{}
+	for _, r := range readings {
+		if r.Source == source && r.Error == "" {
+			seen[fmt.Sprint(r.Node, " ", r.Index)] = true
+		}
+	}
+	return len(seen)
+}
+
+// besideParts is into how many slices a run is cut at most: of the readings in one
+// the highest is drawn.
+const besideParts = 600
+
+// thinned are the moments within the run, the highest of each slice of it. Moments
+// more than three times their usual distance apart are not joined.
+func thinned(all []result.Moment, end time.Duration, of func(result.Moment) float64) []dot {
+	var dots []dot
+	slice := -1
+	for _, m := range all {
+		if m.At < 0 || m.At > end {
+			continue
+		}
+		k := min(int(float64(m.At)/float64(end)*besideParts), besideParts-1)
+		if v := of(m); k != slice {
+			dots = append(dots, dot{at: m.At, v: v})
+		} else if v > dots[len(dots)-1].v {
+			dots[len(dots)-1].v = v
+		}
+		slice = k
+	}
+	var gaps []time.Duration
+	for i := 1; i < len(dots); i++ {
+		gaps = append(gaps, dots[i].at-dots[i-1].at)
+	}
+	if len(gaps) > 0 {
+		sorted := slices.Sorted(slices.Values(gaps))
+		for i, g := range gaps {
+			dots[i+1].apart = g > 3*sorted[len(sorted)/2]
+		}
+	}
+	return dots
+}
+
+// course draws a line through readings, with gaps where there are none.
+func (f field) course(l gaugeLine) {
+	var d strings.Builder
+	for i, p := range l.points {
+		op := "L"
+		if i == 0 || p.apart {
+			op = "M"
+		}
+		fmt.Fprintf(&d, "%s%s %s", op, px1(f.x.at(p.at.Seconds())), px1(f.y.at(math.Max(0, p.v))))
+	}
+	if d.Len() > 0 {
+		f.c.path(l.class, d.String(), "")
+	}
+}

@@ -1,0 +1,81 @@
+package report
+
+import (
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perflab/internal/result"
+)
+
+// hotReadings are readings of one replica, two GPUs, of which the second is idle and the
+// first too hot for a while, and a host, with none of the engine for two seconds.
+func hotReadings() []result.Reading {
+	var out []result.Reading
+	for i := -1; i < 26; i++ {
+		at := time.Duration(i) * 500 * time.Millisecond
+		load := math.Sin(float64(max(i, 0)) / 8)
+		load *= load
+		if i < 10 || i >= 14 {
+			out = append(out, result.Reading{At: at, Source: result.SourceEngine, Values: map[string]float64{
+				"running": math.Round(40 * load), "waiting": math.Round(max(0, 40*load-30)), "kv_usage": 0.8 * load, "preemptions": float64(max(i, 0) / 10)}})
+		}
+		hot := 0.0
+		if i > 12 && i < 17 {
+			hot = 1
+		}
+		for gpu := range 2 {
+			v := map[string]float64{result.GPUUtilization: load * float64(1-gpu), result.GPUPower: 70 + 500*load*float64(1-gpu), result.MemoryUsed: 71e9,
+				result.ThrottleThermal: hot * float64(1-gpu), result.ThrottlePower: 0, result.ThrottleHW: 0}
+			out = append(out, result.Reading{At: at, Source: result.SourceGPU, Index: gpu, Values: v})
+		}
+		out = append(out, result.Reading{At: at, Source: result.SourceHost, Values: map[string]float64{result.CPUUtilization: 0.2 + 0.2*load, result.MemoryUsed: 5e9, result.MemoryTotal: 9e9}})
+	}
+	return out
+}
+
+func TestGoldenTelemetry(t *testing.T) {
+	h, calls := burst(120)
+	h.Simulated = false
+	o := result.Options{Readings: hotReadings(), Price: result.Price{PerHour: 3.5, Currency: "USD"}}
+	s, err := result.Summarize(h, &result.Client{}, o, slices.Values(calls))
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "telemetry.md", func(w io.Writer) error { return RunMarkdown(w, h, s, result.Style{}) })
+	golden(t, "telemetry.txt", func(w io.Writer) error { return RunText(w, h, s, result.Style{}) })
+	page := golden(t, "telemetry.html", func(w io.Writer) error { return RunHTML(w, h, s, result.Style{}, calls, hotReadings()) })
+	for _, want := range []string{"Requests in the engine", "KV cache in use", "Power, sum of 2 GPUs", "held back by heat", "Host CPU", "USD"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
+// TestGapsAreNotDrawn: where readings stop the line does too.
+func TestGapsAreNotDrawn(t *testing.T) {
+	_, calls := burst(120)
+	for _, p := range gaugePanels(hotReadings(), span(calls)) {
+		for _, l := range p.lines {
+			gaps := 0
+			for _, d := range l.points {
+				if d.apart {
+					gaps++
+				}
+			}
+			want := 0
+			if strings.HasPrefix(p.title, "Requests") || strings.HasPrefix(p.title, "KV") {
+				want = 1
+			}
+			if gaps != want {
+				t.Errorf("%s %s: %d gaps, want %d", p.title, l.name, gaps, want)
+			}
+		}
+	}
+	if _, ok := surroundings(false, calls, nil); ok {
+		t.Error("there is a plot of no readings")
+	}
+}

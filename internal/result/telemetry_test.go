@@ -1,0 +1,308 @@
+package result
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// reading is one with a value or more.
+func reading(at time.Duration, source string, index int, values map[string]float64) Reading {
+	return Reading{At: at, Source: source, Index: index, Values: values}
+}
+
+// readingsOfAll are readings of every gauge, counters growing by 10 each.
+func readingsOfAll(from, to, every time.Duration) []Reading {
+	var out []Reading
+	for i, at := 0, from; at <= to; i, at = i+1, at+every {
+		for _, source := range []string{SourceEngine, SourceGPU, SourceHost} {
+			r := reading(at, source, 0, map[string]float64{})
+			for _, g := range Gauges() {
+				if g.Source != source {
+					continue
+				}
+				r.Values[g.Name] = 0.5
+				if g.Counter {
+					r.Values[g.Name] = float64(10 * i)
+				}
+			}
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// series is one gauge at instants a second apart from the first on.
+func series(source, gauge string, index int, first time.Duration, v ...float64) []Reading {
+	var out []Reading
+	for i, x := range v {
+		out = append(out, reading(first+time.Duration(i)*time.Second, source, index, map[string]float64{gauge: x}))
+	}
+	return out
+}
+
+// burstOf is n calls that are all in flight from 0 to 10 s, of 10 output tokens each:
+// a run without a steady window, whose readings are judged over all of it.
+func burstOf(n int) []Call {
+	var calls []Call
+	for i := range n {
+		c := Call{Index: i, End: 10 * time.Second, Usage: &Usage{Prompt: 90, Completion: 10}}
+		for k := range 10 {
+			c.Chunks = append(c.Chunks, Chunk{At: time.Duration(k+1) * time.Second, Tokens: 1, Read: int32(k)})
+		}
+		calls = append(calls, c)
+	}
+	return calls
+}
+
+func TestEnergyIsTheTrapezoidOverAllGPUs(t *testing.T) {
+	// GPU 0 climbs from 100 W to 300 W over the run, GPU 1 stays at 50 W.
+	var climb, flat []float64
+	for i := range 11 {
+		climb, flat = append(climb, 100+20*float64(i)), append(flat, 50)
+	}
+	readings := append(series(SourceGPU, GPUPower, 0, 0, climb...), series(SourceGPU, GPUPower, 1, 0, flat...)...)
+	s := summarize(t, Header{}, Options{Readings: readings}, burstOf(10)) // 100 output and 900 input tokens
+	for name, want := range map[string]float64{
+		"gpus": 2, "mean_gpu_power_w": 125, "energy_j": 2500, "energy_per_output_token_j": 25, "energy_per_token_j": 2.5, "output_tokens_per_s_per_w": 0.04,
+	} {
+		if got, ok := s.Figures[name]; !ok || math.Abs(got-want) > 1e-9*want {
+			t.Errorf("%s = %v, %v, want %v", name, got, ok, want)
+		}
+	}
+}
+
+func TestNoEnergyWithoutReadings(t *testing.T) {
+	whole := series(SourceGPU, GPUPower, 0, 0, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100)
+	for name, test := range map[string]struct {
+		readings []Reading
+		why      string // in the check, "" for an energy
+	}{
+		"whole":          {whole, ""},
+		"nine tenths":    {whole[1:], ""},
+		"half":           {whole[5:], "cover 50 % of the window"},
+		"a hole":         {append(slices.Clone(whole[:3]), whole[8:]...), "cover 40 % of the window"},
+		"two only":       {append(slices.Clone(whole[:1]), whole[10]), "with 3 readings at least"},
+		"one GPU silent": {append(slices.Clone(whole), series(SourceGPU, GPUUtilization, 1, 0, 1, 1, 1)...), "1 of 2 GPUs do not tell their power"},
+	} {
+		s := summarize(t, Header{}, Options{Readings: test.readings}, burstOf(10))
+		_, ok := s.Figures["energy_j"]
+		c, _ := s.Verdict.Check("telemetry")
+		if ok != (test.why == "") || !strings.Contains(c.Text, test.why) || ok == strings.Contains(c.Text, "no energy") {
+			t.Errorf("%s: energy %v, check %q, want %q", name, ok, c.Text, test.why)
+		}
+	}
+}
+
+// TestSteadyEnergy: of a run with a steady window energy and tokens are of that
+// window alone.
+func TestSteadyEnergy(t *testing.T) {
+	calls := steady(300, 10*msec)
+	power := []Reading{}
+	for at := -time.Second; at <= 5*time.Second; at += 50 * msec {
+		power = append(power, reading(at, SourceGPU, 0, map[string]float64{GPUPower: 200}))
+	}
+	s := summarize(t, Header{Rate: 100}, Options{Readings: power}, calls)
+	w := s.Figures["steady_duration"]
+	if got, want := s.Figures["energy_j"], 200*w; math.Abs(got-want) > 1e-6 {
+		t.Errorf("energy %v J of a window of %v s at 200 W, want %v", got, w, want)
+	}
+	if got, want := s.Figures["output_tokens_per_s_per_w"], s.Figures["steady_output_throughput"]/200; math.Abs(got-want) > 1e-9 {
+		t.Errorf("tok/s/W = %v, want the steady throughput by 200 W, %v", got, want)
+	}
+}
+
+func TestEngineFigures(t *testing.T) {
+	var readings []Reading
+	add := func(r []Reading) { readings = append(readings, r...) }
+	add(series(SourceEngine, "running", 0, -time.Second, 0, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 0))
+	add(series(SourceEngine, "running", 1, -time.Second, 0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 0))
+	add(series(SourceEngine, "waiting", 0, -time.Second, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0))
+	// A counter that begins anew when its engine does: 3 before, 2 after.
+	add(series(SourceEngine, "preemptions", 0, -time.Second, 10, 10, 12, 13, 0, 1, 2, 2, 2, 2, 2, 2, 2))
+	add(series(SourceEngine, "spec_drafts", 0, -time.Second, 0, 0, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 20))
+	add(series(SourceEngine, "spec_accepted", 0, -time.Second, 5, 5, 20, 20, 20, 20, 20, 20, 20, 20, 20, 20, 35))
+	// Not read before the run: what it grew by is not known.
+	add(series(SourceEngine, "prefix_queries", 0, time.Second, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110))
+	add(series(SourceEngine, "prefix_hits", 0, time.Second, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11))
+	s := summarize(t, Header{}, Options{Readings: readings}, burstOf(10))
+	for name, want := range map[string]float64{
+		"mean_running_requests": 6, "max_running_requests": 6, "mean_waiting_requests": 0.6, "max_waiting_requests": 6,
+		"preemptions": 5, "acceptance_length": 2.5,
+	} {
+		if got, ok := s.Figures[name]; !ok || math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s = %v, %v, want %v", name, got, ok, want)
+		}
+	}
+	for _, name := range []string{"prefix_hit_ratio", "mean_kv_usage", "gpus", "mean_host_cpu", "energy_j", "throttled_ratio"} {
+		if v, ok := s.Figures[name]; ok {
+			t.Errorf("%s = %v without data", name, v)
+		}
+	}
+}
+
+func TestCost(t *testing.T) {
+	s := summarize(t, Header{}, Options{Price: Price{PerHour: 36, Currency: "EUR"}}, burstOf(10)) // 0.1 for 100 output, 900 input tokens
+	if got := s.Figures["cost_per_million_output_tokens"]; math.Abs(got-1000) > 1e-9 {
+		t.Errorf("output tokens cost %v, want 1000", got)
+	}
+	if got := s.Figures["cost_per_million_tokens"]; math.Abs(got-100) > 1e-9 {
+		t.Errorf("tokens cost %v, want 100", got)
+	}
+	if text := TelemetryText(s); !strings.Contains(text, "100.0000 EUR") || !strings.HasPrefix(text, "Cost\n") {
+		t.Errorf("the text has no cost in its currency:\n%s", text)
+	}
+}
+
+func TestPrice(t *testing.T) {
+	for text, want := range map[string]Price{"": {}, "2": {PerHour: 2}, " 98.32  USD ": {98.32, "USD"}, "1e2 EUR": {100, "EUR"}} {
+		var p Price
+		if err := p.UnmarshalText([]byte(text)); err != nil || p != want {
+			t.Errorf("%q is %v, %v, want %v", text, p, err, want)
+		}
+	}
+	for _, text := range []string{"0", "-1 USD", "USD", "USD 3", "inf", "NaN EUR", "3 USD an hour", "3 dollarsandcents"} {
+		if err := new(Price).UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q is a price", text)
+		}
+	}
+}
+
+// gpuReadings are a GPU's over the run of burstOf, with more gauges from one on.
+func gpuReadings(n int, more func(i int, v map[string]float64)) []Reading {
+	var out []Reading
+	for i := range n {
+		v := map[string]float64{GPUUtilization: 0.9, ThrottlePower: 0, ThrottleThermal: 0, ThrottleHW: 0}
+		if more != nil {
+			more(i, v)
+		}
+		out = append(out, reading(time.Duration(i)*100*msec, SourceGPU, 0, v))
+	}
+	return out
+}
+
+func TestTelemetryChecks(t *testing.T) {
+	engine := func(running, waiting, kv float64) []Reading {
+		var out []Reading
+		for i := -1; i <= 21; i++ {
+			out = append(out, reading(time.Duration(i)*500*msec, SourceEngine, 0, map[string]float64{"running": running, "waiting": waiting, "kv_usage": kv, "preemptions": 0}))
+		}
+		return out
+	}
+	for name, test := range map[string]struct {
+		readings []Reading
+		header   Header
+		check    string
+		status   Status
+		text     string
+	}{
+		"cool":         {gpuReadings(101, nil), Header{}, "throttled", Sound, "no GPU was held back"},
+		"power limit":  {gpuReadings(101, func(i int, v map[string]float64) { v[ThrottlePower] = float64(i % 2) }), Header{}, "throttled", Remark, "50.0 % by the power limit"},
+		"hot":          {gpuReadings(101, func(i int, v map[string]float64) { v[ThrottleThermal] = float64(i / 50 % 2) }), Header{}, "throttled", Noted, "throttled, a cooler machine would be faster: share of the GPUs' time in which clocks were held back: 50.0 % by heat"},
+		"used":         {gpuReadings(101, nil), Header{}, "gpus", Sound, "each of 1 GPUs was used"},
+		"spare":        {gpuReadings(101, func(_ int, v map[string]float64) { v[GPUUtilization] = 0 }), Header{}, "gpus", Remark, "1 of 1 GPUs that were read took no part and are in power, energy and means: GPU 0"},
+		"room":         {engine(3, 0, 0.31), Header{}, "headroom", Remark, "never had requests waiting and used at most 31 % of its KV cache, more load would fit"},
+		"in between":   {engine(3, 0, 0.8), Header{}, "headroom", Sound, "3.00 requests running"},
+		"queue":        {engine(3, 4, 0.9), Header{Limit: 9}, "headroom", Remark, "the engine was full and kept requests waiting"},
+		"burst queues": {engine(3, 4, 0.9), Header{}, "headroom", Sound, "4.00 waiting"},
+	} {
+		s := summarize(t, test.header, Options{Readings: test.readings}, burstOf(10))
+		c, ok := s.Verdict.Check(test.check)
+		if !ok || c.Status != test.status || !strings.Contains(c.Text, test.text) {
+			t.Errorf("%s: %s is %v, %s %q, want %s %q", name, test.check, ok, c.Status, c.Text, test.status, test.text)
+		}
+	}
+	s := summarize(t, Header{}, Options{}, burstOf(10))
+	for _, name := range []string{"telemetry", "throttled", "gpus", "headroom"} {
+		if c, ok := s.Verdict.Check(name); ok {
+			t.Errorf("a run without readings has the check %s: %s", name, c.Text)
+		}
+	}
+}
+
+// TestOthersOnTheGPU: what is busy for seconds in which the engine has nothing to do
+// works for somebody else.
+func TestOthersOnTheGPU(t *testing.T) {
+	var readings []Reading
+	for i := -10; i <= 10; i++ {
+		v := map[string]float64{"running": 0, "waiting": 0, "generation_tokens": 0}
+		if i > 0 {
+			v = map[string]float64{"running": 5, "waiting": 0, "generation_tokens": float64(10 * i)}
+		}
+		at := time.Duration(i) * time.Second
+		readings = append(readings, reading(at, SourceEngine, 0, v), reading(at, SourceGPU, 0, map[string]float64{GPUUtilization: 0.6}))
+	}
+	s := summarize(t, Header{}, Options{Readings: readings}, burstOf(10))
+	if c, _ := s.Verdict.Check("gpus"); c.Status != Noted || !strings.Contains(c.Text, "GPU 0 60 %") {
+		t.Errorf("gpus is %s %q", c.Status, c.Text)
+	}
+}
+
+// TestStarved: a client that was late while the server was idle is to blame.
+func TestStarved(t *testing.T) {
+	calls := steady(300, 10*msec)
+	for i := range calls {
+		c := &calls[i]
+		c.Sent += 5 * msec
+	}
+	var idle []Reading
+	for at := -time.Second; at <= 5*time.Second; at += 50 * msec {
+		idle = append(idle, reading(at, SourceEngine, 0, map[string]float64{"running": 0.2, "waiting": 0}))
+	}
+	const said = "client-bound, the server was idle meanwhile (0.20 requests in the engine on average)"
+	for _, with := range []bool{false, true} {
+		o := Options{}
+		if with {
+			o.Readings = idle
+		}
+		s := summarize(t, Header{Rate: 100}, o, calls)
+		if c, _ := s.Verdict.Check("dispatch_lag"); c.Status != Noted || strings.Contains(c.Text, said) != with {
+			t.Errorf("readings %v: dispatch_lag is %s %q", with, c.Status, c.Text)
+		}
+	}
+}
+
+func TestReadingsRoundTrip(t *testing.T) {
+	want := []Reading{
+		{At: -5, Source: SourceEngine, Index: 1, Values: map[string]float64{"running": 2}},
+		{At: 7, Source: SourceGPU, Node: "b", Error: "no nvidia-smi"},
+	}
+	var b strings.Builder
+	if err := WriteReadings(&b, want); err != nil {
+		t.Fatal(err)
+	}
+	read := func(text string) (out []Reading, err error) {
+		for r, err := range ReadReadings(strings.NewReader(text)) {
+			if err != nil {
+				return out, err
+			}
+			out = append(out, r)
+		}
+		return out, nil
+	}
+	if got, err := read(b.String()); err != nil || cmp.Diff(want, got) != "" {
+		t.Errorf("%v: -written +read\n%s", err, cmp.Diff(want, got))
+	}
+	if got, err := read(b.String() + `{"at_ns": 9, "sou`); err != nil || len(got) != 2 {
+		t.Errorf("a line that was cut off: %d readings, %v", len(got), err)
+	}
+	if _, err := read("{}\nno reading\n"); err == nil || !strings.Contains(err.Error(), "line 2") {
+		t.Errorf("a broken line: %v", err)
+	}
+}
+
+// TestGaugesAreDistinct: a source has each name once, and every row says what it is.
+func TestGaugesAreDistinct(t *testing.T) {
+	seen := map[string]bool{}
+	for _, g := range Gauges() {
+		if key := g.Source + " " + g.Name; seen[key] || g.Label == "" || g.Unit == "" || !strings.HasSuffix(g.Doc, ".") {
+			t.Errorf("gauge %s is there twice or says too little: %+v", key, g)
+		} else {
+			seen[key] = true
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"perflab/internal/engine"
+	"perflab/internal/result"
+)
+
+// patience is how often in a row an engine's metrics may fail before any was
+// read: then there are none.
+const patience = 3
+
+// Engine samples the metrics of a replica. scrape returns the page in Prometheus's
+// text format or TensorRT-LLM's list of iterations, or says in a sentence why there is none.
+func Engine(replica int, every time.Duration, scrape func(context.Context) (page string, err error)) Source {
+	return func(ctx context.Context, emit Emit) {
+		read, told, failed := false, false, 0
+		repeat(ctx, every, func(ctx context.Context) bool {
+			values, err := engineValues(ctx, scrape)
+			at := time.Now()
+			switch {
+			case err == nil:
+				read, failed = true, 0
+				emit(at, result.Reading{Source: result.SourceEngine, Index: replica, Values: values})
+				return true
+			case errors.Is(err, errNothing), ctx.Err() != nil: // the latter at the end of the run
+				return true
+			case !told:
+				told = true
+				emit(at, result.Reading{Source: result.SourceEngine, Index: replica, Error: err.Error()})
+			}
+			failed++
+			return read || failed < patience
+		})
+	}
+}
+
+// errNothing is no failure: nothing happened since the page was read last.
+var errNothing = errors.New("the server's list of iterations is empty")
+
+// errUnknown says that a page is there and tells nothing.
+var errUnknown = errors.New("the server has metrics, and none of them is a name that an engine of the catalogue uses")
+
+func engineValues(ctx context.Context, scrape func(context.Context) (string, error)) (map[string]float64, error) {
+	page, err := scrape(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var samples []engine.Sample
+	if strings.HasPrefix(strings.TrimSpace(page), "[") {
+		samples, err = engine.IterationSamples([]byte(page))
+		if err != nil {
+			return nil, err
+		} else if samples == nil {
+			return nil, errNothing
+		}
+	} else {
+		samples = parseMetrics(page)
+	}
+	e, ok := engine.OfMetrics(samples)
+	if !ok {
+		return nil, errUnknown
+	}
+	return e.Common(samples), nil
+}

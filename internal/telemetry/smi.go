@@ -1,0 +1,185 @@
+package telemetry
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"perflab/internal/result"
+)
+
+// smiFields are what is asked of nvidia-smi after the time and the device's index,
+// with the gauge that each is and what makes base units of its unit.
+var smiFields = []struct {
+	name, gauge string
+	scale       float64
+}{
+	{"utilization.gpu", result.GPUUtilization, 0.01},
+	{"memory.used", result.MemoryUsed, 1 << 20},
+	{"memory.total", result.MemoryTotal, 1 << 20},
+	{"power.draw", result.GPUPower, 1},
+	{"clocks.sm", result.GPUClock, 1e6},
+	{"clocks.mem", result.GPUMemoryClock, 1e6},
+	{"temperature.gpu", result.GPUTemperature, 1},
+}
+
+// smiReasons are the names of the mask that says why clocks are lowered, the
+// newest first: drivers before 535 know the second alone, and some none.
+var smiReasons = []string{"clocks_event_reasons.active", "clocks_throttle_reasons.active", ""}
+
+// Bits of the mask, as the driver's library numbers them. The others say that the
+// device is idle, or that somebody set its clocks.
+var smiBits = []struct {
+	gauge string
+	mask  uint64
+}{
+	{result.ThrottlePower, 0x04 | 0x80},   // software power cap, power brake
+	{result.ThrottleHW, 0x08},             // the hardware lowers clocks
+	{result.ThrottleThermal, 0x20 | 0x40}, // too hot, by software or hardware
+}
+
+// smiTime is how nvidia-smi writes its time.
+const smiTime = "2006/01/02 15:04:05.000"
+
+// GPU samples the GPUs of a machine by nvidia-smi's stream of CSV, those of
+// devices (by index; nil: all there are).
+func GPU(node string, every time.Duration, devices []int, run Command) Source {
+	return func(ctx context.Context, emit Emit) {
+		for _, reasons := range smiReasons {
+			s := &smiStream{node: node, devices: devices, reasons: reasons != "", emit: emit}
+			err := run(ctx, smiCommand(reasons, every), s)
+			if ctx.Err() != nil {
+				return
+			}
+			if s.rows == 0 && strings.Contains(s.other+fmt.Sprint(err), "not a valid field") {
+				continue
+			}
+			emit(time.Now(), result.Reading{Source: result.SourceGPU, Node: node, Error: s.ended(err).Error()})
+			return
+		}
+	}
+}
+
+func smiCommand(reasons string, every time.Duration) []string {
+	fields := []string{"timestamp", "index"}
+	for _, f := range smiFields {
+		fields = append(fields, f.name)
+	}
+	if reasons != "" {
+		fields = append(fields, reasons)
+	}
+	return []string{"nvidia-smi", "--query-gpu=" + strings.Join(fields, ","), "--format=csv,noheader,nounits",
+		"-lms", strconv.FormatInt(max(1, every.Milliseconds()), 10)}
+}
+
+// smiStream takes the output of nvidia-smi as it comes and emits a reading a
+// line. Several lines may come at once, late, where a pipe keeps them back: the
+// time is theirs, moved by the least difference seen between the two clocks.
+type smiStream struct {
+	node    string
+	devices []int
+	reasons bool
+	emit    Emit
+
+	part   []byte // of a line
+	rows   int
+	other  string        // the last line that is no row: what nvidia-smi complains of
+	behind time.Duration // our clock less nvidia-smi's, the least that was seen
+	paired bool
+}
+
+// maxLine bounds a line of output.
+const maxLine = 4096
+
+func (s *smiStream) Write(p []byte) (int, error) {
+	now := time.Now()
+	s.part = append(s.part, p...)
+	var rows []stamped
+	for {
+		line, rest, ok := bytes.Cut(s.part, []byte("\n"))
+		if !ok {
+			break
+		}
+		s.part = rest
+		at, r, ok := s.row(string(line))
+		if !ok {
+			if text := strings.TrimSpace(string(line)); text != "" {
+				s.other = text
+			}
+			continue
+		}
+		if d := now.Sub(at); !s.paired || d < s.behind {
+			s.behind, s.paired = d, true
+		}
+		s.rows++
+		if s.devices == nil || slices.Contains(s.devices, r.Index) {
+			rows = append(rows, stamped{at, r})
+		}
+	}
+	if len(s.part) > maxLine {
+		s.part = nil
+	}
+	for _, x := range rows {
+		s.emit(now.Add(x.at.Add(s.behind).Sub(now)), x.r)
+	}
+	return len(p), nil
+}
+
+// row reads a line. A field that is not a number, as "[N/A]", is missing.
+func (s *smiStream) row(line string) (at time.Time, r result.Reading, ok bool) {
+	cells := strings.Split(line, ",")
+	want := 2 + len(smiFields)
+	if s.reasons {
+		want++
+	}
+	if len(cells) != want {
+		return at, r, false
+	}
+	for i := range cells {
+		cells[i] = strings.TrimSpace(cells[i])
+	}
+	at, err := time.Parse(smiTime, cells[0])
+	index, ierr := strconv.Atoi(cells[1])
+	if err != nil || ierr != nil {
+		return at, r, false
+	}
+	r = result.Reading{Source: result.SourceGPU, Node: s.node, Index: index, Values: map[string]float64{}}
+	for i, f := range smiFields {
+		if v, err := strconv.ParseFloat(cells[2+i], 64); err == nil {
+			r.Values[f.gauge] = v * f.scale
+		}
+	}
+	if s.reasons {
+		if mask, err := strconv.ParseUint(cells[want-1], 0, 64); err == nil {
+			for _, b := range smiBits {
+				r.Values[b.gauge] = 0
+				if mask&b.mask != 0 {
+					r.Values[b.gauge] = 1
+				}
+			}
+		}
+	}
+	return at, r, true
+}
+
+// ended says why a stream that should go on did not.
+func (s *smiStream) ended(err error) error {
+	switch {
+	case s.rows > 0 && err != nil:
+		return fmt.Errorf("nvidia-smi stopped in the middle: %w", err)
+	case s.rows > 0:
+		return errors.New("nvidia-smi stopped in the middle")
+	case s.other != "" && err != nil:
+		return fmt.Errorf("nvidia-smi tells nothing of GPUs: %.200s (%w)", s.other, err)
+	case s.other != "":
+		return fmt.Errorf("nvidia-smi tells nothing of GPUs: %.200s", s.other)
+	case err != nil:
+		return fmt.Errorf("nvidia-smi tells nothing of GPUs: %w", err)
+	}
+	return errors.New("nvidia-smi tells nothing of GPUs")
+}

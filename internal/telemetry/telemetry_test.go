@@ -1,0 +1,213 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"perflab/internal/engine"
+	"perflab/internal/result"
+)
+
+// TestMetersAreGauges: what engines publish under common names is in the table of
+// gauges, with the same kind.
+func TestMetersAreGauges(t *testing.T) {
+	want := map[string]bool{}
+	for _, m := range engine.Meters() {
+		want[m.Name] = m.Kind == engine.Counter
+	}
+	got := map[string]bool{}
+	for _, g := range result.Gauges() {
+		if g.Source == result.SourceEngine {
+			got[g.Name] = g.Counter
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-meters of engine +gauges of result\n%s", d)
+	}
+}
+
+const page = `# HELP vllm:num_requests_running Number of requests.
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="a \"b\" } c"} 3.0
+vllm:num_requests_running{engine="1",model_name="a \"b\" } c"} 4.0
+vllm:num_preemptions_total{engine="0"} 2 1700000000000
+vllm:time_to_first_token_seconds_bucket{le="0.1"} 5
+vllm:kv_cache_usage_perc{engine="0"} NaN
+vllm:broken{engine="0} 1
+vllm:nothing
+process_open_fds 12
+`
+
+func TestParseMetrics(t *testing.T) {
+	want := []engine.Sample{
+		{Name: "vllm:num_requests_running", Labels: map[string]string{"engine": "0", "model_name": `a "b" } c`}, Value: 3},
+		{Name: "vllm:num_requests_running", Labels: map[string]string{"engine": "1", "model_name": `a "b" } c`}, Value: 4},
+		{Name: "vllm:num_preemptions_total", Labels: map[string]string{"engine": "0"}, Value: 2},
+		{Name: "process_open_fds", Value: 12},
+	}
+	if d := cmp.Diff(want, parseMetrics(page)); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
+
+func FuzzParseMetrics(f *testing.F) {
+	for line := range strings.Lines(page) {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, s := range parseMetrics(text) {
+			if s.Name == "" || s.Value != s.Value {
+				t.Errorf("%q gives %+v", text, s)
+			}
+		}
+	})
+}
+
+// TestEngineOnTheRunsClock: readings begin before the load, come every second and
+// end after it; the instants are exact.
+func TestEngineOnTheRunsClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		rec := Start(t.Context(), Engine(1, time.Second, func(context.Context) (string, error) {
+			n++
+			return fmt.Sprintf("vllm:num_requests_running{engine=\"0\"} %d\n", n), nil
+		}))
+		time.Sleep(300 * time.Millisecond)
+		start := time.Now()
+		time.Sleep(2 * time.Second)
+		rec.Stop()
+		rec.Stop()
+		var want []result.Reading
+		for i, at := range []time.Duration{-300, 700, 1700, 2000} {
+			want = append(want, result.Reading{At: at * time.Millisecond, Source: result.SourceEngine, Index: 1, Values: map[string]float64{"running": float64(i + 1)}})
+		}
+		if d := cmp.Diff(want, rec.Readings(start)); d != "" {
+			t.Errorf("-want +got\n%s", d)
+		}
+	})
+}
+
+// TestEngineWithoutMetrics: it is said once, and the server is not asked for ever.
+func TestEngineWithoutMetrics(t *testing.T) {
+	for name, scrape := range map[string]func(context.Context) (string, error){
+		"http://x/metrics answers 404": func(context.Context) (string, error) { return "", errors.New("http://x/metrics answers 404") },
+		errUnknown.Error():             func(context.Context) (string, error) { return "go_goroutines 5\n", nil },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var asked atomic.Int32
+			rec := Start(t.Context(), Engine(0, time.Second, func(ctx context.Context) (string, error) {
+				asked.Add(1)
+				return scrape(ctx)
+			}))
+			time.Sleep(time.Minute)
+			rec.Stop()
+			got := rec.Readings(time.Now())
+			if len(got) != 1 || got[0].Error != name || got[0].Values != nil || asked.Load() != patience {
+				t.Errorf("%d asked, readings %+v", asked.Load(), got)
+			}
+		})
+	}
+}
+
+// TestEngineRecovers: a page that fails in between costs its reading and no more.
+func TestEngineRecovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		rec := Start(t.Context(), Engine(0, time.Second, func(context.Context) (string, error) {
+			if n++; n > 1 && n < 8 {
+				return "", errors.New("busy")
+			}
+			return "vllm:num_requests_running 1\n", nil
+		}))
+		time.Sleep(9500 * time.Millisecond)
+		rec.Stop()
+		values, failures := 0, 0
+		for _, r := range rec.Readings(time.Now()) {
+			if r.Error != "" {
+				failures++
+			} else {
+				values++
+			}
+		}
+		if values != 5 || failures != 1 { // 1, 8, 9, 10 and the last
+			t.Errorf("%d readings and %d failures, want 5 and 1", values, failures)
+		}
+	})
+}
+
+func TestIterationList(t *testing.T) {
+	lists := []string{`[{"numActiveRequests": 7, "numQueuedRequests": 2}]`, `[]`}
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		rec := Start(t.Context(), Engine(0, time.Second, func(context.Context) (string, error) {
+			n++
+			return lists[(n-1)%2], nil
+		}))
+		time.Sleep(500 * time.Millisecond)
+		rec.Stop() // the second list is empty, and no failure
+		want := []result.Reading{{At: -500 * time.Millisecond, Source: result.SourceEngine, Values: map[string]float64{"running": 7, "waiting": 2}}}
+		if d := cmp.Diff(want, rec.Readings(time.Now())); d != "" {
+			t.Errorf("-want +got\n%s", d)
+		}
+	})
+}
+
+// TestStartWaitsAtMost: a source that is silent holds the run up for two seconds.
+func TestStartWaitsAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		rec := Start(t.Context(), func(ctx context.Context, _ Emit) { <-ctx.Done() })
+		if took := time.Since(begun); took != firstWait {
+			t.Errorf("waited %v", took)
+		}
+		rec.Stop()
+		begun = time.Now()
+		Start(t.Context(), func(context.Context, Emit) {}).Stop()
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("waited %v for a source that had ended", took)
+		}
+	})
+}
+
+// proc is what the two files hold, some lines of them.
+func proc(user, idle int) string {
+	return fmt.Sprintf("cpu  %d 0 0 %d 0 0 0 0 7 0\nMemTotal:       1000 kB\nMemFree:          10 kB\nMemAvailable:    400 kB\nBuffers: 5 kB\n", user, idle)
+}
+
+// TestRemoteHost: the loop's output is cut anywhere, and a loop that ends is said.
+func TestRemoteHost(t *testing.T) {
+	var asked []string
+	source := RemoteHost("b", 2*time.Second, func(_ context.Context, argv []string, w io.Writer) error {
+		asked = argv
+		for _, c := range proc(100, 100) + proc(130, 110) {
+			if _, err := w.Write([]byte(string(c))); err != nil {
+				t.Error(err)
+			}
+		}
+		return errors.New("connection lost")
+	})
+	var got []result.Reading
+	source(t.Context(), func(_ time.Time, r result.Reading) { got = append(got, r) })
+	memory := map[string]float64{result.MemoryTotal: 1000 * 1024, result.MemoryUsed: 600 * 1024}
+	second := map[string]float64{result.CPUUtilization: 0.75, result.MemoryTotal: 1000 * 1024, result.MemoryUsed: 600 * 1024}
+	want := []result.Reading{
+		{Source: result.SourceHost, Node: "b", Values: memory},
+		{Source: result.SourceHost, Node: "b", Values: second},
+		{Source: result.SourceHost, Node: "b", Error: "the loop that reads /proc/stat ended: connection lost"},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	if len(asked) != 3 || !strings.Contains(asked[2], "sleep 2;") {
+		t.Errorf("asked %q", asked)
+	}
+}
