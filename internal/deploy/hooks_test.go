@@ -3,6 +3,7 @@ package deploy_test
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,7 +18,12 @@ import (
 func hooked(t *testing.T, b deploytest.Behaviour) (deploy.Existing, deploy.Spec) {
 	t.Helper()
 	s := deploytest.Spec(t, b)
-	port := freePort(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
 	s.Timeout = 10 * time.Second
 	pid := filepath.Join(t.TempDir(), "pid")
 	return deploy.Existing{

@@ -21,6 +21,7 @@ type HostEntry struct {
 	Port      int    `yaml:"port,omitempty" json:"port,omitempty" jsonschema:"description=Port of its ssh server"`
 	Identity  string `yaml:"identity,omitempty" json:"identity,omitempty" jsonschema:"description=File with the private key to log in with"`
 	Interface string `yaml:"interface,omitempty" json:"interface,omitempty" jsonschema:"description=Network interface that leads to the other machines of the cluster"`
+	HCA       string `yaml:"hca,omitempty" json:"hca,omitempty" jsonschema:"description=InfiniBand or RoCE adapters\\, as NCCL_IB_HCA takes them"`
 	GPUs      int    `yaml:"gpus,omitempty" json:"gpus,omitempty" jsonschema:"description=Accelerators of the machine"`
 }
 

@@ -113,12 +113,9 @@ type local struct {
 	limits Limits
 }
 
-// Ports chooses ports of this machine.
-func (h local) Ports(_ context.Context, _ string, n int) ([]int, error) { return FreePorts(n) }
-
-// FreePorts chooses n ports on the loopback interface of this machine that are free
-// now. All are held until the last is chosen, so they are distinct.
-func FreePorts(n int) (ports []int, err error) {
+// Ports chooses ports on the loopback interface. All are held until the last is
+// chosen, so they are distinct.
+func (h local) Ports(_ context.Context, _ string, n int) (ports []int, err error) {
 	for range n {
 		l, err := net.Listen("tcp", loopback+":0")
 		if err != nil {

@@ -43,6 +43,7 @@ func infra(t *testing.T, err error, want ...string) {
 }
 
 func TestSSHCommand(t *testing.T) {
+	t.Parallel()
 	s := startSSHD(t, "127.0.0.1")
 	r := s.runtime(t)
 	if nodes := r.Nodes(); !slices.Equal(nodes, []string{"there"}) {
@@ -74,6 +75,7 @@ func TestSSHCommand(t *testing.T) {
 
 // A command's output comes while it runs, and the end of ctx is its end over there.
 func TestSSHCommandStreams(t *testing.T) {
+	t.Parallel()
 	s := startSSHD(t, "127.0.0.1")
 	r := s.runtime(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -137,7 +139,7 @@ func TestSSHErrors(t *testing.T) {
 		host         deploy.HostEntry
 		want         []string
 	}{
-		{"nobody listens", config(port, fmt.Sprintf("Port %d", freePort(t))), deploy.HostEntry{Name: "there"}, []string{"connect to there", "no ssh server answers", "start sshd on there"}},
+		{"nobody listens", config(port, fmt.Sprintf("Port %d", unusedPort(t))), deploy.HostEntry{Name: "there"}, []string{"connect to there", "no ssh server answers", "start sshd on there"}},
 		{"key not known", config(s.dir+"/known_hosts", empty), deploy.HostEntry{Name: "there"}, []string{"host key is not known", "ssh there"}},
 		{"not let in", s.config, deploy.HostEntry{Name: "there", Identity: other, User: "nobody"}, []string{"Permission denied", "ssh-add"}},
 		{"no such name", empty, deploy.HostEntry{Name: "no-such-host.invalid"}, []string{"cannot be resolved", "add an entry for no-such-host.invalid"}},
@@ -161,6 +163,7 @@ func TestSSHErrors(t *testing.T) {
 
 // An inventory that says it all needs no entry in the configuration.
 func TestSSHInventory(t *testing.T) {
+	t.Parallel()
 	s := startSSHD(t, "127.0.0.1")
 	config := filepath.Join(t.TempDir(), "config")
 	writeFile(t, config, "UserKnownHostsFile "+s.dir+"/known_hosts\n")
@@ -240,6 +243,7 @@ func checkFile(t *testing.T, pid int, want string) {
 
 // More replicas than sshd allows sessions over one connection.
 func TestSSHManyReplicas(t *testing.T) {
+	t.Parallel()
 	s := startSSHD(t, "127.0.0.1")
 	behaviours := slices.Repeat([]deploytest.Behaviour{deploytest.Ready}, 10)
 	spec := deploytest.Spec(t, behaviours...)
@@ -259,6 +263,7 @@ func TestSSHManyReplicas(t *testing.T) {
 // A connection that breaks is the end of a deployment, and of its processes; Stop
 // makes sure of that through a new one.
 func TestSSHConnectionBreaks(t *testing.T) {
+	t.Parallel()
 	s := startSSHD(t, "127.0.0.1")
 	r := s.runtime(t)
 	spec := deploytest.Spec(t, deploytest.Forking)
@@ -285,6 +290,7 @@ func TestSSHConnectionBreaks(t *testing.T) {
 // When perflab is killed, all that it started over there ends, also what left its
 // group, and the next perflab finds nothing.
 func TestSSHKillMinus9(t *testing.T) {
+	t.Parallel()
 	s := startSSHD(t, "127.0.0.1")
 	spec := deploytest.Spec(t, deploytest.Forking, deploytest.Ready)
 	pids := killedOwner(t, spec, ownerEnv+"_SSH="+s.config)

@@ -62,7 +62,7 @@ func writeFile(t testing.TB, path, text string) {
 	}
 }
 
-func freePort(t testing.TB) int {
+func unusedPort(t testing.TB) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -76,7 +76,7 @@ func freePort(t testing.TB) int {
 func startSSHD(t testing.TB, address string, prefix ...string) *sshServer {
 	t.Helper()
 	sshd := sshdPath(t)
-	s := &sshServer{dir: t.TempDir(), port: freePort(t)}
+	s := &sshServer{dir: t.TempDir(), port: unusedPort(t)}
 	s.tmp, s.config = filepath.Join(s.dir, "tmp"), filepath.Join(s.dir, "ssh_config")
 	if err := os.Mkdir(s.tmp, 0o700); err != nil {
 		t.Fatal(err)

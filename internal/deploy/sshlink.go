@@ -373,7 +373,7 @@ type forward struct {
 
 // forwardGlance is how long a forward is tried: an engine that listens already answers
 // nothing.
-const forwardGlance = 500 * time.Millisecond
+const forwardGlance = 200 * time.Millisecond
 
 const forwardAttempts = 3 // a free port may be taken between the choice and ssh's bind
 

@@ -140,6 +140,7 @@ func (h *twoHosts) spec(t *testing.T) deploy.Spec {
 }
 
 func TestSSHTwoHosts(t *testing.T) {
+	t.Parallel()
 	h := newTwoHosts(t)
 	s := h.spec(t)
 	r := h.runtime(t)

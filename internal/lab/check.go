@@ -313,7 +313,7 @@ func (c *checker) workloads() {
 func (c *checker) runtime() {
 	r := c.s.Runtime
 	switch r.Kind {
-	case Process, Simulated, Predicted:
+	case Process, Docker, SSH, Simulated, Predicted:
 		if len(r.URLs) > 0 {
 			c.add("runtime.urls", "urls applies to runtime kind existing, not %s", r.Kind)
 		}
@@ -325,9 +325,9 @@ func (c *checker) runtime() {
 			c.add("runtime.kind", "an existing endpoint cannot be reconfigured: a study with candidates needs hooks.start and hooks.stop, or another runtime kind")
 		}
 	case "":
-		c.add("runtime", "runtime.kind is missing: process, simulated, predicted or existing")
+		c.add("runtime", "runtime.kind is missing: process, docker, ssh, simulated, predicted or existing")
 	default:
-		c.add("runtime.kind", "runtime kind %q is not known: use process, simulated, predicted or existing", r.Kind)
+		c.add("runtime.kind", "runtime kind %q is not known: use process, docker, ssh, simulated, predicted or existing", r.Kind)
 	}
 	c.processes()
 	for i, u := range r.URLs {
@@ -352,7 +352,7 @@ func (c *checker) runtime() {
 // processes checks what is said of the engines' processes and of hooks.
 func (c *checker) processes() {
 	r := c.s.Runtime
-	if r.Kind != Process && r.Kind != "" {
+	if r.Kind != Process && r.Kind != SSH && r.Kind != "" {
 		if r.Dir != "" {
 			c.add("runtime.dir", "dir does not apply to runtime kind %s", r.Kind)
 		}
@@ -363,6 +363,8 @@ func (c *checker) processes() {
 	if err := r.Limits.Validate(); err != nil {
 		c.add("runtime.limits", "%v", err)
 	}
+	c.machines()
+	c.containers()
 	switch {
 	case r.Hooks == (Hooks{}):
 	case r.Kind != Existing:

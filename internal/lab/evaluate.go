@@ -273,11 +273,16 @@ func (l *study) launch(ctx context.Context, t *trialRecord, pl plan, dir string)
 	if err := l.preflight(ctx, pl, spec, rt); err != nil {
 		return nil, err
 	}
+	l.live = live{rt, spec}
+	t.Replicas = len(spec.Replicas)
 	for try := 0; ; try++ {
 		t.Launches++
 		d, err := rt.Start(ctx, spec)
 		if err == nil {
 			t.account(pl.engine, spec)
+		}
+		if image, ok := rt.(interface{ Resolved() (string, bool) }); ok {
+			t.Image, _ = image.Resolved()
 		}
 		infra, broke := errors.AsType[*deploy.InfraError](err)
 		if !broke || try == len(backoff) || l.attached() || lasting(infra) {

@@ -299,7 +299,15 @@ func (l *study) method() string {
 		return "No server ran: each configuration was replayed in virtual time by perflab's simulated engine, built from the serving command and the hardware's figures. Replicas are simulated side by side and share the load; nothing is multiplied."
 	case Simulated:
 		how = "A simulated engine was started for each configuration as a child process from its serving command, and measured over HTTP in real time by perflab bench."
+	case Docker:
+		how = "The engine was started for each configuration in a container from its serving command, and measured over HTTP by perflab bench."
+	case SSH:
+		how = "The engine was started for each configuration on its machines over ssh from its serving command, and measured over HTTP by perflab bench" + l.reached() + "."
 	case Existing:
+		if !l.attached() {
+			how = "The server was started for each configuration by a command of the study's own, and measured over HTTP by perflab bench."
+			break
+		}
 		how = "An endpoint that was already running was measured over HTTP by perflab bench."
 	default:
 		how = "The engine was started for each configuration as a child process from its serving command, and measured over HTTP by perflab bench."
@@ -370,4 +378,12 @@ func benchCommand(model, backend, cache string, spec workload.Spec) string {
 		}
 	}
 	return strings.Join(words, " ")
+}
+
+// reached says how requests travel to another machine: it is in their latencies.
+func (l *study) reached() string {
+	if l.Runtime.Direct {
+		return ""
+	}
+	return ", through a forwarded port: encryption and one TCP stream are in the latencies"
 }

@@ -17,6 +17,7 @@ import (
 
 	"perflab/internal/arch"
 	"perflab/internal/deploy"
+	"perflab/internal/deploy/docker"
 	"perflab/internal/engine"
 	"perflab/internal/result"
 	"perflab/internal/tune"
@@ -52,8 +53,24 @@ func (l *study) newRuntime(engineName string) (deploy.Runtime, error) {
 		return deploy.Existing{URLs: r.URLs, Hooks: deploy.Hooks(r.Hooks)}, nil
 	case Process, Simulated, Predicted:
 		return deploy.Process{Dir: r.Dir, Limits: r.Limits}, nil
+	case SSH:
+		return &deploy.SSH{Hosts: r.Hosts, Config: r.SSHConfig, Dir: r.Dir, Limits: r.Limits, Direct: r.Direct}, nil
+	case Docker:
+		return &docker.Runtime{Settings: l.container(engineName), Progress: func(text string) {
+			l.watch(func(s *Status) { s.Phase = text })
+		}}, nil
 	}
 	return nil, fmt.Errorf("runtime kind %q is not known", r.Kind)
+}
+
+// container is where an engine runs, of runtime kind docker.
+func (s *Study) container(engineName string) docker.Settings {
+	var c docker.Settings
+	if s.Runtime.Docker != nil {
+		c = *s.Runtime.Docker
+	}
+	c.Image = cmp.Or(s.Engines[engineName].Image, c.Image)
+	return c
 }
 
 // release gives up what the study's runtimes hold.
@@ -109,7 +126,7 @@ func (l *study) places(ctx context.Context, pl plan) (places [][]engine.Node, no
 		}
 		return places, nil, nil
 	}
-	nodes := l.nodes(pl)
+	nodes := l.nodes()
 	var islands map[string]engine.Topology
 	if l.Runtime.starts() && l.visible() == "CUDA_VISIBLE_DEVICES" && pl.replicas > 1 {
 		if islands, err = l.topologies(ctx, pl.cmd.Engine); err != nil {
@@ -148,14 +165,20 @@ func ofNode(name string) string {
 	return "of " + name
 }
 
-// nodes are the study's machines with their devices. A simulated replica has a machine
-// of its own size, whatever the study's hardware is spread over.
-func (l *study) nodes(pl plan) []engine.Node {
-	per := l.Hardware.GPUs / max(1, l.Hardware.Nodes)
-	if l.Runtime.Kind == Simulated {
-		per = l.Hardware.GPUs
+// nodes are the study's machines with their devices. Whatever its hardware is spread
+// over, a simulated engine runs here.
+func (l *study) nodes() []engine.Node {
+	if l.Runtime.Kind != SSH {
+		return []engine.Node{{Devices: devices(l.Hardware.GPUs)}}
 	}
-	return []engine.Node{{Devices: devices(per)}}
+	var out []engine.Node
+	for _, h := range l.Runtime.Hosts {
+		out = append(out, engine.Node{
+			Name: h.Name, Addr: cmp.Or(h.Address, h.Name), Interface: h.Interface, HCA: h.HCA,
+			Devices: devices(cmp.Or(h.GPUs, l.Hardware.GPUs/len(l.Runtime.Hosts))),
+		})
+	}
+	return out
 }
 
 func devices(n int) []int {

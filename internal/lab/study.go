@@ -11,6 +11,7 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 
 	"perflab/internal/deploy"
+	"perflab/internal/deploy/docker"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 	"perflab/internal/workload"
@@ -59,6 +60,7 @@ type Hardware struct {
 // EngineUse is what a study says about an engine it uses.
 type EngineUse struct {
 	Version string         `yaml:"version,omitempty" json:"version,omitempty"`
+	Image   string         `yaml:"image,omitempty" json:"image,omitempty" jsonschema:"description=runtime kind docker: image of this engine"`
 	Set     Values         `yaml:"set,omitempty" json:"set,omitempty" jsonschema:"description=Parameters of every configuration of this engine"`
 	Flags   []string       `yaml:"flags,omitempty" json:"flags,omitempty" jsonschema:"description=Flags of the engine's own added to every command"`
 	File    map[string]any `yaml:"file,omitempty" json:"file,omitempty" jsonschema:"description=trtllm: what every command's configuration file holds besides\\, in the file's own keys (YAML as of --extra_llm_api_options). Parameters win over it"`
@@ -96,14 +98,18 @@ type Stage struct {
 
 // Runtime says how engines are started.
 type Runtime struct {
-	Kind     string        `yaml:"kind" json:"kind" jsonschema:"required,enum=process,enum=simulated,enum=predicted,enum=existing,description=process: start the engine's command. simulated: the same with a simulated engine in its place. predicted: no server at all\\, the simulator's replay in virtual time. existing: an endpoint that is already up"`
-	URLs     []string      `yaml:"urls,omitempty" json:"urls,omitempty" jsonschema:"description=existing: base URLs\\, one a replica"`
-	ReadyS   float64       `yaml:"ready_timeout_s,omitempty" json:"ready_timeout_s,omitempty" jsonschema:"description=Seconds until every replica must be ready (default 900)"`
-	Spread   string        `yaml:"spread,omitempty" json:"spread,omitempty" jsonschema:"enum=ray,enum=native,enum=mpirun,enum=rpc,description=How a replica that needs several machines spans them: ray (vLLM)\\, native (vLLM's and SGLang's own flags)\\, mpirun (TensorRT-LLM) or rpc (llama.cpp); the default suits the engine"`
-	Hooks    Hooks         `yaml:"hooks,omitempty" json:"hooks,omitzero" jsonschema:"description=existing: commands of your own that start and stop what serves; with a start hook a study may have candidates"`
-	Dir      string        `yaml:"dir,omitempty" json:"dir,omitempty" jsonschema:"description=process and ssh: working directory of the engines"`
-	Limits   deploy.Limits `yaml:"limits,omitempty" json:"limits,omitzero" jsonschema:"description=process and ssh: what each process of an engine may take"`
-	StartupS float64       `yaml:"startup_s,omitempty" json:"startup_s,omitempty" jsonschema:"description=simulated: seconds a simulated engine takes to load (default 0.5)"`
+	Kind      string             `yaml:"kind" json:"kind" jsonschema:"required,enum=process,enum=docker,enum=ssh,enum=simulated,enum=predicted,enum=existing,description=process: start the engine's command. docker: in a container. ssh: on other machines. simulated: the same with a simulated engine in its place. predicted: no server at all\\, the simulator's replay in virtual time. existing: an endpoint that is already up"`
+	URLs      []string           `yaml:"urls,omitempty" json:"urls,omitempty" jsonschema:"description=existing: base URLs\\, one a replica"`
+	ReadyS    float64            `yaml:"ready_timeout_s,omitempty" json:"ready_timeout_s,omitempty" jsonschema:"description=Seconds until every replica must be ready (default 900)"`
+	Docker    *docker.Settings   `yaml:"docker,omitempty" json:"docker,omitempty" jsonschema:"description=docker: the container that engines run in; its image is that of engines without one of their own"`
+	Hosts     []deploy.HostEntry `yaml:"hosts,omitempty" json:"hosts,omitempty" jsonschema:"description=ssh: the machines\\, the first is where replicas of one machine begin"`
+	SSHConfig string             `yaml:"ssh_config,omitempty" json:"ssh_config,omitempty" jsonschema:"description=ssh: configuration file in place of the user's own"`
+	Direct    bool               `yaml:"direct,omitempty" json:"direct,omitempty" jsonschema:"description=ssh: engines listen on all addresses of their machine and are reached there\\, not through a forwarded port: for latencies to publish"`
+	Spread    string             `yaml:"spread,omitempty" json:"spread,omitempty" jsonschema:"enum=ray,enum=native,enum=mpirun,enum=rpc,description=How a replica that needs several machines spans them: ray (vLLM)\\, native (vLLM's and SGLang's own flags)\\, mpirun (TensorRT-LLM) or rpc (llama.cpp); the default suits the engine"`
+	Hooks     Hooks              `yaml:"hooks,omitempty" json:"hooks,omitzero" jsonschema:"description=existing: commands of your own that start and stop what serves; with a start hook a study may have candidates"`
+	Dir       string             `yaml:"dir,omitempty" json:"dir,omitempty" jsonschema:"description=process and ssh: working directory of the engines"`
+	Limits    deploy.Limits      `yaml:"limits,omitempty" json:"limits,omitzero" jsonschema:"description=process and ssh: what each process of an engine may take"`
+	StartupS  float64            `yaml:"startup_s,omitempty" json:"startup_s,omitempty" jsonschema:"description=simulated: seconds a simulated engine takes to load (default 0.5)"`
 }
 
 // Hooks are shell commands of the user's own around a configuration's runs.
@@ -139,6 +145,8 @@ const (
 // Kinds of runtime.
 const (
 	Process   = "process"
+	Docker    = "docker"
+	SSH       = "ssh"
 	Simulated = "simulated"
 	Predicted = "predicted"
 	Existing  = "existing"

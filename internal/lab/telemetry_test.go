@@ -176,14 +176,15 @@ func TestStudyTelemetry(t *testing.T) {
 	}
 }
 
-// twoNodes is a deployment on this machine and another, which answers for both.
+// twoNodes is a runtime of two machines, and its deployment.
 type twoNodes struct {
+	deploy.Runtime
 	deploy.Deployment
 	asked chan string
 }
 
 func (twoNodes) Targets() []string { return []string{"http://127.0.0.1:1"} }
-func (twoNodes) Nodes() []string   { return []string{"", "b"} }
+func (twoNodes) Nodes() []string   { return []string{"a", "b", "idle"} }
 
 func (n twoNodes) Command(_ context.Context, node string, argv []string, stdout io.Writer) error {
 	n.asked <- node + " " + argv[0]
@@ -192,10 +193,14 @@ func (n twoNodes) Command(_ context.Context, node string, argv []string, stdout 
 
 var _ deploy.Commander = twoNodes{}
 
-// TestSourcesOfADeployment: machines are asked by the deployment's own commands.
+// TestSourcesOfADeployment: machines that have a part in it are asked by the runtime's own commands.
 func TestSourcesOfADeployment(t *testing.T) {
 	d := twoNodes{asked: make(chan string, 8)} // more than are asked for
-	l := &study{Study: &Study{Runtime: Runtime{Kind: Process}}}
+	l := &study{Study: &Study{Runtime: Runtime{Kind: SSH}, Hardware: Hardware{GPU: "h100-sxm"}}}
+	l.live = live{d, deploy.Spec{Replicas: []deploy.Replica{{
+		Member: deploy.Member{Node: "a", Devices: []int{0, 1}},
+		Peers:  []deploy.Peer{{Member: deploy.Member{Node: "b", Devices: []int{3}}}},
+	}}}}
 	rec := telemetry.Start(t.Context(), l.sources(d, time.Second)...)
 	rec.Stop()
 	close(d.asked)
@@ -204,7 +209,7 @@ func TestSourcesOfADeployment(t *testing.T) {
 		asked = append(asked, a)
 	}
 	slices.Sort(asked)
-	if want := []string{" nvidia-smi", "b nvidia-smi", "b sh"}; !slices.Equal(asked, want) {
+	if want := []string{"a nvidia-smi", "a sh", "b nvidia-smi", "b sh"}; !slices.Equal(asked, want) {
 		t.Errorf("asked %q, want %q", asked, want)
 	}
 	if got := l.sources(d, 0); got != nil {

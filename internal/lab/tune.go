@@ -93,6 +93,7 @@ type study struct {
 	engines  map[string]installed       // by name, those that were asked
 	runtimes map[string]deploy.Runtime  // by engine, those that were made
 	islands  map[string]engine.Topology // by machine, where known; nil: not asked yet
+	live     live                       // that is being measured
 	checked  map[string]bool            // machines that passed their checks, by place and model
 	stuck    error                      // an engine that could not be stopped
 

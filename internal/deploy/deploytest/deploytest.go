@@ -36,6 +36,10 @@ import (
 // soon bounds what should take a moment, on a machine that is busy.
 const soon = 20 * time.Second
 
+// slow is long enough for any runtime to have a process running on a busy machine:
+// what is late then is the engine.
+const slow = 3 * time.Second
+
 // Spec returns a deployment of fake engines, one a behaviour, whose signatures
 // are the lines that Refuse and a dying engine print.
 func Spec(t testing.TB, behaviours ...Behaviour) deploy.Spec {
@@ -206,7 +210,7 @@ func twoReplicas(t *testing.T, r deploy.Runtime) {
 
 func neverReady(t *testing.T, r deploy.Runtime) {
 	s := Spec(t, Never)
-	s.Timeout = 2 * time.Second
+	s.Timeout = slow
 	e := failsWith[*deploy.InfraError](t, r, s)
 	if !strings.Contains(e.Error(), "replica 0") || !strings.Contains(e.Error()+e.Hint(), "replica-0.log") {
 		t.Errorf("error %q (%s) names neither replica nor log", e, e.Hint())
@@ -381,7 +385,7 @@ func stopConcurrently(t *testing.T, r deploy.Runtime) {
 // mute is an engine that hangs before it listens.
 func mute(t *testing.T, r deploy.Runtime) {
 	s := Spec(t, Mute)
-	s.Timeout = 500 * time.Millisecond
+	s.Timeout = slow
 	e := failsWith[*deploy.InfraError](t, r, s)
 	if !strings.Contains(e.Error(), "not ready after") || !strings.Contains(e.Error(), Hello) {
 		t.Errorf("error %q tells neither limit nor last line", e)
@@ -508,7 +512,7 @@ func peerDies(t *testing.T, r deploy.Runtime) {
 
 func peerNeverUp(t *testing.T, r deploy.Runtime) {
 	s := Spec(t, Ready)
-	s.Timeout = 500 * time.Millisecond
+	s.Timeout = slow
 	worker := Beside(t, s.Dir, "worker", Worker)
 	worker.Up = "no worker says this"
 	s.Replicas[0].Peers = []deploy.Peer{worker}

@@ -1,0 +1,106 @@
+package lab
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"perflab/internal/engine"
+)
+
+// machines checks what is said of machines that ssh reaches, and how replicas span them.
+func (c *checker) machines() {
+	r := c.s.Runtime
+	if r.Kind != SSH {
+		given := map[string]bool{"hosts": len(r.Hosts) > 0, "ssh_config": r.SSHConfig != "", "direct": r.Direct, "spread": r.Spread != ""}
+		for _, key := range slices.Sorted(maps.Keys(given)) {
+			if given[key] && r.Kind != "" {
+				c.add("runtime."+key, "%s does not apply to runtime kind %s", key, r.Kind)
+			}
+		}
+		return
+	}
+	if len(r.Hosts) == 0 {
+		c.add("runtime", "runtime kind ssh needs hosts: the machines that engines run on")
+		return
+	}
+	gpus, seen := 0, map[string]bool{}
+	for i, h := range r.Hosts {
+		at := fmt.Sprintf("runtime.hosts.%d", i)
+		if err := h.Validate(); err != nil {
+			c.add(at, "%v", err)
+		}
+		if seen[h.Name] {
+			c.add(at, "host %s is listed twice", h.Name)
+		}
+		seen[h.Name] = true
+		gpus += h.GPUs
+	}
+	switch n := c.s.Hardware.GPUs; {
+	case gpus > 0 && gpus != n:
+		c.add("runtime.hosts", "the hosts have %d gpus together, and hardware.gpus is %d", gpus, n)
+	case gpus == 0 && n%len(r.Hosts) != 0:
+		c.add("runtime.hosts", "%d gpus do not spread evenly over %d hosts: say how many gpus each has", n, len(r.Hosts))
+	}
+	c.spread()
+}
+
+// spread checks that each engine of the study can span machines as the study says.
+func (c *checker) spread() {
+	method := c.s.Runtime.Spread
+	if method == "" {
+		return
+	}
+	for _, name := range c.s.used() {
+		if known := engine.Methods(name); !slices.Contains(known, method) {
+			c.add("runtime.spread", "%s cannot span machines by %s: it has %s", name, method, strings.Join(known, ", "))
+		}
+	}
+}
+
+// containers checks what is said of containers.
+func (c *checker) containers() {
+	s := c.s
+	for _, name := range slices.Sorted(maps.Keys(s.Engines)) {
+		if s.Engines[name].Image != "" && s.Runtime.Kind != Docker && s.Runtime.Kind != "" {
+			c.add("engines."+name+".image", "image applies to runtime kind docker, not %s", s.Runtime.Kind)
+		}
+	}
+	if s.Runtime.Kind != Docker {
+		if s.Runtime.Docker != nil && s.Runtime.Kind != "" {
+			c.add("runtime.docker", "docker does not apply to runtime kind %s", s.Runtime.Kind)
+		}
+		return
+	}
+	for _, name := range s.used() {
+		if err := s.container(name).Validate(); err != nil {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				c.add("runtime.docker", "%s: %s", name, line)
+			}
+		}
+	}
+}
+
+// used are the engines that the study's configurations name, in the catalogue's order.
+func (s *Study) used() []string {
+	named := map[string]bool{}
+	if s.Baseline != nil {
+		named[s.Baseline.Engine] = true
+	}
+	for _, st := range s.Stages {
+		for _, k := range st.Try {
+			named[k.Engine] = true
+		}
+	}
+	for _, k := range s.Survey {
+		named[k.Engine] = true
+	}
+	var out []string
+	for _, e := range engine.All() {
+		if named[e.Name] {
+			out = append(out, e.Name)
+		}
+	}
+	return out
+}
