@@ -87,7 +87,7 @@ func (x study) textSpent() string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return "Recommended: " + strings.Join(parts, "; ") + "\n"
+	return "Against the baseline: " + strings.Join(parts, "; ") + "\n"
 }
 
 // textScript starts every replica, if there are several and they fit the
