@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"io"
 	"strings"
 	"testing"
@@ -105,6 +106,40 @@ func TestOnTheCPU(t *testing.T) {
 		}
 		if !strings.Contains(doc, "vllm serve Qwen/Qwen3-32B -tp 3 --port 8001 &") && !strings.Contains(doc, "vllm serve Qwen/Qwen3-32B -tp 3 --port 8001 &amp;") {
 			t.Errorf("%s does not start both replicas", form)
+		}
+	}
+}
+
+// TestOldStudy: a study.json from before engines told anything of themselves renders as
+// it did.
+func TestOldStudy(t *testing.T) {
+	const old = `{"schema": "perflab.study/1", "version": "0.1.0", "name": "old", "title": "Old", "simulated": false, "strategy": "staged", "block": "vllm",
+"objective": {"metric": "total_token_throughput", "better": "higher", "goal": "Highest total token throughput"}, "model": "Qwen/Qwen3-8B", "hardware": "4 x NVIDIA H100 SXM on one node",
+"engines": [{"name": "vllm", "title": "vLLM", "version": "0.11.0"}], "method": "m", "workloads": [{"name": "w", "title": "W", "primary": true, "text": "t", "command": "perflab bench"}],
+"baseline": {"trial": 1, "label": "TP2", "engine": "vllm", "command": "vllm serve Qwen/Qwen3-8B -tp 2", "replicas": 2, "gain": null},
+"recommended": {"trial": 1, "label": "TP2", "engine": "vllm", "command": "vllm serve Qwen/Qwen3-8B -tp 2", "replicas": 2, "gain": 0}, "confirmed": false, "verdict": "no gain",
+"stages": [], "trials": [
+{"id": 1, "stage": "baseline", "label": "TP2", "engine": "vllm", "config": {"tp": "2"}, "command": "vllm serve Qwen/Qwen3-8B -tp 2", "replicas": 2, "gpus": 4, "status": "ok", "runs": []},
+{"id": 2, "stage": "S", "label": "TP3", "engine": "vllm", "config": {"tp": "3"}, "command": "vllm serve Qwen/Qwen3-8B -tp 3", "replicas": 1, "gpus": 4, "status": "refused", "reason": "32 attention heads", "runs": []}],
+"ledger": {"launches": 2, "load_s": 1, "gpu_s": 8}}`
+	var s result.Study
+	if err := json.Unmarshal([]byte(old), &s); err != nil {
+		t.Fatal(err)
+	}
+	for form, doc := range render(t, s) {
+		want := []string{"CUDA_VISIBLE_DEVICES=2,3 vllm serve", "refused by the engine", "32 attention heads"}
+		if form != "text" {
+			want = append(want, "0.11.0", "2 replicas on 4 GPUs, loaded together", "1 replica on 4 GPUs")
+		}
+		for _, w := range want {
+			if !strings.Contains(doc, w) {
+				t.Errorf("%s lacks %q", form, w)
+			}
+		}
+		for _, bad := range []string{"engine&#39;s log", "engine's log", "What to do", "image", "()"} {
+			if i := strings.Index(doc[strings.Index(doc, "Old"):], bad); i >= 0 && form != "html" {
+				t.Errorf("%s says %q of what is not known", form, bad)
+			}
 		}
 	}
 }
