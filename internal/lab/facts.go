@@ -267,6 +267,9 @@ func goal(m result.Metric) string {
 		word = "Highest"
 	}
 	label, _, _ := strings.Cut(m.Label, " (")
+	if len(label) > 1 && label[1] >= 'a' && label[1] <= 'z' { // no abbreviation
+		label = strings.ToLower(label[:1]) + label[1:]
+	}
 	return word + " " + label
 }
 

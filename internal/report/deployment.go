@@ -132,6 +132,11 @@ func (x study) metric(name string) result.Metric {
 	return m
 }
 
+// kept reports whether the recommendation is the baseline itself.
+func (x study) kept() bool {
+	return x.Baseline != nil && x.Recommended != nil && x.Baseline.Trial == x.Recommended.Trial
+}
+
 // spent are the figures of energy and cost that the comparison has.
 func (x study) spent() []string {
 	has := func(name string) bool {
@@ -196,13 +201,16 @@ func factText(f result.EngineFact) string {
 	var n string
 	switch {
 	case f.Unit == "GiB":
-		n = fmt.Sprintf("%.2f", f.Value)
+		return fmt.Sprintf("%.2f GiB", f.Value)
 	case f.Unit == "s":
-		n = fmt.Sprintf("%.1f", f.Value)
+		return fmt.Sprintf("%.1f s", f.Value)
 	case f.Value == float64(int(f.Value)):
 		n = tally(int(f.Value))
 	default:
 		n = fmt.Sprintf("%.4g", f.Value)
+	}
+	if f.Value == 1 {
+		return n + " " + strings.TrimSuffix(f.Unit, "s")
 	}
 	return strings.TrimSpace(n + " " + f.Unit)
 }

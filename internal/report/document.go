@@ -358,7 +358,9 @@ func (x study) compare(metrics []result.Metric) (rows []comparison, doubts []str
 			row.Rows = append(row.Rows, comparedRow{m.Label, number(c.Baseline, m), number(c.Recommended, m)})
 		}
 		rows = append(rows, row)
-		doubts = append(doubts, doubt(row.Workload+", baseline", c.Baseline)...)
+		if !x.kept() {
+			doubts = append(doubts, doubt(row.Workload+", baseline", c.Baseline)...)
+		}
 		doubts = append(doubts, doubt(row.Workload+", recommended", c.Recommended)...)
 	}
 	return rows, doubts

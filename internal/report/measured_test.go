@@ -110,6 +110,23 @@ func TestOnTheCPU(t *testing.T) {
 	}
 }
 
+// TestBaselineKept: of a recommendation that is the baseline nothing is said twice, or as
+// a change.
+func TestBaselineKept(t *testing.T) {
+	s := measuredStudy()
+	s.Recommended = s.Baseline
+	s.Cases[0].Recommended = s.Cases[0].Baseline
+	s.Cases[0].Baseline.Verdict = result.Verdict{Status: result.Noted, Checks: []result.Check{{Name: "x", Status: result.Noted, Text: "a doubt of the case"}}}
+	for form, doc := range render(t, s) {
+		if strings.Contains(doc, "instead of") || strings.Count(doc, "ShareGPT, recommended: a doubt")+strings.Count(doc, "ShareGPT, baseline: a doubt") > 1 {
+			t.Errorf("%s says twice what is one:\n%s", form, doc)
+		}
+	}
+	if got := factLine([]result.EngineFact{{Name: "slots", Unit: "requests", Value: 1}, {Name: "load_seconds", Unit: "s", Value: 1}}); got != "1.0 s to load; slots for 1 request" {
+		t.Errorf("facts read %q", got)
+	}
+}
+
 // TestOldStudy: a study.json from before engines told anything of themselves renders as
 // it did.
 func TestOldStudy(t *testing.T) {

@@ -72,8 +72,11 @@ func (x study) textIncidents() string {
 }
 
 // textSpent is what tokens cost in energy and money, before and after, on the primary
-// workload; "" where neither is known.
+// workload; "" where neither is known, or nothing is recommended but the baseline.
 func (x study) textSpent() string {
+	if x.kept() {
+		return ""
+	}
 	var parts []string
 	for _, c := range x.Cases {
 		if c.Workload != x.primary {
