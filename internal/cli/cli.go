@@ -151,30 +151,17 @@ func newRoot(env Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "perflab",
 		Short: "Benchmark and tune LLM serving engines, with figures that can be trusted and repeated",
-		Long: `perflab benchmarks and tunes LLM serving engines (vLLM, SGLang, TensorRT-LLM),
-with figures that can be trusted and repeated.
-
-  perflab bench    drive a workload at an OpenAI-compatible endpoint
-  perflab tune     from a study file to a recommended serving command and a report
-  perflab predict  what a serving command would give on some hardware, with ranges
-  perflab sim      a simulated engine: takes an engine's own command line, needs no GPU
-  perflab render   a script, compose file, Slurm job or manifests that start a serving command
-  perflab report   render runs and studies as text, Markdown or HTML
-  perflab compare  compare runs: ratios with intervals, and a check for CI
-  perflab import   read other clients' result files and published reports as runs
-  perflab calibrate  fit the simulator's constants to measured runs
-  perflab export   write a run as a file of another client, CSV or Parquet
-  perflab audit    find what cannot be true in published results
-  perflab selfcheck  measure this load generator's own errors on this machine
+		Long: `perflab benchmarks and tunes LLM serving engines (vLLM, SGLang, TensorRT-LLM,
+llama.cpp), with figures that can be trusted and repeated.
 
 Exit status: 0 done, 1 failed, 2 usage, 3 SLO missed, regression or error found,
 4 measurement void, 130 interrupted (what was measured is kept).`,
 		Version:       env.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("unknown command %q (see perflab --help)", args[0])}
+				return usageError{fmt.Errorf("unknown command %q%s", args[0], nearest(c, args[0]))}
 			}
 			return nil
 		},
@@ -188,8 +175,37 @@ Exit status: 0 done, 1 failed, 2 usage, 3 SLO missed, regression or error found,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w (see %s --help)", explainUnknown(err), c.CommandPath())}
 	})
-	root.AddCommand(newBench(env), newTune(env), newSim(env), newPredict(env), newRender(env), newReport(env), newCompare(env), newImport(env), newCalibrate(env), newExport(env), newAudit(env), newEngines(env), newSelfcheck(env), newTruthServer(env))
+	addCommands(root, env)
 	return root
+}
+
+// addCommands adds the commands, under headings of what they are for.
+func addCommands(root *cobra.Command, env Env) {
+	for _, g := range []struct {
+		id, title string
+		commands  []*cobra.Command
+	}{
+		{"measure", "Measure and tune:", []*cobra.Command{newBench(env), newTune(env)}},
+		{"engines", "Engines:", []*cobra.Command{newEngines(env), newRender(env)}},
+		{"simulate", "Without a GPU:", []*cobra.Command{newSim(env), newPredict(env), newCalibrate(env)}},
+		{"results", "Results:", []*cobra.Command{newReport(env), newCompare(env), newImport(env), newExport(env), newAudit(env)}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.id
+			root.AddCommand(c)
+		}
+	}
+	root.AddCommand(newSelfcheck(env), newTruthServer(env))
+}
+
+// nearest says which command may have been meant.
+func nearest(root *cobra.Command, word string) string {
+	root.SuggestionsMinimumDistance = 2
+	if names := root.SuggestionsFor(word); len(names) > 0 {
+		return ": did you mean " + strings.Join(names, " or ") + "?"
+	}
+	return " (see perflab --help)"
 }
 
 // conclude shows an error once and maps it to the exit code.

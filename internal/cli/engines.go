@@ -28,13 +28,14 @@ func newEngines(env Env) *cobra.Command {
 		Long: `Show the catalogue of engines. Of one engine: the parameters by the names that
 studies and perflab's own flags use, with the engine's flag, default and values
 worth trying; then its flags that bear on performance, with type, default, the
-versions that have them and the flags that they have to be seen with.
+versions that have them and the flags that they have to be seen with; then its
+metrics, and the classes of failures that are told apart. It is some pages long.
 
 Flags were read from the engines' sources for the versions that are named; a
-version between two of them counts as the older one. --version V leaves out what
-V does not have.`,
+version between two of them counts as the older one, a newer one as the newest.
+--version V leaves out what V does not have.`,
 		Example: `  perflab engines
-  perflab engines vllm
+  perflab engines vllm | less
   perflab engines sglang --version 0.5.9
   perflab engines trtllm --all --json`,
 		Args: func(c *cobra.Command, args []string) error {

@@ -41,17 +41,18 @@ func engineText(s engineSheet, all bool) string {
 	}
 	fmt.Fprintf(tw, "  ready\tGET %s answers 200 (port %d by default)\n", s.Health, s.Port)
 	fmt.Fprintf(tw, "  metrics\t%s\n", s.MetricsPath)
-	for _, name := range slices.Sorted(maps.Keys(s.Metrics)) {
-		fmt.Fprintf(tw, "    %s\t%s\n", name, strings.Join(s.Metrics[name], ", "))
-	}
 	tw.Flush()
 	b.WriteString("\nParameters, by the names that studies use\n")
+	var none []string
 	for _, p := range s.Params {
+		if len(p.Flags) == 0 && p.Doc == s.Title+" has no such setting." {
+			none = append(none, p.Name)
+			continue
+		}
 		p.text(&b)
 	}
-	b.WriteString("\nFailures, as its log tells them\n")
-	for _, f := range s.Failures {
-		line(&b, 2, fmt.Sprintf("%-13s %s: %s", f.Class, f.Kind, f.Doc))
+	if len(none) > 0 {
+		line(&b, 2, fmt.Sprintf("%s has no setting for %s.", s.Title, strings.Join(none, ", ")))
 	}
 	which := "that bear on performance (all: --all)"
 	if all {
@@ -59,6 +60,16 @@ func engineText(s engineSheet, all bool) string {
 	}
 	flagsText(&b, fmt.Sprintf("Flags %s", which), s.Flags, s.Version)
 	flagsText(&b, fmt.Sprintf("Keys of the configuration file %s", which), s.Keys, s.Version)
+	b.WriteString("\nMetrics that telemetry reads, by their common names\n")
+	tw = tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, name := range slices.Sorted(maps.Keys(s.Metrics)) {
+		fmt.Fprintf(tw, "  %s\t%s\n", name, strings.Join(s.Metrics[name], ", "))
+	}
+	tw.Flush()
+	b.WriteString("\nFailures, as its log tells them\n")
+	for _, f := range s.Failures {
+		line(&b, 2, fmt.Sprintf("%-13s %s: %s", f.Class, f.Kind, f.Doc))
+	}
 	return b.String()
 }
 

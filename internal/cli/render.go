@@ -42,7 +42,7 @@ type renderFlags struct {
 	name      string
 	port      int
 	ready     time.Duration
-	image     string
+	images    []string
 	mounts    []string
 	shmSize   string
 	ulimits   []string
@@ -97,7 +97,7 @@ func newRender(env Env) *cobra.Command {
   perflab render --as compose --gpus 8 --image vllm/vllm-openai:v0.17.1 -- vllm serve Qwen/Qwen3-32B -tp 2
   perflab render --as slurm --nodes 2 --gpus 8 --time 04:00:00 -- trtllm-serve Qwen/Qwen3-235B-A22B --tp_size 16
   perflab render --hosts a=10.0.0.1,b=10.0.0.2 --gpus 8 --interface ib0 -- vllm serve m -tp 8 -pp 2
-  perflab render --as kubernetes --image vllm/vllm-openai:v0.17.1 --out k8s examples/quickstart.yaml`,
+  perflab render --as kubernetes --out k8s examples/quickstart.yaml`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.run(env, c.Flags(), args, c.ArgsLenAtDash() == 0)
 		},
@@ -123,7 +123,7 @@ func (f *renderFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.name, "name", "", "name of the files and objects (default: from the model, or the study)")
 	fs.IntVar(&f.port, "port", 8000, "port of the first replica; the others have the next ones")
 	fs.DurationVar(&f.ready, "ready-timeout", 15*time.Minute, "how long replicas may take to become ready")
-	fs.StringVar(&f.image, "image", "", "container image (default for vLLM and SGLang of a known version: the project's own)")
+	fs.StringArrayVar(&f.images, "image", nil, "container image, of a study with several engines ENGINE=IMAGE for each; repeatable (default: the study's; for vLLM and SGLang of a known version the project's own)")
 	fs.StringArrayVar(&f.mounts, "mount", nil, "SOURCE:TARGET[:ro], a directory for the containers; repeatable (a model's path is mounted anyway)")
 	fs.StringVar(&f.shmSize, "shm-size", "", "of /dev/shm, such as 32g (default: the host's; kubernetes 32g)")
 	fs.StringArrayVar(&f.ulimits, "ulimit", nil, "NAME=VALUE, such as memlock=-1; repeatable; compose")
@@ -138,7 +138,9 @@ type rendered struct {
 	label   string
 	name    string
 	cmd     engine.Command
-	world   int // devices of a replica
+	gpu     arch.Accelerator // the zero one where it is not known
+	image   string           // that the study names
+	world   int              // devices of a replica
 	bench   string
 	notes   []string
 	refused string
@@ -167,6 +169,9 @@ func (f *renderFlags) run(env Env, fs *pflag.FlagSet, args []string, command boo
 	}
 	if len(all) > 1 && f.out == "" {
 		return usageError{fmt.Errorf("the study tries %d configurations: --out DIR writes a file for each", len(all))}
+	}
+	if err := f.oneImage(all); err != nil {
+		return usageError{err}
 	}
 	nodes, topologies, err := f.inventory()
 	if err != nil {
@@ -273,18 +278,35 @@ func (f *renderFlags) command(args []string) ([]rendered, error) {
 	if err != nil {
 		return nil, err
 	}
+	machines := max(f.nodes, len(f.hosts))
+	cfg, err := f.resolve(cmd, gpu, f.gpus*machines)
+	if err != nil {
+		return nil, err
+	}
+	r.world, r.gpu = cfg.GPUs, gpu
+	r.notes = append(r.notes, cmd.Model+" on "+onHardware(gpu, machines, f.gpus))
+	return []rendered{r}, nil
+}
+
+// resolve checks a command against its engine's rules, without a model where nothing is
+// predicted of it.
+func (f *renderFlags) resolve(cmd engine.Command, gpu arch.Accelerator, devices int) (engine.Config, error) {
+	if e, err := engine.ByName(cmd.Engine); err == nil && e.MeasuredOnly {
+		return cmd.Outline(gpu, devices)
+	}
 	model, err := lookupModel(cmd.Model, f.modelConfig)
 	if err != nil {
-		return nil, err
+		return engine.Config{}, err
 	}
-	machines := max(f.nodes, len(f.hosts))
-	cfg, err := cmd.Resolve(model, gpu, f.gpus*machines)
-	if err != nil {
-		return nil, err
+	return cmd.Resolve(model, gpu, devices)
+}
+
+// onHardware names what a configuration runs on.
+func onHardware(gpu arch.Accelerator, machines, gpus int) string {
+	if gpu.Platform == arch.CPU {
+		return gpu.Title
 	}
-	r.world = cfg.GPUs
-	r.notes = append(r.notes, fmt.Sprintf("%s on %s x %s", cmd.Model, counted(machines, f.gpus), gpu.Title))
-	return []rendered{r}, nil
+	return counted(machines, gpus) + " x " + gpu.Title
 }
 
 func counted(machines, gpus int) string {
@@ -319,6 +341,13 @@ func (f *renderFlags) study(fs *pflag.FlagSet, path string) ([]rendered, error) 
 	if !fs.Changed("gpus") {
 		f.gpus = s.Hardware.GPUs / machines
 	}
+	if err := f.site(fs, s); err != nil {
+		return nil, err
+	}
+	gpu, err := arch.LookupAccelerator(s.Hardware.GPU)
+	if err != nil {
+		return nil, err
+	}
 	configurations, err := s.Configurations()
 	if err != nil {
 		return nil, err
@@ -329,10 +358,13 @@ func (f *renderFlags) study(fs *pflag.FlagSet, path string) ([]rendered, error) 
 		if c.Stage != "" {
 			label = c.Stage + ": " + c.Label
 		}
-		r := rendered{label: label, cmd: c.Command, world: c.Config.GPUs, bench: c.Bench}
+		r := rendered{label: label, cmd: c.Command, gpu: gpu, image: s.Engines[c.Command.Engine].Image, world: c.Config.GPUs, bench: c.Bench}
+		if s.Runtime.Docker != nil {
+			r.image = cmp.Or(r.image, s.Runtime.Docker.Image)
+		}
 		r.name = objectName(fmt.Sprintf("%s-%d-%s", cmp.Or(f.name, s.Name), i+1, c.Label))
 		r.notes = []string{fmt.Sprintf("Study %s, %s", s.Name, label),
-			fmt.Sprintf("%s on %s x %s", c.Command.Model, counted(machines, s.Hardware.GPUs/machines), s.Hardware.GPU)}
+			c.Command.Model + " on " + onHardware(gpu, max(f.nodes, len(f.hosts)), f.gpus)}
 		if c.Refused != nil {
 			r.refused = c.Refused.Reason
 		}
@@ -409,12 +441,25 @@ func (f *renderFlags) plan(r *rendered, format renderer, nodes []engine.Node, to
 		return render.Plan{}, err
 	}
 	p := render.Plan{
-		Name: r.name, Port: f.port, Bench: r.bench, Image: f.imageOf(r.cmd, format), ShmSize: f.shmSize, Ulimits: f.ulimits,
+		Name: r.name, Port: f.port, Bench: r.bench, ShmSize: f.shmSize, Ulimits: f.ulimits,
 		Partition: f.partition, Account: f.account, TimeLimit: f.timeLimit, Namespace: f.namespace,
 		Spec: deploy.Spec{Name: r.label, Health: e.Health, Timeout: f.ready},
 	}
+	if p.Image, err = f.imageOf(r, format); err != nil {
+		return p, err
+	}
 	if format.container && p.Image == "" {
-		return p, errors.New("name the container image: --image")
+		return p, fmt.Errorf("name the container image: --image IMAGE, or --image %s=IMAGE in a study of several engines", r.cmd.Engine)
+	}
+	switch r.gpu.Platform {
+	case "", arch.CUDA, arch.CPU:
+	case arch.ROCm:
+		p.Spec.Visible = "HIP_VISIBLE_DEVICES"
+	case arch.NPU:
+		p.Spec.Visible = "ASCEND_RT_VISIBLE_DEVICES"
+	}
+	if p.Spec.Visible != "" && format.container {
+		return p, fmt.Errorf("--as %s asks for NVIDIA GPUs, and %s is none: use --as script or slurm", f.as, r.gpu.Title)
 	}
 	if nodes[0].Name != "" {
 		p.Nodes = nodes
@@ -427,7 +472,7 @@ func (f *renderFlags) plan(r *rendered, format renderer, nodes []engine.Node, to
 		places, leftover = [][]engine.Node{nodes}, nil
 	}
 	if len(places) == 0 {
-		return p, fmt.Errorf("a replica takes %d GPUs, and there are %s: no whole number of machines gives them", r.world, counted(len(nodes), f.gpus))
+		return p, fmt.Errorf("a replica takes %d GPUs, and there are %s: no whole number of machines gives them (--gpus says how many a machine has)", r.world, counted(len(nodes), f.gpus))
 	}
 	for _, place := range places {
 		if len(place) > 1 && f.as == "script" && slices.ContainsFunc(place, func(n engine.Node) bool { return net.ParseIP(n.Addr) == nil }) {
@@ -437,13 +482,17 @@ func (f *renderFlags) plan(r *rendered, format renderer, nodes []engine.Node, to
 		if err != nil {
 			return p, err
 		}
-		p.Spec.Replicas = append(p.Spec.Replicas, deploy.Spread(parts))
+		replica := deploy.Spread(parts)
+		if r.gpu.Platform == arch.CPU {
+			replica.Devices = nil
+		}
+		p.Spec.Replicas = append(p.Spec.Replicas, replica)
 	}
 	_, env := deploy.Redact(nil, r.cmd.Env)
 	shown := r.cmd
 	shown.Env = env
 	shown.Extra, _ = deploy.Redact(r.cmd.Extra, nil)
-	p.Comments = slices.Concat(r.notes, []string{"Command: " + shown.String(), replicasText(len(places), places[0])}, r.cmd.SpreadRemarks(places[0], f.spreadBy(places[0])))
+	p.Comments = slices.Concat(r.notes, []string{"Command: " + shown.String(), replicasText(len(places), places[0], r.gpu)}, r.cmd.SpreadRemarks(places[0], f.spreadBy(places[0])))
 	for _, n := range leftover {
 		p.Comments = append(p.Comments, leftoverText(n))
 	}
@@ -458,7 +507,10 @@ func (f *renderFlags) spreadBy(place []engine.Node) string {
 	return f.method
 }
 
-func replicasText(n int, place []engine.Node) string {
+func replicasText(n int, place []engine.Node, gpu arch.Accelerator) string {
+	if gpu.Platform == arch.CPU {
+		return fmt.Sprintf("%d replicas", n)[:len("1 replica")+min(n-1, 1)]
+	}
 	text := fmt.Sprintf("%d replicas of %d GPUs", n, len(place[0].Devices)*len(place))
 	if n == 1 {
 		text = strings.Replace(text, "replicas", "replica", 1)
@@ -482,49 +534,4 @@ func leftoverText(n engine.Node) string {
 		on = " of " + n.Name
 	}
 	return fmt.Sprintf("Used by no replica, and allocated: GPU %s%s", strings.Join(ids, ", "), on)
-}
-
-// imageOf is the image to run in, "" where none is named or known.
-func (f *renderFlags) imageOf(cmd engine.Command, format renderer) string {
-	if f.image != "" || !format.container || cmd.Version == "" {
-		return f.image
-	}
-	switch cmd.Engine {
-	case "vllm":
-		return "vllm/vllm-openai:v" + strings.TrimPrefix(cmd.Version, "v")
-	case "sglang":
-		return "lmsysorg/sglang:v" + strings.TrimPrefix(cmd.Version, "v")
-	}
-	return ""
-}
-
-// mountsOf gives containers what they need of the machine: the directories named, the
-// model where it is a path, else the cache of downloads; and a cache of compiled
-// kernels, which replicas must not share.
-func (f *renderFlags) mountsOf(p *render.Plan, cmd engine.Command) error {
-	for _, text := range f.mounts {
-		source, rest, ok := strings.Cut(text, ":")
-		target, mode, _ := strings.Cut(rest, ":")
-		if !ok || source == "" || !strings.HasPrefix(target, "/") || mode != "" && mode != "ro" {
-			return fmt.Errorf("--mount %q: write it as /models:/models:ro", text)
-		}
-		p.Mounts = append(p.Mounts, render.Mount{Source: source, Target: target, ReadOnly: mode == "ro"})
-	}
-	if p.Image == "" {
-		return nil
-	}
-	if filepath.IsAbs(cmd.Model) && len(f.mounts) == 0 {
-		p.Mounts = append(p.Mounts, render.Mount{Source: cmd.Model, Target: cmd.Model, ReadOnly: true})
-	} else if f.as == "compose" && len(f.mounts) == 0 {
-		p.Mounts = append(p.Mounts, render.Mount{Source: "${HF_HOME:-${HOME}/.cache/huggingface}", Target: "/root/.cache/huggingface"})
-	}
-	switch cmd.Engine {
-	case "vllm":
-		p.Caches = []string{"/root/.cache/vllm"}
-	case "trtllm":
-		if len(p.Ulimits) == 0 {
-			p.Ulimits = []string{"memlock=-1", "stack=67108864"}
-		}
-	}
-	return nil
 }

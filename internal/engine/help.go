@@ -35,6 +35,8 @@ func (e *Engine) VersionArgv() []string {
 		return []string{"python3", "-c", "import importlib.metadata as m; print(m.version('sglang'))"}
 	case "trtllm":
 		return []string{"python3", "-c", "import importlib.metadata as m; print(m.version('tensorrt_llm'))"}
+	case "llamacpp": // which prints it as an error
+		return []string{"sh", "-c", "exec " + strings.Join(e.launch, " ") + " --version 2>&1"}
 	}
 	return append(slices.Clone(e.launch), "--version")
 }

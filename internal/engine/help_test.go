@@ -136,6 +136,7 @@ func TestHelpArgv(t *testing.T) {
 		{"vllm", "vllm serve --help=all", "vllm --version"},
 		{"sglang", "python3 -m sglang.launch_server --help", "python3 -c import importlib.metadata as m; print(m.version('sglang'))"},
 		{"trtllm", "trtllm-serve serve --help", "python3 -c import importlib.metadata as m; print(m.version('tensorrt_llm'))"},
+		{"llamacpp", "llama-server --help", "sh -c exec llama-server --version 2>&1"},
 	} {
 		e, _ := ByName(tt.engine)
 		if got := strings.Join(e.HelpArgv(), " "); got != tt.help {

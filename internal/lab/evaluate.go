@@ -140,6 +140,9 @@ func (l *study) evaluate(ctx context.Context, p tune.Proposal, dir string) (*tri
 	}
 	t.Notes = append(t.Notes, l.remarks(pl)...)
 	t.Replicas = l.copies(pl)
+	if l.Runtime.Kind != Existing { // what serves there is not known
+		t.Each = pl.cfg.GPUs
+	}
 	if l.Runtime.Kind == Predicted {
 		return t, l.predict(ctx, t, p, pl, dir)
 	}

@@ -57,12 +57,15 @@ func (l *study) facts(partial bool) (result.Study, error) {
 		Schema: "perflab.study/1", Version: l.Version, Name: l.Name, Title: l.title(metric),
 		Partial: partial, Strategy: l.Study.Strategy, Block: l.Bench.Block,
 		Objective: result.Objective{Metric: metric.Name, Better: better(metric), SLOs: l.Objective.SLOs, Goal: goal(metric)},
-		Model:     l.modelName(), Hardware: l.hardware(), Engines: l.software(trials), Method: l.method(),
+		Model:     l.modelName(), Hardware: l.hardware(), Visible: l.visible(), Engines: l.software(trials), Method: l.method(),
 		Workloads: l.described, Confirmed: r.Confirmed, Verdict: r.Verdict, Notes: l.notes(),
 	}
 	for _, t := range trials {
 		if t.Runs == nil {
 			t.Runs = []result.Run{} // a list in study.json, also when it is empty
+		}
+		if l.onCPU() {
+			t.GPUs, t.Each, t.GPUS = 0, 0, 0
 		}
 		f.Trials = append(f.Trials, t.Trial)
 		f.Ledger.Launches += t.Launches
@@ -194,6 +197,9 @@ func (l *study) title(m result.Metric) string {
 		what = "Throughput"
 	}
 	gpu, _ := arch.LookupAccelerator(l.Hardware.GPU) // checked when the study was parsed
+	if l.onCPU() {
+		gpu.Title = "the CPU"
+	}
 	return fmt.Sprintf("Optimizing %s %s on %s", shortModel(l.modelName()), what, gpu.Title)
 }
 
@@ -261,11 +267,26 @@ func goal(m result.Metric) string {
 		word = "Highest"
 	}
 	label, _, _ := strings.Cut(m.Label, " (")
+	if len(label) > 1 && label[1] >= 'a' && label[1] <= 'z' { // no abbreviation
+		label = strings.ToLower(label[:1]) + label[1:]
+	}
 	return word + " " + label
+}
+
+// onCPU reports whether the engines have no accelerator.
+func (s *Study) onCPU() bool {
+	gpu, err := arch.LookupAccelerator(s.Hardware.GPU)
+	return err == nil && gpu.Platform == arch.CPU
 }
 
 func (l *study) hardware() string {
 	gpu, _ := arch.LookupAccelerator(l.Hardware.GPU)
+	switch {
+	case l.onCPU() && l.Hardware.Nodes > 1:
+		return fmt.Sprintf("CPUs of %d hosts, no GPU", l.Hardware.Nodes)
+	case l.onCPU():
+		return "CPU of one host, no GPU"
+	}
 	s := fmt.Sprintf("%d x %s", l.Hardware.GPUs, gpu.Title)
 	if l.Hardware.Nodes > 1 {
 		return fmt.Sprintf("%s on %d nodes", s, l.Hardware.Nodes)
@@ -312,7 +333,11 @@ func (l *study) method() string {
 	default:
 		how = "The engine was started for each configuration as a child process from its serving command, and measured over HTTP by perflab bench."
 	}
-	return how + " Warm-up requests with prompts of their own came first and are not counted. All trials of the search met the same requests at the same times. A configuration that uses fewer GPUs than there are was started as several replicas, loaded together by the client; nothing is multiplied."
+	how += " Warm-up requests with prompts of their own came first and are not counted. All trials of the search met the same requests at the same times."
+	if l.onCPU() || l.Runtime.Kind == Existing {
+		return how
+	}
+	return how + " A configuration that uses fewer GPUs than there are was started as several replicas, loaded together by the client; nothing is multiplied."
 }
 
 // notes are what the study knows and its figures do not show.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -23,7 +22,8 @@ type study struct {
 }
 
 func index(s result.Study) study {
-	x := study{Study: s, objective: metric(s.Objective.Metric), trials: map[int]*result.Trial{}}
+	x := study{Study: s, trials: map[int]*result.Trial{}}
+	x.objective = x.metric(s.Objective.Metric)
 	for i := range s.Trials {
 		x.trials[s.Trials[i].ID] = &s.Trials[i]
 		for _, r := range s.Trials[i].Runs { // one simulated run taints the whole
@@ -113,9 +113,11 @@ type document struct {
 	Warnings   []string // what to know before believing the conclusion
 	Deploy     string   // how the recommended command is deployed
 	HowTo      string   // what the command alone does not do
-	Script     string   // starts every replica, where the command alone does not
-	Command    string   // recommended
-	From, To   string   // objective of baseline and recommended
+	Caveats    []string // notes of the recommended trial
+	Software   []software
+	Script     string // starts every replica, where the command alone does not
+	Command    string // recommended
+	From, To   string // objective of baseline and recommended
 	Gain       string
 	Comparison []comparison
 	Survey     *survey         // in place of the comparison
@@ -175,7 +177,10 @@ type trialView struct {
 	Label    string
 	Role     string
 	Status   string // ok, refused, failed, void
+	Class    string // of the failure
 	Reason   string
+	Advice   string // what to do about it
+	Facts    string // that the engine's log tells
 	Notes    []string
 	Change   []string // against the incumbent
 	Figure   string   // objective on the primary workload
@@ -256,8 +261,11 @@ func newDocument(s result.Study, o Options) document {
 	if r := s.Recommended; r != nil {
 		d.Command, d.Deploy = wrapCommand(r.Command), x.deployed(r.Trial, r.Replicas)
 		if r.Replicas > 1 {
-			d.HowTo = fmt.Sprintf("The command starts one replica. Start it %d times, each on its own GPUs and port, and spread the requests over them.", r.Replicas)
+			d.HowTo = fmt.Sprintf("The command starts one replica. Start it %d times, each on %s, and spread the requests over them.", r.Replicas, x.own(r.Trial))
 			d.Script = wrapScript(x.script(r))
+		}
+		if t := x.trials[r.Trial]; t != nil {
+			d.Caveats = t.Notes
 		}
 		d.To, d.Gain = quantity(r.Summary, x.objective), x.gain(r.Gain)
 		d.Extra, d.ExtraOf = o.Extra, x.name(r.Trial)+" under "+x.workload(x.primary)
@@ -265,6 +273,7 @@ func newDocument(s result.Study, o Options) document {
 	if x.Baseline != nil {
 		d.From = quantity(s.Baseline.Summary, x.objective)
 	}
+	d.Software = x.software()
 	d.Defined = x.compared(o)
 	d.Comparison, d.Doubts = x.compare(d.Defined)
 	d.Remarks = x.remarks()
@@ -301,41 +310,6 @@ func (x study) surveyed() *survey {
 	return s
 }
 
-// script starts every replica of a configuration on devices and a port of its
-// own. It is empty where that takes more than one machine, or where the
-// command chooses its port itself.
-func (x study) script(p *result.Pick) string {
-	t := x.trials[p.Trial]
-	files, command := splitFiles(p.Command)
-	if t == nil || t.GPUs < p.Replicas || !strings.HasSuffix(x.Hardware, "on one node") || strings.Contains(command, "--port") {
-		return ""
-	}
-	const firstPort = 8000
-	per := t.GPUs / p.Replicas
-	var b strings.Builder
-	b.WriteString(files)
-	for i := range p.Replicas {
-		ids := make([]string, per)
-		for j := range ids {
-			ids[j] = strconv.Itoa(i*per + j)
-		}
-		fmt.Fprintf(&b, "CUDA_VISIBLE_DEVICES=%s %s --port %d &\n", strings.Join(ids, ","), command, firstPort+i)
-	}
-	return b.String() + "wait"
-}
-
-// deployed says how many copies of a command ran, and on what.
-func (x study) deployed(trial, replicas int) string {
-	gpus := ""
-	if t := x.trials[trial]; t != nil && t.GPUs > 0 {
-		gpus = " on " + count(t.GPUs, "GPU")
-	}
-	if replicas <= 1 {
-		return "1 replica" + gpus
-	}
-	return fmt.Sprintf("%d replicas%s, loaded together by the client (measured, not multiplied)", replicas, gpus)
-}
-
 // warnings says what the conclusion lacks.
 func (x study) warnings() []string {
 	var w []string
@@ -365,10 +339,11 @@ func (x study) compared(o Options) []result.Metric {
 				names = append(names, slo[:end])
 			}
 		}
+		names = append(names, x.spent()...)
 	}
 	var metrics []result.Metric
 	for _, n := range names {
-		if m := metric(n); !slices.ContainsFunc(metrics, func(k result.Metric) bool { return k.Name == m.Name }) {
+		if m := x.metric(n); !slices.ContainsFunc(metrics, func(k result.Metric) bool { return k.Name == m.Name }) {
 			metrics = append(metrics, m)
 		}
 	}
@@ -383,7 +358,9 @@ func (x study) compare(metrics []result.Metric) (rows []comparison, doubts []str
 			row.Rows = append(row.Rows, comparedRow{m.Label, number(c.Baseline, m), number(c.Recommended, m)})
 		}
 		rows = append(rows, row)
-		doubts = append(doubts, doubt(row.Workload+", baseline", c.Baseline)...)
+		if !x.kept() {
+			doubts = append(doubts, doubt(row.Workload+", baseline", c.Baseline)...)
+		}
 		doubts = append(doubts, doubt(row.Workload+", recommended", c.Recommended)...)
 	}
 	return rows, doubts
@@ -536,6 +513,10 @@ func (x study) view(t, before *result.Trial) trialView {
 		ID: t.ID, Label: t.Label, Role: x.role(t.ID), Status: t.Status, Reason: t.Reason, Notes: t.Notes, Log: t.Log,
 		Figure: quantity(x.summary(t), x.objective), Deploy: x.deployed(t.ID, t.Replicas),
 		Command: wrapCommand(t.Command), Incident: t.Status != tune.Measured,
+		Class: t.Class, Advice: x.sentence(t.Advice), Facts: factLine(t.Facts),
+	}
+	if v.Incident && t.Replicas == 0 {
+		v.Deploy = "" // it was not started
 	}
 	if before != nil {
 		v.Change = changes(before.Config, t.Config)
@@ -558,7 +539,11 @@ func (x study) printed(s *result.Summary) *runView {
 	if s == nil {
 		return nil
 	}
-	return &runView{Block: printed(*s, x.style), Verdict: s.Verdict.Status, Checks: unsound(s.Verdict)}
+	block := printed(*s, x.style)
+	if beside := strings.TrimRight(result.TelemetryText(*s), "\n"); beside != "" {
+		block += "\n" + beside
+	}
+	return &runView{Block: block, Verdict: s.Verdict.Status, Checks: unsound(s.Verdict)}
 }
 
 // printed is the block without its last newline.
@@ -638,12 +623,15 @@ func (x study) cost() []figure {
 			parts = append(parts, fmt.Sprintf("%d %s", by[st], statusWord(st)))
 		}
 	}
-	return []figure{
+	out := []figure{
 		{"Trials", strings.Join(parts, ", ")},
 		{"Launches", fmt.Sprint(x.Ledger.Launches)},
 		{"Time under load (s)", fmt.Sprintf("%.1f", x.Ledger.LoadS)},
-		{"Allocated GPU time (GPU-s)", fmt.Sprintf("%.1f", x.Ledger.GPUS)},
 	}
+	if slices.ContainsFunc(x.Trials, func(t result.Trial) bool { return t.GPUs > 0 }) {
+		out = append(out, figure{"Allocated GPU time (GPU-s)", fmt.Sprintf("%.1f", x.Ledger.GPUS)})
+	}
+	return out
 }
 
 // statusWord is a trial's status for the reader.

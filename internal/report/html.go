@@ -43,7 +43,6 @@ func page(w io.Writer, name, what string, data any) error {
 		"script": func() (template.JS, error) { b, err := pageFiles.ReadFile("page/page.js"); return template.JS(b), err },
 		"svg":    inlineSVG,
 		"half":   func(p Plot) bool { return p.half },
-		"status": statusWord,
 		"bench":  benchScript,
 		"load":   loadLine,
 		"join":   strings.Join,

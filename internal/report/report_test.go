@@ -177,7 +177,7 @@ func TestTextFitsTheScreen(t *testing.T) {
 	if n := strings.Count(b.String(), "\n"); n > 25 {
 		t.Errorf("%d lines, want at most 25:\n%s", n, b.String())
 	}
-	if !strings.Contains(b.String(), "*9 ") || !strings.Contains(b.String(), "and 37 more in the report") {
+	if !strings.Contains(b.String(), "*9 ") || !strings.Contains(b.String(), "and 39 more in the report") {
 		t.Errorf("the recommendation or the count of the rest is missing:\n%s", b.String())
 	}
 }

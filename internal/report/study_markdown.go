@@ -47,6 +47,9 @@ func (m *mdWriter) conclusion(d document) {
 	m.para("%s %s", mdText(d.Lead()), mdText(d.study.name(d.Recommended.Trial)))
 	m.code("bash", d.Command)
 	m.para("Deployment: %s. %s", mdText(d.Deploy), mdText(d.HowTo))
+	for _, note := range d.Caveats {
+		m.para("> %s", mdText(note))
+	}
 	if d.Script != "" {
 		m.code("bash", d.Script)
 	}
@@ -132,8 +135,8 @@ func (m *mdWriter) setup(d document) {
 	m.para("%s", mdText(d.Hardware))
 	m.heading(3, "Engine Version")
 	var engines []string
-	for _, e := range d.Engines {
-		engines = append(engines, cmp.Or(e.Title, e.Name)+": "+cmp.Or(e.Version, "version not stated"))
+	for _, e := range d.Software {
+		engines = append(engines, e.Text())
 	}
 	m.list("-", engines...)
 	m.heading(3, "Benchmark Method")
@@ -222,12 +225,20 @@ func (m *mdWriter) trial(t trialView) {
 	}
 	m.heading(4, head)
 	if t.Incident {
-		m.para("**Status: %s.** %s", mdText(statusWord(t.Status)), mdText(t.Reason))
+		m.para("**Status: %s.** %s", mdText(t.StatusText()), mdText(t.Reason))
+		if t.Advice != "" {
+			m.para("What to do: %s", mdText(t.Advice))
+		}
 	}
 	if len(t.Change) > 0 {
 		m.para("Change of the incumbent: %s", mdCode(strings.Join(t.Change, " ")))
 	}
-	m.para("Deployment: %s", mdText(t.Deploy))
+	if t.Deploy != "" {
+		m.para("Deployment: %s", mdText(t.Deploy))
+	}
+	if t.Facts != "" {
+		m.para("By the engine's log: %s", mdText(t.Facts))
+	}
 	for _, note := range t.Notes {
 		m.para("> %s", mdText(note))
 	}
@@ -238,6 +249,14 @@ func (m *mdWriter) trial(t trialView) {
 	if t.Log != "" && t.Incident {
 		m.para("Log: %s", mdCode(t.Log))
 	}
+}
+
+// StatusText is the trial's status, with the class of its failure.
+func (t trialView) StatusText() string {
+	if t.Class == "" {
+		return statusWord(t.Status)
+	}
+	return statusWord(t.Status) + " (" + t.Class + ")"
 }
 
 func (m *mdWriter) run(r runView) {

@@ -51,7 +51,7 @@ func surroundings(sim bool, calls []result.Call, readings []result.Reading) (Plo
 	}
 	bottom := float64(flightTop + len(panels)*(besideHeight+besideGap) - besideGap)
 	c := &canvas{name: "telemetry", w: plotWidth, h: bottom + 48}
-	const title = "Engine, GPUs and hosts over the same time"
+	title := aroundTitle(readings)
 	c.head(title, sim)
 	x := timeAxis(end)
 	c.shade(x, calls, end, bottom)
@@ -71,6 +71,26 @@ func surroundings(sim bool, calls []result.Call, readings []result.Reading) (Plo
 		c.legend(panelLeft+textWidth(p.title)+24, top-8, classes, names)
 	}
 	return c.plot(title), true
+}
+
+// aroundTitle names what was read.
+func aroundTitle(readings []result.Reading) string {
+	var names []string
+	for _, k := range []struct{ source, one, many string }{
+		{result.SourceEngine, "engine", "engines"}, {result.SourceGPU, "GPU", "GPUs"}, {result.SourceHost, "host", "hosts"},
+	} {
+		switch n := places(readings, k.source); {
+		case n == 1:
+			names = append(names, k.one)
+		case n > 1:
+			names = append(names, k.many)
+		}
+	}
+	text := strings.Join(names, ", ")
+	if n := len(names); n > 1 {
+		text = strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+	}
+	return strings.ToUpper(text[:1]) + text[1:] + " over the same time"
 }
 
 // axis is one from 0 to the highest value; of shares to 100 %.

@@ -125,11 +125,14 @@ func (c *canvas) label(points []label) {
 		taken = append(taken, box{p.x - 6, p.y - 6, p.x + 6, p.y + 6})
 	}
 	for _, p := range points {
-		w := 1.1 * textWidth(p.text) // it may be bold
+		w := textWidth(p.text)
+		if p.class == "b" { // bold faces are up to a quarter wider
+			w *= 1.25
+		}
 		var at place
 		for i, q := range []place{{12, 4, "start"}, {12, -10, "start"}, {12, 18, "start"}, {-12, 4, "end"}, {-12, -10, "end"}, {-12, 18, "end"}, {0, 28, "middle"}, {0, -20, "middle"}} {
 			b := q.box(p, w)
-			free := b.x1 < c.w && !slices.ContainsFunc(taken, b.hits)
+			free := b.x1 < c.w-8 && !slices.ContainsFunc(taken, b.hits)
 			if i == 0 || free {
 				at = q
 			}

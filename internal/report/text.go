@@ -13,7 +13,7 @@ import (
 )
 
 // textRows bounds the trials that StudyText lists, so that the whole stays
-// within 25 lines.
+// within 25 lines: of more than these, fewer where other lines follow.
 const textRows = 12
 
 // StudyText writes the summary of a study for a terminal: the verdict, a line
@@ -28,6 +28,7 @@ func StudyText(w io.Writer, s result.Study) error {
 	for _, note := range x.warnings() {
 		fmt.Fprintln(b, note)
 	}
+	b.WriteString(x.textIncidents() + x.textSpent())
 	if r := s.Recommended; r != nil {
 		word := "Recommended"
 		if x.survey() {
@@ -41,6 +42,55 @@ func StudyText(w io.Writer, s result.Study) error {
 		return fmt.Errorf("write the summary of study %s: %w", s.Name, err)
 	}
 	return nil
+}
+
+// textIncidents says why trials have no figures, of the first few of them.
+func (x study) textIncidents() string {
+	const most, width = 3, 240
+	b, n := &strings.Builder{}, 0
+	for _, t := range x.Trials {
+		if t.Status == tune.Measured || t.Reason == "" {
+			continue
+		}
+		if n++; n > most {
+			continue
+		}
+		class := ""
+		if t.Class != "" {
+			class = " (" + t.Class + ")"
+		}
+		text := strings.TrimSuffix(oneLine(t.Reason), ".")
+		if t.Advice != "" {
+			text = clip(text, width/2) + ". " + x.sentence(oneLine(t.Advice))
+		}
+		fmt.Fprintf(b, "#%d %s%s: %s\n", t.ID, statusWord(t.Status), class, clip(text, width))
+	}
+	if n > most {
+		fmt.Fprintf(b, "and %d more without figures in the report\n", n-most)
+	}
+	return b.String()
+}
+
+// textSpent is what tokens cost in energy and money, before and after, on the primary
+// workload; "" where neither is known, or nothing is recommended but the baseline.
+func (x study) textSpent() string {
+	if x.kept() {
+		return ""
+	}
+	var parts []string
+	for _, c := range x.Cases {
+		if c.Workload != x.primary {
+			continue
+		}
+		for _, name := range x.spent() {
+			m := x.metric(name)
+			parts = append(parts, fmt.Sprintf("%s %s instead of %s", m.Label, number(c.Recommended, m), number(c.Baseline, m)))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Against the baseline: " + strings.Join(parts, "; ") + "\n"
 }
 
 // textScript starts every replica, if there are several and they fit the
@@ -104,9 +154,10 @@ func (x study) textTrials(won map[int]string) []*result.Trial {
 		return all
 	}
 	keep := map[int]bool{}
+	rows := textRows - strings.Count(x.textIncidents()+x.textSpent(), "\n")
 	add := func(want func(*result.Trial) bool) {
 		for _, t := range all {
-			if len(keep) < textRows && want(t) {
+			if len(keep) < rows && want(t) {
 				keep[t.ID] = true
 			}
 		}

@@ -15,7 +15,8 @@ type Study struct {
 
 	Objective Objective  `json:"objective"`
 	Model     string     `json:"model"`
-	Hardware  string     `json:"hardware"` // "8 x NVIDIA A100 SXM 80GB on one node"
+	Hardware  string     `json:"hardware"`          // "8 x NVIDIA A100 SXM 80GB on one node"
+	Visible   string     `json:"visible,omitempty"` // environment variable that deals accelerators out; absent: CUDA_VISIBLE_DEVICES
 	Engines   []Software `json:"engines"`
 	Method    string     `json:"method"` // how each trial was measured, in one paragraph
 	Workloads []Load     `json:"workloads"`
@@ -95,8 +96,9 @@ type Trial struct {
 	Config   map[string]string `json:"config"`
 	Command  string            `json:"command"`
 	Replicas int               `json:"replicas"`
-	GPUs     int               `json:"gpus"`   // allocated, leftover ones included
-	Status   string            `json:"status"` // ok, refused, failed, void
+	GPUs     int               `json:"gpus"`                       // allocated, leftover ones included; 0: it ran on the CPU
+	Each     int               `json:"gpus_per_replica,omitempty"` // of them
+	Status   string            `json:"status"`                     // ok, refused, failed, void
 	Reason   string            `json:"reason,omitempty"`
 	Class    string            `json:"class,omitempty"`  // of the failure, as the engine's signatures name it
 	Advice   string            `json:"advice,omitempty"` // what to do about it

@@ -19,11 +19,11 @@ func telemetryScalars() []Metric {
 		{Name: "mean_running_requests", Label: "Mean requests running", Unit: "requests", Section: sectionTelemetry, Decimals: 2,
 			Doc: "Requests that the engine computed at a time, by its own metrics, summed over the replicas" + covered + ".", Formula: "sum over replicas of mean over W of running"},
 		{Name: "max_running_requests", Label: "Peak requests running", Unit: "requests", Section: sectionTelemetry,
-			Doc: "The most of them at one reading.", Formula: "max over W of the sum over replicas of running"},
+			Doc: "The most requests running at one reading.", Formula: "max over W of the sum over replicas of running"},
 		{Name: "mean_waiting_requests", Label: "Mean requests waiting", Unit: "requests", Section: sectionTelemetry, Better: Lower, Decimals: 2,
 			Doc: "Requests that waited in the engine's queue, as mean_running_requests.", Formula: "sum over replicas of mean over W of waiting"},
 		{Name: "max_waiting_requests", Label: "Peak requests waiting", Unit: "requests", Section: sectionTelemetry, Better: Lower,
-			Doc: "The most of them at one reading.", Formula: "max over W of the sum over replicas of waiting"},
+			Doc: "The most requests waiting at one reading.", Formula: "max over W of the sum over replicas of waiting"},
 		{Name: "mean_engine_queue_ms", Label: "Mean time in the engine's queue (ms)", Unit: "ms", Section: sectionTelemetry, Better: Lower, Decimals: 2,
 			Doc: "Time that a request waited in the engine before it was computed, by the engine's counters over the run; absent where it has none.", Formula: "growth of queue_seconds / growth of queued"},
 		{Name: "mean_kv_usage", Label: "Mean KV cache use", Unit: "ratio", Section: sectionTelemetry, Decimals: 4,
@@ -66,7 +66,7 @@ func telemetryScalars() []Metric {
 		{Name: "cost_per_million_output_tokens", Label: "Cost per million output tokens", Unit: "price", Section: sectionTelemetry, Better: Lower, Decimals: 4,
 			Doc: "What a million output tokens cost at the price of the deployment, in its currency, at the throughput of the whole run; absent without a price.", Formula: "price per hour / 3600 * D / sum of n * 10^6"},
 		{Name: "cost_per_million_tokens", Label: "Cost per million tokens", Unit: "price", Section: sectionTelemetry, Better: Lower, Decimals: 4,
-			Doc: "The same of input and output tokens together.", Formula: "price per hour / 3600 * D / (sum of p + sum of n) * 10^6"},
+			Doc: "What a million tokens, of input and output together, cost at the price of the deployment, in its currency, at the throughput of the whole run; absent without a price.", Formula: "price per hour / 3600 * D / (sum of p + sum of n) * 10^6"},
 	}
 }
 

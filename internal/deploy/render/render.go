@@ -90,6 +90,7 @@ type process struct {
 	argv    []word
 	env     []variable
 	devices []int
+	show    string // variable that names them
 	files   []deploy.File
 	up      string
 	once    bool
@@ -134,7 +135,7 @@ func (p Plan) processes(samePorts bool) ([][]process, error) {
 }
 
 func (p Plan) process(name string, m deploy.Member, ports *ports) (process, error) {
-	q := process{name: name, node: m.Node, devices: m.Devices}
+	q := process{name: name, node: m.Node, devices: m.Devices, show: cmp.Or(p.Spec.Visible, "CUDA_VISIBLE_DEVICES")}
 	if m.Node != "" && p.node(m.Node) < 0 {
 		return q, missing("%s runs on %q, which is none of the nodes", name, m.Node)
 	}
@@ -303,14 +304,14 @@ func secrets(all [][]process) []string {
 // visible is the environment of a process with the devices that it may see, for
 // places that do not hide the others themselves.
 func (q process) visible() []variable {
-	if q.devices == nil || slices.ContainsFunc(q.env, func(v variable) bool { return v.name == "CUDA_VISIBLE_DEVICES" }) {
+	if q.devices == nil || slices.ContainsFunc(q.env, func(v variable) bool { return v.name == q.show }) {
 		return q.env
 	}
 	ids := make([]string, len(q.devices))
 	for i, d := range q.devices {
 		ids[i] = strconv.Itoa(d)
 	}
-	return append(slices.Clone(q.env), variable{"CUDA_VISIBLE_DEVICES", word{{literal, strings.Join(ids, ",")}}})
+	return append(slices.Clone(q.env), variable{q.show, word{{literal, strings.Join(ids, ",")}}})
 }
 
 // head is the comment lines of a file.

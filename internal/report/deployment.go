@@ -1,0 +1,216 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"perflab/internal/result"
+)
+
+// deployed says how many copies of a command ran, and on what.
+func (x study) deployed(trial, replicas int) string {
+	replicas = max(replicas, 1)
+	text := count(replicas, "replica")
+	if t := x.trials[trial]; t != nil {
+		text += " on " + devices(t, replicas)
+	}
+	if replicas > 1 {
+		text += ", loaded together by the client (measured, not multiplied)"
+	}
+	return text
+}
+
+// devices are those that a trial was allocated, those among them that no replica
+// used named.
+func devices(t *result.Trial, replicas int) string {
+	if t.GPUs == 0 {
+		return "the CPU"
+	}
+	idle := t.GPUs - t.Each*replicas
+	if t.Each == 0 || idle <= 0 {
+		return count(t.GPUs, "GPU")
+	}
+	each := ""
+	if replicas > 1 {
+		each = " each"
+	}
+	return fmt.Sprintf("%s (%d%s, %d unused)", count(t.GPUs, "GPU"), t.Each, each, idle)
+}
+
+// own is what each replica of a trial needs for itself.
+func (x study) own(trial int) string {
+	if t := x.trials[trial]; t != nil && t.GPUs == 0 {
+		return "a port of its own"
+	}
+	return "its own GPUs and port"
+}
+
+// script starts every replica of a configuration on devices and a port of its
+// own. It is empty where that takes more than one machine, or where the
+// command chooses its port itself.
+func (x study) script(p *result.Pick) string {
+	t := x.trials[p.Trial]
+	files, command := splitFiles(p.Command)
+	if t == nil || strings.Contains(command, "--port") || t.GPUs > 0 && (t.GPUs < p.Replicas || !strings.HasSuffix(x.Hardware, "on one node")) {
+		return ""
+	}
+	const firstPort = 8000
+	per := cmp.Or(t.Each, t.GPUs/p.Replicas)
+	var b strings.Builder
+	b.WriteString(files)
+	for i := range p.Replicas {
+		ids := make([]string, per)
+		for j := range ids {
+			ids[j] = strconv.Itoa(i*per + j)
+		}
+		if per > 0 {
+			fmt.Fprintf(&b, "%s=%s ", cmp.Or(x.Visible, "CUDA_VISIBLE_DEVICES"), strings.Join(ids, ","))
+		}
+		fmt.Fprintf(&b, "%s --port %d &\n", command, firstPort+i)
+	}
+	return b.String() + "wait"
+}
+
+// software is an engine of the setup: what ran, by its own account.
+type software struct {
+	Title   string
+	Version string
+	Images  []string // of its containers, by digest
+}
+
+// software lists the engines with the versions and images that their trials name.
+func (x study) software() []software {
+	var out []software
+	for _, e := range x.Engines {
+		s := software{Title: cmp.Or(e.Title, e.Name)}
+		var versions []string
+		for _, t := range x.Trials {
+			if t.Engine != e.Name {
+				continue
+			}
+			if t.Version != "" && !slices.Contains(versions, t.Version) {
+				versions = append(versions, t.Version)
+			}
+			if t.Image != "" && !slices.Contains(s.Images, t.Image) {
+				s.Images = append(s.Images, t.Image)
+			}
+		}
+		s.Version = cmp.Or(strings.Join(versions, ", "), e.Version, "version not stated")
+		out = append(out, s)
+	}
+	return out
+}
+
+// Text is the engine in one line.
+func (s software) Text() string {
+	text := s.Title + ": " + s.Version
+	if len(s.Images) > 0 {
+		text += ", image " + strings.Join(s.Images, ", ")
+	}
+	return text
+}
+
+// metric is a row of the metric table; a price is in the study's currency.
+func (x study) metric(name string) result.Metric {
+	m := metric(name)
+	if m.Unit != "price" {
+		return m
+	}
+	m.Unit = ""
+	for _, t := range x.Trials {
+		for _, r := range t.Runs {
+			if r.Summary.Currency != "" {
+				m.Unit = r.Summary.Currency
+				m.Label += " (" + m.Unit + ")"
+				return m
+			}
+		}
+	}
+	return m
+}
+
+// kept reports whether the recommendation is the baseline itself.
+func (x study) kept() bool {
+	return x.Baseline != nil && x.Recommended != nil && x.Baseline.Trial == x.Recommended.Trial
+}
+
+// spent are the figures of energy and cost that the comparison has.
+func (x study) spent() []string {
+	has := func(name string) bool {
+		return slices.ContainsFunc(x.Cases, func(c result.Case) bool {
+			_, before := value(c.Baseline, metric(name))
+			_, after := value(c.Recommended, metric(name))
+			return before || after
+		})
+	}
+	names := []string{"energy_per_token_j", "output_tokens_per_s_per_w", "cost_per_million_tokens", "cost_per_million_output_tokens"}
+	return slices.DeleteFunc(names, func(name string) bool { return !has(name) })
+}
+
+// factTexts say how a fact of an engine's log reads, in the order of a line. One
+// without a text is a part of another, or says nothing of an engine that has just
+// started.
+var factTexts = []struct{ name, text string }{
+	{"kv_tokens", "KV cache of %s"}, {"kv_gib", "%s of KV cache a rank"}, {"kv_bytes_per_token", "%s a token"},
+	{"max_concurrency", "%s of the longest at once"},
+	{"model_gib", "weights %s"}, {"graph_gib", "graphs %s"}, {"compute_gib", "working memory %s"}, {"free_gib", "%s left"},
+	{"load_seconds", "%s to load"}, {"compile_seconds", "%s to compile"}, {"graph_seconds", "%s to capture graphs"}, {"init_seconds", "%s to profile and warm up"},
+	{"slots", "slots for %s"}, {"slot_context", "%s a slot"},
+	{"max_num_seqs", "at most %s at once"}, {"max_num_batched_tokens", "at most %s a step"}, {"max_model_len", "at most %s a request"},
+	{"concurrency_len", ""}, {"kv_cells", ""}, {"peak_gib", ""}, {"device_gib", ""}, {"start_gib", ""}, {"memory_share", ""}, {"comm_seconds", ""},
+	{"weights_seconds", ""}, {"dynamo_seconds", ""}, {"graph_sizes", ""}, {"max_prefill_tokens", ""}, {"sequence_blocks", ""}, {"context", ""},
+	{"running_peak", ""}, {"waiting_peak", ""}, {"kv_usage_peak", ""}, {"accept_length", ""}, {"retractions", ""},
+}
+
+// factLine is what an engine's log tells of it, in one line. A fact that is not
+// known here stands at its end under its own name.
+func factLine(facts []result.EngineFact) string {
+	var parts []string
+	find := func(name string) (result.EngineFact, bool) {
+		i := slices.IndexFunc(facts, func(f result.EngineFact) bool { return f.Name == name })
+		if i < 0 {
+			return result.EngineFact{}, false
+		}
+		return facts[i], true
+	}
+	for _, k := range factTexts {
+		f, ok := find(k.name)
+		if !ok || k.text == "" {
+			continue
+		}
+		text := k.text
+		if of, ok := find("concurrency_len"); ok && k.name == "max_concurrency" {
+			text = "%s of " + factText(of) + " at once"
+		}
+		parts = append(parts, fmt.Sprintf(text, factText(f)))
+	}
+	for _, f := range facts {
+		known := slices.ContainsFunc(factTexts, func(k struct{ name, text string }) bool { return k.name == f.Name })
+		if !known {
+			parts = append(parts, f.Name+" "+factText(f))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// factText is a fact's value with its unit.
+func factText(f result.EngineFact) string {
+	var n string
+	switch {
+	case f.Unit == "GiB":
+		return fmt.Sprintf("%.2f GiB", f.Value)
+	case f.Unit == "s":
+		return fmt.Sprintf("%.1f s", f.Value)
+	case f.Value == float64(int(f.Value)):
+		n = tally(int(f.Value))
+	default:
+		n = fmt.Sprintf("%.4g", f.Value)
+	}
+	if f.Value == 1 {
+		return n + " " + strings.TrimSuffix(f.Unit, "s")
+	}
+	return strings.TrimSpace(n + " " + f.Unit)
+}
