@@ -131,8 +131,11 @@ func (l *study) evaluate(ctx context.Context, p tune.Proposal, dir string) (*tri
 	t.Version = l.version(e.Name)
 	pl, err := l.plan(p.Config)
 	t.Command = shown(pl.cmd)
+	if err == nil {
+		err = l.fits(t, p, pl)
+	}
 	if r, ok := errors.AsType[*engine.Rejection](err); ok && !l.attached() {
-		t.Status, t.Reason = tune.Refused, r.Reason
+		t.reject(e, r)
 		return t, nil
 	}
 	if err != nil && !l.attached() {
@@ -143,18 +146,28 @@ func (l *study) evaluate(ctx context.Context, p tune.Proposal, dir string) (*tri
 	if l.Runtime.Kind == Predicted {
 		return t, l.predict(ctx, t, p, pl, dir)
 	}
+	return t, l.attempt(ctx, t, p, pl, dir)
+}
+
+// attempt measures a plan, and once more where the engine dies without a word. Of the
+// first attempt the trial keeps what it cost.
+func (l *study) attempt(ctx context.Context, t *trialRecord, p tune.Proposal, pl plan, dir string) error {
+	notes := slices.Clone(t.Notes)
+	err := l.measure(ctx, t, p, pl, dir)
+	died, ok := errors.AsType[*diedAlone](err)
+	if !ok {
+		return err
+	}
+	if err := l.again(t, p, died, dir); err != nil {
+		return err
+	}
+	t.Notes = notes
 	err = l.measure(ctx, t, p, pl, dir)
 	if died, ok := errors.AsType[*diedAlone](err); ok {
-		if err := l.again(t, p, died, dir); err != nil {
-			return nil, err
-		}
-		err = l.measure(ctx, t, p, pl, dir)
-	}
-	if died, ok := errors.AsType[*diedAlone](err); ok {
 		t.Status, t.Reason = tune.Failed, died.Error()
-		return t, nil
+		return nil
 	}
-	return t, err
+	return err
 }
 
 // remarks are what the figures of a plan do not show: flags that the simulated
@@ -223,7 +236,7 @@ func (l *study) measure(ctx context.Context, t *trialRecord, p tune.Proposal, pl
 		return nil
 	}
 	if r, ok := errors.AsType[*engine.Rejection](err); ok {
-		t.Status, t.Reason = tune.Refused, r.Reason
+		t.reject(pl.engine, r)
 		return nil
 	}
 	if infra, ok := errors.AsType[*deploy.InfraError](err); ok {

@@ -57,7 +57,7 @@ func (l *study) newRuntime(engineName string) (deploy.Runtime, error) {
 		return &deploy.SSH{Hosts: r.Hosts, Config: r.SSHConfig, Dir: r.Dir, Limits: r.Limits, Direct: r.Direct}, nil
 	case Docker:
 		return &docker.Runtime{Settings: l.container(engineName), Progress: func(text string) {
-			l.watch(func(s *Status) { s.Phase = text })
+			l.watch(func(s *Status) { s.Detail = text })
 		}}, nil
 	}
 	return nil, fmt.Errorf("runtime kind %q is not known", r.Kind)
@@ -102,6 +102,9 @@ func (l *study) deployment(ctx context.Context, pl plan, dir string) (deploy.Spe
 		rep := deploy.Spread(parts)
 		if spec.Visible == "" {
 			rep.Devices = nil
+			for i := range rep.Peers {
+				rep.Peers[i].Devices = nil
+			}
 		}
 		if l.Runtime.Kind == Simulated {
 			if l.Self == "" {
@@ -204,12 +207,12 @@ func (l *study) topologies(ctx context.Context, engineName string) (map[string]e
 	if !ok {
 		return l.islands, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	for _, node := range c.Nodes() {
 		var out bytes.Buffer
-		if c.Command(ctx, node, []string{"nvidia-smi", "topo", "-m"}, &out) != nil {
-			continue // no such tool there: nothing is known of its links
+		if c.Command(asking, node, []string{"nvidia-smi", "topo", "-m"}, &out) != nil {
+			continue // no such tool there, or one that hangs: nothing is known of its links
 		}
 		if t, err := engine.ParseTopology(out.String()); err == nil {
 			l.islands[node] = t
@@ -284,6 +287,14 @@ func readLog(dir, name string) string {
 		return ""
 	}
 	return string(b)
+}
+
+// reject ends a trial by a rule of ours, before anything is launched.
+func (t *trialRecord) reject(e *engine.Engine, r *engine.Rejection) {
+	t.Status, t.Reason = tune.Refused, r.Reason
+	if f, ok := e.Diagnose(r.Log); ok {
+		t.Class = f.Class
+	}
 }
 
 // refuse ends a trial by what the engine said.

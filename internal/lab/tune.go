@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -25,7 +26,7 @@ type TuneOptions struct {
 	Self      string // this program, started again for simulated engines
 	APIKey    string
 	Predictor Predictor    // for runtime kind predicted
-	Watch     func(Status) // told of every change; may be nil
+	Watch     func(Status) // told of every change, one at a time; may be nil
 }
 
 // Status is where a study stands.
@@ -35,6 +36,7 @@ type Status struct {
 	Label    string
 	Workload string
 	Phase    string         // one of the run's, or "preparing", "launching", "predicting"
+	Detail   string         // what the runtime said last in this phase: how far an image is pulled
 	Since    time.Time      // when the phase began
 	Ended    int            // trials that have ended
 	Result   string         // of the trial that has just ended, with its figure
@@ -89,12 +91,14 @@ type study struct {
 	file     *os.File
 	journal  *tune.Journal
 	ended    int
+	watching sync.Mutex // guards status
 	status   Status
 	engines  map[string]installed       // by name, those that were asked
 	runtimes map[string]deploy.Runtime  // by engine, those that were made
 	islands  map[string]engine.Topology // by machine, where known; nil: not asked yet
 	live     live                       // that is being measured
 	checked  map[string]bool            // machines that passed their checks, by place and model
+	longest  map[string]*extents        // by workload and pass, those that were looked at
 	stuck    error                      // an engine that could not be stopped
 
 	described []result.Load // the workloads as facts: opening a dataset takes time
@@ -209,9 +213,16 @@ func (e *ExistsError) Hint() string {
 	return "--resume continues it; --out DIR starts another"
 }
 
+// watch changes the status and tells of it; runtimes say what they do from goroutines of
+// their own.
 func (l *study) watch(change func(*Status)) {
+	l.watching.Lock()
+	defer l.watching.Unlock()
+	before := l.status
 	change(&l.status)
-	l.status.Since = time.Now()
+	if now := l.status; now.Phase != before.Phase || now.Workload != before.Workload || now.Trial != before.Trial {
+		l.status.Since, l.status.Detail = time.Now(), ""
+	}
 	if l.Watch != nil {
 		l.Watch(l.status)
 	}
