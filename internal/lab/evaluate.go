@@ -298,14 +298,14 @@ func (l *study) launch(ctx context.Context, t *trialRecord, pl plan, dir string)
 			t.Image, _ = image.Resolved()
 		}
 		infra, broke := errors.AsType[*deploy.InfraError](err)
-		if !broke || try == len(backoff) || l.attached() || lasting(infra) {
+		if !broke || try == len(l.pauses) || l.attached() || lasting(infra) {
 			return d, err
 		}
 		if err := l.journal.Note(tune.KindInfra, t.ID, err.Error()); err != nil {
 			return nil, err
 		}
 		select {
-		case <-time.After(backoff[try]):
+		case <-time.After(l.pauses[try]):
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -335,9 +335,6 @@ func (l *study) runAll(ctx context.Context, t *trialRecord, p tune.Proposal, pl 
 	}()
 	for _, name := range p.Workloads {
 		run, err := l.runOne(ctx, p, pl, d, name, dir)
-		if err != nil && !ofDisk(err) || err == nil && broken(run) {
-			err = l.cause(ctx, err)
-		}
 		if died, ok := errors.AsType[*engineDied](err); ok {
 			return died.end(t, name, pl.cmd)
 		}
@@ -451,12 +448,18 @@ func judgeRun(name string, s result.Summary) (status, reason string) {
 const minSuccess = 0.99
 
 // runOne makes one run; a void measurement is repeated once before it is
-// believed to be void.
+// believed to be void, but where the engine refused every call, or has ended.
 func (l *study) runOne(ctx context.Context, p tune.Proposal, pl plan, d deploy.Deployment, name, dir string) (*result.Run, error) {
 	for try := 0; ; try++ {
 		run, err := l.load(ctx, p, pl, d, name, dir, try)
+		if err != nil && !ofDisk(err) || err == nil && broken(run) {
+			err = l.cause(ctx, err)
+		}
 		if err != nil || run.Summary.Verdict.Status != result.Voided || try == 1 {
 			return run, err
+		}
+		if status, _ := judgeRun(name, run.Summary); status == tune.Refused {
+			return run, nil
 		}
 		if err := l.journal.Note(tune.KindInfra, p.Trial, "void, measured again: "+run.Summary.Verdict.Why()); err != nil {
 			return nil, err

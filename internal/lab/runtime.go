@@ -52,7 +52,7 @@ func (l *study) newRuntime(engineName string) (deploy.Runtime, error) {
 	case Existing:
 		return deploy.Existing{URLs: r.URLs, Hooks: deploy.Hooks(r.Hooks)}, nil
 	case Process, Simulated, Predicted:
-		return deploy.Process{Dir: r.Dir, Limits: r.Limits}, nil
+		return deploy.Process{Dir: r.Dir, Limits: r.Limits, Grace: l.grace}, nil
 	case SSH:
 		return &deploy.SSH{Hosts: r.Hosts, Config: r.SSHConfig, Dir: r.Dir, Limits: r.Limits, Direct: r.Direct}, nil
 	case Docker:
@@ -246,7 +246,7 @@ func (l *study) preflight(ctx context.Context, pl plan, spec deploy.Spec, rt dep
 		if l.checked[key] {
 			continue
 		}
-		p := deploy.Preflight{Name: spec.Name, Nodes: place, Version: pl.engine.VersionArgv(), Model: pl.cmd.Model}
+		p := deploy.Preflight{Name: spec.Name, Nodes: place, Version: within(pl.cmd.Env, pl.engine.VersionArgv()), Model: pl.cmd.Model}
 		if _, err := p.Run(ctx, c); err != nil {
 			return err
 		}

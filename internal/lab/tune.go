@@ -27,6 +27,9 @@ type TuneOptions struct {
 	APIKey    string
 	Predictor Predictor    // for runtime kind predicted
 	Watch     func(Status) // told of every change, one at a time; may be nil
+
+	grace  time.Duration   // that an engine of runtime process has to end, 0: the runtime's
+	pauses []time.Duration // before each further try of what our machinery broke, nil: backoff
 }
 
 // Status is where a study stands.
@@ -58,6 +61,9 @@ func Tune(ctx context.Context, s *Study, source []byte, o TuneOptions) (result.S
 	strategy, err := s.strategy()
 	if err != nil {
 		return result.Study{}, err
+	}
+	if o.pauses == nil {
+		o.pauses = backoff()
 	}
 	l := &study{Study: s, TuneOptions: o, strategy: strategy}
 	log, err := l.open(source)
@@ -301,5 +307,5 @@ func (t *trialRecord) observation() tune.Observation {
 	return o
 }
 
-// retries and their pauses for failures of our own machinery.
-var backoff = []time.Duration{time.Second, 5 * time.Second}
+// backoff is the pauses before further tries of what our own machinery broke.
+func backoff() []time.Duration { return []time.Duration{time.Second, 5 * time.Second} }
