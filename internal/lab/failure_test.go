@@ -88,7 +88,7 @@ func TestFailures(t *testing.T) {
 		reason   string
 		advice   string
 		launches int
-		infra    string // noted in the journal, as often as is launched again
+		infra    string   // noted in the journal, as often as is launched again
 		notes    []string // how they begin
 	}{
 		{name: "out of memory at start", env: []string{"LAB_ENGINE=oom"},

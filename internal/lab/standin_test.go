@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -23,11 +24,12 @@ import (
 
 // Environment of the stand-ins, which a study gives them.
 const (
-	behaviourEnv = "LAB_ENGINE" // one of behaviours; "": serves
-	pidsEnv      = "LAB_PIDS"   // directory with one file a process that serves, or would, named by its id
-	lacksEnv     = "LAB_LACKS"  // a flag that the help does not list
-	noHelpEnv    = "LAB_NOHELP" // the help cannot be had
-	onceEnv      = "LAB_DIES"   // file that is made when the first of them dies; the others live
+	behaviourEnv = "LAB_ENGINE"  // one of behaviours; "": serves
+	pidsEnv      = "LAB_PIDS"    // directory with one file a process that serves, or would, named by its id
+	lacksEnv     = "LAB_LACKS"   // a flag that the help does not list
+	versionEnv   = "LAB_VERSION" // of vLLM, "": 0.11.0
+	noHelpEnv    = "LAB_NOHELP"  // the help cannot be had
+	onceEnv      = "LAB_DIES"    // file that is made when the first of them dies; the others live
 )
 
 // standIns are the programs that this test binary stands in for, when it is started
@@ -93,7 +95,7 @@ func standIn(program string) {
 	case slices.Contains(os.Args, "-c") && name == "sglang":
 		fmt.Println("0.5.5")
 	case slices.Contains(os.Args, "--version") && name == "vllm":
-		fmt.Println("0.11.0")
+		fmt.Println(cmp.Or(os.Getenv(versionEnv), "0.11.0"))
 	case slices.Contains(os.Args, "--version"):
 		fmt.Println("version: 7000 (abcdef0)")
 	case slices.ContainsFunc(os.Args, func(a string) bool { return strings.HasPrefix(a, "--help") }):
