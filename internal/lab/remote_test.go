@@ -27,7 +27,7 @@ func remote(t *testing.T, text string, watch func(Status)) (dir string, f result
 		t.Fatal(err)
 	}
 	for _, r := range f.Trials {
-		if r.Status != tune.Measured {
+		if r.Status != tune.Measured && r.Status != tune.Void { // by a machine that is busy with something else
 			t.Fatalf("trial %d is %s: %s", r.ID, r.Status, r.Reason)
 		}
 	}
