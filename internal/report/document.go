@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -176,7 +177,9 @@ type trialView struct {
 	Role     string
 	Status   string // ok, refused, failed, void
 	Reason   string
+	Advice   string // what to do about it
 	Notes    []string
+	Said     string   // what the engine's log tells of it
 	Change   []string // against the incumbent
 	Figure   string   // objective on the primary workload
 	Deploy   string
@@ -533,9 +536,12 @@ func (x study) rank(st result.Stage) (line string, unranked []string) {
 // compares stand under the other benchmark cases.
 func (x study) view(t, before *result.Trial) trialView {
 	v := trialView{
-		ID: t.ID, Label: t.Label, Role: x.role(t.ID), Status: t.Status, Reason: t.Reason, Notes: t.Notes, Log: t.Log,
+		ID: t.ID, Label: t.Label, Role: x.role(t.ID), Status: t.Status, Reason: t.Reason, Advice: t.Advice, Notes: t.Notes, Said: said(t.Facts), Log: t.Log,
 		Figure: quantity(x.summary(t), x.objective), Deploy: x.deployed(t.ID, t.Replicas),
 		Command: wrapCommand(t.Command), Incident: t.Status != tune.Measured,
+	}
+	if t.Image != "" {
+		v.Deploy += ", image " + t.Image
 	}
 	if before != nil {
 		v.Change = changes(before.Config, t.Config)
@@ -546,6 +552,15 @@ func (x study) view(t, before *result.Trial) trialView {
 		}
 	}
 	return v
+}
+
+// said lists what an engine's log tells; the names have the units.
+func said(facts []result.EngineFact) string {
+	var out []string
+	for _, f := range facts {
+		out = append(out, f.Name+" "+grouped(strconv.FormatFloat(math.Round(f.Value*1000)/1000, 'f', -1, 64)))
+	}
+	return strings.Join(out, ", ")
 }
 
 func (x study) run(r *result.Run) runView {

@@ -223,11 +223,17 @@ func (m *mdWriter) trial(t trialView) {
 	m.heading(4, head)
 	if t.Incident {
 		m.para("**Status: %s.** %s", mdText(statusWord(t.Status)), mdText(t.Reason))
+		if t.Advice != "" {
+			m.para("Advice: %s.", mdText(t.Advice))
+		}
 	}
 	if len(t.Change) > 0 {
 		m.para("Change of the incumbent: %s", mdCode(strings.Join(t.Change, " ")))
 	}
 	m.para("Deployment: %s", mdText(t.Deploy))
+	if t.Said != "" {
+		m.para("By the engine's log: %s", mdText(t.Said))
+	}
 	for _, note := range t.Notes {
 		m.para("> %s", mdText(note))
 	}
