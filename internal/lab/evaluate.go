@@ -283,20 +283,10 @@ func (l *study) launch(ctx context.Context, t *trialRecord, pl plan, dir string)
 		return nil, err
 	}
 	t.Notes = append(t.Notes, notes...)
-	if err := l.preflight(ctx, pl, spec, rt); err != nil {
-		return nil, err
-	}
 	l.live = live{rt, spec}
 	t.Replicas = len(spec.Replicas)
 	for try := 0; ; try++ {
-		t.Launches++
-		d, err := rt.Start(ctx, spec)
-		if err == nil {
-			t.account(pl.engine, spec)
-		}
-		if image, ok := rt.(interface{ Resolved() (string, bool) }); ok {
-			t.Image, _ = image.Resolved()
-		}
+		d, err := l.start(ctx, t, pl)
 		infra, broke := errors.AsType[*deploy.InfraError](err)
 		if !broke || try == len(l.pauses) || l.attached() || lasting(infra) {
 			return d, err
@@ -310,6 +300,22 @@ func (l *study) launch(ctx context.Context, t *trialRecord, pl plan, dir string)
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// start is one try of a launch, on machines that are fit for it.
+func (l *study) start(ctx context.Context, t *trialRecord, pl plan) (deploy.Deployment, error) {
+	if err := l.preflight(ctx, pl); err != nil {
+		return nil, err
+	}
+	t.Launches++
+	d, err := l.live.rt.Start(ctx, l.live.spec)
+	if err == nil {
+		t.account(pl.engine, l.live.spec)
+	}
+	if image, ok := l.live.rt.(interface{ Resolved() (string, bool) }); ok {
+		t.Image, _ = image.Resolved()
+	}
+	return d, err
 }
 
 // lasting reports whether another try would break in the same way: a program

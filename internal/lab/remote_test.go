@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"perflab/internal/deploy/deploytest"
 	"perflab/internal/deploy/docker/dockertest"
@@ -157,7 +158,7 @@ func TestMachinesThatDiffer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := Tune(t.Context(), s, []byte(text), TuneOptions{Dir: filepath.Join(t.TempDir(), "out")})
+	f, err := Tune(t.Context(), s, []byte(text), TuneOptions{Dir: filepath.Join(t.TempDir(), "out"), pauses: []time.Duration{time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}

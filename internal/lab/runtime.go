@@ -226,8 +226,8 @@ const askTimeout = 30 * time.Second
 
 // preflight checks the machines of replicas that span several, once for each set of
 // them and each model.
-func (l *study) preflight(ctx context.Context, pl plan, spec deploy.Spec, rt deploy.Runtime) error {
-	c, ok := rt.(deploy.Commander)
+func (l *study) preflight(ctx context.Context, pl plan) error {
+	c, ok := l.live.rt.(deploy.Commander)
 	if !ok {
 		return nil
 	}
@@ -246,7 +246,7 @@ func (l *study) preflight(ctx context.Context, pl plan, spec deploy.Spec, rt dep
 		if l.checked[key] {
 			continue
 		}
-		p := deploy.Preflight{Name: spec.Name, Nodes: place, Version: within(pl.cmd.Env, pl.engine.VersionArgv()), Model: pl.cmd.Model}
+		p := deploy.Preflight{Name: l.live.spec.Name, Nodes: place, Version: within(pl.cmd.Env, pl.engine.VersionArgv()), Model: pl.cmd.Model}
 		if _, err := p.Run(ctx, c); err != nil {
 			return err
 		}

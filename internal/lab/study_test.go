@@ -140,3 +140,26 @@ func TestStudyErrors(t *testing.T) {
 		})
 	}
 }
+
+// TestDocumentedRuntimes: what docs/runtimes.md shows can be written so.
+func TestDocumentedRuntimes(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/runtimes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(doc), "```yaml\n")[1:]
+	if len(blocks) < 4 {
+		t.Fatalf("%d blocks", len(blocks))
+	}
+	head := good[:strings.Index(good, "stages:")]
+	for _, b := range blocks {
+		block, _, _ := strings.Cut(b, "```")
+		text := head + block
+		if strings.Contains(block, "hosts:") {
+			text = strings.Replace(text, "gpus: 2", "gpus: 16, nodes: 2", 1)
+		}
+		if _, err := ParseStudy("t.yaml", []byte(text)); err != nil {
+			t.Errorf("%v\n%s", err, block)
+		}
+	}
+}

@@ -274,6 +274,9 @@ func (l *study) trial(ctx context.Context, p tune.Proposal) (tune.Observation, e
 // outcome is how a trial ended, in a few words: its figure of the objective, or
 // why it has none.
 func (l *study) outcome(t *trialRecord) string {
+	if t.Status != tune.Measured && t.Advice != "" {
+		return t.Status + ": " + t.Reason + " (" + t.Advice + ")"
+	}
 	if t.Status != tune.Measured {
 		return t.Status + ": " + t.Reason
 	}
