@@ -278,12 +278,16 @@ func (l *study) launch(ctx context.Context, t *trialRecord, pl plan, dir string)
 	if err != nil {
 		return nil, err
 	}
-	spec, notes, err := l.deployment(ctx, pl, dir)
+	places, notes, err := l.places(ctx, pl)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := l.deployment(pl, places, dir)
 	if err != nil {
 		return nil, err
 	}
 	t.Notes = append(t.Notes, notes...)
-	l.live = live{rt, spec}
+	l.live = live{rt, spec, places}
 	t.Replicas = len(spec.Replicas)
 	for try := 0; ; try++ {
 		d, err := l.start(ctx, t, pl)

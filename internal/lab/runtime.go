@@ -82,22 +82,18 @@ func (l *study) release() {
 	}
 }
 
-// deployment says what to start for a plan, and where.
-func (l *study) deployment(ctx context.Context, pl plan, dir string) (deploy.Spec, []string, error) {
+// deployment says what to start for a plan at these places.
+func (l *study) deployment(pl plan, places [][]engine.Node, dir string) (deploy.Spec, error) {
 	spec := deploy.Spec{
 		Name: pl.cmd.Engine, Dir: filepath.Join(dir, "logs"), Health: pl.engine.Health,
 		Diagnose: pl.engine.Diagnose, Timeout: time.Duration(l.Runtime.ReadyS * float64(time.Second)), Visible: l.visible(),
 	}
 	cmd := pl.cmd
 	cmd.Host = "{host}"
-	places, notes, err := l.places(ctx, pl)
-	if err != nil {
-		return spec, nil, err
-	}
 	for _, place := range places {
 		parts, err := cmd.Spread(place, l.Runtime.Spread)
 		if err != nil {
-			return spec, nil, err
+			return spec, err
 		}
 		rep := deploy.Spread(parts)
 		if spec.Visible == "" {
@@ -108,20 +104,17 @@ func (l *study) deployment(ctx context.Context, pl plan, dir string) (deploy.Spe
 		}
 		if l.Runtime.Kind == Simulated {
 			if l.Self == "" {
-				return spec, nil, errors.New("start a simulated engine: the path of this program is unknown")
+				return spec, errors.New("start a simulated engine: the path of this program is unknown")
 			}
 			rep.Argv = append(l.simulator(pl), rep.Argv...)
 		}
 		spec.Replicas = append(spec.Replicas, rep)
 	}
-	if len(places) > 0 && len(places[0]) > 1 {
-		notes = append(notes, cmd.SpreadRemarks(places[0], l.Runtime.Spread)...)
-	}
-	return spec, notes, nil
+	return spec, nil
 }
 
-// places are the devices of each replica. notes name those that no replica has: they
-// count as allocated.
+// places are the devices of each replica. notes name those that no replica has, for they
+// count as allocated, and say what is to be known of replicas that span machines.
 func (l *study) places(ctx context.Context, pl plan) (places [][]engine.Node, notes []string, err error) {
 	if l.Runtime.Kind == Existing {
 		for range l.Runtime.URLs {
@@ -143,7 +136,7 @@ func (l *study) places(ctx context.Context, pl plan) (places [][]engine.Node, no
 	if len(left) > 0 {
 		notes = append(notes, idle(left, l.Hardware.GPUs))
 	}
-	return places, notes, nil
+	return places, append(notes, pl.cmd.SpreadRemarks(places[0], l.Runtime.Spread)...), nil
 }
 
 // idle names the devices that no replica uses.
@@ -231,18 +224,15 @@ func (l *study) preflight(ctx context.Context, pl plan) error {
 	if !ok {
 		return nil
 	}
-	places, _, err := l.places(ctx, pl)
-	if err != nil {
-		return err
-	}
-	for _, place := range places {
+	for _, place := range l.live.places {
 		if len(place) < 2 {
 			continue
 		}
-		key := pl.cmd.Engine + " " + pl.cmd.Model
+		words := []string{pl.cmd.Engine, pl.cmd.Model}
 		for _, n := range place {
-			key += " " + n.Name
+			words = append(words, n.Name)
 		}
+		key := strings.Join(words, " ")
 		if l.checked[key] {
 			continue
 		}

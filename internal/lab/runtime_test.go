@@ -135,7 +135,11 @@ func TestNoDevicesToDeal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec, _, err := l.deployment(t.Context(), p, t.TempDir())
+	places, _, err := l.places(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := l.deployment(p, places, t.TempDir())
 	if err != nil || len(spec.Replicas) != 1 || len(spec.Replicas[0].Peers) == 0 {
 		t.Fatalf("%+v, %v", spec.Replicas, err)
 	}
