@@ -233,6 +233,9 @@ func (v *tuneView) text() string {
 		line += "  " + s.Workload
 	}
 	line += "  " + s.Phase
+	if s.Detail != "" {
+		line += "  " + s.Detail
+	}
 	if s.Progress != nil && s.Phase == lab.PhaseMeasuring {
 		line += "  " + progressText(s.Progress, s.Since)
 	}

@@ -48,7 +48,7 @@ func openLog(dir, name string, argv, env []string) (*memberLog, *os.File, error)
 }
 
 // tail returns the end of this launch's log with the secrets of command and
-// environment blotted out. A log that cannot be read has no tail.
+// environment blotted out, and what looks like one. A log that cannot be read has no tail.
 func (l *memberLog) tail() string {
 	f, err := os.Open(l.path)
 	if err != nil {
@@ -68,7 +68,7 @@ func (l *memberLog) tail() string {
 	for _, s := range l.secrets {
 		text = strings.ReplaceAll(text, s, redacted)
 	}
-	return text
+	return RedactText(text)
 }
 
 // ansi matches colour codes, which engines print also into files.

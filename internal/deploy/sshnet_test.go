@@ -69,7 +69,7 @@ func newTwoHosts(t *testing.T) *twoHosts {
 	if _, err := exec.LookPath("ip"); err != nil {
 		t.Skip(err)
 	}
-	sshdPath(t)
+	deploytest.NeedSSHD(t)
 	id := os.Getpid() % 10000
 	name := func(kind string, i int) string { return fmt.Sprintf("pl%d%s%d", id, kind, i) }
 	if out, err := exec.Command("ip", "netns", "add", name("n", 0)).CombinedOutput(); err != nil {

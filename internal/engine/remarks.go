@@ -173,6 +173,9 @@ func (c Config) Fits(prompt, output int) *Rejection {
 	reject := func(rule, log, format string, args ...any) *Rejection {
 		return &Rejection{Rule: rule, Log: log, Reason: fmt.Sprintf(format, args...)}
 	}
+	if c.Engine == "llamacpp" {
+		return c.fitsSlot(prompt, output)
+	}
 	if c.MaxLen > 0 && total > c.MaxLen {
 		return reject("request-len", c.longLog(prompt, output),
 			"a request of %d prompt and %d output tokens is %d tokens long, over max_model_len %d: raise max_model_len or shorten the workload", prompt, output, total, c.MaxLen)
@@ -188,6 +191,23 @@ func (c Config) Fits(prompt, output int) *Rejection {
 	return nil
 }
 
+// fitsSlot is Fits for llama.cpp, which refuses a prompt that fills a slot's context, and
+// ends an answer, without an error, where it is full: fewer tokens than were asked for.
+func (c Config) fitsSlot(prompt, output int) *Rejection {
+	const remedy = "raise context_size, use fewer slots or shorten the workload"
+	switch {
+	case c.MaxLen == 0:
+		return nil
+	case prompt >= c.MaxLen:
+		return &Rejection{Rule: "request-len", Log: c.longLog(prompt, output),
+			Reason: fmt.Sprintf("a prompt of %d tokens does not fit into the %d of a slot: %s", prompt, c.MaxLen, remedy)}
+	case prompt+output <= c.MaxLen:
+		return nil
+	}
+	return &Rejection{Rule: "request-len", Log: c.longLog(prompt, output),
+		Reason: fmt.Sprintf("after a prompt of %d tokens llama-server cuts an answer of %d short, for a slot holds %d: %s", prompt, output, c.MaxLen, remedy)}
+}
+
 // holds reports whether the KV cache has room for one sequence of n tokens.
 func (c *Config) holds(n int) bool {
 	blocks, err := c.KVBlocks()
@@ -199,6 +219,8 @@ func (c Config) longLog(prompt, output int) string {
 	switch c.Engine {
 	case "sglang":
 		return fmt.Sprintf("Requested token count exceeds the model's maximum context length of %d tokens. You requested a total of %d tokens: %d tokens from the input messages and %d tokens for the completion.", c.MaxLen, prompt+output, prompt, output)
+	case "llamacpp":
+		return fmt.Sprintf("request (%d tokens) exceeds the available context size (%d tokens), try increasing it", prompt, c.MaxLen)
 	case "trtllm":
 		return fmt.Sprintf("The sum of prompt length (%d.0), query length (0) and max_tokens (%d) should not exceed max_seq_len (%d)", prompt, output, c.MaxLen)
 	}

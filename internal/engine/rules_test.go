@@ -61,6 +61,45 @@ func TestRemarks(t *testing.T) {
 	}
 }
 
+// TestFitsSlot: llama.cpp takes what fits into a slot's part of the context.
+func TestFitsSlot(t *testing.T) {
+	for _, tt := range []struct {
+		line           string
+		prompt, output int
+		reason         string
+	}{
+		{"llama-server -m m.gguf -c 4096 -np 4", 1000, 24, ""},
+		{"llama-server -m m.gguf -c 4096 -np 4", 1000, 25, "after a prompt of 1000 tokens llama-server cuts an answer of 25 short, for a slot holds 1024: raise context_size"},
+		{"llama-server -m m.gguf -c 4096 -np 4", 1024, 0, "a prompt of 1024 tokens does not fit into the 1024 of a slot"},
+		{"llama-server -m m.gguf -c 4096 -np 4 -kvu", 1024, 1, ""},
+		{"llama-server -m m.gguf", 100000, 1, ""}, // the model's own length, which is in its file
+	} {
+		cmd, err := ParseText(tt.line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gpu, err := arch.LookupAccelerator("cpu")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := cmd.Outline(gpu, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := c.Fits(tt.prompt, tt.output)
+		switch {
+		case r == nil && tt.reason == "":
+		case r == nil || tt.reason == "" || !strings.Contains(r.Reason, tt.reason):
+			t.Errorf("%s with %d+%d: %+v, want %q", tt.line, tt.prompt, tt.output, r, tt.reason)
+		default:
+			e, _ := ByName(c.Engine)
+			if f, ok := e.Diagnose("srv    send_error: task id = 188, error: " + r.Log + "\n"); !ok || f.Class != "request" {
+				t.Errorf("%q is diagnosed as %q", r.Log, f.Class)
+			}
+		}
+	}
+}
+
 // TestFits: the longest request of a workload decides.
 func TestFits(t *testing.T) {
 	for _, tt := range []struct {

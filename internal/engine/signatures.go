@@ -155,6 +155,8 @@ func llamacppSignatures() []signature {
 		{class: "speculative", expr: `requires a draft context`, advice: "name a draft model, or leave speculation off"},
 		{class: "value", expr: `llama-context\.cpp:\d+: GGML_ASSERT\(n_.*\) failed`, keys: []string{"GGML_ASSERT(n_"}, advice: "a size is outside what llama.cpp was written for: see the command"},
 		{class: "crash", expr: `GGML_ASSERT\(.*\) failed`, advice: "a value may be outside what llama.cpp was written for: see the command"},
+		{class: "request", expr: `request \((\d+) tokens\) exceeds the available context size \((\d+) tokens\)`, keys: []string{"exceeds the available context size"},
+			advice: "a prompt of $1 tokens does not fit into the $2 of a slot: raise context_size, or use fewer slots"},
 		{class: "model", weak: true, expr: `failed to load model,? '([^']+)'|exiting due to model loading error`, keys: []string{"failed to load model", "exiting due to model loading error"}},
 		{class: "start", weak: true, expr: `failed to create context with model '([^']+)'`},
 	}, append(commonSignatures(), hostSignatures()...)...)

@@ -71,7 +71,11 @@ func TestStudyFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	const file = "env_overrides:\n  HF_TOKEN: abcdefgh1234\nkv_cache_config:\n  host_cache_size: 5\n  tokens_per_block: 64\nstream_interval: 2\n"
-	spec, _, err := l.deployment(t.Context(), pl, t.TempDir())
+	places, _, err := l.places(t.Context(), pl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := l.deployment(pl, places, t.TempDir())
 	if err != nil || len(spec.Replicas) != 1 {
 		t.Fatalf("%d replicas, %v", len(spec.Replicas), err)
 	}

@@ -131,8 +131,11 @@ func (l *study) evaluate(ctx context.Context, p tune.Proposal, dir string) (*tri
 	t.Version = l.version(e.Name)
 	pl, err := l.plan(p.Config)
 	t.Command = shown(pl.cmd)
+	if err == nil {
+		err = l.fits(t, p, pl)
+	}
 	if r, ok := errors.AsType[*engine.Rejection](err); ok && !l.attached() {
-		t.Status, t.Reason = tune.Refused, r.Reason
+		t.reject(e, r)
 		return t, nil
 	}
 	if err != nil && !l.attached() {
@@ -146,18 +149,28 @@ func (l *study) evaluate(ctx context.Context, p tune.Proposal, dir string) (*tri
 	if l.Runtime.Kind == Predicted {
 		return t, l.predict(ctx, t, p, pl, dir)
 	}
+	return t, l.attempt(ctx, t, p, pl, dir)
+}
+
+// attempt measures a plan, and once more where the engine dies without a word. Of the
+// first attempt the trial keeps what it cost.
+func (l *study) attempt(ctx context.Context, t *trialRecord, p tune.Proposal, pl plan, dir string) error {
+	notes := slices.Clone(t.Notes)
+	err := l.measure(ctx, t, p, pl, dir)
+	died, ok := errors.AsType[*diedAlone](err)
+	if !ok {
+		return err
+	}
+	if err := l.again(t, p, died, dir); err != nil {
+		return err
+	}
+	t.Notes = notes
 	err = l.measure(ctx, t, p, pl, dir)
 	if died, ok := errors.AsType[*diedAlone](err); ok {
-		if err := l.again(t, p, died, dir); err != nil {
-			return nil, err
-		}
-		err = l.measure(ctx, t, p, pl, dir)
-	}
-	if died, ok := errors.AsType[*diedAlone](err); ok {
 		t.Status, t.Reason = tune.Failed, died.Error()
-		return t, nil
+		return nil
 	}
-	return t, err
+	return err
 }
 
 // remarks are what the figures of a plan do not show: flags that the simulated
@@ -226,7 +239,7 @@ func (l *study) measure(ctx context.Context, t *trialRecord, p tune.Proposal, pl
 		return nil
 	}
 	if r, ok := errors.AsType[*engine.Rejection](err); ok {
-		t.Status, t.Reason = tune.Refused, r.Reason
+		t.reject(pl.engine, r)
 		return nil
 	}
 	if infra, ok := errors.AsType[*deploy.InfraError](err); ok {
@@ -268,38 +281,48 @@ func (l *study) launch(ctx context.Context, t *trialRecord, pl plan, dir string)
 	if err != nil {
 		return nil, err
 	}
-	spec, notes, err := l.deployment(ctx, pl, dir)
+	places, notes, err := l.places(ctx, pl)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := l.deployment(pl, places, dir)
 	if err != nil {
 		return nil, err
 	}
 	t.Notes = append(t.Notes, notes...)
-	if err := l.preflight(ctx, pl, spec, rt); err != nil {
-		return nil, err
-	}
-	l.live = live{rt, spec}
+	l.live = live{rt, spec, places}
 	t.Replicas = len(spec.Replicas)
 	for try := 0; ; try++ {
-		t.Launches++
-		d, err := rt.Start(ctx, spec)
-		if err == nil {
-			t.account(pl.engine, spec)
-		}
-		if image, ok := rt.(interface{ Resolved() (string, bool) }); ok {
-			t.Image, _ = image.Resolved()
-		}
+		d, err := l.start(ctx, t, pl)
 		infra, broke := errors.AsType[*deploy.InfraError](err)
-		if !broke || try == len(backoff) || l.attached() || lasting(infra) {
+		if !broke || try == len(l.pauses) || l.attached() || lasting(infra) {
 			return d, err
 		}
 		if err := l.journal.Note(tune.KindInfra, t.ID, err.Error()); err != nil {
 			return nil, err
 		}
 		select {
-		case <-time.After(backoff[try]):
+		case <-time.After(l.pauses[try]):
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// start is one try of a launch, on machines that are fit for it.
+func (l *study) start(ctx context.Context, t *trialRecord, pl plan) (deploy.Deployment, error) {
+	if err := l.preflight(ctx, pl); err != nil {
+		return nil, err
+	}
+	t.Launches++
+	d, err := l.live.rt.Start(ctx, l.live.spec)
+	if err == nil {
+		t.account(pl.engine, l.live.spec)
+	}
+	if image, ok := l.live.rt.(interface{ Resolved() (string, bool) }); ok {
+		t.Image, _ = image.Resolved()
+	}
+	return d, err
 }
 
 // lasting reports whether another try would break in the same way: a program
@@ -325,9 +348,6 @@ func (l *study) runAll(ctx context.Context, t *trialRecord, p tune.Proposal, pl 
 	}()
 	for _, name := range p.Workloads {
 		run, err := l.runOne(ctx, p, pl, d, name, dir)
-		if err != nil && !ofDisk(err) || err == nil && broken(run) {
-			err = l.cause(ctx, err)
-		}
 		if died, ok := errors.AsType[*engineDied](err); ok {
 			return died.end(t, name, pl.cmd)
 		}
@@ -441,12 +461,18 @@ func judgeRun(name string, s result.Summary) (status, reason string) {
 const minSuccess = 0.99
 
 // runOne makes one run; a void measurement is repeated once before it is
-// believed to be void.
+// believed to be void, but where the engine refused every call, or has ended.
 func (l *study) runOne(ctx context.Context, p tune.Proposal, pl plan, d deploy.Deployment, name, dir string) (*result.Run, error) {
 	for try := 0; ; try++ {
 		run, err := l.load(ctx, p, pl, d, name, dir, try)
+		if err != nil && !ofDisk(err) || err == nil && broken(run) {
+			err = l.cause(ctx, err)
+		}
 		if err != nil || run.Summary.Verdict.Status != result.Voided || try == 1 {
 			return run, err
+		}
+		if status, _ := judgeRun(name, run.Summary); status == tune.Refused {
+			return run, nil
 		}
 		if err := l.journal.Note(tune.KindInfra, p.Trial, "void, measured again: "+run.Summary.Verdict.Why()); err != nil {
 			return nil, err

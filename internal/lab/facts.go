@@ -58,7 +58,7 @@ func (l *study) facts(partial bool) (result.Study, error) {
 		Partial: partial, Strategy: l.Study.Strategy, Block: l.Bench.Block,
 		Objective: result.Objective{Metric: metric.Name, Better: better(metric), SLOs: l.Objective.SLOs, Goal: goal(metric)},
 		Model:     l.modelName(), Hardware: l.hardware(), Visible: l.visible(), Engines: l.software(trials), Method: l.method(),
-		Workloads: l.described, Confirmed: r.Confirmed, Verdict: r.Verdict, Notes: l.notes(),
+		Workloads: l.described, Confirmed: r.Confirmed, Verdict: r.Verdict, Notes: append(l.notes(), unlike(trials)...),
 	}
 	for _, t := range trials {
 		if t.Runs == nil {
@@ -350,6 +350,35 @@ func (l *study) notes() []string {
 		once,
 		"Quantisation can change a model's answers: no accuracy was measured here.",
 	}
+}
+
+// unlike names the engines that were not the same throughout: of a study that is
+// resumed after an upgrade, say, or after a tag was moved.
+func unlike(trials []trialRecord) []string {
+	var out []string
+	for _, e := range engine.All() {
+		for _, what := range []struct {
+			name string
+			of   func(*trialRecord) string
+		}{
+			{"version", func(t *trialRecord) string { return t.Version }},
+			{"image", func(t *trialRecord) string { return t.Image }},
+		} {
+			var seen []string
+			first := map[string]int{}
+			for i := range trials {
+				t := &trials[i]
+				if v := what.of(t); t.Engine == e.Name && v != "" && first[v] == 0 {
+					first[v] = t.ID
+					seen = append(seen, fmt.Sprintf("%s from trial %d", v, t.ID))
+				}
+			}
+			if len(seen) > 1 {
+				out = append(out, fmt.Sprintf("The %s of %s changed during the study (%s): differences between its trials may be of that.", what.name, e.Title, strings.Join(seen, ", ")))
+			}
+		}
+	}
+	return out
 }
 
 func (l *study) loads() []result.Load {

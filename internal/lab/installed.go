@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"perflab/internal/deploy"
@@ -21,13 +22,14 @@ type installed struct {
 	help    engine.Help
 	version string // by its own account, "" where it does not tell
 	why     string // why its flags are not known, "" if they are
+	later   bool   // its machine could not be reached: the next trial asks again
 }
 
 // ask reads version and flags of an engine that the study starts, once in a study: an
 // unknown flag then is a refusal before anything is launched, and defaults are those of
 // the version that runs. notes are what the trial that asked first must say.
 func (l *study) ask(ctx context.Context, e *engine.Engine) (notes []string, err error) {
-	if _, ok := l.engines[e.Name]; ok {
+	if in, ok := l.engines[e.Name]; ok && !in.later {
 		return nil, nil
 	}
 	var in installed
@@ -38,7 +40,7 @@ func (l *study) ask(ctx context.Context, e *engine.Engine) (notes []string, err 
 		}
 		if c, ok := rt.(deploy.Commander); ok {
 			l.watch(func(s *Status) { s.Phase = "asking " + e.Title + " for its flags" })
-			in = askEngine(ctx, c, e)
+			in = askEngine(ctx, c, e, l.Engines[e.Name].Env)
 		}
 	}
 	if err := context.Cause(ctx); err != nil {
@@ -58,22 +60,26 @@ func (r Runtime) starts() bool {
 
 // askEngine asks on the first node: that they are alike is checked before replicas
 // span them.
-func askEngine(ctx context.Context, c deploy.Commander, e *engine.Engine) (in installed) {
+func askEngine(ctx context.Context, c deploy.Commander, e *engine.Engine, env []string) (in installed) {
 	ctx, cancel := context.WithTimeoutCause(ctx, helpTimeout, fmt.Errorf("no answer after %v", helpTimeout))
 	defer cancel()
 	node := c.Nodes()[0]
 	var out bytes.Buffer
-	if err := c.Command(ctx, node, e.VersionArgv(), &out); err == nil {
+	if err := c.Command(ctx, node, within(env, e.VersionArgv()), &out); err == nil {
 		in.version, _ = e.ParseVersion(out.String())
 	}
 	out.Reset()
-	err := c.Command(ctx, node, e.HelpArgv(), &out)
+	err := c.Command(ctx, node, within(env, e.HelpArgv()), &out)
 	if err == nil {
 		in.help, err = engine.ParseHelp(e, out.String())
 	}
 	in.help.Version = in.version
 	if err != nil {
-		in.why = err.Error()
+		infra, broke := errors.AsType[*deploy.InfraError](err)
+		if broke && lasting(infra) {
+			return in // the launch says the same
+		}
+		in.why, in.later = err.Error(), broke
 		if hint, ok := errors.AsType[interface {
 			error
 			Hint() string
@@ -82,6 +88,22 @@ func askEngine(ctx context.Context, c deploy.Commander, e *engine.Engine) (in in
 		}
 	}
 	return in
+}
+
+// within is a command in the environment that a study gives an engine (its PATH, say),
+// as far as that may stand in arguments: no secret, and nothing that only a launch knows.
+func within(env, argv []string) []string {
+	_, shown := deploy.Redact(nil, env)
+	out := []string{"env"}
+	for i, kv := range env {
+		if shown[i] == kv && deploy.RedactText(kv) == kv && !strings.Contains(kv, "{") {
+			out = append(out, kv)
+		}
+	}
+	if len(out) == 1 {
+		return argv
+	}
+	return append(out, argv...)
 }
 
 // version is the engine's own account, or what the study says.

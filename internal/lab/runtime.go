@@ -52,12 +52,12 @@ func (l *study) newRuntime(engineName string) (deploy.Runtime, error) {
 	case Existing:
 		return deploy.Existing{URLs: r.URLs, Hooks: deploy.Hooks(r.Hooks)}, nil
 	case Process, Simulated, Predicted:
-		return deploy.Process{Dir: r.Dir, Limits: r.Limits}, nil
+		return deploy.Process{Dir: r.Dir, Limits: r.Limits, Grace: l.grace}, nil
 	case SSH:
 		return &deploy.SSH{Hosts: r.Hosts, Config: r.SSHConfig, Dir: r.Dir, Limits: r.Limits, Direct: r.Direct}, nil
 	case Docker:
 		return &docker.Runtime{Settings: l.container(engineName), Progress: func(text string) {
-			l.watch(func(s *Status) { s.Phase = text })
+			l.watch(func(s *Status) { s.Detail = text })
 		}}, nil
 	}
 	return nil, fmt.Errorf("runtime kind %q is not known", r.Kind)
@@ -82,43 +82,39 @@ func (l *study) release() {
 	}
 }
 
-// deployment says what to start for a plan, and where.
-func (l *study) deployment(ctx context.Context, pl plan, dir string) (deploy.Spec, []string, error) {
+// deployment says what to start for a plan at these places.
+func (l *study) deployment(pl plan, places [][]engine.Node, dir string) (deploy.Spec, error) {
 	spec := deploy.Spec{
 		Name: pl.cmd.Engine, Dir: filepath.Join(dir, "logs"), Health: pl.engine.Health,
 		Diagnose: pl.engine.Diagnose, Timeout: time.Duration(l.Runtime.ReadyS * float64(time.Second)), Visible: l.visible(),
 	}
 	cmd := pl.cmd
 	cmd.Host = "{host}"
-	places, notes, err := l.places(ctx, pl)
-	if err != nil {
-		return spec, nil, err
-	}
 	for _, place := range places {
 		parts, err := cmd.Spread(place, l.Runtime.Spread)
 		if err != nil {
-			return spec, nil, err
+			return spec, err
 		}
 		rep := deploy.Spread(parts)
 		if spec.Visible == "" {
 			rep.Devices = nil
+			for i := range rep.Peers {
+				rep.Peers[i].Devices = nil
+			}
 		}
 		if l.Runtime.Kind == Simulated {
 			if l.Self == "" {
-				return spec, nil, errors.New("start a simulated engine: the path of this program is unknown")
+				return spec, errors.New("start a simulated engine: the path of this program is unknown")
 			}
 			rep.Argv = append(l.simulator(pl), rep.Argv...)
 		}
 		spec.Replicas = append(spec.Replicas, rep)
 	}
-	if len(places) > 0 && len(places[0]) > 1 {
-		notes = append(notes, cmd.SpreadRemarks(places[0], l.Runtime.Spread)...)
-	}
-	return spec, notes, nil
+	return spec, nil
 }
 
-// places are the devices of each replica. notes name those that no replica has: they
-// count as allocated.
+// places are the devices of each replica. notes name those that no replica has, for they
+// count as allocated, and say what is to be known of replicas that span machines.
 func (l *study) places(ctx context.Context, pl plan) (places [][]engine.Node, notes []string, err error) {
 	if l.Runtime.Kind == Existing {
 		for range l.Runtime.URLs {
@@ -140,7 +136,7 @@ func (l *study) places(ctx context.Context, pl plan) (places [][]engine.Node, no
 	if len(left) > 0 {
 		notes = append(notes, idle(left, l.Hardware.GPUs))
 	}
-	return places, notes, nil
+	return places, append(notes, pl.cmd.SpreadRemarks(places[0], l.Runtime.Spread)...), nil
 }
 
 // idle names the devices that no replica uses.
@@ -204,12 +200,12 @@ func (l *study) topologies(ctx context.Context, engineName string) (map[string]e
 	if !ok {
 		return l.islands, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	for _, node := range c.Nodes() {
 		var out bytes.Buffer
-		if c.Command(ctx, node, []string{"nvidia-smi", "topo", "-m"}, &out) != nil {
-			continue // no such tool there: nothing is known of its links
+		if c.Command(asking, node, []string{"nvidia-smi", "topo", "-m"}, &out) != nil {
+			continue // no such tool there, or one that hangs: nothing is known of its links
 		}
 		if t, err := engine.ParseTopology(out.String()); err == nil {
 			l.islands[node] = t
@@ -223,27 +219,24 @@ const askTimeout = 30 * time.Second
 
 // preflight checks the machines of replicas that span several, once for each set of
 // them and each model.
-func (l *study) preflight(ctx context.Context, pl plan, spec deploy.Spec, rt deploy.Runtime) error {
-	c, ok := rt.(deploy.Commander)
+func (l *study) preflight(ctx context.Context, pl plan) error {
+	c, ok := l.live.rt.(deploy.Commander)
 	if !ok {
 		return nil
 	}
-	places, _, err := l.places(ctx, pl)
-	if err != nil {
-		return err
-	}
-	for _, place := range places {
+	for _, place := range l.live.places {
 		if len(place) < 2 {
 			continue
 		}
-		key := pl.cmd.Engine + " " + pl.cmd.Model
+		words := []string{pl.cmd.Engine, pl.cmd.Model}
 		for _, n := range place {
-			key += " " + n.Name
+			words = append(words, n.Name)
 		}
+		key := strings.Join(words, " ")
 		if l.checked[key] {
 			continue
 		}
-		p := deploy.Preflight{Name: spec.Name, Nodes: place, Version: pl.engine.VersionArgv(), Model: pl.cmd.Model}
+		p := deploy.Preflight{Name: l.live.spec.Name, Nodes: place, Version: within(pl.cmd.Env, pl.engine.VersionArgv()), Model: pl.cmd.Model}
 		if _, err := p.Run(ctx, c); err != nil {
 			return err
 		}
@@ -284,6 +277,14 @@ func readLog(dir, name string) string {
 		return ""
 	}
 	return string(b)
+}
+
+// reject ends a trial by a rule of ours, before anything is launched.
+func (t *trialRecord) reject(e *engine.Engine, r *engine.Rejection) {
+	t.Status, t.Reason = tune.Refused, r.Reason
+	if f, ok := e.Diagnose(r.Log); ok {
+		t.Class = f.Class
+	}
 }
 
 // refuse ends a trial by what the engine said.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"perflab/internal/deploy"
+	"perflab/internal/engine"
 	"perflab/internal/openai"
 	"perflab/internal/result"
 	"perflab/internal/telemetry"
@@ -45,8 +46,9 @@ func (c Client) telemetry() time.Duration {
 
 // live is the deployment that a trial measures.
 type live struct {
-	rt   deploy.Runtime
-	spec deploy.Spec
+	rt     deploy.Runtime
+	spec   deploy.Spec
+	places [][]engine.Node // of its replicas
 }
 
 // devices are the accelerators that the deployment was dealt on a machine, none where it

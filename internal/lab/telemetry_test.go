@@ -197,7 +197,7 @@ var _ deploy.Commander = twoNodes{}
 func TestSourcesOfADeployment(t *testing.T) {
 	d := twoNodes{asked: make(chan string, 8)} // more than are asked for
 	l := &study{Study: &Study{Runtime: Runtime{Kind: SSH}, Hardware: Hardware{GPU: "h100-sxm"}}}
-	l.live = live{d, deploy.Spec{Replicas: []deploy.Replica{{
+	l.live = live{rt: d, spec: deploy.Spec{Replicas: []deploy.Replica{{
 		Member: deploy.Member{Node: "a", Devices: []int{0, 1}},
 		Peers:  []deploy.Peer{{Member: deploy.Member{Node: "b", Devices: []int{3}}}},
 	}}}}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -25,7 +26,10 @@ type TuneOptions struct {
 	Self      string // this program, started again for simulated engines
 	APIKey    string
 	Predictor Predictor    // for runtime kind predicted
-	Watch     func(Status) // told of every change; may be nil
+	Watch     func(Status) // told of every change, one at a time; may be nil
+
+	grace  time.Duration   // that an engine of runtime process has to end, 0: the runtime's
+	pauses []time.Duration // before each further try of what our machinery broke, nil: backoff
 }
 
 // Status is where a study stands.
@@ -35,6 +39,7 @@ type Status struct {
 	Label    string
 	Workload string
 	Phase    string         // one of the run's, or "preparing", "launching", "predicting"
+	Detail   string         // what the runtime said last in this phase: how far an image is pulled
 	Since    time.Time      // when the phase began
 	Ended    int            // trials that have ended
 	Result   string         // of the trial that has just ended, with its figure
@@ -56,6 +61,9 @@ func Tune(ctx context.Context, s *Study, source []byte, o TuneOptions) (result.S
 	strategy, err := s.strategy()
 	if err != nil {
 		return result.Study{}, err
+	}
+	if o.pauses == nil {
+		o.pauses = backoff()
 	}
 	l := &study{Study: s, TuneOptions: o, strategy: strategy}
 	log, err := l.open(source)
@@ -89,12 +97,14 @@ type study struct {
 	file     *os.File
 	journal  *tune.Journal
 	ended    int
+	watching sync.Mutex // guards status
 	status   Status
 	engines  map[string]installed       // by name, those that were asked
 	runtimes map[string]deploy.Runtime  // by engine, those that were made
 	islands  map[string]engine.Topology // by machine, where known; nil: not asked yet
 	live     live                       // that is being measured
 	checked  map[string]bool            // machines that passed their checks, by place and model
+	longest  map[string]*extents        // by workload and pass, those that were looked at
 	stuck    error                      // an engine that could not be stopped
 
 	described []result.Load // the workloads as facts: opening a dataset takes time
@@ -209,9 +219,16 @@ func (e *ExistsError) Hint() string {
 	return "--resume continues it; --out DIR starts another"
 }
 
+// watch changes the status and tells of it; runtimes say what they do from goroutines of
+// their own.
 func (l *study) watch(change func(*Status)) {
+	l.watching.Lock()
+	defer l.watching.Unlock()
+	before := l.status
 	change(&l.status)
-	l.status.Since = time.Now()
+	if now := l.status; now.Phase != before.Phase || now.Workload != before.Workload || now.Trial != before.Trial {
+		l.status.Since, l.status.Detail = time.Now(), ""
+	}
 	if l.Watch != nil {
 		l.Watch(l.status)
 	}
@@ -257,6 +274,9 @@ func (l *study) trial(ctx context.Context, p tune.Proposal) (tune.Observation, e
 // outcome is how a trial ended, in a few words: its figure of the objective, or
 // why it has none.
 func (l *study) outcome(t *trialRecord) string {
+	if t.Status != tune.Measured && t.Advice != "" {
+		return t.Status + ": " + t.Reason + " (" + t.Advice + ")"
+	}
 	if t.Status != tune.Measured {
 		return t.Status + ": " + t.Reason
 	}
@@ -290,5 +310,5 @@ func (t *trialRecord) observation() tune.Observation {
 	return o
 }
 
-// retries and their pauses for failures of our own machinery.
-var backoff = []time.Duration{time.Second, 5 * time.Second}
+// backoff is the pauses before further tries of what our own machinery broke.
+func backoff() []time.Duration { return []time.Duration{time.Second, 5 * time.Second} }

@@ -3,89 +3,22 @@ package lab
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
 	"io/fs"
 	"iter"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"perflab/internal/engine"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
 
 // small is the good study with a model that fits.
 var small = strings.Replace(good, "Qwen3-32B", "Qwen3-8B", 1)
-
-// TestMain lets this test binary stand in for an engine: started under the name
-// of one, it serves.
-func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == "vllm" {
-		serveEngine()
-		return
-	}
-	flag.Parse()
-	os.Exit(m.Run())
-}
-
-// serveEngine answers on the port of its command line. It dies without a word
-// in the middle of its first life, which the file named by LAB_DIES records.
-func serveEngine() {
-	switch {
-	case slices.Contains(os.Args, "--version"):
-		fmt.Println("0.11.0")
-		return
-	case slices.Contains(os.Args, "--help=all"):
-		fmt.Print("usage: vllm serve [model_tag] [options]\n\noptions:\n")
-		for _, f := range engine.All()[0].Flags() {
-			fmt.Printf("  %s\n", strings.Join(append(append([]string{f.Flag}, f.Aliases...), f.Off...), ", "))
-		}
-		return
-	}
-	port := os.Args[slices.Index(os.Args, "--port")+1]
-	var die func()
-	if note := os.Getenv("LAB_DIES"); note != "" {
-		if _, err := os.Stat(note); err != nil {
-			if err := os.WriteFile(note, nil, 0o644); err != nil {
-				panic(err)
-			}
-			die = func() { os.Exit(7) }
-		}
-	}
-	panic(http.ListenAndServe("127.0.0.1:"+port, answer(die)))
-}
-
-// answer is a server of two tokens a call; the fifth call is its end where die
-// is given.
-func answer(die func()) http.Handler {
-	var calls atomic.Int32
-	mux := http.NewServeMux()
-	mux.HandleFunc("/health", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("/v1/models", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, `{"object":"list","data":[{"id":"Qwen/Qwen3-32B"},{"id":"Qwen/Qwen3-8B"}]}`)
-	})
-	mux.HandleFunc("/v1/chat/completions", func(w http.ResponseWriter, _ *http.Request) {
-		if calls.Add(1) == 5 && die != nil {
-			die()
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		for range 2 {
-			fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"word \"}}]}\n\n")
-			w.(http.Flusher).Flush()
-			time.Sleep(2 * time.Millisecond)
-		}
-		fmt.Fprint(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":8,\"completion_tokens\":2}}\n\ndata: [DONE]\n\n")
-	})
-	return mux
-}
 
 // replay is a predictor of calls of a second each, which does something else
 // before every run.
@@ -252,7 +185,7 @@ func TestExistingIsNotRefused(t *testing.T) {
 	begun := time.Now()
 	srv.Close()
 	_, f = tuned(t, text, nil)
-	if took := time.Since(begun); f.Trials[0].Status != tune.Failed || took > 2*time.Second+backoff[0] {
+	if took := time.Since(begun); f.Trials[0].Status != tune.Failed || took > 2*time.Second+backoff()[0] {
 		t.Errorf("a dead endpoint is %s after %v", f.Trials[0].Status, took)
 	}
 }
@@ -327,7 +260,7 @@ func TestEngineDiesOnce(t *testing.T) {
 	t.Setenv("PATH", dir)
 	begun := time.Now()
 	_, f := tuned(t, text, nil)
-	if took := time.Since(begun); f.Trials[0].Status != tune.Failed || took > backoff[0] {
+	if took := time.Since(begun); f.Trials[0].Status != tune.Failed || took > backoff()[0] {
 		t.Errorf("without a program: %s after %v", f.Trials[0].Status, took)
 	}
 	if err := os.Symlink(self, filepath.Join(dir, "vllm")); err != nil {

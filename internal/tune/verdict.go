@@ -15,7 +15,7 @@ func (w *walk) note(t *trial) string {
 func (o Objective) note(t *trial, primary string) string {
 	switch {
 	case t.end.Status != Measured:
-		return strings.TrimSuffix(t.end.Status+": "+t.end.Reason, ": ")
+		return strings.TrimRight(t.end.Status+": "+t.end.Reason, ": .") // the sentence goes on
 	case !t.measured():
 		return "without " + o.Metric + " on " + primary
 	}

@@ -1,0 +1,155 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"perflab/internal/deploy"
+	"perflab/internal/engine"
+	"perflab/internal/result"
+)
+
+// commander is a runtime whose machines answer commands so.
+type commander struct {
+	deploy.Runtime
+	nodes  []string
+	answer func(ctx context.Context, node string, argv []string) (string, error)
+}
+
+func (c commander) Nodes() []string { return c.nodes }
+
+func (c commander) Command(ctx context.Context, node string, argv []string, out io.Writer) error {
+	text, err := c.answer(ctx, node, argv)
+	fmt.Fprint(out, text)
+	return err
+}
+
+// with is a study of a text over a runtime of vLLM's.
+func with(t *testing.T, text string, rt deploy.Runtime) *study {
+	t.Helper()
+	s, err := ParseStudy("t.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &study{Study: s, runtimes: map[string]deploy.Runtime{"vllm": rt}}
+}
+
+// A machine whose nvidia-smi hangs is dealt in order, and costs the study half a minute.
+func TestTopologyThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := with(t, strings.Replace(good, "predicted", "process", 1), commander{nodes: []string{""}, answer: func(ctx context.Context, _ string, _ []string) (string, error) {
+			<-ctx.Done()
+			return "", context.Cause(ctx)
+		}})
+		if known, err := l.topologies(t.Context(), "vllm"); err != nil || len(known) > 0 {
+			t.Errorf("topologies %v, %v", known, err)
+		}
+		why := errors.New("interrupted")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(why)
+		l.islands = nil
+		if _, err := l.topologies(ctx, "vllm"); !errors.Is(err, why) {
+			t.Errorf("interrupted: %v", err)
+		}
+	})
+}
+
+// A machine that could not be reached when an engine was asked for its flags is asked
+// again by the next trial; an engine that has no help to give is not.
+func TestAskAgain(t *testing.T) {
+	e, err := engine.ByName("vllm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const help = "options:\n  --port PORT\n"
+	for _, tt := range []struct {
+		name  string
+		first error
+		asked int // in three trials, for its help
+		notes []int
+	}{
+		{"unreachable", &deploy.InfraError{Op: "connect to node-1", Err: errors.New("timed out")}, 2, []int{1, 0, 0}},
+		{"no help", &deploy.ExitError{Argv: []string{"vllm"}, Code: 1}, 1, []int{1, 0, 0}},
+	} {
+		asked := 0
+		l := with(t, strings.Replace(good, "predicted", "process", 1), commander{nodes: []string{""}, answer: func(_ context.Context, _ string, argv []string) (string, error) {
+			if argv[len(argv)-1] != "--help=all" {
+				return "0.11.0\n", nil
+			}
+			if asked++; asked == 1 {
+				return "", tt.first
+			}
+			return help, nil
+		}})
+		for i, want := range tt.notes {
+			if notes, err := l.ask(t.Context(), e); err != nil || len(notes) != want {
+				t.Errorf("%s: trial %d: notes %q, %v", tt.name, i+1, notes, err)
+			}
+		}
+		if asked != tt.asked || l.version("vllm") != "0.11.0" {
+			t.Errorf("%s: asked %d times, version %q", tt.name, asked, l.version("vllm"))
+		}
+	}
+}
+
+// An engine is asked in the environment that the study gives it, and no secret of it is in
+// an argument.
+func TestWithin(t *testing.T) {
+	argv := []string{"vllm", "--version"}
+	env := []string{"PATH=/opt/vllm/bin:/usr/bin", "HF_TOKEN=hf_secret", "WHERE={host}", "NOTE=hf_abcdefghijklmnopqrstuvwx"}
+	if got := strings.Join(within(env, argv), " "); got != "env PATH=/opt/vllm/bin:/usr/bin vllm --version" {
+		t.Errorf("%s", got)
+	}
+	if got := strings.Join(within(env[1:], argv), " "); got != "vllm --version" {
+		t.Errorf("%s", got)
+	}
+}
+
+// An engine that was upgraded between two parts of a study is named.
+func TestUnlike(t *testing.T) {
+	trials := []trialRecord{
+		{Trial: result.Trial{ID: 1, Engine: "vllm", Version: "0.11.0", Image: "v@sha256:1"}}, {Trial: result.Trial{ID: 2, Engine: "sglang", Version: "0.5.5"}},
+		{Trial: result.Trial{ID: 3, Engine: "vllm", Version: "0.11.0", Image: "v@sha256:2"}}, {Trial: result.Trial{ID: 4, Engine: "vllm"}},
+	}
+	got := strings.Join(unlike(trials), "\n")
+	if got != "The image of vLLM changed during the study (v@sha256:1 from trial 1, v@sha256:2 from trial 3): differences between its trials may be of that." {
+		t.Errorf("%s", got)
+	}
+	if more := unlike(trials[:2]); len(more) > 0 {
+		t.Errorf("nothing changed, and yet %q", more)
+	}
+}
+
+// Where there are no accelerators to deal, no process of a replica is dealt any.
+func TestNoDevicesToDeal(t *testing.T) {
+	text := strings.NewReplacer("Qwen/Qwen3-32B", "/models/m.gguf", "gpu: h100-sxm, gpus: 2", "gpu: cpu, gpus: 2, nodes: 2", "engine: vllm", "engine: llamacpp",
+		"{label: SGLang, engine: sglang, set: {tp: 2}}", "{label: Q8, set: {threads: 2}}",
+		"{kind: predicted}", "{kind: ssh, spread: rpc, hosts: [{name: a, address: 10.0.0.1}, {name: b, address: 10.0.0.2}]}").Replace(good)
+	l := with(t, text, nil)
+	p, err := l.plan(l.whole(*l.Baseline))
+	if err != nil {
+		t.Fatal(err)
+	}
+	places, _, err := l.places(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := l.deployment(p, places, t.TempDir())
+	if err != nil || len(spec.Replicas) != 1 || len(spec.Replicas[0].Peers) == 0 {
+		t.Fatalf("%+v, %v", spec.Replicas, err)
+	}
+	rep := spec.Replicas[0]
+	for _, peer := range rep.Peers {
+		if peer.Devices != nil {
+			t.Errorf("%s is dealt %v", peer.Name, peer.Devices)
+		}
+	}
+	if spec.Visible != "" || rep.Devices != nil {
+		t.Errorf("dealt %v by %q", rep.Devices, spec.Visible)
+	}
+}

@@ -1,0 +1,58 @@
+package workload
+
+import "slices"
+
+// Extent is the length of a request in tokens.
+type Extent struct {
+	Input  int // of the prompt, by the workload's own count
+	Output int // asked for; 0: the server's default
+}
+
+func (e Extent) total() int { return e.Input + e.Output }
+
+// Longest returns the longest requests of a workload: the one of most prompt and
+// output tokens together, and the one of the longest prompt. exact says that a server
+// counts no fewer tokens: prompts are made up, of words that are a token each at
+// least, or were measured by the tokenizer. Else they are what package token estimates, or
+// what there is to send depends on time or on answers. Requests of several
+// texts, which a server reads one by one, do not count.
+func (w *Workload) Longest() (whole, prompt Extent, exact bool) {
+	see := func(e Extent) {
+		e.Input += w.nonce.tokens
+		if e.total() > whole.total() {
+			whole = e
+		}
+		if e.Input > prompt.Input {
+			prompt = e
+		}
+	}
+	for i, r := range w.src.rows {
+		switch {
+		case w.src.talks != nil:
+			w.src.talks[i].extents(w.Generates(), see)
+		case r.documents == 0:
+			see(Extent{r.input, r.output})
+		}
+	}
+	known := w.spec.madeUp() || w.kit.tok != nil
+	return whole, prompt, known && !w.spec.timeDecides() && (!w.Generates() || w.spec.IgnoreEOS)
+}
+
+// extents tells the lengths of a conversation's turns, as far as they are planned.
+func (t talk) extents(generated bool, see func(Extent)) {
+	history := t.head
+	for _, u := range t.turns {
+		see(Extent{history + u.question, u.output})
+		answer := u.answer
+		if generated {
+			answer = u.output
+		}
+		history += u.question + answer
+	}
+}
+
+// madeUp reports whether prompts are random words of given lengths.
+func (s Spec) madeUp() bool {
+	return slices.Contains(traces(), s.Dataset) ||
+		s.Path == "" && slices.Contains([]string{"random", "prefix_repetition", "shared-prefix", "conversations"}, s.Dataset)
+}
