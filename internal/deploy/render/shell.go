@@ -286,10 +286,11 @@ env "$@" </dev/null 3<&- & p=$!
 { while IFS= read -r _ <&3; do :; done; kill -TERM -- "-$p"; sleep 10; kill -KILL -- "-$p"; } 2>/dev/null & w=$!
 exec 3<&-
 trap "kill -TERM -- -$p" TERM HUP INT
-while kill -0 "$p" 2>/dev/null; do wait "$p"; s=$?; done
+wait "$p"; s=$?
+while kill -0 "$p" 2>/dev/null; do wait "$p"; s=$?; done # a signal cuts a wait short
 kill -KILL -- "-$p" 2>/dev/null
 kill -TERM -- "-$w" 2>/dev/null
-exit "${s:-1}"
+exit "$s"
 REMOTE
 
 launch() { # NAME HOST KEY=value... COMMAND...
