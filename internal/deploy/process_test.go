@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(ownerEnv); dir != "" {
 		own(dir)
 	}
+	deploytest.Crowd()
 	os.Exit(m.Run())
 }
 
@@ -54,6 +55,7 @@ func quick() deploy.Process {
 }
 
 func TestProcess(t *testing.T) {
+	t.Parallel()
 	deploytest.Run(t, func(*testing.T) deploy.Runtime { return quick() })
 }
 
@@ -215,6 +217,7 @@ func TestProcessKeepsARecordWhileItRuns(t *testing.T) {
 // When perflab is killed, engines end with it, and what they started is found
 // and ended by the next one.
 func TestKillMinus9(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux ends a child with its parent")
 	}

@@ -404,13 +404,18 @@ func (l *link) forward(ctx context.Context, port int) (*forward, error) {
 // control gives the master an order.
 func (l *link) control(ctx context.Context, order, spec string) error {
 	cmd := l.client("-O", order, "-L", spec, "--", "perflab")
-	ctx, cancel := context.WithTimeout(ctx, connectSeconds*time.Second)
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
-	defer stop()
-	out, err := cmd.CombinedOutput()
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Start()
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, connectSeconds*time.Second)
+		defer cancel()
+		release := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() }) // fails when it has ended
+		defer release()
+		err = cmd.Wait()
+	}
 	if err != nil {
-		return fmt.Errorf("ssh: %s", cmp.Or(strings.TrimSpace(string(out)), err.Error()))
+		return fmt.Errorf("ssh: %s", cmp.Or(strings.TrimSpace(out.String()), err.Error()))
 	}
 	return nil
 }

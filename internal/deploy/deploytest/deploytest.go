@@ -5,6 +5,7 @@
 //
 //	func TestMain(m *testing.M) {
 //		deploytest.EngineMain()
+//		deploytest.Crowd()
 //		os.Exit(m.Run())
 //	}
 //
@@ -19,10 +20,12 @@ package deploytest
 import (
 	"context"
 	"errors"
+	"flag"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -62,41 +65,69 @@ func diagnose(log string) (engine.Failure, bool) {
 	return engine.Failure{}, false
 }
 
-// Run tries a runtime; newRuntime is called once a subtest.
-func Run(t *testing.T, newRuntime func(*testing.T) deploy.Runtime) {
-	for _, c := range []struct {
-		name string
-		test func(*testing.T, deploy.Runtime)
-	}{
-		{"StartAndStop", startAndStop},
-		{"TwoReplicas", twoReplicas},
-		{"NeverReady", neverReady},
-		{"Refuses", refuses},
-		{"RefusesUsage", refusesUsage},
-		{"DeviceBusy", deviceBusy},
-		{"OneOfTwoRefuses", oneOfTwoRefuses},
-		{"Crashes", crashes},
-		{"MissingProgram", missingProgram},
-		{"DiesInTheMiddle", diesInTheMiddle},
-		{"DiesAndLeavesAChild", diesAndLeavesAChild},
-		{"CancelDuringStart", cancelDuringStart},
-		{"CancelledBefore", cancelledBefore},
-		{"StopsTheStubborn", stopsTheStubborn},
-		{"StopsWhatLeftTheGroup", stopsWhatLeftTheGroup},
-		{"StopConcurrently", stopConcurrently},
-		{"Mute", mute},
-		{"LeaksItsPort", leaksItsPort},
-		{"Files", files},
-		{"Peers", peers},
-		{"PeerRefuses", peerRefuses},
-		{"PeerDies", peerDies},
-		{"PeerNeverUp", peerNeverUp},
-	} {
+// crowd is how many tests run at once: each of them waits for nine tenths of its time.
+const crowd = 8
+
+// Crowd has more tests of the binary run at once than there are processors, unless -parallel
+// says how many.
+func Crowd() {
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen {
+		_ = flag.Set("test.parallel", strconv.Itoa(max(crowd, runtime.GOMAXPROCS(0)))) // a flag of every test binary
+	}
+}
+
+// Run tries a runtime; newRuntime is called once a subtest. With names it makes those
+// subtests alone.
+func Run(t *testing.T, newRuntime func(*testing.T) deploy.Runtime, names ...string) {
+	for _, name := range names {
+		if !slices.ContainsFunc(suite, func(c conformance) bool { return c.name == name }) {
+			t.Fatalf("the suite has no test %s", name)
+		}
+	}
+	for _, c := range suite {
+		if len(names) > 0 && !slices.Contains(names, c.name) {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			c.test(t, newRuntime(t))
 		})
 	}
+}
+
+// conformance is one test of the suite.
+type conformance struct {
+	name string
+	test func(*testing.T, deploy.Runtime)
+}
+
+var suite = []conformance{
+	{"StartAndStop", startAndStop},
+	{"TwoReplicas", twoReplicas},
+	{"NeverReady", neverReady},
+	{"Refuses", refuses},
+	{"RefusesUsage", refusesUsage},
+	{"DeviceBusy", deviceBusy},
+	{"OneOfTwoRefuses", oneOfTwoRefuses},
+	{"Crashes", crashes},
+	{"MissingProgram", missingProgram},
+	{"DiesInTheMiddle", diesInTheMiddle},
+	{"DiesAndLeavesAChild", diesAndLeavesAChild},
+	{"CancelDuringStart", cancelDuringStart},
+	{"CancelledBefore", cancelledBefore},
+	{"StopsTheStubborn", stopsTheStubborn},
+	{"StopsWhatLeftTheGroup", stopsWhatLeftTheGroup},
+	{"StopConcurrently", stopConcurrently},
+	{"Mute", mute},
+	{"LeaksItsPort", leaksItsPort},
+	{"Files", files},
+	{"Peers", peers},
+	{"PeerRefuses", peerRefuses},
+	{"PeerDies", peerDies},
+	{"PeerNeverUp", peerNeverUp},
 }
 
 // Start starts a deployment that must come up, and stops it when the test ends.

@@ -26,6 +26,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(ownerEnv); dir != "" {
 		own(dir)
 	}
+	deploytest.Crowd()
 	os.Exit(m.Run())
 }
 
@@ -93,12 +94,14 @@ func hurry(r *docker.Runtime) {
 }
 
 func TestDocker(t *testing.T) {
+	t.Parallel()
 	deploytest.Run(t, func(t *testing.T) deploy.Runtime {
 		return quick(dockertest.Start(t, dockertest.Image{Ref: ref, Entrypoint: []string{"never", "run"}}), docker.Settings{})
 	})
 }
 
 func TestAttached(t *testing.T) {
+	t.Parallel()
 	deploytest.Run(t, func(t *testing.T) deploy.Runtime {
 		e := dockertest.Start(t, dockertest.Image{Ref: ref})
 		e.Run("node", ref, []string{"sleep", "60"}, nil)

@@ -78,6 +78,7 @@ func TestNoSuchImage(t *testing.T) {
 
 // A port that another container publishes is no reason to give up.
 func TestTakenPortIsRetried(t *testing.T) {
+	t.Parallel()
 	for _, message := range []string{
 		"driver failed programming external connectivity on endpoint x (y): Bind for 127.0.0.1:41234 failed: port is already allocated",
 		"driver failed programming external connectivity on endpoint x: Error starting userland proxy: listen tcp4 127.0.0.1:41234: bind: address already in use",
@@ -127,6 +128,7 @@ func TestNoDaemon(t *testing.T) {
 
 // A daemon that goes away while the deployment is stopped: the error names the container.
 func TestDaemonIsGoneAtStop(t *testing.T) {
+	t.Parallel()
 	e := dockertest.Start(t, dockertest.Image{Ref: ref})
 	s := deploytest.Spec(t, deploytest.Ready)
 	r := quick(e, docker.Settings{})
@@ -151,8 +153,10 @@ func TestDaemonIsGoneAtStop(t *testing.T) {
 }
 
 func TestCommand(t *testing.T) {
+	t.Parallel()
 	for name, settings := range map[string]docker.Settings{"image": {}, "container": {Container: "node"}} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			e := dockertest.Start(t, dockertest.Image{Ref: ref, Entrypoint: []string{"never", "run"}})
 			before := 0
 			if settings.Container != "" {
@@ -166,6 +170,7 @@ func TestCommand(t *testing.T) {
 		})
 	}
 	t.Run("deployment", func(t *testing.T) {
+		t.Parallel()
 		e := dockertest.Start(t, dockertest.Image{Ref: ref})
 		d := deploytest.Start(t, quick(e, docker.Settings{}), deploytest.Spec(t, deploytest.Ready))
 		c, ok := d.(deploy.Commander)

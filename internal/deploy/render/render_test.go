@@ -20,6 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	deploytest.EngineMain()
+	deploytest.Crowd()
 	os.Exit(m.Run())
 }
 
