@@ -31,6 +31,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -135,9 +137,45 @@ func (m Member) validate() error {
 			return fmt.Errorf("environment entry %q is not KEY=value", k)
 		}
 	}
-	for _, f := range m.Files {
-		if f.Name == "" || f.Name == "." || f.Name == ".." || strings.ContainsAny(f.Name, "/\\\x00") {
+	names := make([]string, len(m.Files))
+	for i, f := range m.Files {
+		if f.Name == "" || f.Name == "." || f.Name == ".." || strings.ContainsAny(f.Name, "/\\\x00{}") {
 			return fmt.Errorf("%q is no plain file name", f.Name)
+		}
+		if slices.Contains(names[:i], f.Name) {
+			return fmt.Errorf("two files are named %s", f.Name)
+		}
+		names[i] = f.Name
+	}
+	for _, text := range m.texts() {
+		if strings.ContainsRune(text, 0) {
+			return errors.New("the command, its environment or a file of it has a NUL byte")
+		}
+		if err := validateMarks(text, names); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plainName is what processes and their ports may be named: a part of file names and labels.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// validateMarks finds what is wrong with the placeholders of a text.
+func validateMarks(text string, files []string) error {
+	for _, mark := range []string{namedPortMark, fileMark} {
+		for _, rest := range strings.Split(text, mark)[1:] {
+			name, _, closed := strings.Cut(rest, "}")
+			switch {
+			case !closed:
+				return fmt.Errorf("the placeholder %q is not closed: } is missing", mark+name)
+			case mark == namedPortMark && !plainName.MatchString(name):
+				return fmt.Errorf("the placeholder %s%s} has no name of letters, digits, dots and dashes", mark, name)
+			case mark == fileMark && len(files) == 0:
+				return fmt.Errorf("the placeholder %s%s} names a file of the process, and there are none", mark, name)
+			case mark == fileMark && !slices.Contains(files, name):
+				return fmt.Errorf("the placeholder %s%s} names none of its files, which are %s", mark, name, strings.Join(files, ", "))
+			}
 		}
 	}
 	return nil
@@ -147,8 +185,13 @@ func (r Replica) validate() error {
 	if err := r.Member.validate(); err != nil {
 		return err
 	}
-	for _, p := range r.Peers {
-		if err := p.Member.validate(); err != nil {
+	for i, p := range r.Peers {
+		switch err := p.Member.validate(); {
+		case !plainName.MatchString(p.Name):
+			return fmt.Errorf("%q is no name for a process: use letters, digits, dots and dashes", p.Name)
+		case slices.ContainsFunc(r.Peers[:i], func(o Peer) bool { return o.Name == p.Name }):
+			return fmt.Errorf("two processes are named %s", p.Name)
+		case err != nil:
 			return fmt.Errorf("%s: %w", p.Name, err)
 		}
 	}

@@ -118,7 +118,7 @@ func jobText(dir, program string, argv, env []string, files []File) (string, err
 	}
 	b.WriteString("\n")
 	if strings.ContainsRune(b.String(), 0) {
-		return "", errors.New("the command, its environment or a file of it has a NUL byte")
+		return "", errors.New("a word of the command has a NUL byte")
 	}
 	return b.String(), nil
 }

@@ -157,7 +157,12 @@ func TestProcessWritesNoSecret(t *testing.T) {
 	}
 }
 
+// What cannot be started is refused with a sentence, and nothing is written.
 func TestProcessRejectsBadSpecs(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "logs")
+	one := func(m deploy.Member, peers ...deploy.Peer) deploy.Spec {
+		return deploy.Spec{Dir: dir, Replicas: []deploy.Replica{{Member: m, Peers: peers}}}
+	}
 	for _, c := range []struct {
 		name string
 		spec deploy.Spec
@@ -169,12 +174,28 @@ func TestProcessRejectsBadSpecs(t *testing.T) {
 		{"no port", deploy.Spec{Dir: t.TempDir(), Replicas: []deploy.Replica{{Member: deploy.Member{Argv: []string{"a"}}}}}, "no {port}"},
 		{"bad environment", deploy.Spec{Dir: t.TempDir(), Replicas: []deploy.Replica{{Member: deploy.Member{Argv: []string{"a", "{port}"}, Env: []string{"b"}}}}}, "not KEY=value"},
 		{"bad health path", deploy.Spec{Dir: t.TempDir(), Health: "health", Replicas: []deploy.Replica{{Member: deploy.Member{Argv: []string{"a", "{port}"}}}}}, "begin with /"},
+		{"unclosed port", one(deploy.Member{Argv: []string{"a", "{port}", "{port:dist"}}), "{port:dist\" is not closed"},
+		{"nameless port", one(deploy.Member{Argv: []string{"a", "{port}", "--x={port:}"}}), "{port:}"},
+		{"odd port", one(deploy.Member{Argv: []string{"a", "{port}"}, Env: []string{"A={port:a b}"}}), "{port:a b}"},
+		{"unknown file", one(deploy.Member{Argv: []string{"a", "{port}", "{file:b.yaml}"}, Files: []deploy.File{{Name: "a.yaml"}}}), "{file:b.yaml} names none of its files, which are a.yaml"},
+		{"no files", one(deploy.Member{Argv: []string{"a", "{port}", "{file:b.yaml}"}}), "and there are none"},
+		{"unclosed file", one(deploy.Member{Argv: []string{"a", "{port}", "{file:b.yaml"}}), "is not closed"},
+		{"odd port in a file", one(deploy.Member{Argv: []string{"a", "{port}"}, Files: []deploy.File{{Name: "a.yaml", Text: "p: {port:}"}}}), "{port:}"},
+		{"file twice", one(deploy.Member{Argv: []string{"a", "{port}"}, Files: []deploy.File{{Name: "a.yaml"}, {Name: "a.yaml"}}}), "two files are named a.yaml"},
+		{"peer's file is not its own", one(deploy.Member{Argv: []string{"a", "{port}", "{file:a}"}}, deploy.Peer{Name: "head", Member: deploy.Member{Argv: []string{"a"}, Files: []deploy.File{{Name: "a"}}}}), "{file:a}"},
+		{"nameless peer", one(deploy.Member{Argv: []string{"a", "{port}"}}, deploy.Peer{Member: deploy.Member{Argv: []string{"a"}}}), "is no name for a process"},
+		{"peer with a slash", one(deploy.Member{Argv: []string{"a", "{port}"}}, deploy.Peer{Name: "../x", Member: deploy.Member{Argv: []string{"a"}}}), `"../x" is no name for a process`},
+		{"peers alike", one(deploy.Member{Argv: []string{"a", "{port}"}}, deploy.Peer{Name: "b", Member: deploy.Member{Argv: []string{"a"}}}, deploy.Peer{Name: "b", Member: deploy.Member{Argv: []string{"a"}}}), "two processes are named b"},
+		{"NUL", one(deploy.Member{Argv: []string{"a", "{port}\x00"}}), "NUL"},
 		{"unwritable", deploy.Spec{Dir: "/dev/null/x", Replicas: []deploy.Replica{{Member: deploy.Member{Argv: []string{"sh", "{port}"}}}}}, "/dev/null"},
 	} {
 		_, err := quick().Start(t.Context(), c.spec)
 		if e, ok := errors.AsType[*deploy.InfraError](err); !ok || !strings.Contains(e.Error(), c.want) {
 			t.Errorf("%s: %v, want an InfraError with %q", c.name, err, c.want)
 		}
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the directory of a deployment that cannot be is there: %v", err)
 	}
 }
 
