@@ -69,8 +69,7 @@ func (d *deployment) startAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	owner, _ := identify(os.Getpid())
-	d.record = record{Kind: d.Kind, Marker: d.marker, Owner: owner}
+	d.record = record{Kind: d.Kind, Marker: d.marker, Owner: itself()}
 	for i, rep := range d.spec.Replicas {
 		for j := range rep.Peers {
 			if err := d.startPeer(ctx, i, &rep.Peers[j], ports[i]); err != nil {
@@ -274,8 +273,8 @@ func (d *deployment) end() error {
 		if infra, ok := errors.AsType[*InfraError](err); ok { // its Host knows better
 			help = infra.Help
 		}
-		d.record.Owner = identity{} // a leftover now, also to this perflab
-		_ = d.record.write(d.path)  // the error to tell is the other
+		d.record.Owner = owner{}   // a leftover now, also to this perflab
+		_ = d.record.write(d.path) // the error to tell is the other
 		return &InfraError{Op: "stop " + d.spec.name(), Err: err, Help: help}
 	}
 	d.watch.Wait()

@@ -73,6 +73,7 @@ func (k Keeper) script(tag, mode string, r Record, grace time.Duration) string {
 		{"grace", milliseconds(grace)},
 		{"pid", number(r.PID)},
 		{"began", number(r.Start)},
+		{"boot", r.Boot},
 		{"dir", r.Dir},
 	} {
 		b.WriteString("k_" + v[0] + "=" + quote(v[1]) + "\n")

@@ -90,11 +90,12 @@ func (c *Kept) start(ctx context.Context, op string, j Job) error {
 	if err != nil {
 		return err
 	}
-	pid, begun, _ := strings.Cut(id, " ")
+	f := append(strings.Fields(id), "", "", "")
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.record.PID, _ = strconv.Atoi(pid)
-	c.record.Start, _ = strconv.ParseUint(begun, 10, 64)
+	c.record.PID, _ = strconv.Atoi(f[0])
+	c.record.Start, _ = strconv.ParseUint(f[1], 10, 64)
+	c.record.Boot = f[2]
 	return nil
 }
 

@@ -29,10 +29,13 @@ var (
 )
 
 func (r Process) launcher() Launcher {
-	return Launcher{Host: local{r.Dir, r.Limits}, Kind: "process", Bind: loopback, Grace: r.Grace, Poll: r.Poll}
+	return Launcher{Host: local{r.Dir, r.Limits}, Kind: kindProcess, Bind: loopback, Grace: r.Grace, Poll: r.Poll}
 }
 
-const loopback = "127.0.0.1"
+const (
+	kindProcess = "process"
+	loopback    = "127.0.0.1"
+)
 
 // Start starts the replicas and waits until all are ready.
 func (r Process) Start(ctx context.Context, s Spec) (Deployment, error) {
