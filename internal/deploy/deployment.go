@@ -278,6 +278,9 @@ func (d *deployment) end() error {
 		return &InfraError{Op: "stop " + d.spec.name(), Err: err, Help: help}
 	}
 	d.watch.Wait()
+	if err := os.Remove(d.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fileError("stop "+d.spec.name(), err)
+	}
 	for _, target := range d.targets {
 		if addr, served := stillServed(target); served {
 			return &InfraError{
@@ -286,9 +289,6 @@ func (d *deployment) end() error {
 				Help: "a process that the engine started has left its group, session and environment: find it with ss -ltnp, and end it",
 			}
 		}
-	}
-	if err := os.Remove(d.path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fileError("stop "+d.spec.name(), err)
 	}
 	return nil
 }

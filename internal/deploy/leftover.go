@@ -122,6 +122,9 @@ func (l Launcher) Sweep(ctx context.Context, dir string) (ended []string, err er
 		}
 		names, err := l.sweepRecord(ctx, path)
 		ended = append(ended, names...)
+		if errors.Is(err, errInUse) {
+			return nil
+		}
 		errs = append(errs, err)
 		return nil
 	})
@@ -131,7 +134,11 @@ func (l Launcher) Sweep(ctx context.Context, dir string) (ended []string, err er
 // leftoverGrace is short: nobody waits for what a leftover still writes.
 const leftoverGrace = time.Second
 
-// sweepRecord ends the processes that one record leads to, and removes it.
+// errInUse is a record of a deployment whose perflab runs.
+var errInUse = errors.New("a deployment runs there")
+
+// sweepRecord ends the processes that one record leads to, and removes it. Those of a
+// perflab that runs are left alone: errInUse.
 func (l Launcher) sweepRecord(ctx context.Context, path string) (ended []string, err error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -146,7 +153,7 @@ func (l Launcher) sweepRecord(ctx context.Context, path string) (ended []string,
 	}
 	switch {
 	case r.Owner.runs():
-		return nil, nil
+		return nil, fmt.Errorf("%w, of the perflab with process id %d", errInUse, r.Owner.PID)
 	case r.Owner.elsewhere(itself()) && len(r.Processes) > 0:
 		return nil, l.foreign(path, r)
 	case r.Kind != l.Kind:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -271,6 +272,65 @@ func sweepTwice(t *testing.T, dir string) {
 	}
 }
 
+// Deployments of two perflabs leave each other alone: a sweep over both ends neither, and
+// none starts in the other's directory.
+func TestTwoPerflabs(t *testing.T) {
+	t.Parallel()
+	study := t.TempDir()
+	in := func(dir string) (s deploy.Spec) {
+		s = deploytest.Spec(t)
+		s.Dir = filepath.Join(study, dir)
+		s.Replicas = []deploy.Replica{deploytest.Engine(t, s.Dir, deploytest.Ready)}
+		return s
+	}
+	theirs, ours := in("trial-1"), in("trial-2")
+	owner := startOwner(t, theirs)
+	pids := owner.await(t, 1)
+	d := deploytest.Start(t, quick(), ours)
+	if ended, err := quick().Sweep(t.Context(), study); err != nil || len(ended) > 0 {
+		t.Errorf("sweep ends %q, %v", ended, err)
+	}
+	intruder := in("trial-1")
+	_, err := quick().Start(t.Context(), intruder)
+	infra(t, err, theirs.Dir+": a deployment runs there, of the perflab with process id", "choose another directory")
+	intruder = in("trial-2") // of this perflab itself
+	_, err = quick().Start(t.Context(), intruder)
+	infra(t, err, ours.Dir+": a deployment runs there")
+	if !deploytest.Alive(pids[0]) || deploytest.Get(t.Context(), d.Targets()[0]+"/health") != 200 {
+		t.Error("one of the deployments has ended")
+	}
+	owner.kill()
+	endsSoon(t, pids)
+}
+
+// between is a deployment that is killed between two replicas: the first has more than its
+// front process, the second waits for a peer that never comes up.
+func between(t *testing.T) deploy.Spec {
+	t.Helper()
+	s := deploytest.Spec(t, deploytest.Forking, deploytest.Ready)
+	worker := deploytest.Beside(t, s.Dir, "worker", deploytest.Worker)
+	worker.Up = "no worker says this"
+	s.Replicas[1].Peers = []deploy.Peer{worker}
+	return s
+}
+
+// A perflab that is killed while it starts a deployment leaves nothing that the next does
+// not find.
+func TestKillMinus9BetweenReplicas(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux ends a child with its parent")
+	}
+	t.Parallel()
+	s := between(t)
+	owner := startOwner(t, s)
+	pids := owner.await(t, 3)
+	owner.kill()
+	stray := lastAlive(t, pids)
+	if ended, err := quick().Sweep(t.Context(), s.Dir); err != nil || len(ended) != 1 || deploytest.Alive(stray) {
+		t.Errorf("sweep ends %q, %v; process %d runs: %v", ended, err, stray, deploytest.Alive(stray))
+	}
+}
+
 // killOwner has another process start the deployment, kills it, waits for the
 // engines' end and returns the process that is left.
 func killOwner(t *testing.T, s deploy.Spec) (stray int) {
@@ -282,22 +342,8 @@ func killOwner(t *testing.T, s deploy.Spec) (stray int) {
 // kills it, and returns the processes of the three that there are of engines.
 func killedOwner(t *testing.T, s deploy.Spec, env ...string) (pids []int) {
 	t.Helper()
-	replicas, err := json.Marshal(s.Replicas)
-	if err != nil {
-		t.Fatal(err)
-	}
-	owner := exec.Command(os.Args[0])
-	owner.Env = append(os.Environ(), ownerEnv+"="+s.Dir, ownerEnv+"_REPLICAS="+string(replicas))
-	owner.Env = append(owner.Env, env...)
-	owner.Stderr = os.Stderr
-	out, err := owner.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := owner.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
+	owner := startOwner(t, s, env...)
+	line, err := bufio.NewReader(owner.out).ReadString('\n')
 	pids = deploytest.PIDs(t, s.Dir)
 	if line != "started\n" || len(pids) != 3 {
 		t.Errorf("owner says %q (%v) with processes %v, want 3", line, err, pids)
@@ -307,9 +353,58 @@ func killedOwner(t *testing.T, s deploy.Spec, env ...string) (pids []int) {
 			t.Errorf("process %d has ended before its owner", pid)
 		}
 	}
-	owner.Process.Kill()
-	owner.Wait()
+	owner.kill()
 	return pids
+}
+
+// owner is another perflab.
+type owner struct {
+	cmd *exec.Cmd
+	out io.Reader
+	dir string
+}
+
+// startOwner has another process, with more in its environment, start a deployment.
+func startOwner(t *testing.T, s deploy.Spec, env ...string) *owner {
+	t.Helper()
+	replicas, err := json.Marshal(s.Replicas)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), ownerEnv+"="+s.Dir, ownerEnv+"_REPLICAS="+string(replicas))
+	cmd.Env = append(cmd.Env, env...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	o := &owner{cmd, out, s.Dir}
+	t.Cleanup(o.kill)
+	return o
+}
+
+// await waits until so many processes of engines have begun.
+func (o *owner) await(t *testing.T, n int) []int {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		pids := deploytest.PIDs(t, o.dir)
+		if len(pids) >= n {
+			return pids
+		}
+		if time.Now().After(end) {
+			t.Fatalf("processes %v, want %d", pids, n)
+		}
+	}
+}
+
+// kill ends it as an accident would.
+func (o *owner) kill() {
+	o.cmd.Process.Kill()
+	o.cmd.Wait()
 }
 
 // lastAlive waits until only one of the processes runs.

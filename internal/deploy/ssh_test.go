@@ -309,3 +309,18 @@ func TestSSHKillMinus9(t *testing.T) {
 		t.Errorf("record stays: %v", err)
 	}
 }
+
+// The same while it starts a deployment: the keepers end what there is.
+func TestSSHKillMinus9BetweenReplicas(t *testing.T) {
+	t.Parallel()
+	s := startSSHD(t, "127.0.0.1")
+	spec := between(t)
+	owner := startOwner(t, spec, ownerEnv+"_SSH="+s.config)
+	pids := owner.await(t, 3)
+	owner.kill()
+	endsSoon(t, pids)
+	nothingIn(t, s.tmp)
+	if ended, err := s.runtime(t).Sweep(t.Context(), spec.Dir); err != nil || len(ended) > 0 {
+		t.Errorf("sweep ends %q, %v; want nothing", ended, err)
+	}
+}
