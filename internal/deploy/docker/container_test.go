@@ -408,6 +408,29 @@ func TestKilledPerflab(t *testing.T) {
 	}
 }
 
+// A perflab that is killed between two replicas leaves containers that the next one finds.
+func TestKilledBetweenReplicas(t *testing.T) {
+	t.Parallel()
+	e := dockertest.Start(t, dockertest.Image{Ref: ref})
+	s := deploytest.Spec(t, deploytest.Ready, deploytest.Ready)
+	worker := deploytest.Beside(t, s.Dir, "worker", deploytest.Worker)
+	worker.Up = "no worker says this"
+	s.Replicas[1].Peers = []deploy.Peer{worker}
+	r := quick(e, docker.Settings{})
+	owner, _ := startOwner(t, r.Settings, s)
+	for end := time.Now().Add(20 * time.Second); len(deploytest.PIDs(t, s.Dir)) < 2; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the containers do not come up")
+		}
+	}
+	owner.Process.Kill()
+	owner.Wait()
+	if ended, err := r.Sweep(t.Context(), s.Dir); err != nil || len(ended) != 2 || len(e.Containers()) != 0 {
+		t.Errorf("sweep ends %q, %v; left %v", ended, err, e.Containers())
+	}
+	deploytest.NothingLeft(t, s, 2)
+}
+
 // A container that was created when perflab was killed is found by its marker alone.
 func TestSweepByMarker(t *testing.T) {
 	t.Parallel()

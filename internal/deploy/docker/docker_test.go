@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"testing"
@@ -50,6 +51,17 @@ func own(dir string) {
 // killOwner has another process start the deployment, and kills it.
 func killOwner(t *testing.T, settings docker.Settings, s deploy.Spec) {
 	t.Helper()
+	owner, out := startOwner(t, settings, s)
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "started\n" {
+		t.Errorf("owner says %q (%v)", line, err)
+	}
+	owner.Process.Kill()
+	owner.Wait()
+}
+
+// startOwner has another process start the deployment.
+func startOwner(t *testing.T, settings docker.Settings, s deploy.Spec) (*exec.Cmd, io.Reader) {
+	t.Helper()
 	owner := exec.Command(os.Args[0])
 	owner.Env = append(os.Environ(), ownerEnv+"="+s.Dir)
 	for key, v := range map[string]any{"_REPLICAS": s.Replicas, "_SETTINGS": settings} {
@@ -67,11 +79,7 @@ func killOwner(t *testing.T, settings docker.Settings, s deploy.Spec) {
 	if err := owner.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "started\n" {
-		t.Errorf("owner says %q (%v)", line, err)
-	}
-	owner.Process.Kill()
-	owner.Wait()
+	return owner, out
 }
 
 // quick is a runtime over a stand-in, in a hurry.
