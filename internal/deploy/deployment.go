@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -148,8 +147,9 @@ func (d *deployment) startPeer(ctx context.Context, replica int, p *Peer, ports 
 	if err != nil || p.Up == "" && !p.Once {
 		return err
 	}
+	sign := &signWatch{log: c.log, text: []byte(p.Up)}
 	for pause := firstGlance; ; pause = min(2*pause, lastGlance) {
-		if !p.Once && strings.Contains(c.log.tail(), p.Up) {
+		if !p.Once && sign.seen() {
 			return nil
 		}
 		select {

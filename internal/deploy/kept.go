@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -51,7 +52,7 @@ func (k Keeper) Spawn(ctx context.Context, j Job) (*Kept, error) {
 		exited: make(chan struct{}), done: make(chan struct{}), quit: make(chan struct{}),
 		record: Record{Name: j.Name, Node: j.Node, Marker: j.Marker, Argv: redactArgv(j.Argv)},
 	}
-	c.talk, err = k.open(ctx, j.Node, "keep", c.record, cmp.Or(k.Grace, defaultGrace), log, nil, c.hear)
+	c.talk, err = k.open(ctx, j.Node, "keep", c.record, cmp.Or(k.Grace, defaultGrace), lossy{log}, nil, c.hear)
 	if err != nil {
 		log.Close()
 		return nil, asInfra(ctx, op, err)
@@ -63,6 +64,15 @@ func (k Keeper) Spawn(ctx context.Context, j Job) (*Kept, error) {
 	}
 	c.running.Go(c.beat)
 	return c, nil
+}
+
+// lossy writes what can be written: a disk that is full costs the log, and neither the
+// engine nor the connection that the log comes through.
+type lossy struct{ io.Writer }
+
+func (w lossy) Write(p []byte) (int, error) {
+	_, _ = w.Writer.Write(p)
+	return len(p), nil
 }
 
 // start sends the job and waits until it runs.

@@ -100,6 +100,7 @@ func (r record) write(path string) error {
 		return err
 	}
 	if err := os.WriteFile(path+".tmp", append(b, '\n'), 0o644); err != nil {
+		_ = os.Remove(path + ".tmp") // the error to tell is the other
 		return err
 	}
 	return os.Rename(path+".tmp", path)

@@ -124,6 +124,8 @@ var suite = []conformance{
 	{"Mute", mute},
 	{"LeaksItsPort", leaksItsPort},
 	{"Files", files},
+	{"Environment", environment},
+	{"GoesToBackground", goesToBackground},
 	{"Peers", peers},
 	{"PeerRefuses", peerRefuses},
 	{"PeerDies", peerDies},
@@ -470,6 +472,33 @@ func files(t *testing.T, r deploy.Runtime) {
 	if strings.Contains(text, `reads "port: {port}`) {
 		t.Errorf("the placeholder in the file stays:\n%s", text)
 	}
+}
+
+// environment: values and arguments arrive as they are, whatever is in them.
+func environment(t *testing.T, r deploy.Runtime) {
+	const odd = "a=b=\n'it''s' \"$HOME\" `id` \\n %s {x} *\tÁ\n\n"
+	s := Spec(t, Ready)
+	m := &s.Replicas[0].Member
+	m.Env = append(m.Env, "ODD="+odd)
+	m.Argv = append([]string{"/bin/sh", "-c", `[ "$ODD" = "$1" ] && echo "they are alike: ${#ODD}"; shift; exec "$@"`, "sh", odd}, m.Argv...)
+	stop(t, Start(t, r, s))
+	if text := log(t, s, "0"); !strings.Contains(text, "they are alike: ") || strings.Contains(text, "they are alike: 0") {
+		t.Errorf("value and argument do not arrive:\n%s", text)
+	}
+}
+
+// goesToBackground is an engine that leaves its front process: what is left is ended, and
+// the error says what to change.
+func goesToBackground(t *testing.T, r deploy.Runtime) {
+	onlyLinux(t)
+	s := Spec(t, Never)
+	m := &s.Replicas[0].Member
+	m.Argv = append([]string{"/bin/sh", "-c", `setsid "$@" & until ls "$0"/pids/* >/dev/null 2>&1; do sleep 0.02; done`, s.Dir}, m.Argv...)
+	e := failsWith[*deploy.InfraError](t, r, s)
+	if !strings.Contains(e.Error(), "exit status 0") || !strings.Contains(e.Hint(), "must stay in the foreground") {
+		t.Errorf("error %q (%s)", e, e.Hint())
+	}
+	NothingLeft(t, s, 1)
 }
 
 // Devices tries whether a runtime deals accelerators out by the environment; one that has a
