@@ -250,7 +250,7 @@ func checkFile(t *testing.T, pid int, want string) {
 func TestSSHManyReplicas(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t, "127.0.0.1")
-	behaviours := slices.Repeat([]deploytest.Behaviour{deploytest.Ready}, 10)
+	behaviours := slices.Repeat([]deploytest.Behaviour{deploytest.Ready}, 6)
 	spec := deploytest.Spec(t, behaviours...)
 	d := deploytest.Start(t, s.runtime(t), spec)
 	for _, target := range d.Targets() {

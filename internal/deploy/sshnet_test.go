@@ -115,7 +115,7 @@ func (h *twoHosts) runtime(t *testing.T) *deploy.SSH {
 	writeFile(t, config, "UserKnownHostsFile"+known+"\n")
 	r := &deploy.SSH{
 		Hosts: h.hosts, Config: config,
-		Grace: 300 * time.Millisecond, Poll: 5 * time.Millisecond, Silence: 3 * time.Second,
+		Grace: 300 * time.Millisecond, Poll: 5 * time.Millisecond, Silence: 2 * time.Second,
 	}
 	t.Cleanup(func() { r.Close() })
 	return r

@@ -66,7 +66,7 @@ func diagnose(log string) (engine.Failure, bool) {
 }
 
 // crowd is how many tests run at once: each of them waits for nine tenths of its time.
-const crowd = 8
+const crowd = 10
 
 // Crowd has more tests of the binary run at once than there are processors, unless -parallel
 // says how many.

@@ -2,6 +2,7 @@ package render_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -101,6 +102,9 @@ func (r *running) end(t *testing.T) int {
 	for range r.lines { // Wait closes the pipe
 	}
 	r.cmd.Wait()
+	if _, err := os.Stat(filepath.Join(r.dir, "run dir", "pid")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the script ended before it had cleaned up: %v", err)
+	}
 	return r.cmd.ProcessState.ExitCode()
 }
 
