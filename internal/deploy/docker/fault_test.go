@@ -3,7 +3,9 @@ package docker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"perflab/internal/deploy/deploytest"
 	"perflab/internal/deploy/docker"
 	"perflab/internal/deploy/docker/dockertest"
+	"perflab/internal/engine"
 )
 
 // TestFaults holds what daemons say at each step, what it is taken for, and that nothing
@@ -185,6 +188,32 @@ func TestCommand(t *testing.T) {
 			t.Errorf("after stop: %v", err)
 		}
 	})
+}
+
+// The checks before a start run inside a container, by what that has.
+func TestPreflightInContainer(t *testing.T) {
+	t.Parallel()
+	e := dockertest.Start(t, dockertest.Image{Ref: ref})
+	e.Run("node", ref, []string{"sleep", "60"}, nil)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+	p := deploy.Preflight{Version: []string{"/bin/sh", "-c", "echo loading; echo 1.2.3"}, Ports: []int{port}, Nodes: []engine.Node{{Interface: "lo", Addr: "127.0.0.1"}}}
+	findings, err := p.Run(t.Context(), quick(e, docker.Settings{Container: "node"}))
+	i, ok := errors.AsType[*deploy.InfraError](err)
+	if !ok || i.Err.Error() != fmt.Sprintf("port %d of this machine is in use: end what listens there, or choose another", port) {
+		t.Errorf("%v", err)
+	}
+	var found []string
+	for _, f := range findings {
+		found = append(found, f.Text)
+	}
+	if text := strings.Join(found, "; "); !strings.Contains(text, "this machine has version 1.2.3") || !strings.Contains(text, "the interface lo of this machine has 127.0.0.1") {
+		t.Errorf("found %q", found)
+	}
 }
 
 // tryCommands tries what deploy.Commander promises.
