@@ -62,7 +62,6 @@ func (k Keeper) Spawn(ctx context.Context, j Job) (*Kept, error) {
 		c.end()
 		return nil, err
 	}
-	c.running.Go(c.beat)
 	return c, nil
 }
 
@@ -96,6 +95,7 @@ func (c *Kept) start(ctx context.Context, op string, j Job) error {
 	if err := c.talk.tellJob(text); err != nil {
 		return asInfra(ctx, op, c.talk.broken(err))
 	}
+	c.running.Go(c.beat) // not before: what is said until here is the job
 	id, err := c.answer(ctx, op, j, c.started)
 	if err != nil {
 		return err
@@ -109,9 +109,11 @@ func (c *Kept) start(ctx context.Context, op string, j Job) error {
 	return nil
 }
 
-// answer waits for a word of the script.
+// answer waits for a word of the script: as long as on any machine, however soon
+// silence means that it is lost later.
 func (c *Kept) answer(ctx context.Context, op string, j Job, word <-chan string) (string, error) {
-	late := time.NewTimer(c.keeper.silence())
+	limit := max(c.keeper.silence(), defaultSilence)
+	late := time.NewTimer(limit)
 	defer late.Stop()
 	select {
 	case text := <-word:
@@ -126,7 +128,7 @@ func (c *Kept) answer(ctx context.Context, op string, j Job, word <-chan string)
 		}
 		return "", asInfra(ctx, op, c.talk.broken(errors.New("the session ended before it had begun: is /bin/sh there, and is the account allowed to run it?")))
 	case <-late.C:
-		return "", asInfra(ctx, op, fmt.Errorf("no answer within %v", c.keeper.silence()))
+		return "", asInfra(ctx, op, fmt.Errorf("no answer within %v", limit))
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
