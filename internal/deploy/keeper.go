@@ -131,7 +131,7 @@ func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + 
 type talk struct {
 	Session
 	tag    string
-	errors *endOf // what came over stderr: the transport's own messages
+	errors *Stderr // what came over stderr: the transport's own messages
 	mu     sync.Mutex
 	last   time.Time // when the other side was heard
 
@@ -143,7 +143,7 @@ type talk struct {
 // open starts the script. heard is called with each of its words to perflab, in order,
 // from one goroutine; what else is printed goes to out.
 func (k Keeper) open(ctx context.Context, node, mode string, r Record, grace time.Duration, stdout, stderr io.Writer, heard func(line string)) (*talk, error) {
-	t := &talk{tag: "@perflab-" + rand.Text() + ":", errors: &endOf{most: stderrEnd}, last: time.Now(), over: make(chan struct{})}
+	t := &talk{tag: "@perflab-" + rand.Text() + ":", errors: new(Stderr), last: time.Now(), over: make(chan struct{})}
 	hear := func(line string) {
 		t.mu.Lock()
 		t.last = time.Now()
@@ -287,12 +287,12 @@ func partial(b []byte, tag string) int {
 
 // Run runs a short command on a node, as a Commander does.
 func (k Keeper) Run(ctx context.Context, node string, argv []string, stdout io.Writer) error {
-	op := "run " + strings.Join(redactArgv(argv), " ") + on(node)
+	op := "run " + strings.Join(redactWords(argv), " ") + on(node)
 	text, err := jobText(k.Dir, argv[0], argv, nil, nil)
 	if err != nil {
 		return &InfraError{Op: op, Err: err}
 	}
-	stderr := &endOf{most: stderrEnd}
+	stderr := new(Stderr)
 	var exit, refused string
 	t, err := k.open(ctx, node, "run", Record{}, 0, stdout, stderr, func(line string) {
 		word, rest, _ := strings.Cut(line, " ")
@@ -326,7 +326,7 @@ func (k Keeper) Run(ctx context.Context, node string, argv []string, stdout io.W
 		return asInfra(ctx, op, t.broken(errors.New("the connection ended before the command did")))
 	case code != 0:
 		_, code = exitStatus(code)
-		return &ExitError{Argv: redactArgv(argv), Code: code, Stderr: RedactText(string(stderr.b))}
+		return stderr.Failed(argv, code)
 	}
 	return nil
 }

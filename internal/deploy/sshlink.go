@@ -141,14 +141,13 @@ func (l *link) start() error {
 // saying keeps the end of what a client says, to be read at any time.
 type saying struct {
 	mu    sync.Mutex
-	end   endOf
+	end   Stderr
 	total int
 }
 
 func (s *saying) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.end.most = stderrEnd
 	s.total += len(p)
 	return s.end.Write(p)
 }

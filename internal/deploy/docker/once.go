@@ -45,7 +45,7 @@ func (e *engine) runOnce(ctx context.Context, op string, argv []string, stdout i
 	if _, err := e.api.ContainerStart(ctx, made.ID, client.ContainerStartOptions{}); err != nil {
 		return e.explainProgram(ctx, op+": start a container", opts.Config.Entrypoint[0], err)
 	}
-	stderr := &endOf{}
+	stderr := new(deploy.Stderr)
 	release := context.AfterFunc(ctx, stream.Close) // ends the copy
 	_, copied := stdcopy.StdCopy(stdout, stderr, stream.Reader)
 	release()
@@ -66,29 +66,15 @@ func (e *engine) runOnce(ctx context.Context, op string, argv []string, stdout i
 }
 
 // exitError is nil for a command that ended with status 0.
-func exitError(argv []string, code int, stderr *endOf) error {
+func exitError(argv []string, code int, stderr *deploy.Stderr) error {
 	if code == 0 {
 		return nil
 	}
-	words, _ := deploy.Redact(argv, nil)
 	if code > signalBase {
 		code = -1 // ended by a signal
 	}
-	return &deploy.ExitError{Argv: words, Code: code, Stderr: deploy.RedactText(string(stderr.b))}
+	return stderr.Failed(argv, code)
 }
 
 // signalBase is added to a signal's number where a status stands for it.
 const signalBase = 128
-
-// endOf keeps the end of what is written to it.
-type endOf struct{ b []byte }
-
-const stderrEnd = 4 << 10
-
-func (e *endOf) Write(p []byte) (int, error) {
-	e.b = append(e.b, p...)
-	if extra := len(e.b) - stderrEnd; extra > 0 {
-		e.b = append(e.b[:0], e.b[extra:]...)
-	}
-	return len(p), nil
-}
