@@ -39,9 +39,20 @@ import (
 // soon bounds what should take a moment, on a machine that is busy.
 const soon = 20 * time.Second
 
-// slow is long enough for any runtime to have a process running on a busy machine:
-// what is late then is the engine.
-const slow = 3 * time.Second
+// late starts an engine that is never ready, and returns the error of the first start in which
+// one of its processes had time to say something: on a busy machine that takes longer, and
+// before, not the engine is late.
+func late(t *testing.T, r deploy.Runtime, process string, newSpec func() deploy.Spec) (deploy.Spec, *deploy.InfraError) {
+	t.Helper()
+	for limit := time.Second; ; limit *= 3 {
+		s := newSpec()
+		s.Timeout = limit
+		e := failsWith[*deploy.InfraError](t, r, s)
+		if b, err := os.ReadFile(filepath.Join(s.Dir, "replica-"+process+".log")); err == nil && strings.Contains(string(b), Hello) || 3*limit > soon {
+			return s, e
+		}
+	}
+}
 
 // Spec returns a deployment of fake engines, one a behaviour, whose signatures
 // are the lines that Refuse and a dying engine print.
@@ -242,13 +253,11 @@ func twoReplicas(t *testing.T, r deploy.Runtime) {
 }
 
 func neverReady(t *testing.T, r deploy.Runtime) {
-	s := Spec(t, Never)
-	s.Timeout = slow
-	e := failsWith[*deploy.InfraError](t, r, s)
+	s, e := late(t, r, "0", func() deploy.Spec { return Spec(t, Never) })
 	if !strings.Contains(e.Error(), "replica 0") || !strings.Contains(e.Error()+e.Hint(), "replica-0.log") {
 		t.Errorf("error %q (%s) names neither replica nor log", e, e.Hint())
 	}
-	NothingLeft(t, s, 0)
+	NothingLeft(t, s, 1)
 }
 
 func refuses(t *testing.T, r deploy.Runtime) {
@@ -417,9 +426,7 @@ func stopConcurrently(t *testing.T, r deploy.Runtime) {
 
 // mute is an engine that hangs before it listens.
 func mute(t *testing.T, r deploy.Runtime) {
-	s := Spec(t, Mute)
-	s.Timeout = slow
-	e := failsWith[*deploy.InfraError](t, r, s)
+	s, e := late(t, r, "0", func() deploy.Spec { return Spec(t, Mute) })
 	if !strings.Contains(e.Error(), "not ready after") || !strings.Contains(e.Error(), Hello) {
 		t.Errorf("error %q tells neither limit nor last line", e)
 	}
@@ -571,12 +578,14 @@ func peerDies(t *testing.T, r deploy.Runtime) {
 }
 
 func peerNeverUp(t *testing.T, r deploy.Runtime) {
-	s := Spec(t, Ready)
-	s.Timeout = slow
-	worker := Beside(t, s.Dir, "worker", Worker)
-	worker.Up = "no worker says this"
-	s.Replicas[0].Peers = []deploy.Peer{worker}
-	if e := failsWith[*deploy.InfraError](t, r, s); !strings.Contains(e.Error(), "replica 0's worker") {
+	s, e := late(t, r, "0.worker", func() deploy.Spec {
+		s := Spec(t, Ready)
+		worker := Beside(t, s.Dir, "worker", Worker)
+		worker.Up = "no worker says this"
+		s.Replicas[0].Peers = []deploy.Peer{worker}
+		return s
+	})
+	if !strings.Contains(e.Error(), "replica 0's worker") {
 		t.Errorf("error %q does not name the peer", e)
 	}
 	NothingLeft(t, s, 1)
