@@ -29,8 +29,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(ownerEnv); dir != "" {
 		own(dir)
 	}
-	deploytest.Crowd()
-	os.Exit(m.Run())
+	os.Exit(deploytest.Main(m))
 }
 
 func own(dir string) {

@@ -5,8 +5,7 @@
 //
 //	func TestMain(m *testing.M) {
 //		deploytest.EngineMain()
-//		deploytest.Crowd()
-//		os.Exit(m.Run())
+//		os.Exit(deploytest.Main(m))
 //	}
 //
 //	func TestRuntime(t *testing.T) {
@@ -21,9 +20,11 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,9 +80,34 @@ func diagnose(log string) (engine.Failure, bool) {
 // crowd is how many tests run at once: each of them waits for nine tenths of its time.
 const crowd = 10
 
-// Crowd has more tests of the binary run at once than there are processors, unless -parallel
-// says how many.
-func Crowd() {
+// Main runs a package's tests, more at once than there are processors unless -parallel says
+// how many, and looks for goroutines that they leave.
+func Main(m *testing.M) int {
+	widen()
+	code := m.Run()
+	if left := goroutines(); code == 0 && left != "" {
+		fmt.Fprintf(os.Stderr, "goroutines are left after the tests:\n%s", left)
+		return 1
+	}
+	return code
+}
+
+// goroutines are those that run beside the caller's, once they have had time to end.
+func goroutines() string {
+	for end := time.Now().Add(2 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if runtime.NumGoroutine() == 1 {
+			return ""
+		}
+		if time.Now().After(end) {
+			var b strings.Builder
+			_ = pprof.Lookup("goroutine").WriteTo(&b, 1) // a Builder takes all
+			return b.String()
+		}
+	}
+}
+
+// widen lets more tests run at once.
+func widen() {
 	flag.Parse()
 	chosen := false
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })

@@ -40,8 +40,14 @@ func (e *engine) runOnce(ctx context.Context, op string, argv []string, stdout i
 	}
 	defer stream.Close()
 	waiting, stop := context.WithCancel(ctx)
-	defer stop()
 	w := e.api.ContainerWait(waiting, made.ID, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
+	told := false
+	defer func() {
+		stop()
+		if !told {
+			settle(w)
+		}
+	}()
 	if _, err := e.api.ContainerStart(ctx, made.ID, client.ContainerStartOptions{}); err != nil {
 		return e.explainProgram(ctx, op+": start a container", opts.Config.Entrypoint[0], err)
 	}
@@ -57,11 +63,22 @@ func (e *engine) runOnce(ctx context.Context, op string, argv []string, stdout i
 	}
 	select {
 	case r := <-w.Result:
+		told = true
 		return exitError(argv, int(r.StatusCode), stderr)
 	case err := <-w.Error:
+		told = true
 		return e.explain(ctx, op+": wait for the command", err)
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// settle takes what a wait ends with, soon, for its ctx has ended: else it would hold a
+// goroutine and a connection for ever.
+func settle(w client.ContainerWaitResult) {
+	select {
+	case <-w.Result:
+	case <-w.Error:
 	}
 }
 

@@ -20,8 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	deploytest.EngineMain()
-	deploytest.Crowd()
-	os.Exit(m.Run())
+	os.Exit(deploytest.Main(m))
 }
 
 // hidden is what no text may have.
