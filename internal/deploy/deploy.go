@@ -1,6 +1,6 @@
 // Package deploy starts an engine command as one or more replicas, waits until
 // they are ready, keeps their logs and stops them without leaving anything
-// behind.
+// behind: on this machine, on others, or in containers.
 //
 //	d, err := deploy.Process{}.Start(ctx, deploy.Spec{
 //		Name:     "trial 3",
@@ -13,12 +13,41 @@
 //	defer d.Stop(ctx)
 //	load(d.Targets()) // until d.Done() is closed: then d.Err() is a *DiedError
 //
-// Invariants. A port is this deployment's own, distinct over its replicas.
-// When Start fails and after Stop, no process of the deployment runs, also
-// none that left its process group (where /proc tells). When perflab itself is
-// killed, the processes of this machine that it started end with it (Linux), and
-// Sweep ends the rest by recorded identity, never by name. Logs stay; no secret is
-// written by this package, and none passes from a log into an error.
+// A Spec has replicas; a Replica has a front process, which serves, and peers, which
+// start before it in their order: further ranks, Ray's head and workers, a command that
+// ends by itself. Each process may read small files, and be on a machine of its own. Placeholders
+// in words, environment and files stand for ports, addresses and those files' paths.
+//
+// A Launcher does what is alike everywhere: it chooses ports, starts the processes one by one
+// through a Host, waits for peers' signs and for readiness, finds out why a start failed,
+// records what runs, and stops. A Host starts a single process, which it gives as a Running.
+// A Keeper is most of a Host for places that are reached by sessions, machines and
+// containers alike: its script stays beside the engine and ends it when perflab is gone.
+// Package docker has a Host of its own.
+//
+// Failures have kinds that are never mixed. The engine refuses, in its own words or a usage
+// message: RefusedError, a finding about the configuration. Our machinery breaks, or the machine
+// does: InfraError, which says what to do, and is tried again; PortError, tried again at once on
+// other ports. An engine that was ready ends: DiedError. Which of an engine's words mean
+// what is the caller's to say (Spec.Diagnose).
+//
+// Invariants. A port is this deployment's own, distinct over its replicas. What a Spec lacks is
+// said before anything starts. When Start fails and after Stop, no process of the deployment
+// runs, also none that left its process group, as far as its environment leads to it; when
+// somebody still listens on its port, Stop says so and ends no stranger. Logs stay; no secret
+// is written by this package but into files that engines read, and none passes from a log
+// into an error. When perflab itself is killed:
+//
+//   - Process: the processes that it started end with it, by the kernel (Linux); what those
+//     had started is ended by the next Start in the directory, or by Sweep.
+//   - SSH, and containers that run already: the keeper ends all within a moment, also when
+//     the connection is cut, after Silence.
+//   - Containers of perflab's own run on, and are ended by the next Start or Sweep.
+//   - Existing: what serves is not perflab's, and is left alone but for the hooks.
+//
+// A Sweep goes by recorded identities (process id, start time and boot of the machine; a container's
+// id) and by a marker that no other deployment has, never by name. It leaves alone what a
+// perflab that runs has started, also one on another machine as far as it cannot tell.
 //
 // Absent on purpose: a restart of an ended replica (a measurement over it
 // would be void), a proxy before the replicas (the client spreads the load),
@@ -31,6 +60,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -135,9 +166,45 @@ func (m Member) validate() error {
 			return fmt.Errorf("environment entry %q is not KEY=value", k)
 		}
 	}
-	for _, f := range m.Files {
-		if f.Name == "" || f.Name == "." || f.Name == ".." || strings.ContainsAny(f.Name, "/\\\x00") {
+	names := make([]string, len(m.Files))
+	for i, f := range m.Files {
+		if f.Name == "" || f.Name == "." || f.Name == ".." || strings.ContainsAny(f.Name, "/\\\x00{}") {
 			return fmt.Errorf("%q is no plain file name", f.Name)
+		}
+		if slices.Contains(names[:i], f.Name) {
+			return fmt.Errorf("two files are named %s", f.Name)
+		}
+		names[i] = f.Name
+	}
+	for _, text := range m.texts() {
+		if strings.ContainsRune(text, 0) {
+			return errors.New("the command, its environment or a file of it has a NUL byte")
+		}
+		if err := validateMarks(text, names); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plainName is what processes and their ports may be named: a part of file names and labels.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// validateMarks finds what is wrong with the placeholders of a text.
+func validateMarks(text string, files []string) error {
+	for _, mark := range []string{namedPortMark, fileMark} {
+		for _, rest := range strings.Split(text, mark)[1:] {
+			name, _, closed := strings.Cut(rest, "}")
+			switch {
+			case !closed:
+				return fmt.Errorf("the placeholder %q is not closed: } is missing", mark+name)
+			case mark == namedPortMark && !plainName.MatchString(name):
+				return fmt.Errorf("the placeholder %s%s} has no name of letters, digits, dots and dashes", mark, name)
+			case mark == fileMark && len(files) == 0:
+				return fmt.Errorf("the placeholder %s%s} names a file of the process, and there are none", mark, name)
+			case mark == fileMark && !slices.Contains(files, name):
+				return fmt.Errorf("the placeholder %s%s} names none of its files, which are %s", mark, name, strings.Join(files, ", "))
+			}
 		}
 	}
 	return nil
@@ -147,8 +214,13 @@ func (r Replica) validate() error {
 	if err := r.Member.validate(); err != nil {
 		return err
 	}
-	for _, p := range r.Peers {
-		if err := p.Member.validate(); err != nil {
+	for i, p := range r.Peers {
+		switch err := p.Member.validate(); {
+		case !plainName.MatchString(p.Name):
+			return fmt.Errorf("%q is no name for a process: use letters, digits, dots and dashes", p.Name)
+		case slices.ContainsFunc(r.Peers[:i], func(o Peer) bool { return o.Name == p.Name }):
+			return fmt.Errorf("two processes are named %s", p.Name)
+		case err != nil:
 			return fmt.Errorf("%s: %w", p.Name, err)
 		}
 	}
@@ -234,6 +306,33 @@ func (e *ExitError) Error() string {
 		text += ": " + quoteLine(line[strings.LastIndexByte(line, '\n')+1:])
 	}
 	return text
+}
+
+// Stderr keeps the end of what a command writes there, for its ExitError.
+type Stderr struct{ b []byte }
+
+func (s *Stderr) Write(p []byte) (int, error) {
+	const most = 4 << 10
+	s.b = append(s.b, p...)
+	if extra := len(s.b) - most; extra > 0 {
+		s.b = append(s.b[:0], s.b[extra:]...)
+	}
+	return len(p), nil
+}
+
+// Failed is the error of argv, which ended with a status other than 0; without its secrets.
+func (s *Stderr) Failed(argv []string, code int) *ExitError {
+	return &ExitError{Argv: redactWords(argv), Code: code, Stderr: RedactText(string(s.b))}
+}
+
+// redactWords is redactArgv for a command that may have secrets within its words: a shell's
+// script does.
+func redactWords(argv []string) []string {
+	shown := redactArgv(argv)
+	for i := range shown {
+		shown[i] = RedactText(shown[i])
+	}
+	return shown
 }
 
 // DiedError says that a replica ended after it was ready and before Stop.

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -69,8 +68,7 @@ func (d *deployment) startAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	owner, _ := identify(os.Getpid())
-	d.record = record{Kind: d.Kind, Marker: d.marker, Owner: owner}
+	d.record = record{Kind: d.Kind, Marker: d.marker, Owner: itself()}
 	for i, rep := range d.spec.Replicas {
 		for j := range rep.Peers {
 			if err := d.startPeer(ctx, i, &rep.Peers[j], ports[i]); err != nil {
@@ -149,8 +147,9 @@ func (d *deployment) startPeer(ctx context.Context, replica int, p *Peer, ports 
 	if err != nil || p.Up == "" && !p.Once {
 		return err
 	}
+	sign := &signWatch{log: c.log, text: []byte(p.Up)}
 	for pause := firstGlance; ; pause = min(2*pause, lastGlance) {
-		if !p.Once && strings.Contains(c.log.tail(), p.Up) {
+		if !p.Once && sign.seen() {
 			return nil
 		}
 		select {
@@ -274,11 +273,14 @@ func (d *deployment) end() error {
 		if infra, ok := errors.AsType[*InfraError](err); ok { // its Host knows better
 			help = infra.Help
 		}
-		d.record.Owner = identity{} // a leftover now, also to this perflab
-		_ = d.record.write(d.path)  // the error to tell is the other
+		d.record.Owner = owner{}   // a leftover now, also to this perflab
+		_ = d.record.write(d.path) // the error to tell is the other
 		return &InfraError{Op: "stop " + d.spec.name(), Err: err, Help: help}
 	}
 	d.watch.Wait()
+	if err := os.Remove(d.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fileError("stop "+d.spec.name(), err)
+	}
 	for _, target := range d.targets {
 		if addr, served := stillServed(target); served {
 			return &InfraError{
@@ -287,9 +289,6 @@ func (d *deployment) end() error {
 				Help: "a process that the engine started has left its group, session and environment: find it with ss -ltnp, and end it",
 			}
 		}
-	}
-	if err := os.Remove(d.path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fileError("stop "+d.spec.name(), err)
 	}
 	return nil
 }

@@ -96,6 +96,9 @@ func (d *deployment) explainExit(c *member) error {
 		err = fmt.Errorf("%s ended before it was ready (%s); its last line is %s", c.name, status, quoteLine(last[len(last)-1]))
 		help = "read its log " + c.log.path
 	}
+	if code == 0 {
+		help = "an engine must stay in the foreground, for its end is how perflab knows that it has ended: take away what puts it into the background (--daemon, &, nohup), or see in " + c.log.path + " why it had nothing to do"
+	}
 	return &InfraError{Op: d.op, Err: err, Help: help, Last: last, Log: c.log.path}
 }
 
@@ -105,6 +108,9 @@ func (d *deployment) explainDeath(c *member) error {
 	f, _ := d.spec.diagnose(tail)
 	status, _ := c.Status()
 	e := &DiedError{Replica: c.replica, Status: status, Reason: f.Line, Failure: f, Last: lastOf(tail, lastLines), Log: c.log.path}
+	if inUse.MatchString(tail) { // so it never served, and what answered the health check was another
+		e.Reason = "another server had its port and answered in its place: " + quoteLine(inUse.FindString(tail))
+	}
 	if c.peer != nil {
 		e.Peer = c.peer.Name
 	}

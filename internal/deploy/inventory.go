@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"bufio"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -91,18 +90,21 @@ func freePorts(tables string, n int) ([]int, error) {
 		if len(ports) == n {
 			return ports, nil
 		}
-		if p := low + int(lastPort.Add(1)%uint32(high-low)); !used[p] {
+		p := low + int(lastPort.Add(1)%uint32(high-low))
+		if _, taken := used[p]; !taken {
 			ports = append(ports, p)
 		}
 	}
 	return nil, fmt.Errorf("%d of %d ports from %d to %d are free", len(ports), n, low, high-1)
 }
 
-// readTables finds the ports in use, and the first that outgoing connections take.
+// readTables finds the ports in use, which is true of those where somebody listens, and the first
+// that outgoing connections take.
 func readTables(text string) (used map[int]bool, ephemeral int) {
+	const listens = "0A" // the state of a socket
 	used, ephemeral = map[int]bool{}, usualEphemeral
-	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
-		f := strings.Fields(lines.Text())
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
 		if len(f) == 2 {
 			if p, err := strconv.Atoi(f[0]); err == nil {
 				ephemeral = p
@@ -114,7 +116,7 @@ func readTables(text string) (used map[int]bool, ephemeral int) {
 		}
 		_, hex, ok := strings.Cut(f[1], ":")
 		if p, err := strconv.ParseUint(hex, 16, 16); ok && err == nil {
-			used[int(p)] = true
+			used[int(p)] = used[int(p)] || f[3] == listens
 		}
 	}
 	return used, ephemeral

@@ -73,6 +73,7 @@ func (k Keeper) script(tag, mode string, r Record, grace time.Duration) string {
 		{"grace", milliseconds(grace)},
 		{"pid", number(r.PID)},
 		{"began", number(r.Start)},
+		{"boot", r.Boot},
 		{"dir", r.Dir},
 	} {
 		b.WriteString("k_" + v[0] + "=" + quote(v[1]) + "\n")
@@ -118,7 +119,7 @@ func jobText(dir, program string, argv, env []string, files []File) (string, err
 	}
 	b.WriteString("\n")
 	if strings.ContainsRune(b.String(), 0) {
-		return "", errors.New("the command, its environment or a file of it has a NUL byte")
+		return "", errors.New("a word of the command has a NUL byte")
 	}
 	return b.String(), nil
 }
@@ -130,7 +131,7 @@ func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + 
 type talk struct {
 	Session
 	tag    string
-	errors *endOf // what came over stderr: the transport's own messages
+	errors *Stderr // what came over stderr: the transport's own messages
 	mu     sync.Mutex
 	last   time.Time // when the other side was heard
 
@@ -142,7 +143,7 @@ type talk struct {
 // open starts the script. heard is called with each of its words to perflab, in order,
 // from one goroutine; what else is printed goes to out.
 func (k Keeper) open(ctx context.Context, node, mode string, r Record, grace time.Duration, stdout, stderr io.Writer, heard func(line string)) (*talk, error) {
-	t := &talk{tag: "@perflab-" + rand.Text() + ":", errors: &endOf{most: stderrEnd}, last: time.Now(), over: make(chan struct{})}
+	t := &talk{tag: "@perflab-" + rand.Text() + ":", errors: new(Stderr), last: time.Now(), over: make(chan struct{})}
 	hear := func(line string) {
 		t.mu.Lock()
 		t.last = time.Now()
@@ -286,12 +287,12 @@ func partial(b []byte, tag string) int {
 
 // Run runs a short command on a node, as a Commander does.
 func (k Keeper) Run(ctx context.Context, node string, argv []string, stdout io.Writer) error {
-	op := "run " + strings.Join(redactArgv(argv), " ") + on(node)
+	op := "run " + strings.Join(redactWords(argv), " ") + on(node)
 	text, err := jobText(k.Dir, argv[0], argv, nil, nil)
 	if err != nil {
 		return &InfraError{Op: op, Err: err}
 	}
-	stderr := &endOf{most: stderrEnd}
+	stderr := new(Stderr)
 	var exit, refused string
 	t, err := k.open(ctx, node, "run", Record{}, 0, stdout, stderr, func(line string) {
 		word, rest, _ := strings.Cut(line, " ")
@@ -325,7 +326,7 @@ func (k Keeper) Run(ctx context.Context, node string, argv []string, stdout io.W
 		return asInfra(ctx, op, t.broken(errors.New("the connection ended before the command did")))
 	case code != 0:
 		_, code = exitStatus(code)
-		return &ExitError{Argv: redactArgv(argv), Code: code, Stderr: RedactText(string(stderr.b))}
+		return stderr.Failed(argv, code)
 	}
 	return nil
 }

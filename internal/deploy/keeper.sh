@@ -7,10 +7,11 @@
 #   k_marker  KEY=value that the engine and all it starts have in their environment
 #   k_limit   seconds without a line from perflab after which the engine is ended
 #   k_grace   milliseconds from SIGTERM to SIGKILL then
-#   k_pid, k_began, k_dir   of an engine of an earlier keeper (mode end)
+#   k_pid, k_began, k_boot, k_dir   of an engine of an earlier keeper (mode end): its number and
+#             start time are of nobody's on another machine, or after another boot
 #
 # keep: says "dir D"; reads a job (shell text up to a line "#end" with the tag's
-# word) that sets environment, directory and arguments; says "started PID START" and
+# word) that sets environment, directory and arguments; says "started PID START BOOT" and
 # "exit CODE". It reads "beat" (and answers), "stop GRACE PORT" and "kill". When the
 # engine was asked to end it says "left PID NAME" of what stays, "served PORT" where
 # somebody still listens, and "done". When its stdin ends or is silent it does the same and
@@ -51,6 +52,8 @@ look_at() {
 	Z | X | '') return 1 ;;
 	esac
 }
+
+boot_id() { cat /proc/sys/kernel/random/boot_id 2>/dev/null; }
 
 # candidates lists the environments that may have the marker: all of them where
 # grep does not look beyond a NUL.
@@ -240,7 +243,7 @@ become() {
 	k_pid=${k_line%% *}
 	echo "$k_pid $k_start" > "$k_d/pid"
 	[ -e "$k_d/stopping" ] && exit 143
-	say "started $k_pid $k_start"
+	say "started $k_pid $k_start $(boot_id)"
 	umask "$k_umask_was"
 	exec $k_setsid "$@" < /dev/null 2>&1 3<&-
 }
@@ -311,6 +314,7 @@ run() {
 # end ends what an earlier keeper left running.
 end() {
 	k_d=$k_dir
+	[ -z "$k_boot" ] || [ "$k_boot" = "$(boot_id)" ] || k_pid='' k_began=''
 	look
 	say_each found
 	end_all "$k_grace"

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -90,6 +91,20 @@ func TestExplainSSH(t *testing.T) {
 		if !ok || !strings.Contains(e.Error(), c.want) || !strings.Contains(e.Hint(), c.help) || !strings.Contains(e.Hint(), "n7") && !strings.Contains(e.Hint(), "-R") {
 			t.Errorf("%q: %v (%s)", c.said, e, e.Hint())
 		}
+	}
+}
+
+// An order to a connection that is given up before the client has started is no crash.
+func TestControlCancelled(t *testing.T) {
+	interrupted := errors.New("interrupted")
+	for range 20 {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		go cancel(interrupted)
+		l := newLink(HostEntry{Name: "n7"}, "/dev/null/none")
+		if err := l.control(ctx, "forward", "127.0.0.1:1:127.0.0.1:1"); err == nil {
+			t.Error("an order over no connection is carried out")
+		}
+		l.close()
 	}
 }
 

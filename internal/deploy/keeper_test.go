@@ -87,14 +87,20 @@ func shells() [][]string {
 }
 
 func TestKeeper(t *testing.T) {
-	for _, shell := range shells() {
+	t.Parallel()
+	for i, shell := range shells() {
+		var some []string // of the suite: those whose end takes the script other ways
+		if i > 0 {
+			some = []string{"StartAndStop", "Refuses", "MissingProgram", "DiesAndLeavesAChild", "StopsTheStubborn", "StopsWhatLeftTheGroup", "LeaksItsPort", "Files", "Peers"}
+		}
 		t.Run(strings.Join(shell, " "), func(t *testing.T) {
 			if _, err := exec.LookPath(shell[0]); err != nil {
 				t.Skip(err)
 			}
+			t.Parallel()
 			tmp := t.TempDir()
 			t.Run("suite", func(t *testing.T) {
-				deploytest.Run(t, func(*testing.T) deploy.Runtime { return keptBy(tmp, shell...) })
+				deploytest.Run(t, func(*testing.T) deploy.Runtime { return keptBy(tmp, shell...) }, some...)
 			})
 			nothingIn(t, tmp)
 		})
@@ -152,6 +158,7 @@ func (w cutOffWriter) Write(p []byte) (int, error) {
 // A keeper that hears nothing ends the engine, with what left its group, and cleans up
 // although nobody told it that the connection is gone.
 func TestKeeperAlone(t *testing.T) {
+	t.Parallel()
 	for _, shell := range shells() {
 		t.Run(strings.Join(shell, " "), func(t *testing.T) {
 			if _, err := exec.LookPath(shell[0]); err != nil {
@@ -203,4 +210,42 @@ func TestKeeperLeakedPort(t *testing.T) {
 		}
 	}
 	infra(t, err, "still served although every process of the engine has ended", "ss -ltnp")
+}
+
+// What a record leads to by number and start time is ended by a keeper on the machine that it
+// was on, and since the same boot, alone.
+func TestKeeperEndsByBoot(t *testing.T) {
+	t.Parallel()
+	stat := func(pid int) string {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			t.Skip(err)
+		}
+		return strings.Fields(string(b[strings.LastIndexByte(string(b), ')'):]))[20]
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Skip(err)
+	}
+	sleeper := exec.Command("sleep", "60")
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		sleeper.Process.Kill()
+		sleeper.Wait()
+	}()
+	pid := sleeper.Process.Pid
+	for _, c := range []struct {
+		boot  string
+		ended int
+	}{{"another", 0}, {strings.TrimSpace(string(boot)), 1}} {
+		dir := t.TempDir()
+		writeFile(t, filepath.Join(dir, "processes.json"), fmt.Sprintf(
+			`{"kind": "kept", "processes": [{"pid": %d, "start": %s, "boot": %q, "marker": "PERFLAB_DEPLOYMENT=none/0"}]}`, pid, stat(pid), c.boot))
+		ended, err := keptBy(t.TempDir(), "/bin/sh").Sweep(t.Context(), dir)
+		if err != nil || len(ended) != c.ended {
+			t.Errorf("boot %s: ends %q, %v; want %d", c.boot, ended, err, c.ended)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -51,7 +52,7 @@ func (k Keeper) Spawn(ctx context.Context, j Job) (*Kept, error) {
 		exited: make(chan struct{}), done: make(chan struct{}), quit: make(chan struct{}),
 		record: Record{Name: j.Name, Node: j.Node, Marker: j.Marker, Argv: redactArgv(j.Argv)},
 	}
-	c.talk, err = k.open(ctx, j.Node, "keep", c.record, cmp.Or(k.Grace, defaultGrace), log, nil, c.hear)
+	c.talk, err = k.open(ctx, j.Node, "keep", c.record, cmp.Or(k.Grace, defaultGrace), lossy{log}, nil, c.hear)
 	if err != nil {
 		log.Close()
 		return nil, asInfra(ctx, op, err)
@@ -61,8 +62,16 @@ func (k Keeper) Spawn(ctx context.Context, j Job) (*Kept, error) {
 		c.end()
 		return nil, err
 	}
-	c.running.Go(c.beat)
 	return c, nil
+}
+
+// lossy writes what can be written: a disk that is full costs the log, and neither the
+// engine nor the connection that the log comes through.
+type lossy struct{ io.Writer }
+
+func (w lossy) Write(p []byte) (int, error) {
+	_, _ = w.Writer.Write(p)
+	return len(p), nil
 }
 
 // start sends the job and waits until it runs.
@@ -86,21 +95,25 @@ func (c *Kept) start(ctx context.Context, op string, j Job) error {
 	if err := c.talk.tellJob(text); err != nil {
 		return asInfra(ctx, op, c.talk.broken(err))
 	}
+	c.running.Go(c.beat) // not before: what is said until here is the job
 	id, err := c.answer(ctx, op, j, c.started)
 	if err != nil {
 		return err
 	}
-	pid, begun, _ := strings.Cut(id, " ")
+	f := append(strings.Fields(id), "", "", "")
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.record.PID, _ = strconv.Atoi(pid)
-	c.record.Start, _ = strconv.ParseUint(begun, 10, 64)
+	c.record.PID, _ = strconv.Atoi(f[0])
+	c.record.Start, _ = strconv.ParseUint(f[1], 10, 64)
+	c.record.Boot = f[2]
 	return nil
 }
 
-// answer waits for a word of the script.
+// answer waits for a word of the script: as long as on any machine, however soon
+// silence means that it is lost later.
 func (c *Kept) answer(ctx context.Context, op string, j Job, word <-chan string) (string, error) {
-	late := time.NewTimer(c.keeper.silence())
+	limit := max(c.keeper.silence(), defaultSilence)
+	late := time.NewTimer(limit)
 	defer late.Stop()
 	select {
 	case text := <-word:
@@ -115,7 +128,7 @@ func (c *Kept) answer(ctx context.Context, op string, j Job, word <-chan string)
 		}
 		return "", asInfra(ctx, op, c.talk.broken(errors.New("the session ended before it had begun: is /bin/sh there, and is the account allowed to run it?")))
 	case <-late.C:
-		return "", asInfra(ctx, op, fmt.Errorf("no answer within %v", c.keeper.silence()))
+		return "", asInfra(ctx, op, fmt.Errorf("no answer within %v", limit))
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}

@@ -88,6 +88,8 @@ func (l Launcher) Start(ctx context.Context, s Spec) (Deployment, error) {
 		help := "end the named processes by hand"
 		if infra, ok := errors.AsType[*InfraError](err); ok {
 			help = infra.Help
+		} else if errors.Is(err, errInUse) {
+			err, help = fmt.Errorf("%s: %w", s.Dir, err), "wait for its end, or choose another directory"
 		}
 		return nil, &InfraError{Op: op, Err: err, Help: help}
 	}

@@ -26,7 +26,7 @@ const markerKey = "PERFLAB_DEPLOYMENT"
 type record struct {
 	Kind      string   `json:"kind"`   // of the runtime that started them
 	Marker    string   `json:"marker"` // KEY=value: each process has it in its environment, with a number of its own
-	Owner     identity `json:"owner"`  // the perflab that started them
+	Owner     owner    `json:"owner"`
 	Processes []Record `json:"processes"`
 }
 
@@ -51,10 +51,37 @@ func (r Record) known(by Record) Record {
 	return r
 }
 
-// identity is a process told apart from later ones of the same id.
+// identity is a process told apart from later ones of the same id, and from those of
+// other machines.
 type identity struct {
 	PID   int    `json:"pid"`
-	Start uint64 `json:"start"` // clock ticks after boot; 0 where the system does not tell
+	Start uint64 `json:"start"`          // clock ticks after boot; 0 where the system does not tell
+	Boot  string `json:"boot,omitempty"` // of its machine, different each time and everywhere
+}
+
+// owner is the perflab that started what a record lists.
+type owner struct {
+	identity
+	Machine string `json:"machine,omitempty"` // its name
+}
+
+// itself is this perflab as an owner.
+func itself() owner {
+	id, _ := identify(os.Getpid())
+	name, _ := os.Hostname() // "" where it is not told
+	return owner{id, name}
+}
+
+// runs tells whether the owner runs on this machine.
+func (o owner) runs() bool {
+	id, ok := identify(o.PID)
+	return ok && id == o.identity
+}
+
+// elsewhere tells whether the owner belongs to another machine, from where nobody sees
+// whether it runs. A machine that was booted again keeps its name.
+func (o owner) elsewhere(here owner) bool {
+	return o.Boot != "" && here.Boot != "" && o.Boot != here.Boot && o.Machine != here.Machine
 }
 
 // running is a process that was found to run.
@@ -73,6 +100,7 @@ func (r record) write(path string) error {
 		return err
 	}
 	if err := os.WriteFile(path+".tmp", append(b, '\n'), 0o644); err != nil {
+		_ = os.Remove(path + ".tmp") // the error to tell is the other
 		return err
 	}
 	return os.Rename(path+".tmp", path)
@@ -95,6 +123,9 @@ func (l Launcher) Sweep(ctx context.Context, dir string) (ended []string, err er
 		}
 		names, err := l.sweepRecord(ctx, path)
 		ended = append(ended, names...)
+		if errors.Is(err, errInUse) {
+			return nil
+		}
 		errs = append(errs, err)
 		return nil
 	})
@@ -104,7 +135,11 @@ func (l Launcher) Sweep(ctx context.Context, dir string) (ended []string, err er
 // leftoverGrace is short: nobody waits for what a leftover still writes.
 const leftoverGrace = time.Second
 
-// sweepRecord ends the processes that one record leads to, and removes it.
+// errInUse is a record of a deployment whose perflab runs.
+var errInUse = errors.New("a deployment runs there")
+
+// sweepRecord ends the processes that one record leads to, and removes it. Those of a
+// perflab that runs are left alone: errInUse.
 func (l Launcher) sweepRecord(ctx context.Context, path string) (ended []string, err error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -117,10 +152,12 @@ func (l Launcher) sweepRecord(ctx context.Context, path string) (ended []string,
 	if err := json.Unmarshal(b, &r); err != nil {
 		return nil, fmt.Errorf("read what a deployment left running from %s: %w", path, err)
 	}
-	if owner, ok := identify(r.Owner.PID); ok && owner == r.Owner {
-		return nil, nil
-	}
-	if r.Kind != l.Kind {
+	switch {
+	case r.Owner.runs():
+		return nil, fmt.Errorf("%w, of the perflab with process id %d", errInUse, r.Owner.PID)
+	case r.Owner.elsewhere(itself()) && len(r.Processes) > 0:
+		return nil, l.foreign(path, r)
+	case r.Kind != l.Kind:
 		return nil, fmt.Errorf("%s is of a deployment by the runtime %s, not %s: end what it lists with that one, and remove it", path, r.Kind, l.Kind)
 	}
 	for _, p := range r.Processes {
@@ -131,6 +168,20 @@ func (l Launcher) sweepRecord(ctx context.Context, path string) (ended []string,
 		}
 	}
 	return ended, os.Remove(path)
+}
+
+// foreign deals with the record of a perflab of another machine, as in a directory that was
+// copied from there. What that started on its machine is out of reach and none of ours; what
+// it started elsewhere may be in use.
+func (l Launcher) foreign(path string, r record) error {
+	if r.Kind == kindProcess {
+		return os.Remove(path)
+	}
+	return &InfraError{
+		Op:   "look for what a deployment left running",
+		Err:  fmt.Errorf("%s is of a perflab on %s, and whether that still runs cannot be seen from here", path, r.Owner.Machine),
+		Help: "end the deployment from there, or remove the file if nothing of it runs any more",
+	}
 }
 
 // left lists what runs of a recorded process and of what it started.

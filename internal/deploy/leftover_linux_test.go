@@ -34,13 +34,13 @@ func TestSweepEndsOnlyWhatIsRecorded(t *testing.T) {
 	strayOne := sleeper(t, marker)
 	// The same id as in the record, of a process that started later.
 	reused := sleeper(t)
-	earlier := identity{reused.PID, reused.Start - 1}
+	earlier := identity{reused.PID, reused.Start - 1, reused.Boot}
 	other := sleeper(t, marker+"-not")
 	dir := filepath.Join(t.TempDir(), "trial-1", "logs")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r := record{Kind: "process", Owner: earlier, Processes: []Record{
+	r := record{Kind: "process", Owner: owner{identity: earlier}, Processes: []Record{
 		{identity: recordedOne, Marker: marker, Argv: []string{"engine", "serve"}},
 		{identity: earlier, Argv: []string{"engine", "serve"}},
 		{identity: identity{PID: 1 << 30}},
@@ -59,6 +59,39 @@ func TestSweepEndsOnlyWhatIsRecorded(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, recordName)); !os.IsNotExist(err) {
 		t.Errorf("record stays: %v", err)
+	}
+}
+
+// A directory that was copied from another machine, or is opened after a boot, leads to
+// processes that have nothing to do with it, although their numbers and start times match.
+func TestSweepOfAnotherMachine(t *testing.T) {
+	bystander := sleeper(t)
+	us := itself()
+	elsewhere := identity{bystander.PID, bystander.Start, "another"}
+	for _, c := range []struct {
+		kind  string
+		owner owner
+		err   string
+	}{
+		{"process", owner{identity{us.PID, us.Start, "another"}, us.Machine}, ""},        // booted again
+		{"process", owner{identity{us.PID, us.Start, "another"}, "another-machine"}, ""}, // copied
+		{"docker", owner{identity{us.PID, us.Start, "another"}, "another-machine"}, "is of a perflab on another-machine"},
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, recordName)
+		if err := (record{Kind: c.kind, Owner: c.owner, Processes: []Record{{identity: elsewhere, Argv: []string{"engine"}}}}).write(path); err != nil {
+			t.Fatal(err)
+		}
+		ended, err := (Launcher{Host: local{}, Kind: c.kind}).Sweep(t.Context(), dir)
+		if len(ended) > 0 || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s of %+v: sweep ends %q, %v", c.kind, c.owner, ended, err)
+		}
+		if _, err := os.Stat(path); (err == nil) != (c.err != "") {
+			t.Errorf("%s of %+v: record %v", c.kind, c.owner, err)
+		}
+	}
+	if now, ok := identify(bystander.PID); !ok || now != bystander {
+		t.Error("a process of this machine was ended for one of another's")
 	}
 }
 
@@ -81,7 +114,7 @@ func TestSweepBadRecords(t *testing.T) {
 
 func TestSignalExactly(t *testing.T) {
 	id := sleeper(t)
-	if err := signalExactly(identity{id.PID, id.Start + 1}, syscall.SIGKILL); err != nil {
+	if err := signalExactly(identity{id.PID, id.Start + 1, id.Boot}, syscall.SIGKILL); err != nil {
 		t.Error(err)
 	}
 	if _, ok := identify(id.PID); !ok {
@@ -95,7 +128,7 @@ func TestSignalExactly(t *testing.T) {
 func TestParseStat(t *testing.T) {
 	const tail = " 1 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 987654 0 0"
 	r, state, err := parseStat(7, "7 (a) b (c) S"+tail)
-	if want := (running{identity{7, 987654}, "a) b (c", 42}); err != nil || r != want || state != "S" {
+	if want := (running{identity{PID: 7, Start: 987654}, "a) b (c", 42}); err != nil || r != want || state != "S" {
 		t.Errorf("got %+v %s %v, want %+v", r, state, err, want)
 	}
 	for _, bad := range []string{"", "7 (a", "7 )a( S" + tail, "7 (a) S 1 2", strings.Replace("7 (a) S"+tail, "987654", "x", 1)} {

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -47,38 +48,69 @@ func openLog(dir, name string, argv, env []string) (*memberLog, *os.File, error)
 	return l, f, nil
 }
 
-// tail returns the end of this launch's log with the secrets of command and
-// environment blotted out, and what looks like one. A log that cannot be read has no tail.
+// tail returns the end of this launch's log as text that can be shown: whole lines, without
+// what steers a terminal, and with the secrets of command and environment, and what looks
+// like one, blotted out. A
+// log that cannot be read has no tail.
 func (l *memberLog) tail() string {
-	f, err := os.Open(l.path)
-	if err != nil {
-		return ""
+	b, from := l.read(0, tailBytes)
+	if _, rest, cut := bytes.Cut(b, []byte{'\n'}); cut && from > l.from {
+		b = rest // of a line of which the begin is not here a secret would not be known
 	}
-	defer f.Close()
-	end, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return ""
-	}
-	from := max(l.from, end-tailBytes)
-	b, err := io.ReadAll(io.NewSectionReader(f, from, end-from))
-	if err != nil {
-		return ""
-	}
-	text := ansi.ReplaceAllString(string(b), "")
+	text := steering.ReplaceAllString(strings.ToValidUTF8(string(b), "\uFFFD"), "")
 	for _, s := range l.secrets {
 		text = strings.ReplaceAll(text, s, redacted)
 	}
 	return RedactText(text)
 }
 
-// ansi matches colour codes, which engines print also into files.
-var ansi = regexp.MustCompile("\x1b\\[[0-9;]*m")
+// read returns what the launch has written after the given place of the file, the last
+// bytes of it where it is more than most, and the place where that begins.
+func (l *memberLog) read(after, most int64) (b []byte, from int64) {
+	f, err := os.Open(l.path)
+	if err != nil {
+		return nil, after
+	}
+	defer f.Close()
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, after
+	}
+	from = max(l.from, after, end-most)
+	b, err = io.ReadAll(io.NewSectionReader(f, from, max(0, end-from)))
+	if err != nil {
+		return nil, from
+	}
+	return b, from
+}
 
-// lastOf returns the last n lines that are not empty, the newest last.
+// signWatch looks for a text in a log that grows.
+type signWatch struct {
+	log  *memberLog
+	text []byte
+	next int64 // where it has not looked yet
+}
+
+func (w *signWatch) seen() bool {
+	const glance = 16 << 20 // more than is written between two looks
+	b, from := w.log.read(w.next, glance)
+	if w.next = from + int64(len(b)) - int64(len(w.text)) + 1; w.next < from {
+		w.next = from
+	}
+	return bytes.Contains(b, w.text)
+}
+
+// steering matches what engines write for a terminal also into files, colours above all, and
+// other characters that are no text.
+var steering = regexp.MustCompile("\x1b\\[[0-9;:?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+// lastOf returns the last n lines that are not empty, the newest last. Of a line that was
+// written over and over, as a progress bar is, it is what stands there in the end.
 func lastOf(text string, n int) []string {
 	var lines []string
 	for line := range strings.Lines(text) {
-		if line = strings.TrimRight(line, " \t\r\n"); line != "" {
+		line = strings.TrimRight(line, " \t\r\n")
+		if line = line[strings.LastIndexByte(line, '\r')+1:]; line != "" {
 			lines = append(lines, line)
 		}
 	}

@@ -3,9 +3,11 @@ package deploy
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -109,6 +111,75 @@ func TestTail(t *testing.T) {
 	}
 	if got := l.tail(); got != "" {
 		t.Errorf("tail of a lost log %q", got)
+	}
+}
+
+// A log holds what an engine writes, of whatever kind and length.
+func TestTailOfOddLogs(t *testing.T) {
+	dir := t.TempDir()
+	const secret = "my-secret-value"
+	write := func(pieces ...string) *memberLog {
+		t.Helper()
+		l, f, err := openLog(dir, "replica-0", []string{"engine"}, []string{"THE_KEY=" + secret})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for _, p := range pieces {
+			if _, err := f.WriteString(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return l
+	}
+	garbage := write("\x00\x01\xff\xfe\x1b[2K\x1b]0;title\x07ok \x1b[?25lé\x80\n\x7fELF\x02").tail()
+	if want := "\uFFFDok é\uFFFD\nELF"; garbage != want {
+		t.Errorf("tail of garbage %q, want %q", garbage, want)
+	}
+	bar := "loading:   1%\rloading:  50%\rloading: 100%"
+	if got := lastOf(write(bar).tail(), 1); !slices.Equal(got, []string{"loading: 100%"}) {
+		t.Errorf("last line of a progress bar %q", got)
+	}
+	// The tail begins within the secret.
+	cut := write(secret+"\n", strings.Repeat("y", tailBytes-5-len("\nend\n")), "\nend\n").tail()
+	if strings.Contains(cut, secret[len(secret)-4:]) || !strings.HasSuffix(cut, "end\n") {
+		t.Errorf("tail begins with %q", cut[:min(20, len(cut))])
+	}
+	if err := os.Truncate(filepath.Join(dir, "replica-0.log"), 200<<20); err != nil {
+		t.Fatal(err)
+	}
+	huge := write(strings.Repeat("a line of a large log\n", 1000))
+	if err := os.Truncate(huge.path, 400<<20); err != nil { // of this launch alone, with no line in it
+		t.Fatal(err)
+	}
+	if got := huge.tail(); got != "" {
+		t.Errorf("tail of nothing that is text %q", got[:min(20, len(got))])
+	}
+	huge = write(strings.Repeat("a line of a large log\n", 10000), "the last line")
+	began := time.Now()
+	if got := lastOf(huge.tail(), 2); !slices.Equal(got, []string{"a line of a large log", "the last line"}) || time.Since(began) > time.Second {
+		t.Errorf("last lines %q after %v", got, time.Since(began))
+	}
+}
+
+// A sign is found once it is written, also in two pieces, and in front of much else.
+func TestSignWatch(t *testing.T) {
+	l, f, err := openLog(t.TempDir(), "replica-0.head", []string{"head is up"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := &signWatch{log: l, text: []byte("head is up")}
+	for _, c := range []struct {
+		text string
+		want bool
+	}{{"", false}, {"the", false}, {" head", false}, {" is", false}, {" up" + strings.Repeat("\nmore", tailBytes), true}} {
+		if _, err := f.WriteString(c.text); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.seen(); got != c.want {
+			t.Errorf("after %.10q: %v, want %v", c.text, got, c.want)
+		}
 	}
 }
 

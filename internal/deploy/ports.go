@@ -62,16 +62,9 @@ func (r Replica) portNames() []string {
 	seen := map[string]bool{}
 	collect := func(m Member) {
 		for _, text := range m.texts() {
-			for {
-				_, rest, ok := strings.Cut(text, namedPortMark)
-				if !ok {
-					break
-				}
-				name, after, closed := strings.Cut(rest, "}")
-				if closed {
-					seen[name] = true
-				}
-				text = after
+			for _, rest := range strings.Split(text, namedPortMark)[1:] {
+				name, _, _ := strings.Cut(rest, "}")
+				seen[name] = true
 			}
 		}
 	}

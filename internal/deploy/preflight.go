@@ -193,10 +193,10 @@ func (p Preflight) ports(f *nodeFacts, n engine.Node, ask asker) {
 		f.add(CheckPorts, false, "the ports in use on %s cannot be read: %v", n.Name, err)
 		return
 	}
-	taken := listening(out)
+	listened, _ := readTables(out)
 	var bad []string
 	for _, port := range p.Ports {
-		if taken[port] {
+		if listened[port] {
 			bad = append(bad, strconv.Itoa(port))
 		}
 	}
@@ -205,22 +205,6 @@ func (p Preflight) ports(f *nodeFacts, n engine.Node, ask asker) {
 		return
 	}
 	f.add(CheckPorts, true, "the ports are free on %s", n.Name)
-}
-
-// listening is the ports of listening sockets (state 0A) in the text of /proc/net/tcp.
-func listening(text string) map[int]bool {
-	taken := map[int]bool{}
-	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		if len(fields) < 4 || fields[3] != "0A" {
-			continue
-		}
-		_, hex, ok := strings.Cut(fields[1], ":")
-		if port, err := strconv.ParseUint(hex, 16, 16); ok && err == nil {
-			taken[int(port)] = true
-		}
-	}
-	return taken
 }
 
 func checkInterface(f *nodeFacts, n engine.Node, ask asker) {

@@ -29,10 +29,13 @@ var (
 )
 
 func (r Process) launcher() Launcher {
-	return Launcher{Host: local{r.Dir, r.Limits}, Kind: "process", Bind: loopback, Grace: r.Grace, Poll: r.Poll}
+	return Launcher{Host: local{r.Dir, r.Limits}, Kind: kindProcess, Bind: loopback, Grace: r.Grace, Poll: r.Poll}
 }
 
-const loopback = "127.0.0.1"
+const (
+	kindProcess = "process"
+	loopback    = "127.0.0.1"
+)
 
 // Start starts the replicas and waits until all are ready.
 func (r Process) Start(ctx context.Context, s Spec) (Deployment, error) {
@@ -52,47 +55,20 @@ func (r Process) Nodes() []string { return []string{""} }
 func (r Process) Command(ctx context.Context, _ string, argv []string, stdout io.Writer) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir, cmd.Stdout = r.Dir, stdout
-	return RunCommand(ctx, cmd, argv)
-}
-
-// stderrEnd is how much of a failed command's stderr an ExitError keeps.
-const stderrEnd = 4 << 10
-
-// RunCommand runs a command that stands for argv, on whatever machine, and tells its
-// ends apart as Commander does.
-func RunCommand(ctx context.Context, cmd *exec.Cmd, argv []string) error {
-	stderr := &endOf{most: stderrEnd}
+	stderr := new(Stderr)
 	cmd.Stderr = stderr
 	cmd.WaitDelay = time.Second // for what it started and left with its output
 	err := cmd.Run()
 	if cause := context.Cause(ctx); cause != nil && err != nil {
 		return cause
 	}
-	shown := redactArgv(argv)
-	for i := range shown {
-		shown[i] = RedactText(shown[i])
-	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return &ExitError{Argv: shown, Code: exit.ExitCode(), Stderr: RedactText(string(stderr.b))}
+		return stderr.Failed(argv, exit.ExitCode())
 	}
 	if err != nil {
-		return &InfraError{Op: "run " + strings.Join(shown, " "), Err: err, Help: missingHelp(argv[0], err)}
+		return &InfraError{Op: "run " + strings.Join(redactWords(argv), " "), Err: err, Help: missingHelp(argv[0], err)}
 	}
 	return nil
-}
-
-// endOf keeps the end of what is written to it.
-type endOf struct {
-	most int
-	b    []byte
-}
-
-func (e *endOf) Write(p []byte) (int, error) {
-	e.b = append(e.b, p...)
-	if extra := len(e.b) - e.most; extra > 0 {
-		e.b = append(e.b[:0], e.b[extra:]...)
-	}
-	return len(p), nil
 }
 
 func missingHelp(program string, err error) string {

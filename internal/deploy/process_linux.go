@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -31,6 +32,12 @@ func awaitExit(p *os.Process) *os.ProcessState {
 	}
 }
 
+// bootID names this start of this machine.
+var bootID = sync.OnceValue(func() string {
+	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // "" where the system does not tell
+	return strings.TrimSpace(string(b))
+})
+
 // readStat reads what /proc/PID/stat says about a process that runs.
 func readStat(pid int) (running, bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -38,6 +45,7 @@ func readStat(pid int) (running, bool) {
 		return running{}, false
 	}
 	r, state, err := parseStat(pid, string(b))
+	r.Boot = bootID()
 	return r, err == nil && state != "Z" && state != "X"
 }
 
@@ -58,7 +66,7 @@ func parseStat(pid int, line string) (r running, state string, err error) {
 	if err := errors.Join(err1, err2); err != nil {
 		return running{}, "", fmt.Errorf("/proc/%d/stat: %w", pid, err)
 	}
-	return running{identity{pid, start}, line[first+1 : last], group}, f[0], nil
+	return running{identity{PID: pid, Start: start}, line[first+1 : last], group}, f[0], nil
 }
 
 // identify returns the identity of a process that runs.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(ownerEnv); dir != "" {
 		own(dir)
 	}
-	os.Exit(m.Run())
+	os.Exit(deploytest.Main(m))
 }
 
 func own(dir string) {
@@ -54,6 +55,7 @@ func quick() deploy.Process {
 }
 
 func TestProcess(t *testing.T) {
+	t.Parallel()
 	deploytest.Run(t, func(*testing.T) deploy.Runtime { return quick() })
 }
 
@@ -155,7 +157,12 @@ func TestProcessWritesNoSecret(t *testing.T) {
 	}
 }
 
+// What cannot be started is refused with a sentence, and nothing is written.
 func TestProcessRejectsBadSpecs(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "logs")
+	one := func(m deploy.Member, peers ...deploy.Peer) deploy.Spec {
+		return deploy.Spec{Dir: dir, Replicas: []deploy.Replica{{Member: m, Peers: peers}}}
+	}
 	for _, c := range []struct {
 		name string
 		spec deploy.Spec
@@ -167,12 +174,28 @@ func TestProcessRejectsBadSpecs(t *testing.T) {
 		{"no port", deploy.Spec{Dir: t.TempDir(), Replicas: []deploy.Replica{{Member: deploy.Member{Argv: []string{"a"}}}}}, "no {port}"},
 		{"bad environment", deploy.Spec{Dir: t.TempDir(), Replicas: []deploy.Replica{{Member: deploy.Member{Argv: []string{"a", "{port}"}, Env: []string{"b"}}}}}, "not KEY=value"},
 		{"bad health path", deploy.Spec{Dir: t.TempDir(), Health: "health", Replicas: []deploy.Replica{{Member: deploy.Member{Argv: []string{"a", "{port}"}}}}}, "begin with /"},
+		{"unclosed port", one(deploy.Member{Argv: []string{"a", "{port}", "{port:dist"}}), "{port:dist\" is not closed"},
+		{"nameless port", one(deploy.Member{Argv: []string{"a", "{port}", "--x={port:}"}}), "{port:}"},
+		{"odd port", one(deploy.Member{Argv: []string{"a", "{port}"}, Env: []string{"A={port:a b}"}}), "{port:a b}"},
+		{"unknown file", one(deploy.Member{Argv: []string{"a", "{port}", "{file:b.yaml}"}, Files: []deploy.File{{Name: "a.yaml"}}}), "{file:b.yaml} names none of its files, which are a.yaml"},
+		{"no files", one(deploy.Member{Argv: []string{"a", "{port}", "{file:b.yaml}"}}), "and there are none"},
+		{"unclosed file", one(deploy.Member{Argv: []string{"a", "{port}", "{file:b.yaml"}}), "is not closed"},
+		{"odd port in a file", one(deploy.Member{Argv: []string{"a", "{port}"}, Files: []deploy.File{{Name: "a.yaml", Text: "p: {port:}"}}}), "{port:}"},
+		{"file twice", one(deploy.Member{Argv: []string{"a", "{port}"}, Files: []deploy.File{{Name: "a.yaml"}, {Name: "a.yaml"}}}), "two files are named a.yaml"},
+		{"peer's file is not its own", one(deploy.Member{Argv: []string{"a", "{port}", "{file:a}"}}, deploy.Peer{Name: "head", Member: deploy.Member{Argv: []string{"a"}, Files: []deploy.File{{Name: "a"}}}}), "{file:a}"},
+		{"nameless peer", one(deploy.Member{Argv: []string{"a", "{port}"}}, deploy.Peer{Member: deploy.Member{Argv: []string{"a"}}}), "is no name for a process"},
+		{"peer with a slash", one(deploy.Member{Argv: []string{"a", "{port}"}}, deploy.Peer{Name: "../x", Member: deploy.Member{Argv: []string{"a"}}}), `"../x" is no name for a process`},
+		{"peers alike", one(deploy.Member{Argv: []string{"a", "{port}"}}, deploy.Peer{Name: "b", Member: deploy.Member{Argv: []string{"a"}}}, deploy.Peer{Name: "b", Member: deploy.Member{Argv: []string{"a"}}}), "two processes are named b"},
+		{"NUL", one(deploy.Member{Argv: []string{"a", "{port}\x00"}}), "NUL"},
 		{"unwritable", deploy.Spec{Dir: "/dev/null/x", Replicas: []deploy.Replica{{Member: deploy.Member{Argv: []string{"sh", "{port}"}}}}}, "/dev/null"},
 	} {
 		_, err := quick().Start(t.Context(), c.spec)
 		if e, ok := errors.AsType[*deploy.InfraError](err); !ok || !strings.Contains(e.Error(), c.want) {
 			t.Errorf("%s: %v, want an InfraError with %q", c.name, err, c.want)
 		}
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the directory of a deployment that cannot be is there: %v", err)
 	}
 }
 
@@ -215,6 +238,7 @@ func TestProcessKeepsARecordWhileItRuns(t *testing.T) {
 // When perflab is killed, engines end with it, and what they started is found
 // and ended by the next one.
 func TestKillMinus9(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux ends a child with its parent")
 	}
@@ -247,6 +271,65 @@ func sweepTwice(t *testing.T, dir string) {
 	}
 }
 
+// Deployments of two perflabs leave each other alone: a sweep over both ends neither, and
+// none starts in the other's directory.
+func TestTwoPerflabs(t *testing.T) {
+	t.Parallel()
+	study := t.TempDir()
+	in := func(dir string) (s deploy.Spec) {
+		s = deploytest.Spec(t)
+		s.Dir = filepath.Join(study, dir)
+		s.Replicas = []deploy.Replica{deploytest.Engine(t, s.Dir, deploytest.Ready)}
+		return s
+	}
+	theirs, ours := in("trial-1"), in("trial-2")
+	owner := startOwner(t, theirs)
+	pids := owner.await(t, 1)
+	d := deploytest.Start(t, quick(), ours)
+	if ended, err := quick().Sweep(t.Context(), study); err != nil || len(ended) > 0 {
+		t.Errorf("sweep ends %q, %v", ended, err)
+	}
+	intruder := in("trial-1")
+	_, err := quick().Start(t.Context(), intruder)
+	infra(t, err, theirs.Dir+": a deployment runs there, of the perflab with process id", "choose another directory")
+	intruder = in("trial-2") // of this perflab itself
+	_, err = quick().Start(t.Context(), intruder)
+	infra(t, err, ours.Dir+": a deployment runs there")
+	if !deploytest.Alive(pids[0]) || deploytest.Get(t.Context(), d.Targets()[0]+"/health") != 200 {
+		t.Error("one of the deployments has ended")
+	}
+	owner.kill()
+	endsSoon(t, pids)
+}
+
+// between is a deployment that is killed between two replicas: the first has more than its
+// front process, the second waits for a peer that never comes up.
+func between(t *testing.T) deploy.Spec {
+	t.Helper()
+	s := deploytest.Spec(t, deploytest.Forking, deploytest.Ready)
+	worker := deploytest.Beside(t, s.Dir, "worker", deploytest.Worker)
+	worker.Up = "no worker says this"
+	s.Replicas[1].Peers = []deploy.Peer{worker}
+	return s
+}
+
+// A perflab that is killed while it starts a deployment leaves nothing that the next does
+// not find.
+func TestKillMinus9BetweenReplicas(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux ends a child with its parent")
+	}
+	t.Parallel()
+	s := between(t)
+	owner := startOwner(t, s)
+	pids := owner.await(t, 3)
+	owner.kill()
+	stray := lastAlive(t, pids)
+	if ended, err := quick().Sweep(t.Context(), s.Dir); err != nil || len(ended) != 1 || deploytest.Alive(stray) {
+		t.Errorf("sweep ends %q, %v; process %d runs: %v", ended, err, stray, deploytest.Alive(stray))
+	}
+}
+
 // killOwner has another process start the deployment, kills it, waits for the
 // engines' end and returns the process that is left.
 func killOwner(t *testing.T, s deploy.Spec) (stray int) {
@@ -258,22 +341,8 @@ func killOwner(t *testing.T, s deploy.Spec) (stray int) {
 // kills it, and returns the processes of the three that there are of engines.
 func killedOwner(t *testing.T, s deploy.Spec, env ...string) (pids []int) {
 	t.Helper()
-	replicas, err := json.Marshal(s.Replicas)
-	if err != nil {
-		t.Fatal(err)
-	}
-	owner := exec.Command(os.Args[0])
-	owner.Env = append(os.Environ(), ownerEnv+"="+s.Dir, ownerEnv+"_REPLICAS="+string(replicas))
-	owner.Env = append(owner.Env, env...)
-	owner.Stderr = os.Stderr
-	out, err := owner.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := owner.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
+	owner := startOwner(t, s, env...)
+	line, err := bufio.NewReader(owner.out).ReadString('\n')
 	pids = deploytest.PIDs(t, s.Dir)
 	if line != "started\n" || len(pids) != 3 {
 		t.Errorf("owner says %q (%v) with processes %v, want 3", line, err, pids)
@@ -283,9 +352,58 @@ func killedOwner(t *testing.T, s deploy.Spec, env ...string) (pids []int) {
 			t.Errorf("process %d has ended before its owner", pid)
 		}
 	}
-	owner.Process.Kill()
-	owner.Wait()
+	owner.kill()
 	return pids
+}
+
+// owner is another perflab.
+type owner struct {
+	cmd *exec.Cmd
+	out io.Reader
+	dir string
+}
+
+// startOwner has another process, with more in its environment, start a deployment.
+func startOwner(t *testing.T, s deploy.Spec, env ...string) *owner {
+	t.Helper()
+	replicas, err := json.Marshal(s.Replicas)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), ownerEnv+"="+s.Dir, ownerEnv+"_REPLICAS="+string(replicas))
+	cmd.Env = append(cmd.Env, env...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	o := &owner{cmd, out, s.Dir}
+	t.Cleanup(o.kill)
+	return o
+}
+
+// await waits until so many processes of engines have begun.
+func (o *owner) await(t *testing.T, n int) []int {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		pids := deploytest.PIDs(t, o.dir)
+		if len(pids) >= n {
+			return pids
+		}
+		if time.Now().After(end) {
+			t.Fatalf("processes %v, want %d", pids, n)
+		}
+	}
+}
+
+// kill ends it as an accident would.
+func (o *owner) kill() {
+	o.cmd.Process.Kill()
+	o.cmd.Wait()
 }
 
 // lastAlive waits until only one of the processes runs.

@@ -18,9 +18,11 @@ import (
 )
 
 func TestSSH(t *testing.T) {
+	t.Parallel()
 	s := startSSHD(t, "127.0.0.1")
+	r := s.runtime(t) // one, whose connections the deployments share
 	t.Run("suite", func(t *testing.T) {
-		deploytest.Run(t, func(t *testing.T) deploy.Runtime { return s.runtime(t) })
+		deploytest.Run(t, func(*testing.T) deploy.Runtime { return r })
 	})
 	nothingIn(t, s.tmp)
 }
@@ -119,6 +121,7 @@ func endsSoon(t testing.TB, pids []int) {
 }
 
 func TestSSHErrors(t *testing.T) {
+	t.Parallel()
 	s := startSSHD(t, "127.0.0.1")
 	config := func(replace ...string) string {
 		b, err := os.ReadFile(s.config)
@@ -146,6 +149,7 @@ func TestSSHErrors(t *testing.T) {
 		{"bad option", config("StrictHostKeyChecking", "StrictestOfAll"), deploy.HostEntry{Name: "there"}, []string{"correct the ssh configuration"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			r := quickSSH(c.config)
 			r.Hosts = []deploy.HostEntry{c.host}
 			defer r.Close()
@@ -180,8 +184,9 @@ func TestSSHInventory(t *testing.T) {
 // What a process needs to be secret is in no argument of any process, here or there, and
 // in no header of a log.
 func TestSSHHidesSecrets(t *testing.T) {
+	t.Parallel()
 	s := startSSHD(t, "127.0.0.1")
-	const inEnv, inFile = "hunter2-environment", "hunter2-file"
+	const inEnv, inFile = "hunter4-environment", "hunter4-file"
 	spec := deploytest.Spec(t, deploytest.Ready)
 	rep := &spec.Replicas[0]
 	rep.Env = append(rep.Env, "HF_TOKEN="+inEnv, "CONFIG={file:engine.yaml}")
@@ -193,11 +198,11 @@ func TestSSHHidesSecrets(t *testing.T) {
 			select {
 			case <-stop:
 				return
-			default:
+			case <-time.After(time.Millisecond):
 			}
 			paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 			for _, p := range paths {
-				if b, _ := os.ReadFile(p); bytes.Contains(b, []byte("hunter2-")) {
+				if b, _ := os.ReadFile(p); bytes.Contains(b, []byte("hunter4-")) {
 					select {
 					case seen <- string(b):
 					default:
@@ -215,7 +220,7 @@ func TestSSHHidesSecrets(t *testing.T) {
 	default:
 	}
 	log, err := os.ReadFile(filepath.Join(spec.Dir, "replica-0.log"))
-	if err != nil || bytes.Contains(log, []byte("hunter2-")) {
+	if err != nil || bytes.Contains(log, []byte("hunter4-")) {
 		t.Errorf("log, %v:\n%s", err, log)
 	}
 	checkFile(t, deploytest.PIDs(t, spec.Dir)[0], rep.Files[0].Text)
@@ -245,7 +250,7 @@ func checkFile(t *testing.T, pid int, want string) {
 func TestSSHManyReplicas(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t, "127.0.0.1")
-	behaviours := slices.Repeat([]deploytest.Behaviour{deploytest.Ready}, 10)
+	behaviours := slices.Repeat([]deploytest.Behaviour{deploytest.Ready}, 6)
 	spec := deploytest.Spec(t, behaviours...)
 	d := deploytest.Start(t, s.runtime(t), spec)
 	for _, target := range d.Targets() {
@@ -302,5 +307,20 @@ func TestSSHKillMinus9(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(spec.Dir, "processes.json")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("record stays: %v", err)
+	}
+}
+
+// The same while it starts a deployment: the keepers end what there is.
+func TestSSHKillMinus9BetweenReplicas(t *testing.T) {
+	t.Parallel()
+	s := startSSHD(t, "127.0.0.1")
+	spec := between(t)
+	owner := startOwner(t, spec, ownerEnv+"_SSH="+s.config)
+	pids := owner.await(t, 3)
+	owner.kill()
+	endsSoon(t, pids)
+	nothingIn(t, s.tmp)
+	if ended, err := s.runtime(t).Sweep(t.Context(), spec.Dir); err != nil || len(ended) > 0 {
+		t.Errorf("sweep ends %q, %v; want nothing", ended, err)
 	}
 }

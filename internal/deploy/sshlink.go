@@ -141,14 +141,13 @@ func (l *link) start() error {
 // saying keeps the end of what a client says, to be read at any time.
 type saying struct {
 	mu    sync.Mutex
-	end   endOf
+	end   Stderr
 	total int
 }
 
 func (s *saying) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.end.most = stderrEnd
 	s.total += len(p)
 	return s.end.Write(p)
 }
@@ -404,13 +403,18 @@ func (l *link) forward(ctx context.Context, port int) (*forward, error) {
 // control gives the master an order.
 func (l *link) control(ctx context.Context, order, spec string) error {
 	cmd := l.client("-O", order, "-L", spec, "--", "perflab")
-	ctx, cancel := context.WithTimeout(ctx, connectSeconds*time.Second)
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
-	defer stop()
-	out, err := cmd.CombinedOutput()
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Start()
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, connectSeconds*time.Second)
+		defer cancel()
+		release := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() }) // fails when it has ended
+		defer release()
+		err = cmd.Wait()
+	}
 	if err != nil {
-		return fmt.Errorf("ssh: %s", cmp.Or(strings.TrimSpace(string(out)), err.Error()))
+		return fmt.Errorf("ssh: %s", cmp.Or(strings.TrimSpace(out.String()), err.Error()))
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"perflab/internal/deploy"
 	"perflab/internal/deploy/deploytest"
+	"perflab/internal/engine"
 )
 
 // rankEnv makes the test binary a further rank of an engine: it connects to the
@@ -58,6 +59,7 @@ type twoHosts struct {
 	hosts   []deploy.HostEntry
 	servers []*sshServer
 	between []string // their addresses on the link between them
+	inside  []string // their interfaces on it
 	links   []string // interfaces of this namespace that lead to them
 }
 
@@ -98,6 +100,7 @@ func newTwoHosts(t *testing.T) *twoHosts {
 		s := startSSHD(t, net(i, 2), "ip", "netns", "exec", name("n", i))
 		h.servers = append(h.servers, s)
 		h.between = append(h.between, net(2, i+1))
+		h.inside = append(h.inside, name("x", i))
 		h.links = append(h.links, name("h", i))
 		h.hosts = append(h.hosts, deploy.HostEntry{
 			Name: fmt.Sprintf("host-%d", i), Address: net(i, 2), Port: s.port, Identity: s.dir + "/key",
@@ -139,11 +142,34 @@ func (h *twoHosts) spec(t *testing.T) deploy.Spec {
 	return s
 }
 
+// preflight looks at the hosts themselves: interfaces and addresses that are there and that
+// are not, and a port that sshd listens on.
+func (h *twoHosts) preflight(t *testing.T, r *deploy.SSH) {
+	t.Helper()
+	var p deploy.Preflight
+	for i, host := range h.hosts {
+		p.Nodes = append(p.Nodes, engine.Node{Name: host.Name, Addr: h.between[i], Interface: h.inside[i]})
+	}
+	findings, err := p.Run(t.Context(), r)
+	if err != nil || len(findings) != 2 {
+		t.Errorf("findings %+v, %v", findings, err)
+	}
+	p.Ports = []int{h.servers[1].port}
+	p.Nodes[0].Interface, p.Nodes[1].Addr = "ib7", h.between[0]
+	_, err = p.Run(t.Context(), r)
+	infra(t, err, "host-0 has no network interface ib7", fmt.Sprintf("port %d of host-1 is in use", p.Ports[0]),
+		fmt.Sprintf("the interface %s of host-1 has not the address %s but %s", h.inside[1], h.between[0], h.between[1]))
+	if strings.Contains(err.Error(), "of host-0 is in use") {
+		t.Errorf("%v: that port is another host's", err)
+	}
+}
+
 func TestSSHTwoHosts(t *testing.T) {
 	t.Parallel()
 	h := newTwoHosts(t)
 	s := h.spec(t)
 	r := h.runtime(t)
+	h.preflight(t, r)
 	d, err := r.Start(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)

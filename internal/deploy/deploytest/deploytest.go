@@ -5,7 +5,7 @@
 //
 //	func TestMain(m *testing.M) {
 //		deploytest.EngineMain()
-//		os.Exit(m.Run())
+//		os.Exit(deploytest.Main(m))
 //	}
 //
 //	func TestRuntime(t *testing.T) {
@@ -36,9 +36,20 @@ import (
 // soon bounds what should take a moment, on a machine that is busy.
 const soon = 20 * time.Second
 
-// slow is long enough for any runtime to have a process running on a busy machine:
-// what is late then is the engine.
-const slow = 3 * time.Second
+// late starts an engine that is never ready, and returns the error of the first start in which
+// one of its processes had time to say something: on a busy machine that takes longer, and
+// before, not the engine is late.
+func late(t *testing.T, r deploy.Runtime, process string, newSpec func() deploy.Spec) (deploy.Spec, *deploy.InfraError) {
+	t.Helper()
+	for limit := time.Second; ; limit *= 3 {
+		s := newSpec()
+		s.Timeout = limit
+		e := failsWith[*deploy.InfraError](t, r, s)
+		if b, err := os.ReadFile(filepath.Join(s.Dir, "replica-"+process+".log")); err == nil && strings.Contains(string(b), Hello) || 3*limit > soon {
+			return s, e
+		}
+	}
+}
 
 // Spec returns a deployment of fake engines, one a behaviour, whose signatures
 // are the lines that Refuse and a dying engine print.
@@ -62,41 +73,57 @@ func diagnose(log string) (engine.Failure, bool) {
 	return engine.Failure{}, false
 }
 
-// Run tries a runtime; newRuntime is called once a subtest.
-func Run(t *testing.T, newRuntime func(*testing.T) deploy.Runtime) {
-	for _, c := range []struct {
-		name string
-		test func(*testing.T, deploy.Runtime)
-	}{
-		{"StartAndStop", startAndStop},
-		{"TwoReplicas", twoReplicas},
-		{"NeverReady", neverReady},
-		{"Refuses", refuses},
-		{"RefusesUsage", refusesUsage},
-		{"DeviceBusy", deviceBusy},
-		{"OneOfTwoRefuses", oneOfTwoRefuses},
-		{"Crashes", crashes},
-		{"MissingProgram", missingProgram},
-		{"DiesInTheMiddle", diesInTheMiddle},
-		{"DiesAndLeavesAChild", diesAndLeavesAChild},
-		{"CancelDuringStart", cancelDuringStart},
-		{"CancelledBefore", cancelledBefore},
-		{"StopsTheStubborn", stopsTheStubborn},
-		{"StopsWhatLeftTheGroup", stopsWhatLeftTheGroup},
-		{"StopConcurrently", stopConcurrently},
-		{"Mute", mute},
-		{"LeaksItsPort", leaksItsPort},
-		{"Files", files},
-		{"Peers", peers},
-		{"PeerRefuses", peerRefuses},
-		{"PeerDies", peerDies},
-		{"PeerNeverUp", peerNeverUp},
-	} {
+// Run tries a runtime; newRuntime is called once a subtest. With names it makes those
+// subtests alone.
+func Run(t *testing.T, newRuntime func(*testing.T) deploy.Runtime, names ...string) {
+	for _, name := range names {
+		if !slices.ContainsFunc(suite, func(c conformance) bool { return c.name == name }) {
+			t.Fatalf("the suite has no test %s", name)
+		}
+	}
+	for _, c := range suite {
+		if len(names) > 0 && !slices.Contains(names, c.name) {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			c.test(t, newRuntime(t))
 		})
 	}
+}
+
+// conformance is one test of the suite.
+type conformance struct {
+	name string
+	test func(*testing.T, deploy.Runtime)
+}
+
+var suite = []conformance{
+	{"StartAndStop", startAndStop},
+	{"TwoReplicas", twoReplicas},
+	{"NeverReady", neverReady},
+	{"Refuses", refuses},
+	{"RefusesUsage", refusesUsage},
+	{"DeviceBusy", deviceBusy},
+	{"OneOfTwoRefuses", oneOfTwoRefuses},
+	{"Crashes", crashes},
+	{"MissingProgram", missingProgram},
+	{"DiesInTheMiddle", diesInTheMiddle},
+	{"DiesAndLeavesAChild", diesAndLeavesAChild},
+	{"CancelDuringStart", cancelDuringStart},
+	{"CancelledBefore", cancelledBefore},
+	{"StopsTheStubborn", stopsTheStubborn},
+	{"StopsWhatLeftTheGroup", stopsWhatLeftTheGroup},
+	{"StopConcurrently", stopConcurrently},
+	{"Mute", mute},
+	{"LeaksItsPort", leaksItsPort},
+	{"Files", files},
+	{"Environment", environment},
+	{"GoesToBackground", goesToBackground},
+	{"Peers", peers},
+	{"PeerRefuses", peerRefuses},
+	{"PeerDies", peerDies},
+	{"PeerNeverUp", peerNeverUp},
 }
 
 // Start starts a deployment that must come up, and stops it when the test ends.
@@ -209,13 +236,11 @@ func twoReplicas(t *testing.T, r deploy.Runtime) {
 }
 
 func neverReady(t *testing.T, r deploy.Runtime) {
-	s := Spec(t, Never)
-	s.Timeout = slow
-	e := failsWith[*deploy.InfraError](t, r, s)
+	s, e := late(t, r, "0", func() deploy.Spec { return Spec(t, Never) })
 	if !strings.Contains(e.Error(), "replica 0") || !strings.Contains(e.Error()+e.Hint(), "replica-0.log") {
 		t.Errorf("error %q (%s) names neither replica nor log", e, e.Hint())
 	}
-	NothingLeft(t, s, 0)
+	NothingLeft(t, s, 1)
 }
 
 func refuses(t *testing.T, r deploy.Runtime) {
@@ -384,9 +409,7 @@ func stopConcurrently(t *testing.T, r deploy.Runtime) {
 
 // mute is an engine that hangs before it listens.
 func mute(t *testing.T, r deploy.Runtime) {
-	s := Spec(t, Mute)
-	s.Timeout = slow
-	e := failsWith[*deploy.InfraError](t, r, s)
+	s, e := late(t, r, "0", func() deploy.Spec { return Spec(t, Mute) })
 	if !strings.Contains(e.Error(), "not ready after") || !strings.Contains(e.Error(), Hello) {
 		t.Errorf("error %q tells neither limit nor last line", e)
 	}
@@ -439,6 +462,33 @@ func files(t *testing.T, r deploy.Runtime) {
 	if strings.Contains(text, `reads "port: {port}`) {
 		t.Errorf("the placeholder in the file stays:\n%s", text)
 	}
+}
+
+// environment: values and arguments arrive as they are, whatever is in them.
+func environment(t *testing.T, r deploy.Runtime) {
+	const odd = "a=b=\n'it''s' \"$HOME\" `id` \\n %s {x} *\tÁ\n\n"
+	s := Spec(t, Ready)
+	m := &s.Replicas[0].Member
+	m.Env = append(m.Env, "ODD="+odd)
+	m.Argv = append([]string{"/bin/sh", "-c", `[ "$ODD" = "$1" ] && echo "they are alike: ${#ODD}"; shift; exec "$@"`, "sh", odd}, m.Argv...)
+	stop(t, Start(t, r, s))
+	if text := log(t, s, "0"); !strings.Contains(text, "they are alike: ") || strings.Contains(text, "they are alike: 0") {
+		t.Errorf("value and argument do not arrive:\n%s", text)
+	}
+}
+
+// goesToBackground is an engine that leaves its front process: what is left is ended, and
+// the error says what to change.
+func goesToBackground(t *testing.T, r deploy.Runtime) {
+	onlyLinux(t)
+	s := Spec(t, Never)
+	m := &s.Replicas[0].Member
+	m.Argv = append([]string{"/bin/sh", "-c", `setsid "$@" & until ls "$0"/pids/* >/dev/null 2>&1; do sleep 0.02; done`, s.Dir}, m.Argv...)
+	e := failsWith[*deploy.InfraError](t, r, s)
+	if !strings.Contains(e.Error(), "exit status 0") || !strings.Contains(e.Hint(), "must stay in the foreground") {
+		t.Errorf("error %q (%s)", e, e.Hint())
+	}
+	NothingLeft(t, s, 1)
 }
 
 // Devices tries whether a runtime deals accelerators out by the environment; one that has a
@@ -511,12 +561,14 @@ func peerDies(t *testing.T, r deploy.Runtime) {
 }
 
 func peerNeverUp(t *testing.T, r deploy.Runtime) {
-	s := Spec(t, Ready)
-	s.Timeout = slow
-	worker := Beside(t, s.Dir, "worker", Worker)
-	worker.Up = "no worker says this"
-	s.Replicas[0].Peers = []deploy.Peer{worker}
-	if e := failsWith[*deploy.InfraError](t, r, s); !strings.Contains(e.Error(), "replica 0's worker") {
+	s, e := late(t, r, "0.worker", func() deploy.Spec {
+		s := Spec(t, Ready)
+		worker := Beside(t, s.Dir, "worker", Worker)
+		worker.Up = "no worker says this"
+		s.Replicas[0].Peers = []deploy.Peer{worker}
+		return s
+	})
+	if !strings.Contains(e.Error(), "replica 0's worker") {
 		t.Errorf("error %q does not name the peer", e)
 	}
 	NothingLeft(t, s, 1)

@@ -151,12 +151,16 @@ func fake(b Behaviour, pids string) error {
 	return serve(b, pids)
 }
 
-// forkOrphan starts a process in a session of its own and waits until it has
-// said its id.
+// forkOrphan starts a process in a session of its own.
 func forkOrphan(pids string) error {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), behaviourEnv+"="+string(orphan))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return startSaid(cmd, pids)
+}
+
+// startSaid starts a fake and waits until it has said its id.
+func startSaid(cmd *exec.Cmd, pids string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -196,7 +200,7 @@ func leak(l *net.TCPListener, pids string) error {
 	cmd.Env = []string{behaviourEnv + "=" + string(squatter), pidsEnv + "=" + pids}
 	cmd.ExtraFiles = []*os.File{f}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	return cmd.Start()
+	return startSaid(cmd, pids)
 }
 
 // squat answers on the listener that it inherited.

@@ -42,6 +42,7 @@ func keepers(t *testing.T, tmp string) []string {
 }
 
 func TestAttachedLeavesNothing(t *testing.T) {
+	t.Parallel()
 	e, id := node(t)
 	tmp := t.TempDir()
 	s := deploytest.Spec(t, deploytest.Forking)
@@ -76,6 +77,7 @@ func TestAttachedLeavesNothing(t *testing.T) {
 
 // When perflab is killed, its connection ends, and the keeper ends the engine.
 func TestAttachedKilledPerflab(t *testing.T) {
+	t.Parallel()
 	e, _ := node(t)
 	tmp := t.TempDir()
 	s := deploytest.Spec(t, deploytest.Forking)
@@ -92,6 +94,7 @@ func TestAttachedKilledPerflab(t *testing.T) {
 }
 
 func TestAttachedLosesTheConnection(t *testing.T) {
+	t.Parallel()
 	e, _ := node(t)
 	s := deploytest.Spec(t, deploytest.Ready)
 	d := deploytest.Start(t, quick(e, docker.Settings{Container: "node"}), s)
@@ -107,6 +110,7 @@ func TestAttachedLosesTheConnection(t *testing.T) {
 }
 
 func TestAttachedContainerEnds(t *testing.T) {
+	t.Parallel()
 	e, id := node(t)
 	s := deploytest.Spec(t, deploytest.Ready)
 	r := quick(e, docker.Settings{Container: "node", Env: []string{"TMPDIR=" + t.TempDir()}})
@@ -128,6 +132,7 @@ func TestAttachedContainerEnds(t *testing.T) {
 
 // A container that a perflab was killed in and that does not run has nothing to end.
 func TestAttachedSweepOfAnEndedContainer(t *testing.T) {
+	t.Parallel()
 	e, id := node(t)
 	s := deploytest.Spec(t, deploytest.Ready)
 	r := quick(e, docker.Settings{Container: "node", Env: []string{"TMPDIR=" + t.TempDir()}})

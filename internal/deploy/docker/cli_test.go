@@ -11,6 +11,7 @@ import (
 
 // The docker command is the judge of whether the stand-in speaks as an engine does.
 func TestStandInSpeaksAsDocker(t *testing.T) {
+	t.Parallel()
 	cli, err := exec.LookPath("docker")
 	if err != nil {
 		t.Skip("needs the docker command on PATH (no daemon)")

@@ -89,6 +89,7 @@ func TestContainerIsAsSet(t *testing.T) {
 }
 
 func TestGPUsAreDealt(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		gpus    string
 		devices []int
@@ -127,6 +128,7 @@ func TestGPUsAreDealt(t *testing.T) {
 }
 
 func TestBridgePublishesThePort(t *testing.T) {
+	t.Parallel()
 	e := dockertest.Start(t, dockertest.Image{Ref: ref})
 	s := deploytest.Spec(t, deploytest.Ready)
 	s.Replicas[0].Env = append(s.Replicas[0].Env, "LISTEN={host}")
@@ -194,6 +196,7 @@ func TestPull(t *testing.T) {
 
 // A tag that moves while a study runs does not change what it measures.
 func TestImageStaysTheSame(t *testing.T) {
+	t.Parallel()
 	e := dockertest.Start(t, dockertest.Image{Ref: ref})
 	r := quick(e, docker.Settings{})
 	var images []any
@@ -268,6 +271,7 @@ func TestContextNamesTheEngine(t *testing.T) {
 }
 
 func TestFilesAreCopiedIn(t *testing.T) {
+	t.Parallel()
 	e := dockertest.Start(t, dockertest.Image{Ref: ref})
 	s := deploytest.Spec(t, deploytest.Ready)
 	m := &s.Replicas[0].Member
@@ -308,6 +312,7 @@ func died(t *testing.T, d deploy.Deployment) *deploy.DiedError {
 }
 
 func TestOutOfMemoryIsTold(t *testing.T) {
+	t.Parallel()
 	e := dockertest.Start(t, dockertest.Image{Ref: ref})
 	d := deploytest.Start(t, quick(e, docker.Settings{}), deploytest.Spec(t, deploytest.Ready))
 	e.RunOutOfMemory(only(t, e).ID)
@@ -317,6 +322,7 @@ func TestOutOfMemoryIsTold(t *testing.T) {
 }
 
 func TestStopAsksAndForces(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		behaviour deploytest.Behaviour
 		kills     int
@@ -348,6 +354,7 @@ func TestStopAsksAndForces(t *testing.T) {
 
 // The daemon is restarted and its containers run on (live-restore): so does the deployment.
 func TestDaemonRestarts(t *testing.T) {
+	t.Parallel()
 	e := dockertest.Start(t, dockertest.Image{Ref: ref})
 	s := deploytest.Spec(t, deploytest.Ready)
 	d := deploytest.Start(t, quick(e, docker.Settings{}), s)
@@ -364,8 +371,10 @@ func TestDaemonRestarts(t *testing.T) {
 }
 
 func TestKilledPerflab(t *testing.T) {
+	t.Parallel()
 	for _, next := range []string{"Sweep", "Start"} {
 		t.Run(next, func(t *testing.T) {
+			t.Parallel()
 			e := dockertest.Start(t, dockertest.Image{Ref: ref})
 			stranger := e.Run("stranger", ref, []string{"sleep", "60"}, map[string]string{"perflab.deployment": "OF-ANOTHER/0"})
 			s := deploytest.Spec(t, deploytest.Forking, deploytest.Ready)
@@ -399,8 +408,32 @@ func TestKilledPerflab(t *testing.T) {
 	}
 }
 
+// A perflab that is killed between two replicas leaves containers that the next one finds.
+func TestKilledBetweenReplicas(t *testing.T) {
+	t.Parallel()
+	e := dockertest.Start(t, dockertest.Image{Ref: ref})
+	s := deploytest.Spec(t, deploytest.Ready, deploytest.Ready)
+	worker := deploytest.Beside(t, s.Dir, "worker", deploytest.Worker)
+	worker.Up = "no worker says this"
+	s.Replicas[1].Peers = []deploy.Peer{worker}
+	r := quick(e, docker.Settings{})
+	owner, _ := startOwner(t, r.Settings, s)
+	for end := time.Now().Add(20 * time.Second); len(deploytest.PIDs(t, s.Dir)) < 2; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the containers do not come up")
+		}
+	}
+	owner.Process.Kill()
+	owner.Wait()
+	if ended, err := r.Sweep(t.Context(), s.Dir); err != nil || len(ended) != 2 || len(e.Containers()) != 0 {
+		t.Errorf("sweep ends %q, %v; left %v", ended, err, e.Containers())
+	}
+	deploytest.NothingLeft(t, s, 2)
+}
+
 // A container that was created when perflab was killed is found by its marker alone.
 func TestSweepByMarker(t *testing.T) {
+	t.Parallel()
 	e := dockertest.Start(t, dockertest.Image{Ref: ref})
 	s := deploytest.Spec(t, deploytest.Ready)
 	r := quick(e, docker.Settings{})
@@ -452,6 +485,7 @@ func TestSecretsStayInTheContainer(t *testing.T) {
 }
 
 func TestRecordIsGoneAfterStop(t *testing.T) {
+	t.Parallel()
 	e := dockertest.Start(t, dockertest.Image{Ref: ref})
 	s := deploytest.Spec(t, deploytest.Ready)
 	d := deploytest.Start(t, quick(e, docker.Settings{}), s)
@@ -472,6 +506,7 @@ func TestRecordIsGoneAfterStop(t *testing.T) {
 }
 
 func TestSweepByAnotherEngine(t *testing.T) {
+	t.Parallel()
 	e := dockertest.Start(t, dockertest.Image{Ref: ref})
 	s := deploytest.Spec(t, deploytest.Ready)
 	killOwner(t, quick(e, docker.Settings{}).Settings, s)
@@ -486,6 +521,7 @@ func TestSweepByAnotherEngine(t *testing.T) {
 
 // A replica of several processes has a container for each, on the machine's network.
 func TestPeers(t *testing.T) {
+	t.Parallel()
 	e := dockertest.Start(t, dockertest.Image{Ref: ref})
 	s := deploytest.Spec(t, deploytest.Ready)
 	head := deploytest.Engine(t, s.Dir, deploytest.Ready).Member

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"testing"
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(ownerEnv); dir != "" {
 		own(dir)
 	}
-	os.Exit(m.Run())
+	os.Exit(deploytest.Main(m))
 }
 
 func own(dir string) {
@@ -49,6 +50,17 @@ func own(dir string) {
 // killOwner has another process start the deployment, and kills it.
 func killOwner(t *testing.T, settings docker.Settings, s deploy.Spec) {
 	t.Helper()
+	owner, out := startOwner(t, settings, s)
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "started\n" {
+		t.Errorf("owner says %q (%v)", line, err)
+	}
+	owner.Process.Kill()
+	owner.Wait()
+}
+
+// startOwner has another process start the deployment.
+func startOwner(t *testing.T, settings docker.Settings, s deploy.Spec) (*exec.Cmd, io.Reader) {
+	t.Helper()
 	owner := exec.Command(os.Args[0])
 	owner.Env = append(os.Environ(), ownerEnv+"="+s.Dir)
 	for key, v := range map[string]any{"_REPLICAS": s.Replicas, "_SETTINGS": settings} {
@@ -66,11 +78,7 @@ func killOwner(t *testing.T, settings docker.Settings, s deploy.Spec) {
 	if err := owner.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "started\n" {
-		t.Errorf("owner says %q (%v)", line, err)
-	}
-	owner.Process.Kill()
-	owner.Wait()
+	return owner, out
 }
 
 // quick is a runtime over a stand-in, in a hurry.
@@ -93,12 +101,14 @@ func hurry(r *docker.Runtime) {
 }
 
 func TestDocker(t *testing.T) {
+	t.Parallel()
 	deploytest.Run(t, func(t *testing.T) deploy.Runtime {
 		return quick(dockertest.Start(t, dockertest.Image{Ref: ref, Entrypoint: []string{"never", "run"}}), docker.Settings{})
 	})
 }
 
 func TestAttached(t *testing.T) {
+	t.Parallel()
 	deploytest.Run(t, func(t *testing.T) deploy.Runtime {
 		e := dockertest.Start(t, dockertest.Image{Ref: ref})
 		e.Run("node", ref, []string{"sleep", "60"}, nil)

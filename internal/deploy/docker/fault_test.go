@@ -3,7 +3,9 @@ package docker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"perflab/internal/deploy/deploytest"
 	"perflab/internal/deploy/docker"
 	"perflab/internal/deploy/docker/dockertest"
+	"perflab/internal/engine"
 )
 
 // TestFaults holds what daemons say at each step, what it is taken for, and that nothing
@@ -78,6 +81,7 @@ func TestNoSuchImage(t *testing.T) {
 
 // A port that another container publishes is no reason to give up.
 func TestTakenPortIsRetried(t *testing.T) {
+	t.Parallel()
 	for _, message := range []string{
 		"driver failed programming external connectivity on endpoint x (y): Bind for 127.0.0.1:41234 failed: port is already allocated",
 		"driver failed programming external connectivity on endpoint x: Error starting userland proxy: listen tcp4 127.0.0.1:41234: bind: address already in use",
@@ -127,6 +131,7 @@ func TestNoDaemon(t *testing.T) {
 
 // A daemon that goes away while the deployment is stopped: the error names the container.
 func TestDaemonIsGoneAtStop(t *testing.T) {
+	t.Parallel()
 	e := dockertest.Start(t, dockertest.Image{Ref: ref})
 	s := deploytest.Spec(t, deploytest.Ready)
 	r := quick(e, docker.Settings{})
@@ -151,8 +156,10 @@ func TestDaemonIsGoneAtStop(t *testing.T) {
 }
 
 func TestCommand(t *testing.T) {
+	t.Parallel()
 	for name, settings := range map[string]docker.Settings{"image": {}, "container": {Container: "node"}} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			e := dockertest.Start(t, dockertest.Image{Ref: ref, Entrypoint: []string{"never", "run"}})
 			before := 0
 			if settings.Container != "" {
@@ -166,6 +173,7 @@ func TestCommand(t *testing.T) {
 		})
 	}
 	t.Run("deployment", func(t *testing.T) {
+		t.Parallel()
 		e := dockertest.Start(t, dockertest.Image{Ref: ref})
 		d := deploytest.Start(t, quick(e, docker.Settings{}), deploytest.Spec(t, deploytest.Ready))
 		c, ok := d.(deploy.Commander)
@@ -180,6 +188,32 @@ func TestCommand(t *testing.T) {
 			t.Errorf("after stop: %v", err)
 		}
 	})
+}
+
+// The checks before a start run inside a container, by what that has.
+func TestPreflightInContainer(t *testing.T) {
+	t.Parallel()
+	e := dockertest.Start(t, dockertest.Image{Ref: ref})
+	e.Run("node", ref, []string{"sleep", "60"}, nil)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+	p := deploy.Preflight{Version: []string{"/bin/sh", "-c", "echo loading; echo 1.2.3"}, Ports: []int{port}, Nodes: []engine.Node{{Interface: "lo", Addr: "127.0.0.1"}}}
+	findings, err := p.Run(t.Context(), quick(e, docker.Settings{Container: "node"}))
+	i, ok := errors.AsType[*deploy.InfraError](err)
+	if !ok || i.Err.Error() != fmt.Sprintf("port %d of this machine is in use: end what listens there, or choose another", port) {
+		t.Errorf("%v", err)
+	}
+	var found []string
+	for _, f := range findings {
+		found = append(found, f.Text)
+	}
+	if text := strings.Join(found, "; "); !strings.Contains(text, "this machine has version 1.2.3") || !strings.Contains(text, "the interface lo of this machine has 127.0.0.1") {
+		t.Errorf("found %q", found)
+	}
 }
 
 // tryCommands tries what deploy.Commander promises.

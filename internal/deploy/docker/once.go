@@ -40,12 +40,18 @@ func (e *engine) runOnce(ctx context.Context, op string, argv []string, stdout i
 	}
 	defer stream.Close()
 	waiting, stop := context.WithCancel(ctx)
-	defer stop()
 	w := e.api.ContainerWait(waiting, made.ID, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
+	told := false
+	defer func() {
+		stop()
+		if !told {
+			settle(w)
+		}
+	}()
 	if _, err := e.api.ContainerStart(ctx, made.ID, client.ContainerStartOptions{}); err != nil {
 		return e.explainProgram(ctx, op+": start a container", opts.Config.Entrypoint[0], err)
 	}
-	stderr := &endOf{}
+	stderr := new(deploy.Stderr)
 	release := context.AfterFunc(ctx, stream.Close) // ends the copy
 	_, copied := stdcopy.StdCopy(stdout, stderr, stream.Reader)
 	release()
@@ -57,38 +63,35 @@ func (e *engine) runOnce(ctx context.Context, op string, argv []string, stdout i
 	}
 	select {
 	case r := <-w.Result:
+		told = true
 		return exitError(argv, int(r.StatusCode), stderr)
 	case err := <-w.Error:
+		told = true
 		return e.explain(ctx, op+": wait for the command", err)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
+// settle takes what a wait ends with, soon, for its ctx has ended: else it would hold a
+// goroutine and a connection for ever.
+func settle(w client.ContainerWaitResult) {
+	select {
+	case <-w.Result:
+	case <-w.Error:
+	}
+}
+
 // exitError is nil for a command that ended with status 0.
-func exitError(argv []string, code int, stderr *endOf) error {
+func exitError(argv []string, code int, stderr *deploy.Stderr) error {
 	if code == 0 {
 		return nil
 	}
-	words, _ := deploy.Redact(argv, nil)
 	if code > signalBase {
 		code = -1 // ended by a signal
 	}
-	return &deploy.ExitError{Argv: words, Code: code, Stderr: deploy.RedactText(string(stderr.b))}
+	return stderr.Failed(argv, code)
 }
 
 // signalBase is added to a signal's number where a status stands for it.
 const signalBase = 128
-
-// endOf keeps the end of what is written to it.
-type endOf struct{ b []byte }
-
-const stderrEnd = 4 << 10
-
-func (e *endOf) Write(p []byte) (int, error) {
-	e.b = append(e.b, p...)
-	if extra := len(e.b) - stderrEnd; extra > 0 {
-		e.b = append(e.b[:0], e.b[extra:]...)
-	}
-	return len(p), nil
-}

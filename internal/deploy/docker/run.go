@@ -129,6 +129,7 @@ func (c *run) wait(ctx context.Context) (code int, err error) {
 	case err := <-w.Error:
 		return 0, err
 	case <-ctx.Done():
+		settle(w)
 		return 0, ctx.Err()
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	deploytest.EngineMain()
-	os.Exit(m.Run())
+	os.Exit(deploytest.Main(m))
 }
 
 // hidden is what no text may have.

@@ -2,6 +2,7 @@ package render_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -101,6 +102,9 @@ func (r *running) end(t *testing.T) int {
 	for range r.lines { // Wait closes the pipe
 	}
 	r.cmd.Wait()
+	if _, err := os.Stat(filepath.Join(r.dir, "run dir", "pid")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the script ended before it had cleaned up: %v", err)
+	}
 	return r.cmd.ProcessState.ExitCode()
 }
 
@@ -225,7 +229,8 @@ func TestScriptTooSlow(t *testing.T) {
 
 // sshStub stands in for ssh: it runs the command here, as a login shell of the host
 // would: in a session of its own, whose input ends when the connection does. It notes
-// the host.
+// the host, and has kill take its time, as where a machine is busy: what a process does
+// in an instant it has done before anybody looks.
 const sshStub = `#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift 2; done
 echo "$1" >>"$(dirname "$0")/hosts"
@@ -233,7 +238,7 @@ shift
 mkfifo "$0.$$"
 exec 3<&0
 cat <&3 >"$0.$$" & cat=$!
-setsid sh -c "$*" <"$0.$$" 3<&-
+BASH_ENV="$0.slow" setsid sh -c "$*" <"$0.$$" 3<&-
 status=$?
 kill "$cat"
 exit "$status"
@@ -247,8 +252,10 @@ func TestScriptRemote(t *testing.T) {
 		t.Skip("the stand-in for ssh needs setsid, which is not here")
 	}
 	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "ssh"), []byte(sshStub), 0o755); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{"ssh": sshStub, "ssh.slow": `kill() { sleep 0.1; builtin kill "$@"; }`} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	p := fakes(t, deploytest.Ready)
 	p.Nodes = []engine.Node{{Name: "alpha", Addr: "127.0.0.1"}, {Name: "beta", Addr: "127.0.0.1"}}

@@ -72,7 +72,7 @@ end_all() { # the last first; what does not end in time is killed
         if [ -n "$signal" ]; then kill "-$signal" -- "-${pids[i]}" 2>/dev/null || true; fi
       fi
     done
-    if [ "$left" = 0 ] || [ $((SECONDS - since)) -gt $((grace_s + 10)) ]; then return; fi
+    if [ "$left" = 0 ] || [ $((SECONDS - since)) -gt $((grace_s + 10)) ]; then return 0; fi # else the status of before the trap
     signal=
     if [ $((SECONDS - since)) -ge "$grace_s" ]; then signal=KILL; fi
     sleep 0.2

@@ -67,7 +67,7 @@ end_all() { # the last first; what does not end in time is killed
         if [ -n "$signal" ]; then kill "-$signal" -- "-${pids[i]}" 2>/dev/null || true; fi
       fi
     done
-    if [ "$left" = 0 ] || [ $((SECONDS - since)) -gt $((grace_s + 10)) ]; then return; fi
+    if [ "$left" = 0 ] || [ $((SECONDS - since)) -gt $((grace_s + 10)) ]; then return 0; fi # else the status of before the trap
     signal=
     if [ $((SECONDS - since)) -ge "$grace_s" ]; then signal=KILL; fi
     sleep 0.2
@@ -83,10 +83,11 @@ env "$@" </dev/null 3<&- & p=$!
 { while IFS= read -r _ <&3; do :; done; kill -TERM -- "-$p"; sleep 10; kill -KILL -- "-$p"; } 2>/dev/null & w=$!
 exec 3<&-
 trap "kill -TERM -- -$p" TERM HUP INT
-while kill -0 "$p" 2>/dev/null; do wait "$p"; s=$?; done
+wait "$p"; s=$?
+while kill -0 "$p" 2>/dev/null; do wait "$p"; s=$?; done # a signal cuts a wait short
 kill -KILL -- "-$p" 2>/dev/null
 kill -TERM -- "-$w" 2>/dev/null
-exit "${s:-1}"
+exit "$s"
 REMOTE
 
 launch() { # NAME HOST KEY=value... COMMAND...
