@@ -32,7 +32,7 @@ func TestCatalogue(t *testing.T) {
 					t.Errorf("%s %s: %s is not a flag of the engine", e.Name, p.Name, f)
 				}
 			}
-			if _, ok := keyTable()[p.Key]; p.Key != "" && (e.file == nil || !ok) {
+			if _, ok := keyTables()[e.Name][p.Key]; p.Key != "" && (e.file == nil || !ok) {
 				t.Errorf("%s %s: %s is no key of the engine's configuration file", e.Name, p.Name, p.Key)
 			}
 			for _, value := range p.Ladder {

@@ -250,7 +250,7 @@ func (p *Param) switchArgs(value string) ([]string, error) {
 
 // extras walks over the further flags and their values; a spelling that says
 // false has the value false.
-func (c Command) extras(visit func(d *flagDef, values []string)) {
+func (c Command) extras(visit func(d *Flag, values []string)) {
 	e, err := ByName(c.Engine)
 	if err != nil {
 		return
@@ -287,7 +287,7 @@ func (c Command) extras(visit func(d *flagDef, values []string)) {
 // ignores: what is predicted from the configuration does not know of them.
 func (c Command) Unmodelled() []string {
 	var flags []string
-	c.extras(func(d *flagDef, _ []string) {
+	c.extras(func(d *Flag, _ []string) {
 		if d.Figures {
 			flags = append(flags, d.Flag)
 		}
@@ -340,7 +340,7 @@ func (c Command) extra(flag string) (value string, given bool) {
 
 // extraValues is the values of a further flag, as last given.
 func (c Command) extraValues(flag string) (values []string, given bool) {
-	c.extras(func(d *flagDef, v []string) {
+	c.extras(func(d *Flag, v []string) {
 		if d.Flag == flag {
 			values, given = v, true
 		}
