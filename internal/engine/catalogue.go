@@ -38,7 +38,6 @@ type Param struct {
 	Max     float64           // largest value; 0: no limit
 	Ladder  []string          // values worth trying, in order
 	Doc     string
-	Since   string // engine version that brought it, "" for all known ones
 }
 
 // fixed reports whether neither command line nor configuration file can change the

@@ -114,7 +114,7 @@ func (c Command) Spread(nodes []Node, method string) ([]Part, error) {
 // parallelism have flags in every version, and from 0.18 Ray is no longer installed
 // with vLLM.
 func (c Command) method() string {
-	if c.Engine == "vllm" && (c.count(DP) > 1 || (&resolver{cmd: c}).since(0, 18)) {
+	if c.Engine == "vllm" && (c.count(DP) > 1 || c.AtLeast("0.18")) {
 		if backend := c.Flag("--distributed-executor-backend"); backend != SpreadRay {
 			return SpreadNative
 		}
@@ -137,7 +137,7 @@ func (c Command) SpreadRemarks(nodes []Node, method string) []string {
 		out = append(out, fmt.Sprintf("tp %d spans nodes of %d GPUs: every layer waits for the network between them; pp %d with tp %d sends far less over it.",
 			tp, per, max(1, c.count(PP))*tp/per, per))
 	}
-	if cmp.Or(method, c.method()) == SpreadRay && (&resolver{cmd: c}).since(0, 18) {
+	if cmp.Or(method, c.method()) == SpreadRay && c.AtLeast("0.18") {
 		out = append(out, "vLLM "+c.Version+" is installed without Ray: every node needs it besides.")
 	}
 	for _, n := range nodes {
@@ -356,7 +356,7 @@ func (s *spreader) dataParallel() ([]Part, error) {
 
 // ranks is vLLM over several nodes without Ray.
 func (s *spreader) ranks() ([]Part, error) {
-	if c := s.cmd; c.Version != "" && !(&resolver{cmd: c}).since(0, 12) {
+	if c := s.cmd; c.Version != "" && !c.AtLeast("0.12") {
 		return nil, reject("version", "vLLM %s has no --nnodes, which came with 0.12: use the method %s", c.Version, SpreadRay)
 	}
 	return s.perNode(func(i int) []string {

@@ -64,7 +64,7 @@ func New(engineName, model string, params map[string]string, extra []string) (Co
 func (c Command) inherit(e *Engine, params map[string]string) (Command, error) {
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		p, _ := e.Param(name)
-		if !p.inFile("") {
+		if !e.inFile(p, "") {
 			continue
 		}
 		if c.FilePath != "" {
@@ -195,7 +195,7 @@ func (c Command) paramArgs(e *Engine) ([]string, error) {
 	for i := range e.Params {
 		p := &e.Params[i]
 		value, ok := c.Params[p.Name]
-		if !ok || value == "" || c.inFile(p) {
+		if !ok || value == "" || c.inFile(e, p) {
 			continue
 		}
 		more, err := c.spell(e, p, value)
@@ -314,7 +314,7 @@ func (c Command) unmodelledParams() (names []string) {
 		modelled := name == CapacityPolicy && value != "static_batch"
 		switch {
 		case p == nil || value == "" || value == p.Default || value == "false" || modelled:
-		case c.inFile(p) || len(p.Flags) == 0:
+		case c.inFile(e, p) || len(p.Flags) == 0:
 			names = append(names, p.Key)
 		default:
 			names = append(names, flagTables()[c.Engine][p.Flags[0]].def.Flag)

@@ -76,22 +76,19 @@ func hereDocument(text string) (name, body, rest string) {
 }
 
 // inFile reports whether the parameter is set by the configuration file: the command
-// line of the version has no flag for it.
-func (p *Param) inFile(version string) bool {
-	return p.Key != "" && (len(p.Flags)+len(p.Off)+len(p.OffArgs) == 0 || p.Since != "" && !reaches(version, p.Since))
+// line of a version has no flag for it.
+func (e *Engine) inFile(p *Param, version string) bool {
+	if p.Key == "" || len(p.Flags) == 0 {
+		return p.Key != "" && len(p.Off)+len(p.OffArgs) == 0
+	}
+	since := flagTables()[e.Name][p.Flags[0]].def.Since
+	return since != "" && !atLeast(version, since)
 }
 
-// inFile is Param.inFile for the command's version. A parameter that has a flag in any
+// inFile is Engine.inFile for the command's version. A parameter that has a flag in any
 // version keeps it beside a file of the user's own.
-func (c Command) inFile(p *Param) bool {
-	return p.inFile(c.Version) && (c.FilePath == "" || len(p.Flags) == 0)
-}
-
-// reaches reports whether a version is known to be at least another.
-func reaches(version, least string) bool {
-	have, ok := release(version)
-	want, _ := release(least)
-	return ok && slices.Compare(have, want) >= 0
+func (c Command) inFile(e *Engine, p *Param) bool {
+	return e.inFile(p, c.Version) && (c.FilePath == "" || len(p.Flags) == 0)
 }
 
 // content is the configuration file: parameters without a flag, over what File says.
@@ -113,7 +110,7 @@ func (c Command) content(e *Engine) (map[string]any, error) {
 	for i := range e.Params {
 		p := &e.Params[i]
 		value, ok := c.Params[p.Name]
-		if !ok || value == "" || !c.inFile(p) {
+		if !ok || value == "" || !c.inFile(e, p) {
 			continue
 		}
 		if err := trtllmPut(tree, p, value); err != nil {
@@ -164,7 +161,7 @@ func (c Command) WithFile(content map[string]any) (Command, error) {
 	if rest, err := normal(c.File); err == nil {
 		c.File = rest.(map[string]any)
 	}
-	if named && tree[section(kvFraction)] != nil && !reaches(c.Version, "1.2") {
+	if named && tree[section(kvFraction)] != nil && !c.AtLeast("1.2") {
 		delete(c.Params, MemoryShare) // the whole section replaces what flags said of it
 	}
 	if err := trtllmTake(&c, e, tree); err != nil {

@@ -21,6 +21,7 @@ type Flag struct {
 	Default  string        `json:"default,omitempty"` // of the newest known version, as text; "": none
 	Note     string        `json:"note,omitempty"`    // what the engine decides where no value is given, or another version's default
 	Since    string        `json:"since,omitempty"`   // first known version that has it, "" for the oldest
+	Exact    bool          `json:"exact,omitempty"`   // Since is the very version that brought it, not the first one that was read
 	Until    string        `json:"until,omitempty"`   // last known version that has it, "" for the newest
 	Group    string        `json:"group"`
 	Doc      string        `json:"doc"`

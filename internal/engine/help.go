@@ -143,7 +143,7 @@ func (h Help) sentence(e *Engine, name string, ref flagRef) string {
 			return s + ": write " + other
 		}
 	}
-	if p := ref.def.presence(false); p != "" {
+	if p := ref.def.presence(); p != "" {
 		s += ": " + p
 	}
 	return s

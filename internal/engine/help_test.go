@@ -80,7 +80,7 @@ func TestNoHelp(t *testing.T) {
 func TestUnknown(t *testing.T) {
 	for _, tt := range []struct{ version, command, want string }{
 		{"0.13.0", "vllm serve M -tp 4 --max_num_seqs 64 --gpu-memory-utilization=0.9 -O3 --compilation-config.level 3 --no-enable-prefix-caching", ""},
-		{"0.13.0", "vllm serve M --performance-mode throughput", "this vLLM (0.13.0 by its own account) has no flag --performance-mode: it is known from 0.17 on"},
+		{"0.13.0", "vllm serve M --performance-mode throughput", "this vLLM (0.13.0 by its own account) has no flag --performance-mode: it came with 0.17"},
 		{"", "vllm serve M --max-num-batched-tokens 2048", "this vLLM has no flag --max-num-batched-tokens"},
 		{"0.5.9", "python3 -m sglang.launch_server --model-path M --tp 2 --kv-cache-dtype auto", ""},
 		{"0.5.9", "python3 -m sglang.launch_server --model-path M --schedule-policy lpm", "this SGLang (0.5.9 by its own account) has no flag --schedule-policy"},

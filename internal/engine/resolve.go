@@ -117,8 +117,8 @@ func (r *resolver) space() {
 		}
 	}
 	switch {
-	case r.cfg.KVSpace > 0 || r.since(0, 20):
-	case r.since(0, 13):
+	case r.cfg.KVSpace > 0 || r.cmd.AtLeast("0.20"):
+	case r.cmd.AtLeast("0.13"):
 		r.cfg.KVSpace = r.cfg.deviceBytes() / 2
 	default:
 		r.cfg.KVSpace = 4 * gibibyte
@@ -135,12 +135,6 @@ func (r *resolver) text(name string) string { return r.cmd.Params[name] }
 
 // flag reports whether a further flag was given.
 func (r *resolver) flag(flag string) bool { _, ok := r.cmd.extra(flag); return ok }
-
-// since reports whether the command's engine is known to be of a version or later.
-func (r *resolver) since(version ...int) bool {
-	have, ok := release(r.cmd.Version)
-	return ok && slices.Compare(have, version) >= 0
-}
 
 // extraInt reads a further flag's number, at least 1.
 func (r *resolver) extraInt(flag string, otherwise int) int {

@@ -143,9 +143,9 @@ func sglangBySize(mib float64, tp int) (chunk, graph int) {
 func (r *resolver) sglangNPU() (chunk, graph int) {
 	split := r.cfg.TP >= 4
 	switch {
-	case r.since(0, 5, 7) && split:
+	case r.cmd.AtLeast("0.5.7") && split:
 		return 8192, 256
-	case r.since(0, 5, 7):
+	case r.cmd.AtLeast("0.5.7"):
 		return 8192, 64
 	case split:
 		return 32768, 128

@@ -38,10 +38,10 @@ func vllm() *Engine {
 			{Name: ChunkedPrefill, Flags: []string{"--enable-chunked-prefill"}, Off: []string{"--no-enable-chunked-prefill"}, Kind: Bool, Default: "true",
 				Doc: "Splits prompts over steps."},
 			{Name: Speculative, Flags: []string{"--speculative-config", "-sc"}, Kind: JSON, Ladder: []string{"mtp:1", "mtp:2", "mtp:3"}, Doc: "METHOD:K[:DRAFT MODEL]; K tokens are guessed a step."},
-			{Name: GraphMax, Flags: []string{"--max-cudagraph-capture-size"}, Kind: Int, Min: 1, Ladder: []string{"256", "512", "1024"}, Since: "0.12",
+			{Name: GraphMax, Flags: []string{"--max-cudagraph-capture-size"}, Kind: Int, Min: 1, Ladder: []string{"256", "512", "1024"},
 				Doc: "Largest captured batch; unset: min(2*max_num_seqs*(1+K), 512)."},
 			{Name: Eager, Flags: []string{"--enforce-eager"}, Off: []string{"--no-enforce-eager"}, Kind: Bool, Default: "false", Doc: "Turns CUDA graphs off."},
-			{Name: PerfMode, Flags: []string{"--performance-mode"}, Kind: Choice, Default: "balanced", Ladder: []string{"interactivity", "throughput"}, Since: "0.17",
+			{Name: PerfMode, Flags: []string{"--performance-mode"}, Kind: Choice, Default: "balanced", Ladder: []string{"interactivity", "throughput"},
 				Doc: "throughput doubles both batch limits where unset; interactivity captures more small graphs."},
 			{Name: BlockSize, Flags: []string{"--block-size"}, Kind: Int, Min: 1, Ladder: []string{"16", "32"}, Doc: "Tokens per KV block; unset: 16 (128 on a CPU or NPU), with linear attention what holds a layer's state."},
 			{Name: AttentionDP, Kind: Bool, Default: "false", Doc: "In vLLM data_parallel copies with expert_parallel do this."},
@@ -64,7 +64,7 @@ func resolveVLLM(r *resolver) {
 		seqs, batched = 2*seqs, 2*batched
 	}
 	share, block := 0.90, 16
-	if r.since(0, 20) {
+	if r.cmd.AtLeast("0.20") {
 		share = 0.92
 	}
 	if c.GPU.Platform == arch.CPU || c.GPU.Platform == arch.NPU {
@@ -72,7 +72,7 @@ func resolveVLLM(r *resolver) {
 	}
 	c.MemoryShare = r.float(MemoryShare, share)
 	c.Block = r.int(BlockSize, block)
-	c.Prefix = r.bool(PrefixCaching, c.Model.Linear == nil || r.since(0, 26))
+	c.Prefix = r.bool(PrefixCaching, c.Model.Linear == nil || r.cmd.AtLeast("0.26"))
 	c.Chunked = r.bool(ChunkedPrefill, true)
 	if !c.Chunked {
 		batched = max(batched, c.MaxLen)
@@ -84,9 +84,9 @@ func resolveVLLM(r *resolver) {
 	}
 	// The default since 0.14, but for pipelines. Speculation is taken to wait for
 	// what was accepted.
-	async := r.bool(Overlap, r.since(0, 14))
+	async := r.bool(Overlap, r.cmd.AtLeast("0.14"))
 	c.Overlap = async && c.PP == 1 && c.Spec == "" && c.GPU.Platform != arch.CPU
-	c.Chunks = r.since(0, 14) && !strings.HasPrefix(c.Spec, "eagle")
+	c.Chunks = r.cmd.AtLeast("0.14") && !strings.HasPrefix(c.Spec, "eagle")
 	graph := min(2*c.Seqs*(1+c.SpecTokens), 512, c.Batched)
 	c.GraphMax = r.int(GraphMax, graph)
 	if c.GPU.Platform == arch.CPU {
@@ -106,7 +106,7 @@ func (r *resolver) vllmLimits() (seqs, batched int) {
 		return 128 * r.cfg.TP * r.cfg.PP, 2048 * r.cfg.TP * r.cfg.PP
 	case g.Platform == arch.NPU || g.MemoryGiB < 70 || g.Name == "gb10" || strings.HasPrefix(g.Name, "a100"):
 		return 256, 2048
-	case g.MemoryGiB >= 160 && r.since(0, 28):
+	case g.MemoryGiB >= 160 && r.cmd.AtLeast("0.28"):
 		return 1024, 16384
 	}
 	return 1024, 8192
