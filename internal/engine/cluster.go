@@ -59,25 +59,6 @@ func Methods(engineName string) []string {
 	return nil
 }
 
-// World is how many devices the command's parallelism takes, 1 where it says nothing.
-func (c Command) World() int {
-	world := max(1, c.count(TP)) * max(1, c.count(PP))
-	for _, flag := range []string{"--prefill-context-parallel-size", "--context_parallel_size"} {
-		if n, err := strconv.Atoi(c.Flag(flag)); err == nil && n > 1 {
-			world *= n
-		}
-	}
-	if _, attention := c.extra("--enable-dp-attention"); attention || c.Engine == "trtllm" {
-		return world // copies of the attention alone, on the same devices
-	}
-	return world * max(1, c.count(DP))
-}
-
-func (c Command) count(name string) int {
-	n, _ := strconv.Atoi(c.Params[name])
-	return n
-}
-
 // Spread is the processes of one replica of the command over several nodes, the
 // serving one last. method is one of Methods, "" for what suits the command. On one
 // node it is the command alone. What cannot be spread so is a *Rejection.
@@ -135,7 +116,7 @@ func (c Command) SpreadRemarks(nodes []Node, method string) []string {
 	per := len(nodes[0].Devices)
 	if tp := c.count(TP); tp > per && per > 0 && c.Engine != "llamacpp" {
 		out = append(out, fmt.Sprintf("tp %d spans nodes of %d GPUs: every layer waits for the network between them; pp %d with tp %d sends far less over it.",
-			tp, per, max(1, c.count(PP))*tp/per, per))
+			tp, per, c.count(PP)*tp/per, per))
 	}
 	if cmp.Or(method, c.method()) == SpreadRay && c.AtLeast("0.18") {
 		out = append(out, "vLLM "+c.Version+" is installed without Ray: every node needs it besides.")
@@ -232,9 +213,9 @@ func (s *spreader) even() error {
 // sizes is the parallelism in words: "tp 8 x pp 2".
 func (s *spreader) sizes() string {
 	var out []string
-	for _, name := range []string{TP, PP, DP} {
-		if n := s.cmd.count(name); n > 1 || name == TP {
-			out = append(out, fmt.Sprintf("%s %d", name, max(1, n)))
+	for _, r := range s.cmd.parallel() {
+		if r.n > 1 || r.name == TP {
+			out = append(out, fmt.Sprintf("%s %d", r.name, r.n))
 		}
 	}
 	return strings.Join(out, " x ")

@@ -248,6 +248,50 @@ func (p *Param) switchArgs(value string) ([]string, error) {
 	return nil, fmt.Errorf("parameter %s=%q: write true or false", p.Name, value)
 }
 
+// World is how many devices the command's parallelism takes, 1 where it says nothing.
+func (c Command) World() int {
+	world := 1
+	for _, ranks := range c.parallel() {
+		world *= ranks.n
+	}
+	return world
+}
+
+// ranks is one kind of parallelism and its width.
+type ranks struct {
+	name string
+	n    int
+}
+
+// parallel is the kinds of parallelism that multiply to the devices of a command.
+func (c Command) parallel() []ranks {
+	all := []ranks{{TP, c.count(TP)}, {PP, c.count(PP)}, {DP, c.count(DP)}}
+	if _, attention := c.extra("--enable-dp-attention"); attention || c.Engine == "trtllm" {
+		all = all[:2] // copies of the attention alone, on the same devices
+	}
+	given := []string{c.Flag("--prefill-context-parallel-size"), c.Flag("--context_parallel_size")}
+	if v, ok := at(c.File, "context_parallel_size"); ok {
+		given = append(given, scalarText(v))
+	}
+	for _, text := range given {
+		if n, err := strconv.Atoi(text); err == nil && n > 1 {
+			return append(all, ranks{"context parallel", n})
+		}
+	}
+	return all
+}
+
+// count is a parameter that counts something, 1 where the command does not say it.
+func (c Command) count(name string) int { return max(1, c.number(name, 1)) }
+
+// number is a parameter's whole number, or another where the command does not say one.
+func (c Command) number(name string, otherwise int) int {
+	if n, err := strconv.Atoi(c.Params[name]); err == nil {
+		return n
+	}
+	return otherwise
+}
+
 // extras walks over the further flags and their values; a spelling that says
 // false has the value false.
 func (c Command) extras(visit func(d *Flag, values []string)) {

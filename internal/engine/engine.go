@@ -81,7 +81,7 @@ type Config struct {
 	AttentionDP int    // groups of the tensor-parallel ranks that attend to requests of their own; 1 for none
 	ContextP    int    // decode context-parallel ranks that share a sequence's KV cache, 1 for none
 	AllToAll    string // how tokens reach experts on other ranks, as given
-	GPUs        int    // devices the command occupies: TP*PP*DP
+	GPUs        int    // devices the command occupies: Command.World
 	Seqs        int    // running requests at most
 	Batched     int    // tokens per step at most
 	MaxLen      int

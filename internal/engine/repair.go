@@ -82,7 +82,7 @@ func wholeBlocks(f *Failure, c Command) map[string]string {
 	}
 	part, _ := strconv.Atoi(f.groups[2])
 	block, _ := strconv.Atoi(f.groups[4])
-	tp, _ := strconv.Atoi(c.Params[TP])
+	tp := c.count(TP)
 	if block < 1 {
 		return nil
 	}

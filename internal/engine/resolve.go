@@ -72,6 +72,7 @@ func (r *resolver) common() {
 	c := r.cfg
 	r.ranges()
 	c.TP, c.PP, c.DP = r.int(TP, 1), r.int(PP, 1), r.int(DP, 1)
+	c.GPUs = r.cmd.World()
 	c.MaxLen = c.Model.MaxLen
 	if r.text(MaxModelLen) != "auto" {
 		c.MaxLen = r.int(MaxModelLen, c.Model.MaxLen)

@@ -153,6 +153,7 @@ func TestResolvedPolicies(t *testing.T) {
 func TestRules(t *testing.T) {
 	for _, tt := range []struct{ line, rule, reason, log string }{
 		{one + h100 + v + q32 + " -tp 2", "gpus", "takes 2 GPUs", "World size (2) is larger than the number of available GPUs (1)"},
+		{four + h100 + v + "Qwen/Qwen3-8B -tp 2 -pcp 4", "gpus", "takes 8 GPUs (tp 2 x pp 1 x dp 1 x context parallel 4), and there are 4: use a smaller tp, pp or dp", "World size (8)"},
 		{one + h100 + sg + q32 + " --tp 2", "gpus", "takes 2 GPUs", "invalid device ordinal"},
 		{eight + h100 + v + "meta-llama/Llama-3.1-8B -pp 8 -tp 3", "gpus", "takes 24 GPUs", "World size (24)"},
 		{many + h100 + v + "Qwen/Qwen3-0.6B -pp 30", "layers", "28 layers cannot be split over 30", "28 is not divisible by 30"},

@@ -25,8 +25,12 @@ func gpuRule(c *Config, gpus int) *Rejection {
 	if c.Engine == "vllm" {
 		log = fmt.Sprintf("ValueError: World size (%d) is larger than the number of available GPUs (%d) in this node.", c.GPUs, gpus)
 	}
+	sizes := fmt.Sprintf("tp %d x pp %d x dp %d", c.TP, c.PP, c.DP)
+	if n := c.GPUs / max(1, c.TP*c.PP*c.DP); n > 1 {
+		sizes += fmt.Sprintf(" x context parallel %d", n)
+	}
 	return &Rejection{Rule: "gpus", Log: log,
-		Reason: fmt.Sprintf("the configuration takes %d GPUs (tp %d x pp %d x dp %d), and there are %d", c.GPUs, c.TP, c.PP, c.DP, gpus)}
+		Reason: fmt.Sprintf("the configuration takes %d GPUs (%s), and there are %d: use a smaller tp, pp or dp", c.GPUs, sizes, gpus)}
 }
 
 func layerRule(c *Config, _ int) *Rejection {

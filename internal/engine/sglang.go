@@ -105,9 +105,8 @@ func resolveSGLang(r *resolver) {
 		reserve += 2048
 	}
 	c.MemoryShare = r.float(MemoryShare, float64(int((mib-reserve)/mib*1000+0.5))/1000)
-	c.GPUs = c.TP * c.PP * c.DP
 	if dpAttention { // data-parallel attention lives inside the tensor-parallel ranks
-		c.GPUs, c.DP = c.TP*c.PP, 1
+		c.DP = 1
 		c.Conserve *= 0.3
 	}
 	running := sglangRunning(c)

@@ -67,7 +67,6 @@ func resolveTRTLLM(r *resolver) {
 	r.atLeastOne(BlockSize, c.Block)
 	r.graphs()
 	c.EP = r.ranks(ExpertParallel)
-	c.GPUs = c.TP * c.PP
 	if r.err == nil {
 		r.capKV()
 	}

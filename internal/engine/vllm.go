@@ -92,7 +92,6 @@ func resolveVLLM(r *resolver) {
 	if c.GPU.Platform == arch.CPU {
 		c.GraphMax = 0
 	}
-	c.GPUs = c.TP * c.PP * c.DP
 }
 
 // vllmLimits are the API server's default limits of sequences and tokens in a step.
