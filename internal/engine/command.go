@@ -82,7 +82,7 @@ func (c Command) inherit(e *Engine, params map[string]string) (Command, error) {
 func (e *Engine) lacks(p *Param, value string) *Rejection {
 	return &Rejection{
 		Rule:   "parameter",
-		Reason: fmt.Sprintf("%s has no command-line flag for %s=%s", e.Title, p.Name, value),
+		Reason: fmt.Sprintf("%s has no setting for %s=%s: leave it out", e.Title, p.Name, value),
 		Log:    e.cli.unknown("--" + p.Name).Error(),
 	}
 }

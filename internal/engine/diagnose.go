@@ -52,6 +52,7 @@ func FailureClasses() []FailureClass {
 		{"kernel", Refused, "The engine has no kernel for this on the device.", "use another checkpoint format, engine or device"},
 		{"quantization", Refused, "The quantisation asked for does not go with the checkpoint.", "leave quantization unset, or name a checkpoint of that format"},
 		{"speculative", Refused, "Speculation does not go with the model or another setting.", "leave speculation off, or use another method"},
+		{"conflict", Refused, "Two settings do not go together.", "leave one of them off"},
 		{"graph", Refused, "Graphs could not be captured as configured.", "use other graph sizes, or none"},
 		{"architecture", Refused, "The engine, in this version, does not know the model's architecture.", "use a newer version or another engine"},
 		{"start", Refused, "The engine says that it could not start and not why.", "read the log before this line"},

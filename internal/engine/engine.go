@@ -105,6 +105,9 @@ type Config struct {
 	WeightOnly  bool  // weights are widened before they are multiplied: saves memory, not arithmetic (Marlin)
 	GraphMax    int   // largest captured decode batch; 0 when eager
 	Graphs      []int // sizes that a decode batch is padded to, ascending; nil for the engine's usual way
+	Dummy       bool  // weights are made up on loading
+	Interval    int   // tokens between two messages of a stream
+	Dispatch    int   // requests of a rank whose tokens reach experts in one go, 0 for no limit (SGLang's DeepEP)
 	ServedName  string
 	Aliases     []string // further names that clients may use
 	Host        string

@@ -322,8 +322,8 @@ func TestResolveFile(t *testing.T) {
 	}
 	for want, content := range map[string]tree{
 		"max_batch_size 64 is not the largest of batch_sizes, 8": {graphSection: tree{"max_batch_size": 64, "batch_sizes": []any{8}}},
-		"batch_sizes of at least 1":                              {graphSection: tree{"batch_sizes": []any{0}}},
-		"block_size of at least 1":                               {"kv_cache_config": tree{"tokens_per_block": 0}},
+		"batch_sizes=0: use a value of at least 1":               {graphSection: tree{"batch_sizes": []any{0}}},
+		"block_size=0: use a value of at least 1":                {"kv_cache_config": tree{"tokens_per_block": 0}},
 		"ships no multi-token-prediction layers":                 {specSection: tree{"decoding_type": "MTP"}},
 	} {
 		if _, err := resolve(content); err == nil || !strings.Contains(err.Error(), want) {

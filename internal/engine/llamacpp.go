@@ -150,16 +150,16 @@ func (c Command) Check() *Rejection {
 func (c Command) llamacppLimits() *Rejection {
 	if n := c.number(MaxNumSeqs, 1); n > 256 {
 		return &Rejection{Rule: "slots", Log: "llama_init_from_model: failed to initialize the context: n_seq_max must be <= 256",
-			Reason: fmt.Sprintf("max_num_seqs %d is more than the 256 slots that llama-server can have", n)}
+			Reason: fmt.Sprintf("max_num_seqs %d is more than the 256 slots that llama-server can have: use at most 256", n)}
 	}
 	aborts := "llama-context.cpp:2273: GGML_ASSERT(n_outputs_max <= cparams.n_outputs_max) failed"
 	for _, name := range []string{MaxBatched, MicroBatch} {
 		if n := c.number(name, 1); n < 1 {
-			return &Rejection{Rule: "value", Log: aborts, Reason: fmt.Sprintf("llama.cpp takes a %s of at least 1, not %d", name, n)}
+			return &Rejection{Rule: "value", Log: aborts, Reason: fmt.Sprintf("llama.cpp does not take %s=%d: use a value of at least 1", name, n)}
 		}
 	}
 	if n := c.number(ContextSize, 0); n < 0 {
-		return &Rejection{Rule: "value", Log: aborts, Reason: fmt.Sprintf("llama.cpp takes a context_size of at least 0 (the model's), not %d", n)}
+		return &Rejection{Rule: "value", Log: aborts, Reason: fmt.Sprintf("llama.cpp does not take context_size=%d: use a value of at least 0, which is the model's", n)}
 	}
 	return nil
 }

@@ -166,9 +166,9 @@ func TestNewRefuses(t *testing.T) {
 		want   string
 	}{
 		{"trtllm", params{Speculative: "medusa:2"}, "TensorRT-LLM has no speculation medusa:2"},
-		{"trtllm", params{PerfMode: "throughput"}, "TensorRT-LLM has no command-line flag for performance_mode=throughput"},
+		{"trtllm", params{PerfMode: "throughput"}, "TensorRT-LLM has no setting for performance_mode=throughput: leave it out"},
 		{"trtllm", params{MoEBackend: "quick"}, "TensorRT-LLM refuses moe_config.backend of its configuration file: Input should be 'AUTO'"},
-		{"sglang", params{PerfMode: "throughput"}, "SGLang has no command-line flag for performance_mode=throughput"},
+		{"sglang", params{PerfMode: "throughput"}, "SGLang has no setting for performance_mode=throughput: leave it out"},
 		{"sglang", params{Speculative: "medusa:2"}, "SGLang has no speculation method medusa"},
 		{"vllm", params{Speculative: "mtp:5/4/8"}, "vLLM needs a number of tokens"},
 	} {

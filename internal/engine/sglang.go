@@ -83,7 +83,7 @@ func resolveSGLang(r *resolver) {
 	// Classic speculation verifies before it schedules, pipelines and shared states of
 	// linear attention wait for a step's end.
 	c.Overlap = !r.flag("--disable-overlap-schedule") && c.Spec == "" && c.PP == 1 && !(linear && c.Prefix)
-	c.Block = r.int(BlockSize, page)
+	c.Block = r.page(r.int(BlockSize, page))
 	c.GraphMax = r.int(GraphMax, graph)
 	c.EP = r.ranks(ExpertParallel)
 	if slices.Contains(wholeExperts, c.AllToAll) {
