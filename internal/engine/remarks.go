@@ -20,7 +20,7 @@ func (c Config) Remarks() []string {
 		dummyRemark, intervalRemark,
 	} {
 		if text := remark(&c); text != "" {
-			list = append(list, text)
+			list = append(list, text+".")
 		}
 	}
 	return list
