@@ -37,7 +37,7 @@ func llamacppParams() []Param {
 			Doc: "Slots: requests decoded together at most. They divide the context. Unset: 4, which share it."},
 		{Name: MaxBatched, Flags: []string{"-b", "--batch-size"}, Kind: Int, Default: "2048", Min: 1, Ladder: []string{"512", "1024", "2048", "4096"},
 			Doc: "Tokens handed over at once: those of all slots that decode, and prompts as far as there is room."},
-		{Name: MicroBatch, Flags: []string{"-ub", "--ubatch-size"}, Kind: Int, Default: "512", Min: 1, Ladder: []string{"128", "256", "512", "1024", "2048"},
+		{Name: MicroBatch, Flags: []string{"-ub", "--ubatch-size"}, Kind: Int, Default: "512", Min: 1, Ladder: []string{"128", "256", "512", "1024", "2048", "4096"},
 			Doc: "Tokens computed at once; a batch is cut into such parts. Larger is faster for prompts and takes memory."},
 		{Name: MaxModelLen, Derived: true, Kind: Int, Min: 1, Doc: "Longest prompt plus output: with it -c is so much for each slot."},
 		{Name: ContextSize, Flags: []string{"-c", "--ctx-size"}, Kind: Int,

@@ -31,7 +31,7 @@ func sglang() *Engine {
 				Doc: "Share of the device for weights and KV pool; unset: what activations and graphs leave, 0.84 at 80 GB."},
 			{Name: KVDtype, Flags: []string{"--kv-cache-dtype"}, Kind: Choice, Default: "auto", Spell: map[string]string{"fp8": "fp8_e4m3"},
 				Ladder: []string{"auto", "fp8"}, Doc: "Storage of keys and values."},
-			{Name: Quantization, Flags: []string{"--quantization"}, Kind: Choice, Doc: "Weight quantisation; unset: the checkpoint's."},
+			{Name: Quantization, Flags: []string{"--quantization"}, Kind: Choice, Ladder: []string{"fp8"}, Doc: "Weight quantisation; unset: the checkpoint's."},
 			{Name: PrefixCaching, Off: []string{"--disable-radix-cache"}, Kind: Bool, Default: "true", Ladder: []string{"true", "false"},
 				Doc: "Reuses the KV cache of shared prefixes."},
 			{Name: ChunkedPrefill, OffArgs: []string{"--chunked-prefill-size", "-1"}, Kind: Bool, Default: "true", Doc: "Splits prompts over steps; off is a chunk size of -1."},

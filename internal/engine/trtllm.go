@@ -20,7 +20,7 @@ func trtllm() *Engine {
 				Ladder: []string{"true"}, Doc: "Gives out whole experts over the ranks instead of slicing each."},
 			{Name: MaxNumSeqs, Flags: []string{"--max_batch_size"}, Key: "max_batch_size", Kind: Int, Default: "2048", Min: 1,
 				Ladder: []string{"64", "128", "256", "512", "1024", "2048"}, Doc: "Requests in one iteration at most."},
-			{Name: MaxBatched, Flags: []string{"--max_num_tokens"}, Key: "max_num_tokens", Kind: Int, Default: "8192", Min: 1, Ladder: []string{"2048", "4096", "8192", "16384"},
+			{Name: MaxBatched, Flags: []string{"--max_num_tokens"}, Key: "max_num_tokens", Kind: Int, Default: "8192", Min: 1, Ladder: []string{"2048", "4096", "8192", "16384", "32768"},
 				Doc: "Tokens of one iteration at most; a prompt must fit in it unless prefill is chunked."},
 			{Name: MaxModelLen, Flags: []string{"--max_seq_len"}, Key: "max_seq_len", Kind: Int, Min: 1, Doc: "Longest prompt plus output; unset: the model's."},
 			{Name: MemoryShare, Flags: []string{"--kv_cache_free_gpu_memory_fraction", "--free_gpu_memory_fraction"}, Key: kvFraction, Kind: Float, Default: "0.9", Min: 0.01, Max: 1,
