@@ -65,6 +65,40 @@ func TestLlamaServerHelp(t *testing.T) {
 	}
 }
 
+// TestParserHelp: what argparse and click print of all flags of an engine's newest known
+// version is read to the last spelling, and nothing besides. testdata/help.py makes the
+// texts of flags.json.
+func TestParserHelp(t *testing.T) {
+	for _, name := range []string{"vllm", "sglang", "trtllm"} {
+		e, err := ByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]bool{"--help": true}
+		if !e.cli.click {
+			want["-h"] = true
+		}
+		for _, f := range e.list().Flags {
+			if f.Until != "" {
+				continue
+			}
+			for _, spelling := range slices.Concat([]string{f.Flag}, f.Aliases, f.Off) {
+				want[spelling] = true
+			}
+		}
+		have := helpOf(t, e, "testdata/help/"+name+".txt").Flags
+		for _, spelling := range have {
+			if !want[spelling] {
+				t.Errorf("%s: %s is read out of the help, and is no flag", name, spelling)
+			}
+			delete(want, spelling)
+		}
+		for spelling := range want {
+			t.Errorf("%s: %s is not read out of the help: make it anew by testdata/help.py if the flag is", name, spelling)
+		}
+	}
+}
+
 // TestNoHelp: the groups of vLLM's plain --help, another program's help and an error are
 // no list of flags.
 func TestNoHelp(t *testing.T) {
