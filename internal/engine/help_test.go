@@ -39,28 +39,39 @@ func TestParseHelp(t *testing.T) {
 	}
 }
 
-// TestLlamaServerHelp: what a real llama-server lists is what the catalogue has for its
-// version, to the last spelling.
-func TestLlamaServerHelp(t *testing.T) {
-	e := &Engine{Name: "llamacpp", Title: "llama.cpp", launch: []string{"llama-server"}, portFlag: "--port"}
-	h := helpOf(t, e, "testdata/llama-server.help.txt")
-	var have []string
-	for _, f := range e.list().Flags {
-		if f.In("0.5.0-dev") {
-			have = append(have, f.Flag)
-			have = append(have, f.Aliases...)
-			have = append(have, f.Off...)
+// TestRealHelp: what real servers list is what the catalogue has for their versions, to
+// the last spelling. llama-server's text is as it printed it. SGLang's are the lines of
+// options that its releases' own parsers print, 0.5.9's under Python 3.12 and 0.5.5's
+// under 3.13, without explanations.
+func TestRealHelp(t *testing.T) {
+	for _, tt := range []struct {
+		engine, version, path string
+		newer                 []string // came between the release and the source that was read for it
+	}{
+		{"llamacpp", "0.5.0-dev", "testdata/llama-server.help.txt", nil},
+		{"sglang", "0.5.5", "testdata/help/sglang-0.5.5.txt", nil},
+		{"sglang", "0.5.9", "testdata/help/sglang-0.5.9.txt", []string{"--hisparse-config"}},
+	} {
+		e, err := ByName(tt.engine)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	slices.Sort(have)
-	for _, name := range h.Flags {
-		if _, ok := slices.BinarySearch(have, name); !ok {
-			t.Errorf("%s of the help is not in the catalogue", name)
+		h := helpOf(t, e, tt.path)
+		have := []string{"-h", "--help"}
+		for _, f := range e.list().Flags {
+			if f.In(tt.version) {
+				have = slices.Concat(have, []string{f.Flag}, f.Aliases, f.Off)
+			}
 		}
-	}
-	for _, name := range have {
-		if !h.has(e, name) {
-			t.Errorf("%s of the catalogue is not in the help", name)
+		for _, name := range h.Flags {
+			if !slices.Contains(have, name) {
+				t.Errorf("%s %s: %s of the help is not in the catalogue", tt.engine, tt.version, name)
+			}
+		}
+		for _, name := range have {
+			if h.has(e, name) == slices.Contains(tt.newer, name) {
+				t.Errorf("%s %s: %s is in the help: %v, and in the catalogue", tt.engine, tt.version, name, h.has(e, name))
+			}
 		}
 	}
 }
