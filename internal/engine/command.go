@@ -257,6 +257,17 @@ func (c Command) World() int {
 	return world
 }
 
+// Sizes is the command's parallelism in words: "tp 8 x pp 2".
+func (c Command) Sizes() string {
+	var out []string
+	for _, r := range c.parallel() {
+		if r.n > 1 || r.name == TP {
+			out = append(out, fmt.Sprintf("%s %d", r.name, r.n))
+		}
+	}
+	return strings.Join(out, " x ")
+}
+
 // ranks is one kind of parallelism and its width.
 type ranks struct {
 	name string
@@ -265,8 +276,8 @@ type ranks struct {
 
 // parallel is the kinds of parallelism that multiply to the devices of a command.
 func (c Command) parallel() []ranks {
-	all := []ranks{{TP, c.count(TP)}, {PP, c.count(PP)}, {DP, c.count(DP)}}
-	if _, attention := c.extra("--enable-dp-attention"); attention || c.Engine == "trtllm" {
+	all := []ranks{{TP, c.Count(TP)}, {PP, c.Count(PP)}, {DP, c.Count(DP)}}
+	if c.Has("--enable-dp-attention") || c.Engine == "trtllm" {
 		all = all[:2] // copies of the attention alone, on the same devices
 	}
 	given := []string{c.Flag("--prefill-context-parallel-size"), c.Flag("--context_parallel_size")}
@@ -281,8 +292,8 @@ func (c Command) parallel() []ranks {
 	return all
 }
 
-// count is a parameter that counts something, 1 where the command does not say it.
-func (c Command) count(name string) int { return max(1, c.number(name, 1)) }
+// Count is a parameter that counts something, 1 where the command does not say it.
+func (c Command) Count(name string) int { return max(1, c.number(name, 1)) }
 
 // number is a parameter's whole number, or another where the command does not say one.
 func (c Command) number(name string, otherwise int) int {
@@ -371,6 +382,12 @@ func (c Command) unmodelledParams() (names []string) {
 func (c Command) Flag(name string) string {
 	value, _ := c.extra(name)
 	return value
+}
+
+// Has reports whether a flag without a canonical name was given.
+func (c Command) Has(name string) bool {
+	_, given := c.extra(name)
+	return given
 }
 
 // extra is the value of a further flag, "" when it is not given.

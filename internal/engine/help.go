@@ -47,7 +47,7 @@ var (
 // ParseVersion finds the version in what VersionArgv prints. Lines that libraries print
 // around it do no harm.
 func (e *Engine) ParseVersion(text string) (version string, ok bool) {
-	text = ansi.ReplaceAllString(text, "")
+	text = WithoutColours(text)
 	if m := buildLine.FindStringSubmatch(text); m != nil {
 		return "b" + m[1], true
 	}
@@ -75,7 +75,7 @@ const deepest = 8
 // is an error.
 func ParseHelp(e *Engine, text string) (Help, error) {
 	h := Help{Engine: e.Name}
-	for line := range strings.Lines(ansi.ReplaceAllString(text, "")) {
+	for line := range strings.Lines(WithoutColours(text)) {
 		head := strings.TrimLeft(line, " ")
 		if len(line)-len(head) > deepest {
 			continue

@@ -114,13 +114,16 @@ var (
 	source = regexp.MustCompile(`^(?:raise |except |File ")`)
 )
 
-// plain is a line without colours and blanks around it.
-func plain(line string) string {
-	if strings.IndexByte(line, '\x1b') >= 0 {
-		line = ansi.ReplaceAllString(line, "")
+// WithoutColours is a text without what makes a terminal show it in colour.
+func WithoutColours(text string) string {
+	if strings.IndexByte(text, '\x1b') < 0 {
+		return text
 	}
-	return strings.TrimSpace(line)
+	return ansi.ReplaceAllString(text, "")
 }
+
+// plain is a line without colours and blanks around it.
+func plain(line string) string { return strings.TrimSpace(WithoutColours(line)) }
 
 // bare is a plain line without time, level, process and rank before it.
 func bare(line string) string { return prefix.ReplaceAllString(line, "") }

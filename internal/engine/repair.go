@@ -82,7 +82,7 @@ func wholeBlocks(f *Failure, c Command) map[string]string {
 	}
 	part, _ := strconv.Atoi(f.groups[2])
 	block, _ := strconv.Atoi(f.groups[4])
-	tp := c.count(TP)
+	tp := c.Count(TP)
 	if block < 1 {
 		return nil
 	}

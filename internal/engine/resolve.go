@@ -135,7 +135,7 @@ func (r *resolver) fail(err error) {
 func (r *resolver) text(name string) string { return r.cmd.Params[name] }
 
 // flag reports whether a further flag was given.
-func (r *resolver) flag(flag string) bool { _, ok := r.cmd.extra(flag); return ok }
+func (r *resolver) flag(flag string) bool { return r.cmd.Has(flag) }
 
 // extraInt reads a further flag's number, at least 1.
 func (r *resolver) extraInt(flag string, otherwise int) int {

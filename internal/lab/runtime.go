@@ -19,6 +19,7 @@ import (
 	"perflab/internal/deploy"
 	"perflab/internal/deploy/docker"
 	"perflab/internal/engine"
+	"perflab/internal/engine/cluster"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
@@ -95,7 +96,7 @@ func (l *study) deployment(ctx context.Context, pl plan, dir string) (deploy.Spe
 		return spec, nil, err
 	}
 	for _, place := range places {
-		parts, err := cmd.Spread(place, l.Runtime.Spread)
+		parts, err := cluster.Spread(cmd, place, l.Runtime.Spread)
 		if err != nil {
 			return spec, nil, err
 		}
@@ -112,28 +113,28 @@ func (l *study) deployment(ctx context.Context, pl plan, dir string) (deploy.Spe
 		spec.Replicas = append(spec.Replicas, rep)
 	}
 	if len(places) > 0 && len(places[0]) > 1 {
-		notes = append(notes, cmd.SpreadRemarks(places[0], l.Runtime.Spread)...)
+		notes = append(notes, cluster.Remarks(cmd, places[0], l.Runtime.Spread)...)
 	}
 	return spec, notes, nil
 }
 
 // places are the devices of each replica. notes name those that no replica has: they
 // count as allocated.
-func (l *study) places(ctx context.Context, pl plan) (places [][]engine.Node, notes []string, err error) {
+func (l *study) places(ctx context.Context, pl plan) (places [][]cluster.Node, notes []string, err error) {
 	if l.Runtime.Kind == Existing {
 		for range l.Runtime.URLs {
-			places = append(places, []engine.Node{{Devices: []int{0}}})
+			places = append(places, []cluster.Node{{Devices: []int{0}}})
 		}
 		return places, nil, nil
 	}
 	nodes := l.nodes()
-	var islands map[string]engine.Topology
+	var islands map[string]cluster.Topology
 	if l.Runtime.starts() && l.visible() == "CUDA_VISIBLE_DEVICES" && pl.replicas > 1 {
 		if islands, err = l.topologies(ctx, pl.cmd.Engine); err != nil {
 			return nil, nil, err
 		}
 	}
-	places, left := engine.Place(nodes, max(pl.cfg.GPUs, 1), islands)
+	places, left := cluster.Place(nodes, max(pl.cfg.GPUs, 1), islands)
 	if len(places) == 0 {
 		return nil, nil, &engine.Rejection{Rule: "gpus", Reason: fmt.Sprintf("%d GPUs a replica cannot be had of %s alike: a replica takes whole machines, or part of one", pl.cfg.GPUs, l.hardware())}
 	}
@@ -144,7 +145,7 @@ func (l *study) places(ctx context.Context, pl plan) (places [][]engine.Node, no
 }
 
 // idle names the devices that no replica uses.
-func idle(left []engine.Node, of int) string {
+func idle(left []cluster.Node, of int) string {
 	n := 0
 	var names []string
 	for _, node := range left {
@@ -167,13 +168,13 @@ func ofNode(name string) string {
 
 // nodes are the study's machines with their devices. Whatever its hardware is spread
 // over, a simulated engine runs here.
-func (l *study) nodes() []engine.Node {
+func (l *study) nodes() []cluster.Node {
 	if l.Runtime.Kind != SSH {
-		return []engine.Node{{Devices: devices(l.Hardware.GPUs)}}
+		return []cluster.Node{{Devices: devices(l.Hardware.GPUs)}}
 	}
-	var out []engine.Node
+	var out []cluster.Node
 	for _, h := range l.Runtime.Hosts {
-		out = append(out, engine.Node{
+		out = append(out, cluster.Node{
 			Name: h.Name, Addr: cmp.Or(h.Address, h.Name), Interface: h.Interface, HCA: h.HCA,
 			Devices: devices(cmp.Or(h.GPUs, l.Hardware.GPUs/len(l.Runtime.Hosts))),
 		})
@@ -191,11 +192,11 @@ func devices(n int) []int {
 
 // topologies are how the accelerators of each machine are linked, as nvidia-smi tells;
 // a machine that does not tell is dealt in order.
-func (l *study) topologies(ctx context.Context, engineName string) (map[string]engine.Topology, error) {
+func (l *study) topologies(ctx context.Context, engineName string) (map[string]cluster.Topology, error) {
 	if l.islands != nil {
 		return l.islands, nil
 	}
-	l.islands = map[string]engine.Topology{}
+	l.islands = map[string]cluster.Topology{}
 	rt, err := l.runtime(engineName)
 	if err != nil {
 		return nil, err
@@ -211,7 +212,7 @@ func (l *study) topologies(ctx context.Context, engineName string) (map[string]e
 		if c.Command(ctx, node, []string{"nvidia-smi", "topo", "-m"}, &out) != nil {
 			continue // no such tool there: nothing is known of its links
 		}
-		if t, err := engine.ParseTopology(out.String()); err == nil {
+		if t, err := cluster.ParseTopology(out.String()); err == nil {
 			l.islands[node] = t
 		}
 	}
