@@ -129,7 +129,9 @@ var catalogue = sync.OnceValue(func() []*Engine {
 	return all
 })
 
-// complete gives an engine a row for each parameter that only others have.
+// complete gives an engine a row for each parameter of which it has nothing to say: New
+// refuses a value by that row. An engine has a row of its own where a value is what it does
+// anyway (then that is its Default), or where something else does the same (then Doc says so).
 func (e *Engine) complete(all []*Engine) {
 	for _, other := range all {
 		for _, p := range other.Params {

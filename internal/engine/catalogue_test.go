@@ -99,7 +99,7 @@ func TestTuned(t *testing.T) {
 		for _, f := range slices.Concat(e.Flags(), e.Keys()) {
 			known[f.Flag] = f
 		}
-		for _, name := range strings.Fields(tuned[e.Name]) {
+		for name := range strings.FieldsSeq(tuned[e.Name]) {
 			f, ok := known[name]
 			if !ok {
 				t.Errorf("%s has no %s", e.Name, name)

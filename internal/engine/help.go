@@ -59,12 +59,8 @@ func (e *Engine) ParseVersion(text string) (version string, ok bool) {
 	return "", false
 }
 
-// option is a spelling at the head of a line of help: -t, or --threads-batch, and what follows it.
-var option = regexp.MustCompile(`^(--?[A-Za-z][\w.-]*)(.*)$`)
-
-// another is a further spelling in what follows one: behind a comma, or behind the slash of
-// click's switches. Two spaces end the head, but those that only align the next spelling.
-var another = regexp.MustCompile(`^(?:[ =]?(?:[^ ]| [^ ])*?)??(?:,\s+| / )(-.*)$`)
+// option is a spelling at the head of a line of help: -t, or --threads-batch.
+var option = regexp.MustCompile(`^--?[A-Za-z][\w.-]*`)
 
 // deepest is the indentation up to which a line may begin with an option; explanations
 // stand further right.
@@ -81,13 +77,9 @@ func ParseHelp(e *Engine, text string) (Help, error) {
 			continue
 		}
 		head = strings.TrimRight(head, " \r\n")
-		for m := option.FindStringSubmatch(head); m != nil; m = option.FindStringSubmatch(head) {
-			h.Flags = append(h.Flags, m[1])
-			next := another.FindStringSubmatch(m[2])
-			if next == nil {
-				break
-			}
-			head = next[1]
+		for name := option.FindString(head); name != ""; name = option.FindString(head) {
+			h.Flags = append(h.Flags, name)
+			head = another(head[len(name):])
 		}
 	}
 	slices.Sort(h.Flags)
@@ -96,6 +88,25 @@ func ParseHelp(e *Engine, text string) (Help, error) {
 		return Help{}, fmt.Errorf("read the flags of %s: this is not what %s prints, which lists %s", e.Title, strings.Join(e.HelpArgv(), " "), e.portFlag)
 	}
 	return h, nil
+}
+
+// another is a further spelling in what follows one: behind a comma, or behind the slash
+// of click's switches. Two spaces end the head, but those that only align the next
+// spelling.
+func another(rest string) string {
+	for i := range len(rest) {
+		switch {
+		case rest[i] == ',':
+			if next := strings.TrimLeft(rest[i+1:], " "); rest[i+1:] != next && strings.HasPrefix(next, "-") {
+				return next
+			}
+		case strings.HasPrefix(rest[i:], " / -"):
+			return rest[i+3:]
+		case strings.HasPrefix(rest[i:], "  "):
+			return ""
+		}
+	}
+	return ""
 }
 
 // has reports whether the help lists the spelling, or for argparse one that begins with it.

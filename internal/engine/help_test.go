@@ -121,6 +121,15 @@ func TestNoHelp(t *testing.T) {
 	}
 }
 
+// TestLongHelp: the time to read a line goes with its length.
+func TestLongHelp(t *testing.T) {
+	e, _ := ByName("vllm")
+	h, err := ParseHelp(e, "  --port PORT\n  "+strings.Repeat("-a, ", 100000)+"-b\n  "+strings.Repeat("-c [x, y] z", 20000)+"\n")
+	if err != nil || strings.Join(h.Flags, " ") != "--port -a -b -c" {
+		t.Errorf("%q %v", h.Flags, err)
+	}
+}
+
 // TestUnknown: flags of a command that the installed engine lacks.
 func TestUnknown(t *testing.T) {
 	for _, tt := range []struct{ version, command, want string }{

@@ -101,10 +101,15 @@ func (s *scanner) scan(log string, visit func(pattern, from, to int)) {
 	}
 }
 
+// longestLine is how far to either side of a byte its line is looked at: what tells of
+// facts and failures is shorter, and progress bars make lines without end.
+const longestLine = 16 << 10
+
 // lineAt is the line that a byte of a log stands in, and where it begins.
 func lineAt(log string, at int) (start int, line string) {
-	start = strings.LastIndexByte(log[:at], '\n') + 1
-	line, _, _ = strings.Cut(log[start:], "\n")
+	low := max(0, at-longestLine)
+	start = low + strings.LastIndexByte(log[low:at], '\n') + 1
+	line, _, _ = strings.Cut(log[start:min(len(log), at+longestLine)], "\n")
 	return start, plain(line)
 }
 

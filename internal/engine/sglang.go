@@ -7,7 +7,7 @@ import (
 	"perflab/internal/arch"
 )
 
-// sglang is SGLang 0.5.5 to 0.5.9.
+// sglang is SGLang with the flags of 0.5.5 to 0.5.17 and the defaults of 0.5.5 to 0.5.9.
 func sglang() *Engine {
 	return &Engine{
 		Name: "sglang", Title: "SGLang", Health: "/health", DefaultHost: "127.0.0.1", DefaultPort: 30000, MetricsPath: "/metrics", MetricsFlag: "--enable-metrics",

@@ -2,7 +2,8 @@ package engine
 
 import "fmt"
 
-// trtllm is TensorRT-LLM 1.1 to 1.2 with the PyTorch backend. What its command line
+// trtllm is TensorRT-LLM with the PyTorch backend, the flags of 1.0 to 1.3 and the
+// defaults of 1.1 and 1.2. What its command line
 // has no flag for stands in a YAML file.
 func trtllm() *Engine {
 	return &Engine{
