@@ -298,6 +298,9 @@ func checkKeys(e *Engine, tree map[string]any, under string) *Rejection {
 
 func keyRejection(e *Engine, key, problem string) *Rejection {
 	said, _, _ := strings.Cut(problem, " [")
+	if strings.HasPrefix(said, "Extra inputs") {
+		said += fmt.Sprintf(", as no version that is known has the key: perflab engines %s --all lists those there are", e.Name)
+	}
 	return &Rejection{Rule: "file", Reason: fmt.Sprintf("%s refuses %s of its configuration file: %s", e.Title, key, said),
 		Log: fmt.Sprintf("pydantic_core._pydantic_core.ValidationError: 1 validation error for %s\n%s\n  %s", e.file.model, key, problem)}
 }

@@ -270,6 +270,9 @@ func TestLlamacppCheck(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", line, r, want)
 			continue
 		}
+		if !wayOut.MatchString(r.Reason) {
+			t.Errorf("%s: %q does not say what to do", line, r.Reason)
+		}
 		if got, ok := llamaEngine(t).Refusal("0.00.000.001 E " + r.Log + "\n"); !ok || got != r.Log {
 			t.Errorf("%s: its log %q is not found", line, r.Log)
 		}

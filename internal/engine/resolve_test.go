@@ -150,7 +150,7 @@ func TestResolvedPolicies(t *testing.T) {
 }
 
 // wayOut is how every rejection ends: what to do, behind a colon.
-var wayOut = regexp.MustCompile(`(: (use|leave|raise|name|write|no smaller tp)|, use) `)
+var wayOut = regexp.MustCompile(`(: (use|leave|raise|name|write|set|no smaller tp)|, use) `)
 
 // nameless are rules about names of things, which have no numbers.
 var nameless = map[string]bool{"quantization": true, "platform": true}

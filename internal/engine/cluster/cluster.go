@@ -175,7 +175,7 @@ func (s *spreader) check() error {
 		return err
 	}
 	if len(s.nodes) == 0 {
-		return reject("nodes", "a replica needs at least one node")
+		return reject("nodes", "a replica needs at least 1 node, and none is given: name one")
 	}
 	if methods := Methods(e.Name); !slices.Contains(methods, s.method) {
 		return reject("method", "%s does not span machines by %q: use %s", e.Title, s.method, strings.Join(methods, " or "))
@@ -217,7 +217,7 @@ func (s *spreader) even() error {
 		}
 	}
 	if got := per * len(s.nodes); got != world {
-		return reject("world", "%s takes %d GPUs, and %d nodes x %d GPUs are %d", s.cmd.Sizes(), world, len(s.nodes), per, got)
+		return reject("world", "%s takes %d GPUs, and %d nodes x %d GPUs are %d: use sizes or nodes that agree", s.cmd.Sizes(), world, len(s.nodes), per, got)
 	}
 	return nil
 }
@@ -315,7 +315,7 @@ func (s *spreader) copies(dp int) (int, error) {
 		return 0, reject("dp-nodes", "a data-parallel copy of %d GPUs does not fit on a node of %d: use replicas, or a smaller tp x pp", size, s.per())
 	}
 	if dp%len(s.nodes) != 0 {
-		return 0, reject("dp-nodes", "dp %d is not divisible by %d nodes", dp, len(s.nodes))
+		return 0, reject("dp-nodes", "dp %d is not divisible by %d nodes: use a dp that is", dp, len(s.nodes))
 	}
 	return dp / len(s.nodes), nil
 }

@@ -127,17 +127,17 @@ func TestSpreadRejects(t *testing.T) {
 		nodes                 []Node
 		want                  string
 	}{
-		{"", "vllm serve m -tp 8", "", nodesOf(2, 8), "tp 8 takes 8 GPUs, and 2 nodes x 8 GPUs are 16"},
+		{"", "vllm serve m -tp 8", "", nodesOf(2, 8), "tp 8 takes 8 GPUs, and 2 nodes x 8 GPUs are 16: use sizes or nodes that agree"},
 		{"", "vllm serve m -tp 16", "", uneven, "node a gives 8 GPUs and node b 4: a replica takes as many of each"},
 		{"", "vllm serve m -tp 16", "", homeless, "node 1 (b) has no address: say at which one the other nodes reach it"},
 		{"", "vllm serve m -tp 16", "", twice, `node "a" is listed twice for one replica`},
-		{"", "vllm serve m -tp 16", "", nil, "a replica needs at least one node"},
+		{"", "vllm serve m -tp 16", "", nil, "a replica needs at least 1 node, and none is given: name one"},
 		{"", "vllm serve m -tp 16", MPI, nodesOf(2, 8), `vLLM does not span machines by "mpirun": use ray or native`},
 		{"", "vllm serve m -tp 16 --nnodes 2", "", nodesOf(2, 8), "--nnodes is set for each node here: leave it out of the command"},
 		{"", "vllm serve m -tp 16 --distributed-executor-backend mp", Ray, nodesOf(2, 8), "--distributed-executor-backend mp does not go with the method ray: leave it out"},
 		{"0.11.2", "vllm serve m -tp 16", Native, nodesOf(2, 8), "vLLM 0.11.2 has no --nnodes, which came with 0.12: use the method ray"},
 		{"", "vllm serve m -tp 16 -dp 2", "", nodesOf(4, 8), "a data-parallel copy of 16 GPUs does not fit on a node of 8: use replicas, or a smaller tp x pp"},
-		{"", "vllm serve m -tp 8 -dp 3", "", nodesOf(2, 12), "dp 3 is not divisible by 2 nodes"},
+		{"", "vllm serve m -tp 8 -dp 3", "", nodesOf(2, 12), "dp 3 is not divisible by 2 nodes: use a dp that is"},
 		{"", "python3 -m sglang.launch_server --model-path m --tp-size 8 --dp-size 2", "", nodesOf(2, 8), "SGLang's dp 2 stays on one node unless --enable-dp-attention is given: use replicas"},
 		{"", "trtllm-serve m --tp_size 8", "", moved, "mpirun gives every node the same device indices: a has [0 1 2 3] and b [4 5 6 7]"},
 	} {
