@@ -24,10 +24,11 @@ var allowed = map[string][]string{
 	"openai":            {"workload", "result", "wire"},
 	"load":              {"workload", "result", "stat"},
 	"engine":            {"arch"},
-	"deploy":            {"engine"},
+	"engine/cluster":    {"engine"},
+	"deploy":            {"engine", "engine/cluster"},
 	"deploy/deploytest": {"deploy", "engine"},
 	"deploy/docker":     {"deploy"},
-	"deploy/render":     {"deploy", "engine"},
+	"deploy/render":     {"deploy", "engine", "engine/cluster"},
 	// The stand-in knows nothing of the client's types, so that it cannot share its errors.
 	"deploy/docker/dockertest": {},
 	"sim":                      {"stat", "token", "arch", "engine"},
@@ -36,7 +37,7 @@ var allowed = map[string][]string{
 	"tune":                     {"stat"},
 	"truth":                    {"stat"},
 	"telemetry":                {"engine", "result"},
-	"lab":                      {"stat", "token", "arch", "result", "workload", "openai", "load", "engine", "deploy", "deploy/docker", "telemetry", "tune", "truth", "tokenizer", "interop"},
+	"lab":                      {"stat", "token", "arch", "result", "workload", "openai", "load", "engine", "engine/cluster", "deploy", "deploy/docker", "telemetry", "tune", "truth", "tokenizer", "interop"},
 	"interop":                  {"result"},
 	"audit":                    {"result", "interop", "arch", "stat"},
 	"report":                   {"result", "stat", "tune", "audit"},
@@ -72,7 +73,7 @@ var forbidden = []struct {
 	why               string
 }{
 	{
-		[]string{"stat", "token", "arch", "engine", "tune", "calib", "interop", "audit", "report", "report/parquet", "result"}, []string{"net", "net/http", "os", "os/exec"},
+		[]string{"stat", "token", "arch", "engine", "engine/cluster", "tune", "calib", "interop", "audit", "report", "report/parquet", "result"}, []string{"net", "net/http", "os", "os/exec"},
 		"it computes; files and sockets are for lab, deploy, openai and cli",
 	},
 	{

@@ -14,7 +14,7 @@ import (
 // read no clock and start no goroutine: their answers follow from their
 // arguments alone.
 var pure = map[string][]string{
-	"stat": nil, "token": nil, "arch": nil, "engine": nil, "tune": nil, "report": nil, "report/parquet": nil, "result": nil, "workload": {"random.go", "arrival*.go"},
+	"stat": nil, "token": nil, "arch": nil, "engine": nil, "engine/cluster": nil, "tune": nil, "report": nil, "report/parquet": nil, "result": nil, "workload": {"random.go", "arrival*.go"},
 	"sim": {"core.go", "schedule.go", "steptime.go", "kvcache.go", "frontend.go", "replay.go", "constants.go"},
 }
 

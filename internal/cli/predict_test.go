@@ -133,7 +133,12 @@ func TestPredictRefused(t *testing.T) {
 	}
 	// A request that is too long for one configuration is named.
 	out, _, code = predicted(t, "--num-prompts", "5", "--draws", "0", "--random-input-len", "2000", "--", "vllm", "serve", "Qwen/Qwen3-14B", "--max-model-len", "1000")
-	if !strings.Contains(out, "Not served: 5 of 5 calls failed") {
+	if !strings.Contains(out, "Not served: 5 of 5 calls failed") || !strings.Contains(out, "over max_model_len 1000: raise max_model_len or shorten the workload") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	// What is unwise about a configuration stands beside its figures.
+	out, _, code = predicted(t, "--num-prompts", "5", "--draws", "0", "--", "vllm", "serve", "Qwen/Qwen3-14B", "--enforce-eager")
+	if code != 0 || !strings.Contains(out, "\nNote: CUDA graphs are off: ") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 }

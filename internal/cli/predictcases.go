@@ -174,6 +174,9 @@ func (f *predictFlags) configuration(words []string, values map[string]string, g
 	if flags := c.cmd.Unmodelled(); len(flags) > 0 {
 		c.notes = append(c.notes, "Not simulated, figures are as without: "+strings.Join(flags, " "))
 	}
+	for _, remark := range c.cfg.Remarks() {
+		c.notes = append(c.notes, "Note: "+remark)
+	}
 	return c, nil
 }
 

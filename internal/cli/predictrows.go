@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"perflab/internal/calib"
+	"perflab/internal/engine"
 	"perflab/internal/report"
 	"perflab/internal/result"
 	"perflab/internal/sim"
@@ -96,7 +98,7 @@ func (f *predictFlags) forecast(env Env, cal *calib.Calibration, name string, co
 		doc.Commands = append(doc.Commands, f.command(&configs[i], label))
 	}
 	for i := range rows {
-		doc.Rows = append(doc.Rows, f.row(&rows[i], loads))
+		doc.Rows = append(doc.Rows, f.row(&configs[rows[i].config], &rows[i], loads))
 	}
 	if f.defaults && len(rows) > 1 { // of one workload, output tokens are the same share of all in each row
 		doc.Metrics = slices.DeleteFunc(slices.Clone(f.metrics), func(m string) bool { return m == "output_throughput" })
@@ -122,7 +124,7 @@ func (f *predictFlags) command(c *configuration, label string) report.ForecastCo
 }
 
 // row turns an answer into facts.
-func (f *predictFlags) row(r *predictRow, loads []predictLoad) report.ForecastRow {
+func (f *predictFlags) row(c *configuration, r *predictRow, loads []predictLoad) report.ForecastRow {
 	out := report.ForecastRow{Configuration: r.config + 1}
 	if r.load < 0 {
 		return out
@@ -149,9 +151,27 @@ func (f *predictFlags) row(r *predictRow, loads []predictLoad) report.ForecastRo
 	if n := int(p.Summary.Figures["failed"]); n > 0 {
 		why, _ := p.Summary.Verdict.Check("failures")
 		out.Failed = cmp.Or(why.Text, fmt.Sprintf("%d of %d requests", n, l.calib.Requests))
+		if rej := c.tooLong(l.calib.Exact); rej != nil {
+			out.Failed = strings.TrimSuffix(out.Failed, ".") + "; " + rej.Reason
+		}
 	}
 	out.SLO, out.Missed = f.met(p)
 	return out
+}
+
+// tooLong is why the configuration does not serve the longest of the requests that it
+// does not serve, nil where it serves all.
+func (c *configuration) tooLong(requests []calib.Request) *engine.Rejection {
+	var worst *engine.Rejection
+	most := 0
+	for _, r := range requests {
+		if n := r.Input + r.Output; n > most {
+			if rej := c.cfg.Fits(r.Input, r.Output); rej != nil {
+				worst, most = rej, n
+			}
+		}
+	}
+	return worst
 }
 
 func each(e report.Estimate, n float64) report.Estimate {

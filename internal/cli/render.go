@@ -20,6 +20,7 @@ import (
 	"perflab/internal/deploy"
 	"perflab/internal/deploy/render"
 	"perflab/internal/engine"
+	"perflab/internal/engine/cluster"
 	"perflab/internal/lab"
 )
 
@@ -386,7 +387,7 @@ func objectName(text string) string {
 }
 
 // inventory is the machines, with all devices of each, and how these are connected.
-func (f *renderFlags) inventory() ([]engine.Node, map[string]engine.Topology, error) {
+func (f *renderFlags) inventory() ([]cluster.Node, map[string]cluster.Topology, error) {
 	if f.gpus < 1 || f.nodes < 1 {
 		return nil, nil, fmt.Errorf("--gpus %d --nodes %d: there is at least one of each", f.gpus, f.nodes)
 	}
@@ -394,9 +395,9 @@ func (f *renderFlags) inventory() ([]engine.Node, map[string]engine.Topology, er
 	for i := range devices {
 		devices[i] = i
 	}
-	var nodes []engine.Node
+	var nodes []cluster.Node
 	add := func(name, addr string) {
-		nodes = append(nodes, engine.Node{Name: name, Addr: addr, Devices: devices, Interface: f.iface, HCA: f.hca})
+		nodes = append(nodes, cluster.Node{Name: name, Addr: addr, Devices: devices, Interface: f.iface, HCA: f.hca})
 	}
 	switch {
 	case len(f.hosts) > 0:
@@ -423,11 +424,11 @@ func (f *renderFlags) inventory() ([]engine.Node, map[string]engine.Topology, er
 	if err != nil {
 		return nil, nil, fmt.Errorf("read --topology: %w", err)
 	}
-	t, err := engine.ParseTopology(string(text))
+	t, err := cluster.ParseTopology(string(text))
 	if err != nil {
 		return nil, nil, fmt.Errorf("--topology %s: %w", filepath.Base(f.topology), err)
 	}
-	topologies := map[string]engine.Topology{}
+	topologies := map[string]cluster.Topology{}
 	for _, n := range nodes {
 		topologies[n.Name] = t
 	}
@@ -435,7 +436,7 @@ func (f *renderFlags) inventory() ([]engine.Node, map[string]engine.Topology, er
 }
 
 // plan deals the machines out to replicas and says what the site has.
-func (f *renderFlags) plan(r *rendered, format renderer, nodes []engine.Node, topologies map[string]engine.Topology) (render.Plan, error) {
+func (f *renderFlags) plan(r *rendered, format renderer, nodes []cluster.Node, topologies map[string]cluster.Topology) (render.Plan, error) {
 	e, err := engine.ByName(r.cmd.Engine)
 	if err != nil {
 		return render.Plan{}, err
@@ -467,18 +468,18 @@ func (f *renderFlags) plan(r *rendered, format renderer, nodes []engine.Node, to
 	if f.as == "script" && len(p.Nodes) == 0 {
 		r.cmd.Host = cmp.Or(r.cmd.Host, "127.0.0.1") // nobody else need reach it
 	}
-	places, leftover := engine.Place(nodes, r.world, topologies)
-	if f.method == engine.SpreadRPC && len(nodes) > 1 { // one replica over whatever there is
-		places, leftover = [][]engine.Node{nodes}, nil
+	places, leftover := cluster.Place(nodes, r.world, topologies)
+	if f.method == cluster.RPC && len(nodes) > 1 { // one replica over whatever there is
+		places, leftover = [][]cluster.Node{nodes}, nil
 	}
 	if len(places) == 0 {
 		return p, fmt.Errorf("a replica takes %d GPUs, and there are %s: no whole number of machines gives them (--gpus says how many a machine has)", r.world, counted(len(nodes), f.gpus))
 	}
 	for _, place := range places {
-		if len(place) > 1 && f.as == "script" && slices.ContainsFunc(place, func(n engine.Node) bool { return net.ParseIP(n.Addr) == nil }) {
+		if len(place) > 1 && f.as == "script" && slices.ContainsFunc(place, func(n cluster.Node) bool { return net.ParseIP(n.Addr) == nil }) {
 			return p, errors.New("a replica spans these hosts, and engines want addresses there: write --hosts a=10.0.0.1,b=10.0.0.2")
 		}
-		parts, err := r.cmd.Spread(place, f.spreadBy(place))
+		parts, err := cluster.Spread(r.cmd, place, f.spreadBy(place))
 		if err != nil {
 			return p, err
 		}
@@ -492,7 +493,7 @@ func (f *renderFlags) plan(r *rendered, format renderer, nodes []engine.Node, to
 	shown := r.cmd
 	shown.Env = env
 	shown.Extra, _ = deploy.Redact(r.cmd.Extra, nil)
-	p.Comments = slices.Concat(r.notes, []string{"Command: " + shown.String(), replicasText(len(places), places[0], r.gpu)}, r.cmd.SpreadRemarks(places[0], f.spreadBy(places[0])))
+	p.Comments = slices.Concat(r.notes, []string{"Command: " + shown.String(), replicasText(len(places), places[0], r.gpu)}, cluster.Remarks(r.cmd, places[0], f.spreadBy(places[0])))
 	for _, n := range leftover {
 		p.Comments = append(p.Comments, leftoverText(n))
 	}
@@ -500,14 +501,14 @@ func (f *renderFlags) plan(r *rendered, format renderer, nodes []engine.Node, to
 }
 
 // spreadBy is the method where a replica spans machines.
-func (f *renderFlags) spreadBy(place []engine.Node) string {
+func (f *renderFlags) spreadBy(place []cluster.Node) string {
 	if len(place) == 1 {
 		return ""
 	}
 	return f.method
 }
 
-func replicasText(n int, place []engine.Node, gpu arch.Accelerator) string {
+func replicasText(n int, place []cluster.Node, gpu arch.Accelerator) string {
 	if gpu.Platform == arch.CPU {
 		return fmt.Sprintf("%d replicas", n)[:len("1 replica")+min(n-1, 1)]
 	}
@@ -524,7 +525,7 @@ func replicasText(n int, place []engine.Node, gpu arch.Accelerator) string {
 	return text
 }
 
-func leftoverText(n engine.Node) string {
+func leftoverText(n cluster.Node) string {
 	ids := make([]string, len(n.Devices))
 	for i, d := range n.Devices {
 		ids[i] = strconv.Itoa(d)

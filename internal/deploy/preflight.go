@@ -13,17 +13,20 @@ import (
 	"strings"
 	"sync"
 
-	"perflab/internal/engine"
+	"perflab/internal/engine/cluster"
 )
 
 // Preflight is what must hold on the nodes of a replica that spans several before it
 // is worth starting. An empty field is not checked.
 type Preflight struct {
-	Name    string        // of the deployment, for messages
-	Nodes   []engine.Node // the first is the one that serves
-	Version []string      // prints the engine's version: vllm --version
-	Model   string        // checked where it is a path: the same files of the same sizes on each node
-	Ports   []int         // that nothing may listen on
+	Name    string         // of the deployment, for messages
+	Nodes   []cluster.Node // the first is the one that serves
+	Version []string       // prints the engine's version: vllm --version
+	// Read finds the version in what Version prints (engine.Engine.ParseVersion); nil: its
+	// last word.
+	Read  func(text string) (version string, ok bool)
+	Model string // checked where it is a path: the same files of the same sizes on each node
+	Ports []int  // that nothing may listen on
 }
 
 // Names of checks.
@@ -102,7 +105,7 @@ func (f *nodeFacts) add(check string, ok bool, format string, args ...any) {
 }
 
 // look asks one node for everything.
-func (p Preflight) look(ctx context.Context, c Commander, n engine.Node) nodeFacts {
+func (p Preflight) look(ctx context.Context, c Commander, n cluster.Node) nodeFacts {
 	var f nodeFacts
 	node := n.Name
 	n.Name = cmp.Or(n.Name, "this machine") // for sentences
@@ -136,9 +139,9 @@ func isPath(model string) bool {
 	return strings.HasPrefix(model, "/") || strings.HasPrefix(model, "./") || strings.HasPrefix(model, "../") || strings.HasPrefix(model, "~/")
 }
 
-func (p Preflight) version(f *nodeFacts, n engine.Node, ask asker) {
+func (p Preflight) version(f *nodeFacts, n cluster.Node, ask asker) {
 	out, err := ask(p.Version...)
-	f.version = lastWord(out)
+	f.version = p.read(out)
 	switch {
 	case err != nil:
 		f.add(CheckVersion, false, "the engine's version on %s cannot be read: %v", n.Name, err)
@@ -149,8 +152,12 @@ func (p Preflight) version(f *nodeFacts, n engine.Node, ask asker) {
 	}
 }
 
-// lastWord is the version in what --version prints: engines log warnings before it.
-func lastWord(out string) string {
+// read finds the version in what --version prints: engines log warnings before it.
+func (p Preflight) read(out string) string {
+	if p.Read != nil {
+		version, _ := p.Read(out)
+		return version
+	}
 	words := strings.Fields(out)
 	if len(words) == 0 {
 		return ""
@@ -166,7 +173,7 @@ if [ -d "$1" ]; then cd "$1" && find -L . -name '.?*' -prune -o -type f -exec ls
 // listed is a line of ls -ln: mode, links, owner, group, size, three words of date, name.
 var listed = regexp.MustCompile(`^-\S+\s+\d+\s+\d+\s+\d+\s+(\d+)\s+\S+\s+\S+\s+\S+\s+(.+)$`)
 
-func (p Preflight) model(f *nodeFacts, n engine.Node, ask asker) {
+func (p Preflight) model(f *nodeFacts, n cluster.Node, ask asker) {
 	out, err := ask("sh", "-c", listModel, "sh", p.Model)
 	if err != nil {
 		f.add(CheckModel, false, "the model %s cannot be read on %s: %v", p.Model, n.Name, err)
@@ -187,7 +194,7 @@ func (p Preflight) model(f *nodeFacts, n engine.Node, ask asker) {
 }
 
 // ports reads the kernel's table of sockets, which needs no program but cat.
-func (p Preflight) ports(f *nodeFacts, n engine.Node, ask asker) {
+func (p Preflight) ports(f *nodeFacts, n cluster.Node, ask asker) {
 	out, err := ask("sh", "-c", "cat /proc/net/tcp /proc/net/tcp6 2>/dev/null || cat /proc/net/tcp")
 	if err != nil {
 		f.add(CheckPorts, false, "the ports in use on %s cannot be read: %v", n.Name, err)
@@ -207,7 +214,7 @@ func (p Preflight) ports(f *nodeFacts, n engine.Node, ask asker) {
 	f.add(CheckPorts, true, "the ports are free on %s", n.Name)
 }
 
-func checkInterface(f *nodeFacts, n engine.Node, ask asker) {
+func checkInterface(f *nodeFacts, n cluster.Node, ask asker) {
 	out, err := ask("ip", "-o", "addr", "show", "dev", n.Interface)
 	if _, gone := errors.AsType[*ExitError](err); gone {
 		f.add(CheckInterface, false, "%s has no network interface %s", n.Name, n.Interface)
@@ -234,7 +241,7 @@ var (
 	smiGPU  = regexp.MustCompile(`(?m)^GPU (\d+):`)
 )
 
-func checkGPUs(f *nodeFacts, n engine.Node, ask asker) {
+func checkGPUs(f *nodeFacts, n cluster.Node, ask asker) {
 	out, err := ask("nvidia-smi", "-L")
 	if err != nil {
 		f.add(CheckGPUs, false, "the GPUs of %s cannot be listed: %v", n.Name, err)
@@ -284,7 +291,7 @@ func union(a, b map[string]string) map[string]string {
 // log of a process that has started; false where the log does not tell. Figures over
 // plain sockets are of the sockets, so they are a finding that is not OK.
 func Network(node, log string) (Finding, bool) {
-	text, slow, ok := engine.Network(log)
+	text, slow, ok := cluster.Network(log)
 	if !ok {
 		return Finding{}, false
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"perflab/internal/engine"
+	"perflab/internal/engine/cluster"
 )
 
 // nodeTable answers for nodes from a table: node -> first words of the command -> output.
@@ -56,7 +57,7 @@ func sound(addr string) map[string]string {
 func twoNodes() Preflight {
 	return Preflight{
 		Name: "trial 3", Version: []string{"vllm", "--version"}, Model: "/models/m", Ports: []int{8000, 6379},
-		Nodes: []engine.Node{
+		Nodes: []cluster.Node{
 			{Name: "a", Addr: "10.20.0.4", Interface: "enp1s0", Devices: []int{0, 1}},
 			{Name: "b", Addr: "10.20.0.5", Interface: "enp1s0", Devices: []int{0, 1}},
 		},
@@ -172,7 +173,7 @@ func TestPreflightHere(t *testing.T) {
 	}
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
-	p := Preflight{Nodes: make([]engine.Node, 1), Model: filepath.Join(dir, "model"), Ports: []int{port}}
+	p := Preflight{Nodes: make([]cluster.Node, 1), Model: filepath.Join(dir, "model"), Ports: []int{port}}
 	_, err = p.Run(t.Context(), here{})
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("port %d of this machine is in use", port)) {
 		t.Errorf("%v", err)
@@ -205,7 +206,7 @@ func TestSpreadParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, err := c.Spread([]engine.Node{{Name: "a", Addr: "10.0.0.1", Devices: []int{3}}, {Name: "b", Addr: "10.0.0.2", Devices: []int{0}}}, engine.SpreadRay)
+	parts, err := cluster.Spread(c, []cluster.Node{{Name: "a", Addr: "10.0.0.1", Devices: []int{3}}, {Name: "b", Addr: "10.0.0.2", Devices: []int{0}}}, cluster.Ray)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,9 @@
 package deploy
 
-import "perflab/internal/engine"
+import "perflab/internal/engine/cluster"
 
-// Spread is a replica of the parts that engine.Command.Spread gives.
-func Spread(parts []engine.Part) Replica {
+// Spread is a replica of the parts that cluster.Spread gives.
+func Spread(parts []cluster.Part) Replica {
 	var r Replica
 	for _, p := range parts {
 		m := Member{Node: p.Node, Argv: p.Argv, Env: p.Env, Devices: p.Devices}

@@ -13,7 +13,7 @@ import (
 
 	"perflab/internal/deploy"
 	"perflab/internal/deploy/deploytest"
-	"perflab/internal/engine"
+	"perflab/internal/engine/cluster"
 )
 
 // rankEnv makes the test binary a further rank of an engine: it connects to the
@@ -148,7 +148,7 @@ func (h *twoHosts) preflight(t *testing.T, r *deploy.SSH) {
 	t.Helper()
 	var p deploy.Preflight
 	for i, host := range h.hosts {
-		p.Nodes = append(p.Nodes, engine.Node{Name: host.Name, Addr: h.between[i], Interface: h.inside[i]})
+		p.Nodes = append(p.Nodes, cluster.Node{Name: host.Name, Addr: h.between[i], Interface: h.inside[i]})
 	}
 	findings, err := p.Run(t.Context(), r)
 	if err != nil || len(findings) != 2 {

@@ -38,7 +38,6 @@ type Param struct {
 	Max     float64           // largest value; 0: no limit
 	Ladder  []string          // values worth trying, in order
 	Doc     string
-	Since   string // engine version that brought it, "" for all known ones
 }
 
 // fixed reports whether neither command line nor configuration file can change the
@@ -130,7 +129,9 @@ var catalogue = sync.OnceValue(func() []*Engine {
 	return all
 })
 
-// complete gives an engine a row for each parameter that only others have.
+// complete gives an engine a row for each parameter of which it has nothing to say: New
+// refuses a value by that row. An engine has a row of its own where a value is what it does
+// anyway (then that is its Default), or where something else does the same (then Doc says so).
 func (e *Engine) complete(all []*Engine) {
 	for _, other := range all {
 		for _, p := range other.Params {

@@ -64,7 +64,7 @@ func New(engineName, model string, params map[string]string, extra []string) (Co
 func (c Command) inherit(e *Engine, params map[string]string) (Command, error) {
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		p, _ := e.Param(name)
-		if !p.inFile("") {
+		if !e.inFile(p, "") {
 			continue
 		}
 		if c.FilePath != "" {
@@ -82,7 +82,7 @@ func (c Command) inherit(e *Engine, params map[string]string) (Command, error) {
 func (e *Engine) lacks(p *Param, value string) *Rejection {
 	return &Rejection{
 		Rule:   "parameter",
-		Reason: fmt.Sprintf("%s has no command-line flag for %s=%s", e.Title, p.Name, value),
+		Reason: fmt.Sprintf("%s has no setting for %s=%s: leave it out", e.Title, p.Name, value),
 		Log:    e.cli.unknown("--" + p.Name).Error(),
 	}
 }
@@ -195,7 +195,7 @@ func (c Command) paramArgs(e *Engine) ([]string, error) {
 	for i := range e.Params {
 		p := &e.Params[i]
 		value, ok := c.Params[p.Name]
-		if !ok || value == "" || c.inFile(p) {
+		if !ok || value == "" || c.inFile(e, p) {
 			continue
 		}
 		more, err := c.spell(e, p, value)
@@ -248,9 +248,64 @@ func (p *Param) switchArgs(value string) ([]string, error) {
 	return nil, fmt.Errorf("parameter %s=%q: write true or false", p.Name, value)
 }
 
+// World is how many devices the command's parallelism takes, 1 where it says nothing.
+func (c Command) World() int {
+	world := 1
+	for _, ranks := range c.parallel() {
+		world *= ranks.n
+	}
+	return world
+}
+
+// Sizes is the command's parallelism in words: "tp 8 x pp 2".
+func (c Command) Sizes() string {
+	var out []string
+	for _, r := range c.parallel() {
+		if r.n > 1 || r.name == TP {
+			out = append(out, fmt.Sprintf("%s %d", r.name, r.n))
+		}
+	}
+	return strings.Join(out, " x ")
+}
+
+// ranks is one kind of parallelism and its width.
+type ranks struct {
+	name string
+	n    int
+}
+
+// parallel is the kinds of parallelism that multiply to the devices of a command.
+func (c Command) parallel() []ranks {
+	all := []ranks{{TP, c.Count(TP)}, {PP, c.Count(PP)}, {DP, c.Count(DP)}}
+	if c.Has("--enable-dp-attention") || c.Engine == "trtllm" {
+		all = all[:2] // copies of the attention alone, on the same devices
+	}
+	given := []string{c.Flag("--prefill-context-parallel-size"), c.Flag("--context_parallel_size")}
+	if v, ok := at(c.File, "context_parallel_size"); ok {
+		given = append(given, scalarText(v))
+	}
+	for _, text := range given {
+		if n, err := strconv.Atoi(text); err == nil && n > 1 {
+			return append(all, ranks{"context parallel", n})
+		}
+	}
+	return all
+}
+
+// Count is a parameter that counts something, 1 where the command does not say it.
+func (c Command) Count(name string) int { return max(1, c.number(name, 1)) }
+
+// number is a parameter's whole number, or another where the command does not say one.
+func (c Command) number(name string, otherwise int) int {
+	if n, err := strconv.Atoi(c.Params[name]); err == nil {
+		return n
+	}
+	return otherwise
+}
+
 // extras walks over the further flags and their values; a spelling that says
 // false has the value false.
-func (c Command) extras(visit func(d *flagDef, values []string)) {
+func (c Command) extras(visit func(d *Flag, values []string)) {
 	e, err := ByName(c.Engine)
 	if err != nil {
 		return
@@ -287,7 +342,7 @@ func (c Command) extras(visit func(d *flagDef, values []string)) {
 // ignores: what is predicted from the configuration does not know of them.
 func (c Command) Unmodelled() []string {
 	var flags []string
-	c.extras(func(d *flagDef, _ []string) {
+	c.extras(func(d *Flag, _ []string) {
 		if d.Figures {
 			flags = append(flags, d.Flag)
 		}
@@ -314,7 +369,7 @@ func (c Command) unmodelledParams() (names []string) {
 		modelled := name == CapacityPolicy && value != "static_batch"
 		switch {
 		case p == nil || value == "" || value == p.Default || value == "false" || modelled:
-		case c.inFile(p) || len(p.Flags) == 0:
+		case c.inFile(e, p) || len(p.Flags) == 0:
 			names = append(names, p.Key)
 		default:
 			names = append(names, flagTables()[c.Engine][p.Flags[0]].def.Flag)
@@ -329,6 +384,12 @@ func (c Command) Flag(name string) string {
 	return value
 }
 
+// Has reports whether a flag without a canonical name was given.
+func (c Command) Has(name string) bool {
+	_, given := c.extra(name)
+	return given
+}
+
 // extra is the value of a further flag, "" when it is not given.
 func (c Command) extra(flag string) (value string, given bool) {
 	values, given := c.extraValues(flag)
@@ -340,7 +401,7 @@ func (c Command) extra(flag string) (value string, given bool) {
 
 // extraValues is the values of a further flag, as last given.
 func (c Command) extraValues(flag string) (values []string, given bool) {
-	c.extras(func(d *flagDef, v []string) {
+	c.extras(func(d *Flag, v []string) {
 		if d.Flag == flag {
 			values, given = v, true
 		}

@@ -10,10 +10,12 @@ import (
 
 // samples are values of parameters whose values no ladder or list of choices tells.
 var samples = map[string][]string{
-	MaxModelLen:  {"32768", "auto"},
-	Quantization: {"fp8", "awq"},
-	Speculative:  {"mtp:1", "eagle3:3:DRAFT", "ngram:4", "eagle3:3/4/8:DRAFT"},
-	PP:           {"2"},
+	MaxModelLen:    {"32768", "auto"},
+	Quantization:   {"fp8", "awq"},
+	Speculative:    {"mtp:1", "eagle3:3:DRAFT", "ngram:4", "eagle3:3/4/8:DRAFT"},
+	PP:             {"2"},
+	StreamInterval: {"1", "10"},
+	ContextSize:    {"0", "16384"},
 }
 
 // valuesOf are the values of a parameter that any engine's ladder or the engine's own
@@ -50,7 +52,11 @@ func TestCommands(t *testing.T) {
 		fmt.Fprintf(&b, "# %s\n", e.Title)
 		for i := range e.Params {
 			name := e.Params[i].Name
-			for _, value := range valuesOf(e, name) {
+			values := valuesOf(e, name)
+			if len(values) == 0 {
+				t.Errorf("%s %s: no value is tried", e.Title, name)
+			}
+			for _, value := range values {
 				line := "refused: "
 				c, err := New(e.Name, "MODEL", map[string]string{name: value}, nil)
 				if err != nil {

@@ -52,6 +52,7 @@ func FailureClasses() []FailureClass {
 		{"kernel", Refused, "The engine has no kernel for this on the device.", "use another checkpoint format, engine or device"},
 		{"quantization", Refused, "The quantisation asked for does not go with the checkpoint.", "leave quantization unset, or name a checkpoint of that format"},
 		{"speculative", Refused, "Speculation does not go with the model or another setting.", "leave speculation off, or use another method"},
+		{"conflict", Refused, "Two settings do not go together.", "leave one of them off"},
 		{"graph", Refused, "Graphs could not be captured as configured.", "use other graph sizes, or none"},
 		{"architecture", Refused, "The engine, in this version, does not know the model's architecture.", "use a newer version or another engine"},
 		{"start", Refused, "The engine says that it could not start and not why.", "read the log before this line"},
@@ -77,12 +78,17 @@ var classes = sync.OnceValue(func() map[string]FailureClass {
 	return all
 })
 
+// again reports whether the same configuration may run next time.
+func (c FailureClass) again() bool {
+	return c.Kind == Infrastructure || c.Name == "hang" || c.Name == "crash"
+}
+
 // Failure is why an engine failed, by its log.
 type Failure struct {
 	Class  string `json:"class"`  // of FailureClasses
 	Line   string `json:"line"`   // the engine's own, without colours and prefix
 	Advice string `json:"advice"` // what to do
-	Infra  bool   `json:"infra"`  // the configuration is not to blame
+	Infra  bool   `json:"infra"`  // the configuration is not to blame, or not known to be: the same may run next time
 	// Repair is the changes of canonical parameters that follow from the line alone;
 	// "" stands for the engine's default. RepairFor knows more.
 	Repair map[string]string `json:"repair,omitempty"`
@@ -220,7 +226,7 @@ func (found finding) failure() Failure {
 	if c.Name == oomStart {
 		c = classes()[found.when.oom()]
 	}
-	f := Failure{Class: c.Name, Line: found.line, Advice: c.Advice, Infra: c.Kind == Infrastructure, sig: found.sig, groups: found.groups, share: found.when.share}
+	f := Failure{Class: c.Name, Line: found.line, Advice: c.Advice, Infra: c.again(), sig: found.sig, groups: found.groups, share: found.when.share}
 	if found.sig.advice != "" {
 		f.Advice = fillIn(found.sig.advice, found.groups)
 	}

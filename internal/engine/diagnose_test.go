@@ -97,6 +97,17 @@ func TestFailureLines(t *testing.T) {
 		{"llamacpp", "graph_reserve: failed to allocate compute pp buffers", "oom-start", "", nil},
 		{"llamacpp", "graph_reserve: failed to allocate compute buffers", "oom-start", "", nil},
 		{"llamacpp", "common_fit_params: failed to fit params to free device memory: n_gpu_layers already set by user to 99, abort", "oom-start", "", nil},
+		{"vllm", "  Value error, enable_expert_parallel must be True to use EPLB. [type=value_error, input_value=ArgsKwargs(())]", "experts", "", change{ExpertParallel: "true"}},
+		{"vllm", "  Value error, EPLB requires tensor_parallel_size or data_parallel_size to be greater than 1, but got TP=1,DP=1.", "experts", "leave --enable-eplb off", nil},
+		{"vllm", "ValueError: Microbatching currently only supports the deepep_low_latency and deepep_high_throughput all2all backend. naive is not supported.", "conflict", "--all2all-backend deepep_low_latency", nil},
+		{"vllm", "NotImplementedError: Concurrent Partial Prefill is not supported. We recommend to remove Concurrent Partial Prefill from your config.", "value", "leave --max-num-partial-prefills", nil},
+		{"vllm", "ValueError: Currently, async scheduling is only supported with EAGLE/MTP/Draft Model/NGram GPU/DSpark kind of speculative decoding", "speculative",
+			"or guess by EAGLE/MTP/Draft Model/NGram GPU/DSpark", change{Overlap: "false"}},
+		{"vllm", "ValueError: speculative_draft_tensor_parallel_size=2 cannot be other value than 1 or target model tensor_parallel_size", "speculative", "not on 2", nil},
+		{"sglang", "ValueError: When enabling two batch overlap without an EP a2a backend (moe_a2a_backend='none'), --enable-dp-attention is required", "conflict", "--moe-a2a-backend deepep", nil},
+		{"sglang", "AssertionError: FlashAttention v3 Backend requires SM>=80 and SM<=90. Please use `--attention-backend flashinfer`.", "kernel", "leave --attention-backend", nil},
+		{"sglang", "ValueError: TRTLLM MLA backend is only supported on Blackwell GPUs (SM100). Please use a different backend.", "kernel", "leave --attention-backend", nil},
+		{"sglang", "ValueError: trtllm_mha backend only supports topk = 1 for speculative decoding.", "speculative", "", change{Speculative: ""}},
 		{"llamacpp", "srv    load_model: failed to load model, '/models/x.gguf'", "model", "", nil},
 		{"llamacpp", "main: exiting due to model loading error", "model", "", nil},
 		{"llamacpp", "common_init_from_params: failed to create context with model '/models/x.gguf'", "start", "", nil},
@@ -129,7 +140,7 @@ func TestFailureLines(t *testing.T) {
 		if strings.ContainsAny(f.Line, "\x1b") || strings.HasPrefix(f.Line, "(Eng") || strings.HasPrefix(f.Line, "[2026") {
 			t.Errorf("%q keeps its prefix", f.Line)
 		}
-		if f.Infra != (classes()[f.Class].Kind == Infrastructure) {
+		if f.Infra != classes()[f.Class].again() {
 			t.Errorf("%s: infra %v", f.Class, f.Infra)
 		}
 	}

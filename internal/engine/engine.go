@@ -1,19 +1,30 @@
-// Package engine is the catalogue of inference engines as data: for each its
-// command line (printed and parsed), its parameters with defaults and validity
-// rules, its readiness check, log signatures and metric names. It does no I/O.
+// Package engine is the catalogue of inference engines as data, and what follows from it
+// by arithmetic. It does no I/O.
+//
+//   - Commands: parsed and printed (Parse, New, Command), with the configuration file that
+//     belongs to them (Files, WithFile), in the flags of each version (Engine.Flags, Keys,
+//     Command.Fit) or of an installed engine by its own --help (ParseHelp, Help.Unknown).
+//   - Configurations: a command with every default filled in for a model and devices, or
+//     the Rejection of the rule that it breaks (Command.Resolve); what it takes of memory,
+//     what is unwise about it (Config.Remarks), and which requests it serves (Config.Fits).
+//   - What an engine says: failures with their class and repair (Engine.Diagnose, Refusal),
+//     facts (Engine.Facts), metrics under common names (Engine.Common, Meters).
+//
+// How a command spans machines is package cluster's.
 //
 //	cmd, err := engine.Parse([]string{"vllm", "serve", "Qwen/Qwen3-32B", "-tp", "4"})
 //	cfg, err := cmd.Resolve(model, gpu, 8)  // cfg.TP == 4, cfg.Seqs == 1024
 //	fmt.Println(cmd)                        // vllm serve Qwen/Qwen3-32B -tp 4
 //
 // Invariants: what Parse accepts prints to a line that parses to the same command;
-// every configuration that Resolve returns passes all rules; the log line of every
-// Rejection of a command is found by Refusal, and by Diagnose with its class. Parse
-// passes the flags of any known version; Resolve refuses those that Command.Version does
-// not have, and Help those that an installed engine does not list. An engine that the
-// simulator has no model of (MeasuredOnly) is checked and outlined where another is
-// resolved. A configuration file's content comes by WithFile and goes by Files: nothing is
-// read or written here. Deliberately absent: abbreviated flags.
+// every configuration that Resolve returns passes all rules; every Rejection says in one
+// sentence with numbers what is wrong and what to do, and the log line of one of a command
+// is found by Refusal, and by Diagnose with its class. Parse passes the flags of any known
+// version; Resolve refuses those that Command.Version does not have, and Help those that
+// an installed engine does not list. An engine that the simulator has no model of
+// (MeasuredOnly) is checked and outlined where another is resolved. Deliberately absent:
+// abbreviated flags, and rules that need more than command, model and devices, such as
+// whether a draft model matches.
 package engine
 
 import "perflab/internal/arch"
@@ -81,7 +92,7 @@ type Config struct {
 	AttentionDP int    // groups of the tensor-parallel ranks that attend to requests of their own; 1 for none
 	ContextP    int    // decode context-parallel ranks that share a sequence's KV cache, 1 for none
 	AllToAll    string // how tokens reach experts on other ranks, as given
-	GPUs        int    // devices the command occupies: TP*PP*DP
+	GPUs        int    // devices the command occupies: Command.World
 	Seqs        int    // running requests at most
 	Batched     int    // tokens per step at most
 	MaxLen      int
@@ -105,6 +116,9 @@ type Config struct {
 	WeightOnly  bool  // weights are widened before they are multiplied: saves memory, not arithmetic (Marlin)
 	GraphMax    int   // largest captured decode batch; 0 when eager
 	Graphs      []int // sizes that a decode batch is padded to, ascending; nil for the engine's usual way
+	Dummy       bool  // weights are made up on loading
+	Interval    int   // tokens between two messages of a stream
+	Dispatch    int   // requests of a rank whose tokens reach experts in one go, 0 for no limit (SGLang's DeepEP)
 	ServedName  string
 	Aliases     []string // further names that clients may use
 	Host        string

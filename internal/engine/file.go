@@ -1,8 +1,6 @@
 package engine
 
 import (
-	_ "embed"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -78,22 +76,19 @@ func hereDocument(text string) (name, body, rest string) {
 }
 
 // inFile reports whether the parameter is set by the configuration file: the command
-// line of the version has no flag for it.
-func (p *Param) inFile(version string) bool {
-	return p.Key != "" && (len(p.Flags)+len(p.Off)+len(p.OffArgs) == 0 || p.Since != "" && !reaches(version, p.Since))
+// line of a version has no flag for it.
+func (e *Engine) inFile(p *Param, version string) bool {
+	if p.Key == "" || len(p.Flags) == 0 {
+		return p.Key != "" && len(p.Off)+len(p.OffArgs) == 0
+	}
+	since := flagTables()[e.Name][p.Flags[0]].def.Since
+	return since != "" && !atLeast(version, since)
 }
 
-// inFile is Param.inFile for the command's version. A parameter that has a flag in any
+// inFile is Engine.inFile for the command's version. A parameter that has a flag in any
 // version keeps it beside a file of the user's own.
-func (c Command) inFile(p *Param) bool {
-	return p.inFile(c.Version) && (c.FilePath == "" || len(p.Flags) == 0)
-}
-
-// reaches reports whether a version is known to be at least another.
-func reaches(version, least string) bool {
-	have, ok := release(version)
-	want, _ := release(least)
-	return ok && slices.Compare(have, want) >= 0
+func (c Command) inFile(e *Engine, p *Param) bool {
+	return e.inFile(p, c.Version) && (c.FilePath == "" || len(p.Flags) == 0)
 }
 
 // content is the configuration file: parameters without a flag, over what File says.
@@ -115,7 +110,7 @@ func (c Command) content(e *Engine) (map[string]any, error) {
 	for i := range e.Params {
 		p := &e.Params[i]
 		value, ok := c.Params[p.Name]
-		if !ok || value == "" || !c.inFile(p) {
+		if !ok || value == "" || !c.inFile(e, p) {
 			continue
 		}
 		if err := trtllmPut(tree, p, value); err != nil {
@@ -166,7 +161,7 @@ func (c Command) WithFile(content map[string]any) (Command, error) {
 	if rest, err := normal(c.File); err == nil {
 		c.File = rest.(map[string]any)
 	}
-	if named && tree[section(kvFraction)] != nil && !reaches(c.Version, "1.2") {
+	if named && tree[section(kvFraction)] != nil && !c.AtLeast("1.2") {
 		delete(c.Params, MemoryShare) // the whole section replaces what flags said of it
 	}
 	if err := trtllmTake(&c, e, tree); err != nil {
@@ -254,43 +249,31 @@ func cut(tree map[string]any, key string) (any, bool) {
 	}
 }
 
-// keyDef is one key of a configuration file, of any of the engine's known versions.
-type keyDef struct {
-	Key     string   `json:"key"` // dotted
-	Kind    Kind     `json:"kind"`
-	Choices []string `json:"choices"`
-	Default any      `json:"default"`
-	Figures bool     `json:"figures"` // may change measured figures
-}
-
-// keysJSON lists the keys of TensorRT-LLM's LLM arguments by name and kind, as its
-// sources of 1.0 to 1.2 and of mid-2026 define them.
-//
-//go:embed trtllm_keys.json
-var keysJSON []byte
-
-// keyTable maps keys and sections to what they take; a section has no definition.
-var keyTable = sync.OnceValue(func() map[string]*keyDef {
-	var defs []keyDef
-	if err := json.Unmarshal(keysJSON, &defs); err != nil {
-		panic(fmt.Sprintf("engine: embedded trtllm_keys.json: %v", err))
-	}
-	table := map[string]*keyDef{}
-	for i := range defs {
-		d := &defs[i]
-		table[d.Key] = d
-		if s := section(d.Key); s != d.Key {
-			table[s] = nil
+// keyTables maps an engine's name to the keys and sections of its file. A section, which
+// is a mapping of keys that are listed, has no definition of its own; one that is listed
+// as open takes any mapping.
+var keyTables = sync.OnceValue(func() map[string]map[string]*Flag {
+	tables := map[string]map[string]*Flag{}
+	for _, e := range All() {
+		keys, table := e.Keys(), map[string]*Flag{}
+		for i := range keys {
+			table[keys[i].Flag] = &keys[i]
 		}
+		for i := range keys {
+			if s := section(keys[i].Flag); s != keys[i].Flag && (table[s] == nil || !table[s].Open) {
+				table[s] = nil
+			}
+		}
+		tables[e.Name] = table
 	}
-	return table
+	return tables
 })
 
 // checkKeys refuses unknown keys and values of another kind in the engine's own words.
 func checkKeys(e *Engine, tree map[string]any, under string) *Rejection {
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
 		key, value := under+name, tree[name]
-		def, known := keyTable()[key]
+		def, known := keyTables()[e.Name][key]
 		below, isMap := value.(map[string]any)
 		problem := ""
 		switch {
@@ -315,18 +298,21 @@ func checkKeys(e *Engine, tree map[string]any, under string) *Rejection {
 
 func keyRejection(e *Engine, key, problem string) *Rejection {
 	said, _, _ := strings.Cut(problem, " [")
+	if strings.HasPrefix(said, "Extra inputs") {
+		said += fmt.Sprintf(", as no version that is known has the key: perflab engines %s --all lists those there are", e.Name)
+	}
 	return &Rejection{Rule: "file", Reason: fmt.Sprintf("%s refuses %s of its configuration file: %s", e.Title, key, said),
 		Log: fmt.Sprintf("pydantic_core._pydantic_core.ValidationError: 1 validation error for %s\n%s\n  %s", e.file.model, key, problem)}
 }
 
 // misfit says what is wrong with a value, "" when nothing is. Texts that read as the
 // kind pass, as pydantic takes them.
-func (d *keyDef) misfit(value any) string {
+func (f *Flag) misfit(value any) string {
 	text, isText := value.(string)
 	bad := func(kind string) string {
 		return fmt.Sprintf("Input should be a valid %s [input_value=%s]", kind, flow(value))
 	}
-	switch d.Kind {
+	switch f.Kind {
 	case Int:
 		_, whole := value.(int)
 		_, err := strconv.Atoi(text)
@@ -350,11 +336,21 @@ func (d *keyDef) misfit(value any) string {
 			return bad("list")
 		}
 	case Choice:
-		if !slices.Contains(d.Choices, text) {
-			return fmt.Sprintf("Input should be '%s' [input_value=%s]", strings.Join(d.Choices, "', '"), flow(value))
+		switch known := slices.Contains(f.Choices, scalarText(value)); {
+		case f.Open && !known && !isText:
+			return bad("string")
+		case !f.Open && !known:
+			return fmt.Sprintf("Input should be '%s' [input_value=%s]", strings.Join(f.Choices, "', '"), flow(value))
 		}
 	}
 	return ""
+}
+
+// isDefault reports whether a value is what the key has anyway.
+func (f *Flag) isDefault(value any) bool {
+	have, ok := number(value)
+	want, err := strconv.ParseFloat(f.Default, 64)
+	return scalarText(value) == f.Default || ok && err == nil && have == want
 }
 
 // number reads a number or a text of one.
@@ -396,13 +392,13 @@ func (c Command) unmodelledKeys() (keys []string) {
 	walk = func(tree map[string]any, under string) {
 		for _, name := range slices.Sorted(maps.Keys(tree)) {
 			key := under + name
-			def := keyTable()[key]
+			def := keyTables()[c.Engine][key]
 			below, isMap := tree[name].(map[string]any)
 			switch {
 			case def == nil && isMap:
 				walk(below, key+".")
 			case def == nil || !def.Figures || c.models(key):
-			case tree[name] == nil || fmt.Sprint(tree[name]) == fmt.Sprint(def.Default):
+			case tree[name] == nil || def.isDefault(tree[name]):
 			default:
 				keys = append(keys, key)
 			}

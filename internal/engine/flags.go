@@ -17,9 +17,11 @@ type Flag struct {
 	Off      []string      `json:"off,omitempty"` // spellings that say false
 	Kind     Kind          `json:"kind"`
 	Choices  []string      `json:"choices,omitempty"` // of all known versions together
+	Open     bool          `json:"open,omitempty"`    // of a file's key: what the list does not have passes too
 	Default  string        `json:"default,omitempty"` // of the newest known version, as text; "": none
 	Note     string        `json:"note,omitempty"`    // what the engine decides where no value is given, or another version's default
 	Since    string        `json:"since,omitempty"`   // first known version that has it, "" for the oldest
+	Exact    bool          `json:"exact,omitempty"`   // Since is the very version that brought it, not the first one that was read
 	Until    string        `json:"until,omitempty"`   // last known version that has it, "" for the newest
 	Group    string        `json:"group"`
 	Doc      string        `json:"doc"`
@@ -38,15 +40,12 @@ type Interaction struct {
 	Why  string `json:"why"` // what that other flag does to this one
 }
 
-// flagDef is what parser and commands call a Flag.
-type flagDef = Flag
-
 // names is how an option parser calls the flag in its messages.
 func (f *Flag) names() string { return strings.Join(append([]string{f.Flag}, f.Aliases...), "/") }
 
 // flagRef is one spelling of a flag.
 type flagRef struct {
-	def   *flagDef
+	def   *Flag
 	param *Param // nil when the flag has no canonical name
 	off   bool   // the spelling says false
 }
@@ -96,8 +95,9 @@ func (e *Engine) Flags() []Flag {
 }
 
 // Keys lists the keys of the engine's configuration file, nil for an engine that has
-// none of its own. Since says nothing of them: what a version has was read for the newest
-// one, and for some of the others.
+// none of its own. It is what checks go by, so that it has the keys of every version whose
+// sources were read, and Since says nothing of them: of which version a key is was read
+// for the newest one only.
 func (e *Engine) Keys() []Flag { return e.list().Keys }
 
 func (e *Engine) list() *flagList {

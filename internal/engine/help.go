@@ -49,7 +49,7 @@ var (
 // ParseVersion finds the version in what VersionArgv prints. Lines that libraries print
 // around it do no harm.
 func (e *Engine) ParseVersion(text string) (version string, ok bool) {
-	text = ansi.ReplaceAllString(text, "")
+	text = WithoutColours(text)
 	if m := buildLine.FindStringSubmatch(text); m != nil {
 		return "b" + m[1], true
 	}
@@ -61,12 +61,8 @@ func (e *Engine) ParseVersion(text string) (version string, ok bool) {
 	return "", false
 }
 
-// option is a spelling at the head of a line of help: -t, or --threads-batch, and what follows it.
-var option = regexp.MustCompile(`^(--?[A-Za-z][\w.-]*)(.*)$`)
-
-// another is a further spelling in what follows one: behind a comma, or behind the slash of
-// click's switches. Two spaces end the head, but those that only align the next spelling.
-var another = regexp.MustCompile(`^(?:[ =]?(?:[^ ]| [^ ])*?)??(?:,\s+| / )(-.*)$`)
+// option is a spelling at the head of a line of help: -t, or --threads-batch.
+var option = regexp.MustCompile(`^--?[A-Za-z][\w.-]*`)
 
 // deepest is the indentation up to which a line may begin with an option; explanations
 // stand further right.
@@ -77,19 +73,15 @@ const deepest = 8
 // is an error.
 func ParseHelp(e *Engine, text string) (Help, error) {
 	h := Help{Engine: e.Name}
-	for line := range strings.Lines(ansi.ReplaceAllString(text, "")) {
+	for line := range strings.Lines(WithoutColours(text)) {
 		head := strings.TrimLeft(line, " ")
 		if len(line)-len(head) > deepest {
 			continue
 		}
 		head = strings.TrimRight(head, " \r\n")
-		for m := option.FindStringSubmatch(head); m != nil; m = option.FindStringSubmatch(head) {
-			h.Flags = append(h.Flags, m[1])
-			next := another.FindStringSubmatch(m[2])
-			if next == nil {
-				break
-			}
-			head = next[1]
+		for name := option.FindString(head); name != ""; name = option.FindString(head) {
+			h.Flags = append(h.Flags, name)
+			head = another(head[len(name):])
 		}
 	}
 	slices.Sort(h.Flags)
@@ -98,6 +90,25 @@ func ParseHelp(e *Engine, text string) (Help, error) {
 		return Help{}, fmt.Errorf("read the flags of %s: this is not what %s prints, which lists %s", e.Title, strings.Join(e.HelpArgv(), " "), e.portFlag)
 	}
 	return h, nil
+}
+
+// another is a further spelling in what follows one: behind a comma, or behind the slash
+// of click's switches. Two spaces end the head, but those that only align the next
+// spelling.
+func another(rest string) string {
+	for i := range len(rest) {
+		switch {
+		case rest[i] == ',':
+			if next := strings.TrimLeft(rest[i+1:], " "); rest[i+1:] != next && strings.HasPrefix(next, "-") {
+				return next
+			}
+		case strings.HasPrefix(rest[i:], " / -"):
+			return rest[i+3:]
+		case strings.HasPrefix(rest[i:], "  "):
+			return ""
+		}
+	}
+	return ""
 }
 
 // has reports whether the help lists the spelling, or for argparse one that begins with it.
@@ -145,7 +156,7 @@ func (h Help) sentence(e *Engine, name string, ref flagRef) string {
 			return s + ": write " + other
 		}
 	}
-	if p := ref.def.presence(false); p != "" {
+	if p := ref.def.presence(); p != "" {
 		s += ": " + p
 	}
 	return s

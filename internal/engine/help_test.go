@@ -39,28 +39,73 @@ func TestParseHelp(t *testing.T) {
 	}
 }
 
-// TestLlamaServerHelp: what a real llama-server lists is what the catalogue has for its
-// version, to the last spelling.
-func TestLlamaServerHelp(t *testing.T) {
-	e := &Engine{Name: "llamacpp", Title: "llama.cpp", launch: []string{"llama-server"}, portFlag: "--port"}
-	h := helpOf(t, e, "testdata/llama-server.help.txt")
-	var have []string
-	for _, f := range e.list().Flags {
-		if f.In("0.5.0-dev") {
-			have = append(have, f.Flag)
-			have = append(have, f.Aliases...)
-			have = append(have, f.Off...)
+// TestRealHelp: what real servers list is what the catalogue has for their versions, to
+// the last spelling. llama-server's text is as it printed it. SGLang's are the lines of
+// options that its releases' own parsers print, 0.5.9's under Python 3.12 and 0.5.5's
+// under 3.13, without explanations.
+func TestRealHelp(t *testing.T) {
+	for _, tt := range []struct {
+		engine, version, path string
+		newer                 []string // came between the release and the source that was read for it
+	}{
+		{"llamacpp", "0.5.0-dev", "testdata/llama-server.help.txt", nil},
+		{"sglang", "0.5.5", "testdata/help/sglang-0.5.5.txt", nil},
+		{"sglang", "0.5.9", "testdata/help/sglang-0.5.9.txt", []string{"--hisparse-config"}},
+	} {
+		e, err := ByName(tt.engine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := helpOf(t, e, tt.path)
+		have := []string{"-h", "--help"}
+		for _, f := range e.list().Flags {
+			if f.In(tt.version) {
+				have = slices.Concat(have, []string{f.Flag}, f.Aliases, f.Off)
+			}
+		}
+		for _, name := range h.Flags {
+			if !slices.Contains(have, name) {
+				t.Errorf("%s %s: %s of the help is not in the catalogue", tt.engine, tt.version, name)
+			}
+		}
+		for _, name := range have {
+			if h.has(e, name) == slices.Contains(tt.newer, name) {
+				t.Errorf("%s %s: %s is in the help: %v, and in the catalogue", tt.engine, tt.version, name, h.has(e, name))
+			}
 		}
 	}
-	slices.Sort(have)
-	for _, name := range h.Flags {
-		if _, ok := slices.BinarySearch(have, name); !ok {
-			t.Errorf("%s of the help is not in the catalogue", name)
+}
+
+// TestParserHelp: what argparse and click print of all flags of an engine's newest known
+// version is read to the last spelling, and nothing besides. testdata/help.py makes the
+// texts of flags.json.
+func TestParserHelp(t *testing.T) {
+	for _, name := range []string{"vllm", "sglang", "trtllm"} {
+		e, err := ByName(name)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for _, name := range have {
-		if !h.has(e, name) {
-			t.Errorf("%s of the catalogue is not in the help", name)
+		want := map[string]bool{"--help": true}
+		if !e.cli.click {
+			want["-h"] = true
+		}
+		for _, f := range e.list().Flags {
+			if f.Until != "" {
+				continue
+			}
+			for _, spelling := range slices.Concat([]string{f.Flag}, f.Aliases, f.Off) {
+				want[spelling] = true
+			}
+		}
+		have := helpOf(t, e, "testdata/help/"+name+".txt").Flags
+		for _, spelling := range have {
+			if !want[spelling] {
+				t.Errorf("%s: %s is read out of the help, and is no flag", name, spelling)
+			}
+			delete(want, spelling)
+		}
+		for spelling := range want {
+			t.Errorf("%s: %s is not read out of the help: make it anew by testdata/help.py if the flag is", name, spelling)
 		}
 	}
 }
@@ -76,11 +121,20 @@ func TestNoHelp(t *testing.T) {
 	}
 }
 
+// TestLongHelp: the time to read a line goes with its length.
+func TestLongHelp(t *testing.T) {
+	e, _ := ByName("vllm")
+	h, err := ParseHelp(e, "  --port PORT\n  "+strings.Repeat("-a, ", 100000)+"-b\n  "+strings.Repeat("-c [x, y] z", 20000)+"\n")
+	if err != nil || strings.Join(h.Flags, " ") != "--port -a -b -c" {
+		t.Errorf("%q %v", h.Flags, err)
+	}
+}
+
 // TestUnknown: flags of a command that the installed engine lacks.
 func TestUnknown(t *testing.T) {
 	for _, tt := range []struct{ version, command, want string }{
 		{"0.13.0", "vllm serve M -tp 4 --max_num_seqs 64 --gpu-memory-utilization=0.9 -O3 --compilation-config.level 3 --no-enable-prefix-caching", ""},
-		{"0.13.0", "vllm serve M --performance-mode throughput", "this vLLM (0.13.0 by its own account) has no flag --performance-mode: it is known from 0.17 on"},
+		{"0.13.0", "vllm serve M --performance-mode throughput", "this vLLM (0.13.0 by its own account) has no flag --performance-mode: it came with 0.17"},
 		{"", "vllm serve M --max-num-batched-tokens 2048", "this vLLM has no flag --max-num-batched-tokens"},
 		{"0.5.9", "python3 -m sglang.launch_server --model-path M --tp 2 --kv-cache-dtype auto", ""},
 		{"0.5.9", "python3 -m sglang.launch_server --model-path M --schedule-policy lpm", "this SGLang (0.5.9 by its own account) has no flag --schedule-policy"},

@@ -37,7 +37,7 @@ func llamacppParams() []Param {
 			Doc: "Slots: requests decoded together at most. They divide the context. Unset: 4, which share it."},
 		{Name: MaxBatched, Flags: []string{"-b", "--batch-size"}, Kind: Int, Default: "2048", Min: 1, Ladder: []string{"512", "1024", "2048", "4096"},
 			Doc: "Tokens handed over at once: those of all slots that decode, and prompts as far as there is room."},
-		{Name: MicroBatch, Flags: []string{"-ub", "--ubatch-size"}, Kind: Int, Default: "512", Min: 1, Ladder: []string{"128", "256", "512", "1024", "2048"},
+		{Name: MicroBatch, Flags: []string{"-ub", "--ubatch-size"}, Kind: Int, Default: "512", Min: 1, Ladder: []string{"128", "256", "512", "1024", "2048", "4096"},
 			Doc: "Tokens computed at once; a batch is cut into such parts. Larger is faster for prompts and takes memory."},
 		{Name: MaxModelLen, Derived: true, Kind: Int, Min: 1, Doc: "Longest prompt plus output: with it -c is so much for each slot."},
 		{Name: ContextSize, Flags: []string{"-c", "--ctx-size"}, Kind: Int,
@@ -104,7 +104,7 @@ func (c Command) llamacppContext(length string) ([]string, error) {
 
 // llamacppSlots is the number of slots, and whether they share one context.
 func (c Command) llamacppSlots() (slots int, unified bool) {
-	slots, _ = strconv.Atoi(c.Params[MaxNumSeqs])
+	slots = c.number(MaxNumSeqs, 0)
 	if slots <= 0 {
 		return llamacppAutoSlots, true
 	}
@@ -116,7 +116,7 @@ func (c Command) llamacppSlots() (slots int, unified bool) {
 // command tells; 0 where the model's own context decides. llama-server rounds up to
 // whole 256.
 func (c Command) SlotContext() int {
-	size, _ := strconv.Atoi(c.Params[ContextSize])
+	size := c.number(ContextSize, 0)
 	if c.Engine != "llamacpp" || size <= 0 {
 		return 0
 	}
@@ -148,24 +148,18 @@ func (c Command) Check() *Rejection {
 // llamacppLimits: it aborts without a batch, or with a negative context, and has
 // sequence numbers for 256 slots.
 func (c Command) llamacppLimits() *Rejection {
-	number := func(name string, otherwise int) int {
-		if n, err := strconv.Atoi(c.Params[name]); err == nil {
-			return n
-		}
-		return otherwise
-	}
-	if n := number(MaxNumSeqs, 1); n > 256 {
+	if n := c.number(MaxNumSeqs, 1); n > 256 {
 		return &Rejection{Rule: "slots", Log: "llama_init_from_model: failed to initialize the context: n_seq_max must be <= 256",
-			Reason: fmt.Sprintf("max_num_seqs %d is more than the 256 slots that llama-server can have", n)}
+			Reason: fmt.Sprintf("max_num_seqs %d is more than the 256 slots that llama-server can have: use at most 256", n)}
 	}
 	aborts := "llama-context.cpp:2273: GGML_ASSERT(n_outputs_max <= cparams.n_outputs_max) failed"
 	for _, name := range []string{MaxBatched, MicroBatch} {
-		if n := number(name, 1); n < 1 {
-			return &Rejection{Rule: "value", Log: aborts, Reason: fmt.Sprintf("llama.cpp takes a %s of at least 1, not %d", name, n)}
+		if n := c.number(name, 1); n < 1 {
+			return &Rejection{Rule: "value", Log: aborts, Reason: fmt.Sprintf("llama.cpp does not take %s=%d: use a value of at least 1", name, n)}
 		}
 	}
-	if n := number(ContextSize, 0); n < 0 {
-		return &Rejection{Rule: "value", Log: aborts, Reason: fmt.Sprintf("llama.cpp takes a context_size of at least 0 (the model's), not %d", n)}
+	if n := c.number(ContextSize, 0); n < 0 {
+		return &Rejection{Rule: "value", Log: aborts, Reason: fmt.Sprintf("llama.cpp does not take context_size=%d: use a value of at least 0, which is the model's", n)}
 	}
 	return nil
 }
@@ -217,13 +211,10 @@ func (c Command) Outline(g arch.Accelerator, devices int) (Config, error) {
 	}
 	cfg := Config{
 		Engine: c.Engine, GPU: g, TP: 1, PP: 1, DP: 1, EP: 1, GPUs: max(devices, 1),
-		Batched: 2048, MaxLen: c.SlotContext(), Prefix: c.Params[PrefixCaching] != "false", Chunked: true,
+		Batched: c.number(MaxBatched, 2048), MaxLen: c.SlotContext(), Prefix: c.Params[PrefixCaching] != "false", Chunked: true,
 		ServedName: c.Model, Host: cmp.Or(c.Host, e.DefaultHost), Port: cmp.Or(c.Port, e.DefaultPort),
 	}
 	cfg.Seqs, _ = c.llamacppSlots()
-	if n, err := strconv.Atoi(c.Params[MaxBatched]); err == nil {
-		cfg.Batched = n
-	}
 	if c.Flag("--split-mode") == "none" {
 		cfg.GPUs = 1
 	}
@@ -241,17 +232,16 @@ func (c Command) Remarks(cores int) []string {
 		return nil
 	}
 	var out []string
-	batch, err := strconv.Atoi(cmp.Or(c.Params[MaxBatched], "2048"))
-	if micro, e := strconv.Atoi(c.Params[MicroBatch]); e == nil && err == nil && micro > batch {
+	if micro, batch := c.number(MicroBatch, 0), c.number(MaxBatched, 2048); micro > batch {
 		out = append(out, fmt.Sprintf("micro_batch %d is more than max_num_batched_tokens %d: llama-server computes %[2]d tokens at once.", micro, batch))
 	}
 	for _, name := range []string{Threads, ThreadsBatch} {
-		if n, err := strconv.Atoi(c.Params[name]); err == nil && cores > 0 && n > cores {
+		if n := c.number(name, 0); cores > 0 && n > cores {
 			out = append(out, fmt.Sprintf("%s %d is more than the %d cores of this host: threads wait for one another.", name, n, cores))
 		}
 	}
 	slots, unified := c.llamacppSlots()
-	if size, _ := strconv.Atoi(c.Params[ContextSize]); size > 0 && !unified && c.SlotContext() != size/slots {
+	if size := c.number(ContextSize, 0); size > 0 && !unified && c.SlotContext() != size/slots {
 		out = append(out, fmt.Sprintf("context_size %d over %d slots is rounded up to %d tokens each.", size, slots, c.SlotContext()))
 	}
 	return out

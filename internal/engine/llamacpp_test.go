@@ -189,12 +189,12 @@ func TestLlamacppNew(t *testing.T) {
 		params params
 		want   string
 	}{
-		{"llamacpp", params{TP: "2"}, "llama.cpp has no command-line flag for tp=2"},
-		{"llamacpp", params{BlockSize: "16"}, "llama.cpp has no command-line flag for block_size=16"},
+		{"llamacpp", params{TP: "2"}, "llama.cpp has no setting for tp=2: leave it out"},
+		{"llamacpp", params{BlockSize: "16"}, "llama.cpp has no setting for block_size=16: leave it out"},
 		{"llamacpp", params{MaxModelLen: "1024", ContextSize: "4096"}, "max_model_len=1024 and context_size=4096 both set"},
 		{"llamacpp", params{Speculative: "medusa:2"}, "llama.cpp has no speculation medusa:2"},
-		{"vllm", params{Threads: "2"}, "vLLM has no command-line flag for threads=2"},
-		{"sglang", params{MicroBatch: "128"}, "SGLang has no command-line flag for micro_batch=128"},
+		{"vllm", params{Threads: "2"}, "vLLM has no setting for threads=2: leave it out"},
+		{"sglang", params{MicroBatch: "128"}, "SGLang has no setting for micro_batch=128: leave it out"},
 	} {
 		_, err := New(tt.engine, "m.gguf", tt.params, nil)
 		r, ok := errors.AsType[*Rejection](err)
@@ -245,9 +245,9 @@ func TestLlamacppFlags(t *testing.T) {
 func TestLlamacppCheck(t *testing.T) {
 	for line, want := range map[string]struct{ rule, reason string }{
 		"-np 300":                              {"slots", "max_num_seqs 300 is more than the 256 slots"},
-		"-b 0":                                 {"value", "max_num_batched_tokens of at least 1, not 0"},
-		"-ub -1":                               {"value", "micro_batch of at least 1, not -1"},
-		"-c -5":                                {"value", "context_size of at least 0"},
+		"-b 0":                                 {"value", "max_num_batched_tokens=0: use a value of at least 1"},
+		"-ub -1":                               {"value", "micro_batch=-1: use a value of at least 1"},
+		"-c -5":                                {"value", "context_size=-5: use a value of at least 0"},
 		"-ctk q8_0 -ctv q8_0 -fa off":          {"kv-dtype", "a cache of values in q8_0 needs flash attention"},
 		"-ctv iq4_nl -fa 0":                    {"kv-dtype", "a cache of values in iq4_nl"},
 		"--spec-type draft-simple":             {"draft", "speculative draft_model:auto needs a draft model"},
@@ -269,6 +269,9 @@ func TestLlamacppCheck(t *testing.T) {
 		if r == nil || r.Rule != want.rule || !strings.Contains(r.Reason, want.reason) {
 			t.Errorf("%s: %+v, want %+v", line, r, want)
 			continue
+		}
+		if !wayOut.MatchString(r.Reason) {
+			t.Errorf("%s: %q does not say what to do", line, r.Reason)
 		}
 		if got, ok := llamaEngine(t).Refusal("0.00.000.001 E " + r.Log + "\n"); !ok || got != r.Log {
 			t.Errorf("%s: its log %q is not found", line, r.Log)

@@ -19,7 +19,7 @@ import (
 var collected = []string{"--cache-type-k", "--cache-type-v", "--spec-type", "--model-draft", "--hf-repo-draft", "--spec-draft-n-max", "--spec-ngram-simple-size-m"}
 
 // is reports whether the flag has the name, as its own or as another spelling.
-func (d *flagDef) is(name string) bool { return d.Flag == name || slices.Contains(d.Aliases, name) }
+func (d *Flag) is(name string) bool { return d.Flag == name || slices.Contains(d.Aliases, name) }
 
 // plainFlag reads one option.
 func (p *parser) plainFlag(arg string) error {
@@ -92,7 +92,7 @@ func (c cli) handling(name, why string) *UsageError {
 var leading = regexp.MustCompile(`^\s*[+-]?\d+`)
 
 // plainValue reads a value as the option's kind and gives it in one spelling.
-func (p *parser) plainValue(d *flagDef, name, value string) (string, error) {
+func (p *parser) plainValue(d *Flag, name, value string) (string, error) {
 	c := p.engine.cli
 	switch d.Kind {
 	case Int:
@@ -121,7 +121,7 @@ func (p *parser) plainValue(d *flagDef, name, value string) (string, error) {
 // switchWords are other words for on, off and auto.
 var switchWords = map[string]string{"enabled": "on", "true": "on", "1": "on", "disabled": "off", "false": "off", "0": "off", "-1": "auto"}
 
-func plainChoice(c cli, d *flagDef, name, value string) (string, error) {
+func plainChoice(c cli, d *Flag, name, value string) (string, error) {
 	if len(d.Choices) == 0 || slices.Contains(d.Choices, value) {
 		return value, nil
 	}

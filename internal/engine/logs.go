@@ -101,10 +101,15 @@ func (s *scanner) scan(log string, visit func(pattern, from, to int)) {
 	}
 }
 
+// longestLine is how far to either side of a byte its line is looked at: what tells of
+// facts and failures is shorter, and progress bars make lines without end.
+const longestLine = 16 << 10
+
 // lineAt is the line that a byte of a log stands in, and where it begins.
 func lineAt(log string, at int) (start int, line string) {
-	start = strings.LastIndexByte(log[:at], '\n') + 1
-	line, _, _ = strings.Cut(log[start:], "\n")
+	low := max(0, at-longestLine)
+	start = low + strings.LastIndexByte(log[low:at], '\n') + 1
+	line, _, _ = strings.Cut(log[start:min(len(log), at+longestLine)], "\n")
 	return start, plain(line)
 }
 
@@ -114,13 +119,16 @@ var (
 	source = regexp.MustCompile(`^(?:raise |except |File ")`)
 )
 
-// plain is a line without colours and blanks around it.
-func plain(line string) string {
-	if strings.IndexByte(line, '\x1b') >= 0 {
-		line = ansi.ReplaceAllString(line, "")
+// WithoutColours is a text without what makes a terminal show it in colour.
+func WithoutColours(text string) string {
+	if strings.IndexByte(text, '\x1b') < 0 {
+		return text
 	}
-	return strings.TrimSpace(line)
+	return ansi.ReplaceAllString(text, "")
 }
+
+// plain is a line without colours and blanks around it.
+func plain(line string) string { return strings.TrimSpace(WithoutColours(line)) }
 
 // bare is a plain line without time, level, process and rank before it.
 func bare(line string) string { return prefix.ReplaceAllString(line, "") }

@@ -236,6 +236,18 @@ func BenchmarkDiagnose(b *testing.B) {
 	}
 }
 
+// TestEndlessLine: a log that is one line takes no longer than one of many.
+func TestEndlessLine(t *testing.T) {
+	e, _ := ByName("sglang")
+	log := strings.Repeat("Memory pool end. avail mem=5.25 GB, raise ValueError: Unsupported speculative method 100% ", 20_000)
+	if f := e.Facts(log); f.Values["free_gib"] != 5.25 {
+		t.Errorf("%v", f.Values)
+	}
+	if f, ok := e.Diagnose(log); !ok || f.Class != "speculative" || len(f.Line) > 2*longestLine {
+		t.Errorf("%v %s, a line of %d", ok, f.Class, len(f.Line))
+	}
+}
+
 // TestScanner: it finds what strings.Index finds, at borders and overlaps too.
 func TestScanner(t *testing.T) {
 	keys := []string{"error: invalid", "invalid argument", "argument 7", "aaaa", "Running: "}

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"perflab/internal/arch"
 )
@@ -11,6 +12,12 @@ import (
 func (r *resolver) further() {
 	c := r.cfg
 	c.AttentionDP, c.ContextP = 1, 1
+	c.Interval = r.int(StreamInterval, 1)
+	format, _ := r.cmd.extra("--load-format")
+	if v, ok := at(r.cmd.File, "load_format"); ok {
+		format = scalarText(v)
+	}
+	c.Dummy = format == "dummy"
 	switch c.Engine {
 	case "vllm":
 		c.ContextP = r.extraInt("--decode-context-parallel-size", 1)
@@ -18,11 +25,24 @@ func (r *resolver) further() {
 	case "sglang":
 		c.ContextP = r.extraInt("--dcp-size", 1)
 		c.AllToAll, _ = r.cmd.extra("--moe-a2a-backend")
-		if r.flag("--enable-dp-attention") || r.text("attention_dp") == "true" {
+		if r.flag("--enable-dp-attention") {
 			c.AttentionDP = r.int(DP, 1)
+		}
+		if mode, _ := r.cmd.extra("--deepep-mode"); c.AllToAll == "deepep" && mode != "normal" {
+			c.Dispatch = 128
+			if n, err := strconv.Atoi(envOf(r.cmd.Env, "SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK")); err == nil && n > 0 {
+				c.Dispatch = n
+			}
+		}
+	case "trtllm":
+		if r.bool(AttentionDP, false) {
+			c.AttentionDP = c.TP
 		}
 	}
 }
+
+// attentionTP is how many ranks split the attention of a request.
+func (c *Config) attentionTP() int { return max(1, c.TP/max(1, c.AttentionDP)) }
 
 // wholeExperts are the ways of SGLang to reach experts that make every rank an
 // expert-parallel one, whatever --ep-size says.
@@ -60,7 +80,7 @@ func specRule(c *Config, _ int) *Rejection {
 			"speculation by %s does not go with data-parallel attention over %d groups: use mtp or eagle3, or leave one of them off", c.Spec, c.AttentionDP)
 	case c.Spec == "ngram" && c.GPU.SM == 0 && c.GPU.Platform != arch.ROCm:
 		return reject("ValueError: Ngram speculative decoding only supports CUDA device.",
-			"speculation by ngram runs on GPUs only, and %s is none", c.GPU.Title)
+			"speculation by ngram runs on GPUs only, and %s is none: use mtp or eagle3, or leave speculation off", c.GPU.Title)
 	}
 	return nil
 }
@@ -88,23 +108,4 @@ func graphRule(c *Config, _ int) *Rejection {
 		Reason: fmt.Sprintf("graphs of up to %d tokens hold no guess of %d tokens and the one before them: use max_cudagraph_capture_size %d or more", c.GraphMax, c.SpecTokens, c.SpecTokens+1),
 		Log: fmt.Sprintf("ValueError: No valid cudagraph sizes after rounding to multiple of %d (num_speculative_tokens + 1 or tp if sequence parallelism is enabled) please adjust num_speculative_tokens (%d) or max_cudagraph_capture_size (%d)",
 			c.SpecTokens+1, c.SpecTokens, c.GraphMax)}
-}
-
-// flagRule checks what depends on flags that no configuration holds.
-func (r *resolver) flagRule() *Rejection {
-	c := r.cfg
-	if c.Engine != "sglang" || c.Spec == "" {
-		return nil
-	}
-	if mode, _ := r.cmd.extra("--disaggregation-mode"); c.PP > 1 && mode != "prefill" {
-		return &Rejection{Rule: "speculative", Log: "AssertionError: Pipeline parallelism is not compatible with overlap schedule, speculative decoding, mixed chunked prefill.",
-			Reason: fmt.Sprintf("speculation does not go with %d pipeline stages in SGLang: use pp 1 or leave speculation off", c.PP)}
-	}
-	backend, given := r.cmd.extra("--attention-backend")
-	if given && c.SpecTree > 1 && c.Block > 1 && !slices.Contains([]string{"flashinfer", "fa3", "triton"}, backend) {
-		return &Rejection{Rule: "speculative",
-			Reason: fmt.Sprintf("guesses of %d candidates a step need pages of 1 token with attention backend %s, and they are of %d: use one candidate, block_size 1 or backend flashinfer", c.SpecTree, backend, c.Block),
-			Log:    fmt.Sprintf("ValueError: speculative_eagle_topk(%d) > 1 with page_size(%d) > 1 is unstable and produces incorrect results for paged attention backends. This combination is only supported for the 'flashinfer' backend.", c.SpecTree, c.Block)}
-	}
-	return nil
 }

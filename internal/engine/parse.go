@@ -50,7 +50,7 @@ func (c cli) unknown(args ...string) *UsageError {
 	return c.fail("unrecognized arguments: %s", strings.Join(args, " "))
 }
 
-func (c cli) badValue(d *flagDef, value, kind string) *UsageError {
+func (c cli) badValue(d *Flag, value, kind string) *UsageError {
 	if c.click {
 		article := map[string]string{"int": "a valid integer", "float": "a valid float"}[kind]
 		return c.fail("Invalid value for '%s': '%s' is not %s.", d.Flag, value, article)
@@ -58,7 +58,7 @@ func (c cli) badValue(d *flagDef, value, kind string) *UsageError {
 	return c.fail("argument %s: invalid %s value: '%s'", d.names(), kind, value)
 }
 
-func (c cli) badChoice(d *flagDef, value string, choices []string) *UsageError {
+func (c cli) badChoice(d *Flag, value string, choices []string) *UsageError {
 	quoted := "'" + strings.Join(choices, "', '") + "'"
 	if c.click {
 		return c.fail("Invalid value for '%s': '%s' is not one of %s.", d.Flag, value, quoted)
@@ -66,7 +66,7 @@ func (c cli) badChoice(d *flagDef, value string, choices []string) *UsageError {
 	return c.fail("argument %s: invalid choice: '%s' (choose from %s)", d.names(), value, quoted)
 }
 
-func (c cli) noValue(d *flagDef, spelled string) *UsageError {
+func (c cli) noValue(d *Flag, spelled string) *UsageError {
 	if c.click {
 		return c.fail("Option '%s' requires an argument.", spelled)
 	}
@@ -207,7 +207,7 @@ func findFlag(e *Engine, table map[string]flagRef, name string) (ref flagRef, gl
 			return ref, "", ok
 		}
 		if ok && ref.def.Kind == JSON && key != "" {
-			return flagRef{def: &flagDef{Flag: name, Kind: String, Figures: ref.def.Figures}}, "", true
+			return flagRef{def: &Flag{Flag: name, Kind: String, Figures: ref.def.Figures}}, "", true
 		}
 		return flagRef{}, "", false
 	}
@@ -263,7 +263,7 @@ func (p *parser) flag(arg string) error {
 
 // take consumes the values of a flag: one, or for argparse's lists as many as
 // there are up to the next flag.
-func (p *parser) take(d *flagDef) []string {
+func (p *parser) take(d *Flag) []string {
 	n := 0
 	for n < len(p.args) && (p.engine.cli.click && n == 0 || !p.looksLikeFlag(p.args[n])) {
 		n++
@@ -286,7 +286,7 @@ func (p *parser) looksLikeFlag(arg string) bool {
 }
 
 // check reads a value as the flag's kind.
-func (p *parser) check(d *flagDef, value string) error {
+func (p *parser) check(d *Flag, value string) error {
 	c := p.engine.cli
 	switch d.Kind {
 	case Int:
@@ -364,11 +364,11 @@ func (p *parser) set(ref flagRef, value string, raw []string) error {
 
 // fitsLength reports whether value asks for the longest length that fits: vLLM's
 // --max-model-len auto or -1.
-func (c cli) fitsLength(d *flagDef, value string) bool {
+func (c cli) fitsLength(d *Flag, value string) bool {
 	return c.suffixes && d.Flag == "--max-model-len" && (value == "auto" || value == "-1")
 }
 
-func (p *parser) setParam(param *Param, d *flagDef, value string) error {
+func (p *parser) setParam(param *Param, d *Flag, value string) error {
 	name, cli := param.Name, p.engine.cli
 	switch {
 	case cli.fitsLength(d, value):

@@ -166,9 +166,9 @@ func TestNewRefuses(t *testing.T) {
 		want   string
 	}{
 		{"trtllm", params{Speculative: "medusa:2"}, "TensorRT-LLM has no speculation medusa:2"},
-		{"trtllm", params{PerfMode: "throughput"}, "TensorRT-LLM has no command-line flag for performance_mode=throughput"},
+		{"trtllm", params{PerfMode: "throughput"}, "TensorRT-LLM has no setting for performance_mode=throughput: leave it out"},
 		{"trtllm", params{MoEBackend: "quick"}, "TensorRT-LLM refuses moe_config.backend of its configuration file: Input should be 'AUTO'"},
-		{"sglang", params{PerfMode: "throughput"}, "SGLang has no command-line flag for performance_mode=throughput"},
+		{"sglang", params{PerfMode: "throughput"}, "SGLang has no setting for performance_mode=throughput: leave it out"},
 		{"sglang", params{Speculative: "medusa:2"}, "SGLang has no speculation method medusa"},
 		{"vllm", params{Speculative: "mtp:5/4/8"}, "vLLM needs a number of tokens"},
 	} {
@@ -323,6 +323,25 @@ func TestModelInFile(t *testing.T) {
 }
 
 // FuzzParse: what parses prints to something that parses to the same.
+func TestWorld(t *testing.T) {
+	for line, want := range map[string]int{
+		"vllm serve m":                                                         1,
+		"vllm serve m -tp 4 -pp 2 -dp 3":                                       24,
+		"vllm serve m -tp 4 -pcp 2":                                            8,
+		"trtllm-serve m --tp_size 4 --cp_size 2":                               8,
+		"sglang serve --model-path m --tp 8 --dp-size 2":                       16,
+		"sglang serve --model-path m --tp 8 --dp-size 8 --enable-dp-attention": 8,
+	} {
+		c, err := Parse(strings.Fields(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.World(); got != want {
+			t.Errorf("%s: %d devices, want %d", line, got, want)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, tt := range append(published, spellings...) {
 		f.Add(strings.Join(strings.Fields(tt.line), "\n"))

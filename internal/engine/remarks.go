@@ -11,12 +11,16 @@ import (
 // sentence each. None of them keeps it from being started.
 func (c Config) Remarks() []string {
 	var list []string
+	if e, err := ByName(c.Engine); err != nil || e.MeasuredOnly {
+		return nil // Command.Remarks has those of its command
+	}
 	for _, remark := range []func(*Config) string{
 		copiesRemark, latentRemark, denseCopiesRemark, dpAttentionRemark, expertsRemark, allToAllRemark, widenedRemark,
-		eagerRemark, graphsRemark, guessesRemark, treeRemark, poolRemark, longPromptRemark, iterationRemark,
+		dispatchRemark, eagerRemark, graphsRemark, guessesRemark, treeRemark, roomRemark, poolRemark, longPromptRemark, iterationRemark,
+		dummyRemark, intervalRemark,
 	} {
 		if text := remark(&c); text != "" {
-			list = append(list, text)
+			list = append(list, text+".")
 		}
 	}
 	return list
@@ -24,11 +28,11 @@ func (c Config) Remarks() []string {
 
 // copiesRemark: ranks beyond the KV heads keep copies of them.
 func copiesRemark(c *Config) string {
-	kv := c.Model.KVHeads
-	if c.Model.MLA != nil || kv == 0 || c.TP <= kv || c.ContextP > 1 {
+	kv, tp := c.Model.KVHeads, c.attentionTP()
+	if c.Model.MLA != nil || kv == 0 || tp <= kv || c.ContextP > 1 {
 		return ""
 	}
-	return fmt.Sprintf("%d KV heads over tp %d: each is kept %d times, and the cache holds no more tokens than with tp %d", kv, c.TP, c.TP/kv, kv)
+	return fmt.Sprintf("%d KV heads over tp %d: each is kept %d times, and a token takes as much of each rank's cache as with tp %d", kv, tp, tp/kv, kv)
 }
 
 // latentRemark: what MLA keeps of a token is not split over heads.
@@ -91,6 +95,15 @@ func widenedRemark(c *Config) string {
 	return fmt.Sprintf("%s has no %s arithmetic, which begins with compute capability %s: the weights take less memory and are multiplied in 16 bit", c.GPU.Title, f, need)
 }
 
+// dispatchRemark: DeepEP's kernels for decoding send so many tokens at once and no more.
+func dispatchRemark(c *Config) string {
+	batch := c.Seqs * max(1, 1+c.SpecTokens) / max(1, c.AttentionDP)
+	if c.Dispatch == 0 || batch <= c.Dispatch {
+		return ""
+	}
+	return fmt.Sprintf("max_num_seqs %d lets a rank decode %d tokens at once, and DeepEP sends %d: lower it, or raise SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK", c.Seqs, batch, c.Dispatch)
+}
+
 // eagerRemark: a GPU without graphs.
 func eagerRemark(c *Config) string {
 	if c.GraphMax > 0 || c.GPU.Platform == arch.CPU {
@@ -109,7 +122,10 @@ func graphsRemark(c *Config) string {
 	if c.Engine == "vllm" {
 		batch, unit = c.Seqs*(1+c.SpecTokens), "tokens"
 	}
-	if c.GraphMax == 0 || c.GraphMax >= min(batch, hiddenLaunches) {
+	switch {
+	case c.GraphMax > 2*batch && c.Engine == "vllm": // which doubles the batch by itself; others leave the rest out
+		return fmt.Sprintf("graphs of up to %d tokens are captured and max_num_seqs %d allows %d: the larger ones take memory and time at the start, and never run", c.GraphMax, c.Seqs, batch)
+	case c.GraphMax == 0 || c.GraphMax >= min(batch, hiddenLaunches):
 		return ""
 	}
 	return fmt.Sprintf("graphs cover decode batches of up to %d %s and max_num_seqs %d allows %d: raise max_cudagraph_capture_size to the batch you expect", c.GraphMax, unit, c.Seqs, batch)
@@ -130,6 +146,28 @@ func treeRemark(c *Config) string {
 		return ""
 	}
 	return fmt.Sprintf("guesses of %d candidates a step with pages of %d tokens: earlier versions refuse them but for attention backend flashinfer", c.SpecTree, c.Block)
+}
+
+// roomRemark: what is not in the share of memory must have room beside it: graphs, and
+// in SGLang the largest step.
+func roomRemark(c *Config) string {
+	room, need, what := c.deviceBytes(), c.graphBytes(), "graphs take"
+	switch {
+	case c.KVSpace > 0 || c.GPU.SM == 0:
+		return ""
+	case c.Engine == "vllm":
+		room -= int64(c.MemoryShare * float64(room))
+	case c.Engine == "sglang":
+		room -= c.libraryBytes()
+		room -= int64(c.MemoryShare * float64(room))
+		need, what = need+c.activationBytes(), "the largest step and graphs take"
+	default:
+		return ""
+	}
+	if room >= need {
+		return ""
+	}
+	return fmt.Sprintf("gpu_memory_utilization %v leaves %.1f GiB beside weights and KV cache, and %s about %.1f: memory may run out, at the start or under load", c.MemoryShare, gib(room), what, gib(need))
 }
 
 // poolRemark: engines that start with a cache for less than one longest sequence.
@@ -162,6 +200,25 @@ func iterationRemark(c *Config) string {
 		parts = append(parts, fmt.Sprintf("max_num_batched_tokens %d is not a multiple of the %d tokens of a KV block", c.Batched, c.Block))
 	}
 	return strings.Join(parts, ", and ")
+}
+
+// dummyRemark: made-up weights answer nothing.
+func dummyRemark(c *Config) string {
+	switch {
+	case !c.Dummy:
+		return ""
+	case c.Model.MoE != nil || c.Spec != "":
+		return "the weights are made up: what is routed to which expert, and how many guesses are accepted, is not what the model does, and figures depend on it"
+	}
+	return "the weights are made up: figures are of the arithmetic alone, and answers end by chance"
+}
+
+// intervalRemark: tokens that come several at a time.
+func intervalRemark(c *Config) string {
+	if c.Interval < 2 {
+		return ""
+	}
+	return fmt.Sprintf("streams have a message for every %d tokens: times between tokens (ITL) are those between messages", c.Interval)
 }
 
 // Fits holds a workload's longest request against what the configuration serves: by

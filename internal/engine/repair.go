@@ -82,7 +82,7 @@ func wholeBlocks(f *Failure, c Command) map[string]string {
 	}
 	part, _ := strconv.Atoi(f.groups[2])
 	block, _ := strconv.Atoi(f.groups[4])
-	tp, _ := strconv.Atoi(c.Params[TP])
+	tp := c.Count(TP)
 	if block < 1 {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (f *Failure) moveShare(c Command, step float64) map[string]string {
 func defaultShare(c Command) string {
 	switch c.Engine {
 	case "vllm":
-		if (&resolver{cmd: c}).since(0, 20) {
+		if c.AtLeast("0.20") {
 			return "0.92"
 		}
 		return "0.9"

@@ -47,7 +47,7 @@ func (c Command) Resolve(m arch.Model, g arch.Accelerator, gpus int) (Config, er
 			return Config{}, rej
 		}
 	}
-	if rej := r.flagRule(); rej != nil {
+	if rej := r.flagRules(); rej != nil {
 		return Config{}, rej
 	}
 	if r.text(MaxModelLen) == "auto" {
@@ -72,6 +72,7 @@ func (r *resolver) common() {
 	c := r.cfg
 	r.ranges()
 	c.TP, c.PP, c.DP = r.int(TP, 1), r.int(PP, 1), r.int(DP, 1)
+	c.GPUs = r.cmd.World()
 	c.MaxLen = c.Model.MaxLen
 	if r.text(MaxModelLen) != "auto" {
 		c.MaxLen = r.int(MaxModelLen, c.Model.MaxLen)
@@ -100,7 +101,7 @@ func (r *resolver) space() {
 	if v, given := r.cmd.extra("--kv-cache-memory-bytes"); given {
 		n, err := strconv.ParseInt(v, 10, 64)
 		if err != nil || n < 1 {
-			r.outside("kv_cache_memory_bytes", "at least 1", v)
+			r.outside("kv_cache_memory_bytes", "of at least 1", v)
 		}
 		r.cfg.KVSpace = n
 	}
@@ -111,14 +112,14 @@ func (r *resolver) space() {
 		if v, ok := strings.CutPrefix(e, "VLLM_CPU_KVCACHE_SPACE="); ok {
 			n, err := strconv.ParseInt(v, 10, 32)
 			if err != nil || n < 1 {
-				r.outside("VLLM_CPU_KVCACHE_SPACE", "at least 1", v)
+				r.outside("VLLM_CPU_KVCACHE_SPACE", "of at least 1", v)
 			}
 			r.cfg.KVSpace = n * gibibyte
 		}
 	}
 	switch {
-	case r.cfg.KVSpace > 0 || r.since(0, 20):
-	case r.since(0, 13):
+	case r.cfg.KVSpace > 0 || r.cmd.AtLeast("0.20"):
+	case r.cmd.AtLeast("0.13"):
 		r.cfg.KVSpace = r.cfg.deviceBytes() / 2
 	default:
 		r.cfg.KVSpace = 4 * gibibyte
@@ -134,13 +135,7 @@ func (r *resolver) fail(err error) {
 func (r *resolver) text(name string) string { return r.cmd.Params[name] }
 
 // flag reports whether a further flag was given.
-func (r *resolver) flag(flag string) bool { _, ok := r.cmd.extra(flag); return ok }
-
-// since reports whether the command's engine is known to be of a version or later.
-func (r *resolver) since(version ...int) bool {
-	have, ok := release(r.cmd.Version)
-	return ok && slices.Compare(have, version) >= 0
-}
+func (r *resolver) flag(flag string) bool { return r.cmd.Has(flag) }
 
 // extraInt reads a further flag's number, at least 1.
 func (r *resolver) extraInt(flag string, otherwise int) int {
@@ -217,7 +212,7 @@ func (r *resolver) ranges() {
 		}
 		f, err := strconv.ParseFloat(v, 64)
 		if err != nil || !(f >= p.Min) || p.Max > 0 && f > p.Max { // not a number is in no range
-			limit := fmt.Sprintf("at least %v", p.Min)
+			limit := fmt.Sprintf("of at least %v", p.Min)
 			if p.Max > 0 {
 				limit = fmt.Sprintf("from %v to %v", p.Min, p.Max)
 			}
@@ -230,12 +225,12 @@ func (r *resolver) ranges() {
 // has no limits.
 func (r *resolver) atLeastOne(name string, n int) {
 	if n < 1 {
-		r.outside(name, "at least 1", strconv.Itoa(n))
+		r.outside(name, "of at least 1", strconv.Itoa(n))
 	}
 }
 
 func (r *resolver) outside(name, limit, value string) {
-	r.fail(&Rejection{Rule: "value", Reason: fmt.Sprintf("%s takes a %s of %s, not %s", r.engine.Title, name, limit, value),
+	r.fail(&Rejection{Rule: "value", Reason: fmt.Sprintf("%s does not take %s=%s: use a value %s", r.engine.Title, name, value, limit),
 		Log: fmt.Sprintf("pydantic_core._pydantic_core.ValidationError: 1 validation error for %s: Input should be %s (input_value=%s)", name, limit, value)})
 }
 
@@ -271,7 +266,7 @@ func (r *resolver) quantise() {
 		r.fail(&Rejection{Rule: "quantization", Reason: fmt.Sprintf("%s is not a checkpoint of quantization %s: name one, or quantise by fp8 on loading", m.Name, v),
 			Log: fmt.Sprintf("ValueError: Cannot find the config file for %s", v)})
 	default:
-		r.fail(&Rejection{Rule: "quantization", Reason: fmt.Sprintf("%s is stored in %s, which does not go with quantization %s", m.Name, m.Format, v),
+		r.fail(&Rejection{Rule: "quantization", Reason: fmt.Sprintf("%s is stored in %s, which does not go with quantization %s: leave quantization out, or name another checkpoint", m.Name, m.Format, v),
 			Log: fmt.Sprintf("ValueError: Quantization method specified in the model config (%s) does not match the quantization method specified in the `quantization` argument (%s).", m.Format, v)})
 	}
 }
@@ -296,7 +291,7 @@ func (r *resolver) speculate() {
 	case c.SpecTokens < 0 || c.SpecTokens > c.MaxLen: // 0 is a JSON form that leaves the number to the engine
 		r.outside(Speculative, fmt.Sprintf("from 1 to %d tokens a step", c.MaxLen), v)
 	case s.mtp() && !c.Model.HasMTP:
-		r.fail(&Rejection{Rule: "mtp", Reason: fmt.Sprintf("%s ships no multi-token-prediction layers, which %s needs", c.Model.Name, v),
+		r.fail(&Rejection{Rule: "mtp", Reason: fmt.Sprintf("%s ships no multi-token-prediction layers, which %s needs: use ngram or a draft model, or leave speculation off", c.Model.Name, v),
 			Log: fmt.Sprintf("ValueError: Unsupported speculative method: '%s' for model %s", s.method, c.Model.Name)})
 	case s.needsDraft() && s.draft == "" && !(c.Engine == "sglang" && s.method == "eagle" && c.Model.HasMTP): // its heads are the draft
 		r.fail(&Rejection{Rule: "draft", Reason: fmt.Sprintf("speculative %s needs a draft model: write %s:%d:REPOSITORY", v, s.method, s.k),

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -148,11 +149,33 @@ func TestResolvedPolicies(t *testing.T) {
 	}
 }
 
+// wayOut is how every rejection ends: what to do, behind a colon.
+var wayOut = regexp.MustCompile(`(: (use|leave|raise|name|write|set|no smaller tp)|, use) `)
+
+// nameless are rules about names of things, which have no numbers.
+var nameless = map[string]bool{"quantization": true, "platform": true}
+
 // TestRules: one configuration per rule, refused by that rule with the numbers in
 // the sentence; the engine's own line is found by Refusal.
 func TestRules(t *testing.T) {
 	for _, tt := range []struct{ line, rule, reason, log string }{
 		{one + h100 + v + q32 + " -tp 2", "gpus", "takes 2 GPUs", "World size (2) is larger than the number of available GPUs (1)"},
+		{eight + h100 + v + q235 + " -tp 8 --enable-eplb", "experts", "each of the 8 ranks has a slice of every one: use expert_parallel", "must be True to use EPLB"},
+		{one + h100 + v + "openai/gpt-oss-20b --enable-eplb -ep", "experts", "tp 1 x dp 1 is one: use more ranks", "EPLB requires tensor_parallel_size"},
+		{eight + h100 + v + q235 + " -tp 4 -dp 2 -ep --enable-dbo", "conflict", "2 half batches, which all2all backend allgather_reducescatter cannot do: use --all2all-backend deepep_low_latency", "Microbatching currently only supports"},
+		{one + h100 + v + "Qwen/Qwen3-8B --max-num-partial-prefills 4", "value", "--max-num-partial-prefills 4 asks for several prompts in parts at once, and vLLM has 1: leave it out", "Concurrent Partial Prefill is not supported"},
+		{one + h100 + v + "Qwen/Qwen3-8B --async-scheduling" + ` -sc {"method":"ngram","num_speculative_tokens":5}`, "speculative", "guesses of 5 tokens by ngram need the tokens of the step before", "async scheduling is only supported with"},
+		{four + h100 + v + "Qwen/Qwen3-8B -tp 4" + ` -sc {"method":"eagle3","num_speculative_tokens":3,"model":"d","draft_tensor_parallel_size":2}`, "draft", "draft_tensor_parallel_size 2 is neither 1 nor tp 4: use one of them", "cannot be other value than 1"},
+		{eight + h100 + sg + q235 + " --tp 8 --enable-two-batch-overlap", "conflict", "experts on the 8 ranks, and none are sent: use --moe-a2a-backend deepep", "When enabling two batch overlap"},
+		{eight + h100 + sg + q235 + " --tp 8 --attention-backend trtllm_mha", "compute", "trtllm_mha needs compute capability 10.0, and NVIDIA H100 SXM has 9.0: leave the backend to SGLang", "TRTLLM MHA backend is only supported on Blackwell GPUs"},
+		{eight + " x b200" + sg + q235 + " --tp 8 --attention-backend fa3", "compute", "fa3 needs compute capability 9.0", "FlashAttention v3 Backend requires"},
+		{eight + " x b200" + sg + q235 + " --tp 4 --decode-attention-backend trtllm_mha --speculative-algorithm EAGLE3 --speculative-draft-model-path d --speculative-num-steps 3 --speculative-eagle-topk 4 --speculative-num-draft-tokens 16",
+			"speculative", "takes guesses of 1 candidate a step, and not of 4: use one candidate", "only supports topk = 1"},
+		{eight + h100 + sg + "deepseek-ai/DeepSeek-V3 --tp 8 --attention-backend flashmla --chunked-prefill-size 1000", "pages", "1000 tokens is not a whole number of pages of 64", "must be divisible by page_size"},
+		{four + h100 + sg + "nvidia/Llama-3.3-70B-Instruct-NVFP4 --tp 4", "compute", "nvfp4 weights need compute capability 10.0", "requires compute capability 10.0"},
+		{eight + h100 + v + "MiniMaxAI/MiniMax-M2 -tp 8", "fp8-block", "moe_intermediate_size 1536 / tp 8 = 192 is not divisible by the FP8 block of 128", "block_n = 128"},
+		{eight + h100 + v + "Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8 -tp 8", "fp8-block", "moe_intermediate_size 2560 / tp 8 = 320 is not divisible by the FP8 block of 128", "block_n = 128"},
+		{four + h100 + v + "Qwen/Qwen3-8B -tp 2 -pcp 4", "gpus", "takes 8 GPUs (tp 2 x pp 1 x dp 1 x context parallel 4), and there are 4: use a smaller tp, pp or dp", "World size (8)"},
 		{one + h100 + sg + q32 + " --tp 2", "gpus", "takes 2 GPUs", "invalid device ordinal"},
 		{eight + h100 + v + "meta-llama/Llama-3.1-8B -pp 8 -tp 3", "gpus", "takes 24 GPUs", "World size (24)"},
 		{many + h100 + v + "Qwen/Qwen3-0.6B -pp 30", "layers", "28 layers cannot be split over 30", "28 is not divisible by 30"},
@@ -200,9 +223,9 @@ func TestRules(t *testing.T) {
 		{one + h100 + v + q32, "kv-memory", "needs 10.00 GiB of KV cache and 8.47 GiB are left: use max_model_len of at most 34688", "the estimated maximum model length is 34688"},
 		{one + h100 + v + "Qwen/Qwen3-8B --gpu-memory-utilization 1.5", "value", "from 0.01 to 1", "Input should be"},
 		{one + h100 + v + "Qwen/Qwen3-8B -tp 0", "value", "at least 1", "Input should be"},
-		{one + h100 + v + "Qwen/Qwen3-8B --max-model-len 0", "value", "max_model_len of at least 1, not 0", "Input should be"},
+		{one + h100 + v + "Qwen/Qwen3-8B --max-model-len 0", "value", "max_model_len=0: use a value of at least 1", "Input should be"},
 		{one + h100 + sg + "Qwen/Qwen3-8B --mem-fraction-static nan", "value", "from 0.01 to 1", "Input should be"},
-		{eight + h100 + sg + q235 + "-FP8 --tp 4 --ep -3", "value", "expert_parallel of at least 1, not -3", "Input should be"},
+		{eight + h100 + sg + q235 + "-FP8 --tp 4 --ep -3", "value", "expert_parallel=-3: use a value of at least 1", "Input should be"},
 		{one + h100 + v + q32 + ` -sc {"method":"ngram","num_speculative_tokens":-5}`, "value", "from 1 to 40960 tokens a step", "Input should be"},
 		{one + h100 + v + q32 + ` -sc {"method":"ngram","num_speculative_tokens":9223372036854775807}`, "value", "from 1 to 40960 tokens a step", "Input should be"},
 		{eight + h100 + v + "Qwen/Qwen3-8B -tp 4 -dp 4611686018427387904", "gpus", "dp 4611686018427387904", "World size"},
@@ -214,6 +237,9 @@ func TestRules(t *testing.T) {
 		if !ok || r.Rule != tt.rule || !strings.Contains(r.Reason, tt.reason) || !strings.Contains(r.Log, tt.log) {
 			t.Errorf("%s:\n  %v\n  %+v\nwant %s: %s: %s", tt.line, err, r, tt.rule, tt.reason, tt.log)
 			continue
+		}
+		if !wayOut.MatchString(r.Reason) || !strings.ContainsAny(r.Reason, "0123456789") && !nameless[r.Rule] {
+			t.Errorf("%s: %q does not say with numbers what is wrong and what to do", tt.rule, r.Reason)
 		}
 		c, _ := Parse(strings.Fields(strings.SplitN(tt.line, ": ", 2)[1]))
 		e, _ := ByName(c.Engine)
@@ -250,6 +276,14 @@ func TestRulesPass(t *testing.T) {
 		eight + h100 + sg + q235 + "-FP8 --tp 8 --moe-a2a-backend deepep",
 		eight + h100 + sg + q235 + "-FP8 --tp 8 --ep 8 --dp 4 --enable-dp-attention",
 		eight + h100 + v + q235 + "-FP8 -tp 4 -dcp 2",
+		eight + eight + h100 + sg + "meta-llama/Llama-4-Scout-17B-16E-Instruct --tp 16 --dp 16 --enable-dp-attention", // 40 heads, all on each rank
+		eight + eight + h100 + trt + "meta-llama/Llama-4-Scout-17B-16E-Instruct --tp_size 16 --ep_size 16 --enable_attention_dp",
+		eight + h100 + v + q235 + "-FP8 -tp 8 -ep --enable-eplb",
+		eight + h100 + v + q235 + "-FP8 -tp 4 -dp 2 -ep --enable-dbo --all2all-backend deepep_low_latency",
+		"iiii" + h100 + v + "Qwen/Qwen3-8B --async-scheduling -tp 4" + ` -sc {"method":"eagle3","num_speculative_tokens":3,"model":"d","draft_tensor_parallel_size":4}`,
+		eight + h100 + sg + q235 + "-FP8 --tp 8 --moe-a2a-backend deepep --enable-two-batch-overlap",
+		eight + " x b200" + sg + q235 + "-FP8 --tp 8 --ep 8 --attention-backend trtllm_mha --page-size 16",
+		four + " x a100-sxm-80" + sg + q32 + " --tp 4 --attention-backend fa3",
 		one + h100 + v + "Qwen/Qwen3-8B --max-cudagraph-capture-size 8" + ` -sc {"method":"ngram","num_speculative_tokens":5}`,
 		one + h100 + v + "Qwen/Qwen3-8B --enforce-eager" + ` -sc {"method":"ngram","num_speculative_tokens":5}`,
 		one + h100 + sg + "Qwen/Qwen3-8B --chunked-prefill-size -1 --page-size 48",
@@ -265,6 +299,31 @@ func TestRulesPass(t *testing.T) {
 	_, err := resolve(t, one+h100+v+"Qwen/Qwen3-8B --kv-cache-dtype nvfp4")
 	if err == nil || !strings.Contains(err.Error(), "not modelled") {
 		t.Errorf("KV format that is not modelled: %v", err)
+	}
+}
+
+// TestBackendPages: kernels of SGLang that take pages of some sizes only.
+func TestBackendPages(t *testing.T) {
+	for flags, want := range map[string]int{
+		"": 1, " --page-size 16": 16, " --attention-backend flashinfer": 1, " --attention-backend flashmla": 64, " --attention-backend flashmla --page-size 16": 64,
+		" --attention-backend triton --decode-attention-backend cutlass_mla": 128, " --attention-backend trtllm_mha": 64, " --attention-backend trtllm_mha --page-size 16": 16,
+	} {
+		if c := mustResolve(t, eight+" x b200"+sg+"Qwen/Qwen3-8B"+flags); c.Block != want {
+			t.Errorf("%q: pages of %d tokens, want %d", flags, c.Block, want)
+		}
+	}
+}
+
+// TestFlagRuleVersions: rules that newer versions have not.
+func TestFlagRuleVersions(t *testing.T) {
+	for _, tt := range []struct{ version, line string }{
+		{"0.25.0", one + h100 + v + "Qwen/Qwen3-8B --max-num-partial-prefills 4"},
+		{"0.5.17", eight + h100 + sg + q235 + "-FP8 --tp 8 --ep 8 --dp 8 --enable-dp-attention --enable-two-batch-overlap"},
+	} {
+		versioned(t, tt.version, tt.line)
+		if _, err := resolve(t, tt.line); err == nil {
+			t.Errorf("%s passes without a version, which is the oldest", tt.line)
+		}
 	}
 }
 

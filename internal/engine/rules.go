@@ -25,8 +25,12 @@ func gpuRule(c *Config, gpus int) *Rejection {
 	if c.Engine == "vllm" {
 		log = fmt.Sprintf("ValueError: World size (%d) is larger than the number of available GPUs (%d) in this node.", c.GPUs, gpus)
 	}
+	sizes := fmt.Sprintf("tp %d x pp %d x dp %d", c.TP, c.PP, c.DP)
+	if n := c.GPUs / max(1, c.TP*c.PP*c.DP); n > 1 {
+		sizes += fmt.Sprintf(" x context parallel %d", n)
+	}
 	return &Rejection{Rule: "gpus", Log: log,
-		Reason: fmt.Sprintf("the configuration takes %d GPUs (tp %d x pp %d x dp %d), and there are %d", c.GPUs, c.TP, c.PP, c.DP, gpus)}
+		Reason: fmt.Sprintf("the configuration takes %d GPUs (%s), and there are %d: use a smaller tp, pp or dp", c.GPUs, sizes, gpus)}
 }
 
 func layerRule(c *Config, _ int) *Rejection {
@@ -34,11 +38,11 @@ func layerRule(c *Config, _ int) *Rejection {
 		return nil
 	}
 	return &Rejection{Rule: "layers", Log: fmt.Sprintf("ValueError: %d is not divisible by %d", c.Model.Layers, c.PP),
-		Reason: fmt.Sprintf("%d layers cannot be split over %d pipeline stages", c.Model.Layers, c.PP)}
+		Reason: fmt.Sprintf("%d layers cannot be split over %d pipeline stages: use pp of at most %d", c.Model.Layers, c.PP, c.Model.Layers)}
 }
 
 func headRule(c *Config, _ int) *Rejection {
-	if c.Model.Heads%c.TP == 0 {
+	if c.Model.Heads%c.attentionTP() == 0 {
 		return nil
 	}
 	log := map[string]string{
@@ -53,7 +57,7 @@ func headRule(c *Config, _ int) *Rejection {
 // kvHeadRule: KV heads are split over the ranks, or each is copied to a whole number of them.
 func kvHeadRule(c *Config, _ int) *Rejection {
 	kv := c.Model.KVHeads
-	if kvHeadsFit(c.Model, c.TP) {
+	if kvHeadsFit(c.Model, c.attentionTP()) {
 		return nil
 	}
 	return &Rejection{Rule: "kv-heads", Log: fmt.Sprintf("AssertionError: %d is not divisible by %d", max(kv, c.TP), min(kv, c.TP)),
@@ -86,10 +90,10 @@ func expertRule(c *Config, _ int) *Rejection {
 			"%d experts cannot be given out evenly over %d ranks: use a number of ranks that divides them", moe.Experts, c.EP)
 	case c.Engine == "sglang" && c.TP%c.EP != 0:
 		return reject(fmt.Sprintf("AssertionError: tp_size %d must be divisible by ep_size %d", c.TP, c.EP),
-			"expert_parallel %d must divide tp %d", c.EP, c.TP)
+			"expert_parallel %d must divide tp %d: use true, which takes all %[2]d ranks", c.EP, c.TP)
 	case c.Engine == "trtllm" && c.TP%c.EP != 0:
 		return reject(fmt.Sprintf("ValueError: moe_tp_size * moe_ep_size (%d) must equal to tp_size %d", c.EP, c.TP),
-			"expert_parallel %d must divide tp %d", c.EP, c.TP)
+			"expert_parallel %d must divide tp %d: use true, which takes all %[2]d ranks", c.EP, c.TP)
 	}
 	return nil
 }
@@ -98,7 +102,7 @@ func expertRule(c *Config, _ int) *Rejection {
 // feed-forwards by tp, routed experts by what expert parallelism leaves of it.
 func (c *Config) splits() []split {
 	m := c.Model
-	s := []split{{"attention output", m.Heads * m.HeadDim, c.TP}}
+	s := []split{{"attention output", m.Heads * m.HeadDim, c.attentionTP()}}
 	if m.FFN > 0 && m.DenseLayers() > 0 {
 		s = append(s, split{"intermediate_size", m.FFN, c.TP})
 	}
@@ -234,7 +238,7 @@ func (c *Config) divides() bool {
 		block = max(1, c.Model.QuantBlock)
 	}
 	_, odd := c.uneven(block)
-	return c.Model.Heads%c.TP == 0 && kvHeadsFit(c.Model, c.TP) && !odd
+	return c.TP%max(1, c.AttentionDP) == 0 && c.Model.Heads%c.attentionTP() == 0 && kvHeadsFit(c.Model, c.attentionTP()) && !odd
 }
 
 // platformRule: TensorRT-LLM runs on NVIDIA's devices alone, and vLLM knows formats
@@ -292,7 +296,7 @@ func lengthRule(c *Config, _ int) *Rejection {
 		log = fmt.Sprintf("ValueError: User-specified context_length (%d) is greater than the derived context_length (%d).", c.MaxLen, c.Model.MaxLen)
 	}
 	return &Rejection{Rule: "max-len", Log: log,
-		Reason: fmt.Sprintf("max_model_len %d is more than the %d that %s was made for", c.MaxLen, c.Model.MaxLen, c.Model.Name)}
+		Reason: fmt.Sprintf("max_model_len %d is more than the %d that %s was made for: use at most that, or leave it out", c.MaxLen, c.Model.MaxLen, c.Model.Name)}
 }
 
 func limitRule(c *Config, _ int) *Rejection {
@@ -301,12 +305,12 @@ func limitRule(c *Config, _ int) *Rejection {
 	}
 	if c.Batched < c.Seqs {
 		return &Rejection{Rule: "limits",
-			Reason: fmt.Sprintf("max_num_batched_tokens %d is less than max_num_seqs %d: each sequence needs a token a step", c.Batched, c.Seqs),
+			Reason: fmt.Sprintf("max_num_batched_tokens %d is less than max_num_seqs %d, and each sequence needs a token a step: use at least as many tokens", c.Batched, c.Seqs),
 			Log:    fmt.Sprintf("ValueError: max_num_batched_tokens (%d) must be greater than or equal to max_num_seqs (%d).", c.Batched, c.Seqs)}
 	}
 	if !c.Chunked && c.Batched < c.MaxLen {
 		return &Rejection{Rule: "limits",
-			Reason: fmt.Sprintf("max_num_batched_tokens %d is less than max_model_len %d while prefill is not chunked", c.Batched, c.MaxLen),
+			Reason: fmt.Sprintf("max_num_batched_tokens %d is less than max_model_len %d while prefill is not chunked: use chunked_prefill, or at least %[2]d", c.Batched, c.MaxLen),
 			Log:    fmt.Sprintf("ValueError: max_num_batched_tokens (%d) is smaller than max_model_len (%d). This effectively limits the maximum sequence length to max_num_batched_tokens.", c.Batched, c.MaxLen)}
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"perflab/internal/arch"
 )
 
-// sglang is SGLang 0.5.5 to 0.5.9.
+// sglang is SGLang with the flags of 0.5.5 to 0.5.17 and the defaults of 0.5.5 to 0.5.9.
 func sglang() *Engine {
 	return &Engine{
 		Name: "sglang", Title: "SGLang", Health: "/health", DefaultHost: "127.0.0.1", DefaultPort: 30000, MetricsPath: "/metrics", MetricsFlag: "--enable-metrics",
@@ -31,7 +31,7 @@ func sglang() *Engine {
 				Doc: "Share of the device for weights and KV pool; unset: what activations and graphs leave, 0.84 at 80 GB."},
 			{Name: KVDtype, Flags: []string{"--kv-cache-dtype"}, Kind: Choice, Default: "auto", Spell: map[string]string{"fp8": "fp8_e4m3"},
 				Ladder: []string{"auto", "fp8"}, Doc: "Storage of keys and values."},
-			{Name: Quantization, Flags: []string{"--quantization"}, Kind: Choice, Doc: "Weight quantisation; unset: the checkpoint's."},
+			{Name: Quantization, Flags: []string{"--quantization"}, Kind: Choice, Ladder: []string{"fp8"}, Doc: "Weight quantisation; unset: the checkpoint's."},
 			{Name: PrefixCaching, Off: []string{"--disable-radix-cache"}, Kind: Bool, Default: "true", Ladder: []string{"true", "false"},
 				Doc: "Reuses the KV cache of shared prefixes."},
 			{Name: ChunkedPrefill, OffArgs: []string{"--chunked-prefill-size", "-1"}, Kind: Bool, Default: "true", Doc: "Splits prompts over steps; off is a chunk size of -1."},
@@ -83,7 +83,7 @@ func resolveSGLang(r *resolver) {
 	// Classic speculation verifies before it schedules, pipelines and shared states of
 	// linear attention wait for a step's end.
 	c.Overlap = !r.flag("--disable-overlap-schedule") && c.Spec == "" && c.PP == 1 && !(linear && c.Prefix)
-	c.Block = r.int(BlockSize, page)
+	c.Block = r.page(r.int(BlockSize, page))
 	c.GraphMax = r.int(GraphMax, graph)
 	c.EP = r.ranks(ExpertParallel)
 	if slices.Contains(wholeExperts, c.AllToAll) {
@@ -105,9 +105,8 @@ func resolveSGLang(r *resolver) {
 		reserve += 2048
 	}
 	c.MemoryShare = r.float(MemoryShare, float64(int((mib-reserve)/mib*1000+0.5))/1000)
-	c.GPUs = c.TP * c.PP * c.DP
 	if dpAttention { // data-parallel attention lives inside the tensor-parallel ranks
-		c.GPUs, c.DP = c.TP*c.PP, 1
+		c.DP = 1
 		c.Conserve *= 0.3
 	}
 	running := sglangRunning(c)
@@ -143,9 +142,9 @@ func sglangBySize(mib float64, tp int) (chunk, graph int) {
 func (r *resolver) sglangNPU() (chunk, graph int) {
 	split := r.cfg.TP >= 4
 	switch {
-	case r.since(0, 5, 7) && split:
+	case r.cmd.AtLeast("0.5.7") && split:
 		return 8192, 256
-	case r.since(0, 5, 7):
+	case r.cmd.AtLeast("0.5.7"):
 		return 8192, 64
 	case split:
 		return 32768, 128

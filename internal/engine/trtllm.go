@@ -2,7 +2,8 @@ package engine
 
 import "fmt"
 
-// trtllm is TensorRT-LLM 1.1 to 1.2 with the PyTorch backend. What its command line
+// trtllm is TensorRT-LLM with the PyTorch backend, the flags of 1.0 to 1.3 and the
+// defaults of 1.1 and 1.2. What its command line
 // has no flag for stands in a YAML file.
 func trtllm() *Engine {
 	return &Engine{
@@ -20,12 +21,12 @@ func trtllm() *Engine {
 				Ladder: []string{"true"}, Doc: "Gives out whole experts over the ranks instead of slicing each."},
 			{Name: MaxNumSeqs, Flags: []string{"--max_batch_size"}, Key: "max_batch_size", Kind: Int, Default: "2048", Min: 1,
 				Ladder: []string{"64", "128", "256", "512", "1024", "2048"}, Doc: "Requests in one iteration at most."},
-			{Name: MaxBatched, Flags: []string{"--max_num_tokens"}, Key: "max_num_tokens", Kind: Int, Default: "8192", Min: 1, Ladder: []string{"2048", "4096", "8192", "16384"},
+			{Name: MaxBatched, Flags: []string{"--max_num_tokens"}, Key: "max_num_tokens", Kind: Int, Default: "8192", Min: 1, Ladder: []string{"2048", "4096", "8192", "16384", "32768"},
 				Doc: "Tokens of one iteration at most; a prompt must fit in it unless prefill is chunked."},
 			{Name: MaxModelLen, Flags: []string{"--max_seq_len"}, Key: "max_seq_len", Kind: Int, Min: 1, Doc: "Longest prompt plus output; unset: the model's."},
 			{Name: MemoryShare, Flags: []string{"--kv_cache_free_gpu_memory_fraction", "--free_gpu_memory_fraction"}, Key: kvFraction, Kind: Float, Default: "0.9", Min: 0.01, Max: 1,
 				Ladder: []string{"0.80", "0.85", "0.90", "0.95"}, Doc: "Share for the KV cache of the memory that weights and activations leave."},
-			{Name: KVDtype, Flags: []string{"--kv_cache_dtype"}, Key: kvDtypeKey, Kind: Choice, Default: "auto", Ladder: []string{"auto", "fp8"}, Since: "1.3",
+			{Name: KVDtype, Flags: []string{"--kv_cache_dtype"}, Key: kvDtypeKey, Kind: Choice, Default: "auto", Ladder: []string{"auto", "fp8"},
 				Doc: "Storage of keys and values; before 1.3 set by the configuration file."},
 			{Name: Quantization, Kind: String, Doc: "The checkpoint's."},
 			{Name: PrefixCaching, Key: "kv_cache_config.enable_block_reuse", Kind: Bool, Default: "true", Ladder: []string{"true", "false"},
@@ -38,7 +39,7 @@ func trtllm() *Engine {
 			{Name: Eager, Key: graphSection, Kind: Bool, Default: "false", Doc: "Turns CUDA graphs off."},
 			{Name: PerfMode, Kind: String, Default: "balanced", Doc: "TensorRT-LLM has no performance modes."},
 			{Name: BlockSize, Key: "kv_cache_config.tokens_per_block", Kind: Int, Default: "32", Min: 1, Ladder: []string{"32", "64"}, Doc: "Tokens per KV block."},
-			{Name: AttentionDP, Flags: []string{"--enable_attention_dp"}, Key: "enable_attention_dp", Kind: Bool, Default: "false", Ladder: []string{"true"}, Since: "1.3",
+			{Name: AttentionDP, Flags: []string{"--enable_attention_dp"}, Key: "enable_attention_dp", Kind: Bool, Default: "false", Ladder: []string{"true"},
 				Doc: "Each rank attends to requests of its own; max_num_seqs is then a rank's."},
 			{Name: MoEBackend, Key: "moe_config.backend", Kind: Choice, Default: "auto", Spell: uppercase("auto", "cutlass", "cutedsl", "trtllm", "deepgemm", "wideep", "triton", "vanilla", "marlin"),
 				Ladder: []string{"cutlass", "trtllm", "deepgemm"}, Doc: "Kernels of the routed experts."},
@@ -67,7 +68,6 @@ func resolveTRTLLM(r *resolver) {
 	r.atLeastOne(BlockSize, c.Block)
 	r.graphs()
 	c.EP = r.ranks(ExpertParallel)
-	c.GPUs = c.TP * c.PP
 	if r.err == nil {
 		r.capKV()
 	}

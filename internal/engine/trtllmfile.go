@@ -251,7 +251,7 @@ func (r *resolver) graphs() {
 		for _, x := range v.([]any) {
 			n, ok := number(x)
 			if !ok || n < 1 {
-				r.outside(graphSizes, "at least 1", flow(x))
+				r.outside(graphSizes, "of at least 1", flow(x))
 				return
 			}
 			sizes = append(sizes, int(n))

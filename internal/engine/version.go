@@ -29,6 +29,15 @@ func release(version string) (numbers []int, ok bool) {
 	return numbers, len(numbers) > 1
 }
 
+// atLeast reports whether a version is known to be another or a later one.
+func atLeast(version, least string) bool {
+	have, ok := release(version)
+	return ok && !before(have, least)
+}
+
+// AtLeast reports whether the command's engine is known to be of a version or later.
+func (c Command) AtLeast(version string) bool { return atLeast(c.Version, version) }
+
 // before reports whether version a is older than version b, as far as b tells: 0.11.2 is
 // not newer than 0.11.
 func before(a []int, b string) bool {
@@ -65,7 +74,7 @@ func (f Flag) beside(version string, places int) string {
 
 // lacks reports whether the version is known not to have the flag. Between two known
 // versions a flag of the newer one may or may not be there: its own --help tells.
-func (f Flag) lacks(version string, exact bool) bool {
+func (f Flag) lacks(version string) bool {
 	if f.In(version) {
 		return false
 	}
@@ -74,7 +83,7 @@ func (f Flag) lacks(version string, exact bool) bool {
 		return true
 	}
 	older := f.beside(f.Since, -1)
-	if exact || older == "" { // a since that is no version of the list was looked up by itself
+	if f.Exact || older == "" {
 		return true
 	}
 	have, _ := release(older)
@@ -82,13 +91,13 @@ func (f Flag) lacks(version string, exact bool) bool {
 }
 
 // presence says in words which versions have the flag, "" for all known ones.
-func (f Flag) presence(exact bool) string {
+func (f Flag) presence() string {
 	switch {
 	case f.Since != "" && f.Until != "":
 		return fmt.Sprintf("it is known from %s to %s", f.Since, f.Until)
 	case f.Until != "":
 		return "it is known up to " + f.Until
-	case f.Since != "" && exact:
+	case f.Exact:
 		return "it came with " + f.Since
 	case f.Since != "":
 		return fmt.Sprintf("it is known from %s on", f.Since)
@@ -109,8 +118,7 @@ func (c Command) Fit(version string) *Rejection {
 			return
 		}
 		p := ref.param
-		exact := p != nil && p.Since != "" && p.Since == ref.def.Since || ref.def.Since != "" && !slices.Contains(ref.def.known, ref.def.Since)
-		if !ref.def.lacks(version, exact) {
+		if !ref.def.lacks(version) {
 			return
 		}
 		what := name
@@ -118,7 +126,7 @@ func (c Command) Fit(version string) *Rejection {
 			what += " (" + p.Name + ")"
 		}
 		rej = &Rejection{Rule: "version", Log: e.cli.unknown(name).Error(),
-			Reason: fmt.Sprintf("%s is not in %s %s: %s", what, e.Title, strings.TrimPrefix(version, "v"), ref.def.presence(exact))}
+			Reason: fmt.Sprintf("%s is not in %s %s: %s", what, e.Title, strings.TrimPrefix(version, "v"), ref.def.presence())}
 	})
 	return rej
 }

@@ -8,7 +8,7 @@ import (
 	"perflab/internal/arch"
 )
 
-// vllm is vLLM with the flags of 0.11 to 0.17 and the defaults of 0.11 to 0.33; without
+// vllm is vLLM with the flags of 0.11 to 0.23 and the defaults of 0.11 to 0.33; without
 // a version those of 0.11.
 func vllm() *Engine {
 	return &Engine{
@@ -28,26 +28,26 @@ func vllm() *Engine {
 				Doc: "Sequences in one step at most; unset: 1024 on devices of 70 GiB and more that are not A100, else 256; on a CPU 128 a rank."},
 			{Name: MaxBatched, Flags: []string{"--max-num-batched-tokens"}, Kind: Int, Min: 1, Ladder: []string{"2048", "4096", "8192", "16384", "32768"},
 				Doc: "Tokens of one step at most; unset: 8192 on devices of 70 GiB and more that are not A100, else 2048; from 0.28 16384 on those of 160 GiB."},
-			{Name: MaxModelLen, Flags: []string{"--max-model-len"}, Kind: String, Doc: "Longest prompt plus output; unset: the model's; auto: what fits."},
+			{Name: MaxModelLen, Flags: []string{"--max-model-len"}, Kind: String, Ladder: []string{"auto"}, Doc: "Longest prompt plus output; unset: the model's; auto: what fits."},
 			{Name: MemoryShare, Flags: []string{"--gpu-memory-utilization"}, Kind: Float, Min: 0.01, Max: 1, Ladder: []string{"0.85", "0.90", "0.92", "0.95"},
 				Doc: "Share of the device that weights, activations and KV cache may take; unset: 0.90 (0.92 from 0.20)."},
 			{Name: KVDtype, Flags: []string{"--kv-cache-dtype"}, Kind: Choice, Default: "auto", Ladder: []string{"auto", "fp8"}, Doc: "Storage of keys and values."},
-			{Name: Quantization, Flags: []string{"--quantization", "-q"}, Kind: String, Doc: "Weight quantisation; unset: the checkpoint's."},
+			{Name: Quantization, Flags: []string{"--quantization", "-q"}, Kind: String, Ladder: []string{"fp8"}, Doc: "Weight quantisation; unset: the checkpoint's."},
 			{Name: PrefixCaching, Flags: []string{"--enable-prefix-caching"}, Off: []string{"--no-enable-prefix-caching"}, Kind: Bool,
 				Ladder: []string{"true", "false"}, Doc: "Reuses KV blocks of shared prefixes; unset: on, with linear attention from 0.26."},
 			{Name: ChunkedPrefill, Flags: []string{"--enable-chunked-prefill"}, Off: []string{"--no-enable-chunked-prefill"}, Kind: Bool, Default: "true",
 				Doc: "Splits prompts over steps."},
 			{Name: Speculative, Flags: []string{"--speculative-config", "-sc"}, Kind: JSON, Ladder: []string{"mtp:1", "mtp:2", "mtp:3"}, Doc: "METHOD:K[:DRAFT MODEL]; K tokens are guessed a step."},
-			{Name: GraphMax, Flags: []string{"--max-cudagraph-capture-size"}, Kind: Int, Min: 1, Ladder: []string{"256", "512", "1024"}, Since: "0.12",
+			{Name: GraphMax, Flags: []string{"--max-cudagraph-capture-size"}, Kind: Int, Min: 1, Ladder: []string{"256", "512", "1024"},
 				Doc: "Largest captured batch; unset: min(2*max_num_seqs*(1+K), 512)."},
 			{Name: Eager, Flags: []string{"--enforce-eager"}, Off: []string{"--no-enforce-eager"}, Kind: Bool, Default: "false", Doc: "Turns CUDA graphs off."},
-			{Name: PerfMode, Flags: []string{"--performance-mode"}, Kind: Choice, Default: "balanced", Ladder: []string{"interactivity", "throughput"}, Since: "0.17",
+			{Name: PerfMode, Flags: []string{"--performance-mode"}, Kind: Choice, Default: "balanced", Ladder: []string{"interactivity", "throughput"},
 				Doc: "throughput doubles both batch limits where unset; interactivity captures more small graphs."},
 			{Name: BlockSize, Flags: []string{"--block-size"}, Kind: Int, Min: 1, Ladder: []string{"16", "32"}, Doc: "Tokens per KV block; unset: 16 (128 on a CPU or NPU), with linear attention what holds a layer's state."},
 			{Name: AttentionDP, Kind: Bool, Default: "false", Doc: "In vLLM data_parallel copies with expert_parallel do this."},
 			{Name: MoEBackend, Flags: []string{"--moe-backend"}, Kind: Choice, Default: "auto", Doc: "Kernels of the routed experts."},
 			{Name: StreamInterval, Flags: []string{"--stream-interval"}, Kind: Int, Default: "1", Min: 1, Doc: "Tokens between two messages of a stream."},
-			{Name: Overlap, Flags: []string{"--async-scheduling"}, Off: []string{"--no-async-scheduling"}, Kind: Bool,
+			{Name: Overlap, Flags: []string{"--async-scheduling"}, Off: []string{"--no-async-scheduling"}, Kind: Bool, Ladder: []string{"true", "false"},
 				Doc: "Schedules a step while the one before it runs; unset: on from 0.14."},
 			{Name: CapacityPolicy, Kind: Choice, Default: "max_utilization", Doc: "vLLM admits what has room now and evicts when there is none."},
 		},
@@ -64,7 +64,7 @@ func resolveVLLM(r *resolver) {
 		seqs, batched = 2*seqs, 2*batched
 	}
 	share, block := 0.90, 16
-	if r.since(0, 20) {
+	if r.cmd.AtLeast("0.20") {
 		share = 0.92
 	}
 	if c.GPU.Platform == arch.CPU || c.GPU.Platform == arch.NPU {
@@ -72,7 +72,7 @@ func resolveVLLM(r *resolver) {
 	}
 	c.MemoryShare = r.float(MemoryShare, share)
 	c.Block = r.int(BlockSize, block)
-	c.Prefix = r.bool(PrefixCaching, c.Model.Linear == nil || r.since(0, 26))
+	c.Prefix = r.bool(PrefixCaching, c.Model.Linear == nil || r.cmd.AtLeast("0.26"))
 	c.Chunked = r.bool(ChunkedPrefill, true)
 	if !c.Chunked {
 		batched = max(batched, c.MaxLen)
@@ -84,15 +84,14 @@ func resolveVLLM(r *resolver) {
 	}
 	// The default since 0.14, but for pipelines. Speculation is taken to wait for
 	// what was accepted.
-	async := r.bool(Overlap, r.since(0, 14))
+	async := r.bool(Overlap, r.cmd.AtLeast("0.14"))
 	c.Overlap = async && c.PP == 1 && c.Spec == "" && c.GPU.Platform != arch.CPU
-	c.Chunks = r.since(0, 14) && !strings.HasPrefix(c.Spec, "eagle")
+	c.Chunks = r.cmd.AtLeast("0.14") && !strings.HasPrefix(c.Spec, "eagle")
 	graph := min(2*c.Seqs*(1+c.SpecTokens), 512, c.Batched)
 	c.GraphMax = r.int(GraphMax, graph)
 	if c.GPU.Platform == arch.CPU {
 		c.GraphMax = 0
 	}
-	c.GPUs = c.TP * c.PP * c.DP
 }
 
 // vllmLimits are the API server's default limits of sequences and tokens in a step.
@@ -106,7 +105,7 @@ func (r *resolver) vllmLimits() (seqs, batched int) {
 		return 128 * r.cfg.TP * r.cfg.PP, 2048 * r.cfg.TP * r.cfg.PP
 	case g.Platform == arch.NPU || g.MemoryGiB < 70 || g.Name == "gb10" || strings.HasPrefix(g.Name, "a100"):
 		return 256, 2048
-	case g.MemoryGiB >= 160 && r.since(0, 28):
+	case g.MemoryGiB >= 160 && r.cmd.AtLeast("0.28"):
 		return 1024, 16384
 	}
 	return 1024, 8192

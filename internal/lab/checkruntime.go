@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"perflab/internal/engine"
+	"perflab/internal/engine/cluster"
 )
 
 // machines checks what is said of machines that ssh reaches, and how replicas span them.
@@ -53,7 +54,7 @@ func (c *checker) spread() {
 		return
 	}
 	for _, name := range c.s.used() {
-		if known := engine.Methods(name); !slices.Contains(known, method) {
+		if known := cluster.Methods(name); !slices.Contains(known, method) {
 			c.add("runtime.spread", "%s cannot span machines by %s: it has %s", name, method, strings.Join(known, ", "))
 		}
 	}

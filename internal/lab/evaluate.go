@@ -180,6 +180,7 @@ func (l *study) remarks(pl plan) []string {
 	if flags := pl.cmd.Unmodelled(); len(flags) > 0 && (l.Runtime.Kind == Simulated || l.Runtime.Kind == Predicted) {
 		out = append(out, "Not simulated: "+strings.Join(flags, ", ")+". The figures are those without it.")
 	}
+	out = append(out, pl.cfg.Remarks()...)
 	if l.Runtime.Kind == Process {
 		out = append(out, pl.cmd.Remarks(runtime.NumCPU())...)
 	}

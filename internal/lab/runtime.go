@@ -19,6 +19,7 @@ import (
 	"perflab/internal/deploy"
 	"perflab/internal/deploy/docker"
 	"perflab/internal/engine"
+	"perflab/internal/engine/cluster"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
@@ -83,7 +84,7 @@ func (l *study) release() {
 }
 
 // deployment says what to start for a plan at these places.
-func (l *study) deployment(pl plan, places [][]engine.Node, dir string) (deploy.Spec, error) {
+func (l *study) deployment(pl plan, places [][]cluster.Node, dir string) (deploy.Spec, error) {
 	spec := deploy.Spec{
 		Name: pl.cmd.Engine, Dir: filepath.Join(dir, "logs"), Health: pl.engine.Health,
 		Diagnose: pl.engine.Diagnose, Timeout: time.Duration(l.Runtime.ReadyS * float64(time.Second)), Visible: l.visible(),
@@ -91,7 +92,7 @@ func (l *study) deployment(pl plan, places [][]engine.Node, dir string) (deploy.
 	cmd := pl.cmd
 	cmd.Host = "{host}"
 	for _, place := range places {
-		parts, err := cmd.Spread(place, l.Runtime.Spread)
+		parts, err := cluster.Spread(cmd, place, l.Runtime.Spread)
 		if err != nil {
 			return spec, err
 		}
@@ -115,32 +116,32 @@ func (l *study) deployment(pl plan, places [][]engine.Node, dir string) (deploy.
 
 // places are the devices of each replica. notes name those that no replica has, for they
 // count as allocated, and say what is to be known of replicas that span machines.
-func (l *study) places(ctx context.Context, pl plan) (places [][]engine.Node, notes []string, err error) {
+func (l *study) places(ctx context.Context, pl plan) (places [][]cluster.Node, notes []string, err error) {
 	if l.Runtime.Kind == Existing {
 		for range l.Runtime.URLs {
-			places = append(places, []engine.Node{{Devices: []int{0}}})
+			places = append(places, []cluster.Node{{Devices: []int{0}}})
 		}
 		return places, nil, nil
 	}
 	nodes := l.nodes()
-	var islands map[string]engine.Topology
+	var islands map[string]cluster.Topology
 	if l.Runtime.starts() && l.visible() == "CUDA_VISIBLE_DEVICES" && pl.replicas > 1 {
 		if islands, err = l.topologies(ctx, pl.cmd.Engine); err != nil {
 			return nil, nil, err
 		}
 	}
-	places, left := engine.Place(nodes, max(pl.cfg.GPUs, 1), islands)
+	places, left := cluster.Place(nodes, max(pl.cfg.GPUs, 1), islands)
 	if len(places) == 0 {
 		return nil, nil, &engine.Rejection{Rule: "gpus", Reason: fmt.Sprintf("%d GPUs a replica cannot be had of %s alike: a replica takes whole machines, or part of one", pl.cfg.GPUs, l.hardware())}
 	}
 	if len(left) > 0 {
 		notes = append(notes, idle(left, l.Hardware.GPUs))
 	}
-	return places, append(notes, pl.cmd.SpreadRemarks(places[0], l.Runtime.Spread)...), nil
+	return places, append(notes, cluster.Remarks(pl.cmd, places[0], l.Runtime.Spread)...), nil
 }
 
 // idle names the devices that no replica uses.
-func idle(left []engine.Node, of int) string {
+func idle(left []cluster.Node, of int) string {
 	n := 0
 	var names []string
 	for _, node := range left {
@@ -163,13 +164,13 @@ func ofNode(name string) string {
 
 // nodes are the study's machines with their devices. Whatever its hardware is spread
 // over, a simulated engine runs here.
-func (l *study) nodes() []engine.Node {
+func (l *study) nodes() []cluster.Node {
 	if l.Runtime.Kind != SSH {
-		return []engine.Node{{Devices: devices(l.Hardware.GPUs)}}
+		return []cluster.Node{{Devices: devices(l.Hardware.GPUs)}}
 	}
-	var out []engine.Node
+	var out []cluster.Node
 	for _, h := range l.Runtime.Hosts {
-		out = append(out, engine.Node{
+		out = append(out, cluster.Node{
 			Name: h.Name, Addr: cmp.Or(h.Address, h.Name), Interface: h.Interface, HCA: h.HCA,
 			Devices: devices(cmp.Or(h.GPUs, l.Hardware.GPUs/len(l.Runtime.Hosts))),
 		})
@@ -187,11 +188,11 @@ func devices(n int) []int {
 
 // topologies are how the accelerators of each machine are linked, as nvidia-smi tells;
 // a machine that does not tell is dealt in order.
-func (l *study) topologies(ctx context.Context, engineName string) (map[string]engine.Topology, error) {
+func (l *study) topologies(ctx context.Context, engineName string) (map[string]cluster.Topology, error) {
 	if l.islands != nil {
 		return l.islands, nil
 	}
-	l.islands = map[string]engine.Topology{}
+	l.islands = map[string]cluster.Topology{}
 	rt, err := l.runtime(engineName)
 	if err != nil {
 		return nil, err
@@ -207,7 +208,7 @@ func (l *study) topologies(ctx context.Context, engineName string) (map[string]e
 		if c.Command(asking, node, []string{"nvidia-smi", "topo", "-m"}, &out) != nil {
 			continue // no such tool there, or one that hangs: nothing is known of its links
 		}
-		if t, err := engine.ParseTopology(out.String()); err == nil {
+		if t, err := cluster.ParseTopology(out.String()); err == nil {
 			l.islands[node] = t
 		}
 	}
@@ -236,7 +237,7 @@ func (l *study) preflight(ctx context.Context, pl plan) error {
 		if l.checked[key] {
 			continue
 		}
-		p := deploy.Preflight{Name: l.live.spec.Name, Nodes: place, Version: within(pl.cmd.Env, pl.engine.VersionArgv()), Model: pl.cmd.Model}
+		p := deploy.Preflight{Name: l.live.spec.Name, Nodes: place, Version: within(pl.cmd.Env, pl.engine.VersionArgv()), Read: pl.engine.ParseVersion, Model: pl.cmd.Model}
 		if _, err := p.Run(ctx, c); err != nil {
 			return err
 		}

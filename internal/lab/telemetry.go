@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"perflab/internal/deploy"
-	"perflab/internal/engine"
+	"perflab/internal/engine/cluster"
 	"perflab/internal/openai"
 	"perflab/internal/result"
 	"perflab/internal/telemetry"
@@ -48,7 +48,7 @@ func (c Client) telemetry() time.Duration {
 type live struct {
 	rt     deploy.Runtime
 	spec   deploy.Spec
-	places [][]engine.Node // of its replicas
+	places [][]cluster.Node // of its replicas
 }
 
 // devices are the accelerators that the deployment was dealt on a machine, none where it

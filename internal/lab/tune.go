@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"perflab/internal/deploy"
-	"perflab/internal/engine"
+	"perflab/internal/engine/cluster"
 	"perflab/internal/load"
 	"perflab/internal/result"
 	"perflab/internal/tune"
@@ -99,13 +99,13 @@ type study struct {
 	ended    int
 	watching sync.Mutex // guards status
 	status   Status
-	engines  map[string]installed       // by name, those that were asked
-	runtimes map[string]deploy.Runtime  // by engine, those that were made
-	islands  map[string]engine.Topology // by machine, where known; nil: not asked yet
-	live     live                       // that is being measured
-	checked  map[string]bool            // machines that passed their checks, by place and model
-	longest  map[string]*extents        // by workload and pass, those that were looked at
-	stuck    error                      // an engine that could not be stopped
+	engines  map[string]installed        // by name, those that were asked
+	runtimes map[string]deploy.Runtime   // by engine, those that were made
+	islands  map[string]cluster.Topology // by machine, where known; nil: not asked yet
+	live     live                        // that is being measured
+	checked  map[string]bool             // machines that passed their checks, by place and model
+	longest  map[string]*extents         // by workload and pass, those that were looked at
+	stuck    error                       // an engine that could not be stopped
 
 	described []result.Load // the workloads as facts: opening a dataset takes time
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"strings"
 	"testing"
 
@@ -16,13 +17,11 @@ import (
 func measuredStudy() result.Study {
 	const model = "Qwen/Qwen3-32B"
 	beside := func(s *result.Summary, joules, watts, cost float64) *result.Summary {
-		for name, v := range map[string]float64{
+		maps.Copy(s.Figures, map[string]float64{
 			"mean_running_requests": 212.4, "max_running_requests": 256, "mean_waiting_requests": 31.07, "max_waiting_requests": 90, "mean_kv_usage": 0.8123, "max_kv_usage": 0.9931,
 			"preemptions": 12, "gpus": 8, "mean_gpu_utilization": 0.93, "max_gpu_utilization": 1, "mean_gpu_power_w": watts, "energy_per_token_j": joules,
 			"output_tokens_per_s_per_w": 0.5 / joules, "cost_per_million_tokens": cost, "cost_per_million_output_tokens": 2 * cost,
-		} {
-			s.Figures[name] = v
-		}
+		})
 		s.Currency = "USD"
 		return s
 	}

@@ -329,6 +329,9 @@ func TestStopAsksAndForces(t *testing.T) {
 	}{{deploytest.Ready, 1}, {deploytest.Stubborn, 2}} {
 		e := dockertest.Start(t, dockertest.Image{Ref: ref})
 		r := quick(e, docker.Settings{})
+		if c.kills == 1 {
+			r.Grace = time.Minute // that no busy machine uses up
+		}
 		d := deploytest.Start(t, r, deploytest.Spec(t, c.behaviour))
 		began := time.Now()
 		if err := d.Stop(t.Context()); err != nil {

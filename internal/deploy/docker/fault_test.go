@@ -15,7 +15,7 @@ import (
 	"perflab/internal/deploy/deploytest"
 	"perflab/internal/deploy/docker"
 	"perflab/internal/deploy/docker/dockertest"
-	"perflab/internal/engine"
+	"perflab/internal/engine/cluster"
 )
 
 // TestFaults holds what daemons say at each step, what it is taken for, and that nothing
@@ -201,7 +201,7 @@ func TestPreflightInContainer(t *testing.T) {
 	}
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
-	p := deploy.Preflight{Version: []string{"/bin/sh", "-c", "echo loading; echo 1.2.3"}, Ports: []int{port}, Nodes: []engine.Node{{Interface: "lo", Addr: "127.0.0.1"}}}
+	p := deploy.Preflight{Version: []string{"/bin/sh", "-c", "echo loading; echo 1.2.3"}, Ports: []int{port}, Nodes: []cluster.Node{{Interface: "lo", Addr: "127.0.0.1"}}}
 	findings, err := p.Run(t.Context(), quick(e, docker.Settings{Container: "node"}))
 	i, ok := errors.AsType[*deploy.InfraError](err)
 	if !ok || i.Err.Error() != fmt.Sprintf("port %d of this machine is in use: end what listens there, or choose another", port) {

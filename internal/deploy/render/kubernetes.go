@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"perflab/internal/engine"
+	"perflab/internal/engine/cluster"
 )
 
 // Kubernetes is a Deployment, or for replicas over several nodes a LeaderWorkerSet,
@@ -134,7 +135,7 @@ func (k manifests) nodes() []string {
 
 func (k manifests) workload() (object, error) {
 	nodes := k.nodes()
-	if slices.ContainsFunc(k.front().argv, func(w word) bool { return len(w) > 0 && w[0].text == engine.MPILauncher }) {
+	if slices.ContainsFunc(k.front().argv, func(w word) bool { return len(w) > 0 && w[0].text == cluster.MPILauncher }) {
 		return nil, missing("mpirun reaches other machines by ssh, which pods do not offer: use a script or Slurm")
 	}
 	if len(nodes) == 1 {

@@ -21,17 +21,17 @@ import (
 	"strings"
 
 	"perflab/internal/deploy"
-	"perflab/internal/engine"
+	"perflab/internal/engine/cluster"
 )
 
 // Plan is a deployment to write down, and what the site wants to know of it.
 type Plan struct {
-	Name     string        // of files and objects: lower-case letters, digits and dashes
-	Comments []string      // lines for the head
-	Spec     deploy.Spec   // Dir is not used
-	Nodes    []engine.Node // the machines that the members name; none: this one
-	Port     int           // of the first replica; 0: 8000
-	Bench    string        // the perflab bench command, with the address as http://HOST:PORT
+	Name     string         // of files and objects: lower-case letters, digits and dashes
+	Comments []string       // lines for the head
+	Spec     deploy.Spec    // Dir is not used
+	Nodes    []cluster.Node // the machines that the members name; none: this one
+	Port     int            // of the first replica; 0: 8000
+	Bench    string         // the perflab bench command, with the address as http://HOST:PORT
 
 	Image   string   // container image; needed by Compose and Kubernetes
 	Mounts  []Mount  // the same for every process
@@ -176,7 +176,7 @@ func (p Plan) process(name string, m deploy.Member, ports *ports) (process, erro
 
 // node is the place of a node in the plan, -1 for none.
 func (p Plan) node(name string) int {
-	return slices.IndexFunc(p.Nodes, func(n engine.Node) bool { return n.Name == name })
+	return slices.IndexFunc(p.Nodes, func(n cluster.Node) bool { return n.Name == name })
 }
 
 // redacted is what deploy puts in the place of a secret.
@@ -342,7 +342,7 @@ func (p Plan) timeoutS() int { return max(1, int(cmp.Or(p.Spec.Timeout.Seconds()
 // alone checks that no process has peers, for formats of one machine.
 func (p Plan) alone(format, instead string) error {
 	for _, r := range p.Spec.Replicas {
-		if len(r.Peers) > 0 || slices.Contains(r.Argv, engine.MPILauncher) {
+		if len(r.Peers) > 0 || slices.Contains(r.Argv, cluster.MPILauncher) {
 			return missing("a %s describes one machine, and a replica here spans several: use %s", format, instead)
 		}
 	}

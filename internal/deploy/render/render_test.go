@@ -16,6 +16,7 @@ import (
 	"perflab/internal/deploy/deploytest"
 	"perflab/internal/deploy/render"
 	"perflab/internal/engine"
+	"perflab/internal/engine/cluster"
 )
 
 func TestMain(m *testing.M) {
@@ -67,14 +68,14 @@ func machines(t *testing.T, name, line, method string, nodes, gpus int, addr fun
 		Partition: "gpu", TimeLimit: "04:00:00", Namespace: "serving",
 	}
 	for i := range nodes {
-		n := engine.Node{Name: string(rune('a' + i)), Interface: "ib0"}
+		n := cluster.Node{Name: string(rune('a' + i)), Interface: "ib0"}
 		n.Addr = addr(n.Name)
 		for d := range gpus {
 			n.Devices = append(n.Devices, d)
 		}
 		p.Nodes = append(p.Nodes, n)
 	}
-	parts, err := parsed(t, line).Spread(p.Nodes, method)
+	parts, err := cluster.Spread(parsed(t, line), p.Nodes, method)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +98,7 @@ const (
 func TestGolden(t *testing.T) {
 	here := oneMachine(t)
 	slurm := here
-	slurm.Nodes = []engine.Node{{Name: "", Addr: render.Addr("")}}
+	slurm.Nodes = []cluster.Node{{Name: "", Addr: render.Addr("")}}
 	for _, c := range []struct {
 		name   string
 		render func(render.Plan) (string, error)
@@ -107,10 +108,10 @@ func TestGolden(t *testing.T) {
 		{"one.compose.yaml", render.Compose, here},
 		{"one.sbatch", render.Slurm, slurm},
 		{"one.k8s.yaml", render.Kubernetes, here},
-		{"ray.sh", render.Script, machines(t, "ray", rayLine, engine.SpreadRay, 2, 8, known)},
-		{"ray.sbatch", render.Slurm, machines(t, "ray", rayLine, engine.SpreadRay, 2, 8, render.Addr)},
-		{"ray.k8s.yaml", render.Kubernetes, machines(t, "ray", rayLine, engine.SpreadRay, 2, 8, render.Addr)},
-		{"native.k8s.yaml", render.Kubernetes, machines(t, "native", nativeLine, engine.SpreadNative, 3, 4, render.Addr)},
+		{"ray.sh", render.Script, machines(t, "ray", rayLine, cluster.Ray, 2, 8, known)},
+		{"ray.sbatch", render.Slurm, machines(t, "ray", rayLine, cluster.Ray, 2, 8, render.Addr)},
+		{"ray.k8s.yaml", render.Kubernetes, machines(t, "ray", rayLine, cluster.Ray, 2, 8, render.Addr)},
+		{"native.k8s.yaml", render.Kubernetes, machines(t, "native", nativeLine, cluster.Native, 3, 4, render.Addr)},
 		{"dp.k8s.yaml", render.Kubernetes, machines(t, "dp", dpLine, "", 3, 2, render.Addr)},
 		{"sglang.sbatch", render.Slurm, machines(t, "sglang", sglangLine, "", 2, 8, render.Addr)},
 		{"trtllm.sh", render.Script, machines(t, "trtllm", trtllmLine, "", 2, 8, known)},
@@ -279,7 +280,7 @@ func TestRefusals(t *testing.T) {
 	badLimit.Ulimits = []string{"memlock"}
 	addressed := oneMachine(t)
 	addressed.Spec.Replicas[0].Files[0].Text = "{addr:a}"
-	two := machines(t, "ray", rayLine, engine.SpreadRay, 2, 8, render.Addr)
+	two := machines(t, "ray", rayLine, cluster.Ray, 2, 8, render.Addr)
 	for _, c := range []struct {
 		render func(render.Plan) (string, error)
 		plan   render.Plan

@@ -17,6 +17,7 @@ import (
 	"perflab/internal/deploy/deploytest"
 	"perflab/internal/deploy/render"
 	"perflab/internal/engine"
+	"perflab/internal/engine/cluster"
 )
 
 // soon bounds what should take a moment, on a machine that is busy.
@@ -258,7 +259,7 @@ func TestScriptRemote(t *testing.T) {
 		}
 	}
 	p := fakes(t, deploytest.Ready)
-	p.Nodes = []engine.Node{{Name: "alpha", Addr: "127.0.0.1"}, {Name: "beta", Addr: "127.0.0.1"}}
+	p.Nodes = []cluster.Node{{Name: "alpha", Addr: "127.0.0.1"}, {Name: "beta", Addr: "127.0.0.1"}}
 	front := &p.Spec.Replicas[0]
 	front.Node = "alpha"
 	front.Env = append(front.Env, "ODD=a 'b' $c")

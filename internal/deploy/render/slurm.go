@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"perflab/internal/engine"
+	"perflab/internal/engine/cluster"
 )
 
 // Slurm is a batch file: the job's nodes are the plan's in their order, and every
@@ -120,7 +121,7 @@ put_file() { printf '%s' "$3" >"$2"; }
 
 // step is the place of a process in the job, and its command as srun starts it.
 func (s *shell) step(q process) (string, []word) {
-	at := slices.IndexFunc(q.argv, func(w word) bool { return len(w) == 1 && w[0].text == engine.MPILauncher })
+	at := slices.IndexFunc(q.argv, func(w word) bool { return len(w) == 1 && w[0].text == cluster.MPILauncher })
 	if at < 0 {
 		return fmt.Sprintf("\"--nodes=1 --ntasks=1 -w ${node[%d]}\"", max(0, s.plan.node(q.node))), q.argv
 	}

@@ -1,4 +1,14 @@
-package engine
+// Package cluster is how commands of engines span machines, and how their devices are
+// dealt out: the processes of a replica over several nodes by each engine's own way, the
+// topology of a machine from what nvidia-smi prints, and which network the collective
+// library took, from a log. It does no I/O.
+//
+//	places, left := cluster.Place(nodes, cmd.World(), topologies)
+//	parts, err := cluster.Spread(cmd, places[0], "")   // the serving process last
+//
+// It is apart from package engine, which knows commands and configurations of one
+// machine's view: no command, rule or default there depends on where processes stand.
+package cluster
 
 import (
 	"cmp"
@@ -6,6 +16,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"perflab/internal/engine"
 )
 
 // Node is a machine that processes of a replica may run on.
@@ -24,19 +36,19 @@ type Part struct {
 	Node    string
 	Argv    []string
 	Env     []string
-	Devices []int  // accelerators that it may see
-	Files   []File // that Argv names as {file:NAME}
-	Up      string // a text of its output that says that the next part may start; "": at once
-	Once    bool   // it ends by itself before the next is started
-	Front   bool   // it serves, on {port}; the last of the parts
+	Devices []int         // accelerators that it may see
+	Files   []engine.File // that Argv names as {file:NAME}
+	Up      string        // a text of its output that says that the next part may start; "": at once
+	Once    bool          // it ends by itself before the next is started
+	Front   bool          // it serves, on {port}; the last of the parts
 }
 
 // Methods by which an engine spans machines.
 const (
-	SpreadRay    = "ray"    // vLLM: a Ray cluster, then one serving process on its head
-	SpreadNative = "native" // vLLM and SGLang: a process of the engine's own on each machine
-	SpreadMPI    = "mpirun" // TensorRT-LLM: mpirun starts a rank for each device
-	SpreadRPC    = "rpc"    // llama.cpp: rpc-server on the other machines
+	Ray    = "ray"    // vLLM: a Ray cluster, then one serving process on its head
+	Native = "native" // vLLM and SGLang: a process of the engine's own on each machine
+	MPI    = "mpirun" // TensorRT-LLM: mpirun starts a rank for each device
+	RPC    = "rpc"    // llama.cpp: rpc-server on the other machines
 )
 
 // MPILauncher is the program that makes one rank of an MPI job serve and the others
@@ -48,41 +60,22 @@ const MPILauncher = "trtllm-llmapi-launch"
 func Methods(engineName string) []string {
 	switch engineName {
 	case "vllm":
-		return []string{SpreadRay, SpreadNative}
+		return []string{Ray, Native}
 	case "sglang":
-		return []string{SpreadNative}
+		return []string{Native}
 	case "trtllm":
-		return []string{SpreadMPI}
+		return []string{MPI}
 	case "llamacpp":
-		return []string{SpreadRPC}
+		return []string{RPC}
 	}
 	return nil
 }
 
-// World is how many devices the command's parallelism takes, 1 where it says nothing.
-func (c Command) World() int {
-	world := max(1, c.count(TP)) * max(1, c.count(PP))
-	for _, flag := range []string{"--prefill-context-parallel-size", "--context_parallel_size"} {
-		if n, err := strconv.Atoi(c.Flag(flag)); err == nil && n > 1 {
-			world *= n
-		}
-	}
-	if _, attention := c.extra("--enable-dp-attention"); attention || c.Engine == "trtllm" {
-		return world // copies of the attention alone, on the same devices
-	}
-	return world * max(1, c.count(DP))
-}
-
-func (c Command) count(name string) int {
-	n, _ := strconv.Atoi(c.Params[name])
-	return n
-}
-
-// Spread is the processes of one replica of the command over several nodes, the
+// Spread is the processes of one replica of a command over several nodes, the
 // serving one last. method is one of Methods, "" for what suits the command. On one
-// node it is the command alone. What cannot be spread so is a *Rejection.
-func (c Command) Spread(nodes []Node, method string) ([]Part, error) {
-	s := spreader{cmd: c, nodes: nodes, method: cmp.Or(method, c.method())}
+// node it is the command alone. What cannot be spread so is a *engine.Rejection.
+func Spread(c engine.Command, nodes []Node, method string) ([]Part, error) {
+	s := spreader{cmd: c, nodes: nodes, method: cmp.Or(method, suited(c))}
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -93,30 +86,30 @@ func (c Command) Spread(nodes []Node, method string) ([]Part, error) {
 		return nil, err
 	}
 	switch s.method {
-	case SpreadRay:
+	case Ray:
 		return s.ray()
-	case SpreadMPI:
+	case MPI:
 		return s.mpi()
-	case SpreadRPC:
+	case RPC:
 		return s.rpc(s.argv()), nil
-	case SpreadNative:
+	case Native:
 		if c.Engine == "sglang" {
 			return s.sglang()
 		}
 	}
-	if c.count(DP) > 1 {
+	if c.Count(engine.DP) > 1 {
 		return s.dataParallel()
 	}
 	return s.ranks()
 }
 
-// method is what suits a command when none is named: vLLM's copies for data
+// suited is the method that suits a command when none is named: vLLM's copies for data
 // parallelism have flags in every version, and from 0.18 Ray is no longer installed
 // with vLLM.
-func (c Command) method() string {
-	if c.Engine == "vllm" && (c.count(DP) > 1 || (&resolver{cmd: c}).since(0, 18)) {
-		if backend := c.Flag("--distributed-executor-backend"); backend != SpreadRay {
-			return SpreadNative
+func suited(c engine.Command) string {
+	if c.Engine == "vllm" && (c.Count(engine.DP) > 1 || c.AtLeast("0.18")) {
+		if backend := c.Flag("--distributed-executor-backend"); backend != Ray {
+			return Native
 		}
 	}
 	if methods := Methods(c.Engine); len(methods) > 0 {
@@ -125,19 +118,19 @@ func (c Command) method() string {
 	return ""
 }
 
-// SpreadRemarks are what a reader of figures over these nodes should know: legal,
+// Remarks are what a reader of figures over these nodes should know: legal,
 // and rarely wanted.
-func (c Command) SpreadRemarks(nodes []Node, method string) []string {
+func Remarks(c engine.Command, nodes []Node, method string) []string {
 	if len(nodes) < 2 {
 		return nil
 	}
 	var out []string
 	per := len(nodes[0].Devices)
-	if tp := c.count(TP); tp > per && per > 0 && c.Engine != "llamacpp" {
+	if tp := c.Count(engine.TP); tp > per && per > 0 && c.Engine != "llamacpp" {
 		out = append(out, fmt.Sprintf("tp %d spans nodes of %d GPUs: every layer waits for the network between them; pp %d with tp %d sends far less over it.",
-			tp, per, max(1, c.count(PP))*tp/per, per))
+			tp, per, c.Count(engine.PP)*tp/per, per))
 	}
-	if cmp.Or(method, c.method()) == SpreadRay && (&resolver{cmd: c}).since(0, 18) {
+	if cmp.Or(method, suited(c)) == Ray && c.AtLeast("0.18") {
 		out = append(out, "vLLM "+c.Version+" is installed without Ray: every node needs it besides.")
 	}
 	for _, n := range nodes {
@@ -151,14 +144,14 @@ func (c Command) SpreadRemarks(nodes []Node, method string) []string {
 
 // spreader makes the parts of one replica.
 type spreader struct {
-	cmd    Command
+	cmd    engine.Command
 	nodes  []Node
 	method string
 }
 
-func reject(rule, format string, args ...any) *Rejection {
+func reject(rule, format string, args ...any) *engine.Rejection {
 	reason := fmt.Sprintf(format, args...)
-	return &Rejection{Rule: rule, Reason: reason, Log: "ValueError: " + reason}
+	return &engine.Rejection{Rule: rule, Reason: reason, Log: "ValueError: " + reason}
 }
 
 // spreadFlags are what Spread sets itself, by engine.
@@ -177,12 +170,12 @@ func spreadFlags(engineName string) []string {
 
 // check says what is wrong whatever the method.
 func (s *spreader) check() error {
-	e, err := ByName(s.cmd.Engine)
+	e, err := engine.ByName(s.cmd.Engine)
 	if err != nil {
 		return err
 	}
 	if len(s.nodes) == 0 {
-		return reject("nodes", "a replica needs at least one node")
+		return reject("nodes", "a replica needs at least 1 node, and none is given: name one")
 	}
 	if methods := Methods(e.Name); !slices.Contains(methods, s.method) {
 		return reject("method", "%s does not span machines by %q: use %s", e.Title, s.method, strings.Join(methods, " or "))
@@ -201,12 +194,12 @@ func (s *spreader) check() error {
 		return nil
 	}
 	for _, flag := range spreadFlags(e.Name) {
-		if _, given := s.cmd.extra(flag); given {
+		if s.cmd.Has(flag) {
 			return reject("spread-flag", "%s is set for each node here: leave it out of the command", flag)
 		}
 	}
 	backend := s.cmd.Flag("--distributed-executor-backend")
-	if want := map[string]string{SpreadRay: "ray", SpreadNative: "mp"}[s.method]; e.Name == "vllm" && backend != "" && backend != want {
+	if want := map[string]string{Ray: "ray", Native: "mp"}[s.method]; e.Name == "vllm" && backend != "" && backend != want {
 		return reject("method", "--distributed-executor-backend %s does not go with the method %s: leave it out", backend, s.method)
 	}
 	return nil
@@ -214,7 +207,7 @@ func (s *spreader) check() error {
 
 // even checks that the devices of the nodes are those of the world, as many on each.
 func (s *spreader) even() error {
-	if s.method == SpreadRPC {
+	if s.method == RPC {
 		return nil // layers go over whatever devices there are
 	}
 	per, world := s.per(), s.cmd.World()
@@ -224,20 +217,9 @@ func (s *spreader) even() error {
 		}
 	}
 	if got := per * len(s.nodes); got != world {
-		return reject("world", "%s takes %d GPUs, and %d nodes x %d GPUs are %d", s.sizes(), world, len(s.nodes), per, got)
+		return reject("world", "%s takes %d GPUs, and %d nodes x %d GPUs are %d: use sizes or nodes that agree", s.cmd.Sizes(), world, len(s.nodes), per, got)
 	}
 	return nil
-}
-
-// sizes is the parallelism in words: "tp 8 x pp 2".
-func (s *spreader) sizes() string {
-	var out []string
-	for _, name := range []string{TP, PP, DP} {
-		if n := s.cmd.count(name); n > 1 || name == TP {
-			out = append(out, fmt.Sprintf("%s %d", name, max(1, n)))
-		}
-	}
-	return strings.Join(out, " x ")
 }
 
 // per is how many devices each node gives.
@@ -254,7 +236,7 @@ func (s *spreader) argv() []string {
 
 // without removes a flag and its value.
 func without(args []string, flag string) []string {
-	i := slices.IndexFunc(args, func(a string) bool { return flagName(a) == flag })
+	i := slices.IndexFunc(args, func(a string) bool { return a == flag || strings.HasPrefix(a, flag+"=") })
 	if i < 0 {
 		return args
 	}
@@ -300,7 +282,7 @@ const rayUp = "Ray runtime started."
 // ray is a Ray cluster of exactly this replica's devices, and vLLM on its head.
 func (s *spreader) ray() ([]Part, error) {
 	argv := append(s.argv(), "--distributed-executor-backend", "ray")
-	if dp := s.cmd.count(DP); dp > 1 {
+	if dp := s.cmd.Count(engine.DP); dp > 1 {
 		local, err := s.copies(dp)
 		if err != nil {
 			return nil, err
@@ -333,14 +315,14 @@ func (s *spreader) copies(dp int) (int, error) {
 		return 0, reject("dp-nodes", "a data-parallel copy of %d GPUs does not fit on a node of %d: use replicas, or a smaller tp x pp", size, s.per())
 	}
 	if dp%len(s.nodes) != 0 {
-		return 0, reject("dp-nodes", "dp %d is not divisible by %d nodes", dp, len(s.nodes))
+		return 0, reject("dp-nodes", "dp %d is not divisible by %d nodes: use a dp that is", dp, len(s.nodes))
 	}
 	return dp / len(s.nodes), nil
 }
 
 // dataParallel is vLLM's copies, some on each node, behind the front end of the first.
 func (s *spreader) dataParallel() ([]Part, error) {
-	local, err := s.copies(s.cmd.count(DP))
+	local, err := s.copies(s.cmd.Count(engine.DP))
 	if err != nil {
 		return nil, err
 	}
@@ -356,8 +338,8 @@ func (s *spreader) dataParallel() ([]Part, error) {
 
 // ranks is vLLM over several nodes without Ray.
 func (s *spreader) ranks() ([]Part, error) {
-	if c := s.cmd; c.Version != "" && !(&resolver{cmd: c}).since(0, 12) {
-		return nil, reject("version", "vLLM %s has no --nnodes, which came with 0.12: use the method %s", c.Version, SpreadRay)
+	if c := s.cmd; c.Version != "" && !c.AtLeast("0.12") {
+		return nil, reject("version", "vLLM %s has no --nnodes, which came with 0.12: use the method %s", c.Version, Ray)
 	}
 	return s.perNode(func(i int) []string {
 		argv := append(s.argv(), "--distributed-executor-backend", "mp", "--nnodes", strconv.Itoa(len(s.nodes)), "--node-rank", strconv.Itoa(i),
@@ -370,8 +352,8 @@ func (s *spreader) ranks() ([]Part, error) {
 }
 
 func (s *spreader) sglang() ([]Part, error) {
-	if _, attention := s.cmd.extra("--enable-dp-attention"); s.cmd.count(DP) > 1 && !attention {
-		return nil, reject("dp-nodes", "SGLang's dp %d stays on one node unless --enable-dp-attention is given: use replicas", s.cmd.count(DP))
+	if s.cmd.Count(engine.DP) > 1 && !s.cmd.Has("--enable-dp-attention") {
+		return nil, reject("dp-nodes", "SGLang's dp %d stays on one node unless --enable-dp-attention is given: use replicas", s.cmd.Count(engine.DP))
 	}
 	return s.perNode(func(i int) []string {
 		return append(s.argv(), "--nnodes", strconv.Itoa(len(s.nodes)), "--node-rank", strconv.Itoa(i),

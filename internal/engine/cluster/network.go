@@ -1,10 +1,12 @@
-package engine
+package cluster
 
 import (
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+
+	"perflab/internal/engine"
 )
 
 // What NCCL (and RCCL, in the same words) prints under NCCL_DEBUG=INFO: the
@@ -26,7 +28,7 @@ func Network(log string) (text string, slow, ok bool) {
 	devices := map[string][]string{}
 	roce, direct := false, false
 	for line := range strings.Lines(log) {
-		line = strings.TrimSpace(ansi.ReplaceAllString(line, ""))
+		line = strings.TrimSpace(engine.WithoutColours(line))
 		if !strings.Contains(line, "NCCL INFO") {
 			continue
 		}

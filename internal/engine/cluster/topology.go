@@ -1,4 +1,4 @@
-package engine
+package cluster
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"perflab/internal/engine"
 )
 
 // Topology is how the accelerators of a machine are connected.
@@ -59,7 +61,7 @@ func ParseTopology(text string) (Topology, error) {
 	var columns []int // of the header: GPU index, -1 for another adapter
 	numaAt := -1
 	for line := range strings.Lines(text) {
-		line = strings.TrimRight(ansi.ReplaceAllString(line, ""), " \r\n")
+		line = strings.TrimRight(engine.WithoutColours(line), " \r\n")
 		cells := topoCells(line)
 		switch {
 		case len(cells) == 0:

@@ -1,7 +1,8 @@
-package engine
+package cluster
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,7 +10,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"perflab/internal/engine"
 )
+
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // nodesOf are nodes with so many devices each, reached by addresses of one network.
 func nodesOf(n, devices int) []Node {
@@ -24,13 +29,13 @@ func nodesOf(n, devices int) []Node {
 	return out
 }
 
-func parsed(t *testing.T, version, line string) Command {
+func parsed(t *testing.T, version, line string) engine.Command {
 	t.Helper()
-	words, err := Split(line)
+	words, err := engine.Split(line)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := Parse(words)
+	c, err := engine.Parse(words)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +61,7 @@ func spread(parts []Part) string {
 }
 
 // TestSpread holds the processes of every engine and method against files that were
-// read in review. PERFLAB_UPDATE=1 writes them.
+// read in review; -update writes them.
 func TestSpread(t *testing.T) {
 	for _, c := range []struct {
 		name, version, line, method string
@@ -64,16 +69,16 @@ func TestSpread(t *testing.T) {
 	}{
 		{"vllm-ray-tp", "0.11", "vllm serve Qwen/Qwen3-VL-235B-A22B-Instruct-FP8 --trust-remote-code -tp 4 --distributed-executor-backend ray", "", nodesOf(4, 1)},
 		{"vllm-ray-pp", "", "vllm serve m -tp 8 -pp 2", "", nodesOf(2, 8)},
-		{"vllm-ray-dp", "0.17", "vllm serve m -tp 4 -dp 4 --enable-expert-parallel", SpreadRay, nodesOf(2, 8)},
+		{"vllm-ray-dp", "0.17", "vllm serve m -tp 4 -dp 4 --enable-expert-parallel", Ray, nodesOf(2, 8)},
 		{"vllm-native-pp", "0.18", "HF_TOKEN=secret NCCL_DEBUG=WARN vllm serve m -tp 8 -pp 2 --host 10.0.0.9", "", nodesOf(2, 8)},
 		{"vllm-native-dp", "0.11", "vllm serve m -dp 16 --enable-expert-parallel", "", nodesOf(2, 8)},
 		{"vllm-one-node", "", "vllm serve m -tp 8", "", nodesOf(1, 8)},
 		{"sglang", "", "python3 -m sglang.launch_server --model-path m --tp-size 16", "", nodesOf(2, 8)},
-		{"sglang-dp-attention", "", "python3 -m sglang.launch_server --model-path m --tp-size 16 --dp-size 16 --enable-dp-attention", SpreadNative, nodesOf(2, 8)},
+		{"sglang-dp-attention", "", "python3 -m sglang.launch_server --model-path m --tp-size 16 --dp-size 16 --enable-dp-attention", Native, nodesOf(2, 8)},
 		{"trtllm", "", "TRTLLM_ENABLE_PDL=1 trtllm-serve m --tp_size 16 --ep_size 16", "", nodesOf(2, 8)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			parts, err := parsed(t, c.version, c.line).Spread(c.nodes, c.method)
+			parts, err := Spread(parsed(t, c.version, c.line), c.nodes, c.method)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,8 +92,8 @@ func TestSpread(t *testing.T) {
 
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", "cluster", name+".txt")
-	if os.Getenv("PERFLAB_UPDATE") != "" {
+	path := filepath.Join("testdata", "spread", name+".txt")
+	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +109,7 @@ func golden(t *testing.T, name, got string) {
 
 // TestSpreadRPC tries llama.cpp's by its command line, which needs no catalogue.
 func TestSpreadRPC(t *testing.T) {
-	s := spreader{cmd: Command{Engine: "llamacpp", Model: "m.gguf"}, nodes: nodesOf(3, 1), method: SpreadRPC}
+	s := spreader{cmd: engine.Command{Engine: "llamacpp", Model: "m.gguf"}, nodes: nodesOf(3, 1), method: RPC}
 	golden(t, "llamacpp", spread(s.rpc([]string{"llama-server", "-m", "m.gguf", "--host", "0.0.0.0", "--port", "{port}"})))
 }
 
@@ -122,22 +127,22 @@ func TestSpreadRejects(t *testing.T) {
 		nodes                 []Node
 		want                  string
 	}{
-		{"", "vllm serve m -tp 8", "", nodesOf(2, 8), "tp 8 takes 8 GPUs, and 2 nodes x 8 GPUs are 16"},
+		{"", "vllm serve m -tp 8", "", nodesOf(2, 8), "tp 8 takes 8 GPUs, and 2 nodes x 8 GPUs are 16: use sizes or nodes that agree"},
 		{"", "vllm serve m -tp 16", "", uneven, "node a gives 8 GPUs and node b 4: a replica takes as many of each"},
 		{"", "vllm serve m -tp 16", "", homeless, "node 1 (b) has no address: say at which one the other nodes reach it"},
 		{"", "vllm serve m -tp 16", "", twice, `node "a" is listed twice for one replica`},
-		{"", "vllm serve m -tp 16", "", nil, "a replica needs at least one node"},
-		{"", "vllm serve m -tp 16", SpreadMPI, nodesOf(2, 8), `vLLM does not span machines by "mpirun": use ray or native`},
+		{"", "vllm serve m -tp 16", "", nil, "a replica needs at least 1 node, and none is given: name one"},
+		{"", "vllm serve m -tp 16", MPI, nodesOf(2, 8), `vLLM does not span machines by "mpirun": use ray or native`},
 		{"", "vllm serve m -tp 16 --nnodes 2", "", nodesOf(2, 8), "--nnodes is set for each node here: leave it out of the command"},
-		{"", "vllm serve m -tp 16 --distributed-executor-backend mp", SpreadRay, nodesOf(2, 8), "--distributed-executor-backend mp does not go with the method ray: leave it out"},
-		{"0.11.2", "vllm serve m -tp 16", SpreadNative, nodesOf(2, 8), "vLLM 0.11.2 has no --nnodes, which came with 0.12: use the method ray"},
+		{"", "vllm serve m -tp 16 --distributed-executor-backend mp", Ray, nodesOf(2, 8), "--distributed-executor-backend mp does not go with the method ray: leave it out"},
+		{"0.11.2", "vllm serve m -tp 16", Native, nodesOf(2, 8), "vLLM 0.11.2 has no --nnodes, which came with 0.12: use the method ray"},
 		{"", "vllm serve m -tp 16 -dp 2", "", nodesOf(4, 8), "a data-parallel copy of 16 GPUs does not fit on a node of 8: use replicas, or a smaller tp x pp"},
-		{"", "vllm serve m -tp 8 -dp 3", "", nodesOf(2, 12), "dp 3 is not divisible by 2 nodes"},
+		{"", "vllm serve m -tp 8 -dp 3", "", nodesOf(2, 12), "dp 3 is not divisible by 2 nodes: use a dp that is"},
 		{"", "python3 -m sglang.launch_server --model-path m --tp-size 8 --dp-size 2", "", nodesOf(2, 8), "SGLang's dp 2 stays on one node unless --enable-dp-attention is given: use replicas"},
 		{"", "trtllm-serve m --tp_size 8", "", moved, "mpirun gives every node the same device indices: a has [0 1 2 3] and b [4 5 6 7]"},
 	} {
-		_, err := parsed(t, c.version, c.line).Spread(c.nodes, c.method)
-		r, ok := errors.AsType[*Rejection](err)
+		_, err := Spread(parsed(t, c.version, c.line), c.nodes, c.method)
+		r, ok := errors.AsType[*engine.Rejection](err)
 		if !ok || r.Reason != c.want {
 			t.Errorf("%s over %d nodes: %v, want %q", c.line, len(c.nodes), err, c.want)
 		}
@@ -155,26 +160,11 @@ func TestSpreadRemarks(t *testing.T) {
 		{"", "vllm serve m -tp 8 -pp 2", "", nodesOf(2, 8), ""},
 		{"", "vllm serve m -tp 8", "", nodesOf(1, 8), ""},
 		{"", "vllm serve m -tp 16", "", nodesOf(2, 8), "tp 16 spans nodes of 8 GPUs: every layer waits for the network between them; pp 2 with tp 8 sends far less over it."},
-		{"0.20", "vllm serve m -tp 8 -pp 2", SpreadRay, nodesOf(2, 8), "vLLM 0.20 is installed without Ray: every node needs it besides."},
+		{"0.20", "vllm serve m -tp 8 -pp 2", Ray, nodesOf(2, 8), "vLLM 0.20 is installed without Ray: every node needs it besides."},
 		{"", "vllm serve m -tp 8 -pp 2", "", plain, "No network interface is named for a: the libraries choose one, perhaps a slow one; the log says which."},
 	} {
-		if got := strings.Join(parsed(t, c.version, c.line).SpreadRemarks(c.nodes, c.method), "\n"); got != c.want {
+		if got := strings.Join(Remarks(parsed(t, c.version, c.line), c.nodes, c.method), "\n"); got != c.want {
 			t.Errorf("%s: %q, want %q", c.line, got, c.want)
-		}
-	}
-}
-
-func TestWorld(t *testing.T) {
-	for line, want := range map[string]int{
-		"vllm serve m":                                                         1,
-		"vllm serve m -tp 4 -pp 2 -dp 3":                                       24,
-		"vllm serve m -tp 4 -pcp 2":                                            8,
-		"trtllm-serve m --tp_size 4 --cp_size 2":                               8,
-		"sglang serve --model-path m --tp 8 --dp-size 2":                       16,
-		"sglang serve --model-path m --tp 8 --dp-size 8 --enable-dp-attention": 8,
-	} {
-		if got := parsed(t, "", line).World(); got != want {
-			t.Errorf("%s: %d devices, want %d", line, got, want)
 		}
 	}
 }
