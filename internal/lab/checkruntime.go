@@ -13,6 +13,9 @@ import (
 // machines checks what is said of machines that ssh reaches, and how replicas span them.
 func (c *checker) machines() {
 	r := c.s.Runtime
+	if n := c.s.Hardware.Nodes; n > 1 && (r.Kind == Process || r.Kind == Docker) {
+		c.add("hardware.nodes", "hardware.nodes is %d, and runtime kind %s starts engines on one machine: use kind ssh with hosts", n, r.Kind)
+	}
 	if r.Kind != SSH {
 		given := map[string]bool{"hosts": len(r.Hosts) > 0, "ssh_config": r.SSHConfig != "", "direct": r.Direct, "spread": r.Spread != ""}
 		for _, key := range slices.Sorted(maps.Keys(given)) {
