@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -271,14 +272,21 @@ func (t *trialRecord) account(e *engine.Engine, spec deploy.Spec) {
 	}
 }
 
-// readLog is a process's log; one that cannot be read tells nothing.
+// readLog is a process's log of its last launch: launches of a directory follow each other
+// in it, each behind a line with the time and the command. One that cannot be read tells
+// nothing.
 func readLog(dir, name string) string {
 	b, err := os.ReadFile(filepath.Join(dir, name+".log"))
 	if err != nil {
 		return ""
 	}
+	if heads := launchHead.FindAllIndex(b, -1); len(heads) > 0 {
+		b = b[heads[len(heads)-1][0]:]
+	}
 	return string(b)
 }
+
+var launchHead = regexp.MustCompile(`(?m)^# \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ `)
 
 // reject ends a trial by a rule of ours, before anything is launched.
 func (t *trialRecord) reject(e *engine.Engine, r *engine.Rejection) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -151,5 +153,20 @@ func TestNoDevicesToDeal(t *testing.T) {
 	}
 	if spec.Visible != "" || rep.Devices != nil {
 		t.Errorf("dealt %v by %q", rep.Devices, spec.Visible)
+	}
+}
+
+// Facts are those of the last launch in a log.
+func TestReadLog(t *testing.T) {
+	dir := t.TempDir()
+	text := "# 2026-11-22T11:30:33Z vllm serve M\nfirst\n# 2 comments\n# 2026-11-22T11:30:40Z vllm serve M\nsecond\n"
+	if err := os.WriteFile(filepath.Join(dir, "replica-0.log"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := readLog(dir, "replica-0"); !strings.HasSuffix(got, "Z vllm serve M\nsecond\n") || strings.Contains(got, "first") {
+		t.Errorf("%q", got)
+	}
+	if got := readLog(dir, "replica-1"); got != "" {
+		t.Errorf("%q of a log that is not there", got)
 	}
 }
