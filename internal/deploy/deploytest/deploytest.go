@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -291,6 +292,9 @@ func missingProgram(t *testing.T, r deploy.Runtime) {
 	e := failsWith[*deploy.InfraError](t, r, s)
 	if !strings.Contains(e.Hint(), "perflab-no-such-engine is not on PATH") {
 		t.Errorf("hint %q", e.Hint())
+	}
+	if !errors.Is(e, exec.ErrNotFound) { // so that nobody tries again
+		t.Errorf("error %v is not known for a missing program", e)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os/exec"
 	"regexp"
 	"strings"
 
@@ -91,24 +93,33 @@ func (e *engine) explainProgram(ctx context.Context, op, program string, err err
 	if !ok {
 		return explained
 	}
-	if help := programHelp(program, e.where(), err.Error()); help != "" {
-		infra.Help = help
+	if help, kind := programHelp(program, e.where(), err.Error()); kind != nil {
+		infra.Help, infra.Err = help, &programError{infra.Err, kind}
 	}
 	return infra
 }
 
-// programHelp says what to do about a program that cannot be started, "" where the text
-// says something else.
-func programHelp(program, where, text string) string {
+// programError is an error of the API about a program, known by its kind for those who ask
+// whether another try would help.
+type programError struct {
+	error
+	kind error // exec.ErrNotFound, fs.ErrNotExist or fs.ErrPermission
+}
+
+func (e *programError) Unwrap() error { return e.kind }
+
+// programHelp says what to do about a program that cannot be started, and what kind of
+// error that is; nil where the text says something else.
+func programHelp(program, where, text string) (help string, kind error) {
 	switch {
 	case notFound.MatchString(text) && strings.Contains(program, "/"):
-		return program + " does not exist in " + where + ": correct the path, or the image"
+		return program + " does not exist in " + where + ": correct the path, or the image", fs.ErrNotExist
 	case notFound.MatchString(text):
-		return program + " is not on PATH in " + where + ": correct the command, or the image"
+		return program + " is not on PATH in " + where + ": correct the command, or the image", exec.ErrNotFound
 	case notAllowed.MatchString(text):
-		return program + " is not executable in " + where + ": correct the path, or the image"
+		return program + " is not executable in " + where + ": correct the path, or the image", fs.ErrPermission
 	}
-	return ""
+	return "", nil
 }
 
 // where names what commands run in.
