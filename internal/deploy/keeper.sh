@@ -121,6 +121,16 @@ end_all() {
 	done
 }
 
+# clean removes the directory of this keeper, again where another part of it has just
+# left a mark there.
+clean() {
+	k_tries=0
+	until rm -rf "$k_d" 2>/dev/null || [ "$k_tries" -gt 50 ]; do
+		k_tries=$((k_tries + 1))
+		sleep 0.1 2>/dev/null || sleep 1
+	done
+}
+
 say_each() { # WORD: of what is left
 	for k_p in $k_left; do
 		look_at "$k_p" && say "$1 $k_p $k_name"
@@ -154,7 +164,7 @@ stop() {
 		nap
 	done
 	say_each left
-	[ -n "$k_left" ] || rm -rf "$k_d"
+	[ -n "$k_left" ] || clean
 	[ "$2" -gt 0 ] && listens "$2" && say "served $2"
 	say done
 }
@@ -182,7 +192,7 @@ read_orders() {
 		wait "$k_finisher"
 	else
 		finish "$k_grace"
-		[ -n "$k_left" ] || rm -rf "$k_d"
+		[ -n "$k_left" ] || clean
 	fi
 }
 
@@ -200,12 +210,12 @@ watch() {
 		if ! kill -s 0 "$k_keeper" 2>/dev/null; then
 			finish "$k_grace"
 			say "exit 137"
-			rm -rf "$k_d"
+			clean
 			return
 		fi
 		if [ "$k_quiet" -ge "$k_limit" ] || ! look_at "$k_reader"; then
 			finish "$k_grace"
-			[ -n "$k_left" ] || rm -rf "$k_d"
+			[ -n "$k_left" ] || clean
 			break
 		fi
 	done
