@@ -94,6 +94,20 @@ const (
 	CPU  Platform = "cpu"
 )
 
+// Visible is the environment variable that shows a process some of a machine's devices
+// alone, "" where there are none to deal out.
+func (p Platform) Visible() string {
+	switch p {
+	case CUDA:
+		return "CUDA_VISIBLE_DEVICES"
+	case ROCm:
+		return "HIP_VISIBLE_DEVICES"
+	case NPU:
+		return "ASCEND_RT_VISIBLE_DEVICES"
+	}
+	return ""
+}
+
 // Accelerator is one device and its links.
 type Accelerator struct {
 	Name         string   `json:"name"`  // "h100-sxm"

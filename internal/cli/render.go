@@ -452,12 +452,8 @@ func (f *renderFlags) plan(r *rendered, format renderer, nodes []cluster.Node, t
 	if format.container && p.Image == "" {
 		return p, fmt.Errorf("name the container image: --image IMAGE, or --image %s=IMAGE in a study of several engines", r.cmd.Engine)
 	}
-	switch r.gpu.Platform {
-	case "", arch.CUDA, arch.CPU:
-	case arch.ROCm:
-		p.Spec.Visible = "HIP_VISIBLE_DEVICES"
-	case arch.NPU:
-		p.Spec.Visible = "ASCEND_RT_VISIBLE_DEVICES"
+	if r.gpu.Platform != arch.CUDA { // whose variable is the default
+		p.Spec.Visible = r.gpu.Platform.Visible()
 	}
 	if p.Spec.Visible != "" && format.container {
 		return p, fmt.Errorf("--as %s asks for NVIDIA GPUs, and %s is none: use --as script or slurm", f.as, r.gpu.Title)

@@ -58,16 +58,6 @@ func Meters() []Meter {
 	}
 }
 
-// MeterByName finds a common quantity.
-func MeterByName(name string) (Meter, bool) {
-	all := Meters()
-	i := slices.IndexFunc(all, func(m Meter) bool { return m.Name == name })
-	if i < 0 {
-		return Meter{}, false
-	}
-	return all[i], true
-}
-
 // vllmMetrics are vLLM's names, of 0.6 to 0.24. It publishes them without being asked.
 func vllmMetrics() map[string][]string {
 	return map[string][]string{

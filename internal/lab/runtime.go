@@ -126,7 +126,7 @@ func (l *study) places(ctx context.Context, pl plan) (places [][]cluster.Node, n
 	}
 	nodes := l.nodes()
 	var islands map[string]cluster.Topology
-	if l.Runtime.starts() && l.visible() == "CUDA_VISIBLE_DEVICES" && pl.replicas > 1 {
+	if l.Runtime.starts() && l.visible() == arch.CUDA.Visible() && pl.replicas > 1 {
 		if islands, err = l.topologies(ctx, pl.cmd.Engine); err != nil {
 			return nil, nil, err
 		}
@@ -319,10 +319,8 @@ func (l *study) visible() string {
 	if err != nil {
 		return "" // checked when the study was parsed
 	}
-	return visibleEnv[gpu.Platform]
+	return gpu.Platform.Visible()
 }
-
-var visibleEnv = map[arch.Platform]string{arch.CUDA: "CUDA_VISIBLE_DEVICES", arch.ROCm: "HIP_VISIBLE_DEVICES", arch.NPU: "ASCEND_RT_VISIBLE_DEVICES"}
 
 // simulator is the command that stands in for the hardware of one replica.
 func (l *study) simulator(pl plan) []string {

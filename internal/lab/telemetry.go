@@ -125,10 +125,11 @@ func (l *study) nodeSources(c deploy.Commander, every time.Duration) []telemetry
 // nvidia-smi, else inside the container: there only the GPUs of one replica are seen, so that
 // of several none are read.
 func (l *study) containerSources(d deploy.Deployment, every time.Duration, local bool) []telemetry.Source {
-	if _, err := exec.LookPath("nvidia-smi"); local && (err == nil || l.visible() == "") {
-		if l.visible() == "" {
-			return []telemetry.Source{telemetry.Host(every)}
-		}
+	gpus := l.visible() != ""
+	if local && !gpus {
+		return []telemetry.Source{telemetry.Host(every)}
+	}
+	if _, err := exec.LookPath("nvidia-smi"); local && err == nil {
 		return telemetry.Local(every, l.live.devices(""))
 	}
 	c, ok := d.(deploy.Commander)
@@ -138,7 +139,7 @@ func (l *study) containerSources(d deploy.Deployment, every time.Duration, local
 	run := func(ctx context.Context, argv []string, stdout io.Writer) error {
 		return c.Command(ctx, "", argv, stdout)
 	}
-	if len(l.live.spec.Replicas) > 1 || l.visible() == "" {
+	if len(l.live.spec.Replicas) > 1 || !gpus {
 		return []telemetry.Source{telemetry.RemoteHost("", every, run)}
 	}
 	return telemetry.On("", every, nil, run)
