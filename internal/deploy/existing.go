@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -160,15 +159,7 @@ func (d *existing) hookEnv() ([]string, error) {
 		return nil, err
 	}
 	m = m.In(files)
-	words := slices.Clone(m.Env)
-	for i, kv := range words {
-		k, v, _ := strings.Cut(kv, "=")
-		words[i] = k + "=" + shellWord(v)
-	}
-	for _, a := range m.Argv {
-		words = append(words, shellWord(a))
-	}
-	return append(env, "PERFLAB_COMMAND="+strings.Join(words, " ")), nil
+	return append(env, "PERFLAB_COMMAND="+shellLine(m.Argv, m.Env)), nil
 }
 
 // Sweep finds nothing: what serves at an endpoint is not known to be ours.

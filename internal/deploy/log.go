@@ -195,7 +195,11 @@ func Redact(argv, env []string) (shownArgv, shownEnv []string) {
 // commandLine prints environment and command as a shell would take them, with
 // secrets replaced.
 func commandLine(argv, env []string) string {
-	argv, env = Redact(argv, env)
+	return shellLine(Redact(argv, env))
+}
+
+// shellLine prints environment and command as a shell would take them.
+func shellLine(argv, env []string) string {
 	words := make([]string, 0, len(env)+len(argv))
 	for _, e := range env {
 		k, v, _ := strings.Cut(e, "=")
@@ -214,7 +218,7 @@ func shellWord(s string) string {
 	if plainWord.MatchString(s) {
 		return s
 	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	return quote(s)
 }
 
 // secretValues collects what must not pass from a log into an error: engines

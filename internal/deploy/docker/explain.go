@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
@@ -15,27 +16,33 @@ import (
 	"perflab/internal/deploy"
 )
 
-// faults are what daemons say, and what to do about it; the first that matches counts.
-var faults = []struct {
+// fault is something that daemons say, and what to do about it.
+type fault struct {
 	says *regexp.Regexp
 	help string
-}{
-	{regexp.MustCompile(`could not select device driver|nvidia-container-cli|unknown or invalid runtime name: nvidia|failed to discover GPU vendor|unresolvable CDI devices`),
-		"Docker cannot give GPUs to containers: install the NVIDIA Container Toolkit on the Docker host, run nvidia-ctk runtime configure --runtime=docker, and restart Docker"},
-	{regexp.MustCompile(`unknown or invalid runtime name`), "Docker does not know that container_runtime: docker info lists those it has"},
-	{regexp.MustCompile(`no space left on device|disk quota exceeded`), "the Docker host's disk is full: see docker system df, and free space with docker system prune"},
-	{regexp.MustCompile(`toomanyrequests|pull rate limit`), "the registry limits pulls: log in with docker login, or wait"},
-	{regexp.MustCompile(`no matching manifest|does not match the specified platform|does not provide the specified platform`), "the image is not made for this platform: choose another tag, or set platform"},
-	{regexp.MustCompile(`pull access denied|unauthorized|authentication required|no basic auth credentials|denied: `), "the registry wants a login, or has no such image: run docker login REGISTRY, or correct image"},
-	{regexp.MustCompile(`manifest unknown|manifest for .* not found|not found: manifest|No such image|: not found`), "no such image: correct its name or tag, or pull it on the Docker host"},
-	{regexp.MustCompile(`is already in use by container`), "remove the named container with docker rm -f, and start again"},
-	{regexp.MustCompile(`bind source path does not exist`), "create the directory on the Docker host, or correct mounts"},
-	{regexp.MustCompile(`No such container|is not running|is paused`), "start the container, or correct its name"},
-	{regexp.MustCompile(`error gathering device information`), "the Docker host has no such device file: correct devices"},
-	{regexp.MustCompile(`client version .* is too (?:old|new)`), "set DOCKER_API_VERSION to one that the Docker host speaks, or update Docker"},
-	{regexp.MustCompile(`no such host|i/o timeout|TLS handshake timeout|connection refused|network is unreachable|Client\.Timeout`), "the Docker host cannot reach the registry: check its network and proxy, or load the image with docker load and set pull to never"},
-	{regexp.MustCompile(`executable file not found|no such file or directory`), "the image lacks a program of the command: correct image, or the engine's command"},
 }
+
+// faults are tried in order, the first that matches counts. They are compiled when something
+// went wrong: the program starts for every command.
+var faults = sync.OnceValue(func() []fault {
+	return []fault{
+		{regexp.MustCompile(`could not select device driver|nvidia-container-cli|unknown or invalid runtime name: nvidia|failed to discover GPU vendor|unresolvable CDI devices`),
+			"Docker cannot give GPUs to containers: install the NVIDIA Container Toolkit on the Docker host, run nvidia-ctk runtime configure --runtime=docker, and restart Docker"},
+		{regexp.MustCompile(`unknown or invalid runtime name`), "Docker does not know that container_runtime: docker info lists those it has"},
+		{regexp.MustCompile(`no space left on device|disk quota exceeded`), "the Docker host's disk is full: see docker system df, and free space with docker system prune"},
+		{regexp.MustCompile(`toomanyrequests|pull rate limit`), "the registry limits pulls: log in with docker login, or wait"},
+		{regexp.MustCompile(`no matching manifest|does not match the specified platform|does not provide the specified platform`), "the image is not made for this platform: choose another tag, or set platform"},
+		{regexp.MustCompile(`pull access denied|unauthorized|authentication required|no basic auth credentials|denied: `), "the registry wants a login, or has no such image: run docker login REGISTRY, or correct image"},
+		{regexp.MustCompile(`manifest unknown|manifest for .* not found|not found: manifest|No such image|: not found`), "no such image: correct its name or tag, or pull it on the Docker host"},
+		{regexp.MustCompile(`is already in use by container`), "remove the named container with docker rm -f, and start again"},
+		{regexp.MustCompile(`bind source path does not exist`), "create the directory on the Docker host, or correct mounts"},
+		{regexp.MustCompile(`No such container|is not running|is paused`), "start the container, or correct its name"},
+		{regexp.MustCompile(`error gathering device information`), "the Docker host has no such device file: correct devices"},
+		{regexp.MustCompile(`client version .* is too (?:old|new)`), "set DOCKER_API_VERSION to one that the Docker host speaks, or update Docker"},
+		{regexp.MustCompile(`no such host|i/o timeout|TLS handshake timeout|connection refused|network is unreachable|Client\.Timeout`), "the Docker host cannot reach the registry: check its network and proxy, or load the image with docker load and set pull to never"},
+		{regexp.MustCompile(`executable file not found|no such file or directory`), "the image lacks a program of the command: correct image, or the engine's command"},
+	}
+})
 
 // takenPort is how daemons say that they cannot publish a port.
 var takenPort = regexp.MustCompile(`port is already allocated|address already in use|ports are not available`)
@@ -71,7 +78,7 @@ func (e *engine) explain(ctx context.Context, op string, err error) error {
 		infra.Help = "end what else takes ports of the Docker host, and start again"
 		return &deploy.PortError{InfraError: infra}
 	}
-	for _, f := range faults {
+	for _, f := range faults() {
 		if f.says.MatchString(infra.Err.Error()) {
 			infra.Help = f.help
 			break
