@@ -81,6 +81,9 @@ func (d *deployment) startAll(ctx context.Context) error {
 		}
 		d.fronts = append(d.fronts, m)
 		target, err := m.URL(ctx, ports[i].front)
+		if late, ok := errors.AsType[*lateError](err); ok {
+			return d.explainWait(m, late, nil)
+		}
 		if err != nil {
 			return err
 		}
