@@ -35,9 +35,11 @@ var allowed = map[string][]string{
 	"sim/simtest":              {"sim", "engine"},
 	"calib":                    {"stat", "arch", "engine", "sim", "result"},
 	"tune":                     {"stat"},
+	"candidate":                {"arch", "engine", "tune"},
+	"science":                  {"stat", "arch", "engine", "sim", "calib", "result", "tune", "candidate"},
 	"truth":                    {"stat"},
 	"telemetry":                {"engine", "result"},
-	"lab":                      {"stat", "token", "arch", "result", "workload", "openai", "load", "engine", "engine/cluster", "deploy", "deploy/docker", "telemetry", "tune", "truth", "tokenizer", "interop"},
+	"lab":                      {"stat", "token", "arch", "result", "workload", "openai", "load", "engine", "engine/cluster", "deploy", "deploy/docker", "telemetry", "tune", "candidate", "truth", "tokenizer", "interop"},
 	"interop":                  {"result"},
 	"audit":                    {"result", "interop", "arch", "stat"},
 	"report":                   {"result", "stat", "tune", "audit"},
@@ -73,7 +75,7 @@ var forbidden = []struct {
 	why               string
 }{
 	{
-		[]string{"stat", "token", "arch", "engine", "engine/cluster", "tune", "calib", "interop", "audit", "report", "report/parquet", "result"}, []string{"net", "net/http", "os", "os/exec"},
+		[]string{"stat", "token", "arch", "engine", "engine/cluster", "tune", "candidate", "calib", "interop", "audit", "report", "report/parquet", "result"}, []string{"net", "net/http", "os", "os/exec"},
 		"it computes; files and sockets are for lab, deploy, openai and cli",
 	},
 	{

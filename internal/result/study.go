@@ -27,6 +27,7 @@ type Study struct {
 	Confirmed   bool   `json:"confirmed"`       // both were launched again, on fresh seeds, after the search
 	Verdict     string `json:"verdict"`         // one sentence
 
+	Race   *Race    `json:"race,omitempty"` // of strategy race
 	Stages []Stage  `json:"stages"`
 	Trials []Trial  `json:"trials"`
 	Ledger Ledger   `json:"ledger"`
@@ -62,10 +63,12 @@ type Pick struct {
 	Trial    int      `json:"trial"` // whose figures these are
 	Label    string   `json:"label"`
 	Engine   string   `json:"engine"`
-	Command  string   `json:"command"`           // one replica's serving command
-	Replicas int      `json:"replicas"`          // how many of them, measured together
-	Summary  *Summary `json:"summary,omitempty"` // on the primary workload
-	Gain     *float64 `json:"gain"`              // of the objective against the baseline: +0.5 is 50 % better; null where none can be given
+	Command  string   `json:"command"`            // one replica's serving command
+	Replicas int      `json:"replicas"`           // how many of them, measured together
+	Summary  *Summary `json:"summary,omitempty"`  // on the primary workload
+	Gain     *float64 `json:"gain"`               // of the objective against the baseline: +0.5 is 50 % better; null where none can be given
+	Interval *Span    `json:"interval,omitempty"` // of Gain at 95 %, corrected, where launches of both were repeated
+	Launches int      `json:"launches,omitempty"` // that Gain is of, where more than one
 }
 
 // Case compares baseline and recommended on one workload.
@@ -94,6 +97,7 @@ type Trial struct {
 	Engine   string            `json:"engine"`
 	Version  string            `json:"version,omitempty"` // of the engine, by its own account or as the study says
 	Config   map[string]string `json:"config"`
+	Share    float64           `json:"share,omitempty"` // of the full load; 0: all of it
 	Command  string            `json:"command"`
 	Replicas int               `json:"replicas"`
 	GPUs     int               `json:"gpus"`                       // allocated, leftover ones included; 0: it ran on the CPU

@@ -13,6 +13,17 @@ type Objective struct {
 	Higher  bool    `json:"higher"` // is more better
 	SLOs    []Bound `json:"slos,omitempty"`
 	MinGain float64 `json:"min_gain,omitempty"` // gains up to this are no difference: 0.02 is 2 %
+	// Weights of workloads in the objective, of a race: the figure is the weighted
+	// geometric mean of theirs. None: that of the primary workload alone.
+	Weights map[string]float64 `json:"weights,omitempty"`
+	Guard   *Guard             `json:"guard,omitempty"` // what a change of numerics must pass; nil: none is asked for
+}
+
+// Guard is what the answers of a configuration must keep where its
+// Guide.Numerics are not the baseline's.
+type Guard struct {
+	Margin    float64 `json:"margin"`              // share of right answers that may be lost: 0.02 is two points
+	Agreement float64 `json:"agreement,omitempty"` // least AgreementFigure in an early rung, where there is one
 }
 
 // Bound is one constraint on a figure. A missing figure fails it.
@@ -20,7 +31,16 @@ type Bound struct {
 	Metric string  `json:"metric"`
 	Op     string  `json:"op"` // <= or >=
 	Limit  float64 `json:"limit"`
+	// Of, in a race, makes Limit one of the baseline's figure: Plus adds it, Times
+	// multiplies by it.
+	Of string `json:"of,omitempty"`
 }
+
+// What a bound's limit is of.
+const (
+	Plus  = "plus"
+	Times = "times"
+)
 
 func (b Bound) String() string { return b.Metric + " " + b.Op + " " + number(b.Limit) }
 

@@ -44,15 +44,15 @@ func TestBoundHolds(t *testing.T) {
 		b    Bound
 		want bool
 	}{
-		"at most, equal":     {Bound{"ttft", "<=", 200}, true},
-		"at most, above":     {Bound{"ttft", "<=", 199.9}, false},
-		"at least, equal":    {Bound{"rate", ">=", 5}, true},
-		"at least, below":    {Bound{"rate", ">=", 5.1}, false},
-		"zero limit, kept":   {Bound{"zero", "<=", 0}, true},
-		"zero limit, broken": {Bound{"rate", "<=", 0}, false},
-		"missing at most":    {Bound{"p99", "<=", 1e9}, false},
-		"missing at least":   {Bound{"p99", ">=", -1e9}, false},
-		"not a number":       {Bound{"nan", "<=", 1}, false},
+		"at most, equal":     {Bound{Metric: "ttft", Op: "<=", Limit: 200}, true},
+		"at most, above":     {Bound{Metric: "ttft", Op: "<=", Limit: 199.9}, false},
+		"at least, equal":    {Bound{Metric: "rate", Op: ">=", Limit: 5}, true},
+		"at least, below":    {Bound{Metric: "rate", Op: ">=", Limit: 5.1}, false},
+		"zero limit, kept":   {Bound{Metric: "zero", Op: "<=", Limit: 0}, true},
+		"zero limit, broken": {Bound{Metric: "rate", Op: "<=", Limit: 0}, false},
+		"missing at most":    {Bound{Metric: "p99", Op: "<=", Limit: 1e9}, false},
+		"missing at least":   {Bound{Metric: "p99", Op: ">=", Limit: -1e9}, false},
+		"not a number":       {Bound{Metric: "nan", Op: "<=", Limit: 1}, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestBoundHolds(t *testing.T) {
 // TestPrefer lists trials from worst to best: each is preferred to all before
 // it and to none after.
 func TestPrefer(t *testing.T) {
-	o := Objective{Metric: "lat", SLOs: []Bound{{"ttft", "<=", 100}, {"rate", ">=", 10}}}
+	o := Objective{Metric: "lat", SLOs: []Bound{{Metric: "ttft", Op: "<=", Limit: 100}, {Metric: "rate", Op: ">=", Limit: 10}}}
 	ranks := []map[string]float64{
 		nil,
 		{"lat": 1, "ttft": 100},              // a figure is missing: as far away as can be
@@ -91,7 +91,7 @@ func TestPrefer(t *testing.T) {
 }
 
 func TestBeatsNeedsMinGain(t *testing.T) {
-	o := Objective{Metric: "tps", Higher: true, MinGain: 0.25, SLOs: []Bound{{"ttft", "<=", 100}}}
+	o := Objective{Metric: "tps", Higher: true, MinGain: 0.25, SLOs: []Bound{{Metric: "ttft", Op: "<=", Limit: 100}}}
 	at := func(tps, ttft float64) score {
 		return o.score(Measured, map[string]float64{"tps": tps, "ttft": ttft})
 	}
@@ -107,10 +107,10 @@ func TestBeatsNeedsMinGain(t *testing.T) {
 }
 
 func TestObjectiveValidate(t *testing.T) {
-	if err := (Objective{Metric: "m", SLOs: []Bound{{"x", "<=", 0}}}).Validate(); err != nil {
+	if err := (Objective{Metric: "m", SLOs: []Bound{{Metric: "x", Op: "<=", Limit: 0}}}).Validate(); err != nil {
 		t.Errorf("valid objective: %v", err)
 	}
-	err := Objective{MinGain: math.NaN(), SLOs: []Bound{{"", "<=", 1}, {"x", "<", 1}, {"y", ">=", math.NaN()}}}.Validate()
+	err := Objective{MinGain: math.NaN(), SLOs: []Bound{{Metric: "", Op: "<=", Limit: 1}, {Metric: "x", Op: "<", Limit: 1}, {Metric: "y", Op: ">=", Limit: math.NaN()}}}.Validate()
 	for _, want := range []string{"names no metric: give the figure to improve", "min_gain", "an SLO names no metric", `operator "<"`, "limit NaN"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %q lacks %q", err, want)

@@ -50,7 +50,7 @@ func randomEnd(r *rand.Rand, p Proposal) Observation {
 
 // TestStagedProperties plays random studies and checks what holds for all.
 func TestStagedProperties(t *testing.T) {
-	o := Objective{Metric: "m", Higher: true, SLOs: []Bound{{"ttft", "<=", 2}}}
+	o := Objective{Metric: "m", Higher: true, SLOs: []Bound{{Metric: "ttft", Op: "<=", Limit: 2}}}
 	inverse := Objective{Metric: "m", SLOs: o.SLOs}
 	for seed := range uint64(500) {
 		r := stat.Stream(seed, "study")

@@ -239,7 +239,7 @@ func one(labels ...string) Space {
 
 func TestStagedEnds(t *testing.T) {
 	latency := Objective{Metric: "m"}
-	slo := Objective{Metric: "m", Higher: true, SLOs: []Bound{{"ttft", "<=", 100}}}
+	slo := Objective{Metric: "m", Higher: true, SLOs: []Bound{{Metric: "ttft", Op: "<=", Limit: 100}}}
 	tests := map[string]struct {
 		objective Objective
 		labels    string

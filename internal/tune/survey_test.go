@@ -16,7 +16,7 @@ func models(labels ...string) []Candidate {
 }
 
 func TestSurvey(t *testing.T) {
-	o := Objective{Metric: "m", Higher: true, SLOs: []Bound{{"ttft", "<=", 100}}}
+	o := Objective{Metric: "m", Higher: true, SLOs: []Bound{{Metric: "ttft", Op: "<=", Limit: 100}}}
 	s, err := NewSurvey(models("A", "B", "C", "D"), []string{"n1", "n10"}, o)
 	if err != nil {
 		t.Fatal(err)

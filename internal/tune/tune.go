@@ -44,6 +44,7 @@ type Candidate struct {
 	Label   string `json:"label"`
 	Set     Config `json:"set"`
 	Replace bool   `json:"replace,omitempty"`
+	Why     string `json:"why,omitempty"` // what asks for it, one clause, for the reader
 }
 
 // Apply returns the configuration that the candidate makes of an incumbent's.
@@ -79,7 +80,10 @@ type Proposal struct {
 	Label     string   `json:"label"`
 	Config    Config   `json:"config"`
 	Workloads []string `json:"workloads"`
-	Pass      int      `json:"pass"` // 0 in the search; 1 asks for fresh seeds
+	Pass      int      `json:"pass"`                // 0 in the search; each further number asks for fresh seeds
+	Share     float64  `json:"share,omitempty"`     // of the full load; 0: all of it
+	Questions bool     `json:"questions,omitempty"` // ask what Observation.Answers is of
+	Compare   bool     `json:"compare,omitempty"`   // hold a few greedy answers beside the baseline's: the figure AgreementFigure
 }
 
 // Stages that are not of the space.
@@ -87,6 +91,19 @@ const (
 	BaselineStage = "baseline"
 	ConfirmStage  = "confirm"
 	SurveyStage   = "survey"
+	SearchStage   = "search" // of strategies that draw from Guide.Domain
+	RaceStage     = "race"   // arms, under a part of the load
+	RepairStage   = "repair" // an arm with what its bottleneck or its refusal asks for
+	FinalStage    = "final"  // arms that were not eliminated, under all of the load
+	RefineStage   = "refine" // small changes of what leads
+	AblateStage   = "ablate" // the winner without one of its settings
+	CheckStage    = "check"  // the winner without all that brought nothing
+)
+
+// Figures that a search knows by name.
+const (
+	AccuracyFigure  = "accuracy"  // share of the questions answered right
+	AgreementFigure = "agreement" // share of greedy continuations that is the baseline's
 )
 
 func (p Proposal) clone() Proposal {
@@ -109,6 +126,9 @@ type Observation struct {
 	Reason  string                        `json:"reason,omitempty"`
 	Figures map[string]map[string]float64 `json:"figures,omitempty"` // workload -> figure -> value
 	Seconds float64                       `json:"wall_s,omitempty"`  // what the trial took, for the budget
+	Within  map[string]float64            `json:"within,omitempty"`  // workload -> standard error of the objective's figure within the launch, as a share of it
+	Moves   []Candidate                   `json:"moves,omitempty"`   // what the end of the trial asks for next, best first: a repair of a refusal, an answer to a bottleneck
+	Answers string                        `json:"answers,omitempty"` // to the questions, in order: 1 right, 0 wrong
 }
 
 // Statuses of an observation.
@@ -134,6 +154,8 @@ func (o Observation) settle() Observation {
 		figures[workload] = kept
 	}
 	o.Figures = figures
+	o.Within = maps.Clone(o.Within)
+	maps.DeleteFunc(o.Within, func(_ string, v float64) bool { return !finite(v) })
 	return o
 }
 
@@ -184,4 +206,7 @@ type Result struct {
 	Misses            []string `json:"misses,omitempty"` // SLOs that the winner misses, by its last measurement
 	Verdict           string   `json:"verdict"`          // one sentence: better by x, or no difference shown
 	Gain              *float64 `json:"gain,omitempty"`   // of the winner over the baseline by the confirming pass; 0 if it is the baseline; nil if nothing was compared
+
+	Interval *Span     `json:"interval,omitempty"` // of Gain, where launches of both were repeated
+	Evidence *Evidence `json:"evidence,omitempty"` // of a race
 }

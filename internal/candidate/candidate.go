@@ -1,0 +1,29 @@
+// Package candidate says which configurations a study may try: the arms that a
+// race begins with, small steps around a configuration, and what a bottleneck or
+// a refusal asks for next. It gives package tune, which knows no parameter's
+// meaning, a tune.Guide made of package engine's catalogue. Pure.
+package candidate
+
+import (
+	"perflab/internal/engine"
+	"perflab/internal/tune"
+)
+
+// Options say what may be tried.
+type Options struct {
+	Baseline tune.Config
+	Engines  []string            // that may be used, by name
+	Models   []string            // checkpoints that may be served: the baseline's and others of the same model
+	Narrow   map[string][]string // parameter -> the values that may be tried, in place of the catalogue's; "" is the default
+	Changes  []tune.Candidate    // that the study lists; structural ones make arms with each other
+	Arms     []tune.Arm          // whole configurations beside the catalogue's
+
+	GPUs     int
+	Latency  bool // the objective is a latency at a given load, not a throughput
+	Numerics bool // changes of numerics may be tried: something guards the answers
+	Longest  int  // tokens of the longest request of the study's workloads; 0: not known
+
+	// Resolve makes a configuration concrete. An *engine.Rejection says that it
+	// cannot run.
+	Resolve func(tune.Config) (engine.Command, engine.Config, error)
+}

@@ -1,0 +1,126 @@
+package tune
+
+// Evidence is what stands behind a race's conclusion, for the report. Ratios are
+// of the objective in the direction that is better, so 1.1 is 10 % better also
+// where less is better; see Objective.Gain.
+type Evidence struct {
+	Noise       Noise        `json:"noise"`
+	Arms        []ArmEnd     `json:"arms"` // in the order in which they were ranked, refused ones last
+	Foretold    []Foretold   `json:"foretold,omitempty"`
+	Steps       []Entry      `json:"steps,omitempty"` // repairs and refinements in the order of their trials
+	Comparisons []Comparison `json:"comparisons,omitempty"`
+	Ablation    []Ablated    `json:"ablation,omitempty"`
+	HoldOuts    []Comparison `json:"hold_outs,omitempty"` // winner over baseline on each further workload
+	Accuracy    []Paired     `json:"accuracy,omitempty"`
+	Phases      []Phase      `json:"phases"`
+	Stopped     string       `json:"stopped,omitempty"` // why the search ended before its budget, one sentence
+}
+
+// Noise is the spread of the objective between equal measurements, as a
+// standard deviation of logarithms: 0.01 is 1 %.
+type Noise struct {
+	Between  float64 `json:"between"`          // launches of one configuration
+	Launches int     `json:"launches"`         // that Between was estimated from, prior knowledge apart
+	Within   float64 `json:"within,omitempty"` // one launch, by the runs' own intervals; 0: not known
+}
+
+// Span is an estimate with its interval.
+type Span struct {
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+// ArmEnd is what became of an arm.
+type ArmEnd struct {
+	Label     string   `json:"label"`
+	Config    Config   `json:"config"`
+	Prior     string   `json:"prior,omitempty"`
+	Trials    []int    `json:"trials,omitempty"`
+	State     string   `json:"state"`               // see States
+	Reason    string   `json:"reason,omitempty"`    // one sentence
+	Predicted *float64 `json:"predicted,omitempty"` // ratio to the baseline, before the race began
+	Expected  *float64 `json:"expected,omitempty"`  // the same, by what the predictor had learned when the race ended
+	Measured  *Span    `json:"measured,omitempty"`  // ratio to the baseline, with the interval that decided
+}
+
+// States of an arm.
+const (
+	ArmRefused    = "refused"    // by a rule, never launched
+	ArmPruned     = "pruned"     // predicted to be hopeless, never launched
+	ArmUntried    = "untried"    // no budget for it
+	ArmFailed     = "failed"     // launched, without a figure
+	ArmEliminated = "eliminated" // measured, and shown to be worse, or to miss a constraint
+	ArmLeft       = "left"       // measured and not shown to be worse, but not carried on
+	ArmCarried    = "carried"    // into the refinement
+)
+
+// Foretold is how well predictions of one engine met its measurements, as
+// learned in the study: log measured = Bias + Scale * log predicted, both as
+// ratios to the baseline.
+type Foretold struct {
+	Engine string  `json:"engine"`
+	N      int     `json:"n"` // configurations with both
+	Bias   float64 `json:"bias"`
+	Scale  float64 `json:"scale"`
+	Error  float64 `json:"error"` // mean absolute relative error of the uncorrected ratios: 0.1 is 10 %
+}
+
+// Comparison is the ratio of two configurations by launches of both.
+type Comparison struct {
+	Label    string  `json:"label"`
+	Against  string  `json:"against"`
+	Workload string  `json:"workload"`
+	Trials   []int   `json:"trials"`   // launches of the one
+	Others   []int   `json:"others"`   // and of the other
+	Ratio    Span    `json:"ratio"`    // with the interval at Confidence, corrected for the number of comparisons
+	P        float64 `json:"p"`        // two-sided, corrected
+	Family   int     `json:"family"`   // comparisons it was corrected for
+	Shown    float64 `json:"shown"`    // the least effect that so many launches show 4 times in 5: 0.03 is 3 %
+	Verdict  string  `json:"verdict"`  // see Verdicts
+	Sentence string  `json:"sentence"` // the verdict for a reader
+}
+
+// Verdicts of a comparison.
+const (
+	Better       = "better"
+	Worse        = "worse"
+	NoDifference = "no difference shown"
+	TooSmall     = "budget too small" // for an effect of the size that matters
+	Missed       = "misses a constraint"
+)
+
+// Ablated is a setting of the winner and what it brings.
+type Ablated struct {
+	Setting string `json:"setting"` // as the engine spells it
+	Trial   int    `json:"trial,omitzero"`
+	Gain    *Span  `json:"gain,omitempty"` // of having it: ratio of the winner to the configuration without it, less one
+	Dropped bool   `json:"dropped"`
+	Reason  string `json:"reason"`
+}
+
+// Paired is a test of answers against those of the baseline, question by
+// question.
+type Paired struct {
+	Label     string  `json:"label"`
+	Questions int     `json:"questions"`
+	Right     int     `json:"right"`
+	Base      int     `json:"baseline_right"`
+	Lost      int     `json:"lost"`      // the baseline alone was right
+	Won       int     `json:"won"`       // it alone was right
+	Change    float64 `json:"change"`    // share of right answers, less the baseline's
+	Error     float64 `json:"std_error"` // of Change, paired
+	Low       float64 `json:"low"`       // one-sided 95 % bound of Change
+	P         float64 `json:"p_mcnemar"` // two-sided, exact: no change at all
+	Margin    float64 `json:"margin"`    // what may be lost
+	Accepted  bool    `json:"accepted"`  // Low >= -Margin
+	Sentence  string  `json:"sentence"`
+}
+
+// Phase is what one part of a race cost and brought.
+type Phase struct {
+	Name     string   `json:"name"`
+	Launches int      `json:"launches"`
+	Seconds  float64  `json:"wall_s"`
+	Gain     *float64 `json:"gain,omitempty"` // of the leader at its end over the leader at its beginning
+}

@@ -1,0 +1,48 @@
+package tune
+
+// Guide knows what configurations mean, as far as a search needs it. Its
+// answers are pure functions of their arguments.
+type Guide interface {
+	// Arms are the configurations that a search may begin with: the structural
+	// choices, each whole. One that cannot run says why, and is never launched.
+	Arms() []Arm
+	// Steps are small changes of a configuration, a step on one numeric ladder
+	// each, in the order in which they are worth trying.
+	Steps(Config) []Candidate
+	// Removals are the settings of a configuration that are not the engine's
+	// defaults and may go, one a candidate, labelled by what goes.
+	Removals(Config) []Candidate
+	// Refuse says why a configuration cannot run, or nothing.
+	Refuse(Config) string
+	// Numerics names what decides the answers of the model: checkpoint, KV
+	// cache, speculation. Configurations of one name answer alike.
+	Numerics(Config) string
+	// Settings counts what a configuration sets beside the engine's defaults.
+	Settings(Config) int
+	// Domain is all that may be set, parameter by parameter: for strategies that
+	// draw from a product. Not every product runs; see Refuse.
+	Domain() []Dimension
+}
+
+// Predictor foretells the figures of a configuration under a workload, without
+// a launch; false where it cannot. It is a pure function too: predictions of a
+// study that is resumed must be those that it began with.
+type Predictor interface {
+	Predict(c Config, workload string) (figures map[string]float64, ok bool)
+}
+
+// Arm is a whole configuration that a search may begin with.
+type Arm struct {
+	Label   string `json:"label"`
+	Config  Config `json:"config"`
+	Refused string `json:"refused,omitempty"` // why it cannot run, one sentence
+	Prior   string `json:"prior,omitempty"`   // where it comes from, if not from the catalogue: the study, a file of recipes
+}
+
+// Dimension is one parameter of the space with its values in their order, ""
+// for the engine's default.
+type Dimension struct {
+	Name    string
+	Values  []string
+	Ordered bool // numbers, for which near values resemble each other
+}
