@@ -114,12 +114,14 @@ type course struct {
 	open   *Proposal
 	step   int // choices made so far
 
-	base  []*trial // launches of the baseline in the search
-	arms  []*runner
-	steps []Entry // repairs and refinements
-	marks []mark
-	given map[string]Paired // verdicts of the guard by Numerics
-	why   string            // the search ended before its budget
+	base     []*trial // launches of the baseline in the search
+	arms     []*runner
+	steps    []Entry // repairs and refinements
+	marks    []mark
+	given    map[string]Paired  // the guard's last verdict by Numerics
+	apart    map[string]float64 // agreement of what the guard's proxy rejected, by Numerics
+	verdicts []Paired           // of the guard, in order
+	why      string             // the search ended before its budget
 
 	contest *contest
 }
@@ -141,7 +143,7 @@ type runner struct {
 }
 
 func (r *Race) walk() *course {
-	c := &course{Race: r, bounds: r.objective, given: map[string]Paired{}}
+	c := &course{Race: r, bounds: r.objective, given: map[string]Paired{}, apart: map[string]float64{}}
 	_ = c.opening() && c.rung() && c.repair() && c.final() && c.refine() && c.confirm() && c.ablate()
 	return c
 }
@@ -182,7 +184,7 @@ func (c *course) measure(p Proposal, name string) (*trial, bool) {
 	t := &trial{Proposal: p, name: name, end: end, merged: c.merge(end)}
 	t.log = c.logOf(t.merged)
 	c.trials = append(c.trials, t)
-	if c.base == nil {
+	if p.Stage == BaselineStage && !c.based() {
 		c.bounds = c.objective.resolve(t.merged)
 	}
 	t.score = c.bounds.score(end.Status, t.merged)
