@@ -31,7 +31,7 @@ func (c *course) ablate() bool {
 			a.reason = "not tried: the budget is used up"
 			continue
 		} else {
-			a.without = &entrant{name: "without " + s.Label, config: config, rounds: map[int]*trial{}}
+			a.without = &entrant{name: "without " + s.Label, origin: k.winner.origin.with(Candidate{Label: "without " + s.Label, Set: s.Set}), config: config, rounds: map[int]*trial{}}
 			if !c.enter(a.without, AblateStage, 1) {
 				return false
 			}
@@ -118,7 +118,14 @@ func (c *course) check() bool {
 	c.begin(CheckStage)
 	e := k.find(config)
 	if e == nil {
-		e = &entrant{name: k.winner.name + " without " + strings.Join(gone, ", "), config: config, rounds: map[int]*trial{}}
+		without := Candidate{Label: "without " + strings.Join(gone, ", "), Set: Config{}}
+		for _, a := range k.ablated {
+			if a.dropped {
+				maps.Copy(without.Set, a.setting.Set)
+			}
+		}
+		from := k.winner.origin.with(without)
+		e = &entrant{name: from.String(), origin: from, config: config, rounds: map[int]*trial{}}
 	}
 	if why := c.guide.Refuse(config); why != "" {
 		k.keep("together they are needed: without them " + why)

@@ -55,7 +55,7 @@ func (c *course) picks(r *Result) {
 		base = k.entries[0]
 		r.BaselineConfirm = base.middle()
 	}
-	best := k.entries[min(len(k.entries)-1, len(k.entries)-len(k.rest(c)))]
+	best := k.rest(c)[0]
 	r.ChallengerConfirm = best.middle()
 	r.Confirmed = r.ChallengerConfirm > 0 && (base == nil || r.BaselineConfirm > 0)
 	if k.pick == nil {
@@ -133,7 +133,7 @@ func (c *course) verdict(r Result) string {
 		return fmt.Sprintf("%s meets what the baseline misses (%s), in %s%s", k.pick.name,
 			joined(c.bounds.Misses(mean(k.entries[0].trials()))), count(len(k.pick.rounds), "launch"), c.lost(r))
 	}
-	return fmt.Sprintf("%s is %s, the best of %s%s", k.pick.name, d.Sentence, count(tried, "other configuration"), c.lost(r))
+	return fmt.Sprintf("%s is %s; the best of %s%s", k.pick.name, d.Sentence, count(tried, "other configuration"), c.lost(r))
 }
 
 // unbeaten is the verdict by which the baseline stays.
@@ -146,15 +146,15 @@ func (c *course) unbeaten(r Result, tried int) string {
 	case err != nil:
 		return fmt.Sprintf("not confirmed: %s led the search, but %s, so the baseline stays%s", best.name, err, missed(r))
 	case c.scoreOfEntrant(best).class < c.scoreOfEntrant(c.contest.entries[0]).class:
-		return fmt.Sprintf("no other configuration is recommended: %s, the best of %s, %s, so the baseline stays%s", best.name, count(tried, "other configuration"), c.against2(best), missed(r))
+		return fmt.Sprintf("no other configuration is recommended: %s, the best of %s, %s, so the baseline stays%s", best.name, count(tried, "other configuration"), c.obstacle(best), missed(r))
 	case d.Verdict == TooSmall:
 		return fmt.Sprintf("%s%s; the baseline stays%s", best.name+": "+d.Sentence, c.needed(d), missed(r))
 	}
 	return fmt.Sprintf("no difference shown: %s, the best of %s, is %s; the baseline stays%s", best.name, count(tried, "other configuration"), d.Sentence, missed(r))
 }
 
-// against2 says what keeps an entrant from being recommended.
-func (c *course) against2(e *entrant) string {
+// obstacle says what keeps an entrant from being recommended.
+func (c *course) obstacle(e *entrant) string {
 	if c.barred(e.config) {
 		return "does not answer as the baseline does"
 	}
@@ -309,15 +309,16 @@ func (c *course) armEnd(r *runner, m *surrogate) ArmEnd {
 			out.State, out.Reason = ArmEliminated, why
 		} else if c.barred(r.Config) {
 			out.State, out.Reason = ArmEliminated, "its answers are not those of the baseline"
-		} else if c.contest != nil && c.contest.find(r.Config) != nil {
-			out.State = ArmCarried
+		}
+		if c.carried(r) {
+			out.State, out.Reason = ArmCarried, ""
 		}
 	case len(out.Trials) > 0:
 		out.State = ArmFailed
 		out.Reason = c.bounds.note(c.trials[out.Trials[0]-1], c.space.Primary)
 	case r.pruned:
 		out.State = ArmPruned
-		out.Reason = fmt.Sprintf("predicted at %s of the baseline, more than %d times worse than the best", share100(r.point.x), hopeless)
+		out.Reason = fmt.Sprintf("predicted at %s of the baseline, more than %d times worse than the best", percentage(math.Exp(r.point.x)), hopeless)
 	case c.barred(r.Config):
 		out.State, out.Reason = ArmEliminated, "its numerics were rejected by the accuracy guard"
 	default:
@@ -327,7 +328,12 @@ func (c *course) armEnd(r *runner, m *surrogate) ArmEnd {
 	return out
 }
 
-func share100(x float64) string { return fmt.Sprintf("%.0f %%", 100*math.Exp(x)) }
+// carried reports whether an arm, or what was made of it, was refined or confirmed.
+func (c *course) carried(r *runner) bool {
+	return slices.ContainsFunc(c.trials, func(t *trial) bool {
+		return t.origin.arm == r.Label && (t.Stage == RefineStage && len(t.origin.changes) > 0 || t.Stage == ConfirmStage)
+	})
+}
 
 // foretold is how well the predictions met the measurements, by engine.
 func (c *course) foretold() []Foretold {

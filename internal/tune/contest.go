@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"perflab/internal/stat"
 )
@@ -25,6 +26,7 @@ type contest struct {
 // entrant is a configuration in the contest.
 type entrant struct {
 	name   string
+	origin lineage
 	config Config
 	rounds map[int]*trial // by Pass, those that have figures
 	failed *trial         // the last that has none
@@ -59,7 +61,7 @@ func (c *course) confirm() bool {
 	}
 	k := &contest{rounds: plan.rounds}
 	for _, e := range plan.entries {
-		k.entries = append(k.entries, &entrant{name: e.name, config: e.config, rounds: map[int]*trial{}})
+		k.entries = append(k.entries, &entrant{name: e.name, origin: e.origin, config: e.config, rounds: map[int]*trial{}})
 	}
 	c.contest = k
 	for round := 1; round <= k.rounds; round++ {
@@ -91,7 +93,7 @@ func (c *course) entry() *contest {
 	k := &contest{}
 	base := Candidate{}.Apply(c.space.Baseline)
 	if c.based() {
-		k.entries = append(k.entries, &entrant{name: BaselineStage, config: base})
+		k.entries = append(k.entries, &entrant{name: "the baseline", origin: lineage{arm: "the baseline"}, config: base})
 	}
 	left, rounds := c.left(), c.options.Rounds
 	for _, s := range c.standings() {
@@ -101,7 +103,7 @@ func (c *course) entry() *contest {
 		if len(k.entries) >= 2 && (len(k.entries) == 3 || (len(k.entries)+1)*rounds > left) {
 			break
 		}
-		k.entries = append(k.entries, &entrant{name: s.trial.name, config: s.trial.Config})
+		k.entries = append(k.entries, &entrant{name: s.trial.name, origin: s.trial.origin, config: s.trial.Config})
 	}
 	if len(k.entries) < 2 {
 		return k
@@ -118,9 +120,9 @@ func (c *course) entry() *contest {
 // enter launches a configuration in a round of the contest, under every workload.
 func (c *course) enter(e *entrant, stage string, round int) bool {
 	t, ok := c.measure(Proposal{
-		Stage: stage, Label: e.name, Config: e.config, Pass: round,
+		Stage: stage, Label: e.label(), Config: e.config, Pass: round,
 		Workloads: append(c.workloads(), c.holdOuts()...),
-	}, e.name)
+	}, e.origin)
 	if !ok {
 		return false
 	}
@@ -130,6 +132,14 @@ func (c *course) enter(e *entrant, stage string, round int) bool {
 		e.failed = t
 	}
 	return true
+}
+
+// label is the entrant's in a proposal: the baseline has the one it has elsewhere.
+func (e *entrant) label() string {
+	if e.origin.arm == "the baseline" && len(e.origin.changes) == 0 {
+		return BaselineStage
+	}
+	return e.name
 }
 
 // holdOuts are the workloads that the search is not judged by.
@@ -296,16 +306,19 @@ func (c *course) family() int {
 	return max(1, n*(n-1)/2)
 }
 
+// bare is percent without its unit.
+func bare(gain float64) string { return strings.TrimSuffix(percent(gain), " %") }
+
 // say is a comparison's verdict for a reader.
 func (c *course) say(d Comparison) string {
-	gain := fmt.Sprintf("%s [%s, %s]", percent(d.Ratio.Value-1), percent(d.Ratio.Low-1), percent(d.Ratio.High-1))
+	gain := fmt.Sprintf("%s [%s, %s]", percent(d.Ratio.Value-1), bare(d.Ratio.Low-1), bare(d.Ratio.High-1))
 	n := fmt.Sprintf("%d and %s", len(d.Trials), count(len(d.Others), "launch"))
 	if len(d.Trials) == len(d.Others) {
 		n = count(len(d.Trials), "launch") + " each"
 	}
 	switch d.Verdict {
 	case Better:
-		return fmt.Sprintf("better by %s on %s than %s (%s)", gain, c.objective.Metric, d.Against, n)
+		return fmt.Sprintf("better than %[3]s: %[1]s on %[2]s (%[4]s)", gain, c.objective.Metric, d.Against, n)
 	case Worse:
 		return fmt.Sprintf("worse than %s: %s on %s (%s)", d.Against, gain, c.objective.Metric, n)
 	case NoDifference:

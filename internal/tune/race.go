@@ -139,7 +139,6 @@ type runner struct {
 	point  point
 	trials []*trial
 	pruned bool
-	out    string // why it is out, once it is
 }
 
 func (r *Race) walk() *course {
@@ -168,7 +167,7 @@ func (c *course) begin(name string) {
 
 // measure proposes a trial or, where its end was told, returns it. It is false
 // when the walk ends here.
-func (c *course) measure(p Proposal, name string) (*trial, bool) {
+func (c *course) measure(p Proposal, from lineage) (*trial, bool) {
 	p.Trial = len(c.trials) + 1
 	if p.Workloads == nil {
 		p.Workloads = c.workloads()
@@ -181,7 +180,7 @@ func (c *course) measure(p Proposal, name string) (*trial, bool) {
 		return nil, false
 	}
 	end := c.told[p.Trial-1]
-	t := &trial{Proposal: p, name: name, end: end, merged: c.merge(end)}
+	t := &trial{Proposal: p, name: from.String(), origin: from, end: end, merged: c.merge(end)}
 	t.log = c.logOf(t.merged)
 	c.trials = append(c.trials, t)
 	if p.Stage == BaselineStage && !c.based() {
@@ -190,6 +189,36 @@ func (c *course) measure(p Proposal, name string) (*trial, bool) {
 	t.score = c.bounds.score(end.Status, t.merged)
 	c.judge(t)
 	return t, true
+}
+
+// lineage is where a configuration comes from: an arm and the changes of it, the
+// later ones over the earlier.
+type lineage struct {
+	arm     string
+	changes []Candidate
+}
+
+// with is the lineage of a change. What it overrides is not told.
+func (l lineage) with(k Candidate) lineage {
+	out := lineage{arm: l.arm}
+	for _, before := range l.changes {
+		for name := range before.Set {
+			if _, again := k.Set[name]; !again {
+				out.changes = append(out.changes, before)
+				break
+			}
+		}
+	}
+	out.changes = append(out.changes, k)
+	return out
+}
+
+func (l lineage) String() string {
+	s := l.arm
+	for _, k := range l.changes {
+		s += " + " + k.Label
+	}
+	return s
 }
 
 // workloads are those that the search is judged by: the primary one, and others
@@ -403,7 +432,7 @@ func (c *course) opening() bool {
 		if i > 0 && c.budget.Trials > 0 && c.searching() < 2 {
 			break
 		}
-		t, ok := c.measure(Proposal{Stage: BaselineStage, Label: BaselineStage, Config: config, Share: share}, "the baseline")
+		t, ok := c.measure(Proposal{Stage: BaselineStage, Label: BaselineStage, Config: config, Share: share}, lineage{arm: "the baseline"})
 		if !ok {
 			return false
 		}

@@ -41,7 +41,7 @@ func (c *course) refine() bool {
 		if !ok {
 			return false
 		}
-		if t != nil && !c.mend(t, 0, t.name) {
+		if t != nil && !c.mend(t, 0) {
 			return false
 		}
 	}
@@ -50,12 +50,12 @@ func (c *course) refine() bool {
 
 // late launches an arm under all of the load.
 func (c *course) late(r *runner) bool {
-	t, ok := c.measure(Proposal{Stage: RefineStage, Label: r.Label, Config: r.Config}, r.Label)
+	t, ok := c.measure(Proposal{Stage: RefineStage, Label: r.Label, Config: r.Config}, lineage{arm: r.Label})
 	if !ok {
 		return false
 	}
 	r.trials = append(r.trials, t)
-	return c.mend(t, 0, "")
+	return c.mend(t, 0)
 }
 
 // picked is the next option, or why there is none.

@@ -253,16 +253,16 @@ func (c *course) nextArm() int {
 // race launches an arm under the first share of the load, and mends what is
 // refused as the refusal says.
 func (c *course) race(r *runner) bool {
-	t, ok := c.measure(Proposal{Stage: RaceStage, Label: r.Label, Config: r.Config, Share: c.short()}, r.Label)
+	t, ok := c.measure(Proposal{Stage: RaceStage, Label: r.Label, Config: r.Config, Share: c.short()}, lineage{arm: r.Label})
 	if !ok {
 		return false
 	}
 	r.trials = append(r.trials, t)
-	return c.mend(t, c.short(), "")
+	return c.mend(t, c.short())
 }
 
 // mend launches what the refusal of a trial asks for, and of that again.
-func (c *course) mend(t *trial, share float64, name string) bool {
+func (c *course) mend(t *trial, share float64) bool {
 	for range mostRepairs {
 		if t.end.Status != Refused || len(t.end.Moves) == 0 || c.searching() <= 0 {
 			return true
@@ -290,11 +290,11 @@ func (c *course) try(from *trial, change Candidate, stage string, share float64)
 	if change.Why != "" {
 		label += " (" + change.Why + ")"
 	}
-	t, ok := c.measure(Proposal{Stage: stage, Label: label, Config: config, Share: share}, from.name+" + "+change.Label)
+	t, ok := c.measure(Proposal{Stage: stage, Label: label, Config: config, Share: share}, from.origin.with(change))
 	if !ok {
 		return nil, false
 	}
-	e := Entry{Label: from.name + " + " + label, Trial: t.Trial, Note: c.bounds.noteOn(t, c.space.Primary)}
+	e := Entry{Label: from.name + ": " + label, Trial: t.Trial, Note: c.bounds.noteOn(t, c.space.Primary)}
 	if from.measured() && t.measured() && from.Share == share {
 		e.Gain = new(math.Expm1(t.log - from.log))
 	}
@@ -362,7 +362,7 @@ func (c *course) final() bool {
 		if c.searching() <= 0 || len(c.launches(s.trial.Config, 0)) > 0 || c.worse(s.trial) != "" {
 			continue
 		}
-		if _, ok := c.measure(Proposal{Stage: FinalStage, Label: s.trial.name, Config: s.trial.Config}, s.trial.name); !ok {
+		if _, ok := c.measure(Proposal{Stage: FinalStage, Label: s.trial.name, Config: s.trial.Config}, s.trial.origin); !ok {
 			return false
 		}
 		if c.finals() >= mostFinals {
@@ -395,16 +395,16 @@ func (c *course) worse(t *trial) string {
 	if s := c.scoreOf(t); s.class == missing && s.miss > surely && lead.score.class == meeting {
 		return "surely misses a constraint: " + c.bounds.noteOn(t, c.space.Primary)
 	}
-	mine, lead2 := c.measured(t.Config, t.Share), c.measured(lead.trial.Config, t.Share)
-	if mine == nil || lead2 == nil {
+	mine, theirs := c.measured(t.Config, t.Share), c.measured(lead.trial.Config, t.Share)
+	if mine == nil || theirs == nil {
 		return ""
 	}
 	// Of both against each other, not each against the baseline.
 	sd, df, _ := c.spread()
 	a, b := c.launches(t.Config, t.Share), c.launches(lead.trial.Config, t.Share)
 	half := stat.StudentQuantile(0.975, df) * c.error(sd, len(a), len(b))
-	if diff := math.Log(mine.Value / lead2.Value); diff+half < 0 {
-		return fmt.Sprintf("shown to be worse than %s: %s at most of it", lead.trial.name, share(math.Exp(diff+half)))
+	if diff := math.Log(mine.Value / theirs.Value); diff+half < 0 {
+		return fmt.Sprintf("shown to be worse than %s: at most %s of it", lead.trial.name, percentage(math.Exp(diff+half)))
 	}
 	return ""
 }
@@ -443,5 +443,5 @@ func (c *course) measured(config Config, share float64) *Span {
 	return &Span{math.Exp(diff), math.Exp(diff - half), math.Exp(diff + half)}
 }
 
-// share prints a ratio below 1 as a percentage.
-func share(ratio float64) string { return fmt.Sprintf("%.1f %%", 100*ratio) }
+// percentage prints a ratio.
+func percentage(ratio float64) string { return fmt.Sprintf("%.1f %%", 100*ratio) }

@@ -86,6 +86,7 @@ type trial struct {
 
 	merged map[string]float64 // of a race: figures of the workloads that it is judged by
 	log    float64            // of a race: of the objective, more is better
+	origin lineage            // of a race
 }
 
 // figures of the primary workload; none for no trial or an unmeasured one.
