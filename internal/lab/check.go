@@ -445,13 +445,7 @@ func (c *checker) candidate(at string, k Candidate, whole bool) {
 		c.add(at, "this candidate needs a label")
 	}
 	if k.Engine != "" {
-		e, err := engine.ByName(k.Engine)
-		switch kind := c.s.Runtime.Kind; {
-		case err != nil:
-			c.add(at+".engine", "%v", err)
-		case e.MeasuredOnly && (kind == Simulated || kind == Predicted):
-			c.add(at+".engine", "%v", engine.ErrMeasuredOnly)
-		}
+		c.engine(at+".engine", k.Engine)
 	} else if whole {
 		c.add(at, "engine is missing: vllm, sglang, trtllm or llamacpp")
 	}
@@ -467,6 +461,17 @@ func (c *checker) candidate(at string, k Candidate, whole bool) {
 	}
 	if _, err := engine.ByName(name); err == nil {
 		c.command(at+".set", name, EngineUse{}, k.Set)
+	}
+}
+
+// engine checks that an engine is known, and that the study's runtime has it.
+func (c *checker) engine(at, name string) {
+	e, err := engine.ByName(name)
+	switch kind := c.s.Runtime.Kind; {
+	case err != nil:
+		c.add(at, "%v", err)
+	case e.MeasuredOnly && (kind == Simulated || kind == Predicted):
+		c.add(at, "%v", engine.ErrMeasuredOnly)
 	}
 }
 

@@ -78,9 +78,7 @@ func (c *checker) space() {
 		switch name {
 		case "engine":
 			for i, v := range s.Space[name] {
-				if _, err := engine.ByName(v); err != nil {
-					c.add(fmt.Sprintf("%s.%d", at, i), "%v", err)
-				}
+				c.engine(fmt.Sprintf("%s.%d", at, i), v)
 			}
 		case "model": // whether it is known is seen with the others
 		default:

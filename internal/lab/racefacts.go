@@ -74,14 +74,16 @@ func contests(all []tune.Comparison) []result.Contest {
 	return out
 }
 
-// phases have what their trials cost. A phase is named like the stage of its
-// trials.
+// phases have what their trials cost. They follow each other.
 func (l *study) phases(all []tune.Phase, trials []trialRecord) []result.Phase {
 	out := []result.Phase{} // a list in study.json, also when it is empty
+	last := 0
 	for _, p := range all {
+		first := last
+		last += p.Launches
 		phase := result.Phase{Name: p.Name, Launches: p.Launches, Gain: p.Gain}
 		for _, t := range trials {
-			if t.Stage == p.Name {
+			if t.ID > first && t.ID <= last {
 				phase.LoadS += t.LoadS
 				phase.GPUS += t.GPUS
 			}

@@ -125,9 +125,7 @@ func (s *Study) strategy(foretell tune.Predictor) (tune.Strategy, *candidate.Fie
 	var st tune.Strategy
 	switch s.Strategy {
 	case Race:
-		st, err = tune.NewRace(field, foretell, space, obj, budget, tune.RaceOptions{
-			Rounds: s.Search.Race.Rounds, ShortShare: s.Search.Race.ShortLoad, Seed: s.Seed,
-		})
+		st, err = tune.NewRace(field, foretell, space, obj, budget, tune.RaceOptions{Rounds: s.Search.Race.Rounds, Short: s.Search.Race.ShortLoad})
 	case Random:
 		st, err = tune.NewRandom(field, space, obj, budget, s.Seed)
 	case Grid:
@@ -152,21 +150,12 @@ func (s *Study) options() candidate.Options {
 	l := &study{Study: s}
 	engines, models := s.tried()
 	o := candidate.Options{
-		Baseline: s.whole(*s.Baseline), Engines: engines, Models: models,
+		Baseline: s.whole(*s.Baseline), Engines: engines, Models: models, Narrow: s.Space,
 		GPUs: s.Hardware.GPUs, Latency: s.forLatency(), Numerics: s.guarded(), Longest: l.longestRequest(),
 		Resolve: func(c tune.Config) (engine.Command, engine.Config, error) {
 			p, err := l.plan(c)
 			return p.cmd, p.cfg, err
 		},
-	}
-	for name, values := range s.Space {
-		if name == "engine" || name == "model" {
-			continue // they are lists already
-		}
-		if o.Narrow == nil {
-			o.Narrow = map[string][]string{}
-		}
-		o.Narrow[name] = values
 	}
 	taken := map[string]bool{}
 	label := func(text, stage string) string {
