@@ -177,7 +177,11 @@ func (e *StudyError) Hint() string {
 
 // ParseStudy reads a study file strictly and checks every field. file is used
 // in messages.
-func ParseStudy(file string, data []byte) (*Study, error) {
+func ParseStudy(file string, data []byte) (*Study, error) { return ParseStudyAs(file, data, "") }
+
+// ParseStudyAs is ParseStudy with another strategy than the file's; "" is that
+// one. What the file says to other strategies is then left unused.
+func ParseStudyAs(file string, data []byte, strategy string) (*Study, error) {
 	s := &Study{doc: new(yaml.Node)}
 	// Keep the tree even when a value is wrong: later messages point into it.
 	if err := yaml.Load(data, s.doc); err != nil {
@@ -185,6 +189,9 @@ func ParseStudy(file string, data []byte) (*Study, error) {
 	}
 	if err := yaml.Load(data, s, yaml.WithKnownFields()); err != nil {
 		return nil, &StudyError{file, yamlProblems(err)}
+	}
+	if strategy != "" {
+		s.follow(strategy)
 	}
 	s.fill()
 	if p := s.check(); len(p) > 0 {
@@ -269,6 +276,20 @@ func between(s, before, after string) (string, bool) {
 	}
 	s, _, ok = strings.Cut(s, after)
 	return s, ok
+}
+
+// follow sets the strategy, and drops what only others know.
+func (s *Study) follow(strategy string) {
+	s.Strategy = strategy
+	switch {
+	case !s.draws():
+		s.Search = Search{}
+	case strategy != Race:
+		s.Search.Race = RaceUse{}
+	}
+	if strategy != Race {
+		s.Objective.Weights = nil
+	}
 }
 
 func (s *Study) fill() {

@@ -42,7 +42,7 @@ type Status struct {
 	Phase    string         // one of the run's, or "preparing", "launching", "predicting"
 	Detail   string         // what the runtime said last in this phase: how far an image is pulled
 	Since    time.Time      // when the phase began
-	Ranked   int            // configurations whose figures were foretold before the first trial
+	Ranked   int            // configurations whose figures were foretold since the last trial
 	Ended    int            // trials that have ended
 	Result   string         // of the trial that has just ended, with its figure
 	Progress *load.Progress // of the run under way, nil between runs
