@@ -6,7 +6,6 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -53,7 +52,7 @@ func (p *product) config(point []int) Config {
 
 // runs asks the guide, once for a configuration.
 func (p *product) runs(c Config) bool {
-	k := c.key()
+	k := p.key(c)
 	refused, known := p.refused[k]
 	if !known {
 		refused = p.guide.Refuse(maps.Clone(c)) != ""
@@ -179,11 +178,13 @@ func strided(start, step, n, size uint64) uint64 {
 	return bits.Rem64(hi+carry, lo, size)
 }
 
-// key names a configuration; equal ones have one name.
-func (c Config) key() string {
+// key names a configuration of the product, or the baseline; equal ones have one
+// name. All have the same in what the domain does not have.
+func (p *product) key(c Config) string {
 	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(c)) {
-		b.WriteString(strconv.Quote(name) + "=" + strconv.Quote(c[name]) + " ")
+	for _, dim := range p.dims {
+		b.WriteString(c[dim.Name])
+		b.WriteByte(0)
 	}
 	return b.String()
 }
