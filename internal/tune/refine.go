@@ -248,7 +248,7 @@ func (c *course) limits() []limit {
 }
 
 func (l limit) point(c *course, config Config) point {
-	p := point{config: config}
+	p := pointOf(config)
 	if v := logPositive(c.foresee(config).figures[l.Metric]); !math.IsNaN(v) && !math.IsNaN(l.base) {
 		p.x, p.known = v-l.base, true
 	}

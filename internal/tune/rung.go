@@ -23,7 +23,7 @@ const mostRepairs = 2
 
 // idle is the expected gain, in units of the gain that matters, under which a
 // launch is not worth its cost.
-const idle = 0.1
+const idle = 0.02
 
 // foresight is what was predicted of a configuration.
 type foresight struct {
@@ -54,7 +54,7 @@ func (c *course) foresee(config Config) foresight {
 
 // point is a configuration as the surrogate of the objective sees it.
 func (c *course) point(config Config) point {
-	p := point{config: config}
+	p := pointOf(config)
 	base := c.foresee(Candidate{}.Apply(c.space.Baseline))
 	if f := c.foresee(config); !math.IsNaN(f.log) && !math.IsNaN(base.log) {
 		p.x, p.known = f.log-base.log, true
@@ -179,7 +179,7 @@ func (c *course) lineUp() []*runner {
 		} else {
 			seen[k] = true
 		}
-		r := &runner{Arm: a, point: point{config: a.Config}}
+		r := &runner{Arm: a, point: pointOf(a.Config)}
 		if a.Refused == "" {
 			r.point = c.point(a.Config)
 			best = max(best, r.point.x)
