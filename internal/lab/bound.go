@@ -28,15 +28,13 @@ func ParseBound(text string) (Bound, error) {
 	if i >= 0 {
 		name = strings.TrimSpace(text[:i])
 	}
-	if i < 0 || name != tune.AccuracyFigure && !strings.HasPrefix(limitOf(text, i), baselineWord) {
+	ofBase := i >= 0 && strings.HasPrefix(limitOf(text, i), baselineWord)
+	if name == tune.AccuracyFigure && !ofBase {
+		return Bound{}, errAccuracy(text)
+	}
+	if !ofBase {
 		slo, err := result.ParseSLO(text)
-		if err == nil {
-			return Bound{tune.Bound{Metric: slo.Metric, Op: slo.Op, Limit: slo.Limit}, text}, nil
-		}
-		if name == tune.AccuracyFigure {
-			return Bound{}, errAccuracy(text)
-		}
-		return Bound{}, err
+		return Bound{tune.Bound{Metric: slo.Metric, Op: slo.Op, Limit: slo.Limit}, text}, err
 	}
 	return relative(text, name, text[i:i+1]+"=", limitOf(text, i))
 }
@@ -54,8 +52,7 @@ func errAccuracy(text string) error {
 
 // relative parses what stands behind "baseline".
 func relative(text, name, op, limit string) (Bound, error) {
-	rest, ofBase := strings.CutPrefix(limit, baselineWord)
-	rest = strings.TrimSpace(rest)
+	rest := strings.TrimSpace(strings.TrimPrefix(limit, baselineWord))
 	sign := 1.0
 	if amount, minus := strings.CutPrefix(rest, "-"); minus {
 		sign, rest = -1, strings.TrimSpace(amount)
@@ -66,7 +63,7 @@ func relative(text, name, op, limit string) (Bound, error) {
 	}
 	if name == tune.AccuracyFigure {
 		lost, err := points(rest)
-		if err != nil || !ofBase || op != ">=" || sign > 0 && lost > 0 {
+		if err != nil || op != ">=" || sign > 0 && lost > 0 {
 			return Bound{}, errAccuracy(text)
 		}
 		return Bound{tune.Bound{Metric: name, Op: op, Limit: -lost, Of: tune.Plus}, text}, nil
