@@ -26,6 +26,7 @@ type document struct {
 	Gain       string
 	Comparison []comparison
 	Survey     *survey         // in place of the comparison
+	Race       *race           // of strategy race: in place of the stages
 	Defined    []result.Metric // figures of the comparison
 	Doubts     []string        // runs of the comparison whose verdict is not sound
 	Remarks    []string
@@ -58,7 +59,7 @@ type comparison struct {
 	Workload string
 	Rows     []comparedRow
 	Gain     string
-	Worse    bool
+	Tone     string // up, down
 }
 
 // comparedRow is one figure on both sides.
@@ -127,11 +128,14 @@ func newDocument(s result.Study, o Options) document {
 	d.Defined = x.compared(o)
 	d.Comparison, d.Doubts = x.compare(d.Defined)
 	d.Remarks = x.remarks()
+	d.Race = x.raced()
 	d.Sections = x.sections()
 	d.Options = x.options()
 	d.Others = x.others()
 	d.Cost = x.cost()
-	d.Plots = Plots(s)
+	if d.Race == nil { // the chapters of a race have their own
+		d.Plots = Plots(s)
+	}
 	if x.survey() {
 		d.Survey = x.surveyed()
 	}
@@ -169,6 +173,7 @@ func (x study) warnings() []string {
 	switch {
 	case x.survey():
 		w = append(w, "A survey: each configuration was launched once, and none is measured as an improvement of another.")
+	case x.Race != nil && x.Confirmed: // the gain says of how many launches it is
 	case x.Recommended == nil || x.Baseline == nil || x.Recommended.Trial == x.Baseline.Trial:
 	case x.Confirmed:
 		w = append(w, fmt.Sprintf("Confirmed: baseline and recommendation were launched again on fresh seeds after the search; the comparison shows those launches (trials #%d and #%d).", x.Baseline.Trial, x.Recommended.Trial))
@@ -203,7 +208,8 @@ func (x study) compared(o Options) []result.Metric {
 // compare builds the conclusion's table, and names its runs that are in doubt.
 func (x study) compare(metrics []result.Metric) (rows []comparison, doubts []string) {
 	for _, c := range x.Cases {
-		row := comparison{Workload: x.workload(c.Workload), Gain: x.gain(c.Gain), Worse: c.Gain != nil && *c.Gain < 0}
+		row := comparison{Workload: x.workload(c.Workload)}
+		row.Gain, row.Tone = x.caseGain(c)
 		for _, m := range metrics {
 			row.Rows = append(row.Rows, comparedRow{m.Label, number(c.Baseline, m), number(c.Recommended, m)})
 		}

@@ -55,6 +55,9 @@ type runView struct {
 // sections groups trials by stage: the baseline, the stages as they were
 // concluded, then what else there is (an unfinished stage, the confirmation).
 func (x study) sections() []section {
+	if x.Race != nil {
+		return x.picks()
+	}
 	var out []section
 	shown := map[int]bool{}
 	staged := map[int]bool{}
@@ -217,7 +220,7 @@ func changes(from, to map[string]string) []string {
 // options summarises what each stage gained.
 func (x study) options() []option {
 	var out []option
-	if x.survey() {
+	if x.survey() || x.Race != nil {
 		return nil
 	}
 	for _, st := range x.Stages {
@@ -239,7 +242,8 @@ func (x study) others() []other {
 		if c.Workload == x.primary || x.Baseline == nil || x.Recommended == nil {
 			continue
 		}
-		k := other{Workload: x.workload(c.Workload), Gain: x.gain(c.Gain)}
+		k := other{Workload: x.workload(c.Workload)}
+		k.Gain, _ = x.caseGain(c)
 		for _, l := range x.Workloads {
 			if l.Name == c.Workload {
 				k.Text = l.Text
