@@ -190,9 +190,11 @@ func (x study) compared(o Options) []result.Metric {
 	if names == nil {
 		names = []string{x.objective.Name, "mean_ttft_ms", "mean_tpot_ms", "output_throughput"}
 		for _, slo := range x.Objective.SLOs {
-			if end := strings.IndexAny(slo, " <>="); end > 0 {
-				names = append(names, slo[:end])
+			end := strings.IndexAny(slo, " <>=")
+			if end <= 0 || strings.HasPrefix(slo, accuracyBound) {
+				continue // accuracy is no figure of a run
 			}
+			names = append(names, slo[:end])
 		}
 		names = append(names, x.spent()...)
 	}

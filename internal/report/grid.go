@@ -14,6 +14,7 @@ type grid struct {
 type column struct {
 	Head   string
 	Number bool // right-aligned
+	Wide   bool // sentences
 }
 
 // gridRow is one row; its first entry is its head.
@@ -30,12 +31,12 @@ type entry struct {
 	Code  bool
 }
 
-// columns makes columns of heads; one that begins with ">" is of numbers.
+// columns makes columns of heads; one that begins with ">" is of numbers, with
+// "=" of sentences.
 func columns(heads ...string) []column {
 	var c []column
 	for _, h := range heads {
-		name, number := strings.CutPrefix(h, ">")
-		c = append(c, column{name, number})
+		c = append(c, column{strings.TrimLeft(h, ">="), strings.HasPrefix(h, ">"), strings.HasPrefix(h, "=")})
 	}
 	return c
 }
@@ -63,10 +64,18 @@ func (r gridRow) toned(i int, tone string) gridRow {
 
 // Class is that of an entry on a page.
 func (g grid) Class(i int, e entry) string {
-	if i < len(g.Columns) && g.Columns[i].Number {
-		return strings.TrimSpace("n " + e.Tone)
+	class := e.Tone
+	if e.Code {
+		class = strings.TrimSpace("code " + class)
 	}
-	return e.Tone
+	switch {
+	case i >= len(g.Columns):
+	case g.Columns[i].Number:
+		class = "n " + class
+	case g.Columns[i].Wide:
+		class = "wide " + class
+	}
+	return strings.TrimSpace(class)
 }
 
 // chapter is a part of a report: text, plots and tables under a heading.
@@ -83,6 +92,7 @@ type chapter struct {
 type folded struct {
 	Summary string
 	Grid    grid
+	Whole   bool // never shortened
 }
 
 // shortRows bounds a folded table in Markdown.
@@ -101,7 +111,11 @@ func (m *mdWriter) chapter(level int, c chapter) {
 	m.list("-", c.After...)
 	for _, f := range c.Folded {
 		m.para("%s:", mdText(f.Summary))
-		m.grid(f.Grid, shortRows)
+		most := shortRows
+		if f.Whole {
+			most = 0
+		}
+		m.grid(f.Grid, most)
 	}
 }
 
@@ -131,10 +145,9 @@ func (m *mdWriter) grid(g grid, most int) {
 			if e.Short != "" {
 				text = e.Short
 			}
-			switch {
-			case e.Code:
+			if e.Code {
 				text = mdCode(text)
-			default:
+			} else {
 				text = mdText(text)
 			}
 			if i == 0 && r.Bold || e.Tone == "down" {

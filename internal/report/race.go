@@ -36,7 +36,9 @@ func (x study) raced() *race {
 	if p := x.Recommended; p != nil && x.Baseline != nil && p.Launches > 1 && !x.kept() {
 		r.OneOf = fmt.Sprintf("The figures are of one launch of each side (#%d and #%d); the gains are of all launches that were repeated.", x.Baseline.Trial, p.Trial)
 	}
-	for _, a := range []answer{x.gained(), x.changed(), x.heldOut(), x.constraints(), x.guarded(), x.spentOn(), x.tried(), x.noise(), {Head: "Ended early", Text: x.sentence(x.Race.Stopped)}} {
+	answers := append([]answer{x.gained()}, x.heldOut()...)
+	answers = append(answers, x.constraints(), x.guarded(), x.changed(), x.dropped(), x.spentOn(), x.tried(), x.noise(), answer{Head: "Search ended", Text: x.sentence(x.Race.Stopped)})
+	for _, a := range answers {
 		if a.Text != "" {
 			r.Answers = append(r.Answers, a)
 		}
@@ -194,24 +196,23 @@ func verdictTone(verdict string) string {
 	return ""
 }
 
-// heldOut says in words how the recommendation does on the further workloads,
-// losses first.
-func (x study) heldOut() answer {
-	a := answer{Head: "Other workloads"}
+// heldOut says in words how the recommendation does on the further workloads:
+// losses apart, so that nobody overlooks them.
+func (x study) heldOut() []answer {
 	if x.kept() || x.Recommended == nil {
-		return answer{}
+		return nil
 	}
-	if len(x.Race.HoldOuts) == 0 {
-		a.Text = "none in this study: the gain is known of " + x.workload(x.primary) + " alone"
-		if len(x.Workloads) > 1 {
-			a.Text = "not measured: how far the gain carries is not known"
-		}
-		return a
+	switch {
+	case len(x.Race.HoldOuts) > 0:
+	case len(x.Workloads) > 1:
+		return []answer{{Head: "Other workloads", Text: "not measured: how far the gain carries is not known"}}
+	default:
+		return []answer{{Head: "Other workloads", Text: "none in this study: the gain is known of " + x.workload(x.primary) + " alone"}}
 	}
 	words := []struct{ verdict, text string }{
-		{tune.Worse, "LOSES on"}, {tune.Missed, "MISSES A CONSTRAINT on"}, {tune.TooSmall, "too few launches to tell on"}, {tune.NoDifference, "no difference shown on"}, {tune.Better, "better on"},
+		{tune.Worse, "WORSE than the baseline on"}, {tune.Missed, "MISSES A CONSTRAINT on"}, {tune.TooSmall, "too few launches to tell on"}, {tune.NoDifference, "no difference shown on"}, {tune.Better, "better on"},
 	}
-	var parts []string
+	var losses, rest []string
 	for _, w := range words {
 		var on []string
 		for _, c := range x.Race.HoldOuts {
@@ -219,16 +220,50 @@ func (x study) heldOut() answer {
 				on = append(on, x.workload(c.Workload)+" ("+x.gainOf(c.Ratio)+")")
 			}
 		}
-		if len(on) > 0 {
-			parts = append(parts, w.text+" "+strings.Join(on, ", "))
-			if verdictTone(w.verdict) == "down" {
-				a.Tone = "down"
-			}
+		switch text := w.text + " " + strings.Join(on, ", "); {
+		case len(on) == 0:
+		case verdictTone(w.verdict) == "down":
+			losses = append(losses, text)
+		default:
+			rest = append(rest, text)
 		}
 	}
-	a.Text = strings.Join(parts, "; ")
-	return a
+	return []answer{{"Loss", strings.Join(losses, "; "), "down"}, {"Other workloads", strings.Join(rest, "; "), ""}}
 }
+
+// dropped names the settings that the ablation took away.
+func (x study) dropped() answer {
+	var all []string
+	for _, d := range x.Race.Ablation {
+		if !d.Dropped {
+			continue
+		}
+		text := oneLine(d.Setting)
+		if d.Gain != nil {
+			text += " (brings " + percent(d.Gain.Value) + wavering(*d.Gain) + ")"
+		}
+		all = append(all, text)
+	}
+	if len(all) == 0 {
+		return answer{}
+	}
+	text := "for bringing nothing that can be shown: " + strings.Join(all, ", ")
+	if p := x.Recommended; p != nil && x.trials[p.Trial] != nil && x.trials[p.Trial].Command != p.Command {
+		text += fmt.Sprintf("; the figures are of launches that still had it, such as #%d", p.Trial)
+	}
+	return answer{Head: "Dropped", Text: text}
+}
+
+// wavering is the interval of a gain in percent, "" for none.
+func wavering(s result.Span) string {
+	if !(s.Low < s.High) {
+		return ""
+	}
+	return fmt.Sprintf(" [%+.1f, %+.1f]", 100*s.Low, 100*s.High)
+}
+
+// accuracyBound begins a bound on the answers to questions.
+const accuracyBound = "accuracy"
 
 // constraints says which bounds the recommendation meets.
 func (x study) constraints() answer {
@@ -240,7 +275,7 @@ func (x study) constraints() answer {
 	for _, text := range x.Objective.SLOs {
 		slo, err := result.ParseSLO(text)
 		switch {
-		case err != nil && strings.HasPrefix(text, "accuracy"):
+		case err != nil && strings.HasPrefix(text, accuracyBound):
 			parts = append(parts, text+": see accuracy")
 		case err != nil:
 			parts = append(parts, text+": judged against the baseline's launches")

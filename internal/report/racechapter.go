@@ -14,13 +14,17 @@ import (
 
 // comparisons is the table of the confirmation.
 func (x study) comparisons() chapter {
-	c := chapter{ID: "comparisons", Heading: "Confirmed by repeated launches"}
+	c := chapter{ID: "comparisons", Heading: "The final comparisons"}
 	all := x.Race.Comparisons
 	if len(all) == 0 {
 		c.Text = []string{"Nothing was compared by repeated launches on fresh seeds: what is said above rests on the search alone."}
 		return c
 	}
-	c.Text = []string{"Fresh launches on fresh seeds, interleaved. Ratios are of " + x.objective.Label + " in the direction that is better: above 1 the first of the two wins. " +
+	how := ""
+	if x.Confirmed {
+		how = "Fresh launches on fresh seeds, interleaved. "
+	}
+	c.Text = []string{how + "Ratios are of " + x.objective.Label + " in the direction that is better: above 1 the first of the two wins. " +
 		"Intervals are at 95 %" + corrected(all[0].Family) + "."}
 	g := &grid{Columns: columns("Comparison", ">Launches", ">Ratio", ">95 % interval", ">p", ">Least effect shown", "Verdict")}
 	for _, k := range all {
@@ -82,14 +86,11 @@ func (x study) ablation() chapter {
 	}
 	c := chapter{ID: "ablation", Heading: "Ablation: what each setting brings"}
 	c.Text = []string{"Each setting of the winner that is not the engine's default was taken away once; those that bring nothing that can be shown were dropped."}
-	g := &grid{Columns: columns("Setting", ">Brings", ">95 % interval", "Outcome", "Reason", "Launch")}
+	g := &grid{Columns: columns("Setting", ">Brings", ">95 % interval", "Outcome", "=Reason", "Launch")}
 	for _, a := range x.Race.Ablation {
 		gain, span, outcome := "", "", "kept"
 		if a.Gain != nil {
-			gain, span = percent(a.Gain.Value), none
-			if a.Gain.Low < a.Gain.High {
-				span = fmt.Sprintf("[%+.1f, %+.1f]", 100*a.Gain.Low, 100*a.Gain.High)
-			}
+			gain, span = percent(a.Gain.Value), strings.TrimSpace(wavering(*a.Gain))
 		}
 		if a.Dropped {
 			outcome = "dropped"
@@ -171,7 +172,7 @@ func (x study) frontier() chapter {
 	}
 	c.Grid, c.Plots = &main, x.frontPlot()
 	if len(rest.Rows) > 0 {
-		c.Folded = []folded{{count(len(rest.Rows), "configuration") + " behind the front", rest}}
+		c.Folded = []folded{{count(len(rest.Rows), "configuration") + " behind the front", rest, false}}
 	}
 	return c
 }
@@ -200,7 +201,7 @@ func (x study) arms() chapter {
 	}
 	c := chapter{ID: "arms", Heading: "How the race went"}
 	c.Text = []string{"The configurations in the order in which they were ranked before the race. Ratios are to the baseline, above 1 is better; those of arms that were eliminated early are by launches under a part of the load."}
-	g := &grid{Columns: columns(">No.", "Configuration", "Outcome", ">Predicted", ">Measured", ">95 % interval", "Launches", "Why")}
+	g := &grid{Columns: columns("Configuration", "Outcome", ">Predicted", ">Measured", ">95 % interval", "Launches", "=Why")}
 	for i, a := range x.Race.Arms {
 		if len(a.Trials) == 0 && a.Measured == nil {
 			continue
@@ -209,12 +210,12 @@ func (x study) arms() chapter {
 		if a.Measured != nil {
 			measured, span = times(a.Measured.Value), interval(*a.Measured)
 		}
-		r := row(fmt.Sprint(i+1), armName(a), armTitle(a.State), ratio(a.Predicted), measured, span, trialIDs(a.Trials), x.sentence(a.Reason))
+		r := row(fmt.Sprintf("%d. %s", i+1, armName(a)), armTitle(a.State), ratio(a.Predicted), measured, span, trialIDs(a.Trials), x.sentence(a.Reason))
 		switch a.State {
 		case tune.ArmCarried:
-			r = r.toned(2, "up")
+			r = r.toned(1, "up")
 		case tune.ArmFailed:
-			r = r.toned(2, "down")
+			r = r.toned(1, "down")
 		}
 		g.Rows = append(g.Rows, r)
 	}
@@ -251,7 +252,7 @@ func ratio(v *float64) string {
 	if v == nil {
 		return ""
 	}
-	return times(*v)
+	return fmt.Sprintf("%.2fx", *v)
 }
 
 // neverLaunched groups the arms of a state that were not launched by their
@@ -270,12 +271,12 @@ func (x study) neverLaunched(state string) folded {
 		}
 		name := armName(a)
 		if guess := cmp.Or(a.Expected, a.Predicted); guess != nil {
-			name += ", predicted " + times(*guess)
+			name += ", predicted " + ratio(guess)
 		}
 		labels[a.Reason] = append(labels[a.Reason], name)
 	}
 	slices.SortStableFunc(reasons, func(a, b string) int { return len(labels[b]) - len(labels[a]) })
-	g := grid{Columns: columns("Reason", ">Number", "Configurations")}
+	g := grid{Columns: columns("=Reason", ">Number", "=Configurations")}
 	const shown = 3
 	for _, why := range reasons {
 		all := labels[why]
@@ -285,7 +286,7 @@ func (x study) neverLaunched(state string) folded {
 		}
 		g.Rows = append(g.Rows, r)
 	}
-	return folded{count(n, "configuration") + " " + neverWhy[state], g}
+	return folded{count(n, "configuration") + " " + neverWhy[state], g, false}
 }
 
 // neverWhy says why arms of a state were not launched.
@@ -300,7 +301,7 @@ func (x study) steps() chapter {
 		return chapter{}
 	}
 	c := chapter{ID: "steps", Heading: "Repairs and refinements"}
-	g := &grid{Columns: columns("Launch", "Change", ">Over what led", ">Over the baseline", "Note")}
+	g := &grid{Columns: columns("Launch", "Change", ">Over what led", ">Over the baseline", "=Note")}
 	for _, s := range x.Race.Steps {
 		over, total := "", ""
 		if s.Gain != nil {
@@ -318,14 +319,14 @@ func (x study) steps() chapter {
 // incidents are the launches that gave no figure.
 func (x study) incidents() chapter {
 	c := chapter{ID: "failures", Heading: "Launches without figures"}
-	g := &grid{Columns: columns("Launch", "Configuration", "Phase", "What happened", "Class", "What to do", "Log")}
+	g := &grid{Columns: columns("Launch", "Configuration", "Phase", "=What happened", "Class", "=What to do", "Log")}
 	for _, t := range x.Trials {
 		if t.Status == tune.Measured {
 			continue
 		}
 		r := row(trialID(t.ID), t.Label, phaseTitle(t.Stage), statusWord(t.Status)+": "+x.sentence(t.Reason), t.Class, x.sentence(t.Advice), t.Log)
 		r.Cells[6].Code = t.Log != ""
-		g.Rows = append(g.Rows, r.toned(3, "down"))
+		g.Rows = append(g.Rows, r)
 	}
 	if len(g.Rows) == 0 {
 		return chapter{}
@@ -359,8 +360,8 @@ func (x study) engine(name string) string {
 	return name
 }
 
-// launches are all trials of a race, a row each: of most the directories hold
-// more than a reader wants.
+// launches are all trials of a race, a row each; the rest is in their run
+// directories.
 func (x study) launches() chapter {
 	c := chapter{ID: "launches", Heading: "All launches"}
 	g := grid{Columns: columns("Launch", "Phase", "Configuration", ">Load", "Status", ">"+x.objective.Label, "Run directory")}
@@ -386,7 +387,7 @@ func (x study) launches() chapter {
 		g.Rows = append(g.Rows, r)
 	}
 	c.Text = []string{"Figures under a part of the load compare among themselves alone."}
-	c.Folded = []folded{{Summary: launched(len(g.Rows)), Grid: g}}
+	c.Folded = []folded{{launched(len(g.Rows)), g, true}}
 	return c
 }
 

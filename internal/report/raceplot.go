@@ -143,26 +143,24 @@ func (x study) armPlot() []Plot {
 		class := map[string]string{tune.ArmCarried: "best", tune.ArmEliminated: "bad"}[a.State]
 		rows = append(rows, forestRow{name: fmt.Sprintf("%d  %s", i+1, a.Label), class: cmp.Or(class, "void"), ratio: *a.Measured, mark: a.Predicted})
 	}
-	return x.forest("arms", "The race: ratios to the baseline", []string{"best", "bad", "void", "ring"}, []string{"carried on", "eliminated", "not carried on", "◇ predicted"}, rows)
+	return x.forest("arms", "The race: ratios to the baseline", []string{"best", "bad", "void", "bg"}, []string{"carried on", "eliminated", "not carried on", "◇ predicted"}, rows)
 }
 
 // foretoldPlot is a point per arm that has both figures: on the line the
 // prediction was right.
 func (x study) foretoldPlot() []Plot {
 	var engines []string
-	var hi float64
-	n := 0
+	var spans []result.Span
 	for _, a := range x.Race.Arms {
 		if a.Predicted == nil || a.Measured == nil {
 			continue
 		}
-		n++
-		hi = max(hi, *a.Predicted, a.Measured.Value, a.Measured.High)
+		spans = append(spans, *a.Measured, result.Span{Value: *a.Predicted})
 		if !slices.Contains(engines, a.Engine) {
 			engines = append(engines, a.Engine)
 		}
 	}
-	if n < 2 {
+	if len(spans) < 4 {
 		return nil
 	}
 	title := "Predicted against measured, as ratios to the baseline"
@@ -172,11 +170,10 @@ func (x study) foretoldPlot() []Plot {
 	for i, e := range engines {
 		classes, names = append(classes, seriesClass(i)), append(names, x.engine(e))
 	}
-	top := 68 + c.legend(16, 48, append(classes, "ref"), append(names, "dashed: predicted = measured; numbers as in the race's table"))
-	t := linear(hi, 6)
-	f := c.field(84, top, c.w-40, c.h-56, t, t, "predicted ratio", "Measured ratio")
-	end := t.ticks[len(t.ticks)-1]
-	c.line("ref", f.x.at(0), f.y.at(0), f.x.at(end), f.y.at(end))
+	top := 68 + c.legend(16, 48, classes, names)
+	t := around(spans, 6)
+	f := c.field(84, top, c.w-40, c.h-56, t, t, "predicted ratio", "Measured ratio; on the dashed line a prediction was right; numbers as in the race's table")
+	c.line("ref", f.left, f.bottom, f.right, f.top)
 	var labels []label
 	for i, a := range x.Race.Arms {
 		if a.Predicted == nil || a.Measured == nil {
@@ -193,6 +190,20 @@ func (x study) foretoldPlot() []Plot {
 	return []Plot{c.plot(title)}
 }
 
+// around is an axis over values and their intervals, which need not show 0.
+func around(spans []result.Span, n int) axis {
+	lo, hi := math.Inf(1), 0.0
+	for _, s := range spans {
+		lo, hi = min(lo, s.Value), max(hi, s.Value)
+		if s.Low < s.High {
+			lo, hi = min(lo, s.Low), max(hi, s.High)
+		}
+	}
+	pad := max(0.1*(hi-lo), 0.02*hi)
+	t := ticks(max(0, lo-pad), hi+pad, n)
+	return axis{scale{lo: t[0], hi: t[len(t)-1]}, false, t, func(v float64) string { return grouped(tickLabel(v, t)) }}
+}
+
 // frontPlot is a point with its error bars for each configuration, and a line
 // through the front.
 func (x study) frontPlot() []Plot {
@@ -200,15 +211,15 @@ func (x study) frontPlot() []Plot {
 	if len(pts) < 2 {
 		return nil
 	}
-	var hx, hy float64
+	var users, gpus []result.Span
 	for _, p := range pts {
-		hx, hy = max(hx, p.PerUser.Value, p.PerUser.High), max(hy, p.PerGPU.Value, p.PerGPU.High)
+		users, gpus = append(users, p.PerUser), append(gpus, p.PerGPU)
 	}
 	title := "Tokens for a user against tokens " + x.perDevice()
 	c := &canvas{name: "front", w: plotWidth, h: 440}
 	c.head(title, x.Simulated)
-	top := 68 + c.legend(16, 48, []string{"best", "base", "s0", "s9"}, []string{"recommended", "baseline", "on the front", "behind it"})
-	f := c.field(84, top, c.w-40, c.h-56, linear(hx, 8), linear(hy, 6), "output tokens per second and user, right is better", "Output tokens per second "+x.perDevice()+", up is better")
+	top := 68 + c.legend(16, 48, []string{"best", "base", "s0", "s9"}, []string{"recommended  ", "baseline", "on the front", "behind it"})
+	f := c.field(84, top, c.w-40, c.h-56, around(users, 8), around(gpus, 6), "output tokens per second and user, right is better", "Output tokens per second "+x.perDevice()+", up is better")
 	front := slices.DeleteFunc(slices.Clone(pts), func(p result.FrontPoint) bool { return !p.Front })
 	slices.SortFunc(front, func(a, b result.FrontPoint) int { return cmp.Compare(a.PerUser.Value, b.PerUser.Value) })
 	for i := 1; i < len(front); i++ {
@@ -228,7 +239,7 @@ func (x study) frontPlot() []Plot {
 		if p.Front {
 			class = "s0"
 		}
-		l := label{px, py, clip(p.Label, 30), "m"}
+		l := label{px, py - 12, clip(p.Label, 30), "m"} // above its error bar
 		switch p.Pick {
 		case "baseline":
 			class, r, l.class = "base", 7, "b"

@@ -25,7 +25,6 @@ func (x study) raceText() string {
 		fmt.Fprintf(b, "%-16s %s\n", a.Head, clip(oneLine(a.Text), 300))
 	}
 	x.textComparisons(b)
-	x.textDropped(b)
 	b.WriteString(x.textFailed())
 	if p := x.Recommended; p != nil {
 		fmt.Fprintf(b, "\nRecommended (%s, %s):\n%s\n", x.name(p.Trial), count(max(p.Replicas, 1), "replica"), cmp.Or(x.textScript(p), p.Command))
@@ -51,28 +50,6 @@ func (x study) textComparisons(b *strings.Builder) {
 	tw.Flush() // into a Builder, which never fails
 	if n := len(all) - most; n > 0 {
 		fmt.Fprintf(b, "and %d more in the report\n", n)
-	}
-}
-
-// textDropped names the settings that an ablation took away.
-func (x study) textDropped(b *strings.Builder) {
-	var dropped []string
-	for _, a := range x.Race.Ablation {
-		if !a.Dropped {
-			continue
-		}
-		text := oneLine(a.Setting)
-		if a.Gain != nil {
-			text += " (brings " + percent(a.Gain.Value)
-			if a.Gain.Low < a.Gain.High {
-				text += fmt.Sprintf(" [%+.1f, %+.1f]", 100*a.Gain.Low, 100*a.Gain.High)
-			}
-			text += ")"
-		}
-		dropped = append(dropped, text)
-	}
-	if len(dropped) > 0 {
-		fmt.Fprintf(b, "Dropped, since it brings nothing that can be shown: %s\n", strings.Join(dropped, ", "))
 	}
 }
 
