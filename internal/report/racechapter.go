@@ -31,7 +31,7 @@ func (x study) comparisons() chapter {
 		g.Rows = append(g.Rows, contestRow(k.Label+" against "+k.Against, k))
 		c.After = append(c.After, x.about(k.Label, k.Sentence))
 	}
-	c.Grid, c.Plots = g, x.contestPlot("comparisons", "Ratios by repeated launches", all, func(k result.Contest) string { return k.Label + " against " + k.Against })
+	c.Grid, c.Plots = g, x.contestPlot("comparisons", "Ratios of the final comparisons", all, func(k result.Contest) string { return k.Label + " against " + k.Against })
 	return c
 }
 
