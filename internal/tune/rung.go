@@ -179,12 +179,16 @@ func (c *course) lineUp() []*runner {
 		} else {
 			seen[k] = true
 		}
-		r := &runner{Arm: a, point: pointOf(a.Config)}
+		r := &runner{Arm: a, origin: lineage{arm: a.Label}, point: pointOf(a.Config)}
 		if a.Refused == "" {
 			r.point = c.point(a.Config)
 			best = max(best, r.point.x)
 		}
 		out = append(out, r)
+	}
+	out = append(out, c.foreseenBest(out)...)
+	for _, r := range out {
+		best = max(best, r.point.x)
 	}
 	for _, r := range out {
 		r.pruned = r.Refused == "" && r.point.known && r.point.x < best-math.Log(hopeless)
@@ -196,12 +200,87 @@ func (c *course) lineUp() []*runner {
 	return out
 }
 
+// How far the predictor alone refines arms before any is launched: the best of each
+// engine and so many in all, so many steps of each, none for less than a half
+// percent.
+const (
+	foreseenArms  = 4
+	foreseenSteps = 4
+	foreseenGain  = 0.005
+)
+
+// foreseenBest are arms beside the given ones: what the predictor makes of the best of
+// them by small steps, the best of each engine among them.
+func (c *course) foreseenBest(arms []*runner) []*runner {
+	ranked := slices.DeleteFunc(slices.Clone(arms), func(r *runner) bool { return r.Refused != "" || !r.point.known })
+	slices.SortStableFunc(ranked, func(a, b *runner) int { return -cmp.Compare(a.point.x, b.point.x) })
+	engines := map[string]bool{}
+	seen := map[string]bool{}
+	for _, r := range arms {
+		seen[r.Config.key()] = true
+	}
+	var out []*runner
+	for i, r := range ranked {
+		if i >= foreseenArms && engines[r.Config[engineParameter]] {
+			continue
+		}
+		engines[r.Config[engineParameter]] = true
+		if t := c.climb(r); t != nil && !seen[t.Config.key()] {
+			seen[t.Config.key()] = true
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// climb takes the step that is predicted to bring most, again and again; nil where
+// none brings anything.
+func (c *course) climb(r *runner) *runner {
+	at := *r
+	for range foreseenSteps {
+		best := at.point.x + foreseenGain
+		var step *Candidate
+		for _, k := range c.guide.Steps(at.Config) {
+			config := k.Apply(at.Config)
+			if c.guide.Refuse(config) != "" || !c.promises(config) {
+				continue
+			}
+			if p := c.point(config); p.known && p.x > best {
+				best, step = p.x, &k
+			}
+		}
+		if step == nil {
+			break
+		}
+		at.Config = step.Apply(at.Config)
+		at.origin = at.origin.with(*step)
+		at.point = c.point(at.Config)
+	}
+	if len(at.origin.changes) == 0 {
+		return nil
+	}
+	at.Label, at.Prior = at.origin.String(), "the predictor"
+	return &at
+}
+
+// promises reports whether a configuration is predicted to meet the bounds, as far as
+// they are limits.
+func (c *course) promises(config Config) bool {
+	f := c.foresee(config)
+	for _, b := range c.bounds.SLOs {
+		if _, ok := f.figures[b.Metric]; ok && !b.Holds(f.figures) {
+			return false
+		}
+	}
+	return true
+}
+
 // rung launches arms: the one of each engine that is predicted best, then those
 // that a launch is expected to gain most by.
 func (c *course) rung() bool {
 	c.begin(RaceStage)
 	for _, r := range choose(c, c.lineUp) {
-		c.arms = append(c.arms, &runner{Arm: r.Arm, point: r.point, pruned: r.pruned})
+		c.arms = append(c.arms, &runner{Arm: r.Arm, origin: r.origin, point: r.point, pruned: r.pruned})
 	}
 	engines := map[string]bool{}
 	for _, r := range c.arms {
@@ -253,7 +332,7 @@ func (c *course) nextArm() int {
 // race launches an arm under the first share of the load, and mends what is
 // refused as the refusal says.
 func (c *course) race(r *runner) bool {
-	t, ok := c.measure(Proposal{Stage: RaceStage, Label: r.Label, Config: r.Config, Share: c.short()}, lineage{arm: r.Label})
+	t, ok := c.measure(Proposal{Stage: RaceStage, Label: r.Label, Config: r.Config, Share: c.short()}, r.origin)
 	if !ok {
 		return false
 	}
@@ -358,15 +437,12 @@ func (c *course) final() bool {
 	if c.short() == 0 {
 		return true
 	}
-	for _, s := range choose(c, c.standings) {
-		if c.searching() <= 0 || len(c.launches(s.trial.Config, 0)) > 0 || c.worse(s.trial) != "" {
-			continue
-		}
-		if _, ok := c.measure(Proposal{Stage: FinalStage, Label: s.trial.name, Config: s.trial.Config}, s.trial.origin); !ok {
-			return false
-		}
-		if c.finals() >= mostFinals {
+	for _, t := range choose(c, c.survivors) {
+		if c.searching() <= 0 {
 			break
+		}
+		if _, ok := c.measure(Proposal{Stage: FinalStage, Label: t.name, Config: t.Config}, t.origin); !ok {
+			return false
 		}
 	}
 	return true
@@ -375,14 +451,15 @@ func (c *course) final() bool {
 // mostFinals is how many go from the first rung to the second.
 const mostFinals = 3
 
-func (c *course) finals() int {
-	n := 0
-	for _, t := range c.trials {
-		if t.Stage == FinalStage {
-			n++
+// survivors are the best that were not shown to be worse.
+func (c *course) survivors() []*trial {
+	var out []*trial
+	for _, s := range c.standings() {
+		if len(out) < mostFinals && len(c.launches(s.trial.Config, 0)) == 0 && c.worse(s.trial) == "" {
+			out = append(out, s.trial)
 		}
 	}
-	return n
+	return out
 }
 
 // worse says why a measured configuration is out: shown to be worse than what
