@@ -54,6 +54,7 @@ func (s *Study) check() []string {
 	}
 	c.engines()
 	c.bench()
+	c.accuracy()
 	if _, err := s.Budget.limit(); err != nil {
 		c.add("budget.time", "%v", err)
 	}

@@ -297,6 +297,9 @@ type trialRecord struct {
 	Launches int     `json:"launches"`
 	LoadS    float64 `json:"load_s"`
 	GPUS     float64 `json:"gpu_s"`
+
+	Answers string             `json:"answers,omitempty"` // to the study's questions: 1 right, 0 wrong
+	Asked   map[string]float64 `json:"asked,omitempty"`   // figures of what was asked after the runs
 }
 
 func (t *trialRecord) observation() tune.Observation {
@@ -307,6 +310,8 @@ func (t *trialRecord) observation() tune.Observation {
 		}
 		o.Figures[r.Workload] = r.Summary.Figures
 	}
+	o.Answers = t.Answers
+	t.withAsked(o.Figures)
 	return o
 }
 
