@@ -71,7 +71,7 @@ func (q *quiz) find(prompt string) (best Question, ok bool) {
 }
 
 // Solutions have so many words before their last line.
-const leastWords, mostWords = 24, 96
+const leastWords, mostWords = 16, 48
 
 // declare makes an answer what the server's options say of it: the solution of a
 // question that the prompt holds, or a text that leaves the common one where
