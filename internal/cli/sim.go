@@ -21,6 +21,7 @@ import (
 	"perflab/internal/engine"
 	"perflab/internal/lab"
 	"perflab/internal/sim"
+	"perflab/internal/stat"
 )
 
 type simFlags struct {
@@ -31,6 +32,9 @@ type simFlags struct {
 	seed    uint64
 	startup time.Duration
 	list    bool
+
+	questions string
+	declared  stat.Declared
 }
 
 const simLong = `Run a simulated engine: it takes an engine's own command line after --, behaves
@@ -45,7 +49,11 @@ is read as the engine reads it.
 
 The engine's own --host and --port decide where it listens: on this machine only
 unless --host is given. What of the command changes a real engine and not this
-one is named at the head of the log.`
+one is named at the head of the log.
+
+It has no model. With --questions it answers those of a file, right as often as
+--accuracy declares and the same ones each time, so that what judges answers
+can be tried.`
 
 func newSim(env Env) *cobra.Command {
 	f := &simFlags{}
@@ -76,6 +84,11 @@ func newSim(env Env) *cobra.Command {
 	fs.StringVar(&f.version, "engine-version", "", "version of the engine, such as 0.17: it decides defaults (default: the oldest that is known)")
 	fs.Uint64Var(&f.seed, "seed", 0, "of what is random in the simulated engine")
 	fs.DurationVar(&f.startup, "startup", 500*time.Millisecond, "time from start to ready; a real engine loads for minutes")
+	fs.StringVar(&f.questions, "questions", "", "JSONL file of question and answer: a prompt that holds one of them is answered")
+	fs.Float64Var(&f.declared.Accuracy, "accuracy", 1, "declared share of --questions that is answered right")
+	fs.Float64Var(&f.declared.Flips, "flips", 0, "declared share of --questions answered otherwise besides, half of them each way")
+	fs.Float64Var(&f.declared.Agreement, "agreement", 1, "declared share of a text that is as without --numerics")
+	fs.StringVar(&f.declared.Numerics, "numerics", "", "name of the choices (quantisation, KV cache) whose flips and texts they are")
 	fs.BoolVar(&f.list, "list", false, "list known models and accelerators")
 	return c
 }
@@ -129,6 +142,10 @@ func runSim(ctx context.Context, env Env, f *simFlags, argv []string) error {
 	if f.gpus < 1 {
 		return usageError{fmt.Errorf("--gpus %d: a machine has at least one", f.gpus)}
 	}
+	questions, err := f.quiz()
+	if err != nil {
+		return usageError{err}
+	}
 	cmd, err := engine.Parse(argv)
 	if err != nil {
 		return refuse(env, usageUnlessEngine(err))
@@ -157,12 +174,46 @@ func runSim(ctx context.Context, env Env, f *simFlags, argv []string) error {
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w (the engine's own --host and --port choose another)", addr, err)
 	}
+	notes := append(simNotes(cmd, cfg, l.Addr().String()), f.notes(len(questions))...)
 	server := sim.NewServer(core, sim.ServerOptions{
+		Questions: questions, Declared: f.declared,
 		Log: env.Stderr, StartupDelay: f.startup,
 		ReasoningParser: cmp.Or(cmd.Flag("--reasoning-parser"), cmd.Flag("--reasoning_parser")),
-		APIKey:          apiKey(cmd), Notes: simNotes(cmd, cfg, l.Addr().String()),
+		APIKey:          apiKey(cmd), Notes: notes,
 	})
 	return serve(ctx, l, server)
+}
+
+// quiz are the questions that the engine is to answer, none without a file.
+func (f *simFlags) quiz() ([]sim.Question, error) {
+	for _, share := range []struct {
+		flag  string
+		value float64
+	}{{"accuracy", f.declared.Accuracy}, {"flips", f.declared.Flips}, {"agreement", f.declared.Agreement}} {
+		if !(share.value >= 0 && share.value <= 1) {
+			return nil, fmt.Errorf("--%s %v: a share lies between 0 and 1", share.flag, share.value)
+		}
+	}
+	if f.questions == "" {
+		return nil, nil
+	}
+	set, err := lab.ReadQuestions(f.questions)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]sim.Question, len(set))
+	for i, q := range set {
+		out[i] = sim.Question{Text: q.Text, Right: q.Gold, Wrong: q.Wrong()}
+	}
+	return out, nil
+}
+
+// notes say at the head of the log what is declared of the answers.
+func (f *simFlags) notes(questions int) []string {
+	if questions == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("SIMULATED answers to %d questions: %g %% right, as declared", questions, 100*f.declared.Accuracy)}
 }
 
 // apiKey is the key that clients must bring, "" for none.

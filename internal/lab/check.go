@@ -58,6 +58,7 @@ func (s *Study) check() []string {
 	}
 	c.engines()
 	c.bench()
+	c.accuracy()
 	c.budget()
 	if len(c.list) == 0 {
 		c.inputs()

@@ -229,6 +229,4 @@ func (c *checker) bounds() {
 
 // guarded reports whether the study has questions by which answers are held
 // against the baseline's.
-func (s *Study) guarded() bool {
-	return s.doc != nil && len(s.doc.Content) > 0 && child(s.doc.Content[0], "accuracy") != nil
-}
+func (s *Study) guarded() bool { return s.Accuracy != nil }

@@ -363,7 +363,7 @@ func (l *study) runAll(ctx context.Context, t *trialRecord, p tune.Proposal, pl 
 			return nil
 		}
 	}
-	return nil
+	return l.question(ctx, t, p, pl, d, dir)
 }
 
 // deathNotice is how much later than its clients we may learn that an engine

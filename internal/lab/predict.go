@@ -39,7 +39,7 @@ func (l *study) predict(ctx context.Context, t *trialRecord, p tune.Proposal, pl
 		}
 	}
 	t.GPUS = t.LoadS * float64(l.Hardware.GPUs)
-	return nil
+	return l.question(ctx, t, p, pl, nil, dir)
 }
 
 func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, dir string) (*loaded, error) {

@@ -335,6 +335,7 @@ func (l *study) simulator(pl plan) []string {
 	if path, ok := l.ModelConfig[pl.cmd.Model]; ok {
 		argv = append(argv, "--model-config", path)
 	}
+	argv = append(argv, l.Accuracy.flags(pl)...)
 	return append(argv, "--")
 }
 

@@ -276,7 +276,7 @@ func (s *Study) tuneObjective() (tune.Objective, error) {
 			return o, err
 		}
 		if b.Metric == tune.AccuracyFigure {
-			o.Guard = &tune.Guard{Margin: -b.Limit}
+			o.Guard = s.Accuracy.guard(-b.Limit)
 			continue
 		}
 		o.SLOs = append(o.SLOs, b.Bound)

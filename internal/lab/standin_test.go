@@ -43,6 +43,10 @@ func TestMain(m *testing.M) {
 		standInSMI()
 		return
 	}
+	if name == simulatorName {
+		standInSim()
+		return
+	}
 	if slices.Contains(standIns, name) {
 		time.AfterFunc(2*time.Minute, func() { os.Exit(3) }) // one that a broken test leaves behind
 		standIn(name)

@@ -42,6 +42,8 @@ type Study struct {
 	Bench   Client  `yaml:"bench,omitempty" json:"bench,omitzero" jsonschema:"description=How the load is sent"`
 	Budget  Budget  `yaml:"budget,omitempty" json:"budget,omitzero"`
 
+	Accuracy *Accuracy `yaml:"accuracy,omitempty" json:"accuracy,omitempty" jsonschema:"description=Questions by which changes of numerics are guarded\\, with the bound accuracy >= baseline - 2pt: docs/tuning.md"`
+
 	doc     *yaml.Node // for positions in messages
 	recipes []tune.Arm // of the prior files, those that the study may try
 	foreign int        // recipes that it may not

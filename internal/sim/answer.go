@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/json"
 	"iter"
 	"strconv"
 
@@ -23,6 +24,10 @@ type answer struct {
 	continuous bool // the usage so far in every event
 	sent       int
 	cached     int
+
+	tail   []string // last tokens of the output in place of words
+	own    uint64   // seed of the text from token common on; 0: all of it is common
+	common int
 }
 
 // words are tokens lo to hi of the text. The first of the reasoning and of the
@@ -30,15 +35,26 @@ type answer struct {
 func (a *answer) words(lo, hi int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := lo; i < hi; i++ {
-			w := token.Word(int(mix(a.seed+uint64(i)) >> 1))
-			if i == 0 || i == a.reasoning {
-				w = w[1:]
-			}
-			if !yield(w) {
+			if !yield(a.word(i)) {
 				return
 			}
 		}
 	}
+}
+
+func (a *answer) word(i int) string {
+	if k := i - (a.output - len(a.tail)); k >= 0 {
+		return a.tail[k]
+	}
+	seed := a.seed
+	if a.own != 0 && i >= a.common {
+		seed ^= a.own
+	}
+	w := token.Word(int(mix(seed+uint64(i)) >> 1))
+	if i == 0 || i == a.reasoning {
+		w = w[1:]
+	}
+	return w
 }
 
 // appendEvent appends the event of one step's tokens, before the first of a
@@ -129,8 +145,20 @@ func (a *answer) appendUsage(b []byte) []byte {
 	return append(b, '}')
 }
 
-// appendText appends tokens lo to hi as a JSON string: words are plain ASCII.
+// appendText appends tokens lo to hi as a JSON string: words are plain ASCII, and
+// the tail of a solution may be anything.
 func (a *answer) appendText(b []byte, lo, hi int) []byte {
+	if len(a.tail) > 0 && hi > a.output-len(a.tail) {
+		var text []byte
+		for w := range a.words(lo, hi) {
+			text = append(text, w...)
+		}
+		quoted, err := json.Marshal(string(text))
+		if err != nil {
+			panic("sim: " + err.Error()) // a string can be marshalled
+		}
+		return append(b, quoted...)
+	}
 	b = append(b, '"')
 	for w := range a.words(lo, hi) {
 		b = append(b, w...)

@@ -168,6 +168,19 @@ func (q *request) tokens() []uint32 {
 	return ids
 }
 
+// text is the prompt as it was written, "" where it came as ids.
+func (q *request) text() string {
+	if len(q.Messages) == 1 && q.Prompt.text == "" {
+		return q.Messages[0].Content.text
+	}
+	var b strings.Builder
+	b.WriteString(q.Prompt.text)
+	for _, m := range q.Messages {
+		b.WriteString(m.Content.text)
+	}
+	return b.String()
+}
+
 // read takes a request's body and says when it had been read.
 func (s *Server) read(w http.ResponseWriter, r *http.Request) (q request, at time.Duration, ok bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -216,6 +229,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 	prompt := q.tokens()
 	a := answer{chat: chat, model: s.quoted, prompt: len(prompt), seed: chain(0, prompt), created: time.Now().Unix()}
 	a.output, a.finish = s.length(&q, a.seed, len(prompt), chat)
+	s.declare(&a, q.text())
 	if chat && s.reasoning {
 		a.reasoning = max(1, a.output/3)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"perflab/internal/engine"
+	"perflab/internal/stat"
 )
 
 // ServerOptions are what a server needs besides its core.
@@ -19,6 +20,12 @@ type ServerOptions struct {
 	ReasoningParser string        // not empty: chat answers begin with reasoning
 	APIKey          string        // not empty: who does not bring it is refused
 	Notes           []string      // lines at the head of the log
+
+	// Questions are answered as Declared says, in prompts that hold one, and texts
+	// differ from those of other numerics as it says. The zero values are an engine that
+	// knows none, and whose text follows from the prompt alone.
+	Questions []Question
+	Declared  stat.Declared
 }
 
 // Server is an engine in real time: one goroutine (Run) steps the core and
@@ -35,6 +42,8 @@ type Server struct {
 	reasoning bool
 	delay     time.Duration
 	log       io.Writer
+	quiz      *quiz // nil: it knows no question
+	declared  stat.Declared
 	mux       *http.ServeMux
 	wake      chan struct{} // capacity 1: a job has been submitted
 	stopped   chan struct{} // closed when Run has ended
@@ -64,7 +73,7 @@ func NewServer(core *Core, o ServerOptions) *Server {
 		cfg: core.Config(), reasoning: o.ReasoningParser != "", delay: o.StartupDelay, log: o.Log,
 		aliases: core.Config().Aliases, apiKey: o.APIKey, notes: o.Notes,
 		core: core, wake: make(chan struct{}, 1), stopped: make(chan struct{}),
-		streams: map[int]*stream{},
+		streams: map[int]*stream{}, quiz: newQuiz(o.Questions), declared: o.Declared,
 	}
 	s.name = s.cfg.ServedName
 	if s.name == "" {

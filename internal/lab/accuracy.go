@@ -1,0 +1,424 @@
+package lab
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"perflab/internal/deploy"
+	"perflab/internal/load"
+	"perflab/internal/openai"
+	"perflab/internal/result"
+	"perflab/internal/tune"
+	"perflab/internal/workload"
+)
+
+// Accuracy says by what questions a study guards the answers of its model. They
+// are asked greedily after the measured runs of a launch, so that no figure of a
+// run has anything of them.
+type Accuracy struct {
+	Questions   string        `yaml:"questions" json:"questions" jsonschema:"required,description=JSONL file of question and answer (as GSM8K: the answer after ####) or prompt and answer"`
+	Limit       int           `yaml:"limit,omitempty" json:"limit,omitempty" jsonschema:"minimum=0,description=Questions to ask\\, drawn by the study's seed and the same in every trial (default 200)"`
+	MaxTokens   int           `yaml:"max_tokens,omitempty" json:"max_tokens,omitempty" jsonschema:"minimum=0,description=Of an answer (default 512); a model that reasons needs more"`
+	Concurrency int           `yaml:"max_concurrency,omitempty" json:"max_concurrency,omitempty" jsonschema:"minimum=0,description=Questions in flight (default 16)"`
+	Prompt      string        `yaml:"prompt,omitempty" json:"prompt,omitempty" jsonschema:"description=What is sent\\, with {question} in it (default: asks for a solution that ends with '#### <number>'; rows with a prompt are sent as they are)"`
+	Agreement   float64       `yaml:"agreement,omitempty" json:"agreement,omitempty" jsonschema:"minimum=0,maximum=1,description=Least share of the baseline's greedy continuations that a change of numerics must repeat to stay in an early rung: 0.3 (default: none)"`
+	Declared    *Declarations `yaml:"declared,omitempty" json:"declared,omitempty" jsonschema:"description=Runtime simulated and predicted\\, and no other: what changes of numerics do to the answers\\, since a simulated engine has no model that could know"`
+}
+
+const (
+	askedQuestions   = 200
+	askedTokens      = 512
+	askedConcurrency = 16
+	questionMark     = "{question}"
+	askedPrompt      = questionMark + "\n\nSolve this step by step. End with '" + answerMark + " <number>', which is the answer alone."
+
+	// Continuations are fewer and shorter: they are for early rungs, which end arms
+	// whose numerics are broken.
+	continuations      = 16
+	continuationTokens = 64
+
+	// mostUnanswered is the share of failed calls up to which they count as wrong
+	// answers; with more the engine was asked nothing.
+	mostUnanswered = 0.05
+)
+
+// Names beside the runs of a trial, and in the study's directory.
+const (
+	answersFile       = "answers.jsonl"
+	continuationsFile = "continuations.json"
+	questionsFile     = "questions.jsonl"
+)
+
+// guard is what a search holds answers against; of a study without questions
+// the margin alone.
+func (a *Accuracy) guard(margin float64) *tune.Guard {
+	g := &tune.Guard{Margin: margin}
+	if a == nil {
+		return g
+	}
+	g.Agreement = a.Agreement
+	if set, err := ReadQuestions(a.Questions); err == nil {
+		g.Questions = min(len(set), cmp.Or(a.Limit, askedQuestions))
+	}
+	return g
+}
+
+// prompt is what is sent to ask a question.
+func (a *Accuracy) prompt(q Question) string {
+	template := a.Prompt
+	if template == "" && q.Whole {
+		return q.Text
+	}
+	return strings.ReplaceAll(cmp.Or(template, askedPrompt), questionMark, q.Text)
+}
+
+// question asks what a proposal wants to know of the model's answers, after the
+// runs of its launch; d is nil for a prediction. What goes wrong with it costs the
+// trial its answers and nothing else: no data passes no guard.
+func (l *study) question(ctx context.Context, t *trialRecord, p tune.Proposal, pl plan, d deploy.Deployment, dir string) error {
+	t.Answers, t.Asked = "", nil
+	compare := p.Compare || p.Stage == tune.BaselineStage // which others are held beside
+	if l.Accuracy == nil || t.Status != tune.Measured || !p.Questions && !compare {
+		return nil
+	}
+	set, err := l.questions()
+	if err != nil {
+		return err
+	}
+	l.watch(func(s *Status) { s.Workload, s.Phase, s.Progress = "", "asking questions", nil })
+	a := inquiry{l, t, p, pl, d, dir}
+	if p.Questions {
+		err = a.answer(ctx, set)
+	}
+	if err == nil && compare {
+		err = a.agree(ctx, set[:min(len(set), continuations)])
+	}
+	if died, ok := errors.AsType[*engineDied](err); ok {
+		return died.end(t, "the questions", pl.cmd)
+	}
+	if err != nil && ctx.Err() == nil && !ofDisk(err) {
+		a.note("The questions could not be asked: %v.", err)
+		return nil
+	}
+	return err
+}
+
+// questions are those that every trial of the study is asked. A copy in its
+// directory holds later launches to them: answers to other questions are no pairs.
+func (l *study) questions() ([]Question, error) {
+	set, err := ReadQuestions(l.Accuracy.Questions)
+	if err != nil {
+		return nil, err
+	}
+	set = chosen(set, cmp.Or(l.Accuracy.Limit, askedQuestions), l.Seed)
+	var lines []byte
+	for _, q := range set {
+		lines = appendLine(lines, struct {
+			Prompt string `json:"prompt"`
+			Answer string `json:"answer"`
+		}{l.Accuracy.prompt(q), q.Gold})
+	}
+	path := filepath.Join(l.Dir, questionsFile)
+	switch kept, err := os.ReadFile(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return set, writeFile(path, lines)
+	case err != nil:
+		return nil, fmt.Errorf("read the study's questions: %w", err)
+	case string(kept) != string(lines):
+		return nil, fmt.Errorf("the questions of %s are not those that earlier trials were asked (%s): restore the file, or start another study", l.Accuracy.Questions, path)
+	}
+	return set, nil
+}
+
+// inquiry is a trial that is asked.
+type inquiry struct {
+	l   *study
+	t   *trialRecord
+	p   tune.Proposal
+	pl  plan
+	d   deploy.Deployment // nil: a prediction
+	dir string
+}
+
+func (a inquiry) note(format string, args ...any) {
+	a.t.Notes = append(a.t.Notes, fmt.Sprintf(format, args...))
+}
+
+// found keeps a figure of the launch.
+func (a inquiry) found(name string, value float64) {
+	if a.t.Asked == nil {
+		a.t.Asked = map[string]float64{}
+	}
+	a.t.Asked[name] = value
+}
+
+// kept is a line of answers.jsonl.
+type kept struct {
+	Index     int    `json:"index"`
+	Right     bool   `json:"right"`
+	Gold      string `json:"gold"`
+	Question  string `json:"question"`
+	Text      string `json:"text,omitempty"` // none of a prediction
+	Finish    string `json:"finish,omitempty"`
+	Error     string `json:"error,omitempty"`
+	Simulated bool   `json:"simulated,omitempty"`
+}
+
+// answer asks every question and keeps what came.
+func (a inquiry) answer(ctx context.Context, set []Question) error {
+	rows := make([]kept, len(set))
+	for i, q := range set {
+		rows[i] = kept{Index: i, Gold: q.Gold, Question: q.Text}
+	}
+	failed, cut := 0, 0
+	if a.d == nil {
+		declared := a.l.Accuracy.Declared.of(a.pl)
+		for i, q := range set {
+			rows[i].Right, rows[i].Simulated = declared.Right(q.Text), true
+		}
+	} else {
+		calls, err := a.send(ctx, set, cmp.Or(a.l.Accuracy.MaxTokens, askedTokens))
+		if err != nil {
+			return err
+		}
+		for i, c := range calls {
+			rows[i].Text, rows[i].Finish, rows[i].Error, rows[i].Simulated = c.Text, c.Finish, c.Error, c.Sim
+			rows[i].Right = c.OK() && set[i].Right(c.Text)
+			if !c.OK() {
+				failed++
+				rows[i].Error = cmp.Or(c.Error, string(c.Class))
+			} else if c.Finish == "length" && !rows[i].Right {
+				cut++
+			}
+		}
+	}
+	return a.keep(rows, failed, cut)
+}
+
+// keep writes the answers down, and tells of them what is to be told.
+func (a inquiry) keep(rows []kept, failed, cut int) error {
+	var lines []byte
+	var answers strings.Builder
+	right := 0
+	for _, row := range rows {
+		lines = appendLine(lines, row)
+		if row.Right {
+			right++
+			answers.WriteByte('1')
+		} else {
+			answers.WriteByte('0')
+		}
+	}
+	if err := writeFile(filepath.Join(a.dir, answersFile), lines); err != nil {
+		return err
+	}
+	if rows[0].Simulated {
+		a.note("SIMULATED: which answers are right is declared by the study and says nothing of a model.")
+	}
+	if cut > 0 {
+		a.note("%d of %d answers were cut off at max_tokens before they were right: more tokens may change the accuracy.", cut, len(rows))
+	}
+	if float64(failed) > mostUnanswered*float64(len(rows)) {
+		a.note("%d of %d questions were not answered, so the answers count for nothing: %s.", failed, len(rows), firstError(rows))
+		return nil
+	}
+	if failed > 0 {
+		a.note("%d of %d questions were not answered and count as wrong: %s.", failed, len(rows), firstError(rows))
+	}
+	a.t.Answers = answers.String()
+	a.found(tune.AccuracyFigure, float64(right)/float64(len(rows)))
+	return nil
+}
+
+func firstError(rows []kept) string {
+	i := slices.IndexFunc(rows, func(row kept) bool { return row.Error != "" })
+	return strings.TrimSuffix(rows[i].Error, ".")
+}
+
+// greedy are the continuations of a launch, kept for those that are held beside
+// them.
+type greedy struct {
+	Simulated bool     `json:"simulated,omitempty"`
+	Texts     []string `json:"texts,omitempty"`    // "" where the call failed
+	Numerics  string   `json:"numerics,omitempty"` // of a prediction, which has no texts:
+	Common    []int    `json:"common,omitempty"`   // tokens that a text has in common with one of no numerics
+}
+
+// agree keeps the launch's continuations and holds them beside the baseline's.
+func (a inquiry) agree(ctx context.Context, set []Question) error {
+	var own greedy
+	failed := 0
+	if a.d == nil {
+		declared := a.l.Accuracy.Declared.of(a.pl)
+		own = greedy{Simulated: true, Numerics: declared.Numerics}
+		for _, q := range set {
+			own.Common = append(own.Common, declared.Common(a.l.Accuracy.prompt(q), continuationTokens))
+		}
+	} else {
+		calls, err := a.send(ctx, set, continuationTokens)
+		if err != nil {
+			return err
+		}
+		for _, c := range calls {
+			own.Simulated = own.Simulated || c.Sim
+			own.Texts = append(own.Texts, c.Text)
+			if !c.OK() {
+				failed++
+				own.Texts[len(own.Texts)-1] = ""
+			}
+		}
+	}
+	if float64(failed) > mostUnanswered*float64(len(set)) {
+		a.note("%d of %d continuations failed, so there is no %s.", failed, len(set), tune.AgreementFigure)
+		return nil
+	}
+	if err := writeJSON(filepath.Join(a.dir, continuationsFile), own); err != nil {
+		return err
+	}
+	base, err := a.l.baselineGreedy(a.p.Trial)
+	if err != nil {
+		return err
+	}
+	if share, ok := own.agreement(base); ok {
+		a.found(tune.AgreementFigure, share)
+	}
+	return nil
+}
+
+// baselineGreedy are the continuations of the baseline's first launch before a
+// trial that has any; nil where there is none. A trial's own directory keeps
+// them, so that what never ended leaves none.
+func (l *study) baselineGreedy(before int) (*greedy, error) {
+	trials, err := l.trials()
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range trials {
+		if t.ID >= before || t.Stage != tune.BaselineStage || t.Status != tune.Measured {
+			continue
+		}
+		var g greedy
+		switch err := readJSON(filepath.Join(l.trialDir(t.ID), continuationsFile), &g); {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		return &g, nil
+	}
+	return nil, nil
+}
+
+// agreement is the mean share of the base's continuations, in words, with which
+// ours begin; false where there is nothing to hold them beside.
+func (g greedy) agreement(base *greedy) (float64, bool) {
+	if base == nil {
+		return 0, false
+	}
+	sum, n := 0.0, 0
+	for i, common := range base.Common {
+		if i < len(g.Common) {
+			same := min(common, g.Common[i])
+			if g.Numerics == base.Numerics {
+				same = continuationTokens
+			}
+			sum += float64(same) / continuationTokens
+			n++
+		}
+	}
+	for i, text := range base.Texts {
+		want := strings.Fields(text)
+		if len(want) == 0 || i >= len(g.Texts) {
+			continue
+		}
+		got, same := strings.Fields(g.Texts[i]), 0
+		for same < min(len(want), len(got)) && want[same] == got[same] {
+			same++
+		}
+		sum += float64(same) / float64(len(want))
+		n++
+	}
+	return sum / float64(max(n, 1)), n > 0
+}
+
+// send asks questions greedily of all replicas, by the API of the study's load,
+// and returns the calls in the order of the questions.
+func (a inquiry) send(ctx context.Context, set []Question, tokens int) ([]result.Call, error) {
+	limit := cmp.Or(a.l.Accuracy.Concurrency, askedConcurrency)
+	var clients []*openai.Client
+	defer func() {
+		for _, c := range clients {
+			c.Close()
+		}
+	}()
+	for _, target := range a.d.Targets() {
+		c, err := openai.New(openai.Config{
+			BaseURL: target, Backend: a.l.Bench.Backend, Model: served(a.pl, a.p.Config["model"]), APIKey: a.l.APIKey,
+			Temperature: new(0.0), KeepText: true, Concurrency: limit,
+		})
+		if err != nil {
+			return nil, err
+		}
+		clients = append(clients, c)
+	}
+	calls := make([]result.Call, len(set))
+	_, err := load.Run(ctx, a.requests(set, tokens), senders(clients), load.Options{MaxConcurrency: limit, Closed: true}, func(c result.Call) {
+		calls[c.Index] = c
+	})
+	if err != nil {
+		return nil, err
+	}
+	failed := 0
+	for i := range calls {
+		if !calls[i].OK() {
+			failed++
+		}
+	}
+	if ctx.Err() != nil || float64(failed) > mostUnanswered*float64(len(set)) {
+		return calls, a.l.cause(ctx, nil) // that the engine died, we may learn in a moment
+	}
+	return calls, nil
+}
+
+func (a inquiry) requests(set []Question, tokens int) iter.Seq[workload.Request] {
+	return func(yield func(workload.Request) bool) {
+		for i, q := range set {
+			if !yield(workload.Request{Index: i, Prompt: a.l.Accuracy.prompt(q), Output: tokens, EOS: true}) {
+				return
+			}
+		}
+	}
+}
+
+// withAsked adds to the figures of a trial's primary workload those of what it was asked.
+func (t *trialRecord) withAsked(figures map[string]map[string]float64) {
+	if len(t.Runs) == 0 || len(t.Asked) == 0 {
+		return
+	}
+	first := t.Runs[0].Workload
+	both := maps.Clone(figures[first]) // the run's own stay without
+	if both == nil {
+		both = map[string]float64{}
+	}
+	maps.Copy(both, t.Asked)
+	figures[first] = both
+}
+
+// appendLine appends a value as a line of JSON.
+func appendLine(b []byte, v any) []byte {
+	line, err := json.Marshal(v)
+	if err != nil {
+		panic("lab: " + err.Error()) // strings, numbers and truths
+	}
+	return append(append(b, line...), '\n')
+}

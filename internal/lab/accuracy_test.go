@@ -1,0 +1,342 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perflab/internal/arch"
+	"perflab/internal/engine"
+	"perflab/internal/result"
+	"perflab/internal/sim"
+	"perflab/internal/stat"
+	"perflab/internal/tune"
+)
+
+// simulatorName is a name of this test binary under which it is perflab sim.
+const simulatorName = "perflab-simulator"
+
+// standInSim serves the simulated engine of a command line of perflab sim, of
+// which package cli has the real one, and which lab may not import.
+func standInSim() {
+	time.AfterFunc(2*time.Minute, func() { os.Exit(3) })
+	fs := flag.NewFlagSet("sim", flag.ExitOnError)
+	gpu, gpus, file := fs.String("gpu", "", ""), fs.Int("gpus", 1, ""), fs.String("questions", "", "")
+	var d stat.Declared
+	fs.Float64Var(&d.Accuracy, "accuracy", 1, "")
+	fs.Float64Var(&d.Flips, "flips", 0, "")
+	fs.Float64Var(&d.Agreement, "agreement", 1, "")
+	fs.StringVar(&d.Numerics, "numerics", "", "")
+	startup := fs.Duration("startup", 0, "")
+	check := func(err error) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	check(fs.Parse(os.Args[2:]))
+	cmd, err := engine.Parse(fs.Args())
+	check(err)
+	model, err := arch.LookupModel(cmd.Model)
+	check(err)
+	device, err := arch.LookupAccelerator(*gpu)
+	check(err)
+	cfg, err := cmd.Resolve(model, device, *gpus)
+	check(err)
+	core, err := sim.New(cfg, sim.Options{})
+	check(err)
+	set, err := ReadQuestions(*file)
+	check(err)
+	o := sim.ServerOptions{Declared: d, StartupDelay: *startup}
+	for _, q := range set {
+		o.Questions = append(o.Questions, sim.Question{Text: q.Text, Right: q.Gold, Wrong: q.Wrong()})
+	}
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", cfg.Port))
+	check(err)
+	server := sim.NewServer(core, o)
+	go server.Run(context.Background())
+	check(http.Serve(l, server))
+}
+
+// asked is a study of a kind of runtime with questions, and the file of them.
+func asked(t *testing.T, kind string, n int) *study {
+	t.Helper()
+	s, err := ParseStudy("t.yaml", []byte(strings.Replace(small, "kind: predicted", "kind: "+kind, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	var lines []byte
+	for i := range n {
+		lines = appendLine(lines, map[string]string{
+			"question": fmt.Sprintf("Ann has %d pens and buys %d more. How many has she?", i, i+1),
+			"answer":   fmt.Sprintf("She has %d+%d=<<%d>>%d.\n#### %d", i, i+1, 2*i+1, 2*i+1, 2*i+1),
+		})
+	}
+	s.Accuracy = &Accuracy{Questions: filepath.Join(dir, "q.jsonl"), Concurrency: 200, Declared: &Declarations{Base: 0.82, Effects: []Effect{
+		{When: Values{"kv_cache_dtype": "fp8"}, Change: "-6pt", Flips: "2pt", Agreement: 0.6},
+		{When: Values{"model": "Qwen/Qwen3-8B-FP8"}, Flips: "0.2pt", Agreement: 0.9},
+	}}}
+	if err := os.WriteFile(s.Accuracy.Questions, lines, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	warmups := 0
+	s.Bench.Warmups, s.Bench.TelemetryS = &warmups, new(0.0)
+	l := &study{Study: s, TuneOptions: TuneOptions{Dir: filepath.Join(dir, "out"), Self: filepath.Join(dir, simulatorName), Predictor: replay{}}}
+	l.Workloads[0].RandomInputLen, l.Workloads[0].RandomOutputLen = 16, 4
+	l.Runtime.StartupS = 0.001
+	link(dir, simulatorName)
+	if err := os.MkdirAll(filepath.Join(l.Dir, "trials"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// evaluated evaluates a proposal as a study does, and keeps it.
+func (l *study) evaluated(t *testing.T, p tune.Proposal) *trialRecord {
+	t.Helper()
+	p.Workloads = []string{"a"}
+	dir := l.trialDir(p.Trial)
+	r, err := l.evaluate(t.Context(), p, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writeJSON(filepath.Join(dir, trialFile), r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestAccuracy: a launch that is asked has its answers, the figures of them and
+// the texts; the guard rejects a declared loss of six points and takes a
+// checkpoint that loses nothing. A simulated engine and a prediction answer
+// alike.
+func TestAccuracy(t *testing.T) {
+	base := tune.Config{"engine": "vllm", "model": "Qwen/Qwen3-8B"}
+	fp8 := tune.Config{"engine": "vllm", "model": "Qwen/Qwen3-8B-FP8"}
+	kv := tune.Config{"engine": "vllm", "model": "Qwen/Qwen3-8B", "kv_cache_dtype": "fp8"}
+	answers := map[string]string{}
+	for _, kind := range []string{Predicted, Simulated} {
+		l := asked(t, kind, 400)
+		first := l.evaluated(t, tune.Proposal{Trial: 1, Stage: tune.BaselineStage, Config: base, Questions: true})
+		if first.Status != tune.Measured || len(first.Answers) != askedQuestions {
+			t.Fatalf("%s: %s (%s): %d answers, %q", kind, first.Status, first.Reason, len(first.Answers), first.Notes)
+		}
+		o := first.observation()
+		figure, ok := o.Figures["a"][tune.AccuracyFigure]
+		if want := float64(strings.Count(o.Answers, "1")) / askedQuestions; !ok || figure != want || figure < 0.74 || figure > 0.9 {
+			t.Errorf("%s: accuracy %v, want %v", kind, figure, want)
+		}
+		if _, ok := first.Runs[0].Summary.Figures[tune.AccuracyFigure]; ok {
+			t.Errorf("%s: the run has a figure of the questions", kind)
+		}
+		if _, ok := o.Figures["a"][tune.AgreementFigure]; ok {
+			t.Errorf("%s: the first launch agrees with nothing", kind)
+		}
+		if !slices.ContainsFunc(first.Notes, func(s string) bool { return strings.HasPrefix(s, "SIMULATED") }) {
+			t.Errorf("%s: notes %q", kind, first.Notes)
+		}
+		b, err := os.ReadFile(filepath.Join(l.trialDir(1), answersFile))
+		if err != nil || strings.Count(string(b), "\n") != askedQuestions || strings.Count(string(b), `"simulated":true`) != askedQuestions {
+			t.Errorf("%s: the answers are kept as %.200s: %v", kind, b, err)
+		}
+
+		g := l.Accuracy.guard(0.02)
+		second := l.evaluated(t, tune.Proposal{Trial: 2, Stage: tune.RaceStage, Config: kv, Questions: true, Compare: true})
+		d, ok := g.Judge("FP8 KV cache", first.Answers, second.Answers)
+		if ok || d.Change > -0.02 || !strings.Contains(d.Sentence, "more than the 2 points allowed") {
+			t.Errorf("%s: a loss of six points passes: %s", kind, d.Sentence)
+		}
+		if share := second.Asked[tune.AgreementFigure]; share < 0.35 || share > 0.85 {
+			t.Errorf("%s: agreement %v, declared 0.6", kind, share)
+		}
+		third := l.evaluated(t, tune.Proposal{Trial: 3, Stage: tune.RaceStage, Config: fp8, Questions: true, Compare: true})
+		if d, ok := g.Judge("FP8", first.Answers, third.Answers); !ok {
+			t.Errorf("%s: no loss is rejected: %s", kind, d.Sentence)
+		}
+		if share := third.Asked[tune.AgreementFigure]; share < 0.7 || share >= 1 {
+			t.Errorf("%s: agreement %v, declared 0.9", kind, share)
+		}
+		answers[kind] = first.Answers + " " + second.Answers + " " + third.Answers
+		if kind == Simulated {
+			continue // two seconds a launch
+		}
+		fourth := l.evaluated(t, tune.Proposal{Trial: 4, Stage: tune.BaselineStage, Config: base})
+		if fourth.Answers != "" || fourth.Asked[tune.AgreementFigure] != 1 {
+			t.Errorf("%s: the baseline again: %q, %v", kind, fourth.Answers, fourth.Asked)
+		}
+	}
+	if answers[Simulated] != answers[Predicted] {
+		t.Errorf("simulated  %s\npredicted %s", answers[Simulated], answers[Predicted])
+	}
+}
+
+// answering is a deployment that answers each question by a function of its prompt.
+func answering(t *testing.T, reply func(prompt string) (text, finish string, ok bool)) *dying {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var q struct {
+			Messages    []struct{ Content string }
+			Temperature *float64
+			MaxTokens   int `json:"max_tokens"`
+		}
+		b, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = json.Unmarshal(b, &q)
+		}
+		if err != nil || q.Temperature == nil || *q.Temperature != 0 || len(q.Messages) != 1 {
+			t.Errorf("the request is not greedy: %s: %v", b, err)
+			return
+		}
+		text, finish, ok := reply(q.Messages[0].Content)
+		if !ok {
+			http.Error(w, "no", http.StatusInternalServerError)
+			return
+		}
+		quoted, _ := json.Marshal(text)
+		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%s},\"finish_reason\":%q}]}\n\ndata: [DONE]\n\n", quoted, finish)
+	}))
+	t.Cleanup(srv.Close)
+	return &dying{target: srv.URL, done: make(chan struct{})}
+}
+
+// TestUnanswered: failed calls are wrong answers, and too many of them none.
+func TestUnanswered(t *testing.T) {
+	for _, tt := range []struct {
+		fail int
+		want string // how the answers begin
+		note string
+	}{
+		{0, "1111", ""},
+		{2, "0011", "2 of 40 questions were not answered and count as wrong: "},
+		{3, "", "3 of 40 questions were not answered, so the answers count for nothing: "},
+	} {
+		l := asked(t, Process, 40)
+		l.Accuracy.Declared, l.Runtime.Kind = nil, Process
+		d := answering(t, func(prompt string) (string, string, bool) {
+			for i := range tt.fail {
+				if strings.Contains(prompt, fmt.Sprintf("Ann has %d pens", i)) {
+					return "", "", false
+				}
+			}
+			var pens, more int
+			if _, err := fmt.Sscanf(prompt, "Ann has %d pens and buys %d more.", &pens, &more); err != nil {
+				t.Error(err)
+			}
+			if pens == 39 {
+				return "that is a long", "length", true
+			}
+			return fmt.Sprintf("It is\n#### %d", pens+more), "stop", true
+		})
+		r := &trialRecord{Trial: result.Trial{Status: tune.Measured}}
+		p := tune.Proposal{Trial: 1, Config: tune.Config{"model": "m"}, Questions: true}
+		if err := os.MkdirAll(l.trialDir(1), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.question(t.Context(), r, p, plan{}, d, l.trialDir(1)); err != nil {
+			t.Fatal(err)
+		}
+		notes := strings.Join(r.Notes, " ")
+		_, has := r.Asked[tune.AccuracyFigure]
+		if !strings.HasPrefix(r.Answers, tt.want) || (tt.want == "") != (r.Answers == "") || has != (tt.want != "") || !strings.Contains(notes, tt.note) || strings.Contains(notes, "SIMULATED") {
+			t.Errorf("%d fail: %q, %v, %s", tt.fail, r.Answers, r.Asked, notes)
+		}
+		if !strings.Contains(notes, "1 of 40 answers were cut off at max_tokens") {
+			t.Errorf("%d fail: %s", tt.fail, notes)
+		}
+	}
+}
+
+// TestQuestionsChanged: later trials are asked what the first one was.
+func TestQuestionsChanged(t *testing.T) {
+	l := asked(t, Predicted, 10)
+	p := tune.Proposal{Trial: 1, Stage: tune.RaceStage, Config: tune.Config{"engine": "vllm", "model": "Qwen/Qwen3-8B"}, Questions: true}
+	l.evaluated(t, p)
+	if err := os.WriteFile(l.Accuracy.Questions, []byte(ownQuestions), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p.Trial, p.Workloads = 2, []string{"a"}
+	if _, err := l.evaluate(t.Context(), p, l.trialDir(2)); err == nil || !strings.Contains(err.Error(), "are not those that earlier trials were asked") {
+		t.Errorf("other questions: %v", err)
+	}
+}
+
+// TestAgreement: the share of a continuation that is common, in words.
+func TestAgreement(t *testing.T) {
+	base := &greedy{Texts: []string{"a b c d", "", "x y"}}
+	for want, texts := range map[float64][]string{
+		1:     {"a b  c d e", "z", "x y"},
+		0.375: {"a b c e", "q", "y"},
+		0:     {"", "", ""},
+	} {
+		if got, ok := (greedy{Texts: texts}).agreement(base); !ok || got != want {
+			t.Errorf("%q: %v %v, want %v", texts, got, ok, want)
+		}
+	}
+	if _, ok := (greedy{Texts: []string{"a"}}).agreement(nil); ok {
+		t.Error("it agrees with nothing")
+	}
+	if _, ok := (greedy{Texts: []string{"a"}}).agreement(&greedy{Texts: []string{""}}); ok {
+		t.Error("it agrees with an empty text")
+	}
+}
+
+// TestAccuracyChecks: what a study file may say of accuracy.
+func TestAccuracyChecks(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		edit func(*Study)
+		want string // "": nothing is wrong
+	}{
+		{"good", func(*Study) {}, ""},
+		{"no bound", func(s *Study) { s.Objective.SLOs = nil }, "nothing is held against these questions"},
+		{"no questions", func(s *Study) { s.Accuracy = nil }, "a bound on accuracy needs questions"},
+		{"neither", func(s *Study) { s.Accuracy, s.Objective.SLOs = nil, nil }, ""},
+		{"limit", func(s *Study) { s.Accuracy.Limit = -1 }, "limit is -1"},
+		{"prompt", func(s *Study) { s.Accuracy.Prompt = "Answer!" }, "prompt has no {question}"},
+		{"agreement", func(s *Study) { s.Accuracy.Agreement = 3 }, "3 is no share"},
+		{"no file", func(s *Study) { s.Accuracy.Questions = "" }, "questions is missing"},
+		{"lost file", func(s *Study) { s.Accuracy.Questions = "nope.jsonl" }, "questions nope.jsonl: no such file"},
+		{"backend", func(s *Study) { s.Bench.Backend = "rerank" }, "backend rerank gives no answers"},
+		{"nothing declared", func(s *Study) { s.Accuracy.Declared = nil }, "declared is missing"},
+		{"declared of a real engine", func(s *Study) { s.Runtime.Kind = Process }, "declared does not apply to runtime kind process"},
+		{"no base", func(s *Study) { s.Accuracy.Declared.Base = 0 }, "base is missing"},
+		{"base", func(s *Study) { s.Accuracy.Declared.Base = 82 }, "82 is no share"},
+		{"no when", func(s *Study) { s.Accuracy.Declared.Effects[0].When = nil }, "when is missing"},
+		{"when", func(s *Study) { s.Accuracy.Declared.Effects[0].When = Values{"kv": "fp8"} }, "unknown parameter"},
+		{"change", func(s *Study) { s.Accuracy.Declared.Effects[0].Change = "-6" }, `"-6" is no number of points`},
+		{"flips", func(s *Study) { s.Accuracy.Declared.Effects[0].Flips = "-2pt" }, "flips cannot be negative"},
+	} {
+		l := asked(t, Predicted, 3)
+		l.Objective.SLOs = []string{"accuracy >= baseline - 2pt"}
+		tt.edit(l.Study)
+		c := &checker{s: l.Study}
+		c.accuracy()
+		got := strings.Join(c.list, "\n")
+		if (tt.want == "") != (got == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestGuardOf: what a search is told of the block.
+func TestGuardOf(t *testing.T) {
+	l := asked(t, Predicted, 30)
+	l.Accuracy.Agreement = 0.3
+	if g := l.Accuracy.guard(0.02); *g != (tune.Guard{Margin: 0.02, Agreement: 0.3, Questions: 30}) {
+		t.Errorf("%+v", g)
+	}
+	if g := (*Accuracy)(nil).guard(0.02); *g != (tune.Guard{Margin: 0.02}) {
+		t.Errorf("%+v", g)
+	}
+}
