@@ -15,8 +15,9 @@
 // unless it is cancelled.
 //
 // Deliberately absent: disaggregated prefill, KV offloading, LoRA, images and
-// logits: the text that comes back is filler of the right length. Pipeline and
-// data parallel ranks are perfectly balanced (see stepModel).
+// logits: the text that comes back is filler of the right length, and the answers
+// to questions are declared (ServerOptions.Questions). Pipeline and data
+// parallel ranks are perfectly balanced (see stepModel).
 package sim
 
 import (

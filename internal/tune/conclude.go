@@ -233,6 +233,9 @@ func (c *course) evidence() *Evidence {
 	e := &Evidence{Steps: c.steps, Accuracy: c.verdicts, Stopped: c.why}
 	sd, _, n := c.spread()
 	e.Noise = Noise{Between: sd, Launches: n, Within: c.within()}
+	if sd, n := c.contest.spread(c.objective); n > 0 {
+		e.Noise.Between, e.Noise.Launches = sd, n // of launches under all of the load, without prior
+	}
 	m := c.model()
 	for _, r := range c.arms {
 		e.Arms = append(e.Arms, c.armEnd(r, m))
@@ -257,6 +260,21 @@ func (c *course) evidence() *Evidence {
 	}
 	e.Phases = c.phases()
 	return e
+}
+
+// spread is the noise between the launches of a contest, and how many it is of.
+func (k *contest) spread(o Objective) (sd float64, n int) {
+	if k == nil || len(k.entries) < 2 {
+		return 0, 0
+	}
+	d, err := k.table(o, "", k.entries).Contrast(0, 1, confidence)
+	if err != nil || d.SD == 0 {
+		return 0, 0
+	}
+	for _, e := range k.entries {
+		n += len(e.rounds)
+	}
+	return d.SD, n
 }
 
 // comparisons are those of the confirmation, with Holm's correction in the
