@@ -6,7 +6,6 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -177,15 +176,6 @@ func strided(start, step, n, size uint64) uint64 {
 	hi, lo := bits.Mul64(step, n)
 	lo, carry := bits.Add64(lo, start, 0)
 	return bits.Rem64(hi+carry, lo, size)
-}
-
-// key names a configuration; equal ones have one name.
-func (c Config) key() string {
-	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(c)) {
-		b.WriteString(strconv.Quote(name) + "=" + strconv.Quote(c[name]) + " ")
-	}
-	return b.String()
 }
 
 // with is c with one value set; an empty one removes it.
