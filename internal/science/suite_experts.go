@@ -104,7 +104,7 @@ func experts() []Landscape {
 			Narrow:   knobs(map[string][]string{engine.TP: {"", "2"}, engine.ExpertParallel: {"", "true"}, engine.KVDtype: {""}}),
 			Load:     burst(200, 128, 600, 250), Objective: throughput(),
 			Noise: Noise{Launch: 0.015, Within: 0.006}, StartS: 200,
-			Wrong: Wrong{Engine: map[string]float64{"sglang": 0.8}, Network: 1.2},
+			Wrong: Wrong{Engine: map[string]float64{"sglang": 1.12}, Network: 1.2},
 		},
 	}
 }
