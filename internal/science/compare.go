@@ -168,11 +168,11 @@ func (c Comparison) summary(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "%d landscapes with something to find, %d without; %d seeds; %d launches a study. SIMULATED throughout.\n\n",
 		tuned, len(c.Fields)-tuned, c.Seeds, c.Setup.Launches)
-	c.row(b, "strategy", "median regret", "mean", "90th percentile", "within 2 % of the best", "nothing gained", "launches", "false \"better\"", "ended short")
+	c.row(b, "strategy", "median regret", "mean", "90th percentile", "within 2 % of the best", "all lost", "launches", "false \"better\"", "ended short")
 	c.rule(b, 1, 8)
 	for i, name := range c.Names {
 		r := c.regrets(i, final, c.Fields...)
-		near, launches, n, none := 0, 0, 0, 0
+		near, launches, n, lost := 0, 0, 0, 0
 		for _, f := range c.Fields {
 			for _, e := range f.Ends[i] {
 				launches, n = launches+e.Launches, n+1
@@ -180,13 +180,13 @@ func (c Comparison) summary(b *strings.Builder) {
 					near++
 				}
 				if !f.Landscape.Equal && e.Regret == 1 {
-					none++
+					lost++
 				}
 			}
 		}
 		claims, studies := c.False(name)
 		c.row(b, name, percent(stat.Quantile(r, 0.5)), percent(stat.Mean(r)), percent(stat.Quantile(r, 0.9)),
-			percent(float64(near)/float64(max(1, len(r)))), percent(float64(none)/float64(max(1, len(r)))),
+			percent(float64(near)/float64(max(1, len(r)))), percent(float64(lost)/float64(max(1, len(r)))),
 			fmt.Sprintf("%.1f", float64(launches)/float64(max(1, n))),
 			fmt.Sprintf("%d of %d", claims, studies), fmt.Sprint(len(c.Short(name))))
 	}
