@@ -331,7 +331,8 @@ func (c *course) armEnd(r *runner, m *surrogate) ArmEnd {
 // carried reports whether an arm, or what was made of it, was refined or confirmed.
 func (c *course) carried(r *runner) bool {
 	return slices.ContainsFunc(c.trials, func(t *trial) bool {
-		return t.origin.arm == r.Label && (t.Stage == RefineStage && len(t.origin.changes) > 0 || t.Stage == ConfirmStage)
+		return t.origin.arm == r.origin.arm && len(t.origin.changes) >= len(r.origin.changes) &&
+			(t.Stage == RefineStage && len(t.origin.changes) > len(r.origin.changes) || t.Stage == ConfirmStage)
 	})
 }
 

@@ -125,7 +125,7 @@ func (d *Draw) advance() {
 		}
 		p.Stage, p.Label, p.Config = SearchStage, d.product.label(config), config
 	}
-	d.product.seen[p.Config.key()] = true
+	d.product.seen[d.product.key(p.Config)] = true
 	d.open = &p
 }
 
@@ -161,7 +161,7 @@ func (d *Draw) random(rng *rand.Rand) (Config, bool) {
 		for i, dim := range p.dims {
 			point[i] = rng.IntN(len(dim.Values))
 		}
-		if c, ok := p.settle(point, rng); ok && !p.seen[c.key()] {
+		if c, ok := p.settle(point, rng); ok && !p.seen[p.key(c)] {
 			return c, true
 		}
 	}
@@ -170,7 +170,7 @@ func (d *Draw) random(rng *rand.Rand) (Config, bool) {
 	}
 	var left []Config
 	for n := range p.size {
-		if c := p.config(p.point(n)); p.runs(c) && !p.seen[c.key()] {
+		if c := p.config(p.point(n)); p.runs(c) && !p.seen[p.key(c)] {
 			left = append(left, c)
 		}
 	}
@@ -196,7 +196,7 @@ func (g *grid) next(_ *Draw, _ *rand.Rand) (Config, bool) {
 		}
 		point := g.point(strided(g.start, g.step, g.visited, g.size))
 		g.visited++
-		if c, ok := g.settle(point, nil); ok && !g.seen[c.key()] {
+		if c, ok := g.settle(point, nil); ok && !g.seen[g.key(c)] {
 			return c, true
 		}
 	}

@@ -52,7 +52,7 @@ func (p *product) config(point []int) Config {
 
 // runs asks the guide, once for a configuration.
 func (p *product) runs(c Config) bool {
-	k := c.key()
+	k := p.key(c)
 	refused, known := p.refused[k]
 	if !known {
 		refused = p.guide.Refuse(maps.Clone(c)) != ""
@@ -176,6 +176,17 @@ func strided(start, step, n, size uint64) uint64 {
 	hi, lo := bits.Mul64(step, n)
 	lo, carry := bits.Add64(lo, start, 0)
 	return bits.Rem64(hi+carry, lo, size)
+}
+
+// key names a configuration of the product, or the baseline; equal ones have one
+// name. All have the same in what the domain does not have.
+func (p *product) key(c Config) string {
+	var b strings.Builder
+	for _, dim := range p.dims {
+		b.WriteString(c[dim.Name])
+		b.WriteByte(0)
+	}
+	return b.String()
 }
 
 // with is c with one value set; an empty one removes it.

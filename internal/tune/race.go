@@ -57,6 +57,10 @@ const raceGain = 0.02
 // shortBudget is the least number of launches with which arms meet a short load first.
 const shortBudget = 40
 
+// smallBudget is the least number of launches of which one may go for the noise
+// alone: below it the confirmation has to show how large that is.
+const smallBudget = 12
+
 // NewRace returns a race, or everything that is wrong with what it was given.
 func NewRace(g Guide, p Predictor, s Space, o Objective, b Budget, r RaceOptions) (*Race, error) {
 	if r.Rounds == 0 {
@@ -136,6 +140,7 @@ type mark struct {
 // runner is an arm in the race.
 type runner struct {
 	Arm
+	origin lineage
 	point  point
 	trials []*trial
 	pruned bool
@@ -425,13 +430,13 @@ func (c *course) opening() bool {
 	c.begin(BaselineStage)
 	config := Candidate{}.Apply(c.space.Baseline)
 	shares := []float64{0, 0}
+	if c.budget.Trials > 0 && c.budget.Trials < smallBudget {
+		shares = shares[:1]
+	}
 	if s := c.short(); s > 0 {
 		shares = []float64{0, s, s}
 	}
-	for i, share := range shares {
-		if i > 0 && c.budget.Trials > 0 && c.searching() < 2 {
-			break
-		}
+	for _, share := range shares {
 		t, ok := c.measure(Proposal{Stage: BaselineStage, Label: BaselineStage, Config: config, Share: share}, lineage{arm: "the baseline"})
 		if !ok {
 			return false

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -316,12 +316,265 @@ type buffer struct{ bytes.Buffer }
 
 func (*buffer) Sync() error { return nil }
 
-func TestRaceSays(t *testing.T) {
-	f := world(5)
-	asked, r := playRace(t, race(t, f, up, Budget{Trials: 25}), f.evaluate(5))
-	for _, p := range asked {
-		t.Logf("%2d %-8s pass %d %-60s %v", p.Trial, p.Stage, p.Pass, p.Label, maps.Clone(p.Config))
+// TestRaceProperties plays random studies, with ends of every kind, and checks what
+// holds for all.
+func TestRaceProperties(t *testing.T) {
+	for seed := range uint64(120) {
+		r := stat.Stream(seed, "race")
+		f := world(seed)
+		o := Objective{Metric: "m", Higher: true}
+		if r.IntN(2) == 0 {
+			o.SLOs = []Bound{{Metric: "ttft", Op: "<=", Limit: 2}}
+		}
+		if r.IntN(3) == 0 {
+			o.Guard = &Guard{Margin: 0.05, Agreement: 0.1}
+		}
+		if r.IntN(3) == 0 {
+			f.wrong = nil
+		}
+		b := Budget{Trials: []int{0, 8, 11, 25, 45}[r.IntN(5)]}
+		if r.IntN(4) == 0 {
+			b.Time = 40 * time.Minute
+		}
+		a, again := race(t, f, o, b), race(t, f, o, b)
+		var n int
+		var told []Observation
+		for p, ok := a.Ask(); ok; p, ok = a.Ask() {
+			if q, _ := again.Ask(); !p.equal(q) {
+				t.Fatalf("seed %d: %+v and %+v", seed, p, q)
+			}
+			end := randomEnd(r, p)
+			for w := range end.Figures {
+				end.Figures[w]["m"] *= f.truth(f.Arms()[3].Config)
+			}
+			if r.IntN(4) == 0 {
+				end.Moves = []Candidate{{Label: "seqs 512", Set: Config{"seqs": "512"}, Why: "it waits"}}
+			}
+			if p.Questions && r.IntN(5) > 0 {
+				end.Answers = strings.Repeat("1101", 60)
+			}
+			told = append(told, end)
+			a.Tell(end)
+			again.Tell(end)
+			if n++; n > 100 {
+				t.Fatalf("seed %d: %d trials", seed, n)
+			}
+		}
+		if b.Trials > 0 && n > b.Trials {
+			t.Fatalf("seed %d: %d trials, budget %d", seed, n, b.Trials)
+		}
+		checkRace(t, seed, a, told)
+		if diff := cmp.Diff(a.Result(), again.Result()); diff != "" {
+			t.Fatalf("seed %d: two results:\n%s", seed, diff)
+		}
 	}
-	t.Log(r.Verdict)
-	t.Logf("%+v", r.Evidence)
+}
+
+func checkRace(t *testing.T, seed uint64, a *Race, told []Observation) {
+	t.Helper()
+	res := a.Result()
+	fail := func(what string) { t.Fatalf("seed %d: %s: %+v\n%+v", seed, what, res, res.Evidence) }
+	searched := map[string]int{}
+	launches := 0
+	for _, tr := range a.now.trials {
+		if tr.Pass == 0 && tr.Stage != BaselineStage {
+			searched[fmt.Sprint(tr.Config.key(), tr.Share)]++
+		}
+		if a.guide.Refuse(tr.Config) != "" {
+			fail("a configuration that a rule refuses was launched")
+		}
+	}
+	for k, n := range searched {
+		if n > 1 {
+			fail(k + " was launched twice in the search")
+		}
+	}
+	for _, p := range res.Evidence.Phases {
+		launches += p.Launches
+	}
+	if launches != len(told) {
+		fail(fmt.Sprintf("the ledger has %d launches of %d", launches, len(told)))
+	}
+	if res.Verdict == "" || strings.Contains(res.Verdict, "not finished") || strings.Contains(res.Verdict, "%!") {
+		fail("verdict")
+	}
+	if res.Winner != res.Baseline {
+		if !res.Confirmed || res.WinnerConfirm == 0 || res.Interval == nil && res.Baseline > 0 && !strings.Contains(res.Verdict, "meets what the baseline misses") {
+			fail("recommended without launches of its own")
+		}
+		if a.now.barred(a.now.trials[res.Winner-1].Config) {
+			fail("recommended against the guard")
+		}
+	}
+	for _, arm := range res.Evidence.Arms {
+		if arm.State == "" || arm.State == ArmEliminated && arm.Reason == "" {
+			fail("an arm without its end")
+		}
+	}
+}
+
+// TestRaceUnderBounds checks that the fastest does not win where it misses a bound,
+// and that a bound of the baseline's figure is one.
+func TestRaceUnderBounds(t *testing.T) {
+	for name, slos := range map[string][]Bound{
+		"absolute": {{Metric: "ttft", Op: "<=", Limit: 200}},
+		"relative": {{Metric: "ttft", Op: "<=", Limit: 2, Of: Times}},
+	} {
+		f := world(5)
+		o := up
+		o.SLOs = slos
+		slow := func(c Config) bool { return c["engine"] == "v" && c["model"] == "fp8" }
+		asked, r := playRace(t, race(t, f, o, Budget{Trials: 25}), func(ctx context.Context, p Proposal) (Observation, error) {
+			end, err := f.evaluate(5)(ctx, p)
+			for _, figures := range end.Figures {
+				if slow(p.Config) {
+					figures["ttft"] = 400
+				}
+			}
+			return end, err
+		})
+		if r.Winner == r.Baseline || slow(asked[r.Winner-1].Config) || len(r.Misses) > 0 {
+			t.Errorf("%s: %s: %v", name, r.Verdict, asked[r.Winner-1].Config)
+		}
+	}
+}
+
+// TestRaceGuards checks that a configuration whose answers are worse is not
+// recommended, and its numerics are not launched again once that is known.
+func TestRaceGuards(t *testing.T) {
+	f := world(5)
+	o := up
+	o.Guard = &Guard{Margin: 0.02}
+	asked, r := playRace(t, race(t, f, o, Budget{Trials: 25}), func(ctx context.Context, p Proposal) (Observation, error) {
+		end, err := f.evaluate(5)(ctx, p)
+		if p.Questions {
+			end.Answers = strings.Repeat("1", 200)
+			if p.Config["model"] == "fp8" {
+				end.Answers = strings.Repeat("1", 180) + strings.Repeat("0", 20)
+			}
+		}
+		return end, err
+	})
+	fp8 := 0
+	for _, p := range asked {
+		if p.Config["model"] == "fp8" {
+			fp8++
+		}
+	}
+	if fp8 != 1 || asked[r.Winner-1].Config["model"] == "fp8" {
+		t.Errorf("%d launches of what was rejected: %s", fp8, r.Verdict)
+	}
+	if len(r.Evidence.Accuracy) != 1 || r.Evidence.Accuracy[0].Accepted {
+		t.Errorf("verdicts of the guard: %+v", r.Evidence.Accuracy)
+	}
+}
+
+// TestRaceRungs checks that a race against time begins with a part of the load, and
+// decides under all of it.
+func TestRaceRungs(t *testing.T) {
+	f := world(7)
+	asked, r := playRace(t, race(t, f, up, Budget{Time: 45 * time.Minute}), f.evaluate(7))
+	shares := map[string]map[float64]int{}
+	spent := 0.0
+	for _, p := range asked {
+		if shares[p.Stage] == nil {
+			shares[p.Stage] = map[float64]int{}
+		}
+		shares[p.Stage][p.Share]++
+		spent += 100
+	}
+	if shares[RaceStage][0] > 0 || shares[RaceStage][1.0/3] == 0 || shares[FinalStage][0] == 0 || shares[ConfirmStage][0] < 9 {
+		t.Errorf("launches by stage and share: %v", shares)
+	}
+	if spent > 45*60 {
+		t.Errorf("%v s of 45 min", spent)
+	}
+	if r.Winner == r.Baseline {
+		t.Error(r.Verdict)
+	}
+}
+
+// TestRaceMends checks that a refusal and a bottleneck are answered before an
+// engine is given up: one is bad by default and best when repaired.
+func TestRaceMends(t *testing.T) {
+	f := world(5)
+	truth := f.truth
+	f.truth = func(c Config) float64 {
+		switch {
+		case c["engine"] == "s" && c["seqs"] == "":
+			return 40
+		case c["engine"] == "s":
+			return 400
+		case c["engine"] == "t" && c["seqs"] != "64":
+			return math.NaN()
+		}
+		return truth(c)
+	}
+	f.wrong = func(c Config) float64 { return truth(Config{"engine": "v", "model": "bf16", "tp": "4"}) / f.truth(c) }
+	f.moves = func(c Config) []Candidate {
+		if c["engine"] == "s" && c["seqs"] == "" {
+			return []Candidate{{Label: "seqs 256", Set: Config{"seqs": "256"}, Why: "200 requests wait while 20 % of the KV cache is in use"}}
+		}
+		return nil
+	}
+	asked, r := playRace(t, race(t, f, up, Budget{Trials: 25}), f.evaluate(5))
+	if c := asked[r.Winner-1].Config; c["engine"] != "s" || c["seqs"] == "" {
+		t.Errorf("the engine that a repair makes best lost: %s", r.Verdict)
+	}
+	mended := slices.ContainsFunc(asked, func(p Proposal) bool { return p.Config["engine"] == "t" && p.Config["seqs"] == "64" })
+	if !mended {
+		t.Error("a refusal was not mended")
+	}
+	if !slices.ContainsFunc(r.Evidence.Steps, func(e Entry) bool { return strings.Contains(e.Label, "200 requests wait") }) {
+		t.Errorf("steps %+v", r.Evidence.Steps)
+	}
+}
+
+// TestRaceTellsOfLosses checks that a hold-out that the winner loses is in the verdict.
+func TestRaceTellsOfLosses(t *testing.T) {
+	f := world(5)
+	f.sd = 0.002
+	_, r := playRace(t, race(t, f, up, Budget{Trials: 25}), func(ctx context.Context, p Proposal) (Observation, error) {
+		end, err := f.evaluate(5)(ctx, p)
+		if figures := end.Figures["held"]; figures != nil && p.Config["model"] == "fp8" {
+			figures["m"] /= 5
+		}
+		return end, err
+	})
+	if !strings.Contains(r.Verdict, "it loses on held (-") {
+		t.Error(r.Verdict)
+	}
+}
+
+// TestRaceWeighs checks that an objective over two workloads is that of both.
+func TestRaceWeighs(t *testing.T) {
+	f := world(5)
+	f.wrong = nil
+	o := up
+	o.Weights = map[string]float64{"w": 1, "held": 1}
+	asked, r := playRace(t, race(t, f, o, Budget{Trials: 25}), func(ctx context.Context, p Proposal) (Observation, error) {
+		end, err := f.evaluate(5)(ctx, p)
+		if figures := end.Figures["held"]; figures != nil && p.Config["model"] == "fp8" {
+			figures["m"] /= 50
+		}
+		return end, err
+	})
+	for _, p := range asked {
+		if !slices.Equal(p.Workloads, []string{"w", "held"}) {
+			t.Fatalf("workloads %v", p.Workloads)
+		}
+	}
+	if asked[r.Winner-1].Config["model"] == "fp8" || len(r.Evidence.HoldOuts) > 0 {
+		t.Error(r.Verdict)
+	}
+}
+
+func TestNewRaceRefuses(t *testing.T) {
+	f := world(1)
+	_, err := NewRace(f, f, Space{Primary: "w"}, Objective{Weights: map[string]float64{"x": 1}}, Budget{Trials: 5}, RaceOptions{Short: 2})
+	for _, want := range []string{"sets no parameter", "names no metric", "a budget of 5 trials", "give at least 8", "share of the load", `weighs workload "x"`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in %v", want, err)
+		}
+	}
 }

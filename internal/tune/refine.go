@@ -50,7 +50,7 @@ func (c *course) refine() bool {
 
 // late launches an arm under all of the load.
 func (c *course) late(r *runner) bool {
-	t, ok := c.measure(Proposal{Stage: RefineStage, Label: r.Label, Config: r.Config}, lineage{arm: r.Label})
+	t, ok := c.measure(Proposal{Stage: RefineStage, Label: r.Label, Config: r.Config}, r.origin)
 	if !ok {
 		return false
 	}
@@ -248,7 +248,7 @@ func (c *course) limits() []limit {
 }
 
 func (l limit) point(c *course, config Config) point {
-	p := point{config: config}
+	p := pointOf(config)
 	if v := logPositive(c.foresee(config).figures[l.Metric]); !math.IsNaN(v) && !math.IsNaN(l.base) {
 		p.x, p.known = v-l.base, true
 	}

@@ -23,7 +23,7 @@ const mostRepairs = 2
 
 // idle is the expected gain, in units of the gain that matters, under which a
 // launch is not worth its cost.
-const idle = 0.1
+const idle = 0.02
 
 // foresight is what was predicted of a configuration.
 type foresight struct {
@@ -54,7 +54,7 @@ func (c *course) foresee(config Config) foresight {
 
 // point is a configuration as the surrogate of the objective sees it.
 func (c *course) point(config Config) point {
-	p := point{config: config}
+	p := pointOf(config)
 	base := c.foresee(Candidate{}.Apply(c.space.Baseline))
 	if f := c.foresee(config); !math.IsNaN(f.log) && !math.IsNaN(base.log) {
 		p.x, p.known = f.log-base.log, true
@@ -179,12 +179,16 @@ func (c *course) lineUp() []*runner {
 		} else {
 			seen[k] = true
 		}
-		r := &runner{Arm: a, point: point{config: a.Config}}
+		r := &runner{Arm: a, origin: lineage{arm: a.Label}, point: pointOf(a.Config)}
 		if a.Refused == "" {
 			r.point = c.point(a.Config)
 			best = max(best, r.point.x)
 		}
 		out = append(out, r)
+	}
+	out = append(out, c.foreseenBest(out)...)
+	for _, r := range out {
+		best = max(best, r.point.x)
 	}
 	for _, r := range out {
 		r.pruned = r.Refused == "" && r.point.known && r.point.x < best-math.Log(hopeless)
@@ -196,12 +200,87 @@ func (c *course) lineUp() []*runner {
 	return out
 }
 
+// How far the predictor alone refines arms before any is launched: the best of each
+// engine and so many in all, so many steps of each, none for less than a half
+// percent.
+const (
+	foreseenArms  = 4
+	foreseenSteps = 4
+	foreseenGain  = 0.005
+)
+
+// foreseenBest are arms beside the given ones: what the predictor makes of the best of
+// them by small steps, the best of each engine among them.
+func (c *course) foreseenBest(arms []*runner) []*runner {
+	ranked := slices.DeleteFunc(slices.Clone(arms), func(r *runner) bool { return r.Refused != "" || !r.point.known })
+	slices.SortStableFunc(ranked, func(a, b *runner) int { return -cmp.Compare(a.point.x, b.point.x) })
+	engines := map[string]bool{}
+	seen := map[string]bool{}
+	for _, r := range arms {
+		seen[r.Config.key()] = true
+	}
+	var out []*runner
+	for i, r := range ranked {
+		if i >= foreseenArms && engines[r.Config[engineParameter]] {
+			continue
+		}
+		engines[r.Config[engineParameter]] = true
+		if t := c.climb(r); t != nil && !seen[t.Config.key()] {
+			seen[t.Config.key()] = true
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// climb takes the step that is predicted to bring most, again and again; nil where
+// none brings anything.
+func (c *course) climb(r *runner) *runner {
+	at := *r
+	for range foreseenSteps {
+		best := at.point.x + foreseenGain
+		var step *Candidate
+		for _, k := range c.guide.Steps(at.Config) {
+			config := k.Apply(at.Config)
+			if c.guide.Refuse(config) != "" || !c.promises(config) {
+				continue
+			}
+			if p := c.point(config); p.known && p.x > best {
+				best, step = p.x, &k
+			}
+		}
+		if step == nil {
+			break
+		}
+		at.Config = step.Apply(at.Config)
+		at.origin = at.origin.with(*step)
+		at.point = c.point(at.Config)
+	}
+	if len(at.origin.changes) == 0 {
+		return nil
+	}
+	at.Label, at.Prior = at.origin.String(), "the predictor"
+	return &at
+}
+
+// promises reports whether a configuration is predicted to meet the bounds, as far as
+// they are limits.
+func (c *course) promises(config Config) bool {
+	f := c.foresee(config)
+	for _, b := range c.bounds.SLOs {
+		if _, ok := f.figures[b.Metric]; ok && !b.Holds(f.figures) {
+			return false
+		}
+	}
+	return true
+}
+
 // rung launches arms: the one of each engine that is predicted best, then those
 // that a launch is expected to gain most by.
 func (c *course) rung() bool {
 	c.begin(RaceStage)
 	for _, r := range choose(c, c.lineUp) {
-		c.arms = append(c.arms, &runner{Arm: r.Arm, point: r.point, pruned: r.pruned})
+		c.arms = append(c.arms, &runner{Arm: r.Arm, origin: r.origin, point: r.point, pruned: r.pruned})
 	}
 	engines := map[string]bool{}
 	for _, r := range c.arms {
@@ -253,7 +332,7 @@ func (c *course) nextArm() int {
 // race launches an arm under the first share of the load, and mends what is
 // refused as the refusal says.
 func (c *course) race(r *runner) bool {
-	t, ok := c.measure(Proposal{Stage: RaceStage, Label: r.Label, Config: r.Config, Share: c.short()}, lineage{arm: r.Label})
+	t, ok := c.measure(Proposal{Stage: RaceStage, Label: r.Label, Config: r.Config, Share: c.short()}, r.origin)
 	if !ok {
 		return false
 	}

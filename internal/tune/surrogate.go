@@ -32,7 +32,8 @@ type surrogate struct {
 
 // point is a configuration as the surrogate sees it.
 type point struct {
-	config Config
+	engine string
+	at     []coordinate
 	x      float64 // predicted, log ratio to the baseline
 	known  bool    // x is a prediction
 	y      float64 // measured, the same
@@ -139,10 +140,13 @@ func (s *surrogate) at(p point) (mean, sd float64) {
 	return mean, math.Sqrt(max(variance, 0))
 }
 
+// pointOf is a configuration of which nothing is known yet.
+func pointOf(c Config) point { return point{engine: c[engineParameter], at: c.coordinates()} }
+
 // kernel is the covariance of the predictor's errors about two configurations.
 func (s *surrogate) kernel(a, b point) float64 {
-	k := s.spread(a) * s.spread(b) * math.Exp(-apart(a.config, b.config))
-	if a.config[engineParameter] == b.config[engineParameter] {
+	k := s.spread(a) * s.spread(b) * math.Exp(-apart(a.at, b.at))
+	if a.engine == b.engine {
 		k += biasSpread*biasSpread + slopeSpread*slopeSpread*a.x*b.x
 	}
 	return k
@@ -159,34 +163,55 @@ func (s *surrogate) spread(p point) float64 {
 // err alike for what runs the same program.
 const engineParameter = "engine"
 
+// coordinate is one parameter of a configuration.
+type coordinate struct {
+	name, value string
+	log         float64 // to base 2; not a number for what is none above zero
+}
+
+// coordinates are the parameters in the order of their names.
+func (c Config) coordinates() []coordinate {
+	out := make([]coordinate, 0, len(c))
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		log := math.NaN()
+		if x, err := strconv.ParseFloat(c[name], 64); err == nil && x > 0 {
+			log = math.Log2(x)
+		}
+		out = append(out, coordinate{name, c[name], log})
+	}
+	return out
+}
+
 // apart is the distance of two configurations: so much for each parameter that
 // differs, and less for numbers that are near each other.
-func apart(a, b Config) float64 {
+func apart(a, b []coordinate) float64 {
 	d := 0.0
-	for name, v := range a {
-		if w := b[name]; w != v {
-			d += differ(name, v, w)
-		}
-	}
-	for name, w := range b {
-		if _, both := a[name]; !both {
-			d += differ(name, "", w)
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0].name < b[0].name:
+			d, a = d+differ(a[0], coordinate{log: math.NaN()}), a[1:]
+		case len(a) == 0 || b[0].name < a[0].name:
+			d, b = d+differ(b[0], coordinate{log: math.NaN()}), b[1:]
+		default:
+			if a[0].value != b[0].value {
+				d += differ(a[0], b[0])
+			}
+			a, b = a[1:], b[1:]
 		}
 	}
 	return d
 }
 
-func differ(name, v, w string) float64 {
+func differ(a, b coordinate) float64 {
 	const most = 0.7
-	if name == engineParameter {
+	switch d := math.Abs(a.log - b.log); {
+	case a.name == engineParameter:
 		return 1
-	}
-	x, errX := strconv.ParseFloat(v, 64)
-	y, errY := strconv.ParseFloat(w, 64)
-	if errX != nil || errY != nil || !(x > 0 && y > 0) {
+	case math.IsNaN(d):
 		return most
+	default:
+		return min(most, 0.35*d)
 	}
-	return min(most, 0.35*math.Abs(math.Log2(x/y)))
 }
 
 // expected is the mean improvement of a normal variable over best, where it
@@ -206,8 +231,9 @@ func below(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
 // did: refusals count as far as they resemble it, against a prior of nine in ten.
 func feasible(c Config, trials []*trial) float64 {
 	yes, no := 0.9*2, 0.1*2
+	at := c.coordinates()
 	for _, t := range trials {
-		like := math.Exp(-2 * apart(c, t.Config))
+		like := math.Exp(-2 * apart(at, t.Config.coordinates()))
 		switch t.end.Status {
 		case Measured:
 			yes += like

@@ -62,10 +62,10 @@ func (d *Draw) estimate(rng *rand.Rand) (Config, bool) {
 			point[i] = pick(rng, likely[i])
 		}
 		c, ok := p.settle(point, rng)
-		if !ok || p.seen[c.key()] || drawn[c.key()] {
+		if !ok || p.seen[p.key(c)] || drawn[p.key(c)] {
 			continue
 		}
-		drawn[c.key()] = true
+		drawn[p.key(c)] = true
 		if s := density(log, p.values(c)); s > top {
 			best, top = c, s
 		}
