@@ -1,6 +1,8 @@
 package candidate
 
 import (
+	"errors"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -20,6 +22,23 @@ const ofStudy = "the study"
 // its priors list, the catalogue's structures, and the study's structural changes
 // combined; those that cannot run last.
 func (f *Field) Arms() []tune.Arm {
+	f.mu.Lock()
+	out := f.arms
+	f.mu.Unlock()
+	if out == nil {
+		out = f.allArms()
+		f.mu.Lock()
+		f.arms = out
+		f.mu.Unlock()
+	}
+	out = slices.Clone(out)
+	for i := range out {
+		out[i].Config = maps.Clone(out[i].Config)
+	}
+	return out
+}
+
+func (f *Field) allArms() []tune.Arm {
 	for level := 2; ; level-- {
 		catalogue := f.catalogue(level)
 		if runs := catalogue.runnable(); level == 0 || runs <= manyArms {
@@ -35,46 +54,74 @@ func (f *Field) Arms() []tune.Arm {
 
 // arms are collected without repetition.
 type arms struct {
-	f        *Field
-	list     []arm
-	index    map[string]int  // identity -> place in list
-	refusals map[string]bool // engine, model and reason that are listed
+	f     *Field
+	list  []arm
+	index map[string]int // identity -> place in list
 }
 
 type arm struct {
 	tune.Arm
 	identity string
+	plan     plan
 }
 
 func (f *Field) collect() *arms {
-	return &arms{f: f, index: map[string]int{}, refusals: map[string]bool{}}
+	return &arms{f: f, index: map[string]int{}}
 }
 
-// add takes a configuration. One that cannot run is kept where it was asked for by name,
-// or is the first of its engine and checkpoint for which the reason holds.
-func (a *arms) add(c tune.Config, label, prior string, named bool) {
+// add takes a configuration, and reports whether it is a new one. One that cannot run
+// is kept where it was asked for by name, or is the first of its engine and checkpoint
+// for which the reason holds.
+func (a *arms) add(c tune.Config, label, prior string, named bool) bool {
 	c = clean(c)
 	p := a.f.resolve(c)
 	id := p.identity(c)
 	if i, ok := a.index[id]; ok {
-		if a.list[i].Prior == "" && i > 0 {
+		if named && i > 0 && a.list[i].Prior == "" {
 			a.list[i].Prior = prior
 		}
-		return
-	}
-	refused := a.f.refusal(p)
-	if refused != "" {
-		k := c[engineKey] + " " + c[modelKey] + " " + refused
-		if a.refusals[k] && !named {
-			return
-		}
-		a.refusals[k] = true
+		return false
 	}
 	if label == "" {
 		label = a.f.label(c)
 	}
+	refused := a.f.refusal(p)
+	if refused != "" && !named && a.known(c, p, refused, label) {
+		return false
+	}
 	a.index[id] = len(a.list)
-	a.list = append(a.list, arm{tune.Arm{Label: label, Config: c, Refused: refused, Prior: prior}, id})
+	a.list = append(a.list, arm{Arm: tune.Arm{Label: label, Config: c, Refused: refused, Prior: prior}, identity: id, plan: p})
+	return true
+}
+
+// known reports whether the list has the reason already for which a configuration cannot
+// run. Of layouts that have no room for the weights it keeps the largest.
+func (a *arms) known(c tune.Config, p plan, refused, label string) bool {
+	tight := rule(p) == "weights"
+	for i, x := range a.list {
+		if x.Refused == "" || x.Config[engineKey] != c[engineKey] || x.Config[modelKey] != c[modelKey] {
+			continue
+		}
+		if x.Refused == refused {
+			return true
+		}
+		if tight && rule(x.plan) == "weights" && x.Prior == "" && i > 0 {
+			if p.cmd.World() > x.plan.cmd.World() {
+				a.list[i].Arm = tune.Arm{Label: label, Config: c, Refused: refused}
+				a.list[i].plan = p
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// rule is the name of the rule that a plan breaks, "" for none.
+func rule(p plan) string {
+	if r, ok := errors.AsType[*engine.Rejection](p.err); ok {
+		return r.Rule
+	}
+	return ""
 }
 
 func (a *arms) merge(b *arms) {
@@ -151,6 +198,9 @@ func (f *Field) set(c tune.Config, name, value string) {
 	if err != nil {
 		return
 	}
+	if !settable(e, name) && (value == "1" || value == "false") {
+		return // as it is anyway
+	}
 	p, _ := e.Param(name)
 	have := f.resolve(tune.Config{engineKey: e.Name, modelKey: c[modelKey]}).cmd.Params[name]
 	if p == nil || value == "" || value == have || have == "" && value == p.Default {
@@ -217,11 +267,33 @@ func (f *Field) lays(a *arms, e *engine.Engine, model string, loose bool, level 
 			if ok && (level > 0 || !begun || len(v) == least) || !ok && (!stuck || len(v) == least) {
 				a.add(d, "", "", false)
 			}
+			if short := f.trimmed(d); short != nil && (level > 0 || !begun) {
+				a.add(short, "", "", false)
+				ok = true
+			}
 			runs = runs || ok
 		}
 	}
 	return runs
 }
+
+// trimmed is a configuration that has no room for a sequence of the model's own length,
+// with the length of the study's longest request; nil where that does not help, or the
+// study asks for a length.
+func (f *Field) trimmed(c tune.Config) tune.Config {
+	p := f.resolve(c)
+	if rule(p) != "kv-memory" || f.o.Longest == 0 || p.cmd.Params[engine.MaxModelLen] != "" {
+		return nil
+	}
+	short := with(c, tune.Config{engine.MaxModelLen: f.enough()})
+	if f.Refuse(short) != "" {
+		return nil
+	}
+	return short
+}
+
+// enough is a length that holds the study's longest request.
+func (f *Field) enough() string { return strconv.Itoa((f.o.Longest + 1024) / 1024 * 1024) }
 
 // setAll is a configuration with the values of a variant.
 func (f *Field) setAll(c, variant tune.Config) tune.Config {

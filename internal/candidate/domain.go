@@ -79,7 +79,7 @@ func (f *Field) ladder(e *engine.Engine, name string) []string {
 		if name == engine.DP && !moe {
 			return nil
 		}
-		return f.within(p.Ladder)
+		return f.within(p.Ladder, name != engine.PP)
 	case engine.ExpertParallel, engine.AttentionDP:
 		if f.o.GPUs == 1 || !moe {
 			return nil
@@ -90,11 +90,17 @@ func (f *Field) ladder(e *engine.Engine, name string) []string {
 			return []string{"mtp:1", "mtp:2", "mtp:3"}
 		}
 		return nil
-	case engine.KVDtype, engine.Quantization:
+	case engine.Quantization:
+		var out []string
+		for _, m := range f.models {
+			out = append(out, f.loadings(e, f.shape(e, m))...)
+		}
+		return out
+	case engine.KVDtype:
 		if !f.o.Numerics {
 			return nil
 		}
-		return slices.DeleteFunc(slices.Clone(p.Ladder), func(v string) bool { return name == engine.KVDtype && kvFormat(v) == "" })
+		return slices.DeleteFunc(slices.Clone(p.Ladder), func(v string) bool { return kvFormat(v) == "" })
 	case engine.MoEBackend:
 		if !f.o.Numerics || !moe {
 			return nil
@@ -107,15 +113,16 @@ func (f *Field) ladder(e *engine.Engine, name string) []string {
 	return slices.DeleteFunc(slices.Clone(p.Ladder), func(v string) bool { return v == p.Default })
 }
 
-// within are numbers of devices above 1 that there are.
-func (f *Field) within(ladder []string) []string {
+// within are numbers of devices above 1 that there are, all of them too where there
+// are more than the ladder has.
+func (f *Field) within(ladder []string, all bool) []string {
 	var out []string
 	for _, v := range ladder {
 		if n, err := strconv.Atoi(v); err == nil && n > 1 && n <= f.o.GPUs {
 			out = append(out, v)
 		}
 	}
-	if n := strconv.Itoa(f.o.GPUs); f.o.GPUs > 8 && !slices.Contains(out, n) {
+	if n := strconv.Itoa(f.o.GPUs); all && f.o.GPUs > 8 && !slices.Contains(out, n) {
 		out = append(out, n)
 	}
 	return out

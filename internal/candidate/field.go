@@ -36,8 +36,13 @@ type Field struct {
 	words   map[string]string // model -> what a label says of it
 	longest int               // 0 where the baseline does not serve it either
 
-	mu    sync.Mutex
-	plans map[string]plan // by key; Resolve is pure
+	// What was answered before, by key: a search asks again for every observation, and
+	// the answers are pure.
+	mu       sync.Mutex
+	plans    map[string]plan
+	steps    map[string][]tune.Candidate
+	removals map[string][]tune.Candidate
+	arms     []tune.Arm
 }
 
 var _ tune.Guide = (*Field)(nil)
@@ -51,7 +56,7 @@ type plan struct {
 
 // New returns the field of the options, or everything that is wrong with them.
 func New(o Options) (*Field, error) {
-	f := &Field{o: o, base: clean(o.Baseline), plans: map[string]plan{}}
+	f := &Field{o: o, base: clean(o.Baseline), plans: map[string]plan{}, steps: map[string][]tune.Candidate{}, removals: map[string][]tune.Candidate{}}
 	var errs []error
 	if o.Resolve == nil {
 		errs = append(errs, errors.New("no way to make a configuration concrete: give Resolve"))
@@ -167,6 +172,26 @@ func (f *Field) resolve(c tune.Config) plan {
 	return p
 }
 
+// remembered answers from a table, or computes and keeps the answer.
+func (f *Field) remembered(table map[string][]tune.Candidate, c tune.Config, answer func(tune.Config) []tune.Candidate) []tune.Candidate {
+	c = clean(c)
+	k := key(c)
+	f.mu.Lock()
+	out, ok := table[k]
+	f.mu.Unlock()
+	if !ok {
+		out = answer(c)
+		f.mu.Lock()
+		table[k] = out
+		f.mu.Unlock()
+	}
+	out = slices.Clone(out)
+	for i := range out {
+		out[i].Set = maps.Clone(out[i].Set)
+	}
+	return out
+}
+
 // params are a configuration's parameters without engine and model.
 func params(c tune.Config) map[string]string {
 	out := maps.Clone(map[string]string(c))
@@ -185,8 +210,8 @@ func (f *Field) serves(p plan) bool {
 func (f *Field) Refuse(c tune.Config) string { return f.refusal(f.resolve(c)) }
 
 func (f *Field) refusal(p plan) string {
-	if p.cmd.Model != "" && (p.cmd.Engine == "llamacpp") != isGGUF(p.cmd.Model) && !f.isBase(p) {
-		return foreign(p.cmd)
+	if why := foreign(p.cmd); why != "" && !f.isBase(p) {
+		return why
 	}
 	if p.err != nil {
 		return strings.TrimSuffix(p.err.Error(), ".")
@@ -205,17 +230,19 @@ func (f *Field) isBase(p plan) bool {
 	return p.cmd.Engine == f.base[engineKey] && p.cmd.Model == f.base[modelKey]
 }
 
-func isGGUF(model string) bool { return strings.Contains(strings.ToLower(model), "gguf") }
-
+// foreign says of a checkpoint that it is not of the kind that an engine serves, as far
+// as its name tells.
 func foreign(c engine.Command) string {
-	if c.Engine == "llamacpp" {
-		return fmt.Sprintf("llama.cpp serves GGUF files, and %s is none: list a GGUF of the model", c.Model)
-	}
 	e, err := engine.ByName(c.Engine)
-	if err != nil {
-		return err.Error()
+	gguf := strings.Contains(strings.ToLower(c.Model), "gguf")
+	switch {
+	case err != nil || c.Model == "":
+	case c.Engine == "llamacpp" && !gguf && !strings.HasPrefix(c.Model, "/") && !strings.HasPrefix(c.Model, "."):
+		return fmt.Sprintf("llama.cpp serves GGUF files, and %s is none: list a GGUF of the model", c.Model)
+	case c.Engine != "llamacpp" && gguf:
+		return fmt.Sprintf("%s is GGUF, which is left to llama.cpp: list another checkpoint for %s", c.Model, e.Title)
 	}
-	return fmt.Sprintf("%s is a GGUF file, which is left to llama.cpp: list another checkpoint for %s", c.Model, e.Title)
+	return ""
 }
 
 // identity is what would be started: configurations of one identity are the same.

@@ -110,10 +110,10 @@ func (f *Field) layoutWords(p plan, get func(string) string) string {
 	if tp == "" {
 		tp = "1"
 	}
-	out := "tp " + tp
+	out := []string{"tp", tp}
 	for _, name := range []string{engine.PP, engine.DP} {
 		if v := get(name); v != "" && v != "1" {
-			out += " " + name + " " + v
+			out = append(out, name, v)
 		}
 	}
 	var also []string
@@ -128,12 +128,12 @@ func (f *Field) layoutWords(p plan, get func(string) string) string {
 		also = append(also, "EP "+v)
 	}
 	if len(also) > 0 {
-		out += " with " + strings.Join(also, " and ")
+		out = append(out, "with", strings.Join(also, " and "))
 	}
 	if n := f.o.GPUs / max(1, p.cmd.World()); n > 1 {
-		out += " x " + strconv.Itoa(n) + " replicas"
+		out = append(out, "x", strconv.Itoa(n), "replicas")
 	}
-	return out
+	return strings.Join(out, " ")
 }
 
 // said is a setting for a reader.

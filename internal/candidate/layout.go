@@ -160,10 +160,7 @@ func (f *Field) sensible(e *engine.Engine, s shape, l layout, loose bool) bool {
 	_, wantsEP := f.narrow(engine.ExpertParallel)
 	_, wantsAttention := f.narrow(engine.AttentionDP)
 	whole := l.world() == f.o.GPUs && l.world() > 1
-	if l.pp > 1 && !wantsPP && !loose && !s.pipelines(l, f.o.GPUs) {
-		return false
-	}
-	if l.pp > 1 && loose && !wantsPP && l.dp > 1 {
+	if l.pp > 1 && !wantsPP && (l.dp > 1 || !loose && !s.pipelines(l, f.o.GPUs)) {
 		return false
 	}
 	if l.experts() && !wantsEP && (s.model.MoE == nil || l.tp*l.dp < 2) {
@@ -175,7 +172,7 @@ func (f *Field) sensible(e *engine.Engine, s shape, l layout, loose bool) bool {
 		return false
 	case l.attention && !groups && l.tp < 2:
 		return false
-	case l.attention && !wantsAttention && (!whole || s.model.MoE == nil && s.model.MLA == nil):
+	case l.attention && !wantsAttention && (!whole || l.pp > 1 || s.model.MoE == nil && s.model.MLA == nil):
 		return false
 	case l.attention && groups && !wantsDP:
 		return l.dp == l.tp
@@ -197,7 +194,7 @@ func (s shape) pipelines(l layout, gpus int) bool {
 		return false
 	}
 	if inside := max(1, g.LinkDevices); gpus > inside && l.world() > inside {
-		return l.tp*l.dp <= inside && (l.tp*l.dp == inside || l.pp == 2)
+		return l.tp <= inside && (l.tp == inside || l.pp == 2)
 	}
-	return l.pp == 2 && l.dp == 1 && g.Coupling(2).GBs < slowLink
+	return l.pp == 2 && g.Coupling(2).GBs < slowLink
 }

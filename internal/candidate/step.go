@@ -2,7 +2,7 @@ package candidate
 
 import (
 	"cmp"
-	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -19,19 +19,20 @@ var (
 	forThroughput = []string{
 		engine.MaxNumSeqs, engine.MemoryShare, engine.MaxBatched, engine.GraphMax, engine.Speculative, engine.ChunkedPrefill,
 		engine.MicroBatch, engine.Threads, engine.ThreadsBatch, engine.Overlap, engine.CapacityPolicy, engine.ExpertParallel,
-		engine.KVDtype, engine.PerfMode, engine.MoEBackend,
+		engine.KVDtype, engine.Quantization, engine.PerfMode, engine.MoEBackend,
 	}
 	forLatency = []string{
 		engine.Speculative, engine.GraphMax, engine.Overlap, engine.MaxBatched, engine.PerfMode, engine.MicroBatch, engine.Threads,
-		engine.ThreadsBatch, engine.ChunkedPrefill, engine.ExpertParallel, engine.MoEBackend, engine.MaxNumSeqs, engine.MemoryShare, engine.KVDtype,
+		engine.ThreadsBatch, engine.ChunkedPrefill, engine.ExpertParallel, engine.MoEBackend, engine.MaxNumSeqs, engine.MemoryShare, engine.KVDtype, engine.Quantization,
 	}
 )
 
 // Steps are small changes of a configuration: one rung on one ladder each, first those
 // that the study lists, then the first choice of every ladder, the second of every, and
 // so on. None is refused, and none is what the engine does already.
-func (f *Field) Steps(c tune.Config) []tune.Candidate {
-	c = clean(c)
+func (f *Field) Steps(c tune.Config) []tune.Candidate { return f.remembered(f.steps, c, f.stepsOf) }
+
+func (f *Field) stepsOf(c tune.Config) []tune.Candidate {
 	s := &steps{f: f, c: c, p: f.resolve(c), seen: map[string]bool{}, labels: map[string]bool{}}
 	if s.p.err != nil {
 		return nil
@@ -107,15 +108,7 @@ func (s *steps) listed(ch tune.Candidate) {
 	if ch.Label != "" {
 		why = "the study lists it as " + ch.Label
 	}
-	s.try(clone(ch.Set), why)
-}
-
-func clone(c tune.Config) tune.Config {
-	out := tune.Config{}
-	for name, value := range c {
-		out[name] = value
-	}
-	return out
+	s.try(maps.Clone(ch.Set), why)
 }
 
 // ladders tries the rungs of every ladder, the first choices before the second.
@@ -169,16 +162,14 @@ func (s *steps) rung(name, value string) {
 	case s.c[name] != "" && value != "" && q.err == nil && q.value(name) == value:
 		set = without
 	}
-	if name == engine.MaxNumSeqs && s.p.cmd.Engine == "llamacpp" {
-		s.f.keepContext(s.p, set)
-	}
+	s.f.keepContext(s.p, set)
 	s.try(set, "")
 }
 
 // keepContext gives llama.cpp's slots the room of the longest request where their number
 // changes: else they divide the model's own.
 func (f *Field) keepContext(p plan, set tune.Config) {
-	if f.longest > 0 && set[engine.MaxNumSeqs] != "" && p.cmd.Params[engine.MaxModelLen] == "" && p.cmd.Params[engine.ContextSize] == "" {
+	if p.cmd.Engine == "llamacpp" && f.longest > 0 && set[engine.MaxNumSeqs] != "" && p.cmd.Params[engine.MaxModelLen] == "" && p.cmd.Params[engine.ContextSize] == "" {
 		set[engine.MaxModelLen] = strconv.Itoa((f.longest + 256) / 256 * 256)
 	}
 }
@@ -224,6 +215,10 @@ func (s *steps) around(e *engine.Engine, p *engine.Param) []string {
 	case engine.KVDtype:
 		if s.f.o.Numerics && kvFormat(have) == "" {
 			return slices.DeleteFunc(s.f.formats(e), func(v string) bool { return v == "" })
+		}
+	case engine.Quantization:
+		if have == "" {
+			return slices.DeleteFunc(s.f.loadings(e, shape{s.p.cfg.Model, s.p.cfg.GPU}), func(v string) bool { return v == "" })
 		}
 	case engine.CapacityPolicy, engine.PerfMode:
 		return p.Ladder
@@ -345,65 +340,3 @@ func (s *steps) guesses() []string {
 }
 
 var guessLadder = []int{1, 2, 3, 5}
-
-// Removals are the settings of a configuration that the engine would have otherwise, and
-// that may go: the further ones first, then those of the structure. The checkpoint and
-// the engine stay, and so does what the configuration does not run without.
-func (f *Field) Removals(c tune.Config) []tune.Candidate {
-	c = clean(c)
-	var further, made []tune.Candidate
-	for _, name := range inOrder(c) {
-		if name == engineKey || name == modelKey || !f.counts(c, name) {
-			continue
-		}
-		set := tune.Config{name: ""}
-		if name == engine.AttentionDP && c[engine.DP] != "" {
-			set[engine.DP] = "" // the number of its groups
-		}
-		if f.Refuse(with(c, set)) != "" || f.Settings(with(c, set)) >= f.Settings(c) {
-			continue
-		}
-		r := tune.Candidate{Label: f.spelled(c, name), Set: set}
-		if slices.Contains(structure, name) {
-			made = append(made, r)
-		} else {
-			further = append(further, r)
-		}
-	}
-	return append(further, made...)
-}
-
-// spelled is a setting as its engine spells it.
-func (f *Field) spelled(c tune.Config, name string) string {
-	e, err := engine.ByName(c[engineKey])
-	if err != nil {
-		return said(name, c[name])
-	}
-	set := map[string]string{name: c[name]}
-	if name == engine.ExpertParallel && c[engine.TP] != "" || name == engine.MaxModelLen && e.Name == "llamacpp" {
-		set[engine.TP], set[engine.MaxNumSeqs] = c[engine.TP], c[engine.MaxNumSeqs] // what it is counted by
-	}
-	one, err := engine.New(e.Name, c[modelKey], set, nil)
-	delete(set, name)
-	none, err2 := engine.New(e.Name, c[modelKey], set, nil)
-	if err != nil || err2 != nil {
-		return said(name, c[name])
-	}
-	p, _ := e.Param(name)
-	if len(one.Files()) > 0 && p != nil && p.Key != "" {
-		return fmt.Sprintf("%s: %s", p.Key, cmp.Or(p.Spell[c[name]], c[name]))
-	}
-	words := one.Argv()
-	for _, w := range none.Argv() {
-		if i := slices.Index(words, w); i >= 0 {
-			words = slices.Delete(words, i, i+1)
-		}
-	}
-	if len(words) == 0 {
-		return said(name, c[name])
-	}
-	for i := range words {
-		words[i] = engine.Quote(words[i])
-	}
-	return strings.Join(words, " ")
-}
