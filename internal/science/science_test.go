@@ -15,7 +15,7 @@ import (
 // tiny is a landscape that is swept in a moment: a fraction of its load, and two
 // values of what has more.
 func tiny(l Landscape) Landscape {
-	l.Load.Requests = 40
+	l.Load.Requests = 30
 	narrow := map[string][]string{}
 	for name, values := range l.Narrow {
 		narrow[name] = values
