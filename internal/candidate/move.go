@@ -47,8 +47,11 @@ func (f *Field) Moves(c tune.Config, figures map[string]float64, missed []string
 	if p.cfg.GPUs > 0 {
 		m.copies = max(1, p.cfg.Replicas(f.o.GPUs))
 	}
-	if p.cmd.Engine == "vllm" {
-		m.copies *= max(1, p.cfg.DP) // each has the limits for itself
+	switch p.cmd.Engine { // whose ranks have the limits each for itself
+	case "vllm":
+		m.copies *= max(1, p.cfg.DP)
+	case "trtllm":
+		m.copies *= max(1, p.cfg.AttentionDP)
 	}
 	gaps := about(missed, "itl", "tpot")
 	m.eager()

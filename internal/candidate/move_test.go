@@ -1,7 +1,9 @@
 package candidate
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 	"testing"
 
 	"perflab/internal/engine"
@@ -91,6 +93,28 @@ func TestMovesWithinWhatIsAllowed(t *testing.T) {
 	}
 	if got := f.Moves(c, map[string]float64{"preemptions": 9, "mean_running_requests": 512}, nil); len(got) != 0 {
 		t.Errorf("%q, though nothing is allowed", stepLabels(got))
+	}
+}
+
+// TestMovesOfLatentAttention: ranks that all keep the same cache are given requests of
+// their own, and that goes again as a whole.
+func TestMovesOfLatentAttention(t *testing.T) {
+	const model = "deepseek-ai/DeepSeek-V3"
+	f := field(t, study{Options: Options{
+		Baseline: set("engine", "sglang", "model", model, "tp", "8"), GPUs: 8, Longest: 9000, Resolve: resolver("h200", 8, nil),
+	}})
+	moves := f.Moves(set("engine", "sglang", "model", model, "tp", "8"), map[string]float64{"preemptions": 12}, nil)
+	want := tune.Config{"attention_dp": "true", "dp": "8"}
+	at := slices.IndexFunc(moves, func(c tune.Candidate) bool { return maps.Equal(c.Set, want) })
+	if at < 0 {
+		t.Fatalf("no move to attention DP in %q", stepLabels(moves))
+	}
+	var sets []tune.Config
+	for _, r := range f.Removals(moves[at].Apply(set("engine", "sglang", "model", model, "tp", "8"))) {
+		sets = append(sets, r.Set)
+	}
+	if !reflect.DeepEqual(sets, []tune.Config{{"attention_dp": "", "dp": ""}}) {
+		t.Errorf("removals %v", sets)
 	}
 }
 

@@ -20,7 +20,7 @@ func (f *Field) Removals(c tune.Config) []tune.Candidate {
 func (f *Field) removalsOf(c tune.Config) []tune.Candidate {
 	var further, made []tune.Candidate
 	for _, name := range inOrder(c) {
-		if name == engineKey || name == modelKey || !f.counts(c, name) {
+		if name == engineKey || name == modelKey || name == engine.DP && c[engine.AttentionDP] == "true" || !f.counts(c, name) {
 			continue
 		}
 		set := tune.Config{name: ""}

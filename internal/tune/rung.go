@@ -437,15 +437,12 @@ func (c *course) final() bool {
 	if c.short() == 0 {
 		return true
 	}
-	for _, s := range choose(c, c.standings) {
-		if c.searching() <= 0 || len(c.launches(s.trial.Config, 0)) > 0 || c.worse(s.trial) != "" {
-			continue
-		}
-		if _, ok := c.measure(Proposal{Stage: FinalStage, Label: s.trial.name, Config: s.trial.Config}, s.trial.origin); !ok {
-			return false
-		}
-		if c.finals() >= mostFinals {
+	for _, t := range choose(c, c.survivors) {
+		if c.searching() <= 0 {
 			break
+		}
+		if _, ok := c.measure(Proposal{Stage: FinalStage, Label: t.name, Config: t.Config}, t.origin); !ok {
+			return false
 		}
 	}
 	return true
@@ -454,14 +451,15 @@ func (c *course) final() bool {
 // mostFinals is how many go from the first rung to the second.
 const mostFinals = 3
 
-func (c *course) finals() int {
-	n := 0
-	for _, t := range c.trials {
-		if t.Stage == FinalStage {
-			n++
+// survivors are the best that were not shown to be worse.
+func (c *course) survivors() []*trial {
+	var out []*trial
+	for _, s := range c.standings() {
+		if len(out) < mostFinals && len(c.launches(s.trial.Config, 0)) == 0 && c.worse(s.trial) == "" {
+			out = append(out, s.trial)
 		}
 	}
-	return n
+	return out
 }
 
 // worse says why a measured configuration is out: shown to be worse than what
