@@ -35,7 +35,7 @@ func small() []Landscape {
 			Effects: []Effect{{When: with(engine.KVDtype, "fp8"), Slow: 1.15}},
 		},
 		{
-			Name: "8b-l4-latency", About: "Llama 8B, 1 L4, 1.5 requests/s: p99 latency",
+			Name: "8b-l4-latency", About: "Llama 8B, 1 L4, 1 request/s: p99 latency",
 			Models: both(llama8), GPU: "l4", GPUs: 1, Engines: three, Set: limit("4096"), Latency: true,
 			Baseline: start("vllm", llama8, nil), Narrow: knobs(map[string][]string{engine.Speculative: {"", "ngram:3"}, engine.MemoryShare: {"", "0.95"}}),
 			Load: rate(120, 1, 300, 150), Objective: latency("p99_e2el_ms"),
@@ -52,7 +52,7 @@ func small() []Landscape {
 			Refusals: []Refusal{{When: all(of("vllm"), with(engine.MemoryShare, "0.95"), with(engine.MaxBatched, "16384")), Log: vllmLoad}},
 		},
 		{
-			Name: "14b-h200-goodput", About: "Qwen 14B, 1 H200, 12 requests/s: goodput within TTFT 400 ms and TPOT 25 ms",
+			Name: "14b-h200-goodput", About: "Qwen 14B, 1 H200, 14 requests/s: goodput within TTFT 400 ms and TPOT 25 ms",
 			Models: both(qwen14), GPU: "h200", GPUs: 1, Engines: three, Set: limit("8192"),
 			Baseline: start("vllm", qwen14, nil), Narrow: knobs(nil),
 			Load: rate(200, 14, 900, 220), Goodput: "ttft:400 tpot:25",
@@ -139,7 +139,7 @@ func large() []Landscape {
 			Effects: []Effect{{When: all(of("vllm"), with(engine.Speculative, "ngram:4")), Slow: 1.12}},
 		},
 		{
-			Name: "70b-a100x8-slo", About: "Llama 70B, 8 A100, 3 requests/s of long prompts: mean latency with p99 TTFT bounded",
+			Name: "70b-a100x8-slo", About: "Llama 70B, 8 A100, 2 requests/s of long prompts: mean latency with p99 TTFT bounded",
 			Models: []string{llama70}, GPU: "a100-sxm-80", GPUs: 8, Engines: three, Set: limit("16384"), Latency: true,
 			Baseline: start("vllm", llama70, tune.Config{engine.TP: "8"}),
 			Narrow:   knobs(map[string][]string{engine.TP: {"4", "8"}, engine.PP: {"", "2"}, engine.MemoryShare: {"", "0.95"}}),
