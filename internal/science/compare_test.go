@@ -11,7 +11,7 @@ import (
 var (
 	update = flag.Bool("update", false, "write the tables of the whole suite into docs/tuning.md")
 	only   = flag.String("landscapes", "", "of the whole suite, only landscapes whose names have this in them")
-	trace  = flag.String("trace", "", "landscape of which TestTrace shows a study")
+	study  = flag.String("study", "", "landscape of which TestTrace shows a study")
 	seeds  = flag.Int("seeds", 20, "of the whole suite")
 )
 

@@ -7,12 +7,12 @@ import (
 )
 
 // TestTrace shows one study launch by launch, for whoever wants to know why a strategy
-// lost: go test ./internal/science -run TestTrace -v -trace trap-cap
+// lost: go test ./internal/science -run TestTrace -v -study trap-cap
 func TestTrace(t *testing.T) {
-	if *trace == "" {
-		t.Skip("shows a study where -trace names a landscape")
+	if *study == "" {
+		t.Skip("shows a study where -study names a landscape")
 	}
-	w := open(t, landscape(t, *trace))
+	w := open(t, landscape(t, *study))
 	s, err := Entrants()[0].Start(w, tune.Budget{Trials: setup.Launches}, 1)
 	if err != nil {
 		t.Fatal(err)
