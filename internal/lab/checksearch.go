@@ -202,8 +202,6 @@ func (c *checker) bounds() {
 		switch {
 		case err != nil:
 			c.add(at, "%v", err)
-		case b.Metric == tune.AccuracyFigure && !c.s.guarded():
-			c.add(at, "%q needs an accuracy block: the questions whose answers are held against the baseline's", text)
 		case b.Of != "" && c.s.Strategy != Race:
 			c.add(at, "%q is a bound of the baseline's figure, which strategy race has: give %s an amount", text, c.s.Strategy)
 		}

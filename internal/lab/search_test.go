@@ -29,7 +29,7 @@ stages:
   - name: s
     try: [{label: c, set: {max_num_batched_tokens: 4096}}, {label: f, engine: sglang, fresh: true, set: {max_num_seqs: 77}}]
 budget: {trials: 20, time: 3h, gpu_hours: 4}
-race: {rounds: 2, short_load: 0.25, thorough: true}
+race: {rounds: 2, short_load: 0.25}
 runtime: {kind: predicted}
 `
 
@@ -57,7 +57,7 @@ func TestParseRace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Strategy != Race || !slices.Equal(s.Space["max_num_seqs"], []string{"128", "256", ""}) || !s.Search.Race.Thorough {
+	if s.Strategy != Race || !slices.Equal(s.Space["max_num_seqs"], []string{"128", "256", ""}) {
 		t.Errorf("read wrongly: %+v", s.Search)
 	}
 	engines, models := s.tried()
@@ -131,7 +131,7 @@ func TestRaceErrors(t *testing.T) {
 		{"weight of nothing", "weights: {a: 2", "weights: {a: 0", "the weight of a is 0"},
 		{"primary without a weight", "weights: {a: 2, b: 1}", "weights: {b: 1}", "t.yaml:5:68: the first workload, a, has no weight"},
 		{"relative bound", "baseline + 5%", "baseline times 2", "t.yaml:5:"},
-		{"accuracy without questions", "p99_ttft_ms <= baseline + 5%", "accuracy >= baseline - 2pt", `"accuracy >= baseline - 2pt" needs an accuracy block`},
+		{"accuracy without questions", "p99_ttft_ms <= baseline + 5%", "accuracy >= baseline - 2pt", "a bound on accuracy needs questions"},
 		{"absolute accuracy", "p99_ttft_ms <= baseline + 5%", "accuracy >= 80%", "write accuracy >= baseline - 2pt"},
 		{"GPU hours", "gpu_hours: 4", "gpu_hours: -4", "t.yaml:16:43: gpu_hours is -4"},
 		{"small budget", "trials: 20", "trials: 5", "t.yaml:16:9: a budget of 5 trials is too small for a race"},

@@ -308,10 +308,11 @@ type trialRecord struct {
 	Within map[string]float64 `json:"within,omitempty"` // workload -> standard error of the objective's figure, as a share of it
 	Moves  []tune.Candidate   `json:"moves,omitempty"`  // what its end asks for next
 
-	engine  map[string]float64 // of its primary workload, where a prediction told
-	failed  *failed            // why the engine refused
 	Answers string             `json:"answers,omitempty"` // to the study's questions: 1 right, 0 wrong
 	Asked   map[string]float64 `json:"asked,omitempty"`   // figures of what was asked after the runs
+
+	engine map[string]float64 // of its primary workload, where a prediction told
+	failed *failed            // why the engine refused
 }
 
 func (t *trialRecord) observation() tune.Observation {
