@@ -395,7 +395,8 @@ func broken(run *result.Run) bool {
 // believed is said beside it, and costs the trial nothing else.
 func (t *trialRecord) take(run *result.Run) bool {
 	t.Runs = append(t.Runs, *run)
-	t.LoadS += run.Summary.Figures["duration"]
+	t.LoadS += run.LoadSeconds()
+	t.sought(run)
 	status, reason := judgeRun(run.Workload, run.Summary)
 	switch {
 	case status == tune.Measured:
@@ -469,7 +470,7 @@ func (l *study) runOne(ctx context.Context, p tune.Proposal, pl plan, d deploy.D
 		if err != nil && !ofDisk(err) || err == nil && broken(run) {
 			err = l.cause(ctx, err)
 		}
-		if err != nil || run.Summary.Verdict.Status != result.Voided || try == 1 {
+		if err != nil || run.Summary.Verdict.Status != result.Voided || try == 1 || run.Search != nil {
 			return run, err
 		}
 		if status, _ := judgeRun(name, run.Summary); status == tune.Refused {
@@ -512,6 +513,9 @@ func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, d deploy.Dep
 	if err := clearPartial(b.Dir); err != nil {
 		return nil, err
 	}
+	if f := l.search(name); f != nil {
+		return l.seek(ctx, p, b, f, nil)
+	}
 	out, err := b.Run(ctx)
 	if err != nil {
 		return nil, err
@@ -525,7 +529,7 @@ func (l *study) bench(p tune.Proposal, pl plan, name string) Bench {
 	return Bench{
 		Spec: Spec{
 			Targets: []string{}, Backend: l.Bench.Backend, Model: served(pl, p.Config["model"]), Workload: l.workload(name, p.Pass), Cache: l.Bench.Cache,
-			Goodput: l.Bench.Goodput, Percentiles: l.percentiles(), Price: l.Hardware.Price,
+			Goodput: l.Bench.Goodput, Percentiles: l.percentiles(), Price: l.Hardware.Price, GPUs: l.allocated(),
 		},
 		Name: name, Command: shown(pl.cmd), Version: l.Version,
 	}

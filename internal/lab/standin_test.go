@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -219,7 +220,23 @@ func serveEngine(behaviour string) error {
 		})
 		return http.Serve(l, mux)
 	}
+	if behaviour == "queue" {
+		return http.Serve(l, oneByOne(answer(nil), 20*time.Millisecond))
+	}
 	return http.Serve(l, answer(die))
+}
+
+// oneByOne has each generation wait for the one before it, and take a time.
+func oneByOne(h http.Handler, each time.Duration) http.Handler {
+	var free sync.Mutex
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			free.Lock()
+			time.Sleep(each)
+			free.Unlock()
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // leak starts a process that holds the listener and carries nothing by which it could be
