@@ -389,6 +389,31 @@ func TestCostObjectives(t *testing.T) {
 	}
 }
 
+// TestEnergyObjective: power read beside the runs makes a figure that a study can be
+// judged by.
+func TestEnergyObjective(t *testing.T) {
+	bin := t.TempDir()
+	link(bin, "nvidia-smi")
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv(wattsEnv, "300")
+	for metric, want := range map[string]float64{"energy_per_token_j": 600.0 / 400, "output_tokens_per_s_per_w": 80.0 / 600} {
+		text := strings.NewReplacer("goodput_rate, slos: [p99_ttft_ms <= 1000]", metric, "find_max: {axis: rate, from: 40}", "request_rate: 40, arrival: constant, num_prompts: 60",
+			"telemetry_interval_s: 0", "telemetry_interval_s: 0.1").Replace(liveSearch("from: 40", "p99_ttft_ms <= 1000"))
+		_, f := tuned(t, text, nil)
+		s := f.Trials[0].Runs[0].Summary
+		v, ok := s.Figures[metric]
+		if !ok && s.Figures["gpus"] > 0 { // readings that came late cover too little of the run
+			t.Skipf("this machine is too busy to be read: %v", s.Verdict)
+		}
+		if math.Abs(v/want-1) > 0.2 || s.Figures["gpus"] != 2 || f.Recommended == nil && f.Trials[0].Status != tune.Void {
+			t.Errorf("%s is %g, want about %g, of %g GPUs: %s", metric, v, want, s.Figures["gpus"], f.Verdict)
+		}
+		if higher := metric == "output_tokens_per_s_per_w"; (f.Objective.Better == "higher") != higher {
+			t.Errorf("%s: %s is better", metric, f.Objective.Better)
+		}
+	}
+}
+
 // A workload's first load is what it is described and checked by.
 func TestSearchFirst(t *testing.T) {
 	var none *Search
