@@ -27,6 +27,7 @@ workloads:
   - {name: chat, dataset_name: random, num_prompts: 500, random_input_len: 300, random_output_len: 100}
   - {name: long, dataset_name: random, num_prompts: 40, random_input_len: 4000, random_output_len: 20}
 baseline: {label: vLLM, engine: vllm}
+strategy: staged
 stages:
   - name: engine
     try:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"time"
 
 	"perflab/internal/calib"
 	"perflab/internal/lab"
@@ -24,14 +25,23 @@ var _ lab.Predictor = predictor{}
 func (predictor) Predict(ctx context.Context, p lab.Prediction) iter.Seq2[result.Call, error] {
 	return func(yield func(result.Call, error) bool) {
 		var unread error
-		calls, err := calib.Calls(p.Config, p.Replicas, jobs(p, &unread), sim.ReplayOptions{
-			MaxConcurrency: p.Workload.Spec().MaxConcurrency, Seed: p.Seed,
-		})
+		var end time.Duration
+		o := sim.ReplayOptions{MaxConcurrency: p.Workload.Spec().MaxConcurrency, Seed: p.Seed}
+		if p.Engine != nil {
+			all := make([]sim.Stats, 0, p.Replicas)
+			o.Stats = func(_ int, s sim.Stats) {
+				if all = append(all, s); len(all) == p.Replicas {
+					p.Engine(occupancy(all, end))
+				}
+			}
+		}
+		calls, err := calib.Calls(p.Config, p.Replicas, jobs(p, &unread), o)
 		if err != nil {
 			yield(result.Call{}, err)
 			return
 		}
 		for c := range calls {
+			end = max(end, c.End)
 			if err := cmp.Or(unread, context.Cause(ctx)); err != nil {
 				yield(result.Call{}, err)
 				return
@@ -44,6 +54,25 @@ func (predictor) Predict(ctx context.Context, p lab.Prediction) iter.Seq2[result
 			yield(result.Call{}, unread)
 		}
 	}
+}
+
+// occupancy is what engines' own metrics would have told of a replay that took
+// so long, under the names of the figures that telemetry has.
+func occupancy(replicas []sim.Stats, took time.Duration) map[string]float64 {
+	f := map[string]float64{}
+	if took <= 0 {
+		return f
+	}
+	for _, s := range replicas {
+		f["mean_running_requests"] += s.RunningTime.Seconds() / took.Seconds()
+		f["mean_waiting_requests"] += s.WaitingTime.Seconds() / took.Seconds()
+		f["max_running_requests"] += float64(s.PeakRunning)
+		f["max_waiting_requests"] += float64(s.PeakWaiting)
+		f["mean_kv_usage"] += s.KVTime.Seconds() / took.Seconds() / float64(len(replicas))
+		f["max_kv_usage"] = max(f["max_kv_usage"], s.PeakKV)
+		f["preemptions"] += float64(s.Preemptions)
+	}
+	return f
 }
 
 // jobs turns requests into the simulator's jobs. It ends at the first prompt

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,20 +26,34 @@ import (
 
 type tuneFlags struct {
 	out    string
+	how    string // strategy
 	resume bool
 	schema bool
 	check  bool
 }
 
-const tuneLong = `Tune an engine: measure the baseline and every candidate of the study file,
-carry the best forward, measure the winner again beside the baseline on fresh
-seeds, and write a report with the recommended serving command.
+const tuneLong = `Find the serving command that is fastest for a workload, or cheapest, or
+within its latency bounds, and show that it is better: from a study file with a
+baseline, a load and an objective to a recommended command and a report that says
+how sure it is.
+
+By default configurations of the engines' catalogue race: engines, checkpoints and
+layouts that fit the hardware, in the order in which perflab's simulator predicts
+them. Each engine gets what its bottleneck asks for; what is measured to be worse
+drops out; the best are refined. Then the best two and the baseline are launched
+again, interleaved and on fresh seeds, and only these launches decide: better, no
+difference shown, or a budget too small to tell. Each setting of the winner is left
+out once, and what brings nothing goes. --check prints what would be raced.
+
+Other strategies (strategy: in the file, or --strategy): staged carries the best of
+each listed stage forward, survey measures a list of candidates under every workload,
+random, grid and tpe draw from the same space as race.
 
 A study directory holds study.json (every fact), report.md, report.html, plots/,
 the journal, and one directory per trial with its runs and the engine's log.
 
-An interrupted study, even one killed, goes on with --resume: trials that ended
-are not repeated.`
+An interrupted study, even one killed, goes on with --resume (and the same
+--strategy): trials that ended are not repeated.`
 
 func newTune(env Env) *cobra.Command {
 	f := &tuneFlags{}
@@ -47,6 +62,7 @@ func newTune(env Env) *cobra.Command {
 		Short: "From a study file to a recommended serving command and a report",
 		Long:  tuneLong,
 		Example: `  perflab tune examples/quickstart.yaml
+  perflab tune examples/qwen3-32b-h100.yaml --check
   perflab tune examples/qwen3-32b-h100.yaml --out h100
   perflab tune examples/qwen3-32b-h100.yaml --out h100 --resume
   perflab tune --schema > study.schema.json`,
@@ -64,7 +80,8 @@ func newTune(env Env) *cobra.Command {
 	fs.SortFlags = false
 	fs.StringVar(&f.out, "out", "", "study directory (default perflab-out/NAME, or NAME-2 ... beside a finished one)")
 	fs.BoolVar(&f.resume, "resume", false, "continue the study in the study directory")
-	fs.BoolVar(&f.check, "check", false, "check the study file and stop")
+	fs.StringVar(&f.how, "strategy", "", "search by this strategy in place of the file's: "+strings.Join(lab.Strategies(), ", "))
+	fs.BoolVar(&f.check, "check", false, "check the study file, say what would be raced, and stop")
 	fs.BoolVar(&f.schema, "schema", false, "print the JSON Schema of study files and stop")
 	return c
 }
@@ -74,13 +91,15 @@ func runTune(ctx context.Context, env Env, f *tuneFlags, path string) error {
 	if err != nil {
 		return usageError{fmt.Errorf("read the study: %w", err)}
 	}
-	study, err := lab.ParseStudy(path, source)
+	if f.how != "" && !slices.Contains(lab.Strategies(), f.how) {
+		return usageError{fmt.Errorf("--strategy %q is not known: use %s", f.how, strings.Join(lab.Strategies(), ", "))}
+	}
+	study, err := lab.ParseStudyAs(path, source, f.how)
 	if err != nil {
 		return err
 	}
 	if f.check {
-		fmt.Fprintf(env.Stdout, "%s is a valid study\n", path)
-		return nil
+		return checkStudy(ctx, env, path, study)
 	}
 	dir := f.dir(study.Name)
 	w := &tuneView{started: time.Now()}
@@ -142,13 +161,17 @@ func judgeStudy(s result.Study) error {
 	if s.Recommended == nil || s.Recommended.Summary == nil {
 		return errNothing
 	}
+	var base result.Summary
+	if s.Baseline != nil && s.Baseline.Summary != nil {
+		base = *s.Baseline.Summary
+	}
 	var missed []string
 	for _, text := range s.Objective.SLOs {
-		slo, err := result.ParseSLO(text)
+		b, err := lab.ParseBound(text)
 		if err != nil {
 			return err
 		}
-		if met, why := slo.Judge(*s.Recommended.Summary); !met {
+		if met, why := b.Judge(*s.Recommended.Summary, base); !met {
 			missed = append(missed, why)
 		}
 	}
@@ -225,6 +248,9 @@ func (v *tuneView) text() string {
 	v.mu.Lock()
 	s := v.now
 	v.mu.Unlock()
+	if s.Phase == lab.PhaseRanking {
+		return fmt.Sprintf("%s  ranking configurations by prediction  %d done", brief(time.Since(v.started)), s.Ranked)
+	}
 	if s.Trial == 0 {
 		return ""
 	}
@@ -300,6 +326,15 @@ func scalars(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "number", ExclusiveMinimum: "0"}, {Type: "string"}}}
 	case reflect.TypeFor[workload.Range]():
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "integer", Minimum: "1"}, {Type: "string"}}}
+	case reflect.TypeFor[lab.Share]():
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "number", Minimum: "0"}, {Type: "string"}}}
+	case reflect.TypeFor[map[string][]string]():
+		return &jsonschema.Schema{
+			Type: "object",
+			AdditionalProperties: &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{
+				OneOf: []*jsonschema.Schema{{Type: "string"}, {Type: "number"}, {Type: "boolean"}},
+			}},
+		}
 	case reflect.TypeFor[lab.Values]():
 		return &jsonschema.Schema{
 			Type: "object",

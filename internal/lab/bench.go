@@ -83,6 +83,8 @@ type Outcome struct {
 
 	Dir   string   // "" when nothing was kept; still with .tmp when it could not be finished
 	Notes []string // what the user must know beside the figures, one sentence each
+
+	engine map[string]float64 // what the engine's metrics would show, of a prediction
 }
 
 // Run measures: wait until the server answers, warm up, load, summarise. An

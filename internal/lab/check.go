@@ -48,22 +48,24 @@ func (s *Study) check() []string {
 	c.runtime()
 	switch s.Strategy {
 	case Staged:
-		c.staged()
+		c.from()
+		c.notDrawn()
 	case Survey:
 		c.survey()
+		c.notDrawn()
+	case Race, Random, Grid, TPE:
+		c.drawn()
 	default:
-		c.add("strategy", "strategy %q is not known: use staged or survey", s.Strategy)
+		c.add("strategy", "strategy %q is not known: use %s", s.Strategy, strings.Join(Strategies(), ", "))
 	}
 	c.engines()
 	c.bench()
-	if _, err := s.Budget.limit(); err != nil {
-		c.add("budget.time", "%v", err)
+	c.budget()
+	if len(c.list) == 0 {
+		c.inputs()
 	}
 	if len(c.list) == 0 {
 		c.search()
-	}
-	if len(c.list) == 0 {
-		c.inputs()
 	}
 	return c.list
 }
@@ -147,7 +149,7 @@ func (c *checker) bench() {
 
 // search builds the strategy, which checks what lies between candidates.
 func (c *checker) search() {
-	_, err := c.s.strategy()
+	_, _, err := c.s.strategy(blind{})
 	if err == nil {
 		return
 	}
@@ -178,6 +180,11 @@ func (c *checker) place(message string) string {
 	for i, k := range c.s.Survey {
 		if quoted(k.Label) {
 			path = fmt.Sprintf("candidates.%d", i)
+		}
+	}
+	for i, k := range c.s.Arms {
+		if quoted(k.Label) {
+			path = fmt.Sprintf("arms.%d", i)
 		}
 	}
 	return path
@@ -230,6 +237,12 @@ func (c *checker) inputs() {
 			model(modelAt(fmt.Sprintf("stages.%d.try.%d", i, j), k), name, cmp.Or(k.Engine, standard))
 		}
 	}
+	for i, k := range c.s.Arms {
+		model(modelAt(fmt.Sprintf("arms.%d", i), k), cmp.Or(k.Model, c.s.Model), k.Engine)
+	}
+	for i, name := range c.s.Space["model"] {
+		model(fmt.Sprintf("space.model.%d", i), name, standard)
+	}
 	for i, k := range c.s.Survey {
 		model(modelAt(fmt.Sprintf("candidates.%d", i), k), cmp.Or(k.Model, c.s.Model), k.Engine)
 	}
@@ -281,10 +294,19 @@ func (c *checker) objective() {
 	case m.Better == result.Neither:
 		c.add("objective.metric", "%s is neither better high nor low: choose a figure that can be improved", m.Name)
 	}
-	for i, text := range c.s.Objective.SLOs {
-		if _, err := result.ParseSLO(text); err != nil {
-			c.add(fmt.Sprintf("objective.slos.%d", i), "%v", err)
-		}
+	c.bounds()
+}
+
+func (c *checker) budget() {
+	b := c.s.Budget
+	if _, err := b.limit(); err != nil {
+		c.add("budget.time", "%v", err)
+	}
+	switch {
+	case !(b.GPUHours >= 0 && b.GPUHours < 1e9):
+		c.add("budget.gpu_hours", "gpu_hours is %v: give hours above 0", b.GPUHours)
+	case b.GPUHours > 0 && c.s.onCPU():
+		c.add("budget.gpu_hours", "gpu_hours needs GPUs: give this study a time")
 	}
 }
 
@@ -376,10 +398,11 @@ func (c *checker) processes() {
 	}
 }
 
-func (c *checker) staged() {
+// from checks the baseline, and the stages of changes to it.
+func (c *checker) from() {
 	s := c.s
 	if len(s.Survey) > 0 {
-		c.add("candidates", "candidates belongs to strategy survey; a staged study has baseline and stages")
+		c.add("candidates", "candidates belongs to strategy survey, which must be said; a %s study has a baseline", s.Strategy)
 	}
 	if s.Baseline == nil {
 		c.add("", "baseline is missing: the configuration every gain is counted from")
@@ -406,13 +429,13 @@ func (c *checker) staged() {
 func (c *checker) survey() {
 	s := c.s
 	if s.Baseline != nil || len(s.Stages) > 0 {
-		c.add("strategy", "a survey has candidates only: baseline and stages belong to strategy staged")
+		c.add("strategy", "a survey has candidates only: baseline and stages belong to the other strategies")
 	}
 	if len(s.Survey) == 0 {
 		c.add("", "candidates is missing: a survey measures a list of configurations")
 	}
 	if s.Budget != (Budget{}) {
-		c.add("budget", "budget belongs to strategy staged: a survey measures all its candidates")
+		c.add("budget", "budget belongs to the other strategies: a survey measures all its candidates")
 	}
 	for i, k := range s.Survey {
 		c.candidate(fmt.Sprintf("candidates.%d", i), k, true)
@@ -424,13 +447,7 @@ func (c *checker) candidate(at string, k Candidate, whole bool) {
 		c.add(at, "this candidate needs a label")
 	}
 	if k.Engine != "" {
-		e, err := engine.ByName(k.Engine)
-		switch kind := c.s.Runtime.Kind; {
-		case err != nil:
-			c.add(at+".engine", "%v", err)
-		case e.MeasuredOnly && (kind == Simulated || kind == Predicted):
-			c.add(at+".engine", "%v", engine.ErrMeasuredOnly)
-		}
+		c.engine(at+".engine", k.Engine)
 	} else if whole {
 		c.add(at, "engine is missing: vllm, sglang, trtllm or llamacpp")
 	}
@@ -446,6 +463,17 @@ func (c *checker) candidate(at string, k Candidate, whole bool) {
 	}
 	if _, err := engine.ByName(name); err == nil {
 		c.command(at+".set", name, EngineUse{}, k.Set)
+	}
+}
+
+// engine checks that an engine is known, and that the study's runtime has it.
+func (c *checker) engine(at, name string) {
+	e, err := engine.ByName(name)
+	switch kind := c.s.Runtime.Kind; {
+	case err != nil:
+		c.add(at, "%v", err)
+	case e.MeasuredOnly && (kind == Simulated || kind == Predicted):
+		c.add(at, "%v", engine.ErrMeasuredOnly)
 	}
 }
 

@@ -27,7 +27,7 @@ func (c *checker) searches() {
 }
 
 // keys checks the keys of one search.
-func (c *checker) keys(at string, f *Search) {
+func (c *checker) keys(at string, f *LoadSearch) {
 	whole := func(v float64) bool { return f.Axis != AxisConcurrency || v == math.Trunc(v) }
 	if f.Axis != AxisRate && f.Axis != AxisConcurrency {
 		c.add(at+".axis", "find_max axis %q is not known: rate or concurrency", f.Axis)
@@ -56,7 +56,7 @@ func (c *checker) keys(at string, f *Search) {
 const mostPoints = 100
 
 // beside refuses what a search sets itself.
-func (c *checker) beside(at, name string, f *Search) {
+func (c *checker) beside(at, name string, f *LoadSearch) {
 	sets := []string{"num_prompts", "duration"}
 	switch f.Axis {
 	case AxisRate:
@@ -128,9 +128,15 @@ func (s *Study) unsought(m result.Metric) string {
 	if len(s.Workloads) == 0 {
 		return "" // said already
 	}
-	axis, w := AxisRate, s.Workloads[0]
+	axis := AxisRate
 	if strings.Contains(m.Name, AxisConcurrency) {
 		axis = AxisConcurrency
+	}
+	w, others := s.Workloads[0], slices.DeleteFunc(slices.Clone(s.Workloads[1:]), func(w Workload) bool { return s.Objective.Weights[w.Name] == 0 })
+	for _, x := range others {
+		if x.FindMax == nil || x.FindMax.Axis != axis {
+			return fmt.Sprintf("%s is found by a search over the load: give workload %s, which has a weight in the objective, find_max: {axis: %s, from: 1}", m.Name, x.Name, axis)
+		}
 	}
 	if w.FindMax != nil && w.FindMax.Axis == axis {
 		return ""

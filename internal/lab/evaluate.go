@@ -116,7 +116,7 @@ func (s *Study) model(name string) (arch.Model, error) {
 func (l *study) evaluate(ctx context.Context, p tune.Proposal, dir string) (*trialRecord, error) {
 	t := &trialRecord{Trial: result.Trial{
 		ID: p.Trial, Stage: p.Stage, Label: p.Label, Engine: p.Config["engine"],
-		Config: p.Config, GPUs: l.Hardware.GPUs, Status: tune.Measured,
+		Config: p.Config, Share: l.shareOf(p), GPUs: l.Hardware.GPUs, Status: tune.Measured,
 	}}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create %s: %w", dir, err)
@@ -135,7 +135,7 @@ func (l *study) evaluate(ctx context.Context, p tune.Proposal, dir string) (*tri
 		err = l.fits(t, p, pl)
 	}
 	if r, ok := errors.AsType[*engine.Rejection](err); ok && !l.attached() {
-		t.reject(e, r)
+		t.reject(e, r, pl.cmd)
 		return t, nil
 	}
 	if err != nil && !l.attached() {
@@ -197,7 +197,7 @@ func (l *study) again(t *trialRecord, p tune.Proposal, died *diedAlone, dir stri
 	if err := l.journal.Note(tune.KindInfra, t.ID, died.Error()+": launched again"); err != nil {
 		return err
 	}
-	t.Runs = nil
+	t.Runs, t.Within = nil, nil
 	for _, name := range p.Workloads {
 		for try := range 2 {
 			for _, end := range []string{"", ".tmp"} {
@@ -240,7 +240,7 @@ func (l *study) measure(ctx context.Context, t *trialRecord, p tune.Proposal, pl
 		return nil
 	}
 	if r, ok := errors.AsType[*engine.Rejection](err); ok {
-		t.reject(pl.engine, r)
+		t.reject(pl.engine, r, pl.cmd)
 		return nil
 	}
 	if infra, ok := errors.AsType[*deploy.InfraError](err); ok {
@@ -385,7 +385,7 @@ func (l *study) cause(ctx context.Context, err error) error {
 }
 
 // broken reports whether a run's calls failed as those of a dead engine do.
-func broken(run *result.Run) bool {
+func broken(run *loaded) bool {
 	status, _ := judgeRun(run.Workload, run.Summary)
 	return status == tune.Failed
 }
@@ -393,10 +393,19 @@ func broken(run *result.Run) bool {
 // take adds a run and reports whether the trial goes on. The first workload
 // decides what the trial is worth; one of the others that cannot be served or
 // believed is said beside it, and costs the trial nothing else.
-func (t *trialRecord) take(run *result.Run) bool {
-	t.Runs = append(t.Runs, *run)
+func (t *trialRecord) take(run *loaded) bool {
+	t.Runs = append(t.Runs, run.Run)
+	if len(t.Runs) == 1 {
+		t.engine = run.engine
+	}
+	if run.within > 0 {
+		if t.Within == nil {
+			t.Within = map[string]float64{}
+		}
+		t.Within[run.Workload] = run.within
+	}
 	t.LoadS += run.LoadSeconds()
-	t.sought(run)
+	t.sought(&run.Run)
 	status, reason := judgeRun(run.Workload, run.Summary)
 	switch {
 	case status == tune.Measured:
@@ -464,7 +473,7 @@ const minSuccess = 0.99
 
 // runOne makes one run; a void measurement is repeated once before it is
 // believed to be void, but where the engine refused every call, or has ended.
-func (l *study) runOne(ctx context.Context, p tune.Proposal, pl plan, d deploy.Deployment, name, dir string) (*result.Run, error) {
+func (l *study) runOne(ctx context.Context, p tune.Proposal, pl plan, d deploy.Deployment, name, dir string) (*loaded, error) {
 	for try := 0; ; try++ {
 		run, err := l.load(ctx, p, pl, d, name, dir, try)
 		if err != nil && !ofDisk(err) || err == nil && broken(run) {
@@ -492,7 +501,7 @@ func runDir(dir, workload string, try int) string {
 	return filepath.Join(dir, workload)
 }
 
-func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, d deploy.Deployment, name, dir string, try int) (*result.Run, error) {
+func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, d deploy.Deployment, name, dir string, try int) (*loaded, error) {
 	b := l.bench(p, pl, name)
 	if w := &b.Spec.Workload; try > 0 { // the engine has the first try's prompts in its cache
 		w.Seed += againSeed
@@ -520,7 +529,8 @@ func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, d deploy.Dep
 	if err != nil {
 		return nil, err
 	}
-	return &result.Run{Workload: name, Dir: l.relative(out.Dir), Seed: b.Spec.Workload.Seed, Summary: out.Summary}, nil
+	run := result.Run{Workload: name, Dir: l.relative(out.Dir), Seed: b.Spec.Workload.Seed, Summary: out.Summary}
+	return &loaded{Run: run, within: l.within(out)}, nil
 }
 
 // bench is one run of a proposal as far as it does not depend on whether a
@@ -528,7 +538,7 @@ func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, d deploy.Dep
 func (l *study) bench(p tune.Proposal, pl plan, name string) Bench {
 	return Bench{
 		Spec: Spec{
-			Targets: []string{}, Backend: l.Bench.Backend, Model: served(pl, p.Config["model"]), Workload: l.workload(name, p.Pass), Cache: l.Bench.Cache,
+			Targets: []string{}, Backend: l.Bench.Backend, Model: served(pl, p.Config["model"]), Workload: l.part(name, p.Pass, p.Share), Cache: l.Bench.Cache,
 			Goodput: l.Bench.Goodput, Percentiles: l.percentiles(), Price: l.Hardware.Price, GPUs: l.allocated(),
 		},
 		Name: name, Command: shown(pl.cmd), Version: l.Version,

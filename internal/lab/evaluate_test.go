@@ -51,7 +51,7 @@ func TestTake(t *testing.T) {
 			r := &trialRecord{Trial: result.Trial{Status: tune.Measured}}
 			goesOn := true
 			for _, run := range tt.runs {
-				goesOn = r.take(run)
+				goesOn = r.take(&loaded{Run: *run})
 			}
 			if r.Status != tt.status || !strings.Contains(r.Reason, tt.reason) || (tt.reason == "") != (r.Reason == "") {
 				t.Errorf("status %q, reason %q, want %q, %q", r.Status, r.Reason, tt.status, tt.reason)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -81,6 +82,9 @@ func (l *study) facts(partial bool) (result.Study, error) {
 		f.Stages = append(f.Stages, l.stage(d))
 	}
 	l.picks(&f, r)
+	if r.Evidence != nil {
+		f.Race = l.raced(f, r, trials)
+	}
 	return f, nil
 }
 
@@ -131,8 +135,11 @@ func (l *study) picks(f *result.Study, r tune.Result) {
 	primary := l.Workloads[0].Name
 	f.Baseline = pick(f.Trials, base, primary)
 	f.Recommended = pick(f.Trials, won, primary)
-	if f.Recommended != nil && l.Study.Strategy == Staged {
+	if f.Recommended != nil && l.Study.Strategy != Survey {
 		f.Recommended.Gain = r.Gain
+		if r.Interval != nil {
+			f.Recommended.Interval, f.Recommended.Launches = new(result.Span(*r.Interval)), l.launches(f.Trials, won)
+		}
 	}
 	if f.Baseline == nil || f.Recommended == nil || l.Study.Strategy == Survey {
 		return
@@ -142,7 +149,7 @@ func (l *study) picks(f *result.Study, r tune.Result) {
 		return // checked when the study was parsed
 	}
 	for _, w := range l.Workloads {
-		c := result.Case{Workload: w.Name, Baseline: summaryOf(f.Trials, base, w.Name), Recommended: summaryOf(f.Trials, won, w.Name)}
+		c := result.Case{Workload: w.Name, Baseline: summaryWith(f.Trials, base, w.Name), Recommended: summaryWith(f.Trials, won, w.Name)}
 		if c.Baseline != nil && c.Recommended != nil {
 			c.Gain = obj.Gain(c.Baseline.Figures, c.Recommended.Figures)
 		}
@@ -178,6 +185,22 @@ func summaryOf(trials []result.Trial, id int, workload string) *result.Summary {
 	for i := range t.Runs {
 		if t.Runs[i].Workload == workload {
 			return &t.Runs[i].Summary
+		}
+	}
+	return nil
+}
+
+// summaryWith is summaryOf, or where that trial was not under the workload, of
+// the last launch of the same configuration that was, under all of its load.
+func summaryWith(trials []result.Trial, id int, workload string) *result.Summary {
+	t := trialByID(trials, id)
+	if s := summaryOf(trials, id, workload); s != nil || t == nil {
+		return s
+	}
+	for i := range slices.Backward(trials) {
+		o := &trials[i]
+		if s := summaryOf(trials, o.ID, workload); s != nil && o.Share == 0 && maps.Equal(o.Config, t.Config) {
+			return s
 		}
 	}
 	return nil
@@ -244,7 +267,7 @@ func (l *study) benchModel() string {
 			see(k.Model)
 		}
 	}
-	for _, k := range l.Survey {
+	for _, k := range append(slices.Clone(l.Survey), l.Arms...) {
 		see(k.Model)
 	}
 	if !same {
@@ -342,14 +365,17 @@ func (l *study) method() string {
 
 // notes are what the study knows and its figures do not show.
 func (l *study) notes() []string {
-	once := "Each configuration of the search was launched once; differences of a few percent between single launches are often noise."
-	if l.Runtime.Kind == Predicted {
-		once = "A prediction has no noise of its own: it is as far from a measurement as the model of the hardware is from the hardware."
+	var out []string
+	switch {
+	case l.Runtime.Kind == Predicted:
+		out = append(out, "A prediction has no noise of its own: it is as far from a measurement as the model of the hardware is from the hardware.")
+	case l.Study.Strategy != Race: // which launches what it concludes from repeatedly
+		out = append(out, "Each configuration of the search was launched once; differences of a few percent between single launches are often noise.")
 	}
-	return []string{
-		once,
-		"Quantisation can change a model's answers: no accuracy was measured here.",
+	if !l.guarded() {
+		out = append(out, "Quantisation can change a model's answers: no accuracy was measured here.")
 	}
+	return out
 }
 
 // unlike names the engines that were not the same throughout: of a study that is

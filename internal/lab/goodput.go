@@ -16,10 +16,10 @@ import (
 	"perflab/internal/workload"
 )
 
-// Search is a workload's load that is looked for in each launch, and not given:
+// LoadSearch is a workload's load that is looked for in each launch, and not given:
 // the highest that meets the SLOs of the objective. Its keys are the flags of
 // perflab bench --find-max.
-type Search struct {
+type LoadSearch struct {
 	Axis      string   `yaml:"axis" json:"axis" jsonschema:"required,enum=rate,enum=concurrency,description=What is searched: requests a second\\, or requests in flight"`
 	From      float64  `yaml:"from,omitempty" json:"from,omitempty" jsonschema:"description=Load at which the search begins (default 1); a configuration that misses there has no figure"`
 	To        float64  `yaml:"to,omitempty" json:"to,omitempty" jsonschema:"description=Highest load of the search (default none)"`
@@ -43,7 +43,7 @@ const (
 const pointsDir = "points"
 
 // fill writes the defaults out.
-func (f *Search) fill() {
+func (f *LoadSearch) fill() {
 	if f == nil {
 		return
 	}
@@ -63,7 +63,7 @@ func (f *Search) fill() {
 
 // first is the workload under the load at which the search begins; without one,
 // the workload as it is.
-func (f *Search) first(w workload.Spec, slos []result.SLO) workload.Spec {
+func (f *LoadSearch) first(w workload.Spec, slos []result.SLO) workload.Spec {
 	if f == nil {
 		return w
 	}
@@ -84,7 +84,7 @@ func (f *Search) first(w workload.Spec, slos []result.SLO) workload.Spec {
 
 // options are the search's under a share of the load, 0 for all of it: with fewer
 // requests in each point there is no more to say than of a wider bracket.
-func (f *Search) options(slos []result.SLO, share float64) FindMaxOptions {
+func (f *LoadSearch) options(slos []result.SLO, share float64) FindMaxOptions {
 	o := FindMaxOptions{Axis: f.Axis, From: f.From, To: f.To, Precision: f.Precision, Points: f.Points, Requests: f.Requests, Seconds: *f.Seconds}
 	if o.Requests == 0 {
 		o.Requests = MinRequests(slos)
@@ -98,7 +98,7 @@ func (f *Search) options(slos []result.SLO, share float64) FindMaxOptions {
 }
 
 // search is that of a workload of the study, nil where its load is given.
-func (s *Study) search(name string) *Search {
+func (s *Study) search(name string) *LoadSearch {
 	for i := range s.Workloads {
 		if s.Workloads[i].Name == name {
 			return s.Workloads[i].FindMax
@@ -137,16 +137,19 @@ func (s *Study) allocated() int {
 // same launch, and returns the run at the edge, with what the search found among
 // its figures: SLOs and objective are then of one run, whose calls are kept. make
 // makes a run, nil for Bench.Run.
-func (l *study) seek(ctx context.Context, p tune.Proposal, b Bench, f *Search, make func(context.Context, Bench) (*Outcome, error)) (*result.Run, error) {
+func (l *study) seek(ctx context.Context, p tune.Proposal, b Bench, f *LoadSearch, make func(context.Context, Bench) (*Outcome, error)) (*loaded, error) {
 	slos := l.bounds()
 	plan := NewFindMax(f.options(slos, p.Share))
+	beside := map[string]loaded{} // by the point's directory
 	s := Series{
 		Bench: b, Kind: KindFindMax, Plan: plan, SLOs: slos, MaxErrors: 1 - minSuccess, Make: make,
 		Begun: func(step Step, progress *load.Progress) {
 			l.watch(func(s *Status) { s.Progress, s.Detail = progress, step.Load.String() })
 		},
-		Ended: func(_ Point, out *Outcome) {
-			if broken(&result.Run{Workload: b.Name, Summary: out.Summary}) {
+		Ended: func(point Point, out *Outcome) {
+			run := loaded{Run: result.Run{Workload: b.Name, Summary: out.Summary}, within: l.within(out), engine: out.engine}
+			beside[point.Dir] = run
+			if broken(&run) {
 				l.cause(ctx, nil) //nolint:errcheck // where it is the engine's end, ctx has it when this returns
 			}
 		},
@@ -173,9 +176,14 @@ func (l *study) seek(ctx context.Context, p tune.Proposal, b Bench, f *Search, m
 	summary := edge.Summary
 	summary.Figures = maps.Clone(summary.Figures)
 	found.Enter(summary.Figures, b.Spec.GPUs)
-	return &result.Run{
+	run := beside[edge.Dir]
+	run.Run = result.Run{
 		Workload: b.Name, Dir: l.relative(filepath.Join(s.Bench.Dir, edge.Dir)), Seed: edge.Seed, Summary: summary, Search: &found,
-	}, nil
+	}
+	if share, ok := found.Uncertainty(); ok && strings.HasPrefix(l.Objective.Metric, found.Figure()) {
+		run.within = share / math.Sqrt(12) // the edge is anywhere between the load that met and the one that missed
+	}
+	return &run, nil
 }
 
 // concluded reports whether the search has an answer: not where a point could not
@@ -215,7 +223,7 @@ func (t *trialRecord) sought(r *result.Run) {
 
 // asSought makes the text and the command of a workload, which are those of one
 // load, the search's; without one they stay.
-func (l *study) asSought(w result.Load, f *Search, spec workload.Spec) result.Load {
+func (l *study) asSought(w result.Load, f *LoadSearch, spec workload.Spec) result.Load {
 	if f == nil {
 		return w
 	}

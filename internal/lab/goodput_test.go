@@ -213,6 +213,23 @@ func TestSearchShare(t *testing.T) {
 	}
 }
 
+// A race ranks its arms by searches in virtual time, and ends with the faster engine.
+func TestGoodputRace(t *testing.T) {
+	text := sought[:strings.Index(sought, "baseline:")] + `baseline: {label: base, engine: vllm}
+space: {engine: [vllm, sglang], tp: ["1", "2"]}
+budget: {trials: 14}
+runtime: {kind: predicted}
+`
+	text = strings.NewReplacer("strategy: staged\n", "", "seconds: 60", "requests: 200, seconds: 0").Replace(text)
+	_, f := tuned(t, text, queue{"vllm": 0.1, "sglang": 0.04})
+	if f.Recommended == nil || f.Recommended.Engine != "sglang" || f.Recommended.Gain == nil || math.Abs(*f.Recommended.Gain-1.5) > 0.4 {
+		t.Errorf("recommended %+v: %s", f.Recommended, f.Verdict)
+	}
+	if f.Race == nil || !slices.ContainsFunc(f.Race.Arms, func(a result.Arm) bool { return a.Engine == "sglang" && a.Predicted != nil && math.Abs(*a.Predicted-2.5) < 0.6 }) {
+		t.Errorf("no arm of SGLang is predicted 2.5 times better: %+v", f.Race)
+	}
+}
+
 // A search that ends in points that cannot be believed gives no figure and no edge.
 func TestSearchVoid(t *testing.T) {
 	voided := result.Summary{Figures: map[string]float64{"completed": 9}, Verdict: result.Verdict{Status: result.Voided}}
@@ -246,11 +263,11 @@ func TestSearchBounds(t *testing.T) {
 
 // Several loads of one launch are all run before it is stopped.
 func TestLoadPoints(t *testing.T) {
-	text := strings.NewReplacer("kind: predicted", "kind: process", "bench:", "bench:",
+	text := strings.NewReplacer("kind: predicted", "kind: process", "strategy: staged", "strategy: survey",
 		"  - {name: a, dataset_name: random, num_prompts: 10}\n",
 		"  - {name: low, dataset_name: random, num_prompts: 5, request_rate: 20}\n  - {name: high, dataset_name: random, num_prompts: 5, request_rate: 80}\n  - {name: all, dataset_name: random, num_prompts: 5}\n",
 		"baseline: {label: base, engine: vllm}\nstages:\n  - name: engine\n    try: [{label: SGLang, engine: sglang, set: {tp: 2}}]",
-		"strategy: survey\nbench: {num_warmups: 0, telemetry_interval_s: 0}\ncandidates: [{label: base, engine: vllm, set: {tp: 2}}]").Replace(small)
+		"bench: {num_warmups: 0, telemetry_interval_s: 0}\ncandidates: [{label: base, engine: vllm, set: {tp: 2}}]").Replace(small)
 	_, f := tuned(t, text, nil)
 	names := []string{}
 	for _, run := range f.Trials[0].Runs {
@@ -416,12 +433,12 @@ func TestEnergyObjective(t *testing.T) {
 
 // A workload's first load is what it is described and checked by.
 func TestSearchFirst(t *testing.T) {
-	var none *Search
+	var none *LoadSearch
 	w := workload.Spec{NumPrompts: 7}
 	if none.first(w, nil).NumPrompts != 7 {
 		t.Error("a load that is given was changed")
 	}
-	f := &Search{Axis: AxisConcurrency, From: 4}
+	f := &LoadSearch{Axis: AxisConcurrency, From: 4}
 	f.fill()
 	if w = f.first(workload.Spec{}.Defaults(), nil); w.MaxConcurrency != 4 || w.NumPrompts != leastRequests {
 		t.Errorf("the first is %+v", w)

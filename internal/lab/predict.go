@@ -18,6 +18,10 @@ type Prediction struct {
 	Seed     uint64
 
 	Tokenizer workload.Tokenizer // by which the workload's lengths are measured; nil: package token's approximation
+
+	// Engine is told at the end what the engine's own metrics would show of the
+	// run, under the names of a summary's figures; nil: nobody asks.
+	Engine func(figures map[string]float64)
 }
 
 // predict answers a proposal without a server: the predictor's calls go the
@@ -38,7 +42,7 @@ func (l *study) predict(ctx context.Context, t *trialRecord, p tune.Proposal, pl
 	return nil
 }
 
-func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, dir string) (*result.Run, error) {
+func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, dir string) (*loaded, error) {
 	b := l.bench(p, pl, name)
 	b.Dir = dir
 	if f := l.search(name); f != nil {
@@ -48,7 +52,8 @@ func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, 
 	if err != nil {
 		return nil, err
 	}
-	return &result.Run{Workload: name, Dir: l.relative(dir), Seed: b.Spec.Workload.Seed, Summary: o.Summary}, nil
+	run := result.Run{Workload: name, Dir: l.relative(dir), Seed: b.Spec.Workload.Seed, Summary: o.Summary}
+	return &loaded{Run: run, within: l.within(o), engine: o.engine}, nil
 }
 
 // foretell is a run in virtual time, in its directory.
@@ -75,7 +80,11 @@ func (l *study) foretell(ctx context.Context, b Bench, pl plan) (*Outcome, error
 	}
 	defer out.abandon()
 	o := &Outcome{Header: h, Dir: b.Dir}
-	for c, err := range l.Predictor.Predict(ctx, Prediction{Config: pl.cfg, Replicas: pl.replicas, Workload: w, Seed: b.Spec.Workload.Seed, Tokenizer: tok}) {
+	asked := Prediction{
+		Config: pl.cfg, Replicas: pl.replicas, Workload: w, Seed: b.Spec.Workload.Seed, Tokenizer: tok,
+		Engine: func(f map[string]float64) { o.engine = f },
+	}
+	for c, err := range l.Predictor.Predict(ctx, asked) {
 		if err != nil {
 			return nil, err
 		}
@@ -96,25 +105,11 @@ func (s *Study) percentiles() []float64 {
 	out := []float64{95, 99}
 	metrics := []string{s.Objective.Metric}
 	for _, text := range s.Objective.SLOs {
-		if slo, err := result.ParseSLO(text); err == nil { // checked when the study was parsed
-			metrics = append(metrics, slo.Metric)
+		if b, err := ParseBound(text); err == nil { // checked when the study was parsed
+			metrics = append(metrics, b.Metric)
 		}
 	}
 	return append(out, PercentilesOf(metrics...)...)
-}
-
-// workload is a workload of the study with the seed of one pass. All trials of
-// a pass meet the same requests at the same times; another pass meets others.
-func (l *study) workload(name string, pass int) workload.Spec {
-	for i, w := range l.Workloads {
-		if w.Name == name {
-			spec := w.Spec
-			spec.Seed += l.Seed + uint64(1000*pass+i)
-			spec.Nonce = studyNonce(name, spec)
-			return spec
-		}
-	}
-	panic("lab: the strategy proposed a workload that the study does not have: " + name)
 }
 
 // OpenPredicted opens a workload that can be replayed in virtual time, with the

@@ -289,16 +289,17 @@ func readLog(dir, name string) string {
 var launchHead = regexp.MustCompile(`(?m)^# \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ `)
 
 // reject ends a trial by a rule of ours, before anything is launched.
-func (t *trialRecord) reject(e *engine.Engine, r *engine.Rejection) {
+func (t *trialRecord) reject(e *engine.Engine, r *engine.Rejection, cmd engine.Command) {
 	t.Status, t.Reason = tune.Refused, r.Reason
 	if f, ok := e.Diagnose(r.Log); ok {
-		t.Class = f.Class
+		t.Class, t.failed = f.Class, &failed{f, cmd}
 	}
 }
 
 // refuse ends a trial by what the engine said.
 func (t *trialRecord) refuse(reason string, f engine.Failure, cmd engine.Command) {
 	t.Status, t.Reason, t.Class, t.Advice = tune.Refused, reason, f.Class, f.Advice
+	t.failed = &failed{f, cmd}
 	if repair := f.RepairFor(cmd); len(repair) > 0 {
 		var steps []string
 		for _, name := range slices.Sorted(maps.Keys(repair)) {

@@ -24,24 +24,28 @@ type Study struct {
 	Name     string `yaml:"name" json:"name" jsonschema:"required,description=Short name; the default output directory is made from it"`
 	Title    string `yaml:"title,omitempty" json:"title,omitempty" jsonschema:"description=Title of the report; made from model\\, objective and hardware when empty"`
 	Seed     uint64 `yaml:"seed,omitempty" json:"seed,omitempty" jsonschema:"description=Every random choice of the study follows from it"`
-	Strategy string `yaml:"strategy,omitempty" json:"strategy,omitempty" jsonschema:"enum=staged,enum=survey,description=staged: each stage's best goes on (default). survey: measure every candidate under every workload"`
+	Strategy string `yaml:"strategy,omitempty" json:"strategy,omitempty" jsonschema:"enum=race,enum=staged,enum=survey,enum=random,enum=grid,enum=tpe,description=race: configurations of the engines' catalogue compete and the winner is launched repeatedly beside the baseline (default). staged: each stage's best goes on. survey: measure every candidate under every workload. random\\, grid and tpe draw from the same space as race"`
 
 	Model       string               `yaml:"model,omitempty" json:"model,omitempty" jsonschema:"description=Model of the baseline (a repository id)"`
 	ModelConfig map[string]string    `yaml:"model_config,omitempty" json:"model_config,omitempty" jsonschema:"description=Model id -> path of its config.json (from the working directory) for models perflab does not know"`
 	Hardware    Hardware             `yaml:"hardware" json:"hardware" jsonschema:"required"`
 	Engines     map[string]EngineUse `yaml:"engines,omitempty" json:"engines,omitempty" jsonschema:"description=Engine name (vllm\\, sglang\\, trtllm\\, llamacpp) -> how this study uses it"`
 
-	Objective Objective   `yaml:"objective" json:"objective" jsonschema:"required"`
-	Workloads []Workload  `yaml:"workloads" json:"workloads" jsonschema:"required,description=The first is the primary one: the search is judged by it"`
-	Baseline  *Candidate  `yaml:"baseline,omitempty" json:"baseline,omitempty" jsonschema:"description=staged: the configuration every gain is counted from"`
-	Stages    []Stage     `yaml:"stages,omitempty" json:"stages,omitempty" jsonschema:"description=staged: the steps of the search in order"`
+	Objective Objective  `yaml:"objective" json:"objective" jsonschema:"required"`
+	Workloads []Workload `yaml:"workloads" json:"workloads" jsonschema:"required,description=The first is the primary one: the search is judged by it"`
+	Baseline  *Candidate `yaml:"baseline,omitempty" json:"baseline,omitempty" jsonschema:"description=All but survey: the configuration every gain is counted from"`
+	Stages    []Stage    `yaml:"stages,omitempty" json:"stages,omitempty" jsonschema:"description=staged: the steps of the search in order. race: changes to try besides the catalogue's"`
+	Search    `yaml:",inline"`
 	Survey    []Candidate `yaml:"candidates,omitempty" json:"candidates,omitempty" jsonschema:"description=survey: what to measure; the first is the baseline"`
 
 	Runtime Runtime `yaml:"runtime" json:"runtime" jsonschema:"required"`
 	Bench   Client  `yaml:"bench,omitempty" json:"bench,omitzero" jsonschema:"description=How the load is sent"`
 	Budget  Budget  `yaml:"budget,omitempty" json:"budget,omitzero"`
 
-	doc *yaml.Node // for positions in messages
+	doc     *yaml.Node // for positions in messages
+	recipes []tune.Arm // of the prior files, those that the study may try
+	foreign int        // recipes that it may not
+	longest *int       // tokens of the longest request, once it was looked for
 }
 
 // Values are engine-neutral parameters: name -> value as the engine's flag
@@ -70,7 +74,10 @@ type EngineUse struct {
 // Objective is the figure to improve and what must hold besides.
 type Objective struct {
 	Metric string   `yaml:"metric" json:"metric" jsonschema:"required,description=Any metric of docs/metrics.md; total_token_throughput and mean_latency are the usual ones"`
-	SLOs   []string `yaml:"slos,omitempty" json:"slos,omitempty" jsonschema:"description=Such as p99_ttft_ms <= 500; a figure that is missing fails"`
+	SLOs   []string `yaml:"slos,omitempty" json:"slos,omitempty" jsonschema:"description=Such as p99_ttft_ms <= 500\\, or in a race of the baseline's figure: p99_ttft_ms <= baseline + 5%; a figure that is missing fails"`
+
+	Weights map[string]float64 `yaml:"weights,omitempty" json:"weights,omitempty" jsonschema:"description=race: workload name -> weight: the figure is the weighted geometric mean of theirs (default: the primary workload's alone)"`
+	MinGain Share              `yaml:"min_gain,omitempty" json:"min_gain,omitempty" jsonschema:"description=Gains up to this are no difference: 2% or 0.02 (default of race 2%)"`
 }
 
 // Workload is one load of a study: the workload itself and the name it has
@@ -80,7 +87,7 @@ type Workload struct {
 	Title         string `yaml:"title,omitempty" json:"title,omitempty" jsonschema:"description=Name in the report"`
 	workload.Spec `yaml:",inline"`
 
-	FindMax *Search `yaml:"find_max,omitempty" json:"find_max,omitempty" jsonschema:"description=Search the highest load that meets objective.slos within each launch; gives goodput_rate or goodput_concurrency. See docs/tuning.md"`
+	FindMax *LoadSearch `yaml:"find_max,omitempty" json:"find_max,omitempty" jsonschema:"description=Search the highest load that meets objective.slos within each launch; gives goodput_rate or goodput_concurrency. See docs/tuning.md"`
 }
 
 // Candidate is a change of the incumbent configuration.
@@ -136,13 +143,9 @@ type Client struct {
 type Budget struct {
 	Trials int    `yaml:"trials,omitempty" json:"trials,omitempty" jsonschema:"description=Launches in all; those that confirm the winner are kept back"`
 	Time   string `yaml:"time,omitempty" json:"time,omitempty" jsonschema:"description=Such as 30m"`
-}
 
-// Strategies of a study.
-const (
-	Staged = "staged"
-	Survey = "survey"
-)
+	GPUHours float64 `yaml:"gpu_hours,omitempty" json:"gpu_hours,omitempty" jsonschema:"exclusiveMinimum=0,description=Hours of allocated GPUs\\, from launch to stop; with time as well the one that ends first"`
+}
 
 // Kinds of runtime.
 const (
@@ -176,7 +179,11 @@ func (e *StudyError) Hint() string {
 
 // ParseStudy reads a study file strictly and checks every field. file is used
 // in messages.
-func ParseStudy(file string, data []byte) (*Study, error) {
+func ParseStudy(file string, data []byte) (*Study, error) { return ParseStudyAs(file, data, "") }
+
+// ParseStudyAs is ParseStudy with another strategy than the file's; "" is that
+// one. What the file says to other strategies is then left unused.
+func ParseStudyAs(file string, data []byte, strategy string) (*Study, error) {
 	s := &Study{doc: new(yaml.Node)}
 	// Keep the tree even when a value is wrong: later messages point into it.
 	if err := yaml.Load(data, s.doc); err != nil {
@@ -184,6 +191,9 @@ func ParseStudy(file string, data []byte) (*Study, error) {
 	}
 	if err := yaml.Load(data, s, yaml.WithKnownFields()); err != nil {
 		return nil, &StudyError{file, yamlProblems(err)}
+	}
+	if strategy != "" {
+		s.follow(strategy)
 	}
 	s.fill()
 	if p := s.check(); len(p) > 0 {
@@ -270,9 +280,26 @@ func between(s, before, after string) (string, bool) {
 	return s, ok
 }
 
+// follow sets the strategy, and drops what only others know.
+func (s *Study) follow(strategy string) {
+	s.Strategy = strategy
+	switch {
+	case !s.draws():
+		s.Search = Search{}
+	case strategy != Race:
+		s.Search.Race = RaceUse{}
+	}
+	if strategy != Race {
+		s.Objective.Weights = nil
+	}
+}
+
 func (s *Study) fill() {
 	if s.Strategy == "" {
-		s.Strategy = Staged
+		s.Strategy = Race
+		if s.attached() { // there is nothing to choose from
+			s.Strategy = Staged
+		}
 	}
 	s.Hardware.Nodes = cmp.Or(s.Hardware.Nodes, 1)
 	if s.Bench.Backend == "" {
@@ -304,38 +331,6 @@ func (k Candidate) config() tune.Config {
 	return c
 }
 
-// strategy builds the search from the study.
-func (s *Study) strategy() (tune.Strategy, error) {
-	obj, err := s.tuneObjective()
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, len(s.Workloads))
-	for i, w := range s.Workloads {
-		names[i] = w.Name
-	}
-	if s.Strategy == Survey {
-		var all []tune.Candidate
-		for _, k := range s.Survey {
-			all = append(all, tune.Candidate{Label: k.Label, Set: s.whole(k)})
-		}
-		return tune.NewSurvey(all, names, obj)
-	}
-	space := tune.Space{Baseline: s.whole(*s.Baseline), Primary: names[0], Others: names[1:]}
-	for _, st := range s.Stages {
-		stage := tune.Stage{Name: st.Name}
-		for _, k := range st.Try {
-			stage.Candidates = append(stage.Candidates, s.change(k))
-		}
-		space.Stages = append(space.Stages, stage)
-	}
-	limit, err := s.Budget.limit()
-	if err != nil {
-		return nil, err
-	}
-	return tune.NewStaged(space, obj, tune.Budget{Trials: s.Budget.Trials, Time: limit})
-}
-
 // change is a stage's candidate as the tuner takes it.
 func (s *Study) change(k Candidate) tune.Candidate {
 	if k.Fresh {
@@ -351,20 +346,4 @@ func (s *Study) whole(k Candidate) tune.Config {
 		c["model"] = s.Model
 	}
 	return c
-}
-
-func (s *Study) tuneObjective() (tune.Objective, error) {
-	m, err := result.Lookup(s.Objective.Metric)
-	if err != nil {
-		return tune.Objective{}, err
-	}
-	o := tune.Objective{Metric: m.Name, Higher: m.Better == result.Higher}
-	for _, text := range s.Objective.SLOs {
-		slo, err := result.ParseSLO(text)
-		if err != nil {
-			return o, err
-		}
-		o.SLOs = append(o.SLOs, tune.Bound{Metric: slo.Metric, Op: slo.Op, Limit: slo.Limit})
-	}
-	return o, nil
 }

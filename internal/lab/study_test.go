@@ -21,6 +21,7 @@ stages:
   - name: engine
     try: [{label: SGLang, engine: sglang, set: {tp: 2}}]
 runtime: {kind: predicted}
+strategy: staged
 `
 
 func TestParseStudy(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"perflab/internal/candidate"
 	"perflab/internal/deploy"
 	"perflab/internal/engine/cluster"
 	"perflab/internal/load"
@@ -41,6 +42,7 @@ type Status struct {
 	Phase    string         // one of the run's, or "preparing", "launching", "predicting"
 	Detail   string         // what the runtime said last in this phase: how far an image is pulled
 	Since    time.Time      // when the phase began
+	Ranked   int            // configurations whose figures were foretold since the last trial
 	Ended    int            // trials that have ended
 	Result   string         // of the trial that has just ended, with its figure
 	Progress *load.Progress // of the run under way, nil between runs
@@ -58,30 +60,28 @@ const (
 // DIR/study.json after every trial. What it returns is always the study as far
 // as it got. Renderers make the report from it.
 func Tune(ctx context.Context, s *Study, source []byte, o TuneOptions) (result.Study, error) {
-	strategy, err := s.strategy()
-	if err != nil {
-		return result.Study{}, err
-	}
 	if o.pauses == nil {
 		o.pauses = backoff()
 	}
-	l := &study{Study: s, TuneOptions: o, strategy: strategy}
+	l := &study{Study: s, TuneOptions: o}
 	log, err := l.open(source)
 	if err != nil {
 		return result.Study{}, err
 	}
 	defer l.file.Close()
 	defer l.release()
-	if _, err := tune.Resume(strategy, log); err != nil {
+	if l.strategy, l.field, err = s.strategy(l.foreteller(ctx)); err != nil {
+		return result.Study{}, err
+	}
+	if _, err := tune.Resume(l.strategy, log); err != nil {
 		return result.Study{}, fmt.Errorf("resume %s: %w", o.Dir, err)
 	}
-	for _, t := range log.Trials {
-		if t.Observation != nil {
-			l.ended++
-		}
+	if err := context.Cause(ctx); err != nil { // while it ranked: what it could not foretell is in its order
+		return result.Study{}, err
 	}
+	l.recall(log)
 	l.described = l.loads()
-	err = tune.Run(ctx, strategy, l.journal, l.trial)
+	err = tune.Run(ctx, l.strategy, l.journal, l.trial)
 	facts, ferr := l.save(err != nil)
 	if err == nil {
 		err = ferr // one that comes after another is its consequence
@@ -94,6 +94,9 @@ type study struct {
 	*Study
 	TuneOptions
 	strategy tune.Strategy
+	field    *candidate.Field   // of what may be tried; nil: the study lists it
+	base     map[string]float64 // figures of the baseline's first trial, once it was measured
+	counts   map[string]int     // requests by workload, those that were counted
 	file     *os.File
 	journal  *tune.Journal
 	ended    int
@@ -121,7 +124,10 @@ func (l *study) open(source []byte) (_ tune.Log, err error) {
 		return tune.Log{}, err
 	}
 	var hash string
-	hash, err = tune.Fingerprint(l.Study)
+	hash, err = tune.Fingerprint(struct {
+		*Study
+		Recipes []tune.Arm `json:"recipes,omitempty"` // the files may change
+	}{l.Study, l.recipes})
 	if err != nil {
 		return tune.Log{}, err
 	}
@@ -263,6 +269,7 @@ func (l *study) trial(ctx context.Context, p tune.Proposal) (tune.Observation, e
 	if err != nil {
 		return tune.Observation{}, err
 	}
+	t.Moves = l.asks(p, t)
 	if err := writeJSON(filepath.Join(dir, trialFile), t); err != nil {
 		return tune.Observation{}, err
 	}
@@ -297,11 +304,20 @@ type trialRecord struct {
 	Launches int     `json:"launches"`
 	LoadS    float64 `json:"load_s"`
 	GPUS     float64 `json:"gpu_s"`
+
+	Within map[string]float64 `json:"within,omitempty"` // workload -> standard error of the objective's figure, as a share of it
+	Moves  []tune.Candidate   `json:"moves,omitempty"`  // what its end asks for next
+
+	engine map[string]float64 // of its primary workload, where a prediction told
+	failed *failed            // why the engine refused
 }
 
 func (t *trialRecord) observation() tune.Observation {
-	o := tune.Observation{Trial: t.ID, Status: t.Status, Reason: t.Reason, Seconds: t.GPUS / float64(t.GPUs)}
-	for _, r := range t.Runs {
+	o := tune.Observation{Trial: t.ID, Status: t.Status, Reason: t.Reason, Seconds: t.GPUS / float64(t.GPUs), Within: t.Within, Moves: t.Moves}
+	for i, r := range t.Runs {
+		if status, _ := judgeRun(r.Workload, r.Summary); i > 0 && status != tune.Measured {
+			continue // its trial stands, but these are no figures to decide by
+		}
 		if o.Figures == nil {
 			o.Figures = map[string]map[string]float64{}
 		}

@@ -176,7 +176,7 @@ func TestGoodput(t *testing.T) {
 func TestExistingIsNotRefused(t *testing.T) {
 	srv := httptest.NewServer(answer(nil))
 	defer srv.Close()
-	text := good[:strings.Index(good, "stages:")] + "runtime: {kind: existing, urls: ['" + srv.URL + "', '" + srv.URL + "'], ready_timeout_s: 1}\n"
+	text := good[:strings.Index(good, "stages:")] + "strategy: staged\nruntime: {kind: existing, urls: ['" + srv.URL + "', '" + srv.URL + "'], ready_timeout_s: 1}\n"
 	text = strings.Replace(text, "gpus: 2", "gpus: 1", 1) // on which Qwen3-32B needs a shorter max_model_len
 	_, f := tuned(t, text, nil)
 	if r := f.Trials[0]; r.Status == tune.Refused || r.Replicas != 2 {
@@ -195,7 +195,7 @@ func TestExistingIsNotRefused(t *testing.T) {
 func TestExistingServesItsName(t *testing.T) {
 	srv := httptest.NewServer(answer(nil))
 	defer srv.Close()
-	head := good[:strings.Index(good, "stages:")] + "runtime: {kind: existing, urls: ['" + srv.URL + "']}\n"
+	head := good[:strings.Index(good, "stages:")] + "strategy: staged\nruntime: {kind: existing, urls: ['" + srv.URL + "']}\n"
 	for _, c := range []struct{ text, want string }{
 		{head + "engines: {vllm: {flags: [--served-model-name, Qwen/Qwen3-8B]}}\n", "Qwen/Qwen3-8B"},
 		{strings.Replace(head, "engine: vllm", "engine: trtllm, set: {speculative: 'mtp:1'}", 1), "Qwen/Qwen3-32B"},
@@ -256,7 +256,7 @@ func TestEngineDiesOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := small[:strings.Index(small, "stages:")] + "runtime: {kind: process, ready_timeout_s: 10}\nbench: {num_warmups: 0}\n"
+	text := small[:strings.Index(small, "stages:")] + "strategy: staged\nruntime: {kind: process, ready_timeout_s: 10}\nbench: {num_warmups: 0}\n"
 	t.Setenv("PATH", dir)
 	begun := time.Now()
 	_, f := tuned(t, text, nil)
@@ -285,7 +285,7 @@ func TestBrokenAnswersEndTheTrial(t *testing.T) {
 	mux.HandleFunc("/v1/", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) })
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
-	text := small[:strings.Index(small, "stages:")] + "runtime: {kind: existing, urls: ['" + srv.URL + "']}\n"
+	text := small[:strings.Index(small, "stages:")] + "strategy: staged\nruntime: {kind: existing, urls: ['" + srv.URL + "']}\n"
 	_, f := tuned(t, text, nil)
 	if r := f.Trials[0]; r.Status != tune.Failed || !strings.Contains(r.Reason, "401") {
 		t.Errorf("trial 1 is %s: %s", r.Status, r.Reason)
@@ -305,7 +305,7 @@ func TestInterruptedAtEachPhase(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin)
-	text := small[:strings.Index(small, "stages:")] + "runtime: {kind: process, ready_timeout_s: 10}\nbench: {num_warmups: 1}\n"
+	text := small[:strings.Index(small, "stages:")] + "strategy: staged\nruntime: {kind: process, ready_timeout_s: 10}\nbench: {num_warmups: 1}\n"
 	s, err := ParseStudy("t.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)

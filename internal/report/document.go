@@ -3,107 +3,12 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
-
-// study is a result.Study with the look-ups that every renderer needs.
-type study struct {
-	result.Study
-	objective result.Metric
-	primary   string
-	trials    map[int]*result.Trial
-	style     result.Style // of blocks
-}
-
-func index(s result.Study) study {
-	x := study{Study: s, trials: map[int]*result.Trial{}}
-	x.objective = x.metric(s.Objective.Metric)
-	for i := range s.Trials {
-		x.trials[s.Trials[i].ID] = &s.Trials[i]
-		for _, r := range s.Trials[i].Runs { // one simulated run taints the whole
-			x.Simulated = x.Simulated || r.Summary.Simulated
-			x.Predicted = x.Predicted || r.Summary.Predicted
-		}
-	}
-	x.Simulated = x.Simulated || x.Predicted
-	if x.survey() {
-		x.Baseline = nil // no configuration of a list is measured against another
-	}
-	for _, l := range s.Workloads {
-		if l.Primary || x.primary == "" {
-			x.primary = l.Name
-		}
-		if l.Primary {
-			break
-		}
-	}
-	return x
-}
-
-// survey reports whether the study measured a list and improved nothing.
-func (x study) survey() bool { return x.Strategy == "survey" }
-
-func (x study) lower() bool { return x.Objective.Better == "lower" }
-
-func (x study) gain(g *float64) string { return gainText(g, x.objective, x.Objective.Better) }
-
-// summary is a trial's on the primary workload, or nil.
-func (x study) summary(t *result.Trial) *result.Summary {
-	if t == nil {
-		return nil
-	}
-	for i := range t.Runs {
-		if t.Runs[i].Workload == x.primary {
-			return &t.Runs[i].Summary
-		}
-	}
-	return nil
-}
-
-// name is how a trial is referred to: "#3 TP4 EP4".
-func (x study) name(id int) string {
-	if t := x.trials[id]; t != nil {
-		return fmt.Sprintf("#%d %s", id, t.Label)
-	}
-	return fmt.Sprintf("#%d", id)
-}
-
-// workload is the title of a workload.
-func (x study) workload(name string) string {
-	for _, l := range x.Workloads {
-		if l.Name == name {
-			return cmp.Or(l.Title, l.Name)
-		}
-	}
-	return name
-}
-
-// PickName names a side of the comparison with its number of replicas.
-func (x study) PickName(p *result.Pick) string {
-	if p == nil {
-		return "none"
-	}
-	return x.name(p.Trial) + ", " + count(max(p.Replicas, 1), "replica")
-}
-
-// role marks the trials that the conclusion speaks of.
-func (x study) role(id int) string {
-	switch {
-	case x.Recommended != nil && x.Recommended.Trial == id && x.survey():
-		return "best"
-	case x.Recommended != nil && x.Recommended.Trial == id:
-		return "recommended"
-	case x.Baseline != nil && x.Baseline.Trial == id:
-		return "baseline"
-	}
-	return ""
-}
 
 // document is a study prepared for a reader: all forms render it, so that
 // they cannot disagree.
@@ -121,6 +26,7 @@ type document struct {
 	Gain       string
 	Comparison []comparison
 	Survey     *survey         // in place of the comparison
+	Race       *race           // of strategy race: in place of the stages
 	Defined    []result.Metric // figures of the comparison
 	Doubts     []string        // runs of the comparison whose verdict is not sound
 	Remarks    []string
@@ -153,53 +59,11 @@ type comparison struct {
 	Workload string
 	Rows     []comparedRow
 	Gain     string
-	Worse    bool
+	Tone     string // up, down
 }
 
 // comparedRow is one figure on both sides.
 type comparedRow struct{ Label, Baseline, Recommended string }
-
-// section is a stage with its trials.
-type section struct {
-	Heading   string
-	Number    int // 0: not a stage of the search
-	Incumbent string
-	Again     []string // candidates that an earlier section shows
-	Trials    []trialView
-	Ranking   string
-	Unranked  []string
-	Result    string
-}
-
-// trialView is one trial as shown.
-type trialView struct {
-	ID       int
-	Label    string
-	Role     string
-	Status   string // ok, refused, failed, void
-	Class    string // of the failure
-	Reason   string
-	Advice   string // what to do about it
-	Facts    string // that the engine's log tells
-	Notes    []string
-	Change   []string // against the incumbent
-	Figure   string   // objective on the primary workload
-	Deploy   string
-	Command  string
-	Log      string
-	Runs     []runView
-	Incident bool // it has no figures to believe
-}
-
-// runView is one run as shown.
-type runView struct {
-	Workload string
-	Seed     uint64
-	Dir      string
-	Block    string
-	Verdict  result.Status
-	Checks   []result.Check // those that are not sound
-}
 
 // option is a row of the summary of options.
 type option struct {
@@ -239,19 +103,6 @@ func (d document) Lost() bool {
 	return d.Recommended != nil && d.Recommended.Gain != nil && *d.Recommended.Gain < 0
 }
 
-// sentence gives a clause its capital and full stop. A clause that begins with
-// the name of a configuration keeps it as it is spelt.
-func (x study) sentence(s string) string {
-	if s == "" {
-		return ""
-	}
-	named := func(t result.Trial) bool { return strings.HasPrefix(s, t.Label) }
-	if s[0] < utf8.RuneSelf && !slices.ContainsFunc(x.Trials, named) {
-		s = strings.ToUpper(s[:1]) + s[1:]
-	}
-	return strings.TrimSuffix(s, ".") + "."
-}
-
 func newDocument(s result.Study, o Options) document {
 	x := index(s)
 	x.style = o.style(x.objective)
@@ -277,11 +128,14 @@ func newDocument(s result.Study, o Options) document {
 	d.Defined = x.compared(o)
 	d.Comparison, d.Doubts = x.compare(d.Defined)
 	d.Remarks = x.remarks()
+	d.Race = x.raced()
 	d.Sections = x.sections()
 	d.Options = x.options()
 	d.Others = x.others()
 	d.Cost = x.cost()
-	d.Plots = Plots(s)
+	if d.Race == nil { // the chapters of a race have their own
+		d.Plots = Plots(s)
+	}
 	if x.survey() {
 		d.Survey = x.surveyed()
 	}
@@ -319,6 +173,7 @@ func (x study) warnings() []string {
 	switch {
 	case x.survey():
 		w = append(w, "A survey: each configuration was launched once, and none is measured as an improvement of another.")
+	case x.Race != nil && x.Confirmed: // the gain says of how many launches it is
 	case x.Recommended == nil || x.Baseline == nil || x.Recommended.Trial == x.Baseline.Trial:
 	case x.Confirmed:
 		w = append(w, fmt.Sprintf("Confirmed: baseline and recommendation were launched again on fresh seeds after the search; the comparison shows those launches (trials #%d and #%d).", x.Baseline.Trial, x.Recommended.Trial))
@@ -335,9 +190,11 @@ func (x study) compared(o Options) []result.Metric {
 	if names == nil {
 		names = []string{x.objective.Name, "mean_ttft_ms", "mean_tpot_ms", "output_throughput"}
 		for _, slo := range x.Objective.SLOs {
-			if end := strings.IndexAny(slo, " <>="); end > 0 {
-				names = append(names, slo[:end])
+			end := strings.IndexAny(slo, " <>=")
+			if end <= 0 || strings.HasPrefix(slo, accuracyBound) {
+				continue // accuracy is no figure of a run
 			}
+			names = append(names, slo[:end])
 		}
 		names = append(names, x.spent()...)
 	}
@@ -353,7 +210,8 @@ func (x study) compared(o Options) []result.Metric {
 // compare builds the conclusion's table, and names its runs that are in doubt.
 func (x study) compare(metrics []result.Metric) (rows []comparison, doubts []string) {
 	for _, c := range x.Cases {
-		row := comparison{Workload: x.workload(c.Workload), Gain: x.gain(c.Gain), Worse: c.Gain != nil && *c.Gain < 0}
+		row := comparison{Workload: x.workload(c.Workload)}
+		row.Gain, row.Tone = x.caseGain(c)
 		for _, m := range metrics {
 			row.Rows = append(row.Rows, comparedRow{m.Label, number(c.Baseline, m), number(c.Recommended, m)})
 		}
@@ -409,242 +267,4 @@ func wrapScript(script string) string {
 		lines[i] = wrapCommand(lines[i])
 	}
 	return files + strings.Join(lines, "\n")
-}
-
-// sections groups trials by stage: the baseline, the stages as they were
-// concluded, then what else there is (an unfinished stage, the confirmation).
-func (x study) sections() []section {
-	var out []section
-	shown := map[int]bool{}
-	staged := map[int]bool{}
-	for _, st := range x.Stages {
-		for _, id := range st.Trials {
-			staged[id] = true
-		}
-	}
-	out = append(out, x.loose(shown, func(t result.Trial) bool { return t.Stage == "baseline" && !staged[t.ID] })...)
-	for i, st := range x.Stages {
-		sec := section{Heading: st.Name, Number: i + 1, Result: x.sentence(st.Result)}
-		if x.survey() {
-			sec.Heading, sec.Number, st.Before = "Configurations", 0, 0
-		}
-		if x.trials[st.Before] != nil {
-			sec.Incumbent = x.name(st.Before)
-		}
-		for _, id := range st.Trials {
-			t := x.trials[id]
-			if t != nil && !shown[id] {
-				shown[id] = true
-				sec.Trials = append(sec.Trials, x.view(t, x.trials[st.Before]))
-			} else {
-				sec.Again = append(sec.Again, x.name(id))
-			}
-		}
-		sec.Ranking, sec.Unranked = x.rank(st)
-		out = append(out, sec)
-	}
-	return append(out, x.loose(shown, func(t result.Trial) bool { return !staged[t.ID] })...)
-}
-
-// loose makes sections of trials that no concluded stage holds.
-func (x study) loose(shown map[int]bool, want func(result.Trial) bool) []section {
-	var out []section
-	for i := range x.Trials {
-		t := &x.Trials[i]
-		if shown[t.ID] || !want(*t) {
-			continue
-		}
-		shown[t.ID] = true
-		heading := stageTitle(t.Stage)
-		if len(out) == 0 || out[len(out)-1].Heading != heading {
-			out = append(out, section{Heading: heading})
-		}
-		last := &out[len(out)-1]
-		last.Trials = append(last.Trials, x.view(t, nil))
-	}
-	return out
-}
-
-// stageTitle is the name of a stage for the reader: two of them are the
-// strategy's own.
-func stageTitle(name string) string {
-	switch name {
-	case "baseline":
-		return "Baseline"
-	case "confirm":
-		return "Confirmation on fresh seeds"
-	case "survey":
-		return "Configurations"
-	}
-	return name
-}
-
-// rank orders a stage's candidates and its incumbent by the objective. What
-// was not measured, or cannot be believed, is named apart.
-func (x study) rank(st result.Stage) (line string, unranked []string) {
-	var r []ranked
-	ids := st.Trials
-	if !slices.Contains(ids, st.Before) && x.trials[st.Before] != nil {
-		ids = append(slices.Clone(ids), st.Before)
-	}
-	for _, id := range ids {
-		t := x.trials[id]
-		if t == nil {
-			continue
-		}
-		sum := x.summary(t)
-		v, ok := value(sum, x.objective)
-		switch {
-		case t.Status != tune.Measured:
-			unranked = append(unranked, fmt.Sprintf("%s (%s)", x.name(id), t.Status))
-		case !ok:
-			unranked = append(unranked, fmt.Sprintf("%s (no %s)", x.name(id), x.objective.Name))
-		default:
-			r = append(r, ranked{x.name(id), v, quantity(sum, x.objective)})
-		}
-	}
-	return ranking(r, x.lower()), unranked
-}
-
-// view prepares a trial. Further workloads of the trials that the conclusion
-// compares stand under the other benchmark cases.
-func (x study) view(t, before *result.Trial) trialView {
-	v := trialView{
-		ID: t.ID, Label: t.Label, Role: x.role(t.ID), Status: t.Status, Reason: t.Reason, Notes: t.Notes, Log: t.Log,
-		Figure: quantity(x.summary(t), x.objective), Deploy: x.deployed(t.ID, t.Replicas),
-		Command: wrapCommand(t.Command), Incident: t.Status != tune.Measured,
-		Class: t.Class, Advice: x.sentence(t.Advice), Facts: factLine(t.Facts),
-	}
-	if v.Incident && t.Replicas == 0 {
-		v.Deploy = "" // it was not started
-	}
-	if before != nil {
-		v.Change = changes(before.Config, t.Config)
-	}
-	for i := range t.Runs {
-		if r := &t.Runs[i]; r.Workload == x.primary || v.Role == "" || x.survey() {
-			v.Runs = append(v.Runs, x.run(r))
-		}
-	}
-	return v
-}
-
-func (x study) run(r *result.Run) runView {
-	v := x.printed(&r.Summary)
-	v.Workload, v.Seed, v.Dir = x.workload(r.Workload), r.Seed, r.Dir
-	return *v
-}
-
-func (x study) printed(s *result.Summary) *runView {
-	if s == nil {
-		return nil
-	}
-	block := printed(*s, x.style)
-	if beside := strings.TrimRight(result.TelemetryText(*s), "\n"); beside != "" {
-		block += "\n" + beside
-	}
-	return &runView{Block: block, Verdict: s.Verdict.Status, Checks: unsound(s.Verdict)}
-}
-
-// printed is the block without its last newline.
-func printed(s result.Summary, st result.Style) string {
-	return strings.TrimRight(result.Block(s, st), "\n")
-}
-
-// changes lists the parameters in which two configurations differ.
-func changes(from, to map[string]string) []string {
-	keys := slices.Sorted(maps.Keys(to))
-	for k := range maps.Keys(from) {
-		if _, ok := to[k]; !ok {
-			keys = append(keys, k)
-		}
-	}
-	slices.Sort(keys)
-	var c []string
-	for _, k := range keys {
-		v, ok := to[k]
-		switch {
-		case !ok:
-			c = append(c, k+" unset")
-		case from[k] != v:
-			c = append(c, k+"="+v)
-		}
-	}
-	return c
-}
-
-// options summarises what each stage gained.
-func (x study) options() []option {
-	var out []option
-	if x.survey() {
-		return nil
-	}
-	for _, st := range x.Stages {
-		o := option{Stage: st.Name, Change: "-", Gain: "-", From: x.name(st.Before)}
-		o.To = number(x.summary(x.trials[st.Winner]), x.objective)
-		if w := x.trials[st.Winner]; w != nil && st.Winner != st.Before {
-			o.Change, o.Gain = x.name(st.Winner), x.gain(st.Gain)
-			o.Better, o.Worse = st.Gain != nil && *st.Gain > 0, st.Gain != nil && *st.Gain < 0 // worse when an SLO decided
-		}
-		out = append(out, o)
-	}
-	return out
-}
-
-// others are the cases beside the primary workload.
-func (x study) others() []other {
-	var out []other
-	for _, c := range x.Cases {
-		if c.Workload == x.primary || x.Baseline == nil || x.Recommended == nil {
-			continue
-		}
-		k := other{Workload: x.workload(c.Workload), Gain: x.gain(c.Gain)}
-		for _, l := range x.Workloads {
-			if l.Name == c.Workload {
-				k.Text = l.Text
-			}
-		}
-		k.Baseline = side{wrapCommand(x.Baseline.Command), x.deployed(x.Baseline.Trial, x.Baseline.Replicas), x.printed(c.Baseline)}
-		k.Optimized = side{wrapCommand(x.Recommended.Command), x.deployed(x.Recommended.Trial, x.Recommended.Replicas), x.printed(c.Recommended)}
-		out = append(out, k)
-	}
-	return out
-}
-
-// cost is the ledger and the number of configurations behind the conclusion.
-func (x study) cost() []figure {
-	by := map[string]int{}
-	for _, t := range x.Trials {
-		by[t.Status]++
-	}
-	var parts []string
-	for _, st := range []string{tune.Measured, tune.Refused, tune.Failed, tune.Void} {
-		if by[st] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", by[st], statusWord(st)))
-		}
-	}
-	out := []figure{
-		{"Trials", strings.Join(parts, ", ")},
-		{"Launches", fmt.Sprint(x.Ledger.Launches)},
-		{"Time under load (s)", fmt.Sprintf("%.1f", x.Ledger.LoadS)},
-	}
-	if slices.ContainsFunc(x.Trials, func(t result.Trial) bool { return t.GPUs > 0 }) {
-		out = append(out, figure{"Allocated GPU time (GPU-s)", fmt.Sprintf("%.1f", x.Ledger.GPUS)})
-	}
-	return out
-}
-
-// statusWord is a trial's status for the reader.
-func statusWord(s string) string {
-	switch s {
-	case tune.Measured:
-		return "ok"
-	case tune.Refused:
-		return "refused by the engine"
-	case tune.Failed:
-		return "failed to run"
-	case tune.Void:
-		return "void"
-	}
-	return s
 }

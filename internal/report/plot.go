@@ -13,9 +13,13 @@ const plotWidth = 880
 
 // Plots draws a study: the objective of every trial, baseline against
 // recommendation on every workload, and throughput against time per token. A
-// plot without data is left out.
+// plot without data is left out. Of a race they are its comparisons, arms,
+// predictions and front.
 func Plots(s result.Study) []Plot {
 	x := index(s)
+	if r := x.raced(); r != nil {
+		return racePlots(r) // launches under a part of the load are no bars beside the others
+	}
 	var out []Plot
 	for _, draw := range []func(study) (Plot, bool){objectiveByTrial, casesByWorkload, tradeOff} {
 		if p, ok := draw(x); ok {

@@ -20,15 +20,23 @@ func Markdown(w io.Writer, s result.Study, o Options) error {
 		m.para("> **%s**", mdText(d.Banner))
 	}
 	m.heading(1, d.Heading())
-	m.conclusion(d)
+	if d.Race != nil {
+		m.raceConclusion(d)
+	} else {
+		m.conclusion(d)
+	}
 	m.objective(d)
 	m.setup(d)
 	m.heading(2, "Experiment Results")
+	m.raceResults(d)
 	for _, sec := range d.Sections {
 		m.section(sec)
 	}
 	m.optionTable(d)
 	m.others(d)
+	if d.Race != nil {
+		m.chapter(3, d.Race.Launches)
+	}
 	m.cost(d)
 	return m.writeTo(w, "the study "+s.Name)
 }
@@ -44,15 +52,7 @@ func (m *mdWriter) conclusion(d document) {
 		m.plots(d.Plots)
 		return
 	}
-	m.para("%s %s", mdText(d.Lead()), mdText(d.study.name(d.Recommended.Trial)))
-	m.code("bash", d.Command)
-	m.para("Deployment: %s. %s", mdText(d.Deploy), mdText(d.HowTo))
-	for _, note := range d.Caveats {
-		m.para("> %s", mdText(note))
-	}
-	if d.Script != "" {
-		m.code("bash", d.Script)
-	}
+	m.recommended(d)
 	m.survey(d)
 	m.plots(d.Plots)
 	m.comparison(d)
@@ -62,6 +62,19 @@ func (m *mdWriter) conclusion(d document) {
 	}
 	m.para("Notes:")
 	m.list("1.", d.Remarks...)
+}
+
+// recommended writes how the recommendation is started.
+func (m *mdWriter) recommended(d document) {
+	m.para("%s %s", mdText(d.Lead()), mdText(d.study.name(d.Recommended.Trial)))
+	m.code("bash", d.Command)
+	m.para("Deployment: %s. %s", mdText(d.Deploy), mdText(d.HowTo))
+	for _, note := range d.Caveats {
+		m.para("> %s", mdText(note))
+	}
+	if d.Script != "" {
+		m.code("bash", d.Script)
+	}
 }
 
 func (m *mdWriter) survey(d document) {
@@ -98,6 +111,9 @@ func (m *mdWriter) comparison(d document) {
 		return
 	}
 	m.para("Benchmark results before and after optimization. The gain is of the objective, %s, against the baseline:", mdText(d.Metric.Label))
+	if d.Race != nil {
+		m.para("%s", mdText(d.Race.OneOf))
+	}
 	m.row("Benchmark Case", mdText("Baseline: "+d.PickName(d.Baseline)), mdText("Recommended: "+d.PickName(d.Recommended)), "Gain")
 	m.row("---", "---", "---", "---:")
 	for _, c := range d.Comparison {
@@ -321,6 +337,9 @@ func (m *mdWriter) cost(d document) {
 		m.row(mdText(f.Label), mdText(f.Value))
 	}
 	m.b.WriteString("\n")
+	if d.Race != nil && d.Race.Ledger.Grid != nil {
+		m.chapter(3, d.Race.Ledger)
+	}
 	m.heading(2, "How to Repeat")
 	m.para("Every figure above is in %s, and each run directory named above keeps the calls it was computed from.", mdCode("study.json"))
 	if d.Repeat != "" {

@@ -20,6 +20,9 @@ const textRows = 12
 // per trial, and the recommended command.
 func StudyText(w io.Writer, s result.Study) error {
 	x, b := index(s), &strings.Builder{}
+	if x.Race != nil {
+		return writeSummary(w, s, x.raceText())
+	}
 	if x.Simulated {
 		b.WriteString("SIMULATED: no GPU was measured.\n")
 	}
@@ -38,7 +41,11 @@ func StudyText(w io.Writer, s result.Study) error {
 	} else {
 		b.WriteString("\nNo configuration is recommended.\n")
 	}
-	if _, err := io.WriteString(w, b.String()); err != nil {
+	return writeSummary(w, s, b.String())
+}
+
+func writeSummary(w io.Writer, s result.Study, text string) error {
+	if _, err := io.WriteString(w, text); err != nil {
 		return fmt.Errorf("write the summary of study %s: %w", s.Name, err)
 	}
 	return nil

@@ -1,5 +1,7 @@
 package result
 
+import "cmp"
+
 // Race is what stands behind the conclusion of a study by strategy race, beside
 // its trials: facts for the report. Ratios are of the objective in the direction
 // that is better: 1.1 is 10 % better, also where less is better.
@@ -120,5 +122,16 @@ type Phase struct {
 	Launches int      `json:"launches"`
 	LoadS    float64  `json:"load_s"`
 	GPUS     float64  `json:"gpu_s"`
-	Gain     *float64 `json:"gain,omitempty"` // of what led at its end over what led at its beginning
+	WallS    float64  `json:"wall_s,omitempty"` // its launches from start to stop, one after another; 0: not known
+	Gain     *float64 `json:"gain,omitempty"`   // of what led at its end over what led at its beginning
+}
+
+// PerHour is the gain that a GPU-hour of the phase brought, where no GPU was
+// allocated an hour of its launches; false where either is not known.
+func (p Phase) PerHour() (float64, bool) {
+	hours := cmp.Or(p.GPUS, p.WallS) / 3600
+	if p.Gain == nil || hours <= 0 {
+		return 0, false
+	}
+	return *p.Gain / hours, true
 }

@@ -120,8 +120,12 @@ type Progress struct {
 type Stats struct {
 	Running, Waiting int // waiting includes the front end
 	PeakRunning      int
-	KVUsage          float64 // share of blocks that sequences hold
-	PeakKV           float64 // the same at most, in any step
+	PeakWaiting      int
+	RunningTime      time.Duration // sum over requests of the steps in which they ran
+	WaitingTime      time.Duration // and in which they waited
+	KVTime           time.Duration // sum over steps of their length by the share of blocks held
+	KVUsage          float64       // share of blocks that sequences hold
+	PeakKV           float64       // the same at most, in any step
 	KVBlocks         int
 	Steps            int
 	Preemptions      int
@@ -385,10 +389,20 @@ func (c *Core) Step() (step *Step, ok bool) {
 	c.now = r.End
 	c.stats.Steps++
 	c.stats.Busy += length
-	c.stats.PeakRunning = max(c.stats.PeakRunning, len(c.running))
-	c.peakHeld = max(c.peakHeld, c.pool.total-c.pool.free)
+	c.occupy(length)
 	c.apply()
 	return r, true
+}
+
+// occupy counts what a step of this length held and kept waiting.
+func (c *Core) occupy(length time.Duration) {
+	s, held := &c.stats, c.pool.total-c.pool.free
+	running, waiting := len(c.running), len(c.live)-len(c.running)
+	s.PeakRunning, s.PeakWaiting = max(s.PeakRunning, running), max(s.PeakWaiting, waiting)
+	s.RunningTime += length * time.Duration(running)
+	s.WaitingTime += length * time.Duration(waiting)
+	s.KVTime += time.Duration(float64(length) * float64(held) / float64(c.pool.total))
+	c.peakHeld = max(c.peakHeld, held)
 }
 
 // countGap counts the time since the last step: the front end was empty until

@@ -103,7 +103,7 @@ type Ablated struct {
 // question.
 type Paired struct {
 	Label     string  `json:"label"`
-	Questions int     `json:"questions"`
+	Questions int     `json:"questions"` // answered, those of every launch
 	Right     int     `json:"right"`
 	Base      int     `json:"baseline_right"`
 	Lost      int     `json:"lost"`      // the baseline alone was right

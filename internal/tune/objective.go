@@ -24,6 +24,7 @@ type Objective struct {
 type Guard struct {
 	Margin    float64 `json:"margin"`              // share of right answers that may be lost: 0.02 is two points
 	Agreement float64 `json:"agreement,omitempty"` // least AgreementFigure in an early rung, where there is one
+	Questions int     `json:"questions,omitempty"` // asked in a launch; 0: answers are each to another question
 }
 
 // Bound is one constraint on a figure. A missing figure fails it.

@@ -83,6 +83,10 @@ type trial struct {
 	name  string // the labels that led to it, "TensorRT-LLM + FP8"
 	end   Observation
 	score score
+
+	merged map[string]float64 // of a race: figures of the workloads that it is judged by
+	log    float64            // of a race: of the objective, more is better
+	origin lineage            // of a race
 }
 
 // figures of the primary workload; none for no trial or an unmeasured one.

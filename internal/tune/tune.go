@@ -13,15 +13,15 @@
 //	err = tune.Run(ctx, s, j, evaluate)
 //	fmt.Println(s.Result().Verdict)
 //
-// Invariants: a strategy is a pure state machine: the same space and
+// Invariants: a strategy is a pure state machine: the same space, seed and
 // observations give the same proposals. Resume is replay of the journal
 // through Tell; there is no other code for it. Every gain is given against
 // the incumbent and against the baseline. A figure that is missing loses to
 // any figure, and fails every bound. Nothing is recommended in place of the
-// baseline by a single measurement.
+// baseline by a single measurement, but by a Survey and a Draw, which say so.
 //
-// Deliberately absent: files, clocks, goroutines, random numbers, and what a
-// parameter means.
+// Deliberately absent: files, clocks, goroutines, random numbers that no seed
+// decides, and what a parameter means.
 package tune
 
 import (

@@ -192,5 +192,12 @@ func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d %s", n, plural(what))
+}
+
+func plural(what string) string {
+	if strings.HasSuffix(what, "ch") {
+		return what + "es"
+	}
+	return what + "s"
 }

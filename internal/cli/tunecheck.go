@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"perflab/internal/lab"
+)
+
+// shownRefusals is how many configurations that will not be launched a check
+// names; the report of the study has them all.
+const shownRefusals = 12
+
+// checkStudy says that a study file is valid and, of a race, what it would do.
+func checkStudy(ctx context.Context, env Env, path string, s *lab.Study) error {
+	fmt.Fprintf(env.Stdout, "%s is a valid study of strategy %s\n", path, s.Strategy)
+	v := &tuneView{started: time.Now()}
+	v.live = startLive(env, v.text, nil)
+	p, ok, err := s.Preview(ctx, predictor{}, v.watch)
+	v.live.end()
+	if err != nil || !ok {
+		return err
+	}
+	return writePreview(env.Stdout, p)
+}
+
+func writePreview(out io.Writer, p lab.Preview) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "\n%s may be raced. Predicted by the simulator (SIMULATED), as a multiple of the baseline's objective:\n", plural(len(p.Arms), "configuration"))
+	for _, a := range p.Arms {
+		predicted := "-"
+		if a.Predicted != nil {
+			predicted = fmt.Sprintf("%.2f", *a.Predicted)
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", predicted, a.Label, origin(a))
+	}
+	if len(p.Refused) > 0 {
+		fmt.Fprintf(w, "\n%s will not be launched:\n", plural(len(p.Refused), "configuration"))
+	}
+	for i, a := range p.Refused {
+		if i == shownRefusals {
+			fmt.Fprintf(w, "  and %d more\n", len(p.Refused)-i)
+			break
+		}
+		fmt.Fprintf(w, "  %s:\t%s\n", a.Label, a.Refused)
+	}
+	if p.Foreign > 0 {
+		fmt.Fprintf(w, "\n%s of the priors are left out: of engines or models that the study does not name.\n", plural(p.Foreign, "recipe"))
+	}
+	fmt.Fprintf(w, "\nLaunches: at most %d, of which %d are kept to confirm the winner and to leave out what it does not need%s.\n", p.All, p.Kept, bounded(p))
+	return w.Flush()
+}
+
+func origin(a lab.PreviewArm) string {
+	if a.Prior == "" {
+		return ""
+	}
+	return "(" + a.Prior + ")"
+}
+
+// bounded says what else ends the search.
+func bounded(p lab.Preview) string {
+	var parts []string
+	if p.Budget.Trials == 0 {
+		parts = append(parts, "fewer when no launch is worth its cost")
+	}
+	if p.Budget.Time > 0 {
+		parts = append(parts, "within "+brief(p.Budget.Time))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return ", " + strings.Join(parts, ", ")
+}

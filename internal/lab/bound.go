@@ -1,0 +1,153 @@
+package lab
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"perflab/internal/result"
+	"perflab/internal/tune"
+)
+
+// Bound is a constraint of a study: on a figure by itself, as result.SLO has
+// it, or on what it is beside the baseline's.
+type Bound struct {
+	tune.Bound
+	text string
+}
+
+// ParseBound parses "p99_ttft_ms <= 500" and what result.ParseSLO takes besides,
+// and bounds of the baseline's figure: "mean_tpot_ms <= baseline + 5%" is of it,
+// "p99_ttft_ms <= baseline + 20 ms" adds to it, and so do points of a share,
+// "success_rate >= baseline - 1pt". "accuracy >= baseline - 2pt" is the margin
+// of the guard on answers: its Limit is -0.02.
+func ParseBound(text string) (Bound, error) {
+	i := strings.IndexAny(text, "<>")
+	name := strings.TrimSpace(text)
+	if i >= 0 {
+		name = strings.TrimSpace(text[:i])
+	}
+	ofBase := i >= 0 && strings.HasPrefix(limitOf(text, i), baselineWord)
+	if name == tune.AccuracyFigure && !ofBase {
+		return Bound{}, errAccuracy(text)
+	}
+	if !ofBase {
+		slo, err := result.ParseSLO(text)
+		return Bound{tune.Bound{Metric: slo.Metric, Op: slo.Op, Limit: slo.Limit}, text}, err
+	}
+	return relative(text, name, text[i:i+1]+"=", limitOf(text, i))
+}
+
+// baselineWord begins a limit that is one of the baseline's figure.
+const baselineWord = "baseline"
+
+func limitOf(text string, i int) string {
+	return strings.TrimSpace(strings.TrimPrefix(text[i+1:], "="))
+}
+
+func errAccuracy(text string) error {
+	return fmt.Errorf("SLO %q: accuracy is held against the baseline's answers: write accuracy >= baseline - 2pt", text)
+}
+
+// relative parses what stands behind "baseline".
+func relative(text, name, op, limit string) (Bound, error) {
+	rest := strings.TrimSpace(strings.TrimPrefix(limit, baselineWord))
+	sign := 1.0
+	if amount, minus := strings.CutPrefix(rest, "-"); minus {
+		sign, rest = -1, strings.TrimSpace(amount)
+	} else if amount, plus := strings.CutPrefix(rest, "+"); plus {
+		rest = strings.TrimSpace(amount)
+	} else if rest != "" {
+		return Bound{}, errRelative(text)
+	}
+	if name == tune.AccuracyFigure {
+		lost, err := points(rest)
+		if err != nil || op != ">=" || sign > 0 && lost > 0 {
+			return Bound{}, errAccuracy(text)
+		}
+		return Bound{tune.Bound{Metric: name, Op: op, Limit: -lost, Of: tune.Plus}, text}, nil
+	}
+	m, err := result.Lookup(name)
+	if err != nil {
+		return Bound{}, fmt.Errorf("SLO %q: %w", text, err)
+	}
+	b := Bound{tune.Bound{Metric: m.Name, Op: op, Limit: 1, Of: tune.Times}, text}
+	if rest == "" {
+		return b, nil
+	}
+	if share, percent := strings.CutSuffix(rest, "%"); percent {
+		v, err := strconv.ParseFloat(strings.TrimSpace(share), 64)
+		if err != nil || !(v >= 0 && v < 100 || v >= 0 && sign > 0) {
+			return Bound{}, errRelative(text)
+		}
+		b.Limit = 1 + sign*v/100
+		return b, nil
+	}
+	b.Of = tune.Plus
+	if strings.HasSuffix(rest, "pt") {
+		v, err := points(rest)
+		if err != nil || m.Unit != "ratio" {
+			return Bound{}, fmt.Errorf("SLO %q: points (pt) are of shares, and %s is in %s: write baseline + 5%% or an amount", text, m.Name, cmp.Or(m.Unit, "plain numbers"))
+		}
+		b.Limit = sign * v
+		return b, nil
+	}
+	slo, err := result.ParseSLO(m.Name + " " + op + " " + rest)
+	if err != nil || slo.Limit < 0 {
+		return Bound{}, errRelative(text)
+	}
+	b.Limit = sign * slo.Limit
+	return b, nil
+}
+
+func errRelative(text string) error {
+	return fmt.Errorf("SLO %q: write a bound of the baseline's figure as baseline + 5%%, baseline - 1pt or baseline + 20 ms", text)
+}
+
+// points parses "2pt" as 0.02; "" is 0.
+func points(text string) (float64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	number, ok := strings.CutSuffix(text, "pt")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if !ok || err != nil || !(v >= 0 && v <= 100) {
+		return 0, fmt.Errorf("%q is no number of points", text)
+	}
+	return v / 100, nil
+}
+
+// Against is the bound with a limit of its own, for a baseline's figures; false
+// where they lack the one it is of, which no figure can then be shown to keep.
+func (b Bound) Against(baseline map[string]float64) (tune.Bound, bool) {
+	out := b.Bound
+	if b.Of == "" {
+		return out, true
+	}
+	of, ok := baseline[b.Metric]
+	if b.Of == tune.Times {
+		out.Limit *= of
+	} else {
+		out.Limit += of
+	}
+	out.Of = ""
+	return out, ok
+}
+
+// Judge reports whether a summary keeps the bound, with a sentence. Accuracy is
+// no figure of a run: what guards it has its own say.
+func (b Bound) Judge(s, baseline result.Summary) (met bool, why string) {
+	if b.Metric == tune.AccuracyFigure {
+		return true, b.text + ": judged by the questions"
+	}
+	limit, ok := b.Against(baseline.Figures)
+	if !ok {
+		return false, b.text + ": missed, the baseline has no such figure"
+	}
+	met, why = result.SLO{Metric: limit.Metric, Op: limit.Op, Limit: limit.Limit}.Judge(s)
+	if b.Of != "" {
+		why += " (" + b.text + ")"
+	}
+	return met, why
+}

@@ -1,0 +1,234 @@
+package lab
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v4"
+
+	"perflab/internal/engine"
+	"perflab/internal/tune"
+)
+
+// drawn checks a study whose strategy searches the catalogue.
+func (c *checker) drawn() {
+	c.from()
+	c.space()
+	for i, k := range c.s.Arms {
+		at := fmt.Sprintf("arms.%d", i)
+		c.candidate(at, k, true)
+		if slices.ContainsFunc(c.s.Arms[:i], func(a Candidate) bool { return a.Label == k.Label }) {
+			c.add(at, "the label %q is taken: give each arm its own", k.Label)
+		}
+	}
+	c.race()
+	c.priors()
+	if c.s.attached() && len(c.s.Runtime.URLs) > 0 {
+		c.add("runtime.kind", "an existing endpoint cannot be reconfigured: strategy %s needs hooks.start and hooks.stop, or another runtime kind", c.s.Strategy)
+	}
+}
+
+// notDrawn refuses the keys of a search of the catalogue in a study that lists
+// what it tries.
+func (c *checker) notDrawn() {
+	s := c.s
+	for _, key := range []struct {
+		at    string
+		given bool
+	}{{"space", len(s.Space) > 0}, {"arms", len(s.Arms) > 0}, {"priors", len(s.Priors) > 0}, {"race", s.Search.Race != (RaceUse{})}} {
+		if key.given {
+			c.add(key.at, "%s belongs to strategy race: a %s study tries what it lists", key.at, s.Strategy)
+		}
+	}
+}
+
+// race checks how a race is run.
+func (c *checker) race() {
+	r := c.s.Search.Race
+	if r != (RaceUse{}) && c.s.Strategy != Race {
+		c.add("race", "race belongs to strategy race, not %s", c.s.Strategy)
+		return
+	}
+	if r.Rounds < 0 || r.Rounds == 1 || r.Rounds > mostRounds {
+		c.add("race.rounds", "rounds is %d: give 2 to %d launches of each of the best, 3 is the default", r.Rounds, mostRounds)
+	}
+	if !(r.ShortLoad >= 0 && r.ShortLoad <= 1) {
+		c.add("race.short_load", "short_load is %v: give a share of the load above 0, up to 1", r.ShortLoad)
+	}
+}
+
+// mostRounds keeps a slip of the finger from launching for a week.
+const mostRounds = 50
+
+// space checks the parameters that the study narrows, each value as the engines
+// that may be tried take it.
+func (c *checker) space() {
+	s := c.s
+	for _, name := range slices.Sorted(maps.Keys(s.Space)) {
+		at := "space." + name
+		if len(s.Space[name]) == 0 {
+			c.add(at, "%s has no values: list those that may be tried, or leave the key out", name)
+			continue
+		}
+		switch name {
+		case "engine":
+			for i, v := range s.Space[name] {
+				c.engine(fmt.Sprintf("%s.%d", at, i), v)
+			}
+		case "model": // whether it is known is seen with the others
+		default:
+			if err := engine.KnownParam(name); err != nil {
+				c.add(at, "%v", err)
+				continue
+			}
+			c.choices(at, name, s.Space[name])
+		}
+	}
+}
+
+// choices checks the values of one parameter. What an engine lacks costs it the
+// configurations that have it; only what none can read is a fault of the file.
+func (c *checker) choices(at, name string, values []string) {
+	if c.s.Baseline == nil {
+		return
+	}
+	engines, _ := c.s.tried()
+	for i, v := range values {
+		for _, e := range engines {
+			before := len(c.list)
+			c.command(fmt.Sprintf("%s.%d", at, i), e, EngineUse{}, Values{name: v})
+			if len(c.list) > before {
+				break // the others say the same
+			}
+		}
+	}
+}
+
+// priors reads the files of recipes and keeps those that the study may try.
+func (c *checker) priors() {
+	s := c.s
+	if s.Baseline == nil {
+		return
+	}
+	s.recipes, s.foreign = nil, 0
+	for i, path := range s.Priors {
+		at := fmt.Sprintf("priors.%d", i)
+		recipes, problems := readRecipes(path)
+		for _, p := range problems {
+			c.add(at, "%s", p)
+		}
+		s.keep(path, recipes)
+	}
+}
+
+// keep takes the recipes of the study's engines and models for arms.
+func (s *Study) keep(path string, recipes []Recipe) {
+	engines, models := s.tried()
+	taken := map[string]bool{}
+	for _, k := range s.Arms {
+		taken[k.Label] = true
+	}
+	for _, a := range s.recipes {
+		taken[a.Label] = true
+	}
+	for _, r := range recipes {
+		k := Candidate{Label: r.Label, Engine: r.Engine, Model: r.Model, Set: r.Set}
+		config := tune.Candidate{Set: s.whole(k)}.Apply(nil)
+		if !slices.Contains(engines, r.Engine) || !slices.Contains(models, config["model"]) {
+			s.foreign++
+			continue
+		}
+		for base, n := r.Label, 2; taken[r.Label]; n++ {
+			r.Label = fmt.Sprintf("%s (%d)", base, n)
+		}
+		taken[r.Label] = true
+		s.recipes = append(s.recipes, tune.Arm{Label: r.Label, Config: config, Prior: cmp.Or(r.Source, path)})
+	}
+}
+
+// readRecipes reads a file of recipes strictly.
+func readRecipes(path string) (out []Recipe, problems []string) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, []string{fmt.Sprintf("read the recipes: %v", err)}
+	}
+	doc := new(yaml.Node)
+	err = yaml.Load(data, doc)
+	if err == nil {
+		err = yaml.Load(data, &out, yaml.WithKnownFields())
+	}
+	if err != nil {
+		for _, p := range yamlProblems(err) {
+			problems = append(problems, path+":"+strings.Replace(p, "a study has at least name, hardware, objective, workloads and runtime", "list recipes of label, engine, model, set and source", 1))
+		}
+		return nil, problems
+	}
+	for i, r := range out {
+		for _, err := range recipeErrors(r) {
+			line, col := position(doc, fmt.Sprint(i))
+			problems = append(problems, fmt.Sprintf("%s:%d:%d: %v", path, line, col, err))
+		}
+	}
+	return out, problems
+}
+
+func recipeErrors(r Recipe) []error {
+	var errs []error
+	if r.Label == "" {
+		errs = append(errs, errors.New("this recipe needs a label"))
+	}
+	if _, err := engine.ByName(r.Engine); err != nil {
+		errs = append(errs, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Set)) {
+		if err := engine.KnownParam(name); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// bounds checks the constraints and what else the objective says.
+func (c *checker) bounds() {
+	o := c.s.Objective
+	for i, text := range o.SLOs {
+		at := fmt.Sprintf("objective.slos.%d", i)
+		b, err := ParseBound(text)
+		switch {
+		case err != nil:
+			c.add(at, "%v", err)
+		case b.Metric == tune.AccuracyFigure && !c.s.guarded():
+			c.add(at, "%q needs an accuracy block: the questions whose answers are held against the baseline's", text)
+		case b.Of != "" && c.s.Strategy != Race:
+			c.add(at, "%q is a bound of the baseline's figure, which strategy race has: give %s an amount", text, c.s.Strategy)
+		}
+	}
+	if _, err := o.MinGain.Value(); err != nil {
+		c.add("objective.min_gain", "min_gain %v", err)
+	}
+	if len(o.Weights) > 0 && c.s.Strategy != Race {
+		c.add("objective.weights", "weights belong to strategy race: %s is judged by the first workload", c.s.Strategy)
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Weights)) {
+		if !slices.ContainsFunc(c.s.Workloads, func(w Workload) bool { return w.Name == name }) {
+			c.add("objective.weights."+name, "there is no workload %q to weigh", name)
+		}
+		if w := o.Weights[name]; !(w > 0 && w < 1e9) {
+			c.add("objective.weights."+name, "the weight of %s is %v: give a number above 0", name, w)
+		}
+	}
+	if len(o.Weights) > 0 && len(c.s.Workloads) > 0 && o.Weights[c.s.Workloads[0].Name] == 0 {
+		c.add("objective.weights", "the first workload, %s, has no weight: the search is judged by it too", c.s.Workloads[0].Name)
+	}
+}
+
+// guarded reports whether the study has questions by which answers are held
+// against the baseline's.
+func (s *Study) guarded() bool {
+	return s.doc != nil && len(s.doc.Content) > 0 && child(s.doc.Content[0], "accuracy") != nil
+}

@@ -1,0 +1,152 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+
+	"perflab/internal/engine"
+	"perflab/internal/result"
+	"perflab/internal/tune"
+	"perflab/internal/workload"
+)
+
+// What of a workload is replayed to foretell a configuration's figures. A burst
+// that is cut short never fills the layouts that it would have told apart: of a
+// published study's eight GPUs a fifth of the load foretold 1.3 times for what all
+// of it foretold 1.8 times. So it is all of the load, unless that would take more
+// than a fraction of a second.
+const (
+	foretellMost   = 1000   // requests
+	foretellLeast  = 200    // whatever they cost
+	foretellTokens = 600000 // of prompts and answers, in between
+)
+
+// PhaseRanking is when figures of configurations are foretold, as told in Status.
+const PhaseRanking = "ranking"
+
+// foreteller is a tune.Predictor by replays in virtual time. Configurations are
+// those of the study file alone, so that a study that is resumed foretells what
+// it did before.
+type foreteller struct {
+	l       *study
+	predict func(Prediction) iter.Seq2[result.Call, error]
+	stopped func() bool // the study was interrupted: a search that ranks ends at once
+	plans   *study
+	loads   map[string]*foretold // by workload
+	said    map[string]map[string]float64
+}
+
+// foretold is the part of a workload that predictions are of.
+type foretold struct {
+	w   *workload.Workload
+	tok workload.Tokenizer
+	err error // it cannot be replayed
+}
+
+// foreteller predicts for the study's search, and nothing where nobody can.
+func (l *study) foreteller(ctx context.Context) tune.Predictor {
+	if l.Predictor == nil || l.Strategy != Race {
+		return blind{}
+	}
+	return &foreteller{
+		l: l, plans: &study{Study: l.Study}, loads: map[string]*foretold{}, said: map[string]map[string]float64{},
+		predict: func(p Prediction) iter.Seq2[result.Call, error] { return l.Predictor.Predict(ctx, p) },
+		stopped: func() bool { return ctx.Err() != nil },
+	}
+}
+
+// Predict replays a part of a workload on a configuration, once.
+func (f *foreteller) Predict(c tune.Config, name string) (map[string]float64, bool) {
+	key, err := json.Marshal(c)
+	if err != nil {
+		panic("lab: encode a configuration: " + err.Error()) // a map of texts
+	}
+	at := name + " " + string(key)
+	figures, known := f.said[at]
+	if !known && !f.stopped() {
+		if figures, err = f.replay(c, name); err != nil {
+			figures = nil
+		}
+		f.said[at] = figures
+		f.l.watch(func(s *Status) {
+			s.Phase, s.Workload, s.Progress = PhaseRanking, "", nil
+			s.Ranked++
+		})
+	}
+	return figures, figures != nil
+}
+
+func (f *foreteller) replay(c tune.Config, name string) (map[string]float64, error) {
+	pl, err := f.plans.plan(c)
+	if err != nil {
+		return nil, err
+	}
+	if pl.engine.MeasuredOnly {
+		return nil, engine.ErrMeasuredOnly
+	}
+	if s := f.l.search(name); s != nil {
+		return f.highest(pl, name, s)
+	}
+	o, err := f.once(pl, name, f.load(name))
+	if err != nil {
+		return nil, err
+	}
+	if status, why := judgeRun(name, o.Summary); status != tune.Measured {
+		return nil, fmt.Errorf("foretold: %s", why)
+	}
+	return o.Summary.Figures, nil
+}
+
+// once replays a part of a workload on a plan.
+func (f *foreteller) once(pl plan, name string, part *foretold) (*Outcome, error) {
+	if part.err != nil {
+		return nil, part.err
+	}
+	var err error
+	b := Bench{Spec: Spec{
+		Targets: []string{}, Backend: f.l.Bench.Backend, Model: pl.cfg.ServedName, Workload: part.w.Spec(),
+		Goodput: f.l.Bench.Goodput, Percentiles: f.l.percentiles(), Price: f.l.Hardware.Price, GPUs: f.l.allocated(),
+	}, Name: name}
+	o := &Outcome{}
+	if o.Header, err = b.header(part.w, true); err != nil {
+		return nil, err
+	}
+	o.Header.Predicted = true
+	asked := Prediction{Config: pl.cfg, Replicas: pl.replicas, Workload: part.w, Seed: b.Spec.Workload.Seed, Tokenizer: part.tok}
+	for call, err := range f.predict(asked) {
+		if err != nil {
+			return nil, err
+		}
+		o.Calls = append(o.Calls, call)
+	}
+	return o, o.summarise(b.Spec)
+}
+
+// load is the first requests of a workload, opened once.
+func (f *foreteller) load(name string) *foretold {
+	if p, ok := f.loads[name]; ok {
+		return p
+	}
+	p := &foretold{}
+	f.loads[name] = p
+	spec := f.plans.workload(name, 0)
+	if p.w, p.tok, p.err = OpenPredicted(spec); p.err != nil {
+		return p
+	}
+	n, tokens := p.w.Len(), p.w.Totals().Input+p.w.Totals().Output
+	most := foretellMost
+	if tokens > 0 {
+		most = min(most, max(foretellLeast, int(float64(n)*foretellTokens/float64(tokens))))
+	}
+	if n <= most || spec.Steps != "" {
+		return p
+	}
+	if first := spec.Sized(most); first.Validate() == nil {
+		p.w, p.tok, p.err = OpenPredicted(first)
+	}
+	return p
+}
+
+var _ tune.Predictor = (*foreteller)(nil)

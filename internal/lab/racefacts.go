@@ -1,0 +1,189 @@
+package lab
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"perflab/internal/result"
+	"perflab/internal/stat"
+	"perflab/internal/tune"
+)
+
+// raced is the evidence of a race as facts: what it says of configurations and
+// numbers, with commands, and with what the trials cost.
+func (l *study) raced(f result.Study, r tune.Result, trials []trialRecord) *result.Race {
+	e := r.Evidence
+	out := &result.Race{
+		Noise: result.Noise(e.Noise), Phases: l.phases(e.Phases, trials), Stopped: e.Stopped,
+		Comparisons: contests(e.Comparisons), HoldOuts: contests(e.HoldOuts), Frontier: l.frontier(f),
+		Arms: l.arms(e.Arms, trials),
+	}
+	for _, s := range e.Steps {
+		out.Steps = append(out.Steps, result.RaceStep{Trial: s.Trial, Label: s.Label, Gain: s.Gain, Total: s.Total, Note: s.Note})
+	}
+	for _, t := range e.Foretold {
+		out.Foretold = append(out.Foretold, result.Foretold(t))
+	}
+	for _, a := range e.Ablation {
+		out.Ablation = append(out.Ablation, result.Ablated{Setting: a.Setting, Trial: a.Trial, Gain: spanOf(a.Gain), Dropped: a.Dropped, Reason: a.Reason})
+	}
+	for _, p := range e.Accuracy {
+		out.Accuracy = append(out.Accuracy, result.PairedTest(p))
+	}
+	return out
+}
+
+func spanOf(s *tune.Span) *result.Span {
+	if s == nil {
+		return nil
+	}
+	return new(result.Span(*s))
+}
+
+// arms have the commands that their trials had, and those that never ran the
+// ones that they would have had by the study file.
+func (l *study) arms(ends []tune.ArmEnd, trials []trialRecord) []result.Arm {
+	plans := &study{Study: l.Study}
+	out := make([]result.Arm, 0, len(ends))
+	for _, a := range ends {
+		arm := result.Arm{
+			Label: a.Label, Engine: a.Config["engine"], Prior: a.Prior, Trials: a.Trials, State: a.State, Reason: a.Reason,
+			Predicted: a.Predicted, Expected: a.Expected, Measured: spanOf(a.Measured),
+		}
+		i := slices.IndexFunc(trials, func(t trialRecord) bool { return maps.Equal(t.Config, a.Config) })
+		if i >= 0 {
+			arm.Command = trials[i].Command
+		} else if pl, _ := plans.plan(a.Config); pl.cmd.Engine != "" {
+			arm.Command = shown(pl.cmd)
+		}
+		out = append(out, arm)
+	}
+	return out
+}
+
+func contests(all []tune.Comparison) []result.Contest {
+	var out []result.Contest
+	for _, c := range all {
+		out = append(out, result.Contest{
+			Label: c.Label, Against: c.Against, Workload: c.Workload, Trials: c.Trials, Others: c.Others,
+			Ratio: result.Span(c.Ratio), P: c.P, Family: c.Family, Shown: c.Shown, Verdict: c.Verdict, Sentence: c.Sentence,
+		})
+	}
+	return out
+}
+
+// phases have what their trials cost. They follow each other.
+func (l *study) phases(all []tune.Phase, trials []trialRecord) []result.Phase {
+	out := []result.Phase{} // a list in study.json, also when it is empty
+	last := 0
+	for _, p := range all {
+		first := last
+		last += p.Launches
+		phase := result.Phase{Name: p.Name, Launches: p.Launches, Gain: p.Gain}
+		for _, t := range trials {
+			if t.ID > first && t.ID <= last {
+				phase.LoadS += t.LoadS
+				phase.GPUS += t.GPUS
+			}
+		}
+		if l.onCPU() {
+			phase.GPUS = 0
+		}
+		out = append(out, phase)
+	}
+	return out
+}
+
+// launches is how many trials a gain of this one's configuration is of: those of
+// the confirming passes.
+func (l *study) launches(trials []result.Trial, id int) int {
+	t := trialByID(trials, id)
+	if t == nil {
+		return 0
+	}
+	n := 0
+	for _, o := range trials {
+		if o.Stage == t.Stage && o.Status == tune.Measured && maps.Equal(o.Config, t.Config) {
+			n++
+		}
+	}
+	return n
+}
+
+// Figures of a point of the frontier.
+const (
+	tpotFigure   = "mean_tpot_ms"
+	outputFigure = "output_throughput"
+)
+
+// frontier is every configuration that was measured under all of the primary
+// workload's load, by what a user sees and what a GPU yields.
+func (l *study) frontier(f result.Study) []result.FrontPoint {
+	type spot struct {
+		result.FrontPoint
+		config          map[string]string
+		perUser, perGPU []float64
+	}
+	var spots []*spot
+	for _, t := range f.Trials {
+		s := summaryOf(f.Trials, t.ID, l.Workloads[0].Name)
+		if t.Status != tune.Measured || t.Share != 0 || s == nil {
+			continue
+		}
+		tpot, user := s.Figures[tpotFigure]
+		rate, gpu := s.Figures[outputFigure]
+		if !user || !gpu || !(tpot > 0) {
+			continue // there is no such place on the plot
+		}
+		i := slices.IndexFunc(spots, func(p *spot) bool { return maps.Equal(p.config, t.Config) })
+		if i < 0 {
+			i = len(spots)
+			spots = append(spots, &spot{FrontPoint: result.FrontPoint{Label: t.Label, Pick: picked(f, t)}, config: t.Config})
+		}
+		p := spots[i]
+		p.Trials = append(p.Trials, t.ID)
+		p.perUser = append(p.perUser, 1000/tpot)
+		p.perGPU = append(p.perGPU, rate/float64(cmp.Or(t.GPUs, t.Replicas, 1)))
+	}
+	var out []result.FrontPoint
+	for _, p := range spots {
+		p.PerUser, p.PerGPU = meanOf(p.perUser), meanOf(p.perGPU)
+		out = append(out, p.FrontPoint)
+	}
+	for i := range out {
+		out[i].Front = !slices.ContainsFunc(out, func(o result.FrontPoint) bool {
+			x, y := o.PerUser.Value-out[i].PerUser.Value, o.PerGPU.Value-out[i].PerGPU.Value
+			return x >= 0 && y >= 0 && x+y > 0
+		})
+	}
+	return out
+}
+
+// picked says for what a study singles a trial's configuration out.
+func picked(f result.Study, t result.Trial) string {
+	for _, p := range []struct {
+		name string
+		pick *result.Pick
+	}{{"baseline", f.Baseline}, {"recommended", f.Recommended}} {
+		if p.pick == nil {
+			continue
+		}
+		if of := trialByID(f.Trials, p.pick.Trial); of != nil && maps.Equal(of.Config, t.Config) {
+			return p.name
+		}
+	}
+	return ""
+}
+
+// meanOf is the mean over launches with its 95 % interval by Student's t; of one
+// launch there is none, and its ends are the value.
+func meanOf(x []float64) result.Span {
+	m := stat.Mean(x)
+	s := result.Span{Value: m, Low: m, High: m}
+	if lo, hi, ok := stat.MeanCI(m, stat.StdDev(x), len(x), 0.95); ok && !math.IsNaN(lo) {
+		s.Low, s.High = lo, hi
+	}
+	return s
+}

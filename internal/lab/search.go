@@ -1,0 +1,285 @@
+package lab
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"perflab/internal/candidate"
+	"perflab/internal/engine"
+	"perflab/internal/result"
+	"perflab/internal/tune"
+)
+
+// Strategies of a study.
+const (
+	Race   = "race"
+	Staged = "staged"
+	Survey = "survey"
+	Random = "random"
+	Grid   = "grid"
+	TPE    = "tpe"
+)
+
+// Strategies lists the names, the default first.
+func Strategies() []string { return []string{Race, Staged, Survey, Random, Grid, TPE} }
+
+// Search is what a study says about the space that race, random, grid and tpe
+// search: by itself it is the engines' catalogue.
+type Search struct {
+	Space  map[string][]string `yaml:"space,omitempty" json:"space,omitempty" jsonschema:"description=Narrows the catalogue: parameter (or engine or model) -> the values that may be tried; an empty value is the engine's default"`
+	Arms   []Candidate         `yaml:"arms,omitempty" json:"arms,omitempty" jsonschema:"description=Whole configurations to try besides the catalogue's"`
+	Priors []string            `yaml:"priors,omitempty" json:"priors,omitempty" jsonschema:"description=Files of recipes (from the working directory): YAML lists of label\\, engine\\, model\\, set and source. Those of the study's engines and models are tried too"`
+	Race   RaceUse             `yaml:"race,omitempty" json:"race,omitzero"`
+}
+
+// RaceUse says how a race goes about it.
+type RaceUse struct {
+	Rounds    int     `yaml:"rounds,omitempty" json:"rounds,omitempty" jsonschema:"description=Launches of the best\\, of the second and of the baseline that confirm the winner (default 3)"`
+	ShortLoad float64 `yaml:"short_load,omitempty" json:"short_load,omitempty" jsonschema:"description=Share of the load under which configurations compete first (default a third)"`
+	Thorough  bool    `yaml:"thorough,omitempty" json:"thorough,omitempty" jsonschema:"description=Try the parameters too that seldom bring more than 4 %"`
+}
+
+// Recipe is a configuration that somebody has published, in a file of priors.
+type Recipe struct {
+	Label  string `yaml:"label"`
+	Engine string `yaml:"engine"`
+	Model  string `yaml:"model"`
+	Set    Values `yaml:"set"`
+	Source string `yaml:"source"` // where it comes from, for the report
+}
+
+// Share is a part of a whole as users write it: "2%" or 0.02.
+type Share string
+
+// Value is the share; "" is 0.
+func (s Share) Value() (float64, error) {
+	if s == "" {
+		return 0, nil
+	}
+	number, percent := strings.CutSuffix(string(s), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v >= 0 && v < 1) {
+		return 0, fmt.Errorf("%q is no share: write 2%% or 0.02", string(s))
+	}
+	return v, nil
+}
+
+// minGain is what a race takes for a difference that matters where the study
+// says nothing: less is dear to show, since launches of one configuration differ
+// by a percent or two.
+const minGain = 0.02
+
+// draws reports whether the strategy searches the engines' catalogue.
+func (s *Study) draws() bool {
+	return slices.Contains([]string{Race, Random, Grid, TPE}, s.Strategy)
+}
+
+// strategy builds the search from the study, and the field of what it may try
+// where it searches the catalogue.
+func (s *Study) strategy(foretell tune.Predictor) (tune.Strategy, *candidate.Field, error) {
+	obj, err := s.tuneObjective()
+	if err != nil {
+		return nil, nil, err
+	}
+	budget, err := s.budget()
+	if err != nil {
+		return nil, nil, err
+	}
+	names := make([]string, len(s.Workloads))
+	for i, w := range s.Workloads {
+		names[i] = w.Name
+	}
+	if s.Strategy == Survey {
+		var all []tune.Candidate
+		for _, k := range s.Survey {
+			all = append(all, tune.Candidate{Label: k.Label, Set: s.whole(k)})
+		}
+		survey, err := tune.NewSurvey(all, names, obj)
+		return survey, nil, err
+	}
+	space := tune.Space{Baseline: s.whole(*s.Baseline), Primary: names[0], Others: names[1:]}
+	if s.Strategy == Staged {
+		for _, st := range s.Stages {
+			stage := tune.Stage{Name: st.Name}
+			for _, k := range st.Try {
+				stage.Candidates = append(stage.Candidates, s.change(k))
+			}
+			space.Stages = append(space.Stages, stage)
+		}
+		staged, err := tune.NewStaged(space, obj, budget)
+		return staged, nil, err
+	}
+	field, err := candidate.New(s.options())
+	if err != nil {
+		return nil, nil, err
+	}
+	var st tune.Strategy
+	switch s.Strategy {
+	case Race:
+		st, err = tune.NewRace(field, foretell, space, obj, budget, tune.RaceOptions{Rounds: s.Search.Race.Rounds, Short: s.Search.Race.ShortLoad})
+	case Random:
+		st, err = tune.NewRandom(field, space, obj, budget, s.Seed)
+	case Grid:
+		st, err = tune.NewGrid(field, space, obj, budget, s.Seed)
+	case TPE:
+		st, err = tune.NewTPE(field, space, obj, budget, s.Seed)
+	default:
+		err = fmt.Errorf("strategy %q is not known: use %s", s.Strategy, strings.Join(Strategies(), ", "))
+	}
+	return st, field, err
+}
+
+// blind foretells nothing.
+type blind struct{}
+
+func (blind) Predict(tune.Config, string) (map[string]float64, bool) { return nil, false }
+
+// options are what the study may try. Configurations are made concrete by what
+// the study file alone says: what an engine tells of itself comes later, and a
+// study that is resumed must find what it began with.
+func (s *Study) options() candidate.Options {
+	l := &study{Study: s}
+	engines, models := s.tried()
+	o := candidate.Options{
+		Baseline: s.whole(*s.Baseline), Engines: engines, Models: models, Narrow: s.Space,
+		GPUs: s.Hardware.GPUs, Latency: s.forLatency(), Numerics: s.guarded(), Longest: l.longestRequest(),
+		Resolve: func(c tune.Config) (engine.Command, engine.Config, error) {
+			p, err := l.plan(c)
+			return p.cmd, p.cfg, err
+		},
+	}
+	taken := map[string]bool{}
+	label := func(text, stage string) string {
+		if taken[text] && stage != "" {
+			text = stage + ": " + text // it is unique within its stage only
+		}
+		taken[text] = true
+		return text
+	}
+	for _, st := range s.Stages {
+		for _, k := range st.Try {
+			c := s.change(k)
+			if c.Label = label(c.Label, st.Name); !c.Replace {
+				o.Changes = append(o.Changes, c)
+				continue
+			}
+			o.Arms = append(o.Arms, tune.Arm{Label: c.Label, Config: c.Apply(nil), Prior: ofStudy})
+		}
+	}
+	for _, k := range s.Arms {
+		o.Arms = append(o.Arms, tune.Arm{Label: k.Label, Config: tune.Candidate{Set: s.whole(k)}.Apply(nil), Prior: ofStudy})
+	}
+	o.Arms = append(o.Arms, s.recipes...)
+	return o
+}
+
+// ofStudy is where the configurations of the study file come from.
+const ofStudy = "the study"
+
+// tried are the engines and models that a search of the catalogue may use: all
+// that the study names, or those that its space does.
+func (s *Study) tried() (engines, models []string) {
+	add := func(list *[]string, names ...string) {
+		for _, name := range names {
+			if name != "" && !slices.Contains(*list, name) {
+				*list = append(*list, name)
+			}
+		}
+	}
+	add(&engines, s.Baseline.Engine)
+	add(&engines, slices.Sorted(maps.Keys(s.Engines))...)
+	add(&models, cmp.Or(s.Baseline.Model, s.Model), s.Model)
+	named := slices.Clone(s.Arms)
+	for _, st := range s.Stages {
+		named = append(named, st.Try...)
+	}
+	for _, k := range named {
+		add(&engines, k.Engine)
+		add(&models, k.Model)
+	}
+	if v := s.Space["engine"]; len(v) > 0 {
+		engines = v
+	}
+	if v := s.Space["model"]; len(v) > 0 {
+		models = v
+	}
+	engines = slices.DeleteFunc(slices.Clone(engines), func(name string) bool {
+		e, err := engine.ByName(name)
+		simulated := s.Runtime.Kind == Simulated || s.Runtime.Kind == Predicted
+		return err != nil || e.MeasuredOnly && simulated
+	})
+	return engines, models
+}
+
+// forLatency reports whether the objective is how long a call or a part of it
+// takes, and not how much is done.
+func (s *Study) forLatency() bool {
+	m, err := result.Lookup(s.Objective.Metric)
+	return err == nil && m.Better == result.Lower && (m.Unit == "ms" || m.Unit == "s") && m.Name != "duration"
+}
+
+// longestRequest is the tokens of the longest request of all workloads; 0 where
+// it is not known.
+func (l *study) longestRequest() int {
+	if l.Study.longest == nil {
+		longest := 0
+		for _, w := range l.Workloads {
+			if e := l.lengths(w.Name, 0); e != nil {
+				longest = max(longest, e.whole.Input+e.whole.Output)
+			}
+		}
+		l.Study.longest = new(longest)
+	}
+	return *l.Study.longest
+}
+
+// budget bounds the search. GPU hours are time, for all of the hardware is
+// allocated as long as a trial lasts.
+func (s *Study) budget() (tune.Budget, error) {
+	limit, err := s.Budget.limit()
+	if err != nil {
+		return tune.Budget{}, err
+	}
+	if h := s.Budget.GPUHours; h > 0 {
+		wall := time.Duration(math.Min(h/float64(max(s.Hardware.GPUs, 1))*float64(time.Hour), math.MaxInt64/2))
+		if limit == 0 || wall < limit {
+			limit = wall
+		}
+	}
+	return tune.Budget{Trials: s.Budget.Trials, Time: limit}, nil
+}
+
+func (s *Study) tuneObjective() (tune.Objective, error) {
+	m, err := result.Lookup(s.Objective.Metric)
+	if err != nil {
+		return tune.Objective{}, err
+	}
+	o := tune.Objective{Metric: m.Name, Higher: m.Better == result.Higher, Weights: s.Objective.Weights}
+	if o.MinGain, err = s.Objective.MinGain.Value(); err != nil {
+		return o, err
+	}
+	if s.Objective.MinGain == "" && s.Strategy == Race {
+		o.MinGain = minGain
+	}
+	for _, text := range s.Objective.SLOs {
+		b, err := ParseBound(text)
+		if err != nil {
+			return o, err
+		}
+		if b.Metric == tune.AccuracyFigure {
+			o.Guard = &tune.Guard{Margin: -b.Limit}
+			continue
+		}
+		o.SLOs = append(o.SLOs, b.Bound)
+	}
+	return o, nil
+}

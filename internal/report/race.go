@@ -1,0 +1,471 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"perflab/internal/result"
+	"perflab/internal/tune"
+)
+
+// race is what stands behind the conclusion of a study by strategy race,
+// prepared for a reader.
+type race struct {
+	Answers     []answer // what a reader asks first
+	Gain, Sure  string   // of the recommendation, and how sure it is
+	Tile        string   // gain, loss: class of the gain on a page
+	OneOf       string   // of how many launches the figures of the two sides are
+	Comparisons chapter
+	Chapters    []chapter
+	Launches    chapter
+	Ledger      chapter
+}
+
+// answer is one line of the conclusion.
+type answer struct{ Head, Text, Tone string }
+
+// raced prepares the race of a study; nil where there was none.
+func (x study) raced() *race {
+	if x.Race == nil {
+		return nil
+	}
+	r := &race{Comparisons: x.comparisons(), Launches: x.launches(), Ledger: x.ledger()}
+	r.Gain, r.Sure = x.sure()
+	r.Tile = map[string]string{"up": "gain", "down": "loss"}[x.gainTone()]
+	if p := x.Recommended; p != nil && x.Baseline != nil && p.Launches > 1 && !x.kept() {
+		r.OneOf = fmt.Sprintf("The figures are of one launch of each side (#%d and #%d); the gains are of all launches that were repeated.", x.Baseline.Trial, p.Trial)
+	}
+	answers := append([]answer{x.gained()}, x.heldOut()...)
+	answers = append(answers, x.constraints(), x.guarded(), x.changed(), x.dropped(), x.spentOn(), x.tried(), x.noise(), answer{Head: "Search ended", Text: x.sentence(x.Race.Stopped)})
+	for _, a := range answers {
+		if a.Text != "" {
+			r.Answers = append(r.Answers, a)
+		}
+	}
+	for _, c := range []chapter{x.holdOuts(), x.ablation(), x.accuracy(), x.frontier(), x.arms(), x.steps(), x.incidents(), x.foretold()} {
+		if c.Heading != "" {
+			r.Chapters = append(r.Chapters, c)
+		}
+	}
+	return r
+}
+
+// contest is the comparison of the recommended configuration with the
+// baseline, or nil.
+func (x study) contest() *result.Contest {
+	if x.Race == nil || x.Recommended == nil || x.Baseline == nil || x.kept() {
+		return nil
+	}
+	all := x.Race.Comparisons
+	for _, same := range []func(result.Contest) bool{
+		func(c result.Contest) bool {
+			return slices.Contains(c.Trials, x.Recommended.Trial) && slices.Contains(c.Others, x.Baseline.Trial)
+		},
+		func(c result.Contest) bool { return c.Label == x.Recommended.Label && c.Against == x.Baseline.Label },
+	} {
+		if i := slices.IndexFunc(all, same); i >= 0 {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// sure is the gain, and how sure it is.
+func (x study) sure() (gain, how string) {
+	r := x.Recommended
+	switch {
+	case r == nil:
+		return "", ""
+	case x.kept():
+		return "none", "the baseline stays"
+	case r.Gain == nil:
+		return none, "no figure can be given"
+	case r.Interval == nil && r.Launches <= 1:
+		return x.gain(r.Gain), "no interval: the launches were not repeated"
+	case r.Interval == nil:
+		return x.gain(r.Gain), fmt.Sprintf("%d launches each, no interval", r.Launches)
+	}
+	how = x.brackets(*r.Gain, *r.Interval)
+	if r.Launches > 1 {
+		how += fmt.Sprintf(", %d launches each", r.Launches)
+	}
+	if c := x.contest(); c != nil {
+		how += corrected(c.Family)
+	}
+	return x.gain(r.Gain), how
+}
+
+// gained is the gain in one line.
+func (x study) gained() answer {
+	gain, how := x.sure()
+	if gain == "" {
+		return answer{}
+	}
+	sep := ": "
+	if strings.HasPrefix(how, "[") {
+		sep = " "
+	}
+	return answer{"Gain", gain + sep + how, x.gainTone()}
+}
+
+// corrected says for how many comparisons an interval was widened.
+func corrected(family int) string {
+	if family < 2 {
+		return ""
+	}
+	return fmt.Sprintf(", corrected for %d comparisons", family)
+}
+
+// spanned is a gain with its interval, as the field writes it.
+func (x study) spanned(g *float64, s *result.Span) string {
+	text := x.gain(g)
+	if s == nil || text == missing {
+		return text
+	}
+	return text + " " + x.brackets(*g, *s)
+}
+
+// brackets is the interval of a gain g: in percent, or as factors of what g is
+// written as.
+func (x study) brackets(g float64, s result.Span) string {
+	switch {
+	case !x.lower():
+		return fmt.Sprintf("[%+.1f, %+.1f]", 100*s.Low, 100*s.High)
+	case g < 0:
+		return fmt.Sprintf("[%.2f, %.2f]", 1/(1+s.High), 1/(1+s.Low))
+	}
+	return fmt.Sprintf("[%.2f, %.2f]", 1+s.Low, 1+s.High)
+}
+
+// gainOf is the gain that a ratio stands for, with its interval.
+func (x study) gainOf(r result.Span) string {
+	s := &result.Span{Value: r.Value - 1, Low: r.Low - 1, High: r.High - 1}
+	if !known(r) {
+		s = nil
+	}
+	return x.spanned(new(r.Value-1), s)
+}
+
+// known reports whether a ratio has an interval.
+func known(r result.Span) bool { return r.High > 0 }
+
+// interval is that of a ratio, in brackets.
+func interval(r result.Span) string {
+	if !known(r) {
+		return none
+	}
+	return fmt.Sprintf("[%.3f, %.3f]", r.Low, r.High)
+}
+
+// gainTone is good or bad news only where the interval says so.
+func (x study) gainTone() string {
+	if x.Recommended == nil || x.Recommended.Interval == nil || x.kept() {
+		return ""
+	}
+	switch s := x.Recommended.Interval; {
+	case s.Low > 0:
+		return "up"
+	case s.High < 0:
+		return "down"
+	}
+	return ""
+}
+
+// changed names the parameters in which the recommendation differs from the
+// baseline.
+func (x study) changed() answer {
+	if x.Recommended == nil || x.Baseline == nil || x.kept() {
+		return answer{}
+	}
+	to, from := x.trials[x.Recommended.Trial], x.trials[x.Baseline.Trial]
+	if to == nil || from == nil {
+		return answer{}
+	}
+	return answer{Head: "What changes", Text: strings.Join(changes(from.Config, to.Config), ", ")}
+}
+
+// verdictTone is good or bad news.
+func verdictTone(verdict string) string {
+	switch verdict {
+	case tune.Better:
+		return "up"
+	case tune.Worse, tune.Missed:
+		return "down"
+	}
+	return ""
+}
+
+// heldOut says in words how the recommendation does on the further workloads:
+// losses apart, so that nobody overlooks them.
+func (x study) heldOut() []answer {
+	if x.kept() || x.Recommended == nil {
+		return nil
+	}
+	switch {
+	case len(x.Race.HoldOuts) > 0:
+	case len(x.Workloads) > 1:
+		return []answer{{Head: "Other workloads", Text: "not measured: how far the gain carries is not known"}}
+	default:
+		return []answer{{Head: "Other workloads", Text: "none in this study: the gain is known of " + x.workload(x.primary) + " alone"}}
+	}
+	words := []struct{ verdict, text string }{
+		{tune.Worse, "WORSE than the baseline on"}, {tune.Missed, "MISSES A CONSTRAINT on"}, {tune.TooSmall, "too few launches to tell on"}, {tune.NoDifference, "no difference shown on"}, {tune.Better, "better on"},
+	}
+	var losses, rest []string
+	for _, w := range words {
+		var on []string
+		for _, c := range x.Race.HoldOuts {
+			if c.Verdict == w.verdict {
+				on = append(on, x.workload(c.Workload)+" ("+x.gainOf(c.Ratio)+")")
+			}
+		}
+		switch text := w.text + " " + strings.Join(on, ", "); {
+		case len(on) == 0:
+		case verdictTone(w.verdict) == "down":
+			losses = append(losses, text)
+		default:
+			rest = append(rest, text)
+		}
+	}
+	return []answer{{"Loss", strings.Join(losses, "; "), "down"}, {"Other workloads", strings.Join(rest, "; "), ""}}
+}
+
+// dropped names the settings that the ablation took away.
+func (x study) dropped() answer {
+	var all []string
+	for _, d := range x.Race.Ablation {
+		if !d.Dropped {
+			continue
+		}
+		text := oneLine(d.Setting)
+		if d.Gain != nil {
+			text += " (brings " + percent(d.Gain.Value) + wavering(*d.Gain) + ")"
+		}
+		all = append(all, text)
+	}
+	if len(all) == 0 {
+		return answer{}
+	}
+	text := "for bringing nothing that can be shown: " + strings.Join(all, ", ")
+	if p := x.Recommended; p != nil && x.trials[p.Trial] != nil && x.trials[p.Trial].Command != p.Command {
+		text += fmt.Sprintf("; the figures are of launches that still had it, such as #%d", p.Trial)
+	}
+	return answer{Head: "Dropped", Text: text}
+}
+
+// wavering is the interval of a gain in percent, "" for none.
+func wavering(s result.Span) string {
+	if !(s.Low < s.High) {
+		return ""
+	}
+	return fmt.Sprintf(" [%+.1f, %+.1f]", 100*s.Low, 100*s.High)
+}
+
+// accuracyBound begins a bound on the answers to questions.
+const accuracyBound = "accuracy"
+
+// constraints says which bounds the recommendation meets.
+func (x study) constraints() answer {
+	a := answer{Head: "Constraints"}
+	if x.Recommended == nil {
+		return answer{}
+	}
+	var parts []string
+	for _, text := range x.Objective.SLOs {
+		slo, err := result.ParseSLO(text)
+		switch {
+		case err != nil && strings.HasPrefix(text, accuracyBound):
+			parts = append(parts, text+": see accuracy")
+		case err != nil:
+			parts = append(parts, text+": judged against the baseline's launches")
+		case x.Recommended.Summary == nil:
+			parts = append(parts, text+": no figure")
+		default:
+			met, why := slo.Judge(*x.Recommended.Summary)
+			if !met {
+				a.Tone, why = "down", strings.Replace(why, "missed", "MISSED", 1)
+			}
+			parts = append(parts, why)
+		}
+	}
+	if c := x.contest(); c != nil && c.Verdict == tune.Missed {
+		a.Tone, parts = "down", append(parts, c.Sentence)
+	}
+	a.Text = strings.Join(parts, "; ")
+	return a
+}
+
+// guarded says what the answers of the recommendation were held to.
+func (x study) guarded() answer {
+	a := answer{Head: "Accuracy", Text: "not measured"}
+	var rejected []string
+	for _, p := range x.Race.Accuracy {
+		switch {
+		case x.Recommended != nil && p.Label == x.Recommended.Label:
+			a.Text = x.sentence(p.Sentence)
+			if !p.Accepted {
+				a.Tone = "down"
+			}
+		case !p.Accepted:
+			rejected = append(rejected, p.Label)
+		}
+	}
+	if len(x.Race.Accuracy) > 0 && a.Text == "not measured" {
+		a.Text = "not asked of the recommendation."
+	}
+	if len(rejected) > 0 {
+		a.Text += " Rejected: " + strings.Join(rejected, ", ") + "."
+	}
+	return a
+}
+
+// spentOn is what the study cost.
+func (x study) spentOn() answer {
+	parts := []string{launched(x.Ledger.Launches)}
+	if x.onGPUs() {
+		parts = append(parts, gpuHours(x.Ledger.GPUS))
+	}
+	var wall float64
+	for _, p := range x.Race.Phases {
+		wall += p.WallS
+	}
+	if wall > 0 {
+		parts = append(parts, lasted(wall)+" in all")
+	}
+	return answer{Head: "Cost", Text: strings.Join(append(parts, lasted(x.Ledger.LoadS)+" under load"), ", ")}
+}
+
+func launched(n int) string {
+	if n == 1 {
+		return "1 launch"
+	}
+	return fmt.Sprintf("%d launches", n)
+}
+
+// onGPUs reports whether any trial was given a GPU.
+func (x study) onGPUs() bool {
+	return slices.ContainsFunc(x.Trials, func(t result.Trial) bool { return t.GPUs > 0 })
+}
+
+// lasted writes seconds in the unit that reads best.
+func lasted(s float64) string {
+	switch {
+	case s >= 3600:
+		return fmt.Sprintf("%.1f hours", s/3600)
+	case s >= 120:
+		return fmt.Sprintf("%.0f minutes", s/60)
+	}
+	return fmt.Sprintf("%.0f s", s)
+}
+
+func gpuHours(s float64) string {
+	if h := s / 3600; h < 10 {
+		return fmt.Sprintf("%.2f GPU-hours", h)
+	}
+	return fmt.Sprintf("%.1f GPU-hours", s/3600)
+}
+
+// armStates are the ends of an arm in the order in which they are counted.
+var armStates = []struct{ state, title, counted string }{
+	{tune.ArmCarried, "carried on", "carried on"}, {tune.ArmLeft, "not carried on", "left without being worse"}, {tune.ArmEliminated, "eliminated", "shown to be worse"},
+	{tune.ArmFailed, "failed", "failed"}, {tune.ArmRefused, "refused by a rule", "refused by rules"}, {tune.ArmPruned, "predicted hopeless", "predicted hopeless"}, {tune.ArmUntried, "not tried", "not tried"},
+}
+
+// tried counts the configurations behind the conclusion.
+func (x study) tried() answer {
+	by := map[string]int{}
+	for _, a := range x.Race.Arms {
+		by[a.State]++
+	}
+	var parts []string
+	for _, s := range armStates {
+		if by[s.state] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", by[s.state], s.counted))
+		}
+	}
+	if len(parts) == 0 {
+		return answer{}
+	}
+	text := fmt.Sprintf("%s to begin with: %s", count(len(x.Race.Arms), "configuration"), strings.Join(parts, ", "))
+	if n := len(x.Race.Steps); n > 0 {
+		text += fmt.Sprintf("; then %s of them", count(n, "change"))
+	}
+	return answer{Head: "Tried", Text: text}
+}
+
+// noise says what so many launches could not have shown.
+func (x study) noise() answer {
+	n := x.Race.Noise
+	if n.Launches < 2 {
+		return answer{Head: "Noise", Text: "not known: no configuration was launched twice"}
+	}
+	text := fmt.Sprintf("launches of one configuration differ by %s (%d launches)", share(n.Between), n.Launches)
+	if n.Between == 0 {
+		text = fmt.Sprintf("%d launches of one configuration did not differ", n.Launches)
+	}
+	if least := x.leastShown(); least > 0 {
+		text += fmt.Sprintf(", so effects below %s cannot be shown by the launches of this study", share(least))
+	}
+	return answer{Head: "Noise", Text: text}
+}
+
+// leastShown is the least effect that the launches of the conclusion show; 0:
+// not known.
+func (x study) leastShown() float64 {
+	if c := x.contest(); c != nil && c.Shown > 0 {
+		return c.Shown
+	}
+	for _, c := range x.Race.Comparisons {
+		if c.Shown > 0 {
+			return c.Shown
+		}
+	}
+	return 0
+}
+
+// share writes a share in percent, with as many digits as a reader can use.
+func share(v float64) string {
+	if v != 0 && v < 0.001 {
+		return fmt.Sprintf("%.2f %%", 100*v)
+	}
+	return fmt.Sprintf("%.1f %%", 100*v)
+}
+
+// caseGain is the gain on a workload: by repeated launches where there are some.
+func (x study) caseGain(c result.Case) (text, tone string) {
+	if x.Race != nil {
+		for _, k := range x.Race.HoldOuts {
+			if k.Workload == c.Workload {
+				return x.gainOf(k.Ratio), verdictTone(k.Verdict)
+			}
+		}
+		if r := x.Recommended; c.Workload == x.primary && r != nil && r.Gain != nil && !x.kept() {
+			return x.spanned(r.Gain, r.Interval), x.gainTone()
+		}
+		return x.gain(c.Gain), ""
+	}
+	tone = "up"
+	if c.Gain != nil && *c.Gain < 0 {
+		tone = "down"
+	}
+	return x.gain(c.Gain), tone
+}
+
+// picks are the two configurations that the conclusion compares, with their
+// blocks.
+func (x study) picks() []section {
+	sec := section{Heading: "Baseline and recommendation"}
+	for _, p := range []*result.Pick{x.Baseline, x.Recommended} {
+		if p == nil || len(sec.Trials) > 0 && x.kept() {
+			continue
+		}
+		if t := x.trials[p.Trial]; t != nil {
+			sec.Trials = append(sec.Trials, x.view(t, nil))
+		}
+	}
+	if len(sec.Trials) == 0 {
+		return nil
+	}
+	return []section{sec}
+}

@@ -1,0 +1,117 @@
+package report
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+
+	"perflab/internal/result"
+)
+
+func TestGoldenRace(t *testing.T) {
+	for name, s := range map[string]result.Study{"race": raceStudy(), "race-tie": tieStudy(), "race-small": smallStudy()} {
+		o := Options{Repeat: "perflab tune " + s.Name + ".yaml"}
+		golden(t, name+".md", func(w io.Writer) error { return Markdown(w, s, o) })
+		golden(t, name+".html", func(w io.Writer) error { return HTML(w, s, o) })
+		golden(t, name+".txt", func(w io.Writer) error { return StudyText(w, s) })
+	}
+}
+
+// plain undoes the escapes of a page that hide what a reader sees.
+func plain(doc string) string {
+	return strings.NewReplacer("&#43;", "+", "&lt;", "<", `\[`, "[", `\]`, "]", "&#39;", "'").Replace(doc)
+}
+
+// TestRaceHonesty names what a race must say in every form.
+func TestRaceHonesty(t *testing.T) {
+	for _, k := range []struct {
+		name string
+		s    result.Study
+		want []string
+	}{
+		{"race", raceStudy(), []string{"SIMULATED", "+40.8%", "[+38.1, +43.6], 3 launches each, corrected for 2 comparisons", "WORSE than the baseline on Short Prompt (-5.8% [-8.3, -3.2])", "out_of_memory", "--max-num-batched-tokens 8192",
+			"24 launches", "20.4 GPU-hours", "differ by 0.8 % (6 launches), so effects below 2.1 % cannot be shown", "Rejected: vLLM FP8 KV8 TP2 x4", "no difference shown", "16 refused by rules", "p99_ttft_ms <= 30000: met", "vllm serve Qwen/Qwen3-32B-FP8 -tp 2 --max-num-seqs 512"}},
+		{"tie", tieStudy(), []string{"the baseline stays", "no difference shown", "[0.985, 1.028]"}},
+		{"small", smallStudy(), []string{"1.03x faster", "no interval: the launches were not repeated", "budget too small", "Not confirmed", "no configuration was launched twice", "2.5 hours"}},
+	} {
+		for form, doc := range render(t, k.s) {
+			doc = plain(doc)
+			for _, want := range k.want {
+				if !strings.Contains(doc, want) {
+					t.Errorf("%s as %s lacks %q", k.name, form, want)
+				}
+			}
+			for _, bad := range []string{"NaN", "+Inf", "greedy", "ncumbent", "<nil"} {
+				if i := strings.Index(doc, bad); i >= 0 {
+					t.Errorf("%s as %s says %q", k.name, form, doc[max(0, i-60):i+len(bad)])
+				}
+			}
+		}
+	}
+	for form, doc := range render(t, smallStudy()) {
+		doc = regexp.MustCompile(`(?s)<style>.*?</style>`).ReplaceAllString(doc, "")
+		if i := strings.Index(strings.ReplaceAll(doc, "no GPU was", ""), "GPU-h"); i >= 0 {
+			t.Errorf("%s of a study on the CPU has GPU-hours: %s", form, doc[max(0, i-80):i+10])
+		}
+	}
+}
+
+// TestRaceTextFitsTheScreen: the essentials in about thirty lines.
+func TestRaceTextFitsTheScreen(t *testing.T) {
+	var b strings.Builder
+	if err := StudyText(&b, raceStudy()); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(b.String(), "\n"); n > 30 {
+		t.Errorf("%d lines, want at most 30:\n%s", n, b.String())
+	}
+}
+
+// TestRaceMissing renders races of which almost nothing is known: no form
+// fails, none shows a zero for a figure that is not there.
+func TestRaceMissing(t *testing.T) {
+	bare := raceStudy()
+	bare.Race = &result.Race{Arms: []result.Arm{{Label: "a", State: "new state"}}, Comparisons: []result.Contest{{Label: "a", Against: "b"}}, HoldOuts: []result.Contest{{Workload: "x"}},
+		Frontier: []result.FrontPoint{{Label: "a"}, {Label: "b"}}, Phases: []result.Phase{{Name: "x"}}, Ablation: []result.Ablated{{}}, Steps: []result.RaceStep{{}}, Foretold: []result.Foretold{{}}, Accuracy: []result.PairedTest{{}}}
+	bare.Cases, bare.Recommended.Gain, bare.Recommended.Interval = nil, nil, nil
+	none := raceStudy()
+	none.Race, none.Baseline, none.Recommended, none.Trials = &result.Race{}, nil, nil, nil
+	for name, s := range map[string]result.Study{"bare": bare, "none": none, "empty": {Race: &result.Race{}}} {
+		for form, doc := range render(t, s) {
+			for _, bad := range []string{"NaN", "+Inf", "-100.0%", "[0.000"} {
+				if i := strings.Index(plain(doc), bad); i >= 0 {
+					t.Errorf("%s as %s shows %q", name, form, plain(doc)[max(0, i-80):i+20])
+				}
+			}
+		}
+	}
+}
+
+func TestRacePlots(t *testing.T) {
+	plots := Plots(raceStudy())
+	var names []string
+	for _, p := range plots {
+		names = append(names, p.Name)
+		if err := xml.Unmarshal([]byte(p.SVG), new(struct{})); err != nil && !errors.Is(err, io.EOF) {
+			t.Errorf("%s: %v", p.Name, err)
+		}
+		if !strings.Contains(p.SVG, ">SIMULATED<") {
+			t.Errorf("%s does not say SIMULATED", p.Name)
+		}
+		if strings.Contains(p.SVG, "NaN") || strings.Contains(p.SVG, "Inf") {
+			t.Errorf("%s holds what is no number", p.Name)
+		}
+	}
+	if got, want := strings.Join(names, " "), "comparisons hold-outs front arms foretold"; got != want {
+		t.Errorf("plots %s, want %s", got, want)
+	}
+	md := render(t, raceStudy())["md"]
+	for _, n := range names {
+		if !strings.Contains(md, "plots/"+n+".svg") {
+			t.Errorf("the Markdown does not show %s", n)
+		}
+	}
+}

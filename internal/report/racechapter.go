@@ -1,0 +1,446 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"perflab/internal/result"
+	"perflab/internal/tune"
+)
+
+// comparisons is the table of the confirmation.
+func (x study) comparisons() chapter {
+	c := chapter{ID: "comparisons", Heading: "The final comparisons"}
+	all := x.Race.Comparisons
+	if len(all) == 0 {
+		c.Text = []string{"Nothing was compared by repeated launches on fresh seeds: what is said above rests on the search alone."}
+		return c
+	}
+	how := ""
+	if x.Confirmed {
+		how = "Fresh launches on fresh seeds, interleaved. "
+	}
+	c.Text = []string{how + "Ratios are of " + x.objective.Label + " in the direction that is better: above 1 the first of the two wins. " +
+		"Intervals are at 95 %" + corrected(all[0].Family) + "."}
+	g := &grid{Columns: columns("Comparison", ">Launches", ">Ratio", ">95 % interval", ">p", ">Least effect shown", "Verdict")}
+	for _, k := range all {
+		g.Rows = append(g.Rows, contestRow(k.Label+" against "+k.Against, k))
+		c.After = append(c.After, x.about(k.Label, k.Sentence))
+	}
+	c.Grid, c.Plots = g, x.contestPlot("comparisons", "Ratios of the final comparisons", all, func(k result.Contest) string { return k.Label + " against " + k.Against })
+	return c
+}
+
+// about is a sentence that names what it is of.
+func (x study) about(label, sentence string) string {
+	if sentence == "" || strings.Contains(sentence, label) {
+		return x.sentence(sentence)
+	}
+	return label + ": " + strings.TrimSuffix(sentence, ".") + "."
+}
+
+func contestRow(head string, k result.Contest) gridRow {
+	p, least := "", ""
+	if known(k.Ratio) {
+		p = pText(k.P)
+	}
+	if k.Shown > 0 {
+		least = share(k.Shown)
+	}
+	r := row(head, fmt.Sprintf("%d / %d", len(k.Trials), len(k.Others)), times(k.Ratio.Value), interval(k.Ratio), p, least, k.Verdict)
+	return r.toned(2, verdictTone(k.Verdict)).toned(6, verdictTone(k.Verdict))
+}
+
+// pText writes a p value with two digits.
+func pText(p float64) string {
+	if p < 0.001 {
+		return "< 0.001"
+	}
+	return strconv.FormatFloat(p, 'g', 2, 64)
+}
+
+// holdOuts is the table of the further workloads.
+func (x study) holdOuts() chapter {
+	if len(x.Race.HoldOuts) == 0 {
+		return chapter{}
+	}
+	c := chapter{ID: "hold-outs", Heading: "Hold-outs: the other workloads"}
+	c.Text = []string{"The recommendation against the baseline on workloads that the search was not judged by. A ratio below 1 is a loss."}
+	g := &grid{Columns: columns("Workload", ">Launches", ">Ratio", ">95 % interval", ">p", ">Least effect shown", "Verdict")}
+	for _, k := range x.Race.HoldOuts {
+		g.Rows = append(g.Rows, contestRow(x.workload(k.Workload), k))
+	}
+	c.Grid = g
+	c.Plots = x.contestPlot("hold-outs", "Recommendation against baseline on the other workloads", x.Race.HoldOuts, func(k result.Contest) string { return x.workload(k.Workload) })
+	return c
+}
+
+// ablation is what each setting of the winner brings.
+func (x study) ablation() chapter {
+	if len(x.Race.Ablation) == 0 {
+		return chapter{}
+	}
+	c := chapter{ID: "ablation", Heading: "Ablation: what each setting brings"}
+	c.Text = []string{"Each setting of the winner that is not the engine's default was taken away once; those that bring nothing that can be shown were dropped."}
+	g := &grid{Columns: columns("Setting", ">Brings", ">95 % interval", "Outcome", "=Reason", "Launch")}
+	for _, a := range x.Race.Ablation {
+		gain, span, outcome := "", "", "kept"
+		if a.Gain != nil {
+			gain, span = percent(a.Gain.Value), strings.TrimSpace(wavering(*a.Gain))
+		}
+		if a.Dropped {
+			outcome = "dropped"
+		}
+		r := row(a.Setting, gain, span, outcome, x.sentence(a.Reason), trialID(a.Trial))
+		r.Cells[0].Code = true
+		if a.Gain != nil && a.Gain.Low > 0 {
+			r = r.toned(1, "up")
+		}
+		g.Rows = append(g.Rows, r)
+	}
+	c.Grid = g
+	return c
+}
+
+func percent(v float64) string { return fmt.Sprintf("%+.1f%%", 100*v) }
+
+func trialID(id int) string {
+	if id == 0 {
+		return ""
+	}
+	return fmt.Sprintf("#%d", id)
+}
+
+func trialIDs(ids []int) string {
+	var s []string
+	for _, id := range ids {
+		s = append(s, trialID(id))
+	}
+	return strings.Join(s, " ")
+}
+
+// accuracy is the table of the questions.
+func (x study) accuracy() chapter {
+	if len(x.Race.Accuracy) == 0 {
+		return chapter{}
+	}
+	c := chapter{ID: "accuracy", Heading: "Accuracy"}
+	c.Text = []string{"The same questions to each configuration and to the baseline, compared question by question. A configuration is accepted where the 95 % bound of what it loses is within the margin."}
+	g := &grid{Columns: columns("Configuration", "Outcome", ">Right", ">Baseline", ">Lost / won", ">Change", ">95 % bound", ">Allowed", ">McNemar p")}
+	for _, p := range x.Race.Accuracy {
+		outcome, tone := "accepted", "up"
+		if !p.Accepted {
+			outcome, tone = "rejected", "down"
+		}
+		r := row(p.Label, outcome, tally(p.Right)+" of "+tally(p.Questions), tally(p.Base), fmt.Sprintf("%d / %d", p.Lost, p.Won), points(p.Change), points(p.Low), points(-p.Margin), pText(p.P))
+		g.Rows = append(g.Rows, r.toned(1, tone))
+		c.After = append(c.After, x.about(p.Label, p.Sentence))
+	}
+	c.Grid = g
+	return c
+}
+
+// points writes a change of a share in percentage points.
+func points(v float64) string { return fmt.Sprintf("%+.1f pt", 100*v) }
+
+// frontier is what a user sees against what a GPU yields.
+func (x study) frontier() chapter {
+	if len(x.Race.Frontier) == 0 {
+		return chapter{}
+	}
+	c := chapter{ID: "front", Heading: "Tokens for a user against tokens of a GPU"}
+	per := x.perDevice()
+	c.Text = []string{"Configurations measured under the full load; on the front is what no other beats in both. Tokens per second and user are 1000 / mean TPOT."}
+	head := columns("Configuration", ">Output tok/s per user", ">Output tok/s "+per, "On the front", "Role", "Launches")
+	main, rest := grid{Columns: head}, grid{Columns: head}
+	for _, p := range x.Race.Frontier {
+		on := ""
+		if p.Front {
+			on = "yes"
+		}
+		r := row(p.Label, speed(p.PerUser), speed(p.PerGPU), on, p.Pick, trialIDs(p.Trials))
+		r.Bold = p.Pick != ""
+		if p.Front || p.Pick != "" {
+			main.Rows = append(main.Rows, r)
+		} else {
+			rest.Rows = append(rest.Rows, r)
+		}
+	}
+	c.Grid, c.Plots = &main, x.frontPlot()
+	if len(rest.Rows) > 0 {
+		c.Folded = []folded{{count(len(rest.Rows), "configuration") + " behind the front", rest, false}}
+	}
+	return c
+}
+
+// perDevice is what a throughput is divided by.
+func (x study) perDevice() string {
+	if x.onGPUs() {
+		return "per GPU"
+	}
+	return "per replica"
+}
+
+// speed writes tokens per second with their interval.
+func speed(s result.Span) string {
+	text := grouped(strconv.FormatFloat(s.Value, 'f', 1, 64))
+	if s.Low < s.High {
+		text += " [" + grouped(strconv.FormatFloat(s.Low, 'f', 1, 64)) + ", " + grouped(strconv.FormatFloat(s.High, 'f', 1, 64)) + "]"
+	}
+	return text
+}
+
+// arms says what became of each configuration that the race began with.
+func (x study) arms() chapter {
+	if len(x.Race.Arms) == 0 {
+		return chapter{}
+	}
+	c := chapter{ID: "arms", Heading: "How the race went"}
+	c.Text = []string{"The configurations in the order in which they were ranked before the race. Ratios are to the baseline, above 1 is better; those of arms that were eliminated early are by launches under a part of the load."}
+	g := &grid{Columns: columns("Configuration", "Outcome", ">Predicted", ">Measured", ">95 % interval", "Launches", "=Why")}
+	for i, a := range x.Race.Arms {
+		if len(a.Trials) == 0 && a.Measured == nil {
+			continue
+		}
+		measured, span := "", ""
+		if a.Measured != nil {
+			measured, span = times(a.Measured.Value), interval(*a.Measured)
+		}
+		r := row(fmt.Sprintf("%d. %s", i+1, armName(a)), armTitle(a.State), ratio(a.Predicted), measured, span, trialIDs(a.Trials), x.sentence(a.Reason))
+		switch a.State {
+		case tune.ArmCarried:
+			r = r.toned(1, "up")
+		case tune.ArmFailed:
+			r = r.toned(1, "down")
+		}
+		g.Rows = append(g.Rows, r)
+	}
+	if len(g.Rows) > 0 {
+		c.Grid = g
+	}
+	c.Plots = x.armPlot()
+	for _, s := range armStates {
+		if f := x.neverLaunched(s.state); len(f.Grid.Rows) > 0 {
+			c.Folded = append(c.Folded, f)
+		}
+	}
+	return c
+}
+
+func armTitle(state string) string {
+	for _, s := range armStates {
+		if s.state == state {
+			return s.title
+		}
+	}
+	return state
+}
+
+// armName is an arm's label with where it comes from.
+func armName(a result.Arm) string {
+	if a.Prior == "" {
+		return a.Label
+	}
+	return a.Label + " (from " + a.Prior + ")"
+}
+
+func ratio(v *float64) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.2fx", *v)
+}
+
+// neverLaunched groups the arms of a state that were not launched by their
+// reason, in the order of the first of each.
+func (x study) neverLaunched(state string) folded {
+	var reasons []string
+	labels := map[string][]string{}
+	n := 0
+	for _, a := range x.Race.Arms {
+		if a.State != state || len(a.Trials) > 0 || a.Measured != nil {
+			continue
+		}
+		n++
+		if labels[a.Reason] == nil {
+			reasons = append(reasons, a.Reason)
+		}
+		name := armName(a)
+		if guess := cmp.Or(a.Expected, a.Predicted); guess != nil {
+			name += ", predicted " + ratio(guess)
+		}
+		labels[a.Reason] = append(labels[a.Reason], name)
+	}
+	slices.SortStableFunc(reasons, func(a, b string) int { return len(labels[b]) - len(labels[a]) })
+	g := grid{Columns: columns("=Reason", ">Number", "=Configurations")}
+	const shown = 3
+	for _, why := range reasons {
+		all := labels[why]
+		r := row(x.sentence(why), fmt.Sprint(len(all)), strings.Join(all, "; "))
+		if len(all) > shown {
+			r.Cells[2].Short = fmt.Sprintf("%s and %d more", strings.Join(all[:shown-1], "; "), len(all)-shown+1)
+		}
+		g.Rows = append(g.Rows, r)
+	}
+	return folded{count(n, "configuration") + " " + neverWhy[state], g, false}
+}
+
+// neverWhy says why arms of a state were not launched.
+var neverWhy = map[string]string{
+	tune.ArmRefused: "refused by rules, never launched", tune.ArmPruned: "predicted hopeless, never launched", tune.ArmUntried: "not tried for lack of budget",
+	tune.ArmCarried: "carried on without a launch of their own", tune.ArmLeft: "left without a launch", tune.ArmEliminated: "eliminated without a launch", tune.ArmFailed: "failed before a launch",
+}
+
+// steps are the repairs and refinements.
+func (x study) steps() chapter {
+	if len(x.Race.Steps) == 0 {
+		return chapter{}
+	}
+	c := chapter{ID: "steps", Heading: "Repairs and refinements"}
+	g := &grid{Columns: columns("Launch", "Change", ">Over what led", ">Over the baseline", "=Note")}
+	for _, s := range x.Race.Steps {
+		over, total := "", ""
+		if s.Gain != nil {
+			over = x.gain(s.Gain)
+		}
+		if s.Total != nil {
+			total = x.gain(s.Total)
+		}
+		g.Rows = append(g.Rows, row(trialID(s.Trial), s.Label, over, total, x.sentence(s.Note)))
+	}
+	c.Grid = g
+	return c
+}
+
+// incidents are the launches that gave no figure.
+func (x study) incidents() chapter {
+	c := chapter{ID: "failures", Heading: "Launches without figures"}
+	g := &grid{Columns: columns("Launch", "Configuration", "Phase", "=What happened", "Class", "=What to do", "Log")}
+	for _, t := range x.Trials {
+		if t.Status == tune.Measured {
+			continue
+		}
+		r := row(trialID(t.ID), t.Label, phaseTitle(t.Stage), statusWord(t.Status)+": "+x.sentence(t.Reason), t.Class, x.sentence(t.Advice), t.Log)
+		r.Cells[6].Code = t.Log != ""
+		g.Rows = append(g.Rows, r)
+	}
+	if len(g.Rows) == 0 {
+		return chapter{}
+	}
+	c.Grid = g
+	return c
+}
+
+// foretold says how far predictions could be believed.
+func (x study) foretold() chapter {
+	if len(x.Race.Foretold) == 0 {
+		return chapter{}
+	}
+	c := chapter{ID: "foretold", Heading: "Predicted against measured"}
+	c.Text = []string{"Predictions order the arms and prune what looks hopeless; they decide nothing else. Learned of each engine: measured = bias x predicted ^ scale, as ratios to the baseline; 1 and 1 are a prediction that needs no correction."}
+	g := &grid{Columns: columns("Engine", ">Configurations", ">Bias", ">Scale", ">Mean error")}
+	for _, f := range x.Race.Foretold {
+		g.Rows = append(g.Rows, row(x.engine(f.Engine), fmt.Sprint(f.N), times(math.Exp(f.Bias)), strconv.FormatFloat(f.Scale, 'f', 2, 64), share(f.Error)))
+	}
+	c.Grid, c.Plots = g, x.foretoldPlot()
+	return c
+}
+
+// engine is the title of an engine.
+func (x study) engine(name string) string {
+	for _, e := range x.Engines {
+		if e.Name == name {
+			return cmp.Or(e.Title, e.Name)
+		}
+	}
+	return name
+}
+
+// launches are all trials of a race, a row each; the rest is in their run
+// directories.
+func (x study) launches() chapter {
+	c := chapter{ID: "launches", Heading: "All launches"}
+	g := grid{Columns: columns("Launch", "Phase", "Configuration", ">Load", "Status", ">"+x.objective.Label, "Run directory")}
+	for i := range x.Trials {
+		t := &x.Trials[i]
+		load, figure, dir := "full", "", ""
+		if t.Share > 0 && t.Share < 1 {
+			load = fmt.Sprintf("%.0f %%", 100*t.Share)
+		}
+		if s := x.summary(t); s != nil && t.Status == tune.Measured {
+			if figure = number(s, x.objective); figure == missing {
+				figure = ""
+			}
+		}
+		if len(t.Runs) > 0 {
+			dir = t.Runs[0].Dir
+		}
+		r := row(trialID(t.ID), phaseTitle(t.Stage), t.Label, load, cmp.Or(t.Class, statusWord(t.Status)), figure, dir)
+		r.Cells[6].Code, r.Bold = dir != "", x.role(t.ID) != ""
+		if t.Status != tune.Measured {
+			r = r.toned(4, "down")
+		}
+		g.Rows = append(g.Rows, r)
+	}
+	c.Text = []string{"Figures under a part of the load compare among themselves alone."}
+	c.Folded = []folded{{launched(len(g.Rows)), g, true}}
+	return c
+}
+
+// phaseTitle is the name of a part of a race for the reader.
+func phaseTitle(name string) string {
+	titles := map[string]string{
+		"noise": "A/A launches of the baseline", "race": "Race", "repair": "Repairs", "refine": "Refinement", "confirm": "Confirmation", "ablate": "Ablation", "hold-outs": "Hold-outs",
+	}
+	return cmp.Or(titles[name], stageTitle(name))
+}
+
+// ledger is what each part of the race cost and brought.
+func (x study) ledger() chapter {
+	c := chapter{ID: "ledger", Heading: "Ledger"}
+	if len(x.Race.Phases) == 0 {
+		return chapter{}
+	}
+	spent, each := ">GPU-hours", ">Gain per GPU-hour"
+	gpus := x.onGPUs()
+	if !gpus {
+		spent, each = ">Hours", ">Gain per hour"
+	}
+	c.Text = []string{"A phase's gain is that of what led at its end over what led at its beginning."}
+	g := &grid{Columns: columns("Phase", ">Launches", ">Time under load", spent, ">Gain", each)}
+	amount := func(s float64) string {
+		if s == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%.2f", s/3600)
+	}
+	var wall float64
+	for _, p := range x.Race.Phases {
+		used := p.WallS
+		if gpus {
+			used = p.GPUS
+		}
+		wall += p.WallS
+		gain, per := "", ""
+		if p.Gain != nil {
+			gain = x.gain(p.Gain)
+		}
+		if v, ok := p.PerHour(); ok {
+			per = percent(v)
+		}
+		g.Rows = append(g.Rows, row(phaseTitle(p.Name), fmt.Sprint(p.Launches), lasted(p.LoadS), amount(used), gain, per))
+	}
+	used := wall
+	if gpus {
+		used = x.Ledger.GPUS
+	}
+	total := row("All", fmt.Sprint(x.Ledger.Launches), lasted(x.Ledger.LoadS), amount(used), "", "")
+	total.Bold = true
+	g.Rows = append(g.Rows, total)
+	c.Grid = g
+	return c
+}

@@ -1,0 +1,117 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"perflab/internal/result"
+)
+
+// study is a result.Study with the look-ups that every renderer needs.
+type study struct {
+	result.Study
+	objective result.Metric
+	primary   string
+	trials    map[int]*result.Trial
+	style     result.Style // of blocks
+}
+
+func index(s result.Study) study {
+	x := study{Study: s, trials: map[int]*result.Trial{}}
+	x.objective = x.metric(s.Objective.Metric)
+	for i := range s.Trials {
+		x.trials[s.Trials[i].ID] = &s.Trials[i]
+		for _, r := range s.Trials[i].Runs { // one simulated run taints the whole
+			x.Simulated = x.Simulated || r.Summary.Simulated
+			x.Predicted = x.Predicted || r.Summary.Predicted
+		}
+	}
+	x.Simulated = x.Simulated || x.Predicted
+	if x.survey() {
+		x.Baseline = nil // no configuration of a list is measured against another
+	}
+	for _, l := range s.Workloads {
+		if l.Primary || x.primary == "" {
+			x.primary = l.Name
+		}
+		if l.Primary {
+			break
+		}
+	}
+	return x
+}
+
+// survey reports whether the study measured a list and improved nothing.
+func (x study) survey() bool { return x.Strategy == "survey" }
+
+func (x study) lower() bool { return x.Objective.Better == "lower" }
+
+func (x study) gain(g *float64) string { return gainText(g, x.objective, x.Objective.Better) }
+
+// summary is a trial's on the primary workload, or nil.
+func (x study) summary(t *result.Trial) *result.Summary {
+	if t == nil {
+		return nil
+	}
+	for i := range t.Runs {
+		if t.Runs[i].Workload == x.primary {
+			return &t.Runs[i].Summary
+		}
+	}
+	return nil
+}
+
+// name is how a trial is referred to: "#3 TP4 EP4".
+func (x study) name(id int) string {
+	if t := x.trials[id]; t != nil {
+		return fmt.Sprintf("#%d %s", id, t.Label)
+	}
+	return fmt.Sprintf("#%d", id)
+}
+
+// workload is the title of a workload.
+func (x study) workload(name string) string {
+	for _, l := range x.Workloads {
+		if l.Name == name {
+			return cmp.Or(l.Title, l.Name)
+		}
+	}
+	return name
+}
+
+// PickName names a side of the comparison with its number of replicas.
+func (x study) PickName(p *result.Pick) string {
+	if p == nil {
+		return "none"
+	}
+	return x.name(p.Trial) + ", " + count(max(p.Replicas, 1), "replica")
+}
+
+// role marks the trials that the conclusion speaks of.
+func (x study) role(id int) string {
+	switch {
+	case x.Recommended != nil && x.Recommended.Trial == id && x.survey():
+		return "best"
+	case x.Recommended != nil && x.Recommended.Trial == id:
+		return "recommended"
+	case x.Baseline != nil && x.Baseline.Trial == id:
+		return "baseline"
+	}
+	return ""
+}
+
+// sentence gives a clause its capital and full stop. A clause that begins with
+// the name of a configuration keeps it as it is spelt.
+func (x study) sentence(s string) string {
+	if s == "" {
+		return ""
+	}
+	named := func(t result.Trial) bool { return strings.HasPrefix(s, t.Label) }
+	if s[0] < utf8.RuneSelf && !slices.ContainsFunc(x.Trials, named) {
+		s = strings.ToUpper(s[:1]) + s[1:]
+	}
+	return strings.TrimSuffix(s, ".") + "."
+}

@@ -1,0 +1,386 @@
+package tune
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
+
+// conclude says what the race found as far as it came.
+func (c *course) conclude() Result {
+	r := Result{Evidence: c.evidence()}
+	for _, t := range c.base {
+		if r.Baseline == 0 {
+			r.Baseline = t.id()
+		}
+	}
+	r.Winner = r.Baseline
+	if l := c.leader(); l != nil && !maps.Equal(l.trial.Config, Candidate{}.Apply(c.space.Baseline)) {
+		r.Challenger = l.trial.Trial
+		if !c.based() {
+			r.Winner = 0
+		}
+	}
+	if k := c.contest; k != nil && c.open == nil {
+		c.picks(&r)
+	} else if c.open == nil && c.based() {
+		r.Gain = new(0.0)
+	}
+	if t := c.last(r); t != nil {
+		r.Misses = c.bounds.Misses(t.merged)
+	}
+	r.Verdict = c.verdict(r)
+	return r
+}
+
+// last is the trial whose figures stand for the winner.
+func (c *course) last(r Result) *trial {
+	id := r.Winner
+	if r.WinnerConfirm > 0 {
+		id = r.WinnerConfirm
+	}
+	if id == 0 || id > len(c.trials) {
+		return nil
+	}
+	return c.trials[id-1]
+}
+
+// picks names what is recommended, and its gain.
+func (c *course) picks(r *Result) {
+	k := c.contest
+	var base *entrant
+	if c.based() {
+		base = k.entries[0]
+		r.BaselineConfirm = base.middle()
+	}
+	best := k.rest(c)[0]
+	r.ChallengerConfirm = best.middle()
+	r.Confirmed = r.ChallengerConfirm > 0 && (base == nil || r.BaselineConfirm > 0)
+	if k.pick == nil {
+		r.WinnerConfirm = r.BaselineConfirm
+		if base != nil {
+			r.Gain = new(0.0)
+		}
+		return
+	}
+	r.WinnerConfirm = k.pick.middle()
+	r.Winner = r.WinnerConfirm
+	for _, t := range c.trials {
+		if maps.Equal(t.Config, k.pick.config) && t.measured() {
+			r.Winner = t.Trial
+			break
+		}
+	}
+	if base == nil {
+		return
+	}
+	if d, err := c.against(k.pick, base, "", c.family()); err == nil {
+		r.Gain = new(d.Ratio.Value - 1)
+		r.Interval = &Span{d.Ratio.Value - 1, d.Ratio.Low - 1, d.Ratio.High - 1}
+	}
+}
+
+// rest are the entrants beside the baseline.
+func (k *contest) rest(c *course) []*entrant {
+	if c.based() {
+		return k.entries[1:]
+	}
+	return k.entries
+}
+
+// middle is the launch with the median figure, which stands for an entrant where
+// one launch is shown; 0 for none.
+func (e *entrant) middle() int {
+	trials := e.trials()
+	if len(trials) == 0 {
+		return 0
+	}
+	slices.SortStableFunc(trials, func(a, b *trial) int {
+		switch {
+		case a.log < b.log:
+			return -1
+		case a.log > b.log:
+			return 1
+		}
+		return a.Trial - b.Trial
+	})
+	return trials[(len(trials)-1)/2].Trial
+}
+
+// verdict is the race's conclusion in one sentence.
+func (c *course) verdict(r Result) string {
+	tried := c.tried()
+	switch {
+	case c.open != nil:
+		return c.soFar()
+	case c.leader() == nil && len(c.base) > 0:
+		return fmt.Sprintf("nothing could be measured: the baseline ended %s", c.bounds.note(c.base[0], c.space.Primary))
+	case c.contest == nil && !c.based():
+		return "nothing is recommended: what could be measured is not acceptable, and the baseline ended " + c.bounds.note(c.base[0], c.space.Primary)
+	case c.contest == nil:
+		return fmt.Sprintf("no difference shown: of %s none could be measured and may be recommended%s", count(tried, "other configuration"), missed(r))
+	case !c.based():
+		return c.unopposed(r)
+	}
+	k := c.contest
+	if k.pick == nil {
+		return c.unbeaten(r, tried)
+	}
+	d, err := c.against(k.pick, k.entries[0], "", c.family())
+	if err != nil || d.Verdict != Better {
+		return fmt.Sprintf("%s meets what the baseline misses (%s), in %s%s", k.pick.name,
+			joined(c.bounds.Misses(mean(k.entries[0].trials()))), count(len(k.pick.rounds), "launch"), c.lost(r))
+	}
+	return fmt.Sprintf("%s is %s; the best of %s%s", k.pick.name, d.Sentence, count(tried, "other configuration"), c.lost(r))
+}
+
+// unbeaten is the verdict by which the baseline stays.
+func (c *course) unbeaten(r Result, tried int) string {
+	best := c.contest.rest(c)[0]
+	d, err := c.against(best, c.contest.entries[0], "", c.family())
+	switch {
+	case len(best.rounds) == 0:
+		return fmt.Sprintf("not confirmed: %s led the search, but measured again it ended %s, so the baseline stays%s", best.name, c.bounds.note(best.failed, c.space.Primary), missed(r))
+	case err != nil:
+		return fmt.Sprintf("not confirmed: %s led the search, but %s, so the baseline stays%s", best.name, err, missed(r))
+	case c.scoreOfEntrant(best).class < c.scoreOfEntrant(c.contest.entries[0]).class:
+		return fmt.Sprintf("no other configuration is recommended: %s, the best of %s, %s, so the baseline stays%s", best.name, count(tried, "other configuration"), c.obstacle(best), missed(r))
+	case d.Verdict == TooSmall:
+		return fmt.Sprintf("%s%s; the baseline stays%s", best.name+": "+d.Sentence, c.needed(d), missed(r))
+	}
+	return fmt.Sprintf("no difference shown: %s, the best of %s, is %s; the baseline stays%s", best.name, count(tried, "other configuration"), d.Sentence, missed(r))
+}
+
+// obstacle says what keeps an entrant from being recommended.
+func (c *course) obstacle(e *entrant) string {
+	if c.barred(e.config) {
+		return "does not answer as the baseline does"
+	}
+	return "misses what the baseline meets: " + joined(c.bounds.Misses(mean(e.trials())))
+}
+
+// needed says how many launches the effect that was seen would need.
+func (c *course) needed(d Comparison) string {
+	if d.Ratio.Value <= 1 {
+		return ""
+	}
+	return fmt.Sprintf(" (an effect of the size seen, %s, needs more launches)", percent(d.Ratio.Value-1))
+}
+
+// unopposed is the verdict without a measured baseline.
+func (c *course) unopposed(r Result) string {
+	no := fmt.Sprintf("the baseline ended %s, so no gain can be given", c.bounds.note(c.base[0], c.space.Primary))
+	k := c.contest
+	if k.pick == nil {
+		return "nothing is recommended: " + no + ", and what led could not be measured again"
+	}
+	t := c.trials[r.WinnerConfirm-1]
+	return fmt.Sprintf("%s is the best of %s that could be measured, with %s of %s; %s%s",
+		k.pick.name, count(c.tried(), "configuration"), number(t.merged[c.objective.Metric]), c.objective.Metric, no, missed(r))
+}
+
+func (c *course) soFar() string {
+	after := "not finished after " + count(len(c.trials), "trial")
+	lead := c.leader()
+	switch {
+	case lead == nil:
+		return after + ": nothing is measured yet"
+	case maps.Equal(lead.trial.Config, Candidate{}.Apply(c.space.Baseline)):
+		return after + ": nothing beats the baseline yet"
+	}
+	return fmt.Sprintf("%s: %s leads, not confirmed", after, lead.trial.name)
+}
+
+// lost ends a verdict with hold-outs that the winner loses, and constraints it
+// misses.
+func (c *course) lost(r Result) string {
+	var worse []string
+	for _, d := range r.Evidence.HoldOuts {
+		if d.Verdict == Worse {
+			worse = append(worse, fmt.Sprintf("%s (%s)", d.Workload, percent(d.Ratio.Value-1)))
+		}
+	}
+	s := ""
+	if len(worse) > 0 {
+		s = "; it loses on " + strings.Join(worse, ", ")
+	}
+	return s + missed(r)
+}
+
+func missed(r Result) string {
+	if len(r.Misses) == 0 {
+		return ""
+	}
+	return "; not every SLO is met: " + strings.Join(r.Misses, ", ")
+}
+
+// tried counts the configurations of the search that have figures, the baseline
+// apart.
+func (c *course) tried() int {
+	seen := map[string]bool{}
+	for _, t := range c.trials {
+		if t.Pass == 0 && t.Stage != BaselineStage && t.measured() {
+			seen[t.Config.key()] = true
+		}
+	}
+	return len(seen)
+}
+
+// evidence is what stands behind the conclusion.
+func (c *course) evidence() *Evidence {
+	e := &Evidence{Steps: c.steps, Accuracy: c.verdicts, Stopped: c.why}
+	sd, _, n := c.spread()
+	e.Noise = Noise{Between: sd, Launches: n, Within: c.within()}
+	m := c.model()
+	for _, r := range c.arms {
+		e.Arms = append(e.Arms, c.armEnd(r, m))
+	}
+	e.Foretold = c.foretold()
+	if k := c.contest; k != nil {
+		e.Comparisons = c.comparisons()
+		if k.pick != nil && c.based() {
+			for _, w := range c.holdOuts() {
+				if d, err := c.against(k.pick, k.entries[0], w, max(1, len(c.holdOuts()))); err == nil {
+					e.HoldOuts = append(e.HoldOuts, d)
+				}
+			}
+		}
+		for _, a := range k.ablated {
+			out := Ablated{Setting: a.setting.Label, Gain: a.span, Dropped: a.dropped, Reason: a.reason}
+			if a.without != nil && len(a.without.rounds) == 1 {
+				out.Trial = a.without.ids()[0]
+			}
+			e.Ablation = append(e.Ablation, out)
+		}
+	}
+	e.Phases = c.phases()
+	return e
+}
+
+// comparisons are those of the confirmation, with Holm's correction in the
+// p-values, and what is recommended after the ablation against the baseline.
+func (c *course) comparisons() []Comparison {
+	k := c.contest
+	var out []Comparison
+	for i, a := range k.entries {
+		for _, b := range k.entries[:i] {
+			if d, err := c.against(a, b, "", c.family()); err == nil {
+				out = append(out, d)
+			}
+		}
+	}
+	if k.reduced != nil && len(k.reduced.rounds) > 0 {
+		for _, b := range []*entrant{k.entries[0], k.winner} {
+			if d, err := c.against(k.reduced, b, "", c.family()); err == nil {
+				out = append(out, d)
+			}
+		}
+	}
+	return out
+}
+
+func (c *course) armEnd(r *runner, m *surrogate) ArmEnd {
+	out := ArmEnd{Label: r.Label, Config: r.Config, Prior: r.Prior, Reason: r.Refused}
+	if r.point.known {
+		out.Predicted = new(math.Exp(r.point.x))
+		mean, _ := m.at(r.point)
+		out.Expected = new(math.Exp(mean))
+	}
+	for _, t := range c.trials {
+		if t.Pass == 0 && maps.Equal(t.Config, r.Config) {
+			out.Trials = append(out.Trials, t.Trial)
+		}
+	}
+	lead := c.launches(r.Config, 0)
+	share := 0.0
+	if len(lead) == 0 {
+		share = c.short()
+		lead = c.launches(r.Config, share)
+	}
+	switch {
+	case r.Refused != "":
+		out.State = ArmRefused
+	case len(lead) > 0:
+		out.State, out.Reason = ArmLeft, ""
+		out.Measured = c.measured(r.Config, share)
+		if why := c.worse(lead[0]); why != "" {
+			out.State, out.Reason = ArmEliminated, why
+		} else if c.barred(r.Config) {
+			out.State, out.Reason = ArmEliminated, "its answers are not those of the baseline"
+		}
+		if c.carried(r) {
+			out.State, out.Reason = ArmCarried, ""
+		}
+	case len(out.Trials) > 0:
+		out.State = ArmFailed
+		out.Reason = c.bounds.note(c.trials[out.Trials[0]-1], c.space.Primary)
+	case r.pruned:
+		out.State = ArmPruned
+		out.Reason = fmt.Sprintf("predicted at %s of the baseline, more than %d times worse than the best", percentage(math.Exp(r.point.x)), hopeless)
+	case c.barred(r.Config):
+		out.State, out.Reason = ArmEliminated, "its numerics were rejected by the accuracy guard"
+	default:
+		out.State = ArmUntried
+		out.Reason = "no launch was left that it was worth"
+	}
+	return out
+}
+
+// carried reports whether an arm, or what was made of it, was refined or confirmed.
+func (c *course) carried(r *runner) bool {
+	return slices.ContainsFunc(c.trials, func(t *trial) bool {
+		return t.origin.arm == r.origin.arm && len(t.origin.changes) >= len(r.origin.changes) &&
+			(t.Stage == RefineStage && len(t.origin.changes) > len(r.origin.changes) || t.Stage == ConfirmStage)
+	})
+}
+
+// foretold is how well the predictions met the measurements, by engine.
+func (c *course) foretold() []Foretold {
+	by := map[string][]point{}
+	seen := map[string]bool{}
+	for _, t := range c.trials {
+		p, ref := c.point(t.Config), c.reference(t.Share)
+		k := t.Config.key()
+		if t.Pass != 0 || !t.measured() || !p.known || math.IsNaN(ref) || seen[k] || t.Stage == BaselineStage {
+			continue
+		}
+		seen[k] = true
+		p.y = t.log - ref
+		by[t.Config[engineParameter]] = append(by[t.Config[engineParameter]], p)
+	}
+	var out []Foretold
+	for _, engine := range slices.Sorted(maps.Keys(by)) {
+		out = append(out, foretell(engine, by[engine]))
+	}
+	return out
+}
+
+// phases is the ledger.
+func (c *course) phases() []Phase {
+	var out []Phase
+	lead := math.NaN()
+	if l := c.leader(); l != nil {
+		lead = l.mean
+	}
+	for i, m := range c.marks {
+		end, after := len(c.trials), lead
+		if i+1 < len(c.marks) {
+			end, after = c.marks[i+1].trial, c.marks[i+1].lead
+		}
+		p := Phase{Name: m.name, Launches: end - m.trial}
+		for _, t := range c.trials[m.trial:end] {
+			p.Seconds += t.end.Seconds
+		}
+		before := m.lead
+		if math.IsNaN(before) {
+			before = 0
+		}
+		if !math.IsNaN(after) && (m.name == RaceStage || m.name == RepairStage || m.name == FinalStage || m.name == RefineStage) {
+			p.Gain = new(math.Expm1(after - before))
+		}
+		out = append(out, p)
+	}
+	return out
+}

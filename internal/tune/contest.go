@@ -1,0 +1,328 @@
+package tune
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"perflab/internal/stat"
+)
+
+// contest is what only launches with fresh seeds decide: the confirmation of the
+// best against the baseline, and what each setting of the winner brings.
+type contest struct {
+	entries []*entrant // the baseline first, then the best, in order; settings left out and the check after them
+	rounds  int
+	winner  *entrant // by the confirmation; nil: the baseline stays
+	ablated []*ablation
+	reduced *entrant // the winner without what brought nothing
+	pick    *entrant // what is recommended in the end
+	done    bool
+}
+
+// entrant is a configuration in the contest.
+type entrant struct {
+	name   string
+	origin lineage
+	config Config
+	rounds map[int]*trial // by Pass, those that have figures
+	failed *trial         // the last that has none
+}
+
+// ablation is a setting of the winner, left out.
+type ablation struct {
+	setting Candidate
+	without *entrant
+	span    *Span // of having it
+	dropped bool
+	reason  string
+}
+
+// mostRounds is how often a configuration is launched in a confirmation at most,
+// as a multiple of the least.
+const mostRounds = 2
+
+// confidence of an interval before it is corrected, power of what can be shown.
+const (
+	confidence = 0.95
+	power      = 0.8
+)
+
+// confirm launches the baseline and the best two again, a round each with seeds of
+// its own, forwards and backwards in turn, so that what drifts favours none.
+func (c *course) confirm() bool {
+	c.begin(ConfirmStage)
+	plan := choose(c, c.entry)
+	if len(plan.entries) < 2 {
+		return true
+	}
+	k := &contest{rounds: plan.rounds}
+	for _, e := range plan.entries {
+		k.entries = append(k.entries, &entrant{name: e.name, origin: e.origin, config: e.config, rounds: map[int]*trial{}})
+	}
+	c.contest = k
+	for round := 1; round <= k.rounds; round++ {
+		order := slices.Clone(k.entries)
+		if round%2 == 0 {
+			slices.Reverse(order)
+		}
+		for _, e := range order {
+			if !c.enter(e, ConfirmStage, round) {
+				return false
+			}
+		}
+	}
+	for _, e := range k.entries { // a launch that broke is made up for, once
+		for round := 1; round <= k.rounds && len(e.rounds) > 0; round++ {
+			if e.rounds[round] == nil && c.left() > 0 && !c.enter(e, ConfirmStage, round) {
+				return false
+			}
+		}
+	}
+	k.winner = c.won()
+	k.pick = k.winner
+	return true
+}
+
+// entry is who is confirmed, and in how many rounds: as many as the noise asks for
+// to show a gain that matters, as far as the budget goes.
+func (c *course) entry() *contest {
+	k := &contest{}
+	base := Candidate{}.Apply(c.space.Baseline)
+	if c.based() {
+		k.entries = append(k.entries, &entrant{name: "the baseline", origin: lineage{arm: "the baseline"}, config: base})
+	}
+	left, rounds := c.left(), c.options.Rounds
+	for _, s := range c.standings() {
+		if maps.Equal(s.trial.Config, base) || c.barred(s.trial.Config) {
+			continue
+		}
+		if len(k.entries) >= 2 && (len(k.entries) == 3 || (len(k.entries)+1)*rounds > left) {
+			break
+		}
+		k.entries = append(k.entries, &entrant{name: s.trial.name, origin: s.trial.origin, config: s.trial.Config})
+	}
+	if len(k.entries) < 2 {
+		return k
+	}
+	sd, _, _ := c.spread()
+	settings := len(c.guide.Removals(k.entries[1].config))
+	each := len(k.entries)
+	spare := left - each*rounds - min(settings+rounds, max(0, left-each*rounds))
+	want := stat.LaunchesFor(sd, math.Log1p(c.objective.MinGain), confidence, power)
+	k.rounds = rounds + max(0, min(want-rounds, spare/each, (mostRounds-1)*rounds))
+	return k
+}
+
+// enter launches a configuration in a round of the contest, under every workload.
+func (c *course) enter(e *entrant, stage string, round int) bool {
+	t, ok := c.measure(Proposal{
+		Stage: stage, Label: e.label(), Config: e.config, Pass: round,
+		Workloads: append(c.workloads(), c.holdOuts()...),
+	}, e.origin)
+	if !ok {
+		return false
+	}
+	if t.measured() {
+		e.rounds[round] = t
+	} else {
+		e.failed = t
+	}
+	return true
+}
+
+// label is the entrant's in a proposal: the baseline has the one it has elsewhere.
+func (e *entrant) label() string {
+	if e.origin.arm == "the baseline" && len(e.origin.changes) == 0 {
+		return BaselineStage
+	}
+	return e.name
+}
+
+// holdOuts are the workloads that the search is not judged by.
+func (c *course) holdOuts() []string {
+	var out []string
+	for _, w := range c.space.Others {
+		if !(c.objective.Weights[w] > 0) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// table is the contest as rows of rounds, by a figure of a workload; "" stands for
+// the objective of the search.
+func (k *contest) table(o Objective, workload string, of []*entrant) stat.Rounds {
+	rows := make(stat.Rounds, k.rounds)
+	for i := range rows {
+		for _, e := range of {
+			x := math.NaN()
+			if t := e.rounds[i+1]; t != nil && workload == "" {
+				x = t.log
+			} else if t != nil {
+				x = o.log(t.end.Figures[workload][o.Metric])
+			}
+			rows[i] = append(rows[i], x)
+		}
+	}
+	return rows
+}
+
+// all are the entrants of the contest and what came after them.
+func (k *contest) all() []*entrant {
+	out := slices.Clone(k.entries)
+	for _, a := range k.ablated {
+		if a.without != nil && !slices.Contains(out, a.without) {
+			out = append(out, a.without)
+		}
+	}
+	if k.reduced != nil && !slices.Contains(out, k.reduced) {
+		out = append(out, k.reduced)
+	}
+	return out
+}
+
+// against compares two entrants by all launches of the contest; family is the
+// number of comparisons it is one of.
+func (c *course) against(a, b *entrant, workload string, family int) (Comparison, error) {
+	k := c.contest
+	all := k.all()
+	level := 1 - (1-confidence)/float64(family)
+	d, err := k.table(c.objective, workload, all).Contrast(slices.Index(all, b), slices.Index(all, a), level)
+	out := Comparison{Label: a.name, Against: b.name, Workload: cmp.Or(workload, c.space.Primary), Trials: a.ids(), Others: b.ids(), Family: family}
+	if err != nil {
+		return out, err
+	}
+	out.Ratio = Span{math.Exp(d.Diff), math.Exp(d.Low), math.Exp(d.High)}
+	out.P = min(1, d.P*float64(family))
+	out.Shown = math.Expm1(stat.Detectable(d.SD, max(1, d.N), d.DF, level, power))
+	out.Verdict = c.verdictOf(out.Ratio)
+	out.Sentence = c.say(out)
+	return out, nil
+}
+
+// verdictOf reads an interval.
+func (c *course) verdictOf(s Span) string {
+	matters := 1 + c.objective.MinGain
+	switch {
+	case s.Low > 1 && s.Value >= matters:
+		return Better
+	case s.High < 1:
+		return Worse
+	case s.High < matters || s.Low > 1:
+		return NoDifference
+	}
+	return TooSmall
+}
+
+func (e *entrant) ids() []int {
+	var out []int
+	for _, round := range slices.Sorted(maps.Keys(e.rounds)) {
+		out = append(out, e.rounds[round].Trial)
+	}
+	return out
+}
+
+// score is how an entrant stands by the means of its launches.
+func (c *course) scoreOfEntrant(e *entrant) score {
+	var trials []*trial
+	for _, round := range slices.Sorted(maps.Keys(e.rounds)) {
+		trials = append(trials, e.rounds[round])
+	}
+	if len(trials) == 0 {
+		return score{}
+	}
+	s := c.bounds.score(Measured, mean(trials))
+	if c.barred(e.config) {
+		s.class, s.miss = missing, math.Inf(1)
+	}
+	return s
+}
+
+// won is the entrant to recommend by the confirmation; nil: the baseline. One is
+// better that meets what the baseline misses, or beats it by an interval. Of two
+// that both do the better goes first, and of two between which there is less than
+// matters the one that sets less.
+func (c *course) won() *entrant {
+	k := c.contest
+	rest := k.entries
+	var base *entrant
+	if c.based() {
+		base, rest = rest[0], rest[1:]
+	}
+	var best *entrant
+	for _, e := range rest {
+		if len(e.rounds) < 2 || !c.beatsBase(e, base) {
+			continue
+		}
+		if best == nil || c.preferred(e, best) {
+			best = e
+		}
+	}
+	return best
+}
+
+func (c *course) beatsBase(e, base *entrant) bool {
+	mine := c.scoreOfEntrant(e)
+	if base == nil {
+		return mine.class != none
+	}
+	theirs := c.scoreOfEntrant(base)
+	if mine.class != theirs.class {
+		return mine.class > theirs.class
+	}
+	if mine.class == missing && mine.miss != theirs.miss {
+		return mine.miss < theirs.miss
+	}
+	d, err := c.against(e, base, "", c.family())
+	return err == nil && d.Verdict == Better
+}
+
+// preferred reports whether a goes before b, which beats the baseline too.
+func (c *course) preferred(a, b *entrant) bool {
+	x, y := c.scoreOfEntrant(a), c.scoreOfEntrant(b)
+	if x.class != y.class || x.class == missing && x.miss != y.miss {
+		return c.bounds.prefer(x, y)
+	}
+	d, err := c.against(a, b, "", c.family())
+	if err != nil {
+		return false
+	}
+	switch matters := 1 + c.objective.MinGain; {
+	case d.Ratio.Value > matters:
+		return true
+	case d.Ratio.Value < 1/matters:
+		return false
+	}
+	return c.guide.Settings(a.config) < c.guide.Settings(b.config)
+}
+
+// family is the number of comparisons that the confirmation makes.
+func (c *course) family() int {
+	n := min(3, len(c.contest.entries))
+	return max(1, n*(n-1)/2)
+}
+
+// bare is percent without its unit.
+func bare(gain float64) string { return strings.TrimSuffix(percent(gain), " %") }
+
+// say is a comparison's verdict for a reader.
+func (c *course) say(d Comparison) string {
+	gain := fmt.Sprintf("%s [%s, %s]", percent(d.Ratio.Value-1), bare(d.Ratio.Low-1), bare(d.Ratio.High-1))
+	n := fmt.Sprintf("%d and %s", len(d.Trials), count(len(d.Others), "launch"))
+	if len(d.Trials) == len(d.Others) {
+		n = count(len(d.Trials), "launch") + " each"
+	}
+	switch d.Verdict {
+	case Better:
+		return fmt.Sprintf("better than %[3]s: %[1]s on %[2]s (%[4]s)", gain, c.objective.Metric, d.Against, n)
+	case Worse:
+		return fmt.Sprintf("worse than %s: %s on %s (%s)", d.Against, gain, c.objective.Metric, n)
+	case NoDifference:
+		return fmt.Sprintf("no difference shown to %s that matters: %s on %s (%s)", d.Against, gain, c.objective.Metric, n)
+	}
+	return fmt.Sprintf("the budget was too small: %s on %s against %s, and %s show an effect of %s or more", gain, c.objective.Metric, d.Against, n, percent(d.Shown))
+}

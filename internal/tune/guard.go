@@ -1,0 +1,129 @@
+package tune
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"perflab/internal/stat"
+)
+
+// guardConfidence is that of the one-sided bound by which answers pass.
+const guardConfidence = 0.95
+
+// Judge holds the answers of a configuration against the baseline's, question by
+// question: 1 right, 0 wrong, in the same order. It reports whether they pass:
+// a loss of more than the margin must be ruled out, so that neither few
+// questions nor none ever pass for lack of data. Of several launches the answers
+// follow each other; Guard.Questions says where the questions begin again.
+func (g Guard) Judge(label, base, answers string) (Paired, bool) {
+	out := Paired{Label: label, Questions: len(answers), Margin: g.Margin}
+	p, err := g.pairs(base, answers)
+	if err != nil {
+		out.Questions = min(len(base), len(answers))
+		out.Sentence = fmt.Sprintf("is not accepted: %v", err)
+		out.Low, out.P = -1, 1
+		return out, false
+	}
+	out.Base, out.Right, out.Lost, out.Won = p.Both+p.Lost, p.Both+p.Won, p.Lost, p.Won
+	out.Change, out.Error, out.Low, out.P = p.Change(), p.SE(), p.Low(guardConfidence), p.McNemar()
+	out.Accepted = out.Low >= -g.Margin
+	out.Sentence = out.sentence(p)
+	return out, out.Accepted
+}
+
+// pairs counts two strings of answers.
+func (g Guard) pairs(base, answers string) (stat.Pairs, error) {
+	var p stat.Pairs
+	switch {
+	case base == "":
+		return p, fmt.Errorf("there are no answers of the baseline to hold it against")
+	case answers == "":
+		return p, fmt.Errorf("there are no answers of it")
+	case len(base) != len(answers):
+		return p, fmt.Errorf("it has %d answers and the baseline %d, which cannot be paired", len(answers), len(base))
+	case strings.Trim(base+answers, "01") != "":
+		return p, fmt.Errorf("its answers or the baseline's are no list of right and wrong")
+	}
+	p.Rounds = 1
+	if q := g.Questions; q > 0 && len(answers) > q {
+		if len(answers)%q != 0 {
+			return p, fmt.Errorf("%d answers are not those to %d questions", len(answers), q)
+		}
+		p.Rounds = len(answers) / q
+	}
+	for i := range len(answers) {
+		switch base[i:i+1] + answers[i:i+1] {
+		case "11":
+			p.Both++
+		case "10":
+			p.Lost++
+		case "01":
+			p.Won++
+		default:
+			p.Neither++
+		}
+	}
+	return p, nil
+}
+
+// sentence says it to a reader, who knows the label.
+func (d Paired) sentence(p stat.Pairs) string {
+	asked := fmt.Sprintf("%d questions", d.Questions/p.Rounds)
+	if p.Rounds > 1 {
+		asked += fmt.Sprintf(" asked %d times", p.Rounds)
+	}
+	change := fmt.Sprintf("loses %s points [at most %s] of", points(max(0, -d.Change)), points(-d.Low))
+	switch {
+	case d.Low > 0:
+		change = fmt.Sprintf("gains %s points [at least %s] over", points(d.Change), points(d.Low))
+	case d.Change > 0:
+		change = fmt.Sprintf("gains %s points [or loses at most %s] over", points(d.Change), points(-d.Low))
+	}
+	right := 100 * float64(d.Base) / float64(d.Questions)
+	text := fmt.Sprintf("%s %.1f %% on %s, %s (standard error %s, McNemar p %s)", change, right, asked, d.against(), points(d.Error), chance(d.P))
+	if n := d.needed(p); n > 0 {
+		text += fmt.Sprintf("; about %d questions would tell", n)
+	}
+	return text
+}
+
+// against is how the bound stands to the margin.
+func (d Paired) against() string {
+	allowed := points(d.Margin) + " points allowed"
+	switch {
+	case d.Accepted:
+		return "within the " + allowed
+	case -d.Change > d.Margin:
+		return "more than the " + allowed
+	}
+	return "so that a loss of more than the " + allowed + " is not ruled out"
+}
+
+// needed is how many questions would pass four times in five if the change is
+// the one that was seen, to two digits; 0 where that is none's affair.
+func (d Paired) needed(p stat.Pairs) int {
+	if d.Accepted {
+		return 0
+	}
+	answers := float64(d.Questions)
+	n := stat.PairsNeeded(float64(p.Lost+p.Won)/answers, d.Change, d.Margin, guardConfidence, 0.8)
+	if n <= d.Questions/p.Rounds || n > 100_000 {
+		return 0
+	}
+	step := int(math.Pow(10, math.Max(0, math.Floor(math.Log10(float64(n)))-1)))
+	return (n + step - 1) / step * step
+}
+
+// points prints a share in points: 3.5 of 0.035, 2 of 0.02.
+func points(share float64) string {
+	return strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%.1f", 100*share), "-"), ".0")
+}
+
+// chance prints a p-value.
+func chance(p float64) string {
+	if p < 0.001 {
+		return "below 0.001"
+	}
+	return fmt.Sprintf("%.2g", p)
+}

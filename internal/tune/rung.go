@@ -1,0 +1,524 @@
+package tune
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"perflab/internal/stat"
+)
+
+// hopeless is how many times worse than the best an arm must be predicted to be
+// never launched: the predictor orders, and prunes only what it cannot err about.
+const hopeless = 3
+
+// rungShare is the part of the search's launches that arms may take, repairs
+// included; the rest refines.
+const rungShare = 0.6
+
+// mostRepairs is how often one arm is mended.
+const mostRepairs = 2
+
+// idle is the expected gain, in units of the gain that matters, under which a
+// launch is not worth its cost.
+const idle = 0.02
+
+// foresight is what was predicted of a configuration.
+type foresight struct {
+	figures map[string]float64 // merged; nil: nothing
+	log     float64            // of the objective; not a number: nothing
+}
+
+// foresee predicts a configuration, once.
+func (c *course) foresee(config Config) foresight {
+	k := config.key()
+	if f, ok := c.foreseen[k]; ok {
+		return f
+	}
+	f := foresight{log: math.NaN()}
+	if c.predictor != nil {
+		o := Observation{Status: Measured, Figures: map[string]map[string]float64{}}
+		for _, w := range c.workloads() {
+			if figures, ok := c.predictor.Predict(config, w); ok {
+				o.Figures[w] = figures
+			}
+		}
+		f.figures = c.merge(o)
+		f.log = c.logOf(f.figures)
+	}
+	c.foreseen[k] = f
+	return f
+}
+
+// point is a configuration as the surrogate of the objective sees it.
+func (c *course) point(config Config) point {
+	p := pointOf(config)
+	base := c.foresee(Candidate{}.Apply(c.space.Baseline))
+	if f := c.foresee(config); !math.IsNaN(f.log) && !math.IsNaN(base.log) {
+		p.x, p.known = f.log-base.log, true
+	}
+	return p
+}
+
+// model is what the objective is thought to be, by all launches of the search.
+func (c *course) model() *surrogate {
+	sd, _, _ := c.spread()
+	within := c.within()
+	var points []point
+	for _, t := range c.trials {
+		ref := c.reference(t.Share)
+		if t.Pass != 0 || !t.measured() || math.IsNaN(ref) {
+			continue
+		}
+		p := c.point(t.Config)
+		p.y, p.noise = t.log-ref, sd*sd+within*within
+		points = append(points, p)
+	}
+	return newSurrogate(points)
+}
+
+// standing is a configuration that was measured and what it is thought to be.
+type standing struct {
+	trial *trial // its last launch, under the largest share of the load
+	mean  float64
+	sd    float64
+	score score // of that launch, or of all of them where there are more
+}
+
+// standings are all measured configurations of the search, the best first:
+// what meets the bounds, then what is thought best. A single lucky launch does not
+// lead where predictions and neighbours say otherwise.
+func (c *course) standings() []standing {
+	m := c.model()
+	last := map[string]*trial{}
+	var keys []string
+	for _, t := range c.trials {
+		k := t.Config.key()
+		if t.Pass != 0 || !t.measured() {
+			continue
+		}
+		if last[k] == nil {
+			keys = append(keys, k)
+		}
+		if last[k] == nil || full(t) >= full(last[k]) {
+			last[k] = t
+		}
+	}
+	out := make([]standing, len(keys))
+	for i, k := range keys {
+		t := last[k]
+		mean, sd := m.at(c.point(t.Config))
+		out[i] = standing{t, mean, sd, c.scoreOf(t)}
+	}
+	slices.SortStableFunc(out, func(a, b standing) int {
+		return cmp.Or(-cmp.Compare(a.score.class, b.score.class), cmp.Compare(a.score.miss, b.score.miss), -cmp.Compare(a.mean, b.mean))
+	})
+	return out
+}
+
+// full is the share of the load as a number that can be compared.
+func full(t *trial) float64 {
+	if t.Share == 0 {
+		return 1
+	}
+	return t.Share
+}
+
+// scoreOf is how a configuration stands by all its launches under the share of t:
+// bounds are held against the means.
+func (c *course) scoreOf(t *trial) score {
+	all := c.launches(t.Config, t.Share)
+	if len(all) < 2 || t.score.class == none {
+		return t.score
+	}
+	s := c.bounds.score(Measured, mean(all))
+	if p, ok := c.given[c.guide.Numerics(t.Config)]; ok && !p.Accepted {
+		s.class, s.miss = missing, math.Inf(1)
+	}
+	return s
+}
+
+// mean is the arithmetic mean of each figure that all launches have.
+func mean(trials []*trial) map[string]float64 {
+	out := map[string]float64{}
+	for name := range trials[0].merged {
+		sum := 0.0
+		for _, t := range trials {
+			v, ok := t.merged[name]
+			if !ok {
+				sum = math.NaN()
+			}
+			sum += v
+		}
+		if !math.IsNaN(sum) {
+			out[name] = sum / float64(len(trials))
+		}
+	}
+	return out
+}
+
+// leader is what leads the search; nil while nothing is measured.
+func (c *course) leader() *standing {
+	if s := c.standings(); len(s) > 0 {
+		return &s[0]
+	}
+	return nil
+}
+
+// lineUp ranks the arms by what is predicted.
+func (c *course) lineUp() []*runner {
+	var out []*runner
+	seen := map[string]bool{}
+	best := math.Inf(-1)
+	for _, a := range c.guide.Arms() {
+		a.Config = Candidate{}.Apply(a.Config)
+		if k := a.Config.key(); seen[k] {
+			continue
+		} else {
+			seen[k] = true
+		}
+		r := &runner{Arm: a, origin: lineage{arm: a.Label}, point: pointOf(a.Config)}
+		if a.Refused == "" {
+			r.point = c.point(a.Config)
+			best = max(best, r.point.x)
+		}
+		out = append(out, r)
+	}
+	out = append(out, c.foreseenBest(out)...)
+	for _, r := range out {
+		best = max(best, r.point.x)
+	}
+	for _, r := range out {
+		r.pruned = r.Refused == "" && r.point.known && r.point.x < best-math.Log(hopeless)
+	}
+	slices.SortStableFunc(out, func(a, b *runner) int {
+		refused := func(r *runner) int { return min(1, len(r.Refused)) }
+		return cmp.Or(cmp.Compare(refused(a), refused(b)), -cmp.Compare(a.point.x, b.point.x))
+	})
+	return out
+}
+
+// How far the predictor alone refines arms before any is launched: the best of each
+// engine and so many in all, so many steps of each, none for less than a half
+// percent.
+const (
+	foreseenArms  = 4
+	foreseenSteps = 4
+	foreseenGain  = 0.005
+)
+
+// foreseenBest are arms beside the given ones: what the predictor makes of the best of
+// them by small steps, the best of each engine among them.
+func (c *course) foreseenBest(arms []*runner) []*runner {
+	ranked := slices.DeleteFunc(slices.Clone(arms), func(r *runner) bool { return r.Refused != "" || !r.point.known })
+	slices.SortStableFunc(ranked, func(a, b *runner) int { return -cmp.Compare(a.point.x, b.point.x) })
+	engines := map[string]bool{}
+	seen := map[string]bool{}
+	for _, r := range arms {
+		seen[r.Config.key()] = true
+	}
+	var out []*runner
+	for i, r := range ranked {
+		if i >= foreseenArms && engines[r.Config[engineParameter]] {
+			continue
+		}
+		engines[r.Config[engineParameter]] = true
+		if t := c.climb(r); t != nil && !seen[t.Config.key()] {
+			seen[t.Config.key()] = true
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// climb takes the step that is predicted to bring most, again and again; nil where
+// none brings anything.
+func (c *course) climb(r *runner) *runner {
+	at := *r
+	for range foreseenSteps {
+		best := at.point.x + foreseenGain
+		var step *Candidate
+		for _, k := range c.guide.Steps(at.Config) {
+			config := k.Apply(at.Config)
+			if c.guide.Refuse(config) != "" || !c.promises(config) {
+				continue
+			}
+			if p := c.point(config); p.known && p.x > best {
+				best, step = p.x, &k
+			}
+		}
+		if step == nil {
+			break
+		}
+		at.Config = step.Apply(at.Config)
+		at.origin = at.origin.with(*step)
+		at.point = c.point(at.Config)
+	}
+	if len(at.origin.changes) == 0 {
+		return nil
+	}
+	at.Label, at.Prior = at.origin.String(), "the predictor"
+	return &at
+}
+
+// promises reports whether a configuration is predicted to meet the bounds, as far as
+// they are limits.
+func (c *course) promises(config Config) bool {
+	f := c.foresee(config)
+	for _, b := range c.bounds.SLOs {
+		if _, ok := f.figures[b.Metric]; ok && !b.Holds(f.figures) {
+			return false
+		}
+	}
+	return true
+}
+
+// rung launches arms: the one of each engine that is predicted best, then those
+// that a launch is expected to gain most by.
+func (c *course) rung() bool {
+	c.begin(RaceStage)
+	for _, r := range choose(c, c.lineUp) {
+		c.arms = append(c.arms, &runner{Arm: r.Arm, origin: r.origin, point: r.point, pruned: r.pruned})
+	}
+	engines := map[string]bool{}
+	for _, r := range c.arms {
+		if r.runnable() {
+			engines[r.Config[engineParameter]] = true
+		}
+	}
+	quota := max(len(engines), int(math.Ceil(rungShare*float64(c.searching()))))
+	for n := len(c.trials); len(c.trials)-n < quota && c.searching() > 0; {
+		r := choose(c, c.nextArm)
+		if r < 0 {
+			break
+		}
+		if !c.race(c.arms[r]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *runner) runnable() bool { return r.Refused == "" && !r.pruned }
+
+// nextArm is the index of the arm to launch; -1 for none that is worth it.
+func (c *course) nextArm() int {
+	tried := map[string]bool{}
+	for _, t := range c.trials {
+		if t.Stage != BaselineStage {
+			tried[t.Config[engineParameter]] = true
+		}
+	}
+	for i, r := range c.arms {
+		if r.runnable() && !tried[r.Config[engineParameter]] && !c.seen(r.Config) && !c.barred(r.Config) {
+			return i
+		}
+	}
+	var open []int
+	var configs []Config
+	for i, r := range c.arms {
+		if r.runnable() && !c.seen(r.Config) && !c.barred(r.Config) {
+			open, configs = append(open, i), append(configs, r.Config)
+		}
+	}
+	if at, gain := c.best(configs, nil); gain > 0 && gain >= idle*c.objective.MinGain {
+		return open[at]
+	}
+	return -1
+}
+
+// race launches an arm under the first share of the load, and mends what is
+// refused as the refusal says.
+func (c *course) race(r *runner) bool {
+	t, ok := c.measure(Proposal{Stage: RaceStage, Label: r.Label, Config: r.Config, Share: c.short()}, r.origin)
+	if !ok {
+		return false
+	}
+	r.trials = append(r.trials, t)
+	return c.mend(t, c.short())
+}
+
+// mend launches what the refusal of a trial asks for, and of that again.
+func (c *course) mend(t *trial, share float64) bool {
+	for range mostRepairs {
+		if t.end.Status != Refused || len(t.end.Moves) == 0 || c.searching() <= 0 {
+			return true
+		}
+		next, ok := c.try(t, t.end.Moves[0], RepairStage, share)
+		if !ok {
+			return false
+		}
+		if next == nil {
+			return true
+		}
+		t = next
+	}
+	return true
+}
+
+// try launches a change of what a trial measured, and keeps what came of it; nil
+// where it need not or cannot be launched.
+func (c *course) try(from *trial, change Candidate, stage string, share float64) (*trial, bool) {
+	config := change.Apply(from.Config)
+	if c.seen(config) || c.barred(config) || c.guide.Refuse(config) != "" {
+		return nil, true
+	}
+	label := change.Label
+	if change.Why != "" {
+		label += " (" + change.Why + ")"
+	}
+	t, ok := c.measure(Proposal{Stage: stage, Label: label, Config: config, Share: share}, from.origin.with(change))
+	if !ok {
+		return nil, false
+	}
+	e := Entry{Label: from.name + ": " + label, Trial: t.Trial, Note: c.bounds.noteOn(t, c.space.Primary)}
+	if from.measured() && t.measured() && from.Share == share {
+		e.Gain = new(math.Expm1(t.log - from.log))
+	}
+	if ref := c.reference(share); t.measured() && c.based() && !math.IsNaN(ref) {
+		e.Total = new(math.Expm1(t.log - ref))
+	}
+	c.steps = append(c.steps, e)
+	return t, true
+}
+
+// noteOn is note for a trial whose figures are merged.
+func (o Objective) noteOn(t *trial, primary string) string {
+	if !t.measured() {
+		return o.note(t, primary)
+	}
+	if t.score.class == missing && math.IsInf(t.score.miss, 1) && len(o.Misses(t.merged)) == 0 {
+		return "its answers are not those of the baseline, see the accuracy guard"
+	}
+	return joined(o.Misses(t.merged))
+}
+
+// repair gives the best arm of each engine what its bottleneck asks for, before
+// any is given up: an engine is not judged by its defaults.
+func (c *course) repair() bool {
+	c.begin(RepairStage)
+	for _, t := range choose(c, c.bests) {
+		for range mostRepairs {
+			if len(t.end.Moves) == 0 || c.searching() <= 1 {
+				break
+			}
+			next, ok := c.try(t, t.end.Moves[0], RepairStage, t.Share)
+			if !ok {
+				return false
+			}
+			if next == nil || !next.measured() || !c.bounds.prefer(next.score, t.score) {
+				break
+			}
+			t = next
+		}
+	}
+	return true
+}
+
+// bests are the best launch of each engine, the most promising engine first.
+func (c *course) bests() []*trial {
+	var out []*trial
+	seen := map[string]bool{}
+	for _, s := range c.standings() {
+		if e := s.trial.Config[engineParameter]; !seen[e] && len(s.trial.end.Moves) > 0 {
+			seen[e] = true
+			out = append(out, s.trial)
+		}
+	}
+	return out
+}
+
+// final launches what was not shown to be worse under all of the load, where arms
+// met only a part of it.
+func (c *course) final() bool {
+	c.begin(FinalStage)
+	if c.short() == 0 {
+		return true
+	}
+	for _, t := range choose(c, c.survivors) {
+		if c.searching() <= 0 {
+			break
+		}
+		if _, ok := c.measure(Proposal{Stage: FinalStage, Label: t.name, Config: t.Config}, t.origin); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// mostFinals is how many go from the first rung to the second.
+const mostFinals = 3
+
+// survivors are the best that were not shown to be worse.
+func (c *course) survivors() []*trial {
+	var out []*trial
+	for _, s := range c.standings() {
+		if len(out) < mostFinals && len(c.launches(s.trial.Config, 0)) == 0 && c.worse(s.trial) == "" {
+			out = append(out, s.trial)
+		}
+	}
+	return out
+}
+
+// worse says why a measured configuration is out: shown to be worse than what
+// leads, at 95 %, or surely missing a bound. It is empty for what may go on.
+func (c *course) worse(t *trial) string {
+	lead := c.leader()
+	if lead == nil || maps.Equal(lead.trial.Config, t.Config) {
+		return ""
+	}
+	if s := c.scoreOf(t); s.class == missing && s.miss > surely && lead.score.class == meeting {
+		return "surely misses a constraint: " + c.bounds.noteOn(t, c.space.Primary)
+	}
+	mine, theirs := c.measured(t.Config, t.Share), c.measured(lead.trial.Config, t.Share)
+	if mine == nil || theirs == nil {
+		return ""
+	}
+	// Of both against each other, not each against the baseline.
+	sd, df, _ := c.spread()
+	a, b := c.launches(t.Config, t.Share), c.launches(lead.trial.Config, t.Share)
+	half := stat.StudentQuantile(0.975, df) * c.error(sd, len(a), len(b))
+	if diff := math.Log(mine.Value / theirs.Value); diff+half < 0 {
+		return fmt.Sprintf("shown to be worse than %s: at most %s of it", lead.trial.name, percentage(math.Exp(diff+half)))
+	}
+	return ""
+}
+
+// surely is by how much a single launch must miss a bound to be out: more than
+// the noise of a percentile.
+const surely = 0.2
+
+// error is the standard error of a log ratio of so many launches.
+func (c *course) error(sd float64, a, b int) float64 {
+	w := c.within()
+	return math.Sqrt((sd*sd + w*w) * (1/float64(a) + 1/float64(b)))
+}
+
+// measured is the ratio of a configuration to the baseline by its launches of the
+// search, with the interval that decides; nil where either was not measured.
+func (c *course) measured(config Config, share float64) *Span {
+	trials := c.launches(config, share)
+	ref := c.reference(share)
+	if len(trials) == 0 || math.IsNaN(ref) {
+		return nil
+	}
+	var x []float64
+	for _, t := range trials {
+		x = append(x, t.log)
+	}
+	bases := 0
+	for _, t := range c.base {
+		if t.Share == share && t.measured() {
+			bases++
+		}
+	}
+	sd, df, _ := c.spread()
+	diff := stat.Mean(x) - ref
+	half := stat.StudentQuantile(0.975, df) * c.error(sd, len(trials), max(1, bases))
+	return &Span{math.Exp(diff), math.Exp(diff - half), math.Exp(diff + half)}
+}
+
+// percentage prints a ratio.
+func percentage(ratio float64) string { return fmt.Sprintf("%.1f %%", 100*ratio) }
