@@ -40,14 +40,14 @@ func TestStudyTakesEveryWorkload(t *testing.T) {
 		"unknown key":             {"dataset_name: random, step: 2", "predicted", "", `unknown key "step"`},
 		"anthropic":               {"dataset_name: random, num_prompts: 4", "process", "backend: anthropic", ""},
 		"sglang, simulated":       {"dataset_name: random, num_prompts: 4", "simulated", "backend: sglang", "13:18: backend sglang does not apply to runtime kind simulated"},
-		"no such backend":         {"dataset_name: random, num_prompts: 4", "process", "backend: telnet", `12:18: backend "telnet" is not known: use openai-chat, `},
+		"no such backend":         {"dataset_name: random, num_prompts: 4", "process", "backend: telnet", `13:18: backend "telnet" is not known: use openai-chat, `},
 		"reset":                   {"dataset_name: random, num_prompts: 4", "process", "cache: reset", ""},
 		"reset, simulated":        {"dataset_name: random, num_prompts: 4", "simulated", "cache: reset", "13:16: cache reset does not apply to runtime kind simulated"},
 		"warm":                    {"dataset_name: random, num_prompts: 4", "simulated", "cache: warm", ""},
 		"warm, ahead":             {"dataset_name: random, num_prompts: 4", "predicted", "cache: warm", "13:16: cache warm does not apply to runtime kind predicted"},
 		"warm, endless":           {"dataset_name: random, max_concurrency: 4, duration: 3s", "simulated", "cache: warm", "6:5: workload a: cache warm needs to know the prompts beforehand"},
 		"unique, ahead":           {"dataset_name: random, num_prompts: 4", "predicted", "cache: unique", ""},
-		"cold":                    {"dataset_name: random, num_prompts: 4", "process", "cache: cold", `12:16: cache "cold" is not known: use unique, reset, warm, shared`},
+		"cold":                    {"dataset_name: random, num_prompts: 4", "process", "cache: cold", `13:16: cache "cold" is not known: use unique, reset, warm, shared`},
 	} {
 		text := strings.Replace(good, "dataset_name: random, num_prompts: 10", tt.workload, 1)
 		text = strings.Replace(text, "kind: predicted", "kind: "+tt.runtime, 1) + fmt.Sprintf("bench: {%s}\n", tt.bench)

@@ -81,7 +81,7 @@ func (l *study) phases(all []tune.Phase, trials []trialRecord) []result.Phase {
 	for _, p := range all {
 		first := last
 		last += p.Launches
-		phase := result.Phase{Name: p.Name, Launches: p.Launches, Gain: p.Gain}
+		phase := result.Phase{Name: p.Name, Launches: p.Launches, WallS: p.Seconds, Gain: p.Gain}
 		for _, t := range trials {
 			if t.ID > first && t.ID <= last {
 				phase.LoadS += t.LoadS

@@ -42,7 +42,6 @@ type Search struct {
 type RaceUse struct {
 	Rounds    int     `yaml:"rounds,omitempty" json:"rounds,omitempty" jsonschema:"description=Launches of the best\\, of the second and of the baseline that confirm the winner (default 3)"`
 	ShortLoad float64 `yaml:"short_load,omitempty" json:"short_load,omitempty" jsonschema:"description=Share of the load under which configurations compete first (default a third)"`
-	Thorough  bool    `yaml:"thorough,omitempty" json:"thorough,omitempty" jsonschema:"description=Try the parameters too that seldom bring more than 4 %"`
 }
 
 // Recipe is a configuration that somebody has published, in a file of priors.

@@ -29,7 +29,7 @@ stages:
   - name: s
     try: [{label: c, set: {max_num_batched_tokens: 4096}}, {label: f, engine: sglang, fresh: true, set: {max_num_seqs: 77}}]
 budget: {trials: 20, time: 3h, gpu_hours: 4}
-race: {rounds: 2, short_load: 0.25, thorough: true}
+race: {rounds: 2, short_load: 0.25}
 runtime: {kind: predicted}
 `
 
@@ -57,7 +57,7 @@ func TestParseRace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Strategy != Race || !slices.Equal(s.Space["max_num_seqs"], []string{"128", "256", ""}) || !s.Search.Race.Thorough {
+	if s.Strategy != Race || !slices.Equal(s.Space["max_num_seqs"], []string{"128", "256", ""}) {
 		t.Errorf("read wrongly: %+v", s.Search)
 	}
 	engines, models := s.tried()
