@@ -1,7 +1,7 @@
 # make check is the gate: every commit passes it.
 GO ?= go
 
-.PHONY: check fmt vet fix lint test docs build predict-accuracy calibration
+.PHONY: check fmt vet fix lint test docs build predict-accuracy calibration tune-science
 
 check: fmt vet fix lint test
 
@@ -34,3 +34,8 @@ predict-accuracy:
 # The same, and the calibration that is part of the program from its fits.
 calibration:
 	$(GO) test ./internal/calib -count 1 -timeout 60m -run 'TestAccuracy$$' -accuracy $(CURDIR)/docs/accuracy.md -calibration $(CURDIR)/internal/sim/calibration.json
+
+# Strategies compared on simulated landscapes with a known optimum: some minutes.
+# ARGS=-update writes the tables into docs/tuning.md.
+tune-science:
+	PERFLAB_SCIENCE=full $(GO) test ./internal/science -count 1 -timeout 60m -run 'TestScience$$' -v $(ARGS)

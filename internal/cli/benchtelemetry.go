@@ -23,6 +23,7 @@ func (f *benchFlags) addTelemetry(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.interval, "telemetry-interval", lab.DefaultTelemetry, "time between readings")
 	fs.IntSliceVar(&f.gpus, "telemetry-gpus", nil, "indices of the GPUs that serve, as nvidia-smi has them; without it all of the machine are read and count in energy")
 	fs.StringVar(&f.price, "price-per-hour", "", "what the whole deployment costs an hour, such as '98.32 USD': gives the cost of a million tokens")
+	fs.IntVar(&f.spec.GPUs, "gpus", 0, "GPUs that the whole deployment has: gives throughput per GPU")
 }
 
 func (f *benchFlags) completeTelemetry(fs *pflag.FlagSet) error {

@@ -32,7 +32,7 @@ func benchGroups() []flagGroup {
 		{"Prompts of a file", "dataset-path disable-shuffle no-oversample output-len sharegpt-output-len sharegpt-filter burstgpt-model"},
 		{"Conversations", "turns turn-input-len turn-output-len system-len think-time history no-session-affinity"},
 		{"Measurement", "num-warmups percentile-metrics metric-percentiles goodput slo max-error-rate compat"},
-		{"Telemetry and cost", "telemetry telemetry-interval telemetry-gpus price-per-hour"},
+		{"Telemetry and cost", "telemetry telemetry-interval telemetry-gpus price-per-hour gpus"},
 		{"Series of runs", "sweep sweep-points find-max find-max-from find-max-to find-max-precision find-max-requests find-max-seconds repeat repeat-same-seed"},
 		{"Output", "out block html parquet metrics-addr save-result append-result save-detailed result-dir result-filename label metadata"},
 		{"Other", "help"},

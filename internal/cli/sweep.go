@@ -44,9 +44,6 @@ func (f *seriesFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.sameSeed, "repeat-same-seed", false, "with --repeat: the same requests in each run (not with --cache unique: the prefix cache would have them)")
 }
 
-// maxSearch bounds the runs of a search.
-const maxSearch = 18
-
 // kind is which series was asked for; "" for a single run.
 func (f *seriesFlags) kind(fs *pflag.FlagSet) string {
 	switch {
@@ -154,7 +151,7 @@ func (f *seriesFlags) parseSweep(fs *pflag.FlagSet) (first lab.Load, err error) 
 
 func (f *seriesFlags) parseFind(fs *pflag.FlagSet) (first lab.Load, err error) {
 	o := &f.find
-	o.Axis, o.Points = f.axis, maxSearch
+	o.Axis, o.Points = f.axis, lab.SearchPoints
 	whole := func(v float64) bool { return f.axis == lab.AxisRate || v == math.Trunc(v) }
 	switch {
 	case f.axis != lab.AxisRate && f.axis != lab.AxisConcurrency:

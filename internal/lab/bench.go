@@ -52,6 +52,7 @@ type Spec struct {
 
 	Telemetry time.Duration `json:"telemetry_interval_ns,omitempty"` // between readings of the engines' metrics; 0: none
 	Price     result.Price  `json:"price_per_hour,omitzero"`         // of the whole deployment
+	GPUs      int           `json:"gpus,omitempty"`                  // allocated to it; 0: none, or not known
 }
 
 // Bench is one run to make.
@@ -82,6 +83,8 @@ type Outcome struct {
 
 	Dir   string   // "" when nothing was kept; still with .tmp when it could not be finished
 	Notes []string // what the user must know beside the figures, one sentence each
+
+	engine map[string]float64 // what the engine's metrics would show, of a prediction
 }
 
 // Run measures: wait until the server answers, warm up, load, summarise. An
@@ -474,7 +477,7 @@ func (o *Outcome) summarise(s Spec) error {
 }
 
 func (s Spec) summaryOptions() (result.Options, error) {
-	opt := result.Options{Percentiles: s.Percentiles, Compat: s.Compat, Price: s.Price}
+	opt := result.Options{Percentiles: s.Percentiles, Compat: s.Compat, Price: s.Price, GPUs: s.GPUs}
 	if opt.Compat != "" && opt.Compat != result.VLLM {
 		return opt, fmt.Errorf("--compat %q is unknown: use %s", opt.Compat, result.VLLM)
 	}
@@ -527,6 +530,9 @@ func (s Spec) Validate() error {
 	}
 	if s.Telemetry != 0 && s.Telemetry < MinTelemetry {
 		errs = append(errs, fmt.Errorf("telemetry_interval_ns is %v: it must be at least %v, since each reading costs the server work", s.Telemetry, MinTelemetry))
+	}
+	if s.GPUs < 0 || s.GPUs > mostGPUs {
+		errs = append(errs, fmt.Errorf("--gpus is %d: give the number of GPUs that the deployment has, at most %d", s.GPUs, mostGPUs))
 	}
 	if err := s.checkCache(); err != nil {
 		errs = append(errs, err)

@@ -43,6 +43,8 @@ func (s *Study) check() []string {
 	c.hardware()
 	c.objective()
 	c.workloads()
+	c.searches()
+	c.needs()
 	c.runtime()
 	switch s.Strategy {
 	case Staged:

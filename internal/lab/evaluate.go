@@ -404,7 +404,8 @@ func (t *trialRecord) take(run *loaded) bool {
 		}
 		t.Within[run.Workload] = run.within
 	}
-	t.LoadS += run.Summary.Figures["duration"]
+	t.LoadS += run.LoadSeconds()
+	t.sought(&run.Run)
 	status, reason := judgeRun(run.Workload, run.Summary)
 	switch {
 	case status == tune.Measured:
@@ -478,7 +479,7 @@ func (l *study) runOne(ctx context.Context, p tune.Proposal, pl plan, d deploy.D
 		if err != nil && !ofDisk(err) || err == nil && broken(run) {
 			err = l.cause(ctx, err)
 		}
-		if err != nil || run.Summary.Verdict.Status != result.Voided || try == 1 {
+		if err != nil || run.Summary.Verdict.Status != result.Voided || try == 1 || run.Search != nil {
 			return run, err
 		}
 		if status, _ := judgeRun(name, run.Summary); status == tune.Refused {
@@ -521,6 +522,9 @@ func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, d deploy.Dep
 	if err := clearPartial(b.Dir); err != nil {
 		return nil, err
 	}
+	if f := l.search(name); f != nil {
+		return l.seek(ctx, p, b, f, nil)
+	}
 	out, err := b.Run(ctx)
 	if err != nil {
 		return nil, err
@@ -535,7 +539,7 @@ func (l *study) bench(p tune.Proposal, pl plan, name string) Bench {
 	return Bench{
 		Spec: Spec{
 			Targets: []string{}, Backend: l.Bench.Backend, Model: served(pl, p.Config["model"]), Workload: l.part(name, p.Pass, p.Share), Cache: l.Bench.Cache,
-			Goodput: l.Bench.Goodput, Percentiles: l.percentiles(), Price: l.Hardware.Price,
+			Goodput: l.Bench.Goodput, Percentiles: l.percentiles(), Price: l.Hardware.Price, GPUs: l.allocated(),
 		},
 		Name: name, Command: shown(pl.cmd), Version: l.Version,
 	}

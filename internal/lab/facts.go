@@ -411,10 +411,11 @@ func (l *study) loads() []result.Load {
 	var out []result.Load
 	for i, w := range l.Workloads {
 		spec := l.workload(w.Name, 0)
-		out = append(out, result.Load{
+		load := result.Load{
 			Name: w.Name, Title: w.Title, Primary: i == 0, Text: describe(spec),
 			Command: benchCommand(l.benchModel(), l.Bench.Backend, l.Bench.Cache, spec),
-		})
+		}
+		out = append(out, l.asSought(load, w.FindMax, spec))
 	}
 	return out
 }

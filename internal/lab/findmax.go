@@ -102,6 +102,8 @@ func (f *FindMax) next() {
 		f.ask(f.o.From)
 	case lo == nil:
 		f.end(StopLowest, "the lowest load misses already: %s", f.say(hi))
+	case lo.met < 2 && f.o.Points-f.runs == 1: // the last run is for the edge
+		f.ask(lo.load)
 	case hi == nil && f.gained && lo.load != f.o.To:
 		next := lo.load * 2
 		if f.o.To > 0 {

@@ -112,7 +112,7 @@ func TestFindMaxStops(t *testing.T) {
 		"plateau": {FindMaxOptions{Axis: AxisConcurrency, From: 1}, func(load float64, _ int) Point {
 			return Point{Achieved: min(load, 5)}
 		}, []float64{1, 2, 4, 8, 16, 16}, StopPlateau, "plateau: 16 met, and it gives less than 5 % more", 16, true},
-		"budget":                  {FindMaxOptions{Axis: AxisRate, From: 1, Points: 5}, upTo(1e9), []float64{1, 2, 4, 8, 16}, StopBudget, "budget of points: 5 runs", 16, true},
+		"budget":                  {FindMaxOptions{Axis: AxisRate, From: 1, Points: 5}, upTo(1e9), []float64{1, 2, 4, 8, 8}, StopBudget, "budget of points: 5 runs", 8, true},
 		"budget spent at the end": {FindMaxOptions{Axis: AxisRate, From: 4, Precision: 0.5, Points: 5}, upTo(9), []float64{4, 8, 16, 12, 8}, StopBracket, "8 met, 12 missed", 8, false},
 		"client": {FindMaxOptions{Axis: AxisRate, From: 1}, func(load float64, _ int) Point {
 			return Point{Void: load > 2, Summary: voided("dispatch_lag")}

@@ -86,15 +86,30 @@ func (f *foreteller) replay(c tune.Config, name string) (map[string]float64, err
 	if pl.engine.MeasuredOnly {
 		return nil, engine.ErrMeasuredOnly
 	}
-	part := f.load(name)
+	if s := f.l.search(name); s != nil {
+		return f.highest(pl, name, s)
+	}
+	o, err := f.once(pl, name, f.load(name))
+	if err != nil {
+		return nil, err
+	}
+	if status, why := judgeRun(name, o.Summary); status != tune.Measured {
+		return nil, fmt.Errorf("foretold: %s", why)
+	}
+	return o.Summary.Figures, nil
+}
+
+// once replays a part of a workload on a plan.
+func (f *foreteller) once(pl plan, name string, part *foretold) (*Outcome, error) {
 	if part.err != nil {
 		return nil, part.err
 	}
+	var err error
 	b := Bench{Spec: Spec{
 		Targets: []string{}, Backend: f.l.Bench.Backend, Model: pl.cfg.ServedName, Workload: part.w.Spec(),
-		Goodput: f.l.Bench.Goodput, Percentiles: f.l.percentiles(), Price: f.l.Hardware.Price,
+		Goodput: f.l.Bench.Goodput, Percentiles: f.l.percentiles(), Price: f.l.Hardware.Price, GPUs: f.l.allocated(),
 	}, Name: name}
-	o := Outcome{}
+	o := &Outcome{}
 	if o.Header, err = b.header(part.w, true); err != nil {
 		return nil, err
 	}
@@ -106,13 +121,7 @@ func (f *foreteller) replay(c tune.Config, name string) (map[string]float64, err
 		}
 		o.Calls = append(o.Calls, call)
 	}
-	if err := o.summarise(b.Spec); err != nil {
-		return nil, err
-	}
-	if status, why := judgeRun(name, o.Summary); status != tune.Measured {
-		return nil, fmt.Errorf("foretold: %s", why)
-	}
-	return o.Summary.Figures, nil
+	return o, o.summarise(b.Spec)
 }
 
 // load is the first requests of a workload, opened once.

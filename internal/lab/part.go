@@ -86,6 +86,9 @@ func (l *study) requests(name string) int {
 // is all of it, also because it could not be shortened.
 func (l *study) shareOf(p tune.Proposal) float64 {
 	for _, name := range p.Workloads {
+		if l.search(name) != nil && p.Share < 1 {
+			return p.Share
+		}
 		whole, part := l.workload(name, p.Pass), l.part(name, p.Pass, p.Share)
 		if part.NumPrompts != whole.NumPrompts || part.Duration != whole.Duration {
 			return p.Share

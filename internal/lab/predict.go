@@ -44,6 +44,20 @@ func (l *study) predict(ctx context.Context, t *trialRecord, p tune.Proposal, pl
 
 func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, dir string) (*loaded, error) {
 	b := l.bench(p, pl, name)
+	b.Dir = dir
+	if f := l.search(name); f != nil {
+		return l.seek(ctx, p, b, f, func(ctx context.Context, b Bench) (*Outcome, error) { return l.foretell(ctx, b, pl) })
+	}
+	o, err := l.foretell(ctx, b, pl)
+	if err != nil {
+		return nil, err
+	}
+	run := result.Run{Workload: name, Dir: l.relative(dir), Seed: b.Spec.Workload.Seed, Summary: o.Summary}
+	return &loaded{Run: run, within: l.within(o), engine: o.engine}, nil
+}
+
+// foretell is a run in virtual time, in its directory.
+func (l *study) foretell(ctx context.Context, b Bench, pl plan) (*Outcome, error) {
 	tok, err := openTokenizer(b.Spec.Workload)
 	if err != nil {
 		return nil, err
@@ -57,19 +71,18 @@ func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, 
 		return nil, err
 	}
 	h.Predicted, h.Fingerprint = true, w.Fingerprint()
-	if err := clearPartial(dir); err != nil {
+	if err := clearPartial(b.Dir); err != nil {
 		return nil, err
 	}
-	out, err := createRun(dir, h)
+	out, err := createRun(b.Dir, h)
 	if err != nil {
 		return nil, err
 	}
 	defer out.abandon()
-	o := Outcome{Header: h}
-	run := &loaded{}
+	o := &Outcome{Header: h, Dir: b.Dir}
 	asked := Prediction{
 		Config: pl.cfg, Replicas: pl.replicas, Workload: w, Seed: b.Spec.Workload.Seed, Tokenizer: tok,
-		Engine: func(f map[string]float64) { run.engine = f },
+		Engine: func(f map[string]float64) { o.engine = f },
 	}
 	for c, err := range l.Predictor.Predict(ctx, asked) {
 		if err != nil {
@@ -84,9 +97,7 @@ func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, 
 	if err := out.finish(nil, &o.Summary, nil); err != nil {
 		return nil, err
 	}
-	run.Run = result.Run{Workload: name, Dir: l.relative(dir), Seed: b.Spec.Workload.Seed, Summary: o.Summary}
-	run.within = l.within(&o)
-	return run, nil
+	return o, nil
 }
 
 // percentiles are those of the blocks, and what objective and SLOs ask for.

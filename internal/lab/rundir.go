@@ -217,6 +217,9 @@ func OpenRun(dir string) (*StoredRun, error) {
 		r.Client = &c
 	}
 	r.Partial = r.Client == nil || r.Client.Partial
+	if r.Header.Predicted { // nobody sent it: whether it ended shows in the calls alone
+		r.Partial = len(r.Calls) < r.Header.Requests
+	}
 	if err := r.readReadings(filepath.Join(dir, telemetryFile)); err != nil {
 		r.Damage = cmp.Or(r.Damage, err.Error())
 	}

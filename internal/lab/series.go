@@ -152,10 +152,11 @@ type Series struct {
 	Kind      string
 	Plan      Plan
 	SLOs      []result.SLO
-	MaxErrors float64                    // share of calls that may fail at a point that meets
-	SameSeed  bool                       // every run sends the same requests
-	Begun     func(Step, *load.Progress) // told before each run; may be nil
-	Ended     func(Point, *Outcome)      // told after each run; may be nil
+	MaxErrors float64                                        // share of calls that may fail at a point that meets
+	SameSeed  bool                                           // every run sends the same requests
+	Make      func(context.Context, Bench) (*Outcome, error) // makes a run; nil: Bench.Run
+	Begun     func(Step, *load.Progress)                     // told before each run; may be nil
+	Ended     func(Point, *Outcome)                          // told after each run; may be nil
 
 	Percentiles []float64 // to show, kept with the facts
 	Sections    []string  // to show, likewise
@@ -264,7 +265,11 @@ func (s *Series) measure(ctx context.Context, step Step, before []Point) (Point,
 	if s.Begun != nil {
 		s.Begun(step, b.Progress)
 	}
-	out, err := b.Run(ctx)
+	run := s.Make
+	if run == nil {
+		run = func(ctx context.Context, b Bench) (*Outcome, error) { return b.Run(ctx) }
+	}
+	out, err := run(ctx, b)
 	if out == nil {
 		if len(before) == 0 {
 			os.Remove(s.Bench.Dir) // empty: nothing was measured

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -29,6 +30,7 @@ const (
 	lacksEnv     = "LAB_LACKS"   // a flag that the help does not list
 	versionEnv   = "LAB_VERSION" // of vLLM, "": 0.11.0
 	noHelpEnv    = "LAB_NOHELP"  // the help cannot be had
+	wattsEnv     = "LAB_WATTS"   // of each board, as nvidia-smi streams it; "": it cannot be asked
 	onceEnv      = "LAB_DIES"    // file that is made when the first of them dies; the others live
 )
 
@@ -86,6 +88,13 @@ func standInSMI() {
 	case slices.Contains(os.Args, "-L"):
 		for i := range 4 {
 			fmt.Printf("GPU %d: NVIDIA H100 80GB HBM3 (UUID: GPU-%d)\n", i, i)
+		}
+	case os.Getenv(wattsEnv) != "": // busy boards, until nobody listens
+		every, err := strconv.Atoi(os.Args[slices.Index(os.Args, "-lms")+1])
+		for begun := time.Now(); err == nil && time.Since(begun) < time.Minute; time.Sleep(time.Duration(every) * time.Millisecond) {
+			for i := range 4 {
+				_, err = fmt.Printf("%s, %d, 90, 60000, 81559, %s, 1980, 2619, 60, 0x0000000000000004\n", time.Now().Format("2006/01/02 15:04:05.000"), i, os.Getenv(wattsEnv))
+			}
 		}
 	default:
 		os.Exit(1)
@@ -223,7 +232,23 @@ func serveEngine(behaviour string) error {
 		})
 		return http.Serve(l, mux)
 	}
+	if behaviour == "queue" {
+		return http.Serve(l, oneByOne(answer(nil), 20*time.Millisecond))
+	}
 	return http.Serve(l, answer(die))
+}
+
+// oneByOne has each generation wait for the one before it, and take a time.
+func oneByOne(h http.Handler, each time.Duration) http.Handler {
+	var free sync.Mutex
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			free.Lock()
+			time.Sleep(each)
+			free.Unlock()
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // leak starts a process that holds the listener and carries nothing by which it could be

@@ -88,6 +88,8 @@ type Workload struct {
 	Name          string `yaml:"name" json:"name" jsonschema:"required,description=Short name; names the run directories"`
 	Title         string `yaml:"title,omitempty" json:"title,omitempty" jsonschema:"description=Name in the report"`
 	workload.Spec `yaml:",inline"`
+
+	FindMax *LoadSearch `yaml:"find_max,omitempty" json:"find_max,omitempty" jsonschema:"description=Search the highest load that meets objective.slos within each launch; gives goodput_rate or goodput_concurrency. See docs/tuning.md"`
 }
 
 // Candidate is a change of the incumbent configuration.
@@ -313,7 +315,8 @@ func (s *Study) fill() {
 		if w.Title == "" {
 			w.Title = w.Name
 		}
-		w.Spec = w.Spec.Defaults()
+		w.FindMax.fill()
+		w.Spec = w.FindMax.first(w.Spec.Defaults(), s.bounds())
 	}
 }
 

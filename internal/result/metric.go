@@ -58,11 +58,15 @@ const (
 	sectionCache  = "Prefix cache"
 
 	sectionTelemetry = "Telemetry"
+	sectionGPU       = "Per GPU"
+	sectionSearch    = "Search"
 )
 
 // scalars returns the figures of a run that are one number, in the block's
 // order first.
-func scalars() []Metric { return append(callScalars(), telemetryScalars()...) }
+func scalars() []Metric {
+	return slices.Concat(callScalars(), gpuScalars(), searchScalars(), telemetryScalars())
+}
 
 // callScalars are those that the calls give.
 func callScalars() []Metric {

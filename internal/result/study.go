@@ -127,6 +127,8 @@ type Run struct {
 	Dir      string  `json:"dir"` // run directory, relative to the study directory
 	Seed     uint64  `json:"seed"`
 	Summary  Summary `json:"summary"`
+
+	Search *Search `json:"search,omitempty"` // that found its load; nil: the workload says it
 }
 
 // Ledger is what the study cost.

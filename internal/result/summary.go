@@ -16,6 +16,7 @@ type Options struct {
 
 	Readings []Reading // sampled beside the calls; nil: none were
 	Price    Price     // of the deployment, where known
+	GPUs     int       // allocated to it; 0: none, or not known
 }
 
 // Validate reports what Summarize would refuse.

@@ -177,8 +177,11 @@ func TestEveryFigureIsInTheTable(t *testing.T) {
 		c.Answer, c.Usage.Cached, c.New, c.Dial = c.Chunks[0].At, 1, true, msec
 		c.First, c.Headers = c.Chunks[0].At, c.Chunks[0].At
 	}
-	o := Options{Goodput: bounds, Price: Price{PerHour: 3.5, Currency: "USD"}, Readings: readingsOfAll(-time.Second, 5*time.Second, 100*msec)}
+	o := Options{Goodput: bounds, Price: Price{PerHour: 3.5, Currency: "USD"}, GPUs: 2, Readings: readingsOfAll(-time.Second, 5*time.Second, 100*msec)}
 	s := summarize(t, Header{Rate: 100, Limit: 10}, o, calls)
+	for _, axis := range []string{"rate", "concurrency"} {
+		Search{Axis: axis, Load: 3}.Enter(s.Figures, 2)
+	}
 	var want []string
 	for _, m := range Metrics() {
 		want = append(want, m.Name)

@@ -70,9 +70,10 @@ func telemetryScalars() []Metric {
 	}
 }
 
-// measured sets the figures of readings and price.
+// measured sets the figures of readings, of the price and of the number of GPUs.
 func (r *run) measured() {
 	r.cost()
+	r.perGPU()
 	if len(r.o.Readings) == 0 || len(r.ok) == 0 {
 		return
 	}
@@ -212,7 +213,7 @@ func (r *run) energy() {
 // TelemetryRow is a line of what was read beside a run: a figure, or a mean with its peak.
 type TelemetryRow struct{ Label, Value string }
 
-// TelemetryRows are the summary's figures of readings and price, as a reader takes
+// TelemetryRows are the summary's figures of readings, of the price and per GPU, as a reader takes
 // them in; none where it has none.
 func TelemetryRows(s Summary) []TelemetryRow {
 	var rows []TelemetryRow
@@ -240,6 +241,7 @@ func TelemetryRows(s Summary) []TelemetryRow {
 		{"", "energy_j", ""}, {"", "energy_per_output_token_j", ""}, {"", "energy_per_token_j", ""}, {"", "output_tokens_per_s_per_w", ""},
 		{"", "mean_host_cpu", ""}, {"", "max_host_memory_gib", ""},
 		{"", "cost_per_million_output_tokens", ""}, {"", "cost_per_million_tokens", ""},
+		{"", "request_throughput_per_gpu", ""}, {"", "output_throughput_per_gpu", ""}, {"", "total_token_throughput_per_gpu", ""},
 	} {
 		m, text, ok := figure(row.mean)
 		if !ok {
@@ -257,14 +259,19 @@ func TelemetryRows(s Summary) []TelemetryRow {
 	return rows
 }
 
-// TelemetryTitle is what to put above the rows: Cost where there is nothing else.
+// TelemetryTitle is what to put above the rows: Cost, or Per GPU, where there is
+// nothing else.
 func TelemetryTitle(s Summary) string {
+	title := "Per GPU"
 	for _, m := range telemetryScalars() {
-		if _, ok := s.Figures[m.Name]; ok && m.Unit != "price" {
+		switch _, ok := s.Figures[m.Name]; {
+		case ok && m.Unit == "price":
+			title = "Cost"
+		case ok:
 			return "Telemetry"
 		}
 	}
-	return "Cost"
+	return title
 }
 
 // TelemetryText returns the lines that stand between a block and its verdict, "" for

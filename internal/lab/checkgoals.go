@@ -1,0 +1,160 @@
+package lab
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v4"
+
+	"perflab/internal/result"
+)
+
+// searches checks the workloads whose load is looked for.
+func (c *checker) searches() {
+	for i, w := range c.s.Workloads {
+		if w.FindMax == nil {
+			continue
+		}
+		at := fmt.Sprintf("workloads.%d", i)
+		c.keys(at+".find_max", w.FindMax)
+		c.beside(at, w.Name, w.FindMax)
+		if len(c.s.bounds()) == 0 {
+			c.add(at+".find_max", "find_max needs objective.slos: what the load must meet, such as p99_ttft_ms <= 500")
+		}
+	}
+}
+
+// keys checks the keys of one search.
+func (c *checker) keys(at string, f *LoadSearch) {
+	whole := func(v float64) bool { return f.Axis != AxisConcurrency || v == math.Trunc(v) }
+	if f.Axis != AxisRate && f.Axis != AxisConcurrency {
+		c.add(at+".axis", "find_max axis %q is not known: rate or concurrency", f.Axis)
+	}
+	if !(f.From > 0) || math.IsInf(f.From, 1) || !whole(f.From) {
+		c.add(at+".from", "from is %g: it must be above 0, and a whole number of a concurrency", f.From)
+	}
+	if f.To != 0 && !(f.To >= f.From) || math.IsInf(f.To, 1) || !whole(f.To) {
+		c.add(at+".to", "to is %g: it must be at least from, %g, and a whole number of a concurrency", f.To, f.From)
+	}
+	if !(f.Precision > 0 && f.Precision < 1) {
+		c.add(at+".precision", "precision is %g: it is a share between 0 and 1", f.Precision)
+	}
+	if f.Points < 2 || f.Points > mostPoints {
+		c.add(at+".points", "points is %d: a search takes from 2 runs, the edge and the edge again, to %d", f.Points, mostPoints)
+	}
+	if f.Requests < 0 {
+		c.add(at+".requests", "requests is %d: it must be above 0", f.Requests)
+	}
+	if s := *f.Seconds; !(s >= 0 && s <= 86400) {
+		c.add(at+".seconds", "seconds is %g: it must be from 0 to a day", s)
+	}
+}
+
+// mostPoints keeps the seeds of a search below those of what is measured again.
+const mostPoints = 100
+
+// beside refuses what a search sets itself.
+func (c *checker) beside(at, name string, f *LoadSearch) {
+	sets := []string{"num_prompts", "duration"}
+	switch f.Axis {
+	case AxisRate:
+		sets = append(sets, "request_rate", "ramp_up_strategy", "ramp_up_start_rps", "ramp_up_end_rps", "steps")
+	case AxisConcurrency:
+		sets = append(sets, "max_concurrency", "steps")
+	}
+	for _, key := range sets {
+		switch {
+		case !present(c.s.doc, at, key):
+		case key == "num_prompts" || key == "duration":
+			c.add(at+"."+key, "%s of workload %s does not apply with find_max: its requests and seconds say how long each run is at least", key, name)
+		default:
+			c.add(at+"."+key, "%s of workload %s does not apply with find_max %s, which sets the load", key, name, f.Axis)
+		}
+	}
+}
+
+// needs checks that the study has what the figures of its objective are made of:
+// without it every trial would have none, or miss, hours later.
+func (c *checker) needs() {
+	c.needed("objective.metric", c.s.Objective.Metric)
+	for i, text := range c.s.Objective.SLOs {
+		if slo, err := result.ParseSLO(text); err == nil {
+			c.needed(fmt.Sprintf("objective.slos.%d", i), slo.Metric)
+		}
+	}
+}
+
+func (c *checker) needed(at, metric string) {
+	m, err := result.Lookup(metric)
+	if err != nil {
+		return // said already
+	}
+	for _, need := range m.Needs() {
+		if text := c.lacks(m, need); text != "" {
+			c.add(at, "%s", text)
+			return
+		}
+	}
+}
+
+// lacks says what is missing for a figure, "" for nothing.
+func (c *checker) lacks(m result.Metric, need string) string {
+	s := c.s
+	reading := slices.Contains([]string{result.SourceEngine, result.SourceGPU, result.SourceHost}, need)
+	switch n := s.Bench.TelemetryS; {
+	case need == result.NeedPrice && s.Hardware.Price.IsZero():
+		return m.Name + " needs hardware.price_per_hour: what all of the hardware costs an hour, with the currency, such as 98.32 USD"
+	case need == result.NeedGPUs && s.onCPU():
+		return fmt.Sprintf("%s counts GPUs, and the hardware has none: use %s", m.Name, strings.TrimSuffix(m.Name, "_per_gpu"))
+	case need == result.NeedSearch:
+		return s.unsought(m)
+	case reading && s.Runtime.Kind == Predicted:
+		return m.Name + " is made of readings of a server that runs, and runtime kind predicted starts none: its model has time and memory, and no power. Use another runtime kind, or a figure of the calls or of the price"
+	case need == result.SourceGPU && s.Runtime.Kind == Simulated:
+		return m.Name + " is made of readings of GPUs, and a simulated engine uses none. Use another runtime kind, or a figure of the calls or of the price"
+	case need == result.SourceGPU && s.onCPU():
+		return m.Name + " is made of readings of GPUs, and the hardware has none"
+	case reading && n != nil && *n == 0:
+		return m.Name + " is made of readings, and bench.telemetry_interval_s is 0: leave it out, or give the seconds between readings"
+	}
+	return ""
+}
+
+// unsought says why the workload that the search of the study is judged by has no
+// figure of a search for the load, "" where it has.
+func (s *Study) unsought(m result.Metric) string {
+	if len(s.Workloads) == 0 {
+		return "" // said already
+	}
+	axis := AxisRate
+	if strings.Contains(m.Name, AxisConcurrency) {
+		axis = AxisConcurrency
+	}
+	w, others := s.Workloads[0], slices.DeleteFunc(slices.Clone(s.Workloads[1:]), func(w Workload) bool { return s.Objective.Weights[w.Name] == 0 })
+	for _, x := range others {
+		if x.FindMax == nil || x.FindMax.Axis != axis {
+			return fmt.Sprintf("%s is found by a search over the load: give workload %s, which has a weight in the objective, find_max: {axis: %s, from: 1}", m.Name, x.Name, axis)
+		}
+	}
+	if w.FindMax != nil && w.FindMax.Axis == axis {
+		return ""
+	}
+	return fmt.Sprintf("%s is found by a search over the load: give the primary workload, %s, find_max: {axis: %s, from: 1}", m.Name, w.Name, axis)
+}
+
+// present reports whether the element at a path has a key.
+func present(doc *yaml.Node, path, key string) bool {
+	n := doc
+	if n == nil || len(n.Content) == 0 {
+		return false
+	}
+	n = n.Content[0]
+	for part := range strings.SplitSeq(path, ".") {
+		if n = child(n, part); n == nil {
+			return false
+		}
+	}
+	return child(n, key) != nil
+}

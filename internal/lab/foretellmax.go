@@ -1,0 +1,59 @@
+package lab
+
+import (
+	"context"
+	"maps"
+
+	"perflab/internal/result"
+)
+
+// foretellShare is the share of a search that is foretold with: an order of
+// configurations needs no narrow bracket.
+const foretellShare = 0.25
+
+// highest foretells a workload whose load is searched: the search itself, in virtual
+// time and under a part of the load. The figures are those at the edge, without a
+// goodput where the lowest load misses already.
+func (f *foreteller) highest(pl plan, name string, s *LoadSearch) (map[string]float64, error) {
+	slos := f.l.bounds()
+	plan := NewFindMax(s.options(slos, foretellShare))
+	facts := &SeriesFacts{}
+	for {
+		if f.stopped() {
+			return nil, context.Canceled
+		}
+		step, ok := plan.Ask()
+		if !ok {
+			break
+		}
+		o, err := f.once(pl, name, f.point(name, step))
+		if err != nil {
+			return nil, err
+		}
+		p := Point{Load: step.Load, Offered: o.Header.Rate}
+		p.judge(o, slos, 1-minSuccess)
+		facts.Points = append(facts.Points, p)
+		plan.Tell(p)
+	}
+	facts.Stop, facts.Max = plan.Conclude()
+	figures := maps.Clone(facts.edge().Summary.Figures)
+	found := result.Search{Axis: s.Axis}
+	if facts.concluded() {
+		found.Load = facts.Max.Load.Value
+	}
+	found.Enter(figures, f.l.allocated())
+	return figures, nil
+}
+
+// point is a workload under one load, opened once for all configurations.
+func (f *foreteller) point(name string, step Step) *foretold {
+	spec := step.Load.Apply(f.plans.workload(name, 0)).Sized(step.Requests)
+	at := name + " " + step.Load.String()
+	if p, ok := f.loads[at]; ok && p.w != nil && p.w.Len() >= spec.NumPrompts {
+		return p
+	}
+	p := &foretold{}
+	f.loads[at] = p
+	p.w, p.tok, p.err = OpenPredicted(spec)
+	return p
+}

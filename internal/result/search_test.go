@@ -1,0 +1,86 @@
+package result
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestSearch(t *testing.T) {
+	for name, tt := range map[string]struct {
+		s      Search
+		gpus   int
+		want   map[string]float64
+		note   string
+		beyond float64 // 0: not known
+	}{
+		"edge":        {Search{Axis: "rate", Load: 8, Missed: 8.5, Met: 2}, 4, map[string]float64{"goodput_rate": 8, "goodput_rate_per_gpu": 2}, "", 0.0625},
+		"on a CPU":    {Search{Axis: "rate", Load: 8, Missed: 9, Met: 2}, 0, map[string]float64{"goodput_rate": 8}, "", 0.125},
+		"concurrency": {Search{Axis: "concurrency", Load: 8, Missed: 10, Met: 2}, 4, map[string]float64{"goodput_concurrency": 8}, "", 0.25},
+		"none":        {Search{Axis: "rate", Missed: 1, Text: "the lowest load misses already"}, 4, nil, "Workload w has no goodput_rate: the lowest load misses already.", 0},
+		"at least":    {Search{Axis: "rate", Load: 64, Met: 2, AtLeast: true, Text: "upper limit reached"}, 1, map[string]float64{"goodput_rate": 64, "goodput_rate_per_gpu": 64}, "Workload w: goodput_rate is at least 64: upper limit reached.", 0},
+		"once":        {Search{Axis: "rate", Load: 4, Missed: 5, Met: 1}, 1, map[string]float64{"goodput_rate": 4, "goodput_rate_per_gpu": 4}, "Workload w: the edge of goodput_rate was tested once.", 0.25},
+	} {
+		got := map[string]float64{}
+		tt.s.Enter(got, tt.gpus)
+		if len(got) != len(tt.want) {
+			t.Errorf("%s: %v", name, got)
+		}
+		for k, v := range tt.want {
+			if got[k] != v {
+				t.Errorf("%s: %s is %g, want %g", name, k, got[k], v)
+			}
+		}
+		if note := tt.s.Note("w"); note != tt.note {
+			t.Errorf("%s: %q", name, note)
+		}
+		if share, ok := tt.s.Uncertainty(); share != tt.beyond || ok != (tt.beyond > 0) {
+			t.Errorf("%s: the edge may lie %g above, %v", name, share, ok)
+		}
+	}
+	r := Run{Summary: Summary{Figures: map[string]float64{"duration": 3}}}
+	if r.LoadSeconds() != 3 {
+		t.Error(r.LoadSeconds())
+	}
+	if r.Search = (&Search{LoadS: 40}); r.LoadSeconds() != 40 {
+		t.Error(r.LoadSeconds())
+	}
+}
+
+func TestNeeds(t *testing.T) {
+	for name, want := range map[string]string{
+		"total_token_throughput": "", "p99_ttft_ms": "", "cost_per_million_tokens": NeedPrice, "energy_per_token_j": SourceGPU,
+		"output_tokens_per_s_per_w": SourceGPU, "mean_gpu_power_w": SourceGPU, "gpus": SourceGPU, "throttled_ratio": SourceGPU,
+		"mean_host_cpu": SourceHost, "max_kv_usage": SourceEngine, "preemptions": SourceEngine, "goodput_ratio": "",
+		"output_throughput_per_gpu": NeedGPUs, "goodput_rate": NeedSearch, "goodput_concurrency": NeedSearch, "goodput_rate_per_gpu": NeedGPUs + " " + NeedSearch,
+	} {
+		m, err := Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(m.Needs(), " "); got != want {
+			t.Errorf("%s needs %q, want %q", name, got, want)
+		}
+	}
+}
+
+// A run of a known number of GPUs has each throughput per GPU, one of an unknown none.
+func TestPerGPU(t *testing.T) {
+	for _, gpus := range []int{0, 4} {
+		s := summarize(t, Header{Rate: 100}, Options{GPUs: gpus}, steady(50, 10*msec))
+		for _, m := range gpuScalars() {
+			of := strings.TrimSuffix(m.Name, perGPU)
+			v, ok := s.Figures[m.Name]
+			if want := gpus > 0 && of != goodputRate; ok != want || ok && v != s.Figures[of]/4 {
+				t.Errorf("of %d GPUs: %s is %g, %v", gpus, m.Name, v, ok)
+			}
+		}
+		rows := TelemetryRows(s)
+		if told := slices.ContainsFunc(rows, func(r TelemetryRow) bool { return r.Label == "Output token throughput per GPU" }); told != (gpus > 0) {
+			t.Errorf("of %d GPUs: %v", gpus, rows)
+		}
+		if gpus > 0 && TelemetryTitle(s) != "Per GPU" {
+			t.Error(TelemetryTitle(s))
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package science
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"perflab/internal/engine"
+	"perflab/internal/stat"
+	"perflab/internal/tune"
+)
+
+// tails are figures of few samples, twice as noisy within a launch.
+const tails = "p9"
+
+// Evaluate measures a proposal: the truth with the noise of a launch. It is a
+// function of landscape, seed and proposal.
+func (w *World) Evaluate(p tune.Proposal, seed uint64) tune.Observation {
+	share := p.Share
+	if share == 0 {
+		share = 1
+	}
+	draw := stat.Stream(seed, fmt.Sprintf("%s, trial %d, pass %d, share %g, %s", w.Name, p.Trial, p.Pass, share, key(p.Config)))
+	o := tune.Observation{Trial: p.Trial, Seconds: w.StartS * (0.9 + 0.2*draw.Float64())}
+	x := w.cell(p.Config, share, true)
+	switch broken := draw.Float64(); {
+	case x.refused != "":
+		return w.refusal(o, p.Config, x)
+	case broken < failing:
+		o.Status, o.Reason = tune.Failed, "SIMULATED: the machine was lost"
+		return o
+	case broken < failing+voided:
+		o.Status, o.Reason = tune.Void, "SIMULATED: the load generator was late"
+		return o
+	}
+	o.Status = tune.Measured
+	figures := w.noisy(x.figures, share, w.common(p.Pass, seed), draw)
+	within := w.within(w.Objective.Metric, share)
+	o.Figures = map[string]map[string]float64{}
+	o.Within = map[string]float64{}
+	for _, name := range p.Workloads {
+		o.Figures[name], o.Within[name] = figures, within
+		o.Seconds += x.figures["duration"]
+	}
+	o.Moves = w.field.Moves(p.Config, figures, w.missed(figures))
+	return o
+}
+
+// missed are the metrics whose constraints figures do not meet.
+func (w *World) missed(f map[string]float64) []string {
+	var names []string
+	for _, b := range w.objective.SLOs {
+		if !b.Holds(f) {
+			names = append(names, b.Metric)
+		}
+	}
+	return names
+}
+
+// refusal is the end of a trial whose engine would not run.
+func (w *World) refusal(o tune.Observation, c tune.Config, x *cell) tune.Observation {
+	o.Status, o.Reason = tune.Refused, x.refused
+	p := w.plan(c)
+	if x.log == "" || p.err != nil {
+		o.Seconds = 0 // a rule knew it
+		return o
+	}
+	e, err := engine.ByName(p.cmd.Engine)
+	if err != nil {
+		return o
+	}
+	if f, ok := e.Diagnose(x.log); ok {
+		o.Reason = f.Line
+		o.Moves = w.field.Repairs(c, f, p.cmd)
+	}
+	return o
+}
+
+// within is the standard error of a figure within a launch.
+func (w *World) within(name string, share float64) float64 {
+	e := w.Noise.Within / math.Sqrt(share)
+	if strings.HasPrefix(name, tails) {
+		e *= 2
+	}
+	return e
+}
+
+// common is what the requests of a pass make of every configuration alike: other
+// seeds bring other requests.
+func (w *World) common(pass int, seed uint64) float64 {
+	if pass == 0 {
+		return 0
+	}
+	return w.Noise.Within * stat.Stream(seed, fmt.Sprintf("%s, requests of pass %d", w.Name, pass)).NormFloat64()
+}
+
+// slowness of a launch that is an outlier.
+const outlier = 0.1
+
+// noisy is the truth as a launch shows it: one factor for all times of the launch
+// and its inverse for rates, and one for each figure of its own. Names are taken in
+// order, so that the draws are those of the next time too.
+func (w *World) noisy(truth map[string]float64, share, common float64, draw *rand.Rand) map[string]float64 {
+	launch := common + w.Noise.Launch*draw.NormFloat64()
+	if draw.Float64() < w.Noise.Outlier {
+		launch += outlier
+	}
+	f := map[string]float64{}
+	for _, name := range sortedNames(truth) {
+		v, own := truth[name], draw.NormFloat64()
+		switch {
+		case w.timed(name):
+			v *= math.Exp(launch + w.within(name, share)*own)
+		case w.rated(name):
+			v *= math.Exp(-launch + w.within(name, share)*own)
+		}
+		f[name] = v
+	}
+	return f
+}
+
+func sortedNames(f map[string]float64) []string {
+	names := make([]string, 0, len(f))
+	for name := range f {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,86 @@
+package science
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"perflab/internal/engine"
+	"perflab/internal/tune"
+)
+
+// stages are the space as published studies search it: the engine, the
+// checkpoint, the layout, how much runs at once, the memory, and speculation; the
+// best of each goes on.
+func (w *World) stages() []tune.Stage {
+	layout := []string{engine.TP, engine.PP, engine.DP, engine.ExpertParallel, engine.AttentionDP}
+	limits := []string{engine.MaxNumSeqs, engine.MaxBatched}
+	speculation := []string{engine.Speculative}
+	var rest []string
+	for _, name := range slices.Sorted(maps.Keys(w.Narrow)) {
+		if !slices.Contains(slices.Concat(layout, limits, speculation), name) {
+			rest = append(rest, name)
+		}
+	}
+	stages := []tune.Stage{
+		{Name: "engine", Candidates: w.changes("engine", w.Engines)},
+		{Name: "quantisation", Candidates: w.changes("model", w.Models)},
+		{Name: "parallelism", Candidates: w.layouts(layout)},
+	}
+	for _, names := range [][]string{limits[:1], limits[1:], rest, speculation} {
+		var s tune.Stage
+		for _, name := range names {
+			s.Candidates = append(s.Candidates, w.changes(name, w.Narrow[name])...)
+		}
+		s.Name = strings.Join(names, " and ")
+		stages = append(stages, s)
+	}
+	return slices.DeleteFunc(stages, func(s tune.Stage) bool { return len(s.Candidates) == 0 })
+}
+
+// changes set one parameter to each value that the baseline does not have.
+func (w *World) changes(name string, values []string) []tune.Candidate {
+	var out []tune.Candidate
+	for _, v := range values {
+		if v != w.Baseline[name] {
+			out = append(out, tune.Candidate{Label: name + " " + cmp.Or(v, "default"), Set: tune.Config{name: v}})
+		}
+	}
+	return out
+}
+
+// layouts are the products of the parameters of the layout.
+func (w *World) layouts(names []string) []tune.Candidate {
+	sets := []tune.Config{{}}
+	for _, name := range names {
+		var next []tune.Config
+		for _, s := range sets {
+			for _, v := range w.Narrow[name] {
+				n := maps.Clone(s)
+				n[name] = v
+				next = append(next, n)
+			}
+		}
+		if len(next) > 0 {
+			sets = next
+		}
+	}
+	var out []tune.Candidate
+	for _, s := range sets {
+		c := tune.Candidate{Set: s}
+		whole := c.Apply(w.Baseline)
+		if maps.Equal(whole, w.Baseline) || w.plan(whole).err != nil {
+			continue
+		}
+		var parts []string
+		for _, name := range names {
+			if s[name] != "" {
+				parts = append(parts, name+" "+s[name])
+			}
+		}
+		c.Label = cmp.Or(strings.Join(parts, ", "), "one device")
+		out = append(out, c)
+	}
+	return out
+}
