@@ -307,9 +307,28 @@ func (m *moves) limit() {
 		if want := min(ceil2(int(math.Ceil(need))), m.room(grow)); want > m.p.cfg.Seqs {
 			m.number(engine.MaxNumSeqs, want, why)
 		}
+	} else if ok && waits >= hiddenQueue*peak {
+		m.hidden(peak, waits, why)
 	}
 	m.number(engine.MaxBatched, 2*m.p.cfg.Batched, why)
 }
+
+// hidden: many wait while fewer run than the limit allows, as it is known: there is
+// another, lower one, and to set it explicitly moves it.
+func (m *moves) hidden(peak, waits float64, why string) {
+	need := (peak + max(waits, m.figures["max_waiting_requests"])) / float64(m.copies)
+	why += fmt.Sprintf(", and %.0f run at most where %d should", peak, m.p.cfg.Seqs*m.copies)
+	before := len(m.out)
+	for _, want := range []int{ceil2(int(math.Ceil(need))), 2 * m.p.cfg.Seqs, m.p.cfg.Seqs / 2} {
+		if len(m.out) == before && float64(want*m.copies) > peak {
+			m.number(engine.MaxNumSeqs, want, why)
+		}
+	}
+}
+
+// hiddenQueue is how many wait, as a share of those that run, where something else than
+// the limit that is known holds them back.
+const hiddenQueue = 0.5
 
 // room is a limit of requests by how much it may grow: a power of two, or what is left
 // under the next one.

@@ -37,6 +37,7 @@ type Race struct {
 	told     []Observation
 	choices  []any // what was decided between two launches, in order: a walk decides it again only once
 	foreseen map[string]foresight
+	axes     []Dimension // every parameter that may differ
 	now      *course
 }
 
@@ -92,9 +93,36 @@ func NewRace(g Guide, p Predictor, s Space, o Objective, b Budget, r RaceOptions
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	race := &Race{guide: g, predictor: p, space: s, objective: o, budget: b, options: r, foreseen: map[string]foresight{}}
+	race := &Race{guide: g, predictor: p, space: s, objective: o, budget: b, options: r, foreseen: map[string]foresight{}, axes: axes(g, s)}
 	race.now = race.walk()
 	return race, nil
+}
+
+// axes are the guide's dimensions, and what the baseline or an arm sets besides. In what
+// arms differ is a choice, whether or not it is a number.
+func axes(g Guide, s Space) []Dimension {
+	out := slices.Clone(g.Domain())
+	for i, d := range out {
+		values := map[string]bool{}
+		for _, a := range g.Arms() {
+			if a.Refused == "" && a.Prior == "" {
+				values[a.Config[d.Name]] = true
+			}
+		}
+		out[i].Ordered = d.Ordered && len(values) < 2
+	}
+	add := func(c Config) {
+		for _, name := range slices.Sorted(maps.Keys(c)) {
+			if !slices.ContainsFunc(out, func(d Dimension) bool { return d.Name == name }) {
+				out = append(out, Dimension{Name: name})
+			}
+		}
+	}
+	add(s.Baseline)
+	for _, a := range g.Arms() {
+		add(a.Config)
+	}
+	return out
 }
 
 // Ask returns the trial to measure next.

@@ -107,6 +107,9 @@ func (c *course) pool() []option {
 		for _, k := range c.helped() {
 			add(option{from: s.trial, change: k, config: k.Apply(s.trial.Config)})
 		}
+		for _, k := range c.swaps(s.trial.Config) {
+			add(option{from: s.trial, change: k, config: k.Apply(s.trial.Config)})
+		}
 	}
 	for i, r := range c.arms {
 		if r.runnable() {
@@ -114,6 +117,35 @@ func (c *course) pool() []option {
 		}
 	}
 	return out
+}
+
+// swaps change one choice of a configuration to what an arm of its engine has there:
+// with the settings that were found since, another layout may be the better one.
+func (c *course) swaps(config Config) []Candidate {
+	var out []Candidate
+	for _, axis := range c.axes {
+		if axis.Ordered || axis.Name == engineParameter {
+			continue
+		}
+		seen := map[string]bool{config[axis.Name]: true}
+		for _, r := range c.arms {
+			v := r.Config[axis.Name]
+			if !r.runnable() || r.Config[engineParameter] != config[engineParameter] || seen[v] {
+				continue
+			}
+			seen[v] = true
+			out = append(out, Candidate{Label: setting(axis.Name, v), Set: Config{axis.Name: v}})
+		}
+	}
+	return out
+}
+
+// setting is a parameter's value for a reader.
+func setting(name, v string) string {
+	if v == "" {
+		return "default " + name
+	}
+	return name + " " + v
 }
 
 // helped are the changes that made something better.
@@ -153,10 +185,7 @@ func difference(a, b *trial) (Candidate, bool) {
 		return k, false
 	}
 	for name, v := range k.Set {
-		k.Label = strings.TrimSpace(name + " " + v)
-		if v == "" {
-			k.Label = "default " + name
-		}
+		k.Label = setting(name, v)
 	}
 	return k, true
 }
@@ -182,7 +211,7 @@ func (c *course) best(configs []Config, asked func(int) bool) (at int, gain floa
 		if asked != nil && asked(i) {
 			mean, sd = mean+askedGain, math.Hypot(sd, askedSpread)
 		}
-		chance := feasible(config, c.trials)
+		chance := c.feasible(config)
 		for _, l := range limits {
 			chance *= l.chance(c, config)
 		}
@@ -248,7 +277,7 @@ func (c *course) limits() []limit {
 }
 
 func (l limit) point(c *course, config Config) point {
-	p := pointOf(config)
+	p := c.place(config)
 	if v := logPositive(c.foresee(config).figures[l.Metric]); !math.IsNaN(v) && !math.IsNaN(l.base) {
 		p.x, p.known = v-l.base, true
 	}

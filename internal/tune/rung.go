@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 
 	"perflab/internal/stat"
 )
@@ -54,12 +55,47 @@ func (c *course) foresee(config Config) foresight {
 
 // point is a configuration as the surrogate of the objective sees it.
 func (c *course) point(config Config) point {
-	p := pointOf(config)
+	p := c.place(config)
 	base := c.foresee(Candidate{}.Apply(c.space.Baseline))
 	if f := c.foresee(config); !math.IsNaN(f.log) && !math.IsNaN(base.log) {
 		p.x, p.known = f.log-base.log, true
 	}
 	return p
+}
+
+// place is where a configuration lies among the others: its values of every parameter
+// that any may set.
+func (c *course) place(config Config) point {
+	p := point{engine: config[engineParameter], at: make([]coordinate, len(c.axes))}
+	for i, axis := range c.axes {
+		p.at[i] = coordinate{axis.Name, config[axis.Name], axis.Ordered, math.NaN()}
+		if x, err := strconv.ParseFloat(config[axis.Name], 64); err == nil && x > 0 {
+			p.at[i].log = math.Log2(x)
+		}
+	}
+	return p
+}
+
+// feasible is the chance that a configuration runs, by how those most like it
+// did: refusals count as far as they resemble it, against a prior of nine in ten.
+func (c *course) feasible(config Config) float64 {
+	var s surrogate
+	yes, no := 0.9*2, 0.1*2
+	at := c.place(config)
+	for _, t := range c.trials {
+		same, apart := s.compare(at, c.place(t.Config))
+		if same == 0 {
+			continue
+		}
+		like := math.Exp(-apart)
+		switch t.end.Status {
+		case Measured:
+			yes += like
+		case Refused, Failed:
+			no += 3 * like
+		}
+	}
+	return yes / (yes + no)
 }
 
 // model is what the objective is thought to be, by all launches of the search.
@@ -179,7 +215,7 @@ func (c *course) lineUp() []*runner {
 		} else {
 			seen[k] = true
 		}
-		r := &runner{Arm: a, origin: lineage{arm: a.Label}, point: pointOf(a.Config)}
+		r := &runner{Arm: a, origin: lineage{arm: a.Label}, point: c.place(a.Config)}
 		if a.Refused == "" {
 			r.point = c.point(a.Config)
 			best = max(best, r.point.x)
@@ -200,31 +236,34 @@ func (c *course) lineUp() []*runner {
 	return out
 }
 
-// How far the predictor alone refines arms before any is launched: the best of each
-// engine and so many in all, so many steps of each, none for less than a half
-// percent.
+// How far the predictor alone refines arms before any is launched: the best of so many
+// kinds (an engine with a checkpoint, a KV type, a way to speculate: what is best for
+// one seldom is for another) and so many more, so many steps of each, none for less
+// than a half percent.
 const (
-	foreseenArms  = 4
+	foreseenKinds = 12
+	foreseenArms  = 3
 	foreseenSteps = 4
 	foreseenGain  = 0.005
 )
 
 // foreseenBest are arms beside the given ones: what the predictor makes of the best of
-// them by small steps, the best of each engine among them.
+// them by small steps.
 func (c *course) foreseenBest(arms []*runner) []*runner {
 	ranked := slices.DeleteFunc(slices.Clone(arms), func(r *runner) bool { return r.Refused != "" || !r.point.known })
 	slices.SortStableFunc(ranked, func(a, b *runner) int { return -cmp.Compare(a.point.x, b.point.x) })
-	engines := map[string]bool{}
+	kinds := map[string]bool{}
 	seen := map[string]bool{}
 	for _, r := range arms {
 		seen[r.Config.key()] = true
 	}
 	var out []*runner
 	for i, r := range ranked {
-		if i >= foreseenArms && engines[r.Config[engineParameter]] {
+		kind := r.Config[engineParameter] + " " + c.guide.Numerics(r.Config)
+		if i >= foreseenArms && kinds[kind] || len(kinds) >= foreseenKinds && !kinds[kind] {
 			continue
 		}
-		engines[r.Config[engineParameter]] = true
+		kinds[kind] = true
 		if t := c.climb(r); t != nil && !seen[t.Config.key()] {
 			seen[t.Config.key()] = true
 			out = append(out, t)
@@ -316,6 +355,9 @@ func (c *course) nextArm() int {
 			return i
 		}
 	}
+	if i := c.mirror(); i >= 0 {
+		return i
+	}
 	var open []int
 	var configs []Config
 	for i, r := range c.arms {
@@ -327,6 +369,48 @@ func (c *course) nextArm() int {
 		return open[at]
 	}
 	return -1
+}
+
+// mirror is the arm of another engine that is likest to what leads: what suits a load
+// in one engine mostly suits it in another, and one launch of an engine, of
+// whatever was predicted best, says little about the engine. It is -1 where every
+// engine had its own, or where nothing of it ran.
+func (c *course) mirror() int {
+	lead := c.leader()
+	if lead == nil {
+		return -1
+	}
+	var s surrogate
+	at := c.place(lead.trial.Config)
+	ran, near := map[string]bool{}, map[string]float64{}
+	apart := func(config Config) float64 {
+		p := c.place(config)
+		for i, axis := range c.axes {
+			if axis.Name == engineParameter {
+				p.at[i] = at.at[i]
+			}
+		}
+		_, d := s.compare(at, p)
+		return d
+	}
+	for _, t := range c.trials {
+		e := t.Config[engineParameter]
+		ran[e] = ran[e] || t.measured()
+		if d, ok := near[e]; !ok || apart(t.Config) < d {
+			near[e] = apart(t.Config)
+		}
+	}
+	found, least := -1, math.Inf(1)
+	for i, r := range c.arms {
+		e := r.Config[engineParameter]
+		if !r.runnable() || !ran[e] || e == lead.trial.Config[engineParameter] || c.seen(r.Config) || c.barred(r.Config) {
+			continue
+		}
+		if d := apart(r.Config); d < least && d < near[e]-choiceApart/2 {
+			found, least = i, d
+		}
+	}
+	return found
 }
 
 // race launches an arm under the first share of the load, and mends what is

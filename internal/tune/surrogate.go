@@ -12,20 +12,21 @@ import (
 // far. It works on logarithms of ratios to the baseline, x for predicted and y
 // for measured:
 //
-//	y(c) = x(c) + bias(engine) + slope(engine)*x(c) + rest(c) + noise
+//	y(c) = x(c) + slope(engine)*x(c) + sum over parameters of part(value) + rest(c) + noise
 //
-// bias and slope are how wrong the predictor is about an engine as a whole, and
-// rest how wrong it is about one configuration, alike for configurations that
-// share most of their parameters. All three are normal with mean 0; the spread of
-// rest is the one of a few that explains the measurements best (the largest
-// marginal likelihood). Without predictions x is 0 and rest wider.
+// The parts are how wrong the predictor is about an engine, a layout, a way to
+// speculate as such, wherever it is used; rest is how wrong it is about one
+// configuration, alike for those that share most of their settings. All are normal
+// with mean 0; the spreads of parts and rest are those of a few that explain the
+// measurements best (the largest marginal likelihood). Without predictions x is 0 and
+// rest wider.
 //
 // Rasmussen and Williams, Gaussian Processes for Machine Learning (2006),
 // chapters 2 and 5; the kernel of the rest is theirs for categorical inputs
 // (exponential in the distance).
 type surrogate struct {
 	points []point
-	rest   float64
+	scale  spreads
 	chol   [][]float64
 	alpha  []float64
 }
@@ -40,31 +41,34 @@ type point struct {
 	noise  float64 // variance of y
 }
 
-// Spreads of the predictor's errors, as standard deviations of logarithms. The
-// simulator's held-out errors are of this order: docs/accuracy.md.
+// spreads of the predictor's errors, as standard deviations of logarithms.
+type spreads struct{ part, rest float64 }
+
+// The simulator's held-out errors are of this order: docs/accuracy.md.
 const (
-	biasSpread  = 0.2
-	slopeSpread = 0.25
-	blindSpread = 0.35 // of rest where nothing was predicted
+	engineSpread = 0.2
+	slopeSpread  = 0.25
+	elsewhere    = 0.3  // share of a part's variance that is of all engines
+	blindSpread  = 0.35 // of rest where nothing was predicted
 )
 
-// restSpreads are those that are tried for rest.
-var restSpreads = []float64{0.03, 0.06, 0.12, 0.25}
+// tried are the spreads that compete, the usual first.
+var tried = []spreads{{0.08, 0.06}, {0.08, 0.03}, {0.03, 0.03}, {0.03, 0.06}, {0.15, 0.06}, {0.15, 0.12}, {0.25, 0.12}, {0.25, 0.25}}
 
 // newSurrogate fits the measurements.
 func newSurrogate(points []point) *surrogate {
-	best, at := math.Inf(-1), 0.12
-	if len(points) >= 4 {
-		for _, rest := range restSpreads {
-			s := &surrogate{points: points, rest: rest}
-			if l := s.fit(); l > best {
-				best, at = l, rest
-			}
+	var best *surrogate
+	most := math.Inf(-1)
+	for _, scale := range tried {
+		s := &surrogate{points: points, scale: scale}
+		if l := s.fit(); l > most {
+			best, most = s, l
+		}
+		if len(points) < 5 {
+			break // too few to choose by
 		}
 	}
-	s := &surrogate{points: points, rest: at}
-	s.fit()
-	return s
+	return best
 }
 
 // fit factors the covariance and returns the log marginal likelihood, but for a
@@ -140,23 +144,22 @@ func (s *surrogate) at(p point) (mean, sd float64) {
 	return mean, math.Sqrt(max(variance, 0))
 }
 
-// pointOf is a configuration of which nothing is known yet.
-func pointOf(c Config) point { return point{engine: c[engineParameter], at: c.coordinates()} }
-
 // kernel is the covariance of the predictor's errors about two configurations.
 func (s *surrogate) kernel(a, b point) float64 {
-	k := s.spread(a) * s.spread(b) * math.Exp(-apart(a.at, b.at))
-	if a.engine == b.engine {
-		k += biasSpread*biasSpread + slopeSpread*slopeSpread*a.x*b.x
+	same, d := s.compare(a, b)
+	k := s.spread(a) * s.spread(b) * math.Exp(-d)
+	part := s.scale.part * s.scale.part * float64(same)
+	if a.engine != b.engine {
+		return k + elsewhere*part
 	}
-	return k
+	return k + part + engineSpread*engineSpread + slopeSpread*slopeSpread*a.x*b.x
 }
 
 func (s *surrogate) spread(p point) float64 {
 	if p.known {
-		return s.rest
+		return s.scale.rest
 	}
-	return max(s.rest, blindSpread)
+	return max(s.scale.rest, blindSpread)
 }
 
 // engineParameter is the one parameter whose meaning matters here: predictions
@@ -166,52 +169,41 @@ const engineParameter = "engine"
 // coordinate is one parameter of a configuration.
 type coordinate struct {
 	name, value string
+	ordered     bool    // a number on a ladder
 	log         float64 // to base 2; not a number for what is none above zero
 }
 
-// coordinates are the parameters in the order of their names.
-func (c Config) coordinates() []coordinate {
-	out := make([]coordinate, 0, len(c))
-	for _, name := range slices.Sorted(maps.Keys(c)) {
-		log := math.NaN()
-		if x, err := strconv.ParseFloat(c[name], 64); err == nil && x > 0 {
-			log = math.Log2(x)
-		}
-		out = append(out, coordinate{name, c[name], log})
-	}
-	return out
-}
+// How far configurations are apart that differ in one choice, and in one number. A
+// number that is predicted to change nothing is mostly one that does not bind.
+const (
+	choiceApart = 0.7
+	numberApart = 0.3
+	idleApart   = 0.3 // as a factor
+	idleEffect  = 0.002
+)
 
-// apart is the distance of two configurations: so much for each parameter that
-// differs, and less for numbers that are near each other.
-func apart(a, b []coordinate) float64 {
-	d := 0.0
-	for len(a) > 0 || len(b) > 0 {
+// compare counts the choices that two configurations share, and says how far apart they
+// are.
+func (s *surrogate) compare(p, q point) (same int, distance float64) {
+	number := numberApart
+	if p.known && q.known && math.Abs(p.x-q.x) < idleEffect {
+		number *= idleApart
+	}
+	for i, a := range p.at {
+		b := q.at[i]
 		switch {
-		case len(b) == 0 || len(a) > 0 && a[0].name < b[0].name:
-			d, a = d+differ(a[0], coordinate{log: math.NaN()}), a[1:]
-		case len(a) == 0 || b[0].name < a[0].name:
-			d, b = d+differ(b[0], coordinate{log: math.NaN()}), b[1:]
+		case a.value == b.value && !a.ordered:
+			same++
+		case a.value == b.value:
+		case !a.ordered:
+			distance += choiceApart
+		case math.IsNaN(a.log) || math.IsNaN(b.log):
+			distance += number
 		default:
-			if a[0].value != b[0].value {
-				d += differ(a[0], b[0])
-			}
-			a, b = a[1:], b[1:]
+			distance += number * min(1, math.Abs(a.log-b.log)/2)
 		}
 	}
-	return d
-}
-
-func differ(a, b coordinate) float64 {
-	const most = 0.7
-	switch d := math.Abs(a.log - b.log); {
-	case a.name == engineParameter:
-		return 1
-	case math.IsNaN(d):
-		return most
-	default:
-		return min(most, 0.35*d)
-	}
+	return same, distance
 }
 
 // expected is the mean improvement of a normal variable over best, where it
@@ -226,23 +218,6 @@ func expected(mean, sd, best float64) float64 {
 
 // below is the normal distribution.
 func below(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
-
-// feasible is the chance that a configuration runs, by how those most like it
-// did: refusals count as far as they resemble it, against a prior of nine in ten.
-func feasible(c Config, trials []*trial) float64 {
-	yes, no := 0.9*2, 0.1*2
-	at := c.coordinates()
-	for _, t := range trials {
-		like := math.Exp(-2 * apart(at, t.Config.coordinates()))
-		switch t.end.Status {
-		case Measured:
-			yes += like
-		case Refused, Failed:
-			no += 2 * like
-		}
-	}
-	return yes / (yes + no)
-}
 
 // key identifies a configuration.
 func (c Config) key() string {
@@ -261,7 +236,7 @@ func (c Config) key() string {
 func foretell(engine string, points []point) Foretold {
 	const noise = 0.05
 	f := Foretold{Engine: engine, N: len(points), Scale: 1}
-	a, b, d := noise*noise/(biasSpread*biasSpread), 0.0, noise*noise/(slopeSpread*slopeSpread)
+	a, b, d := noise*noise/(engineSpread*engineSpread), 0.0, noise*noise/(slopeSpread*slopeSpread)
 	u, v := 0.0, 0.0
 	for _, p := range points {
 		r := p.y - p.x
