@@ -268,7 +268,7 @@ func (k *contest) spread(o Objective) (sd float64, n int) {
 		return 0, 0
 	}
 	d, err := k.table(o, "", k.entries).Contrast(0, 1, confidence)
-	if err != nil || d.SD == 0 {
+	if err != nil {
 		return 0, 0
 	}
 	for _, e := range k.entries {
