@@ -12,14 +12,14 @@ import (
 // far. It works on logarithms of ratios to the baseline, x for predicted and y
 // for measured:
 //
-//	y(c) = x(c) + slope(engine)*x(c) + sum over parameters of part(value) + rest(c) + noise
+//	y(c) = x(c) + slope(engine)*x(c) + sum over parameters of part(value) + rest(c) + own(c) + noise
 //
 // The parts are how wrong the predictor is about an engine, a layout, a way to
 // speculate as such, wherever it is used; rest is how wrong it is about one
-// configuration, alike for those that share most of their settings. All are normal
-// with mean 0; the spreads of parts and rest are those of a few that explain the
-// measurements best (the largest marginal likelihood). Without predictions x is 0 and
-// rest wider.
+// configuration, alike for those that share most of their settings, and own what no
+// other shares. All are normal with mean 0; the spreads of parts, rest and own are
+// those of a few that explain the measurements best (the largest marginal likelihood).
+// Without predictions x is 0 and rest wider.
 //
 // Rasmussen and Williams, Gaussian Processes for Machine Learning (2006),
 // chapters 2 and 5; the kernel of the rest is theirs for categorical inputs
@@ -42,7 +42,7 @@ type point struct {
 }
 
 // spreads of the predictor's errors, as standard deviations of logarithms.
-type spreads struct{ part, rest float64 }
+type spreads struct{ part, rest, own float64 }
 
 // The simulator's held-out errors are of this order: docs/accuracy.md.
 const (
@@ -53,7 +53,10 @@ const (
 )
 
 // tried are the spreads that compete, the usual first.
-var tried = []spreads{{0.08, 0.06}, {0.08, 0.03}, {0.03, 0.03}, {0.03, 0.06}, {0.15, 0.06}, {0.15, 0.12}, {0.25, 0.12}, {0.25, 0.25}}
+var tried = []spreads{
+	{0.08, 0.06, 0.02}, {0.08, 0.03, 0.02}, {0.03, 0.03, 0.02}, {0.03, 0.06, 0.02}, {0.15, 0.06, 0.02}, {0.15, 0.12, 0.02}, {0.25, 0.12, 0.02}, {0.25, 0.25, 0.02},
+	{0.08, 0.06, 0.1}, {0.15, 0.12, 0.1}, {0.08, 0.06, 0.3}, {0.15, 0.12, 0.3},
+}
 
 // newSurrogate fits the measurements.
 func newSurrogate(points []point) *surrogate {
@@ -148,6 +151,9 @@ func (s *surrogate) at(p point) (mean, sd float64) {
 func (s *surrogate) kernel(a, b point) float64 {
 	same, d := s.compare(a, b)
 	k := s.spread(a) * s.spread(b) * math.Exp(-d)
+	if d == 0 {
+		k += s.scale.own * s.scale.own
+	}
 	part := s.scale.part * s.scale.part * float64(same)
 	if a.engine != b.engine {
 		return k + elsewhere*part
