@@ -48,7 +48,7 @@ type spreads struct{ part, rest, own float64 }
 const (
 	engineSpread = 0.15
 	slopeSpread  = 0.25
-	elsewhere    = 0.3  // share of a part's variance that is of all engines
+	elsewhere    = 0.6  // share of a part's variance that is of all engines
 	blindSpread  = 0.35 // of rest where nothing was predicted
 )
 
