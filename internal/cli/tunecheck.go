@@ -38,6 +38,9 @@ func writePreview(out io.Writer, p lab.Preview) error {
 		}
 		fmt.Fprintf(w, "  %s\t%s\t%s\n", predicted, a.Label, origin(a))
 	}
+	if len(p.Arms) < 2 {
+		fmt.Fprint(w, "\nThere is nothing to race: widen space, or name further engines, checkpoints or arms.\n")
+	}
 	if len(p.Refused) > 0 {
 		fmt.Fprintf(w, "\n%s will not be launched:\n", plural(len(p.Refused), "configuration"))
 	}

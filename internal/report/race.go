@@ -79,8 +79,10 @@ func (x study) sure() (gain, how string) {
 		return "", ""
 	case x.kept():
 		return "none", "the baseline stays"
+	case r.Gain == nil && (x.Baseline == nil || x.Baseline.Summary == nil):
+		return "not known", "the baseline has no figures"
 	case r.Gain == nil:
-		return none, "no figure can be given"
+		return "not known", "no figure can be given"
 	case r.Interval == nil && r.Launches <= 1:
 		return x.gain(r.Gain), "no interval: the launches were not repeated"
 	case r.Interval == nil:
@@ -274,7 +276,14 @@ func (x study) constraints() answer {
 	var parts []string
 	for _, text := range x.Objective.SLOs {
 		slo, err := result.ParseSLO(text)
+		judged := slices.IndexFunc(x.Recommended.SLOs, func(j result.Judged) bool { return j.SLO == text })
 		switch {
+		case err != nil && judged >= 0:
+			j := x.Recommended.SLOs[judged]
+			if !j.Met {
+				a.Tone, j.Why = "down", strings.Replace(j.Why, "missed", "MISSED", 1)
+			}
+			parts = append(parts, j.Why)
 		case err != nil && strings.HasPrefix(text, accuracyBound):
 			parts = append(parts, text+": see accuracy")
 		case err != nil:
@@ -298,7 +307,7 @@ func (x study) constraints() answer {
 
 // guarded says what the answers of the recommendation were held to.
 func (x study) guarded() answer {
-	a := answer{Head: "Accuracy", Text: "not measured"}
+	a := answer{Head: "Accuracy", Text: "not measured" + x.unguarded()}
 	var rejected []string
 	for _, p := range x.Race.Accuracy {
 		switch {
@@ -308,16 +317,53 @@ func (x study) guarded() answer {
 				a.Tone = "down"
 			}
 		case !p.Accepted:
-			rejected = append(rejected, p.Label)
+			rejected = append(rejected, fmt.Sprintf("%s (%s)", p.Label, points(p.Change)))
 		}
 	}
-	if len(x.Race.Accuracy) > 0 && a.Text == "not measured" {
+	if len(x.Race.Accuracy) > 0 && strings.HasPrefix(a.Text, "not measured") {
 		a.Text = "not asked of the recommendation."
+		if x.kept() {
+			a.Text = "the baseline stays, which the others were held to."
+		}
 	}
 	if len(rejected) > 0 {
-		a.Text += " Rejected: " + strings.Join(rejected, ", ") + "."
+		a.Text += " Rejected: " + strings.Join(rejected, "; ") + "."
+	}
+	if x.declared() {
+		a.Text += " SIMULATED: the answers are declared by the study."
 	}
 	return a
+}
+
+// unguarded warns of a recommendation that computes otherwise than the baseline
+// and whose answers nobody looked at.
+func (x study) unguarded() string {
+	if x.Recommended == nil || x.Baseline == nil || x.kept() {
+		return ""
+	}
+	to, from := x.trials[x.Recommended.Trial], x.trials[x.Baseline.Trial]
+	if to == nil || from == nil {
+		return ""
+	}
+	var all []string
+	for _, k := range []string{"model", "quantization", "kv_cache_dtype", "speculative"} {
+		if to.Config[k] != from.Config[k] {
+			all = append(all, changes(map[string]string{k: from.Config[k]}, map[string]string{k: to.Config[k]})...)
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return ", although " + strings.Join(all, ", ") + " may change the answers"
+}
+
+// declared reports whether which answers are right was the study's to say.
+func (x study) declared() bool {
+	return slices.ContainsFunc(x.Trials, func(t result.Trial) bool {
+		return slices.ContainsFunc(t.Notes, func(n string) bool {
+			return strings.HasPrefix(n, "SIMULATED") && strings.Contains(n, "declared by the study")
+		})
+	})
 }
 
 // spentOn is what the study cost.
@@ -333,7 +379,11 @@ func (x study) spentOn() answer {
 	if wall > 0 {
 		parts = append(parts, lasted(wall)+" in all")
 	}
-	return answer{Head: "Cost", Text: strings.Join(append(parts, lasted(x.Ledger.LoadS)+" under load"), ", ")}
+	text := strings.Join(append(parts, lasted(x.Ledger.LoadS)+" under load"), ", ")
+	if x.Predicted {
+		text += ": in the time of the model, none of it was spent"
+	}
+	return answer{Head: "Cost", Text: text}
 }
 
 func launched(n int) string {
@@ -374,14 +424,21 @@ var armStates = []struct{ state, title, counted string }{
 
 // tried counts the configurations behind the conclusion.
 func (x study) tried() answer {
-	by := map[string]int{}
+	by, barred := map[string]int{}, 0
 	for _, a := range x.Race.Arms {
+		if a.State == tune.ArmEliminated && strings.Contains(a.Reason, "misses a constraint") {
+			barred++
+			continue
+		}
 		by[a.State]++
 	}
 	var parts []string
 	for _, s := range armStates {
 		if by[s.state] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", by[s.state], s.counted))
+		}
+		if s.state == tune.ArmEliminated && barred > 0 {
+			parts = append(parts, fmt.Sprintf("%d given up for missing a constraint", barred))
 		}
 	}
 	if len(parts) == 0 {
@@ -397,10 +454,13 @@ func (x study) tried() answer {
 // noise says what so many launches could not have shown.
 func (x study) noise() answer {
 	n := x.Race.Noise
+	if c := x.repeated(); n.Launches < 2 && c != nil {
+		return answer{Head: "Noise", Text: fmt.Sprintf("launches of one configuration did not differ (%d and %d launches)", len(c.Trials), len(c.Others))}
+	}
 	if n.Launches < 2 {
 		return answer{Head: "Noise", Text: "not known: no configuration was launched twice"}
 	}
-	text := fmt.Sprintf("launches of one configuration differ by %s (%d launches)", share(n.Between), n.Launches)
+	text := fmt.Sprintf("launches of one configuration differ by %s apart from their seeds (%d launches)", share(n.Between), n.Launches)
 	if n.Between == 0 {
 		text = fmt.Sprintf("%d launches of one configuration did not differ", n.Launches)
 	}
@@ -408,6 +468,16 @@ func (x study) noise() answer {
 		text += fmt.Sprintf(", so effects below %s cannot be shown by the launches of this study", share(least))
 	}
 	return answer{Head: "Noise", Text: text}
+}
+
+// repeated is a comparison both sides of which were launched more than once, or
+// nil.
+func (x study) repeated() *result.Contest {
+	i := slices.IndexFunc(x.Race.Comparisons, func(c result.Contest) bool { return len(c.Trials) > 1 && len(c.Others) > 1 })
+	if i < 0 {
+		return nil
+	}
+	return &x.Race.Comparisons[i]
 }
 
 // leastShown is the least effect that the launches of the conclusion show; 0:

@@ -85,15 +85,31 @@ func (x study) ablation() chapter {
 		return chapter{}
 	}
 	c := chapter{ID: "ablation", Heading: "Ablation: what each setting brings"}
-	c.Text = []string{"Each setting of the winner that is not the engine's default was taken away once; those that bring nothing that can be shown were dropped."}
+	tested := 0
+	for _, a := range x.Race.Ablation {
+		if a.Trial != 0 || a.Gain != nil {
+			tested++
+		}
+	}
+	switch tested {
+	case 0:
+		c.Text = []string{"None of the winner's settings was taken away: what each of them brings is not known."}
+	case len(x.Race.Ablation):
+		c.Text = []string{"Each setting of the winner that is not the engine's default was taken away once; those that bring nothing that can be shown were dropped."}
+	default:
+		c.Text = []string{fmt.Sprintf("%d of the winner's %s were taken away, each once; those that bring nothing that can be shown were dropped.", tested, count(len(x.Race.Ablation), "setting"))}
+	}
 	g := &grid{Columns: columns("Setting", ">Brings", ">95 % interval", "Outcome", "=Reason", "Launch")}
 	for _, a := range x.Race.Ablation {
 		gain, span, outcome := "", "", "kept"
 		if a.Gain != nil {
 			gain, span = percent(a.Gain.Value), strings.TrimSpace(wavering(*a.Gain))
 		}
-		if a.Dropped {
+		switch {
+		case a.Dropped:
 			outcome = "dropped"
+		case a.Trial == 0 && a.Gain == nil:
+			outcome = "kept, not tested"
 		}
 		r := row(a.Setting, gain, span, outcome, x.sentence(a.Reason), trialID(a.Trial))
 		r.Cells[0].Code = true
@@ -200,7 +216,7 @@ func (x study) arms() chapter {
 		return chapter{}
 	}
 	c := chapter{ID: "arms", Heading: "How the race went"}
-	c.Text = []string{"The configurations in the order in which they were ranked before the race. Ratios are to the baseline, above 1 is better; those of arms that were eliminated early are by launches under a part of the load."}
+	c.Text = []string{"The configurations in the order in which they were ranked before the race. Ratios are to the baseline, above 1 is better" + x.partly() + "."}
 	g := &grid{Columns: columns("Configuration", "Outcome", ">Predicted", ">Measured", ">95 % interval", "Launches", "=Why")}
 	for i, a := range x.Race.Arms {
 		if len(a.Trials) == 0 && a.Measured == nil {
@@ -229,6 +245,14 @@ func (x study) arms() chapter {
 		}
 	}
 	return c
+}
+
+// partly says which of the ratios are of less than the full load, where some are.
+func (x study) partly() string {
+	if !slices.ContainsFunc(x.Trials, func(t result.Trial) bool { return t.Share > 0 && t.Share < 1 }) {
+		return ""
+	}
+	return "; those of arms that were eliminated early are by launches under a part of the load"
 }
 
 func armTitle(state string) string {
@@ -386,7 +410,9 @@ func (x study) launches() chapter {
 		}
 		g.Rows = append(g.Rows, r)
 	}
-	c.Text = []string{"Figures under a part of the load compare among themselves alone."}
+	if x.partly() != "" {
+		c.Text = []string{"Figures under a part of the load compare among themselves alone."}
+	}
 	c.Folded = []folded{{launched(len(g.Rows)), g, true}}
 	return c
 }

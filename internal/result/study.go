@@ -69,6 +69,14 @@ type Pick struct {
 	Gain     *float64 `json:"gain"`               // of the objective against the baseline: +0.5 is 50 % better; null where none can be given
 	Interval *Span    `json:"interval,omitempty"` // of Gain at 95 %, corrected, where launches of both were repeated
 	Launches int      `json:"launches,omitempty"` // that Gain is of, where more than one
+	SLOs     []Judged `json:"slos,omitempty"`     // what became of the constraints, by these figures
+}
+
+// Judged is whether figures keep a constraint.
+type Judged struct {
+	SLO string `json:"slo"` // as the study has it
+	Met bool   `json:"met"`
+	Why string `json:"why"` // with figure and limit
 }
 
 // Case compares baseline and recommended on one workload.
