@@ -230,6 +230,8 @@ type tuneView struct {
 	live    *live
 	started time.Time
 
+	ranked bool // was said, once: the search predicts on, but ranks no more
+
 	mu  sync.Mutex // guards now: set by the study, read by the live line
 	now lab.Status
 }
@@ -243,7 +245,8 @@ func (v *tuneView) watch(s lab.Status) {
 	before := v.now
 	v.now = s
 	v.mu.Unlock()
-	if before.Phase == lab.PhaseRanking && s.Phase != lab.PhaseRanking && before.Ranked >= worthSaying {
+	if before.Phase == lab.PhaseRanking && s.Phase != lab.PhaseRanking && before.Ranked >= worthSaying && !v.ranked {
+		v.ranked = true
 		v.live.say("ranked configurations by %d predictions (SIMULATED)", before.Ranked)
 	}
 	if s.Ended > before.Ended && before.Trial == s.Trial {

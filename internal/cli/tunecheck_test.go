@@ -28,7 +28,7 @@ func TestRankedIsSaid(t *testing.T) {
 	v := &tuneView{live: &live{w: &b}}
 	v.watch(lab.Status{Trial: 1, Phase: lab.PhaseRanking, Ranked: 40})
 	v.watch(lab.Status{Trial: 2, Phase: "preparing"})
-	v.watch(lab.Status{Trial: 2, Phase: lab.PhaseRanking, Ranked: 3})
+	v.watch(lab.Status{Trial: 2, Phase: lab.PhaseRanking, Ranked: 30})
 	v.watch(lab.Status{Trial: 3, Phase: "preparing"})
 	if got := b.String(); got != "ranked configurations by 40 predictions (SIMULATED)\n" {
 		t.Errorf("%q", got)

@@ -162,9 +162,12 @@ func (l *study) frontier(f result.Study, steps []tune.Entry) []result.FrontPoint
 }
 
 // whole is the name of all of a trial's configuration. A step of the search is
-// called after its change alone: the confirmation has the whole name, and so has
+// called after its change alone, as is an ablation: the confirmation has the whole name, and so has
 // the search what the change was of.
 func whole(f result.Study, steps []tune.Entry, t result.Trial) string {
+	if t.Stage == tune.AblateStage && f.Recommended != nil {
+		return f.Recommended.Label + " " + t.Label
+	}
 	i := slices.IndexFunc(steps, func(s tune.Entry) bool { return s.Trial == t.ID })
 	if i < 0 {
 		return t.Label

@@ -106,6 +106,22 @@ func TestRaceClaims(t *testing.T) {
 	}
 }
 
+// TestFrontNamesPointsOnce: configurations that measured alike have one name on
+// the plot, that of the recommendation before others.
+func TestFrontNamesPointsOnce(t *testing.T) {
+	s := raceStudy()
+	for i, name := range []string{"equal one", "equal two"} {
+		s.Race.Frontier = append(s.Race.Frontier, s.Race.Frontier[0])
+		p := &s.Race.Frontier[len(s.Race.Frontier)-1]
+		p.Label, p.Pick, p.Trials = name, "", []int{30 + i}
+	}
+	for _, p := range Plots(s) {
+		if p.Name == "front" && (strings.Contains(p.SVG, ">equal one</text>") || !strings.Contains(p.SVG, ">"+s.Race.Frontier[0].Label+"</text>")) {
+			t.Errorf("names of equal points: %s", p.SVG)
+		}
+	}
+}
+
 // TestRaceTextFitsTheScreen: the essentials in about thirty lines.
 func TestRaceTextFitsTheScreen(t *testing.T) {
 	var b strings.Builder

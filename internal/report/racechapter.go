@@ -315,7 +315,7 @@ func (x study) neverLaunched(state string) folded {
 
 // neverWhy says why arms of a state were not launched.
 var neverWhy = map[string]string{
-	tune.ArmRefused: "refused by rules, never launched", tune.ArmPruned: "predicted hopeless, never launched", tune.ArmUntried: "not tried for lack of budget",
+	tune.ArmRefused: "refused by rules, never launched", tune.ArmPruned: "predicted hopeless, never launched", tune.ArmUntried: "not tried",
 	tune.ArmCarried: "carried on without a launch of their own", tune.ArmLeft: "left without a launch", tune.ArmEliminated: "eliminated without a launch", tune.ArmFailed: "failed before a launch",
 }
 
@@ -420,7 +420,7 @@ func (x study) launches() chapter {
 // phaseTitle is the name of a part of a race for the reader.
 func phaseTitle(name string) string {
 	titles := map[string]string{
-		"noise": "A/A launches of the baseline", "race": "Race", "repair": "Repairs", "refine": "Refinement", "confirm": "Confirmation", "ablate": "Ablation", "hold-outs": "Hold-outs",
+		"noise": "A/A launches of the baseline", "race": "Race", "repair": "Repairs", "final": "Full load", "refine": "Refinement", "confirm": "Confirmation", "ablate": "Ablation", "hold-outs": "Hold-outs",
 	}
 	return cmp.Or(titles[name], stageTitle(name))
 }
@@ -437,6 +437,9 @@ func (x study) ledger() chapter {
 		spent, each = ">Hours", ">Gain per hour"
 	}
 	c.Text = []string{"A phase's gain is that of what led at its end over what led at its beginning."}
+	if x.partly() != "" {
+		c.Text[0] += " Where it is of launches under a part of the load, the full load may take some of it back."
+	}
 	g := &grid{Columns: columns("Phase", ">Launches", ">Time under load", spent, ">Gain", each)}
 	amount := func(s float64) string {
 		if s == 0 {
