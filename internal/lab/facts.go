@@ -57,7 +57,7 @@ func (l *study) facts(partial bool) (result.Study, error) {
 	f := result.Study{
 		Schema: "perflab.study/1", Version: l.Version, Name: l.Name, Title: l.title(metric),
 		Partial: partial, Strategy: l.Study.Strategy, Block: l.Bench.Block,
-		Objective: result.Objective{Metric: metric.Name, Better: better(metric), SLOs: l.Objective.SLOs, Goal: l.goal(metric)},
+		Objective: result.Objective{Metric: metric.Name, Better: better(metric), SLOs: l.Objective.SLOs, Goal: l.goal(metric), Weights: l.Objective.Weights},
 		Model:     l.modelName(), Hardware: l.hardware(), Visible: l.visible(), Engines: l.software(trials), Method: l.method(),
 		Workloads: l.described, Confirmed: r.Confirmed, Verdict: r.Verdict, Notes: append(l.notes(), unlike(trials)...),
 	}

@@ -95,6 +95,9 @@ func (x study) sure() (gain, how string) {
 	if c := x.contest(); c != nil {
 		how += corrected(c.Family)
 	}
+	if x.weighed() {
+		how += ", weighted over the workloads"
+	}
 	return x.gain(r.Gain), how
 }
 
@@ -204,10 +207,13 @@ func (x study) heldOut() []answer {
 	if x.kept() || x.Recommended == nil {
 		return nil
 	}
+	each := x.byWorkload()
 	switch {
 	case len(x.Race.HoldOuts) > 0:
+	case x.weighed() && len(x.Objective.Weights) >= len(x.Workloads):
+		return each
 	case len(x.Workloads) > 1:
-		return []answer{{Head: "Other workloads", Text: "not measured: how far the gain carries is not known"}}
+		return append(each, answer{Head: "Other workloads", Text: "not measured: how far the gain carries is not known"})
 	default:
 		return []answer{{Head: "Other workloads", Text: "none in this study: the gain is known of " + x.workload(x.primary) + " alone"}}
 	}
@@ -230,7 +236,32 @@ func (x study) heldOut() []answer {
 			rest = append(rest, text)
 		}
 	}
-	return []answer{{"Loss", strings.Join(losses, "; "), "down"}, {"Other workloads", strings.Join(rest, "; "), ""}}
+	return append(each, []answer{{"Loss", strings.Join(losses, "; "), "down"}, {"Other workloads", strings.Join(rest, "; "), ""}}...)
+}
+
+// weighed reports whether more workloads than the primary one are judged.
+func (x study) weighed() bool { return len(x.Objective.Weights) > 1 }
+
+// byWorkload is what a gain over weighted workloads is made of: one of them may
+// lose.
+func (x study) byWorkload() []answer {
+	a := answer{Head: "By workload"}
+	var parts []string
+	for _, c := range x.Cases {
+		if !x.weighed() || x.Objective.Weights[c.Workload] <= 0 || c.Gain == nil {
+			continue
+		}
+		text := x.workload(c.Workload) + " " + x.gain(c.Gain)
+		if *c.Gain < 0 {
+			a.Tone, text = "down", text+" (WORSE)"
+		}
+		parts = append(parts, text)
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	a.Text = strings.Join(parts, ", ") + "; of one launch of each side"
+	return []answer{a}
 }
 
 // dropped names the settings that the ablation took away.
@@ -510,7 +541,7 @@ func (x study) caseGain(c result.Case) (text, tone string) {
 				return x.gainOf(k.Ratio), verdictTone(k.Verdict)
 			}
 		}
-		if r := x.Recommended; c.Workload == x.primary && r != nil && r.Gain != nil && !x.kept() {
+		if r := x.Recommended; c.Workload == x.primary && !x.weighed() && r != nil && r.Gain != nil && !x.kept() {
 			return x.spanned(r.Gain, r.Interval), x.gainTone()
 		}
 		return x.gain(c.Gain), ""

@@ -83,6 +83,9 @@ func TestRaceClaims(t *testing.T) {
 			s.Recommended.SLOs = []result.Judged{{SLO: "mean_tpot_ms <= baseline + 5%", Why: "mean_tpot_ms <= baseline + 5%: missed, 41 ms"}}
 		}, []string{"mean_tpot_ms <= baseline + 5%: MISSED, 41 ms"}, nil},
 		{"equal launches", func(s *result.Study) { s.Race.Noise = result.Noise{Between: 0.015} }, []string{"launches of one configuration did not differ (3 and 3 launches)"}, []string{"no configuration was launched twice"}},
+		{"weighed", func(s *result.Study) {
+			s.Objective.Weights, s.Race.HoldOuts = map[string]float64{"sharegpt": 2, "long": 1, "short": 1}, nil
+		}, []string{"weighted over the workloads", "+40.8%, Long Prompt +11.6%, Short Prompt -2.0% (WORSE); of one launch of each side"}, []string{"not measured: how far"}},
 		{"predicted", func(s *result.Study) { s.Predicted = true }, []string{"in the time of the model, none of it was spent"}, nil},
 		{"no ablation", func(s *result.Study) {
 			s.Race.Ablation = []result.Ablated{{Setting: "--max-num-seqs 512", Reason: "not tried: the budget is used up"}}

@@ -40,6 +40,8 @@ type Objective struct {
 	Better string   `json:"better"` // higher, lower
 	SLOs   []string `json:"slos,omitempty"`
 	Goal   string   `json:"goal"` // "Highest total token throughput", for the reader
+
+	Weights map[string]float64 `json:"weights,omitempty"` // by workload, where more than the primary one is judged
 }
 
 // Software is an engine and the version the study says it is of.
