@@ -29,6 +29,9 @@ func (l *study) raced(f result.Study, r tune.Result, trials []trialRecord) *resu
 	for _, a := range e.Ablation {
 		out.Ablation = append(out.Ablation, result.Ablated{Setting: a.Setting, Trial: a.Trial, Gain: spanOf(a.Gain), Dropped: a.Dropped, Reason: a.Reason})
 	}
+	for _, k := range e.Constraints {
+		out.Constraints = append(out.Constraints, result.Constraint(k))
+	}
 	for _, p := range e.Accuracy {
 		out.Accuracy = append(out.Accuracy, result.PairedTest(p))
 	}

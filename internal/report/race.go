@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"perflab/internal/result"
@@ -218,14 +219,18 @@ func (x study) heldOut() []answer {
 		return []answer{{Head: "Other workloads", Text: "none in this study: the gain is known of " + x.workload(x.primary) + " alone"}}
 	}
 	words := []struct{ verdict, text string }{
-		{tune.Worse, "WORSE than the baseline on"}, {tune.Missed, "MISSES A CONSTRAINT on"}, {tune.TooSmall, "too few launches to tell on"}, {tune.NoDifference, "no difference shown on"}, {tune.Better, "better on"},
+		{tune.Worse, "WORSE than the baseline on"}, {tune.Missed, "MISSES A CONSTRAINT on"}, {tune.Unknown, "NOT COMPARED on"}, {tune.TooSmall, "too few launches to tell on"}, {tune.NoDifference, "no difference shown on"}, {tune.Better, "better on"},
 	}
 	var losses, rest []string
 	for _, w := range words {
 		var on []string
 		for _, c := range x.Race.HoldOuts {
-			if c.Verdict == w.verdict {
+			switch {
+			case c.Verdict != w.verdict:
+			case known(c.Ratio):
 				on = append(on, x.workload(c.Workload)+" ("+x.gainOf(c.Ratio)+")")
+			default:
+				on = append(on, x.workload(c.Workload)+" ("+c.Sentence+")")
 			}
 		}
 		switch text := w.text + " " + strings.Join(on, ", "); {
@@ -305,7 +310,16 @@ func (x study) constraints() answer {
 		return answer{}
 	}
 	var parts []string
+	for _, k := range x.Race.Constraints {
+		text, met := kept(k)
+		if parts = append(parts, text); !met {
+			a.Tone = "down"
+		}
+	}
 	for _, text := range x.Objective.SLOs {
+		if len(x.Race.Constraints) > 0 && !strings.HasPrefix(text, accuracyBound) {
+			continue // told by the launches that were repeated
+		}
 		slo, err := result.ParseSLO(text)
 		judged := slices.IndexFunc(x.Recommended.SLOs, func(j result.Judged) bool { return j.SLO == text })
 		switch {
@@ -334,6 +348,19 @@ func (x study) constraints() answer {
 	}
 	a.Text = strings.Join(parts, "; ")
 	return a
+}
+
+// kept says how repeated launches keep a bound; false where they do not, or not all.
+func kept(k result.Constraint) (text string, all bool) {
+	figure := "no figure"
+	if k.Mean != nil {
+		figure = strconv.FormatFloat(*k.Mean, 'g', 6, 64) + " on average"
+	}
+	word := "met"
+	if !k.Held {
+		word = "MISSED"
+	}
+	return fmt.Sprintf("%s: %s (%s; %d of %d launches met it)", k.Bound, word, figure, k.Met, k.Launches), k.Held && k.Met == k.Launches
 }
 
 // guarded says what the answers of the recommendation were held to.
@@ -537,7 +564,7 @@ func share(v float64) string {
 func (x study) caseGain(c result.Case) (text, tone string) {
 	if x.Race != nil {
 		for _, k := range x.Race.HoldOuts {
-			if k.Workload == c.Workload {
+			if k.Workload == c.Workload && known(k.Ratio) {
 				return x.gainOf(k.Ratio), verdictTone(k.Verdict)
 			}
 		}

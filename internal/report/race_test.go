@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"perflab/internal/result"
+	"perflab/internal/tune"
 )
 
 func TestGoldenRace(t *testing.T) {
@@ -178,6 +179,29 @@ func TestRacePlots(t *testing.T) {
 	for _, n := range names {
 		if !strings.Contains(md, "plots/"+n+".svg") {
 			t.Errorf("the Markdown does not show %s", n)
+		}
+	}
+}
+
+// TestRaceTellsWhichLaunchesMetABound checks that a bound is told by all launches, and
+// a hold-out without figures as what it is.
+func TestRaceTellsWhichLaunchesMetABound(t *testing.T) {
+	s := raceStudy()
+	s.Race.Constraints = []result.Constraint{
+		{Bound: "p99_ttft_ms <= 30000", Mean: new(29800.0), Held: true, Met: 2, Launches: 3}, {Bound: "p99_tpot_ms <= 50", Launches: 3},
+	}
+	s.Race.HoldOuts = []result.Contest{{Label: "a", Against: "b", Workload: "long", P: 1, Family: 1, Verdict: tune.Unknown, Sentence: "cannot be compared: no round has a figure of both"}}
+	var doc strings.Builder
+	if err := StudyText(&doc, s); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(doc.String()), " ")
+	for _, want := range []string{
+		"p99_ttft_ms <= 30000: met (29800 on average; 2 of 3 launches met it); p99_tpot_ms <= 50: MISSED (no figure; 0 of 3 launches met it)",
+		"NOT COMPARED on", "(cannot be compared: no round has a figure of both)",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in the report", want)
 		}
 	}
 }

@@ -44,14 +44,17 @@ func (x study) about(label, sentence string) string {
 }
 
 func contestRow(head string, k result.Contest) gridRow {
-	p, least := "", ""
+	p, least, value := "", "", none
 	if known(k.Ratio) {
 		p = pText(k.P)
+	}
+	if k.Ratio.Value > 0 {
+		value = times(k.Ratio.Value)
 	}
 	if k.Shown > 0 {
 		least = share(k.Shown)
 	}
-	r := row(head, fmt.Sprintf("%d / %d", len(k.Trials), len(k.Others)), times(k.Ratio.Value), interval(k.Ratio), p, least, k.Verdict)
+	r := row(head, fmt.Sprintf("%d / %d", len(k.Trials), len(k.Others)), value, interval(k.Ratio), p, least, k.Verdict)
 	return r.toned(2, verdictTone(k.Verdict)).toned(6, verdictTone(k.Verdict))
 }
 
@@ -91,13 +94,14 @@ func (x study) ablation() chapter {
 			tested++
 		}
 	}
+	const rule = "those that seem to bring nothing were dropped, where the command without them was launched again and shown to beat the baseline too. Each interval is at 95 % by itself."
 	switch tested {
 	case 0:
 		c.Text = []string{"None of the winner's settings was taken away: what each of them brings is not known."}
 	case len(x.Race.Ablation):
-		c.Text = []string{"Each setting of the winner that is not the engine's default was taken away once; those that bring nothing that can be shown were dropped."}
+		c.Text = []string{"Each setting of the winner that is not the engine's default was taken away once; " + rule}
 	default:
-		c.Text = []string{fmt.Sprintf("%d of the winner's %s were taken away, each once; those that bring nothing that can be shown were dropped.", tested, count(len(x.Race.Ablation), "setting"))}
+		c.Text = []string{fmt.Sprintf("%d of the winner's %s were taken away, each once; %s", tested, count(len(x.Race.Ablation), "setting"), rule)}
 	}
 	g := &grid{Columns: columns("Setting", ">Brings", ">95 % interval", "Outcome", "=Reason", "Launch")}
 	for _, a := range x.Race.Ablation {

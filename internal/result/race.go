@@ -14,6 +14,7 @@ type Race struct {
 	Ablation    []Ablated    `json:"ablation,omitempty"`
 	HoldOuts    []Contest    `json:"hold_outs,omitempty"` // recommended against baseline on each further workload
 	Accuracy    []PairedTest `json:"accuracy,omitempty"`
+	Constraints []Constraint `json:"constraints,omitempty"` // kept by what is recommended, where it was launched again
 	Frontier    []FrontPoint `json:"frontier,omitempty"`
 	Phases      []Phase      `json:"phases"`
 	Stopped     string       `json:"stopped,omitempty"` // why the search ended before its budget, one sentence
@@ -72,12 +73,21 @@ type Contest struct {
 	Workload string  `json:"workload"`
 	Trials   []int   `json:"trials"`
 	Others   []int   `json:"others"`
-	Ratio    Span    `json:"ratio"` // at 95 %, corrected for Family comparisons
+	Ratio    Span    `json:"ratio"` // at 95 %, corrected for Family comparisons; nothing where there is no figure of both
 	P        float64 `json:"p"`
 	Family   int     `json:"family"`
 	Shown    float64 `json:"shown"` // the least effect that so many launches show 4 times in 5
 	Verdict  string  `json:"verdict"`
 	Sentence string  `json:"sentence"`
+}
+
+// Constraint is how launches keep a bound: their mean decides.
+type Constraint struct {
+	Bound    string   `json:"bound"`
+	Mean     *float64 `json:"mean,omitempty"` // nil: a launch has no figure
+	Held     bool     `json:"held"`           // by the mean
+	Met      int      `json:"met"`            // launches that met it by themselves
+	Launches int      `json:"launches"`
 }
 
 // Ablated is a setting of the winner and what it brings.

@@ -27,8 +27,8 @@ func (c *course) ablate() bool {
 		} else if why := c.guide.Refuse(config); why != "" {
 			a.reason = "needed: without it " + why
 			continue
-		} else if c.left() <= 1 {
-			a.reason = "not tried: the budget is used up"
+		} else if c.left() < 1 || k.drops() && c.left() <= fewest {
+			a.reason = "not tried: the budget is used up" // or kept for the check of what was dropped
 			continue
 		} else {
 			a.without = &entrant{name: "without " + s.Label, origin: k.winner.origin.with(Candidate{Label: "without " + s.Label, Set: s.Set}), config: config, rounds: map[int]*trial{}}
@@ -41,9 +41,14 @@ func (c *course) ablate() bool {
 	return c.check()
 }
 
-// find is the entrant that has a configuration.
+// drops reports whether a setting has been found to bring nothing.
+func (k *contest) drops() bool {
+	return slices.ContainsFunc(k.ablated, func(a *ablation) bool { return a.dropped })
+}
+
+// find is the entrant of the confirmation that has a configuration.
 func (k *contest) find(config Config) *entrant {
-	for _, e := range k.all() {
+	for _, e := range k.entries {
 		if maps.Equal(e.config, config) {
 			return e
 		}
@@ -80,7 +85,7 @@ func (c *course) weigh(a *ablation) {
 	won, lost := c.scoreOfEntrant(k.winner), c.scoreOfEntrant(a.without)
 	switch {
 	case lost.class < won.class:
-		a.reason = "needed: without it " + joined(c.bounds.Misses(mean(a.without.trials())))
+		a.reason = "needed: without it the command " + c.obstacle(a.without)
 	case a.span.Low > 0:
 		a.reason = fmt.Sprintf("kept: it brings %s", percent(a.span.Value))
 	case a.span.Value >= c.objective.MinGain/2:
@@ -99,42 +104,42 @@ func (e *entrant) trials() []*trial {
 	return out
 }
 
-// check launches the winner without all that was dropped. Where it is worse, or the
-// budget does not allow a single launch of it, everything stays.
+// check launches the winner without all that was dropped: in every round of the
+// confirmation, also where the ablation launched the same, as that launch is the
+// reason why it is here. Where it is worse, or the budget does not allow the launches
+// that a recommendation rests on, everything stays.
 func (c *course) check() bool {
 	k := c.contest
-	config := maps.Clone(k.winner.config)
-	var gone []string
-	for _, a := range k.ablated {
-		if a.dropped {
-			config = a.setting.Apply(config)
-			gone = append(gone, a.setting.Label)
-		}
-	}
-	if len(gone) == 0 {
+	if !k.drops() {
 		k.done = true
 		return true
 	}
 	c.begin(CheckStage)
-	e := k.find(config)
-	if e == nil {
-		without := Candidate{Label: "without " + strings.Join(gone, ", "), Set: Config{}}
-		for _, a := range k.ablated {
-			if a.dropped {
-				maps.Copy(without.Set, a.setting.Set)
-			}
+	without := Candidate{Set: Config{}}
+	var gone []string
+	for _, a := range k.ablated {
+		if a.dropped {
+			maps.Copy(without.Set, a.setting.Set)
+			gone = append(gone, a.setting.Label)
 		}
-		from := k.winner.origin.with(without)
-		e = &entrant{name: from.String(), origin: from, config: config, rounds: map[int]*trial{}}
 	}
+	without.Label = "without " + strings.Join(gone, ", ")
+	config := without.Apply(k.winner.config)
 	if why := c.guide.Refuse(config); why != "" {
 		k.keep("together they are needed: without them " + why)
 		return true
 	}
-	k.reduced = e
-	for round := 1; round <= k.rounds; round++ {
-		if e.rounds[round] == nil && e.failed == nil && c.left() > 0 && !c.enter(e, CheckStage, round) {
-			return false
+	if k.reduced = k.find(config); k.reduced == nil {
+		if c.left() < fewest {
+			k.keep("kept: too few launches were left to measure the winner without what seems to bring nothing")
+			return true
+		}
+		from := k.winner.origin.with(without)
+		k.reduced = &entrant{name: from.String(), origin: from, config: config, rounds: map[int]*trial{}}
+		for round := 1; round <= k.rounds && k.reduced.failed == nil && c.left() > 0; round++ {
+			if !c.enter(k.reduced, CheckStage, round) {
+				return false
+			}
 		}
 	}
 	c.settle()
@@ -145,21 +150,18 @@ func (c *course) check() bool {
 func (c *course) settle() {
 	k := c.contest
 	k.done = true
+	// At 95 % for this one alone: to keep a setting claims nothing.
 	d, err := c.against(k.reduced, k.winner, "", 1)
-	var base *entrant
-	if c.based() {
-		base = k.entries[0]
-	}
 	switch won, left := c.scoreOfEntrant(k.winner), c.scoreOfEntrant(k.reduced); {
-	case len(k.reduced.rounds) == 0:
+	case k.reduced.failed != nil:
 		k.keep("together they are needed: without them the trial ended " + c.bounds.note(k.reduced.failed, c.space.Primary))
-	case left.class < won.class:
-		k.keep("together they are needed: without them " + joined(c.bounds.Misses(mean(k.reduced.trials()))))
+	case left.class < won.class || left.class == missing && left.miss > won.miss && c.nearer(k.winner, k.reduced):
+		k.keep("together they are needed: without them the command " + c.obstacle(k.reduced))
 	case err != nil:
 		k.keep("not decided: " + err.Error())
 	case math.Log(d.Ratio.Value) < -math.Log1p(c.objective.MinGain)/2 || d.Ratio.High < 1:
 		k.keep(fmt.Sprintf("kept: without all of them it is %s", percent(d.Ratio.Value-1)))
-	case !c.beatsBase(k.reduced, base):
+	case !c.beatsBase(k.reduced, c.baseEntrant()):
 		k.keep("kept: without all of them no gain over the baseline is shown")
 	default:
 		k.pick = k.reduced

@@ -6,20 +6,34 @@ import "math"
 // the answers of its numerics are not known yet, and in a short rung the few
 // continuations that tell cheaply whether they are worth asking.
 func (c *course) guard(p *Proposal) {
-	_, known := c.given[c.guide.Numerics(p.Config)]
+	numerics := c.guide.Numerics(p.Config)
+	_, known := c.given[numerics]
 	switch {
 	case p.Stage == BaselineStage:
 		p.Questions = p.Trial == 1 || c.answers() == ""
 		p.Compare = c.objective.Guard.Agreement > 0
 	case c.alike(p.Config):
-	case p.Pass == 1:
-		p.Questions = true // fresh evidence for what is recommended
-	case p.Pass > 1 || p.Stage == AblateStage || known:
+	case p.Pass > 0:
+		// Fresh evidence for what is recommended, once: a second test of the same
+		// numerics would reject some that pass, or pass some that were rejected.
+		p.Questions = c.fresh(numerics) == nil
+	case known:
 	case p.Share > 0:
 		p.Compare = c.objective.Guard.Agreement > 0
 	default:
 		p.Questions = true
 	}
+}
+
+// fresh is the launch after the search that was asked the questions for numerics;
+// nil for none.
+func (c *course) fresh(numerics string) *trial {
+	for _, t := range c.trials {
+		if t.Pass > 0 && t.Questions && t.end.Status == Measured && c.guide.Numerics(t.Config) == numerics {
+			return t
+		}
+	}
+	return nil
 }
 
 // alike reports whether a configuration answers as the baseline does.

@@ -28,36 +28,42 @@ func (c *course) conclude() Result {
 	} else if c.open == nil && c.based() {
 		r.Gain = new(0.0)
 	}
-	if t := c.last(r); t != nil {
-		r.Misses = c.bounds.Misses(t.merged)
+	if e := c.recommended(); e != nil {
+		r.Misses = c.missesOf(e)
+		r.Evidence.Constraints = c.kept(e)
+	} else if r.Winner > 0 {
+		r.Misses = c.bounds.Misses(c.trials[r.Winner-1].merged)
 	}
 	r.Verdict = c.verdict(r)
 	return r
 }
 
-// last is the trial whose figures stand for the winner.
-func (c *course) last(r Result) *trial {
-	id := r.Winner
-	if r.WinnerConfirm > 0 {
-		id = r.WinnerConfirm
-	}
-	if id == 0 || id > len(c.trials) {
+// recommended is the entrant that is recommended, the baseline where no other is;
+// nil where there is none that was launched again.
+func (c *course) recommended() *entrant {
+	k := c.contest
+	if k == nil || c.open != nil {
 		return nil
 	}
-	return c.trials[id-1]
+	e := k.pick
+	if e == nil {
+		e = c.baseEntrant()
+	}
+	if e == nil || len(e.rounds) == 0 {
+		return nil
+	}
+	return e
 }
 
 // picks names what is recommended, and its gain.
 func (c *course) picks(r *Result) {
 	k := c.contest
-	var base *entrant
-	if c.based() {
-		base = k.entries[0]
+	base := c.baseEntrant()
+	if base != nil {
 		r.BaselineConfirm = base.middle()
 	}
-	best := k.rest(c)[0]
-	r.ChallengerConfirm = best.middle()
-	r.Confirmed = r.ChallengerConfirm > 0 && (base == nil || r.BaselineConfirm > 0)
+	r.ChallengerConfirm = c.rest()[0].middle()
+	r.Confirmed = (r.ChallengerConfirm > 0 || k.pick != nil) && (base == nil || r.BaselineConfirm > 0)
 	if k.pick == nil {
 		r.WinnerConfirm = r.BaselineConfirm
 		if base != nil {
@@ -80,14 +86,6 @@ func (c *course) picks(r *Result) {
 		r.Gain = new(d.Ratio.Value - 1)
 		r.Interval = &Span{d.Ratio.Value - 1, d.Ratio.Low - 1, d.Ratio.High - 1}
 	}
-}
-
-// rest are the entrants beside the baseline.
-func (k *contest) rest(c *course) []*entrant {
-	if c.based() {
-		return k.entries[1:]
-	}
-	return k.entries
 }
 
 // middle is the launch with the median figure, which stands for an entrant where
@@ -129,36 +127,63 @@ func (c *course) verdict(r Result) string {
 		return c.unbeaten(r, tried)
 	}
 	d, err := c.against(k.pick, k.entries[0], "", c.family())
-	if err != nil || d.Verdict != Better {
-		return fmt.Sprintf("%s meets what the baseline misses (%s), in %s%s", k.pick.name,
-			joined(c.bounds.Misses(mean(k.entries[0].trials()))), count(len(k.pick.rounds), "launch"), c.lost(r))
+	if err == nil && d.Verdict == Better {
+		return fmt.Sprintf("%s is %s; the best of %s%s", k.pick.name, d.Sentence, count(tried, "other configuration"), c.lost(r))
 	}
-	return fmt.Sprintf("%s is %s; the best of %s%s", k.pick.name, d.Sentence, count(tried, "other configuration"), c.lost(r))
+	return c.closer(k.pick, d, err) + c.lost(r)
 }
 
-// unbeaten is the verdict by which the baseline stays.
+// closer is the verdict by which an entrant is recommended for a bound.
+func (c *course) closer(e *entrant, d Comparison, err error) string {
+	b := c.nearest(e, c.baseEntrant())
+	how := func(e *entrant) string {
+		for _, k := range c.kept(e) {
+			if k.Bound == b.String() {
+				return k.figure()
+			}
+		}
+		return "no figure"
+	}
+	does := "comes nearer to"
+	if b.Holds(mean(e.trials())) {
+		does = "meets"
+	}
+	text := fmt.Sprintf("%s %s %s than the baseline: %s against %s", e.name, does, b, how(e), how(c.baseEntrant()))
+	if does == "meets" {
+		text = fmt.Sprintf("%s meets %s, which the baseline misses: %s against %s", e.name, b, how(e), how(c.baseEntrant()))
+	}
+	if err == nil {
+		text += fmt.Sprintf("; it is at %s [%s, %s] on %s", percent(d.Ratio.Value-1), bare(d.Ratio.Low-1), bare(d.Ratio.High-1), c.objective.Metric)
+	}
+	return text
+}
+
+// unbeaten is the verdict by which the baseline stays. It speaks of the entrant
+// that led the search, or of the next where that one has no figure.
 func (c *course) unbeaten(r Result, tried int) string {
-	best := c.contest.rest(c)[0]
-	d, err := c.against(best, c.contest.entries[0], "", c.family())
+	base, best := c.contest.entries[0], c.rest()[0]
+	for _, e := range c.rest() {
+		if len(best.rounds) == 0 && len(e.rounds) > 0 {
+			best = e
+		}
+	}
+	of := count(tried, "other configuration")
+	d, err := c.against(best, base, "", c.family())
 	switch {
+	case len(base.rounds) == 0:
+		return fmt.Sprintf("not confirmed: %s led the search, but the baseline measured again ended %s, so nothing could be compared and the baseline stays", c.rest()[0].name, c.bounds.note(base.failed, c.space.Primary))
 	case len(best.rounds) == 0:
 		return fmt.Sprintf("not confirmed: %s led the search, but measured again it ended %s, so the baseline stays%s", best.name, c.bounds.note(best.failed, c.space.Primary), missed(r))
+	case len(best.rounds) < fewest:
+		return fmt.Sprintf("not confirmed: of the launches to confirm %s only one has figures, so the baseline stays%s", best.name, missed(r))
 	case err != nil:
 		return fmt.Sprintf("not confirmed: %s led the search, but %s, so the baseline stays%s", best.name, err, missed(r))
-	case c.scoreOfEntrant(best).class < c.scoreOfEntrant(c.contest.entries[0]).class:
-		return fmt.Sprintf("no other configuration is recommended: %s, the best of %s, %s, so the baseline stays%s", best.name, count(tried, "other configuration"), c.obstacle(best), missed(r))
+	case c.barred(best.config) || c.scoreOfEntrant(best).class < c.scoreOfEntrant(base).class || d.Verdict == Better:
+		return fmt.Sprintf("no other configuration is recommended: %s, the best of %s, %s, so the baseline stays%s", best.name, of, c.obstacle(best), missed(r))
 	case d.Verdict == TooSmall:
 		return fmt.Sprintf("%s%s; the baseline stays%s", best.name+": "+d.Sentence, c.needed(d), missed(r))
 	}
-	return fmt.Sprintf("no difference shown: %s, the best of %s, is %s; the baseline stays%s", best.name, count(tried, "other configuration"), d.Sentence, missed(r))
-}
-
-// obstacle says what keeps an entrant from being recommended.
-func (c *course) obstacle(e *entrant) string {
-	if c.barred(e.config) {
-		return "does not answer as the baseline does"
-	}
-	return "misses what the baseline meets: " + joined(c.bounds.Misses(mean(e.trials())))
+	return fmt.Sprintf("no gain shown: %s, the best of %s, is %s; the baseline stays%s", best.name, of, d.Sentence, missed(r))
 }
 
 // needed says how many launches the effect that was seen would need.
@@ -176,9 +201,9 @@ func (c *course) unopposed(r Result) string {
 	if k.pick == nil {
 		return "nothing is recommended: " + no + ", and what led could not be measured again"
 	}
-	t := c.trials[r.WinnerConfirm-1]
+	figures := mean(k.pick.trials())
 	return fmt.Sprintf("%s is the best of %s that could be measured, with %s of %s; %s%s",
-		k.pick.name, count(c.tried(), "configuration"), number(t.merged[c.objective.Metric]), c.objective.Metric, no, missed(r))
+		k.pick.name, count(c.tried(), "configuration"), number(figures[c.objective.Metric]), c.objective.Metric, no, c.lost(r))
 }
 
 func (c *course) soFar() string {
@@ -196,15 +221,24 @@ func (c *course) soFar() string {
 // lost ends a verdict with hold-outs that the winner loses, and constraints it
 // misses.
 func (c *course) lost(r Result) string {
-	var worse []string
+	var worse, others []string
 	for _, d := range r.Evidence.HoldOuts {
-		if d.Verdict == Worse {
+		switch d.Verdict {
+		case Worse:
 			worse = append(worse, fmt.Sprintf("%s (%s)", d.Workload, percent(d.Ratio.Value-1)))
+		case Missed, Unknown:
+			others = append(others, fmt.Sprintf("on %s it %s", d.Workload, d.Sentence))
 		}
 	}
 	s := ""
 	if len(worse) > 0 {
 		s = "; it loses on " + strings.Join(worse, ", ")
+	}
+	for _, text := range others {
+		s += "; " + text
+	}
+	if w := c.wavers(c.contest.pick); len(w) > 0 {
+		s += "; not every launch meets " + joined(w)
 	}
 	return s + missed(r)
 }
@@ -230,11 +264,10 @@ func (c *course) tried() int {
 
 // evidence is what stands behind the conclusion.
 func (c *course) evidence() *Evidence {
-	e := &Evidence{Steps: c.steps, Accuracy: c.verdicts, Stopped: c.why}
-	sd, _, n := c.spread()
-	e.Noise = Noise{Between: sd, Launches: n, Within: c.within()}
-	if sd, n := c.contest.spread(c.objective); n > 0 {
-		e.Noise.Between, e.Noise.Launches = sd, n // of launches under all of the load, without prior
+	e := &Evidence{Steps: c.steps, Accuracy: c.accuracy(), Stopped: c.why}
+	e.Noise = Noise{Within: c.within()}
+	if e.Noise.Between, e.Noise.Launches = c.scatter(); e.Noise.Launches == 0 {
+		e.Noise.Between, e.Noise.Launches = c.repeated()
 	}
 	m := c.model()
 	for _, r := range c.arms {
@@ -243,13 +276,7 @@ func (c *course) evidence() *Evidence {
 	e.Foretold = c.foretold()
 	if k := c.contest; k != nil {
 		e.Comparisons = c.comparisons()
-		if k.pick != nil && c.based() {
-			for _, w := range c.holdOuts() {
-				if d, err := c.against(k.pick, k.entries[0], w, max(1, len(c.holdOuts()))); err == nil {
-					e.HoldOuts = append(e.HoldOuts, d)
-				}
-			}
-		}
+		e.HoldOuts = c.heldOut()
 		for _, a := range k.ablated {
 			out := Ablated{Setting: a.setting.Label, Gain: a.span, Dropped: a.dropped, Reason: a.reason}
 			if a.without != nil && len(a.without.rounds) == 1 {
@@ -262,13 +289,14 @@ func (c *course) evidence() *Evidence {
 	return e
 }
 
-// spread is the noise between the launches of a contest, and how many it is of.
-func (k *contest) spread(o Objective) (sd float64, n int) {
+// scatter is the noise between the launches of a contest, and how many it is of.
+func (c *course) scatter() (sd float64, n int) {
+	k := c.contest
 	if k == nil || len(k.entries) < 2 {
 		return 0, 0
 	}
-	d, err := k.table(o, "", k.entries).Contrast(0, 1, confidence)
-	if err != nil || d.SD == 0 {
+	d, err := k.contrast(k.entries[1], k.entries[0], c.objectiveOn(""), confidence)
+	if err != nil {
 		return 0, 0
 	}
 	for _, e := range k.entries {
@@ -277,23 +305,87 @@ func (k *contest) spread(o Objective) (sd float64, n int) {
 	return d.SD, n
 }
 
-// comparisons are those of the confirmation, with Holm's correction in the
-// p-values, and what is recommended after the ablation against the baseline.
+// repeated is the noise between equal launches of the search, without what was
+// believed before them, and how many it is of.
+func (c *course) repeated() (sd float64, n int) {
+	believed, df, n := c.spread()
+	if n == 0 || df <= priorLaunches {
+		return 0, 0
+	}
+	return math.Sqrt(max(0, believed*believed*df-priorSpread*priorSpread*priorLaunches) / (df - priorLaunches)), n
+}
+
+// comparisons are those of the confirmation, corrected for their number by
+// Bonferroni's inequality, and what is left of the winner after the ablation against
+// the baseline and the winner.
 func (c *course) comparisons() []Comparison {
 	k := c.contest
 	var out []Comparison
-	for i, a := range k.entries {
-		for _, b := range k.entries[:i] {
-			if d, err := c.against(a, b, "", c.family()); err == nil {
-				out = append(out, d)
-			}
+	add := func(a, b *entrant) {
+		if d, err := c.against(a, b, "", c.family()); err == nil {
+			out = append(out, c.bounded(d, a, b))
 		}
 	}
-	if k.reduced != nil && len(k.reduced.rounds) > 0 {
-		for _, b := range []*entrant{k.entries[0], k.winner} {
-			if d, err := c.against(k.reduced, b, "", c.family()); err == nil {
-				out = append(out, d)
-			}
+	for i, a := range k.entries {
+		for _, b := range k.entries[:i] {
+			add(a, b)
+		}
+	}
+	if k.reduced != nil && !slices.Contains(k.entries, k.reduced) {
+		if base := c.baseEntrant(); base != nil {
+			add(k.reduced, base)
+		}
+		add(k.reduced, k.winner)
+	}
+	return out
+}
+
+// bounded is a comparison in which bounds go before the objective.
+func (c *course) bounded(d Comparison, a, b *entrant) Comparison {
+	if c.scoreOfEntrant(a).class < c.scoreOfEntrant(b).class {
+		d.Verdict, d.Sentence = Missed, c.obstacle(a)+"; "+d.Sentence
+	}
+	return d
+}
+
+// heldOut is the recommendation against the baseline on each workload that the
+// search is not judged by. One without figures is there too: what is not known is
+// no success.
+func (c *course) heldOut() []Comparison {
+	k, base := c.contest, c.baseEntrant()
+	if k.pick == nil || base == nil {
+		return nil
+	}
+	var out []Comparison
+	for _, w := range c.holdOuts() {
+		d, err := c.against(k.pick, base, w, len(c.holdOuts()))
+		if err != nil {
+			d.Verdict, d.Sentence, d.P = Unknown, "cannot be compared: "+err.Error(), 1
+		}
+		if misses := c.missesOn(w, k.pick, base); len(misses) > 0 {
+			d.Verdict, d.Sentence = Missed, joined(append(misses, d.Sentence))
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// accuracy are the verdicts of the guard. What is recommended has one of its own:
+// where another of its numerics was asked, that one's.
+func (c *course) accuracy() []Paired {
+	e := c.recommended()
+	if e == nil || c.objective.Guard == nil || c.alike(e.config) {
+		return c.verdicts
+	}
+	asked := c.fresh(c.guide.Numerics(e.config))
+	if asked == nil || asked.name == e.name {
+		return c.verdicts
+	}
+	out := slices.Clone(c.verdicts)
+	for _, p := range slices.Backward(c.verdicts) {
+		if p.Label == asked.name {
+			p.Label, p.Sentence = e.name, fmt.Sprintf("%s; %s was asked, which answers alike", p.Sentence, asked.name)
+			return append(out, p)
 		}
 	}
 	return out

@@ -14,7 +14,7 @@ import (
 // contest is what only launches with fresh seeds decide: the confirmation of the
 // best against the baseline, and what each setting of the winner brings.
 type contest struct {
-	entries []*entrant // the baseline first, then the best, in order; settings left out and the check after them
+	entries []*entrant // the baseline first, if it could be measured, then the best, in order
 	rounds  int
 	winner  *entrant // by the confirmation; nil: the baseline stays
 	ablated []*ablation
@@ -153,17 +153,14 @@ func (c *course) holdOuts() []string {
 	return out
 }
 
-// table is the contest as rows of rounds, by a figure of a workload; "" stands for
-// the objective of the search.
-func (k *contest) table(o Objective, workload string, of []*entrant) stat.Rounds {
+// table is a figure of the contest as rows of rounds.
+func (k *contest) table(of []*entrant, figure func(*trial) float64) stat.Rounds {
 	rows := make(stat.Rounds, k.rounds)
 	for i := range rows {
 		for _, e := range of {
 			x := math.NaN()
-			if t := e.rounds[i+1]; t != nil && workload == "" {
-				x = t.log
-			} else if t != nil {
-				x = o.log(t.end.Figures[workload][o.Metric])
+			if t := e.rounds[i+1]; t != nil {
+				x = figure(t)
 			}
 			rows[i] = append(rows[i], x)
 		}
@@ -171,27 +168,38 @@ func (k *contest) table(o Objective, workload string, of []*entrant) stat.Rounds
 	return rows
 }
 
-// all are the entrants of the contest and what came after them.
-func (k *contest) all() []*entrant {
-	out := slices.Clone(k.entries)
-	for _, a := range k.ablated {
-		if a.without != nil && !slices.Contains(out, a.without) {
-			out = append(out, a.without)
+// objectiveOn is the figure of the objective on a workload; "" stands for what the
+// search is judged by.
+func (c *course) objectiveOn(workload string) func(*trial) float64 {
+	return func(t *trial) float64 {
+		if workload == "" {
+			return t.log
 		}
+		v, ok := t.end.Figures[workload][c.objective.Metric]
+		if !ok {
+			return math.NaN()
+		}
+		return c.objective.log(v)
 	}
-	if k.reduced != nil && !slices.Contains(out, k.reduced) {
-		out = append(out, k.reduced)
-	}
-	return out
 }
 
-// against compares two entrants by all launches of the contest; family is the
-// number of comparisons it is one of.
+// contrast is a figure of a over that of b. It is estimated from the launches of
+// the confirmation and of the two: what is launched after the confirmation changes
+// nothing of what that has shown.
+func (k *contest) contrast(a, b *entrant, figure func(*trial) float64, level float64) (stat.Contrast, error) {
+	of := slices.Clone(k.entries)
+	for _, e := range []*entrant{a, b} {
+		if !slices.Contains(of, e) {
+			of = append(of, e)
+		}
+	}
+	return k.table(of, figure).Contrast(slices.Index(of, b), slices.Index(of, a), level)
+}
+
+// against compares two entrants; family is the number of comparisons it is one of.
 func (c *course) against(a, b *entrant, workload string, family int) (Comparison, error) {
-	k := c.contest
-	all := k.all()
 	level := 1 - (1-confidence)/float64(family)
-	d, err := k.table(c.objective, workload, all).Contrast(slices.Index(all, b), slices.Index(all, a), level)
+	d, err := c.contest.contrast(a, b, c.objectiveOn(workload), level)
 	out := Comparison{Label: a.name, Against: b.name, Workload: cmp.Or(workload, c.space.Primary), Trials: a.ids(), Others: b.ids(), Family: family}
 	if err != nil {
 		return out, err
@@ -199,20 +207,33 @@ func (c *course) against(a, b *entrant, workload string, family int) (Comparison
 	out.Ratio = Span{math.Exp(d.Diff), math.Exp(d.Low), math.Exp(d.High)}
 	out.P = min(1, d.P*float64(family))
 	out.Shown = math.Expm1(stat.Detectable(d.SD, max(1, d.N), d.DF, level, power))
-	out.Verdict = c.verdictOf(out.Ratio)
+	out.Verdict = c.verdictOf(out.Ratio, workload == "" && b == c.baseEntrant())
 	out.Sentence = c.say(out)
+	if !slices.Contains(c.contest.entries, a) {
+		out.Sentence += ", launched after the others"
+	}
 	return out, nil
 }
 
-// verdictOf reads an interval.
-func (c *course) verdictOf(s Span) string {
+// baseEntrant is the baseline in the contest; nil where the search had no figure of it.
+func (c *course) baseEntrant() *entrant {
+	if !c.based() {
+		return nil
+	}
+	return c.contest.entries[0]
+}
+
+// verdictOf reads an interval. Where only a gain is asked for, a loss need not be
+// ruled out to say that there is none; elsewhere no difference is shown only where
+// neither a gain nor a loss that matters is left.
+func (c *course) verdictOf(s Span, gain bool) string {
 	matters := 1 + c.objective.MinGain
 	switch {
 	case s.Low > 1 && s.Value >= matters:
 		return Better
 	case s.High < 1:
 		return Worse
-	case s.High < matters || s.Low > 1:
+	case s.Low > 1 || s.High < matters && (gain || s.Low > 1/matters):
 		return NoDifference
 	}
 	return TooSmall
@@ -226,56 +247,50 @@ func (e *entrant) ids() []int {
 	return out
 }
 
-// score is how an entrant stands by the means of its launches.
-func (c *course) scoreOfEntrant(e *entrant) score {
-	var trials []*trial
-	for _, round := range slices.Sorted(maps.Keys(e.rounds)) {
-		trials = append(trials, e.rounds[round])
-	}
-	if len(trials) == 0 {
-		return score{}
-	}
-	s := c.bounds.score(Measured, mean(trials))
-	if c.barred(e.config) {
-		s.class, s.miss = missing, math.Inf(1)
-	}
-	return s
-}
-
 // won is the entrant to recommend by the confirmation; nil: the baseline. One is
-// better that meets what the baseline misses, or beats it by an interval. Of two
-// that both do the better goes first, and of two between which there is less than
-// matters the one that sets less.
+// better that is shown to beat the baseline, on the objective or on a bound that
+// the baseline misses. Of two that both do the better goes first, and of two between
+// which there is less than matters the one that sets less.
 func (c *course) won() *entrant {
-	k := c.contest
-	rest := k.entries
-	var base *entrant
-	if c.based() {
-		base, rest = rest[0], rest[1:]
-	}
+	base := c.baseEntrant()
 	var best *entrant
-	for _, e := range rest {
-		if len(e.rounds) < 2 || !c.beatsBase(e, base) {
-			continue
-		}
-		if best == nil || c.preferred(e, best) {
+	for _, e := range c.rest() {
+		if c.beatsBase(e, base) && (best == nil || c.preferred(e, best)) {
 			best = e
 		}
 	}
 	return best
 }
 
+// rest are the entrants beside the baseline.
+func (c *course) rest() []*entrant {
+	if c.based() {
+		return c.contest.entries[1:]
+	}
+	return c.contest.entries
+}
+
+// fewest is how many launches a recommendation rests on at least.
+const fewest = 2
+
+// beatsBase reports whether an entrant may be recommended in the baseline's place:
+// it misses no bound that the baseline meets, and is shown to be nearer to one that
+// the baseline misses, or to be better.
 func (c *course) beatsBase(e, base *entrant) bool {
-	mine := c.scoreOfEntrant(e)
+	if c.barred(e.config) || len(e.rounds) < fewest {
+		return false
+	}
 	if base == nil {
-		return mine.class != none
+		return true
 	}
-	theirs := c.scoreOfEntrant(base)
-	if mine.class != theirs.class {
-		return mine.class > theirs.class
-	}
-	if mine.class == missing && mine.miss != theirs.miss {
-		return mine.miss < theirs.miss
+	mine, theirs := c.scoreOfEntrant(e), c.scoreOfEntrant(base)
+	switch {
+	case theirs.class == none || mine.class < theirs.class:
+		return false
+	case c.meetsMore(e, base):
+		return true
+	case mine.class == missing && mine.miss > theirs.miss && c.nearer(base, e):
+		return false
 	}
 	d, err := c.against(e, base, "", c.family())
 	return err == nil && d.Verdict == Better
@@ -300,9 +315,12 @@ func (c *course) preferred(a, b *entrant) bool {
 	return c.guide.Settings(a.config) < c.guide.Settings(b.config)
 }
 
-// family is the number of comparisons that the confirmation makes.
+// family is the number of comparisons that the confirmation makes. What is left of
+// the winner after the ablation is no further one: it is compared only once the
+// winner is shown to be better, and on launches of its own. Then it cannot equal
+// both the baseline and the winner, so that as many comparisons as before can err.
 func (c *course) family() int {
-	n := min(3, len(c.contest.entries))
+	n := len(c.contest.entries)
 	return max(1, n*(n-1)/2)
 }
 
@@ -316,13 +334,18 @@ func (c *course) say(d Comparison) string {
 	if len(d.Trials) == len(d.Others) {
 		n = count(len(d.Trials), "launch") + " each"
 	}
-	switch d.Verdict {
-	case Better:
-		return fmt.Sprintf("better than %[3]s: %[1]s on %[2]s (%[4]s)", gain, c.objective.Metric, d.Against, n)
-	case Worse:
-		return fmt.Sprintf("worse than %s: %s on %s (%s)", d.Against, gain, c.objective.Metric, n)
-	case NoDifference:
-		return fmt.Sprintf("no difference shown to %s that matters: %s on %s (%s)", d.Against, gain, c.objective.Metric, n)
+	on, matters := c.objective.Metric, 1+c.objective.MinGain
+	switch {
+	case d.Verdict == Better:
+		return fmt.Sprintf("better than %s: %s on %s (%s)", d.Against, gain, on, n)
+	case d.Verdict == Worse:
+		return fmt.Sprintf("worse than %s: %s on %s (%s)", d.Against, gain, on, n)
+	case d.Verdict == NoDifference && d.Ratio.Low > 1:
+		return fmt.Sprintf("better than %s by less than the %s %% that matters: %s on %s (%s)", d.Against, strings.TrimPrefix(bare(matters-1), "+"), gain, on, n)
+	case d.Verdict == NoDifference && d.Ratio.Low <= 1/matters:
+		return fmt.Sprintf("not better than %s by what matters: %s on %s (%s)", d.Against, gain, on, n)
+	case d.Verdict == NoDifference:
+		return fmt.Sprintf("no difference shown to %s that matters: %s on %s (%s)", d.Against, gain, on, n)
 	}
-	return fmt.Sprintf("the budget was too small: %s on %s against %s, and %s show an effect of %s or more", gain, c.objective.Metric, d.Against, n, percent(d.Shown))
+	return fmt.Sprintf("the budget was too small: %s on %s against %s, and %s show an effect of %s or more 4 times in 5", gain, on, d.Against, n, percent(d.Shown))
 }

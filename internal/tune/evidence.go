@@ -12,6 +12,7 @@ type Evidence struct {
 	Ablation    []Ablated    `json:"ablation,omitempty"`
 	HoldOuts    []Comparison `json:"hold_outs,omitempty"` // winner over baseline on each further workload
 	Accuracy    []Paired     `json:"accuracy,omitempty"`
+	Constraints []Constraint `json:"constraints,omitempty"` // kept by what is recommended, where it was launched again
 	Phases      []Phase      `json:"phases"`
 	Stopped     string       `json:"stopped,omitempty"` // why the search ended before its budget, one sentence
 }
@@ -73,8 +74,8 @@ type Comparison struct {
 	Workload string  `json:"workload"`
 	Trials   []int   `json:"trials"`   // launches of the one
 	Others   []int   `json:"others"`   // and of the other
-	Ratio    Span    `json:"ratio"`    // with the interval at Confidence, corrected for the number of comparisons
-	P        float64 `json:"p"`        // two-sided, corrected
+	Ratio    Span    `json:"ratio"`    // with the interval at 95 %, corrected for the number of comparisons
+	P        float64 `json:"p"`        // two-sided, corrected as the interval is: times Family
 	Family   int     `json:"family"`   // comparisons it was corrected for
 	Shown    float64 `json:"shown"`    // the least effect that so many launches show 4 times in 5: 0.03 is 3 %
 	Verdict  string  `json:"verdict"`  // see Verdicts
@@ -86,9 +87,19 @@ const (
 	Better       = "better"
 	Worse        = "worse"
 	NoDifference = "no difference shown"
-	TooSmall     = "budget too small" // for an effect of the size that matters
-	Missed       = "misses a constraint"
+	TooSmall     = "budget too small"    // for an effect of the size that matters
+	Missed       = "misses a constraint" // that the other meets
+	Unknown      = "not compared"        // there are no figures of both; Ratio is nothing then
 )
+
+// Constraint is how launches keep a bound: their mean decides.
+type Constraint struct {
+	Bound    string   `json:"bound"`
+	Mean     *float64 `json:"mean,omitempty"` // nil: a launch has no figure
+	Held     bool     `json:"held"`           // by the mean
+	Met      int      `json:"met"`            // launches that met it by themselves
+	Launches int      `json:"launches"`
+}
 
 // Ablated is a setting of the winner and what it brings.
 type Ablated struct {

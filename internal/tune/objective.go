@@ -43,17 +43,23 @@ const (
 	Times = "times"
 )
 
-func (b Bound) String() string { return b.Metric + " " + b.Op + " " + number(b.Limit) }
+func (b Bound) String() string {
+	if math.IsNaN(b.Limit) {
+		return b.Metric + " " + b.Op + " a limit of the baseline, which has no such figure"
+	}
+	return b.Metric + " " + b.Op + " " + number(b.Limit)
+}
 
 // Holds reports whether figures keep the bound.
 func (b Bound) Holds(figures map[string]float64) bool { return b.miss(figures) <= 0 }
 
 // miss is how far a figure v lies beyond the limit L, as a share of it:
 // (v-L)/|L| for <=, (L-v)/|L| for >=, without the divisor for L = 0. It is
-// infinite for a missing figure, and not positive when the bound holds.
+// infinite for a missing figure and for a limit that there is none of, and not
+// positive when the bound holds.
 func (b Bound) miss(figures map[string]float64) float64 {
 	v, ok := figures[b.Metric]
-	if !ok || math.IsNaN(v) {
+	if !ok || math.IsNaN(v) || math.IsNaN(b.Limit) {
 		return math.Inf(1)
 	}
 	over := v - b.Limit

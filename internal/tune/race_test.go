@@ -406,6 +406,7 @@ func checkRace(t *testing.T, seed uint64, a *Race, told []Observation) {
 			fail("recommended against the guard")
 		}
 	}
+	checkContest(t, a, res)
 	for _, arm := range res.Evidence.Arms {
 		if arm.State == "" || arm.State == ArmEliminated && arm.Reason == "" {
 			fail("an arm without its end")

@@ -17,7 +17,7 @@ const hopeless = 3
 
 // rungShare is the part of the search's launches that arms may take, repairs
 // included; the rest refines.
-const rungShare = 0.6
+const rungShare = 0.5
 
 // mostRepairs is how often one arm is mended.
 const mostRepairs = 2
@@ -380,37 +380,39 @@ func (c *course) mirror() int {
 	if lead == nil {
 		return -1
 	}
-	var s surrogate
-	at := c.place(lead.trial.Config)
-	ran, near := map[string]bool{}, map[string]float64{}
-	apart := func(config Config) float64 {
-		p := c.place(config)
-		for i, axis := range c.axes {
-			if axis.Name == engineParameter {
-				p.at[i] = at.at[i]
-			}
-		}
-		_, d := s.compare(at, p)
-		return d
-	}
+	ran, near := map[string]bool{}, map[string]int{}
 	for _, t := range c.trials {
-		e := t.Config[engineParameter]
+		e, d := t.Config[engineParameter], c.otherwise(t.Config, lead.trial.Config)
 		ran[e] = ran[e] || t.measured()
-		if d, ok := near[e]; !ok || apart(t.Config) < d {
-			near[e] = apart(t.Config)
+		if least, ok := near[e]; !ok || d < least {
+			near[e] = d
 		}
 	}
-	found, least := -1, math.Inf(1)
-	for i, r := range c.arms {
+	m := c.model()
+	found, least := -1, 0
+	for i, r := range c.arms { // the best predicted first
 		e := r.Config[engineParameter]
 		if !r.runnable() || !ran[e] || e == lead.trial.Config[engineParameter] || c.seen(r.Config) || c.barred(r.Config) {
 			continue
 		}
-		if d := apart(r.Config); d < least && d < near[e]-choiceApart/2 {
-			found, least = i, d
+		if d := c.otherwise(r.Config, lead.trial.Config); d < near[e] && (found < 0 || d < least) {
+			if mean, sd := m.at(c.point(r.Config)); mean+2*sd > lead.mean {
+				found, least = i, d
+			}
 		}
 	}
 	return found
+}
+
+// otherwise counts the choices beside the engine in which two configurations differ.
+func (c *course) otherwise(a, b Config) int {
+	n := 0
+	for _, axis := range c.axes {
+		if !axis.Ordered && axis.Name != engineParameter && a[axis.Name] != b[axis.Name] {
+			n++
+		}
+	}
+	return n
 }
 
 // race launches an arm under the first share of the load, and mends what is
@@ -506,7 +508,7 @@ func (c *course) bests() []*trial {
 	var out []*trial
 	seen := map[string]bool{}
 	for _, s := range c.standings() {
-		if e := s.trial.Config[engineParameter]; !seen[e] && len(s.trial.end.Moves) > 0 {
+		if e := s.trial.Config[engineParameter]; !seen[e] {
 			seen[e] = true
 			out = append(out, s.trial)
 		}

@@ -46,7 +46,7 @@ type spreads struct{ part, rest float64 }
 
 // The simulator's held-out errors are of this order: docs/accuracy.md.
 const (
-	engineSpread = 0.2
+	engineSpread = 0.15
 	slopeSpread  = 0.25
 	elsewhere    = 0.3  // share of a part's variance that is of all engines
 	blindSpread  = 0.35 // of rest where nothing was predicted
