@@ -230,15 +230,25 @@ type tuneView struct {
 	live    *live
 	started time.Time
 
+	ranked bool // was said, once: the search predicts on, but ranks no more
+
 	mu  sync.Mutex // guards now: set by the study, read by the live line
 	now lab.Status
 }
+
+// worthSaying is how many predictions leave a line behind: those that rank the
+// field, not the few that a step of the search asks for.
+const worthSaying = 10
 
 func (v *tuneView) watch(s lab.Status) {
 	v.mu.Lock()
 	before := v.now
 	v.now = s
 	v.mu.Unlock()
+	if before.Phase == lab.PhaseRanking && s.Phase != lab.PhaseRanking && before.Ranked >= worthSaying && !v.ranked {
+		v.ranked = true
+		v.live.say("ranked configurations by %d predictions (SIMULATED)", before.Ranked)
+	}
 	if s.Ended > before.Ended && before.Trial == s.Trial {
 		v.live.say("trial %d  %s: %s  %s", s.Trial, s.Stage, s.Label, s.Result)
 	}
@@ -249,7 +259,7 @@ func (v *tuneView) text() string {
 	s := v.now
 	v.mu.Unlock()
 	if s.Phase == lab.PhaseRanking {
-		return fmt.Sprintf("%s  ranking configurations by prediction  %d done", brief(time.Since(v.started)), s.Ranked)
+		return fmt.Sprintf("%s  ranking configurations by prediction  %d predictions", brief(time.Since(v.started)), s.Ranked)
 	}
 	if s.Trial == 0 {
 		return ""

@@ -38,6 +38,9 @@ func writePreview(out io.Writer, p lab.Preview) error {
 		}
 		fmt.Fprintf(w, "  %s\t%s\t%s\n", predicted, a.Label, origin(a))
 	}
+	if len(p.Arms) < 2 {
+		fmt.Fprint(w, "\nThere is nothing to race: widen space, or name further engines, checkpoints or arms.\n")
+	}
 	if len(p.Refused) > 0 {
 		fmt.Fprintf(w, "\n%s will not be launched:\n", plural(len(p.Refused), "configuration"))
 	}
@@ -49,7 +52,7 @@ func writePreview(out io.Writer, p lab.Preview) error {
 		fmt.Fprintf(w, "  %s:\t%s\n", a.Label, a.Refused)
 	}
 	if p.Foreign > 0 {
-		fmt.Fprintf(w, "\n%s of the priors are left out: of engines or models that the study does not name.\n", plural(p.Foreign, "recipe"))
+		fmt.Fprintf(w, "\nLeft out of the priors, being of engines or models that the study does not name: %s.\n", plural(p.Foreign, "recipe"))
 	}
 	fmt.Fprintf(w, "\nLaunches: at most %d, of which %d are kept to confirm the winner and to leave out what it does not need%s.\n", p.All, p.Kept, bounded(p))
 	return w.Flush()

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -107,8 +108,8 @@ func (e *Engine) Param(name string) (*Param, bool) {
 }
 
 // KnownParam is an error that lists the canonical names unless name is one.
-func KnownParam(name string) error {
-	var names []string
+func KnownParam(name string, others ...string) error {
+	names := slices.Clone(others)
 	for _, p := range All()[0].Params { // every engine has a row for each
 		if p.Name == name {
 			return nil

@@ -33,6 +33,9 @@ func ParseBound(text string) (Bound, error) {
 		return Bound{}, errAccuracy(text)
 	}
 	if !ofBase {
+		if i >= 0 && strings.Contains(text[i:], baselineWord) {
+			return Bound{}, errRelative(text)
+		}
 		slo, err := result.ParseSLO(text)
 		return Bound{tune.Bound{Metric: slo.Metric, Op: slo.Op, Limit: slo.Limit}, text}, err
 	}
@@ -102,7 +105,7 @@ func relative(text, name, op, limit string) (Bound, error) {
 }
 
 func errRelative(text string) error {
-	return fmt.Errorf("SLO %q: write a bound of the baseline's figure as baseline + 5%%, baseline - 1pt or baseline + 20 ms", text)
+	return fmt.Errorf("SLO %q: write a bound of the baseline's figure as baseline, baseline + 5%%, baseline - 1pt or baseline + 20 ms", text)
 }
 
 // points parses "2pt" as 0.02; "" is 0.
@@ -146,8 +149,8 @@ func (b Bound) Judge(s, baseline result.Summary) (met bool, why string) {
 		return false, b.text + ": missed, the baseline has no such figure"
 	}
 	met, why = result.SLO{Metric: limit.Metric, Op: limit.Op, Limit: limit.Limit}.Judge(s)
-	if b.Of != "" {
-		why += " (" + b.text + ")"
+	if _, found, cut := strings.Cut(why, ": "); b.Of != "" && cut {
+		why = fmt.Sprintf("%s: %s (the limit is %.5g)", b.text, found, limit.Limit)
 	}
 	return met, why
 }

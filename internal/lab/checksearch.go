@@ -82,7 +82,7 @@ func (c *checker) space() {
 			}
 		case "model": // whether it is known is seen with the others
 		default:
-			if err := engine.KnownParam(name); err != nil {
+			if err := engine.KnownParam(name, "engine", "model"); err != nil {
 				c.add(at, "%v", err)
 				continue
 			}
@@ -214,7 +214,7 @@ func (c *checker) bounds() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Weights)) {
 		if !slices.ContainsFunc(c.s.Workloads, func(w Workload) bool { return w.Name == name }) {
-			c.add("objective.weights."+name, "there is no workload %q to weigh", name)
+			c.add("objective.weights."+name, "there is no workload %q to weigh: the study has %s", name, strings.Join(c.s.workloadNames(), ", "))
 		}
 		if w := o.Weights[name]; !(w > 0 && w < 1e9) {
 			c.add("objective.weights."+name, "the weight of %s is %v: give a number above 0", name, w)
@@ -223,6 +223,14 @@ func (c *checker) bounds() {
 	if len(o.Weights) > 0 && len(c.s.Workloads) > 0 && o.Weights[c.s.Workloads[0].Name] == 0 {
 		c.add("objective.weights", "the first workload, %s, has no weight: the search is judged by it too", c.s.Workloads[0].Name)
 	}
+}
+
+func (s *Study) workloadNames() []string {
+	var names []string
+	for _, w := range s.Workloads {
+		names = append(names, w.Name)
+	}
+	return names
 }
 
 // guarded reports whether the study has questions by which answers are held

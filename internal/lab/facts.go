@@ -57,7 +57,7 @@ func (l *study) facts(partial bool) (result.Study, error) {
 	f := result.Study{
 		Schema: "perflab.study/1", Version: l.Version, Name: l.Name, Title: l.title(metric),
 		Partial: partial, Strategy: l.Study.Strategy, Block: l.Bench.Block,
-		Objective: result.Objective{Metric: metric.Name, Better: better(metric), SLOs: l.Objective.SLOs, Goal: goal(metric)},
+		Objective: result.Objective{Metric: metric.Name, Better: better(metric), SLOs: l.Objective.SLOs, Goal: l.goal(metric), Weights: l.Objective.Weights},
 		Model:     l.modelName(), Hardware: l.hardware(), Visible: l.visible(), Engines: l.software(trials), Method: l.method(),
 		Workloads: l.described, Confirmed: r.Confirmed, Verdict: r.Verdict, Notes: append(l.notes(), unlike(trials)...),
 	}
@@ -144,6 +144,7 @@ func (l *study) picks(f *result.Study, r tune.Result) {
 	if f.Baseline == nil || f.Recommended == nil || l.Study.Strategy == Survey {
 		return
 	}
+	f.Recommended.SLOs = l.judged(f.Recommended.Summary, f.Baseline.Summary)
 	obj, err := l.tuneObjective()
 	if err != nil {
 		return // checked when the study was parsed
@@ -155,6 +156,27 @@ func (l *study) picks(f *result.Study, r tune.Result) {
 		}
 		f.Cases = append(f.Cases, c)
 	}
+}
+
+// judged holds figures to the study's constraints; those on answers have facts
+// of their own.
+func (l *study) judged(s, baseline *result.Summary) []result.Judged {
+	if s == nil {
+		return nil
+	}
+	if baseline == nil {
+		baseline = &result.Summary{}
+	}
+	var out []result.Judged
+	for _, text := range l.Objective.SLOs {
+		b, err := ParseBound(text)
+		if err != nil || b.Metric == tune.AccuracyFigure {
+			continue
+		}
+		met, why := b.Judge(*s, *baseline)
+		out = append(out, result.Judged{SLO: text, Met: met, Why: why})
+	}
+	return out
 }
 
 func trialByID(trials []result.Trial, id int) *result.Trial {
@@ -212,6 +234,8 @@ func (l *study) title(m result.Metric) string {
 	}
 	what := "Latency"
 	switch {
+	case strings.HasPrefix(m.Name, "goodput_"):
+		what = "Goodput"
 	case m.Unit == "price":
 		what = "Cost"
 	case m.Unit == "J", m.Unit == "tok/s/W":
@@ -281,6 +305,24 @@ func better(m result.Metric) string {
 		return "higher"
 	}
 	return "lower"
+}
+
+// goal is the objective with what else it is judged by.
+func (l *study) goal(m result.Metric) string {
+	text := goal(m)
+	if len(l.Objective.Weights) > 1 {
+		var parts []string
+		for _, w := range l.Workloads {
+			if v := l.Objective.Weights[w.Name]; v > 0 {
+				parts = append(parts, fmt.Sprintf("%s (weight %g)", w.Title, v))
+			}
+		}
+		text += ", as the weighted geometric mean over " + strings.Join(parts, " and ")
+	}
+	if least, err := l.Objective.MinGain.Value(); err == nil && least > 0 {
+		text += fmt.Sprintf(". A gain up to %g %% counts as no difference", 100*least)
+	}
+	return text
 }
 
 // goal is the objective as a reader says it: "Highest total token throughput".

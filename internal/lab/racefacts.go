@@ -17,7 +17,7 @@ func (l *study) raced(f result.Study, r tune.Result, trials []trialRecord) *resu
 	e := r.Evidence
 	out := &result.Race{
 		Noise: result.Noise(e.Noise), Phases: l.phases(e.Phases, trials), Stopped: e.Stopped,
-		Comparisons: contests(e.Comparisons), HoldOuts: contests(e.HoldOuts), Frontier: l.frontier(f),
+		Comparisons: contests(e.Comparisons), HoldOuts: contests(e.HoldOuts), Frontier: l.frontier(f, e.Steps),
 		Arms: l.arms(e.Arms, trials),
 	}
 	for _, s := range e.Steps {
@@ -123,7 +123,7 @@ const (
 
 // frontier is every configuration that was measured under all of the primary
 // workload's load, by what a user sees and what a GPU yields.
-func (l *study) frontier(f result.Study) []result.FrontPoint {
+func (l *study) frontier(f result.Study, steps []tune.Entry) []result.FrontPoint {
 	type spot struct {
 		result.FrontPoint
 		config          map[string]string
@@ -143,7 +143,7 @@ func (l *study) frontier(f result.Study) []result.FrontPoint {
 		i := slices.IndexFunc(spots, func(p *spot) bool { return maps.Equal(p.config, t.Config) })
 		if i < 0 {
 			i = len(spots)
-			spots = append(spots, &spot{FrontPoint: result.FrontPoint{Label: t.Label, Pick: picked(f, t)}, config: t.Config})
+			spots = append(spots, &spot{FrontPoint: result.FrontPoint{Label: whole(f, steps, t), Pick: picked(f, t)}, config: t.Config})
 		}
 		p := spots[i]
 		p.Trials = append(p.Trials, t.ID)
@@ -162,6 +162,25 @@ func (l *study) frontier(f result.Study) []result.FrontPoint {
 		})
 	}
 	return out
+}
+
+// whole is the name of all of a trial's configuration. A step of the search is
+// called after its change alone, as is an ablation: the confirmation has the whole name, and so has
+// the search what the change was of.
+func whole(f result.Study, steps []tune.Entry, t result.Trial) string {
+	if t.Stage == tune.AblateStage && f.Recommended != nil {
+		return f.Recommended.Label + " " + t.Label
+	}
+	i := slices.IndexFunc(steps, func(s tune.Entry) bool { return s.Trial == t.ID })
+	if i < 0 {
+		return t.Label
+	}
+	for _, o := range f.Trials {
+		if o.Stage == tune.ConfirmStage && maps.Equal(o.Config, t.Config) {
+			return o.Label
+		}
+	}
+	return steps[i].Label
 }
 
 // picked says for what a study singles a trial's configuration out.

@@ -295,7 +295,14 @@ func (l *study) outcome(t *trialRecord) string {
 	if !ok {
 		return t.Status
 	}
-	return fmt.Sprintf("%s %.*f", m.Label, m.Decimals, v)
+	text := fmt.Sprintf("%s %.*f", m.Label, m.Decimals, v)
+	if len(l.Objective.Weights) > 1 {
+		text += " on " + l.Workloads[0].Name // of several that are judged
+	}
+	if t.Share > 0 && t.Share < 1 {
+		text += fmt.Sprintf(" under %.0f %% of the load", 100*t.Share)
+	}
+	return text
 }
 
 // trialRecord is a trial as kept on disk: its facts and what it cost.

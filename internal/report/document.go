@@ -95,8 +95,20 @@ func (d document) Goal() string {
 	return strings.TrimSuffix(cmp.Or(d.Objective.Goal, d.Metric.Label), ".")
 }
 
-// PrimaryTitle is the workload that the search was judged by.
-func (d document) PrimaryTitle() string { return d.workload(d.primary) }
+// PrimaryTitle is the workload that the search was judged by, or all that were
+// weighed.
+func (d document) PrimaryTitle() string {
+	if !d.weighed() {
+		return d.workload(d.primary)
+	}
+	var titles []string
+	for _, w := range d.Workloads {
+		if d.Objective.Weights[w.Name] > 0 {
+			titles = append(titles, d.workload(w.Name))
+		}
+	}
+	return strings.Join(titles, " and ") + ", weighed"
+}
 
 // Lost reports whether the recommendation is worse than the baseline.
 func (d document) Lost() bool {

@@ -80,8 +80,10 @@ func (x study) sure() (gain, how string) {
 		return "", ""
 	case x.kept():
 		return "none", "the baseline stays"
+	case r.Gain == nil && (x.Baseline == nil || x.Baseline.Summary == nil):
+		return "not known", "the baseline has no figures"
 	case r.Gain == nil:
-		return none, "no figure can be given"
+		return "not known", "no figure can be given"
 	case r.Interval == nil && r.Launches <= 1:
 		return x.gain(r.Gain), "no interval: the launches were not repeated"
 	case r.Interval == nil:
@@ -93,6 +95,9 @@ func (x study) sure() (gain, how string) {
 	}
 	if c := x.contest(); c != nil {
 		how += corrected(c.Family)
+	}
+	if x.weighed() {
+		how += ", weighted over the workloads"
 	}
 	return x.gain(r.Gain), how
 }
@@ -203,10 +208,13 @@ func (x study) heldOut() []answer {
 	if x.kept() || x.Recommended == nil {
 		return nil
 	}
+	each := x.byWorkload()
 	switch {
 	case len(x.Race.HoldOuts) > 0:
+	case x.weighed() && len(x.Objective.Weights) >= len(x.Workloads):
+		return each
 	case len(x.Workloads) > 1:
-		return []answer{{Head: "Other workloads", Text: "not measured: how far the gain carries is not known"}}
+		return append(each, answer{Head: "Other workloads", Text: "not measured: how far the gain carries is not known"})
 	default:
 		return []answer{{Head: "Other workloads", Text: "none in this study: the gain is known of " + x.workload(x.primary) + " alone"}}
 	}
@@ -233,7 +241,32 @@ func (x study) heldOut() []answer {
 			rest = append(rest, text)
 		}
 	}
-	return []answer{{"Loss", strings.Join(losses, "; "), "down"}, {"Other workloads", strings.Join(rest, "; "), ""}}
+	return append(each, []answer{{"Loss", strings.Join(losses, "; "), "down"}, {"Other workloads", strings.Join(rest, "; "), ""}}...)
+}
+
+// weighed reports whether more workloads than the primary one are judged.
+func (x study) weighed() bool { return len(x.Objective.Weights) > 1 }
+
+// byWorkload is what a gain over weighted workloads is made of: one of them may
+// lose.
+func (x study) byWorkload() []answer {
+	a := answer{Head: "By workload"}
+	var parts []string
+	for _, c := range x.Cases {
+		if !x.weighed() || x.Objective.Weights[c.Workload] <= 0 || c.Gain == nil {
+			continue
+		}
+		text := x.workload(c.Workload) + " " + x.gain(c.Gain)
+		if *c.Gain < 0 {
+			a.Tone, text = "down", text+" (WORSE)"
+		}
+		parts = append(parts, text)
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	a.Text = strings.Join(parts, ", ") + "; of one launch of each side"
+	return []answer{a}
 }
 
 // dropped names the settings that the ablation took away.
@@ -288,7 +321,14 @@ func (x study) constraints() answer {
 			continue // told by the launches that were repeated
 		}
 		slo, err := result.ParseSLO(text)
+		judged := slices.IndexFunc(x.Recommended.SLOs, func(j result.Judged) bool { return j.SLO == text })
 		switch {
+		case err != nil && judged >= 0:
+			j := x.Recommended.SLOs[judged]
+			if !j.Met {
+				a.Tone, j.Why = "down", strings.Replace(j.Why, "missed", "MISSED", 1)
+			}
+			parts = append(parts, j.Why)
 		case err != nil && strings.HasPrefix(text, accuracyBound):
 			parts = append(parts, text+": see accuracy")
 		case err != nil:
@@ -325,7 +365,7 @@ func kept(k result.Constraint) (text string, all bool) {
 
 // guarded says what the answers of the recommendation were held to.
 func (x study) guarded() answer {
-	a := answer{Head: "Accuracy", Text: "not measured"}
+	a := answer{Head: "Accuracy", Text: "not measured" + x.unguarded()}
 	var rejected []string
 	for _, p := range x.Race.Accuracy {
 		switch {
@@ -335,16 +375,53 @@ func (x study) guarded() answer {
 				a.Tone = "down"
 			}
 		case !p.Accepted:
-			rejected = append(rejected, p.Label)
+			rejected = append(rejected, fmt.Sprintf("%s (%s)", p.Label, points(p.Change)))
 		}
 	}
-	if len(x.Race.Accuracy) > 0 && a.Text == "not measured" {
+	if len(x.Race.Accuracy) > 0 && strings.HasPrefix(a.Text, "not measured") {
 		a.Text = "not asked of the recommendation."
+		if x.kept() {
+			a.Text = "the baseline stays, which the others were held to."
+		}
 	}
 	if len(rejected) > 0 {
-		a.Text += " Rejected: " + strings.Join(rejected, ", ") + "."
+		a.Text += " Rejected: " + strings.Join(rejected, "; ") + "."
+	}
+	if x.declared() {
+		a.Text += " SIMULATED: the answers are declared by the study."
 	}
 	return a
+}
+
+// unguarded warns of a recommendation that computes otherwise than the baseline
+// and whose answers nobody looked at.
+func (x study) unguarded() string {
+	if x.Recommended == nil || x.Baseline == nil || x.kept() {
+		return ""
+	}
+	to, from := x.trials[x.Recommended.Trial], x.trials[x.Baseline.Trial]
+	if to == nil || from == nil {
+		return ""
+	}
+	var all []string
+	for _, k := range []string{"model", "quantization", "kv_cache_dtype", "speculative"} {
+		if to.Config[k] != from.Config[k] {
+			all = append(all, changes(map[string]string{k: from.Config[k]}, map[string]string{k: to.Config[k]})...)
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return ", although " + strings.Join(all, ", ") + " may change the answers"
+}
+
+// declared reports whether which answers are right was the study's to say.
+func (x study) declared() bool {
+	return slices.ContainsFunc(x.Trials, func(t result.Trial) bool {
+		return slices.ContainsFunc(t.Notes, func(n string) bool {
+			return strings.HasPrefix(n, "SIMULATED") && strings.Contains(n, "declared by the study")
+		})
+	})
 }
 
 // spentOn is what the study cost.
@@ -360,7 +437,11 @@ func (x study) spentOn() answer {
 	if wall > 0 {
 		parts = append(parts, lasted(wall)+" in all")
 	}
-	return answer{Head: "Cost", Text: strings.Join(append(parts, lasted(x.Ledger.LoadS)+" under load"), ", ")}
+	text := strings.Join(append(parts, lasted(x.Ledger.LoadS)+" under load"), ", ")
+	if x.Predicted {
+		text += ": in the time of the model, none of it was spent"
+	}
+	return answer{Head: "Cost", Text: text}
 }
 
 func launched(n int) string {
@@ -401,14 +482,21 @@ var armStates = []struct{ state, title, counted string }{
 
 // tried counts the configurations behind the conclusion.
 func (x study) tried() answer {
-	by := map[string]int{}
+	by, barred := map[string]int{}, 0
 	for _, a := range x.Race.Arms {
+		if a.State == tune.ArmEliminated && strings.Contains(a.Reason, "misses a constraint") {
+			barred++
+			continue
+		}
 		by[a.State]++
 	}
 	var parts []string
 	for _, s := range armStates {
 		if by[s.state] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", by[s.state], s.counted))
+		}
+		if s.state == tune.ArmEliminated && barred > 0 {
+			parts = append(parts, fmt.Sprintf("%d given up for missing a constraint", barred))
 		}
 	}
 	if len(parts) == 0 {
@@ -424,10 +512,13 @@ func (x study) tried() answer {
 // noise says what so many launches could not have shown.
 func (x study) noise() answer {
 	n := x.Race.Noise
+	if c := x.repeated(); n.Launches < 2 && c != nil {
+		return answer{Head: "Noise", Text: fmt.Sprintf("launches of one configuration did not differ (%d and %d launches)", len(c.Trials), len(c.Others))}
+	}
 	if n.Launches < 2 {
 		return answer{Head: "Noise", Text: "not known: no configuration was launched twice"}
 	}
-	text := fmt.Sprintf("launches of one configuration differ by %s (%d launches)", share(n.Between), n.Launches)
+	text := fmt.Sprintf("launches of one configuration differ by %s apart from their seeds (%d launches)", share(n.Between), n.Launches)
 	if n.Between == 0 {
 		text = fmt.Sprintf("%d launches of one configuration did not differ", n.Launches)
 	}
@@ -435,6 +526,16 @@ func (x study) noise() answer {
 		text += fmt.Sprintf(", so effects below %s cannot be shown by the launches of this study", share(least))
 	}
 	return answer{Head: "Noise", Text: text}
+}
+
+// repeated is a comparison both sides of which were launched more than once, or
+// nil.
+func (x study) repeated() *result.Contest {
+	i := slices.IndexFunc(x.Race.Comparisons, func(c result.Contest) bool { return len(c.Trials) > 1 && len(c.Others) > 1 })
+	if i < 0 {
+		return nil
+	}
+	return &x.Race.Comparisons[i]
 }
 
 // leastShown is the least effect that the launches of the conclusion show; 0:
@@ -467,7 +568,7 @@ func (x study) caseGain(c result.Case) (text, tone string) {
 				return x.gainOf(k.Ratio), verdictTone(k.Verdict)
 			}
 		}
-		if r := x.Recommended; c.Workload == x.primary && r != nil && r.Gain != nil && !x.kept() {
+		if r := x.Recommended; c.Workload == x.primary && !x.weighed() && r != nil && r.Gain != nil && !x.kept() {
 			return x.spanned(r.Gain, r.Interval), x.gainTone()
 		}
 		return x.gain(c.Gain), ""

@@ -34,7 +34,7 @@ func TestRaceHonesty(t *testing.T) {
 		want []string
 	}{
 		{"race", raceStudy(), []string{"SIMULATED", "+40.8%", "[+38.1, +43.6], 3 launches each, corrected for 2 comparisons", "WORSE than the baseline on Short Prompt (-5.8% [-8.3, -3.2])", "out_of_memory", "--max-num-batched-tokens 8192",
-			"24 launches", "20.4 GPU-hours", "differ by 0.8 % (6 launches), so effects below 2.1 % cannot be shown", "Rejected: vLLM FP8 KV8 TP2 x4", "no difference shown", "16 refused by rules", "p99_ttft_ms <= 30000: met", "vllm serve Qwen/Qwen3-32B-FP8 -tp 2 --max-num-seqs 512"}},
+			"24 launches", "20.4 GPU-hours", "differ by 0.8 % apart from their seeds (6 launches), so effects below 2.1 % cannot be shown", "Rejected: vLLM FP8 KV8 TP2 x4", "no difference shown", "16 refused by rules", "p99_ttft_ms <= 30000: met", "vllm serve Qwen/Qwen3-32B-FP8 -tp 2 --max-num-seqs 512"}},
 		{"tie", tieStudy(), []string{"the baseline stays", "no difference shown", "[0.985, 1.028]"}},
 		{"small", smallStudy(), []string{"1.03x faster", "no interval: the launches were not repeated", "budget too small", "Not confirmed", "no configuration was launched twice", "2.5 hours"}},
 	} {
@@ -56,6 +56,72 @@ func TestRaceHonesty(t *testing.T) {
 		doc = regexp.MustCompile(`(?s)<style>.*?</style>`).ReplaceAllString(doc, "")
 		if i := strings.Index(strings.ReplaceAll(doc, "no GPU was", ""), "GPU-h"); i >= 0 {
 			t.Errorf("%s of a study on the CPU has GPU-hours: %s", form, doc[max(0, i-80):i+10])
+		}
+	}
+}
+
+// TestRaceClaims: nothing is said of what was not measured.
+func TestRaceClaims(t *testing.T) {
+	for _, k := range []struct {
+		name       string
+		change     func(*result.Study)
+		want, lack []string
+	}{
+		{"no baseline", func(s *result.Study) { s.Recommended.Gain, s.Recommended.Interval, s.Baseline.Summary = nil, nil, nil }, []string{"the baseline has no figures"}, nil},
+		{"no questions", func(s *result.Study) { s.Race.Accuracy = nil }, []string{"not measured, although model=Qwen/Qwen3-32B-FP8 may change the answers"}, nil},
+		{"answers declared", func(s *result.Study) {
+			s.Trials[14].Notes = []string{"SIMULATED: which answers are right is declared by the study and says nothing of a model."}
+		}, []string{"SIMULATED: the answers are declared by the study", "Rejected: vLLM FP8 KV8 TP2 x4 (-5.2 pt)."}, nil},
+		{"constraints missed", func(s *result.Study) {
+			for i := range s.Race.Arms {
+				if a := &s.Race.Arms[i]; a.State == "eliminated" {
+					a.Reason = "surely misses a constraint: p99_ttft_ms"
+				}
+			}
+		}, []string{"2 given up for missing a constraint"}, []string{"shown to be worse,"}},
+		{"of the baseline's figure", func(s *result.Study) {
+			s.Objective.SLOs = []string{"mean_tpot_ms <= baseline + 5%"}
+			s.Recommended.SLOs = []result.Judged{{SLO: "mean_tpot_ms <= baseline + 5%", Why: "mean_tpot_ms <= baseline + 5%: missed, 41 ms"}}
+		}, []string{"mean_tpot_ms <= baseline + 5%: MISSED, 41 ms"}, nil},
+		{"equal launches", func(s *result.Study) { s.Race.Noise = result.Noise{Between: 0.015} }, []string{"launches of one configuration did not differ (3 and 3 launches)"}, []string{"no configuration was launched twice"}},
+		{"weighed", func(s *result.Study) {
+			s.Objective.Weights, s.Race.HoldOuts = map[string]float64{"sharegpt": 2, "long": 1, "short": 1}, nil
+		}, []string{"weighted over the workloads", "+40.8%, Long Prompt +11.6%, Short Prompt -2.0% (WORSE); of one launch of each side"}, []string{"not measured: how far"}},
+		{"predicted", func(s *result.Study) { s.Predicted = true }, []string{"in the time of the model, none of it was spent"}, nil},
+		{"no ablation", func(s *result.Study) {
+			s.Race.Ablation = []result.Ablated{{Setting: "--max-num-seqs 512", Reason: "not tried: the budget is used up"}}
+		}, nil, []string{"was taken away once"}},
+	} {
+		s := raceStudy()
+		k.change(&s)
+		for form, doc := range render(t, s) {
+			doc = plain(doc)
+			for _, want := range k.want {
+				if !strings.Contains(doc, want) {
+					t.Errorf("%s as %s lacks %q", k.name, form, want)
+				}
+			}
+			for _, bad := range k.lack {
+				if strings.Contains(doc, bad) {
+					t.Errorf("%s as %s says %q", k.name, form, bad)
+				}
+			}
+		}
+	}
+}
+
+// TestFrontNamesPointsOnce: configurations that measured alike have one name on
+// the plot, that of the recommendation before others.
+func TestFrontNamesPointsOnce(t *testing.T) {
+	s := raceStudy()
+	for i, name := range []string{"equal one", "equal two"} {
+		s.Race.Frontier = append(s.Race.Frontier, s.Race.Frontier[0])
+		p := &s.Race.Frontier[len(s.Race.Frontier)-1]
+		p.Label, p.Pick, p.Trials = name, "", []int{30 + i}
+	}
+	for _, p := range Plots(s) {
+		if p.Name == "front" && (strings.Contains(p.SVG, ">equal one</text>") || !strings.Contains(p.SVG, ">"+s.Race.Frontier[0].Label+"</text>")) {
+			t.Errorf("names of equal points: %s", p.SVG)
 		}
 	}
 }

@@ -88,15 +88,32 @@ func (x study) ablation() chapter {
 		return chapter{}
 	}
 	c := chapter{ID: "ablation", Heading: "Ablation: what each setting brings"}
-	c.Text = []string{"Each setting of the winner that is not the engine's default was taken away once; those that seem to bring nothing were dropped, where the command without them was launched again and shown to beat the baseline too. Each interval is at 95 % by itself."}
+	tested := 0
+	for _, a := range x.Race.Ablation {
+		if a.Trial != 0 || a.Gain != nil {
+			tested++
+		}
+	}
+	const rule = "those that seem to bring nothing were dropped, where the command without them was launched again and shown to beat the baseline too. Each interval is at 95 % by itself."
+	switch tested {
+	case 0:
+		c.Text = []string{"None of the winner's settings was taken away: what each of them brings is not known."}
+	case len(x.Race.Ablation):
+		c.Text = []string{"Each setting of the winner that is not the engine's default was taken away once; " + rule}
+	default:
+		c.Text = []string{fmt.Sprintf("%d of the winner's %s were taken away, each once; %s", tested, count(len(x.Race.Ablation), "setting"), rule)}
+	}
 	g := &grid{Columns: columns("Setting", ">Brings", ">95 % interval", "Outcome", "=Reason", "Launch")}
 	for _, a := range x.Race.Ablation {
 		gain, span, outcome := "", "", "kept"
 		if a.Gain != nil {
 			gain, span = percent(a.Gain.Value), strings.TrimSpace(wavering(*a.Gain))
 		}
-		if a.Dropped {
+		switch {
+		case a.Dropped:
 			outcome = "dropped"
+		case a.Trial == 0 && a.Gain == nil:
+			outcome = "kept, not tested"
 		}
 		r := row(a.Setting, gain, span, outcome, x.sentence(a.Reason), trialID(a.Trial))
 		r.Cells[0].Code = true
@@ -203,7 +220,7 @@ func (x study) arms() chapter {
 		return chapter{}
 	}
 	c := chapter{ID: "arms", Heading: "How the race went"}
-	c.Text = []string{"The configurations in the order in which they were ranked before the race. Ratios are to the baseline, above 1 is better; those of arms that were eliminated early are by launches under a part of the load."}
+	c.Text = []string{"The configurations in the order in which they were ranked before the race. Ratios are to the baseline, above 1 is better" + x.partly() + "."}
 	g := &grid{Columns: columns("Configuration", "Outcome", ">Predicted", ">Measured", ">95 % interval", "Launches", "=Why")}
 	for i, a := range x.Race.Arms {
 		if len(a.Trials) == 0 && a.Measured == nil {
@@ -232,6 +249,14 @@ func (x study) arms() chapter {
 		}
 	}
 	return c
+}
+
+// partly says which of the ratios are of less than the full load, where some are.
+func (x study) partly() string {
+	if !slices.ContainsFunc(x.Trials, func(t result.Trial) bool { return t.Share > 0 && t.Share < 1 }) {
+		return ""
+	}
+	return "; those of arms that were eliminated early are by launches under a part of the load"
 }
 
 func armTitle(state string) string {
@@ -294,7 +319,7 @@ func (x study) neverLaunched(state string) folded {
 
 // neverWhy says why arms of a state were not launched.
 var neverWhy = map[string]string{
-	tune.ArmRefused: "refused by rules, never launched", tune.ArmPruned: "predicted hopeless, never launched", tune.ArmUntried: "not tried for lack of budget",
+	tune.ArmRefused: "refused by rules, never launched", tune.ArmPruned: "predicted hopeless, never launched", tune.ArmUntried: "not tried",
 	tune.ArmCarried: "carried on without a launch of their own", tune.ArmLeft: "left without a launch", tune.ArmEliminated: "eliminated without a launch", tune.ArmFailed: "failed before a launch",
 }
 
@@ -389,7 +414,9 @@ func (x study) launches() chapter {
 		}
 		g.Rows = append(g.Rows, r)
 	}
-	c.Text = []string{"Figures under a part of the load compare among themselves alone."}
+	if x.partly() != "" {
+		c.Text = []string{"Figures under a part of the load compare among themselves alone."}
+	}
 	c.Folded = []folded{{launched(len(g.Rows)), g, true}}
 	return c
 }
@@ -397,7 +424,7 @@ func (x study) launches() chapter {
 // phaseTitle is the name of a part of a race for the reader.
 func phaseTitle(name string) string {
 	titles := map[string]string{
-		"noise": "A/A launches of the baseline", "race": "Race", "repair": "Repairs", "refine": "Refinement", "confirm": "Confirmation", "ablate": "Ablation", "hold-outs": "Hold-outs",
+		"noise": "A/A launches of the baseline", "race": "Race", "repair": "Repairs", "final": "Full load", "refine": "Refinement", "confirm": "Confirmation", "ablate": "Ablation", "hold-outs": "Hold-outs",
 	}
 	return cmp.Or(titles[name], stageTitle(name))
 }
@@ -414,6 +441,9 @@ func (x study) ledger() chapter {
 		spent, each = ">Hours", ">Gain per hour"
 	}
 	c.Text = []string{"A phase's gain is that of what led at its end over what led at its beginning."}
+	if x.partly() != "" {
+		c.Text[0] += " Where it is of launches under a part of the load, the full load may take some of it back."
+	}
 	g := &grid{Columns: columns("Phase", ">Launches", ">Time under load", spent, ">Gain", each)}
 	amount := func(s float64) string {
 		if s == 0 {

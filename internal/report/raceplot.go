@@ -190,6 +190,17 @@ func (x study) foretoldPlot() []Plot {
 	return []Plot{c.plot(title)}
 }
 
+// apart leaves one name to points that lie on each other, the first.
+func apart(labels []label) []label {
+	var out []label
+	for _, l := range labels {
+		if !slices.ContainsFunc(out, func(o label) bool { return math.Abs(o.x-l.x) < 6 && math.Abs(o.y-l.y) < 6 }) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
 // around is an axis over values and their intervals, which need not show 0.
 func around(spans []result.Span, n int) axis {
 	lo, hi := math.Inf(1), 0.0
@@ -255,6 +266,6 @@ func (x study) frontPlot() []Plot {
 		}
 	}
 	slices.SortStableFunc(labels, func(a, b label) int { return strings.Compare(a.class, b.class) }) // those that matter choose first
-	c.label(labels)
+	c.label(apart(labels))
 	return []Plot{c.plot(title)}
 }

@@ -68,7 +68,7 @@ func (x study) textFailed() string {
 		name := cmp.Or(t.Class, statusWord(t.Status))
 		i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
 		if i < 0 {
-			i, kinds = len(kinds), append(kinds, kind{name: name, advice: x.sentence(oneLine(t.Advice))})
+			i, kinds = len(kinds), append(kinds, kind{name: name, advice: x.sentence(oneLine(cmp.Or(t.Advice, t.Reason)))})
 		}
 		kinds[i].ids = append(kinds[i].ids, t.ID)
 	}

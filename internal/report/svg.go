@@ -118,7 +118,8 @@ type label struct {
 }
 
 // label names points, each at the first place around it that covers neither
-// another point nor a name already written.
+// another point nor a name already written. A name of class m that finds none is
+// left to its point's title.
 func (c *canvas) label(points []label) {
 	var taken []box
 	for _, p := range points {
@@ -130,6 +131,7 @@ func (c *canvas) label(points []label) {
 			w *= 1.25
 		}
 		var at place
+		found := false
 		for i, q := range []place{{12, 4, "start"}, {12, -10, "start"}, {12, 18, "start"}, {-12, 4, "end"}, {-12, -10, "end"}, {-12, 18, "end"}, {0, 28, "middle"}, {0, -20, "middle"}} {
 			b := q.box(p, w)
 			free := b.x1 < c.w-8 && !slices.ContainsFunc(taken, b.hits)
@@ -137,8 +139,12 @@ func (c *canvas) label(points []label) {
 				at = q
 			}
 			if free {
+				found = true
 				break
 			}
+		}
+		if !found && p.class == "m" {
+			continue
 		}
 		taken = append(taken, at.box(p, w))
 		c.text(p.class, p.x+at.dx, p.y+at.dy, at.anchor, p.text)

@@ -40,6 +40,8 @@ type Objective struct {
 	Better string   `json:"better"` // higher, lower
 	SLOs   []string `json:"slos,omitempty"`
 	Goal   string   `json:"goal"` // "Highest total token throughput", for the reader
+
+	Weights map[string]float64 `json:"weights,omitempty"` // by workload, where more than the primary one is judged
 }
 
 // Software is an engine and the version the study says it is of.
@@ -69,6 +71,14 @@ type Pick struct {
 	Gain     *float64 `json:"gain"`               // of the objective against the baseline: +0.5 is 50 % better; null where none can be given
 	Interval *Span    `json:"interval,omitempty"` // of Gain at 95 %, corrected, where launches of both were repeated
 	Launches int      `json:"launches,omitempty"` // that Gain is of, where more than one
+	SLOs     []Judged `json:"slos,omitempty"`     // what became of the constraints, by these figures
+}
+
+// Judged is whether figures keep a constraint.
+type Judged struct {
+	SLO string `json:"slo"` // as the study has it
+	Met bool   `json:"met"`
+	Why string `json:"why"` // with figure and limit
 }
 
 // Case compares baseline and recommended on one workload.

@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"perflab/internal/lab"
+)
+
+// TestPreviewAlone: a field of one is said to be no race.
+func TestPreviewAlone(t *testing.T) {
+	const alone = "There is nothing to race"
+	for n, want := range []bool{true, true, false} {
+		var b strings.Builder
+		if err := writePreview(&b, lab.Preview{Arms: make([]lab.PreviewArm, n)}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(b.String(), alone); got != want {
+			t.Errorf("%d arms: %s", n, b.String())
+		}
+	}
+}
+
+// TestRankedIsSaid: where no terminal shows the live line, the ranking of the
+// field still leaves one.
+func TestRankedIsSaid(t *testing.T) {
+	var b strings.Builder
+	v := &tuneView{live: &live{w: &b}}
+	v.watch(lab.Status{Trial: 1, Phase: lab.PhaseRanking, Ranked: 40})
+	v.watch(lab.Status{Trial: 2, Phase: "preparing"})
+	v.watch(lab.Status{Trial: 2, Phase: lab.PhaseRanking, Ranked: 30})
+	v.watch(lab.Status{Trial: 3, Phase: "preparing"})
+	if got := b.String(); got != "ranked configurations by 40 predictions (SIMULATED)\n" {
+		t.Errorf("%q", got)
+	}
+}
