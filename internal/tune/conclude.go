@@ -153,7 +153,7 @@ func (c *course) closer(e *entrant, d Comparison, err error) string {
 		text = fmt.Sprintf("%s meets %s, which the baseline misses: %s against %s", e.name, b, how(e), how(c.baseEntrant()))
 	}
 	if err == nil {
-		text += fmt.Sprintf("; it is at %s [%s, %s] on %s", percent(d.Ratio.Value-1), bare(d.Ratio.Low-1), bare(d.Ratio.High-1), c.objective.Metric)
+		text += fmt.Sprintf("; it is at %s on %s", c.gainOf(d.Ratio), c.objective.Metric)
 	}
 	return text
 }

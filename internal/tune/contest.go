@@ -306,7 +306,7 @@ func (c *course) preferred(a, b *entrant) bool {
 	if err != nil {
 		return false
 	}
-	switch matters := 1 + c.objective.MinGain; {
+	switch matters := 1 + c.objective.MinGain/2; {
 	case d.Ratio.Value > matters:
 		return true
 	case d.Ratio.Value < 1/matters:
@@ -324,12 +324,21 @@ func (c *course) family() int {
 	return max(1, n*(n-1)/2)
 }
 
+// gainOf is a ratio for a reader: in percent where more is better, else how many times
+// better, since "+79 %" of a latency reads as a loss.
+func (c *course) gainOf(s Span) string {
+	if c.objective.Higher {
+		return fmt.Sprintf("%s [%s, %s]", percent(s.Value-1), bare(s.Low-1), bare(s.High-1))
+	}
+	return fmt.Sprintf("%.3gx better [%.3g, %.3g]", s.Value, s.Low, s.High)
+}
+
 // bare is percent without its unit.
 func bare(gain float64) string { return strings.TrimSuffix(percent(gain), " %") }
 
 // say is a comparison's verdict for a reader.
 func (c *course) say(d Comparison) string {
-	gain := fmt.Sprintf("%s [%s, %s]", percent(d.Ratio.Value-1), bare(d.Ratio.Low-1), bare(d.Ratio.High-1))
+	gain := c.gainOf(d.Ratio)
 	n := fmt.Sprintf("%d and %s", len(d.Trials), count(len(d.Others), "launch"))
 	if len(d.Trials) == len(d.Others) {
 		n = count(len(d.Trials), "launch") + " each"

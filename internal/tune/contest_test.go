@@ -116,7 +116,7 @@ func TestRaceTellsOfAWaveringBound(t *testing.T) {
 		}
 		return end, err
 	})
-	if r.Winner == r.Baseline || len(r.Misses) > 0 || !strings.Contains(r.Verdict, "; not every launch meets ttft <= 102: 100.75 on average, met in 3 of 4 launches") {
+	if r.Winner == r.Baseline || len(r.Misses) > 0 || !strings.Contains(r.Verdict, "; not every launch meets ttft <= 102: 101 on average, met in 2 of 3 launches") {
 		t.Error(r.Verdict)
 	}
 }
@@ -181,7 +181,7 @@ type narrow struct{ *field }
 
 func (narrow) Arms() []Arm {
 	c := raceSpace().Baseline
-	return []Arm{{Label: "baseline", Config: c}, {Label: "set", Config: Candidate{Set: Config{"batched": "4096", "seqs": "256"}}.Apply(c)}}
+	return []Arm{{Label: "baseline", Config: c}, {Label: "set", Config: Candidate{Set: Config{"engine": "s", "batched": "4096", "seqs": "256"}}.Apply(c)}}
 }
 func (narrow) Steps(Config) []Candidate { return nil }
 

@@ -443,7 +443,7 @@ func (c *course) searching() int {
 }
 
 // reserveAblation is kept for leaving out settings.
-const reserveAblation = 2
+const reserveAblation = 3
 
 // short is the share of the load in the first rung; 0: all of it.
 func (c *course) short() float64 {

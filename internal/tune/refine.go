@@ -74,7 +74,7 @@ func (c *course) next() picked {
 	switch {
 	case len(options) == 0:
 		return picked{why: "nothing was left to try"}
-	case gain < idle*c.objective.MinGain:
+	case gain < c.worthwhile():
 		return picked{why: fmt.Sprintf("the most promising of %s was expected to bring %.2g %%, which no launch is worth", count(len(options), "remaining configuration"), 100*gain)}
 	}
 	return picked{option: &options[at]}
@@ -93,8 +93,7 @@ func (c *course) pool() []option {
 		have[k] = true
 		out = append(out, o)
 	}
-	best := c.standings()
-	best = best[:min(len(best), around)]
+	best := c.distinct()
 	for _, s := range best {
 		for _, m := range s.trial.end.Moves {
 			add(option{from: s.trial, change: m, config: m.Apply(s.trial.Config), asked: true})
@@ -114,6 +113,20 @@ func (c *course) pool() []option {
 	for i, r := range c.arms {
 		if r.runnable() {
 			add(option{config: r.Config, arm: i})
+		}
+	}
+	return out
+}
+
+// distinct are the best that differ in a choice, since around two that do not, the same
+// would be tried; and the best of each engine.
+func (c *course) distinct() []standing {
+	var out []standing
+	for _, s := range c.standings() {
+		engine := func(o standing) bool { return o.trial.Config[engineParameter] == s.trial.Config[engineParameter] }
+		like := func(o standing) bool { return engine(o) && c.otherwise(o.trial.Config, s.trial.Config) == 0 }
+		if len(out) < around && !slices.ContainsFunc(out, like) || !slices.ContainsFunc(out, engine) {
+			out = append(out, s)
 		}
 	}
 	return out

@@ -26,6 +26,17 @@ const mostRepairs = 2
 // launch is not worth its cost.
 const idle = 0.02
 
+// idleUnbounded is the same of a search without a budget, which nothing else ends.
+const idleUnbounded = 0.25
+
+// worthwhile is the least expected gain that a launch is for.
+func (c *course) worthwhile() float64 {
+	if c.budget.Trials == 0 && c.budget.Time == 0 {
+		return idleUnbounded * c.objective.MinGain
+	}
+	return idle * c.objective.MinGain
+}
+
 // foresight is what was predicted of a configuration.
 type foresight struct {
 	figures map[string]float64 // merged; nil: nothing
@@ -365,7 +376,7 @@ func (c *course) nextArm() int {
 			open, configs = append(open, i), append(configs, r.Config)
 		}
 	}
-	if at, gain := c.best(configs, nil); gain > 0 && gain >= idle*c.objective.MinGain {
+	if at, gain := c.best(configs, nil); gain > 0 && gain >= c.worthwhile() {
 		return open[at]
 	}
 	return -1

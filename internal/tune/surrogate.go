@@ -182,7 +182,7 @@ type coordinate struct {
 // How far configurations are apart that differ in one choice, and in one number. A
 // number that is predicted to change nothing is mostly one that does not bind.
 const (
-	choiceApart = 0.7
+	choiceApart = 1
 	numberApart = 0.3
 	idleApart   = 0.3 // as a factor
 	idleEffect  = 0.002
