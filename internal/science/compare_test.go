@@ -13,6 +13,7 @@ var (
 	only   = flag.String("landscapes", "", "of the whole suite, only landscapes whose names have this in them")
 	study  = flag.String("study", "", "landscape of which TestTrace shows a study")
 	seeds  = flag.Int("seeds", 20, "of the whole suite")
+	drawn  = flag.Int("draw", 0, "of the hidden effects of single choices: 0 for the suite's own")
 )
 
 // setup is what the whole suite is run with.
@@ -69,7 +70,7 @@ func TestScience(t *testing.T) {
 	}
 	var landscapes []Landscape
 	for _, l := range Suite() {
-		if strings.Contains(l.Name, *only) {
+		if l.Draw = *drawn; strings.Contains(l.Name, *only) {
 			landscapes = append(landscapes, l)
 		}
 	}

@@ -59,6 +59,7 @@ type Landscape struct {
 	Smooth   bool    // the simulator is wrong by Wrong and Effects alone: see roughness
 	StartS   float64 // seconds a start takes; they cost wall time alone
 	Equal    bool    // in truth all configurations are as the baseline is: whatever is claimed is false
+	Draw     int     // of what chance makes of single choices: 0 for the suite's, others for what no strategy was made on
 }
 
 // workload is what the one workload of a landscape is called.

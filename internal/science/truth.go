@@ -188,9 +188,12 @@ func (w *World) rough(cfg *engine.Config) float64 {
 	if w.Smooth {
 		return 1
 	}
-	sum := 0.0
+	sum, name := 0.0, w.Name
+	if w.Draw != 0 {
+		name += fmt.Sprint(" draw ", w.Draw)
+	}
 	for _, r := range roughness {
-		sum += r.spread * stat.Stream(loadSeed, w.Name+" "+cfg.Engine+" "+r.of(cfg)).NormFloat64()
+		sum += r.spread * stat.Stream(loadSeed, name+" "+cfg.Engine+" "+r.of(cfg)).NormFloat64()
 	}
 	return math.Exp(sum)
 }
