@@ -96,10 +96,7 @@ func (c *course) entry() *contest {
 		k.entries = append(k.entries, &entrant{name: "the baseline", origin: lineage{arm: "the baseline"}, config: base})
 	}
 	left, rounds := c.left(), c.options.Rounds
-	for _, s := range c.standings() {
-		if maps.Equal(s.trial.Config, base) || c.barred(s.trial.Config) {
-			continue
-		}
+	for _, s := range c.contenders() {
 		if len(k.entries) >= 2 && (len(k.entries) == 3 || (len(k.entries)+1)*rounds > left) {
 			break
 		}
@@ -115,6 +112,34 @@ func (c *course) entry() *contest {
 	want := stat.LaunchesFor(sd, math.Log1p(c.objective.MinGain), confidence, power)
 	k.rounds = rounds + max(0, min(want-rounds, spare/each, (mostRounds-1)*rounds))
 	return k
+}
+
+// contenders are what may be confirmed: what is thought best, then what was measured best,
+// should the two differ, then the rest in order.
+func (c *course) contenders() []standing {
+	base := Candidate{}.Apply(c.space.Baseline)
+	all := slices.DeleteFunc(c.standings(), func(s standing) bool { return maps.Equal(s.trial.Config, base) || c.barred(s.trial.Config) })
+	measured := func(s standing) float64 {
+		if s.score.class != all[0].score.class || s.score.miss != all[0].score.miss {
+			return math.Inf(-1)
+		}
+		if span := c.measured(s.trial.Config, s.trial.Share); span != nil {
+			return span.Value
+		}
+		return math.Inf(-1)
+	}
+	best := 0
+	for i := range all {
+		if measured(all[i]) > measured(all[best]) {
+			best = i
+		}
+	}
+	if best > 1 {
+		s := all[best]
+		copy(all[2:best+1], all[1:best])
+		all[1] = s
+	}
+	return all
 }
 
 // enter launches a configuration in a round of the contest, under every workload.

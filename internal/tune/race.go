@@ -349,10 +349,23 @@ func (c *course) launches(config Config, share float64) []*trial {
 	return out
 }
 
-// seen reports whether a configuration had its launch, and need not have another.
+// seen reports whether a configuration had its launch, and need not have another. One
+// that our own machinery spoiled is no finding about it: it may have a second.
 func (c *course) seen(config Config) bool {
-	return slices.ContainsFunc(c.trials, func(t *trial) bool { return t.Pass == 0 && maps.Equal(t.Config, config) })
+	spoiled := 0
+	for _, t := range c.trials {
+		if t.Pass != 0 || !maps.Equal(t.Config, config) {
+			continue
+		}
+		if spoiled++; !t.spoiled() || spoiled > 1 {
+			return true
+		}
+	}
+	return false
 }
+
+// spoiled reports whether a trial says nothing about its configuration.
+func (t *trial) spoiled() bool { return t.end.Status == Failed || t.end.Status == Void }
 
 // spread is the noise between launches, by the repeated ones of the search. Until
 // there are some it is taken to be priorSpread, which weighs as much as

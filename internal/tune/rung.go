@@ -102,7 +102,7 @@ func (c *course) feasible(config Config) float64 {
 		switch t.end.Status {
 		case Measured:
 			yes += like
-		case Refused, Failed:
+		case Refused:
 			no += 3 * like
 		}
 	}
@@ -357,7 +357,7 @@ func (r *runner) runnable() bool { return r.Refused == "" && !r.pruned }
 func (c *course) nextArm() int {
 	tried := map[string]bool{}
 	for _, t := range c.trials {
-		if t.Stage != BaselineStage {
+		if t.Stage != BaselineStage && !t.spoiled() {
 			tried[t.Config[engineParameter]] = true
 		}
 	}
