@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"perflab/internal/stat"
 )
@@ -247,11 +248,12 @@ func (l lineage) with(k Candidate) lineage {
 }
 
 func (l lineage) String() string {
-	s := l.arm
+	var s strings.Builder
+	s.WriteString(l.arm)
 	for _, k := range l.changes {
-		s += " + " + k.Label
+		s.WriteString(" + " + k.Label)
 	}
-	return s
+	return s.String()
 }
 
 // workloads are those that the search is judged by: the primary one, and others
