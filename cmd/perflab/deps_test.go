@@ -15,11 +15,12 @@ import (
 // ours may import of ours.
 var allowed = map[string][]string{
 	"stat":              {},
+	"field":             {},
 	"token":             {},
 	"tokenizer":         {},
 	"arch":              {"stat"},
 	"result":            {"stat"},
-	"workload":          {"stat", "token"},
+	"workload":          {"stat", "token", "field"},
 	"wire":              {},
 	"openai":            {"workload", "result", "wire"},
 	"load":              {"workload", "result", "stat"},
