@@ -38,4 +38,4 @@ calibration:
 # Strategies compared on simulated landscapes with a known optimum: some minutes.
 # ARGS=-update writes the tables into docs/tuning.md.
 tune-science:
-	PERFLAB_SCIENCE=full $(GO) test ./internal/science -count 1 -timeout 60m -run 'TestScience$$' -v $(ARGS)
+	PERFLAB_SCIENCE=full $(GO) test ./internal/test/science -count 1 -timeout 60m -run 'TestScience$$' -v $(ARGS)

@@ -37,7 +37,7 @@ var allowed = map[string][]string{
 	"calib":                    {"stat", "arch", "engine", "sim", "result"},
 	"tune":                     {"stat"},
 	"candidate":                {"arch", "engine", "tune"},
-	"science":                  {"stat", "arch", "engine", "sim", "calib", "result", "tune", "candidate"},
+	"test/science":             {"stat", "arch", "engine", "sim", "calib", "result", "tune", "candidate"},
 	"truth":                    {"stat"},
 	"telemetry":                {"engine", "result"},
 	"lab":                      {"stat", "token", "arch", "result", "workload", "openai", "load", "engine", "engine/cluster", "deploy", "deploy/docker", "telemetry", "tune", "candidate", "truth", "tokenizer", "interop"},

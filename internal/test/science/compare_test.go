@@ -58,7 +58,7 @@ func TestCompare(t *testing.T) {
 }
 
 const (
-	docs  = "../../docs/tuning.md"
+	docs  = "../../../docs/tuning.md"
 	begin = "<!-- science: begin -->\n"
 	end   = "<!-- science: end -->\n"
 )

@@ -7,7 +7,7 @@ import (
 )
 
 // TestTrace shows one study launch by launch, for whoever wants to know why a strategy
-// lost: go test ./internal/science -run TestTrace -v -study trap-cap
+// lost: go test ./internal/test/science -run TestTrace -v -study trap-cap
 func TestTrace(t *testing.T) {
 	if *study == "" {
 		t.Skip("shows a study where -study names a landscape")
