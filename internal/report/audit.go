@@ -198,33 +198,3 @@ func ChecksText(w io.Writer, checks []audit.Check) error {
 	}
 	return writeAll(w, b.String())
 }
-
-// FindingsMarkdown returns the reference of all findings as a document.
-func FindingsMarkdown(checks []audit.Check) string {
-	m := &mdWriter{}
-	m.heading(1, "Findings")
-	m.para("What `perflab audit` finds in results and in the documents that publish them. Types are stable: scripts may go by them.")
-	m.para("A printed figure stands for every value that rounds to it. A finding is made only when no value of these intervals fits, under any definition " +
-		"that a known client uses ([the definitions](metrics.md#definitions-of-other-clients)); a check that lacks a figure is silent.")
-	m.para("An **error** is arithmetic: figures that contradict each other under every definition known, or a document that contradicts its own figures. " +
-		"A **warning** is physics or practice that makes a conclusion doubtful. A **note** is what a reader should know. `perflab audit` exits with 3 when there is an error.")
-	for _, s := range severities {
-		var rows []audit.Check
-		for _, c := range checks {
-			if c.Severity == s {
-				rows = append(rows, c)
-			}
-		}
-		if len(rows) == 0 {
-			continue
-		}
-		m.heading(2, strings.ToUpper(string(s[:1]))+string(s[1:])+"s")
-		m.row("Type", "What it finds", "When it applies")
-		m.row("---", "---", "---")
-		for _, c := range rows {
-			m.row(mdCode(c.Type), mdText(c.Doc), mdText(c.Holds))
-		}
-		m.b.WriteString("\n")
-	}
-	return strings.TrimRight(m.b.String(), "\n") + "\n"
-}
