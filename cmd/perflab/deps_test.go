@@ -5,84 +5,106 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// allowed is the import table of docs/architecture.md: what each package of
-// ours may import of ours.
-var allowed = map[string][]string{
-	"stat":              {},
-	"field":             {},
-	"token":             {},
-	"tokenizer":         {},
-	"arch":              {"stat"},
-	"result":            {"stat"},
-	"workload":          {"stat", "token", "field"},
-	"wire":              {},
-	"openai":            {"workload", "result", "wire"},
-	"load":              {"workload", "result", "stat"},
-	"engine":            {"arch"},
-	"engine/cluster":    {"engine"},
-	"deploy":            {"engine", "engine/cluster"},
-	"deploy/deploytest": {"deploy", "engine"},
-	"deploy/docker":     {"deploy"},
-	"deploy/render":     {"deploy", "engine", "engine/cluster"},
-	// The stand-in knows nothing of the client's types, so that it cannot share its errors.
-	"deploy/docker/dockertest": {},
-	"sim":                      {"stat", "token", "arch", "engine"},
-	"sim/simtest":              {"sim", "engine"},
-	"calib":                    {"stat", "arch", "engine", "sim", "result"},
-	"tune":                     {"stat"},
-	"candidate":                {"arch", "engine", "tune"},
-	"test/science":             {"stat", "arch", "engine", "sim", "calib", "result", "tune", "candidate"},
-	"truth":                    {"stat"},
-	"telemetry":                {"engine", "result"},
-	"lab":                      {"stat", "token", "arch", "result", "workload", "openai", "load", "engine", "engine/cluster", "deploy", "deploy/docker", "telemetry", "tune", "candidate", "truth", "tokenizer", "interop"},
-	"interop":                  {"result"},
-	"audit":                    {"result", "interop", "arch", "stat"},
-	"report":                   {"result", "stat", "tune", "audit"},
-	"report/parquet":           {"result"},
-	"cli":                      nil, // everything
+// architecture is the document whose table of packages says what each package
+// of ours may import of ours. The table is read here, so that the document and
+// the rule cannot differ: a new package is a new row of it.
+const architecture = "../../docs/architecture.md"
+
+// row is a row of that table.
+type row struct {
+	name, does string
+	imports    []string
+	everything bool // it may import all packages
 }
 
-// heavy are dependencies that may appear in one package each.
-var heavy = map[string]string{
-	"go.yaml.in/yaml/v4":                               "lab",
-	"github.com/invopop/jsonschema":                    "cli",
-	"github.com/spf13/cobra":                           "cli",
-	"golang.org/x/term":                                "cli",
-	"github.com/spf13/pflag":                           "cli",
-	"github.com/parquet-go/parquet-go":                 "report/parquet",
-	"github.com/parquet-go/parquet-go/compress/zstd":   "report/parquet",
-	"github.com/moby/moby/client":                      "deploy/docker",
-	"github.com/moby/moby/api/pkg/authconfig":          "deploy/docker",
-	"github.com/moby/moby/api/pkg/stdcopy":             "deploy/docker",
-	"github.com/moby/moby/api/types/container":         "deploy/docker",
-	"github.com/moby/moby/api/types/jsonstream":        "deploy/docker",
-	"github.com/moby/moby/api/types/mount":             "deploy/docker",
-	"github.com/moby/moby/api/types/network":           "deploy/docker",
-	"github.com/moby/moby/api/types/registry":          "deploy/docker",
-	"github.com/containerd/errdefs":                    "deploy/docker",
-	"github.com/opencontainers/image-spec/specs-go/v1": "deploy/docker",
+var rowPattern = regexp.MustCompile("(?m)^\\| `([^`|]+)` \\|(.*)\\| *([^|]*?) *\\|$")
+
+// table reads the rows of the document by the packages' names.
+func table(t *testing.T) map[string]row {
+	t.Helper()
+	text, err := os.ReadFile(architecture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]row{}
+	for _, m := range rowPattern.FindAllStringSubmatch(string(text), -1) {
+		r := row{name: m[1], does: strings.TrimSpace(m[2])}
+		switch m[3] {
+		case "-":
+		case "everything":
+			r.everything = true
+		default:
+			r.imports = strings.Split(m[3], ", ")
+		}
+		if _, twice := rows[r.name]; twice {
+			t.Errorf("%s: package %s has two rows", architecture, r.name)
+		}
+		rows[r.name] = r
+	}
+	for _, r := range rows {
+		for _, name := range r.imports {
+			if _, ok := rows[name]; !ok {
+				t.Errorf("%s: the row of %s names %q, which has no row", architecture, r.name, name)
+			}
+		}
+	}
+	return rows
 }
 
-// forbidden are standard packages that a pure package must not use, with the
-// reason.
+// tests are what the tests of a package may import of ours beyond what the
+// package itself may, with the reason. The test kits below internal/test are
+// for every test.
+var tests = map[string]map[string]string{
+	"audit":               {"engine": "commands in documents are held against the catalogue", "sim": "simulated runs must pass the audit"},
+	"candidate":           {"stat": "random configurations"},
+	"deploy/docker":       {"engine/cluster": "plans over several machines"},
+	"lab":                 {"sim": "a server to measure"},
+	"report":              {"interop": "imported runs are rendered"},
+	"report/parquet":      {"stat": "random calls"},
+	"perflab/cmd/perflab": {"tune": "the journal of a study that was killed"},
+	"truth":               {"lab": "the client's cost is measured as a run is"},
+}
+
+// modules are the dependencies, and which packages may import of each: no
+// other may, and no dependency is absent here. A nil list stands for the tests
+// and the test kits.
+var modules = map[string][]string{
+	"go.yaml.in/yaml/v4":                       {"lab"},
+	"github.com/invopop/jsonschema":            {"cli"},
+	"github.com/spf13/cobra":                   {"cli"},
+	"github.com/spf13/pflag":                   {"cli"},
+	"golang.org/x/term":                        {"cli"},
+	"golang.org/x/sys":                         {"wire", "load", "truth", "deploy"},
+	"github.com/parquet-go/parquet-go":         {"report/parquet"},
+	"github.com/moby/moby/client":              {"deploy/docker"},
+	"github.com/moby/moby/api":                 {"deploy/docker"},
+	"github.com/containerd/errdefs":            {"deploy/docker"},
+	"github.com/opencontainers/image-spec":     {"deploy/docker"},
+	"github.com/google/go-cmp":                 nil,
+	"github.com/rogpeppe/go-internal":          nil,
+	"github.com/santhosh-tekuri/jsonschema/v6": nil,
+}
+
+// testModules are the dependencies that tests of other packages may import
+// too, with the packages.
+var testModules = map[string][]string{
+	"go.yaml.in/yaml/v4": {"cli", "deploy/render", "engine"},
+}
+
+// forbidden are standard packages that a package which is not pure must not use
+// all the same, with the reason.
 var forbidden = []struct {
 	packages, imports []string
 	why               string
 }{
-	{
-		[]string{"stat", "token", "arch", "engine", "engine/cluster", "tune", "candidate", "calib", "interop", "audit", "report", "report/parquet", "result"}, []string{"net", "net/http", "os", "os/exec"},
-		"it computes; files and sockets are for lab, deploy, openai and cli",
-	},
-	{
-		[]string{"deploy/render"}, []string{"net/http", "os", "os/exec"},
-		"it writes down what others do: its text is a function of the plan",
-	},
 	{
 		[]string{"tokenizer"}, []string{"net", "net/http", "os/exec", "time"},
 		"it reads one file, in Open, and computes",
@@ -94,15 +116,16 @@ var forbidden = []struct {
 }
 
 type pkg struct {
-	ImportPath string
-	Imports    []string
+	ImportPath                         string
+	Imports, TestImports, XTestImports []string
 }
 
 func TestImports(t *testing.T) {
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "perflab/internal/...").Output()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "perflab/...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
+	rows := table(t)
 	seen := 0
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; seen++ {
 		var p pkg
@@ -111,31 +134,70 @@ func TestImports(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		check(t, strings.TrimPrefix(p.ImportPath, "perflab/internal/"), p.Imports)
+		r, known := rows[strings.TrimPrefix(p.ImportPath, "perflab/internal/")]
+		if !known {
+			t.Errorf("package %s has no row in the table of %s", p.ImportPath, architecture)
+			continue
+		}
+		checkImports(t, p, r)
+		checkTestImports(t, p, r)
 	}
-	if seen < len(allowed)-2 {
-		t.Errorf("go list showed %d packages, the table has %d", seen, len(allowed))
+	if seen != len(rows) {
+		t.Errorf("go list showed %d packages, the table of %s has %d", seen, architecture, len(rows))
 	}
 }
 
-func check(t *testing.T, name string, imports []string) {
-	may, known := allowed[name]
-	if !known {
-		t.Errorf("package %s is not in the table of docs/architecture.md", name)
-		return
-	}
-	for _, path := range imports {
-		ours, isOurs := strings.CutPrefix(path, "perflab/internal/")
-		if isOurs && may != nil && !slices.Contains(may, ours) {
-			t.Errorf("%s imports %s: the table of docs/architecture.md does not allow it", name, ours)
+func checkImports(t *testing.T, p pkg, r row) {
+	for _, path := range p.Imports {
+		if ours, ok := strings.CutPrefix(path, "perflab/internal/"); ok {
+			if !r.everything && !slices.Contains(r.imports, ours) {
+				t.Errorf("%s imports %s: the table of %s does not allow it", r.name, ours, architecture)
+			}
+			if isTest(ours) && !isTest(r.name) {
+				t.Errorf("%s imports %s, which is for tests", r.name, ours)
+			}
 		}
-		if only, isHeavy := heavy[path]; isHeavy && only != name {
-			t.Errorf("%s imports %s, which is for %s alone", name, path, only)
-		}
+		checkModule(t, r.name, path, false)
 		for _, f := range forbidden {
-			if slices.Contains(f.packages, name) && slices.Contains(f.imports, path) {
-				t.Errorf("%s imports %s: %s", name, path, f.why)
+			if slices.Contains(f.packages, r.name) && slices.Contains(f.imports, path) {
+				t.Errorf("%s imports %s: %s", r.name, path, f.why)
 			}
 		}
 	}
+}
+
+func checkTestImports(t *testing.T, p pkg, r row) {
+	for _, path := range slices.Concat(p.TestImports, p.XTestImports) {
+		ours, ok := strings.CutPrefix(path, "perflab/internal/")
+		if ok && !r.everything && ours != r.name && !isTest(ours) && !slices.Contains(r.imports, ours) && tests[r.name][ours] == "" {
+			t.Errorf("the tests of %s import %s: neither the table of %s nor the list of tests allows it", r.name, ours, architecture)
+		}
+		checkModule(t, r.name, path, true)
+	}
+}
+
+// isTest says whether a package is a test kit or an experiment.
+func isTest(name string) bool { return strings.HasPrefix(name, "test/") }
+
+// checkModule holds an import of another module against the list of
+// dependencies.
+func checkModule(t *testing.T, name, path string, test bool) {
+	first, _, _ := strings.Cut(path, "/")
+	if !strings.Contains(first, ".") {
+		return
+	}
+	for module, packages := range modules {
+		if path != module && !strings.HasPrefix(path, module+"/") {
+			continue
+		}
+		switch {
+		case packages == nil && (test || isTest(name)):
+		case slices.Contains(packages, name):
+		case test && slices.Contains(testModules[module], name):
+		default:
+			t.Errorf("%s imports %s, which is for %q and tests named in deps_test.go alone", name, path, packages)
+		}
+		return
+	}
+	t.Errorf("%s imports %s of a module that is not in the list of dependencies", name, path)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"perflab/internal/deploy"
-	"perflab/internal/deploy/deploytest"
+	"perflab/internal/test/deploytest"
 )
 
 func server(t *testing.T, status func() int) string {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"perflab/internal/deploy"
-	"perflab/internal/deploy/deploytest"
+	"perflab/internal/test/deploytest"
 )
 
 // hooked is an existing endpoint whose hooks start and end a fake engine.

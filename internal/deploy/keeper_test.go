@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"perflab/internal/deploy"
-	"perflab/internal/deploy/deploytest"
+	"perflab/internal/test/deploytest"
 )
 
 // here is a Transport to this machine, with a shell of choice.

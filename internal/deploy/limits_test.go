@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"perflab/internal/deploy"
-	"perflab/internal/deploy/deploytest"
+	"perflab/internal/test/deploytest"
 )
 
 // shown starts a fake engine behind a shell that first prints what script asks for, and

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"perflab/internal/deploy"
-	"perflab/internal/deploy/deploytest"
 	"perflab/internal/engine"
+	"perflab/internal/test/deploytest"
 )
 
 // ownerEnv makes the test binary a perflab that starts a deployment in the

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"perflab/internal/deploy"
-	"perflab/internal/deploy/deploytest"
+	"perflab/internal/test/deploytest"
 )
 
 // What a command costs through a connection that stands, and what one costs with a

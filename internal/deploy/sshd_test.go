@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"perflab/internal/deploy"
-	"perflab/internal/deploy/deploytest"
+	"perflab/internal/test/deploytest"
 )
 
 // sshServer is a real sshd of a test.

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"perflab/internal/deploy"
-	"perflab/internal/deploy/deploytest"
 	"perflab/internal/engine/cluster"
+	"perflab/internal/test/deploytest"
 )
 
 // rankEnv makes the test binary a further rank of an engine: it connects to the

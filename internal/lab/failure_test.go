@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"perflab/internal/deploy"
-	"perflab/internal/deploy/deploytest"
 	"perflab/internal/result"
+	"perflab/internal/test/deploytest"
 	"perflab/internal/tune"
 )
 

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"perflab/internal/deploy/deploytest"
-	"perflab/internal/deploy/docker/dockertest"
 	"perflab/internal/result"
+	"perflab/internal/test/deploytest"
+	"perflab/internal/test/dockertest"
 	"perflab/internal/tune"
 )
 

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"perflab/internal/sim"
-	"perflab/internal/sim/simtest"
 	"perflab/internal/stat"
+	"perflab/internal/test/simtest"
 	"perflab/internal/token"
 )
 

@@ -24,7 +24,7 @@ import (
 	"perflab/internal/arch"
 	"perflab/internal/engine"
 	"perflab/internal/sim"
-	"perflab/internal/sim/simtest"
+	"perflab/internal/test/simtest"
 	"perflab/internal/token"
 )
 

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"perflab/internal/deploy"
-	"perflab/internal/deploy/deploytest"
 	"perflab/internal/deploy/docker"
-	"perflab/internal/deploy/docker/dockertest"
+	"perflab/internal/test/deploytest"
+	"perflab/internal/test/dockertest"
 )
 
 // node is an engine with a container that runs already.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"perflab/internal/deploy/docker/dockertest"
+	"perflab/internal/test/dockertest"
 )
 
 // The docker command is the judge of whether the stand-in speaks as an engine does.

@@ -17,9 +17,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"perflab/internal/deploy"
-	"perflab/internal/deploy/deploytest"
 	"perflab/internal/deploy/docker"
-	"perflab/internal/deploy/docker/dockertest"
+	"perflab/internal/test/deploytest"
+	"perflab/internal/test/dockertest"
 )
 
 // get follows keys into what was decoded from JSON.

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"perflab/internal/deploy"
-	"perflab/internal/deploy/deploytest"
 	"perflab/internal/deploy/docker"
-	"perflab/internal/deploy/docker/dockertest"
+	"perflab/internal/test/deploytest"
+	"perflab/internal/test/dockertest"
 )
 
 const ref = "registry.invalid/engines/fake:v1"

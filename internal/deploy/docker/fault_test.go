@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"perflab/internal/deploy"
-	"perflab/internal/deploy/deploytest"
 	"perflab/internal/deploy/docker"
-	"perflab/internal/deploy/docker/dockertest"
 	"perflab/internal/engine/cluster"
+	"perflab/internal/test/deploytest"
+	"perflab/internal/test/dockertest"
 )
 
 // TestFaults holds what daemons say at each step, what it is taken for, and that nothing

@@ -16,8 +16,8 @@ import (
 	"github.com/moby/moby/client"
 
 	"perflab/internal/deploy"
-	"perflab/internal/deploy/deploytest"
 	"perflab/internal/deploy/docker"
+	"perflab/internal/test/deploytest"
 )
 
 // realRef is an image with nothing in it: what runs comes from this machine by mounts.

@@ -13,10 +13,10 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 
 	"perflab/internal/deploy"
-	"perflab/internal/deploy/deploytest"
 	"perflab/internal/deploy/render"
 	"perflab/internal/engine"
 	"perflab/internal/engine/cluster"
+	"perflab/internal/test/deploytest"
 )
 
 func TestMain(m *testing.M) {

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"perflab/internal/deploy"
-	"perflab/internal/deploy/deploytest"
 	"perflab/internal/deploy/render"
 	"perflab/internal/engine"
 	"perflab/internal/engine/cluster"
+	"perflab/internal/test/deploytest"
 )
 
 // soon bounds what should take a moment, on a machine that is busy.

@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,8 +107,7 @@ func (s *shell) host(q process) string {
 		addr = q.node
 	}
 	if strings.Contains(addr, ":") {
-		host, _, _ := strings.Cut(net.JoinHostPort(addr, "0"), "]")
-		return host + "]"
+		return "[" + addr + "]"
 	}
 	return addr
 }
