@@ -1,9 +1,12 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -18,10 +21,12 @@ import (
 
 // commands are what scripts can say besides testscript's own words.
 var commands = map[string]func(*testscript.TestScript, bool, []string){
+	"cutstudy":  cutstudy,
 	"exits":     exits,
 	"freeport":  freeport,
 	"interrupt": interrupt,
 	"noengines": noengines,
+	"unpack":    unpack,
 }
 
 // exits CODES COMMAND... runs a command that must end with one of these exit
@@ -89,5 +94,59 @@ func noengines(ts *testscript.TestScript, _ bool, _ []string) {
 			continue
 		}
 		ts.Fatalf("process %s is left", filepath.Base(filepath.Dir(path)))
+	}
+}
+
+// unpack FILE unpacks a compressed tar file into the working directory.
+func unpack(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: unpack FILE")
+	}
+	f, err := os.Open(ts.MkAbs(args[0]))
+	ts.Check(err)
+	defer f.Close()
+	packed, err := gzip.NewReader(f)
+	ts.Check(err)
+	dir, err := os.OpenRoot(ts.MkAbs("."))
+	ts.Check(err)
+	defer dir.Close()
+	for r := tar.NewReader(packed); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		ts.Check(err)
+		if h.Typeflag == tar.TypeDir {
+			ts.Check(dir.MkdirAll(filepath.Clean(h.Name), 0o755))
+			continue
+		}
+		data, err := io.ReadAll(r)
+		ts.Check(err)
+		ts.Check(dir.WriteFile(filepath.Clean(h.Name), data, 0o644))
+	}
+}
+
+// cutstudy DIR LINES leaves a study as a process that was killed would: with so
+// many lines in its journal, the last of them half written, and nothing of the
+// trials that these lines do not end.
+func cutstudy(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: cutstudy DIR LINES")
+	}
+	dir := ts.MkAbs(args[0])
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	journal := filepath.Join(dir, "journal.jsonl")
+	data, err := os.ReadFile(journal)
+	ts.Check(err)
+	lines := strings.SplitAfter(string(data), "\n")
+	half := lines[n][:len(lines[n])/2]
+	ts.Check(os.WriteFile(journal, []byte(strings.Join(lines[:n], "")+half), 0o644))
+	ts.Check(os.Remove(filepath.Join(dir, "study.json")))
+	ended := strings.Count(strings.Join(lines[:n], ""), `"kind":"observed"`)
+	trials, err := filepath.Glob(filepath.Join(dir, "trials", "*"))
+	ts.Check(err)
+	for _, trial := range trials[ended:] {
+		ts.Check(os.RemoveAll(trial))
 	}
 }
