@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
 
@@ -22,7 +23,7 @@ type compared struct {
 	Rulings  []result.Ruling
 	Names    []string
 	Pairs    []pair
-	Plots    []Plot
+	Plots    []plot.Plot
 	Defined  []definition // by which figures are made that are not by ours
 	Facts    []result.Fact
 	Bases    []figure // what each side is
@@ -124,10 +125,10 @@ func newPair(c result.Comparison, i int) pair {
 		row := pairRow{Label: r.Label, Doc: r.Metric.Doc,
 			Was: number(a.Value), Is: number(b.Value), Ratio: "-", Interval: "-", Outcome: string(b.Outcome), Basis: b.N}
 		if b.Ratio != nil {
-			row.Ratio = times(*b.Ratio)
+			row.Ratio = plot.Times(*b.Ratio)
 		}
 		if b.Low != nil {
-			row.Interval = times(*b.Low) + " to " + times(*b.High)
+			row.Interval = plot.Times(*b.Low) + " to " + plot.Times(*b.High)
 			if b.N != "" && !slices.Contains(p.Bases, b.N) {
 				p.Bases = append(p.Bases, b.N)
 			}
@@ -179,7 +180,7 @@ func columnHeads(a, b string) (string, string) {
 		}
 		return "…" + string(r[len(r)-most+1:])
 	}
-	if x, y := clip(a, most), clip(b, most); x != y {
+	if x, y := plot.Clip(a, most), plot.Clip(b, most); x != y {
 		return x, y
 	}
 	if x, y := end(a), end(b); x != y {
@@ -195,17 +196,6 @@ func some(names []string) string {
 		return strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown-1], ", "), len(names)-shown+1)
-}
-
-// times writes a ratio.
-func times(v float64) string {
-	switch {
-	case v >= 1000 || v > 0 && v < 0.001:
-		return strconv.FormatFloat(v, 'g', 3, 64) + "x"
-	case v >= 10:
-		return strconv.FormatFloat(v, 'f', 1, 64) + "x"
-	}
-	return strconv.FormatFloat(v, 'f', 3, 64) + "x"
 }
 
 // mark is the word for a ruling.

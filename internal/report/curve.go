@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
 
@@ -73,7 +74,7 @@ type curve struct {
 	Columns  []string // of the page's table, beside load, verdict and rates
 	Rows     []curveRow
 	Remarks  []string // on single points
-	Plots    []Plot
+	Plots    []plot.Plot
 }
 
 type curveRow struct {

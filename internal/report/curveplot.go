@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
+	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
 
@@ -44,7 +44,7 @@ func (l curveLine) tip(p *CurvePoint, v float64) string {
 
 // CurvePlots draws throughput and latencies over load with the limits of SLOs,
 // and latency against throughput. A plot without data is left out.
-func CurvePlots(c Curve) []Plot {
+func CurvePlots(c Curve) []plot.Plot {
 	c.Points = slices.Clone(c.Points)
 	slices.SortStableFunc(c.Points, func(a, b CurvePoint) int { return cmp.Compare(a.X, b.X) })
 	loads := func(p *CurvePoint) (float64, bool) { return p.X, !math.IsInf(p.X, 0) && !math.IsNaN(p.X) }
@@ -54,8 +54,8 @@ func CurvePlots(c Curve) []Plot {
 	percentiles := func(family string) []curveLine {
 		return []curveLine{{metric("median_" + family + "_ms"), "median", nil}, {metric("p99_" + family + "_ms"), "p99", nil}}
 	}
-	var out []Plot
-	add := func(p Plot, ok bool) {
+	var out []plot.Plot
+	add := func(p plot.Plot, ok bool) {
 		if ok {
 			out = append(out, p)
 		}
@@ -72,7 +72,7 @@ func CurvePlots(c Curve) []Plot {
 
 // plot draws lines over x, which some points may not have, with the limits
 // that SLOs set on what is drawn; ideal adds the line y = x.
-func (c Curve) plot(name, title, xtitle string, x func(*CurvePoint) (float64, bool), lines []curveLine, ideal bool) (Plot, bool) {
+func (c Curve) plot(name, title, xtitle string, x func(*CurvePoint) (float64, bool), lines []curveLine, ideal bool) (plot.Plot, bool) {
 	lo, hi := [2]float64{math.Inf(1), math.Inf(1)}, [2]float64{}
 	drawn, sim := 0, false
 	stretch := func(k int, v float64) { lo[k], hi[k] = min(lo[k], v), max(hi[k], v) }
@@ -93,41 +93,41 @@ func (c Curve) plot(name, title, xtitle string, x func(*CurvePoint) (float64, bo
 		}
 	}
 	if drawn < 2 {
-		return Plot{}, false
+		return plot.Plot{}, false
 	}
 	limits := c.limits(lines)
 	for _, slo := range limits {
 		stretch(1, slo.Limit)
 	}
-	ax, ay := fit(lo[0], hi[0], 7), fit(lo[1], hi[1], 7)
+	ax, ay := plot.Fit(lo[0], hi[0], 7), plot.Fit(lo[1], hi[1], 7)
 	if ideal { // one range, so that y = x is straight
-		ax = fit(min(lo[0], lo[1]), max(hi[0], hi[1]), 7)
+		ax = plot.Fit(min(lo[0], lo[1]), max(hi[0], hi[1]), 7)
 		ay = ax
 	}
 	if lines[0].metric.Unit == "ms" {
-		ay = ay.milliseconds()
+		ay = ay.Milliseconds()
 	}
-	cv := &canvas{name: "curve-" + name, w: halfWidth, h: 340}
-	cv.head(title, sim)
+	cv := &plot.Canvas{Name: "curve-" + name, W: plot.HalfWidth, H: 340}
+	cv.Head(title, sim)
 	classes, names := c.keys(lines, ideal)
-	top := 44 + cv.legend(16, 46, classes, names)
-	cv.h += top - 64
-	f := cv.field(64, top, cv.w-26, cv.h-52, ax, ay, xtitle, "")
+	top := 44 + cv.Legend(16, 46, classes, names)
+	cv.H += top - 64
+	f := cv.Field(64, top, cv.W-26, cv.H-52, ax, ay, xtitle, "")
 	if ideal {
-		f.identity()
+		f.Diagonal()
 	}
 	for i, l := range lines {
-		f.line(c.Points, []string{"0", "2"}[i], x, l)
+		l.draw(f, c.Points, []string{"0", "2"}[i], x)
 	}
 	for _, slo := range limits {
-		y := f.y.at(slo.Limit)
-		cv.path("slo", fmt.Sprintf("M%s %sH%s", px(f.left), px(y), px(f.right)), slo.String())
-		if y -= 5; y < f.top+10 {
+		y := f.Y.At(slo.Limit)
+		cv.Path("slo", fmt.Sprintf("M%s %sH%s", plot.Px(f.Left), plot.Px(y), plot.Px(f.Right)), slo.String())
+		if y -= 5; y < f.Top+10 {
 			y += 19 // under the line, where above is the legend
 		}
-		cv.text("m", f.right-4, y, "end", slo.String())
+		cv.Text("m", f.Right-4, y, "end", slo.String())
 	}
-	return cv.plot(title), true
+	return cv.Plot(title), true
 }
 
 // keys are the swatches and names of a legend: of the lines that have a point,
@@ -164,32 +164,25 @@ func (c Curve) limits(lines []curveLine) []result.SLO {
 	return out
 }
 
-// identity draws y = x into a field whose axes have one range.
-func (f field) identity() {
-	f.c.line("ref", f.left, f.bottom, f.right, f.top)
-}
-
-// line draws one figure over the points, a mark each: ringed where the server
+// draw draws the figure over the points, a mark each: ringed where the server
 // was saturated, hollow and off the line where the run is not to be concluded
 // from. A point without the figure is a gap.
-func (f field) line(points []CurvePoint, colour string, x func(*CurvePoint) (float64, bool), l curveLine) {
-	var d strings.Builder
-	joined := false
+func (l curveLine) draw(f plot.Field, points []CurvePoint, colour string, x func(*CurvePoint) (float64, bool)) {
+	var line []plot.Point
+	apart := false
 	for i := range points {
 		p := &points[i]
 		a, ok := x(p)
 		b, is := l.value(p)
-		if !p.usable() {
-			continue
+		switch {
+		case !p.usable():
+		case !ok || !is:
+			apart = true
+		default:
+			line, apart = append(line, plot.Point{X: a, Y: b, Apart: apart}), false
 		}
-		if !ok || !is {
-			joined = false
-			continue
-		}
-		fmt.Fprintf(&d, "%s%s %s", map[bool]string{true: "L", false: "M"}[joined], px1(f.x.at(a)), px1(f.y.at(b)))
-		joined = true
 	}
-	f.c.path("l"+colour, d.String(), "")
+	f.Polyline("l"+colour, line)
 	for i := range points {
 		p := &points[i]
 		a, ok := x(p)
@@ -198,12 +191,12 @@ func (f field) line(points []CurvePoint, colour string, x func(*CurvePoint) (flo
 			continue
 		}
 		if p.Saturated && p.usable() {
-			f.c.circle("ring", f.x.at(a), f.y.at(b), 6, "")
+			f.Canvas.Circle("ring", f.X.At(a), f.Y.At(b), 6, "")
 		}
 		class := "s" + colour
 		if !p.usable() {
 			class = "void"
 		}
-		f.c.circle(class, f.x.at(a), f.y.at(b), 3.6, l.tip(p, b))
+		f.Canvas.Circle(class, f.X.At(a), f.Y.At(b), 3.6, l.tip(p, b))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
 
@@ -205,7 +206,7 @@ func factText(f result.EngineFact) string {
 	case f.Unit == "s":
 		return fmt.Sprintf("%.1f s", f.Value)
 	case f.Value == float64(int(f.Value)):
-		n = tally(int(f.Value))
+		n = plot.Tally(int(f.Value))
 	default:
 		n = fmt.Sprintf("%.4g", f.Value)
 	}

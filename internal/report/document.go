@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/report/plot"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
@@ -35,9 +36,9 @@ type document struct {
 	Options    []option
 	Others     []other
 	Cost       []figure
-	Plots      []Plot
-	Extra      []Plot // of one run
-	ExtraOf    string // whose they are
+	Plots      []plot.Plot
+	Extra      []plot.Plot // of one run
+	ExtraOf    string      // whose they are
 	Repeat     string
 }
 

@@ -77,25 +77,6 @@ func TestRanking(t *testing.T) {
 	}
 }
 
-func TestTicks(t *testing.T) {
-	for _, c := range []struct {
-		lo, hi float64
-		n      int
-		want   []float64
-	}{
-		{0, 100, 5, []float64{0, 20, 40, 60, 80, 100}},
-		{0, 7193, 5, []float64{0, 2000, 4000, 6000, 8000}},
-		{0, 0, 2, []float64{0, 0.5, 1}},
-		{0, math.Inf(1), 2, []float64{0, 0.5, 1}},
-		{0, math.NaN(), 2, []float64{0, 0.5, 1}},
-		{0, math.SmallestNonzeroFloat64, 2, []float64{0, 0.5, 1}},
-	} {
-		if d := cmp.Diff(c.want, ticks(c.lo, c.hi, c.n)); d != "" {
-			t.Errorf("ticks %v..%v (-want +got):\n%s", c.lo, c.hi, d)
-		}
-	}
-}
-
 func TestMarkdownText(t *testing.T) {
 	for in, want := range map[string]string{
 		"total_token_throughput": "total_token_throughput", "_em_ *b* `c` [d]": `\_em\_ \*b\* \` + "`c\\` \\[d\\]",

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
 
@@ -172,7 +173,7 @@ func (c *ForecastCommand) memory() string {
 
 // text says what the cache holds.
 func (k *ForecastKV) text() string {
-	t := fmt.Sprintf("%s tokens in a replica, room for %s requests of the mean length; %.0f %% in use at most", tally(k.Tokens), rounded(k.Concurrency), 100*k.Peak)
+	t := fmt.Sprintf("%s tokens in a replica, room for %s requests of the mean length; %.0f %% in use at most", plot.Tally(k.Tokens), rounded(k.Concurrency), 100*k.Peak)
 	if k.Found >= 0.005 {
 		t += fmt.Sprintf(", %.0f %% of the prompts' tokens found in it", 100*k.Found)
 	}
@@ -188,7 +189,7 @@ func rounded(v float64) string {
 	if v > 0 && v < 100 {
 		d = min(2, max(0, 2-int(math.Floor(math.Log10(v)))))
 	}
-	return grouped(strconv.FormatFloat(v, 'f', d, 64))
+	return plot.Grouped(strconv.FormatFloat(v, 'f', d, 64))
 }
 
 // estimate prints a figure and its range, "" where none is known. Both ends of
@@ -203,7 +204,7 @@ func estimate(e Estimate, m result.Metric) (value, between string) {
 	}
 	write := rounded
 	if m.Unit == "requests" || m.Unit == "ratio" || m.Unit == "tokens" {
-		write = func(v float64) string { return grouped(strconv.FormatFloat(v, 'f', m.Decimals, 64)) }
+		write = func(v float64) string { return plot.Grouped(strconv.FormatFloat(v, 'f', m.Decimals, 64)) }
 	}
 	value = write(e.Value*scale) + unit
 	if e.Low != nil && e.High != nil {

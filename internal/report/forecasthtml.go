@@ -2,6 +2,7 @@ package report
 
 import (
 	"io"
+	"perflab/internal/report/plot"
 	"strings"
 )
 
@@ -14,7 +15,7 @@ type forecastPage struct {
 	Cells        []forecastCells
 	Common       []string
 	Details      []forecastDetail
-	Plots        []Plot
+	Plots        []plot.Plot
 	Front        string
 }
 

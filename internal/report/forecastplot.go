@@ -4,15 +4,16 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"perflab/internal/report/plot"
 	"slices"
 	"strings"
 )
 
 // ForecastPlots draws throughput per GPU against latency, with ranges, and
 // where the time of steps goes. A plot without data is left out.
-func ForecastPlots(f Forecast) []Plot {
-	var out []Plot
-	for _, draw := range []func(*Forecast) (Plot, bool){frontPlot, stepPlot} {
+func ForecastPlots(f Forecast) []plot.Plot {
+	var out []plot.Plot
+	for _, draw := range []func(*Forecast) (plot.Plot, bool){frontPlot, stepPlot} {
 		if p, ok := draw(&f); ok {
 			out = append(out, p)
 		}
@@ -29,7 +30,7 @@ type frontPoint struct {
 
 // frontPlot has a point with whiskers for each row, a line through the loads
 // of each configuration, and one through the front.
-func frontPlot(f *Forecast) (Plot, bool) {
+func frontPlot(f *Forecast) (plot.Plot, bool) {
 	mx, my := metric(f.Latency), metric("total_token_throughput")
 	var pts []frontPoint
 	lo, hi := [2]float64{math.Inf(1), math.Inf(1)}, [2]float64{}
@@ -51,37 +52,37 @@ func frontPlot(f *Forecast) (Plot, bool) {
 		}
 	}
 	if len(pts) < 2 {
-		return Plot{}, false
+		return plot.Plot{}, false
 	}
 	title := "Throughput per GPU against " + strings.TrimSuffix(mx.Label, " (ms)")
-	c := &canvas{name: "front", w: plotWidth, h: 460}
-	c.head(title, true)
+	c := &plot.Canvas{Name: "front", W: plot.Width, H: 460}
+	c.Head(title, true)
 	classes, names := f.frontKeys(pts)
-	top := 60 + c.legend(16, 48, classes, names)
-	ax := fit(lo[0], hi[0], 8)
+	top := 60 + c.Legend(16, 48, classes, names)
+	ax := plot.Fit(lo[0], hi[0], 8)
 	if mx.Unit == "ms" {
-		ax = ax.milliseconds()
+		ax = ax.Milliseconds()
 	}
-	c.h += top - 80
-	field := c.field(84, top, c.w-40, c.h-56, ax, fit(lo[1], hi[1], 7), strings.TrimSuffix(mx.Label, " (ms)")+", lower is better", "Total tokens per second and GPU, higher is better")
+	c.H += top - 80
+	field := c.Field(84, top, c.W-40, c.H-56, ax, plot.Fit(lo[1], hi[1], 7), strings.TrimSuffix(mx.Label, " (ms)")+", lower is better", "Total tokens per second and GPU, higher is better")
 	for i := range pts {
-		pts[i].at = [2]float64{field.x.at(pts[i].x.Value), field.y.at(pts[i].y.Value)}
+		pts[i].at = [2]float64{field.X.At(pts[i].x.Value), field.Y.At(pts[i].y.Value)}
 	}
-	field.frontLines(pts)
-	var labels []label
+	frontLines(c, pts)
+	var labels []plot.Label
 	for _, p := range pts {
-		field.whiskers(p)
+		p.whiskers(field)
 		if p.row.Front {
-			c.circle("ring", p.at[0], p.at[1], 8, "")
+			c.Circle("ring", p.at[0], p.at[1], 8, "")
 		}
 		xv, xr := estimate(p.x, mx)
 		yv, yr := estimate(p.y, my)
-		c.circle(seriesClass(p.row.Configuration-1), p.at[0], p.at[1], 5, fmt.Sprintf("%s: %s tok/s per GPU%s at %s%s", f.name(p.row), yv, bracketed(yr), xv, bracketed(xr)))
-		labels = append(labels, label{p.at[0], p.at[1], f.pointName(p.row), map[bool]string{true: "b", false: "m"}[p.row.Front]})
+		c.Circle(plot.SeriesClass(p.row.Configuration-1), p.at[0], p.at[1], 5, fmt.Sprintf("%s: %s tok/s per GPU%s at %s%s", f.name(p.row), yv, bracketed(yr), xv, bracketed(xr)))
+		labels = append(labels, plot.Label{X: p.at[0], Y: p.at[1], Text: f.pointName(p.row), Class: map[bool]string{true: "b", false: "m"}[p.row.Front]})
 	}
-	slices.SortStableFunc(labels, func(a, b label) int { return strings.Compare(a.class, b.class) }) // those of the front choose first
-	c.label(labels)
-	return c.plot(title), true
+	slices.SortStableFunc(labels, func(a, b plot.Label) int { return strings.Compare(a.Class, b.Class) }) // those of the front choose first
+	c.NamePoints(labels)
+	return c.Plot(title), true
 }
 
 // pointName is short: the number of the configuration, and its load where they
@@ -106,9 +107,9 @@ func bracketed(s string) string {
 func (f *Forecast) frontKeys(pts []frontPoint) (classes, names []string) {
 	seen := map[int]bool{}
 	for _, p := range pts {
-		if n := p.row.Configuration; !seen[n] && len(seen) < series {
+		if n := p.row.Configuration; !seen[n] && len(seen) < plot.Series {
 			seen[n] = true
-			classes, names = append(classes, seriesClass(n-1)), append(names, clip(fmt.Sprintf("#%d %s", n, f.Commands[n-1].Label), 36)+"   ") // room for wide letters
+			classes, names = append(classes, plot.SeriesClass(n-1)), append(names, plot.Clip(fmt.Sprintf("#%d %s", n, f.Commands[n-1].Label), 36)+"   ") // room for wide letters
 		}
 	}
 	classes, names = append(classes, "ring"), append(names, "ringed: on the front")
@@ -120,7 +121,7 @@ func (f *Forecast) frontKeys(pts []frontPoint) (classes, names []string) {
 
 // frontLines joins the points of each configuration in the order of load, and
 // those of the front in the order of latency.
-func (f field) frontLines(pts []frontPoint) {
+func frontLines(c *plot.Canvas, pts []frontPoint) {
 	byConfig := map[int][]frontPoint{}
 	var front []frontPoint
 	for _, p := range pts {
@@ -132,28 +133,28 @@ func (f field) frontLines(pts []frontPoint) {
 	for n := 1; len(byConfig) > 0; n++ {
 		if line, ok := byConfig[n]; ok {
 			slices.SortFunc(line, func(a, b frontPoint) int { return cmp.Compare(a.y.Value, b.y.Value) })
-			f.through("gap", line)
+			through(c, "gap", line)
 			delete(byConfig, n)
 		}
 	}
 	slices.SortFunc(front, func(a, b frontPoint) int { return cmp.Compare(a.x.Value, b.x.Value) })
-	f.through("ref", front)
+	through(c, "ref", front)
 }
 
-func (f field) through(class string, pts []frontPoint) {
+func through(c *plot.Canvas, class string, pts []frontPoint) {
 	for i := 1; i < len(pts); i++ {
 		a, b := pts[i-1].at, pts[i].at
-		f.c.line(class, a[0], a[1], b[0], b[1])
+		c.Line(class, a[0], a[1], b[0], b[1])
 	}
 }
 
 // whiskers draws a point's ranges.
-func (f field) whiskers(p frontPoint) {
+func (p frontPoint) whiskers(f plot.Field) {
 	if p.x.Low != nil && p.x.High != nil {
-		f.c.line("ax", f.x.at(*p.x.Low), p.at[1], f.x.at(*p.x.High), p.at[1])
+		f.Canvas.Line("ax", f.X.At(*p.x.Low), p.at[1], f.X.At(*p.x.High), p.at[1])
 	}
 	if p.y.Low != nil && p.y.High != nil {
-		f.c.line("ax", p.at[0], f.y.at(*p.y.Low), p.at[0], f.y.at(*p.y.High))
+		f.Canvas.Line("ax", p.at[0], f.Y.At(*p.y.Low), p.at[0], f.Y.At(*p.y.High))
 	}
 }
 
@@ -166,7 +167,7 @@ var stepTerms = []struct{ key, name string }{
 }
 
 // stepPlot is a bar for each row: the share of the steps that each term takes.
-func stepPlot(f *Forecast) (Plot, bool) {
+func stepPlot(f *Forecast) (plot.Plot, bool) {
 	var rows []*ForecastRow
 	used := map[string]bool{}
 	for i := range f.Rows {
@@ -180,43 +181,43 @@ func stepPlot(f *Forecast) (Plot, bool) {
 		}
 	}
 	if len(rows) == 0 {
-		return Plot{}, false
+		return plot.Plot{}, false
 	}
 	const row, gap = 26, 8
 	title := "Where the time of steps goes"
-	c := &canvas{name: "steps", w: plotWidth}
-	c.head(title, true)
+	c := &plot.Canvas{Name: "steps", W: plot.Width}
+	c.Head(title, true)
 	var classes, names []string
 	left := 0.0
 	for i, t := range stepTerms {
 		if used[t.key] {
-			classes, names = append(classes, seriesClass(i)), append(names, t.name)
+			classes, names = append(classes, plot.SeriesClass(i)), append(names, t.name)
 		}
 	}
 	for _, r := range rows {
-		left = max(left, 28+textWidth(f.barName(r)))
+		left = max(left, 28+plot.TextWidth(f.barName(r)))
 	}
-	top := 44 + c.legend(16, 48, classes, names)
-	c.h = top + row*float64(len(rows)) + 16
+	top := 44 + c.Legend(16, 48, classes, names)
+	c.H = top + row*float64(len(rows)) + 16
 	for i, r := range rows {
 		y := top + row*float64(i) + gap/2
-		c.text("", left-8, y+row-gap-5, "end", f.barName(r))
-		x, whole := left, c.w-24-left
+		c.Text("", left-8, y+row-gap-5, "end", f.barName(r))
+		x, whole := left, c.W-24-left
 		for k, t := range stepTerms {
 			share := r.Times[t.key] / total(r.Times)
 			if share <= 0 {
 				continue
 			}
-			c.rect(seriesClass(k), x, y, share*whole, row-gap, fmt.Sprintf("%s: %s %.1f %%", f.name(r), t.name, 100*share))
+			c.Rect(plot.SeriesClass(k), x, y, share*whole, row-gap, fmt.Sprintf("%s: %s %.1f %%", f.name(r), t.name, 100*share))
 			x += share * whole
 		}
 	}
-	return c.plot(title), true
+	return c.Plot(title), true
 }
 
 // barName fits beside a bar.
 func (f *Forecast) barName(r *ForecastRow) string {
-	return clip(fmt.Sprintf("#%d %s", r.Configuration, f.name(r)), 40)
+	return plot.Clip(fmt.Sprintf("#%d %s", r.Configuration, f.name(r)), 40)
 }
 
 func total(m map[string]float64) float64 {

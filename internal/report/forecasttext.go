@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"perflab/internal/report/plot"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -199,7 +200,7 @@ func (k *ForecastKV) cells() (peak, preempted string) {
 	if k == nil {
 		return "-", "-"
 	}
-	return fmt.Sprintf("%.0f %%", 100*k.Peak), tally(k.Preemptions)
+	return fmt.Sprintf("%.0f %%", 100*k.Peak), plot.Tally(k.Preemptions)
 }
 
 // details are the reasons of each row, and the commands.

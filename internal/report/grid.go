@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"perflab/internal/report/plot"
 	"strings"
 )
 
@@ -82,7 +83,7 @@ func (g grid) Class(i int, e entry) string {
 type chapter struct {
 	ID, Heading string
 	Text        []string
-	Plots       []Plot
+	Plots       []plot.Plot
 	Grid        *grid
 	After       []string // under the table
 	Folded      []folded

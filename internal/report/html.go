@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
 
@@ -38,11 +39,11 @@ func page(w io.Writer, name, what string, data any) error {
 	t, err := template.New(name).Funcs(template.FuncMap{
 		"style": func() (template.CSS, error) {
 			b, err := pageFiles.ReadFile("page/page.css")
-			return template.CSS(string(b) + plotStyle), err
+			return template.CSS(string(b) + plot.Style), err
 		},
 		"script": func() (template.JS, error) { b, err := pageFiles.ReadFile("page/page.js"); return template.JS(b), err },
-		"svg":    inlineSVG,
-		"half":   func(p Plot) bool { return p.half },
+		"svg":    func(p plot.Plot) template.HTML { return template.HTML(p.Inline()) },
+		"half":   func(p plot.Plot) bool { return p.Half },
 		"bench":  benchScript,
 		"load":   loadLine,
 		"join":   strings.Join,
@@ -55,11 +56,4 @@ func page(w io.Writer, name, what string, data any) error {
 		return fmt.Errorf("write %s as HTML: %w", what, err)
 	}
 	return nil
-}
-
-// inlineSVG is a plot for use within a page, which has the style already. The
-// text of a plot was escaped when it was drawn.
-func inlineSVG(p Plot) template.HTML {
-	s := strings.Replace(p.SVG, ` xmlns="http://www.w3.org/2000/svg"`, "", 1)
-	return template.HTML(strings.Replace(s, "<style>"+plotStyle+"</style>", "", 1))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"perflab/internal/report/plot"
 	"strings"
 	"unicode"
 )
@@ -69,7 +70,7 @@ func (m *mdWriter) row(cells ...string) {
 }
 
 // plots refers to the files beside the document.
-func (m *mdWriter) plots(plots []Plot) {
+func (m *mdWriter) plots(plots []plot.Plot) {
 	for _, p := range plots {
 		m.para("![%s](plots/%s.svg)", mdText(p.Title), p.Name)
 	}

@@ -5,23 +5,22 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/report/plot"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
-
-const plotWidth = 880
 
 // Plots draws a study: the objective of every trial, baseline against
 // recommendation on every workload, and throughput against time per token. A
 // plot without data is left out. Of a race they are its comparisons, arms,
 // predictions and front.
-func Plots(s result.Study) []Plot {
+func Plots(s result.Study) []plot.Plot {
 	x := index(s)
 	if r := x.raced(); r != nil {
 		return racePlots(r) // launches under a part of the load are no bars beside the others
 	}
-	var out []Plot
-	for _, draw := range []func(study) (Plot, bool){objectiveByTrial, casesByWorkload, tradeOff} {
+	var out []plot.Plot
+	for _, draw := range []func(study) (plot.Plot, bool){objectiveByTrial, casesByWorkload, tradeOff} {
 		if p, ok := draw(x); ok {
 			out = append(out, p)
 		}
@@ -41,39 +40,37 @@ func (x study) stageColours() (names []string, of map[string]int) {
 	return names, of
 }
 
-func seriesClass(i int) string { return fmt.Sprintf("s%d", i%series) }
-
-func (x study) stageLegend(c *canvas, y float64) (height float64) {
+func (x study) stageLegend(c *plot.Canvas, y float64) (height float64) {
 	names, _ := x.stageColours()
 	classes := make([]string, len(names))
 	for i := range names {
-		classes[i], names[i] = seriesClass(i), stageTitle(names[i])
+		classes[i], names[i] = plot.SeriesClass(i), stageTitle(names[i])
 	}
-	return c.legend(16, y, classes, names)
+	return c.Legend(16, y, classes, names)
 }
 
 // objectiveByTrial is a bar per trial, in the order of measuring. A trial
 // without a figure to believe is a hatched field with its status.
-func objectiveByTrial(x study) (Plot, bool) {
+func objectiveByTrial(x study) (plot.Plot, bool) {
 	if len(x.Trials) == 0 {
-		return Plot{}, false
+		return plot.Plot{}, false
 	}
 	const row, gap = 26, 8
 	title := x.objective.Label + " by trial"
-	c := &canvas{name: "objective-by-trial", w: plotWidth}
-	c.head(title, x.Simulated)
+	c := &plot.Canvas{Name: "objective-by-trial", W: plot.Width}
+	c.Head(title, x.Simulated)
 	top := 44 + x.stageLegend(c, 48)
-	c.h = top + row*float64(len(x.Trials)) + 52
+	c.H = top + row*float64(len(x.Trials)) + 52
 
 	var most float64
 	var labels []string
 	for i := range x.Trials {
 		v, _ := value(x.summary(&x.Trials[i]), x.objective)
 		most = max(most, v)
-		labels = append(labels, clip(x.name(x.Trials[i].ID), 44))
+		labels = append(labels, plot.Clip(x.name(x.Trials[i].ID), 44))
 	}
 	const bold = 1.12 // letters of the marked trials are wider
-	left := 28 + bold*textWidth(slices.MaxFunc(labels, func(a, b string) int { return len(a) - len(b) }))
+	left := 28 + bold*plot.TextWidth(slices.MaxFunc(labels, func(a, b string) int { return len(a) - len(b) }))
 	base, based := 0.0, false
 	after := ""
 	if x.Baseline != nil {
@@ -83,23 +80,23 @@ func objectiveByTrial(x study) (Plot, bool) {
 	}
 	bars := x.valueAxis(c, left, top, max(most, base), after)
 	if based {
-		c.line("ref", bars.at(base), top-4, bars.at(base), c.h-44)
+		c.Line("ref", bars.At(base), top-4, bars.At(base), c.H-44)
 	}
 	for i := range x.Trials {
 		x.trialBar(c, &x.Trials[i], labels[i], bars, left, top+row*float64(i)+gap/2, row-gap)
 	}
-	return c.plot(title), true
+	return c.Plot(title), true
 }
 
 // valueAxis draws the grid of horizontal bars from left on.
-func (x study) valueAxis(c *canvas, left, top, most float64, after string) scale {
-	t := ticks(0, most, 5)
-	s := scale{0, t[len(t)-1], left, c.w - 190}
+func (x study) valueAxis(c *plot.Canvas, left, top, most float64, after string) plot.Scale {
+	t := plot.Ticks(0, most, 5)
+	s := plot.Scale{Hi: t[len(t)-1], From: left, To: c.W - 190}
 	for _, v := range t {
-		c.line("g", s.at(v), top-4, s.at(v), c.h-44)
-		c.text("m", s.at(v), c.h-28, "middle", tickLabel(v, t))
+		c.Line("g", s.At(v), top-4, s.At(v), c.H-44)
+		c.Text("m", s.At(v), c.H-28, "middle", plot.TickLabel(v, t))
 	}
-	c.text("m", (s.from+s.to)/2, c.h-10, "middle", x.axis(x.objective)+after)
+	c.Text("m", (s.From+s.To)/2, c.H-10, "middle", x.axis(x.objective)+after)
 	return s
 }
 
@@ -114,14 +111,14 @@ func (x study) axis(m result.Metric) string {
 	return m.Label
 }
 
-func (x study) trialBar(c *canvas, t *result.Trial, label string, s scale, left, y, h float64) {
+func (x study) trialBar(c *plot.Canvas, t *result.Trial, label string, s plot.Scale, left, y, h float64) {
 	_, colour := x.stageColours()
 	role := x.role(t.ID)
 	class := ""
 	if role != "" {
 		class = "b"
 	}
-	c.text(class, left-8, y+h-5, "end", label)
+	c.Text(class, left-8, y+h-5, "end", label)
 	sum := x.summary(t)
 	v, ok := value(sum, x.objective)
 	tip := fmt.Sprintf("%s: %s (%s)", x.name(t.ID), quantity(sum, x.objective), t.Stage)
@@ -130,47 +127,47 @@ func (x study) trialBar(c *canvas, t *result.Trial, label string, s scale, left,
 		if t.Status == tune.Measured {
 			word = missing
 		}
-		c.hatched(left, y, s.at(s.hi)-left, h, x.name(t.ID)+": "+word+". "+t.Reason)
-		c.text("m", s.to+8, y+h-5, "start", word)
+		c.Hatched(left, y, s.At(s.Hi)-left, h, x.name(t.ID)+": "+word+". "+t.Reason)
+		c.Text("m", s.To+8, y+h-5, "start", word)
 		return
 	}
-	c.rect(seriesClass(colour[t.Stage]), left, y, s.at(v)-left, h, tip)
+	c.Rect(plot.SeriesClass(colour[t.Stage]), left, y, s.At(v)-left, h, tip)
 	text := number(sum, x.objective)
 	if role == "recommended" {
 		text += "  ★ recommended"
 	} else if role != "" {
 		text += "  " + role
 	}
-	c.text(class, s.at(v)+8, y+h-5, "start", text)
+	c.Text(class, s.At(v)+8, y+h-5, "start", text)
 }
 
 // casesByWorkload is a pair of bars per workload: baseline and recommendation.
-func casesByWorkload(x study) (Plot, bool) {
+func casesByWorkload(x study) (plot.Plot, bool) {
 	var most float64
 	left := 0.0
 	for _, k := range x.Cases {
 		a, _ := value(k.Baseline, x.objective)
 		b, _ := value(k.Recommended, x.objective)
 		most = max(most, a, b)
-		left = max(left, 28+textWidth(clip(x.workload(k.Workload), 40)))
+		left = max(left, 28+plot.TextWidth(plot.Clip(x.workload(k.Workload), 40)))
 	}
 	if most == 0 {
-		return Plot{}, false
+		return plot.Plot{}, false
 	}
 	const row, bar = 56, 18
 	title := x.objective.Label + ": baseline and recommendation by workload"
-	c := &canvas{name: "baseline-and-recommended", w: plotWidth}
-	c.head(title, x.Simulated)
-	top := 44 + c.legend(16, 48, []string{"base", "best"}, x.sides())
-	c.h = top + row*float64(len(x.Cases)) + 48
+	c := &plot.Canvas{Name: "baseline-and-recommended", W: plot.Width}
+	c.Head(title, x.Simulated)
+	top := 44 + c.Legend(16, 48, []string{"base", "best"}, x.sides())
+	c.H = top + row*float64(len(x.Cases)) + 48
 	s := x.valueAxis(c, left, top, most, "")
 	for i, k := range x.Cases {
 		y := top + row*float64(i) + 6
-		c.text("b", left-8, y+bar+4, "end", clip(x.workload(k.Workload), 40))
+		c.Text("b", left-8, y+bar+4, "end", plot.Clip(x.workload(k.Workload), 40))
 		x.caseBar(c, "base", "", k.Baseline, s, y, bar, "")
 		x.caseBar(c, "best", "b", k.Recommended, s, y+bar+2, bar, "  "+x.gain(k.Gain))
 	}
-	return c.plot(title), true
+	return c.Plot(title), true
 }
 
 // sides names both sides of the comparison.
@@ -184,20 +181,20 @@ func (x study) sides() []string {
 	return n
 }
 
-func (x study) caseBar(c *canvas, class, weight string, sum *result.Summary, s scale, y, h float64, after string) {
+func (x study) caseBar(c *plot.Canvas, class, weight string, sum *result.Summary, s plot.Scale, y, h float64, after string) {
 	v, ok := value(sum, x.objective)
 	if !ok {
-		c.hatched(s.from, y, s.to-s.from, h, missing)
-		c.text("m", s.to+8, y+h-5, "start", missing)
+		c.Hatched(s.From, y, s.To-s.From, h, missing)
+		c.Text("m", s.To+8, y+h-5, "start", missing)
 		return
 	}
-	c.rect(class, s.from, y, s.at(v)-s.from, h, quantity(sum, x.objective))
-	c.text(weight, s.at(v)+8, y+h-5, "start", number(sum, x.objective)+after)
+	c.Rect(class, s.From, y, s.At(v)-s.From, h, quantity(sum, x.objective))
+	c.Text(weight, s.At(v)+8, y+h-5, "start", number(sum, x.objective)+after)
 }
 
 // tradeOff is a point per measured trial: what a throughput costs in time per
 // token.
-func tradeOff(x study) (Plot, bool) {
+func tradeOff(x study) (plot.Plot, bool) {
 	mx, my := metric("mean_tpot_ms"), x.objective
 	if my.Unit == "ms" || my.Unit == "s" {
 		my = metric("total_token_throughput")
@@ -217,26 +214,26 @@ func tradeOff(x study) (Plot, bool) {
 		}
 	}
 	if len(pts) < 2 {
-		return Plot{}, false
+		return plot.Plot{}, false
 	}
 	title := my.Label + " against " + mx.Label
-	c := &canvas{name: "throughput-and-tpot", w: plotWidth, h: 460}
-	c.head(title, x.Simulated)
+	c := &plot.Canvas{Name: "throughput-and-tpot", W: plot.Width, H: 460}
+	c.Head(title, x.Simulated)
 	top := 44 + x.stageLegend(c, 48)
 	_, colour := x.stageColours()
-	f := axes(c, 84, top, 40, 60, ticks(0, xm*1.05, 8), ticks(0, ym*1.05, 6), x.axis(mx), x.axis(my))
-	var labels []label
+	f := plot.Axes(c, 84, top, 40, 60, plot.Ticks(0, xm*1.05, 8), plot.Ticks(0, ym*1.05, 6), x.axis(mx), x.axis(my))
+	var labels []plot.Label
 	for _, p := range pts {
-		l := label{x: f.x.at(p.x), y: f.y.at(p.y), text: fmt.Sprintf("#%d", p.t.ID), class: "m"}
+		l := plot.Label{X: f.X.At(p.x), Y: f.Y.At(p.y), Text: fmt.Sprintf("#%d", p.t.ID), Class: "m"}
 		sum := x.summary(p.t)
-		c.circle(seriesClass(colour[p.t.Stage]), l.x, l.y, 6, fmt.Sprintf("%s: %s, mean TPOT %s", x.name(p.t.ID), quantity(sum, my), quantity(sum, mx)))
+		c.Circle(plot.SeriesClass(colour[p.t.Stage]), l.X, l.Y, 6, fmt.Sprintf("%s: %s, mean TPOT %s", x.name(p.t.ID), quantity(sum, my), quantity(sum, mx)))
 		if role := x.role(p.t.ID); role != "" {
-			c.circle("ring", l.x, l.y, 9, "")
-			l.text, l.class = l.text+" "+role, "b"
+			c.Circle("ring", l.X, l.Y, 9, "")
+			l.Text, l.Class = l.Text+" "+role, "b"
 		}
 		labels = append(labels, l)
 	}
-	slices.SortStableFunc(labels, func(a, b label) int { return strings.Compare(a.class, b.class) }) // b before m: those that matter choose first
-	c.label(labels)
-	return c.plot(title), true
+	slices.SortStableFunc(labels, func(a, b plot.Label) int { return strings.Compare(a.Class, b.Class) }) // b before m: those that matter choose first
+	c.NamePoints(labels)
+	return c.Plot(title), true
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/report/plot"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
@@ -49,7 +50,7 @@ func contestRow(head string, k result.Contest) gridRow {
 		p = pText(k.P)
 	}
 	if k.Ratio.Value > 0 {
-		value = times(k.Ratio.Value)
+		value = plot.Times(k.Ratio.Value)
 	}
 	if k.Shown > 0 {
 		least = share(k.Shown)
@@ -156,7 +157,7 @@ func (x study) accuracy() chapter {
 		if !p.Accepted {
 			outcome, tone = "rejected", "down"
 		}
-		r := row(p.Label, outcome, tally(p.Right)+" of "+tally(p.Questions), tally(p.Base), fmt.Sprintf("%d / %d", p.Lost, p.Won), points(p.Change), points(p.Low), points(-p.Margin), pText(p.P))
+		r := row(p.Label, outcome, plot.Tally(p.Right)+" of "+plot.Tally(p.Questions), plot.Tally(p.Base), fmt.Sprintf("%d / %d", p.Lost, p.Won), points(p.Change), points(p.Low), points(-p.Margin), pText(p.P))
 		g.Rows = append(g.Rows, r.toned(1, tone))
 		c.After = append(c.After, x.about(p.Label, p.Sentence))
 	}
@@ -207,9 +208,9 @@ func (x study) perDevice() string {
 
 // speed writes tokens per second with their interval.
 func speed(s result.Span) string {
-	text := grouped(strconv.FormatFloat(s.Value, 'f', 1, 64))
+	text := plot.Grouped(strconv.FormatFloat(s.Value, 'f', 1, 64))
 	if s.Low < s.High {
-		text += " [" + grouped(strconv.FormatFloat(s.Low, 'f', 1, 64)) + ", " + grouped(strconv.FormatFloat(s.High, 'f', 1, 64)) + "]"
+		text += " [" + plot.Grouped(strconv.FormatFloat(s.Low, 'f', 1, 64)) + ", " + plot.Grouped(strconv.FormatFloat(s.High, 'f', 1, 64)) + "]"
 	}
 	return text
 }
@@ -228,7 +229,7 @@ func (x study) arms() chapter {
 		}
 		measured, span := "", ""
 		if a.Measured != nil {
-			measured, span = times(a.Measured.Value), interval(*a.Measured)
+			measured, span = plot.Times(a.Measured.Value), interval(*a.Measured)
 		}
 		r := row(fmt.Sprintf("%d. %s", i+1, armName(a)), armTitle(a.State), ratio(a.Predicted), measured, span, trialIDs(a.Trials), x.sentence(a.Reason))
 		switch a.State {
@@ -372,7 +373,7 @@ func (x study) foretold() chapter {
 	c.Text = []string{"Predictions order the arms and prune what looks hopeless; they decide nothing else. Learned of each engine: measured = bias x predicted ^ scale, as ratios to the baseline; 1 and 1 are a prediction that needs no correction."}
 	g := &grid{Columns: columns("Engine", ">Configurations", ">Bias", ">Scale", ">Mean error")}
 	for _, f := range x.Race.Foretold {
-		g.Rows = append(g.Rows, row(x.engine(f.Engine), fmt.Sprint(f.N), times(math.Exp(f.Bias)), strconv.FormatFloat(f.Scale, 'f', 2, 64), share(f.Error)))
+		g.Rows = append(g.Rows, row(x.engine(f.Engine), fmt.Sprint(f.N), plot.Times(math.Exp(f.Bias)), strconv.FormatFloat(f.Scale, 'f', 2, 64), share(f.Error)))
 	}
 	c.Grid, c.Plots = g, x.foretoldPlot()
 	return c

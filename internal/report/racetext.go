@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"perflab/internal/report/plot"
 	"perflab/internal/tune"
 )
 
@@ -22,7 +23,7 @@ func (x study) raceText() string {
 	}
 	r := x.raced()
 	for _, a := range r.Answers {
-		fmt.Fprintf(b, "%-16s %s\n", a.Head, clip(oneLine(a.Text), 300))
+		fmt.Fprintf(b, "%-16s %s\n", a.Head, plot.Clip(oneLine(a.Text), 300))
 	}
 	x.textComparisons(b)
 	b.WriteString(x.textFailed())
@@ -45,7 +46,7 @@ func (x study) textComparisons(b *strings.Builder) {
 	tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprint(tw, "compared\tratio\t95 % interval\tlaunches\tverdict\n")
 	for _, k := range all[:min(most, len(all))] {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%d / %d\t%s\n", clip(oneLine(k.Label), 36)+" against "+clip(oneLine(k.Against), 36), times(k.Ratio.Value), interval(k.Ratio), len(k.Trials), len(k.Others), k.Verdict)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%d / %d\t%s\n", plot.Clip(oneLine(k.Label), 36)+" against "+plot.Clip(oneLine(k.Against), 36), plot.Times(k.Ratio.Value), interval(k.Ratio), len(k.Trials), len(k.Others), k.Verdict)
 	}
 	tw.Flush() // into a Builder, which never fails
 	if n := len(all) - most; n > 0 {
@@ -75,7 +76,7 @@ func (x study) textFailed() string {
 	const most = 3
 	b := &strings.Builder{}
 	for _, k := range kinds[:min(most, len(kinds))] {
-		fmt.Fprintf(b, "Without figures: %s, %s\n", trialIDs(k.ids), clip(strings.TrimSuffix(k.name+": "+k.advice, ": "), 200))
+		fmt.Fprintf(b, "Without figures: %s, %s\n", trialIDs(k.ids), plot.Clip(strings.TrimSuffix(k.name+": "+k.advice, ": "), 200))
 	}
 	if n := len(kinds) - most; n > 0 {
 		fmt.Fprintf(b, "and %d more kinds of failure in the report\n", n)

@@ -22,23 +22,16 @@ import (
 	"cmp"
 	"slices"
 
+	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
 
 // Options choose what a report shows beyond its facts.
 type Options struct {
-	Block   string   // layout of the printed blocks: vllm, the default, or gpustack
-	Figures []string // metrics of the comparison table; nil: the objective, mean TTFT, mean TPOT, output throughput, those of the SLOs
-	Extra   []Plot   // further plots, e.g. RunPlots of the recommended run
-	Repeat  string   // the command that repeats the whole study, where known
-}
-
-// Plot is one picture as a complete SVG file.
-type Plot struct {
-	Name  string // file name without .svg: lower case letters, digits and -
-	Title string
-	SVG   string
-	half  bool // stands beside another
+	Block   string      // layout of the printed blocks: vllm, the default, or gpustack
+	Figures []string    // metrics of the comparison table; nil: the objective, mean TTFT, mean TPOT, output throughput, those of the SLOs
+	Extra   []plot.Plot // further plots, e.g. RunPlots of the recommended run
+	Repeat  string      // the command that repeats the whole study, where known
 }
 
 // style is the layout of a study's blocks. A study of a latency that the

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
 
@@ -30,7 +31,7 @@ type run struct {
 	BesideOf string                // its heading
 	Defined  []definition          // figures that are not by our definitions
 	Settings string                // the complete spec as indented JSON
-	Plots    []Plot
+	Plots    []plot.Plot
 }
 
 // keyFigure is a figure that a reader looks for first.
@@ -114,7 +115,7 @@ func failures(s *result.Summary, calls []result.Call) []failure {
 		if n == 0 {
 			continue
 		}
-		f := failure{Class: string(class), Calls: tally(n), Share: missing}
+		f := failure{Class: string(class), Calls: plot.Tally(n), Share: missing}
 		if total > 0 {
 			f.Share = fmt.Sprintf("%.3g %%", 100*float64(n)/total)
 		}

@@ -6,20 +6,18 @@ import (
 	"slices"
 	"time"
 
+	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
-
-// halfWidth is the width of plots that stand two in a row.
-const halfWidth = 440
 
 // RunPlots draws a single run from its calls and the readings beside them: its
 // course over time, the distributions of its latencies, latency against length, and its slowest
 // calls. A plot without data is left out. compat names the definitions of the
 // run's figures where they are not perflab's: the plots, which are, say so.
-func RunPlots(h result.Header, calls []result.Call, readings []result.Reading, compat string) []Plot {
+func RunPlots(h result.Header, calls []result.Call, readings []result.Reading, compat string) []plot.Plot {
 	sim := h.Simulated || h.Predicted || slices.ContainsFunc(calls, func(c result.Call) bool { return c.Sim })
-	var out []Plot
-	add := func(p Plot, ok bool) {
+	var out []plot.Plot
+	add := func(p plot.Plot, ok bool) {
 		if ok {
 			out = append(out, p)
 		}
@@ -27,7 +25,7 @@ func RunPlots(h result.Header, calls []result.Call, readings []result.Reading, c
 	add(timeline(sim, calls))
 	add(surroundings(sim, calls, readings))
 	for _, d := range distributions {
-		add(distribution(d.family, d.what, sim, compat != "", []sample{{"", result.Samples(h, calls, d.family)}}))
+		add(plot.Distribution(d.family, d.what, d.unit, definedBy(compat != ""), sim, []plot.Sample{{Values: result.Samples(h, calls, d.family)}}))
 	}
 	add(scatter("ttft-by-prompt", "TTFT against prompt length", "prompt tokens", sim, calls, (*result.Call).Input, (*result.Call).TTFT))
 	add(scatter("e2e-by-output", "E2E latency against output length", "output tokens", sim, calls, (*result.Call).Output, (*result.Call).E2E))
@@ -36,8 +34,17 @@ func RunPlots(h result.Header, calls []result.Call, readings []result.Reading, c
 }
 
 // distributions are the families whose distribution is drawn.
-var distributions = [...]struct{ family, what string }{
-	{"ttft", "TTFT"}, {"tpot", "TPOT"}, {"itl", "ITL"}, {"e2el", "E2E latency"},
+var distributions = [...]struct{ family, what, unit string }{
+	{"ttft", "TTFT", "calls"}, {"tpot", "TPOT", "calls"}, {"itl", "ITL", "gaps"}, {"e2el", "E2E latency", "calls"},
+}
+
+// definedBy says that a plot is not by the definitions that the run's figures
+// are by: the calls are drawn as perflab sees them.
+func definedBy(compat bool) string {
+	if compat {
+		return "by perflab's definitions, not --compat's"
+	}
+	return ""
 }
 
 // most bounds the dots of a plot: beyond some thousands they cover each other
@@ -46,7 +53,7 @@ const most = 3000
 
 // scatter draws a dot per successful call: a latency against a length. Of many
 // calls it draws some, evenly by their order, and always the slowest.
-func scatter(name, title, xtitle string, sim bool, calls []result.Call, length func(*result.Call) (int, result.Source), latency func(*result.Call) (time.Duration, bool)) (Plot, bool) {
+func scatter(name, title, xtitle string, sim bool, calls []result.Call, length func(*result.Call) (int, result.Source), latency func(*result.Call) (time.Duration, bool)) (plot.Plot, bool) {
 	type dot struct {
 		index int
 		x, y  float64
@@ -67,18 +74,18 @@ func scatter(name, title, xtitle string, sim bool, calls []result.Call, length f
 	}
 	const alike = 0.98 // of one length there is nothing to see
 	if len(all) < 2 || lo[0] > alike*hi[0] {
-		return Plot{}, false
+		return plot.Plot{}, false
 	}
 	slices.SortStableFunc(all, func(a, b dot) int { return a.index - b.index })
-	c := &canvas{name: name, w: halfWidth, h: 340}
-	c.head(title, sim)
-	f := c.field(64, 60, c.w-26, c.h-52, fit(lo[0], hi[0], 6), fit(lo[1], hi[1], 7).milliseconds(), xtitle, "")
-	step := every(len(all), most)
+	c := &plot.Canvas{Name: name, W: plot.HalfWidth, H: 340}
+	c.Head(title, sim)
+	f := c.Field(64, 60, c.W-26, c.H-52, plot.Fit(lo[0], hi[0], 6), plot.Fit(lo[1], hi[1], 7).Milliseconds(), xtitle, "")
+	step := plot.Every(len(all), most)
 	var points [][2]float64
 	for i := 0; i < len(all); i += step {
 		points = append(points, [2]float64{all[i].x, all[i].y})
 	}
-	f.dots("d0", points)
+	f.Dots("d0", points)
 	slices.SortStableFunc(all, func(a, b dot) int {
 		switch {
 		case a.y > b.y:
@@ -90,14 +97,14 @@ func scatter(name, title, xtitle string, sim bool, calls []result.Call, length f
 	})
 	slowest := all[:min(len(all), 20)]
 	for _, k := range slowest {
-		c.circle("far", f.x.at(k.x), f.y.at(k.y), 2.4, fmt.Sprintf("call %d: %s %s, %s", k.index, tally(int(k.x)), xtitle, milli(k.y)))
+		c.Circle("far", f.X.At(k.x), f.Y.At(k.y), 2.4, fmt.Sprintf("call %d: %s %s, %s", k.index, plot.Tally(int(k.x)), xtitle, plot.Milli(k.y)))
 	}
-	note := fmt.Sprintf("%s calls, one dot each", tally(len(all)))
+	note := fmt.Sprintf("%s calls, one dot each", plot.Tally(len(all)))
 	if step > 1 {
-		note = fmt.Sprintf("%s calls: every %d%s drawn, and the %d slowest", tally(len(all)), step, ordinal(step), len(slowest))
+		note = fmt.Sprintf("%s calls: every %d%s drawn, and the %d slowest", plot.Tally(len(all)), step, ordinal(step), len(slowest))
 	}
-	c.text("m", 16, 44, "start", note)
-	return c.plot(title), true
+	c.Text("m", 16, 44, "start", note)
+	return c.Plot(title), true
 }
 
 // ordinal is the ending of an ordinal number.

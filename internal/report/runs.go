@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
 
@@ -26,7 +27,7 @@ type beside struct {
 	Warnings []string
 	Figures  []figureRow // one cell a run
 	Facts    []result.Fact
-	Plots    []Plot
+	Plots    []plot.Plot
 }
 
 // newRuns lays the runs out, one column each.
@@ -133,15 +134,15 @@ func sideDefinitions(sides []Side, m result.Metric) []result.Definition {
 }
 
 // runsPlots draws the latencies of the runs into one picture each.
-func runsPlots(sides []Side, sim bool) []Plot {
+func runsPlots(sides []Side, sim bool) []plot.Plot {
 	compat := slices.ContainsFunc(sides, func(s Side) bool { return s.Summary.Compat != "" || s.Header.Imported != nil })
-	var out []Plot
+	var out []plot.Plot
 	for _, d := range distributions {
-		var all []sample
-		for _, s := range sides[:min(len(sides), strokes)] {
-			all = append(all, sample{s.Name, result.Samples(s.Header, s.Calls, d.family)})
+		var all []plot.Sample
+		for _, s := range sides[:min(len(sides), plot.Strokes)] {
+			all = append(all, plot.Sample{Name: s.Name, Values: result.Samples(s.Header, s.Calls, d.family)})
 		}
-		if p, ok := distribution(d.family, d.what, sim, compat, all); ok {
+		if p, ok := plot.Distribution(d.family, d.what, d.unit, definedBy(compat), sim, all); ok {
 			out = append(out, p)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
 
@@ -248,11 +249,11 @@ func TestPlotsShowTheSummarysPercentiles(t *testing.T) {
 	}
 	plots := RunPlots(h, calls, nil, "")
 	for _, family := range []string{"ttft", "tpot", "itl", "e2el"} {
-		i := slices.IndexFunc(plots, func(p Plot) bool { return p.Name == "cdf-"+family })
+		i := slices.IndexFunc(plots, func(p plot.Plot) bool { return p.Name == "cdf-"+family })
 		if i < 0 {
 			t.Fatalf("no distribution of %s", family)
 		}
-		want := "p99 " + milli(s.Figures["p99_"+family+"_ms"])
+		want := "p99 " + plot.Milli(s.Figures["p99_"+family+"_ms"])
 		if !strings.Contains(plots[i].SVG, ">"+want+"<") {
 			t.Errorf("%s does not mark %q", plots[i].Name, want)
 		}
@@ -267,7 +268,7 @@ func TestPlotsSayTheirDefinitions(t *testing.T) {
 		sides[1].Summary.Compat = compat
 		for _, p := range append(RunPlots(sides[0].Header, sides[0].Calls, nil, compat), newRuns(sides).Plots...) {
 			want := compat != "" && strings.HasPrefix(p.Name, "cdf-")
-			if got := strings.Contains(p.SVG, esc(ownMarks)); got != want {
+			if got := strings.Contains(p.SVG, strings.ReplaceAll(definedBy(true), "'", "&#39;")); got != want {
 				t.Errorf("compat %q: %s: says %v", compat, p.Name, got)
 			}
 		}
@@ -308,17 +309,17 @@ func TestFit(t *testing.T) {
 		{0.4, 90000, 8, true, []float64{0.1, 1, 10, 100, 1000, 10000, 100000}},
 		{7, 7, 4, false, []float64{0, 2, 4, 6, 8}},
 	} {
-		a := fit(c.lo, c.hi, c.n)
-		same := slices.EqualFunc(a.ticks, c.want, func(x, y float64) bool { return math.Abs(x-y) <= 1e-9*y })
-		if a.log != c.log || !same {
-			t.Errorf("fit(%g, %g, %d) = %v, log %v; want %v, log %v", c.lo, c.hi, c.n, a.ticks, a.log, c.want, c.log)
+		a := plot.Fit(c.lo, c.hi, c.n)
+		same := slices.EqualFunc(a.Ticks, c.want, func(x, y float64) bool { return math.Abs(x-y) <= 1e-9*y })
+		if a.Log != c.log || !same {
+			t.Errorf("fit(%g, %g, %d) = %v, log %v; want %v, log %v", c.lo, c.hi, c.n, a.Ticks, a.Log, c.want, c.log)
 		}
 	}
 }
 
 func TestMilli(t *testing.T) {
 	for v, want := range map[float64]string{0: "0 ms", 0.0123: "12.3 µs", 0.5: "500 µs", 4.214: "4.21 ms", 38.06: "38.1 ms", 999.4: "999 ms", 13400: "13.4 s", 1234567: "1235 s"} {
-		if got := milli(v); got != want {
+		if got := plot.Milli(v); got != want {
 			t.Errorf("milli(%v) = %q, want %q", v, got, want)
 		}
 	}

@@ -3,11 +3,11 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
 
@@ -40,37 +40,37 @@ type dot struct {
 
 // surroundings draws what was read beside the calls over the axis of the time line:
 // requests in the engine, its KV cache, GPUs, and the hosts' CPU.
-func surroundings(sim bool, calls []result.Call, readings []result.Reading) (Plot, bool) {
+func surroundings(sim bool, calls []result.Call, readings []result.Reading) (plot.Plot, bool) {
 	end := span(calls)
 	if end <= 0 {
-		return Plot{}, false
+		return plot.Plot{}, false
 	}
 	panels := gaugePanels(readings, end)
 	if len(panels) == 0 {
-		return Plot{}, false
+		return plot.Plot{}, false
 	}
 	bottom := float64(flightTop + len(panels)*(besideHeight+besideGap) - besideGap)
-	c := &canvas{name: "telemetry", w: plotWidth, h: bottom + 48}
+	c := &plot.Canvas{Name: "telemetry", W: plot.Width, H: bottom + 48}
 	title := aroundTitle(readings)
-	c.head(title, sim)
+	c.Head(title, sim)
 	x := timeAxis(end)
-	c.shade(x, calls, end, bottom)
+	shade(c, x, calls, end, bottom)
 	for i, p := range panels {
 		top, under := float64(flightTop+i*(besideHeight+besideGap)), ""
 		if i == len(panels)-1 {
 			under = "time since the start of the run"
 		}
-		f := c.field(panelLeft, top, panelRight, top+besideHeight, x, p.axis(), under, p.title)
+		f := c.Field(panelLeft, top, panelRight, top+besideHeight, x, p.axis(), under, p.title)
 		classes, names := []string{}, []string{}
 		for _, l := range p.lines {
-			f.course(l)
+			l.draw(f)
 			if l.name != "" {
 				classes, names = append(classes, "s"+l.class[1:]), append(names, l.name)
 			}
 		}
-		c.legend(panelLeft+textWidth(p.title)+24, top-8, classes, names)
+		c.Legend(panelLeft+plot.TextWidth(p.title)+24, top-8, classes, names)
 	}
-	return c.plot(title), true
+	return c.Plot(title), true
 }
 
 // aroundTitle names what was read.
@@ -94,7 +94,7 @@ func aroundTitle(readings []result.Reading) string {
 }
 
 // axis is one from 0 to the highest value; of shares to 100 %.
-func (p gaugePanel) axis() axis {
+func (p gaugePanel) axis() plot.Axis {
 	hi := 0.0
 	for _, l := range p.lines {
 		for _, d := range l.points {
@@ -104,9 +104,9 @@ func (p gaugePanel) axis() axis {
 	if p.unit == "%" {
 		hi = 100
 	}
-	y := linear(max(hi, 1e-9), 3)
-	if label := y.label; p.unit != "" {
-		y.label = func(v float64) string { return label(v) + " " + p.unit }
+	y := plot.Linear(max(hi, 1e-9), 3)
+	if label := y.Label; p.unit != "" {
+		y.Label = func(v float64) string { return label(v) + " " + p.unit }
 	}
 	return y
 }
@@ -202,17 +202,13 @@ func thinned(all []result.Moment, end time.Duration, of func(result.Moment) floa
 	return dots
 }
 
-// course draws a line through readings, with gaps where there are none.
-func (f field) course(l gaugeLine) {
-	var d strings.Builder
+// draw draws the line, with gaps where there are no readings.
+func (l gaugeLine) draw(f plot.Field) {
+	points := make([]plot.Point, len(l.points))
 	for i, p := range l.points {
-		op := "L"
-		if i == 0 || p.apart {
-			op = "M"
-		}
-		fmt.Fprintf(&d, "%s%s %s", op, px1(f.x.at(p.at.Seconds())), px1(f.y.at(math.Max(0, p.v))))
+		points[i] = plot.Point{X: p.at.Seconds(), Y: max(0, p.v), Apart: p.apart}
 	}
-	if d.Len() > 0 {
-		f.c.path(l.class, d.String(), "")
+	if len(points) > 0 {
+		f.Polyline(l.class, points)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"perflab/internal/report/plot"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
@@ -68,9 +69,9 @@ func (x study) textIncidents() string {
 		}
 		text := strings.TrimSuffix(oneLine(t.Reason), ".")
 		if t.Advice != "" {
-			text = clip(text, width/2) + ". " + x.sentence(oneLine(t.Advice))
+			text = plot.Clip(text, width/2) + ". " + x.sentence(oneLine(t.Advice))
 		}
-		fmt.Fprintf(b, "#%d %s%s: %s\n", t.ID, statusWord(t.Status), class, clip(text, width))
+		fmt.Fprintf(b, "#%d %s%s: %s\n", t.ID, statusWord(t.Status), class, plot.Clip(text, width))
 	}
 	if n > most {
 		fmt.Fprintf(b, "and %d more without figures in the report\n", n-most)
@@ -143,7 +144,7 @@ func (x study) textTable(b *strings.Builder) {
 		if !x.survey() {
 			status = won[t.ID] + "\t" + total[t.ID] + "\t" + status
 		}
-		fmt.Fprintf(tw, "%s%d\t%s\t%s\t%s\n", mark, t.ID, clip(oneLine(t.Label), 36), number(x.summary(t), x.objective), status)
+		fmt.Fprintf(tw, "%s%d\t%s\t%s\t%s\n", mark, t.ID, plot.Clip(oneLine(t.Label), 36), number(x.summary(t), x.objective), status)
 	}
 	tw.Flush() // into a Builder, which never fails
 	if n := len(x.Trials) - len(shown); n > 0 {

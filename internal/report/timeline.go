@@ -6,11 +6,10 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
+	"perflab/internal/report/plot"
 	"perflab/internal/result"
-	"perflab/internal/stat"
 )
 
 // span is how long the calls lasted.
@@ -24,7 +23,7 @@ func span(calls []result.Call) time.Duration {
 
 // panels of the time line, one above the other with one axis of time.
 const (
-	panelLeft, panelRight = 66, plotWidth - 18
+	panelLeft, panelRight = 66, plot.Width - 18
 	flightTop, flightEnd  = 92, 192
 	rateTop, rateEnd      = 228, 328
 	ttftTop, ttftEnd      = 364, 514
@@ -32,54 +31,53 @@ const (
 
 // timeline draws the run over time: calls in flight, output tokens per second,
 // and TTFT, with failed calls, the steady window and the drain marked.
-func timeline(sim bool, calls []result.Call) (Plot, bool) {
+func timeline(sim bool, calls []result.Call) (plot.Plot, bool) {
 	end := span(calls)
 	if end <= 0 {
-		return Plot{}, false
+		return plot.Plot{}, false
 	}
-	c := &canvas{name: "timeline", w: plotWidth, h: ttftEnd + 48}
+	c := &plot.Canvas{Name: "timeline", W: plot.Width, H: ttftEnd + 48}
 	title := "The run over time"
-	c.head(title, sim)
+	c.Head(title, sim)
 	x := timeAxis(end)
-	c.shade(x, calls, end, ttftEnd)
+	shade(c, x, calls, end, ttftEnd)
 
 	const parts = 300
 	high := inFlight(calls, end, parts)
-	f := c.field(panelLeft, flightTop, panelRight, flightEnd, x, linear(slices.Max(high), 4), "", "Calls in flight")
-	f.area(end.Seconds()/parts, high)
+	f := c.Field(panelLeft, flightTop, panelRight, flightEnd, x, plot.Linear(slices.Max(high), 4), "", "Calls in flight")
+	f.Area(end.Seconds()/parts, high)
 
 	rate, width := tokenRate(calls, end)
 	if len(rate) > 0 {
-		f = c.field(panelLeft, rateTop, panelRight, rateEnd, x, linear(slices.Max(rate), 4), "", "Output tokens/s of successful calls, in slices of "+milli(width*1000))
-		f.area(width, rate)
+		f = c.Field(panelLeft, rateTop, panelRight, rateEnd, x, plot.Linear(slices.Max(rate), 4), "", "Output tokens/s of successful calls, in slices of "+plot.Milli(width*1000))
+		f.Area(width, rate)
 	}
-	f = c.ttftPanel(x, calls, end)
-	f.failures(calls)
-	return c.plot(title), true
+	markFailures(ttftPanel(c, x, calls, end), calls)
+	return c.Plot(title), true
 }
 
 // timeAxis is the axis that all panels of a run share.
-func timeAxis(end time.Duration) axis {
-	x := linear(end.Seconds(), 9)
-	label := x.label
-	x.label = func(v float64) string { return label(v) + " s" }
-	x.hi = end.Seconds()
-	x.ticks = slices.DeleteFunc(x.ticks, func(v float64) bool { return v > x.hi })
-	x.from, x.to = panelLeft, panelRight
+func timeAxis(end time.Duration) plot.Axis {
+	x := plot.Linear(end.Seconds(), 9)
+	label := x.Label
+	x.Label = func(v float64) string { return label(v) + " s" }
+	x.Hi = end.Seconds()
+	x.Ticks = slices.DeleteFunc(x.Ticks, func(v float64) bool { return v > x.Hi })
+	x.From, x.To = panelLeft, panelRight
 	return x
 }
 
 // shade marks the steady window and the drain over all panels, down to bottom, and
 // names them.
-func (c *canvas) shade(x axis, calls []result.Call, end time.Duration, bottom float64) {
+func shade(c *plot.Canvas, x plot.Axis, calls []result.Call, end time.Duration, bottom float64) {
 	classes, names := []string{}, []string{}
 	mark := func(class, name string, from, to time.Duration) {
 		if to <= from {
 			return
 		}
-		a, b := x.at(from.Seconds()), x.at(to.Seconds())
+		a, b := x.At(from.Seconds()), x.At(to.Seconds())
 		name = fmt.Sprintf("%s, %.4g to %.4g s", name, from.Seconds(), to.Seconds())
-		c.rect(class, a, flightTop, b-a, bottom-flightTop, name)
+		c.Rect(class, a, flightTop, b-a, bottom-flightTop, name)
 		classes, names = append(classes, class), append(names, name)
 	}
 	from, to, ok := result.SteadyWindow(calls)
@@ -96,12 +94,12 @@ func (c *canvas) shade(x axis, calls []result.Call, end time.Duration, bottom fl
 	}
 	mark("drain", "drain", sent, end)
 	if failed > 0 {
-		classes, names = append(classes, "bad"), append(names, tally(failed)+" failed")
+		classes, names = append(classes, "bad"), append(names, plot.Tally(failed)+" failed")
 	}
 	if !ok {
 		names, classes = append(names, "no steady window"), append(classes, "bg")
 	}
-	c.legend(16, 52, classes, names)
+	c.Legend(16, 52, classes, names)
 }
 
 // inFlight is how many calls were open, as the highest count within each of a
@@ -135,7 +133,7 @@ func inFlight(calls []result.Call, end time.Duration, parts int) []float64 {
 // tokenRate is output tokens per second in slices of a round width in s. The
 // tokens of a call sum to its n, as in the figures.
 func tokenRate(calls []result.Call, end time.Duration) (rate []float64, width float64) {
-	t := ticks(0, end.Seconds(), 160)
+	t := plot.Ticks(0, end.Seconds(), 160)
 	width = t[1] - t[0]
 	rate = make([]float64, int(math.Ceil(end.Seconds()/width)))
 	any := false
@@ -164,7 +162,7 @@ func tokenRate(calls []result.Call, end time.Duration) (rate []float64, width fl
 
 // ttftPanel draws TTFT over time: of some thousands of calls a dot each, of
 // more the band from median to p99.
-func (c *canvas) ttftPanel(x axis, calls []result.Call, end time.Duration) field {
+func ttftPanel(c *plot.Canvas, x plot.Axis, calls []result.Call, end time.Duration) plot.Field {
 	when, said := sending(calls, end)
 	var at, ttft []float64
 	lo, hi := math.Inf(1), 0.0
@@ -178,32 +176,32 @@ func (c *canvas) ttftPanel(x axis, calls []result.Call, end time.Duration) field
 		lo, hi = min(lo, v), max(hi, v)
 	}
 	if len(at) == 0 {
-		return c.field(panelLeft, ttftTop, panelRight, ttftEnd, x, linear(1, 1), "time since the start of the run", "TTFT: no call has one")
+		return c.Field(panelLeft, ttftTop, panelRight, ttftEnd, x, plot.Linear(1, 1), "time since the start of the run", "TTFT: no call has one")
 	}
 	const perSlice = 25 // calls, so that a slice's figures mean something
-	t := ticks(0, end.Seconds(), min(max(len(at)/perSlice, 8), 100))
+	t := plot.Ticks(0, end.Seconds(), min(max(len(at)/perSlice, 8), 100))
 	width := t[1] - t[0]
 	slice := make([][]float64, int(math.Ceil(end.Seconds()/width)))
 	for i, s := range at {
 		k := max(min(int(s/width), len(slice)-1), 0)
 		slice[k] = append(slice[k], ttft[i])
 	}
-	y := fit(lo, hi, 6).milliseconds()
-	f := c.field(panelLeft, ttftTop, panelRight, ttftEnd, x, y, "time since the start of the run", "")
-	text := fmt.Sprintf("TTFT by %s; line: median of each %s", said, milli(width*1000))
+	y := plot.Fit(lo, hi, 6).Milliseconds()
+	f := c.Field(panelLeft, ttftTop, panelRight, ttftEnd, x, y, "time since the start of the run", "")
+	text := fmt.Sprintf("TTFT by %s; line: median of each %s", said, plot.Milli(width*1000))
 	if len(at) <= most {
 		points := make([][2]float64, len(at))
 		for i := range at {
 			points[i] = [2]float64{at[i], ttft[i]}
 		}
-		f.dots("d0", points)
+		f.Dots("d0", points)
 		text += "; dot: a call"
 	} else {
-		f.band(slice, width, 0.5, 0.99)
+		f.Band(slice, width, 0.5, 0.99)
 		text += "; band: up to its p99"
 	}
-	f.band(slice, width, 0.5, 0.5)
-	c.text("m", f.left, f.top-8, "start", text)
+	f.Band(slice, width, 0.5, 0.5)
+	c.Text("m", f.Left, f.Top-8, "start", text)
 	return f
 }
 
@@ -220,62 +218,17 @@ func sending(calls []result.Call, end time.Duration) (when func(*result.Call) ti
 	return func(c *result.Call) time.Duration { t, _ := c.FirstToken(); return t }, "time of the first token (all were sent at the start)"
 }
 
-// band draws, slice by slice, the area between two quantiles, or of one the
-// line. A slice without calls is a gap.
-func (f field) band(bins [][]float64, width, from, to float64) {
-	var d strings.Builder
-	joined := false
-	for i, s := range bins {
-		if len(s) == 0 {
-			joined = false
-			continue
-		}
-		slices.Sort(s)
-		a, b := f.x.at(width*float64(i)), min(f.x.at(width*float64(i+1)), f.right)
-		lo, hi := f.y.at(stat.Quantile(s, from)), f.y.at(stat.Quantile(s, to))
-		switch {
-		case from != to:
-			fmt.Fprintf(&d, "M%s %sV%sH%sV%sZ", px1(a), px1(lo), px1(hi), px1(b), px1(lo))
-		case joined:
-			fmt.Fprintf(&d, "V%sH%s", px1(lo), px1(b))
-		default:
-			fmt.Fprintf(&d, "M%s %sH%s", px1(a), px1(lo), px1(b))
-		}
-		joined = true
-	}
-	class := "l2"
-	if from != to {
-		class = "a2"
-	}
-	f.c.path(class, d.String(), "")
-}
-
-// area draws one value per slice of the axis as a filled step line.
-func (f field) area(width float64, v []float64) {
-	var d strings.Builder
-	for i, y := range v {
-		x0, x1 := f.x.at(width*float64(i)), f.x.at(width*float64(i+1))
-		if i == 0 {
-			fmt.Fprintf(&d, "M%s %s", px1(x0), px1(f.y.at(y)))
-		}
-		fmt.Fprintf(&d, "V%sH%s", px1(f.y.at(y)), px1(min(x1, f.right)))
-	}
-	base := px1(f.bottom)
-	f.c.path("a0", d.String()+"V"+base+"H"+px1(f.left)+"Z", "")
-	f.c.path("l0", d.String(), "")
-}
-
-// failures marks failed calls at their ends with a cross at the foot of the
+// markFailures marks failed calls at their ends with a cross at the foot of the
 // panel, one per few pixels.
-func (f field) failures(calls []result.Call) {
+func markFailures(f plot.Field, calls []result.Call) {
 	seen := map[int]int{}
 	for i := range calls {
 		if !calls[i].OK() {
-			seen[int(f.x.at(calls[i].End.Seconds())/4)]++
+			seen[int(f.X.At(calls[i].End.Seconds())/4)]++
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(seen)) {
-		x, y := float64(k)*4+2, f.bottom-6
-		f.c.path("err", fmt.Sprintf("M%s %sl7 7m0 -7l-7 7", px(x-3.5), px(y-3.5)), count(seen[k], "failed call"))
+		x, y := float64(k)*4+2, f.Bottom-6
+		f.Canvas.Path("err", fmt.Sprintf("M%s %sl7 7m0 -7l-7 7", plot.Px(x-3.5), plot.Px(y-3.5)), count(seen[k], "failed call"))
 	}
 }

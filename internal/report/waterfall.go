@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
 
@@ -29,7 +30,7 @@ func stages(c *result.Call) (ends [len(phases)]time.Duration) {
 
 // waterfall draws where the time of the slowest calls went, from when each was
 // due to its last token.
-func waterfall(sim bool, calls []result.Call) (Plot, bool) {
+func waterfall(sim bool, calls []result.Call) (plot.Plot, bool) {
 	const rows, row = 20, 19
 	var all []*result.Call
 	for i := range calls {
@@ -38,7 +39,7 @@ func waterfall(sim bool, calls []result.Call) (Plot, bool) {
 		}
 	}
 	if len(all) < 2 {
-		return Plot{}, false
+		return plot.Plot{}, false
 	}
 	total := func(c *result.Call) time.Duration { return stages(c)[len(phases)-1] }
 	slices.SortStableFunc(all, func(a, b *result.Call) int {
@@ -49,39 +50,39 @@ func waterfall(sim bool, calls []result.Call) (Plot, bool) {
 	})
 	of := len(all)
 	all = all[:min(rows, of)]
-	title := fmt.Sprintf("The %d slowest of %s successful calls, from due to last token", len(all), tally(of))
-	c := &canvas{name: "slowest-calls", w: plotWidth, h: 76 + row*float64(len(all)) + 46}
-	c.head(title, sim)
+	title := fmt.Sprintf("The %d slowest of %s successful calls, from due to last token", len(all), plot.Tally(of))
+	c := &plot.Canvas{Name: "slowest-calls", W: plot.Width, H: 76 + row*float64(len(all)) + 46}
+	c.Head(title, sim)
 	var classes, names []string
 	for _, p := range phases {
 		classes, names = append(classes, p.class), append(names, p.name)
 	}
-	c.legend(16, 50, classes, names)
-	x := linear(float64(total(all[0]))/1e6, 8).milliseconds()
-	none := axis{label: func(float64) string { return "" }}
-	f := c.field(190, 70, c.w-80, c.h-46, x, none, "time since the call was due", "")
+	c.Legend(16, 50, classes, names)
+	x := plot.Linear(float64(total(all[0]))/1e6, 8).Milliseconds()
+	none := plot.Axis{Label: func(float64) string { return "" }}
+	f := c.Field(190, 70, c.W-80, c.H-46, x, none, "time since the call was due", "")
 	for i, call := range all {
-		y := f.top + row*float64(i) + 3
+		y := f.Top + row*float64(i) + 3
 		in, _ := call.Input()
 		out, _ := call.Output()
-		c.text("m", f.left-8, y+11, "end", fmt.Sprintf("#%d: %s in, %s out", call.Index, tally(in), tally(out)))
+		c.Text("m", f.Left-8, y+11, "end", fmt.Sprintf("#%d: %s in, %s out", call.Index, plot.Tally(in), plot.Tally(out)))
 		var from time.Duration
 		ends := stages(call)
 		told := make([]string, 0, len(phases))
 		for k, end := range ends {
 			if end > from {
-				told = append(told, phases[k].name+" "+milli(float64(end-from)/1e6))
+				told = append(told, phases[k].name+" "+plot.Milli(float64(end-from)/1e6))
 			}
 			from = end
 		}
 		from = 0
 		for k, end := range ends {
 			if end > from {
-				c.rect(phases[k].class, f.x.at(float64(from)/1e6), y, f.x.at(float64(end)/1e6)-f.x.at(float64(from)/1e6), row-6, strings.Join(told, ", "))
+				c.Rect(phases[k].class, f.X.At(float64(from)/1e6), y, f.X.At(float64(end)/1e6)-f.X.At(float64(from)/1e6), row-6, strings.Join(told, ", "))
 			}
 			from = end
 		}
-		c.text("m", f.x.at(float64(from)/1e6)+6, y+11, "start", milli(float64(from)/1e6))
+		c.Text("m", f.X.At(float64(from)/1e6)+6, y+11, "start", plot.Milli(float64(from)/1e6))
 	}
-	return c.plot(title), true
+	return c.Plot(title), true
 }

@@ -1,0 +1,100 @@
+package plot
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// Ratio is a ratio with its interval.
+type Ratio struct {
+	Name, Under      string // under stands below the name
+	Class            string
+	Value, Low, High float64  // high 0: no interval is known
+	Mark             *float64 // what was predicted
+}
+
+// Forest draws ratios with their intervals on a logarithmic axis that has 1.
+// Without rows there is no plot.
+func Forest(name, title string, simulated bool, classes, names []string, rows []Ratio) []Plot {
+	if len(rows) == 0 {
+		return nil
+	}
+	const most, right = 46, 196.0
+	lo, hi, line, left := 0.99, 1.01, 26.0, 120.0
+	for _, r := range rows {
+		for _, v := range []float64{r.Value, r.Low, r.High, *cmp.Or(r.Mark, new(1.0))} {
+			if v > 0 {
+				lo, hi = min(lo, v), max(hi, v)
+			}
+		}
+		if r.Under != "" {
+			line = 40
+		}
+		left = max(left, 36+TextWidth(Clip(r.Name, most)), 36+TextWidth(Clip(r.Under, most)))
+	}
+	lo, hi = max(lo, 0.01), min(hi, 100)
+	pad := math.Pow(hi/lo, 0.04)
+	c := &Canvas{Name: name, W: Width}
+	c.Head(Clip(title, 92), simulated)
+	top := 52 + c.Legend(16, 48, classes, names)
+	c.H = top + line*float64(len(rows)) + 52
+	s := Scale{math.Log(lo / pad), math.Log(hi * pad), left, c.W - right}
+	at := func(v float64) float64 { return s.At(min(max(math.Log(v), s.Lo), s.Hi)) }
+	bottom := c.H - 48
+	for _, v := range ratioTicks(lo/pad, hi*pad) {
+		c.Line("g", at(v), top-4, at(v), bottom)
+		c.Text("m", at(v), bottom+18, "middle", strconv.FormatFloat(v, 'f', -1, 64)+"x")
+	}
+	c.Text("m", (s.From+s.To)/2, bottom+38, "middle", "ratio; right of the dashed line is better")
+	c.Line("ref", at(1), top-4, at(1), bottom)
+	for i, r := range rows {
+		r.draw(c, top+line*(float64(i)+0.5), left, most, at)
+	}
+	return []Plot{c.Plot(title)}
+}
+
+// ratioTicks are round ratios from lo to hi, 1 among them.
+func ratioTicks(lo, hi float64) []float64 {
+	all := Ticks(lo, hi, 6)
+	if hi/lo > 6 {
+		all = decades(lo, hi, 7)
+	}
+	var in []float64
+	for _, v := range all {
+		if v = math.Round(v*1e6) / 1e6; v >= lo && v <= hi {
+			in = append(in, v)
+		}
+	}
+	if !slices.Contains(in, 1) {
+		in = append(in, 1)
+	}
+	return in
+}
+
+func (r Ratio) draw(c *Canvas, y, left float64, most int, at func(float64) float64) {
+	below := 4.0
+	if r.Under != "" {
+		below = -3
+		c.Text("m", left-12, y+13, "end", Clip(r.Under, most))
+	}
+	c.Text("", left-12, y+below, "end", Clip(r.Name, most))
+	text := Times(r.Value)
+	if r.High > 0 {
+		text += fmt.Sprintf(" [%.3f, %.3f]", r.Low, r.High)
+		class := r.Class
+		if class == "void" {
+			class = "base"
+		}
+		c.Rect(class, at(r.Low), y-3, at(r.High)-at(r.Low), 6, r.Name+": "+text)
+	} else {
+		text += " (no interval)"
+	}
+	c.Circle(r.Class, at(r.Value), y, 5, r.Name+": "+text)
+	if r.Mark != nil && *r.Mark > 0 {
+		c.Path("ring", fmt.Sprintf("M%s %sl5 5 -5 5 -5 -5z", Px(at(*r.Mark)), Px(y-5)), r.Name+": predicted "+Times(*r.Mark))
+	}
+	c.Text("", c.W-16, y+4, "end", text)
+}
