@@ -23,6 +23,7 @@ import (
 	"golang.org/x/term"
 
 	"perflab/internal/engine"
+	"perflab/internal/field"
 	"perflab/internal/lab"
 	"perflab/internal/load"
 )
@@ -217,7 +218,7 @@ func conclude(env Env, err error) int {
 	if _, silent := errors.AsType[exitError](err); silent {
 		return code
 	}
-	fmt.Fprintf(env.Stderr, "perflab: %v\n", err)
+	fmt.Fprintf(env.Stderr, "perflab: %s\n", inFlags(err))
 	var hint interface{ Hint() string }
 	if errors.As(err, &hint) && hint.Hint() != "" {
 		fmt.Fprintf(env.Stderr, "  hint: %s\n", hint.Hint())
@@ -226,6 +227,40 @@ func conclude(env Env, err error) int {
 		fmt.Fprintln(env.Stderr, "  hint: free some space; what was written before is kept")
 	}
 	return code
+}
+
+// inFlags is the message of an error, with the values that a user can mend
+// called by their flags.
+func inFlags(err error) string {
+	if e, ok := err.(*field.Error); ok {
+		return strings.TrimSpace(flagOf(e.Path) + " " + e.Says(flagOf))
+	}
+	text := err.Error()
+	switch wrapper := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := wrapper.Unwrap(); inner != nil {
+			text = strings.Replace(text, inner.Error(), inFlags(inner), 1)
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range wrapper.Unwrap() {
+			text = strings.Replace(text, inner.Error(), inFlags(inner), 1)
+		}
+	}
+	return text
+}
+
+// flagOf is the flag that sets the value at a path, which has - for _. What lies
+// deeper, in a file, has no flag.
+func flagOf(path string) string {
+	switch {
+	case path == "" || strings.ContainsAny(path, ".["):
+		return path
+	case path == "targets":
+		return "--base-url"
+	case path == "telemetry_interval_ns":
+		return "--telemetry-interval"
+	}
+	return "--" + strings.ReplaceAll(path, "_", "-")
 }
 
 // exitCode is the one place that maps errors to exit codes.

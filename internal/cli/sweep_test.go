@@ -263,7 +263,7 @@ func TestCacheResetNeedsIt(t *testing.T) {
 	})
 	dir := filepath.Join(t.TempDir(), "run")
 	code, _, stderr := bench(t, "--base-url", url, "--model", "m", "--num-prompts", "3", "--num-warmups", "0", "--cache", "reset", "--out", dir)
-	if code != exitFailed || !strings.Contains(stderr, "--cache reset: ") || sent > 0 {
+	if code != exitFailed || !strings.Contains(stderr, "cache reset: ") || sent > 0 {
 		t.Errorf("exit %d, %q, %d requests", code, stderr, sent)
 	}
 }

@@ -6,7 +6,10 @@
 // A path names keys from the outside in, joined by dots; an element of a list
 // has its index in brackets: workloads[1].rate. Who shows the error knows what
 // a path is called there: cli makes a flag of it, study a line and a column.
-// Nobody looks for names in a message.
+// Nobody looks for names in a message: a reason that has to name another value
+// puts its path in brackets, as Go's doc comments do with names.
+//
+//	return field.Errorf("request_rate", "does not apply with [steps], which has the rates")
 //
 // The package is apart because workload, tune and study make such errors, and
 // none of them may import another.
@@ -15,6 +18,7 @@ package field
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -23,6 +27,9 @@ import (
 type Error struct {
 	Path   string // of the value; empty: the whole
 	Reason string // what is wrong and what to do, without the name of the value
+
+	format string // of Reason, in which paths of other values stand in brackets; "": it names none
+	args   []any
 }
 
 // Error is the path and the reason.
@@ -33,9 +40,27 @@ func (e *Error) Error() string {
 	return e.Path + ": " + e.Reason
 }
 
+// Says returns the reason with the other values that it names spelled by a
+// function from paths, as "--request-rate" for request_rate.
+func (e *Error) Says(spell func(path string) string) string {
+	if e.format == "" {
+		return e.Reason
+	}
+	return fmt.Sprintf(mention.ReplaceAllStringFunc(e.format, func(m string) string { return spell(m[1 : len(m)-1]) }), e.args...)
+}
+
+// mention is how a reason names another value.
+var mention = regexp.MustCompile(`\[[a-z][a-z0-9_]*\]`)
+
 // Errorf returns an error of the value at a path.
 func Errorf(path, format string, args ...any) error {
-	return &Error{path, fmt.Sprintf(format, args...)}
+	e := &Error{Path: path}
+	if mention.MatchString(format) {
+		e.format, e.args = format, args
+		format = mention.ReplaceAllStringFunc(format, func(m string) string { return m[1 : len(m)-1] })
+	}
+	e.Reason = fmt.Sprintf(format, args...)
+	return e
 }
 
 // Index is the path of an element of a list.
@@ -57,7 +82,9 @@ func Join(path, below string) string {
 func Under(path string, err error) error {
 	var out []error
 	for _, e := range All(err) {
-		out = append(out, &Error{Join(path, e.Path), e.Reason})
+		below := *e
+		below.Path = Join(path, e.Path)
+		out = append(out, &below)
 	}
 	return errors.Join(out...)
 }

@@ -22,3 +22,16 @@ func TestPaths(t *testing.T) {
 		t.Error("no error became one")
 	}
 }
+
+// TestMentions: a reason that names other values says their names as whoever
+// shows it spells them, and keeps brackets of other kinds.
+func TestMentions(t *testing.T) {
+	err := Under("workloads[0]", Errorf("request_rate", "%v with [steps] of [%d]", 2.5, 3))
+	e := All(err)[0]
+	if e.Reason != "2.5 with steps of [3]" || e.Path != "workloads[0].request_rate" {
+		t.Errorf("got %q at %q", e.Reason, e.Path)
+	}
+	if got := e.Says(func(path string) string { return "--" + path }); got != "2.5 with --steps of [3]" {
+		t.Errorf("got %q", got)
+	}
+}

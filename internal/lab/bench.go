@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"perflab/internal/field"
 	"perflab/internal/load"
 	"perflab/internal/openai"
 	"perflab/internal/result"
@@ -103,7 +104,7 @@ func (b Bench) Run(ctx context.Context) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := chatOnly(w.NeedsChat(), b.Spec.Backend); err != nil {
+	if err := chatOnly(w, b.Spec.Backend); err != nil {
 		return nil, err
 	}
 	if err := load.CheckCapacity(concurrent(w), len(b.Spec.Targets)); err != nil {
@@ -479,7 +480,7 @@ func (o *Outcome) summarise(s Spec) error {
 func (s Spec) summaryOptions() (result.Options, error) {
 	opt := result.Options{Percentiles: s.Percentiles, Compat: s.Compat, Price: s.Price, GPUs: s.GPUs}
 	if opt.Compat != "" && opt.Compat != result.VLLM {
-		return opt, fmt.Errorf("--compat %q is unknown: use %s", opt.Compat, result.VLLM)
+		return opt, field.Errorf("compat", "%q is unknown: use %s", opt.Compat, result.VLLM)
 	}
 	for _, g := range s.Goodput {
 		slos, err := result.ParseGoodput(g)
@@ -507,37 +508,37 @@ func PercentilesOf(metrics ...string) []float64 {
 func (s Spec) Validate() error {
 	var errs []error
 	if len(s.Targets) == 0 {
-		errs = append(errs, errors.New("no endpoint: give --base-url, or --host and --port"))
+		errs = append(errs, field.Errorf("targets", "is missing: where the server answers, as http://HOST:PORT"))
 	}
 	for _, t := range s.Targets {
 		if !strings.HasPrefix(t, "http://") && !strings.HasPrefix(t, "https://") {
-			errs = append(errs, fmt.Errorf("--base-url %q is no URL: it begins with http:// or https://", t))
+			errs = append(errs, field.Errorf("targets", "%q is no URL: it begins with http:// or https://", t))
 		}
 	}
 	if s.Model == "" {
-		errs = append(errs, errors.New("--model is missing: the name under which the server serves it"))
+		errs = append(errs, field.Errorf("model", "is missing: the name under which the server serves it"))
 	}
 	if s.Warmups < 0 {
-		errs = append(errs, fmt.Errorf("--num-warmups is %d: it cannot be negative", s.Warmups))
+		errs = append(errs, field.Errorf("num_warmups", "is %d: it cannot be negative", s.Warmups))
 	}
 	for _, p := range s.Percentiles {
 		if !(p > 0 && p < 100) { // nor NaN
-			errs = append(errs, fmt.Errorf("--metric-percentiles has %g: percentiles lie between 0 and 100", p))
+			errs = append(errs, field.Errorf("metric_percentiles", "has %g: percentiles lie between 0 and 100", p))
 		}
 	}
 	if _, err := s.summaryOptions(); err != nil {
 		errs = append(errs, err)
 	}
 	if s.Telemetry != 0 && s.Telemetry < MinTelemetry {
-		errs = append(errs, fmt.Errorf("telemetry_interval_ns is %v: it must be at least %v, since each reading costs the server work", s.Telemetry, MinTelemetry))
+		errs = append(errs, field.Errorf("telemetry_interval_ns", "is %v: it must be at least %v, since each reading costs the server work", s.Telemetry, MinTelemetry))
 	}
 	if s.GPUs < 0 || s.GPUs > mostGPUs {
-		errs = append(errs, fmt.Errorf("--gpus is %d: give the number of GPUs that the deployment has, at most %d", s.GPUs, mostGPUs))
+		errs = append(errs, field.Errorf("gpus", "is %d: give the number of GPUs that the deployment has, at most %d", s.GPUs, mostGPUs))
 	}
 	if err := s.checkCache(); err != nil {
 		errs = append(errs, err)
 	}
-	errs = append(errs, s.Workload.Validate(), chatOnly(s.Workload.NeedsChat(), s.Backend), scenarioFits(s.Workload.Scenario, s.Backend))
+	errs = append(errs, s.Workload.Validate(), chatOnly(s.Workload, s.Backend), scenarioFits(s.Workload.Scenario, s.Backend))
 	return errors.Join(errs...)
 }
 

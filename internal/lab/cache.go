@@ -6,13 +6,13 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
 	"strings"
 	"time"
 
+	"perflab/internal/field"
 	"perflab/internal/load"
 	"perflab/internal/openai"
 	"perflab/internal/result"
@@ -123,7 +123,7 @@ func (b Bench) prepareCache(ctx context.Context, clients []*openai.Client, w *wo
 func resetCaches[T cacheResetter](ctx context.Context, clients []T) error {
 	for _, client := range clients {
 		if err := client.ResetCache(ctx); err != nil {
-			return fmt.Errorf("--cache reset: %w", err)
+			return fmt.Errorf("cache reset: %w", err)
 		}
 	}
 	return nil
@@ -133,7 +133,7 @@ func resetCaches[T cacheResetter](ctx context.Context, clients []T) error {
 // and throws the answers away.
 func (b Bench) fillCaches(ctx context.Context, clients []*openai.Client, w *workload.Workload) (note string, err error) {
 	if w.Len() == 0 {
-		return "", errors.New("--cache warm needs to know the prompts beforehand: give --num-prompts")
+		return "", field.Errorf("cache", "warm needs to know the prompts beforehand: give [num_prompts]")
 	}
 	const usual = 32 // at a time, where the workload has no limit of its own
 	o := load.Options{MaxConcurrency: cmp.Or(b.Spec.Workload.MaxConcurrency, usual)}
@@ -161,7 +161,7 @@ func (b Bench) fillCaches(ctx context.Context, clients []*openai.Client, w *work
 	}
 	switch {
 	case failed == sent:
-		return "", fmt.Errorf("--cache warm: all %d requests that should have filled the prefix cache failed", failed)
+		return "", field.Errorf("cache", "warm: all %d requests that should have filled the prefix cache failed", failed)
 	case failed > 0:
 		note = fmt.Sprintf("%d of %d requests that should have filled the prefix cache before the run failed", failed, sent)
 	}
@@ -247,11 +247,11 @@ func fingerprint(w *workload.Workload) (wait func() string) {
 // checkCache says what is wrong with the spec's policy.
 func (s Spec) checkCache() error {
 	if s.Cache != "" && !slices.Contains(CachePolicies(), s.Cache) {
-		return fmt.Errorf("--cache %q is not known: use %s", s.Cache, strings.Join(CachePolicies(), ", "))
+		return field.Errorf("cache", "%q is not known: use %s", s.Cache, strings.Join(CachePolicies(), ", "))
 	}
 	w := s.Workload.Defaults()
 	if s.Cache == CacheWarm && w.Dataset == "conversations" && w.History == "generated" {
-		return errors.New("--cache warm needs to know the prompts beforehand, and those of conversations with --history generated hold what the server answers: choose --history answers")
+		return field.Errorf("cache", "warm needs to know the prompts beforehand, and those of conversations with [history] generated hold what the server answers: choose [history] answers")
 	}
 	return nil
 }

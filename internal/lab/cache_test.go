@@ -256,7 +256,7 @@ func TestCacheWarmConversations(t *testing.T) {
 		t.Error(d)
 	}
 	spec.Workload.History = "generated"
-	if err := spec.Validate(); err == nil || !strings.Contains(err.Error(), "--cache warm needs to know the prompts beforehand") {
+	if err := spec.Validate(); err == nil || !strings.Contains(err.Error(), "cache: warm needs to know the prompts beforehand") {
 		t.Error(err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"perflab/internal/arch"
 	"perflab/internal/deploy"
 	"perflab/internal/engine"
+	"perflab/internal/field"
 	"perflab/internal/result"
 )
 
@@ -30,6 +31,15 @@ type checker struct {
 func (c *checker) add(path string, format string, args ...any) {
 	line, col := position(c.s.doc, path)
 	c.list = append(c.list, fmt.Sprintf("%d:%d: %s", line, col, fmt.Sprintf(format, args...)))
+}
+
+// mend adds the errors of values below a path, which say in their own words
+// what is wrong with a key.
+func (c *checker) mend(at, what string, err error) {
+	for _, e := range field.All(err) {
+		text := e.Says(func(key string) string { return key })
+		c.add(strings.Trim(at+"."+e.Path, "."), "%s%s", what, strings.TrimSpace(e.Path+" "+text))
+	}
 }
 
 func (s *Study) check() []string {
@@ -198,7 +208,7 @@ func (c *checker) inputs() {
 		at := fmt.Sprintf("workloads.%d", i)
 		opened, err := openWorkload(w.Spec)
 		if err != nil {
-			c.add(at, "workload %s: %v", w.Name, err)
+			c.mend(at, "workload "+w.Name+": ", err)
 			continue
 		}
 		c.fits(at, w.Name, opened)
@@ -328,9 +338,7 @@ func (c *checker) workloads() {
 		}
 		seen[w.Name] = true
 		if err := w.Spec.Validate(); err != nil {
-			for line := range strings.SplitSeq(err.Error(), "\n") {
-				c.add(at, "workload %s: %s", w.Name, line)
-			}
+			c.mend(at, "workload "+w.Name+": ", err)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (c *checker) client() {
 		c.add("bench.backend", "backend %s does not apply to runtime kind %s: the simulated engine has %s and %s", b.Backend, kind, openai.BackendChat, openai.BackendCompletions)
 	}
 	if err := (Spec{Cache: b.Cache}).checkCache(); err != nil {
-		c.add("bench.cache", "%s", strings.TrimPrefix(err.Error(), "--"))
+		c.mend("bench", "", err)
 		return
 	}
 	switch {
@@ -42,8 +42,8 @@ func (c *checker) fits(at, name string, w *workload.Workload) {
 	if c.s.Bench.Cache == CacheWarm && w.Len() == 0 {
 		c.add(at, "workload %s: cache warm needs to know the prompts beforehand: give num_prompts", name)
 	}
-	if err := cmp.Or(chatOnly(w.NeedsChat(), c.s.Bench.Backend), scenarioFits(w.Spec().Scenario, c.s.Bench.Backend)); err != nil {
-		c.add(at, "workload %s: %v", name, err)
+	if err := cmp.Or(chatOnly(w, c.s.Bench.Backend), scenarioFits(w.Spec().Scenario, c.s.Bench.Backend)); err != nil {
+		c.mend(at, "workload "+name+": ", err)
 		return
 	}
 	if err := c.accepts(w); err != nil {

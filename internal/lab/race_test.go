@@ -17,8 +17,8 @@ import (
 	"perflab/internal/tune"
 )
 
-// field is a study of a few arms whose figures paced gives.
-const field = `name: t
+// fewArms is a study of a few arms whose figures paced gives.
+const fewArms = `name: t
 model: Qwen/Qwen3-8B
 hardware: {gpu: h100-sxm, gpus: 2}
 engines: {vllm: {}, sglang: {}}
@@ -79,7 +79,7 @@ func (p paced) Predict(ctx context.Context, q Prediction) iter.Seq2[result.Call,
 // TestRace: the best configuration is found, launched beside the baseline until
 // that is shown, and every fact that the report needs is there.
 func TestRace(t *testing.T) {
-	dir, f := tuned(t, field, paced{})
+	dir, f := tuned(t, fewArms, paced{})
 	if f.Race == nil || f.Recommended == nil || f.Recommended.Engine != "sglang" || !strings.Contains(f.Recommended.Command, "FP8") || !f.Confirmed {
 		t.Fatalf("recommended %+v: %s", f.Recommended, f.Verdict)
 	}
@@ -131,8 +131,8 @@ func TestRace(t *testing.T) {
 // TestRaceResumes: a race that is interrupted wherever it stands, also while it
 // ranks, goes on to the same end.
 func TestRaceResumes(t *testing.T) {
-	_, whole := tuned(t, field, paced{})
-	s, err := ParseStudy("t.yaml", []byte(field))
+	_, whole := tuned(t, fewArms, paced{})
+	s, err := ParseStudy("t.yaml", []byte(fewArms))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestRaceResumes(t *testing.T) {
 				cancel(why)
 			}
 		}}
-		f, err = Tune(ctx, s, []byte(field), o)
+		f, err = Tune(ctx, s, []byte(fewArms), o)
 		if err != nil && !errors.Is(err, why) {
 			t.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func TestRaceResumes(t *testing.T) {
 
 // TestDraws: random, grid and TPE end with a recommendation too.
 func TestDraws(t *testing.T) {
-	text := strings.Replace(field, ", slos: [p99_ttft_ms <= baseline + 400%]", "", 1)
+	text := strings.Replace(fewArms, ", slos: [p99_ttft_ms <= baseline + 400%]", "", 1)
 	for _, name := range []string{Random, Grid, TPE} {
 		s, err := ParseStudyAs("t.yaml", []byte(text), name)
 		if err != nil {

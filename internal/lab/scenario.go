@@ -1,10 +1,10 @@
 package lab
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
+	"perflab/internal/field"
 	"perflab/internal/openai"
 )
 
@@ -22,5 +22,5 @@ func scenarioFits(scenario, backend string) error {
 	if len(fit) == 0 || slices.Contains(fit, backend) {
 		return nil
 	}
-	return fmt.Errorf("--scenario %s %s, which --backend %s does not: use --backend %s", scenario, what, backend, strings.Join(fit, " or "))
+	return field.Errorf("scenario", "%s %s, which [backend] %s does not: use [backend] %s", scenario, what, backend, strings.Join(fit, " or "))
 }

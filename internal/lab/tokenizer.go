@@ -3,9 +3,9 @@ package lab
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 
+	"perflab/internal/field"
 	"perflab/internal/openai"
 	"perflab/internal/result"
 	"perflab/internal/tokenizer"
@@ -19,14 +19,14 @@ func openTokenizer(s workload.Spec) (workload.Tokenizer, error) {
 	case "":
 		return nil, nil
 	case workload.ServerTokenizer:
-		return nil, fmt.Errorf("--tokenizer %s needs a server that runs already: give a tokenizer.json", s.Tokenizer)
+		return nil, field.Errorf("tokenizer", "%s needs a server that runs already: give a tokenizer.json", s.Tokenizer)
 	}
 	t, err := tokenizer.Open(s.Tokenizer)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("--tokenizer: %w: nothing is downloaded: give a tokenizer.json of this machine or its directory, or %s", err, workload.ServerTokenizer)
+		return nil, field.Errorf("tokenizer", "cannot be opened: %v: nothing is downloaded: give a tokenizer.json of this machine or its directory, or %s", err, workload.ServerTokenizer)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--tokenizer: %w", err)
+		return nil, field.Errorf("tokenizer", "cannot be opened: %v", err)
 	}
 	return t, nil
 }

@@ -3,7 +3,9 @@ package lab
 import (
 	"fmt"
 	"slices"
+	"strings"
 
+	"perflab/internal/field"
 	"perflab/internal/load"
 	"perflab/internal/openai"
 	"perflab/internal/result"
@@ -25,12 +27,13 @@ func (b Bench) options(w *workload.Workload) load.Options {
 	return o
 }
 
-// chatOnly refuses what a backend without messages cannot send.
-func chatOnly(what, backend string) error {
-	if what == "" || !slices.Contains([]string{openai.BackendCompletions, openai.BackendVLLM}, backend) {
+// chatOnly refuses a workload that a backend without messages cannot send.
+func chatOnly(w interface{ NeedsChat() (path, value string) }, backend string) error {
+	path, value := w.NeedsChat()
+	if path == "" && value == "" || !slices.Contains([]string{openai.BackendCompletions, openai.BackendVLLM}, backend) {
 		return nil
 	}
-	return fmt.Errorf("%s needs a chat API: --backend %s sends one text, --backend %s messages", what, backend, openai.BackendChat)
+	return field.Errorf(path, "%sneeds a chat API: [backend] %s sends one text, [backend] %s messages", strings.TrimLeft(value+" ", " "), backend, openai.BackendChat)
 }
 
 // conversations says what the counts of a run of conversations are of; "" for

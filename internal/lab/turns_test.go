@@ -43,10 +43,10 @@ func TestConversationsInStudy(t *testing.T) {
 	for change, want := range map[[2]string]string{
 		{"dataset_name: conversations, turns: 4, turn_input_len: 64-128, turn_output_len: \"32\", think_time: 2, max_concurrency: 8, duration: 60}\n" +
 			"baseline: {label: vLLM, engine: vllm}\nruntime: {kind: simulated}", "scenario: \"E(64)\"}\n" +
-			"baseline: {label: vLLM, engine: vllm}\nruntime: {kind: predicted}"}: "6:5: workload chat: --scenario E(64) embeds texts, which --backend openai-chat does not",
+			"baseline: {label: vLLM, engine: vllm}\nruntime: {kind: predicted}"}: "6:28: workload chat: scenario E(64) embeds texts, which backend openai-chat does not",
 		{"kind: simulated", "kind: predicted"}: "6:5: workload chat: a prediction needs every request and its time in advance",
-		{"runtime:", "bench: {backend: openai}\nruntime:"}: "6:5: workload chat: --dataset-name conversations needs a chat API: " +
-			"--backend openai sends one text, --backend openai-chat messages",
+		{"runtime:", "bench: {backend: openai}\nruntime:"}: "6:32: workload chat: dataset_name conversations needs a chat API: " +
+			"backend openai sends one text, backend openai-chat messages",
 	} {
 		_, err := ParseStudy("turns.yaml", []byte(strings.Replace(turnStudy, change[0], change[1], 1)))
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -42,13 +42,13 @@ func capacity(concurrent int, files uint64, ports int) error {
 	if need := uint64(max(0, concurrent)) + spareFiles; need > files {
 		return &CapacityError{
 			Text: fmt.Sprintf("%d requests in flight need %d open files, but the limit is %d", concurrent, need, files),
-			Do:   fmt.Sprintf("raise it with ulimit -n %d, or set a lower --max-concurrency", need),
+			Do:   fmt.Sprintf("raise it with ulimit -n %d, or set a lower limit of concurrent requests", need),
 		}
 	}
 	if ports > 0 && concurrent > ports {
 		return &CapacityError{
 			Text: fmt.Sprintf("%d requests in flight need as many local ports, but there are %d", concurrent, ports),
-			Do:   "widen net.ipv4.ip_local_port_range, set a lower --max-concurrency, or spread the load over more target addresses",
+			Do:   "widen net.ipv4.ip_local_port_range, set a lower limit of concurrent requests, or spread the load over more target addresses",
 		}
 	}
 	return nil

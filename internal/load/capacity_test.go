@@ -16,10 +16,10 @@ func TestCapacity(t *testing.T) {
 	}{
 		{0, 256, 28232, "", ""},
 		{192, 256, 28232, "", ""},
-		{193, 256, 28232, "193 requests in flight need 257 open files, but the limit is 256", "raise it with ulimit -n 257, or set a lower --max-concurrency"},
+		{193, 256, 28232, "193 requests in flight need 257 open files, but the limit is 256", "raise it with ulimit -n 257, or set a lower limit of concurrent requests"},
 		{28232, 1 << 20, 28232, "", ""},
 		{28233, 1 << 20, 28232, "28233 requests in flight need as many local ports, but there are 28232",
-			"widen net.ipv4.ip_local_port_range, set a lower --max-concurrency, or spread the load over more target addresses"},
+			"widen net.ipv4.ip_local_port_range, set a lower limit of concurrent requests, or spread the load over more target addresses"},
 		{28233, 1 << 20, 0, "", ""},
 	} {
 		var text, doing string

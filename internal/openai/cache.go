@@ -36,7 +36,7 @@ func (c *Client) ResetCache(ctx context.Context) error {
 	}
 	return &EndpointError{
 		Text: fmt.Sprintf("%s has no %s: its prefix cache cannot be reset", c.root, strings.Join(paths, " and no ")),
-		Do:   "start vLLM with VLLM_SERVER_DEV_MODE=1 in its environment, which alone gives it that endpoint; SGLang has /flush_cache by itself; for others restart the server, or use another --seed",
+		Do:   "start vLLM with VLLM_SERVER_DEV_MODE=1 in its environment, which alone gives it that endpoint; SGLang has /flush_cache by itself; for others restart the server, or use another seed",
 	}
 }
 
@@ -55,7 +55,7 @@ func (c *Client) resetAnswer(path string, a answer) error {
 		Do:   "wait until no request runs on the server, and let nobody else use it",
 	}
 	if a.status == http.StatusUnauthorized || a.status == http.StatusForbidden {
-		e.Do = "give the server's administrator key by --header or in OPENAI_API_KEY"
+		e.Do = "give the server's administrator key in a header or in OPENAI_API_KEY"
 	}
 	return e
 }

@@ -191,7 +191,7 @@ func (cfg Config) root() (string, error) {
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return "", fmt.Errorf("base URL %q is not of the form http://host:port", u.Redacted())
 	case u.User != nil:
-		return "", errors.New("base URL holds a user name: give credentials by --header instead, so that they stay out of result files")
+		return "", errors.New("base URL holds a user name: give credentials in a header instead, so that they stay out of result files")
 	case strings.ContainsAny(cfg.BaseURL, "?#"): // an empty one, too, would swallow the endpoint
 		return "", fmt.Errorf("base URL %q has a query or a fragment: leave it out", cfg.BaseURL)
 	}
@@ -221,7 +221,7 @@ func (cfg Config) checkHeaders() error {
 		value := cfg.Headers[name]
 		switch canonical := http.CanonicalHeaderKey(name); {
 		case name == "" || strings.ContainsFunc(name, noToken):
-			return errors.New("the name of a header (not shown: it may hold a value) has a character that HTTP does not allow: give --header as NAME=VALUE")
+			return errors.New("the name of a header (not shown: it may hold a value) has a character that HTTP does not allow: write NAME=VALUE")
 		case strings.ContainsFunc(value, control):
 			return fmt.Errorf("the value of header %q holds a line break or another control character", name)
 		case slices.Contains([]string{"Content-Length", "Keep-Alive", "Trailer", "Transfer-Encoding", "Upgrade"}, canonical):

@@ -56,7 +56,7 @@ func (c *Client) Probe(ctx context.Context) (Info, error) {
 	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
 		return info, &EndpointError{
 			Text: fmt.Sprintf("%s refuses access (%d): %s", c.root, a.status, c.redact(clean(a.body))),
-			Do:   "give the server's key in OPENAI_API_KEY, or another credential by --header",
+			Do:   "give the server's key in OPENAI_API_KEY, or another credential in a header",
 		}
 	case a.status != http.StatusOK:
 		info.Note = fmt.Sprintf("%s/v1/models answers %d: the model name could not be checked", c.root, a.status)
@@ -70,7 +70,7 @@ func (c *Client) Probe(ctx context.Context) (Info, error) {
 	if err := json.Unmarshal(a.body, &list); err != nil || list.Data == nil {
 		return info, &EndpointError{
 			Text: fmt.Sprintf("%s/v1/models is not an OpenAI-compatible list of models: %s", c.root, c.redact(clean(a.body))),
-			Do:   "check --base-url: another service may listen there",
+			Do:   "check the base URL: another service may listen there",
 		}
 	}
 	for _, m := range list.Data {
@@ -89,7 +89,7 @@ func (c *Client) checkModel(served []string) error {
 	}
 	return &EndpointError{
 		Text: fmt.Sprintf("%s does not serve model %q; it serves %s", c.root, c.cfg.Model, quoted(served)),
-		Do:   "use --model " + served[0],
+		Do:   "use the model name " + served[0],
 	}
 }
 
@@ -116,13 +116,13 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return &EndpointError{
 			Text: fmt.Sprintf("the certificate of %s cannot be trusted: %s", c.root, c.redact(strings.TrimPrefix(text, "tls: failed to verify certificate: "))),
-			Do:   "use the name that it is for, let SSL_CERT_FILE name who signed it, or give --insecure",
+			Do:   "use the name that it is for, let SSL_CERT_FILE name who signed it, or accept any certificate",
 			Err:  err,
 		}
 	}
 	return &EndpointError{
 		Text: fmt.Sprintf("no server answers at %s: %s", c.root, c.redact(text)),
-		Do:   "start the server, or check --base-url (host, port, http or https)",
+		Do:   "start the server, or check the base URL (host, port, http or https)",
 		Err:  err,
 	}
 }
@@ -171,7 +171,7 @@ func (c *Client) Ready(ctx context.Context, timeout time.Duration) error {
 		}
 		return &EndpointError{
 			Text: fmt.Sprintf("%s was not ready within %v: %s", c.root, timeout, last),
-			Do:   "look into the server's log, or give it longer with --ready-check-timeout-sec",
+			Do:   "look into the server's log, or wait longer for it",
 		}
 	}
 }

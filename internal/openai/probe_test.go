@@ -47,12 +47,12 @@ func TestProbe(t *testing.T) {
 		"simulated": {"a", sim, Info{Models: []string{"a", "b"}, Version: "0.11.0", Simulated: true}, "", ""},
 		"no list":   {"a", answers(404, "x"), Info{Note: "http://engine.test/v1/models answers 404: the model name could not be checked"}, "", ""},
 		"wrong model": {"c", answers(200, models), Info{Models: []string{"a", "b"}, Version: "0.11.0"},
-			`http://engine.test does not serve model "c"; it serves "a", "b"`, "use --model a"},
+			`http://engine.test does not serve model "c"; it serves "a", "b"`, "use the model name a"},
 		"no model": {"c", answers(200, `{"data":[]}`), Info{Version: "0.11.0"}, "http://engine.test serves no model", "look into the server's log"},
-		"no key":   {"a", answers(401, "bad key sk-secret"), Info{}, "http://engine.test refuses access (401): bad key [API key]", "give the server's key in OPENAI_API_KEY, or another credential by --header"},
-		"not it":   {"a", answers(200, "<html>hi"), Info{}, "http://engine.test/v1/models is not an OpenAI-compatible list of models: <html>hi", "check --base-url: another service may listen there"},
+		"no key":   {"a", answers(401, "bad key sk-secret"), Info{}, "http://engine.test refuses access (401): bad key [API key]", "give the server's key in OPENAI_API_KEY, or another credential in a header"},
+		"not it":   {"a", answers(200, "<html>hi"), Info{}, "http://engine.test/v1/models is not an OpenAI-compatible list of models: <html>hi", "check the base URL: another service may listen there"},
 		"stuck": {"a", func(http.ResponseWriter, *http.Request) { time.Sleep(time.Hour) }, Info{},
-			"no server answers at http://engine.test: no answer within 10s", "start the server, or check --base-url (host, port, http or https)"},
+			"no server answers at http://engine.test: no answer within 10s", "start the server, or check the base URL (host, port, http or https)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, Config{Model: tt.model, APIKey: "sk-secret"}, tt.h, func(t *testing.T, c *Client) {

@@ -60,12 +60,12 @@ func (c *Client) exchange(ctx context.Context, path string, question map[string]
 	case a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed:
 		return &EndpointError{
 			Text: fmt.Sprintf("%s has no %s (%d)", c.root, path, a.status),
-			Do:   "vLLM and SGLang have it, and gateways before them may not: name the engine itself in --base-url, or use a tokenizer file",
+			Do:   "vLLM and SGLang have it, and gateways before them may not: name the engine itself in the base URL, or use a tokenizer file",
 		}
 	case a.status != http.StatusOK:
 		return &EndpointError{
 			Text: fmt.Sprintf("%s%s answers %d: %s", c.root, path, a.status, c.redact(clean([]byte(c.redact(string(a.body)))))),
-			Do:   "check --model and the key in OPENAI_API_KEY",
+			Do:   "check the model name and the key in OPENAI_API_KEY",
 		}
 	}
 	if err := json.Unmarshal(a.body, reply); err != nil {

@@ -1,11 +1,11 @@
 package workload
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
 
+	"perflab/internal/field"
 	"perflab/internal/stat"
 )
 
@@ -29,7 +29,7 @@ func schedule(s Spec, rows []row) ([]time.Duration, error) {
 	for i := range due {
 		t := seconds(i)
 		if !(t <= maxSpan.Seconds()) {
-			return nil, fmt.Errorf("request %d of %d would be due after %.3g s: choose a higher --request-rate or --speed", i+1, len(rows), t)
+			return nil, field.Errorf("", "request %d of %d would be due after %.3g s: choose a higher [request_rate] or [speed]", i+1, len(rows), t)
 		}
 		due[i] = time.Duration(math.Round(t * 1e9))
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"perflab/internal/field"
 	"perflab/internal/stat"
 )
 
@@ -54,9 +55,9 @@ func open(s Spec, k kit) (source, error) {
 	}
 	f, err := os.Open(s.Path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return source{}, fmt.Errorf("--dataset-path %s does not exist%s", s.Path, fileHint(s.Dataset))
+		return source{}, field.Errorf("dataset_path", "%s does not exist"+fileHint(s.Dataset), s.Path)
 	} else if err != nil {
-		return source{}, fmt.Errorf("open --dataset-path: %w", err)
+		return source{}, field.Errorf("dataset_path", "cannot be opened: %v", err)
 	}
 	defer f.Close()
 	var src source
@@ -88,7 +89,7 @@ func fileHint(dataset string) string {
 	switch dataset {
 	case "sharegpt":
 		return ": download ShareGPT_V3_unfiltered_cleaned_split.json of the Hugging Face dataset" +
-			" anon8231489123/ShareGPT_Vicuna_unfiltered, or choose --dataset-name random, which needs no file"
+			" anon8231489123/ShareGPT_Vicuna_unfiltered, or choose [dataset_name] random, which needs no file"
 	case "azure":
 		return ": a CSV file with the columns " + strings.Join(azureColumns, ", ") +
 			" as in AzurePublicDataset on GitHub"
@@ -167,7 +168,7 @@ func sample(s Spec, src source, prompts []string, order []int) source {
 // each which row of the file order it was.
 func cutTrace(s Spec, rows []row) ([]row, []int, error) {
 	if s.NumPrompts > len(rows) && len(rows) > 0 {
-		return nil, nil, fmt.Errorf("--num-prompts %d is more than its %d usable rows, and a trace is not repeated", s.NumPrompts, len(rows))
+		return nil, nil, field.Errorf("num_prompts", "%d is more than its %d usable rows, and a trace is not repeated", s.NumPrompts, len(rows))
 	}
 	order := make([]int, len(rows))
 	for i := range order {

@@ -300,7 +300,7 @@ func TestBadFiles(t *testing.T) {
 		}
 	}
 	_, err := Open(Spec{Dataset: "azure", Path: file(t, azureText), NumPrompts: 4})
-	if err == nil || !strings.Contains(err.Error(), "--num-prompts 4 is more than its 3 usable rows") {
+	if err == nil || !strings.Contains(err.Error(), "num_prompts: 4 is more than its 3 usable rows") {
 		t.Errorf("a trace too short: %v", err)
 	}
 	_, err = Open(Spec{Dataset: "sharegpt", Path: "absent.json"})

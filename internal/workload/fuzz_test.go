@@ -76,7 +76,7 @@ func FuzzScenario(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		sc, err := parseScenario(text)
 		if err != nil {
-			if !strings.HasPrefix(err.Error(), "--scenario") {
+			if !strings.HasPrefix(err.Error(), "scenario") {
 				t.Fatalf("%q: %v", text, err)
 			}
 			return

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/field"
 	"perflab/internal/stat"
 )
 
@@ -43,11 +44,11 @@ func parseImageSize(text string) (sizes, error) {
 		side.to.X, errW = strconv.Atoi(w)
 		side.to.Y, errH = strconv.Atoi(h)
 		if errW != nil || errH != nil || min(side.to.X, side.to.Y) < 1 || max(side.to.X, side.to.Y) > maxSide {
-			return sizes{}, fmt.Errorf("--random-image-size %q: write 512x512 or 256x256-1024x1024, up to %d", text, maxSide)
+			return sizes{}, field.Errorf("random_image_size", "%q: write 512x512 or 256x256-1024x1024, up to %d", text, maxSide)
 		}
 	}
 	if z.low.X > z.high.X || z.low.Y > z.high.Y {
-		return sizes{}, fmt.Errorf("--random-image-size %q: the first size is larger than the second", text)
+		return sizes{}, field.Errorf("random_image_size", "%q: the first size is larger than the second", text)
 	}
 	return z, nil
 }

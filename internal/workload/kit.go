@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/field"
 	"perflab/internal/stat"
 	"perflab/internal/token"
 )
@@ -41,7 +42,7 @@ func newKit(s Spec, tok Tokenizer) (kit, error) {
 		k.words = words
 	}
 	if len(k.words) < minWords {
-		return kit{}, fmt.Errorf("%d of the %d words that prompts are made of are single tokens of %s, which is too few: run without --tokenizer, or with --random-rng vllm",
+		return kit{}, field.Errorf("", "%d of the %d words that prompts are made of are single tokens of %s, which is too few: run without [tokenizer], or with [random_rng] vllm",
 			len(k.words), all, tok.Name())
 	}
 	return k, nil

@@ -2,8 +2,9 @@ package workload
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
+
+	"perflab/internal/field"
 )
 
 // madeOfWords says whether the prompts are random words.
@@ -34,7 +35,7 @@ func (s *Spec) fillRandom() {
 
 // madeLength is a whole number that belongs to one dataset that is made up.
 type madeLength struct {
-	flag     string
+	path     string
 	of       string // dataset
 	value    *int
 	standard int
@@ -44,18 +45,18 @@ type madeLength struct {
 // madeLengths are the numbers of the datasets that are made up, random aside.
 func (s *Spec) madeLengths() []madeLength {
 	return []madeLength{
-		{"--sonnet-input-len", "sonnet", &s.SonnetInputLen, 550, maxTokens},
-		{"--sonnet-output-len", "sonnet", &s.SonnetOutputLen, 150, maxTokens},
-		{"--sonnet-prefix-len", "sonnet", &s.SonnetPrefixLen, 200, maxTokens},
-		{"--prefix-repetition-prefix-len", "prefix_repetition", &s.PrefixRepetitionPrefixLen, 256, maxTokens / 2},
-		{"--prefix-repetition-suffix-len", "prefix_repetition", &s.PrefixRepetitionSuffixLen, 256, maxTokens / 2},
-		{"--prefix-repetition-num-prefixes", "prefix_repetition", &s.PrefixRepetitionNumPrefixes, 10, maxRequests},
-		{"--prefix-repetition-output-len", "prefix_repetition", &s.PrefixRepetitionOutputLen, 128, maxTokens},
-		{"--gsp-num-groups", "shared-prefix", &s.GSPNumGroups, 64, maxRequests},
-		{"--gsp-prompts-per-group", "shared-prefix", &s.GSPPromptsPerGroup, 16, maxRequests},
-		{"--gsp-system-prompt-len", "shared-prefix", &s.GSPSystemPromptLen, 2048, maxTokens / 2},
-		{"--gsp-question-len", "shared-prefix", &s.GSPQuestionLen, 128, maxTokens / 2},
-		{"--gsp-output-len", "shared-prefix", &s.GSPOutputLen, 256, maxTokens},
+		{"sonnet_input_len", "sonnet", &s.SonnetInputLen, 550, maxTokens},
+		{"sonnet_output_len", "sonnet", &s.SonnetOutputLen, 150, maxTokens},
+		{"sonnet_prefix_len", "sonnet", &s.SonnetPrefixLen, 200, maxTokens},
+		{"prefix_repetition_prefix_len", "prefix_repetition", &s.PrefixRepetitionPrefixLen, 256, maxTokens / 2},
+		{"prefix_repetition_suffix_len", "prefix_repetition", &s.PrefixRepetitionSuffixLen, 256, maxTokens / 2},
+		{"prefix_repetition_num_prefixes", "prefix_repetition", &s.PrefixRepetitionNumPrefixes, 10, maxRequests},
+		{"prefix_repetition_output_len", "prefix_repetition", &s.PrefixRepetitionOutputLen, 128, maxTokens},
+		{"gsp_num_groups", "shared-prefix", &s.GSPNumGroups, 64, maxRequests},
+		{"gsp_prompts_per_group", "shared-prefix", &s.GSPPromptsPerGroup, 16, maxRequests},
+		{"gsp_system_prompt_len", "shared-prefix", &s.GSPSystemPromptLen, 2048, maxTokens / 2},
+		{"gsp_question_len", "shared-prefix", &s.GSPQuestionLen, 128, maxTokens / 2},
+		{"gsp_output_len", "shared-prefix", &s.GSPOutputLen, 256, maxTokens},
 	}
 }
 
@@ -85,16 +86,16 @@ func (s *Spec) fillMade() {
 // madeFaults names what is wrong with the fields of datasets that are made up
 // and of tokens; d is s with its defaults.
 func (s Spec) madeFaults(d Spec) (faults []error) {
-	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
+	fault := func(path, format string, a ...any) { faults = append(faults, field.Errorf(path, format, a...)) }
 	for _, l := range s.madeLengths() {
 		switch v := *l.value; {
 		case v == 0:
 		case l.of != d.Dataset:
-			fault("%s applies to --dataset-name %s, not %s", l.flag, l.of, d.Dataset)
+			fault(l.path, "applies to [dataset_name] %s, not %s", l.of, d.Dataset)
 		case v < 0:
-			fault("%s %d must not be negative", l.flag, v)
+			fault(l.path, "%d must not be negative", v)
 		case v > l.limit:
-			fault("%s %d is over the limit of %d", l.flag, v, l.limit)
+			fault(l.path, "%d is over the limit of %d", v, l.limit)
 		}
 	}
 	if len(faults) > 0 {
@@ -105,24 +106,24 @@ func (s Spec) madeFaults(d Spec) (faults []error) {
 		return s.randomFaults(d)
 	case "sharegpt":
 		if !slices.Contains([]string{"vllm", "guidellm"}, d.ShareGPTFilter) {
-			return append(faults, unknown("--sharegpt-filter", d.ShareGPTFilter, []string{"vllm", "guidellm"}))
+			return append(faults, unknown("sharegpt_filter", d.ShareGPTFilter, []string{"vllm", "guidellm"}))
 		}
 		if d.ShareGPTFilter == "guidellm" && s.DisableShuffle {
-			fault("--disable-shuffle applies to --sharegpt-filter vllm: guidellm keeps the file's order anyway")
+			fault("disable_shuffle", "applies to [sharegpt_filter] vllm: guidellm keeps the file's order anyway")
 		}
 	case "sonnet":
 		if d.SonnetPrefixLen >= d.SonnetInputLen {
-			fault("--sonnet-prefix-len %d must be below --sonnet-input-len %d, of which it is a part", d.SonnetPrefixLen, d.SonnetInputLen)
+			fault("sonnet_prefix_len", "%d must be below [sonnet_input_len] %d, of which it is a part", d.SonnetPrefixLen, d.SonnetInputLen)
 		}
 	case "prefix_repetition":
 		if n := d.PrefixRepetitionNumPrefixes; d.NumPrompts > 0 && !d.timed() && d.NumPrompts%n != 0 {
-			fault("--num-prompts %d must be a multiple of --prefix-repetition-num-prefixes %d, each of which has as many prompts: give %d", d.NumPrompts, n, max(1, d.NumPrompts/n)*n)
+			fault("num_prompts", "%d must be a multiple of [prefix_repetition_num_prefixes] %d, each of which has as many prompts: give %d", d.NumPrompts, n, max(1, d.NumPrompts/n)*n)
 		}
 	case "shared-prefix":
 		if n := d.GSPNumGroups * d.GSPPromptsPerGroup; d.NumPrompts > 0 && !d.timed() && d.NumPrompts != n {
-			fault("--num-prompts %d is not the %d of %d groups with %d prompts each: change --gsp-num-groups or --gsp-prompts-per-group instead", d.NumPrompts, n, d.GSPNumGroups, d.GSPPromptsPerGroup)
+			fault("num_prompts", "%d is not the %d of %d groups with %d prompts each: change [gsp_num_groups] or [gsp_prompts_per_group] instead", d.NumPrompts, n, d.GSPNumGroups, d.GSPPromptsPerGroup)
 		} else if n > maxRequests {
-			fault("--gsp-num-groups %d times --gsp-prompts-per-group %d is over the limit of %d requests", d.GSPNumGroups, d.GSPPromptsPerGroup, maxRequests)
+			fault("gsp_num_groups", "%d times [gsp_prompts_per_group] %d is over the limit of %d requests", d.GSPNumGroups, d.GSPPromptsPerGroup, maxRequests)
 		}
 	}
 	return faults
@@ -130,36 +131,36 @@ func (s Spec) madeFaults(d Spec) (faults []error) {
 
 // randomFaults names what cannot go together in the random dataset.
 func (s Spec) randomFaults(d Spec) (faults []error) {
-	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
+	fault := func(path, format string, a ...any) { faults = append(faults, field.Errorf(path, format, a...)) }
 	if s.RandomRNG != "" && s.RandomRNG != "vllm" {
-		return append(faults, unknown("--random-rng", s.RandomRNG, []string{"vllm"}))
+		return append(faults, unknown("random_rng", s.RandomRNG, []string{"vllm"}))
 	}
 	if s.Tokenizer == "" {
 		if s.RandomRNG == "vllm" {
-			fault("--random-rng vllm needs --tokenizer: vLLM's prompts are made of the ids of its model's tokenizer.json")
+			fault("random_rng", "vllm needs [tokenizer]: vLLM's prompts are made of the ids of its model's tokenizer.json")
 		} else if s.RandomIDs {
-			fault("--random-ids needs --tokenizer: the ids are of the model's tokenizer.json")
+			fault("random_ids", "needs [tokenizer]: the ids are of the model's tokenizer.json")
 		}
 	} else if s.Tokenizer == ServerTokenizer && (s.RandomRNG != "" || s.RandomIDs) {
-		fault("--tokenizer server does not say which ids there are: --random-rng vllm and --random-ids need the model's tokenizer.json")
+		fault("tokenizer", "server does not say which ids there are: [random_rng] vllm and [random_ids] need the model's tokenizer.json")
 	}
 	if s.Scenario == "" {
 		if s.RandomBatchSize != 0 {
-			fault("--random-batch-size applies to --scenario E(...) and R(...), whose requests have several texts")
+			fault("random_batch_size", "applies to [scenario] E(...) and R(...), whose requests have several texts")
 		}
 		return faults
 	}
 	for _, f := range []struct {
-		flag string
+		path string
 		set  bool
 	}{
-		{"--random-input-len", s.RandomInputLen != 0},
-		{"--random-output-len", s.RandomOutputLen != 0},
-		{"--random-range-ratio", s.RandomRangeRatio != 0},
-		{"--random-rng", s.RandomRNG != ""},
+		{"random_input_len", s.RandomInputLen != 0},
+		{"random_output_len", s.RandomOutputLen != 0},
+		{"random_range_ratio", s.RandomRangeRatio != 0},
+		{"random_rng", s.RandomRNG != ""},
 	} {
 		if f.set {
-			fault("%s does not apply with --scenario, which says the lengths", f.flag)
+			fault(f.path, "does not apply with [scenario], which says the lengths")
 		}
 	}
 	sc, err := parseScenario(s.Scenario)
@@ -167,13 +168,13 @@ func (s Spec) randomFaults(d Spec) (faults []error) {
 	case err != nil:
 		faults = append(faults, err)
 	case !sc.documents() && s.RandomBatchSize != 0:
-		fault("--random-batch-size applies to --scenario E(...) and R(...), not %s", s.Scenario)
+		fault("random_batch_size", "applies to [scenario] E(...) and R(...), not %s", s.Scenario)
 	case sc.documents() && s.IgnoreEOS:
-		fault("--ignore-eos does not apply with --scenario %s, whose requests get no answer", s.Scenario)
+		fault("ignore_eos", "does not apply with [scenario] %s, whose requests get no answer", s.Scenario)
 	case sc.documents() && s.RandomPrefixLen != 0:
-		fault("--random-prefix-len does not apply with --scenario %s, whose texts share nothing", s.Scenario)
+		fault("random_prefix_len", "does not apply with [scenario] %s, whose texts share nothing", s.Scenario)
 	case sc.documents() && s.RandomIDs:
-		fault("--random-ids does not apply with --scenario %s, whose requests are texts", s.Scenario)
+		fault("random_ids", "does not apply with [scenario] %s, whose requests are texts", s.Scenario)
 	}
 	return faults
 }

@@ -64,7 +64,7 @@ func TestBurstGPT(t *testing.T) {
 			t.Errorf("%q\n got %v\nwant %s", text, err, want)
 		}
 	}
-	if _, err := Open(Spec{Dataset: "burstgpt"}); err == nil || !strings.Contains(err.Error(), "needs --dataset-path: a CSV file with the columns Timestamp, Model") {
+	if _, err := Open(Spec{Dataset: "burstgpt"}); err == nil || !strings.Contains(err.Error(), "needs dataset_path: a CSV file with the columns Timestamp, Model") {
 		t.Errorf("without a file: %v", err)
 	}
 }
@@ -202,9 +202,9 @@ func TestSonnet(t *testing.T) {
 		spec Spec
 		want string
 	}{
-		{Spec{Dataset: "sonnet", SonnetInputLen: 12, SonnetPrefixLen: 3}, "--sonnet-input-len 12 has no room for a line behind the question and the shared lines: give at least"},
+		{Spec{Dataset: "sonnet", SonnetInputLen: 12, SonnetPrefixLen: 3}, "sonnet_input_len: 12 has no room for a line behind the question and the shared lines: give at least"},
 		{Spec{Dataset: "sonnet", Path: file(t, "\n \n")}, "has no line of text"},
-		{Spec{Dataset: "sonnet", Path: "absent.txt"}, "open --dataset-path: open absent.txt"},
+		{Spec{Dataset: "sonnet", Path: "absent.txt"}, "dataset_path: cannot be opened: open absent.txt"},
 	} {
 		if _, err := Open(tt.spec); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("got %v\nwant %s", err, tt.want)
@@ -277,42 +277,42 @@ func TestMadeFaults(t *testing.T) {
 		spec Spec
 		want string
 	}{
-		{Spec{Scenario: "D(100)"}, `--scenario "D(100)" must be of the form D(100,100) (input and output tokens of each request)`},
-		{Spec{Scenario: "N(480,240)"}, `--scenario "N(480,240)" must be of the form N(480,240)/(300,150) (mean and standard deviation of input and output tokens)`},
-		{Spec{Scenario: "U(1,2)/(3)"}, `--scenario "U(1,2)/(3)" must be of the form U(50,100)/(200,250) (least and most input and output tokens) or U(100,200) (most input and output tokens, from 1)`},
-		{Spec{Scenario: "I(512,512)"}, `--scenario "I(512,512)" must be of the form D(100,100), N(480,240)/(300,150), U(50,100)/(200,250), U(100,200), E(1024) or R(1024,100)`},
-		{Spec{Scenario: "D(-1,2)"}, `--scenario "D(-1,2)" must be of the form D(100,100) (input and output tokens of each request)`},
-		{Spec{Scenario: "D(0,2)"}, "--scenario D(0,2): number 1 of pair 1 must be at least 1"},
-		{Spec{Scenario: "D(1,99999999)"}, "--scenario D(1,99999999): 99999999 is over the limit of 16777216 tokens"},
-		{Spec{Scenario: "U(9,8)/(1,2)"}, "--scenario U(9,8)/(1,2): the first number of a pair must not be above the second, as in U(50,100)/(200,250)"},
+		{Spec{Scenario: "D(100)"}, `scenario: "D(100)" must be of the form D(100,100) (input and output tokens of each request)`},
+		{Spec{Scenario: "N(480,240)"}, `scenario: "N(480,240)" must be of the form N(480,240)/(300,150) (mean and standard deviation of input and output tokens)`},
+		{Spec{Scenario: "U(1,2)/(3)"}, `scenario: "U(1,2)/(3)" must be of the form U(50,100)/(200,250) (least and most input and output tokens) or U(100,200) (most input and output tokens, from 1)`},
+		{Spec{Scenario: "I(512,512)"}, `scenario: "I(512,512)" must be of the form D(100,100), N(480,240)/(300,150), U(50,100)/(200,250), U(100,200), E(1024) or R(1024,100)`},
+		{Spec{Scenario: "D(-1,2)"}, `scenario: "D(-1,2)" must be of the form D(100,100) (input and output tokens of each request)`},
+		{Spec{Scenario: "D(0,2)"}, "scenario: D(0,2): number 1 of pair 1 must be at least 1"},
+		{Spec{Scenario: "D(1,99999999)"}, "scenario: D(1,99999999): 99999999 is over the limit of 16777216 tokens"},
+		{Spec{Scenario: "U(9,8)/(1,2)"}, "scenario: U(9,8)/(1,2): the first number of a pair must not be above the second, as in U(50,100)/(200,250)"},
 		{Spec{Scenario: "D(1,2)", RandomInputLen: 5, RandomOutputLen: 5, RandomRangeRatio: 0.5},
-			"--random-input-len does not apply with --scenario, which says the lengths\n--random-output-len does not apply with --scenario, which says the lengths\n--random-range-ratio does not apply with --scenario, which says the lengths"},
-		{Spec{Scenario: "D(1,2)", RandomBatchSize: 2}, "--random-batch-size applies to --scenario E(...) and R(...), not D(1,2)"},
-		{Spec{Scenario: "E(8)", RandomPrefixLen: 2}, "--random-prefix-len does not apply with --scenario E(8), whose texts share nothing"},
-		{Spec{Scenario: "E(8)", IgnoreEOS: true}, "--ignore-eos does not apply with --scenario E(8), whose requests get no answer"},
-		{Spec{Scenario: "E(8)", RandomIDs: true, Tokenizer: "x"}, "--random-ids does not apply with --scenario E(8), whose requests are texts"},
-		{Spec{Dataset: "sonnet", Scenario: "D(1,1)"}, "--scenario applies to --dataset-name random, not sonnet"},
-		{Spec{RandomBatchSize: 2}, "--random-batch-size applies to --scenario E(...) and R(...), whose requests have several texts"},
-		{Spec{RandomRNG: "numpy"}, `unknown --random-rng "numpy": use vllm`},
-		{Spec{RandomRNG: "vllm"}, "--random-rng vllm needs --tokenizer: vLLM's prompts are made of the ids of its model's tokenizer.json"},
-		{Spec{RandomIDs: true}, "--random-ids needs --tokenizer: the ids are of the model's tokenizer.json"},
-		{Spec{RandomIDs: true, Tokenizer: "server"}, "--tokenizer server does not say which ids there are: --random-rng vllm and --random-ids need the model's tokenizer.json"},
-		{Spec{RandomRNG: "vllm", Tokenizer: "x", Scenario: "D(1,1)"}, "--random-rng does not apply with --scenario, which says the lengths"},
-		{Spec{Dataset: "sharegpt", Path: "x", ShareGPTFilter: "guidelm"}, `unknown --sharegpt-filter "guidelm": did you mean guidellm? (known: vllm, guidellm)`},
-		{Spec{Dataset: "sharegpt", Path: "x", ShareGPTFilter: "guidellm", DisableShuffle: true}, "--disable-shuffle applies to --sharegpt-filter vllm: guidellm keeps the file's order anyway"},
-		{Spec{ShareGPTFilter: "vllm"}, "--sharegpt-filter applies to --dataset-name sharegpt, not random"},
-		{Spec{SonnetInputLen: 9}, "--sonnet-input-len applies to --dataset-name sonnet, not random"},
-		{Spec{Dataset: "sonnet", SonnetPrefixLen: 550}, "--sonnet-prefix-len 550 must be below --sonnet-input-len 550, of which it is a part"},
-		{Spec{Dataset: "sonnet", SonnetOutputLen: -2}, "--sonnet-output-len -2 must not be negative"},
-		{Spec{Dataset: "prefix_repetition", NumPrompts: 25}, "--num-prompts 25 must be a multiple of --prefix-repetition-num-prefixes 10, each of which has as many prompts: give 20"},
-		{Spec{Dataset: "prefix_repetition", NumPrompts: 5}, "--num-prompts 5 must be a multiple of --prefix-repetition-num-prefixes 10, each of which has as many prompts: give 10"},
-		{Spec{Dataset: "prefix_repetition", PrefixRepetitionSuffixLen: 1 << 24}, "--prefix-repetition-suffix-len 16777216 is over the limit of 8388608"},
-		{Spec{Dataset: "shared-prefix", NumPrompts: 25}, "--num-prompts 25 is not the 1024 of 64 groups with 16 prompts each: change --gsp-num-groups or --gsp-prompts-per-group instead"},
-		{Spec{Dataset: "shared-prefix", GSPNumGroups: 1e6}, "--gsp-num-groups 1000000 times --gsp-prompts-per-group 16 is over the limit of 10000000 requests"},
-		{Spec{Dataset: "shared-prefix", GSPZipfAlpha: -1}, "--gsp-zipf-alpha -1 must be a finite number above 0"},
-		{Spec{GSPZipfAlpha: 1}, "--gsp-zipf-alpha applies to --dataset-name shared-prefix, not random"},
-		{Spec{BurstGPTModel: "GPT-4"}, "--burstgpt-model applies to --dataset-name burstgpt, not random"},
-		{Spec{Dataset: "shared-prefix", Path: "x"}, "--dataset-path applies to --dataset-name sharegpt, azure, mooncake, burstgpt, jsonl, sonnet or conversations, not shared-prefix"},
+			"random_input_len: does not apply with scenario, which says the lengths\nrandom_output_len: does not apply with scenario, which says the lengths\nrandom_range_ratio: does not apply with scenario, which says the lengths"},
+		{Spec{Scenario: "D(1,2)", RandomBatchSize: 2}, "random_batch_size: applies to scenario E(...) and R(...), not D(1,2)"},
+		{Spec{Scenario: "E(8)", RandomPrefixLen: 2}, "random_prefix_len: does not apply with scenario E(8), whose texts share nothing"},
+		{Spec{Scenario: "E(8)", IgnoreEOS: true}, "ignore_eos: does not apply with scenario E(8), whose requests get no answer"},
+		{Spec{Scenario: "E(8)", RandomIDs: true, Tokenizer: "x"}, "random_ids: does not apply with scenario E(8), whose requests are texts"},
+		{Spec{Dataset: "sonnet", Scenario: "D(1,1)"}, "scenario: applies to dataset_name random, not sonnet"},
+		{Spec{RandomBatchSize: 2}, "random_batch_size: applies to scenario E(...) and R(...), whose requests have several texts"},
+		{Spec{RandomRNG: "numpy"}, `random_rng: "numpy" is unknown: use vllm`},
+		{Spec{RandomRNG: "vllm"}, "random_rng: vllm needs tokenizer: vLLM's prompts are made of the ids of its model's tokenizer.json"},
+		{Spec{RandomIDs: true}, "random_ids: needs tokenizer: the ids are of the model's tokenizer.json"},
+		{Spec{RandomIDs: true, Tokenizer: "server"}, "tokenizer: server does not say which ids there are: random_rng vllm and random_ids need the model's tokenizer.json"},
+		{Spec{RandomRNG: "vllm", Tokenizer: "x", Scenario: "D(1,1)"}, "random_rng: does not apply with scenario, which says the lengths"},
+		{Spec{Dataset: "sharegpt", Path: "x", ShareGPTFilter: "guidelm"}, `sharegpt_filter: "guidelm" is unknown: did you mean guidellm? (known: vllm, guidellm)`},
+		{Spec{Dataset: "sharegpt", Path: "x", ShareGPTFilter: "guidellm", DisableShuffle: true}, "disable_shuffle: applies to sharegpt_filter vllm: guidellm keeps the file's order anyway"},
+		{Spec{ShareGPTFilter: "vllm"}, "sharegpt_filter: applies to dataset_name sharegpt, not random"},
+		{Spec{SonnetInputLen: 9}, "sonnet_input_len: applies to dataset_name sonnet, not random"},
+		{Spec{Dataset: "sonnet", SonnetPrefixLen: 550}, "sonnet_prefix_len: 550 must be below sonnet_input_len 550, of which it is a part"},
+		{Spec{Dataset: "sonnet", SonnetOutputLen: -2}, "sonnet_output_len: -2 must not be negative"},
+		{Spec{Dataset: "prefix_repetition", NumPrompts: 25}, "num_prompts: 25 must be a multiple of prefix_repetition_num_prefixes 10, each of which has as many prompts: give 20"},
+		{Spec{Dataset: "prefix_repetition", NumPrompts: 5}, "num_prompts: 5 must be a multiple of prefix_repetition_num_prefixes 10, each of which has as many prompts: give 10"},
+		{Spec{Dataset: "prefix_repetition", PrefixRepetitionSuffixLen: 1 << 24}, "prefix_repetition_suffix_len: 16777216 is over the limit of 8388608"},
+		{Spec{Dataset: "shared-prefix", NumPrompts: 25}, "num_prompts: 25 is not the 1024 of 64 groups with 16 prompts each: change gsp_num_groups or gsp_prompts_per_group instead"},
+		{Spec{Dataset: "shared-prefix", GSPNumGroups: 1e6}, "gsp_num_groups: 1000000 times gsp_prompts_per_group 16 is over the limit of 10000000 requests"},
+		{Spec{Dataset: "shared-prefix", GSPZipfAlpha: -1}, "gsp_zipf_alpha: -1 must be a finite number above 0"},
+		{Spec{GSPZipfAlpha: 1}, "gsp_zipf_alpha: applies to dataset_name shared-prefix, not random"},
+		{Spec{BurstGPTModel: "GPT-4"}, "burstgpt_model: applies to dataset_name burstgpt, not random"},
+		{Spec{Dataset: "shared-prefix", Path: "x"}, "dataset_path: applies to dataset_name sharegpt, azure, mooncake, burstgpt, jsonl, sonnet or conversations, not shared-prefix"},
 	} {
 		if err := tt.spec.Validate(); err == nil || err.Error() != tt.want {
 			t.Errorf("%+v\n got %v\nwant %s", tt.spec, err, tt.want)

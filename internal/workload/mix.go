@@ -2,13 +2,12 @@ package workload
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"strconv"
 	"strings"
 
+	"perflab/internal/field"
 	"perflab/internal/stat"
 )
 
@@ -45,19 +44,26 @@ func (w *Workload) Prepare(r Request) {
 	}
 }
 
-// NeedsChat says what of the spec only a chat API can send; "" for nothing.
-func (s Spec) NeedsChat() string {
+// NeedsChat says what of the spec only a chat API can send: the path of a field
+// and, where only that one does, its value; "" and "" for nothing.
+func (s Spec) NeedsChat() (path, value string) {
 	switch {
 	case s.Dataset == "conversations":
-		return "--dataset-name conversations"
+		return "dataset_name", s.Dataset
 	case s.RandomImages > 0:
-		return "--random-images"
+		return "random_images", ""
 	}
-	return ""
+	return "", ""
 }
 
-// NeedsChat is Spec.NeedsChat, the rows of the dataset looked at.
-func (w *Workload) NeedsChat() string { return cmp.Or(w.spec.NeedsChat(), w.src.chat) }
+// NeedsChat is Spec.NeedsChat, the rows of the dataset looked at: they have a
+// value without a path.
+func (w *Workload) NeedsChat() (path, value string) {
+	if path, value = w.spec.NeedsChat(); path != "" {
+		return path, value
+	}
+	return "", w.src.chat
+}
 
 // mixDefaults fills in how adapters are chosen and how large images are.
 func (s Spec) mixDefaults() Spec {
@@ -73,20 +79,20 @@ func (s Spec) mixDefaults() Spec {
 // mixFaults names what is wrong about adapters and images.
 func (s Spec) mixFaults(d Spec) (faults []error) {
 	if s.LoraAssignment != "" && len(s.LoraModules) == 0 {
-		faults = append(faults, errors.New("--lora-assignment applies with --lora-modules only"))
+		faults = append(faults, field.Errorf("lora_assignment", "applies with [lora_modules] only"))
 	} else if a := d.LoraAssignment; a != "" && a != "random" && a != "round-robin" {
-		faults = append(faults, unknown("--lora-assignment", a, []string{"random", "round-robin"}))
+		faults = append(faults, unknown("lora_assignment", a, []string{"random", "round-robin"}))
 	}
 	if slices.Contains(s.LoraModules, "") {
-		faults = append(faults, fmt.Errorf("--lora-modules %s has an empty name", strings.Join(s.LoraModules, ",")))
+		faults = append(faults, field.Errorf("lora_modules", "%s has an empty name", strings.Join(s.LoraModules, ",")))
 	}
 	if s.RandomImageSize != "" && s.RandomImages == 0 {
-		faults = append(faults, errors.New("--random-image-size applies with --random-images only"))
+		faults = append(faults, field.Errorf("random_image_size", "applies with [random_images] only"))
 	} else if _, err := parseImageSize(s.RandomImageSize); err != nil {
 		faults = append(faults, err)
 	}
 	if s.RandomImages > 0 && d.Dataset != "random" && d.Dataset != "conversations" {
-		faults = append(faults, fmt.Errorf("--random-images applies to --dataset-name random or conversations, not %s", d.Dataset))
+		faults = append(faults, field.Errorf("random_images", "applies to [dataset_name] random or conversations, not %s", d.Dataset))
 	}
 	return faults
 }

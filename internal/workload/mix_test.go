@@ -149,11 +149,15 @@ func TestRichRows(t *testing.T) {
 	if d := cmp.Diff(want, slices.Collect(w.All())); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	if w.NeedsChat() != "a dataset with system prompts, history or images" {
-		t.Errorf("needs chat: %q", w.NeedsChat())
+	if _, what := w.NeedsChat(); what != "a dataset with system prompts, history or images" {
+		t.Errorf("needs chat: %q", what)
 	}
-	if plain, err := open(`{"prompt": "plain", "fields": {"a": 1}}`); err != nil || plain.NeedsChat() != "" {
-		t.Errorf("plain rows: %q, %v", plain.NeedsChat(), err)
+	plain, err := open(`{"prompt": "plain", "fields": {"a": 1}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if path, what := plain.NeedsChat(); path != "" || what != "" {
+		t.Errorf("plain rows: %q %q", path, what)
 	}
 
 	for text, want := range map[string]string{
@@ -176,7 +180,7 @@ func TestRichRows(t *testing.T) {
 		}
 	}
 	if _, err := Open(Spec{Dataset: "conversations", Path: file(t, `{"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}]}`)}); err == nil ||
-		!strings.Contains(err.Error(), "line 1: messages[0]: images are for --dataset-name jsonl") {
+		!strings.Contains(err.Error(), "line 1: messages[0]: images are for dataset_name jsonl") {
 		t.Errorf("images of a conversation: %v", err)
 	}
 }

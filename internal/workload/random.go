@@ -1,12 +1,12 @@
 package workload
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"strconv"
 	"strings"
 
+	"perflab/internal/field"
 	"perflab/internal/stat"
 )
 
@@ -87,7 +87,7 @@ func (k kit) documents(s Spec, i, count, n int) []string {
 // randomIDs makes prompts of token ids drawn evenly from the vocabulary, with
 // no text whose tokens a server could count otherwise.
 func randomIDs(s Spec, k kit, src source) (source, error) {
-	allowed, err := k.ordinary("--random-ids")
+	allowed, err := k.ordinary("random_ids", "")
 	if err != nil {
 		return source{}, err
 	}
@@ -114,13 +114,13 @@ func (src source) ofIDs(ids func(i int) []int32) source {
 }
 
 // ordinary returns the ids that prompts may be made of.
-func (k kit) ordinary(flag string) ([]int32, error) {
+func (k kit) ordinary(path, value string) ([]int32, error) {
 	if k.tok == nil {
-		return nil, fmt.Errorf("%s needs a tokenizer, whose ids it sends: give --tokenizer a tokenizer.json", flag)
+		return nil, field.Errorf(path, value+"needs a tokenizer, whose ids it sends: give [tokenizer] a tokenizer.json")
 	}
 	ids := k.tok.Ordinary()
 	if len(ids) == 0 {
-		return nil, fmt.Errorf("%s needs a tokenizer whose vocabulary is known, which %s is not: give --tokenizer a tokenizer.json", flag, k.tok.Name())
+		return nil, field.Errorf(path, value+"needs a tokenizer whose vocabulary is known, which %s is not: give [tokenizer] a tokenizer.json", k.tok.Name())
 	}
 	return ids, nil
 }

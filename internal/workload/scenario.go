@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+
+	"perflab/internal/field"
 )
 
 // scenario is how the lengths of the random dataset are drawn, in the notation
@@ -59,7 +61,7 @@ func parseScenario(text string) (scenario, error) {
 			forms = append(forms, form.form)
 		}
 	}
-	return scenario{}, fmt.Errorf("--scenario %q must be of the form %s", text, either(forms))
+	return scenario{}, field.Errorf("scenario", "%q must be of the form %s", text, either(forms))
 }
 
 // parseGroups splits "X(1,2)/(3,4)" into its numbers.
@@ -101,15 +103,15 @@ func newScenario(text string, groups [][]int) (scenario, error) {
 	for i, group := range groups {
 		for j, n := range group {
 			if n > maxTokens {
-				return scenario{}, fmt.Errorf("--scenario %s: %d is over the limit of %d tokens", text, n, maxTokens)
+				return scenario{}, field.Errorf("scenario", "%s: %d is over the limit of %d tokens", text, n, maxTokens)
 			}
 			if n < 1 && !(sc.kind == 'N' && j == 1) {
-				return scenario{}, fmt.Errorf("--scenario %s: number %d of pair %d must be at least 1", text, j+1, i+1)
+				return scenario{}, field.Errorf("scenario", "%s: number %d of pair %d must be at least 1", text, j+1, i+1)
 			}
 		}
 	}
 	if sc.kind == 'U' && (sc.in[0] > sc.in[1] || sc.out[0] > sc.out[1]) {
-		return scenario{}, fmt.Errorf("--scenario %s: the first number of a pair must not be above the second, as in U(50,100)/(200,250)", text)
+		return scenario{}, field.Errorf("scenario", "%s: the first number of a pair must not be above the second, as in U(50,100)/(200,250)", text)
 	}
 	return sc, nil
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"perflab/internal/field"
 )
 
 // Span is a length of time as users write it: "90s", "2m", or seconds alone.
@@ -95,17 +97,17 @@ func parseSteps(text string) ([]segment, error) {
 		left, right, ok := strings.Cut(strings.TrimSpace(part), ":")
 		rate, err := strconv.ParseFloat(left, 64)
 		if !ok || err != nil || !(rate >= 0) || math.IsInf(rate, 1) {
-			return nil, fmt.Errorf("--steps has %q: %s", part, form)
+			return nil, field.Errorf("steps", "has %q: %s", part, form)
 		}
 		d, err := Span(right).Duration()
 		if err != nil || right == "" {
-			return nil, fmt.Errorf("--steps has %q: %s", part, form)
+			return nil, field.Errorf("steps", "has %q: %s", part, form)
 		}
 		out = append(out, segment{seconds: d.Seconds(), from: rate, to: rate})
 		highest = max(highest, rate)
 	}
 	if highest == 0 {
-		return nil, fmt.Errorf("--steps %s has no rate above 0: %s", text, form)
+		return nil, field.Errorf("steps", "%s has no rate above 0: %s", text, form)
 	}
 	return out, nil
 }
@@ -157,7 +159,7 @@ func dueInTime(s Spec) ([]time.Duration, error) {
 	case len(due) == 0:
 		return nil, fmt.Errorf("no request is due within the %.4g s of the schedule: choose a higher rate or a longer time", start)
 	case s.Steps != "" && s.NumPrompts > len(due):
-		return nil, fmt.Errorf("--num-prompts %d is more than the %d requests that --steps %s holds", s.NumPrompts, len(due), s.Steps)
+		return nil, field.Errorf("num_prompts", "%d is more than the %d requests that [steps] %s holds", s.NumPrompts, len(due), s.Steps)
 	}
 	return due, nil
 }
@@ -241,19 +243,19 @@ func (w *Workload) Closed() bool {
 
 // shapeFaults names what is wrong about steps and duration.
 func (s Spec) shapeFaults(d Spec, paced bool) (faults []error) {
-	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
+	fault := func(path, format string, a ...any) { faults = append(faults, field.Errorf(path, format, a...)) }
 	if s.Steps != "" {
 		switch {
 		case !paced:
-			fault("--steps applies to --arrival constant, poisson or gamma, not %s", d.Arrival)
+			fault("steps", "applies to [arrival] constant, poisson or gamma, not %s", d.Arrival)
 		case !s.Rate.Inf():
-			fault("--request-rate does not apply with --steps, which has the rates")
+			fault("request_rate", "does not apply with [steps], which has the rates")
 		}
 		if s.RampStrategy != "" {
-			fault("--ramp-up-strategy does not apply with --steps, which has the rates")
+			fault("ramp_up_strategy", "does not apply with [steps], which has the rates")
 		}
 		if s.Duration != "" {
-			fault("--duration does not apply with --steps, which has the times")
+			fault("duration", "does not apply with [steps], which has the times")
 		}
 		if _, err := parseSteps(s.Steps); err != nil {
 			faults = append(faults, err)
@@ -263,16 +265,16 @@ func (s Spec) shapeFaults(d Spec, paced bool) (faults []error) {
 		return faults
 	}
 	if _, err := s.Duration.Duration(); err != nil {
-		fault("--duration %w", err)
+		fault("duration", "%v", err)
 	}
 	if d.Arrival == "inf" && s.MaxConcurrency == 0 {
-		fault("--duration needs --request-rate, a ramp, a trace or --max-concurrency: without any of them all requests are due at once")
+		fault("duration", "needs [request_rate], a ramp, a trace or [max_concurrency]: without any of them all requests are due at once")
 	}
 	if d.endless() && d.isTrace() {
-		fault("--duration in a closed loop takes requests without end, and a trace is not repeated: give --num-prompts or --request-rate as well")
+		fault("duration", "in a closed loop takes requests without end, and a trace is not repeated: give [num_prompts] or [request_rate] as well")
 	}
 	if d.endless() && d.RandomRNG != "" {
-		fault("--duration in a closed loop takes requests without end, and --random-rng %s draws a number of them at once: give --num-prompts as well", d.RandomRNG)
+		fault("duration", "in a closed loop takes requests without end, and [random_rng] %s draws a number of them at once: give [num_prompts] as well", d.RandomRNG)
 	}
 	return faults
 }

@@ -155,7 +155,7 @@ func TestDuration(t *testing.T) {
 		t.Errorf("a trace too short: %v", err)
 	}
 	_, err = Open(Spec{Steps: "1:3s", Arrival: "constant", NumPrompts: 4})
-	if err == nil || err.Error() != "--num-prompts 4 is more than the 3 requests that --steps 1:3s holds" {
+	if err == nil || err.Error() != "num_prompts: 4 is more than the 3 requests that steps 1:3s holds" {
 		t.Errorf("too few steps: %v", err)
 	}
 	_, err = Open(Spec{Rate: 1e-9, Duration: "1s"})
@@ -231,20 +231,20 @@ func TestShapeFaults(t *testing.T) {
 		spec Spec
 		want string
 	}{
-		{Spec{Steps: "2:30s", Rate: 2}, "--request-rate does not apply with --steps, which has the rates"},
-		{Spec{Steps: "2:30s", Arrival: "inf"}, "--steps applies to --arrival constant, poisson or gamma, not inf"},
-		{Spec{Steps: "2:30s", Duration: "3s"}, "--duration does not apply with --steps, which has the times"},
-		{Spec{Steps: "2:30s", RampStrategy: "linear", RampStart: 1, RampEnd: 2}, "--ramp-up-strategy does not apply with --steps, which has the rates"},
-		{Spec{Steps: "2:30s,8"}, `--steps has "8": write RATE:TIME,... such as 2:30s,8:60s,2:30s`},
-		{Spec{Steps: "-2:30s"}, `--steps has "-2:30s": write RATE:TIME,... such as 2:30s,8:60s,2:30s`},
-		{Spec{Steps: "2:"}, `--steps has "2:": write RATE:TIME,... such as 2:30s,8:60s,2:30s`},
-		{Spec{Steps: "0:3s"}, `--steps 0:3s has no rate above 0: write RATE:TIME,... such as 2:30s,8:60s,2:30s`},
-		{Spec{Duration: "3s"}, "--duration needs --request-rate, a ramp, a trace or --max-concurrency: without any of them all requests are due at once"},
-		{Spec{Dataset: "azure", Path: "x", Arrival: "inf", MaxConcurrency: 4, Duration: "3s"}, "--duration in a closed loop takes requests without end, and a trace is not repeated: give --num-prompts or --request-rate as well"},
-		{Spec{RandomRNG: "vllm", Tokenizer: "x", MaxConcurrency: 4, Duration: "3s"}, "--duration in a closed loop takes requests without end, and --random-rng vllm draws a number of them at once: give --num-prompts as well"},
-		{Spec{Duration: "soon", Rate: 1}, `--duration "soon" is not a time above 0: write 90s, 2m or 90`},
-		{Spec{Duration: "-1", Rate: 1}, `--duration "-1" is not a time above 0: write 90s, 2m or 90`},
-		{Spec{Duration: "NaN", Rate: 1}, `--duration "NaN" is not a time: write 90s, 2m or 90`},
+		{Spec{Steps: "2:30s", Rate: 2}, "request_rate: does not apply with steps, which has the rates"},
+		{Spec{Steps: "2:30s", Arrival: "inf"}, "steps: applies to arrival constant, poisson or gamma, not inf"},
+		{Spec{Steps: "2:30s", Duration: "3s"}, "duration: does not apply with steps, which has the times"},
+		{Spec{Steps: "2:30s", RampStrategy: "linear", RampStart: 1, RampEnd: 2}, "ramp_up_strategy: does not apply with steps, which has the rates"},
+		{Spec{Steps: "2:30s,8"}, `steps: has "8": write RATE:TIME,... such as 2:30s,8:60s,2:30s`},
+		{Spec{Steps: "-2:30s"}, `steps: has "-2:30s": write RATE:TIME,... such as 2:30s,8:60s,2:30s`},
+		{Spec{Steps: "2:"}, `steps: has "2:": write RATE:TIME,... such as 2:30s,8:60s,2:30s`},
+		{Spec{Steps: "0:3s"}, `steps: 0:3s has no rate above 0: write RATE:TIME,... such as 2:30s,8:60s,2:30s`},
+		{Spec{Duration: "3s"}, "duration: needs request_rate, a ramp, a trace or max_concurrency: without any of them all requests are due at once"},
+		{Spec{Dataset: "azure", Path: "x", Arrival: "inf", MaxConcurrency: 4, Duration: "3s"}, "duration: in a closed loop takes requests without end, and a trace is not repeated: give num_prompts or request_rate as well"},
+		{Spec{RandomRNG: "vllm", Tokenizer: "x", MaxConcurrency: 4, Duration: "3s"}, "duration: in a closed loop takes requests without end, and random_rng vllm draws a number of them at once: give num_prompts as well"},
+		{Spec{Duration: "soon", Rate: 1}, `duration: "soon" is not a time above 0: write 90s, 2m or 90`},
+		{Spec{Duration: "-1", Rate: 1}, `duration: "-1" is not a time above 0: write 90s, 2m or 90`},
+		{Spec{Duration: "NaN", Rate: 1}, `duration: "NaN" is not a time: write 90s, 2m or 90`},
 	} {
 		if err := tt.spec.Validate(); err == nil || err.Error() != tt.want {
 			t.Errorf("%+v\n got %v\nwant %s", tt.spec, err, tt.want)

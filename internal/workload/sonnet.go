@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"perflab/internal/field"
 )
 
 // sonnetQuestion stands before the lines.
@@ -38,7 +40,7 @@ func openSonnet(s Spec, k kit) (source, error) {
 		shared++
 	}
 	if need := used + slices.Min(count); need > s.SonnetInputLen {
-		return source{}, fmt.Errorf("--sonnet-input-len %d has no room for a line behind the question and the shared lines: give at least %d", s.SonnetInputLen, need)
+		return source{}, field.Errorf("sonnet_input_len", "%d has no room for a line behind the question and the shared lines: give at least %d", s.SonnetInputLen, need)
 	}
 	prefix := sonnetQuestion + strings.Join(lines[:shared], "")
 	// own calls fn with each line of request i alone.
@@ -79,7 +81,7 @@ func poem(path string) ([]string, error) {
 	if path != "" {
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, fmt.Errorf("open --dataset-path: %w", err)
+			return nil, field.Errorf("dataset_path", "cannot be opened: %v", err)
 		}
 		defer f.Close()
 		in = bufio.NewScanner(f)

@@ -3,11 +3,11 @@ package workload
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
 
+	"perflab/internal/field"
 	"perflab/internal/stat"
 )
 
@@ -160,16 +160,16 @@ func (s Spec) isTrace() bool { return slices.Contains(traces(), s.Dataset) }
 // traces are the datasets that have arrival times of their own.
 func traces() []string { return []string{"azure", "mooncake", "burstgpt"} }
 
-// Validate returns every fault of the spec, one sentence each, in flag
-// spelling. A field that does not apply to the dataset or the arrival is a
+// Validate returns every fault of the spec, one field.Error each, with
+// the field's JSON key as its path. A field that does not apply to the dataset or the arrival is a
 // fault: ignored, it would make the run something else than what was asked.
 func (s Spec) Validate() error {
 	d := s.Defaults()
 	if !slices.Contains(Datasets(), d.Dataset) {
-		return unknown("--dataset-name", d.Dataset, Datasets())
+		return unknown("dataset_name", d.Dataset, Datasets())
 	}
 	if !slices.Contains(Arrivals(), d.Arrival) {
-		return unknown("--arrival", d.Arrival, Arrivals())
+		return unknown("arrival", d.Arrival, Arrivals())
 	}
 	var faults []error
 	faults = append(faults, s.datasetFaults(d)...)
@@ -184,33 +184,33 @@ func (s Spec) Validate() error {
 // datasetFaults names fields that belong to another dataset.
 func (s Spec) datasetFaults(d Spec) (faults []error) {
 	for _, f := range []struct {
-		flag string
+		path string
 		set  bool
 		of   []string
 	}{
-		{"--dataset-path", s.Path != "", []string{"sharegpt", "azure", "mooncake", "burstgpt", "jsonl", "sonnet", "conversations"}},
-		{"--random-input-len", s.RandomInputLen != 0, []string{"random"}},
-		{"--random-output-len", s.RandomOutputLen != 0, []string{"random"}},
-		{"--random-range-ratio", s.RandomRangeRatio != 0, []string{"random"}},
-		{"--random-prefix-len", s.RandomPrefixLen != 0, []string{"random"}},
-		{"--sharegpt-output-len", s.ShareGPTOutputLen != 0, []string{"sharegpt"}},
-		{"--disable-shuffle", s.DisableShuffle, []string{"sharegpt", "jsonl", "prefix_repetition", "shared-prefix", "conversations"}},
-		{"--no-oversample", s.NoOversample, []string{"sharegpt", "jsonl", "conversations"}},
-		{"--output-len", s.OutputLen != 0, []string{"jsonl"}},
-		{"--sharegpt-filter", s.ShareGPTFilter != "", []string{"sharegpt"}},
-		{"--random-rng", s.RandomRNG != "", []string{"random"}},
-		{"--random-ids", s.RandomIDs, []string{"random"}},
-		{"--random-batch-size", s.RandomBatchSize != 0, []string{"random"}},
-		{"--scenario", s.Scenario != "", []string{"random"}},
-		{"--gsp-zipf-alpha", s.GSPZipfAlpha != 0, []string{"shared-prefix"}},
-		{"--burstgpt-model", s.BurstGPTModel != "", []string{"burstgpt"}},
+		{"dataset_path", s.Path != "", []string{"sharegpt", "azure", "mooncake", "burstgpt", "jsonl", "sonnet", "conversations"}},
+		{"random_input_len", s.RandomInputLen != 0, []string{"random"}},
+		{"random_output_len", s.RandomOutputLen != 0, []string{"random"}},
+		{"random_range_ratio", s.RandomRangeRatio != 0, []string{"random"}},
+		{"random_prefix_len", s.RandomPrefixLen != 0, []string{"random"}},
+		{"sharegpt_output_len", s.ShareGPTOutputLen != 0, []string{"sharegpt"}},
+		{"disable_shuffle", s.DisableShuffle, []string{"sharegpt", "jsonl", "prefix_repetition", "shared-prefix", "conversations"}},
+		{"no_oversample", s.NoOversample, []string{"sharegpt", "jsonl", "conversations"}},
+		{"output_len", s.OutputLen != 0, []string{"jsonl"}},
+		{"sharegpt_filter", s.ShareGPTFilter != "", []string{"sharegpt"}},
+		{"random_rng", s.RandomRNG != "", []string{"random"}},
+		{"random_ids", s.RandomIDs, []string{"random"}},
+		{"random_batch_size", s.RandomBatchSize != 0, []string{"random"}},
+		{"scenario", s.Scenario != "", []string{"random"}},
+		{"gsp_zipf_alpha", s.GSPZipfAlpha != 0, []string{"shared-prefix"}},
+		{"burstgpt_model", s.BurstGPTModel != "", []string{"burstgpt"}},
 	} {
 		if f.set && !slices.Contains(f.of, d.Dataset) {
-			faults = append(faults, fmt.Errorf("%s applies to --dataset-name %s, not %s", f.flag, either(f.of), d.Dataset))
+			faults = append(faults, field.Errorf(f.path, "applies to [dataset_name] %s, not %s", either(f.of), d.Dataset))
 		}
 	}
 	if s.Path == "" && !slices.Contains([]string{"random", "sonnet", "prefix_repetition", "shared-prefix", "conversations"}, d.Dataset) {
-		faults = append(faults, fmt.Errorf("--dataset-name %s needs --dataset-path%s", d.Dataset, fileHint(d.Dataset)))
+		faults = append(faults, field.Errorf("dataset_name", "%s needs [dataset_path]"+fileHint(d.Dataset), d.Dataset))
 	}
 	return faults
 }
@@ -218,57 +218,57 @@ func (s Spec) datasetFaults(d Spec) (faults []error) {
 // arrivalFaults names fields that belong to another arrival, and what the
 // chosen one lacks.
 func (s Spec) arrivalFaults(d Spec) (faults []error) {
-	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
+	fault := func(path, format string, a ...any) { faults = append(faults, field.Errorf(path, format, a...)) }
 	paced := d.Arrival == "constant" || d.Arrival == "poisson" || d.Arrival == "gamma"
 	ramped := s.RampStrategy != ""
 	switch {
 	case !s.Rate.Inf() && !paced:
-		fault("--request-rate applies to --arrival constant, poisson or gamma, not %s", d.Arrival)
+		fault("request_rate", "applies to [arrival] constant, poisson or gamma, not %s", d.Arrival)
 	case !s.Rate.Inf() && ramped:
-		fault("--request-rate does not apply with --ramp-up-strategy, which takes --ramp-up-start-rps and --ramp-up-end-rps")
+		fault("request_rate", "does not apply with [ramp_up_strategy], which takes [ramp_up_start_rps] and [ramp_up_end_rps]")
 	case s.Rate.Inf() && paced && !ramped && s.Steps == "":
-		fault("--arrival %s needs a finite --request-rate", d.Arrival)
+		fault("arrival", "%s needs a finite [request_rate]", d.Arrival)
 	case s.Rate != 0 && d.Arrival == "trace":
-		fault("--request-rate inf applies to --arrival inf, not trace")
+		fault("request_rate", "inf applies to [arrival] inf, not trace")
 	}
 	switch {
 	case s.Burstiness == 0 || d.Arrival == "gamma":
 	case d.Arrival != "poisson":
-		fault("--burstiness applies to --arrival gamma, not %s", d.Arrival)
+		fault("burstiness", "applies to [arrival] gamma, not %s", d.Arrival)
 	case s.Burstiness != 1:
-		fault("--burstiness %g applies to --arrival gamma, not poisson (whose burstiness is 1)", s.Burstiness)
+		fault("burstiness", "%g applies to [arrival] gamma, not poisson (whose burstiness is 1)", s.Burstiness)
 	}
 	if s.Speed != 0 && d.Arrival != "trace" {
-		fault("--speed applies to --arrival trace, not %s", d.Arrival)
+		fault("speed", "applies to [arrival] trace, not %s", d.Arrival)
 	}
 	if d.Arrival == "trace" && !d.isTrace() {
-		fault("--arrival trace applies to --dataset-name %s, not %s", either(traces()), d.Dataset)
+		fault("arrival", "trace applies to [dataset_name] %s, not %s", either(traces()), d.Dataset)
 	}
 	return append(append(faults, s.rampFaults(d, paced)...), s.shapeFaults(d, paced)...)
 }
 
 func (s Spec) rampFaults(d Spec, paced bool) (faults []error) {
-	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
+	fault := func(path, format string, a ...any) { faults = append(faults, field.Errorf(path, format, a...)) }
 	switch s.RampStrategy {
 	case "":
 		if s.RampStart != 0 {
-			fault("--ramp-up-start-rps applies with --ramp-up-strategy linear or exponential only")
+			fault("ramp_up_start_rps", "applies with [ramp_up_strategy] linear or exponential only")
 		}
 		if s.RampEnd != 0 {
-			fault("--ramp-up-end-rps applies with --ramp-up-strategy linear or exponential only")
+			fault("ramp_up_end_rps", "applies with [ramp_up_strategy] linear or exponential only")
 		}
 		return faults
 	case "linear", "exponential":
 		if !paced {
-			fault("--ramp-up-strategy applies to --arrival constant, poisson or gamma, not %s", d.Arrival)
+			fault("ramp_up_strategy", "applies to [arrival] constant, poisson or gamma, not %s", d.Arrival)
 		}
 		if !(s.RampStart > 0 && s.RampStart < s.RampEnd) || math.IsInf(s.RampEnd, 1) {
-			fault("--ramp-up-strategy %s needs 0 < --ramp-up-start-rps < --ramp-up-end-rps, not %g and %g",
+			fault("ramp_up_strategy", "%s needs 0 < [ramp_up_start_rps] < [ramp_up_end_rps], not %g and %g",
 				s.RampStrategy, s.RampStart, s.RampEnd)
 		}
 		return faults
 	}
-	return append(faults, unknown("--ramp-up-strategy", s.RampStrategy, []string{"linear", "exponential"}))
+	return append(faults, unknown("ramp_up_strategy", s.RampStrategy, []string{"linear", "exponential"}))
 }
 
 // Bounds that a typing error passes before memory or time runs out.
@@ -283,44 +283,44 @@ const (
 // rangeFaults names values outside their range.
 func (s Spec) rangeFaults() (faults []error) {
 	for _, f := range []struct {
-		flag  string
+		path  string
 		value int
 		limit int
 	}{
-		{"--num-prompts", s.NumPrompts, maxRequests},
-		{"--max-concurrency", s.MaxConcurrency, maxRequests},
-		{"--random-input-len", s.RandomInputLen, maxTokens},
-		{"--random-output-len", s.RandomOutputLen, maxTokens},
-		{"--random-prefix-len", s.RandomPrefixLen, maxTokens},
-		{"--sharegpt-output-len", s.ShareGPTOutputLen, maxTokens},
-		{"--output-len", s.OutputLen, maxTokens},
-		{"--system-len", s.SystemLen, maxTokens},
-		{"--random-images", s.RandomImages, maxImages},
-		{"--random-batch-size", s.RandomBatchSize, maxBatch},
+		{"num_prompts", s.NumPrompts, maxRequests},
+		{"max_concurrency", s.MaxConcurrency, maxRequests},
+		{"random_input_len", s.RandomInputLen, maxTokens},
+		{"random_output_len", s.RandomOutputLen, maxTokens},
+		{"random_prefix_len", s.RandomPrefixLen, maxTokens},
+		{"sharegpt_output_len", s.ShareGPTOutputLen, maxTokens},
+		{"output_len", s.OutputLen, maxTokens},
+		{"system_len", s.SystemLen, maxTokens},
+		{"random_images", s.RandomImages, maxImages},
+		{"random_batch_size", s.RandomBatchSize, maxBatch},
 	} {
 		switch {
 		case f.value < 0:
-			faults = append(faults, fmt.Errorf("%s %d must not be negative", f.flag, f.value))
+			faults = append(faults, field.Errorf(f.path, "%d must not be negative", f.value))
 		case f.value > f.limit:
-			faults = append(faults, fmt.Errorf("%s %d is over the limit of %d", f.flag, f.value, f.limit))
+			faults = append(faults, field.Errorf(f.path, "%d is over the limit of %d", f.value, f.limit))
 		}
 	}
 	if !(s.RandomRangeRatio >= 0 && s.RandomRangeRatio < 1) {
-		faults = append(faults, fmt.Errorf("--random-range-ratio %g must be at least 0 and below 1", s.RandomRangeRatio))
+		faults = append(faults, field.Errorf("random_range_ratio", "%g must be at least 0 and below 1", s.RandomRangeRatio))
 	}
 	if !(s.Rate >= 0) {
-		faults = append(faults, fmt.Errorf("--request-rate %g must be above 0 or inf", float64(s.Rate)))
+		faults = append(faults, field.Errorf("request_rate", "%g must be above 0 or inf", float64(s.Rate)))
 	}
 	for _, f := range []struct {
-		flag  string
+		path  string
 		value float64
-	}{{"--burstiness", s.Burstiness}, {"--speed", s.Speed}, {"--gsp-zipf-alpha", s.GSPZipfAlpha}} {
+	}{{"burstiness", s.Burstiness}, {"speed", s.Speed}, {"gsp_zipf_alpha", s.GSPZipfAlpha}} {
 		if !(f.value >= 0) || math.IsInf(f.value, 1) {
-			faults = append(faults, fmt.Errorf("%s %g must be a finite number above 0", f.flag, f.value))
+			faults = append(faults, field.Errorf(f.path, "%g must be a finite number above 0", f.value))
 		}
 	}
 	if s.Burstiness > 0 && s.Burstiness < leastBurstiness {
-		faults = append(faults, fmt.Errorf("--burstiness %g must be at least %g: below it nearly all gaps are 0", s.Burstiness, leastBurstiness))
+		faults = append(faults, field.Errorf("burstiness", "%g must be at least %g: below it nearly all gaps are 0", s.Burstiness, leastBurstiness))
 	}
 	return faults
 }
@@ -334,11 +334,11 @@ func either(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// unknown says that a flag has no such value, and the nearest that it has.
-func unknown(flag, got string, known []string) error {
+// unknown says that a field has no such value, and the nearest that it has.
+func unknown(path, got string, known []string) error {
 	best := slices.MinFunc(known, func(a, b string) int { return cmp.Compare(stat.Distance(got, a), stat.Distance(got, b)) })
 	if stat.Distance(got, best) <= 1+len(got)/3 {
-		return fmt.Errorf("unknown %s %q: did you mean %s? (known: %s)", flag, got, best, strings.Join(known, ", "))
+		return field.Errorf(path, "%q is unknown: did you mean %s? (known: %s)", got, best, strings.Join(known, ", "))
 	}
-	return fmt.Errorf("unknown %s %q: use %s", flag, got, either(known))
+	return field.Errorf(path, "%q is unknown: use %s", got, either(known))
 }

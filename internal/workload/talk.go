@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"perflab/internal/field"
 	"perflab/internal/stat"
 	"perflab/internal/token"
 )
@@ -228,50 +229,50 @@ func (s Spec) talkDefaults() Spec {
 
 // talkFaults names what is wrong about conversations.
 func (s Spec) talkFaults(d Spec) (faults []error) {
-	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
+	fault := func(path, format string, a ...any) { faults = append(faults, field.Errorf(path, format, a...)) }
 	talks := d.Dataset == "conversations"
 	for _, f := range []struct {
-		flag   string
+		path   string
 		set    bool
 		madeUp bool // applies to conversations without a file
 		file   bool // applies to those of one
 	}{
-		{"--turns", s.Turns != "", true, true},
-		{"--turn-input-len", s.TurnInputLen != "", true, false},
-		{"--turn-output-len", s.TurnOutputLen != "", true, true},
-		{"--system-len", s.SystemLen != 0, true, false},
-		{"--think-time", s.ThinkTime != "", true, true},
-		{"--history", s.History != "", true, true},
-		{"--no-session-affinity", s.NoSessionAffinity, true, true},
-		{"--disable-shuffle", talks && s.DisableShuffle, false, true},
-		{"--no-oversample", talks && s.NoOversample, false, true},
+		{"turns", s.Turns != "", true, true},
+		{"turn_input_len", s.TurnInputLen != "", true, false},
+		{"turn_output_len", s.TurnOutputLen != "", true, true},
+		{"system_len", s.SystemLen != 0, true, false},
+		{"think_time", s.ThinkTime != "", true, true},
+		{"history", s.History != "", true, true},
+		{"no_session_affinity", s.NoSessionAffinity, true, true},
+		{"disable_shuffle", talks && s.DisableShuffle, false, true},
+		{"no_oversample", talks && s.NoOversample, false, true},
 	} {
 		switch {
 		case !f.set:
 		case !talks:
-			fault("%s applies to --dataset-name conversations, not %s", f.flag, d.Dataset)
+			fault(f.path, "applies to [dataset_name] conversations, not %s", d.Dataset)
 		case s.Path != "" && !f.file:
-			fault("%s applies to conversations that are made up, not to those of a --dataset-path", f.flag)
+			fault(f.path, "applies to conversations that are made up, not to those of a [dataset_path]")
 		case s.Path == "" && !f.madeUp:
-			fault("%s applies to conversations of a --dataset-path, not to those that are made up", f.flag)
+			fault(f.path, "applies to conversations of a [dataset_path], not to those that are made up")
 		}
 	}
 	for _, f := range []struct {
-		flag  string
+		path  string
 		value Range
-	}{{"--turns", s.Turns}, {"--turn-input-len", s.TurnInputLen}, {"--turn-output-len", s.TurnOutputLen}} {
+	}{{"turns", s.Turns}, {"turn_input_len", s.TurnInputLen}, {"turn_output_len", s.TurnOutputLen}} {
 		if _, _, err := f.value.bounds(); err != nil {
-			fault("%s %w", f.flag, err)
+			fault(f.path, "%v", err)
 		}
 	}
 	if _, high, _ := s.Turns.bounds(); high > maxTurns {
-		fault("--turns %s is over the limit of %d", s.Turns, maxTurns)
+		fault("turns", "%s is over the limit of %d", s.Turns, maxTurns)
 	}
 	if _, _, err := parseThink(s.ThinkTime); err != nil {
-		fault("--think-time %q: write a mean such as 2s, or constant:2s", s.ThinkTime)
+		fault("think_time", "%q: write a mean such as 2s, or constant:2s", s.ThinkTime)
 	}
 	if h := s.History; talks && h != "" && h != "answers" && h != "generated" {
-		faults = append(faults, unknown("--history", h, []string{"answers", "generated"}))
+		faults = append(faults, unknown("history", h, []string{"answers", "generated"}))
 	}
 	return faults
 }

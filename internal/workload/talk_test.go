@@ -52,7 +52,8 @@ func TestMadeUpConversations(t *testing.T) {
 			t.Errorf("no conversation has %d turns", n)
 		}
 	}
-	if w.Len() != len(turns) || len(first) != 50 || !w.Generates() || !w.Conversations() || w.NeedsChat() == "" {
+	needsChat, _ := w.NeedsChat()
+	if w.Len() != len(turns) || len(first) != 50 || !w.Generates() || !w.Conversations() || needsChat != "dataset_name" {
 		t.Errorf("%d turns of %d, %d conversations", len(turns), w.Len(), len(first))
 	}
 	// Sharded, each conversation is whole in one shard.
@@ -238,24 +239,24 @@ func TestTalkFaults(t *testing.T) {
 		spec Spec
 		want string
 	}{
-		{Spec{Turns: "4"}, "--turns applies to --dataset-name conversations, not random"},
-		{Spec{NoSessionAffinity: true}, "--no-session-affinity applies to --dataset-name conversations, not random"},
-		{Spec{Dataset: "conversations", Path: "x", SystemLen: 5}, "--system-len applies to conversations that are made up, not to those of a --dataset-path"},
-		{Spec{Dataset: "conversations", NoOversample: true}, "--no-oversample applies to conversations of a --dataset-path, not to those that are made up"},
-		{Spec{Dataset: "conversations", Turns: "6-2"}, `--turns "6-2" is no range: write 4 or 2-6, from 1 to 16777216`},
-		{Spec{Dataset: "conversations", Turns: "many"}, `--turns "many" is no range: write 4 or 2-6, from 1 to 16777216`},
-		{Spec{Dataset: "conversations", Turns: "20000"}, `--turns 20000 is over the limit of 10000`},
-		{Spec{Dataset: "conversations", TurnInputLen: "0"}, `--turn-input-len "0" is no range: write 4 or 2-6, from 1 to 16777216`},
-		{Spec{Dataset: "conversations", ThinkTime: "constant:"}, `--think-time "constant:": write a mean such as 2s, or constant:2s`},
-		{Spec{Dataset: "conversations", ThinkTime: "gamma:2s"}, `--think-time "gamma:2s": write a mean such as 2s, or constant:2s`},
-		{Spec{Dataset: "conversations", History: "generate"}, `unknown --history "generate": did you mean generated? (known: answers, generated)`},
-		{Spec{LoraAssignment: "random"}, "--lora-assignment applies with --lora-modules only"},
-		{Spec{LoraModules: []string{"a"}, LoraAssignment: "rand"}, `unknown --lora-assignment "rand": did you mean random? (known: random, round-robin)`},
-		{Spec{LoraModules: []string{"a", ""}}, "--lora-modules a, has an empty name"},
-		{Spec{RandomImageSize: "5x5"}, "--random-image-size applies with --random-images only"},
-		{Spec{RandomImages: 1, RandomImageSize: "5"}, `--random-image-size "5": write 512x512 or 256x256-1024x1024, up to 8192`},
-		{Spec{RandomImages: 1, RandomImageSize: "9x5-5x9"}, `--random-image-size "9x5-5x9": the first size is larger than the second`},
-		{Spec{Dataset: "jsonl", Path: "x", RandomImages: 1}, "--random-images applies to --dataset-name random or conversations, not jsonl"},
+		{Spec{Turns: "4"}, "turns: applies to dataset_name conversations, not random"},
+		{Spec{NoSessionAffinity: true}, "no_session_affinity: applies to dataset_name conversations, not random"},
+		{Spec{Dataset: "conversations", Path: "x", SystemLen: 5}, "system_len: applies to conversations that are made up, not to those of a dataset_path"},
+		{Spec{Dataset: "conversations", NoOversample: true}, "no_oversample: applies to conversations of a dataset_path, not to those that are made up"},
+		{Spec{Dataset: "conversations", Turns: "6-2"}, `turns: "6-2" is no range: write 4 or 2-6, from 1 to 16777216`},
+		{Spec{Dataset: "conversations", Turns: "many"}, `turns: "many" is no range: write 4 or 2-6, from 1 to 16777216`},
+		{Spec{Dataset: "conversations", Turns: "20000"}, `turns: 20000 is over the limit of 10000`},
+		{Spec{Dataset: "conversations", TurnInputLen: "0"}, `turn_input_len: "0" is no range: write 4 or 2-6, from 1 to 16777216`},
+		{Spec{Dataset: "conversations", ThinkTime: "constant:"}, `think_time: "constant:": write a mean such as 2s, or constant:2s`},
+		{Spec{Dataset: "conversations", ThinkTime: "gamma:2s"}, `think_time: "gamma:2s": write a mean such as 2s, or constant:2s`},
+		{Spec{Dataset: "conversations", History: "generate"}, `history: "generate" is unknown: did you mean generated? (known: answers, generated)`},
+		{Spec{LoraAssignment: "random"}, "lora_assignment: applies with lora_modules only"},
+		{Spec{LoraModules: []string{"a"}, LoraAssignment: "rand"}, `lora_assignment: "rand" is unknown: did you mean random? (known: random, round-robin)`},
+		{Spec{LoraModules: []string{"a", ""}}, "lora_modules: a, has an empty name"},
+		{Spec{RandomImageSize: "5x5"}, "random_image_size: applies with random_images only"},
+		{Spec{RandomImages: 1, RandomImageSize: "5"}, `random_image_size: "5": write 512x512 or 256x256-1024x1024, up to 8192`},
+		{Spec{RandomImages: 1, RandomImageSize: "9x5-5x9"}, `random_image_size: "9x5-5x9": the first size is larger than the second`},
+		{Spec{Dataset: "jsonl", Path: "x", RandomImages: 1}, "random_images: applies to dataset_name random or conversations, not jsonl"},
 	} {
 		if err := tt.spec.Validate(); err == nil || err.Error() != tt.want {
 			t.Errorf("%+v\n got %v\nwant %s", tt.spec, err, tt.want)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 
+	"perflab/internal/field"
 	"perflab/internal/stat"
 )
 
@@ -150,7 +151,7 @@ func (row talkRow) list() ([]chatMessage, error) {
 	}
 	for i, m := range row.Messages {
 		if len(m.Content.images) > 0 {
-			return nil, fmt.Errorf("messages[%d]: images are for --dataset-name jsonl, or --random-images", i)
+			return nil, field.Errorf("", "messages[%d]: images are for [dataset_name] jsonl, or [random_images]", i)
 		}
 	}
 	out := row.Messages

@@ -230,11 +230,11 @@ func TestTokenizerFaults(t *testing.T) {
 		tok  Tokenizer
 		want string
 	}{
-		{Spec{Tokenizer: "x"}, nil, "--tokenizer x was not opened, so that no length can be measured by it"},
-		{Spec{RandomRNG: "vllm", Tokenizer: "x"}, unknown, "--random-rng vllm needs a tokenizer whose vocabulary is known, which splitter is not: give --tokenizer a tokenizer.json"},
-		{Spec{RandomRNG: "vllm", Tokenizer: "x"}, splitter{count: func(string, bool) int { return 1 }, vocab: []int32{1}}, "--random-rng vllm needs the size of the vocabulary, which splitter does not say"},
-		{Spec{RandomIDs: true, Tokenizer: "x"}, unknown, "--random-ids needs a tokenizer whose vocabulary is known, which splitter is not: give --tokenizer a tokenizer.json"},
-		{Spec{RandomRNG: "vllm", Tokenizer: "x", RandomInputLen: 1}, newToy(false), "--random-input-len 1 leaves prompts without a token, of which the tokenizer adds 1 itself: choose a longer one or a --random-prefix-len"},
+		{Spec{Tokenizer: "x"}, nil, "tokenizer: x was not opened, so that no length can be measured by it"},
+		{Spec{RandomRNG: "vllm", Tokenizer: "x"}, unknown, "random_rng: vllm needs a tokenizer whose vocabulary is known, which splitter is not: give tokenizer a tokenizer.json"},
+		{Spec{RandomRNG: "vllm", Tokenizer: "x"}, splitter{count: func(string, bool) int { return 1 }, vocab: []int32{1}}, "random_rng: vllm needs the size of the vocabulary, which splitter does not say"},
+		{Spec{RandomIDs: true, Tokenizer: "x"}, unknown, "random_ids: needs a tokenizer whose vocabulary is known, which splitter is not: give tokenizer a tokenizer.json"},
+		{Spec{RandomRNG: "vllm", Tokenizer: "x", RandomInputLen: 1}, newToy(false), "random_input_len: 1 leaves prompts without a token, of which the tokenizer adds 1 itself: choose a longer one or a random_prefix_len"},
 	} {
 		if _, err := OpenWith(tt.spec, tt.tok); err == nil || err.Error() != tt.want {
 			t.Errorf("got %v\nwant %s", err, tt.want)

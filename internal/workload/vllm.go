@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"perflab/internal/field"
 	"perflab/internal/stat"
 )
 
@@ -20,7 +21,7 @@ import (
 // those of 2026 do. The prompts are those of Python's client: its later
 // rewrite in Rust draws other ones from the same flags.
 func openVLLMRandom(s Spec, k kit) (source, error) {
-	allowed, size, err := k.vocabulary("--random-rng vllm")
+	allowed, size, err := k.vocabulary("random_rng", "vllm ")
 	if err != nil {
 		return source{}, err
 	}
@@ -32,7 +33,7 @@ func openVLLMRandom(s Spec, k kit) (source, error) {
 	lo := int(math.Floor(float64(length) * (1 - s.RandomRangeRatio)))
 	hi := int(math.Ceil(float64(length) * (1 + s.RandomRangeRatio)))
 	if s.RandomPrefixLen+lo < 1 {
-		return source{}, fmt.Errorf("--random-input-len %d leaves prompts without a token, of which the tokenizer adds %d itself: choose a longer one or a --random-prefix-len",
+		return source{}, field.Errorf("random_input_len", "%d leaves prompts without a token, of which the tokenizer adds %d itself: choose a longer one or a [random_prefix_len]",
 			s.RandomInputLen, added)
 	}
 	outLo, outHi := lengthRange(s.RandomOutputLen, s.RandomRangeRatio)
@@ -111,19 +112,19 @@ func (v vllm) fit(ids []int32, n int) (text string, got []int32, err error) {
 // ids, both without tokens that were added to the vocabulary, special or not.
 // That number cannot be told from the ids: a vocabulary may end with special
 // ones.
-func (k kit) vocabulary(flag string) (allowed []int32, size int, err error) {
-	ids, err := k.ordinary(flag)
+func (k kit) vocabulary(path, value string) (allowed []int32, size int, err error) {
+	ids, err := k.ordinary(path, value)
 	if err != nil {
 		return nil, 0, err
 	}
 	tok, ok := k.tok.(interface{ VocabSize() int })
 	if !ok {
-		return nil, 0, fmt.Errorf("%s needs the size of the vocabulary, which %s does not say", flag, k.tok.Name())
+		return nil, 0, field.Errorf(path, value+"needs the size of the vocabulary, which %s does not say", k.tok.Name())
 	}
 	size = tok.VocabSize()
 	end, _ := slices.BinarySearch(ids, int32(size))
 	if end == 0 {
-		return nil, 0, fmt.Errorf("%s: the vocabulary of %s has no ordinary token", flag, k.tok.Name())
+		return nil, 0, field.Errorf(path, value+"needs an ordinary token, which the vocabulary of %s has not", k.tok.Name())
 	}
 	return ids[:end], size, nil
 }

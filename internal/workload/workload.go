@@ -31,6 +31,8 @@ import (
 	"reflect"
 	"sync"
 	"time"
+
+	"perflab/internal/field"
 )
 
 // Request is what to send and when it is due.
@@ -113,7 +115,7 @@ func OpenWith(s Spec, tok Tokenizer) (*Workload, error) {
 		return nil, err
 	}
 	if s.Tokenizer != "" && tok == nil {
-		return nil, fmt.Errorf("--tokenizer %s was not opened, so that no length can be measured by it", s.Tokenizer)
+		return nil, field.Errorf("tokenizer", "%s was not opened, so that no length can be measured by it", s.Tokenizer)
 	}
 	s = s.Defaults()
 	k, err := newKit(s, tok)
