@@ -67,7 +67,7 @@ var tests = map[string]map[string]string{
 	"candidate":           {"stat": "random configurations"},
 	"deploy/docker":       {"engine/cluster": "plans over several machines"},
 	"lab":                 {"sim": "a server to measure"},
-	"report":              {"interop": "imported runs are rendered"},
+	"report":              {"interop": "imported runs are rendered", "calib": "predictions are rendered", "engine": "and their memory"},
 	"report/parquet":      {"stat": "random calls"},
 	"perflab/cmd/perflab": {"tune": "the journal of a study that was killed"},
 	"truth":               {"lab": "the client's cost is measured as a run is"},

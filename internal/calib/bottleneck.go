@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perflab/internal/arch"
+	"perflab/internal/sim"
 )
 
 // Bottleneck is what holds the load back.
@@ -61,8 +62,8 @@ type term struct {
 	shared      bool // once a step, however many tokens
 }
 
-func (a *asked) terms() []term {
-	t := a.run.stats.Times
+// terms are the parts of steps, in the order of Bottlenecks.
+func terms(t sim.Times) []term {
 	return []term{
 		{Weights, "reading dense weights", t.Weights, true},
 		{Arithmetic, "multiplying by dense weights", t.Arithmetic, false},
@@ -77,13 +78,31 @@ func (a *asked) terms() []term {
 	}
 }
 
+// StepSeconds are the times of steps by their terms' names.
+func StepSeconds(t sim.Times) map[string]float64 {
+	out := map[string]float64{}
+	for _, x := range terms(t) {
+		out[x.name] = x.took.Seconds()
+	}
+	return out
+}
+
+// WaitSeconds are the times that requests waited, by what for; "idle" is the
+// time in which there was none.
+func WaitSeconds(w sim.Waits) map[string]float64 {
+	return map[string]float64{
+		KVBlocks: w.KV.Seconds(), RunLimit: w.Seqs.Seconds(), StepTokens: w.Tokens.Seconds(),
+		FrontEnd: w.FrontEnd.Seconds(), "idle": w.Idle.Seconds(),
+	}
+}
+
 // bottleneck names what holds the load back: that the load asks for no more,
 // the front end, room for requests where more of them would help, else the
 // largest term of the steps. It is empty where no step ran.
 func (a *asked) bottleneck() Bottleneck {
 	s := a.run.stats
 	var busy, shared time.Duration
-	all := a.terms()
+	all := terms(s.Times)
 	for _, t := range all {
 		busy += t.took
 		if t.shared {

@@ -180,7 +180,7 @@ type calibrated struct {
 
 // fit fits the constants, and again without each workload, model or study.
 func (c *calibrated) fit(env Env, f *calibrateFlags) error {
-	o := calib.FitOptions{Seed: f.seed, Each: eachAtOnce}
+	o := calib.FitOptions{Seed: f.seed, Each: onEveryCore}
 	log := func(format string, args ...any) { fmt.Fprintf(env.Stderr, format+"\n", args...) }
 	log("fit %s", plural(len(c.obs), "run"))
 	var err error
@@ -201,8 +201,8 @@ func (c *calibrated) fit(env Env, f *calibrateFlags) error {
 	return nil
 }
 
-// eachAtOnce runs do on every core.
-func eachAtOnce(n int, do func(i int)) {
+// onEveryCore runs do on every core.
+func onEveryCore(n int, do func(i int)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range min(n, runtime.GOMAXPROCS(0)) {

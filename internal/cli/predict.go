@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"perflab/internal/calib"
+	"perflab/internal/forecast"
 	"perflab/internal/lab"
 	"perflab/internal/report"
 	"perflab/internal/result"
@@ -43,7 +45,6 @@ type predictFlags struct {
 	bounds    []result.SLO
 	options   result.Options
 	metrics   []string
-	defaults  bool // of metrics
 	latency   string
 	objective string
 
@@ -131,10 +132,6 @@ func several(fs *pflag.FlagSet, name string, v pflag.Value, usage string) {
 	}
 }
 
-func defaultColumns() []string {
-	return []string{calib.Throughput, "output_throughput", calib.MeanTTFT, calib.MeanTPOT, calib.MedianITL, calib.MeanE2E}
-}
-
 // predictGroups are the headings of perflab predict --help: its own, then
 // bench's of the workload.
 func predictGroups() []flagGroup {
@@ -179,9 +176,6 @@ func (f *predictFlags) complete() error {
 		f.options.Goodput, err = result.ParseGoodput(strings.Join(f.goodput, ","))
 		note(err)
 	}
-	if f.defaults = len(f.metrics) == 0; f.defaults {
-		f.metrics = defaultColumns()
-	}
 	names := slices.Clone(f.metrics)
 	names = append(names, f.latency)
 	if f.objective != "" {
@@ -216,29 +210,50 @@ func (f *predictFlags) run(ctx context.Context, env Env, fs *pflag.FlagSet, args
 	if err != nil {
 		return err
 	}
-	configs, err := f.configurations(args)
+	deployments, err := f.deployments(args)
 	if err != nil {
-		return err
+		return usageError{err}
 	}
-	if len(configs) == 1 && configs[0].refused != nil {
-		return refuse(env, configs[0].refused)
+	if len(deployments) == 1 && deployments[0].Refused != nil {
+		return refuse(env, deployments[0].Refused)
 	}
 	loads, err := f.loads(fs)
 	if err != nil {
 		return usageError{err}
 	}
-	var rows []predictRow
-	if err := within(ctx, func() (err error) {
-		rows, err = f.predict(ctx, env, &cal, configs, loads)
-		return err
-	}); err != nil {
+	table, err := f.predict(ctx, env, &cal, deployments, loads)
+	if err != nil {
 		return err
 	}
-	doc := f.forecast(env, &cal, name, configs, loads, rows)
-	if err := f.show(env, doc); err != nil {
+	table.Version, table.Calibration.Name = env.Version, name
+	if err := f.show(env, table); err != nil {
 		return err
 	}
-	return f.judge(doc)
+	return f.judge(table)
+}
+
+// predict answers the question on every core, and shows how far it is.
+func (f *predictFlags) predict(ctx context.Context, env Env, cal *calib.Calibration, deployments []forecast.Deployment, loads []forecast.Load) (table forecast.Table, err error) {
+	var done, all atomic.Int64
+	live := startLive(env, func() string { return fmt.Sprintf("predicting %d of %d", done.Load()+1, all.Load()) }, nil)
+	defer live.end()
+	q := forecast.Question{
+		Options: f.options, Draws: f.draws, SLOs: f.bounds, Metrics: f.metrics, Latency: f.latency, Objective: f.objective,
+		Each: func(n int, do func(int)) {
+			all.Store(int64(n))
+			onEveryCore(n, func(i int) {
+				if ctx.Err() == nil {
+					do(i)
+				}
+				done.Add(1)
+			})
+		},
+	}
+	err = within(ctx, func() (err error) {
+		table, err = q.Answer(cal, deployments, loads)
+		return err
+	})
+	return table, err
 }
 
 func (f *predictFlags) readCalibration() (calib.Calibration, string, error) {
@@ -258,23 +273,23 @@ func (f *predictFlags) readCalibration() (calib.Calibration, string, error) {
 }
 
 // show prints and writes a forecast in the forms that were asked for.
-func (f *predictFlags) show(env Env, doc report.Forecast) error {
+func (f *predictFlags) show(env Env, t forecast.Table) error {
 	render := report.ForecastText
 	if f.json {
 		render = report.ForecastJSON
 	}
-	if err := render(env.Stdout, doc); err != nil {
+	if err := render(env.Stdout, t); err != nil {
 		return err
 	}
 	files := map[string]func(io.Writer) error{}
-	page := func(w io.Writer) error { return report.ForecastHTML(w, doc) }
+	page := func(w io.Writer) error { return report.ForecastHTML(w, t) }
 	if f.html != "" {
 		files[f.html] = page
 	}
 	if f.out != "" {
-		files[filepath.Join(f.out, "predictions.json")] = func(w io.Writer) error { return report.ForecastJSON(w, doc) }
+		files[filepath.Join(f.out, "predictions.json")] = func(w io.Writer) error { return report.ForecastJSON(w, t) }
 		files[filepath.Join(f.out, "predictions.html")] = page
-		for _, p := range report.ForecastPlots(doc) {
+		for _, p := range report.ForecastPlots(t) {
 			files[filepath.Join(f.out, "plots", p.Name+".svg")] = func(w io.Writer) error { _, err := io.WriteString(w, p.SVG); return err }
 		}
 	}
@@ -302,16 +317,11 @@ func (f *predictFlags) show(env Env, doc report.Forecast) error {
 var errNonePredicted = errors.New("every configuration would be refused: the table has each one's reason")
 
 // judge decides the exit status.
-func (f *predictFlags) judge(doc report.Forecast) error {
-	served, met := false, false
-	for _, r := range doc.Rows {
-		served = served || r.Figures != nil
-		met = met || strings.HasPrefix(r.SLO, sloMet)
-	}
+func (f *predictFlags) judge(t forecast.Table) error {
 	switch {
-	case !served:
+	case !t.Served():
 		return errNonePredicted
-	case len(f.bounds) > 0 && !met:
+	case len(f.bounds) > 0 && !t.Met():
 		return fmt.Errorf("%w: no prediction meets every bound", errMissed)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"perflab/internal/report"
+	"perflab/internal/forecast"
 )
 
 // predicted runs perflab predict.
@@ -22,10 +22,10 @@ func predicted(t *testing.T, args ...string) (stdout, stderr string, code int) {
 }
 
 // document is the JSON of perflab predict.
-func document(t *testing.T, args ...string) report.Forecast {
+func document(t *testing.T, args ...string) forecast.Table {
 	t.Helper()
 	out, errs, code := predicted(t, append([]string{"--json", "--num-prompts", "20", "--random-input-len", "64", "--random-output-len", "8", "--draws", "0"}, args...)...)
-	var f report.Forecast
+	var f forecast.Table
 	if err := json.Unmarshal([]byte(out), &f); err != nil || code != exitDone {
 		t.Fatalf("exit %d: %v: %s", code, err, errs)
 	}
@@ -64,13 +64,13 @@ func TestPredictHelp(t *testing.T) {
 // refusal keeps its reason, and the objective orders.
 func TestPredictGrid(t *testing.T) {
 	f := document(t, "--gpu", "h100-sxm", "--gpus", "4", "--grid", "tp=1,2,8", "--grid", "max_num_seqs=,64", "--objective", "mean_ttft", "--", "vllm", "serve", "Qwen/Qwen3-14B")
-	if !f.Simulated || f.Schema != predictSchema || len(f.Rows) != 6 || len(f.Commands) != 6 {
+	if !f.Simulated || f.Schema != forecast.Schema || len(f.Rows) != 6 || len(f.Configurations) != 6 {
 		t.Fatalf("%+v", f)
 	}
-	if c := f.Commands[2]; c.Label != "tp=2 max_num_seqs=default" || c.Replicas != 2 || c.Each != 2 || c.Command != "vllm serve Qwen/Qwen3-14B -tp 2" || c.Memory == nil || c.Memory.KV <= 0 {
+	if c := f.Configurations[2]; c.Label != "tp=2 max_num_seqs=default" || c.Replicas != 2 || c.Each != 2 || c.Command != "vllm serve Qwen/Qwen3-14B -tp 2" || c.Memory == nil || c.Memory.KV <= 0 {
 		t.Errorf("%+v", c)
 	}
-	if c := f.Commands[4]; !strings.Contains(c.Refused, "8 GPUs") || c.Memory != nil {
+	if c := f.Configurations[4]; !strings.Contains(c.Refused, "8 GPUs") || c.Memory != nil {
 		t.Errorf("%+v", c)
 	}
 	for i, r := range f.Rows {
@@ -93,10 +93,10 @@ func TestPredictLoads(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := document(t, "--gpu", "h100-sxm,h200", "--commands", file, "--request-rate", "2,inf", "--max-concurrency", "4..8x2")
-	if len(f.Commands) != 4 || len(f.Rows) != 16 {
-		t.Fatalf("%d commands, %d rows", len(f.Commands), len(f.Rows))
+	if len(f.Configurations) != 4 || len(f.Rows) != 16 {
+		t.Fatalf("%d commands, %d rows", len(f.Configurations), len(f.Rows))
 	}
-	if got := f.Commands[3].Label; got != "h200 SGLang" {
+	if got := f.Configurations[3].Label; got != "h200 SGLang" {
 		t.Errorf("%q", got)
 	}
 	for i, want := range []string{"2/s, 4 at once", "2/s, 8 at once", "4 at once", "8 at once"} {
@@ -192,23 +192,6 @@ func TestPredictFiles(t *testing.T) {
 	}
 	if strings.Contains(texts.String(), "s3cr3tvalue") {
 		t.Error("a secret is shown")
-	}
-}
-
-// TestFront: what another row beats in both is not on the front.
-func TestFront(t *testing.T) {
-	row := func(total, tpot float64) report.ForecastRow {
-		return report.ForecastRow{
-			Figures: map[string]report.Estimate{"mean_tpot_ms": {Value: tpot}},
-			PerGPU:  map[string]report.Estimate{"total_token_throughput": {Value: total}},
-		}
-	}
-	rows := []report.ForecastRow{row(100, 10), row(90, 12), row(100, 11), row(200, 30), row(50, 5), {}, row(100, 10)}
-	front(rows, "mean_tpot_ms")
-	for i, want := range []bool{true, false, false, true, true, false, true} {
-		if rows[i].Front != want {
-			t.Errorf("row %d: %v", i, rows[i].Front)
-		}
 	}
 }
 

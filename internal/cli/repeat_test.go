@@ -38,7 +38,7 @@ func TestReportedCommandRepeats(t *testing.T) {
 		t.Fatal(err)
 	}
 	facts, err := lab.Tune(t.Context(), study, []byte(repeatStudy), lab.TuneOptions{
-		Dir: filepath.Join(t.TempDir(), "out"), Predictor: predictor{},
+		Dir: filepath.Join(t.TempDir(), "out"), Predictor: replayPredictor{},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestPercentilesAskedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts, err := lab.Tune(t.Context(), study, []byte(text), lab.TuneOptions{Dir: filepath.Join(t.TempDir(), "out"), Predictor: predictor{}})
+	facts, err := lab.Tune(t.Context(), study, []byte(text), lab.TuneOptions{Dir: filepath.Join(t.TempDir(), "out"), Predictor: replayPredictor{}})
 	if err != nil {
 		t.Fatal(err)
 	}

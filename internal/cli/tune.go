@@ -106,7 +106,7 @@ func runTune(ctx context.Context, env Env, f *tuneFlags, path string) error {
 	w.live = startLive(env, w.text, nil)
 	facts, err := lab.Tune(ctx, study, source, lab.TuneOptions{
 		Dir: dir, Resume: f.resume, Version: env.Version, Self: env.Self,
-		APIKey: env.Getenv("OPENAI_API_KEY"), Predictor: predictor{}, Watch: w.watch,
+		APIKey: env.Getenv("OPENAI_API_KEY"), Predictor: replayPredictor{}, Watch: w.watch,
 	})
 	w.live.end()
 	if facts.Schema == "" {

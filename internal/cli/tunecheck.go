@@ -20,7 +20,7 @@ func checkStudy(ctx context.Context, env Env, path string, s *lab.Study) error {
 	fmt.Fprintf(env.Stdout, "%s is a valid study of strategy %s\n", path, s.Strategy)
 	v := &tuneView{started: time.Now()}
 	v.live = startLive(env, v.text, nil)
-	p, ok, err := s.Preview(ctx, predictor{}, v.watch)
+	p, ok, err := s.Preview(ctx, replayPredictor{}, v.watch)
 	v.live.end()
 	if err != nil || !ok {
 		return err

@@ -10,110 +10,16 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/forecast"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
 
-// Forecast is what the simulator predicts of configurations under loads: what
-// perflab predict shows, and its JSON. Everything in it is SIMULATED.
-type Forecast struct {
-	Schema      string            `json:"schema"` // "perflab.prediction/1"
-	Version     string            `json:"version"`
-	Simulated   bool              `json:"simulated"` // always
-	Workload    string            `json:"workload"`  // in one line
-	Spec        json.RawMessage   `json:"spec"`      // of the first load, complete
-	Calibration ForecastSource    `json:"calibration"`
-	Metrics     []string          `json:"metrics"`             // shown
-	Latency     string            `json:"latency"`             // of the front
-	Objective   string            `json:"objective,omitempty"` // that the rows are ordered by, best first
-	SLOs        []string          `json:"slos,omitempty"`
-	Notes       []string          `json:"notes,omitempty"` // on all rows
-	Rows        []ForecastRow     `json:"predictions"`
-	Commands    []ForecastCommand `json:"configurations"` // by number, from 1
-}
-
-// ForecastSource is where constants and errors come from.
-type ForecastSource struct {
-	Name   string `json:"name"` // "shipped", or the file
-	Source string `json:"source,omitempty"`
-	Runs   int    `json:"runs"`
-	Draws  int    `json:"draws"` // of constants and loads, for the ranges
-}
-
-// ForecastCommand is a configuration: a serving command on hardware.
-type ForecastCommand struct {
-	Label    string          `json:"label"` // where it differs from the others
-	Command  string          `json:"command"`
-	Engine   string          `json:"engine,omitempty"`
-	Model    string          `json:"model,omitempty"`
-	GPU      string          `json:"gpu"`
-	GPUTitle string          `json:"gpu_title"`
-	GPUs     int             `json:"gpus"` // of the machine
-	Each     int             `json:"gpus_of_replica,omitempty"`
-	Replicas int             `json:"replicas,omitempty"`
-	Refused  string          `json:"refused,omitempty"` // why the engine would not start
-	Memory   *ForecastMemory `json:"memory_per_gpu,omitempty"`
-	Notes    []string        `json:"notes,omitempty"`
-}
-
-// ForecastMemory is the arithmetic of one device's memory, in bytes.
-type ForecastMemory struct {
-	Device     int64 `json:"device"`
-	Weights    int64 `json:"weights"`
-	Activation int64 `json:"activation"`
-	Library    int64 `json:"library"`
-	Graphs     int64 `json:"graphs"`
-	KV         int64 `json:"kv"`
-}
-
-// ForecastRow is a configuration under a load.
-type ForecastRow struct {
-	Configuration int                 `json:"configuration"` // number of its command
-	Load          string              `json:"load,omitempty"`
-	Rate          float64             `json:"request_rate,omitempty"`
-	Concurrency   int                 `json:"max_concurrency,omitempty"`
-	Figures       map[string]Estimate `json:"figures,omitempty"`
-	PerGPU        map[string]Estimate `json:"figures_per_gpu,omitempty"`
-	Bottleneck    *ForecastBottleneck `json:"bottleneck,omitempty"`
-	KV            *ForecastKV         `json:"kv,omitempty"`
-	Utilisation   float64             `json:"utilisation,omitempty"` // offered rate over that of the same requests sent at once
-	Times         map[string]float64  `json:"step_s,omitempty"`      // seconds of all replicas' steps, by term
-	Waits         map[string]float64  `json:"wait_s,omitempty"`      // seconds in which a request waited, by what for
-	Steps         int                 `json:"steps,omitempty"`
-	Running       int                 `json:"peak_running,omitempty"` // of one replica
-	Outside       []string            `json:"outside,omitempty"`      // the calibration
-	Front         bool                `json:"front,omitempty"`        // no other row is better in throughput per GPU and latency
-	SLO           string              `json:"slo,omitempty"`          // met, missed; unsure where a range holds the limit
-	Missed        []string            `json:"missed,omitempty"`
-	Failed        string              `json:"failed,omitempty"` // requests that would not be served, and why
-}
-
-// Estimate is a figure, with what it lies between in nine of ten cases where
-// that is known.
-type Estimate struct {
-	Value float64  `json:"value"`
-	Low   *float64 `json:"low,omitempty"`
-	High  *float64 `json:"high,omitempty"`
-}
-
-// ForecastBottleneck is what holds a load back.
-type ForecastBottleneck struct {
-	Name  string  `json:"name"`
-	Share float64 `json:"share"`
-	Text  string  `json:"text"`
-}
-
-// ForecastKV is the KV cache of one replica.
-type ForecastKV struct {
-	Tokens      int     `json:"tokens"`
-	Peak        float64 `json:"peak"`
-	Concurrency float64 `json:"concurrency"` // requests of mean length that it holds
-	Preemptions int     `json:"preemptions"` // of all replicas
-	Found       float64 `json:"found"`       // share of the prompts' tokens that the prefix cache held
-}
+// forecastTable is a table of predictions with the texts of its parts.
+type forecastTable struct{ forecast.Table }
 
 // ForecastJSON writes a forecast with all its figures.
-func ForecastJSON(w io.Writer, f Forecast) error {
+func ForecastJSON(w io.Writer, f forecast.Table) error {
 	b, err := json.MarshalIndent(f, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the predictions: %w", err)
@@ -124,10 +30,12 @@ func ForecastJSON(w io.Writer, f Forecast) error {
 const forecastBanner = "SIMULATED: predicted in virtual time by a model of engine and hardware. No server ran and no GPU was used."
 
 // command is the configuration of a row.
-func (f *Forecast) command(r *ForecastRow) *ForecastCommand { return &f.Commands[r.Configuration-1] }
+func (f *forecastTable) command(r *forecast.Row) *forecast.Configuration {
+	return &f.Configurations[r.Configuration-1]
+}
 
 // loads reports whether rows differ in their load. A refused one has none.
-func (f *Forecast) loads() bool {
+func (f *forecastTable) loads() bool {
 	seen := ""
 	for _, r := range f.Rows {
 		if seen != "" && r.Load != "" && r.Load != seen {
@@ -139,7 +47,7 @@ func (f *Forecast) loads() bool {
 }
 
 // name is what a reader calls a row.
-func (f *Forecast) name(r *ForecastRow) string {
+func (f *forecastTable) name(r *forecast.Row) string {
 	n := f.command(r).Label
 	if f.loads() {
 		n += ", " + r.Load
@@ -148,7 +56,7 @@ func (f *Forecast) name(r *ForecastRow) string {
 }
 
 // deployment says how a configuration fills the machine.
-func (c *ForecastCommand) deployment() string {
+func deploymentText(c *forecast.Configuration) string {
 	text := fmt.Sprintf("%d x %s", c.GPUs, c.GPUTitle)
 	if c.Replicas == 0 || c.GPUs == 1 {
 		return text
@@ -161,7 +69,7 @@ func (c *ForecastCommand) deployment() string {
 }
 
 // memory says what a device's memory goes to.
-func (c *ForecastCommand) memory() string {
+func memoryText(c *forecast.Configuration) string {
 	m := c.Memory
 	if m == nil {
 		return ""
@@ -172,7 +80,8 @@ func (c *ForecastCommand) memory() string {
 }
 
 // text says what the cache holds.
-func (k *ForecastKV) text() string {
+func kvText(r *forecast.Row) string {
+	k := r.KV
 	t := fmt.Sprintf("%s tokens in a replica, room for %s requests of the mean length; %.0f %% in use at most", plot.Tally(k.Tokens), rounded(k.Concurrency), 100*k.Peak)
 	if k.Found >= 0.005 {
 		t += fmt.Sprintf(", %.0f %% of the prompts' tokens found in it", 100*k.Found)
@@ -194,7 +103,7 @@ func rounded(v float64) string {
 
 // estimate prints a figure and its range, "" where none is known. Both ends of
 // a range of ms are in the unit of the figure.
-func estimate(e Estimate, m result.Metric) (value, between string) {
+func estimate(e forecast.Estimate, m result.Metric) (value, between string) {
 	scale, unit := 1.0, ""
 	if m.Unit == "ms" {
 		unit = " ms"
@@ -222,8 +131,8 @@ type forecastColumn struct {
 
 // columns are the figures of the table; throughputs per GPU stand beside them
 // where machines have several or differ.
-func (f *Forecast) columns() []forecastColumn {
-	per := slices.ContainsFunc(f.Commands, func(c ForecastCommand) bool { return c.GPUs > 1 })
+func (f *forecastTable) columns() []forecastColumn {
+	per := slices.ContainsFunc(f.Configurations, func(c forecast.Configuration) bool { return c.GPUs > 1 })
 	var out []forecastColumn
 	for _, name := range f.Metrics {
 		m := metric(name)
@@ -240,7 +149,7 @@ func (f *Forecast) columns() []forecastColumn {
 }
 
 // of is the column's figure of a row.
-func (c forecastColumn) of(r *ForecastRow) (Estimate, bool) {
+func (c forecastColumn) of(r *forecast.Row) (forecast.Estimate, bool) {
 	from := r.Figures
 	if c.perGPU {
 		from = r.PerGPU
@@ -250,7 +159,7 @@ func (c forecastColumn) of(r *ForecastRow) (Estimate, bool) {
 }
 
 // common are the sentences on what is outside that all rows share.
-func (f *Forecast) common() []string {
+func (f *forecastTable) common() []string {
 	var out []string
 	served := 0
 	seen := map[string]int{}
@@ -274,12 +183,12 @@ func (f *Forecast) common() []string {
 }
 
 // own are a row's sentences that not all rows share.
-func (r *ForecastRow) own(common []string) []string {
+func ownOutside(r *forecast.Row, common []string) []string {
 	return slices.DeleteFunc(slices.Clone(r.Outside), func(s string) bool { return slices.Contains(common, s) })
 }
 
 // calibration says where figures and ranges come from.
-func (f *Forecast) calibration() string {
+func (f *forecastTable) calibration() string {
 	c := f.Calibration
 	text := c.Name
 	if c.Runs > 0 {
@@ -294,8 +203,8 @@ func (f *Forecast) calibration() string {
 	return text
 }
 
-func (f *Forecast) ranged() bool {
-	return slices.ContainsFunc(f.Rows, func(r ForecastRow) bool {
+func (f *forecastTable) ranged() bool {
+	return slices.ContainsFunc(f.Rows, func(r forecast.Row) bool {
 		for _, e := range r.Figures {
 			if e.Low != nil {
 				return true
@@ -306,7 +215,7 @@ func (f *Forecast) ranged() bool {
 }
 
 // frontSentence says what the marked rows are.
-func (f *Forecast) frontSentence() string {
+func (f *forecastTable) frontSentence() string {
 	n := 0
 	for _, r := range f.Rows {
 		if r.Front {

@@ -5,39 +5,45 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"perflab/internal/calib"
+	"perflab/internal/engine"
+	"perflab/internal/forecast"
 )
 
 // about is an estimate with a range of a tenth.
-func about(v float64) Estimate { return Estimate{v, new(v * 9 / 10), new(v * 11 / 10)} }
+func about(v float64) forecast.Estimate {
+	return forecast.Estimate{Value: v, Low: new(v * 9 / 10), High: new(v * 11 / 10)}
+}
 
 // forecast is three configurations, one refused, under two loads.
-func forecast() Forecast {
-	row := func(n int, load string, rate, total, ttft, tpot float64) ForecastRow {
-		return ForecastRow{
+func predictions() forecast.Table {
+	row := func(n int, load string, rate, total, ttft, tpot float64) forecast.Row {
+		return forecast.Row{
 			Configuration: n, Load: load, Rate: rate, SLO: "met",
-			Figures: map[string]Estimate{
+			Figures: map[string]forecast.Estimate{
 				"total_token_throughput": about(total), "mean_ttft_ms": about(ttft), "mean_tpot_ms": about(tpot), "p99_itl_ms": {Value: 3 * tpot},
 			},
-			PerGPU:     map[string]Estimate{"total_token_throughput": about(total / 4)},
-			Bottleneck: &ForecastBottleneck{"weights", 0.6, "Reading dense weights takes 60 % of the steps. A larger batch shares each read: send more requests at once."},
-			KV:         &ForecastKV{123456, 0.97, 43.21, 3, 0.125},
+			PerGPU:     map[string]forecast.Estimate{"total_token_throughput": about(total / 4)},
+			Bottleneck: &calib.Bottleneck{Name: "weights", Share: 0.6, Text: "Reading dense weights takes 60 % of the steps. A larger batch shares each read: send more requests at once."},
+			KV:         &calib.KVUse{Tokens: 123456, Peak: 0.97, Concurrency: 43.21, Preemptions: 3, Found: 0.125},
 			Times:      map[string]float64{"weights": 6, "arithmetic": 3, "host": 1},
 			Outside:    []string{"Weights in fp8 were not seen here, only in bf16: ranges are 1.5 times as wide."},
 		}
 	}
-	f := Forecast{
+	f := forecast.Table{
 		Schema: "perflab.prediction/1", Version: "test", Simulated: true,
 		Workload: "random, 100 requests", Spec: json.RawMessage("{}"),
-		Calibration: ForecastSource{"shipped", "published studies", 52, 12},
+		Calibration: forecast.Source{Name: "shipped", Source: "published studies", Runs: 52, Draws: 12},
 		Metrics:     []string{"total_token_throughput", "mean_ttft_ms", "mean_tpot_ms", "p99_itl_ms"}, Latency: "mean_tpot_ms",
 		SLOs: []string{"mean_ttft_ms <= 500"},
-		Commands: []ForecastCommand{
+		Configurations: []forecast.Configuration{
 			{Label: "tp=2", Command: "vllm serve <M> -tp 2", Engine: "vllm", Model: "<M>", GPU: "h", GPUTitle: "H & Co", GPUs: 4, Each: 2, Replicas: 2,
-				Memory: &ForecastMemory{80 << 30, 30 << 30, 2 << 30, 1 << 30, 1 << 30, 40 << 30}, Notes: []string{"Not simulated, figures are as without: --async-scheduling"}},
+				Memory: &engine.Memory{Device: 80 << 30, Weights: 30 << 30, Activation: 2 << 30, Library: 1 << 30, Graphs: 1 << 30, KV: 40 << 30}, Notes: []string{"Not simulated, figures are as without: --async-scheduling"}},
 			{Label: "tp=3", Command: "vllm serve <M> -tp 3", Engine: "vllm", Model: "<M>", GPU: "h", GPUTitle: "H & Co", GPUs: 4, Each: 3, Replicas: 1},
 			{Label: "tp=8", Command: "vllm serve <M> -tp 8", Engine: "vllm", Model: "<M>", GPU: "h", GPUTitle: "H & Co", GPUs: 4, Refused: "the configuration takes 8 GPUs, and there are 4"},
 		},
-		Rows: []ForecastRow{
+		Rows: []forecast.Row{
 			row(1, "1/s", 1, 1000, 120.4, 20), row(1, "all at once", 0, 8123.4, 12345, 90),
 			row(2, "1/s", 1, 990, 95, 15), row(2, "all at once", 0, 6000, 20345, 99), {Configuration: 3},
 		},
@@ -50,28 +56,28 @@ func forecast() Forecast {
 }
 
 func TestGoldenForecast(t *testing.T) {
-	f := forecast()
+	f := predictions()
 	golden(t, "forecast.txt", func(w io.Writer) error { return ForecastText(w, f) })
 	golden(t, "forecast.html", func(w io.Writer) error { return ForecastHTML(w, f) })
 	one := f
-	one.Commands, one.Rows = one.Commands[:1], one.Rows[:1]
+	one.Configurations, one.Rows = one.Configurations[:1], one.Rows[:1]
 	golden(t, "forecast-one.txt", func(w io.Writer) error { return ForecastText(w, one) })
 }
 
 // TestForecastJSON: every form says SIMULATED, and JSON gives the facts back.
 func TestForecastJSON(t *testing.T) {
 	var b strings.Builder
-	if err := ForecastJSON(&b, forecast()); err != nil {
+	if err := ForecastJSON(&b, predictions()); err != nil {
 		t.Fatal(err)
 	}
-	var back Forecast
+	var back forecast.Table
 	if err := json.Unmarshal([]byte(b.String()), &back); err != nil {
 		t.Fatal(err)
 	}
 	if !back.Simulated || *back.Rows[0].Figures["mean_tpot_ms"].High != 22 || back.Rows[0].Figures["p99_itl_ms"].Low != nil {
 		t.Errorf("%+v", back.Rows[0])
 	}
-	for _, p := range ForecastPlots(forecast()) {
+	for _, p := range ForecastPlots(predictions()) {
 		if !strings.Contains(p.SVG, "SIMULATED") || strings.Contains(p.SVG, "NaN") {
 			t.Errorf("%s: %s", p.Name, p.SVG)
 		}
@@ -81,7 +87,7 @@ func TestForecastJSON(t *testing.T) {
 // TestForecastPlotsNeedData: one point is no front, and steps without times no
 // bars.
 func TestForecastPlotsNeedData(t *testing.T) {
-	f := forecast()
+	f := predictions()
 	f.Rows = f.Rows[4:]
 	if p := ForecastPlots(f); len(p) > 0 {
 		t.Errorf("%d plots of a refusal", len(p))

@@ -4,11 +4,13 @@ import (
 	"io"
 	"perflab/internal/report/plot"
 	"strings"
+
+	"perflab/internal/forecast"
 )
 
-// forecastPage is a Forecast prepared for a reader.
+// forecastPage is a table of predictions prepared for a reader.
 type forecastPage struct {
-	Forecast
+	forecast.Table
 	Banner, From string
 	Columns      []string
 	Loads        bool
@@ -35,7 +37,7 @@ type forecastCells struct {
 
 // forecastDetail is a configuration with the reasons of its rows.
 type forecastDetail struct {
-	ForecastCommand
+	forecast.Configuration
 	Number     int
 	Deployment string
 	MemoryText string
@@ -49,10 +51,11 @@ type forecastReason struct {
 
 // ForecastHTML writes predictions as one page that needs no other file, with
 // their plots.
-func ForecastHTML(w io.Writer, f Forecast) error {
+func ForecastHTML(w io.Writer, t forecast.Table) error {
+	f := &forecastTable{t}
 	d := forecastPage{
-		Forecast: f, Banner: forecastBanner, From: f.calibration(), Loads: f.loads(), Common: f.common(),
-		Plots: ForecastPlots(f), Front: f.frontSentence(),
+		Table: t, Banner: forecastBanner, From: f.calibration(), Loads: f.loads(), Common: f.common(),
+		Plots: ForecastPlots(t), Front: f.frontSentence(),
 	}
 	columns := f.columns()
 	for _, c := range columns {
@@ -61,15 +64,15 @@ func ForecastHTML(w io.Writer, f Forecast) error {
 	for i := range f.Rows {
 		d.Cells = append(d.Cells, f.pageCells(&f.Rows[i], columns))
 	}
-	for i := range f.Commands {
+	for i := range f.Configurations {
 		d.Details = append(d.Details, f.detail(i, d.Common))
 	}
 	return page(w, "forecast.html", "the predictions", d)
 }
 
-func (f *Forecast) pageCells(r *ForecastRow, columns []forecastColumn) forecastCells {
+func (f *forecastTable) pageCells(r *forecast.Row, columns []forecastColumn) forecastCells {
 	c := f.command(r)
-	out := forecastCells{Number: r.Configuration, Label: c.Label, Load: r.Load, GPUs: c.filled(), Front: r.Front, SLO: r.SLO, Refused: r.Figures == nil}
+	out := forecastCells{Number: r.Configuration, Label: c.Label, Load: r.Load, GPUs: filledText(c), Front: r.Front, SLO: r.SLO, Refused: r.Figures == nil}
 	if out.Refused {
 		return out
 	}
@@ -80,19 +83,19 @@ func (f *Forecast) pageCells(r *ForecastRow, columns []forecastColumn) forecastC
 		}
 		out.Figures = append(out.Figures, v)
 	}
-	out.KV, out.Preempt = r.KV.cells()
+	out.KV, out.Preempt = kvCells(r)
 	return out
 }
 
-func (f *Forecast) detail(i int, common []string) forecastDetail {
-	c := f.Commands[i]
-	d := forecastDetail{ForecastCommand: c, Number: i + 1, Deployment: c.deployment(), MemoryText: c.memory()}
+func (f *forecastTable) detail(i int, common []string) forecastDetail {
+	c := f.Configurations[i]
+	d := forecastDetail{Configuration: c, Number: i + 1, Deployment: deploymentText(&c), MemoryText: memoryText(&c)}
 	for k := range f.Rows {
 		r := &f.Rows[k]
 		if r.Configuration != i+1 || r.Figures == nil {
 			continue
 		}
-		x := forecastReason{Failed: r.Failed, Outside: r.own(common), SLO: strings.Join(r.Missed, "; ")}
+		x := forecastReason{Failed: r.Failed, Outside: ownOutside(r, common), SLO: strings.Join(r.Missed, "; ")}
 		if f.loads() {
 			x.Load = r.Load
 		}
@@ -100,7 +103,7 @@ func (f *Forecast) detail(i int, common []string) forecastDetail {
 			x.Bottleneck = r.Bottleneck.Text
 		}
 		if r.KV != nil {
-			x.KV = r.KV.text()
+			x.KV = kvText(r)
 		}
 		d.Reasons = append(d.Reasons, x)
 	}

@@ -4,17 +4,19 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"perflab/internal/report/plot"
 	"slices"
 	"strings"
+
+	"perflab/internal/forecast"
+	"perflab/internal/report/plot"
 )
 
 // ForecastPlots draws throughput per GPU against latency, with ranges, and
 // where the time of steps goes. A plot without data is left out.
-func ForecastPlots(f Forecast) []plot.Plot {
+func ForecastPlots(t forecast.Table) []plot.Plot {
 	var out []plot.Plot
-	for _, draw := range []func(*Forecast) (plot.Plot, bool){frontPlot, stepPlot} {
-		if p, ok := draw(&f); ok {
+	for _, draw := range []func(*forecastTable) (plot.Plot, bool){frontPlot, stepPlot} {
+		if p, ok := draw(&forecastTable{t}); ok {
 			out = append(out, p)
 		}
 	}
@@ -23,18 +25,18 @@ func ForecastPlots(f Forecast) []plot.Plot {
 
 // frontPoint is a row of the front's plot.
 type frontPoint struct {
-	row  *ForecastRow
-	x, y Estimate
+	row  *forecast.Row
+	x, y forecast.Estimate
 	at   [2]float64 // pixels
 }
 
 // frontPlot has a point with whiskers for each row, a line through the loads
 // of each configuration, and one through the front.
-func frontPlot(f *Forecast) (plot.Plot, bool) {
+func frontPlot(f *forecastTable) (plot.Plot, bool) {
 	mx, my := metric(f.Latency), metric("total_token_throughput")
 	var pts []frontPoint
 	lo, hi := [2]float64{math.Inf(1), math.Inf(1)}, [2]float64{}
-	stretch := func(k int, e Estimate) {
+	stretch := func(k int, e forecast.Estimate) {
 		for _, v := range []*float64{&e.Value, e.Low, e.High} {
 			if v != nil {
 				lo[k], hi[k] = min(lo[k], *v), max(hi[k], *v)
@@ -87,7 +89,7 @@ func frontPlot(f *Forecast) (plot.Plot, bool) {
 
 // pointName is short: the number of the configuration, and its load where they
 // differ.
-func (f *Forecast) pointName(r *ForecastRow) string {
+func (f *forecastTable) pointName(r *forecast.Row) string {
 	n := fmt.Sprintf("#%d", r.Configuration)
 	if f.loads() {
 		n += " " + r.Load
@@ -104,12 +106,12 @@ func bracketed(s string) string {
 
 // frontKeys are the configurations that have a point, as many as there are
 // colours, and what rings and whiskers mean.
-func (f *Forecast) frontKeys(pts []frontPoint) (classes, names []string) {
+func (f *forecastTable) frontKeys(pts []frontPoint) (classes, names []string) {
 	seen := map[int]bool{}
 	for _, p := range pts {
 		if n := p.row.Configuration; !seen[n] && len(seen) < plot.Series {
 			seen[n] = true
-			classes, names = append(classes, plot.SeriesClass(n-1)), append(names, plot.Clip(fmt.Sprintf("#%d %s", n, f.Commands[n-1].Label), 36)+"   ") // room for wide letters
+			classes, names = append(classes, plot.SeriesClass(n-1)), append(names, plot.Clip(fmt.Sprintf("#%d %s", n, f.Configurations[n-1].Label), 36)+"   ") // room for wide letters
 		}
 	}
 	classes, names = append(classes, "ring"), append(names, "ringed: on the front")
@@ -167,8 +169,8 @@ var stepTerms = []struct{ key, name string }{
 }
 
 // stepPlot is a bar for each row: the share of the steps that each term takes.
-func stepPlot(f *Forecast) (plot.Plot, bool) {
-	var rows []*ForecastRow
+func stepPlot(f *forecastTable) (plot.Plot, bool) {
+	var rows []*forecast.Row
 	used := map[string]bool{}
 	for i := range f.Rows {
 		r := &f.Rows[i]
@@ -216,7 +218,7 @@ func stepPlot(f *Forecast) (plot.Plot, bool) {
 }
 
 // barName fits beside a bar.
-func (f *Forecast) barName(r *ForecastRow) string {
+func (f *forecastTable) barName(r *forecast.Row) string {
 	return plot.Clip(fmt.Sprintf("#%d %s", r.Configuration, f.name(r)), 40)
 }
 

@@ -8,11 +8,14 @@ import (
 	"strings"
 	"text/tabwriter"
 	"unicode/utf8"
+
+	"perflab/internal/forecast"
 )
 
 // ForecastText writes predictions for a terminal: one as a list of figures,
 // several as a table with the reasons under it.
-func ForecastText(w io.Writer, f Forecast) error {
+func ForecastText(w io.Writer, t forecast.Table) error {
+	f := &forecastTable{t}
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "%s\n\nWorkload: %s\nCalibration: %s\n", forecastBanner, f.Workload, f.calibration())
 	if len(f.Rows) == 1 && f.Rows[0].Figures != nil {
@@ -35,9 +38,9 @@ func ForecastText(w io.Writer, f Forecast) error {
 }
 
 // single lists the figures of the only row.
-func (f *Forecast) single(b *strings.Builder, r *ForecastRow) {
+func (f *forecastTable) single(b *strings.Builder, r *forecast.Row) {
 	c := f.command(r)
-	fmt.Fprintf(b, "Hardware: %s\n\n", c.deployment())
+	fmt.Fprintf(b, "Hardware: %s\n\n", deploymentText(c))
 	tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for _, col := range f.columns() {
 		e, ok := col.of(r)
@@ -57,7 +60,7 @@ func (f *Forecast) single(b *strings.Builder, r *ForecastRow) {
 	tw.Flush() // into a Builder, which never fails
 	fmt.Fprintln(b)
 	f.reasons(b, r, "")
-	if m := c.memory(); m != "" {
+	if m := memoryText(c); m != "" {
 		fmt.Fprintf(b, "Memory of a GPU: %s\n", m)
 	}
 	for _, note := range c.Notes {
@@ -67,7 +70,7 @@ func (f *Forecast) single(b *strings.Builder, r *ForecastRow) {
 }
 
 // reasons are a row's bottleneck, cache, SLO and what is outside.
-func (f *Forecast) reasons(b *strings.Builder, r *ForecastRow, indent string) {
+func (f *forecastTable) reasons(b *strings.Builder, r *forecast.Row, indent string) {
 	if r.SLO != "" {
 		fmt.Fprintf(b, "%sSLO: %s\n", indent, strings.Join(append([]string{r.SLO}, r.Missed...), "; "))
 	}
@@ -75,13 +78,13 @@ func (f *Forecast) reasons(b *strings.Builder, r *ForecastRow, indent string) {
 		fmt.Fprintf(b, "%sBottleneck: %s\n", indent, r.Bottleneck.Text)
 	}
 	if r.KV != nil {
-		fmt.Fprintf(b, "%sKV cache: %s\n", indent, r.KV.text())
+		fmt.Fprintf(b, "%sKV cache: %s\n", indent, kvText(r))
 	}
 	if r.Failed != "" {
 		fmt.Fprintf(b, "%sNot served: %s\n", indent, r.Failed)
 	}
 	if indent != "" {
-		for _, text := range r.own(f.common()) {
+		for _, text := range ownOutside(r, f.common()) {
 			fmt.Fprintf(b, "%sOutside: %s\n", indent, text)
 		}
 	}
@@ -93,7 +96,7 @@ const tableWidth = 100
 
 // table has a row for each configuration and load, its ranges under it. All
 // machines are of one size, so that figures per GPU are left to page and JSON.
-func (f *Forecast) table(b *strings.Builder) {
+func (f *forecastTable) table(b *strings.Builder) {
 	columns := slices.DeleteFunc(f.columns(), func(c forecastColumn) bool { return c.perGPU })
 	lines, _ := f.tableLines(columns, false)
 	var of []int
@@ -103,7 +106,7 @@ func (f *Forecast) table(b *strings.Builder) {
 	fmt.Fprintln(b)
 	for i, line := range lines {
 		if of != nil && of[i] > 0 && of[i] != of[i-1] { // the first line is the head
-			fmt.Fprintf(b, "#%d %s\n", of[i], f.Commands[of[i]-1].Label)
+			fmt.Fprintf(b, "#%d %s\n", of[i], f.Configurations[of[i]-1].Label)
 		}
 		fmt.Fprintln(b, line)
 	}
@@ -114,10 +117,10 @@ func (f *Forecast) table(b *strings.Builder) {
 
 // tableLines are the lines of the table, and the number of the configuration
 // that each is of: 0 for the head. Apart from their labels they are narrow.
-func (f *Forecast) tableLines(columns []forecastColumn, apart bool) (lines []string, of []int) {
+func (f *forecastTable) tableLines(columns []forecastColumn, apart bool) (lines []string, of []int) {
 	wide := len("configuration")
-	for i := range f.Commands {
-		wide = max(wide, utf8.RuneCountInString(f.Commands[i].Label))
+	for i := range f.Configurations {
+		wide = max(wide, utf8.RuneCountInString(f.Configurations[i].Label))
 	}
 	var text strings.Builder
 	tw := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -153,7 +156,7 @@ func (f *Forecast) tableLines(columns []forecastColumn, apart bool) (lines []str
 	return lines, of
 }
 
-func (f *Forecast) heads(columns []forecastColumn) []string {
+func (f *forecastTable) heads(columns []forecastColumn) []string {
 	out := []string{"GPUs"}
 	for _, c := range columns {
 		out = append(out, c.head)
@@ -167,8 +170,8 @@ func (f *Forecast) heads(columns []forecastColumn) []string {
 
 // cells are a row of the table, and the line of ranges under it, as long: text
 // is aligned by columns that reach through all lines.
-func (f *Forecast) cells(r *ForecastRow, columns []forecastColumn) (first, second []string) {
-	first, second = []string{f.command(r).filled()}, []string{""}
+func (f *forecastTable) cells(r *forecast.Row, columns []forecastColumn) (first, second []string) {
+	first, second = []string{filledText(f.command(r))}, []string{""}
 	if r.Figures == nil {
 		return append(first, "refused"), nil
 	}
@@ -179,7 +182,7 @@ func (f *Forecast) cells(r *ForecastRow, columns []forecastColumn) (first, secon
 		}
 		first, second = append(first, value), append(second, between)
 	}
-	kv, preempted := r.KV.cells()
+	kv, preempted := kvCells(r)
 	first, second = append(first, kv, preempted), append(second, "", "")
 	if len(f.SLOs) > 0 {
 		first, second = append(first, r.SLO), append(second, "")
@@ -188,7 +191,7 @@ func (f *Forecast) cells(r *ForecastRow, columns []forecastColumn) (first, secon
 }
 
 // filled is how a configuration fills the machine, as 2x4: two replicas of four.
-func (c *ForecastCommand) filled() string {
+func filledText(c *forecast.Configuration) string {
 	if c.Replicas > 1 {
 		return fmt.Sprintf("%dx%d", c.Replicas, c.Each)
 	}
@@ -196,7 +199,8 @@ func (c *ForecastCommand) filled() string {
 }
 
 // cells are the cache's peak and the preemptions.
-func (k *ForecastKV) cells() (peak, preempted string) {
+func kvCells(r *forecast.Row) (peak, preempted string) {
+	k := r.KV
 	if k == nil {
 		return "-", "-"
 	}
@@ -204,19 +208,19 @@ func (k *ForecastKV) cells() (peak, preempted string) {
 }
 
 // details are the reasons of each row, and the commands.
-func (f *Forecast) details(b *strings.Builder) {
-	for i := range f.Commands {
-		c := &f.Commands[i]
+func (f *forecastTable) details(b *strings.Builder) {
+	for i := range f.Configurations {
+		c := &f.Configurations[i]
 		margin := "  "
 		if strings.Contains(c.Command, "\n") { // a here-document ends at the margin only
 			margin = ""
 		}
-		fmt.Fprintf(b, "\n#%d %s, %s\n%s%s\n", i+1, c.Label, c.deployment(), margin, c.Command)
+		fmt.Fprintf(b, "\n#%d %s, %s\n%s%s\n", i+1, c.Label, deploymentText(c), margin, c.Command)
 		if c.Refused != "" {
 			fmt.Fprintf(b, "  Refused: %s\n", c.Refused)
 			continue
 		}
-		if m := c.memory(); m != "" {
+		if m := memoryText(c); m != "" {
 			fmt.Fprintf(b, "  Memory of a GPU: %s\n", m)
 		}
 		for _, note := range c.Notes {

@@ -1,11 +1,10 @@
-package cli
+package forecast
 
 import (
 	"errors"
 	"slices"
 	"testing"
 
-	"perflab/internal/lab"
 	"perflab/internal/token"
 	"perflab/internal/workload"
 )
@@ -54,7 +53,7 @@ func TestPromptTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	var unread error
-	for range jobs(lab.Prediction{Workload: w, Tokenizer: failing{}}, &unread) {
+	for range (Run{Workload: w, Tokenizer: failing{}}).jobs(&unread) {
 		t.Error("a job of a prompt that cannot be read")
 	}
 	if unread == nil {

@@ -1,0 +1,99 @@
+package forecast
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"time"
+
+	"perflab/internal/calib"
+	"perflab/internal/engine"
+	"perflab/internal/result"
+	"perflab/internal/sim"
+	"perflab/internal/workload"
+)
+
+// Run is one run to make in virtual time.
+type Run struct {
+	Config   engine.Config
+	Replicas int
+	Workload *workload.Workload
+	Seed     uint64
+
+	Tokenizer workload.Tokenizer // by which the workload's lengths are measured; nil: package token's approximation
+
+	// Engine is told at the end what the engine's own metrics would show of the
+	// run, under the names of a summary's figures; nil: nobody asks.
+	Engine func(figures map[string]float64)
+}
+
+// Calls replays the run and gives the calls that a client would have seen, in
+// the order in which they end.
+func (r Run) Calls(ctx context.Context) iter.Seq2[result.Call, error] {
+	return func(yield func(result.Call, error) bool) {
+		var unread error // of a prompt
+		var end time.Duration
+		o := sim.ReplayOptions{MaxConcurrency: r.Workload.Spec().MaxConcurrency, Seed: r.Seed}
+		if r.Engine != nil {
+			all := make([]sim.Stats, 0, r.Replicas)
+			o.Stats = func(_ int, s sim.Stats) {
+				if all = append(all, s); len(all) == r.Replicas {
+					r.Engine(engineFigures(all, end))
+				}
+			}
+		}
+		calls, err := calib.Calls(r.Config, r.Replicas, r.jobs(&unread), o)
+		if err != nil {
+			yield(result.Call{}, err)
+			return
+		}
+		for c := range calls {
+			end = max(end, c.End)
+			if err := cmp.Or(unread, context.Cause(ctx)); err != nil {
+				yield(result.Call{}, err)
+				return
+			}
+			if !yield(c, nil) {
+				return
+			}
+		}
+		if unread != nil {
+			yield(result.Call{}, unread)
+		}
+	}
+}
+
+// jobs turns requests into the simulator's jobs. It ends at the first prompt
+// that cannot be read, and says why.
+func (r Run) jobs(unread *error) iter.Seq[sim.Job] {
+	return func(yield func(sim.Job) bool) {
+		for request := range r.Workload.All() {
+			j := sim.Job{Index: request.Index, Arrive: request.Due, Output: request.Output}
+			if j.Prompt, *unread = promptTokens(request, r.Tokenizer); *unread != nil {
+				return
+			}
+			if !yield(j) {
+				return
+			}
+		}
+	}
+}
+
+// engineFigures are what the engines' own metrics would have shown of a replay
+// that took so long, under the names of the figures that telemetry has.
+func engineFigures(replicas []sim.Stats, took time.Duration) map[string]float64 {
+	f := map[string]float64{}
+	if took <= 0 {
+		return f
+	}
+	for _, s := range replicas {
+		f["mean_running_requests"] += s.RunningTime.Seconds() / took.Seconds()
+		f["mean_waiting_requests"] += s.WaitingTime.Seconds() / took.Seconds()
+		f["max_running_requests"] += float64(s.PeakRunning)
+		f["max_waiting_requests"] += float64(s.PeakWaiting)
+		f["mean_kv_usage"] += s.KVTime.Seconds() / took.Seconds() / float64(len(replicas))
+		f["max_kv_usage"] = max(f["max_kv_usage"], s.PeakKV)
+		f["preemptions"] += float64(s.Preemptions)
+	}
+	return f
+}
