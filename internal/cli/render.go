@@ -22,6 +22,7 @@ import (
 	"perflab/internal/engine"
 	"perflab/internal/engine/cluster"
 	"perflab/internal/lab"
+	"perflab/internal/redact"
 )
 
 // renderFlags are the flags of perflab render.
@@ -485,10 +486,10 @@ func (f *renderFlags) plan(r *rendered, format renderer, nodes []cluster.Node, t
 		}
 		p.Spec.Replicas = append(p.Spec.Replicas, replica)
 	}
-	_, env := deploy.Redact(nil, r.cmd.Env)
+	env := redact.Env(r.cmd.Env)
 	shown := r.cmd
 	shown.Env = env
-	shown.Extra, _ = deploy.Redact(r.cmd.Extra, nil)
+	shown.Extra = redact.Argv(r.cmd.Extra)
 	p.Comments = slices.Concat(r.notes, []string{"Command: " + shown.String(), replicasText(len(places), places[0], r.gpu)}, cluster.Remarks(r.cmd, places[0], f.spreadBy(places[0])))
 	for _, n := range leftover {
 		p.Comments = append(p.Comments, leftoverText(n))

@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"perflab/internal/deploy"
 	"perflab/internal/interop"
 	"perflab/internal/lab"
+	"perflab/internal/redact"
 )
 
 // readResults reads what a command line names: files of results, directories
@@ -164,7 +164,7 @@ func readData(path string, data []byte) interop.File {
 		redactRun(&f.Runs[i])
 	}
 	for i := range f.Faults {
-		f.Faults[i].Text = deploy.RedactText(f.Faults[i].Text)
+		f.Faults[i].Text = redact.Text(f.Faults[i].Text)
 	}
 	return f
 }
@@ -175,34 +175,34 @@ func redactDocument(data []byte) []byte {
 	if head := strings.TrimSpace(string(data[:min(len(data), 64)])); strings.HasPrefix(head, "{") || strings.HasPrefix(head, "[") {
 		return data
 	}
-	return []byte(deploy.RedactText(string(data)))
+	return []byte(redact.Text(string(data)))
 }
 
 // redactRun replaces the secrets in what a run says of itself.
 func redactRun(r *interop.Run) {
 	h := &r.Header
 	for _, s := range []*string{&h.Model, &h.Backend, &h.Workload, &h.Command, &h.Tokenizer} {
-		*s = deploy.RedactText(*s)
+		*s = redact.Text(*s)
 	}
 	for i := range r.Calls {
-		r.Calls[i].Model, r.Calls[i].Error = deploy.RedactText(r.Calls[i].Model), deploy.RedactText(r.Calls[i].Error)
+		r.Calls[i].Model, r.Calls[i].Error = redact.Text(r.Calls[i].Model), redact.Text(r.Calls[i].Error)
 	}
 	r.Header.Targets = slices.Clone(r.Header.Targets)
 	for i, t := range r.Header.Targets {
-		r.Header.Targets[i] = deploy.RedactText(t)
+		r.Header.Targets[i] = redact.Text(t)
 	}
 	if r.Header.Imported == nil {
 		return
 	}
-	h.Imported.Version = deploy.RedactText(h.Imported.Version)
+	h.Imported.Version = redact.Text(h.Imported.Version)
 	for i, s := range h.Imported.Section {
-		h.Imported.Section[i] = deploy.RedactText(s)
+		h.Imported.Section[i] = redact.Text(s)
 	}
 	for k, v := range h.Imported.Labels {
-		h.Imported.Labels[k] = deploy.RedactField(k, v)
+		h.Imported.Labels[k] = redact.Field(k, v)
 	}
 	for i := range r.Other {
-		r.Other[i].Text = deploy.RedactField(r.Other[i].Label, r.Other[i].Text)
+		r.Other[i].Text = redact.Field(r.Other[i].Label, r.Other[i].Text)
 	}
 }
 

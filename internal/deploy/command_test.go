@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"perflab/internal/engine"
+	"perflab/internal/redact"
 )
 
 func TestRedactCommand(t *testing.T) {
@@ -13,7 +14,7 @@ func TestRedactCommand(t *testing.T) {
 		return map[string]any{"env_overrides": map[string]any{"HF_TOKEN": token, "TLLM_MODE": "fast", "N": 3}, "kv_connector_config": map[string]any{"urls": []any{url}}}
 	}
 	c := engine.Command{Engine: "trtllm", Model: "M", Env: []string{"HF_TOKEN=abcdefgh1234"}, File: file("abcdefgh1234", "http://u:pass@h")}
-	want := engine.Command{Engine: "trtllm", Model: "M", Env: []string{"HF_TOKEN=" + redacted}, File: file(redacted, "http://u:"+redacted+"@h")}
+	want := engine.Command{Engine: "trtllm", Model: "M", Env: []string{"HF_TOKEN=" + redact.Mark}, File: file(redact.Mark, "http://u:"+redact.Mark+"@h")}
 	if d := cmp.Diff(want, RedactCommand(c)); d != "" {
 		t.Error(d)
 	}

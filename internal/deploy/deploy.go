@@ -66,6 +66,7 @@ import (
 	"time"
 
 	"perflab/internal/engine"
+	"perflab/internal/redact"
 )
 
 // Spec is one deployment to start.
@@ -322,17 +323,7 @@ func (s *Stderr) Write(p []byte) (int, error) {
 
 // Failed is the error of argv, which ended with a status other than 0; without its secrets.
 func (s *Stderr) Failed(argv []string, code int) *ExitError {
-	return &ExitError{Argv: redactWords(argv), Code: code, Stderr: RedactText(string(s.b))}
-}
-
-// redactWords is redactArgv for a command that may have secrets within its words: a shell's
-// script does.
-func redactWords(argv []string) []string {
-	shown := redactArgv(argv)
-	for i := range shown {
-		shown[i] = RedactText(shown[i])
-	}
-	return shown
+	return &ExitError{Argv: redact.Words(argv), Code: code, Stderr: redact.Text(string(s.b))}
 }
 
 // DiedError says that a replica ended after it was ready and before Stop.

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"perflab/internal/redact"
 )
 
 // deployment is what a Launcher started.
@@ -111,7 +113,7 @@ func (d *deployment) start(ctx context.Context, replica int, p *Peer, m Member, 
 		Ports: ports.all(), Visible: d.spec.Visible, Dir: d.spec.Dir, Log: out,
 	}
 	listed := len(d.record.Processes)
-	d.record.Processes = append(d.record.Processes, Record{Replica: replica, Name: file, Node: m.Node, Marker: j.Marker, Argv: redactArgv(m.Argv)})
+	d.record.Processes = append(d.record.Processes, Record{Replica: replica, Name: file, Node: m.Node, Marker: j.Marker, Argv: redact.Argv(m.Argv)})
 	if err := d.record.write(d.path); err != nil {
 		return nil, fileError(d.op, err)
 	}

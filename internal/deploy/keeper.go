@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"perflab/internal/redact"
 )
 
 // Transport runs commands on other machines, or in containers, for a Keeper.
@@ -220,7 +222,7 @@ func (t *talk) broken(err error) error {
 		return t.err
 	}
 	if last := lastOf(string(t.errors.b), 1); len(last) > 0 {
-		return fmt.Errorf("%s", RedactText(last[0]))
+		return fmt.Errorf("%s", redact.Text(last[0]))
 	}
 	return err
 }
@@ -287,7 +289,7 @@ func partial(b []byte, tag string) int {
 
 // Run runs a short command on a node, as a Commander does.
 func (k Keeper) Run(ctx context.Context, node string, argv []string, stdout io.Writer) error {
-	op := "run " + strings.Join(redactWords(argv), " ") + on(node)
+	op := "run " + strings.Join(redact.Words(argv), " ") + on(node)
 	text, err := jobText(k.Dir, argv[0], argv, nil, nil)
 	if err != nil {
 		return &InfraError{Op: op, Err: err}

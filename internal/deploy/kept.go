@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"perflab/internal/redact"
 )
 
 // Kept is a process under a Keeper. It is a Running but for URL.
@@ -50,7 +52,7 @@ func (k Keeper) Spawn(ctx context.Context, j Job) (*Kept, error) {
 		keeper: k, node: j.Node, log: log,
 		dir: make(chan string, 1), started: make(chan string, 1), refused: make(chan string, 1),
 		exited: make(chan struct{}), done: make(chan struct{}), quit: make(chan struct{}),
-		record: Record{Name: j.Name, Node: j.Node, Marker: j.Marker, Argv: redactArgv(j.Argv)},
+		record: Record{Name: j.Name, Node: j.Node, Marker: j.Marker, Argv: redact.Argv(j.Argv)},
 	}
 	c.talk, err = k.open(ctx, j.Node, "keep", c.record, cmp.Or(k.Grace, defaultGrace), lossy{log}, nil, c.hear)
 	if err != nil {

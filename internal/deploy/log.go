@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"perflab/internal/redact"
 )
 
 // memberLog is the file that holds a process's stdout and stderr. Launches of
@@ -18,7 +20,7 @@ import (
 type memberLog struct {
 	path    string
 	from    int64 // where this launch begins
-	secrets []string
+	secrets redact.Values
 }
 
 const (
@@ -31,7 +33,7 @@ const (
 func openLog(dir, name string, argv, env []string) (*memberLog, *os.File, error) {
 	l := &memberLog{
 		path:    filepath.Join(dir, name+".log"),
-		secrets: secretValues(argv, slices.Concat(os.Environ(), env)),
+		secrets: redact.ValuesOf(argv, slices.Concat(os.Environ(), env)),
 	}
 	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
@@ -57,11 +59,7 @@ func (l *memberLog) tail() string {
 	if _, rest, cut := bytes.Cut(b, []byte{'\n'}); cut && from > l.from {
 		b = rest // of a line of which the begin is not here a secret would not be known
 	}
-	text := steering.ReplaceAllString(strings.ToValidUTF8(string(b), "\uFFFD"), "")
-	for _, s := range l.secrets {
-		text = strings.ReplaceAll(text, s, redacted)
-	}
-	return RedactText(text)
+	return redact.Text(l.secrets.Mask(redact.Printable(string(b))))
 }
 
 // read returns what the launch has written after the given place of the file, the last
@@ -99,10 +97,6 @@ func (w *signWatch) seen() bool {
 	}
 	return bytes.Contains(b, w.text)
 }
-
-// steering matches what engines write for a terminal also into files, colours above all, and
-// other characters that are no text.
-var steering = regexp.MustCompile("\x1b\\[[0-9;:?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 // lastOf returns the last n lines that are not empty, the newest last. Of a line that was
 // written over and over, as a progress bar is, it is what stands there in the end.
@@ -145,57 +139,10 @@ func usageRefusal(log string) (string, bool) {
 	return why, usageWords.MatchString(why) || usageLine.MatchString(log)
 }
 
-const redacted = "[redacted]"
-
-// isSecret tells from its name whether an environment variable or a flag holds
-// a secret: a part of the name ends in such a word. Plural "tokens" does not
-// count: max_num_batched_tokens is a figure.
-func isSecret(name string) bool {
-	parts := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '_' || r == '-' || r == '.' })
-	return slices.ContainsFunc(parts, func(p string) bool {
-		return slices.ContainsFunc(secretWords, func(w string) bool { return strings.HasSuffix(p, w) })
-	})
-}
-
-var secretWords = []string{"key", "keys", "token", "secret", "secrets", "password", "passwd", "passphrase", "credential", "credentials"}
-
-// redactArgv returns argv with the values of secret flags, and of secret
-// assignments before a command, replaced.
-func redactArgv(argv []string) []string {
-	out := slices.Clone(argv)
-	flag := false // the argument before is a secret flag without a value
-	for i, a := range out {
-		name, _, assigned := strings.Cut(a, "=")
-		isFlag := strings.HasPrefix(a, "-")
-		switch {
-		case assigned && !strings.ContainsAny(name, " /{") && isSecret(name):
-			out[i] = name + "=" + redacted
-			flag = false
-		case flag && !isFlag:
-			out[i] = redacted // and on: such flags may take several values
-		default:
-			flag = isFlag && !assigned && isSecret(a)
-		}
-	}
-	return out
-}
-
-// Redact returns the words and the environment of a command with the values of
-// secrets replaced, so that they can be shown and kept.
-func Redact(argv, env []string) (shownArgv, shownEnv []string) {
-	shownEnv = slices.Clone(env)
-	for i, e := range shownEnv {
-		if k, _, _ := strings.Cut(e, "="); isSecret(k) {
-			shownEnv[i] = k + "=" + redacted
-		}
-	}
-	return redactArgv(argv), shownEnv
-}
-
 // commandLine prints environment and command as a shell would take them, with
 // secrets replaced.
 func commandLine(argv, env []string) string {
-	return shellLine(Redact(argv, env))
+	return shellLine(redact.Argv(argv), redact.Env(env))
 }
 
 // shellLine prints environment and command as a shell would take them.
@@ -219,33 +166,4 @@ func shellWord(s string) string {
 		return s
 	}
 	return quote(s)
-}
-
-// secretValues collects what must not pass from a log into an error: engines
-// print their arguments when they start. Values that are too short to be
-// secrets would blot out half the text.
-func secretValues(argv, env []string) []string {
-	const shortest = 6
-	var out []string
-	add := func(v string) {
-		if len(v) >= shortest && !slices.Contains(out, v) {
-			out = append(out, v)
-		}
-	}
-	for _, e := range env {
-		if k, v, _ := strings.Cut(e, "="); isSecret(k) {
-			add(v)
-		}
-	}
-	for i, a := range redactArgv(argv) {
-		if a == argv[i] {
-			continue
-		}
-		v := argv[i]
-		if prefix, ok := strings.CutSuffix(a, redacted); ok {
-			v = strings.TrimPrefix(v, prefix)
-		}
-		add(v)
-	}
-	return out
 }

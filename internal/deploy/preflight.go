@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"perflab/internal/engine/cluster"
+	"perflab/internal/redact"
 )
 
 // Preflight is what must hold on the nodes of a replica that spans several before it
@@ -101,7 +102,7 @@ type nodeFacts struct {
 }
 
 func (f *nodeFacts) add(check string, ok bool, format string, args ...any) {
-	f.findings = append(f.findings, Finding{Check: check, OK: ok, Text: RedactText(fmt.Sprintf(format, args...))})
+	f.findings = append(f.findings, Finding{Check: check, OK: ok, Text: redact.Text(fmt.Sprintf(format, args...))})
 }
 
 // look asks one node for everything.

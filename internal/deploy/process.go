@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"perflab/internal/redact"
 )
 
 // Process is the runtime that starts each process of a deployment as a child at the
@@ -66,7 +68,7 @@ func (r Process) Command(ctx context.Context, _ string, argv []string, stdout io
 		return stderr.Failed(argv, exit.ExitCode())
 	}
 	if err != nil {
-		return &InfraError{Op: "run " + strings.Join(redactWords(argv), " "), Err: err, Help: missingHelp(argv[0], err)}
+		return &InfraError{Op: "run " + strings.Join(redact.Words(argv), " "), Err: err, Help: missingHelp(argv[0], err)}
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"perflab/internal/redact"
 )
 
 // trouble is a message of the ssh client, and what to do about it.
@@ -36,7 +38,7 @@ var sshTrouble = sync.OnceValue(func() []trouble {
 // explainSSH makes an error of what the ssh client said.
 func explainSSH(h HostEntry, said string) error {
 	e := &InfraError{Op: "connect to " + h.Name, Help: "see what ssh " + h.Name + " true says by hand"}
-	lines := lastOf(RedactText(said), lastLines)
+	lines := lastOf(redact.Text(said), lastLines)
 	for _, t := range sshTrouble() {
 		if !t.said.MatchString(said) {
 			continue

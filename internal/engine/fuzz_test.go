@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"perflab/internal/redact"
 )
 
 // seeds are the recorded texts of a folder.
@@ -41,7 +43,7 @@ func FuzzParseHelp(f *testing.F) {
 			if !slices.IsSorted(h.Flags) || len(slices.Compact(slices.Clone(h.Flags))) != len(h.Flags) {
 				t.Errorf("%q", h.Flags)
 			}
-			bare := WithoutColours(text)
+			bare := redact.Plain(text)
 			for _, name := range h.Flags {
 				if !strings.HasPrefix(name, "-") || !strings.Contains(bare, name) {
 					t.Errorf("%q is no flag of %q", name, text)
@@ -101,7 +103,7 @@ func FuzzDiagnose(f *testing.F) {
 			if !known || fail.Advice == "" || refused && (c.Kind == Infrastructure || line == "") {
 				t.Errorf("%s: %+v, refused %v", e.Name, fail, refused)
 			}
-			if !strings.Contains(WithoutColours(log), fail.Line) {
+			if !strings.Contains(redact.Plain(log), fail.Line) {
 				t.Errorf("%s: %q is no line of %q", e.Name, fail.Line, log)
 			}
 			cmd := Command{Engine: e.Name, Model: "M", Params: map[string]string{TP: tp, MemoryShare: share, MaxModelLen: tp, MaxNumSeqs: share}}

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"perflab/internal/redact"
 )
 
 // Help is what an installed engine says of itself.
@@ -49,7 +51,7 @@ var (
 // ParseVersion finds the version in what VersionArgv prints. Lines that libraries print
 // around it do no harm.
 func (e *Engine) ParseVersion(text string) (version string, ok bool) {
-	text = WithoutColours(text)
+	text = redact.Plain(text)
 	if m := buildLine.FindStringSubmatch(text); m != nil {
 		return "b" + m[1], true
 	}
@@ -73,7 +75,7 @@ const deepest = 8
 // is an error.
 func ParseHelp(e *Engine, text string) (Help, error) {
 	h := Help{Engine: e.Name}
-	for line := range strings.Lines(WithoutColours(text)) {
+	for line := range strings.Lines(redact.Plain(text)) {
 		head := strings.TrimLeft(line, " ")
 		if len(line)-len(head) > deepest {
 			continue

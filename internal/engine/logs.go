@@ -3,6 +3,8 @@ package engine
 import (
 	"regexp"
 	"strings"
+
+	"perflab/internal/redact"
 )
 
 // StartupLog is the lines that the engine prints while it starts, without
@@ -114,21 +116,12 @@ func lineAt(log string, at int) (start int, line string) {
 }
 
 var (
-	ansi   = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
 	prefix = regexp.MustCompile(`^(?:\([^)]*\) *|\[[^\]]*\] *|(?:INFO|WARNING|ERROR|CRITICAL)\b:? *|\d\d-\d\d \d\d:\d\d:\d\d *|\d+\.\d\d\.\d{3}\.\d{3} [A-Z] *)+`)
 	source = regexp.MustCompile(`^(?:raise |except |File ")`)
 )
 
-// WithoutColours is a text without what makes a terminal show it in colour.
-func WithoutColours(text string) string {
-	if strings.IndexByte(text, '\x1b') < 0 {
-		return text
-	}
-	return ansi.ReplaceAllString(text, "")
-}
-
 // plain is a line without colours and blanks around it.
-func plain(line string) string { return strings.TrimSpace(WithoutColours(line)) }
+func plain(line string) string { return strings.TrimSpace(redact.Plain(line)) }
 
 // bare is a plain line without time, level, process and rank before it.
 func bare(line string) string { return prefix.ReplaceAllString(line, "") }

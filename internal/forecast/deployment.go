@@ -11,6 +11,7 @@ import (
 	"perflab/internal/arch"
 	"perflab/internal/deploy"
 	"perflab/internal/engine"
+	"perflab/internal/redact"
 )
 
 // Command is a serving command as a user gave it, or why it is none that its
@@ -164,9 +165,9 @@ func (d *Deployment) describe(label string) Configuration {
 // text is the command to copy, without secrets.
 func (d *Deployment) text() string {
 	if d.cmd.Engine == "" {
-		return deploy.RedactText(d.line)
+		return redact.Text(d.line)
 	}
-	return cmp.Or(deploy.RedactCommand(d.cmd).String(), deploy.RedactText(d.line))
+	return cmp.Or(deploy.RedactCommand(d.cmd).String(), redact.Text(d.line))
 }
 
 // tooLong is why the deployment does not serve the longest of the requests

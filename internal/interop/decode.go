@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"unicode/utf16"
+
+	"perflab/internal/redact"
 )
 
 // Decode returns what a file holds as its reader would see it: UTF-16 with its
@@ -20,8 +22,8 @@ func Decode(data []byte) []byte {
 	if isJSON(data) {
 		return data
 	}
-	if bytes.IndexByte(data, escape) >= 0 {
-		data = withoutEscapes(data)
+	if bytes.IndexByte(data, '\x1b') >= 0 {
+		data = []byte(redact.Plain(string(data)))
 	}
 	if bytes.IndexByte(data, '\r') >= 0 {
 		data = withoutReturns(data)
@@ -35,39 +37,6 @@ func fromUTF16(data []byte, order binary.ByteOrder) []byte {
 		units[i] = order.Uint16(data[2*i:])
 	}
 	return []byte(string(utf16.Decode(units)))
-}
-
-const escape = 0x1b
-
-// withoutEscapes removes the sequences that a terminal obeys and does not show:
-// ESC [ up to a letter, ESC ] up to its end, and ESC with one character.
-func withoutEscapes(data []byte) []byte {
-	out := make([]byte, 0, len(data))
-	for i := 0; i < len(data); i++ {
-		if data[i] != escape {
-			out = append(out, data[i])
-			continue
-		}
-		if i++; i >= len(data) {
-			break
-		}
-		switch data[i] {
-		case '[':
-			for i+1 < len(data) && data[i+1] >= 0x20 && data[i+1] < 0x40 {
-				i++
-			}
-			if i+1 < len(data) && data[i+1] >= 0x40 && data[i+1] < 0x7f {
-				i++
-			}
-		case ']':
-			for i+1 < len(data) && data[i] != 0x07 && data[i+1] != escape && data[i+1] != '\n' {
-				i++
-			}
-		case '\n':
-			out = append(out, '\n')
-		}
-	}
-	return out
 }
 
 // withoutReturns keeps of each line what was written last. A file with no other

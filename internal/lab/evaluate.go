@@ -21,6 +21,7 @@ import (
 	"perflab/internal/deploy"
 	"perflab/internal/engine"
 	"perflab/internal/load"
+	"perflab/internal/redact"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
@@ -218,7 +219,7 @@ func shown(c engine.Command) string {
 // secret reports whether the study file itself holds a secret.
 func (s *Study) secret() bool {
 	for _, use := range s.Engines {
-		flags, env := deploy.Redact(use.Flags, use.Env)
+		flags, env := redact.Argv(use.Flags), redact.Env(use.Env)
 		file := deploy.RedactCommand(engine.Command{File: use.File}).File
 		if !slices.Equal(flags, use.Flags) || !slices.Equal(env, use.Env) || !reflect.DeepEqual(file, use.File) {
 			return true

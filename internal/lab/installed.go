@@ -11,6 +11,7 @@ import (
 
 	"perflab/internal/deploy"
 	"perflab/internal/engine"
+	"perflab/internal/redact"
 )
 
 // helpTimeout bounds how long an engine may take to print its help: Python ones import
@@ -93,10 +94,10 @@ func askEngine(ctx context.Context, c deploy.Commander, e *engine.Engine, env []
 // within is a command in the environment that a study gives an engine (its PATH, say),
 // as far as that may stand in arguments: no secret, and nothing that only a launch knows.
 func within(env, argv []string) []string {
-	_, shown := deploy.Redact(nil, env)
+	shown := redact.Env(env)
 	out := []string{"env"}
 	for i, kv := range env {
-		if shown[i] == kv && deploy.RedactText(kv) == kv && !strings.Contains(kv, "{") {
+		if shown[i] == kv && redact.Text(kv) == kv && !strings.Contains(kv, "{") {
 			out = append(out, kv)
 		}
 	}

@@ -27,7 +27,6 @@
 package openai
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,6 +38,7 @@ import (
 	"strings"
 	"time"
 
+	"perflab/internal/redact"
 	"perflab/internal/wire"
 )
 
@@ -58,7 +58,7 @@ type Client struct {
 	header   http.Header // of every request; shared, never written after New
 	body     template
 	wire     *wire.Transport
-	secrets  []secret
+	secrets  redact.Values
 }
 
 // New checks the configuration and prepares a client; it sends nothing.
@@ -113,57 +113,23 @@ func (c *Client) Open(ctx context.Context, n int) error {
 // opened, since the last call.
 func (c *Client) Sockets() (most, opened int) { return c.wire.Sockets() }
 
-// redact takes the secrets out of a text that a server wrote, and the piece of
-// one that a cut left at its end.
-func (c *Client) redact(s string) string {
-	for _, secret := range c.secrets {
-		s = strings.ReplaceAll(s, secret.value, secret.mark)
-		for n := len(secret.value) - 1; n >= minSecret; n-- {
-			if head, ok := strings.CutSuffix(s, secret.value[:n]); ok {
-				s = head + secret.mark
-				break
-			}
-		}
-	}
-	return s
-}
+// redact takes the secrets out of a text that a server wrote.
+func (c *Client) redact(s string) string { return c.secrets.Mask(s) }
 
-// minSecret is the fewest bytes of a header's value, or of a cut key, that are
-// taken for a secret: shorter ones are flags and versions, and are common in
-// any text.
-const minSecret = 6
-
-// secret is a value that may be in no error, log or file.
-type secret struct{ value, mark string }
-
-// secrets returns what redact looks for, the longest first since one may hold
-// another: the API key, the values of the caller's headers, and the credential
-// alone of those that name a scheme ("Bearer abc"), each as it is and as JSON
-// writes it.
-func (cfg Config) secrets() []secret {
-	var all []secret
-	add := func(value, mark string) {
-		all = append(all, secret{value, mark})
-		if quoted, err := json.Marshal(value); err == nil {
-			all = append(all, secret{string(quoted[1 : len(quoted)-1]), mark})
-		}
-	}
-	if cfg.APIKey != "" {
-		add(cfg.APIKey, "[API key]")
-	}
+// secrets are what may be in no error, log or file: the API key, the values of
+// the caller's headers, and the credential alone of those that name a scheme
+// ("Bearer abc").
+func (cfg Config) secrets() redact.Values {
+	var v redact.Values
+	v.Add(cfg.APIKey, "[API key]")
 	for name, value := range cfg.Headers {
 		mark := "[header " + name + "]"
-		if len(value) >= minSecret {
-			add(value, mark)
-		}
-		if _, credential, ok := strings.Cut(value, " "); ok && len(credential) >= minSecret {
-			add(credential, mark)
+		v.AddLong(value, mark)
+		if _, credential, ok := strings.Cut(value, " "); ok {
+			v.AddLong(credential, mark)
 		}
 	}
-	slices.SortFunc(all, func(a, b secret) int {
-		return cmp.Or(cmp.Compare(len(b.value), len(a.value)), cmp.Compare(a.value, b.value))
-	})
-	return slices.Compact(all)
+	return v
 }
 
 func (cfg Config) withDefaults() Config {

@@ -18,6 +18,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"perflab/internal/deploy"
+	"perflab/internal/redact"
 )
 
 // attached is the container of Settings.Container.
@@ -209,7 +210,7 @@ func (s *session) Wait() error {
 	defer s.Conn.Close()
 	if s.fault != "" {
 		return &deploy.InfraError{
-			Op: "run a command in " + s.place(s.id), Err: errors.New(deploy.RedactText(s.fault)),
+			Op: "run a command in " + s.place(s.id), Err: errors.New(redact.Text(s.fault)),
 			Help: "perflab needs /bin/sh, grep, tr, cat and sleep in a container that it starts commands in, and a user that may run them",
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"perflab/internal/deploy"
+	"perflab/internal/redact"
 )
 
 // fault is something that daemons say, and what to do about it.
@@ -50,16 +51,9 @@ var takenPort = regexp.MustCompile(`port is already allocated|address already in
 // text is an error's sentence without what the client puts before it, and without
 // secrets.
 func (e *engine) text(err error) string {
-	text := deploy.RedactText(strings.TrimPrefix(err.Error(), "Error response from daemon: "))
-	for _, entry := range e.settings.environment() {
-		if k, v, _ := strings.Cut(entry, "="); len(v) >= shortestSecret && deploy.RedactField(k, v) != v {
-			text = strings.ReplaceAll(text, v, "[redacted]")
-		}
-	}
-	return text
+	text := redact.Text(strings.TrimPrefix(err.Error(), "Error response from daemon: "))
+	return redact.ValuesOf(nil, e.settings.environment()).Mask(text)
 }
-
-const shortestSecret = 6 // what is shorter would blot out half a sentence
 
 // explain makes of an error of the API an *InfraError with what to do, or gives ctx's cause.
 func (e *engine) explain(ctx context.Context, op string, err error) error {
@@ -140,7 +134,4 @@ func (e *engine) where() string {
 func isNotFound(err error) bool { return errdefs.IsNotFound(err) }
 
 // shown is a command as it may be shown.
-func shown(argv []string) string {
-	words, _ := deploy.Redact(argv, nil)
-	return strings.Join(words, " ")
-}
+func shown(argv []string) string { return strings.Join(redact.Argv(argv), " ") }

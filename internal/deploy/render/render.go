@@ -22,6 +22,7 @@ import (
 
 	"perflab/internal/deploy"
 	"perflab/internal/engine/cluster"
+	"perflab/internal/redact"
 )
 
 // Plan is a deployment to write down, and what the site wants to know of it.
@@ -139,10 +140,10 @@ func (p Plan) process(name string, m deploy.Member, ports *ports) (process, erro
 	if m.Node != "" && p.node(m.Node) < 0 {
 		return q, missing("%s runs on %q, which is none of the nodes", name, m.Node)
 	}
-	shownArgv, shownEnv := deploy.Redact(m.Argv, m.Env)
+	shownArgv, shownEnv := redact.Argv(m.Argv), redact.Env(m.Env)
 	named := map[string]int{}
 	for i, arg := range m.Argv {
-		shownArgv[i] = deploy.RedactText(shownArgv[i])
+		shownArgv[i] = redact.Text(shownArgv[i])
 		variable := ""
 		if shownArgv[i] != arg {
 			variable = secretName(shownArgv[:i+1])
@@ -154,7 +155,7 @@ func (p Plan) process(name string, m deploy.Member, ports *ports) (process, erro
 	}
 	for i, kv := range shownEnv {
 		key, value, _ := strings.Cut(kv, "=")
-		value = deploy.RedactText(value)
+		value = redact.Text(value)
 		from := ""
 		if key+"="+value != m.Env[i] {
 			from = key
@@ -163,7 +164,7 @@ func (p Plan) process(name string, m deploy.Member, ports *ports) (process, erro
 	}
 	for _, f := range m.Files {
 		var b strings.Builder
-		for _, piece := range wordOf(deploy.RedactText(f.Text), "", ports) {
+		for _, piece := range wordOf(redact.Text(f.Text), "", ports) {
 			if piece.kind != literal {
 				return q, missing("the file %s refers to an address or another file, which only a running deployment knows", f.Name)
 			}
@@ -178,12 +179,6 @@ func (p Plan) process(name string, m deploy.Member, ports *ports) (process, erro
 func (p Plan) node(name string) int {
 	return slices.IndexFunc(p.Nodes, func(n cluster.Node) bool { return n.Name == name })
 }
-
-// redacted is what deploy puts in the place of a secret.
-var redacted = func() string {
-	_, env := deploy.Redact(nil, []string{"KEY=x"})
-	return strings.TrimPrefix(env[0], "KEY=")
-}()
 
 var (
 	notName = regexp.MustCompile(`[^A-Za-z0-9]+`)
@@ -214,7 +209,7 @@ func secretName(shown []string) string {
 // Slurm job or a pod.
 func Addr(node string) string { return "{addr:" + node + "}" }
 
-var marks = regexp.MustCompile(`\{port\}|\{(port|file|addr):([^{}]+)\}|` + regexp.QuoteMeta(redacted))
+var marks = regexp.MustCompile(`\{port\}|\{(port|file|addr):([^{}]+)\}|` + regexp.QuoteMeta(redact.Mark))
 
 // wordOf takes a text apart, ports filled in. variable is the reader's, that stands for
 // what is redacted; "" keeps it redacted.
@@ -235,12 +230,12 @@ func wordOf(text, variable string, ports *ports) word {
 		from = m[1]
 		kinds := map[string]kind{"file": file, "addr": address}
 		switch {
-		case m[2] < 0 && text[m[0]:m[1]] != redacted:
+		case m[2] < 0 && text[m[0]:m[1]] != redact.Mark:
 			add(literal, strconv.Itoa(ports.serving))
 		case m[2] < 0 && variable != "":
 			add(secret, variable)
 		case m[2] < 0:
-			add(literal, redacted)
+			add(literal, redact.Mark)
 		case text[m[2]:m[3]] == "port":
 			add(literal, strconv.Itoa(ports.of(text[m[4]:m[5]])))
 		default:
@@ -321,7 +316,7 @@ func (p Plan) head(more ...string) string {
 		more = more[1:]
 	}
 	for _, line := range slices.Concat(p.Comments, more) {
-		for part := range strings.SplitSeq(strings.TrimRight(deploy.RedactText(line), "\n"), "\n") {
+		for part := range strings.SplitSeq(strings.TrimRight(redact.Text(line), "\n"), "\n") {
 			b.WriteString(strings.TrimRight("# "+part, " ") + "\n")
 		}
 	}
@@ -330,7 +325,7 @@ func (p Plan) head(more ...string) string {
 
 // bench is the command that measures, at these addresses.
 func (p Plan) bench(urls ...string) string {
-	return strings.ReplaceAll(deploy.RedactText(p.Bench), "http://HOST:PORT", strings.Join(urls, ","))
+	return strings.ReplaceAll(redact.Text(p.Bench), "http://HOST:PORT", strings.Join(urls, ","))
 }
 
 // health is the path that answers 200 when ready.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"perflab/internal/engine"
+	"perflab/internal/redact"
 )
 
 // What NCCL (and RCCL, in the same words) prints under NCCL_DEBUG=INFO: the
@@ -28,7 +28,7 @@ func Network(log string) (text string, slow, ok bool) {
 	devices := map[string][]string{}
 	roce, direct := false, false
 	for line := range strings.Lines(log) {
-		line = strings.TrimSpace(engine.WithoutColours(line))
+		line = strings.TrimSpace(redact.Plain(line))
 		if !strings.Contains(line, "NCCL INFO") {
 			continue
 		}

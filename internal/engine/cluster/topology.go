@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"perflab/internal/engine"
+	"perflab/internal/redact"
 )
 
 // Topology is how the accelerators of a machine are connected.
@@ -61,7 +61,7 @@ func ParseTopology(text string) (Topology, error) {
 	var columns []int // of the header: GPU index, -1 for another adapter
 	numaAt := -1
 	for line := range strings.Lines(text) {
-		line = strings.TrimRight(engine.WithoutColours(line), " \r\n")
+		line = strings.TrimRight(redact.Plain(line), " \r\n")
 		cells := topoCells(line)
 		switch {
 		case len(cells) == 0:

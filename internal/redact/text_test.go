@@ -1,11 +1,11 @@
-package deploy
+package redact
 
 import (
 	"strings"
 	"testing"
 )
 
-func TestRedactText(t *testing.T) {
+func TestText(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"vllm serve m --api-key abc123 --port 8000", "vllm serve m --api-key [redacted] --port 8000"},
 		{"vllm serve m --api-key=abc123 -tp 8", "vllm serve m --api-key=[redacted] -tp 8"},
@@ -30,32 +30,32 @@ func TestRedactText(t *testing.T) {
 		{"http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1"},
 		{"", ""},
 	} {
-		if got := RedactText(c.text); got != c.want {
+		if got := Text(c.text); got != c.want {
 			t.Errorf("%q is shown as %q, want %q", c.text, got, c.want)
 		}
 	}
 }
 
-func TestRedactField(t *testing.T) {
+func TestField(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"api_key", "two words", "[redacted]"}, {"api_key", "", ""}, {"api_key", "None", "None"},
 		{"first_token", "0.5", "0.5"}, {"note", "HF_TOKEN=abc run", "HF_TOKEN=[redacted] run"},
 	} {
-		if got := RedactField(c.name, c.value); got != c.want {
+		if got := Field(c.name, c.value); got != c.want {
 			t.Errorf("%s: %q is shown as %q, want %q", c.name, c.value, got, c.want)
 		}
 	}
 }
 
-// FuzzRedactText: whatever stands around it, a secret behind its flag is not
+// FuzzText: whatever stands around it, a secret behind its flag is not
 // shown, and lines stay lines.
-func FuzzRedactText(f *testing.F) {
+func FuzzText(f *testing.F) {
 	f.Add("vllm serve m", "--port 8000")
 	f.Add("-", "'")
 	f.Fuzz(func(t *testing.T, before, after string) {
 		const secret = "hunter2hunter2hunter2"
 		text := before + " \n--api-key " + secret + " " + after
-		got := RedactText(text)
+		got := Text(text)
 		if !strings.Contains(before, secret) && !strings.Contains(after, secret) && strings.Contains(got, secret) {
 			t.Errorf("%q shows the secret: %q", text, got)
 		}

@@ -1,4 +1,4 @@
-package deploy
+package redact
 
 import (
 	"regexp"
@@ -27,11 +27,10 @@ var (
 // looked at closely.
 var secretMarks = []string{"key", "token", "secret", "passw", "passp", "credential", "bearer", "authorization", "hf_", "sk-", "nvapi-", "gh", "akia", "eyj", "://"}
 
-// RedactText returns a text that others wrote with the values of secrets
-// replaced: of flags, assignments and fields whose names say so, of
-// authorization headers, and tokens that are known by their form. Lines stay
-// lines.
-func RedactText(text string) string {
+// Text returns a text with the values of secrets replaced: those of flags,
+// assignments and fields whose names say so, authorization headers, and tokens
+// that are known by their form. Lines stay lines.
+func Text(text string) string {
 	lower := strings.ToLower(text)
 	marked := false
 	for _, m := range secretMarks {
@@ -42,27 +41,27 @@ func RedactText(text string) string {
 	}
 	var b strings.Builder
 	for line := range strings.Lines(text) {
-		b.WriteString(redactLine(line))
+		b.WriteString(maskLine(line))
 	}
 	return b.String()
 }
 
-// RedactField returns the value of a named field, replaced where the name is
-// one of a secret, else as RedactText has it.
-func RedactField(name, value string) string {
-	if isSecret(name) && value != "" && !plainValue.MatchString(value) {
-		return redacted
+// Field returns the value of a named field: replaced where the name is one of a
+// secret, else as Text has it.
+func Field(name, value string) string {
+	if IsSecret(name) && value != "" && !plainValue.MatchString(value) {
+		return Mark
 	}
-	return RedactText(value)
+	return Text(value)
 }
 
-func redactLine(line string) string {
+func maskLine(line string) string {
 	line = replaceValue(secretHeader, line, func(string) bool { return true })
-	line = replaceValue(secretFlag, line, isSecret)
-	line = replaceValue(secretAssign, line, isSecret)
+	line = replaceValue(secretFlag, line, IsSecret)
+	line = replaceValue(secretAssign, line, IsSecret)
 	line = replaceValue(secretField, line, func(string) bool { return true })
-	line = urlPassword.ReplaceAllString(line, "${1}"+redacted+"${2}")
-	return bareSecret.ReplaceAllString(line, redacted)
+	line = urlPassword.ReplaceAllString(line, "${1}"+Mark+"${2}")
+	return bareSecret.ReplaceAllString(line, Mark)
 }
 
 // replaceValue replaces the third group of each match, and what follows it in
@@ -77,6 +76,6 @@ func replaceValue(re *regexp.Regexp, line string, secret func(name string) bool)
 		if q := g[3][:1]; q == `"` || q == "'" {
 			quote = q
 		}
-		return g[1] + g[2] + quote + redacted + quote
+		return g[1] + g[2] + quote + Mark + quote
 	})
 }
