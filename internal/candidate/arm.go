@@ -11,24 +11,24 @@ import (
 	"perflab/internal/tune"
 )
 
-// manyArms is how many of the catalogue may run before variants are tried one at a
+// maxCombined is how many of the catalogue may run before variants are tried one at a
 // time, and then on one layout of a checkpoint only: more than can be raced.
-const manyArms = 60
+const maxCombined = 60
 
 // ofStudy is the Prior of an arm that the study lists.
 const ofStudy = "the study"
 
-// Arms are the configurations that a race begins with: the baseline, what the study and
+// Candidates are the configurations that a race begins with: the baseline, what the study and
 // its priors list, the catalogue's structures, and the study's structural changes
 // combined; those that cannot run last.
-func (f *Field) Arms() []tune.Arm {
+func (f *Field) Candidates() []tune.Candidate {
 	f.mu.Lock()
-	out := f.arms
+	out := f.candidates
 	f.mu.Unlock()
 	if out == nil {
-		out = f.allArms()
+		out = f.listCandidates()
 		f.mu.Lock()
-		f.arms = out
+		f.candidates = out
 		f.mu.Unlock()
 	}
 	out = slices.Clone(out)
@@ -38,10 +38,10 @@ func (f *Field) Arms() []tune.Arm {
 	return out
 }
 
-func (f *Field) allArms() []tune.Arm {
+func (f *Field) listCandidates() []tune.Candidate {
 	for level := 2; ; level-- {
 		catalogue := f.catalogue(level)
-		if runs := catalogue.runnable(); level == 0 || runs <= manyArms {
+		if runs := catalogue.runnable(); level == 0 || runs <= maxCombined {
 			a := f.collect()
 			a.add(f.base, "", "", true)
 			f.listed(a)
@@ -52,27 +52,27 @@ func (f *Field) allArms() []tune.Arm {
 	}
 }
 
-// arms are collected without repetition.
-type arms struct {
+// candidateList are collected without repetition.
+type candidateList struct {
 	f     *Field
-	list  []arm
+	list  []listedCandidate
 	index map[string]int // identity -> place in list
 }
 
-type arm struct {
-	tune.Arm
+type listedCandidate struct {
+	tune.Candidate
 	identity string
 	plan     plan
 }
 
-func (f *Field) collect() *arms {
-	return &arms{f: f, index: map[string]int{}}
+func (f *Field) collect() *candidateList {
+	return &candidateList{f: f, index: map[string]int{}}
 }
 
 // add takes a configuration, and reports whether it is a new one. One that cannot run
 // is kept where it was asked for by name, or is the first of its engine and checkpoint
 // for which the reason holds.
-func (a *arms) add(c tune.Config, label, prior string, named bool) bool {
+func (a *candidateList) add(c tune.Config, label, prior string, named bool) bool {
 	c = clean(c)
 	p := a.f.resolve(c)
 	id := p.identity(c)
@@ -90,13 +90,13 @@ func (a *arms) add(c tune.Config, label, prior string, named bool) bool {
 		return false
 	}
 	a.index[id] = len(a.list)
-	a.list = append(a.list, arm{Arm: tune.Arm{Label: label, Config: c, Refused: refused, Prior: prior}, identity: id, plan: p})
+	a.list = append(a.list, listedCandidate{Candidate: tune.Candidate{Label: label, Config: c, Refused: refused, Prior: prior}, identity: id, plan: p})
 	return true
 }
 
 // known reports whether the list has the reason already for which a configuration cannot
 // run. Of layouts that have no room for the weights it keeps the largest.
-func (a *arms) known(c tune.Config, p plan, refused, label string) bool {
+func (a *candidateList) known(c tune.Config, p plan, refused, label string) bool {
 	tight := rule(p) == "weights"
 	for i, x := range a.list {
 		if x.Refused == "" || x.Config[engineKey] != c[engineKey] || x.Config[modelKey] != c[modelKey] {
@@ -107,7 +107,7 @@ func (a *arms) known(c tune.Config, p plan, refused, label string) bool {
 		}
 		if tight && rule(x.plan) == "weights" && x.Prior == "" && i > 0 {
 			if p.cmd.World() > x.plan.cmd.World() {
-				a.list[i].Arm = tune.Arm{Label: label, Config: c, Refused: refused}
+				a.list[i].Candidate = tune.Candidate{Label: label, Config: c, Refused: refused}
 				a.list[i].plan = p
 			}
 			return true
@@ -124,13 +124,13 @@ func rule(p plan) string {
 	return ""
 }
 
-func (a *arms) merge(b *arms) {
+func (a *candidateList) merge(b *candidateList) {
 	for _, x := range b.list {
 		a.add(x.Config, x.Label, x.Prior, false)
 	}
 }
 
-func (a *arms) runnable() int {
+func (a *candidateList) runnable() int {
 	n := 0
 	for _, x := range a.list {
 		if x.Refused == "" {
@@ -141,8 +141,8 @@ func (a *arms) runnable() int {
 }
 
 // finish gives every arm a label of its own and puts those that cannot run last.
-func (a *arms) finish() []tune.Arm {
-	var run, refused []tune.Arm
+func (a *candidateList) finish() []tune.Candidate {
+	var run, refused []tune.Candidate
 	seen := map[string]int{}
 	for _, x := range a.list {
 		label := x.Label
@@ -150,11 +150,11 @@ func (a *arms) finish() []tune.Arm {
 			label = x.Label + " (" + strconv.Itoa(seen[x.Label]) + ")"
 			seen[label]++
 		}
-		x.Arm.Label = label
+		x.Candidate.Label = label
 		if x.Refused == "" {
-			run = append(run, x.Arm)
+			run = append(run, x.Candidate)
 		} else {
-			refused = append(refused, x.Arm)
+			refused = append(refused, x.Candidate)
 		}
 	}
 	return append(run, refused...)
@@ -218,7 +218,7 @@ func (f *Field) lay(c tune.Config, l layout) {
 
 // catalogue is what the engines' parameters offer. At level 2 all variants are combined,
 // at 1 one is tried at a time, at 0 on the first layout that runs only.
-func (f *Field) catalogue(level int) *arms {
+func (f *Field) catalogue(level int) *candidateList {
 	a := f.collect()
 	for _, e := range f.engines {
 		for _, model := range f.models {
@@ -233,7 +233,7 @@ func (f *Field) catalogue(level int) *arms {
 
 // bare is the baseline's structure without its further settings: what its engine does by
 // itself.
-func (f *Field) bare(a *arms, e *engine.Engine, model string) {
+func (f *Field) bare(a *candidateList, e *engine.Engine, model string) {
 	if e.Name != f.base[engineKey] || model != f.base[modelKey] {
 		return
 	}
@@ -250,7 +250,7 @@ func (f *Field) bare(a *arms, e *engine.Engine, model string) {
 
 // lays adds the layouts of an engine with a checkpoint, each with its variants, and
 // reports whether one runs.
-func (f *Field) lays(a *arms, e *engine.Engine, model string, loose bool, level int) bool {
+func (f *Field) lays(a *candidateList, e *engine.Engine, model string, loose bool, level int) bool {
 	runs := false
 	variants := f.variants(e, model, level)
 	least := len(slices.MinFunc(variants, func(v, w tune.Config) int { return len(v) - len(w) }))
@@ -306,7 +306,7 @@ func (f *Field) setAll(c, variant tune.Config) tune.Config {
 
 // nowhere shortens what is said of a checkpoint that no layout of an engine runs, where
 // it is the same of all of them.
-func (f *Field) nowhere(a *arms, e *engine.Engine, model string) {
+func (f *Field) nowhere(a *candidateList, e *engine.Engine, model string) {
 	at, n := 0, 0
 	for i, x := range a.list {
 		if x.Config[engineKey] == e.Name && x.Config[modelKey] == model {

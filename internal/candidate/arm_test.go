@@ -12,7 +12,7 @@ import (
 )
 
 // labels are those of arms that run, and of those that do not.
-func labels(arms []tune.Arm) (run, refused []string) {
+func labels(arms []tune.Candidate) (run, refused []string) {
 	for _, a := range arms {
 		if a.Refused == "" {
 			run = append(run, a.Label)
@@ -34,7 +34,7 @@ func TestArmsOfSmallExamples(t *testing.T) {
 			"llama.cpp, q8_0, KV q8_0", "llama.cpp, q4_0, KV q8_0",
 		},
 	} {
-		run, refused := labels(field(t, studies()[name]).Arms())
+		run, refused := labels(field(t, studies()[name]).Candidates())
 		if !reflect.DeepEqual(run, want) || len(refused) > 0 {
 			t.Errorf("%s: arms %q, refused %q\nwant %q", name, run, refused, want)
 		}
@@ -61,9 +61,9 @@ func TestArmsOfLargeExamples(t *testing.T) {
 			absent: []string{"vLLM, tp 4 pp 2 dp 2 with EP"},
 		},
 	} {
-		arms := field(t, studies()[name]).Arms()
+		arms := field(t, studies()[name]).Candidates()
 		run, refused := labels(arms)
-		if len(run) < 9 || len(run) > manyArms || len(refused) > 12 {
+		if len(run) < 9 || len(run) > maxCombined || len(refused) > 12 {
 			t.Errorf("%s: %d arms run and %d do not", name, len(run), len(refused))
 		}
 		for _, w := range want.run {
@@ -87,7 +87,7 @@ func TestArmsOfLargeExamples(t *testing.T) {
 func TestArmsHold(t *testing.T) {
 	for name, s := range studies() {
 		f := field(t, s)
-		arms := f.Arms()
+		arms := f.Candidates()
 		if !maps.Equal(arms[0].Config, s.Baseline) {
 			t.Errorf("%s: the first arm is %v", name, arms[0].Config)
 		}
@@ -101,7 +101,7 @@ func TestArmsHold(t *testing.T) {
 				t.Errorf("%s: %s is refused for %q, and Refuse says %q", name, a.Label, a.Refused, f.Refuse(a.Config))
 			}
 		}
-		if !reflect.DeepEqual(arms, f.Arms()) || !reflect.DeepEqual(arms, field(t, s).Arms()) {
+		if !reflect.DeepEqual(arms, f.Candidates()) || !reflect.DeepEqual(arms, field(t, s).Candidates()) {
 			t.Errorf("%s: arms differ when asked for again", name)
 		}
 	}
@@ -126,7 +126,7 @@ func TestStagesWithinReach(t *testing.T) {
 	for name, s := range studies() {
 		f := field(t, s)
 		arms := map[string]bool{}
-		for _, a := range f.Arms() {
+		for _, a := range f.Candidates() {
 			arms[f.resolve(a.Config).identity(a.Config)] = a.Refused == ""
 		}
 		for _, c := range paths(f, s) {
@@ -184,14 +184,14 @@ func TestNarrow(t *testing.T) {
 	s.Narrow["max_num_seqs"] = []string{"100", "300"}
 	s.Narrow["max_model_len"] = []string{"20000"}
 	f := field(t, s)
-	run, _ := labels(f.Arms())
+	run, _ := labels(f.Candidates())
 	want := []string{
 		"vLLM, tp 2 x 4 replicas", "SGLang, FP8, tp 2 x 4 replicas, max_model_len 20000", "SGLang, FP8, tp 4 x 2 replicas, max_model_len 20000",
 	}
 	if !reflect.DeepEqual(run, want) {
 		t.Errorf("arms %q, want %q", run, want)
 	}
-	for _, step := range f.Steps(f.Arms()[1].Config) {
+	for _, step := range f.Steps(f.Candidates()[1].Config) {
 		if v, ok := step.Set["max_num_seqs"]; ok && v != "100" && v != "300" {
 			t.Errorf("step %s", step.Label)
 		}
@@ -205,10 +205,10 @@ func TestNarrow(t *testing.T) {
 
 func TestBaselinesFurtherSettings(t *testing.T) {
 	s := studies()["docker-vllm"]
-	s.Changes = []tune.Candidate{change("SGLang", "engine", "sglang")}
+	s.Changes = []tune.Change{change("SGLang", "engine", "sglang")}
 	s.Baseline = with(s.Baseline, set("performance_mode", "balanced", "async", "", "max_num_seqs", "256", "enforce_eager", "true", "max_model_len", "20000"))
 	f := field(t, s)
-	arms := f.Arms()
+	arms := f.Candidates()
 	for _, a := range arms {
 		if want := a.Config["engine"] == "vllm" && !strings.Contains(a.Label, "by default"); a.Refused == "" && want != (a.Config["enforce_eager"] == "true") && a.Prior == "" {
 			t.Errorf("%s is %v", a.Label, a.Config)
@@ -235,21 +235,21 @@ func TestBaselinesFurtherSettings(t *testing.T) {
 
 func TestPriorsAndCarriedSettings(t *testing.T) {
 	s := studies()["docker-vllm"]
-	s.Changes = []tune.Candidate{change("TP1 short", "tp", "1", "max_model_len", "32768")}
-	s.Arms = []tune.Arm{
+	s.Changes = []tune.Change{change("TP1 short", "tp", "1", "max_model_len", "32768")}
+	s.Candidates = []tune.Candidate{
 		{Label: "recipe", Config: set("engine", "sglang", "tp", "4", "max_num_seqs", "512"), Prior: "recipes.yaml"},
 		{Label: "recipe", Config: set("engine", "vllm", "model", q32, "tp", "3"), Prior: "recipes.yaml"},
 		{Label: "known", Config: set("engine", "vllm", "tp", "4"), Prior: "recipes.yaml"},
 	}
-	arms := field(t, s).Arms()
-	find := func(label string) tune.Arm {
+	arms := field(t, s).Candidates()
+	find := func(label string) tune.Candidate {
 		for _, a := range arms {
 			if a.Label == label {
 				return a
 			}
 		}
 		t.Fatalf("no arm %q in %v", label, arms)
-		return tune.Arm{}
+		return tune.Candidate{}
 	}
 	if a := find("vLLM, tp 1 x 8 replicas, max_model_len 32768"); a.Prior != ofStudy || a.Refused != "" {
 		t.Errorf("%+v", a)
@@ -266,7 +266,7 @@ func TestEnginesForeignToACheckpoint(t *testing.T) {
 	s := studies()["qwen3-32b-h100"]
 	s.Engines = append(s.Engines, "llamacpp")
 	s.Models = append(s.Models, "ggml-org/Qwen3-32B-GGUF")
-	_, refused := labels(field(t, s).Arms())
+	_, refused := labels(field(t, s).Candidates())
 	for _, want := range []string{"llama.cpp", "llama.cpp, FP8", "vLLM, GGUF", "SGLang, GGUF", "TensorRT-LLM, GGUF"} {
 		if !slices.Contains(refused, want) {
 			t.Errorf("no refused arm %q in %q", want, refused)
@@ -279,7 +279,7 @@ func TestModelsLargerThanTheDevices(t *testing.T) {
 		Baseline: set("engine", "vllm", "model", q235, "tp", "4"), Engines: []string{"vllm"}, GPUs: 6, Longest: 4000,
 		Resolve: resolver("h200", 6, nil),
 	}}
-	run, _ := labels(field(t, s).Arms())
+	run, _ := labels(field(t, s).Candidates())
 	if !slices.Contains(run, "vLLM, tp 4") && !slices.Contains(run, "vLLM, tp 2 pp 2") {
 		t.Errorf("six devices hold it in %q", run)
 	}
@@ -301,8 +301,8 @@ func TestArmsAreBounded(t *testing.T) {
 			Baseline: set("engine", "vllm", "model", c.model, "tp", strconv.Itoa(c.gpus)), Engines: []string{"vllm", "sglang", "trtllm"},
 			GPUs: c.gpus, Numerics: true, Longest: 9000, Resolve: resolver(c.gpu, c.gpus, nil),
 		}})
-		run, refused := labels(f.Arms())
-		if len(run) < 20 || len(run) > manyArms || len(refused) > 6 {
+		run, refused := labels(f.Candidates())
+		if len(run) < 20 || len(run) > maxCombined || len(refused) > 6 {
 			t.Errorf("%s on %s: %d arms run and %d do not", c.model, c.gpu, len(run), len(refused))
 		}
 		for _, w := range c.want {

@@ -11,12 +11,12 @@ import (
 
 // Options say what may be tried.
 type Options struct {
-	Baseline tune.Config
-	Engines  []string            // that may be used, by name
-	Models   []string            // checkpoints that may be served: the baseline's and others of the same model
-	Narrow   map[string][]string // parameter -> the values that may be tried, in place of the catalogue's; "" is the default
-	Changes  []tune.Candidate    // that the study lists; structural ones make arms with each other
-	Arms     []tune.Arm          // whole configurations beside the catalogue's
+	Baseline   tune.Config
+	Engines    []string            // that may be used, by name
+	Models     []string            // checkpoints that may be served: the baseline's and others of the same model
+	Narrow     map[string][]string // parameter -> the values that may be tried, in place of the catalogue's; "" is the default
+	Changes    []tune.Change       // that the study lists; structural ones make arms with each other
+	Candidates []tune.Candidate    // whole configurations beside the catalogue's
 
 	GPUs     int
 	Latency  bool // the objective is a latency at a given load, not a throughput

@@ -13,19 +13,19 @@ const manyProducts = 200
 
 // structural reports whether a change of the study makes another arm; otherwise it is a
 // step.
-func structural(ch tune.Candidate) bool {
+func structural(ch tune.Change) bool {
 	return ch.Replace || slices.ContainsFunc(structure, func(name string) bool { _, ok := ch.Set[name]; return ok })
 }
 
 // listed adds what the study lists: its structural changes of the baseline, and whole
 // configurations of other sources.
-func (f *Field) listed(a *arms) {
+func (f *Field) listed(a *candidateList) {
 	for _, ch := range f.o.Changes {
 		if structural(ch) {
 			a.add(f.change(f.base, ch), "", ofStudy, true)
 		}
 	}
-	for _, x := range f.o.Arms {
+	for _, x := range f.o.Candidates {
 		c := clean(x.Config)
 		for _, name := range []string{engineKey, modelKey} {
 			if c[name] == "" {
@@ -38,7 +38,7 @@ func (f *Field) listed(a *arms) {
 
 // change applies a change of the study. Where it leads to an engine that lacks further
 // settings of the baseline, they stay behind.
-func (f *Field) change(from tune.Config, ch tune.Candidate) tune.Config {
+func (f *Field) change(from tune.Config, ch tune.Change) tune.Config {
 	c := ch.Apply(from)
 	for _, name := range []string{engineKey, modelKey} {
 		if c[name] == "" {
@@ -63,8 +63,8 @@ func (f *Field) change(from tune.Config, ch tune.Candidate) tune.Config {
 
 // products adds the structural changes combined, small combinations first: those of
 // which no two set the same. One that starts from nothing comes first.
-func (f *Field) products(a *arms) {
-	var changes []tune.Candidate
+func (f *Field) products(a *candidateList) {
+	var changes []tune.Change
 	for _, ch := range f.o.Changes {
 		if structural(ch) {
 			changes = append(changes, ch)
@@ -95,7 +95,7 @@ func (f *Field) products(a *arms) {
 }
 
 // fitting reports whether a change may join others.
-func fitting(changes []tune.Candidate, set []int, i int) bool {
+func fitting(changes []tune.Change, set []int, i int) bool {
 	for _, j := range set {
 		if changes[i].Replace && changes[j].Replace {
 			return false
@@ -109,7 +109,7 @@ func fitting(changes []tune.Candidate, set []int, i int) bool {
 	return true
 }
 
-func (f *Field) product(changes []tune.Candidate, set []int) tune.Config {
+func (f *Field) product(changes []tune.Change, set []int) tune.Config {
 	c := f.base
 	for _, fresh := range []bool{true, false} {
 		for _, i := range set {

@@ -38,11 +38,11 @@ type Field struct {
 
 	// What was answered before, by key: a search asks again for every observation, and
 	// the answers are pure.
-	mu       sync.Mutex
-	plans    map[string]plan
-	steps    map[string][]tune.Candidate
-	removals map[string][]tune.Candidate
-	arms     []tune.Arm
+	mu         sync.Mutex
+	plans      map[string]plan
+	steps      map[string][]tune.Change
+	removals   map[string][]tune.Change
+	candidates []tune.Candidate
 }
 
 var _ tune.Guide = (*Field)(nil)
@@ -56,7 +56,7 @@ type plan struct {
 
 // New returns the field of the options, or everything that is wrong with them.
 func New(o Options) (*Field, error) {
-	f := &Field{o: o, base: clean(o.Baseline), plans: map[string]plan{}, steps: map[string][]tune.Candidate{}, removals: map[string][]tune.Candidate{}}
+	f := &Field{o: o, base: clean(o.Baseline), plans: map[string]plan{}, steps: map[string][]tune.Change{}, removals: map[string][]tune.Change{}}
 	var errs []error
 	if o.Resolve == nil {
 		errs = append(errs, errors.New("no way to make a configuration concrete: give Resolve"))
@@ -120,10 +120,10 @@ func first(value string, others []string) []string {
 	return out
 }
 
-func clean(c tune.Config) tune.Config { return tune.Candidate{}.Apply(c) }
+func clean(c tune.Config) tune.Config { return tune.Change{}.Apply(c) }
 
 // with is a configuration with some values changed; "" removes one.
-func with(c, set tune.Config) tune.Config { return tune.Candidate{Set: set}.Apply(c) }
+func with(c, set tune.Config) tune.Config { return tune.Change{Set: set}.Apply(c) }
 
 // key tells configurations apart.
 func key(c tune.Config) string {
@@ -173,7 +173,7 @@ func (f *Field) resolve(c tune.Config) plan {
 }
 
 // remembered answers from a table, or computes and keeps the answer.
-func (f *Field) remembered(table map[string][]tune.Candidate, c tune.Config, answer func(tune.Config) []tune.Candidate) []tune.Candidate {
+func (f *Field) remembered(table map[string][]tune.Change, c tune.Config, answer func(tune.Config) []tune.Change) []tune.Change {
 	c = clean(c)
 	k := key(c)
 	f.mu.Lock()

@@ -36,7 +36,7 @@ const (
 // A server that its processors hold up has no move of its own but scheduling ahead:
 // more clients and front ends are no parameters, and messages of several tokens would
 // change what latencies mean.
-func (f *Field) Moves(c tune.Config, figures map[string]float64, missed []string) []tune.Candidate {
+func (f *Field) Moves(c tune.Config, figures map[string]float64, missed []string) []tune.Change {
 	c = clean(c)
 	p := f.resolve(c)
 	if p.err != nil {
@@ -87,7 +87,7 @@ type moves struct {
 	p       plan
 	figures map[string]float64
 	copies  int // of the engine, over which what runs and waits is summed
-	out     []tune.Candidate
+	out     []tune.Change
 	seen    map[string]bool
 }
 
@@ -110,7 +110,7 @@ func (m *moves) try(set tune.Config, why string) {
 		}
 	}
 	m.seen[q.identity(next)] = true
-	m.out = append(m.out, tune.Candidate{Label: m.f.saidAll(m.c, set), Set: set, Why: why})
+	m.out = append(m.out, tune.Change{Label: m.f.saidAll(m.c, set), Set: set, Why: why})
 }
 
 // number tries a number for a parameter, or the nearest in its direction that the study
@@ -456,7 +456,7 @@ func ceil2(n int) int {
 
 // Repairs are what a refusal asks for, best first: the change that its line names, then
 // what else its class is cured by. Cmd is the command that failed.
-func (f *Field) Repairs(c tune.Config, failure engine.Failure, cmd engine.Command) []tune.Candidate {
+func (f *Field) Repairs(c tune.Config, failure engine.Failure, cmd engine.Command) []tune.Change {
 	c = clean(c)
 	p := f.resolve(c)
 	m := &moves{f: f, c: c, p: p, copies: 1, seen: map[string]bool{p.identity(c): true}}

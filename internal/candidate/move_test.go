@@ -105,7 +105,7 @@ func TestMovesOfLatentAttention(t *testing.T) {
 	}})
 	moves := f.Moves(set("engine", "sglang", "model", model, "tp", "8"), map[string]float64{"preemptions": 12}, nil)
 	want := tune.Config{"attention_dp": "true", "dp": "8"}
-	at := slices.IndexFunc(moves, func(c tune.Candidate) bool { return maps.Equal(c.Set, want) })
+	at := slices.IndexFunc(moves, func(c tune.Change) bool { return maps.Equal(c.Set, want) })
 	if at < 0 {
 		t.Fatalf("no move to attention DP in %q", stepLabels(moves))
 	}

@@ -13,12 +13,12 @@ import (
 // Removals are the settings of a configuration that the engine would have otherwise, and
 // that may go: the further ones first, then those of the structure. The checkpoint and
 // the engine stay, and so does what the configuration does not run without.
-func (f *Field) Removals(c tune.Config) []tune.Candidate {
+func (f *Field) Removals(c tune.Config) []tune.Change {
 	return f.remembered(f.removals, c, f.removalsOf)
 }
 
-func (f *Field) removalsOf(c tune.Config) []tune.Candidate {
-	var further, made []tune.Candidate
+func (f *Field) removalsOf(c tune.Config) []tune.Change {
+	var further, made []tune.Change
 	for _, name := range inOrder(c) {
 		if name == engineKey || name == modelKey || name == engine.DP && c[engine.AttentionDP] == "true" || !f.counts(c, name) {
 			continue
@@ -30,7 +30,7 @@ func (f *Field) removalsOf(c tune.Config) []tune.Candidate {
 		if f.Refuse(with(c, set)) != "" || f.Settings(with(c, set)) >= f.Settings(c) {
 			continue
 		}
-		r := tune.Candidate{Label: f.spelled(c, name), Set: set}
+		r := tune.Change{Label: f.spelled(c, name), Set: set}
 		if slices.Contains(structure, name) {
 			made = append(made, r)
 		} else {

@@ -30,9 +30,9 @@ var (
 // Steps are small changes of a configuration: one rung on one ladder each, first those
 // that the study lists, then the first choice of every ladder, the second of every, and
 // so on. None is refused, and none is what the engine does already.
-func (f *Field) Steps(c tune.Config) []tune.Candidate { return f.remembered(f.steps, c, f.stepsOf) }
+func (f *Field) Steps(c tune.Config) []tune.Change { return f.remembered(f.steps, c, f.stepsOf) }
 
-func (f *Field) stepsOf(c tune.Config) []tune.Candidate {
+func (f *Field) stepsOf(c tune.Config) []tune.Change {
 	s := &steps{f: f, c: c, p: f.resolve(c), seen: map[string]bool{}, labels: map[string]bool{}}
 	if s.p.err != nil {
 		return nil
@@ -52,7 +52,7 @@ type steps struct {
 	f      *Field
 	c      tune.Config
 	p      plan
-	out    []tune.Candidate
+	out    []tune.Change
 	seen   map[string]bool // identities
 	labels map[string]bool
 }
@@ -71,7 +71,7 @@ func (s *steps) try(set tune.Config, why string) {
 		}
 	}
 	s.seen[q.identity(next)], s.labels[label] = true, true
-	s.out = append(s.out, tune.Candidate{Label: label, Set: set, Why: why})
+	s.out = append(s.out, tune.Change{Label: label, Set: set, Why: why})
 }
 
 // saidAll is a change for a reader, in the catalogue's order of parameters.
@@ -103,7 +103,7 @@ func inOrder(c tune.Config) []string {
 }
 
 // listed tries a change of the study.
-func (s *steps) listed(ch tune.Candidate) {
+func (s *steps) listed(ch tune.Change) {
 	why := ""
 	if ch.Label != "" {
 		why = "the study lists it as " + ch.Label

@@ -17,7 +17,7 @@ func TestStepsAndRemovalsHold(t *testing.T) {
 	for name, s := range studies() {
 		f := field(t, s)
 		draw := stat.Stream(1, name)
-		arms, _ := f.Arms(), 0
+		arms, _ := f.Candidates(), 0
 		for _, a := range arms {
 			if a.Refused != "" {
 				continue
@@ -39,7 +39,7 @@ func TestStepsAndRemovalsHold(t *testing.T) {
 	}
 }
 
-func checkSteps(t *testing.T, f *Field, s study, c tune.Config, steps []tune.Candidate) {
+func checkSteps(t *testing.T, f *Field, s study, c tune.Config, steps []tune.Change) {
 	t.Helper()
 	seen := map[string]bool{}
 	for _, step := range steps {
@@ -54,7 +54,7 @@ func checkSteps(t *testing.T, f *Field, s study, c tune.Config, steps []tune.Can
 		if f.resolve(c).identity(c) == f.resolve(next).identity(next) {
 			t.Errorf("%v from %v is no change", step.Set, c)
 		}
-		listed := slices.ContainsFunc(s.Changes, func(ch tune.Candidate) bool { return maps.Equal(ch.Set, step.Set) })
+		listed := slices.ContainsFunc(s.Changes, func(ch tune.Change) bool { return maps.Equal(ch.Set, step.Set) })
 		if len(step.Set) != 1 && !listed && c["engine"] != "llamacpp" {
 			t.Errorf("%v sets several parameters", step.Set)
 		}
@@ -76,7 +76,7 @@ func checkRemovals(t *testing.T, f *Field, c tune.Config) {
 	}
 }
 
-func stepLabels(list []tune.Candidate) []string {
+func stepLabels(list []tune.Change) []string {
 	var out []string
 	for _, c := range list {
 		out = append(out, c.Label)

@@ -53,18 +53,18 @@ func set(kv ...string) tune.Config {
 	return c
 }
 
-func change(label string, kv ...string) tune.Candidate {
-	return tune.Candidate{Label: label, Set: set(kv...)}
+func change(label string, kv ...string) tune.Change {
+	return tune.Change{Label: label, Set: set(kv...)}
 }
 
-func fresh(label string, kv ...string) tune.Candidate {
-	return tune.Candidate{Label: label, Set: set(kv...), Replace: true}
+func fresh(label string, kv ...string) tune.Change {
+	return tune.Change{Label: label, Set: set(kv...), Replace: true}
 }
 
 // study is one of the examples, with its stages.
 type study struct {
 	Options
-	stages [][]tune.Candidate
+	stages [][]tune.Change
 }
 
 const (
@@ -81,7 +81,7 @@ func studies() map[string]study {
 			Baseline: set("engine", "vllm", "model", q32), Engines: []string{"vllm", "sglang", "trtllm"}, Models: []string{q32, q32 + "-FP8"},
 			GPUs: 1, Longest: 32100,
 			Resolve: resolver("h100-pcie", 1, map[string]use{"vllm": {version: "0.11.0", set: map[string]string{"max_model_len": "32768"}}, "sglang": {version: "0.5.5.post1"}, "trtllm": {version: "1.2.0rc1"}}),
-		}, [][]tune.Candidate{
+		}, [][]tune.Change{
 			{change("SGLang", "engine", "sglang"), change("TensorRT-LLM", "engine", "trtllm")},
 			{change("FP8", "model", q32+"-FP8")},
 			{change("chunked prefill", "chunked_prefill", "true", "max_model_len", "40960")},
@@ -90,7 +90,7 @@ func studies() map[string]study {
 			Baseline: set("engine", "vllm", "model", q235, "tp", "8"), Engines: []string{"vllm", "sglang"}, Models: []string{q235, q235 + "-FP8"},
 			GPUs: 8, Longest: 32100,
 			Resolve: resolver("a100-sxm-80", 8, map[string]use{"vllm": {version: "0.11.0"}, "sglang": {version: "0.5.5.post1"}}),
-		}, [][]tune.Candidate{
+		}, [][]tune.Change{
 			{change("SGLang TP8", "engine", "sglang")},
 			{
 				change("SGLang FP8 TP8", "engine", "sglang", "model", q235+"-FP8"),
@@ -110,7 +110,7 @@ func studies() map[string]study {
 				"vllm":   {version: "0.17.1", set: map[string]string{"max_model_len": "32768"}, flags: []string{"--reasoning-parser=qwen3"}},
 				"sglang": {version: "0.5.9", set: map[string]string{"max_model_len": "32768"}, flags: []string{"--reasoning-parser=qwen3"}},
 			}),
-		}, [][]tune.Candidate{
+		}, [][]tune.Change{
 			{change("SGLang", "engine", "sglang")},
 			{change("FP8", "model", q35+"-FP8")},
 			{change("size 256", "max_cudagraph_capture_size", "256")},
@@ -122,7 +122,7 @@ func studies() map[string]study {
 			Baseline: set("engine", "llamacpp", "model", llama), Engines: []string{"llamacpp"},
 			Models: []string{llama, "models/tiny-llama-q8_0.gguf", "models/tiny-llama-q4_0.gguf"}, GPUs: 1, Longest: 480,
 			Resolve: resolver("cpu", 1, nil),
-		}, [][]tune.Candidate{
+		}, [][]tune.Change{
 			{change("Q8_0", "model", "models/tiny-llama-q8_0.gguf"), change("Q4_0", "model", "models/tiny-llama-q4_0.gguf")},
 			{change("1 slot", "max_num_seqs", "1", "max_model_len", "1024"), change("8 slots", "max_num_seqs", "8", "max_model_len", "1024")},
 			{change("1 thread", "threads", "1"), change("1 thread and 2 for prompts", "threads", "1", "threads_batch", "2"), change("4 threads", "threads", "4")},
@@ -133,7 +133,7 @@ func studies() map[string]study {
 			Baseline: set("engine", "vllm", "model", q32, "tp", "2"), Engines: []string{"sglang", "vllm"}, Models: []string{q32, q32 + "-FP8"},
 			GPUs: 8, Numerics: true, Longest: 16256,
 			Resolve: resolver("h100-sxm", 8, map[string]use{"vllm": {version: "0.11.0"}, "sglang": {version: "0.5.5"}}),
-		}, [][]tune.Candidate{
+		}, [][]tune.Change{
 			{change("SGLang TP2", "engine", "sglang")},
 			{change("FP8", "model", q32+"-FP8")},
 			{change("TP1", "tp", "1"), change("TP4", "tp", "4")},
@@ -143,7 +143,7 @@ func studies() map[string]study {
 			Baseline: set("engine", "vllm", "model", q235, "tp", "8"), Engines: []string{"sglang", "vllm"}, Models: []string{q235, q235 + "-FP8"},
 			GPUs: 16, Longest: 16256,
 			Resolve: resolver("h100-sxm", 16, map[string]use{"vllm": {version: "0.12.0"}, "sglang": {version: "0.5.5"}}),
-		}, [][]tune.Candidate{
+		}, [][]tune.Change{
 			{change("vLLM TP8 PP2", "pp", "2")},
 			{
 				fresh("FP8 TP8 EP", "engine", "vllm", "model", q235+"-FP8", "tp", "8", "expert_parallel", "true"),

@@ -30,15 +30,15 @@ func checkStudy(ctx context.Context, env Env, path string, s *lab.Study) error {
 
 func writePreview(out io.Writer, p lab.Preview) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "\n%s may be raced. Predicted by the simulator (SIMULATED), as a multiple of the baseline's objective:\n", plural(len(p.Arms), "configuration"))
-	for _, a := range p.Arms {
+	fmt.Fprintf(w, "\n%s may be raced. Predicted by the simulator (SIMULATED), as a multiple of the baseline's objective:\n", plural(len(p.Candidates), "configuration"))
+	for _, a := range p.Candidates {
 		predicted := "-"
 		if a.Predicted != nil {
 			predicted = fmt.Sprintf("%.2f", *a.Predicted)
 		}
 		fmt.Fprintf(w, "  %s\t%s\t%s\n", predicted, a.Label, origin(a))
 	}
-	if len(p.Arms) < 2 {
+	if len(p.Candidates) < 2 {
 		fmt.Fprint(w, "\nThere is nothing to race: widen space, or name further engines, checkpoints or arms.\n")
 	}
 	if len(p.Refused) > 0 {
@@ -51,14 +51,14 @@ func writePreview(out io.Writer, p lab.Preview) error {
 		}
 		fmt.Fprintf(w, "  %s:\t%s\n", a.Label, a.Refused)
 	}
-	if p.Foreign > 0 {
-		fmt.Fprintf(w, "\nLeft out of the priors, being of engines or models that the study does not name: %s.\n", plural(p.Foreign, "recipe"))
+	if p.Skipped > 0 {
+		fmt.Fprintf(w, "\nLeft out of the priors, being of engines or models that the study does not name: %s.\n", plural(p.Skipped, "recipe"))
 	}
-	fmt.Fprintf(w, "\nLaunches: at most %d, of which %d are kept to confirm the winner and to leave out what it does not need%s.\n", p.All, p.Kept, bounded(p))
+	fmt.Fprintf(w, "\nLaunches: at most %d, of which %d are kept to confirm the winner and to leave out what it does not need%s.\n", p.Launches, p.Reserved, bounded(p))
 	return w.Flush()
 }
 
-func origin(a lab.PreviewArm) string {
+func origin(a lab.PreviewCandidate) string {
 	if a.Prior == "" {
 		return ""
 	}

@@ -12,7 +12,7 @@ func TestPreviewAlone(t *testing.T) {
 	const alone = "There is nothing to race"
 	for n, want := range []bool{true, true, false} {
 		var b strings.Builder
-		if err := writePreview(&b, lab.Preview{Arms: make([]lab.PreviewArm, n)}); err != nil {
+		if err := writePreview(&b, lab.Preview{Candidates: make([]lab.PreviewCandidate, n)}); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(b.String(), alone); got != want {

@@ -138,7 +138,7 @@ func (s *Study) keep(path string, recipes []Recipe) {
 	}
 	for _, r := range recipes {
 		k := Candidate{Label: r.Label, Engine: r.Engine, Model: r.Model, Set: r.Set}
-		config := tune.Candidate{Set: s.whole(k)}.Apply(nil)
+		config := tune.Change{Set: s.whole(k)}.Apply(nil)
 		if !slices.Contains(engines, r.Engine) || !slices.Contains(models, config["model"]) {
 			s.foreign++
 			continue
@@ -147,7 +147,7 @@ func (s *Study) keep(path string, recipes []Recipe) {
 			r.Label = fmt.Sprintf("%s (%d)", base, n)
 		}
 		taken[r.Label] = true
-		s.recipes = append(s.recipes, tune.Arm{Label: r.Label, Config: config, Prior: cmp.Or(r.Source, path)})
+		s.recipes = append(s.recipes, tune.Candidate{Label: r.Label, Config: config, Prior: cmp.Or(r.Source, path)})
 	}
 }
 

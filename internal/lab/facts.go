@@ -83,7 +83,7 @@ func (l *study) facts(partial bool) (result.Study, error) {
 	}
 	l.picks(&f, r)
 	if r.Evidence != nil {
-		f.Race = l.raced(f, r, trials)
+		f.Race = l.raceFacts(f, r, trials)
 	}
 	return f, nil
 }
@@ -138,7 +138,7 @@ func (l *study) picks(f *result.Study, r tune.Result) {
 	if f.Recommended != nil && l.Study.Strategy != Survey {
 		f.Recommended.Gain = r.Gain
 		if r.Interval != nil {
-			f.Recommended.Interval, f.Recommended.Launches = new(result.Span(*r.Interval)), l.launches(f.Trials, won)
+			f.Recommended.Interval, f.Recommended.Launches = r.Interval, l.launches(f.Trials, won)
 		}
 	}
 	if f.Baseline == nil || f.Recommended == nil || l.Study.Strategy == Survey {

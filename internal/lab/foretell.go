@@ -18,58 +18,58 @@ import (
 // of it foretold 1.8 times. So it is all of the load, unless that would take more
 // than a fraction of a second.
 const (
-	foretellMost   = 1000   // requests
-	foretellLeast  = 200    // whatever they cost
-	foretellTokens = 600000 // of prompts and answers, in between
+	maxPredictedRequests = 1000   // requests
+	minPredictedRequests = 200    // whatever they cost
+	predictedTokens      = 600000 // of prompts and answers, in between
 )
 
 // PhaseRanking is when figures of configurations are foretold, as told in Status.
 const PhaseRanking = "ranking"
 
-// foreteller is a tune.Predictor by replays in virtual time. Configurations are
+// replayPredictor is a tune.Predictor by replays in virtual time. Configurations are
 // those of the study file alone, so that a study that is resumed foretells what
 // it did before.
-type foreteller struct {
-	l       *study
-	predict func(Prediction) iter.Seq2[result.Call, error]
-	stopped func() bool // the study was interrupted: a search that ranks ends at once
-	plans   *study
-	loads   map[string]*foretold // by workload
-	said    map[string]map[string]float64
+type replayPredictor struct {
+	l           *study
+	predict     func(Prediction) iter.Seq2[result.Call, error]
+	stopped     func() bool // the study was interrupted: a search that ranks ends at once
+	plans       *study
+	loads       map[string]*predictedLoad // by workload
+	predictions map[string]map[string]float64
 }
 
-// foretold is the part of a workload that predictions are of.
-type foretold struct {
+// predictedLoad is the part of a workload that predictions are of.
+type predictedLoad struct {
 	w   *workload.Workload
 	tok workload.Tokenizer
 	err error // it cannot be replayed
 }
 
-// foreteller predicts for the study's search, and nothing where nobody can.
-func (l *study) foreteller(ctx context.Context) tune.Predictor {
+// predictor predicts for the study's search, and nothing where nobody can.
+func (l *study) predictor(ctx context.Context) tune.Predictor {
 	if l.Predictor == nil || l.Strategy != Race {
 		return blind{}
 	}
-	return &foreteller{
-		l: l, plans: &study{Study: l.Study}, loads: map[string]*foretold{}, said: map[string]map[string]float64{},
+	return &replayPredictor{
+		l: l, plans: &study{Study: l.Study}, loads: map[string]*predictedLoad{}, predictions: map[string]map[string]float64{},
 		predict: func(p Prediction) iter.Seq2[result.Call, error] { return l.Predictor.Predict(ctx, p) },
 		stopped: func() bool { return ctx.Err() != nil },
 	}
 }
 
 // Predict replays a part of a workload on a configuration, once.
-func (f *foreteller) Predict(c tune.Config, name string) (map[string]float64, bool) {
+func (f *replayPredictor) Predict(c tune.Config, name string) (map[string]float64, bool) {
 	key, err := json.Marshal(c)
 	if err != nil {
 		panic("lab: encode a configuration: " + err.Error()) // a map of texts
 	}
 	at := name + " " + string(key)
-	figures, known := f.said[at]
+	figures, known := f.predictions[at]
 	if !known && !f.stopped() {
 		if figures, err = f.replay(c, name); err != nil {
 			figures = nil
 		}
-		f.said[at] = figures
+		f.predictions[at] = figures
 		f.l.watch(func(s *Status) {
 			s.Phase, s.Workload, s.Progress = PhaseRanking, "", nil
 			s.Ranked++
@@ -78,7 +78,7 @@ func (f *foreteller) Predict(c tune.Config, name string) (map[string]float64, bo
 	return figures, figures != nil
 }
 
-func (f *foreteller) replay(c tune.Config, name string) (map[string]float64, error) {
+func (f *replayPredictor) replay(c tune.Config, name string) (map[string]float64, error) {
 	pl, err := f.plans.plan(c)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (f *foreteller) replay(c tune.Config, name string) (map[string]float64, err
 }
 
 // once replays a part of a workload on a plan.
-func (f *foreteller) once(pl plan, name string, part *foretold) (*Outcome, error) {
+func (f *replayPredictor) once(pl plan, name string, part *predictedLoad) (*Outcome, error) {
 	if part.err != nil {
 		return nil, part.err
 	}
@@ -125,20 +125,20 @@ func (f *foreteller) once(pl plan, name string, part *foretold) (*Outcome, error
 }
 
 // load is the first requests of a workload, opened once.
-func (f *foreteller) load(name string) *foretold {
+func (f *replayPredictor) load(name string) *predictedLoad {
 	if p, ok := f.loads[name]; ok {
 		return p
 	}
-	p := &foretold{}
+	p := &predictedLoad{}
 	f.loads[name] = p
 	spec := f.plans.workload(name, 0)
 	if p.w, p.tok, p.err = OpenPredicted(spec); p.err != nil {
 		return p
 	}
 	n, tokens := p.w.Len(), p.w.Totals().Input+p.w.Totals().Output
-	most := foretellMost
+	most := maxPredictedRequests
 	if tokens > 0 {
-		most = min(most, max(foretellLeast, int(float64(n)*foretellTokens/float64(tokens))))
+		most = min(most, max(minPredictedRequests, int(float64(n)*predictedTokens/float64(tokens))))
 	}
 	if n <= most || spec.Steps != "" {
 		return p
@@ -149,4 +149,4 @@ func (f *foreteller) load(name string) *foretold {
 	return p
 }
 
-var _ tune.Predictor = (*foreteller)(nil)
+var _ tune.Predictor = (*replayPredictor)(nil)

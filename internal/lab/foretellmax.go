@@ -7,16 +7,16 @@ import (
 	"perflab/internal/result"
 )
 
-// foretellShare is the share of a search that is foretold with: an order of
+// predictedSearchShare is the share of a search that is foretold with: an order of
 // configurations needs no narrow bracket.
-const foretellShare = 0.25
+const predictedSearchShare = 0.25
 
 // highest foretells a workload whose load is searched: the search itself, in virtual
 // time and under a part of the load. The figures are those at the edge, without a
 // goodput where the lowest load misses already.
-func (f *foreteller) highest(pl plan, name string, s *LoadSearch) (map[string]float64, error) {
+func (f *replayPredictor) highest(pl plan, name string, s *LoadSearch) (map[string]float64, error) {
 	slos := f.l.bounds()
-	plan := NewFindMax(s.options(slos, foretellShare))
+	plan := NewFindMax(s.options(slos, predictedSearchShare))
 	facts := &SeriesFacts{}
 	for {
 		if f.stopped() {
@@ -46,13 +46,13 @@ func (f *foreteller) highest(pl plan, name string, s *LoadSearch) (map[string]fl
 }
 
 // point is a workload under one load, opened once for all configurations.
-func (f *foreteller) point(name string, step Step) *foretold {
+func (f *replayPredictor) point(name string, step Step) *predictedLoad {
 	spec := step.Load.Apply(f.plans.workload(name, 0)).Sized(step.Requests)
 	at := name + " " + step.Load.String()
 	if p, ok := f.loads[at]; ok && p.w != nil && p.w.Len() >= spec.NumPrompts {
 		return p
 	}
-	p := &foretold{}
+	p := &predictedLoad{}
 	f.loads[at] = p
 	p.w, p.tok, p.err = OpenPredicted(spec)
 	return p

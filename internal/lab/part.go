@@ -119,7 +119,7 @@ type failed struct {
 
 // asks is what the end of a trial asks for next: a repair of a refusal, or an
 // answer to what bounds the primary workload.
-func (l *study) asks(p tune.Proposal, t *trialRecord) []tune.Candidate {
+func (l *study) asks(p tune.Proposal, t *trialRecord) []tune.Change {
 	switch {
 	case l.field == nil:
 		return nil

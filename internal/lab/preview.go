@@ -12,17 +12,17 @@ import (
 
 // Preview is what a race would do, known without a launch.
 type Preview struct {
-	Arms    []PreviewArm // those that may be raced, the best predicted first; unpredicted ones after them
-	Refused []PreviewArm
-	Foreign int           // recipes of engines or models that the study does not try
-	Budget  tune.Budget   // as the search takes it
-	All     int           // launches, at most
-	Kept    int           // of them, for the confirmation and the ablation
-	Took    time.Duration // to predict
+	Candidates []PreviewCandidate // those that may be raced, the best predicted first; unpredicted ones after them
+	Refused    []PreviewCandidate
+	Skipped    int           // recipes of engines or models that the study does not try
+	Budget     tune.Budget   // as the search takes it
+	Launches   int           // launches, at most
+	Reserved   int           // of them, for the confirmation and the ablation
+	Took       time.Duration // to predict
 }
 
-// PreviewArm is an arm before the race.
-type PreviewArm struct {
+// PreviewCandidate is a candidate before the race.
+type PreviewCandidate struct {
 	Label     string
 	Prior     string
 	Command   string
@@ -30,7 +30,7 @@ type PreviewArm struct {
 	Refused   string   // why it will not be launched
 }
 
-// Preview ranks the arms of a race. Of another strategy there is nothing to say,
+// Preview ranks the candidates of a race. Of another strategy there is nothing to say,
 // and ok is false. watch is told of every configuration that is predicted.
 func (s *Study) Preview(ctx context.Context, p Predictor, watch func(Status)) (out Preview, ok bool, err error) {
 	if s.Strategy != Race {
@@ -38,7 +38,7 @@ func (s *Study) Preview(ctx context.Context, p Predictor, watch func(Status)) (o
 	}
 	begun := time.Now()
 	l := &study{Study: s, TuneOptions: TuneOptions{Predictor: p, Watch: watch}}
-	foretell := l.foreteller(ctx)
+	foretell := l.predictor(ctx)
 	st, field, err := s.strategy(foretell)
 	if err != nil {
 		return out, true, err
@@ -50,29 +50,29 @@ func (s *Study) Preview(ctx context.Context, p Predictor, watch func(Status)) (o
 	if out.Budget, err = s.budget(); err != nil {
 		return out, true, err
 	}
-	out.Foreign = s.foreign
+	out.Skipped = s.foreign
 	if race, ok := st.(*tune.Race); ok {
-		out.All, out.Kept = race.Planned()
+		out.Launches, out.Reserved = race.Planned()
 	}
-	base, based := l.expected(foretell, objective, tune.Candidate{Set: s.whole(*s.Baseline)}.Apply(nil))
-	for _, a := range field.Arms() {
-		arm := PreviewArm{Label: a.Label, Prior: a.Prior, Refused: a.Refused}
+	base, based := l.predictedLog(foretell, objective, tune.Change{Set: s.whole(*s.Baseline)}.Apply(nil))
+	for _, a := range field.Candidates() {
+		c := PreviewCandidate{Label: a.Label, Prior: a.Prior, Refused: a.Refused}
 		if a.Refused != "" {
-			out.Refused = append(out.Refused, arm)
+			out.Refused = append(out.Refused, c)
 			continue
 		}
 		if pl, err := l.plan(a.Config); err == nil {
-			arm.Command = shown(pl.cmd)
+			c.Command = shown(pl.cmd)
 		}
-		if v, ok := l.expected(foretell, objective, a.Config); ok && based {
-			arm.Predicted = new(math.Exp(v - base))
+		if v, ok := l.predictedLog(foretell, objective, a.Config); ok && based {
+			c.Predicted = new(math.Exp(v - base))
 		}
-		out.Arms = append(out.Arms, arm)
+		out.Candidates = append(out.Candidates, c)
 	}
-	slices.SortStableFunc(out.Arms, func(a, b PreviewArm) int {
+	slices.SortStableFunc(out.Candidates, func(a, b PreviewCandidate) int {
 		switch {
 		case a.Predicted == nil || b.Predicted == nil:
-			return cmp.Compare(known(b), known(a))
+			return cmp.Compare(hasPrediction(b), hasPrediction(a))
 		}
 		return cmp.Compare(*b.Predicted, *a.Predicted)
 	})
@@ -80,16 +80,16 @@ func (s *Study) Preview(ctx context.Context, p Predictor, watch func(Status)) (o
 	return out, true, context.Cause(ctx)
 }
 
-func known(a PreviewArm) int {
+func hasPrediction(a PreviewCandidate) int {
 	if a.Predicted == nil {
 		return 0
 	}
 	return 1
 }
 
-// expected is the logarithm of the objective in the direction that is better, by
+// predictedLog is the logarithm of the objective in the direction that is better, by
 // prediction: over weighted workloads the mean.
-func (l *study) expected(p tune.Predictor, o tune.Objective, c tune.Config) (float64, bool) {
+func (l *study) predictedLog(p tune.Predictor, o tune.Objective, c tune.Config) (float64, bool) {
 	weights := o.Weights
 	if len(weights) == 0 {
 		weights = map[string]float64{l.Workloads[0].Name: 1}

@@ -93,9 +93,9 @@ func TestRace(t *testing.T) {
 	if len(f.Trials) > 14 || len(r.Comparisons) == 0 || len(r.HoldOuts) != 1 || r.HoldOuts[0].Workload != "b" {
 		t.Errorf("%d trials, comparisons %v, hold-outs %v", len(f.Trials), r.Comparisons, r.HoldOuts)
 	}
-	refused := slices.IndexFunc(r.Arms, func(a result.Arm) bool { return a.State == tune.ArmRefused })
-	if refused < 0 || r.Arms[refused].Reason == "" || len(r.Arms[refused].Trials) > 0 {
-		t.Errorf("tp 3 of 2 GPUs is not refused: %+v", r.Arms)
+	refused := slices.IndexFunc(r.Candidates, func(a result.Candidate) bool { return a.State == tune.StateRefused })
+	if refused < 0 || r.Candidates[refused].Reason == "" || len(r.Candidates[refused].Trials) > 0 {
+		t.Errorf("tp 3 of 2 GPUs is not refused: %+v", r.Candidates)
 	}
 	launches, cost := 0, 0.0
 	for _, p := range r.Phases {
@@ -104,8 +104,8 @@ func TestRace(t *testing.T) {
 	if launches != len(f.Trials) || cost < f.Ledger.GPUS*0.999 || cost > f.Ledger.GPUS*1.001 {
 		t.Errorf("phases of %d launches and %v GPU s, of %d and %v", launches, cost, len(f.Trials), f.Ledger.GPUS)
 	}
-	for _, a := range r.Arms {
-		if a.State != tune.ArmRefused && (a.Command == "" || a.Predicted == nil) {
+	for _, a := range r.Candidates {
+		if a.State != tune.StateRefused && (a.Command == "" || a.Predicted == nil) {
 			t.Errorf("arm %s has the command %q and the prediction %v", a.Label, a.Command, a.Predicted)
 		}
 	}
@@ -216,9 +216,9 @@ bench: {num_warmups: 0, telemetry_interval_s: 0}
 				t.Fatalf("%v: recommended %+v: %s", err, f.Recommended, f.Verdict)
 			}
 			tried := slices.IndexFunc(f.Trials, func(r result.Trial) bool { return r.Engine == "sglang" && r.Status != tune.Measured && r.Reason != "" })
-			arm := slices.IndexFunc(f.Race.Arms, func(a result.Arm) bool { return a.Engine == "sglang" && a.State == tune.ArmFailed })
-			if tried < 0 || arm < 0 || f.Race.Arms[arm].Reason == "" {
-				t.Errorf("trials %+v, arms %+v", f.Trials, f.Race.Arms)
+			arm := slices.IndexFunc(f.Race.Candidates, func(a result.Candidate) bool { return a.Engine == "sglang" && a.State == tune.StateFailed })
+			if tried < 0 || arm < 0 || f.Race.Candidates[arm].Reason == "" {
+				t.Errorf("trials %+v, arms %+v", f.Trials, f.Race.Candidates)
 			}
 		})
 	}

@@ -11,68 +11,34 @@ import (
 	"perflab/internal/tune"
 )
 
-// raced is the evidence of a race as facts: what it says of configurations and
+// raceFacts is the evidence of a race as facts: what it says of configurations and
 // numbers, with commands, and with what the trials cost.
-func (l *study) raced(f result.Study, r tune.Result, trials []trialRecord) *result.Race {
+func (l *study) raceFacts(f result.Study, r tune.Result, trials []trialRecord) *result.Race {
 	e := r.Evidence
-	out := &result.Race{
-		Noise: result.Noise(e.Noise), Phases: l.phases(e.Phases, trials), Stopped: e.Stopped,
-		Comparisons: contests(e.Comparisons), HoldOuts: contests(e.HoldOuts), Frontier: l.frontier(f, e.Steps),
-		Arms: l.arms(e.Arms, trials),
+	return &result.Race{
+		Noise: e.Noise, Candidates: l.candidates(e.Candidates, trials), Steps: e.Steps, Predictions: e.Predictions,
+		Comparisons: e.Comparisons, Ablation: e.Ablation, HoldOuts: e.HoldOuts, Accuracy: e.Accuracy, Constraints: e.Constraints,
+		Frontier: l.frontier(f, e.Steps), Phases: l.phases(e.Phases, trials), Stopped: e.Stopped,
 	}
-	for _, s := range e.Steps {
-		out.Steps = append(out.Steps, result.RaceStep{Trial: s.Trial, Label: s.Label, Gain: s.Gain, Total: s.Total, Note: s.Note})
-	}
-	for _, t := range e.Foretold {
-		out.Foretold = append(out.Foretold, result.Foretold(t))
-	}
-	for _, a := range e.Ablation {
-		out.Ablation = append(out.Ablation, result.Ablated{Setting: a.Setting, Trial: a.Trial, Gain: spanOf(a.Gain), Dropped: a.Dropped, Reason: a.Reason})
-	}
-	for _, k := range e.Constraints {
-		out.Constraints = append(out.Constraints, result.Constraint(k))
-	}
-	for _, p := range e.Accuracy {
-		out.Accuracy = append(out.Accuracy, result.PairedTest(p))
-	}
-	return out
 }
 
-func spanOf(s *tune.Span) *result.Span {
-	if s == nil {
-		return nil
-	}
-	return new(result.Span(*s))
-}
-
-// arms have the commands that their trials had, and those that never ran the
+// candidates have the commands that their trials had, and those that never ran the
 // ones that they would have had by the study file.
-func (l *study) arms(ends []tune.ArmEnd, trials []trialRecord) []result.Arm {
+func (l *study) candidates(ends []tune.Outcome, trials []trialRecord) []result.Candidate {
 	plans := &study{Study: l.Study}
-	out := make([]result.Arm, 0, len(ends))
+	out := make([]result.Candidate, 0, len(ends))
 	for _, a := range ends {
-		arm := result.Arm{
+		c := result.Candidate{
 			Label: a.Label, Engine: a.Config["engine"], Prior: a.Prior, Trials: a.Trials, State: a.State, Reason: a.Reason,
-			Predicted: a.Predicted, Expected: a.Expected, Measured: spanOf(a.Measured),
+			Predicted: a.Predicted, Expected: a.Expected, Measured: a.Measured,
 		}
 		i := slices.IndexFunc(trials, func(t trialRecord) bool { return maps.Equal(t.Config, a.Config) })
 		if i >= 0 {
-			arm.Command = trials[i].Command
+			c.Command = trials[i].Command
 		} else if pl, _ := plans.plan(a.Config); pl.cmd.Engine != "" {
-			arm.Command = shown(pl.cmd)
+			c.Command = shown(pl.cmd)
 		}
-		out = append(out, arm)
-	}
-	return out
-}
-
-func contests(all []tune.Comparison) []result.Contest {
-	var out []result.Contest
-	for _, c := range all {
-		out = append(out, result.Contest{
-			Label: c.Label, Against: c.Against, Workload: c.Workload, Trials: c.Trials, Others: c.Others,
-			Ratio: result.Span(c.Ratio), P: c.P, Family: c.Family, Shown: c.Shown, Verdict: c.Verdict, Sentence: c.Sentence,
-		})
+		out = append(out, c)
 	}
 	return out
 }
@@ -143,7 +109,7 @@ func (l *study) frontier(f result.Study, steps []tune.Entry) []result.FrontPoint
 		i := slices.IndexFunc(spots, func(p *spot) bool { return maps.Equal(p.config, t.Config) })
 		if i < 0 {
 			i = len(spots)
-			spots = append(spots, &spot{FrontPoint: result.FrontPoint{Label: whole(f, steps, t), Pick: picked(f, t)}, config: t.Config})
+			spots = append(spots, &spot{FrontPoint: result.FrontPoint{Label: configurationName(f, steps, t), Pick: picked(f, t)}, config: t.Config})
 		}
 		p := spots[i]
 		p.Trials = append(p.Trials, t.ID)
@@ -164,10 +130,10 @@ func (l *study) frontier(f result.Study, steps []tune.Entry) []result.FrontPoint
 	return out
 }
 
-// whole is the name of all of a trial's configuration. A step of the search is
+// configurationName is the name of all of a trial's configuration. A step of the search is
 // called after its change alone, as is an ablation: the confirmation has the whole name, and so has
 // the search what the change was of.
-func whole(f result.Study, steps []tune.Entry, t result.Trial) string {
+func configurationName(f result.Study, steps []tune.Entry, t result.Trial) string {
 	if t.Stage == tune.AblateStage && f.Recommended != nil {
 		return f.Recommended.Label + " " + t.Label
 	}
@@ -201,9 +167,9 @@ func picked(f result.Study, t result.Trial) string {
 
 // meanOf is the mean over launches with its 95 % interval by Student's t; of one
 // launch there is none, and its ends are the value.
-func meanOf(x []float64) result.Span {
+func meanOf(x []float64) tune.Span {
 	m := stat.Mean(x)
-	s := result.Span{Value: m, Low: m, High: m}
+	s := tune.Span{Value: m, Low: m, High: m}
 	if lo, hi, ok := stat.MeanCI(m, stat.StdDev(x), len(x), 0.95); ok && !math.IsNaN(lo) {
 		s.Low, s.High = lo, hi
 	}

@@ -98,9 +98,9 @@ func (s *Study) strategy(foretell tune.Predictor) (tune.Strategy, *candidate.Fie
 		names[i] = w.Name
 	}
 	if s.Strategy == Survey {
-		var all []tune.Candidate
+		var all []tune.Change
 		for _, k := range s.Survey {
-			all = append(all, tune.Candidate{Label: k.Label, Set: s.whole(k)})
+			all = append(all, tune.Change{Label: k.Label, Set: s.whole(k)})
 		}
 		survey, err := tune.NewSurvey(all, names, obj)
 		return survey, nil, err
@@ -110,7 +110,7 @@ func (s *Study) strategy(foretell tune.Predictor) (tune.Strategy, *candidate.Fie
 		for _, st := range s.Stages {
 			stage := tune.Stage{Name: st.Name}
 			for _, k := range st.Try {
-				stage.Candidates = append(stage.Candidates, s.change(k))
+				stage.Changes = append(stage.Changes, s.change(k))
 			}
 			space.Stages = append(space.Stages, stage)
 		}
@@ -171,13 +171,13 @@ func (s *Study) options() candidate.Options {
 				o.Changes = append(o.Changes, c)
 				continue
 			}
-			o.Arms = append(o.Arms, tune.Arm{Label: c.Label, Config: c.Apply(nil), Prior: ofStudy})
+			o.Candidates = append(o.Candidates, tune.Candidate{Label: c.Label, Config: c.Apply(nil), Prior: ofStudy})
 		}
 	}
 	for _, k := range s.Arms {
-		o.Arms = append(o.Arms, tune.Arm{Label: k.Label, Config: tune.Candidate{Set: s.whole(k)}.Apply(nil), Prior: ofStudy})
+		o.Candidates = append(o.Candidates, tune.Candidate{Label: k.Label, Config: tune.Change{Set: s.whole(k)}.Apply(nil), Prior: ofStudy})
 	}
-	o.Arms = append(o.Arms, s.recipes...)
+	o.Candidates = append(o.Candidates, s.recipes...)
 	return o
 }
 

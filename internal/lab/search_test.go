@@ -66,7 +66,7 @@ func TestParseRace(t *testing.T) {
 	}
 	o := s.options()
 	var arms []string
-	for _, a := range o.Arms {
+	for _, a := range o.Candidates {
 		arms = append(arms, a.Label+" of "+a.Prior)
 	}
 	if want := []string{"f of the study", "mine of the study", "mine (2) of a recipe book", "another of " + path}; !slices.Equal(arms, want) {

@@ -44,10 +44,10 @@ type Study struct {
 
 	Accuracy *Accuracy `yaml:"accuracy,omitempty" json:"accuracy,omitempty" jsonschema:"description=Questions by which changes of numerics are guarded\\, with the bound accuracy >= baseline - 2pt: docs/tuning.md"`
 
-	doc     *yaml.Node // for positions in messages
-	recipes []tune.Arm // of the prior files, those that the study may try
-	foreign int        // recipes that it may not
-	longest *int       // tokens of the longest request, once it was looked for
+	doc     *yaml.Node       // for positions in messages
+	recipes []tune.Candidate // of the prior files, those that the study may try
+	foreign int              // recipes that it may not
+	longest *int             // tokens of the longest request, once it was looked for
 }
 
 // Values are engine-neutral parameters: name -> value as the engine's flag
@@ -334,11 +334,11 @@ func (k Candidate) config() tune.Config {
 }
 
 // change is a stage's candidate as the tuner takes it.
-func (s *Study) change(k Candidate) tune.Candidate {
+func (s *Study) change(k Candidate) tune.Change {
 	if k.Fresh {
-		return tune.Candidate{Label: k.Label, Set: s.whole(k), Replace: true}
+		return tune.Change{Label: k.Label, Set: s.whole(k), Replace: true}
 	}
-	return tune.Candidate{Label: k.Label, Set: k.config()}
+	return tune.Change{Label: k.Label, Set: k.config()}
 }
 
 // whole is a candidate that starts from nothing but the study's model.

@@ -70,7 +70,7 @@ func Tune(ctx context.Context, s *Study, source []byte, o TuneOptions) (result.S
 	}
 	defer l.file.Close()
 	defer l.release()
-	if l.strategy, l.field, err = s.strategy(l.foreteller(ctx)); err != nil {
+	if l.strategy, l.field, err = s.strategy(l.predictor(ctx)); err != nil {
 		return result.Study{}, err
 	}
 	if _, err := tune.Resume(l.strategy, log); err != nil {
@@ -126,7 +126,7 @@ func (l *study) open(source []byte) (_ tune.Log, err error) {
 	var hash string
 	hash, err = tune.Fingerprint(struct {
 		*Study
-		Recipes []tune.Arm `json:"recipes,omitempty"` // the files may change
+		Recipes []tune.Candidate `json:"recipes,omitempty"` // the files may change
 	}{l.Study, l.recipes})
 	if err != nil {
 		return tune.Log{}, err
@@ -313,7 +313,7 @@ type trialRecord struct {
 	GPUS     float64 `json:"gpu_s"`
 
 	Within map[string]float64 `json:"within,omitempty"` // workload -> standard error of the objective's figure, as a share of it
-	Moves  []tune.Candidate   `json:"moves,omitempty"`  // what its end asks for next
+	Moves  []tune.Change      `json:"moves,omitempty"`  // what its end asks for next
 
 	Answers string             `json:"answers,omitempty"` // to the study's questions: 1 right, 0 wrong
 	Asked   map[string]float64 `json:"asked,omitempty"`   // figures of what was asked after the runs

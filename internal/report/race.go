@@ -54,16 +54,16 @@ func (x study) raced() *race {
 
 // contest is the comparison of the recommended configuration with the
 // baseline, or nil.
-func (x study) contest() *result.Contest {
+func (x study) contest() *tune.Comparison {
 	if x.Race == nil || x.Recommended == nil || x.Baseline == nil || x.kept() {
 		return nil
 	}
 	all := x.Race.Comparisons
-	for _, same := range []func(result.Contest) bool{
-		func(c result.Contest) bool {
+	for _, same := range []func(tune.Comparison) bool{
+		func(c tune.Comparison) bool {
 			return slices.Contains(c.Trials, x.Recommended.Trial) && slices.Contains(c.Others, x.Baseline.Trial)
 		},
-		func(c result.Contest) bool { return c.Label == x.Recommended.Label && c.Against == x.Baseline.Label },
+		func(c tune.Comparison) bool { return c.Label == x.Recommended.Label && c.Against == x.Baseline.Label },
 	} {
 		if i := slices.IndexFunc(all, same); i >= 0 {
 			return &all[i]
@@ -124,7 +124,7 @@ func corrected(family int) string {
 }
 
 // spanned is a gain with its interval, as the field writes it.
-func (x study) spanned(g *float64, s *result.Span) string {
+func (x study) spanned(g *float64, s *tune.Span) string {
 	text := x.gain(g)
 	if s == nil || text == missing {
 		return text
@@ -134,7 +134,7 @@ func (x study) spanned(g *float64, s *result.Span) string {
 
 // brackets is the interval of a gain g: in percent, or as factors of what g is
 // written as.
-func (x study) brackets(g float64, s result.Span) string {
+func (x study) brackets(g float64, s tune.Span) string {
 	switch {
 	case !x.lower():
 		return fmt.Sprintf("[%+.1f, %+.1f]", 100*s.Low, 100*s.High)
@@ -145,8 +145,8 @@ func (x study) brackets(g float64, s result.Span) string {
 }
 
 // gainOf is the gain that a ratio stands for, with its interval.
-func (x study) gainOf(r result.Span) string {
-	s := &result.Span{Value: r.Value - 1, Low: r.Low - 1, High: r.High - 1}
+func (x study) gainOf(r tune.Span) string {
+	s := &tune.Span{Value: r.Value - 1, Low: r.Low - 1, High: r.High - 1}
 	if !known(r) {
 		s = nil
 	}
@@ -154,10 +154,10 @@ func (x study) gainOf(r result.Span) string {
 }
 
 // known reports whether a ratio has an interval.
-func known(r result.Span) bool { return r.High > 0 }
+func known(r tune.Span) bool { return r.High > 0 }
 
 // interval is that of a ratio, in brackets.
-func interval(r result.Span) string {
+func interval(r tune.Span) string {
 	if !known(r) {
 		return none
 	}
@@ -293,7 +293,7 @@ func (x study) dropped() answer {
 }
 
 // wavering is the interval of a gain in percent, "" for none.
-func wavering(s result.Span) string {
+func wavering(s tune.Span) string {
 	if !(s.Low < s.High) {
 		return ""
 	}
@@ -351,7 +351,7 @@ func (x study) constraints() answer {
 }
 
 // kept says how repeated launches keep a bound; false where they do not, or not all.
-func kept(k result.Constraint) (text string, all bool) {
+func kept(k tune.Constraint) (text string, all bool) {
 	figure := "no figure"
 	if k.Mean != nil {
 		figure = strconv.FormatFloat(*k.Mean, 'g', 6, 64) + " on average"
@@ -476,15 +476,15 @@ func gpuHours(s float64) string {
 
 // armStates are the ends of an arm in the order in which they are counted.
 var armStates = []struct{ state, title, counted string }{
-	{tune.ArmCarried, "carried on", "carried on"}, {tune.ArmLeft, "not carried on", "left without being worse"}, {tune.ArmEliminated, "eliminated", "shown to be worse"},
-	{tune.ArmFailed, "failed", "failed"}, {tune.ArmRefused, "refused by a rule", "refused by rules"}, {tune.ArmPruned, "predicted hopeless", "predicted hopeless"}, {tune.ArmUntried, "not tried", "not tried"},
+	{tune.StateRefined, "carried on", "carried on"}, {tune.StateNotWorse, "not carried on", "left without being worse"}, {tune.StateEliminated, "eliminated", "shown to be worse"},
+	{tune.StateFailed, "failed", "failed"}, {tune.StateRefused, "refused by a rule", "refused by rules"}, {tune.StatePruned, "predicted hopeless", "predicted hopeless"}, {tune.StateUntried, "not tried", "not tried"},
 }
 
 // tried counts the configurations behind the conclusion.
 func (x study) tried() answer {
 	by, barred := map[string]int{}, 0
-	for _, a := range x.Race.Arms {
-		if a.State == tune.ArmEliminated && strings.Contains(a.Reason, "misses a constraint") {
+	for _, a := range x.Race.Candidates {
+		if a.State == tune.StateEliminated && strings.Contains(a.Reason, "misses a constraint") {
 			barred++
 			continue
 		}
@@ -495,14 +495,14 @@ func (x study) tried() answer {
 		if by[s.state] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", by[s.state], s.counted))
 		}
-		if s.state == tune.ArmEliminated && barred > 0 {
+		if s.state == tune.StateEliminated && barred > 0 {
 			parts = append(parts, fmt.Sprintf("%d given up for missing a constraint", barred))
 		}
 	}
 	if len(parts) == 0 {
 		return answer{}
 	}
-	text := fmt.Sprintf("%s to begin with: %s", count(len(x.Race.Arms), "configuration"), strings.Join(parts, ", "))
+	text := fmt.Sprintf("%s to begin with: %s", count(len(x.Race.Candidates), "configuration"), strings.Join(parts, ", "))
 	if n := len(x.Race.Steps); n > 0 {
 		text += fmt.Sprintf("; then %s of them", count(n, "change"))
 	}
@@ -530,8 +530,8 @@ func (x study) noise() answer {
 
 // repeated is a comparison both sides of which were launched more than once, or
 // nil.
-func (x study) repeated() *result.Contest {
-	i := slices.IndexFunc(x.Race.Comparisons, func(c result.Contest) bool { return len(c.Trials) > 1 && len(c.Others) > 1 })
+func (x study) repeated() *tune.Comparison {
+	i := slices.IndexFunc(x.Race.Comparisons, func(c tune.Comparison) bool { return len(c.Trials) > 1 && len(c.Others) > 1 })
 	if i < 0 {
 		return nil
 	}

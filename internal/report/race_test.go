@@ -73,8 +73,8 @@ func TestRaceClaims(t *testing.T) {
 			s.Trials[14].Notes = []string{"SIMULATED: which answers are right is declared by the study and says nothing of a model."}
 		}, []string{"SIMULATED: the answers are declared by the study", "Rejected: vLLM FP8 KV8 TP2 x4 (-5.2 pt)."}, nil},
 		{"constraints missed", func(s *result.Study) {
-			for i := range s.Race.Arms {
-				if a := &s.Race.Arms[i]; a.State == "eliminated" {
+			for i := range s.Race.Candidates {
+				if a := &s.Race.Candidates[i]; a.State == "eliminated" {
 					a.Reason = "surely misses a constraint: p99_ttft_ms"
 				}
 			}
@@ -83,13 +83,13 @@ func TestRaceClaims(t *testing.T) {
 			s.Objective.SLOs = []string{"mean_tpot_ms <= baseline + 5%"}
 			s.Recommended.SLOs = []result.Judged{{SLO: "mean_tpot_ms <= baseline + 5%", Why: "mean_tpot_ms <= baseline + 5%: missed, 41 ms"}}
 		}, []string{"mean_tpot_ms <= baseline + 5%: MISSED, 41 ms"}, nil},
-		{"equal launches", func(s *result.Study) { s.Race.Noise = result.Noise{Between: 0.015} }, []string{"launches of one configuration did not differ (3 and 3 launches)"}, []string{"no configuration was launched twice"}},
+		{"equal launches", func(s *result.Study) { s.Race.Noise = tune.Noise{Between: 0.015} }, []string{"launches of one configuration did not differ (3 and 3 launches)"}, []string{"no configuration was launched twice"}},
 		{"weighed", func(s *result.Study) {
 			s.Objective.Weights, s.Race.HoldOuts = map[string]float64{"sharegpt": 2, "long": 1, "short": 1}, nil
 		}, []string{"weighted over the workloads", "+40.8%, Long Prompt +11.6%, Short Prompt -2.0% (WORSE); of one launch of each side"}, []string{"not measured: how far"}},
 		{"predicted", func(s *result.Study) { s.Predicted = true }, []string{"in the time of the model, none of it was spent"}, nil},
 		{"no ablation", func(s *result.Study) {
-			s.Race.Ablation = []result.Ablated{{Setting: "--max-num-seqs 512", Reason: "not tried: the budget is used up"}}
+			s.Race.Ablation = []tune.Ablation{{Setting: "--max-num-seqs 512", Reason: "not tried: the budget is used up"}}
 		}, nil, []string{"was taken away once"}},
 	} {
 		s := raceStudy()
@@ -141,8 +141,8 @@ func TestRaceTextFitsTheScreen(t *testing.T) {
 // fails, none shows a zero for a figure that is not there.
 func TestRaceMissing(t *testing.T) {
 	bare := raceStudy()
-	bare.Race = &result.Race{Arms: []result.Arm{{Label: "a", State: "new state"}}, Comparisons: []result.Contest{{Label: "a", Against: "b"}}, HoldOuts: []result.Contest{{Workload: "x"}},
-		Frontier: []result.FrontPoint{{Label: "a"}, {Label: "b"}}, Phases: []result.Phase{{Name: "x"}}, Ablation: []result.Ablated{{}}, Steps: []result.RaceStep{{}}, Foretold: []result.Foretold{{}}, Accuracy: []result.PairedTest{{}}}
+	bare.Race = &result.Race{Candidates: []result.Candidate{{Label: "a", State: "new state"}}, Comparisons: []tune.Comparison{{Label: "a", Against: "b"}}, HoldOuts: []tune.Comparison{{Workload: "x"}},
+		Frontier: []result.FrontPoint{{Label: "a"}, {Label: "b"}}, Phases: []result.Phase{{Name: "x"}}, Ablation: []tune.Ablation{{}}, Steps: []tune.Entry{{}}, Predictions: []tune.PredictionFit{{}}, Accuracy: []tune.PairedTest{{}}}
 	bare.Cases, bare.Recommended.Gain, bare.Recommended.Interval = nil, nil, nil
 	none := raceStudy()
 	none.Race, none.Baseline, none.Recommended, none.Trials = &result.Race{}, nil, nil, nil
@@ -187,10 +187,10 @@ func TestRacePlots(t *testing.T) {
 // a hold-out without figures as what it is.
 func TestRaceTellsWhichLaunchesMetABound(t *testing.T) {
 	s := raceStudy()
-	s.Race.Constraints = []result.Constraint{
+	s.Race.Constraints = []tune.Constraint{
 		{Bound: "p99_ttft_ms <= 30000", Mean: new(29800.0), Held: true, Met: 2, Launches: 3}, {Bound: "p99_tpot_ms <= 50", Launches: 3},
 	}
-	s.Race.HoldOuts = []result.Contest{{Label: "a", Against: "b", Workload: "long", P: 1, Family: 1, Verdict: tune.Unknown, Sentence: "cannot be compared: no round has a figure of both"}}
+	s.Race.HoldOuts = []tune.Comparison{{Label: "a", Against: "b", Workload: "long", P: 1, Family: 1, Verdict: tune.Unknown, Sentence: "cannot be compared: no round has a figure of both"}}
 	var doc strings.Builder
 	if err := StudyText(&doc, s); err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ func (x study) comparisons() chapter {
 		g.Rows = append(g.Rows, contestRow(k.Label+" against "+k.Against, k))
 		c.After = append(c.After, x.about(k.Label, k.Sentence))
 	}
-	c.Grid, c.Plots = g, x.contestPlot("comparisons", "Ratios of the final comparisons", all, func(k result.Contest) string { return k.Label + " against " + k.Against })
+	c.Grid, c.Plots = g, x.contestPlot("comparisons", "Ratios of the final comparisons", all, func(k tune.Comparison) string { return k.Label + " against " + k.Against })
 	return c
 }
 
@@ -44,7 +44,7 @@ func (x study) about(label, sentence string) string {
 	return label + ": " + strings.TrimSuffix(sentence, ".") + "."
 }
 
-func contestRow(head string, k result.Contest) gridRow {
+func contestRow(head string, k tune.Comparison) gridRow {
 	p, least, value := "", "", none
 	if known(k.Ratio) {
 		p = pText(k.P)
@@ -79,7 +79,7 @@ func (x study) holdOuts() chapter {
 		g.Rows = append(g.Rows, contestRow(x.workload(k.Workload), k))
 	}
 	c.Grid = g
-	c.Plots = x.contestPlot("hold-outs", "Recommendation against baseline on the other workloads", x.Race.HoldOuts, func(k result.Contest) string { return x.workload(k.Workload) })
+	c.Plots = x.contestPlot("hold-outs", "Recommendation against baseline on the other workloads", x.Race.HoldOuts, func(k tune.Comparison) string { return x.workload(k.Workload) })
 	return c
 }
 
@@ -207,7 +207,7 @@ func (x study) perDevice() string {
 }
 
 // speed writes tokens per second with their interval.
-func speed(s result.Span) string {
+func speed(s tune.Span) string {
 	text := plot.Grouped(strconv.FormatFloat(s.Value, 'f', 1, 64))
 	if s.Low < s.High {
 		text += " [" + plot.Grouped(strconv.FormatFloat(s.Low, 'f', 1, 64)) + ", " + plot.Grouped(strconv.FormatFloat(s.High, 'f', 1, 64)) + "]"
@@ -217,13 +217,13 @@ func speed(s result.Span) string {
 
 // arms says what became of each configuration that the race began with.
 func (x study) arms() chapter {
-	if len(x.Race.Arms) == 0 {
+	if len(x.Race.Candidates) == 0 {
 		return chapter{}
 	}
 	c := chapter{ID: "arms", Heading: "How the race went"}
 	c.Text = []string{"The configurations in the order in which they were ranked before the race. Ratios are to the baseline, above 1 is better" + x.partly() + "."}
 	g := &grid{Columns: columns("Configuration", "Outcome", ">Predicted", ">Measured", ">95 % interval", "Launches", "=Why")}
-	for i, a := range x.Race.Arms {
+	for i, a := range x.Race.Candidates {
 		if len(a.Trials) == 0 && a.Measured == nil {
 			continue
 		}
@@ -233,9 +233,9 @@ func (x study) arms() chapter {
 		}
 		r := row(fmt.Sprintf("%d. %s", i+1, armName(a)), armTitle(a.State), ratio(a.Predicted), measured, span, trialIDs(a.Trials), x.sentence(a.Reason))
 		switch a.State {
-		case tune.ArmCarried:
+		case tune.StateRefined:
 			r = r.toned(1, "up")
-		case tune.ArmFailed:
+		case tune.StateFailed:
 			r = r.toned(1, "down")
 		}
 		g.Rows = append(g.Rows, r)
@@ -270,7 +270,7 @@ func armTitle(state string) string {
 }
 
 // armName is an arm's label with where it comes from.
-func armName(a result.Arm) string {
+func armName(a result.Candidate) string {
 	if a.Prior == "" {
 		return a.Label
 	}
@@ -290,7 +290,7 @@ func (x study) neverLaunched(state string) folded {
 	var reasons []string
 	labels := map[string][]string{}
 	n := 0
-	for _, a := range x.Race.Arms {
+	for _, a := range x.Race.Candidates {
 		if a.State != state || len(a.Trials) > 0 || a.Measured != nil {
 			continue
 		}
@@ -320,8 +320,8 @@ func (x study) neverLaunched(state string) folded {
 
 // neverWhy says why arms of a state were not launched.
 var neverWhy = map[string]string{
-	tune.ArmRefused: "refused by rules, never launched", tune.ArmPruned: "predicted hopeless, never launched", tune.ArmUntried: "not tried",
-	tune.ArmCarried: "carried on without a launch of their own", tune.ArmLeft: "left without a launch", tune.ArmEliminated: "eliminated without a launch", tune.ArmFailed: "failed before a launch",
+	tune.StateRefused: "refused by rules, never launched", tune.StatePruned: "predicted hopeless, never launched", tune.StateUntried: "not tried",
+	tune.StateRefined: "carried on without a launch of their own", tune.StateNotWorse: "left without a launch", tune.StateEliminated: "eliminated without a launch", tune.StateFailed: "failed before a launch",
 }
 
 // steps are the repairs and refinements.
@@ -366,13 +366,13 @@ func (x study) incidents() chapter {
 
 // foretold says how far predictions could be believed.
 func (x study) foretold() chapter {
-	if len(x.Race.Foretold) == 0 {
+	if len(x.Race.Predictions) == 0 {
 		return chapter{}
 	}
 	c := chapter{ID: "foretold", Heading: "Predicted against measured"}
 	c.Text = []string{"Predictions order the arms and prune what looks hopeless; they decide nothing else. Learned of each engine: measured = bias x predicted ^ scale, as ratios to the baseline; 1 and 1 are a prediction that needs no correction."}
 	g := &grid{Columns: columns("Engine", ">Configurations", ">Bias", ">Scale", ">Mean error")}
-	for _, f := range x.Race.Foretold {
+	for _, f := range x.Race.Predictions {
 		g.Rows = append(g.Rows, row(x.engine(f.Engine), fmt.Sprint(f.N), plot.Times(math.Exp(f.Bias)), strconv.FormatFloat(f.Scale, 'f', 2, 64), share(f.Error)))
 	}
 	c.Grid, c.Plots = g, x.foretoldPlot()

@@ -53,24 +53,24 @@ func raceTrials() []result.Trial {
 }
 
 // raceArms are those that raceStudy began with.
-func raceArms() []result.Arm {
-	arms := []result.Arm{
-		{Label: "vLLM FP8 TP2 x4", Engine: "vllm", Command: "vllm serve", Trials: []int{4, 10}, State: tune.ArmCarried, Predicted: new(1.52), Expected: new(1.38), Measured: &result.Span{Value: 1.372, Low: 1.331, High: 1.414}},
-		{Label: "SGLang FP8 TP2 x4", Engine: "sglang", Command: "python3 -m sglang.launch_server", Trials: []int{5}, State: tune.ArmCarried, Predicted: new(1.47), Measured: &result.Span{Value: 1.347, Low: 1.307, High: 1.388}},
-		{Label: "vLLM FP8 KV8 TP2 x4", Engine: "vllm", Prior: "recipes.yaml", Trials: []int{13}, State: tune.ArmEliminated, Reason: "its answers lose more than two points, so no speed saves it", Predicted: new(1.61), Measured: &result.Span{Value: 1.423, Low: 1.38, High: 1.467}},
-		{Label: "vLLM TP4 x2", Engine: "vllm", Trials: []int{6}, State: tune.ArmLeft, Reason: "not shown to be worse than what led, but two others were ahead", Predicted: new(1.22), Measured: &result.Span{Value: 1.185, Low: 1.121, High: 1.253}},
-		{Label: "vLLM FP8 TP1 x8", Engine: "vllm", Trials: []int{7}, State: tune.ArmEliminated, Reason: "its interval ends below what led by more than the margin", Predicted: new(1.18), Measured: &result.Span{Value: 0.836, Low: 0.811, High: 0.861}},
-		{Label: "vLLM TP1 x8", Engine: "vllm", Trials: []int{8, 9}, State: tune.ArmFailed, Reason: "out of memory, also after a repair", Predicted: new(1.05)},
-		{Label: "TensorRT-LLM TP8", Engine: "trtllm", State: tune.ArmUntried, Reason: "the budget of 24 launches was spent", Predicted: new(1.11)},
-		{Label: "vLLM PP8", Engine: "vllm", State: tune.ArmPruned, Reason: "predicted to be at least 3 times worse than the best", Predicted: new(0.31), Expected: new(0.28)},
-		{Label: "SGLang PP8", Engine: "sglang", State: tune.ArmPruned, Reason: "predicted to be at least 3 times worse than the best", Predicted: new(0.29)},
+func raceArms() []result.Candidate {
+	arms := []result.Candidate{
+		{Label: "vLLM FP8 TP2 x4", Engine: "vllm", Command: "vllm serve", Trials: []int{4, 10}, State: tune.StateRefined, Predicted: new(1.52), Expected: new(1.38), Measured: &tune.Span{Value: 1.372, Low: 1.331, High: 1.414}},
+		{Label: "SGLang FP8 TP2 x4", Engine: "sglang", Command: "python3 -m sglang.launch_server", Trials: []int{5}, State: tune.StateRefined, Predicted: new(1.47), Measured: &tune.Span{Value: 1.347, Low: 1.307, High: 1.388}},
+		{Label: "vLLM FP8 KV8 TP2 x4", Engine: "vllm", Prior: "recipes.yaml", Trials: []int{13}, State: tune.StateEliminated, Reason: "its answers lose more than two points, so no speed saves it", Predicted: new(1.61), Measured: &tune.Span{Value: 1.423, Low: 1.38, High: 1.467}},
+		{Label: "vLLM TP4 x2", Engine: "vllm", Trials: []int{6}, State: tune.StateNotWorse, Reason: "not shown to be worse than what led, but two others were ahead", Predicted: new(1.22), Measured: &tune.Span{Value: 1.185, Low: 1.121, High: 1.253}},
+		{Label: "vLLM FP8 TP1 x8", Engine: "vllm", Trials: []int{7}, State: tune.StateEliminated, Reason: "its interval ends below what led by more than the margin", Predicted: new(1.18), Measured: &tune.Span{Value: 0.836, Low: 0.811, High: 0.861}},
+		{Label: "vLLM TP1 x8", Engine: "vllm", Trials: []int{8, 9}, State: tune.StateFailed, Reason: "out of memory, also after a repair", Predicted: new(1.05)},
+		{Label: "TensorRT-LLM TP8", Engine: "trtllm", State: tune.StateUntried, Reason: "the budget of 24 launches was spent", Predicted: new(1.11)},
+		{Label: "vLLM PP8", Engine: "vllm", State: tune.StatePruned, Reason: "predicted to be at least 3 times worse than the best", Predicted: new(0.31), Expected: new(0.28)},
+		{Label: "SGLang PP8", Engine: "sglang", State: tune.StatePruned, Reason: "predicted to be at least 3 times worse than the best", Predicted: new(0.29)},
 	}
 	for _, e := range []string{"vLLM", "SGLang"} {
 		for _, tp := range []int{3, 5, 6, 7} {
-			arms = append(arms, result.Arm{Label: fmt.Sprintf("%s TP%d", e, tp), Engine: "vllm", State: tune.ArmRefused, Reason: fmt.Sprintf("64 attention heads are not divisible by tp %d: use tp 4 or 8", tp)})
+			arms = append(arms, result.Candidate{Label: fmt.Sprintf("%s TP%d", e, tp), Engine: "vllm", State: tune.StateRefused, Reason: fmt.Sprintf("64 attention heads are not divisible by tp %d: use tp 4 or 8", tp)})
 		}
 		for _, tp := range []int{1, 2, 4, 8} {
-			arms = append(arms, result.Arm{Label: fmt.Sprintf("%s FP8 EP%d", e, tp), Engine: "vllm", State: tune.ArmRefused, Reason: "expert parallelism needs experts, and the model is dense"})
+			arms = append(arms, result.Candidate{Label: fmt.Sprintf("%s FP8 EP%d", e, tp), Engine: "vllm", State: tune.StateRefused, Reason: "expert parallelism needs experts, and the model is dense"})
 		}
 	}
 	return arms
@@ -79,38 +79,38 @@ func raceArms() []result.Arm {
 // raceFacts is the race of raceStudy.
 func raceFacts() *result.Race {
 	return &result.Race{
-		Noise: result.Noise{Between: 0.008, Launches: 6, Within: 0.004}, Arms: raceArms(),
-		Steps: []result.RaceStep{
+		Noise: tune.Noise{Between: 0.008, Launches: 6, Within: 0.004}, Candidates: raceArms(),
+		Steps: []tune.Entry{
 			{Trial: 9, Label: "max_model_len 8192", Note: "answers the out of memory of #8; refused again"},
 			{Trial: 10, Label: "max_num_seqs 512", Gain: new(0.062), Total: new(0.372), Note: "requests waited while the KV cache was 61 % full"},
 			{Trial: 11, Label: "max_num_seqs 1024", Note: "void: 31 of 1000 calls failed"},
 			{Trial: 12, Label: "max_num_batched_tokens 8192", Gain: new(0.004), Total: new(0.408)},
 		},
-		Foretold: []result.Foretold{{Engine: "vllm", N: 4, Bias: -0.09, Scale: 0.92, Error: 0.142}, {Engine: "sglang", N: 1, Bias: -0.087, Scale: 1, Error: 0.091}},
-		Comparisons: []result.Contest{
-			{Label: "vLLM FP8 TP2 x4 tuned", Against: "vLLM TP8", Workload: "sharegpt", Trials: []int{15, 18, 21}, Others: []int{14, 17, 20}, Ratio: result.Span{Value: 1.408, Low: 1.381, High: 1.436}, P: 0.0000213, Family: 2, Shown: 0.021,
+		Predictions: []tune.PredictionFit{{Engine: "vllm", N: 4, Bias: -0.09, Scale: 0.92, Error: 0.142}, {Engine: "sglang", N: 1, Bias: -0.087, Scale: 1, Error: 0.091}},
+		Comparisons: []tune.Comparison{
+			{Label: "vLLM FP8 TP2 x4 tuned", Against: "vLLM TP8", Workload: "sharegpt", Trials: []int{15, 18, 21}, Others: []int{14, 17, 20}, Ratio: tune.Span{Value: 1.408, Low: 1.381, High: 1.436}, P: 0.0000213, Family: 2, Shown: 0.021,
 				Verdict: tune.Better, Sentence: "vLLM FP8 TP2 x4 tuned is 40.8 % better than vLLM TP8, 38.1 % to 43.6 % at 95 %"},
-			{Label: "vLLM FP8 TP2 x4 tuned", Against: "SGLang FP8 TP2 x4", Workload: "sharegpt", Trials: []int{15, 18, 21}, Others: []int{16, 19, 22}, Ratio: result.Span{Value: 1.041, Low: 0.998, High: 1.086}, P: 0.058, Family: 2, Shown: 0.046,
+			{Label: "vLLM FP8 TP2 x4 tuned", Against: "SGLang FP8 TP2 x4", Workload: "sharegpt", Trials: []int{15, 18, 21}, Others: []int{16, 19, 22}, Ratio: tune.Span{Value: 1.041, Low: 0.998, High: 1.086}, P: 0.058, Family: 2, Shown: 0.046,
 				Verdict: tune.NoDifference, Sentence: "no difference is shown between vLLM FP8 TP2 x4 tuned and SGLang FP8 TP2 x4; the first sets fewer flags"},
 		},
-		Ablation: []result.Ablated{
-			{Setting: "--max-num-seqs 512", Trial: 10, Gain: &result.Span{Value: 0.061, Low: 0.034, High: 0.089}, Reason: "brings more than can be noise"},
-			{Setting: "--max-num-batched-tokens 8192", Trial: 23, Gain: &result.Span{Value: 0.0011, Low: -0.019, High: 0.022}, Dropped: true, Reason: "its interval covers zero"},
+		Ablation: []tune.Ablation{
+			{Setting: "--max-num-seqs 512", Trial: 10, Gain: &tune.Span{Value: 0.061, Low: 0.034, High: 0.089}, Reason: "brings more than can be noise"},
+			{Setting: "--max-num-batched-tokens 8192", Trial: 23, Gain: &tune.Span{Value: 0.0011, Low: -0.019, High: 0.022}, Dropped: true, Reason: "its interval covers zero"},
 			{Setting: "model " + raceModel + "-FP8", Reason: "not taken away: it is another checkpoint, not a flag"},
 		},
-		HoldOuts: []result.Contest{
-			{Label: "vLLM FP8 TP2 x4 tuned", Against: "vLLM TP8", Workload: "long", Trials: []int{15, 18, 21}, Others: []int{14, 17, 20}, Ratio: result.Span{Value: 1.283, Low: 1.241, High: 1.326}, P: 0.0002, Family: 2, Shown: 0.029, Verdict: tune.Better, Sentence: "better on Long Prompt"},
-			{Label: "vLLM FP8 TP2 x4 tuned", Against: "vLLM TP8", Workload: "short", Trials: []int{15, 18, 21}, Others: []int{14, 17, 20}, Ratio: result.Span{Value: 0.942, Low: 0.917, High: 0.968}, P: 0.004, Family: 2, Shown: 0.024, Verdict: tune.Worse, Sentence: "worse on Short Prompt"},
+		HoldOuts: []tune.Comparison{
+			{Label: "vLLM FP8 TP2 x4 tuned", Against: "vLLM TP8", Workload: "long", Trials: []int{15, 18, 21}, Others: []int{14, 17, 20}, Ratio: tune.Span{Value: 1.283, Low: 1.241, High: 1.326}, P: 0.0002, Family: 2, Shown: 0.029, Verdict: tune.Better, Sentence: "better on Long Prompt"},
+			{Label: "vLLM FP8 TP2 x4 tuned", Against: "vLLM TP8", Workload: "short", Trials: []int{15, 18, 21}, Others: []int{14, 17, 20}, Ratio: tune.Span{Value: 0.942, Low: 0.917, High: 0.968}, P: 0.004, Family: 2, Shown: 0.024, Verdict: tune.Worse, Sentence: "worse on Short Prompt"},
 		},
-		Accuracy: []result.PairedTest{
+		Accuracy: []tune.PairedTest{
 			{Label: "vLLM FP8 KV8 TP2 x4", Questions: 400, Right: 331, Base: 352, Lost: 29, Won: 8, Change: -0.0525, Error: 0.015, Low: -0.077, P: 0.00077, Margin: 0.02, Sentence: "loses 5.2 points, up to 7.7 at 95 %, where 2 are allowed"},
 			{Label: "vLLM FP8 TP2 x4 tuned", Questions: 400, Right: 351, Base: 352, Lost: 4, Won: 3, Change: -0.0025, Error: 0.0066, Low: -0.0134, P: 1, Margin: 0.02, Accepted: true, Sentence: "351 of 400 questions right, the baseline 352: it loses at most 1.3 points at 95 %, where 2 are allowed"},
 		},
 		Frontier: []result.FrontPoint{
-			{Trials: []int{15, 18, 21}, Label: "vLLM FP8 TP2 x4 tuned", PerUser: result.Span{Value: 7.81, Low: 7.6, High: 8.03}, PerGPU: result.Span{Value: 428.2, Low: 421, High: 436}, Front: true, Pick: "recommended"},
-			{Trials: []int{16, 19, 22}, Label: "SGLang FP8 TP2 x4", PerUser: result.Span{Value: 8.26, Low: 8.0, High: 8.5}, PerGPU: result.Span{Value: 411.3, Low: 398, High: 425}, Front: true},
-			{Trials: []int{14, 17, 20}, Label: "vLLM TP8", PerUser: result.Span{Value: 10.2, Low: 10, High: 10.4}, PerGPU: result.Span{Value: 305.1, Low: 302, High: 309}, Front: true, Pick: "baseline"},
-			{Trials: []int{6}, Label: "vLLM TP4 x2", PerUser: result.Span{Value: 9.61}, PerGPU: result.Span{Value: 301.1}},
+			{Trials: []int{15, 18, 21}, Label: "vLLM FP8 TP2 x4 tuned", PerUser: tune.Span{Value: 7.81, Low: 7.6, High: 8.03}, PerGPU: tune.Span{Value: 428.2, Low: 421, High: 436}, Front: true, Pick: "recommended"},
+			{Trials: []int{16, 19, 22}, Label: "SGLang FP8 TP2 x4", PerUser: tune.Span{Value: 8.26, Low: 8.0, High: 8.5}, PerGPU: tune.Span{Value: 411.3, Low: 398, High: 425}, Front: true},
+			{Trials: []int{14, 17, 20}, Label: "vLLM TP8", PerUser: tune.Span{Value: 10.2, Low: 10, High: 10.4}, PerGPU: tune.Span{Value: 305.1, Low: 302, High: 309}, Front: true, Pick: "baseline"},
+			{Trials: []int{6}, Label: "vLLM TP4 x2", PerUser: tune.Span{Value: 9.61}, PerGPU: tune.Span{Value: 301.1}},
 		},
 		Phases: []result.Phase{
 			{Name: "noise", Launches: 3, LoadS: 730, GPUS: 9120, WallS: 1140},
@@ -136,7 +136,7 @@ func raceStudy() result.Study {
 	s.Trials, s.Stages, s.Race = trials, nil, raceFacts()
 	s.Baseline = &result.Pick{Trial: 14, Label: "vLLM TP8", Engine: "vllm", Command: trials[13].Command, Replicas: 1, Summary: base[0]}
 	s.Recommended = &result.Pick{Trial: 15, Label: "vLLM FP8 TP2 x4 tuned", Engine: "vllm", Command: "vllm serve " + raceModel + "-FP8 -tp 2 --max-num-seqs 512", Replicas: 4, Summary: best[0],
-		Gain: new(0.408), Interval: &result.Span{Value: 0.408, Low: 0.381, High: 0.436}, Launches: 3}
+		Gain: new(0.408), Interval: &tune.Span{Value: 0.408, Low: 0.381, High: 0.436}, Launches: 3}
 	s.Cases = []result.Case{
 		{Workload: "sharegpt", Baseline: base[0], Recommended: best[0], Gain: new(0.4084)}, {Workload: "long", Baseline: base[1], Recommended: best[1], Gain: new(0.1162)}, {Workload: "short", Baseline: base[2], Recommended: best[2], Gain: new(-0.0199)},
 	}
@@ -151,7 +151,7 @@ func tieStudy() result.Study {
 	s := raceStudy()
 	s.Race.Comparisons = s.Race.Comparisons[:1]
 	c := &s.Race.Comparisons[0]
-	c.Ratio, c.P, c.Family, c.Shown, c.Verdict = result.Span{Value: 1.006, Low: 0.985, High: 1.028}, 0.48, 1, 0.027, tune.NoDifference
+	c.Ratio, c.P, c.Family, c.Shown, c.Verdict = tune.Span{Value: 1.006, Low: 0.985, High: 1.028}, 0.48, 1, 0.027, tune.NoDifference
 	c.Sentence = "no difference is shown; the baseline sets fewer flags, so it stays"
 	s.Recommended = &result.Pick{Trial: 14, Label: "vLLM TP8", Engine: "vllm", Command: s.Baseline.Command, Replicas: 1, Summary: s.Baseline.Summary, Gain: new(0.0)}
 	s.Cases, s.Race.HoldOuts, s.Race.Ablation, s.Race.Accuracy = s.Cases[:1], nil, nil, nil
@@ -171,10 +171,10 @@ func smallStudy() result.Study {
 	r := s.Race
 	r.Comparisons = r.Comparisons[:1]
 	c := &r.Comparisons[0]
-	c.Trials, c.Others, c.Ratio, c.P, c.Family, c.Shown, c.Verdict = []int{15}, []int{14}, result.Span{Value: 1.031}, 0, 1, 0.12, tune.TooSmall
+	c.Trials, c.Others, c.Ratio, c.P, c.Family, c.Shown, c.Verdict = []int{15}, []int{14}, tune.Span{Value: 1.031}, 0, 1, 0.12, tune.TooSmall
 	c.Sentence = "the budget was too small for an effect of 3.1 %: one launch each shows 12 %"
 	s.Recommended.Gain, s.Recommended.Interval, s.Recommended.Launches = new(0.031), nil, 1
-	r.Noise, r.HoldOuts, r.Accuracy, r.Frontier, r.Foretold = result.Noise{Launches: 1}, nil, nil, nil, nil
+	r.Noise, r.HoldOuts, r.Accuracy, r.Frontier, r.Predictions = tune.Noise{Launches: 1}, nil, nil, nil, nil
 	r.Stopped = "the budget of 8 launches was spent"
 	for i := range r.Phases {
 		r.Phases[i].GPUS = 0

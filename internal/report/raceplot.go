@@ -22,7 +22,7 @@ func racePlots(r *race) []plot.Plot {
 }
 
 // contestPlot draws comparisons.
-func (x study) contestPlot(name, title string, all []result.Contest, label func(result.Contest) string) []plot.Plot {
+func (x study) contestPlot(name, title string, all []tune.Comparison, label func(tune.Comparison) string) []plot.Plot {
 	var rows []plot.Ratio
 	for _, k := range all {
 		class := map[string]string{"up": "best", "down": "bad", "": "void"}[verdictTone(k.Verdict)]
@@ -40,11 +40,11 @@ func (x study) contestPlot(name, title string, all []result.Contest, label func(
 // armPlot draws the arms that were measured, with what was foretold of them.
 func (x study) armPlot() []plot.Plot {
 	var rows []plot.Ratio
-	for i, a := range x.Race.Arms {
+	for i, a := range x.Race.Candidates {
 		if a.Measured == nil || !(a.Measured.Value > 0) {
 			continue
 		}
-		class := map[string]string{tune.ArmCarried: "best", tune.ArmEliminated: "bad"}[a.State]
+		class := map[string]string{tune.StateRefined: "best", tune.StateEliminated: "bad"}[a.State]
 		rows = append(rows, plot.Ratio{Name: fmt.Sprintf("%d  %s", i+1, a.Label), Class: cmp.Or(class, "void"), Value: a.Measured.Value, Low: a.Measured.Low, High: a.Measured.High, Mark: a.Predicted})
 	}
 	return plot.Forest("arms", "The race: ratios to the baseline", x.Simulated, []string{"best", "bad", "void", "bg"}, []string{"carried on", "eliminated", "not carried on", "◇ predicted"}, rows)
@@ -54,12 +54,12 @@ func (x study) armPlot() []plot.Plot {
 // prediction was right.
 func (x study) foretoldPlot() []plot.Plot {
 	var engines []string
-	var spans []result.Span
-	for _, a := range x.Race.Arms {
+	var spans []tune.Span
+	for _, a := range x.Race.Candidates {
 		if a.Predicted == nil || a.Measured == nil {
 			continue
 		}
-		spans = append(spans, *a.Measured, result.Span{Value: *a.Predicted})
+		spans = append(spans, *a.Measured, tune.Span{Value: *a.Predicted})
 		if !slices.Contains(engines, a.Engine) {
 			engines = append(engines, a.Engine)
 		}
@@ -79,7 +79,7 @@ func (x study) foretoldPlot() []plot.Plot {
 	f := c.Field(84, top, c.W-40, c.H-56, t, t, "predicted ratio", "Measured ratio; on the dashed line a prediction was right; numbers as in the race's table")
 	c.Line("ref", f.Left, f.Bottom, f.Right, f.Top)
 	var labels []plot.Label
-	for i, a := range x.Race.Arms {
+	for i, a := range x.Race.Candidates {
 		if a.Predicted == nil || a.Measured == nil {
 			continue
 		}
@@ -95,7 +95,7 @@ func (x study) foretoldPlot() []plot.Plot {
 }
 
 // around is an axis over values and their intervals, which need not show 0.
-func around(spans []result.Span, n int) plot.Axis {
+func around(spans []tune.Span, n int) plot.Axis {
 	lo, hi := math.Inf(1), 0.0
 	for _, s := range spans {
 		lo, hi = min(lo, s.Value), max(hi, s.Value)
@@ -113,7 +113,7 @@ func (x study) frontPlot() []plot.Plot {
 	if len(pts) < 2 {
 		return nil
 	}
-	var users, gpus []result.Span
+	var users, gpus []tune.Span
 	for _, p := range pts {
 		users, gpus = append(users, p.PerUser), append(gpus, p.PerGPU)
 	}

@@ -1,5 +1,7 @@
 package result
 
+import "perflab/internal/tune"
+
 // Study is everything a tuning job found, as facts: the document study.json,
 // from which every report is rendered. Renderers compute nothing.
 type Study struct {
@@ -62,16 +64,16 @@ type Load struct {
 
 // Pick is a configuration the study singles out.
 type Pick struct {
-	Trial    int      `json:"trial"` // whose figures these are
-	Label    string   `json:"label"`
-	Engine   string   `json:"engine"`
-	Command  string   `json:"command"`            // one replica's serving command
-	Replicas int      `json:"replicas"`           // how many of them, measured together
-	Summary  *Summary `json:"summary,omitempty"`  // on the primary workload
-	Gain     *float64 `json:"gain"`               // of the objective against the baseline: +0.5 is 50 % better; null where none can be given
-	Interval *Span    `json:"interval,omitempty"` // of Gain at 95 %, corrected, where launches of both were repeated
-	Launches int      `json:"launches,omitempty"` // that Gain is of, where more than one
-	SLOs     []Judged `json:"slos,omitempty"`     // what became of the constraints, by these figures
+	Trial    int        `json:"trial"` // whose figures these are
+	Label    string     `json:"label"`
+	Engine   string     `json:"engine"`
+	Command  string     `json:"command"`            // one replica's serving command
+	Replicas int        `json:"replicas"`           // how many of them, measured together
+	Summary  *Summary   `json:"summary,omitempty"`  // on the primary workload
+	Gain     *float64   `json:"gain"`               // of the objective against the baseline: +0.5 is 50 % better; null where none can be given
+	Interval *tune.Span `json:"interval,omitempty"` // of Gain at 95 %, corrected, where launches of both were repeated
+	Launches int        `json:"launches,omitempty"` // that Gain is of, where more than one
+	SLOs     []Judged   `json:"slos,omitempty"`     // what became of the constraints, by these figures
 }
 
 // Judged is whether figures keep a constraint.

@@ -31,7 +31,7 @@ func (c *course) ablate() bool {
 			a.reason = "not tried: the budget is used up" // or kept for the check of what was dropped
 			continue
 		} else {
-			a.without = &entrant{name: "without " + s.Label, origin: k.winner.origin.with(Candidate{Label: "without " + s.Label, Set: s.Set}), config: config, rounds: map[int]*trial{}}
+			a.without = &entrant{name: "without " + s.Label, origin: k.winner.origin.with(Change{Label: "without " + s.Label, Set: s.Set}), config: config, rounds: map[int]*trial{}}
 			if !c.enter(a.without, AblateStage, 1) {
 				return false
 			}
@@ -58,10 +58,10 @@ func (k *contest) find(config Config) *entrant {
 
 // removals are the winner's settings, those first that are predicted to bring
 // least.
-func (c *course) removals() []Candidate {
+func (c *course) removals() []Change {
 	winner := c.contest.winner.config
 	out := slices.Clone(c.guide.Removals(winner))
-	slices.SortStableFunc(out, func(a, b Candidate) int {
+	slices.SortStableFunc(out, func(a, b Change) int {
 		x, y := c.point(a.Apply(winner)), c.point(b.Apply(winner))
 		return -cmp.Compare(x.x, y.x)
 	})
@@ -115,7 +115,7 @@ func (c *course) check() bool {
 		return true
 	}
 	c.begin(CheckStage)
-	without := Candidate{Set: Config{}}
+	without := Change{Set: Config{}}
 	var gone []string
 	for _, a := range k.ablated {
 		if a.dropped {

@@ -38,7 +38,7 @@ func (c *course) fresh(numerics string) *trial {
 
 // alike reports whether a configuration answers as the baseline does.
 func (c *course) alike(config Config) bool {
-	return c.guide.Numerics(config) == c.guide.Numerics(Candidate{}.Apply(c.space.Baseline))
+	return c.guide.Numerics(config) == c.guide.Numerics(Change{}.Apply(c.space.Baseline))
 }
 
 // answers are the baseline's, of its first launch that has any.

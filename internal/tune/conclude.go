@@ -17,7 +17,7 @@ func (c *course) conclude() Result {
 		}
 	}
 	r.Winner = r.Baseline
-	if l := c.leader(); l != nil && !maps.Equal(l.trial.Config, Candidate{}.Apply(c.space.Baseline)) {
+	if l := c.leader(); l != nil && !maps.Equal(l.trial.Config, Change{}.Apply(c.space.Baseline)) {
 		r.Challenger = l.trial.Trial
 		if !c.based() {
 			r.Winner = 0
@@ -212,7 +212,7 @@ func (c *course) soFar() string {
 	switch {
 	case lead == nil:
 		return after + ": nothing is measured yet"
-	case maps.Equal(lead.trial.Config, Candidate{}.Apply(c.space.Baseline)):
+	case maps.Equal(lead.trial.Config, Change{}.Apply(c.space.Baseline)):
 		return after + ": nothing beats the baseline yet"
 	}
 	return fmt.Sprintf("%s: %s leads, not confirmed", after, lead.trial.name)
@@ -271,14 +271,14 @@ func (c *course) evidence() *Evidence {
 	}
 	m := c.model()
 	for _, r := range c.arms {
-		e.Arms = append(e.Arms, c.armEnd(r, m))
+		e.Candidates = append(e.Candidates, c.armEnd(r, m))
 	}
-	e.Foretold = c.foretold()
+	e.Predictions = c.foretold()
 	if k := c.contest; k != nil {
 		e.Comparisons = c.comparisons()
 		e.HoldOuts = c.heldOut()
 		for _, a := range k.ablated {
-			out := Ablated{Setting: a.setting.Label, Gain: a.span, Dropped: a.dropped, Reason: a.reason}
+			out := Ablation{Setting: a.setting.Label, Gain: a.span, Dropped: a.dropped, Reason: a.reason}
 			if a.without != nil && len(a.without.rounds) == 1 {
 				out.Trial = a.without.ids()[0]
 			}
@@ -372,7 +372,7 @@ func (c *course) heldOut() []Comparison {
 
 // accuracy are the verdicts of the guard. What is recommended has one of its own:
 // where another of its numerics was asked, that one's.
-func (c *course) accuracy() []Paired {
+func (c *course) accuracy() []PairedTest {
 	e := c.recommended()
 	if e == nil || c.objective.Guard == nil || c.alike(e.config) {
 		return c.verdicts
@@ -391,8 +391,8 @@ func (c *course) accuracy() []Paired {
 	return out
 }
 
-func (c *course) armEnd(r *runner, m *surrogate) ArmEnd {
-	out := ArmEnd{Label: r.Label, Config: r.Config, Prior: r.Prior, Reason: r.Refused}
+func (c *course) armEnd(r *runner, m *surrogate) Outcome {
+	out := Outcome{Label: r.Label, Config: r.Config, Prior: r.Prior, Reason: r.Refused}
 	if r.point.known {
 		out.Predicted = new(math.Exp(r.point.x))
 		mean, _ := m.at(r.point)
@@ -411,28 +411,28 @@ func (c *course) armEnd(r *runner, m *surrogate) ArmEnd {
 	}
 	switch {
 	case r.Refused != "":
-		out.State = ArmRefused
+		out.State = StateRefused
 	case len(lead) > 0:
-		out.State, out.Reason = ArmLeft, ""
+		out.State, out.Reason = StateNotWorse, ""
 		out.Measured = c.measured(r.Config, share)
 		if why := c.worse(lead[0]); why != "" {
-			out.State, out.Reason = ArmEliminated, why
+			out.State, out.Reason = StateEliminated, why
 		} else if c.barred(r.Config) {
-			out.State, out.Reason = ArmEliminated, "its answers are not those of the baseline"
+			out.State, out.Reason = StateEliminated, "its answers are not those of the baseline"
 		}
 		if c.carried(r) {
-			out.State, out.Reason = ArmCarried, ""
+			out.State, out.Reason = StateRefined, ""
 		}
 	case len(out.Trials) > 0:
-		out.State = ArmFailed
+		out.State = StateFailed
 		out.Reason = c.bounds.note(c.trials[out.Trials[0]-1], c.space.Primary)
 	case r.pruned:
-		out.State = ArmPruned
+		out.State = StatePruned
 		out.Reason = fmt.Sprintf("predicted at %s of the baseline, more than %d times worse than the best", percentage(math.Exp(r.point.x)), hopeless)
 	case c.barred(r.Config):
-		out.State, out.Reason = ArmEliminated, "its numerics were rejected by the accuracy guard"
+		out.State, out.Reason = StateEliminated, "its numerics were rejected by the accuracy guard"
 	default:
-		out.State = ArmUntried
+		out.State = StateUntried
 		out.Reason = "no launch was left that it was worth"
 	}
 	return out
@@ -447,7 +447,7 @@ func (c *course) carried(r *runner) bool {
 }
 
 // foretold is how well the predictions met the measurements, by engine.
-func (c *course) foretold() []Foretold {
+func (c *course) foretold() []PredictionFit {
 	by := map[string][]point{}
 	seen := map[string]bool{}
 	for _, t := range c.trials {
@@ -460,7 +460,7 @@ func (c *course) foretold() []Foretold {
 		p.y = t.log - ref
 		by[t.Config[engineParameter]] = append(by[t.Config[engineParameter]], p)
 	}
-	var out []Foretold
+	var out []PredictionFit
 	for _, engine := range slices.Sorted(maps.Keys(by)) {
 		out = append(out, foretell(engine, by[engine]))
 	}

@@ -34,7 +34,7 @@ type entrant struct {
 
 // ablation is a setting of the winner, left out.
 type ablation struct {
-	setting Candidate
+	setting Change
 	without *entrant
 	span    *Span // of having it
 	dropped bool
@@ -91,7 +91,7 @@ func (c *course) confirm() bool {
 // to show a gain that matters, as far as the budget goes.
 func (c *course) entry() *contest {
 	k := &contest{}
-	base := Candidate{}.Apply(c.space.Baseline)
+	base := Change{}.Apply(c.space.Baseline)
 	if c.based() {
 		k.entries = append(k.entries, &entrant{name: "the baseline", origin: lineage{arm: "the baseline"}, config: base})
 	}
@@ -117,7 +117,7 @@ func (c *course) entry() *contest {
 // contenders are what may be confirmed: what is thought best, then what was measured best,
 // should the two differ, then the rest in order.
 func (c *course) contenders() []standing {
-	base := Candidate{}.Apply(c.space.Baseline)
+	base := Change{}.Apply(c.space.Baseline)
 	all := slices.DeleteFunc(c.standings(), func(s standing) bool { return maps.Equal(s.trial.Config, base) || c.barred(s.trial.Config) })
 	measured := func(s standing) float64 {
 		if s.score.class != all[0].score.class || s.score.miss != all[0].score.miss {

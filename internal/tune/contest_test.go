@@ -179,11 +179,11 @@ func TestRaceHoldOutWithoutAFigure(t *testing.T) {
 // narrow is a field of one arm beside the baseline.
 type narrow struct{ *field }
 
-func (narrow) Arms() []Arm {
+func (narrow) Candidates() []Candidate {
 	c := raceSpace().Baseline
-	return []Arm{{Label: "baseline", Config: c}, {Label: "set", Config: Candidate{Set: Config{"engine": "s", "batched": "4096", "seqs": "256"}}.Apply(c)}}
+	return []Candidate{{Label: "baseline", Config: c}, {Label: "set", Config: Change{Set: Config{"engine": "s", "batched": "4096", "seqs": "256"}}.Apply(c)}}
 }
-func (narrow) Steps(Config) []Candidate { return nil }
+func (narrow) Steps(Config) []Change { return nil }
 
 // TestRaceChecksByFreshLaunches holds how often what equals the baseline is called
 // better with ablation and check in play: of two settings one brings all of the gain,
@@ -274,7 +274,7 @@ func TestRaceAsksOnce(t *testing.T) {
 		t.Errorf("asked after the search: %v", fresh)
 	}
 	name := a.now.recommended().name
-	if !slices.ContainsFunc(r.Evidence.Accuracy, func(p Paired) bool { return p.Label == name && p.Accepted }) {
+	if !slices.ContainsFunc(r.Evidence.Accuracy, func(p PairedTest) bool { return p.Label == name && p.Accepted }) {
 		t.Errorf("no verdict on %s: %+v", name, r.Evidence.Accuracy)
 	}
 }

@@ -112,7 +112,7 @@ func (d *Draw) Tell(o Observation) {
 // advance finds what to propose next.
 func (d *Draw) advance() {
 	p := Proposal{Trial: len(d.trials) + 1, Stage: BaselineStage, Label: BaselineStage,
-		Config: Candidate{}.Apply(d.space.Baseline), Workloads: []string{d.space.Primary}}
+		Config: Change{}.Apply(d.space.Baseline), Workloads: []string{d.space.Primary}}
 	d.open = nil
 	if p.Trial > 1 {
 		if d.ended = d.budget.used(d.told); d.ended != "" {

@@ -4,17 +4,17 @@ package tune
 // of the objective in the direction that is better, so 1.1 is 10 % better also
 // where less is better; see Objective.Gain.
 type Evidence struct {
-	Noise       Noise        `json:"noise"`
-	Arms        []ArmEnd     `json:"arms"` // in the order in which they were ranked, refused ones last
-	Foretold    []Foretold   `json:"foretold,omitempty"`
-	Steps       []Entry      `json:"steps,omitempty"` // repairs and refinements in the order of their trials
-	Comparisons []Comparison `json:"comparisons,omitempty"`
-	Ablation    []Ablated    `json:"ablation,omitempty"`
-	HoldOuts    []Comparison `json:"hold_outs,omitempty"` // winner over baseline on each further workload
-	Accuracy    []Paired     `json:"accuracy,omitempty"`
-	Constraints []Constraint `json:"constraints,omitempty"` // kept by what is recommended, where it was launched again
-	Phases      []Phase      `json:"phases"`
-	Stopped     string       `json:"stopped,omitempty"` // why the search ended before its budget, one sentence
+	Noise       Noise           `json:"noise"`
+	Candidates  []Outcome       `json:"candidates"` // in the order in which they were ranked, refused ones last
+	Predictions []PredictionFit `json:"predictions,omitempty"`
+	Steps       []Entry         `json:"steps,omitempty"` // repairs and refinements in the order of their trials
+	Comparisons []Comparison    `json:"comparisons,omitempty"`
+	Ablation    []Ablation      `json:"ablation,omitempty"`
+	HoldOuts    []Comparison    `json:"hold_outs,omitempty"` // winner over baseline on each further workload
+	Accuracy    []PairedTest    `json:"accuracy,omitempty"`
+	Constraints []Constraint    `json:"constraints,omitempty"` // kept by what is recommended, where it was launched again
+	Phases      []Phase         `json:"phases"`
+	Stopped     string          `json:"stopped,omitempty"` // why the search ended before its budget, one sentence
 }
 
 // Noise is the spread of the objective between equal measurements, as a
@@ -32,8 +32,8 @@ type Span struct {
 	High  float64 `json:"high"`
 }
 
-// ArmEnd is what became of an arm.
-type ArmEnd struct {
+// Outcome is what became of an arm.
+type Outcome struct {
 	Label     string   `json:"label"`
 	Config    Config   `json:"config"`
 	Prior     string   `json:"prior,omitempty"`
@@ -47,19 +47,19 @@ type ArmEnd struct {
 
 // States of an arm.
 const (
-	ArmRefused    = "refused"    // by a rule, never launched
-	ArmPruned     = "pruned"     // predicted to be hopeless, never launched
-	ArmUntried    = "untried"    // no budget for it
-	ArmFailed     = "failed"     // launched, without a figure
-	ArmEliminated = "eliminated" // measured, and shown to be worse, or to miss a constraint
-	ArmLeft       = "left"       // measured and not shown to be worse, but not carried on
-	ArmCarried    = "carried"    // into the refinement
+	StateRefused    = "refused"    // by a rule, never launched
+	StatePruned     = "pruned"     // predicted to be hopeless, never launched
+	StateUntried    = "untried"    // no budget for it
+	StateFailed     = "failed"     // launched, without a figure
+	StateEliminated = "eliminated" // measured, and shown to be worse, or to miss a constraint
+	StateNotWorse   = "left"       // measured and not shown to be worse, but not carried on
+	StateRefined    = "carried"    // into the refinement
 )
 
-// Foretold is how well predictions of one engine met its measurements, as
+// PredictionFit is how well predictions of one engine met its measurements, as
 // learned in the study: log measured = Bias + Scale * log predicted, both as
 // ratios to the baseline.
-type Foretold struct {
+type PredictionFit struct {
 	Engine string  `json:"engine"`
 	N      int     `json:"n"` // configurations with both
 	Bias   float64 `json:"bias"`
@@ -101,8 +101,8 @@ type Constraint struct {
 	Launches int      `json:"launches"`
 }
 
-// Ablated is a setting of the winner and what it brings.
-type Ablated struct {
+// Ablation is a setting of the winner and what it brings.
+type Ablation struct {
 	Setting string `json:"setting"` // as the engine spells it
 	Trial   int    `json:"trial,omitzero"`
 	Gain    *Span  `json:"gain,omitempty"` // of having it: ratio of the winner to the configuration without it, less one
@@ -110,9 +110,9 @@ type Ablated struct {
 	Reason  string `json:"reason"`
 }
 
-// Paired is a test of answers against those of the baseline, question by
+// PairedTest is a test of answers against those of the baseline, question by
 // question.
-type Paired struct {
+type PairedTest struct {
 	Label     string  `json:"label"`
 	Questions int     `json:"questions"` // answered, those of every launch
 	Right     int     `json:"right"`

@@ -16,8 +16,8 @@ const guardConfidence = 0.95
 // a loss of more than the margin must be ruled out, so that neither few
 // questions nor none ever pass for lack of data. Of several launches the answers
 // follow each other; Guard.Questions says where the questions begin again.
-func (g Guard) Judge(label, base, answers string) (Paired, bool) {
-	out := Paired{Label: label, Questions: len(answers), Margin: g.Margin}
+func (g Guard) Judge(label, base, answers string) (PairedTest, bool) {
+	out := PairedTest{Label: label, Questions: len(answers), Margin: g.Margin}
 	p, err := g.pairs(base, answers)
 	if err != nil {
 		out.Questions = min(len(base), len(answers))
@@ -68,7 +68,7 @@ func (g Guard) pairs(base, answers string) (stat.Pairs, error) {
 }
 
 // sentence says it to a reader, who knows the label.
-func (d Paired) sentence(p stat.Pairs) string {
+func (d PairedTest) sentence(p stat.Pairs) string {
 	asked := fmt.Sprintf("%d questions", d.Questions/p.Rounds)
 	if p.Rounds > 1 {
 		asked += fmt.Sprintf(" asked %d times", p.Rounds)
@@ -89,7 +89,7 @@ func (d Paired) sentence(p stat.Pairs) string {
 }
 
 // against is how the bound stands to the margin.
-func (d Paired) against() string {
+func (d PairedTest) against() string {
 	allowed := points(d.Margin) + " points allowed"
 	switch {
 	case d.Accepted:
@@ -102,7 +102,7 @@ func (d Paired) against() string {
 
 // needed is how many questions would pass four times in five if the change is
 // the one that was seen, to two digits; 0 where that is none's affair.
-func (d Paired) needed(p stat.Pairs) int {
+func (d PairedTest) needed(p stat.Pairs) int {
 	if d.Accepted {
 		return 0
 	}

@@ -5,13 +5,13 @@ package tune
 type Guide interface {
 	// Arms are the configurations that a search may begin with: the structural
 	// choices, each whole. One that cannot run says why, and is never launched.
-	Arms() []Arm
+	Candidates() []Candidate
 	// Steps are small changes of a configuration, a step on one numeric ladder
 	// each, in the order in which they are worth trying.
-	Steps(Config) []Candidate
+	Steps(Config) []Change
 	// Removals are the settings of a configuration that are not the engine's
 	// defaults and may go, one a candidate, labelled by what goes.
-	Removals(Config) []Candidate
+	Removals(Config) []Change
 	// Refuse says why a configuration cannot run, or nothing.
 	Refuse(Config) string
 	// Numerics names what decides the answers of the model: checkpoint, KV
@@ -31,8 +31,8 @@ type Predictor interface {
 	Predict(c Config, workload string) (figures map[string]float64, ok bool)
 }
 
-// Arm is a whole configuration that a search may begin with.
-type Arm struct {
+// Candidate is a whole configuration that a search may begin with.
+type Candidate struct {
 	Label   string `json:"label"`
 	Config  Config `json:"config"`
 	Refused string `json:"refused,omitempty"` // why it cannot run, one sentence

@@ -22,7 +22,7 @@ type product struct {
 }
 
 func newProduct(g Guide, baseline Config) *product {
-	p := &product{guide: g, baseline: Candidate{}.Apply(baseline), size: 1, refused: map[string]bool{}, seen: map[string]bool{}}
+	p := &product{guide: g, baseline: Change{}.Apply(baseline), size: 1, refused: map[string]bool{}, seen: map[string]bool{}}
 	p.fixed = maps.Clone(p.baseline)
 	for _, dim := range g.Domain() {
 		if len(dim.Values) == 0 {

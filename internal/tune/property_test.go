@@ -18,7 +18,7 @@ func randomSpace(r *rand.Rand) Space {
 	for i := range r.IntN(4) {
 		st := Stage{Name: fmt.Sprint("stage ", i)}
 		for j := range 1 + r.IntN(3) {
-			st.Candidates = append(st.Candidates, Candidate{
+			st.Changes = append(st.Changes, Change{
 				Label: fmt.Sprint(i, "-", j), Replace: r.IntN(4) == 0,
 				Set: Config{"abc"[r.IntN(3):][:1]: fmt.Sprint(1 + r.IntN(3))},
 			})
@@ -126,7 +126,7 @@ func checkResult(t *testing.T, seed uint64, s *Staged, r Result) {
 		if i > 0 && d.Before != before[i-1].Winner {
 			fail("a stage does not begin with the last one's winner")
 		}
-		if d.Reason == "" || len(d.Entries) != len(s.space.Stages[i].Candidates) {
+		if d.Reason == "" || len(d.Entries) != len(s.space.Stages[i].Changes) {
 			fail("a stage lacks its reason or a candidate")
 		}
 		for _, e := range d.Entries {

@@ -105,7 +105,7 @@ func axes(g Guide, s Space) []Dimension {
 	out := slices.Clone(g.Domain())
 	for i, d := range out {
 		values := map[string]bool{}
-		for _, a := range g.Arms() {
+		for _, a := range g.Candidates() {
 			if a.Refused == "" && a.Prior == "" {
 				values[a.Config[d.Name]] = true
 			}
@@ -120,7 +120,7 @@ func axes(g Guide, s Space) []Dimension {
 		}
 	}
 	add(s.Baseline)
-	for _, a := range g.Arms() {
+	for _, a := range g.Candidates() {
 		add(a.Config)
 	}
 	return out
@@ -151,10 +151,10 @@ type course struct {
 	arms     []*runner
 	steps    []Entry // repairs and refinements
 	marks    []mark
-	given    map[string]Paired  // the guard's last verdict by Numerics
-	apart    map[string]float64 // agreement of what the guard's proxy rejected, by Numerics
-	verdicts []Paired           // of the guard, in order
-	why      string             // the search ended before its budget
+	given    map[string]PairedTest // the guard's last verdict by Numerics
+	apart    map[string]float64    // agreement of what the guard's proxy rejected, by Numerics
+	verdicts []PairedTest          // of the guard, in order
+	why      string                // the search ended before its budget
 
 	contest *contest
 }
@@ -168,7 +168,7 @@ type mark struct {
 
 // runner is an arm in the race.
 type runner struct {
-	Arm
+	Candidate
 	origin lineage
 	point  point
 	trials []*trial
@@ -176,7 +176,7 @@ type runner struct {
 }
 
 func (r *Race) walk() *course {
-	c := &course{Race: r, bounds: r.objective, given: map[string]Paired{}, apart: map[string]float64{}}
+	c := &course{Race: r, bounds: r.objective, given: map[string]PairedTest{}, apart: map[string]float64{}}
 	_ = c.opening() && c.rung() && c.repair() && c.final() && c.refine() && c.confirm() && c.ablate()
 	return c
 }
@@ -229,11 +229,11 @@ func (c *course) measure(p Proposal, from lineage) (*trial, bool) {
 // later ones over the earlier.
 type lineage struct {
 	arm     string
-	changes []Candidate
+	changes []Change
 }
 
 // with is the lineage of a change. What it overrides is not told.
-func (l lineage) with(k Candidate) lineage {
+func (l lineage) with(k Change) lineage {
 	out := lineage{arm: l.arm}
 	for _, before := range l.changes {
 		for name := range before.Set {
@@ -471,7 +471,7 @@ func (c *course) short() float64 {
 // opening launches the baseline: twice, where the budget is not too small.
 func (c *course) opening() bool {
 	c.begin(BaselineStage)
-	config := Candidate{}.Apply(c.space.Baseline)
+	config := Change{}.Apply(c.space.Baseline)
 	shares := []float64{0, 0}
 	if c.budget.Trials > 0 && c.budget.Trials < smallBudget {
 		shares = shares[:1]

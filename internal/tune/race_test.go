@@ -23,7 +23,7 @@ type field struct {
 	wrong  func(Config) float64 // factor of the predictions
 	sd     float64              // between launches
 	equal  bool                 // every configuration is the same in truth
-	moves  func(Config) []Candidate
+	moves  func(Config) []Change
 	broken map[int]string // trial -> status
 }
 
@@ -34,12 +34,12 @@ var (
 	fieldBatched = []string{"", "2048", "4096", "8192", "16384"}
 )
 
-func (f *field) Arms() []Arm {
-	var out []Arm
+func (f *field) Candidates() []Candidate {
+	var out []Candidate
 	for _, e := range fieldEngines {
 		for _, m := range []string{"bf16", "fp8"} {
 			for _, tp := range fieldTP {
-				a := Arm{Label: e + " " + m + " tp " + tp, Config: Config{"engine": e, "model": m, "tp": tp}}
+				a := Candidate{Label: e + " " + m + " tp " + tp, Config: Config{"engine": e, "model": m, "tp": tp}}
 				a.Refused = f.Refuse(a.Config)
 				out = append(out, a)
 			}
@@ -48,26 +48,26 @@ func (f *field) Arms() []Arm {
 	return out
 }
 
-func (f *field) ladder(c Config, name string, values []string) []Candidate {
+func (f *field) ladder(c Config, name string, values []string) []Change {
 	i := slices.Index(values, c[name])
-	var out []Candidate
+	var out []Change
 	for _, j := range []int{i + 1, i - 1, i + 2} {
 		if j >= 0 && j < len(values) {
-			out = append(out, Candidate{Label: strings.TrimSpace(name + " " + values[j]), Set: Config{name: values[j]}})
+			out = append(out, Change{Label: strings.TrimSpace(name + " " + values[j]), Set: Config{name: values[j]}})
 		}
 	}
 	return out
 }
 
-func (f *field) Steps(c Config) []Candidate {
+func (f *field) Steps(c Config) []Change {
 	return append(f.ladder(c, "seqs", fieldSeqs), f.ladder(c, "batched", fieldBatched)...)
 }
 
-func (f *field) Removals(c Config) []Candidate {
-	var out []Candidate
+func (f *field) Removals(c Config) []Change {
+	var out []Change
 	for _, name := range []string{"batched", "seqs"} {
 		if c[name] != "" {
-			out = append(out, Candidate{Label: "--" + name + " " + c[name], Set: Config{name: ""}})
+			out = append(out, Change{Label: "--" + name + " " + c[name], Set: Config{name: ""}})
 		}
 	}
 	return out
@@ -112,7 +112,7 @@ func (f *field) evaluate(seed uint64) Evaluate {
 			return Observation{Status: status, Reason: "as the test wants it", Seconds: 60}, nil
 		}
 		if math.IsNaN(v) {
-			return Observation{Status: Refused, Reason: "out of memory", Seconds: 20, Moves: []Candidate{{Label: "less", Set: Config{"seqs": "64"}}}}, nil
+			return Observation{Status: Refused, Reason: "out of memory", Seconds: 20, Moves: []Change{{Label: "less", Set: Config{"seqs": "64"}}}}, nil
 		}
 		r := stat.Stream(seed, fmt.Sprint("launch ", p.Trial))
 		if p.Share > 0 {
@@ -173,10 +173,10 @@ func world(seed uint64) *field {
 // best is the true optimum.
 func (f *field) best() float64 {
 	best := 0.0
-	for _, a := range f.Arms() {
+	for _, a := range f.Candidates() {
 		for _, s := range fieldSeqs {
 			for _, b := range fieldBatched {
-				c := Candidate{Set: Config{"seqs": s, "batched": b}}.Apply(a.Config)
+				c := Change{Set: Config{"seqs": s, "batched": b}}.Apply(a.Config)
 				if v := f.value(c); a.Refused == "" && v > best {
 					best = v
 				}
@@ -345,10 +345,10 @@ func TestRaceProperties(t *testing.T) {
 			}
 			end := randomEnd(r, p)
 			for w := range end.Figures {
-				end.Figures[w]["m"] *= f.truth(f.Arms()[3].Config)
+				end.Figures[w]["m"] *= f.truth(f.Candidates()[3].Config)
 			}
 			if r.IntN(4) == 0 {
-				end.Moves = []Candidate{{Label: "seqs 512", Set: Config{"seqs": "512"}, Why: "it waits"}}
+				end.Moves = []Change{{Label: "seqs 512", Set: Config{"seqs": "512"}, Why: "it waits"}}
 			}
 			if p.Questions && r.IntN(5) > 0 {
 				end.Answers = strings.Repeat("1101", 60)
@@ -407,8 +407,8 @@ func checkRace(t *testing.T, seed uint64, a *Race, told []Observation) {
 		}
 	}
 	checkContest(t, a, res)
-	for _, arm := range res.Evidence.Arms {
-		if arm.State == "" || arm.State == ArmEliminated && arm.Reason == "" {
+	for _, arm := range res.Evidence.Candidates {
+		if arm.State == "" || arm.State == StateEliminated && arm.Reason == "" {
 			fail("an arm without its end")
 		}
 	}
@@ -512,9 +512,9 @@ func TestRaceMends(t *testing.T) {
 		return truth(c)
 	}
 	f.wrong = func(c Config) float64 { return truth(Config{"engine": "v", "model": "bf16", "tp": "4"}) / f.truth(c) }
-	f.moves = func(c Config) []Candidate {
+	f.moves = func(c Config) []Change {
 		if c["engine"] == "s" && c["seqs"] == "" {
-			return []Candidate{{Label: "seqs 256", Set: Config{"seqs": "256"}, Why: "200 requests wait while 20 % of the KV cache is in use"}}
+			return []Change{{Label: "seqs 256", Set: Config{"seqs": "256"}, Why: "200 requests wait while 20 % of the KV cache is in use"}}
 		}
 		return nil
 	}

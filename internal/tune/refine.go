@@ -13,7 +13,7 @@ const around = 3
 // option is a configuration that may be launched next.
 type option struct {
 	from   *trial // what it is a change of; nil for an arm
-	change Candidate
+	change Change
 	config Config
 	asked  bool // a bottleneck asks for it
 	arm    int  // index of the arm, where it is one
@@ -134,8 +134,8 @@ func (c *course) distinct() []standing {
 
 // swaps change one choice of a configuration to what an arm of its engine has there:
 // with the settings that were found since, another layout may be the better one.
-func (c *course) swaps(config Config) []Candidate {
-	var out []Candidate
+func (c *course) swaps(config Config) []Change {
+	var out []Change
 	for _, axis := range c.axes {
 		if axis.Ordered || axis.Name == engineParameter {
 			continue
@@ -147,7 +147,7 @@ func (c *course) swaps(config Config) []Candidate {
 				continue
 			}
 			seen[v] = true
-			out = append(out, Candidate{Label: setting(axis.Name, v), Set: Config{axis.Name: v}})
+			out = append(out, Change{Label: setting(axis.Name, v), Set: Config{axis.Name: v}})
 		}
 	}
 	return out
@@ -162,15 +162,15 @@ func setting(name, v string) string {
 }
 
 // helped are the changes that made something better.
-func (c *course) helped() []Candidate {
-	var out []Candidate
+func (c *course) helped() []Change {
+	var out []Change
 	for _, t := range c.trials {
 		if t.Stage != RefineStage && t.Stage != RepairStage || !t.measured() {
 			continue
 		}
 		for _, from := range c.trials[:t.Trial-1] {
 			change, ok := difference(from, t)
-			if ok && t.log > from.log && !slices.ContainsFunc(out, func(k Candidate) bool { return k.Label == change.Label }) {
+			if ok && t.log > from.log && !slices.ContainsFunc(out, func(k Change) bool { return k.Label == change.Label }) {
 				out = append(out, change)
 			}
 		}
@@ -179,8 +179,8 @@ func (c *course) helped() []Candidate {
 }
 
 // difference is the change of one parameter that led from a trial to another.
-func difference(a, b *trial) (Candidate, bool) {
-	k := Candidate{Set: Config{}}
+func difference(a, b *trial) (Change, bool) {
+	k := Change{Set: Config{}}
 	if !a.measured() || a.Share != b.Share || a.Pass != b.Pass {
 		return k, false
 	}
@@ -257,7 +257,7 @@ func (c *course) limits() []limit {
 	var out []limit
 	sd, _, _ := c.spread()
 	noise := max(2*sd, 0.05)
-	base := c.foresee(Candidate{}.Apply(c.space.Baseline))
+	base := c.foresee(Change{}.Apply(c.space.Baseline))
 	for _, b := range c.bounds.SLOs {
 		l := limit{Bound: b, base: logPositive(base.figures[b.Metric])}
 		if !(b.Limit > 0) {

@@ -41,14 +41,14 @@ func (c *course) lineUp() []*runner {
 	var out []*runner
 	seen := map[string]bool{}
 	best := math.Inf(-1)
-	for _, a := range c.guide.Arms() {
-		a.Config = Candidate{}.Apply(a.Config)
+	for _, a := range c.guide.Candidates() {
+		a.Config = Change{}.Apply(a.Config)
 		if k := a.Config.key(); seen[k] {
 			continue
 		} else {
 			seen[k] = true
 		}
-		r := &runner{Arm: a, origin: lineage{arm: a.Label}, point: c.place(a.Config)}
+		r := &runner{Candidate: a, origin: lineage{arm: a.Label}, point: c.place(a.Config)}
 		if a.Refused == "" {
 			r.point = c.point(a.Config)
 			best = max(best, r.point.x)
@@ -111,7 +111,7 @@ func (c *course) climb(r *runner) *runner {
 	at := *r
 	for range foreseenSteps {
 		best := at.point.x + foreseenGain
-		var step *Candidate
+		var step *Change
 		for _, k := range c.guide.Steps(at.Config) {
 			config := k.Apply(at.Config)
 			if c.guide.Refuse(config) != "" || !c.promises(config) {
@@ -152,7 +152,7 @@ func (c *course) promises(config Config) bool {
 func (c *course) rung() bool {
 	c.begin(RaceStage)
 	for _, r := range choose(c, c.lineUp) {
-		c.arms = append(c.arms, &runner{Arm: r.Arm, origin: r.origin, point: r.point, pruned: r.pruned})
+		c.arms = append(c.arms, &runner{Candidate: r.Candidate, origin: r.origin, point: r.point, pruned: r.pruned})
 	}
 	engines := map[string]bool{}
 	for _, r := range c.arms {
@@ -279,7 +279,7 @@ func (c *course) mend(t *trial, share float64) bool {
 
 // try launches a change of what a trial measured, and keeps what came of it; nil
 // where it need not or cannot be launched.
-func (c *course) try(from *trial, change Candidate, stage string, share float64) (*trial, bool) {
+func (c *course) try(from *trial, change Change, stage string, share float64) (*trial, bool) {
 	config := change.Apply(from.Config)
 	if c.seen(config) || c.barred(config) || c.guide.Refuse(config) != "" {
 		return nil, true

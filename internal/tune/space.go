@@ -10,7 +10,7 @@ import (
 // Validate says everything that is wrong with the space.
 func (s Space) Validate() error {
 	var errs []error
-	if len(Candidate{}.Apply(s.Baseline)) == 0 {
+	if len(Change{}.Apply(s.Baseline)) == 0 {
 		errs = append(errs, errors.New("the baseline sets no parameter: give the configuration to compare with"))
 	}
 	errs = append(errs, workloadErrors(append([]string{s.Primary}, s.Others...))...)
@@ -21,11 +21,11 @@ func (s Space) Validate() error {
 			errs = append(errs, fmt.Errorf("stage %d has no name: give it one", i+1))
 		case seen[st.Name]:
 			errs = append(errs, fmt.Errorf("the stage name %q is taken: give each stage its own, other than %q and %q", st.Name, BaselineStage, ConfirmStage))
-		case len(st.Candidates) == 0:
+		case len(st.Changes) == 0:
 			errs = append(errs, fmt.Errorf("stage %q has no candidates: list at least one, or remove the stage", st.Name))
 		}
 		seen[st.Name] = true
-		errs = append(errs, candidateErrors(fmt.Sprintf("stage %q", st.Name), st.Candidates)...)
+		errs = append(errs, changeErrors(fmt.Sprintf("stage %q", st.Name), st.Changes)...)
 	}
 	return errors.Join(errs...)
 }
@@ -45,7 +45,7 @@ func workloadErrors(workloads []string) []error {
 	return errs
 }
 
-func candidateErrors(where string, candidates []Candidate) []error {
+func changeErrors(where string, candidates []Change) []error {
 	var errs []error
 	seen := map[string]bool{}
 	for i, c := range candidates {

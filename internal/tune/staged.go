@@ -148,7 +148,7 @@ func (w *walk) measure(p Proposal, name string) (*trial, bool) {
 func (w *walk) baseline() bool {
 	t, ok := w.measure(Proposal{
 		Stage: BaselineStage, Label: BaselineStage,
-		Config: Candidate{}.Apply(w.space.Baseline), Workloads: []string{w.space.Primary},
+		Config: Change{}.Apply(w.space.Baseline), Workloads: []string{w.space.Primary},
 	}, "the baseline")
 	if ok {
 		w.base = t
@@ -174,10 +174,10 @@ func (w *walk) stage(st Stage) bool {
 	before := w.lead
 	d := Decision{Stage: st.Name, Before: before.id()}
 	var best *trial
-	for _, c := range st.Candidates {
+	for _, c := range st.Changes {
 		t, note, ok := w.try(st.Name, c)
 		if !ok {
-			w.unfinished(d, len(st.Candidates))
+			w.unfinished(d, len(st.Changes))
 			return false
 		}
 		d.Entries = append(d.Entries, w.entry(c.Label, t, before, note))
@@ -213,7 +213,7 @@ func (w *walk) unfinished(d Decision, candidates int) {
 
 // try measures a candidate, or finds the trial that did; a nil trial comes
 // with a note that says why there is none.
-func (w *walk) try(stage string, c Candidate) (t *trial, note string, ok bool) {
+func (w *walk) try(stage string, c Change) (t *trial, note string, ok bool) {
 	incumbent, name := w.base.Config, c.Label
 	if w.lead != nil {
 		incumbent = w.lead.Config

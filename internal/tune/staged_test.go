@@ -93,20 +93,20 @@ func a100() (Space, bench) {
 		Baseline: Config{"1engine": "vllm", "3tp": "tp8"},
 		Primary:  "sharegpt", Others: []string{"32k", "4k"},
 		Stages: []Stage{
-			{"Choosing the Inference Engine", []Candidate{
+			{"Choosing the Inference Engine", []Change{
 				{Label: "vLLM", Set: Config{"1engine": "vllm"}},
 				{Label: "SGLang", Set: Config{"1engine": "sglang"}},
 			}},
-			{"Quantization", []Candidate{
+			{"Quantization", []Change{
 				{Label: "SGLang FP8", Set: Config{"2model": "fp8"}},
 				{Label: "vLLM FP8", Set: Config{"1engine": "vllm", "2model": "fp8", "3tp": "tp8"}, Replace: true},
 				{Label: "vLLM FP8 EP", Set: Config{"1engine": "vllm", "2model": "fp8", "3tp": "tp8", "4ep": "ep"}, Replace: true},
 			}},
-			{"Parallelism", []Candidate{
+			{"Parallelism", []Change{
 				{Label: "vLLM FP8 TP4", Set: Config{"1engine": "vllm", "2model": "fp8", "3tp": "tp4", "5n": "x2"}, Replace: true},
 				{Label: "vLLM FP8 TP4 EP4", Set: Config{"1engine": "vllm", "2model": "fp8", "3tp": "tp4", "4ep": "ep", "5n": "x2"}, Replace: true},
 			}},
-			{"Max Batched Token Numbers", []Candidate{
+			{"Max Batched Token Numbers", []Change{
 				{Label: "4096", Set: Config{"6mbt": "4096"}},
 				{Label: "8192", Set: Config{"6mbt": "8192"}},
 			}},
@@ -199,9 +199,9 @@ func TestStagedH100(t *testing.T) {
 	s := staged(t, Space{
 		Baseline: Config{"1": "vllm"}, Primary: "sharegpt",
 		Stages: []Stage{
-			{"Engine", []Candidate{{Label: "SGLang", Set: Config{"1": "sglang"}}, {Label: "TensorRT-LLM", Set: Config{"1": "trtllm"}}}},
-			{"Quantization", []Candidate{{Label: "FP8", Set: Config{"2": "fp8"}}}},
-			{"Chunked prefill", []Candidate{{Label: "chunked prefill", Set: Config{"3": "chunked"}}}},
+			{"Engine", []Change{{Label: "SGLang", Set: Config{"1": "sglang"}}, {Label: "TensorRT-LLM", Set: Config{"1": "trtllm"}}}},
+			{"Quantization", []Change{{Label: "FP8", Set: Config{"2": "fp8"}}}},
+			{"Chunked prefill", []Change{{Label: "chunked prefill", Set: Config{"3": "chunked"}}}},
 		},
 	}, up, Budget{})
 	want := []string{
@@ -232,7 +232,7 @@ func TestStagedH100(t *testing.T) {
 func one(labels ...string) Space {
 	st := Stage{Name: "s"}
 	for _, l := range labels {
-		st.Candidates = append(st.Candidates, Candidate{Label: l, Set: Config{"x": l}})
+		st.Changes = append(st.Changes, Change{Label: l, Set: Config{"x": l}})
 	}
 	return Space{Baseline: Config{"x": "0"}, Stages: []Stage{st}, Primary: "w"}
 }
@@ -392,9 +392,9 @@ func TestStagedReplaceAndRemove(t *testing.T) {
 	s := staged(t, Space{
 		Baseline: Config{"a": "1", "b": "2", "empty": ""}, Primary: "w",
 		Stages: []Stage{
-			{"remove", []Candidate{{Label: "no a", Set: Config{"a": ""}}}},
-			{"replace", []Candidate{{Label: "c", Set: Config{"c": "3"}, Replace: true}}},
-			{"back", []Candidate{{Label: "a again", Set: Config{"a": "1"}}, {Label: "two", Set: Config{"b": "2"}, Replace: true}}},
+			{"remove", []Change{{Label: "no a", Set: Config{"a": ""}}}},
+			{"replace", []Change{{Label: "c", Set: Config{"c": "3"}, Replace: true}}},
+			{"back", []Change{{Label: "a again", Set: Config{"a": "1"}}, {Label: "two", Set: Config{"b": "2"}, Replace: true}}},
 		},
 	}, up, Budget{})
 	want := []string{
@@ -495,10 +495,10 @@ func TestNewStagedRefuses(t *testing.T) {
 	_, err := NewStaged(Space{
 		Baseline: Config{"x": ""}, Others: []string{"w", "w"},
 		Stages: []Stage{
-			{"", []Candidate{{Label: "a", Set: Config{"x": "1"}}}},
-			{"confirm", []Candidate{{Set: Config{"x": "1"}}}},
+			{"", []Change{{Label: "a", Set: Config{"x": "1"}}}},
+			{"confirm", []Change{{Set: Config{"x": "1"}}}},
 			{"empty", nil},
-			{"twins", []Candidate{{Label: "a", Set: Config{"x": "1"}}, {Label: "a", Set: Config{"x": ""}, Replace: true}, {Label: "b"}, {Label: "c", Set: Config{"x": ""}, Replace: true}}},
+			{"twins", []Change{{Label: "a", Set: Config{"x": "1"}}, {Label: "a", Set: Config{"x": ""}, Replace: true}, {Label: "b"}, {Label: "c", Set: Config{"x": ""}, Replace: true}}},
 		},
 	}, Objective{}, Budget{Trials: 3})
 	for _, want := range []string{

@@ -37,7 +37,7 @@ func (c *course) foresee(config Config) foresight {
 // point is a configuration as the surrogate of the objective sees it.
 func (c *course) point(config Config) point {
 	p := c.place(config)
-	base := c.foresee(Candidate{}.Apply(c.space.Baseline))
+	base := c.foresee(Change{}.Apply(c.space.Baseline))
 	if f := c.foresee(config); !math.IsNaN(f.log) && !math.IsNaN(base.log) {
 		p.x, p.known = f.log-base.log, true
 	}

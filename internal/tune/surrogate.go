@@ -239,9 +239,9 @@ func (c Config) key() string {
 
 // foretell fits, for one engine, measured = bias + scale*predicted on logarithms,
 // pulled towards 0 and 1 by the spreads above: few points say little.
-func foretell(engine string, points []point) Foretold {
+func foretell(engine string, points []point) PredictionFit {
 	const noise = 0.05
-	f := Foretold{Engine: engine, N: len(points), Scale: 1}
+	f := PredictionFit{Engine: engine, N: len(points), Scale: 1}
 	a, b, d := noise*noise/(engineSpread*engineSpread), 0.0, noise*noise/(slopeSpread*slopeSpread)
 	u, v := 0.0, 0.0
 	for _, p := range points {

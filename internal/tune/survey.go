@@ -12,7 +12,7 @@ import (
 // ranks by the first workload; Baseline is the first configuration, Winner the
 // best, and Confirmed stays false.
 type Survey struct {
-	configs   []Candidate
+	configs   []Change
 	workloads []string
 	objective Objective
 	trials    []*trial
@@ -23,7 +23,7 @@ var _ Strategy = (*Survey)(nil)
 // NewSurvey returns a survey, or everything that is wrong with what it was
 // given. Candidates are complete configurations; the first workload is the
 // primary one.
-func NewSurvey(configs []Candidate, workloads []string, o Objective) (*Survey, error) {
+func NewSurvey(configs []Change, workloads []string, o Objective) (*Survey, error) {
 	var errs []error
 	if len(configs) == 0 {
 		errs = append(errs, errors.New("the survey has no configurations: list at least one"))
@@ -31,7 +31,7 @@ func NewSurvey(configs []Candidate, workloads []string, o Objective) (*Survey, e
 	if len(workloads) == 0 {
 		errs = append(errs, errors.New("the survey has no workloads: list at least one"))
 	}
-	errs = append(errs, candidateErrors("survey", configs)...)
+	errs = append(errs, changeErrors("survey", configs)...)
 	errs = append(errs, workloadErrors(workloads)...)
 	for i, c := range configs {
 		for _, first := range configs[:i] {

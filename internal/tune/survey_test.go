@@ -7,10 +7,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func models(labels ...string) []Candidate {
-	var c []Candidate
+func models(labels ...string) []Change {
+	var c []Change
 	for _, l := range labels {
-		c = append(c, Candidate{Label: l, Set: Config{"model": l}})
+		c = append(c, Change{Label: l, Set: Config{"model": l}})
 	}
 	return c
 }
@@ -74,7 +74,7 @@ func TestNewSurveyRefuses(t *testing.T) {
 			t.Errorf("error lacks %q: %v", want, err)
 		}
 	}
-	twins := append(models("A"), Candidate{Label: "B", Set: Config{"model": "A", "x": ""}})
+	twins := append(models("A"), Change{Label: "B", Set: Config{"model": "A", "x": ""}})
 	if _, err := NewSurvey(twins, []string{"w"}, up); err == nil || !strings.Contains(err.Error(), `"A" and "B" are the same configuration`) {
 		t.Errorf("twins: %v", err)
 	}

@@ -38,9 +38,9 @@ import (
 // the same configuration; an empty value is the same as none.
 type Config map[string]string
 
-// Candidate is a change of the incumbent: Set overrides its parameters, an
+// Change is a change of the incumbent: Set overrides its parameters, an
 // empty value removes one, Replace starts from nothing instead.
-type Candidate struct {
+type Change struct {
 	Label   string `json:"label"`
 	Set     Config `json:"set"`
 	Replace bool   `json:"replace,omitempty"`
@@ -48,7 +48,7 @@ type Candidate struct {
 }
 
 // Apply returns the configuration that the candidate makes of an incumbent's.
-func (c Candidate) Apply(incumbent Config) Config {
+func (c Change) Apply(incumbent Config) Config {
 	config := Config{}
 	if !c.Replace {
 		maps.Copy(config, incumbent)
@@ -61,8 +61,8 @@ func (c Candidate) Apply(incumbent Config) Config {
 // Stage is one step of a staged search: its candidates compete with the
 // incumbent, and the best goes on.
 type Stage struct {
-	Name       string      `json:"name"`
-	Candidates []Candidate `json:"candidates"`
+	Name    string   `json:"name"`
+	Changes []Change `json:"candidates"`
 }
 
 // Space is what may be tried.
@@ -127,7 +127,7 @@ type Observation struct {
 	Figures map[string]map[string]float64 `json:"figures,omitempty"` // workload -> figure -> value
 	Seconds float64                       `json:"wall_s,omitempty"`  // what the trial took, for the budget
 	Within  map[string]float64            `json:"within,omitempty"`  // workload -> standard error of the objective's figure within the launch, as a share of it
-	Moves   []Candidate                   `json:"moves,omitempty"`   // what the end of the trial asks for next, best first: a repair of a refusal, an answer to a bottleneck
+	Moves   []Change                      `json:"moves,omitempty"`   // what the end of the trial asks for next, best first: a repair of a refusal, an answer to a bottleneck
 	Answers string                        `json:"answers,omitempty"` // to the questions, in order: 1 right, 0 wrong
 }
 

@@ -249,7 +249,7 @@ func (w *World) product() []tune.Config {
 		var out []tune.Config
 		for _, c := range configs {
 			for _, v := range values {
-				out = append(out, tune.Candidate{Set: tune.Config{name: v}}.Apply(c))
+				out = append(out, tune.Change{Set: tune.Config{name: v}}.Apply(c))
 			}
 		}
 		configs = out

@@ -24,34 +24,34 @@ func (w *World) stages() []tune.Stage {
 		}
 	}
 	stages := []tune.Stage{
-		{Name: "engine", Candidates: w.changes("engine", w.Engines)},
-		{Name: "quantisation", Candidates: w.changes("model", w.Models)},
-		{Name: "parallelism", Candidates: w.layouts(layout)},
+		{Name: "engine", Changes: w.changes("engine", w.Engines)},
+		{Name: "quantisation", Changes: w.changes("model", w.Models)},
+		{Name: "parallelism", Changes: w.layouts(layout)},
 	}
 	for _, names := range [][]string{limits[:1], limits[1:], rest, speculation} {
 		var s tune.Stage
 		for _, name := range names {
-			s.Candidates = append(s.Candidates, w.changes(name, w.Narrow[name])...)
+			s.Changes = append(s.Changes, w.changes(name, w.Narrow[name])...)
 		}
 		s.Name = strings.Join(names, " and ")
 		stages = append(stages, s)
 	}
-	return slices.DeleteFunc(stages, func(s tune.Stage) bool { return len(s.Candidates) == 0 })
+	return slices.DeleteFunc(stages, func(s tune.Stage) bool { return len(s.Changes) == 0 })
 }
 
 // changes set one parameter to each value that the baseline does not have.
-func (w *World) changes(name string, values []string) []tune.Candidate {
-	var out []tune.Candidate
+func (w *World) changes(name string, values []string) []tune.Change {
+	var out []tune.Change
 	for _, v := range values {
 		if v != w.Baseline[name] {
-			out = append(out, tune.Candidate{Label: name + " " + cmp.Or(v, "default"), Set: tune.Config{name: v}})
+			out = append(out, tune.Change{Label: name + " " + cmp.Or(v, "default"), Set: tune.Config{name: v}})
 		}
 	}
 	return out
 }
 
 // layouts are the products of the parameters of the layout.
-func (w *World) layouts(names []string) []tune.Candidate {
+func (w *World) layouts(names []string) []tune.Change {
 	sets := []tune.Config{{}}
 	for _, name := range names {
 		var next []tune.Config
@@ -66,9 +66,9 @@ func (w *World) layouts(names []string) []tune.Candidate {
 			sets = next
 		}
 	}
-	var out []tune.Candidate
+	var out []tune.Change
 	for _, s := range sets {
-		c := tune.Candidate{Set: s}
+		c := tune.Change{Set: s}
 		whole := c.Apply(w.Baseline)
 		if maps.Equal(whole, w.Baseline) || w.plan(whole).err != nil {
 			continue
