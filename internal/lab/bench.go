@@ -191,7 +191,7 @@ const holdTime = time.Minute
 
 // concurrent is how many connections the workload may need at once.
 func concurrent(w *workload.Workload) int {
-	limit, n := w.Spec().MaxConcurrency, w.Crowd(holdTime)
+	limit, n := w.Spec().MaxConcurrency, w.PeakDue(holdTime)
 	if limit > 0 && n > 0 {
 		return min(limit, n)
 	}
@@ -337,7 +337,7 @@ func (b Bench) warmUp(ctx context.Context, clients []*openai.Client, measured *w
 	}
 	var failed []result.Call
 	n := 0
-	_, err = load.Run(ctx, dressed(w.All(), measured), senders(clients), load.Options{MaxConcurrency: w.Spec().MaxConcurrency}, func(c result.Call) {
+	_, err = load.Run(ctx, withMeasuredAttributes(w.All(), measured), senders(clients), load.Options{MaxConcurrency: w.Spec().MaxConcurrency}, func(c result.Call) {
 		n++
 		if c.Class != result.OK {
 			failed = append(failed, c)

@@ -210,11 +210,11 @@ func (c *cacheWatch) use(ctx context.Context) *result.CacheUse {
 	return u
 }
 
-// dressed gives warm-up prompts what the measured requests carry beside their
+// withMeasuredAttributes gives warm-up prompts what the measured requests carry beside their
 // text and a server cannot answer without or warms up by: documents, a LoRA
 // adapter's name, tools. Images are left out: those of the set would be found
 // in the server's cache afterwards.
-func dressed(warm iter.Seq[workload.Request], measured *workload.Workload) iter.Seq[workload.Request] {
+func withMeasuredAttributes(warm iter.Seq[workload.Request], measured *workload.Workload) iter.Seq[workload.Request] {
 	return func(yield func(workload.Request) bool) {
 		next, stop := iter.Pull(measured.All())
 		defer stop()

@@ -152,7 +152,7 @@ func TestDressed(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	for r := range dressed(warm, w) {
+	for r := range withMeasuredAttributes(warm, w) {
 		n++
 		if len(r.Prompt) != 1 {
 			t.Errorf("%q is no warm-up prompt", r.Prompt)
