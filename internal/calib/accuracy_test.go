@@ -37,7 +37,7 @@ func TestAccuracy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folds, err := HoldOut(obs, Akin(obs), o)
+	folds, err := HoldOut(obs, DefaultHoldOut(obs), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,9 +16,9 @@ type Fold struct {
 	Residuals   []Residual
 }
 
-// Akin is what runs are held out by unless one says otherwise: the workload, or
+// DefaultHoldOut is what runs are held out by unless one says otherwise: the workload, or
 // the model where an accelerator has seen more models than workloads.
-func Akin(obs []Observation) func(Observation) string {
+func DefaultHoldOut(obs []Observation) func(Observation) string {
 	models, workloads := map[string]map[string]bool{}, map[string]map[string]bool{}
 	for _, b := range obs {
 		gpu := b.Config.GPU.Name

@@ -6,19 +6,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
 	"perflab/internal/calib"
+	"perflab/internal/forecast"
+	"perflab/internal/report"
 )
 
 type calibrateFlags struct {
@@ -82,16 +82,8 @@ func newCalibrate(env Env) *cobra.Command {
 	return c
 }
 
-// holdOuts are the keys that runs are held out by.
-var holdOuts = map[string]func(calib.Observation) string{
-	"workload": calib.ByWorkload,
-	"model":    calib.ByModel,
-	"study":    calib.ByStudy,
-	"auto":     nil, // calib.Akin
-}
-
 func (f *calibrateFlags) validate() error {
-	if _, ok := holdOuts[f.holdOut]; !ok {
+	if !forecast.IsHoldOut(f.holdOut) {
 		return usageError{fmt.Errorf("--hold-out %q is not known: auto, workload, model or study", f.holdOut)}
 	}
 	if f.format != "text" && f.format != "json" {
@@ -116,28 +108,66 @@ func runCalibrate(ctx context.Context, env Env, f *calibrateFlags, sources []str
 	if err != nil {
 		return err
 	}
-	o.setAside()
-	if len(o.obs) == 0 {
-		fmt.Fprint(env.Stderr, leftText(o.left))
-		return errors.New("no run can be used")
+	names := make([]string, len(sources))
+	for i, s := range sources {
+		names[i] = filepath.Base(s)
 	}
-	c := &calibrated{HoldOut: f.holdOut, Left: append([]unused{}, o.left...), obs: o.obs, Simulated: o.simulated}
-	if err := within(ctx, func() error { return c.fit(env, f) }); err != nil {
+	var fit *forecast.Fit
+	err = within(ctx, func() (err error) {
+		fit, err = forecast.Calibrate(o, forecast.FitOptions{
+			HoldOut: f.holdOut, Sources: names, Seed: f.seed, Each: onEveryCore,
+			Log: func(format string, args ...any) { fmt.Fprintf(env.Stderr, format+"\n", args...) },
+		})
+		return err
+	})
+	if errors.Is(err, forecast.ErrNoRuns) {
+		fmt.Fprint(env.Stderr, report.OmissionsText(withFlags(o.Omitted)))
+	}
+	if err != nil {
 		return err
 	}
-	c.Calibration = c.fitted.Calibration(c.source(sources), c.obs, c.Held)
-	if c.Simulated {
-		c.Calibration.Note = append(c.Calibration.Note, "SIMULATED: fitted to runs of a simulator; nothing in here is of hardware.")
-	}
+	fit.Omitted = withFlags(fit.Omitted)
 	if f.out != "" {
-		if err := c.write(f.out); err != nil {
+		if err := writeCalibration(f.out, fit.Calibration); err != nil {
 			return err
 		}
 	}
-	if f.format == "json" {
-		return c.json(env.Stdout)
+	return f.show(env, fit)
+}
+
+// withFlags names in each reason the flag that gives what a run does not say.
+func withFlags(omitted []forecast.Omission) []forecast.Omission {
+	omitted = slices.Clone(omitted)
+	for i := range omitted {
+		switch o := &omitted[i]; o.Field {
+		case "":
+		case "simulated":
+			o.Why += " (--simulated takes it nevertheless, for trials of the method)"
+		default:
+			o.Why += " by --" + o.Field
+		}
 	}
-	return c.text(env.Stdout, f.out)
+	return omitted
+}
+
+// show prints the fit.
+func (f *calibrateFlags) show(env Env, fit *forecast.Fit) error {
+	if f.format == "json" {
+		if err := writeJSON(env.Stdout, fit); err != nil {
+			return fmt.Errorf("print the calibration: %w", err)
+		}
+		return nil
+	}
+	err := report.CalibrationText(env.Stdout, fit)
+	if err == nil && f.out == "" {
+		_, err = fmt.Fprintln(env.Stdout, "No file was written: give --out FILE.")
+	} else if err == nil {
+		_, err = fmt.Fprintf(env.Stdout, "Written to %s\n", f.out)
+	}
+	if err != nil {
+		return fmt.Errorf("print the calibration: %w", err)
+	}
+	return nil
 }
 
 // within does work that has no context of its own. Interrupted, it is left to
@@ -153,55 +183,7 @@ func within(ctx context.Context, do func() error) error {
 	}
 }
 
-// setAside leaves out what no constant should be fitted to.
-func (o *observer) setAside() {
-	o.obs = slices.DeleteFunc(o.obs, func(x calib.Observation) bool {
-		if x.Ambiguous() {
-			o.leave(x.ID, "it is %s", x.Apart)
-		}
-		return x.Ambiguous()
-	})
-}
-
-// calibrated is all that a calibration found; its JSON is what --format json
-// prints.
-type calibrated struct {
-	Simulated   bool              `json:"simulated,omitempty"`
-	Calibration calib.Calibration `json:"calibration"`
-	Parameters  []calib.Parameter `json:"parameters"`
-	InSample    []calib.Residual  `json:"in_sample"`
-	HoldOut     string            `json:"hold_out"`
-	Held        []calib.Residual  `json:"held_out"`
-	Left        []unused          `json:"left_out"`
-
-	fitted *calib.Fitted
-	obs    []calib.Observation
-}
-
-// fit fits the constants, and again without each workload, model or study.
-func (c *calibrated) fit(env Env, f *calibrateFlags) error {
-	o := calib.FitOptions{Seed: f.seed, Each: onEveryCore}
-	log := func(format string, args ...any) { fmt.Fprintf(env.Stderr, format+"\n", args...) }
-	log("fit %s", plural(len(c.obs), "run"))
-	var err error
-	if c.fitted, err = calib.Fit(c.obs, o); err != nil {
-		return fmt.Errorf("fit: %w", err)
-	}
-	c.Parameters, c.InSample = c.fitted.Parameters, c.fitted.Residuals
-	log("hold out by %s", f.holdOut)
-	key := holdOuts[f.holdOut]
-	if key == nil {
-		key = calib.Akin(c.obs)
-	}
-	folds, err := calib.HoldOut(c.obs, key, o)
-	if err != nil {
-		return fmt.Errorf("hold out by %s: %w", f.holdOut, err)
-	}
-	c.Held = calib.HeldResiduals(folds)
-	return nil
-}
-
-// onEveryCore runs do on every core.
+// onEveryCore runs do for 0..n-1 on every core.
 func onEveryCore(n int, do func(i int)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -215,22 +197,9 @@ func onEveryCore(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// source tells in one sentence what was fitted.
-func (c *calibrated) source(args []string) string {
-	var names []string
-	for _, a := range args {
-		names = append(names, filepath.Base(a))
-	}
-	word := "run"
-	if c.Simulated {
-		word = "SIMULATED run"
-	}
-	return fmt.Sprintf("%s of %s, held out by %s.", plural(len(c.obs), word), strings.Join(names, ", "), c.heldOutBy())
-}
-
-// write makes the calibration file, and overwrites none.
-func (c *calibrated) write(path string) error {
-	b, err := json.MarshalIndent(c.Calibration, "", "  ")
+// writeCalibration makes the calibration file, and overwrites none.
+func writeCalibration(path string, c calib.Calibration) error {
+	b, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
@@ -244,16 +213,6 @@ func (c *calibrated) write(path string) error {
 	_, err = file.Write(append(b, '\n'))
 	if err = cmp.Or(err, file.Close()); err != nil {
 		return fmt.Errorf("write the calibration: %w", err)
-	}
-	return nil
-}
-
-func (c *calibrated) json(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(c); err != nil {
-		return fmt.Errorf("print the calibration: %w", err)
 	}
 	return nil
 }

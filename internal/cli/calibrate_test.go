@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"perflab/internal/calib"
+	"perflab/internal/forecast"
+	"perflab/internal/report"
 	"perflab/internal/result"
 	"perflab/internal/sim"
 )
@@ -170,29 +172,29 @@ func TestCalibrateLeavesOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(o.obs) != 1 || !strings.HasSuffix(o.obs[0].ID, "good") || len(o.obs[0].Load.Exact) != 3 || o.obs[0].Load.Exact[0].Input != 10 || o.obs[0].Load.Exact[0].Output != 5 {
-		t.Errorf("%+v", o.obs)
+	if len(o.Observations) != 1 || !strings.HasSuffix(o.Observations[0].ID, "good") || len(o.Observations[0].Load.Exact) != 3 || o.Observations[0].Load.Exact[0].Input != 10 || o.Observations[0].Load.Exact[0].Output != 5 {
+		t.Errorf("%+v", o.Observations)
 	}
 	for name, want := range map[string]string{
 		"predicted": "it was predicted", "nocommand": "serving command is not recorded", "flag": "unrecognized arguments", "model": "unknown model",
 		"big": "takes 4 GPUs", "sharing": "stopped before its end", "notes.md": "no result was found", "obs.json": "study is missing", "none": "cannot be read", "good": "was read already",
 	} {
-		if !slices.ContainsFunc(o.left, func(u unused) bool {
+		if !slices.ContainsFunc(o.Omitted, func(u forecast.Omission) bool {
 			return strings.HasSuffix(u.Place, name) && strings.Contains(u.Why, want)
 		}) {
-			t.Errorf("%s: want %q in\n%s", name, want, leftText(o.left))
+			t.Errorf("%s: want %q in\n%s", name, want, report.OmissionsText(o.Omitted))
 		}
 	}
-	if len(o.left) != 10 {
-		t.Errorf("left out:\n%s", leftText(o.left))
+	if len(o.Omitted) != 10 {
+		t.Errorf("left out:\n%s", report.OmissionsText(o.Omitted))
 	}
 	// What --command and --gpu say, they say of runs that do not.
 	o, err = observe(Env{}, observeFlags{simulated: true, command: "vllm serve Qwen/Qwen3-8B"}, []string{filepath.Join(dir, "nocommand")})
-	if err != nil || len(o.obs) != 0 || !strings.Contains(o.left[0].Why, "hardware is not recorded: give it by --gpu") {
+	if err != nil || len(o.Observations) != 0 || !strings.Contains(o.Omitted[0].Why, "hardware is not recorded: give it") {
 		t.Errorf("%v %+v", err, o)
 	}
 	o, err = observe(Env{}, observeFlags{simulated: true, command: "vllm serve Qwen/Qwen3-8B", gpu: "l40s"}, []string{filepath.Join(dir, "nocommand")})
-	if err != nil || len(o.obs) != 1 || o.obs[0].GPUs != 1 || o.obs[0].Config.GPU.Name != "l40s" {
+	if err != nil || len(o.Observations) != 1 || o.Observations[0].GPUs != 1 || o.Observations[0].Config.GPU.Name != "l40s" {
 		t.Errorf("%v %+v", err, o)
 	}
 }
@@ -212,7 +214,7 @@ func TestObserveDocument(t *testing.T) {
 		want       string // of the reason; "" where it is taken
 	}{
 		{"whole", "# Qwen3-8B\n\n## Hardware\n\n2 x NVIDIA H100 SXM GPUs\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", observeFlags{}, ""},
-		{"vague", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H100 GPUs\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", observeFlags{}, "say which by --gpu"},
+		{"vague", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H100 GPUs\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", observeFlags{}, "say which"},
 		{"told", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H100 GPUs\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", observeFlags{gpu: "h100-pcie"}, ""},
 		{"h200", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H200\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", observeFlags{gpu: "h100-pcie"}, ""}, // what the text says stands
 		{"mislabelled", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H200\n\n## SGLang\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", observeFlags{}, "is in doubt"},
@@ -226,12 +228,12 @@ func TestObserveDocument(t *testing.T) {
 			t.Fatal(err)
 		}
 		switch {
-		case c.want != "" && (len(o.obs) > 0 || len(o.left) == 0 || !strings.Contains(leftText(o.left), c.want)):
-			t.Errorf("%s: %d taken, left out:\n%swant %q", c.name, len(o.obs), leftText(o.left), c.want)
-		case c.want == "" && len(o.obs) != 1:
-			t.Errorf("%s: left out:\n%s", c.name, leftText(o.left))
+		case c.want != "" && (len(o.Observations) > 0 || len(o.Omitted) == 0 || !strings.Contains(report.OmissionsText(o.Omitted), c.want)):
+			t.Errorf("%s: %d taken, left out:\n%swant %q", c.name, len(o.Observations), report.OmissionsText(o.Omitted), c.want)
+		case c.want == "" && len(o.Observations) != 1:
+			t.Errorf("%s: left out:\n%s", c.name, report.OmissionsText(o.Omitted))
 		case c.want == "":
-			x := o.obs[0]
+			x := o.Observations[0]
 			gpu := map[string]string{"whole": "h100-sxm", "told": "h100-pcie", "h200": "h200"}[c.name]
 			if x.GPU != gpu || x.Config.TP != 2 || x.GPUs != 2 || x.Load.Requests != 100 || x.Load.Rate != 0 || x.Load.Input.Mean != 1024 || x.Figures[calib.MeanTTFT] != 3000 || x.Figures[calib.Throughput] != 11520 {
 				t.Errorf("%s: %+v", c.name, x)
@@ -240,63 +242,12 @@ func TestObserveDocument(t *testing.T) {
 	}
 }
 
-// Runs whose load a replay cannot repeat, or whose figures mean nothing.
-func TestUnfit(t *testing.T) {
-	figures := func(name string, v float64) measured {
-		return measured{summary: result.Summary{Figures: map[string]float64{"total_input_tokens": 1000, name: v}}}
-	}
-	void := measured{}
-	void.summary.Verdict.Add(result.Check{Name: "clock", Status: result.Voided, Text: "the clock stood"})
-	for _, c := range []struct {
-		m    measured
-		want string
-	}{
-		{figures("completed", 10), ""},
-		{figures("total_cached_tokens", 5), ""},
-		{figures("total_cached_tokens", 200), "20 % of its prompts came from the prefix cache"},
-		{figures("failed", 3), "3 requests failed"},
-		{void, "void: the clock stood"},
-		{measured{calls: []result.Call{{Session: 1}}}, "conversations"},
-		{measured{header: result.Header{Sharing: true}}, "share prefixes on purpose"},
-		{measured{header: result.Header{Simulated: true}}, "SIMULATED"},
-		{measured{summary: result.Summary{Partial: true}}, "stopped before its end"},
-	} {
-		err := c.m.unfit(false)
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%v, want %q", err, c.want)
-		}
-	}
-}
-
-// TestLeftText: a reason once, with its places, of which the directory that all
-// share is no news.
-func TestLeftText(t *testing.T) {
-	left := []unused{{"a/b/one", "it is void"}, {"a/b/two", "it was predicted"}, {"a/b/three", "it is void"}}
-	want := "  it is void\n    one, three\n  two: it was predicted\n"
-	if got := leftText(left); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if got, want := leftText(left[:1]), "  a/b/one: it is void\n"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	for range 40 {
-		left = append(left, unused{"a/b/run-with-a-name", "it is void"})
-	}
-	for line := range strings.Lines(leftText(left)) {
-		if len(line) > helpWidth+1 {
-			t.Errorf("%d columns: %s", len(line), line)
-		}
-	}
-}
-
-// TestSilent: a constant that no run speaks of stays where it is, or nearly.
-func TestSilent(t *testing.T) {
-	for _, c := range []struct {
-		value, spread float64
-		want          bool
-	}{{1, 0.2, true}, {1.05, 0.2, true}, {1.05, 0.1, false}, {1.3, 0.2, false}} {
-		if got := silent(&calib.Parameter{Prior: 1, PriorSpread: 0.2, Value: c.value, Spread: c.spread}); got != c.want {
-			t.Errorf("%+v: %v", c, got)
+// What a run does not say is asked for by the flag that gives it.
+func TestOmissionsNameFlags(t *testing.T) {
+	got := withFlags([]forecast.Omission{{Why: "its hardware is not recorded: give it", Field: "gpu"}, {Why: "it is SIMULATED", Field: "simulated"}, {Why: "it is void"}})
+	for i, want := range []string{"its hardware is not recorded: give it by --gpu", "it is SIMULATED (--simulated takes it nevertheless, for trials of the method)", "it is void"} {
+		if got[i].Why != want {
+			t.Errorf("%q, want %q", got[i].Why, want)
 		}
 	}
 }

@@ -1,11 +1,10 @@
-package cli
+package forecast
 
 import (
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -15,59 +14,62 @@ import (
 	"perflab/internal/arch"
 	"perflab/internal/calib"
 	"perflab/internal/engine"
+	"perflab/internal/field"
 	"perflab/internal/result"
 	"perflab/internal/workload"
 )
 
-// setup is what is known of what a run was measured on.
-type setup struct {
-	study    string
-	command  string            // of one replica
-	engines  []result.Software // with their versions, of a study
-	hardware string            // as a text
-	gpus     int               // of one replica; 0: as many as the command takes
-	replicas int
-	note     string
+// Setup is what is known of what a run was measured on, besides what its
+// header says.
+type Setup struct {
+	Study    string            // or what else it is a part of
+	Command  string            // of one replica
+	Engines  []result.Software // with their versions, of a study
+	Hardware string            // as a text
+	GPUs     int               // of one replica; 0: as many as the command takes
+	Replicas int
+}
+
+// completed is the setup with what a run's header says of what is open.
+func (s Setup) completed(h result.Header) Setup {
+	s.Command = cmp.Or(s.Command, h.Command)
+	s.Hardware = cmp.Or(s.Hardware, h.Label(result.LabelHardware))
+	if s.GPUs == 0 {
+		gpus, _ := strconv.Atoi(h.Label(result.LabelGPUs))
+		nodes, _ := strconv.Atoi(h.Label(result.LabelNodes))
+		s.GPUs = cmp.Or(gpus, nodes)
+	}
+	if s.Replicas == 0 && h.Imported == nil {
+		s.Replicas = len(h.Targets)
+	}
+	return s
+}
+
+// Measurement is a run as it was measured, by perflab or by another client.
+type Measurement struct {
+	Place   string // file:line, or a directory
+	Setup   Setup
+	Header  result.Header
+	Summary result.Summary
+	Calls   []result.Call
+
+	dropped map[string]string // figures that are not used, with the reason
+	note    string
 }
 
 // version is that of the engine that served the run, "" where nobody says it.
-func (m *measured) version() string {
-	if cmd, err := engine.ParseText(m.command); err == nil {
-		for _, e := range m.engines {
+func (m *Measurement) version() string {
+	if cmd, err := engine.ParseText(m.Setup.Command); err == nil {
+		for _, e := range m.Setup.Engines {
 			if e.Name == cmd.Engine {
 				return e.Version
 			}
 		}
 	}
-	return m.header.Label(result.LabelEngineVersion)
+	return m.Header.Label(result.LabelEngineVersion)
 }
 
-// of completes the setup by what a run's header says.
-func (s setup) of(h result.Header) setup {
-	s.command = cmp.Or(s.command, h.Command)
-	s.hardware = cmp.Or(s.hardware, h.Label(result.LabelHardware))
-	if s.gpus == 0 {
-		gpus, _ := strconv.Atoi(h.Label(result.LabelGPUs))
-		nodes, _ := strconv.Atoi(h.Label(result.LabelNodes))
-		s.gpus = cmp.Or(gpus, nodes)
-	}
-	if s.replicas == 0 && h.Imported == nil {
-		s.replicas = len(h.Targets)
-	}
-	return s
-}
-
-// measured is one run with all that is known of it.
-type measured struct {
-	setup
-	place   string
-	header  result.Header
-	summary result.Summary
-	calls   []result.Call
-	dropped map[string]string // figures that are not used, with the reason
-}
-
-func (m *measured) drop(metric, why string) {
+func (m *Measurement) drop(metric, why string) {
 	if m.dropped == nil {
 		m.dropped = map[string]string{}
 	}
@@ -76,56 +78,23 @@ func (m *measured) drop(metric, why string) {
 	}
 }
 
-// dropAll drops the figures of a family.
-func (m *measured) dropAll(family, why string) {
-	for name := range m.summary.Figures {
+// dropFamily drops the figures of a family.
+func (m *Measurement) dropFamily(family, why string) {
+	for name := range m.Summary.Figures {
 		if metric, err := result.Lookup(name); err == nil && metric.Family == family {
 			m.drop(name, why)
 		}
 	}
 }
 
-// measured makes an observation of a run, or says why it is none.
-func (o *observer) measured(m *measured) {
-	x := calib.Observation{ID: m.place, Study: m.study, Workload: m.workload(), Replicas: m.replicas, Version: m.version()}
-	err := m.unfit(o.flags.simulated)
-	if err == nil {
-		x.Load, err = m.load()
-	}
-	if err == nil {
-		x.Command, err = m.serving(o.flags.command)
-	}
-	if err == nil {
-		x.GPU, err = m.accelerator(o.flags.gpu)
-	}
-	if err == nil {
-		x.Figures, err = m.figures()
-	}
-	if err != nil {
-		o.leave(m.place, "%v", err)
-		return
-	}
-	x.GPUs, x.Replicas, x.Note = cmp.Or(m.gpus, o.flags.gpus), cmp.Or(m.replicas, o.flags.replicas), m.note
-	if m.header.Imported == nil && o.flags.replicas > 0 {
-		x.Replicas = o.flags.replicas
-	}
-	for _, name := range slices.Sorted(maps.Keys(m.dropped)) {
-		if _, has := m.summary.Figures[name]; has && slices.Contains(calib.Scored, name) {
-			o.leave(m.place, "its %s is not used: %s", name, m.dropped[name])
-		}
-	}
-	o.add(m.place, x)
-	o.simulated = o.simulated || m.header.Simulated || m.summary.Simulated
-}
-
 // unfit says why no constant may be fitted to the run.
-func (m *measured) unfit(simulated bool) error {
-	s, h := &m.summary, &m.header
+func (m *Measurement) unfit(simulated bool) error {
+	s, h := &m.Summary, &m.Header
 	switch {
 	case h.Predicted || s.Predicted:
 		return errors.New("it was predicted: nothing was measured, and a fit would only give back the constants of the prediction")
 	case (h.Simulated || s.Simulated) && !simulated:
-		return errors.New("it is SIMULATED: no hardware was measured (--simulated takes it nevertheless, for trials of the method)")
+		return field.Errorf("simulated", "it is SIMULATED: no hardware was measured")
 	case s.Partial:
 		return errors.New("it was stopped before its end")
 	case s.Verdict.Status == result.Voided:
@@ -135,7 +104,7 @@ func (m *measured) unfit(simulated bool) error {
 	if n := s.Figures["failed"]; n > 0 {
 		return fmt.Errorf("%.0f requests failed: what the others met is not what was sent", n)
 	}
-	if i := slices.IndexFunc(m.calls, func(c result.Call) bool { return c.Session > 0 }); i >= 0 {
+	if i := slices.IndexFunc(m.Calls, func(c result.Call) bool { return c.Session > 0 }); i >= 0 {
 		return errors.New("it holds conversations, whose turns wait for answers: they cannot be replayed from their calls")
 	}
 	cached, input := s.Figures["total_cached_tokens"], s.Figures["total_input_tokens"]
@@ -149,11 +118,11 @@ func (m *measured) unfit(simulated bool) error {
 }
 
 // workload names the load within its study: what is held out together.
-func (m *measured) workload() string {
-	h := &m.header
+func (m *Measurement) workload() string {
+	h := &m.Header
 	name := cmp.Or(h.Workload, h.Label(result.LabelDataset), "workload")
 	if h.Imported != nil {
-		in, out, n := m.summary.Figures["total_input_tokens"], m.summary.Figures["total_output_tokens"], m.summary.Figures["completed"]
+		in, out, n := m.Summary.Figures["total_input_tokens"], m.Summary.Figures["total_output_tokens"], m.Summary.Figures["completed"]
 		if n > 0 {
 			name += fmt.Sprintf(" %.0f x %.0f/%.0f", n, in/n, out/n)
 		}
@@ -167,10 +136,10 @@ func (m *measured) workload() string {
 	return name
 }
 
-// serving is the run's serving command, or else that of --command. A document
+// serving is the run's serving command, or else the one that was given. A document
 // that shows flags alone is completed by engine and model.
-func (m *measured) serving(otherwise string) (string, error) {
-	c := strings.TrimSpace(m.command)
+func (m *Measurement) serving(otherwise string) (string, error) {
+	c := strings.TrimSpace(m.Setup.Command)
 	if !strings.HasPrefix(c, "-") && c != "" {
 		return c, nil
 	}
@@ -178,17 +147,17 @@ func (m *measured) serving(otherwise string) (string, error) {
 		return otherwise, nil
 	}
 	if c == "" {
-		return "", errors.New("its serving command is not recorded: give it by --command")
+		return "", field.Errorf("command", "its serving command is not recorded: give it")
 	}
-	h := &m.header
+	h := &m.Header
 	start := map[string]string{"vllm": "vllm serve ", "sglang": "python3 -m sglang.launch_server --model-path ", "trtllm": "trtllm-serve "}[h.Label(result.LabelEngine)]
 	if start == "" || h.Model == "" {
-		return "", errors.New("the text has flags of an engine and no command, nor both engine and model: give the command by --command")
+		return "", field.Errorf("command", "the text has flags of an engine and no command, nor both engine and model: give the command")
 	}
 	for _, t := range append([]string{h.Label(result.LabelRole)}, h.Imported.Section...) {
 		low := strings.ToLower(t)
 		if _, err := arch.LookupModel(h.Model + "-FP8"); err == nil && (strings.Contains(low, "quantiz") || strings.Contains(low, "quantis") || strings.Contains(low, "optimized")) {
-			return "", fmt.Errorf("the text has flags of an engine and no command, and under %q the weights may not be those of %s: give the command by --command", t, h.Model)
+			return "", field.Errorf("command", "the text has flags of an engine and no command, and under %q the weights may not be those of %s: give the command", t, h.Model)
 		}
 	}
 	m.note = "The text has flags alone: the model is that of the document."
@@ -207,9 +176,10 @@ func quoteWords(line string) string {
 	return strings.Join(words, " ")
 }
 
-// accelerator is the short name of the run's hardware, or else --gpu.
-func (m *measured) accelerator(otherwise string) (string, error) {
-	found := arch.AcceleratorsIn(m.hardware)
+// accelerator is the short name of the run's hardware, or else the one that was
+// given.
+func (m *Measurement) accelerator(otherwise string) (string, error) {
+	found := arch.AcceleratorsIn(m.Setup.Hardware)
 	if len(found) == 1 {
 		return found[0].Name, nil
 	}
@@ -221,13 +191,13 @@ func (m *measured) accelerator(otherwise string) (string, error) {
 	case otherwise != "" && (len(names) == 0 || slices.Contains(names, strings.ToLower(otherwise))):
 		return otherwise, nil
 	case otherwise != "":
-		return "", fmt.Errorf("%q can be %s, and not %s as --gpu says", m.hardware, strings.Join(names, " or "), otherwise)
+		return "", fmt.Errorf("%q can be %s, and not the %s that was given", m.Setup.Hardware, strings.Join(names, " or "), otherwise)
 	case len(names) > 0:
-		return "", fmt.Errorf("%q can be %s: say which by --gpu", m.hardware, strings.Join(names, " or "))
-	case m.hardware != "":
-		return "", fmt.Errorf("no accelerator known here is named in %q: give it by --gpu", m.hardware)
+		return "", field.Errorf("gpu", "%q can be %s: say which", m.Setup.Hardware, strings.Join(names, " or "))
+	case m.Setup.Hardware != "":
+		return "", field.Errorf("gpu", "no accelerator known here is named in %q: give it", m.Setup.Hardware)
 	}
-	return "", errors.New("its hardware is not recorded: give it by --gpu")
+	return "", field.Errorf("gpu", "its hardware is not recorded: give it")
 }
 
 // comparable are the definitions of other clients that a replay's figures can
@@ -240,7 +210,7 @@ var comparable = map[string][]result.Definition{
 }
 
 // usable reports whether a replay has a figure by the same definition.
-func (m *measured) usable(name string) bool {
+func (m *Measurement) usable(name string) bool {
 	metric, err := result.Lookup(name)
 	if err != nil {
 		return false
@@ -249,18 +219,18 @@ func (m *measured) usable(name string) bool {
 	if !latency && metric.Unit != "tok/s" && name != "duration" && name != "request_throughput" {
 		return false
 	}
-	d := m.summary.Definition(name)
+	d := m.Summary.Definition(name)
 	return d == result.Ours || slices.Contains(also, d)
 }
 
 // figures are those of the run that a replay has too.
-func (m *measured) figures() (map[string]float64, error) {
+func (m *Measurement) figures() (map[string]float64, error) {
 	out, scored := map[string]float64{}, false
-	for name, v := range m.summary.Figures {
+	for name, v := range m.Summary.Figures {
 		switch {
 		case !(v > 0) || math.IsInf(v, 0) || m.dropped[name] != "":
 		case !m.usable(name):
-			m.drop(name, fmt.Sprintf("it is of another definition (%s)", m.summary.Definition(name)))
+			m.drop(name, fmt.Sprintf("it is of another definition (%s)", m.Summary.Definition(name)))
 		default:
 			out[name] = v
 			scored = scored || slices.Contains(calib.Scored, name)
@@ -274,13 +244,13 @@ func (m *measured) figures() (map[string]float64, error) {
 
 // load is what was sent: every request where the calls are there, else as many
 // as the figures count, at the mean lengths.
-func (m *measured) load() (calib.Load, error) {
-	l := calib.Load{Concurrency: m.header.Limit}
-	if r := m.header.Rate; r > 0 && !math.IsInf(r, 0) {
+func (m *Measurement) load() (calib.Load, error) {
+	l := calib.Load{Concurrency: m.Header.Limit}
+	if r := m.Header.Rate; r > 0 && !math.IsInf(r, 0) {
 		l.Rate, l.Arrival = r, m.arrival()
 	}
 	var err error
-	if len(m.calls) > 0 {
+	if len(m.Calls) > 0 {
 		err = m.exact(&l)
 	} else {
 		err = m.average(&l)
@@ -292,16 +262,16 @@ func (m *measured) load() (calib.Load, error) {
 }
 
 // arrival is how requests of a rate were spaced.
-func (m *measured) arrival() string {
+func (m *Measurement) arrival() string {
 	var spec struct {
 		Workload workload.Spec `json:"workload"`
 	}
-	if json.Unmarshal(m.header.Spec, &spec) == nil && spec.Workload.Arrival == "constant" {
+	if json.Unmarshal(m.Header.Spec, &spec) == nil && spec.Workload.Arrival == "constant" {
 		return "constant"
 	}
 	client := ""
-	if m.header.Imported != nil {
-		client = m.header.Imported.Client + " " + m.header.Label(result.LabelBenchCommand)
+	if m.Header.Imported != nil {
+		client = m.Header.Imported.Client + " " + m.Header.Label(result.LabelBenchCommand)
 	}
 	if strings.Contains(client, "guidellm") && !strings.Contains(client, "poisson") {
 		return "constant" // its profile of a rate, unless told otherwise
@@ -311,12 +281,12 @@ func (m *measured) arrival() string {
 
 // exact takes every request from the calls. Those of another client are due
 // when they were sent, as no schedule is recorded.
-func (m *measured) exact(l *calib.Load) error {
+func (m *Measurement) exact(l *calib.Load) error {
 	var in, out float64
-	for i := range m.calls {
-		c := &m.calls[i]
+	for i := range m.Calls {
+		c := &m.Calls[i]
 		r := calib.Request{Due: c.Due}
-		if m.header.Imported != nil && l.Concurrency == 0 {
+		if m.Header.Imported != nil && l.Concurrency == 0 {
 			r.Due = max(c.Due, c.Sent)
 		}
 		r.Input, _ = c.Input()
@@ -348,8 +318,8 @@ const (
 )
 
 // average takes totals from the figures.
-func (m *measured) average(l *calib.Load) error {
-	f, h := m.summary.Figures, &m.header
+func (m *Measurement) average(l *calib.Load) error {
+	f, h := m.Summary.Figures, &m.Header
 	n := f["completed"]
 	if n < 1 || f["total_input_tokens"] < 1 || f["total_output_tokens"] < 1 {
 		return errors.New("it has neither its requests nor their number and tokens in all")

@@ -1,0 +1,175 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"perflab/internal/calib"
+	"perflab/internal/forecast"
+)
+
+// CalibrationText writes the constants of a fit, its errors in sample and held
+// out, and what was left out.
+func CalibrationText(w io.Writer, f *forecast.Fit) error {
+	b := &strings.Builder{}
+	simulated := ""
+	if f.Simulated {
+		simulated = "SIMULATED runs, no hardware was measured. "
+	}
+	fmt.Fprintf(b, "%sFitted to %s\n\n", simulated, f.Calibration.Source)
+	writeConstants(b, f.Constants())
+	writeErrors(b, "Errors in sample (predicted / measured - 1; no measure of accuracy)", f.InSampleErrors())
+	writeErrors(b, "Errors held out: each run predicted by constants fitted without its "+strings.Replace(f.HeldOutBy(), ", or", ",\nor", 1), f.HeldOutErrors())
+	if len(f.Omitted) > 0 {
+		fmt.Fprintf(b, "Not used:\n%s\n", OmissionsText(f.Omitted))
+	}
+	return writeAll(w, b.String())
+}
+
+// OmissionsText says what was not used, each reason once with all places.
+func OmissionsText(omitted []forecast.Omission) string {
+	b := &strings.Builder{}
+	places := map[string][]string{}
+	var all []string
+	for _, o := range omitted {
+		all = append(all, o.Place)
+	}
+	shared := forecast.SharedDir(all)
+	for _, o := range omitted {
+		places[o.Why] = append(places[o.Why], strings.TrimPrefix(o.Place, shared))
+	}
+	for _, o := range omitted {
+		switch at := places[o.Why]; {
+		case len(at) == 1:
+			fmt.Fprintf(b, "  %s: %s\n", at[0], o.Why)
+		case len(at) > 1:
+			fmt.Fprintf(b, "  %s\n", o.Why)
+			writeNames(b, at)
+		}
+		places[o.Why] = nil
+	}
+	return b.String()
+}
+
+// writeNames writes names in lines that are not too long.
+func writeNames(b *strings.Builder, names []string) {
+	n := 0
+	for i, name := range names {
+		if i < len(names)-1 {
+			name += ","
+		}
+		switch {
+		case i == 0:
+			b.WriteString("    ")
+		case n+len(name) > tableWidth-5:
+			b.WriteString("\n    ")
+			n = 0
+		default:
+			b.WriteByte(' ')
+		}
+		b.WriteString(name)
+		n += len(name) + 1
+	}
+	b.WriteByte('\n')
+}
+
+// writeConstants writes each constant that the runs tell something of beside
+// its prior, and names the others.
+func writeConstants(b *strings.Builder, constants []forecast.Constant) {
+	b.WriteString("Constants that the runs tell, beside the prior (± standard deviation)\n")
+	t := groupedTable{}
+	silent := map[string][]string{}
+	for _, c := range constants {
+		of := strings.Join(strings.Fields(fmt.Sprintf("%s %s %s", c.Accelerator, c.Format, c.Engine)), " ")
+		if c.Silent {
+			silent[c.Name] = append(silent[c.Name], of)
+			continue
+		}
+		t.add(fmt.Sprintf("%s (%s): %s", c.Name, c.Unit, c.Meaning), "    "+of,
+			fmt.Sprintf("prior %.3g ± %.0f %%", c.Prior, 100*c.PriorSpread), fmt.Sprintf("fitted %.3g ± %.0f %%", c.Value, 100*c.Spread))
+	}
+	t.write(b)
+	if len(silent) > 0 {
+		b.WriteString("At the prior or near it, as the runs say too little of them:\n")
+	}
+	for _, name := range slices.Sorted(maps.Keys(silent)) {
+		fmt.Fprintf(b, "  %s: %s\n", name, strings.Join(silent[name], ", "))
+	}
+	b.WriteByte('\n')
+}
+
+// errorHeads are the heads of the columns of errors.
+var errorHeads = map[string]string{
+	calib.Throughput: "throughput", calib.MeanTTFT: "mean TTFT", calib.MedianTTFT: "median TTFT", calib.MeanTPOT: "mean TPOT", calib.MedianITL: "median ITL", calib.MeanE2E: "mean E2E",
+}
+
+// writeErrors writes the errors of each run below what it was measured on, and
+// the quantiles of their sizes.
+func writeErrors(b *strings.Builder, title string, e forecast.ErrorTable) {
+	fmt.Fprintf(b, "%s\n", title)
+	cells := func(first, last, format string, values map[string]float64) []string {
+		row := []string{first}
+		for _, m := range e.Metrics {
+			if v, ok := values[m]; ok {
+				row = append(row, fmt.Sprintf(format, 100*v))
+			} else {
+				row = append(row, "-")
+			}
+		}
+		return append(row, last)
+	}
+	t := groupedTable{}
+	head := []string{"    run"}
+	for _, m := range e.Metrics {
+		head = append(head, errorHeads[m])
+	}
+	t.add("", append(head, "workload")...)
+	for _, g := range e.Groups {
+		for _, r := range g.Runs {
+			t.add(r.Setup, cells("    "+r.Run, r.Workload, "%+.1f %%", r.Errors)...)
+		}
+		prefix := "  "
+		if g.Apart {
+			prefix += "apart: "
+		}
+		t.add("", cells(prefix+"median of sizes", "", "%.1f %%", g.Median)...)
+		t.add("", cells(prefix+"90th percentile", "", "%.1f %%", g.P90)...)
+	}
+	t.write(b)
+	b.WriteByte('\n')
+}
+
+// groupedTable is rows of one width for each column, with a heading above the
+// first of those that share it.
+type groupedTable struct {
+	headings []string // of each row; "": none
+	rows     [][]string
+}
+
+func (t *groupedTable) add(heading string, cells ...string) {
+	t.headings, t.rows = append(t.headings, heading), append(t.rows, cells)
+}
+
+func (t *groupedTable) write(b *strings.Builder) {
+	var text strings.Builder
+	tw := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, row := range t.rows {
+		fmt.Fprintln(tw, strings.Join(row, "\t"))
+	}
+	tw.Flush() // into a Builder, which never fails
+	i, last := 0, ""
+	for line := range strings.Lines(text.String()) {
+		if h := t.headings[i]; h != last {
+			if h != "" {
+				fmt.Fprintf(b, "  %s\n", h)
+			}
+			last = h
+		}
+		fmt.Fprintln(b, strings.TrimRight(line, " \n"))
+		i++
+	}
+}
