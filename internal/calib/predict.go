@@ -35,7 +35,8 @@ type Range struct {
 // Prediction is what the simulator says of one configuration under one load.
 // It is SIMULATED throughout.
 type Prediction struct {
-	Summary     result.Summary   // of the run with the middle constants
+	Summary     result.Summary   // of the run with the middle constants; without a verdict
+	Failed      string           // how many requests are refused and why; "": none is
 	Figures     map[string]Range // of the figures of Summary that a range is known of
 	Bottleneck  Bottleneck
 	KV          KVUse
@@ -78,7 +79,7 @@ func (c *Calibration) Predict(q Question) (Prediction, error) {
 	if err != nil {
 		return Prediction{}, err
 	}
-	p := Prediction{Summary: a.run.Summary, Steps: a.run.stats, Utilisation: a.utilisation, KV: a.kv()}
+	p := Prediction{Summary: a.run.Summary, Failed: a.run.failed, Steps: a.run.stats, Utilisation: a.utilisation, KV: a.kv()}
 	outside := a.outside()
 	for _, o := range outside {
 		p.Outside = append(p.Outside, o.text)
@@ -102,7 +103,8 @@ type asked struct {
 // replayed is a run in virtual time, with the counters of all replicas.
 type replayed struct {
 	result.Summary
-	stats sim.Stats
+	failed string // as result.CallSet.FailureText
+	stats  sim.Stats
 }
 
 // flood is how many requests it takes to see what the server can do: twice as
@@ -124,8 +126,12 @@ func (a *asked) replay(k *sim.Constants) (replayed, error) {
 		Simulated: true, Predicted: true, Model: a.Config.Model.Name,
 		Requests: a.facts.requests, Rate: l.Rate, Limit: l.Concurrency,
 	}
-	out.Summary, err = result.Summarize(h, nil, a.Options, calls)
-	return out, err
+	run, err := result.Analyze(h, nil, a.Options, calls)
+	if err != nil {
+		return out, err
+	}
+	out.Summary, out.failed = run.Summary(), run.FailureText()
+	return out, nil
 }
 
 // drawn replays other draws of the load. Where no error is known of the engine

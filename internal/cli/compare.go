@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"perflab/internal/compare"
 	"perflab/internal/lab"
 	"perflab/internal/load"
 	"perflab/internal/report"
@@ -84,8 +85,8 @@ Exit status: 0 done, 3 a condition failed, 4 a side is void.`,
 
 // comparison is what a command line compares, with its rulings.
 type comparison struct {
-	result.Comparison
-	rulings []result.Ruling
+	compare.Comparison
+	rulings []compare.Ruling
 }
 
 func runCompare(env Env, f *compareFlags, fs *pflag.FlagSet, args []string) error {
@@ -107,7 +108,7 @@ func runCompare(env Env, f *compareFlags, fs *pflag.FlagSet, args []string) erro
 		fmt.Fprintf(env.Stderr, "perflab: not everything could be read: %s\n", text)
 	}
 	c := comparison{}
-	if c.Comparison, err = result.Compare(sides, o); err != nil {
+	if c.Comparison, err = compare.Sides(sides, o); err != nil {
 		return usageError{err}
 	}
 	c.rulings = c.Rule(conditions)
@@ -118,7 +119,7 @@ func runCompare(env Env, f *compareFlags, fs *pflag.FlagSet, args []string) erro
 	}
 	for _, x := range []struct {
 		path, what string
-		write      func(io.Writer, result.Comparison, []result.Ruling) error
+		write      func(io.Writer, compare.Comparison, []compare.Ruling) error
 	}{{f.html, "comparison", report.CompareHTML}, {f.junit, "conditions", report.JUnit}} {
 		if x.path == "" {
 			continue
@@ -132,8 +133,8 @@ func runCompare(env Env, f *compareFlags, fs *pflag.FlagSet, args []string) erro
 }
 
 // parse reads the options and the conditions, whose figures are compared too.
-func (f *compareFlags) parse() (result.CompareOptions, []result.Condition, error) {
-	o := result.CompareOptions{All: f.all, By: f.by}
+func (f *compareFlags) parse() (compare.Options, []compare.Condition, error) {
+	o := compare.Options{All: f.all, By: f.by}
 	if f.metrics != "" {
 		for name := range strings.SplitSeq(f.metrics, ",") {
 			if _, err := result.Lookup(name); err != nil {
@@ -142,9 +143,9 @@ func (f *compareFlags) parse() (result.CompareOptions, []result.Condition, error
 			o.Metrics = append(o.Metrics, name)
 		}
 	}
-	var conditions []result.Condition
+	var conditions []compare.Condition
 	for _, text := range f.failIf {
-		k, err := result.ParseCondition(text)
+		k, err := compare.ParseCondition(text)
 		if err != nil {
 			return o, nil, err
 		}
@@ -171,8 +172,8 @@ func (f *compareFlags) print(env Env, c comparison) error {
 // json writes the comparison with the conditions held against it.
 func (c comparison) json(w io.Writer) error {
 	b, err := json.MarshalIndent(struct {
-		result.Comparison
-		Rulings []result.Ruling `json:"conditions"`
+		compare.Comparison
+		Rulings []compare.Ruling `json:"conditions"`
 	}{c.Comparison, c.rulings}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the comparison: %w", err)

@@ -16,6 +16,7 @@ import (
 
 	"perflab/internal/lab"
 	"perflab/internal/result"
+	"perflab/internal/verdict"
 )
 
 // exported makes a run directory to export: of another client's figures, with
@@ -119,7 +120,7 @@ func TestCallsComeBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := result.Summarize(first.Header, &result.Client{}, result.Options{}, slices.Values(first.Calls))
+	want, err := verdict.Summarize(first.Header, &result.Client{}, result.Options{}, slices.Values(first.Calls))
 	if err != nil {
 		t.Fatal(err)
 	}

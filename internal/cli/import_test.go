@@ -11,6 +11,7 @@ import (
 	"perflab/internal/interop"
 	"perflab/internal/lab"
 	"perflab/internal/result"
+	"perflab/internal/verdict"
 )
 
 const printed = "============ Serving Benchmark Result ============\nSuccessful requests:                     7\n" +
@@ -182,7 +183,7 @@ func TestForeignCallsStayForeign(t *testing.T) {
 		t.Fatalf("%v, %v", dirs, err)
 	}
 	calls := result.Header{}
-	own, err := result.Summarize(calls, &result.Client{}, result.Options{}, func(yield func(result.Call) bool) {
+	own, err := verdict.Summarize(calls, &result.Client{}, result.Options{}, func(yield func(result.Call) bool) {
 		for _, c := range threeCalls() {
 			if !yield(c) {
 				return

@@ -11,14 +11,14 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/compare"
 	"perflab/internal/interop"
 	"perflab/internal/lab"
-	"perflab/internal/result"
 )
 
 // openSides reads the sides of a comparison from its arguments. damage is what
 // could not be read, one sentence each.
-func openSides(args []string, percentiles []float64) (sides []result.Side, damage []string, err error) {
+func openSides(args []string, percentiles []float64) (sides []compare.Side, damage []string, err error) {
 	o := sideOpener{percentiles: percentiles}
 	args = withoutImportFiles(args)
 	if len(args) == 1 && lab.IsImport(args[0]) {
@@ -35,7 +35,7 @@ func openSides(args []string, percentiles []float64) (sides []result.Side, damag
 	}
 	shorten(sides)
 	for i, s := range sides {
-		if slices.ContainsFunc(sides[:i], func(t result.Side) bool { return t.Name == s.Name }) {
+		if slices.ContainsFunc(sides[:i], func(t compare.Side) bool { return t.Name == s.Name }) {
 			return nil, nil, usageError{fmt.Errorf("two sides are called %s: give names, as before=%s after=%s", s.Name, args[0], args[1])}
 		}
 	}
@@ -64,7 +64,7 @@ func importedRuns(dir string) ([]string, error) {
 
 // shorten calls each side that has no name of its own by as many last parts of
 // its path as tell it from the others.
-func shorten(sides []result.Side) {
+func shorten(sides []compare.Side) {
 	last := func(name string, n int) string {
 		parts := strings.Split(filepath.ToSlash(filepath.Clean(name)), "/")
 		return strings.Join(parts[max(0, len(parts)-n):], "/")
@@ -72,7 +72,7 @@ func shorten(sides []result.Side) {
 	short := make([]string, len(sides))
 	for i, s := range sides {
 		for n := 1; n < 8 && short[i] == ""; n++ {
-			alike := func(t result.Side) bool { return last(t.Name, n) == last(s.Name, n) }
+			alike := func(t compare.Side) bool { return last(t.Name, n) == last(s.Name, n) }
 			if !slices.ContainsFunc(slices.Concat(sides[:i], sides[i+1:]), alike) {
 				short[i] = last(s.Name, n)
 			}
@@ -89,7 +89,7 @@ type sideOpener struct {
 }
 
 // side reads one argument: a place, or a name with several.
-func (o *sideOpener) side(arg string) (result.Side, error) {
+func (o *sideOpener) side(arg string) (compare.Side, error) {
 	name, list, named := strings.Cut(arg, "=")
 	if _, err := os.Stat(arg); err == nil || strings.ContainsAny(name, `/\`) {
 		named = false
@@ -98,9 +98,9 @@ func (o *sideOpener) side(arg string) (result.Side, error) {
 		return o.place(arg)
 	}
 	if name == "" || list == "" {
-		return result.Side{}, usageError{fmt.Errorf("%q: write a side of several runs as NAME=A,B,C", arg)}
+		return compare.Side{}, usageError{fmt.Errorf("%q: write a side of several runs as NAME=A,B,C", arg)}
 	}
-	s := result.Side{Name: name}
+	s := compare.Side{Name: name}
 	places := strings.Split(list, ",")
 	for _, p := range places {
 		one, err := o.place(p)
@@ -114,37 +114,37 @@ func (o *sideOpener) side(arg string) (result.Side, error) {
 }
 
 // place reads what lies in one place.
-func (o *sideOpener) place(path string) (result.Side, error) {
+func (o *sideOpener) place(path string) (compare.Side, error) {
 	switch {
 	case lab.IsStudy(path):
-		return result.Side{}, usageError{fmt.Errorf("%s is a study: name runs of its trials, as %s", path, filepath.Join(path, "trials", "001", "WORKLOAD"))}
+		return compare.Side{}, usageError{fmt.Errorf("%s is a study: name runs of its trials, as %s", path, filepath.Join(path, "trials", "001", "WORKLOAD"))}
 	case lab.IsImport(path):
 		runs, err := lab.OpenImport(path)
 		if err == nil {
 			err = usageError{fmt.Errorf("%s is an import: name runs of it (%s), or give it alone", path, strings.Join(runs, ", "))}
 		}
-		return result.Side{}, err
+		return compare.Side{}, err
 	case lab.IsSeries(path):
 		return o.series(path)
 	case lab.IsRun(path):
 		m, err := o.run(path)
-		return result.Side{Name: path, Runs: []result.Measured{m}}, err
+		return compare.Side{Name: path, Runs: []compare.Run{m}}, err
 	}
 	return o.file(path)
 }
 
 // series takes repeated runs as one side. The points of a sweep are of
 // different loads.
-func (o *sideOpener) series(dir string) (result.Side, error) {
+func (o *sideOpener) series(dir string) (compare.Side, error) {
 	f, damage, err := lab.OpenSeries(dir)
 	if err != nil {
-		return result.Side{}, err
+		return compare.Side{}, err
 	}
 	o.damage = append(o.damage, damage...)
 	if f.Kind != lab.KindRepeat {
-		return result.Side{}, usageError{fmt.Errorf("%s holds runs of different loads: name two of them, as %s", dir, filepath.Join(dir, f.Points[0].Dir))}
+		return compare.Side{}, usageError{fmt.Errorf("%s holds runs of different loads: name two of them, as %s", dir, filepath.Join(dir, f.Points[0].Dir))}
 	}
-	s := result.Side{Name: dir, Series: true}
+	s := compare.Side{Name: dir, Series: true}
 	for _, p := range f.Points {
 		m, err := o.run(filepath.Join(dir, p.Dir))
 		if err != nil {
@@ -155,8 +155,8 @@ func (o *sideOpener) series(dir string) (result.Side, error) {
 	return s, nil
 }
 
-func (o *sideOpener) run(dir string) (result.Measured, error) {
-	m := result.Measured{Name: dir, Launch: launch(dir)}
+func (o *sideOpener) run(dir string) (compare.Run, error) {
+	m := compare.Run{Name: dir, Launch: launch(dir)}
 	r, err := lab.OpenRun(dir)
 	if err != nil {
 		return m, err
@@ -183,7 +183,7 @@ func launch(dir string) string {
 }
 
 // file reads a result of another client.
-func (o *sideOpener) file(arg string) (result.Side, error) {
+func (o *sideOpener) file(arg string) (compare.Side, error) {
 	path, number, line := arg, 0, 0
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -193,11 +193,11 @@ func (o *sideOpener) file(arg string) (result.Side, error) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return result.Side{}, usageError{fmt.Errorf("there is no run directory and no file %s", arg)}
+		return compare.Side{}, usageError{fmt.Errorf("there is no run directory and no file %s", arg)}
 	case err != nil:
-		return result.Side{}, fmt.Errorf("read %s: %w", path, err)
+		return compare.Side{}, fmt.Errorf("read %s: %w", path, err)
 	case info.IsDir():
-		return result.Side{}, usageError{fmt.Errorf("%s holds no run (header.json) and no repeated runs (repeat.json)", arg)}
+		return compare.Side{}, usageError{fmt.Errorf("%s holds no run (header.json) and no repeated runs (repeat.json)", arg)}
 	}
 	f := readResult(path)
 	for _, fault := range f.Faults {
@@ -205,16 +205,16 @@ func (o *sideOpener) file(arg string) (result.Side, error) {
 	}
 	r, err := pick(&f, arg, number, line)
 	if err != nil {
-		return result.Side{}, usageError{err}
+		return compare.Side{}, usageError{err}
 	}
-	m := result.Measured{Name: arg, Header: r.Header, Calls: r.Calls, Half: map[string]float64{}}
+	m := compare.Run{Name: arg, Header: r.Header, Calls: r.Calls, Half: map[string]float64{}}
 	for _, x := range r.Figures {
 		m.Half[x.Name] = x.Half
 	}
 	if m.Summary, err = r.Summary(); err != nil {
-		return result.Side{}, err
+		return compare.Side{}, err
 	}
-	return result.Side{Name: arg, Runs: []result.Measured{m}}, nil
+	return compare.Side{Name: arg, Runs: []compare.Run{m}}, nil
 }
 
 // split takes FILE#3 and FILE:86 apart.

@@ -156,9 +156,8 @@ func (q Question) row(d *Deployment, a *answer) Row {
 	out.KV, out.Utilisation, out.Outside = &a.KV, a.Utilisation, a.Outside
 	out.Steps, out.Running = a.Steps.Steps, a.Steps.PeakRunning
 	out.Times, out.Waits = calib.StepSeconds(a.Steps.Times), calib.WaitSeconds(a.Steps.Waits)
-	if n := int(a.Summary.Figures["failed"]); n > 0 {
-		why, _ := a.Summary.Verdict.Check("failures")
-		out.Failed = cmp.Or(why.Text, fmt.Sprintf("%d of %d requests", n, l.calib.Requests))
+	if a.Failed != "" {
+		out.Failed = a.Failed
 		if rejection := d.tooLong(l); rejection != nil {
 			out.Failed = strings.TrimSuffix(out.Failed, ".") + "; " + rejection.Reason
 		}

@@ -19,6 +19,7 @@ import (
 	"perflab/internal/openai"
 	"perflab/internal/result"
 	"perflab/internal/telemetry"
+	"perflab/internal/verdict"
 	"perflab/internal/workload"
 )
 
@@ -473,7 +474,7 @@ func (o *Outcome) summarise(s Spec) error {
 	}
 	opt.Readings = o.Readings
 	slices.SortFunc(o.Calls, func(a, b result.Call) int { return a.Index - b.Index })
-	o.Summary, err = result.Summarize(o.Header, o.Client, opt, slices.Values(o.Calls))
+	o.Summary, err = verdict.Summarize(o.Header, o.Client, opt, slices.Values(o.Calls))
 	return err
 }
 

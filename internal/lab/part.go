@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"perflab/internal/compare"
 	"perflab/internal/engine"
 	"perflab/internal/result"
 	"perflab/internal/tune"
@@ -107,7 +108,7 @@ type loaded struct {
 // within is the standard error of the objective's figure in one run; 0 where the
 // run does not tell.
 func (l *study) within(o *Outcome) float64 {
-	se, _ := result.Within(result.Measured{Header: o.Header, Summary: o.Summary, Calls: o.Calls}, l.Objective.Metric)
+	se, _ := compare.StandardError(compare.Run{Header: o.Header, Summary: o.Summary, Calls: o.Calls}, l.Objective.Metric)
 	return se
 }
 

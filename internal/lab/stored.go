@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"perflab/internal/result"
+	"perflab/internal/verdict"
 )
 
 // Resummarise computes the figures of a stored run again from its calls, with
@@ -25,7 +26,7 @@ func (r *StoredRun) Resummarise(percentiles ...float64) (result.Summary, error) 
 	if client == nil && r.Partial {
 		client = &result.Client{Partial: true, StopNote: "the run directory was never finished"}
 	}
-	return result.Summarize(r.Header, client, opt, slices.Values(r.Calls))
+	return verdict.Summarize(r.Header, client, opt, slices.Values(r.Calls))
 }
 
 // Options are those that the run's figures are computed with; of an imported

@@ -9,23 +9,24 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"perflab/internal/compare"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
 
 // compared is a comparison prepared for a reader.
 type compared struct {
-	result.Comparison
+	compare.Comparison
 	Title    string
 	Banner   string
 	Verdict  []string // the first thing to read, a sentence for each later side
 	Failed   bool
-	Rulings  []result.Ruling
+	Rulings  []compare.Ruling
 	Names    []string
 	Pairs    []pair
 	Plots    []plot.Plot
 	Defined  []definition // by which figures are made that are not by ours
-	Facts    []result.Fact
+	Facts    []compare.Fact
 	Bases    []figure // what each side is
 	Warnings []string
 }
@@ -45,10 +46,10 @@ type pairRow struct {
 
 // Class is how a page marks the outcome.
 func (r pairRow) Class() string {
-	return map[string]string{string(result.OutcomeBetter): "up", string(result.OutcomeWorse): "down"}[r.Outcome]
+	return map[string]string{string(compare.Better): "up", string(compare.Worse): "down"}[r.Outcome]
 }
 
-func newCompared(c result.Comparison, rulings []result.Ruling) compared {
+func newCompared(c compare.Comparison, rulings []compare.Ruling) compared {
 	names := c.Names()
 	d := compared{Comparison: c, Names: names, Rulings: rulings, Facts: c.Facts, Warnings: c.Warnings,
 		Title: strings.Join(names[1:], ", ") + " compared with " + names[0], Banner: simulatedBanner(c.Simulated, c.Predicted)}
@@ -90,18 +91,18 @@ func newCompared(c result.Comparison, rulings []result.Ruling) compared {
 }
 
 // tallied counts the outcomes of a side.
-func tallied(c result.Comparison, i int) string {
-	n := map[result.Outcome]int{}
+func tallied(c compare.Comparison, i int) string {
+	n := map[compare.Outcome]int{}
 	for _, r := range c.Rows {
 		n[r.Cells[i].Outcome]++
 	}
 	var parts []string
 	for _, o := range []struct {
-		outcome result.Outcome
+		outcome compare.Outcome
 		text    string
 	}{
-		{result.OutcomeBetter, "better"}, {result.OutcomeWorse, "worse"}, {result.OutcomeOther, "different"},
-		{result.OutcomeEqual, "equal"}, {result.OutcomeNone, "with no difference shown"}, {result.OutcomeNo, "without an interval"},
+		{compare.Better, "better"}, {compare.Worse, "worse"}, {compare.Differs, "different"},
+		{compare.Equal, "equal"}, {compare.NoDifference, "with no difference shown"}, {compare.NoInterval, "without an interval"},
 		{"", "not compared"},
 	} {
 		if n[o.outcome] > 0 {
@@ -111,7 +112,7 @@ func tallied(c result.Comparison, i int) string {
 	return fmt.Sprintf("%s against %s, figures: %s.", c.Sides[i].Name, c.Sides[0].Name, strings.Join(parts, ", "))
 }
 
-func newPair(c result.Comparison, i int) pair {
+func newPair(c compare.Comparison, i int) pair {
 	p := pair{First: c.Sides[0].Name, Name: c.Sides[i].Name}
 	whys := map[string][]string{}
 	for _, r := range pairRows(c, i) {
@@ -149,12 +150,12 @@ func newPair(c result.Comparison, i int) pair {
 
 // pairRows are the rows that side i and the first one have part in. A label has
 // its definition only where two rows are of one figure.
-func pairRows(c result.Comparison, i int) []result.Row {
+func pairRows(c compare.Comparison, i int) []compare.Row {
 	all, shown := map[string]int{}, map[string]int{}
 	for _, r := range c.Rows {
 		all[r.Name]++
 	}
-	var out []result.Row
+	var out []compare.Row
 	for _, r := range c.Rows {
 		if all[r.Name] == 1 || r.Cells[0].Value != nil || r.Cells[i].Value != nil {
 			shown[r.Name]++
@@ -199,7 +200,7 @@ func some(names []string) string {
 }
 
 // mark is the word for a ruling.
-func mark(r result.Ruling) string {
+func mark(r compare.Ruling) string {
 	if r.Failed {
 		return "FAILED"
 	}
@@ -207,7 +208,7 @@ func mark(r result.Ruling) string {
 }
 
 // CompareText writes a comparison for a terminal.
-func CompareText(w io.Writer, c result.Comparison, rulings []result.Ruling) error {
+func CompareText(w io.Writer, c compare.Comparison, rulings []compare.Ruling) error {
 	d, b := newCompared(c, rulings), &strings.Builder{}
 	if d.Banner != "" {
 		fmt.Fprintf(b, "%s\n\n", d.Banner)
@@ -253,7 +254,7 @@ func CompareText(w io.Writer, c result.Comparison, rulings []result.Ruling) erro
 
 // CompareMarkdown writes a comparison as a comment on a pull request: what came
 // out first, then the table, and what is to be known of it folded.
-func CompareMarkdown(w io.Writer, c result.Comparison, rulings []result.Ruling) error {
+func CompareMarkdown(w io.Writer, c compare.Comparison, rulings []compare.Ruling) error {
 	d, m := newCompared(c, rulings), &mdWriter{}
 	for i, text := range d.Verdict {
 		if i == 0 {
@@ -322,9 +323,9 @@ func (d compared) fine() string {
 }
 
 // CompareHTML writes a comparison as one page that needs no other file.
-func CompareHTML(w io.Writer, c result.Comparison, rulings []result.Ruling) error {
+func CompareHTML(w io.Writer, c compare.Comparison, rulings []compare.Ruling) error {
 	d := newCompared(c, rulings)
-	d.Facts = slices.DeleteFunc(slices.Clone(d.Facts), func(f result.Fact) bool { return len(f.Known()) == 0 })
+	d.Facts = slices.DeleteFunc(slices.Clone(d.Facts), func(f compare.Fact) bool { return len(f.Known()) == 0 })
 	return page(w, "compare.html", d.Title, d)
 }
 
@@ -351,7 +352,7 @@ type (
 )
 
 // JUnit writes rulings as a JUnit file, one test case each.
-func JUnit(w io.Writer, c result.Comparison, rulings []result.Ruling) error {
+func JUnit(w io.Writer, c compare.Comparison, rulings []compare.Ruling) error {
 	s := junitSuite{Name: "perflab compare", Tests: len(rulings)}
 	for _, r := range rulings {
 		k := junitCase{Class: "perflab.compare." + c.Sides[0].Name + "." + r.Side, Name: r.Side + ": " + r.Condition}

@@ -8,14 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"perflab/internal/compare"
 	"perflab/internal/result"
+	"perflab/internal/verdict"
 )
 
 // comparedRuns are two runs of a steady load, the second with slower first
 // tokens, and one whose figures alone are known, by another definition.
-func comparedRuns(t *testing.T) (result.Comparison, []result.Ruling) {
+func comparedRuns(t *testing.T) (compare.Comparison, []compare.Ruling) {
 	t.Helper()
-	var sides []result.Side
+	var sides []compare.Side
 	for i, name := range []string{"before", "after", "theirs"} {
 		h := result.Header{Model: "m", Workload: "random", Rate: 10, Command: "vllm serve m", Fingerprint: "a1b2", Cache: "unique", Requests: 400}
 		var calls []result.Call
@@ -31,7 +33,7 @@ func comparedRuns(t *testing.T) (result.Comparison, []result.Ruling) {
 			c.End = c.Chunks[3].At
 			calls = append(calls, c)
 		}
-		s, err := result.Summarize(h, &result.Client{}, result.Options{}, func(yield func(result.Call) bool) {
+		s, err := verdict.Summarize(h, &result.Client{}, result.Options{}, func(yield func(result.Call) bool) {
 			for _, c := range calls {
 				if !yield(c) {
 					return
@@ -41,20 +43,20 @@ func comparedRuns(t *testing.T) (result.Comparison, []result.Ruling) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := result.Measured{Name: name, Header: h, Summary: s, Calls: calls}
+		m := compare.Run{Name: name, Header: h, Summary: s, Calls: calls}
 		if i == 2 {
 			m.Calls, m.Summary.Definitions = nil, map[string]result.Definition{"ttft": result.FirstMessage}
 			m.Header.Imported = &result.Imported{Client: "vllm bench serve"}
 		}
-		sides = append(sides, result.Side{Name: name, Runs: []result.Measured{m}})
+		sides = append(sides, compare.Side{Name: name, Runs: []compare.Run{m}})
 	}
-	c, err := result.Compare(sides, result.CompareOptions{})
+	c, err := compare.Sides(sides, compare.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var conditions []result.Condition
+	var conditions []compare.Condition
 	for _, text := range []string{"mean_ttft > 1.05x", "output_throughput < 0.95x"} {
-		k, err := result.ParseCondition(text)
+		k, err := compare.ParseCondition(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +77,7 @@ func TestCompareGolden(t *testing.T) {
 func TestCompareEscapes(t *testing.T) {
 	c, rulings := comparedRuns(t)
 	c.Sides[1].Name = `<b>&"|`
-	for name, write := range map[string]func(io.Writer, result.Comparison, []result.Ruling) error{"html": CompareHTML, "xml": JUnit, "md": CompareMarkdown} {
+	for name, write := range map[string]func(io.Writer, compare.Comparison, []compare.Ruling) error{"html": CompareHTML, "xml": JUnit, "md": CompareMarkdown} {
 		var b bytes.Buffer
 		if err := write(&b, c, rulings); err != nil {
 			t.Fatal(err)

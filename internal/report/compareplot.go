@@ -4,14 +4,15 @@ import (
 	"fmt"
 	"math"
 
+	"perflab/internal/compare"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
 
 // ratioPlot draws the ratio of each figure of side i to the first side, with
 // its interval, on a logarithmic axis around 1.
-func ratioPlot(c result.Comparison, i int) (plot.Plot, bool) {
-	var rows []result.Row
+func ratioPlot(c compare.Comparison, i int) (plot.Plot, bool) {
+	var rows []compare.Row
 	reach := math.Log(1.02)
 	for _, r := range pairRows(c, i) {
 		x := r.Cells[i]
@@ -49,8 +50,8 @@ func ratioPlot(c result.Comparison, i int) (plot.Plot, bool) {
 
 // drawRatio draws one figure: its name, the interval as a bar, the ratio as a
 // dot, hollow where there is no interval.
-func drawRatio(k *plot.Canvas, r result.Row, x result.Cell, y, left float64, at func(float64) float64) {
-	class := map[result.Outcome]string{result.OutcomeBetter: "best", result.OutcomeWorse: "bad", result.OutcomeNo: "void"}[x.Outcome]
+func drawRatio(k *plot.Canvas, r compare.Row, x compare.Cell, y, left float64, at func(float64) float64) {
+	class := map[compare.Outcome]string{compare.Better: "best", compare.Worse: "bad", compare.NoInterval: "void"}[x.Outcome]
 	if class == "" {
 		class = "base"
 	}

@@ -135,11 +135,11 @@ func runFacts(h result.Header, partial bool) []figure {
 	}
 	f := []figure{
 		{"Model", h.Model}, {"Workload", h.Workload}, {"Workload fingerprint", h.Fingerprint},
-		{"Requests planned", cmp.Or(plannedText(h), notRecorded)}, {"Request rate", cmp.Or(result.RateText(h), notRecorded)},
-		{"Concurrency limit", cmp.Or(result.LimitText(h), notRecorded)},
+		{"Requests planned", cmp.Or(plannedText(h), notRecorded)}, {"Request rate", cmp.Or(h.RateText(), notRecorded)},
+		{"Concurrency limit", cmp.Or(h.LimitText(), notRecorded)},
 		{"Prefix cache policy", h.Cache}, {"Lengths counted by", h.Tokenizer},
 		{"Backend", h.Backend}, {"Targets", strings.Join(h.Targets, ", ")}, {"Serving command", h.Command},
-		{client, clientName(h)}, {"Stamps taken by", result.ClockName(h.Clock)},
+		{client, clientName(h)}, {"Stamps taken by", h.ClockText()},
 		{"Error of this client", selfChecked(h.SelfCheck)},
 	}
 	f = append(f, importedFacts(h)...)

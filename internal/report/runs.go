@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"perflab/internal/compare"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
@@ -26,7 +27,7 @@ type beside struct {
 	Names    []string
 	Warnings []string
 	Figures  []figureRow // one cell a run
-	Facts    []result.Fact
+	Facts    []compare.Fact
 	Plots    []plot.Plot
 }
 
@@ -73,15 +74,15 @@ func anySimulated(sides []Side) (sim, predicted bool) {
 // compareHeaders fills the facts and warns of those that must agree; the
 // fingerprints need not where seeded says so.
 func (r *beside) compareHeaders(sides []Side, seeded bool) {
-	var single []result.Side
+	var single []compare.Side
 	for _, s := range sides {
-		single = append(single, result.Side{Name: s.Name, Runs: []result.Measured{{Name: s.Name, Header: s.Header, Summary: s.Summary}}})
+		single = append(single, compare.Side{Name: s.Name, Runs: []compare.Run{{Name: s.Name, Header: s.Header, Summary: s.Summary}}})
 	}
-	for _, f := range result.Facts(single) {
+	for _, f := range compare.Facts(single) {
 		if len(f.Known()) > 0 {
 			r.Facts = append(r.Facts, f)
 		}
-		if text := f.Warning(); text != "" && !(seeded && f.Key == result.KeyFingerprint) {
+		if text := f.Warning(); text != "" && !(seeded && f.Key == compare.KeyFingerprint) {
 			r.Warnings = append(r.Warnings, text)
 		}
 	}

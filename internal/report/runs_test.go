@@ -16,6 +16,7 @@ import (
 
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
+	"perflab/internal/verdict"
 )
 
 // twoRuns are a burst and a slower one, with headers that agree.
@@ -31,7 +32,7 @@ func twoRuns(t *testing.T) []Side {
 			}
 			calls[k].End += slower
 		}
-		s, err := result.Summarize(h, &result.Client{}, result.Options{}, slices.Values(calls))
+		s, err := verdict.Summarize(h, &result.Client{}, result.Options{}, slices.Values(calls))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +244,7 @@ func TestManyCallsStaySmall(t *testing.T) {
 // A marked percentile is the summary's.
 func TestPlotsShowTheSummarysPercentiles(t *testing.T) {
 	h, calls := burst(200)
-	s, err := result.Summarize(h, nil, result.Options{}, slices.Values(calls))
+	s, err := verdict.Summarize(h, nil, result.Options{}, slices.Values(calls))
 	if err != nil {
 		t.Fatal(err)
 	}

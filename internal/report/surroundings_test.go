@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perflab/internal/result"
+	"perflab/internal/verdict"
 )
 
 // hotReadings are readings of one replica, two GPUs, of which the second is idle and the
@@ -41,7 +42,7 @@ func TestGoldenTelemetry(t *testing.T) {
 	h, calls := burst(120)
 	h.Simulated = false
 	o := result.Options{Readings: hotReadings(), Price: result.Price{PerHour: 3.5, Currency: "USD"}}
-	s, err := result.Summarize(h, &result.Client{}, o, slices.Values(calls))
+	s, err := verdict.Summarize(h, &result.Client{}, o, slices.Values(calls))
 	if err != nil {
 		t.Fatal(err)
 	}

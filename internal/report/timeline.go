@@ -80,9 +80,9 @@ func shade(c *plot.Canvas, x plot.Axis, calls []result.Call, end time.Duration, 
 		c.Rect(class, a, flightTop, b-a, bottom-flightTop, name)
 		classes, names = append(classes, class), append(names, name)
 	}
-	from, to, ok := result.SteadyWindow(calls)
-	if ok {
-		mark("steady", "steady window", from, to)
+	steady := result.NewCallSet(calls).SteadyWindow()
+	if steady.OK {
+		mark("steady", "steady window", steady.From, steady.To)
 	}
 	var sent time.Duration
 	failed := 0
@@ -96,7 +96,7 @@ func shade(c *plot.Canvas, x plot.Axis, calls []result.Call, end time.Duration, 
 	if failed > 0 {
 		classes, names = append(classes, "bad"), append(names, plot.Tally(failed)+" failed")
 	}
-	if !ok {
+	if !steady.OK {
 		names, classes = append(names, "no steady window"), append(classes, "bg")
 	}
 	c.Legend(16, 52, classes, names)

@@ -97,7 +97,7 @@ func Block(s Summary, st Style) string {
 	}
 	b.WriteString(center(title, '=') + "\n")
 	for _, m := range scalars() {
-		if m.Section == sectionRun {
+		if m.Section == SectionRun {
 			writeScalar(&b, s, m, st.Layout)
 		}
 	}
@@ -174,33 +174,4 @@ func writeLine(b *strings.Builder, width int, label string, v float64, decimals 
 func center(s string, fill byte) string {
 	pad := max(0, blockWidth-len(s))
 	return strings.Repeat(string(fill), pad/2) + s + strings.Repeat(string(fill), pad-pad/2)
-}
-
-// Text returns the lines that stand under a block: the status, then what is to
-// be said. Of the checks that are sound it shows the simulator's sentence, the
-// dispatch lag and the machine's self check alone.
-func (v Verdict) Text() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Verdict: %s (%d checks)\n", v.Status, len(v.Checks))
-	for _, c := range v.Checks {
-		switch {
-		case c.Name == "simulated":
-			fmt.Fprintf(&b, "  %s\n", c.Text)
-		case c.Status != Sound || c.Name == "dispatch_lag" || c.Name == checkSelf:
-			fmt.Fprintf(&b, "  %-6s %s: %s\n", c.Status, c.Name, c.Text)
-		}
-	}
-	return b.String()
-}
-
-// Why returns the sentences of the checks that gave the verdict its status,
-// joined by semicolons; "" when it is sound.
-func (v Verdict) Why() string {
-	var why []string
-	for _, c := range v.Checks {
-		if c.Status == v.Status && c.Status != Sound {
-			why = append(why, c.Text)
-		}
-	}
-	return strings.Join(why, "; ")
 }

@@ -43,7 +43,6 @@ func blockRun(t *testing.T) Summary {
 
 func TestBlockGolden(t *testing.T) {
 	s := blockRun(t)
-	golden(t, "block_vllm.txt", Block(s, Style{})+s.Verdict.Text())
 	s.Simulated = true
 	golden(t, "block_gpustack.txt", Block(s, Style{Layout: GPUStack}))
 }

@@ -195,7 +195,7 @@ func (c *Call) E2E() (d time.Duration, ok bool) {
 // after that read: one token has no interval, and tokens that all came at
 // once say nothing about how fast they were made.
 func (c *Call) TPOT() (ns float64, ok bool) {
-	k, later := c.opening()
+	k, later := c.FirstRead()
 	n, _ := c.Output()
 	if !later || n <= k {
 		return 0, false
@@ -203,9 +203,9 @@ func (c *Call) TPOT() (ns float64, ok bool) {
 	return float64(c.Chunks[len(c.Chunks)-1].At-c.Chunks[0].At) / float64(n-k), true
 }
 
-// opening returns the tokens of the first read, at least 1, and whether any
+// FirstRead returns the tokens of the first read, at least 1, and whether any
 // chunk came in a later one.
-func (c *Call) opening() (k int, later bool) {
+func (c *Call) FirstRead() (k int, later bool) {
 	for i := range c.Chunks {
 		if i > 0 && !c.joined(i) {
 			return max(k, 1), true
@@ -228,40 +228,40 @@ func (c *Call) joined(i int) bool {
 // broken: as many chunks' tokens are not worth the memory, and a sum over calls
 // would be of nothing else.
 const (
-	maxCallTokens   = 1 << 20 // generated
-	maxPromptTokens = 1 << 30
+	MaxCallTokens   = 1 << 20 // generated
+	MaxPromptTokens = 1 << 30
 )
 
-// believed returns the call without a token count that cannot be: then each
+// Plausible returns the call without a token count that cannot be: then each
 // chunk is one token, and of the usage only what it says of the prompt stays,
 // or nothing where that is the count. The call itself is left as it is.
-func (c *Call) believed() (_ *Call, ok bool) {
+func (c *Call) Plausible() (_ *Call, ok bool) {
 	sum := 0
 	for _, k := range c.Chunks {
-		if sum += int(k.Tokens); k.Tokens < 0 || sum > maxCallTokens {
-			return c.recounted(), false
+		if sum += int(k.Tokens); k.Tokens < 0 || sum > MaxCallTokens {
+			return c.tokenPerChunk(), false
 		}
 	}
-	if u := c.Usage; u != nil && !(u.Completion <= maxCallTokens && min(u.Completion, u.Reasoning) >= 0 && u.prompted()) {
-		return c.recounted(), false
+	if u := c.Usage; u != nil && !(u.Completion <= MaxCallTokens && min(u.Completion, u.Reasoning) >= 0 && u.plausiblePrompt()) {
+		return c.tokenPerChunk(), false
 	}
 	return c, true
 }
 
-// prompted reports whether the counts of the prompt can be.
-func (u *Usage) prompted() bool {
-	return max(u.Prompt, u.Cached) <= maxPromptTokens && min(u.Prompt, u.Cached) >= 0
+// plausiblePrompt reports whether the counts of the prompt can be.
+func (u *Usage) plausiblePrompt() bool {
+	return max(u.Prompt, u.Cached) <= MaxPromptTokens && min(u.Prompt, u.Cached) >= 0
 }
 
-// recounted returns the call with one token a chunk.
-func (c *Call) recounted() *Call {
+// tokenPerChunk returns the call with one token a chunk.
+func (c *Call) tokenPerChunk() *Call {
 	fixed := *c
 	fixed.Chunks = slices.Clone(c.Chunks)
 	for i := range fixed.Chunks {
 		fixed.Chunks[i].Tokens = 1
 	}
 	switch u := c.Usage; {
-	case u != nil && u.prompted():
+	case u != nil && u.plausiblePrompt():
 		fixed.Usage = &Usage{Prompt: u.Prompt, Cached: u.Cached}
 	default:
 		fixed.Usage = nil

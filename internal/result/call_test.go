@@ -1,6 +1,7 @@
 package result
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -129,5 +130,20 @@ func TestLag(t *testing.T) {
 	}
 	if got := c.Lag(0); got != 21*msec {
 		t.Errorf("without a limit the lag is %v, want 21ms: nothing else held it", got)
+	}
+}
+
+func TestIdentityHolds(t *testing.T) {
+	for _, c := range steady(500, 0) {
+		tpot, ok := c.TPOT()
+		if !ok {
+			continue
+		}
+		ttft, _ := c.TTFT()
+		e2e, _ := c.E2E()
+		n, _ := c.Output()
+		if d := float64(ttft) + tpot*float64(n-1) - float64(e2e); math.Abs(d) > 1e3 {
+			t.Errorf("call %d: TTFT + TPOT*(n-1) - E2E = %v ns", c.Index, d)
+		}
 	}
 }

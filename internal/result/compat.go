@@ -1,11 +1,10 @@
 package result
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
-
-	"perflab/internal/stat"
 )
 
 // compatLine stands under a block whose figures are vLLM's.
@@ -72,78 +71,96 @@ func (v vllmCall) appendGaps(x []float64) []float64 {
 	return x
 }
 
-// asVLLM puts the figures that vllm bench serve has in the place of ours, by
-// its definitions. Which calls failed stays our judgement, and a figure
-// without data stays absent where vLLM prints zero.
-func (r *run) asVLLM() {
-	r.forget("ttft", "tpot", "itl", "e2el")
-	if len(r.ok) == 0 {
-		return
-	}
-	calls := make([]vllmCall, len(r.ok))
-	var ttft, tpot, e2el []float64
-	itl := stat.Clusters{Ends: make([]int, len(calls))}
-	tokens := 0
-	for i, c := range r.ok {
-		v := c.asVLLM()
-		calls[i] = v
-		e2el = append(e2el, v.e2el())
-		if x, ok := v.ttft(); ok {
-			ttft = append(ttft, x)
+// vllmSamplers append the samples that a call gives to the families that vLLM
+// has.
+var vllmSamplers = map[string]func(v vllmCall, x []float64) []float64{
+	"ttft": func(v vllmCall, x []float64) []float64 {
+		if ms, ok := v.ttft(); ok {
+			x = append(x, ms)
 		}
-		if x, sample := v.tpot(); sample {
-			tpot = append(tpot, x)
+		return x
+	},
+	"tpot": func(v vllmCall, x []float64) []float64 {
+		if ms, ok := v.tpot(); ok {
+			x = append(x, ms)
 		}
-		itl.Samples = v.appendGaps(itl.Samples)
-		itl.Ends[i] = len(itl.Samples)
-		tokens += v.n
+		return x
+	},
+	familyITL: vllmCall.appendGaps,
+	"e2el":    func(v vllmCall, x []float64) []float64 { return append(x, v.e2el()) },
+}
+
+// asVLLM returns the figures with those that vllm bench serve has by its
+// definitions in the place of ours. Which calls failed stays our judgement, and
+// a figure without data stays absent where vLLM prints zero.
+func (a *Analysis) asVLLM() statistics {
+	t := statistics{maps.Clone(a.Figures), maps.Clone(a.Samples), maps.Clone(a.Intervals), a.percentiles}
+	for name := range vllmSamplers {
+		t.forget(name)
 	}
-	r.vllmTotals(calls, tokens)
-	r.distribution("ttft", ttft, nil)
-	r.distribution("tpot", tpot, nil)
-	r.distribution(familyITL, itl.Samples, itl.Ends)
-	r.distribution("e2el", e2el, nil)
+	if len(a.Succeeded) == 0 {
+		return t
+	}
+	calls := make([]vllmCall, len(a.Succeeded))
+	for i, c := range a.Succeeded {
+		calls[i] = c.asVLLM()
+	}
+	a.vllmTotals(t.Figures, calls)
+	for name, appendTo := range vllmSamplers {
+		var x []float64
+		ends := make([]int, len(calls))
+		for i, v := range calls {
+			x = appendTo(v, x)
+			ends[i] = len(x)
+		}
+		if name != familyITL {
+			ends = nil // one sample a call
+		}
+		t.distribution(name, x, ends)
+	}
+	return t
 }
 
 // vllmTotals sets the figures that are one number. What counts output stays
 // absent where nothing is generated.
-func (r *run) vllmTotals(calls []vllmCall, tokens int) {
-	f := r.figures
+func (a *Analysis) vllmTotals(f map[string]float64, calls []vllmCall) {
+	tokens := 0
+	for _, v := range calls {
+		tokens += v.n
+	}
 	f["max_concurrent_requests"] = vllmInFlight(calls)
-	if !r.pooled() {
+	if !a.Pooling() {
 		f["total_output_tokens"] = float64(tokens)
 		f["max_output_tokens_per_s"] = vllmPeak(calls)
 	}
 	good := 0
-	if len(r.o.Goodput) > 0 {
-		good = r.vllmGood()
-		f["goodput_ratio"] = float64(good) / float64(r.total)
+	if len(a.Options.Goodput) > 0 {
+		good = a.vllmGood(calls)
+		f["goodput_ratio"] = float64(good) / float64(a.Total)
 	}
-	d := r.end.Seconds() // from the run's start, not from the first request's due time
+	d := a.End.Seconds() // from the run's start, not from the first request's due time
 	if d <= 0 {
 		return
 	}
 	f["duration"] = d
-	f["request_throughput"] = float64(len(r.ok)) / d
-	f["total_token_throughput"] = float64(tokens+r.prompts) / d
-	if !r.pooled() {
+	f["request_throughput"] = float64(len(a.Succeeded)) / d
+	f["total_token_throughput"] = float64(tokens+a.InputTokens) / d
+	if !a.Pooling() {
 		f["output_throughput"] = float64(tokens) / d
 	}
-	if len(r.o.Goodput) > 0 {
+	if len(a.Options.Goodput) > 0 {
 		f["request_goodput"] = float64(good) / d
 	}
 }
 
-// forget drops the figures of families.
-func (r *run) forget(names ...string) {
-	for _, name := range names {
-		delete(r.samples, name)
-		suffix := "_" + name + "_ms"
-		for figure := range r.figures {
-			if stat, ok := strings.CutSuffix(figure, suffix); ok && !strings.Contains(stat, "_") {
-				delete(r.figures, figure)
-				delete(r.intervals, figure)
-			}
+// forget drops the figures of a family.
+func (t *statistics) forget(family string) {
+	delete(t.Samples, family)
+	suffix := "_" + family + "_ms"
+	for figure := range t.Figures {
+		if stat, ok := strings.CutSuffix(figure, suffix); ok && !strings.Contains(stat, "_") {
+			delete(t.Figures, figure)
+			delete(t.Intervals, figure)
 		}
 	}
 }
@@ -174,12 +191,11 @@ func vllmInFlight(calls []vllmCall) float64 {
 
 // vllmGood counts the calls within every bound, of which vLLM knows TTFT, TPOT
 // and E2EL; the others are judged as ours.
-func (r *run) vllmGood() int {
+func (a *Analysis) vllmGood(calls []vllmCall) int {
 	good := 0
-	for _, c := range r.ok {
-		v := c.asVLLM()
+	for i, v := range calls {
 		met := true
-		for _, bound := range r.o.Goodput {
+		for _, bound := range a.Options.Goodput {
 			var x float64
 			switch bound.Metric {
 			case "ttft_ms":
@@ -191,8 +207,8 @@ func (r *run) vllmGood() int {
 			case "e2el_ms":
 				x = v.e2el()
 			default:
-				test, err := bound.perCall(r.h.Limit)
-				met = met && err == nil && test(c)
+				test, err := bound.perCall(a.Header.Limit)
+				met = met && err == nil && test(a.Succeeded[i])
 				continue
 			}
 			met = met && bound.holds(x)

@@ -9,56 +9,64 @@ import (
 // confidence of the intervals.
 const confidence = 0.95
 
+// statistics are figures by metric name, with the samples behind those of a
+// family and their 95 % intervals.
+type statistics struct {
+	Figures   map[string]float64
+	Samples   map[string]int
+	Intervals map[string][2]float64
+
+	percentiles []float64 // of each family
+}
+
+// newStatistics makes an empty set, with the percentiles every summary has and
+// those asked for.
+func newStatistics(asked []float64) statistics {
+	p := slices.Concat(percentiles, asked)
+	slices.Sort(p)
+	return statistics{
+		Figures: map[string]float64{}, Samples: map[string]int{}, Intervals: map[string][2]float64{},
+		percentiles: slices.Compact(p),
+	}
+}
+
 // latencies sets the statistics of every family.
-func (r *run) latencies() {
-	for _, c := range r.ok {
-		r.chunks += len(c.Chunks)
+func (a *Analysis) latencies() {
+	for _, c := range a.Succeeded {
+		a.Chunks += len(c.Chunks)
 		for i := 1; i < len(c.Chunks); i++ {
 			if c.joined(i) {
-				r.merged++
+				a.Merged++
 			}
 		}
 	}
-	if len(r.ok) > 0 && !r.pooled() {
-		r.figures["merged_chunks"] = float64(r.merged)
+	if len(a.Succeeded) > 0 && !a.Pooling() {
+		a.Figures["merged_chunks"] = float64(a.Merged)
 	}
-	if r.chunks > 0 {
-		r.figures["tokens_per_chunk"] = float64(r.tokens) / float64(r.chunks)
-		r.figures["tokens_per_read"] = float64(r.tokens) / float64(r.chunks-r.merged)
+	if a.Chunks > 0 {
+		a.Figures["tokens_per_chunk"] = float64(a.OutputTokens) / float64(a.Chunks)
+		a.Figures["tokens_per_read"] = float64(a.OutputTokens) / float64(a.Chunks-a.Merged)
 	}
 	for _, f := range families() {
 		if f.value != nil {
-			r.distribution(f.name, r.values(f), nil)
+			x := make([]float64, 0, len(a.Succeeded))
+			a.distribution(f.name, f.collect(x, a.Succeeded, a.Header.Limit, a.Steady), nil)
 		}
 	}
-	gaps := r.pool((*Call).appendGaps)
-	r.distribution(familyITL, gaps.Samples, gaps.Ends)
-	if r.plain() {
-		r.copyFigures(familyITL, familyITLToken)
+	gaps := a.pool((*Call).appendGaps)
+	a.distribution(familyITL, gaps.Samples, gaps.Ends)
+	if a.plain() {
+		a.copyFamily(familyITL, familyITLToken)
 		return
 	}
-	perToken := r.pool((*Call).appendPerToken)
-	r.distribution(familyITLToken, perToken.Samples, perToken.Ends)
-}
-
-// values returns the family's samples, one a call at most.
-func (r *run) values(f family) []float64 {
-	x := make([]float64, 0, len(r.ok))
-	for _, c := range r.ok {
-		if f.steady && !(r.steady.ok && r.steady.contains(c.Sent)) {
-			continue
-		}
-		if v, ok := f.value(c, r.h.Limit); ok {
-			x = append(x, v)
-		}
-	}
-	return x
+	perToken := a.pool((*Call).appendPerToken)
+	a.distribution(familyITLToken, perToken.Samples, perToken.Ends)
 }
 
 // pool gathers samples that calls have many of.
-func (r *run) pool(appendTo func(*Call, []float64) []float64) stat.Clusters {
-	p := stat.Clusters{Samples: make([]float64, 0, max(0, r.chunks-len(r.ok))), Ends: make([]int, len(r.ok))}
-	for i, c := range r.ok {
+func (a *Analysis) pool(appendTo func(*Call, []float64) []float64) stat.Clusters {
+	p := stat.Clusters{Samples: make([]float64, 0, max(0, a.Chunks-len(a.Succeeded))), Ends: make([]int, len(a.Succeeded))}
+	for i, c := range a.Succeeded {
 		p.Samples = appendTo(c, p.Samples)
 		p.Ends[i] = len(p.Samples)
 	}
@@ -67,8 +75,8 @@ func (r *run) pool(appendTo func(*Call, []float64) []float64) stat.Clusters {
 
 // plain reports whether every read brought one token: then the gaps by read
 // and by token are the same.
-func (r *run) plain() bool {
-	return r.merged == 0 && !slices.ContainsFunc(r.ok, func(c *Call) bool {
+func (a *Analysis) plain() bool {
+	return a.Merged == 0 && !slices.ContainsFunc(a.Succeeded, func(c *Call) bool {
 		return c.weight() != 1 || slices.ContainsFunc(c.Chunks, func(k Chunk) bool { return k.Tokens != 1 })
 	})
 }
@@ -77,7 +85,7 @@ func (r *run) plain() bool {
 // intervals: of order statistics and Student's for one sample a call, by the
 // variance between calls for pooled ones, which ends divide. Sums over sorted
 // values do not depend on the order of the calls.
-func (r *run) distribution(name string, x []float64, ends []int) {
+func (t *statistics) distribution(name string, x []float64, ends []int) {
 	if len(x) == 0 {
 		return
 	}
@@ -92,11 +100,11 @@ func (r *run) distribution(name string, x []float64, ends []int) {
 	figure := func(stat string) string { return stat + "_" + name + "_ms" }
 	interval := func(stat string, lo, hi float64, ok bool) {
 		if ok {
-			r.intervals[figure(stat)] = [2]float64{lo, hi}
+			t.Intervals[figure(stat)] = [2]float64{lo, hi}
 		}
 	}
 	quantile := func(name string, p float64) {
-		r.figures[figure(name)] = stat.Quantile(sorted, p/100)
+		t.Figures[figure(name)] = stat.Quantile(sorted, p/100)
 		if ends != nil {
 			lo, hi, ok := pooled.QuantileCI(sorted, p/100, confidence)
 			interval(name, lo, hi, ok)
@@ -105,51 +113,44 @@ func (r *run) distribution(name string, x []float64, ends []int) {
 		lo, hi, ok := stat.QuantileCI(sorted, p/100, confidence)
 		interval(name, lo, hi, ok)
 	}
-	r.samples[name] = len(x)
+	t.Samples[name] = len(x)
 	mean, std := stat.Mean(sorted), stat.StdDev(sorted)
-	r.figures[figure("mean")], r.figures[figure("std")] = mean, std
+	t.Figures[figure("mean")], t.Figures[figure("std")] = mean, std
 	lo, hi, ok := stat.MeanCI(mean, std, len(x), confidence)
 	if ends != nil {
 		lo, hi, ok = pooled.MeanCI(mean, confidence)
 	}
 	interval("mean", lo, hi, ok)
-	r.figures[figure("min")] = sorted[0]
-	r.figures[figure("max")] = sorted[len(sorted)-1]
-	for _, p := range r.percentiles() {
-		quantile(pName(p), p)
+	t.Figures[figure("min")] = sorted[0]
+	t.Figures[figure("max")] = sorted[len(sorted)-1]
+	for _, p := range t.percentiles {
+		quantile(PercentileName(p), p)
 	}
-	r.same(figure("p50"), figure("median"))
+	t.copyFigure(figure("p50"), figure("median"))
 }
 
-// same gives a figure, with its interval, a second name.
-func (r *run) same(from, to string) {
-	if v, ok := r.figures[from]; ok {
-		r.figures[to] = v
+// copyFigure gives a figure, with its interval, a second name.
+func (t *statistics) copyFigure(from, to string) {
+	if v, ok := t.Figures[from]; ok {
+		t.Figures[to] = v
 	}
-	if v, ok := r.intervals[from]; ok {
-		r.intervals[to] = v
+	if v, ok := t.Intervals[from]; ok {
+		t.Intervals[to] = v
 	}
 }
 
-// copyFigures gives one family the figures of another.
-func (r *run) copyFigures(from, to string) {
-	if _, ok := r.samples[from]; !ok {
+// copyFamily gives one family the figures of another.
+func (t *statistics) copyFamily(from, to string) {
+	if _, ok := t.Samples[from]; !ok {
 		return
 	}
-	r.samples[to] = r.samples[from]
+	t.Samples[to] = t.Samples[from]
 	for _, s := range stats {
-		r.same(s.name+"_"+from+"_ms", s.name+"_"+to+"_ms")
+		t.copyFigure(s.name+"_"+from+"_ms", s.name+"_"+to+"_ms")
 	}
-	for _, p := range r.percentiles() {
-		r.same(pName(p)+"_"+from+"_ms", pName(p)+"_"+to+"_ms")
+	for _, p := range t.percentiles {
+		t.copyFigure(PercentileName(p)+"_"+from+"_ms", PercentileName(p)+"_"+to+"_ms")
 	}
-}
-
-// percentiles returns those every summary has and those asked for.
-func (r *run) percentiles() []float64 {
-	p := slices.Concat(percentiles, r.o.Percentiles)
-	slices.Sort(p)
-	return slices.Compact(p)
 }
 
 // appendGaps appends the gaps between reads that carried tokens. A chunk that

@@ -85,6 +85,19 @@ func families() []family {
 	return all
 }
 
+// collect appends the samples of calls, one a call at most.
+func (f family) collect(x []float64, calls []*Call, limit int, steady Window) []float64 {
+	for _, c := range calls {
+		if f.steady && !(steady.OK && steady.Contains(c.Sent)) {
+			continue
+		}
+		if v, ok := f.value(c, limit); ok {
+			x = append(x, v)
+		}
+	}
+	return x
+}
+
 // since makes a family's value: from one instant of a call to another.
 func since(from func(*Call) time.Duration, to func(*Call) (time.Duration, bool)) func(*Call, int) (float64, bool) {
 	return func(c *Call, _ int) (float64, bool) {

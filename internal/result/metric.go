@@ -49,13 +49,13 @@ type Metric struct {
 // Sections of scalars. The block prints the first; vLLM's layout has no place
 // for the others.
 const (
-	sectionRun    = ""
-	sectionSteady = "Steady window"
-	sectionFull   = "Full load"
-	sectionStream = "Stream"
-	sectionClient = "Load generator"
-	sectionRatio  = "Success"
-	sectionCache  = "Prefix cache"
+	SectionRun     = ""
+	sectionSteady  = "Steady window"
+	sectionFull    = "Full load"
+	sectionStream  = "Stream"
+	sectionClient  = "Load generator"
+	SectionSuccess = "Success"
+	sectionCache   = "Prefix cache"
 
 	sectionTelemetry = "Telemetry"
 	sectionGPU       = "Per GPU"
@@ -99,9 +99,9 @@ func callScalars() []Metric {
 		{Name: "total_token_throughput", Label: "Total token throughput (tok/s)", Unit: "tok/s", Better: Higher, Decimals: 2,
 			Doc: "Input and output tokens per second of the run.", Formula: "(sum of p + sum of n) / D"},
 
-		{Name: "success_rate", Label: "Success rate", Unit: "ratio", Section: sectionRatio, Better: Higher, Decimals: 4,
+		{Name: "success_rate", Label: "Success rate", Unit: "ratio", Section: SectionSuccess, Better: Higher, Decimals: 4,
 			Doc: "Share of the calls that succeeded.", Formula: "completed / (completed + failed)"},
-		{Name: "goodput_ratio", Label: "Goodput ratio", Unit: "ratio", Section: sectionRatio, Better: Higher, Decimals: 4,
+		{Name: "goodput_ratio", Label: "Goodput ratio", Unit: "ratio", Section: SectionSuccess, Better: Higher, Decimals: 4,
 			Doc: "Share of all calls, failed ones included, that met every goodput bound; absent without bounds.", Formula: "good / (completed + failed)"},
 
 		{Name: "steady_duration", Label: "Steady window (s)", Unit: "s", Section: sectionSteady, Decimals: 2,
@@ -152,7 +152,7 @@ func Metrics() []Metric {
 			table = append(table, f.metric(s.name))
 		}
 		for _, p := range percentiles {
-			table = append(table, f.metric(pName(p)))
+			table = append(table, f.metric(PercentileName(p)))
 		}
 	}
 	return table
@@ -212,7 +212,7 @@ func Lookup(name string) (Metric, error) {
 			return f.metric(stat), nil
 		}
 		if p, ok := percentile(stat); ok {
-			return f.metric(pName(p)), nil
+			return f.metric(PercentileName(p)), nil
 		}
 	}
 	if near, ok := nearest(key); ok {
@@ -241,8 +241,8 @@ func percentile(stat string) (float64, bool) {
 	return p, err == nil && p <= 100
 }
 
-// pName returns "p99.9" of 99.9.
-func pName(p float64) string { return "p" + strconv.FormatFloat(p, 'f', -1, 64) }
+// PercentileName returns "p99.9" of 99.9.
+func PercentileName(p float64) string { return "p" + strconv.FormatFloat(p, 'f', -1, 64) }
 
 // nearest returns the known name with the smallest edit distance; ok is false
 // where even that is another word.

@@ -42,16 +42,9 @@ func TestPooled(t *testing.T) {
 			}
 		}
 	}
-	if c, _ := s.Verdict.Check("tokens"); s.Verdict.Status != Sound || c.Text != "nothing is generated: 3 whole answers to 30 input tokens" {
-		t.Errorf("verdict %s: %+v", s.Verdict.Status, s.Verdict.Checks)
-	}
 	block := Block(s, Style{Sections: []string{"ttft", "tpot", "itl", "e2el"}})
 	if strings.Contains(block, "generated") || strings.Contains(block, "First Token") || !strings.Contains(block, "Total token throughput (tok/s):") {
 		t.Errorf("block:\n%s", block)
-	}
-	calls[0].Usage = nil
-	if c, _ := summarize(t, Header{Rate: 10}, Options{}, calls).Verdict.Check("tokens"); c.Status != Noted {
-		t.Errorf("one answer without usage: %+v", c)
 	}
 }
 

@@ -37,7 +37,7 @@ func Precision(s Summary, st Style) string {
 func (st Style) shown() []string {
 	names := []string{"mean", "median"}
 	for _, p := range st.Percentiles {
-		names = append(names, pName(p))
+		names = append(names, PercentileName(p))
 	}
 	return names
 }

@@ -2,6 +2,8 @@ package result
 
 import (
 	"encoding/json"
+	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -98,4 +100,46 @@ type CacheUse struct {
 	Queries float64 `json:"queries_tokens"` // prompt tokens looked up
 	Hits    float64 `json:"hits_tokens"`    // of them, found
 	From    string  `json:"from"`           // the metric's name
+}
+
+// SpanText writes a span of time as a reader takes it in: "2.5 s", "40 ms".
+func SpanText(d time.Duration) string {
+	if d < time.Second {
+		return fmt.Sprintf("%.3g ms", ms(d))
+	}
+	return fmt.Sprintf("%.3g s", d.Seconds())
+}
+
+// ClockText says who stamps the reads, "" when the header does not.
+func (h Header) ClockText() string {
+	switch h.Clock {
+	case ClockKernel:
+		return "the kernel, when a packet arrived"
+	case ClockMonotonic:
+		return "the client, when a read returned and before parsing"
+	}
+	return h.Clock
+}
+
+// RateText is the request rate of a run in words, "" where nobody recorded it.
+func (h Header) RateText() string {
+	switch {
+	case finite(h.Rate):
+		return fmt.Sprintf("%g requests/s", h.Rate)
+	case h.Imported == nil || h.Label(LabelRate) == "inf":
+		return "all at once"
+	}
+	return ""
+}
+
+// LimitText is the concurrency limit of a run in words, "" where nobody
+// recorded it.
+func (h Header) LimitText() string {
+	switch {
+	case h.Limit > 0:
+		return strconv.Itoa(h.Limit)
+	case h.Imported == nil || h.Label(LabelLimit) == "none":
+		return "none"
+	}
+	return "" // a file without it may have had one
 }

@@ -14,7 +14,7 @@ func TestSamplesAreTheSummarys(t *testing.T) {
 	calls[5] = stream(5, 100*msec, 40*msec, 50*msec, 50*msec, 60*msec) // merged
 	calls[6] = stream(6, 120*msec, 40*msec, 50*msec, 61*msec)
 	calls[6].Chunks[1].Tokens = 3
-	calls[7].Chunks[1].Tokens = maxCallTokens + 1 // not believed
+	calls[7].Chunks[1].Tokens = MaxCallTokens + 1 // not plausible
 	for i := range calls {
 		c := &calls[i]
 		c.Answer, _ = c.FirstToken()
@@ -42,13 +42,13 @@ func TestSamplesAreTheSummarys(t *testing.T) {
 
 func TestSteadyWindowIsTheSummarys(t *testing.T) {
 	calls := steady(200, 20*msec)
-	from, to, ok := SteadyWindow(calls)
+	w := NewCallSet(calls).SteadyWindow()
 	want := summarize(t, Header{Requests: len(calls)}, Options{}, calls).Figures["steady_duration"]
-	if !ok || (to-from).Seconds() != want {
-		t.Errorf("steady from %v to %v, %v; the summary says %v s", from, to, ok, want)
+	if !w.OK || w.Seconds() != want {
+		t.Errorf("steady from %v to %v, %v; the summary says %v s", w.From, w.To, w.OK, want)
 	}
 	for _, none := range [][]Call{nil, {{Class: Connect}}, {{Sent: 0, End: time.Second}, {Sent: 0, End: 2 * time.Second}}} {
-		if _, _, ok := SteadyWindow(none); ok {
+		if NewCallSet(none).SteadyWindow().OK {
 			t.Errorf("%d calls that have no steady window have one", len(none))
 		}
 	}

@@ -111,13 +111,13 @@ func gpuScalars() []Metric {
 }
 
 // perGPU sets the figures per GPU, where their number is known.
-func (r *run) perGPU() {
-	if r.o.GPUs <= 0 {
+func (a *Analysis) perGPU() {
+	if a.Options.GPUs <= 0 {
 		return
 	}
 	for _, m := range gpuScalars() {
-		if v, ok := r.figures[strings.TrimSuffix(m.Name, perGPU)]; ok {
-			r.figures[m.Name] = v / float64(r.o.GPUs)
+		if v, ok := a.Figures[strings.TrimSuffix(m.Name, perGPU)]; ok {
+			a.Figures[m.Name] = v / float64(a.Options.GPUs)
 		}
 	}
 }

@@ -36,15 +36,15 @@ func ParseSLO(s string) (SLO, error) {
 	if err != nil {
 		return SLO{}, fmt.Errorf("SLO %q: %w", s, err)
 	}
-	limit, err := parseLimit(strings.TrimPrefix(s[i+1:], "="), m.Unit)
+	limit, err := ParseLimit(strings.TrimPrefix(s[i+1:], "="), m.Unit)
 	if err != nil {
 		return SLO{}, fmt.Errorf("SLO %q: %w", s, err)
 	}
 	return SLO{Metric: m.Name, Op: s[i:i+1] + "=", Limit: limit}, nil
 }
 
-// parseLimit reads a number with an optional unit and converts it to unit.
-func parseLimit(s, unit string) (float64, error) {
+// ParseLimit reads a number with an optional unit and converts it to unit.
+func ParseLimit(s, unit string) (float64, error) {
 	s = strings.TrimSpace(s)
 	given, factor := unit, 1.0
 	number := s
@@ -100,7 +100,7 @@ func ParseGoodput(s string) ([]SLO, error) {
 		if !slices.Contains(goodputBounds, name) {
 			return nil, fmt.Errorf("goodput bound %q: a call has %s", part, strings.Join(goodputBounds, ", "))
 		}
-		v, err := parseLimit(limit, "ms")
+		v, err := ParseLimit(limit, "ms")
 		if err != nil {
 			return nil, fmt.Errorf("goodput bound %q: %w", part, err)
 		}
@@ -113,6 +113,24 @@ func ParseGoodput(s string) ([]SLO, error) {
 		return nil, fmt.Errorf("goodput %q has no bound: write it as ttft:500 tpot:50", s)
 	}
 	return slos, nil
+}
+
+// GoodputTest returns the test of one call by the goodput bounds, of a run with
+// this concurrency limit; nil where there are none.
+func (o Options) GoodputTest(limit int) (func(*Call) bool, error) {
+	bounds := make([]func(*Call) bool, len(o.Goodput))
+	for i, slo := range o.Goodput {
+		var err error
+		if bounds[i], err = slo.perCall(limit); err != nil {
+			return nil, err
+		}
+	}
+	if len(bounds) == 0 {
+		return nil, nil
+	}
+	return func(c *Call) bool {
+		return !slices.ContainsFunc(bounds, func(met func(*Call) bool) bool { return !met(c) })
+	}, nil
 }
 
 // perCall returns the test of one call by a goodput bound. A call of one token
@@ -154,11 +172,11 @@ func (o SLO) Judge(s Summary) (met bool, why string) {
 		return false, fmt.Sprintf("%s: missed, %v", o, err)
 	}
 	met = o.holds(v)
-	return met, fmt.Sprintf("%s: %s, %s", o, map[bool]string{true: "met", false: "missed"}[met], quantity(v, m.Unit))
+	return met, fmt.Sprintf("%s: %s, %s", o, map[bool]string{true: "met", false: "missed"}[met], Quantity(v, m.Unit))
 }
 
-// quantity writes a figure with its unit.
-func quantity(v float64, unit string) string {
+// Quantity writes a figure with its unit.
+func Quantity(v float64, unit string) string {
 	if unit == "ratio" {
 		return strconv.FormatFloat(v, 'g', 6, 64)
 	}

@@ -1,11 +1,8 @@
 package result
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
-	"slices"
-	"time"
 )
 
 // Options choose what Summarize computes beyond the fixed figures.
@@ -30,6 +27,14 @@ func (o Options) Validate() error {
 		return fmt.Errorf("definitions of %q are unknown: use %s, or none for our own", o.Compat, VLLM)
 	}
 	return nil
+}
+
+// AskedPercentiles are those asked for, else those that every summary has.
+func (o Options) AskedPercentiles() []float64 {
+	if len(o.Percentiles) == 0 {
+		return percentiles
+	}
+	return o.Percentiles
 }
 
 // Summary is the figures computed from a run, by metric name. A figure that
@@ -63,209 +68,159 @@ func (s Summary) Get(name string) (v float64, ok bool) {
 }
 
 // Summarize computes every figure of a run. It is pure and exact, and the
-// order of the calls does not matter.
+// order of the calls does not matter. The summary has no verdict: a caller who
+// wants one calls verdict.Summarize.
 func Summarize(h Header, c *Client, o Options, calls iter.Seq[Call]) (Summary, error) {
-	if err := o.Validate(); err != nil {
-		return Summary{}, err
-	}
-	r := run{h: h, c: c, o: o, figures: map[string]float64{}, samples: map[string]int{}, intervals: map[string][2]float64{}}
-	for call := range calls {
-		r.add(&call)
-	}
-	byIndex := func(a, b *Call) int {
-		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Sent, b.Sent), cmp.Compare(a.End, b.End))
-	}
-	slices.SortStableFunc(r.ok, byIndex)
-	s := Summary{
-		Simulated: h.Simulated || h.Predicted || r.sim,
-		Predicted: h.Predicted,
-		Partial:   r.partial(),
-		Compat:    o.Compat,
-		Currency:  o.Price.Currency,
-		Figures:   r.figures,
-		Failures:  r.failures,
-		Samples:   r.samples,
-		Intervals: r.intervals,
-	}
-	bounds, err := r.bounds()
+	a, err := Analyze(h, c, o, calls)
 	if err != nil {
 		return Summary{}, err
 	}
-	r.goodput(bounds)
-	r.counts()
-	r.flow()
-	r.latencies()
-	r.measured()
-	s.Verdict = r.judge(s.Simulated, s.Partial)
-	if o.Compat == VLLM {
-		r.asVLLM()
+	return a.Summary(), nil
+}
+
+// Analysis is a run with its figures and with what they were computed from, for
+// a judge of them. The figures are by our own definitions.
+type Analysis struct {
+	CallSet
+	statistics
+	Header  Header
+	Client  *Client // nil: the run left no record of it
+	Options Options
+
+	Simulated bool
+	Partial   bool // calls are missing
+
+	OutputTokens, InputTokens int // over the successful calls
+	CachedTokens              int // of the input, by usage
+	Chunks, Merged            int // over the successful calls
+
+	Peak      float64 // tokens in the busiest 1 s window
+	Steady    Window
+	Telemetry Telemetry // of a run with readings
+}
+
+// Analyze computes every figure of a run, as Summarize does.
+func Analyze(h Header, c *Client, o Options, calls iter.Seq[Call]) (*Analysis, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	met, err := o.GoodputTest(h.Limit)
+	if err != nil {
+		return nil, err
+	}
+	a := &Analysis{Header: h, Client: c, Options: o, statistics: newStatistics(o.Percentiles)}
+	for call := range calls {
+		a.Add(&call)
+	}
+	a.Sort()
+	a.Simulated = h.Simulated || h.Predicted || a.simulated
+	a.Partial = a.partial()
+	a.counts()
+	a.rates(met)
+	a.flow()
+	a.latencies()
+	a.measured()
+	return a, nil
+}
+
+// Summary returns the figures, by the definitions that were asked for and
+// without a verdict.
+func (a *Analysis) Summary() Summary {
+	s := Summary{
+		Simulated: a.Simulated,
+		Predicted: a.Header.Predicted,
+		Partial:   a.Partial,
+		Compat:    a.Options.Compat,
+		Currency:  a.Options.Price.Currency,
+		Failures:  a.Failures,
+	}
+	x := a.statistics
+	if a.Options.Compat == VLLM {
+		x = a.asVLLM()
 		s.Definitions = DefinitionsOf(VLLM)
 	}
-	return s, nil
-}
-
-// run is a run while it is summarised.
-type run struct {
-	h Header
-	c *Client
-	o Options
-
-	ok       []*Call // successful, by index
-	total    int     // calls of any outcome
-	failures map[Class]int
-	example  map[Class]*Call // the first of each class, by index
-	sim      bool
-	fields   map[string]int // unknown growing fields -> calls
-	failed   []span         // when failed calls were in flight
-	broken   []int          // indices of calls whose count of tokens cannot be
-
-	start, end, lastSent time.Duration // over all calls
-	good                 int           // calls within the goodput bounds
-	tokens, prompts      int           // over the successful calls
-	cached               int           // of the prompts, by usage
-	chunks, merged       int           // over the successful calls
-
-	peak      float64 // tokens in the busiest 1 s window
-	steady    window
-	t         telemetry // of a run with readings
-	figures   map[string]float64
-	samples   map[string]int
-	intervals map[string][2]float64
-}
-
-// add takes one call in.
-func (r *run) add(c *Call) {
-	first := c.Due
-	if c.OK() {
-		first = min(first, c.Sent)
-	}
-	if r.total == 0 {
-		r.start, r.end, r.lastSent = first, c.End, c.Sent
-	}
-	r.total++
-	r.start, r.end, r.lastSent = min(r.start, first), max(r.end, c.End), max(r.lastSent, c.Sent)
-	r.sim = r.sim || c.Sim
-	if c.Field != "" {
-		if r.fields == nil {
-			r.fields = map[string]int{}
-		}
-		r.fields[c.Field]++
-	}
-	if !c.OK() {
-		if r.failures == nil {
-			r.failures, r.example = map[Class]int{}, map[Class]*Call{}
-		}
-		r.failures[c.Class]++
-		if e := r.example[c.Class]; e == nil || c.Index < e.Index {
-			r.example[c.Class] = c
-		}
-		r.failed = append(r.failed, span{max(c.Sent, c.Ready), c.End})
-		return
-	}
-	c, believed := c.believed()
-	if !believed {
-		r.broken = append(r.broken, c.Index)
-	}
-	r.ok = append(r.ok, c)
+	s.Figures, s.Samples, s.Intervals = x.Figures, x.Samples, x.Intervals
+	return s
 }
 
 // partial reports whether calls are missing: the client says that it stopped,
 // or left no record, or fewer calls came than were planned. The later turns of
 // a conversation that failed are accounted for and not missing.
-func (r *run) partial() bool {
-	if r.c == nil {
-		return !r.h.Predicted || r.total < r.h.Requests
+func (a *Analysis) partial() bool {
+	if a.Client == nil {
+		return !a.Header.Predicted || a.Total < a.Header.Requests
 	}
-	return r.c.Partial || r.total+r.c.Unsent < r.h.Requests
+	return a.Client.Partial || a.Total+a.Client.Unsent < a.Header.Requests
 }
 
-// bounds returns the tests of one call by the goodput bounds.
-func (r *run) bounds() ([]func(*Call) bool, error) {
-	bounds := make([]func(*Call) bool, len(r.o.Goodput))
-	for i, slo := range r.o.Goodput {
-		met, err := slo.perCall(r.h.Limit)
-		if err != nil {
-			return nil, err
-		}
-		bounds[i] = met
+// counts sets totals, ratios of counts and what follows from the first and the
+// last call.
+func (a *Analysis) counts() {
+	f := a.Figures
+	if a.Header.Limit > 0 {
+		f["max_concurrency"] = float64(a.Header.Limit)
 	}
-	return bounds, nil
-}
-
-// goodput counts the calls that meet every bound.
-func (r *run) goodput(bounds []func(*Call) bool) {
-	if len(bounds) == 0 {
+	if finite(a.Header.Rate) {
+		f["request_rate"] = a.Header.Rate
+	}
+	f["completed"] = float64(len(a.Succeeded))
+	f["failed"] = float64(a.Total - len(a.Succeeded))
+	if a.Total == 0 {
 		return
 	}
-	for _, c := range r.ok {
-		if !slices.ContainsFunc(bounds, func(met func(*Call) bool) bool { return !met(c) }) {
-			r.good++
-		}
-	}
-}
-
-// counts sets totals, rates and ratios.
-func (r *run) counts() {
-	f := r.figures
-	if r.h.Limit > 0 {
-		f["max_concurrency"] = float64(r.h.Limit)
-	}
-	if finite(r.h.Rate) {
-		f["request_rate"] = r.h.Rate
-	}
-	f["completed"] = float64(len(r.ok))
-	f["failed"] = float64(r.total - len(r.ok))
-	if r.total == 0 {
-		return
-	}
-	d := (r.end - r.start).Seconds()
-	f["duration"] = d
-	f["drain_s"] = max(0, (r.end - r.lastSent).Seconds())
-	f["success_rate"] = float64(len(r.ok)) / float64(r.total)
-	if len(r.o.Goodput) > 0 {
-		f["goodput_ratio"] = float64(r.good) / float64(r.total)
-	}
-	if len(r.ok) == 0 {
+	f["duration"] = (a.End - a.Start).Seconds()
+	f["drain_s"] = max(0, (a.End - a.lastSent).Seconds())
+	f["success_rate"] = float64(len(a.Succeeded)) / float64(a.Total)
+	if len(a.Succeeded) == 0 {
 		return
 	}
 	opened, connections := 0, false
-	for _, c := range r.ok {
+	for _, c := range a.Succeeded {
 		n, _ := c.Output()
 		p, _ := c.Input()
-		r.tokens, r.prompts = r.tokens+n, r.prompts+p
+		a.OutputTokens, a.InputTokens = a.OutputTokens+n, a.InputTokens+p
 		if c.Usage != nil {
-			r.cached += c.Usage.Cached
+			a.CachedTokens += c.Usage.Cached
 		}
 		connections = connections || c.connected()
 		if c.New {
 			opened++
 		}
 	}
-	if r.cached > 0 {
-		f["total_cached_tokens"] = float64(r.cached)
+	if a.CachedTokens > 0 {
+		f["total_cached_tokens"] = float64(a.CachedTokens)
 	}
 	if connections {
 		f["new_connections"] = float64(opened)
 	}
-	f["total_input_tokens"] = float64(r.prompts)
-	if !r.pooled() {
-		f["total_output_tokens"] = float64(r.tokens)
-	}
-	if d <= 0 {
-		return
-	}
-	f["request_throughput"] = float64(len(r.ok)) / d
-	if !r.pooled() {
-		f["output_throughput"] = float64(r.tokens) / d
-	}
-	f["total_token_throughput"] = float64(r.tokens+r.prompts) / d
-	if len(r.o.Goodput) > 0 {
-		f["request_goodput"] = float64(r.good) / d
+	f["total_input_tokens"] = float64(a.InputTokens)
+	if !a.Pooling() {
+		f["total_output_tokens"] = float64(a.OutputTokens)
 	}
 }
 
-// pooled reports whether calls succeeded and none of them generated a token, as
-// with an API for embeddings: then there are no figures of output.
-func (r *run) pooled() bool {
-	return r.tokens == 0 && len(r.ok) > 0 && !slices.ContainsFunc(r.ok, func(c *Call) bool { return len(c.Chunks) > 0 })
+// rates sets what is divided by the duration, and the goodput, which counts the
+// calls that met says; nil says that nothing was asked.
+func (a *Analysis) rates(met func(*Call) bool) {
+	f, good := a.Figures, 0
+	if met != nil && a.Total > 0 {
+		for _, c := range a.Succeeded {
+			if met(c) {
+				good++
+			}
+		}
+		f["goodput_ratio"] = float64(good) / float64(a.Total)
+	}
+	d := f["duration"]
+	if len(a.Succeeded) == 0 || d <= 0 {
+		return
+	}
+	f["request_throughput"] = float64(len(a.Succeeded)) / d
+	if !a.Pooling() {
+		f["output_throughput"] = float64(a.OutputTokens) / d
+	}
+	f["total_token_throughput"] = float64(a.OutputTokens+a.InputTokens) / d
+	if met != nil {
+		f["request_goodput"] = float64(good) / d
+	}
 }

@@ -86,10 +86,6 @@ func TestAbsentFigures(t *testing.T) {
 			t.Errorf("%s = %v, want it absent", name, v)
 		}
 	}
-	empty := summarize(t, Header{}, Options{}, nil)
-	if empty.Verdict.Status != Voided || none.Verdict.Status != Voided {
-		t.Errorf("verdicts of runs without a success: %s and %s, want void", empty.Verdict.Status, none.Verdict.Status)
-	}
 }
 
 // Failed calls change nothing but failed, success_rate, goodput_ratio and,
@@ -240,9 +236,6 @@ func TestPeak(t *testing.T) {
 			if got := s.Figures["max_output_tokens_per_s"]; got != test.want {
 				t.Errorf("peak %v, want %v", got, test.want)
 			}
-			if c, _ := s.Verdict.Check("peak"); c.Status != Sound {
-				t.Errorf("check: %s %s", c.Status, c.Text)
-			}
 		})
 	}
 }
@@ -340,9 +333,6 @@ func TestBrokenCount(t *testing.T) {
 		s := summarize(t, Header{}, Options{}, broken)
 		if diff := cmp.Diff(want, s.Figures); diff != "" {
 			t.Errorf("%s: figures change: -without +with\n%s", name, diff)
-		}
-		if k, _ := s.Verdict.Check("counts"); k.Status != Noted || !strings.Contains(k.Text, "the first is call 7") {
-			t.Errorf("%s: check: %s %s", name, k.Status, k.Text)
 		}
 		if after := string(c.AppendJSON(nil)); after != before {
 			t.Errorf("%s: the caller's call was changed", name)

@@ -73,7 +73,7 @@ func (s Summary) names() []string {
 			return i
 		}
 		if m, err := Lookup(name); err == nil && m.Family != "" {
-			return rank[pName(99)+"_"+m.Family+"_ms"]
+			return rank[PercentileName(99)+"_"+m.Family+"_ms"]
 		}
 		return len(rank)
 	}

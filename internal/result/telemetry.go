@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
-	"time"
 )
 
 // gib is a GiB in bytes.
@@ -71,57 +70,57 @@ func telemetryScalars() []Metric {
 }
 
 // measured sets the figures of readings, of the price and of the number of GPUs.
-func (r *run) measured() {
-	r.cost()
-	r.perGPU()
-	if len(r.o.Readings) == 0 || len(r.ok) == 0 {
+func (a *Analysis) measured() {
+	a.cost()
+	a.perGPU()
+	if len(a.Options.Readings) == 0 || len(a.Succeeded) == 0 {
 		return
 	}
-	r.t = r.telemetry()
-	r.engineFigures()
-	r.deviceFigures()
-	r.energy()
+	a.Telemetry = a.telemetry()
+	a.engineFigures()
+	a.deviceFigures()
+	a.energy()
 }
 
 // cost sets what tokens cost at the run's price.
-func (r *run) cost() {
-	d, hourly := r.figures["duration"], r.o.Price.PerHour
+func (a *Analysis) cost() {
+	d, hourly := a.Figures["duration"], a.Options.Price.PerHour
 	if hourly <= 0 || d <= 0 {
 		return
 	}
 	spent := hourly / 3600 * d * 1e6
-	if r.tokens > 0 {
-		r.figures["cost_per_million_output_tokens"] = spent / float64(r.tokens)
+	if a.OutputTokens > 0 {
+		a.Figures["cost_per_million_output_tokens"] = spent / float64(a.OutputTokens)
 	}
-	if r.tokens+r.prompts > 0 {
-		r.figures["cost_per_million_tokens"] = spent / float64(r.tokens+r.prompts)
+	if a.OutputTokens+a.InputTokens > 0 {
+		a.Figures["cost_per_million_tokens"] = spent / float64(a.OutputTokens+a.InputTokens)
 	}
 }
 
 // set sets a figure where there is one.
-func (r *run) set(name string, v float64, ok bool) {
+func (a *Analysis) set(name string, v float64, ok bool) {
 	if ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
-		r.figures[name] = v
+		a.Figures[name] = v
 	}
 }
 
-func (r *run) engineFigures() {
-	t := r.t
+func (a *Analysis) engineFigures() {
+	t := a.Telemetry
 	for _, g := range []string{"running", "waiting"} {
-		all := t.tracks(SourceEngine, g)
-		sum, _, ok := means(all, t.at)
-		r.set("mean_"+g+"_requests", sum, ok)
-		most, has := highestSum(all, t.at)
-		r.set("max_"+g+"_requests", most, ok && has)
+		all := t.Tracks(SourceEngine, g)
+		sum, _, ok := means(all, t.Window)
+		a.set("mean_"+g+"_requests", sum, ok)
+		most, has := highestSum(all, t.Window)
+		a.set("max_"+g+"_requests", most, ok && has)
 	}
-	kv := t.tracks(SourceEngine, "kv_usage")
-	sum, n, ok := means(kv, t.at)
-	r.set("mean_kv_usage", sum/float64(n), ok)
-	most, has := highest(kv, t.at)
-	r.set("max_kv_usage", most, ok && has)
+	kv := t.Tracks(SourceEngine, "kv_usage")
+	sum, n, ok := means(kv, t.Window)
+	a.set("mean_kv_usage", sum/float64(n), ok)
+	most, has := highest(kv, t.Window)
+	a.set("max_kv_usage", most, ok && has)
 
 	grown := func(name string) (float64, bool) {
-		return growths(t.tracks(SourceEngine, name), r.firstSent(), r.end)
+		return growths(t.Tracks(SourceEngine, name), a.firstSent(), a.End)
 	}
 	ratio := func(over, under string) (float64, bool) {
 		a, ok := grown(over)
@@ -129,85 +128,65 @@ func (r *run) engineFigures() {
 		return a / b, ok && has && b > 0
 	}
 	v, ok := grown("preemptions")
-	r.set("preemptions", v, ok)
+	a.set("preemptions", v, ok)
 	v, ok = ratio("prefix_hits", "prefix_queries")
-	r.set("prefix_hit_ratio", v, ok)
+	a.set("prefix_hit_ratio", v, ok)
 	v, ok = ratio("queue_seconds", "queued")
-	r.set("mean_engine_queue_ms", 1000*v, ok)
+	a.set("mean_engine_queue_ms", 1000*v, ok)
 	if v, ok = ratio("spec_accepted", "spec_drafts"); ok {
-		r.set("acceptance_length", 1+v, ok)
+		a.set("acceptance_length", 1+v, ok)
 		return
 	}
-	said := t.tracks(SourceEngine, "spec_length")
-	sum, n, ok = means(said, t.at)
-	r.set("acceptance_length", sum/float64(n), ok && sum > 0)
+	said := t.Tracks(SourceEngine, "spec_length")
+	sum, n, ok = means(said, t.Window)
+	a.set("acceptance_length", sum/float64(n), ok && sum > 0)
 }
 
-// firstSent is when the first successful call was sent.
-func (r *run) firstSent() time.Duration {
-	first := r.ok[0].Sent
-	for _, c := range r.ok {
-		first = min(first, c.Sent)
+func (a *Analysis) deviceFigures() {
+	t := a.Telemetry
+	use := t.Tracks(SourceGPU, GPUUtilization)
+	if n := t.Devices(); n > 0 {
+		a.Figures["gpus"] = float64(n)
 	}
-	return first
-}
+	sum, n, ok := means(use, t.Window)
+	a.set("mean_gpu_utilization", sum/float64(n), ok)
+	most, has := highest(use, t.Window)
+	a.set("max_gpu_utilization", most, ok && has)
+	most, has = highest(t.Tracks(SourceGPU, MemoryUsed), t.Window)
+	a.set("max_gpu_memory_gib", most/gib, has)
+	sum, n, ok = means(t.Tracks(SourceGPU, GPUPower), t.Window)
+	a.set("mean_gpu_power_w", sum/float64(n), ok)
+	share, ok := t.Share(ThrottlePower, ThrottleThermal, ThrottleHW)
+	a.set("throttled_ratio", share, ok)
 
-func (r *run) deviceFigures() {
-	t := r.t
-	use := t.tracks(SourceGPU, GPUUtilization)
-	if n := t.devices(); n > 0 {
-		r.figures["gpus"] = float64(n)
-	}
-	sum, n, ok := means(use, t.at)
-	r.set("mean_gpu_utilization", sum/float64(n), ok)
-	most, has := highest(use, t.at)
-	r.set("max_gpu_utilization", most, ok && has)
-	most, has = highest(t.tracks(SourceGPU, MemoryUsed), t.at)
-	r.set("max_gpu_memory_gib", most/gib, has)
-	sum, n, ok = means(t.tracks(SourceGPU, GPUPower), t.at)
-	r.set("mean_gpu_power_w", sum/float64(n), ok)
-	share, _, told := t.throttled()
-	r.set("throttled_ratio", share, told)
-
-	sum, n, ok = means(t.tracks(SourceHost, CPUUtilization), t.at)
-	r.set("mean_host_cpu", sum/float64(n), ok)
-	most, has = highest(t.tracks(SourceHost, MemoryUsed), t.at)
-	r.set("max_host_memory_gib", most/gib, has)
-}
-
-// devices counts the GPUs that were read.
-func (t telemetry) devices() int {
-	seen := map[string]bool{}
-	for _, x := range t.readings {
-		if x.Source == SourceGPU && x.Error == "" {
-			seen[x.Node+"/"+strconv.Itoa(x.Index)] = true
-		}
-	}
-	return len(seen)
+	sum, n, ok = means(t.Tracks(SourceHost, CPUUtilization), t.Window)
+	a.set("mean_host_cpu", sum/float64(n), ok)
+	most, has = highest(t.Tracks(SourceHost, MemoryUsed), t.Window)
+	a.set("max_host_memory_gib", most/gib, has)
 }
 
 // energy sets energy and what is made of it: of power that every GPU told.
-func (r *run) energy() {
-	t := r.t
-	power := t.tracks(SourceGPU, GPUPower)
-	watts, n, ok := means(power, t.at)
-	if !ok || n < t.devices() {
+func (a *Analysis) energy() {
+	t := a.Telemetry
+	power := t.Tracks(SourceGPU, GPUPower)
+	watts, n, ok := means(power, t.Window)
+	if !ok || n < t.Devices() {
 		return
 	}
-	seconds := t.at.seconds()
+	seconds := t.Window.Seconds()
 	joules := watts * seconds
-	r.set("energy_j", joules, true)
-	output, total := float64(r.tokens), float64(r.tokens+r.prompts)
-	if t.steady {
-		output = r.figures["steady_output_throughput"] * seconds
-		total = r.figures["steady_total_token_throughput"] * seconds
+	a.set("energy_j", joules, true)
+	output, total := float64(a.OutputTokens), float64(a.OutputTokens+a.InputTokens)
+	if t.Steady {
+		output = a.Figures["steady_output_throughput"] * seconds
+		total = a.Figures["steady_total_token_throughput"] * seconds
 	}
 	if joules <= 0 {
 		return
 	}
-	r.set("energy_per_output_token_j", joules/output, output > 0)
-	r.set("output_tokens_per_s_per_w", output/joules, output > 0)
-	r.set("energy_per_token_j", joules/total, total > 0)
+	a.set("energy_per_output_token_j", joules/output, output > 0)
+	a.set("output_tokens_per_s_per_w", output/joules, output > 0)
+	a.set("energy_per_token_j", joules/total, total > 0)
 }
 
 // TelemetryRow is a line of what was read beside a run: a figure, or a mean with its peak.

@@ -2,7 +2,6 @@ package result
 
 import (
 	"math"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,28 +71,6 @@ func TestEnergyIsTheTrapezoidOverAllGPUs(t *testing.T) {
 	} {
 		if got, ok := s.Figures[name]; !ok || math.Abs(got-want) > 1e-9*want {
 			t.Errorf("%s = %v, %v, want %v", name, got, ok, want)
-		}
-	}
-}
-
-func TestNoEnergyWithoutReadings(t *testing.T) {
-	whole := series(SourceGPU, GPUPower, 0, 0, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100)
-	for name, test := range map[string]struct {
-		readings []Reading
-		why      string // in the check, "" for an energy
-	}{
-		"whole":          {whole, ""},
-		"nine tenths":    {whole[1:], ""},
-		"half":           {whole[5:], "cover 50 % of the window"},
-		"a hole":         {append(slices.Clone(whole[:3]), whole[8:]...), "cover 40 % of the window"},
-		"two only":       {append(slices.Clone(whole[:1]), whole[10]), "with 3 readings at least"},
-		"one GPU silent": {append(slices.Clone(whole), series(SourceGPU, GPUUtilization, 1, 0, 1, 1, 1)...), "1 of 2 GPUs do not tell their power"},
-	} {
-		s := summarize(t, Header{}, Options{Readings: test.readings}, burstOf(10))
-		_, ok := s.Figures["energy_j"]
-		c, _ := s.Verdict.Check("telemetry")
-		if ok != (test.why == "") || !strings.Contains(c.Text, test.why) || ok == strings.Contains(c.Text, "no energy") {
-			t.Errorf("%s: energy %v, check %q, want %q", name, ok, c.Text, test.why)
 		}
 	}
 }
@@ -168,100 +145,6 @@ func TestPrice(t *testing.T) {
 	for _, text := range []string{"0", "-1 USD", "USD", "USD 3", "inf", "NaN EUR", "3 USD an hour", "3 dollarsandcents"} {
 		if err := new(Price).UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q is a price", text)
-		}
-	}
-}
-
-// gpuReadings are a GPU's over the run of burstOf, with more gauges from one on.
-func gpuReadings(n int, more func(i int, v map[string]float64)) []Reading {
-	var out []Reading
-	for i := range n {
-		v := map[string]float64{GPUUtilization: 0.9, ThrottlePower: 0, ThrottleThermal: 0, ThrottleHW: 0}
-		if more != nil {
-			more(i, v)
-		}
-		out = append(out, reading(time.Duration(i)*100*msec, SourceGPU, 0, v))
-	}
-	return out
-}
-
-func TestTelemetryChecks(t *testing.T) {
-	engine := func(running, waiting, kv float64) []Reading {
-		var out []Reading
-		for i := -1; i <= 21; i++ {
-			out = append(out, reading(time.Duration(i)*500*msec, SourceEngine, 0, map[string]float64{"running": running, "waiting": waiting, "kv_usage": kv, "preemptions": 0}))
-		}
-		return out
-	}
-	for name, test := range map[string]struct {
-		readings []Reading
-		header   Header
-		check    string
-		status   Status
-		text     string
-	}{
-		"cool":         {gpuReadings(101, nil), Header{}, "throttled", Sound, "no GPU was held back"},
-		"power limit":  {gpuReadings(101, func(i int, v map[string]float64) { v[ThrottlePower] = float64(i % 2) }), Header{}, "throttled", Remark, "50.0 % by the power limit"},
-		"hot":          {gpuReadings(101, func(i int, v map[string]float64) { v[ThrottleThermal] = float64(i / 50 % 2) }), Header{}, "throttled", Noted, "throttled, a cooler machine would be faster: share of the GPUs' time in which clocks were held back: 50.0 % by heat"},
-		"used":         {gpuReadings(101, nil), Header{}, "gpus", Sound, "each of 1 GPUs was used"},
-		"spare":        {gpuReadings(101, func(_ int, v map[string]float64) { v[GPUUtilization] = 0 }), Header{}, "gpus", Remark, "1 of 1 GPUs that were read took no part and are in power, energy and means: GPU 0"},
-		"room":         {engine(3, 0, 0.31), Header{}, "headroom", Remark, "never had requests waiting and used at most 31 % of its KV cache, more load would fit"},
-		"in between":   {engine(3, 0, 0.8), Header{}, "headroom", Sound, "3.00 requests running"},
-		"queue":        {engine(3, 4, 0.9), Header{Limit: 9}, "headroom", Remark, "the engine was full and kept requests waiting"},
-		"burst queues": {engine(3, 4, 0.9), Header{}, "headroom", Sound, "4.00 waiting"},
-	} {
-		s := summarize(t, test.header, Options{Readings: test.readings}, burstOf(10))
-		c, ok := s.Verdict.Check(test.check)
-		if !ok || c.Status != test.status || !strings.Contains(c.Text, test.text) {
-			t.Errorf("%s: %s is %v, %s %q, want %s %q", name, test.check, ok, c.Status, c.Text, test.status, test.text)
-		}
-	}
-	s := summarize(t, Header{}, Options{}, burstOf(10))
-	for _, name := range []string{"telemetry", "throttled", "gpus", "headroom"} {
-		if c, ok := s.Verdict.Check(name); ok {
-			t.Errorf("a run without readings has the check %s: %s", name, c.Text)
-		}
-	}
-}
-
-// TestOthersOnTheGPU: what is busy for seconds in which the engine has nothing to do
-// works for somebody else.
-func TestOthersOnTheGPU(t *testing.T) {
-	var readings []Reading
-	for i := -10; i <= 10; i++ {
-		v := map[string]float64{"running": 0, "waiting": 0, "generation_tokens": 0}
-		if i > 0 {
-			v = map[string]float64{"running": 5, "waiting": 0, "generation_tokens": float64(10 * i)}
-		}
-		at := time.Duration(i) * time.Second
-		readings = append(readings, reading(at, SourceEngine, 0, v), reading(at, SourceGPU, 0, map[string]float64{GPUUtilization: 0.6}))
-	}
-	s := summarize(t, Header{}, Options{Readings: readings}, burstOf(10))
-	if c, _ := s.Verdict.Check("gpus"); c.Status != Noted || !strings.Contains(c.Text, "GPU 0 60 %") {
-		t.Errorf("gpus is %s %q", c.Status, c.Text)
-	}
-}
-
-// TestStarved: a client that was late while the server was idle is to blame.
-func TestStarved(t *testing.T) {
-	calls := steady(300, 10*msec)
-	for i := range calls {
-		c := &calls[i]
-		c.Sent += 5 * msec
-	}
-	var idle []Reading
-	for at := -time.Second; at <= 5*time.Second; at += 50 * msec {
-		idle = append(idle, reading(at, SourceEngine, 0, map[string]float64{"running": 0.2, "waiting": 0}))
-	}
-	const said = "client-bound, the server was idle meanwhile (0.20 requests in the engine on average)"
-	for _, with := range []bool{false, true} {
-		o := Options{}
-		if with {
-			o.Readings = idle
-		}
-		s := summarize(t, Header{Rate: 100}, o, calls)
-		if c, _ := s.Verdict.Check("dispatch_lag"); c.Status != Noted || strings.Contains(c.Text, said) != with {
-			t.Errorf("readings %v: dispatch_lag is %s %q", with, c.Status, c.Text)
 		}
 	}
 }

@@ -4,78 +4,99 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 )
 
-// track is one gauge of one device, replica or machine over time.
-type track struct {
-	node  string
-	index int
-	at    []time.Duration
-	v     []float64
+// Track is one gauge of one device, replica or machine over time.
+type Track struct {
+	Node   string
+	Index  int
+	At     []time.Duration
+	Values []float64
 }
 
 // Figures are made of readings where these cover most of a window, with so many in
 // it at least: of two readings around a short run nobody knows what was between.
 const (
-	minCovered  = 0.9
-	minReadings = 3
+	MinCovered  = 0.9
+	MinReadings = 3
 )
 
 // gapFactor is how many times their usual distance two readings may be apart for
 // the time between them to count as covered.
 const gapFactor = 3
 
-// telemetry is the readings of a run as figures and checks use them.
-type telemetry struct {
-	readings []Reading // in the order of time
-	at       window    // what figures are of: the steady window, else the run
-	steady   bool
+// Telemetry is the readings of a run as figures and checks use them.
+type Telemetry struct {
+	Readings []Reading // in the order of time
+	Window   Window    // what figures are of: the steady window, else the run
+	Steady   bool
 }
 
-func (r *run) telemetry() telemetry {
-	t := telemetry{readings: slices.Clone(r.o.Readings)}
-	slices.SortStableFunc(t.readings, func(a, b Reading) int { return cmp.Compare(a.At, b.At) })
+func (a *Analysis) telemetry() Telemetry {
+	t := Telemetry{Readings: slices.Clone(a.Options.Readings)}
+	slices.SortStableFunc(t.Readings, func(a, b Reading) int { return cmp.Compare(a.At, b.At) })
 	switch {
-	case r.steady.ok:
-		t.at, t.steady = r.steady, true
-	case len(r.ok) > 0:
-		t.at = window{from: r.ok[0].Sent, to: r.end, ok: true}
-		for _, c := range r.ok {
-			t.at.from = min(t.at.from, c.Sent)
-		}
+	case a.Steady.OK:
+		t.Window, t.Steady = a.Steady, true
+	case len(a.Succeeded) > 0:
+		t.Window = Window{From: a.firstSent(), To: a.End, OK: true}
 	}
 	return t
 }
 
-// tracks returns a gauge of a source, one track for each device, replica or machine
+// Tracks returns a gauge of a source, one track for each device, replica or machine
 // that tells it, in their order.
-func (t telemetry) tracks(source, gauge string) []track {
-	return tracks(t.readings, source, gauge)
-}
-
-func tracks(readings []Reading, source, gauge string) []track {
-	var out []track
-	for _, x := range readings {
+func (t Telemetry) Tracks(source, gauge string) []Track {
+	var out []Track
+	for _, x := range t.Readings {
 		v, ok := x.Values[gauge]
 		if x.Source != source || !ok {
 			continue
 		}
-		i := slices.IndexFunc(out, func(k track) bool { return k.node == x.Node && k.index == x.Index })
+		i := slices.IndexFunc(out, func(k Track) bool { return k.Node == x.Node && k.Index == x.Index })
 		if i < 0 {
-			i, out = len(out), append(out, track{node: x.Node, index: x.Index})
+			i, out = len(out), append(out, Track{Node: x.Node, Index: x.Index})
 		}
-		out[i].at, out[i].v = append(out[i].at, x.At), append(out[i].v, v)
+		out[i].At, out[i].Values = append(out[i].At, x.At), append(out[i].Values, v)
 	}
-	slices.SortFunc(out, func(a, b track) int { return cmp.Or(cmp.Compare(a.node, b.node), a.index-b.index) })
+	slices.SortFunc(out, func(a, b Track) int { return cmp.Or(cmp.Compare(a.Node, b.Node), a.Index-b.Index) })
 	return out
 }
 
+// Share is the share of the GPU readings in the window at which any of these gauges
+// is above 0; ok is false where no reading tells the first of them.
+func (t Telemetry) Share(gauges ...string) (share float64, ok bool) {
+	n, above := 0, 0
+	for _, x := range t.Readings {
+		if _, told := x.Values[gauges[0]]; x.Source != SourceGPU || !told || !t.Window.Contains(x.At) {
+			continue
+		}
+		n++
+		if slices.ContainsFunc(gauges, func(g string) bool { return x.Values[g] > 0 }) {
+			above++
+		}
+	}
+	return float64(above) / float64(max(1, n)), n > 0
+}
+
+// Devices counts the GPUs that were read.
+func (t Telemetry) Devices() int {
+	seen := map[string]bool{}
+	for _, x := range t.Readings {
+		if x.Source == SourceGPU && x.Error == "" {
+			seen[x.Node+"/"+strconv.Itoa(x.Index)] = true
+		}
+	}
+	return len(seen)
+}
+
 // maxGap is how far apart two readings may be for the time between them to count.
-func (k track) maxGap() time.Duration {
-	gaps := make([]time.Duration, 0, len(k.at))
-	for i := 1; i < len(k.at); i++ {
-		gaps = append(gaps, k.at[i]-k.at[i-1])
+func (k Track) maxGap() time.Duration {
+	gaps := make([]time.Duration, 0, len(k.At))
+	for i := 1; i < len(k.At); i++ {
+		gaps = append(gaps, k.At[i]-k.At[i-1])
 	}
 	if len(gaps) == 0 {
 		return 0
@@ -84,18 +105,18 @@ func (k track) maxGap() time.Duration {
 	return gapFactor * gaps[len(gaps)/2]
 }
 
-// over returns the mean of the track over a window, straight lines between the
+// Over returns the mean of the track over a window, straight lines between the
 // readings, and the share of the window that readings cover.
-func (k track) over(w window) (mean, covered float64) {
+func (k Track) Over(w Window) (mean, covered float64) {
 	most, sum, span := k.maxGap(), 0.0, time.Duration(0)
-	for i := 1; i < len(k.at); i++ {
-		a, b := k.at[i-1], k.at[i]
-		from, to := max(a, w.from), min(b, w.to)
+	for i := 1; i < len(k.At); i++ {
+		a, b := k.At[i-1], k.At[i]
+		from, to := max(a, w.From), min(b, w.To)
 		if b-a > most || from >= to {
 			continue
 		}
 		line := func(at time.Duration) float64 {
-			return k.v[i-1] + (k.v[i]-k.v[i-1])*float64(at-a)/float64(b-a)
+			return k.Values[i-1] + (k.Values[i]-k.Values[i-1])*float64(at-a)/float64(b-a)
 		}
 		sum += (line(from) + line(to)) / 2 * (to - from).Seconds()
 		span += to - from
@@ -103,26 +124,26 @@ func (k track) over(w window) (mean, covered float64) {
 	if span == 0 {
 		return 0, 0
 	}
-	return sum / span.Seconds(), float64(span) / float64(w.to-w.from)
+	return sum / span.Seconds(), float64(span) / float64(w.To-w.From)
 }
 
-// mean is the mean over a window; ok is false where readings are too few for one.
-func (k track) mean(w window) (v float64, ok bool) {
+// Mean is the mean over a window; ok is false where readings are too few for one.
+func (k Track) Mean(w Window) (v float64, ok bool) {
 	n := 0
-	for _, at := range k.at {
-		if w.contains(at) {
+	for _, at := range k.At {
+		if w.Contains(at) {
 			n++
 		}
 	}
-	v, covered := k.over(w)
-	return v, w.ok && n >= minReadings && covered >= minCovered
+	v, covered := k.Over(w)
+	return v, w.OK && n >= MinReadings && covered >= MinCovered
 }
 
 // means adds the means of tracks up and counts them; ok is false where one of them
 // has none.
-func means(all []track, w window) (sum float64, n int, ok bool) {
+func means(all []Track, w Window) (sum float64, n int, ok bool) {
 	for _, k := range all {
-		v, ok := k.mean(w)
+		v, ok := k.Mean(w)
 		if !ok {
 			return 0, len(all), false
 		}
@@ -131,13 +152,21 @@ func means(all []track, w window) (sum float64, n int, ok bool) {
 	return sum, len(all), len(all) > 0
 }
 
+// Max is the largest reading within a window.
+func (k Track) Max(w Window) (v float64, ok bool) {
+	for i, at := range k.At {
+		if w.Contains(at) && (!ok || k.Values[i] > v) {
+			v, ok = k.Values[i], true
+		}
+	}
+	return v, ok
+}
+
 // highest is the largest reading within a window, over all tracks.
-func highest(all []track, w window) (v float64, ok bool) {
+func highest(all []Track, w Window) (v float64, ok bool) {
 	for _, k := range all {
-		for i, at := range k.at {
-			if w.contains(at) && (!ok || k.v[i] > v) {
-				v, ok = k.v[i], true
-			}
+		if x, has := k.Max(w); has && (!ok || x > v) {
+			v, ok = x, true
 		}
 	}
 	return v, ok
@@ -145,7 +174,7 @@ func highest(all []track, w window) (v float64, ok bool) {
 
 // highestSum is the largest sum over tracks within a window, each track keeping
 // its last reading until the next.
-func highestSum(all []track, w window) (v float64, ok bool) {
+func highestSum(all []Track, w Window) (v float64, ok bool) {
 	type change struct {
 		at    time.Duration
 		track int
@@ -153,8 +182,8 @@ func highestSum(all []track, w window) (v float64, ok bool) {
 	}
 	var changes []change
 	for i, k := range all {
-		for j, at := range k.at {
-			changes = append(changes, change{at, i, k.v[j]})
+		for j, at := range k.At {
+			changes = append(changes, change{at, i, k.Values[j]})
 		}
 	}
 	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
@@ -163,7 +192,7 @@ func highestSum(all []track, w window) (v float64, ok bool) {
 		sum += c.v - last[c.track]
 		last[c.track] = c.v
 		same := i+1 < len(changes) && changes[i+1].at == c.at
-		if w.contains(c.at) && !same && (!ok || sum > v) {
+		if w.Contains(c.at) && !same && (!ok || sum > v) {
 			v, ok = sum, true
 		}
 	}
@@ -173,23 +202,23 @@ func highestSum(all []track, w window) (v float64, ok bool) {
 // growth is how much a counter grew over the readings, a restart of the source
 // counted as one from zero; ok is false where the readings do not hold the run, from
 // its first sending to its last end.
-func (k track) growth(from, to time.Duration) (v float64, ok bool) {
-	n := len(k.at)
-	if n < 2 || k.at[0] > from || k.at[n-1] < to-k.maxGap() {
+func (k Track) growth(from, to time.Duration) (v float64, ok bool) {
+	n := len(k.At)
+	if n < 2 || k.At[0] > from || k.At[n-1] < to-k.maxGap() {
 		return 0, false
 	}
 	for i := 1; i < n; i++ {
-		if d := k.v[i] - k.v[i-1]; d >= 0 {
+		if d := k.Values[i] - k.Values[i-1]; d >= 0 {
 			v += d
 		} else {
-			v += k.v[i]
+			v += k.Values[i]
 		}
 	}
 	return v, true
 }
 
 // growths adds up how much the counters of all tracks grew.
-func growths(all []track, from, to time.Duration) (sum float64, ok bool) {
+func growths(all []Track, from, to time.Duration) (sum float64, ok bool) {
 	for _, k := range all {
 		v, ok := k.growth(from, to)
 		if !ok {

@@ -54,7 +54,7 @@ func VLLMJSON(h Header, s Summary, calls []Call, o VLLMOptions) ([]byte, error) 
 	var d object
 	d.head(h, o)
 	for _, m := range scalars() {
-		if m.Section == sectionRun && m.Name != "max_concurrency" && m.Name != "request_rate" {
+		if m.Section == SectionRun && m.Name != "max_concurrency" && m.Name != "request_rate" {
 			d.figure(s, m.Name)
 		}
 	}
@@ -63,7 +63,7 @@ func VLLMJSON(h Header, s Summary, calls []Call, o VLLMOptions) ([]byte, error) 
 			d.figure(s, stat+"_"+name+"_ms")
 		}
 		for _, x := range style.Percentiles {
-			d.figure(s, pName(x)+"_"+name+"_ms")
+			d.figure(s, PercentileName(x)+"_"+name+"_ms")
 		}
 	}
 	failures := s.Failures
@@ -180,7 +180,7 @@ func (d *object) details(h Header, compat string, calls []Call) {
 	ttfts, latencies, itls := []*float64{}, []*float64{}, [][]float64{}
 	texts, errs := []string{}, []string{}
 	for i := range all {
-		c, _ := all[i].believed()
+		c, _ := all[i].Plausible()
 		in, _ := c.Input()
 		out := 0
 		var ttft, latency *float64

@@ -2,6 +2,7 @@ package result
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,13 @@ func TestVLLMJSONGolden(t *testing.T) {
 	calls[0].Text = "hello"
 	h := Header{Model: "org/model", Backend: "openai-chat", Requests: 3, Rate: 4, Limit: 8, Started: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)}
 	s := summarize(t, h, Options{}, calls)
+	want, err := os.ReadFile("testdata/vllm.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(want, &struct{ Verdict *Verdict }{&s.Verdict}); err != nil { // which is package verdict's
+		t.Fatal(err)
+	}
 	b, err := VLLMJSON(h, s, calls, VLLMOptions{
 		Metadata: map[string]string{"gpu": "h100"}, Detailed: true, Percentiles: []float64{95, 99},
 	})

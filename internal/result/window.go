@@ -1,122 +1,87 @@
 package result
 
 import (
-	"math"
 	"slices"
 	"time"
 
 	"perflab/internal/stat"
 )
 
-// event is output tokens that came in one read.
-type event struct {
-	at     time.Duration
-	tokens float64
+// Event is something counted that came at one instant, as output tokens.
+type Event struct {
+	At     time.Duration
+	Tokens float64
 }
 
 // span is when a call was in flight: from <= t < to.
 type span struct{ from, to time.Duration }
 
-// window is a part of a run, such as the steady one: the client neither fills
-// the server nor drains it between the first end of a call and the last
-// sending.
-type window struct {
-	from, to time.Duration // from < at <= to is inside
-	ends     int           // calls that ended inside
-	inflight float64       // mean calls in flight
-	stream   float64       // mean seconds from Sent to End of the calls that ended inside
-	ok       bool
+// Window is a part of a run.
+type Window struct {
+	From, To time.Duration // From < at <= To is inside
+	Ends     int           // calls that ended inside
+	InFlight float64       // of the steady window: mean calls in flight
+	CallTime float64       // of the steady window: mean seconds from Sent to End of the calls that ended inside
+	OK       bool          // there is such a part
 }
 
 // minEnds is the least number of calls that must end in a window for its rates
 // to be given.
 const minEnds = 10
 
-func (w window) contains(at time.Duration) bool { return w.from < at && at <= w.to }
+// Contains reports whether an instant is inside.
+func (w Window) Contains(at time.Duration) bool { return w.From < at && at <= w.To }
 
-// seconds is the window's length.
-func (w window) seconds() float64 { return (w.to - w.from).Seconds() }
+// Seconds is the window's length.
+func (w Window) Seconds() float64 { return (w.To - w.From).Seconds() }
 
 // flow sets the figures that depend on when tokens came and calls overlapped.
-func (r *run) flow() {
-	if len(r.ok) == 0 {
+func (a *Analysis) flow() {
+	if len(a.Succeeded) == 0 {
 		return
 	}
-	r.figures["max_concurrent_requests"] = float64(maxInFlight(r.ok))
-	events := tokenEvents(r.ok)
-	r.peak = peak(events, time.Second)
-	if mean, ok := r.figures["output_throughput"]; ok && len(events) > 0 {
-		r.figures["max_output_tokens_per_s"] = max(r.peak, mean)
+	a.Figures["max_concurrent_requests"] = float64(maxInFlight(a.Succeeded))
+	events := a.TokenEvents()
+	// Of one instant in the order of the calls, which is that of their index.
+	stat.SortBy(events, func(e Event) uint64 { return uint64(e.At) ^ 1<<63 })
+	a.Peak = peak(events, time.Second)
+	if mean, ok := a.Figures["output_throughput"]; ok && len(events) > 0 {
+		a.Figures["max_output_tokens_per_s"] = max(a.Peak, mean)
 	}
-	r.steady = steadyWindow(r.ok)
-	r.rates("steady", r.steady, events)
-	r.rates("full_load", r.fullLoad(), events)
+	a.Steady = a.SteadyWindow()
+	a.windowRates("steady", a.Steady, events)
+	a.windowRates("full_load", a.FullLoad(a.Header.Limit), events)
 }
 
-// rates sets the figures of a window.
-func (r *run) rates(name string, w window, events []event) {
-	if !w.ok {
+// windowRates sets the figures of a window.
+func (a *Analysis) windowRates(name string, w Window, events []Event) {
+	if !w.OK {
 		return
 	}
 	var tokens stat.Total
 	for _, e := range events {
-		if w.contains(e.at) {
-			tokens.Add(e.tokens)
+		if w.Contains(e.At) {
+			tokens.Add(e.Tokens)
 		}
 	}
 	prompts := 0
-	for _, c := range r.ok {
+	for _, c := range a.Succeeded {
 		first, ok := c.FirstToken()
 		if !ok {
 			first, ok = c.last()
 		}
-		if ok && w.contains(first) {
+		if ok && w.Contains(first) {
 			p, _ := c.Input()
 			prompts += p
 		}
 	}
-	s, sum := w.seconds(), tokens.Sum()
-	r.figures[name+"_duration"] = s
-	r.figures[name+"_request_throughput"] = float64(w.ends) / s
-	if !r.pooled() {
-		r.figures[name+"_output_throughput"] = sum / s
+	s, sum := w.Seconds(), tokens.Sum()
+	a.Figures[name+"_duration"] = s
+	a.Figures[name+"_request_throughput"] = float64(w.Ends) / s
+	if !a.Pooling() {
+		a.Figures[name+"_output_throughput"] = sum / s
 	}
-	r.figures[name+"_total_token_throughput"] = (sum + float64(prompts)) / s
-}
-
-// fullShare is the share of the concurrency limit that must be in flight for a
-// closed loop to be under full load.
-const fullShare = 0.95
-
-// fullLoad finds the time from the first to the last instant at which a closed
-// loop was under full load. Dips between them, as between one call's end and
-// the next one's sending, belong to it. Calls that fail hold a place as well.
-func (r *run) fullLoad() window {
-	need := int(math.Ceil(fullShare * float64(r.h.Limit)))
-	if need == 0 {
-		return window{}
-	}
-	spans := slices.Clone(r.failed)
-	for _, c := range r.ok {
-		spans = append(spans, span{c.Sent, c.End})
-	}
-	var w window
-	reached := false
-	sweep(spans, func(at time.Duration, before, now int) {
-		if now >= need && !reached {
-			w.from, reached = at, true
-		}
-		if before >= need && now < need {
-			w.to = at
-		}
-	})
-	for _, c := range r.ok {
-		if w.contains(c.End) {
-			w.ends++
-		}
-	}
-	w.ok = reached && w.ends >= minEnds
-	return w
+	a.Figures[name+"_total_token_throughput"] = (sum + float64(prompts)) / s
 }
 
 // sweep tells of every change in the number of spans that hold an instant; one
@@ -143,45 +108,15 @@ func sweep(spans []span, tell func(at time.Duration, before, now int)) {
 	}
 }
 
-// tokenEvents returns the reads of all calls in the order of time, the tokens
-// of a call scaled to sum to its n.
-func tokenEvents(calls []*Call) []event {
-	events := tokensByCall(calls)
-	// Of one instant in the order of the calls, which is that of their index.
-	stat.SortBy(events, func(e event) uint64 { return uint64(e.at) ^ 1<<63 })
-	return events
-}
-
-// tokensByCall is tokenEvents, call by call.
-func tokensByCall(calls []*Call) []event {
-	size := 0
-	for _, c := range calls {
-		size += len(c.Chunks)
-	}
-	events := make([]event, 0, size)
-	for _, c := range calls {
-		w := c.weight()
-		for _, k := range c.Chunks {
-			tokens := float64(k.Tokens) * w
-			if w == 0 { // usage alone knows: spread evenly
-				n, _ := c.Output()
-				tokens = float64(n) / float64(len(c.Chunks))
-			}
-			events = append(events, event{k.At, tokens})
-		}
-	}
-	return events
-}
-
 // peak returns the most tokens in any (t-width, t].
-func peak(events []event, width time.Duration) float64 {
+func peak(events []Event, width time.Duration) float64 {
 	most, sum, tail := 0.0, 0.0, 0
 	for _, e := range events {
-		for events[tail].at <= e.at-width {
-			sum -= events[tail].tokens
+		for events[tail].At <= e.At-width {
+			sum -= events[tail].Tokens
 			tail++
 		}
-		sum += e.tokens
+		sum += e.Tokens
 		most = max(most, sum)
 	}
 	return most
@@ -201,31 +136,4 @@ func maxSpans(spans []span) int {
 	most := 0
 	sweep(spans, func(_ time.Duration, _, now int) { most = max(most, now) })
 	return most
-}
-
-// steadyWindow finds the steady window of a run. A burst has none: everything
-// is sent before the first call ends.
-func steadyWindow(calls []*Call) window {
-	w := window{from: calls[0].End, to: calls[0].Sent}
-	for _, c := range calls {
-		w.from, w.to = min(w.from, c.End), max(w.to, c.Sent)
-	}
-	if w.to <= w.from {
-		return window{}
-	}
-	var inside, stream time.Duration
-	for _, c := range calls {
-		inside += max(0, min(c.End, w.to)-max(c.Sent, w.from))
-		if w.contains(c.End) {
-			w.ends++
-			stream += c.End - c.Sent
-		}
-	}
-	if w.ends < minEnds {
-		return window{}
-	}
-	w.ok = true
-	w.inflight = float64(inside) / float64(w.to-w.from)
-	w.stream = stream.Seconds() / float64(w.ends)
-	return w
 }

@@ -1,4 +1,4 @@
-package result
+package compare
 
 import (
 	"fmt"
@@ -9,39 +9,48 @@ import (
 	"testing"
 	"time"
 
+	"perflab/internal/result"
 	"perflab/internal/stat"
+	"perflab/internal/verdict"
 )
 
+const msec = time.Millisecond
+
 // served is a run of n calls at 10 requests/s whose TTFT is about ttft ms.
-func served(t *testing.T, seed uint64, n int, ttft float64) Measured {
+func served(t *testing.T, seed uint64, n int, ttft float64) Run {
 	t.Helper()
 	rng := stat.Stream(seed, "served")
-	h := Header{Model: "m", Backend: "openai", Workload: "random", Requests: n, Rate: 10, Cache: CacheUnique, Fingerprint: "f", Command: "vllm serve m"}
-	calls := make([]Call, n)
+	h := result.Header{Model: "m", Backend: "openai", Workload: "random", Requests: n, Rate: 10, Cache: result.CacheUnique, Fingerprint: "f", Command: "vllm serve m"}
+	calls := make([]result.Call, n)
 	for i := range calls {
 		at := time.Duration(float64(i)+rng.Float64()) * 100 * msec
-		c := Call{Index: i, Due: at, Ready: at, Sent: at, Usage: &Usage{Prompt: 100, Completion: 5}}
+		c := result.Call{Index: i, Due: at, Ready: at, Sent: at, Usage: &result.Usage{Prompt: 100, Completion: 5}}
 		next := at + time.Duration(ttft*math.Exp(0.3*rng.NormFloat64())*1e6)
 		for k := range 5 {
-			c.Chunks = append(c.Chunks, Chunk{At: next, Tokens: 1, Read: int32(k)})
+			c.Chunks = append(c.Chunks, result.Chunk{At: next, Tokens: 1, Read: int32(k)})
 			next += time.Duration((8 + 4*rng.Float64()) * 1e6)
 		}
 		c.End = c.Chunks[4].At + msec
 		calls[i] = c
 	}
-	return measured(t, fmt.Sprintf("run-%d", seed), h, calls, Options{})
+	return measured(t, fmt.Sprintf("run-%d", seed), h, calls, result.Options{})
 }
 
-func measured(t *testing.T, name string, h Header, calls []Call, o Options) Measured {
+func measured(t *testing.T, name string, h result.Header, calls []result.Call, o result.Options) Run {
 	t.Helper()
-	return Measured{Name: name, Header: h, Summary: summarize(t, h, o, calls), Calls: calls, Options: o}
+	client := result.Client{Wall: 10 * time.Second, CPU: time.Second, Procs: 2}
+	s, err := verdict.Summarize(h, &client, o, slices.Values(calls))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Run{Name: name, Header: h, Summary: s, Calls: calls, Options: o}
 }
 
-func one(m Measured) Side { return Side{Name: m.Name, Runs: []Measured{m}} }
+func one(m Run) Side { return Side{Name: m.Name, Runs: []Run{m}} }
 
-func compare(t *testing.T, o CompareOptions, sides ...Side) Comparison {
+func compare(t *testing.T, o Options, sides ...Side) Comparison {
 	t.Helper()
-	c, err := Compare(sides, o)
+	c, err := Sides(sides, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,15 +72,15 @@ func TestCompareTwoRuns(t *testing.T) {
 	t.Parallel()
 	flagged, judged := 0, 0
 	for seed := range uint64(20) {
-		c := compare(t, CompareOptions{}, one(served(t, 2*seed+1, 600, 40)), one(served(t, 2*seed+2, 600, 40)))
+		c := compare(t, Options{}, one(served(t, 2*seed+1, 600, 40)), one(served(t, 2*seed+2, 600, 40)))
 		better, worse, n := c.Shown()
 		flagged, judged = flagged+better+worse, judged+n
 	}
 	if share := float64(flagged) / float64(judged); judged < 300 || share > 0.08 {
 		t.Errorf("%d of %d figures of equal servers differ", flagged, judged)
 	}
-	c := compare(t, CompareOptions{}, one(served(t, 3, 600, 40)), one(served(t, 4, 600, 60)))
-	for name, want := range map[string]Outcome{"mean_ttft_ms": OutcomeWorse, "median_ttft_ms": OutcomeWorse, "p95_ttft_ms": OutcomeWorse, "mean_tpot_ms": OutcomeNone, "completed": OutcomeEqual} {
+	c := compare(t, Options{}, one(served(t, 3, 600, 40)), one(served(t, 4, 600, 60)))
+	for name, want := range map[string]Outcome{"mean_ttft_ms": Worse, "median_ttft_ms": Worse, "p95_ttft_ms": Worse, "mean_tpot_ms": NoDifference, "completed": Equal} {
 		cell := c.find(t, name).Cells[1]
 		if cell.Outcome != want {
 			t.Errorf("%s is %q, want %q: %+v", name, cell.Outcome, want, cell)
@@ -96,17 +105,17 @@ func TestCompareRefusesIntervals(t *testing.T) {
 		c := &burst.Calls[i]
 		c.Due, c.Ready, c.Sent = 0, 0, time.Duration(i)*time.Microsecond
 	}
-	burst = measured(t, "burst", burst.Header, burst.Calls, Options{})
+	burst = measured(t, "burst", burst.Header, burst.Calls, result.Options{})
 	bare := served(t, 2, 300, 40)
 	bare.Name, bare.Calls = "bare", nil
-	for _, m := range []Measured{burst, bare} {
+	for _, m := range []Run{burst, bare} {
 		other := m
 		other.Name = "other"
 		other.Summary.Figures = map[string]float64{"mean_ttft_ms": 1.1 * m.Summary.Figures["mean_ttft_ms"], "request_throughput": 3}
-		c := compare(t, CompareOptions{}, one(m), one(other))
+		c := compare(t, Options{}, one(m), one(other))
 		for _, name := range []string{"mean_ttft_ms", "request_throughput"} {
 			cell := c.find(t, name).Cells[1]
-			if cell.Low != nil || cell.Outcome != OutcomeNo || cell.Why == "" || cell.Ratio == nil {
+			if cell.Low != nil || cell.Outcome != NoInterval || cell.Why == "" || cell.Ratio == nil {
 				t.Errorf("%s of %s: %+v", name, m.Name, cell)
 			}
 		}
@@ -114,7 +123,7 @@ func TestCompareRefusesIntervals(t *testing.T) {
 	// Calls that do not give the figure are no evidence for it.
 	m := served(t, 3, 600, 40)
 	m.Summary.Figures["mean_ttft_ms"] *= 1.01
-	cell := compare(t, CompareOptions{}, one(served(t, 4, 600, 40)), one(m)).find(t, "mean_ttft_ms").Cells[1]
+	cell := compare(t, Options{}, one(served(t, 4, 600, 40)), one(m)).find(t, "mean_ttft_ms").Cells[1]
 	if cell.Low != nil || !strings.Contains(cell.Why, "another definition") {
 		t.Errorf("a figure that is not of its calls: %+v", cell)
 	}
@@ -123,15 +132,15 @@ func TestCompareRefusesIntervals(t *testing.T) {
 // The intervals are of vLLM's figures where those are what is compared.
 func TestCompareCompat(t *testing.T) {
 	a, b := served(t, 1, 600, 40), served(t, 2, 600, 50)
-	o := Options{Compat: VLLM}
+	o := result.Options{Compat: result.VLLM}
 	x, y := measured(t, "x", a.Header, a.Calls, o), measured(t, "y", b.Header, b.Calls, o)
-	c := compare(t, CompareOptions{}, one(x), one(y))
+	c := compare(t, Options{}, one(x), one(y))
 	for _, name := range []string{"mean_ttft_ms", "median_tpot_ms", "mean_itl_ms", "mean_e2el_ms"} {
-		if r := c.find(t, name); r.Cells[1].Low == nil || r.Definition == Ours {
+		if r := c.find(t, name); r.Cells[1].Low == nil || r.Definition == result.Ours {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-	mixed := compare(t, CompareOptions{}, one(a), one(y))
+	mixed := compare(t, Options{}, one(a), one(y))
 	var rows []Row
 	for _, r := range mixed.Rows {
 		if r.Name == "mean_ttft_ms" {
@@ -155,19 +164,19 @@ func TestCompareGroups(t *testing.T) {
 	group := func(name string, figures ...float64) Side {
 		s := Side{Name: name}
 		for i, v := range figures {
-			s.Runs = append(s.Runs, Measured{Name: fmt.Sprintf("%s%d", name, i), Summary: Summary{Figures: map[string]float64{"output_throughput": v, "completed": 10}}})
+			s.Runs = append(s.Runs, Run{Name: fmt.Sprintf("%s%d", name, i), Summary: result.Summary{Figures: map[string]float64{"output_throughput": v, "completed": 10}}})
 		}
 		return s
 	}
 	a, b := group("a", 100, 101, 99), group("b", 120, 121, 119, 5)
-	b.Runs[3].Summary.Verdict = Verdict{Status: Voided, Checks: []Check{{"gc", Voided, "it slept"}}}
-	c := compare(t, CompareOptions{}, a, b)
+	b.Runs[3].Summary.Verdict = result.Verdict{Status: result.Voided, Checks: []result.Check{{Name: "gc", Status: result.Voided, Text: "it slept"}}}
+	c := compare(t, Options{}, a, b)
 	cell := c.find(t, "output_throughput").Cells[1]
-	if cell.Outcome != OutcomeBetter || math.Abs(*cell.Ratio-1.2) > 1e-3 || cell.N != "3 and 3 runs" || len(c.Warnings) < 2 || c.Void() {
+	if cell.Outcome != Better || math.Abs(*cell.Ratio-1.2) > 1e-3 || cell.N != "3 and 3 runs" || len(c.Warnings) < 2 || c.Void() {
 		t.Errorf("%+v, %q", cell, c.Warnings)
 	}
 	b.Runs = b.Runs[3:]
-	if c := compare(t, CompareOptions{}, a, b); !c.Void() {
+	if c := compare(t, Options{}, a, b); !c.Void() {
 		t.Error("a side of one void run is not void")
 	}
 	for _, s := range []struct {
@@ -175,7 +184,7 @@ func TestCompareGroups(t *testing.T) {
 		want string
 	}{
 		{a, "not recorded"}, {Side{Runs: a.Runs, Series: true}, "one series"},
-		{Side{Runs: []Measured{{Launch: "1"}, {Launch: "2"}}}, "2 runs on 2 launches"}, {Side{Runs: []Measured{{Launch: "1"}, {Launch: "1"}}}, "on one launch"},
+		{Side{Runs: []Run{{Launch: "1"}, {Launch: "2"}}}, "2 runs on 2 launches"}, {Side{Runs: []Run{{Launch: "1"}, {Launch: "1"}}}, "on one launch"},
 	} {
 		if got := s.side.basis(); !strings.Contains(got, s.want) {
 			t.Errorf("basis %q, want %q", got, s.want)
@@ -188,13 +197,13 @@ func TestCompareGroups(t *testing.T) {
 func TestCompareFacts(t *testing.T) {
 	a, b := served(t, 1, 300, 40), served(t, 2, 300, 40)
 	b.Header.Command = "sglang.launch_server m"
-	c := compare(t, CompareOptions{}, one(a), one(b))
+	c := compare(t, Options{}, one(a), one(b))
 	if c.By != "engine" || c.Head != "Compared by engine: run-1 vllm, run-2 sglang." || len(c.Warnings) > 0 {
 		t.Errorf("%q %q %q", c.By, c.Head, c.Warnings)
 	}
-	b.Header.Model, b.Header.Limit, b.Header.Cache = "n", 4, CacheShared
+	b.Header.Model, b.Header.Limit, b.Header.Cache = "n", 4, result.CacheShared
 	b.Summary.Figures["total_output_tokens"] *= 2
-	c = compare(t, CompareOptions{By: "model"}, one(a), one(b))
+	c = compare(t, Options{By: "model"}, one(a), one(b))
 	text := strings.Join(c.Warnings, "\n")
 	for _, want := range []string{"engine", "concurrency limit", "prefix cache", "2.00x apart"} {
 		if !strings.Contains(text, want) {
@@ -205,12 +214,12 @@ func TestCompareFacts(t *testing.T) {
 		t.Errorf("the fact compared is a warning:\n%s", text)
 	}
 	for by, want := range map[string]string{"colour": "use cache, backend", "rate": "do not differ"} {
-		if _, err := Compare([]Side{one(a), one(b)}, CompareOptions{By: by}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Sides([]Side{one(a), one(b)}, Options{By: by}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("--by %s: %v", by, err)
 		}
 	}
 	b.Header.Simulated = true
-	if c = compare(t, CompareOptions{}, one(a), one(b)); !strings.Contains(strings.Join(c.Warnings, "\n"), "simulated and some are measured") {
+	if c = compare(t, Options{}, one(a), one(b)); !strings.Contains(strings.Join(c.Warnings, "\n"), "simulated and some are measured") {
 		t.Errorf("no warning of a simulation: %q", c.Warnings)
 	}
 }
@@ -249,14 +258,14 @@ func TestRule(t *testing.T) {
 		return c
 	}
 	row := func(name string, first *float64, c Cell) Row {
-		m, err := Lookup(name)
+		m, err := result.Lookup(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return Row{Metric: m, Name: m.Name, Unit: m.Unit, Cells: []Cell{{Value: first}, c}}
 	}
 	hundred, zero := 100.0, 0.0
-	c := Comparison{Sides: []Compared{{Name: "a"}, {Name: "b"}}, Rows: []Row{
+	c := Comparison{Sides: []SideInfo{{Name: "a"}, {Name: "b"}}, Rows: []Row{
 		row("p99_ttft_ms", &hundred, cell(120, 1.2, 1.1, 1.3)),
 		row("mean_ttft_ms", &hundred, cell(120, 1.2, 0.9, 1.5)),
 		row("p99_itl_ms", &hundred, cell(120, 1.2, 0, 0)),
@@ -287,27 +296,27 @@ func TestRule(t *testing.T) {
 func BenchmarkCompare(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	side := func(name string) Side {
-		h := Header{Rate: 100, Requests: 100_000}
-		calls := make([]Call, h.Requests)
+		h := result.Header{Rate: 100, Requests: 100_000}
+		calls := make([]result.Call, h.Requests)
 		for i := range calls {
 			at := time.Duration(i) * 10 * msec
-			c := Call{Index: i, Due: at, Ready: at, Sent: at, Usage: &Usage{Prompt: 100, Completion: 64}}
+			c := result.Call{Index: i, Due: at, Ready: at, Sent: at, Usage: &result.Usage{Prompt: 100, Completion: 64}}
 			for k := range 64 {
 				at += time.Duration((8 + 4*rng.Float64()) * 1e6)
-				c.Chunks = append(c.Chunks, Chunk{At: at, Tokens: 1, Read: int32(k)})
+				c.Chunks = append(c.Chunks, result.Chunk{At: at, Tokens: 1, Read: int32(k)})
 			}
 			c.End = at
 			calls[i] = c
 		}
-		s, err := Summarize(h, &Client{}, Options{}, slices.Values(calls))
+		s, err := verdict.Summarize(h, &result.Client{}, result.Options{}, slices.Values(calls))
 		if err != nil {
 			b.Fatal(err)
 		}
-		return one(Measured{Name: name, Header: h, Summary: s, Calls: calls})
+		return one(Run{Name: name, Header: h, Summary: s, Calls: calls})
 	}
 	sides := []Side{side("a"), side("b")}
 	for b.Loop() {
-		if _, err := Compare(sides, CompareOptions{}); err != nil {
+		if _, err := Sides(sides, Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}

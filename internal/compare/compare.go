@@ -1,18 +1,20 @@
-package result
+package compare
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"perflab/internal/result"
 )
 
-// Measured is a run as a comparison takes it.
-type Measured struct {
+// Run is a run as a comparison takes it.
+type Run struct {
 	Name    string
-	Header  Header
-	Summary Summary
-	Calls   []Call             // nil: there are figures only
-	Options Options            // that the figures were made with, as far as calls give them
+	Header  result.Header
+	Summary result.Summary
+	Calls   []result.Call      // nil: there are figures only
+	Options result.Options     // that the figures were made with, as far as calls give them
 	Half    map[string]float64 // half a unit of the last printed digit, of figures that are known as printed
 	Launch  string             // names the start of the server that it was measured on; "": not recorded
 }
@@ -21,16 +23,16 @@ type Measured struct {
 // as one observation.
 type Side struct {
 	Name   string
-	Runs   []Measured
+	Runs   []Run
 	Series bool // one command made them one after another: one launch, unless somebody restarted the server
 }
 
-// CompareOptions choose what is compared.
-type CompareOptions struct {
+// Options choose what is compared.
+type Options struct {
 	Metrics []string // by name; nil: those of the block, with mean, median, p90, p95 and p99 of its latencies
 	Also    []string // compared besides these
 	All     bool     // every figure that a side has
-	By      string   // key of the likeness in which the sides differ on purpose; "": found, if it is one
+	By      string   // key of the covariate in which the sides differ on purpose; "": found, if it is one
 }
 
 // Outcome is what a comparison of two figures shows.
@@ -38,12 +40,12 @@ type Outcome string
 
 // Outcomes.
 const (
-	OutcomeBetter Outcome = "better"
-	OutcomeWorse  Outcome = "worse"
-	OutcomeNone   Outcome = "no difference shown"
-	OutcomeEqual  Outcome = "equal"
-	OutcomeNo     Outcome = "no interval" // see Cell.Why
-	OutcomeOther  Outcome = "differs"     // shown, of a figure that has no better direction
+	Better       Outcome = "better"
+	Worse        Outcome = "worse"
+	NoDifference Outcome = "no difference shown"
+	Equal        Outcome = "equal"
+	NoInterval   Outcome = "no interval" // see Cell.Why
+	Differs      Outcome = "differs"     // shown, of a figure that has no better direction
 )
 
 // Cell is the figure of one side in a row.
@@ -59,17 +61,17 @@ type Cell struct {
 
 // Row is one figure, of one definition, of every side.
 type Row struct {
-	Metric     Metric     `json:"-"`
-	Name       string     `json:"metric"`
-	Label      string     `json:"label"`
-	Unit       string     `json:"unit"`
-	Better     string     `json:"better,omitempty"`
-	Definition Definition `json:"definition,omitempty"`
-	Cells      []Cell     `json:"sides"`
+	Metric     result.Metric     `json:"-"`
+	Name       string            `json:"metric"`
+	Label      string            `json:"label"`
+	Unit       string            `json:"unit"`
+	Better     string            `json:"better,omitempty"`
+	Definition result.Definition `json:"definition,omitempty"`
+	Cells      []Cell            `json:"sides"`
 }
 
-// Compared is a side as a comparison shows it.
-type Compared struct {
+// SideInfo is a side as a comparison shows it.
+type SideInfo struct {
 	Name  string   `json:"name"`
 	Runs  []string `json:"runs"`
 	Basis string   `json:"basis"` // what may be said of restarts
@@ -83,7 +85,7 @@ type Comparison struct {
 	By        string     `json:"by,omitempty"`
 	Simulated bool       `json:"simulated"`
 	Predicted bool       `json:"predicted"`
-	Sides     []Compared `json:"sides"`
+	Sides     []SideInfo `json:"sides"`
 	Rows      []Row      `json:"figures"`
 	Warnings  []string   `json:"warnings,omitempty"`
 	Notes     []string   `json:"notes,omitempty"`
@@ -101,7 +103,7 @@ func (c Comparison) Names() []string {
 
 // Void reports whether a side has no run that can be believed.
 func (c Comparison) Void() bool {
-	return slices.ContainsFunc(c.Sides, func(s Compared) bool { return s.Void != "" })
+	return slices.ContainsFunc(c.Sides, func(s SideInfo) bool { return s.Void != "" })
 }
 
 // Shown counts the figures that differ beyond chance, and those that have an
@@ -110,9 +112,9 @@ func (c Comparison) Shown() (better, worse, judged int) {
 	for _, r := range c.Rows {
 		for _, cell := range r.Cells {
 			switch {
-			case cell.Outcome == OutcomeBetter:
+			case cell.Outcome == Better:
 				better++
-			case cell.Outcome == OutcomeWorse:
+			case cell.Outcome == Worse:
 				worse++
 			}
 			if cell.Low != nil {
@@ -123,9 +125,9 @@ func (c Comparison) Shown() (better, worse, judged int) {
 	return better, worse, judged
 }
 
-// Compare compares sides with the first of them. It is pure. Figures of
+// Sides compares sides with the first of them. It is pure. Figures of
 // different definitions are never in one row.
-func Compare(sides []Side, o CompareOptions) (Comparison, error) {
+func Sides(sides []Side, o Options) (Comparison, error) {
 	c := Comparison{Schema: "perflab.comparison/1"}
 	if len(sides) < 2 {
 		return c, fmt.Errorf("a comparison needs two sides, and there are %d", len(sides))
@@ -140,13 +142,13 @@ func Compare(sides []Side, o CompareOptions) (Comparison, error) {
 			return c, fmt.Errorf("%s has no run", s.Name)
 		}
 		var warnings []string
-		used[i], warnings = s.believed()
+		used[i], warnings = s.usableRuns()
 		for _, text := range warnings {
 			if !slices.Contains(c.Warnings, text) { // a run may be in two sides
 				c.Warnings = append(c.Warnings, text)
 			}
 		}
-		c.Sides = append(c.Sides, used[i].compared())
+		c.Sides = append(c.Sides, used[i].info())
 		for _, m := range s.Runs {
 			c.Predicted = c.Predicted || m.Header.Predicted || m.Summary.Predicted
 			c.Simulated = c.Simulated || m.Header.Simulated || m.Summary.Simulated
@@ -155,24 +157,24 @@ func Compare(sides []Side, o CompareOptions) (Comparison, error) {
 	if err := c.check(used, o.By); err != nil {
 		return c, err
 	}
-	w := &weighing{sides: used, seen: map[[2]int]*evidence{}}
+	b := &rowBuilder{sides: used, runs: map[[2]int]*blockedRun{}}
 	for _, m := range metrics {
-		c.Rows = append(c.Rows, w.rows(m)...)
+		c.Rows = append(c.Rows, b.rows(m)...)
 	}
 	c.remark()
 	return c, nil
 }
 
 // metrics are those to compare.
-func (o CompareOptions) metrics(sides []Side) ([]Metric, error) {
-	var out []Metric
+func (o Options) metrics(sides []Side) ([]result.Metric, error) {
+	var out []result.Metric
 	add := func(names []string) error {
 		for _, name := range names {
-			m, err := Lookup(name)
+			m, err := result.Lookup(name)
 			if err != nil {
 				return err
 			}
-			if !slices.ContainsFunc(out, func(x Metric) bool { return x.Name == m.Name }) {
+			if !slices.ContainsFunc(out, func(x result.Metric) bool { return x.Name == m.Name }) {
 				out = append(out, m)
 			}
 		}
@@ -185,12 +187,12 @@ func (o CompareOptions) metrics(sides []Side) ([]Metric, error) {
 		err := add(o.Also)
 		return out, err
 	}
-	for _, m := range Metrics() {
-		if slices.ContainsFunc(out, func(x Metric) bool { return x.Name == m.Name }) {
+	for _, m := range result.Metrics() {
+		if slices.ContainsFunc(out, func(x result.Metric) bool { return x.Name == m.Name }) {
 			continue
 		}
 		has := slices.ContainsFunc(sides, func(s Side) bool {
-			return slices.ContainsFunc(s.Runs, func(r Measured) bool { _, ok := r.Summary.Figures[m.Name]; return ok })
+			return slices.ContainsFunc(s.Runs, func(r Run) bool { _, ok := r.Summary.Figures[m.Name]; return ok })
 		})
 		if has && (o.All || inDefault(m)) {
 			out = append(out, m)
@@ -201,32 +203,32 @@ func (o CompareOptions) metrics(sides []Side) ([]Metric, error) {
 }
 
 // blockFamilies are the latencies that are compared without being asked for.
-var blockFamilies = []string{"ttft", "tpot", familyITL, "e2el"}
+var blockFamilies = []string{"ttft", "tpot", "itl", "e2el"}
 
 // inDefault reports whether a figure is compared without being asked for. What
 // was configured is among the facts.
-func inDefault(m Metric) bool {
+func inDefault(m result.Metric) bool {
 	if m.Family == "" {
-		return m.Section == sectionRun && m.Name != "max_concurrency" && m.Name != "request_rate" || m.Section == sectionRatio
+		return m.Section == result.SectionRun && m.Name != "max_concurrency" && m.Name != "request_rate" || m.Section == result.SectionSuccess
 	}
 	return slices.Contains(blockFamilies, m.Family) && slices.Contains([]string{"mean", "median", "p90", "p95", "p99"}, m.Stat)
 }
 
-// believed drops the void and the partial runs of a side of several, if any
+// usableRuns drops the void and the partial runs of a side of several, if any
 // remain, and says so.
-func (s Side) believed() (Side, []string) {
+func (s Side) usableRuns() (Side, []string) {
 	var warnings []string
 	keep := s
 	keep.Runs = nil
 	for _, m := range s.Runs {
 		switch v := m.Summary.Verdict; {
-		case v.Status == Voided:
+		case v.Status == result.Voided:
 			warnings = append(warnings, fmt.Sprintf("%s is void, do not compare its figures: %s.", m.Name, v.Why()))
 			continue
 		case m.Summary.Partial:
 			warnings = append(warnings, m.Name+" is partial: it was stopped before its end.")
 			continue
-		case v.Status == Noted:
+		case v.Status == result.Noted:
 			warnings = append(warnings, fmt.Sprintf("%s is noted: %s.", m.Name, v.Why()))
 		}
 		keep.Runs = append(keep.Runs, m)
@@ -240,13 +242,13 @@ func (s Side) believed() (Side, []string) {
 	return keep, warnings
 }
 
-// compared describes a side.
-func (s Side) compared() Compared {
-	out := Compared{Name: s.Name, Basis: s.basis()}
+// info describes a side.
+func (s Side) info() SideInfo {
+	out := SideInfo{Name: s.Name, Basis: s.basis()}
 	void := 0
 	for _, m := range s.Runs {
 		out.Runs = append(out.Runs, m.Name)
-		if m.Summary.Verdict.Status == Voided {
+		if m.Summary.Verdict.Status == result.Voided {
 			void++
 		}
 	}
@@ -282,8 +284,8 @@ func (s Side) basis() string {
 func (c *Comparison) check(sides []Side, by string) error {
 	c.Facts = Facts(sides)
 	if by != "" {
-		l := slices.IndexFunc(Likenesses(), func(l Likeness) bool { return l.Key == by && l.Setup })
-		if l < 0 {
+		i := slices.IndexFunc(Covariates(), func(v Covariate) bool { return v.Key == by && v.Setup })
+		if i < 0 {
 			return fmt.Errorf("--by %q is no fact that runs are set up by: use %s", by, strings.Join(setupKeys(), ", "))
 		}
 		if known := slices.ContainsFunc(c.Facts, func(f Fact) bool { return f.Key == by && f.Differ }); !known {
@@ -308,9 +310,9 @@ func (c *Comparison) check(sides []Side, by string) error {
 
 func setupKeys() []string {
 	var out []string
-	for _, l := range Likenesses() {
-		if l.Setup {
-			out = append(out, l.Key)
+	for _, v := range Covariates() {
+		if v.Setup {
+			out = append(out, v.Key)
 		}
 	}
 	return out
@@ -401,14 +403,14 @@ func (c *Comparison) warning(f Fact, sides []Side) string {
 
 // unequal says that sides did another amount of work.
 func unequal(f Fact, sides []Side, names []string) string {
-	var of func(Summary) (float64, bool)
+	var of func(result.Summary) (float64, bool)
 	tolerance := workTolerance
 	switch f.Key {
 	case keySuccess:
-		of, tolerance = func(s Summary) (float64, bool) { v, ok := s.Figures[keySuccess]; return v, ok }, 0.001
+		of, tolerance = func(s result.Summary) (float64, bool) { v, ok := s.Figures[keySuccess]; return v, ok }, 0.001
 	default:
 		total := map[string]string{keyInputTokens: "total_input_tokens", keyOutputTokens: "total_output_tokens"}[f.Key]
-		of = func(s Summary) (float64, bool) {
+		of = func(s result.Summary) (float64, bool) {
 			v, ok := s.Figures[total]
 			n := s.Figures["completed"]
 			return v / n, ok && n > 0
@@ -441,7 +443,7 @@ func unequal(f Fact, sides []Side, names []string) string {
 func sameKinds(sides []Side) bool {
 	for _, s := range sides {
 		for _, m := range s.Runs {
-			if !SameKind(sides[0].Runs[0].Header, m.Header) {
+			if !sameWorkload(sides[0].Runs[0].Header, m.Header) {
 				return false
 			}
 		}
@@ -465,7 +467,7 @@ func (c *Comparison) remark() {
 	if split > 0 {
 		c.Warnings = append(c.Warnings, "Some figures are made by different definitions: they stand in rows of their own and are not compared (docs/metrics.md explains each definition).")
 	}
-	if slices.ContainsFunc(c.Sides, func(s Compared) bool { return len(s.Runs) > 1 }) {
+	if slices.ContainsFunc(c.Sides, func(s SideInfo) bool { return len(s.Runs) > 1 }) {
 		c.Notes = append(c.Notes, "Of a side of several runs the mean of their figures is shown, the ratio is of geometric means, and the runs are the observations.")
 	}
 }

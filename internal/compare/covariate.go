@@ -1,4 +1,4 @@
-package result
+package compare
 
 import (
 	"cmp"
@@ -9,19 +9,22 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"perflab/internal/result"
 )
 
-// Likeness is a thing in which runs should agree for their figures to compare.
-type Likeness struct {
+// Covariate is a thing besides the figures in which runs should agree for these to
+// compare.
+type Covariate struct {
 	Key     string // as --by takes it: "engine"
 	Label   string
-	Of      func(Header, Summary) string // "": the run does not tell
-	Differ  string                       // what to say when they do not agree; "": a reader sees it by the fact itself
-	Unknown string                       // what to say when some run does not tell; "" where that is no doubt
-	Setup   bool                         // somebody chose it, so it may be what a comparison is of
+	Of      func(result.Header, result.Summary) string // "": the run does not tell
+	Differ  string                                     // what to say when they do not agree; "": a reader sees it by the fact itself
+	Unknown string                                     // what to say when some run does not tell; "" where that is no doubt
+	Setup   bool                                       // somebody chose it, so it may be what a comparison is of
 }
 
-// Keys of likenesses that code asks for.
+// Keys of covariates that code asks for.
 const (
 	KeyFingerprint  = "fingerprint"
 	keyModel        = "model"
@@ -33,29 +36,29 @@ const (
 	keySuccess      = "success_rate"
 )
 
-// Likenesses are what runs are checked for before their figures are put side
+// Covariates are what runs are checked for before their figures are put side
 // by side.
-func Likenesses() []Likeness {
-	return slices.Concat(loadLikenesses(), serverLikenesses(), outcomeLikenesses())
+func Covariates() []Covariate {
+	return slices.Concat(loadCovariates(), serverCovariates(), outcomeCovariates())
 }
 
-// loadLikenesses are of who measured and what was sent.
-func loadLikenesses() []Likeness {
-	header := func(of func(Header) string) func(Header, Summary) string {
-		return func(h Header, _ Summary) string { return of(h) }
+// loadCovariates are of who measured and what was sent.
+func loadCovariates() []Covariate {
+	header := func(of func(result.Header) string) func(result.Header, result.Summary) string {
+		return func(h result.Header, _ result.Summary) string { return of(h) }
 	}
-	return []Likeness{
-		{Key: KeyFingerprint, Label: "Workload fingerprint", Of: header(func(h Header) string { return h.Fingerprint }),
+	return []Covariate{
+		{Key: KeyFingerprint, Label: "Workload fingerprint", Of: header(func(h result.Header) string { return h.Fingerprint }),
 			Differ:  "The runs did not send the same requests: their figures differ by the workload too.",
 			Unknown: "Whether the runs sent the same requests is not known: not every header has a workload fingerprint."},
-		{Key: "cache", Label: "Prefix cache policy", Setup: true, Of: header(func(h Header) string { return h.Cache }),
+		{Key: "cache", Label: "Prefix cache policy", Setup: true, Of: header(func(h result.Header) string { return h.Cache }),
 			Differ:  "The runs had different prefix cache policies: TTFT and throughput differ by what the cache already held.",
 			Unknown: "Whether the runs met the same prefix cache is not known: not every header names its policy."},
-		{Key: "tokenizer", Label: "Lengths counted by", Of: header(func(h Header) string { return h.Tokenizer }),
+		{Key: "tokenizer", Label: "Lengths counted by", Of: header(func(h result.Header) string { return h.Tokenizer }),
 			Differ: "Lengths were counted by different tokenizers: figures per token are not of the same tokens."},
-		{Key: "backend", Label: "Backend", Setup: true, Of: header(func(h Header) string { return h.Backend }),
+		{Key: "backend", Label: "Backend", Setup: true, Of: header(func(h result.Header) string { return h.Backend }),
 			Differ: "The runs spoke different APIs: a chat template adds tokens that plain prompts do not have."},
-		{Key: "clock", Label: "Stamps taken by", Of: header(func(h Header) string { return ClockName(h.Clock) }),
+		{Key: "clock", Label: "Stamps taken by", Of: header(func(h result.Header) string { return h.ClockText() }),
 			Differ: "Different clocks stamped the reads: latencies differ by the client's own delay too."},
 		{Key: "client", Label: "Client", Of: header(clientName),
 			Differ: "Different clients, or versions of one, sent the load: what they send and stamp may differ."},
@@ -64,36 +67,38 @@ func loadLikenesses() []Likeness {
 	}
 }
 
-// serverLikenesses are of what was measured and under which load.
-func serverLikenesses() []Likeness {
-	setup := func(key, label string, of func(Header) string) Likeness {
-		return Likeness{Key: key, Label: label, Setup: true, Of: func(h Header, _ Summary) string { return of(h) }}
+// serverCovariates are of what was measured and under which load.
+func serverCovariates() []Covariate {
+	setup := func(key, label string, of func(result.Header) string) Covariate {
+		return Covariate{Key: key, Label: label, Setup: true, Of: func(h result.Header, _ result.Summary) string { return of(h) }}
 	}
-	label := func(key string) func(Header) string { return func(h Header) string { return h.Label(key) } }
-	return []Likeness{
-		setup(keyModel, "Model", func(h Header) string { return h.Model }),
+	label := func(key string) func(result.Header) string {
+		return func(h result.Header) string { return h.Label(key) }
+	}
+	return []Covariate{
+		setup(keyModel, "Model", func(h result.Header) string { return h.Model }),
 		setup(keyEngine, "Engine", engineName),
-		setup(keyEngineVer, "Engine version", label(LabelEngineVersion)),
-		setup("hardware", "Hardware", label(LabelHardware)),
-		setup("gpus", "GPUs", label(LabelGPUs)),
-		setup("workload", "Workload", func(h Header) string { return h.Workload }),
-		setup("requests", "Requests", func(h Header) string {
+		setup(keyEngineVer, "Engine version", label(result.LabelEngineVersion)),
+		setup("hardware", "Hardware", label(result.LabelHardware)),
+		setup("gpus", "GPUs", label(result.LabelGPUs)),
+		setup("workload", "Workload", func(h result.Header) string { return h.Workload }),
+		setup("requests", "Requests", func(h result.Header) string {
 			if h.Requests == 0 {
 				return ""
 			}
 			return strconv.Itoa(h.Requests)
 		}),
-		setup("rate", "Request rate", RateText),
-		setup("limit", "Concurrency limit", LimitText),
-		setup(keyCommand, "Serving command", func(h Header) string { return h.Command }),
+		setup("rate", "Request rate", result.Header.RateText),
+		setup("limit", "Concurrency limit", result.Header.LimitText),
+		setup(keyCommand, "Serving command", func(h result.Header) string { return h.Command }),
 	}
 }
 
-// outcomeLikenesses are of the work that was done, which unlike configuration
+// outcomeCovariates are of the work that was done, which unlike configuration
 // nobody sets.
-func outcomeLikenesses() []Likeness {
-	per := func(name string) func(Header, Summary) string {
-		return func(_ Header, s Summary) string {
+func outcomeCovariates() []Covariate {
+	per := func(name string) func(result.Header, result.Summary) string {
+		return func(_ result.Header, s result.Summary) string {
 			v, ok := s.Figures[name]
 			n := s.Figures["completed"]
 			if !ok || n == 0 {
@@ -102,39 +107,28 @@ func outcomeLikenesses() []Likeness {
 			return strconv.FormatFloat(v/n, 'f', 1, 64)
 		}
 	}
-	success := func(_ Header, s Summary) string {
+	success := func(_ result.Header, s result.Summary) string {
 		v, ok := s.Figures[keySuccess]
 		if !ok {
 			return ""
 		}
 		return strconv.FormatFloat(v, 'f', 4, 64)
 	}
-	return []Likeness{
+	return []Covariate{
 		{Key: keyInputTokens, Label: "Input tokens per request", Of: per("total_input_tokens")},
 		{Key: keyOutputTokens, Label: "Output tokens per request", Of: per("total_output_tokens")},
 		{Key: keySuccess, Label: "Success rate", Of: success},
 	}
 }
 
-// ClockName says who stamps the reads, "" when the header does not.
-func ClockName(clock string) string {
-	switch clock {
-	case ClockKernel:
-		return "the kernel, when a packet arrived"
-	case ClockMonotonic:
-		return "the client, when a read returned and before parsing"
-	}
-	return clock
-}
-
-func clientName(h Header) string {
+func clientName(h result.Header) string {
 	if h.Imported != nil {
 		return strings.TrimSpace(cmp.Or(h.Imported.Client, "an unknown client") + " " + h.Imported.Version)
 	}
 	return strings.TrimSpace("perflab " + h.Version)
 }
 
-func answeredBy(h Header, s Summary) string {
+func answeredBy(h result.Header, s result.Summary) string {
 	switch {
 	case h.Predicted || s.Predicted:
 		return "prediction"
@@ -145,8 +139,8 @@ func answeredBy(h Header, s Summary) string {
 }
 
 // engineName is the engine as a label or the serving command tells it.
-func engineName(h Header) string {
-	if e := h.Label(LabelEngine); e != "" {
+func engineName(h result.Header) string {
+	if e := h.Label(result.LabelEngine); e != "" {
 		return e
 	}
 	for _, e := range []struct{ word, name string }{
@@ -159,29 +153,6 @@ func engineName(h Header) string {
 	return ""
 }
 
-// RateText is the request rate of a run in words, "" where nobody recorded it.
-func RateText(h Header) string {
-	switch {
-	case finite(h.Rate):
-		return fmt.Sprintf("%g requests/s", h.Rate)
-	case h.Imported == nil || h.Label(LabelRate) == "inf":
-		return "all at once"
-	}
-	return ""
-}
-
-// LimitText is the concurrency limit of a run in words, "" where nobody
-// recorded it.
-func LimitText(h Header) string {
-	switch {
-	case h.Limit > 0:
-		return strconv.Itoa(h.Limit)
-	case h.Imported == nil || h.Label(LabelLimit) == "none":
-		return "none"
-	}
-	return "" // a file without it may have had one
-}
-
 // Fact is what several runs say of one thing.
 type Fact struct {
 	Key    string   `json:"key"`
@@ -190,7 +161,7 @@ type Fact struct {
 	Differ bool     `json:"differ"` // also where one says and another does not
 	Setup  bool     `json:"-"`
 
-	likeness Likeness
+	covariate Covariate
 }
 
 // Known returns the different values that are told.
@@ -202,9 +173,9 @@ func (f Fact) Known() []string {
 func (f Fact) Warning() string {
 	switch {
 	case len(f.Known()) > 1:
-		return f.likeness.Differ
+		return f.covariate.Differ
 	case slices.Contains(f.Values, ""):
-		return f.likeness.Unknown
+		return f.covariate.Unknown
 	}
 	return ""
 }
@@ -221,12 +192,12 @@ func (f Fact) Each(names []string) string {
 	return strings.Join(parts, ", ")
 }
 
-// Facts returns what sides say of each likeness that any of them tells. The
+// Facts returns what sides say of each covariate that any of them tells. The
 // runs of a side that do not agree give a list.
 func Facts(sides []Side) []Fact {
 	var out []Fact
-	for _, l := range Likenesses() {
-		f := Fact{Key: l.Key, Label: l.Label, Setup: l.Setup, likeness: l}
+	for _, l := range Covariates() {
+		f := Fact{Key: l.Key, Label: l.Label, Setup: l.Setup, covariate: l}
 		for _, s := range sides {
 			f.Values = append(f.Values, s.tells(l))
 		}
@@ -239,7 +210,7 @@ func Facts(sides []Side) []Fact {
 }
 
 // tells is what the runs of a side say.
-func (s Side) tells(l Likeness) string {
+func (s Side) tells(l Covariate) string {
 	var values []string
 	for _, m := range s.Runs {
 		if v := l.Of(m.Header, m.Summary); !slices.Contains(values, v) {
@@ -252,10 +223,10 @@ func (s Side) tells(l Likeness) string {
 	return strings.Join(values, ", ")
 }
 
-// SameKind reports whether the runs' workloads are one but for the seed and the
+// sameWorkload reports whether the runs' workloads are one but for the seed and the
 // nonce, as far as their specs tell.
-func SameKind(a, b Header) bool {
-	kind := func(h Header) map[string]any {
+func sameWorkload(a, b result.Header) bool {
+	kind := func(h result.Header) map[string]any {
 		var spec struct {
 			Workload map[string]any `json:"workload"`
 		}

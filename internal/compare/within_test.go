@@ -1,21 +1,24 @@
-package result
+package compare
 
 import (
 	"testing"
 	"time"
+
+	"perflab/internal/result"
+	"perflab/internal/verdict"
 )
 
 // What a run says of its own noise is by its calls: of a figure with an interval
 // by that, of a rate by blocks, and of a burst nothing.
-func TestWithin(t *testing.T) {
-	calls := func(every time.Duration) []Call {
-		var out []Call
+func TestStandardError(t *testing.T) {
+	calls := func(every time.Duration) []result.Call {
+		var out []result.Call
 		for i := range 400 {
 			sent := time.Duration(i) * every
 			took := time.Duration(100+13*(i*i%7)) * time.Millisecond
-			out = append(out, Call{
-				Index: i, Due: sent, Ready: sent, Sent: sent, Headers: sent + took/2, Answer: sent + took/2, End: sent + took, Status: 200, Class: OK,
-				Chunks: []Chunk{{At: sent + took/2, Tokens: 1}, {At: sent + took, Tokens: 1}}, Usage: &Usage{Prompt: 8, Completion: 2}, Want: 2,
+			out = append(out, result.Call{
+				Index: i, Due: sent, Ready: sent, Sent: sent, Headers: sent + took/2, Answer: sent + took/2, End: sent + took, Status: 200, Class: result.OK,
+				Chunks: []result.Chunk{{At: sent + took/2, Tokens: 1}, {At: sent + took, Tokens: 1}}, Usage: &result.Usage{Prompt: 8, Completion: 2}, Want: 2,
 			})
 		}
 		return out
@@ -30,9 +33,9 @@ func TestWithin(t *testing.T) {
 		{"output_throughput", 0, false},
 		{"nosuch", 50 * time.Millisecond, false},
 	} {
-		m := Measured{Calls: calls(tt.every)}
+		m := Run{Calls: calls(tt.every)}
 		var err error
-		if m.Summary, err = Summarize(m.Header, nil, Options{}, func(yield func(Call) bool) {
+		if m.Summary, err = verdict.Summarize(m.Header, nil, result.Options{}, func(yield func(result.Call) bool) {
 			for _, c := range m.Calls {
 				if !yield(c) {
 					return
@@ -41,7 +44,7 @@ func TestWithin(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		se, ok := Within(m, tt.metric)
+		se, ok := StandardError(m, tt.metric)
 		if ok != tt.known || ok && !(se > 0 && se < 0.1) {
 			t.Errorf("%s every %v: %v, known %v", tt.metric, tt.every, se, ok)
 		}

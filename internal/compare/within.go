@@ -1,13 +1,17 @@
-package result
+package compare
 
-import "math"
+import (
+	"math"
 
-// Within is the standard error of one figure of a run as a share of it, by its
+	"perflab/internal/result"
+)
+
+// StandardError is the standard error of one figure of a run as a share of it, by its
 // calls alone: by the figure's own interval where it has one, else by blocks of
 // the run's time. It is false where neither can be made: what one launch says
 // of its own noise is then not known, which is not the same as none.
-func Within(m Measured, metric string) (float64, bool) {
-	d, err := Lookup(metric)
+func StandardError(m Run, metric string) (float64, bool) {
+	d, err := result.Lookup(metric)
 	if err != nil {
 		return 0, false
 	}
@@ -19,12 +23,12 @@ func Within(m Measured, metric string) (float64, bool) {
 		se := (i[1] - i[0]) / 2 / normal95 / v
 		return se, se > 0 && !math.IsInf(se, 0)
 	}
-	e := observe(m)
-	f, why := e.estimate(d, v, e.blocks)
+	r := newBlockedRun(m)
+	e, why := r.estimate(d, v, r.blocks)
 	if why != "" {
 		return 0, false
 	}
-	se, ok := f.Estimate.Error()
+	se, ok := e.Estimate.Error()
 	return se, ok && se > 0
 }
 

@@ -1,4 +1,4 @@
-package result
+package compare
 
 import (
 	"cmp"
@@ -6,28 +6,29 @@ import (
 	"math"
 	"slices"
 
+	"perflab/internal/result"
 	"perflab/internal/stat"
 )
 
-// weighing makes rows, each run's calls prepared once.
-type weighing struct {
+// rowBuilder makes rows, each run's calls prepared once.
+type rowBuilder struct {
 	sides []Side
-	seen  map[[2]int]*evidence
+	runs  map[[2]int]*blockedRun
 }
 
-func (w *weighing) evidence(side, run int) *evidence {
+func (b *rowBuilder) run(side, run int) *blockedRun {
 	key := [2]int{side, run}
-	if w.seen[key] == nil {
-		w.seen[key] = observe(w.sides[side].Runs[run])
+	if b.runs[key] == nil {
+		b.runs[key] = newBlockedRun(b.sides[side].Runs[run])
 	}
-	return w.seen[key]
+	return b.runs[key]
 }
 
 // rows are those of one metric: one for each definition that a side has it by,
 // and an empty one when no side has it.
-func (w *weighing) rows(m Metric) []Row {
-	var defs []Definition
-	for _, s := range w.sides {
+func (b *rowBuilder) rows(m result.Metric) []Row {
+	var defs []result.Definition
+	for _, s := range b.sides {
 		for _, r := range s.Runs {
 			if _, ok := r.Summary.Figures[m.Name]; ok && !slices.Contains(defs, r.Summary.Definition(m.Name)) {
 				defs = append(defs, r.Summary.Definition(m.Name))
@@ -35,13 +36,13 @@ func (w *weighing) rows(m Metric) []Row {
 		}
 	}
 	if len(defs) == 0 {
-		defs = []Definition{Ours}
+		defs = []result.Definition{result.Ours}
 	}
 	var out []Row
 	for _, d := range defs {
 		row := Row{Metric: m, Name: m.Name, Label: m.Label, Unit: m.Unit, Better: m.Better.String(), Definition: d}
-		for i := range w.sides {
-			row.Cells = append(row.Cells, w.cell(m, d, i))
+		for i := range b.sides {
+			row.Cells = append(row.Cells, b.cell(m, d, i))
 		}
 		out = append(out, row)
 	}
@@ -49,7 +50,7 @@ func (w *weighing) rows(m Metric) []Row {
 }
 
 // figures are a side's, one a run, or why it has none of the definition.
-func (s Side) figures(m Metric, d Definition) ([]float64, string) {
+func (s Side) figures(m result.Metric, d result.Definition) ([]float64, string) {
 	var x []float64
 	other := false
 	for _, r := range s.Runs {
@@ -73,10 +74,10 @@ func (s Side) figures(m Metric, d Definition) ([]float64, string) {
 }
 
 // cell compares side i with the first one.
-func (w *weighing) cell(m Metric, d Definition, i int) Cell {
-	x, why := w.sides[i].figures(m, d)
+func (b *rowBuilder) cell(m result.Metric, d result.Definition, i int) Cell {
+	x, why := b.sides[i].figures(m, d)
 	if x == nil {
-		return Cell{Why: w.sides[i].Name + " " + why}
+		return Cell{Why: b.sides[i].Name + " " + why}
 	}
 	out := Cell{Value: new(stat.Mean(x))}
 	if i == 0 {
@@ -85,9 +86,9 @@ func (w *weighing) cell(m Metric, d Definition, i int) Cell {
 		}
 		return out
 	}
-	base, why := w.sides[0].figures(m, d)
+	base, why := b.sides[0].figures(m, d)
 	if base == nil {
-		out.Why = w.sides[0].Name + " " + why
+		out.Why = b.sides[0].Name + " " + why
 		return out
 	}
 	was, is := stat.Mean(base), *out.Value
@@ -97,7 +98,7 @@ func (w *weighing) cell(m Metric, d Definition, i int) Cell {
 	var r stat.Interval
 	switch {
 	case len(x) == 1 && len(base) == 1:
-		r, why = w.within(m, i, was, is, &out)
+		r, why = b.withinRuns(m, i, was, is, &out)
 	default:
 		r, why = betweenRuns(base, x)
 		if out.N = fmt.Sprintf("%d and %d runs", len(base), len(x)); why == "" {
@@ -105,14 +106,14 @@ func (w *weighing) cell(m Metric, d Definition, i int) Cell {
 		}
 	}
 	if is == was {
-		out.Outcome = OutcomeEqual
+		out.Outcome = Equal
 	}
 	if why != "" {
-		out.Outcome, out.Why = cmp.Or(out.Outcome, OutcomeNo), why
+		out.Outcome, out.Why = cmp.Or(out.Outcome, NoInterval), why
 		return out
 	}
 	out.Low, out.High = new(r.Low), new(r.High)
-	out.Outcome = cmp.Or(out.Outcome, judge(m, r))
+	out.Outcome = cmp.Or(out.Outcome, outcome(m, r))
 	return out
 }
 
@@ -128,45 +129,45 @@ func betweenRuns(base, x []float64) (stat.Interval, string) {
 	return r, ""
 }
 
-// within makes an interval of one run on each side, from their own blocks of
+// withinRuns makes an interval of one run on each side, from their own blocks of
 // time.
-func (w *weighing) within(m Metric, i int, was, is float64, out *Cell) (stat.Interval, string) {
-	if half := w.sides[0].Runs[0].Half[m.Name] + w.sides[i].Runs[0].Half[m.Name]; half > 0 && math.Abs(is-was) <= half*(1+1e-9) {
-		out.Outcome, out.Why = OutcomeEqual, "equal as printed"
+func (b *rowBuilder) withinRuns(m result.Metric, i int, was, is float64, out *Cell) (stat.Interval, string) {
+	if half := b.sides[0].Runs[0].Half[m.Name] + b.sides[i].Runs[0].Half[m.Name]; half > 0 && math.Abs(is-was) <= half*(1+1e-9) {
+		out.Outcome, out.Why = Equal, "equal as printed"
 		return stat.Interval{}, out.Why
 	}
-	first, other := w.evidence(0, 0), w.evidence(i, 0)
-	n := paired(first.blocks, other.blocks)
-	a, whyA := first.estimate(m, was, n)
-	b, whyB := other.estimate(m, is, n)
+	first, other := b.run(0, 0), b.run(i, 0)
+	n := commonBlocks(first.blocks, other.blocks)
+	x, whyA := first.estimate(m, was, n)
+	y, whyB := other.estimate(m, is, n)
 	switch {
 	case whyA != "" && whyA == whyB:
 		return stat.Interval{}, whyA
 	case whyA != "":
-		return stat.Interval{}, w.sides[0].Name + ": " + whyA
+		return stat.Interval{}, b.sides[0].Name + ": " + whyA
 	case whyB != "":
-		return stat.Interval{}, w.sides[i].Name + ": " + whyB
+		return stat.Interval{}, b.sides[i].Name + ": " + whyB
 	}
-	r, blocks, err := stat.Ratio(a.Estimate, b.Estimate, confidence)
+	r, blocks, err := stat.Ratio(x.Estimate, y.Estimate, confidence)
 	if err != nil {
 		return r, err.Error()
 	}
-	out.N = b.count(blocks)
+	out.N = y.count(blocks)
 	// A schedule without chance would leave the ends of the runs as the only
 	// difference, and that of any size.
-	r.Low, r.High = r.Low/(1+confirmed), r.High*(1+confirmed)
+	r.Low, r.High = r.Low/(1+tolerance), r.High*(1+tolerance)
 	return r, ""
 }
 
-// judge says what an interval shows.
-func judge(m Metric, r stat.Interval) Outcome {
+// outcome says what an interval shows.
+func outcome(m result.Metric, r stat.Interval) Outcome {
 	switch {
 	case r.Low <= 1 && 1 <= r.High:
-		return OutcomeNone
-	case m.Better == Neither:
-		return OutcomeOther
-	case (r.Low > 1) == (m.Better == Higher):
-		return OutcomeBetter
+		return NoDifference
+	case m.Better == result.Neither:
+		return Differs
+	case (r.Low > 1) == (m.Better == result.Higher):
+		return Better
 	}
-	return OutcomeWorse
+	return Worse
 }

@@ -1,15 +1,17 @@
-package result
+package compare
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"perflab/internal/result"
 )
 
 // Condition is what a comparison must not show: a figure of a later side
 // beyond a limit, which is a ratio to the first side or a value of its own.
 type Condition struct {
-	Metric   Metric
+	Metric   result.Metric
 	Above    bool    // it fails above the limit; else below
 	Limit    float64 // ratio to the first side, or a value in the metric's unit
 	Relative bool
@@ -31,7 +33,7 @@ func ParseCondition(s string) (Condition, error) {
 	if strings.TrimSpace(s[:i]) == "" {
 		return c, fmt.Errorf("condition %q names no figure: write it as p99_ttft_ms > 1.05x", s)
 	}
-	m, err := Lookup(strings.TrimSpace(s[:i]))
+	m, err := result.Lookup(strings.TrimSpace(s[:i]))
 	if err != nil {
 		return c, fmt.Errorf("condition %q: %w", s, err)
 	}
@@ -49,7 +51,7 @@ func ParseCondition(s string) (Condition, error) {
 	case isChange && m.Unit != "ratio":
 		return c, fmt.Errorf("condition %q: write a change with its sign, +%s or -%s", s, limit, limit)
 	default:
-		c.Limit, err = parseLimit(limit, m.Unit)
+		c.Limit, err = result.ParseLimit(limit, m.Unit)
 		if err != nil {
 			return c, fmt.Errorf("condition %q: %w", s, err)
 		}
@@ -105,7 +107,7 @@ func (c Comparison) rule(k Condition, i int) (failed bool, text string) {
 	if !k.Relative {
 		failed = k.beyond(*cell.Value)
 		return failed, fmt.Sprintf("%s, %s %s (the figure alone decides)",
-			quantity(*cell.Value, row.Unit), map[bool]string{true: "beyond", false: "within"}[failed], quantity(k.Limit, row.Unit))
+			result.Quantity(*cell.Value, row.Unit), map[bool]string{true: "beyond", false: "within"}[failed], result.Quantity(k.Limit, row.Unit))
 	}
 	first := row.Cells[0].Value
 	switch {
@@ -115,7 +117,7 @@ func (c Comparison) rule(k Condition, i int) (failed bool, text string) {
 		return false, "both are 0"
 	case cell.Ratio == nil && *first == 0:
 		failed = k.Above == (*cell.Value > 0)
-		return failed, fmt.Sprintf("%s where %s has 0 (the figures alone decide)", quantity(*cell.Value, row.Unit), c.Sides[0].Name)
+		return failed, fmt.Sprintf("%s where %s has 0 (the figures alone decide)", result.Quantity(*cell.Value, row.Unit), c.Sides[0].Name)
 	case cell.Ratio == nil:
 		return true, "the figures have no ratio"
 	}

@@ -2,7 +2,7 @@
 
 // Statistics by simulation, which the race detector makes slow and no surer.
 
-package result
+package compare
 
 import (
 	"fmt"
@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"perflab/internal/result"
 	"perflab/internal/stat"
+	"perflab/internal/verdict"
 )
 
 // trialServer is a small continuous-batching server in virtual time, written
@@ -35,10 +37,10 @@ type trialLoad struct {
 	schedule uint64 // seed of the requests
 }
 
-func (s trialServer) run(seed uint64, l trialLoad) Measured {
+func (s trialServer) run(seed uint64, l trialLoad) Run {
 	noise, sent := stat.Stream(seed, "server"), stat.Stream(l.schedule, "load")
-	h := Header{Requests: l.n, Rate: l.rate, Limit: l.limit, Fingerprint: fmt.Sprint(l.schedule)}
-	calls, lengths := make([]Call, l.n), make([]int, l.n)
+	h := result.Header{Requests: l.n, Rate: l.rate, Limit: l.limit, Fingerprint: fmt.Sprint(l.schedule)}
+	calls, lengths := make([]result.Call, l.n), make([]int, l.n)
 	at := 0.0
 	for i := range calls {
 		lengths[i] = max(2, int(l.mean*math.Exp(l.sigma*sent.NormFloat64()-l.sigma*l.sigma/2)))
@@ -47,8 +49,8 @@ func (s trialServer) run(seed uint64, l trialLoad) Measured {
 		}
 		c := &calls[i]
 		c.Index, c.Due = i, time.Duration(at*1e6)
-		c.Usage = &Usage{Prompt: 100, Completion: lengths[i]}
-		c.Chunks = make([]Chunk, 0, lengths[i])
+		c.Usage = &result.Usage{Prompt: 100, Completion: lengths[i]}
+		c.Chunks = make([]result.Chunk, 0, lengths[i])
 	}
 	type live struct{ i, left int }
 	var running []live
@@ -86,7 +88,7 @@ func (s trialServer) run(seed uint64, l trialLoad) Measured {
 		keep := running[:0]
 		for _, r := range running {
 			c := &calls[r.i]
-			c.Chunks = append(c.Chunks, Chunk{At: time.Duration(now*1e6) + 1, Tokens: 1, Read: int32(len(c.Chunks))})
+			c.Chunks = append(c.Chunks, result.Chunk{At: time.Duration(now*1e6) + 1, Tokens: 1, Read: int32(len(c.Chunks))})
 			if r.left--; r.left > 0 {
 				keep = append(keep, r)
 				continue
@@ -96,11 +98,11 @@ func (s trialServer) run(seed uint64, l trialLoad) Measured {
 		}
 		running = keep
 	}
-	sum, err := Summarize(h, &Client{}, Options{}, slices.Values(calls))
+	sum, err := verdict.Summarize(h, &result.Client{}, result.Options{}, slices.Values(calls))
 	if err != nil {
 		panic(err)
 	}
-	return Measured{Name: fmt.Sprint(seed), Header: h, Summary: sum, Calls: calls}
+	return Run{Name: fmt.Sprint(seed), Header: h, Summary: sum, Calls: calls}
 }
 
 // Runs of a closed loop: the intervals hold the truth in 93 to 100 % of draws
@@ -118,18 +120,18 @@ func TestCompareCovers(t *testing.T) {
 	for d := range draws {
 		l := trialLoad{n: 1000, limit: 32, sigma: 0.8, mean: 60, schedule: uint64(d)}
 		a := one(base.run(uint64(1000+3*d), l))
-		for i, m := range []Measured{base.run(uint64(1001+3*d), l), slow.run(uint64(1002+3*d), l)} {
-			for _, r := range compare(t, CompareOptions{Metrics: metrics}, a, one(m)).Rows {
+		for i, m := range []Run{base.run(uint64(1001+3*d), l), slow.run(uint64(1002+3*d), l)} {
+			for _, r := range compare(t, Options{Metrics: metrics}, a, one(m)).Rows {
 				switch c := r.Cells[1]; {
 				case c.Low == nil:
 				case i == 0:
 					made++
-					if c.Outcome == OutcomeNone || c.Outcome == OutcomeEqual {
+					if c.Outcome == NoDifference || c.Outcome == Equal {
 						held++
 					}
 				case r.Name == "output_throughput":
 					throughputs++
-					if c.Outcome == OutcomeWorse {
+					if c.Outcome == Worse {
 						shown++
 					}
 				}

@@ -1,0 +1,80 @@
+package compare
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"perflab/internal/result"
+)
+
+// TestEveryFactIsWarnedOf: whatever two sides differ in besides the one fact
+// compared is a warning, and nothing is where they agree.
+func TestEveryFactIsWarnedOf(t *testing.T) {
+	side := func(name string, change func(*result.Header, *result.Summary)) Side {
+		m := Run{Name: name, Header: result.Header{
+			Version: "1", Model: "org/model", Backend: "openai-chat", Workload: "sharegpt", Requests: 100, Rate: 8, Limit: 16,
+			Command: "vllm serve org/model", Clock: result.ClockKernel, Cache: result.CacheUnique, Fingerprint: "aa", Tokenizer: "exact",
+			Imported: &result.Imported{Client: "vllm bench serve", Labels: result.Labels{
+				result.LabelEngine: "vllm", result.LabelEngineVersion: "v1", result.LabelHardware: "H100", result.LabelGPUs: "1",
+			}},
+		}, Summary: result.Summary{Figures: map[string]float64{
+			"completed": 100, "total_input_tokens": 1000, "total_output_tokens": 2000, "success_rate": 1, "mean_ttft_ms": 50,
+		}}}
+		change(&m.Header, &m.Summary)
+		return one(m)
+	}
+	same := func(*result.Header, *result.Summary) {}
+	changes := map[string]func(*result.Header, *result.Summary){
+		KeyFingerprint:  func(h *result.Header, _ *result.Summary) { h.Fingerprint = "bb" },
+		"cache":         func(h *result.Header, _ *result.Summary) { h.Cache = result.CacheWarm },
+		"tokenizer":     func(h *result.Header, _ *result.Summary) { h.Tokenizer = "approximate" },
+		"backend":       func(h *result.Header, _ *result.Summary) { h.Backend = "openai" },
+		"clock":         func(h *result.Header, _ *result.Summary) { h.Clock = result.ClockMonotonic },
+		"client":        func(h *result.Header, _ *result.Summary) { h.Imported.Client = "guidellm" },
+		"answered_by":   func(h *result.Header, _ *result.Summary) { h.Simulated = true },
+		keyModel:        func(h *result.Header, _ *result.Summary) { h.Model, h.Command = "org/other", "vllm serve org/other" },
+		keyEngine:       func(h *result.Header, _ *result.Summary) { h.Imported.Labels[result.LabelEngine] = "sglang" },
+		keyEngineVer:    func(h *result.Header, _ *result.Summary) { h.Imported.Labels[result.LabelEngineVersion] = "v2" },
+		"hardware":      func(h *result.Header, _ *result.Summary) { h.Imported.Labels[result.LabelHardware] = "A100" },
+		"gpus":          func(h *result.Header, _ *result.Summary) { h.Imported.Labels[result.LabelGPUs] = "8" },
+		"workload":      func(h *result.Header, _ *result.Summary) { h.Workload = "random" },
+		"requests":      func(h *result.Header, _ *result.Summary) { h.Requests = 200 },
+		"rate":          func(h *result.Header, _ *result.Summary) { h.Rate = 4 },
+		"limit":         func(h *result.Header, _ *result.Summary) { h.Limit = 32 },
+		keyCommand:      func(h *result.Header, _ *result.Summary) { h.Command += " --max-num-seqs 8" },
+		keyInputTokens:  func(_ *result.Header, s *result.Summary) { s.Figures["total_input_tokens"] = 1200 },
+		keyOutputTokens: func(_ *result.Header, s *result.Summary) { s.Figures["total_output_tokens"] = 1900 },
+		keySuccess:      func(_ *result.Header, s *result.Summary) { s.Figures["success_rate"] = 0.9 },
+	}
+	other := func(key string, change func(*result.Header, *result.Summary)) Side { // differs in the fact compared too
+		return side("b", func(h *result.Header, s *result.Summary) { changes[key](h, s); change(h, s) })
+	}
+	if c := compare(t, Options{By: keyModel}, side("a", same), other(keyModel, same)); len(c.Warnings) != 0 {
+		t.Errorf("sides that differ in the fact compared alone: %q", c.Warnings)
+	}
+	for _, l := range Covariates() {
+		change, ok := changes[l.Key]
+		if !ok {
+			t.Errorf("%s has no case here", l.Key)
+			continue
+		}
+		by := keyModel
+		if l.Key == keyModel {
+			by = keyEngine
+		}
+		said := func(text string) bool {
+			return l.Differ != "" && strings.Contains(text, l.Differ) || strings.Contains(strings.ToLower(text), "differ in "+strings.ToLower(l.Label)) ||
+				strings.Contains(text, ". "+l.Label+": ")
+		}
+		if c := compare(t, Options{By: by}, side("a", same), other(by, change)); !slices.ContainsFunc(c.Warnings, said) {
+			t.Errorf("%s: no warning among %q", l.Key, c.Warnings)
+		}
+		if !l.Setup {
+			continue
+		}
+		if c := compare(t, Options{By: l.Key}, side("a", same), side("b", change)); slices.ContainsFunc(c.Warnings, said) {
+			t.Errorf("%s is what is compared, and warned of: %q", l.Key, c.Warnings)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"perflab/internal/result"
+)
+
+// telemetryChecks are the checks of a run that has readings, in the order of the
+// verdict; one without has none of them.
+func telemetryChecks(a *result.Analysis) []check {
+	if len(a.Telemetry.Readings) == 0 {
+		return nil
+	}
+	all := []check{{"telemetry", judgeReadings}}
+	if _, ok := a.Telemetry.Share(result.ThrottlePower); ok {
+		all = append(all, check{"throttled", judgeThrottled})
+	}
+	if a.Telemetry.Devices() > 0 {
+		all = append(all, check{"gpus", judgeDevices})
+	}
+	if _, ok := a.Figures["mean_running_requests"]; ok {
+		all = append(all, check{"headroom", judgeHeadroom})
+	}
+	return all
+}
+
+// judgeReadings says what was read beside the run, and what was not.
+func judgeReadings(a *result.Analysis) (result.Status, string) {
+	counts, missing := map[string]int{}, []string{}
+	for _, x := range a.Telemetry.Readings {
+		if x.Error != "" {
+			missing = append(missing, strings.TrimSpace(x.Source+" "+x.Node)+": "+x.Error)
+		} else {
+			counts[x.Source]++
+		}
+	}
+	var parts []string
+	for _, s := range []string{result.SourceEngine, result.SourceGPU, result.SourceHost} {
+		if counts[s] > 0 {
+			parts = append(parts, fmt.Sprintf("%d of %s", counts[s], s))
+		}
+	}
+	text := "no readings beside the calls"
+	if len(parts) > 0 {
+		name := "the run"
+		if a.Telemetry.Steady {
+			name = "the steady window"
+		}
+		text = fmt.Sprintf("readings beside the calls, %s; figures of them are over %s of %s", strings.Join(parts, ", "), name, result.SpanText(a.Telemetry.Window.To-a.Telemetry.Window.From))
+	}
+	for _, g := range []struct{ source, gauge string }{{result.SourceEngine, "running"}, {result.SourceGPU, result.GPUUtilization}, {result.SourceHost, result.CPUUtilization}} {
+		for _, k := range a.Telemetry.Tracks(g.source, g.gauge) {
+			if _, ok := k.Mean(a.Telemetry.Window); !ok {
+				_, covered := k.Over(a.Telemetry.Window)
+				text += fmt.Sprintf("; no means of %s, those of one cover %.0f %% of it", g.source, 100*covered)
+				break
+			}
+		}
+	}
+	if why := noEnergy(a.Telemetry); why != "" {
+		text += "; no energy, " + why
+	}
+	if len(missing) > 0 {
+		text += "; not read, " + strings.Join(missing, "; ")
+	}
+	return result.Sound, text
+}
+
+// noEnergy says why GPUs were read and no energy is given; "" where it is, or where
+// none was.
+func noEnergy(t result.Telemetry) string {
+	n := t.Devices()
+	if n == 0 {
+		return ""
+	}
+	power := t.Tracks(result.SourceGPU, result.GPUPower)
+	if len(power) < n {
+		return fmt.Sprintf("%d of %d GPUs do not tell their power", n-len(power), n)
+	}
+	for _, k := range power {
+		if _, ok := k.Mean(t.Window); !ok {
+			_, covered := k.Over(t.Window)
+			return fmt.Sprintf("readings of the power of %s cover %.0f %% of the window and it takes %.0f %%, with %d readings at least", gpuName(k), 100*covered, 100*result.MinCovered, result.MinReadings)
+		}
+	}
+	return ""
+}
+
+// gpuName names the device that a track is of.
+func gpuName(k result.Track) string {
+	if k.Node != "" {
+		return fmt.Sprintf("GPU %d of %s", k.Index, k.Node)
+	}
+	return fmt.Sprintf("GPU %d", k.Index)
+}
+
+// throttleCauses are the gauges that say why clocks were lowered. To be at the power
+// limit is how a loaded GPU runs; heat and the hardware's own brake are a fault of
+// the machine, and another one would be faster.
+var throttleCauses = []struct {
+	gauge, name string
+	fault       bool
+}{
+	{result.ThrottleThermal, "heat", true},
+	{result.ThrottleHW, "the hardware", true},
+	{result.ThrottlePower, "the power limit", false},
+}
+
+// judgeThrottled judges whether the GPUs ran at the clocks they can.
+func judgeThrottled(a *result.Analysis) (result.Status, string) {
+	const fault, limit = 0.01, 0.05 // shares of the readings
+	status := result.Sound
+	var parts []string
+	for _, cause := range throttleCauses {
+		share, _ := a.Telemetry.Share(cause.gauge)
+		if share == 0 {
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%.1f %% by %s", 100*share, cause.name))
+		switch {
+		case cause.fault && share >= fault:
+			status = result.Noted
+		case share >= limit && status == result.Sound:
+			status = result.Remark
+		}
+	}
+	if len(parts) == 0 {
+		return result.Sound, "no GPU was held back by heat, power or its hardware"
+	}
+	text := "share of the GPUs' time in which clocks were held back: " + strings.Join(parts, ", ")
+	if status == result.Noted {
+		text = "throttled, a cooler machine would be faster: " + text
+	}
+	return status, text
+}
+
+// Limits of what counts as idle.
+const (
+	idleGPU   = 0.01 // utilisation of a device that took no part
+	busyGPU   = 0.10 // of one that somebody else uses
+	settle    = time.Second
+	leastIdle = 3 // readings while the engine had nothing to do
+)
+
+// judgeDevices looks for GPUs that took no part, and for GPUs that somebody else
+// used: busy for seconds in which the engine had no request.
+func judgeDevices(a *result.Analysis) (result.Status, string) {
+	use := a.Telemetry.Tracks(result.SourceGPU, result.GPUUtilization)
+	if len(use) == 0 {
+		return notJudged("the driver does not tell how much the GPUs are used")
+	}
+	idle := idleSpans(a.Telemetry)
+	var spare, shared []string
+	for _, k := range use {
+		if most, ok := k.Max(a.Telemetry.Window); ok && most < idleGPU {
+			spare = append(spare, gpuName(k))
+		}
+		sum, n := 0.0, 0
+		for i, at := range k.At {
+			if slices.ContainsFunc(idle, func(w result.Window) bool { return at-settle > w.From && at <= w.To }) {
+				sum, n = sum+k.Values[i], n+1
+			}
+		}
+		if n >= leastIdle && sum/float64(n) >= busyGPU {
+			shared = append(shared, fmt.Sprintf("%s %.0f %%", gpuName(k), 100*sum/float64(n)))
+		}
+	}
+	switch {
+	case len(shared) > 0:
+		return result.Noted, "another program uses the GPUs, they were busy while the engine had no request: " + strings.Join(shared, ", ")
+	case len(spare) > 0:
+		return result.Remark, fmt.Sprintf("%d of %d GPUs that were read took no part and are in power, energy and means: %s", len(spare), len(use), strings.Join(spare, ", "))
+	}
+	return result.Sound, fmt.Sprintf("each of %d GPUs was used", len(use))
+}
+
+// idleSpans are the times between readings at whose both ends no replica had a
+// request, and over which none generated a token.
+func idleSpans(t result.Telemetry) []result.Window {
+	generated := t.Tracks(result.SourceEngine, "generation_tokens")
+	running, waiting := t.Tracks(result.SourceEngine, "running"), t.Tracks(result.SourceEngine, "waiting")
+	if len(generated) != 1 || len(running) != 1 || len(waiting) != 1 ||
+		!slices.Equal(generated[0].At, running[0].At) || !slices.Equal(generated[0].At, waiting[0].At) {
+		return nil // of several replicas readings are not of one instant
+	}
+	var out []result.Window
+	at, tokens := generated[0].At, generated[0].Values
+	held := func(i int) float64 { return running[0].Values[i] + waiting[0].Values[i] }
+	for i := 1; i < len(at); i++ {
+		if tokens[i] != tokens[i-1] || held(i-1)+held(i) != 0 {
+			continue
+		}
+		if n := len(out); n > 0 && out[n-1].To == at[i-1] {
+			out[n-1].To = at[i]
+			continue
+		}
+		out = append(out, result.Window{From: at[i-1], To: at[i]})
+	}
+	return out
+}
+
+// judgeHeadroom says whether the engine was ever full: a run that left it room does
+// not show what it can do, and one that kept requests waiting shows its limit.
+func judgeHeadroom(a *result.Analysis) (result.Status, string) {
+	const roomy = 0.5
+	f := a.Figures
+	running, waiting, most := f["mean_running_requests"], f["mean_waiting_requests"], f["max_waiting_requests"]
+	text := fmt.Sprintf("%.2f requests running and %.2f waiting in the engine on average", running, waiting)
+	kv, told := f["max_kv_usage"]
+	if told {
+		text += fmt.Sprintf(", KV cache at most %.0f %% in use", 100*kv)
+	}
+	if n, ok := f["preemptions"]; ok {
+		text += fmt.Sprintf(", %.0f preemptions", n)
+	}
+	_, hasWaiting := f["max_waiting_requests"]
+	switch {
+	case !hasWaiting:
+		return notJudged("the engine does not tell how many requests wait: " + text)
+	case most == 0 && told && kv < roomy:
+		return result.Remark, fmt.Sprintf("the engine never had requests waiting and used at most %.0f %% of its KV cache, more load would fit: %s", 100*kv, text)
+	case f["preemptions"] > 0:
+		return result.Remark, "the engine ran out of KV cache and computed requests again: " + text
+	case waiting >= 1 && waiting > 0.1*running && (closed(a) || !burst(a)):
+		return result.Remark, "the engine was full and kept requests waiting: " + text
+	}
+	return result.Sound, text
+}
+
+// starved says that the server had nothing to do while the client was late, which
+// settles who held the run up; "" where readings do not say so.
+func starved(a *result.Analysis) string {
+	const few, little = 0.5, 0.1
+	var parts []string
+	running, ok := a.Figures["mean_running_requests"]
+	if held := running + a.Figures["mean_waiting_requests"]; ok && held < few {
+		parts = append(parts, fmt.Sprintf("%.2f requests in the engine on average", held))
+	}
+	if use, ok := a.Figures["mean_gpu_utilization"]; ok && use < little {
+		parts = append(parts, fmt.Sprintf("GPUs %.0f %% used", 100*use))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "; client-bound, the server was idle meanwhile (" + strings.Join(parts, ", ") + ")"
+}

@@ -1,0 +1,241 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"perflab/internal/result"
+)
+
+// tokenSlack is the share by which counted tokens may differ from usage before
+// it is worth a word.
+const tokenSlack = 0.01
+
+// textSlack is the share by which the run's tokenizer may differ from n: what
+// was made token by token need not be the text's own tokens, and special ones
+// are not in it.
+const textSlack = 0.05
+
+// tokenCounts is the output tokens of a run by who counted them.
+type tokenCounts struct {
+	withUsage, usage, reasoning int // calls with usage, its tokens
+	over, under                 int // of those calls, by how much the stream exceeds usage and falls short of it, call by call
+	streamed                    int // counted in the stream, over all calls
+	withText, text              int // calls whose text was counted, its tokens
+	textOutput                  int // of the calls with text, n by usage or stream
+	oneRead                     int // calls of several tokens that came in one read
+}
+
+func countTokens(a *result.Analysis) tokenCounts {
+	var t tokenCounts
+	for _, c := range a.Succeeded {
+		n, from := c.Output()
+		if _, later := c.FirstRead(); n > 1 && !later {
+			t.oneRead++
+		}
+		counted := c.Counted()
+		t.streamed += counted
+		if c.Recount > 0 {
+			t.withText++
+			t.text += c.Recount
+			if from == result.FromUsage {
+				t.textOutput += n
+			} else {
+				t.textOutput += counted
+			}
+		}
+		if from != result.FromUsage {
+			continue
+		}
+		t.withUsage++
+		t.usage += n
+		t.reasoning += c.Usage.Reasoning
+		t.over += max(0, counted-n)
+		t.under += max(0, n-counted)
+	}
+	return t
+}
+
+// percentOff writes how far a count is from another, in percent.
+func percentOff(count, from int) string {
+	return fmt.Sprintf("%+.1f %%", 100*(float64(count)/float64(max(1, from))-1))
+}
+
+// counted says how the counts compare.
+func (t tokenCounts) counted() string {
+	inStream := t.usage + t.over - t.under
+	text := fmt.Sprintf("%d counted in the stream, %d by usage", inStream, t.usage)
+	if inStream != t.usage {
+		text += fmt.Sprintf(" (stream %s)", percentOff(inStream, t.usage))
+	}
+	return text + t.recount()
+}
+
+// recount says what the run's tokenizer made of the text.
+func (t tokenCounts) recount() string {
+	if t.withText == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d by the tokenizer in the text of %d calls (%s)", t.text, t.withText, percentOff(t.text, t.textOutput))
+}
+
+// judgeTokens says who counted the output tokens and reconciles the counts,
+// those of stream and usage call by call, so that errors in both directions do
+// not cancel. The server's count is the larger when a chunk carries several
+// tokens (speculation, a stream interval) or when tokens are not streamed at
+// all (hidden reasoning): n is right, and inter-token latencies are per chunk.
+// It cannot be the smaller by more than a stray flush: then chunks that are no
+// tokens were counted, TTFT may be theirs, and the run is void.
+func judgeTokens(a *result.Analysis) (result.Status, string) {
+	if a.Pooling() {
+		return judgePrompts(a)
+	}
+	t := countTokens(a)
+	if t.withUsage == 0 {
+		return judgeWithoutUsage(a, t)
+	}
+	counted := t.counted()
+	switch {
+	case float64(t.over) > tokenSlack*float64(t.usage):
+		return result.Voided, fmt.Sprintf("more tokens streamed than the server says it made: %s", counted)
+	case t.oneRead > 0:
+		return result.Noted, fmt.Sprintf("%d of %d calls got all their tokens in one read: their TTFT is their end, they have no TPOT or ITL (%s)", t.oneRead, len(a.Succeeded), counted)
+	case float64(t.under) > tokenSlack*float64(t.usage):
+		text := fmt.Sprintf("a chunk carries %.2f tokens on average (%s): ITL is per chunk, TPOT per token",
+			float64(t.usage)/float64(max(1, t.usage+t.over-t.under)), counted)
+		if t.reasoning > 0 {
+			text += fmt.Sprintf("; %d of the tokens were reasoning, which the server may not stream", t.reasoning)
+		}
+		return result.Noted, text
+	case t.withUsage < len(a.Succeeded):
+		return result.Noted, fmt.Sprintf("usage came with %d of %d calls (%s); the others' tokens were counted %s", t.withUsage, len(a.Succeeded), counted, otherSource(a))
+	case t.over > 0:
+		return result.Noted, fmt.Sprintf("%d chunks more than tokens (%s)", t.over, counted)
+	}
+	if off := t.text - t.textOutput; math.Abs(float64(off)) > textSlack*float64(t.textOutput) {
+		return result.Remark, "the tokenizer counts other tokens in the text than the server made, as when it is another model's or text was not kept: " + counted
+	}
+	return result.Sound, "output tokens by usage: " + counted
+}
+
+// judgeWithoutUsage judges the count where no call has usage.
+func judgeWithoutUsage(a *result.Analysis, t tokenCounts) (result.Status, string) {
+	switch {
+	case a.Header.Predicted:
+		return result.Sound, fmt.Sprintf("%d output tokens predicted", a.OutputTokens)
+	case t.withText > 0:
+		return result.Noted, fmt.Sprintf("the server sent no usable usage: %d output tokens were counted %s, %d in the stream (%s)",
+			a.OutputTokens, otherSource(a), t.streamed, percentOff(t.streamed, a.OutputTokens))
+	}
+	return result.Noted, fmt.Sprintf("the server sent no usable usage: %d output tokens were counted in the stream, one a chunk", a.OutputTokens)
+}
+
+// otherSource says who counted the tokens of calls without usage.
+func otherSource(a *result.Analysis) string {
+	text, chunks := false, false
+	for _, c := range a.Succeeded {
+		switch _, from := c.Output(); from {
+		case result.FromText:
+			text = true
+		case result.FromChunks:
+			chunks = true
+		}
+	}
+	by := "by the tokenizer " + cmp.Or(a.Header.Tokenizer, "of the run")
+	switch {
+	case text && chunks:
+		return by + " in the text, and for calls without text in the stream"
+	case text:
+		return by + " in the text"
+	}
+	return "in the stream"
+}
+
+// judgeCounts notes the calls whose count of tokens is broken.
+func judgeCounts(a *result.Analysis) (result.Status, string) {
+	if len(a.BadCounts) == 0 {
+		return result.Sound, "every count of tokens can be"
+	}
+	return result.Noted, fmt.Sprintf("%d calls claim more than %d tokens, or %d of a prompt, or fewer than none (the first is call %d): the counts are not believed, a chunk of theirs is one token",
+		len(a.BadCounts), result.MaxCallTokens, result.MaxPromptTokens, slices.Min(a.BadCounts))
+}
+
+// judgeMerged remarks on chunks that have no arrival of their own.
+func judgeMerged(a *result.Analysis) (result.Status, string) {
+	const share = 0.01
+	if a.Chunks == 0 {
+		return notJudged("no call has a chunk")
+	}
+	text := fmt.Sprintf("%d of %d chunks (%.1f %%) came in one read or packet with the chunk before them", a.Merged, a.Chunks, 100*float64(a.Merged)/float64(a.Chunks))
+	if float64(a.Merged) > share*float64(a.Chunks) {
+		return result.Remark, text + ": they are in no ITL, which is of reads; ITL per token spreads a read's gap over its tokens"
+	}
+	return result.Sound, text
+}
+
+// judgeCache says what state the server's prefix cache was in: prompts that it
+// does not have to compute make a run look faster than the engine is. Prompts
+// that were meant to be new to the server and were not are worth a note;
+// without a policy, hits are worth a remark.
+func judgeCache(a *result.Analysis) (result.Status, string) {
+	const share, meant = 0.01, 0.05 // of the prompt tokens; a chat template alone is less
+	hit := float64(a.CachedTokens) / float64(max(1, a.InputTokens))
+	text := fmt.Sprintf("%d of %d prompt tokens (%.1f %%) came from the server's prefix cache, as far as its usage tells", a.CachedTokens, a.InputTokens, 100*hit)
+	if u := cacheUse(a); u != nil {
+		found := u.Hits / max(1, u.Queries)
+		text += fmt.Sprintf("; by %s %.0f of %.0f (%.1f %%)", cmp.Or(u.From, "its counters"), u.Hits, u.Queries, 100*found)
+		hit = max(hit, found)
+	}
+	if hit > 1 {
+		return result.Noted, "more of the prompts came from the cache than they have tokens, so the counts cannot be: " + text
+	}
+	switch a.Header.Cache {
+	case result.CacheUnique:
+		if hit > meant && a.Header.Sharing {
+			return result.Remark, "the workload shares prefixes within the run: " + text
+		}
+		if hit > meant {
+			return result.Noted, "the prompts were to be new to the server (cache unique) and were not: " + text
+		}
+		return result.Sound, "prompts new to the server (cache unique): " + text
+	case result.CacheReset:
+		if u := cacheUse(a); u != nil && !u.Reset {
+			return result.Noted, "the prefix cache was to be emptied before the run (cache reset) and was not: " + text
+		}
+		return result.Sound, "prefix cache emptied before the run (cache reset): " + text
+	case result.CacheWarm, result.CacheShared:
+		status := result.Sound
+		if hit > share {
+			status = result.Remark
+		}
+		return status, fmt.Sprintf("hits are part of the workload (cache %s): %s", a.Header.Cache, text)
+	}
+	if hit > share {
+		return result.Remark, text + ": if the workload shares no prefixes, use another --seed than the last run"
+	}
+	return result.Sound, text
+}
+
+func cacheUse(a *result.Analysis) *result.CacheUse {
+	if a.Client == nil {
+		return nil
+	}
+	return a.Client.Cache
+}
+
+// judgePrompts says who counted the prompts where nothing is generated.
+func judgePrompts(a *result.Analysis) (result.Status, string) {
+	told := 0
+	for _, c := range a.Succeeded {
+		if _, from := c.Input(); from == result.FromUsage {
+			told++
+		}
+	}
+	text := fmt.Sprintf("nothing is generated: %d whole answers to %d input tokens", len(a.Succeeded), a.InputTokens)
+	if told < len(a.Succeeded) {
+		return result.Noted, fmt.Sprintf("%s, of which the server counted those of %d calls and the workload the others'", text, told)
+	}
+	return result.Sound, text
+}
