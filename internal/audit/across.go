@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"perflab/internal/interop"
+	"perflab/internal/interop/command"
 	"perflab/internal/result"
 )
 
@@ -254,7 +255,7 @@ func sharedBlocks(files []interop.File) []Finding {
 			}
 			s := shares[p]
 			s.lines = append(s.lines, fmt.Sprintf("%d = %d", r.Place.Line, was.Place.Line))
-			s.other = s.other || differ(was.Header.Label(result.LabelHardware), r.Header.Label(result.LabelHardware)) || differ(modelCore(was.Header.Model), modelCore(r.Header.Model))
+			s.other = s.other || differ(was.Header.Label(result.LabelHardware), r.Header.Label(result.LabelHardware)) || differ(command.ModelCore(was.Header.Model), command.ModelCore(r.Header.Model))
 		}
 	}
 	var out []Finding

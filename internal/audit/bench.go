@@ -3,55 +3,22 @@ package audit
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"perflab/internal/interop"
+	"perflab/internal/interop/command"
 	"perflab/internal/result"
 )
 
-// benchAsk is what a benchmark command or profile asks for; 0 is anything.
-type benchAsk struct {
-	requests, input, output float64
-	sharegpt, random        bool
-}
-
-// benchOf reads what a benchmark command asks for.
-func benchOf(command string) benchAsk {
-	w := readSetup(command)
-	a := benchAsk{requests: firstNumber(w, "num-prompts", "max-requests", "num-requests", "request-count"),
-		input: firstNumber(w, "random-input-len", "input-len"), output: firstNumber(w, "random-output-len", "output-len", "sharegpt-output-len")}
-	dataset := w.flags["dataset-name"]
-	a.sharegpt = strings.EqualFold(dataset, "sharegpt")
-	if a.random = strings.Contains(command, "vllm bench") && (dataset == "" || dataset == "random"); a.random {
-		if a.input == 0 && !strings.Contains(command, "random-input-len") {
-			a.input = 1024 // what it sends by default
-		}
-		if a.output == 0 && !strings.Contains(command, "random-output-len") {
-			a.output = 128
-		}
-	}
-	return a
-}
-
-// profileOf reads what the profile of a run asks for.
-func profileOf(r *interop.Run) benchAsk {
-	number := func(label string) float64 {
-		v, _ := strconv.ParseFloat(r.Header.Label(label), 64)
-		return v
-	}
-	return benchAsk{requests: number("total_requests"), input: number("dataset_input_tokens"), output: number("dataset_output_tokens")}
-}
-
 // asks returns what the benchmark commands and profiles of a document ask for.
-func asks(f *interop.File) (all []benchAsk, shown []int) {
+func asks(f *interop.File) (all []command.Benchmark, shown []int) {
 	for i := range f.Doc.Scripts {
 		if s := &f.Doc.Scripts[i]; s.Kind == interop.ScriptBenchmark && len(all) < lookback {
-			all, shown = append(all, benchOf(s.Text)), append(shown, s.Line)
+			all, shown = append(all, command.ReadBenchmark(s.Text)), append(shown, s.Line)
 		}
 	}
 	for i := range f.Runs {
-		if a := profileOf(&f.Runs[i]); a.requests > 0 && !slices.Contains(all, a) && len(all) < 2*lookback {
+		if a := profileOf(&f.Runs[i]); a.Requests > 0 && !slices.Contains(all, a) && len(all) < 2*lookback {
 			all = append(all, a)
 		}
 	}
@@ -68,8 +35,8 @@ func askedOf(f *interop.File) []string {
 		r := &f.Runs[i]
 		for ; f.Doc != nil && next < len(f.Doc.Scripts) && f.Doc.Scripts[next].Line < r.Place.Line; next++ {
 			if s := &f.Doc.Scripts[next]; s.Kind == interop.ScriptBenchmark {
-				w := readSetup(s.Text)
-				asked = fmt.Sprint(firstNumber(w, "random-output-len", "random-output", "output-len", "sharegpt-output-len"), "/", w.flags["dataset-name"], "/", modelCore(w.model))
+				w := command.Read(s.Text)
+				asked = fmt.Sprint(w.Number("random-output-len", "random-output", "output-len", "sharegpt-output-len"), "/", w.Flags["dataset-name"], "/", command.ModelCore(w.Model))
 			}
 		}
 		out[i] = asked
@@ -80,26 +47,16 @@ func askedOf(f *interop.File) []string {
 	return out
 }
 
-// firstNumber is the first of the flags that has a number; 0 for none.
-func firstNumber(s served, names ...string) float64 {
-	for _, n := range names {
-		if v, err := strconv.ParseFloat(s.flags[n], 64); err == nil {
-			return v
-		}
-	}
-	return 0
-}
-
 // fitsLengths reports whether a run can be of the prompts that were asked for.
-func (a benchAsk) fitsLengths(r *interop.Run) bool {
+func fitsLengths(a command.Benchmark, r *interop.Run) bool {
 	in, out := perRequest(r, "total_input_tokens"), perRequest(r, "total_output_tokens")
-	if a.input > 0 && in > 0 && (in < 0.94*a.input || in > 1.06*a.input+16) {
+	if a.Input > 0 && in > 0 && (in < 0.94*a.Input || in > 1.06*a.Input+16) {
 		return false
 	}
-	if a.output > 0 && out > 1.02*a.output {
+	if a.Output > 0 && out > 1.02*a.Output {
 		return false
 	}
-	return !a.sharegpt || in == 0 || in > 150 && in < 600 && (a.output > 0 || out > 100 && out < 600)
+	return !a.ShareGPT || in == 0 || in > 150 && in < 600 && (a.Output > 0 || out > 100 && out < 600)
 }
 
 // benchmarkFindings compares blocks with the benchmark commands shown.
@@ -116,7 +73,7 @@ func benchmarkFindings(f *interop.File) []Finding {
 		if n == 0 {
 			continue
 		}
-		if slices.ContainsFunc(all, func(a benchAsk) bool { return a.requests == n+failed && a.fitsLengths(r) }) {
+		if slices.ContainsFunc(all, func(a command.Benchmark) bool { return a.Requests == n+failed && fitsLengths(a, r) }) {
 			continue
 		}
 		if asked := askedMore(all, r, n+failed); asked > 0 {
@@ -126,7 +83,7 @@ func benchmarkFindings(f *interop.File) []Finding {
 			}
 			continue
 		}
-		if r.Header.Label(result.LabelBenchCommand) != "" || slices.ContainsFunc(all, func(a benchAsk) bool { return a.requests == 0 && a.fitsLengths(r) }) {
+		if r.Header.Label(result.LabelBenchCommand) != "" || slices.ContainsFunc(all, func(a command.Benchmark) bool { return a.Requests == 0 && fitsLengths(a, r) }) {
 			continue
 		}
 		unfit = append(unfit, r.Place.Line)
@@ -152,7 +109,7 @@ func benchmarkFindings(f *interop.File) []Finding {
 
 // askedMore returns the number of requests of which n can be what was left
 // when some failed; 0 for none.
-func askedMore(all []benchAsk, r *interop.Run, n float64) float64 {
+func askedMore(all []command.Benchmark, r *interop.Run, n float64) float64 {
 	if asked := float64(r.Header.Requests); asked > n {
 		return asked
 	}
@@ -162,8 +119,8 @@ func askedMore(all []benchAsk, r *interop.Run, n float64) float64 {
 	}
 	best := 0.0
 	for _, a := range all {
-		if a.requests > n && n >= a.requests/3 && (best == 0 || a.requests < best) {
-			best = a.requests
+		if a.Requests > n && n >= a.Requests/3 && (best == 0 || a.Requests < best) {
+			best = a.Requests
 		}
 	}
 	return best

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"perflab/internal/interop"
+	"perflab/internal/interop/command"
 )
 
 // commandChecks are the types that commands finds.
@@ -53,9 +54,6 @@ func commands(f *interop.File, _ Options) []Finding {
 	return slices.Concat(out, benchmarkFindings(f), draftModel(f, steps))
 }
 
-// sortedKeys are the keys of a map in order.
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
 // shellFindings finds what a shell makes of commands.
 func shellFindings(f *interop.File) []Finding {
 	var out []Finding
@@ -68,8 +66,8 @@ func shellFindings(f *interop.File) []Finding {
 		if strings.ContainsAny(s.Text, "“”„‘’") {
 			faults = append(faults, "it has quotes of print (“ ” or ‘ ’), which a shell does not take for quotes")
 		}
-		for _, w := range shellWords(s.Text) {
-			if t := w.text(); strings.HasPrefix(t, "–") || strings.HasPrefix(t, "—") {
+		for _, w := range command.Split(s.Text) {
+			if t := w.Text(); strings.HasPrefix(t, "–") || strings.HasPrefix(t, "—") {
 				faults = append(faults, t+" begins with a dash of print and not with a hyphen")
 				continue
 			}
@@ -99,10 +97,10 @@ func continuationFaults(doc *interop.Document, s *interop.Script) []string {
 			}
 			continue
 		}
-		if n < len(doc.Lines) && trimmed != "" && isFlag(strings.TrimSpace(trimmed)+" ") == (n > s.Line) {
+		if n < len(doc.Lines) && trimmed != "" && command.IsFlag(strings.TrimSpace(trimmed)+" ") == (n > s.Line) {
 			next := strings.TrimSpace(doc.Lines[n])
 			first, _, _ := strings.Cut(next, " ")
-			if strings.HasPrefix(next, "-") && isFlag(first) && indentOf(doc.Lines[n]) >= indentOf(doc.Lines[s.Line-1]) {
+			if strings.HasPrefix(next, "-") && command.IsFlag(first) && indentOf(doc.Lines[n]) >= indentOf(doc.Lines[s.Line-1]) {
 				out = append(out, fmt.Sprintf("line %d lacks a backslash at its end, so %s of line %d is run as a command of its own", n, first, n+1))
 				break
 			}
@@ -134,7 +132,7 @@ func placeholders(f *interop.File) []Finding {
 			continue
 		}
 		var names []string
-		for _, w := range commandWords(s.Text) {
+		for _, w := range command.Words(s.Text) {
 			if len(w) == 1 && w[0] >= 'A' && w[0] <= 'Z' {
 				names = append(names, w)
 			}
@@ -211,9 +209,9 @@ func flagsWithoutEffect(f *interop.File) []Finding {
 
 // idleServingFlags finds the serving flags that their engine turns off.
 func idleServingFlags(s *interop.Script) string {
-	w := readSetup(s.Text)
-	_, on := w.flags["enable-dp-attention"]
-	if w.engine != engineSGLang || !on || w.flags["dp"] != "" || strings.Contains(strings.ToLower(w.model), "v3.2") {
+	w := command.Read(s.Text)
+	_, on := w.Flags["enable-dp-attention"]
+	if w.Engine != command.SGLang || !on || w.Flags["dp"] != "" || strings.Contains(strings.ToLower(w.Model), "v3.2") {
 		return "" // the sparse models of DeepSeek set a size of their own
 	}
 	return "--enable-dp-attention without --dp-size does nothing: SGLang turns it off at a data-parallel size of 1, so this is the same server as without it"
@@ -231,21 +229,21 @@ func idleBenchFlags(f *interop.File, s *interop.Script) string {
 	if !strings.Contains(s.Text, "vllm bench") {
 		return ""
 	}
-	w := readSetup(s.Text)
-	dataset, chosen := w.flags["dataset-name"]
+	w := command.Read(s.Text)
+	dataset, chosen := w.Flags["dataset-name"]
 	if !chosen {
 		dataset = "random"
 	}
 	var idle []string
-	for _, name := range sortedKeys(w.flags) {
+	for _, name := range slices.Sorted(maps.Keys(w.Flags)) {
 		for _, d := range benchDatasets {
 			if strings.HasPrefix(name, d.prefix) && !strings.HasPrefix(dataset, d.dataset) && !(name == "hf-overrides") {
-				idle = append(idle, strings.TrimSpace("--"+name+" "+w.flags[name]))
+				idle = append(idle, strings.TrimSpace("--"+name+" "+w.Flags[name]))
 			}
 		}
 	}
-	if _, ok := w.flags["burstiness"]; ok && (w.flags["request-rate"] == "" || w.flags["request-rate"] == "inf") {
-		idle = append(idle, "--burstiness "+w.flags["burstiness"])
+	if _, ok := w.Flags["burstiness"]; ok && (w.Flags["request-rate"] == "" || w.Flags["request-rate"] == "inf") {
+		idle = append(idle, "--burstiness "+w.Flags["burstiness"])
 	}
 	if len(idle) == 0 {
 		return ""
@@ -293,10 +291,10 @@ var draftText = lazily(`(?i)chosen draft model|draft model (?:here|used here)|dr
 func draftModel(f *interop.File, steps []stage) []Finding {
 	own := 0
 	for _, s := range steps {
-		if _, ok := s.setup.flags["speculative-draft-model"]; ok {
+		if _, ok := s.setup.Flags["speculative-draft-model"]; ok {
 			return nil
 		}
-		c := s.setup.flags["speculative-config"] + s.setup.flags["speculative-algorithm"]
+		c := s.setup.Flags["speculative-config"] + s.setup.Flags["speculative-algorithm"]
 		if strings.Contains(c, "model:") {
 			return nil
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"perflab/internal/interop"
+	"perflab/internal/interop/command"
 )
 
 // blockText prints a block of n requests as vllm bench serve does.
@@ -362,35 +363,6 @@ func TestDefinitionsMixed(t *testing.T) {
 	}
 }
 
-// TestShellWords compares with what a POSIX shell makes of lines.
-func TestShellWords(t *testing.T) {
-	for line, want := range map[string]string{
-		`a 'b c' "d e"`:        "a|b c|d e",
-		`a\ b --x="y"z`:        `a b|--x=yz`,
-		`a # b`:                "a",
-		`a#b "" c`:             "a#b||c",
-		`a>b|c && d`:           "a|>|b|||c|&|d",
-		`"a \"b\" $c"`:         `a "b" $c`,
-		`--x={"a":"b"}`:        "--x={a:b}",
-		`'unclosed`:            "unclosed",
-		"a\u00a0b c":           "a\u00a0b|c",
-		`x\`:                   `x\`,
-		`export A="b c"; vllm`: "export|A=b c|;|vllm",
-	} {
-		var got []string
-		for _, w := range shellWords(line) {
-			if w.op {
-				got = append(got, w.raw)
-				continue
-			}
-			got = append(got, w.text())
-		}
-		if strings.Join(got, "|") != want {
-			t.Errorf("%s: %q, want %q", line, strings.Join(got, "|"), want)
-		}
-	}
-}
-
 // TestBraces compares with bash.
 func TestBraces(t *testing.T) {
 	for word, want := range map[string]string{
@@ -398,51 +370,11 @@ func TestBraces(t *testing.T) {
 		`{"a":{"b":1,"c":2},"d":3}`: "a:b:1 a:c:2 d:3", `{a,{b,c}}`: "a b c", `{a,b`: "{a,b", `a,b}`: "a,b}", `{,x}`: " x",
 	} {
 		var got []string
-		for _, p := range expandBraces(shellWords(word)[0].runes) {
-			got = append(got, plainText(p))
+		for _, p := range expandBraces(command.Split(word)[0].Runes) {
+			got = append(got, command.Plain(p))
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: %q, want %q", word, strings.Join(got, " "), want)
-		}
-	}
-}
-
-// TestSetup: spellings of one setup are equal, and what differs is told.
-func TestSetup(t *testing.T) {
-	base := readSetup("vllm serve acme/Foo-8B -tp 4 --max-model-len 4096 --port 80")
-	for command, want := range map[string]string{
-		"vllm serve Foo-8B --tensor-parallel-size=4 --max_model_len=4096":                         "",
-		"docker exec -it x bash -c “vllm serve acme/Foo-8B -tp 4 --max-model-len 4096”":           "",
-		`docker exec x bash -c "vllm serve acme/Foo-8B -tp 4 --max-model-len 4096"`:               "",
-		"python -m vllm.entrypoints.openai.api_server --model Foo-8B --tp 4 --max-model-len 4096": "",
-		"vllm serve Foo-8B --max-model-len 4096":                                                  "layout dropped (tp 4)",
-		"vllm serve Foo-8B -tp 8 --max-model-len 8192":                                            "--max-model-len 4096 -> 8192; layout tp 4 -> tp 8",
-		"VLLM_X=1 vllm serve Foo-8B -tp 4 --max-model-len 4096 --enable-expert-parallel":          "VLLM_X added (VLLM_X 1); expert parallelism added (enable-expert-parallel)",
-		"trtllm-serve Foo-8B-FP8 --tp_size 4 --max_seq_len 4096":                                  "engine vLLM -> TensorRT-LLM; model acme/Foo-8B -> Foo-8B-FP8",
-	} {
-		if got := strings.Join(texts(changes(base, readSetup(command), false)), "; "); got != want {
-			t.Errorf("%s: %q, want %q", command, got, want)
-		}
-	}
-}
-
-// TestSetupByFlag: the flags that two commands differ in are told as they are
-// written, and the GPUs that one starts an engine on are counted.
-func TestSetupByFlag(t *testing.T) {
-	base := readSetup("sglang serve acme/Foo-8B --tp 4 --context-length 4096 --port 80")
-	for command, want := range map[string]struct {
-		flags string
-		gpus  int
-	}{
-		"python -m sglang.launch_server --model-path Foo-8B --tp-size=4 --context-length 4096 --dp 1":                 {"", 4},
-		"python -m sglang.launch_server --model Foo-8B --tp 4 --context-length 4096 --reasoning-parser x":             {"", 4},
-		"sglang serve Foo-8B --tp 4 --dp-size 2 --enable-dp-attention":                                                {"--dp-size, --enable-dp-attention, --context-length", 4},
-		"SGLANG_X=1 sglang serve b/Foo-7B --tp 4 --dp-size 2 --context-length 4096 --speculative-config '{\"n\": 3}'": {"the model (Foo-8B, Foo-7B), SGLANG_X, --dp-size, --speculative-config", 8},
-		"vllm serve Foo-8B --tensor-parallel-size N":                                                                  {"the engine", 0},
-	} {
-		c := readSetup(command)
-		if got := strings.Join(c.differs(base), ", "); got != want.flags || c.gpus() != want.gpus {
-			t.Errorf("%s: %q on %d, want %v", command, got, c.gpus(), want)
 		}
 	}
 }

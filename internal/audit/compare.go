@@ -166,7 +166,7 @@ func (s *study) gpuRatio(c comparison) (float64, bool) {
 	count := func(t term) int {
 		n := 0
 		for _, r := range t.runs {
-			g := r.command.gpus()
+			g := r.command.GPUs()
 			if r.run.Header.Command == "" || g == 0 || n != 0 && n != g {
 				return 0
 			}

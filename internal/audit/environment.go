@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -63,14 +62,6 @@ func environment(f *interop.File) []Finding {
 		Text: "the document does not tell " + joinAnd(missing)}}
 }
 
-// joinAnd joins words with commas and an "and".
-func joinAnd(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
-}
-
 // proseOf are the lines of a document that are not figures: headings, prose,
 // commands, cells.
 func proseOf(f *interop.File) []string {
@@ -111,6 +102,3 @@ func hardwareText(f *interop.File) string {
 func hasLabel(f *interop.File, key string) bool {
 	return slices.ContainsFunc(f.Runs, func(r interop.Run) bool { return r.Header.Label(key) != "" })
 }
-
-// sortedKeysOf are the keys of a map of numbers in order.
-func sortedKeysOf[V any](m map[float64]V) []float64 { return slices.Sorted(maps.Keys(m)) }

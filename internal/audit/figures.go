@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"perflab/internal/interop"
 	"perflab/internal/result"
@@ -138,33 +136,3 @@ func (g figures) spreads() []*spread {
 	}
 	return out
 }
-
-// num prints a number for a reader: as many digits as tell something.
-func num(v float64) string {
-	switch a := math.Abs(v); {
-	case a == math.Round(a) && a < 1000:
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	case a >= 1000:
-		return group(strconv.FormatFloat(v, 'f', 0, 64))
-	case a >= 100:
-		return strconv.FormatFloat(v, 'f', 1, 64)
-	case a >= 1:
-		return strconv.FormatFloat(v, 'f', 2, 64)
-	}
-	return strconv.FormatFloat(v, 'g', 3, 64)
-}
-
-// group parts the digits of a whole number in threes.
-func group(s string) string {
-	sign := ""
-	if strings.HasPrefix(s, "-") {
-		sign, s = "-", s[1:]
-	}
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return sign + s
-}
-
-// percent prints a share.
-func percent(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" }

@@ -2,12 +2,12 @@ package audit
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"perflab/internal/interop"
+	"perflab/internal/interop/command"
 	"perflab/internal/result"
 )
 
@@ -19,10 +19,10 @@ func headingFindings(f *interop.File, steps []stage) []Finding {
 		if s.Kind != interop.ScriptServing {
 			continue
 		}
-		w := readSetup(s.Text)
+		w := command.Read(s.Text)
 		if t, named := engineContradiction(f, s, w); t != "" {
 			if len(out) < fewFindings {
-				t += totalsTell(s, w.engine, named, steps)
+				t += totalsTell(s, w.Engine, named, steps)
 			}
 			out = append(out, Finding{Type: "engine-contradicts-heading", Severity: Warning, Place: placed(f, s.Line, s.Section), Text: t})
 		}
@@ -51,7 +51,7 @@ func tooManyDevices(f *interop.File) []Finding {
 		if nodes, err := strconv.Atoi(r.Header.Label(result.LabelNodes)); err == nil && nodes > 1 {
 			return nil // the count may be that of a node
 		}
-		have := layoutOf(readSetup(s.Text))
+		have := command.Layout(command.Read(s.Text))
 		n, _ := strconv.Atoi(r.Header.Label(result.LabelGPUs))
 		need := have["tp"] * have["pp"]
 		if n == 0 || need <= n || slices.ContainsFunc(f.Doc.Prose, func(t interop.Text) bool {
@@ -75,7 +75,7 @@ func tooManyDevices(f *interop.File) []Finding {
 // names; nil where none does. The document's title does not count.
 func headingEngines(doc *interop.Document, s *interop.Script) []string {
 	for _, near := range []string{s.Note, s.Caption} {
-		if named := enginesNamed(near); len(named) > 0 {
+		if named := command.EnginesNamed(near); len(named) > 0 {
 			return named
 		}
 	}
@@ -83,7 +83,7 @@ func headingEngines(doc *interop.Document, s *interop.Script) []string {
 		if s.Section[i] == doc.Title {
 			break
 		}
-		if named := enginesNamed(s.Section[i]); len(named) > 0 {
+		if named := command.EnginesNamed(s.Section[i]); len(named) > 0 {
 			return named
 		}
 	}
@@ -92,18 +92,18 @@ func headingEngines(doc *interop.Document, s *interop.Script) []string {
 
 // engineContradiction returns what is wrong where a command starts an engine
 // that the heading above it does not name.
-func engineContradiction(f *interop.File, s *interop.Script, w served) (text string, named []string) {
+func engineContradiction(f *interop.File, s *interop.Script, w command.Setup) (text string, named []string) {
 	named = headingEngines(f.Doc, s)
-	if w.engine == "" || len(named) == 0 || slices.Contains(named, w.engine) {
+	if w.Engine == "" || len(named) == 0 || slices.Contains(named, w.Engine) {
 		return "", nil
 	}
 	var titles []string
 	for _, e := range named {
-		titles = append(titles, engineTitle(e))
+		titles = append(titles, command.EngineTitle(e))
 	}
 	near := append([]string{s.Note, s.Caption}, reversed(s.Section)...)
-	where := near[slices.IndexFunc(near, func(t string) bool { return len(enginesNamed(t)) > 0 })]
-	return fmt.Sprintf("the heading %q names %s, and the command starts %s", where, strings.Join(titles, " and "), engineTitle(w.engine)), named
+	where := near[slices.IndexFunc(near, func(t string) bool { return len(command.EnginesNamed(t)) > 0 })]
+	return fmt.Sprintf("the heading %q names %s, and the command starts %s", where, strings.Join(titles, " and "), command.EngineTitle(w.Engine)), named
 }
 
 // reversed is a copy in the other order.
@@ -138,38 +138,7 @@ func totalsTell(s *interop.Script, starts string, named []string, steps []stage)
 		return ""
 	}
 	return fmt.Sprintf("; its %s generated tokens equal those of the %s block at line %d, where the %s block at line %d has %s: the script is probably the wrong one",
-		made, engineTitle(same.starts), same.run.Place.Line, engineTitle(starts), other.run.Place.Line, figureText(other.run, "total_output_tokens"))
-}
-
-// modelSize finds the sizes in a model's name: 235b, a22b, 9b.
-var modelSize = lazily(`(?i)(?:^|[-_ ])(a?\d+(?:\.\d+)?b)(?:$|[-_ ])`)
-
-// modelFormats are parts of a model's name that say how it is stored or tuned.
-var modelFormats = []string{"fp8", "fp4", "nvfp4", "mxfp4", "awq", "gptq", "int4", "int8", "w8a8", "w4a16", "bf16", "gguf", "dynamic", "static",
-	"instruct", "it", "chat", "base", "thinking", "hf", "block", "quantized"}
-
-// modelCore is a model's name without owner, format, tuning and date.
-func modelCore(name string) string {
-	var kept []string
-	for _, part := range strings.FieldsFunc(modelBase(name), func(r rune) bool { return r == '-' || r == '_' || r == ' ' }) {
-		date, err := strconv.Atoi(part)
-		if err == nil && len(part) == 4 && date > 2000 || slices.Contains(modelFormats, part) || len(part) == 4 && err == nil {
-			continue
-		}
-		kept = append(kept, part)
-	}
-	return strings.Join(kept, "-")
-}
-
-// sizesOf are the sizes in a model's name.
-func sizesOf(core string) []string {
-	var out []string
-	for part := range strings.SplitSeq(core, "-") {
-		if modelSize().MatchString(part) {
-			out = append(out, part)
-		}
-	}
-	return out
+		made, command.EngineTitle(same.starts), same.run.Place.Line, command.EngineTitle(starts), other.run.Place.Line, figureText(other.run, "total_output_tokens"))
 }
 
 // documentModels are the models that a document says it is about, as cores,
@@ -179,7 +148,7 @@ func documentModels(doc *interop.Document) (cores []string, line int) {
 		for _, w := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,;`*()|", r) }) {
 			if strings.ContainsAny(w, "0123456789") && strings.Contains(w, "-") && !strings.Contains(w, "://") {
 				line = cmpFirst(line, p.Line)
-				if core := modelCore(w); !slices.Contains(cores, core) && len(cores) < lookback {
+				if core := command.ModelCore(w); !slices.Contains(cores, core) && len(cores) < lookback {
 					cores = append(cores, core)
 				}
 			}
@@ -208,7 +177,7 @@ func modelContradictions(f *interop.File) []Finding {
 		if s.Kind != interop.ScriptServing {
 			continue
 		}
-		core := modelCore(strings.Trim(readSetup(s.Text).model, `"'`))
+		core := command.ModelCore(strings.Trim(command.Read(s.Text).Model, `"'`))
 		if !otherModel(core, s.Section, about) {
 			continue
 		}
@@ -221,8 +190,8 @@ func modelContradictions(f *interop.File) []Finding {
 	for _, core := range order {
 		named := strings.Join(about, ", ")
 		finding := Finding{Type: "model-contradicts-heading", Severity: Warning, Place: placed(f, first[core].Line, first[core].Section),
-			Text: fmt.Sprintf("the document is about %s (line %d), and the commands at %s serve %s", named, said, lines(at[core]), readSetup(first[core].Text).model)}
-		if strings.Contains(modelCore(strings.ReplaceAll(f.Doc.Title, " ", "-")), core) {
+			Text: fmt.Sprintf("the document is about %s (line %d), and the commands at %s serve %s", named, said, lines(at[core]), command.Read(first[core].Text).Model)}
+		if strings.Contains(command.ModelCore(strings.ReplaceAll(f.Doc.Title, " ", "-")), core) {
 			finding.Place = placed(f, said, nil)
 			finding.Text = fmt.Sprintf("the document says that its model is %s, and its title and the commands at %s say %s", named, lines(at[core]), core)
 		}
@@ -238,15 +207,15 @@ func otherModel(core string, section, about []string) bool {
 	if len(about) == 0 || len(core) < 4 || strings.ContainsAny(core, "$<{") || !strings.ContainsAny(core, "0123456789") {
 		return false
 	}
-	sizes := sizesOf(core)
+	sizes := command.ModelSizes(core)
 	for _, a := range about {
-		other := sizesOf(a)
+		other := command.ModelSizes(a)
 		if len(sizes) == 0 || len(other) == 0 || slices.Equal(sizes, other) {
 			return false
 		}
 	}
 	return !slices.ContainsFunc(section[min(1, len(section)):], func(t string) bool {
-		return strings.Contains(modelCore(strings.ReplaceAll(t, "/", "-")), core)
+		return strings.Contains(command.ModelCore(strings.ReplaceAll(t, "/", "-")), core)
 	})
 }
 
@@ -258,11 +227,11 @@ var bareEP = lazily(`(?:^|[^A-Za-z])EP(?:$|[^A-Za-z0-9=])`)
 
 // layoutContradiction returns what is wrong where a heading gives a layout
 // that the command does not have.
-func layoutContradiction(s *interop.Script, w served) string {
-	if w.engine == "" {
+func layoutContradiction(s *interop.Script, w command.Setup) string {
+	if w.Engine == "" {
 		return ""
 	}
-	have := layoutOf(w)
+	have := command.Layout(w)
 	for _, near := range slices.Backward(append(slices.Clone(s.Section), s.Note)) {
 		found := layoutWord().FindAllStringSubmatch(near, -1)
 		for _, m := range found {
@@ -279,28 +248,4 @@ func layoutContradiction(s *interop.Script, w served) string {
 		}
 	}
 	return ""
-}
-
-// layoutOf are the sizes of a command's parallelism; an expert parallelism of
-// -1 is on with a size that is not known here.
-func layoutOf(w served) map[string]int {
-	have := map[string]int{"tp": 1, "pp": 1, "dp": 1, "dcp": 1, "ep": 1}
-	for name := range maps.Clone(have) {
-		text, ok := w.flags[name]
-		if n, err := strconv.Atoi(text); err == nil && n > 0 {
-			have[name] = n
-		} else if ok && text != "" {
-			have[name] = -1
-		}
-	}
-	if text, ok := w.flags["ep"]; ok && text == "" {
-		have["ep"] = have["tp"] * have["dp"]
-	}
-	if _, ok := w.flags["enable-ep-moe"]; ok {
-		have["ep"] = have["tp"]
-	}
-	if b := w.flags["moe-a2a-backend"]; b != "" && b != "none" {
-		have["ep"] = -1
-	}
-	return have
 }

@@ -132,14 +132,6 @@ func latency(g figures) []Finding {
 		worst.name, "mean_e2el_ms", "mean_ttft_ms", "total_output_tokens", "completed")}
 }
 
-// comma puts a comma before a text that is not empty.
-func comma(text string) string {
-	if text == "" {
-		return ""
-	}
-	return ", " + text
-}
-
 // outlasts finds a single request whose tokens take longer than the run.
 func outlasts(g figures, n interval, one bool) []Finding {
 	v, ok := g.all("mean_ttft_ms", "mean_tpot_ms", "duration")

@@ -20,13 +20,13 @@ func (s *study) floor(name string) (float64, bool) {
 		return 0, false
 	}
 	for i, a := range s.subjects {
-		if !a.command.says() {
+		if !a.command.Known() {
 			continue
 		}
 		for _, b := range s.subjects[i+1:] {
 			x, y := a.value(name), b.value(name)
-			if !(x > 0) || !(y > 0) || a.copies(b) || !a.sameWork(b) || a.command.engine != b.command.engine || len(a.command.differs(b.command)) > 0 ||
-				a.command.model == "" && !a.words["baseline"] || !sameCase(a, b) {
+			if !(x > 0) || !(y > 0) || a.copies(b) || !a.sameWork(b) || a.command.Engine != b.command.Engine || len(a.command.DifferingFlags(b.command)) > 0 ||
+				a.command.Model == "" && !a.words["baseline"] || !sameCase(a, b) {
 				continue
 			}
 			most, found = max(most, math.Abs(x/y-1)), true

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"perflab/internal/interop"
+	"perflab/internal/interop/command"
 )
 
 // manyRuns is the number of runs above which pairs of runs are not looked
@@ -135,7 +136,7 @@ func (s *study) gain(o option) []Finding {
 func (st step) causes(changes []string) string {
 	for i, c := range changes {
 		if c == "the engine" {
-			changes[i] = fmt.Sprintf("another engine (%s, %s)", engineTitle(st.from.command.engine), engineTitle(st.to.command.engine))
+			changes[i] = fmt.Sprintf("another engine (%s, %s)", command.EngineTitle(st.from.command.Engine), command.EngineTitle(st.to.command.Engine))
 		} else if rest, ok := strings.CutPrefix(c, "the model "); ok {
 			changes[i] = "another model " + rest
 		}
@@ -149,7 +150,7 @@ func (o option) foreign(changes []string) []string {
 	return slices.DeleteFunc(slices.Clone(changes), func(c string) bool {
 		own := keys(c)
 		switch {
-		case feature(flagName(c)) == "layout" || flagName(c) == "ep":
+		case command.FeatureOf(command.FlagName(c)) == "layout" || command.FlagName(c) == "ep":
 			own = []string{"parallel", "parallelism"}
 		case strings.HasPrefix(c, "the model"):
 			own = []string{stem("quantization"), "model"}
@@ -216,7 +217,7 @@ func (s *study) steps(o option) []step {
 				}
 				for _, n := range append(factors, perEach(a, b)...) {
 					if stepFits(x, y, n, said) {
-						out = append(out, step{a, b, n, name, b.command.differs(a.command)})
+						out = append(out, step{a, b, n, name, b.command.DifferingFlags(a.command)})
 						break
 					}
 				}
@@ -229,7 +230,7 @@ func (s *study) steps(o option) []step {
 // perEach is the factor that makes a gain one per GPU, where the two commands
 // use different numbers of them.
 func perEach(a, b *subject) []float64 {
-	from, to := a.command.gpus(), b.command.gpus()
+	from, to := a.command.GPUs(), b.command.GPUs()
 	if from == 0 || to == 0 || from == to {
 		return nil
 	}
@@ -278,7 +279,7 @@ func (s *study) single(st step) string {
 	}
 	var best *subject
 	for _, sub := range s.subjects {
-		if sub == st.to || !sub.sameWork(st.to) || !(sub.value(st.metric) > 0) || len(st.to.command.differs(sub.command)) != 1 || sub.command.engine != st.to.command.engine {
+		if sub == st.to || !sub.sameWork(st.to) || !(sub.value(st.metric) > 0) || len(st.to.command.DifferingFlags(sub.command)) != 1 || sub.command.Engine != st.to.command.Engine {
 			continue
 		}
 		if best == nil || sub.run.Place.Line < best.run.Place.Line {
@@ -292,7 +293,7 @@ func (s *study) single(st step) string {
 	if strings.HasSuffix(st.metric, "_ms") {
 		r = 1 / r
 	}
-	return fmt.Sprintf("%+.1f %% against %s, which differs in %s alone", 100*(r-1), strings.TrimSpace(best.cite(st.metric).Text), st.to.command.differs(best.command)[0])
+	return fmt.Sprintf("%+.1f %% against %s, which differs in %s alone", 100*(r-1), strings.TrimSpace(best.cite(st.metric).Text), st.to.command.DifferingFlags(best.command)[0])
 }
 
 // product reports whether the gain is the product of the other rows': a total.
@@ -321,7 +322,7 @@ func (s *study) undecided(o option) []Finding {
 			name := "total_token_throughput"
 			x, y := ref.value(name), sub.value(name)
 			if ref == sub || ref.run.Place.Line > sub.run.Place.Line || !ref.sameWork(sub) || s.under(o, ref) > 0 || !(math.Abs(y/x-1) < usualNoise) ||
-				len(sub.command.differs(ref.command)) > 1 || sub.command.engine != ref.command.engine || sub.copies(ref) {
+				len(sub.command.DifferingFlags(ref.command)) > 1 || sub.command.Engine != ref.command.Engine || sub.copies(ref) {
 				continue
 			}
 			by := fmt.Sprintf("%+.1f %%", 100*(y/x-1))

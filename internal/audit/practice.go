@@ -3,11 +3,13 @@ package audit
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 
 	"perflab/internal/interop"
+	"perflab/internal/interop/command"
 	"perflab/internal/result"
 )
 
@@ -148,11 +150,11 @@ func gap(a, b stage) (share float64, of string) {
 
 // repeatKey is equal for runs that are measurements of one thing.
 func repeatKey(s stage) string {
-	key := s.setup.key() + "\x00" + s.load
+	key := s.setup.Key() + "\x00" + s.load
 	if s.run.Header.Command == "" {
 		key += "\x00" + strings.Join(s.run.Place.Section, "/") + "\x00" + s.role
 	}
-	return key + "\x00" + modelCore(s.run.Header.Model) + "\x00" + unrecorded(s)
+	return key + "\x00" + command.ModelCore(s.run.Header.Model) + "\x00" + unrecorded(s)
 }
 
 // distinct are the steps without those that print the figures of one before.
@@ -179,10 +181,6 @@ func difference(a, b stage, name string) float64 {
 	return math.Abs(y/x - 1)
 }
 
-// fewestFigures is how many figures two blocks need to have in common to be
-// called copies.
-const fewestFigures = 6
-
 // duplicates finds blocks that print what an earlier one prints.
 func duplicates(f *interop.File, steps []stage) []Finding {
 	first := map[string]stage{}
@@ -199,8 +197,8 @@ func duplicates(f *interop.File, steps []stage) []Finding {
 			continue
 		}
 		pair := fmt.Sprintf("%d = %d", s.run.Place.Line, was.run.Place.Line)
-		if d := changes(was.setup, s.setup, true); was.run.Header.Command != "" && s.run.Header.Command != "" && len(d) > 0 && was.setup.vague == s.setup.vague {
-			others = append(others, pair+" ("+strings.Join(texts(d), "; ")+")")
+		if d := command.Changes(was.setup, s.setup, true); was.run.Header.Command != "" && s.run.Header.Command != "" && len(d) > 0 && was.setup.Case == s.setup.Case {
+			others = append(others, pair+" ("+strings.Join(command.Texts(d), "; ")+")")
 			otherAt = cmpFirst(otherAt, s.run.Place.Line)
 			continue
 		}
@@ -227,25 +225,8 @@ func cmpFirst(line, found int) int {
 	return found
 }
 
-// repeats writes how many blocks repeat.
-func repeats(n int) string {
-	if n == 1 {
-		return "one block repeats"
-	}
-	return fmt.Sprintf("%d blocks repeat", n)
-}
-
-// shortList joins the first few of a list.
-func shortList(all []string) string {
-	const most = 8
-	if len(all) > most {
-		return strings.Join(all[:most], ", ") + fmt.Sprintf(" and %d more", len(all)-most)
-	}
-	return strings.Join(all, ", ")
-}
-
 // defaultFlags are flags that repeat what their engine does anyway.
-var defaultFlags = map[string]string{engineVLLM + "/max-cudagraph-capture-size": "512"}
+var defaultFlags = map[string]string{command.VLLM + "/max-cudagraph-capture-size": "512"}
 
 // repeated are the measurements of one setup and load.
 type repeated struct {
@@ -294,14 +275,14 @@ func repeatedSetups(f *interop.File, steps []stage) []Finding {
 
 // withoutDefaults leaves out the flags that repeat what their engine does
 // anyway, and says which.
-func withoutDefaults(s served) (bare served, note string) {
-	bare = served{engine: s.engine, model: s.model, flags: map[string]string{}, vague: s.vague}
-	for name, value := range s.flags {
-		if d, ok := defaultFlags[s.engine+"/"+name]; ok && d == value {
+func withoutDefaults(s command.Setup) (bare command.Setup, note string) {
+	bare = command.Setup{Engine: s.Engine, Model: s.Model, Flags: map[string]string{}, Case: s.Case}
+	for name, value := range s.Flags {
+		if d, ok := defaultFlags[s.Engine+"/"+name]; ok && d == value {
 			note = fmt.Sprintf(" (--%s %s is the engine's default)", name, value)
 			continue
 		}
-		bare.flags[name] = value
+		bare.Flags[name] = value
 	}
 	return bare, note
 }
@@ -344,7 +325,7 @@ func unstableTails(f *interop.File, steps []stage) []Finding {
 		var worst string
 		ratio := most
 		for _, e := range all[max(0, i-lookback):i] {
-			if e.load != s.load || e.setup.engine != s.setup.engine || modelCore(e.run.Header.Model) != modelCore(s.run.Header.Model) {
+			if e.load != s.load || e.setup.Engine != s.setup.Engine || command.ModelCore(e.run.Header.Model) != command.ModelCore(s.run.Header.Model) {
 				continue
 			}
 			d := difference(e, s, "total_token_throughput")
@@ -386,7 +367,7 @@ func overloaded(f *interop.File, steps []stage) []Finding {
 			continue
 		}
 		for _, e := range steps[max(0, i-lookback):i] {
-			if e.load != s.load || e.setup.engine == s.setup.engine || e.setup.engine == "" || s.setup.engine == "" {
+			if e.load != s.load || e.setup.Engine == s.setup.Engine || e.setup.Engine == "" || s.setup.Engine == "" {
 				continue
 			}
 			calm, late := e, s
@@ -399,8 +380,8 @@ func overloaded(f *interop.File, steps []stage) []Finding {
 			told[s.load] = true
 			out = append(out, Finding{Type: "compared-under-overload", Severity: Warning, Place: placed(f, late.run.Place.Line, late.run.Place.Section),
 				Text: fmt.Sprintf("at %g requests/s %s cannot keep up (line %d: %s of %g req/s, %s s for %.1f s of sending) and %s can (line %d: %s req/s): no rate is shown at which both are stable",
-					rate, engineTitle(late.setup.engine), late.run.Place.Line, figureText(late.run, "request_throughput"), rate, figureText(late.run, "duration"), sending,
-					engineTitle(calm.setup.engine), calm.run.Place.Line, figureText(calm.run, "request_throughput"))})
+					rate, command.EngineTitle(late.setup.Engine), late.run.Place.Line, figureText(late.run, "request_throughput"), rate, figureText(late.run, "duration"), sending,
+					command.EngineTitle(calm.setup.Engine), calm.run.Place.Line, figureText(calm.run, "request_throughput"))})
 			break
 		}
 	}
@@ -419,25 +400,25 @@ func oneFactor(f *interop.File, steps []stage) []Finding {
 			study = append(study, s)
 		}
 	}
-	var seen, options []string     // features, and as the reader knows them
-	start := map[string]served{}   // by engine
-	edges := map[string][][2]int{} // by change: the steps that it leads between
+	var seen, options []string          // features, and as the reader knows them
+	start := map[string]command.Setup{} // by engine
+	edges := map[string][][2]int{}      // by change: the steps that it leads between
 	for i, s := range study {
 		for j := range study[:i] {
 			if study[j].load != s.load {
 				continue
 			}
-			if d := changes(study[j].setup, s.setup, true); len(d) == 1 && len(edges[d[0].text]) < 32 {
-				edges[d[0].text] = append(edges[d[0].text], [2]int{j, i})
+			if d := command.Changes(study[j].setup, s.setup, true); len(d) == 1 && len(edges[d[0].Text]) < 32 {
+				edges[d[0].Text] = append(edges[d[0].Text], [2]int{j, i})
 			}
 		}
-		from, ok := start[s.setup.engine+s.load]
+		from, ok := start[s.setup.Engine+s.load]
 		if !ok {
-			start[s.setup.engine+s.load], from = s.setup, s.setup
+			start[s.setup.Engine+s.load], from = s.setup, s.setup
 		}
-		for _, c := range changes(from, s.setup, false) {
-			if c.feature != "case" && !slices.Contains(seen, c.feature) {
-				seen, options = append(seen, c.feature), append(options, c.option())
+		for _, c := range command.Changes(from, s.setup, false) {
+			if c.Feature != "case" && !slices.Contains(seen, c.Feature) {
+				seen, options = append(seen, c.Feature), append(options, c.Option())
 			}
 		}
 	}
@@ -447,7 +428,7 @@ func oneFactor(f *interop.File, steps []stage) []Finding {
 	for name, pairs := range edges {
 		for _, p := range pairs {
 			for _, q := range pairs {
-				if d := changes(study[p[0]].setup, study[q[0]].setup, true); p != q && len(d) == 1 && d[0].text != name {
+				if d := command.Changes(study[p[0]].setup, study[q[0]].setup, true); p != q && len(d) == 1 && d[0].Text != name {
 					return nil // four runs cross two options
 				}
 			}
@@ -522,7 +503,7 @@ func promptLengths(f *interop.File) []Finding {
 			byLength[in] = append(byLength[in], f.Runs[i].Place.Line)
 		}
 	}
-	lengths := sortedKeysOf(byLength)
+	lengths := slices.Sorted(maps.Keys(byLength))
 	for i := 1; i < len(lengths); i++ {
 		if a, b := lengths[i-1], lengths[i]; b-a < 0.01*b {
 			return []Finding{{Type: "prompt-length-differs", Severity: Note, Place: placed(f, byLength[a][0], nil),

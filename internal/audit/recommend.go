@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"perflab/internal/interop"
+	"perflab/internal/interop/command"
 	"perflab/internal/result"
 )
 
@@ -44,19 +45,19 @@ func recommended(s *study) []Finding {
 	if !ok {
 		return nil
 	}
-	cmd := readSetup(c.Text)
+	cmd := command.Read(c.Text)
 	return append(s.underuse(c, cmd), s.unmeasured(c, cmd)...)
 }
 
 // underuse reports a recommended command that leaves GPUs idle although the
 // figures it stands for were multiplied or the baseline used more.
-func (s *study) underuse(c interop.Script, cmd served) []Finding {
-	have, used := s.gpus(), cmd.gpus()
+func (s *study) underuse(c interop.Script, cmd command.Setup) []Finding {
+	have, used := s.gpus(), cmd.GPUs()
 	if used == 0 || have <= used {
 		return nil
 	}
 	for _, p := range s.rows {
-		more := p.from != nil && p.from.command.gpus() > used
+		more := p.from != nil && p.from.command.GPUs() > used
 		f, b := p.fresh[0], p.base[0]
 		if f.Times < 2 && !more || !f.measure.rate() || f.Value <= 0 || b.Value <= 0 {
 			continue
@@ -69,18 +70,18 @@ func (s *study) underuse(c interop.Script, cmd served) []Finding {
 }
 
 // unmeasured reports a recommended command with which no block was measured.
-func (s *study) unmeasured(c interop.Script, cmd served) []Finding {
+func (s *study) unmeasured(c interop.Script, cmd command.Setup) []Finding {
 	var nearest []string
 	var at, exact *subject
 	known := 0
 	for _, sub := range s.subjects {
-		if sub.run.Header.Command == "" || !sub.command.says() {
+		if sub.run.Header.Command == "" || !sub.command.Known() {
 			continue
 		}
 		known++
-		d := cmd.differs(sub.command)
+		d := cmd.DifferingFlags(sub.command)
 		if len(d) == 0 {
-			if exact == nil || cmd.shares(sub.command) > cmd.shares(exact.command) {
+			if exact == nil || cmd.SharedFlags(sub.command) > cmd.SharedFlags(exact.command) {
 				exact = sub
 			}
 			continue
@@ -102,13 +103,13 @@ func (s *study) unmeasured(c interop.Script, cmd served) []Finding {
 
 // elsewhere reports a recommended command that was measured, while the table
 // of gains shows the figures of another.
-func (s *study) elsewhere(c interop.Script, cmd served, measured *subject) []Finding {
+func (s *study) elsewhere(c interop.Script, cmd command.Setup, measured *subject) []Finding {
 	var other *pair
 	for i, p := range s.rows {
 		if p.line > s.subjects[0].run.Place.Line || p.to == nil || p.fresh[0].metric == "" {
 			continue
 		}
-		if d := cmd.differs(p.to.command); p.to.run.Header.Command == "" || len(d) == 0 || d[0] == "the engine" {
+		if d := cmd.DifferingFlags(p.to.command); p.to.run.Header.Command == "" || len(d) == 0 || d[0] == "the engine" {
 			return nil
 		}
 		if other == nil && p.to.sameWork(measured) {
@@ -121,7 +122,7 @@ func (s *study) elsewhere(c interop.Script, cmd served, measured *subject) []Fin
 	name := other.fresh[0].metric
 	got := strings.TrimSpace(measured.cite(name).Text)
 	return []Finding{{Type: "recommended-not-measured", Severity: Warning, Place: s.place(c.Line), Figures: []Cited{other.fresh[0].cited(), measured.cite(name)}, Expected: got,
-		Text: fmt.Sprintf("the table shows %s of a command that differs from the recommended one in %s; with the recommended one it was %s", other.fresh[0].Text, strings.Join(cmd.differs(other.to.command), ", "), got)}}
+		Text: fmt.Sprintf("the table shows %s of a command that differs from the recommended one in %s; with the recommended one it was %s", other.fresh[0].Text, strings.Join(cmd.DifferingFlags(other.to.command), ", "), got)}}
 }
 
 // starts finds gains quoted against a start that a ranking of the document
@@ -163,7 +164,7 @@ func (s *study) otherStart(r ranking, best term, p pair) (Finding, bool) {
 		out := Finding{Type: "baseline-not-best", Severity: Note, Place: s.place(p.line), Figures: []Cited{b.cited(), best.cited(), f.cited()},
 			Expected: fmt.Sprintf("%+.1f %%", 100*(gain-1)),
 			Text:     fmt.Sprintf("the gain is quoted against %s (%s), while %s (%s) was the best start: against it the gain is %+.1f %%", t.name, t.Text, best.name, best.Text, 100*(gain-1))}
-		if p.to != nil && p.to.command.engine != "" && len(best.runs) > 0 && best.runs[0].command.engine != "" && p.to.command.engine != best.runs[0].command.engine {
+		if p.to != nil && p.to.command.Engine != "" && len(best.runs) > 0 && best.runs[0].command.Engine != "" && p.to.command.Engine != best.runs[0].command.Engine {
 			out.Severity = Warning // the better start was dropped
 		}
 		return out, true

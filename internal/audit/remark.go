@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"perflab/internal/interop"
+	"perflab/internal/interop/command"
 	"perflab/internal/result"
 )
 
@@ -130,11 +131,11 @@ type saidLengths struct{ in, out float64 }
 // or its document, where prompts of that length were sent; 0 where they are not
 // known.
 func asked(said []saidLengths, r *interop.Run, in float64) (wantIn, wantOut float64) {
-	command, profile := r.Header.Label(result.LabelBenchCommand), profileOf(r)
-	all := []saidLengths{{profile.input, profile.output}}
-	if !strings.Contains(strings.ToLower(r.Header.Label(result.LabelDataset)), "sharegpt") || strings.Contains(command, "--hf-name") {
-		bench := benchOf(command)
-		all = append(append(all, saidLengths{bench.input, bench.output}), said...)
+	bench, profile := r.Header.Label(result.LabelBenchCommand), profileOf(r)
+	all := []saidLengths{{profile.Input, profile.Output}}
+	if !strings.Contains(strings.ToLower(r.Header.Label(result.LabelDataset)), "sharegpt") || strings.Contains(bench, "--hf-name") {
+		wanted := command.ReadBenchmark(bench)
+		all = append(append(all, saidLengths{wanted.Input, wanted.Output}), said...)
 	}
 	for _, l := range all {
 		if l.in > 0 && l.out > 0 && math.Abs(in/l.in-1) < 0.02 {
@@ -162,4 +163,13 @@ func lengthsSaid(doc *interop.Document) []saidLengths {
 		}
 	}
 	return out
+}
+
+// profileOf reads what the profile of a run asks for.
+func profileOf(r *interop.Run) command.Benchmark {
+	number := func(label string) float64 {
+		v, _ := strconv.ParseFloat(r.Header.Label(label), 64)
+		return v
+	}
+	return command.Benchmark{Requests: number("total_requests"), Input: number("dataset_input_tokens"), Output: number("dataset_output_tokens")}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"perflab/internal/interop"
+	"perflab/internal/interop/command"
 	"perflab/internal/result"
 )
 
@@ -17,7 +18,7 @@ import (
 type stage struct {
 	run    *interop.Run
 	script *interop.Script // that started the engine; nil where none is shown
-	setup  served
+	setup  command.Setup
 	starts string // the engine that the script starts, whatever the heading says
 	load   string // equal for runs of one load
 	role   string
@@ -34,13 +35,10 @@ func (s stage) line() int {
 // fewFindings is for how many findings of a document more is looked up.
 const fewFindings = 8
 
-// lookback bounds how many earlier steps one step is compared with.
-const lookback = 64
-
 // stepsOf reads the runs of a document as steps, in its order.
 func stepsOf(f *interop.File) []stage {
 	out := make([]stage, 0, len(f.Runs))
-	next, read := 0, map[string]served{}
+	next, read := 0, map[string]command.Setup{}
 	var above []*interop.Script
 	var loads loadList
 	asked := askedOf(f)
@@ -58,7 +56,7 @@ func stepsOf(f *interop.File) []stage {
 		}
 		s.setup = setupOf(f.Doc, r, s.script, read)
 		if s.script != nil {
-			s.starts = read[r.Header.Command].engine
+			s.starts = read[r.Header.Command].Engine
 		}
 		out = append(out, s)
 	}
@@ -81,34 +79,34 @@ func scriptOf(above []*interop.Script, command string) *interop.Script {
 
 // setupOf reads what a run was served by: its command, what was exported
 // before it, and what the comment above its block says otherwise.
-func setupOf(doc *interop.Document, r *interop.Run, script *interop.Script, read map[string]served) served {
+func setupOf(doc *interop.Document, r *interop.Run, script *interop.Script, read map[string]command.Setup) command.Setup {
 	s, ok := read[r.Header.Command]
 	if !ok {
-		s = readSetup(r.Header.Command)
+		s = command.Read(r.Header.Command)
 		read[r.Header.Command] = s
 	}
-	s.flags = maps.Clone(s.flags)
-	if s.engine == "" {
-		s.engine = r.Header.Label(result.LabelEngine)
+	s.Flags = maps.Clone(s.Flags)
+	if s.Engine == "" {
+		s.Engine = r.Header.Label(result.LabelEngine)
 	}
 	if script != nil {
-		maps.Copy(s.flags, exported(doc, script.Line))
-		if named := headingEngines(doc, script); len(named) == 1 && s.engine != "" {
-			s.engine = named[0]
+		maps.Copy(s.Flags, exported(doc, script.Line))
+		if named := headingEngines(doc, script); len(named) == 1 && s.Engine != "" {
+			s.Engine = named[0]
 		}
 	}
 	caption := r.Header.Label(result.LabelCase)
-	over := captionFlags(caption)
-	for name := range s.flags { // a caption spells all flags of what it is about
+	over := command.CaptionFlags(caption)
+	for name := range s.Flags { // a caption spells all flags of what it is about
 		for named := range over {
-			if feature(name) == feature(named) {
-				delete(s.flags, name)
+			if command.FeatureOf(name) == command.FeatureOf(named) {
+				delete(s.Flags, name)
 			}
 		}
 	}
-	maps.Copy(s.flags, over)
+	maps.Copy(s.Flags, over)
 	if over == nil && tellsApart(r, caption) {
-		s.vague = caption
+		s.Case = caption
 	}
 	return s
 }
@@ -148,58 +146,6 @@ func (l *loadList) of(r *interop.Run) string {
 	return key + "|" + strconv.Itoa(len(*l)-1)
 }
 
-// figureText is a figure as printed, "" where the run lacks it.
-func figureText(r *interop.Run, name string) string {
-	f, _ := r.Figure(name)
-	return f.Text
-}
-
-// figureValue is a figure's value; 0 where the run lacks it.
-func figureValue(r *interop.Run, name string) float64 {
-	f, _ := r.Figure(name)
-	return f.Value
-}
-
-// perRequest is a total per completed request; 0 where the run lacks either.
-func perRequest(r *interop.Run, total string) float64 {
-	if n := figureValue(r, "completed"); n > 0 {
-		return figureValue(r, total) / n
-	}
-	return 0
-}
-
-// lines writes line numbers: "line 4", "lines 4, 7 and 12".
-func lines(numbers []int) string {
-	const most = 8
-	var words []string
-	for _, n := range numbers {
-		words = append(words, strconv.Itoa(n))
-	}
-	if len(words) > most {
-		words = append(words[:most-1:most-1], fmt.Sprintf("%d more", len(words)-most+1))
-	}
-	switch len(words) {
-	case 0:
-		return "no line"
-	case 1:
-		return "line " + words[0]
-	}
-	return "lines " + strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
-}
-
-// counted writes a number with its noun.
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
-}
-
-// placed is a place of a file, with the section of the nearest thing there.
-func placed(f *interop.File, line int, section []string) interop.Place {
-	return interop.Place{File: f.Name, Line: line, Section: section}
-}
-
 // severalChanges finds steps that change more than one thing against every
 // earlier step of their engine and load.
 func severalChanges(f *interop.File, steps []stage) []Finding {
@@ -209,17 +155,17 @@ func severalChanges(f *interop.File, steps []stage) []Finding {
 		if s.role != "" || s.script == nil || told[s.line()] {
 			continue
 		}
-		var nearest []diff
+		var nearest []command.Change
 		var base stage
 		for _, e := range slices.Backward(steps[max(0, i-lookback):i]) {
-			if e.setup.engine != s.setup.engine || e.setup.engine == "" || e.load != s.load || e.role != "" || e.script == nil || differ(modelCore(e.setup.model), modelCore(s.setup.model)) {
+			if e.setup.Engine != s.setup.Engine || e.setup.Engine == "" || e.load != s.load || e.role != "" || e.script == nil || differ(command.ModelCore(e.setup.Model), command.ModelCore(s.setup.Model)) {
 				continue
 			}
-			if nearest != nil && len(differing(e.setup, s.setup, false)) >= len(nearest) {
+			if nearest != nil && len(command.ChangedFeatures(e.setup, s.setup, false)) >= len(nearest) {
 				continue // before it is put in words
 			}
-			d := changes(e.setup, s.setup, false)
-			if d = slices.DeleteFunc(d, func(d diff) bool { return d.feature == "case" }); nearest == nil || len(d) < len(nearest) {
+			d := command.Changes(e.setup, s.setup, false)
+			if d = slices.DeleteFunc(d, func(d command.Change) bool { return d.Feature == "case" }); nearest == nil || len(d) < len(nearest) {
 				nearest, base = d, e
 			}
 		}
@@ -227,7 +173,7 @@ func severalChanges(f *interop.File, steps []stage) []Finding {
 			continue
 		}
 		told[s.line()] = true
-		text := fmt.Sprintf("against the nearest earlier step (%s) this one changes %s at once: %s", lines([]int{base.line()}), spelledCount(len(nearest))+" things", strings.Join(texts(nearest), "; "))
+		text := fmt.Sprintf("against the nearest earlier step (%s) this one changes %s at once: %s", lines([]int{base.line()}), spelledCount(len(nearest))+" things", strings.Join(command.Texts(nearest), "; "))
 		if a, b := figureValue(base.run, "total_token_throughput"), figureValue(s.run, "total_token_throughput"); a > 0 && b > 0 {
 			text += fmt.Sprintf("; together %+.1f %% (%s against %s tok/s)", 100*(b/a-1), figureText(s.run, "total_token_throughput"), figureText(base.run, "total_token_throughput"))
 		}
@@ -241,22 +187,22 @@ func severalChanges(f *interop.File, steps []stage) []Finding {
 
 // splitOf names two steps that differ by one of the changes alone, and what it
 // was worth there; "" for none.
-func splitOf(steps []stage, mixed []diff) string {
+func splitOf(steps []stage, mixed []command.Change) string {
 	for i, s := range steps {
 		for _, e := range steps[max(0, i-lookback):i] {
-			if e.load != s.load || e.setup.engine != s.setup.engine || e.role != "" || s.role != "" {
+			if e.load != s.load || e.setup.Engine != s.setup.Engine || e.role != "" || s.role != "" {
 				continue
 			}
-			if len(differing(e.setup, s.setup, true)) > 1 {
+			if len(command.ChangedFeatures(e.setup, s.setup, true)) > 1 {
 				continue
 			}
-			d := changes(e.setup, s.setup, true)
+			d := command.Changes(e.setup, s.setup, true)
 			if len(d) != 1 || !slices.Contains(mixed, d[0]) {
 				continue
 			}
 			a, b := figureValue(e.run, "total_token_throughput"), figureValue(s.run, "total_token_throughput")
 			if a > 0 && b > 0 {
-				return fmt.Sprintf("; %s alone is %+.1f %% (%s against %s tok/s, lines %d and %d)", d[0].text, 100*(b/a-1),
+				return fmt.Sprintf("; %s alone is %+.1f %% (%s against %s tok/s, lines %d and %d)", d[0].Text, 100*(b/a-1),
 					figureText(s.run, "total_token_throughput"), figureText(e.run, "total_token_throughput"), s.run.Place.Line, e.run.Place.Line)
 			}
 		}
@@ -341,7 +287,7 @@ func (c namedChange) section(path []string) string {
 func (c namedChange) shownBy(s stage) bool {
 	var text strings.Builder
 	text.WriteString(s.run.Header.Command + " " + s.run.Header.Label(result.LabelCase))
-	for name := range s.setup.flags {
+	for name := range s.setup.Flags {
 		text.WriteString(" " + name)
 	}
 	return c.shown().MatchString(text.String())
@@ -355,7 +301,7 @@ func twinOf(steps, some []stage) (twin, was stage, ok bool) {
 		wanted[s.run] = true
 	}
 	for _, s := range steps {
-		key := s.setup.key() + "\x00" + s.load
+		key := s.setup.Key() + "\x00" + s.load
 		was, seen := first[key]
 		if !seen {
 			first[key] = s
@@ -366,18 +312,6 @@ func twinOf(steps, some []stage) (twin, was stage, ok bool) {
 		}
 	}
 	return stage{}, stage{}, false
-}
-
-// sameFigures reports whether two runs print the same, figure by figure.
-func sameFigures(a, b *interop.Run) bool { return fingerprint(a) == fingerprint(b) }
-
-// fingerprint is equal for runs that print the same figures.
-func fingerprint(r *interop.Run) string {
-	var b strings.Builder
-	for _, f := range r.Figures {
-		b.WriteString(f.Name + "=" + strconv.FormatFloat(f.Value, 'g', -1, 64) + ";")
-	}
-	return b.String()
 }
 
 // mostTelling writes the first figure of a few that differs between two runs.
@@ -400,13 +334,13 @@ func scriptContradictsBlock(f *interop.File, steps []stage) []Finding {
 	wrong := map[*interop.Script][]int{}
 	example := map[*interop.Script]string{}
 	for _, s := range steps {
-		over := captionFlags(s.run.Header.Label(result.LabelCase))
+		over := command.CaptionFlags(s.run.Header.Label(result.LabelCase))
 		if s.script == nil || over == nil {
 			continue
 		}
-		written := readSetup(s.script.Text)
-		for _, name := range sortedKeys(over) {
-			value, ok := written.flags[name]
+		written := command.Read(s.script.Text)
+		for _, name := range slices.Sorted(maps.Keys(over)) {
+			value, ok := written.Flags[name]
 			if ok && value == over[name] || name == "model" {
 				continue
 			}
@@ -425,6 +359,25 @@ func scriptContradictsBlock(f *interop.File, steps []stage) []Finding {
 	for _, sc := range order {
 		out = append(out, Finding{Type: "script-contradicts-block", Severity: Warning, Place: placed(f, sc.Line, sc.Section),
 			Text: fmt.Sprintf("the script is not the one of the results at %s, by the comments above them: %s", lines(wrong[sc]), example[sc])})
+	}
+	return out
+}
+
+// exported are the assignments that stand directly above a script's line.
+func exported(doc *interop.Document, line int) map[string]string {
+	var out map[string]string
+	for i := line - 2; i >= 0 && i < len(doc.Lines) && line-i < 16; i-- {
+		l := strings.TrimSpace(doc.Lines[i])
+		rest, ok := strings.CutPrefix(l, "export ")
+		if !ok && !strings.HasPrefix(l, "# ") {
+			break
+		}
+		if name, value, found := strings.Cut(rest, "="); ok && found {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[strings.TrimSpace(name)] = strings.Trim(strings.TrimSpace(value), `"'`)
+		}
 	}
 	return out
 }

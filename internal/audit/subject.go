@@ -7,6 +7,7 @@ import (
 
 	"perflab/internal/arch"
 	"perflab/internal/interop"
+	"perflab/internal/interop/command"
 	"perflab/internal/result"
 )
 
@@ -15,14 +16,14 @@ import (
 type subject struct {
 	run     *interop.Run
 	figures map[string]interop.Figure
-	command served
+	command command.Setup
 	words   map[string]bool // of its headings, model and case
 	sound   float64         // ms per output token by the latency, where the printed TPOT cannot be; 0: TPOT stands
 }
 
 // newSubject reads a run.
 func newSubject(r *interop.Run) *subject {
-	s := &subject{run: r, figures: map[string]interop.Figure{}, command: readSetup(r.Header.Command), words: map[string]bool{}}
+	s := &subject{run: r, figures: map[string]interop.Figure{}, command: command.Read(r.Header.Command), words: map[string]bool{}}
 	for _, f := range r.Figures {
 		if _, there := s.figures[f.Name]; !there {
 			s.figures[f.Name] = f

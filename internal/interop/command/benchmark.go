@@ -1,0 +1,40 @@
+package command
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Benchmark is what a benchmark command or profile asks for; 0 is anything.
+type Benchmark struct {
+	Requests, Input, Output float64
+	ShareGPT                bool
+}
+
+// ReadBenchmark reads what a benchmark command asks for.
+func ReadBenchmark(text string) Benchmark {
+	w := Read(text)
+	a := Benchmark{Requests: w.Number("num-prompts", "max-requests", "num-requests", "request-count"),
+		Input: w.Number("random-input-len", "input-len"), Output: w.Number("random-output-len", "output-len", "sharegpt-output-len")}
+	dataset := w.Flags["dataset-name"]
+	a.ShareGPT = strings.EqualFold(dataset, "sharegpt")
+	if strings.Contains(text, "vllm bench") && (dataset == "" || dataset == "random") {
+		if a.Input == 0 && !strings.Contains(text, "random-input-len") {
+			a.Input = 1024 // what it sends by default
+		}
+		if a.Output == 0 && !strings.Contains(text, "random-output-len") {
+			a.Output = 128
+		}
+	}
+	return a
+}
+
+// Number is that of the first of the flags that has one; 0 for none.
+func (s Setup) Number(names ...string) float64 {
+	for _, n := range names {
+		if v, err := strconv.ParseFloat(s.Flags[n], 64); err == nil {
+			return v
+		}
+	}
+	return 0
+}

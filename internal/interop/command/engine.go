@@ -1,0 +1,42 @@
+package command
+
+import (
+	"slices"
+	"strings"
+)
+
+// Engines as commands and headings name them.
+const (
+	VLLM   = "vllm"
+	SGLang = "sglang"
+	TRTLLM = "trtllm"
+	MindIE = "mindie"
+)
+
+// engineNames are the spellings of engines in prose; the key is ours.
+var engineNames = []struct{ engine, spelling string }{
+	{VLLM, "vllm"}, {SGLang, "sglang"},
+	{TRTLLM, "tensorrt-llm"}, {TRTLLM, "tensorrt llm"}, {TRTLLM, "trt-llm"}, {TRTLLM, "trtllm"},
+	{MindIE, "mindie"}, {"lmdeploy", "lmdeploy"}, {"tgi", "text-generation-inference"}, {"llamacpp", "llama.cpp"},
+}
+
+// EnginesNamed returns the engines that a text names, each once.
+func EnginesNamed(text string) []string {
+	var out []string
+	lower := strings.ToLower(text)
+	for _, e := range engineNames {
+		if strings.Contains(lower, e.spelling) && !slices.Contains(out, e.engine) {
+			out = append(out, e.engine)
+		}
+	}
+	return out
+}
+
+// EngineTitle is an engine's name as its makers write it.
+func EngineTitle(engine string) string {
+	titles := map[string]string{VLLM: "vLLM", SGLang: "SGLang", TRTLLM: "TensorRT-LLM", MindIE: "MindIE"}
+	if t, ok := titles[engine]; ok {
+		return t
+	}
+	return engine
+}
