@@ -12,8 +12,8 @@ import (
 	"perflab/internal/result"
 )
 
-// acrossChecks are the types that across finds.
-func acrossChecks() []Check {
+// AcrossChecks are the types that Across finds.
+func AcrossChecks() []Check {
 	return []Check{
 		{"workload-mismatch", Warning, "Runs of one dataset and number of requests have very different totals: they sent different requests.",
 			"Where prompts differ by more than 6 %, which no tokenizer makes, or generated tokens by more than 15 %; once a pair of groups."},
@@ -24,8 +24,8 @@ func acrossChecks() []Check {
 	}
 }
 
-// across checks files against each other.
-func across(files []interop.File) []Finding {
+// Across checks files against each other.
+func Across(files []interop.File) []Finding {
 	return slices.Concat(workloadMismatch(files), definitionsMixed(files), sharedBlocks(files))
 }
 
@@ -48,15 +48,15 @@ var knownFingerprints = []struct {
 // fingerprintOf names a known sample that has totals.
 func fingerprintOf(input, out float64) string {
 	for _, k := range knownFingerprints {
-		if input == k.input && near(out, k.out, 0.05) {
+		if input == k.input && Near(out, k.out, 0.05) {
 			return k.of
 		}
 	}
 	return ""
 }
 
-// near reports whether two numbers differ by less than a share of the larger.
-func near(a, b, share float64) bool { return max(a, b)-min(a, b) <= share*max(a, b) }
+// Near reports whether two numbers differ by less than a share of the larger.
+func Near(a, b, share float64) bool { return max(a, b)-min(a, b) <= share*max(a, b) }
 
 // workloadMismatch finds runs that have a workload's name in common, and not
 // its requests.
@@ -67,11 +67,11 @@ func workloadMismatch(files []interop.File) []Finding {
 		for j := range files[i].Runs {
 			r := &files[i].Runs[j]
 			dataset := strings.ToLower(r.Header.Label(result.LabelDataset))
-			in, out := figureValue(r, "total_input_tokens"), figureValue(r, "total_output_tokens")
+			in, out := r.Value("total_input_tokens"), r.Value("total_output_tokens")
 			if dataset == "" || dataset == "random" || in == 0 || out == 0 {
 				continue
 			}
-			key := dataset + " " + figureText(r, "completed")
+			key := dataset + " " + r.Text("completed")
 			if groups[key] == nil {
 				order = append(order, key)
 			}
@@ -111,7 +111,7 @@ func (g *workloadGroup) aside() string {
 func grouped(groups []*workloadGroup, r *interop.Run, in, out float64) []*workloadGroup {
 	const most = 32
 	for _, g := range groups {
-		if near(g.input, in, 0.06) && near(g.out, out, 0.15) {
+		if Near(g.input, in, 0.06) && Near(g.out, out, 0.15) {
 			if !slices.Contains(g.files, r.Place.File) {
 				g.files = append(g.files, r.Place.File)
 			}
@@ -236,10 +236,10 @@ func sharedBlocks(files []interop.File) []Finding {
 	for i := range files {
 		for j := range files[i].Runs {
 			r := &files[i].Runs[j]
-			if len(r.Figures) < fewestFigures {
+			if len(r.Figures) < FewestCopied {
 				continue
 			}
-			print := fingerprint(r)
+			print := r.FigureKey()
 			was := first[print]
 			if was == nil {
 				first[print] = r
@@ -255,14 +255,14 @@ func sharedBlocks(files []interop.File) []Finding {
 			}
 			s := shares[p]
 			s.lines = append(s.lines, fmt.Sprintf("%d = %d", r.Place.Line, was.Place.Line))
-			s.other = s.other || differ(was.Header.Label(result.LabelHardware), r.Header.Label(result.LabelHardware)) || differ(command.ModelCore(was.Header.Model), command.ModelCore(r.Header.Model))
+			s.other = s.other || Differ(was.Header.Label(result.LabelHardware), r.Header.Label(result.LabelHardware)) || Differ(command.ModelCore(was.Header.Model), command.ModelCore(r.Header.Model))
 		}
 	}
 	var out []Finding
 	for _, p := range order {
 		s := shares[p]
 		f := Finding{Type: "block-in-two-files", Severity: Note, Place: s.b.Place,
-			Text: fmt.Sprintf("%s every figure of blocks of %s (lines %s)", repeats(len(s.lines)), p.first, shortList(s.lines))}
+			Text: fmt.Sprintf("%s every figure of blocks of %s (lines %s)", BlocksRepeat(len(s.lines)), p.first, ShortList(s.lines))}
 		if s.other {
 			f.Severity = Warning
 			f.Text += fmt.Sprintf(", which is of %s on %s, here %s on %s: one of the files shows the other's results",
@@ -278,5 +278,9 @@ func hardware(r *interop.Run) string {
 	return strings.TrimSuffix(cmp.Or(r.Header.Label(result.LabelHardware), "unnamed devices"), ".")
 }
 
-// differ reports whether two texts are both known and not equal.
-func differ(a, b string) bool { return a != "" && b != "" && !strings.EqualFold(a, b) }
+// Differ reports whether two texts are both known and not equal.
+func Differ(a, b string) bool { return a != "" && b != "" && !strings.EqualFold(a, b) }
+
+// FewestCopied is how many figures two blocks need to have in common to be
+// called copies.
+const FewestCopied = 6

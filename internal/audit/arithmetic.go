@@ -71,9 +71,9 @@ var rates = [...]struct {
 }
 
 // count is the sum of counts.
-func (g figures) count(names []string) (interval, bool) {
+func (g figures) count(names []string) (Interval, bool) {
 	v, ok := g.all(names...)
-	sum := interval{}
+	sum := Interval{}
 	for _, x := range v {
 		sum = sum.plus(x)
 	}
@@ -90,19 +90,19 @@ func throughputs(g figures) []Finding {
 	for _, r := range rates {
 		n, ok := g.count(r.counts)
 		rate, ok2 := g.get(r.name)
-		want := n.over(duration)
-		if !ok || !ok2 || rate.meets(want) {
+		want := n.Over(duration)
+		if !ok || !ok2 || rate.Meets(want) {
 			continue
 		}
-		expected := num(n.over(duration).mid()) + " " + r.unit
+		expected := num(n.Over(duration).mid()) + " " + r.unit
 		cite := slices.Concat([]string{r.name, "duration"}, r.counts)
 		failed, _ := g.get("failed")
-		switch window := n.over(rate); {
-		case r.name == "request_throughput" && failed.lo > 0 && rate.meets(n.plus(failed).over(duration)):
+		switch window := n.Over(rate); {
+		case r.name == "request_throughput" && failed.Lo > 0 && rate.Meets(n.plus(failed).Over(duration)):
 			out = append(out, g.finding("throughput-definition", Warning, expected,
 				fmt.Sprintf("%s %s counts the %s failed requests: successful ones came at %s", g.by[r.name].Label, g.text(r.name), g.text("failed"), expected), append(cite, "failed")...))
 		case g.windowed(r.name, window, duration):
-			if window.lo > duration.hi || duration.lo-window.hi < 0.001*duration.lo && r.name != "output_throughput" {
+			if window.Lo > duration.Hi || duration.Lo-window.Hi < 0.001*duration.Lo && r.name != "output_throughput" {
 				continue // local rates differ from the mean by their ends; the output throughput speaks for all
 			}
 			if r.name == "total_token_throughput" && slices.ContainsFunc(out, func(f Finding) bool { return f.Type == "throughput-window" }) {
@@ -122,14 +122,14 @@ func throughputs(g figures) []Finding {
 // windowed reports whether a throughput fits the mean local rate of a client:
 // its window ends early and begins late by no more than a request's wait and
 // its latency, or it is off by the ends of the sampling, 2 % at most.
-func (g figures) windowed(name string, window, duration interval) bool {
+func (g figures) windowed(name string, window, duration Interval) bool {
 	if g.definition(name) != result.RateWeighted && g.definition("output_throughput") != result.RateWeighted {
 		return false
 	}
-	if window.lo <= 1.02*duration.hi && window.hi >= duration.lo {
+	if window.Lo <= 1.02*duration.Hi && window.Hi >= duration.Lo {
 		return true
 	}
-	if window.lo > duration.hi {
+	if window.Lo > duration.Hi {
 		return false
 	}
 	lost := 0.0
@@ -139,19 +139,19 @@ func (g figures) windowed(name string, window, duration interval) bool {
 			return true // how long the ends were is not known
 		}
 		v, _ := g.get(names[i])
-		lost += v.hi / 1000
+		lost += v.Hi / 1000
 	}
-	return window.hi >= duration.lo-lost
+	return window.Hi >= duration.Lo-lost
 }
 
 // sumOfRates checks the total throughput where no duration is given.
 func sumOfRates(g figures) []Finding {
 	v, ok := g.all("total_token_throughput", "output_throughput", "total_input_tokens", "total_output_tokens")
-	if !ok || v[1].lo <= 0 || v[3].lo <= 0 || g.definition("output_throughput") == result.RateWeighted {
+	if !ok || v[1].Lo <= 0 || v[3].Lo <= 0 || g.definition("output_throughput") == result.RateWeighted {
 		return nil
 	}
-	want := v[1].times(v[2].plus(v[3]).over(v[3]))
-	if v[0].meets(want) {
+	want := v[1].times(v[2].plus(v[3]).Over(v[3]))
+	if v[0].Meets(want) {
 		return nil
 	}
 	return []Finding{g.finding("throughput-sum", Error, num(want.mid())+" tok/s",
@@ -166,10 +166,10 @@ func counts(g figures) []Finding {
 	failed, _ := g.get("failed")
 	sent, err := strconv.ParseFloat(g.run.Header.Label("num_prompts"), 64)
 	if all := done.plus(failed); ok && err == nil && sent > 0 && all.above(exactly(sent)) {
-		out = append(out, g.finding("counts", Error, "", fmt.Sprintf("%s requests ended and %s were sent", num(all.lo), num(sent)), "completed", "failed"))
+		out = append(out, g.finding("counts", Error, "", fmt.Sprintf("%s requests ended and %s were sent", num(all.Lo), num(sent)), "completed", "failed"))
 	}
-	if ok && done == exactly(0) && failed.lo > 0 {
-		out = append(out, g.finding("no-success", Warning, "", fmt.Sprintf("none of the %s succeeded: there is nothing to measure", counted(int(failed.mid()), "request")), "completed", "failed"))
+	if ok && done == exactly(0) && failed.Lo > 0 {
+		out = append(out, g.finding("no-success", Warning, "", fmt.Sprintf("none of the %s succeeded: there is nothing to measure", Counted(int(failed.mid()), "request")), "completed", "failed"))
 	}
 	if v, ok := g.all("request_goodput", "request_throughput"); ok && v[0].above(v[1]) {
 		out = append(out, g.finding("counts", Error, "", fmt.Sprintf("a goodput of %s is above the throughput of %s", g.text("request_goodput"), g.text("request_throughput")), "request_goodput", "request_throughput"))
@@ -189,7 +189,7 @@ func concurrency(g figures) []Finding {
 			fmt.Sprintf("%s requests in flight at once are more than the %s of the run", g.text("max_concurrent_requests"), num(v[0].plus(v[1]).mid())), "max_concurrent_requests", "completed", "failed")}
 	}
 	limit, ok := g.get("max_concurrency")
-	if ok && limit.lo > 0 && g.definition("max_concurrency") == result.Ours && g.definition("max_concurrent_requests") == result.Ours &&
+	if ok && limit.Lo > 0 && g.definition("max_concurrency") == result.Ours && g.definition("max_concurrent_requests") == result.Ours &&
 		g.run.Header.Imported == nil && peak.above(limit) {
 		return []Finding{g.finding("peak-concurrency", Error, "",
 			fmt.Sprintf("%s requests in flight at once are more than the limit of %s", g.text("max_concurrent_requests"), g.text("max_concurrency")), "max_concurrent_requests", "max_concurrency")}
@@ -215,14 +215,14 @@ func peaks(g figures) []Finding {
 	}
 	done, _ := g.get("completed")
 	// Our peak is the mean for a run shorter than its window.
-	most := tokens.plus(done.scale(2)).over(interval{min(1, max(duration.lo, 1e-9)), min(1, max(duration.hi, 1e-9))})
+	most := tokens.plus(done.scale(2)).Over(Interval{min(1, max(duration.Lo, 1e-9)), min(1, max(duration.Hi, 1e-9))})
 	switch inverse := g.definition(name) == result.InverseGapPeak; {
 	case !peak.above(most):
 	case inverse:
 		out = append(out, g.finding("peak-inverse-gap", Warning, "",
 			fmt.Sprintf("a peak of %s tok/s is more in one second than the %s tokens of the whole run: this client prints the inverse of the shortest gap, which is no throughput", g.text(name), g.text("total_output_tokens")), name, "total_output_tokens"))
 	default:
-		out = append(out, g.finding("peak-beyond-total", Error, "at most "+num(tokens.hi)+" tok/s",
+		out = append(out, g.finding("peak-beyond-total", Error, "at most "+num(tokens.Hi)+" tok/s",
 			fmt.Sprintf("a peak of %s tok/s is more in one second than the %s tokens of the whole run", g.text(name), g.text("total_output_tokens")), name, "total_output_tokens"))
 	}
 	return out
@@ -230,14 +230,14 @@ func peaks(g figures) []Finding {
 
 // belowMean tells a peak that fixed seconds or messages explain from one that
 // nothing does.
-func belowMean(g figures, mean, peak interval) []Finding {
+func belowMean(g figures, mean, peak Interval) []Finding {
 	const name = "max_output_tokens_per_s"
 	if g.definition(name) != result.MessageBuckets {
 		return []Finding{g.finding("peak-below-mean", Error, "at least "+g.text("output_throughput")+" tok/s",
 			fmt.Sprintf("the peak throughput %s is below the mean %s", g.text(name), g.text("output_throughput")), name, "output_throughput")}
 	}
 	why := "messages brought several tokens each"
-	if v, ok := g.all("duration", "total_output_tokens"); ok && peak.hi*math.Ceil(v[0].hi) >= v[1].lo {
+	if v, ok := g.all("duration", "total_output_tokens"); ok && peak.Hi*math.Ceil(v[0].Hi) >= v[1].Lo {
 		why = "the seconds are fixed ones since the start, and the last of the run's " + g.text("duration") + " s is not full"
 	}
 	return []Finding{g.finding("peak-buckets", Warning, "at least "+g.text("output_throughput")+" tok/s",

@@ -1,9 +1,9 @@
-// Package audit finds what cannot be true in results and in the documents that
-// publish them. It is pure: figures and text in, findings out.
+// Package audit finds what cannot be true in figures: in those of one run by
+// arithmetic, identities and the physics of its hardware, and in runs beside
+// each other. It is pure: figures in, findings out. What documents say of their
+// figures is package audit/document's, whose Audit calls this package too.
 //
-//	for _, f := range audit.Files(files, audit.Options{}) {
-//		fmt.Println(f.Place, f.Severity, f.Type, f.Text)
-//	}
+//	findings := audit.Runs(&file, audit.Options{})
 //
 // Invariants: a figure stands for every value that rounds to it, and a check
 // fires only when no value of the intervals satisfies it under any definition
@@ -63,6 +63,9 @@ type Cited struct {
 	Line  int    `json:"line,omitzero"`
 }
 
+// Cite is a figure as a finding shows it.
+func Cite(f interop.Figure) Cited { return Cited{Label: f.Label, Text: f.Text, Line: f.Line} }
+
 // Check is one type of finding, for documentation.
 type Check struct {
 	Type     string
@@ -78,41 +81,39 @@ type Options struct {
 	GPUs        int               // 0: recognised from the text
 }
 
-// Files audits files, each alone and then beside each other. Findings come by
-// file and line.
-func Files(files []interop.File, o Options) []Finding {
-	var out []Finding
+// Runs audits the runs of a file, each by itself, and says what of the file
+// could not be read.
+func Runs(f *interop.File, o Options) []Finding {
+	var out, runs []Finding
+	for _, fault := range f.Faults {
+		out = append(out, Finding{Type: typeUnreadable, Severity: Warning, Place: fault.Place, Text: fault.Text})
+	}
+	said := lengthsSaid(f.Doc)
+	for j := range f.Runs {
+		runs = append(runs, ofRun(f, &f.Runs[j], said, o)...)
+	}
+	return append(out, Gather(runs)...)
+}
+
+// Sort puts findings in the order of the files and of their lines, the worst of
+// a line first.
+func Sort(findings []Finding, files []interop.File) {
 	order := map[string]int{}
 	for i := range files {
-		f := &files[i]
-		order[f.Name] = i
-		for _, fault := range f.Faults {
-			out = append(out, Finding{Type: typeUnreadable, Severity: Warning, Place: fault.Place, Text: fault.Text})
-		}
-		var runs []Finding
-		said := lengthsSaid(f.Doc)
-		for j := range f.Runs {
-			runs = append(runs, ofRun(f, &f.Runs[j], said, o)...)
-		}
-		out = append(out, gather(runs)...)
-		if f.Doc != nil {
-			out = append(out, gather(ofDocument(f, o))...)
-		}
+		order[files[i].Name] = i
 	}
-	out = append(out, across(files)...)
-	slices.SortStableFunc(out, func(a, b Finding) int {
+	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(order[a.Place.File]-order[b.Place.File], a.Place.Line-b.Place.Line, a.Severity.rank()-b.Severity.rank())
 	})
-	return out
 }
 
 // typeUnreadable is the finding that stands for a fault of reading.
 const typeUnreadable = "unreadable"
 
-// Checks lists every type of finding.
-func Checks() []Check {
+// RunChecks lists the types of findings that Runs makes.
+func RunChecks() []Check {
 	unreadable := Check{typeUnreadable, Warning, "Something in the file could not be read, and so was not checked.", "Always; the sentence says what."}
-	return slices.Concat([]Check{unreadable}, arithmeticChecks(), spreadChecks(), identityChecks(), remarkChecks(), physicsChecks(), claimChecks(), commandChecks(), practiceChecks())
+	return slices.Concat([]Check{unreadable}, arithmeticChecks(), spreadChecks(), identityChecks(), remarkChecks(), physicsChecks())
 }
 
 // ofRun audits one run by itself, and beside the lengths that its document
@@ -130,10 +131,10 @@ func ofRun(f *interop.File, r *interop.Run, said []saidLengths, o Options) []Fin
 	return out
 }
 
-// gather puts findings that say the same of several places of a file into the
+// Gather puts findings that say the same of several places of a file into the
 // first of them: a sentence that differs by its numbers alone lies in a client
 // or a habit of the document.
-func gather(of []Finding) []Finding {
+func Gather(of []Finding) []Finding {
 	var out []Finding
 	first := map[string]int{}
 	for _, f := range of {
@@ -156,13 +157,4 @@ func wording(text string) string {
 		}
 		return r
 	}, text)
-}
-
-// ofDocument audits what a document says of its runs.
-func ofDocument(f *interop.File, o Options) []Finding {
-	var out []Finding
-	for _, check := range []func(*interop.File, Options) []Finding{claims, commands, practice} {
-		out = append(out, check(f, o)...)
-	}
-	return out
 }

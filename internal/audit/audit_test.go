@@ -15,7 +15,7 @@ import (
 func TestChecks(t *testing.T) {
 	kebab := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)+$|^[a-z]+$`)
 	severity := map[string]Severity{}
-	for _, c := range Checks() {
+	for _, c := range slices.Concat(RunChecks(), AcrossChecks()) {
 		if _, twice := severity[c.Type]; twice || !kebab.MatchString(c.Type) || c.Severity.rank() < 0 || !strings.HasSuffix(c.Doc, ".") || !strings.HasSuffix(c.Holds, ".") {
 			t.Errorf("%+v", c)
 		}
@@ -43,7 +43,7 @@ func TestGather(t *testing.T) {
 
 // What differs by more than its numbers is said apart.
 func TestGatherApart(t *testing.T) {
-	got := gather([]Finding{
+	got := Gather([]Finding{
 		{Type: "a", Severity: Error, Text: "1 run of 2.50 s is wrong"}, {Type: "a", Severity: Error, Text: "12 runs of 3 s is wrong"},
 		{Type: "a", Severity: Error, Text: "1 run of 2.50 s is late"}, {Type: "b", Severity: Error, Text: "1 run of 2.50 s is wrong"}, {Type: "a", Severity: Note, Text: "1 run of 2.50 s is wrong"},
 	})
@@ -53,24 +53,24 @@ func TestGatherApart(t *testing.T) {
 }
 
 func TestInterval(t *testing.T) {
-	two := interval{1.5, 2.5}
+	two := Interval{1.5, 2.5}
 	for _, tt := range []struct {
 		name      string
-		got, want interval
+		got, want Interval
 	}{
-		{"plus", two.plus(exactly(1)), interval{2.5, 3.5}},
-		{"minus", two.minus(two), interval{-1, 1}},
-		{"times", two.times(interval{-1, 3}), interval{-2.5, 7.5}},
-		{"over", exactly(3).over(two), interval{1.2, 2}},
-		{"over what may be nothing", two.over(interval{-0.5, 0.5}), interval{3, math.Inf(1)}},
-		{"widen", two.widen(0.1), interval{1.35, 2.75}},
+		{"plus", two.plus(exactly(1)), Interval{2.5, 3.5}},
+		{"minus", two.minus(two), Interval{-1, 1}},
+		{"times", two.times(Interval{-1, 3}), Interval{-2.5, 7.5}},
+		{"over", exactly(3).Over(two), Interval{1.2, 2}},
+		{"over what may be nothing", two.Over(Interval{-0.5, 0.5}), Interval{3, math.Inf(1)}},
+		{"widen", two.widen(0.1), Interval{1.35, 2.75}},
 	} {
-		if math.Abs(tt.got.lo-tt.want.lo) > 1e-12 || tt.got.hi != tt.want.hi && math.Abs(tt.got.hi-tt.want.hi) > 1e-12 {
+		if math.Abs(tt.got.Lo-tt.want.Lo) > 1e-12 || tt.got.Hi != tt.want.Hi && math.Abs(tt.got.Hi-tt.want.Hi) > 1e-12 {
 			t.Errorf("%s: %v, want %v", tt.name, tt.got, tt.want)
 		}
 	}
 	printed := of(interop.Figure{Value: 0.1 + 0.2, Half: 0.05})
-	if !printed.meets(exactly(0.35)) || !printed.meets(exactly(0.25)) || printed.meets(exactly(0.3501)) || printed.above(exactly(0.25)) {
+	if !printed.Meets(exactly(0.35)) || !printed.Meets(exactly(0.25)) || printed.Meets(exactly(0.3501)) || printed.above(exactly(0.25)) {
 		t.Error("a figure of one decimal stands for what rounds to it, bounds included")
 	}
 }
@@ -80,10 +80,21 @@ func FuzzFiles(f *testing.F) {
 		f.Add("# Qwen/Qwen3-32B on 8 x H100\n" + s + s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, found := range Files([]interop.File{interop.Read("f.md", []byte(text))}, Options{}) {
+		for _, found := range filesAudited([]interop.File{interop.Read("f.md", []byte(text))}, Options{}) {
 			if found.Text == "" || found.Type == "" || found.Severity.rank() < 0 {
 				t.Errorf("%+v", found)
 			}
 		}
 	})
+}
+
+// filesAudited are the findings on the runs of files, in their order.
+func filesAudited(files []interop.File, o Options) []Finding {
+	var out []Finding
+	for i := range files {
+		out = append(out, Runs(&files[i], o)...)
+	}
+	out = append(out, Across(files)...)
+	Sort(out, files)
+	return out
 }

@@ -148,7 +148,7 @@ func audited(t *testing.T, text string) []Finding {
 	if len(f.Faults) > 0 || len(f.Runs) == 0 {
 		t.Fatalf("%d runs, faults %v", len(f.Runs), f.Faults)
 	}
-	return Files([]interop.File{f}, Options{})
+	return filesAudited([]interop.File{f}, Options{})
 }
 
 // types are the types of findings with their severities, each once, sorted.

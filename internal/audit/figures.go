@@ -29,14 +29,14 @@ func figuresOf(r *interop.Run) figures {
 }
 
 // get returns the interval of a figure.
-func (g figures) get(name string) (interval, bool) {
+func (g figures) get(name string) (Interval, bool) {
 	f, ok := g.by[name]
 	return of(f), ok
 }
 
 // all returns the intervals of figures where the run has every one.
-func (g figures) all(names ...string) ([]interval, bool) {
-	out := make([]interval, len(names))
+func (g figures) all(names ...string) ([]Interval, bool) {
+	out := make([]Interval, len(names))
 	for i, name := range names {
 		v, ok := g.get(name)
 		if !ok {
@@ -64,25 +64,25 @@ func (g figures) finding(kind string, s Severity, expected, text string, names .
 		if i == 0 && fig.Line > 0 {
 			f.Place.Line, f.Place.End = fig.Line, 0
 		}
-		f.Figures = append(f.Figures, Cited{Label: fig.Label, Text: fig.Text, Line: fig.Line})
+		f.Figures = append(f.Figures, Cite(fig))
 	}
 	return f
 }
 
 // outputPerRequest is the mean number of output tokens of a request.
-func (g figures) outputPerRequest() (interval, bool) {
+func (g figures) outputPerRequest() (Interval, bool) {
 	v, ok := g.all("total_output_tokens", "completed")
-	if !ok || v[1].lo < 1 {
-		return interval{}, false
+	if !ok || v[1].Lo < 1 {
+		return Interval{}, false
 	}
-	return v[0].over(v[1]), true
+	return v[0].Over(v[1]), true
 }
 
 // quantile is one statistic of a family and its place in the distribution.
 type quantile struct {
 	at   float64 // 0 the smallest, 0.5 the median, 1 the largest
 	name string
-	v    interval
+	v    Interval
 }
 
 // spread is what a run says of the distribution of one family.

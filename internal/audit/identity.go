@@ -74,7 +74,7 @@ func perTokens(g figures) []perToken {
 }
 
 // sum is the latency in ms that the time per token makes for n tokens.
-func (p perToken) sum(g figures, ttft, n interval) interval {
+func (p perToken) sum(g figures, ttft, n Interval) Interval {
 	v, _ := g.get(p.name)
 	if p.first {
 		return v.times(n)
@@ -85,7 +85,7 @@ func (p perToken) sum(g figures, ttft, n interval) interval {
 // latency checks TTFT and time per token against the end-to-end latency.
 func latency(g figures) []Finding {
 	n, ok := g.outputPerRequest()
-	if !ok || n.lo < 1 {
+	if !ok || n.Lo < 1 {
 		return nil
 	}
 	one := g.by["completed"].Value == 1
@@ -103,7 +103,7 @@ func latency(g figures) []Finding {
 	for _, p := range times {
 		for _, first := range []bool{p.first, !p.first} {
 			sum := perToken{p.name, first, p.exact}.sum(g, ttft, n)
-			if exact && sum.meets(e2e.widen(0.1)) || !exact && sum.meets(interval{e2e.lo / 3, e2e.hi * 3}) {
+			if exact && sum.Meets(e2e.widen(0.1)) || !exact && sum.Meets(Interval{e2e.Lo / 3, e2e.Hi * 3}) {
 				return nil
 			}
 			below = below && e2e.above(sum)
@@ -120,12 +120,12 @@ func latency(g figures) []Finding {
 		if below && !one {
 			why = ": the client saw only part of the stream; latency and TTFT stand, TPOT, ITL and peak do not"
 		}
-	case sum.meets(interval{e2e.lo / 3, e2e.hi * 3}):
+	case sum.Meets(Interval{e2e.Lo / 3, e2e.Hi * 3}):
 		return nil
 	}
 	expected := ""
-	if n.lo >= 2 {
-		expected = num(e2e.minus(ttft).over(n.minus(exactly(1))).mid()) + " ms per token"
+	if n.Lo >= 2 {
+		expected = num(e2e.minus(ttft).Over(n.minus(exactly(1))).mid()) + " ms per token"
 	}
 	return []Finding{g.finding(kind, severity, expected,
 		fmt.Sprintf("%s %s and TTFT make %s s for %s tokens, and the mean latency is %s s%s%s", g.by[worst.name].Label, g.text(worst.name), num(sum.mid()/1000), num(n.mid()), num(e2e.mid()/1000), comma(expected), why),
@@ -133,21 +133,21 @@ func latency(g figures) []Finding {
 }
 
 // outlasts finds a single request whose tokens take longer than the run.
-func outlasts(g figures, n interval, one bool) []Finding {
+func outlasts(g figures, n Interval, one bool) []Finding {
 	v, ok := g.all("mean_ttft_ms", "mean_tpot_ms", "duration")
 	if !ok || !one {
 		return nil
 	}
 	p := perToken{name: "mean_tpot_ms", first: g.definition("mean_tpot_ms") == result.E2EPerToken || g.definition("mean_tpot_ms") == result.E2EPerTokenWeighted}
 	least := p.sum(g, v[0], n)
-	if whole := v[1].times(n); whole.lo < least.lo {
+	if whole := v[1].times(n); whole.Lo < least.Lo {
 		least = whole // the first token may be in it, whatever the label says
 	}
 	if !least.scale(0.001).above(v[2]) {
 		return nil
 	}
-	return []Finding{g.finding("latency-beyond-duration", Error, "at least "+num(least.lo/1000)+" s",
-		fmt.Sprintf("the one request takes %s s by its TTFT and TPOT, longer than the %s s of the whole run", num(least.lo/1000), g.text("duration")), "duration", "mean_ttft_ms", "mean_tpot_ms")}
+	return []Finding{g.finding("latency-beyond-duration", Error, "at least "+num(least.Lo/1000)+" s",
+		fmt.Sprintf("the one request takes %s s by its TTFT and TPOT, longer than the %s s of the whole run", num(least.Lo/1000), g.text("duration")), "duration", "mean_ttft_ms", "mean_tpot_ms")}
 }
 
 // firstToken finds a TPOT with the first token in it under a title that
@@ -155,7 +155,7 @@ func outlasts(g figures, n interval, one bool) []Finding {
 func firstToken(g figures) []Finding {
 	n, ok := g.outputPerRequest()
 	v, ok2 := g.all("mean_tpot_ms", "mean_itl_ms", "mean_ttft_ms")
-	if !ok || !ok2 || n.lo < 2 || g.run.Header.Imported == nil || g.run.Header.Imported.Format != interop.FormatText {
+	if !ok || !ok2 || n.Lo < 2 || g.run.Header.Imported == nil || g.run.Header.Imported.Format != interop.FormatText {
 		return nil
 	}
 	if g.definition("mean_itl_ms") == result.ChunkGap && g.definition("mean_tpot_ms") == result.DecodePerToken {
@@ -166,7 +166,7 @@ func firstToken(g figures) []Finding {
 	if d := g.definition("mean_tpot_ms"); d == result.E2EPerToken || d == result.E2EPerTokenWeighted {
 		sum = sum.widen(0.03)
 	}
-	if !tpot.above(itl) || !tpot.times(n).meets(sum) {
+	if !tpot.above(itl) || !tpot.times(n).Meets(sum) {
 		return nil
 	}
 	return []Finding{g.finding("tpot-includes-first", Warning, num(itl.mid())+" ms",
@@ -177,13 +177,13 @@ func firstToken(g figures) []Finding {
 // zeroMedian finds times per token of which half are nothing.
 func zeroMedian(g figures) []Finding {
 	n, ok := g.outputPerRequest()
-	if !ok || n.lo < 2 {
+	if !ok || n.Lo < 2 {
 		return nil
 	}
 	for _, family := range []string{"itl", "tpot"} {
 		median, mean := "median_"+family+"_ms", "mean_"+family+"_ms"
 		v, ok := g.all(median, mean)
-		if !ok || v[0].lo > 0 || v[1].lo <= 2*(v[0].hi-v[0].lo) || g.definition(median) == result.TokenGapZeros {
+		if !ok || v[0].Lo > 0 || v[1].Lo <= 2*(v[0].Hi-v[0].Lo) || g.definition(median) == result.TokenGapZeros {
 			continue
 		}
 		why := "chunks reached the client several at once"
@@ -210,14 +210,14 @@ func inFlight(g figures) []Finding {
 	if !ok {
 		return nil
 	}
-	mean := v[0].times(each).scale(0.001).over(v[1])
+	mean := v[0].times(each).scale(0.001).Over(v[1])
 	for _, name := range []string{"max_concurrent_requests", "max_concurrency"} {
 		most, ok := g.get(name)
-		if !ok || most.hi <= 0 || g.definition(name) == result.MeanInFlight || !mean.above(most) {
+		if !ok || most.Hi <= 0 || g.definition(name) == result.MeanInFlight || !mean.above(most) {
 			continue
 		}
-		return []Finding{g.finding("in-flight", Error, "at least "+num(mean.lo),
-			fmt.Sprintf("%s requests of %s ms each in %s s are %s in flight on average, above %s %s", g.text("completed"), g.text(latency), g.text("duration"), num(mean.lo), g.by[name].Label, g.text(name)),
+		return []Finding{g.finding("in-flight", Error, "at least "+num(mean.Lo),
+			fmt.Sprintf("%s requests of %s ms each in %s s are %s in flight on average, above %s %s", g.text("completed"), g.text(latency), g.text("duration"), num(mean.Lo), g.by[name].Label, g.text(name)),
 			name, latency, "completed", "duration")}
 	}
 	return nil
@@ -225,7 +225,7 @@ func inFlight(g figures) []Finding {
 
 // offeredRate is the request rate that a run was meant to have.
 func (g figures) offeredRate() (float64, bool) {
-	if v, ok := g.get("request_rate"); ok && v.lo > 0 {
+	if v, ok := g.get("request_rate"); ok && v.Lo > 0 {
 		return v.mid(), true
 	}
 	rate, err := strconv.ParseFloat(strings.TrimSpace(g.run.Header.Label(result.LabelRate)), 64)
@@ -240,18 +240,18 @@ func offered(g figures) []Finding {
 	rate, ok := g.offeredRate()
 	v, ok2 := g.all("completed", "duration", "request_throughput")
 	each, ok3 := g.latencyOfOne()
-	if !ok || !ok2 || !ok3 || v[1].lo <= 0 {
+	if !ok || !ok2 || !ok3 || v[1].Lo <= 0 {
 		return nil
 	}
 	failed, _ := g.get("failed")
 	sent := v[0].plus(failed).mid()
 	sending := (sent - 1) / rate
 	// Poisson arrivals of n requests take sqrt(n) / rate more or less.
-	after := v[1].lo - sending - 3*math.Sqrt(sent)/rate
+	after := v[1].Lo - sending - 3*math.Sqrt(sent)/rate
 	if g.by["request_rate"].Value == 0 { // of a constant rate, as far as is told
-		after = v[1].lo - sending
+		after = v[1].Lo - sending
 	}
-	long := sending >= 3*each && after > 0.1*v[1].lo
+	long := sending >= 3*each && after > 0.1*v[1].Lo
 	late := sending >= 60 && after > 0.5*sending
 	if sent < 50 || !long && !late {
 		return nil
@@ -280,11 +280,11 @@ func (g figures) latencyOfOne() (float64, bool) {
 func stall(g figures) []Finding {
 	v, ok := g.all("p99_ttft_ms", "p95_ttft_ms", "median_ttft_ms", "mean_ttft_ms")
 	done, ok2 := g.get("completed")
-	if !ok || !ok2 || done.lo < 20 {
+	if !ok || !ok2 || done.Lo < 20 {
 		return nil
 	}
 	p99, p95, median, mean := v[0], v[1], v[2], v[3]
-	if !(p99.lo > 20*median.hi && p99.lo > 5*p95.hi) && !mean.above(p95) {
+	if !(p99.Lo > 20*median.Hi && p99.Lo > 5*p95.Hi) && !mean.above(p95) {
 		return nil
 	}
 	return []Finding{g.finding("first-token-stall", Warning, "",
@@ -292,3 +292,7 @@ func stall(g figures) []Finding {
 			g.text("p99_ttft_ms"), g.text("median_ttft_ms"), g.text("p95_ttft_ms"), g.text("mean_ttft_ms")),
 		"p99_ttft_ms", "p95_ttft_ms", "median_ttft_ms", "mean_ttft_ms")}
 }
+
+// Stalled reports whether a few requests of a run waited very long for their
+// first token, which makes a mean of them.
+func Stalled(r *interop.Run) bool { return len(stall(figuresOf(r))) > 0 }

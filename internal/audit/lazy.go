@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// lazily compiles a regular expression when it is first used: the program starts
+// Pattern compiles a regular expression when it is first used: the program starts
 // for every command and audits in one of them.
-func lazily(expr string) func() *regexp.Regexp {
+func Pattern(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

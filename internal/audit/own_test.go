@@ -103,7 +103,7 @@ func TestOwnBlocksHaveNoErrors(t *testing.T) {
 		h, calls := randomCalls(rand.New(rand.NewPCG(uint64(seed), 7)))
 		for name, text := range blocksOfRun(t, h, calls) {
 			f := interop.Read("own.txt", []byte(text))
-			for _, found := range Files([]interop.File{f}, Options{}) {
+			for _, found := range filesAudited([]interop.File{f}, Options{}) {
 				if found.Severity == Error {
 					t.Errorf("seed %d, %s: %s %s: %s\n%s", seed, name, found.Place, found.Type, found.Text, text)
 				}
@@ -156,7 +156,7 @@ func TestSimulatedRunsAreClean(t *testing.T) {
 		for name, text := range blocksOfRun(t, h, calls) {
 			doc := "# Run\n\n## Hardware\n\n2 x NVIDIA H100 SXM\n\n## Result\n\n```bash\n" + command.String() + "\n```\n\n```\n" + text + "\n```\n"
 			f := interop.Read("own.md", []byte(doc))
-			for _, found := range Files([]interop.File{f}, Options{}) {
+			for _, found := range filesAudited([]interop.File{f}, Options{}) {
 				if found.Type == "peak-buckets" && strings.Contains(name, " vllm") {
 					continue // vLLM's fixed seconds, asked for, of a run of 1.05 s
 				}

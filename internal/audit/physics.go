@@ -59,15 +59,15 @@ func physics(f *interop.File, r *interop.Run, o Options) []Finding {
 // prefill checks the first token of requests that were alone.
 func (m machine) prefill(g figures) []Finding {
 	v, ok := g.all("completed", "total_input_tokens", "median_ttft_ms")
-	if !ok || v[0].lo < 1 || v[1].lo < 1 {
+	if !ok || v[0].Lo < 1 || v[1].Lo < 1 {
 		return nil
 	}
 	peak, counted := g.get("max_concurrent_requests")
-	if v[0].lo != 1 && !(counted && peak.hi <= 1) {
+	if v[0].Lo != 1 && !(counted && peak.Hi <= 1) {
 		return nil
 	}
-	prompt := v[1].over(v[0]).mid()
-	ttft := v[2].hi / 1000
+	prompt := v[1].Over(v[0]).mid()
+	ttft := v[2].Hi / 1000
 	memory, compute := m.readPrompt(prompt), m.multiply(prompt)
 	least := max(memory, compute)
 	text := fmt.Sprintf("a prompt of %s tokens has its first token after %s ms, and ", num(prompt), g.text("median_ttft_ms"))
@@ -95,22 +95,22 @@ func probed(g figures) string {
 // arithmetic checks all tokens of a run against the peak of the arithmetic.
 func (m machine) arithmetic(g figures) []Finding {
 	v, ok := g.all("total_input_tokens", "total_output_tokens", "duration")
-	if !ok || v[2].hi <= 0 {
+	if !ok || v[2].Hi <= 0 {
 		return nil
 	}
-	least := m.multiply(v[0].lo + v[1].lo)
-	if least <= v[2].hi {
+	least := m.multiply(v[0].Lo + v[1].Lo)
+	if least <= v[2].Hi {
 		return nil
 	}
 	return []Finding{g.finding("prefill-beyond-hardware", Warning, "at least "+num(least)+" s",
-		fmt.Sprintf("%s multiplies for %s s at its peak over %s tokens, and the run lasted %s s: prompts came from a prefix cache", m.title(), num(least), num(v[0].lo+v[1].lo), g.text("duration")),
+		fmt.Sprintf("%s multiplies for %s s at its peak over %s tokens, and the run lasted %s s: prompts came from a prefix cache", m.title(), num(least), num(v[0].Lo+v[1].Lo), g.text("duration")),
 		"duration", "total_input_tokens", "total_output_tokens")}
 }
 
 // decode checks times per token against one reading of the weights.
 func (m machine) decode(g figures) []Finding {
 	n, ok := g.outputPerRequest()
-	if !ok || n.lo < 2 {
+	if !ok || n.Lo < 2 {
 		return nil
 	}
 	least := 1000 * m.step(1) / m.spec
@@ -119,13 +119,13 @@ func (m machine) decode(g figures) []Finding {
 		least := least
 		switch g.definition(name) {
 		case result.E2EPerToken, result.E2EPerTokenWeighted:
-			least *= (n.lo - 1) / n.lo // the first of n tokens is of the prefill
+			least *= (n.Lo - 1) / n.Lo // the first of n tokens is of the prefill
 		case result.MessageGap, result.ChunkGap, result.TokenGapZeros:
 			continue // several in one read are gaps of nothing
 		case result.Ours:
 			ok = ok && name[len(name)-6:] != "itl_ms"
 		}
-		if ok && v.hi < least {
+		if ok && v.Hi < least {
 			return []Finding{g.finding("decode-beyond-hardware", Warning, "at least "+num(least)+" ms",
 				fmt.Sprintf("%s %s is below the %s ms that %s needs to read the weights that one token uses: it is no decode time", g.by[name].Label, g.text(name), num(least), m.title()), name)}
 		}
@@ -140,22 +140,22 @@ func (m machine) generation(g figures) []Finding {
 	if !ok {
 		flying, ok = g.get("completed")
 	}
-	if !ok || flying.hi < 1 {
+	if !ok || flying.Hi < 1 {
 		return nil
 	}
-	most := m.rate(flying.hi)
+	most := m.rate(flying.Hi)
 	assumed := ""
 	if m.wider != nil {
 		w := m
 		w.model, w.wider = *m.wider, nil
-		assumed = fmt.Sprintf(" (%s weights, which its command does not name; with %s %s)", strings.ToUpper(string(m.model.Format)), strings.ToUpper(string(w.model.Format)), num(w.rate(flying.hi)))
+		assumed = fmt.Sprintf(" (%s weights, which its command does not name; with %s %s)", strings.ToUpper(string(m.model.Format)), strings.ToUpper(string(w.model.Format)), num(w.rate(flying.Hi)))
 	}
 	for _, c := range []struct{ kind, name string }{
 		{"throughput-beyond-hardware", "output_throughput"},
 		{"peak-beyond-hardware", "max_output_tokens_per_s"},
 	} {
 		v, ok := g.get(c.name)
-		if !ok || v.lo <= most {
+		if !ok || v.Lo <= most {
 			continue
 		}
 		if tokens, counted := g.get("total_output_tokens"); counted && v.above(tokens) && g.definition(c.name) == result.InverseGapPeak {
@@ -171,18 +171,18 @@ func (m machine) generation(g figures) []Finding {
 // between two of a stream.
 func (m machine) sequences(g figures) (running, prompt, answer float64, ok bool) {
 	v, ok := g.all("max_output_tokens_per_s", "median_itl_ms", "completed", "total_input_tokens", "total_output_tokens", "max_concurrent_requests")
-	if !ok || v[2].lo < 1 || v[1].lo <= 0 || m.spec != 1 || g.definition("max_output_tokens_per_s") != result.MessageBuckets {
+	if !ok || v[2].Lo < 1 || v[1].Lo <= 0 || m.spec != 1 || g.definition("max_output_tokens_per_s") != result.MessageBuckets {
 		return 0, 0, 0, false
 	}
 	running = min(v[0].mid()*v[1].mid()/1000, v[5].mid())
-	return running, v[3].over(v[2]).mid(), v[4].over(v[2]).mid(), true
+	return running, v[3].Over(v[2]).mid(), v[4].Over(v[2]).mid(), true
 }
 
 // starved remarks on runs that the size of the cache held back.
 func (m machine) starved(g figures) (Finding, bool) {
 	n, prompt, answer, ok := m.sequences(g)
 	flying, _ := g.get("max_concurrent_requests")
-	if !ok || n > 0.5*flying.lo || flying.lo < 10 {
+	if !ok || n > 0.5*flying.Lo || flying.Lo < 10 {
 		return Finding{}, false
 	}
 	tokens := n * (prompt + answer/2)
@@ -195,7 +195,7 @@ func (m machine) starved(g figures) (Finding, bool) {
 	if room <= 0 || tokens < 0.5*room || tokens > 1.2*room {
 		return Finding{}, false
 	}
-	running := counted(int(math.Round(n)), "sequence")
+	running := Counted(int(math.Round(n)), "sequence")
 	return g.finding("cache-starved", Note, running+" at once",
 		fmt.Sprintf("%s tok/s at %s ms a token are %s at once, of %.0f in flight, with %s tokens, %.0f %% of the cache that the weights leave (%s tokens): memory bounds the run more than the engine",
 			g.text("max_output_tokens_per_s"), g.text("median_itl_ms"), running, flying.mid(), num(tokens), 100*tokens/room, num(room)), "max_output_tokens_per_s", "median_itl_ms", "max_concurrent_requests"), true

@@ -31,7 +31,7 @@ func recognise(f *interop.File, r *interop.Run, o Options) (m machine, missing s
 	if known {
 		m.acc = *o.Accelerator
 	} else {
-		m.acc, known = acceleratorIn(surroundings(f, r, hardware)...)
+		m.acc, known = AcceleratorIn(surroundings(f, r, hardware)...)
 	}
 	switch {
 	case !ok && !known && name == "" && hardware == "":
@@ -175,9 +175,9 @@ var acceleratorNames = []struct {
 	{[]string{"4090"}, "rtx-4090"},
 }
 
-// acceleratorIn finds the first of texts that names a known device. One that
+// AcceleratorIn finds the first of texts that names a known device. One that
 // names several does not tell which of them a run used.
-func acceleratorIn(texts ...string) (arch.Accelerator, bool) {
+func AcceleratorIn(texts ...string) (arch.Accelerator, bool) {
 	for _, t := range texts {
 		low, name := strings.ToLower(t), ""
 		if slices.ContainsFunc(otherDevices, func(w string) bool { return hasWord(low, w) }) {
@@ -257,7 +257,7 @@ func gpusOf(r *interop.Run, ws []string) int {
 }
 
 // leadingCount finds "8 x", "4 nodes", "H200x8".
-var leadingCount = lazily(`(?i)(?:^|[^\w.])(\d{1,4})\s*(?:x|×|nodes?\b|gpus?\b)|x\s?(\d{1,4})$|^an? single\b`)
+var leadingCount = Pattern(`(?i)(?:^|[^\w.])(\d{1,4})\s*(?:x|×|nodes?\b|gpus?\b)|x\s?(\d{1,4})$|^an? single\b`)
 
 // stated is the number of devices that the text gives; 0 for none.
 func stated(r *interop.Run) int {
@@ -299,7 +299,7 @@ func speculation(ws []string) float64 {
 	return spec
 }
 
-var draftTokens = lazily(`num_speculative_tokens\W{1,4}(\d+)`)
+var draftTokens = Pattern(`num_speculative_tokens\W{1,4}(\d+)`)
 
 // flagIn returns the value of a flag under any of its spellings.
 func flagIn(ws, flags []string) (string, bool) {

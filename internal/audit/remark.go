@@ -42,13 +42,13 @@ func remarks(f *interop.File, r *interop.Run, said []saidLengths) []Finding {
 	out = append(out, gaps(g)...)
 	out = append(out, queue(g)...)
 	out = append(out, lengths(said, g)...)
-	if v, ok := g.all("total_input_tokens", "total_output_tokens"); ok && v[0].lo >= 99*v[1].hi && v[1].lo > 0 {
+	if v, ok := g.all("total_input_tokens", "total_output_tokens"); ok && v[0].Lo >= 99*v[1].Hi && v[1].Lo > 0 {
 		out = append(out, g.finding("mostly-prompt", Note, "",
 			fmt.Sprintf("%s of the total throughput are prompt tokens: generation runs at %s tok/s", percent(v[0].mid()/(v[0].mid()+v[1].mid())), g.text("output_throughput")),
 			"total_token_throughput", "output_throughput"))
 	}
-	if done, ok := g.get("completed"); ok && done.hi < 100 && done.lo > 0 && g.text("p99_ttft_ms") != "" {
-		out = append(out, g.finding("few-samples", Note, "", fmt.Sprintf("of %s, P99 tells no more than the largest", counted(int(done.mid()), "request")), "p99_ttft_ms", "completed"))
+	if done, ok := g.get("completed"); ok && done.Hi < 100 && done.Lo > 0 && g.text("p99_ttft_ms") != "" {
+		out = append(out, g.finding("few-samples", Note, "", fmt.Sprintf("of %s, P99 tells no more than the largest", Counted(int(done.mid()), "request")), "p99_ttft_ms", "completed"))
 	}
 	return out
 }
@@ -58,16 +58,16 @@ func gaps(g figures) []Finding {
 	var out []Finding
 	n, ok := g.outputPerRequest()
 	v, ok2 := g.all("mean_tpot_ms", "mean_itl_ms")
-	if ok && ok2 && n.lo == n.hi && n.lo == math.Round(n.lo) && n.lo >= 2 && v[1].lo > 0 && v[0].above(v[1]) {
-		tokens := n.lo - 1
-		counted := v[0].scale(tokens).over(v[1])
-		if m := math.Round(counted.mid()); m > tokens && m <= 2*tokens && (n.lo <= 16 && counted.widen(0.002).meets(exactly(m)) || counted.meets(exactly(m)) && counted.hi-counted.lo < 0.5) {
+	if ok && ok2 && n.Lo == n.Hi && n.Lo == math.Round(n.Lo) && n.Lo >= 2 && v[1].Lo > 0 && v[0].above(v[1]) {
+		tokens := n.Lo - 1
+		counted := v[0].scale(tokens).Over(v[1])
+		if m := math.Round(counted.mid()); m > tokens && m <= 2*tokens && (n.Lo <= 16 && counted.widen(0.002).Meets(exactly(m)) || counted.Meets(exactly(m)) && counted.Hi-counted.Lo < 0.5) {
 			out = append(out, g.finding("itl-zero-gap", Note, g.text("mean_tpot_ms")+" ms",
 				fmt.Sprintf("Mean ITL %s ms is %s/%s of Mean TPOT %s ms: %s tokens have %s gaps and the client counts %s, also those before messages without a token",
-					g.text("mean_itl_ms"), num(tokens), num(m), g.text("mean_tpot_ms"), num(n.lo), num(tokens), num(m)), "mean_itl_ms", "mean_tpot_ms"))
+					g.text("mean_itl_ms"), num(tokens), num(m), g.text("mean_tpot_ms"), num(n.Lo), num(tokens), num(m)), "mean_itl_ms", "mean_tpot_ms"))
 		}
 	}
-	if v, ok := g.all("p99_itl_ms", "median_itl_ms"); ok && v[1].lo > 0 && v[0].lo > 3*v[1].hi {
+	if v, ok := g.all("p99_itl_ms", "median_itl_ms"); ok && v[1].Lo > 0 && v[0].Lo > 3*v[1].Hi {
 		if d := g.definition("p99_itl_ms"); d == result.MessageGap || d == result.ChunkGap || d == result.Ours {
 			out = append(out, g.finding("itl-stalls", Note, "",
 				fmt.Sprintf("P99 ITL %s ms is %s times the median: streams stall while a step also takes in prompts", g.text("p99_itl_ms"), num(v[0].mid()/v[1].mid())), "p99_itl_ms", "median_itl_ms"))
@@ -80,13 +80,13 @@ func gaps(g figures) []Finding {
 func queue(g figures) []Finding {
 	v, ok := g.all("completed", "max_concurrent_requests", "mean_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "duration")
 	rate, finite := g.offeredRate()
-	if !ok || v[0].lo < 10 || v[1].hi < v[0].lo || finite && rate < v[0].hi {
+	if !ok || v[0].Lo < 10 || v[1].Hi < v[0].Lo || finite && rate < v[0].Hi {
 		return nil
 	}
 	mean, p99, duration := v[2], v[3], v[5]
 	share := mean.mid() / p99.mid()
 	var out []Finding
-	if share >= 0.3 && share <= 0.8 && mean.lo > 5*v[4].hi {
+	if share >= 0.3 && share <= 0.8 && mean.Lo > 5*v[4].Hi {
 		out = append(out, g.finding("burst", Note, "",
 			fmt.Sprintf("all %s requests were sent at once: mean TTFT %s ms is the wait in the queue (%s of P99, %s of the run), and the figures are those of a batch job", g.text("completed"), g.text("mean_ttft_ms"), percent(share), percent(mean.mid()/1000/duration.mid())),
 			"mean_ttft_ms", "p99_ttft_ms", "max_concurrent_requests", "duration"))
@@ -104,10 +104,10 @@ func queue(g figures) []Finding {
 // lengths compares prompts and answers with what was asked for.
 func lengths(said []saidLengths, g figures) []Finding {
 	v, ok := g.all("completed", "total_input_tokens", "total_output_tokens")
-	if !ok || v[0].lo < 1 {
+	if !ok || v[0].Lo < 1 {
 		return nil
 	}
-	in, out := v[1].over(v[0]).mid(), v[2].over(v[0]).mid()
+	in, out := v[1].Over(v[0]).mid(), v[2].Over(v[0]).mid()
 	wantIn, wantOut := asked(said, g.run, in)
 	var found []Finding
 	if wantOut > 0 && out < 0.995*wantOut {
@@ -122,7 +122,7 @@ func lengths(said []saidLengths, g figures) []Finding {
 }
 
 // lengthsIn finds lengths of prompts and answers in a line of text.
-var lengthsIn = lazily(`(?i)(\d[\d,]*)\s*(?:input|prompt) tokens,?\s*(?:and )?(\d[\d,]*)\s*output tokens`)
+var lengthsIn = Pattern(`(?i)(\d[\d,]*)\s*(?:input|prompt) tokens,?\s*(?:and )?(\d[\d,]*)\s*output tokens`)
 
 // saidLengths are lengths of prompt and answer as a text has them.
 type saidLengths struct{ in, out float64 }
@@ -131,7 +131,7 @@ type saidLengths struct{ in, out float64 }
 // or its document, where prompts of that length were sent; 0 where they are not
 // known.
 func asked(said []saidLengths, r *interop.Run, in float64) (wantIn, wantOut float64) {
-	bench, profile := r.Header.Label(result.LabelBenchCommand), profileOf(r)
+	bench, profile := r.Header.Label(result.LabelBenchCommand), Profile(r)
 	all := []saidLengths{{profile.Input, profile.Output}}
 	if !strings.Contains(strings.ToLower(r.Header.Label(result.LabelDataset)), "sharegpt") || strings.Contains(bench, "--hf-name") {
 		wanted := command.ReadBenchmark(bench)
@@ -145,6 +145,10 @@ func asked(said []saidLengths, r *interop.Run, in float64) (wantIn, wantOut floa
 	return 0, 0
 }
 
+// mostLengths bounds the lengths that a length is compared with, so that no
+// document takes long.
+const mostLengths = 64
+
 // lengthsSaid are the lengths that the text of a document names.
 func lengthsSaid(doc *interop.Document) []saidLengths {
 	if doc == nil {
@@ -157,7 +161,7 @@ func lengthsSaid(doc *interop.Document) []saidLengths {
 	var out []saidLengths
 	for _, t := range doc.Prose {
 		for _, m := range lengthsIn().FindAllStringSubmatch(t.Text, -1) {
-			if l := (saidLengths{number(m[1]), number(m[2])}); !slices.Contains(out[max(0, len(out)-lookback):], l) {
+			if l := (saidLengths{number(m[1]), number(m[2])}); !slices.Contains(out[max(0, len(out)-mostLengths):], l) {
 				out = append(out, l)
 			}
 		}
@@ -165,8 +169,8 @@ func lengthsSaid(doc *interop.Document) []saidLengths {
 	return out
 }
 
-// profileOf reads what the profile of a run asks for.
-func profileOf(r *interop.Run) command.Benchmark {
+// Profile reads what the profile of a run asks for.
+func Profile(r *interop.Run) command.Benchmark {
 	number := func(label string) float64 {
 		v, _ := strconv.ParseFloat(r.Header.Label(label), 64)
 		return v

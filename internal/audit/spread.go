@@ -63,9 +63,9 @@ func mean(g figures, s *spread) []Finding {
 	for _, q := range s.quantiles {
 		share := 1 - q.at
 		whole := share > 0 && math.Abs(math.Round(1/share)*share-1) < 1e-6 && share <= 0.5
-		if (q.at == 0 || whole) && q.v.lo > last {
-			least += share * (q.v.lo - last)
-			last = q.v.lo
+		if (q.at == 0 || whole) && q.v.Lo > last {
+			least += share * (q.v.Lo - last)
+			last = q.v.Lo
 			cite = append(cite, q.name)
 		}
 		if q.at == 1 && m.above(q.v) {
@@ -97,7 +97,7 @@ func deviation(g figures, s *spread) []Finding {
 		case 1:
 			high = &s.quantiles[i]
 		case 0.5:
-			if far := math.Max(m.lo-q.v.hi, q.v.lo-m.hi); far > 0 && exactly(far).above(std) {
+			if far := math.Max(m.Lo-q.v.Hi, q.v.Lo-m.Hi); far > 0 && exactly(far).above(std) {
 				return []Finding{g.finding("std-impossible", Error, "at least "+num(far)+" ms",
 					fmt.Sprintf("%s %s is less than mean and median are apart", g.by[s.std].Label, g.text(s.std)), s.std, s.mean, q.name)}
 			}
@@ -106,7 +106,7 @@ func deviation(g figures, s *spread) []Finding {
 	if low == nil || high == nil {
 		return nil
 	}
-	most := math.Sqrt(2 * max(0, high.v.hi-m.lo) * max(0, m.hi-low.v.lo))
+	most := math.Sqrt(2 * max(0, high.v.Hi-m.Lo) * max(0, m.Hi-low.v.Lo))
 	if !std.above(exactly(most)) {
 		return nil
 	}
@@ -118,7 +118,7 @@ func deviation(g figures, s *spread) []Finding {
 func single(g figures, s *spread) []Finding {
 	m, ok := g.get(s.mean)
 	for _, q := range s.quantiles {
-		if ok && !q.v.meets(m) {
+		if ok && !q.v.Meets(m) {
 			return []Finding{g.finding("single-request", Error, g.text(s.mean)+" ms",
 				fmt.Sprintf("of one request, %s %s and %s %s cannot differ", g.by[s.mean].Label, g.text(s.mean), g.by[q.name].Label, g.text(q.name)), s.mean, q.name)}
 		}

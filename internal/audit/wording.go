@@ -37,8 +37,8 @@ func group(s string) string {
 // percent prints a share.
 func percent(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" }
 
-// lines writes line numbers: "line 4", "lines 4, 7 and 12".
-func lines(numbers []int) string {
+// Lines writes line numbers: "line 4", "lines 4, 7 and 12".
+func Lines(numbers []int) string {
 	const most = 8
 	var words []string
 	for _, n := range numbers {
@@ -56,16 +56,16 @@ func lines(numbers []int) string {
 	return "lines " + strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
-// counted writes a number with its noun.
-func counted(n int, noun string) string {
+// Counted writes a number with its noun.
+func Counted(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// shortList joins the first few of a list.
-func shortList(all []string) string {
+// ShortList joins the first few of a list.
+func ShortList(all []string) string {
 	const most = 8
 	if len(all) > most {
 		return strings.Join(all[:most], ", ") + fmt.Sprintf(" and %d more", len(all)-most)
@@ -73,20 +73,12 @@ func shortList(all []string) string {
 	return strings.Join(all, ", ")
 }
 
-// repeats writes how many blocks repeat.
-func repeats(n int) string {
+// BlocksRepeat writes how many blocks repeat.
+func BlocksRepeat(n int) string {
 	if n == 1 {
 		return "one block repeats"
 	}
 	return fmt.Sprintf("%d blocks repeat", n)
-}
-
-// joinAnd joins words with commas and an "and".
-func joinAnd(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
 // comma puts a comma before a text that is not empty.

@@ -9,6 +9,7 @@ import (
 
 	"perflab/internal/arch"
 	"perflab/internal/audit"
+	"perflab/internal/audit/document"
 	"perflab/internal/report"
 )
 
@@ -120,10 +121,10 @@ func runAudit(env Env, f *auditFlags, paths []string) error {
 		return err
 	}
 	if f.list {
-		return f.print(env, func(w io.Writer) error { return report.ChecksText(w, audit.Checks()) })
+		return f.print(env, func(w io.Writer) error { return report.ChecksText(w, document.Checks()) })
 	}
 	files := readResults(env, paths, true)
-	a := report.Audit{Findings: audit.Files(files, o), Least: least}
+	a := report.Audit{Findings: document.Audit(files, o), Least: least}
 	for _, file := range files {
 		a.Files = append(a.Files, file.Name)
 	}

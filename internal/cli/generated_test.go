@@ -16,6 +16,7 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 
 	"perflab/internal/audit"
+	"perflab/internal/audit/document"
 	"perflab/internal/lab"
 	"perflab/internal/openai"
 	"perflab/internal/result"
@@ -32,7 +33,7 @@ func TestGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"findings.md":       findingsMarkdown(audit.Checks()),
+		"findings.md":       findingsMarkdown(document.Checks()),
 		"metrics.md":        result.MetricsMarkdown(),
 		"study.schema.json": string(schema),
 	} {

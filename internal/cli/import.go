@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perflab/internal/audit"
+	"perflab/internal/audit/document"
 	"perflab/internal/interop"
 	"perflab/internal/lab"
 	"perflab/internal/result"
@@ -122,7 +123,7 @@ func opened(paths []string) error {
 // that exist before anything is.
 func imported(files []interop.File, out string) ([]lab.Import, error) {
 	findings := map[*interop.Run][]audit.Finding{}
-	for _, f := range audit.Files(files, audit.Options{}) {
+	for _, f := range document.Audit(files, audit.Options{}) {
 		for _, x := range append([]audit.Finding{f}, f.Also...) {
 			if x.Run != nil {
 				findings[x.Run] = append(findings[x.Run], x)

@@ -21,8 +21,8 @@ func predicted(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), code
 }
 
-// document is the JSON of perflab predict.
-func document(t *testing.T, args ...string) forecast.Table {
+// predictedTable is the JSON of perflab predict.
+func predictedTable(t *testing.T, args ...string) forecast.Table {
 	t.Helper()
 	out, errs, code := predicted(t, append([]string{"--json", "--num-prompts", "20", "--random-input-len", "64", "--random-output-len", "8", "--draws", "0"}, args...)...)
 	var f forecast.Table
@@ -63,7 +63,7 @@ func TestPredictHelp(t *testing.T) {
 // TestPredictGrid: every combination is a row, replicas fill the machine, a
 // refusal keeps its reason, and the objective orders.
 func TestPredictGrid(t *testing.T) {
-	f := document(t, "--gpu", "h100-sxm", "--gpus", "4", "--grid", "tp=1,2,8", "--grid", "max_num_seqs=,64", "--objective", "mean_ttft", "--", "vllm", "serve", "Qwen/Qwen3-14B")
+	f := predictedTable(t, "--gpu", "h100-sxm", "--gpus", "4", "--grid", "tp=1,2,8", "--grid", "max_num_seqs=,64", "--objective", "mean_ttft", "--", "vllm", "serve", "Qwen/Qwen3-14B")
 	if !f.Simulated || f.Schema != forecast.Schema || len(f.Rows) != 6 || len(f.Configurations) != 6 {
 		t.Fatalf("%+v", f)
 	}
@@ -92,7 +92,7 @@ func TestPredictLoads(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	f := document(t, "--gpu", "h100-sxm,h200", "--commands", file, "--request-rate", "2,inf", "--max-concurrency", "4..8x2")
+	f := predictedTable(t, "--gpu", "h100-sxm,h200", "--commands", file, "--request-rate", "2,inf", "--max-concurrency", "4..8x2")
 	if len(f.Configurations) != 4 || len(f.Rows) != 16 {
 		t.Fatalf("%d commands, %d rows", len(f.Configurations), len(f.Rows))
 	}

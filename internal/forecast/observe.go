@@ -13,6 +13,7 @@ import (
 
 	"perflab/internal/arch"
 	"perflab/internal/audit"
+	"perflab/internal/audit/document"
 	"perflab/internal/calib"
 	"perflab/internal/engine"
 	"perflab/internal/field"
@@ -138,7 +139,7 @@ func (o *Observer) resolve(x *calib.Observation) error {
 func (o *Observer) Documents(files []interop.File) {
 	files = interop.Merge(files)
 	findings := map[*interop.Run][]audit.Finding{}
-	all := audit.Files(files, audit.Options{})
+	all := document.Audit(files, audit.Options{})
 	for _, f := range all {
 		for _, x := range append([]audit.Finding{f}, f.Also...) {
 			if x.Run != nil {

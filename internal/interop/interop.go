@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"perflab/internal/result"
@@ -112,6 +113,35 @@ func (r *Run) Figure(name string) (Figure, bool) {
 		}
 	}
 	return Figure{}, false
+}
+
+// Value is a figure's value; 0 where the run lacks it.
+func (r *Run) Value(name string) float64 {
+	f, _ := r.Figure(name)
+	return f.Value
+}
+
+// Text is a figure as printed; "" where the run lacks it.
+func (r *Run) Text(name string) string {
+	f, _ := r.Figure(name)
+	return f.Text
+}
+
+// PerRequest is a total per completed request; 0 where the run lacks either.
+func (r *Run) PerRequest(total string) float64 {
+	if n := r.Value("completed"); n > 0 {
+		return r.Value(total) / n
+	}
+	return 0
+}
+
+// FigureKey is equal for runs that print the same figures.
+func (r *Run) FigureKey() string {
+	var b strings.Builder
+	for _, f := range r.Figures {
+		b.WriteString(f.Name + "=" + strconv.FormatFloat(f.Value, 'g', -1, 64) + ";")
+	}
+	return b.String()
 }
 
 // dropUnmeasured takes away the latencies of which every statistic is zero:

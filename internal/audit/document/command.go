@@ -1,4 +1,4 @@
-package audit
+package document
 
 import (
 	"fmt"
@@ -7,44 +7,45 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/audit"
 	"perflab/internal/interop"
 	"perflab/internal/interop/command"
 )
 
 // commandChecks are the types that commands finds.
-func commandChecks() []Check {
-	return []Check{
-		{"engine-contradicts-heading", Warning, "A command starts another engine than the one that the heading above it names.",
+func commandChecks() []check {
+	return []check{
+		{"engine-contradicts-heading", audit.Warning, "A command starts another engine than the one that the heading above it names.",
 			"For serving commands under a heading, caption or label that names engines; a caption or comment goes before a heading, and the document's title does not count."},
-		{"model-contradicts-heading", Warning, "A command serves another model than the document says it is about.",
+		{"model-contradicts-heading", audit.Warning, "A command serves another model than the document says it is about.",
 			"Where a section on the model or a heading names one; owners, formats such as -FP8 and dates are left out of the comparison, drafts and placeholders are not models."},
-		{"flag-contradicts-heading", Warning, "A heading gives a parallelism, such as TP4, that the command under it does not have.",
+		{"flag-contradicts-heading", audit.Warning, "A heading gives a parallelism, such as TP4, that the command under it does not have.",
 			"For TP, PP, DP, EP and DCP with a number, and for EP without one; a size that a command leaves out is 1, and vLLM's expert parallelism has the size of its layout."},
-		{"more-devices-than-stated", Warning, "A command needs more devices than the document says there are.",
+		{"more-devices-than-stated", audit.Warning, "A command needs more devices than the document says there are.",
 			"For tensor times pipeline parallelism, where the text counts the devices of one node."},
-		{"command-not-shell-safe", Warning, "A shell makes something else of a command than its writer meant.",
+		{"command-not-shell-safe", audit.Warning, "A shell makes something else of a command than its writer meant.",
 			"For commands, not for flags alone: brace expansion, lost quotes of JSON, unquoted & and parentheses, quotes and dashes of print, a continuation followed by spaces, a line that lacks one."},
-		{"command-placeholder", Note, "A command has placeholders or private addresses that a reader must fill in.",
+		{"command-placeholder", audit.Note, "A command has placeholders or private addresses that a reader must fill in.",
 			"Single capital letters, <words>, variables that nothing in the document defines, addresses of private networks; one note a document."},
-		{"flag-without-effect", Warning, "A flag does nothing as it is given.",
+		{"flag-without-effect", audit.Warning, "A flag does nothing as it is given.",
 			"vllm bench serve's flags of another dataset than the one chosen (random where none is), and SGLang's --enable-dp-attention at a data-parallel size of 1."},
-		{"script-contradicts-block", Warning, "The comment above a block names another value of a flag than the script that the block stands under.",
+		{"script-contradicts-block", audit.Warning, "The comment above a block names another value of a flag than the script that the block stands under.",
 			"Where a comment spells flags; one finding a script."},
-		{"change-not-recorded", Warning, "A heading names a change that no command, model or flag of its blocks shows.",
+		{"change-not-recorded", audit.Warning, "A heading names a change that no command, model or flag of its blocks shows.",
 			"Where the blocks have commands or flags; for changes other than quantisation only where an earlier block has the same words and other figures."},
-		{"several-changes", Warning, "A step changes several things at once against every earlier step of its engine and load.",
+		{"several-changes", audit.Warning, "A step changes several things at once against every earlier step of its engine and load.",
 			"Flags of one feature count once (layout, speculation, attention backend), flags that shape answers not at all; comparisons of a baseline with a result are no steps."},
-		{"benchmark-command-missing", Note, "Blocks fit none of the benchmark commands that the document shows.",
+		{"benchmark-command-missing", audit.Note, "Blocks fit none of the benchmark commands that the document shows.",
 			"By number of requests and lengths; a command with placeholders fits any, and profiles in YAML count as commands."},
-		{"requests-missing", Warning, "A block has fewer requests than its command asked for, and does not say that any failed.",
+		{"requests-missing", audit.Warning, "A block has fewer requests than its command asked for, and does not say that any failed.",
 			"Where the run says how many it asked for; else from 20, where the number is none that one asks for (no multiple of 10, no power of two), below a command's and at least a third of it."},
-		{"text-contradiction", Note, "The text speaks of a draft model where every command speculates with the model's own layers.",
+		{"text-contradiction", audit.Note, "The text speaks of a draft model where every command speculates with the model's own layers.",
 			"Where the text has a chosen draft model or one trained on something, and the commands tell their method."},
 	}
 }
 
 // commands checks the commands of a document against its headings and blocks.
-func commands(f *interop.File, _ Options) []Finding {
+func commands(f *interop.File, _ audit.Options) []audit.Finding {
 	if f.Doc == nil {
 		return nil
 	}
@@ -55,8 +56,8 @@ func commands(f *interop.File, _ Options) []Finding {
 }
 
 // shellFindings finds what a shell makes of commands.
-func shellFindings(f *interop.File) []Finding {
-	var out []Finding
+func shellFindings(f *interop.File) []audit.Finding {
+	var out []audit.Finding
 	for i := range f.Doc.Scripts {
 		s := &f.Doc.Scripts[i]
 		if s.Kind != interop.ScriptServing && s.Kind != interop.ScriptBenchmark {
@@ -77,7 +78,7 @@ func shellFindings(f *interop.File) []Finding {
 		}
 		faults = append(faults, continuationFaults(f.Doc, s)...)
 		if len(faults) > 0 {
-			out = append(out, Finding{Type: "command-not-shell-safe", Severity: Warning, Place: placed(f, s.Line, s.Section),
+			out = append(out, audit.Finding{Type: "command-not-shell-safe", Severity: audit.Warning, Place: placed(f, s.Line, s.Section),
 				Text: "a shell does not run this as it is meant: " + strings.Join(faults, "; ")})
 		}
 	}
@@ -113,15 +114,15 @@ func continuationFaults(doc *interop.Document, s *interop.Script) []string {
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " \t")) }
 
 var (
-	definition   = lazily(`(?m)(?:^|\s)([A-Za-z_][A-Za-z0-9_]*)(?:: |=)`)
-	literal      = lazily(`'[^']*'`)
-	variable     = lazily(`\$\{?([A-Za-z_][A-Za-z0-9_]*)`)
-	angled       = lazily(`<[A-Za-z][A-Za-z0-9_ -]*>`)
-	privateRange = lazily(`\b(?:10\.\d{1,3}|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.\d{1,3}\.\d{1,3}\b`)
+	definition   = audit.Pattern(`(?m)(?:^|\s)([A-Za-z_][A-Za-z0-9_]*)(?:: |=)`)
+	literal      = audit.Pattern(`'[^']*'`)
+	variable     = audit.Pattern(`\$\{?([A-Za-z_][A-Za-z0-9_]*)`)
+	angled       = audit.Pattern(`<[A-Za-z][A-Za-z0-9_ -]*>`)
+	privateRange = audit.Pattern(`\b(?:10\.\d{1,3}|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.\d{1,3}\.\d{1,3}\b`)
 )
 
 // placeholders finds what a reader must fill in before a command runs.
-func placeholders(f *interop.File) []Finding {
+func placeholders(f *interop.File) []audit.Finding {
 	var found []string
 	var at []int
 	var section []string
@@ -162,8 +163,8 @@ func placeholders(f *interop.File) []Finding {
 	if len(at) == 0 {
 		return nil
 	}
-	return []Finding{{Type: "command-placeholder", Severity: Note, Place: placed(f, at[0], section),
-		Text: fmt.Sprintf("the commands at %s do not run as printed: the reader must supply %s", lines(at), strings.Join(found, ", "))}}
+	return []audit.Finding{{Type: "command-placeholder", Severity: audit.Note, Place: placed(f, at[0], section),
+		Text: fmt.Sprintf("the commands at %s do not run as printed: the reader must supply %s", audit.Lines(at), strings.Join(found, ", "))}}
 }
 
 // definitionsIn are the names that a document gives a value, as NAME=value or
@@ -179,8 +180,8 @@ func definitionsIn(doc *interop.Document) map[string]bool {
 }
 
 // flagsWithoutEffect finds flags that do nothing as they are given.
-func flagsWithoutEffect(f *interop.File) []Finding {
-	var out []Finding
+func flagsWithoutEffect(f *interop.File) []audit.Finding {
+	var out []audit.Finding
 	at := map[string][]int{}
 	for i := range f.Doc.Scripts {
 		s := &f.Doc.Scripts[i]
@@ -195,13 +196,13 @@ func flagsWithoutEffect(f *interop.File) []Finding {
 			continue
 		}
 		if at[text] == nil {
-			out = append(out, Finding{Type: "flag-without-effect", Severity: Warning, Place: placed(f, s.Line, s.Section), Text: text})
+			out = append(out, audit.Finding{Type: "flag-without-effect", Severity: audit.Warning, Place: placed(f, s.Line, s.Section), Text: text})
 		}
 		at[text] = append(at[text], s.Line)
 	}
 	for i, o := range out {
 		if len(at[o.Text]) > 1 {
-			out[i].Text += " (" + lines(at[o.Text]) + ")"
+			out[i].Text += " (" + audit.Lines(at[o.Text]) + ")"
 		}
 	}
 	return out
@@ -262,7 +263,7 @@ func idleBenchFlags(f *interop.File, s *interop.Script) string {
 // default: 128 out exactly, and 1024 in but for a token of the tokenizer's.
 func defaultLengths(runs []interop.Run) (n int, exact bool) {
 	for i := range runs {
-		in, out := perRequest(&runs[i], "total_input_tokens"), perRequest(&runs[i], "total_output_tokens")
+		in, out := runs[i].PerRequest("total_input_tokens"), runs[i].PerRequest("total_output_tokens")
 		if out != 128 || in < 1022 || in > 1026 {
 			return 0, false
 		}
@@ -275,8 +276,8 @@ func defaultLengths(runs []interop.Run) (n int, exact bool) {
 func lengthsOf(runs []interop.Run) string {
 	var all []string
 	for i := range runs {
-		t := fmt.Sprintf("%s in and %s out a request", strconv.FormatFloat(perRequest(&runs[i], "total_input_tokens"), 'f', -1, 64),
-			strconv.FormatFloat(perRequest(&runs[i], "total_output_tokens"), 'f', -1, 64))
+		t := fmt.Sprintf("%s in and %s out a request", strconv.FormatFloat(runs[i].PerRequest("total_input_tokens"), 'f', -1, 64),
+			strconv.FormatFloat(runs[i].PerRequest("total_output_tokens"), 'f', -1, 64))
 		if !slices.Contains(all, t) && len(all) < 3 {
 			all = append(all, t)
 		}
@@ -285,10 +286,10 @@ func lengthsOf(runs []interop.Run) string {
 }
 
 // draftText finds prose on a draft model that was chosen.
-var draftText = lazily(`(?i)chosen draft model|draft model (?:here|used here)|draft model[^.]{0,40} trained on`)
+var draftText = audit.Pattern(`(?i)chosen draft model|draft model (?:here|used here)|draft model[^.]{0,40} trained on`)
 
 // draftModel finds prose on a draft model where none is used.
-func draftModel(f *interop.File, steps []stage) []Finding {
+func draftModel(f *interop.File, steps []stage) []audit.Finding {
 	own := 0
 	for _, s := range steps {
 		if _, ok := s.setup.Flags["speculative-draft-model"]; ok {
@@ -307,7 +308,7 @@ func draftModel(f *interop.File, steps []stage) []Finding {
 	}
 	for _, p := range f.Doc.Prose {
 		if m := draftText().FindString(p.Text); m != "" {
-			return []Finding{{Type: "text-contradiction", Severity: Note, Place: placed(f, p.Line, p.Section),
+			return []audit.Finding{{Type: "text-contradiction", Severity: audit.Note, Place: placed(f, p.Line, p.Section),
 				Text: fmt.Sprintf("the text speaks of a draft model (%q), but the commands speculate with the model's own layers, as at line %d: it is of another document", m, own)}}
 		}
 	}

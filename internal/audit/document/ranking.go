@@ -1,7 +1,8 @@
-package audit
+package document
 
 import (
 	"fmt"
+	"perflab/internal/audit"
 	"strings"
 )
 
@@ -73,8 +74,8 @@ func splitSigns(s string) (parts []string, signs []byte) {
 }
 
 // orders checks that rankings follow their figures.
-func orders(s *study) []Finding {
-	var out []Finding
+func orders(s *study) []audit.Finding {
+	var out []audit.Finding
 	for _, r := range s.rankings {
 		for i, sign := range r.signs {
 			a, b := r.terms[i], r.terms[i+1]
@@ -82,7 +83,7 @@ func orders(s *study) []Finding {
 				continue
 			}
 			right := map[byte]string{'>': "<", '<': ">"}[sign]
-			out = append(out, Finding{Type: "ranking-wrong", Severity: Error, Place: s.place(r.line), Figures: []Cited{a.cited(), b.cited()},
+			out = append(out, audit.Finding{Type: "ranking-wrong", Severity: audit.Error, Place: s.place(r.line), Figures: []audit.Cited{a.cited(), b.cited()},
 				Expected: fmt.Sprintf("%s %s %s", a.Text, right, b.Text),
 				Text:     fmt.Sprintf("%s (%s) is put as %c %s (%s), which its figures contradict", a.name, a.Text, sign, b.name, b.Text)})
 		}

@@ -1,11 +1,12 @@
 //go:build !race
 
-package audit
+package document
 
 import (
 	"runtime"
 	"testing"
 
+	"perflab/internal/audit"
 	"perflab/internal/interop"
 )
 
@@ -20,7 +21,7 @@ func TestWorkGrowsWithSize(t *testing.T) {
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		Files([]interop.File{f}, Options{})
+		Audit([]interop.File{f}, audit.Options{})
 		runtime.ReadMemStats(&after)
 		return float64(after.Mallocs - before.Mallocs)
 	}

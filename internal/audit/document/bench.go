@@ -1,10 +1,11 @@
-package audit
+package document
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
+	"perflab/internal/audit"
 	"perflab/internal/interop"
 	"perflab/internal/interop/command"
 	"perflab/internal/result"
@@ -18,7 +19,7 @@ func asks(f *interop.File) (all []command.Benchmark, shown []int) {
 		}
 	}
 	for i := range f.Runs {
-		if a := profileOf(&f.Runs[i]); a.Requests > 0 && !slices.Contains(all, a) && len(all) < 2*lookback {
+		if a := audit.Profile(&f.Runs[i]); a.Requests > 0 && !slices.Contains(all, a) && len(all) < 2*lookback {
 			all = append(all, a)
 		}
 	}
@@ -40,7 +41,7 @@ func askedOf(f *interop.File) []string {
 			}
 		}
 		out[i] = asked
-		if a, ok := acceleratorIn(append(reversed(r.Place.Section), r.Header.Label(result.LabelHardware))...); ok {
+		if a, ok := audit.AcceleratorIn(append(reversed(r.Place.Section), r.Header.Label(result.LabelHardware))...); ok {
 			out[i] += "/" + a.Name
 		}
 	}
@@ -49,7 +50,7 @@ func askedOf(f *interop.File) []string {
 
 // fitsLengths reports whether a run can be of the prompts that were asked for.
 func fitsLengths(a command.Benchmark, r *interop.Run) bool {
-	in, out := perRequest(r, "total_input_tokens"), perRequest(r, "total_output_tokens")
+	in, out := r.PerRequest("total_input_tokens"), r.PerRequest("total_output_tokens")
 	if a.Input > 0 && in > 0 && (in < 0.94*a.Input || in > 1.06*a.Input+16) {
 		return false
 	}
@@ -60,7 +61,7 @@ func fitsLengths(a command.Benchmark, r *interop.Run) bool {
 }
 
 // benchmarkFindings compares blocks with the benchmark commands shown.
-func benchmarkFindings(f *interop.File) []Finding {
+func benchmarkFindings(f *interop.File) []audit.Finding {
 	all, shown := asks(f)
 	if !publishes(f) {
 		return nil
@@ -69,7 +70,7 @@ func benchmarkFindings(f *interop.File) []Finding {
 	var cases, shortOf []string
 	for i := range f.Runs {
 		r := &f.Runs[i]
-		n, failed := figureValue(r, "completed"), figureValue(r, "failed")
+		n, failed := r.Value("completed"), r.Value("failed")
 		if n == 0 {
 			continue
 		}
@@ -87,22 +88,22 @@ func benchmarkFindings(f *interop.File) []Finding {
 			continue
 		}
 		unfit = append(unfit, r.Place.Line)
-		if t := fmt.Sprintf("%.0f x %.0f in / %.0f out", n, perRequest(r, "total_input_tokens"), perRequest(r, "total_output_tokens")); !slices.Contains(cases, t) && len(cases) < 6 {
+		if t := fmt.Sprintf("%.0f x %.0f in / %.0f out", n, r.PerRequest("total_input_tokens"), r.PerRequest("total_output_tokens")); !slices.Contains(cases, t) && len(cases) < 6 {
 			cases = append(cases, t)
 		}
 	}
-	var out []Finding
+	var out []audit.Finding
 	if len(short) > 0 {
-		out = append(out, Finding{Type: "requests-missing", Severity: Warning, Place: placed(f, short[0], nil),
-			Text: fmt.Sprintf("at %s are fewer requests than were asked for (%s), and no word of what became of the others", lines(short), strings.Join(shortOf, ", "))})
+		out = append(out, audit.Finding{Type: "requests-missing", Severity: audit.Warning, Place: placed(f, short[0], nil),
+			Text: fmt.Sprintf("at %s are fewer requests than were asked for (%s), and no word of what became of the others", audit.Lines(short), strings.Join(shortOf, ", "))})
 	}
 	if len(unfit) > 0 {
-		what := fmt.Sprintf("fit none of the %s shown (%s)", counted(len(all), "benchmark command"), lines(shown))
+		what := fmt.Sprintf("fit none of the %s shown (%s)", audit.Counted(len(all), "benchmark command"), audit.Lines(shown))
 		if len(all) == 0 {
 			what = "have no benchmark command"
 		}
-		out = append(out, Finding{Type: "benchmark-command-missing", Severity: Note, Place: placed(f, unfit[0], nil),
-			Text: fmt.Sprintf("%d of %s %s: %s at %s", len(unfit), counted(len(f.Runs), "block"), what, strings.Join(cases, ", "), lines(unfit))})
+		out = append(out, audit.Finding{Type: "benchmark-command-missing", Severity: audit.Note, Place: placed(f, unfit[0], nil),
+			Text: fmt.Sprintf("%d of %s %s: %s at %s", len(unfit), audit.Counted(len(f.Runs), "block"), what, strings.Join(cases, ", "), audit.Lines(unfit))})
 	}
 	return out
 }

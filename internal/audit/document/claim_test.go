@@ -1,4 +1,4 @@
-package audit
+package document
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"perflab/internal/audit"
 	"perflab/internal/interop"
 )
 
@@ -76,11 +77,11 @@ func found(t *testing.T, text string) []string {
 		t.Fatalf("the test's own document does not read: %s", fault)
 	}
 	var out []string
-	for _, x := range claims(&f, Options{}) {
+	for _, x := range claims(&f, audit.Options{}) {
 		if x.Place.File != "study.md" || x.Place.Line == 0 || x.Text == "" {
 			t.Errorf("finding without a place or text: %+v", x)
 		}
-		if !slices.ContainsFunc(claimChecks(), func(c Check) bool { return c.Type == x.Type }) {
+		if !slices.ContainsFunc(claimChecks(), func(c check) bool { return c.Type == x.Type }) {
 			t.Errorf("type %q is not listed", x.Type)
 		}
 		out = append(out, fmt.Sprintf("%s %s: %s", x.Severity, x.Type, x.Expected))
@@ -307,8 +308,8 @@ func FuzzClaims(f *testing.F) {
 		if file.Doc == nil {
 			return
 		}
-		for _, x := range claims(&file, Options{}) {
-			if x.Place.Line < 1 || x.Text == "" || x.Severity.rank() < 0 {
+		for _, x := range claims(&file, audit.Options{}) {
+			if x.Place.Line < 1 || x.Text == "" || x.Severity == "" {
 				t.Errorf("%+v", x)
 			}
 		}

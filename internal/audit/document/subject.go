@@ -1,4 +1,4 @@
-package audit
+package document
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"perflab/internal/arch"
+	"perflab/internal/audit"
 	"perflab/internal/interop"
 	"perflab/internal/interop/command"
 	"perflab/internal/result"
@@ -65,12 +66,6 @@ func (s *subject) soundTPOT() float64 {
 	return 0
 }
 
-// stalled reports whether a few requests waited very long for their first
-// token, which makes a mean of them.
-func (s *subject) stalled() bool {
-	return len(stall(figuresOf(s.run))) > 0
-}
-
 // prompts is the share of the tokens that are prompt.
 func (s *subject) prompts() float64 {
 	in, out := s.value("total_input_tokens"), s.value("total_output_tokens")
@@ -102,9 +97,8 @@ func (s *subject) copies(o *subject) bool {
 func (s *subject) load() float64 { return s.value("completed") }
 
 // cite is a figure of the run for a finding.
-func (s *subject) cite(name string) Cited {
-	f := s.figures[name]
-	return Cited{Label: f.Label, Text: f.Text, Line: f.Line}
+func (s *subject) cite(name string) audit.Cited {
+	return audit.Cite(s.figures[name])
 }
 
 // names reports whether a text's name of a model or configuration is of this

@@ -1,8 +1,9 @@
-package audit
+package document
 
 import (
 	"fmt"
 	"math"
+	"perflab/internal/audit"
 	"strings"
 )
 
@@ -22,9 +23,9 @@ type comparison struct {
 }
 
 // interval of the values that the term, with its multiplication, stands for.
-func (t term) span() interval {
+func (t term) span() audit.Interval {
 	n := float64(t.Times)
-	return interval{t.lo() * n, t.hi() * n}
+	return audit.Between(t.lo()*n, t.hi()*n)
 }
 
 // total is the value with its multiplication.
@@ -32,10 +33,10 @@ func (t term) total() float64 { return t.Value * float64(t.Times) }
 
 // readings are the values that a percentage or factor may stand for, by the
 // words around it, the likeliest first: as spans of what would be printed.
-func (c comparison) readings(a, b interval) []interval {
-	up, down := a.over(b), b.over(a)
-	change := func(s interval) interval { return interval{100 * (s.lo - 1), 100 * (s.hi - 1)} }
-	negate := func(s interval) interval { return interval{-s.hi, -s.lo} }
+func (c comparison) readings(a, b audit.Interval) []audit.Interval {
+	up, down := a.Over(b), b.Over(a)
+	change := func(s audit.Interval) audit.Interval { return audit.Between(100*(s.Lo-1), 100*(s.Hi-1)) }
+	negate := func(s audit.Interval) audit.Interval { return audit.Between(-s.Hi, -s.Lo) }
 	if c.ratio.Unit == asFactor {
 		speed, slow := up, down
 		if !c.fresh.measure.rate() {
@@ -43,13 +44,13 @@ func (c comparison) readings(a, b interval) []interval {
 		}
 		switch c.word {
 		case "faster", "higher", "better", "more":
-			return []interval{speed}
+			return []audit.Interval{speed}
 		case "slower", "lower", "worse", "less":
-			return []interval{slow}
+			return []audit.Interval{slow}
 		}
-		return []interval{speed, slow}
+		return []audit.Interval{speed, slow}
 	}
-	out := []interval{change(up)}
+	out := []audit.Interval{change(up)}
 	if !c.fresh.measure.rate() {
 		out = append(out, change(down)) // a speedup: a third less time is half faster
 		if c.better {
@@ -70,18 +71,18 @@ func (c comparison) readings(a, b interval) []interval {
 }
 
 // check recomputes the ratio of a comparison from its two figures.
-func (c comparison) check(s *study) []Finding {
+func (c comparison) check(s *study) []audit.Finding {
 	if c.base.Value <= 0 || c.fresh.Value <= 0 {
 		return nil
 	}
-	var out []Finding
+	var out []audit.Finding
 	a, b := c.fresh.span(), c.base.span()
 	if c.perGPU {
 		n, ok := s.gpuRatio(c)
 		if !ok {
 			return nil
 		}
-		a = interval{a.lo / n, a.hi / n}
+		a = audit.Between(a.Lo/n, a.Hi/n)
 	}
 	if c.ratio != nil {
 		out = append(out, c.checkRatio(s, a, b)...)
@@ -90,8 +91,8 @@ func (c comparison) check(s *study) []Finding {
 }
 
 // checkRatio holds the printed ratio against all its readings.
-func (c comparison) checkRatio(s *study, a, b interval) []Finding {
-	said := interval{c.ratio.lo(), c.ratio.hi()}
+func (c comparison) checkRatio(s *study, a, b audit.Interval) []audit.Finding {
+	said := audit.Between(c.ratio.lo(), c.ratio.hi())
 	readings := c.readings(a, b)
 	if c.unordered {
 		swapped := c
@@ -99,30 +100,30 @@ func (c comparison) checkRatio(s *study, a, b interval) []Finding {
 		readings = append(readings, swapped.readings(b, a)...)
 	}
 	for _, r := range readings {
-		if r.meets(said) {
+		if r.Meets(said) {
 			return nil
 		}
 	}
-	kind, right := "percentage-wrong", fmt.Sprintf("%+.*f %%", decimals(c.ratio), (readings[0].lo+readings[0].hi)/2)
+	kind, right := "percentage-wrong", fmt.Sprintf("%+.*f %%", decimals(c.ratio), (readings[0].Lo+readings[0].Hi)/2)
 	if !c.ratio.Signed {
 		right = strings.TrimPrefix(right, "+")
 	}
 	if c.ratio.Unit == asFactor {
-		kind, right = "factor-wrong", fmt.Sprintf("%.*fx", decimals(c.ratio), (readings[0].lo+readings[0].hi)/2)
+		kind, right = "factor-wrong", fmt.Sprintf("%.*fx", decimals(c.ratio), (readings[0].Lo+readings[0].Hi)/2)
 	}
-	hint, severity := "", Error
+	hint, severity := "", audit.Error
 	for _, r := range readings {
-		if r.meets(interval{said.lo - c.ratio.Half, said.hi + c.ratio.Half}) {
-			severity, hint = Note, ", off by rounding alone" // up or down instead of to the nearest
+		if r.Meets(audit.Between(said.Lo-c.ratio.Half, said.Hi+c.ratio.Half)) {
+			severity, hint = audit.Note, ", off by rounding alone" // up or down instead of to the nearest
 		}
 	}
-	back := b.over(a)
-	if r := (interval{100 * (1 - back.hi), 100 * (1 - back.lo)}); c.ratio.Unit == inPercent && severity == Error && r.meets(said) {
+	back := b.Over(a)
+	if r := (audit.Between(100*(1-back.Hi), 100*(1-back.Lo))); c.ratio.Unit == inPercent && severity == audit.Error && r.Meets(said) {
 		hint = "; it is the change counted against the new figure"
 	}
-	return []Finding{{
+	return []audit.Finding{{
 		Type: kind, Severity: severity, Place: s.place(c.line), Expected: right,
-		Figures: []Cited{c.base.cited(), c.fresh.cited(), {Label: "printed", Text: c.ratio.Text, Line: c.line}},
+		Figures: []audit.Cited{c.base.cited(), c.fresh.cited(), {Label: "printed", Text: c.ratio.Text, Line: c.line}},
 		Text: fmt.Sprintf("%s from %s to %s is %s, not %s%s%s", c.fresh.measure, c.base.Text, c.fresh.Text, right, c.ratio.Text,
 			map[bool]string{true: " per GPU"}[c.perGPU], hint),
 	}}
@@ -135,16 +136,16 @@ func decimals(q *quantity) int {
 
 // checkDelta holds a printed difference, and the word for its direction,
 // against the two figures.
-func (c comparison) checkDelta(s *study) []Finding {
+func (c comparison) checkDelta(s *study) []audit.Finding {
 	if c.delta == nil || c.delta.Unit != c.fresh.Unit && c.delta.Unit != bare && c.fresh.Unit != bare {
 		return nil
 	}
 	a, b := c.fresh.span(), c.base.span()
-	diff := interval{a.lo - b.hi, a.hi - b.lo}
-	said := interval{c.delta.lo(), c.delta.hi()}
-	worse := c.verb == "reduced" && diff.lo > 0 || c.verb == "increased" && diff.hi < 0 ||
-		c.verb == "faster" && (c.fresh.measure.rate() && diff.hi < 0 || !c.fresh.measure.rate() && diff.lo > 0)
-	if !worse && (diff.meets(said) || (interval{-diff.hi, -diff.lo}).meets(said)) {
+	diff := audit.Between(a.Lo-b.Hi, a.Hi-b.Lo)
+	said := audit.Between(c.delta.lo(), c.delta.hi())
+	worse := c.verb == "reduced" && diff.Lo > 0 || c.verb == "increased" && diff.Hi < 0 ||
+		c.verb == "faster" && (c.fresh.measure.rate() && diff.Hi < 0 || !c.fresh.measure.rate() && diff.Lo > 0)
+	if !worse && (diff.Meets(said) || audit.Between(-diff.Hi, -diff.Lo).Meets(said)) {
 		return nil
 	}
 	unit := " " + string(c.delta.Unit)
@@ -156,8 +157,8 @@ func (c comparison) checkDelta(s *study) []Finding {
 	if worse {
 		text = fmt.Sprintf("%s went from %s to %s, so %q has the direction reversed", c.fresh.measure, c.base.Text, c.fresh.Text, c.verb)
 	}
-	return []Finding{{Type: "difference-wrong", Severity: Error, Place: s.place(c.line), Expected: right,
-		Figures: []Cited{c.base.cited(), c.fresh.cited(), {Label: "printed", Text: c.delta.Text, Line: c.line}}, Text: text}}
+	return []audit.Finding{{Type: "difference-wrong", Severity: audit.Error, Place: s.place(c.line), Expected: right,
+		Figures: []audit.Cited{c.base.cited(), c.fresh.cited(), {Label: "printed", Text: c.delta.Text, Line: c.line}}, Text: text}}
 }
 
 // gpuRatio is how many times the GPUs of the base the fresh figure used;

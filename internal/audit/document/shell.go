@@ -1,8 +1,9 @@
-package audit
+package document
 
 import (
-	"perflab/internal/interop/command"
 	"strings"
+
+	"perflab/internal/interop/command"
 )
 
 // maxBraceWords bounds what one word is expanded to: enough to show.

@@ -1,4 +1,4 @@
-package audit
+package document
 
 import (
 	"fmt"
@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/audit"
 	"perflab/internal/interop"
 	"perflab/internal/result"
 )
 
 // replicas finds throughputs that were multiplied on paper.
-func replicas(s *study) []Finding {
-	var out []Finding
+func replicas(s *study) []audit.Finding {
+	var out []audit.Finding
 	for _, p := range s.rows {
 		for i, f := range p.fresh {
 			if f.Times < 2 || len(f.runs) == 0 || s.measured(f) {
@@ -24,8 +25,8 @@ func replicas(s *study) []Finding {
 			if p.to != nil && p.to.run.Header.Command != "" {
 				command = " of " + p.to.run.Header.Command
 			}
-			out = append(out, Finding{Type: "replicas-not-measured", Severity: Error, Place: s.place(p.line), Expected: one,
-				Figures: []Cited{p.base[i].cited(), f.cited()},
+			out = append(out, audit.Finding{Type: "replicas-not-measured", Severity: audit.Error, Place: s.place(p.line), Expected: one,
+				Figures: []audit.Cited{p.base[i].cited(), f.cited()},
 				Text: fmt.Sprintf("%s times %d was never measured: the block is of one replica%s, which is %s against %s",
 					strings.TrimSpace(f.runs[0].figures[f.metric].Text), f.Times, command, one, p.base[i].Text)})
 		}
@@ -51,8 +52,8 @@ func costNames() [][]string {
 }
 
 // costs finds what got worse between the runs that a row compares.
-func costs(s *study) []Finding {
-	var out []Finding
+func costs(s *study) []audit.Finding {
+	var out []audit.Finding
 	for _, p := range s.rows {
 		if p.from == nil || p.to == nil || p.from == p.to || !p.improves() {
 			continue
@@ -65,7 +66,7 @@ func costs(s *study) []Finding {
 			p.from, against = in.to, fmt.Sprintf(" against %q", in.label) // the baseline lacks what both have
 		}
 		var hidden, shown []string
-		var figures []Cited
+		var figures []audit.Cited
 		for _, family := range costNames() {
 			if i := slices.IndexFunc(family, p.has); i >= 0 {
 				family = family[i : i+1]
@@ -87,7 +88,7 @@ func costs(s *study) []Finding {
 			}
 			figures = append(figures, p.from.cite(name), p.to.cite(name))
 		}
-		f := Finding{Type: "hidden-cost", Place: s.place(p.line), Figures: figures, Severity: Warning}
+		f := audit.Finding{Type: "hidden-cost", Place: s.place(p.line), Figures: figures, Severity: audit.Warning}
 		switch {
 		case len(hidden) > 0:
 			f.Expected = strings.Join(append(hidden, shown...), ", ")
@@ -96,7 +97,7 @@ func costs(s *study) []Finding {
 				f.Text += "; it shows a cost: " + strings.Join(shown, ", ")
 			}
 		case len(shown) > 0:
-			f.Severity, f.Expected = Note, strings.Join(shown, ", ")
+			f.Severity, f.Expected = audit.Note, strings.Join(shown, ", ")
 			f.Text = fmt.Sprintf("the gain in the row %q has a cost%s: %s", p.label, against, f.Expected)
 		default:
 			continue
@@ -135,7 +136,7 @@ func (p pair) has(name string) bool {
 // the latency contradicts are left out, and rates of replicas.
 func worst(family []string, p pair) (string, float64) {
 	name, by := "", 10.0
-	if strings.HasSuffix(family[0], "_ttft_ms") && len(family) > 1 && (p.from.stalled() || p.to.stalled()) {
+	if strings.HasSuffix(family[0], "_ttft_ms") && len(family) > 1 && (audit.Stalled(p.from.run) || audit.Stalled(p.to.run)) {
 		family = family[1:] // a stall of a few requests is no cost of the option: first-token-stall says it
 	}
 	for _, n := range family {
@@ -164,8 +165,8 @@ func worst(family []string, p pair) (string, float64) {
 func isRate(name string) bool { return strings.HasSuffix(name, "_throughput") }
 
 // work finds compared runs that did not do the same work.
-func work(s *study) []Finding {
-	var out []Finding
+func work(s *study) []audit.Finding {
+	var out []audit.Finding
 	for _, p := range s.rows {
 		if p.from == nil || p.to == nil || p.from == p.to || p.from.copies(p.to) {
 			continue
@@ -173,7 +174,7 @@ func work(s *study) []Finding {
 		if f, ok := unequal(p.from, p.to); ok {
 			f.Place = s.place(p.line)
 			if p.discloses() {
-				f.Severity = Note
+				f.Severity = audit.Note
 			}
 			f.Text = fmt.Sprintf("the row %q compares runs that %s", p.label, f.Text)
 			out = append(out, f)
@@ -193,8 +194,8 @@ func (p pair) discloses() bool {
 }
 
 // unequal tells in what the work of two runs differs.
-func unequal(a, b *subject) (Finding, bool) {
-	f := Finding{Type: "unequal-work", Severity: Warning}
+func unequal(a, b *subject) (audit.Finding, bool) {
+	f := audit.Finding{Type: "unequal-work", Severity: audit.Warning}
 	for _, name := range []string{"completed", "total_input_tokens", "total_output_tokens"} {
 		x, y := a.value(name), b.value(name)
 		if !(x > 0) || !(y > 0) || x == y {
@@ -212,7 +213,7 @@ func unequal(a, b *subject) (Finding, bool) {
 			return f, true
 		case name == "total_output_tokens" && differ > 0.0009:
 			if differ <= 0.05 {
-				f.Severity = Note
+				f.Severity = audit.Note
 			}
 			f.Text = fmt.Sprintf("generated %.0f and %.0f tokens (%+.1f %%)", x, y, 100*(y/x-1))
 			return f, true
@@ -223,11 +224,11 @@ func unequal(a, b *subject) (Finding, bool) {
 
 // spread finds the spread of the generated totals over all runs of the same
 // prompts.
-func (s *study) spread() []Finding {
+func (s *study) spread() []audit.Finding {
 	if len(s.subjects) > manyRuns {
 		return nil
 	}
-	var out []Finding
+	var out []audit.Finding
 	done := map[*subject]bool{}
 	asked := askedOf(s.file)
 	for i, a := range s.subjects {
@@ -255,11 +256,11 @@ func (s *study) spread() []Finding {
 		if n < 3 || y/x-1 < 0.001 {
 			continue
 		}
-		f := Finding{Type: "unequal-work", Severity: Note, Place: hi.run.Place, Expected: fmt.Sprintf("ratio %.4f", y/x),
-			Figures: []Cited{lo.cite("total_output_tokens"), hi.cite("total_output_tokens")},
+		f := audit.Finding{Type: "unequal-work", Severity: audit.Note, Place: hi.run.Place, Expected: fmt.Sprintf("ratio %.4f", y/x),
+			Figures: []audit.Cited{lo.cite("total_output_tokens"), hi.cite("total_output_tokens")},
 			Text:    fmt.Sprintf("%d blocks of the same prompts generated %.0f to %.0f tokens, a spread of %.2g %%", n, x, y, 100*(y/x-1))}
 		if y/x > 1.05 {
-			f.Severity = Warning
+			f.Severity = audit.Warning
 		}
 		out = append(out, f)
 	}
@@ -268,8 +269,8 @@ func (s *study) spread() []Finding {
 
 // totals finds tables and statements of total token throughput where nearly
 // all tokens are prompt.
-func totals(s *study) []Finding {
-	var out []Finding
+func totals(s *study) []audit.Finding {
+	var out []audit.Finding
 	seen := map[int]bool{}
 	for _, l := range s.lines {
 		for _, t := range l.terms {
@@ -278,7 +279,7 @@ func totals(s *study) []Finding {
 			}
 			if r := t.runs[0]; r.prompts() >= 0.8 {
 				seen[l.line] = true
-				out = append(out, Finding{Type: "totals-across-workloads", Severity: Note, Place: s.place(l.line), Figures: []Cited{t.cited(), r.cite("output_throughput")},
+				out = append(out, audit.Finding{Type: "totals-across-workloads", Severity: audit.Note, Place: s.place(l.line), Figures: []audit.Cited{t.cited(), r.cite("output_throughput")},
 					Expected: fmt.Sprintf("%.0f tok/s generated", r.value("output_throughput")),
 					Text:     fmt.Sprintf("%.0f %% of the tokens of %q are prompt: generation is %.0f tok/s", 100*r.prompts(), t.Text, r.value("output_throughput"))})
 			}
@@ -289,8 +290,8 @@ func totals(s *study) []Finding {
 
 // tableTotals finds tables whose rows of total throughput are of different
 // lengths, at least one of them nearly all prompt.
-func (s *study) tableTotals() []Finding {
-	var out []Finding
+func (s *study) tableTotals() []audit.Finding {
+	var out []audit.Finding
 	for i, p := range s.rows {
 		if i > 0 && s.rows[i-1].table == p.table {
 			continue
@@ -318,8 +319,8 @@ func (s *study) tableTotals() []Finding {
 		if hi < 0.95 || hi-lo < 0.02 {
 			continue
 		}
-		out = append(out, Finding{Type: "totals-across-workloads", Severity: Note, Place: s.place(high.line),
-			Figures:  []Cited{low.fresh[0].cited(), high.fresh[0].cited(), high.to.cite("output_throughput")},
+		out = append(out, audit.Finding{Type: "totals-across-workloads", Severity: audit.Note, Place: s.place(high.line),
+			Figures:  []audit.Cited{low.fresh[0].cited(), high.fresh[0].cited(), high.to.cite("output_throughput")},
 			Expected: fmt.Sprintf("%.2f tok/s generated", high.to.value("output_throughput")),
 			Text: fmt.Sprintf("total token throughput does not compare between the rows: of %q %.1f %% is prompt (%.2f tok/s generated), of %q %.1f %%",
 				high.label, 100*hi, high.to.value("output_throughput"), low.label, 100*lo)})

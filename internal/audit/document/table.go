@@ -1,9 +1,10 @@
-package audit
+package document
 
 import (
 	"slices"
 	"strings"
 
+	"perflab/internal/audit"
 	"perflab/internal/interop"
 )
 
@@ -313,8 +314,8 @@ func ratioFits(c, base cell) int {
 			continue
 		}
 		q := comparison{fresh: f, base: b, ratio: c.ratios[k], word: c.words[k]}
-		said := interval{q.ratio.lo(), q.ratio.hi()}
-		if slices.ContainsFunc(q.readings(f.span(), b.span()), said.meets) {
+		said := audit.Between(q.ratio.lo(), q.ratio.hi())
+		if slices.ContainsFunc(q.readings(f.span(), b.span()), said.Meets) {
 			n++
 		}
 	}

@@ -1,10 +1,11 @@
-package audit
+package document
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
 
+	"perflab/internal/audit"
 	"perflab/internal/interop"
 	"perflab/internal/interop/command"
 	"perflab/internal/result"
@@ -40,7 +41,7 @@ func (s *study) gpus() int {
 }
 
 // recommended checks the recommended command against the blocks.
-func recommended(s *study) []Finding {
+func recommended(s *study) []audit.Finding {
 	c, ok := s.recommendation()
 	if !ok {
 		return nil
@@ -51,7 +52,7 @@ func recommended(s *study) []Finding {
 
 // underuse reports a recommended command that leaves GPUs idle although the
 // figures it stands for were multiplied or the baseline used more.
-func (s *study) underuse(c interop.Script, cmd command.Setup) []Finding {
+func (s *study) underuse(c interop.Script, cmd command.Setup) []audit.Finding {
 	have, used := s.gpus(), cmd.GPUs()
 	if used == 0 || have <= used {
 		return nil
@@ -63,14 +64,14 @@ func (s *study) underuse(c interop.Script, cmd command.Setup) []Finding {
 			continue
 		}
 		one := fmt.Sprintf("%s instead of %s tok/s (%+.1f %%)", strconv.FormatFloat(f.Value, 'f', 2, 64), b.Text, 100*(f.Value/b.Value-1))
-		return []Finding{{Type: "recommended-underuses-gpus", Severity: Warning, Place: s.place(c.Line), Figures: []Cited{b.cited(), f.cited()}, Expected: one,
+		return []audit.Finding{{Type: "recommended-underuses-gpus", Severity: audit.Warning, Place: s.place(c.Line), Figures: []audit.Cited{b.cited(), f.cited()}, Expected: one,
 			Text: fmt.Sprintf("the recommended command starts one replica on %d of %d GPUs, which was measured at %s", used, have, one)}}
 	}
 	return nil
 }
 
 // unmeasured reports a recommended command with which no block was measured.
-func (s *study) unmeasured(c interop.Script, cmd command.Setup) []Finding {
+func (s *study) unmeasured(c interop.Script, cmd command.Setup) []audit.Finding {
 	var nearest []string
 	var at, exact *subject
 	known := 0
@@ -96,14 +97,14 @@ func (s *study) unmeasured(c interop.Script, cmd command.Setup) []Finding {
 	if known == 0 || known < len(s.subjects) || nearest[0] == "the engine" {
 		return nil // a block without a command may be the one
 	}
-	return []Finding{{Type: "recommended-not-measured", Severity: Warning, Place: s.place(c.Line), Expected: at.run.Header.Command,
-		Figures: []Cited{{Label: "nearest block", Line: at.run.Place.Line}},
+	return []audit.Finding{{Type: "recommended-not-measured", Severity: audit.Warning, Place: s.place(c.Line), Expected: at.run.Header.Command,
+		Figures: []audit.Cited{{Label: "nearest block", Line: at.run.Place.Line}},
 		Text:    fmt.Sprintf("no block was measured with the recommended command: the nearest differs in %s", strings.Join(nearest, ", "))}}
 }
 
 // elsewhere reports a recommended command that was measured, while the table
 // of gains shows the figures of another.
-func (s *study) elsewhere(c interop.Script, cmd command.Setup, measured *subject) []Finding {
+func (s *study) elsewhere(c interop.Script, cmd command.Setup, measured *subject) []audit.Finding {
 	var other *pair
 	for i, p := range s.rows {
 		if p.line > s.subjects[0].run.Place.Line || p.to == nil || p.fresh[0].metric == "" {
@@ -121,13 +122,13 @@ func (s *study) elsewhere(c interop.Script, cmd command.Setup, measured *subject
 	}
 	name := other.fresh[0].metric
 	got := strings.TrimSpace(measured.cite(name).Text)
-	return []Finding{{Type: "recommended-not-measured", Severity: Warning, Place: s.place(c.Line), Figures: []Cited{other.fresh[0].cited(), measured.cite(name)}, Expected: got,
+	return []audit.Finding{{Type: "recommended-not-measured", Severity: audit.Warning, Place: s.place(c.Line), Figures: []audit.Cited{other.fresh[0].cited(), measured.cite(name)}, Expected: got,
 		Text: fmt.Sprintf("the table shows %s of a command that differs from the recommended one in %s; with the recommended one it was %s", other.fresh[0].Text, strings.Join(cmd.DifferingFlags(other.to.command), ", "), got)}}
 }
 
 // starts finds gains quoted against a start that a ranking of the document
 // puts below another.
-func starts(s *study) []Finding {
+func starts(s *study) []audit.Finding {
 	for _, r := range s.rankings {
 		if len(r.terms) < 2 {
 			continue
@@ -140,7 +141,7 @@ func starts(s *study) []Finding {
 		}
 		for _, p := range s.rows {
 			if f, ok := s.otherStart(r, best, p); ok {
-				return []Finding{f}
+				return []audit.Finding{f}
 			}
 		}
 	}
@@ -148,10 +149,10 @@ func starts(s *study) []Finding {
 }
 
 // otherStart recomputes the gain of a row against the best start.
-func (s *study) otherStart(r ranking, best term, p pair) (Finding, bool) {
+func (s *study) otherStart(r ranking, best term, p pair) (audit.Finding, bool) {
 	f, b := p.fresh[0], p.base[0]
 	if !p.ratio || !p.improves() || f.Times == 1 && f.fits(interop.Figure{Value: best.Value, Half: best.Half}) || b.fits(interop.Figure{Value: best.Value, Half: best.Half}) || !sameKind(best, b) {
-		return Finding{}, false
+		return audit.Finding{}, false
 	}
 	for _, t := range r.terms {
 		if t.line != best.line || t.name == best.name || !t.fits(interop.Figure{Value: b.Value, Half: b.Half}) {
@@ -161,15 +162,15 @@ func (s *study) otherStart(r ranking, best term, p pair) (Finding, bool) {
 		if !f.measure.rate() {
 			gain = 1 / gain
 		}
-		out := Finding{Type: "baseline-not-best", Severity: Note, Place: s.place(p.line), Figures: []Cited{b.cited(), best.cited(), f.cited()},
+		out := audit.Finding{Type: "baseline-not-best", Severity: audit.Note, Place: s.place(p.line), Figures: []audit.Cited{b.cited(), best.cited(), f.cited()},
 			Expected: fmt.Sprintf("%+.1f %%", 100*(gain-1)),
 			Text:     fmt.Sprintf("the gain is quoted against %s (%s), while %s (%s) was the best start: against it the gain is %+.1f %%", t.name, t.Text, best.name, best.Text, 100*(gain-1))}
 		if p.to != nil && p.to.command.Engine != "" && len(best.runs) > 0 && best.runs[0].command.Engine != "" && p.to.command.Engine != best.runs[0].command.Engine {
-			out.Severity = Warning // the better start was dropped
+			out.Severity = audit.Warning // the better start was dropped
 		}
 		return out, true
 	}
-	return Finding{}, false
+	return audit.Finding{}, false
 }
 
 // sameKind reports whether two figures are of one metric and unit.

@@ -1,4 +1,4 @@
-package audit
+package document
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"perflab/internal/audit"
 	"perflab/internal/interop"
 )
 
@@ -167,8 +168,8 @@ func studies(t *testing.T) []interop.File {
 // value, and no finding besides.
 func TestCoverage(t *testing.T) {
 	said := map[string][]string{} // by study, type and line
-	for _, f := range Files(studies(t), Options{}) {
-		for _, x := range append([]Finding{f}, f.Also...) {
+	for _, f := range Audit(studies(t), audit.Options{}) {
+		for _, x := range append([]audit.Finding{f}, f.Also...) {
 			key := fmt.Sprintf("%s %s %d", x.Place.File[:3], x.Type, x.Place.Line)
 			var text strings.Builder
 			text.WriteString(x.Text + "; " + x.Expected)
@@ -224,8 +225,8 @@ func TestCoverageComplete(t *testing.T) {
 // Errors are contradictions: of the four studies these and no others.
 func TestErrorsOfStudies(t *testing.T) {
 	got := map[string]int{}
-	for _, f := range Files(studies(t), Options{}) {
-		if f.Severity == Error {
+	for _, f := range Audit(studies(t), audit.Options{}) {
+		if f.Severity == audit.Error {
 			got[f.Place.File[:3]+" "+f.Type] += 1 + len(f.Also)
 		}
 	}

@@ -1,4 +1,4 @@
-package audit
+package document
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"perflab/internal/audit"
 	"perflab/internal/interop"
 	"perflab/internal/interop/command"
 )
@@ -89,20 +90,20 @@ vllm serve acme/Foo-8B-FP8 --max-num-seqs 64
 ` + blockText(200, 15, 200000, 20030, 62)
 
 // sliceFindings are the findings of this slice of the package.
-func sliceFindings(docs ...string) []Finding {
+func sliceFindings(docs ...string) []audit.Finding {
 	var files []interop.File
 	for i, d := range docs {
 		files = append(files, interop.Read(fmt.Sprintf("doc%d.md", i), []byte(d)))
 	}
-	var out []Finding
+	var out []audit.Finding
 	for i := range files {
-		out = slices.Concat(out, commands(&files[i], Options{}), practice(&files[i], Options{}))
+		out = slices.Concat(out, commands(&files[i], audit.Options{}), practice(&files[i], audit.Options{}))
 	}
-	return append(out, across(files)...)
+	return append(out, audit.Across(files)...)
 }
 
 // typesOf lists the types of findings, each once.
-func typesOf(findings []Finding) []string {
+func typesOf(findings []audit.Finding) []string {
 	var out []string
 	for _, f := range findings {
 		if !slices.Contains(out, f.Type) {
@@ -219,7 +220,7 @@ func TestStudyFindings(t *testing.T) {
 			}
 			continue
 		}
-		if len(tt.types) > 0 && !slices.ContainsFunc(found, func(f Finding) bool { return strings.Contains(f.Text, tt.words) }) {
+		if len(tt.types) > 0 && !slices.ContainsFunc(found, func(f audit.Finding) bool { return strings.Contains(f.Text, tt.words) }) {
 			t.Errorf("%s: no finding says %q: %s", tt.name, tt.words, found[0].Text)
 		}
 		for _, f := range found {
@@ -306,63 +307,6 @@ func withLatency(block string, ms float64) string {
 	return strings.Replace(block, "---------------Time to First", fmt.Sprintf("----------------End-to-end Latency----------------\nMean E2EL (ms):  %.2f\n---------------Time to First", ms), 1)
 }
 
-// TestAcross checks files beside each other, once a pair of groups.
-func TestAcross(t *testing.T) {
-	chat := func(in, out int) string {
-		doc := strings.Replace(goodStudy, "--dataset-name random --random-input-len 1000 --random-output-len 100", "--dataset-name sharegpt --dataset-path x", 1)
-		for _, n := range []string{"20000", "20010", "20020", "20030"} {
-			doc = strings.ReplaceAll(doc, "generated tokens:  "+n, fmt.Sprintf("generated tokens:  %d", out))
-		}
-		return strings.ReplaceAll(doc, "input tokens:  200000", fmt.Sprintf("input tokens:  %d", in))
-	}
-	count := func(docs []string, of string) (n int) {
-		for _, f := range sliceFindings(docs...) {
-			if f.Type == of {
-				n++
-			}
-		}
-		return n
-	}
-	for _, tt := range []struct {
-		name string
-		docs []string
-		of   string
-		want int
-	}{
-		{"other sample", []string{chat(43500, 40000), chat(68400, 56200)}, "workload-mismatch", 1},
-		{"other sample in three files", []string{chat(43500, 40000), chat(68400, 56200), chat(68500, 56300)}, "workload-mismatch", 1},
-		{"other prompts", []string{chat(43500, 40000), chat(68400, 40000)}, "workload-mismatch", 1},
-		{"other tokenizer", []string{chat(43500, 40000), chat(44500, 40100)}, "workload-mismatch", 0},
-		{"same file twice", []string{goodStudy, goodStudy}, "block-in-two-files", 1},
-		{"one file", []string{goodStudy}, "block-in-two-files", 0},
-		{"one client", []string{goodStudy, chat(43500, 40000)}, "definitions-mixed", 0},
-	} {
-		if got := count(tt.docs, tt.of); got != tt.want {
-			t.Errorf("%s: %d of %s, want %d", tt.name, got, tt.of, tt.want)
-		}
-	}
-	other := strings.ReplaceAll(goodStudy, "NVIDIA H100 SXM", "NVIDIA B200 SXM")
-	for _, f := range sliceFindings(goodStudy, other) {
-		if f.Type == "block-in-two-files" && f.Severity != Warning {
-			t.Errorf("another document's results: %s", f.Severity)
-		}
-	}
-}
-
-// TestDefinitionsMixed: files of two clients with one name for two things.
-func TestDefinitionsMixed(t *testing.T) {
-	own := interop.Read("own.md", []byte(goodStudy))
-	theirs := interop.Read("theirs.md", []byte(goodStudy))
-	for i := range theirs.Runs {
-		theirs.Runs[i].Header.Imported.Client = "another"
-		theirs.Runs[i].Defs["tpot"] = "e2e_per_token"
-	}
-	found := definitionsMixed([]interop.File{own, theirs})
-	if len(found) != 1 || !strings.Contains(found[0].Text, "TPOT (e2e_per_token, there decode_per_token)") || strings.Contains(found[0].Text, "TTFT") {
-		t.Errorf("%+v", found)
-	}
-}
-
 // TestBraces compares with bash.
 func TestBraces(t *testing.T) {
 	for word, want := range map[string]string{
@@ -408,8 +352,8 @@ func FuzzCommands(f *testing.F) {
 		}
 		one := interop.Read("a.md", data)
 		both := []interop.File{one, interop.Read("b.md", []byte(goodStudy))}
-		for _, found := range slices.Concat(commands(&one, Options{}), practice(&one, Options{}), across(both)) {
-			if found.Text == "" || found.Type == "" || found.Severity.rank() < 0 || found.Place.File == "" {
+		for _, found := range slices.Concat(commands(&one, audit.Options{}), practice(&one, audit.Options{}), audit.Across(both)) {
+			if found.Text == "" || found.Type == "" || found.Severity == "" || found.Place.File == "" {
 				t.Fatalf("%+v", found)
 			}
 			if one.Doc != nil && found.Place.File == "a.md" && found.Place.Line > max(1, len(one.Doc.Lines)) {

@@ -1,9 +1,10 @@
-package audit
+package document
 
 import (
 	"slices"
 	"strings"
 
+	"perflab/internal/audit"
 	"perflab/internal/interop"
 	"perflab/internal/result"
 )
@@ -202,12 +203,12 @@ type term struct {
 }
 
 // cited is the term as a finding shows it.
-func (t term) cited() Cited {
+func (t term) cited() audit.Cited {
 	label := t.measure.String()
 	if row, err := result.Lookup(t.metric); err == nil && (t.measure.kind == "time" || t.measure.kind == "throughput") {
 		label, _, _ = strings.Cut(row.Label, " (") // the block tells which
 	}
-	return Cited{Label: label, Text: t.Text, Line: t.line}
+	return audit.Cited{Label: label, Text: t.Text, Line: t.line}
 }
 
 // fits reports whether a run's figure and the text's can be the same number.

@@ -1,4 +1,4 @@
-package audit
+package document
 
 import (
 	"fmt"
@@ -6,14 +6,15 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/audit"
 	"perflab/internal/interop"
 	"perflab/internal/interop/command"
 	"perflab/internal/result"
 )
 
 // headingFindings compares serving commands with the headings above them.
-func headingFindings(f *interop.File, steps []stage) []Finding {
-	var out []Finding
+func headingFindings(f *interop.File, steps []stage) []audit.Finding {
+	var out []audit.Finding
 	for i := range f.Doc.Scripts {
 		s := &f.Doc.Scripts[i]
 		if s.Kind != interop.ScriptServing {
@@ -24,10 +25,10 @@ func headingFindings(f *interop.File, steps []stage) []Finding {
 			if len(out) < fewFindings {
 				t += totalsTell(s, w.Engine, named, steps)
 			}
-			out = append(out, Finding{Type: "engine-contradicts-heading", Severity: Warning, Place: placed(f, s.Line, s.Section), Text: t})
+			out = append(out, audit.Finding{Type: "engine-contradicts-heading", Severity: audit.Warning, Place: placed(f, s.Line, s.Section), Text: t})
 		}
 		if t := layoutContradiction(s, w); t != "" {
-			out = append(out, Finding{Type: "flag-contradicts-heading", Severity: Warning, Place: placed(f, s.Line, s.Section), Text: t})
+			out = append(out, audit.Finding{Type: "flag-contradicts-heading", Severity: audit.Warning, Place: placed(f, s.Line, s.Section), Text: t})
 		}
 	}
 	return slices.Concat(out, modelContradictions(f), tooManyDevices(f))
@@ -35,7 +36,7 @@ func headingFindings(f *interop.File, steps []stage) []Finding {
 
 // tooManyDevices finds commands that need more devices than the document says
 // the hardware has that the next block was measured on.
-func tooManyDevices(f *interop.File) []Finding {
+func tooManyDevices(f *interop.File) []audit.Finding {
 	var at []int
 	var first *interop.Script
 	most, stated, next := 0, 0, 0
@@ -67,8 +68,8 @@ func tooManyDevices(f *interop.File) []Finding {
 	if first == nil {
 		return nil
 	}
-	return []Finding{{Type: "more-devices-than-stated", Severity: Warning, Place: placed(f, first.Line, first.Section),
-		Text: fmt.Sprintf("the commands at %s need up to %d devices, and the document counts %d", lines(at), most, stated)}}
+	return []audit.Finding{{Type: "more-devices-than-stated", Severity: audit.Warning, Place: placed(f, first.Line, first.Section),
+		Text: fmt.Sprintf("the commands at %s need up to %d devices, and the document counts %d", audit.Lines(at), most, stated)}}
 }
 
 // headingEngines returns the engines that the nearest text above a script
@@ -128,17 +129,17 @@ func totalsTell(s *interop.Script, starts string, named []string, steps []stage)
 	if own.run == nil {
 		return ""
 	}
-	made := figureText(own.run, "total_output_tokens")
+	made := own.run.Text("total_output_tokens")
 	for _, st := range steps {
-		if st.script != s && slices.Contains(named, st.starts) && st.load == own.load && figureText(st.run, "total_output_tokens") == made {
+		if st.script != s && slices.Contains(named, st.starts) && st.load == own.load && st.run.Text("total_output_tokens") == made {
 			same = st
 		}
 	}
-	if same.run == nil || other.run == nil || other.load != own.load || figureText(other.run, "total_output_tokens") == made {
+	if same.run == nil || other.run == nil || other.load != own.load || other.run.Text("total_output_tokens") == made {
 		return ""
 	}
 	return fmt.Sprintf("; its %s generated tokens equal those of the %s block at line %d, where the %s block at line %d has %s: the script is probably the wrong one",
-		made, command.EngineTitle(same.starts), same.run.Place.Line, command.EngineTitle(starts), other.run.Place.Line, figureText(other.run, "total_output_tokens"))
+		made, command.EngineTitle(same.starts), same.run.Place.Line, command.EngineTitle(starts), other.run.Place.Line, other.run.Text("total_output_tokens"))
 }
 
 // documentModels are the models that a document says it is about, as cores,
@@ -168,7 +169,7 @@ func documentModels(doc *interop.Document) (cores []string, line int) {
 
 // modelContradictions finds commands that serve another model than their
 // document is about, one finding a model.
-func modelContradictions(f *interop.File) []Finding {
+func modelContradictions(f *interop.File) []audit.Finding {
 	about, said := documentModels(f.Doc)
 	at, first := map[string][]int{}, map[string]*interop.Script{}
 	var order []string
@@ -186,14 +187,14 @@ func modelContradictions(f *interop.File) []Finding {
 		}
 		at[core] = append(at[core], s.Line)
 	}
-	var out []Finding
+	var out []audit.Finding
 	for _, core := range order {
 		named := strings.Join(about, ", ")
-		finding := Finding{Type: "model-contradicts-heading", Severity: Warning, Place: placed(f, first[core].Line, first[core].Section),
-			Text: fmt.Sprintf("the document is about %s (line %d), and the commands at %s serve %s", named, said, lines(at[core]), command.Read(first[core].Text).Model)}
+		finding := audit.Finding{Type: "model-contradicts-heading", Severity: audit.Warning, Place: placed(f, first[core].Line, first[core].Section),
+			Text: fmt.Sprintf("the document is about %s (line %d), and the commands at %s serve %s", named, said, audit.Lines(at[core]), command.Read(first[core].Text).Model)}
 		if strings.Contains(command.ModelCore(strings.ReplaceAll(f.Doc.Title, " ", "-")), core) {
 			finding.Place = placed(f, said, nil)
-			finding.Text = fmt.Sprintf("the document says that its model is %s, and its title and the commands at %s say %s", named, lines(at[core]), core)
+			finding.Text = fmt.Sprintf("the document says that its model is %s, and its title and the commands at %s say %s", named, audit.Lines(at[core]), core)
 		}
 		out = append(out, finding)
 	}
@@ -220,10 +221,10 @@ func otherModel(core string, section, about []string) bool {
 }
 
 // layoutWord finds TP4, PP 2, EP=8 in a heading.
-var layoutWord = lazily(`(?:^|[^A-Za-z])?(TP|PP|DCP|DP|EP)[ =]?(\d+)`)
+var layoutWord = audit.Pattern(`(?:^|[^A-Za-z])?(TP|PP|DCP|DP|EP)[ =]?(\d+)`)
 
 // bareEP finds expert parallelism without its size.
-var bareEP = lazily(`(?:^|[^A-Za-z])EP(?:$|[^A-Za-z0-9=])`)
+var bareEP = audit.Pattern(`(?:^|[^A-Za-z])EP(?:$|[^A-Za-z0-9=])`)
 
 // layoutContradiction returns what is wrong where a heading gives a layout
 // that the command does not have.

@@ -1,4 +1,4 @@
-package audit
+package document
 
 import (
 	"cmp"
@@ -9,13 +9,14 @@ import (
 	"strings"
 
 	"perflab/internal/arch"
+	"perflab/internal/audit"
 	"perflab/internal/interop"
 	"perflab/internal/result"
 )
 
 // prose checks what lines of prose say of the runs of a model.
-func prose(s *study) []Finding {
-	var out []Finding
+func prose(s *study) []audit.Finding {
+	var out []audit.Finding
 	setups := s.setups()
 	for _, l := range s.lines {
 		if l.kind == "prose" {
@@ -72,8 +73,8 @@ func (g setup) warm(one *subject) (each float64, ok bool) {
 }
 
 // cached reports prose that cites a TTFT which the prefix cache explains.
-func (s *study) cached(l statement, setups []setup) []Finding {
-	var out []Finding
+func (s *study) cached(l statement, setups []setup) []audit.Finding {
+	var out []audit.Finding
 	for _, t := range l.terms {
 		if t.measure.kind != "ttft" {
 			continue
@@ -84,8 +85,8 @@ func (s *study) cached(l statement, setups []setup) []Finding {
 					continue
 				}
 				if each, ok := g.warm(r); ok {
-					out = append(out, Finding{Type: "claim-on-cached-ttft", Severity: Warning, Place: s.place(l.line),
-						Figures: []Cited{t.cited(), r.cite("mean_ttft_ms"), r.cite("mean_tpot_ms")}, Expected: fmt.Sprintf("%.0f ms", each),
+					out = append(out, audit.Finding{Type: "claim-on-cached-ttft", Severity: audit.Warning, Place: s.place(l.line),
+						Figures: []audit.Cited{t.cited(), r.cite("mean_ttft_ms"), r.cite("mean_tpot_ms")}, Expected: fmt.Sprintf("%.0f ms", each),
 						Text: fmt.Sprintf("TTFT of %s is %.1f decode steps, and prompts sent together took %.0f ms each: this prompt was in the prefix cache already", t.Text, r.value("mean_ttft_ms")/r.value("mean_tpot_ms"), each)})
 				}
 			}
@@ -96,7 +97,7 @@ func (s *study) cached(l statement, setups []setup) []Finding {
 
 // unlike reports prose that calls the TTFT of one prompt high, of a model that
 // had no prompt in its cache, in a document whose others had.
-func (s *study) unlike(l statement, setups []setup) []Finding {
+func (s *study) unlike(l statement, setups []setup) []audit.Finding {
 	var warmed *subject
 	for _, g := range setups {
 		for _, r := range g.runs {
@@ -116,7 +117,7 @@ func (s *study) unlike(l statement, setups []setup) []Finding {
 		if slices.ContainsFunc(setups, func(g setup) bool { _, ok := g.warm(r); return ok && slices.Contains(g.runs, r) }) {
 			continue
 		}
-		return []Finding{{Type: "claim-on-cached-ttft", Severity: Warning, Place: s.place(l.line), Figures: []Cited{t.cited(), warmed.cite("mean_ttft_ms")},
+		return []audit.Finding{{Type: "claim-on-cached-ttft", Severity: audit.Warning, Place: s.place(l.line), Figures: []audit.Cited{t.cited(), warmed.cite("mean_ttft_ms")},
 			Text: fmt.Sprintf("TTFT of %s is called high, but those it is compared with are hits in the prefix cache (%s ms at line %d)", t.Text, warmed.cite("mean_ttft_ms").Text, warmed.cite("mean_ttft_ms").Line)}}
 	}
 	return nil
@@ -153,7 +154,7 @@ func names(text string) []string {
 
 // selective reports prose that cites one configuration of a model while
 // another at the same load is better in that figure.
-func (s *study) selective(l statement, setups []setup) []Finding {
+func (s *study) selective(l statement, setups []setup) []audit.Finding {
 	for _, t := range l.terms {
 		if len(t.runs) == 0 || t.metric == "" {
 			continue
@@ -168,7 +169,7 @@ func (s *study) selective(l statement, setups []setup) []Finding {
 					continue
 				}
 				if f, ok := s.other(l, t, g.runs[at], o); ok {
-					return []Finding{f}
+					return []audit.Finding{f}
 				}
 			}
 		}
@@ -178,7 +179,7 @@ func (s *study) selective(l statement, setups []setup) []Finding {
 
 // other compares a cited run with the run of another configuration at the same
 // load.
-func (s *study) other(l statement, t term, run *subject, o setup) (Finding, bool) {
+func (s *study) other(l statement, t term, run *subject, o setup) (audit.Finding, bool) {
 	for _, r := range o.runs {
 		x, y := run.value(t.metric), r.value(t.metric)
 		if r.load() != run.load() || !(x > 0) || !(y > 0) {
@@ -192,10 +193,10 @@ func (s *study) other(l statement, t term, run *subject, o setup) (Finding, bool
 			continue
 		}
 		there := fmt.Sprintf("%s (%+.1f %%%s)", strings.TrimSpace(r.cite(t.metric).Text), 100*(y/x-1), perNode(run, r, t, y/x))
-		return Finding{Type: "selective-citation", Severity: Note, Place: s.place(l.line), Figures: []Cited{t.cited(), r.cite(t.metric)}, Expected: there,
+		return audit.Finding{Type: "selective-citation", Severity: audit.Note, Place: s.place(l.line), Figures: []audit.Cited{t.cited(), r.cite(t.metric)}, Expected: there,
 			Text: fmt.Sprintf("%s is cited of the run on %s nodes; on %s nodes it was %s, which is not mentioned", t.Text, run.run.Header.Label(result.LabelNodes), o.nodes, there)}, true
 	}
-	return Finding{}, false
+	return audit.Finding{}, false
 }
 
 // perNode is the change of a rate per node between runs on different numbers of
@@ -211,7 +212,7 @@ func perNode(from, to *subject, t term, ratio float64) string {
 
 // degradation checks "degrades the hardest" by how much TTFT and TPOT grow from
 // the smallest to the largest load of each setup.
-func (s *study) degradation(t interop.Text, setups []setup) []Finding {
+func (s *study) degradation(t interop.Text, setups []setup) []audit.Finding {
 	lower := strings.ToLower(t.Text)
 	if !hardest().MatchString(lower) || len(setups) > manyRuns {
 		return nil
@@ -233,15 +234,15 @@ func (s *study) degradation(t interop.Text, setups []setup) []Finding {
 			if worst.nodes != "" {
 				where += " on " + worst.nodes + " nodes"
 			}
-			return []Finding{{Type: "degradation-claim", Severity: Note, Place: s.place(t.Line), Expected: fmt.Sprintf("%.0fx against %.0fx", own, most),
-				Figures: []Cited{worst.least().cite(m.name), worst.most().cite(m.name)},
+			return []audit.Finding{{Type: "degradation-claim", Severity: audit.Note, Place: s.place(t.Line), Expected: fmt.Sprintf("%.0fx against %.0fx", own, most),
+				Figures: []audit.Cited{worst.least().cite(m.name), worst.most().cite(m.name)},
 				Text:    fmt.Sprintf("%s of %s grows %.0fx from its smallest to its largest load, and that of %s %.0fx: it does not degrade the hardest in %s", m.label, setups[at].model, own, where, most, m.label)}}
 		}
 	}
 	return nil
 }
 
-var hardest = lazily(`degrades? (?:the )?(?:hardest|most|worst)`)
+var hardest = audit.Pattern(`degrades? (?:the )?(?:hardest|most|worst)`)
 
 // least and most are the runs of a setup at its smallest and largest load.
 func (g setup) least() *subject { return slices.MinFunc(g.runs, byLoad) }
@@ -259,7 +260,7 @@ func (g setup) growth(name string) float64 {
 }
 
 // missing finds configurations that lack a load which all others have.
-func (s *study) missing(setups []setup) []Finding {
+func (s *study) missing(setups []setup) []audit.Finding {
 	if len(setups) < 4 {
 		return nil
 	}
@@ -269,16 +270,16 @@ func (s *study) missing(setups []setup) []Finding {
 			count[n]++
 		}
 	}
-	var out []Finding
+	var out []audit.Finding
 	for _, g := range setups {
 		for n, c := range count {
 			if c == len(setups)-1 && !slices.Contains(g.loads(), n) && len(g.loads()) > 1 {
-				out = append(out, Finding{Type: "missing-cell", Severity: Note, Place: g.runs[0].run.Place, Expected: fmt.Sprintf("%d of %d configurations have it", c, len(setups)),
+				out = append(out, audit.Finding{Type: "missing-cell", Severity: audit.Note, Place: g.runs[0].run.Place, Expected: fmt.Sprintf("%d of %d configurations have it", c, len(setups)),
 					Text: fmt.Sprintf("%s has no run of %.0f requests, which all others have", cmp.Or(g.model, "this configuration"), n)})
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b Finding) int {
+	slices.SortFunc(out, func(a, b audit.Finding) int {
 		return cmp.Or(a.Place.Line-b.Place.Line, strings.Compare(a.Text, b.Text))
 	})
 	return out
@@ -297,7 +298,7 @@ func (g setup) loads() []float64 {
 
 // machines finds a number of machines in the title that the blocks exceed:
 // "6x", of which some run on 8 nodes.
-func (s *study) machines() []Finding {
+func (s *study) machines() []audit.Finding {
 	title := s.file.Doc.Title
 	for w := range strings.FieldsSeq(title) {
 		w = strings.TrimRight(strings.ToLower(w), "x×")
@@ -307,8 +308,8 @@ func (s *study) machines() []Finding {
 		}
 		for _, sub := range s.subjects {
 			if nodes, err := strconv.Atoi(sub.run.Header.Label(result.LabelNodes)); err == nil && nodes > n {
-				return []Finding{{Type: "count-contradiction", Severity: Note, Place: s.place(1), Expected: fmt.Sprintf("%d nodes", nodes),
-					Figures: []Cited{{Label: "nodes", Text: strconv.Itoa(nodes), Line: sub.run.Place.Line}},
+				return []audit.Finding{{Type: "count-contradiction", Severity: audit.Note, Place: s.place(1), Expected: fmt.Sprintf("%d nodes", nodes),
+					Figures: []audit.Cited{{Label: "nodes", Text: strconv.Itoa(nodes), Line: sub.run.Place.Line}},
 					Text:    fmt.Sprintf("the title %q says %d, and blocks ran on %d nodes", title, n, nodes)}}
 			}
 		}
@@ -317,7 +318,7 @@ func (s *study) machines() []Finding {
 }
 
 // size checks "smaller than MODEL" by the parameters that a token reads.
-func (s *study) size(t interop.Text) []Finding {
+func (s *study) size(t interop.Text) []audit.Finding {
 	lower := strings.ToLower(t.Text)
 	i := strings.Index(lower, "smaller than ")
 	if i < 0 {
@@ -333,7 +334,7 @@ func (s *study) size(t interop.Text) []Finding {
 	if !okA || !okB || a.Active() <= b.Active() {
 		return nil
 	}
-	return []Finding{{Type: "size-claim", Severity: Note, Place: s.place(t.Line), Expected: fmt.Sprintf("%.1fB against %.1fB active parameters", float64(a.Active())/1e9, float64(b.Active())/1e9),
+	return []audit.Finding{{Type: "size-claim", Severity: audit.Note, Place: s.place(t.Line), Expected: fmt.Sprintf("%.1fB against %.1fB active parameters", float64(a.Active())/1e9, float64(b.Active())/1e9),
 		Text: fmt.Sprintf("a token of %s reads %.1fB parameters, one of %s %.1fB: in a decode step it is the larger model", here[0], float64(a.Active())/1e9, there[0], float64(b.Active())/1e9)}}
 }
 
@@ -353,7 +354,7 @@ func (s *study) lookup(name string) (arch.Model, bool) {
 
 // bound checks "latency-bound" of a model whose step at the highest load takes
 // about as long as its weights take to read.
-func (s *study) bound(t interop.Text, setups []setup) []Finding {
+func (s *study) bound(t interop.Text, setups []setup) []audit.Finding {
 	if !strings.Contains(strings.ToLower(t.Text), "latency-bound") {
 		return nil
 	}
@@ -370,7 +371,7 @@ func (s *study) bound(t interop.Text, setups []setup) []Finding {
 		if top.load() < 16 || !(floor > step/2) || floor > step || math.IsNaN(step) {
 			continue
 		}
-		return []Finding{{Type: "bound-claim", Severity: Note, Place: s.place(t.Line), Figures: []Cited{top.cite("median_itl_ms")}, Expected: fmt.Sprintf("%.0f ms to read the weights", floor),
+		return []audit.Finding{{Type: "bound-claim", Severity: audit.Note, Place: s.place(t.Line), Figures: []audit.Cited{top.cite("median_itl_ms")}, Expected: fmt.Sprintf("%.0f ms to read the weights", floor),
 			Text: fmt.Sprintf("a median step of %.0f ms at %.0f requests is mostly the %.0f ms that the weights take to read: bound by bandwidth, not latency", step, top.load(), floor)}}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package audit
+package document
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/audit"
 	"perflab/internal/interop"
 	"perflab/internal/interop/command"
 	"perflab/internal/result"
@@ -132,11 +133,11 @@ func rateOf(r *interop.Run) string {
 func (l *loadList) of(r *interop.Run) string {
 	key := rateOf(r)
 	if r.Definition("max_concurrency") != result.MeasuredMaximum {
-		key += "|" + figureText(r, "max_concurrency")
+		key += "|" + r.Text("max_concurrency")
 	}
 	for i, e := range *l {
-		if near(figureValue(e, "completed"), figureValue(r, "completed"), 0.1) &&
-			near(perRequest(e, "total_input_tokens"), perRequest(r, "total_input_tokens"), 0.03) {
+		if audit.Near(e.Value("completed"), r.Value("completed"), 0.1) &&
+			audit.Near(e.PerRequest("total_input_tokens"), r.PerRequest("total_input_tokens"), 0.03) {
 			return key + "|" + strconv.Itoa(i)
 		}
 	}
@@ -148,8 +149,8 @@ func (l *loadList) of(r *interop.Run) string {
 
 // severalChanges finds steps that change more than one thing against every
 // earlier step of their engine and load.
-func severalChanges(f *interop.File, steps []stage) []Finding {
-	var out []Finding
+func severalChanges(f *interop.File, steps []stage) []audit.Finding {
+	var out []audit.Finding
 	told := map[int]bool{}
 	for i, s := range steps {
 		if s.role != "" || s.script == nil || told[s.line()] {
@@ -158,7 +159,7 @@ func severalChanges(f *interop.File, steps []stage) []Finding {
 		var nearest []command.Change
 		var base stage
 		for _, e := range slices.Backward(steps[max(0, i-lookback):i]) {
-			if e.setup.Engine != s.setup.Engine || e.setup.Engine == "" || e.load != s.load || e.role != "" || e.script == nil || differ(command.ModelCore(e.setup.Model), command.ModelCore(s.setup.Model)) {
+			if e.setup.Engine != s.setup.Engine || e.setup.Engine == "" || e.load != s.load || e.role != "" || e.script == nil || audit.Differ(command.ModelCore(e.setup.Model), command.ModelCore(s.setup.Model)) {
 				continue
 			}
 			if nearest != nil && len(command.ChangedFeatures(e.setup, s.setup, false)) >= len(nearest) {
@@ -173,14 +174,14 @@ func severalChanges(f *interop.File, steps []stage) []Finding {
 			continue
 		}
 		told[s.line()] = true
-		text := fmt.Sprintf("against the nearest earlier step (%s) this one changes %s at once: %s", lines([]int{base.line()}), spelledCount(len(nearest))+" things", strings.Join(command.Texts(nearest), "; "))
-		if a, b := figureValue(base.run, "total_token_throughput"), figureValue(s.run, "total_token_throughput"); a > 0 && b > 0 {
-			text += fmt.Sprintf("; together %+.1f %% (%s against %s tok/s)", 100*(b/a-1), figureText(s.run, "total_token_throughput"), figureText(base.run, "total_token_throughput"))
+		text := fmt.Sprintf("against the nearest earlier step (%s) this one changes %s at once: %s", audit.Lines([]int{base.line()}), spelledCount(len(nearest))+" things", strings.Join(command.Texts(nearest), "; "))
+		if a, b := base.run.Value("total_token_throughput"), s.run.Value("total_token_throughput"); a > 0 && b > 0 {
+			text += fmt.Sprintf("; together %+.1f %% (%s against %s tok/s)", 100*(b/a-1), s.run.Text("total_token_throughput"), base.run.Text("total_token_throughput"))
 		}
 		if len(out) < fewFindings {
 			text += splitOf(steps[max(0, i-lookback):min(len(steps), i+lookback)], nearest)
 		}
-		out = append(out, Finding{Type: "several-changes", Severity: Warning, Place: placed(f, s.line(), s.run.Place.Section), Text: text})
+		out = append(out, audit.Finding{Type: "several-changes", Severity: audit.Warning, Place: placed(f, s.line(), s.run.Place.Section), Text: text})
 	}
 	return out
 }
@@ -200,10 +201,10 @@ func splitOf(steps []stage, mixed []command.Change) string {
 			if len(d) != 1 || !slices.Contains(mixed, d[0]) {
 				continue
 			}
-			a, b := figureValue(e.run, "total_token_throughput"), figureValue(s.run, "total_token_throughput")
+			a, b := e.run.Value("total_token_throughput"), s.run.Value("total_token_throughput")
 			if a > 0 && b > 0 {
 				return fmt.Sprintf("; %s alone is %+.1f %% (%s against %s tok/s, lines %d and %d)", d[0].Text, 100*(b/a-1),
-					figureText(s.run, "total_token_throughput"), figureText(e.run, "total_token_throughput"), s.run.Place.Line, e.run.Place.Line)
+					s.run.Text("total_token_throughput"), e.run.Text("total_token_throughput"), s.run.Place.Line, e.run.Place.Line)
 			}
 		}
 	}
@@ -218,20 +219,20 @@ type namedChange struct {
 }
 
 var namedChanges = []namedChange{
-	{"quantisation", lazily(`(?i)quanti[sz]ation|\b(fp8|awq|gptq|int8|int4|w8a8|nvfp4|mxfp4)\b`),
-		lazily(`(?i)quant|fp8|awq|gptq|int8|int4|w8a8|w4a16|nvfp4|mxfp4|fp4|bnb|gguf|-dtype|gpt-oss`)},
-	{"speculative decoding", lazily(`(?i)speculative|\bmtp\b|\beagle`), lazily(`(?i)speculative|mtp|eagle|draft`)},
-	{"prefix caching", lazily(`(?i)prefix[ -]cach`), lazily(`(?i)prefix|radix|block_reuse`)},
-	{"chunked prefill", lazily(`(?i)chunked[ -]prefill`), lazily(`(?i)chunked|batched[-_]tokens|max_num_tokens`)},
-	{"CUDA graphs", lazily(`(?i)cuda[ -]?graph`), lazily(`(?i)graph|compilation|eager`)},
-	{"expert parallelism", lazily(`(?i)expert[ -]parallel`), lazily(`(?i)expert|ep[-_]size|--ep\b|deepep`)},
-	{"compilation", lazily(`(?i)torch[. ]?compile`), lazily(`(?i)compil`)},
+	{"quantisation", audit.Pattern(`(?i)quanti[sz]ation|\b(fp8|awq|gptq|int8|int4|w8a8|nvfp4|mxfp4)\b`),
+		audit.Pattern(`(?i)quant|fp8|awq|gptq|int8|int4|w8a8|w4a16|nvfp4|mxfp4|fp4|bnb|gguf|-dtype|gpt-oss`)},
+	{"speculative decoding", audit.Pattern(`(?i)speculative|\bmtp\b|\beagle`), audit.Pattern(`(?i)speculative|mtp|eagle|draft`)},
+	{"prefix caching", audit.Pattern(`(?i)prefix[ -]cach`), audit.Pattern(`(?i)prefix|radix|block_reuse`)},
+	{"chunked prefill", audit.Pattern(`(?i)chunked[ -]prefill`), audit.Pattern(`(?i)chunked|batched[-_]tokens|max_num_tokens`)},
+	{"CUDA graphs", audit.Pattern(`(?i)cuda[ -]?graph`), audit.Pattern(`(?i)graph|compilation|eager`)},
+	{"expert parallelism", audit.Pattern(`(?i)expert[ -]parallel`), audit.Pattern(`(?i)expert|ep[-_]size|--ep\b|deepep`)},
+	{"compilation", audit.Pattern(`(?i)torch[. ]?compile`), audit.Pattern(`(?i)compil`)},
 }
 
 // changeNotRecorded finds sections that name a change which no command, model
 // or flag of theirs shows.
-func changeNotRecorded(f *interop.File, steps []stage) []Finding {
-	var out []Finding
+func changeNotRecorded(f *interop.File, steps []stage) []audit.Finding {
+	var out []audit.Finding
 	for _, c := range namedChanges {
 		var bare []stage
 		shown := map[string]bool{}
@@ -253,13 +254,13 @@ func changeNotRecorded(f *interop.File, steps []stage) []Finding {
 		for _, s := range bare {
 			at = append(at, s.run.Place.Line)
 		}
-		text := fmt.Sprintf("the headings name %s, but no command, model or flag of %s at %s shows it", c.name, blocks(len(at)), lines(at))
+		text := fmt.Sprintf("the headings name %s, but no command, model or flag of %s at %s shows it", c.name, blocks(len(at)), audit.Lines(at))
 		if twin, was, ok := twinOf(steps, bare); ok {
 			text += fmt.Sprintf("; the flags of line %d equal those of line %d, where the figures differ (%s)", twin.run.Place.Line, was.run.Place.Line, mostTelling(was.run, twin.run))
 		} else if c.name != "quantisation" {
 			continue // the engine may do it by default
 		}
-		out = append(out, Finding{Type: "change-not-recorded", Severity: Warning, Place: placed(f, bare[0].line(), bare[0].run.Place.Section), Text: text + ": it cannot be repeated from the text"})
+		out = append(out, audit.Finding{Type: "change-not-recorded", Severity: audit.Warning, Place: placed(f, bare[0].line(), bare[0].run.Place.Section), Text: text + ": it cannot be repeated from the text"})
 	}
 	return out
 }
@@ -328,8 +329,8 @@ func mostTelling(a, b *interop.Run) string {
 
 // scriptContradictsBlock finds scripts above blocks whose comments say another
 // value of a flag.
-func scriptContradictsBlock(f *interop.File, steps []stage) []Finding {
-	var out []Finding
+func scriptContradictsBlock(f *interop.File, steps []stage) []audit.Finding {
+	var out []audit.Finding
 	var order []*interop.Script
 	wrong := map[*interop.Script][]int{}
 	example := map[*interop.Script]string{}
@@ -357,8 +358,8 @@ func scriptContradictsBlock(f *interop.File, steps []stage) []Finding {
 		}
 	}
 	for _, sc := range order {
-		out = append(out, Finding{Type: "script-contradicts-block", Severity: Warning, Place: placed(f, sc.Line, sc.Section),
-			Text: fmt.Sprintf("the script is not the one of the results at %s, by the comments above them: %s", lines(wrong[sc]), example[sc])})
+		out = append(out, audit.Finding{Type: "script-contradicts-block", Severity: audit.Warning, Place: placed(f, sc.Line, sc.Section),
+			Text: fmt.Sprintf("the script is not the one of the results at %s, by the comments above them: %s", audit.Lines(wrong[sc]), example[sc])})
 	}
 	return out
 }
@@ -381,3 +382,6 @@ func exported(doc *interop.Document, line int) map[string]string {
 	}
 	return out
 }
+
+// sameFigures reports whether two runs print the same, figure by figure.
+func sameFigures(a, b *interop.Run) bool { return a.FigureKey() == b.FigureKey() }

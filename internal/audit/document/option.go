@@ -1,4 +1,4 @@
-package audit
+package document
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/audit"
 	"perflab/internal/interop"
 	"perflab/internal/interop/command"
 )
@@ -15,8 +16,8 @@ import (
 const manyRuns = 200
 
 // options checks the tables that give the gain of each option alone.
-func options(s *study) []Finding {
-	var out []Finding
+func options(s *study) []audit.Finding {
+	var out []audit.Finding
 	for _, o := range s.gains[:min(len(s.gains), manyRuns)] {
 		out = append(out, s.untried(o)...)
 		if o.ratio != nil {
@@ -60,7 +61,7 @@ func keys(name string) []string {
 
 // untried reports an option of which the document has no experiment: no
 // heading, caption, command or line besides the table shares a word with it.
-func (s *study) untried(o option) []Finding {
+func (s *study) untried(o option) []audit.Finding {
 	want := keys(o.name)
 	if len(want) == 0 || slices.Contains(want, "total") || len(s.subjects) == 0 {
 		return nil
@@ -88,7 +89,7 @@ func (s *study) untried(o option) []Finding {
 			return nil // a line that serves as a heading
 		}
 	}
-	return []Finding{{Type: "option-without-run", Severity: Warning, Place: s.place(o.line), Figures: []Cited{{Label: o.name, Line: o.line}},
+	return []audit.Finding{{Type: "option-without-run", Severity: audit.Warning, Place: s.place(o.line), Figures: []audit.Cited{{Label: o.name, Line: o.line}},
 		Text: fmt.Sprintf("the table lists %q, of which the document has no experiment", o.name)}}
 }
 
@@ -101,7 +102,7 @@ type step struct {
 }
 
 // gain looks for the runs that give the gain of an option.
-func (s *study) gain(o option) []Finding {
+func (s *study) gain(o option) []audit.Finding {
 	var best *step
 	for _, st := range s.steps(o) {
 		if best == nil || s.closer(o, st, *best) {
@@ -112,13 +113,13 @@ func (s *study) gain(o option) []Finding {
 		if len(s.subjects) < 2 || len(s.subjects) > manyRuns || len(s.file.Faults) > 0 || s.product(o) || s.citedGain(o) {
 			return nil
 		}
-		return []Finding{{Type: "percentage-wrong", Severity: Error, Place: s.place(o.line), Figures: []Cited{{Label: o.name, Text: o.ratio.Text, Line: o.line}},
+		return []audit.Finding{{Type: "percentage-wrong", Severity: audit.Error, Place: s.place(o.line), Figures: []audit.Cited{{Label: o.name, Text: o.ratio.Text, Line: o.line}},
 			Text: fmt.Sprintf("no two blocks of the same workload give the %s of %q", o.ratio.Text, o.name)}}
 	}
-	var out []Finding
+	var out []audit.Finding
 	a, b := best.from.cite(best.metric), best.to.cite(best.metric)
 	if math.Abs(o.ratio.Value) < 100*usualNoise && o.ratio.Value != 0 {
-		out = append(out, Finding{Type: "within-noise", Severity: Warning, Place: s.place(o.line), Figures: []Cited{a, b}, Expected: "below 2 %",
+		out = append(out, audit.Finding{Type: "within-noise", Severity: audit.Warning, Place: s.place(o.line), Figures: []audit.Cited{a, b}, Expected: "below 2 %",
 			Text: fmt.Sprintf("the %s of %q is within the noise of single runs (%s and %s)", o.ratio.Text, o.name, a.Text, b.Text)})
 	}
 	changes := best.changes
@@ -126,7 +127,7 @@ func (s *study) gain(o option) []Finding {
 		changes = append(changes, fmt.Sprintf("a multiplication by %.0f", best.times))
 	}
 	if others := o.foreign(changes); len(others) > 1 || len(others) == 1 && (len(changes) > 1 || others[0] == "the engine") {
-		out = append(out, Finding{Type: "baseline-mixed", Severity: Warning, Place: s.place(o.line), Figures: []Cited{a, b}, Expected: s.single(*best),
+		out = append(out, audit.Finding{Type: "baseline-mixed", Severity: audit.Warning, Place: s.place(o.line), Figures: []audit.Cited{a, b}, Expected: s.single(*best),
 			Text: fmt.Sprintf("the %s of %q (%s to %s) has other causes in it: by the commands %s", o.ratio.Text, o.name, a.Text, b.Text, best.causes(others))})
 	}
 	return out
@@ -163,7 +164,7 @@ func (o option) foreign(changes []string) []string {
 // gain, or whether the text speaks of times that no block prints: what is wrong
 // with those is said where they stand.
 func (s *study) citedGain(o option) bool {
-	said := interval{o.ratio.lo(), o.ratio.hi()}
+	said := audit.Between(o.ratio.lo(), o.ratio.hi())
 	var all []term
 	for _, l := range s.lines {
 		for _, t := range l.terms {
@@ -177,11 +178,11 @@ func (s *study) citedGain(o option) bool {
 	}
 	for _, a := range all {
 		for _, b := range all {
-			r := b.span().over(a.span())
+			r := b.span().Over(a.span())
 			if !a.measure.rate() {
-				r = a.span().over(b.span())
+				r = a.span().Over(b.span())
 			}
-			if a.Unit == b.Unit && a.measure.same(b.measure) && (len(a.runs) == 0 || len(b.runs) == 0) && (interval{100 * (r.lo - 1), 100 * (r.hi - 1)}).meets(said) {
+			if a.Unit == b.Unit && a.measure.same(b.measure) && (len(a.runs) == 0 || len(b.runs) == 0) && audit.Between(100*(r.Lo-1), 100*(r.Hi-1)).Meets(said) {
 				return true
 			}
 		}
@@ -195,7 +196,7 @@ func (s *study) steps(o option) []step {
 	if len(s.subjects) > manyRuns {
 		return nil
 	}
-	said := interval{o.ratio.lo(), o.ratio.hi()}
+	said := audit.Between(o.ratio.lo(), o.ratio.hi())
 	factors := []float64{1}
 	for _, l := range s.lines {
 		for _, t := range l.terms {
@@ -238,13 +239,13 @@ func perEach(a, b *subject) []float64 {
 }
 
 // stepFits reports whether two figures give the printed gain.
-func stepFits(x, y interop.Figure, n float64, said interval) bool {
-	from, to := interval{x.Value - x.Half, x.Value + x.Half}, interval{n * (y.Value - y.Half), n * (y.Value + y.Half)}
-	r := to.over(from)
+func stepFits(x, y interop.Figure, n float64, said audit.Interval) bool {
+	from, to := audit.Between(x.Value-x.Half, x.Value+x.Half), audit.Between(n*(y.Value-y.Half), n*(y.Value+y.Half))
+	r := to.Over(from)
 	if strings.HasSuffix(x.Name, "_ms") {
-		r = from.over(to)
+		r = from.Over(to)
 	}
-	return interval{100 * (r.lo - 1), 100 * (r.hi - 1)}.meets(said)
+	return audit.Between(100*(r.Lo-1), 100*(r.Hi-1)).Meets(said)
 }
 
 // closer reports whether a step is likelier the one that the option means than
@@ -304,16 +305,16 @@ func (s *study) product(o option) bool {
 			lo, hi = lo*(1+g.ratio.lo()/100), hi*(1+g.ratio.hi()/100)
 		}
 	}
-	return interval{100 * (lo - 1), 100 * (hi - 1)}.meets(interval{o.ratio.lo(), o.ratio.hi()})
+	return audit.Between(100*(lo-1), 100*(hi-1)).Meets(audit.Between(o.ratio.lo(), o.ratio.hi()))
 }
 
 // undecided notes an option without a claimed gain whose runs lie so close to
 // the best one without it that single runs show nothing either way.
-func (s *study) undecided(o option) []Finding {
+func (s *study) undecided(o option) []audit.Finding {
 	if len(s.subjects) > manyRuns {
 		return nil
 	}
-	var out []Finding
+	var out []audit.Finding
 	for _, sub := range s.subjects {
 		if s.under(o, sub) < max(1, len(keys(o.name))-1) {
 			continue
@@ -326,7 +327,7 @@ func (s *study) undecided(o option) []Finding {
 				continue
 			}
 			by := fmt.Sprintf("%+.1f %%", 100*(y/x-1))
-			out = append(out, Finding{Type: "within-noise", Severity: Note, Place: s.place(o.line), Figures: []Cited{ref.cite(name), sub.cite(name)}, Expected: by,
+			out = append(out, audit.Finding{Type: "within-noise", Severity: audit.Note, Place: s.place(o.line), Figures: []audit.Cited{ref.cite(name), sub.cite(name)}, Expected: by,
 				Text: fmt.Sprintf("%q shows no effect: %s against %s tok/s is %s, within the noise of single runs", o.name, strings.TrimSpace(sub.cite(name).Text), strings.TrimSpace(ref.cite(name).Text), by)})
 			break
 		}
@@ -336,8 +337,8 @@ func (s *study) undecided(o option) []Finding {
 
 // mixed checks tables of options whose rows contain each other, "X && Y"
 // beside "Y", all against one baseline.
-func mixed(s *study) []Finding {
-	var out []Finding
+func mixed(s *study) []audit.Finding {
+	var out []audit.Finding
 	for i, p := range s.rows {
 		if i > 0 && s.rows[i-1].table == p.table {
 			continue
@@ -386,12 +387,12 @@ func within(rows []pair, of pair) (pair, bool) {
 
 // mixedTable recomputes the gains of combined options against the option that
 // they contain.
-func (s *study) mixedTable(rows []pair) []Finding {
+func (s *study) mixedTable(rows []pair) []audit.Finding {
 	if len(rows) > 100 {
 		return nil
 	}
 	var all, better []string
-	var figures []Cited
+	var figures []audit.Cited
 	line := 0
 	for _, r := range rows {
 		in, ok := within(rows, r)
@@ -409,7 +410,7 @@ func (s *study) mixedTable(rows []pair) []Finding {
 			better = append(better, r.label)
 		}
 		for _, x := range []pair{in, r} {
-			if c := (Cited{Label: x.label, Text: x.fresh[0].Text, Line: x.line}); !slices.Contains(figures, c) {
+			if c := (audit.Cited{Label: x.label, Text: x.fresh[0].Text, Line: x.line}); !slices.Contains(figures, c) {
 				figures = append(figures, c)
 			}
 		}
@@ -429,7 +430,7 @@ func (s *study) mixedTable(rows []pair) []Finding {
 	default:
 		text += "their gains are smaller"
 	}
-	return []Finding{{Type: "baseline-mixed", Severity: Warning, Place: s.place(line), Figures: figures, Expected: strings.Join(all, "; "), Text: text}}
+	return []audit.Finding{{Type: "baseline-mixed", Severity: audit.Warning, Place: s.place(line), Figures: figures, Expected: strings.Join(all, "; "), Text: text}}
 }
 
 // variants are the factors of the other runs under the heading of a row, of

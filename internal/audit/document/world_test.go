@@ -1,10 +1,11 @@
-package audit
+package document
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
+	"perflab/internal/audit"
 	"perflab/internal/interop"
 )
 
@@ -44,8 +45,8 @@ func TestSectionsOfTheirOwn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := interop.Read("doc.md", []byte("# Notes on a model\n\n## Results\n\n"+strings.Join(c.parts, "\n")))
 			var got []string
-			for _, x := range Files([]interop.File{f}, Options{}) {
-				if x.Severity != Note {
+			for _, x := range Audit([]interop.File{f}, audit.Options{}) {
+				if x.Severity != audit.Note {
 					got = append(got, x.Type)
 				}
 			}

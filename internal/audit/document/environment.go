@@ -1,10 +1,11 @@
-package audit
+package document
 
 import (
 	"regexp"
 	"slices"
 	"strings"
 
+	"perflab/internal/audit"
 	"perflab/internal/interop"
 	"perflab/internal/result"
 )
@@ -14,23 +15,23 @@ var environmentParts = []struct {
 	name string
 	told func() *regexp.Regexp
 }{
-	{"the engine's version", lazily(`(?i)(vllm|sglang|tensorrt-llm|trt-llm|mindie|lmdeploy|engine|version)([^\n\d-]|-[^\n\d-]){0,30}\bv?\d+\.\d+(\.\d+)?([^.\d]|\.\D|\.?$)`)},
-	{"the driver and CUDA version", lazily(`(?i)\bdriver\b|\bcuda[ -]?(toolkit |version |v)?:? ?1\d\b|\bcann\b|\brocm ?\d`)},
-	{"clocks or power limit", lazily(`(?i)power (limit|cap)|\bclocks?\b[^\n]{0,20}\b(mhz|locked|ghz)|\b\d{3} ?w\b`)},
-	{"the model's revision", lazily(`(?i)\brevision\b|--revision|commit [0-9a-f]{7}`)},
-	{"the date", lazily(`(?i)\b20[12]\d[-/]\d{1,2}\b|\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* (\d{1,2},? )?20\d\d\b`)},
+	{"the engine's version", audit.Pattern(`(?i)(vllm|sglang|tensorrt-llm|trt-llm|mindie|lmdeploy|engine|version)([^\n\d-]|-[^\n\d-]){0,30}\bv?\d+\.\d+(\.\d+)?([^.\d]|\.\D|\.?$)`)},
+	{"the driver and CUDA version", audit.Pattern(`(?i)\bdriver\b|\bcuda[ -]?(toolkit |version |v)?:? ?1\d\b|\bcann\b|\brocm ?\d`)},
+	{"clocks or power limit", audit.Pattern(`(?i)power (limit|cap)|\bclocks?\b[^\n]{0,20}\b(mhz|locked|ghz)|\b\d{3} ?w\b`)},
+	{"the model's revision", audit.Pattern(`(?i)\brevision\b|--revision|commit [0-9a-f]{7}`)},
+	{"the date", audit.Pattern(`(?i)\b20[12]\d[-/]\d{1,2}\b|\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* (\d{1,2},? )?20\d\d\b`)},
 }
 
 var (
 	// twoForms are devices that are sold in forms of different speed.
-	twoForms = lazily(`(?i)\b(h100|a100|h800|a800|h200)\b`)
-	oneForm  = lazily(`(?i)\b(sxm\d?|pcie|nvl|hbm3e?|hgx|dgx)\b`)
+	twoForms = audit.Pattern(`(?i)\b(h100|a100|h800|a800|h200)\b`)
+	oneForm  = audit.Pattern(`(?i)\b(sxm\d?|pcie|nvl|hbm3e?|hgx|dgx)\b`)
 	// deviceCount finds how many devices there are.
-	deviceCount = lazily(`(?i)\b\d+ ?(x|×|\*|Ã—) ?|[a-z0-9]x\d+\b|\b(a )?single\b [a-z]*(nvidia|gpu|ascend|npu|amd|h\d|a\d)|\b\d+ (gpus|npus|cards|devices|nodes?|nvidia)\b|tensor-parallel|-tp\b|tp-size|tp_size`)
+	deviceCount = audit.Pattern(`(?i)\b\d+ ?(x|×|\*|Ã—) ?|[a-z0-9]x\d+\b|\b(a )?single\b [a-z]*(nvidia|gpu|ascend|npu|amd|h\d|a\d)|\b\d+ (gpus|npus|cards|devices|nodes?|nvidia)\b|tensor-parallel|-tp\b|tp-size|tp_size`)
 )
 
 // environment finds what a document leaves out of the record.
-func environment(f *interop.File) []Finding {
+func environment(f *interop.File) []audit.Finding {
 	text := strings.Join(proseOf(f), "\n")
 	var missing []string
 	for _, p := range environmentParts {
@@ -58,7 +59,7 @@ func environment(f *interop.File) []Finding {
 			break
 		}
 	}
-	return []Finding{{Type: "environment-missing", Severity: Note, Place: placed(f, line, section),
+	return []audit.Finding{{Type: "environment-missing", Severity: audit.Note, Place: placed(f, line, section),
 		Text: "the document does not tell " + joinAnd(missing)}}
 }
 

@@ -1,8 +1,9 @@
-package audit
+package document
 
 import (
 	"fmt"
 	"math"
+	"perflab/internal/audit"
 	"slices"
 	"strings"
 )
@@ -42,7 +43,7 @@ func sameCase(a, b *subject) bool {
 }
 
 // noise reports a statement that one run is faster by next to nothing.
-func (c comparison) noise(s *study, l statement) []Finding {
+func (c comparison) noise(s *study, l statement) []audit.Finding {
 	chosen := l.kind == "summary" && c.delta != nil && c.verb == "faster"
 	if !chosen || c.base.Value <= 0 || c.fresh.Value <= 0 {
 		return nil
@@ -61,13 +62,13 @@ func (c comparison) noise(s *study, l statement) []Finding {
 	if by == 0 {
 		text = fmt.Sprintf("%s is %s in both: neither is faster", c.fresh.measure, c.fresh.Text)
 	}
-	return []Finding{{Type: "within-noise", Severity: Warning, Place: s.place(c.line), Figures: []Cited{c.fresh.cited(), c.base.cited()},
+	return []audit.Finding{{Type: "within-noise", Severity: audit.Warning, Place: s.place(c.line), Figures: []audit.Cited{c.fresh.cited(), c.base.cited()},
 		Expected: fmt.Sprintf("more than %.2g %%, the noise of single runs", 100*least), Text: text}}
 }
 
 // broken reports comparisons and rows that use a time per token which the
 // block's own latency contradicts.
-func (l statement) broken(s *study) []Finding {
+func (l statement) broken(s *study) []audit.Finding {
 	var fresh, base []term
 	for _, c := range l.comparisons {
 		fresh, base = append(fresh, c.fresh), append(base, c.base)
@@ -79,7 +80,7 @@ func (l statement) broken(s *study) []Finding {
 	if a == nil || b == nil || a == b || a.sound == 0 && b.sound == 0 {
 		return nil
 	}
-	var out []Finding
+	var out []audit.Finding
 	for _, c := range l.comparisons {
 		if c.fresh.measure.kind != "tpot" && c.fresh.measure.kind != "itl" || !slices.Contains(c.fresh.runs, a) || !slices.Contains(c.base.runs, b) {
 			continue
@@ -98,7 +99,7 @@ func (l statement) broken(s *study) []Finding {
 		}
 		text := fmt.Sprintf("%s of %s against %s contradicts the latencies: (latency - TTFT) / (tokens - 1) is %.2f against %.2f ms, %.2fx and not %s",
 			c.fresh.measure, c.fresh.Text, c.base.Text, x, y, right, printed)
-		out = append(out, Finding{Type: "claim-on-broken-figure", Severity: Warning, Place: s.place(c.line), Figures: []Cited{c.fresh.cited(), c.base.cited()},
+		out = append(out, audit.Finding{Type: "claim-on-broken-figure", Severity: audit.Warning, Place: s.place(c.line), Figures: []audit.Cited{c.fresh.cited(), c.base.cited()},
 			Expected: fmt.Sprintf("%.2fx", right), Text: text})
 	}
 	return out

@@ -1,4 +1,4 @@
-package audit
+package document
 
 import (
 	"cmp"
@@ -8,43 +8,44 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/audit"
 	"perflab/internal/interop"
 	"perflab/internal/interop/command"
 	"perflab/internal/result"
 )
 
-// practiceChecks are the types that practice and across find.
-func practiceChecks() []Check {
-	return append([]Check{
-		{"failures-not-reported", Note, "Blocks do not say how many requests failed.",
+// practiceChecks are the types that practice finds.
+func practiceChecks() []check {
+	return []check{
+		{"failures-not-reported", audit.Note, "Blocks do not say how many requests failed.",
 			"For documents that publish; one note a document."},
-		{"no-repeats", Note, "No configuration is measured twice, and no interval is given.",
+		{"no-repeats", audit.Note, "No configuration is measured twice, and no interval is given.",
 			"For documents with several configurations of one load, none of them repeated."},
-		{"environment-missing", Note, "The document leaves out parts of the environment that its figures depend on.",
+		{"environment-missing", audit.Note, "The document leaves out parts of the environment that its figures depend on.",
 			"For documents that publish: engine and driver versions, number and form factor of devices, clocks, the client's version, the date."},
-		{"duplicate-block", Warning, "Two blocks print the same figures: one is a copy and no second measurement.",
+		{"duplicate-block", audit.Warning, "Two blocks print the same figures: one is a copy and no second measurement.",
 			"Where every figure of at least six is equal; copies under another command are a finding of their own."},
-		{"same-setup-differs", Warning, "Two measurements of one command and load differ by more than 5 % in throughput.",
+		{"same-setup-differs", audit.Warning, "Two measurements of one command and load differ by more than 5 % in throughput.",
 			"Where command, flags, captions and what was exported are equal, and no heading names a change that they do not show."},
-		{"noise-floor", Note, "Two measurements of one command and load show how far figures move by themselves.",
+		{"noise-floor", audit.Note, "Two measurements of one command and load show how far figures move by themselves.",
 			"As same-setup-differs, within 5 %; a flag that repeats the engine's default counts as absent."},
-		{"tail-unstable", Note, "Runs with nearly equal throughput differ by more than 1.7 times in a P99.",
+		{"tail-unstable", audit.Note, "Runs with nearly equal throughput differ by more than 1.7 times in a P99.",
 			"For runs of one engine and load with throughput within 2 % and mean TPOT within 10 %; one note a document."},
-		{"compared-under-overload", Warning, "Engines are compared at one rate that one of them cannot hold.",
+		{"compared-under-overload", audit.Warning, "Engines are compared at one rate that one of them cannot hold.",
 			"Where the rate is recorded: one run ends within 8 % of the sending time after it, the other takes over 15 % longer at twice the latency."},
-		{"one-factor-search", Note, "Options were tried one at a time from a moving start, so that none was tried together with another.",
+		{"one-factor-search", audit.Note, "Options were tried one at a time from a moving start, so that none was tried together with another.",
 			"Where at least three options of one engine were changed on one load and no two of them have all four combinations."},
-		{"mojibake", Note, "Text was decoded with the wrong character set.",
+		{"mojibake", audit.Note, "Text was decoded with the wrong character set.",
 			"For sequences that UTF-8 leaves when it is read as a Western single-byte set; one note a document."},
-		{"concurrency-is-peak", Note, "The line on maximum concurrency repeats the measured peak and is no limit of the client.",
+		{"concurrency-is-peak", audit.Note, "The line on maximum concurrency repeats the measured peak and is no limit of the client.",
 			"Where three blocks or more have both, equal in all of them, with three values or more."},
-		{"prompt-length-differs", Note, "Models of one table were sent prompts of slightly different length.",
+		{"prompt-length-differs", audit.Note, "Models of one table were sent prompts of slightly different length.",
 			"Where input tokens per request are whole numbers that differ by less than 1 %."},
-	}, acrossChecks()...)
+	}
 }
 
 // practice checks how a document measured and compared.
-func practice(f *interop.File, _ Options) []Finding {
+func practice(f *interop.File, _ audit.Options) []audit.Finding {
 	if f.Doc == nil {
 		return nil
 	}
@@ -71,7 +72,7 @@ func publishes(f *interop.File) bool {
 }
 
 // failuresNotReported counts blocks that do not tell of failures.
-func failuresNotReported(f *interop.File) []Finding {
+func failuresNotReported(f *interop.File) []audit.Finding {
 	var at []int
 	for i := range f.Runs {
 		r := &f.Runs[i]
@@ -82,12 +83,12 @@ func failuresNotReported(f *interop.File) []Finding {
 	if len(at) == 0 {
 		return nil
 	}
-	return []Finding{{Type: "failures-not-reported", Severity: Note, Place: placed(f, at[0], nil),
-		Text: fmt.Sprintf("%d of %s (%s) do not say how many requests failed, so the successful ones are of an unknown number", len(at), counted(len(f.Runs), "block"), lines(at))}}
+	return []audit.Finding{{Type: "failures-not-reported", Severity: audit.Note, Place: placed(f, at[0], nil),
+		Text: fmt.Sprintf("%d of %s (%s) do not say how many requests failed, so the successful ones are of an unknown number", len(at), audit.Counted(len(f.Runs), "block"), audit.Lines(at))}}
 }
 
 // repeatWords are found where a document repeats runs or states spread.
-var repeatWords = lazily(`(?i)±|std\.? ?dev|standard deviation|confidence interval|\brepeat(s|ed)? (runs?|measurements?|\d|each)|(average|mean|median) of (\d+|three|five|several) runs|\b\d+ (runs|repetitions|repeats) (each|per)`)
+var repeatWords = audit.Pattern(`(?i)±|std\.? ?dev|standard deviation|confidence interval|\brepeat(s|ed)? (runs?|measurements?|\d|each)|(average|mean|median) of (\d+|three|five|several) runs|\b\d+ (runs|repetitions|repeats) (each|per)`)
 
 // repeatsTold reports whether a document speaks of repeated runs or their
 // spread.
@@ -96,7 +97,7 @@ func repeatsTold(f *interop.File) bool {
 }
 
 // noRepeats finds documents that measure each configuration once.
-func noRepeats(f *interop.File, steps []stage) []Finding {
+func noRepeats(f *interop.File, steps []stage) []audit.Finding {
 	if repeatsTold(f) {
 		return nil
 	}
@@ -132,7 +133,7 @@ func noRepeats(f *interop.File, steps []stage) []Finding {
 	if !math.IsInf(least, 1) {
 		text += fmt.Sprintf("; the closest that are compared (lines %d and %d) differ by %.1f %% in %s", a.run.Place.Line, b.run.Place.Line, 100*least, of)
 	}
-	return []Finding{{Type: "no-repeats", Severity: Note, Place: placed(f, first.run.Place.Line, nil), Text: text}}
+	return []audit.Finding{{Type: "no-repeats", Severity: audit.Note, Place: placed(f, first.run.Place.Line, nil), Text: text}}
 }
 
 // gap is how far two steps are apart in what they are compared by: latency at
@@ -140,7 +141,7 @@ func noRepeats(f *interop.File, steps []stage) []Finding {
 func gap(a, b stage) (share float64, of string) {
 	rate, got := 0.0, 0.0
 	if b.run != nil {
-		rate, got = b.run.Header.Rate, figureValue(b.run, "request_throughput")
+		rate, got = b.run.Header.Rate, b.run.Value("request_throughput")
 	}
 	if d := difference(a, b, "mean_e2el_ms"); d > 0 && rate > 0 && got > 0.8*rate {
 		return d, "mean latency"
@@ -161,7 +162,7 @@ func repeatKey(s stage) string {
 func distinct(steps []stage) []stage {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(slices.Clone(steps), func(s stage) bool {
-		p := fingerprint(s.run)
+		p := s.run.FigureKey()
 		was := seen[p]
 		seen[p] = true
 		return was
@@ -174,7 +175,7 @@ func difference(a, b stage, name string) float64 {
 	if a.run == nil || b.run == nil {
 		return 0
 	}
-	x, y := figureValue(a.run, name), figureValue(b.run, name)
+	x, y := a.run.Value(name), b.run.Value(name)
 	if x <= 0 || y <= 0 {
 		return 0
 	}
@@ -182,15 +183,15 @@ func difference(a, b stage, name string) float64 {
 }
 
 // duplicates finds blocks that print what an earlier one prints.
-func duplicates(f *interop.File, steps []stage) []Finding {
+func duplicates(f *interop.File, steps []stage) []audit.Finding {
 	first := map[string]stage{}
 	var copies, others []string
 	var at, otherAt int
 	for _, s := range steps {
-		if len(s.run.Figures) < fewestFigures {
+		if len(s.run.Figures) < audit.FewestCopied {
 			continue
 		}
-		print := fingerprint(s.run)
+		print := s.run.FigureKey()
 		was, seen := first[print]
 		if !seen {
 			first[print] = s
@@ -205,14 +206,14 @@ func duplicates(f *interop.File, steps []stage) []Finding {
 		copies = append(copies, pair)
 		at = cmpFirst(at, s.run.Place.Line)
 	}
-	var out []Finding
+	var out []audit.Finding
 	if len(copies) > 0 {
-		out = append(out, Finding{Type: "duplicate-block", Severity: Warning, Place: placed(f, at, nil),
-			Text: fmt.Sprintf("%s every figure of an earlier one: copies are no second measurements (lines %s)", repeats(len(copies)), shortList(copies))})
+		out = append(out, audit.Finding{Type: "duplicate-block", Severity: audit.Warning, Place: placed(f, at, nil),
+			Text: fmt.Sprintf("%s every figure of an earlier one: copies are no second measurements (lines %s)", audit.BlocksRepeat(len(copies)), audit.ShortList(copies))})
 	}
 	if len(others) > 0 {
-		out = append(out, Finding{Type: "duplicate-block", Severity: Warning, Place: placed(f, otherAt, nil),
-			Text: fmt.Sprintf("%s every figure of an earlier one under another command, so one of the two was not measured (lines %s)", repeats(len(others)), shortList(others))})
+		out = append(out, audit.Finding{Type: "duplicate-block", Severity: audit.Warning, Place: placed(f, otherAt, nil),
+			Text: fmt.Sprintf("%s every figure of an earlier one under another command, so one of the two was not measured (lines %s)", audit.BlocksRepeat(len(others)), audit.ShortList(others))})
 	}
 	return out
 }
@@ -236,7 +237,7 @@ type repeated struct {
 }
 
 // repeatedSetups finds measurements of one command and load.
-func repeatedSetups(f *interop.File, steps []stage) []Finding {
+func repeatedSetups(f *interop.File, steps []stage) []audit.Finding {
 	groups := map[string]*repeated{}
 	var order []*repeated
 	for _, s := range distinct(steps) {
@@ -255,18 +256,18 @@ func repeatedSetups(f *interop.File, steps []stage) []Finding {
 		g.at = append(g.at, s.run.Place.Line)
 		g.note = cmp.Or(g.note, note)
 	}
-	var out []Finding
+	var out []audit.Finding
 	told := repeatsTold(f)
 	for _, g := range order {
 		if g.worst.run == nil {
 			continue
 		}
-		text := fmt.Sprintf("%s have the same command and load%s, and differ by up to %s", lines(g.at), g.note, spreadText(g.first, g.worst))
+		text := fmt.Sprintf("%s have the same command and load%s, and differ by up to %s", audit.Lines(g.at), g.note, spreadText(g.first, g.worst))
 		if difference(g.first, g.worst, "total_token_throughput") > 0.05 {
-			out = append(out, Finding{Type: "same-setup-differs", Severity: Warning, Place: placed(f, g.worst.run.Place.Line, g.worst.run.Place.Section),
+			out = append(out, audit.Finding{Type: "same-setup-differs", Severity: audit.Warning, Place: placed(f, g.worst.run.Place.Line, g.worst.run.Place.Section),
 				Text: text + ": something that is not recorded was changed, or steps of this size mean nothing"})
 		} else if !told { // else its own text says how far runs are apart
-			out = append(out, Finding{Type: "noise-floor", Severity: Note, Place: placed(f, g.worst.run.Place.Line, g.worst.run.Place.Section),
+			out = append(out, audit.Finding{Type: "noise-floor", Severity: audit.Note, Place: placed(f, g.worst.run.Place.Line, g.worst.run.Place.Section),
 				Text: text + ": differences of this size between configurations mean nothing"})
 		}
 	}
@@ -316,7 +317,7 @@ func spreadText(a, b stage) string {
 }
 
 // unstableTails finds runs that are equal but for their tails.
-func unstableTails(f *interop.File, steps []stage) []Finding {
+func unstableTails(f *interop.File, steps []stage) []audit.Finding {
 	const most = 1.7
 	var pairs []string
 	var at int
@@ -329,7 +330,7 @@ func unstableTails(f *interop.File, steps []stage) []Finding {
 				continue
 			}
 			d := difference(e, s, "total_token_throughput")
-			if d > 0.02 || figureText(e.run, "total_token_throughput") == "" || figureText(s.run, "total_token_throughput") == "" {
+			if d > 0.02 || e.run.Text("total_token_throughput") == "" || s.run.Text("total_token_throughput") == "" {
 				continue
 			}
 			for _, name := range []string{"p99_tpot_ms", "p99_ttft_ms"} {
@@ -351,17 +352,17 @@ func unstableTails(f *interop.File, steps []stage) []Finding {
 	if len(pairs) == 0 {
 		return nil
 	}
-	return []Finding{{Type: "tail-unstable", Severity: Note, Place: placed(f, at, nil),
-		Text: "runs that are equal within 2 % in throughput have very different tails, as from stalls at the start: " + shortList(pairs)}}
+	return []audit.Finding{{Type: "tail-unstable", Severity: audit.Note, Place: placed(f, at, nil),
+		Text: "runs that are equal within 2 % in throughput have very different tails, as from stalls at the start: " + audit.ShortList(pairs)}}
 }
 
 // overloaded finds engines that are compared at a rate one of them cannot
 // hold: it needs much longer than the sending takes, and the other does not.
-func overloaded(f *interop.File, steps []stage) []Finding {
-	var out []Finding
+func overloaded(f *interop.File, steps []stage) []audit.Finding {
+	var out []audit.Finding
 	told := map[string]bool{}
 	for i, s := range steps {
-		rate, n := s.run.Header.Rate, figureValue(s.run, "completed")
+		rate, n := s.run.Header.Rate, s.run.Value("completed")
 		sending := (n - 1) / rate
 		if rate <= 0 || n < 20 || sending < 10 || told[s.load] {
 			continue
@@ -371,17 +372,17 @@ func overloaded(f *interop.File, steps []stage) []Finding {
 				continue
 			}
 			calm, late := e, s
-			if figureValue(calm.run, "duration") > figureValue(late.run, "duration") {
+			if calm.run.Value("duration") > late.run.Value("duration") {
 				calm, late = late, calm
 			}
-			if over(calm, sending) > 0.08 || over(late, sending) < 0.15 || figureValue(late.run, "mean_e2el_ms") < 2*figureValue(calm.run, "mean_e2el_ms") {
+			if over(calm, sending) > 0.08 || over(late, sending) < 0.15 || late.run.Value("mean_e2el_ms") < 2*calm.run.Value("mean_e2el_ms") {
 				continue
 			}
 			told[s.load] = true
-			out = append(out, Finding{Type: "compared-under-overload", Severity: Warning, Place: placed(f, late.run.Place.Line, late.run.Place.Section),
+			out = append(out, audit.Finding{Type: "compared-under-overload", Severity: audit.Warning, Place: placed(f, late.run.Place.Line, late.run.Place.Section),
 				Text: fmt.Sprintf("at %g requests/s %s cannot keep up (line %d: %s of %g req/s, %s s for %.1f s of sending) and %s can (line %d: %s req/s): no rate is shown at which both are stable",
-					rate, command.EngineTitle(late.setup.Engine), late.run.Place.Line, figureText(late.run, "request_throughput"), rate, figureText(late.run, "duration"), sending,
-					command.EngineTitle(calm.setup.Engine), calm.run.Place.Line, figureText(calm.run, "request_throughput"))})
+					rate, command.EngineTitle(late.setup.Engine), late.run.Place.Line, late.run.Text("request_throughput"), rate, late.run.Text("duration"), sending,
+					command.EngineTitle(calm.setup.Engine), calm.run.Place.Line, calm.run.Text("request_throughput"))})
 			break
 		}
 	}
@@ -389,11 +390,11 @@ func overloaded(f *interop.File, steps []stage) []Finding {
 }
 
 // over is how much longer a run took than the sending, as a share of it.
-func over(s stage, sending float64) float64 { return figureValue(s.run, "duration")/sending - 1 }
+func over(s stage, sending float64) float64 { return s.run.Value("duration")/sending - 1 }
 
 // oneFactor finds searches that change one option at a time and never two
 // together in all combinations.
-func oneFactor(f *interop.File, steps []stage) []Finding {
+func oneFactor(f *interop.File, steps []stage) []audit.Finding {
 	var study []stage
 	for _, s := range distinct(steps) {
 		if s.role == "" && s.run.Header.Command != "" && len(study) < lookback {
@@ -434,15 +435,15 @@ func oneFactor(f *interop.File, steps []stage) []Finding {
 			}
 		}
 	}
-	return []Finding{{Type: "one-factor-search", Severity: Note, Place: placed(f, study[0].line(), nil),
+	return []audit.Finding{{Type: "one-factor-search", Severity: audit.Note, Place: placed(f, study[0].line(), nil),
 		Text: fmt.Sprintf("%d options were tried one after another (%s): no two of them in all four combinations, so what they do together is not known", len(options), strings.Join(options, ", "))}}
 }
 
 // brokenText finds UTF-8 that was read as a Western single-byte set.
-var brokenText = lazily("Ã[\u0080-\u00bf\u2013\u2014\u2018-\u203a\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u20ac\u2122]|â€|Â[\u00a0-\u00bf]|\ufffd")
+var brokenText = audit.Pattern("Ã[\u0080-\u00bf\u2013\u2014\u2018-\u203a\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u20ac\u2122]|â€|Â[\u00a0-\u00bf]|\ufffd")
 
 // mojibake finds text that was decoded wrongly.
-func mojibake(f *interop.File) []Finding {
+func mojibake(f *interop.File) []audit.Finding {
 	var at []int
 	first := ""
 	for i, l := range f.Doc.Lines {
@@ -459,13 +460,13 @@ func mojibake(f *interop.File) []Finding {
 	if len(at) == 0 {
 		return nil
 	}
-	return []Finding{{Type: "mojibake", Severity: Note, Place: placed(f, at[0], nil),
-		Text: fmt.Sprintf("text at %s was decoded with the wrong character set (%q)", lines(at), first)}}
+	return []audit.Finding{{Type: "mojibake", Severity: audit.Note, Place: placed(f, at[0], nil),
+		Text: fmt.Sprintf("text at %s was decoded with the wrong character set (%q)", audit.Lines(at), first)}}
 }
 
 // concurrencyIsPeak finds clients that print the peak where others print the
 // limit that was set.
-func concurrencyIsPeak(f *interop.File) []Finding {
+func concurrencyIsPeak(f *interop.File) []audit.Finding {
 	var values []string
 	var first *interop.Run
 	n := 0
@@ -490,25 +491,33 @@ func concurrencyIsPeak(f *interop.File) []Finding {
 	}
 	limit, _ := first.Figure("max_concurrency")
 	peak, _ := first.Figure("max_concurrent_requests")
-	return []Finding{{Type: "concurrency-is-peak", Severity: Note, Place: placed(f, cmp.Or(limit.Line, first.Place.Line), first.Place.Section),
-		Figures: []Cited{{limit.Label, limit.Text, limit.Line}, {peak.Label, peak.Text, peak.Line}},
-		Text:    fmt.Sprintf("%q equals the measured peak in all %s: it is no limit that was set, as the name has it elsewhere", limit.Label, counted(n, "block"))}}
+	return []audit.Finding{{Type: "concurrency-is-peak", Severity: audit.Note, Place: placed(f, cmp.Or(limit.Line, first.Place.Line), first.Place.Section),
+		Figures: []audit.Cited{audit.Cite(limit), audit.Cite(peak)},
+		Text:    fmt.Sprintf("%q equals the measured peak in all %s: it is no limit that was set, as the name has it elsewhere", limit.Label, audit.Counted(n, "block"))}}
 }
 
 // promptLengths finds whole prompt lengths that are nearly but not quite equal.
-func promptLengths(f *interop.File) []Finding {
+func promptLengths(f *interop.File) []audit.Finding {
 	byLength := map[float64][]int{}
 	for i := range f.Runs {
-		if in := perRequest(&f.Runs[i], "total_input_tokens"); in >= 100 && in == math.Trunc(in) {
+		if in := f.Runs[i].PerRequest("total_input_tokens"); in >= 100 && in == math.Trunc(in) {
 			byLength[in] = append(byLength[in], f.Runs[i].Place.Line)
 		}
 	}
 	lengths := slices.Sorted(maps.Keys(byLength))
 	for i := 1; i < len(lengths); i++ {
 		if a, b := lengths[i-1], lengths[i]; b-a < 0.01*b {
-			return []Finding{{Type: "prompt-length-differs", Severity: Note, Place: placed(f, byLength[a][0], nil),
-				Text: fmt.Sprintf("prompts have %g tokens at %s and %g at %s: the same request is another length to each tokenizer", a, lines(byLength[a]), b, lines(byLength[b]))}}
+			return []audit.Finding{{Type: "prompt-length-differs", Severity: audit.Note, Place: placed(f, byLength[a][0], nil),
+				Text: fmt.Sprintf("prompts have %g tokens at %s and %g at %s: the same request is another length to each tokenizer", a, audit.Lines(byLength[a]), b, audit.Lines(byLength[b]))}}
 		}
 	}
 	return nil
+}
+
+// joinAnd joins words with commas and an "and".
+func joinAnd(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
