@@ -70,6 +70,7 @@ var tests = map[string]map[string]string{
 	"report":              {"interop": "imported runs are rendered", "calib": "predictions are rendered", "engine": "and their memory"},
 	"report/parquet":      {"stat": "random calls"},
 	"perflab/cmd/perflab": {"tune": "the journal of a study that was killed"},
+	"sim":                 {"prometheus": "the metrics that it publishes are read"},
 	"truth":               {"lab": "the client's cost is measured as a run is"},
 }
 

@@ -8,14 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-)
 
-// Sample is one series of a Prometheus page at one moment.
-type Sample struct {
-	Name   string
-	Labels map[string]string
-	Value  float64
-}
+	"perflab/internal/prometheus"
+)
 
 // MeterKind says how a meter's readings are to be read.
 type MeterKind string
@@ -147,7 +142,7 @@ var rankLabels = []string{"tp_rank", "pp_rank", "moe_ep_rank", "pid"}
 // count once, by the largest of them; those of copies and of what else the labels
 // tell apart are added up, or averaged where the meter says so. A quantity that is not
 // among the samples, or is not a finite number, is missing.
-func (e *Engine) Common(samples []Sample) map[string]float64 {
+func (e *Engine) Common(samples []prometheus.Sample) map[string]float64 {
 	series := map[string]map[string]float64{} // name -> labels but the ranks -> largest
 	for _, s := range samples {
 		if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
@@ -207,7 +202,7 @@ func copyOf(labels map[string]string) string {
 // OfMetrics tells which engine a page of metrics is from: the one that most of the
 // samples' names are of, by the engine's own prefix. A router's page, or one of another
 // program, is no engine's.
-func OfMetrics(samples []Sample) (*Engine, bool) {
+func OfMetrics(samples []prometheus.Sample) (*Engine, bool) {
 	var best *Engine
 	most := 0
 	for _, e := range All() {
@@ -237,7 +232,7 @@ func (e *Engine) metricPrefix() string {
 // IterationSamples reads TensorRT-LLM's own statistics, the JSON list at /metrics,
 // as samples under its Prometheus names. Reading the page empties it, so that the
 // gauges are those of the last iteration, and an empty list says nothing.
-func IterationSamples(page []byte) ([]Sample, error) {
+func IterationSamples(page []byte) ([]prometheus.Sample, error) {
 	type cache struct {
 		Used *float64 `json:"usedNumBlocks"`
 		Most *float64 `json:"maxNumBlocks"`
@@ -255,10 +250,10 @@ func IterationSamples(page []byte) ([]Sample, error) {
 		return nil, nil
 	}
 	last := list[len(list)-1]
-	var samples []Sample
+	var samples []prometheus.Sample
 	add := func(name string, v *float64) {
 		if v != nil {
-			samples = append(samples, Sample{Name: name, Value: *v})
+			samples = append(samples, prometheus.Sample{Name: name, Value: *v})
 		}
 	}
 	add("trtllm_num_requests_running", last.Active)

@@ -3,38 +3,12 @@ package engine
 import (
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-// page reads samples as a server prints them.
-func page(t *testing.T, text string) []Sample {
-	t.Helper()
-	var samples []Sample
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		cut := strings.LastIndexByte(line, ' ')
-		v, err := strconv.ParseFloat(line[cut+1:], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		name, labels, _ := strings.Cut(strings.TrimSuffix(line[:cut], "}"), "{")
-		s := Sample{Name: name, Value: v, Labels: map[string]string{}}
-		for part := range strings.SplitSeq(labels, ",") {
-			if key, value, ok := strings.Cut(part, "="); ok {
-				s.Labels[key] = strings.Trim(value, `"`)
-			}
-		}
-		samples = append(samples, s)
-	}
-	return samples
-}
+	"perflab/internal/prometheus"
+)
 
 const (
 	vllm011Page = `
@@ -103,7 +77,7 @@ func TestCommon(t *testing.T) {
 		"sglang": {sglangPage, map[string]float64{"running": 13, "waiting": 1, "kv_usage": 0.8, "spec_length": 2.5, "prompt_tokens": 800, "prefix_queries": 800, "prefix_hits": 100}},
 		"trtllm": {trtllmPage, map[string]float64{"running": 2, "waiting": 0, "kv_usage": 0.125, "prefix_share": 0.5, "finished": 4}},
 	} {
-		samples := page(t, tt.text)
+		samples := prometheus.Parse(tt.text, nil)
 		e, ok := OfMetrics(samples)
 		if !ok || e.Name != name {
 			t.Fatalf("the page of %s is taken for another's: %v", name, ok)
@@ -116,7 +90,7 @@ func TestCommon(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if e, ok := OfMetrics(page(t, "go_goroutines 7\nhttp_requests_total 1\n")); ok {
+	if e, ok := OfMetrics(prometheus.Parse("go_goroutines 7\nhttp_requests_total 1\n", nil)); ok {
 		t.Errorf("a page of another program is taken for %s's", e.Name)
 	}
 }
@@ -126,10 +100,10 @@ func TestCommon(t *testing.T) {
 func TestLlamaCppMetrics(t *testing.T) {
 	e := &Engine{Metrics: llamacppMetrics()}
 	want := map[string]float64{"running": 2, "waiting": 1, "prompt_tokens": 512, "generation_tokens": 128}
-	if diff := cmp.Diff(want, e.Common(page(t, llamacppPage))); diff != "" {
+	if diff := cmp.Diff(want, e.Common(prometheus.Parse(llamacppPage, nil))); diff != "" {
 		t.Error(diff)
 	}
-	got := e.Common(page(t, llamacppPage+"llamacpp:prompt_tokens_cached_total 88\n"))
+	got := e.Common(prometheus.Parse(llamacppPage+"llamacpp:prompt_tokens_cached_total 88\n", nil))
 	if got["prefix_queries"] != 600 || got["prefix_hits"] != 88 {
 		t.Errorf("with a counter of what the cache gave: %v", got)
 	}
@@ -159,7 +133,7 @@ func TestMeters(t *testing.T) {
 		}
 	}
 	e, _ := ByName("vllm")
-	got := e.Common(page(t, "vllm:gpu_cache_usage_perc 0.1\nvllm:kv_cache_usage_perc 0.2\n"))
+	got := e.Common(prometheus.Parse("vllm:gpu_cache_usage_perc 0.1\nvllm:kv_cache_usage_perc 0.2\n", nil))
 	if got["kv_usage"] != 0.2 {
 		t.Errorf("both spellings: %v", got)
 	}

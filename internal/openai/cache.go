@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
+
+	"perflab/internal/prometheus"
 )
 
 // ResetCache empties the server's prefix cache, so that a run does not find the
@@ -165,43 +166,10 @@ const maxCounter = 1e18
 // out.
 func sumMetrics(text string) map[string]float64 {
 	sums := map[string]float64{}
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		name, rest := line, ""
-		if i := strings.IndexAny(line, "{ \t"); i >= 0 {
-			name, rest = line[:i], line[i:]
-		}
-		if labels, ok := strings.CutPrefix(rest, "{"); ok {
-			end := labelsEnd(labels)
-			if end < 0 || strings.Contains(labels[:end], `cache_source="total"`) {
-				continue
-			}
-			rest = labels[end+1:]
-		}
-		value, _, _ := strings.Cut(strings.TrimSpace(rest), " ") // a time may follow
-		if v, err := strconv.ParseFloat(value, 64); err == nil && v >= 0 && v < maxCounter {
-			sums[strings.TrimSuffix(name, "_total")] += v
+	for _, s := range prometheus.Parse(text, nil) {
+		if s.Labels["cache_source"] != "total" && s.Value >= 0 && s.Value < maxCounter {
+			sums[strings.TrimSuffix(s.Name, "_total")] += s.Value
 		}
 	}
 	return sums
-}
-
-// labelsEnd finds the brace that closes labels, past those within quotes; -1
-// for none.
-func labelsEnd(s string) int {
-	quoted := false
-	for i := 0; i < len(s); i++ {
-		switch {
-		case quoted && s[i] == '\\':
-			i++
-		case s[i] == '"':
-			quoted = !quoted
-		case s[i] == '}' && !quoted:
-			return i
-		}
-	}
-	return -1
 }

@@ -12,7 +12,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +22,7 @@ import (
 
 	"perflab/internal/arch"
 	"perflab/internal/engine"
+	"perflab/internal/prometheus"
 	"perflab/internal/sim"
 	"perflab/internal/test/simtest"
 	"perflab/internal/token"
@@ -490,13 +490,7 @@ func TestMetricsOfTheCatalogue(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var samples []engine.Sample
-			for line := range strings.Lines(body(t, resp)) {
-				name, rest, _ := strings.Cut(line, "{")
-				if v, err := strconv.ParseFloat(strings.TrimSpace(rest[strings.LastIndex(rest, "}")+1:]), 64); err == nil {
-					samples = append(samples, engine.Sample{Name: name, Value: v})
-				}
-			}
+			samples := prometheus.Parse(body(t, resp), nil)
 			if of, ok := engine.OfMetrics(samples); !ok || of != eng {
 				t.Errorf("the page of %s is taken for another's", eng.Name)
 			}

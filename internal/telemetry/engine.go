@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perflab/internal/engine"
+	"perflab/internal/prometheus"
 	"perflab/internal/result"
 )
 
@@ -50,7 +51,7 @@ func engineValues(ctx context.Context, scrape func(context.Context) (string, err
 	if err != nil {
 		return nil, err
 	}
-	var samples []engine.Sample
+	var samples []prometheus.Sample
 	if strings.HasPrefix(strings.TrimSpace(page), "[") {
 		samples, err = engine.IterationSamples([]byte(page))
 		if err != nil {
@@ -59,7 +60,7 @@ func engineValues(ctx context.Context, scrape func(context.Context) (string, err
 			return nil, errNothing
 		}
 	} else {
-		samples = parseMetrics(page)
+		samples = prometheus.Parse(page, notBucket)
 	}
 	e, ok := engine.OfMetrics(samples)
 	if !ok {
@@ -67,3 +68,6 @@ func engineValues(ctx context.Context, scrape func(context.Context) (string, err
 	}
 	return e.Common(samples), nil
 }
+
+// notBucket leaves out the buckets of histograms: nothing here is made of them.
+func notBucket(name string) bool { return !strings.HasSuffix(name, "_bucket") }

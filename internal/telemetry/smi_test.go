@@ -183,7 +183,7 @@ func BenchmarkEngine(b *testing.B) {
 			fmt.Fprintf(&p, "vllm:histogram_%d_seconds_bucket{engine=\"0\",le=\"%d\",model_name=\"Qwen/Qwen3-32B\"} %d.0\n", i, k, k)
 		}
 	}
-	text := p.String() + page
+	text := p.String() + "vllm:num_requests_running{engine=\"0\",model_name=\"a\"} 3.0\n"
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -35,43 +35,6 @@ func TestMetersAreGauges(t *testing.T) {
 	}
 }
 
-const page = `# HELP vllm:num_requests_running Number of requests.
-# TYPE vllm:num_requests_running gauge
-vllm:num_requests_running{engine="0",model_name="a \"b\" } c"} 3.0
-vllm:num_requests_running{engine="1",model_name="a \"b\" } c"} 4.0
-vllm:num_preemptions_total{engine="0"} 2 1700000000000
-vllm:time_to_first_token_seconds_bucket{le="0.1"} 5
-vllm:kv_cache_usage_perc{engine="0"} NaN
-vllm:broken{engine="0} 1
-vllm:nothing
-process_open_fds 12
-`
-
-func TestParseMetrics(t *testing.T) {
-	want := []engine.Sample{
-		{Name: "vllm:num_requests_running", Labels: map[string]string{"engine": "0", "model_name": `a "b" } c`}, Value: 3},
-		{Name: "vllm:num_requests_running", Labels: map[string]string{"engine": "1", "model_name": `a "b" } c`}, Value: 4},
-		{Name: "vllm:num_preemptions_total", Labels: map[string]string{"engine": "0"}, Value: 2},
-		{Name: "process_open_fds", Value: 12},
-	}
-	if d := cmp.Diff(want, parseMetrics(page)); d != "" {
-		t.Errorf("-want +got\n%s", d)
-	}
-}
-
-func FuzzParseMetrics(f *testing.F) {
-	for line := range strings.Lines(page) {
-		f.Add(line)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		for _, s := range parseMetrics(text) {
-			if s.Name == "" || s.Value != s.Value {
-				t.Errorf("%q gives %+v", text, s)
-			}
-		}
-	})
-}
-
 // TestEngineOnTheRunsClock: readings begin before the load, come every second and
 // end after it; the instants are exact.
 func TestEngineOnTheRunsClock(t *testing.T) {
