@@ -17,17 +17,18 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"perflab/internal/lab"
+	"perflab/internal/bench"
 	"perflab/internal/load"
 	"perflab/internal/openai"
 	"perflab/internal/result"
+	"perflab/internal/selfcheck"
 	"perflab/internal/workload"
 )
 
 // benchFlags are the flags of perflab bench, in the spelling of vllm bench
 // serve where it has them.
 type benchFlags struct {
-	spec   lab.Spec
+	spec   bench.Spec
 	series seriesFlags
 
 	baseURLs    []string
@@ -133,7 +134,7 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&s.Model, "model", "", "model name sent with each request")
 	fs.StringVar(&f.served, "served-model-name", "", "name the server serves it under, when it is not --model")
 	addWorkloadFlags(fs, &s.Workload, &f.rate)
-	fs.StringVar(&s.Cache, "cache", lab.CacheUnique, "unique (prompts new to the server: draws --seed where it is not given, and --nonce for texts of a file), reset (empties the server's prefix cache first), warm (sends the prompts once before) or shared (hits of earlier runs count)")
+	fs.StringVar(&s.Cache, "cache", bench.CacheUnique, "unique (prompts new to the server: draws --seed where it is not given, and --nonce for texts of a file), reset (empties the server's prefix cache first), warm (sends the prompts once before) or shared (hits of earlier runs count)")
 	fs.IntVar(&s.Warmups, "num-warmups", 8, "requests sent and thrown away before the run, for each endpoint; their prompts are never in the measured set")
 	fs.Float64Var(&f.readyS, "ready-check-timeout-sec", 0, "wait this long for the server to answer; 0 does not wait")
 	fs.DurationVar(&s.FirstTokenTimeout, "timeout-first-token", 10*time.Minute, "give a request up without a token for this long")
@@ -233,7 +234,7 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 		note(err)
 		f.bounds = append(f.bounds, slos...)
 		for _, slo := range slos {
-			s.Percentiles = append(s.Percentiles, lab.PercentilesOf(slo.Metric)...)
+			s.Percentiles = append(s.Percentiles, bench.PercentilesOf(slo.Metric)...)
 		}
 	}
 	note(f.judgeable())
@@ -411,8 +412,8 @@ func runBench(ctx context.Context, env Env, f *benchFlags) error {
 		return err
 	}
 	defer stop()
-	b := lab.Bench{
-		Spec: f.spec, APIKey: env.Getenv("OPENAI_API_KEY"), Dir: f.out, Version: env.Version,
+	b := bench.Runner{
+		Spec: f.spec, APIKey: env.Getenv("OPENAI_API_KEY"), Dir: f.out, Version: env.Version, SelfCheck: selfcheck.Load(env.Version),
 		Progress: progress, Phase: phase.set, Sources: f.sources(),
 	}
 	out, err := b.Run(ctx)
@@ -432,7 +433,7 @@ func runBench(ctx context.Context, env Env, f *benchFlags) error {
 	return f.judge(env, out)
 }
 
-func (f *benchFlags) show(env Env, out *lab.Outcome) error {
+func (f *benchFlags) show(env Env, out *bench.Outcome) error {
 	style := result.Style{Layout: f.block, Sections: strings.Split(f.sections, ","), Percentiles: f.shown}
 	if _, err := fmt.Fprint(env.Stdout, result.Block(out.Summary, style), result.Precision(out.Summary, style), result.TelemetryText(out.Summary), out.Summary.Verdict.Text()); err != nil {
 		return fmt.Errorf("print the result: %w", err)
@@ -459,7 +460,7 @@ func (f *benchFlags) show(env Env, out *lab.Outcome) error {
 }
 
 // saveResult writes the file of vllm bench serve under a name.
-func (f *benchFlags) saveResult(out *lab.Outcome, name string) (string, error) {
+func (f *benchFlags) saveResult(out *bench.Outcome, name string) (string, error) {
 	b, err := result.VLLMJSON(out.Header, out.Summary, out.Calls, f.vllm())
 	if err != nil {
 		return "", fmt.Errorf("encode the result file: %w", err)
@@ -482,7 +483,7 @@ func (f *benchFlags) saveResult(out *lab.Outcome, name string) (string, error) {
 
 // judge decides the exit status: nothing but failures first, then a void
 // measurement, then too many failures, then SLOs.
-func (f *benchFlags) judge(env Env, out *lab.Outcome) error {
+func (f *benchFlags) judge(env Env, out *bench.Outcome) error {
 	v := out.Summary.Verdict
 	failed, done := out.Summary.Figures["failed"], out.Summary.Figures["completed"]
 	if v.Status == result.Voided && done > 0 {

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// bench runs the command and returns its exit code and what it printed.
-func bench(t *testing.T, args ...string) (code int, stdout, stderr string) {
+// runBench runs the command and returns its exit code and what it printed.
+func benchExit(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code = Main(Env{
@@ -72,7 +72,7 @@ func TestBenchRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
-			code, _, stderr := bench(t, append([]string{"--base-url", "http://127.0.0.1:1", "--model", "m", "--out", dir}, tt.args...)...)
+			code, _, stderr := benchExit(t, append([]string{"--base-url", "http://127.0.0.1:1", "--model", "m", "--out", dir}, tt.args...)...)
 			if code != exitUsage || !strings.Contains(stderr, tt.want) {
 				t.Errorf("exit %d, %q, want %q", code, stderr, tt.want)
 			}
@@ -110,7 +110,7 @@ func TestBenchJudges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			args := []string{"--base-url", endpoint(t, tt.h), "--model", "m", "--num-prompts", "3", "--num-warmups", "0",
 				"--random-input-len", "5", "--random-output-len", "3", "--out", filepath.Join(t.TempDir(), "run")}
-			code, _, stderr := bench(t, append(args, tt.args...)...)
+			code, _, stderr := benchExit(t, append(args, tt.args...)...)
 			if code != tt.code || !strings.Contains(stderr, tt.want) || strings.Contains(stderr, tt.not) {
 				t.Errorf("exit %d, %q, want %d and %q", code, stderr, tt.code, tt.want)
 			}
@@ -127,7 +127,7 @@ func TestBenchResultFile(t *testing.T) {
 		args := []string{"--base-url", url, "--model", "m", "--num-prompts", "3", "--num-warmups", "0",
 			"--random-input-len", "5", "--random-output-len", "3", "--out", filepath.Join(dir, name),
 			"--append-result", "--result-dir", filepath.Dir(file), "--result-filename", "r.json"}
-		if code, _, stderr := bench(t, append(args, more...)...); code != exitDone && code != exitVoid {
+		if code, _, stderr := benchExit(t, append(args, more...)...); code != exitDone && code != exitVoid {
 			t.Fatalf("exit %d, %s", code, stderr)
 		}
 	}

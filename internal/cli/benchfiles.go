@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"perflab/internal/lab"
+	"perflab/internal/bench"
 	"perflab/internal/report"
 	"perflab/internal/report/parquet"
 	"perflab/internal/result"
@@ -41,7 +41,7 @@ func (f *benchFlags) placeFiles() error {
 }
 
 // writeFiles writes --html and --parquet of a finished run.
-func (f *benchFlags) writeFiles(env Env, out *lab.Outcome, style result.Style) error {
+func (f *benchFlags) writeFiles(env Env, out *bench.Outcome, style result.Style) error {
 	return writeFiles(env,
 		f.html, func(w io.Writer) error {
 			return report.RunHTML(w, out.Header, out.Summary, style, out.Calls, out.Readings)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"perflab/internal/lab"
+	"perflab/internal/bench"
 	"perflab/internal/result"
 	"perflab/internal/telemetry"
 )
@@ -20,7 +20,7 @@ const (
 
 func (f *benchFlags) addTelemetry(fs *pflag.FlagSet) {
 	fs.StringVar(&f.telemetry, "telemetry", telemetryAuto, "what is read during the run: engine (the server's metrics), host (this machine's CPU and memory), gpu (by nvidia-smi on this machine), several by commas; auto: engine, and the others where the server is on this machine; off: nothing")
-	fs.DurationVar(&f.interval, "telemetry-interval", lab.DefaultTelemetry, "time between readings")
+	fs.DurationVar(&f.interval, "telemetry-interval", bench.DefaultTelemetry, "time between readings")
 	fs.IntSliceVar(&f.gpus, "telemetry-gpus", nil, "indices of the GPUs that serve, as nvidia-smi has them; without it all of the machine are read and count in energy")
 	fs.StringVar(&f.price, "price-per-hour", "", "what the whole deployment costs an hour, such as '98.32 USD': gives the cost of a million tokens")
 	fs.IntVar(&f.spec.GPUs, "gpus", 0, "GPUs that the whole deployment has: gives throughput per GPU")
@@ -30,8 +30,8 @@ func (f *benchFlags) completeTelemetry(fs *pflag.FlagSet) error {
 	if err := f.spec.Price.UnmarshalText([]byte(f.price)); err != nil {
 		return fmt.Errorf("--price-per-hour: %w", err)
 	}
-	if f.interval < lab.MinTelemetry {
-		return fmt.Errorf("--telemetry-interval is %v: it must be at least %v, since each reading costs the server work; --telemetry off reads nothing", f.interval, lab.MinTelemetry)
+	if f.interval < bench.MinTelemetry {
+		return fmt.Errorf("--telemetry-interval is %v: it must be at least %v, since each reading costs the server work; --telemetry off reads nothing", f.interval, bench.MinTelemetry)
 	}
 	if slices.Min(append(slices.Clone(f.gpus), 0)) < 0 {
 		return fmt.Errorf("--telemetry-gpus has %d: indices begin at 0", slices.Min(f.gpus))
@@ -66,7 +66,7 @@ func (f *benchFlags) sources() []telemetry.Source {
 	case telemetryOff:
 		return nil
 	case telemetryAuto:
-		if slices.ContainsFunc(f.spec.Targets, lab.OnThisMachine) {
+		if slices.ContainsFunc(f.spec.Targets, bench.OnThisMachine) {
 			return telemetry.Local(every, f.gpus)
 		}
 		return nil

@@ -11,11 +11,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"perflab/internal/bench"
 	"perflab/internal/compare"
-	"perflab/internal/lab"
 	"perflab/internal/load"
 	"perflab/internal/report"
 	"perflab/internal/result"
+	"perflab/internal/rundir"
 )
 
 type compareFlags struct {
@@ -61,7 +62,7 @@ Exit status: 0 done, 3 a condition failed, 4 a side is void.`,
   perflab compare vllm-old.json vllm-new.json --format md
   perflab compare report.md#1 report.md#4 --by engine`,
 		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 || len(args) == 1 && !lab.IsImport(args[0]) {
+			if len(args) == 0 || len(args) == 1 && !rundir.IsImport(args[0]) {
 				return wantArgs(2, "two sides at least, a run each")(c, args)
 			}
 			return nil
@@ -100,7 +101,7 @@ func runCompare(env Env, f *compareFlags, fs *pflag.FlagSet, args []string) erro
 	if f.junit != "" && len(conditions) == 0 {
 		return usageError{errors.New("--junit is of conditions, and there is none: give --fail-if")}
 	}
-	sides, damage, err := openSides(args, lab.PercentilesOf(append(slices.Clone(o.Metrics), o.Also...)...))
+	sides, damage, err := openSides(args, bench.PercentilesOf(append(slices.Clone(o.Metrics), o.Also...)...))
 	if err != nil {
 		return err
 	}

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/term"
 
 	"perflab/internal/interop"
-	"perflab/internal/lab"
 	"perflab/internal/report/parquet"
 	"perflab/internal/result"
+	"perflab/internal/rundir"
 )
 
 type exportFlags struct {
@@ -28,17 +28,17 @@ type exportFlags struct {
 type exportFormat struct {
 	name  string
 	calls bool // of the calls, so a run of figures alone has none, and there is no place for a verdict
-	write func(io.Writer, *lab.StoredRun, result.Summary) (note string, err error)
+	write func(io.Writer, *rundir.Run, result.Summary) (note string, err error)
 }
 
 func exportFormats() []exportFormat {
 	return []exportFormat{
 		{"vllm", false, exportVLLM},
 		{"guidellm", true, exportGuideLLM},
-		{"csv", true, func(w io.Writer, r *lab.StoredRun, s result.Summary) (string, error) {
+		{"csv", true, func(w io.Writer, r *rundir.Run, s result.Summary) (string, error) {
 			return "", interop.CSV(w, defined(r.Header, s), slices.Values(r.Calls))
 		}},
-		{"parquet", true, func(w io.Writer, r *lab.StoredRun, s result.Summary) (string, error) {
+		{"parquet", true, func(w io.Writer, r *rundir.Run, s result.Summary) (string, error) {
 			return "", parquet.Write(w, defined(r.Header, s), slices.Values(r.Calls))
 		}},
 	}
@@ -101,10 +101,10 @@ func runExport(env Env, f *exportFlags, dir string) error {
 		return usageError{fmt.Errorf("--to %q is not known: %s", f.to, exportNames())}
 	case f.to == "parquet" && f.out == "" && isTerminal(env.Stdout):
 		return usageError{errors.New("a Parquet file is not for a terminal: give --out FILE")}
-	case !lab.IsRun(dir):
+	case !rundir.IsRun(dir):
 		return usageError{fmt.Errorf("%s is no run directory: it has no header.json", dir)}
 	}
-	r, err := lab.OpenRun(dir)
+	r, err := rundir.OpenRun(dir)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func isTerminal(w io.Writer) bool {
 // exportVLLM writes vLLM's JSON. What an imported run has by another
 // definition than vLLM's or ours stays out: the file says whose figures it
 // holds, and those would be neither's.
-func exportVLLM(w io.Writer, r *lab.StoredRun, s result.Summary) (note string, err error) {
+func exportVLLM(w io.Writer, r *rundir.Run, s result.Summary) (note string, err error) {
 	s.Figures, s.Definitions = maps.Clone(s.Figures), maps.Clone(s.Definitions)
 	vllm := result.Summary{Definitions: result.DefinitionsOf(result.VLLM)}
 	like := func(of string, d result.Definition) bool { // of an older vLLM too
@@ -183,7 +183,7 @@ func exportVLLM(w io.Writer, r *lab.StoredRun, s result.Summary) (note string, e
 
 // exportGuideLLM writes a report of guidellm's, whose figures follow from the
 // calls by guidellm's definitions.
-func exportGuideLLM(w io.Writer, r *lab.StoredRun, s result.Summary) (note string, err error) {
+func exportGuideLLM(w io.Writer, r *rundir.Run, s result.Summary) (note string, err error) {
 	if d := s.Definition("mean_ttft_ms"); d != result.Ours && d != result.FirstText && d != result.FirstIteration {
 		note = fmt.Sprintf("the calls are as %s saw them: the TTFT is %s", r.Header.Imported.Client, d)
 	}

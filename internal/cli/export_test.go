@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"perflab/internal/lab"
 	"perflab/internal/result"
+	"perflab/internal/rundir"
 	"perflab/internal/verdict"
 )
 
@@ -34,7 +34,7 @@ func exported(t *testing.T, defs map[string]result.Definition, calls []result.Ca
 	}
 	h := result.Header{Model: "m", Requests: 3, Rate: 2, Spec: json.RawMessage("{}"), Imported: &result.Imported{Client: "some client", Format: "text", File: "f.md"}}
 	dir := filepath.Join(t.TempDir(), "run")
-	if err := lab.WriteImported(dir, h, s, calls); err != nil {
+	if err := rundir.WriteImported(dir, h, s, calls); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -53,7 +53,7 @@ func perflabRun(t *testing.T, code int, args ...string) (stdout, stderr string) 
 // figuresOf reads the figures of a run directory.
 func figuresOf(t *testing.T, dir string) result.Summary {
 	t.Helper()
-	r, err := lab.OpenRun(dir)
+	r, err := rundir.OpenRun(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestExportRoundTrip(t *testing.T) {
 				t.Errorf("said %q", said)
 			}
 			perflabRun(t, 0, "import", file, "--out", back)
-			dirs, err := lab.OpenImport(back)
+			dirs, err := rundir.OpenImport(back)
 			if err != nil || len(dirs) != 1 {
 				t.Fatalf("%v, %v", dirs, err)
 			}
@@ -104,7 +104,7 @@ func TestExportRoundTrip(t *testing.T) {
 					t.Errorf("%s is %v (%q) and comes back as %v (%q)", metric, v, want.Definition(metric), g, got.Definition(metric))
 				}
 			}
-			r, err := lab.OpenRun(dirs[0])
+			r, err := rundir.OpenRun(dirs[0])
 			if err != nil || len(r.Calls) != len(c.calls) {
 				t.Errorf("%d calls come back, %v", len(r.Calls), err)
 			}
@@ -116,7 +116,7 @@ func TestExportRoundTrip(t *testing.T) {
 // are the same when they come back.
 func TestCallsComeBack(t *testing.T) {
 	dir := exported(t, nil, threeCalls())
-	first, err := lab.OpenRun(dir)
+	first, err := rundir.OpenRun(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestCallsComeBack(t *testing.T) {
 		file, back := filepath.Join(t.TempDir(), "calls."+form), filepath.Join(t.TempDir(), "back")
 		perflabRun(t, 0, "export", dir, "--to", form, "--out", file)
 		perflabRun(t, 0, "import", file, "--out", back)
-		dirs, err := lab.OpenImport(back)
+		dirs, err := rundir.OpenImport(back)
 		if err != nil || len(dirs) != 1 {
 			t.Fatalf("%s: %v, %v", form, dirs, err)
 		}

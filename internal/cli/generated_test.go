@@ -17,6 +17,7 @@ import (
 
 	"perflab/internal/audit"
 	"perflab/internal/audit/document"
+	"perflab/internal/bench"
 	"perflab/internal/lab"
 	"perflab/internal/openai"
 	"perflab/internal/result"
@@ -155,7 +156,7 @@ func TestSchemaKnowsEveryAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, values := range map[string][]string{"backend": append(openai.Backends(), openai.BackendVLLM), "cache": lab.CachePolicies()} {
+	for key, values := range map[string][]string{"backend": append(openai.Backends(), openai.BackendVLLM), "cache": bench.CachePolicies()} {
 		for _, v := range append(values, "nothing of the kind") {
 			doc := generic(t, study).(map[string]any)
 			doc["bench"] = map[string]any{key: v}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"perflab/internal/bench"
 	"perflab/internal/lab"
 	"perflab/internal/result"
 )
@@ -42,7 +43,7 @@ func TestGoodputPredicted(t *testing.T) {
 	found := tuned("goodput_rate", "  - {name: chat, "+load+", find_max: {axis: rate, from: 8, requests: 600, seconds: 0}}")
 	run := found.Trials[0].Runs[0]
 	rate := run.Summary.Figures["goodput_rate"]
-	if run.Search == nil || run.Search.Code != lab.StopBracket || run.Search.Met != 2 || !run.Summary.Predicted {
+	if run.Search == nil || run.Search.Code != bench.StopBracket || run.Search.Met != 2 || !run.Summary.Predicted {
 		t.Fatalf("%+v", run.Search)
 	}
 	var slos []result.SLO

@@ -16,8 +16,8 @@ import (
 	"perflab/internal/audit"
 	"perflab/internal/audit/document"
 	"perflab/internal/interop"
-	"perflab/internal/lab"
 	"perflab/internal/result"
+	"perflab/internal/rundir"
 )
 
 type importFlags struct {
@@ -121,7 +121,7 @@ func opened(paths []string) error {
 
 // imported turns files into what is to be written, and refuses directories
 // that exist before anything is.
-func imported(files []interop.File, out string) ([]lab.Import, error) {
+func imported(files []interop.File, out string) ([]rundir.Import, error) {
 	findings := map[*interop.Run][]audit.Finding{}
 	for _, f := range document.Audit(files, audit.Options{}) {
 		for _, x := range append([]audit.Finding{f}, f.Also...) {
@@ -131,12 +131,12 @@ func imported(files []interop.File, out string) ([]lab.Import, error) {
 		}
 	}
 	names := uniqueNames{}
-	var all []lab.Import
+	var all []rundir.Import
 	for i := range files {
 		f := &files[i]
 		base := filepath.Base(f.Name)
 		slug := names.name(cmp.Or(interop.Slug(strings.TrimSuffix(base, filepath.Ext(base))), "file"))
-		m := lab.Import{File: f.Name, Dir: filepath.Join("perflab-out", "imported", slug)}
+		m := rundir.Import{File: f.Name, Dir: filepath.Join("perflab-out", "imported", slug)}
 		switch {
 		case out != "" && len(files) == 1:
 			m.Dir = out
@@ -144,19 +144,19 @@ func imported(files []interop.File, out string) ([]lab.Import, error) {
 			m.Dir = filepath.Join(out, slug)
 		}
 		for _, fault := range f.Faults {
-			m.Faults = append(m.Faults, lab.ImportFault{File: fault.File, Line: fault.Line, Text: fault.Text})
+			m.Faults = append(m.Faults, rundir.ImportFault{File: fault.File, Line: fault.Line, Text: fault.Text})
 		}
 		dirs := uniqueNames{}
 		for j := range f.Runs {
 			r, err := importedRun(&f.Runs[j], findings[&f.Runs[j]])
 			if err != nil {
-				m.Faults = append(m.Faults, lab.ImportFault{File: f.Name, Line: f.Runs[j].Place.Line, Text: err.Error()})
+				m.Faults = append(m.Faults, rundir.ImportFault{File: f.Name, Line: f.Runs[j].Place.Line, Text: err.Error()})
 				continue
 			}
 			r.Dir = dirs.name(runName(j+1, &f.Runs[j]))
 			m.Runs = append(m.Runs, r)
 		}
-		if err := m.Free(); err != nil && len(m.Runs) > 0 {
+		if err := m.CheckFree(); err != nil && len(m.Runs) > 0 {
 			return nil, err
 		}
 		all = append(all, m)
@@ -208,10 +208,10 @@ func withoutNumber(title string) string {
 }
 
 // importedRun is a run with its figures and the verdict on them.
-func importedRun(r *interop.Run, findings []audit.Finding) (lab.ImportedRun, error) {
+func importedRun(r *interop.Run, findings []audit.Finding) (rundir.ImportedRun, error) {
 	s, err := r.Summary()
 	if err != nil {
-		return lab.ImportedRun{}, err
+		return rundir.ImportedRun{}, err
 	}
 	h := r.Header
 	origin := *h.Imported
@@ -224,7 +224,7 @@ func importedRun(r *interop.Run, findings []audit.Finding) (lab.ImportedRun, err
 	}
 	h.Imported, h.Simulated = &origin, h.Simulated || r.Sim
 	s.Verdict = importedVerdict(r, findings)
-	return lab.ImportedRun{
+	return rundir.ImportedRun{
 		Line: origin.Line, Client: strings.TrimSpace(origin.Client + " " + origin.Version), Model: h.Model, Case: h.Label(result.LabelCase),
 		Calls: len(r.Calls), Verdict: s.Verdict.Status, Findings: len(findings), Header: h, Summary: s, Stored: r.Calls,
 	}, nil
@@ -256,10 +256,10 @@ func importedVerdict(r *interop.Run, findings []audit.Finding) result.Verdict {
 }
 
 // importsJSON prints what import.json has, one object a file.
-func importsJSON(w io.Writer, imports []lab.Import) error {
+func importsJSON(w io.Writer, imports []rundir.Import) error {
 	out := make([]struct {
 		Dir string `json:"dir,omitempty"`
-		lab.Import
+		rundir.Import
 	}, len(imports))
 	for i := range imports {
 		imports[i].Fill()
@@ -276,7 +276,7 @@ func importsJSON(w io.Writer, imports []lab.Import) error {
 
 // importsText prints one table a file. The figures are those that clients
 // define alike.
-func importsText(w io.Writer, imports []lab.Import) error {
+func importsText(w io.Writer, imports []rundir.Import) error {
 	var b strings.Builder
 	for _, m := range imports {
 		if len(m.Runs) == 0 {

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"perflab/internal/interop"
-	"perflab/internal/lab"
 	"perflab/internal/result"
+	"perflab/internal/rundir"
 	"perflab/internal/verdict"
 )
 
@@ -88,7 +88,7 @@ func TestNoSecretComesThrough(t *testing.T) {
 	err := filepath.WalkDir(out, func(path string, d os.DirEntry, err error) error {
 		shown += path + "\n"
 		if err != nil || d.IsDir() {
-			if lab.IsRun(path) {
+			if rundir.IsRun(path) {
 				runs++
 				text, _ := perflabRun(t, exitDone, "report", path, "--format", "md")
 				shown += text
@@ -140,7 +140,7 @@ func TestVerdictComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		perflabRun(t, exitDone, "import", path, "--out", out)
-		dirs, err := lab.OpenImport(out)
+		dirs, err := rundir.OpenImport(out)
 		if err != nil || len(dirs) != 1 {
 			t.Fatalf("%v, %v", dirs, err)
 		}
@@ -158,11 +158,11 @@ func TestForeignCallsStayForeign(t *testing.T) {
 		file, back := filepath.Join(t.TempDir(), "calls"), filepath.Join(t.TempDir(), "back")
 		perflabRun(t, exitDone, "export", dir, "--to", form, "--out", file)
 		perflabRun(t, exitDone, "import", file, "--out", back)
-		dirs, err := lab.OpenImport(back)
+		dirs, err := rundir.OpenImport(back)
 		if err != nil || len(dirs) != 1 {
 			t.Fatalf("%s: %v, %v", form, dirs, err)
 		}
-		r, err := lab.OpenRun(dirs[0])
+		r, err := rundir.OpenRun(dirs[0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +178,7 @@ func TestForeignCallsStayForeign(t *testing.T) {
 		t.Errorf("said %q", said)
 	}
 	perflabRun(t, exitDone, "import", file, "--out", back)
-	dirs, err := lab.OpenImport(back)
+	dirs, err := rundir.OpenImport(back)
 	if err != nil || len(dirs) != 1 {
 		t.Fatalf("%v, %v", dirs, err)
 	}

@@ -11,8 +11,8 @@ import (
 	"perflab/internal/engine"
 	"perflab/internal/forecast"
 	"perflab/internal/interop"
-	"perflab/internal/lab"
 	"perflab/internal/result"
+	"perflab/internal/rundir"
 )
 
 // observeFlags say of runs what they do not say themselves.
@@ -88,7 +88,7 @@ func (o *observer) source(path string) {
 		o.Omitf(path, "it cannot be read: %s", unwrapped(err))
 	case !info.IsDir():
 		o.file(file, path, number, line)
-	case lab.IsStudy(path):
+	case rundir.IsStudy(path):
 		o.study(path)
 	case holdsRuns(path):
 		o.runs(path)
@@ -146,7 +146,7 @@ func (o *observer) file(path, arg string, number, line int) {
 // study reads the runs of a study; command, replicas and hardware are those of
 // its trials.
 func (o *observer) study(dir string) {
-	s, err := lab.OpenStudy(dir)
+	s, err := rundir.OpenStudy(dir)
 	if err != nil {
 		o.Omit(dir, err)
 		return
@@ -175,7 +175,7 @@ func setupOf(s result.Study, t result.Trial) forecast.Setup {
 
 // runs reads a run directory, or those of an import or a series.
 func (o *observer) runs(dir string) {
-	dirs, _, err := lab.RunDirs(dir)
+	dirs, _, err := rundir.Runs(dir)
 	if err != nil {
 		o.Omit(dir, err)
 		return
@@ -193,7 +193,7 @@ func (o *observer) runs(dir string) {
 // trialRun reads one run of a study with what the study knows of it.
 func (o *observer) trialRun(trial, dir string) {
 	root := filepath.Dir(filepath.Dir(trial))
-	s, err := lab.OpenStudy(root)
+	s, err := rundir.OpenStudy(root)
 	if err != nil {
 		o.Omit(dir, err)
 		return
@@ -211,7 +211,7 @@ func (o *observer) trialRun(trial, dir string) {
 
 // run reads a run directory.
 func (o *observer) run(dir string, at forecast.Setup) {
-	r, err := lab.OpenRun(dir)
+	r, err := rundir.OpenRun(dir)
 	if err != nil {
 		o.Omit(dir, err)
 		return

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"perflab/internal/bench"
 	"perflab/internal/calib"
 	"perflab/internal/forecast"
-	"perflab/internal/lab"
 	"perflab/internal/report"
 	"perflab/internal/result"
 	"perflab/internal/workload"
@@ -198,7 +198,7 @@ func (f *predictFlags) complete() error {
 	for _, b := range f.bounds {
 		names = append(names, b.Metric)
 	}
-	f.options.Percentiles = append([]float64{50, 90, 95, 99}, lab.PercentilesOf(names...)...)
+	f.options.Percentiles = append([]float64{50, 90, 95, 99}, bench.PercentilesOf(names...)...)
 	slices.Sort(f.options.Percentiles)
 	f.options.Percentiles = slices.Compact(f.options.Percentiles)
 	return errors.Join(errs...)

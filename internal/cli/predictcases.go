@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"perflab/internal/arch"
+	"perflab/internal/bench"
 	"perflab/internal/engine"
 	"perflab/internal/forecast"
 	"perflab/internal/lab"
@@ -124,11 +125,11 @@ func parseGrid(texts []string) ([]forecast.Axis, error) {
 
 // loads are those of every rate and concurrency.
 func (f *predictFlags) loads(fs *pflag.FlagSet) ([]forecast.Load, error) {
-	rates, err := loadList("--request-rate", lab.AxisRate, f.rates)
+	rates, err := loadList("--request-rate", bench.AxisRate, f.rates)
 	if err != nil {
 		return nil, err
 	}
-	limits, err := loadList("--max-concurrency", lab.AxisConcurrency, f.concurrency)
+	limits, err := loadList("--max-concurrency", bench.AxisConcurrency, f.concurrency)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +158,7 @@ func loadList(flag, axis, text string) ([]string, error) {
 	if !strings.Contains(text, "..") {
 		return strings.Split(strings.ReplaceAll(text, " ", ""), ","), nil
 	}
-	s, err := lab.ParseSweep(axis + "=" + text)
+	s, err := bench.ParseSweep(axis + "=" + text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
@@ -170,7 +171,7 @@ func loadList(flag, axis, text string) ([]string, error) {
 
 // openLoad reads a workload for prediction.
 func openLoad(spec workload.Spec) (forecast.Load, error) {
-	w, tokenizer, err := lab.OpenPredicted(spec)
+	w, tokenizer, err := bench.OpenPredicted(spec)
 	if err != nil {
 		return forecast.Load{}, err
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"iter"
 
+	"perflab/internal/bench"
 	"perflab/internal/forecast"
-	"perflab/internal/lab"
 	"perflab/internal/result"
 )
 
@@ -13,9 +13,9 @@ import (
 // virtual time.
 type replayPredictor struct{}
 
-var _ lab.Predictor = replayPredictor{}
+var _ bench.Predictor = replayPredictor{}
 
 // Predict replays a workload on a configuration.
-func (replayPredictor) Predict(ctx context.Context, p lab.Prediction) iter.Seq2[result.Call, error] {
+func (replayPredictor) Predict(ctx context.Context, p bench.Prediction) iter.Seq2[result.Call, error] {
 	return forecast.Run(p).Calls(ctx)
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"perflab/internal/lab"
+	"perflab/internal/bench"
 	"perflab/internal/load"
 )
 
@@ -207,7 +207,7 @@ func (p *phaser) get() (string, time.Time) {
 // benchLine is the live line of one run.
 func benchLine(phase *phaser, p *load.Progress) string {
 	text, since := phase.get()
-	if text != lab.PhaseMeasuring {
+	if text != bench.PhaseMeasuring {
 		return text
 	}
 	return progressText(p, since)

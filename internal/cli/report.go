@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"perflab/internal/lab"
 	"perflab/internal/report"
 	"perflab/internal/report/parquet"
 	"perflab/internal/result"
+	"perflab/internal/rundir"
 )
 
 type reportFlags struct {
@@ -159,18 +159,18 @@ func writeReport(path string, write func(io.Writer) error) error {
 func (f *reportFlags) open(fs *pflag.FlagSet, dirs []string) (view, error) {
 	dirs = withoutImportFiles(dirs)
 	for _, dir := range dirs {
-		if !lab.IsStudy(dir) && !lab.IsRun(dir) && !lab.IsSeries(dir) && !lab.IsImport(dir) {
+		if !rundir.IsStudy(dir) && !rundir.IsRun(dir) && !rundir.IsSeries(dir) && !rundir.IsImport(dir) {
 			return view{}, usageError{fmt.Errorf("%s holds no run (header.json), no series of runs (sweep.json, repeat.json), no study (study.json) and no import (import.json)", dir)}
 		}
 	}
 	switch {
-	case slices.ContainsFunc(dirs, lab.IsImport):
+	case slices.ContainsFunc(dirs, rundir.IsImport):
 		return f.imported(fs, dirs)
 	case len(dirs) > 1:
 		return f.runs(fs, dirs)
-	case lab.IsStudy(dirs[0]):
+	case rundir.IsStudy(dirs[0]):
 		return f.study(dirs[0])
-	case lab.IsSeries(dirs[0]):
+	case rundir.IsSeries(dirs[0]):
 		return f.series(fs, dirs[0])
 	}
 	return f.run(fs, dirs[0])
@@ -180,7 +180,7 @@ func (f *reportFlags) study(dir string) (view, error) {
 	if f.block != "" && f.block != "vllm" && f.block != "gpustack" {
 		return view{}, usageError{fmt.Errorf("--block %q is not known: vllm or gpustack", f.block)}
 	}
-	s, err := lab.OpenStudy(dir)
+	s, err := rundir.OpenStudy(dir)
 	if err != nil {
 		return view{}, err
 	}
@@ -193,7 +193,7 @@ func (f *reportFlags) study(dir string) (view, error) {
 }
 
 func (f *reportFlags) run(fs *pflag.FlagSet, dir string) (view, error) {
-	r, err := lab.OpenRun(dir)
+	r, err := rundir.OpenRun(dir)
 	if err != nil {
 		return view{}, err
 	}
@@ -230,11 +230,11 @@ func (f *reportFlags) run(fs *pflag.FlagSet, dir string) (view, error) {
 func (f *reportFlags) imported(fs *pflag.FlagSet, dirs []string) (view, error) {
 	var all, names []string
 	for _, dir := range dirs {
-		if !lab.IsImport(dir) {
+		if !rundir.IsImport(dir) {
 			all, names = append(all, dir), append(names, dir)
 			continue
 		}
-		runs, err := lab.OpenImport(dir)
+		runs, err := rundir.OpenImport(dir)
 		if err != nil {
 			return view{}, err
 		}
@@ -282,13 +282,13 @@ func readSides(fs *pflag.FlagSet, dirs []string) (sides []report.Side, damage st
 		}
 	}
 	for _, dir := range dirs {
-		if lab.IsStudy(dir) {
+		if rundir.IsStudy(dir) {
 			return nil, "", usageError{fmt.Errorf("%s is a study: only runs are shown side by side", dir)}
 		}
-		if lab.IsSeries(dir) {
+		if rundir.IsSeries(dir) {
 			return nil, "", usageError{fmt.Errorf("%s is a series: name the runs in it to see some side by side, or it alone", dir)}
 		}
-		r, err := lab.OpenRun(dir)
+		r, err := rundir.OpenRun(dir)
 		if err != nil {
 			return nil, "", err
 		}

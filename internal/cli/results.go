@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"perflab/internal/interop"
-	"perflab/internal/lab"
 	"perflab/internal/redact"
+	"perflab/internal/rundir"
 )
 
 // readResults reads what a command line names: files of results, directories
@@ -55,7 +55,7 @@ func unwrapped(err error) string {
 
 // readDir reads the runs that a directory holds, else its files.
 func readDir(dir string, runs bool) []interop.File {
-	if dirs, ok, err := lab.RunDirs(dir); ok && !runs {
+	if dirs, ok, err := rundir.Runs(dir); ok && !runs {
 		return []interop.File{faulty(dir, "this is a directory of perflab's own runs, which need no import: give it to report, export or audit")}
 	} else if err != nil {
 		return []interop.File{faulty(dir, err.Error())}
@@ -91,13 +91,13 @@ func readDir(dir string, runs bool) []interop.File {
 
 // holdsRuns reports whether a directory is one of perflab's.
 func holdsRuns(dir string) bool {
-	_, ok, err := lab.RunDirs(dir)
+	_, ok, err := rundir.Runs(dir)
 	return ok || err != nil
 }
 
 // readRun reads a run directory as a file of one run.
 func readRun(dir string) interop.File {
-	r, err := lab.OpenRun(dir)
+	r, err := rundir.OpenRun(dir)
 	if err != nil {
 		return faulty(dir, err.Error())
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"perflab/internal/lab"
 	"perflab/internal/load"
+	"perflab/internal/selfcheck"
 	"perflab/internal/truth"
 )
 
@@ -106,7 +106,7 @@ func (f *selfcheckFlags) run(ctx context.Context, env Env) error {
 	}
 	defer unpin()
 	begin := time.Now()
-	check := lab.SelfCheck{Server: server.Remote, Deep: f.deep, Version: env.Version}
+	check := selfcheck.Check{Server: server.Remote, Deep: f.deep, Version: env.Version}
 	t := &checkTable{w: env.Stdout}
 	found, err := check.Run(ctx, t.line)
 	if err := errors.Join(err, server.Close()); err != nil {
@@ -116,7 +116,7 @@ func (f *selfcheckFlags) run(ctx context.Context, env Env) error {
 	if !f.store {
 		return nil
 	}
-	path, err := lab.StoreSelfCheck(found)
+	path, err := selfcheck.Store(found)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ type checkTable struct {
 	judged, over, other int
 }
 
-func (t *checkTable) line(c lab.CheckLine) {
+func (t *checkTable) line(c selfcheck.Line) {
 	if c.Load != t.load {
 		t.load = c.Load
 		fmt.Fprintf(t.w, "%s\n", c.Load)
@@ -163,9 +163,9 @@ func (t *checkTable) line(c lab.CheckLine) {
 	}
 	fmt.Fprintln(t.w, strings.TrimRight(fmt.Sprintf("  %-43s %-30s %-17s %s", c.Figure, c.Value, goal, c.Verdict), " "))
 	switch {
-	case c.Verdict == lab.WithinGoal:
+	case c.Verdict == selfcheck.WithinGoal:
 		t.judged++
-	case c.Verdict == lab.OverGoal:
+	case c.Verdict == selfcheck.OverGoal:
 		t.judged++
 		t.over++
 	case c.Verdict != "":

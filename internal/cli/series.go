@@ -12,16 +12,17 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"perflab/internal/lab"
+	"perflab/internal/bench"
 	"perflab/internal/load"
 	"perflab/internal/report"
 	"perflab/internal/result"
+	"perflab/internal/rundir"
 )
 
 // seriesView shows a series in the forms there are. dir is where its runs are;
 // st says which latencies and percentiles.
-func seriesView(facts *lab.SeriesFacts, dir string, st result.Style) view {
-	if facts.Kind == lab.KindRepeat {
+func seriesView(facts *bench.SeriesFacts, dir string, st result.Style) view {
+	if facts.Kind == bench.KindRepeat {
 		r := repeatOf(facts, dir)
 		return view{
 			text: func(w io.Writer) error { return report.RepeatText(w, r, st) },
@@ -39,25 +40,25 @@ func seriesView(facts *lab.SeriesFacts, dir string, st result.Style) view {
 }
 
 // curveOf is a sweep or a search as a curve over load.
-func curveOf(facts *lab.SeriesFacts) report.Curve {
+func curveOf(facts *bench.SeriesFacts) report.Curve {
 	axis := seriesAxis(facts)
 	what := "Sweep"
-	if facts.Kind == lab.KindFindMax {
+	if facts.Kind == bench.KindFindMax {
 		what = "Search for the highest " + axis
 	}
 	c := report.Curve{
 		Title: fmt.Sprintf("%s of %s under %s", what, facts.Model, facts.Workload),
 		Axis:  "Concurrent requests", SLOs: facts.SLOs, Facts: seriesFacts(facts),
 	}
-	if axis == lab.AxisRate {
+	if axis == bench.AxisRate {
 		c.Axis, c.Offered = "Request rate (req/s)", true
 	}
 	for _, p := range facts.Points {
 		x := p.Load.Value
 		switch p.Load.Axis {
-		case lab.Synchronous: // its rate follows from the server
+		case bench.Synchronous: // its rate follows from the server
 			x = p.Achieved
-		case lab.Throughput:
+		case bench.Throughput:
 			x = math.Inf(1)
 		}
 		c.Points = append(c.Points, report.CurvePoint{
@@ -66,29 +67,29 @@ func curveOf(facts *lab.SeriesFacts) report.Curve {
 		})
 	}
 	switch {
-	case facts.Kind == lab.KindFindMax:
+	case facts.Kind == bench.KindFindMax:
 		if facts.Max != nil {
 			c.Concluded = append(c.Concluded, facts.Max.Text(facts.SLOs))
 		}
 		c.Concluded = append(c.Concluded, "search "+ended(facts.Stop))
-	case facts.Stop.Code != lab.StopDone:
+	case facts.Stop.Code != bench.StopDone:
 		c.Notes = append(c.Notes, facts.Kind+" "+ended(facts.Stop))
 	}
 	return c
 }
 
 // seriesAxis is what a series varies.
-func seriesAxis(facts *lab.SeriesFacts) string {
+func seriesAxis(facts *bench.SeriesFacts) string {
 	for _, p := range facts.Points {
-		if p.Load.Axis == lab.AxisConcurrency {
-			return lab.AxisConcurrency
+		if p.Load.Axis == bench.AxisConcurrency {
+			return bench.AxisConcurrency
 		}
 	}
-	return lab.AxisRate
+	return bench.AxisRate
 }
 
 // ended says how a series ended, or that it did not.
-func ended(s lab.Stop) string {
+func ended(s bench.Stop) string {
 	if s.Code == "" {
 		return "was cut short: these are the runs it had made"
 	}
@@ -96,7 +97,7 @@ func ended(s lab.Stop) string {
 }
 
 // seriesFacts says what ran, for all runs alike.
-func seriesFacts(facts *lab.SeriesFacts) []report.Fact {
+func seriesFacts(facts *bench.SeriesFacts) []report.Fact {
 	first, last := facts.Points[0], facts.Points[len(facts.Points)-1]
 	seeds := fmt.Sprint(first.Seed)
 	if last.Seed != first.Seed {
@@ -112,7 +113,7 @@ func seriesFacts(facts *lab.SeriesFacts) []report.Fact {
 
 // repeatOf is a repeated run, with the headers of the runs in dir and without
 // their calls.
-func repeatOf(facts *lab.SeriesFacts, dir string) report.Repeat {
+func repeatOf(facts *bench.SeriesFacts, dir string) report.Repeat {
 	r := report.Repeat{
 		Title:  fmt.Sprintf("%d runs of %s under %s", len(facts.Points), facts.Model, facts.Workload),
 		Spread: facts.Spread,
@@ -121,7 +122,7 @@ func repeatOf(facts *lab.SeriesFacts, dir string) report.Repeat {
 		if p.Usable() {
 			r.Believed++
 		}
-		h, err := lab.RunHeader(filepath.Join(dir, p.Dir))
+		h, err := rundir.ReadHeader(filepath.Join(dir, p.Dir))
 		if err != nil { // the series' file says as much
 			h = result.Header{Simulated: p.Summary.Simulated, Predicted: p.Summary.Predicted, Cache: facts.Cache}
 		}
@@ -137,7 +138,7 @@ func repeatOf(facts *lab.SeriesFacts, dir string) report.Repeat {
 		}
 		r.SLOs = append(r.SLOs, fmt.Sprintf("SLO: %s: met in %d of %d runs", slo, met, r.Believed))
 	}
-	if facts.Stop.Code != lab.StopDone {
+	if facts.Stop.Code != bench.StopDone {
 		r.Notes = append(r.Notes, facts.Kind+" "+ended(facts.Stop))
 	}
 	return r
@@ -151,7 +152,7 @@ const overlaid = 6
 func withCalls(r report.Repeat, dir string) report.Repeat {
 	r.Sides = slices.Clone(r.Sides)
 	for i := range r.Sides[:min(len(r.Sides), overlaid)] {
-		if run, err := lab.OpenRun(filepath.Join(dir, r.Sides[i].Name)); err == nil { // else its figures stand without a line
+		if run, err := rundir.OpenRun(filepath.Join(dir, r.Sides[i].Name)); err == nil { // else its figures stand without a line
 			r.Sides[i].Calls = run.Calls
 		}
 	}
@@ -167,11 +168,11 @@ func (f *reportFlags) series(fs *pflag.FlagSet, dir string) (view, error) {
 	if err != nil {
 		return view{}, usageError{err}
 	}
-	facts, damage, err := lab.OpenSeries(dir, percentiles...)
+	facts, damage, err := bench.OpenSeries(dir, percentiles...)
 	if err != nil {
 		return view{}, err
 	}
-	if fs.Changed("percentile-metrics") && facts.Kind != lab.KindRepeat {
+	if fs.Changed("percentile-metrics") && facts.Kind != bench.KindRepeat {
 		return view{}, usageError{fmt.Errorf("--percentile-metrics is of a block or a repeated run: the table of a %s has all", facts.Kind)}
 	}
 	st := result.Style{Sections: strings.Split(f.sections, ","), Percentiles: percentiles}
@@ -198,7 +199,7 @@ type seriesFiles struct {
 }
 
 // add writes the result file of a run, under a name that no other has.
-func (s *seriesFiles) add(out *lab.Outcome) {
+func (s *seriesFiles) add(out *bench.Outcome) {
 	if !s.f.save {
 		return
 	}
@@ -213,7 +214,7 @@ func (s *seriesFiles) add(out *lab.Outcome) {
 }
 
 // news are the notes of a run that no run before had.
-func (s *seriesFiles) news(out *lab.Outcome) []string {
+func (s *seriesFiles) news(out *bench.Outcome) []string {
 	var fresh []string
 	for _, n := range out.Notes {
 		if !s.notes[n] {

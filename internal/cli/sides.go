@@ -11,9 +11,10 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/bench"
 	"perflab/internal/compare"
 	"perflab/internal/interop"
-	"perflab/internal/lab"
+	"perflab/internal/rundir"
 )
 
 // openSides reads the sides of a comparison from its arguments. damage is what
@@ -21,7 +22,7 @@ import (
 func openSides(args []string, percentiles []float64) (sides []compare.Side, damage []string, err error) {
 	o := sideOpener{percentiles: percentiles}
 	args = withoutImportFiles(args)
-	if len(args) == 1 && lab.IsImport(args[0]) {
+	if len(args) == 1 && rundir.IsImport(args[0]) {
 		if args, err = importedRuns(args[0]); err != nil {
 			return nil, nil, err
 		}
@@ -46,13 +47,13 @@ func openSides(args []string, percentiles []float64) (sides []compare.Side, dama
 // beside the runs of an import.
 func withoutImportFiles(args []string) []string {
 	return slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
-		return filepath.Base(arg) == "import.json" && lab.IsImport(filepath.Dir(arg))
+		return filepath.Base(arg) == "import.json" && rundir.IsImport(filepath.Dir(arg))
 	})
 }
 
 // importedRuns are the runs of an import that is all there is to compare.
 func importedRuns(dir string) ([]string, error) {
-	runs, err := lab.OpenImport(dir)
+	runs, err := rundir.OpenImport(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -116,17 +117,17 @@ func (o *sideOpener) side(arg string) (compare.Side, error) {
 // place reads what lies in one place.
 func (o *sideOpener) place(path string) (compare.Side, error) {
 	switch {
-	case lab.IsStudy(path):
+	case rundir.IsStudy(path):
 		return compare.Side{}, usageError{fmt.Errorf("%s is a study: name runs of its trials, as %s", path, filepath.Join(path, "trials", "001", "WORKLOAD"))}
-	case lab.IsImport(path):
-		runs, err := lab.OpenImport(path)
+	case rundir.IsImport(path):
+		runs, err := rundir.OpenImport(path)
 		if err == nil {
 			err = usageError{fmt.Errorf("%s is an import: name runs of it (%s), or give it alone", path, strings.Join(runs, ", "))}
 		}
 		return compare.Side{}, err
-	case lab.IsSeries(path):
+	case rundir.IsSeries(path):
 		return o.series(path)
-	case lab.IsRun(path):
+	case rundir.IsRun(path):
 		m, err := o.run(path)
 		return compare.Side{Name: path, Runs: []compare.Run{m}}, err
 	}
@@ -136,12 +137,12 @@ func (o *sideOpener) place(path string) (compare.Side, error) {
 // series takes repeated runs as one side. The points of a sweep are of
 // different loads.
 func (o *sideOpener) series(dir string) (compare.Side, error) {
-	f, damage, err := lab.OpenSeries(dir)
+	f, damage, err := bench.OpenSeries(dir)
 	if err != nil {
 		return compare.Side{}, err
 	}
 	o.damage = append(o.damage, damage...)
-	if f.Kind != lab.KindRepeat {
+	if f.Kind != bench.KindRepeat {
 		return compare.Side{}, usageError{fmt.Errorf("%s holds runs of different loads: name two of them, as %s", dir, filepath.Join(dir, f.Points[0].Dir))}
 	}
 	s := compare.Side{Name: dir, Series: true}
@@ -157,7 +158,7 @@ func (o *sideOpener) series(dir string) (compare.Side, error) {
 
 func (o *sideOpener) run(dir string) (compare.Run, error) {
 	m := compare.Run{Name: dir, Launch: launch(dir)}
-	r, err := lab.OpenRun(dir)
+	r, err := rundir.OpenRun(dir)
 	if err != nil {
 		return m, err
 	}
@@ -176,7 +177,7 @@ func (o *sideOpener) run(dir string) (compare.Run, error) {
 // each trial starts its own.
 func launch(dir string) string {
 	trial := filepath.Dir(filepath.Clean(dir))
-	if trials := filepath.Dir(trial); filepath.Base(trials) == "trials" && lab.IsStudy(filepath.Dir(trials)) {
+	if trials := filepath.Dir(trial); filepath.Base(trials) == "trials" && rundir.IsStudy(filepath.Dir(trials)) {
 		return trial
 	}
 	return ""

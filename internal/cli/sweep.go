@@ -13,9 +13,11 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"perflab/internal/bench"
 	"perflab/internal/lab"
 	"perflab/internal/load"
 	"perflab/internal/result"
+	"perflab/internal/selfcheck"
 	"perflab/internal/workload"
 )
 
@@ -24,11 +26,11 @@ type seriesFlags struct {
 	sweep    string
 	points   int
 	axis     string // of find-max
-	find     lab.FindMaxOptions
+	find     bench.FindMaxOptions
 	repeat   int
 	sameSeed bool
 
-	parsed lab.Sweep
+	parsed bench.Sweep
 }
 
 func (f *seriesFlags) add(fs *pflag.FlagSet) {
@@ -48,11 +50,11 @@ func (f *seriesFlags) add(fs *pflag.FlagSet) {
 func (f *seriesFlags) kind(fs *pflag.FlagSet) string {
 	switch {
 	case f.sweep != "" || fs.Changed("sweep"):
-		return lab.KindSweep
+		return bench.KindSweep
 	case f.axis != "" || fs.Changed("find-max"):
-		return lab.KindFindMax
+		return bench.KindFindMax
 	case fs.Changed("repeat"):
-		return lab.KindRepeat
+		return bench.KindRepeat
 	}
 	return ""
 }
@@ -64,14 +66,14 @@ func (f *seriesFlags) parse(fs *pflag.FlagSet, w *workload.Spec) error {
 	if err := f.apart(fs, kind); err != nil {
 		return err
 	}
-	first := lab.Load{}
+	first := bench.Load{}
 	var err error
 	switch kind {
-	case lab.KindSweep:
+	case bench.KindSweep:
 		first, err = f.parseSweep(fs)
-	case lab.KindFindMax:
+	case bench.KindFindMax:
 		first, err = f.parseFind(fs)
-	case lab.KindRepeat:
+	case bench.KindRepeat:
 		if f.repeat < 2 {
 			err = fmt.Errorf("--repeat is %d: it takes 2 runs or more to vary", f.repeat)
 		}
@@ -79,21 +81,21 @@ func (f *seriesFlags) parse(fs *pflag.FlagSet, w *workload.Spec) error {
 	if err != nil {
 		return err
 	}
-	taken := map[string]string{lab.AxisRate: "request-rate", lab.AxisConcurrency: "max-concurrency"}[first.Axis]
+	taken := map[string]string{bench.AxisRate: "request-rate", bench.AxisConcurrency: "max-concurrency"}[first.Axis]
 	if taken != "" && fs.Changed(taken) {
 		return fmt.Errorf("--%s does not apply with --%s %s, which sets it", taken, kind, first.Axis)
 	}
 	switch first.Axis {
-	case lab.AxisRate:
+	case bench.AxisRate:
 		for _, name := range []string{"ramp-up-strategy", "steps"} {
 			if fs.Changed(name) {
-				f.parsed = lab.Sweep{} // its loads are not looked at further
+				f.parsed = bench.Sweep{} // its loads are not looked at further
 				w.RampStrategy, w.RampStart, w.RampEnd, w.Steps = "", 0, 0, ""
 				return fmt.Errorf("--%s does not apply with --%s rate: each run has one rate", name, kind)
 			}
 		}
 		w.Rate = workload.Rate(first.Value)
-	case lab.AxisConcurrency:
+	case bench.AxisConcurrency:
 		w.MaxConcurrency = int(first.Value)
 	}
 	return nil
@@ -102,9 +104,9 @@ func (f *seriesFlags) parse(fs *pflag.FlagSet, w *workload.Spec) error {
 // apart refuses flags of one series beside another, and those of a single run.
 func (f *seriesFlags) apart(fs *pflag.FlagSet, kind string) error {
 	for _, g := range []struct{ of, flags string }{
-		{lab.KindSweep, "sweep,sweep-points"},
-		{lab.KindFindMax, "find-max,find-max-from,find-max-to,find-max-precision,find-max-requests,find-max-seconds"},
-		{lab.KindRepeat, "repeat,repeat-same-seed"},
+		{bench.KindSweep, "sweep,sweep-points"},
+		{bench.KindFindMax, "find-max,find-max-from,find-max-to,find-max-precision,find-max-requests,find-max-seconds"},
+		{bench.KindRepeat, "repeat,repeat-same-seed"},
 	} {
 		for name := range strings.SplitSeq(g.flags, ",") {
 			switch {
@@ -120,7 +122,7 @@ func (f *seriesFlags) apart(fs *pflag.FlagSet, kind string) error {
 		return nil
 	}
 	alone := []string{"parquet", "block"}
-	if kind != lab.KindRepeat {
+	if kind != bench.KindRepeat {
 		alone = append(alone, "percentile-metrics")
 	}
 	for _, name := range alone {
@@ -134,8 +136,8 @@ func (f *seriesFlags) apart(fs *pflag.FlagSet, kind string) error {
 	return nil
 }
 
-func (f *seriesFlags) parseSweep(fs *pflag.FlagSet) (first lab.Load, err error) {
-	if f.parsed, err = lab.ParseSweep(f.sweep); err != nil {
+func (f *seriesFlags) parseSweep(fs *pflag.FlagSet) (first bench.Load, err error) {
+	if f.parsed, err = bench.ParseSweep(f.sweep); err != nil {
 		return first, fmt.Errorf("--sweep: %w", err)
 	}
 	switch {
@@ -144,17 +146,17 @@ func (f *seriesFlags) parseSweep(fs *pflag.FlagSet) (first lab.Load, err error) 
 	case f.parsed.Auto && (f.points < 3 || f.points > 100):
 		return first, fmt.Errorf("--sweep-points is %d: from 3 to 100 fit, two of them the ends", f.points)
 	case f.parsed.Auto:
-		return lab.Load{Axis: lab.AxisRate, Value: 1}, nil
+		return bench.Load{Axis: bench.AxisRate, Value: 1}, nil
 	}
-	return lab.Load{Axis: f.parsed.Axis, Value: f.parsed.Values[0]}, nil
+	return bench.Load{Axis: f.parsed.Axis, Value: f.parsed.Values[0]}, nil
 }
 
-func (f *seriesFlags) parseFind(fs *pflag.FlagSet) (first lab.Load, err error) {
+func (f *seriesFlags) parseFind(fs *pflag.FlagSet) (first bench.Load, err error) {
 	o := &f.find
 	o.Axis, o.Points = f.axis, lab.SearchPoints
-	whole := func(v float64) bool { return f.axis == lab.AxisRate || v == math.Trunc(v) }
+	whole := func(v float64) bool { return f.axis == bench.AxisRate || v == math.Trunc(v) }
 	switch {
-	case f.axis != lab.AxisRate && f.axis != lab.AxisConcurrency:
+	case f.axis != bench.AxisRate && f.axis != bench.AxisConcurrency:
 		err = fmt.Errorf("--find-max %q is not known: rate or concurrency", f.axis)
 	case !fs.Changed("slo"):
 		err = errors.New("--find-max needs --slo: what the load must meet, such as 'p99_ttft_ms <= 500'")
@@ -171,15 +173,15 @@ func (f *seriesFlags) parseFind(fs *pflag.FlagSet) (first lab.Load, err error) {
 	case !(o.Seconds >= 0) || o.Seconds > 86400:
 		err = fmt.Errorf("--find-max-seconds is %g: it must be from 0 to a day", o.Seconds)
 	}
-	return lab.Load{Axis: f.axis, Value: o.From}, err
+	return bench.Load{Axis: f.axis, Value: o.From}, err
 }
 
 // check looks at every load of a sweep before the first run.
-func (f *seriesFlags) check(fs *pflag.FlagSet, s lab.Spec) error {
-	if f.sameSeed && f.kind(fs) == lab.KindRepeat && cmp.Or(s.Cache, lab.CacheUnique) == lab.CacheUnique {
+func (f *seriesFlags) check(fs *pflag.FlagSet, s bench.Spec) error {
+	if f.sameSeed && f.kind(fs) == bench.KindRepeat && cmp.Or(s.Cache, bench.CacheUnique) == bench.CacheUnique {
 		return errors.New("--repeat-same-seed needs --cache reset, warm or shared: the server's prefix cache has the prompts of the run before")
 	}
-	if f.kind(fs) != lab.KindSweep {
+	if f.kind(fs) != bench.KindSweep {
 		return nil
 	}
 	for _, l := range f.parsed.Loads() {
@@ -187,7 +189,7 @@ func (f *seriesFlags) check(fs *pflag.FlagSet, s lab.Spec) error {
 		if err := w.Validate(); err != nil {
 			return fmt.Errorf("--sweep %s, %s: %w", f.sweep, l, err)
 		}
-		if l.Axis == lab.AxisConcurrency && w.NumPrompts > 0 && int(l.Value) > w.NumPrompts {
+		if l.Axis == bench.AxisConcurrency && w.NumPrompts > 0 && int(l.Value) > w.NumPrompts {
 			return fmt.Errorf("--num-prompts %d never reaches the concurrency of %g", w.NumPrompts, l.Value)
 		}
 	}
@@ -195,29 +197,29 @@ func (f *seriesFlags) check(fs *pflag.FlagSet, s lab.Spec) error {
 }
 
 // plan is what the flags want measured.
-func (f *seriesFlags) plan(kind string, s lab.Spec, slos []result.SLO) lab.Plan {
+func (f *seriesFlags) plan(kind string, s bench.Spec, slos []result.SLO) bench.LoadPlan {
 	switch kind {
-	case lab.KindSweep:
-		return f.parsed.Plan(f.points, s.Workload.NumPrompts)
-	case lab.KindFindMax:
+	case bench.KindSweep:
+		return f.parsed.LoadPlan(f.points, s.Workload.NumPrompts)
+	case bench.KindFindMax:
 		o := f.find
-		o.Requests = cmp.Or(o.Requests, lab.MinRequests(slos))
-		return lab.NewFindMax(o)
+		o.Requests = cmp.Or(o.Requests, bench.MinRequests(slos))
+		return bench.NewFindMax(o)
 	}
-	return lab.Repeat(f.repeat)
+	return bench.Repeat(f.repeat)
 }
 
 // liveSeries is the live line of a series: which run, and how far it is.
 type liveSeries struct {
 	mu       sync.Mutex
-	step     lab.Step
+	step     bench.Step
 	progress *load.Progress
 	idle     load.Progress // before the first run
 	made     int
 	phase    phaser
 }
 
-func (v *liveSeries) begun(step lab.Step, p *load.Progress) {
+func (v *liveSeries) begun(step bench.Step, p *load.Progress) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.step, v.progress = step, p
@@ -231,7 +233,7 @@ func (v *liveSeries) text() string {
 		return ""
 	}
 	name := step.Load.String()
-	if step.Load.Axis != lab.Same {
+	if step.Load.Axis != bench.Same {
 		name = fmt.Sprintf("run %d, %s", made+1, name)
 	}
 	return name + ": " + benchLine(&v.phase, p)
@@ -251,14 +253,14 @@ func runSeries(ctx context.Context, env Env, f *benchFlags, kind string) error {
 	}
 	defer stop()
 	files := &seriesFiles{f: f, names: map[string]bool{}, notes: map[string]bool{}}
-	s := lab.Series{
-		Bench: lab.Bench{
+	s := bench.Series{
+		Bench: bench.Runner{
 			Spec: f.spec, APIKey: env.Getenv("OPENAI_API_KEY"), Dir: f.out, Version: env.Version, Phase: live.phase.set,
-			Sources: f.sources(),
+			Sources: f.sources(), SelfCheck: selfcheck.Load(env.Version),
 		},
 		Kind: kind, Plan: f.series.plan(kind, f.spec, f.bounds), SLOs: f.bounds, MaxErrors: f.maxErrors, SameSeed: f.series.sameSeed,
 		Percentiles: f.shown, Begun: live.begun,
-		Ended: func(p lab.Point, out *lab.Outcome) {
+		Ended: func(p bench.Point, out *bench.Outcome) {
 			live.mu.Lock()
 			live.made++
 			live.mu.Unlock()
@@ -269,7 +271,7 @@ func runSeries(ctx context.Context, env Env, f *benchFlags, kind string) error {
 			line.say("%s", pointLine(p))
 		},
 	}
-	if kind == lab.KindRepeat {
+	if kind == bench.KindRepeat {
 		s.Sections = strings.Split(f.sections, ",")
 	}
 	facts, err := s.Run(ctx)
@@ -290,7 +292,7 @@ func runSeries(ctx context.Context, env Env, f *benchFlags, kind string) error {
 }
 
 // pointLine says in a line how a run of a series ended.
-func pointLine(p lab.Point) string {
+func pointLine(p bench.Point) string {
 	v := p.Summary.Verdict
 	text := fmt.Sprintf("%s: %s req/s, verdict %s", p.Load, digits(p.Achieved), v.Status)
 	switch {
@@ -308,7 +310,7 @@ func pointLine(p lab.Point) string {
 }
 
 // showSeries prints the table of a series, and writes its page.
-func (f *benchFlags) showSeries(env Env, facts *lab.SeriesFacts) error {
+func (f *benchFlags) showSeries(env Env, facts *bench.SeriesFacts) error {
 	st := result.Style{Sections: strings.Split(f.sections, ","), Percentiles: f.shown}
 	v := seriesView(facts, f.out, st)
 	if err := v.text(env.Stdout); err != nil {
@@ -334,7 +336,7 @@ func digits(v float64) string {
 }
 
 // judgeSeries decides the exit status of a series that came to its end.
-func judgeSeries(facts *lab.SeriesFacts) error {
+func judgeSeries(facts *bench.SeriesFacts) error {
 	usable, met, answered := 0, 0, false
 	for _, p := range facts.Points {
 		if p.Usable() {
@@ -350,22 +352,22 @@ func judgeSeries(facts *lab.SeriesFacts) error {
 	case !answered:
 		why, _ := last.Check("failures")
 		return fmt.Errorf("no call of any run succeeded: %s", why.Text)
-	case usable == 0, code == lab.StopClient, code == lab.StopVoid:
+	case usable == 0, code == bench.StopClient, code == bench.StopVoid:
 		return &load.VoidError{Reason: last.Why(), Do: remedy(last)}
-	case code == lab.StopLowest:
+	case code == bench.StopLowest:
 		return fmt.Errorf("%w: %s", errMissed, facts.Stop.Text)
-	case code == lab.StopNoAnchors:
+	case code == bench.StopNoAnchors:
 		return errors.New(facts.Stop.Text)
-	case facts.Kind == lab.KindRepeat && met < usable && len(facts.SLOs) > 0, len(facts.SLOs) > 0 && met == 0:
+	case facts.Kind == bench.KindRepeat && met < usable && len(facts.SLOs) > 0, len(facts.SLOs) > 0 && met == 0:
 		return fmt.Errorf("%d of %d runs: %w", usable-met, usable, errMissed)
-	case facts.Kind == lab.KindRepeat && met < usable:
+	case facts.Kind == bench.KindRepeat && met < usable:
 		return fmt.Errorf("too many calls failed in %d of %d runs", usable-met, usable)
 	}
 	return nil
 }
 
 // workloadLine says what a run sent, so that two can be told apart or alike.
-func workloadLine(out *lab.Outcome, w workload.Spec) string {
+func workloadLine(out *bench.Outcome, w workload.Spec) string {
 	return fmt.Sprintf("workload %s, %s requests, %s prompt tokens, seed %d%s, cache %s",
 		out.Header.Fingerprint, grouped(out.Totals.Requests), grouped(out.Totals.Input), w.Seed, nonceText(w.Nonce), out.Header.Cache)
 }

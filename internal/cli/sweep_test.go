@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
-	"perflab/internal/lab"
+	"perflab/internal/bench"
 	"perflab/internal/result"
 	"perflab/internal/workload"
 )
@@ -62,7 +62,7 @@ func TestSeriesRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
-			code, _, stderr := bench(t, append([]string{"--base-url", "http://127.0.0.1:1", "--model", "m", "--out", dir}, tt.args...)...)
+			code, _, stderr := benchExit(t, append([]string{"--base-url", "http://127.0.0.1:1", "--model", "m", "--out", dir}, tt.args...)...)
 			if code != exitUsage || !strings.Contains(stderr, tt.want) {
 				t.Errorf("exit %d, %q, want %q", code, stderr, tt.want)
 			}
@@ -101,8 +101,8 @@ func TestSeriesBase(t *testing.T) {
 
 // TestSeriesExit: the exit status says what came out of a series.
 func TestSeriesExit(t *testing.T) {
-	point := func(missed ...string) lab.Point {
-		return lab.Point{Missed: missed, Summary: result.Summary{Figures: map[string]float64{"completed": 9}}}
+	point := func(missed ...string) bench.Point {
+		return bench.Point{Missed: missed, Summary: result.Summary{Figures: map[string]float64{"completed": 9}}}
 	}
 	void := point()
 	void.Void = true
@@ -110,20 +110,20 @@ func TestSeriesExit(t *testing.T) {
 	dead.Summary.Figures = map[string]float64{"completed": 0, "failed": 9}
 	slos := []result.SLO{{Metric: "p99_ttft_ms", Op: "<=", Limit: 5}}
 	for name, tt := range map[string]struct {
-		facts lab.SeriesFacts
+		facts bench.SeriesFacts
 		want  int
 	}{
-		"swept":              {lab.SeriesFacts{Kind: lab.KindSweep, Points: []lab.Point{point(), void}}, exitDone},
-		"some meet":          {lab.SeriesFacts{Kind: lab.KindSweep, SLOs: slos, Points: []lab.Point{point(), point("late")}}, exitDone},
-		"none meets":         {lab.SeriesFacts{Kind: lab.KindSweep, SLOs: slos, Points: []lab.Point{point("late"), void}}, exitMissed},
-		"all void":           {lab.SeriesFacts{Kind: lab.KindSweep, Points: []lab.Point{void}}, exitVoid},
-		"nobody answers":     {lab.SeriesFacts{Kind: lab.KindSweep, Points: []lab.Point{dead}}, exitFailed},
-		"one repeat misses":  {lab.SeriesFacts{Kind: lab.KindRepeat, SLOs: slos, Points: []lab.Point{point(), point("late")}}, exitMissed},
-		"one repeat fails":   {lab.SeriesFacts{Kind: lab.KindRepeat, Points: []lab.Point{point(), point("2 of 9 calls failed")}}, exitFailed},
-		"found":              {lab.SeriesFacts{Kind: lab.KindFindMax, SLOs: slos, Points: []lab.Point{point(), point("late")}, Stop: lab.Stop{Code: lab.StopBracket}}, exitDone},
-		"lowest misses":      {lab.SeriesFacts{Kind: lab.KindFindMax, SLOs: slos, Points: []lab.Point{point(), point("late")}, Stop: lab.Stop{Code: lab.StopLowest}}, exitMissed},
-		"client-bound":       {lab.SeriesFacts{Kind: lab.KindFindMax, SLOs: slos, Points: []lab.Point{point(), void, void}, Stop: lab.Stop{Code: lab.StopClient}}, exitVoid},
-		"nothing in between": {lab.SeriesFacts{Kind: lab.KindSweep, Points: []lab.Point{point()}, Stop: lab.Stop{Code: lab.StopNoAnchors}}, exitFailed},
+		"swept":              {bench.SeriesFacts{Kind: bench.KindSweep, Points: []bench.Point{point(), void}}, exitDone},
+		"some meet":          {bench.SeriesFacts{Kind: bench.KindSweep, SLOs: slos, Points: []bench.Point{point(), point("late")}}, exitDone},
+		"none meets":         {bench.SeriesFacts{Kind: bench.KindSweep, SLOs: slos, Points: []bench.Point{point("late"), void}}, exitMissed},
+		"all void":           {bench.SeriesFacts{Kind: bench.KindSweep, Points: []bench.Point{void}}, exitVoid},
+		"nobody answers":     {bench.SeriesFacts{Kind: bench.KindSweep, Points: []bench.Point{dead}}, exitFailed},
+		"one repeat misses":  {bench.SeriesFacts{Kind: bench.KindRepeat, SLOs: slos, Points: []bench.Point{point(), point("late")}}, exitMissed},
+		"one repeat fails":   {bench.SeriesFacts{Kind: bench.KindRepeat, Points: []bench.Point{point(), point("2 of 9 calls failed")}}, exitFailed},
+		"found":              {bench.SeriesFacts{Kind: bench.KindFindMax, SLOs: slos, Points: []bench.Point{point(), point("late")}, Stop: bench.Stop{Code: bench.StopBracket}}, exitDone},
+		"lowest misses":      {bench.SeriesFacts{Kind: bench.KindFindMax, SLOs: slos, Points: []bench.Point{point(), point("late")}, Stop: bench.Stop{Code: bench.StopLowest}}, exitMissed},
+		"client-bound":       {bench.SeriesFacts{Kind: bench.KindFindMax, SLOs: slos, Points: []bench.Point{point(), void, void}, Stop: bench.Stop{Code: bench.StopClient}}, exitVoid},
+		"nothing in between": {bench.SeriesFacts{Kind: bench.KindSweep, Points: []bench.Point{point()}, Stop: bench.Stop{Code: bench.StopNoAnchors}}, exitFailed},
 	} {
 		err := judgeSeries(&tt.facts)
 		code := exitDone
@@ -140,17 +140,17 @@ func TestSeriesExit(t *testing.T) {
 // and whether to believe them, and an end that was not the plan's is said.
 func TestCurveOf(t *testing.T) {
 	figures := map[string]float64{"completed": 9, "failed": 1, "output_throughput": 12.5, "median_ttft_ms": 10, "p99_ttft_ms": 20, "median_e2el_ms": 100}
-	facts := &lab.SeriesFacts{Kind: lab.KindSweep, Model: "m", Workload: "random", SLOs: []result.SLO{{Metric: "p99_ttft_ms", Op: "<=", Limit: 15}}, Stop: lab.Stop{Code: "interrupted", Text: "enough"}, Points: []lab.Point{
-		{Load: lab.Load{Axis: lab.Throughput}, Seed: 8, Achieved: 9, Missed: []string{}, Summary: result.Summary{Figures: figures, Verdict: result.Verdict{Status: result.Sound}}},
-		{Load: lab.Load{Axis: lab.Synchronous}, Seed: 9, Achieved: 0.5, Missed: []string{}, Summary: result.Summary{Figures: figures, Verdict: result.Verdict{Status: result.Sound}}},
-		{Load: lab.Load{Axis: lab.AxisRate, Value: 4}, Seed: 10, Offered: 4, Achieved: 3.5, Saturated: true, Missed: []string{"p99_ttft_ms 20 > 15"},
+	facts := &bench.SeriesFacts{Kind: bench.KindSweep, Model: "m", Workload: "random", SLOs: []result.SLO{{Metric: "p99_ttft_ms", Op: "<=", Limit: 15}}, Stop: bench.Stop{Code: "interrupted", Text: "enough"}, Points: []bench.Point{
+		{Load: bench.Load{Axis: bench.Throughput}, Seed: 8, Achieved: 9, Missed: []string{}, Summary: result.Summary{Figures: figures, Verdict: result.Verdict{Status: result.Sound}}},
+		{Load: bench.Load{Axis: bench.Synchronous}, Seed: 9, Achieved: 0.5, Missed: []string{}, Summary: result.Summary{Figures: figures, Verdict: result.Verdict{Status: result.Sound}}},
+		{Load: bench.Load{Axis: bench.AxisRate, Value: 4}, Seed: 10, Offered: 4, Achieved: 3.5, Saturated: true, Missed: []string{"p99_ttft_ms 20 > 15"},
 			Summary: result.Summary{Figures: figures, Verdict: result.Verdict{Status: result.Sound}}},
-		{Load: lab.Load{Axis: lab.AxisRate, Value: 8}, Seed: 11, Offered: 8, Achieved: 7, Void: true, Missed: []string{},
+		{Load: bench.Load{Axis: bench.AxisRate, Value: 8}, Seed: 11, Offered: 8, Achieved: 7, Void: true, Missed: []string{},
 			Summary: result.Summary{Figures: figures, Verdict: result.Verdict{Status: result.Voided, Checks: []result.Check{{Name: "dispatch_lag", Status: result.Voided, Text: "it was late"}}}}},
-		{Load: lab.Load{Axis: lab.AxisRate, Value: 9}, Seed: 12, Offered: 9, Achieved: 7, Partial: true, Missed: []string{},
+		{Load: bench.Load{Axis: bench.AxisRate, Value: 9}, Seed: 12, Offered: 9, Achieved: 7, Partial: true, Missed: []string{},
 			Summary: result.Summary{Figures: figures, Verdict: result.Verdict{Status: result.Noted}}},
 	}}
-	text := func(facts *lab.SeriesFacts) (got []string) {
+	text := func(facts *bench.SeriesFacts) (got []string) {
 		var b strings.Builder
 		if err := seriesView(facts, "", result.Style{Percentiles: []float64{99}}).text(&b); err != nil {
 			t.Fatal(err)
@@ -178,8 +178,8 @@ func TestCurveOf(t *testing.T) {
 	), text(facts)); d != "" {
 		t.Error(d)
 	}
-	facts.Kind, facts.Max = lab.KindFindMax, &lab.Max{Load: lab.Load{Axis: lab.AxisRate, Value: 4}, Tested: 2}
-	facts.Stop = lab.Stop{Code: "bracket", Text: "it closed"}
+	facts.Kind, facts.Max = bench.KindFindMax, &bench.Max{Load: bench.Load{Axis: bench.AxisRate, Value: 4}, Tested: 2}
+	facts.Stop = bench.Stop{Code: "bracket", Text: "it closed"}
 	if d := cmp.Diff(append(table,
 		"max rate meeting p99_ttft_ms <= 15: 4 req/s (edge tested twice)",
 		"search ended (bracket): it closed",
@@ -198,7 +198,7 @@ func TestSeriesFiles(t *testing.T) {
 	run := func(name string, more ...string) {
 		args := []string{"--base-url", url, "--model", "org/m", "--num-prompts", "2", "--num-warmups", "0",
 			"--random-input-len", "5", "--random-output-len", "3", "--out", filepath.Join(dir, name), "--result-dir", filepath.Join(dir, "results-"+name)}
-		if code, _, stderr := bench(t, append(args, more...)...); code != exitDone && code != exitVoid {
+		if code, _, stderr := benchExit(t, append(args, more...)...); code != exitDone && code != exitVoid {
 			t.Fatalf("exit %d, %s", code, stderr)
 		}
 	}
@@ -262,7 +262,7 @@ func TestCacheResetNeedsIt(t *testing.T) {
 		fmt.Fprint(w, "data: [DONE]\n\n")
 	})
 	dir := filepath.Join(t.TempDir(), "run")
-	code, _, stderr := bench(t, "--base-url", url, "--model", "m", "--num-prompts", "3", "--num-warmups", "0", "--cache", "reset", "--out", dir)
+	code, _, stderr := benchExit(t, "--base-url", url, "--model", "m", "--num-prompts", "3", "--num-warmups", "0", "--cache", "reset", "--out", dir)
 	if code != exitFailed || !strings.Contains(stderr, "cache reset: ") || sent > 0 {
 		t.Errorf("exit %d, %q, %d requests", code, stderr, sent)
 	}

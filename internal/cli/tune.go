@@ -18,9 +18,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"perflab/internal/bench"
 	"perflab/internal/lab"
 	"perflab/internal/report"
 	"perflab/internal/result"
+	"perflab/internal/rundir"
 	"perflab/internal/workload"
 )
 
@@ -134,7 +136,7 @@ func (f *tuneFlags) dir(name string) string {
 	}
 	dir := filepath.Join("perflab-out", name)
 	for i := 2; !f.resume; i++ {
-		if s, err := lab.OpenStudy(dir); err != nil || s.Partial {
+		if s, err := rundir.OpenStudy(dir); err != nil || s.Partial {
 			break
 		}
 		dir = filepath.Join("perflab-out", fmt.Sprintf("%s-%d", name, i))
@@ -218,7 +220,7 @@ func studyOptions(dir string, s result.Study, block string) report.Options {
 		if t.ID != s.Recommended.Trial || len(t.Runs) == 0 {
 			continue
 		}
-		if r, err := lab.OpenRun(filepath.Join(dir, t.Runs[0].Dir)); err == nil {
+		if r, err := rundir.OpenRun(filepath.Join(dir, t.Runs[0].Dir)); err == nil {
 			o.Extra = report.RunPlots(r.Header, r.Calls, r.Readings, "")
 		}
 	}
@@ -272,7 +274,7 @@ func (v *tuneView) text() string {
 	if s.Detail != "" {
 		line += "  " + s.Detail
 	}
-	if s.Progress != nil && s.Phase == lab.PhaseMeasuring {
+	if s.Progress != nil && s.Phase == bench.PhaseMeasuring {
 		line += "  " + progressText(s.Progress, s.Since)
 	}
 	return line

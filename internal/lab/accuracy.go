@@ -14,10 +14,12 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/bench"
 	"perflab/internal/deploy"
 	"perflab/internal/load"
 	"perflab/internal/openai"
 	"perflab/internal/result"
+	"perflab/internal/rundir"
 	"perflab/internal/tune"
 	"perflab/internal/workload"
 )
@@ -131,7 +133,7 @@ func (l *study) questions() ([]Question, error) {
 	path := filepath.Join(l.Dir, questionsFile)
 	switch kept, err := os.ReadFile(path); {
 	case errors.Is(err, fs.ErrNotExist):
-		return set, writeFile(path, lines)
+		return set, rundir.WriteFile(path, lines)
 	case err != nil:
 		return nil, fmt.Errorf("read the study's questions: %w", err)
 	case string(kept) != string(lines):
@@ -219,7 +221,7 @@ func (a inquiry) keep(rows []kept, failed, cut int) error {
 			answers.WriteByte('0')
 		}
 	}
-	if err := writeFile(filepath.Join(a.dir, answersFile), lines); err != nil {
+	if err := rundir.WriteFile(filepath.Join(a.dir, answersFile), lines); err != nil {
 		return err
 	}
 	if rows[0].Simulated {
@@ -282,7 +284,7 @@ func (a inquiry) agree(ctx context.Context, set []Question) error {
 		a.note("%d of %d continuations failed, so there is no %s.", failed, len(set), tune.AgreementFigure)
 		return nil
 	}
-	if err := writeJSON(filepath.Join(a.dir, continuationsFile), own); err != nil {
+	if err := rundir.WriteJSON(filepath.Join(a.dir, continuationsFile), own); err != nil {
 		return err
 	}
 	base, err := a.l.baselineGreedy(a.p.Trial)
@@ -308,7 +310,7 @@ func (l *study) baselineGreedy(before int) (*greedy, error) {
 			continue
 		}
 		var g greedy
-		switch err := readJSON(filepath.Join(l.trialDir(t.ID), continuationsFile), &g); {
+		switch err := rundir.ReadJSON(filepath.Join(l.trialDir(t.ID), continuationsFile), &g); {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
@@ -372,7 +374,7 @@ func (a inquiry) send(ctx context.Context, set []Question, tokens int) ([]result
 		clients = append(clients, c)
 	}
 	calls := make([]result.Call, len(set))
-	_, err := load.Run(ctx, a.requests(set, tokens), senders(clients), load.Options{MaxConcurrency: limit, Closed: true}, func(c result.Call) {
+	_, err := load.Run(ctx, a.requests(set, tokens), bench.Senders(clients), load.Options{MaxConcurrency: limit, Closed: true}, func(c result.Call) {
 		calls[c.Index] = c
 	})
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"perflab/internal/arch"
 	"perflab/internal/engine"
 	"perflab/internal/result"
+	"perflab/internal/rundir"
 	"perflab/internal/sim"
 	"perflab/internal/stat"
 	"perflab/internal/tune"
@@ -112,7 +113,7 @@ func (l *study) evaluated(t *testing.T, p tune.Proposal) *trialRecord {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := writeJSON(filepath.Join(dir, trialFile), r); err != nil {
+	if err := rundir.WriteJSON(filepath.Join(dir, trialFile), r); err != nil {
 		t.Fatal(err)
 	}
 	return r

@@ -16,6 +16,7 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 
 	"perflab/internal/arch"
+	"perflab/internal/bench"
 	"perflab/internal/deploy"
 	"perflab/internal/engine"
 	"perflab/internal/field"
@@ -140,8 +141,8 @@ func (c *checker) bench() {
 	if b := s.Bench.Block; b != "vllm" && b != "gpustack" {
 		c.add("bench.block", "block %q is not known: use vllm or gpustack", b)
 	}
-	if n := s.Bench.TelemetryS; n != nil && *n != 0 && *n < MinTelemetry.Seconds() {
-		c.add("bench.telemetry_interval_s", "telemetry_interval_s is %g: it must be at least %g, or 0 for no readings", *n, MinTelemetry.Seconds())
+	if n := s.Bench.TelemetryS; n != nil && *n != 0 && *n < bench.MinTelemetry.Seconds() {
+		c.add("bench.telemetry_interval_s", "telemetry_interval_s is %g: it must be at least %g, or 0 for no readings", *n, bench.MinTelemetry.Seconds())
 	}
 	if n := s.Bench.Warmups; n != nil && *n < 0 {
 		c.add("bench.num_warmups", "num_warmups is %d: it cannot be negative", *n)
@@ -206,7 +207,7 @@ func (c *checker) place(message string) string {
 func (c *checker) inputs() {
 	for i, w := range c.s.Workloads {
 		at := fmt.Sprintf("workloads.%d", i)
-		opened, err := openWorkload(w.Spec)
+		opened, _, err := bench.OpenWorkload(w.Spec)
 		if err != nil {
 			c.mend(at, "workload "+w.Name+": ", err)
 			continue
@@ -283,17 +284,14 @@ func (c *checker) hardware() {
 		c.add("hardware.gpu", "%v", err)
 	}
 	switch {
-	case h.GPUs < 1 || h.GPUs > mostGPUs:
-		c.add("hardware.gpus", "gpus is %d: say how many devices the study has, from 1 to %d", h.GPUs, mostGPUs)
+	case h.GPUs < 1 || h.GPUs > bench.MostGPUs:
+		c.add("hardware.gpus", "gpus is %d: say how many devices the study has, from 1 to %d", h.GPUs, bench.MostGPUs)
 	case h.Nodes < 1:
 		c.add("hardware.nodes", "nodes is %d: say how many machines the gpus are in", h.Nodes)
 	case h.GPUs%h.Nodes != 0:
 		c.add("hardware.nodes", "%d gpus do not spread evenly over %d nodes", h.GPUs, h.Nodes)
 	}
 }
-
-// mostGPUs keeps a slip of the finger from starting a million replicas.
-const mostGPUs = 4096
 
 func (c *checker) objective() {
 	m, err := result.Lookup(c.s.Objective.Metric)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/bench"
 	"perflab/internal/openai"
 	"perflab/internal/workload"
 )
@@ -21,14 +22,14 @@ func (c *checker) client() {
 	case (kind == Simulated || kind == Predicted) && !slices.Contains([]string{openai.BackendChat, openai.BackendCompletions, openai.BackendVLLM}, b.Backend):
 		c.add("bench.backend", "backend %s does not apply to runtime kind %s: the simulated engine has %s and %s", b.Backend, kind, openai.BackendChat, openai.BackendCompletions)
 	}
-	if err := (Spec{Cache: b.Cache}).checkCache(); err != nil {
+	if err := (bench.Spec{Cache: b.Cache}).CheckCache(); err != nil {
 		c.mend("bench", "", err)
 		return
 	}
 	switch {
-	case kind == Predicted && b.Cache != "" && b.Cache != CacheUnique:
+	case kind == Predicted && b.Cache != "" && b.Cache != bench.CacheUnique:
 		c.add("bench.cache", "cache %s does not apply to runtime kind predicted: every prediction begins with an empty cache", b.Cache)
-	case kind == Simulated && b.Cache == CacheReset:
+	case kind == Simulated && b.Cache == bench.CacheReset:
 		c.add("bench.cache", "cache reset does not apply to runtime kind simulated: the simulated engine offers no way to empty its cache")
 	}
 }
@@ -39,10 +40,10 @@ func (c *checker) fits(at, name string, w *workload.Workload) {
 		c.add(at, "workload %s: a prediction needs every request and its time in advance: conversations, "+
 			"and a closed loop bounded by duration, need runtime kind process, simulated or existing", name)
 	}
-	if c.s.Bench.Cache == CacheWarm && w.Len() == 0 {
+	if c.s.Bench.Cache == bench.CacheWarm && w.Len() == 0 {
 		c.add(at, "workload %s: cache warm needs to know the prompts beforehand: give num_prompts", name)
 	}
-	if err := cmp.Or(chatOnly(w, c.s.Bench.Backend), scenarioFits(w.Spec().Scenario, c.s.Bench.Backend)); err != nil {
+	if err := cmp.Or(bench.ChatOnly(w, c.s.Bench.Backend), bench.ScenarioFits(w.Spec().Scenario, c.s.Bench.Backend)); err != nil {
 		c.mend(at, "workload "+name+": ", err)
 		return
 	}
@@ -55,14 +56,9 @@ func (c *checker) fits(at, name string, w *workload.Workload) {
 // they have a place for what the workload sends.
 func (c *checker) accepts(w *workload.Workload) error {
 	if c.s.Runtime.Kind == Predicted {
-		if err := replayable(w); err != nil {
+		if err := bench.Replayable(w); err != nil {
 			return fmt.Errorf("%w (runtime kind %s)", err, Predicted)
 		}
 	}
-	client, err := openai.New(openai.Config{BaseURL: "http://127.0.0.1", Backend: c.s.Bench.Backend})
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	return accepts(client, w)
+	return bench.Accepts(c.s.Bench.Backend, w)
 }

@@ -2,6 +2,8 @@ package lab
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -9,8 +11,11 @@ import (
 // TestStudyTakesEveryWorkload: what perflab bench sends a study does too, or it
 // says where in the file what does not fit stands.
 func TestStudyTakesEveryWorkload(t *testing.T) {
-	tok := tokenizerFile(t)
-	rows := write(t, "rows.jsonl", `{"prompt":"how are you?","output_tokens":9}`)
+	tok := "../bench/testdata/tokenizer.json"
+	rows := filepath.Join(t.TempDir(), "rows.jsonl")
+	if err := os.WriteFile(rows, []byte(`{"prompt":"how are you?","output_tokens":9}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for name, tt := range map[string]struct {
 		workload, runtime, bench string
 		want                     string // "": accepted

@@ -8,6 +8,7 @@ import (
 
 	yaml "go.yaml.in/yaml/v4"
 
+	"perflab/internal/bench"
 	"perflab/internal/result"
 )
 
@@ -28,8 +29,8 @@ func (c *checker) searches() {
 
 // keys checks the keys of one search.
 func (c *checker) keys(at string, f *LoadSearch) {
-	whole := func(v float64) bool { return f.Axis != AxisConcurrency || v == math.Trunc(v) }
-	if f.Axis != AxisRate && f.Axis != AxisConcurrency {
+	whole := func(v float64) bool { return f.Axis != bench.AxisConcurrency || v == math.Trunc(v) }
+	if f.Axis != bench.AxisRate && f.Axis != bench.AxisConcurrency {
 		c.add(at+".axis", "find_max axis %q is not known: rate or concurrency", f.Axis)
 	}
 	if !(f.From > 0) || math.IsInf(f.From, 1) || !whole(f.From) {
@@ -59,9 +60,9 @@ const mostPoints = 100
 func (c *checker) beside(at, name string, f *LoadSearch) {
 	sets := []string{"num_prompts", "duration"}
 	switch f.Axis {
-	case AxisRate:
+	case bench.AxisRate:
 		sets = append(sets, "request_rate", "ramp_up_strategy", "ramp_up_start_rps", "ramp_up_end_rps", "steps")
-	case AxisConcurrency:
+	case bench.AxisConcurrency:
 		sets = append(sets, "max_concurrency", "steps")
 	}
 	for _, key := range sets {
@@ -128,9 +129,9 @@ func (s *Study) unsought(m result.Metric) string {
 	if len(s.Workloads) == 0 {
 		return "" // said already
 	}
-	axis := AxisRate
-	if strings.Contains(m.Name, AxisConcurrency) {
-		axis = AxisConcurrency
+	axis := bench.AxisRate
+	if strings.Contains(m.Name, bench.AxisConcurrency) {
+		axis = bench.AxisConcurrency
 	}
 	w, others := s.Workloads[0], slices.DeleteFunc(slices.Clone(s.Workloads[1:]), func(w Workload) bool { return s.Objective.Weights[w.Name] == 0 })
 	for _, x := range others {

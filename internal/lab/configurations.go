@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"perflab/internal/bench"
 	"perflab/internal/engine"
 	"perflab/internal/tune"
 )
@@ -63,6 +64,6 @@ func (l *study) configuration(stage, label string, values tune.Config) (Configur
 	if err != nil {
 		return c, fmt.Errorf("configuration %s: %w", label, err)
 	}
-	c.Bench = benchCommand(p.cfg.ServedName, l.Bench.Backend, l.Bench.Cache, l.workload(l.Workloads[0].Name, 0))
+	c.Bench = bench.Command(p.cfg.ServedName, l.Bench.Backend, l.Bench.Cache, l.workload(l.Workloads[0].Name, 0))
 	return c, nil
 }

@@ -18,11 +18,13 @@ import (
 	"time"
 
 	"perflab/internal/arch"
+	"perflab/internal/bench"
 	"perflab/internal/deploy"
 	"perflab/internal/engine"
 	"perflab/internal/load"
 	"perflab/internal/redact"
 	"perflab/internal/result"
+	"perflab/internal/rundir"
 	"perflab/internal/tune"
 )
 
@@ -520,7 +522,7 @@ func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, d deploy.Dep
 	}
 	b.Dir, b.Progress, b.APIKey = runDir(dir, name, try), progress, l.APIKey
 	b.Phase = func(text string) { l.watch(func(s *Status) { s.Phase = text }) }
-	if err := clearPartial(b.Dir); err != nil {
+	if err := rundir.ClearPartial(b.Dir); err != nil {
 		return nil, err
 	}
 	if f := l.search(name); f != nil {
@@ -536,13 +538,13 @@ func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, d deploy.Dep
 
 // bench is one run of a proposal as far as it does not depend on whether a
 // server answers it.
-func (l *study) bench(p tune.Proposal, pl plan, name string) Bench {
-	return Bench{
-		Spec: Spec{
+func (l *study) bench(p tune.Proposal, pl plan, name string) bench.Runner {
+	return bench.Runner{
+		Spec: bench.Spec{
 			Targets: []string{}, Backend: l.Bench.Backend, Model: served(pl, p.Config["model"]), Workload: l.part(name, p.Pass, p.Share), Cache: l.Bench.Cache,
 			Goodput: l.Bench.Goodput, Percentiles: l.percentiles(), Price: l.Hardware.Price, GPUs: l.allocated(),
 		},
-		Name: name, Command: shown(pl.cmd), Version: l.Version,
+		Name: name, Command: shown(pl.cmd), Version: l.Version, SelfCheck: l.selfCheck,
 	}
 }
 

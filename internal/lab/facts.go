@@ -8,13 +8,14 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 
 	"perflab/internal/arch"
+	"perflab/internal/bench"
 	"perflab/internal/engine"
 	"perflab/internal/result"
+	"perflab/internal/rundir"
 	"perflab/internal/tune"
 	"perflab/internal/workload"
 )
@@ -26,22 +27,7 @@ func (l *study) save(partial bool) (result.Study, error) {
 	if err != nil {
 		return f, err
 	}
-	return f, writeJSON(filepath.Join(l.Dir, studyFile), f)
-}
-
-// OpenStudy reads a study's facts back from its directory.
-func OpenStudy(dir string) (result.Study, error) {
-	var s result.Study
-	if err := readJSON(filepath.Join(dir, studyFile), &s); err != nil {
-		return s, fmt.Errorf("read the study in %s: %w", dir, err)
-	}
-	return s, nil
-}
-
-// IsStudy reports whether dir holds a study.
-func IsStudy(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, studyFile))
-	return err == nil
+	return f, rundir.WriteJSON(filepath.Join(l.Dir, rundir.StudyFile), f)
 }
 
 func (l *study) facts(partial bool) (result.Study, error) {
@@ -113,7 +99,7 @@ func (l *study) trials() ([]trialRecord, error) {
 	var out []trialRecord
 	for _, d := range dirs {
 		var t trialRecord
-		switch err := readJSON(filepath.Join(l.Dir, "trials", d.Name(), trialFile), &t); {
+		switch err := rundir.ReadJSON(filepath.Join(l.Dir, "trials", d.Name(), trialFile), &t); {
 		case errors.Is(err, fs.ErrNotExist): // not ended
 			continue
 		case err != nil:
@@ -455,7 +441,7 @@ func (l *study) loads() []result.Load {
 		spec := l.workload(w.Name, 0)
 		load := result.Load{
 			Name: w.Name, Title: w.Title, Primary: i == 0, Text: describe(spec),
-			Command: benchCommand(l.benchModel(), l.Bench.Backend, l.Bench.Cache, spec),
+			Command: bench.Command(l.benchModel(), l.Bench.Backend, l.Bench.Cache, spec),
 		}
 		out = append(out, l.asSought(load, w.FindMax, spec))
 	}
@@ -463,44 +449,11 @@ func (l *study) loads() []result.Load {
 }
 
 func describe(spec workload.Spec) string {
-	w, err := openWorkload(spec)
+	w, _, err := bench.OpenWorkload(spec)
 	if err != nil {
 		return spec.Dataset // opening it again failed; the trials say why
 	}
 	return w.Describe()
-}
-
-// benchCommand is the perflab bench command that repeats a workload: every
-// non-zero field of the spec under its flag, and the seed.
-func benchCommand(model, backend, cache string, spec workload.Spec) string {
-	words := []string{"perflab", "bench", "--base-url", "http://HOST:PORT", "--model", model, "--backend", backend}
-	if cache != "" && cache != CacheUnique {
-		words = append(words, "--cache", cache)
-	}
-	v := reflect.ValueOf(spec)
-	for i := range v.NumField() {
-		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		flag := "--" + strings.ReplaceAll(name, "_", "-")
-		switch x := v.Field(i).Interface().(type) {
-		case workload.Rate:
-			if !x.Inf() {
-				words = append(words, flag, fmt.Sprint(float64(x)))
-			}
-		case bool:
-			if x {
-				words = append(words, flag)
-			}
-		case []string:
-			if len(x) > 0 {
-				words = append(words, flag, engine.Quote(strings.Join(x, ",")))
-			}
-		default:
-			if !v.Field(i).IsZero() || name == "seed" { // bench draws a seed that is not given
-				words = append(words, flag, engine.Quote(fmt.Sprint(x)))
-			}
-		}
-	}
-	return strings.Join(words, " ")
 }
 
 // reached says how requests travel to another machine: it is in their latencies.

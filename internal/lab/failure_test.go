@@ -13,6 +13,7 @@ import (
 
 	"perflab/internal/deploy"
 	"perflab/internal/result"
+	"perflab/internal/rundir"
 	"perflab/internal/test/deploytest"
 	"perflab/internal/tune"
 )
@@ -57,7 +58,7 @@ func failing(t *testing.T, text string, env ...string) (o trialOf, wrong error) 
 	}
 	o.dir = filepath.Join(t.TempDir(), "out")
 	o.study, wrong = Tune(t.Context(), s, []byte(text), TuneOptions{Dir: o.dir, grace: time.Second, pauses: []time.Duration{10 * time.Millisecond, 20 * time.Millisecond}})
-	if err := readJSON(filepath.Join(o.dir, "trials", "001", trialFile), &o.trial); err != nil {
+	if err := rundir.ReadJSON(filepath.Join(o.dir, "trials", "001", trialFile), &o.trial); err != nil {
 		t.Fatalf("%v (%v)", err, wrong)
 	}
 	b, err := os.ReadFile(filepath.Join(o.dir, journalFile))
@@ -234,7 +235,7 @@ func TestPrintedSecrets(t *testing.T) {
 	if o.trial.Status != tune.Failed || !strings.Contains(o.trial.Reason, "cannot read") {
 		t.Errorf("trial is %s: %s", o.trial.Status, o.trial.Reason)
 	}
-	for _, name := range []string{studyFile, journalFile, "trials/001/" + trialFile} {
+	for _, name := range []string{rundir.StudyFile, journalFile, "trials/001/" + trialFile} {
 		b, err := os.ReadFile(filepath.Join(o.dir, name))
 		if err != nil {
 			t.Fatal(err)

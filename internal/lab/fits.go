@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"perflab/internal/bench"
 	"perflab/internal/engine"
 	"perflab/internal/tune"
 	"perflab/internal/workload"
@@ -51,7 +52,7 @@ func (l *study) lengths(name string, pass int) *extents {
 		l.longest = map[string]*extents{}
 	}
 	l.longest[key] = nil
-	if w, err := openWorkload(l.workload(name, pass)); err == nil {
+	if w, _, err := bench.OpenWorkload(l.workload(name, pass)); err == nil {
 		e := &extents{}
 		e.whole, e.prompt, e.exact = w.Longest()
 		l.longest[key] = e

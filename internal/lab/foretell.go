@@ -4,10 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
 
+	"perflab/internal/bench"
 	"perflab/internal/engine"
-	"perflab/internal/result"
 	"perflab/internal/tune"
 	"perflab/internal/workload"
 )
@@ -31,8 +30,8 @@ const PhaseRanking = "ranking"
 // it did before.
 type replayPredictor struct {
 	l           *study
-	predict     func(Prediction) iter.Seq2[result.Call, error]
-	stopped     func() bool // the study was interrupted: a search that ranks ends at once
+	ctx         context.Context // of the search: an interface of tune cannot pass it
+	stopped     func() bool     // the study was interrupted: a search that ranks ends at once
 	plans       *study
 	loads       map[string]*predictedLoad // by workload
 	predictions map[string]map[string]float64
@@ -52,7 +51,7 @@ func (l *study) predictor(ctx context.Context) tune.Predictor {
 	}
 	return &replayPredictor{
 		l: l, plans: &study{Study: l.Study}, loads: map[string]*predictedLoad{}, predictions: map[string]map[string]float64{},
-		predict: func(p Prediction) iter.Seq2[result.Call, error] { return l.Predictor.Predict(ctx, p) },
+		ctx:     ctx,
 		stopped: func() bool { return ctx.Err() != nil },
 	}
 }
@@ -100,28 +99,15 @@ func (f *replayPredictor) replay(c tune.Config, name string) (map[string]float64
 }
 
 // once replays a part of a workload on a plan.
-func (f *replayPredictor) once(pl plan, name string, part *predictedLoad) (*Outcome, error) {
+func (f *replayPredictor) once(pl plan, name string, part *predictedLoad) (*bench.Outcome, error) {
 	if part.err != nil {
 		return nil, part.err
 	}
-	var err error
-	b := Bench{Spec: Spec{
+	b := bench.Runner{Spec: bench.Spec{
 		Targets: []string{}, Backend: f.l.Bench.Backend, Model: pl.cfg.ServedName, Workload: part.w.Spec(),
 		Goodput: f.l.Bench.Goodput, Percentiles: f.l.percentiles(), Price: f.l.Hardware.Price, GPUs: f.l.allocated(),
 	}, Name: name}
-	o := &Outcome{}
-	if o.Header, err = b.header(part.w, true); err != nil {
-		return nil, err
-	}
-	o.Header.Predicted = true
-	asked := Prediction{Config: pl.cfg, Replicas: pl.replicas, Workload: part.w, Seed: b.Spec.Workload.Seed, Tokenizer: part.tok}
-	for call, err := range f.predict(asked) {
-		if err != nil {
-			return nil, err
-		}
-		o.Calls = append(o.Calls, call)
-	}
-	return o, o.summarise(b.Spec)
+	return b.Predict(f.ctx, f.l.Predictor, bench.Prediction{Config: pl.cfg, Replicas: pl.replicas, Workload: part.w, Tokenizer: part.tok})
 }
 
 // load is the first requests of a workload, opened once.
@@ -132,7 +118,7 @@ func (f *replayPredictor) load(name string) *predictedLoad {
 	p := &predictedLoad{}
 	f.loads[name] = p
 	spec := f.plans.workload(name, 0)
-	if p.w, p.tok, p.err = OpenPredicted(spec); p.err != nil {
+	if p.w, p.tok, p.err = bench.OpenPredicted(spec); p.err != nil {
 		return p
 	}
 	n, tokens := p.w.Len(), p.w.Totals().Input+p.w.Totals().Output
@@ -144,7 +130,7 @@ func (f *replayPredictor) load(name string) *predictedLoad {
 		return p
 	}
 	if first := spec.Sized(most); first.Validate() == nil {
-		p.w, p.tok, p.err = OpenPredicted(first)
+		p.w, p.tok, p.err = bench.OpenPredicted(first)
 	}
 	return p
 }

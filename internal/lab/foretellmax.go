@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 
+	"perflab/internal/bench"
 	"perflab/internal/result"
 )
 
@@ -16,8 +17,8 @@ const predictedSearchShare = 0.25
 // goodput where the lowest load misses already.
 func (f *replayPredictor) highest(pl plan, name string, s *LoadSearch) (map[string]float64, error) {
 	slos := f.l.bounds()
-	plan := NewFindMax(s.options(slos, predictedSearchShare))
-	facts := &SeriesFacts{}
+	plan := bench.NewFindMax(s.options(slos, predictedSearchShare))
+	facts := &bench.SeriesFacts{}
 	for {
 		if f.stopped() {
 			return nil, context.Canceled
@@ -30,15 +31,15 @@ func (f *replayPredictor) highest(pl plan, name string, s *LoadSearch) (map[stri
 		if err != nil {
 			return nil, err
 		}
-		p := Point{Load: step.Load, Offered: o.Header.Rate}
-		p.judge(o, slos, 1-minSuccess)
+		p := bench.Point{Load: step.Load, Offered: o.Header.Rate}
+		p.Judge(o, slos, 1-minSuccess)
 		facts.Points = append(facts.Points, p)
 		plan.Tell(p)
 	}
 	facts.Stop, facts.Max = plan.Conclude()
-	figures := maps.Clone(facts.edge().Summary.Figures)
+	figures := maps.Clone(facts.Edge().Summary.Figures)
 	found := result.Search{Axis: s.Axis}
-	if facts.concluded() {
+	if facts.Concluded() {
 		found.Load = facts.Max.Load.Value
 	}
 	found.Enter(figures, f.l.allocated())
@@ -46,7 +47,7 @@ func (f *replayPredictor) highest(pl plan, name string, s *LoadSearch) (map[stri
 }
 
 // point is a workload under one load, opened once for all configurations.
-func (f *replayPredictor) point(name string, step Step) *predictedLoad {
+func (f *replayPredictor) point(name string, step bench.Step) *predictedLoad {
 	spec := step.Load.Apply(f.plans.workload(name, 0)).Sized(step.Requests)
 	at := name + " " + step.Load.String()
 	if p, ok := f.loads[at]; ok && p.w != nil && p.w.Len() >= spec.NumPrompts {
@@ -54,6 +55,6 @@ func (f *replayPredictor) point(name string, step Step) *predictedLoad {
 	}
 	p := &predictedLoad{}
 	f.loads[at] = p
-	p.w, p.tok, p.err = OpenPredicted(spec)
+	p.w, p.tok, p.err = bench.OpenPredicted(spec)
 	return p
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/bench"
 	"perflab/internal/engine"
 	"perflab/internal/load"
 	"perflab/internal/result"
@@ -67,8 +68,8 @@ func (f *LoadSearch) first(w workload.Spec, slos []result.SLO) workload.Spec {
 	if f == nil {
 		return w
 	}
-	at := Load{AxisRate, searchFrom} // where the keys are to be refused, which is said of them and not of the workload
-	if f.Axis == AxisConcurrency {
+	at := bench.Load{Axis: bench.AxisRate, Value: searchFrom} // where the keys are to be refused, which is said of them and not of the workload
+	if f.Axis == bench.AxisConcurrency {
 		at.Axis = f.Axis
 	}
 	if f.From > 0 && !math.IsInf(f.From, 1) {
@@ -76,7 +77,7 @@ func (f *LoadSearch) first(w workload.Spec, slos []result.SLO) workload.Spec {
 	}
 	w = at.Apply(w)
 	if w.NumPrompts > 0 && w.Validate() == nil { // else all of a file, or to be refused
-		step, _ := NewFindMax(f.options(slos, 0)).Ask()
+		step, _ := bench.NewFindMax(f.options(slos, 0)).Ask()
 		w = w.Sized(min(w.NumPrompts, step.Requests))
 	}
 	return w
@@ -84,10 +85,10 @@ func (f *LoadSearch) first(w workload.Spec, slos []result.SLO) workload.Spec {
 
 // options are the search's under a share of the load, 0 for all of it: with fewer
 // requests in each point there is no more to say than of a wider bracket.
-func (f *LoadSearch) options(slos []result.SLO, share float64) FindMaxOptions {
-	o := FindMaxOptions{Axis: f.Axis, From: f.From, To: f.To, Precision: f.Precision, Points: f.Points, Requests: f.Requests, Seconds: *f.Seconds}
+func (f *LoadSearch) options(slos []result.SLO, share float64) bench.FindMaxOptions {
+	o := bench.FindMaxOptions{Axis: f.Axis, From: f.From, To: f.To, Precision: f.Precision, Points: f.Points, Requests: f.Requests, Seconds: *f.Seconds}
 	if o.Requests == 0 {
-		o.Requests = MinRequests(slos)
+		o.Requests = bench.MinRequests(slos)
 	}
 	if share > 0 && share < 1 {
 		o.Requests = max(int(math.Ceil(share*float64(o.Requests))), min(o.Requests, fewestRequests))
@@ -137,17 +138,17 @@ func (s *Study) allocated() int {
 // same launch, and returns the run at the edge, with what the search found among
 // its figures: SLOs and objective are then of one run, whose calls are kept. make
 // makes a run, nil for Bench.Run.
-func (l *study) seek(ctx context.Context, p tune.Proposal, b Bench, f *LoadSearch, make func(context.Context, Bench) (*Outcome, error)) (*loaded, error) {
+func (l *study) seek(ctx context.Context, p tune.Proposal, b bench.Runner, f *LoadSearch, make func(context.Context, bench.Runner) (*bench.Outcome, error)) (*loaded, error) {
 	slos := l.bounds()
-	plan := NewFindMax(f.options(slos, p.Share))
+	plan := bench.NewFindMax(f.options(slos, p.Share))
 	beside := map[string]loaded{} // by the point's directory
-	s := Series{
-		Bench: b, Kind: KindFindMax, Plan: plan, SLOs: slos, MaxErrors: 1 - minSuccess, Make: make,
-		Begun: func(step Step, progress *load.Progress) {
+	s := bench.Series{
+		Bench: b, Kind: bench.KindFindMax, Plan: plan, SLOs: slos, MaxErrors: 1 - minSuccess, Make: make,
+		Begun: func(step bench.Step, progress *load.Progress) {
 			l.watch(func(s *Status) { s.Progress, s.Detail = progress, step.Load.String() })
 		},
-		Ended: func(point Point, out *Outcome) {
-			run := loaded{Run: result.Run{Workload: b.Name, Summary: out.Summary}, within: l.within(out), engine: out.engine}
+		Ended: func(point bench.Point, out *bench.Outcome) {
+			run := loaded{Run: result.Run{Workload: b.Name, Summary: out.Summary}, within: l.within(out), engine: out.Engine}
 			beside[point.Dir] = run
 			if broken(&run) {
 				l.cause(ctx, nil) //nolint:errcheck // where it is the engine's end, ctx has it when this returns
@@ -161,16 +162,14 @@ func (l *study) seek(ctx context.Context, p tune.Proposal, b Bench, f *LoadSearc
 	}
 	found := result.Search{
 		Axis: f.Axis, Points: len(facts.Points), Dir: l.relative(s.Bench.Dir), Code: facts.Stop.Code, Text: facts.Stop.Text,
-		Precision: plan.o.Precision, Share: p.Share,
+		Precision: plan.Precision(), Share: p.Share,
 	}
 	for _, point := range facts.Points {
 		found.LoadS += point.Summary.Figures["duration"]
 	}
-	edge := facts.edge()
-	if _, hi := plan.bracket(); hi != nil {
-		found.Missed = hi.load
-	}
-	if facts.concluded() {
+	edge := facts.Edge()
+	found.Missed = plan.Missed()
+	if facts.Concluded() {
 		found.Load, found.Met, found.AtLeast = facts.Max.Load.Value, facts.Max.Tested, facts.Max.AtLeast
 	}
 	summary := edge.Summary
@@ -184,31 +183,6 @@ func (l *study) seek(ctx context.Context, p tune.Proposal, b Bench, f *LoadSearc
 		run.within = share / math.Sqrt(12) // the edge is anywhere between the load that met and the one that missed
 	}
 	return &run, nil
-}
-
-// concluded reports whether the search has an answer: not where a point could not
-// be believed, for then nothing is known of the load that was asked about.
-func (f *SeriesFacts) concluded() bool {
-	return f.Max != nil && f.Stop.Code != StopVoid && f.Stop.Code != StopClient
-}
-
-// edge is the run to show for a search: the last at its answer, else what ended it,
-// a void point or the lowest load.
-func (f *SeriesFacts) edge() Point {
-	last := f.Points[len(f.Points)-1]
-	if f.Stop.Code == StopVoid || f.Stop.Code == StopClient {
-		return last
-	}
-	at := f.Points[0].Load // a search begins at its lowest
-	if f.Max != nil {
-		at = f.Max.Load
-	}
-	for _, p := range slices.Backward(f.Points) {
-		if p.Load == at && p.Usable() {
-			return p
-		}
-	}
-	return last
 }
 
 // sought adds what a reader must know of a run whose load was searched.
@@ -229,9 +203,9 @@ func (l *study) asSought(w result.Load, f *LoadSearch, spec workload.Spec) resul
 	}
 	var bounds []string
 	spec.NumPrompts = 0
-	flags := []string{"--find-max", f.Axis, "--find-max-from", short(f.From), "--find-max-precision", short(f.Precision), "--find-max-seconds", short(*f.Seconds)}
+	flags := []string{"--find-max", f.Axis, "--find-max-from", bench.Short(f.From), "--find-max-precision", bench.Short(f.Precision), "--find-max-seconds", bench.Short(*f.Seconds)}
 	if f.To > 0 {
-		flags = append(flags, "--find-max-to", short(f.To))
+		flags = append(flags, "--find-max-to", bench.Short(f.To))
 	}
 	if f.Requests > 0 {
 		flags = append(flags, "--find-max-requests", fmt.Sprint(f.Requests))
@@ -242,15 +216,15 @@ func (l *study) asSought(w result.Load, f *LoadSearch, spec workload.Spec) resul
 	}
 	what := "request rate"
 	switch f.Axis {
-	case AxisRate:
+	case bench.AxisRate:
 		spec.Rate = workload.Rate(math.Inf(1))
 		if spec.Arrival == "poisson" {
 			spec.Arrival, spec.Burstiness = "", 0
 		}
-	case AxisConcurrency:
+	case bench.AxisConcurrency:
 		what, spec.MaxConcurrency = "number of requests in flight", 0
 	}
-	w.Text += fmt.Sprintf("; searched from there for the highest %s that meets %s, to within %s %%", what, strings.Join(bounds, " and "), short(100*f.Precision))
-	w.Command = benchCommand(l.benchModel(), l.Bench.Backend, l.Bench.Cache, spec) + " " + strings.Join(flags, " ")
+	w.Text += fmt.Sprintf("; searched from there for the highest %s that meets %s, to within %s %%", what, strings.Join(bounds, " and "), bench.Short(100*f.Precision))
+	w.Command = bench.Command(l.benchModel(), l.Bench.Backend, l.Bench.Cache, spec) + " " + strings.Join(flags, " ")
 	return w
 }

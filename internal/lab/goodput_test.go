@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"perflab/internal/bench"
 	"perflab/internal/result"
+	"perflab/internal/rundir"
 	"perflab/internal/tune"
 	"perflab/internal/workload"
 )
@@ -20,7 +22,7 @@ import (
 // seconds that are the engine's.
 type queue map[string]float64
 
-func (q queue) Predict(_ context.Context, p Prediction) iter.Seq2[result.Call, error] {
+func (q queue) Predict(_ context.Context, p bench.Prediction) iter.Seq2[result.Call, error] {
 	service := time.Duration(q[p.Config.Engine] * float64(time.Second))
 	return func(yield func(result.Call, error) bool) {
 		var free time.Duration
@@ -64,10 +66,10 @@ func TestGoodputConstant(t *testing.T) {
 		if got := run.Summary.Figures["goodput_rate_per_gpu"]; got != v/2 {
 			t.Errorf("%g per GPU of two", got)
 		}
-		if run.Search.Met != 2 || run.Search.AtLeast || run.Search.Code != StopBracket || !strings.HasPrefix(run.Dir, f1("trials/00%d/a/points/rate-", i+1)) {
+		if run.Search.Met != 2 || run.Search.AtLeast || run.Search.Code != bench.StopBracket || !strings.HasPrefix(run.Dir, f1("trials/00%d/a/points/rate-", i+1)) {
 			t.Errorf("trial %d: %+v in %s", i+1, run.Search, run.Dir)
 		}
-		facts, _, err := OpenSeries(filepath.Join(dir, run.Search.Dir))
+		facts, _, err := bench.OpenSeries(filepath.Join(dir, run.Search.Dir))
 		if err != nil || len(facts.Points) != run.Search.Points || facts.Max.Load.Value != v {
 			t.Errorf("the series: %+v: %v", facts, err)
 		}
@@ -75,11 +77,11 @@ func TestGoodputConstant(t *testing.T) {
 			if !p.Usable() {
 				t.Errorf("%s is read back as void or partial", p.Dir)
 			}
-			if !IsRun(filepath.Join(dir, run.Search.Dir, p.Dir)) {
+			if !rundir.IsRun(filepath.Join(dir, run.Search.Dir, p.Dir)) {
 				t.Errorf("%s is not kept", p.Dir)
 			}
 		}
-		stored, err := OpenRun(filepath.Join(dir, run.Dir))
+		stored, err := rundir.OpenRun(filepath.Join(dir, run.Dir))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,8 +130,8 @@ func TestGoodputSweep(t *testing.T) {
 	for rate := 4.0; rate < 11; rate += 0.5 {
 		b := l.bench(tune.Proposal{Config: tune.Config{"model": s.Model}}, pl, "a")
 		b.Dir = filepath.Join(t.TempDir(), "run")
-		b.Spec.Workload = (Load{AxisRate, rate}).Apply(b.Spec.Workload).Sized(3000)
-		out, err := l.foretell(t.Context(), b, pl)
+		b.Spec.Workload = (bench.Load{Axis: bench.AxisRate, Value: rate}).Apply(b.Spec.Workload).Sized(3000)
+		out, err := l.predictRun(t.Context(), b, pl)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +201,7 @@ func TestSearchShare(t *testing.T) {
 	sent := map[float64]float64{}
 	for _, share := range []float64{0.25, 1} {
 		p := tune.Proposal{Trial: 1, Config: tune.Config{"engine": "vllm", "model": s.Model}, Share: share, Workloads: []string{"a"}}
-		run, err := l.predictOne(t.Context(), p, pl, "a", filepath.Join(l.Dir, short(share)))
+		run, err := l.predictOne(t.Context(), p, pl, "a", filepath.Join(l.Dir, bench.Short(share)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,19 +237,19 @@ runtime: {kind: predicted}
 // A search that ends in points that cannot be believed gives no figure and no edge.
 func TestSearchVoid(t *testing.T) {
 	voided := result.Summary{Figures: map[string]float64{"completed": 9}, Verdict: result.Verdict{Status: result.Voided}}
-	met := Point{Load: Load{AxisRate, 2}, Summary: result.Summary{Figures: map[string]float64{"completed": 9}}}
-	f := &SeriesFacts{
-		Points: []Point{{Load: Load{AxisRate, 1}}, met, {Load: Load{AxisRate, 4}, Void: true, Summary: voided}, {Load: Load{AxisRate, 4}, Void: true, Summary: voided}},
-		Max:    &Max{Load: met.Load, Tested: 1, AtLeast: true}, Stop: Stop{Code: StopClient},
+	met := bench.Point{Load: bench.Load{Axis: bench.AxisRate, Value: 2}, Summary: result.Summary{Figures: map[string]float64{"completed": 9}}}
+	f := &bench.SeriesFacts{
+		Points: []bench.Point{{Load: bench.Load{Axis: bench.AxisRate, Value: 1}}, met, {Load: bench.Load{Axis: bench.AxisRate, Value: 4}, Void: true, Summary: voided}, {Load: bench.Load{Axis: bench.AxisRate, Value: 4}, Void: true, Summary: voided}},
+		Max:    &bench.Max{Load: met.Load, Tested: 1, AtLeast: true}, Stop: bench.Stop{Code: bench.StopClient},
 	}
-	if f.concluded() || !f.edge().Void {
-		t.Errorf("an answer below a load that was not measured: %+v", f.edge())
+	if f.Concluded() || !f.Edge().Void {
+		t.Errorf("an answer below a load that was not measured: %+v", f.Edge())
 	}
-	if f.Stop.Code = StopBudget; !f.concluded() || f.edge().Load != met.Load {
-		t.Errorf("the edge is %+v", f.edge())
+	if f.Stop.Code = bench.StopBudget; !f.Concluded() || f.Edge().Load != met.Load {
+		t.Errorf("the edge is %+v", f.Edge())
 	}
-	if f.Max = nil; f.concluded() || f.edge().Load.Value != 1 {
-		t.Errorf("without an edge the lowest load is shown, not %+v", f.edge())
+	if f.Max = nil; f.Concluded() || f.Edge().Load.Value != 1 {
+		t.Errorf("without an edge the lowest load is shown, not %+v", f.Edge())
 	}
 }
 
@@ -305,7 +307,7 @@ func TestGoodputLive(t *testing.T) {
 		t.Fatalf("%s %s", trial.Status, trial.Reason)
 	}
 	run := trial.Runs[0]
-	if trial.Status == tune.Void && run.Search.Code == StopClient && run.Search.Load == 0 {
+	if trial.Status == tune.Void && run.Search.Code == bench.StopClient && run.Search.Load == 0 {
 		t.Skip("this machine is too busy to send on time: " + run.Search.Text)
 	}
 	v := run.Summary.Figures["goodput_rate"]
@@ -440,9 +442,9 @@ func TestSearchFirst(t *testing.T) {
 	if none.first(w, nil).NumPrompts != 7 {
 		t.Error("a load that is given was changed")
 	}
-	f := &LoadSearch{Axis: AxisConcurrency, From: 4}
+	f := &LoadSearch{Axis: bench.AxisConcurrency, From: 4}
 	f.fill()
-	if w = f.first(workload.Spec{}.Defaults(), nil); w.MaxConcurrency != 4 || w.NumPrompts != leastRequests {
+	if w = f.first(workload.Spec{}.Defaults(), nil); w.MaxConcurrency != 4 || w.NumPrompts != bench.MinRequests(nil) {
 		t.Errorf("the first is %+v", w)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"perflab/internal/bench"
 	"perflab/internal/compare"
 	"perflab/internal/engine"
 	"perflab/internal/result"
@@ -20,7 +21,7 @@ func (l *study) workload(name string, pass int) workload.Spec {
 		if w.Name == name {
 			spec := w.Spec
 			spec.Seed += l.Seed + uint64(1000*pass+i)
-			spec.Nonce = studyNonce(name, spec)
+			spec.Nonce = bench.FixedNonce(name, spec)
 			return spec
 		}
 	}
@@ -73,7 +74,7 @@ func (l *study) requests(name string) int {
 		return n
 	}
 	n := 0
-	if w, err := openWorkload(l.workload(name, 0)); err == nil {
+	if w, _, err := bench.OpenWorkload(l.workload(name, 0)); err == nil {
 		n = w.Len()
 	}
 	if l.counts == nil {
@@ -107,7 +108,7 @@ type loaded struct {
 
 // within is the standard error of the objective's figure in one run; 0 where the
 // run does not tell.
-func (l *study) within(o *Outcome) float64 {
+func (l *study) within(o *bench.Outcome) float64 {
 	se, _ := compare.StandardError(compare.Run{Header: o.Header, Summary: o.Summary, Calls: o.Calls}, l.Objective.Metric)
 	return se
 }

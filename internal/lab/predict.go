@@ -2,27 +2,11 @@ package lab
 
 import (
 	"context"
-	"errors"
 
-	"perflab/internal/engine"
+	"perflab/internal/bench"
 	"perflab/internal/result"
 	"perflab/internal/tune"
-	"perflab/internal/workload"
 )
-
-// Prediction is one run to make in virtual time.
-type Prediction struct {
-	Config   engine.Config
-	Replicas int
-	Workload *workload.Workload
-	Seed     uint64
-
-	Tokenizer workload.Tokenizer // by which the workload's lengths are measured; nil: package token's approximation
-
-	// Engine is told at the end what the engine's own metrics would show of the
-	// run, under the names of a summary's figures; nil: nobody asks.
-	Engine func(figures map[string]float64)
-}
 
 // predict answers a proposal without a server: the predictor's calls go the
 // same way as measured ones, into a run directory and through Summarize.
@@ -46,58 +30,23 @@ func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, 
 	b := l.bench(p, pl, name)
 	b.Dir = dir
 	if f := l.search(name); f != nil {
-		return l.seek(ctx, p, b, f, func(ctx context.Context, b Bench) (*Outcome, error) { return l.foretell(ctx, b, pl) })
+		return l.seek(ctx, p, b, f, func(ctx context.Context, b bench.Runner) (*bench.Outcome, error) { return l.predictRun(ctx, b, pl) })
 	}
-	o, err := l.foretell(ctx, b, pl)
+	o, err := l.predictRun(ctx, b, pl)
 	if err != nil {
 		return nil, err
 	}
 	run := result.Run{Workload: name, Dir: l.relative(dir), Seed: b.Spec.Workload.Seed, Summary: o.Summary}
-	return &loaded{Run: run, within: l.within(o), engine: o.engine}, nil
+	return &loaded{Run: run, within: l.within(o), engine: o.Engine}, nil
 }
 
-// foretell is a run in virtual time, in its directory.
-func (l *study) foretell(ctx context.Context, b Bench, pl plan) (*Outcome, error) {
-	tok, err := openTokenizer(b.Spec.Workload)
+// predictRun is a run in virtual time, in its directory.
+func (l *study) predictRun(ctx context.Context, b bench.Runner, pl plan) (*bench.Outcome, error) {
+	w, tok, err := bench.OpenWorkload(b.Spec.Workload)
 	if err != nil {
 		return nil, err
 	}
-	w, err := workload.OpenWith(b.Spec.Workload, tok)
-	if err != nil {
-		return nil, err
-	}
-	h, err := b.header(w, true)
-	if err != nil {
-		return nil, err
-	}
-	h.Predicted, h.Fingerprint = true, w.Fingerprint()
-	if err := clearPartial(b.Dir); err != nil {
-		return nil, err
-	}
-	out, err := createRun(b.Dir, h)
-	if err != nil {
-		return nil, err
-	}
-	defer out.abandon()
-	o := &Outcome{Header: h, Dir: b.Dir}
-	asked := Prediction{
-		Config: pl.cfg, Replicas: pl.replicas, Workload: w, Seed: b.Spec.Workload.Seed, Tokenizer: tok,
-		Engine: func(f map[string]float64) { o.engine = f },
-	}
-	for c, err := range l.Predictor.Predict(ctx, asked) {
-		if err != nil {
-			return nil, err
-		}
-		o.Calls = append(o.Calls, c)
-		out.add(&c)
-	}
-	if err := o.summarise(b.Spec); err != nil {
-		return nil, err
-	}
-	if err := out.finish(nil, &o.Summary, nil); err != nil {
-		return nil, err
-	}
-	return o, nil
+	return b.Predict(ctx, l.Predictor, bench.Prediction{Config: pl.cfg, Replicas: pl.replicas, Workload: w, Tokenizer: tok})
 }
 
 // percentiles are those of the blocks, and what objective and SLOs ask for.
@@ -109,39 +58,5 @@ func (s *Study) percentiles() []float64 {
 			metrics = append(metrics, b.Metric)
 		}
 	}
-	return append(out, PercentilesOf(metrics...)...)
-}
-
-// OpenPredicted opens a workload that can be replayed in virtual time, with the
-// tokenizer by which its lengths are measured; nil for package token's
-// approximation.
-func OpenPredicted(s workload.Spec) (*workload.Workload, workload.Tokenizer, error) {
-	tok, err := openTokenizer(s)
-	if err != nil {
-		return nil, nil, err
-	}
-	w, err := workload.OpenWith(s, tok)
-	if err != nil {
-		return nil, nil, err
-	}
-	if w.Conversations() || w.Len() == 0 {
-		return nil, nil, errors.New("a prediction needs every request and its time in advance: conversations, and a closed loop bounded by --duration, can be measured on perflab sim")
-	}
-	return w, tok, replayable(w)
-}
-
-// replayable reports whether the simulator's replay has a place for what the
-// workload sends.
-func replayable(w *workload.Workload) error {
-	for r := range w.All() {
-		switch {
-		case r.Index > firstRequests:
-			return nil
-		case len(r.Images) > 0 || len(r.Documents) > 0:
-			return errors.New("images and documents cannot be predicted: the simulated engine generates from text")
-		case r.Output == 0:
-			return errors.New("requests without output_tokens cannot be predicted: answers need a known length")
-		}
-	}
-	return nil
+	return append(out, bench.PercentilesOf(metrics...)...)
 }

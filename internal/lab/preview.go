@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"perflab/internal/bench"
 	"perflab/internal/tune"
 )
 
@@ -32,7 +33,7 @@ type PreviewCandidate struct {
 
 // Preview ranks the candidates of a race. Of another strategy there is nothing to say,
 // and ok is false. watch is told of every configuration that is predicted.
-func (s *Study) Preview(ctx context.Context, p Predictor, watch func(Status)) (out Preview, ok bool, err error) {
+func (s *Study) Preview(ctx context.Context, p bench.Predictor, watch func(Status)) (out Preview, ok bool, err error) {
 	if s.Strategy != Race {
 		return out, false, nil
 	}

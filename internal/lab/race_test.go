@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"perflab/internal/bench"
 	"perflab/internal/result"
+	"perflab/internal/rundir"
 	"perflab/internal/tune"
 )
 
@@ -39,7 +41,7 @@ runtime: {kind: predicted}
 // than tp. before, if any, hears of each run.
 type paced struct{ before func() }
 
-func (p paced) Predict(ctx context.Context, q Prediction) iter.Seq2[result.Call, error] {
+func (p paced) Predict(ctx context.Context, q bench.Prediction) iter.Seq2[result.Call, error] {
 	return func(yield func(result.Call, error) bool) {
 		if p.before != nil {
 			p.before()
@@ -123,7 +125,7 @@ func TestRace(t *testing.T) {
 		t.Errorf("notes %q", f.Notes)
 	}
 	var rec trialRecord
-	if err := readJSON(filepath.Join(dir, "trials", "001", trialFile), &rec); err != nil || rec.observation().Within["a"] == 0 && rec.Within != nil {
+	if err := rundir.ReadJSON(filepath.Join(dir, "trials", "001", trialFile), &rec); err != nil || rec.observation().Within["a"] == 0 && rec.Within != nil {
 		t.Errorf("trial 1: %v, within %v", err, rec.Within)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"perflab/internal/result"
+	"perflab/internal/rundir"
 	"perflab/internal/test/deploytest"
 	"perflab/internal/test/dockertest"
 	"perflab/internal/tune"
@@ -91,7 +92,7 @@ runtime: {kind: docker, ready_timeout_s: 20, docker: {image: "` + vllm + `", doc
 		t.Errorf("containers %+v are left", left)
 	}
 	readBy(t, dir, f.Trials[0], result.SourceHost, "")
-	if again, err := OpenStudy(dir); err != nil || again.Trials[1].Image != e.Digest(sglang) {
+	if again, err := rundir.OpenStudy(dir); err != nil || again.Trials[1].Image != e.Digest(sglang) {
 		t.Errorf("study.json: %v", err)
 	}
 }
@@ -170,7 +171,7 @@ func TestMachinesThatDiffer(t *testing.T) {
 // readBy checks that a trial's run has readings of a source on a node.
 func readBy(t *testing.T, dir string, r result.Trial, source, node string) {
 	t.Helper()
-	run, err := OpenRun(filepath.Join(dir, r.Runs[0].Dir))
+	run, err := rundir.OpenRun(filepath.Join(dir, r.Runs[0].Dir))
 	if err != nil {
 		t.Fatal(err)
 	}

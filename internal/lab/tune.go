@@ -11,11 +11,14 @@ import (
 	"syscall"
 	"time"
 
+	"perflab/internal/bench"
 	"perflab/internal/candidate"
 	"perflab/internal/deploy"
 	"perflab/internal/engine/cluster"
 	"perflab/internal/load"
 	"perflab/internal/result"
+	"perflab/internal/rundir"
+	"perflab/internal/selfcheck"
 	"perflab/internal/tune"
 )
 
@@ -26,8 +29,8 @@ type TuneOptions struct {
 	Version   string // of perflab
 	Self      string // this program, started again for simulated engines
 	APIKey    string
-	Predictor Predictor    // for runtime kind predicted
-	Watch     func(Status) // told of every change, one at a time; may be nil
+	Predictor bench.Predictor // for runtime kind predicted
+	Watch     func(Status)    // told of every change, one at a time; may be nil
 
 	grace  time.Duration   // that an engine of runtime process has to end, 0: the runtime's
 	pauses []time.Duration // before each further try of what our machinery broke, nil: backoff
@@ -51,7 +54,6 @@ type Status struct {
 // Names in a study directory.
 const (
 	journalFile = "journal.jsonl"
-	studyFile   = "study.json"
 	trialFile   = "trial.json"
 	sourceFile  = "study.yaml"
 )
@@ -63,7 +65,7 @@ func Tune(ctx context.Context, s *Study, source []byte, o TuneOptions) (result.S
 	if o.pauses == nil {
 		o.pauses = backoff()
 	}
-	l := &study{Study: s, TuneOptions: o}
+	l := &study{Study: s, TuneOptions: o, selfCheck: selfcheck.Load(o.Version)}
 	log, err := l.open(source)
 	if err != nil {
 		return result.Study{}, err
@@ -110,7 +112,8 @@ type study struct {
 	longest  map[string]*extents         // by workload and pass, those that were looked at
 	stuck    error                       // an engine that could not be stopped
 
-	described []result.Load // the workloads as facts: opening a dataset takes time
+	selfCheck *result.SelfCheck // of this client on this machine
+	described []result.Load     // the workloads as facts: opening a dataset takes time
 }
 
 // open creates the study directory, or reopens it, and reads the journal.
@@ -182,7 +185,7 @@ func (l *study) directory() error {
 // its owner's eyes: it is the only file of a study directory that does.
 func (l *study) keepSource(source []byte) error {
 	path := filepath.Join(l.Dir, sourceFile)
-	if err := writeFile(path, source); err != nil || !l.secret() {
+	if err := rundir.WriteFile(path, source); err != nil || !l.secret() {
 		return err
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
@@ -270,7 +273,7 @@ func (l *study) trial(ctx context.Context, p tune.Proposal) (tune.Observation, e
 		return tune.Observation{}, err
 	}
 	t.Moves = l.asks(p, t)
-	if err := writeJSON(filepath.Join(dir, trialFile), t); err != nil {
+	if err := rundir.WriteJSON(filepath.Join(dir, trialFile), t); err != nil {
 		return tune.Observation{}, err
 	}
 	l.ended++

@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"perflab/internal/bench"
 	"perflab/internal/result"
+	"perflab/internal/rundir"
 	"perflab/internal/tune"
 )
 
@@ -24,7 +26,7 @@ var small = strings.Replace(good, "Qwen3-32B", "Qwen3-8B", 1)
 // before every run.
 type replay struct{ before func() }
 
-func (r replay) Predict(_ context.Context, p Prediction) iter.Seq2[result.Call, error] {
+func (r replay) Predict(_ context.Context, p bench.Prediction) iter.Seq2[result.Call, error] {
 	return func(yield func(result.Call, error) bool) {
 		if r.before != nil {
 			r.before()
@@ -43,7 +45,7 @@ func (r replay) Predict(_ context.Context, p Prediction) iter.Seq2[result.Call, 
 }
 
 // tuned runs a study of the given text in a new directory.
-func tuned(t *testing.T, text string, p Predictor) (string, result.Study) {
+func tuned(t *testing.T, text string, p bench.Predictor) (string, result.Study) {
 	t.Helper()
 	s, err := ParseStudy("t.yaml", []byte(text))
 	if err != nil {
@@ -100,7 +102,7 @@ func TestStudyInProgress(t *testing.T) {
 	o := TuneOptions{Dir: filepath.Join(t.TempDir(), "out")}
 	ended := 0
 	o.Predictor = replay{func() {
-		f, err := OpenStudy(o.Dir)
+		f, err := rundir.OpenStudy(o.Dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +155,7 @@ func TestSkippedCandidates(t *testing.T) {
 	}
 	text = strings.Replace(small, "engine: sglang, set: {tp: 2}", "set: {tp: 3}", 1)
 	dir, f := tuned(t, text, replay{})
-	b, err := os.ReadFile(filepath.Join(dir, studyFile))
+	b, err := os.ReadFile(filepath.Join(dir, rundir.StudyFile))
 	if err != nil || f.Trials[1].Status != tune.Refused || strings.Contains(string(b), `"runs": null`) {
 		t.Errorf("trial 2 is %s; a refused trial has no list of runs: %v", f.Trials[1].Status, err)
 	}
@@ -204,7 +206,7 @@ func TestExistingServesItsName(t *testing.T) {
 		if len(f.Trials[0].Runs) != 1 {
 			t.Fatalf("trial 1 is %s: %s", f.Trials[0].Status, f.Trials[0].Reason)
 		}
-		run, err := OpenRun(filepath.Join(dir, f.Trials[0].Runs[0].Dir))
+		run, err := rundir.OpenRun(filepath.Join(dir, f.Trials[0].Runs[0].Dir))
 		if err != nil || run.Header.Model != c.want {
 			t.Errorf("the run is of %q, want %q (%v)", run.Header.Model, c.want, err)
 		}
@@ -227,7 +229,7 @@ func TestDirectoryNames(t *testing.T) {
 		if err := os.MkdirAll(l.trialDir(id), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := writeJSON(filepath.Join(l.trialDir(id), trialFile), trialRecord{Trial: result.Trial{ID: id}}); err != nil {
+		if err := rundir.WriteJSON(filepath.Join(l.trialDir(id), trialFile), trialRecord{Trial: result.Trial{ID: id}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -311,7 +313,7 @@ func TestInterruptedAtEachPhase(t *testing.T) {
 		t.Fatal(err)
 	}
 	why := errors.New("interrupted")
-	for _, phase := range []string{"preparing", "launching", PhaseWaiting, PhaseWarmUp, PhaseMeasuring} {
+	for _, phase := range []string{"preparing", "launching", bench.PhaseWaiting, bench.PhaseWarmUp, bench.PhaseMeasuring} {
 		o := TuneOptions{Dir: filepath.Join(t.TempDir(), "out")}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		o.Watch = func(st Status) {
@@ -329,7 +331,7 @@ func TestInterruptedAtEachPhase(t *testing.T) {
 		if left, err := filepath.Glob(filepath.Join(o.Dir, "trials", "*", "logs", "processes.json")); err != nil || len(left) > 0 {
 			t.Errorf("%s: %v may still run (%v)", phase, left, err)
 		}
-		if f, err := OpenStudy(o.Dir); err != nil || !f.Partial {
+		if f, err := rundir.OpenStudy(o.Dir); err != nil || !f.Partial {
 			t.Errorf("%s: study.json: %v, partial %v", phase, err, f.Partial)
 		}
 		o.Watch, o.Resume = nil, true

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"perflab/internal/bench"
 	"perflab/internal/workload"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,10 +35,10 @@ func TestConversationsInStudy(t *testing.T) {
 	}
 	const command = "perflab bench --base-url http://HOST:PORT --model m --backend openai-chat --dataset-name conversations --seed 0" +
 		" --arrival inf --max-concurrency 8 --ignore-eos --duration 60 --turns 4 --turn-input-len 64-128 --turn-output-len 32 --think-time 2 --history generated"
-	if got := benchCommand("m", "openai-chat", "", want); got != command {
+	if got := bench.Command("m", "openai-chat", "", want); got != command {
 		t.Errorf("command %s", got)
 	}
-	if got := benchCommand("m", "openai-chat", CacheReset, want); !strings.Contains(got, " --backend openai-chat --cache reset --dataset-name ") {
+	if got := bench.Command("m", "openai-chat", bench.CacheReset, want); !strings.Contains(got, " --backend openai-chat --cache reset --dataset-name ") {
 		t.Errorf("command %s", got)
 	}
 	for change, want := range map[[2]string]string{

@@ -54,11 +54,11 @@ type scanner struct {
 	named bool   // the event's item has a name or arguments
 	all   int    // prompt tokens, where a usage has no other count than the total
 
-	state streamState
+	kept kept
 }
 
-// streamState is what a scanner knows of a stream from one event to the next.
-type streamState struct {
+// kept is what a scanner knows of a stream from one event to the next.
+type kept struct {
 	input, created, cached int  // prompt tokens by kind
 	in                     bool // any of them came
 	seen                   int  // completion tokens so far
@@ -254,9 +254,9 @@ func (s *scanner) audioField(key []byte) bool {
 	return s.skip()
 }
 
-// countedString reads a string that counts as generated if it is not empty, but is no
+// made reads a string that counts as generated if it is not empty, but is no
 // text.
-func (s *scanner) countedString() bool {
+func (s *scanner) made() bool {
 	return s.part((*scanner).fill)
 }
 

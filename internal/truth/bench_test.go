@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"perflab/internal/lab"
+	"perflab/internal/selfcheck"
 	"perflab/internal/stat"
 	"perflab/internal/truth"
 )
@@ -68,7 +68,7 @@ func client() error {
 	if err := json.NewDecoder(os.Stdin).Decode(&j); err != nil {
 		return err
 	}
-	a, err := lab.CheckAgainst(context.Background(), truth.Remote{URL: j.URL}, j.Params, j.Due)
+	a, err := selfcheck.Measure(context.Background(), truth.Remote{URL: j.URL}, j.Params, j.Due)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,257 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"perflab/internal/field"
+	"perflab/internal/load"
+	"perflab/internal/openai"
+	"perflab/internal/result"
+	"perflab/internal/stat"
+	"perflab/internal/workload"
+)
+
+// What a run does about prompts that the server's prefix cache may hold. A
+// workload that shares prefixes within itself does so under each of them.
+const (
+	CacheUnique = result.CacheUnique // the prompts are new to the server; the default
+	CacheReset  = result.CacheReset  // the server's prefix cache is emptied first
+	CacheWarm   = result.CacheWarm   // the prompts are sent once before they are measured
+	CacheShared = result.CacheShared // as the workload is: what earlier runs left may be found
+)
+
+// CachePolicies returns the names that Spec.Cache takes.
+func CachePolicies() []string { return []string{CacheUnique, CacheReset, CacheWarm, CacheShared} }
+
+// Freshen makes the prompts of a unique run new to any server: it draws the
+// seed of made-up prompts, unless seeded says that it was asked for, and a
+// nonce for texts that are the same under every seed. What was drawn is in the
+// spec, so that the run can be made again.
+func (s Spec) Freshen(seeded bool) Spec {
+	w := &s.Workload
+	if cmp.Or(s.Cache, CacheUnique) != CacheUnique || w.Nonce != "" {
+		return s
+	}
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	switch {
+	case !seededText(*w):
+		w.Nonce = hex.EncodeToString(b[:4])
+	case !seeded:
+		w.Seed = uint64(binary.LittleEndian.Uint32(b[:]))
+	}
+	return s
+}
+
+// seededText reports whether a workload's prompts are made up from its seed:
+// another seed then repeats nothing.
+func seededText(w workload.Spec) bool {
+	switch w.Dataset {
+	case "azure", "mooncake", "burstgpt": // lengths and times are the file's, words are not
+		return true
+	case "sonnet":
+		return false
+	}
+	return w.Path == ""
+}
+
+// FixedNonce is the nonce of a study's workload, a function of its seed: all
+// trials of a pass send the same.
+func FixedNonce(name string, w workload.Spec) string {
+	if w.Nonce != "" || seededText(w) {
+		return w.Nonce
+	}
+	return fmt.Sprintf("%08x", stat.Stream(w.Seed, "nonce "+name).Uint32())
+}
+
+// What an openai.Client does about the server's prefix cache.
+type (
+	cacheResetter interface {
+		ResetCache(ctx context.Context) error
+	}
+	cacheCounter interface {
+		// CacheCounters returns the server's counters of prompt tokens looked
+		// up and found, and the name of the metric.
+		CacheCounters(ctx context.Context) (queries, hits float64, from string, err error)
+	}
+)
+
+// cacheWatch is the servers' prefix caches over a run.
+type cacheWatch struct {
+	reset         bool
+	counters      []cacheCounter // of each server; nil: one does not tell
+	queries, hits float64        // before the run
+	from          string
+}
+
+// countTimeout bounds one reading of a server's counters.
+const countTimeout = 5 * time.Second
+
+// prepareCache does what the run's policy asks for, and reads the counters.
+func (b Runner) prepareCache(ctx context.Context, clients []*openai.Client, w *workload.Workload) (c *cacheWatch, note string, err error) {
+	c = &cacheWatch{}
+	switch b.Spec.Cache {
+	case CacheReset:
+		b.phase(PhaseReset)
+		c.reset, err = true, resetCaches(ctx, clients)
+	case CacheWarm:
+		b.phase(PhaseFilling)
+		note, err = b.fillCaches(ctx, clients, w)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	for _, client := range clients {
+		c.counters = append(c.counters, client)
+	}
+	if c.queries, c.hits, c.from, err = c.read(ctx); err != nil {
+		c.counters = nil // a server that does not tell is no fault of the run
+	}
+	return c, note, nil
+}
+
+// resetCaches empties the prefix cache of every server.
+func resetCaches[T cacheResetter](ctx context.Context, clients []T) error {
+	for _, client := range clients {
+		if err := client.ResetCache(ctx); err != nil {
+			return fmt.Errorf("cache reset: %w", err)
+		}
+	}
+	return nil
+}
+
+// fillCaches sends every measured prompt to every server once, for one token,
+// and throws the answers away.
+func (b Runner) fillCaches(ctx context.Context, clients []*openai.Client, w *workload.Workload) (note string, err error) {
+	if w.Len() == 0 {
+		return "", field.Errorf("cache", "warm needs to know the prompts beforehand: give [num_prompts]")
+	}
+	const usual = 32 // at a time, where the workload has no limit of its own
+	o := load.Options{MaxConcurrency: cmp.Or(b.Spec.Workload.MaxConcurrency, usual)}
+	if w.Conversations() {
+		o.Next = func(r workload.Request, answer string) (workload.Request, time.Duration, bool) {
+			r, _, ok := w.Next(r, answer)
+			r.Output = 1
+			return r, 0, ok
+		}
+	}
+	sent, failed := 0, 0
+	for _, client := range clients {
+		_, err := load.Run(ctx, once(w.All()), []load.Sender{client}, o, func(c result.Call) {
+			sent++
+			if c.Class != result.OK {
+				failed++
+			}
+		})
+		if err != nil {
+			return "", err
+		}
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+	}
+	switch {
+	case failed == sent:
+		return "", field.Errorf("cache", "warm: all %d requests that should have filled the prefix cache failed", failed)
+	case failed > 0:
+		note = fmt.Sprintf("%d of %d requests that should have filled the prefix cache before the run failed", failed, sent)
+	}
+	return note, nil
+}
+
+// once makes requests due at once, for one token.
+func once(requests iter.Seq[workload.Request]) iter.Seq[workload.Request] {
+	return func(yield func(workload.Request) bool) {
+		for r := range requests {
+			r.Due, r.Output = 0, 1
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// read sums the counters of all servers.
+func (c *cacheWatch) read(ctx context.Context) (queries, hits float64, from string, err error) {
+	for _, k := range c.counters {
+		ctx, cancel := context.WithTimeout(ctx, countTimeout)
+		q, h, name, err := k.CacheCounters(ctx)
+		cancel()
+		if err != nil {
+			return 0, 0, "", err
+		}
+		queries, hits, from = queries+q, hits+h, name
+	}
+	return queries, hits, from, nil
+}
+
+// use is what the counters grew by; nil when nothing is known. A run that was
+// interrupted still has its counters read.
+func (c *cacheWatch) use(ctx context.Context) *result.CacheUse {
+	u := &result.CacheUse{Reset: c.reset}
+	if c.counters != nil {
+		q, h, from, err := c.read(context.WithoutCancel(ctx))
+		if err == nil && q >= c.queries && h >= c.hits { // else it was started again
+			u.Queries, u.Hits, u.From = q-c.queries, h-c.hits, from
+		}
+	}
+	if !u.Reset && u.From == "" {
+		return nil
+	}
+	return u
+}
+
+// withMeasuredAttributes gives warm-up prompts what the measured requests carry beside their
+// text and a server cannot answer without or warms up by: documents, a LoRA
+// adapter's name, tools. Images are left out: those of the set would be found
+// in the server's cache afterwards.
+func withMeasuredAttributes(warm iter.Seq[workload.Request], measured *workload.Workload) iter.Seq[workload.Request] {
+	return func(yield func(workload.Request) bool) {
+		next, stop := iter.Pull(measured.All())
+		defer stop()
+		var m workload.Request
+		for r := range warm {
+			if like, ok := next(); ok {
+				m = like
+			}
+			r.Model, r.Fields = cmp.Or(r.Model, m.Model), m.Fields
+			for i := range m.Documents {
+				r.Documents = append(r.Documents, fmt.Sprintf("%s %d", r.Prompt, i))
+			}
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// fingerprint begins to compute a workload's fingerprint, which builds every
+// prompt, beside the waiting and the warming up; the function it returns waits
+// for it, so that none of the work falls into the measurement. A run that ends
+// before leaves the goroutine to its end: it holds nothing but the workload.
+func fingerprint(w *workload.Workload) (wait func() string) {
+	hash := make(chan string, 1) // its one value never blocks the goroutine
+	go func() { hash <- w.Fingerprint() }()
+	return func() string { return <-hash }
+}
+
+// CheckCache says what is wrong with the spec's policy.
+func (s Spec) CheckCache() error {
+	if s.Cache != "" && !slices.Contains(CachePolicies(), s.Cache) {
+		return field.Errorf("cache", "%q is not known: use %s", s.Cache, strings.Join(CachePolicies(), ", "))
+	}
+	w := s.Workload.Defaults()
+	if s.Cache == CacheWarm && w.Dataset == "conversations" && w.History == "generated" {
+		return field.Errorf("cache", "warm needs to know the prompts beforehand, and those of conversations with [history] generated hold what the server answers: choose [history] answers")
+	}
+	return nil
+}

@@ -1,0 +1,320 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"perflab/internal/result"
+	"perflab/internal/stat"
+)
+
+// Codes of a search's stop.
+const (
+	StopBracket   = "bracket_closed" // the answer
+	StopPlateau   = "plateau"        // more concurrency gives no more throughput
+	StopUpper     = "upper_limit"
+	StopLowest    = "lowest_misses"
+	StopBudget    = "budget"
+	StopClient    = "client_bound"
+	StopVoid      = "void"
+	leastGain     = 0.05 // of throughput when the concurrency doubles
+	leastRequests = 100  // of a point
+)
+
+// FindMaxOptions bound a search.
+type FindMaxOptions struct {
+	Axis      string  // rate or concurrency
+	From      float64 // lowest load
+	To        float64 // highest load; 0: none
+	Precision float64 // width of the bracket that is narrow enough, as a share of its lower end
+	Points    int     // runs at most
+	Requests  int     // of a point at least
+	Seconds   float64 // that a point sends for at least
+}
+
+// FindMax looks for the highest load that meets every bound: it doubles the
+// load until one is missed, halves the bracket until it is narrow, and
+// measures its lower end again with a fresh seed. A load that misses once has
+// missed. It is a pure state machine over the points it is told.
+type FindMax struct {
+	o      FindMaxOptions
+	asked  Load
+	tests  []loadTest
+	runs   int
+	again  bool // the last point was void: once more
+	stop   *Stop
+	gained bool // the last doubling of the concurrency brought throughput
+	steps  int  // times that the edge missed when tested again
+}
+
+// loadTest is what is known of one load.
+type loadTest struct {
+	load     float64
+	met      int // times
+	missed   string
+	achieved float64
+}
+
+// NewFindMax returns a search that begins at o.From.
+func NewFindMax(o FindMaxOptions) *FindMax { return &FindMax{o: o, gained: true} }
+
+// MinRequests is how many requests a point needs for the percentiles that
+// bounds are on, at least 100.
+func MinRequests(slos []result.SLO) int {
+	n := leastRequests
+	for _, slo := range slos {
+		if p, ok := result.Percentile(slo.Metric); ok && p > 0 && p < 100 {
+			n = max(n, stat.MinSamples(p/100))
+		}
+	}
+	return n
+}
+
+// Max is the answer of a search.
+type Max struct {
+	Load    Load `json:"load"`
+	Tested  int  `json:"times_met"`
+	AtLeast bool `json:"at_least"`   // the search ended before a higher load missed, or before the bracket was narrow
+	Stepped int  `json:"steps_down"` // times that a higher edge missed when it was tested again
+}
+
+// Ask returns the next load to measure; false when the search has ended.
+func (f *FindMax) Ask() (Step, bool) {
+	if f.stop == nil && !f.again {
+		f.next()
+	}
+	if f.stop == nil && f.runs >= f.o.Points {
+		f.end(StopBudget, "budget of points: %d runs were made", f.runs)
+	}
+	if f.stop != nil {
+		return Step{}, false
+	}
+	return Step{Load: f.asked, Requests: f.requests(f.asked.Value)}, true
+}
+
+// next chooses a load or ends the search.
+func (f *FindMax) next() {
+	lo, hi := f.bracket()
+	switch {
+	case len(f.tests) == 0:
+		f.ask(f.o.From)
+	case lo == nil:
+		f.end(StopLowest, "the lowest load misses already: %s", f.say(hi))
+	case lo.met < 2 && f.o.Points-f.runs == 1: // the last run is for the edge
+		f.ask(lo.load)
+	case hi == nil && f.gained && lo.load != f.o.To:
+		next := lo.load * 2
+		if f.o.To > 0 {
+			next = min(next, f.o.To)
+		}
+		f.ask(next)
+	case hi != nil && f.wide(lo.load, hi.load):
+		f.ask(f.middle(lo.load, hi.load))
+	case lo.met < 2:
+		f.ask(lo.load)
+	case hi != nil:
+		f.end(StopBracket, "bracket closed: %s, %s", f.say(lo), f.say(hi))
+	case lo.load == f.o.To:
+		f.end(StopUpper, "upper limit reached: %s", f.say(lo))
+	default:
+		f.end(StopPlateau, "plateau: %s, and it gives less than %.0f %% more throughput than the load before it", f.say(lo), 100*leastGain)
+	}
+}
+
+func (f *FindMax) ask(load float64) { f.asked = Load{f.o.Axis, load} }
+
+func (f *FindMax) end(code, format string, args ...any) {
+	f.stop = &Stop{code, fmt.Sprintf(format, args...)}
+}
+
+// bracket is the lowest load that missed and the highest below it that met;
+// nil for none. What met above a load that missed met by luck.
+func (f *FindMax) bracket() (lo, hi *loadTest) {
+	for i := range f.tests {
+		if t := &f.tests[i]; t.missed != "" && (hi == nil || t.load < hi.load) {
+			hi = t
+		}
+	}
+	for i := range f.tests {
+		if t := &f.tests[i]; t.missed == "" && (hi == nil || t.load < hi.load) && (lo == nil || t.load > lo.load) {
+			lo = t
+		}
+	}
+	return lo, hi
+}
+
+// Missed is the lowest load that missed; 0 for none.
+func (f *FindMax) Missed() float64 {
+	if _, hi := f.bracket(); hi != nil {
+		return hi.load
+	}
+	return 0
+}
+
+// Precision is the width of the bracket at which the search ends.
+func (f *FindMax) Precision() float64 { return f.o.Precision }
+
+// wide reports whether a load may still be found between two.
+func (f *FindMax) wide(lo, hi float64) bool {
+	if f.o.Axis == AxisConcurrency && hi-lo <= 1 {
+		return false
+	}
+	return hi-lo > f.o.Precision*lo*(1+1e-9)
+}
+
+// middle halves a bracket, in round numbers where they lie inside it.
+func (f *FindMax) middle(lo, hi float64) float64 {
+	mid := (lo + hi) / 2
+	if f.o.Axis == AxisConcurrency {
+		return math.Floor(mid)
+	}
+	if r := digits3(mid); r > lo && r < hi {
+		return r
+	}
+	return mid
+}
+
+// requests is how many a point sends: as many as its percentiles need, and for
+// as long as was asked. How fast a concurrency is answered is guessed from the
+// loads below it.
+func (f *FindMax) requests(load float64) int {
+	rate := load
+	if f.o.Axis == AxisConcurrency {
+		rate = 0
+		for _, t := range f.tests {
+			rate = max(rate, t.achieved*max(1, load/t.load))
+		}
+		return max(f.o.Requests, int(4*load), int(math.Ceil(rate*f.o.Seconds)))
+	}
+	return max(f.o.Requests, int(math.Ceil(rate*f.o.Seconds)))
+}
+
+// Tell takes the point of the last step in.
+func (f *FindMax) Tell(p Point) {
+	f.runs++
+	if p.Partial {
+		return // the series ends here
+	}
+	if p.Void {
+		f.void(p)
+		return
+	}
+	f.again = false
+	i := slices.IndexFunc(f.tests, func(t loadTest) bool { return t.load == p.Load.Value })
+	if i < 0 {
+		f.gained = f.gain(p)
+		f.tests = append(f.tests, loadTest{load: p.Load.Value, achieved: p.Achieved})
+		i = len(f.tests) - 1
+	}
+	t := &f.tests[i]
+	why := slices.Clone(p.Missed)
+	if p.Saturated && f.o.Axis == AxisRate {
+		why = append(why, fmt.Sprintf("saturated: %s req/s achieved of %s offered", rounded(p.Achieved), rounded(p.Offered)))
+	}
+	if len(why) == 0 {
+		t.met++
+		return
+	}
+	t.missed = strings.Join(why, ", ")
+	if t.met > 0 {
+		t.missed += fmt.Sprintf(" when tested again after it had met %s", times(t.met))
+		f.steps++
+	}
+}
+
+// gain reports whether a new concurrency brought throughput over the highest
+// one below it. Of a rate, saturation is the test.
+func (f *FindMax) gain(p Point) bool {
+	var below *loadTest
+	for i := range f.tests {
+		if t := &f.tests[i]; t.load < p.Load.Value && (below == nil || t.load > below.load) {
+			below = t
+		}
+	}
+	if f.o.Axis != AxisConcurrency || below == nil {
+		return true
+	}
+	return p.Achieved >= (1+leastGain)*below.achieved
+}
+
+// void has a point measured once more, and ends the search at the second.
+func (f *FindMax) void(p Point) {
+	if !f.again {
+		f.again = true
+		return
+	}
+	code, what := StopVoid, "the measurement is void"
+	if clientBound(p.Summary.Verdict) {
+		code, what = StopClient, "client-bound"
+	}
+	f.end(code, "%s at %s, twice in a row: %s", what, p.Load, p.Summary.Verdict.Why())
+}
+
+// clientBound reports whether the load generator is what made a run void.
+func clientBound(v result.Verdict) bool {
+	for _, name := range []string{"dispatch_lag", "client_cpu"} {
+		if c, ok := v.Check(name); ok && c.Status == result.Voided {
+			return true
+		}
+	}
+	return false
+}
+
+// say is what is known of a load: "11.2 met", "11.8 missed p99_ttft_ms 512 > 500".
+func (f *FindMax) say(t *loadTest) string {
+	if t.missed != "" {
+		return Short(t.load) + " missed " + t.missed
+	}
+	return Short(t.load) + " met"
+}
+
+func times(n int) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// Conclude returns why the search ended and the highest load that met, nil for
+// none.
+func (f *FindMax) Conclude() (Stop, *Max) {
+	s := Stop{StopInterrupted, "the search was stopped"}
+	if f.stop != nil {
+		s = *f.stop
+	}
+	lo, _ := f.bracket()
+	if lo == nil {
+		return s, nil
+	}
+	return s, &Max{Load: Load{f.o.Axis, lo.load}, Tested: lo.met, AtLeast: s.Code != StopBracket, Stepped: f.steps}
+}
+
+// Text is the answer in a sentence.
+func (m Max) Text(slos []result.SLO) string {
+	bounds := make([]string, len(slos))
+	for i, slo := range slos {
+		bounds[i] = slo.String()
+	}
+	text := fmt.Sprintf("max %s meeting %s: ", m.Load.Axis, strings.Join(bounds, " and "))
+	if m.AtLeast {
+		text += "at least "
+	}
+	text += Short(m.Load.Value)
+	if m.Load.Axis == AxisRate {
+		text += " req/s"
+	}
+	if m.Tested > 1 {
+		text += fmt.Sprintf(" (edge tested %s", times(m.Tested))
+	} else {
+		text += " (tested once"
+	}
+	if m.Stepped > 0 {
+		text += fmt.Sprintf("; stepped down %s from an edge that missed when tested again", times(m.Stepped))
+	}
+	return text + ")"
+}

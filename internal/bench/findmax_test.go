@@ -1,0 +1,214 @@
+package bench
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"perflab/internal/result"
+	"perflab/internal/stat"
+)
+
+// server is a synthetic one: figures as a function of the load and of how many
+// runs came before.
+type server func(load float64, run int) Point
+
+// search runs a search to its end and returns the loads it measured.
+func search(t *testing.T, o FindMaxOptions, s server) (loads []float64, stop Stop, best *Max) {
+	t.Helper()
+	if o.Precision == 0 {
+		o.Precision = 0.05
+	}
+	o.Points = cmp.Or(o.Points, 18)
+	f := NewFindMax(o)
+	for run := 0; ; run++ {
+		step, ok := f.Ask()
+		if !ok {
+			break
+		}
+		if run >= o.Points {
+			t.Fatalf("more than %d runs: %v", o.Points, loads)
+		}
+		loads = append(loads, step.Load.Value)
+		p := s(step.Load.Value, run)
+		p.Load, p.Offered = step.Load, step.Load.Value
+		f.Tell(p)
+	}
+	stop, best = f.Conclude()
+	return loads, stop, best
+}
+
+// upTo meets up to a load and misses above it.
+func upTo(edge float64) server {
+	return func(load float64, _ int) Point {
+		p := Point{Achieved: load}
+		if load > edge {
+			p.Missed = []string{fmt.Sprintf("p99_ttft_ms %.6g > 500", 500*load/edge)}
+		}
+		return p
+	}
+}
+
+// TestFindMax: the answer is the edge, for every edge, to the precision.
+func TestFindMax(t *testing.T) {
+	for edge := 1.0; edge < 900; edge *= 1.37 {
+		loads, stop, best := search(t, FindMaxOptions{Axis: AxisRate, From: 1}, upTo(edge))
+		if stop.Code != StopBracket || best == nil || best.AtLeast || best.Tested != 2 {
+			t.Errorf("edge %g: %v, %+v after %v", edge, stop, best, loads)
+			continue
+		}
+		if v := best.Load.Value; v > edge || edge > v*1.0501 {
+			t.Errorf("edge %g: found %g after %v", edge, v, loads)
+		}
+		if len(loads) > 18 || loads[len(loads)-1] != best.Load.Value {
+			t.Errorf("edge %g: %v", edge, loads)
+		}
+	}
+	for edge := 1.0; edge < 300; edge += 7 { // whole numbers
+		_, stop, best := search(t, FindMaxOptions{Axis: AxisConcurrency, From: 1, Precision: 0.001, Points: 40}, upTo(edge))
+		if stop.Code != StopBracket || best.Load.Value != edge {
+			t.Errorf("concurrency %g: %v, %+v", edge, stop, best)
+		}
+	}
+}
+
+func TestFindMaxSentence(t *testing.T) {
+	slo, err := result.ParseSLO("p99_ttft_ms <= 500")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, stop, best := search(t, FindMaxOptions{Axis: AxisRate, From: 1}, upTo(11.4))
+	if d := gocmp.Diff(Stop{StopBracket, "bracket closed: 11 met, 11.5 missed p99_ttft_ms 504.386 > 500"}, stop); d != "" {
+		t.Error(d)
+	}
+	if d := gocmp.Diff("max rate meeting p99_ttft_ms <= 500: 11 req/s (edge tested twice)", best.Text([]result.SLO{slo})); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestFindMaxStops(t *testing.T) {
+	voided := func(check string) result.Summary {
+		return result.Summary{Verdict: result.Verdict{Status: result.Voided, Checks: []result.Check{{Name: check, Status: result.Voided, Text: "it was late"}}}}
+	}
+	for name, tt := range map[string]struct {
+		o     FindMaxOptions
+		s     server
+		loads []float64
+		code  string
+		text  string
+		max   float64 // 0: none
+		least bool
+	}{
+		"lowest misses": {FindMaxOptions{Axis: AxisRate, From: 4}, upTo(3), []float64{4}, StopLowest, "the lowest load misses already: 4 missed p99", 0, false},
+		"upper limit":   {FindMaxOptions{Axis: AxisRate, From: 1, To: 6}, upTo(100), []float64{1, 2, 4, 6, 6}, StopUpper, "upper limit reached: 6 met", 6, true},
+		"from is to":    {FindMaxOptions{Axis: AxisRate, From: 6, To: 6}, upTo(100), []float64{6, 6}, StopUpper, "upper limit reached", 6, true},
+		"saturated": {FindMaxOptions{Axis: AxisRate, From: 4, Precision: 0.5}, func(load float64, _ int) Point {
+			return Point{Achieved: min(load, 9), Saturated: load > 9}
+		}, []float64{4, 8, 16, 12, 8}, StopBracket, "8 met, 12 missed saturated: 9 req/s achieved of 12 offered", 8, false},
+		"plateau": {FindMaxOptions{Axis: AxisConcurrency, From: 1}, func(load float64, _ int) Point {
+			return Point{Achieved: min(load, 5)}
+		}, []float64{1, 2, 4, 8, 16, 16}, StopPlateau, "plateau: 16 met, and it gives less than 5 % more", 16, true},
+		"budget":                  {FindMaxOptions{Axis: AxisRate, From: 1, Points: 5}, upTo(1e9), []float64{1, 2, 4, 8, 8}, StopBudget, "budget of points: 5 runs", 8, true},
+		"budget spent at the end": {FindMaxOptions{Axis: AxisRate, From: 4, Precision: 0.5, Points: 5}, upTo(9), []float64{4, 8, 16, 12, 8}, StopBracket, "8 met, 12 missed", 8, false},
+		"client": {FindMaxOptions{Axis: AxisRate, From: 1}, func(load float64, _ int) Point {
+			return Point{Void: load > 2, Summary: voided("dispatch_lag")}
+		}, []float64{1, 2, 4, 4}, StopClient, "client-bound at rate 4, twice in a row: it was late", 2, true},
+		"void": {FindMaxOptions{Axis: AxisRate, From: 1}, func(float64, int) Point {
+			return Point{Void: true, Summary: voided("tokens")}
+		}, []float64{1, 1}, StopVoid, "the measurement is void at rate 1", 0, false},
+		"void once": {FindMaxOptions{Axis: AxisRate, From: 1, To: 2}, func(_ float64, run int) Point {
+			return Point{Void: run == 0 || run == 2}
+		}, []float64{1, 1, 2, 2, 2}, StopUpper, "2 met", 2, true},
+		"edge misses": {FindMaxOptions{Axis: AxisRate, From: 8, Precision: 0.5}, func(load float64, run int) Point {
+			if load > 12 || load == 12 && run == 3 {
+				return Point{Missed: []string{"late"}}
+			}
+			return Point{}
+		}, []float64{8, 16, 12, 12, 8}, StopBracket, "8 met, 12 missed late when tested again after it had met once", 8, false},
+		"edge was the lowest": {FindMaxOptions{Axis: AxisRate, From: 8, To: 8}, func(_ float64, run int) Point {
+			return Point{Missed: [][]string{nil, {"late"}}[run]}
+		}, []float64{8, 8}, StopLowest, "8 missed late when tested again after it had met once", 0, false},
+	} {
+		loads, stop, best := search(t, tt.o, tt.s)
+		if d := gocmp.Diff(tt.loads, loads); d != "" {
+			t.Errorf("%s:\n%s", name, d)
+		}
+		if stop.Code != tt.code || !strings.Contains(stop.Text, tt.text) {
+			t.Errorf("%s: %+v", name, stop)
+		}
+		switch {
+		case (best == nil) != (tt.max == 0):
+			t.Errorf("%s: found %+v", name, best)
+		case best != nil && (best.Load.Value != tt.max || best.AtLeast != tt.least):
+			t.Errorf("%s: found %+v", name, best)
+		}
+	}
+}
+
+// TestFindMaxNoise: with noise at the edge the search still ends, its answer
+// met twice and not above a load that missed.
+func TestFindMaxNoise(t *testing.T) {
+	within := 0
+	const searches = 300
+	for seed := range uint64(searches) {
+		rng := stat.Stream(seed, "noise")
+		missed := math.Inf(1)
+		const edge = 11.0
+		noisy := func(load float64, _ int) Point {
+			if load > edge*math.Exp(0.05*rng.NormFloat64()) {
+				missed = min(missed, load)
+				return Point{Missed: []string{"late"}}
+			}
+			return Point{Achieved: load}
+		}
+		loads, stop, best := search(t, FindMaxOptions{Axis: AxisRate, From: 1}, noisy)
+		if stop.Code != StopBracket && stop.Code != StopBudget || best == nil {
+			t.Fatalf("seed %d: %v after %v", seed, stop, loads)
+		}
+		if best.Load.Value >= missed || stop.Code == StopBracket && best.Tested < 2 {
+			t.Errorf("seed %d: %+v, but %g missed: %v", seed, best, missed, loads)
+		}
+		if math.Abs(best.Load.Value/edge-1) < 0.15 {
+			within++
+		}
+	}
+	if within < searches*95/100 {
+		t.Errorf("%d of %d answers are within 15 %% of the edge", within, searches)
+	}
+}
+
+// TestFindMaxRequests: a point sends enough for its percentiles and its time.
+func TestFindMaxRequests(t *testing.T) {
+	slos := func(texts ...string) (out []result.SLO) {
+		for _, s := range texts {
+			slo, err := result.ParseSLO(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, slo)
+		}
+		return out
+	}
+	if n, want := MinRequests(slos("p99_ttft_ms <= 5", "mean_tpot_ms <= 5", "p90_itl_ms <= 5")), stat.MinSamples(0.99); n != want {
+		t.Errorf("P99 needs %d, got %d", want, n)
+	}
+	if n := MinRequests(slos("mean_ttft_ms <= 5")); n != leastRequests {
+		t.Errorf("a mean needs %d", n)
+	}
+	f := NewFindMax(FindMaxOptions{Axis: AxisRate, From: 50, Points: 18, Requests: 100, Seconds: 10})
+	if s, _ := f.Ask(); s.Requests != 500 {
+		t.Errorf("50 req/s for 10 s are %d requests", s.Requests)
+	}
+	f = NewFindMax(FindMaxOptions{Axis: AxisConcurrency, From: 8, Points: 18, Requests: 100, Seconds: 10})
+	if s, _ := f.Ask(); s.Requests != 100 {
+		t.Errorf("the first of unknown speed sends %d", s.Requests)
+	}
+	f.Tell(Point{Load: Load{AxisConcurrency, 8}, Achieved: 20})
+	if s, _ := f.Ask(); s.Load.Value != 16 || s.Requests != 400 {
+		t.Errorf("twice 20 req/s for 10 s: %+v", s)
+	}
+}

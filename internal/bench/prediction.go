@@ -1,0 +1,106 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"perflab/internal/engine"
+	"perflab/internal/result"
+	"perflab/internal/rundir"
+	"perflab/internal/workload"
+)
+
+// Predictor runs a workload on a configuration in virtual time, without a
+// server. It is declared here and made from the simulator by whoever wires the
+// two, because the simulator and the load generator meet over HTTP alone.
+type Predictor interface {
+	Predict(ctx context.Context, c Prediction) iter.Seq2[result.Call, error]
+}
+
+// Prediction is one run to make in virtual time.
+type Prediction struct {
+	Config   engine.Config
+	Replicas int
+	Workload *workload.Workload
+	Seed     uint64
+
+	Tokenizer workload.Tokenizer // by which the workload's lengths are measured; nil: package token's approximation
+
+	// Engine is told at the end what the engine's own metrics would show of the
+	// run, under the names of a summary's figures; nil: nobody asks.
+	Engine func(figures map[string]float64)
+}
+
+// Predict makes the run in virtual time: the predictor's calls go the same way
+// as measured ones, into a run directory and through Summarize. q has the
+// deployment and the workload, opened.
+func (b Runner) Predict(ctx context.Context, p Predictor, q Prediction) (*Outcome, error) {
+	o := &Outcome{Dir: b.Dir}
+	var err error
+	if o.Header, err = b.Header(q.Workload, true); err != nil {
+		return nil, err
+	}
+	o.Header.Predicted = true
+	var dir *rundir.Writer
+	if b.Dir != "" {
+		o.Header.Fingerprint = q.Workload.Fingerprint()
+		if err := rundir.ClearPartial(b.Dir); err != nil {
+			return nil, err
+		}
+		if dir, err = rundir.Create(b.Dir, o.Header); err != nil {
+			return nil, err
+		}
+		defer dir.Abandon()
+		q.Engine = func(figures map[string]float64) { o.Engine = figures }
+	}
+	q.Seed = b.Spec.Workload.Seed
+	for c, err := range p.Predict(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		o.Calls = append(o.Calls, c)
+		if dir != nil {
+			dir.Add(&c)
+		}
+	}
+	if err := o.Summarise(b.Spec); err != nil {
+		return nil, err
+	}
+	if dir != nil {
+		if err := dir.Finish(nil, &o.Summary, nil); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+// OpenPredicted opens a workload that can be replayed in virtual time, with the
+// tokenizer by which its lengths are measured; nil for package token's
+// approximation.
+func OpenPredicted(s workload.Spec) (*workload.Workload, workload.Tokenizer, error) {
+	w, tok, err := OpenWorkload(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	if w.Conversations() || w.Len() == 0 {
+		return nil, nil, errors.New("a prediction needs every request and its time in advance: conversations, and a closed loop bounded by --duration, can be measured on perflab sim")
+	}
+	return w, tok, Replayable(w)
+}
+
+// Replayable reports whether the simulator's replay has a place for what the
+// workload sends.
+func Replayable(w *workload.Workload) error {
+	for r := range w.All() {
+		switch {
+		case r.Index > firstRequests:
+			return nil
+		case len(r.Images) > 0 || len(r.Documents) > 0:
+			return errors.New("images and documents cannot be predicted: the simulated engine generates from text")
+		case r.Output == 0:
+			return errors.New("requests without output_tokens cannot be predicted: answers need a known length")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package lab
+
+import (
+	"context"
+	"io"
+	"os/exec"
+	"slices"
+	"time"
+
+	"perflab/internal/bench"
+	"perflab/internal/deploy"
+	"perflab/internal/engine/cluster"
+	"perflab/internal/telemetry"
+)
+
+// telemetry is the interval that a study asks for; 0: none.
+func (c Client) telemetry() time.Duration {
+	if c.TelemetryS == nil {
+		return bench.DefaultTelemetry
+	}
+	return time.Duration(*c.TelemetryS * float64(time.Second))
+}
+
+// live is the deployment that a trial measures.
+type live struct {
+	rt     deploy.Runtime
+	spec   deploy.Spec
+	places [][]cluster.Node // of its replicas
+}
+
+// devices are the accelerators that the deployment was dealt on a machine, none where it
+// has no part; nil: all.
+func (l live) devices(node string) []int {
+	out := []int{}
+	for _, rep := range l.spec.Replicas {
+		members := []deploy.Member{rep.Member}
+		for _, p := range rep.Peers {
+			members = append(members, p.Member)
+		}
+		for _, m := range members {
+			switch {
+			case m.Node != node:
+			case m.Devices == nil:
+				return nil
+			default:
+				out = append(out, m.Devices...)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// sources are what a study reads beside the engines' metrics: the machines that its
+// runtime runs commands on, else this one where the engines are on it.
+func (l *study) sources(d deploy.Deployment, every time.Duration) []telemetry.Source {
+	local := slices.ContainsFunc(d.Targets(), bench.OnThisMachine)
+	if every == 0 {
+		return nil
+	}
+	switch l.Runtime.Kind {
+	case Simulated:
+		return []telemetry.Source{telemetry.Host(every)}
+	case SSH:
+		if c, ok := l.live.rt.(deploy.Commander); ok {
+			return l.nodeSources(c, every)
+		}
+		return nil
+	case Docker:
+		return l.containerSources(d, every, local)
+	}
+	switch {
+	case !local:
+		return nil
+	case l.visible() == "": // GPUs of this machine have no part in it
+		return []telemetry.Source{telemetry.Host(every)}
+	}
+	return telemetry.Local(every, l.live.devices(""))
+}
+
+// nodeSources are the machines of a runtime that have a part in the deployment.
+func (l *study) nodeSources(c deploy.Commander, every time.Duration) []telemetry.Source {
+	var out []telemetry.Source
+	for _, node := range c.Nodes() {
+		devices := l.live.devices(node)
+		if devices != nil && len(devices) == 0 {
+			continue
+		}
+		run := func(ctx context.Context, argv []string, stdout io.Writer) error {
+			return c.Command(ctx, node, argv, stdout)
+		}
+		if l.visible() == "" {
+			out = append(out, telemetry.RemoteHost(node, every, run))
+			continue
+		}
+		out = append(out, telemetry.On(node, every, devices, run)...)
+	}
+	return out
+}
+
+// containerSources are read on this machine where it is the containers' own and has
+// nvidia-smi, else inside the container: there only the GPUs of one replica are seen, so that
+// of several none are read.
+func (l *study) containerSources(d deploy.Deployment, every time.Duration, local bool) []telemetry.Source {
+	gpus := l.visible() != ""
+	if local && !gpus {
+		return []telemetry.Source{telemetry.Host(every)}
+	}
+	if _, err := exec.LookPath("nvidia-smi"); local && err == nil {
+		return telemetry.Local(every, l.live.devices(""))
+	}
+	c, ok := d.(deploy.Commander)
+	if !ok {
+		return nil
+	}
+	run := func(ctx context.Context, argv []string, stdout io.Writer) error {
+		return c.Command(ctx, "", argv, stdout)
+	}
+	if len(l.live.spec.Replicas) > 1 || !gpus {
+		return []telemetry.Source{telemetry.RemoteHost("", every, run)}
+	}
+	return telemetry.On("", every, nil, run)
+}

@@ -1,0 +1,76 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perflab/internal/bench"
+	"perflab/internal/deploy"
+	"perflab/internal/result"
+	"perflab/internal/telemetry"
+)
+
+func TestStudyTelemetry(t *testing.T) {
+	text := strings.NewReplacer("gpus: 2}", "gpus: 2, price_per_hour: 98.32 USD}", "runtime:", "bench: {telemetry_interval_s: 0.5}\nruntime:").Replace(good)
+	s, err := ParseStudy("t.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (result.Price{PerHour: 98.32, Currency: "USD"}); s.Hardware.Price != want || s.Bench.telemetry() != 500*time.Millisecond {
+		t.Errorf("price %v, interval %v", s.Hardware.Price, s.Bench.telemetry())
+	}
+	s, err = ParseStudy("t.yaml", []byte(strings.Replace(good, "gpus: 2}", "gpus: 2, price_per_hour: 7}", 1)))
+	if err != nil || s.Hardware.Price.PerHour != 7 || s.Bench.telemetry() != bench.DefaultTelemetry {
+		t.Errorf("%v, price %v, interval %v", err, s.Hardware.Price, s.Bench.telemetry())
+	}
+}
+
+// twoNodes is a runtime of two machines, and its deployment.
+type twoNodes struct {
+	deploy.Runtime
+	deploy.Deployment
+	asked chan string
+}
+
+func (twoNodes) Targets() []string { return []string{"http://127.0.0.1:1"} }
+func (twoNodes) Nodes() []string   { return []string{"a", "b", "idle"} }
+
+func (n twoNodes) Command(_ context.Context, node string, argv []string, stdout io.Writer) error {
+	n.asked <- node + " " + argv[0]
+	return errors.New("not here")
+}
+
+var _ deploy.Commander = twoNodes{}
+
+// TestSourcesOfADeployment: machines that have a part in it are asked by the runtime's own commands.
+func TestSourcesOfADeployment(t *testing.T) {
+	d := twoNodes{asked: make(chan string, 8)} // more than are asked for
+	l := &study{Study: &Study{Runtime: Runtime{Kind: SSH}, Hardware: Hardware{GPU: "h100-sxm"}}}
+	l.live = live{rt: d, spec: deploy.Spec{Replicas: []deploy.Replica{{
+		Member: deploy.Member{Node: "a", Devices: []int{0, 1}},
+		Peers:  []deploy.Peer{{Member: deploy.Member{Node: "b", Devices: []int{3}}}},
+	}}}}
+	rec := telemetry.Start(t.Context(), l.sources(d, time.Second)...)
+	rec.Stop()
+	close(d.asked)
+	var asked []string
+	for a := range d.asked {
+		asked = append(asked, a)
+	}
+	slices.Sort(asked)
+	if want := []string{"a nvidia-smi", "a sh", "b nvidia-smi", "b sh"}; !slices.Equal(asked, want) {
+		t.Errorf("asked %q, want %q", asked, want)
+	}
+	if got := l.sources(d, 0); got != nil {
+		t.Errorf("%d sources of a study without telemetry", len(got))
+	}
+	l.Runtime.Kind = Simulated
+	if got := l.sources(d, time.Second); len(got) != 1 {
+		t.Errorf("%d sources of a simulated study, want this host", len(got))
+	}
+}

@@ -1,0 +1,287 @@
+package rundir
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"perflab/internal/result"
+)
+
+// Names in a run directory. The directory is the truth about a run: a header
+// written before the first request, every call as it ended, what the client
+// itself used, the readings beside the calls, and the figures computed from them.
+const (
+	headerFile  = "header.json"
+	CallsFile   = "calls.jsonl"
+	clientFile  = "client.json"
+	summaryFile = "summary.json"
+
+	TelemetryFile = "telemetry.jsonl"
+)
+
+// Schema names the format of headers; it changes when they do.
+const Schema = "perflab.run/1"
+
+// Writer writes one run directory. It works in DIR.tmp and renames at the
+// end, so that a directory without the suffix is always complete; a .tmp left
+// behind is a partial run that can still be summarised.
+type Writer struct {
+	dir   string // final name
+	tmp   string
+	calls *os.File
+	buf   *bufio.Writer
+	line  []byte
+	saved time.Time // when buf was last emptied
+	err   error     // first write error; the run goes on in memory
+}
+
+// saveEvery is how long a call may wait in memory for the disk.
+const saveEvery = time.Second
+
+// Free refuses the name of a directory that exists, or of a run that never
+// finished: no call that was measured is overwritten.
+func Free(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	dir = filepath.Clean(dir)
+	if _, err := os.Stat(dir); err == nil {
+		return fmt.Errorf("run directory %s exists already: choose another --out or remove it", dir)
+	}
+	if _, err := os.Stat(dir + ".tmp"); err == nil {
+		return fmt.Errorf("%s.tmp holds a run that is under way or was cut off, with its calls so far: choose another --out or remove it", dir)
+	}
+	return nil
+}
+
+// ClearPartial makes room for a run of a study in place of one that was cut
+// off, which its trial does not count.
+func ClearPartial(dir string) error {
+	if err := os.RemoveAll(dir + ".tmp"); err != nil {
+		return fmt.Errorf("clear %s.tmp: %w", dir, err)
+	}
+	return nil
+}
+
+func Create(dir string, h result.Header) (*Writer, error) {
+	if err := Free(dir); err != nil {
+		return nil, err
+	}
+	dir = filepath.Clean(dir)
+	tmp := dir + ".tmp"
+	if err := os.MkdirAll(tmp, 0o755); err != nil {
+		return nil, fmt.Errorf("create run directory: %w", err)
+	}
+	if err := WriteJSON(filepath.Join(tmp, headerFile), h); err != nil {
+		return nil, err
+	}
+	f, err := os.Create(filepath.Join(tmp, CallsFile))
+	if err != nil {
+		return nil, fmt.Errorf("create run directory: %w", err)
+	}
+	return &Writer{dir: dir, tmp: tmp, calls: f, buf: bufio.NewWriterSize(f, 1<<16)}, nil
+}
+
+// Add appends one call. After a write error it does nothing: err keeps the
+// error, and the calls are still in memory.
+func (w *Writer) Add(c *result.Call) {
+	if w.err != nil {
+		return
+	}
+	w.line = append(c.AppendJSON(w.line[:0]), '\n')
+	if _, w.err = w.buf.Write(w.line); w.err != nil {
+		return
+	}
+	if now := time.Now(); now.Sub(w.saved) >= saveEvery {
+		w.saved, w.err = now, w.buf.Flush()
+	}
+}
+
+// Unfinished is the name that the directory has until it is finished.
+func (w *Writer) Unfinished() string { return w.tmp }
+
+// Abandon leaves the directory unfinished with all calls that were added, for
+// a run that ends by an error of its own. After finish it does nothing.
+func (w *Writer) Abandon() {
+	if w.calls == nil {
+		return
+	}
+	w.buf.Flush() // what cannot be written is not there: the error is the run's
+	w.calls.Close()
+	w.calls = nil
+}
+
+// Finish completes the directory and gives it its name. Whatever could be
+// written stays, in DIR.tmp, when it fails. Of a run that another client
+// measured there is no record c of the client. Without readings there is no file of
+// them.
+func (w *Writer) Finish(c *result.Client, s *result.Summary, readings []result.Reading) error {
+	err := cmp.Or(w.err, w.buf.Flush()) // the buffer keeps its first error
+	if closed := w.calls.Close(); err == nil {
+		err = closed
+	}
+	w.calls = nil
+	if err != nil {
+		return fmt.Errorf("keep the calls: %w", err)
+	}
+	if c != nil {
+		if err := WriteJSON(filepath.Join(w.tmp, clientFile), c); err != nil {
+			return err
+		}
+	}
+	if len(readings) > 0 {
+		var b bytes.Buffer
+		if err := result.WriteReadings(&b, readings); err != nil {
+			return fmt.Errorf("encode %s: %w", TelemetryFile, err)
+		}
+		if err := WriteFile(filepath.Join(w.tmp, TelemetryFile), b.Bytes()); err != nil {
+			return err
+		}
+	}
+	if err := WriteJSON(filepath.Join(w.tmp, summaryFile), s); err != nil {
+		return err
+	}
+	if err := os.Rename(w.tmp, w.dir); err != nil {
+		return fmt.Errorf("name the run directory: %w", err)
+	}
+	return nil
+}
+
+func WriteJSON(path string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", path, err)
+	}
+	return WriteFile(path, append(b, '\n'))
+}
+
+// WriteFile replaces a file as a whole: a reader sees the old or the new one.
+func WriteFile(path string, b []byte) error {
+	tmp := path + ".new"
+	if err := os.WriteFile(tmp, b, 0o644); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// Run is a run read back from its directory.
+type Run struct {
+	Header  result.Header
+	Calls   []result.Call
+	Client  *result.Client // nil for a partial run
+	Partial bool
+	Damage  string // what could not be read, one sentence; empty for none
+
+	Readings []result.Reading // beside the calls; of a run that was killed there are none
+
+	figures *result.Summary // of an imported run, as its file has them; nil for our own runs
+}
+
+// OpenRun reads a run directory, complete or partial. dir may be given with or
+// without the .tmp of a partial run.
+func OpenRun(dir string) (*Run, error) {
+	r := &Run{}
+	var err error
+	if r.Header, dir, err = openHeader(dir); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(filepath.Join(dir, CallsFile))
+	if err != nil {
+		return nil, fmt.Errorf("read run: %w", err)
+	}
+	defer f.Close()
+	for c, err := range result.ReadCalls(f) {
+		if err != nil {
+			r.Damage = fmt.Sprintf("%s: %v", CallsFile, err)
+			break
+		}
+		r.Calls = append(r.Calls, c)
+	}
+	if r.Header.Imported != nil {
+		r.figures = &result.Summary{}
+		if err := ReadJSON(filepath.Join(dir, summaryFile), r.figures); err != nil {
+			return nil, fmt.Errorf("read imported run %s, whose figures are in %s alone: %w", dir, summaryFile, err)
+		}
+		return r, nil
+	}
+	var c result.Client
+	if err := ReadJSON(filepath.Join(dir, clientFile), &c); err == nil {
+		r.Client = &c
+	}
+	r.Partial = r.Client == nil || r.Client.Partial
+	if r.Header.Predicted { // nobody sent it: whether it ended shows in the calls alone
+		r.Partial = len(r.Calls) < r.Header.Requests
+	}
+	if err := r.readReadings(filepath.Join(dir, TelemetryFile)); err != nil {
+		r.Damage = cmp.Or(r.Damage, err.Error())
+	}
+	return r, nil
+}
+
+// readReadings reads what was sampled beside the calls, where anything was.
+func (r *Run) readReadings(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("read readings: %w", err)
+	}
+	defer f.Close()
+	for x, err := range result.ReadReadings(f) {
+		if err != nil {
+			return fmt.Errorf("%s: %w", TelemetryFile, err)
+		}
+		r.Readings = append(r.Readings, x)
+	}
+	return nil
+}
+
+// ReadHeader reads the header of a run directory, complete or partial.
+func ReadHeader(dir string) (result.Header, error) {
+	h, _, err := openHeader(dir)
+	return h, err
+}
+
+// openHeader returns the header and the directory that has it, which may be
+// that of a partial run.
+func openHeader(dir string) (h result.Header, where string, err error) {
+	for _, where = range []string{dir, dir + ".tmp"} {
+		err = ReadJSON(filepath.Join(where, headerFile), &h)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return h, where, err
+		}
+	}
+	return h, dir, fmt.Errorf("%s is no run directory: it has no %s", dir, headerFile)
+}
+
+// IsRun reports whether dir holds a run, complete or partial.
+func IsRun(dir string) bool {
+	for _, d := range []string{dir, dir + ".tmp"} {
+		if _, err := os.Stat(filepath.Join(d, headerFile)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func ReadJSON(path string, v any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package rundir
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"perflab/internal/result"
+)
+
+func someCalls(n int) []result.Call {
+	calls := make([]result.Call, n)
+	for i := range calls {
+		at := time.Duration(i) * time.Millisecond
+		calls[i] = result.Call{
+			Index: i, Due: at, Ready: at, Sent: at, Headers: at + 1000, End: at + 9000, Status: 200, Finish: "length",
+			Chunks: []result.Chunk{{At: at + 2000, Tokens: 1}, {At: at + 8000, Tokens: 1}},
+			Usage:  &result.Usage{Prompt: 5, Completion: 2},
+		}
+	}
+	return calls
+}
+
+func startRun(t *testing.T, dir string, calls []result.Call) *Writer {
+	t.Helper()
+	w, err := Create(dir, result.Header{Schema: "perflab.run/1", Model: "m", Requests: len(calls), Spec: []byte("{}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range calls {
+		w.Add(&calls[i])
+	}
+	return w
+}
+
+// TestRunDirectory: what was written is read back, under the final name only
+// when it is complete.
+func TestRunDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	calls := someCalls(3)
+	w := startRun(t, dir, calls)
+	if IsRun(dir) != true || exists(dir) {
+		t.Error("a run under way has its final name, or none at all")
+	}
+	if err := w.Finish(&result.Client{Wall: time.Second, Procs: 2}, &result.Summary{Figures: map[string]float64{"completed": 3}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	r, err := OpenRun(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(calls, r.Calls); d != "" || r.Partial || r.Damage != "" || r.Client.Wall != time.Second || r.Header.Model != "m" {
+		t.Errorf("read back %+v\n%s", r, d)
+	}
+	if _, err := Create(dir, result.Header{}); err == nil || !strings.Contains(err.Error(), "exists already") {
+		t.Errorf("a run was to be overwritten: %v", err)
+	}
+}
+
+// TestPartialRunIsKept: the calls of a run that was killed are not lost to the
+// next one of the same name, unless that one asks for its place.
+func TestPartialRunIsKept(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	w := startRun(t, dir, someCalls(3))
+	w.Abandon()
+	for _, name := range []string{dir, dir + "/"} {
+		if _, err := Create(name, result.Header{}); err == nil || !strings.Contains(err.Error(), "run.tmp holds a run") {
+			t.Errorf("%s: a partial run was to be overwritten: %v", name, err)
+		}
+	}
+	if r, err := OpenRun(dir); err != nil || len(r.Calls) != 3 {
+		t.Errorf("the partial run is gone: %v", err)
+	}
+	if err := ClearPartial(dir); err != nil {
+		t.Fatal(err)
+	}
+	startRun(t, dir, nil).Abandon()
+}
+
+// TestPartialRun: a process that was killed leaves a header, whole calls and
+// one that was cut; they can still be summarised.
+func TestPartialRun(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	w := startRun(t, dir, someCalls(3))
+	if err := w.buf.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	info, err := w.calls.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.calls.Truncate(info.Size() - 7); err != nil {
+		t.Fatal(err)
+	}
+	r, err := OpenRun(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := r.Resummarise()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Calls) != 2 || !r.Partial || !s.Partial || s.Figures["completed"] != 2 {
+		t.Errorf("%d calls, partial %v and %v, %v completed", len(r.Calls), r.Partial, s.Partial, s.Figures["completed"])
+	}
+}
+
+// TestFullDisk: a disk without space is named once, and what was written stays
+// in the unfinished directory.
+func TestFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skipf("no device that is always full: %v", err)
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	w := startRun(t, dir, nil)
+	w.calls.Close()
+	w.calls, w.buf = full, bufio.NewWriterSize(full, 64)
+	for _, c := range someCalls(10) {
+		w.Add(&c)
+	}
+	err = w.Finish(nil, &result.Summary{}, nil)
+	if !errors.Is(err, syscall.ENOSPC) || strings.Count(err.Error(), "no space left") != 1 {
+		t.Errorf("finish: %v", err)
+	}
+	if exists(dir) || !exists(filepath.Join(dir+".tmp", headerFile)) {
+		t.Error("the unfinished directory has the final name, or is gone")
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
