@@ -17,7 +17,7 @@ import (
 // document says "Pure."
 var pureFiles = map[string][]string{
 	"workload": {"random.go", "arrival*.go"},
-	"sim":      {"core.go", "schedule.go", "steptime.go", "kvcache.go", "frontend.go", "replay.go", "constants.go"},
+	"sim":      {"blocks.go", "constants.go", "core.go", "frontend.go", "kvcache.go", "queue.go", "replay.go", "sched*.go", "seq.go", "stats.go", "steptime.go"},
 }
 
 // clocks are what reads or waits for the time in package time.

@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -20,82 +19,24 @@ type Options struct {
 
 // Core is one engine in virtual time. It is not safe for concurrent use.
 type Core struct {
-	cfg     engine.Config
-	model   *stepModel
-	pool    *blockPool
-	front   frontEnd
-	waiting queue[*seq] // cancelled ones stay until their turn
-	running []*seq
-	spare   []*seq       // finished and named nowhere, for the jobs to come
-	live    map[int]*seq // by Job.Index, from Submit to the end
-	seed    uint64
-	accept  float64 // probability that a drafted token is accepted
-	record  bool    // a replay: steps write outcomes and report the ends of jobs alone
-	layout  engine.Layout
-	radix   radix // SGLang's view of its memory
-	now     time.Duration
-	order   uint64
-	next    []work         // scheduled, not yet begun
-	work    []work         // of the step that runs
-	ended   []*seq         // in the last step; work may still name them
-	hits    []int32        // blocks that lookup found
-	held    *time.Duration // counter of what first stopped a waiting request when c.next was scheduled; nil: nothing did
-	result  Step
-	stats   Stats
+	cfg    engine.Config
+	model  *stepModel
+	front  frontEnd
+	sched  scheduler
+	policy policy       // of sched
+	spare  []*seq       // finished and named nowhere, for the jobs to come
+	live   map[int]*seq // by Job.Index, from Submit to the end
+	seed   uint64
+	accept float64 // probability that a drafted token is accepted
+	record bool    // a replay: steps write outcomes and report the ends of jobs alone
+	now    time.Duration
+	order  uint64
+	work   []work // of the step that runs
+	ended  []*seq // in the last step; work may still name them
+	result Step
+	stats  Stats
 
 	peakHeld int // blocks
-}
-
-// seq is a job on its way through the engine. What every step reads is first.
-type seq struct {
-	prompt     int     // tokens
-	produced   int     // tokens
-	computed   int     // tokens whose keys and values are in the cache, or will be when the step that runs ends
-	pending    int     // tokens that the step that runs will bring
-	output     int     // tokens to produce
-	registered int     // blocks published since admission
-	blocks     []int32 // held
-	out        Outcome // of a replay, so far
-
-	job    Job
-	order  uint64
-	cached int           // prompt tokens found in the cache at first admission
-	ready  time.Duration // left the front end
-	first  bool          // never scheduled yet
-	gone   bool          // cancelled or finished
-	phase  phase
-	state  []int32  // blocks of windows and recurrent states
-	shared int      // leading blocks full of Job.Prompt, which others may share
-	hashes []uint64 // of the prefix up to the end of each of them
-	own    []int32  // the blocks after them that have been published, as long as they carry their stamps
-	chance *rand.Rand
-}
-
-type phase byte
-
-const (
-	inFront phase = iota
-	inWaiting
-	inRunning
-)
-
-// known is the number of tokens whose ids are settled, or will be when the step
-// that runs ends.
-func (s *seq) known() int { return s.prompt + s.produced + s.pending }
-
-// stamp marks the block that holds tokens of s alone as its i-th. It is even,
-// and no other's.
-func (s *seq) stamp(i int) uint64 { return (s.order+1)<<32 | uint64(i)<<1 }
-
-// decoding says that only the newest token is left to compute.
-func (s *seq) decoding() bool { return s.produced+s.pending > 0 && s.known()-s.computed == 1 }
-
-// work is a sequence's part in a step: n tokens after those computed.
-type work struct {
-	s      *seq
-	n      int
-	decode bool // of one token and drafts after it
-	ends   bool // brings a token
 }
 
 // Step is what one step did. Its slices are valid until the next Step.
@@ -114,57 +55,6 @@ type Progress struct {
 	At     time.Duration // the end of the step
 
 	s *seq
-}
-
-// Stats are counters and gauges of a core.
-type Stats struct {
-	Running, Waiting int // waiting includes the front end
-	PeakRunning      int
-	PeakWaiting      int
-	RunningTime      time.Duration // sum over requests of the steps in which they ran
-	WaitingTime      time.Duration // and in which they waited
-	KVTime           time.Duration // sum over steps of their length by the share of blocks held
-	KVUsage          float64       // share of blocks that sequences hold
-	PeakKV           float64       // the same at most, in any step
-	KVBlocks         int
-	Steps            int
-	Preemptions      int
-	PrefixQueries    int // prompt tokens looked up in the prefix cache
-	PrefixHits       int
-	PromptTokens     int // of requests that were scheduled
-	GenerationTokens int
-	Drafted          int // speculative tokens
-	Accepted         int
-	Drafts           int // sequences' steps that drafted
-	Finished         int
-	Busy             time.Duration // sum of the steps' lengths
-	Times            Times         // where Busy went
-	Waits            Waits         // what requests waited for meanwhile
-}
-
-// Times is where the time of steps went, by term of the step model. The terms
-// add up to Busy.
-type Times struct {
-	Weights     time.Duration // reading dense weights and the head, as far as that bounds their products
-	Arithmetic  time.Duration // multiplying by them, as far as that does
-	ExpertReads time.Duration // reading routed experts
-	Experts     time.Duration // multiplying by them
-	KV          time.Duration // reading the KV cache and recurrent states
-	Attention   time.Duration // of prompts
-	Collectives time.Duration // between devices
-	Elementwise time.Duration
-	Host        time.Duration // fixed, per layer and per sequence; graphs missed
-	Drafting    time.Duration
-}
-
-// Waits is how long at least one request waited for each thing. A step counts
-// for what first stopped the admission of a waiting request in it.
-type Waits struct {
-	KV       time.Duration // blocks of the KV cache
-	Seqs     time.Duration // a place among the running
-	Tokens   time.Duration // tokens of a step
-	FrontEnd time.Duration // the front end, with no step running
-	Idle     time.Duration // nothing was there to do, between the first and the last step
 }
 
 // New builds a core. It fails when the configuration leaves no room for a KV
@@ -190,16 +80,22 @@ func New(cfg engine.Config, o Options) (*Core, error) {
 	blocks *= cfg.DP // data-parallel ranks are one group: each brings its cache and its limits
 	cfg.Seqs, cfg.Batched = cfg.Seqs*cfg.DP, cfg.Batched*cfg.DP
 	k := constantsFor(o.Constants, cfg)
-	return &Core{
-		cfg: cfg, model: newStepModel(cfg, k), pool: newBlockPool(blocks),
+	c := &Core{
+		cfg: cfg, model: newStepModel(cfg, k),
 		front:  frontEnd{cost: k.get("f_req") * 1e6, serial: cfg.Serial},
 		live:   map[int]*seq{},
 		seed:   o.Seed,
 		accept: k.get("accept"),
-		layout: layout,
-		radix:  newRadix(cfg.Conserve),
 		result: Step{Start: -1},
-	}, nil
+	}
+	c.sched = scheduler{cfg: cfg, stats: &c.stats, kv: kvCache{
+		pool: newBlockPool(blocks), block: cfg.Block, prefix: cfg.Prefix, late: cfg.PrefillOnly, layout: layout,
+	}}
+	c.policy = &mixed{&c.sched}
+	if cfg.PrefillOnly {
+		c.policy = newSGLang(&c.sched)
+	}
+	return c, nil
 }
 
 // Config is the configuration the core runs with.
@@ -248,9 +144,10 @@ func (c *Core) check(j Job) error {
 	if err := limitError(c.cfg, n, m); err != nil {
 		return err
 	}
-	m = min(m, math.MaxInt/2)       // the sum must not overflow
-	have := c.pool.total / c.cfg.DP // no request is shared between copies
-	if need := c.blocksFor(n+m+c.cfg.SpecTokens) + c.layout.SideBlocks(n+m); need > have {
+	m = min(m, math.MaxInt/2) // the sum must not overflow
+	kv := &c.sched.kv
+	have := kv.pool.total / c.cfg.DP // no request is shared between copies
+	if need := kv.blocksFor(n+m+c.cfg.SpecTokens) + kv.layout.SideBlocks(n+m); need > have {
 		return refuse("The request needs %d KV blocks of %d tokens and the cache has %d.", need, c.cfg.Block, have)
 	}
 	return nil
@@ -321,16 +218,14 @@ func (c *Core) Cancel(index int) {
 	delete(c.live, index)
 	s.gone = true
 	if s.phase == inRunning {
-		c.free(s)
-		c.running = slices.DeleteFunc(c.running, func(r *seq) bool { return r == s })
-		c.radix.shrunk = true
+		c.sched.remove(s)
 	}
 }
 
 // Next is the time at which the next step can begin, given the jobs submitted
 // so far; ok is false when there is nothing to do.
 func (c *Core) Next() (at time.Duration, ok bool) {
-	if len(c.running) > 0 || c.nextWaiting() != nil {
+	if len(c.sched.running) > 0 || c.sched.waiting.next() != nil {
 		return c.now, true
 	}
 	for c.front.done.len() > 0 && c.front.done.front().gone {
@@ -362,29 +257,31 @@ func (c *Core) Step() (step *Step, ok bool) {
 			c.ended = append(c.ended, p.s)
 		}
 	}
-	r.Progress, r.Preempted = r.Progress[:0], r.Preempted[:0]
+	r.Progress, c.sched.preempted = r.Progress[:0], c.sched.preempted[:0]
+	r.Preempted = c.sched.preempted
 	c.countGap(start)
 	c.now = start
-	if c.idle() {
-		c.next = c.next[:0]
-		if len(c.running) == 0 && c.waiting.len() == 0 {
+	if c.sched.idle() {
+		c.sched.next = c.sched.next[:0]
+		if len(c.sched.running) == 0 && c.sched.waiting.len() == 0 {
 			return r, true // the request that was due has been cancelled
 		}
-		c.schedule()
+		c.policy.schedule()
 	}
-	c.work, c.next = c.next, c.work[:0]
+	c.work, c.sched.next = c.sched.next, c.work[:0]
 	if len(c.work) == 0 {
 		panic("sim: a step without work")
 	}
 	b := c.batch()
 	length := c.model.duration(&b, &c.stats.Times)
-	if c.held != nil && c.nextWaiting() != nil {
-		*c.held += length
+	if c.sched.blocked != nil && c.sched.waiting.next() != nil {
+		*c.sched.blocked += length
 	}
 	c.begin()
-	if c.cfg.Overlap && len(c.running)+c.waiting.len() > 0 {
-		c.schedule()
+	if c.cfg.Overlap && len(c.sched.running)+c.sched.waiting.len() > 0 {
+		c.policy.schedule()
 	}
+	r.Preempted = c.sched.preempted
 	r.End = start + length
 	c.now = r.End
 	c.stats.Steps++
@@ -396,12 +293,12 @@ func (c *Core) Step() (step *Step, ok bool) {
 
 // occupy counts what a step of this length held and kept waiting.
 func (c *Core) occupy(length time.Duration) {
-	s, held := &c.stats, c.pool.total-c.pool.free
-	running, waiting := len(c.running), len(c.live)-len(c.running)
+	s, held := &c.stats, c.sched.kv.pool.held()
+	running, waiting := len(c.sched.running), len(c.live)-len(c.sched.running)
 	s.PeakRunning, s.PeakWaiting = max(s.PeakRunning, running), max(s.PeakWaiting, waiting)
 	s.RunningTime += length * time.Duration(running)
 	s.WaitingTime += length * time.Duration(waiting)
-	s.KVTime += time.Duration(float64(length) * float64(held) / float64(c.pool.total))
+	s.KVTime += time.Duration(float64(length) * float64(held) / float64(c.sched.kv.pool.total))
 	c.peakHeld = max(c.peakHeld, held)
 }
 
@@ -421,25 +318,9 @@ func (c *Core) arrive(t time.Duration) {
 	for c.front.done.len() > 0 && c.front.done.front().ready <= t {
 		if s := c.front.done.popFront(); !s.gone {
 			s.phase = inWaiting
-			c.waiting.pushBack(s)
+			c.sched.waiting.pushBack(s)
 		}
 	}
-}
-
-// idle says that nothing worth running has been scheduled.
-func (c *Core) idle() bool {
-	return !slices.ContainsFunc(c.next, func(w work) bool { return !w.s.gone })
-}
-
-// nextWaiting is the sequence at the head of the queue; nil when none waits.
-func (c *Core) nextWaiting() *seq {
-	for c.waiting.len() > 0 {
-		if s := c.waiting.front(); !s.gone {
-			return s
-		}
-		c.waiting.popFront()
-	}
-	return nil
 }
 
 // batch sums up what the scheduled work costs.
@@ -497,19 +378,19 @@ func (c *Core) apply() {
 			c.result.Progress = append(c.result.Progress, Progress{s.job.Index, n, s.cached, done, c.now, s})
 		}
 		if c.cfg.PrefillOnly && (done || !w.decode) {
-			c.publish(s, s.computed) // SGLang's tree gets prompts when computed, answers when finished
+			c.sched.kv.publish(s, s.computed) // SGLang's tree gets prompts when computed, answers when finished
 		}
 		if done {
 			finished = true
-			c.free(s)
+			c.sched.kv.free(s)
 			s.gone = true
 			delete(c.live, s.job.Index)
 			c.stats.Finished++
 		}
 	}
 	if finished {
-		c.radix.shrunk = true
-		c.running = slices.DeleteFunc(c.running, func(s *seq) bool { return s.gone })
+		c.sched.shrunk = true
+		c.sched.running = slices.DeleteFunc(c.sched.running, func(s *seq) bool { return s.gone })
 	}
 }
 
@@ -535,11 +416,11 @@ func (c *Core) acceptDrafts(s *seq, k int) int {
 
 // Stats reports the counters and the present gauges.
 func (c *Core) Stats() Stats {
-	s := c.stats
-	s.Running = len(c.running)
+	s, pool := c.stats, c.sched.kv.pool
+	s.Running = len(c.sched.running)
 	s.Waiting = len(c.live) - s.Running
-	s.KVBlocks = c.pool.total
-	s.KVUsage = float64(c.pool.total-c.pool.free) / float64(c.pool.total)
-	s.PeakKV = float64(c.peakHeld) / float64(c.pool.total)
+	s.KVBlocks = pool.total
+	s.KVUsage = float64(pool.held()) / float64(pool.total)
+	s.PeakKV = float64(c.peakHeld) / float64(pool.total)
 	return s
 }

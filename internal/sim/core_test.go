@@ -91,8 +91,8 @@ func drive(t testing.TB, c *Core, jobs []Job) ran {
 	if s.KVUsage != 0 || s.Running != 0 || s.Waiting != 0 {
 		t.Fatalf("after the last job: %+v", s)
 	}
-	if free := freeBlocks(c.pool); free != c.pool.total || c.pool.free != free {
-		t.Fatalf("%d of %d blocks are free, the count says %d", free, c.pool.total, c.pool.free)
+	if free := freeBlocks(c.sched.kv.pool); free != c.sched.kv.pool.total || c.sched.kv.pool.free != free {
+		t.Fatalf("%d of %d blocks are free, the count says %d", free, c.sched.kv.pool.total, c.sched.kv.pool.free)
 	}
 	r.peak = s.PeakRunning
 	return r
@@ -419,8 +419,8 @@ func TestCancel(t *testing.T) {
 			}
 		}
 	}
-	if s := c.Stats(); s.Finished != 7 || s.Running+s.Waiting != 0 || freeBlocks(c.pool) != c.pool.total {
-		t.Errorf("after cancelling three of ten: %+v, %d of %d blocks free", s, freeBlocks(c.pool), c.pool.total)
+	if s := c.Stats(); s.Finished != 7 || s.Running+s.Waiting != 0 || freeBlocks(c.sched.kv.pool) != c.sched.kv.pool.total {
+		t.Errorf("after cancelling three of ten: %+v, %d of %d blocks free", s, freeBlocks(c.sched.kv.pool), c.sched.kv.pool.total)
 	}
 }
 
@@ -436,7 +436,7 @@ func TestNoAdmissionBesidePreemption(t *testing.T) {
 	}
 	preempted := 0
 	for {
-		before := slices.Clone(c.running)
+		before := slices.Clone(c.sched.running)
 		step, ok := c.Step()
 		if !ok {
 			break
@@ -445,7 +445,7 @@ func TestNoAdmissionBesidePreemption(t *testing.T) {
 			continue
 		}
 		preempted++
-		for _, s := range c.running {
+		for _, s := range c.sched.running {
 			if !slices.Contains(before, s) || slices.Contains(step.Preempted, s.job.Index) {
 				t.Fatalf("job %d is admitted in a step that preempted %v", s.job.Index, step.Preempted)
 			}

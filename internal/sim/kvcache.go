@@ -1,149 +1,129 @@
 package sim
 
-import "slices"
+import (
+	"slices"
 
-// blockPool is the paged KV cache: blocks with reference counts, the hash of
-// their content's whole prefix, and an LRU list of those that nobody holds but
-// whose content may still be found. All operations are O(1). Block 0 is the
-// list's sentinel; ids run from 1.
-type blockPool struct {
-	total  int
-	free   int     // never handed out, or in the list
-	blocks []block // those handed out at least once, by id
+	"perflab/internal/engine"
+)
 
-	// The blocks whose hash is odd, found by it: a hash's block is in the slot that the
-	// hash names or after it, before the next empty one. Half of the slots are empty,
-	// at least. Go's maps take three times as long, which counts where a block is a token.
-	slots   []int32
-	indexed int
+// kvCache is the paged memory of an engine as its sequences see it: blocks of
+// tokens, found again by the prefix that they end.
+type kvCache struct {
+	pool   *blockPool
+	block  int // tokens of a block
+	prefix bool
+	late   bool // blocks are published when they are computed, not when they are scheduled: SGLang
+	layout engine.Layout
+	hits   []int32 // blocks that lookup found
 }
 
-// block is one block of the cache.
-type block struct {
-	prev, next int32 // in the list
-	refs       int32
-	hash       uint64 // odd: in slots; even: a sequence's stamp; 0: not findable
-}
+// side is the blocks of s beside those of its tokens: of windows and states.
+func (kv *kvCache) side(s *seq) int { return kv.layout.SideBlocks(s.prompt + s.output) }
 
-func newBlockPool(total int) *blockPool {
-	return &blockPool{total: total, free: total, blocks: make([]block, 1), slots: make([]int32, 1<<10)}
-}
-
-// alloc takes a block: a fresh one, or the least recently freed. The caller
-// has checked that one is free.
-func (p *blockPool) alloc() int32 {
-	p.free--
-	if len(p.blocks) <= p.total {
-		p.blocks = append(p.blocks, block{refs: 1})
-		return int32(len(p.blocks) - 1)
+// lookup fills kv.hits with the leading blocks of s that are in the cache, and
+// counts those that nobody holds. The block with the last token is always
+// computed anew.
+func (kv *kvCache) lookup(s *seq) (idle int) {
+	kv.hits = kv.hits[:0]
+	if !kv.prefix {
+		return 0
 	}
-	id := p.blocks[0].next
-	if id == 0 {
-		panic("sim: no free KV block")
+	for i := range (s.known() - 1) / kv.block {
+		id := kv.find(s, i)
+		if id == 0 {
+			break
+		}
+		if kv.pool.blocks[id].refs == 0 {
+			idle++
+		}
+		kv.hits = append(kv.hits, id)
 	}
-	b := p.unlink(id)
-	if b.hash&1 != 0 {
-		p.forget(b.hash)
-	}
-	b.hash, b.refs = 0, 1
-	return id
+	return idle
 }
 
-// hold takes a block for one more sequence.
-func (p *blockPool) hold(id int32) {
-	if p.blocks[id].refs == 0 {
-		p.unlink(id)
-		p.free--
+// find is the block that holds what block i of s does; 0 when none does. Blocks
+// of prompt tokens are found by their hash, those with tokens of its own only s
+// can find.
+func (kv *kvCache) find(s *seq, i int) int32 {
+	if k := i - s.shared; k < 0 {
+		return kv.pool.find(kv.hash(s, i))
+	} else if k < len(s.own) && kv.pool.blocks[s.own[k]].hash == s.stamp(i) {
+		return s.own[k]
 	}
-	p.blocks[id].refs++
+	return 0
 }
 
-// publish makes a block findable under h. The first block with some content
-// stays the one that is found.
-func (p *blockPool) publish(id int32, h uint64) {
-	i := p.slot(h)
-	if p.slots[i] != 0 {
+// hash is the hash of the prefix of s up to the end of block i, one of those
+// that others can share.
+func (kv *kvCache) hash(s *seq, i int) uint64 {
+	if len(s.hashes) == 0 {
+		s.hashes = slices.Grow(s.hashes, s.shared)
+	}
+	for k := len(s.hashes); k <= i; k++ {
+		parent := uint64(0)
+		if k > 0 {
+			parent = s.hashes[k-1]
+		}
+		s.hashes = append(s.hashes, chain(parent, s.job.Prompt[k*kv.block:(k+1)*kv.block]))
+	}
+	return s.hashes[i]
+}
+
+// grow gives s room for tokens; false when the pool has too few blocks.
+func (kv *kvCache) grow(s *seq, tokens int) bool {
+	if tokens > len(s.blocks)*kv.block {
+		need := kv.blocksFor(tokens)
+		if need-len(s.blocks) > kv.pool.free {
+			return false
+		}
+		kv.extend(s, need)
+	}
+	kv.settle(s, min(tokens, s.known()))
+	return true
+}
+
+// extend gives s blocks up to a number.
+func (kv *kvCache) extend(s *seq, blocks int) {
+	for len(s.blocks) < blocks {
+		s.blocks = append(s.blocks, kv.pool.alloc())
+	}
+}
+
+// settle makes what is scheduled findable at once, as vLLM does: later requests
+// of the same step may share it. SGLang's tree gets it later.
+func (kv *kvCache) settle(s *seq, tokens int) {
+	if !kv.late {
+		kv.publish(s, tokens)
+	}
+}
+
+// publish makes the full blocks among the first tokens findable.
+func (kv *kvCache) publish(s *seq, tokens int) {
+	if !kv.prefix {
 		return
 	}
-	p.slots[i], p.blocks[id].hash = id, h
-	if p.indexed++; 2*p.indexed > len(p.slots) {
-		old := p.slots
-		p.slots = make([]int32, 2*len(old))
-		for _, id := range old {
-			if id != 0 {
-				p.slots[p.slot(p.blocks[id].hash)] = id
-			}
+	for ; (s.registered+1)*kv.block <= tokens; s.registered++ {
+		i := s.registered
+		k := i - s.shared
+		switch id := s.blocks[i]; {
+		case k < 0:
+			kv.pool.publish(id, kv.hash(s, i))
+		case k == len(s.own):
+			s.own = append(s.own, id)
+			kv.pool.blocks[id].hash = s.stamp(i)
+		case kv.find(s, i) == 0:
+			s.own[k] = id
+			kv.pool.blocks[id].hash = s.stamp(i)
 		}
 	}
 }
 
-// find is the block published under h, 0 for none.
-func (p *blockPool) find(h uint64) int32 { return p.slots[p.slot(h)] }
-
-// slot is the place of h in slots, which is empty if no block is published under it.
-func (p *blockPool) slot(h uint64) int {
-	mask := len(p.slots) - 1
-	i := int(h>>1) & mask
-	for p.slots[i] != 0 && p.blocks[p.slots[i]].hash != h {
-		i = (i + 1) & mask
-	}
-	return i
+// free gives back all that s holds.
+func (kv *kvCache) free(s *seq) {
+	kv.pool.release(s.state)
+	kv.pool.release(s.blocks)
+	s.state, s.blocks, s.registered = s.state[:0], s.blocks[:0], 0
 }
 
-// forget takes the block published under h out of slots, and moves those after it
-// up that would no longer be reached from where their hashes point.
-func (p *blockPool) forget(h uint64) {
-	mask := len(p.slots) - 1
-	i := p.slot(h)
-	for j := (i + 1) & mask; p.slots[j] != 0; j = (j + 1) & mask {
-		home := int(p.blocks[p.slots[j]].hash>>1) & mask
-		if (j-home)&mask >= (j-i)&mask {
-			p.slots[i], i = p.slots[j], j
-		}
-	}
-	p.slots[i] = 0
-	p.indexed--
-}
-
-// release gives blocks back, the last first, so that the end of a prefix is
-// evicted before its beginning.
-func (p *blockPool) release(ids []int32) {
-	for _, id := range slices.Backward(ids) {
-		b := &p.blocks[id]
-		if b.refs--; b.refs == 0 {
-			end := &p.blocks[0]
-			b.prev, b.next = end.prev, 0
-			p.blocks[end.prev].next, end.prev = id, id
-			p.free++
-		}
-	}
-}
-
-func (p *blockPool) unlink(id int32) *block {
-	b := &p.blocks[id]
-	p.blocks[b.prev].next = b.next
-	p.blocks[b.next].prev = b.prev
-	return b
-}
-
-// chain is the hash of a block of tokens after the prefix hashed parent. It is
-// odd.
-func chain(parent uint64, tokens []uint32) uint64 {
-	h := parent ^ 0x9e3779b97f4a7c15
-	for len(tokens) > 1 { // two at a time
-		h = mix(h ^ uint64(tokens[0]) ^ uint64(tokens[1])<<32)
-		tokens = tokens[2:]
-	}
-	for _, t := range tokens {
-		h = mix(h ^ uint64(t))
-	}
-	return h | 1
-}
-
-// mix is the finaliser of splitmix64, a bijection that spreads every bit.
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
-}
+// blocksFor is how many blocks hold tokens.
+func (kv *kvCache) blocksFor(tokens int) int { return (tokens + kv.block - 1) / kv.block }

@@ -158,8 +158,8 @@ func TestRandomCancels(t *testing.T) {
 					delete(want, gone)
 				}
 			}
-			if len(want) > 0 || c.pool.free != c.pool.total || freeBlocks(c.pool) != c.pool.total || len(c.live) > 0 || len(c.running) > 0 {
-				t.Fatalf("%s: %d jobs lack tokens, %d of %d blocks are free, %d live", name, len(want), c.pool.free, c.pool.total, len(c.live))
+			if len(want) > 0 || c.sched.kv.pool.free != c.sched.kv.pool.total || freeBlocks(c.sched.kv.pool) != c.sched.kv.pool.total || len(c.live) > 0 || len(c.sched.running) > 0 {
+				t.Fatalf("%s: %d jobs lack tokens, %d of %d blocks are free, %d live", name, len(want), c.sched.kv.pool.free, c.sched.kv.pool.total, len(c.live))
 			}
 		}
 	}

@@ -52,8 +52,8 @@ func TestNobodyIsReusedEarly(t *testing.T) {
 					t.Fatalf("%s: job %d has %d of %d tokens", name, i, got[i], n)
 				}
 			}
-			if freeBlocks(c.pool) != c.pool.total || len(c.live) > 0 {
-				t.Fatalf("%s: %d of %d blocks are free, %d jobs live", name, freeBlocks(c.pool), c.pool.total, len(c.live))
+			if freeBlocks(c.sched.kv.pool) != c.sched.kv.pool.total || len(c.live) > 0 {
+				t.Fatalf("%s: %d of %d blocks are free, %d jobs live", name, freeBlocks(c.sched.kv.pool), c.sched.kv.pool.total, len(c.live))
 			}
 		}
 	}
@@ -67,14 +67,14 @@ func TestNobodyIsReusedEarly(t *testing.T) {
 func checkNames(t *testing.T, name string, c *Core) {
 	t.Helper()
 	named, places := map[*seq]bool{}, map[*seq]int{}
-	for _, w := range slices.Concat(c.next, c.work) {
+	for _, w := range slices.Concat(c.sched.next, c.work) {
 		named[w.s] = true
 	}
 	front := slices.Clone(c.front.done.items[c.front.done.head:])
 	for _, f := range c.front.inside.items[c.front.inside.head:] {
 		front = append(front, f.s)
 	}
-	for _, s := range slices.Concat(front, c.waiting.items[c.waiting.head:], c.running) {
+	for _, s := range slices.Concat(front, c.sched.waiting.items[c.sched.waiting.head:], c.sched.running) {
 		named[s] = true
 		places[s]++
 	}
@@ -105,7 +105,7 @@ func TestCancelMakesRoom(t *testing.T) {
 		for range 3 {
 			c.Step()
 		}
-		if got := indexes(c.running); !slices.Equal(got, []int{0, 2}) {
+		if got := indexes(c.sched.running); !slices.Equal(got, []int{0, 2}) {
 			t.Errorf("overlap %v: %v run after the second was cancelled, want the first and the third", overlap, got)
 		}
 	}

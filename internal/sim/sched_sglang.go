@@ -19,29 +19,29 @@ const (
 	sglangAhead   = 20   // steps that the estimate after a retraction looks ahead
 )
 
-// radix is what SGLang's scheduler remembers from step to step.
-type radix struct {
+// sglang is SGLang's policy: a batch of prompts while any can be admitted,
+// otherwise a decode step of everything that runs. A queue that never runs dry
+// so keeps the running requests from decoding.
+type sglang struct {
+	*scheduler
 	first   float64        // reserve at rest
 	reserve float64        // share of the running requests' remaining output kept free
 	full    *time.Duration // counter of what ended admission until a running request has gone; nil: nothing
-	shrunk  bool           // one has gone since the last decode step was scheduled
 }
 
-// newRadix is that of an idle engine with so much --schedule-conservativeness.
-func newRadix(conserve float64) radix {
-	first := min(1, sglangReserve*cmp.Or(conserve, 1))
-	return radix{first: first, reserve: first}
+// newSGLang is the policy of an idle engine, with its --schedule-conservativeness.
+func newSGLang(sc *scheduler) *sglang {
+	first := min(1, sglangReserve*cmp.Or(sc.cfg.Conserve, 1))
+	return &sglang{scheduler: sc, first: first, reserve: first}
 }
 
-// scheduleSGLang is SGLang's policy: a batch of prompts while any can be
-// admitted, otherwise a decode step of everything that runs. A queue that never
-// runs dry so keeps the running requests from decoding.
-func (c *Core) scheduleSGLang() {
-	if len(c.running) == 0 {
-		c.radix.reserve, c.radix.full = c.radix.first, nil
+func (g *sglang) schedule() {
+	g.next, g.blocked = g.next[:0], nil
+	if len(g.running) == 0 {
+		g.reserve, g.full = g.first, nil
 	}
-	if c.schedulePrompts(); len(c.next) == 0 {
-		c.scheduleDecodes()
+	if g.schedulePrompts(); len(g.next) == 0 {
+		g.scheduleDecodes()
 	}
 }
 
@@ -52,14 +52,14 @@ type adder struct {
 	promised float64 // tokens of the cache kept for output
 }
 
-func (c *Core) newAdder() adder {
-	a := adder{chunk: c.cfg.Batched, input: max(c.cfg.Batched, c.cfg.Prefill)}
-	if !c.cfg.Chunked {
+func (g *sglang) newAdder() adder {
+	a := adder{chunk: g.cfg.Batched, input: max(g.cfg.Batched, g.cfg.Prefill)}
+	if !g.cfg.Chunked {
 		a.chunk = math.MaxInt
 	}
-	for _, s := range c.running {
+	for _, s := range g.running {
 		if s.decoding() { // a prompt half done is promised nothing
-			a.promised += c.radix.reserve * float64(min(s.output-s.produced, sglangClip))
+			a.promised += g.reserve * float64(min(s.output-s.produced, sglangClip))
 		}
 	}
 	return a
@@ -67,7 +67,7 @@ func (c *Core) newAdder() adder {
 
 // left is the room in tokens that neither blocks nor promises take. What the
 // batch has admitted holds its blocks already.
-func (c *Core) left(a *adder) float64 { return float64(c.pool.free*c.cfg.Block) - a.promised }
+func (g *sglang) left(a *adder) float64 { return float64(g.kv.pool.free*g.kv.block) - a.promised }
 
 // took counts n tokens of a prompt in; whole says that its output comes next.
 // Requests of the batch are promised all they asked for, not a share.
@@ -82,130 +82,129 @@ func (a *adder) took(s *seq, n int, whole bool) {
 // schedulePrompts fills a batch: the prompt that the last one left half done, then
 // the queue in order. Once a prompt finds no room nobody is tried until a running
 // request has gone.
-func (c *Core) schedulePrompts() {
-	half := c.half()
+func (g *sglang) schedulePrompts() {
+	half := g.half()
 	if half != nil {
-		c.radix.full = nil
+		g.full = nil
 	}
-	if half == nil && (c.radix.full != nil || c.nextWaiting() == nil) {
-		c.hold(c.radix.full)
+	if half == nil && (g.full != nil || g.waiting.next() == nil) {
+		g.hold(g.full)
 		return
 	}
-	a := c.newAdder()
-	if half != nil && !c.continuePrompt(half, &a) {
+	a := g.newAdder()
+	if half != nil && !g.continuePrompt(half, &a) {
 		return
 	}
-	for a.chunk > 0 && a.input > 0 && c.nextWaiting() != nil {
-		if len(c.running) >= c.cfg.Seqs || len(c.next) > 0 && c.left(&a) <= 0 {
-			c.fill()
+	for a.chunk > 0 && a.input > 0 && g.waiting.next() != nil {
+		if len(g.running) >= g.cfg.Seqs || len(g.next) > 0 && g.left(&a) <= 0 {
+			g.fill()
 			return
 		}
-		if !c.addPrompt(c.nextWaiting(), &a) {
+		if !g.addPrompt(g.waiting.next(), &a) {
 			break
 		}
 	}
-	c.hold(&c.stats.Waits.Tokens)
+	g.hold(&g.stats.Waits.Tokens)
 }
 
 // fill ends admission until a running request has gone.
-func (c *Core) fill() {
-	c.radix.full = &c.stats.Waits.KV
-	if len(c.running) >= c.cfg.Seqs {
-		c.radix.full = &c.stats.Waits.Seqs
+func (g *sglang) fill() {
+	g.full = &g.stats.Waits.KV
+	if len(g.running) >= g.cfg.Seqs {
+		g.full = &g.stats.Waits.Seqs
 	}
-	c.hold(c.radix.full)
+	g.hold(g.full)
 }
 
 // half is the running sequence whose prompt is half done, nil for none. It was
 // admitted last: a prompt is cut only to fill a batch.
-func (c *Core) half() *seq {
-	if n := len(c.running); n > 0 && !c.running[n-1].decoding() {
-		return c.running[n-1]
+func (g *sglang) half() *seq {
+	if n := len(g.running); n > 0 && !g.running[n-1].decoding() {
+		return g.running[n-1]
 	}
 	return nil
 }
 
 // continuePrompt schedules the next chunk of a prompt, unless there is no room.
-func (c *Core) continuePrompt(s *seq, a *adder) bool {
-	c.publish(s, s.computed)
+func (g *sglang) continuePrompt(s *seq, a *adder) bool {
+	g.kv.publish(s, s.computed)
 	left := s.known() - s.computed
 	n := min(left, a.chunk)
-	if room := int(c.left(a)); room > 0 {
+	if room := int(g.left(a)); room > 0 {
 		n = min(n, room)
 	}
-	if !c.grow(s, s.computed+n) {
+	if !g.kv.grow(s, s.computed+n) {
 		return false
 	}
-	c.next = append(c.next, work{s: s, n: n})
+	g.next = append(g.next, work{s: s, n: n})
 	a.took(s, n, n == left)
 	return true
 }
 
 // addPrompt admits the head of the queue; false ends the batch.
-func (c *Core) addPrompt(s *seq, a *adder) bool {
-	idle := c.lookup(s)
-	hits := len(c.hits)
-	hit := hits * c.cfg.Block
+func (g *sglang) addPrompt(s *seq, a *adder) bool {
+	idle := g.kv.lookup(s)
+	hits := len(g.kv.hits)
+	hit := hits * g.kv.block
 	n := s.known() - hit
 	future := min(s.output-s.produced, sglangClip)
-	room := c.left(a) - float64(idle*c.cfg.Block) // hits that nobody holds leave the free list too
+	room := g.left(a) - float64(idle*g.kv.block) // hits that nobody holds leave the free list too
 	// Alone a request fits: the engine cuts what it asked for to the pool.
-	if len(c.running) > 0 && float64(n+future) >= room {
-		c.fill()
+	if len(g.running) > 0 && float64(n+future) >= room {
+		g.fill()
 		return false
 	}
-	if n >= a.input && len(c.next) > 0 {
+	if n >= a.input && len(g.next) > 0 {
 		return false
 	}
 	whole := n <= a.chunk
 	if !whole {
-		if n = a.chunk / c.cfg.Block * c.cfg.Block; n == 0 {
+		if n = a.chunk / g.kv.block * g.kv.block; n == 0 {
 			return false
 		}
 	}
-	c.join(s, hits, c.blocksFor(hit+n), n)
-	a.took(s, c.blocksFor(n)*c.cfg.Block, whole)
+	g.join(s, hits, g.kv.blocksFor(hit+n), n)
+	a.took(s, g.kv.blocksFor(n)*g.kv.block, whole)
 	return true
 }
 
 // scheduleDecodes schedules a token for everything that runs, retracting
 // requests while the cache has no room for that.
-func (c *Core) scheduleDecodes() {
-	r := &c.radix
-	if r.shrunk {
-		r.full, r.shrunk = nil, false
+func (g *sglang) scheduleDecodes() {
+	if g.shrunk {
+		g.full, g.shrunk = nil, false
 	}
-	if !c.decodesFit() {
-		c.retract()
+	if !g.decodesFit() {
+		g.retract()
 	} else {
-		r.reserve = max(r.first*sglangFloor, r.reserve-r.first*(1-sglangFloor)/sglangDecay)
+		g.reserve = max(g.first*sglangFloor, g.reserve-g.first*(1-sglangFloor)/sglangDecay)
 	}
-	for _, s := range c.running {
+	for _, s := range g.running {
 		if s.decoding() {
-			c.grow(s, s.known()+c.cfg.SpecTokens)
-			c.next = append(c.next, work{s: s, n: 1 + c.cfg.SpecTokens})
+			g.kv.grow(s, s.known()+g.cfg.SpecTokens)
+			g.next = append(g.next, work{s: s, n: 1 + g.cfg.SpecTokens})
 		}
 	}
 }
 
-func (c *Core) decodesFit() bool {
+func (g *sglang) decodesFit() bool {
 	need := 0
-	for _, s := range c.running {
+	for _, s := range g.running {
 		if s.decoding() {
-			need += c.blocksFor(s.known()+c.cfg.SpecTokens) - len(s.blocks)
+			need += g.kv.blocksFor(s.known()+g.cfg.SpecTokens) - len(s.blocks)
 		}
 	}
-	return need <= c.pool.free
+	return need <= g.kv.pool.free
 }
 
 // retract sends running requests to the end of the queue until the others can
 // decode: first those with the fewest tokens produced, of these the longest
 // prompt; with speculation the youngest. Their prompts stay in the tree until
 // evicted, their output has to be computed again.
-func (c *Core) retract() {
-	half := c.half()
-	victims := slices.DeleteFunc(slices.Clone(c.running), func(s *seq) bool { return s == half })
-	if c.cfg.SpecTokens > 0 {
+func (g *sglang) retract() {
+	half := g.half()
+	victims := slices.DeleteFunc(slices.Clone(g.running), func(s *seq) bool { return s == half })
+	if g.cfg.SpecTokens > 0 {
 		slices.Reverse(victims)
 	} else {
 		slices.SortStableFunc(victims, func(s, t *seq) int {
@@ -219,19 +218,19 @@ func (c *Core) retract() {
 		victims = append(victims, half)
 	}
 	for i, s := range victims {
-		if i > 0 && c.decodesFit() {
+		if i > 0 && g.decodesFit() {
 			break
 		}
-		c.running = slices.DeleteFunc(c.running, func(r *seq) bool { return r == s })
-		c.preempt(s)
+		g.running = slices.DeleteFunc(g.running, func(r *seq) bool { return r == s })
+		g.preempt(s)
 		s.pending = 0
-		c.waiting.pushBack(s)
+		g.waiting.pushBack(s)
 	}
 	have, want := 0, 1
-	for _, s := range c.running {
+	for _, s := range g.running {
 		have += s.produced + sglangAhead
 		want += s.output
 	}
-	c.radix.reserve = min(1, float64(have)/float64(want))
-	c.radix.full = nil
+	g.reserve = min(1, float64(have)/float64(want))
+	g.full = nil
 }

@@ -38,7 +38,7 @@ func indexes(list []*seq) (out []int) {
 	return out
 }
 
-func queued(c *Core) []int { return indexes(c.waiting.items[c.waiting.head:]) }
+func queued(c *Core) []int { return indexes(c.sched.waiting.items[c.sched.waiting.head:]) }
 
 // planned is what the core has scheduled for the step that Step ran last.
 func planned(c *Core) (out [][2]int) {
@@ -85,8 +85,8 @@ func TestSGLangPromises(t *testing.T) {
 		submit(t, c, [2]int{100, 300}, [2]int{100, 310}, [2]int{50, 200}, [2]int{5, 5})
 		steps, firsts := 0, map[int]int{}
 		for step, ok := c.Step(); ok; step, ok = c.Step() {
-			if steps++; steps == 2 && !slices.Equal(indexes(c.running), []int{0, 1}) {
-				t.Fatalf("overlap %v: %v run, want the first two alone", overlap, indexes(c.running))
+			if steps++; steps == 2 && !slices.Equal(indexes(c.sched.running), []int{0, 1}) {
+				t.Fatalf("overlap %v: %v run, want the first two alone", overlap, indexes(c.sched.running))
 			}
 			for _, p := range step.Progress {
 				if firsts[p.Index] == 0 {
@@ -129,15 +129,15 @@ func TestSGLangRetracts(t *testing.T) {
 			t.Errorf("queue (-want +got)\n%s", d)
 		}
 		have := 0
-		for _, s := range c.running {
+		for _, s := range c.sched.running {
 			have += s.produced - 1 + 20 // less the token of this step
 		}
-		if want := float64(have) / (800 + 250 + 1); c.radix.reserve != want {
-			t.Errorf("share %v, want %v", c.radix.reserve, want)
+		if want := float64(have) / (800 + 250 + 1); c.policy.(*sglang).reserve != want {
+			t.Errorf("share %v, want %v", c.policy.(*sglang).reserve, want)
 		}
 		victim := c.live[2]
-		c.lookup(victim)
-		if hits := len(c.hits); hits != 150 || victim.produced < 100 {
+		c.sched.kv.lookup(victim)
+		if hits := len(c.sched.kv.hits); hits != 150 || victim.produced < 100 {
 			t.Errorf("the victim of %d tokens finds %d, want its prompt of 150", victim.produced, hits)
 		}
 		return
@@ -169,19 +169,19 @@ func TestSGLangShareFalls(t *testing.T) {
 	for range 301 {
 		c.Step()
 	}
-	if got, want := c.radix.reserve, 0.7-0.3*(1-0.14)*0.7/0.6; got < want-1e-9 || got > want+1e-9 {
+	if got, want := c.policy.(*sglang).reserve, 0.7-0.3*(1-0.14)*0.7/0.6; got < want-1e-9 || got > want+1e-9 {
 		t.Errorf("after 300 decode steps the share is %v, want %v", got, want)
 	}
 	for range 399 {
 		c.Step()
 	}
-	if got := c.radix.reserve; got < 0.098-1e-9 || got > 0.098+1e-9 {
+	if got := c.policy.(*sglang).reserve; got < 0.098-1e-9 || got > 0.098+1e-9 {
 		t.Errorf("after 699 decode steps the share is %v, want 0.098", got)
 	}
 	submit(t, c, [2]int{10, 2})
 	c.Step()
-	if c.radix.reserve != 0.7 {
-		t.Errorf("after idling the share is %v, want 0.7", c.radix.reserve)
+	if c.policy.(*sglang).reserve != 0.7 {
+		t.Errorf("after idling the share is %v, want 0.7", c.policy.(*sglang).reserve)
 	}
 }
 
@@ -254,8 +254,8 @@ func TestTRTLLMReserves(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("iterations (-want +got)\n%s", d)
 	}
-	if c.pool.free != 0 || !slices.Equal(queued(c), []int{3}) {
-		t.Errorf("%d blocks are free, %v wait", c.pool.free, queued(c))
+	if c.sched.kv.pool.free != 0 || !slices.Equal(queued(c), []int{3}) {
+		t.Errorf("%d blocks are free, %v wait", c.sched.kv.pool.free, queued(c))
 	}
 	for _, ok := c.Step(); ok; _, ok = c.Step() {
 	}
@@ -271,7 +271,7 @@ func TestTRTLLMEvicts(t *testing.T) {
 	submit(t, c, [2]int{300, 640}, [2]int{300, 640}, [2]int{300, 640})
 	most := 0
 	for _, ok := c.Step(); ok; _, ok = c.Step() {
-		most = max(most, len(c.running))
+		most = max(most, len(c.sched.running))
 	}
 	if s := c.Stats(); most < 3 || s.Preemptions == 0 || s.Finished != 3 {
 		t.Errorf("%d ran at once, %d were evicted, %d finished", most, s.Preemptions, s.Finished)
@@ -300,8 +300,8 @@ func TestSGLangDropsRetractedTokens(t *testing.T) {
 	for step, ok := c.Step(); ok; step, ok = c.Step() {
 		for _, victim := range step.Preempted {
 			retracted++
-			if s := c.live[victim]; s.pending != 0 || s.computed != 0 || len(c.running) == 0 {
-				t.Errorf("the victim has %d tokens pending and %d computed; %d run", s.pending, s.computed, len(c.running))
+			if s := c.live[victim]; s.pending != 0 || s.computed != 0 || len(c.sched.running) == 0 {
+				t.Errorf("the victim has %d tokens pending and %d computed; %d run", s.pending, s.computed, len(c.sched.running))
 			}
 			if slices.ContainsFunc(step.Progress, func(p Progress) bool { return p.Index == victim }) {
 				t.Errorf("retracted job %d is given the token of that step", victim)
