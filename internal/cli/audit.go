@@ -98,11 +98,11 @@ func (f *auditFlags) options() (audit.Options, error) {
 func (f *auditFlags) writer() (func(io.Writer, report.Audit) error, error) {
 	switch f.format {
 	case "text":
-		return report.AuditText, nil
+		return func(w io.Writer, a report.Audit) error { return report.Text(w, a.Document()) }, nil
 	case "json":
 		return report.AuditJSON, nil
 	case "md":
-		return report.AuditMarkdown, nil
+		return func(w io.Writer, a report.Audit) error { return report.Markdown(w, a.Document()) }, nil
 	}
 	return nil, usageError{fmt.Errorf("--format %q is not known: text, json or md", f.format)}
 }
@@ -121,7 +121,7 @@ func runAudit(env Env, f *auditFlags, paths []string) error {
 		return err
 	}
 	if f.list {
-		return f.print(env, func(w io.Writer) error { return report.ChecksText(w, document.Checks()) })
+		return f.print(env, func(w io.Writer) error { return report.Text(w, report.Checks(document.Checks())) })
 	}
 	files := readResults(env, paths, true)
 	a := report.Audit{Findings: document.Audit(files, o), Least: least}

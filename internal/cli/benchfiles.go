@@ -44,7 +44,11 @@ func (f *benchFlags) placeFiles() error {
 func (f *benchFlags) writeFiles(env Env, out *bench.Outcome, style result.Style) error {
 	return writeFiles(env,
 		f.html, func(w io.Writer) error {
-			return report.RunHTML(w, out.Header, out.Summary, style, out.Calls, out.Readings)
+			d, err := report.Run(out.Header, out.Summary, style, out.Calls, out.Readings)
+			if err != nil {
+				return err
+			}
+			return report.HTML(w, d)
 		},
 		f.parquet, func(w io.Writer) error {
 			return parquet.Write(w, out.Header, slices.Values(out.Calls))

@@ -118,14 +118,16 @@ func runCompare(env Env, f *compareFlags, fs *pflag.FlagSet, args []string) erro
 			return err
 		}
 	}
+	page := func(w io.Writer) error { return report.HTML(w, report.Compare(c.Comparison, c.rulings)) }
+	junit := func(w io.Writer) error { return report.JUnit(w, c.Comparison, c.rulings) }
 	for _, x := range []struct {
 		path, what string
-		write      func(io.Writer, compare.Comparison, []compare.Ruling) error
-	}{{f.html, "comparison", report.CompareHTML}, {f.junit, "conditions", report.JUnit}} {
+		write      func(io.Writer) error
+	}{{f.html, "comparison", page}, {f.junit, "conditions", junit}} {
 		if x.path == "" {
 			continue
 		}
-		if err := writeReport(x.path, func(w io.Writer) error { return x.write(w, c.Comparison, c.rulings) }); err != nil {
+		if err := writeReport(x.path, x.write); err != nil {
 			return err
 		}
 		fmt.Fprintf(env.Stderr, "%s: %s\n", x.what, x.path)
@@ -157,10 +159,11 @@ func (f *compareFlags) parse() (compare.Options, []compare.Condition, error) {
 }
 
 func (f *compareFlags) print(env Env, c comparison) error {
-	write := func(w io.Writer) error { return report.CompareText(w, c.Comparison, c.rulings) }
+	d := report.Compare(c.Comparison, c.rulings)
+	write := func(w io.Writer) error { return report.Text(w, d) }
 	switch f.format {
 	case "md":
-		write = func(w io.Writer) error { return report.CompareMarkdown(w, c.Comparison, c.rulings) }
+		write = func(w io.Writer) error { return report.Markdown(w, d) }
 	case "json":
 		write = c.json
 	}

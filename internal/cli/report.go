@@ -83,6 +83,15 @@ type view struct {
 	damage                  string // what could not be read, one sentence
 }
 
+// viewOf is a document in its forms.
+func viewOf(d report.Document) view {
+	return view{
+		text: func(w io.Writer) error { return report.Text(w, d) },
+		md:   func(w io.Writer) error { return report.Markdown(w, d) },
+		html: func(w io.Writer) error { return report.HTML(w, d) },
+	}
+}
+
 func runReport(env Env, f *reportFlags, fs *pflag.FlagSet, dirs []string) error {
 	if f.format == "html" {
 		return usageError{errors.New("--format is text or md; for a page give --html FILE")}
@@ -187,8 +196,8 @@ func (f *reportFlags) study(dir string) (view, error) {
 	o := studyOptions(dir, s, f.block)
 	return view{
 		text: func(w io.Writer) error { return report.StudyText(w, s) },
-		md:   func(w io.Writer) error { return report.Markdown(w, s, o) },
-		html: func(w io.Writer) error { return report.HTML(w, s, o) },
+		md:   func(w io.Writer) error { return report.StudyMarkdown(w, s, o) },
+		html: func(w io.Writer) error { return report.StudyHTML(w, s, o) },
 	}, nil
 }
 
@@ -214,16 +223,14 @@ func (f *reportFlags) run(fs *pflag.FlagSet, dir string) (view, error) {
 			style.Sections = st.Sections
 		}
 	}
-	if err := style.Validate(); err != nil {
+	d, err := report.Run(r.Header, s, style, r.Calls, r.Readings)
+	if err != nil {
 		return view{}, usageError{err}
 	}
-	return view{
-		text:    func(w io.Writer) error { return report.RunText(w, r.Header, s, style) },
-		md:      func(w io.Writer) error { return report.RunMarkdown(w, r.Header, s, style) },
-		html:    func(w io.Writer) error { return report.RunHTML(w, r.Header, s, style, r.Calls, r.Readings) },
-		parquet: func(w io.Writer) error { return parquet.Write(w, r.Header, slices.Values(r.Calls)) },
-		damage:  r.Damage,
-	}, nil
+	v := viewOf(d)
+	v.parquet = func(w io.Writer) error { return parquet.Write(w, r.Header, slices.Values(r.Calls)) }
+	v.damage = r.Damage
+	return v, nil
 }
 
 // imported lists the runs of imported files, a row each.
@@ -251,12 +258,9 @@ func (f *reportFlags) imported(fs *pflag.FlagSet, dirs []string) (view, error) {
 		return view{}, err
 	}
 	l := report.List{Title: fmt.Sprintf("%d runs of %s", len(all), strings.Join(names, ", ")), Sides: sides}
-	return view{
-		text:   func(w io.Writer) error { return report.ListText(w, l) },
-		md:     func(w io.Writer) error { return report.ListMarkdown(w, l) },
-		html:   func(w io.Writer) error { return report.ListHTML(w, l) },
-		damage: damage,
-	}, nil
+	v := viewOf(l.Document())
+	v.damage = damage
+	return v, nil
 }
 
 // runs shows run directories side by side.
@@ -265,12 +269,9 @@ func (f *reportFlags) runs(fs *pflag.FlagSet, dirs []string) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	return view{
-		text:   func(w io.Writer) error { return report.RunsText(w, sides) },
-		md:     func(w io.Writer) error { return report.RunsMarkdown(w, sides) },
-		html:   func(w io.Writer) error { return report.RunsHTML(w, sides) },
-		damage: damage,
-	}, nil
+	v := viewOf(report.Runs(sides))
+	v.damage = damage
+	return v, nil
 }
 
 // readSides reads several runs that are shown in one table. damage says what

@@ -24,19 +24,13 @@ import (
 func seriesView(facts *bench.SeriesFacts, dir string, st result.Style) view {
 	if facts.Kind == bench.KindRepeat {
 		r := repeatOf(facts, dir)
-		return view{
-			text: func(w io.Writer) error { return report.RepeatText(w, r, st) },
-			md:   func(w io.Writer) error { return report.RepeatMarkdown(w, r, st) },
-			html: func(w io.Writer) error { return report.RepeatHTML(w, withCalls(r, dir), st) },
-		}
+		v := viewOf(r.Document(st))
+		v.html = func(w io.Writer) error { return report.HTML(w, withCalls(r, dir).Document(st)) }
+		return v
 	}
 	c := curveOf(facts)
 	c.Percentiles = st.Percentiles
-	return view{
-		text: func(w io.Writer) error { return report.CurveText(w, c) },
-		md:   func(w io.Writer) error { return report.CurveMarkdown(w, c) },
-		html: func(w io.Writer) error { return report.CurveHTML(w, c) },
-	}
+	return viewOf(c.Document())
 }
 
 // curveOf is a sweep or a search as a curve over load.

@@ -187,10 +187,10 @@ func judgeStudy(s result.Study) error {
 func writeStudyReport(dir string, s result.Study) error {
 	o := studyOptions(dir, s, "")
 	var md, html strings.Builder
-	if err := report.Markdown(&md, s, o); err != nil {
+	if err := report.StudyMarkdown(&md, s, o); err != nil {
 		return fmt.Errorf("render the report: %w", err)
 	}
-	if err := report.HTML(&html, s, o); err != nil {
+	if err := report.StudyHTML(&html, s, o); err != nil {
 		return fmt.Errorf("render the report: %w", err)
 	}
 	files := map[string]string{"report.md": md.String(), "report.html": html.String()}

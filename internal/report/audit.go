@@ -108,59 +108,47 @@ func also(f audit.Finding) string {
 	return text
 }
 
-// AuditText writes an audit for a terminal: the findings of a file together,
-// each as compilers print theirs, with the figures it speaks of under it.
-func AuditText(w io.Writer, a Audit) error {
-	var b strings.Builder
+// Document shows the findings of a file together: for a terminal as compilers
+// print theirs, in Markdown as a comment on the document.
+func (a Audit) Document() Document {
+	d := newDocument("Audit", "", "the audit")
+	d.bare = inMarkdown
+	shown := a.shown()
 	file := ""
-	for _, f := range a.shown() {
+	for _, f := range shown {
 		if file != "" && f.Place.File != file {
-			b.WriteString("\n")
+			d.body.text("")
 		}
 		file = f.Place.File
-		fmt.Fprintf(&b, "%s: %s %s: %s\n", f.Place, f.Severity, f.Type, f.Text)
+		d.body.textf("%s: %s %s: %s", f.Place, f.Severity, f.Type, f.Text)
 		for _, text := range []string{evidence(f), also(f)} {
 			if text != "" {
-				fmt.Fprintf(&b, "    %s\n", text)
+				d.body.text("    " + text)
 			}
 		}
 	}
-	if b.Len() > 0 {
-		b.WriteString("\n")
+	if len(shown) > 0 {
+		d.body.text("")
 	}
-	fmt.Fprintln(&b, a.conclusion())
-	return writeAll(w, b.String())
-}
-
-// AuditMarkdown writes an audit as a comment on the document it is of.
-func AuditMarkdown(w io.Writer, a Audit) error {
-	m := &mdWriter{}
-	m.heading(2, "Audit")
-	m.para("%s.", mdText(a.conclusion()))
-	shown := a.shown()
+	d.body.text(a.conclusion())
+	comment := d.body.part(inMarkdown, section{title: "Audit"})
+	comment.para(a.conclusion() + ".")
 	for _, file := range a.Files {
-		first := true
+		t := table{columns: columns(">Line", "Severity", "Finding", "Figures")}
 		for _, f := range shown {
 			if f.Place.File != file {
 				continue
-			}
-			if first {
-				m.heading(3, file)
-				m.row("Line", "Severity", "Finding", "Figures")
-				m.row("---:", "---", "---", "---")
-				first = false
 			}
 			line := ""
 			if f.Place.Line > 0 {
 				line = fmt.Sprint(f.Place.Line)
 			}
-			m.row(line, fmt.Sprintf("**%s** %s", f.Severity, mdCode(f.Type)), mdText(f.Text), mdText(strings.Trim(evidence(f)+"; "+also(f), "; ")))
+			severity := cell{text: spans(bold(string(f.Severity)), " ", code(f.Type))}
+			t.rows = append(t.rows, cells(line, severity, f.Text, strings.Trim(evidence(f)+"; "+also(f), "; ")))
 		}
-		if !first {
-			m.b.WriteString("\n")
-		}
+		comment.part(inMarkdown, section{title: file}).add(inMarkdown, t)
 	}
-	return m.writeTo(w, "the audit")
+	return d
 }
 
 // AuditJSON writes an audit for scripts.
@@ -187,14 +175,14 @@ func AuditJSON(w io.Writer, a Audit) error {
 	return nil
 }
 
-// ChecksText lists the types of findings for a terminal.
-func ChecksText(w io.Writer, checks []audit.Check) error {
-	var b strings.Builder
+// Checks lists the types of findings for a terminal.
+func Checks(checks []audit.Check) Document {
+	d := newDocument("Findings", "", "the types of findings")
 	for _, c := range checks {
-		fmt.Fprintf(&b, "%s (%s): %s\n", c.Type, c.Severity, c.Doc)
+		d.body.textf("%s (%s): %s", c.Type, c.Severity, c.Doc)
 		if c.Holds != "" {
-			fmt.Fprintf(&b, "    %s\n", c.Holds)
+			d.body.text("    " + c.Holds)
 		}
 	}
-	return writeAll(w, b.String())
+	return d
 }

@@ -27,7 +27,7 @@ func CalibrationText(w io.Writer, f *forecast.Fit) error {
 	if len(f.Omitted) > 0 {
 		fmt.Fprintf(b, "Not used:\n%s\n", OmissionsText(f.Omitted))
 	}
-	return writeAll(w, b.String())
+	return oldWriteAll(w, b.String())
 }
 
 // OmissionsText says what was not used, each reason once with all places.

@@ -7,64 +7,70 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"perflab/internal/compare"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
 
-// compared is a comparison prepared for a reader.
-type compared struct {
-	compare.Comparison
-	Title    string
-	Banner   string
-	Verdict  []string // the first thing to read, a sentence for each later side
-	Failed   bool
-	Rulings  []compare.Ruling
-	Names    []string
-	Pairs    []pair
-	Plots    []plot.Plot
-	Defined  []definition // by which figures are made that are not by ours
-	Facts    []compare.Fact
-	Bases    []figure // what each side is
-	Warnings []string
-}
-
-// pair is one later side beside the first.
-type pair struct {
-	First, Name string
-	Rows        []pairRow
-	Bases       []string // what intervals rest on
-	Whys        []string // why there is none, for which figures
-}
-
-// pairRow is one figure of both.
-type pairRow struct {
-	Label, Doc, Was, Is, Ratio, Interval, Outcome, Basis string
-}
-
-// Class is how a page marks the outcome.
-func (r pairRow) Class() string {
-	return map[string]string{string(compare.Better): "up", string(compare.Worse): "down"}[r.Outcome]
-}
-
-func newCompared(c compare.Comparison, rulings []compare.Ruling) compared {
+// Compare shows a comparison: in Markdown as a comment on a pull request, what
+// came out first, and what is to be known of it folded.
+func Compare(c compare.Comparison, rulings []compare.Ruling) Document {
 	names := c.Names()
-	d := compared{Comparison: c, Names: names, Rulings: rulings, Facts: c.Facts, Warnings: c.Warnings,
-		Title: strings.Join(names[1:], ", ") + " compared with " + names[0], Banner: simulatedBanner(c.Simulated, c.Predicted)}
-	for _, s := range c.Sides {
-		d.Bases = append(d.Bases, figure{s.Name, s.Basis})
-		if s.Void != "" {
-			d.Verdict = append(d.Verdict, fmt.Sprintf("%s is void: do not believe what is said of it.", s.Name))
-		}
+	title := strings.Join(names[1:], ", ") + " compared with " + names[0]
+	d := newDocument(title, simulatedBanner(c.Simulated, c.Predicted), title)
+	d.bare = inMarkdown
+	b := &d.body
+	verdict := compareVerdict(c, rulings)
+	b.styled(inDocument, "lead", verdict[0])
+	b.styledEach(inDocument, "muted", verdict[1:]...)
+	b.add(inMarkdown, banner(d.banner))
+	b.add(inPage, para{text: spans(c.Head)})
+	b.styledEach(inPage, "note", c.Warnings...)
+	b.styledEach(inPage, "muted", c.Notes...)
+	conditions := rulingTable(rulings)
+	if len(rulings) > 0 {
+		b.part(inDocument, section{id: "conditions", page: "Conditions", listed: true}).add(inDocument, conditions)
 	}
-	for _, r := range c.Rows {
-		if r.Definition == result.Ours {
-			continue
+	b.part(inPage, section{id: "plots", title: "Ratios", listed: true}).figures(inPage, func() []plot.Plot { return ratioPlots(c) })
+	b.add(inText|inMarkdown, para{text: spans(c.Head)})
+	for _, s := range c.Sides {
+		b.textf("  %s: %s", s.Name, s.Basis)
+	}
+	figures := b.part(everywhere, section{id: "figures", page: "Figures", listed: true})
+	var pairs []pair
+	for i := 1; i < len(c.Sides); i++ {
+		p := newPair(c, i)
+		pairs = append(pairs, p)
+		p.show(figures.part(everywhere, section{page: p.name + " beside " + p.first}))
+	}
+	defined := foreignDefinitions(c)
+	b.text("")
+	if len(defined) > 0 {
+		b.text(append(definitionLines(defined), "")...)
+		l := list{lines: true}
+		for _, x := range defined {
+			l.items = append(l.items, spans(x.Of+" by ", code(x.Tag), ": "+x.Formula))
 		}
-		if x := explained(r.Metric, r.Definition); !slices.Contains(d.Defined, x) {
-			d.Defined = append(d.Defined, x)
+		b.styled(inPage, "", words("Not by perflab's definitions:"))
+		b.add(inPage, l)
+	}
+	b.text(remarked(c)...)
+	for _, r := range rulings {
+		b.textf("%s: %s, %s: %s", mark(r), r.Condition, r.Side, r.Text)
+	}
+	b.text(verdict...)
+	b.section("ran", "What Ran").add(inPage, comparedFacts(c, names))
+	b.add(inMarkdown, pre{summary: count(len(c.Warnings), "warning") + ", what the figures rest on and what ran", text: strings.Join(compareDetails(c, pairs, defined, names), "\n")})
+	return d
+}
+
+// compareVerdict is the first thing to read, a sentence for each later side.
+func compareVerdict(c compare.Comparison, rulings []compare.Ruling) []string {
+	var out []string
+	for _, s := range c.Sides {
+		if s.Void != "" {
+			out = append(out, fmt.Sprintf("%s is void: do not believe what is said of it.", s.Name))
 		}
 	}
 	failed := 0
@@ -75,19 +81,90 @@ func newCompared(c compare.Comparison, rulings []compare.Ruling) compared {
 	}
 	switch {
 	case failed > 0:
-		d.Failed = true
-		d.Verdict = append(d.Verdict, fmt.Sprintf("FAILED: %d of %s.", failed, count(len(rulings), "condition")))
+		out = append(out, fmt.Sprintf("FAILED: %d of %s.", failed, count(len(rulings), "condition")))
 	case len(rulings) > 0:
-		d.Verdict = append(d.Verdict, fmt.Sprintf("Passed: none of %s fails.", count(len(rulings), "condition")))
+		out = append(out, fmt.Sprintf("Passed: none of %s fails.", count(len(rulings), "condition")))
 	}
 	for i := 1; i < len(c.Sides); i++ {
-		d.Verdict = append(d.Verdict, tallied(c, i))
-		d.Pairs = append(d.Pairs, newPair(c, i))
-		if p, ok := ratioPlot(c, i); ok {
-			d.Plots = append(d.Plots, p)
+		out = append(out, tallied(c, i))
+	}
+	return out
+}
+
+// foreignDefinitions are those by which figures are made that are not by ours.
+func foreignDefinitions(c compare.Comparison) []definition {
+	var out []definition
+	for _, r := range c.Rows {
+		if x := explained(r.Metric, r.Definition); r.Definition != result.Ours && !slices.Contains(out, x) {
+			out = append(out, x)
 		}
 	}
-	return d
+	return out
+}
+
+func rulingTable(rulings []compare.Ruling) table {
+	t := table{columns: columns("Condition", "Side", "Result", "Why")}
+	for _, r := range rulings {
+		tone := "up"
+		if r.Failed {
+			tone = "down"
+		}
+		t.rows = append(t.rows, cells(code(r.Condition), r.Side, cell{text: spans(mark(r)), page: spans(strings.ToLower(mark(r))), tone: tone}, r.Text))
+	}
+	return t
+}
+
+// comparedFacts says what ran on each side, of what is recorded of any.
+func comparedFacts(c compare.Comparison, names []string) table {
+	t := table{columns: columns(append([]string{"Item"}, names...)...)}
+	r := cells("Observations")
+	for _, s := range c.Sides {
+		r.cells = append(r.cells, cell{text: spans(s.Basis)})
+	}
+	t.rows = append(t.rows, r)
+	for _, f := range c.Facts {
+		if len(f.Known()) > 0 {
+			t.rows = append(t.rows, factRow(f))
+		}
+	}
+	return t
+}
+
+// remarked are the warnings and notes, in lines.
+func remarked(c compare.Comparison) []string {
+	var out []string
+	for _, text := range c.Warnings {
+		out = append(out, "warning: "+text)
+	}
+	for _, text := range c.Notes {
+		out = append(out, "note: "+text)
+	}
+	return out
+}
+
+// compareDetails is what a comment folds away.
+func compareDetails(c compare.Comparison, pairs []pair, defined []definition, names []string) []string {
+	out := remarked(c)
+	for _, x := range defined {
+		out = append(out, fmt.Sprintf("%s by %s: %s", x.Of, x.Tag, x.Formula))
+	}
+	for _, s := range c.Sides {
+		out = append(out, s.Name+": "+s.Basis)
+	}
+	for _, p := range pairs {
+		for _, text := range p.bases {
+			out = append(out, p.name+": intervals of "+text)
+		}
+		for _, text := range p.whys {
+			out = append(out, p.name+": no interval for "+text)
+		}
+	}
+	for _, f := range c.Facts {
+		if len(f.Known()) > 0 {
+			out = append(out, f.Label+": "+f.Each(names))
+		}
+	}
+	return out
 }
 
 // tallied counts the outcomes of a side.
@@ -112,8 +189,22 @@ func tallied(c compare.Comparison, i int) string {
 	return fmt.Sprintf("%s against %s, figures: %s.", c.Sides[i].Name, c.Sides[0].Name, strings.Join(parts, ", "))
 }
 
+// pair is one later side beside the first.
+type pair struct {
+	first, name string
+	table       table
+	bases       []string // what intervals rest on
+	whys        []string // why there is none, for which figures
+}
+
 func newPair(c compare.Comparison, i int) pair {
-	p := pair{First: c.Sides[0].Name, Name: c.Sides[i].Name}
+	p := pair{first: c.Sides[0].Name, name: c.Sides[i].Name}
+	was, is := columnHeads(p.first, p.name)
+	p.table.columns = columns("Figure", ">"+p.first, ">"+p.name, ">Ratio", ">95 % interval", "Outcome")
+	for k, head := range []string{"", was, is, "ratio", "95 % interval", ""} {
+		p.table.columns[k].text = &head
+	}
+	p.table.columns[0].tipped, p.table.columns[4].tipped, p.table.columns[5].toned = true, true, true
 	whys := map[string][]string{}
 	for _, r := range pairRows(c, i) {
 		a, b := r.Cells[0], r.Cells[i]
@@ -123,29 +214,44 @@ func newPair(c compare.Comparison, i int) pair {
 			}
 			return strconv.FormatFloat(*v, 'f', r.Metric.Decimals, 64)
 		}
-		row := pairRow{Label: r.Label, Doc: r.Metric.Doc,
-			Was: number(a.Value), Is: number(b.Value), Ratio: "-", Interval: "-", Outcome: string(b.Outcome), Basis: b.N}
+		ratio, interval := none, none
 		if b.Ratio != nil {
-			row.Ratio = plot.Times(*b.Ratio)
+			ratio = plot.Times(*b.Ratio)
 		}
 		if b.Low != nil {
-			row.Interval = plot.Times(*b.Low) + " to " + plot.Times(*b.High)
-			if b.N != "" && !slices.Contains(p.Bases, b.N) {
-				p.Bases = append(p.Bases, b.N)
+			interval = plot.Times(*b.Low) + " to " + plot.Times(*b.High)
+			if b.N != "" && !slices.Contains(p.bases, b.N) {
+				p.bases = append(p.bases, b.N)
 			}
 		}
 		if b.Why != "" {
 			if _, ok := whys[b.Why]; !ok {
-				p.Whys = append(p.Whys, b.Why)
+				p.whys = append(p.whys, b.Why)
 			}
-			whys[b.Why] = append(whys[b.Why], row.Label)
+			whys[b.Why] = append(whys[b.Why], r.Label)
 		}
-		p.Rows = append(p.Rows, row)
+		tone := map[compare.Outcome]string{compare.Better: "up", compare.Worse: "down"}[b.Outcome]
+		p.table.rows = append(p.table.rows, cells(cell{text: spans(r.Label), tip: r.Metric.Doc}, number(a.Value), number(b.Value), ratio,
+			cell{text: spans(interval), tip: b.N}, cell{text: spans(string(b.Outcome)), tone: tone, strong: tone != ""}))
 	}
-	for k, why := range p.Whys {
-		p.Whys[k] = fmt.Sprintf("%s: %s", some(whys[why]), why)
+	for k, why := range p.whys {
+		p.whys[k] = some(whys[why]) + ": " + why
 	}
 	return p
+}
+
+// show adds the table and what it rests on.
+func (p pair) show(s *section) {
+	s.text("")
+	s.add(everywhere, p.table)
+	for _, text := range p.bases {
+		s.text("intervals of " + text)
+		s.styled(inPage, "muted", "Intervals of "+text+".")
+	}
+	for _, text := range p.whys {
+		s.text("no interval for " + text)
+		s.styled(inPage, "muted", "No interval for "+text+".")
+	}
 }
 
 // pairRows are the rows that side i and the first one have part in. A label has
@@ -207,128 +313,6 @@ func mark(r compare.Ruling) string {
 	return "passed"
 }
 
-// CompareText writes a comparison for a terminal.
-func CompareText(w io.Writer, c compare.Comparison, rulings []compare.Ruling) error {
-	d, b := newCompared(c, rulings), &strings.Builder{}
-	if d.Banner != "" {
-		fmt.Fprintf(b, "%s\n\n", d.Banner)
-	}
-	fmt.Fprintf(b, "%s\n", d.Head)
-	for _, x := range d.Bases {
-		fmt.Fprintf(b, "  %s: %s\n", x.Label, x.Value)
-	}
-	for _, p := range d.Pairs {
-		fmt.Fprintln(b)
-		tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-		was, is := columnHeads(p.First, p.Name)
-		fmt.Fprintf(tw, "\t%s\t%s\tratio\t95 %% interval\t\n", was, is)
-		for _, r := range p.Rows {
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Label, r.Was, r.Is, r.Ratio, r.Interval, r.Outcome)
-		}
-		tw.Flush() // into a Builder, which never fails
-		for _, text := range p.Bases {
-			fmt.Fprintf(b, "intervals of %s\n", text)
-		}
-		for _, text := range p.Whys {
-			fmt.Fprintf(b, "no interval for %s\n", text)
-		}
-	}
-	fmt.Fprintln(b)
-	if len(d.Defined) > 0 {
-		fmt.Fprintf(b, "Not by perflab's definitions (docs/metrics.md):\n%s\n", definitionLines(d.Defined))
-	}
-	for _, text := range d.Warnings {
-		fmt.Fprintf(b, "warning: %s\n", text)
-	}
-	for _, text := range d.Notes {
-		fmt.Fprintf(b, "note: %s\n", text)
-	}
-	for _, r := range rulings {
-		fmt.Fprintf(b, "%s: %s, %s: %s\n", mark(r), r.Condition, r.Side, r.Text)
-	}
-	for _, text := range d.Verdict {
-		fmt.Fprintln(b, text)
-	}
-	return writeAll(w, b.String())
-}
-
-// CompareMarkdown writes a comparison as a comment on a pull request: what came
-// out first, then the table, and what is to be known of it folded.
-func CompareMarkdown(w io.Writer, c compare.Comparison, rulings []compare.Ruling) error {
-	d, m := newCompared(c, rulings), &mdWriter{}
-	for i, text := range d.Verdict {
-		if i == 0 {
-			m.para("**%s**", mdText(text))
-		} else {
-			m.para("%s", mdText(text))
-		}
-	}
-	if d.Banner != "" {
-		m.para("> **%s**", mdText(d.Banner))
-	}
-	if len(rulings) > 0 {
-		m.row("Condition", "Side", "Result", "Why")
-		m.row("---", "---", "---", "---")
-		for _, r := range rulings {
-			m.row(mdCode(r.Condition), mdText(r.Side), mdText(mark(r)), mdText(r.Text))
-		}
-		m.b.WriteString("\n")
-	}
-	m.para("%s", mdText(d.Head))
-	for _, p := range d.Pairs {
-		m.row("Figure", mdText(p.First), mdText(p.Name), "Ratio", "95 % interval", "Outcome")
-		m.row("---", "---:", "---:", "---:", "---:", "---")
-		for _, r := range p.Rows {
-			outcome := mdText(r.Outcome)
-			if r.Class() != "" {
-				outcome = "**" + outcome + "**"
-			}
-			m.row(mdText(r.Label), r.Was, r.Is, r.Ratio, r.Interval, outcome)
-		}
-		m.b.WriteString("\n")
-	}
-	m.folded(fmt.Sprintf("%s, %s", count(len(d.Warnings), "warning"), "what the figures rest on and what ran"), "text", d.fine())
-	return m.writeTo(w, d.Title)
-}
-
-// fine is what a Markdown comment folds away.
-func (d compared) fine() string {
-	var b strings.Builder
-	for _, text := range d.Warnings {
-		fmt.Fprintf(&b, "warning: %s\n", text)
-	}
-	for _, text := range d.Notes {
-		fmt.Fprintf(&b, "note: %s\n", text)
-	}
-	for _, x := range d.Defined {
-		fmt.Fprintf(&b, "%s by %s: %s\n", x.Of, x.Tag, x.Formula)
-	}
-	for _, x := range d.Bases {
-		fmt.Fprintf(&b, "%s: %s\n", x.Label, x.Value)
-	}
-	for _, p := range d.Pairs {
-		for _, text := range p.Bases {
-			fmt.Fprintf(&b, "%s: intervals of %s\n", p.Name, text)
-		}
-		for _, text := range p.Whys {
-			fmt.Fprintf(&b, "%s: no interval for %s\n", p.Name, text)
-		}
-	}
-	for _, f := range d.Facts {
-		if len(f.Known()) > 0 {
-			fmt.Fprintf(&b, "%s: %s\n", f.Label, f.Each(d.Names))
-		}
-	}
-	return b.String()
-}
-
-// CompareHTML writes a comparison as one page that needs no other file.
-func CompareHTML(w io.Writer, c compare.Comparison, rulings []compare.Ruling) error {
-	d := newCompared(c, rulings)
-	d.Facts = slices.DeleteFunc(slices.Clone(d.Facts), func(f compare.Fact) bool { return len(f.Known()) == 0 })
-	return page(w, "compare.html", d.Title, d)
-}
-
 // The elements of a JUnit file, as test reporters of CI systems read it.
 type (
 	junitSuite struct {
@@ -368,5 +352,8 @@ func JUnit(w io.Writer, c compare.Comparison, rulings []compare.Ruling) error {
 	if err != nil {
 		return fmt.Errorf("encode the JUnit file: %w", err)
 	}
-	return writeAll(w, xml.Header+string(b)+"\n")
+	if _, err := io.WriteString(w, xml.Header+string(b)+"\n"); err != nil {
+		return fmt.Errorf("write the JUnit file: %w", err)
+	}
+	return nil
 }

@@ -67,9 +67,9 @@ func comparedRuns(t *testing.T) (compare.Comparison, []compare.Ruling) {
 
 func TestCompareGolden(t *testing.T) {
 	c, rulings := comparedRuns(t)
-	golden(t, "compare.txt", func(w io.Writer) error { return CompareText(w, c, rulings) })
-	golden(t, "compare.md", func(w io.Writer) error { return CompareMarkdown(w, c, rulings) })
-	golden(t, "compare.html", func(w io.Writer) error { return CompareHTML(w, c, rulings) })
+	golden(t, "compare.txt", func(w io.Writer) error { return Text(w, Compare(c, rulings)) })
+	golden(t, "compare.md", func(w io.Writer) error { return Markdown(w, Compare(c, rulings)) })
+	golden(t, "compare.html", func(w io.Writer) error { return HTML(w, Compare(c, rulings)) })
 	golden(t, "compare.xml", func(w io.Writer) error { return JUnit(w, c, rulings) })
 }
 
@@ -77,9 +77,13 @@ func TestCompareGolden(t *testing.T) {
 func TestCompareEscapes(t *testing.T) {
 	c, rulings := comparedRuns(t)
 	c.Sides[1].Name = `<b>&"|`
-	for name, write := range map[string]func(io.Writer, compare.Comparison, []compare.Ruling) error{"html": CompareHTML, "xml": JUnit, "md": CompareMarkdown} {
+	d := Compare(c, rulings)
+	for name, write := range map[string]func(io.Writer) error{
+		"html": func(w io.Writer) error { return HTML(w, d) }, "md": func(w io.Writer) error { return Markdown(w, d) },
+		"xml": func(w io.Writer) error { return JUnit(w, c, rulings) },
+	} {
 		var b bytes.Buffer
-		if err := write(&b, c, rulings); err != nil {
+		if err := write(&b); err != nil {
 			t.Fatal(err)
 		}
 		if strings.Contains(strings.Split(b.String(), "<details")[0], "<b>&") {

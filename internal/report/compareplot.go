@@ -9,6 +9,17 @@ import (
 	"perflab/internal/result"
 )
 
+// ratioPlots draws each later side beside the first.
+func ratioPlots(c compare.Comparison) []plot.Plot {
+	var out []plot.Plot
+	for i := 1; i < len(c.Sides); i++ {
+		if p, ok := ratioPlot(c, i); ok {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // ratioPlot draws the ratio of each figure of side i to the first side, with
 // its interval, on a logarithmic axis around 1.
 func ratioPlot(c compare.Comparison, i int) (plot.Plot, bool) {

@@ -3,12 +3,10 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
@@ -26,9 +24,6 @@ type Curve struct {
 	Notes       []string
 	Facts       []Fact
 }
-
-// Fact is one thing to know of what ran.
-type Fact struct{ Label, Value string }
 
 // CurvePoint is the run at one load.
 type CurvePoint struct {
@@ -64,28 +59,6 @@ func (p *CurvePoint) met() string {
 		return "missed"
 	}
 	return "met"
-}
-
-// curve is a Curve prepared for a reader, its points in the order of load.
-type curve struct {
-	Curve
-	Banner   string
-	Findings []string
-	Columns  []string // of the page's table, beside load, verdict and rates
-	Rows     []curveRow
-	Remarks  []string // on single points
-	Plots    []plot.Plot
-}
-
-type curveRow struct {
-	Load, Name        string
-	Offered, Achieved string
-	Saturated, Void   bool
-	Pairs             []string // "p50/p99" of each family
-	Output, Failed    string
-	Cells             []cell // of Columns
-	SLO               string // "met", "missed", "" without SLOs
-	Verdict           string
 }
 
 // compatNote says whose definitions the figures are by.
@@ -132,67 +105,146 @@ func (c Curve) metrics() []result.Metric {
 	return out
 }
 
-func newCurve(c Curve) curve {
+// Document shows the points in the order of their load.
+func (c Curve) Document() Document {
 	c.Points = slices.Clone(c.Points)
 	slices.SortStableFunc(c.Points, func(a, b CurvePoint) int { return cmp.Compare(a.X, b.X) })
 	c.Axis, c.Title = cmp.Or(c.Axis, "Load"), cmp.Or(c.Title, "Latency and throughput over load")
 	if c.Percentiles == nil {
 		c.Percentiles = []float64{99}
 	}
-	d := curve{Curve: c, Findings: c.findings()}
 	sim, predicted, compat := false, false, false
-	metrics := c.metrics()
-	for _, m := range metrics {
-		d.Columns = append(d.Columns, m.Label)
-	}
+	var remarks []string
 	for i := range c.Points {
 		p := &c.Points[i]
 		sim, predicted = sim || p.Summary.Simulated, predicted || p.Summary.Predicted
 		compat = compat || p.Summary.Compat != ""
-		d.Rows = append(d.Rows, c.row(p, metrics))
-		d.Remarks = append(d.Remarks, p.remarks()...)
+		remarks = append(remarks, p.remarks()...)
 	}
+	notes := c.Notes
 	if compat {
-		d.Notes = append(slices.Clone(d.Notes), compatNote)
+		notes = append(slices.Clone(notes), compatNote)
 	}
-	d.Banner = simulatedBanner(sim, predicted)
-	d.Plots = CurvePlots(c)
+	d := newDocument(c.Title, simulatedBanner(sim, predicted), c.Title)
+	d.body.styledEach(inDocument, "lead", c.findings()...)
+	var bounds list
+	for _, slo := range c.SLOs {
+		bounds.items = append(bounds.items, spans(code(slo.String())))
+	}
+	d.body.add(inPage, bounds)
+	d.body.section("plots", "Plots").figures(inPage, func() []plot.Plot { return CurvePlots(c) })
+	figures := d.body.part(everywhere, section{id: "figures", page: "Figures", listed: true})
+	figures.add(inText|inMarkdown, c.table())
+	figures.add(inPage, c.pageTable())
+	figures.list(inMarkdown, slices.Concat(remarks, notes)...)
+	figures.list(inPage, remarks...)
+	figures.styledEach(inPage, "note", notes...)
+	figures.text(slices.Concat(remarks, notes, c.findings())...)
+	if len(c.Facts) > 0 {
+		t := factTable(c.Facts)
+		t.class = "few"
+		d.body.section("ran", "What Ran").add(inDocument, t)
+	}
 	return d
 }
 
-// row lays a point out. The figures of a void one are shown on the page, marked
-// as such; a table of plain text, which cannot mark them, has none.
-func (c Curve) row(p *CurvePoint, metrics []result.Metric) curveRow {
-	figure := func(name string, format func(float64) string) string {
-		if v, ok := p.Summary.Figures[name]; ok && !p.Void {
-			return format(v)
+// table has the median and the percentiles of each latency in one column. It has
+// no figures of a void point, since plain text cannot mark them.
+func (c Curve) table() table {
+	t := table{right: true, columns: columns("load", ">offered req/s", ">achieved req/s", ">output tok/s")}
+	add := func(head string) { t.columns = append(t.columns, column{head: spans(head), right: true}) }
+	for _, f := range c.families() {
+		add(fmt.Sprintf("%s %s ms", f.label, strings.Replace(strings.Join(c.stats(), "/"), "median", "p50", 1)))
+	}
+	add("failed")
+	add("verdict")
+	if len(c.SLOs) > 0 {
+		add("SLO")
+	}
+	for i := range c.Points {
+		p := &c.Points[i]
+		figure := func(name string, format func(float64) string) string {
+			if v, ok := p.Summary.Figures[name]; ok && !p.Void {
+				return format(v)
+			}
+			return none
 		}
-		return "-"
+		offered, achieved := p.rates()
+		if p.Saturated && !p.Void {
+			achieved += " (saturated)"
+		}
+		r := texts(p.Load, offered, achieved, figure("output_throughput", rate))
+		for _, f := range c.families() {
+			var parts []string
+			for _, s := range c.stats() {
+				parts = append(parts, figure(s+"_"+f.name+"_ms", millis))
+			}
+			r.cells = append(r.cells, cell{text: spans(strings.Join(parts, "/"))})
+		}
+		r.cells = append(r.cells, texts(number(&p.Summary, metric("failed")), p.verdict()).cells...)
+		if len(c.SLOs) > 0 {
+			r.cells = append(r.cells, cell{text: spans(p.met())})
+		}
+		t.rows = append(t.rows, r)
 	}
-	r := curveRow{
-		Load: p.Load, Name: p.Name, Offered: "-", Achieved: "-", Saturated: p.Saturated, Void: p.Void, Verdict: p.verdict(),
-		Output: figure("output_throughput", rate), Failed: number(&p.Summary, metric("failed")),
+	return t
+}
+
+// pageTable has a column a figure. The figures of a void point are marked.
+func (c Curve) pageTable() table {
+	t := table{columns: []column{{head: spans("Load"), class: "load"}}}
+	if len(c.SLOs) > 0 {
+		t.columns = append(t.columns, columns("SLOs")...)
 	}
+	t.columns = append(t.columns, columns("Verdict", ">Offered (req/s)", ">Achieved (req/s)")...)
+	metrics := c.metrics()
+	for _, m := range metrics {
+		t.columns = append(t.columns, column{head: spans(m.Label), right: true})
+	}
+	for i := range t.columns {
+		t.columns[i].wrap = t.columns[i].right
+	}
+	t.columns = append(t.columns, column{head: spans("Run"), class: "run"})
+	for i := range c.Points {
+		p := &c.Points[i]
+		r := cells(p.Load)
+		if p.Void {
+			r.class = "void"
+		}
+		if len(c.SLOs) > 0 {
+			met := p.met()
+			r.cells = append(r.cells, cell{text: spans(toned(map[string]string{"met": "up", "missed": "down"}[met], met))})
+		}
+		offered, achieved := p.rates()
+		rate := cell{text: spans(achieved)}
+		if p.Saturated {
+			rate.beside = "saturated"
+		}
+		verdict := cell{}
+		if text := p.verdict(); text != "" {
+			verdict.text = spans(tag(text, text))
+		}
+		r.cells = append(r.cells, verdict, cell{text: spans(offered)}, rate)
+		for _, m := range metrics {
+			k := oldNewCell(&p.Summary, m)
+			r.cells = append(r.cells, cell{text: spans(k.Value), beside: k.Interval})
+		}
+		r.cells = append(r.cells, cell{text: spans(code(p.Name))})
+		t.rows = append(t.rows, r)
+	}
+	return t
+}
+
+// rates are the requests per second offered and achieved.
+func (p *CurvePoint) rates() (offered, achieved string) {
+	offered, achieved = none, none
 	if p.Offered > 0 {
-		r.Offered = rate(p.Offered)
+		offered = rate(p.Offered)
 	}
 	if !p.Void {
-		r.Achieved = rate(p.Achieved)
+		achieved = rate(p.Achieved)
 	}
-	for _, f := range c.families() {
-		var parts []string
-		for _, s := range c.stats() {
-			parts = append(parts, figure(s+"_"+f.name+"_ms", millis))
-		}
-		r.Pairs = append(r.Pairs, strings.Join(parts, "/"))
-	}
-	for _, m := range metrics {
-		r.Cells = append(r.Cells, newCell(&p.Summary, m))
-	}
-	if len(c.SLOs) > 0 {
-		r.SLO = p.met()
-	}
-	return r
+	return offered, achieved
 }
 
 // remarks say what a point missed and why its figures are doubtful.
@@ -283,91 +335,4 @@ func (c Curve) holds() string {
 		return fmt.Sprintf("Every SLO holds at every load whose run can be believed, up to %s.", last)
 	}
 	return fmt.Sprintf("Every SLO holds at every load that was measured, up to %s.", last)
-}
-
-// CurveText writes a curve as a table for a terminal.
-func CurveText(w io.Writer, c Curve) error {
-	d, b := newCurve(c), &strings.Builder{}
-	if d.Banner != "" {
-		fmt.Fprintf(b, "%s\n\n", d.Banner)
-	}
-	tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	d.table(func(cells []string) { fmt.Fprintln(tw, strings.Join(cells, "\t")+"\t") })
-	tw.Flush() // into a Builder, which never fails
-	for _, text := range slices.Concat(d.Remarks, d.Notes, d.Findings) {
-		fmt.Fprintln(b, text)
-	}
-	return writeAll(w, b.String())
-}
-
-// table gives the rows of the curve's table as plain text, head first.
-func (d curve) table(row func([]string)) {
-	head := []string{"load", "offered req/s", "achieved req/s", "output tok/s"}
-	for _, f := range d.families() {
-		head = append(head, fmt.Sprintf("%s %s ms", f.label, strings.Replace(strings.Join(d.stats(), "/"), "median", "p50", 1)))
-	}
-	head = append(head, "failed", "verdict")
-	if len(d.SLOs) > 0 {
-		head = append(head, "SLO")
-	}
-	row(head)
-	for _, r := range d.Rows {
-		achieved := r.Achieved
-		if r.Saturated && !r.Void {
-			achieved += " (saturated)"
-		}
-		cells := append([]string{r.Load, r.Offered, achieved, r.Output}, r.Pairs...)
-		cells = append(cells, r.Failed, r.Verdict)
-		if len(d.SLOs) > 0 {
-			cells = append(cells, r.SLO)
-		}
-		row(cells)
-	}
-}
-
-// CurveMarkdown writes a curve as a document without plots, which would be
-// files: CurvePlots has them.
-func CurveMarkdown(w io.Writer, c Curve) error {
-	d, m := newCurve(c), &mdWriter{}
-	if d.Banner != "" {
-		m.para("> **%s**", mdText(d.Banner))
-	}
-	m.heading(1, d.Title)
-	for _, text := range d.Findings {
-		m.para("**%s**", mdText(text))
-	}
-	n := 0
-	d.table(func(cells []string) {
-		for i := range cells {
-			cells[i] = mdText(cells[i])
-		}
-		m.row(cells...)
-		if n++; n == 1 {
-			m.row("---" + strings.Repeat(" | ---:", len(cells)-1))
-		}
-	})
-	m.b.WriteString("\n")
-	m.list("-", slices.Concat(d.Remarks, d.Notes)...)
-	m.facts(d.Facts)
-	return m.writeTo(w, d.Title)
-}
-
-// facts writes what ran as a table.
-func (m *mdWriter) facts(facts []Fact) {
-	if len(facts) == 0 {
-		return
-	}
-	m.heading(2, "What Ran")
-	m.row("Item", "Value")
-	m.row("---", "---")
-	for _, f := range facts {
-		m.row(mdText(f.Label), mdCode(f.Value))
-	}
-}
-
-// CurveHTML writes a curve as one page that needs no other file, with its
-// plots.
-func CurveHTML(w io.Writer, c Curve) error {
-	d := newCurve(c)
-	return page(w, "curve.html", d.Title, d)
 }

@@ -1,283 +1,233 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"perflab/internal/report/plot"
-	"perflab/internal/result"
-	"perflab/internal/tune"
 )
 
-// document is a study prepared for a reader: all forms render it, so that
-// they cannot disagree.
-type document struct {
-	study
-	Banner     string
-	Warnings   []string // what to know before believing the conclusion
-	Deploy     string   // how the recommended command is deployed
-	HowTo      string   // what the command alone does not do
-	Caveats    []string // notes of the recommended trial
-	Software   []software
-	Script     string // starts every replica, where the command alone does not
-	Command    string // recommended
-	From, To   string // objective of baseline and recommended
-	Gain       string
-	Comparison []comparison
-	Survey     *survey         // in place of the comparison
-	Race       *race           // of strategy race: in place of the stages
-	Defined    []result.Metric // figures of the comparison
-	Doubts     []string        // runs of the comparison whose verdict is not sound
-	Remarks    []string
-	Metric     result.Metric
-	Sections   []section
-	Options    []option
-	Others     []other
-	Cost       []figure
-	Plots      []plot.Plot
-	Extra      []plot.Plot // of one run
-	ExtraOf    string      // whose they are
-	Repeat     string
+// Document is a report for a reader: sections of paragraphs, tables, figures and
+// blocks of text. What is not for every form says for which it is. Text,
+// Markdown and HTML write it.
+type Document struct {
+	body    section
+	banner  string // above everything else
+	subject string // names the document in errors
+	bare    form   // forms that begin with neither banner nor title
+	tail    int    // empty lines after the end of a page
 }
 
-// survey is the table of a study that measured a list: the objective of every
-// configuration under every workload.
-type survey struct {
-	Workloads []string
-	Rows      []surveyed
+func newDocument(title, banner, subject string) Document {
+	return Document{body: section{level: 1, title: title}, banner: banner, subject: subject}
 }
 
-type surveyed struct {
-	Name    string
-	Figures []string
-	Best    bool
+// form is a set of the forms of a document.
+type form uint8
+
+const (
+	inText form = 1 << iota
+	inMarkdown
+	inPage
+	inDocument = inMarkdown | inPage
+	everywhere = inText | inDocument
+)
+
+// block is one of the types below.
+type block any
+
+// item is a block with the forms that it is for.
+type item struct {
+	in    form
+	block block
+	tight bool // a page does not end the line after it
 }
 
-// comparison is one workload of the conclusion's table.
-type comparison struct {
-	Workload string
-	Rows     []comparedRow
-	Gain     string
-	Tone     string // up, down
+// section is a part of a document under a heading. In a form for which none of
+// its blocks has anything it is left out, its heading with it.
+type section struct {
+	level   int // of the heading, from 1
+	id      string
+	title   string
+	page    string // title on a page, where it is another
+	listed  bool   // among the contents of a page
+	entry   string // there, where it is another than the title
+	element string // that holds it on a page: section, article
+	class   string // of that element
+	labels  []span // beside the title, on a page
+	suffix  string // of the title, in Markdown
+	tight   bool   // a page does not end the line after the heading
+	items   []item
 }
 
-// comparedRow is one figure on both sides.
-type comparedRow struct{ Label, Baseline, Recommended string }
-
-// option is a row of the summary of options.
-type option struct {
-	Stage, Change, From, To, Gain string
-	Better, Worse                 bool
-}
-
-// other is a further workload measured on baseline and recommended.
-type other struct {
-	Workload, Text      string
-	Baseline, Optimized side
-	Gain                string
-}
-
-// side is one half of an other.
-type side struct {
-	Command, Deploy string
-	Run             *runView
-}
-
-// Heading is the document's title.
-func (d document) Heading() string { return cmp.Or(d.Title, d.Name, "Study") }
-
-// Sentence is the verdict as a sentence.
-func (d document) Sentence() string { return d.sentence(d.Verdict) }
-
-// Goal is what the study improved, for the reader.
-func (d document) Goal() string {
-	return strings.TrimSuffix(cmp.Or(d.Objective.Goal, d.Metric.Label), ".")
-}
-
-// PrimaryTitle is the workload that the search was judged by, or all that were
-// weighed.
-func (d document) PrimaryTitle() string {
-	if !d.weighed() {
-		return d.workload(d.primary)
+// section begins a part under a title in words, which a page writes in lower
+// case and lists in its contents.
+func (s *section) section(id, title string) *section {
+	page := title
+	if title != "" {
+		page = title[:1] + strings.ToLower(title[1:])
 	}
-	var titles []string
-	for _, w := range d.Workloads {
-		if d.Objective.Weights[w.Name] > 0 {
-			titles = append(titles, d.workload(w.Name))
+	return s.part(everywhere, section{id: id, title: title, page: page, listed: true})
+}
+
+// part begins a part as it is described.
+func (s *section) part(in form, p section) *section {
+	p.level = s.level + 1
+	s.add(in, &p)
+	return &p
+}
+
+func (s *section) add(in form, b block) { s.items = append(s.items, item{in: in, block: b}) }
+
+// joined makes a page go on in the same line after the block added last.
+func (s *section) joined() { s.items[len(s.items)-1].tight = true }
+
+// text adds lines for a terminal.
+func (s *section) text(lines ...string) {
+	for _, l := range lines {
+		s.add(inText, verbatim(l+"\n"))
+	}
+}
+
+func (s *section) textf(format string, args ...any) { s.text(fmt.Sprintf(format, args...)) }
+
+// para adds a paragraph for documents; see spans for its parts.
+func (s *section) para(parts ...any) { s.add(inDocument, para{text: spans(parts...)}) }
+
+// styled adds a paragraph of a class: lead, note, muted, result.
+func (s *section) styled(in form, class string, parts ...any) {
+	s.add(in, para{class, spans(parts...)})
+}
+
+// styledEach adds a paragraph for each text.
+func (s *section) styledEach(in form, class string, texts ...string) {
+	for _, t := range texts {
+		s.styled(in, class, t)
+	}
+}
+
+// list adds a list of plain texts.
+func (s *section) list(in form, texts ...string) {
+	l := list{}
+	for _, t := range texts {
+		l.items = append(l.items, spans(t))
+	}
+	s.add(in, l)
+}
+
+// The blocks.
+type (
+	// verbatim is text for a terminal as it stands.
+	verbatim string
+
+	// para is a paragraph. In Markdown one of class lead is bold and a note is
+	// quoted.
+	para struct {
+		class string
+		text  []span
+	}
+
+	// list is a list of points, or a numbered one. On a page, items of lines end
+	// their line.
+	list struct {
+		numbered, lines bool
+		items           [][]span
+	}
+
+	// figures are plots. They are drawn when a form shows them.
+	figures func() []plot.Plot
+
+	// pre is a block of text, or commands to copy. With a summary it opens on a
+	// click.
+	pre struct {
+		commands bool
+		text     string
+		summary  string
+		open     bool   // already
+		bare     bool   // no code element on a page
+		after    []span // under it on a page, within what opens
+	}
+
+	// tiles are the figures that a reader of a page looks for first.
+	tiles []tile
+
+	// terms are names with what is to be said of each.
+	terms []term
+
+	// banner says above what follows that it is simulated. A page has one at its
+	// top.
+	banner string
+
+	// gap is an empty line of a page's source.
+	gap struct{}
+)
+
+// tile is a figure with what stands small under it.
+type tile struct {
+	label, value, beside string
+	tone                 *string // class on a page
+}
+
+// term is a name with its text; tone is up or down for good or bad news.
+type term struct {
+	name, text, tone string
+	in               form
+}
+
+// figures adds plots to a section.
+func (s *section) figures(in form, draw func() []plot.Plot) { s.add(in, figures(draw)) }
+
+// span is a piece of a line.
+type span struct {
+	kind  spanKind
+	text  string
+	class string // of a tag
+	href  string
+	inner []span // of what is small or bold
+}
+
+type spanKind int
+
+const (
+	plainSpan spanKind = iota
+	codeSpan
+	wordSpan // words of ours, which need no escaping on a page
+	boldSpan
+	smallSpan // on a page
+	tagSpan   // on a page in a frame of its class
+	linkSpan  // on a page
+	breakSpan // a new line
+)
+
+// words are some of our own, which a page shows as they are.
+func words(s string) span { return span{kind: wordSpan, text: s} }
+
+func code(s string) span     { return span{kind: codeSpan, text: s} }
+func bold(parts ...any) span { return span{kind: boldSpan, inner: spans(parts...)} }
+
+// toned is text of a class.
+func toned(class, text string) span { return span{kind: tagSpan, class: class, text: text} }
+
+func small(parts ...any) span     { return span{kind: smallSpan, inner: spans(parts...)} }
+func tag(class, text string) span { return span{kind: tagSpan, class: "tag " + class, text: text} }
+func link(href, text string) span { return span{kind: linkSpan, href: href, text: text} }
+func newLine() span               { return span{kind: breakSpan} }
+
+// spans makes a line of strings, which are plain text, of spans, and of lines of
+// both.
+func spans(parts ...any) []span {
+	var out []span
+	for _, p := range parts {
+		switch p := p.(type) {
+		case string:
+			out = append(out, span{text: p})
+		case span:
+			out = append(out, p)
+		case []span:
+			out = append(out, p...)
+		default:
+			panic(fmt.Sprintf("report: %T is no part of a line", p))
 		}
 	}
-	return strings.Join(titles, " and ") + ", weighed"
-}
-
-// Lost reports whether the recommendation is worse than the baseline.
-func (d document) Lost() bool {
-	return d.Recommended != nil && d.Recommended.Gain != nil && *d.Recommended.Gain < 0
-}
-
-func newDocument(s result.Study, o Options) document {
-	x := index(s)
-	x.style = o.style(x.objective)
-	d := document{study: x, Metric: x.objective, Repeat: o.Repeat}
-	d.Banner = simulatedBanner(x.Simulated, x.Predicted)
-	d.Warnings = x.warnings()
-	if r := s.Recommended; r != nil {
-		d.Command, d.Deploy = wrapCommand(r.Command), x.deployed(r.Trial, r.Replicas)
-		if r.Replicas > 1 {
-			d.HowTo = fmt.Sprintf("The command starts one replica. Start it %d times, each on %s, and spread the requests over them.", r.Replicas, x.own(r.Trial))
-			d.Script = wrapScript(x.script(r))
-		}
-		if t := x.trials[r.Trial]; t != nil {
-			d.Caveats = t.Notes
-		}
-		d.To, d.Gain = quantity(r.Summary, x.objective), x.gain(r.Gain)
-		d.Extra, d.ExtraOf = o.Extra, x.name(r.Trial)+" under "+x.workload(x.primary)
-	}
-	if x.Baseline != nil {
-		d.From = quantity(s.Baseline.Summary, x.objective)
-	}
-	d.Software = x.software()
-	d.Defined = x.compared(o)
-	d.Comparison, d.Doubts = x.compare(d.Defined)
-	d.Remarks = x.remarks()
-	d.Race = x.raced()
-	d.Sections = x.sections()
-	d.Options = x.options()
-	d.Others = x.others()
-	d.Cost = x.cost()
-	if d.Race == nil { // the chapters of a race have their own
-		d.Plots = Plots(s)
-	}
-	if x.survey() {
-		d.Survey = x.surveyed()
-	}
-	return d
-}
-
-// surveyed builds the table of a survey.
-func (x study) surveyed() *survey {
-	s := &survey{}
-	for _, l := range x.Workloads {
-		s.Workloads = append(s.Workloads, x.workload(l.Name))
-	}
-	for _, t := range x.Trials {
-		row := surveyed{Name: x.name(t.ID), Best: x.role(t.ID) != ""}
-		for _, l := range x.Workloads {
-			text := statusWord(t.Status)
-			for i := range t.Runs {
-				if t.Runs[i].Workload == l.Name && t.Status == tune.Measured {
-					text = number(&t.Runs[i].Summary, x.objective)
-				}
-			}
-			row.Figures = append(row.Figures, text)
-		}
-		s.Rows = append(s.Rows, row)
-	}
-	return s
-}
-
-// warnings says what the conclusion lacks.
-func (x study) warnings() []string {
-	var w []string
-	if x.Partial {
-		w = append(w, "Partial: the study was stopped or is still running; the conclusion is of what was measured so far.")
-	}
-	switch {
-	case x.survey():
-		w = append(w, "A survey: each configuration was launched once, and none is measured as an improvement of another.")
-	case x.Race != nil && x.Confirmed: // the gain says of how many launches it is
-	case x.Recommended == nil || x.Baseline == nil || x.Recommended.Trial == x.Baseline.Trial:
-	case x.Confirmed:
-		w = append(w, fmt.Sprintf("Confirmed: baseline and recommendation were launched again on fresh seeds after the search; the comparison shows those launches (trials #%d and #%d).", x.Baseline.Trial, x.Recommended.Trial))
-	default:
-		w = append(w, "Not confirmed: each side of the comparison is a single launch from the search and was not measured again.")
-	}
-	return w
-}
-
-// compared chooses the metrics of the comparison. Latencies stand beside
-// throughput because one is often bought with the other.
-func (x study) compared(o Options) []result.Metric {
-	names := o.Figures
-	if names == nil {
-		names = []string{x.objective.Name, "mean_ttft_ms", "mean_tpot_ms", "output_throughput"}
-		for _, slo := range x.Objective.SLOs {
-			end := strings.IndexAny(slo, " <>=")
-			if end <= 0 || strings.HasPrefix(slo, accuracyBound) {
-				continue // accuracy is no figure of a run
-			}
-			names = append(names, slo[:end])
-		}
-		names = append(names, x.spent()...)
-	}
-	var metrics []result.Metric
-	for _, n := range names {
-		if m := x.metric(n); !slices.ContainsFunc(metrics, func(k result.Metric) bool { return k.Name == m.Name }) {
-			metrics = append(metrics, m)
-		}
-	}
-	return metrics
-}
-
-// compare builds the conclusion's table, and names its runs that are in doubt.
-func (x study) compare(metrics []result.Metric) (rows []comparison, doubts []string) {
-	for _, c := range x.Cases {
-		row := comparison{Workload: x.workload(c.Workload)}
-		row.Gain, row.Tone = x.caseGain(c)
-		for _, m := range metrics {
-			row.Rows = append(row.Rows, comparedRow{m.Label, number(c.Baseline, m), number(c.Recommended, m)})
-		}
-		rows = append(rows, row)
-		if !x.kept() {
-			doubts = append(doubts, doubt(row.Workload+", baseline", c.Baseline)...)
-		}
-		doubts = append(doubts, doubt(row.Workload+", recommended", c.Recommended)...)
-	}
-	return rows, doubts
-}
-
-func doubt(who string, s *result.Summary) []string {
-	if s == nil {
-		return nil
-	}
-	var d []string
-	for _, c := range unsound(s.Verdict) {
-		d = append(d, fmt.Sprintf("%s: %s (%s)", who, c.Text, c.Status))
-	}
-	return d
-}
-
-// unsound are the checks of a verdict that a reader must know.
-func unsound(v result.Verdict) []result.Check {
-	var c []result.Check
-	for _, k := range v.Checks {
-		if k.Status != result.Sound {
-			c = append(c, k)
-		}
-	}
-	return c
-}
-
-// remarks are the study's notes after those that hold for its kind.
-func (x study) remarks() []string {
-	r := slices.Clone(x.Notes)
-	if x.Strategy == "staged" {
-		r = append(r, "The search is greedy: each stage keeps its best candidate, so combinations that were never tried may be better.")
-	}
-	r = append(r, "The figures hold for the hardware, engine versions and workloads named below.")
-	if x.objective.Name == "total_token_throughput" {
-		r = append(r, "Total token throughput counts prompt tokens too; compare it within a workload, not between workloads.")
-	}
-	return r
-}
-
-// wrapScript breaks the lines of a script as wrapCommand does one.
-func wrapScript(script string) string {
-	files, script := splitFiles(script)
-	lines := strings.Split(script, "\n")
-	for i := range lines {
-		lines[i] = wrapCommand(lines[i])
-	}
-	return files + strings.Join(lines, "\n")
+	return out
 }

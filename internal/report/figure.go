@@ -13,10 +13,19 @@ import (
 // missing stands where a figure is absent.
 const missing = "n/a"
 
-// figure is one printed figure.
-type figure struct {
-	Label string // with its unit: "Mean TPOT (ms)"
-	Value string
+// none stands in a table where there is nothing to say.
+const none = "-"
+
+// Fact is one thing to know, with its name.
+type Fact struct{ Label, Value string }
+
+// factTable is a table of facts.
+func factTable(facts []Fact) table {
+	t := table{columns: columns("Item", "Value")}
+	for _, f := range facts {
+		t.rows = append(t.rows, cells(f.Label, code(f.Value)))
+	}
+	return t
 }
 
 // value is a figure of a summary, and whether it is there.

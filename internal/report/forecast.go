@@ -24,7 +24,7 @@ func ForecastJSON(w io.Writer, f forecast.Table) error {
 	if err != nil {
 		return fmt.Errorf("encode the predictions: %w", err)
 	}
-	return writeAll(w, string(b)+"\n")
+	return oldWriteAll(w, string(b)+"\n")
 }
 
 const forecastBanner = "SIMULATED: predicted in virtual time by a model of engine and hardware. No server ran and no GPU was used."

@@ -29,7 +29,7 @@ type forecastCells struct {
 	GPUs    string
 	Refused bool
 	Front   bool
-	Figures []cell
+	Figures []oldCell
 	KV      string
 	Preempt string
 	SLO     string
@@ -77,7 +77,7 @@ func (f *forecastTable) pageCells(r *forecast.Row, columns []forecastColumn) for
 		return out
 	}
 	for _, col := range columns {
-		v := cell{Value: "-"}
+		v := oldCell{Value: "-"}
 		if e, ok := col.of(r); ok {
 			v.Value, v.Interval = estimate(e, col.metric)
 		}

@@ -34,7 +34,7 @@ func ForecastText(w io.Writer, t forecast.Table) error {
 	for _, note := range f.Notes {
 		fmt.Fprintln(b, note)
 	}
-	return writeAll(w, b.String())
+	return oldWriteAll(w, b.String())
 }
 
 // single lists the figures of the only row.

@@ -8,11 +8,11 @@ import (
 
 // grid is a table that every form renders alike.
 type grid struct {
-	Columns []column
+	Columns []oldColumn
 	Rows    []gridRow
 }
 
-type column struct {
+type oldColumn struct {
 	Head   string
 	Number bool // right-aligned
 	Wide   bool // sentences
@@ -32,18 +32,18 @@ type entry struct {
 	Code  bool
 }
 
-// columns makes columns of heads; one that begins with ">" is of numbers, with
+// oldColumns makes columns of heads; one that begins with ">" is of numbers, with
 // "=" of sentences.
-func columns(heads ...string) []column {
-	var c []column
+func oldColumns(heads ...string) []oldColumn {
+	var c []oldColumn
 	for _, h := range heads {
-		c = append(c, column{strings.TrimLeft(h, ">="), strings.HasPrefix(h, ">"), strings.HasPrefix(h, "=")})
+		c = append(c, oldColumn{strings.TrimLeft(h, ">="), strings.HasPrefix(h, ">"), strings.HasPrefix(h, "=")})
 	}
 	return c
 }
 
-// row makes a row of plain texts; what is empty shows as "-".
-func row(texts ...string) gridRow {
+// oldRow makes a row of plain texts; what is empty shows as "-".
+func oldRow(texts ...string) gridRow {
 	var r gridRow
 	for _, t := range texts {
 		if t == "" {
@@ -53,9 +53,6 @@ func row(texts ...string) gridRow {
 	}
 	return r
 }
-
-// none stands in a table of a race where there is no figure.
-const none = "-"
 
 // toned marks one cell of a row.
 func (r gridRow) toned(i int, tone string) gridRow {

@@ -54,7 +54,7 @@ const notRecorded = "not recorded"
 
 // importedFacts says what the file tells of a run besides its figures. Labels
 // that have no meaning to us follow under their own names.
-func importedFacts(h result.Header) []figure {
+func importedFacts(h result.Header) []Fact {
 	i := h.Imported
 	if i == nil {
 		return nil
@@ -64,19 +64,19 @@ func importedFacts(h result.Header) []figure {
 		{result.LabelHardware, "Hardware"}, {result.LabelGPUs, "GPUs"}, {result.LabelNodes, "Nodes"}, {result.LabelDataset, "Dataset"},
 		{result.LabelBenchCommand, "Benchmark command"}, {result.LabelFailed, "Failures"},
 	}
-	f := []figure{{"Imported from", sourceOf(i)}, {"Section", strings.Join(i.Section, " / ")}}
+	f := []Fact{{"Imported from", sourceOf(i)}, {"Section", strings.Join(i.Section, " / ")}}
 	rest := maps.Clone(i.Labels)
 	delete(rest, result.LabelRate) // under Request rate
 	delete(rest, result.LabelLimit)
 	for _, k := range known {
-		f = append(f, figure{k.label, i.Labels[k.key]})
+		f = append(f, Fact{k.label, i.Labels[k.key]})
 		delete(rest, k.key)
 	}
 	for _, k := range slices.Sorted(maps.Keys(rest)) {
-		f = append(f, figure{"Label " + k, rest[k]})
+		f = append(f, Fact{"Label " + k, rest[k]})
 	}
 	for _, k := range slices.Sorted(maps.Keys(i.Other)) {
-		f = append(f, figure{"Also in the file: " + k, i.Other[k]})
+		f = append(f, Fact{"Also in the file: " + k, i.Other[k]})
 	}
 	return f
 }
@@ -130,25 +130,29 @@ func explained(m result.Metric, tag result.Definition) definition {
 	return d
 }
 
-// definitionsText is the lines under the block of an imported run.
-func definitionsText(s *result.Summary) string {
-	all := definitions(s)
+// definitionLines name each definition under a heading, for a terminal.
+func definitionLines(all []definition) []string {
 	if len(all) == 0 {
-		return ""
+		return nil
 	}
-	return "Not by perflab's definitions (docs/metrics.md):\n" + definitionLines(all)
-}
-
-func definitionLines(all []definition) string {
 	width := 0
 	for _, d := range all {
 		width = max(width, len(d.Of))
 	}
-	var b strings.Builder
+	lines := []string{"Not by perflab's definitions (docs/metrics.md):"}
 	for _, d := range all {
-		fmt.Fprintf(&b, "  %-*s  %s: %s\n", width, d.Of, d.Tag, d.Formula)
+		lines = append(lines, fmt.Sprintf("  %-*s  %s: %s", width, d.Of, d.Tag, d.Formula))
 	}
-	return b.String()
+	return lines
+}
+
+// definitionTable has a row for each definition.
+func definitionTable(all []definition) table {
+	t := table{columns: columns("Figure", "Definition", "Formula", "Clients")}
+	for _, d := range all {
+		t.rows = append(t.rows, cells(d.Of, code(d.Tag), code(d.Formula), d.Clients))
+	}
+	return t
 }
 
 // tagged is the label of a figure with the definition it is by, where that is
@@ -159,6 +163,3 @@ func tagged(label string, d result.Definition) string {
 	}
 	return label + ", " + string(d)
 }
-
-// Origin says where an imported run came from; "" for a run of ours.
-func (r run) Origin() string { return origin(r.Header) }

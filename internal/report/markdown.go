@@ -4,76 +4,227 @@ import (
 	"fmt"
 	"html"
 	"io"
-	"perflab/internal/report/plot"
 	"strings"
 	"unicode"
+
+	"perflab/internal/report/plot"
 )
 
-// mdWriter writes GitHub Markdown that MkDocs renders too: pipe tables, fenced
-// code, and <details> that hold nothing but fenced code.
-type mdWriter struct {
-	b strings.Builder
-}
-
-// writeTo hands the document over.
-func (m *mdWriter) writeTo(w io.Writer, what string) error {
-	text := strings.TrimRight(m.b.String(), "\n") + "\n"
-	if _, err := io.WriteString(w, text); err != nil {
-		return fmt.Errorf("write %s as Markdown: %w", what, err)
+// Markdown writes a document as GitHub Markdown that MkDocs renders too: pipe
+// tables, fenced code, and <details> that hold nothing but fenced code. It refers
+// to plots/NAME.svg for each plot.
+func Markdown(w io.Writer, d Document) error {
+	var m markdownWriter
+	if d.bare&inMarkdown == 0 {
+		m.banner(d.banner)
+		m.heading(1, mdText(d.body.title))
+	}
+	m.items(d.body.items)
+	if _, err := io.WriteString(w, strings.TrimRight(m.b.String(), "\n")+"\n"); err != nil {
+		return fmt.Errorf("write %s as Markdown: %w", d.subject, err)
 	}
 	return nil
 }
 
-// para writes a paragraph; the arguments are Markdown already.
-func (m *mdWriter) para(format string, args ...any) {
-	m.b.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n\n")
+type markdownWriter struct{ b strings.Builder }
+
+func (m *markdownWriter) items(all []item) {
+	for _, it := range all {
+		if it.in&inMarkdown != 0 {
+			m.block(it.block)
+		}
+	}
 }
 
-func (m *mdWriter) heading(level int, text string) {
-	m.para("%s %s", strings.Repeat("#", level), mdText(text))
+// line writes Markdown and an empty line.
+func (m *markdownWriter) line(text string) {
+	if text = strings.TrimRight(text, " "); text != "" {
+		m.b.WriteString(text + "\n\n")
+	}
 }
 
-// list writes items of plain text.
-func (m *mdWriter) list(mark string, items ...string) {
-	if len(items) == 0 {
+func (m *markdownWriter) heading(level int, text string) {
+	m.line(strings.Repeat("#", level) + " " + text)
+}
+
+func (m *markdownWriter) banner(text string) {
+	if text != "" {
+		m.line("> **" + mdText(text) + "**")
+	}
+}
+
+func (m *markdownWriter) block(b block) {
+	switch b := b.(type) {
+	case *section:
+		m.section(b)
+	case para:
+		m.para(b)
+	case list:
+		m.list(b)
+	case table:
+		m.table(b)
+	case figures:
+		for _, p := range b() {
+			m.plot(p)
+		}
+	case pre:
+		m.pre(b)
+	case terms:
+		m.terms(b)
+	case banner:
+		m.banner(string(b))
+	}
+}
+
+func (m *markdownWriter) section(s *section) {
+	var inner markdownWriter
+	inner.items(s.items)
+	if inner.b.Len() == 0 {
 		return
 	}
-	for i, it := range items {
-		if mark == "1." {
-			fmt.Fprintf(&m.b, "%d. %s\n", i+1, mdText(it))
-		} else {
-			fmt.Fprintf(&m.b, "%s %s\n", mark, mdText(it))
+	if s.title != "" {
+		m.heading(s.level, mdText(s.title+s.suffix))
+	}
+	m.b.WriteString(inner.b.String())
+}
+
+func (m *markdownWriter) para(p para) {
+	text := mdSpans(p.text)
+	switch {
+	case strings.TrimSpace(text) == "":
+	case p.class == "lead":
+		m.line("**" + text + "**")
+	case p.class == "note":
+		m.line("> " + text)
+	default:
+		m.line(text)
+	}
+}
+
+func (m *markdownWriter) list(l list) {
+	for i, it := range l.items {
+		mark := "-"
+		if l.numbered {
+			mark = fmt.Sprintf("%d.", i+1)
 		}
+		m.b.WriteString(mark + " " + mdSpans(it) + "\n")
+	}
+	if len(l.items) > 0 {
+		m.b.WriteString("\n")
+	}
+}
+
+func (m *markdownWriter) terms(all terms) {
+	for _, t := range all {
+		text := mdText(t.text)
+		if t.tone == "down" {
+			text = "**" + text + "**"
+		}
+		m.b.WriteString("- **" + mdText(t.name) + ":** " + text + "\n")
 	}
 	m.b.WriteString("\n")
 }
 
-// code writes a fenced block; the fence is longer than any within.
-func (m *mdWriter) code(lang, text string) {
-	fence := "```"
-	for strings.Contains(text, fence) {
+func (m *markdownWriter) plot(p plot.Plot) {
+	m.line(fmt.Sprintf("![%s](plots/%s.svg)", mdText(p.Title), p.Name))
+}
+
+// pre writes a fenced block; the fence is longer than any within.
+func (m *markdownWriter) pre(p pre) {
+	fence, language := "```", "text"
+	for strings.Contains(p.text, fence) {
 		fence += "`"
 	}
-	m.para("%s%s\n%s\n%s", fence, lang, strings.Trim(text, "\n"), fence)
+	if p.commands {
+		language = "bash"
+	}
+	if p.summary != "" {
+		m.line(`<details markdown="1"><summary>` + html.EscapeString(p.summary) + `</summary>`)
+	}
+	m.line(fmt.Sprintf("%s%s\n%s\n%s", fence, language, strings.Trim(p.text, "\n"), fence))
+	if p.summary != "" {
+		m.line("</details>")
+	}
 }
 
-// folded writes a fenced block that opens on a click.
-func (m *mdWriter) folded(summary, lang, text string) {
-	m.para(`<details markdown="1"><summary>%s</summary>`, html.EscapeString(summary))
-	m.code(lang, text)
-	m.para("</details>")
+func (m *markdownWriter) table(t table) {
+	rows := t.rows
+	if len(rows) == 0 {
+		return
+	}
+	if t.caption != "" {
+		m.line(mdText(t.caption) + ":")
+	}
+	var heads, rules []string
+	for _, c := range t.columns {
+		rule := "---"
+		if c.right {
+			rule = "---:"
+		}
+		heads, rules = append(heads, mdSpans(c.head)), append(rules, rule)
+	}
+	m.row(heads)
+	m.row(rules)
+	if t.most > 0 && len(rows) > t.most {
+		rows = rows[:t.most]
+	}
+	for _, r := range rows {
+		var all []string
+		for i, c := range r.cells {
+			all = append(all, mdCell(c, t.values, i == 0 && r.bold))
+		}
+		m.row(all)
+	}
+	m.b.WriteString("\n")
+	if n := len(t.rows) - len(rows); n > 0 {
+		m.line("and " + count(n, "more row") + " in `study.json`.")
+	}
 }
 
-// row writes a table row; the cells are Markdown already.
-func (m *mdWriter) row(cells ...string) {
+func (m *markdownWriter) row(cells []string) {
 	m.b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 }
 
-// plots refers to the files beside the document.
-func (m *mdWriter) plots(plots []plot.Plot) {
-	for _, p := range plots {
-		m.para("![%s](plots/%s.svg)", mdText(p.Title), p.Name)
+func mdCell(c cell, valueOnly, strong bool) string {
+	text := c.text
+	if c.markdown != nil {
+		text = c.markdown
 	}
+	s := mdSpans(text)
+	if c.beside != "" && !valueOnly {
+		s += " (" + mdText(c.beside) + ")"
+	}
+	if s != "" && (c.strong || strong) {
+		s = "**" + s + "**"
+	}
+	return s
+}
+
+// mdSpans writes a line.
+func mdSpans(all []span) string {
+	var b strings.Builder
+	for _, s := range all {
+		switch s.kind {
+		case codeSpan:
+			b.WriteString(mdCode(s.text))
+		case boldSpan:
+			b.WriteString("**" + mdSpans(s.inner) + "**")
+		case smallSpan:
+			b.WriteString(mdSpans(s.inner))
+		case breakSpan:
+			b.WriteString("<br>")
+		default:
+			if strings.HasPrefix(s.text, " ") {
+				b.WriteString(" ")
+			}
+			text := mdText(s.text)
+			b.WriteString(text)
+			if text != "" && strings.HasSuffix(s.text, " ") {
+				b.WriteString(" ")
+			}
+		}
+	}
+	return strings.TrimSpace(b.String())
 }
 
 // mdText escapes plain text so that it reads the same in a paragraph, a

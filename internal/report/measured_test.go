@@ -61,8 +61,8 @@ func measuredStudy() result.Study {
 
 func TestGoldenMeasured(t *testing.T) {
 	s := measuredStudy()
-	golden(t, "measured.md", func(w io.Writer) error { return Markdown(w, s, Options{}) })
-	golden(t, "measured.html", func(w io.Writer) error { return HTML(w, s, Options{}) })
+	golden(t, "measured.md", func(w io.Writer) error { return StudyMarkdown(w, s, Options{}) })
+	golden(t, "measured.html", func(w io.Writer) error { return StudyHTML(w, s, Options{}) })
 	golden(t, "measured.txt", func(w io.Writer) error { return StudyText(w, s) })
 	docs := render(t, s)
 	for form, doc := range docs {

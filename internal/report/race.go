@@ -582,8 +582,8 @@ func (x study) caseGain(c result.Case) (text, tone string) {
 
 // picks are the two configurations that the conclusion compares, with their
 // blocks.
-func (x study) picks() []section {
-	sec := section{Heading: "Baseline and recommendation"}
+func (x study) picks() []oldSection {
+	sec := oldSection{Heading: "Baseline and recommendation"}
 	for _, p := range []*result.Pick{x.Baseline, x.Recommended} {
 		if p == nil || len(sec.Trials) > 0 && x.kept() {
 			continue
@@ -595,5 +595,5 @@ func (x study) picks() []section {
 	if len(sec.Trials) == 0 {
 		return nil
 	}
-	return []section{sec}
+	return []oldSection{sec}
 }

@@ -15,8 +15,8 @@ import (
 func TestGoldenRace(t *testing.T) {
 	for name, s := range map[string]result.Study{"race": raceStudy(), "race-tie": tieStudy(), "race-small": smallStudy()} {
 		o := Options{Repeat: "perflab tune " + s.Name + ".yaml"}
-		golden(t, name+".md", func(w io.Writer) error { return Markdown(w, s, o) })
-		golden(t, name+".html", func(w io.Writer) error { return HTML(w, s, o) })
+		golden(t, name+".md", func(w io.Writer) error { return StudyMarkdown(w, s, o) })
+		golden(t, name+".html", func(w io.Writer) error { return StudyHTML(w, s, o) })
 		golden(t, name+".txt", func(w io.Writer) error { return StudyText(w, s) })
 	}
 }

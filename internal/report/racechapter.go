@@ -27,7 +27,7 @@ func (x study) comparisons() chapter {
 	}
 	c.Text = []string{how + "Ratios are of " + x.objective.Label + " in the direction that is better: above 1 the first of the two wins. " +
 		"Intervals are at 95 %" + corrected(all[0].Family) + "."}
-	g := &grid{Columns: columns("Comparison", ">Launches", ">Ratio", ">95 % interval", ">p", ">Least effect shown", "Verdict")}
+	g := &grid{Columns: oldColumns("Comparison", ">Launches", ">Ratio", ">95 % interval", ">p", ">Least effect shown", "Verdict")}
 	for _, k := range all {
 		g.Rows = append(g.Rows, contestRow(k.Label+" against "+k.Against, k))
 		c.After = append(c.After, x.about(k.Label, k.Sentence))
@@ -55,7 +55,7 @@ func contestRow(head string, k tune.Comparison) gridRow {
 	if k.Shown > 0 {
 		least = share(k.Shown)
 	}
-	r := row(head, fmt.Sprintf("%d / %d", len(k.Trials), len(k.Others)), value, interval(k.Ratio), p, least, k.Verdict)
+	r := oldRow(head, fmt.Sprintf("%d / %d", len(k.Trials), len(k.Others)), value, interval(k.Ratio), p, least, k.Verdict)
 	return r.toned(2, verdictTone(k.Verdict)).toned(6, verdictTone(k.Verdict))
 }
 
@@ -74,7 +74,7 @@ func (x study) holdOuts() chapter {
 	}
 	c := chapter{ID: "hold-outs", Heading: "Hold-outs: the other workloads"}
 	c.Text = []string{"The recommendation against the baseline on workloads that the search was not judged by. A ratio below 1 is a loss."}
-	g := &grid{Columns: columns("Workload", ">Launches", ">Ratio", ">95 % interval", ">p", ">Least effect shown", "Verdict")}
+	g := &grid{Columns: oldColumns("Workload", ">Launches", ">Ratio", ">95 % interval", ">p", ">Least effect shown", "Verdict")}
 	for _, k := range x.Race.HoldOuts {
 		g.Rows = append(g.Rows, contestRow(x.workload(k.Workload), k))
 	}
@@ -104,7 +104,7 @@ func (x study) ablation() chapter {
 	default:
 		c.Text = []string{fmt.Sprintf("%d of the winner's %s were taken away, each once; %s", tested, count(len(x.Race.Ablation), "setting"), rule)}
 	}
-	g := &grid{Columns: columns("Setting", ">Brings", ">95 % interval", "Outcome", "=Reason", "Launch")}
+	g := &grid{Columns: oldColumns("Setting", ">Brings", ">95 % interval", "Outcome", "=Reason", "Launch")}
 	for _, a := range x.Race.Ablation {
 		gain, span, outcome := "", "", "kept"
 		if a.Gain != nil {
@@ -116,7 +116,7 @@ func (x study) ablation() chapter {
 		case a.Trial == 0 && a.Gain == nil:
 			outcome = "kept, not tested"
 		}
-		r := row(a.Setting, gain, span, outcome, x.sentence(a.Reason), trialID(a.Trial))
+		r := oldRow(a.Setting, gain, span, outcome, x.sentence(a.Reason), trialID(a.Trial))
 		r.Cells[0].Code = true
 		if a.Gain != nil && a.Gain.Low > 0 {
 			r = r.toned(1, "up")
@@ -151,13 +151,13 @@ func (x study) accuracy() chapter {
 	}
 	c := chapter{ID: "accuracy", Heading: "Accuracy"}
 	c.Text = []string{"The same questions to each configuration and to the baseline, compared question by question. A configuration is accepted where the 95 % bound of what it loses is within the margin."}
-	g := &grid{Columns: columns("Configuration", "Outcome", ">Right", ">Baseline", ">Lost / won", ">Change", ">95 % bound", ">Allowed", ">McNemar p")}
+	g := &grid{Columns: oldColumns("Configuration", "Outcome", ">Right", ">Baseline", ">Lost / won", ">Change", ">95 % bound", ">Allowed", ">McNemar p")}
 	for _, p := range x.Race.Accuracy {
 		outcome, tone := "accepted", "up"
 		if !p.Accepted {
 			outcome, tone = "rejected", "down"
 		}
-		r := row(p.Label, outcome, plot.Tally(p.Right)+" of "+plot.Tally(p.Questions), plot.Tally(p.Base), fmt.Sprintf("%d / %d", p.Lost, p.Won), points(p.Change), points(p.Low), points(-p.Margin), pText(p.P))
+		r := oldRow(p.Label, outcome, plot.Tally(p.Right)+" of "+plot.Tally(p.Questions), plot.Tally(p.Base), fmt.Sprintf("%d / %d", p.Lost, p.Won), points(p.Change), points(p.Low), points(-p.Margin), pText(p.P))
 		g.Rows = append(g.Rows, r.toned(1, tone))
 		c.After = append(c.After, x.about(p.Label, p.Sentence))
 	}
@@ -176,14 +176,14 @@ func (x study) frontier() chapter {
 	c := chapter{ID: "front", Heading: "Tokens for a user against tokens of a GPU"}
 	per := x.perDevice()
 	c.Text = []string{"Configurations measured under the full load; on the front is what no other beats in both. Tokens per second and user are 1000 / mean TPOT."}
-	head := columns("Configuration", ">Output tok/s per user", ">Output tok/s "+per, "On the front", "Role", "Launches")
+	head := oldColumns("Configuration", ">Output tok/s per user", ">Output tok/s "+per, "On the front", "Role", "Launches")
 	main, rest := grid{Columns: head}, grid{Columns: head}
 	for _, p := range x.Race.Frontier {
 		on := ""
 		if p.Front {
 			on = "yes"
 		}
-		r := row(p.Label, speed(p.PerUser), speed(p.PerGPU), on, p.Pick, trialIDs(p.Trials))
+		r := oldRow(p.Label, speed(p.PerUser), speed(p.PerGPU), on, p.Pick, trialIDs(p.Trials))
 		r.Bold = p.Pick != ""
 		if p.Front || p.Pick != "" {
 			main.Rows = append(main.Rows, r)
@@ -222,7 +222,7 @@ func (x study) arms() chapter {
 	}
 	c := chapter{ID: "arms", Heading: "How the race went"}
 	c.Text = []string{"The configurations in the order in which they were ranked before the race. Ratios are to the baseline, above 1 is better" + x.partly() + "."}
-	g := &grid{Columns: columns("Configuration", "Outcome", ">Predicted", ">Measured", ">95 % interval", "Launches", "=Why")}
+	g := &grid{Columns: oldColumns("Configuration", "Outcome", ">Predicted", ">Measured", ">95 % interval", "Launches", "=Why")}
 	for i, a := range x.Race.Candidates {
 		if len(a.Trials) == 0 && a.Measured == nil {
 			continue
@@ -231,7 +231,7 @@ func (x study) arms() chapter {
 		if a.Measured != nil {
 			measured, span = plot.Times(a.Measured.Value), interval(*a.Measured)
 		}
-		r := row(fmt.Sprintf("%d. %s", i+1, armName(a)), armTitle(a.State), ratio(a.Predicted), measured, span, trialIDs(a.Trials), x.sentence(a.Reason))
+		r := oldRow(fmt.Sprintf("%d. %s", i+1, armName(a)), armTitle(a.State), ratio(a.Predicted), measured, span, trialIDs(a.Trials), x.sentence(a.Reason))
 		switch a.State {
 		case tune.StateRefined:
 			r = r.toned(1, "up")
@@ -305,11 +305,11 @@ func (x study) neverLaunched(state string) folded {
 		labels[a.Reason] = append(labels[a.Reason], name)
 	}
 	slices.SortStableFunc(reasons, func(a, b string) int { return len(labels[b]) - len(labels[a]) })
-	g := grid{Columns: columns("=Reason", ">Number", "=Configurations")}
+	g := grid{Columns: oldColumns("=Reason", ">Number", "=Configurations")}
 	const shown = 3
 	for _, why := range reasons {
 		all := labels[why]
-		r := row(x.sentence(why), fmt.Sprint(len(all)), strings.Join(all, "; "))
+		r := oldRow(x.sentence(why), fmt.Sprint(len(all)), strings.Join(all, "; "))
 		if len(all) > shown {
 			r.Cells[2].Short = fmt.Sprintf("%s and %d more", strings.Join(all[:shown-1], "; "), len(all)-shown+1)
 		}
@@ -330,7 +330,7 @@ func (x study) steps() chapter {
 		return chapter{}
 	}
 	c := chapter{ID: "steps", Heading: "Repairs and refinements"}
-	g := &grid{Columns: columns("Launch", "Change", ">Over what led", ">Over the baseline", "=Note")}
+	g := &grid{Columns: oldColumns("Launch", "Change", ">Over what led", ">Over the baseline", "=Note")}
 	for _, s := range x.Race.Steps {
 		over, total := "", ""
 		if s.Gain != nil {
@@ -339,7 +339,7 @@ func (x study) steps() chapter {
 		if s.Total != nil {
 			total = x.gain(s.Total)
 		}
-		g.Rows = append(g.Rows, row(trialID(s.Trial), s.Label, over, total, x.sentence(s.Note)))
+		g.Rows = append(g.Rows, oldRow(trialID(s.Trial), s.Label, over, total, x.sentence(s.Note)))
 	}
 	c.Grid = g
 	return c
@@ -348,12 +348,12 @@ func (x study) steps() chapter {
 // incidents are the launches that gave no figure.
 func (x study) incidents() chapter {
 	c := chapter{ID: "failures", Heading: "Launches without figures"}
-	g := &grid{Columns: columns("Launch", "Configuration", "Phase", "=What happened", "Class", "=What to do", "Log")}
+	g := &grid{Columns: oldColumns("Launch", "Configuration", "Phase", "=What happened", "Class", "=What to do", "Log")}
 	for _, t := range x.Trials {
 		if t.Status == tune.Measured {
 			continue
 		}
-		r := row(trialID(t.ID), t.Label, phaseTitle(t.Stage), statusWord(t.Status)+": "+x.sentence(t.Reason), t.Class, x.sentence(t.Advice), t.Log)
+		r := oldRow(trialID(t.ID), t.Label, phaseTitle(t.Stage), statusWord(t.Status)+": "+x.sentence(t.Reason), t.Class, x.sentence(t.Advice), t.Log)
 		r.Cells[6].Code = t.Log != ""
 		g.Rows = append(g.Rows, r)
 	}
@@ -371,9 +371,9 @@ func (x study) foretold() chapter {
 	}
 	c := chapter{ID: "foretold", Heading: "Predicted against measured"}
 	c.Text = []string{"Predictions order the arms and prune what looks hopeless; they decide nothing else. Learned of each engine: measured = bias x predicted ^ scale, as ratios to the baseline; 1 and 1 are a prediction that needs no correction."}
-	g := &grid{Columns: columns("Engine", ">Configurations", ">Bias", ">Scale", ">Mean error")}
+	g := &grid{Columns: oldColumns("Engine", ">Configurations", ">Bias", ">Scale", ">Mean error")}
 	for _, f := range x.Race.Predictions {
-		g.Rows = append(g.Rows, row(x.engine(f.Engine), fmt.Sprint(f.N), plot.Times(math.Exp(f.Bias)), strconv.FormatFloat(f.Scale, 'f', 2, 64), share(f.Error)))
+		g.Rows = append(g.Rows, oldRow(x.engine(f.Engine), fmt.Sprint(f.N), plot.Times(math.Exp(f.Bias)), strconv.FormatFloat(f.Scale, 'f', 2, 64), share(f.Error)))
 	}
 	c.Grid, c.Plots = g, x.foretoldPlot()
 	return c
@@ -393,7 +393,7 @@ func (x study) engine(name string) string {
 // directories.
 func (x study) launches() chapter {
 	c := chapter{ID: "launches", Heading: "All launches"}
-	g := grid{Columns: columns("Launch", "Phase", "Configuration", ">Load", "Status", ">"+x.objective.Label, "Run directory")}
+	g := grid{Columns: oldColumns("Launch", "Phase", "Configuration", ">Load", "Status", ">"+x.objective.Label, "Run directory")}
 	for i := range x.Trials {
 		t := &x.Trials[i]
 		load, figure, dir := "full", "", ""
@@ -408,7 +408,7 @@ func (x study) launches() chapter {
 		if len(t.Runs) > 0 {
 			dir = t.Runs[0].Dir
 		}
-		r := row(trialID(t.ID), phaseTitle(t.Stage), t.Label, load, cmp.Or(t.Class, statusWord(t.Status)), figure, dir)
+		r := oldRow(trialID(t.ID), phaseTitle(t.Stage), t.Label, load, cmp.Or(t.Class, statusWord(t.Status)), figure, dir)
 		r.Cells[6].Code, r.Bold = dir != "", x.role(t.ID) != ""
 		if t.Status != tune.Measured {
 			r = r.toned(4, "down")
@@ -445,7 +445,7 @@ func (x study) ledger() chapter {
 	if x.partly() != "" {
 		c.Text[0] += " Where it is of launches under a part of the load, the full load may take some of it back."
 	}
-	g := &grid{Columns: columns("Phase", ">Launches", ">Time under load", spent, ">Gain", each)}
+	g := &grid{Columns: oldColumns("Phase", ">Launches", ">Time under load", spent, ">Gain", each)}
 	amount := func(s float64) string {
 		if s == 0 {
 			return ""
@@ -466,13 +466,13 @@ func (x study) ledger() chapter {
 		if v, ok := p.PerHour(); ok {
 			per = percent(v)
 		}
-		g.Rows = append(g.Rows, row(phaseTitle(p.Name), fmt.Sprint(p.Launches), lasted(p.LoadS), amount(used), gain, per))
+		g.Rows = append(g.Rows, oldRow(phaseTitle(p.Name), fmt.Sprint(p.Launches), lasted(p.LoadS), amount(used), gain, per))
 	}
 	used := wall
 	if gpus {
 		used = x.Ledger.GPUS
 	}
-	total := row("All", fmt.Sprint(x.Ledger.Launches), lasted(x.Ledger.LoadS), amount(used), "", "")
+	total := oldRow("All", fmt.Sprint(x.Ledger.Launches), lasted(x.Ledger.LoadS), amount(used), "", "")
 	total.Bold = true
 	g.Rows = append(g.Rows, total)
 	c.Grid = g

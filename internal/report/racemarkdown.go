@@ -1,7 +1,7 @@
 package report
 
 // raceConclusion writes the conclusion of a race: what a busy reader needs.
-func (m *mdWriter) raceConclusion(d document) {
+func (m *mdWriter) raceConclusion(d oldDocument) {
 	m.heading(2, "Conclusion")
 	if d.Verdict != "" {
 		m.para("**%s**", mdText(d.Sentence()))
@@ -35,7 +35,7 @@ func (m *mdWriter) raceConclusion(d document) {
 const reached = "How the Conclusion Was Reached"
 
 // raceResults writes the figures of the two sides, and the list of launches.
-func (m *mdWriter) raceResults(d document) {
+func (m *mdWriter) raceResults(d oldDocument) {
 	if d.Race == nil {
 		return
 	}

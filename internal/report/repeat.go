@@ -2,11 +2,8 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
-	"strings"
-	"text/tabwriter"
 
 	"perflab/internal/result"
 )
@@ -22,40 +19,48 @@ type Repeat struct {
 	SameSeed bool // the runs sent the same requests
 }
 
-// repeat is a Repeat prepared for a reader.
-type repeat struct {
-	beside
-	Rows    []spreadRow
-	Counted string // over how many runs the spread is
-	SLOs    []string
-	Notes   []string
+// Document shows how the figures of repeated runs vary, and the runs side by
+// side.
+func (r Repeat) Document(st result.Style) Document {
+	b := layOut(r.Sides, !r.SameSeed)
+	d := newDocument(r.Title, b.Banner, r.Title)
+	notes := r.Notes
+	if slices.ContainsFunc(r.Sides, func(s Side) bool { return s.Summary.Compat != "" }) {
+		notes = append(slices.Clone(notes), compatNote)
+	}
+	d.body.list(inMarkdown, slices.Concat(b.Warnings, r.SLOs, notes)...)
+	d.body.styledEach(inPage, "lead", r.SLOs...)
+	d.body.styledEach(inPage, "note", slices.Concat(b.Warnings, notes)...)
+	spread := d.body.section("spread", "Spread")
+	spread.add(everywhere, para{text: spans(fmt.Sprintf("%d of %d runs; an interval is Student's for the mean over runs, at 95 %%", r.Believed, len(r.Sides)))})
+	spread.add(everywhere, r.table(st))
+	spread.text(slices.Concat(r.SLOs, b.Warnings, notes)...)
+	b.show(&d, d.body.part(inDocument, section{id: "figures", title: "Runs", listed: true}))
+	return d
 }
 
-type spreadRow struct{ Label, Mean, Interval, CV, Min, Max string }
-
-func newRepeat(r Repeat, st result.Style) repeat {
-	d := repeat{beside: layOut(r.Sides, !r.SameSeed), SLOs: r.SLOs, Notes: r.Notes}
-	d.Title = r.Title
-	if slices.ContainsFunc(r.Sides, func(s Side) bool { return s.Summary.Compat != "" }) {
-		d.Notes = append(slices.Clone(d.Notes), compatNote)
+// table has the spread of each figure that a style shows.
+func (r Repeat) table(st result.Style) table {
+	t := table{columns: columns("figure", ">mean", ">95 % interval", ">CV", ">min", ">max")}
+	for i, head := range []string{"Figure", "Mean", "95 % interval", "CV", "Min", "Max"} {
+		t.columns[i].page = spans(head)
 	}
-	d.Counted = fmt.Sprintf("%d of %d runs; an interval is Student's for the mean over runs, at 95 %%", r.Believed, len(r.Sides))
 	for _, s := range r.Spread {
 		m, err := result.Lookup(s.Metric)
 		if err != nil || !spreads(m, st) {
 			continue
 		}
 		n := func(v float64) string { return strconv.FormatFloat(v, 'f', m.Decimals, 64) }
-		row := spreadRow{s.Label, n(s.Mean), "-", "-", n(s.Min), n(s.Max)}
+		interval, cv := none, none
 		if s.Low != nil {
-			row.Interval = n(*s.Low) + " to " + n(*s.High)
+			interval = n(*s.Low) + " to " + n(*s.High)
 		}
 		if s.CV != nil {
-			row.CV = strconv.FormatFloat(100**s.CV, 'f', 2, 64) + " %"
+			cv = strconv.FormatFloat(100**s.CV, 'f', 2, 64) + " %"
 		}
-		d.Rows = append(d.Rows, row)
+		t.rows = append(t.rows, texts(s.Label, n(s.Mean), interval, cv, n(s.Min), n(s.Max)))
 	}
-	return d
+	return t
 }
 
 // spreads reports whether a figure is in the table of a style: the scalars that
@@ -67,56 +72,4 @@ func spreads(m result.Metric, st result.Style) bool {
 	p, isPercentile := result.Percentile(m.Name)
 	return slices.Contains(st.Sections, m.Family) &&
 		(m.Stat == "mean" || m.Stat == "median" || isPercentile && slices.Contains(st.Percentiles, p))
-}
-
-var spreadHead = [...]string{"figure", "mean", "95 % interval", "CV", "min", "max"}
-
-func (r spreadRow) cells() []string {
-	return []string{r.Label, r.Mean, r.Interval, r.CV, r.Min, r.Max}
-}
-
-// RepeatText writes how the figures of repeated runs vary, for a terminal.
-func RepeatText(w io.Writer, r Repeat, st result.Style) error {
-	d, b := newRepeat(r, st), &strings.Builder{}
-	if d.Banner != "" {
-		fmt.Fprintf(b, "%s\n\n", d.Banner)
-	}
-	fmt.Fprintln(b, d.Counted)
-	tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, strings.Join(spreadHead[:], "\t"))
-	for _, row := range d.Rows {
-		fmt.Fprintln(tw, strings.Join(row.cells(), "\t"))
-	}
-	tw.Flush() // into a Builder, which never fails
-	for _, text := range slices.Concat(d.SLOs, d.Warnings, d.Notes) {
-		fmt.Fprintln(b, text)
-	}
-	return writeAll(w, b.String())
-}
-
-// RepeatMarkdown writes how the figures of repeated runs vary, and the runs
-// side by side, as a document without plots.
-func RepeatMarkdown(w io.Writer, r Repeat, st result.Style) error {
-	d, m := newRepeat(r, st), &mdWriter{}
-	m.begin(d.beside, slices.Concat(d.SLOs, d.Notes)...)
-	m.heading(2, "Spread")
-	m.para("%s", mdText(d.Counted))
-	m.row(spreadHead[:]...)
-	m.row("---", "---:", "---:", "---:", "---:", "---:")
-	for _, row := range d.Rows {
-		cells := row.cells()
-		cells[0] = mdText(cells[0])
-		m.row(cells...)
-	}
-	m.b.WriteString("\n")
-	m.heading(2, "Runs")
-	m.beside(d.beside)
-	return m.writeTo(w, d.Title)
-}
-
-// RepeatHTML writes how the figures of repeated runs vary, and the runs side by
-// side, as one page that needs no other file.
-func RepeatHTML(w io.Writer, r Repeat, st result.Style) error {
-	d := newRepeat(r, st)
-	return page(w, "repeat.html", d.Title, d)
 }

@@ -44,8 +44,8 @@ func golden(t *testing.T, name string, write func(io.Writer) error) string {
 func TestGoldenStudies(t *testing.T) {
 	for name, s := range map[string]result.Study{"throughput": throughputStudy(), "latency": latencyStudy()} {
 		o := Options{Repeat: "perflab tune " + s.Name + ".yaml"}
-		golden(t, name+".md", func(w io.Writer) error { return Markdown(w, s, o) })
-		golden(t, name+".html", func(w io.Writer) error { return HTML(w, s, o) })
+		golden(t, name+".md", func(w io.Writer) error { return StudyMarkdown(w, s, o) })
+		golden(t, name+".html", func(w io.Writer) error { return StudyHTML(w, s, o) })
 		golden(t, name+".txt", func(w io.Writer) error { return StudyText(w, s) })
 	}
 }
@@ -56,17 +56,17 @@ func TestGoldenRun(t *testing.T) {
 	s.Failures = map[result.Class]int{result.EarlyClose: 2, result.Connect: 0}
 	s.Verdict = result.Verdict{Status: result.Noted, Checks: []result.Check{
 		{Name: "failures", Status: result.Noted, Text: "2 of 120 calls failed"}, {Name: "identity", Status: result.Sound, Text: "TTFT + TPOT*(n-1) = E2E in every call"}}}
-	golden(t, "run.md", func(w io.Writer) error { return RunMarkdown(w, h, s, result.Style{}) })
-	golden(t, "run.html", func(w io.Writer) error { return RunHTML(w, h, s, result.Style{}, calls, nil) })
-	golden(t, "run.txt", func(w io.Writer) error { return RunText(w, h, s, result.Style{}) })
+	golden(t, "run.md", func(w io.Writer) error { return Markdown(w, must(Run(h, s, result.Style{}, nil, nil))) })
+	golden(t, "run.html", func(w io.Writer) error { return HTML(w, must(Run(h, s, result.Style{}, calls, nil))) })
+	golden(t, "run.txt", func(w io.Writer) error { return Text(w, must(Run(h, s, result.Style{}, nil, nil))) })
 }
 
 func render(t *testing.T, s result.Study) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for name, f := range map[string]func(io.Writer) error{
-		"md":   func(w io.Writer) error { return Markdown(w, s, Options{}) },
-		"html": func(w io.Writer) error { return HTML(w, s, Options{}) },
+		"md":   func(w io.Writer) error { return StudyMarkdown(w, s, Options{}) },
+		"html": func(w io.Writer) error { return StudyHTML(w, s, Options{}) },
 		"text": func(w io.Writer) error { return StudyText(w, s) },
 	} {
 		var b strings.Builder
@@ -185,7 +185,7 @@ func TestTextFitsTheScreen(t *testing.T) {
 func TestHTMLIsSelfContained(t *testing.T) {
 	h, calls := burst(120)
 	var run strings.Builder
-	if err := RunHTML(&run, h, *chat(1, 1, 1), result.Style{}, calls, nil); err != nil {
+	if err := HTML(&run, must(Run(h, *chat(1, 1, 1), result.Style{}, calls, nil))); err != nil {
 		t.Fatal(err)
 	}
 	fetches := regexp.MustCompile(`(?i)(src|href|action|data|poster|xmlns)\s*=\s*["']?\s*(https?:)?//|(src|href)\s*=\s*["']?[^"'#\s>]|url\(\s*["']?[^#"']|@import|<(link|iframe|img|object|embed)\b`)
@@ -267,9 +267,9 @@ func TestCallsTaintPlots(t *testing.T) {
 func TestUnknownLayoutIsRefused(t *testing.T) {
 	s, o, st := throughputStudy(), Options{Block: "fancy"}, result.Style{Layout: "fancy"}
 	h, _ := burst(1)
+	_, runErr := Run(h, *chat(1, 1, 1), st, nil, nil)
 	for name, err := range map[string]error{
-		"Markdown": Markdown(io.Discard, s, o), "HTML": HTML(io.Discard, s, o), "RunText": RunText(io.Discard, h, *chat(1, 1, 1), st),
-		"RunMarkdown": RunMarkdown(io.Discard, h, *chat(1, 1, 1), st), "RunHTML": RunHTML(io.Discard, h, *chat(1, 1, 1), st, nil, nil),
+		"Markdown": StudyMarkdown(io.Discard, s, o), "HTML": StudyHTML(io.Discard, s, o), "Run": runErr,
 	} {
 		if err == nil || !strings.Contains(err.Error(), "fancy") {
 			t.Errorf("%s: %v, want an error that names the layout", name, err)
@@ -292,8 +292,8 @@ func TestWriteErrorIsPassedOn(t *testing.T) {
 	s := throughputStudy()
 	h, _ := burst(1)
 	for name, err := range map[string]error{
-		"Markdown": Markdown(w, s, Options{}), "HTML": HTML(w, s, Options{}), "StudyText": StudyText(w, s),
-		"RunText": RunText(w, h, *chat(1, 1, 1), result.Style{}), "RunMarkdown": RunMarkdown(w, h, *chat(1, 1, 1), result.Style{}), "RunHTML": RunHTML(w, h, *chat(1, 1, 1), result.Style{}, nil, nil),
+		"Markdown": StudyMarkdown(w, s, Options{}), "HTML": StudyHTML(w, s, Options{}), "StudyText": StudyText(w, s),
+		"RunText": Text(w, must(Run(h, *chat(1, 1, 1), result.Style{}, nil, nil))), "RunMarkdown": Markdown(w, must(Run(h, *chat(1, 1, 1), result.Style{}, nil, nil))), "RunHTML": HTML(w, must(Run(h, *chat(1, 1, 1), result.Style{}, nil, nil))),
 	} {
 		if !errors.Is(err, full) {
 			t.Errorf("%s: %v, want %v", name, err, full)
@@ -304,3 +304,11 @@ func TestWriteErrorIsPassedOn(t *testing.T) {
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// must is the document that a run makes.
+func must(d Document, err error) Document {
+	if err != nil {
+		panic(err)
+	}
+	return d
+}

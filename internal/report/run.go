@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -15,27 +14,136 @@ import (
 	"perflab/internal/result"
 )
 
-// run is one bench run prepared for a reader.
-type run struct {
-	result.Header
-	Banner   string
-	Title    string
-	Key      []keyFigure
-	Facts    []figure
-	Block    string
-	Verdict  result.Verdict
-	Doubts   []result.Check // of the verdict, those that are not sound
-	Failures []failure
-	Figures  figures
-	Beside   []result.TelemetryRow // what was read beside the calls, and the cost
-	BesideOf string                // its heading
-	Defined  []definition          // figures that are not by our definitions
-	Settings string                // the complete spec as indented JSON
-	Plots    []plot.Plot
+// Run shows a run: the printed block with the precision of its figures and the
+// verdict, and in documents all there is to know of it. A page has the plots of
+// the calls and of the readings beside them.
+func Run(h result.Header, s result.Summary, st result.Style, calls []result.Call, readings []result.Reading) (Document, error) {
+	if err := st.Validate(); err != nil {
+		return Document{}, err
+	}
+	d := newDocument(runTitle(h), simulatedBanner(h.Simulated || s.Simulated, h.Predicted || s.Predicted), "the run of "+h.Model)
+	d.bare = inText // the block says what is simulated
+	b := &d.body
+	runText(b, h, s, st)
+	if text := origin(h); text != "" {
+		b.styled(inMarkdown, "", text+".")
+		b.styled(inPage, "note", text+".")
+	}
+	runResult(b.section("result", "Result"), h, &s, printed(s, st))
+	if defined := definitions(&s); len(defined) > 0 && s.Compat == "" {
+		k := b.section("definitions", "Definitions")
+		k.styled(inMarkdown, "", "These figures are not by perflab's definitions:")
+		k.styled(inPage, "", words("These figures are not by perflab's definitions."))
+		t := definitionTable(defined)
+		for i := range t.rows {
+			t.rows[i].cells[2].page = spans(defined[i].Formula)
+		}
+		k.add(inDocument, t)
+	}
+	if beside := result.TelemetryRows(s); len(beside) > 0 {
+		t := table{class: "few", noHead: inPage, columns: columns("Reading", ">Value")}
+		for _, x := range beside {
+			t.rows = append(t.rows, texts(x.Label, x.Value))
+		}
+		b.part(inDocument, section{id: "telemetry", title: result.TelemetryTitle(s), listed: true}).add(inDocument, t)
+	}
+	runVerdict(b, inMarkdown, h, s.Verdict)
+	b.section("plots", "Plots").figures(inPage, func() []plot.Plot { return RunPlots(h, calls, readings, s.Compat) })
+	failed := b.section("failures", "Failed Calls")
+	all := failures(&s, calls)
+	failed.add(inMarkdown, failureTable(all, false))
+	failed.add(inPage, failureTable(all, true))
+	newFigures(&s).show(b.section("figures", "All Figures"))
+	runVerdict(b, inPage, h, s.Verdict)
+	ran := b.section("ran", "What Ran")
+	facts := runFacts(h, s.Partial)
+	if s.Compat == result.VLLM {
+		facts = append(facts, Fact{"Definitions", "vllm bench serve's (--compat vllm); verdict and plots by perflab's own"})
+	}
+	t := factTable(facts)
+	t.noHead = inPage
+	ran.add(inDocument, t)
+	var settings bytes.Buffer
+	if h.Imported != nil || json.Indent(&settings, h.Spec, "", "  ") != nil {
+		settings.Reset()
+	}
+	ran.add(inPage, pre{summary: "All settings of the run", text: settings.String()})
+	return d, nil
 }
 
-// keyFigure is a figure that a reader looks for first.
-type keyFigure struct{ Label, Value, Beside string }
+func runTitle(h result.Header) string {
+	title := "Benchmark of " + cmp.Or(h.Model, "an unnamed model")
+	if h.Workload != "" {
+		return title + " under " + h.Workload
+	}
+	if h.Imported != nil && h.Label(result.LabelCase) != "" {
+		return title + " under " + h.Label(result.LabelCase)
+	}
+	return title
+}
+
+// runText adds the block with all that is printed above and under it.
+func runText(b *section, h result.Header, s result.Summary, st result.Style) {
+	s.Simulated = s.Simulated || h.Simulated || h.Predicted // the block says so
+	if h.Imported != nil {
+		b.text(origin(h))
+	}
+	b.add(inText, verbatim(result.Block(s, st)))
+	if h.Imported != nil {
+		b.text(definitionLines(definitions(&s))...)
+	}
+	b.add(inText, verbatim(result.Precision(s, st)+result.TelemetryText(s)+s.Verdict.Text()))
+}
+
+// runResult adds the block, and on a page what it says first.
+func runResult(b *section, h result.Header, s *result.Summary, block string) {
+	lead := spans("Verdict: " + believable(h, s.Verdict) + ".")
+	if status := string(s.Verdict.Status); status != "" {
+		lead = spans(tag(status, status), " ", lead)
+	}
+	b.styled(inPage, "lead", lead)
+	for _, c := range unsound(s.Verdict) {
+		if c.Status == "remark" {
+			b.styled(inPage, "muted", c.Text)
+		} else {
+			b.styled(inPage, "note", doubtful(c))
+		}
+	}
+	b.add(inPage, keyFigures(s))
+	b.add(inMarkdown, pre{text: block})
+	b.add(inPage, pre{text: block, summary: "Benchmark result", open: true})
+}
+
+// runVerdict adds all checks of the verdict.
+func runVerdict(b *section, in form, h result.Header, v result.Verdict) {
+	k := b.part(in, section{id: "verdict", title: "Verdict", listed: true})
+	k.styled(inMarkdown, "lead", strings.TrimPrefix(string(v.Status)+": "+believable(h, v), ": "))
+	k.styled(inPage, "", "What was checked before the figures were believed.")
+	t := table{columns: columns("Check", "Status", "Finding")}
+	for _, c := range v.Checks {
+		status := string(c.Status)
+		t.rows = append(t.rows, cells(c.Name, cell{text: spans(status), page: spans(tag(status, status))}, c.Text))
+	}
+	k.add(inDocument, t)
+}
+
+// failureTable has a row for each class of failed calls, with examples where they
+// are asked for.
+func failureTable(all []failure, examples bool) table {
+	t := table{columns: columns("Class", ">Calls", ">Share")}
+	if examples {
+		t.columns = append(t.columns, columns("For example")...)
+	}
+	for _, f := range all {
+		t.rows = append(t.rows, texts([]string{f.Class, f.Calls, f.Share, f.Example}[:len(t.columns)]...))
+	}
+	return t
+}
+
+// doubtful is a check that is not sound as a line.
+func doubtful(c result.Check) []span {
+	return spans(bold(string(c.Status)), " ("+c.Name+"): "+c.Text)
+}
 
 // failure is a class of failed calls.
 type failure struct {
@@ -43,37 +151,9 @@ type failure struct {
 	Example             string // what one of its calls said, where calls are at hand
 }
 
-func newRun(h result.Header, s result.Summary, st result.Style, calls []result.Call) run {
-	r := run{Header: h, Verdict: s.Verdict, Doubts: unsound(s.Verdict), Block: printed(s, st)}
-	r.Banner = simulatedBanner(h.Simulated || s.Simulated, h.Predicted || s.Predicted)
-	r.Title = "Benchmark of " + cmp.Or(h.Model, "an unnamed model")
-	if h.Workload != "" {
-		r.Title += " under " + h.Workload
-	}
-	if h.Imported != nil && h.Workload == "" && h.Label(result.LabelCase) != "" {
-		r.Title += " under " + h.Label(result.LabelCase)
-	}
-	r.Key = keyFigures(&s)
-	if s.Compat == "" {
-		r.Defined = definitions(&s)
-	}
-	r.Failures = failures(&s, calls)
-	r.Figures = newFigures(&s)
-	r.Beside, r.BesideOf = result.TelemetryRows(s), result.TelemetryTitle(s)
-	r.Facts = runFacts(h, s.Partial)
-	if s.Compat == result.VLLM {
-		r.Facts = append(r.Facts, figure{"Definitions", "vllm bench serve's (--compat vllm); verdict and plots by perflab's own"})
-	}
-	var b bytes.Buffer
-	if h.Imported == nil && json.Indent(&b, h.Spec, "", "  ") == nil {
-		r.Settings = b.String()
-	}
-	return r
-}
-
 // keyFigures are the throughputs and the latencies of a run, those it has.
-func keyFigures(s *result.Summary) []keyFigure {
-	var out []keyFigure
+func keyFigures(s *result.Summary) tiles {
+	var out tiles
 	for _, k := range []struct{ name, beside string }{
 		{"request_throughput", "completed"}, {"output_throughput", "steady_output_throughput"},
 		{"p99_ttft_ms", "median_ttft_ms"}, {"p99_tpot_ms", "median_tpot_ms"}, {"p99_e2el_ms", "median_e2el_ms"},
@@ -86,12 +166,12 @@ func keyFigures(s *result.Summary) []keyFigure {
 		if s.Compat == "" {
 			label = tagged(label, s.Definition(m.Name))
 		}
-		f := keyFigure{Label: label, Value: quantity(s, m)}
+		f := tile{label: label, value: quantity(s, m)}
 		if _, ok := value(s, b); ok && s.Definition(b.Name) == s.Definition(m.Name) {
 			what, _, _ := strings.Cut(b.Label, " (")
-			f.Beside = what + " " + quantity(s, b)
+			f.beside = what + " " + quantity(s, b)
 			if b.Unit == "requests" {
-				f.Beside = what + " " + number(s, b)
+				f.beside = what + " " + number(s, b)
 			}
 		}
 		out = append(out, f)
@@ -128,12 +208,12 @@ func failures(s *result.Summary, calls []result.Call) []failure {
 }
 
 // runFacts says what was sent where, as the header has it.
-func runFacts(h result.Header, partial bool) []figure {
+func runFacts(h result.Header, partial bool) []Fact {
 	client := "Client"
 	if h.Imported != nil {
 		client = "Measured by"
 	}
-	f := []figure{
+	f := []Fact{
 		{"Model", h.Model}, {"Workload", h.Workload}, {"Workload fingerprint", h.Fingerprint},
 		{"Requests planned", cmp.Or(plannedText(h), notRecorded)}, {"Request rate", cmp.Or(h.RateText(), notRecorded)},
 		{"Concurrency limit", cmp.Or(h.LimitText(), notRecorded)},
@@ -144,15 +224,15 @@ func runFacts(h result.Header, partial bool) []figure {
 	}
 	f = append(f, importedFacts(h)...)
 	if !h.Started.IsZero() {
-		f = append(f, figure{"Started", h.Started.Format(time.RFC3339)})
+		f = append(f, Fact{"Started", h.Started.Format(time.RFC3339)})
 	}
 	if h.Host.OS != "" {
-		f = append(f, figure{"Load generator", fmt.Sprintf("%s/%s, %s, GOMAXPROCS %d, %s", h.Host.OS, h.Host.Arch, count(h.Host.CPUs, "CPU"), h.Host.GOMAXPROCS, h.Host.Go)})
+		f = append(f, Fact{"Load generator", fmt.Sprintf("%s/%s, %s, GOMAXPROCS %d, %s", h.Host.OS, h.Host.Arch, count(h.Host.CPUs, "CPU"), h.Host.GOMAXPROCS, h.Host.Go)})
 	}
 	if partial {
-		f = append(f, figure{"Partial", "the run was stopped before its end"})
+		f = append(f, Fact{"Partial", "the run was stopped before its end"})
 	}
-	return slices.DeleteFunc(f, func(x figure) bool { return x.Value == "" })
+	return slices.DeleteFunc(f, func(x Fact) bool { return x.Value == "" })
 }
 
 // selfChecked says how far the client's figures were from a server's truth.
@@ -166,17 +246,17 @@ func selfChecked(c *result.SelfCheck) string {
 		c.Taken.Format(time.DateOnly), c.Streams, c.EventRate, c.MaxEvents)
 }
 
-// Believe says what the verdict means.
-func (r run) Believe() string {
-	switch foreign := r.Header.Imported != nil && !strings.HasPrefix(r.Header.Imported.Client, "perflab"); {
-	case foreign && r.Verdict.Status == result.Sound:
+// believable says what a verdict means.
+func believable(h result.Header, v result.Verdict) string {
+	switch foreign := h.Imported != nil && !strings.HasPrefix(h.Imported.Client, "perflab"); {
+	case foreign && v.Status == result.Sound:
 		return "nothing in the figures contradicts itself"
-	case foreign && r.Verdict.Status == result.Noted:
+	case foreign && v.Status == result.Noted:
 		return "the figures are doubtful where it is said here"
-	case foreign && r.Verdict.Status == result.Voided:
+	case foreign && v.Status == result.Voided:
 		return "the figures cannot all be true"
 	}
-	switch r.Verdict.Status {
+	switch v.Status {
 	case result.Sound:
 		return "the figures can be believed"
 	case result.Noted:
@@ -185,96 +265,4 @@ func (r run) Believe() string {
 		return "the figures cannot be believed"
 	}
 	return "none was given"
-}
-
-// RunText writes a run as the printed block with the precision of its figures
-// and the verdict under it.
-func RunText(w io.Writer, h result.Header, s result.Summary, st result.Style) error {
-	if err := st.Validate(); err != nil {
-		return err
-	}
-	s.Simulated = s.Simulated || h.Simulated || h.Predicted // the block says so
-	head, defined := "", ""
-	if h.Imported != nil {
-		head, defined = origin(h)+"\n", definitionsText(&s)
-	}
-	if _, err := io.WriteString(w, head+result.Block(s, st)+defined+result.Precision(s, st)+result.TelemetryText(s)+s.Verdict.Text()); err != nil {
-		return fmt.Errorf("write the result of the run of %s: %w", h.Model, err)
-	}
-	return nil
-}
-
-// definitions writes what is not by our definitions.
-func (m *mdWriter) definitions(all []definition) {
-	if len(all) == 0 {
-		return
-	}
-	m.heading(2, "Definitions")
-	m.para("These figures are not by perflab's definitions:")
-	m.definitionRows(all)
-}
-
-// definitionRows writes the table of definitions.
-func (m *mdWriter) definitionRows(all []definition) {
-	m.row("Figure", "Definition", "Formula", "Clients")
-	m.row("---", "---", "---", "---")
-	for _, d := range all {
-		m.row(mdText(d.Of), mdCode(d.Tag), mdCode(d.Formula), mdText(d.Clients))
-	}
-	m.b.WriteString("\n")
-}
-
-// RunMarkdown writes a run as a document without plots, which would be files.
-func RunMarkdown(w io.Writer, h result.Header, s result.Summary, st result.Style) error {
-	if err := st.Validate(); err != nil {
-		return err
-	}
-	r, m := newRun(h, s, st, nil), &mdWriter{}
-	if r.Banner != "" {
-		m.para("> **%s**", mdText(r.Banner))
-	}
-	m.heading(1, r.Title)
-	if text := origin(h); text != "" {
-		m.para("%s.", mdText(text))
-	}
-	m.heading(2, "Result")
-	m.code("text", r.Block)
-	m.definitions(r.Defined)
-	if len(r.Beside) > 0 {
-		m.heading(2, r.BesideOf)
-		m.row("Reading", "Value")
-		m.row("---", "---:")
-		for _, x := range r.Beside {
-			m.row(mdText(x.Label), mdText(x.Value))
-		}
-		m.b.WriteString("\n")
-	}
-	m.heading(2, "Verdict")
-	m.para("**%s**", mdText(strings.TrimPrefix(string(r.Verdict.Status)+": "+r.Believe(), ": ")))
-	if len(r.Verdict.Checks) > 0 {
-		m.row("Check", "Status", "Finding")
-		m.row("---", "---", "---")
-		for _, c := range r.Verdict.Checks {
-			m.row(mdText(c.Name), mdText(string(c.Status)), mdText(c.Text))
-		}
-		m.b.WriteString("\n")
-	}
-	if len(r.Failures) > 0 {
-		m.heading(2, "Failed Calls")
-		m.row("Class", "Calls", "Share")
-		m.row("---", "---:", "---:")
-		for _, f := range r.Failures {
-			m.row(mdText(f.Class), f.Calls, f.Share)
-		}
-		m.b.WriteString("\n")
-	}
-	m.heading(2, "All Figures")
-	r.Figures.writeTo(m)
-	m.heading(2, "What Ran")
-	m.row("Item", "Value")
-	m.row("---", "---")
-	for _, f := range r.Facts {
-		m.row(mdText(f.Label), mdCode(f.Value))
-	}
-	return m.writeTo(w, "the run of "+h.Model)
 }

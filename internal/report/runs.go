@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"text/tabwriter"
 
 	"perflab/internal/compare"
 	"perflab/internal/report/plot"
@@ -28,7 +26,7 @@ type beside struct {
 	Warnings []string
 	Figures  []figureRow // one cell a run
 	Facts    []compare.Fact
-	Plots    []plot.Plot
+	draw     func() []plot.Plot
 }
 
 // newRuns lays the runs out, one column each.
@@ -58,7 +56,7 @@ func layOut(sides []Side, seeded bool) beside {
 		}
 	}
 	r.Figures = sideFigures(sides)
-	r.Plots = runsPlots(sides, sim || predicted)
+	r.draw = func() []plot.Plot { return runsPlots(sides, sim || predicted) }
 	return r
 }
 
@@ -110,9 +108,9 @@ func metricRows(sides []Side, m result.Metric) []figureRow {
 			row.Formula = doc.Formula
 		}
 		for i := range sides {
-			c := cell{Value: missing}
+			c := oldCell{Value: missing}
 			if sides[i].Summary.Definition(m.Name) == d {
-				c = newCell(&sides[i].Summary, m)
+				c = oldNewCell(&sides[i].Summary, m)
 			}
 			row.Cells = append(row.Cells, c)
 		}
@@ -150,87 +148,62 @@ func runsPlots(sides []Side, sim bool) []plot.Plot {
 	return out
 }
 
-// RunsText writes several runs side by side for a terminal.
-func RunsText(w io.Writer, sides []Side) error {
-	r, b := newRuns(sides), &strings.Builder{}
-	if r.Banner != "" {
-		fmt.Fprintf(b, "%s\n\n", r.Banner)
-	}
-	tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tw, "\t%s\n", strings.Join(r.Names, "\t"))
-	for _, row := range r.Figures {
-		fmt.Fprint(tw, row.Label)
-		for _, c := range row.Cells {
-			fmt.Fprintf(tw, "\t%s", c.Value)
-		}
-		fmt.Fprintln(tw)
-	}
-	tw.Flush() // into a Builder, which never fails
+// Runs shows several runs side by side.
+func Runs(sides []Side) Document {
+	r := newRuns(sides)
+	d := newDocument(r.Title, r.Banner, r.Title)
+	d.body.list(inMarkdown, r.Warnings...)
+	d.body.styledEach(inPage, "note", r.Warnings...)
+	r.show(&d, d.body.part(everywhere, section{id: "figures", page: "Figures", listed: true}))
 	for _, f := range r.Facts {
 		if f.Differ {
-			fmt.Fprintf(b, "%s: %s\n", f.Label, f.Each(r.Names))
+			d.body.textf("%s: %s", f.Label, f.Each(r.Names))
 		}
 	}
 	for _, text := range r.Warnings {
-		fmt.Fprintf(b, "warning: %s\n", text)
+		d.body.text("warning: " + text)
 	}
-	return writeAll(w, b.String())
+	return d
 }
 
-// RunsMarkdown writes several runs side by side as a document without plots.
-func RunsMarkdown(w io.Writer, sides []Side) error {
-	r, m := newRuns(sides), &mdWriter{}
-	m.begin(r)
-	m.beside(r)
-	return m.writeTo(w, r.Title)
-}
-
-// begin writes the head of a document of several runs.
-func (m *mdWriter) begin(r beside, more ...string) {
-	if r.Banner != "" {
-		m.para("> **%s**", mdText(r.Banner))
-	}
-	m.heading(1, r.Title)
-	m.list("-", slices.Concat(r.Warnings, more)...)
-}
-
-// beside writes the figures of several runs, a column each, and what ran.
-func (m *mdWriter) beside(r beside) {
-	names := []string{"Figure"}
+// show adds the figures of the runs to a section, a column each, and after it
+// their plots and what ran.
+func (r beside) show(d *Document, figures *section) {
+	t := table{values: true, columns: columns("Figure")}
+	t.columns[0].text, t.columns[0].tipped = new(""), true
+	ran := table{columns: columns("Item")}
 	for _, n := range r.Names {
-		names = append(names, mdText(n))
+		t.columns = append(t.columns, column{head: spans(n), right: true})
+		ran.columns = append(ran.columns, column{head: spans(n)})
 	}
-	m.row(names...)
-	m.row("---" + strings.Repeat(" | ---:", len(r.Names)))
-	for _, row := range r.Figures {
-		cells := []string{mdText(row.Label)}
-		for _, c := range row.Cells {
-			cells = append(cells, c.Value)
-		}
-		m.row(cells...)
+	for _, f := range r.Figures {
+		t.rows = append(t.rows, f.row(f.Doc+" "+f.Formula))
 	}
-	m.b.WriteString("\n")
-	m.heading(2, "What Ran")
-	names[0] = "Item"
-	m.row(names...)
-	m.row("---" + strings.Repeat(" | ---", len(r.Names)))
+	figures.add(everywhere, t)
+	d.body.section("plots", "Plots").figures(inPage, r.draw)
 	for _, f := range r.Facts {
-		cells := []string{mdText(f.Label)}
-		for _, v := range f.Values {
-			cells = append(cells, mdCode(v))
-		}
-		m.row(cells...)
+		ran.rows = append(ran.rows, factRow(f))
 	}
+	d.body.section("ran", "What Ran").add(inDocument, ran)
 }
 
-// RunsHTML writes several runs side by side as one page that needs no other
-// file.
-func RunsHTML(w io.Writer, sides []Side) error {
-	r := newRuns(sides)
-	return page(w, "runs.html", r.Title, r)
+// factRow has what each side tells of a fact.
+func factRow(f compare.Fact) row {
+	r := cells(f.Label)
+	if f.Differ {
+		r.class = "differ"
+	}
+	for _, v := range f.Values {
+		c := cell{text: spans(code(v))}
+		if v == "" {
+			c.page = spans(notRecorded)
+		}
+		r.cells = append(r.cells, c)
+	}
+	return r
 }
 
-func writeAll(w io.Writer, text string) error {
+func oldWriteAll(w io.Writer, text string) error {
 	if _, err := io.WriteString(w, text); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}

@@ -73,15 +73,15 @@ func sweep() Curve {
 func TestRunsGolden(t *testing.T) {
 	sides := twoRuns(t)
 	sides[1].Header.Cache, sides[1].Header.Fingerprint = "shared", ""
-	golden(t, "runs.txt", func(w io.Writer) error { return RunsText(w, sides) })
-	golden(t, "runs.md", func(w io.Writer) error { return RunsMarkdown(w, sides) })
-	golden(t, "runs.html", func(w io.Writer) error { return RunsHTML(w, sides) })
+	golden(t, "runs.txt", func(w io.Writer) error { return Text(w, Runs(sides)) })
+	golden(t, "runs.md", func(w io.Writer) error { return Markdown(w, Runs(sides)) })
+	golden(t, "runs.html", func(w io.Writer) error { return HTML(w, Runs(sides)) })
 }
 
 func TestCurveGolden(t *testing.T) {
-	golden(t, "curve.txt", func(w io.Writer) error { return CurveText(w, sweep()) })
-	golden(t, "curve.md", func(w io.Writer) error { return CurveMarkdown(w, sweep()) })
-	golden(t, "curve.html", func(w io.Writer) error { return CurveHTML(w, sweep()) })
+	golden(t, "curve.txt", func(w io.Writer) error { return Text(w, sweep().Document()) })
+	golden(t, "curve.md", func(w io.Writer) error { return Markdown(w, sweep().Document()) })
+	golden(t, "curve.html", func(w io.Writer) error { return HTML(w, sweep().Document()) })
 }
 
 // repeated are two runs with a third that is void.
@@ -109,9 +109,9 @@ func repeated(t *testing.T) Repeat {
 
 func TestRepeatGolden(t *testing.T) {
 	r, st := repeated(t), result.Style{Sections: []string{"ttft"}, Percentiles: []float64{99}}
-	golden(t, "repeat.txt", func(w io.Writer) error { return RepeatText(w, r, st) })
-	golden(t, "repeat.md", func(w io.Writer) error { return RepeatMarkdown(w, r, st) })
-	golden(t, "repeat.html", func(w io.Writer) error { return RepeatHTML(w, r, st) })
+	golden(t, "repeat.txt", func(w io.Writer) error { return Text(w, r.Document(st)) })
+	golden(t, "repeat.md", func(w io.Writer) error { return Markdown(w, r.Document(st)) })
+	golden(t, "repeat.html", func(w io.Writer) error { return HTML(w, r.Document(st)) })
 }
 
 // Seeds that differ on purpose are no warning, and seeds that should not are.
@@ -119,7 +119,7 @@ func TestRepeatWarnsOfOtherRequests(t *testing.T) {
 	r := repeated(t)
 	for same, want := range map[bool]int{false: 1, true: 2} { // one is of the void run
 		r.SameSeed = same
-		if got := newRepeat(r, result.Style{}).Warnings; len(got) != want {
+		if got := layOut(r.Sides, !r.SameSeed).Warnings; len(got) != want {
 			t.Errorf("same seed %v: %q", same, got)
 		}
 	}
@@ -198,8 +198,8 @@ func TestFewPointsMakeNoPlot(t *testing.T) {
 				t.Errorf("%s is drawn from %d points", p.Name, len(points))
 			}
 		}
-		for _, write := range []func(io.Writer, Curve) error{CurveText, CurveMarkdown, CurveHTML} {
-			if err := write(io.Discard, c); err != nil {
+		for _, write := range []func(io.Writer, Document) error{Text, Markdown, HTML} {
+			if err := write(io.Discard, c.Document()); err != nil {
 				t.Error(err)
 			}
 		}
@@ -226,7 +226,7 @@ func TestManyCallsStaySmall(t *testing.T) {
 	}
 	var pages [2]bytes.Buffer
 	for i := range pages {
-		if err := RunHTML(&pages[i], h, result.Summary{}, result.Style{}, calls, nil); err != nil {
+		if err := HTML(&pages[i], must(Run(h, result.Summary{}, result.Style{}, calls, nil))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -267,7 +267,7 @@ func TestPlotsSayTheirDefinitions(t *testing.T) {
 	sides := twoRuns(t)
 	for _, compat := range []string{"", result.VLLM} {
 		sides[1].Summary.Compat = compat
-		for _, p := range append(RunPlots(sides[0].Header, sides[0].Calls, nil, compat), newRuns(sides).Plots...) {
+		for _, p := range append(RunPlots(sides[0].Header, sides[0].Calls, nil, compat), newRuns(sides).draw()...) {
 			want := compat != "" && strings.HasPrefix(p.Name, "cdf-")
 			if got := strings.Contains(p.SVG, strings.ReplaceAll(definedBy(true), "'", "&#39;")); got != want {
 				t.Errorf("compat %q: %s: says %v", compat, p.Name, got)
@@ -279,7 +279,7 @@ func TestPlotsSayTheirDefinitions(t *testing.T) {
 func TestCurveAndRunsPlotsAreWellFormed(t *testing.T) {
 	sides := twoRuns(t)
 	sides[0].Name = `<b>&"`
-	for _, p := range append(CurvePlots(sweep()), newRuns(sides).Plots...) {
+	for _, p := range append(CurvePlots(sweep()), newRuns(sides).draw()...) {
 		d := xml.NewDecoder(strings.NewReader(p.SVG))
 		for {
 			if _, err := d.Token(); errors.Is(err, io.EOF) {
@@ -330,7 +330,7 @@ func TestMilli(t *testing.T) {
 func TestDefinitionsAreNamed(t *testing.T) {
 	for compat, want := range map[string]bool{"": false, result.VLLM: true} {
 		var b strings.Builder
-		if err := RunMarkdown(&b, result.Header{}, result.Summary{Compat: compat}, result.Style{}); err != nil {
+		if err := Markdown(&b, must(Run(result.Header{}, result.Summary{Compat: compat}, result.Style{}, nil, nil))); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(b.String(), "| Definitions | `vllm bench serve's"); got != want {

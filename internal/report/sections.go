@@ -10,8 +10,8 @@ import (
 	"perflab/internal/tune"
 )
 
-// section is a stage with its trials.
-type section struct {
+// oldSection is a stage with its trials.
+type oldSection struct {
 	Heading   string
 	Number    int // 0: not a stage of the search
 	Incumbent string
@@ -54,11 +54,11 @@ type runView struct {
 
 // sections groups trials by stage: the baseline, the stages as they were
 // concluded, then what else there is (an unfinished stage, the confirmation).
-func (x study) sections() []section {
+func (x study) sections() []oldSection {
 	if x.Race != nil {
 		return x.picks()
 	}
-	var out []section
+	var out []oldSection
 	shown := map[int]bool{}
 	staged := map[int]bool{}
 	for _, st := range x.Stages {
@@ -68,7 +68,7 @@ func (x study) sections() []section {
 	}
 	out = append(out, x.loose(shown, func(t result.Trial) bool { return t.Stage == "baseline" && !staged[t.ID] })...)
 	for i, st := range x.Stages {
-		sec := section{Heading: st.Name, Number: i + 1, Result: x.sentence(st.Result)}
+		sec := oldSection{Heading: st.Name, Number: i + 1, Result: x.sentence(st.Result)}
 		if x.survey() {
 			sec.Heading, sec.Number, st.Before = "Configurations", 0, 0
 		}
@@ -91,8 +91,8 @@ func (x study) sections() []section {
 }
 
 // loose makes sections of trials that no concluded stage holds.
-func (x study) loose(shown map[int]bool, want func(result.Trial) bool) []section {
-	var out []section
+func (x study) loose(shown map[int]bool, want func(result.Trial) bool) []oldSection {
+	var out []oldSection
 	for i := range x.Trials {
 		t := &x.Trials[i]
 		if shown[t.ID] || !want(*t) {
@@ -101,7 +101,7 @@ func (x study) loose(shown map[int]bool, want func(result.Trial) bool) []section
 		shown[t.ID] = true
 		heading := stageTitle(t.Stage)
 		if len(out) == 0 || out[len(out)-1].Heading != heading {
-			out = append(out, section{Heading: heading})
+			out = append(out, oldSection{Heading: heading})
 		}
 		last := &out[len(out)-1]
 		last.Trials = append(last.Trials, x.view(t, nil))
@@ -257,7 +257,7 @@ func (x study) others() []other {
 }
 
 // cost is the ledger and the number of configurations behind the conclusion.
-func (x study) cost() []figure {
+func (x study) cost() []Fact {
 	by := map[string]int{}
 	for _, t := range x.Trials {
 		by[t.Status]++
@@ -268,13 +268,13 @@ func (x study) cost() []figure {
 			parts = append(parts, fmt.Sprintf("%d %s", by[st], statusWord(st)))
 		}
 	}
-	out := []figure{
+	out := []Fact{
 		{"Trials", strings.Join(parts, ", ")},
 		{"Launches", fmt.Sprint(x.Ledger.Launches)},
 		{"Time under load (s)", fmt.Sprintf("%.1f", x.Ledger.LoadS)},
 	}
 	if slices.ContainsFunc(x.Trials, func(t result.Trial) bool { return t.GPUs > 0 }) {
-		out = append(out, figure{"Allocated GPU time (GPU-s)", fmt.Sprintf("%.1f", x.Ledger.GPUS)})
+		out = append(out, Fact{"Allocated GPU time (GPU-s)", fmt.Sprintf("%.1f", x.Ledger.GPUS)})
 	}
 	return out
 }

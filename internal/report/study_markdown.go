@@ -9,13 +9,13 @@ import (
 	"perflab/internal/result"
 )
 
-// Markdown writes a study as a document of the published kind. It refers to
+// StudyMarkdown writes a study as a document of the published kind. It refers to
 // plots/NAME.svg for each of its plots.
-func Markdown(w io.Writer, s result.Study, o Options) error {
+func StudyMarkdown(w io.Writer, s result.Study, o Options) error {
 	if err := o.style(metric(s.Objective.Metric)).Validate(); err != nil {
 		return err
 	}
-	d, m := newDocument(s, o), &mdWriter{}
+	d, m := oldNewDocument(s, o), &mdWriter{}
 	if d.Banner != "" {
 		m.para("> **%s**", mdText(d.Banner))
 	}
@@ -41,7 +41,7 @@ func Markdown(w io.Writer, s result.Study, o Options) error {
 	return m.writeTo(w, "the study "+s.Name)
 }
 
-func (m *mdWriter) conclusion(d document) {
+func (m *mdWriter) conclusion(d oldDocument) {
 	m.heading(2, "Conclusion")
 	if d.Verdict != "" {
 		m.para("**%s**", mdText(d.Sentence()))
@@ -65,7 +65,7 @@ func (m *mdWriter) conclusion(d document) {
 }
 
 // recommended writes how the recommendation is started.
-func (m *mdWriter) recommended(d document) {
+func (m *mdWriter) recommended(d oldDocument) {
 	m.para("%s %s", mdText(d.Lead()), mdText(d.study.name(d.Recommended.Trial)))
 	m.code("bash", d.Command)
 	m.para("Deployment: %s. %s", mdText(d.Deploy), mdText(d.HowTo))
@@ -77,7 +77,7 @@ func (m *mdWriter) recommended(d document) {
 	}
 }
 
-func (m *mdWriter) survey(d document) {
+func (m *mdWriter) survey(d oldDocument) {
 	if d.Survey == nil {
 		return
 	}
@@ -99,14 +99,14 @@ func (m *mdWriter) survey(d document) {
 }
 
 // Lead introduces the command that the study ends with.
-func (d document) Lead() string {
+func (d oldDocument) Lead() string {
 	if d.survey() {
 		return fmt.Sprintf("Best of the list by %s under %s on %s:", d.Metric.Name, d.PrimaryTitle(), d.Hardware)
 	}
 	return fmt.Sprintf("Recommended configuration for %s on %s:", d.Model, d.Hardware)
 }
 
-func (m *mdWriter) comparison(d document) {
+func (m *mdWriter) comparison(d oldDocument) {
 	if len(d.Comparison) == 0 {
 		return
 	}
@@ -131,7 +131,7 @@ func (m *mdWriter) comparison(d document) {
 	}
 }
 
-func (m *mdWriter) objective(d document) {
+func (m *mdWriter) objective(d oldDocument) {
 	m.heading(2, "Optimization Objective")
 	m.para("%s. Judged by %s (%s is better) on the workload %s.", mdText(d.Goal()), mdCode(d.Metric.Name), d.Objective.Better, mdText(d.PrimaryTitle()))
 	if d.Metric.Doc != "" {
@@ -143,7 +143,7 @@ func (m *mdWriter) objective(d document) {
 	}
 }
 
-func (m *mdWriter) setup(d document) {
+func (m *mdWriter) setup(d oldDocument) {
 	m.heading(2, "Experimental Setup")
 	m.heading(3, "Model")
 	m.para("%s", mdText(d.Model))
@@ -179,7 +179,7 @@ func (m *mdWriter) setup(d document) {
 }
 
 // Client names the load generator: clients differ in what their figures mean.
-func (d document) Client() string { return strings.TrimSpace("perflab bench " + d.Version) }
+func (d oldDocument) Client() string { return strings.TrimSpace("perflab bench " + d.Version) }
 
 func loadLine(l result.Load) string {
 	s := cmp.Or(l.Title, l.Name)
@@ -204,7 +204,7 @@ func benchScript(loads []result.Load) string {
 	return b.String()
 }
 
-func (m *mdWriter) section(s section) {
+func (m *mdWriter) section(s oldSection) {
 	m.heading(3, s.Title())
 	if s.Incumbent != "" {
 		m.para("Incumbent: %s", mdText(s.Incumbent))
@@ -227,7 +227,7 @@ func (m *mdWriter) section(s section) {
 }
 
 // Title is a section's heading, numbered when it is a stage.
-func (s section) Title() string {
+func (s oldSection) Title() string {
 	if s.Number > 0 {
 		return fmt.Sprintf("%d. %s", s.Number, s.Heading)
 	}
@@ -287,7 +287,7 @@ func (m *mdWriter) checks(r runView) {
 	}
 }
 
-func (m *mdWriter) optionTable(d document) {
+func (m *mdWriter) optionTable(d oldDocument) {
 	if len(d.Options) == 0 {
 		return
 	}
@@ -301,7 +301,7 @@ func (m *mdWriter) optionTable(d document) {
 	m.b.WriteString("\n")
 }
 
-func (m *mdWriter) others(d document) {
+func (m *mdWriter) others(d oldDocument) {
 	if len(d.Others) == 0 {
 		return
 	}
@@ -329,7 +329,7 @@ func (m *mdWriter) side(who string, s side) {
 	m.checks(*s.Run)
 }
 
-func (m *mdWriter) cost(d document) {
+func (m *mdWriter) cost(d oldDocument) {
 	m.heading(2, "What It Cost")
 	m.row("Item", "Amount")
 	m.row("---", "---:")

@@ -41,7 +41,7 @@ type dot struct {
 // surroundings draws what was read beside the calls over the axis of the time line:
 // requests in the engine, its KV cache, GPUs, and the hosts' CPU.
 func surroundings(sim bool, calls []result.Call, readings []result.Reading) (plot.Plot, bool) {
-	end := span(calls)
+	end := runLength(calls)
 	if end <= 0 {
 		return plot.Plot{}, false
 	}

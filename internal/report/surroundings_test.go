@@ -46,9 +46,9 @@ func TestGoldenTelemetry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "telemetry.md", func(w io.Writer) error { return RunMarkdown(w, h, s, result.Style{}) })
-	golden(t, "telemetry.txt", func(w io.Writer) error { return RunText(w, h, s, result.Style{}) })
-	page := golden(t, "telemetry.html", func(w io.Writer) error { return RunHTML(w, h, s, result.Style{}, calls, hotReadings()) })
+	golden(t, "telemetry.md", func(w io.Writer) error { return Markdown(w, must(Run(h, s, result.Style{}, nil, nil))) })
+	golden(t, "telemetry.txt", func(w io.Writer) error { return Text(w, must(Run(h, s, result.Style{}, nil, nil))) })
+	page := golden(t, "telemetry.html", func(w io.Writer) error { return HTML(w, must(Run(h, s, result.Style{}, calls, hotReadings()))) })
 	for _, want := range []string{"Requests in the engine", "KV cache in use", "Power, sum of 2 GPUs", "held back by heat", "Host CPU", "USD"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
@@ -59,7 +59,7 @@ func TestGoldenTelemetry(t *testing.T) {
 // TestGapsAreNotDrawn: where readings stop the line does too.
 func TestGapsAreNotDrawn(t *testing.T) {
 	_, calls := burst(120)
-	for _, p := range gaugePanels(hotReadings(), span(calls)) {
+	for _, p := range gaugePanels(hotReadings(), runLength(calls)) {
 		for _, l := range p.lines {
 			gaps := 0
 			for _, d := range l.points {

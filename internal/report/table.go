@@ -1,142 +1,105 @@
 package report
 
 import (
-	"cmp"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
-
-	"perflab/internal/result"
 )
 
-// figures are all figures of a summary, as two tables: those that are one
-// number, and the statistics of each distribution.
-type figures struct {
-	Scalars  []figureRow
-	Stats    []string // columns of Families: "Mean", "Median", "P99"
-	Families []figureRow
+// table is a table of any form: columns, and rows of as many cells.
+type table struct {
+	class    string // on a page
+	columns  []column
+	rows     []row
+	noHead   form   // forms without a row of heads
+	headCell int    // the column that names its row; -1: none
+	caption  string // what to click on to see it; "": it is in view
+	most     int    // rows in Markdown; 0: all
+	values   bool   // Markdown has values alone, not what is beside them
+	right    bool   // text is aligned right
+	beneath  bool   // text has what is beside values in a line of its own
+	width    int    // text has the narrow table if this one is wider
+	narrow   *table
 }
 
-// figureRow is a figure, or the statistics of a family, with what it means.
-type figureRow struct {
-	Label, Doc, Formula string
-	Cells               []cell
+// column is the head of a column and how its cells stand.
+type column struct {
+	head   []span
+	text   *string // head in text, where it is another
+	page   []span  // head on a page, where it is another
+	right  bool    // numbers
+	wrap   bool    // the head of a page may break
+	class  string  // of the cells on a page
+	tip    string  // of the head on a page
+	toned  bool    // every cell of a page has a class, if an empty one
+	tipped bool    // every cell of a page has a tip, if an empty one
 }
 
-// cell is one figure as printed.
+// row is a row of a table.
+type row struct {
+	class string // on a page
+	bold  bool   // its first cell, in Markdown
+	above string // a line in text
+	cells []cell
+}
+
+func (r row) hasBeside() bool {
+	return slices.ContainsFunc(r.cells, func(c cell) bool { return c.beside != "" })
+}
+
+// cell is a cell of a table.
 type cell struct {
-	Value    string
-	Interval string // "81.20 to 84.91", where the summary has one
+	text     []span
+	beside   string  // small and under it on a page, in brackets in Markdown: an interval
+	markdown []span  // in place of text, where it is another
+	page     []span  // the same
+	inText   *string // the same
+	class    string  // on a page
+	tip      string  // on a page
+	tone     string  // up, down: good or bad news
+	strong   bool    // bold in Markdown
+	rows     int     // on a page; 0: 1
+	covered  bool    // on a page, by a cell above it
 }
 
-// text is the cell in one line.
-func (c cell) text() string {
-	if c.Interval == "" {
-		return c.Value
+func (c column) textHead() string {
+	if c.text != nil {
+		return *c.text
 	}
-	return c.Value + " (" + c.Interval + ")"
+	return plainText(c.head)
 }
 
-// newCell prints a figure of a summary.
-func newCell(s *result.Summary, m result.Metric) cell {
-	c := cell{Value: number(s, m)}
-	if v, ok := s.Intervals[m.Name]; ok {
-		c.Interval = fmt.Sprintf("%.*f to %.*f", m.Decimals, v[0], m.Decimals, v[1])
+// columns makes columns of heads; one that begins with ">" is of numbers, with
+// "=" of sentences.
+func columns(heads ...string) []column {
+	var c []column
+	for _, h := range heads {
+		k := column{head: spans(strings.TrimLeft(h, ">=")), right: strings.HasPrefix(h, ">")}
+		if strings.HasPrefix(h, "=") {
+			k.class = "wide"
+		}
+		c = append(c, k)
 	}
 	return c
 }
 
-// newFigures lays out every figure the summary has, in the order of the
-// metric table.
-func newFigures(s *result.Summary) figures {
-	var f figures
-	stats := statistics(s)
-	families := map[string]bool{}
-	label := func(text string, m result.Metric) string {
-		if s.Compat != "" { // the page says it once
-			return text
+// cells makes a row of cells; see spans for each.
+func cells(parts ...any) row {
+	var r row
+	for _, p := range parts {
+		if c, ok := p.(cell); ok {
+			r.cells = append(r.cells, c)
+		} else {
+			r.cells = append(r.cells, cell{text: spans(p)})
 		}
-		return tagged(text, s.Definition(m.Name))
 	}
-	for _, m := range result.Metrics() {
-		if m.Family == "" {
-			if _, ok := value(s, m); ok {
-				f.Scalars = append(f.Scalars, figureRow{label(cmp.Or(m.Label, m.Name), m), m.Doc, m.Formula, []cell{newCell(s, m)}})
-			}
-			continue
-		}
-		if _, ok := value(s, m); !ok || families[m.Family] {
-			continue
-		}
-		families[m.Family] = true
-		row := figureRow{Label: label(familyLabel(m), m), Doc: strings.TrimPrefix(m.Doc, "Mean of: "), Formula: m.Formula}
-		for _, stat := range stats {
-			row.Cells = append(row.Cells, newCell(s, metric(stat+"_"+m.Family+"_ms")))
-		}
-		f.Families = append(f.Families, row)
-	}
-	if len(f.Families) == 0 {
-		return f
-	}
-	for _, stat := range stats {
-		f.Stats = append(f.Stats, strings.ToUpper(stat[:1])+stat[1:])
-	}
-	return f
+	return r
 }
 
-// familyLabel is the name of a family with its unit, from one of its metrics:
-// "TTFT (ms)" of "Mean TTFT (ms)".
-func familyLabel(m result.Metric) string {
-	_, label, _ := strings.Cut(m.Label, " ")
-	return label
-}
-
-// statistics are the columns of a summary's distributions. The median stands
-// for p50.
-func statistics(s *result.Summary) []string {
-	has, p := map[string]bool{}, map[string]bool{}
-	for name := range s.Figures {
-		m, err := result.Lookup(name)
-		if err != nil || m.Family == "" {
-			continue
-		}
-		has[m.Stat] = true
-		if strings.HasPrefix(m.Stat, "p") && m.Stat != "p50" {
-			p[m.Stat] = true
-		}
+// texts makes a row of plain texts.
+func texts(all ...string) row {
+	var r row
+	for _, t := range all {
+		r.cells = append(r.cells, cell{text: spans(t)})
 	}
-	percentiles := slices.SortedFunc(maps.Keys(p), func(a, b string) int {
-		x, _ := result.Percentile(a + "_ttft_ms")
-		y, _ := result.Percentile(b + "_ttft_ms")
-		return cmp.Compare(x, y)
-	})
-	all := slices.Concat([]string{"mean", "median"}, percentiles, []string{"std", "min", "max"})
-	return slices.DeleteFunc(all, func(stat string) bool { return !has[stat] }) // an imported run lacks some
-}
-
-// writeTo writes both tables as Markdown.
-func (f figures) writeTo(m *mdWriter) {
-	table := func(head string, columns []string, rows []figureRow) {
-		if len(rows) == 0 {
-			return
-		}
-		var rule strings.Builder
-		rule.WriteString("---")
-		for range columns {
-			rule.WriteString(" | ---:")
-		}
-		m.row(append([]string{head}, columns...)...)
-		m.row(rule.String())
-		for _, r := range rows {
-			cells := []string{mdText(r.Label)}
-			for _, c := range r.Cells {
-				cells = append(cells, c.text())
-			}
-			m.row(cells...)
-		}
-		m.b.WriteString("\n")
-	}
-	table("Figure", []string{"Value"}, f.Scalars)
-	table("Distribution", f.Stats, f.Families)
+	return r
 }

@@ -12,8 +12,8 @@ import (
 	"perflab/internal/result"
 )
 
-// span is how long the calls lasted.
-func span(calls []result.Call) time.Duration {
+// runLength is how long the calls lasted.
+func runLength(calls []result.Call) time.Duration {
 	var end time.Duration
 	for _, c := range calls {
 		end = max(end, c.End)
@@ -32,7 +32,7 @@ const (
 // timeline draws the run over time: calls in flight, output tokens per second,
 // and TTFT, with failed calls, the steady window and the drain marked.
 func timeline(sim bool, calls []result.Call) (plot.Plot, bool) {
-	end := span(calls)
+	end := runLength(calls)
 	if end <= 0 {
 		return plot.Plot{}, false
 	}
