@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"perflab/internal/bench"
+	"perflab/internal/interop"
 	"perflab/internal/load"
 	"perflab/internal/openai"
 	"perflab/internal/result"
@@ -356,9 +357,9 @@ func (f *benchFlags) output(fs *pflag.FlagSet) error {
 }
 
 // vllm is what the flags say of the result file.
-func (f *benchFlags) vllm() result.VLLMOptions {
+func (f *benchFlags) vllm() interop.VLLMOptions {
 	w := f.spec.Workload
-	return result.VLLMOptions{
+	return interop.VLLMOptions{
 		Label: f.label, Burstiness: w.Burstiness, Sections: strings.Split(f.sections, ","), Percentiles: f.shown,
 		Detailed: f.detailed, Metadata: f.spec.Metadata,
 		RampStrategy: w.RampStrategy, RampStart: w.RampStart, RampEnd: w.RampEnd,
@@ -451,7 +452,7 @@ func (f *benchFlags) show(env Env, out *bench.Outcome) error {
 	if !f.save {
 		return nil
 	}
-	path, err := f.saveResult(out, cmp.Or(f.resultFile, result.VLLMFileName(out.Header, f.vllm())))
+	path, err := f.saveResult(out, cmp.Or(f.resultFile, interop.VLLMFileName(out.Header, f.vllm())))
 	if err != nil {
 		return err
 	}
@@ -461,7 +462,7 @@ func (f *benchFlags) show(env Env, out *bench.Outcome) error {
 
 // saveResult writes the file of vllm bench serve under a name.
 func (f *benchFlags) saveResult(out *bench.Outcome, name string) (string, error) {
-	b, err := result.VLLMJSON(out.Header, out.Summary, out.Calls, f.vllm())
+	b, err := interop.VLLM(out.Header, out.Summary, out.Calls, f.vllm())
 	if err != nil {
 		return "", fmt.Errorf("encode the result file: %w", err)
 	}

@@ -167,8 +167,8 @@ func exportVLLM(w io.Writer, r *rundir.Run, s result.Summary) (note string, err 
 	maps.DeleteFunc(s.Definitions, func(of string, d result.Definition) bool {
 		return !like("mean_"+of+"_ms", d) && !like(of, d)
 	})
-	o := result.VLLMOptions{Sections: s.Sections(), Percentiles: s.Percentiles(), Detailed: len(r.Calls) > 0}
-	b, err := result.VLLMJSON(r.Header, s, r.Calls, o)
+	o := interop.VLLMOptions{Sections: s.Sections(), Percentiles: s.Percentiles(), Detailed: len(r.Calls) > 0}
+	b, err := interop.VLLM(r.Header, s, r.Calls, o)
 	if err != nil {
 		return "", err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"perflab/internal/bench"
+	"perflab/internal/interop"
 	"perflab/internal/load"
 	"perflab/internal/report"
 	"perflab/internal/result"
@@ -197,9 +198,9 @@ func (s *seriesFiles) add(out *bench.Outcome) {
 	if !s.f.save {
 		return
 	}
-	name := cmp.Or(s.f.resultFile, result.VLLMFileName(out.Header, s.f.vllm()))
+	name := cmp.Or(s.f.resultFile, interop.VLLMFileName(out.Header, s.f.vllm()))
 	for n := 2; s.names[name] && !s.f.appendResult; n++ {
-		name = strings.TrimSuffix(result.VLLMFileName(out.Header, s.f.vllm()), ".json") + fmt.Sprintf("-%d.json", n)
+		name = strings.TrimSuffix(interop.VLLMFileName(out.Header, s.f.vllm()), ".json") + fmt.Sprintf("-%d.json", n)
 	}
 	s.names[name] = true
 	if _, err := s.f.saveResult(out, name); err != nil {

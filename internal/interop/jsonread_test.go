@@ -166,7 +166,7 @@ func TestPerflabRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, err := result.VLLMJSON(h, s, calls, result.VLLMOptions{Detailed: true, Sections: families, Percentiles: []float64{50, 95}, Metadata: map[string]string{"gpu": "h100"}})
+		data, err := VLLM(h, s, calls, VLLMOptions{Detailed: true, Sections: families, Percentiles: []float64{50, 95}, Metadata: map[string]string{"gpu": "h100"}})
 		if err != nil {
 			t.Fatal(err)
 		}

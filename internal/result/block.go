@@ -60,8 +60,8 @@ func (st Style) Validate() error {
 	return nil
 }
 
-// filled returns the style with its defaults.
-func (st Style) filled() Style {
+// WithDefaults returns the style with what it leaves open.
+func (st Style) WithDefaults() Style {
 	sections, p := []string{"ttft", "tpot", "itl"}, []float64{99}
 	if st.Layout == GPUStack {
 		sections, p = []string{"e2el", "ttft", "tpot", "itl"}, []float64{95, 99}
@@ -90,7 +90,7 @@ func familyOf(name string) (family, bool) {
 // another client's definitions in one under the closing rule. The style is one
 // that Validate accepts.
 func Block(s Summary, st Style) string {
-	st = st.filled()
+	st = st.WithDefaults()
 	var b strings.Builder
 	if s.Simulated {
 		b.WriteString(simulatedLine + "\n")

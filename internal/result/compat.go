@@ -10,84 +10,99 @@ import (
 // compatLine stands under a block whose figures are vLLM's.
 const compatLine = "figures by vllm bench serve's definitions (--compat vllm)"
 
-// vllmCall is a call as vllm bench serve sees it. Every message that has
-// choices counts, with a token or without: the role message begins the first
-// token, the finishing message is one more gap and moves the end. Messages of
-// one read follow each other at once. The clock starts before a connection is
-// asked for.
-type vllmCall struct {
-	start time.Duration
-	at    []time.Duration // of the messages; none where nothing is generated
-	end   time.Duration   // of the last of them, or of an answer without
-	n     int             // output tokens
+// Timeline is a call as definitions see it: when it began, when its messages
+// came and when it was done.
+type Timeline struct {
+	Start    time.Duration
+	Messages []time.Duration // none where nothing is generated
+	End      time.Duration   // of the last of them, or of an answer without
+	Output   int             // tokens
 }
 
-// asVLLM returns vLLM's view of a call.
-func (c *Call) asVLLM() vllmCall {
-	v := vllmCall{start: c.Sent - c.Dial, at: make([]time.Duration, 0, len(c.Chunks)+len(c.Empty))}
+// Timeline returns the call as we see it, its messages being those that carried
+// tokens; or, for VLLM, as vllm bench serve does: every message that has choices
+// counts, with a token or without, so that the role message begins the first
+// token and the finishing message is one more gap and moves the end. Messages of
+// one read follow each other at once. Its clock starts before a connection is
+// asked for.
+func (c *Call) Timeline(compat string) Timeline {
+	if compat == VLLM {
+		return c.vllmTimeline()
+	}
+	t := Timeline{Start: c.Sent}
+	t.End, _ = c.last()
+	t.Output, _ = c.Output()
+	for _, k := range c.Chunks {
+		t.Messages = append(t.Messages, k.At)
+	}
+	return t
+}
+
+func (c *Call) vllmTimeline() Timeline {
+	t := Timeline{Start: c.Sent - c.Dial, Messages: make([]time.Duration, 0, len(c.Chunks)+len(c.Empty)), End: c.End}
 	empty := c.Empty
 	for _, k := range c.Chunks {
 		for len(empty) > 0 && empty[0].At <= k.At {
-			v.at, empty = append(v.at, empty[0].At), empty[1:]
+			t.Messages, empty = append(t.Messages, empty[0].At), empty[1:]
 		}
-		v.at = append(v.at, k.At)
+		t.Messages = append(t.Messages, k.At)
 	}
 	for _, s := range empty {
-		v.at = append(v.at, s.At)
+		t.Messages = append(t.Messages, s.At)
 	}
-	if v.end = c.End; len(v.at) == 0 {
-		return v
+	if len(t.Messages) == 0 {
+		return t
 	}
-	v.end = v.at[len(v.at)-1]
+	t.End = t.Messages[len(t.Messages)-1]
 	var from Source
-	if v.n, from = c.Output(); from == FromChunks {
-		v.n = 1 // vLLM without a tokenizer
+	if t.Output, from = c.Output(); from == FromChunks {
+		t.Output = 1 // vLLM without a tokenizer
 	}
-	return v
+	return t
 }
 
-func (v vllmCall) ttft() (_ float64, ok bool) {
-	if len(v.at) == 0 {
+func (t Timeline) ttft() (_ float64, ok bool) {
+	if len(t.Messages) == 0 {
 		return 0, false
 	}
-	return ms(v.at[0] - v.start), true
+	return ms(t.Messages[0] - t.Start), true
 }
 
-func (v vllmCall) e2el() float64 { return ms(v.end - v.start) }
+func (t Timeline) e2el() float64 { return ms(t.End - t.Start) }
 
 // tpot is 0 for goodput when there is one token; no sample is made of it.
-func (v vllmCall) tpot() (_ float64, sample bool) {
-	ttft, ok := v.ttft()
-	if !ok || v.n <= 1 {
+func (t Timeline) tpot() (_ float64, sample bool) {
+	ttft, ok := t.ttft()
+	if !ok || t.Output <= 1 {
 		return 0, false
 	}
-	return (v.e2el() - ttft) / float64(v.n-1), true
+	return (t.e2el() - ttft) / float64(t.Output-1), true
 }
 
-func (v vllmCall) appendGaps(x []float64) []float64 {
-	for i := 1; i < len(v.at); i++ {
-		x = append(x, ms(v.at[i]-v.at[i-1]))
+func (t Timeline) appendGaps(x []float64) []float64 {
+	for i := 1; i < len(t.Messages); i++ {
+		x = append(x, ms(t.Messages[i]-t.Messages[i-1]))
 	}
 	return x
 }
 
 // vllmSamplers append the samples that a call gives to the families that vLLM
 // has.
-var vllmSamplers = map[string]func(v vllmCall, x []float64) []float64{
-	"ttft": func(v vllmCall, x []float64) []float64 {
-		if ms, ok := v.ttft(); ok {
+var vllmSamplers = map[string]func(t Timeline, x []float64) []float64{
+	"ttft": func(t Timeline, x []float64) []float64 {
+		if ms, ok := t.ttft(); ok {
 			x = append(x, ms)
 		}
 		return x
 	},
-	"tpot": func(v vllmCall, x []float64) []float64 {
-		if ms, ok := v.tpot(); ok {
+	"tpot": func(t Timeline, x []float64) []float64 {
+		if ms, ok := t.tpot(); ok {
 			x = append(x, ms)
 		}
 		return x
 	},
-	familyITL: vllmCall.appendGaps,
-	"e2el":    func(v vllmCall, x []float64) []float64 { return append(x, v.e2el()) },
+	familyITL: Timeline.appendGaps,
+	"e2el":    func(t Timeline, x []float64) []float64 { return append(x, t.e2el()) },
 }
 
 // asVLLM returns the figures with those that vllm bench serve has by its
@@ -101,16 +116,16 @@ func (a *Analysis) asVLLM() statistics {
 	if len(a.Succeeded) == 0 {
 		return t
 	}
-	calls := make([]vllmCall, len(a.Succeeded))
+	calls := make([]Timeline, len(a.Succeeded))
 	for i, c := range a.Succeeded {
-		calls[i] = c.asVLLM()
+		calls[i] = c.vllmTimeline()
 	}
 	a.vllmTotals(t.Figures, calls)
 	for name, appendTo := range vllmSamplers {
 		var x []float64
 		ends := make([]int, len(calls))
-		for i, v := range calls {
-			x = appendTo(v, x)
+		for i, call := range calls {
+			x = appendTo(call, x)
 			ends[i] = len(x)
 		}
 		if name != familyITL {
@@ -123,10 +138,10 @@ func (a *Analysis) asVLLM() statistics {
 
 // vllmTotals sets the figures that are one number. What counts output stays
 // absent where nothing is generated.
-func (a *Analysis) vllmTotals(f map[string]float64, calls []vllmCall) {
+func (a *Analysis) vllmTotals(f map[string]float64, calls []Timeline) {
 	tokens := 0
-	for _, v := range calls {
-		tokens += v.n
+	for _, t := range calls {
+		tokens += t.Output
 	}
 	f["max_concurrent_requests"] = vllmInFlight(calls)
 	if !a.Pooling() {
@@ -167,11 +182,11 @@ func (t *statistics) forget(family string) {
 
 // vllmPeak is the fullest of the whole seconds since the first sending, every
 // message counting as one token.
-func vllmPeak(calls []vllmCall) float64 {
-	zero := slices.MinFunc(calls, func(a, b vllmCall) int { return int(a.start - b.start) }).start
+func vllmPeak(calls []Timeline) float64 {
+	zero := slices.MinFunc(calls, func(a, b Timeline) int { return int(a.Start - b.Start) }).Start
 	buckets, most := map[time.Duration]int{}, 0
-	for _, v := range calls {
-		for _, at := range v.at {
+	for _, t := range calls {
+		for _, at := range t.Messages {
 			second := (at - zero) / time.Second
 			buckets[second]++
 			most = max(most, buckets[second])
@@ -181,31 +196,31 @@ func vllmPeak(calls []vllmCall) float64 {
 }
 
 // vllmInFlight is the most calls between start and last message, or end.
-func vllmInFlight(calls []vllmCall) float64 {
+func vllmInFlight(calls []Timeline) float64 {
 	spans := make([]span, len(calls))
-	for i, v := range calls {
-		spans[i] = span{v.start, v.end}
+	for i, t := range calls {
+		spans[i] = span{t.Start, t.End}
 	}
 	return float64(maxSpans(spans))
 }
 
 // vllmGood counts the calls within every bound, of which vLLM knows TTFT, TPOT
 // and E2EL; the others are judged as ours.
-func (a *Analysis) vllmGood(calls []vllmCall) int {
+func (a *Analysis) vllmGood(calls []Timeline) int {
 	good := 0
-	for i, v := range calls {
+	for i, t := range calls {
 		met := true
 		for _, bound := range a.Options.Goodput {
 			var x float64
 			switch bound.Metric {
 			case "ttft_ms":
 				var ok bool
-				x, ok = v.ttft()
+				x, ok = t.ttft()
 				met = met && ok
 			case "tpot_ms":
-				x, _ = v.tpot()
+				x, _ = t.tpot()
 			case "e2el_ms":
-				x = v.e2el()
+				x = t.e2el()
 			default:
 				test, err := bound.perCall(a.Header.Limit)
 				met = met && err == nil && test(a.Succeeded[i])

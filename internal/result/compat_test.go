@@ -86,21 +86,3 @@ func TestCompatOfNothing(t *testing.T) {
 		}
 	}
 }
-
-// The arrays of the result file follow the summary's definitions.
-func TestCompatDetails(t *testing.T) {
-	calls := compatCalls()[:1]
-	for compat, want := range map[string]string{
-		"":   `"ttfts": [0.05], "itls": [[0.01,0]], "latencies": [0.06]`,
-		VLLM: `"ttfts": [0.03], "itls": [[0.02,0.01,0,0.015]], "latencies": [0.075]`,
-	} {
-		s := summarize(t, Header{}, Options{Compat: compat}, calls)
-		b, err := VLLMJSON(Header{}, s, calls, VLLMOptions{Detailed: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(string(b), want) || strings.Contains(string(b), `"compat": "vllm"`) != (compat == VLLM) {
-			t.Errorf("compat %q: want %s in %s", compat, want, b)
-		}
-	}
-}

@@ -1,9 +1,9 @@
 // Package result holds what a run observed and what follows from it: calls as
-// facts, the one metric table, the summary with its verdict, SLOs, and the
-// printed "Serving Benchmark Result" block.
+// facts, the one metric table, the summary of figures, SLOs, and the printed
+// "Serving Benchmark Result" block.
 //
 //	sum, err := result.Summarize(header, client, result.Options{}, slices.Values(calls))
-//	fmt.Print(result.Block(sum, result.Style{}), result.Precision(sum, result.Style{}), sum.Verdict.Text())
+//	fmt.Print(result.Block(sum, result.Style{}), result.Precision(sum, result.Style{}))
 //	slo, err := result.ParseSLO("p99_ttft < 500ms")
 //	met, why := slo.Judge(sum)
 //
@@ -24,9 +24,9 @@
 // the calls; a failed call is counted as failed and enters no latency, token
 // or throughput figure; a figure without data is absent, never zero; every
 // name, label, unit and rounding stands in the metric table and nowhere else;
-// what a simulator made says SIMULATED; the verdict is on our own definitions.
+// what a simulator made says SIMULATED.
 //
 // Deliberately absent: files (callers hand in readers and writers), sketches
-// (all samples are kept), comparisons of runs, and other tools' formats but
-// the one JSON that vLLM's scripts read.
+// (all samples are kept), the checks of a verdict (package verdict), comparisons
+// of runs (package compare), and other tools' formats (package interop).
 package result

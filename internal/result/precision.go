@@ -15,7 +15,7 @@ import (
 // a summary without samples. The block's own lines, which tools parse, are not
 // repeated: no line here has their colon.
 func Precision(s Summary, st Style) string {
-	st = st.filled()
+	st = st.WithDefaults()
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, name := range st.Sections {

@@ -3,6 +3,7 @@ package result
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 )
@@ -121,10 +122,13 @@ func (h Header) ClockText() string {
 	return h.Clock
 }
 
+// HasRate reports whether requests come at a rate, and not all at once.
+func (h Header) HasRate() bool { return h.Rate > 0 && !math.IsInf(h.Rate, 1) }
+
 // RateText is the request rate of a run in words, "" where nobody recorded it.
 func (h Header) RateText() string {
 	switch {
-	case finite(h.Rate):
+	case h.HasRate():
 		return fmt.Sprintf("%g requests/s", h.Rate)
 	case h.Imported == nil || h.Label(LabelRate) == "inf":
 		return "all at once"

@@ -8,7 +8,7 @@ import "slices"
 func (s *CallSet) Sampler(h Header, o Options, name string) func(*Call, []float64) []float64 {
 	if o.Compat == VLLM {
 		if f, ok := vllmSamplers[name]; ok {
-			return func(c *Call, x []float64) []float64 { return f(c.asVLLM(), x) }
+			return func(c *Call, x []float64) []float64 { return f(c.vllmTimeline(), x) }
 		}
 	}
 	f, ok := familyOf(name)

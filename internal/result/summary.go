@@ -160,7 +160,7 @@ func (a *Analysis) counts() {
 	if a.Header.Limit > 0 {
 		f["max_concurrency"] = float64(a.Header.Limit)
 	}
-	if finite(a.Header.Rate) {
+	if a.Header.HasRate() {
 		f["request_rate"] = a.Header.Rate
 	}
 	f["completed"] = float64(len(a.Succeeded))
