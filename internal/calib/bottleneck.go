@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perflab/internal/arch"
+	"perflab/internal/engine"
 	"perflab/internal/sim"
 )
 
@@ -46,14 +47,14 @@ var Bottlenecks = []string{
 
 // Shares of the time from which something is named as what holds the load back.
 const (
-	idles  = 0.3  // nothing to do
-	stalls = 0.25 // no step runs, for the front end
-	waits  = 0.5  // some request waits for room
+	idleShare  = 0.3  // nothing to do
+	stallShare = 0.25 // no step runs, for the front end
+	waitShare  = 0.5  // some request waits for room
 )
 
-// sharedTerms is how much of a step must be terms that a larger batch spreads
+// sharedTermShare is how much of a step must be terms that a larger batch spreads
 // over more tokens, for more room for requests to help.
-const sharedTerms = 0.3
+const sharedTermShare = 0.3
 
 // term is a part of the steps.
 type term struct {
@@ -96,11 +97,21 @@ func WaitSeconds(w sim.Waits) map[string]float64 {
 	}
 }
 
+// loadedRun is what a bottleneck follows from: a replayed run, and the load that
+// was offered.
+type loadedRun struct {
+	config       engine.Config
+	stats        sim.Stats
+	rate         float64 // requests/s offered; 0: all at once
+	utilisation  float64 // see Prediction
+	frontEndRate float64 // requests/s that a replica's front end lets through
+}
+
 // bottleneck names what holds the load back: that the load asks for no more,
 // the front end, room for requests where more of them would help, else the
 // largest term of the steps. It is empty where no step ran.
-func (a *asked) bottleneck() Bottleneck {
-	s := a.run.stats
+func (r *loadedRun) bottleneck() Bottleneck {
+	s := r.stats
 	var busy, shared time.Duration
 	all := terms(s.Times)
 	for _, t := range all {
@@ -121,38 +132,38 @@ func (a *asked) bottleneck() Bottleneck {
 		largest += fmt.Sprintf(" and %s %.0f %%", next.doing, 100*of(next.took, busy))
 	}
 
-	if idle := of(s.Waits.Idle, span); idle >= idles {
+	if idle := of(s.Waits.Idle, span); idle >= idleShare {
 		return Bottleneck{OfferedLoad, idle, fmt.Sprintf("The load: the server has nothing to do for %.0f %% of the time; in the rest %s. Offer more, or use fewer GPUs.", 100*idle, largest)}
 	}
-	if stalled := of(s.Waits.FrontEnd, span); stalled >= stalls {
-		return Bottleneck{FrontEnd, stalled, fmt.Sprintf("The front end: for %.0f %% of the time no step runs because requests are being read and tokenised, %.0f a second at most. %s.", 100*stalled, a.passes(), a.helpFrontEnd())}
+	if stalled := of(s.Waits.FrontEnd, span); stalled >= stallShare {
+		return Bottleneck{FrontEnd, stalled, fmt.Sprintf("The front end: for %.0f %% of the time no step runs because requests are being read and tokenised, %.0f a second at most. %s.", 100*stalled, r.frontEndRate, r.helpFrontEnd())}
 	}
-	if u := a.utilisation; u > 0 && u < saturating {
-		return Bottleneck{OfferedLoad, u, fmt.Sprintf("The load: a rate of %.3g/s is %.0f %% of what the server takes when such requests come at once, and %s. Offer more, or use fewer GPUs.", a.Load.Rate, 100*u, largest)}
+	if u := r.utilisation; u > 0 && u < saturationShare {
+		return Bottleneck{OfferedLoad, u, fmt.Sprintf("The load: a rate of %.3g/s is %.0f %% of what the server takes when such requests come at once, and %s. Offer more, or use fewer GPUs.", r.rate, 100*u, largest)}
 	}
 	fixed := of(shared, busy)
-	if fixed >= sharedTerms {
-		if b, ok := a.room(span, fixed); ok {
+	if fixed >= sharedTermShare {
+		if b, ok := r.room(span, fixed); ok {
 			return b
 		}
 	}
 	share := of(most.took, busy)
-	return Bottleneck{most.name, share, fmt.Sprintf("%s. %s.", sentence(largest), a.help(most.name, fixed))}
+	return Bottleneck{most.name, share, fmt.Sprintf("%s. %s.", sentence(largest), r.help(most.name, fixed))}
 }
 
 // room is what requests wait for most of the time, if anything.
-func (a *asked) room(span time.Duration, fixed float64) (Bottleneck, bool) {
-	w, cfg := a.run.stats.Waits, a.Config
+func (r *loadedRun) room(span time.Duration, fixed float64) (Bottleneck, bool) {
+	w, cfg := r.stats.Waits, r.config
 	for _, x := range []struct {
 		name            string
 		took            time.Duration
 		what, wait, try string
 	}{
-		{KVBlocks, w.KV, "The KV cache", "requests wait for blocks of it", sentence(a.helpKV())},
+		{KVBlocks, w.KV, "The KV cache", "requests wait for blocks of it", sentence(r.helpKV())},
 		{RunLimit, w.Seqs, "The limit on running requests", "some wait for a place", fmt.Sprintf("Raise max_num_seqs above %d", cfg.Seqs)},
 		{StepTokens, w.Tokens, "The limit on tokens of a step", "prompts wait for the next one", fmt.Sprintf("Raise max_num_batched_tokens above %d", cfg.Batched)},
 	} {
-		if share := float64(x.took) / float64(span); share >= waits {
+		if share := float64(x.took) / float64(span); share >= waitShare {
 			return Bottleneck{x.name, share, fmt.Sprintf("%s: for %.0f %% of the time %s, while %.0f %% of the steps (reading weights, host work) takes no longer for a larger batch. %s.",
 				x.what, 100*share, x.wait, 100*fixed, x.try)}, true
 		}
@@ -162,15 +173,15 @@ func (a *asked) room(span time.Duration, fixed float64) (Bottleneck, bool) {
 
 // help says what to try against a term of the steps, for this configuration;
 // fixed is the share of the steps that a larger batch shares.
-func (a *asked) help(name string, fixed float64) string {
-	cfg := a.Config
+func (r *loadedRun) help(name string, fixed float64) string {
+	cfg := r.config
 	wide := cfg.Model.Format == arch.BF16
 	switch name {
 	case Weights, ExpertReads:
-		return a.helpReads(wide)
+		return r.helpReads(wide)
 	case Arithmetic, Experts:
 		batch := fmt.Sprintf("a larger batch shares no more than the %.0f %% that are reading weights and host work", 100*fixed)
-		if fixed < sharedTerms {
+		if fixed < sharedTermShare {
 			batch = "a larger batch does not help"
 		}
 		if wide && cfg.GPU.FP8TFLOPS > 0 {
@@ -204,12 +215,12 @@ func (a *asked) help(name string, fixed float64) string {
 }
 
 // helpReads is for reading weights, which a larger batch shares.
-func (a *asked) helpReads(wide bool) string {
-	cfg, s := a.Config, a.run.stats
+func (r *loadedRun) helpReads(wide bool) string {
+	cfg, s := r.config, r.stats
 	how := "a larger batch shares each read: send more requests at once"
 	switch {
 	case s.PeakKV > 0.95:
-		how = "a larger batch shares each read, but the KV cache is full: " + a.helpKV()
+		how = "a larger batch shares each read, but the KV cache is full: " + r.helpKV()
 	case s.PeakRunning >= cfg.Seqs:
 		how = fmt.Sprintf("a larger batch shares each read: raise max_num_seqs above %d", cfg.Seqs)
 	}
@@ -219,8 +230,8 @@ func (a *asked) helpReads(wide bool) string {
 	return sentence(how)
 }
 
-func (a *asked) helpKV() string {
-	cfg := a.Config
+func (r *loadedRun) helpKV() string {
+	cfg := r.config
 	var try []string
 	if cfg.KVBytes == 2 {
 		try = append(try, "an FP8 KV cache (kv_cache_dtype=fp8) holds twice as much")
@@ -235,8 +246,8 @@ func (a *asked) helpKV() string {
 	return strings.Join(try[:min(3, len(try))], ", ")
 }
 
-func (a *asked) helpFrontEnd() string {
-	if a.Config.Engine == "vllm" {
+func (r *loadedRun) helpFrontEnd() string {
+	if r.config.Engine == "vllm" {
 		return "Give it more processes (--api-server-count), or use further replicas"
 	}
 	return "Use further replicas"

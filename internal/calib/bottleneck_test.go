@@ -59,8 +59,9 @@ func TestBottleneck(t *testing.T) {
 		{Drafting, vllm, 0, sim.Stats{Times: sim.Times{Drafting: 9 * s, Weights: s}}, 0.9, []string{"Draft fewer"}, nil},
 		{"", vllm, 0, sim.Stats{}, 0, nil, nil},
 	} {
-		a := asked{Question: Question{Config: c.cfg, Replicas: 1, Load: Load{Rate: c.use}}, constants: k, run: replayed{stats: c.stats}, utilisation: c.use}
-		b := a.bottleneck()
+		a := predictor{Question: Question{Config: c.cfg}, constants: k}
+		r := loadedRun{c.cfg, c.stats, c.use, c.use, a.frontEndRate()}
+		b := r.bottleneck()
 		if b.Name != c.name || b.Share < c.share-0.001 || b.Share > c.share+0.001 {
 			t.Errorf("%s: %+v, want a share of %.2f", c.name, b, c.share)
 		}

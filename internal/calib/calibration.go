@@ -30,9 +30,9 @@ type kind struct{ accelerator, engine string }
 
 func (o *Observation) kind() kind { return kind{o.Config.GPU.Name, o.Config.Engine} }
 
-// quantiles is how many errors it takes to read nine in ten off them; of fewer
+// quantileRuns is how many errors it takes to read nine in ten off them; of fewer
 // it follows from their standard deviation.
-const quantiles = 20
+const quantileRuns = 20
 
 // Errors are bias and spread of held-out predictions, for each accelerator,
 // engine and figure. Runs that are scored apart count only where there are no
@@ -85,7 +85,7 @@ func biasAndSpread(x []float64) (bias, spread float64) {
 	switch n := float64(len(x)); {
 	case n == 1: // one error is its own bias: nothing is known of their spread
 		return 0, math.Abs(x[0])
-	case n < quantiles:
+	case n < quantileRuns:
 		const normalNine = 1.6449 // standard deviations that hold nine in ten
 		return bias, normalNine * math.Sqrt(square/(n-1))
 	}

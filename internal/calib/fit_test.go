@@ -114,12 +114,12 @@ func TestLend(t *testing.T) {
 			{Name: "element", PriorSpread: 0.4, Value: 9, Spread: 0.1},
 		}}
 	}
-	sets := lend([]*problem{at("x", 2), at("y", 8), at("z", 100)}, "z")
+	sets := pooledPriors([]*problem{at("x", 2), at("y", 8), at("z", 100)}, "z")
 	if len(sets) != 1 || sets[0].Engine != "vllm" || len(sets[0].Values) != 1 || sets[0].Values["t_step"] != 4 || sets[0].Spread["t_step"] < 0.9 {
 		t.Errorf("%+v", sets)
 	}
-	if sets = lend([]*problem{at("x", 2)}, "x"); len(sets) != 0 {
-		t.Errorf("lent to itself: %+v", sets)
+	if sets = pooledPriors([]*problem{at("x", 2)}, "x"); len(sets) != 0 {
+		t.Errorf("pooled with itself: %+v", sets)
 	}
 }
 

@@ -96,8 +96,8 @@ func (p *problem) without(obs []Observation, k string, key func(Observation) str
 	if err != nil {
 		return f, err
 	}
-	f.Sets = append(slices.Clone(p.lent), p.setsAt(x)...)
-	constants, err := p.o.Base.With(f.Sets...)
+	f.Sets = append(slices.Clone(p.pooled), p.setsAt(x)...)
+	constants, err := p.options.Base.With(f.Sets...)
 	if err != nil {
 		return f, err
 	}
@@ -107,7 +107,7 @@ func (p *problem) without(obs []Observation, k string, key func(Observation) str
 			held = append(held, b)
 		}
 	}
-	f.Residuals, err = Score(held, constants, p.o.Seed)
+	f.Residuals, err = Score(held, constants, p.options.Seed)
 	return f, err
 }
 

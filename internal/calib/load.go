@@ -56,7 +56,7 @@ type Request struct {
 	Prompt        []uint32 // nil: tokens that no other prompt begins with
 }
 
-const shortest = 4 // tokens of a drawn prompt or answer, at least: ShareGPT's filters drop shorter ones
+const minLength = 4 // tokens of a drawn prompt or answer, at least: ShareGPT's filters drop shorter ones
 
 // Jobs are the requests of a load; where lengths are only known on average,
 // another seed draws others. Their total is that of the load.
@@ -74,7 +74,7 @@ func (l Load) Jobs(seed uint64) iter.Seq[sim.Job] {
 		gaps := stat.Stream(seed, "arrivals")
 		var due float64
 		for i := range l.Requests {
-			if !yield(sim.Job{Index: i, Arrive: time.Duration(due * 1e9), Prompt: l.known(i, in[i]), PromptLen: in[i], Output: out[i]}) {
+			if !yield(sim.Job{Index: i, Arrive: time.Duration(due * 1e9), Prompt: l.cachedPrompt(i, in[i]), PromptLen: in[i], Output: out[i]}) {
 				return
 			}
 			switch {
@@ -103,9 +103,9 @@ func (l Load) Warm(seed uint64) []sim.Job {
 	return jobs
 }
 
-// known is a prompt of n tokens that the prefix cache holds; nil for one that it
+// cachedPrompt is a prompt of n tokens that the prefix cache holds; nil for one that it
 // does not.
-func (l Load) known(i, n int) []uint32 {
+func (l Load) cachedPrompt(i, n int) []uint32 {
 	if i >= l.Cached {
 		return nil
 	}
@@ -116,10 +116,10 @@ func (l Load) known(i, n int) []uint32 {
 	return p
 }
 
-// atOnce is the load without a schedule: every request at the first instant, and
+// burst is the load without a schedule: every request at the first instant, and
 // at least so many where they can be made up, so that filling and draining the
 // engine is a small part of it.
-func (l Load) atOnce(least int) Load {
+func (l Load) burst(least int) Load {
 	l.Rate, l.Arrival = 0, ""
 	if l.Exact == nil {
 		l.Requests = max(l.Requests, least)
@@ -138,10 +138,10 @@ func (l Load) atOnce(least int) Load {
 	return l
 }
 
-// again is the load as another seed would have it: exact requests in another
+// redraw is the load as another seed would have it: exact requests in another
 // order, where that is chance, and at other times of the same rate. Lengths
 // that are only known on average are drawn by Jobs.
-func (l Load) again(seed uint64) Load {
+func (l Load) redraw(seed uint64) Load {
 	if len(l.Exact) == 0 {
 		return l
 	}
@@ -207,7 +207,7 @@ func (l Lengths) draw(n int, seed uint64, purpose string) []int {
 	}
 	fill := func(mu float64) (sum float64) {
 		for i, x := range z {
-			v := math.Floor(min(limit, max(shortest, l.at(mu, x))))
+			v := math.Floor(min(limit, max(minLength, l.at(mu, x))))
 			out[i] = int(v)
 			sum += v
 		}

@@ -116,8 +116,8 @@ func (l Lengths) validate() error {
 		return fmt.Errorf("sigma is %v: 0 is one length for all, 1 a wide spread", l.Sigma)
 	case l.Max < 0 || l.Max > 0 && float64(l.Max) < l.Mean:
 		return fmt.Errorf("max is %d, the mean %v", l.Max, l.Mean)
-	case l.Sigma > 0 && l.Mean <= shortest:
-		return fmt.Errorf("mean is %v: lengths are drawn from %d tokens on", l.Mean, shortest)
+	case l.Sigma > 0 && l.Mean <= minLength:
+		return fmt.Errorf("mean is %v: lengths are drawn from %d tokens on", l.Mean, minLength)
 	}
 	return nil
 }

@@ -11,17 +11,17 @@ import (
 	"perflab/internal/result"
 )
 
-// beyond is by how much a mean length or a rate may leave what was seen before
+// envelopeFactor is by how much a mean length or a rate may leave what was seen before
 // it counts as outside.
-const beyond = 2
+const envelopeFactor = 2
 
-// saturating is the share of the capacity from which latency at a rate grows
+// saturationShare is the share of the capacity from which latency at a rate grows
 // faster than any error of it is known.
-const saturating = 0.8
+const saturationShare = 0.8
 
-// heavy is the share of requests preempted from which the cache decides the
+// heavyPreemption is the share of requests preempted from which the cache decides the
 // figures.
-const heavy = 0.1
+const heavyPreemption = 0.1
 
 // Widths of ranges outside what was seen, the largest counts.
 const (
@@ -29,13 +29,13 @@ const (
 	outsideSaturated = 2.0
 )
 
-// outsider is one thing that the calibration has not seen.
-type outsider struct {
+// extrapolation is one thing that the calibration has not seen.
+type extrapolation struct {
 	text  string
 	widen float64 // of the ranges; 1: they stay
 }
 
-func widest(o []outsider) float64 {
+func widest(o []extrapolation) float64 {
 	w := 1.0
 	for _, x := range o {
 		w = max(w, x.widen)
@@ -43,37 +43,45 @@ func widest(o []outsider) float64 {
 	return w
 }
 
-// outside says what of a question lies outside the runs of the calibration.
-func (a *asked) outside() []outsider {
-	var out []outsider
-	_, _, ranged := a.cal.known(a.Config, Throughput)
-	say := func(widen float64, format string, args ...any) {
-		text := fmt.Sprintf(format, args...)
-		if widen > 1 && ranged {
-			text += fmt.Sprintf(": ranges are %g times as wide", widen)
-		}
-		out = append(out, outsider{text + ".", widen})
-	}
-	a.hardware(say)
-	if e, ok := a.envelope(); ok {
-		a.beyondSeen(e, say)
-	}
-	a.load(say)
-	return out
+// coverage holds a question against the runs of a calibration.
+type coverage struct {
+	*predictor
+	ranged bool            // figures have ranges, which may be widened
+	found  []extrapolation // so far
 }
 
-type sayer = func(widen float64, format string, args ...any)
+// extrapolations says what of a question lies outside the runs of the
+// calibration.
+func (a *predictor) extrapolations() []extrapolation {
+	c := coverage{predictor: a}
+	_, _, c.ranged = a.cal.errorOf(a.Config, Throughput)
+	c.hardware()
+	if e, ok := c.envelope(); ok {
+		c.beyondSeen(e)
+	}
+	c.load()
+	return c.found
+}
+
+// say adds a sentence, and by how much it widens the ranges.
+func (c *coverage) say(widen float64, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if widen > 1 && c.ranged {
+		text += fmt.Sprintf(": ranges are %g times as wide", widen)
+	}
+	c.found = append(c.found, extrapolation{text + ".", widen})
+}
 
 // hardware says what the errors and constants are borrowed from.
-func (a *asked) hardware(say sayer) {
-	cfg := a.Config
+func (c *coverage) hardware() {
+	cfg := c.Config
 	var here, engine bool
-	for _, e := range a.cal.Seen {
+	for _, e := range c.cal.Seen {
 		if strings.HasPrefix(cfg.GPU.Name, e.Accelerator) {
 			here, engine = true, engine || e.Engine == cfg.Engine
 		}
 	}
-	_, borrowed, ranged := a.cal.known(cfg, Throughput)
+	_, borrowed, ranged := c.cal.errorOf(cfg, Throughput)
 	rest := ""
 	switch {
 	case !ranged:
@@ -82,24 +90,24 @@ func (a *asked) hardware(say sayer) {
 		rest = fmt.Sprintf(": ranges are those of the widest other, %g times as wide", borrowed)
 	}
 	switch {
-	case len(a.cal.Seen) == 0 && !ranged:
-		say(1, "The calibration does not say what it has seen, nor how far off it is: no figure has a range")
+	case len(c.cal.Seen) == 0 && !ranged:
+		c.say(1, "The calibration does not say what it has seen, nor how far off it is: no figure has a range")
 	case !here:
-		say(1, "No run on %s is in the calibration, its constants are as wide as they are elsewhere%s", cfg.GPU.Title, rest)
+		c.say(1, "No run on %s is in the calibration, its constants are as wide as they are elsewhere%s", cfg.GPU.Title, rest)
 	case !engine:
-		say(1, "No run of %s on %s is in the calibration, only of another engine%s", cfg.Engine, cfg.GPU.Title, rest)
+		c.say(1, "No run of %s on %s is in the calibration, only of another engine%s", cfg.Engine, cfg.GPU.Title, rest)
 	default:
-		a.borrowed(say)
+		c.borrowed()
 	}
 }
 
 // borrowed names the figures whose error is not known of the very engine on the
 // accelerator, by how much wider their ranges are for that.
-func (a *asked) borrowed(say sayer) {
+func (c *coverage) borrowed() {
 	by := map[float64][]string{}
 	for _, name := range Scored {
-		_, widen, ok := a.cal.known(a.Config, name)
-		if _, has := a.run.Figures[name]; ok && widen > 1 && has && name != MedianTTFT { // which goes with its mean
+		_, widen, ok := c.cal.errorOf(c.Config, name)
+		if _, has := c.run.Figures[name]; ok && widen > 1 && has && name != MedianTTFT { // which goes with its mean
 			m, _ := result.Lookup(name)
 			label, _, _ := strings.Cut(m.Label, " (")
 			by[widen] = append(by[widen], label)
@@ -107,16 +115,16 @@ func (a *asked) borrowed(say sayer) {
 	}
 	from := map[float64]string{likeFigure: "like figures or of another engine", otherAccelerator: "another accelerator"}
 	for _, widen := range slices.Sorted(maps.Keys(by)) {
-		say(1, "Too few runs of %s on %s were held out to know the errors of %s: those of %s are taken, %g times as wide",
-			a.Config.Engine, a.Config.GPU.Title, strings.Join(by[widen], ", "), from[widen], widen)
+		c.say(1, "Too few runs of %s on %s were held out to know the errors of %s: those of %s are taken, %g times as wide",
+			c.Config.Engine, c.Config.GPU.Title, strings.Join(by[widen], ", "), from[widen], widen)
 	}
 }
 
 // envelope is what was seen on the accelerator with the engine, several
 // envelopes as one.
-func (a *asked) envelope() (e Envelope, ok bool) {
-	for _, x := range a.cal.Seen {
-		if x.Engine != a.Config.Engine || !strings.HasPrefix(a.Config.GPU.Name, x.Accelerator) {
+func (c *coverage) envelope() (e Envelope, ok bool) {
+	for _, x := range c.cal.Seen {
+		if x.Engine != c.Config.Engine || !strings.HasPrefix(c.Config.GPU.Name, x.Accelerator) {
 			continue
 		}
 		if !ok {
@@ -146,54 +154,54 @@ func span[T int | float64](a, b [2]T) [2]T {
 
 // beyondSeen compares the question with what was seen of its engine on its
 // accelerator.
-func (a *asked) beyondSeen(e Envelope, say sayer) {
-	cfg := a.Config
+func (c *coverage) beyondSeen(e Envelope) {
+	cfg := c.Config
 	if n, seen := shapes(e.Models, cfg.Model); n > 0 && n < manyModels && !seen {
-		say(outsideEnvelope, "%s was not seen here, only %s", cfg.Model.Name, strings.Join(unique(e.Models), ", "))
+		c.say(outsideEnvelope, "%s was not seen here, only %s", cfg.Model.Name, strings.Join(unique(e.Models), ", "))
 	}
 	if f := string(cfg.Model.Format); len(e.Formats) > 0 && !slices.Contains(e.Formats, f) {
-		say(outsideEnvelope, "Weights in %s were not seen here, only in %s", f, strings.Join(unique(e.Formats), ", "))
+		c.say(outsideEnvelope, "Weights in %s were not seen here, only in %s", f, strings.Join(unique(e.Formats), ", "))
 	}
 	if n := len(e.GPUs); n > 0 && (cfg.GPUs > slices.Max(e.GPUs) || cfg.GPUs < slices.Min(e.GPUs)) {
 		seen := [2]float64{float64(slices.Min(e.GPUs)), float64(slices.Max(e.GPUs))}
-		say(outsideEnvelope, "The GPUs of a replica are %d, of those seen %s", cfg.GPUs, fromTo(seen))
+		c.say(outsideEnvelope, "The GPUs of a replica are %d, of those seen %s", cfg.GPUs, fromTo(seen))
 	}
 	for _, x := range []struct {
 		what string
 		mean float64
 		seen [2]float64
-	}{{"Prompts", a.facts.input, e.Input}, {"Answers", a.facts.output, e.Output}} {
-		if x.seen[1] > 0 && (x.mean > beyond*x.seen[1] || x.mean < x.seen[0]/beyond) {
-			say(outsideEnvelope, "%s of %.0f tokens on average are far from the %s seen", x.what, x.mean, fromTo(x.seen))
+	}{{"Prompts", c.facts.input, e.Input}, {"Answers", c.facts.output, e.Output}} {
+		if x.seen[1] > 0 && (x.mean > envelopeFactor*x.seen[1] || x.mean < x.seen[0]/envelopeFactor) {
+			c.say(outsideEnvelope, "%s of %.0f tokens on average are far from the %s seen", x.what, x.mean, fromTo(x.seen))
 		}
 	}
-	a.arrivals(e, say)
+	c.arrivals(e)
 	if cfg.Spec != "" && !e.Speculation {
-		say(outsideEnvelope, "Speculation was not seen here: its cost and the share of drafts that are accepted are assumed")
+		c.say(outsideEnvelope, "Speculation was not seen here: its cost and the share of drafts that are accepted are assumed")
 	}
 }
 
 // arrivals compares how many requests come, and how, with what was seen.
-func (a *asked) arrivals(e Envelope, say sayer) {
-	if rate := a.Load.Rate / float64(a.Replicas); rate > 0 {
+func (c *coverage) arrivals(e Envelope) {
+	if rate := c.Load.Rate / float64(c.Replicas); rate > 0 {
 		switch {
 		case e.Rate[1] == 0:
-			say(outsideEnvelope, "Only bursts were seen here, no load at a rate; the front end's cost was fitted on them, at most %.0f requests/s pass it in each replica", a.passes())
-		case rate > beyond*e.Rate[1]:
-			say(outsideEnvelope, "%.3g requests/s to a replica are far above the %.3g seen", rate, e.Rate[1])
+			c.say(outsideEnvelope, "Only bursts were seen here, no load at a rate; the front end's cost was fitted on them, at most %.0f requests/s pass it in each replica", c.frontEndRate())
+		case rate > envelopeFactor*e.Rate[1]:
+			c.say(outsideEnvelope, "%.3g requests/s to a replica are far above the %.3g seen", rate, e.Rate[1])
 		}
 		return
 	}
-	n := a.facts.requests
-	if limit := a.Load.Concurrency; limit > 0 {
+	n := c.facts.requests
+	if limit := c.Load.Concurrency; limit > 0 {
 		n = min(n, limit)
 	}
-	n = (n + a.Replicas - 1) / a.Replicas
+	n = (n + c.Replicas - 1) / c.Replicas
 	switch {
 	case e.Burst[1] == 0 && e.Rate[1] > 0:
-		say(outsideEnvelope, "Only loads at a rate were seen here, none that keeps requests waiting or so many in flight")
-	case e.Burst[1] > 0 && (n > beyond*e.Burst[1] || beyond*n < e.Burst[0]):
-		say(outsideEnvelope, "%d requests at once to a replica are far from the %s seen", n, fromTo([2]float64{float64(e.Burst[0]), float64(e.Burst[1])}))
+		c.say(outsideEnvelope, "Only loads at a rate were seen here, none that keeps requests waiting or so many in flight")
+	case e.Burst[1] > 0 && (n > envelopeFactor*e.Burst[1] || envelopeFactor*n < e.Burst[0]):
+		c.say(outsideEnvelope, "%d requests at once to a replica are far from the %s seen", n, fromTo([2]float64{float64(e.Burst[0]), float64(e.Burst[1])}))
 	}
 }
 
@@ -224,23 +232,17 @@ func shapes(names []string, m arch.Model) (n int, seen bool) {
 }
 
 // load says where the load itself makes figures doubtful.
-func (a *asked) load(say sayer) {
-	switch u := a.utilisation; {
+func (c *coverage) load() {
+	switch u := c.utilisation; {
 	case math.IsInf(u, 1): // nothing was served
 	case u > 1:
-		say(outsideSaturated, "%.3g requests/s are more than the %.3g that such requests reach when they are sent at once: latencies grow for as long as they come", a.Load.Rate, a.Load.Rate/u)
-	case u > saturating:
-		say(outsideSaturated, "%.3g requests/s are %.0f %% of what such requests reach when they are sent at once: near saturation latency is uncertain", a.Load.Rate, 100*u)
+		c.say(outsideSaturated, "%.3g requests/s are more than the %.3g that such requests reach when they are sent at once: latencies grow for as long as they come", c.Load.Rate, c.Load.Rate/u)
+	case u > saturationShare:
+		c.say(outsideSaturated, "%.3g requests/s are %.0f %% of what such requests reach when they are sent at once: near saturation latency is uncertain", c.Load.Rate, 100*u)
 	}
-	if n := a.run.stats.Preemptions; float64(n) > heavy*float64(a.facts.requests) {
-		say(outsideEnvelope, "%d preemptions of %d requests: the KV cache is short, and small errors of its size matter", n, a.facts.requests)
+	if n := c.run.stats.Preemptions; float64(n) > heavyPreemption*float64(c.facts.requests) {
+		c.say(outsideEnvelope, "%d preemptions of %d requests: the KV cache is short, and small errors of its size matter", n, c.facts.requests)
 	}
-}
-
-// passes is how many requests a second the front end of a replica lets through.
-func (a *asked) passes() float64 {
-	cfg := a.Config
-	return 1e3 / a.constants.Value(cfg.Engine, cfg.GPU.Name, arch.Format(cfg.Model.Format), "f_req")
 }
 
 // fromTo writes a span of tokens.

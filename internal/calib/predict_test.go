@@ -188,7 +188,7 @@ func TestOutside(t *testing.T) {
 			t.Errorf("%s: %+v", name, r)
 		}
 		if c.load.Rate == 0.5 {
-			if r := p.Figures["request_throughput"]; !(p.Utilisation > 0 && p.Utilisation < saturating) || r.High > 0.51 {
+			if r := p.Figures["request_throughput"]; !(p.Utilisation > 0 && p.Utilisation < saturationShare) || r.High > 0.51 {
 				t.Errorf("%s: %v of capacity, %+v", name, p.Utilisation, r)
 			}
 		}
@@ -289,7 +289,7 @@ func TestAgain(t *testing.T) {
 	for i := range 200 {
 		l.Exact = append(l.Exact, Request{Due: time.Duration(i) * time.Second / 2, Input: i + 10, Output: 5})
 	}
-	a, b := l.again(1), l.again(2)
+	a, b := l.redraw(1), l.redraw(2)
 	sum := func(l Load) (n int) {
 		for i, r := range l.Exact {
 			n += r.Input
@@ -306,16 +306,16 @@ func TestAgain(t *testing.T) {
 		t.Errorf("200 requests at 2/s take %v s", last)
 	}
 	l.Arrival = "constant"
-	for i, r := range l.again(4).Exact {
+	for i, r := range l.redraw(4).Exact {
 		if r.Due != l.Exact[i].Due {
 			t.Fatal("another order has other times")
 		}
 	}
 	l.Shuffle, l.Arrival = false, "trace"
-	if !reflect.DeepEqual(l.again(3).Exact, l.Exact) {
+	if !reflect.DeepEqual(l.redraw(3).Exact, l.Exact) {
 		t.Error("a trace was changed")
 	}
-	if got := l.atOnce(0); len(got.Exact) != 200 || got.Exact[199].Due != 0 || l.Exact[199].Due == 0 || got.Rate != 0 {
+	if got := l.burst(0); len(got.Exact) != 200 || got.Exact[199].Due != 0 || l.Exact[199].Due == 0 || got.Rate != 0 {
 		t.Error("atOnce changes the load or keeps its times")
 	}
 }

@@ -12,17 +12,70 @@ import (
 	"perflab/internal/sim"
 )
 
+// FitOptions are how a fit is made.
+type FitOptions struct {
+	Base *sim.Constants              // priors; nil: sim.Priors()
+	Seed uint64                      // of drawn lengths
+	Each func(n int, do func(i int)) // runs do for 0..n-1, perhaps at once; nil: one after another
+}
+
+// noise is how well a figure of a run can be expected to be met, as the
+// standard deviation of its logarithm: by which fits weigh residuals. Lengths
+// drawn anew move a throughput by 1-2 %, another tail of theirs by 4-9 %;
+// start-up stalls move TTFT by 2-10 %; and a mean TPOT is one of short answers.
+var noise = map[string]float64{Throughput: 0.04, MeanTTFT: 0.06, MedianTTFT: 0.10, MedianITL: 0.07, MeanTPOT: 0.10, MeanE2E: 0.05}
+
+// huberDelta is where a residual, in units of its noise, begins to count linearly
+// (Huber): one odd run must not move the constants of all others.
+const huberDelta = 2.0
+
+// Parameter is a constant that a fit may move.
+type Parameter struct {
+	Name        string      `json:"name"`
+	Accelerator string      `json:"accelerator"`
+	Format      arch.Format `json:"format,omitempty"`
+	Engine      string      `json:"engine,omitempty"`
+	Prior       float64     `json:"prior"`
+	PriorSpread float64     `json:"prior_spread"` // relative
+	Value       float64     `json:"value"`
+	Spread      float64     `json:"spread"` // relative, after the fit
+}
+
+// Residual is a figure of a run against its prediction.
+type Residual struct {
+	ID       string  `json:"id"`
+	Metric   string  `json:"metric"`
+	Measured float64 `json:"measured"`
+	Value    float64 `json:"value"` // predicted
+}
+
+// Off is the relative error of the prediction.
+func (r Residual) Off() float64 { return r.Value/r.Measured - 1 }
+
+// complete fills in what is not said.
+func (o FitOptions) complete() FitOptions {
+	o.Base = cmp.Or(o.Base, sim.Priors())
+	if o.Each == nil {
+		o.Each = func(n int, do func(int)) {
+			for i := range n {
+				do(i)
+			}
+		}
+	}
+	return o
+}
+
 // problem is the fit of one accelerator's constants. Its unknowns x are the
 // logarithms of the parameters over their priors.
 type problem struct {
-	o           FitOptions
+	options     FitOptions
 	accelerator string
 	obs         []Observation
 	params      []Parameter
 	rows        []row
 	report      []Residual
 	x           []float64 // after fit
-	lent        []sim.Set // over the priors, from other accelerators
+	pooled      []sim.Set // over the priors, from other accelerators
 
 	// slopes are the derivatives of the rows' log figures by the unknowns at the
 	// priors. They are the model's: no measured figure has a part in them.
@@ -40,7 +93,7 @@ type row struct {
 }
 
 func newProblem(accelerator string, obs []Observation, o FitOptions) (*problem, error) {
-	p := &problem{o: o, accelerator: accelerator, obs: obs}
+	p := &problem{options: o, accelerator: accelerator, obs: obs}
 	p.unknowns()
 	p.prior = invert(p.covariance())
 	for i, b := range obs {
@@ -99,14 +152,14 @@ func (p *problem) unknowns() {
 		if !slices.ContainsFunc(p.obs, func(b Observation) bool { return q.moves(&b) }) {
 			return
 		}
-		q.Prior = p.o.Base.Value(engine, p.accelerator, f, name)
-		q.PriorSpread = p.o.Base.Spread(engine, p.accelerator, f, name)
+		q.Prior = p.options.Base.Value(engine, p.accelerator, f, name)
+		q.PriorSpread = p.options.Base.Spread(engine, p.accelerator, f, name)
 		if q.PriorSpread > 0 && q.Prior > 0 {
 			p.params = append(p.params, q)
 		}
 	}
-	for _, name := range p.o.Base.Names() {
-		switch c, _ := p.o.Base.About(name); c.Of {
+	for _, name := range p.options.Base.Names() {
+		switch c, _ := p.options.Base.About(name); c.Of {
 		case "device":
 			add(name, "", "")
 		case "format":
@@ -121,10 +174,10 @@ func (p *problem) unknowns() {
 	}
 }
 
-// kinship is the correlation, before any run is seen, of one constant's values
+// kernelCorrelation is the correlation, before any run is seen, of one constant's values
 // for two weight formats, or for two engines, on one device: kernels differ, the
 // device and its host are the same.
-const kinship = 0.5
+const kernelCorrelation = 0.5
 
 // covariance is that of the unknowns before any run is seen.
 func (p *problem) covariance() [][]float64 {
@@ -136,7 +189,7 @@ func (p *problem) covariance() [][]float64 {
 			case i == j:
 				c[i][j] = a.PriorSpread * b.PriorSpread
 			case a.Name == b.Name:
-				c[i][j] = kinship * a.PriorSpread * b.PriorSpread
+				c[i][j] = kernelCorrelation * a.PriorSpread * b.PriorSpread
 			}
 		}
 	}
@@ -205,15 +258,15 @@ func (p *problem) setsAt(x []float64) []sim.Set {
 // predict gives the log figures of the rows at x; those of observations that
 // do not count are not numbers.
 func (p *problem) predict(x []float64, use []bool) ([]float64, error) {
-	k, err := p.o.Base.With(p.setsAt(x)...)
+	k, err := p.options.Base.With(p.setsAt(x)...)
 	if err != nil {
 		return nil, err
 	}
 	figures := make([]map[string]float64, len(p.obs))
 	errs := make([]error, len(p.obs))
-	p.o.Each(len(p.obs), func(i int) {
+	p.options.Each(len(p.obs), func(i int) {
 		if b := &p.obs[i]; use[i] {
-			if figures[i], errs[i] = replay(b.Config, b.Replicas, b.Load, k, p.o.Seed); errs[i] != nil {
+			if figures[i], errs[i] = replay(b.Config, b.Replicas, b.Load, k, p.options.Seed); errs[i] != nil {
 				errs[i] = fmt.Errorf("replay %s: %w", b.ID, errs[i])
 			}
 		}
@@ -238,13 +291,13 @@ func (p *problem) measureSlopes() error {
 			use[k] = p.params[i].moves(&p.obs[k])
 		}
 		moved := make([]float64, len(p.params))
-		moved[i] = nudge
+		moved[i] = slopeStep
 		y, err := p.predict(moved, use)
 		if err != nil {
 			return err
 		}
 		for k := range y {
-			y[k] = (y[k] - p.atPriors[k]) / nudge
+			y[k] = (y[k] - p.atPriors[k]) / slopeStep
 			if math.IsNaN(y[k]) {
 				y[k] = 0
 			}

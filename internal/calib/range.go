@@ -11,11 +11,18 @@ import (
 	"perflab/internal/stat"
 )
 
-// inNine is the quantile whose tails leave nine in ten between them.
-const inNine = 0.95
+// Range is a predicted figure and what it lies between in nine of ten cases.
+type Range struct {
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
 
-// normalInNine is that quantile of the normal distribution.
-const normalInNine = 1.6449
+// rangeQuantile is the quantile whose tails leave nine in ten between them.
+const rangeQuantile = 0.95
+
+// normalRangeQuantile is that quantile of the normal distribution.
+const normalRangeQuantile = 1.6449
 
 // leastRuns is how many held-out runs an error must rest on to be believed.
 const leastRuns = 3
@@ -27,9 +34,9 @@ const (
 	otherAccelerator = 2.0 // of other accelerators
 )
 
-// kin are figures that vary as one whose error is known: the tokens of a load
+// sharedDuration are figures that vary as one whose error is known: the tokens of a load
 // are fixed, so its rates have one duration in common.
-var kin = map[string]string{"output_throughput": Throughput, "request_throughput": Throughput}
+var sharedDuration = map[string]string{"output_throughput": Throughput, "request_throughput": Throughput}
 
 // likeFigures vary together with one whose error is not known itself. The error
 // of a sum lies between those of its parts: of E2E no more is to be feared than of
@@ -40,14 +47,14 @@ var likeFigures = map[string][]string{
 }
 
 // ranges are those of all figures that an error is known of.
-func (a *asked) ranges(draws []map[string]float64, widen float64) map[string]Range {
+func (a *predictor) ranges(draws []map[string]float64, widen float64) map[string]Range {
 	out := map[string]Range{}
 	for _, name := range append(slices.Clone(Scored), "output_throughput", "request_throughput") {
 		of := name
-		if k, ok := kin[name]; ok {
+		if k, ok := sharedDuration[name]; ok {
 			of = k
 		}
-		e, borrowed, ok := a.cal.known(a.Config, of)
+		e, borrowed, ok := a.cal.errorOf(a.Config, of)
 		v, has := a.run.Figures[name]
 		if !ok || !has || !(v > 0) {
 			continue
@@ -64,10 +71,10 @@ func (a *asked) ranges(draws []map[string]float64, widen float64) map[string]Ran
 	return out
 }
 
-// known is the held-out error of a figure, and by how much its range is widened
+// errorOf is the held-out error of a figure, and by how much its range is widened
 // for being borrowed: the accelerator's with that engine, else that of a figure
 // like it, else the widest with another engine, else the widest there is.
-func (c *Calibration) known(cfg engine.Config, metric string) (e Error, widen float64, ok bool) {
+func (c *Calibration) errorOf(cfg engine.Config, metric string) (e Error, widen float64, ok bool) {
 	here := func(x Error) bool { return strings.HasPrefix(cfg.GPU.Name, x.Accelerator) }
 	same := func(x Error) bool { return here(x) && x.Engine == cfg.Engine }
 	if e, _, ok = c.widestOf(same, metric); ok {
@@ -116,10 +123,10 @@ func (e Error) unbiased() Error {
 	return e
 }
 
-// scored says that some error is known of the very engine on the accelerator.
-func (c *Calibration) scored(cfg engine.Config) bool {
+// hasOwnErrors says that some error is known of the very engine on the accelerator.
+func (c *Calibration) hasOwnErrors(cfg engine.Config) bool {
 	for _, m := range Scored {
-		if e, widen, ok := c.known(cfg, m); ok && widen == 1 && e.Engine == cfg.Engine {
+		if e, widen, ok := c.errorOf(cfg, m); ok && widen == 1 && e.Engine == cfg.Engine {
 			return true
 		}
 	}
@@ -131,7 +138,7 @@ func (c *Calibration) scored(cfg engine.Config) bool {
 // its logarithm. The draws go through the simulator at the very load that is
 // asked about, so only the error, which was found at others, is ever widened.
 // The middle is moved by the known bias, and the value is never outside.
-func interval(value float64, d drawn, bias, off float64) Range {
+func interval(value float64, d drawSpread, bias, off float64) Range {
 	return Range{
 		Value: value,
 		Low:   min(value, value*math.Exp(-bias-math.Hypot(d.down, off))),
@@ -142,25 +149,25 @@ func interval(value float64, d drawn, bias, off float64) Range {
 // fewRuns is by how much the spread of n errors understates that of the next
 // one.
 func fewRuns(n int) float64 {
-	return stat.StudentQuantile(inNine, float64(n-1)) * math.Sqrt(1+1/float64(n)) / normalInNine
+	return stat.StudentQuantile(rangeQuantile, float64(n-1)) * math.Sqrt(1+1/float64(n)) / normalRangeQuantile
 }
 
 // paced narrows the range of a throughput that the offered rate holds down: no
 // more than what is offered can be served, and no less unless the server's own
 // capacity may lie below it.
-func paced(r Range, d drawn, capacity, offered float64) Range {
+func paced(r Range, d drawSpread, capacity, offered float64) Range {
 	r.High = max(r.Value*math.Exp(d.up), min(r.High, offered))
 	r.Low = min(r.Value*math.Exp(-d.down), max(r.Low, capacity))
 	return r
 }
 
-// drawn is how far, in logarithms, nine in ten draws of a figure lie below and
+// drawSpread is how far, in logarithms, nine in ten draws of a figure lie below and
 // above its value. Latency near saturation leans far to one side.
-type drawn struct{ down, up float64 }
+type drawSpread struct{ down, up float64 }
 
 // spreadOf takes both halves of the draws for normal, each with a width of its
 // own.
-func spreadOf(draws []map[string]float64, name string, value float64) drawn {
+func spreadOf(draws []map[string]float64, name string, value float64) drawSpread {
 	var square, n [2]float64
 	for _, d := range draws {
 		if v := d[name]; v > 0 {
@@ -174,15 +181,15 @@ func spreadOf(draws []map[string]float64, name string, value float64) drawn {
 	}
 	all := n[0] + n[1]
 	if all < 2 {
-		return drawn{}
+		return drawSpread{}
 	}
 	width := func(side int) float64 {
 		if n[side] == 0 {
 			return 0
 		}
-		return stat.StudentQuantile(inNine, all-1) * math.Sqrt(square[side]/n[side])
+		return stat.StudentQuantile(rangeQuantile, all-1) * math.Sqrt(square[side]/n[side])
 	}
-	return drawn{width(0), width(1)}
+	return drawSpread{width(0), width(1)}
 }
 
 // drawConstants draws every constant of a configuration around its value,

@@ -37,7 +37,7 @@ func TestIntervalCovers(t *testing.T) {
 			for _, x := range off {
 				square += (x - mean) * (x - mean)
 			}
-			spread := normalInNine * math.Sqrt(square/float64(c.runs-1))
+			spread := normalRangeQuantile * math.Sqrt(square/float64(c.runs-1))
 			var draws []map[string]float64
 			for range c.draws {
 				draws = append(draws, map[string]float64{Throughput: 100 * math.Exp(c.draw*r.NormFloat64())})
@@ -58,7 +58,7 @@ func TestIntervalCovers(t *testing.T) {
 // the range.
 func TestIntervalHoldsValue(t *testing.T) {
 	for _, bias := range []float64{-1, 1} {
-		if r := interval(10, drawn{}, bias, 0.1); r.Low > 10 || r.High < 10 {
+		if r := interval(10, drawSpread{}, bias, 0.1); r.Low > 10 || r.High < 10 {
 			t.Errorf("bias %v: %+v", bias, r)
 		}
 	}
@@ -73,7 +73,7 @@ func TestSpreadOfOneSide(t *testing.T) {
 	if d := spreadOf(draws, MeanTTFT, 10); d.down > 0.1 || d.up < 1 {
 		t.Errorf("%+v", d)
 	}
-	if d := spreadOf(draws[:1], MeanTTFT, 10); d != (drawn{}) {
+	if d := spreadOf(draws[:1], MeanTTFT, 10); d != (drawSpread{}) {
 		t.Errorf("of one draw: %+v", d)
 	}
 }
@@ -82,13 +82,13 @@ func TestSpreadOfOneSide(t *testing.T) {
 // that may be lower bounds it below.
 func TestPaced(t *testing.T) {
 	r := Range{100, 80, 125}
-	if got := paced(r, drawn{}, 300, 104); got != (Range{100, 100, 104}) {
+	if got := paced(r, drawSpread{}, 300, 104); got != (Range{100, 100, 104}) {
 		t.Errorf("far from saturation: %+v", got)
 	}
-	if got := paced(r, drawn{}, 90, 104); got != (Range{100, 90, 104}) {
+	if got := paced(r, drawSpread{}, 90, 104); got != (Range{100, 90, 104}) {
 		t.Errorf("near it: %+v", got)
 	}
-	if got := paced(r, drawn{}, 60, 1000); got != r {
+	if got := paced(r, drawSpread{}, 60, 1000); got != r {
 		t.Errorf("saturated: %+v", got)
 	}
 }
@@ -111,7 +111,7 @@ func TestKnown(t *testing.T) {
 		{"a100-sxm-80", "trtllm", 0.18, 0, otherEngine},
 		{"l40s", "vllm", 0.3, 0, otherAccelerator},
 	} {
-		e, widen, ok := c.known(engine.Config{Engine: x.engine, GPU: arch.Accelerator{Name: x.gpu}}, Throughput)
+		e, widen, ok := c.errorOf(engine.Config{Engine: x.engine, GPU: arch.Accelerator{Name: x.gpu}}, Throughput)
 		if !ok || math.Abs(e.Spread-x.spread) > 1e-12 || e.Bias != x.bias || widen != x.widen {
 			t.Errorf("%s %s: %+v, %v, %v", x.gpu, x.engine, e, widen, ok)
 		}
@@ -119,19 +119,19 @@ func TestKnown(t *testing.T) {
 	// The parts of E2E stand for it; a like figure is widened.
 	c.Errors = append(c.Errors, Error{"a100-sxm", "vllm", MeanTTFT, 9, -0.02, 0.1}, Error{"h200", "vllm", MeanE2E, 9, 0, 0.2})
 	a100 := engine.Config{Engine: "vllm", GPU: arch.Accelerator{Name: "a100-sxm-80"}}
-	if e, widen, ok := c.known(a100, MeanE2E); !ok || e.Spread != 0.1 || e.Bias != -0.02 || widen != likeFigure {
+	if e, widen, ok := c.errorOf(a100, MeanE2E); !ok || e.Spread != 0.1 || e.Bias != -0.02 || widen != likeFigure {
 		t.Errorf("half of E2E: %+v, %v, %v", e, widen, ok)
 	}
 	c.Errors = append(c.Errors, Error{"a100-sxm", "vllm", MeanTPOT, 9, 0.01, 0.03})
-	if e, widen, ok := c.known(a100, MeanE2E); !ok || e.Metric != MeanTTFT || math.Abs(e.Spread-0.12) > 1e-12 || e.Bias != 0 || widen != 1 {
+	if e, widen, ok := c.errorOf(a100, MeanE2E); !ok || e.Metric != MeanTTFT || math.Abs(e.Spread-0.12) > 1e-12 || e.Bias != 0 || widen != 1 {
 		t.Errorf("E2E: %+v, %v, %v", e, widen, ok)
 	}
 	c.Errors = []Error{{"a100-sxm", "vllm", MeanE2E, 9, 0.04, 0.1}}
-	if e, widen, ok := c.known(a100, Throughput); !ok || e.Bias != -0.04 || e.Spread != 0.1 || widen != likeFigure {
+	if e, widen, ok := c.errorOf(a100, Throughput); !ok || e.Bias != -0.04 || e.Spread != 0.1 || widen != likeFigure {
 		t.Errorf("throughput by E2E: %+v, %v, %v", e, widen, ok)
 	}
 	c.Errors = []Error{{"a100-sxm", "vllm", Throughput, 9, 0.01, 0.05}}
-	if _, _, ok := c.known(engine.Config{Engine: "vllm"}, MeanTTFT); ok {
+	if _, _, ok := c.errorOf(engine.Config{Engine: "vllm"}, MeanTTFT); ok {
 		t.Error("a figure without any error is known")
 	}
 }

@@ -6,10 +6,10 @@ import (
 )
 
 const (
-	nudge    = 0.03 // change of a logarithm by which slopes are measured: large beside a schedule's jumps, small beside the spreads
-	farthest = 0.5  // that a round may move a logarithm
-	rounds   = 30   // at most
-	enough   = 2e-3 // gain of the cost, relative, that is worth another round
+	slopeStep = 0.03 // change of a logarithm by which slopes are measured: large beside a schedule's jumps, small beside the spreads
+	maxStep   = 0.5  // that a round may move a logarithm
+	maxRounds = 30   // at most
+	leastGain = 2e-3 // gain of the cost, relative, that is worth another round
 )
 
 // fit finds the parameters with all observations and fills in values, spreads
@@ -37,7 +37,7 @@ func (p *problem) descend(x, at []float64, use []bool) (best, there []float64, e
 		jac[i] = slices.Clone(p.slopes[i])
 	}
 	cost, damp, idle := p.cost(x, at), 0.01, 0
-	for range rounds {
+	for range maxRounds {
 		d := p.step(x, at, jac, damp)
 		next := slices.Clone(x)
 		for i := range next {
@@ -56,7 +56,7 @@ func (p *problem) descend(x, at []float64, use []bool) (best, there []float64, e
 		} else {
 			damp *= 4
 		}
-		if idle++; gain > enough*cost {
+		if idle++; gain > leastGain*cost {
 			idle = 0
 		}
 		if idle >= 3 {
@@ -96,8 +96,8 @@ func (p *problem) residual(k int, at []float64) (r, weight float64) {
 		return 0, 0
 	}
 	r = (at[k] - row.measured) / noise[row.metric]
-	if a := math.Abs(r); a > robust {
-		return r, robust / a
+	if a := math.Abs(r); a > huberDelta {
+		return r, huberDelta / a
 	}
 	return r, 1
 }
@@ -107,7 +107,7 @@ func (p *problem) cost(x, at []float64) (c float64) {
 	for k := range p.rows {
 		r, w := p.residual(k, at)
 		if a := math.Abs(r); w < 1 && w > 0 {
-			c += robust * (2*a - robust)
+			c += huberDelta * (2*a - huberDelta)
 		} else {
 			c += w * r * r
 		}
@@ -158,7 +158,7 @@ func (p *problem) step(x, at []float64, jac [][]float64, damp float64) []float64
 	}
 	d := solveSymmetric(a, b)
 	for i := range d {
-		d[i] = min(farthest, max(-farthest, d[i]))
+		d[i] = min(maxStep, max(-maxStep, d[i]))
 	}
 	return d
 }

@@ -8,14 +8,14 @@ import (
 	"perflab/internal/sim"
 )
 
-// between is the least spread of an engine's constants between machines, as a
+// betweenMachines is the least spread of an engine's constants between machines, as a
 // standard deviation of logarithms: their hosts differ.
-const between = 0.35
+const betweenMachines = 0.35
 
-// lend is what fits on accelerators other than one say of the constants that
+// pooledPriors is what fits on accelerators other than one say of the constants that
 // belong to engines: the middle of their logarithms, for hardware on which the
 // engine has not been measured, and as a prior where it has.
-func lend(problems []*problem, except string) []sim.Set {
+func pooledPriors(problems []*problem, except string) []sim.Set {
 	logs := map[string]map[string][]float64{} // engine, constant
 	for _, p := range problems {
 		if p.accelerator == except {
@@ -44,16 +44,16 @@ func lend(problems []*problem, except string) []sim.Set {
 				square += (x - sum/n) * (x - sum/n)
 			}
 			s.Values[name] = round(math.Exp(sum / n))
-			s.Spread[name] = round(math.Sqrt(max(between*between, square/max(1, n-1)) * (1 + 1/n)))
+			s.Spread[name] = round(math.Sqrt(max(betweenMachines*betweenMachines, square/max(1, n-1)) * (1 + 1/n)))
 		}
 		sets = append(sets, s)
 	}
 	return sets
 }
 
-// borrow is the problem with sets over its priors, solved from where it stands.
-func (p *problem) borrow(sets []sim.Set) (*problem, error) {
-	o := p.o
+// withPriors is the problem with sets over its priors, solved from where it stands.
+func (p *problem) withPriors(sets []sim.Set) (*problem, error) {
+	o := p.options
 	var err error
 	if o.Base, err = o.Base.With(sets...); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (p *problem) borrow(sets []sim.Set) (*problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.lent = sets
+	n.pooled = sets
 	n.slopes = p.slopes // by the same unknowns: only their priors differ
 	start := make([]float64, len(n.params))
 	for i, q := range n.params {

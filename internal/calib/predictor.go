@@ -1,0 +1,145 @@
+package calib
+
+import (
+	"fmt"
+	"math"
+
+	"perflab/internal/arch"
+	"perflab/internal/engine"
+	"perflab/internal/result"
+	"perflab/internal/sim"
+	"perflab/internal/stat"
+)
+
+// Question is what a prediction is asked of.
+type Question struct {
+	Config   engine.Config
+	Replicas int // 0: 1
+	Load     Load
+	Options  result.Options // percentiles and bounds of the figures
+	Seed     uint64
+	Draws    int // of constants and loads, for the ranges; 0: 12, negative: none
+}
+
+// Draws is how often constants and loads are drawn for a range, unless a
+// question says otherwise.
+const Draws = 12
+
+// predictor is a question while it is answered.
+type predictor struct {
+	Question
+	cal         *Calibration
+	constants   *sim.Constants
+	facts       loadFacts
+	run         replayedRun
+	burst       map[string]float64 // figures of the same requests sent at once
+	utilisation float64
+}
+
+// replayedRun is a run in virtual time, with the counters of all replicas.
+type replayedRun struct {
+	result.Summary
+	failed string // as result.CallSet.FailureText
+	stats  sim.Stats
+}
+
+// burstRequests is how many requests it takes to see what the server can do: twice as
+// many as it runs together, if those are not too many to replay in a moment.
+func (a *predictor) burstRequests() int { return min(2*a.Config.Seqs*a.Replicas, 4000) }
+
+// replay is the run that is asked about, with every figure.
+func (a *predictor) replay(k *sim.Constants) (replayedRun, error) {
+	var out replayedRun
+	l := a.Load
+	calls, err := Calls(a.Config, a.Replicas, l.Jobs(a.Seed), sim.ReplayOptions{
+		MaxConcurrency: l.Concurrency, Seed: a.Seed, Constants: k, Warm: l.Warm(a.Seed),
+		Stats: func(_ int, s sim.Stats) { out.stats = together(out.stats, s) },
+	})
+	if err != nil {
+		return out, err
+	}
+	h := result.Header{
+		Simulated: true, Predicted: true, Model: a.Config.Model.Name,
+		Requests: a.facts.requests, Rate: l.Rate, Limit: l.Concurrency,
+	}
+	run, err := result.Analyze(h, nil, a.Options, calls)
+	if err != nil {
+		return out, err
+	}
+	out.Summary, out.failed = run.Summary(), run.FailureText()
+	return out, nil
+}
+
+// draws replays other draws of the load. Where no error is known of the engine
+// on the accelerator the constants are drawn too; where one is, it has in it what
+// they are uncertain by.
+func (a *predictor) draws() ([]map[string]float64, error) {
+	var out []map[string]float64
+	for i := range max(0, a.Draws) {
+		seed := stat.Stream(a.Seed, fmt.Sprintf("draw %d", i)).Uint64()
+		k := a.constants
+		if !a.cal.hasOwnErrors(a.Config) {
+			var err error
+			if k, err = drawConstants(k, a.Config, seed); err != nil {
+				return nil, err
+			}
+		}
+		f, _, err := figures(a.Config, a.Replicas, a.Load.redraw(seed), k, seed)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// frontEndRate is how many requests a second the front end of a replica lets through.
+func (a *predictor) frontEndRate() float64 {
+	cfg := a.Config
+	return 1e3 / a.constants.Value(cfg.Engine, cfg.GPU.Name, arch.Format(cfg.Model.Format), "f_req")
+}
+
+// KVUse is what the KV cache holds.
+type KVUse struct {
+	Tokens      int     `json:"tokens"`      // of one replica
+	Peak        float64 `json:"peak"`        // share of it in use at most
+	Concurrency float64 `json:"concurrency"` // requests of the load's mean length that it holds
+	Preemptions int     `json:"preemptions"`
+	Found       float64 `json:"found"` // share of the prompts' tokens that it held already
+}
+
+// kv says what the cache of one replica holds.
+func (a *predictor) kv() KVUse {
+	s, cfg := a.run.stats, a.Config
+	block := max(1, cfg.Block)
+	u := KVUse{Tokens: s.KVBlocks * block, Peak: s.PeakKV, Preemptions: s.Preemptions}
+	if s.PrefixQueries > 0 {
+		u.Found = float64(s.PrefixHits) / float64(s.PrefixQueries)
+	}
+	if blocks := cfg.Layout().SeqBlocks(int(math.Ceil(a.facts.input + a.facts.output))); blocks > 0 {
+		u.Concurrency = float64(s.KVBlocks) / float64(blocks)
+	}
+	return u
+}
+
+// together adds the counters of two replicas; gauges are those of the fuller.
+func together(a, b sim.Stats) sim.Stats {
+	a.Running, a.Waiting = a.Running+b.Running, a.Waiting+b.Waiting
+	a.PeakRunning, a.KVBlocks = max(a.PeakRunning, b.PeakRunning), max(a.KVBlocks, b.KVBlocks)
+	a.KVUsage, a.PeakKV = max(a.KVUsage, b.KVUsage), max(a.PeakKV, b.PeakKV)
+	a.Steps, a.Preemptions, a.Finished = a.Steps+b.Steps, a.Preemptions+b.Preemptions, a.Finished+b.Finished
+	a.PrefixQueries, a.PrefixHits = a.PrefixQueries+b.PrefixQueries, a.PrefixHits+b.PrefixHits
+	a.PromptTokens, a.GenerationTokens = a.PromptTokens+b.PromptTokens, a.GenerationTokens+b.GenerationTokens
+	a.Drafted, a.Accepted, a.Drafts = a.Drafted+b.Drafted, a.Accepted+b.Accepted, a.Drafts+b.Drafts
+	a.Busy += b.Busy
+	s, t := &a.Times, b.Times
+	s.Weights, s.Arithmetic = s.Weights+t.Weights, s.Arithmetic+t.Arithmetic
+	s.ExpertReads, s.Experts = s.ExpertReads+t.ExpertReads, s.Experts+t.Experts
+	s.KV, s.Attention = s.KV+t.KV, s.Attention+t.Attention
+	s.Collectives, s.Elementwise = s.Collectives+t.Collectives, s.Elementwise+t.Elementwise
+	s.Host, s.Drafting = s.Host+t.Host, s.Drafting+t.Drafting
+	v, w := &a.Waits, b.Waits
+	v.KV, v.Seqs, v.Tokens = v.KV+w.KV, v.Seqs+w.Seqs, v.Tokens+w.Tokens
+	v.FrontEnd, v.Idle = v.FrontEnd+w.FrontEnd, v.Idle+w.Idle
+	return a
+}
