@@ -85,7 +85,7 @@ func (s *scanner) messageDelta(key []byte) bool {
 	case "thinking":
 		return s.payload(false)
 	case "partial_json":
-		return s.made()
+		return s.countedString()
 	case "stop_reason":
 		return s.read(&s.c.finish)
 	case "type", "signature", "stop_sequence":
@@ -103,7 +103,7 @@ func (s *scanner) messageBlock(key []byte) bool {
 	case "thinking":
 		return s.payload(false)
 	case "name":
-		return s.made()
+		return s.countedString()
 	}
 	return s.skip()
 }
@@ -122,19 +122,19 @@ func (s *scanner) messageUsage(key []byte) bool {
 func (s *scanner) messageInput(key []byte) bool {
 	switch string(key) {
 	case "input_tokens":
-		return s.count(&s.kept.input, &s.kept.in)
+		return s.count(&s.state.input, &s.state.in)
 	case "cache_creation_input_tokens":
-		return s.count(&s.kept.created, &s.kept.in)
+		return s.count(&s.state.created, &s.state.in)
 	case "cache_read_input_tokens":
-		return s.count(&s.kept.cached, &s.kept.in)
+		return s.count(&s.state.cached, &s.state.in)
 	}
 	return s.skip()
 }
 
 func (s *scanner) messageEvent() {
-	s.c.usage.Prompt = s.kept.input + s.kept.created + s.kept.cached
-	s.c.usage.Cached = s.kept.cached
-	s.c.counted = s.out && s.kept.in
+	s.c.usage.Prompt = s.state.input + s.state.created + s.state.cached
+	s.c.usage.Cached = s.state.cached
+	s.c.counted = s.out && s.state.in
 	switch string(s.kind) {
 	case "message_stop":
 		s.c.end = true

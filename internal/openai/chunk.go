@@ -54,11 +54,11 @@ type scanner struct {
 	named bool   // the event's item has a name or arguments
 	all   int    // prompt tokens, where a usage has no other count than the total
 
-	kept kept
+	state streamState
 }
 
-// kept is what a scanner knows of a stream from one event to the next.
-type kept struct {
+// streamState is what a scanner knows of a stream from one event to the next.
+type streamState struct {
 	input, created, cached int  // prompt tokens by kind
 	in                     bool // any of them came
 	seen                   int  // completion tokens so far
@@ -254,9 +254,9 @@ func (s *scanner) audioField(key []byte) bool {
 	return s.skip()
 }
 
-// made reads a string that counts as generated if it is not empty, but is no
+// countedString reads a string that counts as generated if it is not empty, but is no
 // text.
-func (s *scanner) made() bool {
+func (s *scanner) countedString() bool {
 	return s.part((*scanner).fill)
 }
 

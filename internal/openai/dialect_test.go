@@ -439,7 +439,7 @@ func TestDialectsAllocate(t *testing.T) {
 }
 
 // kept0 makes the next event a token of an API that counts them.
-func (s *stream) kept0() { s.scan.kept.seen = 0 }
+func (s *stream) kept0() { s.scan.state.seen = 0 }
 
 // streamedTokens are events of one token as servers write them.
 func streamedTokens() map[string]string {

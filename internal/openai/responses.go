@@ -94,7 +94,7 @@ func (s *scanner) responseOutput() bool {
 		case "content", "summary":
 			return s.list((*scanner).responsePart)
 		case "name", "arguments", "input":
-			return s.made()
+			return s.countedString()
 		}
 		return s.skip()
 	})

@@ -30,7 +30,7 @@ func (c *Client) Send(ctx context.Context, start time.Time, r workload.Request) 
 // Start is Send in two steps: it writes the request if a connection is idle,
 // which takes microseconds, and returns what does the rest.
 func (c *Client) Start(ctx context.Context, start time.Time, r workload.Request) (finish func() result.Call) {
-	t := &taker{c: c, w: c.watch(ctx, start), want: r.Output}
+	t := &callRecorder{c: c, w: c.watch(ctx, start), want: r.Output}
 	t.stream = newStream(&t.call, c.api, c.cfg.KeepText)
 	t.x = wire.Exchange{Start: start, Body: c.Build(r).Body, Sink: t}
 	started := c.wire.Start(&t.x)
@@ -49,7 +49,7 @@ func (c *Client) Build(r workload.Request) workload.Request {
 }
 
 // finish makes the call of an exchange that has ended.
-func (t *taker) finish(err error) result.Call {
+func (t *callRecorder) finish(err error) result.Call {
 	call, x := &t.call, &t.x
 	call.Conn = result.Conn(x.Conn)
 	call.Sent, call.Wrote, call.First, call.Reads, call.Coarse = x.Sent, x.Wrote, x.First, x.Reads, x.Coarse
@@ -64,8 +64,8 @@ func (t *taker) finish(err error) result.Call {
 	return *call
 }
 
-// taker turns an answer, as it arrives, into the facts of a call.
-type taker struct {
+// callRecorder turns an answer, as it arrives, into the facts of a call.
+type callRecorder struct {
 	c      *Client
 	w      *watch
 	x      wire.Exchange
@@ -76,15 +76,15 @@ type taker struct {
 
 	stopped bool // the rest of the body is not wanted
 
-	refused  bool // the status is not 200
-	said     []byte
-	took     int // bytes of the body
-	location string
-	retry    string
+	refused   bool // the status is not 200
+	refusal   []byte
+	bodyBytes int // bytes of the body
+	location  string
+	retry     string
 }
 
 // Head takes the status line and the headers.
-func (t *taker) Head(status int, h http.Header, at wire.Stamp) {
+func (t *callRecorder) Head(status int, h http.Header, at wire.Stamp) {
 	call := &t.call
 	call.Headers, call.Status = at.At, status
 	call.Sim = h.Get(simHeader) == "1"
@@ -104,12 +104,12 @@ func (t *taker) Head(status int, h http.Header, at wire.Stamp) {
 }
 
 // Body takes what a read brought of the body.
-func (t *taker) Body(p []byte, at wire.Stamp) bool {
+func (t *callRecorder) Body(p []byte, at wire.Stamp) bool {
 	switch {
 	case t.refused:
-		t.took += len(p)
-		t.said = append(t.said, p[:min(len(p), 4*excerpt-len(t.said))]...)
-		t.stopped = t.took > drainSize
+		t.bodyBytes += len(p)
+		t.refusal = append(t.refusal, p[:min(len(p), 4*excerpt-len(t.refusal))]...)
+		t.stopped = t.bodyBytes > drainSize
 	case t.call.Class != result.OK:
 		t.stopped = true
 	case t.unpack != nil:
@@ -123,7 +123,7 @@ func (t *taker) Body(p []byte, at wire.Stamp) bool {
 	return !t.stopped
 }
 
-func (t *taker) feed(p []byte, at wire.Stamp) bool {
+func (t *callRecorder) feed(p []byte, at wire.Stamp) bool {
 	had := len(t.call.Chunks)
 	if !t.stream.feed(p, at.At, at.Read) {
 		return false
@@ -135,13 +135,13 @@ func (t *taker) feed(p []byte, at wire.Stamp) bool {
 		t.w.token(at.At)
 	}
 	if seen := t.c.cfg.Seen; seen != nil && len(t.call.Chunks) > had {
-		t.tell(seen, had)
+		t.reportTokens(seen, had)
 	}
 	return true
 }
 
-// tell reports the chunks from had on.
-func (t *taker) tell(seen func(int, time.Duration, bool), had int) {
+// reportTokens reports the chunks from had on.
+func (t *callRecorder) reportTokens(seen func(int, time.Duration, bool), had int) {
 	chunks, from, n := t.call.Chunks, t.x.Sent, 0
 	if had > 0 {
 		from = chunks[had-1].At
@@ -153,7 +153,7 @@ func (t *taker) tell(seen func(int, time.Duration, bool), had int) {
 }
 
 // end judges a call by how its exchange ended.
-func (t *taker) end(x *wire.Exchange, err error) {
+func (t *callRecorder) end(x *wire.Exchange, err error) {
 	call, s := &t.call, t.stream
 	if t.unpack != nil {
 		if uerr := t.unpack.end(); err == nil && !t.stopped {
@@ -165,7 +165,7 @@ func (t *taker) end(x *wire.Exchange, err error) {
 		t.c.broke(call, t.w, err)
 		return
 	case t.refused:
-		t.refusal()
+		t.recordRefusal()
 		return
 	case err == nil && !t.stopped:
 		s.end(x.Last)
@@ -183,10 +183,10 @@ func (t *taker) end(x *wire.Exchange, err error) {
 	}
 }
 
-// refusal keeps what an answer other than 200 says.
-func (t *taker) refusal() {
+// recordRefusal keeps what an answer other than 200 says.
+func (t *callRecorder) recordRefusal() {
 	c, call := t.c, &t.call
-	text := c.redact(clean([]byte(c.redact(string(t.said)))))
+	text := c.redact(clean([]byte(c.redact(string(t.refusal)))))
 	call.Class = result.HTTPStatus
 	call.Error = strings.TrimSpace(fmt.Sprintf("%d %s", call.Status, http.StatusText(call.Status)))
 	if text != "" {

@@ -91,8 +91,8 @@ func (s *scanner) generateFinish() bool {
 func (s *scanner) generated() {
 	grew := len(s.piece) > 0 || s.named
 	if s.out {
-		grew = s.c.usage.Completion > s.kept.seen
-		s.kept.seen = max(s.kept.seen, s.c.usage.Completion)
+		grew = s.c.usage.Completion > s.state.seen
+		s.state.seen = max(s.state.seen, s.c.usage.Completion)
 	}
 	if grew {
 		s.mark(true)
@@ -107,7 +107,7 @@ func (s *scanner) generated() {
 func (s *scanner) grow(raw []byte) {
 	from := len(s.text)
 	s.text = appendUnescaped(s.text, raw)
-	if s.kept.pieces = s.kept.pieces || !bytes.HasPrefix(s.text[from:], s.text[:from]); !s.kept.pieces {
+	if s.state.pieces = s.state.pieces || !bytes.HasPrefix(s.text[from:], s.text[:from]); !s.state.pieces {
 		s.text = s.text[:copy(s.text, s.text[from:])]
 	}
 }

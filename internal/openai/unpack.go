@@ -18,7 +18,7 @@ type unpacker struct {
 	in   []byte
 	at   wire.Stamp
 	eof  bool
-	full bool  // the taker has enough
+	full bool  // the recorder wants no more
 	err  error // of the packed body
 }
 
@@ -50,7 +50,7 @@ func newUnpacker(take func(p []byte, at wire.Stamp) bool) *unpacker {
 	return u
 }
 
-// feed unpacks what a read brought; false: the taker has enough.
+// feed unpacks what a read brought; false: the recorder wants no more.
 func (u *unpacker) feed(p []byte, at wire.Stamp) bool {
 	u.in, u.at = p, at
 	u.next()

@@ -88,7 +88,7 @@ func only(t *testing.T, tr *Transport) *conn {
 	if err := tr.Open(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	c := tr.fast.kept()
+	c := tr.fast.takeIdle()
 	if c == nil {
 		t.Fatal("no connection")
 	}

@@ -94,7 +94,7 @@ type sent struct {
 
 // start sends over an idle connection; nil: there is none.
 func (p *pool) start(x *Exchange) *sent {
-	c := p.kept()
+	c := p.takeIdle()
 	if c == nil {
 		return nil
 	}
@@ -163,15 +163,15 @@ func replayable(x *Exchange, err error) bool {
 
 // take gives an idle connection, or a new one.
 func (p *pool) take(ctx context.Context, x *Exchange) (*conn, error) {
-	if c := p.kept(); c != nil {
+	if c := p.takeIdle(); c != nil {
 		return c, nil
 	}
 	x.Conn.New = true
 	return p.dial(ctx, &x.Conn)
 }
 
-// kept gives an idle connection; nil: there is none.
-func (p *pool) kept() *conn {
+// takeIdle gives an idle connection; nil: there is none.
+func (p *pool) takeIdle() *conn {
 	for {
 		p.mu.Lock()
 		n := len(p.idle)

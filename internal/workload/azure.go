@@ -17,7 +17,7 @@ var azureColumns = []string{"TIMESTAMP", "ContextTokens", "GeneratedTokens"}
 
 // readAzure reads a trace of arrivals and lengths; the prompts are random
 // words of that length.
-func readAzure(f io.Reader, s Spec, k kit) (source, error) {
+func readAzure(f io.Reader, s Spec, k promptBuilder) (source, error) {
 	var first *time.Time
 	return readCSV(f, s, k, azureColumns, func(field []string) (r row, reason string, err error) {
 		r, at, err := azureRow(field[0], field[1], field[2])
@@ -36,7 +36,7 @@ func readAzure(f io.Reader, s Spec, k kit) (source, error) {
 
 // readCSV reads a trace with its columns named in the first line. read takes
 // the fields of a row and may say why to leave it out.
-func readCSV(f io.Reader, s Spec, k kit, names []string, read func(field []string) (r row, reason string, err error)) (source, error) {
+func readCSV(f io.Reader, s Spec, k promptBuilder, names []string, read func(field []string) (r row, reason string, err error)) (source, error) {
 	in := csv.NewReader(f)
 	in.ReuseRecord = true
 	column, err := csvColumns(in, names)

@@ -16,7 +16,7 @@ var burstColumns = []string{"Timestamp", "Model", "Request tokens", "Response to
 // readBurstGPT reads a trace of arrivals and lengths, of one model's rows or
 // of all; the prompts are random words of that length. A row without response
 // tokens is a request that failed.
-func readBurstGPT(f io.Reader, s Spec, k kit) (source, error) {
+func readBurstGPT(f io.Reader, s Spec, k promptBuilder) (source, error) {
 	first := math.NaN()
 	return readCSV(f, s, k, burstColumns, func(field []string) (r row, reason string, err error) {
 		r, seconds, err := burstRow(field[0], field[2], field[3])

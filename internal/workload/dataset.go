@@ -32,15 +32,15 @@ type source struct {
 	read   int                // rows of the file that were looked at
 	drops  drops
 
-	fill  func(i int, r *Request) // adds what rows[i] has beside its prompt; nil: nothing
-	talks []talk                  // conversations by row; nil: requests stand alone
-	chat  string                  // what of the rows only a chat API can send; "": nothing
-	first []int                   // index of each conversation's first turn
-	ids   bool                    // of ids in place of text
+	fill          func(i int, r *Request) // adds what rows[i] has beside its prompt; nil: nothing
+	conversations []conversation          // conversations by row; nil: requests stand alone
+	chat          string                  // what of the rows only a chat API can send; "": nothing
+	first         []int                   // index of each conversation's first turn
+	ids           bool                    // of ids in place of text
 }
 
 // open reads the dataset of a valid spec with its defaults filled in.
-func open(s Spec, k kit) (source, error) {
+func open(s Spec, k promptBuilder) (source, error) {
 	switch {
 	case s.Dataset == "random":
 		return openRandom(s, k)
@@ -51,7 +51,7 @@ func open(s Spec, k kit) (source, error) {
 	case s.Dataset == "sonnet":
 		return openSonnet(s, k)
 	case s.Dataset == "conversations" && s.Path == "":
-		return openTalks(s, k), nil
+		return synthesizeConversations(s, k), nil
 	}
 	f, err := os.Open(s.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -71,7 +71,7 @@ func open(s Spec, k kit) (source, error) {
 	case "jsonl":
 		src, err = readJSONL(f, s)
 	case "conversations":
-		src, err = readTalks(f, s, k)
+		src, err = readConversations(f, s, k)
 	case "burstgpt":
 		src, err = readBurstGPT(f, s, k)
 	}

@@ -75,7 +75,7 @@ func (w *Workload) extent() string {
 	if w.spec.timeDecides() {
 		text = fmt.Sprintf("for %v", w.spec.length())
 	}
-	if w.src.talks == nil {
+	if w.src.conversations == nil {
 		return text
 	}
 	turns := float64(w.src.turns()) / float64(len(w.src.rows))
@@ -108,7 +108,7 @@ func (w *Workload) lengths() string {
 	}
 	t := w.Totals()
 	n := float64(len(w.src.rows))
-	if w.src.talks != nil {
+	if w.src.conversations != nil {
 		n = float64(w.src.turns())
 	}
 	text := ""

@@ -11,8 +11,8 @@ import (
 // of a file, and those that a tokenizer has to measure one by one, which takes
 // too long during a run, are repeated in their order.
 type endless struct {
-	spec Spec
-	kit  kit
+	spec    Spec
+	builder promptBuilder
 
 	mu  sync.Mutex
 	src source
@@ -44,7 +44,7 @@ func (e *endless) row(k int) (src source, i, before int) {
 	for k >= len(e.src.rows) {
 		bigger := e.spec
 		bigger.NumPrompts = 2 * len(e.src.rows)
-		grown, err := open(bigger, e.kit)
+		grown, err := open(bigger, e.builder)
 		if err != nil || len(grown.rows) <= len(e.src.rows) {
 			panic(fmt.Sprintf("workload: a made-up dataset cannot be drawn again: %v", err))
 		}

@@ -20,7 +20,7 @@ const (
 // ShareGPT prompts.
 func (w *Workload) Known() string {
 	s := w.spec
-	if s.Dataset != "sharegpt" || w.Len() != knownPrompts || s.ShareGPTOutputLen != 0 || !isQwen(w.kit.tok) {
+	if s.Dataset != "sharegpt" || w.Len() != knownPrompts || s.ShareGPTOutputLen != 0 || !isQwen(w.builder.tok) {
 		return ""
 	}
 	t := w.Totals()

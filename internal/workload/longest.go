@@ -28,18 +28,18 @@ func (w *Workload) Longest() (whole, prompt Extent, exact bool) {
 	}
 	for i, r := range w.src.rows {
 		switch {
-		case w.src.talks != nil:
-			w.src.talks[i].extents(w.Generates(), see)
+		case w.src.conversations != nil:
+			w.src.conversations[i].extents(w.Generates(), see)
 		case r.documents == 0:
 			see(Extent{r.input, r.output})
 		}
 	}
-	known := w.spec.madeUp() || w.kit.tok != nil
+	known := w.spec.madeUp() || w.builder.tok != nil
 	return whole, prompt, known && !w.spec.timeDecides() && (!w.Generates() || w.spec.IgnoreEOS)
 }
 
 // extents tells the lengths of a conversation's turns, as far as they are planned.
-func (t talk) extents(generated bool, see func(Extent)) {
+func (t conversation) extents(generated bool, see func(Extent)) {
 	history := t.head
 	for _, u := range t.turns {
 		see(Extent{history + u.question, u.output})

@@ -11,9 +11,9 @@ import (
 	"perflab/internal/stat"
 )
 
-// mix gives a request its adapter, the same for all of a conversation k, and
+// addModelAndImages gives a request its adapter, the same for all of a conversation k, and
 // its images.
-func (w *Workload) mix(r *Request, k int) {
+func (w *Workload) addModelAndImages(r *Request, k int) {
 	s := &w.spec
 	if n := len(s.LoraModules); n > 0 {
 		pick := k % n
@@ -25,7 +25,7 @@ func (w *Workload) mix(r *Request, k int) {
 	if s.RandomImages == 0 {
 		return
 	}
-	if made, ok := w.made.LoadAndDelete(r.Index); ok {
+	if made, ok := w.preparedImages.LoadAndDelete(r.Index); ok {
 		r.Images = made.([]string)
 		return
 	}
@@ -39,8 +39,8 @@ func (w *Workload) Prepare(r Request) {
 		return
 	}
 	src, i, _ := w.row(r.Session - 1)
-	if r.Turn+1 < len(src.talks[i].turns) {
-		w.made.Store(r.Index+1, w.spec.images(r.Index+1))
+	if r.Turn+1 < len(src.conversations[i].turns) {
+		w.preparedImages.Store(r.Index+1, w.spec.images(r.Index+1))
 	}
 }
 

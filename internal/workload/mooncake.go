@@ -28,7 +28,7 @@ type mooncakeRow struct {
 // hash id becomes a block of words that depends on the id and the seed alone,
 // so prompts share exactly the prefixes that the original ones shared, and
 // another seed finds nothing of an earlier run in a server's prefix cache.
-func readMooncake(f io.Reader, s Spec, k kit) (source, error) {
+func readMooncake(f io.Reader, s Spec, k promptBuilder) (source, error) {
 	src := source{drops: drops{}}
 	var rows []row
 	var ids [][]int64
@@ -67,11 +67,11 @@ func readMooncake(f io.Reader, s Spec, k kit) (source, error) {
 }
 
 // blocks joins the blocks of ids, the last one cut to n words in all.
-func (k kit) blocks(seed uint64, ids []int64, n int) string {
+func (k promptBuilder) blocks(seed uint64, ids []int64, n int) string {
 	var b strings.Builder
 	b.Grow(bytesFor(n))
 	for _, id := range ids {
-		k.write(&b, stat.Stream(seed, "block "+strconv.FormatInt(id, 10)), min(n, mooncakeBlock))
+		k.writeWords(&b, stat.Stream(seed, "block "+strconv.FormatInt(id, 10)), min(n, mooncakeBlock))
 		n -= mooncakeBlock
 	}
 	return trimSpace(&b)

@@ -25,13 +25,13 @@ type nonce struct {
 
 // newNonce returns the nonce of a text, for requests of ids or of text; ""
 // gives one that changes nothing.
-func newNonce(text string, ids bool, k kit) (n nonce, err error) {
+func newNonce(text string, ids bool, k promptBuilder) (n nonce, err error) {
 	if text == "" {
 		return nonce{}, nil
 	}
 	rng := stat.Stream(0, "nonce "+text)
 	var b strings.Builder
-	k.write(&b, rng, nonceWords)
+	k.writeWords(&b, rng, nonceWords)
 	n.text = trimSpace(&b) + "\n"
 	if !ids {
 		n.tokens, err = k.count(n.text, false)

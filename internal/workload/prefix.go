@@ -12,7 +12,7 @@ import (
 
 // openPrefixRepetition makes prompts that begin with one of a few prefixes,
 // each as often as any other, in random order.
-func openPrefixRepetition(s Spec, k kit) source {
+func openPrefixRepetition(s Spec, k promptBuilder) source {
 	group := s.evenGroups(s.PrefixRepetitionNumPrefixes)
 	r := row{input: s.PrefixRepetitionPrefixLen + s.PrefixRepetitionSuffixLen, output: s.PrefixRepetitionOutputLen}
 	return grouped(s, k, r, s.PrefixRepetitionPrefixLen, group)
@@ -22,7 +22,7 @@ func openPrefixRepetition(s Spec, k kit) source {
 // system prompt or a document is shared, each with a question of its own, in
 // random order. With an exponent a the prompts go to groups at random instead
 // of evenly: to group g, counted from 1, in proportion to g^-a.
-func openSharedPrefix(s Spec, k kit) source {
+func openSharedPrefix(s Spec, k promptBuilder) source {
 	group := s.evenGroups(s.GSPNumGroups)
 	if s.GSPZipfAlpha > 0 {
 		below := make([]float64, s.GSPNumGroups) // cumulated weights
@@ -64,13 +64,13 @@ func (s Spec) evenGroups(n int) (group func(i int) int) {
 
 // grouped returns prompts of one length, of which the first words are those of
 // the request's group.
-func grouped(s Spec, k kit, r row, shared int, group func(i int) int) source {
+func grouped(s Spec, k promptBuilder, r row, shared int, group func(i int) int) source {
 	src := source{rows: slices.Repeat([]row{r}, s.NumPrompts)}
 	src.prompt = func(i int) string {
 		var b strings.Builder
 		b.Grow(bytesFor(r.input))
-		k.write(&b, stat.Stream(s.Seed, "prefix "+strconv.Itoa(group(i))), shared)
-		k.write(&b, promptStream(s.Seed, i), r.input-shared)
+		k.writeWords(&b, stat.Stream(s.Seed, "prefix "+strconv.Itoa(group(i))), shared)
+		k.writeWords(&b, promptStream(s.Seed, i), r.input-shared)
 		return trimSpace(&b)
 	}
 	return src

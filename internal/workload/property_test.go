@@ -357,7 +357,7 @@ func (p promise) request(t *testing.T, w *Workload, r Request) {
 		texts = append(texts, m.Content)
 	}
 	for _, text := range texts {
-		tokens, err := w.kit.count(text, false)
+		tokens, err := w.builder.count(text, false)
 		if err != nil {
 			t.Fatal(err)
 		}

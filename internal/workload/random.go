@@ -14,7 +14,7 @@ import (
 // words that no other prompt has in that order. Unlike the consecutive token
 // ids of other clients the words are common English ones, each one token, so
 // the length survives any server's tokenizer nearly unchanged.
-func openRandom(s Spec, k kit) (source, error) {
+func openRandom(s Spec, k promptBuilder) (source, error) {
 	if s.RandomRNG == "vllm" {
 		return openVLLMRandom(s, k)
 	}
@@ -30,7 +30,7 @@ func openRandom(s Spec, k kit) (source, error) {
 		return randomIDs(s, k, src)
 	}
 	var b strings.Builder
-	k.write(&b, stat.Stream(s.Seed, "random prefix"), s.RandomPrefixLen)
+	k.writeWords(&b, stat.Stream(s.Seed, "random prefix"), s.RandomPrefixLen)
 	prefix := b.String()
 	own := func(i int) int { return src.rows[i].input - s.RandomPrefixLen }
 	if sc.documents() {
@@ -44,7 +44,7 @@ func openRandom(s Spec, k kit) (source, error) {
 		var b strings.Builder
 		b.Grow(len(prefix) + bytesFor(n))
 		b.WriteString(prefix)
-		k.write(&b, promptStream(s.Seed, i), n)
+		k.writeWords(&b, promptStream(s.Seed, i), n)
 		return trimSpace(&b)
 	}
 	return src, nil
@@ -72,13 +72,13 @@ func randomLengths(s Spec, sc scenario) source {
 
 // documents returns the texts that stand beside the prompt of request i, each
 // of n words of its own.
-func (k kit) documents(s Spec, i, count, n int) []string {
+func (k promptBuilder) documents(s Spec, i, count, n int) []string {
 	rng := stat.Stream(s.Seed, "documents "+strconv.Itoa(i))
 	out := make([]string, count)
 	for d := range out {
 		var b strings.Builder
 		b.Grow(bytesFor(n))
-		k.write(&b, rng, n)
+		k.writeWords(&b, rng, n)
 		out[d] = trimSpace(&b)
 	}
 	return out
@@ -86,7 +86,7 @@ func (k kit) documents(s Spec, i, count, n int) []string {
 
 // randomIDs makes prompts of token ids drawn evenly from the vocabulary, with
 // no text whose tokens a server could count otherwise.
-func randomIDs(s Spec, k kit, src source) (source, error) {
+func randomIDs(s Spec, k promptBuilder, src source) (source, error) {
 	allowed, err := k.ordinary("random_ids", "")
 	if err != nil {
 		return source{}, err
@@ -114,7 +114,7 @@ func (src source) ofIDs(ids func(i int) []int32) source {
 }
 
 // ordinary returns the ids that prompts may be made of.
-func (k kit) ordinary(path, value string) ([]int32, error) {
+func (k promptBuilder) ordinary(path, value string) ([]int32, error) {
 	if k.tok == nil {
 		return nil, field.Errorf(path, value+"needs a tokenizer, whose ids it sends: give [tokenizer] a tokenizer.json")
 	}

@@ -166,7 +166,7 @@ func dueInTime(s Spec) ([]time.Duration, error) {
 
 // lay opens the dataset of a valid spec with its defaults and lays out the
 // schedule.
-func lay(s Spec, k kit) (source, []time.Duration, error) {
+func lay(s Spec, k promptBuilder) (source, []time.Duration, error) {
 	due, err := dueInTime(s)
 	if err != nil {
 		return source{}, nil, err

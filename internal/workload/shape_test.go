@@ -270,7 +270,7 @@ func TestCrowd(t *testing.T) {
 		{Spec{Dataset: "conversations", NumPrompts: 500, Rate: 2, Arrival: "constant"}, 500},
 		{Spec{Duration: "1m", MaxConcurrency: 4}, 0},
 	} {
-		if got := mustOpen(t, tt.s).Crowd(time.Minute); got != tt.want {
+		if got := mustOpen(t, tt.s).PeakDue(time.Minute); got != tt.want {
 			t.Errorf("%+v: %d within a minute, want %d", tt.s, got, tt.want)
 		}
 	}

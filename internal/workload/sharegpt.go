@@ -26,14 +26,14 @@ const (
 // The published file has 640 MB, so one pass finds where each conversation
 // lies, and only those that the order comes to are decoded until there are
 // enough.
-func readShareGPT(f io.ReaderAt, s Spec, k kit) (source, error) {
+func readShareGPT(f io.ReaderAt, s Spec, k promptBuilder) (source, error) {
 	spans, err := arraySpans(io.NewSectionReader(f, 0, 1<<62))
 	if err != nil {
 		return source{}, err
 	}
 	src := source{drops: drops{}}
 	var prompts []string
-	for _, at := range conversations(s, spans, &src) {
+	for _, at := range readingOrder(s, spans, &src) {
 		if len(src.rows) == s.NumPrompts {
 			break
 		}
@@ -42,7 +42,7 @@ func readShareGPT(f io.ReaderAt, s Spec, k kit) (source, error) {
 			return source{}, fmt.Errorf("row %d: %w", at+1, err)
 		}
 		src.read++
-		prompt, r, reason, err := conversation(b, s, k)
+		prompt, r, reason, err := decodeShareGPT(b, s, k)
 		if err != nil {
 			return source{}, fmt.Errorf("row %d: %w", at+1, err)
 		}
@@ -67,9 +67,9 @@ func readShareGPT(f io.ReaderAt, s Spec, k kit) (source, error) {
 
 const tooFewTurns = "with fewer than two turns"
 
-// conversations returns the order in which to look at the elements of the
+// readingOrder returns the order in which to look at the elements of the
 // file; those left out for good are counted in src.
-func conversations(s Spec, spans []span, src *source) []int {
+func readingOrder(s Spec, spans []span, src *source) []int {
 	var order []int
 	for i, at := range spans {
 		if at.turns < 2 && s.ShareGPTFilter == "vllm" {
@@ -85,16 +85,16 @@ func conversations(s Spec, spans []span, src *source) []int {
 	return order
 }
 
-// remark is one of a ShareGPT conversation.
-type remark struct {
+// shareGPTTurn is one of a ShareGPT conversation.
+type shareGPTTurn struct {
 	From  string `json:"from"`
 	Value string `json:"value"`
 }
 
-// conversation decodes one ShareGPT row and says why it is left out, if it is.
-func conversation(b []byte, s Spec, k kit) (prompt string, r row, reason string, err error) {
+// decodeShareGPT decodes one ShareGPT row and says why it is left out, if it is.
+func decodeShareGPT(b []byte, s Spec, k promptBuilder) (prompt string, r row, reason string, err error) {
 	var c struct {
-		Conversations []remark `json:"conversations"`
+		Conversations []shareGPTTurn `json:"conversations"`
 	}
 	if err := json.Unmarshal(b, &c); err != nil {
 		return "", row{}, "", err
@@ -128,7 +128,7 @@ func conversation(b []byte, s Spec, k kit) (prompt string, r row, reason string,
 
 // guideFault is the filter of benchmark-runner: a question of a human and the
 // answer to it, neither empty.
-func guideFault(ask, answer remark) string {
+func guideFault(ask, answer shareGPTTurn) string {
 	switch {
 	case ask.From != "human" && ask.From != "user", answer.From != "gpt" && answer.From != "assistant":
 		return "that do not begin with a question and its answer"

@@ -18,7 +18,7 @@ const sonnetQuestion = "Below are lines of a poem. Arrange some of them into a n
 // by all, then lines at random while they fit the input length. Natural text
 // of nearly even length, which speculative decoding and routed experts take
 // otherwise than random words.
-func openSonnet(s Spec, k kit) (source, error) {
+func openSonnet(s Spec, k promptBuilder) (source, error) {
 	lines, err := poem(s.Path)
 	if err != nil {
 		return source{}, err

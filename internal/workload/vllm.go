@@ -20,7 +20,7 @@ import (
 // Older releases did not correct the shared prefix by itself; this is what
 // those of 2026 do. The prompts are those of Python's client: its later
 // rewrite in Rust draws other ones from the same flags.
-func openVLLMRandom(s Spec, k kit) (source, error) {
+func openVLLMRandom(s Spec, k promptBuilder) (source, error) {
 	allowed, size, err := k.vocabulary("random_rng", "vllm ")
 	if err != nil {
 		return source{}, err
@@ -38,7 +38,7 @@ func openVLLMRandom(s Spec, k kit) (source, error) {
 	}
 	outLo, outHi := lengthRange(s.RandomOutputLen, s.RandomRangeRatio)
 
-	v := vllm{k: k, rng: stat.NewNumPy(s.Seed), size: size}
+	v := vllmSampler{builder: k, rng: stat.NewNumPy(s.Seed), size: size}
 	in := v.rng.Integers(lo, hi+1, s.NumPrompts)
 	out := v.rng.Integers(outLo, outHi+1, s.NumPrompts)
 	offset := v.rng.Integers(0, v.size, s.NumPrompts)
@@ -76,18 +76,18 @@ func openVLLMRandom(s Spec, k kit) (source, error) {
 	return source{rows: rows, prompt: func(i int) string { return prompts[i] }}, nil
 }
 
-// vllm is the state of vLLM's sampling.
-type vllm struct {
-	k    kit
-	rng  *stat.NumPy
-	size int // of the vocabulary
+// vllmSampler is the state of vLLM's sampling.
+type vllmSampler struct {
+	builder promptBuilder
+	rng     *stat.NumPy
+	size    int // of the vocabulary
 }
 
 // fit decodes ids and encodes the text again until it has n tokens: longer
 // ones are cut, shorter ones get random ids behind them, ten times at most.
 // What it returns may then still be longer or shorter.
-func (v vllm) fit(ids []int32, n int) (text string, got []int32, err error) {
-	tok := v.k.tok
+func (v vllmSampler) fit(ids []int32, n int) (text string, got []int32, err error) {
+	tok := v.builder.tok
 	for tries := 10; ; tries-- {
 		if text, err = tok.Decode(ids); err != nil {
 			return "", nil, fmt.Errorf("decode %d ids by %s: %w", len(ids), tok.Name(), err)
@@ -112,7 +112,7 @@ func (v vllm) fit(ids []int32, n int) (text string, got []int32, err error) {
 // ids, both without tokens that were added to the vocabulary, special or not.
 // That number cannot be told from the ids: a vocabulary may end with special
 // ones.
-func (k kit) vocabulary(path, value string) (allowed []int32, size int, err error) {
+func (k promptBuilder) vocabulary(path, value string) (allowed []int32, size int, err error) {
 	ids, err := k.ordinary(path, value)
 	if err != nil {
 		return nil, 0, err
@@ -130,7 +130,7 @@ func (k kit) vocabulary(path, value string) (allowed []int32, size int, err erro
 }
 
 // specials returns how many tokens the tokenizer puts around a text.
-func (k kit) specials() (int, error) {
+func (k promptBuilder) specials() (int, error) {
 	with, err := k.count("a", true)
 	if err != nil {
 		return 0, err

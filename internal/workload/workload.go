@@ -88,13 +88,13 @@ const ServerTokenizer = "server"
 // Workload is an opened Spec: all lengths and due times, and the prompts on
 // demand. It never changes for its callers and is safe for concurrent use.
 type Workload struct {
-	spec  Spec
-	src   source
-	due   []time.Duration // by index, ascending; of conversations, their first turns
-	more  *endless        // nil: there are as many rows as due times
-	made  sync.Map        // images by index that Prepare made
-	kit   kit
-	nonce nonce
+	spec           Spec
+	src            source
+	due            []time.Duration // by index, ascending; of conversations, their first turns
+	more           *endless        // nil: there are as many rows as due times
+	preparedImages sync.Map        // images by index that Prepare made
+	builder        promptBuilder
+	nonce          nonce
 }
 
 // Totals are the sums over a workload's requests.
@@ -118,7 +118,7 @@ func OpenWith(s Spec, tok Tokenizer) (*Workload, error) {
 		return nil, field.Errorf("tokenizer", "%s was not opened, so that no length can be measured by it", s.Tokenizer)
 	}
 	s = s.Defaults()
-	k, err := newKit(s, tok)
+	k, err := newPromptBuilder(s, tok)
 	if err != nil {
 		return nil, err
 	}
@@ -126,9 +126,9 @@ func OpenWith(s Spec, tok Tokenizer) (*Workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Workload{spec: s, src: src, due: due, kit: k}
+	w := &Workload{spec: s, src: src, due: due, builder: k}
 	if s.endless() {
-		w.more = &endless{spec: s, kit: k, src: src}
+		w.more = &endless{spec: s, builder: k, src: src}
 	}
 	if err := w.measure(k); err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func (w *Workload) Len() int {
 	switch {
 	case w.spec.timeDecides():
 		return 0
-	case w.src.talks != nil:
+	case w.src.conversations != nil:
 		return w.src.turns()
 	}
 	return len(w.due)
@@ -186,10 +186,10 @@ func (w *Workload) request(k int) Request {
 	if src.fill != nil {
 		src.fill(i, &r)
 	}
-	if src.talks != nil {
-		src.talks[i].open(&r, k, before+src.first[i])
+	if src.conversations != nil {
+		src.conversations[i].open(&r, k, before+src.first[i])
 	}
-	w.mix(&r, k)
+	w.addModelAndImages(&r, k)
 	w.nonce.mark(&r)
 	r.Input += w.nonce.tokens * src.rows[i].texts()
 	return r
@@ -204,10 +204,10 @@ func (w *Workload) Burst() int {
 	return n
 }
 
-// Crowd is the most requests that are due within any span of that length, of
+// PeakDue is the most requests that are due within any span of that length, of
 // conversations how many there are: each goes on after its first turn. It is 0
 // where there is no end to them.
-func (w *Workload) Crowd(span time.Duration) int {
+func (w *Workload) PeakDue(span time.Duration) int {
 	switch {
 	case w.more != nil:
 		return 0
@@ -243,10 +243,10 @@ func (w *Workload) Offered() float64 {
 
 // MeasuredBy names the tokenizer; "" for package token's approximation.
 func (w *Workload) MeasuredBy() string {
-	if w.kit.tok == nil {
+	if w.builder.tok == nil {
 		return ""
 	}
-	return w.kit.tok.Name()
+	return w.builder.tok.Name()
 }
 
 // Totals sums lengths without building a prompt. Where time decides how many
@@ -262,8 +262,8 @@ func (w *Workload) Totals() Totals {
 		t.Input += r.input
 		t.Output += r.output
 		prompts := r.texts()
-		if w.src.talks != nil {
-			prompts = len(w.src.talks[i].turns) // each repeats the first one's start
+		if w.src.conversations != nil {
+			prompts = len(w.src.conversations[i].turns) // each repeats the first one's start
 		}
 		t.Input += w.nonce.tokens * prompts
 	}

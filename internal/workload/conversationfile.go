@@ -12,8 +12,8 @@ import (
 	"perflab/internal/stat"
 )
 
-// talkRow is a conversation of a file: ShareGPT's form or that of the chat API.
-type talkRow struct {
+// conversationRow is a conversation of a file: ShareGPT's form or that of the chat API.
+type conversationRow struct {
 	ID            json.RawMessage `json:"id"`
 	Conversations []struct {
 		From  string `json:"from"`
@@ -23,22 +23,22 @@ type talkRow struct {
 	Messages []chatMessage `json:"messages"`
 }
 
-// fileTalks is how many conversations of a file are taken unless told.
-const fileTalks = 1000
+// fileConversations is how many conversations of a file are taken unless told.
+const fileConversations = 1000
 
-// readTalks reads conversations: a JSON array of them as ShareGPT has it, of
+// readConversations reads conversations: a JSON array of them as ShareGPT has it, of
 // which only those are decoded that the shuffle comes to, or one a line.
-func readTalks(f io.ReaderAt, s Spec, k kit) (source, error) {
+func readConversations(f io.ReaderAt, s Spec, k promptBuilder) (source, error) {
 	whole := func() io.Reader { return io.NewSectionReader(f, 0, 1<<62) }
 	src := source{drops: drops{}}
-	keep := talkReader(s, k, &src)
+	keep := conversationReader(s, k, &src)
 	array, err := isArray(whole())
 	if err != nil {
 		return source{}, err
 	}
 	if !array {
 		err := eachLine(whole(), func(line []byte) error {
-			var row talkRow
+			var row conversationRow
 			if err := strict(line, &row, "id, system, messages or conversations"); err != nil {
 				return err
 			}
@@ -47,21 +47,21 @@ func readTalks(f io.ReaderAt, s Spec, k kit) (source, error) {
 		if err != nil {
 			return source{}, err
 		}
-		return cutTalks(s, src, shuffled(s, len(src.rows))), nil
+		return sampleConversations(s, src, shuffled(s, len(src.rows))), nil
 	}
 	spans, err := arraySpans(whole())
 	if err != nil {
 		return source{}, err
 	}
 	for _, n := range shuffled(s, len(spans)) {
-		if len(src.rows) == cmp.Or(s.NumPrompts, fileTalks) {
+		if len(src.rows) == cmp.Or(s.NumPrompts, fileConversations) {
 			break
 		}
 		b := make([]byte, spans[n].length)
 		if _, err := f.ReadAt(b, spans[n].offset); err != nil {
 			return source{}, fmt.Errorf("row %d: %w", n+1, err)
 		}
-		var row talkRow
+		var row conversationRow
 		err := json.Unmarshal(b, &row)
 		if err == nil {
 			err = keep(row)
@@ -71,7 +71,7 @@ func readTalks(f io.ReaderAt, s Spec, k kit) (source, error) {
 		}
 	}
 	s.DisableShuffle = true // the rows are in drawn order already
-	return cutTalks(s, src, shuffled(s, len(src.rows))), nil
+	return sampleConversations(s, src, shuffled(s, len(src.rows))), nil
 }
 
 // isArray tells the two kinds of file apart by their first byte.
@@ -89,27 +89,27 @@ func isArray(r io.Reader) (bool, error) {
 	}
 }
 
-// cutTalks makes the conversations as many as were asked for.
-func cutTalks(s Spec, src source, order []int) source {
-	s.NumPrompts = cmp.Or(s.NumPrompts, min(fileTalks, len(order)))
-	firsts := make([]string, len(src.talks))
-	for i, t := range src.talks {
-		firsts[i] = t.say(0, false)
+// sampleConversations makes the conversations as many as were asked for.
+func sampleConversations(s Spec, src source, order []int) source {
+	s.NumPrompts = cmp.Or(s.NumPrompts, min(fileConversations, len(order)))
+	firsts := make([]string, len(src.conversations))
+	for i, t := range src.conversations {
+		firsts[i] = t.text(0, false)
 	}
 	return sample(s, src, firsts, order)
 }
 
-// talkReader returns what adds a conversation to src, or counts why not.
-func talkReader(s Spec, k kit, src *source) func(talkRow) error {
+// conversationReader returns what adds a conversation to src, or counts why not.
+func conversationReader(s Spec, k promptBuilder, src *source) func(conversationRow) error {
 	least, most, _ := s.Turns.bounds() // Validate has seen the errors
 	length := s.TurnOutputLen.drawer(stat.Stream(s.Seed, "conversation output length"))
-	return func(row talkRow) error {
+	return func(row conversationRow) error {
 		src.read++
 		messages, err := row.list()
 		if err != nil {
 			return err
 		}
-		t, said, err := k.exchange(row.System, messages)
+		t, said, err := k.questionsAndAnswers(row.System, messages)
 		if err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func talkReader(s Spec, k kit, src *source) func(talkRow) error {
 			t.turns = t.turns[:min(most, len(t.turns))]
 		}
 		t.turns = t.turns[:min(maxTurns, len(t.turns))]
-		t.say = func(turn int, answer bool) string {
+		t.text = func(turn int, answer bool) string {
 			if answer {
 				turn, answer = 2*turn+1, false
 			} else {
@@ -138,14 +138,14 @@ func talkReader(s Spec, k kit, src *source) func(talkRow) error {
 			}
 			return said[turn]
 		}
-		src.talks = append(src.talks, t)
+		src.conversations = append(src.conversations, t)
 		src.rows = append(src.rows, t.row(s.History == "generated"))
 		return nil
 	}
 }
 
 // list is the conversation in the form of the chat API.
-func (row talkRow) list() ([]chatMessage, error) {
+func (row conversationRow) list() ([]chatMessage, error) {
 	if row.Conversations != nil && row.Messages != nil {
 		return nil, errors.New("a row has messages or conversations, not both")
 	}
@@ -168,15 +168,15 @@ func (row talkRow) list() ([]chatMessage, error) {
 	return out, nil
 }
 
-// exchange is the part of a conversation that goes question, answer, question:
+// questionsAndAnswers is the part of a conversation that goes question, answer, question:
 // from the first question on until a message that does not fit or is empty.
-func (k kit) exchange(system string, list []chatMessage) (t talk, said []string, err error) {
+func (k promptBuilder) questionsAndAnswers(system string, list []chatMessage) (t conversation, said []string, err error) {
 	t.system = system
 	if len(list) > 0 && list[0].Role == "system" && system == "" {
 		t.system, list = list[0].Content.text, list[1:]
 	}
 	if t.head, err = k.count(t.system, false); err != nil {
-		return talk{}, nil, err
+		return conversation{}, nil, err
 	}
 	for len(list) > 0 && list[0].Role == "assistant" {
 		list = list[1:]
@@ -184,7 +184,7 @@ func (k kit) exchange(system string, list []chatMessage) (t talk, said []string,
 	for i, m := range list {
 		n, err := k.count(m.Content.text, false)
 		if err != nil {
-			return talk{}, nil, err
+			return conversation{}, nil, err
 		}
 		if want := []string{"user", "assistant"}[i%2]; m.Role != want || n == 0 || n > maxTokens {
 			break

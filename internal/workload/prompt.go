@@ -12,8 +12,8 @@ import (
 	"perflab/internal/token"
 )
 
-// kit is what prompts are made of and measured with.
-type kit struct {
+// promptBuilder is what prompts are made of and measured with.
+type promptBuilder struct {
 	tok   Tokenizer // nil: package token's approximation
 	words []string  // each with its leading space; one token each with it, and at the start of a text without
 }
@@ -22,11 +22,11 @@ type kit struct {
 // prompts would begin alike by chance.
 const minWords = 200
 
-// newKit returns the kit of a spec with its defaults filled in. With a
+// newPromptBuilder returns the kit of a spec with its defaults filled in. With a
 // tokenizer it keeps those words that are single tokens of it, so that a
 // prompt of n words has n of its tokens as well.
-func newKit(s Spec, tok Tokenizer) (kit, error) {
-	k := kit{tok: tok, words: make([]string, token.Words())}
+func newPromptBuilder(s Spec, tok Tokenizer) (promptBuilder, error) {
+	k := promptBuilder{tok: tok, words: make([]string, token.Words())}
 	for i := range k.words {
 		k.words[i] = token.Word(i)
 	}
@@ -35,22 +35,22 @@ func newKit(s Spec, tok Tokenizer) (kit, error) {
 	}
 	all := len(k.words)
 	for _, single := range []func([]string) (bool, error){k.singleInside, k.singleAtStart} {
-		words, err := keep(k.words, single)
+		words, err := singleTokens(k.words, single)
 		if err != nil {
-			return kit{}, fmt.Errorf("find words that are single tokens of %s: %w", tok.Name(), err)
+			return promptBuilder{}, fmt.Errorf("find words that are single tokens of %s: %w", tok.Name(), err)
 		}
 		k.words = words
 	}
 	if len(k.words) < minWords {
-		return kit{}, field.Errorf("", "%d of the %d words that prompts are made of are single tokens of %s, which is too few: run without [tokenizer], or with [random_rng] vllm",
+		return promptBuilder{}, field.Errorf("", "%d of the %d words that prompts are made of are single tokens of %s, which is too few: run without [tokenizer], or with [random_rng] vllm",
 			len(k.words), all, tok.Name())
 	}
 	return k, nil
 }
 
-// keep returns the words that are single tokens; single answers for several at
+// singleTokens returns the words that are single tokens; single answers for several at
 // once, so that a vocabulary with all of them is asked once.
-func keep(words []string, single func([]string) (bool, error)) ([]string, error) {
+func singleTokens(words []string, single func([]string) (bool, error)) ([]string, error) {
 	if len(words) == 0 {
 		return nil, nil
 	}
@@ -64,15 +64,15 @@ func keep(words []string, single func([]string) (bool, error)) ([]string, error)
 		return nil, nil
 	}
 	half := len(words) / 2
-	a, err := keep(words[:half], single)
+	a, err := singleTokens(words[:half], single)
 	if err != nil {
 		return nil, err
 	}
-	b, err := keep(words[half:], single)
+	b, err := singleTokens(words[half:], single)
 	return append(a[:len(a):len(a)], b...), err
 }
 
-func (k kit) singleInside(words []string) (bool, error) {
+func (k promptBuilder) singleInside(words []string) (bool, error) {
 	one, err := k.count("the", false)
 	if err != nil {
 		return false, err
@@ -83,13 +83,13 @@ func (k kit) singleInside(words []string) (bool, error) {
 
 // singleAtStart asks for several words on lines of their own, which counts too
 // much where a vocabulary marks the start of a text; for one word it is exact.
-func (k kit) singleAtStart(words []string) (bool, error) {
+func (k promptBuilder) singleAtStart(words []string) (bool, error) {
 	n, err := k.count(strings.ReplaceAll(strings.Join(words, ""), " ", "\n")[1:], false)
 	return n == 2*len(words)-1, err
 }
 
 // count returns the tokens of a text by the tokenizer, or by package token.
-func (k kit) count(text string, special bool) (int, error) {
+func (k promptBuilder) count(text string, special bool) (int, error) {
 	if text == "" && !special {
 		return 0, nil
 	}
@@ -109,15 +109,15 @@ func (k kit) count(text string, special bool) (int, error) {
 }
 
 // prompt returns the words of request i alone, one token each.
-func (k kit) prompt(seed uint64, i, n int) string {
+func (k promptBuilder) prompt(seed uint64, i, n int) string {
 	var b strings.Builder
 	b.Grow(bytesFor(n))
-	k.write(&b, promptStream(seed, i), n)
+	k.writeWords(&b, promptStream(seed, i), n)
 	return trimSpace(&b)
 }
 
-// write appends n random words, each with its leading space.
-func (k kit) write(b *strings.Builder, rng *rand.Rand, n int) {
+// writeWords appends n random words, each with its leading space.
+func (k promptBuilder) writeWords(b *strings.Builder, rng *rand.Rand, n int) {
 	for range n {
 		b.WriteString(k.words[rng.IntN(len(k.words))])
 	}
@@ -130,7 +130,7 @@ func promptStream(seed uint64, i int) *rand.Rand {
 
 // measure sets the lengths that only the finished requests have: those of rows
 // that were read before there was a tokenizer. The nonce comes after it.
-func (w *Workload) measure(k kit) error {
+func (w *Workload) measure(k promptBuilder) error {
 	if k.tok != nil && w.spec.Dataset == "jsonl" {
 		rows := slices.Clone(w.src.rows)
 		for i := range rows {
@@ -151,7 +151,7 @@ func (w *Workload) measure(k kit) error {
 }
 
 // countRequest counts all texts of a request.
-func (k kit) countRequest(r Request) (n int, err error) {
+func (k promptBuilder) countRequest(r Request) (n int, err error) {
 	texts := append([]string{r.System, r.Prompt}, r.Documents...)
 	for _, m := range r.History {
 		texts = append(texts, m.Content)

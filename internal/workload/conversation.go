@@ -39,12 +39,12 @@ func (r Range) drawer(rng *rand.Rand) func() int {
 	return func() int { return low + rng.IntN(high-low+1) }
 }
 
-// talk is one conversation: questions and answers in turn.
-type talk struct {
+// conversation is one conversation: questions and answers in turn.
+type conversation struct {
 	system string
 	head   int // tokens of system
 	turns  []turn
-	say    func(turn int, answer bool) string // pure
+	text   func(turn int, answer bool) string // pure
 }
 
 // turn has the tokens of a question, of the dataset's own answer, and of the
@@ -53,7 +53,7 @@ type turn struct{ question, answer, output int }
 
 // row sums the prompts and answers of all turns, the prompts with the history
 // as it is planned.
-func (t talk) row(generated bool) row {
+func (t conversation) row(generated bool) row {
 	var sum row
 	history := t.head
 	for _, u := range t.turns {
@@ -70,57 +70,57 @@ func (t talk) row(generated bool) row {
 }
 
 // open makes r the first turn of conversation k.
-func (t talk) open(r *Request, k, index int) {
+func (t conversation) open(r *Request, k, index int) {
 	r.Index, r.Session, r.System = index, k+1, t.system
 	r.Input, r.Output = t.head+t.turns[0].question, t.turns[0].output
 }
 
-// openTalks makes conversations up, of random words, behind one system prompt.
-func openTalks(s Spec, k kit) source {
+// synthesizeConversations makes conversations up, of random words, behind one system prompt.
+func synthesizeConversations(s Spec, k promptBuilder) source {
 	turns := s.Turns.drawer(stat.Stream(s.Seed, "conversation turns"))
 	in := s.TurnInputLen.drawer(stat.Stream(s.Seed, "conversation input length"))
 	out := s.TurnOutputLen.drawer(stat.Stream(s.Seed, "conversation output length"))
 	var b strings.Builder
-	k.write(&b, stat.Stream(s.Seed, "conversation system prompt"), s.SystemLen)
+	k.writeWords(&b, stat.Stream(s.Seed, "conversation system prompt"), s.SystemLen)
 	system := trimSpace(&b)
 
-	src := source{rows: make([]row, s.NumPrompts), talks: make([]talk, s.NumPrompts)}
-	for i := range src.talks {
-		t := talk{system: system, head: s.SystemLen, turns: make([]turn, turns())}
+	src := source{rows: make([]row, s.NumPrompts), conversations: make([]conversation, s.NumPrompts)}
+	for i := range src.conversations {
+		t := conversation{system: system, head: s.SystemLen, turns: make([]turn, turns())}
 		for j := range t.turns {
 			question, answer := in(), out()
 			t.turns[j] = turn{question, answer, answer}
 		}
-		t.say = func(j int, answer bool) string {
+		t.text = func(j int, answer bool) string {
 			n, part := t.turns[j].question, "question"
 			if answer {
 				n, part = t.turns[j].answer, "answer"
 			}
 			var b strings.Builder
 			b.Grow(bytesFor(n))
-			k.write(&b, stat.Stream(s.Seed, fmt.Sprintf("conversation %d turn %d %s", i, j, part)), n)
+			k.writeWords(&b, stat.Stream(s.Seed, fmt.Sprintf("conversation %d turn %d %s", i, j, part)), n)
 			return trimSpace(&b)
 		}
-		src.talks[i], src.rows[i] = t, t.row(s.History == "generated")
+		src.conversations[i], src.rows[i] = t, t.row(s.History == "generated")
 	}
-	src.prompt = func(i int) string { return src.talks[i].say(0, false) }
+	src.prompt = func(i int) string { return src.conversations[i].text(0, false) }
 	return src
 }
 
 // number gives each turn of each conversation its index.
 func (src *source) number() {
-	if src.talks == nil {
+	if src.conversations == nil {
 		return
 	}
 	src.first = make([]int, len(src.rows)+1)
 	for i := range src.rows {
-		src.first[i+1] = src.first[i] + len(src.talks[i].turns)
+		src.first[i+1] = src.first[i] + len(src.conversations[i].turns)
 	}
 }
 
 // turns is how many turns all conversations have.
 func (src *source) turns() int {
-	if src.talks == nil {
+	if src.conversations == nil {
 		return 0
 	}
 	return src.first[len(src.rows)]
@@ -132,10 +132,10 @@ func (src *source) reorder(order []int) {
 	if fill := src.fill; fill != nil {
 		src.fill = func(i int, r *Request) { fill(order[i], r) }
 	}
-	if talks := src.talks; talks != nil {
-		src.talks = make([]talk, len(order))
+	if talks := src.conversations; talks != nil {
+		src.conversations = make([]conversation, len(order))
 		for i, k := range order {
-			src.talks[i] = talks[k]
+			src.conversations[i] = talks[k]
 		}
 	}
 }
@@ -153,23 +153,23 @@ func (w *Workload) Next(r Request, answer string) (next Request, think time.Dura
 	}
 	k, turn := r.Session-1, r.Turn+1
 	src, i, _ := w.row(k)
-	t := src.talks[i]
+	t := src.conversations[i]
 	if turn >= len(t.turns) {
 		return Request{}, 0, false
 	}
 	tokens := t.turns[r.Turn].answer
 	if w.spec.History == "answers" {
-		answer = t.say(r.Turn, true)
+		answer = t.text(r.Turn, true)
 	} else {
 		tokens = w.answered(answer)
 	}
 	next = r
 	next.Index, next.Turn, next.Due = r.Index+1, turn, 0
 	next.History = append(slices.Clip(r.History), Message{"user", r.Prompt}, Message{"assistant", answer})
-	next.Prompt = t.say(turn, false)
+	next.Prompt = t.text(turn, false)
 	next.Input = r.Input + tokens + t.turns[turn].question
 	next.Output = t.turns[turn].output
-	w.mix(&next, k)
+	w.addModelAndImages(&next, k)
 	return next, w.think(k, turn), true
 }
 
@@ -177,7 +177,7 @@ func (w *Workload) Next(r Request, answer string) (next Request, think time.Dura
 // the server, which is under load now, or fails, which has no place to go here.
 func (w *Workload) answered(text string) int {
 	if w.spec.Tokenizer != ServerTokenizer {
-		if n, err := w.kit.count(text, false); err == nil {
+		if n, err := w.builder.count(text, false); err == nil {
 			return n
 		}
 	}
@@ -210,7 +210,7 @@ func (w *Workload) Generates() bool {
 }
 
 // Conversations reports whether there are later turns to ask Next for.
-func (w *Workload) Conversations() bool { return w.src.talks != nil }
+func (w *Workload) Conversations() bool { return w.src.conversations != nil }
 
 // talkDefaults fills in what conversations take.
 func (s Spec) talkDefaults() Spec {

@@ -346,7 +346,7 @@ func TestNonce(t *testing.T) {
 		}
 	}
 	// A conversation begins with its system text or its first message.
-	n, err := newNonce("x", false, kit{words: []string{" one"}})
+	n, err := newNonce("x", false, promptBuilder{words: []string{" one"}})
 	if err != nil {
 		t.Fatal(err)
 	}
