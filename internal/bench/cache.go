@@ -44,7 +44,7 @@ func (s Spec) Freshen(seeded bool) Spec {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
 	switch {
-	case !seededText(*w):
+	case !w.MadeUp():
 		w.Nonce = hex.EncodeToString(b[:4])
 	case !seeded:
 		w.Seed = uint64(binary.LittleEndian.Uint32(b[:]))
@@ -52,22 +52,10 @@ func (s Spec) Freshen(seeded bool) Spec {
 	return s
 }
 
-// seededText reports whether a workload's prompts are made up from its seed:
-// another seed then repeats nothing.
-func seededText(w workload.Spec) bool {
-	switch w.Dataset {
-	case "azure", "mooncake", "burstgpt": // lengths and times are the file's, words are not
-		return true
-	case "sonnet":
-		return false
-	}
-	return w.Path == ""
-}
-
 // FixedNonce is the nonce of a study's workload, a function of its seed: all
 // trials of a pass send the same.
 func FixedNonce(name string, w workload.Spec) string {
-	if w.Nonce != "" || seededText(w) {
+	if w.Nonce != "" || w.MadeUp() {
 		return w.Nonce
 	}
 	return fmt.Sprintf("%08x", stat.Stream(w.Seed, "nonce "+name).Uint32())
@@ -250,7 +238,7 @@ func (s Spec) CheckCache() error {
 		return field.Errorf("cache", "%q is not known: use %s", s.Cache, strings.Join(CachePolicies(), ", "))
 	}
 	w := s.Workload.Defaults()
-	if s.Cache == CacheWarm && w.Dataset == "conversations" && w.History == "generated" {
+	if s.Cache == CacheWarm && w.Generates() {
 		return field.Errorf("cache", "warm needs to know the prompts beforehand, and those of conversations with [history] generated hold what the server answers: choose [history] answers")
 	}
 	return nil

@@ -194,7 +194,7 @@ const holdTime = time.Minute
 
 // concurrent is how many connections the workload may need at once.
 func concurrent(w *workload.Workload) int {
-	limit, n := w.Spec().MaxConcurrency, w.Crowd(holdTime)
+	limit, n := w.Spec().MaxConcurrency, w.PeakDue(holdTime)
 	if limit > 0 && n > 0 {
 		return min(limit, n)
 	}
@@ -341,7 +341,7 @@ func (b Runner) warmUp(ctx context.Context, clients []*openai.Client, measured *
 	}
 	b.phase(PhaseWarmUp)
 	w, err := workload.Open(workload.Spec{
-		Dataset: "random", NumPrompts: b.Spec.Warmups * len(clients), Seed: b.Spec.Workload.Seed ^ warmupSeed,
+		NumPrompts: b.Spec.Warmups * len(clients), Seed: b.Spec.Workload.Seed ^ warmupSeed,
 		RandomInputLen: 64, RandomOutputLen: 8, MaxConcurrency: b.Spec.Warmups,
 		LoraModules: b.Spec.Workload.LoraModules, LoraAssignment: roundRobin(b.Spec.Workload),
 	}.Defaults())

@@ -170,7 +170,9 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 // addWorkloadFlags are the flags that make up workload.Spec; a study file has
 // the same names with _ for -.
 func addWorkloadFlags(fs *pflag.FlagSet, w *workload.Spec, rate *string) {
-	fs.StringVar(&w.Dataset, "dataset-name", "random", "random, sharegpt, azure, mooncake, burstgpt, jsonl, sonnet, prefix_repetition, shared-prefix or conversations")
+	names := workload.Datasets()
+	last := len(names) - 1
+	fs.StringVar(&w.Dataset, "dataset-name", names[0], strings.Join(names[:last], ", ")+" or "+names[last])
 	fs.StringVar(&w.Path, "dataset-path", "", "file of the dataset")
 	fs.IntVar(&w.NumPrompts, "num-prompts", 0, "requests (of conversations: conversations) to send (default 1000; for a trace or jsonl: the whole file; for shared-prefix: its groups; with --steps or --duration: as many as there is time for)")
 	fs.Uint64Var(&w.Seed, "seed", 0, "every random choice follows from it")
@@ -183,17 +185,11 @@ func addWorkloadFlags(fs *pflag.FlagSet, w *workload.Spec, rate *string) {
 	fs.Float64Var(&w.RampStart, "ramp-up-start-rps", 0, "rate at the first request")
 	fs.Float64Var(&w.RampEnd, "ramp-up-end-rps", 0, "rate at the last request")
 	fs.BoolVar(&w.IgnoreEOS, "ignore-eos", false, "ask the server for exactly max_tokens (random always does)")
-	fs.IntVar(&w.RandomInputLen, "random-input-len", 1024, "random: prompt tokens")
-	fs.IntVar(&w.RandomOutputLen, "random-output-len", 128, "random: output tokens")
-	fs.Float64Var(&w.RandomRangeRatio, "random-range-ratio", 0, "random: lengths vary by this share in both directions")
-	fs.IntVar(&w.RandomPrefixLen, "random-prefix-len", 0, "random: tokens shared by all prompts, before the random ones")
-	fs.IntVar(&w.ShareGPTOutputLen, "sharegpt-output-len", 0, "sharegpt: output tokens instead of the answer's length")
-	fs.BoolVar(&w.DisableShuffle, "disable-shuffle", false, "sharegpt, jsonl: keep the file's order; prefix_repetition, shared-prefix: group by group")
-	fs.BoolVar(&w.NoOversample, "no-oversample", false, "sharegpt: send fewer requests rather than repeat some")
-	fs.IntVar(&w.OutputLen, "output-len", 0, "jsonl: output tokens of rows that name none")
+	fs.StringVar(&w.Tokenizer, "tokenizer", "", "measure lengths by the model's tokenizer: a tokenizer.json, its directory, or server (default: an approximation)")
+	fs.StringVar(&w.Nonce, "nonce", "", "begin every prompt with a few words made from this text, so that no prompt repeats one of another run")
 	addDatasetFlags(fs, w)
-	addShapeFlags(fs, w)
-	addTurnFlags(fs, w)
+	addTimeFlags(fs, w)
+	addModelFlags(fs, w)
 }
 
 // complete turns flags into the spec and checks everything before any work.
@@ -273,21 +269,16 @@ func (f *benchFlags) reachable() error {
 // leaves the rest to the workload's own defaults, so that a flag that does not
 // apply is noticed.
 func fillWorkload(fs *pflag.FlagSet, w *workload.Spec, rate string) error {
-	clear := map[string]func(){
-		"burstiness":        func() { w.Burstiness = 0 },
-		"speed":             func() { w.Speed = 0 },
-		"random-input-len":  func() { w.RandomInputLen = 0 },
-		"random-output-len": func() { w.RandomOutputLen = 0 },
+	if !fs.Changed("burstiness") {
+		w.Burstiness = 0
 	}
-	for name, zero := range clear {
-		if !fs.Changed(name) {
-			zero()
-		}
+	if !fs.Changed("speed") {
+		w.Speed = 0
 	}
 	// A zero in the spec means the default, which is not what was asked for.
-	for _, name := range append(datasetLengths(), "num-prompts", "burstiness", "speed", "random-input-len", "random-output-len") {
-		if v := fs.Lookup(name); v.Changed && v.Value.String() == "0" {
-			return fmt.Errorf("--%s is 0: it must be above 0", name)
+	for _, name := range positiveFlags() {
+		if v := fs.Lookup(strings.TrimPrefix(name, "--")); v.Changed && v.Value.String() == "0" {
+			return fmt.Errorf("%s is 0: it must be above 0", name)
 		}
 	}
 	if fs.Changed("request-rate") {

@@ -25,12 +25,9 @@ func benchGroups() []flagGroup {
 			"ready-check-timeout-sec timeout-first-token timeout-idle timeout-total"},
 		{"Workload", "dataset-name num-prompts seed cache nonce tokenizer ignore-eos lora-modules lora-assignment"},
 		{"Shape of the load", "request-rate arrival burstiness max-concurrency steps duration ramp-up-strategy ramp-up-start-rps ramp-up-end-rps speed"},
-		{"Made-up prompts", "random-input-len random-output-len random-range-ratio random-prefix-len scenario random-batch-size random-rng random-ids " +
-			"random-images random-image-size sonnet-input-len sonnet-output-len sonnet-prefix-len " +
-			"prefix-repetition-prefix-len prefix-repetition-suffix-len prefix-repetition-num-prefixes prefix-repetition-output-len " +
-			"gsp-num-groups gsp-prompts-per-group gsp-system-prompt-len gsp-question-len gsp-output-len gsp-zipf-alpha"},
-		{"Prompts of a file", "dataset-path disable-shuffle no-oversample output-len sharegpt-output-len sharegpt-filter burstgpt-model"},
-		{"Conversations", "turns turn-input-len turn-output-len system-len think-time history no-session-affinity"},
+		{"Made-up prompts", datasetFlags("Made-up prompts") + " random-image-size"},
+		{"Prompts of a file", "dataset-path " + datasetFlags("Prompts of a file")},
+		{"Conversations", datasetFlags("Conversations")},
 		{"Measurement", "num-warmups percentile-metrics metric-percentiles goodput slo max-error-rate compat"},
 		{"Telemetry and cost", "telemetry telemetry-interval telemetry-gpus price-per-hour gpus"},
 		{"Series of runs", "sweep sweep-points find-max find-max-from find-max-to find-max-precision find-max-requests find-max-seconds repeat repeat-same-seed"},

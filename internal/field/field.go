@@ -46,7 +46,13 @@ func (e *Error) Says(spell func(path string) string) string {
 	if e.format == "" {
 		return e.Reason
 	}
-	return fmt.Sprintf(mention.ReplaceAllStringFunc(e.format, func(m string) string { return spell(m[1 : len(m)-1]) }), e.args...)
+	return fmt.Sprintf(Spell(e.format, spell), e.args...)
+}
+
+// Spell returns a text with the values that it names in brackets spelled by a
+// function from paths.
+func Spell(text string, spell func(path string) string) string {
+	return mention.ReplaceAllStringFunc(text, func(m string) string { return spell(m[1 : len(m)-1]) })
 }
 
 // mention is how a reason names another value.
@@ -57,7 +63,7 @@ func Errorf(path, format string, args ...any) error {
 	e := &Error{Path: path}
 	if mention.MatchString(format) {
 		e.format, e.args = format, args
-		format = mention.ReplaceAllStringFunc(format, func(m string) string { return m[1 : len(m)-1] })
+		format = Spell(format, func(path string) string { return path })
 	}
 	e.Reason = fmt.Sprintf(format, args...)
 	return e

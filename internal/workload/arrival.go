@@ -50,7 +50,7 @@ func paced(s Spec, n int) []float64 {
 	at := make([]float64, n)
 	t := 0.0
 	for i := range at {
-		g := gap(s.rateAt(i, n))
+		g := gap(rateAt(s, i, n))
 		if s.Arrival == "constant" {
 			at[i] = t
 			t += g
@@ -105,4 +105,20 @@ func gamma(rng *rand.Rand, shape float64) float64 {
 			return d * v
 		}
 	}
+}
+
+// rateAt returns the rate in requests/s that sets the gap of request i of n.
+// A ramp goes by request index as in `vllm bench serve`, with p = i/(n-1):
+//
+//	linear:      start + (end-start)·p
+//	exponential: start · (end/start)^p
+func rateAt(s Spec, i, n int) float64 {
+	p := float64(i) / float64(max(n-1, 1))
+	switch s.RampStrategy {
+	case "linear":
+		return s.RampStart + (s.RampEnd-s.RampStart)*p
+	case "exponential":
+		return s.RampStart * math.Pow(s.RampEnd/s.RampStart, p)
+	}
+	return float64(s.Rate)
 }

@@ -3,9 +3,10 @@ package workload
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
+	"os"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -13,12 +14,32 @@ import (
 // stand beside them.
 var burstColumns = []string{"Timestamp", "Model", "Request tokens", "Response tokens"}
 
+// burstGPT is a trace of requests to OpenAI's models.
+func burstGPT() dataset {
+	return dataset{
+		name: "burstgpt", group: groupFile, trace: true,
+		params: []param{
+			{key: "burstgpt_model", help: "rows of this model only, such as GPT-4, which are those that vLLM takes (default: all)"},
+		},
+		fill: func(s *Spec) { s.IgnoreEOS = true },
+		read: readBurstGPT, isMadeUp: always, ofWords: always,
+		hint: ": a CSV file with the columns " + strings.Join(burstColumns, ", ") +
+			" as in the BurstGPT traces on GitHub",
+		title: func(s Spec) string {
+			if s.BurstGPTModel != "" {
+				return ofFile("BurstGPT trace", s, s.BurstGPTModel)
+			}
+			return ofFile("BurstGPT trace", s)
+		},
+	}
+}
+
 // readBurstGPT reads a trace of arrivals and lengths, of one model's rows or
 // of all; the prompts are random words of that length. A row without response
 // tokens is a request that failed.
-func readBurstGPT(f io.Reader, s Spec, k promptBuilder) (source, error) {
+func readBurstGPT(f *os.File, s Spec, p promptBuilder) (source, error) {
 	first := math.NaN()
-	return readCSV(f, s, k, burstColumns, func(field []string) (r row, reason string, err error) {
+	return readCSV(f, s, p, burstColumns, func(field []string) (r row, reason string, err error) {
 		r, seconds, err := burstRow(field[0], field[2], field[3])
 		if err != nil {
 			return r, "", err

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,78 @@ import (
 	"perflab/internal/field"
 	"perflab/internal/stat"
 )
+
+// dataset is a row of the registry: all that is known of one kind of dataset.
+// Functions that are nil do nothing, say no, or have nothing to say. Those that
+// take one spec are given it with its defaults filled in.
+type dataset struct {
+	name     string
+	group    string  // heading under which its fields stand in a help text
+	params   []param // fields of Spec that apply to it, but not to all
+	trace    bool    // its rows have arrival times of their own, and are not repeated
+	sessions bool    // its requests are turns of conversations
+
+	fill  func(s *Spec)                                             // writes defaults
+	size  func(s *Spec, n int)                                      // makes it n requests at least, where not any number will do
+	check func(s, d Spec, f *faults)                                // of a spec s, d with its defaults, whose numbers are in range
+	open  func(s Spec, p promptBuilder) (source, error)             // makes requests up; nil: it needs a file
+	read  func(f *os.File, s Spec, p promptBuilder) (source, error) // of a file; nil: it takes none
+	hint  string                                                    // where its file comes from, behind a sentence; other fields stand in brackets
+
+	isMadeUp func(s Spec) bool // prompts are made from the seed alone, of given lengths
+	ofWords  func(s Spec) bool // and of words that are to be single tokens
+	slow     func(s Spec) bool // to make further requests up takes too long during a run
+	shares   func(s Spec) bool // requests have the same beginnings on purpose
+
+	title   func(s Spec) string
+	lengths func(s Spec) string      // nil or "": the averages say it
+	known   func(w *Workload) string // see Workload.Known
+}
+
+// Headings of fields in a help text.
+const (
+	groupMadeUp        = "Made-up prompts"
+	groupFile          = "Prompts of a file"
+	groupConversations = "Conversations"
+)
+
+// param is a field of Spec that applies to a dataset, but not to all.
+type param struct {
+	key      string // in JSON
+	help     string // behind the dataset's name and a colon; behind "..." it follows the name itself; "": nothing is said of it
+	standard int    // its default, where it is a whole number
+	limit    int    // the greatest whole number; 0: maxTokens
+	positive bool   // 0 stands for the default and cannot be asked for
+}
+
+// Fields that several datasets have alike.
+var (
+	keepOrder    = param{key: "disable_shuffle", help: "keep the file's order"}
+	groupByGroup = param{key: "disable_shuffle", help: "group by group"}
+	noRepeats    = param{key: "no_oversample"}
+	madeUpImages = param{key: "random_images", help: "made-up images in each request", limit: maxImages}
+)
+
+func always(Spec) bool { return true }
+
+func withoutFile(s Spec) bool { return s.Path == "" }
+
+// is asks the dataset of a spec a question that it may not know.
+func is(question func(Spec) bool, s Spec) bool { return question != nil && question(s) }
+
+// param is the dataset's field with a key.
+func (d dataset) param(key string) (param, bool) {
+	i := slices.IndexFunc(d.params, func(p param) bool { return p.key == key })
+	if i < 0 {
+		return param{}, false
+	}
+	return d.params[i], true
+}
+
+// ofFile is a title with the name of a file.
+func ofFile(title string, s Spec, more ...string) string {
+	return title + " (" + strings.Join(append([]string{filepath.Base(s.Path)}, more...), ", ") + ")"
+}
 
 // row is what is kept of one request of a dataset.
 type row struct {
@@ -37,44 +110,23 @@ type source struct {
 	chat          string                  // what of the rows only a chat API can send; "": nothing
 	first         []int                   // index of each conversation's first turn
 	ids           bool                    // of ids in place of text
+
+	estimated bool // lengths are by package token, whatever the tokenizer
 }
 
-// open reads the dataset of a valid spec with its defaults filled in.
-func open(s Spec, k promptBuilder) (source, error) {
-	switch {
-	case s.Dataset == "random":
-		return openRandom(s, k)
-	case s.Dataset == "prefix_repetition":
-		return openPrefixRepetition(s, k), nil
-	case s.Dataset == "shared-prefix":
-		return openSharedPrefix(s, k), nil
-	case s.Dataset == "sonnet":
-		return openSonnet(s, k)
-	case s.Dataset == "conversations" && s.Path == "":
-		return synthesizeConversations(s, k), nil
+// load reads or makes up the dataset of a valid spec with its defaults filled in.
+func (d dataset) load(s Spec, p promptBuilder) (source, error) {
+	if s.Path == "" {
+		return d.open(s, p)
 	}
 	f, err := os.Open(s.Path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return source{}, field.Errorf("dataset_path", "%s does not exist"+fileHint(s.Dataset), s.Path)
+		return source{}, field.Errorf("dataset_path", "%s does not exist"+d.hint, s.Path)
 	} else if err != nil {
 		return source{}, field.Errorf("dataset_path", "cannot be opened: %v", err)
 	}
 	defer f.Close()
-	var src source
-	switch s.Dataset {
-	case "sharegpt":
-		src, err = readShareGPT(f, s, k)
-	case "azure":
-		src, err = readAzure(f, s, k)
-	case "mooncake":
-		src, err = readMooncake(f, s, k)
-	case "jsonl":
-		src, err = readJSONL(f, s)
-	case "conversations":
-		src, err = readConversations(f, s, k)
-	case "burstgpt":
-		src, err = readBurstGPT(f, s, k)
-	}
+	src, err := d.read(f, s, p)
 	if err != nil {
 		return source{}, fmt.Errorf("read %s dataset %s: %w", s.Dataset, s.Path, err)
 	}
@@ -82,29 +134,6 @@ func open(s Spec, k promptBuilder) (source, error) {
 		return source{}, fmt.Errorf("%s dataset %s has no usable row: %s", s.Dataset, s.Path, src.drops.sentence(src.read))
 	}
 	return src, nil
-}
-
-// fileHint says where the file of a dataset comes from.
-func fileHint(dataset string) string {
-	switch dataset {
-	case "sharegpt":
-		return ": download ShareGPT_V3_unfiltered_cleaned_split.json of the Hugging Face dataset" +
-			" anon8231489123/ShareGPT_Vicuna_unfiltered, or choose [dataset_name] random, which needs no file"
-	case "azure":
-		return ": a CSV file with the columns " + strings.Join(azureColumns, ", ") +
-			" as in AzurePublicDataset on GitHub"
-	case "burstgpt":
-		return ": a CSV file with the columns " + strings.Join(burstColumns, ", ") +
-			" as in the BurstGPT traces on GitHub"
-	case "mooncake":
-		return ": a JSONL file with the keys timestamp, input_length, output_length and hash_ids" +
-			" as in the traces that Mooncake publishes"
-	case "jsonl":
-		return `: a file with one {"prompt": "...", "output_tokens": 100} per line`
-	case "conversations":
-		return `: a ShareGPT JSON file, or one with a {"messages": [...]} per line; without a path conversations are made up`
-	}
-	return ""
 }
 
 // drops counts left out rows by reason, a phrase that reads after "rows".
@@ -143,6 +172,39 @@ func shuffled(s Spec, n int) []int {
 	return order
 }
 
+// number gives each turn of each conversation its index.
+func (src *source) number() {
+	if src.conversations == nil {
+		return
+	}
+	src.first = make([]int, len(src.rows)+1)
+	for i := range src.rows {
+		src.first[i+1] = src.first[i] + len(src.conversations[i].turns)
+	}
+}
+
+// turns is how many turns all conversations have.
+func (src *source) turns() int {
+	if src.conversations == nil {
+		return 0
+	}
+	return src.first[len(src.rows)]
+}
+
+// reorder makes what rows have beside their prompts that of the rows that
+// order names.
+func (src *source) reorder(order []int) {
+	if fill := src.fill; fill != nil {
+		src.fill = func(i int, r *Request) { fill(order[i], r) }
+	}
+	if all := src.conversations; all != nil {
+		src.conversations = make([]conversation, len(order))
+		for i, k := range order {
+			src.conversations[i] = all[k]
+		}
+	}
+}
+
 // sample makes the requests of src those of its rows that order names, as many
 // as the spec asks for: the first ones, and beyond their number, unless told
 // not to, again at random.
@@ -163,46 +225,3 @@ func sample(s Spec, src source, prompts []string, order []int) source {
 	src.reorder(order)
 	return src
 }
-
-// cutTrace keeps the first rows of a trace in order of time, and returns for
-// each which row of the file order it was.
-func cutTrace(s Spec, rows []row) ([]row, []int, error) {
-	if s.NumPrompts > len(rows) && len(rows) > 0 {
-		return nil, nil, field.Errorf("num_prompts", "%d is more than its %d usable rows, and a trace is not repeated", s.NumPrompts, len(rows))
-	}
-	order := make([]int, len(rows))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rows[a].at, rows[b].at) })
-	if s.NumPrompts > 0 {
-		order = order[:min(s.NumPrompts, len(order))]
-	}
-	kept := make([]row, len(order))
-	for i, k := range order {
-		kept[i] = rows[k]
-	}
-	return kept, order, nil
-}
-
-// traceFault returns why a row of a trace cannot be replayed; err is for
-// numbers that no trace has.
-func traceFault(r row) (reason string, err error) {
-	switch {
-	case r.input < 0 || r.output < 0:
-		return "", fmt.Errorf("negative length (%d input, %d output tokens)", r.input, r.output)
-	case r.input > maxTokens || r.output > maxTokens:
-		return "", fmt.Errorf("%d input and %d output tokens are over the limit of %d", r.input, r.output, maxTokens)
-	case r.input == 0:
-		return "with no input tokens", nil
-	case r.output == 0:
-		return "with no output tokens", nil
-	}
-	return "", nil
-}
-
-// trimSpace returns the text without the first word's space.
-func trimSpace(b *strings.Builder) string { return strings.TrimPrefix(b.String(), " ") }
-
-// bytesFor is how much n words take: just over the mean of 7.2 bytes each.
-func bytesFor(n int) int { return 8*n + 64 }

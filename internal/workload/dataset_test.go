@@ -96,9 +96,9 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// shareGPT returns a dataset whose rows have prompts and answers of the given
+// shareGPTFile returns a dataset whose rows have prompts and answers of the given
 // numbers of one-token words.
-func shareGPT(lengths ...[2]int) string {
+func shareGPTFile(lengths ...[2]int) string {
 	words := func(n int, first string) string {
 		if n == 0 {
 			return ""
@@ -115,7 +115,7 @@ func shareGPT(lengths ...[2]int) string {
 
 func TestShareGPT(t *testing.T) {
 	one := `{"conversations": [{"value": "a single turn has no answer"}]}`
-	text := shareGPT([2]int{4, 4}, [2]int{3, 50}, [2]int{1024, 1024}, [2]int{1025, 10}, [2]int{50, 3}, [2]int{1000, 1049}, [2]int{7, 9})
+	text := shareGPTFile([2]int{4, 4}, [2]int{3, 50}, [2]int{1024, 1024}, [2]int{1025, 10}, [2]int{50, 3}, [2]int{1000, 1049}, [2]int{7, 9})
 	text = strings.TrimSuffix(text, "\n]\n") + "," + one + "]"
 	path := file(t, text)
 

@@ -2,14 +2,13 @@ package workload
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 )
 
 // Describe says in one line for a report what is sent and when.
 func (w *Workload) Describe() string {
 	s := w.spec
-	parts := []string{w.lengths(), w.extent(), s.arrivals()}
+	parts := []string{w.lengths(), w.extent(), describeArrivals(s)}
 	if s.RandomImages > 0 {
 		parts[0] += fmt.Sprintf(", %s of %s", plural(s.RandomImages, "image"), s.RandomImageSize)
 	}
@@ -22,89 +21,31 @@ func (w *Workload) Describe() string {
 	if n := w.nonce.describe(w.src.ids); n != "" {
 		parts = append(parts, n)
 	}
-	return s.title() + ": " + strings.Join(parts, ", ")
-}
-
-func (s Spec) title() string {
-	file := filepath.Base(s.Path)
-	switch s.Dataset {
-	case "sharegpt":
-		if s.ShareGPTFilter == "guidellm" {
-			return "ShareGPT dataset (" + file + ", as guidellm takes it)"
-		}
-		return "ShareGPT dataset (" + file + ")"
-	case "azure":
-		return "Azure trace (" + file + ")"
-	case "mooncake":
-		return "Mooncake trace (" + file + ")"
-	case "burstgpt":
-		if s.BurstGPTModel != "" {
-			return "BurstGPT trace (" + file + ", " + s.BurstGPTModel + ")"
-		}
-		return "BurstGPT trace (" + file + ")"
-	case "jsonl":
-		return "Custom dataset (" + file + ")"
-	case "conversations":
-		if s.Path == "" {
-			return "Made-up conversations"
-		}
-		return "Conversations (" + file + ")"
-	case "sonnet":
-		if s.Path != "" {
-			return "Sonnet dataset (" + file + ")"
-		}
-		return "Sonnet dataset"
-	case "prefix_repetition":
-		return "Prefix repetition dataset"
-	case "shared-prefix":
-		return "Shared prefix dataset"
-	}
-	kind := "Random dataset"
-	if s.RandomRNG == "vllm" {
-		kind += " (as vLLM draws it)"
-	}
-	if s.RandomIDs {
-		kind += " of token ids"
-	}
-	return kind
+	return s.row().title(s) + ": " + strings.Join(parts, ", ")
 }
 
 // extent is how much is sent.
 func (w *Workload) extent() string {
 	text := count(w.Len())
-	if w.spec.timeDecides() {
+	if timeDecides(w.spec) {
 		text = fmt.Sprintf("for %v", w.spec.length())
 	}
 	if w.src.conversations == nil {
 		return text
 	}
 	turns := float64(w.src.turns()) / float64(len(w.src.rows))
-	if w.spec.timeDecides() {
+	if timeDecides(w.spec) {
 		return fmt.Sprintf("conversations of %.3g turns on average, %s", turns, text)
 	}
 	return text + " in " + plural(len(w.src.rows), "conversation")
 }
 
-// unit is what arrives.
-func (s Spec) unit() string {
-	if s.Dataset == "conversations" {
-		return "conversations/s"
-	}
-	return "requests/s"
-}
-
 func (w *Workload) lengths() string {
 	s := w.spec
-	switch {
-	case s.Dataset == "prefix_repetition" || s.Dataset == "shared-prefix":
-		return s.describePrefixes()
-	case s.Dataset == "random" && s.Scenario == "":
-		in, out := s.RandomInputLen, s.RandomOutputLen
-		text := between(in, s.RandomRangeRatio) + " input tokens, " + between(out, s.RandomRangeRatio) + " output tokens"
-		if s.RandomPrefixLen > 0 {
-			return fmt.Sprintf("%d shared and %s", s.RandomPrefixLen, text)
+	if describe := s.row().lengths; describe != nil {
+		if text := describe(s); text != "" {
+			return text
 		}
-		return text
 	}
 	t := w.Totals()
 	n := float64(len(w.src.rows))
@@ -122,15 +63,7 @@ func (w *Workload) lengths() string {
 	return text
 }
 
-func between(length int, ratio float64) string {
-	lo, hi := lengthRange(length, ratio)
-	if lo == hi {
-		return fmt.Sprint(lo)
-	}
-	return fmt.Sprintf("%d to %d", lo, hi)
-}
-
-func (s Spec) arrivals() string {
+func describeArrivals(s Spec) string {
 	var kind string
 	switch s.Arrival {
 	case "inf":
@@ -150,13 +83,17 @@ func (s Spec) arrivals() string {
 	case "gamma":
 		kind = fmt.Sprintf("gamma arrivals (burstiness %g)", s.Burstiness)
 	}
+	unit := "requests/s"
+	if s.row().sessions {
+		unit = "conversations/s"
+	}
 	if s.RampStrategy != "" {
-		return fmt.Sprintf("%s from %g to %g %s (%s ramp)", kind, s.RampStart, s.RampEnd, s.unit(), s.RampStrategy)
+		return fmt.Sprintf("%s from %g to %g %s (%s ramp)", kind, s.RampStart, s.RampEnd, unit, s.RampStrategy)
 	}
 	if s.Steps != "" {
-		return fmt.Sprintf("%s at %s in steps of %s", kind, s.unit(), s.Steps)
+		return fmt.Sprintf("%s at %s in steps of %s", kind, unit, s.Steps)
 	}
-	return fmt.Sprintf("%s at %s %s", kind, s.Rate, s.unit())
+	return fmt.Sprintf("%s at %s %s", kind, s.Rate, unit)
 }
 
 func count(requests int) string { return plural(requests, "request") }

@@ -5,28 +5,30 @@ import (
 	"sync"
 )
 
-// endless draws rows for as long as they are asked for. Made-up datasets grow,
+// supply draws rows for as long as they are asked for. Made-up datasets grow,
 // by being drawn anew at twice the size: what was there comes out the same, as
 // each random choice has a stream of its own that is read in order. The rows
 // of a file, and those that a tokenizer has to measure one by one, which takes
 // too long during a run, are repeated in their order.
-type endless struct {
+type supply struct {
 	spec    Spec
 	builder promptBuilder
 
-	mu  sync.Mutex
-	src source
+	redrawn bool // there are further rows to draw
+	mu      sync.Mutex
+	src     source
 }
 
+// endless reports whether requests are drawn for as long as the run lasts.
+func endless(s Spec) bool { return s.Duration != "" && s.closed() && s.NumPrompts == 0 }
+
 // redrawn reports whether there are further rows to draw.
-func (s Spec) redrawn() bool {
-	return s.Path == "" && (s.Dataset != "sonnet" || s.Tokenizer == "")
-}
+func redrawn(s Spec) bool { return s.Path == "" && !is(s.row().slow, s) }
 
 // firstDraw is how many rows are drawn at first: enough for most runs, a few
 // megabytes, and of others no more than can be read or measured in a moment.
 func firstDraw(s Spec) int {
-	if s.redrawn() {
+	if redrawn(s) {
 		return 1 << 16
 	}
 	return 1 << 14
@@ -34,17 +36,17 @@ func firstDraw(s Spec) int {
 
 // row returns the source that has row k, where it is there, and how many turns
 // of conversations were counted before that source's first.
-func (e *endless) row(k int) (src source, i, before int) {
+func (e *supply) row(k int) (src source, i, before int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.spec.redrawn() {
+	if !e.redrawn {
 		n := len(e.src.rows)
 		return e.src, k % n, k / n * e.src.turns()
 	}
 	for k >= len(e.src.rows) {
 		bigger := e.spec
 		bigger.NumPrompts = 2 * len(e.src.rows)
-		grown, err := open(bigger, e.builder)
+		grown, err := bigger.row().load(bigger, e.builder)
 		if err != nil || len(grown.rows) <= len(e.src.rows) {
 			panic(fmt.Sprintf("workload: a made-up dataset cannot be drawn again: %v", err))
 		}
@@ -54,7 +56,7 @@ func (e *endless) row(k int) (src source, i, before int) {
 	return e.src, k, 0
 }
 
-// row is endless.row, or the row itself where there is an end.
+// row is supply.row, or the row itself where there is an end.
 func (w *Workload) row(k int) (src source, i, before int) {
 	if w.more == nil {
 		return w.src, k, 0

@@ -49,7 +49,7 @@ func fuzzDataset(f *testing.F, dataset string) {
 }
 
 func FuzzShareGPT(f *testing.F) {
-	f.Add([]byte(shareGPT([2]int{4, 4}, [2]int{2000, 1})))
+	f.Add([]byte(shareGPTFile([2]int{4, 4}, [2]int{2000, 1})))
 	f.Add([]byte(`[{"conversations":[{"value":"\u0041 \\\" b c d"},{"value":"e f g h"}]}]`))
 	f.Add([]byte(`[[{}]`))
 	fuzzDataset(f, "sharegpt")
@@ -105,7 +105,7 @@ func FuzzJSONL(f *testing.F) {
 }
 
 func FuzzConversations(f *testing.F) {
-	f.Add([]byte(shareGPT([2]int{4, 4}, [2]int{20, 1})))
+	f.Add([]byte(shareGPTFile([2]int{4, 4}, [2]int{20, 1})))
 	f.Add([]byte(`{"messages": [{"role": "user", "content": "a b"}, {"role": "assistant", "content": "c"}, {"role": "user", "content": "d"}, {"role": "assistant", "content": "e"}]}`))
 	f.Add([]byte(` [{"system": "x", "conversations": [{"from": "gpt", "value": "a"}, {"from": "human", "value": "b"}, {"from": "gpt", "value": "c"}]}]`))
 	fuzzDataset(f, "conversations")

@@ -53,8 +53,8 @@ func parseImageSize(text string) (sizes, error) {
 	return z, nil
 }
 
-// images are the made-up images of one request, as data: URLs.
-func (s Spec) images(index int) []string {
+// syntheticImages are the made-up images of one request, as data: URLs.
+func syntheticImages(s Spec, index int) []string {
 	z, _ := parseImageSize(s.RandomImageSize) // Validate has seen the error
 	out := make([]string, s.RandomImages)
 	for i := range out {

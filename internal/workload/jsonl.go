@@ -1,14 +1,12 @@
 package workload
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
-	"strings"
 
 	"perflab/internal/token"
 )
@@ -33,10 +31,24 @@ type jsonlRow struct {
 	Fields         map[string]json.RawMessage `json:"fields"` // merged into the body
 }
 
+// jsonl is a custom dataset: a request a line, with all that may go with it.
+func jsonl() dataset {
+	return dataset{
+		name: "jsonl", group: groupFile,
+		params: []param{
+			keepOrder, noRepeats,
+			{key: "output_len", help: "output tokens of rows that name none"},
+		},
+		read:  func(f *os.File, s Spec, _ promptBuilder) (source, error) { return readJSONL(f, s) },
+		hint:  `: a file with one {"prompt": "...", "output_tokens": 100} per line`,
+		title: func(s Spec) string { return ofFile("Custom dataset", s) },
+	}
+}
+
 // readJSONL reads a custom dataset. It keeps the prompts in memory, and the
 // images that are files.
 func readJSONL(f io.Reader, s Spec) (source, error) {
-	src := source{drops: drops{}}
+	src := source{drops: drops{}, estimated: true}
 	var prompts []string
 	var extras []*Request // nil: nothing beside the prompt
 	files := imageFiles{dir: filepath.Dir(s.Path), read: map[string]string{}}
@@ -185,83 +197,4 @@ func (j jsonlRow) fields() (json.RawMessage, error) {
 		return nil, nil
 	}
 	return json.Marshal(all)
-}
-
-// chatMessage is a message of the chat API.
-type chatMessage struct {
-	Role    string      `json:"role"`
-	Content chatContent `json:"content"`
-}
-
-// chatContent is a text, or a list of parts of text and images.
-type chatContent struct {
-	text   string
-	images []string
-}
-
-// UnmarshalJSON reads both forms; the texts of parts are joined by line ends.
-func (c *chatContent) UnmarshalJSON(data []byte) error {
-	if bytes.HasPrefix(data, []byte(`"`)) || string(data) == "null" {
-		return json.Unmarshal(data, &c.text)
-	}
-	var parts []struct {
-		Type  string `json:"type"`
-		Text  string `json:"text"`
-		Image *struct {
-			URL string `json:"url"`
-		} `json:"image_url"`
-	}
-	if err := json.Unmarshal(data, &parts); err != nil {
-		return errors.New("content must be a string or a list of parts with text or image_url")
-	}
-	var texts []string
-	for i, p := range parts {
-		switch {
-		case p.Type == "text":
-			texts = append(texts, p.Text)
-		case p.Type == "image_url" && p.Image != nil && p.Image.URL != "":
-			c.images = append(c.images, p.Image.URL)
-		default:
-			return fmt.Errorf("content[%d] has type %q: a part is a text or an image_url with a url", i, p.Type)
-		}
-	}
-	c.text = strings.Join(texts, "\n")
-	return nil
-}
-
-// eachLine calls fn with each line that is not blank; an error names the line.
-func eachLine(f io.Reader, fn func(line []byte) error) error {
-	in := bufio.NewReaderSize(f, 1<<20)
-	for n := 1; ; n++ {
-		line, err := in.ReadBytes('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
-		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 {
-			if err := fn(trimmed); err != nil {
-				return fmt.Errorf("line %d: %w", n, err)
-			}
-		}
-		if err != nil {
-			return nil
-		}
-	}
-}
-
-// strict decodes one JSON object and says which keys there are if it has
-// another.
-func strict(line []byte, v any, keys string) error {
-	dec := json.NewDecoder(bytes.NewReader(line))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(v)
-	if err == nil && dec.InputOffset() != int64(len(line)) {
-		err = errors.New("more follows the JSON object")
-	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("the line ends inside the JSON object: is the file complete?")
-	}
-	if err != nil {
-		return fmt.Errorf("%s (accepted keys: %s)", strings.TrimPrefix(err.Error(), "json: "), keys)
-	}
-	return nil
 }

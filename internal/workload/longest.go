@@ -1,7 +1,5 @@
 package workload
 
-import "slices"
-
 // Extent is the length of a request in tokens.
 type Extent struct {
 	Input  int // of the prompt, by the workload's own count
@@ -34,25 +32,6 @@ func (w *Workload) Longest() (whole, prompt Extent, exact bool) {
 			see(Extent{r.input, r.output})
 		}
 	}
-	known := w.spec.madeUp() || w.builder.tok != nil
-	return whole, prompt, known && !w.spec.timeDecides() && (!w.Generates() || w.spec.IgnoreEOS)
-}
-
-// extents tells the lengths of a conversation's turns, as far as they are planned.
-func (t conversation) extents(generated bool, see func(Extent)) {
-	history := t.head
-	for _, u := range t.turns {
-		see(Extent{history + u.question, u.output})
-		answer := u.answer
-		if generated {
-			answer = u.output
-		}
-		history += u.question + answer
-	}
-}
-
-// madeUp reports whether prompts are random words of given lengths.
-func (s Spec) madeUp() bool {
-	return slices.Contains(traces(), s.Dataset) ||
-		s.Path == "" && slices.Contains([]string{"random", "prefix_repetition", "shared-prefix", "conversations"}, s.Dataset)
+	known := w.spec.MadeUp() || w.builder.tok != nil
+	return whole, prompt, known && !timeDecides(w.spec) && (!w.Generates() || w.spec.IgnoreEOS)
 }

@@ -2,14 +2,26 @@ package workload
 
 import (
 	"fmt"
-	"io"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"perflab/internal/stat"
 )
+
+// mooncake is a trace of arrivals, lengths and shared prefixes.
+func mooncake() dataset {
+	return dataset{
+		name: "mooncake", group: groupFile, trace: true,
+		fill: func(s *Spec) { s.IgnoreEOS = true },
+		read: readMooncake, isMadeUp: always, ofWords: always, shares: always,
+		hint: ": a JSONL file with the keys timestamp, input_length, output_length and hash_ids" +
+			" as in the traces that Mooncake publishes",
+		title: func(s Spec) string { return ofFile("Mooncake trace", s) },
+	}
+}
 
 // mooncakeBlock is how many tokens one hash id stands for in the published
 // traces.
@@ -28,7 +40,7 @@ type mooncakeRow struct {
 // hash id becomes a block of words that depends on the id and the seed alone,
 // so prompts share exactly the prefixes that the original ones shared, and
 // another seed finds nothing of an earlier run in a server's prefix cache.
-func readMooncake(f io.Reader, s Spec, k promptBuilder) (source, error) {
+func readMooncake(f *os.File, s Spec, p promptBuilder) (source, error) {
 	src := source{drops: drops{}}
 	var rows []row
 	var ids [][]int64
@@ -62,16 +74,16 @@ func readMooncake(f io.Reader, s Spec, k promptBuilder) (source, error) {
 	}
 	kept, order, err := cutTrace(s, rows)
 	src.rows = kept
-	src.prompt = func(i int) string { return k.blocks(s.Seed, ids[order[i]], kept[i].input) }
+	src.prompt = func(i int) string { return p.blocks(s.Seed, ids[order[i]], kept[i].input) }
 	return src, err
 }
 
 // blocks joins the blocks of ids, the last one cut to n words in all.
-func (k promptBuilder) blocks(seed uint64, ids []int64, n int) string {
+func (p promptBuilder) blocks(seed uint64, ids []int64, n int) string {
 	var b strings.Builder
 	b.Grow(bytesFor(n))
 	for _, id := range ids {
-		k.writeWords(&b, stat.Stream(seed, "block "+strconv.FormatInt(id, 10)), min(n, mooncakeBlock))
+		p.writeWords(&b, stat.Stream(seed, "block "+strconv.FormatInt(id, 10)), min(n, mooncakeBlock))
 		n -= mooncakeBlock
 	}
 	return trimSpace(&b)

@@ -25,19 +25,19 @@ type nonce struct {
 
 // newNonce returns the nonce of a text, for requests of ids or of text; ""
 // gives one that changes nothing.
-func newNonce(text string, ids bool, k promptBuilder) (n nonce, err error) {
+func newNonce(text string, ids bool, p promptBuilder) (n nonce, err error) {
 	if text == "" {
 		return nonce{}, nil
 	}
 	rng := stat.Stream(0, "nonce "+text)
 	var b strings.Builder
-	k.writeWords(&b, rng, nonceWords)
+	p.writeWords(&b, rng, nonceWords)
 	n.text = trimSpace(&b) + "\n"
 	if !ids {
-		n.tokens, err = k.count(n.text, false)
+		n.tokens, err = p.count(n.text, false)
 		return n, err
 	}
-	n.ordinary = k.tok.Ordinary()
+	n.ordinary = p.tok.Ordinary()
 	if size := len(n.ordinary); size > 2 {
 		n.plus = rng.IntN(size)
 		for n.mult = 2 + rng.IntN(size-2); gcd(n.mult, size) != 1; {

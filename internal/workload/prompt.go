@@ -3,7 +3,6 @@ package workload
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -22,34 +21,34 @@ type promptBuilder struct {
 // prompts would begin alike by chance.
 const minWords = 200
 
-// newPromptBuilder returns the kit of a spec with its defaults filled in. With a
-// tokenizer it keeps those words that are single tokens of it, so that a
-// prompt of n words has n of its tokens as well.
-func newPromptBuilder(s Spec, tok Tokenizer) (promptBuilder, error) {
-	k := promptBuilder{tok: tok, words: make([]string, token.Words())}
-	for i := range k.words {
-		k.words[i] = token.Word(i)
+// newPromptBuilder returns a builder that measures by a tokenizer. For prompts
+// of words it keeps those that are single tokens of it, so that a prompt of n
+// words has n of its tokens as well.
+func newPromptBuilder(tok Tokenizer, ofWords bool) (promptBuilder, error) {
+	p := promptBuilder{tok: tok, words: make([]string, token.Words())}
+	for i := range p.words {
+		p.words[i] = token.Word(i)
 	}
-	if tok == nil || !s.madeOfWords() {
-		return k, nil
+	if tok == nil || !ofWords {
+		return p, nil
 	}
-	all := len(k.words)
-	for _, single := range []func([]string) (bool, error){k.singleInside, k.singleAtStart} {
-		words, err := singleTokens(k.words, single)
+	all := len(p.words)
+	for _, single := range []func([]string) (bool, error){p.singleInside, p.singleAtStart} {
+		words, err := singleTokens(p.words, single)
 		if err != nil {
 			return promptBuilder{}, fmt.Errorf("find words that are single tokens of %s: %w", tok.Name(), err)
 		}
-		k.words = words
+		p.words = words
 	}
-	if len(k.words) < minWords {
+	if len(p.words) < minWords {
 		return promptBuilder{}, field.Errorf("", "%d of the %d words that prompts are made of are single tokens of %s, which is too few: run without [tokenizer], or with [random_rng] vllm",
-			len(k.words), all, tok.Name())
+			len(p.words), all, tok.Name())
 	}
-	return k, nil
+	return p, nil
 }
 
-// singleTokens returns the words that are single tokens; single answers for several at
-// once, so that a vocabulary with all of them is asked once.
+// singleTokens returns the words that are single tokens; single answers for
+// several at once, so that a vocabulary with all of them is asked once.
 func singleTokens(words []string, single func([]string) (bool, error)) ([]string, error) {
 	if len(words) == 0 {
 		return nil, nil
@@ -72,54 +71,54 @@ func singleTokens(words []string, single func([]string) (bool, error)) ([]string
 	return append(a[:len(a):len(a)], b...), err
 }
 
-func (k promptBuilder) singleInside(words []string) (bool, error) {
-	one, err := k.count("the", false)
+func (p promptBuilder) singleInside(words []string) (bool, error) {
+	one, err := p.count("the", false)
 	if err != nil {
 		return false, err
 	}
-	n, err := k.count("the"+strings.Join(words, ""), false)
+	n, err := p.count("the"+strings.Join(words, ""), false)
 	return n == one+len(words), err
 }
 
 // singleAtStart asks for several words on lines of their own, which counts too
 // much where a vocabulary marks the start of a text; for one word it is exact.
-func (k promptBuilder) singleAtStart(words []string) (bool, error) {
-	n, err := k.count(strings.ReplaceAll(strings.Join(words, ""), " ", "\n")[1:], false)
+func (p promptBuilder) singleAtStart(words []string) (bool, error) {
+	n, err := p.count(strings.ReplaceAll(strings.Join(words, ""), " ", "\n")[1:], false)
 	return n == 2*len(words)-1, err
 }
 
 // count returns the tokens of a text by the tokenizer, or by package token.
-func (k promptBuilder) count(text string, special bool) (int, error) {
+func (p promptBuilder) count(text string, special bool) (int, error) {
 	if text == "" && !special {
 		return 0, nil
 	}
-	if k.tok == nil {
+	if p.tok == nil {
 		return token.Count(text), nil
 	}
-	if c, ok := k.tok.(interface{ Count(text string) int }); ok && !special {
+	if c, ok := p.tok.(interface{ Count(text string) int }); ok && !special {
 		if n := c.Count(text); n >= 0 {
 			return n, nil
 		}
 	}
-	ids, err := k.tok.Encode(text, special)
+	ids, err := p.tok.Encode(text, special)
 	if err != nil {
-		return 0, fmt.Errorf("count tokens by %s: %w", k.tok.Name(), err)
+		return 0, fmt.Errorf("count tokens by %s: %w", p.tok.Name(), err)
 	}
 	return len(ids), nil
 }
 
 // prompt returns the words of request i alone, one token each.
-func (k promptBuilder) prompt(seed uint64, i, n int) string {
+func (p promptBuilder) prompt(seed uint64, i, n int) string {
 	var b strings.Builder
 	b.Grow(bytesFor(n))
-	k.writeWords(&b, promptStream(seed, i), n)
+	p.writeWords(&b, promptStream(seed, i), n)
 	return trimSpace(&b)
 }
 
 // writeWords appends n random words, each with its leading space.
-func (k promptBuilder) writeWords(b *strings.Builder, rng *rand.Rand, n int) {
+func (p promptBuilder) writeWords(b *strings.Builder, rng *rand.Rand, n int) {
 	for range n {
-		b.WriteString(k.words[rng.IntN(len(k.words))])
+		b.WriteString(p.words[rng.IntN(len(p.words))])
 	}
 }
 
@@ -128,36 +127,14 @@ func promptStream(seed uint64, i int) *rand.Rand {
 	return stat.Stream(seed, "prompt "+strconv.Itoa(i))
 }
 
-// measure sets the lengths that only the finished requests have: those of rows
-// that were read before there was a tokenizer. The nonce comes after it.
-func (w *Workload) measure(k promptBuilder) error {
-	if k.tok != nil && w.spec.Dataset == "jsonl" {
-		rows := slices.Clone(w.src.rows)
-		for i := range rows {
-			n, err := k.countRequest(w.request(i))
-			if err != nil {
-				return err
-			}
-			rows[i].input = n
-		}
-		w.src.rows = rows
-		if w.more != nil {
-			w.more.src = w.src
-		}
-	}
-	var err error
-	w.nonce, err = newNonce(w.spec.Nonce, w.src.ids, k)
-	return err
-}
-
 // countRequest counts all texts of a request.
-func (k promptBuilder) countRequest(r Request) (n int, err error) {
+func (p promptBuilder) countRequest(r Request) (n int, err error) {
 	texts := append([]string{r.System, r.Prompt}, r.Documents...)
 	for _, m := range r.History {
 		texts = append(texts, m.Content)
 	}
 	for _, text := range texts {
-		tokens, err := k.count(text, false)
+		tokens, err := p.count(text, false)
 		if err != nil {
 			return 0, err
 		}
@@ -166,12 +143,8 @@ func (k promptBuilder) countRequest(r Request) (n int, err error) {
 	return n, nil
 }
 
-// SharesPrefixes reports whether requests of a spec with its defaults have the
-// same beginnings on purpose, which a server's prefix cache finds again.
-func (s Spec) SharesPrefixes() bool {
-	switch s.Dataset {
-	case "mooncake", "prefix_repetition", "shared-prefix", "conversations":
-		return true
-	}
-	return s.RandomPrefixLen > 0 || s.SonnetPrefixLen > 0
-}
+// trimSpace returns the text without the first word's space.
+func trimSpace(b *strings.Builder) string { return strings.TrimPrefix(b.String(), " ") }
+
+// bytesFor is how much n words take: just over the mean of 7.2 bytes each.
+func bytesFor(n int) int { return 8*n + 64 }

@@ -173,7 +173,7 @@ func (d dice) spec() Spec {
 }
 
 func (d dice) content(s *Spec) {
-	trace := s.isTrace()
+	trace := s.row().trace
 	if !d.sometimes(8) && s.Dataset != "shared-prefix" && !trace {
 		s.NumPrompts = 10 * (1 + d.IntN(3))
 	}
@@ -215,7 +215,7 @@ func (d dice) content(s *Spec) {
 }
 
 func (d dice) load(s *Spec) {
-	if s.isTrace() && d.sometimes(2) {
+	if s.row().trace && d.sometimes(2) {
 		s.Speed, s.Duration = pick(d, 0, 2.0), pick(d, "", Span("20s"))
 		return
 	}
@@ -411,7 +411,7 @@ func (p promise) repeats(t *testing.T, w *Workload) {
 	}
 	other := p.s
 	other.Seed += 17
-	made := p.s.Path == "" || w.Spec().isTrace()
+	made := p.s.Path == "" || w.Spec().row().trace
 	if made && p.s.Dataset != "sonnet" {
 		// With another seed chance may send fewer requests than are asked for.
 		if v, err := OpenWith(other, p.tok); err == nil && v.Fingerprint() == w.Fingerprint() {

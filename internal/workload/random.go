@@ -1,6 +1,8 @@
 package workload
 
 import (
+	"cmp"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -10,13 +12,133 @@ import (
 	"perflab/internal/stat"
 )
 
+// random makes prompts of random words or, with random_ids, of random token ids.
+func random() dataset {
+	return dataset{
+		name: "random", group: groupMadeUp,
+		params: []param{
+			{key: "random_input_len", help: "prompt tokens", positive: true},
+			{key: "random_output_len", help: "output tokens", positive: true},
+			{key: "random_range_ratio", help: "lengths vary by this share in both directions"},
+			{key: "random_prefix_len", help: "tokens shared by all prompts, before the random ones"},
+			{key: "scenario", help: "lengths as D(100,100), N(480,240)/(300,150), U(50,100)/(200,250), E(1024) to embed or R(1024,100) to rank documents against a query"},
+			{key: "random_batch_size", help: "texts of each request of [scenario] E, documents of each of R (default 1)", limit: maxBatch, positive: true},
+			{key: "random_rng", help: "vllm sends the prompts that vllm bench serve makes from the same seed (needs [tokenizer])"},
+			{key: "random_ids", help: "send token ids in place of text, for /v1/completions (needs [tokenizer])"},
+			madeUpImages,
+		},
+		fill: fillRandom, check: checkRandom, open: openRandom,
+		isMadeUp: withoutFile,
+		ofWords:  func(s Spec) bool { return s.RandomRNG == "" && !s.RandomIDs },
+		shares:   func(s Spec) bool { return s.RandomPrefixLen > 0 },
+		title:    titleRandom, lengths: describeRandom,
+	}
+}
+
+// fillRandom writes the defaults of the random dataset. Texts that get no
+// answer have no end to ignore.
+func fillRandom(s *Spec) {
+	s.NumPrompts = cmp.Or(s.NumPrompts, 1000)
+	if s.Scenario == "" {
+		s.RandomInputLen = cmp.Or(s.RandomInputLen, 1024)
+		s.RandomOutputLen = cmp.Or(s.RandomOutputLen, 128)
+	}
+	if sc, err := parseScenario(s.Scenario); err == nil && sc.documents() {
+		s.RandomBatchSize = cmp.Or(s.RandomBatchSize, 1)
+		return
+	}
+	s.IgnoreEOS = true
+}
+
+// checkRandom names what cannot go together in the random dataset.
+func checkRandom(s, d Spec, f *faults) {
+	if !(s.RandomRangeRatio >= 0 && s.RandomRangeRatio < 1) {
+		f.add("random_range_ratio", "%g must be at least 0 and below 1", s.RandomRangeRatio)
+	}
+	if s.RandomRNG != "" && s.RandomRNG != "vllm" {
+		f.oneOf("random_rng", s.RandomRNG, "vllm")
+		return
+	}
+	if s.Tokenizer == "" {
+		if s.RandomRNG == "vllm" {
+			f.add("random_rng", "vllm needs [tokenizer]: vLLM's prompts are made of the ids of its model's tokenizer.json")
+		} else if s.RandomIDs {
+			f.add("random_ids", "needs [tokenizer]: the ids are of the model's tokenizer.json")
+		}
+	} else if s.Tokenizer == ServerTokenizer && (s.RandomRNG != "" || s.RandomIDs) {
+		f.add("tokenizer", "server does not say which ids there are: [random_rng] vllm and [random_ids] need the model's tokenizer.json")
+	}
+	if s.Scenario == "" {
+		if s.RandomBatchSize != 0 {
+			f.add("random_batch_size", "applies to [scenario] E(...) and R(...), whose requests have several texts")
+		}
+		return
+	}
+	for _, x := range []struct {
+		path string
+		set  bool
+	}{
+		{"random_input_len", s.RandomInputLen != 0},
+		{"random_output_len", s.RandomOutputLen != 0},
+		{"random_range_ratio", s.RandomRangeRatio != 0},
+		{"random_rng", s.RandomRNG != ""},
+	} {
+		if x.set {
+			f.add(x.path, "does not apply with [scenario], which says the lengths")
+		}
+	}
+	sc, err := parseScenario(s.Scenario)
+	switch {
+	case err != nil:
+		f.join(err)
+	case !sc.documents() && s.RandomBatchSize != 0:
+		f.add("random_batch_size", "applies to [scenario] E(...) and R(...), not %s", s.Scenario)
+	case sc.documents() && s.IgnoreEOS:
+		f.add("ignore_eos", "does not apply with [scenario] %s, whose requests get no answer", s.Scenario)
+	case sc.documents() && s.RandomPrefixLen != 0:
+		f.add("random_prefix_len", "does not apply with [scenario] %s, whose texts share nothing", s.Scenario)
+	case sc.documents() && s.RandomIDs:
+		f.add("random_ids", "does not apply with [scenario] %s, whose requests are texts", s.Scenario)
+	}
+}
+
+func titleRandom(s Spec) string {
+	title := "Random dataset"
+	if s.RandomRNG == "vllm" {
+		title += " (as vLLM draws it)"
+	}
+	if s.RandomIDs {
+		title += " of token ids"
+	}
+	return title
+}
+
+func describeRandom(s Spec) string {
+	if s.Scenario != "" {
+		return ""
+	}
+	text := between(s.RandomInputLen, s.RandomRangeRatio) + " input tokens, " + between(s.RandomOutputLen, s.RandomRangeRatio) + " output tokens"
+	if s.RandomPrefixLen > 0 {
+		return fmt.Sprintf("%d shared and %s", s.RandomPrefixLen, text)
+	}
+	return text
+}
+
+func between(length int, ratio float64) string {
+	lo, hi := lengthRange(length, ratio)
+	if lo == hi {
+		return fmt.Sprint(lo)
+	}
+	return fmt.Sprintf("%d to %d", lo, hi)
+}
+
 // openRandom makes prompts of random words: a prefix that all share, then
 // words that no other prompt has in that order. Unlike the consecutive token
 // ids of other clients the words are common English ones, each one token, so
 // the length survives any server's tokenizer nearly unchanged.
-func openRandom(s Spec, k promptBuilder) (source, error) {
+func openRandom(s Spec, p promptBuilder) (source, error) {
 	if s.RandomRNG == "vllm" {
-		return openVLLMRandom(s, k)
+		return openVLLMRandom(s, p)
 	}
 	var sc scenario
 	if s.Scenario != "" {
@@ -27,16 +149,16 @@ func openRandom(s Spec, k promptBuilder) (source, error) {
 	}
 	src := randomLengths(s, sc)
 	if s.RandomIDs {
-		return randomIDs(s, k, src)
+		return randomIDs(s, p, src)
 	}
 	var b strings.Builder
-	k.writeWords(&b, stat.Stream(s.Seed, "random prefix"), s.RandomPrefixLen)
+	p.writeWords(&b, stat.Stream(s.Seed, "random prefix"), s.RandomPrefixLen)
 	prefix := b.String()
 	own := func(i int) int { return src.rows[i].input - s.RandomPrefixLen }
 	if sc.documents() {
 		own = func(int) int { return sc.prompt() }
 		if n := sc.beside(s.RandomBatchSize); n > 0 {
-			src.fill = func(i int, r *Request) { r.Documents = k.documents(s, i, n, sc.in[0]) }
+			src.fill = func(i int, r *Request) { r.Documents = p.documents(s, i, n, sc.in[0]) }
 		}
 	}
 	src.prompt = func(i int) string {
@@ -44,7 +166,7 @@ func openRandom(s Spec, k promptBuilder) (source, error) {
 		var b strings.Builder
 		b.Grow(len(prefix) + bytesFor(n))
 		b.WriteString(prefix)
-		k.writeWords(&b, promptStream(s.Seed, i), n)
+		p.writeWords(&b, promptStream(s.Seed, i), n)
 		return trimSpace(&b)
 	}
 	return src, nil
@@ -72,13 +194,13 @@ func randomLengths(s Spec, sc scenario) source {
 
 // documents returns the texts that stand beside the prompt of request i, each
 // of n words of its own.
-func (k promptBuilder) documents(s Spec, i, count, n int) []string {
+func (p promptBuilder) documents(s Spec, i, count, n int) []string {
 	rng := stat.Stream(s.Seed, "documents "+strconv.Itoa(i))
 	out := make([]string, count)
 	for d := range out {
 		var b strings.Builder
 		b.Grow(bytesFor(n))
-		k.writeWords(&b, rng, n)
+		p.writeWords(&b, rng, n)
 		out[d] = trimSpace(&b)
 	}
 	return out
@@ -86,8 +208,8 @@ func (k promptBuilder) documents(s Spec, i, count, n int) []string {
 
 // randomIDs makes prompts of token ids drawn evenly from the vocabulary, with
 // no text whose tokens a server could count otherwise.
-func randomIDs(s Spec, k promptBuilder, src source) (source, error) {
-	allowed, err := k.ordinary("random_ids", "")
+func randomIDs(s Spec, p promptBuilder, src source) (source, error) {
+	allowed, err := p.ordinary("random_ids", "")
 	if err != nil {
 		return source{}, err
 	}
@@ -114,13 +236,13 @@ func (src source) ofIDs(ids func(i int) []int32) source {
 }
 
 // ordinary returns the ids that prompts may be made of.
-func (k promptBuilder) ordinary(path, value string) ([]int32, error) {
-	if k.tok == nil {
+func (p promptBuilder) ordinary(path, value string) ([]int32, error) {
+	if p.tok == nil {
 		return nil, field.Errorf(path, value+"needs a tokenizer, whose ids it sends: give [tokenizer] a tokenizer.json")
 	}
-	ids := k.tok.Ordinary()
+	ids := p.tok.Ordinary()
 	if len(ids) == 0 {
-		return nil, field.Errorf(path, value+"needs a tokenizer whose vocabulary is known, which %s is not: give [tokenizer] a tokenizer.json", k.tok.Name())
+		return nil, field.Errorf(path, value+"needs a tokenizer whose vocabulary is known, which %s is not: give [tokenizer] a tokenizer.json", p.tok.Name())
 	}
 	return ids, nil
 }

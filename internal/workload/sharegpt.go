@@ -1,12 +1,53 @@
 package workload
 
 import (
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 
 	"perflab/internal/stat"
+)
+
+// shareGPT is the first question and answer of recorded conversations.
+func shareGPT() dataset {
+	return dataset{
+		name: "sharegpt", group: groupFile,
+		params: []param{
+			keepOrder,
+			{key: "no_oversample", help: "send fewer requests rather than repeat some"},
+			{key: "sharegpt_output_len", help: "output tokens instead of the answer's length"},
+			{key: "sharegpt_filter", help: "vllm takes the sample of vllm bench serve, guidellm that of GPUStack's benchmark-runner (default vllm)"},
+		},
+		fill: func(s *Spec) {
+			s.NumPrompts = cmp.Or(s.NumPrompts, 1000)
+			s.ShareGPTFilter = cmp.Or(s.ShareGPTFilter, filterVLLM)
+		},
+		check: func(s, d Spec, f *faults) {
+			f.oneOf("sharegpt_filter", d.ShareGPTFilter, filterVLLM, filterGuideLLM)
+			if d.ShareGPTFilter == filterGuideLLM && s.DisableShuffle {
+				f.add("disable_shuffle", "applies to [sharegpt_filter] vllm: guidellm keeps the file's order anyway")
+			}
+		},
+		read: func(f *os.File, s Spec, p promptBuilder) (source, error) { return readShareGPT(f, s, p) },
+		hint: ": download ShareGPT_V3_unfiltered_cleaned_split.json of the Hugging Face dataset" +
+			" anon8231489123/ShareGPT_Vicuna_unfiltered, or choose [dataset_name] random, which needs no file",
+		title: func(s Spec) string {
+			if s.ShareGPTFilter == filterGuideLLM {
+				return ofFile("ShareGPT dataset", s, "as guidellm takes it")
+			}
+			return ofFile("ShareGPT dataset", s)
+		},
+		known: knownTotals,
+	}
+}
+
+// Whose sample of the file is taken.
+const (
+	filterVLLM     = "vllm"
+	filterGuideLLM = "guidellm"
 )
 
 // The filter of `vllm bench serve` on ShareGPT conversations, in tokens.
@@ -26,7 +67,7 @@ const (
 // The published file has 640 MB, so one pass finds where each conversation
 // lies, and only those that the order comes to are decoded until there are
 // enough.
-func readShareGPT(f io.ReaderAt, s Spec, k promptBuilder) (source, error) {
+func readShareGPT(f io.ReaderAt, s Spec, p promptBuilder) (source, error) {
 	spans, err := arraySpans(io.NewSectionReader(f, 0, 1<<62))
 	if err != nil {
 		return source{}, err
@@ -42,7 +83,7 @@ func readShareGPT(f io.ReaderAt, s Spec, k promptBuilder) (source, error) {
 			return source{}, fmt.Errorf("row %d: %w", at+1, err)
 		}
 		src.read++
-		prompt, r, reason, err := decodeShareGPT(b, s, k)
+		prompt, r, reason, err := decodeShareGPT(b, s, p)
 		if err != nil {
 			return source{}, fmt.Errorf("row %d: %w", at+1, err)
 		}
@@ -72,14 +113,14 @@ const tooFewTurns = "with fewer than two turns"
 func readingOrder(s Spec, spans []span, src *source) []int {
 	var order []int
 	for i, at := range spans {
-		if at.turns < 2 && s.ShareGPTFilter == "vllm" {
+		if at.turns < 2 && s.ShareGPTFilter == filterVLLM {
 			src.read++
 			src.drops[tooFewTurns]++
 			continue
 		}
 		order = append(order, i)
 	}
-	if s.ShareGPTFilter == "vllm" && !s.DisableShuffle {
+	if s.ShareGPTFilter == filterVLLM && !s.DisableShuffle {
 		stat.NewPython(s.Seed).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	}
 	return order
@@ -92,7 +133,7 @@ type shareGPTTurn struct {
 }
 
 // decodeShareGPT decodes one ShareGPT row and says why it is left out, if it is.
-func decodeShareGPT(b []byte, s Spec, k promptBuilder) (prompt string, r row, reason string, err error) {
+func decodeShareGPT(b []byte, s Spec, p promptBuilder) (prompt string, r row, reason string, err error) {
 	var c struct {
 		Conversations []shareGPTTurn `json:"conversations"`
 	}
@@ -103,17 +144,17 @@ func decodeShareGPT(b []byte, s Spec, k promptBuilder) (prompt string, r row, re
 		return "", row{}, tooFewTurns, nil
 	}
 	ask, answer := c.Conversations[0], c.Conversations[1]
-	guide := s.ShareGPTFilter == "guidellm"
+	guide := s.ShareGPTFilter == filterGuideLLM
 	if guide {
 		if reason = guideFault(ask, answer); reason != "" {
 			return "", row{}, reason, nil
 		}
 	}
-	if r.input, err = k.count(ask.Value, true); err != nil {
+	if r.input, err = p.count(ask.Value, true); err != nil {
 		return "", row{}, "", err
 	}
 	if r.output = s.ShareGPTOutputLen; r.output == 0 {
-		if r.output, err = k.count(answer.Value, !guide); err != nil {
+		if r.output, err = p.count(answer.Value, !guide); err != nil {
 			return "", row{}, "", err
 		}
 	}
@@ -154,139 +195,54 @@ func lengthFault(r row, fixed bool) string {
 	return ""
 }
 
-// span is where one element of a JSON array lies in a file.
-type span struct {
-	offset, length int64
-	turns          int // of the array "conversations"; 2 where that is something else, so that decoding reports it
-}
+// The totals of 1,000 ShareGPT prompts (ShareGPT_V3_unfiltered_cleaned_split.json)
+// that published runs with Qwen3 models show.
+const (
+	knownPrompts     = 1000
+	knownVLLMInput   = 217_393 // vllm bench serve, seed 0
+	knownGuideInput  = 342_058 // guidellm by way of GPUStack's benchmark-runner
+	knownGuideOutput = 281_412
+)
 
-// arraySpans finds the objects of a JSON array without decoding them.
-func arraySpans(r io.Reader) ([]span, error) {
-	var s arrayScanner
-	buf := make([]byte, 1<<20)
-	for {
-		n, err := r.Read(buf)
-		if bad := s.scan(buf[:n]); bad != nil {
-			return nil, bad
-		}
-		switch {
-		case err != nil && !errors.Is(err, io.EOF):
-			return nil, err
-		case err != nil && !s.ended:
-			return nil, fmt.Errorf("the file ends inside row %d: is it complete, and a JSON array?", len(s.spans)+1)
-		case err != nil:
-			return s.spans, nil
-		}
+// knownTotals is Workload.Known of ShareGPT's dataset: published are those of
+// 1,000 prompts by the tokenizer of Qwen2, 2.5 and 3.
+func knownTotals(w *Workload) string {
+	s := w.spec
+	if w.Len() != knownPrompts || s.ShareGPTOutputLen != 0 || !isQwen(w.builder.tok) {
+		return ""
 	}
-}
-
-// arrayScanner takes the bytes of a JSON array in pieces.
-type arrayScanner struct {
-	spans []span
-	at    int64 // bytes before the next one
-	depth int   // of brackets; 1 is between the elements
-	str   bool
-	skip  bool // the byte after a backslash
-	ended bool
-	start int64
-	turns turnCounter
-}
-
-func (s *arrayScanner) scan(b []byte) error {
-	for len(b) > 0 {
-		if s.str && !s.skip && s.depth > 2 { // a text: nothing of it matters but its end
-			n := 0
-			for n < len(b) && b[n] != '"' && b[n] != '\\' {
-				n++
-			}
-			s.at += int64(n)
-			if b = b[n:]; len(b) == 0 {
-				return nil
-			}
+	t := w.Totals()
+	t.Input -= w.nonce.tokens * t.Requests
+	if s.ShareGPTFilter == filterGuideLLM {
+		got := fmt.Sprintf("%d input and %d output tokens in 1000 prompts", t.Input, t.Output)
+		switch framing := knownGuideInput - t.Input; {
+		case t.Output != knownGuideOutput:
+		case framing == 0:
+			return got + ": the sample of guidellm as GPUStack's benchmark-runner feeds it, as published for Qwen3-32B"
+		case framing > 0 && framing%knownPrompts == 0 && framing <= 20*knownPrompts:
+			return fmt.Sprintf("%s: the sample of guidellm as GPUStack's benchmark-runner feeds it; the published %d count %d further tokens of each request's chat template",
+				got, knownGuideInput, framing/knownPrompts)
 		}
-		if err := s.next(b[0]); err != nil {
-			return err
-		}
-		s.at++
-		b = b[1:]
+		return fmt.Sprintf("%s, where the published sample of guidellm has %d and %d: %s", got, knownGuideInput, knownGuideOutput, otherFile)
 	}
-	return nil
+	if s.Seed != 0 || s.DisableShuffle {
+		return ""
+	}
+	got := fmt.Sprintf("%d input tokens in 1000 prompts", t.Input)
+	if t.Input == knownVLLMInput {
+		return got + ": the sample of vllm bench serve with seed 0, as published for Qwen3 models"
+	}
+	return fmt.Sprintf("%s, where the sample of vllm bench serve with seed 0 has %d: %s", got, knownVLLMInput, otherFile)
 }
 
-func (s *arrayScanner) next(c byte) error {
-	if s.depth >= 2 {
-		s.turns.see(c, s.depth, s.str)
-	}
-	switch {
-	case s.skip:
-		s.skip = false
-	case s.str:
-		s.skip, s.str = c == '\\', c != '"'
-	case c == ' ' || c == '\n' || c == '\r' || c == '\t':
-	case s.ended, s.depth == 0 && c != '[', s.depth == 1 && c != '{' && c != ',' && c != ']':
-		return fmt.Errorf("byte %d is %q: the file must be a JSON array of objects", s.at, c)
-	case c == '"':
-		s.str = true
-	case c == '[' || c == '{':
-		if s.depth++; s.depth == 2 {
-			s.start, s.turns = s.at, turnCounter{}
-		}
-	case c == ']' || c == '}':
-		if s.depth--; s.depth == 1 {
-			s.spans = append(s.spans, span{s.start, s.at + 1 - s.start, s.turns.n})
-		}
-		s.ended = s.depth == 0
-	}
-	return nil
-}
+const otherFile = "the file is not ShareGPT_V3_unfiltered_cleaned_split.json, or not the published version of it"
 
-// turnCounter counts the elements of the array under the key "conversations"
-// of the object that its bytes are of.
-type turnCounter struct {
-	n     int
-	key   []byte // the last string of the object itself, without its quotes
-	value bool   // the key's colon has passed
-	in    bool   // inside the array
-	empty bool   // nothing of an element yet
-}
-
-const turnsKey = "conversations"
-
-// see takes a byte with the depth of brackets and whether a string is open, as
-// both are before it.
-func (t *turnCounter) see(c byte, depth int, str bool) {
-	blank := !str && (c == ' ' || c == '\n' || c == '\r' || c == '\t')
-	switch {
-	case blank:
-	case t.in:
-		t.element(c, depth, str)
-	case depth == 2 && str && !t.value:
-		if c != '"' && len(t.key) <= len(turnsKey) {
-			t.key = append(t.key, c)
-		}
-	case depth == 2 && !str && !t.value && c == '"':
-		t.key = t.key[:0]
-	case depth == 2 && !str && c == ':':
-		t.value = true
-		if string(t.key) == turnsKey {
-			t.n = 2
-		}
-	case depth == 2 && !str && t.value && c == '[' && string(t.key) == turnsKey:
-		t.in, t.empty, t.n = true, true, 0
-	case depth == 2 && !str && c == ',':
-		t.value = false
+// isQwen tells the vocabulary of Qwen2 to Qwen3 by ids that it alone gives: a
+// file's name would say less, and a server's nothing.
+func isQwen(tok Tokenizer) bool {
+	if tok == nil {
+		return false
 	}
-}
-
-// element counts at the first byte of the array that is its end or an
-// element, and at each comma.
-func (t *turnCounter) element(c byte, depth int, str bool) {
-	switch {
-	case depth == 3 && !str && c == ']':
-		t.in = false
-	case t.empty:
-		t.empty, t.n = false, 1
-	case depth == 3 && !str && c == ',':
-		t.n++
-	}
+	ids, err := tok.Encode("Hello, world! 123", false)
+	return err == nil && slices.Equal(ids, []int32{9707, 11, 1879, 0, 220, 16, 17, 18})
 }

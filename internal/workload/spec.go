@@ -1,15 +1,6 @@
 package workload
 
-import (
-	"cmp"
-	"errors"
-	"math"
-	"slices"
-	"strings"
-
-	"perflab/internal/field"
-	"perflab/internal/stat"
-)
+import "time"
 
 // Spec says which requests to send and when. Zero fields take the defaults of
 // `vllm bench serve`; see Defaults. JSON keys, YAML keys and flags share one
@@ -90,187 +81,6 @@ type Spec struct {
 	BurstGPTModel string `json:"burstgpt_model,omitempty" yaml:"burstgpt_model,omitempty"` // rows of this model only; "": all
 }
 
-// Datasets returns the names that Spec.Dataset takes.
-func Datasets() []string {
-	return []string{"random", "sharegpt", "azure", "mooncake", "burstgpt", "jsonl", "sonnet", "prefix_repetition", "shared-prefix", "conversations"}
-}
-
-// Arrivals returns the names that Spec.Arrival takes.
-func Arrivals() []string { return []string{"inf", "constant", "poisson", "gamma", "trace"} }
-
-// Defaults returns the spec with every default that applies written out, so
-// that it says what will run. It changes nothing that is set, and filling
-// twice is filling once.
-//
-// Arrival: a finite rate or a ramp is Poisson, or gamma with a burstiness
-// other than 1; a trace without a rate keeps its own times; the rest is all
-// at once. Datasets whose prompts are made of random words ignore EOS, as
-// `vllm bench serve` forces for random: such a prompt has no natural answer.
-func (s Spec) Defaults() Spec {
-	asked := s.NumPrompts
-	s.Dataset = cmp.Or(s.Dataset, "random")
-	switch s.Dataset {
-	case "random":
-		s.fillRandom()
-	case "sharegpt":
-		s.NumPrompts = cmp.Or(s.NumPrompts, 1000)
-		s.ShareGPTFilter = cmp.Or(s.ShareGPTFilter, "vllm")
-	case "azure", "mooncake", "burstgpt":
-		s.IgnoreEOS = true
-	case "conversations":
-		s = s.talkDefaults()
-	default:
-		s.fillMade()
-	}
-	s = s.mixDefaults()
-	if s.timed() {
-		s.NumPrompts = asked // time bounds the run
-	}
-	if s.Arrival == "" {
-		s.Arrival = s.defaultArrival()
-	}
-	switch s.Arrival {
-	case "inf":
-		s.Rate = cmp.Or(s.Rate, Rate(math.Inf(1)))
-	case "poisson":
-		s.Burstiness = cmp.Or(s.Burstiness, 1)
-	case "gamma":
-		s.Burstiness = cmp.Or(s.Burstiness, 1)
-	case "trace":
-		s.Speed = cmp.Or(s.Speed, 1)
-	}
-	return s
-}
-
-func (s Spec) defaultArrival() string {
-	switch {
-	case s.Rate.Inf() && s.RampStrategy == "" && s.Steps == "":
-		if s.Rate == 0 && s.isTrace() {
-			return "trace"
-		}
-		return "inf"
-	case s.Burstiness == 0 || s.Burstiness == 1:
-		return "poisson"
-	}
-	return "gamma"
-}
-
-func (s Spec) isTrace() bool { return slices.Contains(traces(), s.Dataset) }
-
-// traces are the datasets that have arrival times of their own.
-func traces() []string { return []string{"azure", "mooncake", "burstgpt"} }
-
-// Validate returns every fault of the spec, one field.Error each, with
-// the field's JSON key as its path. A field that does not apply to the dataset or the arrival is a
-// fault: ignored, it would make the run something else than what was asked.
-func (s Spec) Validate() error {
-	d := s.Defaults()
-	if !slices.Contains(Datasets(), d.Dataset) {
-		return unknown("dataset_name", d.Dataset, Datasets())
-	}
-	if !slices.Contains(Arrivals(), d.Arrival) {
-		return unknown("arrival", d.Arrival, Arrivals())
-	}
-	var faults []error
-	faults = append(faults, s.datasetFaults(d)...)
-	faults = append(faults, s.madeFaults(d)...)
-	faults = append(faults, s.arrivalFaults(d)...)
-	faults = append(faults, s.talkFaults(d)...)
-	faults = append(faults, s.mixFaults(d)...)
-	faults = append(faults, s.rangeFaults()...)
-	return errors.Join(faults...)
-}
-
-// datasetFaults names fields that belong to another dataset.
-func (s Spec) datasetFaults(d Spec) (faults []error) {
-	for _, f := range []struct {
-		path string
-		set  bool
-		of   []string
-	}{
-		{"dataset_path", s.Path != "", []string{"sharegpt", "azure", "mooncake", "burstgpt", "jsonl", "sonnet", "conversations"}},
-		{"random_input_len", s.RandomInputLen != 0, []string{"random"}},
-		{"random_output_len", s.RandomOutputLen != 0, []string{"random"}},
-		{"random_range_ratio", s.RandomRangeRatio != 0, []string{"random"}},
-		{"random_prefix_len", s.RandomPrefixLen != 0, []string{"random"}},
-		{"sharegpt_output_len", s.ShareGPTOutputLen != 0, []string{"sharegpt"}},
-		{"disable_shuffle", s.DisableShuffle, []string{"sharegpt", "jsonl", "prefix_repetition", "shared-prefix", "conversations"}},
-		{"no_oversample", s.NoOversample, []string{"sharegpt", "jsonl", "conversations"}},
-		{"output_len", s.OutputLen != 0, []string{"jsonl"}},
-		{"sharegpt_filter", s.ShareGPTFilter != "", []string{"sharegpt"}},
-		{"random_rng", s.RandomRNG != "", []string{"random"}},
-		{"random_ids", s.RandomIDs, []string{"random"}},
-		{"random_batch_size", s.RandomBatchSize != 0, []string{"random"}},
-		{"scenario", s.Scenario != "", []string{"random"}},
-		{"gsp_zipf_alpha", s.GSPZipfAlpha != 0, []string{"shared-prefix"}},
-		{"burstgpt_model", s.BurstGPTModel != "", []string{"burstgpt"}},
-	} {
-		if f.set && !slices.Contains(f.of, d.Dataset) {
-			faults = append(faults, field.Errorf(f.path, "applies to [dataset_name] %s, not %s", either(f.of), d.Dataset))
-		}
-	}
-	if s.Path == "" && !slices.Contains([]string{"random", "sonnet", "prefix_repetition", "shared-prefix", "conversations"}, d.Dataset) {
-		faults = append(faults, field.Errorf("dataset_name", "%s needs [dataset_path]"+fileHint(d.Dataset), d.Dataset))
-	}
-	return faults
-}
-
-// arrivalFaults names fields that belong to another arrival, and what the
-// chosen one lacks.
-func (s Spec) arrivalFaults(d Spec) (faults []error) {
-	fault := func(path, format string, a ...any) { faults = append(faults, field.Errorf(path, format, a...)) }
-	paced := d.Arrival == "constant" || d.Arrival == "poisson" || d.Arrival == "gamma"
-	ramped := s.RampStrategy != ""
-	switch {
-	case !s.Rate.Inf() && !paced:
-		fault("request_rate", "applies to [arrival] constant, poisson or gamma, not %s", d.Arrival)
-	case !s.Rate.Inf() && ramped:
-		fault("request_rate", "does not apply with [ramp_up_strategy], which takes [ramp_up_start_rps] and [ramp_up_end_rps]")
-	case s.Rate.Inf() && paced && !ramped && s.Steps == "":
-		fault("arrival", "%s needs a finite [request_rate]", d.Arrival)
-	case s.Rate != 0 && d.Arrival == "trace":
-		fault("request_rate", "inf applies to [arrival] inf, not trace")
-	}
-	switch {
-	case s.Burstiness == 0 || d.Arrival == "gamma":
-	case d.Arrival != "poisson":
-		fault("burstiness", "applies to [arrival] gamma, not %s", d.Arrival)
-	case s.Burstiness != 1:
-		fault("burstiness", "%g applies to [arrival] gamma, not poisson (whose burstiness is 1)", s.Burstiness)
-	}
-	if s.Speed != 0 && d.Arrival != "trace" {
-		fault("speed", "applies to [arrival] trace, not %s", d.Arrival)
-	}
-	if d.Arrival == "trace" && !d.isTrace() {
-		fault("arrival", "trace applies to [dataset_name] %s, not %s", either(traces()), d.Dataset)
-	}
-	return append(append(faults, s.rampFaults(d, paced)...), s.shapeFaults(d, paced)...)
-}
-
-func (s Spec) rampFaults(d Spec, paced bool) (faults []error) {
-	fault := func(path, format string, a ...any) { faults = append(faults, field.Errorf(path, format, a...)) }
-	switch s.RampStrategy {
-	case "":
-		if s.RampStart != 0 {
-			fault("ramp_up_start_rps", "applies with [ramp_up_strategy] linear or exponential only")
-		}
-		if s.RampEnd != 0 {
-			fault("ramp_up_end_rps", "applies with [ramp_up_strategy] linear or exponential only")
-		}
-		return faults
-	case "linear", "exponential":
-		if !paced {
-			fault("ramp_up_strategy", "applies to [arrival] constant, poisson or gamma, not %s", d.Arrival)
-		}
-		if !(s.RampStart > 0 && s.RampStart < s.RampEnd) || math.IsInf(s.RampEnd, 1) {
-			fault("ramp_up_strategy", "%s needs 0 < [ramp_up_start_rps] < [ramp_up_end_rps], not %g and %g",
-				s.RampStrategy, s.RampStart, s.RampEnd)
-		}
-		return faults
-	}
-	return append(faults, unknown("ramp_up_strategy", s.RampStrategy, []string{"linear", "exponential"}))
-}
-
 // Bounds that a typing error passes before memory or time runs out.
 const (
 	maxRequests = 10_000_000
@@ -280,65 +90,15 @@ const (
 	leastBurstiness = 0.01 // gaps of shape k are powers U^(1/k), which no float holds for long
 )
 
-// rangeFaults names values outside their range.
-func (s Spec) rangeFaults() (faults []error) {
-	for _, f := range []struct {
-		path  string
-		value int
-		limit int
-	}{
-		{"num_prompts", s.NumPrompts, maxRequests},
-		{"max_concurrency", s.MaxConcurrency, maxRequests},
-		{"random_input_len", s.RandomInputLen, maxTokens},
-		{"random_output_len", s.RandomOutputLen, maxTokens},
-		{"random_prefix_len", s.RandomPrefixLen, maxTokens},
-		{"sharegpt_output_len", s.ShareGPTOutputLen, maxTokens},
-		{"output_len", s.OutputLen, maxTokens},
-		{"system_len", s.SystemLen, maxTokens},
-		{"random_images", s.RandomImages, maxImages},
-		{"random_batch_size", s.RandomBatchSize, maxBatch},
-	} {
-		switch {
-		case f.value < 0:
-			faults = append(faults, field.Errorf(f.path, "%d must not be negative", f.value))
-		case f.value > f.limit:
-			faults = append(faults, field.Errorf(f.path, "%d is over the limit of %d", f.value, f.limit))
-		}
-	}
-	if !(s.RandomRangeRatio >= 0 && s.RandomRangeRatio < 1) {
-		faults = append(faults, field.Errorf("random_range_ratio", "%g must be at least 0 and below 1", s.RandomRangeRatio))
-	}
-	if !(s.Rate >= 0) {
-		faults = append(faults, field.Errorf("request_rate", "%g must be above 0 or inf", float64(s.Rate)))
-	}
-	for _, f := range []struct {
-		path  string
-		value float64
-	}{{"burstiness", s.Burstiness}, {"speed", s.Speed}, {"gsp_zipf_alpha", s.GSPZipfAlpha}} {
-		if !(f.value >= 0) || math.IsInf(f.value, 1) {
-			faults = append(faults, field.Errorf(f.path, "%g must be a finite number above 0", f.value))
-		}
-	}
-	if s.Burstiness > 0 && s.Burstiness < leastBurstiness {
-		faults = append(faults, field.Errorf("burstiness", "%g must be at least %g: below it nearly all gaps are 0", s.Burstiness, leastBurstiness))
-	}
-	return faults
+// length is the duration of a valid spec.
+func (s Spec) length() time.Duration {
+	d, _ := s.Duration.Duration() // Validate has seen the error
+	return d
 }
 
-// either joins names: "a", "a or b", "a, b or c".
-func either(names []string) string {
-	if len(names) == 1 {
-		return names[0]
-	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " or " + names[last]
-}
+// timed reports whether the load is bounded by time.
+func (s Spec) timed() bool { return s.Steps != "" || s.Duration != "" }
 
-// unknown says that a field has no such value, and the nearest that it has.
-func unknown(path, got string, known []string) error {
-	best := slices.MinFunc(known, func(a, b string) int { return cmp.Compare(stat.Distance(got, a), stat.Distance(got, b)) })
-	if stat.Distance(got, best) <= 1+len(got)/3 {
-		return field.Errorf(path, "%q is unknown: did you mean %s? (known: %s)", got, best, strings.Join(known, ", "))
-	}
-	return field.Errorf(path, "%q is unknown: use %s", got, either(known))
-}
+// closed reports whether a request goes out when another one ends, with no
+// schedule of its own.
+func (s Spec) closed() bool { return s.Arrival == "inf" && s.MaxConcurrency > 0 }

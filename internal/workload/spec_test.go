@@ -108,7 +108,7 @@ func TestValidate(t *testing.T) {
 		{Spec{Dataset: "azure", Path: "x", Speed: math.Inf(1)}, "speed: +Inf must be a finite number above 0"},
 		{Spec{Dataset: "jsonl"}, "dataset_name: jsonl needs dataset_path: a file with one {\"prompt\": \"...\", \"output_tokens\": 100} per line"},
 		{Spec{OutputLen: -1, MaxConcurrency: -1, Speed: 3}, "output_len: applies to dataset_name jsonl, not random\n" +
-			"speed: applies to arrival trace, not inf\nmax_concurrency: -1 must not be negative\noutput_len: -1 must not be negative"},
+			"speed: applies to arrival trace, not inf\nmax_concurrency: -1 must not be negative"},
 	} {
 		err := tt.spec.Validate()
 		if err == nil || err.Error() != tt.want {

@@ -204,7 +204,7 @@ func TestSonnet(t *testing.T) {
 	}{
 		{Spec{Dataset: "sonnet", SonnetInputLen: 12, SonnetPrefixLen: 3}, "sonnet_input_len: 12 has no room for a line behind the question and the shared lines: give at least"},
 		{Spec{Dataset: "sonnet", Path: file(t, "\n \n")}, "has no line of text"},
-		{Spec{Dataset: "sonnet", Path: "absent.txt"}, "dataset_path: cannot be opened: open absent.txt"},
+		{Spec{Dataset: "sonnet", Path: "absent.txt"}, "dataset_path: absent.txt does not exist"},
 	} {
 		if _, err := Open(tt.spec); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("got %v\nwant %s", err, tt.want)

@@ -208,7 +208,7 @@ func TestWordsAreTheTokenizers(t *testing.T) {
 
 func TestTokenizerFaults(t *testing.T) {
 	broken := sized{splitter{count: func(string, bool) int { return 1 }, failed: errors.New("server gone"), vocab: []int32{0, 1}}}
-	sharegpt := file(t, shareGPT([2]int{5, 6}))
+	sharegpt := file(t, shareGPTFile([2]int{5, 6}))
 	for name, s := range map[string]Spec{
 		"words":    {},
 		"vllm":     {RandomRNG: "vllm"},
@@ -319,7 +319,7 @@ func TestKnown(t *testing.T) {
 	qwen := func(length int) Tokenizer {
 		return known{splitter{count: func(text string, _ bool) int { return length }}}
 	}
-	one := shareGPT([2]int{30, 30})
+	one := shareGPTFile([2]int{30, 30})
 	one = one[1 : len(one)-2]
 	s := Spec{Dataset: "sharegpt", Path: file(t, "["+strings.Repeat(one+",", 999)+one+"]")}
 	for _, tt := range []struct {

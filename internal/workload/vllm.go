@@ -20,12 +20,12 @@ import (
 // Older releases did not correct the shared prefix by itself; this is what
 // those of 2026 do. The prompts are those of Python's client: its later
 // rewrite in Rust draws other ones from the same flags.
-func openVLLMRandom(s Spec, k promptBuilder) (source, error) {
-	allowed, size, err := k.vocabulary("random_rng", "vllm ")
+func openVLLMRandom(s Spec, p promptBuilder) (source, error) {
+	allowed, size, err := p.vocabulary("random_rng", "vllm ")
 	if err != nil {
 		return source{}, err
 	}
-	added, err := k.specials()
+	added, err := p.specials()
 	if err != nil {
 		return source{}, err
 	}
@@ -38,7 +38,7 @@ func openVLLMRandom(s Spec, k promptBuilder) (source, error) {
 	}
 	outLo, outHi := lengthRange(s.RandomOutputLen, s.RandomRangeRatio)
 
-	v := vllmSampler{builder: k, rng: stat.NewNumPy(s.Seed), size: size}
+	v := vllmSampler{builder: p, rng: stat.NewNumPy(s.Seed), size: size}
 	in := v.rng.Integers(lo, hi+1, s.NumPrompts)
 	out := v.rng.Integers(outLo, outHi+1, s.NumPrompts)
 	offset := v.rng.Integers(0, v.size, s.NumPrompts)
@@ -112,29 +112,29 @@ func (v vllmSampler) fit(ids []int32, n int) (text string, got []int32, err erro
 // ids, both without tokens that were added to the vocabulary, special or not.
 // That number cannot be told from the ids: a vocabulary may end with special
 // ones.
-func (k promptBuilder) vocabulary(path, value string) (allowed []int32, size int, err error) {
-	ids, err := k.ordinary(path, value)
+func (p promptBuilder) vocabulary(path, value string) (allowed []int32, size int, err error) {
+	ids, err := p.ordinary(path, value)
 	if err != nil {
 		return nil, 0, err
 	}
-	tok, ok := k.tok.(interface{ VocabSize() int })
+	tok, ok := p.tok.(interface{ VocabSize() int })
 	if !ok {
-		return nil, 0, field.Errorf(path, value+"needs the size of the vocabulary, which %s does not say", k.tok.Name())
+		return nil, 0, field.Errorf(path, value+"needs the size of the vocabulary, which %s does not say", p.tok.Name())
 	}
 	size = tok.VocabSize()
 	end, _ := slices.BinarySearch(ids, int32(size))
 	if end == 0 {
-		return nil, 0, field.Errorf(path, value+"needs an ordinary token, which the vocabulary of %s has not", k.tok.Name())
+		return nil, 0, field.Errorf(path, value+"needs an ordinary token, which the vocabulary of %s has not", p.tok.Name())
 	}
 	return ids[:end], size, nil
 }
 
 // specials returns how many tokens the tokenizer puts around a text.
-func (k promptBuilder) specials() (int, error) {
-	with, err := k.count("a", true)
+func (p promptBuilder) specials() (int, error) {
+	with, err := p.count("a", true)
 	if err != nil {
 		return 0, err
 	}
-	without, err := k.count("a", false)
+	without, err := p.count("a", false)
 	return with - without, err
 }

@@ -29,6 +29,7 @@ import (
 	"io"
 	"iter"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -91,7 +92,7 @@ type Workload struct {
 	spec           Spec
 	src            source
 	due            []time.Duration // by index, ascending; of conversations, their first turns
-	more           *endless        // nil: there are as many rows as due times
+	more           *supply         // nil: there are as many rows as due times
 	preparedImages sync.Map        // images by index that Prepare made
 	builder        promptBuilder
 	nonce          nonce
@@ -118,19 +119,19 @@ func OpenWith(s Spec, tok Tokenizer) (*Workload, error) {
 		return nil, field.Errorf("tokenizer", "%s was not opened, so that no length can be measured by it", s.Tokenizer)
 	}
 	s = s.Defaults()
-	k, err := newPromptBuilder(s, tok)
+	p, err := newPromptBuilder(tok, is(s.row().ofWords, s))
 	if err != nil {
 		return nil, err
 	}
-	src, due, err := lay(s, k)
+	src, due, err := lay(s, p)
 	if err != nil {
 		return nil, err
 	}
-	w := &Workload{spec: s, src: src, due: due, builder: k}
-	if s.endless() {
-		w.more = &endless{spec: s, builder: k, src: src}
+	w := &Workload{spec: s, src: src, due: due, builder: p}
+	if endless(s) {
+		w.more = &supply{spec: s, builder: p, src: src, redrawn: redrawn(s)}
 	}
-	if err := w.measure(k); err != nil {
+	if err := w.measure(); err != nil {
 		return nil, err
 	}
 	return w, nil
@@ -143,7 +144,7 @@ func (w *Workload) Spec() Spec { return w.spec }
 // where it is not known in advance because time decides.
 func (w *Workload) Len() int {
 	switch {
-	case w.spec.timeDecides():
+	case timeDecides(w.spec):
 		return 0
 	case w.src.conversations != nil:
 		return w.src.turns()
@@ -328,4 +329,131 @@ type Drop struct {
 // and how many were read in all.
 func (w *Workload) Dropped() (drops []Drop, read int) {
 	return w.src.drops.list(), w.src.read
+}
+
+// fingerprinted are the requests that a fingerprint covers: all, later turns
+// among them, or the first thousand of an endless workload.
+func (w *Workload) fingerprinted() iter.Seq[Request] {
+	return func(yield func(Request) bool) {
+		n := 0
+		for r := range w.All() {
+			if n++; w.more != nil && n > 1000 {
+				return
+			}
+			for more := true; more; {
+				if !yield(r) {
+					return
+				}
+				var next Request
+				if next, next.Due, more = w.Next(r, ""); more {
+					r = next // the think time stands in for its due time
+				}
+			}
+		}
+	}
+}
+
+// NeedsChat is Spec.NeedsChat, the rows of the dataset looked at: they have a
+// value without a path.
+func (w *Workload) NeedsChat() (path, value string) {
+	if path, value = w.spec.NeedsChat(); path != "" {
+		return path, value
+	}
+	return "", w.src.chat
+}
+
+// measure sets the lengths that only the finished requests have: those of rows
+// that were read before there was a tokenizer. The nonce comes after it.
+func (w *Workload) measure() error {
+	if w.builder.tok != nil && w.src.estimated {
+		rows := slices.Clone(w.src.rows)
+		for i := range rows {
+			n, err := w.builder.countRequest(w.request(i))
+			if err != nil {
+				return err
+			}
+			rows[i].input = n
+		}
+		w.src.rows = rows
+		if w.more != nil {
+			w.more.src = w.src
+		}
+	}
+	var err error
+	w.nonce, err = newNonce(w.spec.Nonce, w.src.ids, w.builder)
+	return err
+}
+
+// timeDecides reports whether the number of requests depends on how fast the
+// server answers.
+func timeDecides(s Spec) bool { return s.Duration != "" && (s.closed() || s.row().sessions) }
+
+// Until is when a run is over whose number of requests time decides: from this
+// offset on no request is sent. 0: the requests are all sent.
+func (w *Workload) Until() time.Duration {
+	if !timeDecides(w.spec) {
+		return 0
+	}
+	return w.spec.length()
+}
+
+// Closed reports whether a request is due when the concurrency limit lets it
+// pass. That is so in a closed loop of conversations or bounded by time; one of
+// a fixed number of requests has them all due at once, as in `vllm bench
+// serve`, so that the wait for the limit shows.
+func (w *Workload) Closed() bool {
+	return w.spec.closed() && (w.spec.Duration != "" || w.Conversations())
+}
+
+// lay opens the dataset of a valid spec with its defaults and lays out the
+// schedule.
+func lay(s Spec, p promptBuilder) (source, []time.Duration, error) {
+	due, err := dueInTime(s)
+	if err != nil {
+		return source{}, nil, err
+	}
+	asked := s
+	switch {
+	case s.row().trace && due != nil:
+		asked.NumPrompts = 0 // its rows are counted below
+	case due != nil:
+		asked.NumPrompts = len(due)
+	case endless(s):
+		asked.NumPrompts = firstDraw(s)
+	}
+	src, err := asked.row().load(asked, p)
+	if err != nil {
+		return source{}, nil, err
+	}
+	switch {
+	case due == nil:
+		if due, err = schedule(s, src.rows); err != nil {
+			return source{}, nil, err
+		}
+		if d := s.length(); d > 0 && s.Arrival == "trace" {
+			due = due[:len(due)-len(trailing(due, d))]
+		}
+	case s.row().trace && len(due) > len(src.rows):
+		return source{}, nil, fmt.Errorf("the schedule holds %d requests, and the trace, which is not repeated, %d usable rows: "+
+			"choose a shorter time or a lower rate", len(due), len(src.rows))
+	}
+	n := min(len(due), len(src.rows))
+	src.rows, due = src.rows[:n], due[:n]
+	src.number()
+	return src, due, nil
+}
+
+// trailing are the due times that are not before an end.
+func trailing(due []time.Duration, end time.Duration) []time.Duration {
+	n, _ := slices.BinarySearch(due, end)
+	return due[n:]
+}
+
+// Known says whether the totals are the ones that published runs have, so that
+// figures can be compared with theirs; "" where none are known.
+func (w *Workload) Known() string {
+	if d := w.spec.row(); d.known != nil {
+		return d.known(w)
+	}
+	return ""
 }

@@ -13,7 +13,7 @@ import (
 // specs returns one small spec of each dataset and arrival.
 func specs(t *testing.T) map[string]Spec {
 	azure, mooncake := file(t, azureText), file(t, mooncakeText)
-	sharegpt := file(t, shareGPT([2]int{5, 6}, [2]int{7, 8}, [2]int{9, 10}, [2]int{11, 12}, [2]int{13, 14}))
+	sharegpt := file(t, shareGPTFile([2]int{5, 6}, [2]int{7, 8}, [2]int{9, 10}, [2]int{11, 12}, [2]int{13, 14}))
 	jsonl := file(t, `{"prompt": "a b"}`+"\n"+`{"prompt": "c d"}`+"\n"+`{"prompt": "e f"}`)
 	return map[string]Spec{
 		"random":     {NumPrompts: 11, RandomInputLen: 30, RandomRangeRatio: 0.5, Rate: 3},

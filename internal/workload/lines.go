@@ -1,0 +1,48 @@
+package workload
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// eachLine calls fn with each line that is not blank; an error names the line.
+func eachLine(f io.Reader, fn func(line []byte) error) error {
+	in := bufio.NewReaderSize(f, 1<<20)
+	for n := 1; ; n++ {
+		line, err := in.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 {
+			if err := fn(trimmed); err != nil {
+				return fmt.Errorf("line %d: %w", n, err)
+			}
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+// strict decodes one JSON object and says which keys there are if it has
+// another.
+func strict(line []byte, v any, keys string) error {
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(v)
+	if err == nil && dec.InputOffset() != int64(len(line)) {
+		err = errors.New("more follows the JSON object")
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the line ends inside the JSON object: is the file complete?")
+	}
+	if err != nil {
+		return fmt.Errorf("%s (accepted keys: %s)", strings.TrimPrefix(err.Error(), "json: "), keys)
+	}
+	return nil
+}
