@@ -17,8 +17,8 @@ func random() dataset {
 	return dataset{
 		name: "random", group: groupMadeUp,
 		params: []param{
-			{key: "random_input_len", help: "prompt tokens", positive: true},
-			{key: "random_output_len", help: "output tokens", positive: true},
+			{key: "random_input_len", help: "prompt tokens (default 1024)", positive: true},
+			{key: "random_output_len", help: "output tokens (default 128)", positive: true},
 			{key: "random_range_ratio", help: "lengths vary by this share in both directions"},
 			{key: "random_prefix_len", help: "tokens shared by all prompts, before the random ones"},
 			{key: "scenario", help: "lengths as D(100,100), N(480,240)/(300,150), U(50,100)/(200,250), E(1024) to embed or R(1024,100) to rank documents against a query"},
