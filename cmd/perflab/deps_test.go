@@ -78,7 +78,7 @@ var tests = map[string]map[string]string{
 // other may, and no dependency is absent here. A nil list stands for the tests
 // and the test kits.
 var modules = map[string][]string{
-	"go.yaml.in/yaml/v4":                       {"lab"},
+	"go.yaml.in/yaml/v4":                       {"lab", "engine", "deploy/render"},
 	"github.com/invopop/jsonschema":            {"cli"},
 	"github.com/spf13/cobra":                   {"cli"},
 	"github.com/spf13/pflag":                   {"cli"},
@@ -97,7 +97,7 @@ var modules = map[string][]string{
 // testModules are the dependencies that tests of other packages may import
 // too, with the packages.
 var testModules = map[string][]string{
-	"go.yaml.in/yaml/v4": {"cli", "deploy/render", "engine"},
+	"go.yaml.in/yaml/v4": {"cli"},
 }
 
 // forbidden are standard packages that a package which is not pure must not use

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	yaml "go.yaml.in/yaml/v4"
 )
 
 // configFile is a file that an engine reads beside its command line.
@@ -380,8 +382,8 @@ func truth(value any) (is, ok bool) {
 
 // scalarText is a single value as a parameter's text.
 func scalarText(value any) string {
-	if s, ok := value.(string); ok {
-		return s
+	if n := yamlNode(value); n.Kind == yaml.ScalarNode {
+		return n.Value
 	}
 	return flow(value)
 }

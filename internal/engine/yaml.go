@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -11,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	yaml "go.yaml.in/yaml/v4"
 )
 
 // Configuration files are trees of map[string]any, []any, string, bool, int, float64
@@ -19,24 +19,35 @@ import (
 
 // writeYAML writes a tree. An empty one is an empty mapping.
 func writeYAML(tree map[string]any) string {
-	if len(tree) == 0 {
-		return "{}\n"
+	n := yamlNode(tree)
+	if len(tree) > 0 {
+		n.Style = 0
 	}
-	var b strings.Builder
-	writeMapping(&b, tree, "")
-	return b.String()
+	return dump(n)
 }
 
-func writeMapping(b *strings.Builder, tree map[string]any, indent string) {
-	for _, key := range slices.Sorted(maps.Keys(tree)) {
-		b.WriteString(indent + yamlKey(key) + ":")
-		if m, ok := tree[key].(map[string]any); ok && len(m) > 0 {
-			b.WriteString("\n")
-			writeMapping(b, m, indent+"  ")
-			continue
-		}
-		b.WriteString(" " + yamlValue(tree[key]) + "\n")
+// flow writes a value on one line, as JSON that is YAML too.
+func flow(v any) string { return strings.TrimSuffix(dump(inline(yamlNode(v))), "\n") }
+
+func dump(n *yaml.Node) string {
+	text, err := yaml.Dump(n, yaml.WithV4Defaults(), yaml.WithLineWidth(-1))
+	if err != nil {
+		panic(fmt.Sprintf("engine: a tree of plain values has no YAML: %v", err))
 	}
+	return string(text)
+}
+
+// readYAML reads a file's text.
+func readYAML(text string) (map[string]any, error) {
+	var loaded map[string]any
+	if err := yaml.Load([]byte(text), &loaded); err != nil {
+		return nil, err
+	}
+	tree, err := normalMap(maps.All(loaded))
+	if err != nil {
+		return nil, err
+	}
+	return tree.(map[string]any), nil
 }
 
 var (
@@ -46,155 +57,63 @@ var (
 	plainNumber  = regexp.MustCompile(`^(?:0|[1-9][0-9]{0,17})$`)
 )
 
-func yamlKey(key string) string {
-	if plainNumber.MatchString(key) { // a batch size, of a schedule
-		return key
-	}
-	return yamlText(key)
-}
-
-func yamlText(s string) string {
-	if plainText.MatchString(s) && !reservedText.MatchString(s) {
-		return s
-	}
-	return quotedText(s)
-}
-
-// quotedText is s in double quotes, in escapes that JSON and YAML share.
-func quotedText(s string) string {
-	data, err := json.Marshal(s)
-	if err != nil {
-		return `""` // a string has a JSON form
-	}
-	var b strings.Builder
-	for _, r := range string(data) {
-		if r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff { // not printable in YAML
-			fmt.Fprintf(&b, `\u%04x`, r)
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
-func yamlValue(v any) string {
-	if s, ok := v.(string); ok {
-		return yamlText(s)
-	}
-	return flow(v)
-}
-
-// flow writes a value on one line, as JSON that is YAML too.
-func flow(v any) string {
+// yamlNode is a value as the library writes it.
+func yamlNode(v any) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode}
 	switch v := v.(type) {
 	case nil:
-		return "null"
+		n.Value = "null"
 	case bool:
-		return strconv.FormatBool(v)
+		n.Value = strconv.FormatBool(v)
 	case int:
-		return strconv.Itoa(v)
+		n.Value = strconv.Itoa(v)
 	case float64:
-		text := strconv.FormatFloat(v, 'f', -1, 64) // YAML 1.1 takes 1e-07 for text
-		if !strings.Contains(text, ".") {
-			text += ".0"
+		n.Value = strconv.FormatFloat(v, 'f', -1, 64) // YAML 1.1 takes 1e-07 for text
+		if !strings.Contains(n.Value, ".") {
+			n.Value += ".0"
 		}
-		return text
 	case string:
-		return quotedText(v)
+		n.Tag, n.Value = "!!str", strings.ToValidUTF8(v, "\uFFFD")
+		if !plainText.MatchString(v) || reservedText.MatchString(v) {
+			n.Style = yaml.DoubleQuotedStyle
+		}
 	case []any:
-		parts := make([]string, len(v))
-		for i := range v {
-			parts[i] = flow(v[i])
+		n.Kind = yaml.SequenceNode
+		for _, e := range v {
+			n.Content = append(n.Content, yamlNode(e))
 		}
-		return "[" + strings.Join(parts, ", ") + "]"
+		inline(n)
 	case map[string]any:
-		var parts []string
+		n.Kind = yaml.MappingNode
+		if len(v) == 0 {
+			n.Style = yaml.FlowStyle
+		}
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			parts = append(parts, quotedText(key)+": "+flow(v[key]))
-		}
-		return "{" + strings.Join(parts, ", ") + "}"
-	}
-	return "null" // normal lets nothing else through
-}
-
-// readYAML reads what writeYAML wrote. It is no reader of other YAML.
-func readYAML(text string) (map[string]any, error) {
-	if strings.TrimSpace(text) == "{}" {
-		return map[string]any{}, nil
-	}
-	var lines []string
-	for line := range strings.Lines(text) {
-		if line = strings.TrimRight(line, "\r\n"); strings.TrimSpace(line) != "" {
-			lines = append(lines, line)
-		}
-	}
-	tree, rest, err := readMapping(lines, 0)
-	if err == nil && len(rest) > 0 {
-		err = fmt.Errorf("line %q of the configuration file is indented otherwise than those before it", rest[0])
-	}
-	return tree, err
-}
-
-func readMapping(lines []string, depth int) (tree map[string]any, rest []string, err error) {
-	tree = map[string]any{}
-	for len(lines) > 0 {
-		bare := strings.TrimLeft(lines[0], " ")
-		if len(lines[0])-len(bare) != depth {
-			break
-		}
-		key, value, ok := cutKey(bare)
-		if _, twice := tree[key]; !ok || twice {
-			return nil, nil, fmt.Errorf("line %q of the configuration file is not in the form that is printed with commands", lines[0])
-		}
-		lines = lines[1:]
-		if value != "" {
-			if tree[key], err = readValue(value); err != nil {
-				return nil, nil, err
+			k := yamlNode(key)
+			if plainNumber.MatchString(key) { // a batch size, of a schedule
+				k.Style = 0
 			}
-			continue
-		}
-		if tree[key], lines, err = readMapping(lines, depth+2); err != nil {
-			return nil, nil, err
+			n.Content = append(n.Content, k, yamlNode(v[key]))
 		}
 	}
-	return tree, lines, nil
+	return n
 }
 
-// cutKey takes a line apart into its key and what stands behind the colon.
-func cutKey(line string) (key, value string, ok bool) {
-	if strings.HasPrefix(line, `"`) {
-		dec := json.NewDecoder(strings.NewReader(line))
-		if err := dec.Decode(&key); err != nil {
-			return "", "", false
-		}
-		line = line[dec.InputOffset():]
-		value, ok = strings.CutPrefix(line, ":")
-	} else {
-		key, value, ok = strings.Cut(line, ":")
-		ok = ok && yamlKey(key) == key
+// inline has a node written on one line, with its texts in quotes.
+func inline(n *yaml.Node) *yaml.Node {
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		n.Style = yaml.FlowStyle
+	case n.Tag == "!!str":
+		n.Style = yaml.DoubleQuotedStyle
 	}
-	if ok && value != "" {
-		value, ok = strings.CutPrefix(value, " ")
-		ok = ok && value != ""
-	}
-	return key, value, ok
-}
-
-func readValue(text string) (any, error) {
-	switch text[0] {
-	case '"', '[', '{':
-	default:
-		if plainText.MatchString(text) && !reservedText.MatchString(text) {
-			return text, nil
+	for i, below := range n.Content {
+		inline(below)
+		if n.Kind == yaml.MappingNode && i%2 == 0 {
+			below.Style = yaml.DoubleQuotedStyle
 		}
 	}
-	dec := json.NewDecoder(bytes.NewReader([]byte(text)))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil || strings.TrimSpace(text[dec.InputOffset():]) != "" {
-		return nil, fmt.Errorf("value %q of the configuration file is not in the form that is printed with commands", text)
-	}
-	return normal(v)
+	return n
 }
 
 // normal is a value as a tree of our kinds, copied. Whole numbers are ints, keys are text.
@@ -211,15 +130,6 @@ func normal(v any) (any, error) {
 		return int(v), nil
 	case uint64:
 		return normal(float64(v))
-	case json.Number:
-		if n, err := strconv.Atoi(v.String()); err == nil {
-			return n, nil
-		}
-		f, err := v.Float64()
-		if err != nil {
-			return nil, fmt.Errorf("%s is no number that a configuration file can hold", v)
-		}
-		return normal(f)
 	case float64:
 		switch {
 		case math.IsNaN(v) || math.IsInf(v, 0):

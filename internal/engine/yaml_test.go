@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	yaml "go.yaml.in/yaml/v4"
 )
 
 // awkward are texts that YAML may take for something else.
@@ -45,30 +44,25 @@ func randomValue(r *rand.Rand, depth int) any {
 	return randomTree(r, depth-1)
 }
 
-// TestYAML: what is written reads as the same tree, by a YAML library and by our own
-// reader.
+// TestYAML: what is written reads as the same tree, in blocks and on one line.
 func TestYAML(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {
 		want := randomTree(r, 3)
-		text := writeYAML(want)
-		got, err := readYAML(text)
-		if d := cmp.Diff(want, got); err != nil || d != "" {
-			t.Fatalf("own reader: %v\n%s\n%s", err, text, d)
+		for _, text := range []string{writeYAML(want), flow(want)} {
+			got, err := readYAML(text)
+			if d := cmp.Diff(want, got); err != nil || d != "" {
+				t.Fatalf("%v\n%s\n%s", err, text, d)
+			}
 		}
-		var loaded map[string]any
-		if err := yaml.Load([]byte(text), &loaded); err != nil {
-			t.Fatalf("%v\n%s", err, text)
-		}
-		again, err := normal(loaded)
-		if d := cmp.Diff(any(want), again); err != nil || d != "" {
-			t.Fatalf("library: %v\n%s\n%s", err, text, d)
+		if strings.Contains(flow(want), "\n") {
+			t.Fatalf("not on one line:\n%s", flow(want))
 		}
 	}
 }
 
 func TestReadYAMLRefuses(t *testing.T) {
-	for _, text := range []string{"a", "a:\n   b: 1\n", "a: [1", "a: b c\n", "- a\n", "a: 1\na: 2\n", "a: yes\n", "? a\n", "a:  1\n b: 2\n", `"a`, `"a" b: 1`} {
+	for _, text := range []string{"a", "a: [1", "- a\n", "a: 1\na: 2\n", "a:  1\n b: 2\n", `"a`, `"a" b: 1`, "a: .nan\n", "a: 2026-01-01T00:00:00Z\n"} {
 		if got, err := readYAML(text); err == nil {
 			t.Errorf("%q is read as %v", text, got)
 		}

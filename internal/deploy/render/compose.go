@@ -45,8 +45,8 @@ func Compose(p Plan) (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString(p.head(more...))
-	writeYAML(&b, object{{"name", p.Name}, {"services", services}, {"configs", configs}, {"volumes", volumes}}, "")
-	return b.String(), nil
+	err = writeYAML(&b, object{{"name", p.Name}, {"services", services}, {"configs", configs}, {"volumes", volumes}})
+	return b.String(), err
 }
 
 func (p Plan) service(q process) (object, error) {

@@ -47,7 +47,9 @@ func Kubernetes(p Plan) (string, error) {
 	for _, o := range objects {
 		if o != nil {
 			b.WriteString("---\n")
-			writeYAML(&b, o, "")
+			if err := writeYAML(&b, o); err != nil {
+				return "", err
+			}
 		}
 	}
 	return b.String(), nil
@@ -213,8 +215,6 @@ func (k manifests) pod(at int, nodes []string) (object, error) {
 
 // nothing is an empty mapping that is written.
 type nothing struct{}
-
-func (nothing) String() string { return "{}" }
 
 // container is the command and environment of a pod: one process as it is, several on
 // one node, or workers that differ by their rank, as a small program of the shell's.

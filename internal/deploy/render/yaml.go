@@ -1,11 +1,11 @@
 package render
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
+
+	yaml "go.yaml.in/yaml/v4"
 )
 
 // object is a YAML mapping in its order; entries whose value is nil or an empty
@@ -21,104 +21,68 @@ type list []any
 
 var (
 	plainScalar = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_./@-]*$`)
-	unprintable = regexp.MustCompile(`[\x{7f}-\x{9f}\x{feff}]`) // JSON has them raw, YAML does not
 	yamlWord    = regexp.MustCompile(`^(?i:true|false|null|yes|no|on|off|y|n|nan|inf)$`)
 )
 
-// writeYAML writes a value as block YAML.
-func writeYAML(b *strings.Builder, v any, indent string) {
-	switch v := v.(type) {
-	case object:
-		for _, e := range v {
-			if empty(e.value) {
-				continue
-			}
-			b.WriteString(indent + scalar(e.key) + ":")
-			writeValue(b, e.value, indent+"  ")
-		}
-	case list:
-		for _, e := range v {
-			b.WriteString(indent + "-")
-			if o, ok := e.(object); ok {
-				var inner strings.Builder
-				writeYAML(&inner, o, indent+"  ")
-				b.WriteString(" " + strings.TrimPrefix(inner.String(), indent+"  "))
-				continue
-			}
-			writeValue(b, e, indent+"  ")
-		}
+// writeYAML writes a document in blocks, as people write manifests: short lists of
+// words on one line, and texts of several lines as they are.
+func writeYAML(b *strings.Builder, o object) error {
+	text, err := yaml.Dump(node(o), yaml.WithV4Defaults(), yaml.WithCompactSeqIndent(false), yaml.WithLineWidth(-1))
+	if err != nil {
+		return fmt.Errorf("write YAML: %w", err)
 	}
+	b.Write(text)
+	return nil
 }
 
-// writeValue writes what follows "key:" or "-".
-func writeValue(b *strings.Builder, v any, deeper string) {
+// node is a value as the library writes it.
+func node(v any) *yaml.Node {
 	switch v := v.(type) {
 	case object:
-		b.WriteString("\n")
-		writeYAML(b, v, deeper)
-	case list:
-		if flat, ok := flow(v); ok {
-			b.WriteString(" " + flat + "\n")
-			return
+		n := &yaml.Node{Kind: yaml.MappingNode}
+		for _, e := range v {
+			if !empty(e.value) {
+				n.Content = append(n.Content, scalar(e.key), node(e.value))
+			}
 		}
-		b.WriteString("\n")
-		writeYAML(b, v, deeper)
+		return n
+	case list:
+		n := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+		const brackets, widest = 2, 60
+		width := brackets
+		for i, e := range v {
+			item := node(e)
+			n.Content = append(n.Content, item)
+			if _, word := e.(string); !word {
+				n.Style = 0
+			}
+			width += len(item.Value) + 2*min(i, 1)
+			if item.Style != 0 {
+				width += 2
+			}
+		}
+		if width > widest {
+			n.Style = 0
+		}
+		return n
 	case string:
-		if blockable(v) {
-			b.WriteString(" |\n")
-			for line := range strings.Lines(v) {
-				b.WriteString(strings.TrimRight(deeper+strings.TrimSuffix(line, "\n"), " ") + "\n")
-			}
-			return
+		if strings.HasSuffix(v, "\n") {
+			return &yaml.Node{Kind: yaml.ScalarNode, Value: v, Style: yaml.LiteralStyle}
 		}
-		b.WriteString(" " + scalar(v) + "\n")
-	default:
-		fmt.Fprintf(b, " %v\n", v)
+		return scalar(v)
+	case nothing:
+		return &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
 	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: fmt.Sprint(v)}
 }
 
-// flow writes a short list of words on one line.
-func flow(v list) (string, bool) {
-	words := make([]string, len(v))
-	for i, e := range v {
-		s, ok := e.(string)
-		if !ok {
-			return "", false
-		}
-		words[i] = scalar(s)
+// scalar is a text that reads back as that text in every version of YAML.
+func scalar(s string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Value: s}
+	if !plainScalar.MatchString(s) || yamlWord.MatchString(s) {
+		n.Style = yaml.DoubleQuotedStyle
 	}
-	text := "[" + strings.Join(words, ", ") + "]"
-	return text, len(text) <= 60
-}
-
-// blockable reports whether a text keeps every byte as a literal block.
-func blockable(s string) bool {
-	if !strings.HasSuffix(s, "\n") || strings.HasSuffix(s, "\n\n") || strings.ContainsAny(s, "\t\r\x00\u2028\u2029") || unprintable.MatchString(s) || strings.HasPrefix(s, " ") || strings.HasPrefix(s, "\n") {
-		return false
-	}
-	for line := range strings.Lines(s) {
-		if strings.TrimRight(line, " \n") != strings.TrimSuffix(line, "\n") {
-			return false
-		}
-	}
-	return true
-}
-
-// scalar writes a text so that it reads back as that text: plain, or as JSON, which
-// is YAML.
-func scalar(s string) string {
-	if plainScalar.MatchString(s) && !yamlWord.MatchString(s) {
-		return s
-	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil {
-		panic(fmt.Sprintf("render: a string cannot be encoded: %v", err))
-	}
-	return unprintable.ReplaceAllStringFunc(strings.TrimSuffix(b.String(), "\n"), func(r string) string {
-		return fmt.Sprintf(`\u%04x`, []rune(r)[0])
-	})
+	return n
 }
 
 func empty(v any) bool {
