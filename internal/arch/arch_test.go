@@ -148,21 +148,6 @@ func TestWeightsPerGPU(t *testing.T) {
 	}
 }
 
-func TestKVBytesRank(t *testing.T) {
-	oss := mustModel(t, "gpt-oss-20b")
-	perLayer := int64(2 * 8 * 64 * 2)
-	if got, want := oss.KVBytesRank(10000, 2, 1, 1), perLayer*(12*10000+12*128); got != want {
-		t.Errorf("window layers: %d, want %d", got, want)
-	}
-	if got, want := oss.KVBytesRank(100, 2, 1, 1), perLayer*24*100; got != want {
-		t.Errorf("within the window: %d, want %d", got, want)
-	}
-	hybrid := mustModel(t, "Qwen3.5-35B-A3B")
-	if got, want := hybrid.KVBytesRank(1000, 2, 1, 1), int64(1000*20*1024+62914560); got != want {
-		t.Errorf("hybrid: %d, want %d", got, want)
-	}
-}
-
 func TestLookupErrors(t *testing.T) {
 	_, err := LookupModel("acme/Qwen3-33B")
 	if err == nil || !strings.Contains(err.Error(), "Qwen/Qwen3-32B") || !strings.Contains(err.Error(), "--model-config FILE") {
@@ -209,7 +194,7 @@ func TestTables(t *testing.T) {
 			t.Errorf("%s: %v FP8 and %v BF16 TFLOP/s: one of them is sparse", a.Name, a.FP8TFLOPS, a.BF16TFLOPS)
 		}
 	}
-	for _, l := range Links() {
+	for _, l := range links() {
 		if l.GBs <= 0 || l.Latency <= 0 || l.Title == "" || l.Source == "" {
 			t.Errorf("%s: incomplete: %+v", l.Name, l)
 		}

@@ -112,9 +112,6 @@ func (a Accelerator) Coupling(n int) Link {
 	return l
 }
 
-// Links lists the known links.
-func Links() []Link { return slices.Clone(links()) }
-
 // LookupLink finds a known link by its short name, in any case.
 func LookupLink(name string) (Link, error) {
 	var names []string

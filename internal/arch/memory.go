@@ -255,15 +255,6 @@ func (m Model) KVBytesPerTokenRank(elem, tp, pp int) int64 {
 	return ceilDiv(int64(m.KVLayers()), int64(max(pp, 1))) * m.KVBytesPerTokenLayer(elem, tp)
 }
 
-// KVBytesRank is the KV cache of one sequence of n tokens on the fullest of
-// tp*pp ranks, window layers capped at their window, plus its recurrent state.
-func (m Model) KVBytesRank(n int64, elem, tp, pp int) int64 {
-	window := min(n, int64(m.Window))
-	full := int64(m.KVLayers() - m.WindowLayers)
-	tokens := full*n + int64(m.WindowLayers)*window
-	return ceilDiv(tokens, int64(max(pp, 1)))*m.KVBytesPerTokenLayer(elem, tp) + m.StateBytesRank(tp, pp)
-}
-
 // StateBytes is the recurrent state of one sequence, 0 without linear layers.
 func (m Model) StateBytes() int64 {
 	if m.Linear == nil {

@@ -257,3 +257,19 @@ func TestRepairFor(t *testing.T) {
 		t.Errorf("%s: %v, %+v", text, err, back)
 	}
 }
+
+// Refusal finds in a log the first sign that the engine could not start with its
+// configuration, and returns that line without colours and prefix. A line that
+// only reports a failure further up counts when there is no other. That another process
+// holds a device, or a file is missing, says nothing about the configuration.
+func (e *Engine) Refusal(log string) (reason string, ok bool) {
+	for _, f := range compiledSignatures()[e.Name].find(log) {
+		switch classes()[f.sig.class].Kind {
+		case Infrastructure:
+			return "", false
+		case Refused:
+			return f.line, true
+		}
+	}
+	return "", false
+}

@@ -75,7 +75,7 @@ func TestStepNeverBeatsTheDevice(t *testing.T) {
 						decode.decode(500, 1, m.Window)
 					}
 					prefill.chunk(0, n, m.Window, true)
-					read := float64(m.LinearBytes()+m.HeadBytes())/ranks + float64(n)*float64(m.KVBytesRank(500, 2, tp, 1))
+					read := float64(m.LinearBytes()+m.HeadBytes())/ranks + float64(n)*kvRead(m, 500, tp)
 					d, p := model.duration(&decode, new(Times)), model.duration(&prefill, new(Times))
 					if floor := read / (gpu.BandwidthGBs * 1e9); d.Seconds() < floor {
 						t.Errorf("%s on %d %s: %d decodes take %v, reading alone %.4f s", name, tp, gpu.Name, n, d, floor)
@@ -225,4 +225,10 @@ func TestDrafting(t *testing.T) {
 	if few, many := s.drafting(1), s.drafting(64); few <= want/2 || many < 3*few {
 		t.Errorf("one sequence's drafts cost %v s, of 64 %v s", few, many)
 	}
+}
+
+// kvRead are the bytes of KV cache and state that one token after n others reads on a rank.
+func kvRead(m arch.Model, n, tp int) float64 {
+	tokens := (m.KVLayers()-m.WindowLayers)*n + m.WindowLayers*min(n, m.Window)
+	return float64(int64(tokens)*m.KVBytesPerTokenLayer(2, tp) + m.StateBytesRank(tp, 1))
 }

@@ -1,7 +1,6 @@
 package stat
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -249,26 +248,6 @@ func solve(matrix [][]float64, right []float64) []float64 {
 		x[i] /= m[i][i]
 	}
 	return x
-}
-
-// Holm returns p-values adjusted for being so many, in the order given (Holm's
-// step-down of Bonferroni's: valid however they depend on each other). NaN is a
-// test that was not made; it stays, and counts for nothing.
-func Holm(p []float64) []float64 {
-	var order []int
-	out := slices.Clone(p)
-	for i, v := range p {
-		if !math.IsNaN(v) {
-			order = append(order, i)
-		}
-	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(p[i], p[j]) })
-	least := 0.0
-	for place, i := range order {
-		least = max(least, min(1, float64(len(order)-place)*p[i]))
-		out[i] = least
-	}
-	return out
 }
 
 // Detectable is the least difference between the means of n launches each that

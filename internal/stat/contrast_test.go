@@ -71,23 +71,6 @@ func integral(x, df float64) float64 {
 	return sum.Sum() * x / n / 3
 }
 
-func TestHolm(t *testing.T) {
-	for _, c := range []struct{ p, want []float64 }{
-		{nil, nil},
-		{[]float64{0.04}, []float64{0.04}},
-		{[]float64{0.01, 0.04, 0.03, 0.005}, []float64{0.03, 0.06, 0.06, 0.02}},
-		{[]float64{0.9, 0.5}, []float64{1, 1}},
-		{[]float64{0.02, math.NaN(), 0.03}, []float64{0.04, math.NaN(), 0.04}},
-	} {
-		got := Holm(c.p)
-		if !slices.EqualFunc(got, c.want, func(a, b float64) bool {
-			return math.Abs(a-b) < 1e-12 || math.IsNaN(a) && math.IsNaN(b)
-		}) {
-			t.Errorf("%v: %v, want %v", c.p, got, c.want)
-		}
-	}
-}
-
 var hole = math.NaN()
 
 // Worked by hand: rounds lie 1 apart, b-a is 0.1, 0.3 and 0.2, so that the
