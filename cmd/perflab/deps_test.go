@@ -66,6 +66,8 @@ var tests = map[string]map[string]string{
 	"audit":               {"engine": "commands in documents are held against the catalogue", "sim": "simulated runs must pass the audit"},
 	"candidate":           {"stat": "random configurations"},
 	"deploy/docker":       {"engine/cluster": "plans over several machines"},
+	"engine":              {"engine/logs": "the line of a rejection is found in a log"},
+	"engine/logs":         {"arch": "configurations whose logs are printed"},
 	"lab":                 {"sim": "a server to measure"},
 	"report":              {"interop": "imported runs are rendered", "calib": "predictions are rendered", "engine": "and their memory"},
 	"report/parquet":      {"stat": "random calls"},

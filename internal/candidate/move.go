@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"perflab/internal/engine"
+	"perflab/internal/engine/logs"
 	"perflab/internal/tune"
 )
 
@@ -456,7 +457,7 @@ func ceil2(n int) int {
 
 // Repairs are what a refusal asks for, best first: the change that its line names, then
 // what else its class is cured by. Cmd is the command that failed.
-func (f *Field) Repairs(c tune.Config, failure engine.Failure, cmd engine.Command) []tune.Change {
+func (f *Field) Repairs(c tune.Config, failure logs.Failure, cmd engine.Command) []tune.Change {
 	c = clean(c)
 	p := f.resolve(c)
 	m := &moves{f: f, c: c, p: p, copies: 1, seen: map[string]bool{p.identity(c): true}}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"perflab/internal/engine"
+	"perflab/internal/engine/logs"
 	"perflab/internal/tune"
 )
 
@@ -141,7 +142,7 @@ func TestRepairs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		failure, ok := e.Diagnose(c.log)
+		failure, ok := logs.Diagnose(e.Name, c.log)
 		if !ok {
 			t.Fatalf("%s: no diagnosis", c.name)
 		}

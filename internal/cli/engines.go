@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perflab/internal/engine"
+	"perflab/internal/engine/logs"
 )
 
 type enginesFlags struct {
@@ -103,7 +104,7 @@ func (f *enginesFlags) sheet(e *engine.Engine, outline bool) engineSheet {
 		return s
 	}
 	s.Metrics = e.Metrics
-	for _, c := range engine.FailureClasses() {
+	for _, c := range logs.FailureClasses() {
 		s.Failures = append(s.Failures, failureSheet{c.Name, string(c.Kind), c.Doc, c.Advice})
 	}
 	shown := func(fl engine.Flag) bool { return (f.all || fl.Relevant) && fl.In(f.version) }

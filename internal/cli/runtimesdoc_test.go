@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	yaml "go.yaml.in/yaml/v4"
 
-	"perflab/internal/engine"
+	"perflab/internal/engine/logs"
 	"perflab/internal/lab"
 )
 
@@ -30,7 +30,7 @@ func TestGeneratedFailureClasses(t *testing.T) {
 	}
 	var b strings.Builder
 	b.WriteString(before + head)
-	for _, c := range engine.FailureClasses() {
+	for _, c := range logs.FailureClasses() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.Name, c.Kind, c.Doc, c.Advice)
 	}
 	if *update {

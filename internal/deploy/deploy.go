@@ -65,7 +65,7 @@ import (
 	"strings"
 	"time"
 
-	"perflab/internal/engine"
+	"perflab/internal/engine/logs"
 	"perflab/internal/redact"
 )
 
@@ -79,16 +79,16 @@ type Spec struct {
 	Visible  string        // environment variable that names a process's accelerators, "": CUDA_VISIBLE_DEVICES
 	// Diagnose finds in a log's tail why the engine cannot go on (engine.Engine.Diagnose).
 	// It is called from several goroutines; nil finds nothing.
-	Diagnose func(log string) (engine.Failure, bool)
+	Diagnose func(log string) (logs.Failure, bool)
 }
 
 // name is the deployment's name in messages.
 func (s Spec) name() string { return cmp.Or(s.Name, "deployment") }
 
 // diagnose asks the engine's signatures, if any.
-func (s Spec) diagnose(log string) (engine.Failure, bool) {
+func (s Spec) diagnose(log string) (logs.Failure, bool) {
 	if s.Diagnose == nil {
-		return engine.Failure{}, false
+		return logs.Failure{}, false
 	}
 	return s.Diagnose(log)
 }
@@ -258,9 +258,9 @@ type Deployment interface {
 // RefusedError says that the engine rejected the configuration: an infeasible
 // point, told to the strategy.
 type RefusedError struct {
-	Reason  string         // the engine's own line, or our rule's sentence
-	Log     string         // path of the log, if any
-	Failure engine.Failure // what the engine's signatures know of it; no class where they know nothing
+	Reason  string       // the engine's own line, or our rule's sentence
+	Log     string       // path of the log, if any
+	Failure logs.Failure // what the engine's signatures know of it; no class where they know nothing
 }
 
 func (e *RefusedError) Error() string { return "engine refused to start: " + e.Reason }
@@ -329,12 +329,12 @@ func (s *Stderr) Failed(argv []string, code int) *ExitError {
 // DiedError says that a replica ended after it was ready and before Stop.
 type DiedError struct {
 	Replica int
-	Peer    string         // which of its peers, "": the front process
-	Status  string         // "exit status 1", "signal: killed"
-	Reason  string         // the engine's signature in the log (out of memory), if any
-	Last    []string       // last lines of the log
-	Log     string         // path of the log, if any
-	Failure engine.Failure // that Reason is of
+	Peer    string       // which of its peers, "": the front process
+	Status  string       // "exit status 1", "signal: killed"
+	Reason  string       // the engine's signature in the log (out of memory), if any
+	Last    []string     // last lines of the log
+	Log     string       // path of the log, if any
+	Failure logs.Failure // that Reason is of
 }
 
 func (e *DiedError) Error() string {

@@ -3,9 +3,8 @@ package deploy
 import (
 	"errors"
 	"fmt"
+	"perflab/internal/engine/logs"
 	"regexp"
-
-	"perflab/internal/engine"
 )
 
 // inUse is how engines say that they cannot bind.
@@ -43,7 +42,7 @@ func (d *deployment) explainWait(c *member, err, seen error) error {
 
 // failure finds the engine's reason in the log of a process, or else in those of
 // the others of its replica: a rank may only say that another has ended.
-func (d *deployment) failure(c *member) (f engine.Failure, log string, ok bool) {
+func (d *deployment) failure(c *member) (f logs.Failure, log string, ok bool) {
 	if f, ok := d.spec.diagnose(c.log.tail()); ok {
 		return f, c.log.path, true
 	}

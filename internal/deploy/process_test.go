@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"perflab/internal/deploy"
-	"perflab/internal/engine"
+	"perflab/internal/engine/logs"
 	"perflab/internal/test/deploytest"
 )
 
@@ -123,8 +123,8 @@ func TestProcessRefusedWhileHanging(t *testing.T) {
 	t.Parallel()
 	s := deploytest.Spec(t, deploytest.Never)
 	s.Timeout = time.Second
-	s.Diagnose = func(log string) (engine.Failure, bool) {
-		return engine.Failure{Line: "the reason"}, strings.Contains(log, deploytest.Hello)
+	s.Diagnose = func(log string) (logs.Failure, bool) {
+		return logs.Failure{Line: "the reason"}, strings.Contains(log, deploytest.Hello)
 	}
 	_, err := quick().Start(t.Context(), s)
 	if e, ok := errors.AsType[*deploy.RefusedError](err); !ok || e.Reason != "the reason" {

@@ -64,14 +64,13 @@ type Engine struct {
 	// and started (Command.Check, Command.Outline), and Resolve refuses them.
 	MeasuredOnly bool
 
-	launch     []string // argv before the model
-	modelFlag  string   // "" when the model is positional
-	hostFlag   string
-	portFlag   string
-	defModel   string      // model served when none is named, "" when that is an error
-	cli        cli         // how the engine's option parser speaks
-	file       *configFile // nil when it has none, or none that is understood here
-	signatures []signature
+	launch    []string // argv before the model
+	modelFlag string   // "" when the model is positional
+	hostFlag  string
+	portFlag  string
+	defModel  string      // model served when none is named, "" when that is an error
+	cli       cli         // how the engine's option parser speaks
+	file      *configFile // nil when it has none, or none that is understood here
 }
 
 // behaviour is what of an engine is arithmetic, not data.

@@ -7,10 +7,10 @@
 //   - Configurations: a command with every default filled in for a model and devices, or
 //     the Rejection of the rule that it breaks (Command.Resolve); what it takes of memory,
 //     what is unwise about it (Config.Remarks), and which requests it serves (Config.Fits).
-//   - What an engine says: failures with their class and repair (Engine.Diagnose),
-//     facts (Engine.Facts), metrics under common names (Engine.Common, Meters).
+//   - Metrics under common names (Engine.Common, Meters).
 //
-// How a command spans machines is package cluster's.
+// How a command spans machines is package cluster's, what an engine's log says package
+// logs'.
 //
 //	cmd, err := engine.Parse([]string{"vllm", "serve", "Qwen/Qwen3-32B", "-tp", "4"})
 //	cfg, err := cmd.Resolve(model, gpu, 8)  // cfg.TP == 4, cfg.Seqs == 1024
@@ -19,7 +19,7 @@
 // Invariants: what Parse accepts prints to a line that parses to the same command;
 // every configuration that Resolve returns passes all rules; every Rejection says in one
 // sentence with numbers what is wrong and what to do, and the log line of one of a command
-// is found by Diagnose with its class. Parse passes the flags of any known
+// is found by logs.Diagnose with its class. Parse passes the flags of any known
 // version; Resolve refuses those that Command.Version does not have, and Help those that
 // an installed engine does not list. An engine that the simulator has no model of
 // (MeasuredOnly) is checked and outlined where another is resolved. Deliberately absent:

@@ -206,7 +206,7 @@ func TestWithFileRefuses(t *testing.T) {
 			t.Errorf("%v: %v, want %s", content, err, want)
 			continue
 		}
-		if reason, ok := e.Refusal(r.Log); !ok || reason == "" {
+		if reason, ok := RefusalOf(e.Name, r.Log); !ok || reason == "" {
 			t.Errorf("%v: the log %q is not found to be a refusal", content, r.Log)
 		}
 	}

@@ -21,7 +21,7 @@ func llamacpp() *Engine {
 		launch: []string{"llama-server"}, modelFlag: "-m", hostFlag: "--host", portFlag: "--port",
 		cli:     cli{prog: "llama-server", usage: "usage: llama-server -m FILE.gguf [options]", plain: true},
 		Params:  llamacppParams(),
-		Metrics: llamacppMetrics(), signatures: llamacppSignatures(),
+		Metrics: llamacppMetrics(),
 	}
 }
 

@@ -42,39 +42,6 @@ func llamaCommand(t *testing.T, line string) Command {
 	return c
 }
 
-// What a real server says when it refuses is found in its log; what is no fault of the
-// configuration, and a good start, are not.
-func TestLlamacppRefusal(t *testing.T) {
-	want := map[string]string{
-		"refused-flag.log":       "error: invalid argument: --max-num-seqs",
-		"refused-value.log":      `error while handling argument "-np": stoi`,
-		"refused-cache-type.log": `error while handling argument "-ctk": Unsupported cache type: q3`,
-		"refused-flash.log":      `error while handling argument "-fa": error: unknown value for --flash-attn: 'maybe'`,
-		"refused-slots-0.log":    `error while handling argument "-np": error: invalid value for n_parallel`,
-		"refused-no-value.log":   `error while handling argument "-c": expected value for argument`,
-		"refused-removed.log":    `error while handling argument "--draft-max": the argument has been removed. use --spec-draft-n-max or --spec-ngram-mod-n-max`,
-		"refused-v-cache.log":    "llama_init_from_model: quantized V cache requires flash_attn to be enabled",
-		"refused-context.log":    "ggml_aligned_malloc: insufficient memory (attempted to allocate 781250.00 MB)",
-		"refused-slots.log":      "llama_init_from_model: failed to initialize the context: n_seq_max must be <= 256",
-		"refused-batch.log":      "src/llama-context.cpp:2273: GGML_ASSERT(n_outputs_max <= cparams.n_outputs_max) failed",
-		"broken-no-model.log":    "",
-		"broken-no-gguf.log":     "",
-		"broken-port.log":        "",
-		"start.log":              "",
-		"start-verbose.log":      "",
-	}
-	files, err := filepath.Glob("testdata/llamacpp/*.log")
-	if err != nil || len(files) != len(want) {
-		t.Fatalf("%d recordings, want %d: %v", len(files), len(want), err)
-	}
-	for name, reason := range want {
-		got, ok := llamaEngine(t).Refusal(recorded(t, name))
-		if got != reason || ok != (reason != "") {
-			t.Errorf("%s: %q %v, want %q", name, got, ok, reason)
-		}
-	}
-}
-
 // The parser's words are the real one's.
 func TestLlamacppUsage(t *testing.T) {
 	for args, want := range map[string]string{
@@ -273,7 +240,7 @@ func TestLlamacppCheck(t *testing.T) {
 		if !wayOut.MatchString(r.Reason) {
 			t.Errorf("%s: %q does not say what to do", line, r.Reason)
 		}
-		if got, ok := llamaEngine(t).Refusal("0.00.000.001 E " + r.Log + "\n"); !ok || got != r.Log {
+		if got, ok := RefusalOf(llamaEngine(t).Name, "0.00.000.001 E "+r.Log+"\n"); !ok || got != r.Log {
 			t.Errorf("%s: its log %q is not found", line, r.Log)
 		}
 		if _, err := c.Outline(arch.Accelerator{}, 1); !errors.Is(err, error(r)) {

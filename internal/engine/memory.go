@@ -182,3 +182,13 @@ func thousands(n int) string {
 	}
 	return s
 }
+
+// StartupLog is the lines that the engine prints while it starts, without
+// timestamps, in its own words and with the configuration's numbers.
+func (c Config) StartupLog() []string {
+	e, err := ByName(c.Engine)
+	if err != nil {
+		return nil
+	}
+	return e.behaviour().startup(&c)
+}

@@ -254,38 +254,9 @@ func TestStartupLog(t *testing.T) {
 			}
 		}
 		if e, _ := ByName(c.Engine); e != nil {
-			if reason, refused := e.Refusal(log); refused {
+			if reason, refused := RefusalOf(e.Name, log); refused {
 				t.Errorf("%s: a good start reads as refusal: %s", line, reason)
 			}
-		}
-	}
-}
-
-func TestRefusal(t *testing.T) {
-	for _, tt := range []struct{ engine, log, want string }{
-		{"vllm", "(EngineCore_0 pid=7) ERROR 11-21 00:00:00 [core.py:700] EngineCore failed to start.\n(EngineCore_0 pid=7) ValueError: No available memory for the cache blocks. Try x\nRuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}\n",
-			"ValueError: No available memory for the cache blocks. Try x"},
-		{"vllm", "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore_0': 1}", "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore_0': 1}"},
-		{"vllm", "torch.OutOfMemoryError: CUDA out of memory. Tried\nValueError: 3 is not divisible by 2", "torch.OutOfMemoryError: CUDA out of memory. Tried"},
-		{"sglang", "[2026-11-21 00:00:00 TP0] Scheduler hit an exception: Traceback\n[2026-11-21 00:00:00 TP0] Capture cuda graph failed: no room\n", "Capture cuda graph failed: no room"},
-		{"trtllm", "Usage: x\n\nError: No such option: --foo\n", "Error: No such option: --foo"},
-		{"vllm", "vllm serve: error: unrecognized arguments: --foo", "vllm serve: error: unrecognized arguments: --foo"},
-	} {
-		e, err := ByName(tt.engine)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, ok := e.Refusal(tt.log); !ok || got != tt.want {
-			t.Errorf("%s: %q, %v; want %q", tt.engine, got, ok, tt.want)
-		}
-	}
-	e, _ := ByName("vllm")
-	for _, log := range []string{
-		"", "INFO Application startup complete", "OSError: [Errno 98] Address already in use",
-		"ValueError: Free memory on device cuda:0 (10.1/79.2 GiB) on startup is less than desired GPU memory utilization (0.9, 71.3 GiB).", // another process holds it
-	} {
-		if reason, ok := e.Refusal(log); ok {
-			t.Errorf("%q reads as refusal: %s", log, reason)
 		}
 	}
 }

@@ -156,7 +156,7 @@ var wayOut = regexp.MustCompile(`(: (use|leave|raise|name|write|set|no smaller t
 var nameless = map[string]bool{"quantization": true, "platform": true}
 
 // TestRules: one configuration per rule, refused by that rule with the numbers in
-// the sentence; the engine's own line is found by Refusal.
+// the sentence; the engine's own line is found to be a refusal.
 func TestRules(t *testing.T) {
 	for _, tt := range []struct{ line, rule, reason, log string }{
 		{one + h100 + v + q32 + " -tp 2", "gpus", "takes 2 GPUs", "World size (2) is larger than the number of available GPUs (1)"},
@@ -244,7 +244,7 @@ func TestRules(t *testing.T) {
 		c, _ := Parse(strings.Fields(strings.SplitN(tt.line, ": ", 2)[1]))
 		e, _ := ByName(c.Engine)
 		log := "INFO starting\n\x1b[31mERROR\x1b[0m 11-21 00:00:00 [core.py:1] " + r.Log + "\nsome trailer\n"
-		if reason, ok := e.Refusal(log); !ok || reason != r.Log {
+		if reason, ok := RefusalOf(e.Name, log); !ok || reason != r.Log {
 			t.Errorf("%s: Refusal = %q, %v; want %q", tt.rule, reason, ok, r.Log)
 		}
 	}

@@ -103,8 +103,8 @@ func TestFitsSlot(t *testing.T) {
 			t.Errorf("%s with %d+%d: %+v, want %q", tt.line, tt.prompt, tt.output, r, tt.reason)
 		default:
 			e, _ := ByName(c.Engine)
-			if f, ok := e.Diagnose("srv    send_error: task id = 188, error: " + r.Log + "\n"); !ok || f.Class != "request" {
-				t.Errorf("%q is diagnosed as %q", r.Log, f.Class)
+			if class, ok := ClassOf(e.Name, "srv    send_error: task id = 188, error: "+r.Log+"\n"); !ok || class != "request" {
+				t.Errorf("%q is diagnosed as %q", r.Log, class)
 			}
 		}
 	}
@@ -133,10 +133,10 @@ func TestFits(t *testing.T) {
 		default:
 			c := mustResolve(t, tt.line)
 			e, _ := ByName(c.Engine)
-			if f, ok := e.Diagnose("INFO up\n" + r.Log + "\n"); !ok || f.Class != "request" {
-				t.Errorf("%s: %q is diagnosed as %q", tt.line, r.Log, f.Class)
+			if class, ok := ClassOf(e.Name, "INFO up\n"+r.Log+"\n"); !ok || class != "request" {
+				t.Errorf("%s: %q is diagnosed as %q", tt.line, r.Log, class)
 			}
-			if reason, refused := e.Refusal(r.Log); refused {
+			if reason, refused := RefusalOf(e.Name, r.Log); refused {
 				t.Errorf("a request that is refused reads as a configuration that is: %s", reason)
 			}
 		}

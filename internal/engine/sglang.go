@@ -48,8 +48,7 @@ func sglang() *Engine {
 			{Name: Overlap, Off: []string{"--disable-overlap-schedule"}, Kind: Bool, Default: "true", Doc: "Schedules a step while the one before it runs."},
 			{Name: CapacityPolicy, Kind: Choice, Default: "max_utilization", Doc: "SGLang keeps a share of room free (--schedule-conservativeness) and retracts when there is none."},
 		},
-		Metrics:    sglangMetrics(),
-		signatures: sglangSignatures(),
+		Metrics: sglangMetrics(),
 	}
 }
 

@@ -49,8 +49,7 @@ func trtllm() *Engine {
 				Spell: uppercase("guaranteed_no_evict", "max_utilization", "static_batch"), Ladder: []string{"max_utilization"},
 				Doc: "guaranteed_no_evict admits a request when all its tokens have room; max_utilization evicts when they have not."},
 		},
-		Metrics:    trtllmMetrics(),
-		signatures: trtllmSignatures(),
+		Metrics: trtllmMetrics(),
 	}
 }
 

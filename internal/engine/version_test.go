@@ -99,8 +99,8 @@ func TestFit(t *testing.T) {
 			continue
 		}
 		e, _ := ByName(c.Engine)
-		if reason, ok := e.Refusal("INFO x\n" + rej.Log + "\n"); !ok || reason != rej.Log {
-			t.Errorf("%q is not found by Refusal: %q", rej.Log, reason)
+		if reason, ok := RefusalOf(e.Name, "INFO x\n"+rej.Log+"\n"); !ok || reason != rej.Log {
+			t.Errorf("%q is not found to be a refusal: %q", rej.Log, reason)
 		}
 	}
 }

@@ -51,8 +51,7 @@ func vllm() *Engine {
 				Doc: "Schedules a step while the one before it runs; unset: on from 0.14."},
 			{Name: CapacityPolicy, Kind: Choice, Default: "max_utilization", Doc: "vLLM admits what has room now and evicts when there is none."},
 		},
-		Metrics:    vllmMetrics(),
-		signatures: vllmSignatures(),
+		Metrics: vllmMetrics(),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"perflab/internal/bench"
 	"perflab/internal/compare"
 	"perflab/internal/engine"
+	"perflab/internal/engine/logs"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 	"perflab/internal/workload"
@@ -115,7 +116,7 @@ func (l *study) within(o *bench.Outcome) float64 {
 
 // failed is why an engine refused a command.
 type failed struct {
-	engine.Failure
+	logs.Failure
 	cmd engine.Command
 }
 

@@ -21,6 +21,7 @@ import (
 	"perflab/internal/deploy/docker"
 	"perflab/internal/engine"
 	"perflab/internal/engine/cluster"
+	"perflab/internal/engine/logs"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
@@ -88,7 +89,8 @@ func (l *study) release() {
 func (l *study) deployment(pl plan, places [][]cluster.Node, dir string) (deploy.Spec, error) {
 	spec := deploy.Spec{
 		Name: pl.cmd.Engine, Dir: filepath.Join(dir, "logs"), Health: pl.engine.Health,
-		Diagnose: pl.engine.Diagnose, Timeout: time.Duration(l.Runtime.ReadyS * float64(time.Second)), Visible: l.visible(),
+		Diagnose: func(log string) (logs.Failure, bool) { return logs.Diagnose(pl.engine.Name, log) },
+		Timeout:  time.Duration(l.Runtime.ReadyS * float64(time.Second)), Visible: l.visible(),
 	}
 	cmd := pl.cmd
 	cmd.Host = "{host}"
@@ -253,7 +255,7 @@ func (l *study) preflight(ctx context.Context, pl plan) error {
 // account adds to a trial what the logs of a deployment that is ready tell.
 func (t *trialRecord) account(e *engine.Engine, spec deploy.Spec) {
 	t.Facts = nil
-	for _, row := range e.Facts(readLog(spec.Dir, "replica-0")).Rows() {
+	for _, row := range logs.Read(e.Name, readLog(spec.Dir, "replica-0")).Rows() {
 		t.Facts = append(t.Facts, factOf(row))
 	}
 	for i, rep := range spec.Replicas {
@@ -291,13 +293,13 @@ var launchHead = regexp.MustCompile(`(?m)^# \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ `)
 // reject ends a trial by a rule of ours, before anything is launched.
 func (t *trialRecord) reject(e *engine.Engine, r *engine.Rejection, cmd engine.Command) {
 	t.Status, t.Reason = tune.Refused, r.Reason
-	if f, ok := e.Diagnose(r.Log); ok {
+	if f, ok := logs.Diagnose(e.Name, r.Log); ok {
 		t.Class, t.failed = f.Class, &failed{f, cmd}
 	}
 }
 
 // refuse ends a trial by what the engine said.
-func (t *trialRecord) refuse(reason string, f engine.Failure, cmd engine.Command) {
+func (t *trialRecord) refuse(reason string, f logs.Failure, cmd engine.Command) {
 	t.Status, t.Reason, t.Class, t.Advice = tune.Refused, reason, f.Class, f.Advice
 	t.failed = &failed{f, cmd}
 	if repair := f.RepairFor(cmd); len(repair) > 0 {
@@ -339,7 +341,7 @@ func (l *study) simulator(pl plan) []string {
 	return append(argv, "--")
 }
 
-func factOf(row engine.FactRow) result.EngineFact {
+func factOf(row logs.FactRow) result.EngineFact {
 	return result.EngineFact{Name: row.Name, Unit: row.Unit, Value: row.Value, Doc: row.Doc}
 }
 

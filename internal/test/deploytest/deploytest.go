@@ -31,7 +31,7 @@ import (
 	"time"
 
 	"perflab/internal/deploy"
-	"perflab/internal/engine"
+	"perflab/internal/engine/logs"
 )
 
 // soon bounds what should take a moment, on a machine that is busy.
@@ -63,15 +63,15 @@ func Spec(t testing.TB, behaviours ...Behaviour) deploy.Spec {
 	return s
 }
 
-func diagnose(log string) (engine.Failure, bool) {
+func diagnose(log string) (logs.Failure, bool) {
 	for line := range strings.Lines(log) {
 		for _, signature := range []string{RefusalLine, DeathLine, BusyLine} {
 			if strings.Contains(line, signature) {
-				return engine.Failure{Class: "of-the-test", Line: signature, Advice: "do something", Infra: signature == BusyLine}, true
+				return logs.Failure{Class: "of-the-test", Line: signature, Advice: "do something", Infra: signature == BusyLine}, true
 			}
 		}
 	}
-	return engine.Failure{}, false
+	return logs.Failure{}, false
 }
 
 // Run tries a runtime; newRuntime is called once a subtest. With names it makes those

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"perflab/internal/engine"
+	"perflab/internal/engine/logs"
 	"perflab/internal/stat"
 	"perflab/internal/tune"
 )
@@ -71,7 +72,7 @@ func (w *World) refusal(o tune.Observation, c tune.Config, x *cell) tune.Observa
 	if err != nil {
 		return o
 	}
-	if f, ok := e.Diagnose(x.log); ok {
+	if f, ok := logs.Diagnose(e.Name, x.log); ok {
 		o.Reason = f.Line
 		o.Moves = w.field.Repairs(c, f, p.cmd)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"perflab/internal/engine"
+	"perflab/internal/engine/logs"
 	"perflab/internal/stat"
 	"perflab/internal/tune"
 )
@@ -101,7 +102,7 @@ func TestRefusals(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if f, ok := e.Diagnose(r.Log); !ok || f.Infra {
+				if f, ok := logs.Diagnose(e.Name, r.Log); !ok || f.Infra {
 					t.Fatalf("%s, refusal %d: %s does not know the log: %+v", l.Name, i, c["engine"], f)
 				}
 			}

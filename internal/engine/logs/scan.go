@@ -1,4 +1,4 @@
-package engine
+package logs
 
 import (
 	"regexp"
@@ -6,16 +6,6 @@ import (
 
 	"perflab/internal/redact"
 )
-
-// StartupLog is the lines that the engine prints while it starts, without
-// timestamps, in its own words and with the configuration's numbers.
-func (c Config) StartupLog() []string {
-	e, err := ByName(c.Engine)
-	if err != nil {
-		return nil
-	}
-	return e.behaviour().startup(&c)
-}
 
 // pattern is an expression with texts one of which is in every line that it matches.
 type pattern struct {

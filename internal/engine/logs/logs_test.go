@@ -1,4 +1,4 @@
-package engine
+package logs
 
 import (
 	"encoding/json"
@@ -6,21 +6,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-// byName is an engine of the catalogue; llama.cpp's log is read whether it is in
-// the catalogue or not.
-func byName(t *testing.T, name string) *Engine {
-	t.Helper()
-	if name == "llamacpp" {
-		return &Engine{Name: name, signatures: llamacppSignatures()}
-	}
-	e, err := ByName(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
-}
+	"perflab/internal/arch"
+	"perflab/internal/engine"
+)
 
 const (
 	vllmPrefix   = "\x1b[1;36m(EngineCore_0 pid=271)\x1b[0;0m INFO 11-21 00:00:00 [file.py:1] "
@@ -120,7 +109,7 @@ func TestFactLines(t *testing.T) {
 		if tt.want.Values == nil {
 			tt.want.Values = values{}
 		}
-		got := byName(t, tt.engine).Facts("first line\n" + tt.line + "\r\nlast line")
+		got := Read(tt.engine, "first line\n"+tt.line+"\r\nlast line")
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s: %q (-want +got):\n%s", tt.engine, tt.line, diff)
 		}
@@ -130,7 +119,7 @@ func TestFactLines(t *testing.T) {
 // TestFactsOfRanks: the smallest rank bounds the capacity, the slowest the time, and
 // the last pool replaces the one that was made for a profile.
 func TestFactsOfRanks(t *testing.T) {
-	vllm := byName(t, "vllm").Facts(strings.Join([]string{
+	vllm := Read("vllm", strings.Join([]string{
 		"(Worker_TP0 pid=1) INFO Model loading took 15.2 GiB and 9.0 seconds", "(Worker_TP1 pid=2) INFO Model loading took 15.1 GiB and 12.0 seconds",
 		"(EngineCore_DP0 pid=3) INFO GPU KV cache size: 500,000 tokens", "(EngineCore_DP1 pid=4) INFO GPU KV cache size: 400,000 tokens",
 		"Running: 5 reqs, Waiting: 0 reqs", "Running: 9 reqs, Waiting: 2 reqs", "Running: 1 reqs, Waiting: 0 reqs",
@@ -139,11 +128,11 @@ func TestFactsOfRanks(t *testing.T) {
 	if diff := cmp.Diff(want, vllm.Values); diff != "" {
 		t.Error(diff)
 	}
-	trt := byName(t, "trtllm").Facts("Allocated 30.00 GiB for max tokens in paged KV cache (90000).\nAllocated 10.00 GiB for max tokens in paged KV cache (30000).\n")
+	trt := Read("trtllm", "Allocated 30.00 GiB for max tokens in paged KV cache (90000).\nAllocated 10.00 GiB for max tokens in paged KV cache (30000).\n")
 	if trt.Values["kv_tokens"] != 30000 || trt.Values["kv_gib"] != 10 {
 		t.Errorf("%v", trt.Values)
 	}
-	sglang := byName(t, "sglang").Facts("#retracted_reqs: 4, \n#retracted_reqs: 3, \n")
+	sglang := Read("sglang", "#retracted_reqs: 4, \n#retracted_reqs: 3, \n")
 	if v, ok := sglang.Value("retractions"); !ok || v != 7 {
 		t.Errorf("%v", sglang.Values)
 	}
@@ -177,7 +166,7 @@ func TestFactRows(t *testing.T) {
 			t.Errorf("no engine prints %s", name)
 		}
 	}
-	f := byName(t, "vllm").Facts("Loading weights took 2.00 seconds\nGPU KV cache size: 100 tokens\nApplication startup complete.\n")
+	f := Read("vllm", "Loading weights took 2.00 seconds\nGPU KV cache size: 100 tokens\nApplication startup complete.\n")
 	rows := f.Rows()
 	if len(rows) != 2 || rows[0].Name != "kv_tokens" || rows[0].Unit != "tokens" || rows[0].Value != 100 || rows[1].Name != "weights_seconds" || rows[1].Unit != "s" {
 		t.Errorf("%+v", rows)
@@ -195,11 +184,23 @@ func TestFactRows(t *testing.T) {
 // TestStartupFacts: of the lines that the simulator prints, the configuration's own
 // numbers come back.
 func TestStartupFacts(t *testing.T) {
-	for _, line := range []string{one + h100 + v + q32 + "-FP8", one + h100 + sg + q32 + "-FP8", one + h100 + trt + q32 + "-FP8"} {
-		c := mustResolve(t, line)
-		f := byName(t, c.Engine).Facts(strings.Join(c.StartupLog(), "\n"))
-		if !f.Ready || f.Values["kv_tokens"] != float64(kvTokens(t, c)) || f.Values["max_num_batched_tokens"] != float64(c.Batched) {
-			t.Errorf("%s: %+v", line, f)
+	m, err := arch.LookupModel("Qwen/Qwen3-32B-FP8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpu, err := arch.LookupAccelerator("h100-sxm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"vllm", "sglang", "trtllm"} {
+		c, err := engine.Command{Engine: name, Model: m.Name}.Resolve(m, gpu, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens, err := c.KVTokens()
+		f := Read(c.Engine, strings.Join(c.StartupLog(), "\n"))
+		if err != nil || !f.Ready || f.Values["kv_tokens"] != float64(tokens) || f.Values["max_num_batched_tokens"] != float64(c.Batched) {
+			t.Errorf("%s: %+v, %v", name, f, err)
 		}
 	}
 }
@@ -214,11 +215,11 @@ func longLog(size int) string {
 
 func BenchmarkFacts(b *testing.B) {
 	log := longLog(16 << 20)
-	for _, e := range All() {
+	for _, e := range engine.All() {
 		b.Run(e.Name, func(b *testing.B) {
 			b.SetBytes(int64(len(log)))
 			for b.Loop() {
-				e.Facts(log)
+				Read(e.Name, log)
 			}
 		})
 	}
@@ -226,11 +227,11 @@ func BenchmarkFacts(b *testing.B) {
 
 func BenchmarkDiagnose(b *testing.B) {
 	log := longLog(16 << 20)
-	for _, e := range All() {
+	for _, e := range engine.All() {
 		b.Run(e.Name, func(b *testing.B) {
 			b.SetBytes(int64(len(log)))
 			for b.Loop() {
-				e.Diagnose(log)
+				Diagnose(e.Name, log)
 			}
 		})
 	}
@@ -238,12 +239,12 @@ func BenchmarkDiagnose(b *testing.B) {
 
 // TestEndlessLine: a log that is one line takes no longer than one of many.
 func TestEndlessLine(t *testing.T) {
-	e, _ := ByName("sglang")
+	e, _ := engine.ByName("sglang")
 	log := strings.Repeat("Memory pool end. avail mem=5.25 GB, raise ValueError: Unsupported speculative method 100% ", 20_000)
-	if f := e.Facts(log); f.Values["free_gib"] != 5.25 {
+	if f := Read(e.Name, log); f.Values["free_gib"] != 5.25 {
 		t.Errorf("%v", f.Values)
 	}
-	if f, ok := e.Diagnose(log); !ok || f.Class != "speculative" || len(f.Line) > 2*longestLine {
+	if f, ok := Diagnose(e.Name, log); !ok || f.Class != "speculative" || len(f.Line) > 2*longestLine {
 		t.Errorf("%v %s, a line of %d", ok, f.Class, len(f.Line))
 	}
 }

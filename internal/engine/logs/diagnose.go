@@ -1,7 +1,8 @@
-package engine
+package logs
 
 import (
 	"cmp"
+	"perflab/internal/engine"
 	"slices"
 	"strings"
 	"sync"
@@ -100,7 +101,7 @@ type Failure struct {
 
 // RepairFor is the changes of canonical parameters with which the command may run:
 // what the line says, and steps from what the command has. Nil where none is known.
-func (f Failure) RepairFor(c Command) map[string]string {
+func (f Failure) RepairFor(c engine.Command) map[string]string {
 	if f.sig == nil || f.sig.change == nil {
 		return f.Repair
 	}
@@ -116,8 +117,8 @@ type signatures struct {
 
 var compiledSignatures = sync.OnceValue(func() map[string]*signatures {
 	all := map[string]*signatures{}
-	for _, e := range All() {
-		all[e.Name] = compileSignatures(e.signatures)
+	for name, list := range signaturesByEngine() {
+		all[name] = compileSignatures(list)
 	}
 	return all
 })
@@ -210,10 +211,14 @@ func (s *signatures) find(log string) []finding {
 	return found
 }
 
-// Diagnose finds in a log why the engine failed: the first line that states a cause,
+// Diagnose finds in an engine's log why it failed: the first line that states a cause,
 // else one that follows from a cause, else one that only tells of the failure.
-func (e *Engine) Diagnose(log string) (Failure, bool) {
-	all := compiledSignatures()[e.Name].find(log)
+func Diagnose(engineName, log string) (Failure, bool) {
+	s := compiledSignatures()[engineName]
+	if s == nil {
+		return Failure{}, false
+	}
+	all := s.find(log)
 	if len(all) == 0 {
 		return Failure{}, false
 	}

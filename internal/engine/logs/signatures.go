@@ -1,4 +1,6 @@
-package engine
+package logs
+
+import "perflab/internal/engine"
 
 // signature is a line by which an engine, or what it runs on, says what went wrong.
 type signature struct {
@@ -8,7 +10,12 @@ type signature struct {
 	weak   bool     // a line that a good start may print too, or that only tells of a failure further up
 	advice string   // instead of the class's; $1 is what expr captured
 	set    func(groups []string) map[string]string
-	change func(f *Failure, c Command) map[string]string
+	change func(f *Failure, c engine.Command) map[string]string
+}
+
+// signaturesByEngine are the lines of each engine.
+func signaturesByEngine() map[string][]signature {
+	return map[string][]signature{"vllm": vllmSignatures(), "sglang": sglangSignatures(), "trtllm": trtllmSignatures(), "llamacpp": llamacppSignatures()}
 }
 
 // commonSignatures are texts of PyTorch, argparse, Hugging Face, NCCL and of code that
@@ -21,9 +28,9 @@ func commonSignatures() []signature {
 			advice: "a rank's part of $2 is not whole FP8 blocks of $4: use expert_parallel, or a smaller tp", change: wholeBlocks},
 		{class: "divide", expr: `(\d+) is not divisible by (\d+)`, keys: []string{"is not divisible by"}, advice: "$1 does not divide by $2: use a tp that divides it", change: halfTP},
 		{class: "quantization", expr: `Cannot find the config file for|Quantization method specified in the model config|Unknown quantization method`,
-			keys: []string{"Cannot find the config file for", "Quantization method specified", "Unknown quantization method"}, set: unset(Quantization)},
+			keys: []string{"Cannot find the config file for", "Quantization method specified", "Unknown quantization method"}, set: unset(engine.Quantization)},
 		{class: "speculative", expr: `Unsupported speculative method|without speculative model|num_speculative_tokens is required`,
-			keys: []string{"Unsupported speculative method", "without speculative model", "num_speculative_tokens is required"}, set: unset(Speculative)},
+			keys: []string{"Unsupported speculative method", "without speculative model", "num_speculative_tokens is required"}, set: unset(engine.Speculative)},
 		{class: "value", expr: `Input should be |validation errors? for \w+`, keys: []string{"Input should be ", "validation error"}},
 		{class: "kernel", expr: `requires compute capability|no kernel image is available for execution|is not supported for the current GPU|not supported in this architecture|` +
 			`quantization is currently not supported in|Found no NVIDIA driver`,
@@ -76,27 +83,27 @@ func vllmSignatures() []signature {
 			advice: "a sequence of $1 tokens needs $2 GiB of KV cache and there are $3: use the max_model_len that the engine names, more memory or more GPUs", set: fittingLen(4)},
 		{class: "kv-memory", expr: `the estimated maximum model length is (\d+)`, advice: "use max_model_len of at most $1", set: fittingLen(1)},
 		{class: oomStart, expr: `CUDA out of memory occurred when warming up (sampler|pooler) with (\d+) dummy requests`,
-			advice: "the $1 has no room for $2 requests: use half of them for max_num_seqs, or a lower gpu_memory_utilization", set: half(MaxNumSeqs, 2)},
+			advice: "the $1 has no room for $2 requests: use half of them for max_num_seqs, or a lower gpu_memory_utilization", set: half(engine.MaxNumSeqs, 2)},
 		{class: "busy-gpu", expr: `Free memory on device (?:(\S+) )?\(([\d.]+)/([\d.]+) GiB\) on startup is less than desired GPU memory utilization \(([\d.]+), ([\d.]+) GiB\)`,
 			advice: "$2 of $3 GiB are free before the start: end what else holds the device, or take one that is free"},
 		{class: "heads", expr: `Total number of attention heads \((\d+)\) must be divisible by tensor parallel size \((\d+)\)`,
 			advice: "$1 attention heads do not divide by tp $2: use a tp that divides them", set: dividingTP},
 		{class: "limits", expr: `max_num_batched_tokens \((\d+)\) must be greater than or equal to max_num_seqs \((\d+)\)`,
-			advice: "each of $2 sequences needs a token a step: use max_num_batched_tokens of at least $2", set: take(MaxBatched, 2)},
+			advice: "each of $2 sequences needs a token a step: use max_num_batched_tokens of at least $2", set: take(engine.MaxBatched, 2)},
 		{class: "limits", expr: `max_num_batched_tokens \((\d+)\) is smaller than max_model_len \((\d+)\)`,
-			advice: "a prompt of $2 tokens does not fit into a step of $1: use chunked_prefill", set: always(ChunkedPrefill, "true")},
+			advice: "a prompt of $2 tokens does not fit into a step of $1: use chunked_prefill", set: always(engine.ChunkedPrefill, "true")},
 		{class: "length", expr: `User-specified max_model_len \((\d+)\) is greater than the derived max_model_len(?: \(max_position_embeddings=(\d+))?`,
-			advice: "the model was not made for $1 tokens: use a smaller max_model_len", set: take(MaxModelLen, 2)},
+			advice: "the model was not made for $1 tokens: use a smaller max_model_len", set: take(engine.MaxModelLen, 2)},
 		{class: "gpus", expr: `World size \((\d+)\) is larger than the number of available GPUs \((\d+)\)`, advice: "the configuration takes $1 GPUs and there are $2: use a smaller tp, pp or dp"},
-		{class: "experts", expr: `Number of experts in the model must be greater than 0 when expert parallelism is enabled`, set: always(ExpertParallel, "false")},
-		{class: "experts", expr: `enable_expert_parallel must be True to use EPLB`, set: always(ExpertParallel, "true")},
+		{class: "experts", expr: `Number of experts in the model must be greater than 0 when expert parallelism is enabled`, set: always(engine.ExpertParallel, "false")},
+		{class: "experts", expr: `enable_expert_parallel must be True to use EPLB`, set: always(engine.ExpertParallel, "true")},
 		{class: "experts", expr: `EPLB requires tensor_parallel_size or data_parallel_size`, advice: "experts are balanced over ranks, and there is one: leave --enable-eplb off"},
 		{class: "conflict", expr: `Microbatching currently only supports the`, advice: "use --all2all-backend deepep_low_latency or deepep_high_throughput, or leave --enable-dbo off"},
 		{class: "value", expr: `Concurrent Partial Prefill is not supported`, advice: "leave --max-num-partial-prefills and --max-long-partial-prefills out"},
-		{class: "speculative", expr: `async scheduling is only supported with (.+) kind of speculative decoding`, advice: "leave overlap_scheduling off, or guess by $1", set: always(Overlap, "false")},
+		{class: "speculative", expr: `async scheduling is only supported with (.+) kind of speculative decoding`, advice: "leave overlap_scheduling off, or guess by $1", set: always(engine.Overlap, "false")},
 		{class: "speculative", expr: `draft_tensor_parallel_size=(\d+) cannot be other value than 1`, advice: "a draft model runs on 1 rank or on all, not on $1"},
 		{class: "divide", expr: `tp_size=(\d+) must be divisible by dcp_size=(\d+)`, advice: "tp $1 is not a multiple of the $2 ranks of decode context parallelism"},
-		{class: "graph", expr: `No valid cudagraph sizes after rounding to multiple of (\d+)`, advice: "graphs must hold guesses of $1 tokens: use max_cudagraph_capture_size of at least $1", set: take(GraphMax, 1)},
+		{class: "graph", expr: `No valid cudagraph sizes after rounding to multiple of (\d+)`, advice: "graphs must hold guesses of $1 tokens: use max_cudagraph_capture_size of at least $1", set: take(engine.GraphMax, 1)},
 		{class: "request", expr: `This model's maximum context length is (\d+) tokens`, advice: "a request is longer than max_model_len $1: raise it, or shorten the workload"},
 		{class: "start", weak: true, expr: `EngineCore (failed to start|encountered a fatal error|encountered an issue)`},
 		{class: "start", weak: true, expr: `Engine core initialization failed\. See root cause above\.(?: Failed core proc\(s\): (.*))?`},
@@ -107,15 +114,15 @@ func sglangSignatures() []signature {
 	return append([]signature{
 		{class: "kv-memory", expr: `Not enough memory\. Please try to increase --mem-fraction-static\.(?: +Current value: .*mem_fraction_static=([\d.]+))?`, change: moreMemory},
 		{class: oomGraph, expr: `Capture (?:cuda graph|CPU graph|prefill CUDA graph) failed: (.*out of memory.*)`, keys: []string{"graph failed: "}, change: lessMemory},
-		{class: "graph", expr: `Capture (?:cuda graph|CPU graph|prefill CUDA graph) failed: (.*)`, keys: []string{"graph failed: "}, set: always(Eager, "true")},
+		{class: "graph", expr: `Capture (?:cuda graph|CPU graph|prefill CUDA graph) failed: (.*)`, keys: []string{"graph failed: "}, set: always(engine.Eager, "true")},
 		{class: "busy-gpu", expr: `The memory capacity is unbalanced`},
-		{class: "experts", expr: `tp_size (\d+) must be divisible by (?:moe_)?ep_size (\d+)`, advice: "tp $1 is not a multiple of $2 expert-parallel ranks: use expert_parallel true", set: always(ExpertParallel, "true")},
+		{class: "experts", expr: `tp_size (\d+) must be divisible by (?:moe_)?ep_size (\d+)`, advice: "tp $1 is not a multiple of $2 expert-parallel ranks: use expert_parallel true", set: always(engine.ExpertParallel, "true")},
 		{class: "experts", expr: `moe_intermediate_size (\d+) must be divisible by moe_tp_size \((\d+)\)`,
-			advice: "experts of width $1 do not divide by $2: use expert_parallel, which keeps them whole", set: always(ExpertParallel, "true")},
+			advice: "experts of width $1 do not divide by $2: use expert_parallel, which keeps them whole", set: always(engine.ExpertParallel, "true")},
 		{class: "fp8-block", expr: `moe_intermediate_size=(\d+) / moe_tp_size=(\d+)\) % weight_block_size_n=(\d+) == 0`,
-			advice: "experts of width $1 over $2 ranks are not whole FP8 blocks of $3: use expert_parallel, or a smaller tp", set: always(ExpertParallel, "true")},
+			advice: "experts of width $1 over $2 ranks are not whole FP8 blocks of $3: use expert_parallel, or a smaller tp", set: always(engine.ExpertParallel, "true")},
 		{class: "length", expr: `User-specified context_length \((\d+)\) is greater than the derived context_length(?: \((\d+)\))?`,
-			advice: "the model was not made for $1 tokens: use a smaller max_model_len", set: take(MaxModelLen, 2)},
+			advice: "the model was not made for $1 tokens: use a smaller max_model_len", set: take(engine.MaxModelLen, 2)},
 		{class: "divide", expr: `self\.tp_size % self\.dp_size == 0`, advice: "the ranks do not fall into dp groups of data-parallel attention: use a dp that divides tp"},
 		{class: "conflict", expr: `When enabling two batch overlap`, advice: "use --moe-a2a-backend deepep, or leave --enable-two-batch-overlap off"},
 		{class: "kernel", expr: `FlashAttention v3 Backend requires SM|backend is only supported on Blackwell`, keys: []string{"FlashAttention v3 Backend requires", "is only supported on Blackwell"},
@@ -124,7 +131,7 @@ func sglangSignatures() []signature {
 		{class: "speculative", expr: `speculative decoding does not support|Ngram speculative decoding only supports|Pipeline parallelism is not compatible with|is unstable and produces incorrect results|` +
 			`only supports topk = 1`,
 			keys: []string{"speculative decoding does not support", "Ngram speculative decoding only", "Pipeline parallelism is not compatible with", "is unstable and produces incorrect results", "only supports topk = 1"},
-			set:  unset(Speculative)},
+			set:  unset(engine.Speculative)},
 		{class: "request", expr: `Requested token count exceeds the model's maximum context length of (\d+) tokens|exceeds the maximum allowed length \((\d+) tokens\)`,
 			keys: []string{"Requested token count exceeds", "exceeds the maximum allowed length"}},
 		{class: "start", weak: true, expr: `Scheduler hit an exception: `},
@@ -135,7 +142,7 @@ func trtllmSignatures() []signature {
 	return append([]signature{
 		{class: oomStart, expr: `cudaMalloc.*out of memory|\[TensorRT-LLM\]\[ERROR\].*out of memory`, keys: []string{"out of memory"}, change: lessMemory},
 		{class: "experts", expr: `num_slots. \((\d+)\) must be divisible by .ep_size. \((\d+)\)`, advice: "$1 expert slots do not divide by $2 expert-parallel ranks"},
-		{class: "experts", expr: `moe_tp_size \* moe_ep_size .*must equal`, set: always(ExpertParallel, "true")},
+		{class: "experts", expr: `moe_tp_size \* moe_ep_size .*must equal`, set: always(engine.ExpertParallel, "true")},
 		{class: "heads", expr: `num_attention_heads \((\d+)\) must be divisible by tp_size \((\d+)\)`, advice: "$1 attention heads do not divide by tp $2: use a tp that divides them", set: dividingTP},
 		{class: "flag", expr: `Error: (?:No such option: (\S+)|Missing argument .*|Option \S+ requires an argument.*|Got unexpected extra argument.*)`,
 			keys: []string{"Error: No such option", "Error: Missing argument", "Error: Option ", "Error: Got unexpected"}},
@@ -143,9 +150,9 @@ func trtllmSignatures() []signature {
 		{class: "file", expr: `Extra inputs are not permitted`},
 		{class: "value", weak: true, expr: `Value error, (.*)`},
 		{class: "request", expr: `prompt length \(?([\d.]+)\)?.* should not exceed (?:max_num_tokens|max_seq_len) \(?(\d+)`,
-			advice: "a prompt of $1 tokens is over the limit of $2: use chunked_prefill, or raise max_num_batched_tokens or max_model_len", set: always(ChunkedPrefill, "true")},
+			advice: "a prompt of $1 tokens is over the limit of $2: use chunked_prefill, or raise max_num_batched_tokens or max_model_len", set: always(engine.ChunkedPrefill, "true")},
 		{class: "limits", weak: true, expr: `max_batch_size \[(\d+)\] should be less than or equal to max_num_tokens \[(\d+)\]`,
-			advice: "an iteration of $2 tokens has no token for each of $1 requests: use max_num_batched_tokens of at least $1", set: take(MaxBatched, 1)},
+			advice: "an iteration of $2 tokens has no token for each of $1 requests: use max_num_batched_tokens of at least $1", set: take(engine.MaxBatched, 1)},
 	}, append(commonSignatures(), hostSignatures()...)...)
 }
 
@@ -161,7 +168,7 @@ func llamacppSignatures() []signature {
 		{class: "value", expr: `error while handling argument "([^"]+)": (.*)`, advice: "$1 does not take this value: $2"},
 		{class: "limits", expr: `quantized V cache requires flash_attn to be enabled`, advice: "use flash_attention on, or a KV cache of f16"},
 		{class: "limits", expr: `([KV]) cache type (\S+) with block size (\d+) does not divide`, keys: []string{"cache type "}, advice: "heads of this model are not whole blocks of $3: use another kv_cache_dtype"},
-		{class: "limits", expr: `n_seq_max must be <= (\d+)`, advice: "use max_num_seqs of at most $1", set: take(MaxNumSeqs, 1)},
+		{class: "limits", expr: `n_seq_max must be <= (\d+)`, advice: "use max_num_seqs of at most $1", set: take(engine.MaxNumSeqs, 1)},
 		{class: "speculative", expr: `requires a draft context`, advice: "name a draft model, or leave speculation off"},
 		{class: "value", expr: `llama-context\.cpp:\d+: GGML_ASSERT\(n_.*\) failed`, keys: []string{"GGML_ASSERT(n_"}, advice: "a size is outside what llama.cpp was written for: see the command"},
 		{class: "crash", expr: `GGML_ASSERT\(.*\) failed`, advice: "a value may be outside what llama.cpp was written for: see the command"},

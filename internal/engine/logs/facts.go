@@ -1,4 +1,4 @@
-package engine
+package logs
 
 import (
 	"strconv"
@@ -235,10 +235,10 @@ var compiledFacts = sync.OnceValue(func() map[string]*facts {
 	return all
 })
 
-// Facts reads what a log says, in one pass over it.
-func (e *Engine) Facts(log string) Facts {
+// Read finds in an engine's log what it says of itself, in one pass over it.
+func Read(engineName, log string) Facts {
 	f := Facts{Values: map[string]float64{}}
-	c := compiledFacts()[e.Name]
+	c := compiledFacts()[engineName]
 	if c == nil {
 		return f
 	}

@@ -1,7 +1,8 @@
-package engine
+package logs
 
 import (
 	"math"
+	"perflab/internal/engine"
 	"strconv"
 	"strings"
 )
@@ -44,7 +45,7 @@ func fittingLen(group int) func([]string) map[string]string {
 		if err != nil || n < 16 {
 			return nil
 		}
-		return map[string]string{MaxModelLen: strconv.Itoa(n / 16 * 16)}
+		return map[string]string{engine.MaxModelLen: strconv.Itoa(n / 16 * 16)}
 	}
 }
 
@@ -59,7 +60,7 @@ func dividingTP(groups []string) map[string]string {
 func smallerTP(tp int, fits func(int) bool) map[string]string {
 	for t := tp - 1; t > 0; t-- {
 		if fits(t) {
-			return map[string]string{TP: strconv.Itoa(t)}
+			return map[string]string{engine.TP: strconv.Itoa(t)}
 		}
 	}
 	return nil
@@ -75,14 +76,14 @@ func halved(name, value string) map[string]string {
 
 // wholeBlocks keeps experts whole by expert parallelism, or takes the largest tp with
 // whole FP8 blocks that divides the one there is, as the heads then divide too.
-func wholeBlocks(f *Failure, c Command) map[string]string {
+func wholeBlocks(f *Failure, c engine.Command) map[string]string {
 	routed := strings.Contains(f.groups[1], "gate's") || strings.Contains(f.groups[1], "down's")
-	if on := c.Params[ExpertParallel]; routed && (on == "" || on == "false" || on == "1") {
-		return map[string]string{ExpertParallel: "true"}
+	if on := c.Params[engine.ExpertParallel]; routed && (on == "" || on == "false" || on == "1") {
+		return map[string]string{engine.ExpertParallel: "true"}
 	}
 	part, _ := strconv.Atoi(f.groups[2])
 	block, _ := strconv.Atoi(f.groups[4])
-	tp := c.Count(TP)
+	tp := c.Count(engine.TP)
 	if block < 1 {
 		return nil
 	}
@@ -91,23 +92,23 @@ func wholeBlocks(f *Failure, c Command) map[string]string {
 }
 
 // halfTP halves tp where it is what something did not divide by.
-func halfTP(f *Failure, c Command) map[string]string {
-	if c.Params[TP] != f.groups[2] {
+func halfTP(f *Failure, c engine.Command) map[string]string {
+	if c.Params[engine.TP] != f.groups[2] {
 		return nil
 	}
-	return halved(TP, c.Params[TP])
+	return halved(engine.TP, c.Params[engine.TP])
 }
 
 // lessMemory takes a step less of the device.
-func lessMemory(f *Failure, c Command) map[string]string { return f.moveShare(c, -memoryStep) }
+func lessMemory(f *Failure, c engine.Command) map[string]string { return f.moveShare(c, -memoryStep) }
 
 // moreMemory takes a step more.
-func moreMemory(f *Failure, c Command) map[string]string { return f.moveShare(c, memoryStep) }
+func moreMemory(f *Failure, c engine.Command) map[string]string { return f.moveShare(c, memoryStep) }
 
 // moveShare moves the share from what the command says, else from what the log says
 // that it was, else from the engine's default.
-func (f *Failure) moveShare(c Command, step float64) map[string]string {
-	text := c.Params[MemoryShare]
+func (f *Failure) moveShare(c engine.Command, step float64) map[string]string {
+	text := c.Params[engine.MemoryShare]
 	if text == "" {
 		text = f.share
 	}
@@ -122,12 +123,12 @@ func (f *Failure) moveShare(c Command, step float64) map[string]string {
 	if want == have || want < leastShare {
 		return nil
 	}
-	return map[string]string{MemoryShare: strconv.FormatFloat(want, 'f', -1, 64)}
+	return map[string]string{engine.MemoryShare: strconv.FormatFloat(want, 'f', -1, 64)}
 }
 
 // defaultShare is the share of memory that an engine takes when it is not told;
 // SGLang derives its own from the device.
-func defaultShare(c Command) string {
+func defaultShare(c engine.Command) string {
 	switch c.Engine {
 	case "vllm":
 		if c.AtLeast("0.20") {
@@ -141,9 +142,9 @@ func defaultShare(c Command) string {
 }
 
 // lessContext halves the context of llama.cpp, or else its slots.
-func lessContext(_ *Failure, c Command) map[string]string {
-	if r := halved(MaxModelLen, c.Params[MaxModelLen]); r != nil {
+func lessContext(_ *Failure, c engine.Command) map[string]string {
+	if r := halved(engine.MaxModelLen, c.Params[engine.MaxModelLen]); r != nil {
 		return r
 	}
-	return halved(MaxNumSeqs, c.Params[MaxNumSeqs])
+	return halved(engine.MaxNumSeqs, c.Params[engine.MaxNumSeqs])
 }
