@@ -26,6 +26,7 @@ test:
 # Files generated from the code; a test compares them.
 docs:
 	$(GO) test ./internal/cli -run 'TestGenerated' -update
+	$(GO) test ./internal/result -run 'TestMetricsReference' -update
 
 # Accuracy of predictions against published blocks: some minutes.
 predict-accuracy:

@@ -20,7 +20,6 @@ import (
 	"perflab/internal/bench"
 	"perflab/internal/lab"
 	"perflab/internal/openai"
-	"perflab/internal/result"
 	"perflab/internal/token"
 )
 
@@ -35,7 +34,6 @@ func TestGenerated(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"findings.md":       findingsMarkdown(document.Checks()),
-		"metrics.md":        result.MetricsMarkdown(),
 		"study.schema.json": string(schema),
 	} {
 		path := filepath.Join("..", "..", "docs", name)

@@ -7,11 +7,8 @@ import (
 	"strings"
 )
 
-// Layouts of the block.
-const (
-	VLLM     = "vllm"
-	GPUStack = "gpustack"
-)
+// GPUStack names the layout of GPUStack's benchmark-runner; the other is VLLM.
+const GPUStack = "gpustack"
 
 // Style chooses the layout of a block and what it shows.
 type Style struct {
@@ -31,15 +28,6 @@ const title = " Serving Benchmark Result "
 
 // simulatedLine stands above the block of a simulated run.
 const simulatedLine = "SIMULATED: no hardware was measured"
-
-// BlockSections returns the names that Style.Sections may hold.
-func BlockSections() []string {
-	var names []string
-	for _, f := range families() {
-		names = append(names, f.name)
-	}
-	return names
-}
 
 // Validate reports what of the style cannot be printed.
 func (st Style) Validate() error {
@@ -73,15 +61,6 @@ func (st Style) WithDefaults() Style {
 		st.Percentiles = p
 	}
 	return st
-}
-
-func familyOf(name string) (family, bool) {
-	for _, f := range families() {
-		if f.name == name {
-			return f, true
-		}
-	}
-	return family{}, false
 }
 
 // Block returns the printed block of a summary: head 50 wide, labels 40 wide,
@@ -174,4 +153,28 @@ func writeLine(b *strings.Builder, width int, label string, v float64, decimals 
 func center(s string, fill byte) string {
 	pad := max(0, blockWidth-len(s))
 	return strings.Repeat(string(fill), pad/2) + s + strings.Repeat(string(fill), pad-pad/2)
+}
+
+// compatLine stands under a block whose figures are vLLM's.
+const compatLine = "figures by vllm bench serve's definitions (--compat vllm)"
+
+// shown returns the statistics that a section shows.
+func (st Style) shown() []string {
+	names := []string{"mean", "median"}
+	for _, p := range st.Percentiles {
+		names = append(names, PercentileName(p))
+	}
+	return names
+}
+
+// sectionTitle is the title of a family's section in the block, of another
+// client's figures where ours would be untrue.
+func (f family) sectionTitle(d Definition) string {
+	switch {
+	case d == E2EPerToken || d == E2EPerTokenWeighted:
+		return "Latency per Output Token (incl. 1st token)"
+	case f.name == familyITL && (d == DecodePerToken || d == DecodePerTokenWeighted):
+		return "Mean Inter-token Latency of a Request"
+	}
+	return f.section
 }

@@ -280,3 +280,20 @@ func (c *Call) Lag(limit int) time.Duration {
 	}
 	return c.Sent - from - c.Dial
 }
+
+// weight is how many output tokens one counted token of the call stands for,
+// so that a call's chunks sum to n. Without a counted token it is 0.
+func (c *Call) weight() float64 {
+	n, from := c.Output()
+	if from == FromChunks {
+		return 1
+	}
+	counted := c.Counted()
+	if counted == 0 {
+		return 0
+	}
+	return float64(n) / float64(counted)
+}
+
+// ms is a duration in milliseconds.
+func ms(d time.Duration) float64 { return float64(d) / 1e6 }

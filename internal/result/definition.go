@@ -1,10 +1,6 @@
 package result
 
-import (
-	"maps"
-	"math"
-	"slices"
-)
+import "slices"
 
 // Definition names how a figure was made, where clients differ. The empty one is
 // ours, as docs/metrics.md has it. Figures of different definitions are never
@@ -63,103 +59,57 @@ func DefinitionsOf(compat string) map[string]Definition {
 	}
 }
 
-// Definition returns the definition of a figure.
-func (s Summary) Definition(name string) Definition {
-	if d, ok := s.Definitions[name]; ok {
-		return d
+// Definitions explains every definition that is not ours.
+func Definitions() []DefinitionDoc {
+	return []DefinitionDoc{
+		{Tag: FirstMessage, Of: "ttft", Formula: "t(first message with choices) - start, connecting included; a role message without a token counts", Clients: "vllm bench serve"},
+		{Tag: FirstText, Of: "ttft", Formula: "t(first non-empty text, answer or reasoning) - start, connecting included", Clients: "sglang.bench_serving, AIPerf, genai-bench, llmperf"},
+		{Tag: FirstIteration, Of: "ttft", Formula: "t(first message that the handler counts) - start; of some handlers an empty role message", Clients: "guidellm before 0.7, benchmark-runner (GPUStack)"},
+		{Tag: FirstChunk, Of: "ttft", Formula: "t(first chunk in which the client's tokenizer finds a token) - start", Clients: "inference-perf"},
+
+		{Tag: DecodePerToken, Of: "tpot, itl", Formula: "(t_last - t_first) / (n - 1), one sample a request",
+			Clients: "vllm bench serve, sglang.bench_serving, inference-perf and genai-bench as TPOT; AIPerf as ITL"},
+		{Tag: DecodePerTokenWeighted, Of: "itl, tpot", Formula: "(t_last - t_first) / (n - 1), each request weighted by its tokens",
+			Clients: "guidellm and benchmark-runner (GPUStack) as ITL"},
+		{Tag: E2EPerToken, Of: "tpot, itl", Formula: "(t_last - start) / n, one sample a request: the TTFT is in it",
+			Clients: "llmperf as ITL, inference-perf as normalized TPOT"},
+		{Tag: E2EPerTokenWeighted, Of: "tpot", Formula: "(t_last - start) / n, each request weighted by its tokens: the TTFT is in it",
+			Clients: "guidellm and benchmark-runner (GPUStack)"},
+
+		{Tag: MessageGap, Of: familyITL, Formula: "t_i - t_(i-1) of messages with choices, pooled; zeros and the finishing message included", Clients: "vllm bench serve"},
+		{Tag: ChunkGap, Of: familyITL, Formula: "t_i - t_(i-1) of chunks with text, pooled, whatever their tokens", Clients: "sglang.bench_serving, AIPerf as inter-chunk latency"},
+		{Tag: TokenGapMean, Of: familyITL, Formula: "(t_i - t_(i-1)) / tokens of chunk i, each token one sample", Clients: "sglang.bench_serving on its native API and with an accept length"},
+		{Tag: TokenGapZeros, Of: familyITL, Formula: "gap between tokens as the client's tokenizer counts them: k tokens of one chunk are k - 1 zeros", Clients: "inference-perf"},
+
+		{Tag: LastMessage, Of: "e2el", Formula: "t(last message with choices, the finishing one included) - start", Clients: "vllm bench serve, AIPerf"},
+		{Tag: StreamEnd, Of: "e2el", Formula: "end of the stream - start, usage and [DONE] included", Clients: "sglang.bench_serving, guidellm, inference-perf, genai-bench, llmperf"},
+
+		{Tag: MessageBuckets, Of: "max_output_tokens_per_s", Formula: "most messages in a whole second since the start, one token each", Clients: "vllm bench serve, sglang.bench_serving"},
+		{Tag: InverseGapPeak, Of: "max_output_tokens_per_s", Formula: "largest tokens / gap between neighbouring events of all requests: no throughput of any second", Clients: "guidellm, benchmark-runner (GPUStack)"},
+		{Tag: RateWeighted, Of: "output_throughput, total_token_throughput, request_throughput", Formula: "mean of local rates over the client's own window, not tokens / duration", Clients: "guidellm, benchmark-runner (GPUStack)"},
+
+		{Tag: MeasuredMaximum, Of: "max_concurrency", Formula: "most requests that were seen in flight, not the limit that was set", Clients: "benchmark-runner (GPUStack)"},
+		{Tag: SecondBuckets, Of: "max_concurrent_requests", Formula: "most requests that touch one whole second, those included that do not overlap", Clients: "vllm bench serve before its sweep line and in Rust, sglang.bench_serving"},
+		{Tag: MeanInFlight, Of: "max_concurrent_requests", Formula: "sum of E2E / duration", Clients: "sglang.bench_serving as Concurrency"},
 	}
-	if m, err := Lookup(name); err == nil && m.Family != "" {
-		return s.Definitions[m.Family]
-	}
-	return Ours
 }
 
-// Complete adds the figures of own that s lacks, which were computed from the
-// calls that came with s. One row must not hold two meanings, so left out are
-// families and scalars that s has by a definition which calls do not give,
-// families of which s and own have a figure in common and not its value, and
-// those that lacks names, of which the calls tell too little. An interval comes
-// along where the figure is the same.
-func (s *Summary) Complete(own Summary, lacks ...string) {
-	figures, intervals, samples := maps.Clone(s.Figures), map[string][2]float64{}, map[string]int{}
-	if figures == nil {
-		figures = map[string]float64{}
-	}
-	unlike := s.unlike(own)
-	for name, v := range own.Figures {
-		m, err := Lookup(name)
-		if err != nil || slices.Contains(lacks, m.Name) || slices.Contains(lacks, m.Family) || unlike[m.Family] {
-			continue
-		}
-		if given, has := s.Figures[name]; !has && s.Definition(name).ofEvents() {
-			figures[name] = v
-		} else if !has || !same(v, given) {
-			continue
-		}
-		if i, ok := own.Intervals[name]; ok {
-			intervals[name] = i
-		}
-		if n, ok := own.Samples[m.Family]; ok {
-			samples[m.Family] = n
+// Doc explains a definition; of ours, and of one that is unknown here, there
+// is nothing to explain.
+func (d Definition) Doc() (DefinitionDoc, bool) {
+	for _, doc := range Definitions() {
+		if doc.Tag == d && d != Ours {
+			return doc, true
 		}
 	}
-	maps.Copy(intervals, s.Intervals)
-	maps.Copy(samples, s.Samples)
-	s.Figures, s.Intervals, s.Samples = figures, intervals, samples
-	if s.Failures == nil {
-		s.Failures = own.Failures
-	}
-	s.Simulated = s.Simulated || own.Simulated
+	return DefinitionDoc{}, false
 }
 
-// unlike are the families of which s and own have a figure in common, and not
-// the same one.
-func (s *Summary) unlike(own Summary) map[string]bool {
-	out := map[string]bool{}
-	for name, given := range s.Figures {
-		m, err := Lookup(name)
-		if v, ok := own.Figures[name]; ok && err == nil && m.Family != "" && !same(v, given) {
-			out[m.Family] = true
-		}
-	}
-	return out
-}
-
-// same reports whether a figure computed from a file's calls is the one that
-// the file gives: clients write times with three to nine digits.
-func same(computed, given float64) bool {
-	return math.Abs(computed-given) <= 0.01+1e-3*math.Abs(given)
-}
+// VLLM names the definitions, and the block's layout, of vllm bench serve.
+const VLLM = "vllm"
 
 // ofEvents reports whether our formula gives the figure when it is applied to
 // the events as the client saw them: it differs in what counts as an event.
 func (d Definition) ofEvents() bool {
 	return slices.Contains([]Definition{Ours, FirstMessage, FirstText, FirstIteration, FirstChunk, DecodePerToken, MessageGap, ChunkGap, LastMessage}, d)
-}
-
-// Percentiles returns the percentiles that the sections of a block have
-// figures for, in percent, the median aside.
-func (s Summary) Percentiles() []float64 {
-	out := []float64{}
-	for name := range s.Figures {
-		m, err := Lookup(name)
-		if p, ok := percentile(m.Stat); err == nil && ok && p != 50 && slices.Contains(BlockSections(), m.Family) {
-			out = append(out, p)
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// Sections returns the sections of a block that the summary has figures for.
-func (s Summary) Sections() []string {
-	out := []string{}
-	for _, f := range families() {
-		if _, ok := s.Figures["mean_"+f.name+"_ms"]; ok {
-			out = append(out, f.name)
-		} else if _, ok := s.Figures["median_"+f.name+"_ms"]; ok {
-			out = append(out, f.name)
-		}
-	}
-	return out
 }

@@ -121,9 +121,6 @@ func tpotMS(c *Call, _ int) (float64, bool) {
 
 func connectMS(c *Call, _ int) (float64, bool) { return ms(c.Dial), c.New }
 
-// ms is a duration in milliseconds.
-func ms(d time.Duration) float64 { return float64(d) / 1e6 }
-
 // stats of a family that are not percentiles.
 var stats = []struct{ name, label, doc string }{
 	{"mean", "Mean", "Mean"},
@@ -153,4 +150,56 @@ func (f family) metric(stat string) Metric {
 		Section: f.section, Family: f.name, Stat: stat, Better: Lower, Decimals: 2,
 		Doc: what + " of: " + f.doc, Formula: f.formula,
 	}
+}
+
+func familyOf(name string) (family, bool) {
+	for _, f := range families() {
+		if f.name == name {
+			return f, true
+		}
+	}
+	return family{}, false
+}
+
+// appendGaps appends the gaps between reads that carried tokens. A chunk that
+// came with the one before it has no gap.
+func (c *Call) appendGaps(x []float64) []float64 {
+	for i := 1; i < len(c.Chunks); i++ {
+		if !c.joined(i) {
+			x = append(x, ms(c.Chunks[i].At-c.Chunks[i-1].At))
+		}
+	}
+	return x
+}
+
+// appendPerToken appends, for every read after the first, its gap divided by
+// its tokens, once a counted token.
+func (c *Call) appendPerToken(x []float64) []float64 {
+	w := c.weight()
+	if w == 0 {
+		return x // nothing counted
+	}
+	for i := 1; i < len(c.Chunks); i++ {
+		if c.joined(i) {
+			continue // of the read before, which has taken it in
+		}
+		tokens := int(c.Chunks[i].Tokens)
+		for j := i + 1; j < len(c.Chunks) && c.joined(j); j++ {
+			tokens += int(c.Chunks[j].Tokens)
+		}
+		v := ms(c.Chunks[i].At-c.Chunks[i-1].At) / (float64(tokens) * w)
+		for range tokens {
+			x = append(x, v)
+		}
+	}
+	return x
+}
+
+// BlockSections returns the names that Style.Sections may hold.
+func BlockSections() []string {
+	var names []string
+	for _, f := range families() {
+		names = append(names, f.name)
+	}
+	return names
 }

@@ -48,11 +48,3 @@ const (
 	LabelLimit         = "max_concurrency"   // "none" where the file or its command tells that there was none
 	LabelFailed        = "failed"            // what the file says of failures, when it is no count
 )
-
-// Label returns a label of an imported run, "" for none.
-func (h Header) Label(key string) string {
-	if h.Imported == nil {
-		return ""
-	}
-	return h.Imported.Labels[key]
-}

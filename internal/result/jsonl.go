@@ -249,24 +249,29 @@ func (c *Call) UnmarshalJSON(data []byte) error {
 // the line and end the sequence. A last line that has no newline
 // and does not parse is what a killed run leaves behind: it is dropped, and
 // the run shows as partial because calls are missing.
-func ReadCalls(r io.Reader) iter.Seq2[Call, error] {
-	return func(yield func(Call, error) bool) {
+func ReadCalls(r io.Reader) iter.Seq2[Call, error] { return readLines[Call](r, "a call") }
+
+// readLines yields the values of a JSONL stream; what says in errors what a line
+// should be.
+func readLines[T any](r io.Reader, what string) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
 		br := bufio.NewReaderSize(r, 1<<16)
 		for n := 1; ; n++ {
 			line, err := br.ReadBytes('\n')
 			if err != nil && !errors.Is(err, io.EOF) {
-				yield(Call{}, fmt.Errorf("line %d: %w", n, err))
+				yield(none, fmt.Errorf("line %d: %w", n, err))
 				return
 			}
 			whole := err == nil
 			if len(bytes.TrimSpace(line)) > 0 {
-				var c Call
-				if jerr := json.Unmarshal(line, &c); jerr == nil {
-					if !yield(c, nil) {
+				var v T
+				if err := json.Unmarshal(line, &v); err == nil {
+					if !yield(v, nil) {
 						return
 					}
 				} else if whole {
-					yield(Call{}, fmt.Errorf("line %d is not a call: %w", n, jerr))
+					yield(none, fmt.Errorf("line %d is not %s: %w", n, what, err))
 					return
 				}
 			}

@@ -1,11 +1,8 @@
 package result
 
 import (
-	"os"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestLookup(t *testing.T) {
@@ -83,46 +80,6 @@ func TestMetricTable(t *testing.T) {
 		}
 		if got, err := Lookup(m.Name); err != nil || got != m {
 			t.Errorf("Lookup(%s) = %+v, %v", m.Name, got, err)
-		}
-	}
-}
-
-// The reference in docs is the table's own text.
-func TestMetricsReference(t *testing.T) {
-	const path = "../../docs/metrics.md"
-	if *update {
-		if err := os.WriteFile(path, []byte(MetricsMarkdown()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), MetricsMarkdown()); diff != "" {
-		t.Errorf("%s is not what the table says: -file +table (run with -update)\n%s", path, diff)
-	}
-}
-
-func TestMetricsMarkdown(t *testing.T) {
-	doc := MetricsMarkdown()
-	for _, m := range scalars() {
-		if !strings.Contains(doc, "| `"+m.Name+"` | "+m.Label) {
-			t.Errorf("%s is not in the document", m.Name)
-		}
-	}
-	for _, f := range families() {
-		if !strings.Contains(doc, "| `"+f.name+"` | "+f.label) {
-			t.Errorf("%s is not in the document", f.name)
-		}
-	}
-	for to, from := range aliases {
-		if name := strings.TrimPrefix(to, "*"); len(name) < len(to) {
-			to = "mean_" + name
-			from = "mean_" + from
-		}
-		if m, err := Lookup(to); err != nil || m.Name != from {
-			t.Errorf("alias %s leads to %q, %v; want %s", to, m.Name, err, from)
 		}
 	}
 }

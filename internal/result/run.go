@@ -147,3 +147,11 @@ func (h Header) LimitText() string {
 	}
 	return "" // a file without it may have had one
 }
+
+// Label returns a label of an imported run, "" for none.
+func (h Header) Label(key string) string {
+	if h.Imported == nil {
+		return ""
+	}
+	return h.Imported.Labels[key]
+}

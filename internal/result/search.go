@@ -3,7 +3,6 @@ package result
 import (
 	"fmt"
 	"strconv"
-	"strings"
 )
 
 // Search is how the load of a run was found: its trial made several runs of one
@@ -75,79 +74,15 @@ func (s Search) Note(workload string) string {
 	return ""
 }
 
-// LoadSeconds is how long the run, or the search that it is the edge of, was under load.
-func (r Run) LoadSeconds() float64 {
-	if r.Search != nil {
-		return r.Search.LoadS
-	}
-	return r.Summary.Figures["duration"]
-}
-
-// searchScalars are the rows of the metric table that a search gives.
-func searchScalars() []Metric {
-	return []Metric{
-		{Name: goodputRate, Label: "Goodput rate within the SLOs (req/s)", Unit: "req/s", Section: sectionSearch, Better: Higher, Decimals: 2,
-			Doc:     "The highest request rate that met every SLO, by a search over runs of one launch that ended with the edge tested again; the other figures beside it are those of the edge's run. A figure of a study's workload with find_max; absent where the lowest rate misses.",
-			Formula: "max offered rate with every SLO met and no lower rate missed"},
-		{Name: goodputConcurrency, Label: "Goodput concurrency within the SLOs", Unit: "requests", Section: sectionSearch, Better: Higher,
-			Doc:     "As goodput_rate, of the number of requests in flight in a closed loop.",
-			Formula: "max concurrency limit with every SLO met and no lower one missed"},
-	}
-}
-
-// gpuScalars are the rows that are another figure by the number of GPUs.
-func gpuScalars() []Metric {
-	row := func(of, label, unit, what string) Metric {
-		return Metric{Name: of + perGPU, Label: label, Unit: unit, Section: sectionGPU, Better: Higher, Decimals: 2,
-			Doc:     what + ", for each GPU that is allocated, idle ones among them; absent on a CPU, and where their number is not known.",
-			Formula: of + " / GPUs allocated"}
-	}
-	return []Metric{
-		row("request_throughput", "Request throughput per GPU (req/s)", "req/s", "Successful calls per second"),
-		row("output_throughput", "Output token throughput per GPU (tok/s)", "tok/s", "Output tokens per second"),
-		row("total_token_throughput", "Total token throughput per GPU (tok/s)", "tok/s", "Input and output tokens per second"),
-		row(goodputRate, "Goodput rate per GPU within the SLOs (req/s)", "req/s", "The highest request rate that met every SLO, by a search as of goodput_rate"),
-	}
-}
-
-// perGPU sets the figures per GPU, where their number is known.
-func (a *Analysis) perGPU() {
-	if a.Options.GPUs <= 0 {
-		return
-	}
-	for _, m := range gpuScalars() {
-		if v, ok := a.Figures[strings.TrimSuffix(m.Name, perGPU)]; ok {
-			a.Figures[m.Name] = v / float64(a.Options.GPUs)
-		}
-	}
-}
-
-// What a figure may need beyond the calls of a run, besides SourceEngine, SourceGPU
-// and SourceHost, readings of which it is made.
-const (
-	NeedPrice  = "price"  // of the deployment
-	NeedGPUs   = "gpus"   // their number
-	NeedSearch = "search" // for the load
-)
-
-// Needs are what the figure needs beyond the calls of a run.
-func (m Metric) Needs() []string {
-	var needs []string
-	if strings.HasSuffix(m.Name, perGPU) {
-		needs = append(needs, NeedGPUs)
-	}
-	switch {
-	case strings.HasPrefix(m.Name, goodputRate), m.Name == goodputConcurrency:
-		needs = append(needs, NeedSearch)
-	case m.Unit == "price":
-		needs = append(needs, NeedPrice)
-	case m.Section != sectionTelemetry:
-	case strings.Contains(m.Name, "host"):
-		needs = append(needs, SourceHost)
-	case strings.Contains(m.Name, "gpu"), m.Name == "throttled_ratio", m.Unit == "J", m.Unit == "tok/s/W":
-		needs = append(needs, SourceGPU)
-	default:
-		needs = append(needs, SourceEngine)
-	}
-	return needs
+// Spread is how one figure varies between runs of the same spec.
+type Spread struct {
+	Metric string   `json:"metric"`
+	Label  string   `json:"label"` // says of a percentile that it is the mean of the runs' percentiles
+	Runs   int      `json:"runs"`
+	Mean   float64  `json:"mean"`
+	Low    *float64 `json:"low,omitempty"` // 95 % t-interval of the mean over runs; absent for fewer than two
+	High   *float64 `json:"high,omitempty"`
+	CV     *float64 `json:"cv,omitempty"` // standard deviation (divisor n-1) over mean
+	Min    float64  `json:"min"`
+	Max    float64  `json:"max"`
 }

@@ -115,24 +115,6 @@ func ParseGoodput(s string) ([]SLO, error) {
 	return slos, nil
 }
 
-// GoodputTest returns the test of one call by the goodput bounds, of a run with
-// this concurrency limit; nil where there are none.
-func (o Options) GoodputTest(limit int) (func(*Call) bool, error) {
-	bounds := make([]func(*Call) bool, len(o.Goodput))
-	for i, slo := range o.Goodput {
-		var err error
-		if bounds[i], err = slo.perCall(limit); err != nil {
-			return nil, err
-		}
-	}
-	if len(bounds) == 0 {
-		return nil, nil
-	}
-	return func(c *Call) bool {
-		return !slices.ContainsFunc(bounds, func(met func(*Call) bool) bool { return !met(c) })
-	}, nil
-}
-
 // perCall returns the test of one call by a goodput bound. A call of one token
 // meets any bound on TPOT, as in vLLM: nothing came after the first token that
 // could be late. Otherwise a call without the figure does not meet it.
@@ -195,4 +177,47 @@ func (o SLO) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 func (o *SLO) UnmarshalText(text []byte) (err error) {
 	*o, err = ParseSLO(string(text))
 	return err
+}
+
+// bounds returns the preset's bounds on a statistic ("p99_"), or on each call
+// ("").
+func (p preset) bounds(stat string) []SLO {
+	var slos []SLO
+	for _, b := range []struct {
+		family string
+		limit  float64
+	}{{"ttft", p.ttft}, {"tpot", p.tpot}, {"e2el", p.e2el}} {
+		if b.limit > 0 {
+			slos = append(slos, SLO{Metric: stat + b.family + "_ms", Op: "<=", Limit: b.limit})
+		}
+	}
+	return slos
+}
+
+// list writes bounds as one reads them out.
+func list(slos []SLO) string {
+	var texts []string
+	for _, o := range slos {
+		texts = append(texts, o.String())
+	}
+	return strings.Join(texts, " and ")
+}
+
+// ParseSLOs parses one bound as ParseSLO does, or a preset, which stands for
+// its bounds at the 99th percentile: mlperf:llama2-70b-interactive is
+// p99_ttft_ms <= 450 and p99_tpot_ms <= 40.
+func ParseSLOs(s string) ([]SLO, error) {
+	name, ok := strings.CutPrefix(strings.TrimSpace(s), presetPrefix+":")
+	if !ok {
+		slo, err := ParseSLO(s)
+		if err != nil {
+			return nil, err
+		}
+		return []SLO{slo}, nil
+	}
+	p, err := presetOf(name)
+	if err != nil {
+		return nil, fmt.Errorf("SLO %q: %w", s, err)
+	}
+	return p.bounds("p99_"), nil
 }

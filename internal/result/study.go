@@ -149,3 +149,11 @@ type Ledger struct {
 	LoadS    float64 `json:"load_s"` // seconds under load
 	GPUS     float64 `json:"gpu_s"`  // allocated GPU seconds, from launch to stop
 }
+
+// LoadSeconds is how long the run, or the search that it is the edge of, was under load.
+func (r Run) LoadSeconds() float64 {
+	if r.Search != nil {
+		return r.Search.LoadS
+	}
+	return r.Summary.Figures["duration"]
+}

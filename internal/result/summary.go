@@ -1,41 +1,13 @@
 package result
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
-	"iter"
+	"maps"
+	"slices"
 )
-
-// Options choose what Summarize computes beyond the fixed figures.
-type Options struct {
-	Percentiles []float64 // in percent, "99.9" style names; nil: 50 90 95 99
-	Goodput     []SLO     // all must hold for a request to count; see ParseGoodput
-	Compat      string    // VLLM: figures that vllm bench serve has by its definitions; "": ours
-
-	Readings []Reading // sampled beside the calls; nil: none were
-	Price    Price     // of the deployment, where known
-	GPUs     int       // allocated to it; 0: none, or not known
-}
-
-// Validate reports what Summarize would refuse.
-func (o Options) Validate() error {
-	for _, p := range o.Percentiles {
-		if !(p >= 0 && p <= 100) {
-			return fmt.Errorf("percentile %v is not between 0 and 100", p)
-		}
-	}
-	if o.Compat != "" && o.Compat != VLLM {
-		return fmt.Errorf("definitions of %q are unknown: use %s, or none for our own", o.Compat, VLLM)
-	}
-	return nil
-}
-
-// AskedPercentiles are those asked for, else those that every summary has.
-func (o Options) AskedPercentiles() []float64 {
-	if len(o.Percentiles) == 0 {
-		return percentiles
-	}
-	return o.Percentiles
-}
 
 // Summary is the figures computed from a run, by metric name. A figure that
 // the data does not support is absent, never zero.
@@ -67,160 +39,125 @@ func (s Summary) Get(name string) (v float64, ok bool) {
 	return v, ok
 }
 
-// Summarize computes every figure of a run. It is pure and exact, and the
-// order of the calls does not matter. The summary has no verdict: a caller who
-// wants one calls verdict.Summarize.
-func Summarize(h Header, c *Client, o Options, calls iter.Seq[Call]) (Summary, error) {
-	a, err := Analyze(h, c, o, calls)
-	if err != nil {
-		return Summary{}, err
+// Definition returns the definition of a figure.
+func (s Summary) Definition(name string) Definition {
+	if d, ok := s.Definitions[name]; ok {
+		return d
 	}
-	return a.Summary(), nil
+	if m, err := Lookup(name); err == nil && m.Family != "" {
+		return s.Definitions[m.Family]
+	}
+	return Ours
 }
 
-// Analysis is a run with its figures and with what they were computed from, for
-// a judge of them. The figures are by our own definitions.
-type Analysis struct {
-	CallSet
-	statistics
-	Header  Header
-	Client  *Client // nil: the run left no record of it
-	Options Options
+// Names of a summary's JSON that are not figures.
+const (
+	keySimulated = "simulated"
+	keyPredicted = "predicted"
+	keyPartial   = "partial"
+	keyCompat    = "compat"
+	keyCurrency  = "currency"
+	keyFailures  = "failures_by_class"
+	keyVerdict   = "verdict"
+	keySamples   = "samples"
+	keyIntervals = "intervals"
 
-	Simulated bool
-	Partial   bool // calls are missing
+	keyDefinitions = "definitions"
+)
 
-	OutputTokens, InputTokens int // over the successful calls
-	CachedTokens              int // of the input, by usage
-	Chunks, Merged            int // over the successful calls
-
-	Peak      float64 // tokens in the busiest 1 s window
-	Steady    Window
-	Telemetry Telemetry // of a run with readings
-}
-
-// Analyze computes every figure of a run, as Summarize does.
-func Analyze(h Header, c *Client, o Options, calls iter.Seq[Call]) (*Analysis, error) {
-	if err := o.Validate(); err != nil {
+// MarshalJSON writes one flat object: the figures under their names in the
+// order of the metric table, then simulated, predicted, partial, compat where
+// the figures are by other definitions than ours, currency of a cost, failures_by_class, verdict,
+// samples, intervals and the definitions that are not ours.
+func (s Summary) MarshalJSON() ([]byte, error) {
+	b := []byte{'{'}
+	for _, name := range s.names() {
+		v := s.Figures[name]
+		figure, err := json.Marshal(v)
+		if err != nil {
+			return nil, fmt.Errorf("encode summary: figure %s: %w", name, err)
+		}
+		b = append(appendString(b, name), ':')
+		b = append(append(b, figure...), ',')
+	}
+	failures := s.Failures
+	if failures == nil {
+		failures = map[Class]int{}
+	}
+	tail, err := json.Marshal(struct {
+		Simulated   bool                  `json:"simulated"`
+		Predicted   bool                  `json:"predicted"`
+		Partial     bool                  `json:"partial"`
+		Compat      string                `json:"compat,omitempty"`
+		Currency    string                `json:"currency,omitempty"`
+		Failures    map[Class]int         `json:"failures_by_class"`
+		Verdict     Verdict               `json:"verdict"`
+		Samples     map[string]int        `json:"samples,omitempty"`
+		Intervals   map[string][2]float64 `json:"intervals,omitempty"`
+		Definitions map[string]Definition `json:"definitions,omitempty"`
+	}{s.Simulated, s.Predicted, s.Partial, s.Compat, s.Currency, failures, s.Verdict, s.Samples, s.Intervals, s.Definitions})
+	if err != nil {
 		return nil, err
 	}
-	met, err := o.GoodputTest(h.Limit)
-	if err != nil {
-		return nil, err
-	}
-	a := &Analysis{Header: h, Client: c, Options: o, statistics: newStatistics(o.Percentiles)}
-	for call := range calls {
-		a.Add(&call)
-	}
-	a.Sort()
-	a.Simulated = h.Simulated || h.Predicted || a.simulated
-	a.Partial = a.partial()
-	a.counts()
-	a.rates(met)
-	a.flow()
-	a.latencies()
-	a.measured()
-	return a, nil
+	return append(b, tail[1:]...), nil
 }
 
-// Summary returns the figures, by the definitions that were asked for and
-// without a verdict.
-func (a *Analysis) Summary() Summary {
-	s := Summary{
-		Simulated: a.Simulated,
-		Predicted: a.Header.Predicted,
-		Partial:   a.Partial,
-		Compat:    a.Options.Compat,
-		Currency:  a.Options.Price.Currency,
-		Failures:  a.Failures,
+// names returns the figures' names in the order of the metric table, unknown
+// percentiles beside their family and the rest at the end.
+func (s Summary) names() []string {
+	rank := map[string]int{}
+	for i, m := range Metrics() {
+		rank[m.Name] = i
 	}
-	x := a.statistics
-	if a.Options.Compat == VLLM {
-		x = a.asVLLM()
-		s.Definitions = DefinitionsOf(VLLM)
-	}
-	s.Figures, s.Samples, s.Intervals = x.Figures, x.Samples, x.Intervals
-	return s
-}
-
-// partial reports whether calls are missing: the client says that it stopped,
-// or left no record, or fewer calls came than were planned. The later turns of
-// a conversation that failed are accounted for and not missing.
-func (a *Analysis) partial() bool {
-	if a.Client == nil {
-		return !a.Header.Predicted || a.Total < a.Header.Requests
-	}
-	return a.Client.Partial || a.Total+a.Client.Unsent < a.Header.Requests
-}
-
-// counts sets totals, ratios of counts and what follows from the first and the
-// last call.
-func (a *Analysis) counts() {
-	f := a.Figures
-	if a.Header.Limit > 0 {
-		f["max_concurrency"] = float64(a.Header.Limit)
-	}
-	if a.Header.HasRate() {
-		f["request_rate"] = a.Header.Rate
-	}
-	f["completed"] = float64(len(a.Succeeded))
-	f["failed"] = float64(a.Total - len(a.Succeeded))
-	if a.Total == 0 {
-		return
-	}
-	f["duration"] = (a.End - a.Start).Seconds()
-	f["drain_s"] = max(0, (a.End - a.lastSent).Seconds())
-	f["success_rate"] = float64(len(a.Succeeded)) / float64(a.Total)
-	if len(a.Succeeded) == 0 {
-		return
-	}
-	opened, connections := 0, false
-	for _, c := range a.Succeeded {
-		n, _ := c.Output()
-		p, _ := c.Input()
-		a.OutputTokens, a.InputTokens = a.OutputTokens+n, a.InputTokens+p
-		if c.Usage != nil {
-			a.CachedTokens += c.Usage.Cached
+	place := func(name string) int {
+		if i, ok := rank[name]; ok {
+			return i
 		}
-		connections = connections || c.connected()
-		if c.New {
-			opened++
+		if m, err := Lookup(name); err == nil && m.Family != "" {
+			return rank[PercentileName(99)+"_"+m.Family+"_ms"]
 		}
+		return len(rank)
 	}
-	if a.CachedTokens > 0 {
-		f["total_cached_tokens"] = float64(a.CachedTokens)
+	places := make(map[string]int, len(s.Figures))
+	for name := range s.Figures {
+		places[name] = place(name)
 	}
-	if connections {
-		f["new_connections"] = float64(opened)
-	}
-	f["total_input_tokens"] = float64(a.InputTokens)
-	if !a.Pooling() {
-		f["total_output_tokens"] = float64(a.OutputTokens)
-	}
+	return slices.SortedFunc(maps.Keys(places), func(a, b string) int {
+		return cmp.Or(cmp.Compare(places[a], places[b]), cmp.Compare(a, b))
+	})
 }
 
-// rates sets what is divided by the duration, and the goodput, which counts the
-// calls that met says; nil says that nothing was asked.
-func (a *Analysis) rates(met func(*Call) bool) {
-	f, good := a.Figures, 0
-	if met != nil && a.Total > 0 {
-		for _, c := range a.Succeeded {
-			if met(c) {
-				good++
+// UnmarshalJSON reads what MarshalJSON writes. A null is an absent figure.
+func (s *Summary) UnmarshalJSON(data []byte) error {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return err
+	}
+	*s = Summary{Figures: map[string]float64{}}
+	targets := map[string]any{
+		keySimulated: &s.Simulated, keyPredicted: &s.Predicted, keyPartial: &s.Partial,
+		keyCompat: &s.Compat, keyCurrency: &s.Currency, keyFailures: &s.Failures, keyVerdict: &s.Verdict,
+		keySamples: &s.Samples, keyIntervals: &s.Intervals,
+		keyDefinitions: &s.Definitions,
+	}
+	for name, raw := range fields {
+		if bytes.Equal(raw, []byte("null")) {
+			continue
+		}
+		if target, ok := targets[name]; ok {
+			if err := json.Unmarshal(raw, target); err != nil {
+				return fmt.Errorf("decode summary: %s: %w", name, err)
 			}
+			continue
 		}
-		f["goodput_ratio"] = float64(good) / float64(a.Total)
+		var v float64
+		if err := json.Unmarshal(raw, &v); err != nil {
+			return fmt.Errorf("decode summary: figure %s: %w", name, err)
+		}
+		s.Figures[name] = v
 	}
-	d := f["duration"]
-	if len(a.Succeeded) == 0 || d <= 0 {
-		return
+	if len(s.Failures) == 0 {
+		s.Failures = nil
 	}
-	f["request_throughput"] = float64(len(a.Succeeded)) / d
-	if !a.Pooling() {
-		f["output_throughput"] = float64(a.OutputTokens) / d
-	}
-	f["total_token_throughput"] = float64(a.OutputTokens+a.InputTokens) / d
-	if met != nil {
-		f["request_goodput"] = float64(good) / d
-	}
+	return nil
 }

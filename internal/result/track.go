@@ -34,18 +34,6 @@ type Telemetry struct {
 	Steady   bool
 }
 
-func (a *Analysis) telemetry() Telemetry {
-	t := Telemetry{Readings: slices.Clone(a.Options.Readings)}
-	slices.SortStableFunc(t.Readings, func(a, b Reading) int { return cmp.Compare(a.At, b.At) })
-	switch {
-	case a.Steady.OK:
-		t.Window, t.Steady = a.Steady, true
-	case len(a.Succeeded) > 0:
-		t.Window = Window{From: a.firstSent(), To: a.End, OK: true}
-	}
-	return t
-}
-
 // Tracks returns a gauge of a source, one track for each device, replica or machine
 // that tells it, in their order.
 func (t Telemetry) Tracks(source, gauge string) []Track {

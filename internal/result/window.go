@@ -3,8 +3,6 @@ package result
 import (
 	"slices"
 	"time"
-
-	"perflab/internal/stat"
 )
 
 // Event is something counted that came at one instant, as output tokens.
@@ -34,55 +32,6 @@ func (w Window) Contains(at time.Duration) bool { return w.From < at && at <= w.
 
 // Seconds is the window's length.
 func (w Window) Seconds() float64 { return (w.To - w.From).Seconds() }
-
-// flow sets the figures that depend on when tokens came and calls overlapped.
-func (a *Analysis) flow() {
-	if len(a.Succeeded) == 0 {
-		return
-	}
-	a.Figures["max_concurrent_requests"] = float64(maxInFlight(a.Succeeded))
-	events := a.TokenEvents()
-	// Of one instant in the order of the calls, which is that of their index.
-	stat.SortBy(events, func(e Event) uint64 { return uint64(e.At) ^ 1<<63 })
-	a.Peak = peak(events, time.Second)
-	if mean, ok := a.Figures["output_throughput"]; ok && len(events) > 0 {
-		a.Figures["max_output_tokens_per_s"] = max(a.Peak, mean)
-	}
-	a.Steady = a.SteadyWindow()
-	a.windowRates("steady", a.Steady, events)
-	a.windowRates("full_load", a.FullLoad(a.Header.Limit), events)
-}
-
-// windowRates sets the figures of a window.
-func (a *Analysis) windowRates(name string, w Window, events []Event) {
-	if !w.OK {
-		return
-	}
-	var tokens stat.Total
-	for _, e := range events {
-		if w.Contains(e.At) {
-			tokens.Add(e.Tokens)
-		}
-	}
-	prompts := 0
-	for _, c := range a.Succeeded {
-		first, ok := c.FirstToken()
-		if !ok {
-			first, ok = c.last()
-		}
-		if ok && w.Contains(first) {
-			p, _ := c.Input()
-			prompts += p
-		}
-	}
-	s, sum := w.Seconds(), tokens.Sum()
-	a.Figures[name+"_duration"] = s
-	a.Figures[name+"_request_throughput"] = float64(w.Ends) / s
-	if !a.Pooling() {
-		a.Figures[name+"_output_throughput"] = sum / s
-	}
-	a.Figures[name+"_total_token_throughput"] = (sum + float64(prompts)) / s
-}
 
 // sweep tells of every change in the number of spans that hold an instant; one
 // that ends as another begins does not overlap it, and an empty one holds none.

@@ -1,0 +1,41 @@
+package result
+
+import "math"
+
+// Analysis is a run with its figures and with what they were computed from, for
+// a judge of them. The figures are by our own definitions.
+type Analysis struct {
+	CallSet
+	statistics
+	Header  Header
+	Client  *Client // nil: the run left no record of it
+	Options Options
+
+	Simulated bool
+	Partial   bool // calls are missing
+
+	OutputTokens, InputTokens int // over the successful calls
+	CachedTokens              int // of the input, by usage
+	Chunks, Merged            int // over the successful calls
+
+	Peak      float64 // tokens in the busiest 1 s window
+	Steady    Window
+	Telemetry Telemetry // of a run with readings
+}
+
+// partial reports whether calls are missing: the client says that it stopped,
+// or left no record, or fewer calls came than were planned. The later turns of
+// a conversation that failed are accounted for and not missing.
+func (a *Analysis) partial() bool {
+	if a.Client == nil {
+		return !a.Header.Predicted || a.Total < a.Header.Requests
+	}
+	return a.Client.Partial || a.Total+a.Client.Unsent < a.Header.Requests
+}
+
+// set sets a figure where there is one.
+func (a *Analysis) set(name string, v float64, ok bool) {
+	if ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
+		a.Figures[name] = v
+	}
+}

@@ -1,0 +1,147 @@
+package result
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// measured sets the figures of readings, of the price and of the number of GPUs.
+func (a *Analysis) measured() {
+	a.cost()
+	a.perGPU()
+	if len(a.Options.Readings) == 0 || len(a.Succeeded) == 0 {
+		return
+	}
+	a.Telemetry = a.telemetry()
+	a.engineFigures()
+	a.deviceFigures()
+	a.energy()
+}
+
+// cost sets what tokens cost at the run's price.
+func (a *Analysis) cost() {
+	d, hourly := a.Figures["duration"], a.Options.Price.PerHour
+	if hourly <= 0 || d <= 0 {
+		return
+	}
+	spent := hourly / 3600 * d * 1e6
+	if a.OutputTokens > 0 {
+		a.Figures["cost_per_million_output_tokens"] = spent / float64(a.OutputTokens)
+	}
+	if a.OutputTokens+a.InputTokens > 0 {
+		a.Figures["cost_per_million_tokens"] = spent / float64(a.OutputTokens+a.InputTokens)
+	}
+}
+
+// perGPU sets the figures per GPU, where their number is known.
+func (a *Analysis) perGPU() {
+	if a.Options.GPUs <= 0 {
+		return
+	}
+	for _, m := range gpuScalars() {
+		if v, ok := a.Figures[strings.TrimSuffix(m.Name, perGPU)]; ok {
+			a.Figures[m.Name] = v / float64(a.Options.GPUs)
+		}
+	}
+}
+
+func (a *Analysis) telemetry() Telemetry {
+	t := Telemetry{Readings: slices.Clone(a.Options.Readings)}
+	slices.SortStableFunc(t.Readings, func(a, b Reading) int { return cmp.Compare(a.At, b.At) })
+	switch {
+	case a.Steady.OK:
+		t.Window, t.Steady = a.Steady, true
+	case len(a.Succeeded) > 0:
+		t.Window = Window{From: a.firstSent(), To: a.End, OK: true}
+	}
+	return t
+}
+
+// gib is a GiB in bytes.
+const gib = 1 << 30
+
+func (a *Analysis) engineFigures() {
+	t := a.Telemetry
+	for _, g := range []string{"running", "waiting"} {
+		all := t.Tracks(SourceEngine, g)
+		sum, _, ok := means(all, t.Window)
+		a.set("mean_"+g+"_requests", sum, ok)
+		most, has := highestSum(all, t.Window)
+		a.set("max_"+g+"_requests", most, ok && has)
+	}
+	kv := t.Tracks(SourceEngine, "kv_usage")
+	sum, n, ok := means(kv, t.Window)
+	a.set("mean_kv_usage", sum/float64(n), ok)
+	most, has := highest(kv, t.Window)
+	a.set("max_kv_usage", most, ok && has)
+
+	grown := func(name string) (float64, bool) {
+		return growths(t.Tracks(SourceEngine, name), a.firstSent(), a.End)
+	}
+	ratio := func(over, under string) (float64, bool) {
+		a, ok := grown(over)
+		b, has := grown(under)
+		return a / b, ok && has && b > 0
+	}
+	v, ok := grown("preemptions")
+	a.set("preemptions", v, ok)
+	v, ok = ratio("prefix_hits", "prefix_queries")
+	a.set("prefix_hit_ratio", v, ok)
+	v, ok = ratio("queue_seconds", "queued")
+	a.set("mean_engine_queue_ms", 1000*v, ok)
+	if v, ok = ratio("spec_accepted", "spec_drafts"); ok {
+		a.set("acceptance_length", 1+v, ok)
+		return
+	}
+	said := t.Tracks(SourceEngine, "spec_length")
+	sum, n, ok = means(said, t.Window)
+	a.set("acceptance_length", sum/float64(n), ok && sum > 0)
+}
+
+func (a *Analysis) deviceFigures() {
+	t := a.Telemetry
+	use := t.Tracks(SourceGPU, GPUUtilization)
+	if n := t.Devices(); n > 0 {
+		a.Figures["gpus"] = float64(n)
+	}
+	sum, n, ok := means(use, t.Window)
+	a.set("mean_gpu_utilization", sum/float64(n), ok)
+	most, has := highest(use, t.Window)
+	a.set("max_gpu_utilization", most, ok && has)
+	most, has = highest(t.Tracks(SourceGPU, MemoryUsed), t.Window)
+	a.set("max_gpu_memory_gib", most/gib, has)
+	sum, n, ok = means(t.Tracks(SourceGPU, GPUPower), t.Window)
+	a.set("mean_gpu_power_w", sum/float64(n), ok)
+	share, ok := t.Share(ThrottlePower, ThrottleThermal, ThrottleHW)
+	a.set("throttled_ratio", share, ok)
+
+	sum, n, ok = means(t.Tracks(SourceHost, CPUUtilization), t.Window)
+	a.set("mean_host_cpu", sum/float64(n), ok)
+	most, has = highest(t.Tracks(SourceHost, MemoryUsed), t.Window)
+	a.set("max_host_memory_gib", most/gib, has)
+}
+
+// energy sets energy and what is made of it: of power that every GPU told.
+func (a *Analysis) energy() {
+	t := a.Telemetry
+	power := t.Tracks(SourceGPU, GPUPower)
+	watts, n, ok := means(power, t.Window)
+	if !ok || n < t.Devices() {
+		return
+	}
+	seconds := t.Window.Seconds()
+	joules := watts * seconds
+	a.set("energy_j", joules, true)
+	output, total := float64(a.OutputTokens), float64(a.OutputTokens+a.InputTokens)
+	if t.Steady {
+		output = a.Figures["steady_output_throughput"] * seconds
+		total = a.Figures["steady_total_token_throughput"] * seconds
+	}
+	if joules <= 0 {
+		return
+	}
+	a.set("energy_per_output_token_j", joules/output, output > 0)
+	a.set("output_tokens_per_s_per_w", output/joules, output > 0)
+	a.set("energy_per_token_j", joules/total, total > 0)
+}

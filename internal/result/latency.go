@@ -1,0 +1,58 @@
+package result
+
+import (
+	"slices"
+
+	"perflab/internal/stat"
+)
+
+// latencies sets the statistics of every family.
+func (a *Analysis) latencies() {
+	for _, c := range a.Succeeded {
+		a.Chunks += len(c.Chunks)
+		for i := 1; i < len(c.Chunks); i++ {
+			if c.joined(i) {
+				a.Merged++
+			}
+		}
+	}
+	if len(a.Succeeded) > 0 && !a.Pooling() {
+		a.Figures["merged_chunks"] = float64(a.Merged)
+	}
+	if a.Chunks > 0 {
+		a.Figures["tokens_per_chunk"] = float64(a.OutputTokens) / float64(a.Chunks)
+		a.Figures["tokens_per_read"] = float64(a.OutputTokens) / float64(a.Chunks-a.Merged)
+	}
+	for _, f := range families() {
+		if f.value != nil {
+			x := make([]float64, 0, len(a.Succeeded))
+			a.distribution(f.name, f.collect(x, a.Succeeded, a.Header.Limit, a.Steady), nil)
+		}
+	}
+	gaps := a.pool((*Call).appendGaps)
+	a.distribution(familyITL, gaps.Samples, gaps.Ends)
+	if a.plain() {
+		a.copyFamily(familyITL, familyITLToken)
+		return
+	}
+	perToken := a.pool((*Call).appendPerToken)
+	a.distribution(familyITLToken, perToken.Samples, perToken.Ends)
+}
+
+// pool gathers samples that calls have many of.
+func (a *Analysis) pool(appendTo func(*Call, []float64) []float64) stat.Clusters {
+	p := stat.Clusters{Samples: make([]float64, 0, max(0, a.Chunks-len(a.Succeeded))), Ends: make([]int, len(a.Succeeded))}
+	for i, c := range a.Succeeded {
+		p.Samples = appendTo(c, p.Samples)
+		p.Ends[i] = len(p.Samples)
+	}
+	return p
+}
+
+// plain reports whether every read brought one token: then the gaps by read
+// and by token are the same.
+func (a *Analysis) plain() bool {
+	return a.Merged == 0 && !slices.ContainsFunc(a.Succeeded, func(c *Call) bool {
+		return c.weight() != 1 || slices.ContainsFunc(c.Chunks, func(k Chunk) bool { return k.Tokens != 1 })
+	})
+}

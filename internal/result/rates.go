@@ -1,0 +1,128 @@
+package result
+
+import (
+	"time"
+
+	"perflab/internal/stat"
+)
+
+// counts sets totals, ratios of counts and what follows from the first and the
+// last call.
+func (a *Analysis) counts() {
+	f := a.Figures
+	if a.Header.Limit > 0 {
+		f["max_concurrency"] = float64(a.Header.Limit)
+	}
+	if a.Header.HasRate() {
+		f["request_rate"] = a.Header.Rate
+	}
+	f["completed"] = float64(len(a.Succeeded))
+	f["failed"] = float64(a.Total - len(a.Succeeded))
+	if a.Total == 0 {
+		return
+	}
+	f["duration"] = (a.End - a.Start).Seconds()
+	f["drain_s"] = max(0, (a.End - a.lastSent).Seconds())
+	f["success_rate"] = float64(len(a.Succeeded)) / float64(a.Total)
+	if len(a.Succeeded) == 0 {
+		return
+	}
+	opened, connections := 0, false
+	for _, c := range a.Succeeded {
+		n, _ := c.Output()
+		p, _ := c.Input()
+		a.OutputTokens, a.InputTokens = a.OutputTokens+n, a.InputTokens+p
+		if c.Usage != nil {
+			a.CachedTokens += c.Usage.Cached
+		}
+		connections = connections || c.connected()
+		if c.New {
+			opened++
+		}
+	}
+	if a.CachedTokens > 0 {
+		f["total_cached_tokens"] = float64(a.CachedTokens)
+	}
+	if connections {
+		f["new_connections"] = float64(opened)
+	}
+	f["total_input_tokens"] = float64(a.InputTokens)
+	if !a.Pooling() {
+		f["total_output_tokens"] = float64(a.OutputTokens)
+	}
+}
+
+// rates sets what is divided by the duration, and the goodput, which counts the
+// calls that met says; nil says that nothing was asked.
+func (a *Analysis) rates(met func(*Call) bool) {
+	f, good := a.Figures, 0
+	if met != nil && a.Total > 0 {
+		for _, c := range a.Succeeded {
+			if met(c) {
+				good++
+			}
+		}
+		f["goodput_ratio"] = float64(good) / float64(a.Total)
+	}
+	d := f["duration"]
+	if len(a.Succeeded) == 0 || d <= 0 {
+		return
+	}
+	f["request_throughput"] = float64(len(a.Succeeded)) / d
+	if !a.Pooling() {
+		f["output_throughput"] = float64(a.OutputTokens) / d
+	}
+	f["total_token_throughput"] = float64(a.OutputTokens+a.InputTokens) / d
+	if met != nil {
+		f["request_goodput"] = float64(good) / d
+	}
+}
+
+// flow sets the figures that depend on when tokens came and calls overlapped.
+func (a *Analysis) flow() {
+	if len(a.Succeeded) == 0 {
+		return
+	}
+	a.Figures["max_concurrent_requests"] = float64(maxInFlight(a.Succeeded))
+	events := a.TokenEvents()
+	// Of one instant in the order of the calls, which is that of their index.
+	stat.SortBy(events, func(e Event) uint64 { return uint64(e.At) ^ 1<<63 })
+	a.Peak = peak(events, time.Second)
+	if mean, ok := a.Figures["output_throughput"]; ok && len(events) > 0 {
+		a.Figures["max_output_tokens_per_s"] = max(a.Peak, mean)
+	}
+	a.Steady = a.SteadyWindow()
+	a.windowRates("steady", a.Steady, events)
+	a.windowRates("full_load", a.FullLoad(a.Header.Limit), events)
+}
+
+// windowRates sets the figures of a window.
+func (a *Analysis) windowRates(name string, w Window, events []Event) {
+	if !w.OK {
+		return
+	}
+	var tokens stat.Total
+	for _, e := range events {
+		if w.Contains(e.At) {
+			tokens.Add(e.Tokens)
+		}
+	}
+	prompts := 0
+	for _, c := range a.Succeeded {
+		first, ok := c.FirstToken()
+		if !ok {
+			first, ok = c.last()
+		}
+		if ok && w.Contains(first) {
+			p, _ := c.Input()
+			prompts += p
+		}
+	}
+	s, sum := w.Seconds(), tokens.Sum()
+	a.Figures[name+"_duration"] = s
+	a.Figures[name+"_request_throughput"] = float64(w.Ends) / s
+	if !a.Pooling() {
+		a.Figures[name+"_output_throughput"] = sum / s
+	}
+	a.Figures[name+"_total_token_throughput"] = (sum + float64(prompts)) / s
+}

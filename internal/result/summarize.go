@@ -1,0 +1,58 @@
+package result
+
+import "iter"
+
+// Summarize computes every figure of a run. It is pure and exact, and the
+// order of the calls does not matter. The summary has no verdict: a caller who
+// wants one calls verdict.Summarize.
+func Summarize(h Header, c *Client, o Options, calls iter.Seq[Call]) (Summary, error) {
+	a, err := Analyze(h, c, o, calls)
+	if err != nil {
+		return Summary{}, err
+	}
+	return a.Summary(), nil
+}
+
+// Analyze computes every figure of a run, as Summarize does.
+func Analyze(h Header, c *Client, o Options, calls iter.Seq[Call]) (*Analysis, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	met, err := o.GoodputTest(h.Limit)
+	if err != nil {
+		return nil, err
+	}
+	a := &Analysis{Header: h, Client: c, Options: o, statistics: newStatistics(o.Percentiles)}
+	for call := range calls {
+		a.Add(&call)
+	}
+	a.Sort()
+	a.Simulated = h.Simulated || h.Predicted || a.simulated
+	a.Partial = a.partial()
+	a.counts()
+	a.rates(met)
+	a.flow()
+	a.latencies()
+	a.measured()
+	return a, nil
+}
+
+// Summary returns the figures, by the definitions that were asked for and
+// without a verdict.
+func (a *Analysis) Summary() Summary {
+	s := Summary{
+		Simulated: a.Simulated,
+		Predicted: a.Header.Predicted,
+		Partial:   a.Partial,
+		Compat:    a.Options.Compat,
+		Currency:  a.Options.Price.Currency,
+		Failures:  a.Failures,
+	}
+	x := a.statistics
+	if a.Options.Compat == VLLM {
+		x = a.asVLLM()
+		s.Definitions = DefinitionsOf(VLLM)
+	}
+	s.Figures, s.Samples, s.Intervals = x.Figures, x.Samples, x.Intervals
+	return s
+}
