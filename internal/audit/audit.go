@@ -158,3 +158,16 @@ func wording(text string) string {
 		return r
 	}, text)
 }
+
+// ByRun are the findings on each run, those beside others too.
+func ByRun(findings []Finding) map[*interop.Run][]Finding {
+	out := map[*interop.Run][]Finding{}
+	for _, f := range findings {
+		for _, x := range append([]Finding{f}, f.Also...) {
+			if x.Run != nil {
+				out[x.Run] = append(out[x.Run], x)
+			}
+		}
+	}
+	return out
+}

@@ -11,6 +11,7 @@ import (
 	"perflab/internal/audit"
 	"perflab/internal/audit/document"
 	"perflab/internal/report"
+	"perflab/internal/source"
 )
 
 type auditFlags struct {
@@ -123,7 +124,7 @@ func runAudit(env Env, f *auditFlags, paths []string) error {
 	if f.list {
 		return f.print(env, func(w io.Writer) error { return report.Text(w, report.Checks(document.Checks())) })
 	}
-	files := readResults(env, paths, true)
+	files := source.Files(paths, env.Stdin, true)
 	a := report.Audit{Findings: document.Audit(files, o), Least: least}
 	for _, file := range files {
 		a.Files = append(a.Files, file.Name)
@@ -132,7 +133,7 @@ func runAudit(env Env, f *auditFlags, paths []string) error {
 		return err
 	}
 	switch {
-	case !anyRead(files):
+	case !source.AnyRead(files):
 		return errors.New("nothing could be read")
 	case a.Count(audit.Error) > 0:
 		return exitError{exitMissed}

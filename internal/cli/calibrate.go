@@ -16,9 +16,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"perflab/internal/arch"
 	"perflab/internal/calib"
+	"perflab/internal/engine"
 	"perflab/internal/forecast"
 	"perflab/internal/report"
+	"perflab/internal/source"
 )
 
 type calibrateFlags struct {
@@ -104,7 +107,7 @@ func runCalibrate(ctx context.Context, env Env, f *calibrateFlags, sources []str
 	if err := f.validate(); err != nil {
 		return err
 	}
-	o, err := observe(env, f.observe, sources)
+	o, err := f.observe.observer(env, sources)
 	if err != nil {
 		return err
 	}
@@ -135,17 +138,11 @@ func runCalibrate(ctx context.Context, env Env, f *calibrateFlags, sources []str
 	return f.show(env, fit)
 }
 
-// withFlags names in each reason the flag that gives what a run does not say.
+// withFlags names in each reason the flags that give what a run does not say.
 func withFlags(omitted []forecast.Omission) []forecast.Omission {
 	omitted = slices.Clone(omitted)
 	for i := range omitted {
-		switch o := &omitted[i]; o.Field {
-		case "":
-		case "simulated":
-			o.Why += " (--simulated takes it nevertheless, for trials of the method)"
-		default:
-			o.Why += " by --" + o.Field
-		}
+		omitted[i].Spell(flagOf)
 	}
 	return omitted
 }
@@ -215,4 +212,48 @@ func writeCalibration(path string, c calib.Calibration) error {
 		return fmt.Errorf("write the calibration: %w", err)
 	}
 	return nil
+}
+
+// observeFlags say of runs what they do not say themselves.
+type observeFlags struct {
+	command     string
+	gpu         string
+	gpus        int
+	replicas    int
+	modelConfig string
+	simulated   bool
+}
+
+// validate checks the flags before any file is read.
+func (f *observeFlags) validate() error {
+	if f.gpu != "" {
+		if _, err := arch.LookupAccelerator(f.gpu); err != nil {
+			return usageError{fmt.Errorf("--gpu: %w", err)}
+		}
+	}
+	if f.command != "" {
+		if _, err := engine.ParseText(f.command); err != nil {
+			return usageError{fmt.Errorf("--command: %w", err)}
+		}
+	}
+	if f.gpus < 0 || f.replicas < 0 {
+		return usageError{fmt.Errorf("--gpus is %d and --replicas %d: neither can be negative", f.gpus, f.replicas)}
+	}
+	return nil
+}
+
+// observer reads the sources with what the flags say of them.
+func (f *observeFlags) observer(env Env, sources []string) (*forecast.Observer, error) {
+	o := &forecast.Observer{Known: forecast.Known{
+		Command: f.command, GPU: f.gpu, GPUs: f.gpus, Replicas: f.replicas, Simulated: f.simulated,
+	}}
+	if f.modelConfig != "" {
+		m, err := lookupModel("", f.modelConfig)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		o.Known.Model = &m
+	}
+	source.Observe(o, sources, env.Stdin)
+	return o, nil
 }

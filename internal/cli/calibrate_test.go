@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"perflab/internal/calib"
+	"perflab/internal/field"
 	"perflab/internal/forecast"
 	"perflab/internal/report"
 	"perflab/internal/result"
@@ -168,7 +169,7 @@ func TestCalibrateLeavesOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	var errs bytes.Buffer
-	o, err := observe(Env{Stderr: &errs}, observeFlags{simulated: true, gpu: "h100-sxm", gpus: 2}, []string{dir, filepath.Join(dir, "none"), filepath.Join(dir, "good")})
+	o, err := (&observeFlags{simulated: true, gpu: "h100-sxm", gpus: 2}).observer(Env{Stderr: &errs}, []string{dir, filepath.Join(dir, "none"), filepath.Join(dir, "good")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,11 +190,11 @@ func TestCalibrateLeavesOut(t *testing.T) {
 		t.Errorf("left out:\n%s", report.OmissionsText(o.Omitted))
 	}
 	// What --command and --gpu say, they say of runs that do not.
-	o, err = observe(Env{}, observeFlags{simulated: true, command: "vllm serve Qwen/Qwen3-8B"}, []string{filepath.Join(dir, "nocommand")})
-	if err != nil || len(o.Observations) != 0 || !strings.Contains(o.Omitted[0].Why, "hardware is not recorded: give it") {
+	o, err = (&observeFlags{simulated: true, command: "vllm serve Qwen/Qwen3-8B"}).observer(Env{}, []string{filepath.Join(dir, "nocommand")})
+	if err != nil || len(o.Observations) != 0 || !strings.Contains(o.Omitted[0].Why, "hardware is not recorded: give it by gpu") {
 		t.Errorf("%v %+v", err, o)
 	}
-	o, err = observe(Env{}, observeFlags{simulated: true, command: "vllm serve Qwen/Qwen3-8B", gpu: "l40s"}, []string{filepath.Join(dir, "nocommand")})
+	o, err = (&observeFlags{simulated: true, command: "vllm serve Qwen/Qwen3-8B", gpu: "l40s"}).observer(Env{}, []string{filepath.Join(dir, "nocommand")})
 	if err != nil || len(o.Observations) != 1 || o.Observations[0].GPUs != 1 || o.Observations[0].Config.GPU.Name != "l40s" {
 		t.Errorf("%v %+v", err, o)
 	}
@@ -214,7 +215,7 @@ func TestObserveDocument(t *testing.T) {
 		want       string // of the reason; "" where it is taken
 	}{
 		{"whole", "# Qwen3-8B\n\n## Hardware\n\n2 x NVIDIA H100 SXM GPUs\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", observeFlags{}, ""},
-		{"vague", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H100 GPUs\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", observeFlags{}, "say which"},
+		{"vague", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H100 GPUs\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", observeFlags{}, "say which by gpu"},
 		{"told", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H100 GPUs\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", observeFlags{gpu: "h100-pcie"}, ""},
 		{"h200", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H200\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", observeFlags{gpu: "h100-pcie"}, ""}, // what the text says stands
 		{"mislabelled", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H200\n\n## SGLang\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", observeFlags{}, "is in doubt"},
@@ -223,7 +224,7 @@ func TestObserveDocument(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		o, err := observe(Env{}, c.flags, []string{path})
+		o, err := c.flags.observer(Env{}, []string{path})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,10 +245,11 @@ func TestObserveDocument(t *testing.T) {
 
 // What a run does not say is asked for by the flag that gives it.
 func TestOmissionsNameFlags(t *testing.T) {
-	got := withFlags([]forecast.Omission{{Why: "its hardware is not recorded: give it", Field: "gpu"}, {Why: "it is SIMULATED", Field: "simulated"}, {Why: "it is void"}})
-	for i, want := range []string{"its hardware is not recorded: give it by --gpu", "it is SIMULATED (--simulated takes it nevertheless, for trials of the method)", "it is void"} {
-		if got[i].Why != want {
-			t.Errorf("%q, want %q", got[i].Why, want)
-		}
+	var o forecast.Observer
+	o.Omit("a", field.Errorf("", "its hardware is not recorded: give it by [gpu]"))
+	o.Omitf("b", "it is void")
+	got := withFlags(o.Omitted)
+	if got[0].Why != "its hardware is not recorded: give it by --gpu" || got[1].Why != "it is void" {
+		t.Errorf("%+v", got)
 	}
 }

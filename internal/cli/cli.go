@@ -26,6 +26,7 @@ import (
 	"perflab/internal/field"
 	"perflab/internal/lab"
 	"perflab/internal/load"
+	"perflab/internal/source"
 )
 
 // Env is the process as a value, so that a whole command runs inside a test.
@@ -278,6 +279,9 @@ func exitCode(err error) int {
 		return exitUsage
 	}
 	if _, ok := errors.AsType[*engine.UsageError](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[*source.ArgumentError](err); ok {
 		return exitUsage
 	}
 	switch {

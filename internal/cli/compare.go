@@ -17,6 +17,7 @@ import (
 	"perflab/internal/report"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
+	"perflab/internal/source"
 )
 
 type compareFlags struct {
@@ -101,7 +102,7 @@ func runCompare(env Env, f *compareFlags, fs *pflag.FlagSet, args []string) erro
 	if f.junit != "" && len(conditions) == 0 {
 		return usageError{errors.New("--junit is of conditions, and there is none: give --fail-if")}
 	}
-	sides, damage, err := openSides(args, bench.PercentilesOf(append(slices.Clone(o.Metrics), o.Also...)...))
+	sides, damage, err := source.Sides(args, bench.PercentilesOf(append(slices.Clone(o.Metrics), o.Also...)...))
 	if err != nil {
 		return err
 	}

@@ -175,9 +175,5 @@ func openLoad(spec workload.Spec) (forecast.Load, error) {
 	if err != nil {
 		return forecast.Load{}, err
 	}
-	l, err := forecast.NewLoad(w, tokenizer)
-	if _, ok := errors.AsType[*forecast.TooManyTokensError](err); ok {
-		err = fmt.Errorf("%w, give fewer by --num-prompts (a steady load keeps its figures)", err)
-	}
-	return l, err
+	return forecast.NewLoad(w, tokenizer)
 }

@@ -17,6 +17,7 @@ import (
 	"perflab/internal/report/parquet"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
+	"perflab/internal/source"
 )
 
 type reportFlags struct {
@@ -166,7 +167,7 @@ func writeReport(path string, write func(io.Writer) error) error {
 
 // open reads what is to be shown.
 func (f *reportFlags) open(fs *pflag.FlagSet, dirs []string) (view, error) {
-	dirs = withoutImportFiles(dirs)
+	dirs = source.WithoutImportFiles(dirs)
 	for _, dir := range dirs {
 		if !rundir.IsStudy(dir) && !rundir.IsRun(dir) && !rundir.IsSeries(dir) && !rundir.IsImport(dir) {
 			return view{}, usageError{fmt.Errorf("%s holds no run (header.json), no series of runs (sweep.json, repeat.json), no study (study.json) and no import (import.json)", dir)}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"perflab/internal/calib"
+	"perflab/internal/field"
 	"perflab/internal/token"
 	"perflab/internal/workload"
 )
@@ -28,7 +29,7 @@ const mostTokens = 20_000_000
 func NewLoad(w *workload.Workload, tok workload.Tokenizer) (Load, error) {
 	s, t := w.Spec(), w.Totals()
 	if t.Output > mostTokens {
-		return Load{}, &TooManyTokensError{Requests: t.Requests, Tokens: t.Output}
+		return Load{}, field.Errorf("", "%d requests have %d output tokens, and a prediction keeps the instant of each: %d are the limit, give fewer by [num_prompts] (a steady load keeps its figures)", t.Requests, t.Output, mostTokens)
 	}
 	alike := s.SharesPrefixes() || !slices.Contains([]string{"random", "azure", "burstgpt"}, s.Dataset)
 	c := calib.Load{Requests: w.Len(), Rate: w.Offered(), Arrival: s.Arrival, Concurrency: s.MaxConcurrency}
@@ -54,13 +55,6 @@ func NewLoad(w *workload.Workload, tok workload.Tokenizer) (Load, error) {
 		l.name = strings.TrimPrefix(l.name+", "+fmt.Sprintf("%d at once", s.MaxConcurrency), "burst, ")
 	}
 	return l, nil
-}
-
-// TooManyTokensError is a load whose answers a prediction cannot hold.
-type TooManyTokensError struct{ Requests, Tokens int }
-
-func (e *TooManyTokensError) Error() string {
-	return fmt.Sprintf("%d requests have %d output tokens, and a prediction keeps the instant of each: %d are the limit", e.Requests, e.Tokens, mostTokens)
 }
 
 // promptTokens are the tokens of all that a request sends, by the workload's

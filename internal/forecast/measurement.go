@@ -94,7 +94,7 @@ func (m *Measurement) unfit(simulated bool) error {
 	case h.Predicted || s.Predicted:
 		return errors.New("it was predicted: nothing was measured, and a fit would only give back the constants of the prediction")
 	case (h.Simulated || s.Simulated) && !simulated:
-		return field.Errorf("simulated", "it is SIMULATED: no hardware was measured")
+		return field.Errorf("", "it is SIMULATED: no hardware was measured ([simulated] takes it nevertheless, for trials of the method)")
 	case s.Partial:
 		return errors.New("it was stopped before its end")
 	case s.Verdict.Status == result.Voided:
@@ -147,17 +147,17 @@ func (m *Measurement) serving(otherwise string) (string, error) {
 		return otherwise, nil
 	}
 	if c == "" {
-		return "", field.Errorf("command", "its serving command is not recorded: give it")
+		return "", field.Errorf("", "its serving command is not recorded: give it by [command]")
 	}
 	h := &m.Header
 	start := map[string]string{"vllm": "vllm serve ", "sglang": "python3 -m sglang.launch_server --model-path ", "trtllm": "trtllm-serve "}[h.Label(result.LabelEngine)]
 	if start == "" || h.Model == "" {
-		return "", field.Errorf("command", "the text has flags of an engine and no command, nor both engine and model: give the command")
+		return "", field.Errorf("", "the text has flags of an engine and no command, nor both engine and model: give the command by [command]")
 	}
 	for _, t := range append([]string{h.Label(result.LabelRole)}, h.Imported.Section...) {
 		low := strings.ToLower(t)
 		if _, err := arch.LookupModel(h.Model + "-FP8"); err == nil && (strings.Contains(low, "quantiz") || strings.Contains(low, "quantis") || strings.Contains(low, "optimized")) {
-			return "", field.Errorf("command", "the text has flags of an engine and no command, and under %q the weights may not be those of %s: give the command", t, h.Model)
+			return "", field.Errorf("", "the text has flags of an engine and no command, and under %q the weights may not be those of %s: give the command by [command]", t, h.Model)
 		}
 	}
 	m.note = "The text has flags alone: the model is that of the document."
@@ -191,13 +191,13 @@ func (m *Measurement) accelerator(otherwise string) (string, error) {
 	case otherwise != "" && (len(names) == 0 || slices.Contains(names, strings.ToLower(otherwise))):
 		return otherwise, nil
 	case otherwise != "":
-		return "", fmt.Errorf("%q can be %s, and not the %s that was given", m.Setup.Hardware, strings.Join(names, " or "), otherwise)
+		return "", field.Errorf("", "%q can be %s, and not %s as [gpu] says", m.Setup.Hardware, strings.Join(names, " or "), otherwise)
 	case len(names) > 0:
-		return "", field.Errorf("gpu", "%q can be %s: say which", m.Setup.Hardware, strings.Join(names, " or "))
+		return "", field.Errorf("", "%q can be %s: say which by [gpu]", m.Setup.Hardware, strings.Join(names, " or "))
 	case m.Setup.Hardware != "":
-		return "", field.Errorf("gpu", "no accelerator known here is named in %q: give it", m.Setup.Hardware)
+		return "", field.Errorf("", "no accelerator known here is named in %q: give it by [gpu]", m.Setup.Hardware)
 	}
-	return "", field.Errorf("gpu", "its hardware is not recorded: give it")
+	return "", field.Errorf("", "its hardware is not recorded: give it by [gpu]")
 }
 
 // comparable are the definitions of other clients that a replay's figures can

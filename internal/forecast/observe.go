@@ -35,7 +35,8 @@ type Known struct {
 type Omission struct {
 	Place string `json:"place"` // file:line, or a directory
 	Why   string `json:"why"`   // one sentence
-	Field string `json:"-"`     // of Known that would mend it, as command; "": none
+
+	err error // names the values of Known that would mend it
 }
 
 // Observer turns runs into observations. Nothing is dropped without a word:
@@ -49,14 +50,18 @@ type Observer struct {
 	ids map[string]bool
 }
 
-// Omit notes what gives no observation; an error of package field names the
-// value that is missing.
-func (o *Observer) Omit(place string, err error) {
-	x := Omission{Place: place, Why: err.Error()}
-	if e, ok := errors.AsType[*field.Error](err); ok {
-		x.Why, x.Field = e.Reason, e.Path
+// Spell names the values that would mend the omission by a function from their
+// paths, as "--gpu" for gpu.
+func (o *Omission) Spell(name func(path string) string) {
+	if e, ok := errors.AsType[*field.Error](o.err); ok {
+		o.Why = e.Says(name)
 	}
-	o.Omitted = append(o.Omitted, x)
+}
+
+// Omit notes what gives no observation. An error of package field may name the
+// values of Known that would mend it.
+func (o *Observer) Omit(place string, err error) {
+	o.Omitted = append(o.Omitted, Omission{Place: place, Why: err.Error(), err: err})
 }
 
 // Omitf notes what gives no observation.
@@ -138,15 +143,8 @@ func (o *Observer) resolve(x *calib.Observation) error {
 // the audit finds impossible in a figure costs that figure.
 func (o *Observer) Documents(files []interop.File) {
 	files = interop.Merge(files)
-	findings := map[*interop.Run][]audit.Finding{}
 	all := document.Audit(files, audit.Options{})
-	for _, f := range all {
-		for _, x := range append([]audit.Finding{f}, f.Also...) {
-			if x.Run != nil {
-				findings[x.Run] = append(findings[x.Run], x)
-			}
-		}
-	}
+	findings := audit.ByRun(all)
 	for i := range files {
 		f := &files[i]
 		for _, fault := range f.Faults {

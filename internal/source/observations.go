@@ -1,79 +1,40 @@
-package cli
+package source
 
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"perflab/internal/arch"
-	"perflab/internal/engine"
 	"perflab/internal/forecast"
 	"perflab/internal/interop"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 )
 
-// observeFlags say of runs what they do not say themselves.
-type observeFlags struct {
-	command     string
-	gpu         string
-	gpus        int
-	replicas    int
-	modelConfig string
-	simulated   bool
-}
-
-// validate checks the flags before any file is read.
-func (f *observeFlags) validate() error {
-	if f.gpu != "" {
-		if _, err := arch.LookupAccelerator(f.gpu); err != nil {
-			return usageError{fmt.Errorf("--gpu: %w", err)}
-		}
-	}
-	if f.command != "" {
-		if _, err := engine.ParseText(f.command); err != nil {
-			return usageError{fmt.Errorf("--command: %w", err)}
-		}
-	}
-	if f.gpus < 0 || f.replicas < 0 {
-		return usageError{fmt.Errorf("--gpus is %d and --replicas %d: neither can be negative", f.gpus, f.replicas)}
-	}
-	return nil
-}
-
-// observer opens what a command line names, for a forecast.Observer.
+// observer opens sources for a forecast.Observer.
 type observer struct {
 	*forecast.Observer
-	env   Env
+	stdin io.Reader
 	files []interop.File // of other clients, read when all are known
 }
 
-// observe reads observations from sources: run directories and those that hold
+// Observe reads observations from sources: run directories and those that hold
 // runs, other clients' files, published documents, files of observations.
-func observe(env Env, f observeFlags, sources []string) (*forecast.Observer, error) {
-	o := &observer{Observer: &forecast.Observer{Known: forecast.Known{
-		Command: f.command, GPU: f.gpu, GPUs: f.gpus, Replicas: f.replicas, Simulated: f.simulated,
-	}}, env: env}
-	if f.modelConfig != "" {
-		m, err := lookupModel("", f.modelConfig)
-		if err != nil {
-			return nil, usageError{err}
-		}
-		o.Known.Model = &m
-	}
-	for _, s := range sources {
-		o.source(s)
+func Observe(to *forecast.Observer, paths []string, stdin io.Reader) {
+	o := &observer{Observer: to, stdin: stdin}
+	for _, path := range paths {
+		o.source(path)
 	}
 	o.Documents(o.files)
-	return o.Observer, nil
 }
 
 // source reads one argument.
 func (o *observer) source(path string) {
 	if path == "-" {
-		o.files = append(o.files, readInput(o.env.Stdin))
+		o.files = append(o.files, readInput(o.stdin))
 		return
 	}
 	file, number, line := path, 0, 0
@@ -85,7 +46,7 @@ func (o *observer) source(path string) {
 	}
 	switch {
 	case err != nil:
-		o.Omitf(path, "it cannot be read: %s", unwrapped(err))
+		o.Omitf(path, "it cannot be read: %s", Reason(err))
 	case !info.IsDir():
 		o.file(file, path, number, line)
 	case rundir.IsStudy(path):
@@ -101,7 +62,7 @@ func (o *observer) source(path string) {
 func (o *observer) directory(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		o.Omitf(dir, "it cannot be read: %s", unwrapped(err))
+		o.Omitf(dir, "it cannot be read: %s", Reason(err))
 		return
 	}
 	for _, e := range entries {
@@ -124,7 +85,7 @@ func (o *observer) directory(dir string) {
 func (o *observer) file(path, arg string, number, line int) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		o.Omitf(path, "it cannot be read: %s", unwrapped(err))
+		o.Omitf(path, "it cannot be read: %s", Reason(err))
 		return
 	}
 	if forecast.IsObservations(data) {

@@ -1,4 +1,4 @@
-package cli
+package source
 
 import (
 	"cmp"
@@ -8,20 +8,18 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"perflab/internal/bench"
 	"perflab/internal/compare"
-	"perflab/internal/interop"
 	"perflab/internal/rundir"
 )
 
-// openSides reads the sides of a comparison from its arguments. damage is what
+// Sides reads the sides of a comparison from its arguments. damage is what
 // could not be read, one sentence each.
-func openSides(args []string, percentiles []float64) (sides []compare.Side, damage []string, err error) {
+func Sides(args []string, percentiles []float64) (sides []compare.Side, damage []string, err error) {
 	o := sideOpener{percentiles: percentiles}
-	args = withoutImportFiles(args)
+	args = WithoutImportFiles(args)
 	if len(args) == 1 && rundir.IsImport(args[0]) {
 		if args, err = importedRuns(args[0]); err != nil {
 			return nil, nil, err
@@ -37,15 +35,15 @@ func openSides(args []string, percentiles []float64) (sides []compare.Side, dama
 	shorten(sides)
 	for i, s := range sides {
 		if slices.ContainsFunc(sides[:i], func(t compare.Side) bool { return t.Name == s.Name }) {
-			return nil, nil, usageError{fmt.Errorf("two sides are called %s: give names, as before=%s after=%s", s.Name, args[0], args[1])}
+			return nil, nil, argumentError("two sides are called %s: give names, as before=%s after=%s", s.Name, args[0], args[1])
 		}
 	}
 	return sides, o.damage, nil
 }
 
-// withoutImportFiles leaves out the import.json that a shell's pattern finds
+// WithoutImportFiles leaves out the import.json that a shell's pattern finds
 // beside the runs of an import.
-func withoutImportFiles(args []string) []string {
+func WithoutImportFiles(args []string) []string {
 	return slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
 		return filepath.Base(arg) == "import.json" && rundir.IsImport(filepath.Dir(arg))
 	})
@@ -58,7 +56,7 @@ func importedRuns(dir string) ([]string, error) {
 		return nil, err
 	}
 	if len(runs) < 2 {
-		return nil, usageError{fmt.Errorf("%s holds an import of %d runs: a comparison needs two sides at least", dir, len(runs))}
+		return nil, argumentError("%s holds an import of %d runs: a comparison needs two sides at least", dir, len(runs))
 	}
 	return runs, nil
 }
@@ -84,6 +82,16 @@ func shorten(sides []compare.Side) {
 	}
 }
 
+// ArgumentError is an argument that names nothing of the kind that is wanted.
+type ArgumentError struct{ err error }
+
+func (e *ArgumentError) Error() string { return e.err.Error() }
+func (e *ArgumentError) Unwrap() error { return e.err }
+
+func argumentError(format string, args ...any) error {
+	return &ArgumentError{fmt.Errorf(format, args...)}
+}
+
 type sideOpener struct {
 	percentiles []float64
 	damage      []string
@@ -99,7 +107,7 @@ func (o *sideOpener) side(arg string) (compare.Side, error) {
 		return o.place(arg)
 	}
 	if name == "" || list == "" {
-		return compare.Side{}, usageError{fmt.Errorf("%q: write a side of several runs as NAME=A,B,C", arg)}
+		return compare.Side{}, argumentError("%q: write a side of several runs as NAME=A,B,C", arg)
 	}
 	s := compare.Side{Name: name}
 	places := strings.Split(list, ",")
@@ -118,11 +126,11 @@ func (o *sideOpener) side(arg string) (compare.Side, error) {
 func (o *sideOpener) place(path string) (compare.Side, error) {
 	switch {
 	case rundir.IsStudy(path):
-		return compare.Side{}, usageError{fmt.Errorf("%s is a study: name runs of its trials, as %s", path, filepath.Join(path, "trials", "001", "WORKLOAD"))}
+		return compare.Side{}, argumentError("%s is a study: name runs of its trials, as %s", path, filepath.Join(path, "trials", "001", "WORKLOAD"))
 	case rundir.IsImport(path):
 		runs, err := rundir.OpenImport(path)
 		if err == nil {
-			err = usageError{fmt.Errorf("%s is an import: name runs of it (%s), or give it alone", path, strings.Join(runs, ", "))}
+			err = argumentError("%s is an import: name runs of it (%s), or give it alone", path, strings.Join(runs, ", "))
 		}
 		return compare.Side{}, err
 	case rundir.IsSeries(path):
@@ -143,7 +151,7 @@ func (o *sideOpener) series(dir string) (compare.Side, error) {
 	}
 	o.damage = append(o.damage, damage...)
 	if f.Kind != bench.KindRepeat {
-		return compare.Side{}, usageError{fmt.Errorf("%s holds runs of different loads: name two of them, as %s", dir, filepath.Join(dir, f.Points[0].Dir))}
+		return compare.Side{}, argumentError("%s holds runs of different loads: name two of them, as %s", dir, filepath.Join(dir, f.Points[0].Dir))
 	}
 	s := compare.Side{Name: dir, Series: true}
 	for _, p := range f.Points {
@@ -194,19 +202,19 @@ func (o *sideOpener) file(arg string) (compare.Side, error) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return compare.Side{}, usageError{fmt.Errorf("there is no run directory and no file %s", arg)}
+		return compare.Side{}, argumentError("there is no run directory and no file %s", arg)
 	case err != nil:
 		return compare.Side{}, fmt.Errorf("read %s: %w", path, err)
 	case info.IsDir():
-		return compare.Side{}, usageError{fmt.Errorf("%s holds no run (header.json) and no repeated runs (repeat.json)", arg)}
+		return compare.Side{}, argumentError("%s holds no run (header.json) and no repeated runs (repeat.json)", arg)
 	}
-	f := readResult(path)
+	f := readFile(path)
 	for _, fault := range f.Faults {
 		o.damage = append(o.damage, fault.String())
 	}
 	r, err := pick(&f, arg, number, line)
 	if err != nil {
-		return compare.Side{}, usageError{err}
+		return compare.Side{}, &ArgumentError{err}
 	}
 	m := compare.Run{Name: arg, Header: r.Header, Calls: r.Calls, Half: map[string]float64{}}
 	for _, x := range r.Figures {
@@ -216,56 +224,4 @@ func (o *sideOpener) file(arg string) (compare.Side, error) {
 		return compare.Side{}, err
 	}
 	return compare.Side{Name: arg, Runs: []compare.Run{m}}, nil
-}
-
-// split takes FILE#3 and FILE:86 apart.
-func split(arg string) (path string, number, line int) {
-	i := strings.LastIndexAny(arg, "#:")
-	if i < 1 {
-		return arg, 0, 0
-	}
-	n, err := strconv.Atoi(arg[i+1:])
-	if err != nil || n < 1 {
-		return arg, 0, 0
-	}
-	if arg[i] == '#' {
-		return arg[:i], n, 0
-	}
-	return arg[:i], 0, n
-}
-
-// pick finds the one result of a file that is meant.
-func pick(f *interop.File, arg string, number, line int) (*interop.Run, error) {
-	switch {
-	case len(f.Runs) == 0 && len(f.Faults) > 0:
-		return nil, fmt.Errorf("%s has no result that can be read: %s", f.Name, f.Faults[0].Text)
-	case len(f.Runs) == 0:
-		return nil, fmt.Errorf("%s has no result that can be read", f.Name)
-	case number > len(f.Runs):
-		return nil, fmt.Errorf("%s: the file has %d results", arg, len(f.Runs))
-	case number > 0:
-		return &f.Runs[number-1], nil
-	case line > 0:
-		for i := range f.Runs {
-			if p := f.Runs[i].Place; p.Line <= line && line <= max(p.Line, p.End) {
-				return &f.Runs[i], nil
-			}
-		}
-		return nil, fmt.Errorf("%s: no result stands on line %d; they begin on %s", arg, line, lines(f))
-	case len(f.Runs) > 1:
-		return nil, fmt.Errorf("%s has %d results: choose one, as %s#1 or %s:%d; they begin on %s", arg, len(f.Runs), arg, arg, f.Runs[0].Place.Line, lines(f))
-	}
-	return &f.Runs[0], nil
-}
-
-// lines says where the results of a file begin.
-func lines(f *interop.File) string {
-	var out []string
-	for _, r := range f.Runs {
-		out = append(out, strconv.Itoa(r.Place.Line))
-	}
-	if len(out) > 12 {
-		out = append(out[:12], "...")
-	}
-	return "line " + strings.Join(out, ", ")
 }

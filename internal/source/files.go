@@ -1,4 +1,17 @@
-package cli
+// Package source opens what a user names: run directories and those that hold
+// runs, other clients' result files, documents that print them, standard input.
+//
+//	files := source.Files(paths, os.Stdin, true)                // for an audit
+//	sides, damage, err := source.Sides(args, nil)               // for a comparison
+//	source.Observe(&observer, paths, os.Stdin)                  // for a calibration
+//
+// Invariants: what cannot be read is a fault with its place, and the rest is
+// read nevertheless. Secrets in texts and commands are replaced before anything
+// else sees them.
+//
+// The package is apart because interop is pure and goes by what is in a file,
+// and rundir knows perflab's own directories alone.
+package source
 
 import (
 	"bytes"
@@ -16,23 +29,23 @@ import (
 	"perflab/internal/rundir"
 )
 
-// readResults reads what a command line names: files of results, directories
+// Files reads what paths name, - being standard input: files of results, directories
 // of such files, and where runs says so run directories and those that hold
 // runs. What cannot be read is a fault of its file. Secrets in texts and
 // commands are replaced before anything else sees them.
-func readResults(env Env, paths []string, runs bool) []interop.File {
+func Files(paths []string, stdin io.Reader, runs bool) []interop.File {
 	var files []interop.File
 	for _, path := range paths {
 		if path == "-" {
-			files = append(files, readInput(env.Stdin))
+			files = append(files, readInput(stdin))
 			continue
 		}
 		info, err := os.Stat(path)
 		switch {
 		case err != nil:
-			files = append(files, faulty(path, unwrapped(err)))
+			files = append(files, Faulty(path, Reason(err)))
 		case !info.IsDir():
-			files = append(files, readResult(path))
+			files = append(files, readFile(path))
 		default:
 			files = append(files, readDir(path, runs)...)
 		}
@@ -40,13 +53,13 @@ func readResults(env Env, paths []string, runs bool) []interop.File {
 	return interop.Merge(files)
 }
 
-// faulty is a file of which nothing could be read.
-func faulty(path, why string) interop.File {
+// Faulty is a file of which nothing could be read.
+func Faulty(path, why string) interop.File {
 	return interop.File{Name: path, Faults: []interop.Fault{{Place: interop.Place{File: path}, Text: why}}}
 }
 
-// unwrapped is the reason of an error on a file, without the file's name.
-func unwrapped(err error) string {
+// Reason is the reason of an error on a file, without the file's name.
+func Reason(err error) string {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err.Error()
 	}
@@ -56,9 +69,9 @@ func unwrapped(err error) string {
 // readDir reads the runs that a directory holds, else its files.
 func readDir(dir string, runs bool) []interop.File {
 	if dirs, ok, err := rundir.Runs(dir); ok && !runs {
-		return []interop.File{faulty(dir, "this is a directory of perflab's own runs, which need no import: give it to report, export or audit")}
+		return []interop.File{Faulty(dir, "this is a directory of perflab's own runs, which need no import: give it to report, export or audit")}
 	} else if err != nil {
-		return []interop.File{faulty(dir, err.Error())}
+		return []interop.File{Faulty(dir, err.Error())}
 	} else if ok {
 		var files []interop.File
 		for _, d := range dirs {
@@ -68,7 +81,7 @@ func readDir(dir string, runs bool) []interop.File {
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return []interop.File{faulty(dir, unwrapped(err))}
+		return []interop.File{Faulty(dir, Reason(err))}
 	}
 	var files []interop.File
 	for _, e := range entries {
@@ -76,15 +89,15 @@ func readDir(dir string, runs bool) []interop.File {
 		switch {
 		case strings.HasPrefix(e.Name(), "."):
 		case !e.IsDir():
-			files = append(files, readResult(path))
+			files = append(files, readFile(path))
 		case holdsRuns(path):
 			files = append(files, readDir(path, runs)...)
 		default:
-			files = append(files, faulty(path, "a directory in a directory is not read: name it too"))
+			files = append(files, Faulty(path, "a directory in a directory is not read: name it too"))
 		}
 	}
 	if len(files) == 0 {
-		return []interop.File{faulty(dir, "the directory has no file")}
+		return []interop.File{Faulty(dir, "the directory has no file")}
 	}
 	return files
 }
@@ -99,11 +112,11 @@ func holdsRuns(dir string) bool {
 func readRun(dir string) interop.File {
 	r, err := rundir.OpenRun(dir)
 	if err != nil {
-		return faulty(dir, err.Error())
+		return Faulty(dir, err.Error())
 	}
 	s, err := r.Resummarise()
 	if err != nil {
-		return faulty(dir, err.Error())
+		return Faulty(dir, err.Error())
 	}
 	place := interop.Place{File: dir}
 	f := interop.File{Name: dir, Runs: []interop.Run{interop.Stored(place, r.Header, s, r.Calls)}}
@@ -119,20 +132,20 @@ const inputName = "stdin"
 // readInput reads what is piped in or pasted.
 func readInput(in io.Reader) interop.File {
 	if in == nil {
-		return faulty(inputName, "there is no standard input")
+		return Faulty(inputName, "there is no standard input")
 	}
 	data, err := io.ReadAll(in)
 	if err != nil {
-		return faulty(inputName, unwrapped(err))
+		return Faulty(inputName, Reason(err))
 	}
 	return readData(inputName, data)
 }
 
-// readResult reads one file.
-func readResult(path string) interop.File {
+// readFile reads one file.
+func readFile(path string) interop.File {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return faulty(path, unwrapped(err))
+		return Faulty(path, Reason(err))
 	}
 	return readData(path, data)
 }
@@ -149,15 +162,15 @@ func readData(path string, data []byte) interop.File {
 	}
 	for _, p := range packed {
 		if bytes.HasPrefix(data, []byte(p.magic)) {
-			return faulty(path, fmt.Sprintf("this is compressed (%s): unpack it first, as with %s", p.name, p.unpack))
+			return Faulty(path, fmt.Sprintf("this is compressed (%s): unpack it first, as with %s", p.name, p.unpack))
 		}
 	}
 	data = interop.Decode(data)
 	switch {
 	case len(bytes.TrimSpace(data)) == 0:
-		return faulty(path, "the file is empty")
+		return Faulty(path, "the file is empty")
 	case bytes.IndexByte(data, 0) >= 0:
-		return faulty(path, "this is neither text (UTF-8, or UTF-16 with its mark) nor JSON, and no binary format that is known here")
+		return Faulty(path, "this is neither text (UTF-8, or UTF-16 with its mark) nor JSON, and no binary format that is known here")
 	}
 	f := interop.Read(path, redactDocument(data))
 	for i := range f.Runs {
@@ -206,18 +219,9 @@ func redactRun(r *interop.Run) {
 	}
 }
 
-// anyRead reports whether a run or a document was read.
-func anyRead(files []interop.File) bool {
+// AnyRead reports whether a run or a document was read.
+func AnyRead(files []interop.File) bool {
 	return slices.ContainsFunc(files, func(f interop.File) bool {
 		return len(f.Runs) > 0 || f.Doc != nil && len(f.Doc.Lines) > 0
 	})
-}
-
-// showFaults prints what could not be read.
-func showFaults(env Env, files []interop.File) {
-	for _, f := range files {
-		for _, fault := range f.Faults {
-			fmt.Fprintln(env.Stderr, fault)
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package cli
+package source
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ func readParquet(path string, data []byte) (f interop.File, ok bool) {
 	}
 	h, calls, err := parquet.Read(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
-		return faulty(path, err.Error()), true
+		return Faulty(path, err.Error()), true
 	}
 	origin := h.Imported
 	h.Imported = &result.Imported{Client: "perflab bench", Version: h.Version, Format: interop.FormatParquet, File: filepath.Base(path)}
