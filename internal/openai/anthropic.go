@@ -27,7 +27,7 @@ func anthropic() *dialect {
 			}
 			w.number("max_tokens", r.Output)
 		},
-		top: (*scanner).messageTop, after: (*scanner).messageEvent,
+		grammar: grammar{messageTop, messageEvent},
 	}
 }
 
@@ -47,7 +47,7 @@ func anthropicImage(w *writer, url string) {
 }
 
 // messageTop reads an event, or an answer that does not stream.
-func (s *scanner) messageTop(key []byte) bool {
+func messageTop(s *scanner, key []byte) bool {
 	switch string(key) {
 	case "type":
 		return s.read(&s.kind)
@@ -55,30 +55,30 @@ func (s *scanner) messageTop(key []byte) bool {
 		s.c.choices = true
 		return s.skip()
 	case "delta":
-		return s.fields((*scanner).messageDelta)
+		return s.fields(messageDelta)
 	case "content_block":
-		return s.fields((*scanner).messageBlock)
+		return s.fields(messageBlock)
 	case "content":
 		return s.list(func(s *scanner) bool {
 			s.c.choices = true
-			return s.fields((*scanner).messageBlock)
+			return s.fields(messageBlock)
 		})
 	case "message":
 		return s.fields(func(s *scanner, key []byte) bool {
 			if string(key) == "usage" {
-				return s.fields((*scanner).messageInput)
+				return s.fields(messageInput)
 			}
 			return s.skip()
 		})
 	case "stop_reason":
 		return s.read(&s.c.finish)
 	case "usage":
-		return s.fields((*scanner).messageUsage)
+		return s.fields(messageUsage)
 	}
 	return s.common(key)
 }
 
-func (s *scanner) messageDelta(key []byte) bool {
+func messageDelta(s *scanner, key []byte) bool {
 	switch string(key) {
 	case "text":
 		return s.payload(true)
@@ -96,7 +96,7 @@ func (s *scanner) messageDelta(key []byte) bool {
 
 // messageBlock reads the begin of a block, or a whole one: a tool's name was
 // generated, and in a whole answer all of its text.
-func (s *scanner) messageBlock(key []byte) bool {
+func messageBlock(s *scanner, key []byte) bool {
 	switch string(key) {
 	case "text":
 		return s.payload(true)
@@ -110,16 +110,16 @@ func (s *scanner) messageBlock(key []byte) bool {
 
 // messageUsage counts the output as well; that of the first event is before
 // any was made.
-func (s *scanner) messageUsage(key []byte) bool {
+func messageUsage(s *scanner, key []byte) bool {
 	if string(key) == "output_tokens" {
 		return s.count(&s.c.usage.Completion, &s.out)
 	}
-	return s.messageInput(key)
+	return messageInput(s, key)
 }
 
 // messageInput counts the prompt, whose three parts may come in one event or
 // the other.
-func (s *scanner) messageInput(key []byte) bool {
+func messageInput(s *scanner, key []byte) bool {
 	switch string(key) {
 	case "input_tokens":
 		return s.count(&s.state.input, &s.state.in)
@@ -131,7 +131,7 @@ func (s *scanner) messageInput(key []byte) bool {
 	return s.skip()
 }
 
-func (s *scanner) messageEvent() {
+func messageEvent(s *scanner) {
 	s.c.usage.Prompt = s.state.input + s.state.created + s.state.cached
 	s.c.usage.Cached = s.state.cached
 	s.c.counted = s.out && s.state.in

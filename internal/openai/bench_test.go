@@ -26,7 +26,7 @@ func BenchmarkChunk(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			p := []byte(in)
-			s := &stream{call: &result.Call{Chunks: make([]result.Chunk, 0, 1<<10)}}
+			s := newStream(&result.Call{Chunks: make([]result.Chunk, 0, 1<<10)}, chat(), false)
 			s.feed(p, 0, 0)
 			s.feed(p, 0, 0)
 			b.SetBytes(int64(len(p)))
@@ -44,7 +44,7 @@ func BenchmarkChunk(b *testing.B) {
 // TestChunkAllocates: a chunk costs no allocation, whole or cut over two reads.
 func TestChunkAllocates(t *testing.T) {
 	p := []byte(chunkOfVLLM)
-	s := &stream{call: &result.Call{Chunks: make([]result.Chunk, 0, 1<<12)}}
+	s := newStream(&result.Call{Chunks: make([]result.Chunk, 0, 1<<12)}, chat(), false)
 	feed := func() {
 		s.feed(p, 1, 0)
 		s.feed(p[:100], 2, 0)

@@ -46,10 +46,8 @@ type dialect struct {
 	ids, images, documents bool // what of a request the API has a place for
 	needsLimit             bool // requests must say how many tokens to make
 
-	write func(w *writer, r *workload.Request) // appends the fields that differ between requests
-	top   func(s *scanner, key []byte) bool    // reads a field of an answer's object
-	item  func(s *scanner) bool                // reads an element, where an answer may be an array
-	after func(s *scanner)                     // judges an object once all of it was read; may be nil
+	write   func(w *writer, r *workload.Request) // appends the fields that differ between requests
+	grammar                                      // of answers; those of pooled ones are read whole
 }
 
 // dialects returns every API, each with the name that is preferred.

@@ -1,6 +1,13 @@
 package openai
 
-import "perflab/internal/workload"
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+
+	"perflab/internal/workload"
+)
 
 // The APIs of models that generate nothing: an answer is one JSON object with
 // a vector or a score for each text, and usage counts the prompt alone.
@@ -74,62 +81,93 @@ func compared(r *workload.Request) []string {
 // pooled fills in what these APIs share.
 func pooled(d dialect) *dialect {
 	d.pooled = true
-	d.top, d.item, d.after = (*scanner).pooledTop, (*scanner).pooledItem, (*scanner).pooledUsage
 	return &d
 }
 
-func (s *scanner) pooledTop(key []byte) bool {
-	switch string(key) {
-	case "data", "results", "embeddings":
-		return s.notEmpty(&s.c.whole)
-	case "usage":
-		return s.fields((*scanner).pooledCount)
-	case "meta": // Cohere's place for usage
-		return s.fields(func(s *scanner, key []byte) bool {
-			if string(key) == "tokens" {
-				return s.fields((*scanner).pooledCount)
+// pooledAnswer is the whole of an answer, in the forms of all these APIs.
+type pooledAnswer struct {
+	Object  string          `json:"object"`
+	Error   json.RawMessage `json:"error"`
+	Data    []json.RawMessage
+	Results []json.RawMessage
+	Vectors []json.RawMessage `json:"embeddings"`
+	Usage   pooledUsage
+	Meta    struct { // Cohere's place for usage
+		Tokens pooledUsage
+	}
+}
+
+// pooledUsage is the count of prompt tokens, by one of its names.
+type pooledUsage struct {
+	Prompt  tokenCount `json:"prompt_tokens"`
+	Input   tokenCount `json:"input_tokens"`
+	Total   tokenCount `json:"total_tokens"`
+	Details struct {
+		Cached tokenCount `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+}
+
+// tokenCount is a whole number from 0 to maxCount; another value is none.
+type tokenCount struct {
+	n     int
+	known bool
+}
+
+func (c *tokenCount) UnmarshalJSON(b []byte) error {
+	if n, err := strconv.ParseUint(string(b), 10, 31); err == nil {
+		c.n, c.known = int(n), true
+	}
+	return nil
+}
+
+// readPooled reads an answer of an API that generates nothing.
+func readPooled(b []byte) (c chunk, ok bool) {
+	if bytes.HasPrefix(bytes.TrimSpace(b), []byte("[")) {
+		return readRanking(b)
+	}
+	var a pooledAnswer
+	if !decoded(b, &a) {
+		return c, false
+	}
+	switch text := string(a.Error); {
+	case text != "" && text != "null" && text != `""` && text != "false":
+		c.failure = a.Error
+	case a.Object == "error":
+		c.failure = b
+	}
+	c.whole = len(a.Data)+len(a.Results)+len(a.Vectors) > 0
+	for _, u := range []pooledUsage{a.Usage, a.Meta.Tokens} {
+		for _, n := range []tokenCount{u.Total, u.Prompt, u.Input} { // the total is the prompt's where that is all there is
+			if n.known {
+				c.usage.Prompt, c.counted = n.n, true
 			}
-			return s.skip()
-		})
-	}
-	return s.common(key)
-}
-
-func (s *scanner) pooledCount(key []byte) bool {
-	switch string(key) {
-	case "prompt_tokens", "input_tokens":
-		return s.count(&s.c.usage.Prompt, &s.in)
-	case "total_tokens":
-		return s.count(&s.all, &s.out)
-	case "prompt_tokens_details":
-		return s.fields((*scanner).promptDetail)
-	}
-	return s.skip()
-}
-
-// pooledItem reads a result of SGLang's rerank, whose answer is their array.
-func (s *scanner) pooledItem() bool {
-	s.c.whole = true
-	return s.fields(func(s *scanner, key []byte) bool {
-		if string(key) != "meta_info" {
-			return s.skip()
 		}
-		return s.fields(func(s *scanner, key []byte) bool {
-			if string(key) != "prompt_tokens" {
-				return s.skip()
-			}
-			n := 0
-			ok := s.count(&n, &s.in)
-			s.c.usage.Prompt += n
-			return ok
-		})
-	})
+		c.usage.Cached = max(c.usage.Cached, u.Details.Cached.n)
+	}
+	return c, true
 }
 
-// pooledUsage takes the total for the prompt's where that is all there is.
-func (s *scanner) pooledUsage() {
-	if !s.in {
-		s.c.usage.Prompt = s.all
+// readRanking reads an answer of SGLang's rerank, an array of results.
+func readRanking(b []byte) (c chunk, ok bool) {
+	var list []struct {
+		Meta struct {
+			Prompt tokenCount `json:"prompt_tokens"`
+		} `json:"meta_info"`
 	}
-	s.c.counted = s.in || s.out
+	if !decoded(b, &list) {
+		return c, false
+	}
+	c.whole = len(list) > 0
+	for _, item := range list {
+		c.usage.Prompt += item.Meta.Prompt.n
+		c.counted = c.counted || item.Meta.Prompt.known
+	}
+	return c, true
+}
+
+// decoded decodes JSON; a value of another type than expected is left out.
+func decoded(b []byte, v any) bool {
+	err := json.Unmarshal(b, v)
+	_, mismatch := errors.AsType[*json.UnmarshalTypeError](err)
+	return err == nil || mismatch
 }

@@ -32,12 +32,12 @@ func responses() *dialect {
 			w.number("max_output_tokens", r.Output)
 			w.yes("ignore_eos", !r.EOS)
 		},
-		top: (*scanner).responseTop, after: (*scanner).responseEvent,
+		grammar: grammar{responseTop, responseEvent},
 	}
 }
 
 // responseTop reads an event, or an answer that does not stream.
-func (s *scanner) responseTop(key []byte) bool {
+func responseTop(s *scanner, key []byte) bool {
 	switch string(key) {
 	case "type":
 		return s.read(&s.kind)
@@ -47,18 +47,18 @@ func (s *scanner) responseTop(key []byte) bool {
 		s.c.choices = true
 		return s.skip()
 	case "item":
-		return s.fields((*scanner).responseItem)
+		return s.fields(responseItem)
 	case "response":
-		return s.fields((*scanner).responseState)
+		return s.fields(responseState)
 	case "output":
-		return s.list((*scanner).responseOutput)
+		return s.list(responseOutput)
 	}
-	return s.responseState(key)
+	return responseState(s, key)
 }
 
 // responseState reads what an answer says of itself. The output within an
 // event is what streamed before.
-func (s *scanner) responseState(key []byte) bool {
+func responseState(s *scanner, key []byte) bool {
 	switch string(key) {
 	case "status":
 		return s.read(&s.label)
@@ -70,13 +70,13 @@ func (s *scanner) responseState(key []byte) bool {
 			return s.skip()
 		})
 	case "usage":
-		return s.fields((*scanner).typedUsage)
+		return s.fields(responseUsage)
 	}
 	return s.common(key)
 }
 
 // responseItem reads the item that an event begins or ends.
-func (s *scanner) responseItem(key []byte) bool {
+func responseItem(s *scanner, key []byte) bool {
 	switch string(key) {
 	case "name", "arguments", "input":
 		v, _, ok := s.stringOrSkip()
@@ -87,12 +87,12 @@ func (s *scanner) responseItem(key []byte) bool {
 }
 
 // responseOutput reads an item of an answer that does not stream.
-func (s *scanner) responseOutput() bool {
+func responseOutput(s *scanner) bool {
 	s.c.choices = true
 	return s.fields(func(s *scanner, key []byte) bool {
 		switch string(key) {
 		case "content", "summary":
-			return s.list((*scanner).responsePart)
+			return s.list(responsePart)
 		case "name", "arguments", "input":
 			return s.countedString()
 		}
@@ -101,7 +101,7 @@ func (s *scanner) responseOutput() bool {
 }
 
 // responsePart reads a piece of an item; its type may follow its text.
-func (s *scanner) responsePart() bool {
+func responsePart(s *scanner) bool {
 	var text, kind []byte
 	ok := s.fields(func(s *scanner, key []byte) bool {
 		switch string(key) {
@@ -116,23 +116,23 @@ func (s *scanner) responsePart() bool {
 	return ok
 }
 
-// typedUsage is usage as the Responses API names its parts.
-func (s *scanner) typedUsage(key []byte) bool {
+// responseUsage is usage as the Responses API names its parts.
+func responseUsage(s *scanner, key []byte) bool {
 	switch string(key) {
 	case "input_tokens":
 		return s.count(&s.c.usage.Prompt, &s.in)
 	case "output_tokens":
 		return s.count(&s.c.usage.Completion, &s.out)
 	case "input_tokens_details":
-		return s.fields((*scanner).promptDetail)
+		return s.fields(promptDetail)
 	case "output_tokens_details":
-		return s.fields((*scanner).completionDetail)
+		return s.fields(completionDetail)
 	}
 	return s.skip()
 }
 
 // responseEvent judges an event by its type, which may come after its delta.
-func (s *scanner) responseEvent() {
+func responseEvent(s *scanner) {
 	switch string(s.kind) {
 	case "response.output_text.delta", "response.refusal.delta":
 		s.say(s.piece, true)
@@ -152,11 +152,11 @@ func (s *scanner) responseEvent() {
 		}
 	case "response.completed", "response.incomplete", "response.done":
 		s.c.end = true
-		s.responseStatus()
+		responseStatus(s)
 	case "response.failed", "response.cancelled", "error":
 		s.broken()
 	case "": // not an event
-		s.responseStatus()
+		responseStatus(s)
 	default:
 		if len(s.piece) > 0 && bytes.HasSuffix(s.kind, []byte(".delta")) {
 			s.c.unknown = s.kind
@@ -165,7 +165,7 @@ func (s *scanner) responseEvent() {
 }
 
 // responseStatus takes the status of a whole answer for its finish reason.
-func (s *scanner) responseStatus() {
+func responseStatus(s *scanner) {
 	switch string(s.label) {
 	case "failed", "cancelled":
 		s.broken()
@@ -173,12 +173,5 @@ func (s *scanner) responseStatus() {
 	s.c.finish = s.label
 	if len(s.cause) > 0 {
 		s.c.finish = s.cause
-	}
-}
-
-// broken takes an object for an error, unless a part of it is one.
-func (s *scanner) broken() {
-	if s.c.failure == nil {
-		s.c.failure = s.b
 	}
 }

@@ -33,11 +33,11 @@ func sglang() *dialect {
 			in.yes("ignore_eos", !r.EOS)
 			w.b = append(in.b, '}')
 		},
-		top: (*scanner).generateTop, after: (*scanner).generated,
+		grammar: grammar{generateTop, generateEvent},
 	}
 }
 
-func (s *scanner) generateTop(key []byte) bool {
+func generateTop(s *scanner, key []byte) bool {
 	switch string(key) {
 	case "text":
 		s.c.choices = true
@@ -46,12 +46,12 @@ func (s *scanner) generateTop(key []byte) bool {
 		return s.notEmpty(&s.named)
 	case "meta_info":
 		s.c.choices = true
-		return s.fields((*scanner).metaInfo)
+		return s.fields(generateMeta)
 	}
 	return s.common(key)
 }
 
-func (s *scanner) metaInfo(key []byte) bool {
+func generateMeta(s *scanner, key []byte) bool {
 	switch string(key) {
 	case "prompt_tokens":
 		return s.count(&s.c.usage.Prompt, &s.in)
@@ -62,14 +62,14 @@ func (s *scanner) metaInfo(key []byte) bool {
 	case "reasoning_tokens":
 		return s.count(&s.c.usage.Reasoning, nil)
 	case "finish_reason":
-		return s.generateFinish()
+		return generateFinish(s)
 	}
 	return s.skip()
 }
 
 // generateFinish reads why the text ended: an object whose type is the reason,
 // or an error when it is abort.
-func (s *scanner) generateFinish() bool {
+func generateFinish(s *scanner) bool {
 	from := s.i
 	if s.peek() != '{' {
 		return s.read(&s.c.finish)
@@ -86,9 +86,9 @@ func (s *scanner) generateFinish() bool {
 	return ok
 }
 
-// generated judges an event by whether the count of tokens grew; without a
+// generateEvent judges an event by whether the count of tokens grew; without a
 // count by whether there is text or a token.
-func (s *scanner) generated() {
+func generateEvent(s *scanner) {
 	grew := len(s.piece) > 0 || s.named
 	if s.out {
 		grew = s.c.usage.Completion > s.state.seen
@@ -98,13 +98,13 @@ func (s *scanner) generated() {
 		s.mark(true)
 	}
 	if s.keep && len(s.piece) > 0 {
-		s.grow(s.piece)
+		growText(s, s.piece)
 	}
 }
 
-// grow keeps a text that holds all text before it, or from a server that was
+// growText keeps a text that holds all text before it, or from a server that was
 // told to stream pieces the piece.
-func (s *scanner) grow(raw []byte) {
+func growText(s *scanner, raw []byte) {
 	from := len(s.text)
 	s.text = appendUnescaped(s.text, raw)
 	if s.state.pieces = s.state.pieces || !bytes.HasPrefix(s.text[from:], s.text[:from]); !s.state.pieces {

@@ -25,6 +25,7 @@ const maxBody = 64 << 20
 // servers and gateways are careless with Content-Type.
 type stream struct {
 	call  *result.Call
+	api   *dialect
 	kind  byte // first byte that is not space: '{' is JSON, '<' HTML
 	begun bool // kind is known
 	lead  int  // bytes of a byte order mark that came; all of it also when there is none
@@ -47,7 +48,7 @@ type stream struct {
 
 // newStream observes an answer of the API into call; text is kept if keep.
 func newStream(call *result.Call, api *dialect, keep bool) *stream {
-	return &stream{call: call, scan: scanner{api: api, keep: keep}}
+	return &stream{call: call, api: api, scan: scanner{grammar: api.grammar, keep: keep}}
 }
 
 // newField is a string field of a delta that is not known here.
@@ -108,25 +109,37 @@ func (s *stream) begin(p []byte) {
 
 // isJSON reports whether the body is one JSON value and not a stream.
 func (s *stream) isJSON() bool {
-	return s.kind == '{' || s.kind == '[' && s.scan.api != nil && s.scan.api.item != nil
+	return s.kind == '{' || s.kind == '[' && s.api.pooled
+}
+
+// parse reads an event, or an answer that does not stream.
+func (s *stream) parse(b, kind []byte) (c *chunk, ok bool) {
+	if s.api.pooled {
+		whole, ok := readPooled(b)
+		return &whole, ok
+	}
+	ok = s.scan.parse(b, kind)
+	return &s.scan.c, ok
 }
 
 // end takes the end of the body at the instant at: what no blank line ended,
 // and a JSON answer as one chunk.
 func (s *stream) end(at time.Duration) {
 	if s.isJSON() {
-		if !s.scan.parse(bytes.TrimPrefix(s.body, bom), nil) {
+		c, ok := s.parse(bytes.TrimPrefix(s.body, bom), nil)
+		if !ok {
 			s.fail(result.BadBody, "the answer is not the API's JSON: %s", clean(s.head))
 			return
 		}
-		s.done = s.chunk(&s.scan.c, at)
-		if s.scan.api != nil && s.scan.api.pooled && !s.whole {
+		s.done = s.chunk(c, at)
+		if s.api.pooled && !s.whole {
 			s.fail(result.BadBody, "the answer holds no vector and no score: %s", clean(s.head))
 		}
 		return
 	}
 	if data, ok := s.split.end(); ok {
-		if isDone(data) || s.scan.parse(data, s.split.kind) {
+		_, ok := s.parse(data, s.split.kind)
+		if ok || isDone(data) {
 			s.event(data, at) // else it was cut in the middle: the stream ended early
 		}
 	}
@@ -160,10 +173,11 @@ func (s *stream) event(data []byte, at time.Duration) bool {
 	if string(s.split.kind) == "error" {
 		return s.fail(result.StreamError, "%s", failure(data))
 	}
-	if !s.scan.parse(data, s.split.kind) {
+	c, ok := s.parse(data, s.split.kind)
+	if !ok {
 		return s.fail(result.BadBody, "an event of the stream is not a JSON object: %s", clean(data))
 	}
-	return s.chunk(&s.scan.c, at)
+	return s.chunk(c, at)
 }
 
 // finish takes the server's word that nothing follows.

@@ -22,7 +22,7 @@ type said struct {
 }
 
 func scan(b []byte) (said, bool) {
-	s := scanner{keep: true}
+	s := scanner{grammar: chat().grammar, keep: true}
 	if !s.parse(b, nil) {
 		return said{}, false
 	}
