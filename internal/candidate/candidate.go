@@ -1,7 +1,7 @@
 // Package candidate says which configurations a study may try: the arms that a
 // race begins with, small steps around a configuration, and what a bottleneck or
 // a refusal asks for next. It gives package tune, which knows no parameter's
-// meaning, a tune.Guide made of package engine's catalogue. Pure.
+// meaning, a tune.SearchSpace made of package engine's catalogue. Pure.
 package candidate
 
 import (

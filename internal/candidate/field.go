@@ -45,7 +45,15 @@ type Field struct {
 	candidates []tune.Candidate
 }
 
-var _ tune.Guide = (*Field)(nil)
+var (
+	_ tune.Rules         = (*Field)(nil)
+	_ tune.Neighbourhood = (*Field)(nil)
+)
+
+// SearchSpace is the field as a race takes it.
+func (f *Field) SearchSpace() tune.SearchSpace {
+	return tune.SearchSpace{Candidates: f.Candidates(), Domain: f.Domain(), Rules: f, Neighbourhood: f}
+}
 
 // plan is a configuration made concrete, or why it cannot be.
 type plan struct {

@@ -121,16 +121,17 @@ func (s *Study) strategy(foretell tune.Predictor) (tune.Strategy, *candidate.Fie
 	if err != nil {
 		return nil, nil, err
 	}
+	product := tune.SearchSpace{Domain: field.Domain(), Rules: field}
 	var st tune.Strategy
 	switch s.Strategy {
 	case Race:
-		st, err = tune.NewRace(field, foretell, space, obj, budget, tune.RaceOptions{Rounds: s.Search.Race.Rounds, Short: s.Search.Race.ShortLoad})
+		st, err = tune.NewRace(field.SearchSpace(), foretell, space, obj, budget, tune.RaceOptions{Rounds: s.Search.Race.Rounds, Short: s.Search.Race.ShortLoad})
 	case Random:
-		st, err = tune.NewRandom(field, space, obj, budget, s.Seed)
+		st, err = tune.NewRandom(product, space, obj, budget, s.Seed)
 	case Grid:
-		st, err = tune.NewGrid(field, space, obj, budget, s.Seed)
+		st, err = tune.NewGrid(product, space, obj, budget, s.Seed)
 	case TPE:
-		st, err = tune.NewTPE(field, space, obj, budget, s.Seed)
+		st, err = tune.NewTPE(product, space, obj, budget, s.Seed)
 	default:
 		err = fmt.Errorf("strategy %q is not known: use %s", s.Strategy, strings.Join(Strategies(), ", "))
 	}

@@ -75,6 +75,7 @@ func Tune(ctx context.Context, s *Study, source []byte, o TuneOptions) (result.S
 	if l.strategy, l.field, err = s.strategy(l.predictor(ctx)); err != nil {
 		return result.Study{}, err
 	}
+	defer tune.Stop(l.strategy)
 	if _, err := tune.Resume(l.strategy, log); err != nil {
 		return result.Study{}, fmt.Errorf("resume %s: %w", o.Dir, err)
 	}

@@ -9,86 +9,74 @@ import (
 	"strings"
 )
 
+// ablation is a setting of the winner, left out.
+type ablation struct {
+	setting Change
+	without *finalist // nil: not launched
+	span    *Span     // of having it
+	dropped bool
+	reason  string
+}
+
 // ablate leaves out each setting of the winner once, and launches what is left
 // when all that brought nothing has gone. It is recommended in the winner's place
 // where it beats the baseline too and is not worse by what matters.
-func (c *course) ablate() bool {
-	c.begin(AblateStage)
-	k := c.contest
-	if k == nil || k.winner == nil {
-		return true
-	}
-	for _, s := range choose(c, c.removals) {
-		a := &ablation{setting: s}
-		k.ablated = append(k.ablated, a)
-		config := s.Apply(k.winner.config)
-		if e := k.find(config); e != nil {
-			a.without = e
-		} else if why := c.guide.Refuse(config); why != "" {
+func (s *raceState) ablate(k *confirmation) {
+	for _, setting := range s.removals(k.winner.config) {
+		a := &ablation{setting: setting}
+		k.ablations = append(k.ablations, a)
+		config := setting.Apply(k.winner.config)
+		if f := k.find(config); f != nil {
+			a.without = f
+		} else if why := s.search.Refuse(config); why != "" {
 			a.reason = "needed: without it " + why
 			continue
-		} else if c.left() < 1 || k.drops() && c.left() <= fewest {
+		} else if s.left() < 1 || k.drops() && s.left() <= fewest {
 			a.reason = "not tried: the budget is used up" // or kept for the check of what was dropped
 			continue
 		} else {
-			a.without = &entrant{name: "without " + s.Label, origin: k.winner.origin.with(Change{Label: "without " + s.Label, Set: s.Set}), config: config, rounds: map[int]*trial{}}
-			if !c.enter(a.without, AblateStage, 1) {
-				return false
-			}
+			a.without = newFinalist("without "+setting.Label, k.winner.origin.with(Change{Label: "without " + setting.Label, Set: setting.Set}), config)
+			s.launchAgain(a.without, AblateStage, 1)
 		}
-		c.weigh(a)
+		k.weigh(a)
 	}
-	return c.check()
+	s.check(k)
 }
 
-// drops reports whether a setting has been found to bring nothing.
-func (k *contest) drops() bool {
-	return slices.ContainsFunc(k.ablated, func(a *ablation) bool { return a.dropped })
-}
-
-// find is the entrant of the confirmation that has a configuration.
-func (k *contest) find(config Config) *entrant {
-	for _, e := range k.entries {
-		if maps.Equal(e.config, config) {
-			return e
-		}
-	}
-	return nil
-}
-
-// removals are the winner's settings, those first that are predicted to bring
+// removals are a configuration's settings, those first that are predicted to bring
 // least.
-func (c *course) removals() []Change {
-	winner := c.contest.winner.config
-	out := slices.Clone(c.guide.Removals(winner))
+func (s *raceState) removals(config Config) []Change {
+	out := slices.Clone(s.search.Removals(config))
 	slices.SortStableFunc(out, func(a, b Change) int {
-		x, y := c.point(a.Apply(winner)), c.point(b.Apply(winner))
-		return -cmp.Compare(x.x, y.x)
+		return -cmp.Compare(s.point(a.Apply(config)).x, s.point(b.Apply(config)).x)
 	})
 	return out
 }
 
+// drops reports whether a setting has been found to bring nothing.
+func (k *confirmation) drops() bool {
+	return slices.ContainsFunc(k.ablations, func(a *ablation) bool { return a.dropped })
+}
+
 // weigh decides whether a setting stays: it goes where it brings less than half of
 // what matters and is not shown to bring anything.
-func (c *course) weigh(a *ablation) {
-	k := c.contest
+func (k *confirmation) weigh(a *ablation) {
 	if len(a.without.rounds) == 0 {
-		a.reason = "needed: without it the trial ended " + c.bounds.note(a.without.failed, c.space.Primary)
+		a.reason = "needed: without it the trial ended " + k.bounds.note(a.without.failed, k.space.Primary)
 		return
 	}
-	d, err := c.against(k.winner, a.without, "", 1)
+	d, err := k.compare(k.winner, a.without, "", 1)
 	if err != nil {
 		a.reason = "not decided: " + err.Error()
 		return
 	}
 	a.span = &Span{d.Ratio.Value - 1, d.Ratio.Low - 1, d.Ratio.High - 1}
-	won, lost := c.scoreOfEntrant(k.winner), c.scoreOfEntrant(a.without)
 	switch {
-	case lost.class < won.class:
-		a.reason = "needed: without it the command " + c.obstacle(a.without)
+	case k.score(a.without).class < k.score(k.winner).class:
+		a.reason = "needed: without it the command " + k.obstacle(a.without)
 	case a.span.Low > 0:
 		a.reason = fmt.Sprintf("kept: it brings %s", percent(a.span.Value))
-	case a.span.Value >= c.objective.MinGain/2:
+	case a.span.Value >= k.objective.MinGain/2:
 		a.reason = fmt.Sprintf("kept: it seems to bring %s, which one launch cannot show", percent(a.span.Value))
 	default:
 		a.dropped = true
@@ -96,28 +84,18 @@ func (c *course) weigh(a *ablation) {
 	}
 }
 
-func (e *entrant) trials() []*trial {
-	var out []*trial
-	for _, round := range slices.Sorted(maps.Keys(e.rounds)) {
-		out = append(out, e.rounds[round])
-	}
-	return out
-}
-
 // check launches the winner without all that was dropped: in every round of the
 // confirmation, also where the ablation launched the same, as that launch is the
 // reason why it is here. Where it is worse, or the budget does not allow the launches
 // that a recommendation rests on, everything stays.
-func (c *course) check() bool {
-	k := c.contest
+func (s *raceState) check(k *confirmation) {
 	if !k.drops() {
-		k.done = true
-		return true
+		return
 	}
-	c.begin(CheckStage)
+	s.begin(CheckStage)
 	without := Change{Set: Config{}}
 	var gone []string
-	for _, a := range k.ablated {
+	for _, a := range k.ablations {
 		if a.dropped {
 			maps.Copy(without.Set, a.setting.Set)
 			gone = append(gone, a.setting.Label)
@@ -125,55 +103,50 @@ func (c *course) check() bool {
 	}
 	without.Label = "without " + strings.Join(gone, ", ")
 	config := without.Apply(k.winner.config)
-	if why := c.guide.Refuse(config); why != "" {
-		k.keep("together they are needed: without them " + why)
-		return true
+	if why := s.search.Refuse(config); why != "" {
+		k.keepAll("together they are needed: without them " + why)
+		return
 	}
 	if k.reduced = k.find(config); k.reduced == nil {
-		if c.left() < fewest {
-			k.keep("kept: too few launches were left to measure the winner without what seems to bring nothing")
-			return true
+		if s.left() < fewest {
+			k.keepAll("kept: too few launches were left to measure the winner without what seems to bring nothing")
+			return
 		}
 		from := k.winner.origin.with(without)
-		k.reduced = &entrant{name: from.String(), origin: from, config: config, rounds: map[int]*trial{}}
-		for round := 1; round <= k.rounds && k.reduced.failed == nil && c.left() > 0; round++ {
-			if !c.enter(k.reduced, CheckStage, round) {
-				return false
-			}
+		k.reduced = newFinalist(from.String(), from, config)
+		for round := 1; round <= k.rounds && k.reduced.failed == nil && s.left() > 0; round++ {
+			s.launchAgain(k.reduced, CheckStage, round)
 		}
 	}
-	c.settle()
-	return true
+	k.decideReduced()
 }
 
-// settle recommends what is left of the winner, or the winner.
-func (c *course) settle() {
-	k := c.contest
-	k.done = true
+// decideReduced recommends what is left of the winner, or the winner.
+func (k *confirmation) decideReduced() {
 	// At 95 % for this one alone: to keep a setting claims nothing.
-	d, err := c.against(k.reduced, k.winner, "", 1)
-	switch won, left := c.scoreOfEntrant(k.winner), c.scoreOfEntrant(k.reduced); {
+	d, err := k.compare(k.reduced, k.winner, "", 1)
+	switch won, left := k.score(k.winner), k.score(k.reduced); {
 	case k.reduced.failed != nil:
-		k.keep("together they are needed: without them the trial ended " + c.bounds.note(k.reduced.failed, c.space.Primary))
-	case left.class < won.class || left.class == missing && left.miss > won.miss && c.nearer(k.winner, k.reduced):
-		k.keep("together they are needed: without them the command " + c.obstacle(k.reduced))
+		k.keepAll("together they are needed: without them the trial ended " + k.bounds.note(k.reduced.failed, k.space.Primary))
+	case left.class < won.class || left.class == missing && left.miss > won.miss && k.nearestBound(k.winner, k.reduced) != nil:
+		k.keepAll("together they are needed: without them the command " + k.obstacle(k.reduced))
 	case err != nil:
-		k.keep("not decided: " + err.Error())
-	case math.Log(d.Ratio.Value) < -math.Log1p(c.objective.MinGain)/2 || d.Ratio.High < 1:
-		k.keep(fmt.Sprintf("kept: without all of them it is %s", percent(d.Ratio.Value-1)))
-	case !c.beatsBase(k.reduced, c.baseEntrant()):
-		k.keep("kept: without all of them no gain over the baseline is shown")
+		k.keepAll("not decided: " + err.Error())
+	case math.Log(d.Ratio.Value) < -math.Log1p(k.objective.MinGain)/2 || d.Ratio.High < 1:
+		k.keepAll(fmt.Sprintf("kept: without all of them it is %s", percent(d.Ratio.Value-1)))
+	case !k.beatsBaseline(k.reduced):
+		k.keepAll("kept: without all of them no gain over the baseline is shown")
 	default:
 		k.pick = k.reduced
 	}
 }
 
-// keep takes back what was to be dropped.
-func (k *contest) keep(why string) {
-	for _, a := range k.ablated {
+// keepAll takes back what was to be dropped.
+func (k *confirmation) keepAll(why string) {
+	for _, a := range k.ablations {
 		if a.dropped {
 			a.dropped, a.reason = false, why
 		}
 	}
-	k.pick, k.done = k.winner, true
+	k.pick = k.winner
 }

@@ -6,63 +6,60 @@ import (
 	"math"
 )
 
-// limited are the bounds as limits for the contest: those that are of the
+// finalBounds are the bounds as limits for the confirmation: those that are of the
 // baseline's figures are of the means of its launches there, which the search did
 // not see, as far as these have the figure.
-func (c *course) limited() Objective {
-	base := c.baseEntrant()
+func (k *confirmation) finalBounds() Objective {
+	base := k.baseline()
 	if base == nil || len(base.rounds) == 0 {
-		return c.bounds
+		return k.bounds
 	}
 	figures := map[string]float64{}
-	for _, t := range c.base {
+	for _, t := range k.base {
 		if t.measured() {
 			figures = maps.Clone(t.merged)
 			break
 		}
 	}
 	maps.Copy(figures, mean(base.trials()))
-	return c.objective.resolve(figures)
+	return k.objective.resolve(figures)
 }
 
-// scoreOfEntrant is how an entrant stands by the means of its launches.
-func (c *course) scoreOfEntrant(e *entrant) score {
-	if len(e.rounds) == 0 {
+// score is how a finalist stands by the means of its launches.
+func (k *confirmation) score(f *finalist) score {
+	if len(f.rounds) == 0 {
 		return score{}
 	}
-	s := c.limited().score(Measured, mean(e.trials()))
-	if c.barred(e.config) {
-		s.class, s.miss = missing, math.Inf(1)
+	s := k.finalBounds().score(Measured, mean(f.trials()))
+	if k.failedGuard(f.config) {
+		return s.failingGuard()
 	}
 	return s
 }
 
-// meetsMore reports whether an entrant meets bounds that another misses, or misses
+// meetsMore reports whether a finalist meets bounds that another misses, or misses
 // them by less, and that by more than the scatter of launches.
-func (c *course) meetsMore(e, other *entrant) bool {
-	mine, theirs := c.scoreOfEntrant(e), c.scoreOfEntrant(other)
-	return (mine.class > theirs.class || mine.class == missing && mine.miss < theirs.miss) && c.nearer(e, other)
+func (k *confirmation) meetsMore(f, other *finalist) bool {
+	mine, theirs := k.score(f), k.score(other)
+	return (mine.class > theirs.class || mine.class == missing && mine.miss < theirs.miss) && k.nearestBound(f, other) != nil
 }
 
-// nearer reports whether launches show e to have a better figure of a bound that
-// the means of other's miss: of two that scatter about a limit one mean lies on
-// this side of it and one on the other half of the time.
-func (c *course) nearer(e, other *entrant) bool { return c.nearest(e, other) != nil }
-
-// nearest is the bound by which e is nearer; nil for none.
-func (c *course) nearest(e, other *entrant) *Bound {
-	bounds := c.limited()
+// nearestBound is the bound of which launches show f to have a better figure than
+// other, whose means miss it; nil for none. Of two that scatter about a limit one mean
+// lies on this side of it and one on the other half of the time.
+func (k *confirmation) nearestBound(f, other *finalist) *Bound {
+	bounds := k.finalBounds()
 	theirs := mean(other.trials())
-	level := 1 - (1-confidence)/float64(c.family()*max(1, len(bounds.SLOs)))
+	level := 1 - (1-confidence)/float64(k.family()*max(1, len(bounds.SLOs)))
 	for _, b := range bounds.SLOs {
 		if b.Holds(theirs) || math.IsNaN(b.Limit) {
 			continue
 		}
-		mine, lacked := have(e, b.Metric), have(other, b.Metric)
-		if lacked == 0 && len(other.rounds) >= fewest && mine == len(e.rounds) {
+		mine, lacked := f.launchesWith(b.Metric), other.launchesWith(b.Metric)
+		if lacked == 0 && len(other.rounds) >= fewest && mine == len(f.rounds) {
 			return &b // a figure that no launch of the one has is no scatter
 		}
-		d, err := c.contest.contrast(e, other, towards(b, e, other), level)
+		d, err := k.contrast(f, other, towards(b, f, other), level)
 		if err == nil && d.Low > 0 {
 			return &b
 		}
@@ -70,23 +67,12 @@ func (c *course) nearest(e, other *entrant) *Bound {
 	return nil
 }
 
-// have counts the launches of an entrant that have a figure.
-func have(e *entrant, metric string) int {
-	n := 0
-	for _, t := range e.rounds {
-		if _, ok := t.merged[metric]; ok {
-			n++
-		}
-	}
-	return n
-}
-
 // towards is the figure of a bound, more being better: its logarithm where both
-// entrants' figures have one.
-func towards(b Bound, of ...*entrant) func(*trial) float64 {
+// finalists' figures have one.
+func towards(b Bound, of ...*finalist) func(*trial) float64 {
 	positive := true
-	for _, e := range of {
-		for _, t := range e.rounds {
+	for _, f := range of {
+		for _, t := range f.rounds {
 			if v, ok := t.merged[b.Metric]; ok && !(v > 0) {
 				positive = false
 			}
@@ -98,7 +84,7 @@ func towards(b Bound, of ...*entrant) func(*trial) float64 {
 		case !ok:
 			return math.NaN()
 		case positive:
-			v = math.Log(v) // not a number or infinite where another entrant's is not positive: no launch
+			v = math.Log(v) // not a number or infinite where another finalist's is not positive: no launch
 		}
 		if b.Op == "<=" {
 			return -v
@@ -107,19 +93,19 @@ func towards(b Bound, of ...*entrant) func(*trial) float64 {
 	}
 }
 
-// kept is how an entrant keeps the bounds, launch by launch.
-func (c *course) kept(e *entrant) []Constraint {
+// constraints are how a finalist keeps the bounds, launch by launch.
+func (k *confirmation) constraints(f *finalist) []Constraint {
 	var out []Constraint
-	if len(e.rounds) == 0 {
+	if len(f.rounds) == 0 {
 		return nil
 	}
-	figures := mean(e.trials())
-	for _, b := range c.limited().SLOs {
-		k := Constraint{Bound: b.String(), Held: b.Holds(figures), Launches: len(e.rounds)}
+	figures := mean(f.trials())
+	for _, b := range k.finalBounds().SLOs {
+		k := Constraint{Bound: b.String(), Held: b.Holds(figures), Launches: len(f.rounds)}
 		if v, ok := figures[b.Metric]; ok {
 			k.Mean = new(v)
 		}
-		for _, t := range e.rounds {
+		for _, t := range f.rounds {
 			if b.Holds(t.merged) {
 				k.Met++
 			}
@@ -145,12 +131,12 @@ func (k Constraint) figure() string {
 	return fmt.Sprintf("%s, met in %d of %s", figure, k.Met, count(k.Launches, "launch"))
 }
 
-// missesOn says which bounds one entrant misses on a further workload, and the
+// missesOn says which bounds one finalist misses on a further workload, and the
 // other meets there.
-func (c *course) missesOn(workload string, e, other *entrant) []string {
-	on := func(e *entrant) map[string]float64 {
+func (k *confirmation) missesOn(workload string, f, other *finalist) []string {
+	on := func(f *finalist) map[string]float64 {
 		var out []*trial
-		for _, t := range e.trials() {
+		for _, t := range f.trials() {
 			if f := t.end.Figures[workload]; f != nil {
 				out = append(out, &trial{merged: f})
 			}
@@ -160,12 +146,12 @@ func (c *course) missesOn(workload string, e, other *entrant) []string {
 		}
 		return mean(out)
 	}
-	mine, theirs := on(e), on(other)
+	mine, theirs := on(f), on(other)
 	var misses []string
 	if mine == nil || theirs == nil {
 		return nil
 	}
-	for _, b := range c.objective.resolve(theirs).SLOs {
+	for _, b := range k.objective.resolve(theirs).SLOs {
 		if _, ok := mine[b.Metric]; ok && b.Holds(theirs) && !b.Holds(mine) {
 			misses = append(misses, fmt.Sprintf("misses %s, which the baseline meets: %s", b, number(mine[b.Metric])))
 		}
@@ -173,10 +159,10 @@ func (c *course) missesOn(workload string, e, other *entrant) []string {
 	return misses
 }
 
-// missesOf says which bounds the means of an entrant's launches miss.
-func (c *course) missesOf(e *entrant) []string {
+// missesOf says which bounds the means of a finalist's launches miss.
+func (k *confirmation) missesOf(f *finalist) []string {
 	var out []string
-	for _, k := range c.kept(e) {
+	for _, k := range k.constraints(f) {
 		if !k.Held {
 			out = append(out, k.String())
 		}
@@ -184,10 +170,10 @@ func (c *course) missesOf(e *entrant) []string {
 	return out
 }
 
-// wavers says which bounds an entrant keeps on average, but not in every launch.
-func (c *course) wavers(e *entrant) []string {
+// wavers says which bounds a finalist keeps on average, but not in every launch.
+func (k *confirmation) wavers(f *finalist) []string {
 	var out []string
-	for _, k := range c.kept(e) {
+	for _, k := range k.constraints(f) {
 		if k.Held && k.Met < k.Launches {
 			out = append(out, k.String())
 		}
@@ -195,10 +181,10 @@ func (c *course) wavers(e *entrant) []string {
 	return out
 }
 
-// obstacle says what keeps an entrant from being recommended.
-func (c *course) obstacle(e *entrant) string {
-	if c.barred(e.config) {
+// obstacle says what keeps a finalist from being recommended.
+func (k *confirmation) obstacle(f *finalist) string {
+	if k.failedGuard(f.config) {
 		return "does not answer as the baseline does, see the accuracy guard"
 	}
-	return "misses a constraint: " + joined(c.missesOf(e))
+	return "misses a constraint: " + joined(k.missesOf(f))
 }

@@ -183,6 +183,11 @@ func (narrow) Candidates() []Candidate {
 	c := raceSpace().Baseline
 	return []Candidate{{Label: "baseline", Config: c}, {Label: "set", Config: Change{Set: Config{"engine": "s", "batched": "4096", "seqs": "256"}}.Apply(c)}}
 }
+func (n narrow) space() SearchSpace {
+	s := n.field.space()
+	s.Candidates, s.Neighbourhood = n.Candidates(), n
+	return s
+}
 func (narrow) Steps(Config) []Change { return nil }
 
 // TestRaceChecksByFreshLaunches holds how often what equals the baseline is called
@@ -200,7 +205,7 @@ func TestRaceChecksByFreshLaunches(t *testing.T) {
 			}
 			return 100
 		}
-		a, err := NewRace(narrow{f}, nil, raceSpace(), up, Budget{Trials: 20}, RaceOptions{})
+		a, err := NewRace(narrow{f}.space(), nil, raceSpace(), up, Budget{Trials: 20}, RaceOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +215,7 @@ func TestRaceChecksByFreshLaunches(t *testing.T) {
 			continue
 		}
 		won++
-		if a.now.contest.pick == a.now.contest.reduced {
+		if a.state.confirmation.pick == a.state.confirmation.reduced {
 			reduced++
 		}
 		if f.value(asked[r.WinnerConfirm-1].Config) == 100 {
@@ -233,7 +238,7 @@ func checkContest(t *testing.T, a *Race, r Result) {
 			t.Fatalf("p and interval disagree: %+v", d)
 		}
 		for _, id := range slices.Concat(d.Trials, d.Others) {
-			if tr := a.now.trials[id-1]; tr.Pass == 0 || tr.Stage == AblateStage {
+			if tr := a.state.trials[id-1]; tr.Pass == 0 || tr.Stage == AblateStage {
 				t.Fatalf("a launch that something was chosen by: %+v in %+v", tr.Proposal, d)
 			}
 		}
@@ -241,7 +246,7 @@ func checkContest(t *testing.T, a *Race, r Result) {
 	if strings.Contains(r.Verdict, " is better than the baseline: ") && !(r.Interval.Low > 0) {
 		t.Fatalf("%s: %+v", r.Verdict, r.Interval)
 	}
-	if k := a.now.contest; k != nil && k.pick != nil && len(k.pick.rounds) < fewest {
+	if k := a.state.confirmation; k != nil && k.pick != nil && len(k.pick.rounds) < fewest {
 		t.Fatalf("recommended by %d launches", len(k.pick.rounds))
 	}
 }
@@ -273,7 +278,7 @@ func TestRaceAsksOnce(t *testing.T) {
 	if len(fresh) != 1 || fresh["fp8"] != 1 {
 		t.Errorf("asked after the search: %v", fresh)
 	}
-	name := a.now.recommended().name
+	name := conclusion{a.state}.recommended().name
 	if !slices.ContainsFunc(r.Evidence.Accuracy, func(p PairedTest) bool { return p.Label == name && p.Accepted }) {
 		t.Errorf("no verdict on %s: %+v", name, r.Evidence.Accuracy)
 	}

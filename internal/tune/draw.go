@@ -9,13 +9,13 @@ import (
 	"perflab/internal/stat"
 )
 
-// Draw measures the baseline, then configurations drawn from Guide.Domain one
+// Draw measures the baseline, then configurations drawn from SearchSpace.Domain one
 // after another, each once, until its budget is spent or there are no more. It
 // is what other tools do, and here to be compared with: nothing is carried
 // forward by a stage and nothing is repeated, so the best of many single
 // measurements has luck in it, and the verdict says so.
 //
-// No configuration is launched twice, and none that Guide.Refuse rejects: those
+// No configuration is launched twice, and none that Rules.Refuse rejects: those
 // cost nothing. Parameters of the baseline that the domain does not have stay as
 // they are. Stages and further workloads of the space are not used.
 //
@@ -29,7 +29,6 @@ type Draw struct {
 	product   *product
 	choose    func(*Draw, *rand.Rand) (Config, bool)
 
-	told   []Observation
 	trials []*trial
 	open   *Proposal
 	ended  string // why there is no further proposal, if there is none
@@ -42,8 +41,8 @@ const drawUnbounded = 1000
 
 // NewRandom returns a search that draws every parameter by itself, each value
 // as likely as another, or everything that is wrong with what it was given.
-// Where the guide refuses what was drawn, see product.settle.
-func NewRandom(g Guide, s Space, o Objective, b Budget, seed uint64) (*Draw, error) {
+// Where the space refuses what was drawn, see product.settle.
+func NewRandom(g SearchSpace, s Space, o Objective, b Budget, seed uint64) (*Draw, error) {
 	return newDraw(g, s, o, b, seed, (*Draw).random)
 }
 
@@ -52,7 +51,7 @@ func NewRandom(g Guide, s Space, o Objective, b Budget, seed uint64) (*Draw, err
 // section of their number, so that those which a budget allows are spread over
 // all of it: any few in a row have about each value of a parameter as often as
 // another. The seed says where it begins.
-func NewGrid(g Guide, s Space, o Objective, b Budget, seed uint64) (*Draw, error) {
+func NewGrid(g SearchSpace, s Space, o Objective, b Budget, seed uint64) (*Draw, error) {
 	d, err := newDraw(g, s, o, b, seed, nil)
 	if err != nil {
 		return nil, err
@@ -67,7 +66,7 @@ func NewGrid(g Guide, s Space, o Objective, b Budget, seed uint64) (*Draw, error
 	return d, nil
 }
 
-func newDraw(g Guide, s Space, o Objective, b Budget, seed uint64, choose func(*Draw, *rand.Rand) (Config, bool)) (*Draw, error) {
+func newDraw(g SearchSpace, s Space, o Objective, b Budget, seed uint64, choose func(*Draw, *rand.Rand) (Config, bool)) (*Draw, error) {
 	s = Space{Baseline: s.Baseline, Primary: s.Primary}
 	p := newProduct(g, s.Baseline)
 	errs := []error{s.Validate(), o.Validate(), b.validate(false)}
@@ -100,12 +99,12 @@ func (d *Draw) Ask() (Proposal, bool) { return ask(d.open) }
 
 // Tell takes the end of the trial that was asked for.
 func (d *Draw) Tell(o Observation) {
-	o = heard(d.open, o)
+	o = checked(d.open, o)
 	t := &trial{Proposal: *d.open, name: d.open.Label, end: o, score: d.objective.score(o.Status, o.Figures[d.space.Primary])}
 	if t.Trial == 1 {
 		t.name = "the baseline"
 	}
-	d.told, d.trials = append(d.told, o), append(d.trials, t)
+	d.trials = append(d.trials, t)
 	d.advance()
 }
 
@@ -115,7 +114,7 @@ func (d *Draw) advance() {
 		Config: Change{}.Apply(d.space.Baseline), Workloads: []string{d.space.Primary}}
 	d.open = nil
 	if p.Trial > 1 {
-		if d.ended = d.budget.used(d.told); d.ended != "" {
+		if d.ended = d.budget.used(d.trials); d.ended != "" {
 			return
 		}
 		config, ok := d.choose(d, stat.Stream(d.seed, fmt.Sprint("draw ", p.Trial)))
@@ -131,14 +130,14 @@ func (d *Draw) advance() {
 
 // used says why no further trial fits, or nothing; unlike spent it keeps
 // nothing for a confirmation.
-func (b Budget) used(told []Observation) string {
+func (b Budget) used(trials []*trial) string {
 	var sum, longest float64
-	for _, o := range told {
-		sum += o.Seconds
-		longest = max(longest, o.Seconds)
+	for _, t := range trials {
+		sum += t.end.Seconds
+		longest = max(longest, t.end.Seconds)
 	}
 	switch {
-	case b.Trials > 0 && len(told) >= b.Trials:
+	case b.Trials > 0 && len(trials) >= b.Trials:
 		return fmt.Sprintf("the budget of %s is used up", count(b.Trials, "trial"))
 	case b.Time > 0 && sum+longest > b.Time.Seconds():
 		return fmt.Sprintf("the budget of %v is used up", b.Time)

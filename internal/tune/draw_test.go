@@ -17,14 +17,14 @@ import (
 	"perflab/internal/stat"
 )
 
-// domain is a guide that knows no more than a product and a rule.
+// domain is a search space that knows no more than a product and a rule.
 type domain struct {
-	Guide
+	Rules
 	dims   []Dimension
 	refuse func(Config) string
 }
 
-func (d domain) Domain() []Dimension { return d.dims }
+func (d domain) space() SearchSpace { return SearchSpace{Domain: d.dims, Rules: d} }
 
 func (d domain) Refuse(c Config) string {
 	if d.refuse == nil {
@@ -33,7 +33,7 @@ func (d domain) Refuse(c Config) string {
 	return d.refuse(c)
 }
 
-type newDrawer func(Guide, Space, Objective, Budget, uint64) (*Draw, error)
+type newDrawer func(SearchSpace, Space, Objective, Budget, uint64) (*Draw, error)
 
 var drawers = map[string]newDrawer{"random": NewRandom, "grid": NewGrid, "tpe": NewTPE}
 
@@ -51,9 +51,9 @@ func dims(text string) []Dimension {
 	return out
 }
 
-func drawer(t testing.TB, kind string, g Guide, s Space, o Objective, b Budget, seed uint64) *Draw {
+func drawer(t testing.TB, kind string, g domain, s Space, o Objective, b Budget, seed uint64) *Draw {
 	t.Helper()
-	d, err := drawers[kind](g, s, o, b, seed)
+	d, err := drawers[kind](g.space(), s, o, b, seed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,8 +222,8 @@ func TestDrawSparse(t *testing.T) {
 			}
 			d.Tell(Observation{Trial: p.Trial, Status: Measured, Figures: map[string]map[string]float64{"w": {"m": 1 + float64(p.Trial%7)}}})
 		}
-		if len(d.told) != 61 {
-			t.Errorf("%s ends after %d trials: %s", kind, len(d.told), d.ended)
+		if len(d.trials) != 61 {
+			t.Errorf("%s ends after %d trials: %s", kind, len(d.trials), d.ended)
 		}
 		t.Logf("%s: %v, %d settings, the guide was asked %d times", kind, used, set, asks)
 		for _, name := range []string{"a", "b", "c", "d", "tp1", "tp2", "tp4", "tp8"} {
@@ -294,8 +294,8 @@ func TestDrawTimeBudget(t *testing.T) {
 		for p, ok := d.Ask(); ok; p, ok = d.Ask() {
 			d.Tell(Observation{Trial: p.Trial, Status: Failed, Seconds: 30})
 		}
-		if len(d.told) != 3 {
-			t.Errorf("%s: %d trials of 30 s in 100 s", kind, len(d.told))
+		if len(d.trials) != 3 {
+			t.Errorf("%s: %d trials of 30 s in 100 s", kind, len(d.trials))
 		}
 	}
 }
@@ -398,7 +398,7 @@ func TestNewDrawRefuses(t *testing.T) {
 	}
 	for _, c := range []struct {
 		kind   string
-		guide  Guide
+		guide  domain
 		space  Space
 		o      Objective
 		budget Budget
@@ -416,7 +416,7 @@ func TestNewDrawRefuses(t *testing.T) {
 		{"grid", domain{dims: many[:63]}, space, up, Budget{Trials: 5}, ""},
 		{"grid", guide, space, Objective{Metric: "m", SLOs: []Bound{{Metric: "x", Op: ">=", Of: Plus}}}, Budget{}, "one of the baseline's"},
 	} {
-		_, err := drawers[c.kind](c.guide, c.space, c.o, c.budget, 1)
+		_, err := drawers[c.kind](c.guide.space(), c.space, c.o, c.budget, 1)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("want %q, got %v", c.want, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -20,7 +21,7 @@ type Objective struct {
 }
 
 // Guard is what the answers of a configuration must keep where its
-// Guide.Numerics are not the baseline's.
+// Rules.Numerics are not the baseline's.
 type Guard struct {
 	Margin    float64 `json:"margin"`              // share of right answers that may be lost: 0.02 is two points
 	Agreement float64 `json:"agreement,omitempty"` // least AgreementFigure in an early rung, where there is one
@@ -92,6 +93,40 @@ func (o Objective) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// log is the logarithm of a figure in the direction that is better; not a number for
+// one that is not positive.
+func (o Objective) log(v float64) float64 {
+	switch {
+	case !(v > 0) || math.IsInf(v, 1):
+		return math.NaN()
+	case o.Higher:
+		return math.Log(v)
+	}
+	return -math.Log(v)
+}
+
+// resolve gives bounds that are of the baseline's figures their limits; one whose
+// figure the baseline lacks is met by nothing.
+func (o Objective) resolve(base map[string]float64) Objective {
+	o.SLOs = slices.Clone(o.SLOs)
+	for i, b := range o.SLOs {
+		v, ok := base[b.Metric]
+		switch {
+		case b.Of == "":
+			continue
+		case !ok:
+			b.Limit = math.NaN()
+		case b.Of == Plus:
+			b.Limit += v
+		case b.Of == Times:
+			b.Limit *= v
+		}
+		b.Of = ""
+		o.SLOs[i] = b
+	}
+	return o
 }
 
 // Better reports whether a is strictly better than b.

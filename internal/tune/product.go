@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// product is all combinations of the values of a guide's domain, on top of what
+// product is all combinations of the values of a search space's domain, on top of what
 // the baseline sets besides. Combination n has the values point(n).
 type product struct {
-	guide    Guide
+	rules    Rules
 	dims     []Dimension // that have values
 	baseline Config
 	fixed    Config // what the baseline sets besides
@@ -21,10 +21,10 @@ type product struct {
 	seen     map[string]bool // proposed already
 }
 
-func newProduct(g Guide, baseline Config) *product {
-	p := &product{guide: g, baseline: Change{}.Apply(baseline), size: 1, refused: map[string]bool{}, seen: map[string]bool{}}
+func newProduct(g SearchSpace, baseline Config) *product {
+	p := &product{rules: g.Rules, baseline: Change{}.Apply(baseline), size: 1, refused: map[string]bool{}, seen: map[string]bool{}}
 	p.fixed = maps.Clone(p.baseline)
-	for _, dim := range g.Domain() {
+	for _, dim := range g.Domain {
 		if len(dim.Values) == 0 {
 			continue
 		}
@@ -50,12 +50,12 @@ func (p *product) config(point []int) Config {
 	return c
 }
 
-// runs asks the guide, once for a configuration.
+// runs asks the rules, once for a configuration.
 func (p *product) runs(c Config) bool {
 	k := p.key(c)
 	refused, known := p.refused[k]
 	if !known {
-		refused = p.guide.Refuse(maps.Clone(c)) != ""
+		refused = p.rules.Refuse(maps.Clone(c)) != ""
 		p.refused[k] = refused
 	}
 	return !refused

@@ -126,7 +126,7 @@ func checkResult(t *testing.T, seed uint64, s *Staged, r Result) {
 		if i > 0 && d.Before != before[i-1].Winner {
 			fail("a stage does not begin with the last one's winner")
 		}
-		if d.Reason == "" || len(d.Entries) != len(s.space.Stages[i].Changes) {
+		if d.Reason == "" || len(d.Entries) != len(s.state.space.Stages[i].Changes) {
 			fail("a stage lacks its reason or a candidate")
 		}
 		for _, e := range d.Entries {

@@ -48,6 +48,10 @@ func (f *field) Candidates() []Candidate {
 	return out
 }
 
+func (f *field) space() SearchSpace {
+	return SearchSpace{Candidates: f.Candidates(), Domain: f.Domain(), Rules: f, Neighbourhood: f}
+}
+
 func (f *field) ladder(c Config, name string, values []string) []Change {
 	i := slices.Index(values, c[name])
 	var out []Change
@@ -196,7 +200,7 @@ func race(t testing.TB, f *field, o Objective, b Budget) *Race {
 	if f.wrong != nil {
 		p = f
 	}
-	r, err := NewRace(f, p, raceSpace(), o, b, RaceOptions{})
+	r, err := NewRace(f.space(), p, raceSpace(), o, b, RaceOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -376,11 +380,11 @@ func checkRace(t *testing.T, seed uint64, a *Race, told []Observation) {
 	fail := func(what string) { t.Fatalf("seed %d: %s: %+v\n%+v", seed, what, res, res.Evidence) }
 	searched := map[string]int{}
 	launches := 0
-	for _, tr := range a.now.trials {
+	for _, tr := range a.state.trials {
 		if tr.Pass == 0 && tr.Stage != BaselineStage && !tr.spoiled() {
 			searched[fmt.Sprint(tr.Config.key(), tr.Share)]++
 		}
-		if a.guide.Refuse(tr.Config) != "" {
+		if a.state.search.Refuse(tr.Config) != "" {
 			fail("a configuration that a rule refuses was launched")
 		}
 	}
@@ -402,7 +406,7 @@ func checkRace(t *testing.T, seed uint64, a *Race, told []Observation) {
 		if !res.Confirmed || res.WinnerConfirm == 0 || res.Interval == nil && res.Baseline > 0 && !strings.Contains(res.Verdict, "meets what the baseline misses") {
 			fail("recommended without launches of its own")
 		}
-		if a.now.barred(a.now.trials[res.Winner-1].Config) {
+		if a.state.failedGuard(a.state.trials[res.Winner-1].Config) {
 			fail("recommended against the guard")
 		}
 	}
@@ -572,7 +576,7 @@ func TestRaceWeighs(t *testing.T) {
 
 func TestNewRaceRefuses(t *testing.T) {
 	f := world(1)
-	_, err := NewRace(f, f, Space{Primary: "w"}, Objective{Weights: map[string]float64{"x": 1}}, Budget{Trials: 5}, RaceOptions{Short: 2})
+	_, err := NewRace(f.space(), f, Space{Primary: "w"}, Objective{Weights: map[string]float64{"x": 1}}, Budget{Trials: 5}, RaceOptions{Short: 2})
 	for _, want := range []string{"sets no parameter", "names no metric", "a budget of 5 trials", "give at least 8", "share of the load", `weighs workload "x"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in %v", want, err)

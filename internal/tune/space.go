@@ -90,14 +90,14 @@ func (b Budget) validate(candidates bool) error {
 }
 
 // spent says why another search trial does not fit, or nothing.
-func (b Budget) spent(told []Observation) string {
-	if b.Trials > 0 && len(told)+1+reserve > b.Trials {
+func (b Budget) spent(trials []*trial) string {
+	if b.Trials > 0 && len(trials)+1+reserve > b.Trials {
 		return fmt.Sprintf("not measured: the budget of %d trials is used up, %d of them are kept for the confirmation", b.Trials, reserve)
 	}
 	var sum, longest float64
-	for _, o := range told {
-		sum += o.Seconds
-		longest = max(longest, o.Seconds)
+	for _, t := range trials {
+		sum += t.end.Seconds
+		longest = max(longest, t.end.Seconds)
 	}
 	if b.Time > 0 && sum+(1+reserve)*longest > b.Time.Seconds() {
 		return fmt.Sprintf("not measured: the budget of %v is used up, time for the confirmation is kept", b.Time)

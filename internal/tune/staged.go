@@ -27,11 +27,8 @@ import (
 // there by the same rule is recommended; else the baseline is, and the verdict
 // says that no difference was shown.
 type Staged struct {
-	space     Space
-	objective Objective
-	budget    Budget
-	told      []Observation
-	now       *walk // where the observations lead
+	procedure
+	state *stagedState
 }
 
 var _ Strategy = (*Staged)(nil)
@@ -42,204 +39,114 @@ func NewStaged(s Space, o Objective, b Budget) (*Staged, error) {
 	if err := errors.Join(s.Validate(), o.Validate(), b.validate(len(s.Stages) > 0)); err != nil {
 		return nil, err
 	}
-	st := &Staged{space: s, objective: o, budget: b}
-	st.now = st.walk()
+	st := &Staged{state: &stagedState{space: s, objective: o, budget: b}}
+	st.body = st.state.run
 	return st, nil
 }
 
-// Ask returns the trial to measure next.
-func (s *Staged) Ask() (Proposal, bool) { return ask(s.now.open) }
-
-// Tell takes the end of the trial that was asked for.
-func (s *Staged) Tell(o Observation) {
-	s.told = append(s.told, heard(s.now.open, o))
-	s.now = s.walk()
-}
-
 // Result is what the observations so far say.
-func (s *Staged) Result() Result { return s.walk().result }
-
-func ask(open *Proposal) (Proposal, bool) {
-	if open == nil {
-		return Proposal{}, false
-	}
-	return open.clone(), true
+func (s *Staged) Result() Result {
+	s.start()
+	return s.state.conclude()
 }
 
-// heard checks that an observation answers the open proposal.
-func heard(open *Proposal, o Observation) Observation {
-	switch {
-	case open == nil:
-		panic(fmt.Sprintf("tune: told the end of trial %d when none was asked for", o.Trial))
-	case open.Trial != o.Trial:
-		panic(fmt.Sprintf("tune: told the end of trial %d when %d was asked for", o.Trial, open.Trial))
-	}
-	return o.settle()
-}
-
-// trial is a proposal with its end and what the objective makes of it.
-type trial struct {
-	Proposal
-	name  string // the labels that led to it, "TensorRT-LLM + FP8"
-	end   Observation
-	score score
-
-	merged map[string]float64 // of a race: figures of the workloads that it is judged by
-	log    float64            // of a race: of the objective, more is better
-	origin lineage            // of a race
-}
-
-// figures of the primary workload; none for no trial or an unmeasured one.
-func (t *trial) figures(primary string) map[string]float64 {
-	if !t.measured() {
-		return nil
-	}
-	return t.end.Figures[primary]
-}
-
-func (t *trial) measured() bool { return t != nil && t.score.class != none }
-
-// id is the trial's, or 0 when it has no figures.
-func (t *trial) id() int {
-	if !t.measured() {
-		return 0
-	}
-	return t.Trial
-}
-
-// walk retraces the whole search along the observations, up to the first
-// trial that has none. Starting over after every observation makes the search
-// a plain procedure and its purity plain to see; it costs nothing beside a
-// launch.
-type walk struct {
-	*Staged
-	trials []*trial
-	open   *Proposal // the trial to measure next
+// stagedState is how far a staged search has come.
+type stagedState struct {
+	space     Space
+	objective Objective
+	budget    Budget
+	ask       func(Proposal) Observation
+	finished  bool
+	trials    []*trial
 
 	base, lead           *trial // lead is the incumbent; nil while nothing could be measured
 	baseAgain, leadAgain *trial // of the confirmation
-	result               Result
+	decisions            []Decision
+	current              *Decision // of the stage under way
 }
 
-func (s *Staged) walk() *walk {
-	w := &walk{Staged: s}
-	if w.baseline() && w.search() {
-		w.confirm()
-	}
-	w.conclude()
-	return w
-}
-
-// measure proposes a trial or, where its end was told, returns it. It is
-// false when the walk ends here.
-func (w *walk) measure(p Proposal, name string) (*trial, bool) {
-	p.Trial = len(w.trials) + 1
-	if p.Trial > len(w.told) {
-		w.open = &p
-		return nil, false
-	}
-	end := w.told[p.Trial-1]
-	t := &trial{Proposal: p, name: name, end: end}
-	t.score = w.objective.score(end.Status, end.Figures[w.space.Primary])
-	w.trials = append(w.trials, t)
-	return t, true
-}
-
-func (w *walk) baseline() bool {
-	t, ok := w.measure(Proposal{
+// run is the search. It is suspended in measure while a trial is under way.
+func (s *stagedState) run(ask func(Proposal) Observation) {
+	s.ask = ask
+	s.base = s.measure(Proposal{
 		Stage: BaselineStage, Label: BaselineStage,
-		Config: Change{}.Apply(w.space.Baseline), Workloads: []string{w.space.Primary},
-	}, "the baseline")
-	if ok {
-		w.base = t
-		if t.measured() {
-			w.lead = t
-		}
+		Config: Change{}.Apply(s.space.Baseline), Workloads: []string{s.space.Primary},
+	}, theBaseline.candidate)
+	if s.base.measured() {
+		s.lead = s.base
 	}
-	return ok
+	for _, st := range s.space.Stages {
+		s.stage(st)
+	}
+	s.confirm()
+	s.finished = true
 }
 
-func (w *walk) search() bool {
-	for _, st := range w.space.Stages {
-		if !w.stage(st) {
-			return false
-		}
-	}
-	return true
+// measure proposes a trial and takes its end.
+func (s *stagedState) measure(p Proposal, name string) *trial {
+	p.Trial = len(s.trials) + 1
+	end := s.ask(p)
+	t := &trial{Proposal: p, name: name, end: end, score: s.objective.score(end.Status, end.Figures[s.space.Primary])}
+	s.trials = append(s.trials, t)
+	return t
 }
 
-// stage measures every candidate, then decides. One that is not finished is
-// recorded as far as it came.
-func (w *walk) stage(st Stage) bool {
-	before := w.lead
+// stage measures every candidate, then decides.
+func (s *stagedState) stage(st Stage) {
+	before := s.lead
 	d := Decision{Stage: st.Name, Before: before.id()}
+	s.current = &d
 	var best *trial
 	for _, c := range st.Changes {
-		t, note, ok := w.try(st.Name, c)
-		if !ok {
-			w.unfinished(d, len(st.Changes))
-			return false
-		}
-		d.Entries = append(d.Entries, w.entry(c.Label, t, before, note))
+		t, note := s.try(st.Name, c)
+		d.Entries = append(d.Entries, s.entry(c.Label, t, before, note))
 		if t == nil {
 			continue
 		}
 		if !slices.Contains(d.Trials, t.Trial) {
 			d.Trials = append(d.Trials, t.Trial)
 		}
-		if t != before && (best == nil || w.objective.prefer(t.score, best.score)) {
+		if t != before && (best == nil || s.objective.prefer(t.score, best.score)) {
 			best = t
 		}
 	}
-	if best.measured() && (before == nil || w.objective.beats(best.score, before.score)) {
-		w.lead = best
+	if best.measured() && (before == nil || s.objective.beats(best.score, before.score)) {
+		s.lead = best
 	}
-	d.Winner = w.lead.id()
-	d.Gain = w.gain(before, w.lead)
-	d.Total = w.gain(w.base, w.lead)
-	d.Reason = w.reason(before, best)
-	w.result.Stages = append(w.result.Stages, d)
-	return true
-}
-
-func (w *walk) unfinished(d Decision, candidates int) {
-	if len(d.Entries) == 0 {
-		return
-	}
-	d.Winner = d.Before
-	d.Reason = fmt.Sprintf("not finished: %d of %d candidates are in", len(d.Entries), candidates)
-	w.result.Stages = append(w.result.Stages, d)
+	d.Winner = s.lead.id()
+	d.Gain = s.gain(before, s.lead)
+	d.Total = s.gain(s.base, s.lead)
+	d.Reason = s.reason(before, best)
+	s.decisions, s.current = append(s.decisions, d), nil
 }
 
 // try measures a candidate, or finds the trial that did; a nil trial comes
 // with a note that says why there is none.
-func (w *walk) try(stage string, c Change) (t *trial, note string, ok bool) {
-	incumbent, name := w.base.Config, c.Label
-	if w.lead != nil {
-		incumbent = w.lead.Config
-		if w.lead != w.base && !c.Replace {
-			name = w.lead.name + " + " + c.Label
+func (s *stagedState) try(stage string, c Change) (t *trial, note string) {
+	incumbent, name := s.base.Config, c.Label
+	if s.lead != nil {
+		incumbent = s.lead.Config
+		if s.lead != s.base && !c.Replace {
+			name = s.lead.name + " + " + c.Label
 		}
 	}
 	config := c.Apply(incumbent)
-	if t := w.find(config); t != nil {
-		return t, "", true
+	if t := s.find(config); t != nil {
+		return t, ""
 	}
-	if why := w.budget.spent(w.told[:len(w.trials)]); why != "" {
-		return nil, why, true
+	if why := s.budget.spent(s.trials); why != "" {
+		return nil, why
 	}
-	t, ok = w.measure(Proposal{
-		Stage: stage, Label: c.Label, Config: config, Workloads: []string{w.space.Primary},
-	}, name)
-	if ok && t.measured() && !w.base.measured() && maps.Equal(config, w.base.Config) {
-		w.base, t.name = t, w.base.name // a second attempt at the baseline came through
+	t = s.measure(Proposal{Stage: stage, Label: c.Label, Config: config, Workloads: []string{s.space.Primary}}, name)
+	if t.measured() && !s.base.measured() && maps.Equal(config, s.base.Config) {
+		s.base, t.name = t, s.base.name // a second attempt at the baseline came through
 	}
-	return t, "", ok
+	return t, ""
 }
 
 // find returns the trial that measured a configuration, or had it refused.
-func (w *walk) find(c Config) *trial {
-	for _, t := range w.trials {
+func (s *stagedState) find(c Config) *trial {
+	for _, t := range s.trials {
 		settled := t.end.Status == Measured || t.end.Status == Refused
 		if settled && maps.Equal(t.Config, c) {
 			return t
@@ -248,84 +155,85 @@ func (w *walk) find(c Config) *trial {
 	return nil
 }
 
-func (w *walk) entry(label string, t, before *trial, note string) Entry {
+func (s *stagedState) entry(label string, t, before *trial, note string) Entry {
 	if t == nil {
 		return Entry{Label: label, Note: note}
 	}
 	return Entry{
 		Label: label, Trial: t.Trial,
-		Gain: w.gain(before, t), Total: w.gain(w.base, t),
-		Note: w.note(t),
+		Gain: s.gain(before, t), Total: s.gain(s.base, t),
+		Note: s.note(t),
 	}
 }
 
-func (w *walk) gain(before, after *trial) *float64 {
-	return w.objective.Gain(before.figures(w.space.Primary), after.figures(w.space.Primary))
+func (s *stagedState) gain(before, after *trial) *float64 {
+	return s.objective.Gain(before.figures(s.space.Primary), after.figures(s.space.Primary))
 }
 
-func (w *walk) confirm() {
-	if w.lead == nil {
+func (s *stagedState) confirm() {
+	if s.lead == nil {
 		return
 	}
-	workloads := append([]string{w.space.Primary}, w.space.Others...)
-	again := func(t *trial, label string) (*trial, bool) {
-		return w.measure(Proposal{
-			Stage: ConfirmStage, Label: label, Config: t.Config, Workloads: workloads, Pass: 1,
-		}, t.name)
+	workloads := append([]string{s.space.Primary}, s.space.Others...)
+	again := func(t *trial, label string) *trial {
+		return s.measure(Proposal{Stage: ConfirmStage, Label: label, Config: t.Config, Workloads: workloads, Pass: 1}, t.name)
 	}
-	if w.base.measured() {
-		t, ok := again(w.base, BaselineStage)
-		if !ok {
-			return
-		}
-		w.baseAgain = t
+	if s.base.measured() {
+		s.baseAgain = again(s.base, BaselineStage)
 	}
-	if w.lead != w.base {
-		w.leadAgain, _ = again(w.lead, w.lead.name)
+	if s.lead != s.base {
+		s.leadAgain = again(s.lead, s.lead.name)
 	}
 }
 
 // conclude names what to use. Only figures of the confirming pass are
 // compared with each other here: the search's own are biased, since the best
 // of several measurements was picked by them.
-func (w *walk) conclude() {
-	r := &w.result
-	r.Baseline, r.BaselineConfirm = w.base.id(), w.baseAgain.id()
-	if w.lead != w.base {
-		r.Challenger, r.ChallengerConfirm = w.lead.id(), w.leadAgain.id()
+func (s *stagedState) conclude() Result {
+	r := Result{Stages: slices.Clone(s.decisions)}
+	if d := s.current; d != nil && len(d.Entries) > 0 { // as far as it came
+		part := *d
+		part.Winner, part.Entries, part.Trials = d.Before, slices.Clone(d.Entries), slices.Clone(d.Trials)
+		part.Reason = fmt.Sprintf("not finished: %d of %d candidates are in", len(d.Entries), len(s.space.Stages[len(s.decisions)].Changes))
+		r.Stages = append(r.Stages, part)
 	}
-	r.Confirmed = w.confirmed()
-	pick, again := w.base, w.baseAgain
-	if w.shown() {
-		pick, again = w.lead, w.leadAgain
+	r.Baseline, r.BaselineConfirm = s.base.id(), s.baseAgain.id()
+	if s.lead != s.base {
+		r.Challenger, r.ChallengerConfirm = s.lead.id(), s.leadAgain.id()
+	}
+	r.Confirmed = s.confirmed()
+	pick, again := s.base, s.baseAgain
+	if s.shown() {
+		pick, again = s.lead, s.leadAgain
 	}
 	r.Winner, r.WinnerConfirm = pick.id(), again.id()
 	switch {
-	case w.open != nil || !w.base.measured():
-	case pick == w.base:
+	case !s.finished || !s.base.measured():
+	case pick == s.base:
 		r.Gain = new(0.0)
 	default:
-		r.Gain = w.gain(w.baseAgain, w.leadAgain)
+		r.Gain = s.gain(s.baseAgain, s.leadAgain)
 	}
 	if again.measured() {
 		pick = again
 	}
 	if pick.measured() {
-		r.Misses = w.objective.Misses(pick.figures(w.space.Primary))
+		r.Misses = s.objective.Misses(pick.figures(s.space.Primary))
 	}
-	r.Verdict = w.verdict()
+	r.Verdict = s.verdict(r)
+	return r
 }
 
 // confirmed reports whether every trial of the confirmation has figures.
-func (w *walk) confirmed() bool {
-	return w.open == nil && w.lead != nil &&
-		(!w.base.measured() || w.baseAgain.measured()) &&
-		(w.lead == w.base || w.leadAgain.measured())
+func (s *stagedState) confirmed() bool {
+	return s.finished && s.lead != nil &&
+		(!s.base.measured() || s.baseAgain.measured()) &&
+		(s.lead == s.base || s.leadAgain.measured())
 }
 
 // shown reports whether the second measurement repeats that the search's best
 // beats the baseline; without a baseline, that it could be confirmed on fresh seeds.
-func (w *walk) shown() bool {
-	return w.confirmed() && w.lead != w.base &&
-		(!w.base.measured() || w.objective.beats(w.leadAgain.score, w.baseAgain.score))
+func (s *stagedState) shown() bool {
+	return s.confirmed() && s.lead != s.base &&
+		(!s.base.measured() || s.objective.beats(s.leadAgain.score, s.baseAgain.score))
 }

@@ -451,11 +451,11 @@ func TestStagedBudget(t *testing.T) {
 }
 
 func TestBudgetReservesTheLongest(t *testing.T) {
-	told := []Observation{{Seconds: 30}, {Seconds: 10}} // 40 s, and three launches of 30 s to come
-	if why := (Budget{Time: 130 * time.Second}).spent(told); why != "" {
+	trials := []*trial{{end: Observation{Seconds: 30}}, {end: Observation{Seconds: 10}}} // 40 s, and three launches of 30 s to come
+	if why := (Budget{Time: 130 * time.Second}).spent(trials); why != "" {
 		t.Errorf("130 s suffice, but %s", why)
 	}
-	if why := (Budget{Time: 130*time.Second - 1}).spent(told); why == "" {
+	if why := (Budget{Time: 130*time.Second - 1}).spent(trials); why == "" {
 		t.Error("less than 130 s suffice")
 	}
 }

@@ -52,8 +52,8 @@ const (
 	blindSpread  = 0.35 // of rest where nothing was predicted
 )
 
-// tried are the spreads that compete, the usual first.
-var tried = []spreads{
+// competing are the spreads that compete, the usual first.
+var competing = []spreads{
 	{0.08, 0.06, 0.01}, {0.08, 0.03, 0.01}, {0.03, 0.03, 0.01}, {0.03, 0.06, 0.01}, {0.15, 0.06, 0.01}, {0.15, 0.12, 0.01}, {0.25, 0.12, 0.01}, {0.25, 0.25, 0.01},
 	{0.08, 0.06, 0.1}, {0.15, 0.12, 0.1}, {0.08, 0.06, 0.3}, {0.15, 0.12, 0.3},
 }
@@ -62,7 +62,7 @@ var tried = []spreads{
 func newSurrogate(points []point) *surrogate {
 	var best *surrogate
 	most := math.Inf(-1)
-	for _, scale := range tried {
+	for _, scale := range competing {
 		s := &surrogate{points: points, scale: scale}
 		if l := s.fit(); l > most {
 			best, most = s, l
@@ -219,11 +219,11 @@ func expected(mean, sd, best float64) float64 {
 		return max(0, mean-best)
 	}
 	z := (mean - best) / sd
-	return (mean-best)*below(z) + sd*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi)
+	return (mean-best)*normalCDF(z) + sd*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi)
 }
 
-// below is the normal distribution.
-func below(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
+// normalCDF is the distribution function of the standard normal.
+func normalCDF(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
 
 // key identifies a configuration.
 func (c Config) key() string {
@@ -237,9 +237,9 @@ func (c Config) key() string {
 	return string(b)
 }
 
-// foretell fits, for one engine, measured = bias + scale*predicted on logarithms,
+// predictionFit fits, for one engine, measured = bias + scale*predicted on logarithms,
 // pulled towards 0 and 1 by the spreads above: few points say little.
-func foretell(engine string, points []point) PredictionFit {
+func predictionFit(engine string, points []point) PredictionFit {
 	const noise = 0.05
 	f := PredictionFit{Engine: engine, N: len(points), Scale: 1}
 	a, b, d := noise*noise/(engineSpread*engineSpread), 0.0, noise*noise/(slopeSpread*slopeSpread)

@@ -52,7 +52,7 @@ func (s *Survey) Ask() (Proposal, bool) { return ask(s.open()) }
 // Tell takes the end of the trial that was asked for.
 func (s *Survey) Tell(o Observation) {
 	open := s.open()
-	o = heard(open, o)
+	o = checked(open, o)
 	t := &trial{Proposal: *open, name: open.Label, end: o}
 	t.score = s.objective.score(o.Status, o.Figures[s.workloads[0]])
 	s.trials = append(s.trials, t)

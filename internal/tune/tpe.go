@@ -30,7 +30,7 @@ const (
 //
 // Unlike Optuna, which takes the best of 24 for each parameter by itself, this
 // scores whole configurations, of which it can then propose one that is new.
-func NewTPE(g Guide, s Space, o Objective, b Budget, seed uint64) (*Draw, error) {
+func NewTPE(g SearchSpace, s Space, o Objective, b Budget, seed uint64) (*Draw, error) {
 	return newDraw(g, s, o, b, seed, (*Draw).estimate)
 }
 

@@ -91,7 +91,7 @@ const (
 	BaselineStage = "baseline"
 	ConfirmStage  = "confirm"
 	SurveyStage   = "survey"
-	SearchStage   = "search" // of strategies that draw from Guide.Domain
+	SearchStage   = "search" // of strategies that draw from SearchSpace.Domain
 	RaceStage     = "race"   // arms, under a part of the load
 	RepairStage   = "repair" // an arm with what its bottleneck or its refusal asks for
 	FinalStage    = "final"  // arms that were not eliminated, under all of the load
@@ -164,7 +164,8 @@ func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 // Strategy proposes trials one at a time. Ask returns false when it is done,
 // and the same proposal until it is told its end. Tell panics for any other
 // trial than the one asked for. Result may be read at any time; before the
-// end its verdict says that the study is not finished.
+// end its verdict says that the study is not finished. One that is given up
+// before Ask returned false is to be stopped: see Stop.
 type Strategy interface {
 	Ask() (Proposal, bool)
 	Tell(Observation)

@@ -8,8 +8,8 @@ import (
 
 // note says what is wrong with a trial: why it has no figure, or which SLOs
 // it misses.
-func (w *walk) note(t *trial) string {
-	return w.objective.note(t, w.space.Primary)
+func (s *stagedState) note(t *trial) string {
+	return s.objective.note(t, s.space.Primary)
 }
 
 func (o Objective) note(t *trial, primary string) string {
@@ -64,30 +64,30 @@ func factor(ratio float64) string {
 
 // reason says what a stage concluded; best is its best candidate apart from
 // the incumbent, if any was tried.
-func (w *walk) reason(before, best *trial) string {
-	o := w.objective
+func (s *stagedState) reason(before, best *trial) string {
+	o := s.objective
 	switch {
 	case !best.measured():
-		return w.unchallenged(before, best)
+		return s.unchallenged(before, best)
 	case before == nil:
 		return fmt.Sprintf("%s goes on as the best that could be measured: %s %s, and nothing to compare it with", best.name, o.Metric, number(best.score.value))
-	case w.lead == before && o.prefer(best.score, before.score):
+	case s.lead == before && o.prefer(best.score, before.score):
 		return fmt.Sprintf("no difference shown: %s, not more than the %s asked for, so %s stays", o.compare(best, before), percent(o.MinGain), before.name)
-	case w.lead == before:
-		return fmt.Sprintf("%s stays: %s%s", before.name, o.compare(best, before), w.slos(before, best))
+	case s.lead == before:
+		return fmt.Sprintf("%s stays: %s%s", before.name, o.compare(best, before), s.slos(before, best))
 	}
-	s := fmt.Sprintf("%s goes on: it %s%s", best.name, o.against(best, before), w.slos(best, before))
-	if total := w.gain(w.base, best); before != w.base && total != nil {
-		s += ", and " + o.against(best, w.base)
+	text := fmt.Sprintf("%s goes on: it %s%s", best.name, o.against(best, before), s.slos(best, before))
+	if total := s.gain(s.base, best); before != s.base && total != nil {
+		text += ", and " + o.against(best, s.base)
 	}
-	return s
+	return text
 }
 
 // unchallenged is the reason of a stage none of whose candidates has figures.
-func (w *walk) unchallenged(before, best *trial) string {
+func (s *stagedState) unchallenged(before, best *trial) string {
 	why := "no other candidate was measured"
 	if best != nil {
-		why = fmt.Sprintf("no other candidate could be measured (%s %s)", best.name, w.note(best))
+		why = fmt.Sprintf("no other candidate could be measured (%s %s)", best.name, s.note(best))
 	}
 	if before == nil {
 		return "still no configuration could be measured: " + why
@@ -97,8 +97,8 @@ func (w *walk) unchallenged(before, best *trial) string {
 
 // slos says why the SLOs, and not the objective, set a above b; nothing if
 // they did not.
-func (w *walk) slos(a, b *trial) string {
-	missed := strings.Join(w.objective.Misses(b.figures(w.space.Primary)), "; ")
+func (s *stagedState) slos(a, b *trial) string {
+	missed := strings.Join(s.objective.Misses(b.figures(s.space.Primary)), "; ")
 	switch {
 	case a.score.class > b.score.class:
 		return fmt.Sprintf(", and %s meets every SLO, which %s does not (%s)", a.name, b.name, missed)
@@ -109,79 +109,71 @@ func (w *walk) slos(a, b *trial) string {
 }
 
 // verdict is the study's conclusion.
-func (w *walk) verdict() string {
-	o := w.objective
+func (s *stagedState) verdict(r Result) string {
+	o := s.objective
 	switch {
-	case w.open != nil:
-		return w.soFar()
-	case w.lead == nil:
-		return fmt.Sprintf("nothing could be measured: the baseline ended %s", w.note(w.base))
-	case !w.base.measured():
-		return w.alone()
-	case w.lead == w.base:
-		return w.unbeaten()
-	case !w.confirmed():
-		lost := w.leadAgain
-		if !w.baseAgain.measured() {
-			lost = w.baseAgain
+	case !s.finished:
+		return s.soFar()
+	case s.lead == nil:
+		return fmt.Sprintf("nothing could be measured: the baseline ended %s", s.note(s.base))
+	case !s.base.measured():
+		return s.alone(r)
+	case s.lead == s.base:
+		return s.unbeaten(r)
+	case !s.confirmed():
+		lost := s.leadAgain
+		if !s.baseAgain.measured() {
+			lost = s.baseAgain
 		}
-		return fmt.Sprintf("not confirmed: in the search %s, but the second measurement of %s has no figure (%s), so the baseline stays", o.compare(w.lead, w.base), lost.name, w.note(lost))
-	case w.shown():
+		return fmt.Sprintf("not confirmed: in the search %s, but the second measurement of %s has no figure (%s), so the baseline stays", o.compare(s.lead, s.base), lost.name, s.note(lost))
+	case s.shown():
 		return fmt.Sprintf("%s%s, confirmed on fresh seeds, the best of %s%s",
-			o.compare(w.leadAgain, w.baseAgain), w.slos(w.leadAgain, w.baseAgain), count(w.tried(), "other configuration"), w.missed())
+			o.compare(s.leadAgain, s.baseAgain), s.slos(s.leadAgain, s.baseAgain), count(s.tried(), "other configuration"), missed(r))
 	}
 	return fmt.Sprintf("no difference shown: in the search %s, but measured again %s%s, so the baseline stays%s",
-		o.compare(w.lead, w.base), o.compare(w.leadAgain, w.baseAgain), w.slos(w.baseAgain, w.leadAgain), w.missed())
+		o.compare(s.lead, s.base), o.compare(s.leadAgain, s.baseAgain), s.slos(s.baseAgain, s.leadAgain), missed(r))
 }
 
-func (w *walk) soFar() string {
-	after := "not finished after " + count(len(w.trials), "trial")
+func (s *stagedState) soFar() string {
+	after := "not finished after " + count(len(s.trials), "trial")
 	switch {
-	case w.lead == nil:
+	case s.lead == nil:
 		return after + ": nothing is measured yet"
-	case w.lead == w.base:
+	case s.lead == s.base:
 		return after + ": nothing beats the baseline yet"
-	case !w.base.measured():
-		return fmt.Sprintf("%s: %s leads, measured once, and the baseline ended %s", after, w.lead.name, w.note(w.base))
+	case !s.base.measured():
+		return fmt.Sprintf("%s: %s leads, measured once, and the baseline ended %s", after, s.lead.name, s.note(s.base))
 	}
-	return fmt.Sprintf("%s: %s, measured once", after, w.objective.compare(w.lead, w.base))
+	return fmt.Sprintf("%s: %s, measured once", after, s.objective.compare(s.lead, s.base))
 }
 
 // alone is the verdict without a measured baseline.
-func (w *walk) alone() string {
-	no := fmt.Sprintf("the baseline ended %s, so no gain can be given", w.note(w.base))
-	if !w.leadAgain.measured() {
-		return fmt.Sprintf("nothing is recommended: %s, and the second measurement of %s has no figure (%s)", no, w.lead.name, w.note(w.leadAgain))
+func (s *stagedState) alone(r Result) string {
+	no := fmt.Sprintf("the baseline ended %s, so no gain can be given", s.note(s.base))
+	if !s.leadAgain.measured() {
+		return fmt.Sprintf("nothing is recommended: %s, and the second measurement of %s has no figure (%s)", no, s.lead.name, s.note(s.leadAgain))
 	}
 	return fmt.Sprintf("%s is the best of %s that could be measured, with %s of %s (confirmed on fresh seeds); %s%s",
-		w.lead.name, count(w.tried(), "configuration"), number(w.leadAgain.score.value), w.objective.Metric, no, w.missed())
+		s.lead.name, count(s.tried(), "configuration"), number(s.leadAgain.score.value), s.objective.Metric, no, missed(r))
 }
 
-func (w *walk) unbeaten() string {
+func (s *stagedState) unbeaten(r Result) string {
 	twice := ", confirmed on fresh seeds"
-	if !w.baseAgain.measured() {
-		twice = fmt.Sprintf(", whose second measurement has no figure (%s)", w.note(w.baseAgain))
+	if !s.baseAgain.measured() {
+		twice = fmt.Sprintf(", whose second measurement has no figure (%s)", s.note(s.baseAgain))
 	}
-	if w.tried() == 0 {
-		return "no difference shown: no other configuration has figures beside the baseline" + twice + w.missed()
+	if s.tried() == 0 {
+		return "no difference shown: no other configuration has figures beside the baseline" + twice + missed(r)
 	}
-	return fmt.Sprintf("no difference shown: of %s none beats the baseline%s%s", count(w.tried(), "other configuration"), twice, w.missed())
-}
-
-// missed ends a verdict whose winner misses an SLO.
-func (w *walk) missed() string {
-	if len(w.result.Misses) == 0 {
-		return ""
-	}
-	return "; not every SLO is met: " + strings.Join(w.result.Misses, ", ")
+	return fmt.Sprintf("no difference shown: of %s none beats the baseline%s%s", count(s.tried(), "other configuration"), twice, missed(r))
 }
 
 // tried counts the configurations of the search that have figures, the
 // baseline apart: the winner was picked from so many.
-func (w *walk) tried() int {
+func (s *stagedState) tried() int {
 	n := 0
-	for _, t := range w.trials {
-		if t.Pass == 0 && t != w.base && t.measured() {
+	for _, t := range s.trials {
+		if t.Pass == 0 && t != s.base && t.measured() {
 			n++
 		}
 	}

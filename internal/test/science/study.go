@@ -23,17 +23,17 @@ type Entrant struct {
 // none, as the truth of a landscape is nearer to its predictor than a real engine is
 // to the simulator.
 func Entrants() []Entrant {
-	draw := func(start func(tune.Guide, tune.Space, tune.Objective, tune.Budget, uint64) (*tune.Draw, error)) func(*World, tune.Budget, uint64) (tune.Strategy, error) {
+	draw := func(start func(tune.SearchSpace, tune.Space, tune.Objective, tune.Budget, uint64) (*tune.Draw, error)) func(*World, tune.Budget, uint64) (tune.Strategy, error) {
 		return func(w *World, b tune.Budget, seed uint64) (tune.Strategy, error) {
-			return start(w.field, w.Space(), w.Objective, b, seed)
+			return start(w.field.SearchSpace(), w.Space(), w.Objective, b, seed)
 		}
 	}
 	return []Entrant{
 		{"race", func(w *World, b tune.Budget, _ uint64) (tune.Strategy, error) {
-			return tune.NewRace(w.field, w, w.Space(), w.Objective, b, tune.RaceOptions{})
+			return tune.NewRace(w.field.SearchSpace(), w, w.Space(), w.Objective, b, tune.RaceOptions{})
 		}},
 		{"race, blind", func(w *World, b tune.Budget, _ uint64) (tune.Strategy, error) {
-			return tune.NewRace(w.field, nil, w.Space(), w.Objective, b, tune.RaceOptions{})
+			return tune.NewRace(w.field.SearchSpace(), nil, w.Space(), w.Objective, b, tune.RaceOptions{})
 		}},
 		{"staged", func(w *World, b tune.Budget, _ uint64) (tune.Strategy, error) {
 			return tune.NewStaged(w.Space(), w.Objective, b)

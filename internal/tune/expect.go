@@ -1,0 +1,135 @@
+package tune
+
+import "math"
+
+// What a bottleneck asks for is likelier to help than the surrogate, which knows
+// no bottleneck, believes: so much better and so much less sure, on logarithms.
+const (
+	requestedGain   = 0.02
+	requestedSpread = 0.08
+)
+
+// best is the configuration by which a launch is expected to gain most, and how
+// much, as a share: its expected improvement over what leads, by the chance that it
+// runs and meets the bounds. While nothing meets the bounds it is the chance alone
+// that decides. It is -1 of none. Requested are what a bottleneck asks for.
+func (m *model) best(configs []Config, requested func(int) bool) (at int, gain float64) {
+	fit := m.fit()
+	lead := m.leader()
+	at = -1
+	limits := m.limits()
+	for i, config := range configs {
+		mean, sd := fit.at(m.point(config))
+		if requested != nil && requested(i) {
+			mean, sd = mean+requestedGain, math.Hypot(sd, requestedSpread)
+		}
+		chance := m.runChance(config)
+		for _, l := range limits {
+			chance *= l.chance(m, config)
+		}
+		var worth float64
+		switch {
+		case lead == nil:
+			worth = math.Exp(mean) * chance
+		case lead.score.class == meeting:
+			worth = expected(mean, sd, lead.mean) * chance
+		default:
+			worth = (1 + max(0, mean-lead.mean)) * chance
+		}
+		if at < 0 || worth > gain {
+			at, gain = i, worth
+		}
+	}
+	return at, gain
+}
+
+// runChance is the chance that a configuration runs, by how those most like it
+// did: refusals count as far as they resemble it, against a prior of nine in ten.
+func (m *model) runChance(config Config) float64 {
+	var s surrogate
+	yes, no := 0.9*2, 0.1*2
+	at := m.locate(config)
+	for _, t := range m.trials {
+		same, apart := s.compare(at, m.locate(t.Config))
+		if same == 0 {
+			continue
+		}
+		like := math.Exp(-apart)
+		switch t.end.Status {
+		case Measured:
+			yes += like
+		case Refused:
+			no += 3 * like
+		}
+	}
+	return yes / (yes + no)
+}
+
+// limit is a bound with what is thought of its figure: the chance to meet it.
+type limit struct {
+	Bound
+	fit  *surrogate
+	base float64 // log of the baseline's predicted figure
+	ref  float64 // and of the measured one
+}
+
+// limits are the bounds about which something can be thought.
+func (m *model) limits() []limit {
+	var out []limit
+	sd, _, _ := m.spread()
+	noise := max(2*sd, 0.05)
+	base := m.predict(m.baseConfig())
+	for _, b := range m.bounds.SLOs {
+		l := limit{Bound: b, base: logPositive(base.figures[b.Metric])}
+		if !(b.Limit > 0) {
+			continue
+		}
+		var logs []float64
+		for _, t := range m.base {
+			if v := logPositive(t.merged[b.Metric]); t.measured() && !math.IsNaN(v) {
+				logs = append(logs, v)
+			}
+		}
+		if len(logs) == 0 {
+			continue
+		}
+		l.ref = logs[0]
+		var points []point
+		for _, t := range m.trials {
+			v := logPositive(t.merged[b.Metric])
+			if t.Pass != 0 || !t.measured() || math.IsNaN(v) {
+				continue
+			}
+			p := l.point(m, t.Config)
+			p.y, p.noise = v-l.ref, noise*noise
+			points = append(points, p)
+		}
+		l.fit = newSurrogate(points)
+		out = append(out, l)
+	}
+	return out
+}
+
+func (l limit) point(m *model, config Config) point {
+	p := m.locate(config)
+	if v := logPositive(m.predict(config).figures[l.Metric]); !math.IsNaN(v) && !math.IsNaN(l.base) {
+		p.x, p.known = v-l.base, true
+	}
+	return p
+}
+
+func (l limit) chance(m *model, config Config) float64 {
+	mean, sd := l.fit.at(l.point(m, config))
+	z := (math.Log(l.Limit) - l.ref - mean) / math.Hypot(sd, 0.03)
+	if l.Op == ">=" {
+		z = -z
+	}
+	return normalCDF(z)
+}
+
+func logPositive(v float64) float64 {
+	if !(v > 0) || math.IsInf(v, 1) {
+		return math.NaN()
+	}
+	return math.Log(v)
+}

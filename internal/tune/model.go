@@ -1,0 +1,253 @@
+package tune
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	"perflab/internal/stat"
+)
+
+// model is what configurations are thought to be: predictions, corrected by what
+// was measured. See surrogate.
+type model struct {
+	*guarded
+	search      SearchSpace
+	predictor   Predictor // nil: nothing is predicted
+	axes        []Dimension
+	predictions map[string]prediction // by configuration
+}
+
+// prediction is what was predicted of a configuration.
+type prediction struct {
+	figures map[string]float64 // merged; nil: nothing
+	log     float64            // of the objective; not a number: nothing
+}
+
+// axes are the space's dimensions, and what the baseline or a candidate sets besides.
+// In what candidates differ is a choice, whether or not it is a number.
+func axes(g SearchSpace, s Space) []Dimension {
+	out := slices.Clone(g.Domain)
+	for i, d := range out {
+		values := map[string]bool{}
+		for _, k := range g.Candidates {
+			if k.Refused == "" && k.Prior == "" {
+				values[k.Config[d.Name]] = true
+			}
+		}
+		out[i].Ordered = d.Ordered && len(values) < 2
+	}
+	add := func(c Config) {
+		for _, name := range slices.Sorted(maps.Keys(c)) {
+			if !slices.ContainsFunc(out, func(d Dimension) bool { return d.Name == name }) {
+				out = append(out, Dimension{Name: name})
+			}
+		}
+	}
+	add(s.Baseline)
+	for _, k := range g.Candidates {
+		add(k.Config)
+	}
+	return out
+}
+
+// predict predicts a configuration, once.
+func (m *model) predict(config Config) prediction {
+	k := config.key()
+	if f, ok := m.predictions[k]; ok {
+		return f
+	}
+	f := prediction{log: math.NaN()}
+	if m.predictor != nil {
+		o := Observation{Status: Measured, Figures: map[string]map[string]float64{}}
+		for _, w := range m.workloads() {
+			if figures, ok := m.predictor.Predict(config, w); ok {
+				o.Figures[w] = figures
+			}
+		}
+		f.figures = m.merge(o)
+		f.log = m.logOf(f.figures)
+	}
+	m.predictions[k] = f
+	return f
+}
+
+// predictedToMeet reports whether a configuration is predicted to meet the bounds,
+// as far as they are limits.
+func (m *model) predictedToMeet(config Config) bool {
+	f := m.predict(config)
+	for _, b := range m.bounds.SLOs {
+		if _, ok := f.figures[b.Metric]; ok && !b.Holds(f.figures) {
+			return false
+		}
+	}
+	return true
+}
+
+// point is a configuration as the surrogate of the objective sees it.
+func (m *model) point(config Config) point {
+	p := m.locate(config)
+	base := m.predict(m.baseConfig())
+	if f := m.predict(config); !math.IsNaN(f.log) && !math.IsNaN(base.log) {
+		p.x, p.known = f.log-base.log, true
+	}
+	return p
+}
+
+// locate is where a configuration lies among the others: its values of every
+// parameter that any may set.
+func (m *model) locate(config Config) point {
+	p := point{engine: config[engineParameter], at: make([]coordinate, len(m.axes))}
+	for i, axis := range m.axes {
+		p.at[i] = coordinate{axis.Name, config[axis.Name], axis.Ordered, math.NaN()}
+		if x, err := strconv.ParseFloat(config[axis.Name], 64); err == nil && x > 0 {
+			p.at[i].log = math.Log2(x)
+		}
+	}
+	return p
+}
+
+// choiceDistance counts the choices beside the engine in which two configurations
+// differ.
+func (m *model) choiceDistance(a, b Config) int {
+	n := 0
+	for _, axis := range m.axes {
+		if !axis.Ordered && axis.Name != engineParameter && a[axis.Name] != b[axis.Name] {
+			n++
+		}
+	}
+	return n
+}
+
+// fit is what the objective is thought to be, by all launches of the search.
+func (m *model) fit() *surrogate {
+	sd, _, _ := m.spread()
+	within := m.within()
+	var points []point
+	for _, t := range m.trials {
+		ref := m.reference(t.Share)
+		if t.Pass != 0 || !t.measured() || math.IsNaN(ref) {
+			continue
+		}
+		p := m.point(t.Config)
+		p.y, p.noise = t.log-ref, sd*sd+within*within
+		points = append(points, p)
+	}
+	return newSurrogate(points)
+}
+
+// fits is how well the predictions met the measurements, by engine.
+func (m *model) fits() []PredictionFit {
+	by := map[string][]point{}
+	seen := map[string]bool{}
+	for _, t := range m.trials {
+		p, ref := m.point(t.Config), m.reference(t.Share)
+		k := t.Config.key()
+		if t.Pass != 0 || !t.measured() || !p.known || math.IsNaN(ref) || seen[k] || t.Stage == BaselineStage {
+			continue
+		}
+		seen[k] = true
+		p.y = t.log - ref
+		by[t.Config[engineParameter]] = append(by[t.Config[engineParameter]], p)
+	}
+	var out []PredictionFit
+	for _, engine := range slices.Sorted(maps.Keys(by)) {
+		out = append(out, predictionFit(engine, by[engine]))
+	}
+	return out
+}
+
+// standing is a measured configuration of the search: what was measured and what it
+// is thought to be.
+type standing struct {
+	trial *trial // its last launch, under the largest share of the load
+	mean  float64
+	sd    float64
+	score score // of that launch, or of all of them where there are more
+}
+
+// standings are all measured configurations of the search, the best first:
+// what meets the bounds, then what is thought best. A single lucky launch does not
+// lead where predictions and neighbours say otherwise.
+func (m *model) standings() []standing {
+	fit := m.fit()
+	last := map[string]*trial{}
+	var keys []string
+	for _, t := range m.trials {
+		k := t.Config.key()
+		if t.Pass != 0 || !t.measured() {
+			continue
+		}
+		if last[k] == nil {
+			keys = append(keys, k)
+		}
+		if last[k] == nil || t.load() >= last[k].load() {
+			last[k] = t
+		}
+	}
+	out := make([]standing, len(keys))
+	for i, k := range keys {
+		t := last[k]
+		mean, sd := fit.at(m.point(t.Config))
+		out[i] = standing{t, mean, sd, m.scoreOf(t)}
+	}
+	slices.SortStableFunc(out, func(a, b standing) int {
+		return cmp.Or(-cmp.Compare(a.score.class, b.score.class), cmp.Compare(a.score.miss, b.score.miss), -cmp.Compare(a.mean, b.mean))
+	})
+	return out
+}
+
+// leader is what leads the search; nil while nothing is measured.
+func (m *model) leader() *standing {
+	if s := m.standings(); len(s) > 0 {
+		return &s[0]
+	}
+	return nil
+}
+
+// bestOfEachEngine are the best launch of each engine, the most promising first.
+func (m *model) bestOfEachEngine() []*trial {
+	var out []*trial
+	seen := map[string]bool{}
+	for _, s := range m.standings() {
+		if e := s.trial.Config[engineParameter]; !seen[e] {
+			seen[e] = true
+			out = append(out, s.trial)
+		}
+	}
+	return out
+}
+
+// sureMiss is by how much a single launch must miss a bound to be out: more than
+// the noise of a percentile.
+const sureMiss = 0.2
+
+// worse says why a measured configuration is out: shown to be worse than what
+// leads, at 95 %, or surely missing a bound. It is empty for what may go on.
+func (m *model) worse(t *trial) string {
+	lead := m.leader()
+	if lead == nil || maps.Equal(lead.trial.Config, t.Config) {
+		return ""
+	}
+	if s := m.scoreOf(t); s.class == missing && s.miss > sureMiss && lead.score.class == meeting {
+		return "surely misses a constraint: " + m.bounds.noteOn(t, m.space.Primary)
+	}
+	mine, theirs := m.ratio(t.Config, t.Share), m.ratio(lead.trial.Config, t.Share)
+	if mine == nil || theirs == nil {
+		return ""
+	}
+	// Of both against each other, not each against the baseline.
+	sd, df, _ := m.spread()
+	a, b := m.launches(t.Config, t.Share), m.launches(lead.trial.Config, t.Share)
+	half := stat.StudentQuantile(0.975, df) * m.standardError(sd, len(a), len(b))
+	if diff := math.Log(mine.Value / theirs.Value); diff+half < 0 {
+		return fmt.Sprintf("shown to be worse than %s: at most %s of it", lead.trial.name, percentage(math.Exp(diff+half)))
+	}
+	return ""
+}
+
+// percentage prints a ratio.
+func percentage(ratio float64) string { return fmt.Sprintf("%.1f %%", 100*ratio) }

@@ -1,0 +1,119 @@
+package tune
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// contender is a candidate in the race.
+type contender struct {
+	Candidate
+	origin lineage
+	point  point
+	pruned bool // predicted to be hopeless
+}
+
+func (c *contender) runnable() bool { return c.Refused == "" && !c.pruned }
+
+// pruneFactor is how many times worse than the best a candidate must be predicted
+// to be never launched: the predictor orders, and prunes only what it cannot err
+// about.
+const pruneFactor = 3
+
+// rank orders the candidates by what is predicted, refused ones last.
+func (m *model) rank(candidates []Candidate) []*contender {
+	var out []*contender
+	seen := map[string]bool{}
+	for _, k := range candidates {
+		k.Config = Change{}.Apply(k.Config)
+		if key := k.Config.key(); seen[key] {
+			continue
+		} else {
+			seen[key] = true
+		}
+		c := &contender{Candidate: k, origin: lineage{candidate: k.Label}, point: m.locate(k.Config)}
+		if k.Refused == "" {
+			c.point = m.point(k.Config)
+		}
+		out = append(out, c)
+	}
+	out = append(out, m.refineByPrediction(out)...)
+	best := math.Inf(-1) // a refused candidate is at 0, as is one that is not predicted
+	for _, c := range out {
+		best = max(best, c.point.x)
+	}
+	for _, c := range out {
+		c.pruned = c.Refused == "" && c.point.known && c.point.x < best-math.Log(pruneFactor)
+	}
+	slices.SortStableFunc(out, func(a, b *contender) int {
+		refused := func(c *contender) int { return min(1, len(c.Refused)) }
+		return cmp.Or(cmp.Compare(refused(a), refused(b)), -cmp.Compare(a.point.x, b.point.x))
+	})
+	return out
+}
+
+// How far the predictor alone refines candidates before any is launched: the best of
+// so many kinds (an engine with a checkpoint, a KV type, a way to speculate: what is
+// best for one seldom is for another) and so many more, so many steps of each, none
+// for less than a half percent.
+const (
+	predictedKinds      = 12
+	predictedCandidates = 3
+	predictedSteps      = 4
+	predictedGain       = 0.005
+)
+
+// refineByPrediction are candidates beside the given ones: what the predictor makes
+// of the best of them by small steps.
+func (m *model) refineByPrediction(given []*contender) []*contender {
+	ranked := slices.DeleteFunc(slices.Clone(given), func(c *contender) bool { return c.Refused != "" || !c.point.known })
+	slices.SortStableFunc(ranked, func(a, b *contender) int { return -cmp.Compare(a.point.x, b.point.x) })
+	kinds, seen := map[string]bool{}, map[string]bool{}
+	for _, c := range given {
+		seen[c.Config.key()] = true
+	}
+	var out []*contender
+	for i, c := range ranked {
+		kind := c.Config[engineParameter] + " " + m.search.Numerics(c.Config)
+		if i >= predictedCandidates && kinds[kind] || len(kinds) >= predictedKinds && !kinds[kind] {
+			continue
+		}
+		kinds[kind] = true
+		if t := m.climb(c); t != nil && !seen[t.Config.key()] {
+			seen[t.Config.key()] = true
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// climb takes the step that is predicted to bring most, again and again; nil where
+// none brings anything.
+func (m *model) climb(c *contender) *contender {
+	at := *c
+	for range predictedSteps {
+		best := at.point.x + predictedGain
+		var step *Change
+		for _, k := range m.search.Steps(at.Config) {
+			config := k.Apply(at.Config)
+			if m.search.Refuse(config) != "" || !m.predictedToMeet(config) {
+				continue
+			}
+			if p := m.point(config); p.known && p.x > best {
+				best, step = p.x, &k
+			}
+		}
+		if step == nil {
+			break
+		}
+		at.Config = step.Apply(at.Config)
+		at.origin = at.origin.with(*step)
+		at.point = m.point(at.Config)
+	}
+	if len(at.origin.changes) == 0 {
+		return nil
+	}
+	at.Label, at.Prior = at.origin.String(), "the predictor"
+	return &at
+}
