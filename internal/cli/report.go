@@ -194,12 +194,8 @@ func (f *reportFlags) study(dir string) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	o := studyOptions(dir, s, f.block)
-	return view{
-		text: func(w io.Writer) error { return report.StudyText(w, s) },
-		md:   func(w io.Writer) error { return report.StudyMarkdown(w, s, o) },
-		html: func(w io.Writer) error { return report.StudyHTML(w, s, o) },
-	}, nil
+	d, err := report.Study(s, studyOptions(dir, s, f.block))
+	return viewOf(d), err
 }
 
 func (f *reportFlags) run(fs *pflag.FlagSet, dir string) (view, error) {

@@ -200,6 +200,7 @@ type pair struct {
 func newPair(c compare.Comparison, i int) pair {
 	p := pair{first: c.Sides[0].Name, name: c.Sides[i].Name}
 	was, is := columnHeads(p.first, p.name)
+	p.table.empty = true
 	p.table.columns = columns("Figure", ">"+p.first, ">"+p.name, ">Ratio", ">95 % interval", "Outcome")
 	for k, head := range []string{"", was, is, "ratio", "95 % interval", ""} {
 		p.table.columns[k].text = &head

@@ -151,7 +151,7 @@ func (c Curve) Document() Document {
 // table has the median and the percentiles of each latency in one column. It has
 // no figures of a void point, since plain text cannot mark them.
 func (c Curve) table() table {
-	t := table{right: true, columns: columns("load", ">offered req/s", ">achieved req/s", ">output tok/s")}
+	t := table{empty: true, right: true, columns: columns("load", ">offered req/s", ">achieved req/s", ">output tok/s")}
 	add := func(head string) { t.columns = append(t.columns, column{head: spans(head), right: true}) }
 	for _, f := range c.families() {
 		add(fmt.Sprintf("%s %s ms", f.label, strings.Replace(strings.Join(c.stats(), "/"), "median", "p50", 1)))
@@ -192,7 +192,7 @@ func (c Curve) table() table {
 
 // pageTable has a column a figure. The figures of a void point are marked.
 func (c Curve) pageTable() table {
-	t := table{columns: []column{{head: spans("Load"), class: "load"}}}
+	t := table{empty: true, columns: []column{{head: spans("Load"), class: "load"}}}
 	if len(c.SLOs) > 0 {
 		t.columns = append(t.columns, columns("SLOs")...)
 	}

@@ -114,43 +114,6 @@ func (s software) Text() string {
 	return text
 }
 
-// metric is a row of the metric table; a price is in the study's currency.
-func (x study) metric(name string) result.Metric {
-	m := metric(name)
-	if m.Unit != "price" {
-		return m
-	}
-	m.Unit = ""
-	for _, t := range x.Trials {
-		for _, r := range t.Runs {
-			if r.Summary.Currency != "" {
-				m.Unit = r.Summary.Currency
-				m.Label += " (" + m.Unit + ")"
-				return m
-			}
-		}
-	}
-	return m
-}
-
-// kept reports whether the recommendation is the baseline itself.
-func (x study) kept() bool {
-	return x.Baseline != nil && x.Recommended != nil && x.Baseline.Trial == x.Recommended.Trial
-}
-
-// spent are the figures of energy and cost that the comparison has.
-func (x study) spent() []string {
-	has := func(name string) bool {
-		return slices.ContainsFunc(x.Cases, func(c result.Case) bool {
-			_, before := value(c.Baseline, metric(name))
-			_, after := value(c.Recommended, metric(name))
-			return before || after
-		})
-	}
-	names := []string{"energy_per_token_j", "output_tokens_per_s_per_w", "cost_per_million_tokens", "cost_per_million_output_tokens"}
-	return slices.DeleteFunc(names, func(name string) bool { return !has(name) })
-}
-
 // factTexts say how a fact of an engine's log reads, in the order of a line. One
 // without a text is a part of another, or says nothing of an engine that has just
 // started.

@@ -56,6 +56,7 @@ type section struct {
 	class   string // of that element
 	labels  []span // beside the title, on a page
 	suffix  string // of the title, in Markdown
+	broken  bool   // a page ends the line before the heading
 	tight   bool   // a page does not end the line after the heading
 	items   []item
 }
@@ -72,7 +73,9 @@ func (s *section) section(id, title string) *section {
 
 // part begins a part as it is described.
 func (s *section) part(in form, p section) *section {
-	p.level = s.level + 1
+	if p.level == 0 {
+		p.level = s.level + 1
+	}
 	s.add(in, &p)
 	return &p
 }
@@ -158,7 +161,7 @@ type (
 	// top.
 	banner string
 
-	// gap is an empty line of a page's source.
+	// gap is an empty line of a page's source, or an empty paragraph of Markdown.
 	gap struct{}
 )
 
@@ -171,7 +174,6 @@ type tile struct {
 // term is a name with its text; tone is up or down for good or bad news.
 type term struct {
 	name, text, tone string
-	in               form
 }
 
 // figures adds plots to a section.
@@ -191,7 +193,7 @@ type spanKind int
 const (
 	plainSpan spanKind = iota
 	codeSpan
-	wordSpan // words of ours, which need no escaping on a page
+	wordSpan // words of ours, which need no escaping
 	boldSpan
 	smallSpan // on a page
 	tagSpan   // on a page in a frame of its class
@@ -199,7 +201,7 @@ const (
 	breakSpan // a new line
 )
 
-// words are some of our own, which a page shows as they are.
+// words are some of our own, which are shown as they are.
 func words(s string) span { return span{kind: wordSpan, text: s} }
 
 func code(s string) span     { return span{kind: codeSpan, text: s} }

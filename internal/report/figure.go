@@ -55,32 +55,6 @@ func quantity(s *result.Summary, m result.Metric) string {
 	return n + " " + m.Unit
 }
 
-// gainText writes a gain g of an objective as the field does. A gain is the
-// ratio of the figures in the direction that is better, less one: for a figure
-// that shall be high it is shown as a percentage, +59.2%; for one that shall
-// be low as the factor 1+g, 1.63x faster.
-func gainText(g *float64, m result.Metric, better string) string {
-	if g == nil || math.IsNaN(*g) || *g <= -1 {
-		return missing
-	}
-	if better != "lower" {
-		return fmt.Sprintf("%+.1f%%", *g*100)
-	}
-	word := [2]string{"lower", "higher"}
-	if m.Unit == "ms" || m.Unit == "s" {
-		word = [2]string{"faster", "slower"}
-	}
-	factor, w := 1+*g, word[0]
-	if *g < 0 {
-		factor, w = 1/factor, word[1]
-	}
-	f := fmt.Sprintf("%.2fx", factor)
-	if f == "1.00x" {
-		return f + " (no change)"
-	}
-	return f + " " + w
-}
-
 // ranked is one configuration with its objective.
 type ranked struct {
 	Label string

@@ -176,10 +176,12 @@ func (h *htmlWriter) section(s *section) {
 		h.b.WriteString(htmlEscaper.Replace(title) + "</" + heading + ">")
 	case s.labels != nil:
 		h.element(s.element, "class", s.class, "id", s.id)
-		if s.element == "article" {
+		if s.broken {
 			h.b.WriteString("\n")
 		}
 		h.b.WriteString("<header><" + heading + ">" + htmlEscaper.Replace(title) + "</" + heading + ">" + htmlSpans(s.labels) + "</header>")
+	case title == "":
+		h.element(s.element, "class", s.class, "id", s.id)
 	default:
 		h.element(s.element, "class", s.class, "id", s.id)
 		h.b.WriteString("<" + heading + ">" + htmlEscaper.Replace(title) + "</" + heading + ">")
@@ -290,7 +292,7 @@ func (h *htmlWriter) terms(all terms) {
 }
 
 func (h *htmlWriter) table(t table) {
-	if len(t.rows) == 0 {
+	if len(t.rows) == 0 && !t.empty {
 		return
 	}
 	if t.caption != "" {

@@ -71,6 +71,8 @@ func (m *markdownWriter) block(b block) {
 		m.pre(b)
 	case terms:
 		m.terms(b)
+	case gap:
+		m.b.WriteString("\n\n")
 	case banner:
 		m.banner(string(b))
 	}
@@ -149,7 +151,7 @@ func (m *markdownWriter) pre(p pre) {
 
 func (m *markdownWriter) table(t table) {
 	rows := t.rows
-	if len(rows) == 0 {
+	if len(rows) == 0 && !t.empty {
 		return
 	}
 	if t.caption != "" {
@@ -205,6 +207,8 @@ func mdSpans(all []span) string {
 	var b strings.Builder
 	for _, s := range all {
 		switch s.kind {
+		case wordSpan:
+			b.WriteString(s.text)
 		case codeSpan:
 			b.WriteString(mdCode(s.text))
 		case boldSpan:

@@ -8,18 +8,7 @@ import (
 	"strings"
 
 	"perflab/internal/report/plot"
-	"perflab/internal/result"
 )
-
-// StudyHTML writes a study as one page that needs no other file: style, script and
-// plots are inside, and its content policy forbids the browser to fetch
-// anything.
-func StudyHTML(w io.Writer, s result.Study, o Options) error {
-	if err := o.style(metric(s.Objective.Metric)).Validate(); err != nil {
-		return err
-	}
-	return page(w, "study.html", "the study "+s.Name, oldNewDocument(s, o))
-}
 
 //go:embed page
 var pageFiles embed.FS
@@ -33,8 +22,6 @@ func page(w io.Writer, name, what string, data any) error {
 		"script": func() (template.JS, error) { b, err := pageFiles.ReadFile("page/page.js"); return template.JS(b), err },
 		"svg":    func(p plot.Plot) template.HTML { return template.HTML(p.Inline()) },
 		"half":   func(p plot.Plot) bool { return p.Half },
-		"bench":  benchScript,
-		"load":   loadLine,
 		"join":   strings.Join,
 		"wrap":   wrapCommand,
 	}).ParseFS(pageFiles, "page/*.html")

@@ -16,8 +16,8 @@ import (
 // predictions and front.
 func Plots(s result.Study) []plot.Plot {
 	x := index(s)
-	if r := x.raced(); r != nil {
-		return racePlots(r) // launches under a part of the load are no bars beside the others
+	if x.Race != nil {
+		return race{x}.plots() // launches under a part of the load are no bars beside the others
 	}
 	var out []plot.Plot
 	for _, draw := range []func(study) (plot.Plot, bool){objectiveByTrial, casesByWorkload, tradeOff} {
@@ -65,7 +65,7 @@ func objectiveByTrial(x study) (plot.Plot, bool) {
 	var most float64
 	var labels []string
 	for i := range x.Trials {
-		v, _ := value(x.summary(&x.Trials[i]), x.objective)
+		v, _ := value(x.summaryOf(&x.Trials[i]), x.objective)
 		most = max(most, v)
 		labels = append(labels, plot.Clip(x.name(x.Trials[i].ID), 44))
 	}
@@ -119,7 +119,7 @@ func (x study) trialBar(c *plot.Canvas, t *result.Trial, label string, s plot.Sc
 		class = "b"
 	}
 	c.Text(class, left-8, y+h-5, "end", label)
-	sum := x.summary(t)
+	sum := x.summaryOf(t)
 	v, ok := value(sum, x.objective)
 	tip := fmt.Sprintf("%s: %s (%s)", x.name(t.ID), quantity(sum, x.objective), t.Stage)
 	if !ok || t.Status != tune.Measured {
@@ -207,8 +207,8 @@ func tradeOff(x study) (plot.Plot, bool) {
 	var xm, ym float64
 	for i := range x.Trials {
 		t := &x.Trials[i]
-		a, ok := value(x.summary(t), mx)
-		b, ok2 := value(x.summary(t), my)
+		a, ok := value(x.summaryOf(t), mx)
+		b, ok2 := value(x.summaryOf(t), my)
 		if ok && ok2 && t.Status == tune.Measured {
 			pts, xm, ym = append(pts, point{t, a, b}), max(xm, a), max(ym, b)
 		}
@@ -225,7 +225,7 @@ func tradeOff(x study) (plot.Plot, bool) {
 	var labels []plot.Label
 	for _, p := range pts {
 		l := plot.Label{X: f.X.At(p.x), Y: f.Y.At(p.y), Text: fmt.Sprintf("#%d", p.t.ID), Class: "m"}
-		sum := x.summary(p.t)
+		sum := x.summaryOf(p.t)
 		c.Circle(plot.SeriesClass(colour[p.t.Stage]), l.X, l.Y, 6, fmt.Sprintf("%s: %s, mean TPOT %s", x.name(p.t.ID), quantity(sum, my), quantity(sum, mx)))
 		if role := x.role(p.t.ID); role != "" {
 			c.Circle("ring", l.X, l.Y, 9, "")

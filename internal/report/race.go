@@ -6,55 +6,49 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/report/plot"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
 
-// race is what stands behind the conclusion of a study by strategy race,
-// prepared for a reader.
-type race struct {
-	Answers     []answer // what a reader asks first
-	Gain, Sure  string   // of the recommendation, and how sure it is
-	Tile        string   // gain, loss: class of the gain on a page
-	OneOf       string   // of how many launches the figures of the two sides are
-	Comparisons chapter
-	Chapters    []chapter
-	Launches    chapter
-	Ledger      chapter
+// race is a study by strategy race.
+type race struct{ study }
+
+// answers are what a reader asks first.
+func (x race) answers() terms {
+	all := append(terms{x.gained()}, x.heldOut()...)
+	all = append(all, x.constraints(), x.guarded(), x.changed(), x.dropped(), x.spentOn(), x.tried(), x.noise(), term{name: "Search ended", text: x.sentence(x.Race.Stopped)})
+	return slices.DeleteFunc(all, func(t term) bool { return t.text == "" })
 }
 
-// answer is one line of the conclusion.
-type answer struct{ Head, Text, Tone string }
+// chapters are what stands behind the conclusion.
+func (x race) chapters() []chapter {
+	all := []chapter{holdOutChapter(x), ablationChapter(x), accuracyChapter(x), frontChapter(x), candidateChapter(x), stepChapter(x), failureChapter(x), predictionChapter(x)}
+	return slices.DeleteFunc(all, func(c chapter) bool { return c.Heading == "" })
+}
 
-// raced prepares the race of a study; nil where there was none.
-func (x study) raced() *race {
-	if x.Race == nil {
-		return nil
+// plots are those of the chapters, in their order.
+func (x race) plots() []plot.Plot {
+	out := slices.Clone(comparisonChapter(x).Plots)
+	for _, c := range x.chapters() {
+		out = append(out, c.Plots...)
 	}
-	r := &race{Comparisons: x.comparisons(), Launches: x.launches(), Ledger: x.ledger()}
-	r.Gain, r.Sure = x.sure()
-	r.Tile = map[string]string{"up": "gain", "down": "loss"}[x.gainTone()]
-	if p := x.Recommended; p != nil && x.Baseline != nil && p.Launches > 1 && !x.kept() {
-		r.OneOf = fmt.Sprintf("The figures are of one launch of each side (#%d and #%d); the gains are of all launches that were repeated.", x.Baseline.Trial, p.Trial)
+	return out
+}
+
+// ofLaunches says of how many launches the figures of the two sides are, where
+// the gains are of more.
+func (x race) ofLaunches() string {
+	p := x.Recommended
+	if p == nil || x.Baseline == nil || p.Launches <= 1 || x.kept() {
+		return ""
 	}
-	answers := append([]answer{x.gained()}, x.heldOut()...)
-	answers = append(answers, x.constraints(), x.guarded(), x.changed(), x.dropped(), x.spentOn(), x.tried(), x.noise(), answer{Head: "Search ended", Text: x.sentence(x.Race.Stopped)})
-	for _, a := range answers {
-		if a.Text != "" {
-			r.Answers = append(r.Answers, a)
-		}
-	}
-	for _, c := range []chapter{x.holdOuts(), x.ablation(), x.accuracy(), x.frontier(), x.arms(), x.steps(), x.incidents(), x.foretold()} {
-		if c.Heading != "" {
-			r.Chapters = append(r.Chapters, c)
-		}
-	}
-	return r
+	return fmt.Sprintf("The figures are of one launch of each side (#%d and #%d); the gains are of all launches that were repeated.", x.Baseline.Trial, p.Trial)
 }
 
 // contest is the comparison of the recommended configuration with the
 // baseline, or nil.
-func (x study) contest() *tune.Comparison {
+func (x race) contest() *tune.Comparison {
 	if x.Race == nil || x.Recommended == nil || x.Baseline == nil || x.kept() {
 		return nil
 	}
@@ -73,7 +67,7 @@ func (x study) contest() *tune.Comparison {
 }
 
 // sure is the gain, and how sure it is.
-func (x study) sure() (gain, how string) {
+func (x race) sure() (gain, how string) {
 	r := x.Recommended
 	switch {
 	case r == nil:
@@ -103,16 +97,16 @@ func (x study) sure() (gain, how string) {
 }
 
 // gained is the gain in one line.
-func (x study) gained() answer {
+func (x race) gained() term {
 	gain, how := x.sure()
 	if gain == "" {
-		return answer{}
+		return term{}
 	}
 	sep := ": "
 	if strings.HasPrefix(how, "[") {
 		sep = " "
 	}
-	return answer{"Gain", gain + sep + how, x.gainTone()}
+	return term{name: "Gain", text: gain + sep + how, tone: x.gainTone()}
 }
 
 // corrected says for how many comparisons an interval was widened.
@@ -123,88 +117,22 @@ func corrected(family int) string {
 	return fmt.Sprintf(", corrected for %d comparisons", family)
 }
 
-// spanned is a gain with its interval, as the field writes it.
-func (x study) spanned(g *float64, s *tune.Span) string {
-	text := x.gain(g)
-	if s == nil || text == missing {
-		return text
-	}
-	return text + " " + x.brackets(*g, *s)
-}
-
-// brackets is the interval of a gain g: in percent, or as factors of what g is
-// written as.
-func (x study) brackets(g float64, s tune.Span) string {
-	switch {
-	case !x.lower():
-		return fmt.Sprintf("[%+.1f, %+.1f]", 100*s.Low, 100*s.High)
-	case g < 0:
-		return fmt.Sprintf("[%.2f, %.2f]", 1/(1+s.High), 1/(1+s.Low))
-	}
-	return fmt.Sprintf("[%.2f, %.2f]", 1+s.Low, 1+s.High)
-}
-
-// gainOf is the gain that a ratio stands for, with its interval.
-func (x study) gainOf(r tune.Span) string {
-	s := &tune.Span{Value: r.Value - 1, Low: r.Low - 1, High: r.High - 1}
-	if !known(r) {
-		s = nil
-	}
-	return x.spanned(new(r.Value-1), s)
-}
-
-// known reports whether a ratio has an interval.
-func known(r tune.Span) bool { return r.High > 0 }
-
-// interval is that of a ratio, in brackets.
-func interval(r tune.Span) string {
-	if !known(r) {
-		return none
-	}
-	return fmt.Sprintf("[%.3f, %.3f]", r.Low, r.High)
-}
-
-// gainTone is good or bad news only where the interval says so.
-func (x study) gainTone() string {
-	if x.Recommended == nil || x.Recommended.Interval == nil || x.kept() {
-		return ""
-	}
-	switch s := x.Recommended.Interval; {
-	case s.Low > 0:
-		return "up"
-	case s.High < 0:
-		return "down"
-	}
-	return ""
-}
-
 // changed names the parameters in which the recommendation differs from the
 // baseline.
-func (x study) changed() answer {
+func (x race) changed() term {
 	if x.Recommended == nil || x.Baseline == nil || x.kept() {
-		return answer{}
+		return term{}
 	}
 	to, from := x.trials[x.Recommended.Trial], x.trials[x.Baseline.Trial]
 	if to == nil || from == nil {
-		return answer{}
+		return term{}
 	}
-	return answer{Head: "What changes", Text: strings.Join(changes(from.Config, to.Config), ", ")}
-}
-
-// verdictTone is good or bad news.
-func verdictTone(verdict string) string {
-	switch verdict {
-	case tune.Better:
-		return "up"
-	case tune.Worse, tune.Missed:
-		return "down"
-	}
-	return ""
+	return term{name: "What changes", text: strings.Join(changes(from.Config, to.Config), ", ")}
 }
 
 // heldOut says in words how the recommendation does on the further workloads:
 // losses apart, so that nobody overlooks them.
-func (x study) heldOut() []answer {
+func (x race) heldOut() terms {
 	if x.kept() || x.Recommended == nil {
 		return nil
 	}
@@ -214,9 +142,9 @@ func (x study) heldOut() []answer {
 	case x.weighed() && len(x.Objective.Weights) >= len(x.Workloads):
 		return each
 	case len(x.Workloads) > 1:
-		return append(each, answer{Head: "Other workloads", Text: "not measured: how far the gain carries is not known"})
+		return append(each, term{name: "Other workloads", text: "not measured: how far the gain carries is not known"})
 	default:
-		return []answer{{Head: "Other workloads", Text: "none in this study: the gain is known of " + x.workload(x.primary) + " alone"}}
+		return terms{{name: "Other workloads", text: "none in this study: the gain is known of " + x.workload(x.primary) + " alone"}}
 	}
 	words := []struct{ verdict, text string }{
 		{tune.Worse, "WORSE than the baseline on"}, {tune.Missed, "MISSES A CONSTRAINT on"}, {tune.Unknown, "NOT COMPARED on"}, {tune.TooSmall, "too few launches to tell on"}, {tune.NoDifference, "no difference shown on"}, {tune.Better, "better on"},
@@ -241,16 +169,13 @@ func (x study) heldOut() []answer {
 			rest = append(rest, text)
 		}
 	}
-	return append(each, []answer{{"Loss", strings.Join(losses, "; "), "down"}, {"Other workloads", strings.Join(rest, "; "), ""}}...)
+	return append(each, terms{{name: "Loss", text: strings.Join(losses, "; "), tone: "down"}, {name: "Other workloads", text: strings.Join(rest, "; ")}}...)
 }
-
-// weighed reports whether more workloads than the primary one are judged.
-func (x study) weighed() bool { return len(x.Objective.Weights) > 1 }
 
 // byWorkload is what a gain over weighted workloads is made of: one of them may
 // lose.
-func (x study) byWorkload() []answer {
-	a := answer{Head: "By workload"}
+func (x race) byWorkload() terms {
+	a := term{name: "By workload"}
 	var parts []string
 	for _, c := range x.Cases {
 		if !x.weighed() || x.Objective.Weights[c.Workload] <= 0 || c.Gain == nil {
@@ -258,19 +183,19 @@ func (x study) byWorkload() []answer {
 		}
 		text := x.workload(c.Workload) + " " + x.gain(c.Gain)
 		if *c.Gain < 0 {
-			a.Tone, text = "down", text+" (WORSE)"
+			a.tone, text = "down", text+" (WORSE)"
 		}
 		parts = append(parts, text)
 	}
 	if len(parts) == 0 {
 		return nil
 	}
-	a.Text = strings.Join(parts, ", ") + "; of one launch of each side"
-	return []answer{a}
+	a.text = strings.Join(parts, ", ") + "; of one launch of each side"
+	return terms{a}
 }
 
 // dropped names the settings that the ablation took away.
-func (x study) dropped() answer {
+func (x race) dropped() term {
 	var all []string
 	for _, d := range x.Race.Ablation {
 		if !d.Dropped {
@@ -283,13 +208,13 @@ func (x study) dropped() answer {
 		all = append(all, text)
 	}
 	if len(all) == 0 {
-		return answer{}
+		return term{}
 	}
 	text := "for bringing nothing that can be shown: " + strings.Join(all, ", ")
 	if p := x.Recommended; p != nil && x.trials[p.Trial] != nil && x.trials[p.Trial].Command != p.Command {
 		text += fmt.Sprintf("; the figures are of launches that still had it, such as #%d", p.Trial)
 	}
-	return answer{Head: "Dropped", Text: text}
+	return term{name: "Dropped", text: text}
 }
 
 // wavering is the interval of a gain in percent, "" for none.
@@ -304,16 +229,16 @@ func wavering(s tune.Span) string {
 const accuracyBound = "accuracy"
 
 // constraints says which bounds the recommendation meets.
-func (x study) constraints() answer {
-	a := answer{Head: "Constraints"}
+func (x race) constraints() term {
+	a := term{name: "Constraints"}
 	if x.Recommended == nil {
-		return answer{}
+		return term{}
 	}
 	var parts []string
 	for _, k := range x.Race.Constraints {
 		text, met := kept(k)
 		if parts = append(parts, text); !met {
-			a.Tone = "down"
+			a.tone = "down"
 		}
 	}
 	for _, text := range x.Objective.SLOs {
@@ -326,7 +251,7 @@ func (x study) constraints() answer {
 		case err != nil && judged >= 0:
 			j := x.Recommended.SLOs[judged]
 			if !j.Met {
-				a.Tone, j.Why = "down", strings.Replace(j.Why, "missed", "MISSED", 1)
+				a.tone, j.Why = "down", strings.Replace(j.Why, "missed", "MISSED", 1)
 			}
 			parts = append(parts, j.Why)
 		case err != nil && strings.HasPrefix(text, accuracyBound):
@@ -338,15 +263,15 @@ func (x study) constraints() answer {
 		default:
 			met, why := slo.Judge(*x.Recommended.Summary)
 			if !met {
-				a.Tone, why = "down", strings.Replace(why, "missed", "MISSED", 1)
+				a.tone, why = "down", strings.Replace(why, "missed", "MISSED", 1)
 			}
 			parts = append(parts, why)
 		}
 	}
 	if c := x.contest(); c != nil && c.Verdict == tune.Missed {
-		a.Tone, parts = "down", append(parts, c.Sentence)
+		a.tone, parts = "down", append(parts, c.Sentence)
 	}
-	a.Text = strings.Join(parts, "; ")
+	a.text = strings.Join(parts, "; ")
 	return a
 }
 
@@ -364,38 +289,38 @@ func kept(k tune.Constraint) (text string, all bool) {
 }
 
 // guarded says what the answers of the recommendation were held to.
-func (x study) guarded() answer {
-	a := answer{Head: "Accuracy", Text: "not measured" + x.unguarded()}
+func (x race) guarded() term {
+	a := term{name: "Accuracy", text: "not measured" + x.unguarded()}
 	var rejected []string
 	for _, p := range x.Race.Accuracy {
 		switch {
 		case x.Recommended != nil && p.Label == x.Recommended.Label:
-			a.Text = x.sentence(p.Sentence)
+			a.text = x.sentence(p.Sentence)
 			if !p.Accepted {
-				a.Tone = "down"
+				a.tone = "down"
 			}
 		case !p.Accepted:
 			rejected = append(rejected, fmt.Sprintf("%s (%s)", p.Label, points(p.Change)))
 		}
 	}
-	if len(x.Race.Accuracy) > 0 && strings.HasPrefix(a.Text, "not measured") {
-		a.Text = "not asked of the recommendation."
+	if len(x.Race.Accuracy) > 0 && strings.HasPrefix(a.text, "not measured") {
+		a.text = "not asked of the recommendation."
 		if x.kept() {
-			a.Text = "the baseline stays, which the others were held to."
+			a.text = "the baseline stays, which the others were held to."
 		}
 	}
 	if len(rejected) > 0 {
-		a.Text += " Rejected: " + strings.Join(rejected, "; ") + "."
+		a.text += " Rejected: " + strings.Join(rejected, "; ") + "."
 	}
 	if x.declared() {
-		a.Text += " SIMULATED: the answers are declared by the study."
+		a.text += " SIMULATED: the answers are declared by the study."
 	}
 	return a
 }
 
 // unguarded warns of a recommendation that computes otherwise than the baseline
 // and whose answers nobody looked at.
-func (x study) unguarded() string {
+func (x race) unguarded() string {
 	if x.Recommended == nil || x.Baseline == nil || x.kept() {
 		return ""
 	}
@@ -416,7 +341,7 @@ func (x study) unguarded() string {
 }
 
 // declared reports whether which answers are right was the study's to say.
-func (x study) declared() bool {
+func (x race) declared() bool {
 	return slices.ContainsFunc(x.Trials, func(t result.Trial) bool {
 		return slices.ContainsFunc(t.Notes, func(n string) bool {
 			return strings.HasPrefix(n, "SIMULATED") && strings.Contains(n, "declared by the study")
@@ -425,7 +350,7 @@ func (x study) declared() bool {
 }
 
 // spentOn is what the study cost.
-func (x study) spentOn() answer {
+func (x race) spentOn() term {
 	parts := []string{launched(x.Ledger.Launches)}
 	if x.onGPUs() {
 		parts = append(parts, gpuHours(x.Ledger.GPUS))
@@ -441,7 +366,7 @@ func (x study) spentOn() answer {
 	if x.Predicted {
 		text += ": in the time of the model, none of it was spent"
 	}
-	return answer{Head: "Cost", Text: text}
+	return term{name: "Cost", text: text}
 }
 
 func launched(n int) string {
@@ -449,11 +374,6 @@ func launched(n int) string {
 		return "1 launch"
 	}
 	return fmt.Sprintf("%d launches", n)
-}
-
-// onGPUs reports whether any trial was given a GPU.
-func (x study) onGPUs() bool {
-	return slices.ContainsFunc(x.Trials, func(t result.Trial) bool { return t.GPUs > 0 })
 }
 
 // lasted writes seconds in the unit that reads best.
@@ -474,14 +394,14 @@ func gpuHours(s float64) string {
 	return fmt.Sprintf("%.1f GPU-hours", s/3600)
 }
 
-// armStates are the ends of an arm in the order in which they are counted.
-var armStates = []struct{ state, title, counted string }{
+// candidateStates are the ends of an arm in the order in which they are counted.
+var candidateStates = []struct{ state, title, counted string }{
 	{tune.StateRefined, "carried on", "carried on"}, {tune.StateNotWorse, "not carried on", "left without being worse"}, {tune.StateEliminated, "eliminated", "shown to be worse"},
 	{tune.StateFailed, "failed", "failed"}, {tune.StateRefused, "refused by a rule", "refused by rules"}, {tune.StatePruned, "predicted hopeless", "predicted hopeless"}, {tune.StateUntried, "not tried", "not tried"},
 }
 
 // tried counts the configurations behind the conclusion.
-func (x study) tried() answer {
+func (x race) tried() term {
 	by, barred := map[string]int{}, 0
 	for _, a := range x.Race.Candidates {
 		if a.State == tune.StateEliminated && strings.Contains(a.Reason, "misses a constraint") {
@@ -491,7 +411,7 @@ func (x study) tried() answer {
 		by[a.State]++
 	}
 	var parts []string
-	for _, s := range armStates {
+	for _, s := range candidateStates {
 		if by[s.state] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", by[s.state], s.counted))
 		}
@@ -500,23 +420,23 @@ func (x study) tried() answer {
 		}
 	}
 	if len(parts) == 0 {
-		return answer{}
+		return term{}
 	}
 	text := fmt.Sprintf("%s to begin with: %s", count(len(x.Race.Candidates), "configuration"), strings.Join(parts, ", "))
 	if n := len(x.Race.Steps); n > 0 {
 		text += fmt.Sprintf("; then %s of them", count(n, "change"))
 	}
-	return answer{Head: "Tried", Text: text}
+	return term{name: "Tried", text: text}
 }
 
 // noise says what so many launches could not have shown.
-func (x study) noise() answer {
+func (x race) noise() term {
 	n := x.Race.Noise
 	if c := x.repeated(); n.Launches < 2 && c != nil {
-		return answer{Head: "Noise", Text: fmt.Sprintf("launches of one configuration did not differ (%d and %d launches)", len(c.Trials), len(c.Others))}
+		return term{name: "Noise", text: fmt.Sprintf("launches of one configuration did not differ (%d and %d launches)", len(c.Trials), len(c.Others))}
 	}
 	if n.Launches < 2 {
-		return answer{Head: "Noise", Text: "not known: no configuration was launched twice"}
+		return term{name: "Noise", text: "not known: no configuration was launched twice"}
 	}
 	text := fmt.Sprintf("launches of one configuration differ by %s apart from their seeds (%d launches)", share(n.Between), n.Launches)
 	if n.Between == 0 {
@@ -525,12 +445,12 @@ func (x study) noise() answer {
 	if least := x.leastShown(); least > 0 {
 		text += fmt.Sprintf(", so effects below %s cannot be shown by the launches of this study", share(least))
 	}
-	return answer{Head: "Noise", Text: text}
+	return term{name: "Noise", text: text}
 }
 
 // repeated is a comparison both sides of which were launched more than once, or
 // nil.
-func (x study) repeated() *tune.Comparison {
+func (x race) repeated() *tune.Comparison {
 	i := slices.IndexFunc(x.Race.Comparisons, func(c tune.Comparison) bool { return len(c.Trials) > 1 && len(c.Others) > 1 })
 	if i < 0 {
 		return nil
@@ -540,7 +460,7 @@ func (x study) repeated() *tune.Comparison {
 
 // leastShown is the least effect that the launches of the conclusion show; 0:
 // not known.
-func (x study) leastShown() float64 {
+func (x race) leastShown() float64 {
 	if c := x.contest(); c != nil && c.Shown > 0 {
 		return c.Shown
 	}
@@ -558,42 +478,4 @@ func share(v float64) string {
 		return fmt.Sprintf("%.2f %%", 100*v)
 	}
 	return fmt.Sprintf("%.1f %%", 100*v)
-}
-
-// caseGain is the gain on a workload: by repeated launches where there are some.
-func (x study) caseGain(c result.Case) (text, tone string) {
-	if x.Race != nil {
-		for _, k := range x.Race.HoldOuts {
-			if k.Workload == c.Workload && known(k.Ratio) {
-				return x.gainOf(k.Ratio), verdictTone(k.Verdict)
-			}
-		}
-		if r := x.Recommended; c.Workload == x.primary && !x.weighed() && r != nil && r.Gain != nil && !x.kept() {
-			return x.spanned(r.Gain, r.Interval), x.gainTone()
-		}
-		return x.gain(c.Gain), ""
-	}
-	tone = "up"
-	if c.Gain != nil && *c.Gain < 0 {
-		tone = "down"
-	}
-	return x.gain(c.Gain), tone
-}
-
-// picks are the two configurations that the conclusion compares, with their
-// blocks.
-func (x study) picks() []oldSection {
-	sec := oldSection{Heading: "Baseline and recommendation"}
-	for _, p := range []*result.Pick{x.Baseline, x.Recommended} {
-		if p == nil || len(sec.Trials) > 0 && x.kept() {
-			continue
-		}
-		if t := x.trials[p.Trial]; t != nil {
-			sec.Trials = append(sec.Trials, x.view(t, nil))
-		}
-	}
-	if len(sec.Trials) == 0 {
-		return nil
-	}
-	return []oldSection{sec}
 }

@@ -15,9 +15,9 @@ import (
 func TestGoldenRace(t *testing.T) {
 	for name, s := range map[string]result.Study{"race": raceStudy(), "race-tie": tieStudy(), "race-small": smallStudy()} {
 		o := Options{Repeat: "perflab tune " + s.Name + ".yaml"}
-		golden(t, name+".md", func(w io.Writer) error { return StudyMarkdown(w, s, o) })
-		golden(t, name+".html", func(w io.Writer) error { return StudyHTML(w, s, o) })
-		golden(t, name+".txt", func(w io.Writer) error { return StudyText(w, s) })
+		golden(t, name+".md", func(w io.Writer) error { return Markdown(w, must(Study(s, o))) })
+		golden(t, name+".html", func(w io.Writer) error { return HTML(w, must(Study(s, o))) })
+		golden(t, name+".txt", func(w io.Writer) error { return Text(w, must(Study(s, Options{}))) })
 	}
 }
 
@@ -129,7 +129,7 @@ func TestFrontNamesPointsOnce(t *testing.T) {
 // TestRaceTextFitsTheScreen: the essentials in about thirty lines.
 func TestRaceTextFitsTheScreen(t *testing.T) {
 	var b strings.Builder
-	if err := StudyText(&b, raceStudy()); err != nil {
+	if err := Text(&b, must(Study(raceStudy(), Options{}))); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(b.String(), "\n"); n > 30 {
@@ -192,7 +192,7 @@ func TestRaceTellsWhichLaunchesMetABound(t *testing.T) {
 	}
 	s.Race.HoldOuts = []tune.Comparison{{Label: "a", Against: "b", Workload: "long", P: 1, Family: 1, Verdict: tune.Unknown, Sentence: "cannot be compared: no round has a figure of both"}}
 	var doc strings.Builder
-	if err := StudyText(&doc, s); err != nil {
+	if err := Text(&doc, must(Study(s, Options{}))); err != nil {
 		t.Fatal(err)
 	}
 	text := strings.Join(strings.Fields(doc.String()), " ")

@@ -13,8 +13,8 @@ import (
 	"perflab/internal/tune"
 )
 
-// comparisons is the table of the confirmation.
-func (x study) comparisons() chapter {
+// comparisonChapter is the table of the confirmation.
+func comparisonChapter(x race) chapter {
 	c := chapter{ID: "comparisons", Heading: "The final comparisons"}
 	all := x.Race.Comparisons
 	if len(all) == 0 {
@@ -27,9 +27,9 @@ func (x study) comparisons() chapter {
 	}
 	c.Text = []string{how + "Ratios are of " + x.objective.Label + " in the direction that is better: above 1 the first of the two wins. " +
 		"Intervals are at 95 %" + corrected(all[0].Family) + "."}
-	g := &grid{Columns: oldColumns("Comparison", ">Launches", ">Ratio", ">95 % interval", ">p", ">Least effect shown", "Verdict")}
+	g := newGrid(columns("Comparison", ">Launches", ">Ratio", ">95 % interval", ">p", ">Least effect shown", "Verdict"))
 	for _, k := range all {
-		g.Rows = append(g.Rows, contestRow(k.Label+" against "+k.Against, k))
+		g.rows = append(g.rows, contestRow(k.Label+" against "+k.Against, k))
 		c.After = append(c.After, x.about(k.Label, k.Sentence))
 	}
 	c.Grid, c.Plots = g, x.contestPlot("comparisons", "Ratios of the final comparisons", all, func(k tune.Comparison) string { return k.Label + " against " + k.Against })
@@ -37,14 +37,14 @@ func (x study) comparisons() chapter {
 }
 
 // about is a sentence that names what it is of.
-func (x study) about(label, sentence string) string {
+func (x race) about(label, sentence string) string {
 	if sentence == "" || strings.Contains(sentence, label) {
 		return x.sentence(sentence)
 	}
 	return label + ": " + strings.TrimSuffix(sentence, ".") + "."
 }
 
-func contestRow(head string, k tune.Comparison) gridRow {
+func contestRow(head string, k tune.Comparison) row {
 	p, least, value := "", "", none
 	if known(k.Ratio) {
 		p = pText(k.P)
@@ -55,7 +55,7 @@ func contestRow(head string, k tune.Comparison) gridRow {
 	if k.Shown > 0 {
 		least = share(k.Shown)
 	}
-	r := oldRow(head, fmt.Sprintf("%d / %d", len(k.Trials), len(k.Others)), value, interval(k.Ratio), p, least, k.Verdict)
+	r := dashed(head, fmt.Sprintf("%d / %d", len(k.Trials), len(k.Others)), value, interval(k.Ratio), p, least, k.Verdict)
 	return r.toned(2, verdictTone(k.Verdict)).toned(6, verdictTone(k.Verdict))
 }
 
@@ -67,24 +67,24 @@ func pText(p float64) string {
 	return strconv.FormatFloat(p, 'g', 2, 64)
 }
 
-// holdOuts is the table of the further workloads.
-func (x study) holdOuts() chapter {
+// holdOutChapter is the table of the further workloads.
+func holdOutChapter(x race) chapter {
 	if len(x.Race.HoldOuts) == 0 {
 		return chapter{}
 	}
 	c := chapter{ID: "hold-outs", Heading: "Hold-outs: the other workloads"}
 	c.Text = []string{"The recommendation against the baseline on workloads that the search was not judged by. A ratio below 1 is a loss."}
-	g := &grid{Columns: oldColumns("Workload", ">Launches", ">Ratio", ">95 % interval", ">p", ">Least effect shown", "Verdict")}
+	g := newGrid(columns("Workload", ">Launches", ">Ratio", ">95 % interval", ">p", ">Least effect shown", "Verdict"))
 	for _, k := range x.Race.HoldOuts {
-		g.Rows = append(g.Rows, contestRow(x.workload(k.Workload), k))
+		g.rows = append(g.rows, contestRow(x.workload(k.Workload), k))
 	}
 	c.Grid = g
 	c.Plots = x.contestPlot("hold-outs", "Recommendation against baseline on the other workloads", x.Race.HoldOuts, func(k tune.Comparison) string { return x.workload(k.Workload) })
 	return c
 }
 
-// ablation is what each setting of the winner brings.
-func (x study) ablation() chapter {
+// ablationChapter is what each setting of the winner brings.
+func ablationChapter(x race) chapter {
 	if len(x.Race.Ablation) == 0 {
 		return chapter{}
 	}
@@ -104,7 +104,7 @@ func (x study) ablation() chapter {
 	default:
 		c.Text = []string{fmt.Sprintf("%d of the winner's %s were taken away, each once; %s", tested, count(len(x.Race.Ablation), "setting"), rule)}
 	}
-	g := &grid{Columns: oldColumns("Setting", ">Brings", ">95 % interval", "Outcome", "=Reason", "Launch")}
+	g := newGrid(columns("Setting", ">Brings", ">95 % interval", "Outcome", "=Reason", "Launch"))
 	for _, a := range x.Race.Ablation {
 		gain, span, outcome := "", "", "kept"
 		if a.Gain != nil {
@@ -116,12 +116,12 @@ func (x study) ablation() chapter {
 		case a.Trial == 0 && a.Gain == nil:
 			outcome = "kept, not tested"
 		}
-		r := oldRow(a.Setting, gain, span, outcome, x.sentence(a.Reason), trialID(a.Trial))
-		r.Cells[0].Code = true
+		r := dashed(a.Setting, gain, span, outcome, x.sentence(a.Reason), trialID(a.Trial))
+		r = r.coded(0)
 		if a.Gain != nil && a.Gain.Low > 0 {
 			r = r.toned(1, "up")
 		}
-		g.Rows = append(g.Rows, r)
+		g.rows = append(g.rows, r)
 	}
 	c.Grid = g
 	return c
@@ -144,21 +144,21 @@ func trialIDs(ids []int) string {
 	return strings.Join(s, " ")
 }
 
-// accuracy is the table of the questions.
-func (x study) accuracy() chapter {
+// accuracyChapter is the table of the questions.
+func accuracyChapter(x race) chapter {
 	if len(x.Race.Accuracy) == 0 {
 		return chapter{}
 	}
 	c := chapter{ID: "accuracy", Heading: "Accuracy"}
 	c.Text = []string{"The same questions to each configuration and to the baseline, compared question by question. A configuration is accepted where the 95 % bound of what it loses is within the margin."}
-	g := &grid{Columns: oldColumns("Configuration", "Outcome", ">Right", ">Baseline", ">Lost / won", ">Change", ">95 % bound", ">Allowed", ">McNemar p")}
+	g := newGrid(columns("Configuration", "Outcome", ">Right", ">Baseline", ">Lost / won", ">Change", ">95 % bound", ">Allowed", ">McNemar p"))
 	for _, p := range x.Race.Accuracy {
 		outcome, tone := "accepted", "up"
 		if !p.Accepted {
 			outcome, tone = "rejected", "down"
 		}
-		r := oldRow(p.Label, outcome, plot.Tally(p.Right)+" of "+plot.Tally(p.Questions), plot.Tally(p.Base), fmt.Sprintf("%d / %d", p.Lost, p.Won), points(p.Change), points(p.Low), points(-p.Margin), pText(p.P))
-		g.Rows = append(g.Rows, r.toned(1, tone))
+		r := dashed(p.Label, outcome, plot.Tally(p.Right)+" of "+plot.Tally(p.Questions), plot.Tally(p.Base), fmt.Sprintf("%d / %d", p.Lost, p.Won), points(p.Change), points(p.Low), points(-p.Margin), pText(p.P))
+		g.rows = append(g.rows, r.toned(1, tone))
 		c.After = append(c.After, x.about(p.Label, p.Sentence))
 	}
 	c.Grid = g
@@ -168,38 +168,41 @@ func (x study) accuracy() chapter {
 // points writes a change of a share in percentage points.
 func points(v float64) string { return fmt.Sprintf("%+.1f pt", 100*v) }
 
-// frontier is what a user sees against what a GPU yields.
-func (x study) frontier() chapter {
+// frontChapter is what a user sees against what a GPU yields.
+func frontChapter(x race) chapter {
 	if len(x.Race.Frontier) == 0 {
 		return chapter{}
 	}
 	c := chapter{ID: "front", Heading: "Tokens for a user against tokens of a GPU"}
 	per := x.perDevice()
 	c.Text = []string{"Configurations measured under the full load; on the front is what no other beats in both. Tokens per second and user are 1000 / mean TPOT."}
-	head := oldColumns("Configuration", ">Output tok/s per user", ">Output tok/s "+per, "On the front", "Role", "Launches")
-	main, rest := grid{Columns: head}, grid{Columns: head}
+	head := columns("Configuration", ">Output tok/s per user", ">Output tok/s "+per, "On the front", "Role", "Launches")
+	main, rest := newGrid(head), newGrid(head)
 	for _, p := range x.Race.Frontier {
 		on := ""
 		if p.Front {
 			on = "yes"
 		}
-		r := oldRow(p.Label, speed(p.PerUser), speed(p.PerGPU), on, p.Pick, trialIDs(p.Trials))
-		r.Bold = p.Pick != ""
+		r := dashed(p.Label, speed(p.PerUser), speed(p.PerGPU), on, p.Pick, trialIDs(p.Trials))
+		if p.Pick != "" {
+			r = r.emphasised()
+		}
 		if p.Front || p.Pick != "" {
-			main.Rows = append(main.Rows, r)
+			main.rows = append(main.rows, r)
 		} else {
-			rest.Rows = append(rest.Rows, r)
+			rest.rows = append(rest.rows, r)
 		}
 	}
-	c.Grid, c.Plots = &main, x.frontPlot()
-	if len(rest.Rows) > 0 {
-		c.Folded = []folded{{count(len(rest.Rows), "configuration") + " behind the front", rest, false}}
+	c.Grid, c.Plots = main, x.frontPlot()
+	if len(rest.rows) > 0 {
+		rest.caption, rest.most = count(len(rest.rows), "configuration")+" behind the front", shortRows
+		c.Folded = []table{*rest}
 	}
 	return c
 }
 
 // perDevice is what a throughput is divided by.
-func (x study) perDevice() string {
+func (x race) perDevice() string {
 	if x.onGPUs() {
 		return "per GPU"
 	}
@@ -215,14 +218,14 @@ func speed(s tune.Span) string {
 	return text
 }
 
-// arms says what became of each configuration that the race began with.
-func (x study) arms() chapter {
+// candidateChapter says what became of each configuration that the race began with.
+func candidateChapter(x race) chapter {
 	if len(x.Race.Candidates) == 0 {
 		return chapter{}
 	}
 	c := chapter{ID: "arms", Heading: "How the race went"}
 	c.Text = []string{"The configurations in the order in which they were ranked before the race. Ratios are to the baseline, above 1 is better" + x.partly() + "."}
-	g := &grid{Columns: oldColumns("Configuration", "Outcome", ">Predicted", ">Measured", ">95 % interval", "Launches", "=Why")}
+	g := newGrid(columns("Configuration", "Outcome", ">Predicted", ">Measured", ">95 % interval", "Launches", "=Why"))
 	for i, a := range x.Race.Candidates {
 		if len(a.Trials) == 0 && a.Measured == nil {
 			continue
@@ -231,37 +234,37 @@ func (x study) arms() chapter {
 		if a.Measured != nil {
 			measured, span = plot.Times(a.Measured.Value), interval(*a.Measured)
 		}
-		r := oldRow(fmt.Sprintf("%d. %s", i+1, armName(a)), armTitle(a.State), ratio(a.Predicted), measured, span, trialIDs(a.Trials), x.sentence(a.Reason))
+		r := dashed(fmt.Sprintf("%d. %s", i+1, candidateName(a)), stateTitle(a.State), ratio(a.Predicted), measured, span, trialIDs(a.Trials), x.sentence(a.Reason))
 		switch a.State {
 		case tune.StateRefined:
 			r = r.toned(1, "up")
 		case tune.StateFailed:
 			r = r.toned(1, "down")
 		}
-		g.Rows = append(g.Rows, r)
+		g.rows = append(g.rows, r)
 	}
-	if len(g.Rows) > 0 {
+	if len(g.rows) > 0 {
 		c.Grid = g
 	}
-	c.Plots = x.armPlot()
-	for _, s := range armStates {
-		if f := x.neverLaunched(s.state); len(f.Grid.Rows) > 0 {
-			c.Folded = append(c.Folded, f)
+	c.Plots = x.candidatePlot()
+	for _, s := range candidateStates {
+		if t := neverLaunched(x, s.state); len(t.rows) > 0 {
+			c.Folded = append(c.Folded, t)
 		}
 	}
 	return c
 }
 
 // partly says which of the ratios are of less than the full load, where some are.
-func (x study) partly() string {
+func (x race) partly() string {
 	if !slices.ContainsFunc(x.Trials, func(t result.Trial) bool { return t.Share > 0 && t.Share < 1 }) {
 		return ""
 	}
 	return "; those of arms that were eliminated early are by launches under a part of the load"
 }
 
-func armTitle(state string) string {
-	for _, s := range armStates {
+func stateTitle(state string) string {
+	for _, s := range candidateStates {
 		if s.state == state {
 			return s.title
 		}
@@ -269,8 +272,8 @@ func armTitle(state string) string {
 	return state
 }
 
-// armName is an arm's label with where it comes from.
-func armName(a result.Candidate) string {
+// candidateName is a candidate's label with where it comes from.
+func candidateName(a result.Candidate) string {
 	if a.Prior == "" {
 		return a.Label
 	}
@@ -284,9 +287,9 @@ func ratio(v *float64) string {
 	return fmt.Sprintf("%.2fx", *v)
 }
 
-// neverLaunched groups the arms of a state that were not launched by their
+// neverLaunched groups the candidates of a state that were not launched by their
 // reason, in the order of the first of each.
-func (x study) neverLaunched(state string) folded {
+func neverLaunched(x race, state string) table {
 	var reasons []string
 	labels := map[string][]string{}
 	n := 0
@@ -298,39 +301,40 @@ func (x study) neverLaunched(state string) folded {
 		if labels[a.Reason] == nil {
 			reasons = append(reasons, a.Reason)
 		}
-		name := armName(a)
+		name := candidateName(a)
 		if guess := cmp.Or(a.Expected, a.Predicted); guess != nil {
 			name += ", predicted " + ratio(guess)
 		}
 		labels[a.Reason] = append(labels[a.Reason], name)
 	}
 	slices.SortStableFunc(reasons, func(a, b string) int { return len(labels[b]) - len(labels[a]) })
-	g := grid{Columns: oldColumns("=Reason", ">Number", "=Configurations")}
+	g := newGrid(columns("=Reason", ">Number", "=Configurations"))
 	const shown = 3
 	for _, why := range reasons {
 		all := labels[why]
-		r := oldRow(x.sentence(why), fmt.Sprint(len(all)), strings.Join(all, "; "))
+		r := dashed(x.sentence(why), fmt.Sprint(len(all)), strings.Join(all, "; "))
 		if len(all) > shown {
-			r.Cells[2].Short = fmt.Sprintf("%s and %d more", strings.Join(all[:shown-1], "; "), len(all)-shown+1)
+			r.cells[2].markdown = spans(fmt.Sprintf("%s and %d more", strings.Join(all[:shown-1], "; "), len(all)-shown+1))
 		}
-		g.Rows = append(g.Rows, r)
+		g.rows = append(g.rows, r)
 	}
-	return folded{count(n, "configuration") + " " + neverWhy[state], g, false}
+	g.caption, g.most = count(n, "configuration")+" "+neverWhy[state], shortRows
+	return *g
 }
 
-// neverWhy says why arms of a state were not launched.
+// neverWhy says why candidates of a state were not launched.
 var neverWhy = map[string]string{
 	tune.StateRefused: "refused by rules, never launched", tune.StatePruned: "predicted hopeless, never launched", tune.StateUntried: "not tried",
 	tune.StateRefined: "carried on without a launch of their own", tune.StateNotWorse: "left without a launch", tune.StateEliminated: "eliminated without a launch", tune.StateFailed: "failed before a launch",
 }
 
-// steps are the repairs and refinements.
-func (x study) steps() chapter {
+// stepChapter are the repairs and refinements.
+func stepChapter(x race) chapter {
 	if len(x.Race.Steps) == 0 {
 		return chapter{}
 	}
 	c := chapter{ID: "steps", Heading: "Repairs and refinements"}
-	g := &grid{Columns: oldColumns("Launch", "Change", ">Over what led", ">Over the baseline", "=Note")}
+	g := newGrid(columns("Launch", "Change", ">Over what led", ">Over the baseline", "=Note"))
 	for _, s := range x.Race.Steps {
 		over, total := "", ""
 		if s.Gain != nil {
@@ -339,68 +343,60 @@ func (x study) steps() chapter {
 		if s.Total != nil {
 			total = x.gain(s.Total)
 		}
-		g.Rows = append(g.Rows, oldRow(trialID(s.Trial), s.Label, over, total, x.sentence(s.Note)))
+		g.rows = append(g.rows, dashed(trialID(s.Trial), s.Label, over, total, x.sentence(s.Note)))
 	}
 	c.Grid = g
 	return c
 }
 
-// incidents are the launches that gave no figure.
-func (x study) incidents() chapter {
+// failureChapter are the launches that gave no figure.
+func failureChapter(x race) chapter {
 	c := chapter{ID: "failures", Heading: "Launches without figures"}
-	g := &grid{Columns: oldColumns("Launch", "Configuration", "Phase", "=What happened", "Class", "=What to do", "Log")}
+	g := newGrid(columns("Launch", "Configuration", "Phase", "=What happened", "Class", "=What to do", "Log"))
 	for _, t := range x.Trials {
 		if t.Status == tune.Measured {
 			continue
 		}
-		r := oldRow(trialID(t.ID), t.Label, phaseTitle(t.Stage), statusWord(t.Status)+": "+x.sentence(t.Reason), t.Class, x.sentence(t.Advice), t.Log)
-		r.Cells[6].Code = t.Log != ""
-		g.Rows = append(g.Rows, r)
+		r := dashed(trialID(t.ID), t.Label, phaseTitle(t.Stage), statusWord(t.Status)+": "+x.sentence(t.Reason), t.Class, x.sentence(t.Advice), t.Log)
+		if t.Log != "" {
+			r = r.coded(6)
+		}
+		g.rows = append(g.rows, r)
 	}
-	if len(g.Rows) == 0 {
+	if len(g.rows) == 0 {
 		return chapter{}
 	}
 	c.Grid = g
 	return c
 }
 
-// foretold says how far predictions could be believed.
-func (x study) foretold() chapter {
+// predictionChapter says how far predictions could be believed.
+func predictionChapter(x race) chapter {
 	if len(x.Race.Predictions) == 0 {
 		return chapter{}
 	}
 	c := chapter{ID: "foretold", Heading: "Predicted against measured"}
 	c.Text = []string{"Predictions order the arms and prune what looks hopeless; they decide nothing else. Learned of each engine: measured = bias x predicted ^ scale, as ratios to the baseline; 1 and 1 are a prediction that needs no correction."}
-	g := &grid{Columns: oldColumns("Engine", ">Configurations", ">Bias", ">Scale", ">Mean error")}
+	g := newGrid(columns("Engine", ">Configurations", ">Bias", ">Scale", ">Mean error"))
 	for _, f := range x.Race.Predictions {
-		g.Rows = append(g.Rows, oldRow(x.engine(f.Engine), fmt.Sprint(f.N), plot.Times(math.Exp(f.Bias)), strconv.FormatFloat(f.Scale, 'f', 2, 64), share(f.Error)))
+		g.rows = append(g.rows, dashed(x.engine(f.Engine), fmt.Sprint(f.N), plot.Times(math.Exp(f.Bias)), strconv.FormatFloat(f.Scale, 'f', 2, 64), share(f.Error)))
 	}
-	c.Grid, c.Plots = g, x.foretoldPlot()
+	c.Grid, c.Plots = g, x.predictionPlot()
 	return c
 }
 
-// engine is the title of an engine.
-func (x study) engine(name string) string {
-	for _, e := range x.Engines {
-		if e.Name == name {
-			return cmp.Or(e.Title, e.Name)
-		}
-	}
-	return name
-}
-
-// launches are all trials of a race, a row each; the rest is in their run
+// launchChapter are all trials of a race, a row each; the rest is in their run
 // directories.
-func (x study) launches() chapter {
-	c := chapter{ID: "launches", Heading: "All launches"}
-	g := grid{Columns: oldColumns("Launch", "Phase", "Configuration", ">Load", "Status", ">"+x.objective.Label, "Run directory")}
+func launchChapter(x race) chapter {
+	c := chapter{ID: "launches", Heading: "All launches", Level: 3}
+	g := newGrid(columns("Launch", "Phase", "Configuration", ">Load", "Status", ">"+x.objective.Label, "Run directory"))
 	for i := range x.Trials {
 		t := &x.Trials[i]
 		load, figure, dir := "full", "", ""
 		if t.Share > 0 && t.Share < 1 {
 			load = fmt.Sprintf("%.0f %%", 100*t.Share)
 		}
-		if s := x.summary(t); s != nil && t.Status == tune.Measured {
+		if s := x.summaryOf(t); s != nil && t.Status == tune.Measured {
 			if figure = number(s, x.objective); figure == missing {
 				figure = ""
 			}
@@ -408,17 +404,23 @@ func (x study) launches() chapter {
 		if len(t.Runs) > 0 {
 			dir = t.Runs[0].Dir
 		}
-		r := oldRow(trialID(t.ID), phaseTitle(t.Stage), t.Label, load, cmp.Or(t.Class, statusWord(t.Status)), figure, dir)
-		r.Cells[6].Code, r.Bold = dir != "", x.role(t.ID) != ""
+		r := dashed(trialID(t.ID), phaseTitle(t.Stage), t.Label, load, cmp.Or(t.Class, statusWord(t.Status)), figure, dir)
+		if dir != "" {
+			r = r.coded(6)
+		}
+		if x.role(t.ID) != "" {
+			r = r.emphasised()
+		}
 		if t.Status != tune.Measured {
 			r = r.toned(4, "down")
 		}
-		g.Rows = append(g.Rows, r)
+		g.rows = append(g.rows, r)
 	}
 	if x.partly() != "" {
 		c.Text = []string{"Figures under a part of the load compare among themselves alone."}
 	}
-	c.Folded = []folded{{launched(len(g.Rows)), g, true}}
+	g.caption = launched(len(g.rows))
+	c.Folded = []table{*g}
 	return c
 }
 
@@ -430,8 +432,8 @@ func phaseTitle(name string) string {
 	return cmp.Or(titles[name], stageTitle(name))
 }
 
-// ledger is what each part of the race cost and brought.
-func (x study) ledger() chapter {
+// ledgerChapter is what each part of the race cost and brought.
+func ledgerChapter(x race) chapter {
 	c := chapter{ID: "ledger", Heading: "Ledger"}
 	if len(x.Race.Phases) == 0 {
 		return chapter{}
@@ -445,7 +447,7 @@ func (x study) ledger() chapter {
 	if x.partly() != "" {
 		c.Text[0] += " Where it is of launches under a part of the load, the full load may take some of it back."
 	}
-	g := &grid{Columns: oldColumns("Phase", ">Launches", ">Time under load", spent, ">Gain", each)}
+	g := newGrid(columns("Phase", ">Launches", ">Time under load", spent, ">Gain", each))
 	amount := func(s float64) string {
 		if s == 0 {
 			return ""
@@ -466,15 +468,14 @@ func (x study) ledger() chapter {
 		if v, ok := p.PerHour(); ok {
 			per = percent(v)
 		}
-		g.Rows = append(g.Rows, oldRow(phaseTitle(p.Name), fmt.Sprint(p.Launches), lasted(p.LoadS), amount(used), gain, per))
+		g.rows = append(g.rows, dashed(phaseTitle(p.Name), fmt.Sprint(p.Launches), lasted(p.LoadS), amount(used), gain, per))
 	}
 	used := wall
 	if gpus {
 		used = x.Ledger.GPUS
 	}
-	total := oldRow("All", fmt.Sprint(x.Ledger.Launches), lasted(x.Ledger.LoadS), amount(used), "", "")
-	total.Bold = true
-	g.Rows = append(g.Rows, total)
+	total := dashed("All", fmt.Sprint(x.Ledger.Launches), lasted(x.Ledger.LoadS), amount(used), "", "")
+	g.rows = append(g.rows, total.emphasised())
 	c.Grid = g
 	return c
 }

@@ -12,17 +12,8 @@ import (
 	"perflab/internal/tune"
 )
 
-// racePlots draws a race: the plots of its chapters, in their order.
-func racePlots(r *race) []plot.Plot {
-	out := slices.Clone(r.Comparisons.Plots)
-	for _, c := range r.Chapters {
-		out = append(out, c.Plots...)
-	}
-	return out
-}
-
 // contestPlot draws comparisons.
-func (x study) contestPlot(name, title string, all []tune.Comparison, label func(tune.Comparison) string) []plot.Plot {
+func (x race) contestPlot(name, title string, all []tune.Comparison, label func(tune.Comparison) string) []plot.Plot {
 	var rows []plot.Ratio
 	for _, k := range all {
 		class := map[string]string{"up": "best", "down": "bad", "": "void"}[verdictTone(k.Verdict)]
@@ -37,8 +28,8 @@ func (x study) contestPlot(name, title string, all []tune.Comparison, label func
 	return plot.Forest(name, title, x.Simulated, []string{"best", "bad", "void"}, []string{"better", "worse, or misses a constraint", "no difference shown, or budget too small"}, rows)
 }
 
-// armPlot draws the arms that were measured, with what was foretold of them.
-func (x study) armPlot() []plot.Plot {
+// candidatePlot draws the arms that were measured, with what was foretold of them.
+func (x race) candidatePlot() []plot.Plot {
 	var rows []plot.Ratio
 	for i, a := range x.Race.Candidates {
 		if a.Measured == nil || !(a.Measured.Value > 0) {
@@ -50,9 +41,9 @@ func (x study) armPlot() []plot.Plot {
 	return plot.Forest("arms", "The race: ratios to the baseline", x.Simulated, []string{"best", "bad", "void", "bg"}, []string{"carried on", "eliminated", "not carried on", "◇ predicted"}, rows)
 }
 
-// foretoldPlot is a point per arm that has both figures: on the line the
+// predictionPlot is a point per arm that has both figures: on the line the
 // prediction was right.
-func (x study) foretoldPlot() []plot.Plot {
+func (x race) predictionPlot() []plot.Plot {
 	var engines []string
 	var spans []tune.Span
 	for _, a := range x.Race.Candidates {
@@ -108,7 +99,7 @@ func around(spans []tune.Span, n int) plot.Axis {
 
 // frontPlot is a point with its error bars for each configuration, and a line
 // through the front.
-func (x study) frontPlot() []plot.Plot {
+func (x race) frontPlot() []plot.Plot {
 	pts := x.Race.Frontier
 	if len(pts) < 2 {
 		return nil

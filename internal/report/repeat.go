@@ -41,7 +41,7 @@ func (r Repeat) Document(st result.Style) Document {
 
 // table has the spread of each figure that a style shows.
 func (r Repeat) table(st result.Style) table {
-	t := table{columns: columns("figure", ">mean", ">95 % interval", ">CV", ">min", ">max")}
+	t := table{empty: true, columns: columns("figure", ">mean", ">95 % interval", ">CV", ">min", ">max")}
 	for i, head := range []string{"Figure", "Mean", "95 % interval", "CV", "Min", "Max"} {
 		t.columns[i].page = spans(head)
 	}

@@ -44,9 +44,9 @@ func golden(t *testing.T, name string, write func(io.Writer) error) string {
 func TestGoldenStudies(t *testing.T) {
 	for name, s := range map[string]result.Study{"throughput": throughputStudy(), "latency": latencyStudy()} {
 		o := Options{Repeat: "perflab tune " + s.Name + ".yaml"}
-		golden(t, name+".md", func(w io.Writer) error { return StudyMarkdown(w, s, o) })
-		golden(t, name+".html", func(w io.Writer) error { return StudyHTML(w, s, o) })
-		golden(t, name+".txt", func(w io.Writer) error { return StudyText(w, s) })
+		golden(t, name+".md", func(w io.Writer) error { return Markdown(w, must(Study(s, o))) })
+		golden(t, name+".html", func(w io.Writer) error { return HTML(w, must(Study(s, o))) })
+		golden(t, name+".txt", func(w io.Writer) error { return Text(w, must(Study(s, Options{}))) })
 	}
 }
 
@@ -65,9 +65,9 @@ func render(t *testing.T, s result.Study) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for name, f := range map[string]func(io.Writer) error{
-		"md":   func(w io.Writer) error { return StudyMarkdown(w, s, Options{}) },
-		"html": func(w io.Writer) error { return StudyHTML(w, s, Options{}) },
-		"text": func(w io.Writer) error { return StudyText(w, s) },
+		"md":   func(w io.Writer) error { return Markdown(w, must(Study(s, Options{}))) },
+		"html": func(w io.Writer) error { return HTML(w, must(Study(s, Options{}))) },
+		"text": func(w io.Writer) error { return Text(w, must(Study(s, Options{}))) },
 	} {
 		var b strings.Builder
 		if err := f(&b); err != nil {
@@ -171,7 +171,7 @@ func TestTextFitsTheScreen(t *testing.T) {
 		s.Trials = append(s.Trials, x)
 	}
 	var b strings.Builder
-	if err := StudyText(&b, s); err != nil {
+	if err := Text(&b, must(Study(s, Options{}))); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(b.String(), "\n"); n > 25 {
@@ -267,9 +267,10 @@ func TestCallsTaintPlots(t *testing.T) {
 func TestUnknownLayoutIsRefused(t *testing.T) {
 	s, o, st := throughputStudy(), Options{Block: "fancy"}, result.Style{Layout: "fancy"}
 	h, _ := burst(1)
+	_, studyErr := Study(s, o)
 	_, runErr := Run(h, *chat(1, 1, 1), st, nil, nil)
 	for name, err := range map[string]error{
-		"Markdown": StudyMarkdown(io.Discard, s, o), "HTML": StudyHTML(io.Discard, s, o), "Run": runErr,
+		"Study": studyErr, "Run": runErr,
 	} {
 		if err == nil || !strings.Contains(err.Error(), "fancy") {
 			t.Errorf("%s: %v, want an error that names the layout", name, err)
@@ -292,7 +293,7 @@ func TestWriteErrorIsPassedOn(t *testing.T) {
 	s := throughputStudy()
 	h, _ := burst(1)
 	for name, err := range map[string]error{
-		"Markdown": StudyMarkdown(w, s, Options{}), "HTML": StudyHTML(w, s, Options{}), "StudyText": StudyText(w, s),
+		"Markdown": Markdown(w, must(Study(s, Options{}))), "HTML": HTML(w, must(Study(s, Options{}))), "StudyText": Text(w, must(Study(s, Options{}))),
 		"RunText": Text(w, must(Run(h, *chat(1, 1, 1), result.Style{}, nil, nil))), "RunMarkdown": Markdown(w, must(Run(h, *chat(1, 1, 1), result.Style{}, nil, nil))), "RunHTML": HTML(w, must(Run(h, *chat(1, 1, 1), result.Style{}, nil, nil))),
 	} {
 		if !errors.Is(err, full) {

@@ -169,9 +169,9 @@ func Runs(sides []Side) Document {
 // show adds the figures of the runs to a section, a column each, and after it
 // their plots and what ran.
 func (r beside) show(d *Document, figures *section) {
-	t := table{values: true, columns: columns("Figure")}
+	t := table{empty: true, values: true, columns: columns("Figure")}
 	t.columns[0].text, t.columns[0].tipped = new(""), true
-	ran := table{columns: columns("Item")}
+	ran := table{empty: true, columns: columns("Item")}
 	for _, n := range r.Names {
 		t.columns = append(t.columns, column{head: spans(n), right: true})
 		ran.columns = append(ran.columns, column{head: spans(n)})

@@ -10,103 +10,137 @@ import (
 	"perflab/internal/tune"
 )
 
-// oldSection is a stage with its trials.
-type oldSection struct {
-	Heading   string
-	Number    int // 0: not a stage of the search
-	Incumbent string
-	Again     []string // candidates that an earlier section shows
-	Trials    []trialView
-	Ranking   string
-	Unranked  []string
-	Result    string
-}
-
-// trialView is one trial as shown.
-type trialView struct {
-	ID       int
-	Label    string
-	Role     string
-	Status   string // ok, refused, failed, void
-	Class    string // of the failure
-	Reason   string
-	Advice   string // what to do about it
-	Facts    string // that the engine's log tells
-	Notes    []string
-	Change   []string // against the incumbent
-	Figure   string   // objective on the primary workload
-	Deploy   string
-	Command  string
-	Log      string
-	Runs     []runView
-	Incident bool // it has no figures to believe
-}
-
-// runView is one run as shown.
-type runView struct {
-	Workload string
-	Seed     uint64
-	Dir      string
-	Block    string
-	Verdict  result.Status
-	Checks   []result.Check // those that are not sound
-}
-
-// sections groups trials by stage: the baseline, the stages as they were
-// concluded, then what else there is (an unfinished stage, the confirmation).
-func (x study) sections() []oldSection {
-	if x.Race != nil {
-		return x.picks()
+// results adds the trials by stage: the baseline, the stages as they were
+// concluded, then what else there is (an unfinished stage, the confirmation). Of a
+// race they are the two sides of the conclusion.
+func (d *studyDocument) results(s *section) {
+	parts := &stageParts{d: d, in: s, shown: map[int]bool{}}
+	if d.race != nil {
+		d.beforeAndAfter(s)
+		parts.sides()
+	} else {
+		parts.stages()
 	}
-	var out []oldSection
-	shown := map[int]bool{}
+	s.add(inPage, gap{})
+}
+
+// stageParts adds a part for each stage, no trial twice.
+type stageParts struct {
+	d     *studyDocument
+	in    *section
+	n     int // parts so far
+	shown map[int]bool
+}
+
+func (p *stageParts) part(title string) *section {
+	p.n++
+	return p.in.part(inDocument, section{element: "section", id: fmt.Sprintf("section-%d", p.n-1), title: title, listed: true})
+}
+
+// sides adds the two configurations that the conclusion compares.
+func (p *stageParts) sides() {
+	x := p.d
+	var s *section
+	for _, pick := range []*result.Pick{x.Baseline, x.Recommended} {
+		if pick == nil || s != nil && x.kept() || x.trials[pick.Trial] == nil {
+			continue
+		}
+		if s == nil {
+			s = p.part("Baseline and recommendation")
+			s.add(inPage, gap{})
+		}
+		x.trial(s, x.trials[pick.Trial], nil)
+	}
+	if s != nil {
+		endStage(s, nil, "", nil, "")
+	}
+}
+
+func (p *stageParts) stages() {
+	x := p.d
 	staged := map[int]bool{}
 	for _, st := range x.Stages {
 		for _, id := range st.Trials {
 			staged[id] = true
 		}
 	}
-	out = append(out, x.loose(shown, func(t result.Trial) bool { return t.Stage == "baseline" && !staged[t.ID] })...)
+	p.loose(func(t *result.Trial) bool { return t.Stage == "baseline" && !staged[t.ID] })
 	for i, st := range x.Stages {
-		sec := oldSection{Heading: st.Name, Number: i + 1, Result: x.sentence(st.Result)}
+		title := fmt.Sprintf("%d. %s", i+1, st.Name)
 		if x.survey() {
-			sec.Heading, sec.Number, st.Before = "Configurations", 0, 0
+			title, st.Before = "Configurations", 0
 		}
+		s := p.part(title)
+		incumbent := ""
 		if x.trials[st.Before] != nil {
-			sec.Incumbent = x.name(st.Before)
+			incumbent = "Incumbent: " + x.name(st.Before)
 		}
+		s.styled(inDocument, "muted", incumbent)
+		var again []string
 		for _, id := range st.Trials {
-			t := x.trials[id]
-			if t != nil && !shown[id] {
-				shown[id] = true
-				sec.Trials = append(sec.Trials, x.view(t, x.trials[st.Before]))
+			if t := x.trials[id]; t != nil && !p.shown[id] {
+				p.shown[id] = true
+				x.trial(s, t, x.trials[st.Before])
 			} else {
-				sec.Again = append(sec.Again, x.name(id))
+				again = append(again, x.name(id))
 			}
 		}
-		sec.Ranking, sec.Unranked = x.rank(st)
-		out = append(out, sec)
+		ranking, unranked := x.rank(st)
+		endStage(s, again, ranking, unranked, x.sentence(st.Result))
 	}
-	return append(out, x.loose(shown, func(t result.Trial) bool { return !staged[t.ID] })...)
+	p.loose(func(t *result.Trial) bool { return !staged[t.ID] })
 }
 
-// loose makes sections of trials that no concluded stage holds.
-func (x study) loose(shown map[int]bool, want func(result.Trial) bool) []oldSection {
-	var out []oldSection
-	for i := range x.Trials {
-		t := &x.Trials[i]
-		if shown[t.ID] || !want(*t) {
+// loose adds the trials that no concluded stage holds.
+func (p *stageParts) loose(want func(*result.Trial) bool) {
+	var s *section
+	heading := ""
+	end := func() {
+		if s != nil {
+			endStage(s, nil, "", nil, "")
+		}
+	}
+	for i := range p.d.Trials {
+		t := &p.d.Trials[i]
+		if p.shown[t.ID] || !want(t) {
 			continue
 		}
-		shown[t.ID] = true
-		heading := stageTitle(t.Stage)
-		if len(out) == 0 || out[len(out)-1].Heading != heading {
-			out = append(out, oldSection{Heading: heading})
+		p.shown[t.ID] = true
+		if title := stageTitle(t.Stage); s == nil || title != heading {
+			end()
+			heading, s = title, p.part(title)
+			s.add(inPage, gap{})
 		}
-		last := &out[len(out)-1]
-		last.Trials = append(last.Trials, x.view(t, nil))
+		p.d.trial(s, t, nil)
 	}
-	return out
+	end()
+}
+
+// endStage adds what a stage came to: candidates that an earlier stage shows, the
+// ranking, those that are in none, and the result.
+func endStage(s *section, again []string, ranking string, unranked []string, conclusion string) {
+	s.add(inPage, gap{})
+	text := ""
+	if len(again) > 0 {
+		text = "Also in this comparison, measured above: " + strings.Join(again, ", ") + "."
+	}
+	s.para(text)
+	box := s.part(inDocument, section{element: "div", class: "result", tight: true})
+	add := func(parts ...any) {
+		box.para(parts...)
+		box.joined()
+	}
+	if ranking != "" {
+		box.styled(inMarkdown, "", "Result: "+ranking)
+		box.styled(inPage, "", bold("Result:"), " "+ranking)
+		box.joined()
+	}
+	if len(unranked) > 0 {
+		add("Not ranked: " + strings.Join(unranked, ", ") + ".")
+	}
+	if conclusion != "" {
+		add(conclusion)
+	}
 }
 
 // stageTitle is the name of a stage for the reader: two of them are the
@@ -136,7 +170,7 @@ func (x study) rank(st result.Stage) (line string, unranked []string) {
 		if t == nil {
 			continue
 		}
-		sum := x.summary(t)
+		sum := x.summaryOf(t)
 		v, ok := value(sum, x.objective)
 		switch {
 		case t.Status != tune.Measured:
@@ -150,44 +184,95 @@ func (x study) rank(st result.Stage) (line string, unranked []string) {
 	return ranking(r, x.lower()), unranked
 }
 
-// view prepares a trial. Further workloads of the trials that the conclusion
-// compares stand under the other benchmark cases.
-func (x study) view(t, before *result.Trial) trialView {
-	v := trialView{
-		ID: t.ID, Label: t.Label, Role: x.role(t.ID), Status: t.Status, Reason: t.Reason, Notes: t.Notes, Log: t.Log,
-		Figure: quantity(x.summary(t), x.objective), Deploy: x.deployed(t.ID, t.Replicas),
-		Command: wrapCommand(t.Command), Incident: t.Status != tune.Measured,
-		Class: t.Class, Advice: x.sentence(t.Advice), Facts: factLine(t.Facts),
+// trial adds a trial. Further workloads of the trials that the conclusion compares
+// stand under the other benchmark cases.
+func (d *studyDocument) trial(to *section, t, before *result.Trial) {
+	incident := t.Status != tune.Measured
+	role := d.role(t.ID)
+	status := statusWord(t.Status)
+	if t.Class != "" {
+		status += " (" + t.Class + ")"
 	}
-	if v.Incident && t.Replicas == 0 {
-		v.Deploy = "" // it was not started
+	k := section{element: "article", broken: true, class: "trial " + role, id: fmt.Sprintf("trial-%d", t.ID), title: fmt.Sprintf("Trial %d: %s", t.ID, t.Label)}
+	if role != "" {
+		k.suffix = " (" + role + ")"
+		k.labels = append(k.labels, tag(role, role))
 	}
-	if before != nil {
-		v.Change = changes(before.Config, t.Config)
+	k.labels = append(k.labels, tag(t.Status, status))
+	if incident {
+		k.class += " incident"
+	} else {
+		k.labels = append(k.labels, toned("fig", quantity(d.summaryOf(t), d.objective)))
 	}
+	s := to.part(inDocument, k)
+	d.trialFacts(s, t, before, status)
+	s.add(inDocument, pre{commands: true, text: wrapCommand(t.Command), summary: "Serving command"})
 	for i := range t.Runs {
-		if r := &t.Runs[i]; r.Workload == x.primary || v.Role == "" || x.survey() {
-			v.Runs = append(v.Runs, x.run(r))
+		if r := &t.Runs[i]; r.Workload == d.primary || role == "" || d.survey() {
+			where := spans(fmt.Sprintf("%s, seed %d, run directory ", d.workload(r.Workload), r.Seed), code(r.Dir))
+			s.styled(inMarkdown, "", where)
+			d.block(s, &r.Summary, "", where)
 		}
 	}
-	return v
+	if t.Log != "" && incident {
+		s.para("Log: ", code(t.Log))
+		s.joined()
+	}
 }
 
-func (x study) run(r *result.Run) runView {
-	v := x.printed(&r.Summary)
-	v.Workload, v.Seed, v.Dir = x.workload(r.Workload), r.Seed, r.Dir
-	return *v
+// trialFacts adds what there is to know of a trial beside its figures.
+func (d *studyDocument) trialFacts(s *section, t, before *result.Trial, status string) {
+	incident := t.Status != tune.Measured
+	joined := func(in form, class string, parts ...any) {
+		s.styled(in, class, parts...)
+		s.joined()
+	}
+	if incident {
+		joined(inMarkdown, "", bold("Status: "+status+"."), " "+t.Reason)
+		joined(inPage, "", t.Reason)
+		if advice := d.sentence(t.Advice); advice != "" {
+			joined(inMarkdown, "", "What to do: "+advice)
+			joined(inPage, "", bold("What to do:"), " "+advice)
+		}
+	}
+	for _, note := range t.Notes {
+		joined(inPage, "note", note)
+	}
+	if before != nil {
+		if change := changes(before.Config, t.Config); len(change) > 0 {
+			s.styled(inMarkdown, "", "Change of the incumbent: ", code(strings.Join(change, " ")))
+			parts := spans("Change of the incumbent: ")
+			for _, c := range change {
+				parts = append(parts, code(c), span{text: " "})
+			}
+			joined(inPage, "", parts)
+		}
+	}
+	s.add(inPage, gap{})
+	if !incident || t.Replicas > 0 { // it was started
+		s.styled(inDocument, "muted", "Deployment: "+d.deployed(t.ID, t.Replicas))
+	}
+	if facts := factLine(t.Facts); facts != "" {
+		s.styled(inDocument, "muted", words("By the engine's log:"), " "+facts)
+	}
+	s.styledEach(inMarkdown, "note", t.Notes...)
 }
 
-func (x study) printed(s *result.Summary) *runView {
-	if s == nil {
-		return nil
+// block adds the printed result of a run, and what speaks against it.
+func (d *studyDocument) block(s *section, sum *result.Summary, of string, after []span) {
+	text := printed(*sum, d.style)
+	if beside := strings.TrimRight(result.TelemetryText(*sum), "\n"); beside != "" {
+		text += "\n" + beside
 	}
-	block := printed(*s, x.style)
-	if beside := strings.TrimRight(result.TelemetryText(*s), "\n"); beside != "" {
-		block += "\n" + beside
+	if of == "" {
+		s.add(inDocument, pre{text: text, summary: "Benchmark result", after: after})
+	} else {
+		s.add(inMarkdown, pre{text: text, summary: of + " benchmark result"})
+		s.add(inPage, pre{text: text, summary: "Benchmark result"})
 	}
-	return &runView{Block: block, Verdict: s.Verdict.Status, Checks: unsound(s.Verdict)}
+	for _, c := range unsound(sum.Verdict) {
+		s.styled(inDocument, "note", doubtful(c))
+	}
 }
 
 // printed is the block without its last newline.
@@ -217,66 +302,76 @@ func changes(from, to map[string]string) []string {
 	return c
 }
 
-// options summarises what each stage gained.
-func (x study) options() []option {
-	var out []option
-	if x.survey() || x.Race != nil {
-		return nil
+// stageTable adds what each stage gained.
+func (d *studyDocument) stageTable(to *section) {
+	s := to.part(inDocument, section{level: 3, id: "options", title: "Summary of Optimization Options", page: "Summary of optimization options", entry: "Summary of options", listed: true})
+	if d.survey() || d.race != nil || len(d.Stages) == 0 {
+		return
 	}
-	for _, st := range x.Stages {
-		o := option{Stage: st.Name, Change: "-", Gain: "-", From: x.name(st.Before)}
-		o.To = number(x.summary(x.trials[st.Winner]), x.objective)
-		if w := x.trials[st.Winner]; w != nil && st.Winner != st.Before {
-			o.Change, o.Gain = x.name(st.Winner), x.gain(st.Gain)
-			o.Better, o.Worse = st.Gain != nil && *st.Gain > 0, st.Gain != nil && *st.Gain < 0 // worse when an SLO decided
-		}
-		out = append(out, o)
-	}
-	return out
-}
-
-// others are the cases beside the primary workload.
-func (x study) others() []other {
-	var out []other
-	for _, c := range x.Cases {
-		if c.Workload == x.primary || x.Baseline == nil || x.Recommended == nil {
-			continue
-		}
-		k := other{Workload: x.workload(c.Workload)}
-		k.Gain, _ = x.caseGain(c)
-		for _, l := range x.Workloads {
-			if l.Name == c.Workload {
-				k.Text = l.Text
+	s.styled(inMarkdown, "", `Each gain is against the incumbent that the stage began with, not against the baseline; "-" means that nothing was gained.`)
+	s.styled(inPage, "", "Each gain is against the incumbent that the stage began with, not against the baseline; “-” means that nothing was gained.")
+	t := table{columns: columns("Stage", "Incumbent", "Kept change", ">"+d.objective.Label+" after it", ">Gain")}
+	t.columns[4].toned = true
+	for _, st := range d.Stages {
+		change, gain := none, cell{text: spans(none)}
+		if w := d.trials[st.Winner]; w != nil && st.Winner != st.Before {
+			change, gain.text = d.name(st.Winner), spans(d.gain(st.Gain))
+			switch {
+			case st.Gain != nil && *st.Gain > 0:
+				gain.tone = "up"
+			case st.Gain != nil && *st.Gain < 0:
+				gain.tone = "down" // an SLO decided
 			}
 		}
-		k.Baseline = side{wrapCommand(x.Baseline.Command), x.deployed(x.Baseline.Trial, x.Baseline.Replicas), x.printed(c.Baseline)}
-		k.Optimized = side{wrapCommand(x.Recommended.Command), x.deployed(x.Recommended.Trial, x.Recommended.Replicas), x.printed(c.Recommended)}
-		out = append(out, k)
+		t.rows = append(t.rows, cells(st.Name, d.name(st.Before), change, number(d.summaryOf(d.trials[st.Winner]), d.objective), gain))
 	}
-	return out
+	s.add(inDocument, t)
 }
 
-// cost is the ledger and the number of configurations behind the conclusion.
-func (x study) cost() []Fact {
-	by := map[string]int{}
-	for _, t := range x.Trials {
-		by[t.Status]++
-	}
-	var parts []string
-	for _, st := range []string{tune.Measured, tune.Refused, tune.Failed, tune.Void} {
-		if by[st] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", by[st], statusWord(st)))
+// otherCases adds the workloads beside the primary one.
+func (d *studyDocument) otherCases(to *section) {
+	s := to.part(inDocument, section{level: 3, id: "others", title: "Other Benchmark Cases", page: "Other benchmark cases", listed: true})
+	for _, c := range d.Cases {
+		if c.Workload == d.primary || d.Baseline == nil || d.Recommended == nil {
+			continue
 		}
+		if len(s.items) == 0 {
+			s.para("Baseline and recommendation under the further workloads, to see how far the gain carries.")
+		}
+		gain, _ := d.caseGain(c)
+		k := s.part(inDocument, section{element: "article", class: "trial", title: d.workload(c.Workload), labels: spans(toned("fig", gain))})
+		text := ""
+		for _, l := range d.Workloads {
+			if l.Name == c.Workload {
+				text = l.Text
+			}
+		}
+		k.para(text)
+		k.styled(inMarkdown, "", "Gain against the baseline: ", bold(words(gain)))
+		d.side(k, "Baseline", d.Baseline, c.Baseline)
+		k.add(inPage, gap{})
+		d.side(k, "Recommended", d.Recommended, c.Recommended)
 	}
-	out := []Fact{
-		{"Trials", strings.Join(parts, ", ")},
-		{"Launches", fmt.Sprint(x.Ledger.Launches)},
-		{"Time under load (s)", fmt.Sprintf("%.1f", x.Ledger.LoadS)},
+	if len(s.items) > 0 {
+		s.add(inPage, gap{})
 	}
-	if slices.ContainsFunc(x.Trials, func(t result.Trial) bool { return t.GPUs > 0 }) {
-		out = append(out, Fact{"Allocated GPU time (GPU-s)", fmt.Sprintf("%.1f", x.Ledger.GPUS)})
+}
+
+// side adds one side of another case.
+func (d *studyDocument) side(to *section, who string, p *result.Pick, sum *result.Summary) {
+	s := to.part(inDocument, section{level: 4, page: who, tight: true})
+	deployed, command := d.deployed(p.Trial, p.Replicas), pre{commands: true, text: wrapCommand(p.Command), summary: "Serving command"}
+	s.styled(inPage, "muted", deployed)
+	s.styled(inMarkdown, "", who+": "+deployed)
+	s.add(inPage, command)
+	command.summary = who + " serving command"
+	s.add(inMarkdown, command)
+	if sum == nil {
+		s.styled(inMarkdown, "", who+": not measured.")
+		s.styled(inPage, "", "Not measured.")
+		return
 	}
-	return out
+	d.block(s, sum, who, nil)
 }
 
 // statusWord is a trial's status for the reader.

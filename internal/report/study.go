@@ -49,10 +49,8 @@ func (x study) survey() bool { return x.Strategy == "survey" }
 
 func (x study) lower() bool { return x.Objective.Better == "lower" }
 
-func (x study) gain(g *float64) string { return gainText(g, x.objective, x.Objective.Better) }
-
-// summary is a trial's on the primary workload, or nil.
-func (x study) summary(t *result.Trial) *result.Summary {
+// summaryOf is a trial's on the primary workload, or nil.
+func (x study) summaryOf(t *result.Trial) *result.Summary {
 	if t == nil {
 		return nil
 	}
@@ -82,8 +80,8 @@ func (x study) workload(name string) string {
 	return name
 }
 
-// PickName names a side of the comparison with its number of replicas.
-func (x study) PickName(p *result.Pick) string {
+// pickName names a side of the comparison with its number of replicas.
+func (x study) pickName(p *result.Pick) string {
 	if p == nil {
 		return "none"
 	}
@@ -114,4 +112,59 @@ func (x study) sentence(s string) string {
 		s = strings.ToUpper(s[:1]) + s[1:]
 	}
 	return strings.TrimSuffix(s, ".") + "."
+}
+
+// weighed reports whether more workloads than the primary one are judged.
+func (x study) weighed() bool { return len(x.Objective.Weights) > 1 }
+
+// onGPUs reports whether any trial was given a GPU.
+func (x study) onGPUs() bool {
+	return slices.ContainsFunc(x.Trials, func(t result.Trial) bool { return t.GPUs > 0 })
+}
+
+// engine is the title of an engine.
+func (x study) engine(name string) string {
+	for _, e := range x.Engines {
+		if e.Name == name {
+			return cmp.Or(e.Title, e.Name)
+		}
+	}
+	return name
+}
+
+// metric is a row of the metric table; a price is in the study's currency.
+func (x study) metric(name string) result.Metric {
+	m := metric(name)
+	if m.Unit != "price" {
+		return m
+	}
+	m.Unit = ""
+	for _, t := range x.Trials {
+		for _, r := range t.Runs {
+			if r.Summary.Currency != "" {
+				m.Unit = r.Summary.Currency
+				m.Label += " (" + m.Unit + ")"
+				return m
+			}
+		}
+	}
+	return m
+}
+
+// kept reports whether the recommendation is the baseline itself.
+func (x study) kept() bool {
+	return x.Baseline != nil && x.Recommended != nil && x.Baseline.Trial == x.Recommended.Trial
+}
+
+// spent are the figures of energy and cost that the comparison has.
+func (x study) spent() []string {
+	has := func(name string) bool {
+		return slices.ContainsFunc(x.Cases, func(c result.Case) bool {
+			_, before := value(c.Baseline, metric(name))
+			_, after := value(c.Recommended, metric(name))
+			return before || after
+		})
+	}
+	names := []string{"energy_per_token_j", "output_tokens_per_s_per_w", "cost_per_million_tokens", "cost_per_million_output_tokens"}
+	return slices.DeleteFunc(names, func(name string) bool { return !has(name) })
 }

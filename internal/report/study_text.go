@@ -3,57 +3,56 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
 
-// textRows bounds the trials that StudyText lists, so that the whole stays
+// maxTrials bounds the trials that a terminal shows, so that the whole stays
 // within 25 lines: of more than these, fewer where other lines follow.
-const textRows = 12
+const maxTrials = 12
 
-// StudyText writes the summary of a study for a terminal: the verdict, a line
-// per trial, and the recommended command.
-func StudyText(w io.Writer, s result.Study) error {
-	x, b := index(s), &strings.Builder{}
-	if x.Race != nil {
-		return writeSummary(w, s, x.raceText())
+// summary adds what a terminal shows: the verdict, a line for each trial or the
+// answers of a race, and the recommended command.
+func (d *studyDocument) summary() {
+	s := &d.doc.body
+	if d.Simulated {
+		s.text("SIMULATED: no GPU was measured.")
 	}
-	if x.Simulated {
-		b.WriteString("SIMULATED: no GPU was measured.\n")
-	}
-	fmt.Fprintf(b, "%s\n%s\n\n", cmp.Or(s.Title, s.Name), s.Verdict)
-	x.textTable(b)
-	for _, note := range x.warnings() {
-		fmt.Fprintln(b, note)
-	}
-	b.WriteString(x.textIncidents() + x.textSpent())
-	if r := s.Recommended; r != nil {
-		word := "Recommended"
-		if x.survey() {
-			word = "Best"
-		}
-		fmt.Fprintf(b, "\n%s (%s, %s):\n%s\n", word, x.name(r.Trial), count(max(r.Replicas, 1), "replica"), cmp.Or(x.textScript(r), r.Command))
+	s.text(cmp.Or(d.Title, d.Name))
+	if d.race != nil {
+		s.text(d.sentence(d.Verdict), "")
+		s.text(d.warnings()...)
+		s.add(inText, d.race.answers())
+		d.comparisonLines(s)
+		s.add(inText, verbatim(d.failedLines()))
 	} else {
-		b.WriteString("\nNo configuration is recommended.\n")
+		s.text(d.Verdict, "")
+		d.trialLines(s)
+		s.text(d.warnings()...)
+		s.add(inText, verbatim(d.incidentLines()+d.spentLine()))
 	}
-	return writeSummary(w, s, b.String())
+	r := d.Recommended
+	if r == nil {
+		s.text("", "No configuration is recommended.")
+		return
+	}
+	word, command := "Recommended", r.Command
+	if d.survey() {
+		word = "Best"
+	}
+	const most = 3 // more replicas do not fit the screen
+	if r.Replicas >= 2 && r.Replicas <= most {
+		command = cmp.Or(d.script(r), command)
+	}
+	s.textf("\n%s (%s, %s):\n%s", word, d.name(r.Trial), count(max(r.Replicas, 1), "replica"), command)
 }
 
-func writeSummary(w io.Writer, s result.Study, text string) error {
-	if _, err := io.WriteString(w, text); err != nil {
-		return fmt.Errorf("write the summary of study %s: %w", s.Name, err)
-	}
-	return nil
-}
-
-// textIncidents says why trials have no figures, of the first few of them.
-func (x study) textIncidents() string {
+// incidentLines says why trials have no figures, of the first few of them.
+func (x *studyDocument) incidentLines() string {
 	const most, width = 3, 240
 	b, n := &strings.Builder{}, 0
 	for _, t := range x.Trials {
@@ -79,9 +78,9 @@ func (x study) textIncidents() string {
 	return b.String()
 }
 
-// textSpent is what tokens cost in energy and money, before and after, on the primary
+// spentLine is what tokens cost in energy and money, before and after, on the primary
 // workload; "" where neither is known, or nothing is recommended but the baseline.
-func (x study) textSpent() string {
+func (x *studyDocument) spentLine() string {
 	if x.kept() {
 		return ""
 	}
@@ -101,68 +100,56 @@ func (x study) textSpent() string {
 	return "Against the baseline: " + strings.Join(parts, "; ") + "\n"
 }
 
-// textScript starts every replica, if there are several and they fit the
-// screen.
-func (x study) textScript(p *result.Pick) string {
-	const most = 3
-	if p.Replicas < 2 || p.Replicas > most {
-		return ""
-	}
-	return x.script(p)
-}
-
-// textTable lists trials; of many, the ones that decided something and the
-// last ones. A gain stands where the study holds one: a stage's winner against
-// its incumbent, the recommendation against the baseline.
-func (x study) textTable(b *strings.Builder) {
-	won := map[int]string{}
+// trialLines lists trials; of many, the ones that decided something and the last
+// ones. A gain stands where the study holds one: a stage's winner against its
+// incumbent, the recommendation against the baseline.
+func (x *studyDocument) trialLines(s *section) {
+	won, total := map[int]string{}, map[int]string{}
 	for _, st := range x.Stages {
 		if st.Winner != st.Before && !x.survey() {
 			won[st.Winner] = x.gain(st.Gain)
 		}
 	}
-	total := map[int]string{}
 	if r := x.Recommended; r != nil && r.Gain != nil && (x.Baseline == nil || r.Trial != x.Baseline.Trial) {
 		total[r.Trial] = x.gain(r.Gain)
 	}
-	shown := x.textTrials(won)
-	tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	gains := "gain of stage\ttotal gain\t"
+	t := table{columns: columns(" id", "trial", x.objective.Label, "gain of stage", "total gain", "status")}
 	if x.survey() {
-		gains = ""
+		t.columns = slices.Delete(t.columns, 3, 5)
 	}
-	fmt.Fprintf(tw, " id\ttrial\t%s\t%sstatus\n", x.objective.Label, gains)
-	for _, t := range shown {
+	shown := x.shownTrials(won)
+	for _, trial := range shown {
 		mark := " "
-		if r := x.Recommended; r != nil && r.Trial == t.ID {
+		if r := x.Recommended; r != nil && r.Trial == trial.ID {
 			mark = "*"
 		}
-		status := statusWord(t.Status)
-		if sum := x.summary(t); t.Status == tune.Measured && sum != nil && sum.Verdict.Status != result.Sound {
+		status := statusWord(trial.Status)
+		if sum := x.summaryOf(trial); trial.Status == tune.Measured && sum != nil && sum.Verdict.Status != result.Sound {
 			status += ", " + string(sum.Verdict.Status)
 		}
-		if !x.survey() {
-			status = won[t.ID] + "\t" + total[t.ID] + "\t" + status
+		r := texts(fmt.Sprintf("%s%d", mark, trial.ID), plot.Clip(oneLine(trial.Label), 36), number(x.summaryOf(trial), x.objective), won[trial.ID], total[trial.ID], status)
+		if x.survey() {
+			r.cells = slices.Delete(r.cells, 3, 5)
 		}
-		fmt.Fprintf(tw, "%s%d\t%s\t%s\t%s\n", mark, t.ID, plot.Clip(oneLine(t.Label), 36), number(x.summary(t), x.objective), status)
+		t.rows = append(t.rows, r)
 	}
-	tw.Flush() // into a Builder, which never fails
+	s.add(inText, t)
 	if n := len(x.Trials) - len(shown); n > 0 {
-		fmt.Fprintf(b, " and %d more in the report\n", n)
+		s.textf(" and %d more in the report", n)
 	}
 }
 
-// textTrials chooses the trials to list, in order.
-func (x study) textTrials(won map[int]string) []*result.Trial {
+// shownTrials chooses the trials to list, in order.
+func (x *studyDocument) shownTrials(won map[int]string) []*result.Trial {
 	var all []*result.Trial
 	for i := range x.Trials {
 		all = append(all, &x.Trials[i])
 	}
-	if len(all) <= textRows {
+	if len(all) <= maxTrials {
 		return all
 	}
 	keep := map[int]bool{}
-	rows := textRows - strings.Count(x.textIncidents()+x.textSpent(), "\n")
+	rows := maxTrials - strings.Count(x.incidentLines()+x.spentLine(), "\n")
 	add := func(want func(*result.Trial) bool) {
 		for _, t := range all {
 			if len(keep) < rows && want(t) {
@@ -175,4 +162,52 @@ func (x study) textTrials(won map[int]string) []*result.Trial {
 	add(func(t *result.Trial) bool { return t.Status == tune.Measured })
 	add(func(*result.Trial) bool { return true })
 	return slices.DeleteFunc(all, func(t *result.Trial) bool { return !keep[t.ID] })
+}
+
+// comparisonLines lists the comparisons by repeated launches, the first few.
+func (x *studyDocument) comparisonLines(s *section) {
+	const most = 4
+	all := x.Race.Comparisons
+	if len(all) == 0 {
+		return
+	}
+	t := table{columns: columns("compared", "ratio", "95 % interval", "launches", "verdict")}
+	for _, k := range all[:min(most, len(all))] {
+		t.rows = append(t.rows, texts(plot.Clip(oneLine(k.Label), 36)+" against "+plot.Clip(oneLine(k.Against), 36), plot.Times(k.Ratio.Value), interval(k.Ratio), fmt.Sprintf("%d / %d", len(k.Trials), len(k.Others)), k.Verdict))
+	}
+	s.text("")
+	s.add(inText, t)
+	if n := len(all) - most; n > 0 {
+		s.textf("and %d more in the report", n)
+	}
+}
+
+// failedLines counts launches without figures by their class, with the advice
+// for the first of each.
+func (x *studyDocument) failedLines() string {
+	type kind struct {
+		name, advice string
+		ids          []int
+	}
+	var kinds []kind
+	for _, t := range x.Trials {
+		if t.Status == tune.Measured {
+			continue
+		}
+		name := cmp.Or(t.Class, statusWord(t.Status))
+		i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
+		if i < 0 {
+			i, kinds = len(kinds), append(kinds, kind{name: name, advice: x.sentence(oneLine(cmp.Or(t.Advice, t.Reason)))})
+		}
+		kinds[i].ids = append(kinds[i].ids, t.ID)
+	}
+	const most = 3
+	b := &strings.Builder{}
+	for _, k := range kinds[:min(most, len(kinds))] {
+		fmt.Fprintf(b, "Without figures: %s, %s\n", trialIDs(k.ids), plot.Clip(strings.TrimSuffix(k.name+": "+k.advice, ": "), 200))
+	}
+	if n := len(kinds) - most; n > 0 {
+		fmt.Fprintf(b, "and %d more kinds of failure in the report\n", n)
+	}
+	return b.String()
 }

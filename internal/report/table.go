@@ -10,6 +10,7 @@ type table struct {
 	class    string // on a page
 	columns  []column
 	rows     []row
+	empty    bool   // shown without rows too
 	noHead   form   // forms without a row of heads
 	headCell int    // the column that names its row; -1: none
 	caption  string // what to click on to see it; "": it is in view
