@@ -80,7 +80,7 @@ var tests = map[string]map[string]string{
 // other may, and no dependency is absent here. A nil list stands for the tests
 // and the test kits.
 var modules = map[string][]string{
-	"go.yaml.in/yaml/v4":                       {"lab", "engine", "deploy/render"},
+	"go.yaml.in/yaml/v4":                       {"study", "engine", "deploy/render"},
 	"github.com/invopop/jsonschema":            {"cli"},
 	"github.com/spf13/cobra":                   {"cli"},
 	"github.com/spf13/pflag":                   {"cli"},

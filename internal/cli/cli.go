@@ -24,9 +24,9 @@ import (
 
 	"perflab/internal/engine"
 	"perflab/internal/field"
-	"perflab/internal/lab"
 	"perflab/internal/load"
 	"perflab/internal/source"
+	"perflab/internal/study"
 )
 
 // Env is the process as a value, so that a whole command runs inside a test.
@@ -275,7 +275,7 @@ func exitCode(err error) int {
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
 	}
-	if _, ok := errors.AsType[*lab.StudyError](err); ok {
+	if _, ok := errors.AsType[*study.Error](err); ok {
 		return exitUsage
 	}
 	if _, ok := errors.AsType[*engine.UsageError](err); ok {

@@ -18,8 +18,8 @@ import (
 	"perflab/internal/audit"
 	"perflab/internal/audit/document"
 	"perflab/internal/bench"
-	"perflab/internal/lab"
 	"perflab/internal/openai"
+	"perflab/internal/study"
 	"perflab/internal/token"
 )
 
@@ -94,7 +94,7 @@ func TestExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := lab.ParseStudy(path, data); err != nil {
+		if _, err := study.Parse(path, data); err != nil {
 			t.Errorf("%v", err)
 		}
 		if err := schema.Validate(generic(t, data)); err != nil {

@@ -10,6 +10,7 @@ import (
 	"perflab/internal/bench"
 	"perflab/internal/lab"
 	"perflab/internal/result"
+	"perflab/internal/study"
 )
 
 const goodputStudy = `name: goodput
@@ -29,7 +30,7 @@ runtime: {kind: predicted}
 func TestGoodputPredicted(t *testing.T) {
 	tuned := func(metric, workloads string) result.Study {
 		text := strings.NewReplacer("METRIC", metric, "WORKLOADS", workloads).Replace(goodputStudy)
-		s, err := lab.ParseStudy("t.yaml", []byte(text))
+		s, err := study.Parse("t.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}

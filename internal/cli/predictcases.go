@@ -14,7 +14,7 @@ import (
 	"perflab/internal/bench"
 	"perflab/internal/engine"
 	"perflab/internal/forecast"
-	"perflab/internal/lab"
+	"perflab/internal/study"
 	"perflab/internal/workload"
 )
 
@@ -55,7 +55,7 @@ func (f *predictFlags) parse(words []string) (engine.Command, error) {
 		return engine.Command{}, err
 	}
 	cmd.Version = f.version
-	if cmd, err = lab.ReadCommandFile(cmd); err != nil {
+	if cmd, err = study.ReadCommandFile(cmd); err != nil {
 		return engine.Command{}, err
 	}
 	return cmd, nil

@@ -21,8 +21,8 @@ import (
 	"perflab/internal/deploy/render"
 	"perflab/internal/engine"
 	"perflab/internal/engine/cluster"
-	"perflab/internal/lab"
 	"perflab/internal/redact"
+	"perflab/internal/study"
 )
 
 // renderFlags are the flags of perflab render.
@@ -220,7 +220,7 @@ func usageUnlessOwn(err error) error {
 	if _, ok := errors.AsType[*engine.Rejection](err); ok {
 		return err
 	}
-	if _, ok := errors.AsType[*lab.StudyError](err); ok {
+	if _, ok := errors.AsType[*study.Error](err); ok {
 		return err
 	}
 	if _, ok := errors.AsType[*engine.UsageError](err); ok {
@@ -324,11 +324,11 @@ func (f *renderFlags) study(fs *pflag.FlagSet, path string) ([]rendered, error) 
 	if err != nil {
 		return nil, fmt.Errorf("read the study: %w", err)
 	}
-	s, err := lab.ParseStudy(path, source)
+	s, err := study.Parse(path, source)
 	if err != nil {
 		return nil, err
 	}
-	if s.Runtime.Kind == lab.Existing {
+	if s.Runtime.Kind == study.Existing {
 		return nil, errors.New("the study measures an endpoint that is up already: there is nothing to start")
 	}
 	for _, name := range []string{"gpu", "engine-version", "model-config"} {

@@ -13,11 +13,11 @@ import (
 
 	"perflab/internal/deploy/render"
 	"perflab/internal/engine"
-	"perflab/internal/lab"
+	"perflab/internal/study"
 )
 
 // site takes from the study what flags leave open of its machines and containers.
-func (f *renderFlags) site(fs *pflag.FlagSet, s *lab.Study) error {
+func (f *renderFlags) site(fs *pflag.FlagSet, s *study.Study) error {
 	if f.as == "script" && len(f.hosts) == 0 && !fs.Changed("nodes") {
 		for _, h := range s.Runtime.Hosts {
 			f.hosts = append(f.hosts, h.Name+"="+cmp.Or(h.Address, h.Name))

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"perflab/internal/lab"
+	"perflab/internal/study"
 )
 
 const repeatStudy = `name: repeat
@@ -33,11 +34,11 @@ runtime: {kind: predicted}
 // TestReportedCommandRepeats: the bench command that a report prints for a
 // workload is, flag by flag, the workload that was measured.
 func TestReportedCommandRepeats(t *testing.T) {
-	study, err := lab.ParseStudy("repeat.yaml", []byte(repeatStudy))
+	s, err := study.Parse("repeat.yaml", []byte(repeatStudy))
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts, err := lab.Tune(t.Context(), study, []byte(repeatStudy), lab.TuneOptions{
+	facts, err := lab.Tune(t.Context(), s, []byte(repeatStudy), lab.TuneOptions{
 		Dir: filepath.Join(t.TempDir(), "out"), Predictor: replayPredictor{},
 	})
 	if err != nil {
@@ -63,7 +64,7 @@ func TestReportedCommandRepeats(t *testing.T) {
 		if err := f.complete(fs); err != nil {
 			t.Fatalf("%s: %v", w.Command, err)
 		}
-		want := study.Workloads[i].Spec
+		want := s.Workloads[i].Spec
 		want.Seed = 7 + uint64(i)
 		if d := cmp.Diff(want, f.spec.Workload); d != "" {
 			t.Errorf("%s\n-measured +repeated:\n%s", w.Command, d)
@@ -75,11 +76,11 @@ func TestReportedCommandRepeats(t *testing.T) {
 // shows still has its figure.
 func TestPercentilesAskedFor(t *testing.T) {
 	text := strings.Replace(repeatStudy, "{metric: total_token_throughput}", "{metric: p75_itl_ms, slos: [p99.9_ttft_ms <= 60000]}", 1)
-	study, err := lab.ParseStudy("p.yaml", []byte(text))
+	s, err := study.Parse("p.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts, err := lab.Tune(t.Context(), study, []byte(text), lab.TuneOptions{Dir: filepath.Join(t.TempDir(), "out"), Predictor: replayPredictor{}})
+	facts, err := lab.Tune(t.Context(), s, []byte(text), lab.TuneOptions{Dir: filepath.Join(t.TempDir(), "out"), Predictor: replayPredictor{}})
 	if err != nil {
 		t.Fatal(err)
 	}

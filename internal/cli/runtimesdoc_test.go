@@ -13,7 +13,7 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 
 	"perflab/internal/engine/logs"
-	"perflab/internal/lab"
+	"perflab/internal/study"
 )
 
 // TestGeneratedFailureClasses holds the table at the end of docs/runtimes.md against the
@@ -60,22 +60,22 @@ func TestStudySamples(t *testing.T) {
 			t.Errorf("%s has %d samples, want at least %d", path, len(samples), least)
 		}
 		for _, m := range samples {
-			study, err := completed(m[1])
+			text, err := completed(m[1])
 			if err != nil {
 				t.Errorf("%s: %v in\n%s", path, err, m[1])
 				continue
 			}
-			if _, err := lab.ParseStudy("sample", study); err != nil {
+			if _, err := study.Parse("sample", text); err != nil {
 				t.Errorf("%s: %v in\n%s", path, err, m[1])
 			}
-			if err := schema.Validate(generic(t, study)); err != nil {
+			if err := schema.Validate(generic(t, text)); err != nil {
 				t.Errorf("%s: %v in\n%s", path, err, m[1])
 			}
 		}
 	}
-	if study, err := completed("runtime: {kind: docker, docker: {ulimit: [memlock=-1]}}\nengines: {vllm: {image: i}}"); err != nil {
+	if text, err := completed("runtime: {kind: docker, docker: {ulimit: [memlock=-1]}}\nengines: {vllm: {image: i}}"); err != nil {
 		t.Error(err)
-	} else if _, err := lab.ParseStudy("sample", study); err == nil || !strings.Contains(err.Error(), `unknown key "ulimit"`) {
+	} else if _, err := study.Parse("sample", text); err == nil || !strings.Contains(err.Error(), `unknown key "ulimit"`) {
 		t.Errorf("a sample with an unknown key passes: %v", err)
 	}
 }
@@ -92,7 +92,7 @@ func completed(sample string) ([]byte, error) {
 	}
 	try := []any{map[string]any{"name": "Sequences", "try": []any{map[string]any{"label": "64", "set": map[string]any{"max_num_seqs": 64}}}}}
 	runtime, _ := s["runtime"].(map[string]any)
-	if runtime["kind"] == lab.Existing && runtime["hooks"] == nil {
+	if runtime["kind"] == study.Existing && runtime["hooks"] == nil {
 		try = []any{}
 	}
 	rest := map[string]any{

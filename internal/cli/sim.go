@@ -19,9 +19,9 @@ import (
 
 	"perflab/internal/arch"
 	"perflab/internal/engine"
-	"perflab/internal/lab"
 	"perflab/internal/sim"
 	"perflab/internal/stat"
+	"perflab/internal/study"
 )
 
 type simFlags struct {
@@ -154,7 +154,7 @@ func runSim(ctx context.Context, env Env, f *simFlags, argv []string) error {
 		return usageError{err}
 	}
 	cmd.Version = f.version
-	if cmd, err = lab.ReadCommandFile(cmd); err != nil {
+	if cmd, err = study.ReadCommandFile(cmd); err != nil {
 		return refuse(env, usageUnlessEngine(err))
 	}
 	model, err := lookupModel(cmd.Model, f.config)
@@ -197,7 +197,7 @@ func (f *simFlags) quiz() ([]sim.Question, error) {
 	if f.questions == "" {
 		return nil, nil
 	}
-	set, err := lab.ReadQuestions(f.questions)
+	set, err := study.ReadQuestions(f.questions)
 	if err != nil {
 		return nil, err
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"perflab/internal/bench"
-	"perflab/internal/lab"
 	"perflab/internal/load"
 	"perflab/internal/result"
 	"perflab/internal/selfcheck"
+	"perflab/internal/study"
 	"perflab/internal/workload"
 )
 
@@ -153,7 +153,7 @@ func (f *seriesFlags) parseSweep(fs *pflag.FlagSet) (first bench.Load, err error
 
 func (f *seriesFlags) parseFind(fs *pflag.FlagSet) (first bench.Load, err error) {
 	o := &f.find
-	o.Axis, o.Points = f.axis, lab.SearchPoints
+	o.Axis, o.Points = f.axis, study.SearchPoints
 	whole := func(v float64) bool { return f.axis == bench.AxisRate || v == math.Trunc(v) }
 	switch {
 	case f.axis != bench.AxisRate && f.axis != bench.AxisConcurrency:

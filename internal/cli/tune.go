@@ -23,6 +23,7 @@ import (
 	"perflab/internal/report"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
+	"perflab/internal/study"
 	"perflab/internal/workload"
 )
 
@@ -82,7 +83,7 @@ func newTune(env Env) *cobra.Command {
 	fs.SortFlags = false
 	fs.StringVar(&f.out, "out", "", "study directory (default perflab-out/NAME, or NAME-2 ... beside a finished one)")
 	fs.BoolVar(&f.resume, "resume", false, "continue the study in the study directory")
-	fs.StringVar(&f.how, "strategy", "", "search by this strategy in place of the file's: "+strings.Join(lab.Strategies(), ", "))
+	fs.StringVar(&f.how, "strategy", "", "search by this strategy in place of the file's: "+strings.Join(study.Strategies(), ", "))
 	fs.BoolVar(&f.check, "check", false, "check the study file, say what would be raced, and stop")
 	fs.BoolVar(&f.schema, "schema", false, "print the JSON Schema of study files and stop")
 	return c
@@ -93,20 +94,20 @@ func runTune(ctx context.Context, env Env, f *tuneFlags, path string) error {
 	if err != nil {
 		return usageError{fmt.Errorf("read the study: %w", err)}
 	}
-	if f.how != "" && !slices.Contains(lab.Strategies(), f.how) {
-		return usageError{fmt.Errorf("--strategy %q is not known: use %s", f.how, strings.Join(lab.Strategies(), ", "))}
+	if f.how != "" && !slices.Contains(study.Strategies(), f.how) {
+		return usageError{fmt.Errorf("--strategy %q is not known: use %s", f.how, strings.Join(study.Strategies(), ", "))}
 	}
-	study, err := lab.ParseStudyAs(path, source, f.how)
+	s, err := study.ParseAs(path, source, f.how)
 	if err != nil {
 		return err
 	}
 	if f.check {
-		return checkStudy(ctx, env, path, study)
+		return checkStudy(ctx, env, path, s)
 	}
-	dir := f.dir(study.Name)
+	dir := f.dir(s.Name)
 	w := &tuneView{started: time.Now()}
 	w.live = startLive(env, w.text, nil)
-	facts, err := lab.Tune(ctx, study, source, lab.TuneOptions{
+	facts, err := lab.Tune(ctx, s, source, lab.TuneOptions{
 		Dir: dir, Resume: f.resume, Version: env.Version, Self: env.Self,
 		APIKey: env.Getenv("OPENAI_API_KEY"), Predictor: replayPredictor{}, Watch: w.watch,
 	})
@@ -170,7 +171,7 @@ func judgeStudy(s result.Study) error {
 	}
 	var missed []string
 	for _, text := range s.Objective.SLOs {
-		b, err := lab.ParseBound(text)
+		b, err := study.ParseBound(text)
 		if err != nil {
 			return err
 		}
@@ -282,7 +283,7 @@ func (v *tuneView) text() string {
 	return line
 }
 
-// printSchema prints the JSON Schema of study files, made from lab.Study.
+// printSchema prints the JSON Schema of study files, made from study.Study.
 func printSchema(env Env) error {
 	b, err := studySchema()
 	if err != nil {
@@ -296,7 +297,7 @@ func studySchema() ([]byte, error) {
 	r := jsonschema.Reflector{
 		DoNotReference: true, ExpandedStruct: true, RequiredFromJSONSchemaTags: true, Mapper: scalars,
 	}
-	s := r.Reflect(&lab.Study{})
+	s := r.Reflect(&study.File{})
 	s.ID = ""
 	s.Title = "perflab study"
 	if err := describeWorkloads(s); err != nil {
@@ -340,7 +341,7 @@ func scalars(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "number", ExclusiveMinimum: "0"}, {Type: "string"}}}
 	case reflect.TypeFor[workload.Range]():
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "integer", Minimum: "1"}, {Type: "string"}}}
-	case reflect.TypeFor[lab.Share]():
+	case reflect.TypeFor[study.Share]():
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "number", Minimum: "0"}, {Type: "string"}}}
 	case reflect.TypeFor[map[string][]string]():
 		return &jsonschema.Schema{
@@ -349,7 +350,7 @@ func scalars(t reflect.Type) *jsonschema.Schema {
 				OneOf: []*jsonschema.Schema{{Type: "string"}, {Type: "number"}, {Type: "boolean"}},
 			}},
 		}
-	case reflect.TypeFor[lab.Values]():
+	case reflect.TypeFor[study.Values]():
 		return &jsonschema.Schema{
 			Type: "object",
 			AdditionalProperties: &jsonschema.Schema{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perflab/internal/lab"
+	"perflab/internal/study"
 )
 
 // shownRefusals is how many configurations that will not be launched a check
@@ -16,11 +17,11 @@ import (
 const shownRefusals = 12
 
 // checkStudy says that a study file is valid and, of a race, what it would do.
-func checkStudy(ctx context.Context, env Env, path string, s *lab.Study) error {
+func checkStudy(ctx context.Context, env Env, path string, s *study.Study) error {
 	fmt.Fprintf(env.Stdout, "%s is a valid study of strategy %s\n", path, s.Strategy)
 	v := &tuneView{started: time.Now()}
 	v.live = startLive(env, v.text, nil)
-	p, ok, err := s.Preview(ctx, replayPredictor{}, v.watch)
+	p, ok, err := lab.Rank(ctx, s, replayPredictor{}, v.watch)
 	v.live.end()
 	if err != nil || !ok {
 		return err

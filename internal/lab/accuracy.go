@@ -20,30 +20,12 @@ import (
 	"perflab/internal/openai"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
+	"perflab/internal/study"
 	"perflab/internal/tune"
 	"perflab/internal/workload"
 )
 
-// Accuracy says by what questions a study guards the answers of its model. They
-// are asked greedily after the measured runs of a launch, so that no figure of a
-// run has anything of them.
-type Accuracy struct {
-	Questions   string        `yaml:"questions" json:"questions" jsonschema:"required,description=JSONL file of question and answer (as GSM8K: the answer after ####) or prompt and answer"`
-	Limit       int           `yaml:"limit,omitempty" json:"limit,omitempty" jsonschema:"minimum=0,description=Questions to ask\\, drawn by the study's seed and the same in every trial (default 200)"`
-	MaxTokens   int           `yaml:"max_tokens,omitempty" json:"max_tokens,omitempty" jsonschema:"minimum=0,description=Of an answer (default 512); a model that reasons needs more"`
-	Concurrency int           `yaml:"max_concurrency,omitempty" json:"max_concurrency,omitempty" jsonschema:"minimum=0,description=Questions in flight (default 16)"`
-	Prompt      string        `yaml:"prompt,omitempty" json:"prompt,omitempty" jsonschema:"description=What is sent\\, with {question} in it (default: asks for a solution that ends with '#### <number>'; rows with a prompt are sent as they are)"`
-	Agreement   float64       `yaml:"agreement,omitempty" json:"agreement,omitempty" jsonschema:"minimum=0,maximum=1,description=Least share of the baseline's greedy continuations that a change of numerics must repeat to stay in an early rung: 0.3 (default: none)"`
-	Declared    *Declarations `yaml:"declared,omitempty" json:"declared,omitempty" jsonschema:"description=Runtime simulated and predicted\\, and no other: what changes of numerics do to the answers\\, since a simulated engine has no model that could know"`
-}
-
 const (
-	askedQuestions   = 200
-	askedTokens      = 512
-	askedConcurrency = 16
-	questionMark     = "{question}"
-	askedPrompt      = questionMark + "\n\nSolve this step by step. End with '" + answerMark + " <number>', which is the answer alone."
-
 	// Continuations are fewer and shorter: they are for early rungs, which end arms
 	// whose numerics are broken.
 	continuations      = 16
@@ -61,33 +43,10 @@ const (
 	questionsFile     = "questions.jsonl"
 )
 
-// guard is what a search holds answers against; of a study without questions
-// the margin alone.
-func (a *Accuracy) guard(margin float64) *tune.Guard {
-	g := &tune.Guard{Margin: margin}
-	if a == nil {
-		return g
-	}
-	g.Agreement = a.Agreement
-	if set, err := ReadQuestions(a.Questions); err == nil {
-		g.Questions = min(len(set), cmp.Or(a.Limit, askedQuestions))
-	}
-	return g
-}
-
-// prompt is what is sent to ask a question.
-func (a *Accuracy) prompt(q Question) string {
-	template := a.Prompt
-	if template == "" && q.Whole {
-		return q.Text
-	}
-	return strings.ReplaceAll(cmp.Or(template, askedPrompt), questionMark, q.Text)
-}
-
 // question asks what a proposal wants to know of the model's answers, after the
 // runs of its launch; d is nil for a prediction. What goes wrong with it costs the
 // trial its answers and nothing else: no data passes no guard.
-func (l *study) question(ctx context.Context, t *trialRecord, p tune.Proposal, pl plan, d deploy.Deployment, dir string) error {
+func (l *session) question(ctx context.Context, t *trialRecord, p tune.Proposal, pl study.Configuration, d deploy.Deployment, dir string) error {
 	t.Answers, t.Asked = "", nil
 	compare := p.Compare || p.Stage == tune.BaselineStage // which others are held beside
 	if l.Accuracy == nil || t.Status != tune.Measured || !p.Questions && !compare {
@@ -106,7 +65,7 @@ func (l *study) question(ctx context.Context, t *trialRecord, p tune.Proposal, p
 		err = a.agree(ctx, set[:min(len(set), continuations)])
 	}
 	if died, ok := errors.AsType[*engineDied](err); ok {
-		return died.end(t, "the questions", pl.cmd)
+		return died.end(t, "the questions", pl.Command)
 	}
 	if err != nil && ctx.Err() == nil && !ofDisk(err) {
 		a.note("The questions could not be asked: %v.", err)
@@ -117,18 +76,17 @@ func (l *study) question(ctx context.Context, t *trialRecord, p tune.Proposal, p
 
 // questions are those that every trial of the study is asked. A copy in its
 // directory holds later launches to them: answers to other questions are no pairs.
-func (l *study) questions() ([]Question, error) {
-	set, err := ReadQuestions(l.Accuracy.Questions)
+func (l *session) questions() ([]study.Question, error) {
+	set, err := l.Chosen()
 	if err != nil {
 		return nil, err
 	}
-	set = chosen(set, cmp.Or(l.Accuracy.Limit, askedQuestions), l.Seed)
 	var lines []byte
 	for _, q := range set {
 		lines = appendLine(lines, struct {
 			Prompt string `json:"prompt"`
 			Answer string `json:"answer"`
-		}{l.Accuracy.prompt(q), q.Gold})
+		}{l.Accuracy.PromptOf(q), q.Gold})
 	}
 	path := filepath.Join(l.Dir, questionsFile)
 	switch kept, err := os.ReadFile(path); {
@@ -144,10 +102,10 @@ func (l *study) questions() ([]Question, error) {
 
 // inquiry is a trial that is asked.
 type inquiry struct {
-	l   *study
+	l   *session
 	t   *trialRecord
 	p   tune.Proposal
-	pl  plan
+	pl  study.Configuration
 	d   deploy.Deployment // nil: a prediction
 	dir string
 }
@@ -177,19 +135,19 @@ type kept struct {
 }
 
 // answer asks every question and keeps what came.
-func (a inquiry) answer(ctx context.Context, set []Question) error {
+func (a inquiry) answer(ctx context.Context, set []study.Question) error {
 	rows := make([]kept, len(set))
 	for i, q := range set {
 		rows[i] = kept{Index: i, Gold: q.Gold, Question: q.Text}
 	}
 	failed, cut := 0, 0
 	if a.d == nil {
-		declared := a.l.Accuracy.Declared.of(a.pl)
+		declared := a.l.Accuracy.Declared.Of(a.pl.Command)
 		for i, q := range set {
 			rows[i].Right, rows[i].Simulated = declared.Right(q.Text), true
 		}
 	} else {
-		calls, err := a.send(ctx, set, cmp.Or(a.l.Accuracy.MaxTokens, askedTokens))
+		calls, err := a.send(ctx, set, a.l.Accuracy.AnswerTokens())
 		if err != nil {
 			return err
 		}
@@ -257,14 +215,14 @@ type greedy struct {
 }
 
 // agree keeps the launch's continuations and holds them beside the baseline's.
-func (a inquiry) agree(ctx context.Context, set []Question) error {
+func (a inquiry) agree(ctx context.Context, set []study.Question) error {
 	var own greedy
 	failed := 0
 	if a.d == nil {
-		declared := a.l.Accuracy.Declared.of(a.pl)
+		declared := a.l.Accuracy.Declared.Of(a.pl.Command)
 		own = greedy{Simulated: true, Numerics: declared.Numerics}
 		for _, q := range set {
-			own.Common = append(own.Common, declared.Common(a.l.Accuracy.prompt(q), continuationTokens))
+			own.Common = append(own.Common, declared.Common(a.l.Accuracy.PromptOf(q), continuationTokens))
 		}
 	} else {
 		calls, err := a.send(ctx, set, continuationTokens)
@@ -300,7 +258,7 @@ func (a inquiry) agree(ctx context.Context, set []Question) error {
 // baselineGreedy are the continuations of the baseline's first launch before a
 // trial that has any; nil where there is none. A trial's own directory keeps
 // them, so that what never ended leaves none.
-func (l *study) baselineGreedy(before int) (*greedy, error) {
+func (l *session) baselineGreedy(before int) (*greedy, error) {
 	trials, err := l.trials()
 	if err != nil {
 		return nil, err
@@ -355,8 +313,8 @@ func (g greedy) agreement(base *greedy) (float64, bool) {
 
 // send asks questions greedily of all replicas, by the API of the study's load,
 // and returns the calls in the order of the questions.
-func (a inquiry) send(ctx context.Context, set []Question, tokens int) ([]result.Call, error) {
-	limit := cmp.Or(a.l.Accuracy.Concurrency, askedConcurrency)
+func (a inquiry) send(ctx context.Context, set []study.Question, tokens int) ([]result.Call, error) {
+	limit := a.l.Accuracy.InFlight()
 	var clients []*openai.Client
 	defer func() {
 		for _, c := range clients {
@@ -392,10 +350,10 @@ func (a inquiry) send(ctx context.Context, set []Question, tokens int) ([]result
 	return calls, nil
 }
 
-func (a inquiry) requests(set []Question, tokens int) iter.Seq[workload.Request] {
+func (a inquiry) requests(set []study.Question, tokens int) iter.Seq[workload.Request] {
 	return func(yield func(workload.Request) bool) {
 		for i, q := range set {
-			if !yield(workload.Request{Index: i, Prompt: a.l.Accuracy.prompt(q), Output: tokens, EOS: true}) {
+			if !yield(workload.Request{Index: i, Prompt: a.l.Accuracy.PromptOf(q), Output: tokens, EOS: true}) {
 				return
 			}
 		}

@@ -22,6 +22,7 @@ import (
 	"perflab/internal/rundir"
 	"perflab/internal/sim"
 	"perflab/internal/stat"
+	"perflab/internal/study"
 	"perflab/internal/tune"
 )
 
@@ -57,7 +58,7 @@ func standInSim() {
 	check(err)
 	core, err := sim.New(cfg, sim.Options{})
 	check(err)
-	set, err := ReadQuestions(*file)
+	set, err := study.ReadQuestions(*file)
 	check(err)
 	o := sim.ServerOptions{Declared: d, StartupDelay: *startup}
 	for _, q := range set {
@@ -71,9 +72,9 @@ func standInSim() {
 }
 
 // asked is a study of a kind of runtime with questions, and the file of them.
-func asked(t *testing.T, kind string, n int) *study {
+func asked(t *testing.T, kind string, n int) *session {
 	t.Helper()
-	s, err := ParseStudy("t.yaml", []byte(strings.Replace(small, "kind: predicted", "kind: "+kind, 1)))
+	s, err := study.Parse("t.yaml", []byte(strings.Replace(small, "kind: predicted", "kind: "+kind, 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,16 +86,16 @@ func asked(t *testing.T, kind string, n int) *study {
 			"answer":   fmt.Sprintf("She has %d+%d=<<%d>>%d.\n#### %d", i, i+1, 2*i+1, 2*i+1, 2*i+1),
 		})
 	}
-	s.Accuracy = &Accuracy{Questions: filepath.Join(dir, "q.jsonl"), Concurrency: 200, Declared: &Declarations{Base: 0.82, Effects: []Effect{
-		{When: Values{"kv_cache_dtype": "fp8"}, Change: "-6pt", Flips: "2pt", Agreement: 0.6},
-		{When: Values{"model": "Qwen/Qwen3-8B-FP8"}, Flips: "0.2pt", Agreement: 0.9},
+	s.Accuracy = &study.Accuracy{Questions: filepath.Join(dir, "q.jsonl"), Concurrency: 200, Declared: &study.Declarations{Base: 0.82, Effects: []study.Effect{
+		{When: study.Values{"kv_cache_dtype": "fp8"}, Change: "-6pt", Flips: "2pt", Agreement: 0.6},
+		{When: study.Values{"model": "Qwen/Qwen3-8B-FP8"}, Flips: "0.2pt", Agreement: 0.9},
 	}}}
 	if err := os.WriteFile(s.Accuracy.Questions, lines, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	warmups := 0
 	s.Bench.Warmups, s.Bench.TelemetryS = &warmups, new(0.0)
-	l := &study{Study: s, TuneOptions: TuneOptions{Dir: filepath.Join(dir, "out"), Self: filepath.Join(dir, simulatorName), Predictor: replay{}}}
+	l := &session{Study: s, TuneOptions: TuneOptions{Dir: filepath.Join(dir, "out"), Self: filepath.Join(dir, simulatorName), Predictor: replay{}}}
 	l.Workloads[0].RandomInputLen, l.Workloads[0].RandomOutputLen = 16, 4
 	l.Runtime.StartupS = 0.001
 	link(dir, simulatorName)
@@ -105,7 +106,7 @@ func asked(t *testing.T, kind string, n int) *study {
 }
 
 // evaluated evaluates a proposal as a study does, and keeps it.
-func (l *study) evaluated(t *testing.T, p tune.Proposal) *trialRecord {
+func (l *session) evaluated(t *testing.T, p tune.Proposal) *trialRecord {
 	t.Helper()
 	p.Workloads = []string{"a"}
 	dir := l.trialDir(p.Trial)
@@ -128,15 +129,15 @@ func TestAccuracy(t *testing.T) {
 	fp8 := tune.Config{"engine": "vllm", "model": "Qwen/Qwen3-8B-FP8"}
 	kv := tune.Config{"engine": "vllm", "model": "Qwen/Qwen3-8B", "kv_cache_dtype": "fp8"}
 	answers := map[string]string{}
-	for _, kind := range []string{Predicted, Simulated} {
+	for _, kind := range []string{study.Predicted, study.Simulated} {
 		l := asked(t, kind, 400)
 		first := l.evaluated(t, tune.Proposal{Trial: 1, Stage: tune.BaselineStage, Config: base, Questions: true})
-		if first.Status != tune.Measured || len(first.Answers) != askedQuestions {
+		if first.Status != tune.Measured || len(first.Answers) != 200 {
 			t.Fatalf("%s: %s (%s): %d answers, %q", kind, first.Status, first.Reason, len(first.Answers), first.Notes)
 		}
 		o := first.observation()
 		figure, ok := o.Figures["a"][tune.AccuracyFigure]
-		if want := float64(strings.Count(o.Answers, "1")) / askedQuestions; !ok || figure != want || figure < 0.74 || figure > 0.9 {
+		if want := float64(strings.Count(o.Answers, "1")) / 200; !ok || figure != want || figure < 0.74 || figure > 0.9 {
 			t.Errorf("%s: accuracy %v, want %v", kind, figure, want)
 		}
 		if _, ok := first.Runs[0].Summary.Figures[tune.AccuracyFigure]; ok {
@@ -149,11 +150,11 @@ func TestAccuracy(t *testing.T) {
 			t.Errorf("%s: notes %q", kind, first.Notes)
 		}
 		b, err := os.ReadFile(filepath.Join(l.trialDir(1), answersFile))
-		if err != nil || strings.Count(string(b), "\n") != askedQuestions || strings.Count(string(b), `"simulated":true`) != askedQuestions {
+		if err != nil || strings.Count(string(b), "\n") != 200 || strings.Count(string(b), `"simulated":true`) != 200 {
 			t.Errorf("%s: the answers are kept as %.200s: %v", kind, b, err)
 		}
 
-		g := l.Accuracy.guard(0.02)
+		g := l.Accuracy.Guard(0.02)
 		second := l.evaluated(t, tune.Proposal{Trial: 2, Stage: tune.RaceStage, Config: kv, Questions: true, Compare: true})
 		d, ok := g.Judge("FP8 KV cache", first.Answers, second.Answers)
 		if ok || d.Change > -0.02 || !strings.Contains(d.Sentence, "more than the 2 points allowed") {
@@ -170,7 +171,7 @@ func TestAccuracy(t *testing.T) {
 			t.Errorf("%s: agreement %v, declared 0.9", kind, share)
 		}
 		answers[kind] = first.Answers + " " + second.Answers + " " + third.Answers
-		if kind == Simulated {
+		if kind == study.Simulated {
 			continue // two seconds a launch
 		}
 		fourth := l.evaluated(t, tune.Proposal{Trial: 4, Stage: tune.BaselineStage, Config: base})
@@ -178,8 +179,8 @@ func TestAccuracy(t *testing.T) {
 			t.Errorf("%s: the baseline again: %q, %v", kind, fourth.Answers, fourth.Asked)
 		}
 	}
-	if answers[Simulated] != answers[Predicted] {
-		t.Errorf("simulated  %s\npredicted %s", answers[Simulated], answers[Predicted])
+	if answers[study.Simulated] != answers[study.Predicted] {
+		t.Errorf("simulated  %s\npredicted %s", answers[study.Simulated], answers[study.Predicted])
 	}
 }
 
@@ -222,8 +223,8 @@ func TestUnanswered(t *testing.T) {
 		{2, "0011", "2 of 40 questions were not answered and count as wrong: "},
 		{3, "", "3 of 40 questions were not answered, so the answers count for nothing: "},
 	} {
-		l := asked(t, Process, 40)
-		l.Accuracy.Declared, l.Runtime.Kind = nil, Process
+		l := asked(t, study.Process, 40)
+		l.Accuracy.Declared, l.Runtime.Kind = nil, study.Process
 		d := answering(t, func(prompt string) (string, string, bool) {
 			for i := range tt.fail {
 				if strings.Contains(prompt, fmt.Sprintf("Ann has %d pens", i)) {
@@ -244,7 +245,7 @@ func TestUnanswered(t *testing.T) {
 		if err := os.MkdirAll(l.trialDir(1), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.question(t.Context(), r, p, plan{}, d, l.trialDir(1)); err != nil {
+		if err := l.question(t.Context(), r, p, study.Configuration{}, d, l.trialDir(1)); err != nil {
 			t.Fatal(err)
 		}
 		notes := strings.Join(r.Notes, " ")
@@ -260,10 +261,10 @@ func TestUnanswered(t *testing.T) {
 
 // TestQuestionsChanged: later trials are asked what the first one was.
 func TestQuestionsChanged(t *testing.T) {
-	l := asked(t, Predicted, 10)
+	l := asked(t, study.Predicted, 10)
 	p := tune.Proposal{Trial: 1, Stage: tune.RaceStage, Config: tune.Config{"engine": "vllm", "model": "Qwen/Qwen3-8B"}, Questions: true}
 	l.evaluated(t, p)
-	if err := os.WriteFile(l.Accuracy.Questions, []byte(ownQuestions), 0o644); err != nil {
+	if err := os.WriteFile(l.Accuracy.Questions, []byte(`{"prompt": "Name the capital of France in one word.", "answer": "Paris"}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	p.Trial, p.Workloads = 2, []string{"a"}
@@ -289,55 +290,5 @@ func TestAgreement(t *testing.T) {
 	}
 	if _, ok := (greedy{Texts: []string{"a"}}).agreement(&greedy{Texts: []string{""}}); ok {
 		t.Error("it agrees with an empty text")
-	}
-}
-
-// TestAccuracyChecks: what a study file may say of accuracy.
-func TestAccuracyChecks(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		edit func(*Study)
-		want string // "": nothing is wrong
-	}{
-		{"good", func(*Study) {}, ""},
-		{"no bound", func(s *Study) { s.Objective.SLOs = nil }, "nothing is held against these questions"},
-		{"no questions", func(s *Study) { s.Accuracy = nil }, "a bound on accuracy needs questions"},
-		{"neither", func(s *Study) { s.Accuracy, s.Objective.SLOs = nil, nil }, ""},
-		{"limit", func(s *Study) { s.Accuracy.Limit = -1 }, "limit is -1"},
-		{"prompt", func(s *Study) { s.Accuracy.Prompt = "Answer!" }, "prompt has no {question}"},
-		{"agreement", func(s *Study) { s.Accuracy.Agreement = 3 }, "3 is no share"},
-		{"no file", func(s *Study) { s.Accuracy.Questions = "" }, "questions is missing"},
-		{"lost file", func(s *Study) { s.Accuracy.Questions = "nope.jsonl" }, "questions nope.jsonl: no such file"},
-		{"backend", func(s *Study) { s.Bench.Backend = "rerank" }, "backend rerank gives no answers"},
-		{"nothing declared", func(s *Study) { s.Accuracy.Declared = nil }, "declared is missing"},
-		{"declared of a real engine", func(s *Study) { s.Runtime.Kind = Process }, "declared does not apply to runtime kind process"},
-		{"no base", func(s *Study) { s.Accuracy.Declared.Base = 0 }, "base is missing"},
-		{"base", func(s *Study) { s.Accuracy.Declared.Base = 82 }, "82 is no share"},
-		{"no when", func(s *Study) { s.Accuracy.Declared.Effects[0].When = nil }, "when is missing"},
-		{"when", func(s *Study) { s.Accuracy.Declared.Effects[0].When = Values{"kv": "fp8"} }, "unknown parameter"},
-		{"change", func(s *Study) { s.Accuracy.Declared.Effects[0].Change = "-6" }, `"-6" is no number of points`},
-		{"flips", func(s *Study) { s.Accuracy.Declared.Effects[0].Flips = "-2pt" }, "flips cannot be negative"},
-	} {
-		l := asked(t, Predicted, 3)
-		l.Objective.SLOs = []string{"accuracy >= baseline - 2pt"}
-		tt.edit(l.Study)
-		c := &checker{s: l.Study}
-		c.accuracy()
-		got := strings.Join(c.list, "\n")
-		if (tt.want == "") != (got == "") || !strings.Contains(got, tt.want) {
-			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
-		}
-	}
-}
-
-// TestGuardOf: what a search is told of the block.
-func TestGuardOf(t *testing.T) {
-	l := asked(t, Predicted, 30)
-	l.Accuracy.Agreement = 0.3
-	if g := l.Accuracy.guard(0.02); *g != (tune.Guard{Margin: 0.02, Agreement: 0.3, Questions: 30}) {
-		t.Errorf("%+v", g)
-	}
-	if g := (*Accuracy)(nil).guard(0.02); *g != (tune.Guard{Margin: 0.02}) {
-		t.Errorf("%+v", g)
 	}
 }

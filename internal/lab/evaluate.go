@@ -6,120 +6,32 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
-	"perflab/internal/arch"
 	"perflab/internal/bench"
 	"perflab/internal/deploy"
 	"perflab/internal/engine"
 	"perflab/internal/load"
-	"perflab/internal/redact"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
+	"perflab/internal/study"
 	"perflab/internal/tune"
 )
-
-// plan is a configuration made concrete: the command, what it resolves to, and
-// how many replicas of it fill the hardware.
-type plan struct {
-	cmd      engine.Command
-	cfg      engine.Config
-	engine   *engine.Engine
-	replicas int
-}
-
-// plan builds the command of a configuration and checks it against the
-// engine's rules. An *engine.Rejection is a finding, not a failure.
-func (l *study) plan(c tune.Config) (plan, error) {
-	var p plan
-	use := l.Engines[c["engine"]]
-	params := maps.Clone(c)
-	delete(params, "engine")
-	delete(params, "model")
-	var err error
-	if p.engine, err = engine.ByName(c["engine"]); err != nil {
-		return p, err
-	}
-	if p.cmd, err = use.command(c["engine"], c["model"], params); err != nil {
-		return p, err
-	}
-	p.cmd.Version = l.version(c["engine"])
-	if rej := l.unknown(p.cmd); rej != nil {
-		return p, rej
-	}
-	gpu, err := arch.LookupAccelerator(l.Hardware.GPU)
-	if err != nil {
-		return p, err
-	}
-	if p.engine.MeasuredOnly {
-		p.cfg, err = p.cmd.Outline(gpu, l.Hardware.GPUs)
-	} else {
-		var model arch.Model
-		if model, err = l.model(c["model"]); err != nil {
-			return p, err
-		}
-		p.cfg, err = p.cmd.Resolve(model, gpu, l.Hardware.GPUs)
-	}
-	if err != nil {
-		return p, err
-	}
-	p.replicas = p.cfg.Replicas(l.Hardware.GPUs)
-	return p, nil
-}
-
-// command is the command of a configuration: its parameters over those of the study,
-// those over what the study puts into the engine's configuration file.
-func (use EngineUse) command(name, model string, params map[string]string) (engine.Command, error) {
-	base, err := engine.Command{Engine: name, Model: model}.WithFile(use.File)
-	if err != nil {
-		return engine.Command{}, err
-	}
-	all := maps.Clone(base.Params)
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, use.Set)
-	maps.Copy(all, params)
-	cmd, err := engine.New(name, model, all, use.Flags)
-	if err != nil {
-		return engine.Command{}, err
-	}
-	if base.File != nil && cmd.FilePath != "" {
-		return engine.Command{}, fmt.Errorf("the flags name a configuration file, %s, beside the content of file: keep one of them", cmd.FilePath)
-	}
-	cmd.File, cmd.Env, cmd.Version = base.File, use.Env, use.Version
-	return cmd, nil
-}
-
-func (s *Study) model(name string) (arch.Model, error) {
-	path, ok := s.ModelConfig[name]
-	if !ok {
-		return arch.LookupModel(name)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return arch.Model{}, fmt.Errorf("model_config of %s: %w", name, err)
-	}
-	defer f.Close()
-	return arch.ParseConfig(name, f)
-}
 
 // evaluate measures one configuration: one launch, one run per workload. What
 // the engine refuses, what our machinery breaks and what cannot be believed
 // are three different ends.
-func (l *study) evaluate(ctx context.Context, p tune.Proposal, dir string) (*trialRecord, error) {
+func (l *session) evaluate(ctx context.Context, p tune.Proposal, dir string) (*trialRecord, error) {
 	t := &trialRecord{Trial: result.Trial{
 		ID: p.Trial, Stage: p.Stage, Label: p.Label, Engine: p.Config["engine"],
-		Config: p.Config, Share: l.shareOf(p), GPUs: l.Hardware.GPUs, Status: tune.Measured,
+		Config: p.Config, Share: l.LoadShare(p), GPUs: l.Hardware.GPUs, Status: tune.Measured,
 	}}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create %s: %w", dir, err)
@@ -132,24 +44,24 @@ func (l *study) evaluate(ctx context.Context, p tune.Proposal, dir string) (*tri
 		return nil, err
 	}
 	t.Version = l.version(e.Name)
-	pl, err := l.plan(p.Config)
-	t.Command = shown(pl.cmd)
+	pl, err := l.configure(p.Config)
+	t.Command = shown(pl.Command)
 	if err == nil {
 		err = l.fits(t, p, pl)
 	}
-	if r, ok := errors.AsType[*engine.Rejection](err); ok && !l.attached() {
-		t.reject(e, r, pl.cmd)
+	if r, ok := errors.AsType[*engine.Rejection](err); ok && !l.Attached() {
+		t.reject(e, r, pl.Command)
 		return t, nil
 	}
-	if err != nil && !l.attached() {
+	if err != nil && !l.Attached() {
 		return nil, err
 	}
 	t.Notes = append(t.Notes, l.remarks(pl)...)
 	t.Replicas = l.copies(pl)
-	if l.Runtime.Kind != Existing { // what serves there is not known
-		t.Each = pl.cfg.GPUs
+	if l.Runtime.Kind != study.Existing { // what serves there is not known
+		t.Each = pl.Config.GPUs
 	}
-	if l.Runtime.Kind == Predicted {
+	if l.Runtime.Kind == study.Predicted {
 		return t, l.predict(ctx, t, p, pl, dir)
 	}
 	return t, l.attempt(ctx, t, p, pl, dir)
@@ -157,7 +69,7 @@ func (l *study) evaluate(ctx context.Context, p tune.Proposal, dir string) (*tri
 
 // attempt measures a plan, and once more where the engine dies without a word. Of the
 // first attempt the trial keeps what it cost.
-func (l *study) attempt(ctx context.Context, t *trialRecord, p tune.Proposal, pl plan, dir string) error {
+func (l *session) attempt(ctx context.Context, t *trialRecord, p tune.Proposal, pl study.Configuration, dir string) error {
 	notes := slices.Clone(t.Notes)
 	err := l.measure(ctx, t, p, pl, dir)
 	died, ok := errors.AsType[*diedAlone](err)
@@ -178,16 +90,16 @@ func (l *study) attempt(ctx context.Context, t *trialRecord, p tune.Proposal, pl
 
 // remarks are what the figures of a plan do not show: flags that the simulated
 // engine knows nothing of, and devices that no replica uses.
-func (l *study) remarks(pl plan) []string {
+func (l *session) remarks(pl study.Configuration) []string {
 	var out []string
-	if flags := pl.cmd.Unmodelled(); len(flags) > 0 && (l.Runtime.Kind == Simulated || l.Runtime.Kind == Predicted) {
+	if flags := pl.Command.Unmodelled(); len(flags) > 0 && (l.Runtime.Kind == study.Simulated || l.Runtime.Kind == study.Predicted) {
 		out = append(out, "Not simulated: "+strings.Join(flags, ", ")+". The figures are those without it.")
 	}
-	out = append(out, pl.cfg.Remarks()...)
-	if l.Runtime.Kind == Process {
-		out = append(out, pl.cmd.Remarks(runtime.NumCPU())...)
+	out = append(out, pl.Config.Remarks()...)
+	if l.Runtime.Kind == study.Process {
+		out = append(out, pl.Command.Remarks(runtime.NumCPU())...)
 	}
-	if idle := l.Hardware.GPUs - pl.replicas*pl.cfg.GPUs; idle > 0 && l.Runtime.Kind == Predicted {
+	if idle := l.Hardware.GPUs - pl.Replicas*pl.Config.GPUs; idle > 0 && l.Runtime.Kind == study.Predicted {
 		out = append(out, fmt.Sprintf("%d of %d GPUs are used by no replica; they count as allocated.", idle, l.Hardware.GPUs))
 	}
 	return out
@@ -196,7 +108,7 @@ func (l *study) remarks(pl plan) []string {
 // again makes room for a second launch of a trial whose engine died without
 // giving a reason: losing the baseline to it would cost the study its gains.
 // The logs stay.
-func (l *study) again(t *trialRecord, p tune.Proposal, died *diedAlone, dir string) error {
+func (l *session) again(t *trialRecord, p tune.Proposal, died *diedAlone, dir string) error {
 	if err := l.journal.Note(tune.KindInfra, t.ID, died.Error()+": launched again"); err != nil {
 		return err
 	}
@@ -218,32 +130,20 @@ func shown(c engine.Command) string {
 	return deploy.RedactCommand(c).String()
 }
 
-// secret reports whether the study file itself holds a secret.
-func (s *Study) secret() bool {
-	for _, use := range s.Engines {
-		flags, env := redact.Argv(use.Flags), redact.Env(use.Env)
-		file := deploy.RedactCommand(engine.Command{File: use.File}).File
-		if !slices.Equal(flags, use.Flags) || !slices.Equal(env, use.Env) || !reflect.DeepEqual(file, use.File) {
-			return true
-		}
-	}
-	return false
-}
-
 // measure launches the configuration and runs every workload of the proposal
 // against it. Only an error of ctx, or of the disk, ends the study.
-func (l *study) measure(ctx context.Context, t *trialRecord, p tune.Proposal, pl plan, dir string) error {
+func (l *session) measure(ctx context.Context, t *trialRecord, p tune.Proposal, pl study.Configuration, dir string) error {
 	l.watch(func(s *Status) { s.Phase = "launching" })
 	begun := time.Now()
 	d, err := l.launch(ctx, t, pl, dir)
 	if refused, ok := errors.AsType[*deploy.RefusedError](err); ok {
-		t.refuse(refused.Reason, refused.Failure, pl.cmd)
+		t.refuse(refused.Reason, refused.Failure, pl.Command)
 		t.Log = l.relative(refused.Log)
 		t.GPUS += l.gpuSeconds(begun)
 		return nil
 	}
 	if r, ok := errors.AsType[*engine.Rejection](err); ok {
-		t.reject(pl.engine, r, pl.cmd)
+		t.reject(pl.Engine, r, pl.Command)
 		return nil
 	}
 	if infra, ok := errors.AsType[*deploy.InfraError](err); ok {
@@ -275,13 +175,13 @@ func (l *study) measure(ctx context.Context, t *trialRecord, p tune.Proposal, pl
 	return nil
 }
 
-func (l *study) gpuSeconds(begun time.Time) float64 {
+func (l *session) gpuSeconds(begun time.Time) float64 {
 	return time.Since(begun).Seconds() * float64(l.Hardware.GPUs)
 }
 
 // launch starts the deployment, and again after failures of our own machinery.
-func (l *study) launch(ctx context.Context, t *trialRecord, pl plan, dir string) (deploy.Deployment, error) {
-	rt, err := l.runtime(pl.cmd.Engine)
+func (l *session) launch(ctx context.Context, t *trialRecord, pl study.Configuration, dir string) (deploy.Deployment, error) {
+	rt, err := l.runtime(pl.Command.Engine)
 	if err != nil {
 		return nil, err
 	}
@@ -299,7 +199,7 @@ func (l *study) launch(ctx context.Context, t *trialRecord, pl plan, dir string)
 	for try := 0; ; try++ {
 		d, err := l.start(ctx, t, pl)
 		infra, broke := errors.AsType[*deploy.InfraError](err)
-		if !broke || try == len(l.pauses) || l.attached() || lasting(infra) {
+		if !broke || try == len(l.pauses) || l.Attached() || lasting(infra) {
 			return d, err
 		}
 		if err := l.journal.Note(tune.KindInfra, t.ID, err.Error()); err != nil {
@@ -314,14 +214,14 @@ func (l *study) launch(ctx context.Context, t *trialRecord, pl plan, dir string)
 }
 
 // start is one try of a launch, on machines that are fit for it.
-func (l *study) start(ctx context.Context, t *trialRecord, pl plan) (deploy.Deployment, error) {
+func (l *session) start(ctx context.Context, t *trialRecord, pl study.Configuration) (deploy.Deployment, error) {
 	if err := l.preflight(ctx, pl); err != nil {
 		return nil, err
 	}
 	t.Launches++
 	d, err := l.live.rt.Start(ctx, l.live.spec)
 	if err == nil {
-		t.account(pl.engine, l.live.spec)
+		t.account(pl.Engine, l.live.spec)
 	}
 	if image, ok := l.live.rt.(interface{ Resolved() (string, bool) }); ok {
 		t.Image, _ = image.Resolved()
@@ -337,7 +237,7 @@ func lasting(e *deploy.InfraError) bool {
 
 // runAll runs the proposal's workloads against a live deployment, and ends
 // the trial early when the engine dies.
-func (l *study) runAll(ctx context.Context, t *trialRecord, p tune.Proposal, pl plan, d deploy.Deployment, dir string) error {
+func (l *session) runAll(ctx context.Context, t *trialRecord, p tune.Proposal, pl study.Configuration, d deploy.Deployment, dir string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watching := make(chan struct{})
@@ -353,7 +253,7 @@ func (l *study) runAll(ctx context.Context, t *trialRecord, p tune.Proposal, pl 
 	for _, name := range p.Workloads {
 		run, err := l.runOne(ctx, p, pl, d, name, dir)
 		if died, ok := errors.AsType[*engineDied](err); ok {
-			return died.end(t, name, pl.cmd)
+			return died.end(t, name, pl.Command)
 		}
 		if err != nil && ctx.Err() == nil && !ofDisk(err) {
 			t.Status, t.Reason = tune.Failed, fmt.Sprintf("%s: %v", name, err)
@@ -375,8 +275,8 @@ const deathNotice = 2 * time.Second
 
 // cause is why a run went wrong: ctx's cause, also if it comes in a moment, or
 // else the run's own error, if any.
-func (l *study) cause(ctx context.Context, err error) error {
-	if l.attached() && ctx.Err() == nil {
+func (l *session) cause(ctx context.Context, err error) error {
+	if l.Attached() && ctx.Err() == nil {
 		return err // its end is never told
 	}
 	select {
@@ -476,7 +376,7 @@ const minSuccess = 0.99
 
 // runOne makes one run; a void measurement is repeated once before it is
 // believed to be void, but where the engine refused every call, or has ended.
-func (l *study) runOne(ctx context.Context, p tune.Proposal, pl plan, d deploy.Deployment, name, dir string) (*loaded, error) {
+func (l *session) runOne(ctx context.Context, p tune.Proposal, pl study.Configuration, d deploy.Deployment, name, dir string) (*loaded, error) {
 	for try := 0; ; try++ {
 		run, err := l.load(ctx, p, pl, d, name, dir, try)
 		if err != nil && !ofDisk(err) || err == nil && broken(run) {
@@ -504,7 +404,7 @@ func runDir(dir, workload string, try int) string {
 	return filepath.Join(dir, workload)
 }
 
-func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, d deploy.Deployment, name, dir string, try int) (*loaded, error) {
+func (l *session) load(ctx context.Context, p tune.Proposal, pl study.Configuration, d deploy.Deployment, name, dir string, try int) (*loaded, error) {
 	b := l.bench(p, pl, name)
 	if w := &b.Spec.Workload; try > 0 { // the engine has the first try's prompts in its cache
 		w.Seed += againSeed
@@ -515,7 +415,7 @@ func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, d deploy.Dep
 	progress := &load.Progress{}
 	l.watch(func(s *Status) { s.Workload, s.Progress = name, progress })
 	b.Spec.Targets, b.Spec.Warmups = d.Targets(), 8
-	b.Spec.Telemetry = l.Bench.telemetry()
+	b.Spec.Telemetry = l.Bench.TelemetryInterval()
 	b.Sources = l.sources(d, b.Spec.Telemetry)
 	if l.Bench.Warmups != nil {
 		b.Spec.Warmups = *l.Bench.Warmups
@@ -525,7 +425,7 @@ func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, d deploy.Dep
 	if err := rundir.ClearPartial(b.Dir); err != nil {
 		return nil, err
 	}
-	if f := l.search(name); f != nil {
+	if f := l.LoadSearch(name); f != nil {
 		return l.seek(ctx, p, b, f, nil)
 	}
 	out, err := b.Run(ctx)
@@ -538,25 +438,25 @@ func (l *study) load(ctx context.Context, p tune.Proposal, pl plan, d deploy.Dep
 
 // bench is one run of a proposal as far as it does not depend on whether a
 // server answers it.
-func (l *study) bench(p tune.Proposal, pl plan, name string) bench.Runner {
+func (l *session) bench(p tune.Proposal, pl study.Configuration, name string) bench.Runner {
 	return bench.Runner{
 		Spec: bench.Spec{
-			Targets: []string{}, Backend: l.Bench.Backend, Model: served(pl, p.Config["model"]), Workload: l.part(name, p.Pass, p.Share), Cache: l.Bench.Cache,
-			Goodput: l.Bench.Goodput, Percentiles: l.percentiles(), Price: l.Hardware.Price, GPUs: l.allocated(),
+			Targets: []string{}, Backend: l.Bench.Backend, Model: served(pl, p.Config["model"]), Workload: l.ShortenedSpec(name, p.Pass, p.Share), Cache: l.Bench.Cache,
+			Goodput: l.Bench.Goodput, Percentiles: l.Percentiles(), Price: l.Hardware.Price, GPUs: l.AllocatedGPUs(),
 		},
-		Name: name, Command: shown(pl.cmd), Version: l.Version, SelfCheck: l.selfCheck,
+		Name: name, Command: shown(pl.Command), Version: l.Version, SelfCheck: l.selfCheck,
 	}
 }
 
 // served is the name under which the engine serves the model, also where the
 // plan is one that our rules refuse and what is up serves nevertheless.
-func served(pl plan, model string) string {
-	name := cmp.Or(pl.cmd.Flag("--served-model-name"), pl.cmd.Flag("--served_model_name"))
-	return cmp.Or(pl.cfg.ServedName, name, pl.cmd.Model, model)
+func served(pl study.Configuration, model string) string {
+	name := cmp.Or(pl.Command.Flag("--served-model-name"), pl.Command.Flag("--served_model_name"))
+	return cmp.Or(pl.Config.ServedName, name, pl.Command.Model, model)
 }
 
 // relative is a path as seen from the study directory.
-func (l *study) relative(path string) string {
+func (l *session) relative(path string) string {
 	if r, err := filepath.Rel(l.Dir, path); err == nil {
 		return filepath.ToSlash(r)
 	}
@@ -565,7 +465,7 @@ func (l *study) relative(path string) string {
 
 // sweep removes what an attempt at a trial left that never ended: engines
 // still running, by their recorded identity, and partial directories.
-func (l *study) sweep(ctx context.Context, dir string) error {
+func (l *session) sweep(ctx context.Context, dir string) error {
 	rt, err := l.runtime("")
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"perflab/internal/deploy"
 	"perflab/internal/result"
+	"perflab/internal/study"
 	"perflab/internal/tune"
 )
 
@@ -99,16 +100,16 @@ func TestDeathToldLate(t *testing.T) {
 			time.Sleep(300 * time.Millisecond)
 			close(d.done)
 		}()
-		s, err := ParseStudy("t.yaml", []byte(strings.Replace(small, "kind: predicted", "kind: simulated", 1)))
+		s, err := study.Parse("t.yaml", []byte(strings.Replace(small, "kind: predicted", "kind: simulated", 1)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.Bench.Warmups = &warmups
-		l := &study{Study: s, TuneOptions: TuneOptions{Dir: t.TempDir()}}
+		l := &session{Study: s, TuneOptions: TuneOptions{Dir: t.TempDir()}}
 		r := &trialRecord{Trial: result.Trial{Status: tune.Measured}}
 		p := tune.Proposal{Trial: 1, Config: tune.Config{"model": "Qwen/Qwen3-8B"}, Workloads: []string{"a"}}
 		l.journal = journalOf(t, p)
-		if err := l.runAll(t.Context(), r, p, plan{}, d, l.Dir); err != nil || r.Status != tune.Refused || !strings.Contains(r.Reason, "CUDA out of memory") {
+		if err := l.runAll(t.Context(), r, p, study.Configuration{}, d, l.Dir); err != nil || r.Status != tune.Refused || !strings.Contains(r.Reason, "CUDA out of memory") {
 			t.Errorf("%d warm-ups: %s: %s (%v), want refused", warmups, r.Status, r.Reason, err)
 		}
 	}

@@ -16,13 +16,14 @@ import (
 	"perflab/internal/engine"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
+	"perflab/internal/study"
 	"perflab/internal/tune"
 	"perflab/internal/workload"
 )
 
 // save assembles the study's facts from the trial directories and writes
 // study.json.
-func (l *study) save(partial bool) (result.Study, error) {
+func (l *session) save(partial bool) (result.Study, error) {
 	f, err := l.facts(partial)
 	if err != nil {
 		return f, err
@@ -30,28 +31,25 @@ func (l *study) save(partial bool) (result.Study, error) {
 	return f, rundir.WriteJSON(filepath.Join(l.Dir, rundir.StudyFile), f)
 }
 
-func (l *study) facts(partial bool) (result.Study, error) {
+func (l *session) facts(partial bool) (result.Study, error) {
 	trials, err := l.trials()
 	if err != nil {
 		return result.Study{}, err
 	}
 	r := l.strategy.Result()
-	metric, err := result.Lookup(l.Objective.Metric)
-	if err != nil {
-		return result.Study{}, err
-	}
+	metric := l.Metric
 	f := result.Study{
 		Schema: "perflab.study/1", Version: l.Version, Name: l.Name, Title: l.title(metric),
 		Partial: partial, Strategy: l.Study.Strategy, Block: l.Bench.Block,
 		Objective: result.Objective{Metric: metric.Name, Better: better(metric), SLOs: l.Objective.SLOs, Goal: l.goal(metric), Weights: l.Objective.Weights},
-		Model:     l.modelName(), Hardware: l.hardware(), Visible: l.visible(), Engines: l.software(trials), Method: l.method(),
+		Model:     l.modelName(), Hardware: l.hardware(), Visible: l.Visible(), Engines: l.software(trials), Method: l.method(),
 		Workloads: l.described, Confirmed: r.Confirmed, Verdict: r.Verdict, Notes: append(l.notes(), unlike(trials)...),
 	}
 	for _, t := range trials {
 		if t.Runs == nil {
 			t.Runs = []result.Run{} // a list in study.json, also when it is empty
 		}
-		if l.onCPU() {
+		if l.OnCPU() {
 			t.GPUs, t.Each, t.GPUS = 0, 0, 0
 		}
 		f.Trials = append(f.Trials, t.Trial)
@@ -63,7 +61,7 @@ func (l *study) facts(partial bool) (result.Study, error) {
 			f.Predicted = f.Predicted || run.Summary.Predicted
 		}
 	}
-	f.Simulated = f.Simulated || l.Runtime.Kind == Simulated || l.Runtime.Kind == Predicted
+	f.Simulated = f.Simulated || l.Runtime.Kind == study.Simulated || l.Runtime.Kind == study.Predicted
 	for _, d := range r.Stages {
 		f.Stages = append(f.Stages, l.stage(d))
 	}
@@ -76,21 +74,21 @@ func (l *study) facts(partial bool) (result.Study, error) {
 
 // stage is a decision as a fact. The configurations of a survey are not each
 // other's improvement, so none is counted as a gain over the first.
-func (l *study) stage(d tune.Decision) result.Stage {
+func (l *session) stage(d tune.Decision) result.Stage {
 	s := result.Stage{Name: d.Stage, Trials: d.Trials, Before: d.Before, Winner: d.Winner, Gain: d.Gain, Result: d.Reason}
 	for _, e := range d.Entries {
 		if e.Trial == 0 { // no trial stands for it in the report
 			s.Result += fmt.Sprintf("; %s was %s", e.Label, e.Note)
 		}
 	}
-	if l.Study.Strategy == Survey {
+	if l.Study.Strategy == study.Survey {
 		s.Before, s.Gain = 0, nil
 	}
 	return s
 }
 
 // trials reads every trial that has ended, in order.
-func (l *study) trials() ([]trialRecord, error) {
+func (l *session) trials() ([]trialRecord, error) {
 	// No pattern: the directory's name may hold what is special in one.
 	dirs, err := os.ReadDir(filepath.Join(l.Dir, "trials"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +111,7 @@ func (l *study) trials() ([]trialRecord, error) {
 
 // picks names baseline and recommended and compares them: on the figures of
 // the confirming pass where there was one.
-func (l *study) picks(f *result.Study, r tune.Result) {
+func (l *session) picks(f *result.Study, r tune.Result) {
 	base, won := r.Baseline, r.Winner
 	if r.Confirmed {
 		base, won = r.BaselineConfirm, r.WinnerConfirm
@@ -121,24 +119,20 @@ func (l *study) picks(f *result.Study, r tune.Result) {
 	primary := l.Workloads[0].Name
 	f.Baseline = pick(f.Trials, base, primary)
 	f.Recommended = pick(f.Trials, won, primary)
-	if f.Recommended != nil && l.Study.Strategy != Survey {
+	if f.Recommended != nil && l.Study.Strategy != study.Survey {
 		f.Recommended.Gain = r.Gain
 		if r.Interval != nil {
 			f.Recommended.Interval, f.Recommended.Launches = r.Interval, l.launches(f.Trials, won)
 		}
 	}
-	if f.Baseline == nil || f.Recommended == nil || l.Study.Strategy == Survey {
+	if f.Baseline == nil || f.Recommended == nil || l.Study.Strategy == study.Survey {
 		return
 	}
 	f.Recommended.SLOs = l.judged(f.Recommended.Summary, f.Baseline.Summary)
-	obj, err := l.tuneObjective()
-	if err != nil {
-		return // checked when the study was parsed
-	}
 	for _, w := range l.Workloads {
 		c := result.Case{Workload: w.Name, Baseline: summaryWith(f.Trials, base, w.Name), Recommended: summaryWith(f.Trials, won, w.Name)}
 		if c.Baseline != nil && c.Recommended != nil {
-			c.Gain = obj.Gain(c.Baseline.Figures, c.Recommended.Figures)
+			c.Gain = l.Goal.Gain(c.Baseline.Figures, c.Recommended.Figures)
 		}
 		f.Cases = append(f.Cases, c)
 	}
@@ -146,7 +140,7 @@ func (l *study) picks(f *result.Study, r tune.Result) {
 
 // judged holds figures to the study's constraints; those on answers have facts
 // of their own.
-func (l *study) judged(s, baseline *result.Summary) []result.Judged {
+func (l *session) judged(s, baseline *result.Summary) []result.Judged {
 	if s == nil {
 		return nil
 	}
@@ -154,13 +148,12 @@ func (l *study) judged(s, baseline *result.Summary) []result.Judged {
 		baseline = &result.Summary{}
 	}
 	var out []result.Judged
-	for _, text := range l.Objective.SLOs {
-		b, err := ParseBound(text)
-		if err != nil || b.Metric == tune.AccuracyFigure {
+	for _, b := range l.Bounds {
+		if b.Metric == tune.AccuracyFigure {
 			continue
 		}
 		met, why := b.Judge(*s, *baseline)
-		out = append(out, result.Judged{SLO: text, Met: met, Why: why})
+		out = append(out, result.Judged{SLO: b.String(), Met: met, Why: why})
 	}
 	return out
 }
@@ -214,7 +207,7 @@ func summaryWith(trials []result.Trial, id int, workload string) *result.Summary
 	return nil
 }
 
-func (l *study) title(m result.Metric) string {
+func (l *session) title(m result.Metric) string {
 	if l.Title != "" {
 		return l.Title
 	}
@@ -230,7 +223,7 @@ func (l *study) title(m result.Metric) string {
 		what = "Throughput"
 	}
 	gpu, _ := arch.LookupAccelerator(l.Hardware.GPU) // checked when the study was parsed
-	if l.onCPU() {
+	if l.OnCPU() {
 		gpu.Title = "the CPU"
 	}
 	return fmt.Sprintf("Optimizing %s %s on %s", shortModel(l.modelName()), what, gpu.Title)
@@ -243,7 +236,7 @@ func shortModel(name string) string {
 	return name
 }
 
-func (l *study) modelName() string {
+func (l *session) modelName() string {
 	switch {
 	case l.Model != "":
 		return l.Model
@@ -262,7 +255,7 @@ func (l *study) modelName() string {
 
 // benchModel is the model that the commands which repeat a workload name. Where
 // configurations serve different ones it stands for each.
-func (l *study) benchModel() string {
+func (l *session) benchModel() string {
 	first := l.Model
 	same := true
 	see := func(m string) {
@@ -294,7 +287,7 @@ func better(m result.Metric) string {
 }
 
 // goal is the objective with what else it is judged by.
-func (l *study) goal(m result.Metric) string {
+func (l *session) goal(m result.Metric) string {
 	text := goal(m)
 	if len(l.Objective.Weights) > 1 {
 		var parts []string
@@ -324,18 +317,12 @@ func goal(m result.Metric) string {
 	return word + " " + label
 }
 
-// onCPU reports whether the engines have no accelerator.
-func (s *Study) onCPU() bool {
-	gpu, err := arch.LookupAccelerator(s.Hardware.GPU)
-	return err == nil && gpu.Platform == arch.CPU
-}
-
-func (l *study) hardware() string {
+func (l *session) hardware() string {
 	gpu, _ := arch.LookupAccelerator(l.Hardware.GPU)
 	switch {
-	case l.onCPU() && l.Hardware.Nodes > 1:
+	case l.OnCPU() && l.Hardware.Nodes > 1:
 		return fmt.Sprintf("CPUs of %d hosts, no GPU", l.Hardware.Nodes)
-	case l.onCPU():
+	case l.OnCPU():
 		return "CPU of one host, no GPU"
 	}
 	s := fmt.Sprintf("%d x %s", l.Hardware.GPUs, gpu.Title)
@@ -346,7 +333,7 @@ func (l *study) hardware() string {
 }
 
 // software lists the engines of the study in the order they were first tried.
-func (l *study) software(trials []trialRecord) []result.Software {
+func (l *session) software(trials []trialRecord) []result.Software {
 	var out []result.Software
 	seen := map[string]bool{}
 	for _, t := range trials {
@@ -364,19 +351,19 @@ func (l *study) software(trials []trialRecord) []result.Software {
 }
 
 // method says in one paragraph how each trial was measured.
-func (l *study) method() string {
+func (l *session) method() string {
 	var how string
 	switch l.Runtime.Kind {
-	case Predicted:
+	case study.Predicted:
 		return "No server ran: each configuration was replayed in virtual time by perflab's simulated engine, built from the serving command and the hardware's figures. Replicas are simulated side by side and share the load; nothing is multiplied."
-	case Simulated:
+	case study.Simulated:
 		how = "A simulated engine was started for each configuration as a child process from its serving command, and measured over HTTP in real time by perflab bench."
-	case Docker:
+	case study.Docker:
 		how = "The engine was started for each configuration in a container from its serving command, and measured over HTTP by perflab bench."
-	case SSH:
+	case study.SSH:
 		how = "The engine was started for each configuration on its machines over ssh from its serving command, and measured over HTTP by perflab bench" + l.reached() + "."
-	case Existing:
-		if !l.attached() {
+	case study.Existing:
+		if !l.Attached() {
 			how = "The server was started for each configuration by a command of the study's own, and measured over HTTP by perflab bench."
 			break
 		}
@@ -385,22 +372,22 @@ func (l *study) method() string {
 		how = "The engine was started for each configuration as a child process from its serving command, and measured over HTTP by perflab bench."
 	}
 	how += " Warm-up requests with prompts of their own came first and are not counted. All trials of the search met the same requests at the same times."
-	if l.onCPU() || l.Runtime.Kind == Existing {
+	if l.OnCPU() || l.Runtime.Kind == study.Existing {
 		return how
 	}
 	return how + " A configuration that uses fewer GPUs than there are was started as several replicas, loaded together by the client; nothing is multiplied."
 }
 
 // notes are what the study knows and its figures do not show.
-func (l *study) notes() []string {
+func (l *session) notes() []string {
 	var out []string
 	switch {
-	case l.Runtime.Kind == Predicted:
+	case l.Runtime.Kind == study.Predicted:
 		out = append(out, "A prediction has no noise of its own: it is as far from a measurement as the model of the hardware is from the hardware.")
-	case l.Study.Strategy != Race: // which launches what it concludes from repeatedly
+	case l.Study.Strategy != study.Race: // which launches what it concludes from repeatedly
 		out = append(out, "Each configuration of the search was launched once; differences of a few percent between single launches are often noise.")
 	}
-	if !l.guarded() {
+	if !(l.Accuracy != nil) {
 		out = append(out, "Quantisation can change a model's answers: no accuracy was measured here.")
 	}
 	return out
@@ -435,10 +422,10 @@ func unlike(trials []trialRecord) []string {
 	return out
 }
 
-func (l *study) loads() []result.Load {
+func (l *session) loads() []result.Load {
 	var out []result.Load
 	for i, w := range l.Workloads {
-		spec := l.workload(w.Name, 0)
+		spec := l.WorkloadSpec(w.Name, 0)
 		load := result.Load{
 			Name: w.Name, Title: w.Title, Primary: i == 0, Text: describe(spec),
 			Command: bench.Command(l.benchModel(), l.Bench.Backend, l.Bench.Cache, spec),
@@ -457,7 +444,7 @@ func describe(spec workload.Spec) string {
 }
 
 // reached says how requests travel to another machine: it is in their latencies.
-func (l *study) reached() string {
+func (l *session) reached() string {
 	if l.Runtime.Direct {
 		return ""
 	}

@@ -14,6 +14,7 @@ import (
 	"perflab/internal/deploy"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
+	"perflab/internal/study"
 	"perflab/internal/test/deploytest"
 	"perflab/internal/tune"
 )
@@ -52,7 +53,7 @@ func failing(t *testing.T, text string, env ...string) (o trialOf, wrong error) 
 		t.Fatal(err)
 	}
 	text = strings.Replace(text, "ENV", strings.Join(append(env, pidsEnv+"="+o.pids), ", "), 1)
-	s, err := ParseStudy("t.yaml", []byte(text))
+	s, err := study.Parse("t.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

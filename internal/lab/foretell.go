@@ -7,6 +7,7 @@ import (
 
 	"perflab/internal/bench"
 	"perflab/internal/engine"
+	"perflab/internal/study"
 	"perflab/internal/tune"
 	"perflab/internal/workload"
 )
@@ -29,10 +30,9 @@ const PhaseRanking = "ranking"
 // those of the study file alone, so that a study that is resumed foretells what
 // it did before.
 type replayPredictor struct {
-	l           *study
-	ctx         context.Context // of the search: an interface of tune cannot pass it
-	stopped     func() bool     // the study was interrupted: a search that ranks ends at once
-	plans       *study
+	l           *session
+	ctx         context.Context           // of the search: an interface of tune cannot pass it
+	stopped     func() bool               // the study was interrupted: a search that ranks ends at once
 	loads       map[string]*predictedLoad // by workload
 	predictions map[string]map[string]float64
 }
@@ -45,12 +45,12 @@ type predictedLoad struct {
 }
 
 // predictor predicts for the study's search, and nothing where nobody can.
-func (l *study) predictor(ctx context.Context) tune.Predictor {
-	if l.Predictor == nil || l.Strategy != Race {
-		return blind{}
+func (l *session) predictor(ctx context.Context) tune.Predictor {
+	if l.Predictor == nil || l.Strategy != study.Race {
+		return study.NoPredictor{}
 	}
 	return &replayPredictor{
-		l: l, plans: &study{Study: l.Study}, loads: map[string]*predictedLoad{}, predictions: map[string]map[string]float64{},
+		l: l, loads: map[string]*predictedLoad{}, predictions: map[string]map[string]float64{},
 		ctx:     ctx,
 		stopped: func() bool { return ctx.Err() != nil },
 	}
@@ -78,14 +78,14 @@ func (f *replayPredictor) Predict(c tune.Config, name string) (map[string]float6
 }
 
 func (f *replayPredictor) replay(c tune.Config, name string) (map[string]float64, error) {
-	pl, err := f.plans.plan(c)
+	pl, err := f.l.Study.Configure(c, study.Installed{})
 	if err != nil {
 		return nil, err
 	}
-	if pl.engine.MeasuredOnly {
+	if pl.Engine.MeasuredOnly {
 		return nil, engine.ErrMeasuredOnly
 	}
-	if s := f.l.search(name); s != nil {
+	if s := f.l.LoadSearch(name); s != nil {
 		return f.highest(pl, name, s)
 	}
 	o, err := f.once(pl, name, f.load(name))
@@ -99,15 +99,15 @@ func (f *replayPredictor) replay(c tune.Config, name string) (map[string]float64
 }
 
 // once replays a part of a workload on a plan.
-func (f *replayPredictor) once(pl plan, name string, part *predictedLoad) (*bench.Outcome, error) {
+func (f *replayPredictor) once(pl study.Configuration, name string, part *predictedLoad) (*bench.Outcome, error) {
 	if part.err != nil {
 		return nil, part.err
 	}
 	b := bench.Runner{Spec: bench.Spec{
-		Targets: []string{}, Backend: f.l.Bench.Backend, Model: pl.cfg.ServedName, Workload: part.w.Spec(),
-		Goodput: f.l.Bench.Goodput, Percentiles: f.l.percentiles(), Price: f.l.Hardware.Price, GPUs: f.l.allocated(),
+		Targets: []string{}, Backend: f.l.Bench.Backend, Model: pl.Config.ServedName, Workload: part.w.Spec(),
+		Goodput: f.l.Bench.Goodput, Percentiles: f.l.Percentiles(), Price: f.l.Hardware.Price, GPUs: f.l.AllocatedGPUs(),
 	}, Name: name}
-	return b.Predict(f.ctx, f.l.Predictor, bench.Prediction{Config: pl.cfg, Replicas: pl.replicas, Workload: part.w, Tokenizer: part.tok})
+	return b.Predict(f.ctx, f.l.Predictor, bench.Prediction{Config: pl.Config, Replicas: pl.Replicas, Workload: part.w, Tokenizer: part.tok})
 }
 
 // load is the first requests of a workload, opened once.
@@ -117,7 +117,7 @@ func (f *replayPredictor) load(name string) *predictedLoad {
 	}
 	p := &predictedLoad{}
 	f.loads[name] = p
-	spec := f.plans.workload(name, 0)
+	spec := f.l.WorkloadSpec(name, 0)
 	if p.w, p.tok, p.err = bench.OpenPredicted(spec); p.err != nil {
 		return p
 	}

@@ -6,6 +6,7 @@ import (
 
 	"perflab/internal/bench"
 	"perflab/internal/result"
+	"perflab/internal/study"
 )
 
 // predictedSearchShare is the share of a search that is foretold with: an order of
@@ -15,9 +16,9 @@ const predictedSearchShare = 0.25
 // highest foretells a workload whose load is searched: the search itself, in virtual
 // time and under a part of the load. The figures are those at the edge, without a
 // goodput where the lowest load misses already.
-func (f *replayPredictor) highest(pl plan, name string, s *LoadSearch) (map[string]float64, error) {
-	slos := f.l.bounds()
-	plan := bench.NewFindMax(s.options(slos, predictedSearchShare))
+func (f *replayPredictor) highest(pl study.Configuration, name string, s *study.LoadSearch) (map[string]float64, error) {
+	slos := f.l.RunSLOs()
+	plan := bench.NewFindMax(s.Options(slos, predictedSearchShare))
 	facts := &bench.SeriesFacts{}
 	for {
 		if f.stopped() {
@@ -42,13 +43,13 @@ func (f *replayPredictor) highest(pl plan, name string, s *LoadSearch) (map[stri
 	if facts.Concluded() {
 		found.Load = facts.Max.Load.Value
 	}
-	found.Enter(figures, f.l.allocated())
+	found.Enter(figures, f.l.AllocatedGPUs())
 	return figures, nil
 }
 
 // point is a workload under one load, opened once for all configurations.
 func (f *replayPredictor) point(name string, step bench.Step) *predictedLoad {
-	spec := step.Load.Apply(f.plans.workload(name, 0)).Sized(step.Requests)
+	spec := step.Load.Apply(f.l.WorkloadSpec(name, 0)).Sized(step.Requests)
 	at := name + " " + step.Load.String()
 	if p, ok := f.loads[at]; ok && p.w != nil && p.w.Len() >= spec.NumPrompts {
 		return p

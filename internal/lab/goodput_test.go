@@ -14,8 +14,8 @@ import (
 	"perflab/internal/bench"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
+	"perflab/internal/study"
 	"perflab/internal/tune"
-	"perflab/internal/workload"
 )
 
 // queue is a predictor of one server that answers a request after the other, in
@@ -114,15 +114,15 @@ func f1(format string, i int) string { return strings.Replace(format, "%d", stri
 // what is found meets, and no rate above the bracket does.
 func TestGoodputSweep(t *testing.T) {
 	text := strings.NewReplacer("arrival: constant", "arrival: poisson", "p99_ttft_ms <= 400", "p90_ttft_ms <= 250", "seconds: 60", "requests: 3000, seconds: 0").Replace(sought)
-	s, err := ParseStudy("t.yaml", []byte(text))
+	s, err := study.Parse("t.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := queue{"vllm": 0.1, "sglang": 0.1}
 	_, f := tuned(t, text, server)
 	found := f.Trials[0].Runs[0].Summary.Figures["goodput_rate"]
-	l := &study{Study: s, TuneOptions: TuneOptions{Predictor: server}}
-	pl, err := l.plan(tune.Config{"engine": "vllm", "model": s.Model})
+	l := &session{Study: s, TuneOptions: TuneOptions{Predictor: server}}
+	pl, err := l.configure(tune.Config{"engine": "vllm", "model": s.Model})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestGoodputSweep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := !slices.ContainsFunc(l.bounds(), func(o result.SLO) bool { ok, _ := o.Judge(out.Summary); return !ok })
+		all := !slices.ContainsFunc(l.RunSLOs(), func(o result.SLO) bool { ok, _ := o.Judge(out.Summary); return !ok })
 		met[all] = append(met[all], rate)
 	}
 	edge := slices.Max(met[true])
@@ -178,23 +178,23 @@ func TestGoodputEnds(t *testing.T) {
 
 // A part of the load makes a search of fewer requests and a wider bracket.
 func TestSearchShare(t *testing.T) {
-	s, err := ParseStudy("t.yaml", []byte(sought))
+	s, err := study.Parse("t.yaml", []byte(sought))
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, slos := s.search("a"), s.bounds()
-	whole, quarter, least := f.options(slos, 0), f.options(slos, 0.25), f.options(slos, 0.01)
-	if whole.Requests != 459 || whole.Precision != 0.05 || f.options(slos, 1) != whole {
+	f, slos := s.LoadSearch("a"), s.RunSLOs()
+	whole, quarter, least := f.Options(slos, 0), f.Options(slos, 0.25), f.Options(slos, 0.01)
+	if whole.Requests != 459 || whole.Precision != 0.05 || f.Options(slos, 1) != whole {
 		t.Errorf("all of it: %+v", whole)
 	}
 	if quarter.Requests != 115 || quarter.Precision != 0.2 || quarter.Seconds != 15 {
 		t.Errorf("a quarter: %+v", quarter)
 	}
-	if least.Requests != fewestRequests || least.Precision != widestSearch {
+	if least.Requests != 25 || least.Precision != 0.5 {
 		t.Errorf("next to nothing: %+v", least)
 	}
-	l := &study{Study: s, TuneOptions: TuneOptions{Dir: t.TempDir(), Predictor: queue{"vllm": 0.1}}}
-	pl, err := l.plan(tune.Config{"engine": "vllm", "model": s.Model})
+	l := &session{Study: s, TuneOptions: TuneOptions{Dir: t.TempDir(), Predictor: queue{"vllm": 0.1}}}
+	pl, err := l.configure(tune.Config{"engine": "vllm", "model": s.Model})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,18 +250,6 @@ func TestSearchVoid(t *testing.T) {
 	}
 	if f.Max = nil; f.Concluded() || f.Edge().Load.Value != 1 {
 		t.Errorf("without an edge the lowest load is shown, not %+v", f.Edge())
-	}
-}
-
-// SLOs that no run can be judged by are not the search's.
-func TestSearchBounds(t *testing.T) {
-	s := &Study{Objective: Objective{SLOs: []string{"p99_ttft_ms <= 5", "goodput_rate >= 3", "accuracy >= baseline - 2pt", "success_rate >= 99%"}}}
-	var names []string
-	for _, slo := range s.bounds() {
-		names = append(names, slo.Metric)
-	}
-	if got := strings.Join(names, " "); got != "p99_ttft_ms success_rate" {
-		t.Error(got)
 	}
 }
 
@@ -335,55 +323,6 @@ func TestGoodputDies(t *testing.T) {
 	}
 }
 
-func TestGoalErrors(t *testing.T) {
-	const find = "find_max: {axis: rate, from: 1, to: 64, precision: 0.05, seconds: 60}"
-	for _, tt := range []struct{ name, old, new, want string }{
-		{"no search", find, "num_prompts: 10", "t.yaml:4:21: goodput_rate is found by a search over the load: give the primary workload, a, find_max: {axis: rate, from: 1}"},
-		{"other axis", "axis: rate", "axis: concurrency", "t.yaml:4:21: goodput_rate is found"},
-		{"unknown axis", "axis: rate", "axis: load", `t.yaml:6:116: find_max axis "load" is not known: rate or concurrency`},
-		{"no axis", "axis: rate, ", "", `find_max axis "" is not known`},
-		{"from", "from: 1", "from: -1", "t.yaml:6:128: from is -1"},
-		{"to", "to: 64", "to: 0.5", "t.yaml:6:135: to is 0.5: it must be at least from, 1"},
-		{"precision", "precision: 0.05", "precision: 5", "t.yaml:6:150: precision is 5"},
-		{"points", "seconds: 60", "points: 1", "t.yaml:6:164: points is 1"},
-		{"requests", "seconds: 60", "requests: -1", "t.yaml:6:166: requests is -1"},
-		{"seconds", "seconds: 60", "seconds: -1", "t.yaml:6:165: seconds is -1"},
-		{"unknown key", "seconds: 60", "second: 60", `t.yaml:6:156: unknown key "second"`},
-		{"half a request", "rate, from: 1,", "concurrency, from: 1.5,", "from is 1.5: it must be above 0, and a whole number of a concurrency"},
-		{"rate beside", "arrival: constant", "request_rate: 4", "t.yaml:6:94: request_rate of workload a does not apply with find_max rate"},
-		{"number beside", "arrival: constant", "num_prompts: 40", "t.yaml:6:93: num_prompts of workload a does not apply with find_max: its requests"},
-		{"time beside", "arrival: constant", "duration: 30s", "t.yaml:6:90: duration of workload a"},
-		{"no SLO", ", slos: [p99_ttft_ms <= 400, success_rate >= 0.99]", "", "t.yaml:6:109: find_max needs objective.slos"},
-		{"no SLO of a run", "slos: [p99_ttft_ms <= 400, success_rate >= 0.99]", "slos: [goodput_rate >= 3]", "find_max needs objective.slos"},
-		{"no price", "metric: goodput_rate", "metric: cost_per_million_tokens", "t.yaml:4:21: cost_per_million_tokens needs hardware.price_per_hour"},
-		{"bound without price", "success_rate >= 0.99", "cost_per_million_tokens <= 2", "t.yaml:4:62: cost_per_million_tokens needs hardware.price_per_hour"},
-		{"predicted energy", "metric: goodput_rate", "metric: energy_per_token_j", "t.yaml:4:21: energy_per_token_j is made of readings of a server that runs, and runtime kind predicted starts none"},
-		{"predicted power", "metric: goodput_rate", "metric: output_tokens_per_s_per_w", "runtime kind predicted starts none"},
-	} {
-		text := strings.Replace(sought, tt.old, tt.new, 1)
-		if text == sought {
-			t.Fatalf("%s: the edit %q changes nothing", tt.name, tt.old)
-		}
-		if _, err := ParseStudy("t.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s:\ngot  %v\nwant %s", tt.name, err, tt.want)
-		}
-	}
-	for _, tt := range []struct{ name, metric, runtime, hardware, want string }{
-		{"simulated energy", "energy_j", "simulated", "h100-sxm, gpus: 2", "energy_j is made of readings of GPUs, and a simulated engine uses none"},
-		{"energy on a CPU", "energy_per_output_token_j", "process", "cpu, gpus: 1", "and the hardware has none"},
-		{"per GPU on a CPU", "output_throughput_per_gpu", "process", "cpu, gpus: 1", "output_throughput_per_gpu counts GPUs, and the hardware has none: use output_throughput"},
-		{"no readings", "energy_j", "process}\nbench: {telemetry_interval_s: 0", "h100-sxm, gpus: 2", "bench.telemetry_interval_s is 0"},
-		{"readings", "energy_per_token_j", "process", "h100-sxm, gpus: 2", ""},
-		{"queue of a simulated engine", "mean_engine_queue_ms", "simulated", "h100-sxm, gpus: 2", ""},
-	} {
-		text := strings.NewReplacer("total_token_throughput", tt.metric, "kind: predicted", "kind: "+tt.runtime, "h100-sxm, gpus: 2", tt.hardware, ", set: {tp: 2}", "").Replace(small)
-		_, err := ParseStudy("t.yaml", []byte(text))
-		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
-		}
-	}
-}
-
 // Objectives of cost and per GPU work without a server, in their direction.
 func TestCostObjectives(t *testing.T) {
 	for metric, higher := range map[string]bool{
@@ -432,19 +371,5 @@ func TestEnergyObjective(t *testing.T) {
 		if higher := metric == "output_tokens_per_s_per_w"; (f.Objective.Better == "higher") != higher {
 			t.Errorf("%s: %s is better", metric, f.Objective.Better)
 		}
-	}
-}
-
-// A workload's first load is what it is described and checked by.
-func TestSearchFirst(t *testing.T) {
-	var none *LoadSearch
-	w := workload.Spec{NumPrompts: 7}
-	if none.first(w, nil).NumPrompts != 7 {
-		t.Error("a load that is given was changed")
-	}
-	f := &LoadSearch{Axis: bench.AxisConcurrency, From: 4}
-	f.fill()
-	if w = f.first(workload.Spec{}.Defaults(), nil); w.MaxConcurrency != 4 || w.NumPrompts != bench.MinRequests(nil) {
-		t.Errorf("the first is %+v", w)
 	}
 }

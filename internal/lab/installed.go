@@ -12,6 +12,8 @@ import (
 	"perflab/internal/deploy"
 	"perflab/internal/engine"
 	"perflab/internal/redact"
+	"perflab/internal/study"
+	"perflab/internal/tune"
 )
 
 // helpTimeout bounds how long an engine may take to print its help: Python ones import
@@ -29,12 +31,12 @@ type installed struct {
 // ask reads version and flags of an engine that the study starts, once in a study: an
 // unknown flag then is a refusal before anything is launched, and defaults are those of
 // the version that runs. notes are what the trial that asked first must say.
-func (l *study) ask(ctx context.Context, e *engine.Engine) (notes []string, err error) {
+func (l *session) ask(ctx context.Context, e *engine.Engine) (notes []string, err error) {
 	if in, ok := l.engines[e.Name]; ok && !in.later {
 		return nil, nil
 	}
 	var in installed
-	if l.Runtime.starts() {
+	if l.Runtime.StartsEngines() {
 		rt, err := l.runtime(e.Name)
 		if err != nil {
 			return nil, err
@@ -52,11 +54,6 @@ func (l *study) ask(ctx context.Context, e *engine.Engine) (notes []string, err 
 	}
 	l.engines[e.Name] = in
 	return l.account(e, in), nil
-}
-
-// starts reports whether real engines are started.
-func (r Runtime) starts() bool {
-	return r.Kind != Simulated && r.Kind != Predicted && r.Kind != Existing
 }
 
 // askEngine asks on the first node: that they are alike is checked before replicas
@@ -108,21 +105,23 @@ func within(env, argv []string) []string {
 }
 
 // version is the engine's own account, or what the study says.
-func (l *study) version(engineName string) string {
+func (l *session) version(engineName string) string {
 	return cmp.Or(l.engines[engineName].version, l.Engines[engineName].Version)
 }
 
-// unknown is what the installed engine says that it has no flag for.
-func (l *study) unknown(c engine.Command) *engine.Rejection {
-	in := l.engines[c.Engine]
-	if in.help.Engine == "" || in.why != "" {
-		return nil
+// configure makes a configuration concrete by what the engine said of itself, as
+// far as it was asked.
+func (l *session) configure(c tune.Config) (study.Configuration, error) {
+	in := l.engines[c["engine"]]
+	known := study.Installed{Version: in.version}
+	if in.why == "" {
+		known.Help = in.help
 	}
-	return in.help.Unknown(c)
+	return l.Configure(c, known)
 }
 
 // account is what asking the engine showed that readers of the study should know.
-func (l *study) account(e *engine.Engine, in installed) []string {
+func (l *session) account(e *engine.Engine, in installed) []string {
 	var out []string
 	if said := l.Engines[e.Name].Version; said != "" && in.version != "" && said != in.version {
 		out = append(out, fmt.Sprintf("The study says that %s is of version %s; it is %s by its own account, and its defaults are taken from that.", e.Title, said, in.version))

@@ -5,12 +5,13 @@ import (
 
 	"perflab/internal/bench"
 	"perflab/internal/result"
+	"perflab/internal/study"
 	"perflab/internal/tune"
 )
 
 // predict answers a proposal without a server: the predictor's calls go the
 // same way as measured ones, into a run directory and through Summarize.
-func (l *study) predict(ctx context.Context, t *trialRecord, p tune.Proposal, pl plan, dir string) error {
+func (l *session) predict(ctx context.Context, t *trialRecord, p tune.Proposal, pl study.Configuration, dir string) error {
 	t.Launches = 1
 	for _, name := range p.Workloads {
 		l.watch(func(s *Status) { s.Workload, s.Phase = name, "predicting" })
@@ -26,10 +27,10 @@ func (l *study) predict(ctx context.Context, t *trialRecord, p tune.Proposal, pl
 	return l.question(ctx, t, p, pl, nil, dir)
 }
 
-func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, dir string) (*loaded, error) {
+func (l *session) predictOne(ctx context.Context, p tune.Proposal, pl study.Configuration, name, dir string) (*loaded, error) {
 	b := l.bench(p, pl, name)
 	b.Dir = dir
-	if f := l.search(name); f != nil {
+	if f := l.LoadSearch(name); f != nil {
 		return l.seek(ctx, p, b, f, func(ctx context.Context, b bench.Runner) (*bench.Outcome, error) { return l.predictRun(ctx, b, pl) })
 	}
 	o, err := l.predictRun(ctx, b, pl)
@@ -41,22 +42,10 @@ func (l *study) predictOne(ctx context.Context, p tune.Proposal, pl plan, name, 
 }
 
 // predictRun is a run in virtual time, in its directory.
-func (l *study) predictRun(ctx context.Context, b bench.Runner, pl plan) (*bench.Outcome, error) {
+func (l *session) predictRun(ctx context.Context, b bench.Runner, pl study.Configuration) (*bench.Outcome, error) {
 	w, tok, err := bench.OpenWorkload(b.Spec.Workload)
 	if err != nil {
 		return nil, err
 	}
-	return b.Predict(ctx, l.Predictor, bench.Prediction{Config: pl.cfg, Replicas: pl.replicas, Workload: w, Tokenizer: tok})
-}
-
-// percentiles are those of the blocks, and what objective and SLOs ask for.
-func (s *Study) percentiles() []float64 {
-	out := []float64{95, 99}
-	metrics := []string{s.Objective.Metric}
-	for _, text := range s.Objective.SLOs {
-		if b, err := ParseBound(text); err == nil { // checked when the study was parsed
-			metrics = append(metrics, b.Metric)
-		}
-	}
-	return append(out, bench.PercentilesOf(metrics...)...)
+	return b.Predict(ctx, l.Predictor, bench.Prediction{Config: pl.Config, Replicas: pl.Replicas, Workload: w, Tokenizer: tok})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perflab/internal/bench"
+	"perflab/internal/study"
 	"perflab/internal/tune"
 )
 
@@ -31,41 +32,35 @@ type PreviewCandidate struct {
 	Refused   string   // why it will not be launched
 }
 
-// Preview ranks the candidates of a race. Of another strategy there is nothing to say,
+// Rank ranks the candidates of a race. Of another strategy there is nothing to say,
 // and ok is false. watch is told of every configuration that is predicted.
-func (s *Study) Preview(ctx context.Context, p bench.Predictor, watch func(Status)) (out Preview, ok bool, err error) {
-	if s.Strategy != Race {
+func Rank(ctx context.Context, s *study.Study, p bench.Predictor, watch func(Status)) (out Preview, ok bool, err error) {
+	if s.Strategy != study.Race {
 		return out, false, nil
 	}
 	begun := time.Now()
-	l := &study{Study: s, TuneOptions: TuneOptions{Predictor: p, Watch: watch}}
-	foretell := l.predictor(ctx)
-	st, field, err := s.strategy(foretell)
+	l := &session{Study: s, TuneOptions: TuneOptions{Predictor: p, Watch: watch}}
+	predictor := l.predictor(ctx)
+	st, field, err := s.NewStrategy(predictor)
 	if err != nil {
 		return out, true, err
 	}
-	objective, err := s.tuneObjective()
-	if err != nil {
-		return out, true, err
-	}
-	if out.Budget, err = s.budget(); err != nil {
-		return out, true, err
-	}
-	out.Skipped = s.foreign
+	out.Budget = s.Limits
+	out.Skipped = s.Skipped
 	if race, ok := st.(*tune.Race); ok {
 		out.Launches, out.Reserved = race.Planned()
 	}
-	base, based := l.predictedLog(foretell, objective, tune.Change{Set: s.whole(*s.Baseline)}.Apply(nil))
+	base, based := l.predictedLog(predictor, s.BaselineConfig())
 	for _, a := range field.Candidates() {
 		c := PreviewCandidate{Label: a.Label, Prior: a.Prior, Refused: a.Refused}
 		if a.Refused != "" {
 			out.Refused = append(out.Refused, c)
 			continue
 		}
-		if pl, err := l.plan(a.Config); err == nil {
-			c.Command = shown(pl.cmd)
+		if pl, err := l.configure(a.Config); err == nil {
+			c.Command = shown(pl.Command)
 		}
-		if v, ok := l.predictedLog(foretell, objective, a.Config); ok && based {
+		if v, ok := l.predictedLog(predictor, a.Config); ok && based {
 			c.Predicted = new(math.Exp(v - base))
 		}
 		out.Candidates = append(out.Candidates, c)
@@ -90,7 +85,8 @@ func hasPrediction(a PreviewCandidate) int {
 
 // predictedLog is the logarithm of the objective in the direction that is better, by
 // prediction: over weighted workloads the mean.
-func (l *study) predictedLog(p tune.Predictor, o tune.Objective, c tune.Config) (float64, bool) {
+func (l *session) predictedLog(p tune.Predictor, c tune.Config) (float64, bool) {
+	o := l.Goal
 	weights := o.Weights
 	if len(weights) == 0 {
 		weights = map[string]float64{l.Workloads[0].Name: 1}

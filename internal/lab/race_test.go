@@ -16,6 +16,7 @@ import (
 	"perflab/internal/bench"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
+	"perflab/internal/study"
 	"perflab/internal/tune"
 )
 
@@ -134,7 +135,7 @@ func TestRace(t *testing.T) {
 // ranks, goes on to the same end.
 func TestRaceResumes(t *testing.T) {
 	_, whole := tuned(t, fewArms, paced{})
-	s, err := ParseStudy("t.yaml", []byte(fewArms))
+	s, err := study.Parse("t.yaml", []byte(fewArms))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,8 +177,8 @@ func TestRaceResumes(t *testing.T) {
 // TestDraws: random, grid and TPE end with a recommendation too.
 func TestDraws(t *testing.T) {
 	text := strings.Replace(fewArms, ", slos: [p99_ttft_ms <= baseline + 400%]", "", 1)
-	for _, name := range []string{Random, Grid, TPE} {
-		s, err := ParseStudyAs("t.yaml", []byte(text), name)
+	for _, name := range []string{study.Random, study.Grid, study.TPE} {
+		s, err := study.ParseAs("t.yaml", []byte(text), name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,12 +209,12 @@ bench: {num_warmups: 0, telemetry_interval_s: 0}
 	for _, behaviour := range []string{"oom", "kv", "crash", "oom-load", "dies", "errors"} {
 		t.Run(behaviour, func(t *testing.T) {
 			t.Parallel()
-			study := strings.Replace(text, "ENV", behaviourEnv+"="+behaviour, 1)
-			s, err := ParseStudy("t.yaml", []byte(study))
+			text := strings.Replace(text, "ENV", behaviourEnv+"="+behaviour, 1)
+			s, err := study.Parse("t.yaml", []byte(text))
 			if err != nil {
 				t.Fatal(err)
 			}
-			f, err := Tune(t.Context(), s, []byte(study), TuneOptions{Dir: filepath.Join(t.TempDir(), "out"), grace: time.Second, pauses: []time.Duration{10 * time.Millisecond}})
+			f, err := Tune(t.Context(), s, []byte(text), TuneOptions{Dir: filepath.Join(t.TempDir(), "out"), grace: time.Second, pauses: []time.Duration{10 * time.Millisecond}})
 			if err != nil || f.Partial || f.Recommended == nil || f.Recommended.Engine != "vllm" {
 				t.Fatalf("%v: recommended %+v: %s", err, f.Recommended, f.Verdict)
 			}

@@ -8,12 +8,13 @@ import (
 
 	"perflab/internal/result"
 	"perflab/internal/stat"
+	"perflab/internal/study"
 	"perflab/internal/tune"
 )
 
 // raceFacts is the evidence of a race as facts: what it says of configurations and
 // numbers, with commands, and with what the trials cost.
-func (l *study) raceFacts(f result.Study, r tune.Result, trials []trialRecord) *result.Race {
+func (l *session) raceFacts(f result.Study, r tune.Result, trials []trialRecord) *result.Race {
 	e := r.Evidence
 	return &result.Race{
 		Noise: e.Noise, Candidates: l.candidates(e.Candidates, trials), Steps: e.Steps, Predictions: e.Predictions,
@@ -24,8 +25,7 @@ func (l *study) raceFacts(f result.Study, r tune.Result, trials []trialRecord) *
 
 // candidates have the commands that their trials had, and those that never ran the
 // ones that they would have had by the study file.
-func (l *study) candidates(ends []tune.Outcome, trials []trialRecord) []result.Candidate {
-	plans := &study{Study: l.Study}
+func (l *session) candidates(ends []tune.Outcome, trials []trialRecord) []result.Candidate {
 	out := make([]result.Candidate, 0, len(ends))
 	for _, a := range ends {
 		c := result.Candidate{
@@ -35,8 +35,8 @@ func (l *study) candidates(ends []tune.Outcome, trials []trialRecord) []result.C
 		i := slices.IndexFunc(trials, func(t trialRecord) bool { return maps.Equal(t.Config, a.Config) })
 		if i >= 0 {
 			c.Command = trials[i].Command
-		} else if pl, _ := plans.plan(a.Config); pl.cmd.Engine != "" {
-			c.Command = shown(pl.cmd)
+		} else if pl, _ := l.Study.Configure(a.Config, study.Installed{}); pl.Command.Engine != "" {
+			c.Command = shown(pl.Command)
 		}
 		out = append(out, c)
 	}
@@ -44,7 +44,7 @@ func (l *study) candidates(ends []tune.Outcome, trials []trialRecord) []result.C
 }
 
 // phases have what their trials cost. They follow each other.
-func (l *study) phases(all []tune.Phase, trials []trialRecord) []result.Phase {
+func (l *session) phases(all []tune.Phase, trials []trialRecord) []result.Phase {
 	out := []result.Phase{} // a list in study.json, also when it is empty
 	last := 0
 	for _, p := range all {
@@ -57,7 +57,7 @@ func (l *study) phases(all []tune.Phase, trials []trialRecord) []result.Phase {
 				phase.GPUS += t.GPUS
 			}
 		}
-		if l.onCPU() {
+		if l.OnCPU() {
 			phase.GPUS = 0
 		}
 		out = append(out, phase)
@@ -67,7 +67,7 @@ func (l *study) phases(all []tune.Phase, trials []trialRecord) []result.Phase {
 
 // launches is how many trials a gain of this one's configuration is of: those of
 // the confirming passes.
-func (l *study) launches(trials []result.Trial, id int) int {
+func (l *session) launches(trials []result.Trial, id int) int {
 	t := trialByID(trials, id)
 	if t == nil {
 		return 0
@@ -89,7 +89,7 @@ const (
 
 // frontier is every configuration that was measured under all of the primary
 // workload's load, by what a user sees and what a GPU yields.
-func (l *study) frontier(f result.Study, steps []tune.Entry) []result.FrontPoint {
+func (l *session) frontier(f result.Study, steps []tune.Entry) []result.FrontPoint {
 	type spot struct {
 		result.FrontPoint
 		config          map[string]string

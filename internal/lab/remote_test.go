@@ -12,6 +12,7 @@ import (
 
 	"perflab/internal/result"
 	"perflab/internal/rundir"
+	"perflab/internal/study"
 	"perflab/internal/test/deploytest"
 	"perflab/internal/test/dockertest"
 	"perflab/internal/tune"
@@ -20,7 +21,7 @@ import (
 // remote runs a study whose engines run elsewhere, as its text says.
 func remote(t *testing.T, text string, watch func(Status)) (dir string, f result.Study) {
 	t.Helper()
-	s, err := ParseStudy("t.yaml", []byte(text))
+	s, err := study.Parse("t.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +156,7 @@ func TestMachinesThatDiffer(t *testing.T) {
 	}
 	text := strings.NewReplacer("gpus: 2", "gpus: 2, nodes: 2", "engine: vllm}", "engine: vllm, set: {pp: 2}}").Replace(remotely) +
 		"runtime: {kind: ssh, ready_timeout_s: 20, ssh_config: " + config + ", spread: native, hosts: [" + strings.Join(hosts, ", ") + "]}\n"
-	s, err := ParseStudy("t.yaml", []byte(text))
+	s, err := study.Parse("t.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

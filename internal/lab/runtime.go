@@ -23,18 +23,13 @@ import (
 	"perflab/internal/engine/cluster"
 	"perflab/internal/engine/logs"
 	"perflab/internal/result"
+	"perflab/internal/study"
 	"perflab/internal/tune"
 )
 
-// attached reports whether the study measures what is up already: then nothing can be
-// refused, configured or launched again.
-func (s *Study) attached() bool {
-	return s.Runtime.Kind == Existing && s.Runtime.Hooks.Start == ""
-}
-
 // runtime is how the study starts an engine; the same one throughout, for it may hold
 // connections.
-func (l *study) runtime(engineName string) (deploy.Runtime, error) {
+func (l *session) runtime(engineName string) (deploy.Runtime, error) {
 	if rt, ok := l.runtimes[engineName]; ok {
 		return rt, nil
 	}
@@ -49,35 +44,25 @@ func (l *study) runtime(engineName string) (deploy.Runtime, error) {
 	return rt, nil
 }
 
-func (l *study) newRuntime(engineName string) (deploy.Runtime, error) {
+func (l *session) newRuntime(engineName string) (deploy.Runtime, error) {
 	r := l.Runtime
 	switch r.Kind {
-	case Existing:
+	case study.Existing:
 		return deploy.Existing{URLs: r.URLs, Hooks: deploy.Hooks(r.Hooks)}, nil
-	case Process, Simulated, Predicted:
+	case study.Process, study.Simulated, study.Predicted:
 		return deploy.Process{Dir: r.Dir, Limits: r.Limits, Grace: l.grace}, nil
-	case SSH:
+	case study.SSH:
 		return &deploy.SSH{Hosts: r.Hosts, Config: r.SSHConfig, Dir: r.Dir, Limits: r.Limits, Direct: r.Direct}, nil
-	case Docker:
-		return &docker.Runtime{Settings: l.container(engineName), Progress: func(text string) {
+	case study.Docker:
+		return &docker.Runtime{Settings: l.Container(engineName), Progress: func(text string) {
 			l.watch(func(s *Status) { s.Detail = text })
 		}}, nil
 	}
 	return nil, fmt.Errorf("runtime kind %q is not known", r.Kind)
 }
 
-// container is where an engine runs, of runtime kind docker.
-func (s *Study) container(engineName string) docker.Settings {
-	var c docker.Settings
-	if s.Runtime.Docker != nil {
-		c = *s.Runtime.Docker
-	}
-	c.Image = cmp.Or(s.Engines[engineName].Image, c.Image)
-	return c
-}
-
 // release gives up what the study's runtimes hold.
-func (l *study) release() {
+func (l *session) release() {
 	for _, rt := range l.runtimes {
 		if c, ok := rt.(io.Closer); ok {
 			c.Close() // nothing runs any more: what fails here leaves nothing behind
@@ -86,13 +71,13 @@ func (l *study) release() {
 }
 
 // deployment says what to start for a plan at these places.
-func (l *study) deployment(pl plan, places [][]cluster.Node, dir string) (deploy.Spec, error) {
+func (l *session) deployment(pl study.Configuration, places [][]cluster.Node, dir string) (deploy.Spec, error) {
 	spec := deploy.Spec{
-		Name: pl.cmd.Engine, Dir: filepath.Join(dir, "logs"), Health: pl.engine.Health,
-		Diagnose: func(log string) (logs.Failure, bool) { return logs.Diagnose(pl.engine.Name, log) },
-		Timeout:  time.Duration(l.Runtime.ReadyS * float64(time.Second)), Visible: l.visible(),
+		Name: pl.Command.Engine, Dir: filepath.Join(dir, "logs"), Health: pl.Engine.Health,
+		Diagnose: func(log string) (logs.Failure, bool) { return logs.Diagnose(pl.Engine.Name, log) },
+		Timeout:  time.Duration(l.Runtime.ReadyS * float64(time.Second)), Visible: l.Visible(),
 	}
-	cmd := pl.cmd
+	cmd := pl.Command
 	cmd.Host = "{host}"
 	for _, place := range places {
 		parts, err := cluster.Spread(cmd, place, l.Runtime.Spread)
@@ -106,7 +91,7 @@ func (l *study) deployment(pl plan, places [][]cluster.Node, dir string) (deploy
 				rep.Peers[i].Devices = nil
 			}
 		}
-		if l.Runtime.Kind == Simulated {
+		if l.Runtime.Kind == study.Simulated {
 			if l.Self == "" {
 				return spec, errors.New("start a simulated engine: the path of this program is unknown")
 			}
@@ -119,8 +104,8 @@ func (l *study) deployment(pl plan, places [][]cluster.Node, dir string) (deploy
 
 // places are the devices of each replica. notes name those that no replica has, for they
 // count as allocated, and say what is to be known of replicas that span machines.
-func (l *study) places(ctx context.Context, pl plan) (places [][]cluster.Node, notes []string, err error) {
-	if l.Runtime.Kind == Existing {
+func (l *session) places(ctx context.Context, pl study.Configuration) (places [][]cluster.Node, notes []string, err error) {
+	if l.Runtime.Kind == study.Existing {
 		for range l.Runtime.URLs {
 			places = append(places, []cluster.Node{{Devices: []int{0}}})
 		}
@@ -128,19 +113,19 @@ func (l *study) places(ctx context.Context, pl plan) (places [][]cluster.Node, n
 	}
 	nodes := l.nodes()
 	var islands map[string]cluster.Topology
-	if l.Runtime.starts() && l.visible() == arch.CUDA.Visible() && pl.replicas > 1 {
-		if islands, err = l.topologies(ctx, pl.cmd.Engine); err != nil {
+	if l.Runtime.StartsEngines() && l.Visible() == arch.CUDA.Visible() && pl.Replicas > 1 {
+		if islands, err = l.topologies(ctx, pl.Command.Engine); err != nil {
 			return nil, nil, err
 		}
 	}
-	places, left := cluster.Place(nodes, max(pl.cfg.GPUs, 1), islands)
+	places, left := cluster.Place(nodes, max(pl.Config.GPUs, 1), islands)
 	if len(places) == 0 {
-		return nil, nil, &engine.Rejection{Rule: "gpus", Reason: fmt.Sprintf("%d GPUs a replica cannot be had of %s alike: a replica takes whole machines, or part of one", pl.cfg.GPUs, l.hardware())}
+		return nil, nil, &engine.Rejection{Rule: "gpus", Reason: fmt.Sprintf("%d GPUs a replica cannot be had of %s alike: a replica takes whole machines, or part of one", pl.Config.GPUs, l.hardware())}
 	}
 	if len(left) > 0 {
 		notes = append(notes, idle(left, l.Hardware.GPUs))
 	}
-	return places, append(notes, cluster.Remarks(pl.cmd, places[0], l.Runtime.Spread)...), nil
+	return places, append(notes, cluster.Remarks(pl.Command, places[0], l.Runtime.Spread)...), nil
 }
 
 // idle names the devices that no replica uses.
@@ -167,8 +152,8 @@ func ofNode(name string) string {
 
 // nodes are the study's machines with their devices. Whatever its hardware is spread
 // over, a simulated engine runs here.
-func (l *study) nodes() []cluster.Node {
-	if l.Runtime.Kind != SSH {
+func (l *session) nodes() []cluster.Node {
+	if l.Runtime.Kind != study.SSH {
 		return []cluster.Node{{Devices: devices(l.Hardware.GPUs)}}
 	}
 	var out []cluster.Node
@@ -191,7 +176,7 @@ func devices(n int) []int {
 
 // topologies are how the accelerators of each machine are linked, as nvidia-smi tells;
 // a machine that does not tell is dealt in order.
-func (l *study) topologies(ctx context.Context, engineName string) (map[string]cluster.Topology, error) {
+func (l *session) topologies(ctx context.Context, engineName string) (map[string]cluster.Topology, error) {
 	if l.islands != nil {
 		return l.islands, nil
 	}
@@ -223,7 +208,7 @@ const askTimeout = 30 * time.Second
 
 // preflight checks the machines of replicas that span several, once for each set of
 // them and each model.
-func (l *study) preflight(ctx context.Context, pl plan) error {
+func (l *session) preflight(ctx context.Context, pl study.Configuration) error {
 	c, ok := l.live.rt.(deploy.Commander)
 	if !ok {
 		return nil
@@ -232,7 +217,7 @@ func (l *study) preflight(ctx context.Context, pl plan) error {
 		if len(place) < 2 {
 			continue
 		}
-		words := []string{pl.cmd.Engine, pl.cmd.Model}
+		words := []string{pl.Command.Engine, pl.Command.Model}
 		for _, n := range place {
 			words = append(words, n.Name)
 		}
@@ -240,7 +225,7 @@ func (l *study) preflight(ctx context.Context, pl plan) error {
 		if l.checked[key] {
 			continue
 		}
-		p := deploy.Preflight{Name: l.live.spec.Name, Nodes: place, Version: within(pl.cmd.Env, pl.engine.VersionArgv()), Read: pl.engine.ParseVersion, Model: pl.cmd.Model}
+		p := deploy.Preflight{Name: l.live.spec.Name, Nodes: place, Version: within(pl.Command.Env, pl.Engine.VersionArgv()), Read: pl.Engine.ParseVersion, Model: pl.Command.Model}
 		if _, err := p.Run(ctx, c); err != nil {
 			return err
 		}
@@ -315,29 +300,19 @@ func (t *trialRecord) refuse(reason string, f logs.Failure, cmd engine.Command) 
 	}
 }
 
-// visible is the environment variable by which the study's accelerators are dealt out,
-// "" where there are none to deal.
-func (l *study) visible() string {
-	gpu, err := arch.LookupAccelerator(l.Hardware.GPU)
-	if err != nil {
-		return "" // checked when the study was parsed
-	}
-	return gpu.Platform.Visible()
-}
-
 // simulator is the command that stands in for the hardware of one replica.
-func (l *study) simulator(pl plan) []string {
-	argv := []string{l.Self, "sim", "--gpu", l.Hardware.GPU, "--gpus", strconv.Itoa(pl.cfg.GPUs)}
+func (l *session) simulator(pl study.Configuration) []string {
+	argv := []string{l.Self, "sim", "--gpu", l.Hardware.GPU, "--gpus", strconv.Itoa(pl.Config.GPUs)}
 	if l.Runtime.StartupS > 0 {
 		argv = append(argv, "--startup", time.Duration(l.Runtime.StartupS*float64(time.Second)).String())
 	}
-	if pl.cmd.Version != "" {
-		argv = append(argv, "--engine-version", pl.cmd.Version)
+	if pl.Command.Version != "" {
+		argv = append(argv, "--engine-version", pl.Command.Version)
 	}
-	if path, ok := l.ModelConfig[pl.cmd.Model]; ok {
+	if path, ok := l.ModelConfig[pl.Command.Model]; ok {
 		argv = append(argv, "--model-config", path)
 	}
-	argv = append(argv, l.Accuracy.flags(pl)...)
+	argv = append(argv, l.Accuracy.SimulatorFlags(pl.Command)...)
 	return append(argv, "--")
 }
 
@@ -346,9 +321,9 @@ func factOf(row logs.FactRow) result.EngineFact {
 }
 
 // copies is how many replicas of a plan serve.
-func (l *study) copies(pl plan) int {
-	if l.Runtime.Kind == Existing {
+func (l *session) copies(pl study.Configuration) int {
+	if l.Runtime.Kind == study.Existing {
 		return len(l.Runtime.URLs)
 	}
-	return pl.replicas
+	return pl.Replicas
 }

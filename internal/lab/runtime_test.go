@@ -14,6 +14,7 @@ import (
 	"perflab/internal/deploy"
 	"perflab/internal/engine"
 	"perflab/internal/result"
+	"perflab/internal/study"
 )
 
 // commander is a runtime whose machines answer commands so.
@@ -32,13 +33,13 @@ func (c commander) Command(ctx context.Context, node string, argv []string, out 
 }
 
 // with is a study of a text over a runtime of vLLM's.
-func with(t *testing.T, text string, rt deploy.Runtime) *study {
+func with(t *testing.T, text string, rt deploy.Runtime) *session {
 	t.Helper()
-	s, err := ParseStudy("t.yaml", []byte(text))
+	s, err := study.Parse("t.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &study{Study: s, runtimes: map[string]deploy.Runtime{"vllm": rt}}
+	return &session{Study: s, runtimes: map[string]deploy.Runtime{"vllm": rt}}
 }
 
 // A machine whose nvidia-smi hangs is dealt in order, and costs the study half a minute.
@@ -133,7 +134,7 @@ func TestNoDevicesToDeal(t *testing.T) {
 		"{label: SGLang, engine: sglang, set: {tp: 2}}", "{label: Q8, set: {threads: 2}}",
 		"{kind: predicted}", "{kind: ssh, spread: rpc, hosts: [{name: a, address: 10.0.0.1}, {name: b, address: 10.0.0.2}]}").Replace(good)
 	l := with(t, text, nil)
-	p, err := l.plan(l.whole(*l.Baseline))
+	p, err := l.configure(l.BaselineConfig())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,16 +10,9 @@ import (
 	"perflab/internal/bench"
 	"perflab/internal/deploy"
 	"perflab/internal/engine/cluster"
+	"perflab/internal/study"
 	"perflab/internal/telemetry"
 )
-
-// telemetry is the interval that a study asks for; 0: none.
-func (c Client) telemetry() time.Duration {
-	if c.TelemetryS == nil {
-		return bench.DefaultTelemetry
-	}
-	return time.Duration(*c.TelemetryS * float64(time.Second))
-}
 
 // live is the deployment that a trial measures.
 type live struct {
@@ -53,33 +46,33 @@ func (l live) devices(node string) []int {
 
 // sources are what a study reads beside the engines' metrics: the machines that its
 // runtime runs commands on, else this one where the engines are on it.
-func (l *study) sources(d deploy.Deployment, every time.Duration) []telemetry.Source {
+func (l *session) sources(d deploy.Deployment, every time.Duration) []telemetry.Source {
 	local := slices.ContainsFunc(d.Targets(), bench.OnThisMachine)
 	if every == 0 {
 		return nil
 	}
 	switch l.Runtime.Kind {
-	case Simulated:
+	case study.Simulated:
 		return []telemetry.Source{telemetry.Host(every)}
-	case SSH:
+	case study.SSH:
 		if c, ok := l.live.rt.(deploy.Commander); ok {
 			return l.nodeSources(c, every)
 		}
 		return nil
-	case Docker:
+	case study.Docker:
 		return l.containerSources(d, every, local)
 	}
 	switch {
 	case !local:
 		return nil
-	case l.visible() == "": // GPUs of this machine have no part in it
+	case l.Visible() == "": // GPUs of this machine have no part in it
 		return []telemetry.Source{telemetry.Host(every)}
 	}
 	return telemetry.Local(every, l.live.devices(""))
 }
 
 // nodeSources are the machines of a runtime that have a part in the deployment.
-func (l *study) nodeSources(c deploy.Commander, every time.Duration) []telemetry.Source {
+func (l *session) nodeSources(c deploy.Commander, every time.Duration) []telemetry.Source {
 	var out []telemetry.Source
 	for _, node := range c.Nodes() {
 		devices := l.live.devices(node)
@@ -89,7 +82,7 @@ func (l *study) nodeSources(c deploy.Commander, every time.Duration) []telemetry
 		run := func(ctx context.Context, argv []string, stdout io.Writer) error {
 			return c.Command(ctx, node, argv, stdout)
 		}
-		if l.visible() == "" {
+		if l.Visible() == "" {
 			out = append(out, telemetry.RemoteHost(node, every, run))
 			continue
 		}
@@ -101,8 +94,8 @@ func (l *study) nodeSources(c deploy.Commander, every time.Duration) []telemetry
 // containerSources are read on this machine where it is the containers' own and has
 // nvidia-smi, else inside the container: there only the GPUs of one replica are seen, so that
 // of several none are read.
-func (l *study) containerSources(d deploy.Deployment, every time.Duration, local bool) []telemetry.Source {
-	gpus := l.visible() != ""
+func (l *session) containerSources(d deploy.Deployment, every time.Duration, local bool) []telemetry.Source {
+	gpus := l.Visible() != ""
 	if local && !gpus {
 		return []telemetry.Source{telemetry.Host(every)}
 	}

@@ -9,24 +9,26 @@ import (
 	"testing"
 	"time"
 
+	"perflab/internal/arch"
 	"perflab/internal/bench"
 	"perflab/internal/deploy"
 	"perflab/internal/result"
+	"perflab/internal/study"
 	"perflab/internal/telemetry"
 )
 
 func TestStudyTelemetry(t *testing.T) {
 	text := strings.NewReplacer("gpus: 2}", "gpus: 2, price_per_hour: 98.32 USD}", "runtime:", "bench: {telemetry_interval_s: 0.5}\nruntime:").Replace(good)
-	s, err := ParseStudy("t.yaml", []byte(text))
+	s, err := study.Parse("t.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (result.Price{PerHour: 98.32, Currency: "USD"}); s.Hardware.Price != want || s.Bench.telemetry() != 500*time.Millisecond {
-		t.Errorf("price %v, interval %v", s.Hardware.Price, s.Bench.telemetry())
+	if want := (result.Price{PerHour: 98.32, Currency: "USD"}); s.Hardware.Price != want || s.Bench.TelemetryInterval() != 500*time.Millisecond {
+		t.Errorf("price %v, interval %v", s.Hardware.Price, s.Bench.TelemetryInterval())
 	}
-	s, err = ParseStudy("t.yaml", []byte(strings.Replace(good, "gpus: 2}", "gpus: 2, price_per_hour: 7}", 1)))
-	if err != nil || s.Hardware.Price.PerHour != 7 || s.Bench.telemetry() != bench.DefaultTelemetry {
-		t.Errorf("%v, price %v, interval %v", err, s.Hardware.Price, s.Bench.telemetry())
+	s, err = study.Parse("t.yaml", []byte(strings.Replace(good, "gpus: 2}", "gpus: 2, price_per_hour: 7}", 1)))
+	if err != nil || s.Hardware.Price.PerHour != 7 || s.Bench.TelemetryInterval() != bench.DefaultTelemetry {
+		t.Errorf("%v, price %v, interval %v", err, s.Hardware.Price, s.Bench.TelemetryInterval())
 	}
 }
 
@@ -50,7 +52,11 @@ var _ deploy.Commander = twoNodes{}
 // TestSourcesOfADeployment: machines that have a part in it are asked by the runtime's own commands.
 func TestSourcesOfADeployment(t *testing.T) {
 	d := twoNodes{asked: make(chan string, 8)} // more than are asked for
-	l := &study{Study: &Study{Runtime: Runtime{Kind: SSH}, Hardware: Hardware{GPU: "h100-sxm"}}}
+	gpu, err := arch.LookupAccelerator("h100-sxm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &session{Study: &study.Study{File: &study.File{Runtime: study.Runtime{Kind: study.SSH}}, Accelerator: gpu}}
 	l.live = live{rt: d, spec: deploy.Spec{Replicas: []deploy.Replica{{
 		Member: deploy.Member{Node: "a", Devices: []int{0, 1}},
 		Peers:  []deploy.Peer{{Member: deploy.Member{Node: "b", Devices: []int{3}}}},
@@ -69,7 +75,7 @@ func TestSourcesOfADeployment(t *testing.T) {
 	if got := l.sources(d, 0); got != nil {
 		t.Errorf("%d sources of a study without telemetry", len(got))
 	}
-	l.Runtime.Kind = Simulated
+	l.Runtime.Kind = study.Simulated
 	if got := l.sources(d, time.Second); len(got) != 1 {
 		t.Errorf("%d sources of a simulated study, want this host", len(got))
 	}

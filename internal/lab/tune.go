@@ -19,6 +19,7 @@ import (
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/selfcheck"
+	"perflab/internal/study"
 	"perflab/internal/tune"
 )
 
@@ -61,18 +62,18 @@ const (
 // Tune runs a study to its end, or until ctx is cancelled, and writes
 // DIR/study.json after every trial. What it returns is always the study as far
 // as it got. Renderers make the report from it.
-func Tune(ctx context.Context, s *Study, source []byte, o TuneOptions) (result.Study, error) {
+func Tune(ctx context.Context, s *study.Study, source []byte, o TuneOptions) (result.Study, error) {
 	if o.pauses == nil {
 		o.pauses = backoff()
 	}
-	l := &study{Study: s, TuneOptions: o, selfCheck: selfcheck.Load(o.Version)}
+	l := &session{Study: s, TuneOptions: o, selfCheck: selfcheck.Load(o.Version)}
 	log, err := l.open(source)
 	if err != nil {
 		return result.Study{}, err
 	}
 	defer l.file.Close()
 	defer l.release()
-	if l.strategy, l.field, err = s.strategy(l.predictor(ctx)); err != nil {
+	if l.strategy, l.field, err = s.NewStrategy(l.predictor(ctx)); err != nil {
 		return result.Study{}, err
 	}
 	defer tune.Stop(l.strategy)
@@ -92,14 +93,13 @@ func Tune(ctx context.Context, s *Study, source []byte, o TuneOptions) (result.S
 	return facts, err
 }
 
-// study is a running study.
-type study struct {
-	*Study
+// session is a study that runs.
+type session struct {
+	*study.Study
 	TuneOptions
 	strategy tune.Strategy
 	field    *candidate.Field   // of what may be tried; nil: the study lists it
 	base     map[string]float64 // figures of the baseline's first trial, once it was measured
-	counts   map[string]int     // requests by workload, those that were counted
 	file     *os.File
 	journal  *tune.Journal
 	ended    int
@@ -110,7 +110,6 @@ type study struct {
 	islands  map[string]cluster.Topology // by machine, where known; nil: not asked yet
 	live     live                        // that is being measured
 	checked  map[string]bool             // machines that passed their checks, by place and model
-	longest  map[string]*extents         // by workload and pass, those that were looked at
 	stuck    error                       // an engine that could not be stopped
 
 	selfCheck *result.SelfCheck // of this client on this machine
@@ -118,7 +117,7 @@ type study struct {
 }
 
 // open creates the study directory, or reopens it, and reads the journal.
-func (l *study) open(source []byte) (_ tune.Log, err error) {
+func (l *session) open(source []byte) (_ tune.Log, err error) {
 	defer func() {
 		if err != nil && l.file != nil {
 			l.file.Close()
@@ -128,10 +127,7 @@ func (l *study) open(source []byte) (_ tune.Log, err error) {
 		return tune.Log{}, err
 	}
 	var hash string
-	hash, err = tune.Fingerprint(struct {
-		*Study
-		Recipes []tune.Candidate `json:"recipes,omitempty"` // the files may change
-	}{l.Study, l.recipes})
+	hash, err = l.Fingerprint()
 	if err != nil {
 		return tune.Log{}, err
 	}
@@ -164,7 +160,7 @@ func (l *study) open(source []byte) (_ tune.Log, err error) {
 
 // directory makes a new study directory, or checks that there is one to
 // resume.
-func (l *study) directory() error {
+func (l *session) directory() error {
 	_, err := os.Stat(filepath.Join(l.Dir, journalFile))
 	switch {
 	case err == nil && !l.Resume:
@@ -184,9 +180,9 @@ func (l *study) directory() error {
 
 // keepSource copies the study file as it is. One that holds a secret is for
 // its owner's eyes: it is the only file of a study directory that does.
-func (l *study) keepSource(source []byte) error {
+func (l *session) keepSource(source []byte) error {
 	path := filepath.Join(l.Dir, sourceFile)
-	if err := rundir.WriteFile(path, source); err != nil || !l.secret() {
+	if err := rundir.WriteFile(path, source); err != nil || !l.HasSecret() {
 		return err
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
@@ -231,7 +227,7 @@ func (e *ExistsError) Hint() string {
 
 // watch changes the status and tells of it; runtimes say what they do from goroutines of
 // their own.
-func (l *study) watch(change func(*Status)) {
+func (l *session) watch(change func(*Status)) {
 	l.watching.Lock()
 	defer l.watching.Unlock()
 	before := l.status
@@ -245,13 +241,13 @@ func (l *study) watch(change func(*Status)) {
 }
 
 // trialDir is the directory of one trial.
-func (l *study) trialDir(id int) string {
+func (l *session) trialDir(id int) string {
 	return filepath.Join(l.Dir, "trials", fmt.Sprintf("%03d", id))
 }
 
 // trial evaluates one proposal. Its facts are on disk before the journal
 // learns that it ended; an attempt without an end leaves nothing that counts.
-func (l *study) trial(ctx context.Context, p tune.Proposal) (tune.Observation, error) {
+func (l *session) trial(ctx context.Context, p tune.Proposal) (tune.Observation, error) {
 	if l.Baseline != nil && p.Label == tune.BaselineStage {
 		p.Label = l.Baseline.Label // the strategy knows no name for it
 	}
@@ -284,15 +280,15 @@ func (l *study) trial(ctx context.Context, p tune.Proposal) (tune.Observation, e
 
 // outcome is how a trial ended, in a few words: its figure of the objective, or
 // why it has none.
-func (l *study) outcome(t *trialRecord) string {
+func (l *session) outcome(t *trialRecord) string {
 	if t.Status != tune.Measured && t.Advice != "" {
 		return t.Status + ": " + t.Reason + " (" + t.Advice + ")"
 	}
 	if t.Status != tune.Measured {
 		return t.Status + ": " + t.Reason
 	}
-	m, err := result.Lookup(l.Objective.Metric)
-	if err != nil || len(t.Runs) == 0 {
+	m := l.Metric
+	if len(t.Runs) == 0 {
 		return t.Status
 	}
 	v, ok := t.Runs[0].Summary.Figures[m.Name]

@@ -16,11 +16,23 @@ import (
 	"perflab/internal/bench"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
+	"perflab/internal/study"
 	"perflab/internal/tune"
 )
 
-// small is the good study with a model that fits.
-var small = strings.Replace(good, "Qwen3-32B", "Qwen3-8B", 1)
+// good is a study in which nothing is wrong; small is it with a model that fits.
+var (
+	good  = goodStudy()
+	small = strings.Replace(good, "Qwen3-32B", "Qwen3-8B", 1)
+)
+
+func goodStudy() string {
+	b, err := os.ReadFile("../study/testdata/good.yaml")
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
 
 // replay is a predictor of calls of a second each, which does something else
 // before every run.
@@ -47,7 +59,7 @@ func (r replay) Predict(_ context.Context, p bench.Prediction) iter.Seq2[result.
 // tuned runs a study of the given text in a new directory.
 func tuned(t *testing.T, text string, p bench.Predictor) (string, result.Study) {
 	t.Helper()
-	s, err := ParseStudy("t.yaml", []byte(text))
+	s, err := study.Parse("t.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +73,7 @@ func tuned(t *testing.T, text string, p bench.Predictor) (string, result.Study) 
 
 // TestOneAtWork: a second process would clear away the first one's trials.
 func TestOneAtWork(t *testing.T) {
-	s, err := ParseStudy("t.yaml", []byte(small))
+	s, err := study.Parse("t.yaml", []byte(small))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +107,7 @@ func TestOneAtWork(t *testing.T) {
 // TestStudyInProgress: study.json stands before the first trial and is renewed
 // after each, so a study under way or killed can be reported.
 func TestStudyInProgress(t *testing.T) {
-	s, err := ParseStudy("t.yaml", []byte(small))
+	s, err := study.Parse("t.yaml", []byte(small))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +176,7 @@ func TestSkippedCandidates(t *testing.T) {
 // TestGoodput: the study's bounds of a good request reach its runs.
 func TestGoodput(t *testing.T) {
 	text := strings.Replace(small, "total_token_throughput", "request_goodput", 1)
-	if _, err := ParseStudy("t.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), "t.yaml:4:21: request_goodput needs bench.goodput") {
+	if _, err := study.Parse("t.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), "t.yaml:4:21: request_goodput needs bench.goodput") {
 		t.Errorf("without bounds: %v", err)
 	}
 	_, f := tuned(t, text+"bench: {goodput: ['ttft:600']}\n", replay{})
@@ -216,7 +228,7 @@ func TestExistingServesItsName(t *testing.T) {
 // TestDirectoryNames: what is special in a pattern is none in a directory's
 // name, and trials come in their order.
 func TestDirectoryNames(t *testing.T) {
-	s, err := ParseStudy("t.yaml", []byte(small))
+	s, err := study.Parse("t.yaml", []byte(small))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +236,7 @@ func TestDirectoryNames(t *testing.T) {
 	if err != nil || len(f.Trials) == 0 || f.Recommended == nil {
 		t.Errorf("%d trials, recommended %v (%v)", len(f.Trials), f.Recommended, err)
 	}
-	l := &study{TuneOptions: TuneOptions{Dir: t.TempDir()}}
+	l := &session{TuneOptions: TuneOptions{Dir: t.TempDir()}}
 	for _, id := range []int{1000, 101} {
 		if err := os.MkdirAll(l.trialDir(id), 0o755); err != nil {
 			t.Fatal(err)
@@ -240,7 +252,7 @@ func TestDirectoryNames(t *testing.T) {
 
 // TestModelName: a survey of one model on several engines is named after it.
 func TestModelName(t *testing.T) {
-	l := &study{Study: &Study{Survey: []Candidate{{Model: "a/m"}, {Model: "a/m"}}}}
+	l := &session{Study: &study.Study{File: &study.File{Survey: []study.Candidate{{Model: "a/m"}, {Model: "a/m"}}}}}
 	if got := l.modelName(); got != "a/m" {
 		t.Errorf("model name %q", got)
 	}
@@ -308,7 +320,7 @@ func TestInterruptedAtEachPhase(t *testing.T) {
 	}
 	t.Setenv("PATH", bin)
 	text := small[:strings.Index(small, "stages:")] + "strategy: staged\nruntime: {kind: process, ready_timeout_s: 10}\nbench: {num_warmups: 1}\n"
-	s, err := ParseStudy("t.yaml", []byte(text))
+	s, err := study.Parse("t.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package lab
+package study
 
 import (
 	"errors"
@@ -33,9 +33,9 @@ race: {rounds: 2, short_load: 0.25}
 runtime: {kind: predicted}
 `
 
-// recipes are a file of priors: one that the study may try twice, and two that it
+// someRecipes is a file of priors: one that the study may try twice, and two that it
 // may not.
-const recipes = `- {label: mine, engine: sglang, set: {max_num_seqs: 300}, source: a recipe book}
+const someRecipes = `- {label: mine, engine: sglang, set: {max_num_seqs: 300}, source: a recipe book}
 - {label: other model, engine: vllm, model: Qwen/Qwen3-32B}
 - {label: other engine, engine: trtllm}
 - {label: another, engine: vllm, set: {max_num_seqs: 400}}
@@ -52,8 +52,8 @@ func prior(t *testing.T, text string) string {
 }
 
 func TestParseRace(t *testing.T) {
-	path := prior(t, recipes)
-	s, err := ParseStudy("t.yaml", []byte(strings.Replace(raced, "PRIORS", path, 1)))
+	path := prior(t, someRecipes)
+	s, err := Parse("t.yaml", []byte(strings.Replace(raced, "PRIORS", path, 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,37 +72,37 @@ func TestParseRace(t *testing.T) {
 	if want := []string{"f of the study", "mine of the study", "mine (2) of a recipe book", "another of " + path}; !slices.Equal(arms, want) {
 		t.Errorf("arms %q, want %q", arms, want)
 	}
-	if len(o.Changes) != 1 || o.Latency || o.Numerics || o.Longest < 1024+128 || s.foreign != 2 {
-		t.Errorf("changes %v, longest %d, foreign %d", o.Changes, o.Longest, s.foreign)
+	if len(o.Changes) != 1 || o.Latency || o.Numerics || o.Longest < 1024+128 || s.Skipped != 2 {
+		t.Errorf("changes %v, longest %d, foreign %d", o.Changes, o.Longest, s.Skipped)
 	}
-	obj, err := s.tuneObjective()
-	if err != nil || obj.MinGain != 0.01 || obj.Weights["a"] != 2 || len(obj.SLOs) != 1 || obj.SLOs[0].Of == "" {
-		t.Errorf("objective %+v (%v)", obj, err)
+	obj := s.Goal
+	if obj.MinGain != 0.01 || obj.Weights["a"] != 2 || len(obj.SLOs) != 1 || obj.SLOs[0].Of == "" {
+		t.Errorf("objective %+v", obj)
 	}
-	if b, err := s.budget(); err != nil || b.Trials != 20 || b.Time != 2*time.Hour {
-		t.Errorf("budget %+v (%v): 4 hours of 2 GPUs are 2 hours", b, err)
+	if b := s.Limits; b.Trials != 20 || b.Time != 2*time.Hour {
+		t.Errorf("budget %+v: 4 hours of 2 GPUs are 2 hours", b)
 	}
 }
 
 // Without a word a study races, and asks for 2 %; an endpoint that is up cannot.
 func TestDefaultStrategy(t *testing.T) {
 	text := strings.Replace(small, "strategy: staged\n", "", 1)
-	s, err := ParseStudy("t.yaml", []byte(text))
+	s, err := Parse("t.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if obj, err := s.tuneObjective(); s.Strategy != Race || err != nil || obj.MinGain != 0.02 {
-		t.Errorf("strategy %s, objective %+v (%v)", s.Strategy, obj, err)
+	if s.Strategy != Race || s.Goal.MinGain != 0.02 {
+		t.Errorf("strategy %s, objective %+v", s.Strategy, s.Goal)
 	}
 	up := small[:strings.Index(small, "stages:")] + "runtime: {kind: existing, urls: ['http://127.0.0.1:1']}\n"
-	if s, err = ParseStudy("t.yaml", []byte(up)); err != nil || s.Strategy != Staged {
+	if s, err = Parse("t.yaml", []byte(up)); err != nil || s.Strategy != Staged {
 		t.Errorf("of an endpoint: %v (%v)", s, err)
 	}
 	for _, name := range Strategies() {
 		if name == Survey {
 			continue
 		}
-		if s, err = ParseStudyAs("t.yaml", []byte(strings.Replace(text, "runtime:", "budget: {trials: 12}\nrace: {rounds: 2}\nruntime:", 1)), name); err != nil || s.Strategy != name {
+		if s, err = ParseAs("t.yaml", []byte(strings.Replace(text, "runtime:", "budget: {trials: 12}\nrace: {rounds: 2}\nruntime:", 1)), name); err != nil || s.Strategy != name {
 			t.Errorf("as %s: %v", name, err)
 		}
 	}
@@ -110,7 +110,7 @@ func TestDefaultStrategy(t *testing.T) {
 
 // Each case edits the study of a race and names the message it must get.
 func TestRaceErrors(t *testing.T) {
-	good := strings.Replace(raced, "PRIORS", prior(t, recipes), 1)
+	good := strings.Replace(raced, "PRIORS", prior(t, someRecipes), 1)
 	tests := []struct{ name, old, new, want string }{
 		{"no strategy", "name: t\n", "name: t\nstrategy: bayes\n", `t.yaml:2:11: strategy "bayes" is not known: use race, staged, survey, random, grid, tpe`},
 		{"unknown parameter", "tp: [1, 2]", "tpp: [1, 2]", "t.yaml:10:38: unknown parameter"},
@@ -149,8 +149,8 @@ func TestRaceErrors(t *testing.T) {
 			if text == good {
 				t.Fatalf("the edit %q changes nothing", tt.old)
 			}
-			_, err := ParseStudy("t.yaml", []byte(text))
-			if _, ok := errors.AsType[*StudyError](err); !ok || !strings.Contains(err.Error(), tt.want) {
+			_, err := Parse("t.yaml", []byte(text))
+			if _, ok := errors.AsType[*Error](err); !ok || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got  %v\nwant %s", err, tt.want)
 			}
 		})
@@ -168,7 +168,7 @@ func TestRecipeErrors(t *testing.T) {
 		"":         "list recipes of label, engine, model, set and source",
 	} {
 		path := prior(t, text)
-		_, err := ParseStudy("t.yaml", []byte(strings.Replace(raced, "PRIORS", path, 1)))
+		_, err := Parse("t.yaml", []byte(strings.Replace(raced, "PRIORS", path, 1)))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "t.yaml:12:10: "+filepath.Dir(path)) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
@@ -177,7 +177,7 @@ func TestRecipeErrors(t *testing.T) {
 
 // A part of a load is its first requests, never fewer than tell something.
 func TestPart(t *testing.T) {
-	l := &study{Study: &Study{Workloads: []Workload{{Name: "a"}}}}
+	l := &Study{File: &File{Workloads: []Workload{{Name: "a"}}}, counts: map[string]int{}}
 	spec := &l.Workloads[0].Spec
 	for _, tt := range []struct {
 		name     string
@@ -200,13 +200,13 @@ func TestPart(t *testing.T) {
 		{"whole groups", "prefix_repetition", 900, 0, "", 1. / 3, 300, ""},
 	} {
 		*spec = workload.Spec{Dataset: tt.dataset, NumPrompts: tt.prompts, MaxConcurrency: tt.limit, Duration: workload.Span(tt.duration)}.Defaults()
-		got := l.part("a", 0, tt.share)
+		got := l.ShortenedSpec("a", 0, tt.share)
 		if got.NumPrompts != tt.want || string(got.Duration) != tt.seconds {
 			t.Errorf("%s: %d prompts, %q, want %d, %q", tt.name, got.NumPrompts, got.Duration, tt.want, tt.seconds)
 		}
-		if whole := l.workload("a", 0); whole.Seed != got.Seed || whole.Nonce != got.Nonce {
+		if whole := l.WorkloadSpec("a", 0); whole.Seed != got.Seed || whole.Nonce != got.Nonce {
 			t.Errorf("%s: other prompts", tt.name)
 		}
-		l.counts = nil
+		clear(l.counts)
 	}
 }

@@ -1,4 +1,4 @@
-package lab
+package study
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 
 	"perflab/internal/engine"
+	"perflab/internal/field"
 	"perflab/internal/tune"
 )
 
@@ -20,7 +21,7 @@ func (c *checker) drawn() {
 	c.from()
 	c.space()
 	for i, k := range c.s.Arms {
-		at := fmt.Sprintf("arms.%d", i)
+		at := field.Index("arms", i)
 		c.candidate(at, k, true)
 		if slices.ContainsFunc(c.s.Arms[:i], func(a Candidate) bool { return a.Label == k.Label }) {
 			c.add(at, "the label %q is taken: give each arm its own", k.Label)
@@ -28,7 +29,7 @@ func (c *checker) drawn() {
 	}
 	c.race()
 	c.priors()
-	if c.s.attached() && len(c.s.Runtime.URLs) > 0 {
+	if c.s.Attached() && len(c.s.Runtime.URLs) > 0 {
 		c.add("runtime.kind", "an existing endpoint cannot be reconfigured: strategy %s needs hooks.start and hooks.stop, or another runtime kind", c.s.Strategy)
 	}
 }
@@ -78,7 +79,7 @@ func (c *checker) space() {
 		switch name {
 		case "engine":
 			for i, v := range s.Space[name] {
-				c.engine(fmt.Sprintf("%s.%d", at, i), v)
+				c.engine(field.Index(at, i), v)
 			}
 		case "model": // whether it is known is seen with the others
 		default:
@@ -100,54 +101,57 @@ func (c *checker) choices(at, name string, values []string) {
 	engines, _ := c.s.tried()
 	for i, v := range values {
 		for _, e := range engines {
-			before := len(c.list)
-			c.command(fmt.Sprintf("%s.%d", at, i), e, EngineUse{}, Values{name: v})
-			if len(c.list) > before {
+			before := len(c.faults)
+			c.command(field.Index(at, i), e, EngineUse{}, Values{name: v})
+			if len(c.faults) > before {
 				break // the others say the same
 			}
 		}
 	}
 }
 
+// recipes are those of the prior files.
+type recipes struct {
+	usable  []tune.Candidate // that the study may try
+	skipped int              // of engines or models that it does not try
+}
+
 // priors reads the files of recipes and keeps those that the study may try.
 func (c *checker) priors() {
-	s := c.s
-	if s.Baseline == nil {
+	if c.s.Baseline == nil {
 		return
 	}
-	s.recipes, s.foreign = nil, 0
-	for i, path := range s.Priors {
-		at := fmt.Sprintf("priors.%d", i)
-		recipes, problems := readRecipes(path)
+	for i, path := range c.s.Priors {
+		list, problems := readRecipes(path)
 		for _, p := range problems {
-			c.add(at, "%s", p)
+			c.add(field.Index("priors", i), "%s", p)
 		}
-		s.keep(path, recipes)
+		c.recipes.take(c.s, path, list)
 	}
 }
 
-// keep takes the recipes of the study's engines and models for arms.
-func (s *Study) keep(path string, recipes []Recipe) {
-	engines, models := s.tried()
+// take adds the recipes of a file that are of the study's engines and models.
+func (out *recipes) take(f *File, path string, list []Recipe) {
+	engines, models := f.tried()
 	taken := map[string]bool{}
-	for _, k := range s.Arms {
+	for _, k := range f.Arms {
 		taken[k.Label] = true
 	}
-	for _, a := range s.recipes {
+	for _, a := range out.usable {
 		taken[a.Label] = true
 	}
-	for _, r := range recipes {
+	for _, r := range list {
 		k := Candidate{Label: r.Label, Engine: r.Engine, Model: r.Model, Set: r.Set}
-		config := tune.Change{Set: s.whole(k)}.Apply(nil)
+		config := tune.Change{Set: f.whole(k)}.Apply(nil)
 		if !slices.Contains(engines, r.Engine) || !slices.Contains(models, config["model"]) {
-			s.foreign++
+			out.skipped++
 			continue
 		}
 		for base, n := r.Label, 2; taken[r.Label]; n++ {
 			r.Label = fmt.Sprintf("%s (%d)", base, n)
 		}
 		taken[r.Label] = true
-		s.recipes = append(s.recipes, tune.Candidate{Label: r.Label, Config: config, Prior: cmp.Or(r.Source, path)})
+		out.usable = append(out.usable, tune.Candidate{Label: r.Label, Config: config, Prior: cmp.Or(r.Source, path)})
 	}
 }
 
@@ -170,7 +174,7 @@ func readRecipes(path string) (out []Recipe, problems []string) {
 	}
 	for i, r := range out {
 		for _, err := range recipeErrors(r) {
-			line, col := position(doc, fmt.Sprint(i))
+			line, col := position(doc, field.Index("", i))
 			problems = append(problems, fmt.Sprintf("%s:%d:%d: %v", path, line, col, err))
 		}
 	}
@@ -197,7 +201,7 @@ func recipeErrors(r Recipe) []error {
 func (c *checker) bounds() {
 	o := c.s.Objective
 	for i, text := range o.SLOs {
-		at := fmt.Sprintf("objective.slos.%d", i)
+		at := field.Index("objective.slos", i)
 		b, err := ParseBound(text)
 		switch {
 		case err != nil:
@@ -214,7 +218,7 @@ func (c *checker) bounds() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Weights)) {
 		if !slices.ContainsFunc(c.s.Workloads, func(w Workload) bool { return w.Name == name }) {
-			c.add("objective.weights."+name, "there is no workload %q to weigh: the study has %s", name, strings.Join(c.s.workloadNames(), ", "))
+			c.add("objective.weights."+name, "there is no workload %q to weigh: the study has %s", name, strings.Join(c.s.WorkloadNames(), ", "))
 		}
 		if w := o.Weights[name]; !(w > 0 && w < 1e9) {
 			c.add("objective.weights."+name, "the weight of %s is %v: give a number above 0", name, w)
@@ -224,15 +228,3 @@ func (c *checker) bounds() {
 		c.add("objective.weights", "the first workload, %s, has no weight: the search is judged by it too", c.s.Workloads[0].Name)
 	}
 }
-
-func (s *Study) workloadNames() []string {
-	var names []string
-	for _, w := range s.Workloads {
-		names = append(names, w.Name)
-	}
-	return names
-}
-
-// guarded reports whether the study has questions by which answers are held
-// against the baseline's.
-func (s *Study) guarded() bool { return s.Accuracy != nil }

@@ -1,4 +1,4 @@
-package lab
+package study
 
 import (
 	"errors"
@@ -10,22 +10,22 @@ import (
 	"perflab/internal/tune"
 )
 
-const good = `name: t
-model: Qwen/Qwen3-32B
-hardware: {gpu: h100-sxm, gpus: 2}
-objective: {metric: total_token_throughput}
-workloads:
-  - {name: a, dataset_name: random, num_prompts: 10}
-baseline: {label: base, engine: vllm}
-stages:
-  - name: engine
-    try: [{label: SGLang, engine: sglang, set: {tp: 2}}]
-runtime: {kind: predicted}
-strategy: staged
-`
+// good is a study in which nothing is wrong; small is it with a smaller model.
+var (
+	good  = readTestdata("good.yaml")
+	small = strings.Replace(good, "Qwen3-32B", "Qwen3-8B", 1)
+)
 
-func TestParseStudy(t *testing.T) {
-	s, err := ParseStudy("t.yaml", []byte(good))
+func readTestdata(name string) string {
+	b, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+func TestParse(t *testing.T) {
+	s, err := Parse("t.yaml", []byte(good))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,19 +46,15 @@ func TestParseMeasuredOnly(t *testing.T) {
 	text := strings.NewReplacer("Qwen/Qwen3-32B", "m.gguf", "gpu: h100-sxm, gpus: 2", "gpu: cpu, gpus: 1", "engine: vllm", "engine: llamacpp",
 		"{label: SGLang, engine: sglang, set: {tp: 2}}", "{label: Q8, model: q8.gguf, set: {threads: 2}}, {label: repository, model: user/repo}",
 		"kind: predicted", "kind: process").Replace(good)
-	s, err := ParseStudy("t.yaml", []byte(text))
+	s, err := Parse("t.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &study{Study: s}
-	pl, err := l.plan(tune.Config{"engine": "llamacpp", "model": "m.gguf", "threads": "64000", "max_num_seqs": "2", "max_model_len": "512"})
-	if err != nil || pl.replicas != 1 || pl.cfg.GPUs != 1 || pl.cfg.MaxLen != 512 || served(pl, "") != "m.gguf" || pl.cmd.String() != "llama-server -m m.gguf -np 2 -c 1024 -t 64000 --metrics" {
-		t.Errorf("%+v: %v", pl, err)
+	k, err := s.Configure(tune.Config{"engine": "llamacpp", "model": "m.gguf", "threads": "64000", "max_num_seqs": "2", "max_model_len": "512"}, Installed{})
+	if err != nil || k.Replicas != 1 || k.Config.GPUs != 1 || k.Config.MaxLen != 512 || k.Command.String() != "llama-server -m m.gguf -np 2 -c 1024 -t 64000 --metrics" {
+		t.Errorf("%+v: %v", k, err)
 	}
-	if r := l.remarks(pl); len(r) != 1 || !strings.Contains(r[0], "threads 64000 is more than the") {
-		t.Errorf("remarks: %q", r)
-	}
-	_, err = l.plan(tune.Config{"engine": "llamacpp", "model": "m.gguf", "max_num_seqs": "300"})
+	_, err = s.Configure(tune.Config{"engine": "llamacpp", "model": "m.gguf", "max_num_seqs": "300"}, Installed{})
 	if r, ok := errors.AsType[*engine.Rejection](err); !ok || r.Rule != "slots" {
 		t.Errorf("300 slots: %v", err)
 	}
@@ -69,7 +65,7 @@ func TestParseMeasuredOnly(t *testing.T) {
 		"engine: llamacpp": {"engine: vllm", `t.yaml:2:8: unknown model "m.gguf"`},
 		"threads: 2":       {"threads: two", `parameter threads="two"`},
 	} {
-		_, err := ParseStudy("t.yaml", []byte(strings.Replace(text, old, tt.new, 1)))
+		_, err := Parse("t.yaml", []byte(strings.Replace(text, old, tt.new, 1)))
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.new, err, tt.want)
 		}
@@ -78,7 +74,7 @@ func TestParseMeasuredOnly(t *testing.T) {
 
 // Each case edits the good study and names the message it must get, with its
 // line and column.
-func TestStudyErrors(t *testing.T) {
+func TestErrors(t *testing.T) {
 	tests := []struct{ name, old, new, want string }{
 		{"unknown top key", "name: t\n", "name: t\ncolour: red\n", `t.yaml:2:1: unknown key "colour"`},
 		{"unknown inner key", "gpus: 2}", "gpus: 2, cores: 3}", `t.yaml:3:36: unknown key "cores"`},
@@ -131,9 +127,9 @@ func TestStudyErrors(t *testing.T) {
 			if text == good {
 				t.Fatalf("the edit %q changes nothing", tt.old)
 			}
-			_, err := ParseStudy("t.yaml", []byte(text))
-			if _, ok := errors.AsType[*StudyError](err); !ok {
-				t.Fatalf("got %v, want a StudyError", err)
+			_, err := Parse("t.yaml", []byte(text))
+			if _, ok := errors.AsType[*Error](err); !ok {
+				t.Fatalf("got %v, want a Error", err)
 			}
 			if !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got  %s\nwant %s", err, tt.want)

@@ -1,4 +1,4 @@
-package lab
+package study
 
 import (
 	"math"
@@ -85,34 +85,6 @@ func TestBoundJudgeSays(t *testing.T) {
 	}
 	if _, why := b.Judge(s(700.5), s(673.837342)); why != "p99_ttft_ms <= baseline + 10%: met, 700.5 ms (the limit is 741.22)" {
 		t.Error(why)
-	}
-}
-
-// TestJudged: a recommendation says what became of every constraint on figures.
-func TestJudged(t *testing.T) {
-	l := &study{Study: &Study{Objective: Objective{SLOs: []string{"p99_ttft_ms <= baseline", "accuracy >= baseline - 2pt", "p99_ttft_ms <= 100"}}}}
-	s := func(v float64) *result.Summary { return &result.Summary{Figures: map[string]float64{"p99_ttft_ms": v}} }
-	got := l.judged(s(120), s(130))
-	if len(got) != 2 || !got[0].Met || got[1].Met || got[0].SLO != "p99_ttft_ms <= baseline" {
-		t.Errorf("%+v", got)
-	}
-	if got := l.judged(s(120), nil); len(got) != 2 || got[0].Met {
-		t.Errorf("without a baseline: %+v", got)
-	}
-}
-
-// TestGoalSays: weights and the least gain are part of what a study is judged by.
-func TestGoalSays(t *testing.T) {
-	m, err := result.Lookup("total_token_throughput")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &study{Study: &Study{
-		Objective: Objective{Weights: map[string]float64{"a": 1, "b": 2}, MinGain: "5%"},
-		Workloads: []Workload{{Name: "a", Title: "Chat"}, {Name: "b", Title: "Long"}},
-	}}
-	if got := l.goal(m); got != "Highest total token throughput, as the weighted geometric mean over Chat (weight 1) and Long (weight 2). A gain up to 5 % counts as no difference" {
-		t.Error(got)
 	}
 }
 

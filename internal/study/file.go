@@ -1,14 +1,8 @@
-package lab
+package study
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"maps"
-	"regexp"
-	"strings"
-
-	yaml "go.yaml.in/yaml/v4"
 
 	"perflab/internal/deploy"
 	"perflab/internal/deploy/docker"
@@ -17,10 +11,11 @@ import (
 	"perflab/internal/workload"
 )
 
-// Study is a study file: what to tune, on what, under which load, and how to
+// File is a study file: what to tune, on what, under which load, and how to
 // search. Unknown keys are errors. docs/study.schema.json describes it to
-// editors.
-type Study struct {
+// editors. Its JSON is what a study is known by when it is resumed: keys and
+// their order stay.
+type File struct {
 	Name     string `yaml:"name" json:"name" jsonschema:"required,description=Short name; the default output directory is made from it"`
 	Title    string `yaml:"title,omitempty" json:"title,omitempty" jsonschema:"description=Title of the report; made from model\\, objective and hardware when empty"`
 	Seed     uint64 `yaml:"seed,omitempty" json:"seed,omitempty" jsonschema:"description=Every random choice of the study follows from it"`
@@ -43,11 +38,6 @@ type Study struct {
 	Budget  Budget  `yaml:"budget,omitempty" json:"budget,omitzero"`
 
 	Accuracy *Accuracy `yaml:"accuracy,omitempty" json:"accuracy,omitempty" jsonschema:"description=Questions by which changes of numerics are guarded\\, with the bound accuracy >= baseline - 2pt: docs/tuning.md"`
-
-	doc     *yaml.Node       // for positions in messages
-	recipes []tune.Candidate // of the prior files, those that the study may try
-	foreign int              // recipes that it may not
-	longest *int             // tokens of the longest request, once it was looked for
 }
 
 // Values are engine-neutral parameters: name -> value as the engine's flag
@@ -159,164 +149,41 @@ const (
 	Existing  = "existing"
 )
 
-// StudyError lists everything that is wrong in a study file, each with its
-// line and column.
-type StudyError struct {
-	File     string
-	Problems []string // "12:5: ..."
-}
-
-func (e *StudyError) Error() string {
-	lines := make([]string, len(e.Problems))
-	for i, p := range e.Problems {
-		lines[i] = e.File + ":" + p
-	}
-	return strings.Join(lines, "\n")
-}
-
-// Hint says where the format is described.
-func (e *StudyError) Hint() string {
-	return "docs/study.schema.json describes the format; examples/ has working files"
-}
-
-// ParseStudy reads a study file strictly and checks every field. file is used
-// in messages.
-func ParseStudy(file string, data []byte) (*Study, error) { return ParseStudyAs(file, data, "") }
-
-// ParseStudyAs is ParseStudy with another strategy than the file's; "" is that
-// one. What the file says to other strategies is then left unused.
-func ParseStudyAs(file string, data []byte, strategy string) (*Study, error) {
-	s := &Study{doc: new(yaml.Node)}
-	// Keep the tree even when a value is wrong: later messages point into it.
-	if err := yaml.Load(data, s.doc); err != nil {
-		return nil, &StudyError{file, yamlProblems(err)}
-	}
-	if err := yaml.Load(data, s, yaml.WithKnownFields()); err != nil {
-		return nil, &StudyError{file, yamlProblems(err)}
-	}
-	if strategy != "" {
-		s.follow(strategy)
-	}
-	s.fill()
-	if p := s.check(); len(p) > 0 {
-		return nil, &StudyError{file, p}
-	}
-	return s, nil
-}
-
-// yamlProblems turns the parser's errors into "line:column: text" each.
-func yamlProblems(err error) []string {
-	var many *yaml.LoadErrors
-	if errors.As(err, &many) {
-		var out []string
-		for _, e := range many.Errors {
-			out = append(out, fmt.Sprintf("%d:%d: %s", max(e.Mark.Line, 1), max(e.Mark.Column, 1), plain(e.Message)))
-		}
-		return out
-	}
-	text := err.Error()
-	if m := loadMark.FindStringSubmatch(text); m != nil {
-		return []string{fmt.Sprintf("%s:%s: %s", m[1], m[2], plain(m[3]))}
-	}
-	return []string{"1:1: " + plain(loadHead.ReplaceAllString(text, ""))}
-}
-
-// The library gives scanner and parser errors as text: "go-yaml load error in
-// scanner (while ...) at L1.C7-L2.C1: found a tab". The last place is where it
-// stopped, the first where what it was reading began.
-var (
-	loadMark = regexp.MustCompile(`^go-yaml load error in [^:]* at (?:L\d+\.C\d+-)?L(\d+)\.C(\d+): (?s)(.*)$`)
-	loadHead = regexp.MustCompile(`^go-yaml load error in [^:]*: `)
-)
-
-// plain rewords what the YAML library says about Go.
-func plain(text string) string {
-	text = strings.TrimSpace(strings.TrimPrefix(text, "yaml: "))
-	if key, ok := between(text, "field ", " not found in type"); ok {
-		return fmt.Sprintf("unknown key %q", key)
-	}
-	switch {
-	case strings.HasPrefix(text, "no documents"):
-		return "the file is empty: a study has at least name, hardware, objective, workloads and runtime"
-	case strings.HasPrefix(text, "expected single document"):
-		return "the file holds several documents: keep one, and remove the line ---"
-	}
-	value, ok := between(text, "`", "`")
-	_, kind, into := strings.Cut(text, " into ")
-	switch {
-	case into && !ok && strings.HasPrefix(text, "cannot construct "):
-		return "a value of another kind belongs here: " + wanted(kind)
-	case !ok || !into:
-		return text
-	}
-	switch {
-	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
-		return value + " is not a whole number"
-	case strings.HasPrefix(kind, "float"):
-		return value + " is not a number"
-	case kind == "bool":
-		return value + " is neither true nor false"
-	case strings.HasPrefix(kind, "["):
-		return value + " is no list"
-	}
-	return value + " is no mapping (key: value)"
-}
-
-// wanted says what should stand where a list, a mapping or a text does.
-func wanted(kind string) string {
-	switch {
-	case strings.HasPrefix(kind, "["):
-		return "a list"
-	case strings.HasPrefix(kind, "map["), strings.Contains(kind, "."):
-		return "a mapping (key: value)"
-	}
-	return "a single value"
-}
-
-func between(s, before, after string) (string, bool) {
-	_, s, ok := strings.Cut(s, before)
-	if !ok {
-		return "", false
-	}
-	s, _, ok = strings.Cut(s, after)
-	return s, ok
-}
-
 // follow sets the strategy, and drops what only others know.
-func (s *Study) follow(strategy string) {
-	s.Strategy = strategy
+func (f *File) follow(strategy string) {
+	f.Strategy = strategy
 	switch {
-	case !s.draws():
-		s.Search = Search{}
+	case !f.draws():
+		f.Search = Search{}
 	case strategy != Race:
-		s.Search.Race = RaceUse{}
+		f.Search.Race = RaceUse{}
 	}
 	if strategy != Race {
-		s.Objective.Weights = nil
+		f.Objective.Weights = nil
 	}
 }
 
-func (s *Study) fill() {
-	if s.Strategy == "" {
-		s.Strategy = Race
-		if s.attached() { // there is nothing to choose from
-			s.Strategy = Staged
+func (f *File) fill() {
+	if f.Strategy == "" {
+		f.Strategy = Race
+		if f.Attached() { // there is nothing to choose from
+			f.Strategy = Staged
 		}
 	}
-	s.Hardware.Nodes = cmp.Or(s.Hardware.Nodes, 1)
-	if s.Bench.Backend == "" {
-		s.Bench.Backend = "openai-chat"
+	f.Hardware.Nodes = cmp.Or(f.Hardware.Nodes, 1)
+	if f.Bench.Backend == "" {
+		f.Bench.Backend = "openai-chat"
 	}
-	if s.Bench.Block == "" {
-		s.Bench.Block = "vllm"
+	if f.Bench.Block == "" {
+		f.Bench.Block = "vllm"
 	}
-	for i := range s.Workloads {
-		w := &s.Workloads[i]
+	for i := range f.Workloads {
+		w := &f.Workloads[i]
 		if w.Title == "" {
 			w.Title = w.Name
 		}
 		w.FindMax.fill()
-		w.Spec = w.FindMax.first(w.Spec.Defaults(), s.bounds())
+		w.Spec = w.FindMax.first(w.Spec.Defaults(), f.RunSLOs())
 	}
 }
 
@@ -334,18 +201,18 @@ func (k Candidate) config() tune.Config {
 }
 
 // change is a stage's candidate as the tuner takes it.
-func (s *Study) change(k Candidate) tune.Change {
+func (f *File) change(k Candidate) tune.Change {
 	if k.Fresh {
-		return tune.Change{Label: k.Label, Set: s.whole(k), Replace: true}
+		return tune.Change{Label: k.Label, Set: f.whole(k), Replace: true}
 	}
 	return tune.Change{Label: k.Label, Set: k.config()}
 }
 
 // whole is a candidate that starts from nothing but the study's model.
-func (s *Study) whole(k Candidate) tune.Config {
+func (f *File) whole(k Candidate) tune.Config {
 	c := k.config()
 	if c["model"] == "" {
-		c["model"] = s.Model
+		c["model"] = f.Model
 	}
 	return c
 }

@@ -1,4 +1,4 @@
-package lab
+package study
 
 import (
 	"fmt"
@@ -56,7 +56,7 @@ func TestStudyTakesEveryWorkload(t *testing.T) {
 	} {
 		text := strings.Replace(good, "dataset_name: random, num_prompts: 10", tt.workload, 1)
 		text = strings.Replace(text, "kind: predicted", "kind: "+tt.runtime, 1) + fmt.Sprintf("bench: {%s}\n", tt.bench)
-		_, err := ParseStudy("t.yaml", []byte(text))
+		_, err := Parse("t.yaml", []byte(text))
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%s: got %v, want %q", name, err, tt.want)
 		}

@@ -1,4 +1,4 @@
-package lab
+package study
 
 import (
 	"fmt"
@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	yaml "go.yaml.in/yaml/v4"
-
 	"perflab/internal/bench"
+	"perflab/internal/field"
 	"perflab/internal/result"
 )
 
@@ -18,10 +17,10 @@ func (c *checker) searches() {
 		if w.FindMax == nil {
 			continue
 		}
-		at := fmt.Sprintf("workloads.%d", i)
+		at := field.Index("workloads", i)
 		c.keys(at+".find_max", w.FindMax)
 		c.beside(at, w.Name, w.FindMax)
-		if len(c.s.bounds()) == 0 {
+		if len(c.s.RunSLOs()) == 0 {
 			c.add(at+".find_max", "find_max needs objective.slos: what the load must meet, such as p99_ttft_ms <= 500")
 		}
 	}
@@ -67,7 +66,7 @@ func (c *checker) beside(at, name string, f *LoadSearch) {
 	}
 	for _, key := range sets {
 		switch {
-		case !present(c.s.doc, at, key):
+		case !present(c.doc, at, key):
 		case key == "num_prompts" || key == "duration":
 			c.add(at+"."+key, "%s of workload %s does not apply with find_max: its requests and seconds say how long each run is at least", key, name)
 		default:
@@ -82,7 +81,7 @@ func (c *checker) needs() {
 	c.needed("objective.metric", c.s.Objective.Metric)
 	for i, text := range c.s.Objective.SLOs {
 		if slo, err := result.ParseSLO(text); err == nil {
-			c.needed(fmt.Sprintf("objective.slos.%d", i), slo.Metric)
+			c.needed(field.Index("objective.slos", i), slo.Metric)
 		}
 	}
 }
@@ -107,7 +106,7 @@ func (c *checker) lacks(m result.Metric, need string) string {
 	switch n := s.Bench.TelemetryS; {
 	case need == result.NeedPrice && s.Hardware.Price.IsZero():
 		return m.Name + " needs hardware.price_per_hour: what all of the hardware costs an hour, with the currency, such as 98.32 USD"
-	case need == result.NeedGPUs && s.onCPU():
+	case need == result.NeedGPUs && s.OnCPU():
 		return fmt.Sprintf("%s counts GPUs, and the hardware has none: use %s", m.Name, strings.TrimSuffix(m.Name, "_per_gpu"))
 	case need == result.NeedSearch:
 		return s.unsought(m)
@@ -115,7 +114,7 @@ func (c *checker) lacks(m result.Metric, need string) string {
 		return m.Name + " is made of readings of a server that runs, and runtime kind predicted starts none: its model has time and memory, and no power. Use another runtime kind, or a figure of the calls or of the price"
 	case need == result.SourceGPU && s.Runtime.Kind == Simulated:
 		return m.Name + " is made of readings of GPUs, and a simulated engine uses none. Use another runtime kind, or a figure of the calls or of the price"
-	case need == result.SourceGPU && s.onCPU():
+	case need == result.SourceGPU && s.OnCPU():
 		return m.Name + " is made of readings of GPUs, and the hardware has none"
 	case reading && n != nil && *n == 0:
 		return m.Name + " is made of readings, and bench.telemetry_interval_s is 0: leave it out, or give the seconds between readings"
@@ -125,15 +124,15 @@ func (c *checker) lacks(m result.Metric, need string) string {
 
 // unsought says why the workload that the search of the study is judged by has no
 // figure of a search for the load, "" where it has.
-func (s *Study) unsought(m result.Metric) string {
-	if len(s.Workloads) == 0 {
+func (f *File) unsought(m result.Metric) string {
+	if len(f.Workloads) == 0 {
 		return "" // said already
 	}
 	axis := bench.AxisRate
 	if strings.Contains(m.Name, bench.AxisConcurrency) {
 		axis = bench.AxisConcurrency
 	}
-	w, others := s.Workloads[0], slices.DeleteFunc(slices.Clone(s.Workloads[1:]), func(w Workload) bool { return s.Objective.Weights[w.Name] == 0 })
+	w, others := f.Workloads[0], slices.DeleteFunc(slices.Clone(f.Workloads[1:]), func(w Workload) bool { return f.Objective.Weights[w.Name] == 0 })
 	for _, x := range others {
 		if x.FindMax == nil || x.FindMax.Axis != axis {
 			return fmt.Sprintf("%s is found by a search over the load: give workload %s, which has a weight in the objective, find_max: {axis: %s, from: 1}", m.Name, x.Name, axis)
@@ -143,19 +142,4 @@ func (s *Study) unsought(m result.Metric) string {
 		return ""
 	}
 	return fmt.Sprintf("%s is found by a search over the load: give the primary workload, %s, find_max: {axis: %s, from: 1}", m.Name, w.Name, axis)
-}
-
-// present reports whether the element at a path has a key.
-func present(doc *yaml.Node, path, key string) bool {
-	n := doc
-	if n == nil || len(n.Content) == 0 {
-		return false
-	}
-	n = n.Content[0]
-	for part := range strings.SplitSeq(path, ".") {
-		if n = child(n, part); n == nil {
-			return false
-		}
-	}
-	return child(n, key) != nil
 }

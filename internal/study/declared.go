@@ -1,4 +1,4 @@
-package lab
+package study
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"perflab/internal/engine"
+	"perflab/internal/field"
 	"perflab/internal/openai"
 	"perflab/internal/stat"
 	"perflab/internal/tune"
@@ -33,8 +34,8 @@ type Effect struct {
 	Agreement float64 `yaml:"agreement,omitempty" json:"agreement,omitempty" jsonschema:"minimum=0,maximum=1,description=Share of a greedy continuation that is as without it: 0.7 (default: all of it)"`
 }
 
-// of is what is declared of a plan.
-func (d *Declarations) of(pl plan) stat.Declared {
+// Of is what is declared of a command.
+func (d *Declarations) Of(cmd engine.Command) stat.Declared {
 	out := stat.Declared{Agreement: 1}
 	if d == nil {
 		return out // the checker asks for declarations
@@ -42,7 +43,7 @@ func (d *Declarations) of(pl plan) stat.Declared {
 	out.Accuracy = d.Base
 	var names []string
 	for _, e := range d.Effects {
-		if !e.applies(pl) {
+		if !e.applies(cmd) {
 			continue
 		}
 		change, _ := parsePoints(e.Change) // checked when the study was parsed
@@ -62,15 +63,15 @@ func (d *Declarations) of(pl plan) stat.Declared {
 	return out
 }
 
-// applies reports whether a plan is what the effect is of.
-func (e Effect) applies(pl plan) bool {
+// applies reports whether a command is what the effect is of.
+func (e Effect) applies(cmd engine.Command) bool {
 	for name, value := range e.When {
-		has := pl.cmd.Params[name]
+		has := cmd.Params[name]
 		switch name {
 		case "engine":
-			has = pl.cmd.Engine
+			has = cmd.Engine
 		case "model":
-			has = pl.cmd.Model
+			has = cmd.Model
 		}
 		if has != value {
 			return false
@@ -79,12 +80,12 @@ func (e Effect) applies(pl plan) bool {
 	return true
 }
 
-// flags tell a simulated engine what is declared of it.
-func (a *Accuracy) flags(pl plan) []string {
+// SimulatorFlags tell a simulated engine what is declared of it.
+func (a *Accuracy) SimulatorFlags(cmd engine.Command) []string {
 	if a == nil || a.Declared == nil {
 		return nil
 	}
-	d := a.Declared.of(pl)
+	d := a.Declared.Of(cmd)
 	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 	return []string{
 		"--questions", a.Questions, "--accuracy", number(d.Accuracy), "--flips", number(d.Flips),
@@ -115,7 +116,7 @@ func (c *checker) accuracy() {
 	a := c.s.Accuracy
 	switch {
 	case a == nil && bound >= 0:
-		c.add(fmt.Sprintf("objective.slos.%d", bound), "a bound on accuracy needs questions: add accuracy with a file of them")
+		c.add(field.Index("objective.slos", bound), "a bound on accuracy needs questions: add accuracy with a file of them")
 		return
 	case a == nil:
 		return
@@ -181,7 +182,7 @@ func (c *checker) declared() {
 	}
 	c.share("accuracy.declared.base", d.Base)
 	for i, e := range d.Effects {
-		at := fmt.Sprintf("accuracy.declared.effects.%d", i)
+		at := field.Index("accuracy.declared.effects", i)
 		if len(e.When) == 0 {
 			c.add(at, "when is missing: the model, engine or parameters that have this effect")
 		}

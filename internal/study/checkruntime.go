@@ -1,13 +1,13 @@
-package lab
+package study
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"perflab/internal/engine"
 	"perflab/internal/engine/cluster"
+	"perflab/internal/field"
 )
 
 // machines checks what is said of machines that ssh reaches, and how replicas span them.
@@ -31,7 +31,7 @@ func (c *checker) machines() {
 	}
 	gpus, seen := 0, map[string]bool{}
 	for i, h := range r.Hosts {
-		at := fmt.Sprintf("runtime.hosts.%d", i)
+		at := field.Index("runtime.hosts", i)
 		if err := h.Validate(); err != nil {
 			c.add(at, "%v", err)
 		}
@@ -78,7 +78,7 @@ func (c *checker) containers() {
 		return
 	}
 	for _, name := range s.used() {
-		if err := s.container(name).Validate(); err != nil {
+		if err := s.Container(name).Validate(); err != nil {
 			for line := range strings.SplitSeq(err.Error(), "\n") {
 				c.add("runtime.docker", "%s: %s", name, line)
 			}
@@ -87,17 +87,17 @@ func (c *checker) containers() {
 }
 
 // used are the engines that the study's configurations name, in the catalogue's order.
-func (s *Study) used() []string {
+func (f *File) used() []string {
 	named := map[string]bool{}
-	if s.Baseline != nil {
-		named[s.Baseline.Engine] = true
+	if f.Baseline != nil {
+		named[f.Baseline.Engine] = true
 	}
-	for _, st := range s.Stages {
+	for _, st := range f.Stages {
 		for _, k := range st.Try {
 			named[k.Engine] = true
 		}
 	}
-	for _, k := range s.Survey {
+	for _, k := range f.Survey {
 		named[k.Engine] = true
 	}
 	var out []string

@@ -1,13 +1,13 @@
-package lab
+package study
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"perflab/internal/bench"
 	"perflab/internal/workload"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 const turnStudy = `name: turns
@@ -23,7 +23,7 @@ runtime: {kind: simulated}
 // TestConversationsInStudy: a study's numbers may stand without quotes, and a
 // prediction or a backend without messages refuses what it cannot do.
 func TestConversationsInStudy(t *testing.T) {
-	s, err := ParseStudy("turns.yaml", []byte(turnStudy))
+	s, err := Parse("turns.yaml", []byte(turnStudy))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestConversationsInStudy(t *testing.T) {
 		{"runtime:", "bench: {backend: openai}\nruntime:"}: "6:32: workload chat: dataset_name conversations needs a chat API: " +
 			"backend openai sends one text, backend openai-chat messages",
 	} {
-		_, err := ParseStudy("turns.yaml", []byte(strings.Replace(turnStudy, change[0], change[1], 1)))
+		_, err := Parse("turns.yaml", []byte(strings.Replace(turnStudy, change[0], change[1], 1)))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", change[1], err)
 		}

@@ -1,4 +1,4 @@
-package lab
+package study
 
 import (
 	"cmp"
@@ -23,7 +23,7 @@ func (c *checker) client() {
 		c.add("bench.backend", "backend %s does not apply to runtime kind %s: the simulated engine has %s and %s", b.Backend, kind, openai.BackendChat, openai.BackendCompletions)
 	}
 	if err := (bench.Spec{Cache: b.Cache}).CheckCache(); err != nil {
-		c.mend("bench", "", err)
+		c.addUnder("bench", "", err)
 		return
 	}
 	switch {
@@ -44,7 +44,7 @@ func (c *checker) fits(at, name string, w *workload.Workload) {
 		c.add(at, "workload %s: cache warm needs to know the prompts beforehand: give num_prompts", name)
 	}
 	if err := cmp.Or(bench.ChatOnly(w, c.s.Bench.Backend), bench.ScenarioFits(w.Spec().Scenario, c.s.Bench.Backend)); err != nil {
-		c.mend(at, "workload "+name+": ", err)
+		c.addUnder(at, "workload "+name+": ", err)
 		return
 	}
 	if err := c.accepts(w); err != nil {

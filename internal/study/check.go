@@ -1,4 +1,4 @@
-package lab
+package study
 
 import (
 	"cmp"
@@ -23,28 +23,51 @@ import (
 	"perflab/internal/result"
 )
 
-// checker collects problems with positions.
+// checker collects what is wrong with the values of a file. Its errors say which
+// value they are of: their paths are for the position.
 type checker struct {
-	s    *Study
-	list []string
+	s       *File
+	doc     *yaml.Node // the file, for keys whose absence shows there alone
+	recipes recipes
+	faults  []*field.Error
 }
 
-func (c *checker) add(path string, format string, args ...any) {
-	line, col := position(c.s.doc, path)
-	c.list = append(c.list, fmt.Sprintf("%d:%d: %s", line, col, fmt.Sprintf(format, args...)))
+// add says what is wrong with the value at a path.
+func (c *checker) add(path, format string, args ...any) {
+	c.faults = append(c.faults, &field.Error{Path: path, Reason: fmt.Sprintf(format, args...)})
 }
 
-// mend adds the errors of values below a path, which say in their own words
-// what is wrong with a key.
-func (c *checker) mend(at, what string, err error) {
+// addUnder adds the errors of values below a path, whose reasons do not name
+// them.
+func (c *checker) addUnder(path, what string, err error) {
 	for _, e := range field.All(err) {
-		text := e.Says(func(key string) string { return key })
-		c.add(strings.Trim(at+"."+e.Path, "."), "%s%s", what, strings.TrimSpace(e.Path+" "+text))
+		c.add(field.Join(path, e.Path), "%s%s", what, strings.TrimSpace(e.Path+" "+e.Reason))
 	}
 }
 
-func (s *Study) check() []string {
-	c := &checker{s: s}
+// check checks every value of a file, first each by itself, then what the study
+// reads besides, then the search as a whole, and resolves the study.
+func check(f *File, doc *yaml.Node) (*Study, []*field.Error) {
+	c := &checker{s: f, doc: doc}
+	c.values()
+	if len(c.faults) > 0 {
+		return nil, c.faults
+	}
+	s, err := resolve(f, c.recipes)
+	if err != nil {
+		c.addUnder("", "", err)
+		return nil, c.faults
+	}
+	c.inputs(s)
+	if len(c.faults) == 0 {
+		c.search(s)
+	}
+	return s, c.faults
+}
+
+// values checks the values of the file.
+func (c *checker) values() {
+	s := c.s
 	switch {
 	case s.Name == "":
 		c.add("", "name is missing: give the study a short name")
@@ -73,14 +96,10 @@ func (s *Study) check() []string {
 	c.bench()
 	c.accuracy()
 	c.budget()
-	if len(c.list) == 0 {
-		c.inputs()
-	}
-	if len(c.list) == 0 {
-		c.search()
-	}
-	return c.list
 }
+
+// reservedNames are those of other things in the directory of a trial.
+var reservedNames = []string{"logs", "trial.json"}
 
 // fileName is what names of studies and workloads look like: directories are
 // called after them.
@@ -93,10 +112,10 @@ func (c *checker) engines() {
 			c.add(at, "%v", err)
 			continue
 		}
-		known := c.values(at+".set", use.Set)
+		known := c.params(at+".set", use.Set)
 		for i, e := range use.Env {
 			if key, _, ok := strings.Cut(e, "="); !ok || key == "" {
-				c.add(fmt.Sprintf("%s.env.%d", at, i), "%q is not KEY=value", key)
+				c.add(field.Index(at+".env", i), "%q is not KEY=value", key)
 			}
 		}
 		_, err := engine.Command{Engine: name, Model: "MODEL"}.WithFile(use.File)
@@ -109,15 +128,15 @@ func (c *checker) engines() {
 	}
 }
 
-// values checks the names of parameters.
-func (c *checker) values(at string, set Values) (known bool) {
-	before := len(c.list)
+// params checks the names of parameters.
+func (c *checker) params(at string, set Values) (known bool) {
+	before := len(c.faults)
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		if err := engine.KnownParam(name); err != nil {
 			c.add(at+"."+name, "%v", err)
 		}
 	}
-	return len(c.list) == before
+	return len(c.faults) == before
 }
 
 // command spells a configuration as far as it is known. A parameter that the
@@ -151,7 +170,7 @@ func (c *checker) bench() {
 	for i, text := range s.Bench.Goodput {
 		bounds = true
 		if _, err := result.ParseGoodput(text); err != nil {
-			c.add(fmt.Sprintf("bench.goodput.%d", i), "%v", err)
+			c.add(field.Index("bench.goodput", i), "%v", err)
 		}
 	}
 	if s.Objective.Metric == "request_goodput" && !bounds {
@@ -160,8 +179,8 @@ func (c *checker) bench() {
 }
 
 // search builds the strategy, which checks what lies between candidates.
-func (c *checker) search() {
-	_, _, err := c.s.strategy(blind{})
+func (c *checker) search(s *Study) {
+	_, _, err := s.NewStrategy(nil)
 	if err == nil {
 		return
 	}
@@ -182,21 +201,21 @@ func (c *checker) place(message string) string {
 		if !quoted(st.Name) {
 			continue
 		}
-		path = fmt.Sprintf("stages.%d", i)
+		path = field.Index("stages", i)
 		for j, k := range st.Try {
 			if quoted(k.Label) {
-				path = fmt.Sprintf("stages.%d.try.%d", i, j) // the last one, which repeats another
+				path = field.Index(field.Index("stages", i)+".try", j) // the last one, which repeats another
 			}
 		}
 	}
 	for i, k := range c.s.Survey {
 		if quoted(k.Label) {
-			path = fmt.Sprintf("candidates.%d", i)
+			path = field.Index("candidates", i)
 		}
 	}
 	for i, k := range c.s.Arms {
 		if quoted(k.Label) {
-			path = fmt.Sprintf("arms.%d", i)
+			path = field.Index("arms", i)
 		}
 	}
 	return path
@@ -204,17 +223,17 @@ func (c *checker) place(message string) string {
 
 // inputs reads what the study needs besides itself, so that a missing file or
 // an unknown model is known before the first launch and not after hours.
-func (c *checker) inputs() {
+func (c *checker) inputs(s *Study) {
 	for i, w := range c.s.Workloads {
-		at := fmt.Sprintf("workloads.%d", i)
+		at := field.Index("workloads", i)
 		opened, _, err := bench.OpenWorkload(w.Spec)
 		if err != nil {
-			c.mend(at, "workload "+w.Name+": ", err)
+			c.addUnder(at, "workload "+w.Name+": ", err)
 			continue
 		}
 		c.fits(at, w.Name, opened)
 	}
-	if c.s.attached() {
+	if c.s.Attached() {
 		return // what is up has loaded its model
 	}
 	seen := map[string]bool{"": true}
@@ -231,7 +250,7 @@ func (c *checker) inputs() {
 		if _, ok := c.s.ModelConfig[name]; ok {
 			at = "model_config"
 		}
-		if _, err := c.s.model(name); err != nil {
+		if _, err := s.model(name); err != nil {
 			c.add(at, "%s", strings.Replace(err.Error(), "--model-config FILE", "model_config", 1))
 		}
 	}
@@ -246,17 +265,17 @@ func (c *checker) inputs() {
 			if k.Fresh {
 				name = cmp.Or(k.Model, c.s.Model)
 			}
-			model(modelAt(fmt.Sprintf("stages.%d.try.%d", i, j), k), name, cmp.Or(k.Engine, standard))
+			model(modelAt(field.Index(field.Index("stages", i)+".try", j), k), name, cmp.Or(k.Engine, standard))
 		}
 	}
 	for i, k := range c.s.Arms {
-		model(modelAt(fmt.Sprintf("arms.%d", i), k), cmp.Or(k.Model, c.s.Model), k.Engine)
+		model(modelAt(field.Index("arms", i), k), cmp.Or(k.Model, c.s.Model), k.Engine)
 	}
 	for i, name := range c.s.Space["model"] {
-		model(fmt.Sprintf("space.model.%d", i), name, standard)
+		model(field.Index("space.model", i), name, standard)
 	}
 	for i, k := range c.s.Survey {
-		model(modelAt(fmt.Sprintf("candidates.%d", i), k), cmp.Or(k.Model, c.s.Model), k.Engine)
+		model(modelAt(field.Index("candidates", i), k), cmp.Or(k.Model, c.s.Model), k.Engine)
 	}
 }
 
@@ -314,7 +333,7 @@ func (c *checker) budget() {
 	switch {
 	case !(b.GPUHours >= 0 && b.GPUHours < 1e9):
 		c.add("budget.gpu_hours", "gpu_hours is %v: give hours above 0", b.GPUHours)
-	case b.GPUHours > 0 && c.s.onCPU():
+	case b.GPUHours > 0 && c.s.OnCPU():
 		c.add("budget.gpu_hours", "gpu_hours needs GPUs: give this study a time")
 	}
 }
@@ -325,18 +344,18 @@ func (c *checker) workloads() {
 	}
 	seen := map[string]bool{}
 	for i, w := range c.s.Workloads {
-		at := fmt.Sprintf("workloads.%d", i)
+		at := field.Index("workloads", i)
 		switch {
 		case w.Name == "":
 			c.add(at, "workload %d needs a name", i+1)
-		case !fileName.MatchString(w.Name), strings.HasSuffix(w.Name, ".tmp"), slices.Contains([]string{"logs", trialFile}, w.Name):
+		case !fileName.MatchString(w.Name), strings.HasSuffix(w.Name, ".tmp"), slices.Contains(reservedNames, w.Name):
 			c.add(at+".name", "workload name %q cannot name a run directory: use another, of letters, digits, points, - and _", w.Name)
 		case seen[w.Name]:
 			c.add(at+".name", "workload name %q is used twice", w.Name)
 		}
 		seen[w.Name] = true
 		if err := w.Spec.Validate(); err != nil {
-			c.mend(at, "workload "+w.Name+": ", err)
+			c.addUnder(at, "workload "+w.Name+": ", err)
 		}
 	}
 }
@@ -352,7 +371,7 @@ func (c *checker) runtime() {
 		if len(r.URLs) == 0 {
 			c.add("runtime", "runtime kind existing needs urls: the base URLs of the running engine")
 		}
-		if c.s.attached() && (len(c.s.Stages) > 0 || len(c.s.Survey) > 1) {
+		if c.s.Attached() && (len(c.s.Stages) > 0 || len(c.s.Survey) > 1) {
 			c.add("runtime.kind", "an existing endpoint cannot be reconfigured: a study with candidates needs hooks.start and hooks.stop, or another runtime kind")
 		}
 	case "":
@@ -363,7 +382,7 @@ func (c *checker) runtime() {
 	c.processes()
 	for i, u := range r.URLs {
 		if p, err := url.Parse(u); err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https" {
-			c.add(fmt.Sprintf("runtime.urls.%d", i), "%q is no URL: write http://HOST:PORT", u)
+			c.add(field.Index("runtime.urls", i), "%q is no URL: write http://HOST:PORT", u)
 		}
 	}
 	switch {
@@ -420,7 +439,7 @@ func (c *checker) from() {
 		c.candidate("baseline", *s.Baseline, true)
 	}
 	for i, st := range s.Stages {
-		at := fmt.Sprintf("stages.%d", i)
+		at := field.Index("stages", i)
 		if st.Name == "" {
 			c.add(at, "stage %d needs a name", i+1)
 		}
@@ -428,7 +447,7 @@ func (c *checker) from() {
 			c.add(at, "stage %q has nothing to try", st.Name)
 		}
 		for j, k := range st.Try {
-			c.candidate(fmt.Sprintf("%s.try.%d", at, j), k, k.Fresh)
+			c.candidate(field.Index(at+".try", j), k, k.Fresh)
 		}
 	}
 }
@@ -445,7 +464,7 @@ func (c *checker) survey() {
 		c.add("budget", "budget belongs to the other strategies: a survey measures all its candidates")
 	}
 	for i, k := range s.Survey {
-		c.candidate(fmt.Sprintf("candidates.%d", i), k, true)
+		c.candidate(field.Index("candidates", i), k, true)
 	}
 }
 
@@ -461,7 +480,7 @@ func (c *checker) candidate(at string, k Candidate, whole bool) {
 	if whole && k.Model == "" && c.s.Model == "" {
 		c.add(at, "model is missing, here or at the top of the study")
 	}
-	if !c.values(at+".set", k.Set) {
+	if !c.params(at+".set", k.Set) {
 		return
 	}
 	name := k.Engine
@@ -494,42 +513,4 @@ func (b Budget) limit() (time.Duration, error) {
 		return 0, fmt.Errorf("budget time %q is not a duration: write 30m or 2h", b.Time)
 	}
 	return d, nil
-}
-
-// position finds a dotted path in the document; an absent element gives its
-// parent's position.
-func position(doc *yaml.Node, path string) (line, col int) {
-	n := doc
-	if n == nil || len(n.Content) == 0 {
-		return 1, 1
-	}
-	n = n.Content[0]
-	line, col = n.Line, n.Column
-	for path != "" {
-		var part string
-		part, path, _ = strings.Cut(path, ".")
-		next := child(n, part)
-		if next == nil {
-			break
-		}
-		n = next
-		line, col = n.Line, n.Column
-	}
-	return line, col
-}
-
-func child(n *yaml.Node, part string) *yaml.Node {
-	switch n.Kind {
-	case yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if n.Content[i].Value == part {
-				return n.Content[i+1]
-			}
-		}
-	case yaml.SequenceNode:
-		if i, err := strconv.Atoi(part); err == nil && i < len(n.Content) {
-			return n.Content[i]
-		}
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package lab
+package study
 
 import (
 	"cmp"
@@ -78,31 +78,20 @@ func (s Share) Value() (float64, error) {
 const minGain = 0.02
 
 // draws reports whether the strategy searches the engines' catalogue.
-func (s *Study) draws() bool {
-	return slices.Contains([]string{Race, Random, Grid, TPE}, s.Strategy)
+func (f *File) draws() bool {
+	return slices.Contains([]string{Race, Random, Grid, TPE}, f.Strategy)
 }
 
-// strategy builds the search from the study, and the field of what it may try
-// where it searches the catalogue.
-func (s *Study) strategy(foretell tune.Predictor) (tune.Strategy, *candidate.Field, error) {
-	obj, err := s.tuneObjective()
-	if err != nil {
-		return nil, nil, err
-	}
-	budget, err := s.budget()
-	if err != nil {
-		return nil, nil, err
-	}
-	names := make([]string, len(s.Workloads))
-	for i, w := range s.Workloads {
-		names[i] = w.Name
-	}
+// NewStrategy builds the search from the study, and the field of what it may try
+// where it searches the catalogue. p may be nil.
+func (s *Study) NewStrategy(p tune.Predictor) (tune.Strategy, *candidate.Field, error) {
+	names := s.WorkloadNames()
 	if s.Strategy == Survey {
 		var all []tune.Change
 		for _, k := range s.Survey {
 			all = append(all, tune.Change{Label: k.Label, Set: s.whole(k)})
 		}
-		survey, err := tune.NewSurvey(all, names, obj)
+		survey, err := tune.NewSurvey(all, names, s.Goal)
 		return survey, nil, err
 	}
 	space := tune.Space{Baseline: s.whole(*s.Baseline), Primary: names[0], Others: names[1:]}
@@ -114,7 +103,7 @@ func (s *Study) strategy(foretell tune.Predictor) (tune.Strategy, *candidate.Fie
 			}
 			space.Stages = append(space.Stages, stage)
 		}
-		staged, err := tune.NewStaged(space, obj, budget)
+		staged, err := tune.NewStaged(space, s.Goal, s.Limits)
 		return staged, nil, err
 	}
 	field, err := candidate.New(s.options())
@@ -122,39 +111,42 @@ func (s *Study) strategy(foretell tune.Predictor) (tune.Strategy, *candidate.Fie
 		return nil, nil, err
 	}
 	product := tune.SearchSpace{Domain: field.Domain(), Rules: field}
+	if p == nil {
+		p = NoPredictor{}
+	}
 	var st tune.Strategy
 	switch s.Strategy {
 	case Race:
-		st, err = tune.NewRace(field.SearchSpace(), foretell, space, obj, budget, tune.RaceOptions{Rounds: s.Search.Race.Rounds, Short: s.Search.Race.ShortLoad})
+		st, err = tune.NewRace(field.SearchSpace(), p, space, s.Goal, s.Limits, tune.RaceOptions{Rounds: s.Search.Race.Rounds, Short: s.Search.Race.ShortLoad})
 	case Random:
-		st, err = tune.NewRandom(product, space, obj, budget, s.Seed)
+		st, err = tune.NewRandom(product, space, s.Goal, s.Limits, s.Seed)
 	case Grid:
-		st, err = tune.NewGrid(product, space, obj, budget, s.Seed)
+		st, err = tune.NewGrid(product, space, s.Goal, s.Limits, s.Seed)
 	case TPE:
-		st, err = tune.NewTPE(product, space, obj, budget, s.Seed)
+		st, err = tune.NewTPE(product, space, s.Goal, s.Limits, s.Seed)
 	default:
 		err = fmt.Errorf("strategy %q is not known: use %s", s.Strategy, strings.Join(Strategies(), ", "))
 	}
 	return st, field, err
 }
 
-// blind foretells nothing.
-type blind struct{}
+// NoPredictor predicts nothing.
+type NoPredictor struct{}
 
-func (blind) Predict(tune.Config, string) (map[string]float64, bool) { return nil, false }
+// Predict has no figures.
+func (NoPredictor) Predict(tune.Config, string) (map[string]float64, bool) { return nil, false }
 
 // options are what the study may try. Configurations are made concrete by what
 // the study file alone says: what an engine tells of itself comes later, and a
 // study that is resumed must find what it began with.
 func (s *Study) options() candidate.Options {
-	l := &study{Study: s}
 	engines, models := s.tried()
 	o := candidate.Options{
 		Baseline: s.whole(*s.Baseline), Engines: engines, Models: models, Narrow: s.Space,
-		GPUs: s.Hardware.GPUs, Latency: s.forLatency(), Numerics: s.guarded(), Longest: l.longestRequest(),
+		GPUs: s.Hardware.GPUs, Latency: s.forLatency(), Numerics: s.Accuracy != nil, Longest: s.longestRequest(),
 		Resolve: func(c tune.Config) (engine.Command, engine.Config, error) {
-			p, err := l.plan(c)
-			return p.cmd, p.cfg, err
+			k, err := s.Configure(c, Installed{})
+			return k.Command, k.Config, err
 		},
 	}
 	taken := map[string]bool{}
@@ -178,7 +170,7 @@ func (s *Study) options() candidate.Options {
 	for _, k := range s.Arms {
 		o.Candidates = append(o.Candidates, tune.Candidate{Label: k.Label, Config: tune.Change{Set: s.whole(k)}.Apply(nil), Prior: ofStudy})
 	}
-	o.Candidates = append(o.Candidates, s.recipes...)
+	o.Candidates = append(o.Candidates, s.Recipes...)
 	return o
 }
 
@@ -187,7 +179,7 @@ const ofStudy = "the study"
 
 // tried are the engines and models that a search of the catalogue may use: all
 // that the study names, or those that its space does.
-func (s *Study) tried() (engines, models []string) {
+func (f *File) tried() (engines, models []string) {
 	add := func(list *[]string, names ...string) {
 		for _, name := range names {
 			if name != "" && !slices.Contains(*list, name) {
@@ -195,26 +187,26 @@ func (s *Study) tried() (engines, models []string) {
 			}
 		}
 	}
-	add(&engines, s.Baseline.Engine)
-	add(&engines, slices.Sorted(maps.Keys(s.Engines))...)
-	add(&models, cmp.Or(s.Baseline.Model, s.Model), s.Model)
-	named := slices.Clone(s.Arms)
-	for _, st := range s.Stages {
+	add(&engines, f.Baseline.Engine)
+	add(&engines, slices.Sorted(maps.Keys(f.Engines))...)
+	add(&models, cmp.Or(f.Baseline.Model, f.Model), f.Model)
+	named := slices.Clone(f.Arms)
+	for _, st := range f.Stages {
 		named = append(named, st.Try...)
 	}
 	for _, k := range named {
 		add(&engines, k.Engine)
 		add(&models, k.Model)
 	}
-	if v := s.Space["engine"]; len(v) > 0 {
+	if v := f.Space["engine"]; len(v) > 0 {
 		engines = v
 	}
-	if v := s.Space["model"]; len(v) > 0 {
+	if v := f.Space["model"]; len(v) > 0 {
 		models = v
 	}
 	engines = slices.DeleteFunc(slices.Clone(engines), func(name string) bool {
 		e, err := engine.ByName(name)
-		simulated := s.Runtime.Kind == Simulated || s.Runtime.Kind == Predicted
+		simulated := f.Runtime.Kind == Simulated || f.Runtime.Kind == Predicted
 		return err != nil || e.MeasuredOnly && simulated
 	})
 	return engines, models
@@ -223,63 +215,34 @@ func (s *Study) tried() (engines, models []string) {
 // forLatency reports whether the objective is how long a call or a part of it
 // takes, and not how much is done.
 func (s *Study) forLatency() bool {
-	m, err := result.Lookup(s.Objective.Metric)
-	return err == nil && m.Better == result.Lower && (m.Unit == "ms" || m.Unit == "s") && m.Name != "duration"
+	m := s.Metric
+	return m.Better == result.Lower && (m.Unit == "ms" || m.Unit == "s") && m.Name != "duration"
 }
 
 // longestRequest is the tokens of the longest request of all workloads; 0 where
 // it is not known.
-func (l *study) longestRequest() int {
-	if l.Study.longest == nil {
-		longest := 0
-		for _, w := range l.Workloads {
-			if e := l.lengths(w.Name, 0); e != nil {
-				longest = max(longest, e.whole.Input+e.whole.Output)
-			}
+func (s *Study) longestRequest() int {
+	longest := 0
+	for _, w := range s.Workloads {
+		if e := s.Lengths(w.Name, 0); e != nil {
+			longest = max(longest, e.Whole.Input+e.Whole.Output)
 		}
-		l.Study.longest = new(longest)
 	}
-	return *l.Study.longest
+	return longest
 }
 
-// budget bounds the search. GPU hours are time, for all of the hardware is
+// limits bound the search. GPU hours are time, for all of the hardware is
 // allocated as long as a trial lasts.
-func (s *Study) budget() (tune.Budget, error) {
-	limit, err := s.Budget.limit()
+func (f *File) limits() (tune.Budget, error) {
+	limit, err := f.Budget.limit()
 	if err != nil {
 		return tune.Budget{}, err
 	}
-	if h := s.Budget.GPUHours; h > 0 {
-		wall := time.Duration(math.Min(h/float64(max(s.Hardware.GPUs, 1))*float64(time.Hour), math.MaxInt64/2))
+	if h := f.Budget.GPUHours; h > 0 {
+		wall := time.Duration(math.Min(h/float64(max(f.Hardware.GPUs, 1))*float64(time.Hour), math.MaxInt64/2))
 		if limit == 0 || wall < limit {
 			limit = wall
 		}
 	}
-	return tune.Budget{Trials: s.Budget.Trials, Time: limit}, nil
-}
-
-func (s *Study) tuneObjective() (tune.Objective, error) {
-	m, err := result.Lookup(s.Objective.Metric)
-	if err != nil {
-		return tune.Objective{}, err
-	}
-	o := tune.Objective{Metric: m.Name, Higher: m.Better == result.Higher, Weights: s.Objective.Weights}
-	if o.MinGain, err = s.Objective.MinGain.Value(); err != nil {
-		return o, err
-	}
-	if s.Objective.MinGain == "" && s.Strategy == Race {
-		o.MinGain = minGain
-	}
-	for _, text := range s.Objective.SLOs {
-		b, err := ParseBound(text)
-		if err != nil {
-			return o, err
-		}
-		if b.Metric == tune.AccuracyFigure {
-			o.Guard = s.Accuracy.guard(-b.Limit)
-			continue
-		}
-		o.SLOs = append(o.SLOs, b.Bound)
-	}
-	return o, nil
+	return tune.Budget{Trials: f.Budget.Trials, Time: limit}, nil
 }

@@ -1,4 +1,4 @@
-package lab
+package study
 
 import (
 	"cmp"
@@ -120,6 +120,9 @@ func points(text string) (float64, error) {
 	}
 	return v / 100, nil
 }
+
+// String is the bound as it was written.
+func (b Bound) String() string { return b.text }
 
 // Against is the bound with a limit of its own, for a baseline's figures; false
 // where they lack the one it is of, which no figure can then be shown to keep.
