@@ -49,7 +49,7 @@ func (h local) spawn(j Job) (Running, error) {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			c.ended(awaitExit(cmd.Process))
+			c.handleExit(awaitExit(cmd.Process))
 		}
 	})
 	if err := <-started; err != nil {
@@ -58,9 +58,9 @@ func (h local) spawn(j Job) (Running, error) {
 	return c, nil
 }
 
-// ended takes note of the child's end. When nobody asked for it, the rest of its
+// handleExit takes note of the child's end. When nobody asked for it, the rest of its
 // group is of no use and is ended at once.
-func (c *child) ended(state *os.ProcessState) {
+func (c *child) handleExit(state *os.ProcessState) {
 	c.mu.Lock()
 	asked := c.stopping
 	c.mu.Unlock()
@@ -136,14 +136,14 @@ func (c *child) group() []int {
 	return []int{c.pid()}
 }
 
-// left lists what still runs of the child and of what it started.
-func (c *child) left() []running {
+// remaining lists what still runs of the child and of what it started.
+func (c *child) remaining() []runningProcess {
 	out := survivors(c.marker, c.group()...)
 	select {
 	case <-c.exited:
 	default:
-		if !slices.ContainsFunc(out, func(r running) bool { return r.PID == c.pid() }) {
-			out = append(out, running{identity: identity{PID: c.pid()}, name: c.name, group: c.pid()})
+		if !slices.ContainsFunc(out, func(r runningProcess) bool { return r.PID == c.pid() }) {
+			out = append(out, runningProcess{identity: identity{PID: c.pid()}, name: c.name, group: c.pid()})
 		}
 	}
 	return out
@@ -154,7 +154,7 @@ func (c *child) Stop(grace time.Duration, hurry <-chan struct{}) error {
 	c.mu.Lock()
 	c.stopping = true
 	c.mu.Unlock()
-	if left := endAll(c.left, c.signal, grace, hurry); len(left) > 0 {
+	if left := endAll(c.remaining, c.signal, grace, hurry); len(left) > 0 {
 		return fmt.Errorf("%s does not end after SIGKILL", describe(left[0]))
 	}
 	<-c.exited
@@ -172,18 +172,18 @@ const (
 
 // endAll sends SIGTERM and, when the grace is over or hurry is closed, SIGKILL
 // until find finds nothing. It returns what even that did not end.
-func endAll(find func() []running, signal func(syscall.Signal), grace time.Duration, hurry <-chan struct{}) []running {
+func endAll(find func() []runningProcess, signal func(syscall.Signal), grace time.Duration, hurry <-chan struct{}) []runningProcess {
 	signal(syscall.SIGTERM)
-	left := awaitNone(find, grace, hurry)
+	left := awaitGone(find, grace, hurry)
 	for end := time.Now().Add(killWait); len(left) > 0 && time.Now().Before(end); {
 		signal(syscall.SIGKILL) // again: a process may have forked in between
-		left = awaitNone(find, lastLook, nil)
+		left = awaitGone(find, lastLook, nil)
 	}
 	return left
 }
 
-// awaitNone looks until find finds nothing, for at most limit.
-func awaitNone(find func() []running, limit time.Duration, hurry <-chan struct{}) []running {
+// awaitGone looks until find finds nothing, for at most limit.
+func awaitGone(find func() []runningProcess, limit time.Duration, hurry <-chan struct{}) []runningProcess {
 	end := time.NewTimer(limit)
 	defer end.Stop()
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {

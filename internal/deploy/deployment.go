@@ -70,7 +70,7 @@ func (d *deployment) startAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.record = record{Kind: d.Kind, Marker: d.marker, Owner: itself()}
+	d.record = record{Kind: d.Kind, Marker: d.marker, Owner: currentOwner()}
 	for i, rep := range d.spec.Replicas {
 		for j := range rep.Peers {
 			if err := d.startPeer(ctx, i, &rep.Peers[j], ports[i]); err != nil {
@@ -132,8 +132,8 @@ func (d *deployment) start(ctx context.Context, replica int, p *Peer, m Member, 
 	}
 	c := &member{replica: replica, name: name, peer: p, log: log, Running: run}
 	d.members = append(d.members, c)
-	d.watch.Go(func() { d.await(c) })
-	d.record.Processes[listed] = d.record.Processes[listed].known(run.Record())
+	d.watch.Go(func() { d.watchExit(c) })
+	d.record.Processes[listed] = d.record.Processes[listed].withIdentity(run.Record())
 	if err := d.record.write(d.path); err != nil {
 		return nil, fileError(d.op, err)
 	}
@@ -142,8 +142,8 @@ func (d *deployment) start(ctx context.Context, replica int, p *Peer, m Member, 
 
 // Pauses between two looks at a log for a peer's sign.
 const (
-	firstGlance = 5 * time.Millisecond
-	lastGlance  = 200 * time.Millisecond
+	firstPoll = 5 * time.Millisecond
+	lastPoll  = 200 * time.Millisecond
 )
 
 // startPeer starts a peer and waits until it is up, or through.
@@ -152,8 +152,8 @@ func (d *deployment) startPeer(ctx context.Context, replica int, p *Peer, ports 
 	if err != nil || p.Up == "" && !p.Once {
 		return err
 	}
-	sign := &signWatch{log: c.log, text: []byte(p.Up)}
-	for pause := firstGlance; ; pause = min(2*pause, lastGlance) {
+	sign := &textWatch{log: c.log, text: []byte(p.Up)}
+	for pause := firstPoll; ; pause = min(2*pause, lastPoll) {
 		if !p.Once && sign.seen() {
 			return nil
 		}
@@ -182,8 +182,8 @@ func (d *deployment) explainStart(err error) error {
 	return err
 }
 
-// await takes note of a process's end that nobody asked for.
-func (d *deployment) await(c *member) {
+// watchExit takes note of a process's end that nobody asked for.
+func (d *deployment) watchExit(c *member) {
 	<-c.Exited()
 	d.mu.Lock()
 	asked, ready := d.stopping, d.ready
@@ -229,11 +229,11 @@ func (d *deployment) awaitReady(ctx context.Context, h *health) error {
 			return d.explainWait(c, errs[i], seen[i])
 		}
 	}
-	return d.nowReady()
+	return d.markReady()
 }
 
-// nowReady marks the deployment as ready unless a process has ended meanwhile.
-func (d *deployment) nowReady() error {
+// markReady marks the deployment as ready unless a process has ended meanwhile.
+func (d *deployment) markReady() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ready = d.err == nil

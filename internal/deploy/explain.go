@@ -20,7 +20,7 @@ func (d *deployment) explainWait(c *member, err, seen error) error {
 		return fmt.Errorf("%s: %w", d.op, err)
 	}
 	// An engine may print why it cannot run and then hang.
-	if known := d.known(c, "is "+late.Error()); known != nil {
+	if known := d.knownFailure(c, "is "+late.Error()); known != nil {
 		return known
 	}
 	last := lastOf(c.log.tail(), lastLines)
@@ -57,9 +57,9 @@ func (d *deployment) failure(c *member) (f logs.Failure, log string, ok bool) {
 	return f, "", false
 }
 
-// known is the error of a failure that the engine's signatures know: a refusal, unless
+// knownFailure is the error of a failure that the engine's signatures know: a refusal, unless
 // the configuration is not to blame.
-func (d *deployment) known(c *member, how string) error {
+func (d *deployment) knownFailure(c *member, how string) error {
 	f, log, ok := d.failure(c)
 	switch {
 	case !ok:
@@ -82,7 +82,7 @@ func (d *deployment) explainExit(c *member) error {
 			Log:  c.log.path,
 		}}
 	}
-	if known := d.known(c, "ended before it was ready ("+status+")"); known != nil {
+	if known := d.knownFailure(c, "ended before it was ready ("+status+")"); known != nil {
 		return known
 	}
 	if reason, ok := usageRefusal(tail); ok && code == 2 {

@@ -129,93 +129,93 @@ func jobText(dir, program string, argv, env []string, files []File) (string, err
 // quote makes one word of any text, also one with line breaks.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// talk is a session with the script.
-type talk struct {
+// keeperSession is a session with the script.
+type keeperSession struct {
 	Session
-	tag    string
-	errors *Stderr // what came over stderr: the transport's own messages
-	mu     sync.Mutex
-	last   time.Time // when the other side was heard
+	tag       string
+	errors    *Stderr // what came over stderr: the transport's own messages
+	mu        sync.Mutex
+	lastHeard time.Time // when the other side was heard
 
-	over  chan struct{} // closed when the session has ended
-	err   error         // of its Wait; after over
-	await sync.WaitGroup
+	ended   chan struct{} // closed when the session has ended
+	err     error         // of its Wait; after over
+	running sync.WaitGroup
 }
 
 // open starts the script. heard is called with each of its words to perflab, in order,
 // from one goroutine; what else is printed goes to out.
-func (k Keeper) open(ctx context.Context, node, mode string, r Record, grace time.Duration, stdout, stderr io.Writer, heard func(line string)) (*talk, error) {
-	t := &talk{tag: "@perflab-" + rand.Text() + ":", errors: new(Stderr), last: time.Now(), over: make(chan struct{})}
+func (k Keeper) open(ctx context.Context, node, mode string, r Record, grace time.Duration, stdout, stderr io.Writer, heard func(line string)) (*keeperSession, error) {
+	t := &keeperSession{tag: "@perflab-" + rand.Text() + ":", errors: new(Stderr), lastHeard: time.Now(), ended: make(chan struct{})}
 	hear := func(line string) {
 		t.mu.Lock()
-		t.last = time.Now()
+		t.lastHeard = time.Now()
 		t.mu.Unlock()
 		heard(line)
 	}
-	out := &splitter{tag: t.tag, out: stdout, heard: hear}
+	out := &splitter{tag: t.tag, out: stdout, onLine: hear}
 	err := io.Writer(t.errors)
 	if stderr != nil {
-		err = &splitter{tag: t.tag, before: t.errors, out: stderr, heard: hear}
+		err = &splitter{tag: t.tag, before: t.errors, out: stderr, onLine: hear}
 	}
 	s, openErr := k.Open(ctx, node, []string{"/bin/sh", "-c", bootstrap}, out, err)
 	if openErr != nil {
 		return nil, openErr
 	}
 	t.Session = s
-	t.await.Go(func() {
+	t.running.Go(func() {
 		t.err = s.Wait()
 		out.flush()
-		close(t.over)
+		close(t.ended)
 	})
-	if err := t.tell(k.script(t.tag, mode, r, grace)); err != nil {
-		return nil, t.broken(err)
+	if err := t.send(k.script(t.tag, mode, r, grace)); err != nil {
+		return nil, t.failure(err)
 	}
 	return t, nil
 }
 
-// tell writes to the script.
-func (t *talk) tell(text string) error {
+// send writes to the script.
+func (t *keeperSession) send(text string) error {
 	_, err := io.WriteString(t, text)
 	return err
 }
 
-// tellJob sends a job.
-func (t *talk) tellJob(text string) error {
-	return t.tell(text + "#end " + strings.Trim(t.tag, "@:") + "\n")
+// sendJob sends a job.
+func (t *keeperSession) sendJob(text string) error {
+	return t.send(text + "#end " + strings.Trim(t.tag, "@:") + "\n")
 }
 
-// quiet is how long nothing was heard.
-func (t *talk) quiet() time.Duration {
+// silentFor is how long nothing was heard.
+func (t *keeperSession) silentFor() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return time.Since(t.last)
+	return time.Since(t.lastHeard)
 }
 
-// closing is how long a session may take to end by itself when all is said.
-const closing = time.Second
+// closeTimeout is how long a session may take to end by itself when all is said.
+const closeTimeout = time.Second
 
 // close ends the session, by force if need be.
-func (t *talk) close() {
+func (t *keeperSession) close() {
 	_ = t.CloseWrite() // fails when it has ended
 	select {
-	case <-t.over:
-	case <-time.After(closing):
+	case <-t.ended:
+	case <-time.After(closeTimeout):
 	}
 	t.cut()
 }
 
 // cut ends the session at once.
-func (t *talk) cut() {
+func (t *keeperSession) cut() {
 	_ = t.Close() // fails when it has ended
-	t.await.Wait()
+	t.running.Wait()
 }
 
-// broken ends the session and says why it failed: as the transport has it, else by what was
+// failure ends the session and says why it failed: as the transport has it, else by what was
 // printed, else as err.
-func (t *talk) broken(err error) error {
+func (t *keeperSession) failure(err error) error {
 	select {
-	case <-t.over:
-	case <-time.After(closing):
+	case <-t.ended:
+	case <-time.After(closeTimeout):
 	}
 	t.cut()
 	if t.err != nil {
@@ -230,52 +230,52 @@ func (t *talk) broken(err error) error {
 // splitter takes the script's words to perflab out of a stream. What comes before
 // the first is not from the command: login shells print things.
 type splitter struct {
-	tag    string
-	before io.Writer // nil: dropped
-	out    io.Writer
-	heard  func(string)
-	begun  bool
-	rest   []byte
+	tag     string
+	before  io.Writer // nil: dropped
+	out     io.Writer
+	onLine  func(string)
+	started bool
+	pending []byte
 }
 
 // longestLine bounds a line to perflab; text that looks like the begin of one is no longer.
 const longestLine = 4 << 10
 
 func (s *splitter) Write(p []byte) (int, error) {
-	s.rest = append(s.rest, p...)
+	s.pending = append(s.pending, p...)
 	for {
-		at := strings.Index(string(s.rest), s.tag)
+		at := strings.Index(string(s.pending), s.tag)
 		if at < 0 {
-			return len(p), s.pass(len(s.rest) - partial(s.rest, s.tag))
+			return len(p), s.pass(len(s.pending) - partial(s.pending, s.tag))
 		}
 		if err := s.pass(at); err != nil {
 			return 0, err
 		}
-		line, rest, whole := strings.Cut(string(s.rest[len(s.tag):]), "\n")
+		line, rest, whole := strings.Cut(string(s.pending[len(s.tag):]), "\n")
 		if !whole && len(line) < longestLine {
 			return len(p), nil
 		}
-		s.rest = append(s.rest[:0], rest...)
-		s.begun = true
-		s.heard(line)
+		s.pending = append(s.pending[:0], rest...)
+		s.started = true
+		s.onLine(line)
 	}
 }
 
 // pass hands on the first n bytes.
 func (s *splitter) pass(n int) (err error) {
 	to := s.out
-	if !s.begun {
+	if !s.started {
 		to = s.before
 	}
 	if n > 0 && to != nil {
-		_, err = to.Write(s.rest[:n])
+		_, err = to.Write(s.pending[:n])
 	}
-	s.rest = append(s.rest[:0], s.rest[n:]...)
+	s.pending = append(s.pending[:0], s.pending[n:]...)
 	return err
 }
 
 // flush hands on what was held back, after the last Write.
-func (s *splitter) flush() { _ = s.pass(len(s.rest)) }
+func (s *splitter) flush() { _ = s.pass(len(s.pending)) }
 
 // partial is the length of the longest end of b with which tag begins.
 func partial(b []byte, tag string) int {
@@ -289,7 +289,7 @@ func partial(b []byte, tag string) int {
 
 // Run runs a short command on a node, as a Commander does.
 func (k Keeper) Run(ctx context.Context, node string, argv []string, stdout io.Writer) error {
-	op := "run " + strings.Join(redact.Words(argv), " ") + on(node)
+	op := "run " + strings.Join(redact.Words(argv), " ") + onNode(node)
 	text, err := jobText(k.Dir, argv[0], argv, nil, nil)
 	if err != nil {
 		return &InfraError{Op: op, Err: err}
@@ -306,15 +306,15 @@ func (k Keeper) Run(ctx context.Context, node string, argv []string, stdout io.W
 		}
 	})
 	if err == nil {
-		if err = t.tellJob(text); err != nil {
-			err = t.broken(err)
+		if err = t.sendJob(text); err != nil {
+			err = t.failure(err)
 		}
 	}
 	if err != nil {
 		return asInfra(ctx, op, err)
 	}
 	select {
-	case <-t.over:
+	case <-t.ended:
 	case <-ctx.Done():
 		t.close()
 		return context.Cause(ctx)
@@ -325,7 +325,7 @@ func (k Keeper) Run(ctx context.Context, node string, argv []string, stdout io.W
 	case refused != "":
 		return refusedBy(op, node, argv[0], refused)
 	case t.err != nil || err != nil:
-		return asInfra(ctx, op, t.broken(errors.New("the connection ended before the command did")))
+		return asInfra(ctx, op, t.failure(errors.New("the connection ended before the command did")))
 	case code != 0:
 		_, code = exitStatus(code)
 		return stderr.Failed(argv, code)
@@ -333,8 +333,8 @@ func (k Keeper) Run(ctx context.Context, node string, argv []string, stdout io.W
 	return nil
 }
 
-// on names a node in a message.
-func on(node string) string {
+// onNode names a node in a message.
+func onNode(node string) string {
 	if node == "" {
 		return ""
 	}
@@ -392,7 +392,7 @@ func (k Keeper) Ports(ctx context.Context, node string, n int) ([]int, error) {
 func (k Keeper) End(ctx context.Context, r Record) ([]string, error) {
 	ended, left, err := k.end(ctx, r)
 	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("%s of an earlier deployment does not end after SIGKILL%s", left[0], on(r.Node))
+		err = fmt.Errorf("%s of an earlier deployment does not end after SIGKILL%s", left[0], onNode(r.Node))
 	}
 	return ended, err
 }
@@ -405,14 +405,14 @@ func (k Keeper) end(ctx context.Context, r Record) (found, left []string, err er
 	defer cancel()
 	done := make(chan struct{})
 	var once sync.Once
-	op := "end " + r.Name + on(r.Node)
+	op := "end " + r.Name + onNode(r.Node)
 	t, err := k.open(ctx, r.Node, "end", r, leftoverGrace, io.Discard, nil, func(line string) {
 		word, rest, _ := strings.Cut(line, " ")
 		switch word {
 		case "found":
-			found = append(found, describeThere(rest))
+			found = append(found, describeRemote(rest))
 		case "left":
-			left = append(left, describeThere(rest))
+			left = append(left, describeRemote(rest))
 		case "done":
 			once.Do(func() { close(done) })
 		}
@@ -424,16 +424,16 @@ func (k Keeper) end(ctx context.Context, r Record) (found, left []string, err er
 	case <-done:
 		t.close()
 		return found, left, nil
-	case <-t.over:
-		return nil, nil, asInfra(ctx, op, t.broken(errors.New("the connection ended")))
+	case <-t.ended:
+		return nil, nil, asInfra(ctx, op, t.failure(errors.New("the connection ended")))
 	case <-ctx.Done():
 		t.cut()
 		return nil, nil, asInfra(context.Background(), op, errors.New("no answer in time"))
 	}
 }
 
-// describeThere is describe for the script's "PID NAME".
-func describeThere(text string) string {
+// describeRemote is describe for the script's "PID NAME".
+func describeRemote(text string) string {
 	pid, name, _ := strings.Cut(text, " ")
 	return "process " + pid + " (" + name + ")"
 }

@@ -16,7 +16,7 @@ func TestSplitter(t *testing.T) {
 	for size := 1; size <= len(text); size++ {
 		var before, out strings.Builder
 		var heard []string
-		s := &splitter{tag: tag, before: &before, out: &out, heard: func(l string) { heard = append(heard, l) }}
+		s := &splitter{tag: tag, before: &before, out: &out, onLine: func(l string) { heard = append(heard, l) }}
 		for chunk := range slices.Chunk([]byte(text), size) {
 			if n, err := s.Write(chunk); n != len(chunk) || err != nil {
 				t.Fatal(n, err)

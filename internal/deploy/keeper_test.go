@@ -51,7 +51,7 @@ func (s hereSession) Wait() error {
 // kept is a Keeper on this machine as a Host.
 type kept struct{ deploy.Keeper }
 
-type keptProcess struct{ *deploy.Kept }
+type keptProcess struct{ *deploy.KeeperProcess }
 
 func (h kept) Spawn(ctx context.Context, j deploy.Job) (deploy.Running, error) {
 	k, err := h.Keeper.Spawn(ctx, j)

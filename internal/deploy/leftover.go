@@ -45,8 +45,8 @@ type Record struct {
 	Argv      []string `json:"argv"` // secrets replaced
 }
 
-// known returns the record with what its Host knows the process by.
-func (r Record) known(by Record) Record {
+// withIdentity returns the record with what its Host knows the process by.
+func (r Record) withIdentity(by Record) Record {
 	r.identity, r.ID, r.Engine, r.Container, r.Dir = by.identity, by.ID, by.Engine, by.Container, by.Dir
 	return r
 }
@@ -65,33 +65,33 @@ type owner struct {
 	Machine string `json:"machine,omitempty"` // its name
 }
 
-// itself is this perflab as an owner.
-func itself() owner {
+// currentOwner is this perflab as an owner.
+func currentOwner() owner {
 	id, _ := identify(os.Getpid())
 	name, _ := os.Hostname() // "" where it is not told
 	return owner{id, name}
 }
 
-// runs tells whether the owner runs on this machine.
-func (o owner) runs() bool {
+// isRunning tells whether the owner runs on this machine.
+func (o owner) isRunning() bool {
 	id, ok := identify(o.PID)
 	return ok && id == o.identity
 }
 
-// elsewhere tells whether the owner belongs to another machine, from where nobody sees
+// onOtherMachine tells whether the owner belongs to another machine, from where nobody sees
 // whether it runs. A machine that was booted again keeps its name.
-func (o owner) elsewhere(here owner) bool {
+func (o owner) onOtherMachine(here owner) bool {
 	return o.Boot != "" && here.Boot != "" && o.Boot != here.Boot && o.Machine != here.Machine
 }
 
-// running is a process that was found to run.
-type running struct {
+// runningProcess is a process that was found to run.
+type runningProcess struct {
 	identity
 	name  string
 	group int
 }
 
-func describe(r running) string { return fmt.Sprintf("process %d (%s)", r.PID, r.name) }
+func describe(r runningProcess) string { return fmt.Sprintf("process %d (%s)", r.PID, r.name) }
 
 // write replaces the record at path in one step.
 func (r record) write(path string) error {
@@ -153,10 +153,10 @@ func (l Launcher) sweepRecord(ctx context.Context, path string) (ended []string,
 		return nil, fmt.Errorf("read what a deployment left running from %s: %w", path, err)
 	}
 	switch {
-	case r.Owner.runs():
+	case r.Owner.isRunning():
 		return nil, fmt.Errorf("%w, of the perflab with process id %d", errInUse, r.Owner.PID)
-	case r.Owner.elsewhere(itself()) && len(r.Processes) > 0:
-		return nil, l.foreign(path, r)
+	case r.Owner.onOtherMachine(currentOwner()) && len(r.Processes) > 0:
+		return nil, l.sweepForeign(path, r)
 	case r.Kind != l.Kind:
 		return nil, fmt.Errorf("%s is of a deployment by the runtime %s, not %s: end what it lists with that one, and remove it", path, r.Kind, l.Kind)
 	}
@@ -170,10 +170,10 @@ func (l Launcher) sweepRecord(ctx context.Context, path string) (ended []string,
 	return ended, os.Remove(path)
 }
 
-// foreign deals with the record of a perflab of another machine, as in a directory that was
+// sweepForeign deals with the record of a perflab of another machine, as in a directory that was
 // copied from there. What that started on its machine is out of reach and none of ours; what
 // it started elsewhere may be in use.
-func (l Launcher) foreign(path string, r record) error {
+func (l Launcher) sweepForeign(path string, r record) error {
 	if r.Kind == kindProcess {
 		return os.Remove(path)
 	}
@@ -184,22 +184,22 @@ func (l Launcher) foreign(path string, r record) error {
 	}
 }
 
-// left lists what runs of a recorded process and of what it started.
-func (r Record) left() []running {
-	var out []running
+// remaining lists what runs of a recorded process and of what it started.
+func (r Record) remaining() []runningProcess {
+	var out []runningProcess
 	if r.Marker != "" {
 		out = survivors(r.Marker)
 	}
-	known := func(q running) bool { return q.PID == r.PID }
+	known := func(q runningProcess) bool { return q.PID == r.PID }
 	if id, ok := identify(r.PID); ok && id == r.identity && !slices.ContainsFunc(out, known) {
-		out = append(out, running{identity: id, name: strings.Join(r.Argv, " ")})
+		out = append(out, runningProcess{identity: id, name: strings.Join(r.Argv, " ")})
 	}
 	return out
 }
 
 // signal reaches each of them, if it is still the one meant.
 func (r Record) signal(sig syscall.Signal) {
-	for _, p := range r.left() {
+	for _, p := range r.remaining() {
 		_ = signalExactly(p.identity, sig) // what stays is found again
 	}
 }

@@ -66,7 +66,7 @@ func TestSweepEndsOnlyWhatIsRecorded(t *testing.T) {
 // processes that have nothing to do with it, although their numbers and start times match.
 func TestSweepOfAnotherMachine(t *testing.T) {
 	bystander := sleeper(t)
-	us := itself()
+	us := currentOwner()
 	elsewhere := identity{bystander.PID, bystander.Start, "another"}
 	for _, c := range []struct {
 		kind  string
@@ -107,7 +107,7 @@ func TestSweepBadRecords(t *testing.T) {
 		t.Errorf("sweep of a broken record: %v", err)
 	}
 	// A record without a marker must not match processes without an environment.
-	if got := (Record{}).left(); len(got) != 0 {
+	if got := (Record{}).remaining(); len(got) != 0 {
 		t.Errorf("an empty record leads to %v", got)
 	}
 }
@@ -128,7 +128,7 @@ func TestSignalExactly(t *testing.T) {
 func TestParseStat(t *testing.T) {
 	const tail = " 1 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 987654 0 0"
 	r, state, err := parseStat(7, "7 (a) b (c) S"+tail)
-	if want := (running{identity{PID: 7, Start: 987654}, "a) b (c", 42}); err != nil || r != want || state != "S" {
+	if want := (runningProcess{identity{PID: 7, Start: 987654}, "a) b (c", 42}); err != nil || r != want || state != "S" {
 		t.Errorf("got %+v %s %v, want %+v", r, state, err, want)
 	}
 	for _, bad := range []string{"", "7 (a", "7 )a( S" + tail, "7 (a) S 1 2", strings.Replace("7 (a) S"+tail, "987654", "x", 1)} {

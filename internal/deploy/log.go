@@ -82,14 +82,14 @@ func (l *memberLog) read(after, most int64) (b []byte, from int64) {
 	return b, from
 }
 
-// signWatch looks for a text in a log that grows.
-type signWatch struct {
+// textWatch looks for a text in a log that grows.
+type textWatch struct {
 	log  *memberLog
 	text []byte
 	next int64 // where it has not looked yet
 }
 
-func (w *signWatch) seen() bool {
+func (w *textWatch) seen() bool {
 	const glance = 16 << 20 // more than is written between two looks
 	b, from := w.log.read(w.next, glance)
 	if w.next = from + int64(len(b)) - int64(len(w.text)) + 1; w.next < from {

@@ -146,7 +146,7 @@ func TestSignWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	w := &signWatch{log: l, text: []byte("head is up")}
+	w := &textWatch{log: l, text: []byte("head is up")}
 	for _, c := range []struct {
 		text string
 		want bool

@@ -51,7 +51,7 @@ type Finding struct {
 // Run makes every check on every node. Findings stand in the order of the nodes, and
 // those that are not OK are one *InfraError. What could not be looked at is not OK.
 func (p Preflight) Run(ctx context.Context, c Commander) ([]Finding, error) {
-	facts := make([]nodeFacts, len(p.Nodes))
+	facts := make([]nodeFindings, len(p.Nodes))
 	var wg sync.WaitGroup
 	for i, n := range p.Nodes {
 		wg.Go(func() { facts[i] = p.look(ctx, c, n) })
@@ -93,21 +93,21 @@ func (p Preflight) judge(findings []Finding) error {
 	}
 }
 
-// nodeFacts is what one node says: findings of its own, and what is compared with the
+// nodeFindings is what one node says: findings of its own, and what is compared with the
 // first node's.
-type nodeFacts struct {
+type nodeFindings struct {
 	findings []Finding
 	version  string
 	model    map[string]string // file -> size; nil: not known
 }
 
-func (f *nodeFacts) add(check string, ok bool, format string, args ...any) {
+func (f *nodeFindings) add(check string, ok bool, format string, args ...any) {
 	f.findings = append(f.findings, Finding{Check: check, OK: ok, Text: redact.Text(fmt.Sprintf(format, args...))})
 }
 
 // look asks one node for everything.
-func (p Preflight) look(ctx context.Context, c Commander, n cluster.Node) nodeFacts {
-	var f nodeFacts
+func (p Preflight) look(ctx context.Context, c Commander, n cluster.Node) nodeFindings {
+	var f nodeFindings
 	node := n.Name
 	n.Name = cmp.Or(n.Name, "this machine") // for sentences
 	ask := func(argv ...string) (string, error) {
@@ -133,14 +133,14 @@ func (p Preflight) look(ctx context.Context, c Commander, n cluster.Node) nodeFa
 	return f
 }
 
-type asker func(argv ...string) (string, error)
+type runFunc func(argv ...string) (string, error)
 
 // isPath tells a model's path from a repository's name.
 func isPath(model string) bool {
 	return strings.HasPrefix(model, "/") || strings.HasPrefix(model, "./") || strings.HasPrefix(model, "../") || strings.HasPrefix(model, "~/")
 }
 
-func (p Preflight) version(f *nodeFacts, n cluster.Node, ask asker) {
+func (p Preflight) version(f *nodeFindings, n cluster.Node, ask runFunc) {
 	out, err := ask(p.Version...)
 	f.version = p.read(out)
 	switch {
@@ -171,10 +171,10 @@ func (p Preflight) read(out string) string {
 const listModel = `case $1 in "~/"*) set -- "$HOME/${1#??}" ;; esac
 if [ -d "$1" ]; then cd "$1" && find -L . -name '.?*' -prune -o -type f -exec ls -lnL {} +; else ls -lnL "$1"; fi`
 
-// listed is a line of ls -ln: mode, links, owner, group, size, three words of date, name.
-var listed = regexp.MustCompile(`^-\S+\s+\d+\s+\d+\s+\d+\s+(\d+)\s+\S+\s+\S+\s+\S+\s+(.+)$`)
+// listedFile is a line of ls -ln: mode, links, owner, group, size, three words of date, name.
+var listedFile = regexp.MustCompile(`^-\S+\s+\d+\s+\d+\s+\d+\s+(\d+)\s+\S+\s+\S+\s+\S+\s+(.+)$`)
 
-func (p Preflight) model(f *nodeFacts, n cluster.Node, ask asker) {
+func (p Preflight) model(f *nodeFindings, n cluster.Node, ask runFunc) {
 	out, err := ask("sh", "-c", listModel, "sh", p.Model)
 	if err != nil {
 		f.add(CheckModel, false, "the model %s cannot be read on %s: %v", p.Model, n.Name, err)
@@ -182,7 +182,7 @@ func (p Preflight) model(f *nodeFacts, n cluster.Node, ask asker) {
 	}
 	files := map[string]string{}
 	for line := range strings.Lines(out) {
-		if m := listed.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+		if m := listedFile.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
 			files[strings.TrimPrefix(m[2], "./")] = m[1]
 		}
 	}
@@ -195,7 +195,7 @@ func (p Preflight) model(f *nodeFacts, n cluster.Node, ask asker) {
 }
 
 // ports reads the kernel's table of sockets, which needs no program but cat.
-func (p Preflight) ports(f *nodeFacts, n cluster.Node, ask asker) {
+func (p Preflight) ports(f *nodeFindings, n cluster.Node, ask runFunc) {
 	out, err := ask("sh", "-c", "cat /proc/net/tcp /proc/net/tcp6 2>/dev/null || cat /proc/net/tcp")
 	if err != nil {
 		f.add(CheckPorts, false, "the ports in use on %s cannot be read: %v", n.Name, err)
@@ -215,7 +215,7 @@ func (p Preflight) ports(f *nodeFacts, n cluster.Node, ask asker) {
 	f.add(CheckPorts, true, "the ports are free on %s", n.Name)
 }
 
-func checkInterface(f *nodeFacts, n cluster.Node, ask asker) {
+func checkInterface(f *nodeFindings, n cluster.Node, ask runFunc) {
 	out, err := ask("ip", "-o", "addr", "show", "dev", n.Interface)
 	if _, gone := errors.AsType[*ExitError](err); gone {
 		f.add(CheckInterface, false, "%s has no network interface %s", n.Name, n.Interface)
@@ -242,7 +242,7 @@ var (
 	smiGPU  = regexp.MustCompile(`(?m)^GPU (\d+):`)
 )
 
-func checkGPUs(f *nodeFacts, n cluster.Node, ask asker) {
+func checkGPUs(f *nodeFindings, n cluster.Node, ask runFunc) {
 	out, err := ask("nvidia-smi", "-L")
 	if err != nil {
 		f.add(CheckGPUs, false, "the GPUs of %s cannot be listed: %v", n.Name, err)
@@ -257,7 +257,7 @@ func checkGPUs(f *nodeFacts, n cluster.Node, ask asker) {
 }
 
 // alike compares a node with the first.
-func (p Preflight) alike(node string, first, this nodeFacts) []Finding {
+func (p Preflight) alike(node string, first, this nodeFindings) []Finding {
 	var out []Finding
 	if first.version != "" && this.version != "" && first.version != this.version {
 		out = append(out, Finding{node, CheckVersion, false, fmt.Sprintf("%s has version %s of the engine and %s version %s: install the same on both",

@@ -149,11 +149,11 @@ func writeFiles(dir string, files []File) error {
 
 // End ends a process of an earlier perflab, by its identity and its marker.
 func (h local) End(_ context.Context, r Record) ([]string, error) {
-	found := r.left()
+	found := r.remaining()
 	if len(found) == 0 {
 		return nil, nil
 	}
-	if left := endAll(r.left, r.signal, leftoverGrace, nil); len(left) > 0 {
+	if left := endAll(r.remaining, r.signal, leftoverGrace, nil); len(left) > 0 {
 		return nil, fmt.Errorf("%s of an earlier deployment does not end after SIGKILL", describe(left[0]))
 	}
 	names := make([]string, len(found))

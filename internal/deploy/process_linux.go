@@ -39,10 +39,10 @@ var bootID = sync.OnceValue(func() string {
 })
 
 // readStat reads what /proc/PID/stat says about a process that runs.
-func readStat(pid int) (running, bool) {
+func readStat(pid int) (runningProcess, bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return running{}, false
+		return runningProcess{}, false
 	}
 	r, state, err := parseStat(pid, string(b))
 	r.Boot = bootID()
@@ -52,21 +52,21 @@ func readStat(pid int) (running, bool) {
 // parseStat reads "PID (COMM) STATE PPID PGRP ... STARTTIME ...": COMM may hold
 // blanks and parentheses, so fields count from its last ")". STARTTIME is
 // field 22 of the line.
-func parseStat(pid int, line string) (r running, state string, err error) {
+func parseStat(pid int, line string) (r runningProcess, state string, err error) {
 	first, last := strings.IndexByte(line, '('), strings.LastIndexByte(line, ')')
 	if first < 0 || last < first {
-		return running{}, "", fmt.Errorf("/proc/%d/stat names no command", pid)
+		return runningProcess{}, "", fmt.Errorf("/proc/%d/stat names no command", pid)
 	}
 	f := strings.Fields(line[last+1:])
 	if len(f) < 20 {
-		return running{}, "", fmt.Errorf("/proc/%d/stat has %d fields after the command, not 20 or more", pid, len(f))
+		return runningProcess{}, "", fmt.Errorf("/proc/%d/stat has %d fields after the command, not 20 or more", pid, len(f))
 	}
 	group, err1 := strconv.Atoi(f[2])
 	start, err2 := strconv.ParseUint(f[19], 10, 64)
 	if err := errors.Join(err1, err2); err != nil {
-		return running{}, "", fmt.Errorf("/proc/%d/stat: %w", pid, err)
+		return runningProcess{}, "", fmt.Errorf("/proc/%d/stat: %w", pid, err)
 	}
-	return running{identity{PID: pid, Start: start}, line[first+1 : last], group}, f[0], nil
+	return runningProcess{identity{PID: pid, Start: start}, line[first+1 : last], group}, f[0], nil
 }
 
 // identify returns the identity of a process that runs.
@@ -77,12 +77,12 @@ func identify(pid int) (identity, bool) {
 
 // survivors lists the processes that run and either belong to one of the
 // groups or carry the marker in their environment.
-func survivors(marker string, groups ...int) []running {
+func survivors(marker string, groups ...int) []runningProcess {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
 	}
-	var out []running
+	var out []runningProcess
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {

@@ -92,7 +92,7 @@ type sent struct {
 }
 
 func TestEndAll(t *testing.T) {
-	one := []running{{identity: identity{PID: 1}}}
+	one := []runningProcess{{identity: identity{PID: 1}}}
 	for _, c := range []struct {
 		name  string
 		dies  time.Duration // by itself
@@ -116,7 +116,7 @@ func TestEndAll(t *testing.T) {
 				if c.hurry > 0 {
 					time.AfterFunc(c.hurry, func() { close(hurry) })
 				}
-				find := func() []running {
+				find := func() []runningProcess {
 					kills := slices.IndexFunc(got, func(s sent) bool { return s.Signal == syscall.SIGKILL })
 					if time.Since(began) >= c.dies || (kills >= 0 && len(got)-kills >= c.wants) {
 						return nil

@@ -155,7 +155,7 @@ func (r *SSH) link(ctx context.Context, h HostEntry) (*link, error) {
 	}
 	r.links[h.Name] = slices.DeleteFunc(r.links[h.Name], (*link).unusable)
 	for _, l := range r.links[h.Name] {
-		if l.take() {
+		if l.acquire() {
 			r.mu.Unlock()
 			return l, l.awaitUp(ctx)
 		}
@@ -178,12 +178,12 @@ func (h sshHost) Spawn(ctx context.Context, j Job) (Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &sshProcess{Kept: k, ssh: h.ssh, node: j.Node}, nil
+	return &sshProcess{KeeperProcess: k, ssh: h.ssh, node: j.Node}, nil
 }
 
 // sshProcess is a process on another machine.
 type sshProcess struct {
-	*Kept
+	*KeeperProcess
 	ssh  *SSH
 	node string
 
@@ -203,7 +203,7 @@ func (p *sshProcess) URL(ctx context.Context, port int) (string, error) {
 		return "", err
 	}
 	if p.ssh.Direct {
-		defer l.leave()
+		defer l.release()
 		address := cmp.Or(h.Address, l.address(ctx))
 		return (&url.URL{Scheme: "http", Host: net.JoinHostPort(address, strconv.Itoa(port))}).String(), nil
 	}
@@ -219,7 +219,7 @@ func (p *sshProcess) URL(ctx context.Context, port int) (string, error) {
 
 // Stop ends the process, and the ways to it.
 func (p *sshProcess) Stop(grace time.Duration, hurry <-chan struct{}) error {
-	err := p.Kept.Stop(grace, hurry)
+	err := p.KeeperProcess.Stop(grace, hurry)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, f := range p.forwards {

@@ -28,16 +28,16 @@ type link struct {
 	config string
 	socket string
 
-	up    chan struct{} // closed when the connection stands
-	over  chan struct{} // closed when it has ended
-	err   error         // of the start; after over
-	await sync.WaitGroup
-	stdin io.Closer // of the master, nil when it was not started
-	cmd   *exec.Cmd
-	said  *saying // its stderr
+	connected chan struct{} // closed when the connection stands
+	ended     chan struct{} // closed when it has ended
+	err       error         // of the start; after over
+	running   sync.WaitGroup
+	stdin     io.Closer // of the master, nil when it was not started
+	cmd       *exec.Cmd
+	stderr    *outputTail // its stderr
 
 	mu      sync.Mutex
-	used    int // sessions and forwards that are open, or will be
+	users   int // sessions and forwards that are open, or will be
 	suspect bool
 	idle    *time.Timer
 }
@@ -53,10 +53,10 @@ const (
 
 // newLink begins to connect, with one place taken. It does not wait.
 func newLink(h HostEntry, config string) *link {
-	l := &link{host: h, config: config, up: make(chan struct{}), over: make(chan struct{}), used: 1, said: new(saying)}
+	l := &link{host: h, config: config, connected: make(chan struct{}), ended: make(chan struct{}), users: 1, stderr: new(outputTail)}
 	if err := l.start(); err != nil {
 		l.err = err
-		close(l.over)
+		close(l.ended)
 	}
 	return l
 }
@@ -119,8 +119,8 @@ func (l *link) start() error {
 	// Of its own group: an interrupt at the terminal is perflab's, which has
 	// engines to stop over this connection.
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	l.cmd.Stdout, l.cmd.Stderr = &linkOutput{up: l.up}, l.said
-	l.cmd.WaitDelay = closing
+	l.cmd.Stdout, l.cmd.Stderr = &readyWriter{ready: l.connected}, l.stderr
+	l.cmd.WaitDelay = closeTimeout
 	stdin, err := l.cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -130,53 +130,53 @@ func (l *link) start() error {
 		l.stdin = nil
 		return &InfraError{Op: "connect to " + l.host.Name, Err: err, Help: "install the OpenSSH client: perflab uses the system's ssh"}
 	}
-	l.await.Go(func() {
+	l.running.Go(func() {
 		_ = l.cmd.Wait() // what it said is more than its status
 		os.Remove(l.socket)
-		close(l.over)
+		close(l.ended)
 	})
 	return nil
 }
 
-// saying keeps the end of what a client says, to be read at any time.
-type saying struct {
+// outputTail keeps the end of what a client says, to be read at any time.
+type outputTail struct {
 	mu    sync.Mutex
 	end   Stderr
 	total int
 }
 
-func (s *saying) Write(p []byte) (int, error) {
+func (s *outputTail) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.total += len(p)
 	return s.end.Write(p)
 }
 
-func (s *saying) text() string { return s.since(0) }
+func (s *outputTail) text() string { return s.since(0) }
 
 // count is how many bytes were said.
-func (s *saying) count() int {
+func (s *outputTail) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.total
 }
 
 // since is what was said after the first n bytes, as far as it is kept.
-func (s *saying) since(n int) string {
+func (s *outputTail) since(n int) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return string(s.end.b[max(0, len(s.end.b)-(s.total-n)):])
 }
 
-// linkOutput waits for the sign that the connection stands.
-type linkOutput struct {
-	up   chan struct{}
-	seen []byte
+// readyWriter waits for the sign that the connection stands.
+type readyWriter struct {
+	ready chan struct{}
+	seen  []byte
 }
 
-func (o *linkOutput) Write(p []byte) (int, error) {
+func (o *readyWriter) Write(p []byte) (int, error) {
 	if o.seen = append(o.seen, p...); bytes.Contains(o.seen, []byte(linkReady)) {
-		closeOnce(o.up)
+		closeOnce(o.ready)
 		o.seen = nil
 	}
 	return len(p), nil
@@ -188,9 +188,9 @@ func (l *link) awaitUp(ctx context.Context) error {
 	defer late.Stop()
 	var err error
 	select {
-	case <-l.up:
+	case <-l.connected:
 		return nil
-	case <-l.over:
+	case <-l.ended:
 		err = l.failure()
 	case <-late.C:
 		l.distrust()
@@ -198,7 +198,7 @@ func (l *link) awaitUp(ctx context.Context) error {
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	l.leave()
+	l.release()
 	return err
 }
 
@@ -207,30 +207,30 @@ func (l *link) failure() error {
 	if l.err != nil {
 		return l.err
 	}
-	return explainSSH(l.host, l.said.text())
+	return explainSSH(l.host, l.stderr.text())
 }
 
-// take takes a place, and says whether there was one.
-func (l *link) take() bool {
+// acquire takes a place, and says whether there was one.
+func (l *link) acquire() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.suspect || l.used >= sessionsPerLink {
+	if l.suspect || l.users >= sessionsPerLink {
 		return false
 	}
-	l.used++
+	l.users++
 	if l.idle != nil {
 		l.idle.Stop()
 	}
 	return true
 }
 
-// leave gives a place back. A connection that nobody uses ends after a while, at once
+// release gives a place back. A connection that nobody uses ends after a while, at once
 // when it is not trusted.
-func (l *link) leave() {
+func (l *link) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.used--
-	if l.used > 0 || l.stdin == nil {
+	l.users--
+	if l.users > 0 || l.stdin == nil {
 		return
 	}
 	if l.suspect {
@@ -240,7 +240,7 @@ func (l *link) leave() {
 	l.idle = time.AfterFunc(linkIdle, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.used == 0 {
+		if l.users == 0 {
 			l.suspect = true // nobody takes a place any more
 			l.stdin.Close()
 		}
@@ -257,7 +257,7 @@ func (l *link) distrust() {
 // unusable tells whether a new session needs another link.
 func (l *link) unusable() bool {
 	select {
-	case <-l.over:
+	case <-l.ended:
 		return true
 	default:
 	}
@@ -273,11 +273,11 @@ func (l *link) close() {
 	}
 	l.stdin.Close()
 	select {
-	case <-l.over:
-	case <-time.After(closing):
+	case <-l.ended:
+	case <-time.After(closeTimeout):
 		_ = l.cmd.Process.Kill()
 	}
-	l.await.Wait()
+	l.running.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.idle != nil {
@@ -291,7 +291,7 @@ func (l *link) client(args ...string) *exec.Cmd {
 	base := []string{"-F", "/dev/null", "-S", l.socket, "-T", "-o", "ControlMaster=no", "-o", "BatchMode=yes", "-o", "ProxyCommand=false"}
 	cmd := exec.Command("ssh", append(base, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.WaitDelay = closing
+	cmd.WaitDelay = closeTimeout
 	return cmd
 }
 
@@ -301,15 +301,15 @@ func (l *link) open(argv []string, stdout, stderr io.Writer) (Session, error) {
 	for i, a := range argv {
 		words[i] = quote(a)
 	}
-	s := &sshSession{link: l, said: new(saying)}
+	s := &sshSession{link: l, stderr: new(outputTail)}
 	s.cmd = l.client("--", "perflab", "exec "+strings.Join(words, " "))
-	s.cmd.Stdout, s.cmd.Stderr = stdout, io.MultiWriter(stderr, s.said)
+	s.cmd.Stdout, s.cmd.Stderr = stdout, io.MultiWriter(stderr, s.stderr)
 	stdin, err := s.cmd.StdinPipe()
 	if err == nil {
 		err = s.cmd.Start()
 	}
 	if err != nil {
-		l.leave()
+		l.release()
 		return nil, &InfraError{Op: "reach " + l.host.Name, Err: err}
 	}
 	s.stdin = stdin
@@ -318,10 +318,10 @@ func (l *link) open(argv []string, stdout, stderr io.Writer) (Session, error) {
 
 // sshSession is a command over a link.
 type sshSession struct {
-	link  *link
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
-	said  *saying
+	link   *link
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stderr *outputTail
 
 	mu    sync.Mutex
 	ended bool
@@ -339,14 +339,14 @@ func (s *sshSession) Wait() error {
 	s.mu.Lock()
 	s.ended = true
 	s.mu.Unlock()
-	s.link.leave()
+	s.link.release()
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != connectionStatus && exit.ExitCode() >= 0 {
 		return nil
 	}
-	text := s.said.text()
+	text := s.stderr.text()
 	select {
-	case <-s.link.over: // the master knows more
-		text += "\n" + s.link.said.text()
+	case <-s.link.ended: // the master knows more
+		text += "\n" + s.link.stderr.text()
 	case <-time.After(100 * time.Millisecond):
 	}
 	return explainSSH(s.link.host, text)
@@ -370,9 +370,9 @@ type forward struct {
 	local, spec string
 }
 
-// forwardGlance is how long a forward is tried: an engine that listens already answers
+// forwardWait is how long a forward is tried: an engine that listens already answers
 // nothing.
-const forwardGlance = 200 * time.Millisecond
+const forwardWait = 200 * time.Millisecond
 
 const forwardAttempts = 3 // a free port may be taken between the choice and ssh's bind
 
@@ -389,14 +389,14 @@ func (l *link) forward(ctx context.Context, port int) (*forward, error) {
 		address := loopback + ":" + strconv.Itoa(ports[0])
 		f := &forward{link: l, local: address, spec: address + ":" + loopback + ":" + strconv.Itoa(port)}
 		if err = l.control(ctx, "forward", f.spec); err == nil {
-			if err = l.permitted(ctx, f); err == nil {
+			if err = l.checkForward(ctx, f); err == nil {
 				return f, nil
 			}
 			f.cancel()
 			return nil, asInfra(ctx, op, err)
 		}
 	}
-	l.leave()
+	l.release()
 	return nil, asInfra(ctx, op, err)
 }
 
@@ -419,20 +419,20 @@ func (l *link) control(ctx context.Context, order, spec string) error {
 	return nil
 }
 
-// permitted finds out whether the machine allows forwards: nobody listens there yet,
+// checkForward finds out whether the machine allows forwards: nobody listens there yet,
 // so a connection ends at once, and the master says of which kind that was.
-func (l *link) permitted(ctx context.Context, f *forward) error {
-	before := l.said.count()
+func (l *link) checkForward(ctx context.Context, f *forward) error {
+	before := l.stderr.count()
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", f.local)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	// The master speaks before it closes, through a pipe.
-	_ = c.SetReadDeadline(time.Now().Add(forwardGlance))
+	_ = c.SetReadDeadline(time.Now().Add(forwardWait))
 	_, _ = c.Read(make([]byte, 1))
-	said := l.said.since(before)
-	for end := time.Now().Add(lastLook); !strings.Contains(said, "open failed") && time.Now().Before(end); said = l.said.since(before) {
+	said := l.stderr.since(before)
+	for end := time.Now().Add(lastLook); !strings.Contains(said, "open failed") && time.Now().Before(end); said = l.stderr.since(before) {
 		time.Sleep(firstLook)
 	}
 	if strings.Contains(said, "administratively prohibited") {
@@ -447,13 +447,13 @@ func (l *link) permitted(ctx context.Context, f *forward) error {
 // cancel takes the way away.
 func (f *forward) cancel() {
 	select {
-	case <-f.link.over:
+	case <-f.link.ended:
 	default:
 		if err := f.link.control(context.Background(), "cancel", f.spec); err != nil {
 			f.link.distrust() // it ends, with the forward, when its sessions have
 		}
 	}
-	f.link.leave()
+	f.link.release()
 }
 
 // hostName is what ssh -G prints of the address.

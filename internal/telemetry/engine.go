@@ -11,9 +11,9 @@ import (
 	"perflab/internal/result"
 )
 
-// patience is how often in a row an engine's metrics may fail before any was
+// maxFailures is how often in a row an engine's metrics may fail before any was
 // read: then there are none.
-const patience = 3
+const maxFailures = 3
 
 // Engine samples the metrics of a replica. scrape returns the page in Prometheus's
 // text format or TensorRT-LLM's list of iterations, or says in a sentence why there is none.
@@ -35,7 +35,7 @@ func Engine(replica int, every time.Duration, scrape func(context.Context) (page
 				emit(at, result.Reading{Source: result.SourceEngine, Index: replica, Error: err.Error()})
 			}
 			failed++
-			return read || failed < patience
+			return read || failed < maxFailures
 		})
 	}
 }

@@ -99,7 +99,7 @@ const maxLine = 4096
 func (s *smiStream) Write(p []byte) (int, error) {
 	now := time.Now()
 	s.part = append(s.part, p...)
-	var rows []stamped
+	var rows []timedReading
 	for {
 		line, rest, ok := bytes.Cut(s.part, []byte("\n"))
 		if !ok {
@@ -118,7 +118,7 @@ func (s *smiStream) Write(p []byte) (int, error) {
 		}
 		s.rows++
 		if s.devices == nil || slices.Contains(s.devices, r.Index) {
-			rows = append(rows, stamped{at, r})
+			rows = append(rows, timedReading{at, r})
 		}
 	}
 	if len(s.part) > maxLine {

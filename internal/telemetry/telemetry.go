@@ -48,13 +48,13 @@ type Command func(ctx context.Context, argv []string, stdout io.Writer) error
 
 // Recording is sampling under way.
 type Recording struct {
-	cancel  context.CancelFunc
-	sources sync.WaitGroup
-	mu      sync.Mutex
-	taken   []stamped
+	cancel   context.CancelFunc
+	sources  sync.WaitGroup
+	mu       sync.Mutex
+	readings []timedReading
 }
 
-type stamped struct {
+type timedReading struct {
 	at time.Time
 	r  result.Reading
 }
@@ -76,7 +76,7 @@ func Start(ctx context.Context, sources ...Source) *Recording {
 		rec.sources.Go(func() {
 			defer done()
 			sample(inner, func(at time.Time, r result.Reading) {
-				rec.take(at, r)
+				rec.add(at, r)
 				done()
 			})
 		})
@@ -96,10 +96,10 @@ func Start(ctx context.Context, sources ...Source) *Recording {
 	return rec
 }
 
-func (rec *Recording) take(at time.Time, r result.Reading) {
+func (rec *Recording) add(at time.Time, r result.Reading) {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
-	rec.taken = append(rec.taken, stamped{at, r})
+	rec.readings = append(rec.readings, timedReading{at, r})
 }
 
 // Stop ends sampling, with a last reading of what can be asked at once, and waits
@@ -114,8 +114,8 @@ func (rec *Recording) Stop() {
 func (rec *Recording) Readings(start time.Time) []result.Reading {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
-	out := make([]result.Reading, len(rec.taken))
-	for i, s := range rec.taken {
+	out := make([]result.Reading, len(rec.readings))
+	for i, s := range rec.readings {
 		out[i] = s.r
 		out[i].At = s.at.Sub(start)
 	}

@@ -78,7 +78,7 @@ func TestEngineWithoutMetrics(t *testing.T) {
 			time.Sleep(time.Minute)
 			rec.Stop()
 			got := rec.Readings(time.Now())
-			if len(got) != 1 || got[0].Error != name || got[0].Values != nil || asked.Load() != patience {
+			if len(got) != 1 || got[0].Error != name || got[0].Values != nil || asked.Load() != maxFailures {
 				t.Errorf("%d asked, readings %+v", asked.Load(), got)
 			}
 		})

@@ -36,13 +36,13 @@ func servePortable(ctx context.Context, l net.Listener, b *book) error {
 			stop := context.AfterFunc(ctx, func() { c.Close() })
 			defer stop()
 			defer c.Close()
-			s.talk(c)
+			s.serveConn(c)
 		})
 	}
 }
 
-// talk serves one connection until it breaks.
-func (s *portable) talk(c net.Conn) {
+// serveConn serves one connection until it breaks.
+func (s *portable) serveConn(c net.Conn) {
 	var in, out []byte
 	buf := make([]byte, 16<<10)
 	for {

@@ -69,7 +69,7 @@ func (e *engine) place(id string) string {
 	if e.settings.Container != "" {
 		return "the container " + e.settings.Container
 	}
-	return "the container " + short(id)
+	return "the container " + shortID(id)
 }
 
 // exec runs argv in a container that runs; it ends with ctx.
@@ -85,7 +85,7 @@ func (h *host) spawnAttached(ctx context.Context, j deploy.Job) (deploy.Running,
 	if err != nil {
 		return nil, err
 	}
-	return &kept{c, h.engine, h.attached}, nil
+	return &attachedProcess{c, h.engine, h.attached}, nil
 }
 
 // endAttached ends what a perflab that is gone left in a container; when that does not run,
@@ -101,31 +101,31 @@ func (h *host) endAttached(ctx context.Context, r deploy.Record) ([]string, erro
 	return h.keeper(r.Container).End(ctx, r)
 }
 
-// kept is a process in a container that runs already.
-type kept struct {
-	*deploy.Kept
+// attachedProcess is a process in a container that runs already.
+type attachedProcess struct {
+	*deploy.KeeperProcess
 	engine *engine
 	in     attached
 }
 
-var _ deploy.Running = (*kept)(nil)
+var _ deploy.Running = (*attachedProcess)(nil)
 
 // Record is the container's id and the process's identity in it.
-func (c *kept) Record() deploy.Record {
-	r := c.Kept.Record()
+func (c *attachedProcess) Record() deploy.Record {
+	r := c.KeeperProcess.Record()
 	r.Container, r.Engine = c.in.id, c.engine.api.DaemonHost()
 	return r
 }
 
 // Stop ends the process. In a container that does not run any more nothing is left of it.
-func (c *kept) Stop(grace time.Duration, hurry <-chan struct{}) error {
-	err := c.Kept.Stop(grace, hurry)
+func (c *attachedProcess) Stop(grace time.Duration, hurry <-chan struct{}) error {
+	err := c.KeeperProcess.Stop(grace, hurry)
 	if err == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), brief)
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
-	for end := time.Now().Add(endingSoon); ; time.Sleep(firstPause) {
+	for end := time.Now().Add(exitDelay); ; time.Sleep(firstPause) {
 		runs, looked := c.engine.runs(ctx, c.in.id)
 		if looked == nil && !runs {
 			return nil
@@ -136,8 +136,8 @@ func (c *kept) Stop(grace time.Duration, hurry <-chan struct{}) error {
 	}
 }
 
-// endingSoon is how long a container that ends may still be called running.
-const endingSoon = 2 * time.Second
+// exitDelay is how long a container that ends may still be called running.
+const exitDelay = 2 * time.Second
 
 // runs tells whether a container is there and runs.
 func (e *engine) runs(ctx context.Context, id string) (bool, error) {
@@ -149,7 +149,7 @@ func (e *engine) runs(ctx context.Context, id string) (bool, error) {
 }
 
 // URL is a port of the container.
-func (c *kept) URL(_ context.Context, port int) (string, error) {
+func (c *attachedProcess) URL(_ context.Context, port int) (string, error) {
 	c.Serves(port)
 	return "http://" + net.JoinHostPort(c.in.address, strconv.Itoa(port)), nil
 }
@@ -178,7 +178,7 @@ func (t transport) Open(ctx context.Context, _ string, argv []string, stdout, st
 	}
 	s := &session{HijackedResponse: stream.HijackedResponse, transport: t, exec: made.ID}
 	s.copying.Go(func() {
-		head := &headOf{Writer: stdout}
+		head := &headWriter{Writer: stdout}
 		_, s.err = stdcopy.StdCopy(head, cmp.Or(stderr, io.Discard), stream.Reader)
 		s.fault = head.fault()
 	})
@@ -222,7 +222,7 @@ func (s *session) Wait() error {
 
 // ended makes sure that the end of the output was the command's end.
 func (s *session) ended() error {
-	ctx, cancel := context.WithTimeout(context.Background(), brief)
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	for range 20 { // the daemon takes note of an end a moment after its stream
 		found, err := s.api.ExecInspect(ctx, s.exec, client.ExecInspectOptions{})
@@ -237,16 +237,16 @@ func (s *session) ended() error {
 	return errors.New("the connection to the Docker daemon ended before the command did")
 }
 
-// headOf passes text on and looks at how it begins: a container's runtime says there why it
+// headWriter passes text on and looks at how it begins: a container's runtime says there why it
 // cannot start a command.
-type headOf struct {
+type headWriter struct {
 	io.Writer
 	head bytes.Buffer
 }
 
 const runtimeFault = "OCI runtime exec failed"
 
-func (h *headOf) Write(p []byte) (int, error) {
+func (h *headWriter) Write(p []byte) (int, error) {
 	const most = 1 << 10
 	if room := most - h.head.Len(); room > 0 {
 		h.head.Write(p[:min(len(p), room)])
@@ -254,7 +254,7 @@ func (h *headOf) Write(p []byte) (int, error) {
 	return h.Writer.Write(p)
 }
 
-func (h *headOf) fault() string {
+func (h *headWriter) fault() string {
 	if !strings.HasPrefix(h.head.String(), runtimeFault) {
 		return ""
 	}

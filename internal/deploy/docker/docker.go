@@ -67,7 +67,7 @@ func (r *Runtime) Start(ctx context.Context, s deploy.Spec) (deploy.Deployment, 
 	if err != nil {
 		return nil, err
 	}
-	if err := e.fits(s); err != nil {
+	if err := e.checkSpec(s); err != nil {
 		return nil, &deploy.InfraError{Op: op, Err: err, Help: "set network to host"}
 	}
 	h := &host{engine: e}
@@ -110,7 +110,7 @@ func (r *Runtime) Nodes() []string { return []string{""} }
 // Command runs argv in a short-lived container of the image, or in the container that
 // runs already. A container for a command has GPUs only where all are asked for.
 func (r *Runtime) Command(ctx context.Context, node string, argv []string, stdout io.Writer) error {
-	op := "run " + shown(argv)
+	op := "run " + redacted(argv)
 	if err := oneNode(node); err != nil {
 		return &deploy.InfraError{Op: op, Err: err}
 	}
@@ -183,7 +183,7 @@ func (d *deployment) Nodes() []string { return []string{""} }
 
 // Command runs argv inside the container of a replica, with its GPUs and files.
 func (d *deployment) Command(ctx context.Context, node string, argv []string, stdout io.Writer) error {
-	op := "run " + shown(argv)
+	op := "run " + redacted(argv)
 	err := oneNode(node)
 	id, running := d.host.running()
 	if err == nil && !running {

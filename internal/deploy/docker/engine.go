@@ -32,9 +32,9 @@ type engine struct {
 }
 
 const (
-	loopback   = "127.0.0.1"
-	anyAddress = "0.0.0.0"
-	brief      = 30 * time.Second // for a request that does not wait for anything
+	loopback       = "127.0.0.1"
+	anyAddress     = "0.0.0.0"
+	requestTimeout = 30 * time.Second // for a request that does not wait for anything
 )
 
 // connect makes a client; nothing is sent yet.

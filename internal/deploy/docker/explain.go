@@ -133,5 +133,5 @@ func (e *engine) where() string {
 
 func isNotFound(err error) bool { return errdefs.IsNotFound(err) }
 
-// shown is a command as it may be shown.
-func shown(argv []string) string { return strings.Join(redact.Argv(argv), " ") }
+// redacted is a command as it may be shown.
+func redacted(argv []string) string { return strings.Join(redact.Argv(argv), " ") }

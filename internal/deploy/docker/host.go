@@ -59,8 +59,8 @@ func (e *engine) bind() string {
 	return loopback
 }
 
-// fits says why a deployment cannot be started with the settings.
-func (e *engine) fits(s deploy.Spec) error {
+// checkSpec says why a deployment cannot be started with the settings.
+func (e *engine) checkSpec(s deploy.Spec) error {
 	for i, r := range s.Replicas {
 		if e.bridged() && len(r.Peers) > 0 {
 			return fmt.Errorf("replica %d has several processes, which would each have a network of its own and not reach each other", i)
@@ -327,7 +327,7 @@ func (e *engine) marked(ctx context.Context, marker string) (ids map[string]stri
 
 // removeMarked ends and removes what a failed start may have left.
 func (e *engine) removeMarked(marker string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), brief)
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	ids, err := e.marked(ctx, marker)
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
@@ -362,7 +362,7 @@ func (h *host) End(ctx context.Context, r deploy.Record) (ended []string, err er
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		what := fmt.Sprintf("container %s (%s)", short(id), ids[id])
+		what := fmt.Sprintf("container %s (%s)", shortID(id), ids[id])
 		_, _ = h.api.ContainerStop(ctx, id, client.ContainerStopOptions{Timeout: new(leftoverGrace)}) // what stays is removed by force
 		if err := h.remove(ctx, id); err != nil {
 			return ended, fmt.Errorf("%s of an earlier deployment: %w", what, err)
@@ -374,5 +374,5 @@ func (h *host) End(ctx context.Context, r deploy.Record) (ended []string, err er
 
 const leftoverGrace = 1 // seconds: nobody waits for what a leftover still writes
 
-// short is an id as people see it.
-func short(id string) string { return id[:min(12, len(id))] }
+// shortID is an id as people see it.
+func shortID(id string) string { return id[:min(12, len(id))] }

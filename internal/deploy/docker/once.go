@@ -28,7 +28,7 @@ func (e *engine) runOnce(ctx context.Context, op string, argv []string, stdout i
 		return e.explain(ctx, op+": create a container", err)
 	}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), brief)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 		defer cancel()
 		if _, err := e.api.ContainerInspect(ctx, made.ID, client.ContainerInspectOptions{}); !isNotFound(err) {
 			_, _ = e.api.ContainerRemove(ctx, made.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true}) // else it removes itself just now
@@ -45,7 +45,7 @@ func (e *engine) runOnce(ctx context.Context, op string, argv []string, stdout i
 	defer func() {
 		stop()
 		if !told {
-			settle(w)
+			exitResult(w)
 		}
 	}()
 	if _, err := e.api.ContainerStart(ctx, made.ID, client.ContainerStartOptions{}); err != nil {
@@ -73,9 +73,9 @@ func (e *engine) runOnce(ctx context.Context, op string, argv []string, stdout i
 	}
 }
 
-// settle takes what a wait ends with, soon, for its ctx has ended: else it would hold a
+// exitResult takes what a wait ends with, soon, for its ctx has ended: else it would hold a
 // goroutine and a connection for ever.
-func settle(w client.ContainerWaitResult) {
+func exitResult(w client.ContainerWaitResult) {
 	select {
 	case <-w.Result:
 	case <-w.Error:

@@ -129,14 +129,14 @@ func (c *run) wait(ctx context.Context) (code int, err error) {
 	case err := <-w.Error:
 		return 0, err
 	case <-ctx.Done():
-		settle(w)
+		exitResult(w)
 		return 0, ctx.Err()
 	}
 }
 
 // describe says how a container ended, and whether it was for want of memory.
 func (c *run) describe(ctx context.Context, code int) (string, int) {
-	ctx, cancel := context.WithTimeout(ctx, brief)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	found, err := c.api.ContainerInspect(ctx, c.id, client.ContainerInspectOptions{})
 	oom := err == nil && found.Container.State != nil && found.Container.State.OOMKilled
@@ -196,8 +196,8 @@ func (c *run) Stop(grace time.Duration, hurry <-chan struct{}) error {
 	}
 	if err := c.remove(ctx, c.id); err != nil {
 		return &deploy.InfraError{
-			Op: "end container " + short(c.id), Err: err,
-			Help: "when the Docker daemon answers, the next start ends it, or docker rm -f " + short(c.id),
+			Op: "end container " + shortID(c.id), Err: err,
+			Help: "when the Docker daemon answers, the next start ends it, or docker rm -f " + shortID(c.id),
 		}
 	}
 	return nil
@@ -205,7 +205,7 @@ func (c *run) Stop(grace time.Duration, hurry <-chan struct{}) error {
 
 // stopSignal is what the image wants to be stopped by; "" where it cannot be learnt.
 func (c *run) stopSignal() string {
-	ctx, cancel := context.WithTimeout(context.Background(), brief)
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	found, err := c.api.ContainerInspect(ctx, c.id, client.ContainerInspectOptions{})
 	if err != nil || found.Container.Config == nil || found.Container.Config.StopSignal == "" {
@@ -216,7 +216,7 @@ func (c *run) stopSignal() string {
 
 // kill sends a signal to the container's first process.
 func (c *run) kill(signal string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), brief)
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	_, err := c.api.ContainerKill(ctx, c.id, client.ContainerKillOptions{Signal: signal})
 	return err

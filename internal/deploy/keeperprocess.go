@@ -18,13 +18,13 @@ import (
 	"perflab/internal/redact"
 )
 
-// Kept is a process under a Keeper. It is a Running but for URL.
-type Kept struct {
-	keeper Keeper
-	node   string
-	talk   *talk
-	log    *os.File
-	served atomic.Int64 // port that must not be served after Stop; 0: none
+// KeeperProcess is a process under a Keeper. It is a Running but for URL.
+type KeeperProcess struct {
+	keeper     Keeper
+	node       string
+	session    *keeperSession
+	log        *os.File
+	servedPort atomic.Int64 // port that must not be served after Stop; 0: none
 
 	dir, started, refused chan string   // what the script says, once
 	exited                chan struct{} // closed when the process has ended, or is out of reach
@@ -32,29 +32,29 @@ type Kept struct {
 	quit                  chan struct{} // closed when nothing is to be said any more
 	running               sync.WaitGroup
 
-	mu     sync.Mutex
-	status string
-	code   int
-	lost   bool
-	record Record
-	left   []string
-	leaked bool
+	mu         sync.Mutex
+	status     string
+	code       int
+	lost       bool
+	record     Record
+	survivors  []string
+	portServed bool
 }
 
 // Spawn starts a process.
-func (k Keeper) Spawn(ctx context.Context, j Job) (*Kept, error) {
-	op := j.Op + on(j.Node)
+func (k Keeper) Spawn(ctx context.Context, j Job) (*KeeperProcess, error) {
+	op := j.Op + onNode(j.Node)
 	log, err := logOf(j)
 	if err != nil {
 		return nil, fileError(j.Op, err)
 	}
-	c := &Kept{
+	c := &KeeperProcess{
 		keeper: k, node: j.Node, log: log,
 		dir: make(chan string, 1), started: make(chan string, 1), refused: make(chan string, 1),
 		exited: make(chan struct{}), done: make(chan struct{}), quit: make(chan struct{}),
 		record: Record{Name: j.Name, Node: j.Node, Marker: j.Marker, Argv: redact.Argv(j.Argv)},
 	}
-	c.talk, err = k.open(ctx, j.Node, "keep", c.record, cmp.Or(k.Grace, defaultGrace), lossy{log}, nil, c.hear)
+	c.session, err = k.open(ctx, j.Node, "keep", c.record, cmp.Or(k.Grace, defaultGrace), bestEffortWriter{log}, nil, c.handleLine)
 	if err != nil {
 		log.Close()
 		return nil, asInfra(ctx, op, err)
@@ -67,18 +67,18 @@ func (k Keeper) Spawn(ctx context.Context, j Job) (*Kept, error) {
 	return c, nil
 }
 
-// lossy writes what can be written: a disk that is full costs the log, and neither the
+// bestEffortWriter writes what can be written: a disk that is full costs the log, and neither the
 // engine nor the connection that the log comes through.
-type lossy struct{ io.Writer }
+type bestEffortWriter struct{ io.Writer }
 
-func (w lossy) Write(p []byte) (int, error) {
+func (w bestEffortWriter) Write(p []byte) (int, error) {
 	_, _ = w.Writer.Write(p)
 	return len(p), nil
 }
 
 // start sends the job and waits until it runs.
-func (c *Kept) start(ctx context.Context, op string, j Job) error {
-	dir, err := c.answer(ctx, op, j, c.dir)
+func (c *KeeperProcess) start(ctx context.Context, op string, j Job) error {
+	dir, err := c.awaitReply(ctx, op, j, c.dir)
 	if err != nil {
 		return err
 	}
@@ -94,11 +94,11 @@ func (c *Kept) start(ctx context.Context, op string, j Job) error {
 	if err != nil {
 		return &InfraError{Op: op, Err: err}
 	}
-	if err := c.talk.tellJob(text); err != nil {
-		return asInfra(ctx, op, c.talk.broken(err))
+	if err := c.session.sendJob(text); err != nil {
+		return asInfra(ctx, op, c.session.failure(err))
 	}
-	c.running.Go(c.beat) // not before: what is said until here is the job
-	id, err := c.answer(ctx, op, j, c.started)
+	c.running.Go(c.heartbeat) // not before: what is said until here is the job
+	id, err := c.awaitReply(ctx, op, j, c.started)
 	if err != nil {
 		return err
 	}
@@ -111,9 +111,9 @@ func (c *Kept) start(ctx context.Context, op string, j Job) error {
 	return nil
 }
 
-// answer waits for a word of the script: as long as on any machine, however soon
+// awaitReply waits for a word of the script: as long as on any machine, however soon
 // silence means that it is lost later.
-func (c *Kept) answer(ctx context.Context, op string, j Job, word <-chan string) (string, error) {
+func (c *KeeperProcess) awaitReply(ctx context.Context, op string, j Job, word <-chan string) (string, error) {
 	limit := max(c.keeper.silence(), defaultSilence)
 	late := time.NewTimer(limit)
 	defer late.Stop()
@@ -122,13 +122,13 @@ func (c *Kept) answer(ctx context.Context, op string, j Job, word <-chan string)
 		return text, nil
 	case why := <-c.refused:
 		return "", refusedBy(op, j.Node, j.Argv[0], why)
-	case <-c.talk.over:
+	case <-c.session.ended:
 		select {
 		case why := <-c.refused:
 			return "", refusedBy(op, j.Node, j.Argv[0], why)
 		default:
 		}
-		return "", asInfra(ctx, op, c.talk.broken(errors.New("the session ended before it had begun: is /bin/sh there, and is the account allowed to run it?")))
+		return "", asInfra(ctx, op, c.session.failure(errors.New("the session ended before it had begun: is /bin/sh there, and is the account allowed to run it?")))
 	case <-late.C:
 		return "", asInfra(ctx, op, fmt.Errorf("no answer within %v", limit))
 	case <-ctx.Done():
@@ -136,8 +136,8 @@ func (c *Kept) answer(ctx context.Context, op string, j Job, word <-chan string)
 	}
 }
 
-// hear takes note of what the script says.
-func (c *Kept) hear(line string) {
+// handleLine takes note of what the script says.
+func (c *KeeperProcess) handleLine(line string) {
 	word, rest, _ := strings.Cut(line, " ")
 	once := func(ch chan string) {
 		select {
@@ -157,17 +157,17 @@ func (c *Kept) hear(line string) {
 		if err != nil {
 			code = -1
 		}
-		c.ended(exitStatus(code))
+		c.markExited(exitStatus(code))
 	case "left":
 		c.mu.Lock()
-		c.left = append(c.left, describeThere(rest))
+		c.survivors = append(c.survivors, describeRemote(rest))
 		c.mu.Unlock()
 	case "served":
 		c.mu.Lock()
-		c.leaked = true
+		c.portServed = true
 		c.mu.Unlock()
 	case "done":
-		c.ended("status unknown", -1)
+		c.markExited("status unknown", -1)
 		closeOnce(c.done)
 	}
 }
@@ -190,8 +190,8 @@ func exitStatus(code int) (string, int) {
 	return "exit status " + strconv.Itoa(code), code
 }
 
-// ended takes note of the end, the first time.
-func (c *Kept) ended(status string, code int) {
+// markExited takes note of the end, the first time.
+func (c *KeeperProcess) markExited(status string, code int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	select {
@@ -204,8 +204,8 @@ func (c *Kept) ended(status string, code int) {
 
 // watch waits for the session's end, which is the end of what is known of the
 // process.
-func (c *Kept) watch() {
-	<-c.talk.over
+func (c *KeeperProcess) watch() {
+	<-c.session.ended
 	select {
 	case <-c.done:
 		return
@@ -214,54 +214,54 @@ func (c *Kept) watch() {
 	c.mu.Lock()
 	c.lost = true
 	c.mu.Unlock()
-	status := "connection" + c.there() + " lost"
-	if c.talk.err != nil {
-		status += ": " + c.talk.err.Error()
+	status := "connection" + c.toNode() + " lost"
+	if c.session.err != nil {
+		status += ": " + c.session.err.Error()
 	}
-	c.ended(status, -1)
+	c.markExited(status, -1)
 }
 
-func (c *Kept) there() string {
+func (c *KeeperProcess) toNode() string {
 	if c.node == "" {
 		return ""
 	}
 	return " to " + c.node
 }
 
-// beat shows the script that perflab is there, and cuts a session that is silent.
-func (c *Kept) beat() {
+// heartbeat shows the script that perflab is there, and cuts a session that is silent.
+func (c *KeeperProcess) heartbeat() {
 	every := time.NewTicker(c.keeper.silence() / 4)
 	defer every.Stop()
 	for {
-		if c.talk.quiet() > c.keeper.silence() {
-			_ = c.talk.Close()
+		if c.session.silentFor() > c.keeper.silence() {
+			_ = c.session.Close()
 			return
 		}
-		if err := c.talk.tell("beat\n"); err != nil {
+		if err := c.session.send("beat\n"); err != nil {
 			return // watch sees why
 		}
 		select {
 		case <-every.C:
 		case <-c.quit:
 			return
-		case <-c.talk.over:
+		case <-c.session.ended:
 			return
 		}
 	}
 }
 
 // Exited is closed when the process has ended, or the connection is lost.
-func (c *Kept) Exited() <-chan struct{} { return c.exited }
+func (c *KeeperProcess) Exited() <-chan struct{} { return c.exited }
 
 // Status is "exit status 1", "signal: killed" or "connection to HOST lost".
-func (c *Kept) Status() (string, int) {
+func (c *KeeperProcess) Status() (string, int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.status, c.code
 }
 
 // Record holds the process's identity over there and its directory.
-func (c *Kept) Record() Record {
+func (c *KeeperProcess) Record() Record {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return Record{identity: c.record.identity, Dir: c.record.Dir}
@@ -269,56 +269,56 @@ func (c *Kept) Record() Record {
 
 // Serves says which port the process serves: Stop fails when that is still served
 // afterwards.
-func (c *Kept) Serves(port int) { c.served.Store(int64(port)) }
+func (c *KeeperProcess) Serves(port int) { c.servedPort.Store(int64(port)) }
 
 // Stop has the script end the process and all that it started. Out of reach, the process
 // is looked for through a new session.
-func (c *Kept) Stop(grace time.Duration, hurry <-chan struct{}) error {
+func (c *KeeperProcess) Stop(grace time.Duration, hurry <-chan struct{}) error {
 	defer c.end()
-	err := c.talk.tell(fmt.Sprintf("stop %s %d\n", milliseconds(grace), c.served.Load()))
+	err := c.session.send(fmt.Sprintf("stop %s %d\n", milliseconds(grace), c.servedPort.Load()))
 	limit := time.NewTimer(grace + killWait + c.keeper.silence())
 	defer limit.Stop()
 	for err == nil {
 		select {
 		case <-c.done:
-			return c.stopped()
+			return c.stopResult()
 		case <-hurry:
 			hurry = nil
-			err = c.talk.tell("kill\n")
+			err = c.session.send("kill\n")
 			continue
-		case <-c.talk.over:
+		case <-c.session.ended:
 		case <-limit.C:
 		}
 		break
 	}
 	select {
 	case <-c.done:
-		return c.stopped()
+		return c.stopResult()
 	default:
-		return c.chase()
+		return c.stopByNewSession()
 	}
 }
 
-// stopped says what the script could not do.
-func (c *Kept) stopped() error {
+// stopResult says what the script could not do.
+func (c *KeeperProcess) stopResult() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.left) > 0 {
-		return fmt.Errorf("%s does not end after SIGKILL%s", c.left[0], on(c.node))
+	if len(c.survivors) > 0 {
+		return fmt.Errorf("%s does not end after SIGKILL%s", c.survivors[0], onNode(c.node))
 	}
-	if c.leaked {
+	if c.portServed {
 		return &InfraError{
 			Op:   "stop " + c.record.Name,
-			Err:  fmt.Errorf("port %d%s is still served although every process of the engine has ended", c.served.Load(), on(c.node)),
+			Err:  fmt.Errorf("port %d%s is still served although every process of the engine has ended", c.servedPort.Load(), onNode(c.node)),
 			Help: "a process that the engine started has left its group, session and environment: find it there with ss -ltnp, and end it",
 		}
 	}
 	return nil
 }
 
-// chase ends the process through a new session.
-func (c *Kept) chase() error {
-	c.talk.cut()
+// stopByNewSession ends the process through a new session.
+func (c *KeeperProcess) stopByNewSession() error {
+	c.session.cut()
 	c.mu.Lock()
 	r := c.record
 	c.mu.Unlock()
@@ -338,9 +338,9 @@ func (c *Kept) chase() error {
 }
 
 // end ends the session and waits for its goroutines.
-func (c *Kept) end() {
+func (c *KeeperProcess) end() {
 	closeOnce(c.quit)
-	c.talk.close()
+	c.session.close()
 	c.running.Wait()
 	c.log.Close()
 }
