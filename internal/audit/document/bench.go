@@ -11,25 +11,25 @@ import (
 	"perflab/internal/result"
 )
 
-// asks returns what the benchmark commands and profiles of a document ask for.
-func asks(f *interop.File) (all []command.Benchmark, shown []int) {
-	for i := range f.Doc.Scripts {
-		if s := &f.Doc.Scripts[i]; s.Kind == interop.ScriptBenchmark && len(all) < lookback {
+// benchmarksShown returns what the benchmark commands and profiles of a document ask for.
+func benchmarksShown(d *document) (all []command.Benchmark, shown []int) {
+	for s := range d.scripts(interop.ScriptBenchmark) {
+		if len(all) < lookback {
 			all, shown = append(all, command.ReadBenchmark(s.Text)), append(shown, s.Line)
 		}
 	}
-	for i := range f.Runs {
-		if a := audit.Profile(&f.Runs[i]); a.Requests > 0 && !slices.Contains(all, a) && len(all) < 2*lookback {
+	for i := range d.file.Runs {
+		if a := audit.Profile(&d.file.Runs[i]); a.Requests > 0 && !slices.Contains(all, a) && len(all) < 2*lookback {
 			all = append(all, a)
 		}
 	}
 	return all, shown
 }
 
-// askedOf tells for each run what the last benchmark command above it asks for
+// askedByRun tells for each run what the last benchmark command above it asks for
 // besides what its block prints, and the device that its headings or hardware
 // name: runs in which it differs were not meant to agree.
-func askedOf(f *interop.File) []string {
+func askedByRun(f *interop.File) []string {
 	out := make([]string, len(f.Runs))
 	next, asked := 0, ""
 	for i := range f.Runs {
@@ -48,28 +48,39 @@ func askedOf(f *interop.File) []string {
 	return out
 }
 
+// How far a run's lengths may be from those that were asked for.
+const (
+	tokenizerShare = 0.06 // of a prompt: two tokenizers count it that far apart
+	templateTokens = 16   // what a chat template adds to a short prompt
+	overlongShare  = 0.02 // of an answer, for tokens that end it
+)
+
+// Mean lengths of samples of ShareGPT, in tokens, of any tokenizer.
+const (
+	shareGPTLeastIn, shareGPTMostIn   = 150, 600
+	shareGPTLeastOut, shareGPTMostOut = 100, 600
+)
+
 // fitsLengths reports whether a run can be of the prompts that were asked for.
 func fitsLengths(a command.Benchmark, r *interop.Run) bool {
 	in, out := r.PerRequest("total_input_tokens"), r.PerRequest("total_output_tokens")
-	if a.Input > 0 && in > 0 && (in < 0.94*a.Input || in > 1.06*a.Input+16) {
+	if a.Input > 0 && in > 0 && (in < (1-tokenizerShare)*a.Input || in > (1+tokenizerShare)*a.Input+templateTokens) {
 		return false
 	}
-	if a.Output > 0 && out > 1.02*a.Output {
+	if a.Output > 0 && out > (1+overlongShare)*a.Output {
 		return false
 	}
-	return !a.ShareGPT || in == 0 || in > 150 && in < 600 && (a.Output > 0 || out > 100 && out < 600)
+	return !a.ShareGPT || in == 0 || in > shareGPTLeastIn && in < shareGPTMostIn && (a.Output > 0 || out > shareGPTLeastOut && out < shareGPTMostOut)
 }
 
-// benchmarkFindings compares blocks with the benchmark commands shown.
-func benchmarkFindings(f *interop.File) []audit.Finding {
-	all, shown := asks(f)
-	if !publishes(f) {
-		return nil
-	}
+// unfitBenchmarks compares blocks with the benchmark commands shown.
+func unfitBenchmarks(d *document) []audit.Finding {
+	const mostCases = 6 // that are named
+	all, shown := benchmarksShown(d)
 	var unfit, short []int
 	var cases, shortOf []string
-	for i := range f.Runs {
-		r := &f.Runs[i]
+	for i := range d.file.Runs {
+		r := &d.file.Runs[i]
 		n, failed := r.Value("completed"), r.Value("failed")
 		if n == 0 {
 			continue
@@ -77,7 +88,7 @@ func benchmarkFindings(f *interop.File) []audit.Finding {
 		if slices.ContainsFunc(all, func(a command.Benchmark) bool { return a.Requests == n+failed && fitsLengths(a, r) }) {
 			continue
 		}
-		if asked := askedMore(all, r, n+failed); asked > 0 {
+		if asked := requestsAsked(all, r, n+failed); asked > 0 {
 			short = append(short, r.Place.Line)
 			if t := fmt.Sprintf("%.0f of %.0f", n+failed, asked); !slices.Contains(shortOf, t) {
 				shortOf = append(shortOf, t)
@@ -88,13 +99,13 @@ func benchmarkFindings(f *interop.File) []audit.Finding {
 			continue
 		}
 		unfit = append(unfit, r.Place.Line)
-		if t := fmt.Sprintf("%.0f x %.0f in / %.0f out", n, r.PerRequest("total_input_tokens"), r.PerRequest("total_output_tokens")); !slices.Contains(cases, t) && len(cases) < 6 {
+		if t := fmt.Sprintf("%.0f x %.0f in / %.0f out", n, r.PerRequest("total_input_tokens"), r.PerRequest("total_output_tokens")); !slices.Contains(cases, t) && len(cases) < mostCases {
 			cases = append(cases, t)
 		}
 	}
 	var out []audit.Finding
 	if len(short) > 0 {
-		out = append(out, audit.Finding{Type: "requests-missing", Severity: audit.Warning, Place: placed(f, short[0], nil),
+		out = append(out, audit.Finding{Type: "requests-missing", Severity: audit.Warning, Place: d.at(short[0], nil),
 			Text: fmt.Sprintf("at %s are fewer requests than were asked for (%s), and no word of what became of the others", audit.Lines(short), strings.Join(shortOf, ", "))})
 	}
 	if len(unfit) > 0 {
@@ -102,25 +113,31 @@ func benchmarkFindings(f *interop.File) []audit.Finding {
 		if len(all) == 0 {
 			what = "have no benchmark command"
 		}
-		out = append(out, audit.Finding{Type: "benchmark-command-missing", Severity: audit.Note, Place: placed(f, unfit[0], nil),
-			Text: fmt.Sprintf("%d of %s %s: %s at %s", len(unfit), audit.Counted(len(f.Runs), "block"), what, strings.Join(cases, ", "), audit.Lines(unfit))})
+		out = append(out, audit.Finding{Type: "benchmark-command-missing", Severity: audit.Note, Place: d.at(unfit[0], nil),
+			Text: fmt.Sprintf("%d of %s %s: %s at %s", len(unfit), audit.Counted(len(d.file.Runs), "block"), what, strings.Join(cases, ", "), audit.Lines(unfit))})
 	}
 	return out
 }
 
-// askedMore returns the number of requests of which n can be what was left
+// What makes a number of requests one that nobody asks for.
+const (
+	fewestAsked  = 20 // below it any number may have been asked for
+	fewestServed = 3  // a run with less than this part of a command's requests is of another command
+)
+
+// requestsAsked returns the number of requests of which n can be what was left
 // when some failed; 0 for none.
-func askedMore(all []command.Benchmark, r *interop.Run, n float64) float64 {
+func requestsAsked(all []command.Benchmark, r *interop.Run, n float64) float64 {
 	if asked := float64(r.Header.Requests); asked > n {
 		return asked
 	}
 	whole := int(n)
-	if whole < 20 || whole%10 == 0 || whole&(whole-1) == 0 {
+	if whole < fewestAsked || whole%10 == 0 || whole&(whole-1) == 0 {
 		return 0
 	}
 	best := 0.0
 	for _, a := range all {
-		if a.Requests > n && n >= a.Requests/3 && (best == 0 || a.Requests < best) {
+		if a.Requests > n && n >= a.Requests/fewestServed && (best == 0 || a.Requests < best) {
 			best = a.Requests
 		}
 	}

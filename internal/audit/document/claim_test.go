@@ -77,11 +77,11 @@ func found(t *testing.T, text string) []string {
 		t.Fatalf("the test's own document does not read: %s", fault)
 	}
 	var out []string
-	for _, x := range claims(&f, audit.Options{}) {
+	for _, x := range ofDocument(&f, audit.Options{}, claimRules) {
 		if x.Place.File != "study.md" || x.Place.Line == 0 || x.Text == "" {
 			t.Errorf("finding without a place or text: %+v", x)
 		}
-		if !slices.ContainsFunc(claimChecks(), func(c check) bool { return c.Type == x.Type }) {
+		if !slices.ContainsFunc(Checks(), func(c audit.Check) bool { return c.Type == x.Type }) {
 			t.Errorf("type %q is not listed", x.Type)
 		}
 		out = append(out, fmt.Sprintf("%s %s: %s", x.Severity, x.Type, x.Expected))
@@ -308,7 +308,7 @@ func FuzzClaims(f *testing.F) {
 		if file.Doc == nil {
 			return
 		}
-		for _, x := range claims(&file, audit.Options{}) {
+		for _, x := range ofDocument(&file, audit.Options{}, claimRules) {
 			if x.Place.Line < 1 || x.Text == "" || x.Severity == "" {
 				t.Errorf("%+v", x)
 			}

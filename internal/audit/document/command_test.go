@@ -97,7 +97,7 @@ func sliceFindings(docs ...string) []audit.Finding {
 	}
 	var out []audit.Finding
 	for i := range files {
-		out = slices.Concat(out, commands(&files[i], audit.Options{}), practice(&files[i], audit.Options{}))
+		out = append(out, ofDocument(&files[i], audit.Options{}, slices.Concat(commandRules, practiceRules))...)
 	}
 	return append(out, audit.Across(files)...)
 }
@@ -327,7 +327,7 @@ func TestBraces(t *testing.T) {
 // severity, and every type of the table once.
 func TestChecksDocumented(t *testing.T) {
 	seen := map[string]bool{}
-	for _, c := range slices.Concat(commandChecks(), practiceChecks()) {
+	for _, c := range Checks() {
 		if seen[c.Type] || c.Doc == "" || c.Holds == "" || c.Type != interop.Slug(c.Type) || !strings.HasSuffix(c.Doc, ".") || !strings.HasSuffix(c.Holds, ".") {
 			t.Errorf("%+v", c)
 		}
@@ -352,7 +352,7 @@ func FuzzCommands(f *testing.F) {
 		}
 		one := interop.Read("a.md", data)
 		both := []interop.File{one, interop.Read("b.md", []byte(goodStudy))}
-		for _, found := range slices.Concat(commands(&one, audit.Options{}), practice(&one, audit.Options{}), audit.Across(both)) {
+		for _, found := range append(ofDocument(&one, audit.Options{}, slices.Concat(commandRules, practiceRules)), audit.Across(both)...) {
 			if found.Text == "" || found.Type == "" || found.Severity == "" || found.Place.File == "" {
 				t.Fatalf("%+v", found)
 			}

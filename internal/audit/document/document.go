@@ -15,53 +15,139 @@
 package document
 
 import (
+	"iter"
 	"slices"
+	"sort"
+	"strconv"
 
 	"perflab/internal/audit"
 	"perflab/internal/interop"
+	"perflab/internal/result"
 )
 
-// placed is a place of a file, with the section of the nearest thing there.
-func placed(f *interop.File, line int, section []string) interop.Place {
-	return interop.Place{File: f.Name, Line: line, Section: section}
+// Bounds of what is compared with each other, so that work grows with the size
+// of a document and not with its square.
+const (
+	lookback = 64  // earlier steps that one step is compared with
+	manyRuns = 200 // runs above which pairs of them are not looked through: no document that a person wrote has as many
+)
+
+// document is a document with its runs and what it says of them.
+type document struct {
+	file           *interop.File
+	options        audit.Options
+	runs           []*citedRun
+	steps          []step // the runs, each with what was served for it
+	configurations []configuration
+	statements     []statement   // tables first, then prose, in order
+	rows           []comparedRow // what tables compare
+	optionRows     []optionRow   // of tables that give gains alone
+	rankings       []ranking
 }
 
-// lookback bounds how many earlier steps one step is compared with.
-const lookback = 64
-
-// Audit audits files, each alone and then beside each other. Findings come by
-// file and line.
-func Audit(files []interop.File, o audit.Options) []audit.Finding {
-	var out []audit.Finding
-	for i := range files {
-		f := &files[i]
-		out = append(out, audit.Runs(f, o)...)
-		if f.Doc != nil {
-			out = append(out, audit.Gather(ofDocument(f, o))...)
+// scripts are the commands of some kinds, in order.
+func (d *document) scripts(kinds ...string) iter.Seq[*interop.Script] {
+	return func(yield func(*interop.Script) bool) {
+		for i := range d.file.Doc.Scripts {
+			if s := &d.file.Doc.Scripts[i]; slices.Contains(kinds, s.Kind) && !yield(s) {
+				return
+			}
 		}
 	}
-	out = append(out, audit.Across(files)...)
-	audit.Sort(out, files)
-	return out
 }
 
-// check is a type of finding of this package.
-type check audit.Check
-
-// Checks lists every type of finding, also those of figures.
-func Checks() []audit.Check {
-	all := audit.RunChecks()
-	for _, c := range slices.Concat(claimChecks(), commandChecks(), practiceChecks()) {
-		all = append(all, audit.Check(c))
-	}
-	return append(all, audit.AcrossChecks()...)
+// at is a line of the document in a section.
+func (d *document) at(line int, section []string) interop.Place {
+	return interop.Place{File: d.file.Name, Line: line, Section: section}
 }
 
-// ofDocument audits what a document says of its runs.
-func ofDocument(f *interop.File, o audit.Options) []audit.Finding {
-	var out []audit.Finding
-	for _, check := range []func(*interop.File, audit.Options) []audit.Finding{claims, commands, practice} {
-		out = append(out, check(f, o)...)
+// place is a line of the document in the section it stands in.
+func (d *document) place(line int) interop.Place {
+	all := d.file.Doc.Sections // by line
+	n := sort.Search(len(all), func(i int) bool { return all[i].Line > line })
+	if n == 0 {
+		return d.at(line, nil)
 	}
-	return out
+	return d.at(line, all[n-1].Path)
+}
+
+// match finds the runs that have the figure, and under which metric. A block
+// that is a copy of another counts as well.
+func (d *document) match(t *citation) {
+	for _, name := range t.named.metrics() {
+		for _, r := range d.runs {
+			if f, ok := r.figures[name]; ok && t.fits(f) {
+				t.runs, t.metric = append(t.runs, r), name
+			}
+		}
+		if len(t.runs) > 0 {
+			return
+		}
+	}
+}
+
+// knows reports whether any run has the metric.
+func (d *document) knows(m namedMetric) bool {
+	return slices.ContainsFunc(d.runs, func(r *citedRun) bool {
+		return slices.ContainsFunc(m.metrics(), func(n string) bool { _, ok := r.figures[n]; return ok })
+	})
+}
+
+// What speaks for a run, in points: a figure of it counts for more than all
+// words of a label, and a word for more than all headings.
+const (
+	figurePoints  = 1000
+	wordPoints    = 10
+	headingPoints = 1
+)
+
+// runOf picks the run that has all these figures, or the first of them; among
+// several the one whose headings share most words with the label, and then one
+// under the headings of the line.
+func (d *document) runOf(label string, line int, terms []citation) *citedRun {
+	if len(terms) == 0 {
+		return nil
+	}
+	words, section := wordsOf(label), d.place(line).Section
+	var best *citedRun
+	score := -1
+	for _, r := range d.runs {
+		n := 0
+		for _, t := range terms {
+			if slices.Contains(t.runs, r) {
+				n += figurePoints
+			}
+		}
+		if n == 0 || !slices.Contains(terms[0].runs, r) {
+			continue
+		}
+		for _, w := range words {
+			if r.words[w.text] {
+				n += wordPoints
+			}
+		}
+		for i, h := range section {
+			if i < len(r.run.Place.Section) && r.run.Place.Section[i] == h {
+				n += headingPoints
+			}
+		}
+		if n > score {
+			best, score = r, n
+		}
+	}
+	return best
+}
+
+// gpus is the number of GPUs that the document has, 0 where it does not say.
+func (d *document) gpus() int {
+	if d.options.GPUs > 0 {
+		return d.options.GPUs
+	}
+	most := 0
+	for _, r := range d.runs {
+		if n, err := strconv.Atoi(r.run.Header.Label(result.LabelGPUs)); err == nil {
+			most = max(most, n)
+		}
+	}
+	return most
 }

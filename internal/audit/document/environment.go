@@ -31,21 +31,21 @@ var (
 )
 
 // environment finds what a document leaves out of the record.
-func environment(f *interop.File) []audit.Finding {
-	text := strings.Join(proseOf(f), "\n")
+func environment(d *document) []audit.Finding {
+	text := strings.Join(proseOf(d), "\n")
 	var missing []string
 	for _, p := range environmentParts {
-		if !p.told().MatchString(text) && (p.name != "the engine's version" || !hasLabel(f, result.LabelEngineVersion)) {
+		if !p.told().MatchString(text) && (p.name != "the engine's version" || !hasLabel(d, result.LabelEngineVersion)) {
 			missing = append(missing, p.name)
 		}
 	}
-	if !deviceCount().MatchString(hardwareText(f)) && !hasLabel(f, result.LabelGPUs) && !hasLabel(f, result.LabelNodes) {
+	if !deviceCount().MatchString(hardwareText(d)) && !hasLabel(d, result.LabelGPUs) && !hasLabel(d, result.LabelNodes) {
 		missing = append(missing, "the number of devices")
 	}
 	if m := twoForms().FindString(text); m != "" && !oneForm().MatchString(text) {
 		missing = append(missing, "the form factor of the "+strings.ToUpper(m)+" (it is sold in forms of different speed)")
 	}
-	if !slices.ContainsFunc(f.Runs, func(r interop.Run) bool { return r.Header.Imported != nil && r.Header.Imported.Version != "" }) {
+	if !slices.ContainsFunc(d.file.Runs, func(r interop.Run) bool { return r.Header.Imported != nil && r.Header.Imported.Version != "" }) {
 		missing = append(missing, "the client's version")
 	}
 	if len(missing) < 2 {
@@ -53,30 +53,30 @@ func environment(f *interop.File) []audit.Finding {
 	}
 	line := 1
 	var section []string
-	for _, s := range f.Doc.Sections {
+	for _, s := range d.file.Doc.Sections {
 		if lower := strings.ToLower(s.Title); strings.Contains(lower, "hardware") || strings.Contains(lower, "environment") {
 			line, section = s.Line, s.Path
 			break
 		}
 	}
-	return []audit.Finding{{Type: "environment-missing", Severity: audit.Note, Place: placed(f, line, section),
+	return []audit.Finding{{Type: "environment-missing", Severity: audit.Note, Place: d.at(line, section),
 		Text: "the document does not tell " + joinAnd(missing)}}
 }
 
 // proseOf are the lines of a document that are not figures: headings, prose,
 // commands, cells.
-func proseOf(f *interop.File) []string {
+func proseOf(d *document) []string {
 	var out []string
-	for _, s := range f.Doc.Sections {
+	for _, s := range d.file.Doc.Sections {
 		out = append(out, s.Title)
 	}
-	for _, p := range f.Doc.Prose {
+	for _, p := range d.file.Doc.Prose {
 		out = append(out, p.Text)
 	}
-	for _, s := range f.Doc.Scripts {
+	for _, s := range d.file.Doc.Scripts {
 		out = append(out, s.Text, s.Note)
 	}
-	for _, t := range f.Doc.Tables {
+	for _, t := range d.file.Doc.Tables {
 		for _, r := range t.Rows {
 			out = append(out, strings.Join(r.Cells, " "))
 		}
@@ -86,20 +86,20 @@ func proseOf(f *interop.File) []string {
 
 // hardwareText is what a document says of its devices: the title, the section
 // on hardware, and the commands, whose layout is a count.
-func hardwareText(f *interop.File) string {
-	out := []string{f.Doc.Title}
-	for _, p := range f.Doc.Prose {
+func hardwareText(d *document) string {
+	out := []string{d.file.Doc.Title}
+	for _, p := range d.file.Doc.Prose {
 		if lower := strings.ToLower(strings.Join(p.Section, " ") + " " + p.Text); strings.Contains(lower, "hardware") {
 			out = append(out, p.Text)
 		}
 	}
-	for _, s := range f.Doc.Scripts {
+	for _, s := range d.file.Doc.Scripts {
 		out = append(out, s.Text)
 	}
 	return strings.Join(out, "\n")
 }
 
 // hasLabel reports whether a run has a label.
-func hasLabel(f *interop.File, key string) bool {
-	return slices.ContainsFunc(f.Runs, func(r interop.Run) bool { return r.Header.Label(key) != "" })
+func hasLabel(d *document, key string) bool {
+	return slices.ContainsFunc(d.file.Runs, func(r interop.Run) bool { return r.Header.Label(key) != "" })
 }

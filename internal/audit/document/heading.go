@@ -12,50 +12,57 @@ import (
 	"perflab/internal/result"
 )
 
-// headingFindings compares serving commands with the headings above them.
-func headingFindings(f *interop.File, steps []stage) []audit.Finding {
+// engineContradictions finds commands that start another engine than the one
+// that the heading above them names.
+func engineContradictions(d *document) []audit.Finding {
 	var out []audit.Finding
-	for i := range f.Doc.Scripts {
-		s := &f.Doc.Scripts[i]
-		if s.Kind != interop.ScriptServing {
+	for s := range d.scripts(interop.ScriptServing) {
+		w := command.Read(s.Text)
+		text, named := engineContradiction(d, s, w)
+		if text == "" {
 			continue
 		}
-		w := command.Read(s.Text)
-		if t, named := engineContradiction(f, s, w); t != "" {
-			if len(out) < fewFindings {
-				t += totalsTell(s, w.Engine, named, steps)
-			}
-			out = append(out, audit.Finding{Type: "engine-contradicts-heading", Severity: audit.Warning, Place: placed(f, s.Line, s.Section), Text: t})
+		if len(out) < fewFindings {
+			text += totalsTell(s, w.Engine, named, d.steps)
 		}
-		if t := layoutContradiction(s, w); t != "" {
-			out = append(out, audit.Finding{Type: "flag-contradicts-heading", Severity: audit.Warning, Place: placed(f, s.Line, s.Section), Text: t})
+		out = append(out, audit.Finding{Type: "engine-contradicts-heading", Severity: audit.Warning, Place: d.at(s.Line, s.Section), Text: text})
+	}
+	return out
+}
+
+// layoutContradictions finds commands that lack the parallelism that the
+// heading above them gives.
+func layoutContradictions(d *document) []audit.Finding {
+	var out []audit.Finding
+	for s := range d.scripts(interop.ScriptServing) {
+		if text := layoutContradiction(s, command.Read(s.Text)); text != "" {
+			out = append(out, audit.Finding{Type: "flag-contradicts-heading", Severity: audit.Warning, Place: d.at(s.Line, s.Section), Text: text})
 		}
 	}
-	return slices.Concat(out, modelContradictions(f), tooManyDevices(f))
+	return out
 }
 
 // tooManyDevices finds commands that need more devices than the document says
 // the hardware has that the next block was measured on.
-func tooManyDevices(f *interop.File) []audit.Finding {
+func tooManyDevices(d *document) []audit.Finding {
 	var at []int
 	var first *interop.Script
 	most, stated, next := 0, 0, 0
-	for i := range f.Doc.Scripts {
-		s := &f.Doc.Scripts[i]
-		for next < len(f.Runs)-1 && f.Runs[next].Place.Line < s.Line {
+	for s := range d.scripts(interop.ScriptServing) {
+		for next < len(d.file.Runs)-1 && d.file.Runs[next].Place.Line < s.Line {
 			next++
 		}
-		if s.Kind != interop.ScriptServing || len(f.Runs) == 0 {
-			continue
+		if len(d.file.Runs) == 0 {
+			return nil
 		}
-		r := &f.Runs[next]
+		r := &d.file.Runs[next]
 		if nodes, err := strconv.Atoi(r.Header.Label(result.LabelNodes)); err == nil && nodes > 1 {
 			return nil // the count may be that of a node
 		}
 		have := command.Layout(command.Read(s.Text))
 		n, _ := strconv.Atoi(r.Header.Label(result.LabelGPUs))
 		need := have["tp"] * have["pp"]
-		if n == 0 || need <= n || slices.ContainsFunc(f.Doc.Prose, func(t interop.Text) bool {
+		if n == 0 || need <= n || slices.ContainsFunc(d.file.Doc.Prose, func(t interop.Text) bool {
 			return t.Line > s.Line && t.Line < r.Place.Line && strings.Contains(strings.ToLower(t.Text), "hardware")
 		}) {
 			continue // or the hardware is told of only after the command
@@ -68,7 +75,7 @@ func tooManyDevices(f *interop.File) []audit.Finding {
 	if first == nil {
 		return nil
 	}
-	return []audit.Finding{{Type: "more-devices-than-stated", Severity: audit.Warning, Place: placed(f, first.Line, first.Section),
+	return []audit.Finding{{Type: "more-devices-than-stated", Severity: audit.Warning, Place: d.at(first.Line, first.Section),
 		Text: fmt.Sprintf("the commands at %s need up to %d devices, and the document counts %d", audit.Lines(at), most, stated)}}
 }
 
@@ -93,8 +100,8 @@ func headingEngines(doc *interop.Document, s *interop.Script) []string {
 
 // engineContradiction returns what is wrong where a command starts an engine
 // that the heading above it does not name.
-func engineContradiction(f *interop.File, s *interop.Script, w command.Setup) (text string, named []string) {
-	named = headingEngines(f.Doc, s)
+func engineContradiction(d *document, s *interop.Script, w command.Setup) (text string, named []string) {
+	named = headingEngines(d.file.Doc, s)
 	if w.Engine == "" || len(named) == 0 || slices.Contains(named, w.Engine) {
 		return "", nil
 	}
@@ -116,8 +123,8 @@ func reversed(all []string) []string {
 
 // totalsTell says which of two engines the generated totals speak for: equal
 // work on equal prompts is of one engine.
-func totalsTell(s *interop.Script, starts string, named []string, steps []stage) string {
-	var own, other, same stage
+func totalsTell(s *interop.Script, starts string, named []string, steps []step) string {
+	var own, other, same step
 	for _, st := range steps {
 		switch {
 		case st.script == s && own.run == nil:
@@ -148,7 +155,7 @@ func documentModels(doc *interop.Document) (cores []string, line int) {
 	add := func(p interop.Text, text string) {
 		for _, w := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,;`*()|", r) }) {
 			if strings.ContainsAny(w, "0123456789") && strings.Contains(w, "-") && !strings.Contains(w, "://") {
-				line = cmpFirst(line, p.Line)
+				line = firstLine(line, p.Line)
 				if core := command.ModelCore(w); !slices.Contains(cores, core) && len(cores) < lookback {
 					cores = append(cores, core)
 				}
@@ -169,15 +176,11 @@ func documentModels(doc *interop.Document) (cores []string, line int) {
 
 // modelContradictions finds commands that serve another model than their
 // document is about, one finding a model.
-func modelContradictions(f *interop.File) []audit.Finding {
-	about, said := documentModels(f.Doc)
+func modelContradictions(d *document) []audit.Finding {
+	about, said := documentModels(d.file.Doc)
 	at, first := map[string][]int{}, map[string]*interop.Script{}
 	var order []string
-	for i := range f.Doc.Scripts {
-		s := &f.Doc.Scripts[i]
-		if s.Kind != interop.ScriptServing {
-			continue
-		}
+	for s := range d.scripts(interop.ScriptServing) {
 		core := command.ModelCore(strings.Trim(command.Read(s.Text).Model, `"'`))
 		if !otherModel(core, s.Section, about) {
 			continue
@@ -190,10 +193,10 @@ func modelContradictions(f *interop.File) []audit.Finding {
 	var out []audit.Finding
 	for _, core := range order {
 		named := strings.Join(about, ", ")
-		finding := audit.Finding{Type: "model-contradicts-heading", Severity: audit.Warning, Place: placed(f, first[core].Line, first[core].Section),
+		finding := audit.Finding{Type: "model-contradicts-heading", Severity: audit.Warning, Place: d.at(first[core].Line, first[core].Section),
 			Text: fmt.Sprintf("the document is about %s (line %d), and the commands at %s serve %s", named, said, audit.Lines(at[core]), command.Read(first[core].Text).Model)}
-		if strings.Contains(command.ModelCore(strings.ReplaceAll(f.Doc.Title, " ", "-")), core) {
-			finding.Place = placed(f, said, nil)
+		if strings.Contains(command.ModelCore(strings.ReplaceAll(d.file.Doc.Title, " ", "-")), core) {
+			finding.Place = d.at(said, nil)
 			finding.Text = fmt.Sprintf("the document says that its model is %s, and its title and the commands at %s say %s", named, audit.Lines(at[core]), core)
 		}
 		out = append(out, finding)

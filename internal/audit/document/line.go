@@ -8,21 +8,21 @@ import (
 
 // readLine reads the figures of a line of prose: "A = 3.54s, B = 3.66s. A is
 // faster by 0.12s (1.03x faster)", "from 44ms to 30ms", "A (12 tok/s) > B".
-func (s *study) readLine(t interop.Text) {
+func (d *document) readLine(t interop.Text) {
 	text, names := unquote(t.Text)
-	l := statement{line: t.Line, kind: "prose", text: t.Text}
+	l := statement{line: t.Line, text: t.Text}
 	lower := strings.ToLower(strings.TrimLeft(text, " -*•"))
 	if strings.HasPrefix(lower, "summary") || strings.HasPrefix(lower, "result") {
-		l.kind = "summary"
+		l.kind = inSummary
 	}
 	if r, ok := readRanking(text, t.Line); ok {
-		l.kind = "summary"
-		for i := range r.terms {
-			s.match(&r.terms[i])
+		l.kind = inSummary
+		for i := range r.citations {
+			d.match(&r.citations[i])
 		}
-		l.terms = r.terms
-		s.rankings = append(s.rankings, r)
-		s.lines = append(s.lines, l)
+		l.citations = r.citations
+		d.rankings = append(d.rankings, r)
+		d.statements = append(d.statements, l)
 		return
 	}
 	all := quantities(text)
@@ -30,15 +30,15 @@ func (s *study) readLine(t interop.Text) {
 		return
 	}
 	l.read(text, all, names)
-	for i := range l.terms {
-		s.match(&l.terms[i])
+	for i := range l.citations {
+		d.match(&l.citations[i])
 	}
 	for i := range l.comparisons {
-		s.match(&l.comparisons[i].fresh)
-		s.match(&l.comparisons[i].base)
+		d.match(&l.comparisons[i].changed)
+		d.match(&l.comparisons[i].base)
 	}
-	if len(l.terms) > 0 {
-		s.lines = append(s.lines, l)
+	if len(l.citations) > 0 {
+		d.statements = append(d.statements, l)
 	}
 }
 
@@ -73,8 +73,8 @@ func unquote(s string) (string, []quoted) {
 // figure needs the name of a metric before it and a unit, or an equals sign or
 // colon between them.
 func (l *statement) read(text string, all []quantity, names []quoted) {
-	named := measures(text)
-	var last []term // figures of one metric since the last ratio, in order
+	named := namedMetrics(text)
+	var last []citation // figures of one metric since the last ratio, in order
 	next, end := 0, 0
 	for _, q := range all {
 		gap := text[end:q.Start]
@@ -82,7 +82,7 @@ func (l *statement) read(text string, all []quantity, names []quoted) {
 			last = nil
 		}
 		before := next
-		for next < len(named) && named[next].at <= q.Start {
+		for next < len(named) && named[next].end <= q.Start {
 			next++
 		}
 		switch {
@@ -91,52 +91,52 @@ func (l *statement) read(text string, all []quantity, names []quoted) {
 		case strings.HasSuffix(strings.ToLower(strings.TrimRight(gap, " ")), " by"):
 			l.difference(q, gap, last)
 		default:
-			m, ok := measureOf(text, q, named[:next], next > before)
+			m, ok := metricOfNumber(text, q, named[:next], next > before)
 			if !ok {
 				break
 			}
-			if m.rate() {
+			if m.isRate() {
 				q.Unit = perSec
 			}
-			t := term{quantity: q, measure: m, line: l.line, where: l.kind}
+			t := citation{quantity: q, named: m, line: l.line}
 			for _, n := range names {
 				if n.start < q.Start && n.start >= end {
-					t.name = n.name
+					t.owner = n.name
 				}
 			}
-			if len(last) > 0 && (!last[0].measure.same(m) || last[0].Unit != q.Unit) {
+			if len(last) > 0 && (!last[0].named.sameAs(m) || last[0].Unit != q.Unit) {
 				last = nil
 			}
-			l.terms, last = append(l.terms, t), append(last, t)
+			l.citations, last = append(l.citations, t), append(last, t)
 			l.move(text, last, gap)
 		}
 		end = q.End
 	}
 }
 
-// measureOf finds the metric of a number of a line: the last one named before
+// metricOfNumber finds the metric of a number of a line: the last one named before
 // it, which its unit must fit.
-func measureOf(text string, q quantity, named []measure, fresh bool) (measure, bool) {
+func metricOfNumber(text string, q quantity, named []namedMetric, fresh bool) (namedMetric, bool) {
 	if q.Unit == reqSec {
-		return measure{}, false
+		return namedMetric{}, false
 	}
-	var m measure
+	var m namedMetric
 	if len(named) > 0 {
 		m = named[len(named)-1]
 	}
 	if q.Unit == perSec {
-		if !m.rate() || q.Start-m.at > 24 {
-			m = measure{kind: "throughput"}
+		if !m.isRate() || q.Start-m.end > 24 {
+			m = namedMetric{kind: "throughput"}
 		}
 		if behind := wordsOf(text[q.End:min(len(text), q.End+12)]); m.kind == "throughput" && len(behind) > 0 && (behind[0].text == "total" || behind[0].text == "output") {
 			m.kind = behind[0].text
 		}
 		return m, true
 	}
-	if m.kind == "" || m.rate() && q.Unit != bare || strings.Contains(text[m.at:q.Start], ". ") {
+	if m.kind == "" || m.isRate() && q.Unit != bare || strings.Contains(text[m.end:q.Start], ". ") {
 		return m, false
 	}
-	if q.Unit == bare && (!fresh || !assigns(text[m.at:q.Start])) {
+	if q.Unit == bare && (!fresh || !assigns(text[m.end:q.Start])) {
 		return m, false
 	}
 	return m, true
@@ -151,7 +151,7 @@ func assigns(s string) bool {
 }
 
 // move makes a comparison of "from X to Y" and "X vs Y".
-func (l *statement) move(text string, last []term, gap string) {
+func (l *statement) move(text string, last []citation, gap string) {
 	if len(last) < 2 {
 		return
 	}
@@ -160,15 +160,15 @@ func (l *statement) move(text string, last []term, gap string) {
 	switch strings.ToLower(strings.Trim(gap, " ,.():*")) {
 	case "to", "→", "->":
 		if len(head) > 0 && head[len(head)-1].text == "from" || !strings.Contains(gap, "to") {
-			l.comparisons = append(l.comparisons, comparison{fresh: b, base: a, line: l.line})
+			l.comparisons = append(l.comparisons, comparison{changed: b, base: a, line: l.line})
 		}
 	default:
-		l.comparisons = append(l.comparisons, comparison{fresh: a, base: b, line: l.line, label: a.name})
+		l.comparisons = append(l.comparisons, comparison{changed: a, base: b, line: l.line, label: a.owner})
 	}
 }
 
 // difference gives the latest comparison the difference that follows it.
-func (l *statement) difference(q quantity, gap string, last []term) {
+func (l *statement) difference(q quantity, gap string, last []citation) {
 	if len(last) < 2 || len(l.comparisons) == 0 {
 		return
 	}
@@ -183,7 +183,7 @@ func (l *statement) difference(q quantity, gap string, last []term) {
 
 // ratio gives the latest comparison the percentage or factor that follows it.
 // It returns the figures that a later ratio may still be of: none.
-func (l *statement) ratio(text string, q quantity, gap string, last []term) []term {
+func (l *statement) ratio(text string, q quantity, gap string, last []citation) []citation {
 	if len(last) < 2 || len(l.comparisons) == 0 || l.comparisons[len(l.comparisons)-1].ratio != nil {
 		return nil
 	}

@@ -3,28 +3,24 @@ package document
 import (
 	"fmt"
 	"math"
-	"perflab/internal/audit"
 	"slices"
-	"strings"
+
+	"perflab/internal/audit"
 )
 
-// usualNoise is the spread of single runs that a document gives no reason to
-// put lower.
-const usualNoise = 0.02
-
-// floor returns the relative spread of a metric between runs of one
+// runSpread returns the relative spread of a metric between runs of one
 // configuration and the same prompts in the document; false where it has no
 // such runs.
-func (s *study) floor(name string) (float64, bool) {
+func (d *document) runSpread(name string) (float64, bool) {
 	most, found := 0.0, false
-	if len(s.subjects) > manyRuns {
+	if len(d.runs) > manyRuns {
 		return 0, false
 	}
-	for i, a := range s.subjects {
+	for i, a := range d.runs {
 		if !a.command.Known() {
 			continue
 		}
-		for _, b := range s.subjects[i+1:] {
+		for _, b := range d.runs[i+1:] {
 			x, y := a.value(name), b.value(name)
 			if !(x > 0) || !(y > 0) || a.copies(b) || !a.sameWork(b) || a.command.Engine != b.command.Engine || len(a.command.DifferingFlags(b.command)) > 0 ||
 				a.command.Model == "" && !a.words["baseline"] || !sameCase(a, b) {
@@ -36,61 +32,77 @@ func (s *study) floor(name string) (float64, bool) {
 	return most, found
 }
 
-// sameCase reports whether two runs stand under the same words: a caption
-// within a fence may name the flag that differs.
-func sameCase(a, b *subject) bool {
-	return strings.EqualFold(a.run.Header.Label("case"), b.run.Header.Label("case")) && slices.Equal(a.run.Place.Section, b.run.Place.Section)
+// gainsWithinNoise finds summaries that call one run faster by next to nothing.
+func gainsWithinNoise(d *document) []audit.Finding {
+	var out []audit.Finding
+	for _, l := range d.statements {
+		for _, c := range l.comparisons {
+			if l.kind == inSummary && c.delta != nil && c.verb == "faster" && c.base.Value > 0 && c.changed.Value > 0 {
+				out = append(out, gainWithinNoise(d, c)...)
+			}
+		}
+	}
+	return out
 }
 
-// noise reports a statement that one run is faster by next to nothing.
-func (c comparison) noise(s *study, l statement) []audit.Finding {
-	chosen := l.kind == "summary" && c.delta != nil && c.verb == "faster"
-	if !chosen || c.base.Value <= 0 || c.fresh.Value <= 0 {
-		return nil
-	}
+// gainWithinNoise finds that two figures differ by less than runs of one
+// configuration do.
+func gainWithinNoise(d *document, c comparison) []audit.Finding {
 	least := usualNoise
-	if len(c.fresh.runs) > 0 {
-		if f, ok := s.floor(c.fresh.metric); ok {
+	if len(c.changed.runs) > 0 {
+		if f, ok := d.runSpread(c.changed.metric); ok {
 			least = max(least, f)
 		}
 	}
-	by := math.Abs(c.fresh.total()/c.base.total() - 1)
+	by := math.Abs(c.changed.total()/c.base.total() - 1)
 	if by >= least {
 		return nil
 	}
-	text := fmt.Sprintf("%s of %s and %s differ by %.2g %%, which is within the noise of single runs", c.fresh.measure, c.fresh.Text, c.base.Text, 100*by)
+	text := fmt.Sprintf("%s of %s and %s differ by %.2g %%, which is within the noise of single runs", c.changed.named, c.changed.Text, c.base.Text, 100*by)
 	if by == 0 {
-		text = fmt.Sprintf("%s is %s in both: neither is faster", c.fresh.measure, c.fresh.Text)
+		text = fmt.Sprintf("%s is %s in both: neither is faster", c.changed.named, c.changed.Text)
 	}
-	return []audit.Finding{{Type: "within-noise", Severity: audit.Warning, Place: s.place(c.line), Figures: []audit.Cited{c.fresh.cited(), c.base.cited()},
+	return []audit.Finding{{Type: "within-noise", Severity: audit.Warning, Place: d.place(c.line), Figures: []audit.Cited{c.changed.cited(), c.base.cited()},
 		Expected: fmt.Sprintf("more than %.2g %%, the noise of single runs", 100*least), Text: text}}
 }
 
-// broken reports comparisons and rows that use a time per token which the
-// block's own latency contradicts.
-func (l statement) broken(s *study) []audit.Finding {
-	var fresh, base []term
-	for _, c := range l.comparisons {
-		fresh, base = append(fresh, c.fresh), append(base, c.base)
+// tpotRatioOff is how far a ratio of times per token may be from that of the
+// latencies, as a share: requests of varied length explain as much.
+const tpotRatioOff = 0.1
+
+// contradictedTPOTs finds comparisons and rows that use a time per token which
+// the block's own latency contradicts.
+func contradictedTPOTs(d *document) []audit.Finding {
+	var out []audit.Finding
+	for _, l := range d.statements {
+		out = append(out, contradictedTPOT(d, l)...)
 	}
-	if len(fresh) == 0 {
+	return out
+}
+
+func contradictedTPOT(d *document, l statement) []audit.Finding {
+	var changed, base []citation
+	for _, c := range l.comparisons {
+		changed, base = append(changed, c.changed), append(base, c.base)
+	}
+	if len(changed) == 0 {
 		return nil
 	}
-	a, b := s.find(fresh[0].name+" "+l.label, l.line, fresh), s.find(base[0].name+" "+l.label, l.line, base)
-	if a == nil || b == nil || a == b || a.sound == 0 && b.sound == 0 {
+	a, b := d.runOf(changed[0].owner+" "+l.label, l.line, changed), d.runOf(base[0].owner+" "+l.label, l.line, base)
+	if a == nil || b == nil || a == b || a.latencyTPOT == 0 && b.latencyTPOT == 0 {
 		return nil
 	}
 	var out []audit.Finding
 	for _, c := range l.comparisons {
-		if c.fresh.measure.kind != "tpot" && c.fresh.measure.kind != "itl" || !slices.Contains(c.fresh.runs, a) || !slices.Contains(c.base.runs, b) {
+		if c.changed.named.kind != "tpot" && c.changed.named.kind != "itl" || !slices.Contains(c.changed.runs, a) || !slices.Contains(c.base.runs, b) {
 			continue
 		}
-		x, y := a.decode(), b.decode()
+		x, y := a.msPerToken(), b.msPerToken()
 		if !(x > 0) || !(y > 0) {
 			continue
 		}
-		said, right := c.base.Value/c.fresh.Value, y/x
-		if math.Abs(said/right-1) < 0.1 {
+		said, right := c.base.Value/c.changed.Value, y/x
+		if math.Abs(said/right-1) < tpotRatioOff {
 			continue
 		}
 		printed := fmt.Sprintf("%.2fx", said)
@@ -98,8 +110,8 @@ func (l statement) broken(s *study) []audit.Finding {
 			printed = c.ratio.Text
 		}
 		text := fmt.Sprintf("%s of %s against %s contradicts the latencies: (latency - TTFT) / (tokens - 1) is %.2f against %.2f ms, %.2fx and not %s",
-			c.fresh.measure, c.fresh.Text, c.base.Text, x, y, right, printed)
-		out = append(out, audit.Finding{Type: "claim-on-broken-figure", Severity: audit.Warning, Place: s.place(c.line), Figures: []audit.Cited{c.fresh.cited(), c.base.cited()},
+			c.changed.named, c.changed.Text, c.base.Text, x, y, right, printed)
+		out = append(out, audit.Finding{Type: "claim-on-broken-figure", Severity: audit.Warning, Place: d.place(c.line), Figures: []audit.Cited{c.changed.cited(), c.base.cited()},
 			Expected: fmt.Sprintf("%.2fx", right), Text: text})
 	}
 	return out

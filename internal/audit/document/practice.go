@@ -14,68 +14,11 @@ import (
 	"perflab/internal/result"
 )
 
-// practiceChecks are the types that practice finds.
-func practiceChecks() []check {
-	return []check{
-		{"failures-not-reported", audit.Note, "Blocks do not say how many requests failed.",
-			"For documents that publish; one note a document."},
-		{"no-repeats", audit.Note, "No configuration is measured twice, and no interval is given.",
-			"For documents with several configurations of one load, none of them repeated."},
-		{"environment-missing", audit.Note, "The document leaves out parts of the environment that its figures depend on.",
-			"For documents that publish: engine and driver versions, number and form factor of devices, clocks, the client's version, the date."},
-		{"duplicate-block", audit.Warning, "Two blocks print the same figures: one is a copy and no second measurement.",
-			"Where every figure of at least six is equal; copies under another command are a finding of their own."},
-		{"same-setup-differs", audit.Warning, "Two measurements of one command and load differ by more than 5 % in throughput.",
-			"Where command, flags, captions and what was exported are equal, and no heading names a change that they do not show."},
-		{"noise-floor", audit.Note, "Two measurements of one command and load show how far figures move by themselves.",
-			"As same-setup-differs, within 5 %; a flag that repeats the engine's default counts as absent."},
-		{"tail-unstable", audit.Note, "Runs with nearly equal throughput differ by more than 1.7 times in a P99.",
-			"For runs of one engine and load with throughput within 2 % and mean TPOT within 10 %; one note a document."},
-		{"compared-under-overload", audit.Warning, "Engines are compared at one rate that one of them cannot hold.",
-			"Where the rate is recorded: one run ends within 8 % of the sending time after it, the other takes over 15 % longer at twice the latency."},
-		{"one-factor-search", audit.Note, "Options were tried one at a time from a moving start, so that none was tried together with another.",
-			"Where at least three options of one engine were changed on one load and no two of them have all four combinations."},
-		{"mojibake", audit.Note, "Text was decoded with the wrong character set.",
-			"For sequences that UTF-8 leaves when it is read as a Western single-byte set; one note a document."},
-		{"concurrency-is-peak", audit.Note, "The line on maximum concurrency repeats the measured peak and is no limit of the client.",
-			"Where three blocks or more have both, equal in all of them, with three values or more."},
-		{"prompt-length-differs", audit.Note, "Models of one table were sent prompts of slightly different length.",
-			"Where input tokens per request are whole numbers that differ by less than 1 %."},
-	}
-}
-
-// practice checks how a document measured and compared.
-func practice(f *interop.File, _ audit.Options) []audit.Finding {
-	if f.Doc == nil {
-		return nil
-	}
-	out := mojibake(f)
-	if !publishes(f) {
-		return out
-	}
-	steps := stepsOf(f)
-	return slices.Concat(out, failuresNotReported(f), noRepeats(f, steps), environment(f), duplicates(f, steps), repeatedSetups(f, steps),
-		unstableTails(f, steps), overloaded(f, steps), oneFactor(f, steps), concurrencyIsPeak(f), promptLengths(f))
-}
-
-// publishes reports whether a file is a publication and not a client's output
-// that was saved: it has results, and headings, commands or tables that say
-// what they are of.
-func publishes(f *interop.File) bool {
-	switch {
-	case f.Doc == nil || len(f.Runs) == 0:
-		return false
-	case len(f.Runs) > 1:
-		return len(f.Doc.Sections) > 2 || len(f.Doc.Scripts) > 0 || len(f.Doc.Tables) > 0
-	}
-	return len(f.Doc.Sections) > 2 && len(f.Doc.Tables) > 0
-}
-
 // failuresNotReported counts blocks that do not tell of failures.
-func failuresNotReported(f *interop.File) []audit.Finding {
+func failuresNotReported(d *document) []audit.Finding {
 	var at []int
-	for i := range f.Runs {
-		r := &f.Runs[i]
+	for i := range d.file.Runs {
+		r := &d.file.Runs[i]
 		if _, ok := r.Figure("failed"); !ok && r.Header.Label(result.LabelFailed) == "" {
 			at = append(at, r.Place.Line)
 		}
@@ -83,8 +26,8 @@ func failuresNotReported(f *interop.File) []audit.Finding {
 	if len(at) == 0 {
 		return nil
 	}
-	return []audit.Finding{{Type: "failures-not-reported", Severity: audit.Note, Place: placed(f, at[0], nil),
-		Text: fmt.Sprintf("%d of %s (%s) do not say how many requests failed, so the successful ones are of an unknown number", len(at), audit.Counted(len(f.Runs), "block"), audit.Lines(at))}}
+	return []audit.Finding{{Type: "failures-not-reported", Severity: audit.Note, Place: d.at(at[0], nil),
+		Text: fmt.Sprintf("%d of %s (%s) do not say how many requests failed, so the successful ones are of an unknown number", len(at), audit.Counted(len(d.file.Runs), "block"), audit.Lines(at))}}
 }
 
 // repeatWords are found where a document repeats runs or states spread.
@@ -92,26 +35,26 @@ var repeatWords = audit.Pattern(`(?i)±|std\.? ?dev|standard deviation|confidenc
 
 // repeatsTold reports whether a document speaks of repeated runs or their
 // spread.
-func repeatsTold(f *interop.File) bool {
-	return slices.ContainsFunc(f.Doc.Prose, func(t interop.Text) bool { return repeatWords().MatchString(t.Text) })
+func repeatsTold(d *document) bool {
+	return slices.ContainsFunc(d.file.Doc.Prose, func(t interop.Text) bool { return repeatWords().MatchString(t.Text) })
 }
 
 // noRepeats finds documents that measure each configuration once.
-func noRepeats(f *interop.File, steps []stage) []audit.Finding {
-	if repeatsTold(f) {
+func noRepeats(d *document) []audit.Finding {
+	if repeatsTold(d) {
 		return nil
 	}
-	groups, order := map[string][]stage{}, []string{}
-	for _, s := range distinct(steps) {
+	groups, order := map[string][]step{}, []string{}
+	for _, s := range withoutCopies(d.steps) {
 		key := repeatKey(s)
 		if groups[key] == nil {
 			order = append(order, key)
 		}
 		groups[key] = append(groups[key], s)
 	}
-	var first, a, b stage
+	var first, a, b step
 	least, of := math.Inf(1), ""
-	loads := map[string]stage{}
+	loads := map[string]step{}
 	for _, key := range order {
 		if len(groups[key]) > 1 {
 			return nil
@@ -121,7 +64,7 @@ func noRepeats(f *interop.File, steps []stage) []audit.Finding {
 			first = s
 		}
 		last, seen := loads[s.load]
-		if d, what := gap(last, s); seen && d > 0 && d < least {
+		if d, what := distance(last, s); seen && d > 0 && d < least {
 			least, a, b, of = d, last, s, what
 		}
 		loads[s.load] = s
@@ -133,12 +76,12 @@ func noRepeats(f *interop.File, steps []stage) []audit.Finding {
 	if !math.IsInf(least, 1) {
 		text += fmt.Sprintf("; the closest that are compared (lines %d and %d) differ by %.1f %% in %s", a.run.Place.Line, b.run.Place.Line, 100*least, of)
 	}
-	return []audit.Finding{{Type: "no-repeats", Severity: audit.Note, Place: placed(f, first.run.Place.Line, nil), Text: text}}
+	return []audit.Finding{{Type: "no-repeats", Severity: audit.Note, Place: d.at(first.run.Place.Line, nil), Text: text}}
 }
 
-// gap is how far two steps are apart in what they are compared by: latency at
+// distance is how far two steps are apart in what they are compared by: latency at
 // a rate that was set, throughput else.
-func gap(a, b stage) (share float64, of string) {
+func distance(a, b step) (share float64, of string) {
 	rate, got := 0.0, 0.0
 	if b.run != nil {
 		rate, got = b.run.Header.Rate, b.run.Value("request_throughput")
@@ -150,18 +93,18 @@ func gap(a, b stage) (share float64, of string) {
 }
 
 // repeatKey is equal for runs that are measurements of one thing.
-func repeatKey(s stage) string {
+func repeatKey(s step) string {
 	key := s.setup.Key() + "\x00" + s.load
 	if s.run.Header.Command == "" {
 		key += "\x00" + strings.Join(s.run.Place.Section, "/") + "\x00" + s.role
 	}
-	return key + "\x00" + command.ModelCore(s.run.Header.Model) + "\x00" + unrecorded(s)
+	return key + "\x00" + command.ModelCore(s.run.Header.Model) + "\x00" + unrecordedChanges(s)
 }
 
-// distinct are the steps without those that print the figures of one before.
-func distinct(steps []stage) []stage {
+// withoutCopies are the steps without those that print the figures of one before.
+func withoutCopies(steps []step) []step {
 	seen := map[string]bool{}
-	return slices.DeleteFunc(slices.Clone(steps), func(s stage) bool {
+	return slices.DeleteFunc(slices.Clone(steps), func(s step) bool {
 		p := s.run.FigureKey()
 		was := seen[p]
 		seen[p] = true
@@ -171,7 +114,7 @@ func distinct(steps []stage) []stage {
 
 // difference is how far a figure of two runs is apart, as a share of the
 // first; 0 where one lacks it.
-func difference(a, b stage, name string) float64 {
+func difference(a, b step, name string) float64 {
 	if a.run == nil || b.run == nil {
 		return 0
 	}
@@ -183,11 +126,11 @@ func difference(a, b stage, name string) float64 {
 }
 
 // duplicates finds blocks that print what an earlier one prints.
-func duplicates(f *interop.File, steps []stage) []audit.Finding {
-	first := map[string]stage{}
+func duplicates(d *document) []audit.Finding {
+	first := map[string]step{}
 	var copies, others []string
 	var at, otherAt int
-	for _, s := range steps {
+	for _, s := range d.steps {
 		if len(s.run.Figures) < audit.FewestCopied {
 			continue
 		}
@@ -200,26 +143,26 @@ func duplicates(f *interop.File, steps []stage) []audit.Finding {
 		pair := fmt.Sprintf("%d = %d", s.run.Place.Line, was.run.Place.Line)
 		if d := command.Changes(was.setup, s.setup, true); was.run.Header.Command != "" && s.run.Header.Command != "" && len(d) > 0 && was.setup.Case == s.setup.Case {
 			others = append(others, pair+" ("+strings.Join(command.Texts(d), "; ")+")")
-			otherAt = cmpFirst(otherAt, s.run.Place.Line)
+			otherAt = firstLine(otherAt, s.run.Place.Line)
 			continue
 		}
 		copies = append(copies, pair)
-		at = cmpFirst(at, s.run.Place.Line)
+		at = firstLine(at, s.run.Place.Line)
 	}
 	var out []audit.Finding
 	if len(copies) > 0 {
-		out = append(out, audit.Finding{Type: "duplicate-block", Severity: audit.Warning, Place: placed(f, at, nil),
+		out = append(out, audit.Finding{Type: "duplicate-block", Severity: audit.Warning, Place: d.at(at, nil),
 			Text: fmt.Sprintf("%s every figure of an earlier one: copies are no second measurements (lines %s)", audit.BlocksRepeat(len(copies)), audit.ShortList(copies))})
 	}
 	if len(others) > 0 {
-		out = append(out, audit.Finding{Type: "duplicate-block", Severity: audit.Warning, Place: placed(f, otherAt, nil),
+		out = append(out, audit.Finding{Type: "duplicate-block", Severity: audit.Warning, Place: d.at(otherAt, nil),
 			Text: fmt.Sprintf("%s every figure of an earlier one under another command, so one of the two was not measured (lines %s)", audit.BlocksRepeat(len(others)), audit.ShortList(others))})
 	}
 	return out
 }
 
-// cmpFirst keeps the first line found.
-func cmpFirst(line, found int) int {
+// firstLine keeps the first line found.
+func firstLine(line, found int) int {
 	if line != 0 {
 		return line
 	}
@@ -231,21 +174,21 @@ var defaultFlags = map[string]string{command.VLLM + "/max-cudagraph-capture-size
 
 // repeated are the measurements of one setup and load.
 type repeated struct {
-	first, worst stage // worst is the farthest from the first
+	first, worst step // worst is the farthest from the first
 	at           []int
 	note         string
 }
 
 // repeatedSetups finds measurements of one command and load.
-func repeatedSetups(f *interop.File, steps []stage) []audit.Finding {
+func repeatedSetups(d *document) []audit.Finding {
 	groups := map[string]*repeated{}
 	var order []*repeated
-	for _, s := range distinct(steps) {
+	for _, s := range withoutCopies(d.steps) {
 		if s.run.Header.Command == "" {
 			continue
 		}
 		bare, note := withoutDefaults(s.setup)
-		key := repeatKey(stage{run: s.run, setup: bare, load: s.load})
+		key := repeatKey(step{run: s.run, setup: bare, load: s.load})
 		g := groups[key]
 		if g == nil {
 			g = &repeated{first: s}
@@ -257,17 +200,17 @@ func repeatedSetups(f *interop.File, steps []stage) []audit.Finding {
 		g.note = cmp.Or(g.note, note)
 	}
 	var out []audit.Finding
-	told := repeatsTold(f)
+	told := repeatsTold(d)
 	for _, g := range order {
 		if g.worst.run == nil {
 			continue
 		}
 		text := fmt.Sprintf("%s have the same command and load%s, and differ by up to %s", audit.Lines(g.at), g.note, spreadText(g.first, g.worst))
 		if difference(g.first, g.worst, "total_token_throughput") > 0.05 {
-			out = append(out, audit.Finding{Type: "same-setup-differs", Severity: audit.Warning, Place: placed(f, g.worst.run.Place.Line, g.worst.run.Place.Section),
+			out = append(out, audit.Finding{Type: "same-setup-differs", Severity: audit.Warning, Place: d.at(g.worst.run.Place.Line, g.worst.run.Place.Section),
 				Text: text + ": something that is not recorded was changed, or steps of this size mean nothing"})
 		} else if !told { // else its own text says how far runs are apart
-			out = append(out, audit.Finding{Type: "noise-floor", Severity: audit.Note, Place: placed(f, g.worst.run.Place.Line, g.worst.run.Place.Section),
+			out = append(out, audit.Finding{Type: "noise-floor", Severity: audit.Note, Place: d.at(g.worst.run.Place.Line, g.worst.run.Place.Section),
 				Text: text + ": differences of this size between configurations mean nothing"})
 		}
 	}
@@ -288,9 +231,9 @@ func withoutDefaults(s command.Setup) (bare command.Setup, note string) {
 	return bare, note
 }
 
-// unrecorded are the changes that a step's headings name and its words do not
+// unrecordedChanges are the changes that a step's headings name and its words do not
 // show: it is not the same setup as one without them.
-func unrecorded(s stage) string {
+func unrecordedChanges(s step) string {
 	var names []string
 	for _, c := range namedChanges {
 		if c.section(s.run.Place.Section) != "" && !c.shownBy(s) && c.name == "quantisation" {
@@ -301,7 +244,7 @@ func unrecorded(s stage) string {
 }
 
 // spreadText writes how far two runs are apart.
-func spreadText(a, b stage) string {
+func spreadText(a, b step) string {
 	var parts []string
 	for _, m := range []struct{ name, label string }{
 		{"total_token_throughput", "total throughput"}, {"mean_e2el_ms", "mean latency"}, {"mean_ttft_ms", "mean TTFT"}, {"mean_tpot_ms", "mean TPOT"},
@@ -317,11 +260,11 @@ func spreadText(a, b stage) string {
 }
 
 // unstableTails finds runs that are equal but for their tails.
-func unstableTails(f *interop.File, steps []stage) []audit.Finding {
+func unstableTails(d *document) []audit.Finding {
 	const most = 1.7
 	var pairs []string
 	var at int
-	all := distinct(steps)
+	all := withoutCopies(d.steps)
 	for i, s := range all {
 		var worst string
 		ratio := most
@@ -346,28 +289,28 @@ func unstableTails(f *interop.File, steps []stage) []audit.Finding {
 		}
 		if worst != "" {
 			pairs = append(pairs, worst)
-			at = cmpFirst(at, s.run.Place.Line)
+			at = firstLine(at, s.run.Place.Line)
 		}
 	}
 	if len(pairs) == 0 {
 		return nil
 	}
-	return []audit.Finding{{Type: "tail-unstable", Severity: audit.Note, Place: placed(f, at, nil),
+	return []audit.Finding{{Type: "tail-unstable", Severity: audit.Note, Place: d.at(at, nil),
 		Text: "runs that are equal within 2 % in throughput have very different tails, as from stalls at the start: " + audit.ShortList(pairs)}}
 }
 
 // overloaded finds engines that are compared at a rate one of them cannot
 // hold: it needs much longer than the sending takes, and the other does not.
-func overloaded(f *interop.File, steps []stage) []audit.Finding {
+func overloaded(d *document) []audit.Finding {
 	var out []audit.Finding
 	told := map[string]bool{}
-	for i, s := range steps {
+	for i, s := range d.steps {
 		rate, n := s.run.Header.Rate, s.run.Value("completed")
 		sending := (n - 1) / rate
 		if rate <= 0 || n < 20 || sending < 10 || told[s.load] {
 			continue
 		}
-		for _, e := range steps[max(0, i-lookback):i] {
+		for _, e := range d.steps[max(0, i-lookback):i] {
 			if e.load != s.load || e.setup.Engine == s.setup.Engine || e.setup.Engine == "" || s.setup.Engine == "" {
 				continue
 			}
@@ -375,11 +318,11 @@ func overloaded(f *interop.File, steps []stage) []audit.Finding {
 			if calm.run.Value("duration") > late.run.Value("duration") {
 				calm, late = late, calm
 			}
-			if over(calm, sending) > 0.08 || over(late, sending) < 0.15 || late.run.Value("mean_e2el_ms") < 2*calm.run.Value("mean_e2el_ms") {
+			if overrun(calm, sending) > 0.08 || overrun(late, sending) < 0.15 || late.run.Value("mean_e2el_ms") < 2*calm.run.Value("mean_e2el_ms") {
 				continue
 			}
 			told[s.load] = true
-			out = append(out, audit.Finding{Type: "compared-under-overload", Severity: audit.Warning, Place: placed(f, late.run.Place.Line, late.run.Place.Section),
+			out = append(out, audit.Finding{Type: "compared-under-overload", Severity: audit.Warning, Place: d.at(late.run.Place.Line, late.run.Place.Section),
 				Text: fmt.Sprintf("at %g requests/s %s cannot keep up (line %d: %s of %g req/s, %s s for %.1f s of sending) and %s can (line %d: %s req/s): no rate is shown at which both are stable",
 					rate, command.EngineTitle(late.setup.Engine), late.run.Place.Line, late.run.Text("request_throughput"), rate, late.run.Text("duration"), sending,
 					command.EngineTitle(calm.setup.Engine), calm.run.Place.Line, calm.run.Text("request_throughput"))})
@@ -389,14 +332,14 @@ func overloaded(f *interop.File, steps []stage) []audit.Finding {
 	return out
 }
 
-// over is how much longer a run took than the sending, as a share of it.
-func over(s stage, sending float64) float64 { return s.run.Value("duration")/sending - 1 }
+// overrun is how much longer a run took than the sending, as a share of it.
+func overrun(s step, sending float64) float64 { return s.run.Value("duration")/sending - 1 }
 
 // oneFactor finds searches that change one option at a time and never two
 // together in all combinations.
-func oneFactor(f *interop.File, steps []stage) []audit.Finding {
-	var study []stage
-	for _, s := range distinct(steps) {
+func oneFactor(d *document) []audit.Finding {
+	var study []step
+	for _, s := range withoutCopies(d.steps) {
 		if s.role == "" && s.run.Header.Command != "" && len(study) < lookback {
 			study = append(study, s)
 		}
@@ -435,7 +378,7 @@ func oneFactor(f *interop.File, steps []stage) []audit.Finding {
 			}
 		}
 	}
-	return []audit.Finding{{Type: "one-factor-search", Severity: audit.Note, Place: placed(f, study[0].line(), nil),
+	return []audit.Finding{{Type: "one-factor-search", Severity: audit.Note, Place: d.at(study[0].line(), nil),
 		Text: fmt.Sprintf("%d options were tried one after another (%s): no two of them in all four combinations, so what they do together is not known", len(options), strings.Join(options, ", "))}}
 }
 
@@ -443,10 +386,10 @@ func oneFactor(f *interop.File, steps []stage) []audit.Finding {
 var brokenText = audit.Pattern("Ã[\u0080-\u00bf\u2013\u2014\u2018-\u203a\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u20ac\u2122]|â€|Â[\u00a0-\u00bf]|\ufffd")
 
 // mojibake finds text that was decoded wrongly.
-func mojibake(f *interop.File) []audit.Finding {
+func mojibake(d *document) []audit.Finding {
 	var at []int
 	first := ""
-	for i, l := range f.Doc.Lines {
+	for i, l := range d.file.Doc.Lines {
 		if !strings.ContainsAny(l, "ÃâÂ\ufffd") {
 			continue // of most lines faster than the expression
 		}
@@ -460,19 +403,19 @@ func mojibake(f *interop.File) []audit.Finding {
 	if len(at) == 0 {
 		return nil
 	}
-	return []audit.Finding{{Type: "mojibake", Severity: audit.Note, Place: placed(f, at[0], nil),
+	return []audit.Finding{{Type: "mojibake", Severity: audit.Note, Place: d.at(at[0], nil),
 		Text: fmt.Sprintf("text at %s was decoded with the wrong character set (%q)", audit.Lines(at), first)}}
 }
 
 // concurrencyIsPeak finds clients that print the peak where others print the
 // limit that was set.
-func concurrencyIsPeak(f *interop.File) []audit.Finding {
+func concurrencyIsPeak(d *document) []audit.Finding {
 	var values []string
 	var first *interop.Run
 	n := 0
-	for i := range f.Runs {
-		limit, okLimit := f.Runs[i].Figure("max_concurrency")
-		peak, okPeak := f.Runs[i].Figure("max_concurrent_requests")
+	for i := range d.file.Runs {
+		limit, okLimit := d.file.Runs[i].Figure("max_concurrency")
+		peak, okPeak := d.file.Runs[i].Figure("max_concurrent_requests")
 		if !okLimit || !okPeak {
 			continue
 		}
@@ -480,7 +423,7 @@ func concurrencyIsPeak(f *interop.File) []audit.Finding {
 			return nil
 		}
 		if n++; first == nil {
-			first = &f.Runs[i]
+			first = &d.file.Runs[i]
 		}
 		if !slices.Contains(values, limit.Text) {
 			values = append(values, limit.Text)
@@ -491,23 +434,23 @@ func concurrencyIsPeak(f *interop.File) []audit.Finding {
 	}
 	limit, _ := first.Figure("max_concurrency")
 	peak, _ := first.Figure("max_concurrent_requests")
-	return []audit.Finding{{Type: "concurrency-is-peak", Severity: audit.Note, Place: placed(f, cmp.Or(limit.Line, first.Place.Line), first.Place.Section),
+	return []audit.Finding{{Type: "concurrency-is-peak", Severity: audit.Note, Place: d.at(cmp.Or(limit.Line, first.Place.Line), first.Place.Section),
 		Figures: []audit.Cited{audit.Cite(limit), audit.Cite(peak)},
 		Text:    fmt.Sprintf("%q equals the measured peak in all %s: it is no limit that was set, as the name has it elsewhere", limit.Label, audit.Counted(n, "block"))}}
 }
 
 // promptLengths finds whole prompt lengths that are nearly but not quite equal.
-func promptLengths(f *interop.File) []audit.Finding {
+func promptLengths(d *document) []audit.Finding {
 	byLength := map[float64][]int{}
-	for i := range f.Runs {
-		if in := f.Runs[i].PerRequest("total_input_tokens"); in >= 100 && in == math.Trunc(in) {
-			byLength[in] = append(byLength[in], f.Runs[i].Place.Line)
+	for i := range d.file.Runs {
+		if in := d.file.Runs[i].PerRequest("total_input_tokens"); in >= 100 && in == math.Trunc(in) {
+			byLength[in] = append(byLength[in], d.file.Runs[i].Place.Line)
 		}
 	}
 	lengths := slices.Sorted(maps.Keys(byLength))
 	for i := 1; i < len(lengths); i++ {
 		if a, b := lengths[i-1], lengths[i]; b-a < 0.01*b {
-			return []audit.Finding{{Type: "prompt-length-differs", Severity: audit.Note, Place: placed(f, byLength[a][0], nil),
+			return []audit.Finding{{Type: "prompt-length-differs", Severity: audit.Note, Place: d.at(byLength[a][0], nil),
 				Text: fmt.Sprintf("prompts have %g tokens at %s and %g at %s: the same request is another length to each tokenizer", a, audit.Lines(byLength[a]), b, audit.Lines(byLength[b]))}}
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"perflab/internal/audit"
 )
 
 // unit of a number in a text. Times are held in milliseconds.
@@ -38,6 +40,9 @@ type quantity struct {
 func (q quantity) lo() float64 { return q.Value - q.half() }
 func (q quantity) hi() float64 { return q.Value + q.half() }
 
+// interval is every value that prints as the quantity.
+func (q quantity) interval() audit.Interval { return audit.Between(q.lo(), q.hi()) }
+
 // half is half a unit of the last digit; who writes "about" means a whole one.
 func (q quantity) half() float64 {
 	if q.Approx {
@@ -64,6 +69,9 @@ func quantities(s string) []quantity {
 	return out
 }
 
+// mostDigits is how many digits a float64 holds: a longer number is a name.
+const mostDigits = 15
+
 // quantityAt reads the number that begins at s[i], and says where it ends even
 // if it is none of ours.
 func quantityAt(s string, i int) (quantity, int, bool) {
@@ -89,8 +97,8 @@ done:
 	for whole < len(s) && (isWord(s[whole]) || s[whole] == '.' && whole+1 < len(s) && isWord(s[whole+1])) {
 		whole++
 	}
-	start, signed, ok := leads(s, i)
-	if !ok || digits > 15 {
+	start, signed, ok := numberStart(s, i)
+	if !ok || digits > mostDigits {
 		return quantity{}, whole, false
 	}
 	v, err := strconv.ParseFloat(strings.ReplaceAll(s[i:end], ",", ""), 64)
@@ -110,9 +118,9 @@ done:
 	return q, q.End, true
 }
 
-// leads looks at what stands before a number at s[i]: where its sign begins,
+// numberStart looks at what stands before a number at s[i]: where its sign begins,
 // and whether the number is one at all and not the end of a name.
-func leads(s string, i int) (start int, signed, ok bool) {
+func numberStart(s string, i int) (start int, signed, ok bool) {
 	if i == 0 {
 		return 0, false, true
 	}
@@ -137,7 +145,7 @@ func (q *quantity) suffix(s string) bool {
 		q.scale(1000)
 		rest = rest[1:]
 	}
-	if n, size := times(rest); n > 0 {
+	if n, size := multiplier(rest); n > 0 {
 		q.Times = n
 		rest = rest[size:]
 	}
@@ -179,8 +187,8 @@ func units() []spelling {
 	}
 }
 
-// times reads "x2", which stands directly behind a number.
-func times(s string) (n, size int) {
+// multiplier reads "x2", which stands directly behind a number.
+func multiplier(s string) (n, size int) {
 	for _, x := range []string{"x", "×", " x ", " × "} {
 		rest, ok := strings.CutPrefix(s, x)
 		if !ok || len(rest) == 0 || rest[0] < '2' || rest[0] > '9' || wordAt(rest, 1) || strings.HasPrefix(rest[1:], ".") {

@@ -2,16 +2,10 @@ package document
 
 import (
 	"fmt"
-	"perflab/internal/audit"
 	"strings"
-)
 
-// ranking is "A (12 tok/s) > B (10 tok/s) > C (not supported)".
-type ranking struct {
-	terms []term // those with a figure
-	signs []byte // between each and the next
-	line  int
-}
+	"perflab/internal/audit"
+)
 
 // readRanking reads a line that is a ranking of two figures or more.
 func readRanking(text string, line int) (ranking, bool) {
@@ -24,8 +18,8 @@ func readRanking(text string, line int) (ranking, bool) {
 	if len(parts) < 2 || len(parts) > 20 {
 		return r, false
 	}
-	kind := measure{kind: "throughput"}
-	if named := measures(head); len(named) > 0 {
+	kind := namedMetric{kind: "throughput"}
+	if named := namedMetrics(head); len(named) > 0 {
 		kind = named[len(named)-1]
 	}
 	sign := byte('>')
@@ -35,7 +29,7 @@ func readRanking(text string, line int) (ranking, bool) {
 			return r, false
 		}
 		if i > 0 {
-			if r.terms != nil && signs[i-1] != '=' {
+			if r.citations != nil && signs[i-1] != '=' {
 				sign = signs[i-1]
 			}
 		}
@@ -48,18 +42,18 @@ func readRanking(text string, line int) (ranking, bool) {
 			return r, false
 		}
 		m := kind
-		if q.Unit == msec && m.rate() {
-			m = measure{kind: "time"}
+		if q.Unit == msec && m.isRate() {
+			m = namedMetric{kind: "time"}
 		}
-		if len(r.terms) > 0 {
-			if q.Unit != r.terms[0].Unit {
+		if len(r.citations) > 0 {
+			if q.Unit != r.citations[0].Unit {
 				return r, false
 			}
 			r.signs = append(r.signs, sign)
 		}
-		r.terms = append(r.terms, term{quantity: q, measure: m, name: strings.Trim(p[:open], " -*`"), line: line, where: "summary"})
+		r.citations = append(r.citations, citation{quantity: q, named: m, owner: strings.Trim(p[:open], " -*`"), line: line})
 	}
-	return r, len(r.terms) > 0
+	return r, len(r.citations) > 0
 }
 
 // splitSigns splits a text at > < and =.
@@ -73,19 +67,19 @@ func splitSigns(s string) (parts []string, signs []byte) {
 	return append(parts, s[at:]), signs
 }
 
-// orders checks that rankings follow their figures.
-func orders(s *study) []audit.Finding {
+// wrongRankings checks that rankings follow their figures.
+func wrongRankings(d *document) []audit.Finding {
 	var out []audit.Finding
-	for _, r := range s.rankings {
+	for _, r := range d.rankings {
 		for i, sign := range r.signs {
-			a, b := r.terms[i], r.terms[i+1]
+			a, b := r.citations[i], r.citations[i+1]
 			if sign == '>' && a.hi() >= b.lo() || sign == '<' && a.lo() <= b.hi() || sign == '=' {
 				continue
 			}
 			right := map[byte]string{'>': "<", '<': ">"}[sign]
-			out = append(out, audit.Finding{Type: "ranking-wrong", Severity: audit.Error, Place: s.place(r.line), Figures: []audit.Cited{a.cited(), b.cited()},
+			out = append(out, audit.Finding{Type: "ranking-wrong", Severity: audit.Error, Place: d.place(r.line), Figures: []audit.Cited{a.cited(), b.cited()},
 				Expected: fmt.Sprintf("%s %s %s", a.Text, right, b.Text),
-				Text:     fmt.Sprintf("%s (%s) is put as %c %s (%s), which its figures contradict", a.name, a.Text, sign, b.name, b.Text)})
+				Text:     fmt.Sprintf("%s (%s) is put as %c %s (%s), which its figures contradict", a.owner, a.Text, sign, b.owner, b.Text)})
 		}
 	}
 	return out

@@ -1,10 +1,7 @@
 package document
 
 import (
-	"cmp"
-	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,8 +12,8 @@ import (
 	"perflab/internal/result"
 )
 
-// stage is a run of a document with what was served for it.
-type stage struct {
+// step is a run of a document with what was served for it.
+type step struct {
 	run    *interop.Run
 	script *interop.Script // that started the engine; nil where none is shown
 	setup  command.Setup
@@ -26,23 +23,20 @@ type stage struct {
 }
 
 // line is where the step's command stands, or else its block.
-func (s stage) line() int {
+func (s step) line() int {
 	if s.script != nil {
 		return s.script.Line
 	}
 	return s.run.Place.Line
 }
 
-// fewFindings is for how many findings of a document more is looked up.
-const fewFindings = 8
-
 // stepsOf reads the runs of a document as steps, in its order.
-func stepsOf(f *interop.File) []stage {
-	out := make([]stage, 0, len(f.Runs))
+func stepsOf(f *interop.File) []step {
+	out := make([]step, 0, len(f.Runs))
 	next, read := 0, map[string]command.Setup{}
 	var above []*interop.Script
 	var loads loadList
-	asked := askedOf(f)
+	asked := askedByRun(f)
 	for i := range f.Runs {
 		r := &f.Runs[i]
 		for f.Doc != nil && next < len(f.Doc.Scripts) && f.Doc.Scripts[next].Line < r.Place.Line {
@@ -51,7 +45,7 @@ func stepsOf(f *interop.File) []stage {
 			}
 			next++
 		}
-		s := stage{run: r, load: loads.of(r) + "|" + asked[i], role: r.Header.Label(result.LabelRole)}
+		s := step{run: r, load: loads.of(r) + "|" + asked[i], role: r.Header.Label(result.LabelRole)}
 		if r.Header.Command != "" {
 			s.script = scriptOf(above, r.Header.Command)
 		}
@@ -122,12 +116,6 @@ func tellsApart(r *interop.Run, caption string) bool {
 // loadList are the loads of a document, each by its first run.
 type loadList []*interop.Run
 
-// rateOf is the request rate of a run as its document has it. Where none is
-// told it is that of the clients: all at once.
-func rateOf(r *interop.Run) string {
-	return cmp.Or(r.Header.Label(result.LabelRate), "inf")
-}
-
 // of returns a key that is equal for runs that were asked the same: at one rate
 // and limit, with prompts of one length, and as many of them but for failures.
 func (l *loadList) of(r *interop.Run) string {
@@ -145,223 +133,6 @@ func (l *loadList) of(r *interop.Run) string {
 		*l = append(*l, r)
 	}
 	return key + "|" + strconv.Itoa(len(*l)-1)
-}
-
-// severalChanges finds steps that change more than one thing against every
-// earlier step of their engine and load.
-func severalChanges(f *interop.File, steps []stage) []audit.Finding {
-	var out []audit.Finding
-	told := map[int]bool{}
-	for i, s := range steps {
-		if s.role != "" || s.script == nil || told[s.line()] {
-			continue
-		}
-		var nearest []command.Change
-		var base stage
-		for _, e := range slices.Backward(steps[max(0, i-lookback):i]) {
-			if e.setup.Engine != s.setup.Engine || e.setup.Engine == "" || e.load != s.load || e.role != "" || e.script == nil || audit.Differ(command.ModelCore(e.setup.Model), command.ModelCore(s.setup.Model)) {
-				continue
-			}
-			if nearest != nil && len(command.ChangedFeatures(e.setup, s.setup, false)) >= len(nearest) {
-				continue // before it is put in words
-			}
-			d := command.Changes(e.setup, s.setup, false)
-			if d = slices.DeleteFunc(d, func(d command.Change) bool { return d.Feature == "case" }); nearest == nil || len(d) < len(nearest) {
-				nearest, base = d, e
-			}
-		}
-		if len(nearest) < 2 {
-			continue
-		}
-		told[s.line()] = true
-		text := fmt.Sprintf("against the nearest earlier step (%s) this one changes %s at once: %s", audit.Lines([]int{base.line()}), spelledCount(len(nearest))+" things", strings.Join(command.Texts(nearest), "; "))
-		if a, b := base.run.Value("total_token_throughput"), s.run.Value("total_token_throughput"); a > 0 && b > 0 {
-			text += fmt.Sprintf("; together %+.1f %% (%s against %s tok/s)", 100*(b/a-1), s.run.Text("total_token_throughput"), base.run.Text("total_token_throughput"))
-		}
-		if len(out) < fewFindings {
-			text += splitOf(steps[max(0, i-lookback):min(len(steps), i+lookback)], nearest)
-		}
-		out = append(out, audit.Finding{Type: "several-changes", Severity: audit.Warning, Place: placed(f, s.line(), s.run.Place.Section), Text: text})
-	}
-	return out
-}
-
-// splitOf names two steps that differ by one of the changes alone, and what it
-// was worth there; "" for none.
-func splitOf(steps []stage, mixed []command.Change) string {
-	for i, s := range steps {
-		for _, e := range steps[max(0, i-lookback):i] {
-			if e.load != s.load || e.setup.Engine != s.setup.Engine || e.role != "" || s.role != "" {
-				continue
-			}
-			if len(command.ChangedFeatures(e.setup, s.setup, true)) > 1 {
-				continue
-			}
-			d := command.Changes(e.setup, s.setup, true)
-			if len(d) != 1 || !slices.Contains(mixed, d[0]) {
-				continue
-			}
-			a, b := e.run.Value("total_token_throughput"), s.run.Value("total_token_throughput")
-			if a > 0 && b > 0 {
-				return fmt.Sprintf("; %s alone is %+.1f %% (%s against %s tok/s, lines %d and %d)", d[0].Text, 100*(b/a-1),
-					s.run.Text("total_token_throughput"), e.run.Text("total_token_throughput"), s.run.Place.Line, e.run.Place.Line)
-			}
-		}
-	}
-	return ""
-}
-
-// namedChange is a change that a heading can name, and the flags that show it.
-type namedChange struct {
-	name    string
-	heading func() *regexp.Regexp
-	shown   func() *regexp.Regexp // in a command, its model or the flags of a caption
-}
-
-var namedChanges = []namedChange{
-	{"quantisation", audit.Pattern(`(?i)quanti[sz]ation|\b(fp8|awq|gptq|int8|int4|w8a8|nvfp4|mxfp4)\b`),
-		audit.Pattern(`(?i)quant|fp8|awq|gptq|int8|int4|w8a8|w4a16|nvfp4|mxfp4|fp4|bnb|gguf|-dtype|gpt-oss`)},
-	{"speculative decoding", audit.Pattern(`(?i)speculative|\bmtp\b|\beagle`), audit.Pattern(`(?i)speculative|mtp|eagle|draft`)},
-	{"prefix caching", audit.Pattern(`(?i)prefix[ -]cach`), audit.Pattern(`(?i)prefix|radix|block_reuse`)},
-	{"chunked prefill", audit.Pattern(`(?i)chunked[ -]prefill`), audit.Pattern(`(?i)chunked|batched[-_]tokens|max_num_tokens`)},
-	{"CUDA graphs", audit.Pattern(`(?i)cuda[ -]?graph`), audit.Pattern(`(?i)graph|compilation|eager`)},
-	{"expert parallelism", audit.Pattern(`(?i)expert[ -]parallel`), audit.Pattern(`(?i)expert|ep[-_]size|--ep\b|deepep`)},
-	{"compilation", audit.Pattern(`(?i)torch[. ]?compile`), audit.Pattern(`(?i)compil`)},
-}
-
-// changeNotRecorded finds sections that name a change which no command, model
-// or flag of theirs shows.
-func changeNotRecorded(f *interop.File, steps []stage) []audit.Finding {
-	var out []audit.Finding
-	for _, c := range namedChanges {
-		var bare []stage
-		shown := map[string]bool{}
-		for _, s := range steps {
-			if at := c.section(s.run.Place.Section); at != "" && c.shownBy(s) {
-				shown[at] = true
-			}
-		}
-		for _, s := range steps {
-			at := c.section(s.run.Place.Section)
-			if at != "" && !shown[at] && s.run.Header.Command != "" {
-				bare = append(bare, s)
-			}
-		}
-		if len(bare) == 0 {
-			continue
-		}
-		var at []int
-		for _, s := range bare {
-			at = append(at, s.run.Place.Line)
-		}
-		text := fmt.Sprintf("the headings name %s, but no command, model or flag of %s at %s shows it", c.name, blocks(len(at)), audit.Lines(at))
-		if twin, was, ok := twinOf(steps, bare); ok {
-			text += fmt.Sprintf("; the flags of line %d equal those of line %d, where the figures differ (%s)", twin.run.Place.Line, was.run.Place.Line, mostTelling(was.run, twin.run))
-		} else if c.name != "quantisation" {
-			continue // the engine may do it by default
-		}
-		out = append(out, audit.Finding{Type: "change-not-recorded", Severity: audit.Warning, Place: placed(f, bare[0].line(), bare[0].run.Place.Section), Text: text + ": it cannot be repeated from the text"})
-	}
-	return out
-}
-
-// blocks writes a number of blocks.
-func blocks(n int) string {
-	if n == 1 {
-		return "the block"
-	}
-	return fmt.Sprintf("the %d blocks", n)
-}
-
-// section returns the path down to the innermost heading that names the
-// change, the title apart; "" for none.
-func (c namedChange) section(path []string) string {
-	for i := len(path) - 1; i >= 1; i-- {
-		if c.heading().MatchString(path[i]) {
-			return strings.Join(path[:i+1], "\x00")
-		}
-	}
-	return ""
-}
-
-// shownBy reports whether a step shows the change.
-func (c namedChange) shownBy(s stage) bool {
-	var text strings.Builder
-	text.WriteString(s.run.Header.Command + " " + s.run.Header.Label(result.LabelCase))
-	for name := range s.setup.Flags {
-		text.WriteString(" " + name)
-	}
-	return c.shown().MatchString(text.String())
-}
-
-// twinOf returns the first of some steps that has an earlier step with equal
-// words in another section and other figures.
-func twinOf(steps, some []stage) (twin, was stage, ok bool) {
-	first, wanted := map[string]stage{}, map[*interop.Run]bool{}
-	for _, s := range some {
-		wanted[s.run] = true
-	}
-	for _, s := range steps {
-		key := s.setup.Key() + "\x00" + s.load
-		was, seen := first[key]
-		if !seen {
-			first[key] = s
-			continue
-		}
-		if wanted[s.run] && !sameFigures(was.run, s.run) && !slices.Equal(was.run.Place.Section, s.run.Place.Section) {
-			return s, was, true
-		}
-	}
-	return stage{}, stage{}, false
-}
-
-// mostTelling writes the first figure of a few that differs between two runs.
-func mostTelling(a, b *interop.Run) string {
-	for _, name := range []string{"mean_e2el_ms", "total_token_throughput", "mean_ttft_ms", "mean_tpot_ms", "duration"} {
-		x, okA := a.Figure(name)
-		y, okB := b.Figure(name)
-		if okA && okB && x.Value != y.Value {
-			return fmt.Sprintf("%s %s against %s", y.Label, y.Text, x.Text)
-		}
-	}
-	return "see there"
-}
-
-// scriptContradictsBlock finds scripts above blocks whose comments say another
-// value of a flag.
-func scriptContradictsBlock(f *interop.File, steps []stage) []audit.Finding {
-	var out []audit.Finding
-	var order []*interop.Script
-	wrong := map[*interop.Script][]int{}
-	example := map[*interop.Script]string{}
-	for _, s := range steps {
-		over := command.CaptionFlags(s.run.Header.Label(result.LabelCase))
-		if s.script == nil || over == nil {
-			continue
-		}
-		written := command.Read(s.script.Text)
-		for _, name := range slices.Sorted(maps.Keys(over)) {
-			value, ok := written.Flags[name]
-			if ok && value == over[name] || name == "model" {
-				continue
-			}
-			if wrong[s.script] == nil {
-				order = append(order, s.script)
-				has := "--" + strings.TrimSpace(name+" "+value)
-				if !ok {
-					has = "no --" + name
-				}
-				example[s.script] = fmt.Sprintf("line %d says --%s where the script has %s", s.run.Place.Line, strings.TrimSpace(name+" "+over[name]), has)
-			}
-			wrong[s.script] = append(wrong[s.script], s.run.Place.Line)
-			break
-		}
-	}
-	for _, sc := range order {
-		out = append(out, audit.Finding{Type: "script-contradicts-block", Severity: audit.Warning, Place: placed(f, sc.Line, sc.Section),
-			Text: fmt.Sprintf("the script is not the one of the results at %s, by the comments above them: %s", audit.Lines(wrong[sc]), example[sc])})
-	}
-	return out
 }
 
 // exported are the assignments that stand directly above a script's line.
@@ -382,6 +153,3 @@ func exported(doc *interop.Document, line int) map[string]string {
 	}
 	return out
 }
-
-// sameFigures reports whether two runs print the same, figure by figure.
-func sameFigures(a, b *interop.Run) bool { return a.FigureKey() == b.FigureKey() }

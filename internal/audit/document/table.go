@@ -4,28 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"perflab/internal/audit"
 	"perflab/internal/interop"
 )
-
-// pair is a row of a table that puts figures beside those of a baseline, and
-// the runs that have them.
-type pair struct {
-	table       *interop.Table
-	line        int
-	label       string
-	base, fresh []term
-	ratio       bool     // a gain is printed
-	from, to    *subject // nil: not found
-}
-
-// option is a row of a table that gives an option and its gain alone.
-type option struct {
-	line  int
-	name  string
-	ratio *quantity // nil: no gain is claimed
-	per   bool      // per GPU
-}
 
 // role of a column.
 type role int
@@ -52,69 +32,69 @@ func roleOf(head string) role {
 // cell is what a cell of a table says: figures, each with the ratio behind it,
 // or a ratio alone.
 type cell struct {
-	terms  []term
-	ratios []*quantity // of each term; nil for none
-	per    []bool      // the ratio is per GPU
-	words  []string    // behind each ratio
-	alone  *quantity   // a cell that is a ratio and nothing more
-	word   string      // behind it
+	citations []citation
+	ratios    []*quantity // of each term; nil for none
+	per       []bool      // the ratio is per GPU
+	words     []string    // behind each ratio
+	alone     *quantity   // a cell that is a ratio and nothing more
+	word      string      // behind it
 }
 
 // readCell reads a cell whose column and row may name its metric.
-func (s *study) readCell(text string, line int, named []measure) cell {
+func (d *document) readCell(text string, line int, named []namedMetric) cell {
 	var c cell
 	for part := range strings.SplitSeq(text, "\n") {
 		part, _ = unquote(part)
 		all := quantities(part)
-		own := measures(part)
+		own := namedMetrics(part)
 		for i, q := range all {
 			switch {
 			case i == 0 && (q.Unit == inPercent || q.Unit == asFactor) && strings.Trim(part[:q.Start], " (*") == "":
-				c.alone, c.word = &all[i], behind(part, q)
-			case i == 1 && (q.Unit == inPercent || q.Unit == asFactor) && len(c.terms) > 0 && strings.Trim(part[all[0].End:q.Start], " *") == "(":
-				last := len(c.terms) - 1
-				c.ratios[last], c.per[last], c.words[last] = &all[i], perGPU(part[q.End:min(len(part), q.End+12)]), behind(part, q)
+				c.alone, c.word = &all[i], wordBehind(part, q)
+			case i == 1 && (q.Unit == inPercent || q.Unit == asFactor) && len(c.citations) > 0 && strings.Trim(part[all[0].End:q.Start], " *") == "(":
+				last := len(c.citations) - 1
+				c.ratios[last], c.per[last], c.words[last] = &all[i], perGPU(part[q.End:min(len(part), q.End+12)]), wordBehind(part, q)
 			case i == 0 && !q.Signed && q.Unit != inPercent && q.Unit != asFactor && q.Unit != reqSec:
-				t, ok := cellTerm(part, q, own, named)
+				t, ok := cellCitation(part, q, own, named)
 				if !ok {
 					return cell{}
 				}
-				t.line, t.where = line, "table"
-				s.match(&t)
-				c.terms, c.ratios, c.per, c.words = append(c.terms, t), append(c.ratios, nil), append(c.per, false), append(c.words, "")
+				t.line = line
+				d.match(&t)
+				c.citations, c.ratios, c.per, c.words = append(c.citations, t), append(c.ratios, nil), append(c.per, false), append(c.words, "")
 			}
 		}
 	}
 	return c
 }
 
-// behind is the word that tells the direction of a ratio.
-func behind(text string, q quantity) string {
+// wordBehind is the word that tells the direction of a ratio.
+func wordBehind(text string, q quantity) string {
 	if words := wordsOf(text[q.End:min(len(text), q.End+16)]); len(words) > 0 {
 		return direction(words[0].text)
 	}
 	return ""
 }
 
-// cellTerm finds the metric of the first number of a part of a cell.
-func cellTerm(part string, q quantity, own, named []measure) (term, bool) {
-	m := measure{}
+// cellCitation finds the metric of the first number of a part of a cell.
+func cellCitation(part string, q quantity, own, named []namedMetric) (citation, bool) {
+	m := namedMetric{}
 	switch {
-	case len(own) > 0 && own[len(own)-1].at <= q.Start:
+	case len(own) > 0 && own[len(own)-1].end <= q.Start:
 		m = own[len(own)-1]
-		if !assigns(part[m.at:q.Start]) {
-			return term{}, false
+		if !assigns(part[m.end:q.Start]) {
+			return citation{}, false
 		}
 	case strings.Trim(part[:q.Start], " *~≈") != "":
-		return term{}, false // the number is of words
+		return citation{}, false // the number is of words
 	case len(named) > 0:
 		m = named[len(named)-1]
 	case q.Unit == msec:
-		m = measure{kind: "time"}
+		m = namedMetric{kind: "time"}
 	case q.Unit == perSec:
-		m = measure{kind: "throughput"}
+		m = namedMetric{kind: "throughput"}
 	default:
-		return term{}, false
+		return citation{}, false
 	}
 	if q.Unit == bare && m.unit != bare {
 		q.Unit = m.unit
@@ -123,18 +103,18 @@ func cellTerm(part string, q quantity, own, named []measure) (term, bool) {
 			q.Scale = 1000
 		}
 	}
-	if q.Unit == bare && m.rate() {
+	if q.Unit == bare && m.isRate() {
 		q.Unit = perSec
 	}
-	if m.rate() && q.Unit == msec || !m.rate() && q.Unit == perSec {
-		return term{}, false
+	if m.isRate() && q.Unit == msec || !m.isRate() && q.Unit == perSec {
+		return citation{}, false
 	}
-	return term{quantity: q, measure: m}, true
+	return citation{quantity: q, named: m}, true
 }
 
 // readTable reads what a table claims.
-func (s *study) readTable(t *interop.Table) {
-	if s.readOptions(t) {
+func (d *document) readTable(t *interop.Table) {
+	if d.readOptions(t) {
 		return
 	}
 	roles := make([]role, len(t.Head))
@@ -155,14 +135,14 @@ func (s *study) readTable(t *interop.Table) {
 			if j == 0 || j == name {
 				continue
 			}
-			var named []measure
+			var named []namedMetric
 			if j < len(t.Head) {
-				named = measures(t.Head[j])
+				named = namedMetrics(t.Head[j])
 			}
 			if len(named) == 0 {
-				named = measures(r.Cells[0])
+				named = namedMetrics(r.Cells[0])
 			}
-			rows[i][j] = s.readCell(text, r.Line, named)
+			rows[i][j] = d.readCell(text, r.Line, named)
 		}
 	}
 	reference := -1
@@ -170,7 +150,7 @@ func (s *study) readTable(t *interop.Table) {
 		reference = referenceRow(t, rows)
 	}
 	for i, r := range t.Rows {
-		s.readRow(t, i, rows, roles, base, reference, labelOf(r, name))
+		d.readRow(t, i, rows, roles, base, reference, labelOf(r, name))
 	}
 }
 
@@ -183,27 +163,27 @@ func labelOf(r interop.Row, name int) string {
 }
 
 // readRow makes a statement of a row, with its comparisons.
-func (s *study) readRow(t *interop.Table, i int, rows [][]cell, roles []role, base, reference int, label string) {
+func (d *document) readRow(t *interop.Table, i int, rows [][]cell, roles []role, base, reference int, label string) {
 	row := rows[i]
-	l := statement{line: t.Rows[i].Line, kind: "table", table: t, label: label, text: strings.Join(t.Rows[i].Cells, " | ")}
-	p := pair{table: t, line: l.line, label: label}
+	l := statement{line: t.Rows[i].Line, kind: inTable, table: t, label: label, text: strings.Join(t.Rows[i].Cells, " | ")}
+	p := comparedRow{table: t, line: l.line, label: label}
 	var baseCell cell
 	if base >= 0 && base < len(row) {
 		baseCell = row[base]
 	}
 	for j, c := range row {
-		l.terms = append(l.terms, c.terms...)
-		for k, f := range c.terms {
-			against, ok := sameMeasure(baseCell, f)
+		l.citations = append(l.citations, c.citations...)
+		for k, f := range c.citations {
+			against, ok := sameMetric(baseCell, f)
 			if reference >= 0 && reference != i && j < len(rows[reference]) {
-				against, ok = sameMeasure(rows[reference][j], f)
+				against, ok = sameMetric(rows[reference][j], f)
 			}
 			if !ok || j == base {
 				continue
 			}
-			cmp := comparison{fresh: f, base: against, ratio: c.ratios[k], perGPU: c.per[k], word: c.words[k], line: l.line, label: label}
+			cmp := comparison{changed: f, base: against, ratio: c.ratios[k], perGPU: c.per[k], word: c.words[k], line: l.line, label: label}
 			l.comparisons = append(l.comparisons, cmp)
-			p.base, p.fresh, p.ratio = append(p.base, against), append(p.fresh, f), p.ratio || cmp.ratio != nil
+			p.base, p.changed, p.ratio = append(p.base, against), append(p.changed, f), p.ratio || cmp.ratio != nil
 		}
 	}
 	if c, ok := aloneRatio(row, roles); ok {
@@ -214,32 +194,32 @@ func (s *study) readRow(t *interop.Table, i int, rows [][]cell, roles []role, ba
 		c.line, c.label = l.line, label
 		l.comparisons = append(l.comparisons[:0:0], c)
 		p.ratio = true
-		p.base, p.fresh = []term{c.base}, []term{c.fresh}
+		p.base, p.changed = []citation{c.base}, []citation{c.changed}
 	}
-	if len(p.fresh) > 0 {
-		p.from, p.to = s.find(label, p.line, p.base), s.find(label, p.line, p.fresh)
-		s.rows = append(s.rows, p)
+	if len(p.changed) > 0 {
+		p.from, p.to = d.runOf(label, p.line, p.base), d.runOf(label, p.line, p.changed)
+		d.rows = append(d.rows, p)
 	}
-	if len(l.terms) > 0 {
-		s.lines = append(s.lines, l)
+	if len(l.citations) > 0 {
+		d.statements = append(d.statements, l)
 	}
 }
 
-// sameMeasure finds the figure of a cell that is of the metric.
-func sameMeasure(c cell, f term) (term, bool) {
-	for _, t := range c.terms {
-		if t.measure.same(f.measure) && (t.Unit == f.Unit) {
+// sameMetric finds the figure of a cell that is of the metric.
+func sameMetric(c cell, f citation) (citation, bool) {
+	for _, t := range c.citations {
+		if t.named.sameAs(f.named) && (t.Unit == f.Unit) {
 			return t, true
 		}
 	}
-	return term{}, false
+	return citation{}, false
 }
 
 // aloneRatio makes a comparison of a row with two figures of one metric in two
 // cells and a ratio in a third.
 func aloneRatio(row []cell, roles []role) (comparison, bool) {
 	var c comparison
-	var two []term
+	var two []citation
 	var at []int
 	for j, x := range row {
 		switch {
@@ -247,18 +227,18 @@ func aloneRatio(row []cell, roles []role) (comparison, bool) {
 			return c, false
 		case x.alone != nil:
 			c.ratio, c.word = x.alone, x.word
-		case len(x.terms) > 0:
-			two, at = append(two, x.terms[0]), append(at, j)
+		case len(x.citations) > 0:
+			two, at = append(two, x.citations[0]), append(at, j)
 		}
 	}
-	if c.ratio == nil || len(two) != 2 || !two[0].measure.same(two[1].measure) || two[0].Unit != two[1].Unit {
+	if c.ratio == nil || len(two) != 2 || !two[0].named.sameAs(two[1].named) || two[0].Unit != two[1].Unit {
 		return c, false
 	}
-	c.base, c.fresh = two[0], two[1]
+	c.base, c.changed = two[0], two[1]
 	a, b := roleAt(roles, at[0]), roleAt(roles, at[1])
 	switch {
 	case b == baseline || a == optimised:
-		c.base, c.fresh = two[1], two[0]
+		c.base, c.changed = two[1], two[0]
 	case a != baseline && b != optimised:
 		c.unordered = true
 	}
@@ -308,55 +288,18 @@ func referenceRow(t *interop.Table, rows [][]cell) int {
 // another.
 func ratioFits(c, base cell) int {
 	n := 0
-	for k, f := range c.terms {
-		b, ok := sameMeasure(base, f)
+	for k, f := range c.citations {
+		b, ok := sameMetric(base, f)
 		if !ok || c.ratios[k] == nil || b.Value <= 0 || f.Value <= 0 {
 			continue
 		}
-		q := comparison{fresh: f, base: b, ratio: c.ratios[k], word: c.words[k]}
-		said := audit.Between(q.ratio.lo(), q.ratio.hi())
+		q := comparison{changed: f, base: b, ratio: c.ratios[k], word: c.words[k]}
+		said := q.ratio.interval()
 		if slices.ContainsFunc(q.readings(f.span(), b.span()), said.Meets) {
 			n++
 		}
 	}
 	return n
-}
-
-// find picks the run that has all these figures, or the first of them; among
-// several the one whose headings share most words with the label, and then one
-// under the headings of the line.
-func (s *study) find(label string, line int, terms []term) *subject {
-	if len(terms) == 0 {
-		return nil
-	}
-	words, section := wordsOf(label), s.place(line).Section
-	var best *subject
-	score := -1
-	for _, sub := range s.subjects {
-		n := 0
-		for _, t := range terms {
-			if slices.Contains(t.runs, sub) {
-				n += 1000
-			}
-		}
-		if n == 0 || !slices.Contains(terms[0].runs, sub) {
-			continue
-		}
-		for _, w := range words {
-			if sub.words[w.text] {
-				n += 10
-			}
-		}
-		for i, h := range section {
-			if i < len(sub.run.Place.Section) && sub.run.Place.Section[i] == h {
-				n++
-			}
-		}
-		if n > score {
-			best, score = sub, n
-		}
-	}
-	return best
 }
 
 // speaksOfGain reports whether the ratios of a table of two columns are gains,
@@ -368,38 +311,38 @@ func speaksOfGain(t *interop.Table) bool {
 			return true
 		}
 	}
-	return len(measures(head)) > 0 || slices.ContainsFunc(t.Rows, func(r interop.Row) bool {
+	return len(namedMetrics(head)) > 0 || slices.ContainsFunc(t.Rows, func(r interop.Row) bool {
 		return slices.ContainsFunc(quantities(r.Cells[1]), func(q quantity) bool { return q.Signed || q.Unit == asFactor })
 	})
 }
 
 // readOptions reads a table of two columns of which the second holds nothing
 // but gains and dashes.
-func (s *study) readOptions(t *interop.Table) bool {
+func (d *document) readOptions(t *interop.Table) bool {
 	if len(t.Head) != 2 || len(t.Rows) == 0 {
 		return false
 	}
-	var all []option
+	var all []optionRow
 	gains := 0
 	for _, r := range t.Rows {
 		if len(r.Cells) != 2 {
 			return false
 		}
-		o := option{line: r.Line, name: strings.TrimSpace(r.Cells[0])}
+		o := optionRow{line: r.Line, name: strings.TrimSpace(r.Cells[0])}
 		text := strings.TrimSpace(r.Cells[1])
 		if strings.Trim(text, "-–— ") != "" {
-			c := s.readCell(text, r.Line, nil)
+			c := d.readCell(text, r.Line, nil)
 			if c.alone == nil {
 				return false
 			}
-			o.ratio, o.per = c.alone, perGPU(text)
+			o.ratio, o.perGPU = c.alone, perGPU(text)
 			gains++
 		}
 		all = append(all, o)
 	}
-	if gains == 0 && len(measures(t.Head[1])) == 0 || gains > 0 && !speaksOfGain(t) {
+	if gains == 0 && len(namedMetrics(t.Head[1])) == 0 || gains > 0 && !speaksOfGain(t) {
 		return false
 	}
-	s.gains = append(s.gains, all...)
+	d.optionRows = append(d.optionRows, all...)
 	return true
 }

@@ -11,6 +11,13 @@ type Benchmark struct {
 	ShareGPT                bool
 }
 
+// DefaultInput and DefaultOutput are the tokens of a prompt and of its answer
+// that vllm bench serve asks for where its command names none.
+const (
+	DefaultInput  = 1024
+	DefaultOutput = 128
+)
+
 // ReadBenchmark reads what a benchmark command asks for.
 func ReadBenchmark(text string) Benchmark {
 	w := Read(text)
@@ -20,10 +27,10 @@ func ReadBenchmark(text string) Benchmark {
 	a.ShareGPT = strings.EqualFold(dataset, "sharegpt")
 	if strings.Contains(text, "vllm bench") && (dataset == "" || dataset == "random") {
 		if a.Input == 0 && !strings.Contains(text, "random-input-len") {
-			a.Input = 1024 // what it sends by default
+			a.Input = DefaultInput
 		}
 		if a.Output == 0 && !strings.Contains(text, "random-output-len") {
-			a.Output = 128
+			a.Output = DefaultOutput
 		}
 	}
 	return a

@@ -4,23 +4,21 @@ import (
 	"slices"
 	"strings"
 
-	"perflab/internal/audit"
-	"perflab/internal/interop"
 	"perflab/internal/result"
 )
 
-// measure is a metric as a text names it.
-type measure struct {
+// namedMetric is a metric as a text names it.
+type namedMetric struct {
 	kind string // "ttft", "tpot", "itl", "e2el", "total", "output", "request", "input"; "throughput" or "time" where not more is said
 	stat string // "mean", "p99", ...; "" where none is said
 	unit unit   // that the name itself gives: "Mean TPOT(ms)"; bare for none
-	at   int    // where its word ends
+	end  int    // where its word ends
 
 	seconds bool // the unit is seconds
 }
 
-// rate reports whether more of it is better.
-func (m measure) rate() bool {
+// isRate reports whether more of it is better.
+func (m namedMetric) isRate() bool {
 	switch m.kind {
 	case "total", "output", "input", "request", "throughput":
 		return true
@@ -30,7 +28,7 @@ func (m measure) rate() bool {
 
 // metrics are the names of our metrics that the text may mean, the likeliest
 // first.
-func (m measure) metrics() []string {
+func (m namedMetric) metrics() []string {
 	switch m.kind {
 	case "total":
 		return []string{"total_token_throughput"}
@@ -41,7 +39,7 @@ func (m measure) metrics() []string {
 	case "throughput":
 		return []string{"total_token_throughput", "output_throughput", "max_output_tokens_per_s"}
 	case "time":
-		return slices.Concat(measure{kind: "e2el"}.metrics(), measure{kind: "ttft"}.metrics(), measure{kind: "tpot"}.metrics(), measure{kind: "itl"}.metrics())
+		return slices.Concat(namedMetric{kind: "e2el"}.metrics(), namedMetric{kind: "ttft"}.metrics(), namedMetric{kind: "tpot"}.metrics(), namedMetric{kind: "itl"}.metrics())
 	case "ttft", "tpot", "itl", "e2el":
 		if m.stat != "" {
 			return []string{m.stat + "_" + m.kind + "_ms"}
@@ -56,7 +54,7 @@ func (m measure) metrics() []string {
 }
 
 // String is the metric in words.
-func (m measure) String() string {
+func (m namedMetric) String() string {
 	names := m.metrics()
 	if len(names) > 0 && m.kind != "time" && m.kind != "throughput" {
 		if m.kind == "e2el" {
@@ -76,12 +74,12 @@ func (m measure) String() string {
 	return "token throughput"
 }
 
-// same reports whether two texts may speak of the same metric.
-func (m measure) same(o measure) bool {
+// sameAs reports whether two texts may speak of the same metric.
+func (m namedMetric) sameAs(o namedMetric) bool {
 	if m.kind == o.kind {
 		return m.stat == o.stat || m.stat == "" || o.stat == ""
 	}
-	return m.rate() && o.rate() && (m.kind == "throughput" || o.kind == "throughput")
+	return m.isRate() && o.isRate() && (m.kind == "throughput" || o.kind == "throughput")
 }
 
 // word is a word of a line, in lower case.
@@ -108,16 +106,16 @@ func wordsOf(s string) []word {
 	return out
 }
 
-// measures finds the metrics that a line names.
-func measures(s string) []measure {
-	var out []measure
+// namedMetrics finds the metrics that a line names.
+func namedMetrics(s string) []namedMetric {
+	var out []namedMetric
 	words := wordsOf(s)
 	for i, w := range words {
 		kind := kindOf(words, i)
 		if kind == "" {
 			continue
 		}
-		m := measure{kind: kind, at: w.end}
+		m := namedMetric{kind: kind, end: w.end}
 		for j := i - 1; j >= max(0, i-3) && m.stat == ""; j-- {
 			m.stat = statOf(words[j].text)
 		}
@@ -189,30 +187,4 @@ func statOf(w string) string {
 		return w
 	}
 	return ""
-}
-
-// term is a figure that a text cites.
-type term struct {
-	quantity
-	measure measure
-	name    string // whose it is, where the text says so
-	line    int
-	where   string     // "table", "summary", "prose"
-	runs    []*subject // the runs that have such a figure
-	metric  string     // of ours, where runs is not empty
-}
-
-// cited is the term as a finding shows it.
-func (t term) cited() audit.Cited {
-	label := t.measure.String()
-	if row, err := result.Lookup(t.metric); err == nil && (t.measure.kind == "time" || t.measure.kind == "throughput") {
-		label, _, _ = strings.Cut(row.Label, " (") // the block tells which
-	}
-	return audit.Cited{Label: label, Text: t.Text, Line: t.line}
-}
-
-// fits reports whether a run's figure and the text's can be the same number.
-func (t term) fits(f interop.Figure) bool {
-	slack := f.Half + t.half() + 1e-9*f.Value
-	return f.Value-slack <= t.Value && t.Value <= f.Value+slack
 }
