@@ -26,28 +26,6 @@ func benchmarksShown(d *document) (all []command.Benchmark, shown []int) {
 	return all, shown
 }
 
-// askedByRun tells for each run what the last benchmark command above it asks for
-// besides what its block prints, and the device that its headings or hardware
-// name: runs in which it differs were not meant to agree.
-func askedByRun(f *interop.File) []string {
-	out := make([]string, len(f.Runs))
-	next, asked := 0, ""
-	for i := range f.Runs {
-		r := &f.Runs[i]
-		for ; f.Doc != nil && next < len(f.Doc.Scripts) && f.Doc.Scripts[next].Line < r.Place.Line; next++ {
-			if s := &f.Doc.Scripts[next]; s.Kind == interop.ScriptBenchmark {
-				w := command.Read(s.Text)
-				asked = fmt.Sprint(w.Number("random-output-len", "random-output", "output-len", "sharegpt-output-len"), "/", w.Flags["dataset-name"], "/", command.ModelCore(w.Model))
-			}
-		}
-		out[i] = asked
-		if a, ok := audit.AcceleratorIn(append(reversed(r.Place.Section), r.Header.Label(result.LabelHardware))...); ok {
-			out[i] += "/" + a.Name
-		}
-	}
-	return out
-}
-
 // How far a run's lengths may be from those that were asked for.
 const (
 	tokenizerShare = 0.06 // of a prompt: two tokenizers count it that far apart

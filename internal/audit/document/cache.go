@@ -50,7 +50,7 @@ func cachedTTFT(d *document, l statement) []audit.Finding {
 		}
 		for _, g := range d.configurations {
 			for _, r := range g.runs {
-				if !slices.Contains(t.runs, r) || !d.spokenOf(l, t, g) {
+				if !slices.Contains(t.runs, r) || !g.spokenOf(l, t) {
 					continue
 				}
 				if each, ok := g.prefixCached(r); ok {

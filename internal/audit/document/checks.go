@@ -239,7 +239,7 @@ func Audit(files []interop.File, o audit.Options) []audit.Finding {
 
 // ofDocument are what rules find in a document, without repeats.
 func ofDocument(f *interop.File, o audit.Options, rules []rule) []audit.Finding {
-	d := read(f, o)
+	d := readDocument(f, o)
 	var out []audit.Finding
 	for _, r := range rules {
 		out = append(out, r.find(d)...)
@@ -252,8 +252,8 @@ func ofDocument(f *interop.File, o audit.Options, rules []rule) []audit.Finding 
 	})
 }
 
-// read reads what a document says of its runs.
-func read(f *interop.File, o audit.Options) *document {
+// readDocument reads what a document says of its runs.
+func readDocument(f *interop.File, o audit.Options) *document {
 	d := &document{file: f, options: o, steps: stepsOf(f)}
 	for i := range f.Runs {
 		d.runs = append(d.runs, newCitedRun(&f.Runs[i]))

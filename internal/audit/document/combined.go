@@ -59,10 +59,16 @@ func containedRow(rows []comparedRow, of comparedRow) (comparedRow, bool) {
 	return best, most > 0
 }
 
+// mostRows is the length from which a table's rows are not paired.
+const mostRows = 100
+
+// fasterFactor is the least that prints as more than 1.00x.
+const fasterFactor = 1.005
+
 // combinedInTable recomputes the gains of combined options against the option that
 // they contain.
 func combinedInTable(d *document, rows []comparedRow) []audit.Finding {
-	if len(rows) > 100 {
+	if len(rows) > mostRows {
 		return nil
 	}
 	var all, better []string
@@ -80,7 +86,7 @@ func combinedInTable(d *document, rows []comparedRow) []audit.Finding {
 		text := fmt.Sprintf("%s %.2fx against %s", r.label, speed, in.label)
 		text += variants(d, r, in)
 		all = append(all, text)
-		if speed >= 1.005 {
+		if speed >= fasterFactor {
 			better = append(better, r.label)
 		}
 		for _, x := range []comparedRow{in, r} {

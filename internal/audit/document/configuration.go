@@ -58,9 +58,9 @@ func (g configuration) loads() []float64 {
 	return out
 }
 
-// spokenOf reports whether a line speaks of a setup: it names its model, or no
+// spokenOf reports whether a line speaks of a configuration: it names its model, or no
 // other run of the document has the figure.
-func (d *document) spokenOf(l statement, t citation, g configuration) bool {
+func (g configuration) spokenOf(l statement, t citation) bool {
 	if slices.ContainsFunc(modelNames(l.text), g.runs[0].named) {
 		return true
 	}

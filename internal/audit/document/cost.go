@@ -105,11 +105,15 @@ func hiddenCosts(d *document) []audit.Finding {
 	return out
 }
 
+// leastCost is the loss in percent from which a figure got worse by more than
+// runs of one configuration do in any of the families.
+const leastCost = 10.0
+
 // worstCost returns the figure of a family that got worse by most between the runs
-// of a row, if by more than a tenth, and by how much. Times per token that
+// of a row, if by more than leastCost, and by how much. Times per token that
 // the latency contradicts are left out, and rates of replicas.
 func worstCost(family []string, p comparedRow) (string, float64) {
-	name, by := "", 10.0
+	name, by := "", leastCost
 	if strings.HasSuffix(family[0], "_ttft_ms") && len(family) > 1 && (audit.Stalled(p.from.run) || audit.Stalled(p.to.run)) {
 		family = family[1:] // a stall of a few requests is no cost of the option: first-token-stall says it
 	}

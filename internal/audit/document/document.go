@@ -25,13 +25,6 @@ import (
 	"perflab/internal/result"
 )
 
-// Bounds of what is compared with each other, so that work grows with the size
-// of a document and not with its square.
-const (
-	lookback = 64  // earlier steps that one step is compared with
-	manyRuns = 200 // runs above which pairs of them are not looked through: no document that a person wrote has as many
-)
-
 // document is a document with its runs and what it says of them.
 type document struct {
 	file           *interop.File

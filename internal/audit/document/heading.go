@@ -79,25 +79,6 @@ func tooManyDevices(d *document) []audit.Finding {
 		Text: fmt.Sprintf("the commands at %s need up to %d devices, and the document counts %d", audit.Lines(at), most, stated)}}
 }
 
-// headingEngines returns the engines that the nearest text above a script
-// names; nil where none does. The document's title does not count.
-func headingEngines(doc *interop.Document, s *interop.Script) []string {
-	for _, near := range []string{s.Note, s.Caption} {
-		if named := command.EnginesNamed(near); len(named) > 0 {
-			return named
-		}
-	}
-	for i := len(s.Section) - 1; i >= 0; i-- {
-		if s.Section[i] == doc.Title {
-			break
-		}
-		if named := command.EnginesNamed(s.Section[i]); len(named) > 0 {
-			return named
-		}
-	}
-	return nil
-}
-
 // engineContradiction returns what is wrong where a command starts an engine
 // that the heading above it does not name.
 func engineContradiction(d *document, s *interop.Script, w command.Setup) (text string, named []string) {
@@ -112,13 +93,6 @@ func engineContradiction(d *document, s *interop.Script, w command.Setup) (text 
 	near := append([]string{s.Note, s.Caption}, reversed(s.Section)...)
 	where := near[slices.IndexFunc(near, func(t string) bool { return len(command.EnginesNamed(t)) > 0 })]
 	return fmt.Sprintf("the heading %q names %s, and the command starts %s", where, strings.Join(titles, " and "), command.EngineTitle(w.Engine)), named
-}
-
-// reversed is a copy in the other order.
-func reversed(all []string) []string {
-	out := slices.Clone(all)
-	slices.Reverse(out)
-	return out
 }
 
 // totalsTell says which of two engines the generated totals speak for: equal

@@ -6,6 +6,18 @@ import (
 	"perflab/internal/interop"
 )
 
+// How many bytes of a line around a number are looked at.
+const (
+	nameDistance   = 24 // from the name of a throughput to its number
+	unitWords      = 12 // behind a rate, for "total" and "output"
+	fromWord       = 8  // before "X to Y", for "from"
+	directionWords = 80 // behind a ratio, for "faster"
+	perGPUWords    = 60 // behind a ratio, for "per GPU"
+)
+
+// mostNumbers is how many numbers a line of prose has at most: more are data.
+const mostNumbers = 200
+
 // readLine reads the figures of a line of prose: "A = 3.54s, B = 3.66s. A is
 // faster by 0.12s (1.03x faster)", "from 44ms to 30ms", "A (12 tok/s) > B".
 func (d *document) readLine(t interop.Text) {
@@ -26,7 +38,7 @@ func (d *document) readLine(t interop.Text) {
 		return
 	}
 	all := quantities(text)
-	if len(all) == 0 || len(all) > 200 {
+	if len(all) == 0 || len(all) > mostNumbers {
 		return
 	}
 	l.read(text, all, names)
@@ -125,10 +137,10 @@ func metricOfNumber(text string, q quantity, named []namedMetric, fresh bool) (n
 		m = named[len(named)-1]
 	}
 	if q.Unit == perSec {
-		if !m.isRate() || q.Start-m.end > 24 {
+		if !m.isRate() || q.Start-m.end > nameDistance {
 			m = namedMetric{kind: "throughput"}
 		}
-		if behind := wordsOf(text[q.End:min(len(text), q.End+12)]); m.kind == "throughput" && len(behind) > 0 && (behind[0].text == "total" || behind[0].text == "output") {
+		if behind := wordsOf(text[q.End:min(len(text), q.End+unitWords)]); m.kind == "throughput" && len(behind) > 0 && (behind[0].text == "total" || behind[0].text == "output") {
 			m.kind = behind[0].text
 		}
 		return m, true
@@ -156,7 +168,7 @@ func (l *statement) move(text string, last []citation, gap string) {
 		return
 	}
 	a, b := last[len(last)-2], last[len(last)-1]
-	head := wordsOf(text[max(0, a.Start-8):a.Start])
+	head := wordsOf(text[max(0, a.Start-fromWord):a.Start])
 	switch strings.ToLower(strings.Trim(gap, " ,.():*")) {
 	case "to", "→", "->":
 		if len(head) > 0 && head[len(head)-1].text == "from" || !strings.Contains(gap, "to") {
@@ -188,7 +200,7 @@ func (l *statement) ratio(text string, q quantity, gap string, last []citation) 
 		return nil
 	}
 	c := &l.comparisons[len(l.comparisons)-1]
-	behind := wordsOf(text[q.End:min(len(text), q.End+80)])
+	behind := wordsOf(text[q.End:min(len(text), q.End+directionWords)])
 	if len(behind) > 0 {
 		c.word = direction(behind[0].text)
 	}
@@ -196,7 +208,7 @@ func (l *statement) ratio(text string, q quantity, gap string, last []citation) 
 		return nil // a number of something else
 	}
 	c.ratio = &q
-	c.perGPU = perGPU(text[q.End:min(len(text), q.End+60)])
+	c.perGPU = perGPU(text[q.End:min(len(text), q.End+perGPUWords)])
 	return nil
 }
 

@@ -75,12 +75,13 @@ const tpotRatioOff = 0.1
 func contradictedTPOTs(d *document) []audit.Finding {
 	var out []audit.Finding
 	for _, l := range d.statements {
-		out = append(out, contradictedTPOT(d, l)...)
+		out = append(out, contradictedRatios(d, l)...)
 	}
 	return out
 }
 
-func contradictedTPOT(d *document, l statement) []audit.Finding {
+// contradictedRatios finds them in one statement.
+func contradictedRatios(d *document, l statement) []audit.Finding {
 	var changed, base []citation
 	for _, c := range l.comparisons {
 		changed, base = append(changed, c.changed), append(base, c.base)

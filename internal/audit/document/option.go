@@ -34,10 +34,13 @@ func isCommonWord(w string) bool {
 	return false
 }
 
+// shortestStem is how many letters make a stem: a shorter one is many words'.
+const shortestStem = 4
+
 // stem makes words comparable that differ in number or ending.
 func stem(w string) string {
 	for _, end := range []string{"ing", "ed", "s", "e"} {
-		if t, ok := strings.CutSuffix(w, end); ok && len(t) >= 4 {
+		if t, ok := strings.CutSuffix(w, end); ok && len(t) >= shortestStem {
 			return t
 		}
 	}
@@ -54,6 +57,10 @@ func keywords(name string) []string {
 	}
 	return out
 }
+
+// headingLength is how many bytes a line of prose has at most that serves as a
+// heading.
+const headingLength = 60
 
 // untriedOption reports an option of which the document has no experiment: no
 // heading, caption, command or line besides the table shares a word with it.
@@ -75,13 +82,13 @@ func untriedOption(d *document, o optionRow) []audit.Finding {
 			return nil // a load generator has backends too
 		}
 	}
-	for _, sub := range d.runs {
-		if has(sub.run.Header.Label("case")) {
+	for _, r := range d.runs {
+		if has(r.run.Header.Label("case")) {
 			return nil
 		}
 	}
 	for _, t := range d.file.Doc.Prose {
-		if len(t.Text) < 60 && has(t.Text) {
+		if len(t.Text) < headingLength && has(t.Text) {
 			return nil // a line that serves as a heading
 		}
 	}
@@ -115,7 +122,7 @@ func optionGain(d *document, o optionRow) []audit.Finding {
 	var out []audit.Finding
 	a, b := best.from.cite(best.metric), best.to.cite(best.metric)
 	if math.Abs(o.ratio.Value) < 100*usualNoise && o.ratio.Value != 0 {
-		out = append(out, audit.Finding{Type: "within-noise", Severity: audit.Warning, Place: d.place(o.line), Figures: []audit.Cited{a, b}, Expected: "below 2 %",
+		out = append(out, audit.Finding{Type: "within-noise", Severity: audit.Warning, Place: d.place(o.line), Figures: []audit.Cited{a, b}, Expected: fmt.Sprintf("below %.0f %%", 100*usualNoise),
 			Text: fmt.Sprintf("the %s of %q is within the noise of single runs (%s and %s)", o.ratio.Text, o.name, a.Text, b.Text)})
 	}
 	changes := best.changes
@@ -156,6 +163,9 @@ func (o optionRow) otherChanges(changes []string) []string {
 	})
 }
 
+// mostCitations bounds the figures of a text that are paired.
+const mostCitations = 300
+
 // citedGain reports whether two figures that the text itself cites give the
 // gain, or whether the text speaks of times that no block prints: what is wrong
 // with those is said where they stand.
@@ -167,7 +177,7 @@ func citedGain(d *document, o optionRow) bool {
 			if !d.knows(t.named) || t.named.kind == "time" && len(t.runs) == 0 {
 				return true
 			}
-			if t.Value > 0 && len(all) < 300 {
+			if t.Value > 0 && len(all) < mostCitations {
 				all = append(all, t)
 			}
 		}
@@ -257,10 +267,10 @@ func likelier(d *document, o optionRow, a, b runPair) bool {
 }
 
 // sharedWords counts the words of the option's name in the headings of a run.
-func sharedWords(d *document, o optionRow, sub *citedRun) int {
+func sharedWords(d *document, o optionRow, r *citedRun) int {
 	n := 0
 	want := keywords(o.name)
-	for w := range sub.words {
+	for w := range r.words {
 		if slices.Contains(want, stem(w)) {
 			n++
 		}
@@ -275,12 +285,12 @@ func singleChangeGain(d *document, st runPair) string {
 		return fmt.Sprintf("%+.1f %% without the multiplication", 100*(st.to.value(st.metric)/st.from.value(st.metric)-1))
 	}
 	var best *citedRun
-	for _, sub := range d.runs {
-		if sub == st.to || !sub.sameWork(st.to) || !(sub.value(st.metric) > 0) || len(st.to.command.DifferingFlags(sub.command)) != 1 || sub.command.Engine != st.to.command.Engine {
+	for _, r := range d.runs {
+		if r == st.to || !r.sameWork(st.to) || !(r.value(st.metric) > 0) || len(st.to.command.DifferingFlags(r.command)) != 1 || r.command.Engine != st.to.command.Engine {
 			continue
 		}
-		if best == nil || sub.run.Place.Line < best.run.Place.Line {
-			best = sub
+		if best == nil || r.run.Place.Line < best.run.Place.Line {
+			best = r
 		}
 	}
 	if best == nil {
@@ -311,20 +321,20 @@ func noEffect(d *document, o optionRow) []audit.Finding {
 		return nil
 	}
 	var out []audit.Finding
-	for _, sub := range d.runs {
-		if sharedWords(d, o, sub) < max(1, len(keywords(o.name))-1) {
+	for _, r := range d.runs {
+		if sharedWords(d, o, r) < max(1, len(keywords(o.name))-1) {
 			continue
 		}
 		for _, ref := range d.runs {
 			name := "total_token_throughput"
-			x, y := ref.value(name), sub.value(name)
-			if ref == sub || ref.run.Place.Line > sub.run.Place.Line || !ref.sameWork(sub) || sharedWords(d, o, ref) > 0 || !(math.Abs(y/x-1) < usualNoise) ||
-				len(sub.command.DifferingFlags(ref.command)) > 1 || sub.command.Engine != ref.command.Engine || sub.copies(ref) {
+			x, y := ref.value(name), r.value(name)
+			if ref == r || ref.run.Place.Line > r.run.Place.Line || !ref.sameWork(r) || sharedWords(d, o, ref) > 0 || !(math.Abs(y/x-1) < usualNoise) ||
+				len(r.command.DifferingFlags(ref.command)) > 1 || r.command.Engine != ref.command.Engine || r.copies(ref) {
 				continue
 			}
 			by := fmt.Sprintf("%+.1f %%", 100*(y/x-1))
-			out = append(out, audit.Finding{Type: "within-noise", Severity: audit.Note, Place: d.place(o.line), Figures: []audit.Cited{ref.cite(name), sub.cite(name)}, Expected: by,
-				Text: fmt.Sprintf("%q shows no effect: %s against %s tok/s is %s, within the noise of single runs", o.name, strings.TrimSpace(sub.cite(name).Text), strings.TrimSpace(ref.cite(name).Text), by)})
+			out = append(out, audit.Finding{Type: "within-noise", Severity: audit.Note, Place: d.place(o.line), Figures: []audit.Cited{ref.cite(name), r.cite(name)}, Expected: by,
+				Text: fmt.Sprintf("%q shows no effect: %s against %s tok/s is %s, within the noise of single runs", o.name, strings.TrimSpace(r.cite(name).Text), strings.TrimSpace(ref.cite(name).Text), by)})
 			break
 		}
 	}

@@ -58,12 +58,21 @@ func (r *citedRun) msPerToken() float64 {
 	return (r.value("mean_e2el_ms") - r.value("mean_ttft_ms")) / (r.outputPerRequest() - 1)
 }
 
+// What tells a printed TPOT that is no decode time, beside the ms per token that
+// the latency gives.
+const (
+	fewTokens   = 8       // of an answer: below, one late message makes the difference
+	tpotShare   = 0.5     // a TPOT below this part of it
+	medianShare = 1 / 3.0 // and a median below this part of the TPOT: most samples are next to nothing
+	sameLengths = 0.02    // how far mean prompts of the same requests are apart where some failed
+)
+
 // contradictedTPOT returns the ms per token by the latency of a run whose TPOT cannot
 // be a decode time: less than half of it, while most of its samples are next
 // to nothing. Requests of varied length explain neither.
 func (r *citedRun) contradictedTPOT() float64 {
 	tpot, median, itl, decode := r.value("mean_tpot_ms"), r.value("median_tpot_ms"), r.value("median_itl_ms"), r.msPerToken()
-	if decode > 0 && r.outputPerRequest() > 8 && tpot < decode/2 && (itl == 0 || median < tpot/3) {
+	if decode > 0 && r.outputPerRequest() > fewTokens && tpot < tpotShare*decode && (itl == 0 || median < medianShare*tpot) {
 		return decode
 	}
 	return 0
@@ -79,7 +88,7 @@ func (r *citedRun) promptShare() float64 {
 // figures tell. Failed requests leave the totals, so it compares lengths.
 func (r *citedRun) sameWork(o *citedRun) bool {
 	a, b := r.value("total_input_tokens")/r.value("completed"), o.value("total_input_tokens")/o.value("completed")
-	return math.Abs(a-b) <= 0.02*b && r.run.Header.Rate == o.run.Header.Rate &&
+	return math.Abs(a-b) <= sameLengths*b && r.run.Header.Rate == o.run.Header.Rate &&
 		rateOf(r.run) == rateOf(o.run)
 }
 
@@ -142,3 +151,10 @@ func sameCase(a, b *citedRun) bool {
 // usualNoise is the spread of single runs that a document gives no reason to
 // put lower.
 const usualNoise = 0.02
+
+// Bounds of what is compared with each other, so that work grows with the size
+// of a document and not with its square.
+const (
+	lookback = 64  // earlier steps that one step is compared with
+	manyRuns = 200 // runs above which pairs of them are not looked through: no document that a person wrote has as many
+)

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -116,6 +117,12 @@ func tellsApart(r *interop.Run, caption string) bool {
 // loadList are the loads of a document, each by its first run.
 type loadList []*interop.Run
 
+// How far apart runs of one load are, as shares.
+const (
+	sameCount  = 0.1  // in completed requests: the others failed
+	sameLength = 0.03 // in tokens per prompt
+)
+
 // of returns a key that is equal for runs that were asked the same: at one rate
 // and limit, with prompts of one length, and as many of them but for failures.
 func (l *loadList) of(r *interop.Run) string {
@@ -124,8 +131,8 @@ func (l *loadList) of(r *interop.Run) string {
 		key += "|" + r.Text("max_concurrency")
 	}
 	for i, e := range *l {
-		if audit.Near(e.Value("completed"), r.Value("completed"), 0.1) &&
-			audit.Near(e.PerRequest("total_input_tokens"), r.PerRequest("total_input_tokens"), 0.03) {
+		if audit.Near(e.Value("completed"), r.Value("completed"), sameCount) &&
+			audit.Near(e.PerRequest("total_input_tokens"), r.PerRequest("total_input_tokens"), sameLength) {
 			return key + "|" + strconv.Itoa(i)
 		}
 	}
@@ -135,10 +142,13 @@ func (l *loadList) of(r *interop.Run) string {
 	return key + "|" + strconv.Itoa(len(*l)-1)
 }
 
+// exportLines is how far above a command its variables are set.
+const exportLines = 16
+
 // exported are the assignments that stand directly above a script's line.
 func exported(doc *interop.Document, line int) map[string]string {
 	var out map[string]string
-	for i := line - 2; i >= 0 && i < len(doc.Lines) && line-i < 16; i-- {
+	for i := line - 2; i >= 0 && i < len(doc.Lines) && line-i < exportLines; i-- {
 		l := strings.TrimSpace(doc.Lines[i])
 		rest, ok := strings.CutPrefix(l, "export ")
 		if !ok && !strings.HasPrefix(l, "# ") {
@@ -151,5 +161,53 @@ func exported(doc *interop.Document, line int) map[string]string {
 			out[strings.TrimSpace(name)] = strings.Trim(strings.TrimSpace(value), `"'`)
 		}
 	}
+	return out
+}
+
+// askedByRun tells for each run what the last benchmark command above it asks for
+// besides what its block prints, and the device that its headings or hardware
+// name: runs in which it differs were not meant to agree.
+func askedByRun(f *interop.File) []string {
+	out := make([]string, len(f.Runs))
+	next, asked := 0, ""
+	for i := range f.Runs {
+		r := &f.Runs[i]
+		for ; f.Doc != nil && next < len(f.Doc.Scripts) && f.Doc.Scripts[next].Line < r.Place.Line; next++ {
+			if s := &f.Doc.Scripts[next]; s.Kind == interop.ScriptBenchmark {
+				w := command.Read(s.Text)
+				asked = fmt.Sprint(w.Number("random-output-len", "random-output", "output-len", "sharegpt-output-len"), "/", w.Flags["dataset-name"], "/", command.ModelCore(w.Model))
+			}
+		}
+		out[i] = asked
+		if a, ok := audit.AcceleratorIn(append(reversed(r.Place.Section), r.Header.Label(result.LabelHardware))...); ok {
+			out[i] += "/" + a.Name
+		}
+	}
+	return out
+}
+
+// headingEngines returns the engines that the nearest text above a script
+// names; nil where none does. The document's title does not count.
+func headingEngines(doc *interop.Document, s *interop.Script) []string {
+	for _, near := range []string{s.Note, s.Caption} {
+		if named := command.EnginesNamed(near); len(named) > 0 {
+			return named
+		}
+	}
+	for i := len(s.Section) - 1; i >= 0; i-- {
+		if s.Section[i] == doc.Title {
+			break
+		}
+		if named := command.EnginesNamed(s.Section[i]); len(named) > 0 {
+			return named
+		}
+	}
+	return nil
+}
+
+// reversed is a copy in the other order.
+func reversed(all []string) []string {
+	out := slices.Clone(all)
+	slices.Reverse(out)
 	return out
 }

@@ -7,26 +7,26 @@ import (
 	"perflab/internal/interop"
 )
 
-// role of a column.
-type role int
+// columnRole of a column.
+type columnRole int
 
 const (
-	plain role = iota
-	baseline
-	optimised
+	plainColumn columnRole = iota
+	baselineColumn
+	optimisedColumn
 )
 
-// roleOf reads a column's head.
-func roleOf(head string) role {
+// columnRoleOf reads a column's head.
+func columnRoleOf(head string) columnRole {
 	for _, w := range wordsOf(head) {
 		switch w.text {
 		case "baseline", "before", "without", "original":
-			return baseline
+			return baselineColumn
 		case "optimized", "optimised", "after", "with", "new", "tuned":
-			return optimised
+			return optimisedColumn
 		}
 	}
-	return plain
+	return plainColumn
 }
 
 // cell is what a cell of a table says: figures, each with the ratio behind it,
@@ -117,14 +117,14 @@ func (d *document) readTable(t *interop.Table) {
 	if d.readOptions(t) {
 		return
 	}
-	roles := make([]role, len(t.Head))
+	roles := make([]columnRole, len(t.Head))
 	base, name := -1, 0
 	for i, h := range t.Head {
-		roles[i] = roleOf(h)
-		if roles[i] == baseline && base < 0 {
+		roles[i] = columnRoleOf(h)
+		if roles[i] == baselineColumn && base < 0 {
 			base = i
 		}
-		if w := strings.ToLower(strings.TrimSpace(h)); i < 3 && (w == "group" || w == "option") {
+		if w := strings.ToLower(strings.TrimSpace(h)); i < nameColumns && (w == "group" || w == "option") {
 			name = i
 		}
 	}
@@ -163,7 +163,7 @@ func labelOf(r interop.Row, name int) string {
 }
 
 // readRow makes a statement of a row, with its comparisons.
-func (d *document) readRow(t *interop.Table, i int, rows [][]cell, roles []role, base, reference int, label string) {
+func (d *document) readRow(t *interop.Table, i int, rows [][]cell, roles []columnRole, base, reference int, label string) {
 	row := rows[i]
 	l := statement{line: t.Rows[i].Line, kind: inTable, table: t, label: label, text: strings.Join(t.Rows[i].Cells, " | ")}
 	p := comparedRow{table: t, line: l.line, label: label}
@@ -217,7 +217,7 @@ func sameMetric(c cell, f citation) (citation, bool) {
 
 // aloneRatio makes a comparison of a row with two figures of one metric in two
 // cells and a ratio in a third.
-func aloneRatio(row []cell, roles []role) (comparison, bool) {
+func aloneRatio(row []cell, roles []columnRole) (comparison, bool) {
 	var c comparison
 	var two []citation
 	var at []int
@@ -237,27 +237,34 @@ func aloneRatio(row []cell, roles []role) (comparison, bool) {
 	c.base, c.changed = two[0], two[1]
 	a, b := roleAt(roles, at[0]), roleAt(roles, at[1])
 	switch {
-	case b == baseline || a == optimised:
+	case b == baselineColumn || a == optimisedColumn:
 		c.base, c.changed = two[1], two[0]
-	case a != baseline && b != optimised:
+	case a != baselineColumn && b != optimisedColumn:
 		c.unordered = true
 	}
 	return c, true
 }
 
 // roleAt is the role of a column, plain where the row is longer than the head.
-func roleAt(roles []role, i int) role {
+func roleAt(roles []columnRole, i int) columnRole {
 	if i < len(roles) {
 		return roles[i]
 	}
-	return plain
+	return plainColumn
 }
+
+// fewestFits is how many ratios must follow from a row to make it the reference
+// of a table of more than two.
+const fewestFits = 2
+
+// nameColumns is among how many columns the one that names a row is looked for.
+const nameColumns = 3
 
 // referenceRow finds the row that the ratios behind the figures of other rows
 // are against: the one that most of them fit. Less than two fits, or a row for
 // each, is a guess: -1.
 func referenceRow(t *interop.Table, rows [][]cell) int {
-	if len(rows) > 100 {
+	if len(rows) > mostRows {
 		return -1
 	}
 	best, fits, tied := -1, 0, false
@@ -278,7 +285,7 @@ func referenceRow(t *interop.Table, rows [][]cell) int {
 			tied = true
 		}
 	}
-	if tied || fits < 2 && len(rows) != 2 {
+	if tied || fits < fewestFits && len(rows) != 2 {
 		return -1
 	}
 	return best

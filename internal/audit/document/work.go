@@ -26,6 +26,17 @@ func unequalWork(d *document) []audit.Finding {
 	return append(out, outputSpread(d)...)
 }
 
+// How far totals of equal work are apart, as shares.
+const (
+	promptsDiffer   = 0.005  // of prompt tokens: more is not of the same prompts
+	answersDiffer   = 0.0009 // of generated tokens of two runs: what prints as 0.1 %
+	answersSpread   = 0.001  // of generated tokens of several
+	answersDoubtful = 0.05   // of generated tokens: more makes a comparison doubtful
+)
+
+// fewestSpread is how many runs show a spread.
+const fewestSpread = 3
+
 // unequal tells in what the work of two runs differs.
 func unequal(a, b *citedRun) (audit.Finding, bool) {
 	f := audit.Finding{Type: "unequal-work", Severity: audit.Warning}
@@ -41,11 +52,11 @@ func unequal(a, b *citedRun) (audit.Finding, bool) {
 		case name == "completed":
 			f.Text = fmt.Sprintf("completed %.0f and %.0f requests", x, y)
 			return f, true
-		case name == "total_input_tokens" && differ > 0.005:
+		case name == "total_input_tokens" && differ > promptsDiffer:
 			f.Text = fmt.Sprintf("had %.0f and %.0f prompt tokens: not the same prompts", x, y)
 			return f, true
-		case name == "total_output_tokens" && differ > 0.0009:
-			if differ <= 0.05 {
+		case name == "total_output_tokens" && differ > answersDiffer:
+			if differ <= answersDoubtful {
 				f.Severity = audit.Note
 			}
 			f.Text = fmt.Sprintf("generated %.0f and %.0f tokens (%+.1f %%)", x, y, 100*(y/x-1))
@@ -86,19 +97,26 @@ func outputSpread(d *document) []audit.Finding {
 			}
 		}
 		x, y := lo.value("total_output_tokens"), hi.value("total_output_tokens")
-		if n < 3 || y/x-1 < 0.001 {
+		if n < fewestSpread || y/x-1 < answersSpread {
 			continue
 		}
 		f := audit.Finding{Type: "unequal-work", Severity: audit.Note, Place: hi.run.Place, Expected: fmt.Sprintf("ratio %.4f", y/x),
 			Figures: []audit.Cited{lo.cite("total_output_tokens"), hi.cite("total_output_tokens")},
 			Text:    fmt.Sprintf("%d blocks of the same prompts generated %.0f to %.0f tokens, a spread of %.2g %%", n, x, y, 100*(y/x-1))}
-		if y/x > 1.05 {
+		if y/x-1 > answersDoubtful {
 			f.Severity = audit.Warning
 		}
 		out = append(out, f)
 	}
 	return out
 }
+
+// Shares of prompt tokens.
+const (
+	mostlyPrompt    = 0.8  // a total throughput tells little of the generation
+	nearlyAllPrompt = 0.95 // it tells nothing
+	sharesDiffer    = 0.02 // rows that far apart are of different workloads
+)
 
 // promptTotals finds tables and statements of total token throughput where nearly
 // all tokens are prompt.
@@ -110,7 +128,7 @@ func promptTotals(d *document) []audit.Finding {
 			if t.metric != "total_token_throughput" || l.kind != inProse || seen[l.line] || len(t.runs) == 0 || t.named.kind != "total" {
 				continue
 			}
-			if r := t.runs[0]; r.promptShare() >= 0.8 {
+			if r := t.runs[0]; r.promptShare() >= mostlyPrompt {
 				seen[l.line] = true
 				out = append(out, audit.Finding{Type: "totals-across-workloads", Severity: audit.Note, Place: d.place(l.line), Figures: []audit.Cited{t.cited(), r.cite("output_throughput")},
 					Expected: fmt.Sprintf("%.0f tok/s generated", r.value("output_throughput")),
@@ -149,7 +167,7 @@ func tableTotals(d *document) []audit.Finding {
 				hi, high = share, q
 			}
 		}
-		if hi < 0.95 || hi-lo < 0.02 {
+		if hi < nearlyAllPrompt || hi-lo < sharesDiffer {
 			continue
 		}
 		out = append(out, audit.Finding{Type: "totals-across-workloads", Severity: audit.Note, Place: d.place(high.line),
