@@ -12,22 +12,18 @@ import (
 	"perflab/internal/result"
 )
 
-// AcrossChecks are the types that Across finds.
-func AcrossChecks() []Check {
-	return []Check{
-		{"workload-mismatch", Warning, "Runs of one dataset and number of requests have very different totals: they sent different requests.",
-			"Where prompts differ by more than 6 %, which no tokenizer makes, or generated tokens by more than 15 %; once a pair of groups."},
-		{"definitions-mixed", Warning, "Figures of one name are made by different definitions.",
-			"For the definitions of the clients that made the files; once a pair of groups."},
-		{"block-in-two-files", Note, "A block stands in two files.",
-			"Where every figure of at least six is equal; once a pair of files, and a warning where the two name different models or hardware."},
-	}
-}
+// How far apart the totals of one workload are, as shares.
+const (
+	tokenizersApart = 0.06 // of prompt tokens: two tokenizers
+	samplingApart   = 0.15 // of generated tokens: two models, or two temperatures
+	sampleOutput    = 0.05 // of generated tokens, of a sample that is known
+)
 
-// Across checks files against each other.
-func Across(files []interop.File) []Finding {
-	return slices.Concat(workloadMismatch(files), definitionsMixed(files), sharedBlocks(files))
-}
+// Bounds of the groups that each run is compared with.
+const (
+	mostWorkloads   = 32
+	mostDefinitions = 16
+)
 
 // workloadGroup are runs of one dataset and size with nearly equal totals.
 type workloadGroup struct {
@@ -48,7 +44,7 @@ var knownFingerprints = []struct {
 // fingerprintOf names a known sample that has totals.
 func fingerprintOf(input, out float64) string {
 	for _, k := range knownFingerprints {
-		if input == k.input && Near(out, k.out, 0.05) {
+		if input == k.input && Near(out, k.out, sampleOutput) {
 			return k.of
 		}
 	}
@@ -109,16 +105,15 @@ func (g *workloadGroup) aside() string {
 
 // grouped adds a run to the group that it is of.
 func grouped(groups []*workloadGroup, r *interop.Run, in, out float64) []*workloadGroup {
-	const most = 32
 	for _, g := range groups {
-		if Near(g.input, in, 0.06) && Near(g.out, out, 0.15) {
+		if Near(g.input, in, tokenizersApart) && Near(g.out, out, samplingApart) {
 			if !slices.Contains(g.files, r.Place.File) {
 				g.files = append(g.files, r.Place.File)
 			}
 			return groups
 		}
 	}
-	if len(groups) == most {
+	if len(groups) == mostWorkloads {
 		return groups
 	}
 	return append(groups, &workloadGroup{run: r, input: in, out: out, files: []string{r.Place.File}})
@@ -198,8 +193,7 @@ func sameDefinitions(groups []*definitionGroup, r *interop.Run) []*definitionGro
 			return groups
 		}
 	}
-	const most = 16
-	if len(groups) == most || len(defs) == 0 {
+	if len(groups) == mostDefinitions || len(defs) == 0 {
 		return groups
 	}
 	return append(groups, &definitionGroup{defs: defs, run: r, client: client, files: []string{r.Place.File}})

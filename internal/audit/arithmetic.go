@@ -11,42 +11,6 @@ import (
 	"perflab/internal/result"
 )
 
-// arithmeticChecks are the types that arithmetic finds.
-func arithmeticChecks() []Check {
-	return []Check{
-		{"negative-figure", Error, "A count, a rate or a time is below zero.", "Always; client-side lags may be negative."},
-		{"throughput", Error, "A throughput is not its count over the duration.",
-			"With duration and counts. Allowed for: failed requests counted in (throughput-definition), and a window of the client's own (throughput-window)."},
-		{"throughput-definition", Warning, "The request throughput counts failed requests too.", "Where that fits and successful requests alone do not."},
-		{"throughput-window", Warning, "A throughput is over a window that is shorter than the printed duration.",
-			"Mean local rates (guidellm) run from the first event that the client counts to the last, so the window may lack the first wait and the last drain: P99 TTFT + P99 latency. Shorter than that is an error of type throughput."},
-		{"throughput-sum", Error, "Total throughput over output throughput is not total tokens over output tokens.", "Without a duration; with one, throughput says it."},
-		{"counts", Error, "Counts of requests contradict each other.", "More successful ones than were sent; goodput above throughput."},
-		{"no-success", Warning, "No request succeeded: there is nothing to measure.", "No successful request and at least one that failed."},
-		{"peak-concurrency", Error, "More requests were in flight at once than there were, or than the limit of our own client allows.",
-			"Peak against successful and failed requests. Where failed ones are not printed, only against the limit; peaks by second buckets overcount and are not held against it."},
-		{"peak-below-mean", Error, "The peak throughput is below the mean throughput.",
-			"A peak over sliding seconds or of local rates is never below the mean. Fixed seconds may be: see peak-buckets."},
-		{"peak-buckets", Warning, "The peak throughput is below the mean, which fixed seconds and messages of several tokens allow.",
-			"vLLM's peak is the fullest of whole seconds since the start, counted in messages."},
-		{"peak-beyond-total", Error, "The peak second has more tokens than the whole run.", "Peaks of tokens or messages in a second; two messages a request may carry no token."},
-		{"peak-inverse-gap", Warning, "The peak throughput is the inverse of the shortest gap between events and no throughput of any second.",
-			"guidellm's maximum of local rates, where it is above all tokens of the run in one second."},
-		{"latency-beyond-duration", Error, "A request took longer than the run.", "TTFT and end-to-end latency; not for clients that trim their duration to a window."},
-	}
-}
-
-// arithmetic checks the figures of a block against each other.
-func arithmetic(r *interop.Run) []Finding {
-	g := figuresOf(r)
-	g.families = g.spreads()
-	var out []Finding
-	for _, check := range []func(figures) []Finding{signs, throughputs, counts, concurrency, peaks, durations, distributions} {
-		out = append(out, check(g)...)
-	}
-	return out
-}
-
 // signs finds figures that cannot be negative and are.
 func signs(g figures) []Finding {
 	var out []Finding
@@ -80,6 +44,12 @@ func (g figures) count(names []string) (Interval, bool) {
 	return sum, ok
 }
 
+// Windows of throughputs, as shares of the duration.
+const (
+	samplingEnds = 0.02  // that a mean local rate is longer at most
+	sameWindow   = 0.001 // that a window is shorter at most to be the run
+)
+
 // throughputs checks rates against counts and duration.
 func throughputs(g figures) []Finding {
 	duration, ok := g.get("duration")
@@ -102,7 +72,7 @@ func throughputs(g figures) []Finding {
 			out = append(out, g.finding("throughput-definition", Warning, expected,
 				fmt.Sprintf("%s %s counts the %s failed requests: successful ones came at %s", g.by[r.name].Label, g.text(r.name), g.text("failed"), expected), append(cite, "failed")...))
 		case g.windowed(r.name, window, duration):
-			if window.Lo > duration.Hi || duration.Lo-window.Hi < 0.001*duration.Lo && r.name != "output_throughput" {
+			if window.Lo > duration.Hi || duration.Lo-window.Hi < sameWindow*duration.Lo && r.name != "output_throughput" {
 				continue // local rates differ from the mean by their ends; the output throughput speaks for all
 			}
 			if r.name == "total_token_throughput" && slices.ContainsFunc(out, func(f Finding) bool { return f.Type == "throughput-window" }) {
@@ -121,12 +91,12 @@ func throughputs(g figures) []Finding {
 
 // windowed reports whether a throughput fits the mean local rate of a client:
 // its window ends early and begins late by no more than a request's wait and
-// its latency, or it is off by the ends of the sampling, 2 % at most.
+// its latency, or it is longer by the ends of the sampling.
 func (g figures) windowed(name string, window, duration Interval) bool {
 	if g.definition(name) != result.RateWeighted && g.definition("output_throughput") != result.RateWeighted {
 		return false
 	}
-	if window.Lo <= 1.02*duration.Hi && window.Hi >= duration.Lo {
+	if window.Lo <= (1+samplingEnds)*duration.Hi && window.Hi >= duration.Lo {
 		return true
 	}
 	if window.Lo > duration.Hi {
@@ -197,6 +167,10 @@ func concurrency(g figures) []Finding {
 	return nil
 }
 
+// emptyMessages is how many messages of a request may carry no token and yet be
+// counted: the role before, the usage after.
+const emptyMessages = 2
+
 // peaks checks the peak throughput against the mean and the total.
 func peaks(g figures) []Finding {
 	const name = "max_output_tokens_per_s"
@@ -215,7 +189,8 @@ func peaks(g figures) []Finding {
 	}
 	done, _ := g.get("completed")
 	// Our peak is the mean for a run shorter than its window.
-	most := tokens.plus(done.scale(2)).Over(Interval{min(1, max(duration.Lo, 1e-9)), min(1, max(duration.Hi, 1e-9))})
+	second := func(s float64) float64 { return min(1, max(s, 1e-9)) }
+	most := tokens.plus(done.scale(emptyMessages)).Over(Interval{second(duration.Lo), second(duration.Hi)})
 	switch inverse := g.definition(name) == result.InverseGapPeak; {
 	case !peak.above(most):
 	case inverse:

@@ -81,20 +81,6 @@ type Options struct {
 	GPUs        int               // 0: recognised from the text
 }
 
-// Runs audits the runs of a file, each by itself, and says what of the file
-// could not be read.
-func Runs(f *interop.File, o Options) []Finding {
-	var out, runs []Finding
-	for _, fault := range f.Faults {
-		out = append(out, Finding{Type: typeUnreadable, Severity: Warning, Place: fault.Place, Text: fault.Text})
-	}
-	said := lengthsSaid(f.Doc)
-	for j := range f.Runs {
-		runs = append(runs, ofRun(f, &f.Runs[j], said, o)...)
-	}
-	return append(out, Gather(runs)...)
-}
-
 // Sort puts findings in the order of the files and of their lines, the worst of
 // a line first.
 func Sort(findings []Finding, files []interop.File) {
@@ -105,30 +91,6 @@ func Sort(findings []Finding, files []interop.File) {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(order[a.Place.File]-order[b.Place.File], a.Place.Line-b.Place.Line, a.Severity.rank()-b.Severity.rank())
 	})
-}
-
-// typeUnreadable is the finding that stands for a fault of reading.
-const typeUnreadable = "unreadable"
-
-// RunChecks lists the types of findings that Runs makes.
-func RunChecks() []Check {
-	unreadable := Check{typeUnreadable, Warning, "Something in the file could not be read, and so was not checked.", "Always; the sentence says what."}
-	return slices.Concat([]Check{unreadable}, arithmeticChecks(), spreadChecks(), identityChecks(), remarkChecks(), physicsChecks())
-}
-
-// ofRun audits one run by itself, and beside the lengths that its document
-// says.
-func ofRun(f *interop.File, r *interop.Run, said []saidLengths, o Options) []Finding {
-	var out []Finding
-	for _, check := range []func(*interop.Run) []Finding{arithmetic, identities} {
-		out = append(out, check(r)...)
-	}
-	out = append(out, physics(f, r, o)...)
-	out = append(out, remarks(f, r, said)...)
-	for i := range out {
-		out[i].Run = r
-	}
-	return out
 }
 
 // Gather puts findings that say the same of several places of a file into the

@@ -13,7 +13,10 @@ import (
 type figures struct {
 	run      *interop.Run
 	by       map[string]interop.Figure
-	families []*spread // set by arithmetic alone
+	families []*spread
+	file     *interop.File // that the run is of
+	options  Options
+	said     []saidLengths // by the text of the file
 }
 
 // figuresOf indexes the figures of a run. What is no number is left out: the
@@ -55,7 +58,7 @@ func (g figures) definition(name string) result.Definition { return g.run.Defini
 
 // finding is about the named figures, the first of which is its place.
 func (g figures) finding(kind string, s Severity, expected, text string, names ...string) Finding {
-	f := Finding{Type: kind, Severity: s, Place: g.run.Place, Expected: expected, Text: text}
+	f := Finding{Type: kind, Severity: s, Place: g.run.Place, Expected: expected, Text: text, Run: g.run}
 	for i, name := range names {
 		fig, ok := g.by[name]
 		if !ok {
@@ -136,3 +139,6 @@ func (g figures) spreads() []*spread {
 	}
 	return out
 }
+
+// saidLengths are lengths of prompt and answer as a text has them.
+type saidLengths struct{ in, out float64 }

@@ -11,36 +11,6 @@ import (
 	"perflab/internal/result"
 )
 
-// identityChecks are the types that identities finds.
-func identityChecks() []Check {
-	return []Check{
-		{"latency-identity", Error, "TTFT, time per token and number of tokens do not make the end-to-end latency.",
-			"Exact for one request and for means weighted by tokens (guidellm): TTFT + TPOT (n - 1) or, with the first token in it, TPOT n. 10 % are allowed for the end of the stream; any of these that fits is accepted, and a sum above the latency may be of gaps between messages of several tokens."},
-		{"latency-doubtful", Warning, "TTFT, time per token and number of tokens are more than a factor of 3 from the end-to-end latency.",
-			"Means over requests of varied length, between which the identity does not hold exactly."},
-		{"tpot-includes-first", Warning, "A time per token that is said to exclude the first token includes it.",
-			"A text block: TPOT is above ITL and TPOT n = TTFT + ITL (n - 1), within rounding, or within 3 % where the client is known to define it so."},
-		{"zero-median", Warning, "Half of the times per token are zero.",
-			"A median of nothing beside a mean that is not: the client saw tokens of one instant. Not where tokens of one chunk are counted as zeros by definition."},
-		{"in-flight", Error, "The latencies sum to more than the duration times the peak of requests in flight.",
-			"Little's law as an inequality, which holds over a whole run, idle ends included: sum of E2E <= duration x peak; with TTFT where no latency is printed."},
-		{"offered-rate-missed", Warning, "The run lasted much longer than its requests took to send.",
-			"A finite rate. Sending takes (N - 1) / rate, and the drain comes after it: only where sending lasts 3 mean latencies and over 10 % of the run come after, or sending lasts a minute and the run half as long again."},
-		{"first-token-stall", Warning, "A few requests waited very long for their first token: a cold start or a stall.",
-			"From 20 requests: P99 TTFT over 20 medians and over 5 times P95, or the mean above P95."},
-	}
-}
-
-// identities checks what must hold between the sections of a block.
-func identities(r *interop.Run) []Finding {
-	g := figuresOf(r)
-	var out []Finding
-	for _, check := range []func(figures) []Finding{latency, firstToken, zeroMedian, inFlight, offered, stall} {
-		out = append(out, check(g)...)
-	}
-	return out
-}
-
 // perToken is a mean time per token that a latency can be made of.
 type perToken struct {
 	name  string
@@ -82,6 +52,12 @@ func (p perToken) sum(g figures, ttft, n Interval) Interval {
 	return ttft.plus(v.times(n.minus(exactly(1))))
 }
 
+// What is allowed for between a latency and the sum of its parts.
+const (
+	streamEnd     = 0.1 // of the latency, for what comes after the last token
+	variedLengths = 3   // times, where means are over requests of varied length
+)
+
 // latency checks TTFT and time per token against the end-to-end latency.
 func latency(g figures) []Finding {
 	n, ok := g.outputPerRequest()
@@ -94,6 +70,7 @@ func latency(g figures) []Finding {
 		return outlasts(g, n, one)
 	}
 	e2e, ttft := v[0], v[1]
+	roughly := Interval{e2e.Lo / variedLengths, e2e.Hi * variedLengths}
 	times := perTokens(g)
 	if len(times) == 0 {
 		return nil
@@ -103,7 +80,7 @@ func latency(g figures) []Finding {
 	for _, p := range times {
 		for _, first := range []bool{p.first, !p.first} {
 			sum := perToken{p.name, first, p.exact}.sum(g, ttft, n)
-			if exact && sum.Meets(e2e.widen(0.1)) || !exact && sum.Meets(Interval{e2e.Lo / 3, e2e.Hi * 3}) {
+			if exact && sum.Meets(e2e.widen(streamEnd)) || !exact && sum.Meets(roughly) {
 				return nil
 			}
 			below = below && e2e.above(sum)
@@ -120,7 +97,7 @@ func latency(g figures) []Finding {
 		if below && !one {
 			why = ": the client saw only part of the stream; latency and TTFT stand, TPOT, ITL and peak do not"
 		}
-	case sum.Meets(Interval{e2e.Lo / 3, e2e.Hi * 3}):
+	case sum.Meets(roughly):
 		return nil
 	}
 	expected := ""
@@ -150,6 +127,10 @@ func outlasts(g figures, n Interval, one bool) []Finding {
 		fmt.Sprintf("the one request takes %s s by its TTFT and TPOT, longer than the %s s of the whole run", num(least.Lo/1000), g.text("duration")), "duration", "mean_ttft_ms", "mean_tpot_ms")}
 }
 
+// firstTokenRounding is how far the printed means of a client that is known to
+// include the first token are apart, as a share.
+const firstTokenRounding = 0.03
+
 // firstToken finds a TPOT with the first token in it under a title that
 // excludes it.
 func firstToken(g figures) []Finding {
@@ -164,7 +145,7 @@ func firstToken(g figures) []Finding {
 	tpot, itl, ttft := v[0], v[1], v[2]
 	sum := ttft.plus(itl.times(n.minus(exactly(1))))
 	if d := g.definition("mean_tpot_ms"); d == result.E2EPerToken || d == result.E2EPerTokenWeighted {
-		sum = sum.widen(0.03)
+		sum = sum.widen(firstTokenRounding)
 	}
 	if !tpot.above(itl) || !tpot.times(n).Meets(sum) {
 		return nil
@@ -235,6 +216,17 @@ func (g figures) offeredRate() (float64, bool) {
 	return rate, rate > 0 && !math.IsInf(rate, 0) && !math.IsNaN(rate)
 }
 
+// What shows that a run lasted longer than its requests took to send and to be
+// answered.
+const (
+	fewestOffered = 50  // requests: the arrivals of fewer vary too much
+	poissonSpread = 3   // standard deviations of the time that sending takes
+	longSending   = 3   // mean latencies that sending lasts, so that the drain is short beside it
+	drainShare    = 0.1 // of the run, that comes after the sending
+	minute        = 60  // s of sending, from which any latency is short beside it
+	lateShare     = 0.5 // of that sending, that comes after it
+)
+
 // offered checks the duration against the time that sending takes.
 func offered(g figures) []Finding {
 	rate, ok := g.offeredRate()
@@ -247,13 +239,13 @@ func offered(g figures) []Finding {
 	sent := v[0].plus(failed).mid()
 	sending := (sent - 1) / rate
 	// Poisson arrivals of n requests take sqrt(n) / rate more or less.
-	after := v[1].Lo - sending - 3*math.Sqrt(sent)/rate
+	after := v[1].Lo - sending - poissonSpread*math.Sqrt(sent)/rate
 	if g.by["request_rate"].Value == 0 { // of a constant rate, as far as is told
 		after = v[1].Lo - sending
 	}
-	long := sending >= 3*each && after > 0.1*v[1].Lo
-	late := sending >= 60 && after > 0.5*sending
-	if sent < 50 || !long && !late {
+	long := sending >= longSending*each && after > drainShare*v[1].Lo
+	late := sending >= minute && after > lateShare*sending
+	if sent < fewestOffered || !long && !late {
 		return nil
 	}
 	return []Finding{g.finding("offered-rate-missed", Warning, num(sending)+" s to send",
@@ -276,15 +268,22 @@ func (g figures) latencyOfOne() (float64, bool) {
 	return (v[0].mid() + v[1].mid()*max(0, n.mid()-1)) / 1000, true
 }
 
+// A stall of a few requests.
+const (
+	fewestStalled = 20 // requests, of which P95 is not the largest
+	stallMedians  = 20 // times the median that a P99 is of a stall
+	stallTails    = 5  // times the P95 that it is besides: no queue rises so late
+)
+
 // stall finds a few first tokens that took very long.
 func stall(g figures) []Finding {
 	v, ok := g.all("p99_ttft_ms", "p95_ttft_ms", "median_ttft_ms", "mean_ttft_ms")
 	done, ok2 := g.get("completed")
-	if !ok || !ok2 || done.Lo < 20 {
+	if !ok || !ok2 || done.Lo < fewestStalled {
 		return nil
 	}
 	p99, p95, median, mean := v[0], v[1], v[2], v[3]
-	if !(p99.Lo > 20*median.Hi && p99.Lo > 5*p95.Hi) && !mean.above(p95) {
+	if !(p99.Lo > stallMedians*median.Hi && p99.Lo > stallTails*p95.Hi) && !mean.above(p95) {
 		return nil
 	}
 	return []Finding{g.finding("first-token-stall", Warning, "",

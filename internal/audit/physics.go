@@ -3,42 +3,22 @@ package audit
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
-	"perflab/internal/interop"
 	"perflab/internal/result"
 )
 
-// physicsChecks are the types that physics finds.
-func physicsChecks() []Check {
-	const bound = "Model and hardware known; 100 % of the datasheet's bandwidth and arithmetic, everything overlapped, the smallest format of the weights that the document speaks of."
-	return []Check{
-		{"prefix-cache-suspected", Warning, "A first token came sooner than the hardware can take in the prompt.",
-			bound + " One request at a time: reading the weights and the experts that the prompt touches, or its arithmetic, whichever is longer."},
-		{"prefix-cache-likely", Note, "A first token came sooner than the hardware can take in the prompt without overlapping communication.",
-			bound + " Attention and dense layers, experts and all-reduce after each other, each at its datasheet rate."},
-		{"decode-beyond-hardware", Warning, "Tokens follow each other faster than the weights can be read.",
-			bound + " One sequence and the experts it is routed to; with speculation, divided by the tokens a step may yield."},
-		{"throughput-beyond-hardware", Warning, "More tokens were generated than the requests in flight can be given.",
-			bound + " c requests in flight get c tokens a step, and a step reads the weights, the experts that c tokens touch when routing is even (0.7 of them in effect), and recurrent states."},
-		{"peak-beyond-hardware", Warning, "The peak throughput is more than the requests in flight can be given.", "As throughput-beyond-hardware."},
-		{"prefill-beyond-hardware", Warning, "More prompt tokens were processed than the hardware has arithmetic for: they came from a prefix cache.", bound},
-		{"cache-starved", Note, "Few sequences ran at once because the cache was full: the run tells the size of the cache more than the speed of the engine.",
-			"Blocks of documents with two blocks or more. Running sequences (peak times median ITL) under half of those in flight, holding half or more of the cache that weights leave."},
-		{"physics-skipped", Note, "Figures were not held against the hardware: model or hardware is not known.", "Documents that name one of them."},
-	}
-}
-
 // physics checks a run against what its hardware can do, where model and
 // hardware are known.
-func physics(f *interop.File, r *interop.Run, o Options) []Finding {
-	if r.Sim || r.Header.Simulated || r.Header.Imported == nil {
+func physics(g figures) []Finding {
+	if g.run.Sim || g.run.Header.Simulated || g.run.Header.Imported == nil {
 		return nil
 	}
-	g := figuresOf(r)
-	m, missing := recognise(f, r, o)
+	document := g.file.Doc != nil
+	m, missing := recognise(g.file, g.run, g.options)
 	if missing != "" {
-		if f.Doc == nil {
+		if !document {
 			return nil
 		}
 		return []Finding{g.finding("physics-skipped", Note, "", "figures are not held against the hardware: "+missing)}
@@ -46,11 +26,8 @@ func physics(f *interop.File, r *interop.Run, o Options) []Finding {
 	if m.gpus == 0 {
 		return nil
 	}
-	var out []Finding
-	for _, check := range []func(figures) []Finding{m.prefill, m.arithmetic, m.decode, m.generation} {
-		out = append(out, check(g)...)
-	}
-	if starved, ok := m.starved(g); ok && f.Doc != nil && len(f.Runs) > 1 {
+	out := slices.Concat(m.prefill(g), m.arithmetic(g), m.decode(g), m.generation(g))
+	if starved, ok := m.starved(g); ok && document && len(g.file.Runs) > 1 {
 		out = append(out, starved)
 	}
 	return out
@@ -178,21 +155,32 @@ func (m machine) sequences(g figures) (running, prompt, answer float64, ok bool)
 	return running, v[3].Over(v[2]).mid(), v[4].Over(v[2]).mid(), true
 }
 
+// What shows that the size of the cache held a run back. Shares of the memory are
+// the engines' defaults, weights and cache together.
+const (
+	starvedShare  = 0.5 // of the requests in flight, that ran at once
+	fewestStarved = 10  // requests in flight
+	vllmMemory    = 0.92
+	sglangMemory  = 0.84
+	filledLeast   = 0.5 // of the cache, that the sequences hold: with less, something else held them
+	filledMost    = 1.2 // more does not fit: the lengths are not as the means tell
+)
+
 // starved remarks on runs that the size of the cache held back.
 func (m machine) starved(g figures) (Finding, bool) {
 	n, prompt, answer, ok := m.sequences(g)
 	flying, _ := g.get("max_concurrent_requests")
-	if !ok || n > 0.5*flying.Lo || flying.Lo < 10 {
+	if !ok || n > starvedShare*flying.Lo || flying.Lo < fewestStarved {
 		return Finding{}, false
 	}
 	tokens := n * (prompt + answer/2)
-	share := 0.92 // of the memory, by default
+	share := vllmMemory
 	if g.run.Header.Label(result.LabelEngine) == "sglang" {
-		share = 0.84
+		share = sglangMemory
 	}
 	pool := share*float64(m.gpus)*m.acc.MemoryGiB*(1<<30) - float64(m.model.WeightBytes())
 	room := pool / float64(max(1, m.model.KVBytesPerToken(m.kv)))
-	if room <= 0 || tokens < 0.5*room || tokens > 1.2*room {
+	if room <= 0 || tokens < filledLeast*room || tokens > filledMost*room {
 		return Finding{}, false
 	}
 	running := Counted(int(math.Round(n)), "sequence")

@@ -126,7 +126,7 @@ func TestSpeculation(t *testing.T) {
 		`vllm serve m --speculative-config '{"method": "eagle3", "num_speculative_tokens": 4}'`: 5,
 		"sglang serve m --speculative-algorithm EAGLE":                                          8,
 	} {
-		if got := speculation(words(command)); got != want {
+		if got := speculation(strings.Fields(command)); got != want {
 			t.Errorf("%s: %v tokens a step, want %v", command, got, want)
 		}
 	}

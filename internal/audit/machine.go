@@ -8,6 +8,7 @@ import (
 
 	"perflab/internal/arch"
 	"perflab/internal/interop"
+	"perflab/internal/interop/command"
 	"perflab/internal/result"
 )
 
@@ -45,12 +46,12 @@ func recognise(f *interop.File, r *interop.Run, o Options) (m machine, missing s
 	case !known:
 		return m, unknown("hardware", hardware)
 	}
-	ws := words(r.Header.Command)
-	m.spec, m.kv = speculation(ws), 2
+	ws := strings.Fields(r.Header.Command)
+	m.spec, m.kv = speculation(ws), 2 // bytes, of 16-bit elements
 	if slices.ContainsFunc(ws, func(w string) bool { return strings.Contains(w, "fp8") }) {
 		m.kv = 1
 	}
-	m.gpus = cmp.Or(o.GPUs, gpusOf(r, ws))
+	m.gpus = cmp.Or(o.GPUs, gpusOf(r))
 	if m.gpus > 0 && !m.fits() && o.GPUs == 0 {
 		m.gpus = max(m.gpus, stated(r)) // the command does not say it all
 	}
@@ -73,6 +74,9 @@ func (m machine) fits() bool {
 	return float64(m.model.WeightBytes()) <= float64(m.gpus)*m.acc.MemoryGiB*(1<<30)
 }
 
+// introduction is how many lines of a document introduce it.
+const introduction = 3
+
 // surroundings are the texts that may name the hardware, the nearest first.
 func surroundings(f *interop.File, r *interop.Run, hardware string) []string {
 	var texts []string
@@ -84,7 +88,7 @@ func surroundings(f *interop.File, r *interop.Run, hardware string) []string {
 	texts = append(texts, hardware)
 	if f.Doc != nil {
 		texts = append(texts, f.Doc.Title)
-		for _, p := range f.Doc.Prose[:min(3, len(f.Doc.Prose))] {
+		for _, p := range f.Doc.Prose[:min(introduction, len(f.Doc.Prose))] {
 			texts = append(texts, p.Text)
 		}
 	}
@@ -225,35 +229,13 @@ func hasWord(text, word string) bool {
 
 func alnum(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
 
-// rankFlags multiply to the devices of a serving command.
-var rankFlags = [...][]string{
-	{"-tp", "--tp", "--tp-size", "--tp_size", "--tensor-parallel-size", "--tensor_parallel_size"},
-	{"-pp", "--pp", "--pp-size", "--pp_size", "--pipeline-parallel-size", "--pipeline_parallel_size"},
-	{"-dp", "--dp", "--dp-size", "--dp_size", "--data-parallel-size", "--data_parallel_size"},
-}
-
 // gpusOf is the number of devices that a run used: by its command, where there
-// is one, else as the text says; 0 where nothing tells.
-func gpusOf(r *interop.Run, ws []string) int {
-	if len(ws) == 0 {
-		return stated(r)
+// is one that tells, else as the text says; 0 where nothing tells.
+func gpusOf(r *interop.Run) int {
+	if n := command.Read(r.Header.Command).GPUs(); r.Header.Command != "" && n > 0 {
+		return n
 	}
-	n := 1
-	for i, flags := range rankFlags {
-		if i == 2 && slices.Contains(ws, "--enable-dp-attention") {
-			break // SGLang: the copies share the ranks
-		}
-		v, given := flagIn(ws, flags)
-		if !given {
-			continue
-		}
-		k, err := strconv.Atoi(v)
-		if err != nil || k < 1 || k > 4096 {
-			return stated(r)
-		}
-		n = min(n*k, 1<<20)
-	}
-	return n
+	return stated(r)
 }
 
 // leadingCount finds "8 x", "4 nodes", "H200x8".
@@ -281,6 +263,13 @@ func stated(r *interop.Run) int {
 	return 0
 }
 
+// Speculative decoding.
+const (
+	usualDrafts = 8  // tokens of a step: as many as anyone drafts, unless it is said
+	mostDrafts  = 64 // that are believed
+	flagWords   = 3  // that a flag and its value take
+)
+
 // speculation is the number of tokens that a step may yield per sequence.
 func speculation(ws []string) float64 {
 	spec := 1.0
@@ -289,34 +278,14 @@ func speculation(ws []string) float64 {
 		if !strings.Contains(low, "speculative") && !strings.Contains(low, "spec_dec") && !strings.Contains(low, "mtp") && !strings.Contains(low, "eagle") {
 			continue
 		}
-		spec = max(spec, 8) // as many as anyone drafts, unless it is said
-		text := strings.Join(ws[i:min(len(ws), i+3)], " ")
+		spec = max(spec, usualDrafts)
+		text := strings.Join(ws[i:min(len(ws), i+flagWords)], " ")
 		if m := draftTokens().FindStringSubmatch(text); m != nil {
 			k, _ := strconv.ParseFloat(m[1], 64)
-			return 1 + min(k, 64)
+			return 1 + min(k, mostDrafts)
 		}
 	}
 	return spec
 }
 
 var draftTokens = Pattern(`num_speculative_tokens\W{1,4}(\d+)`)
-
-// flagIn returns the value of a flag under any of its spellings.
-func flagIn(ws, flags []string) (string, bool) {
-	for i, w := range ws {
-		name, value, joined := strings.Cut(w, "=")
-		if !slices.Contains(flags, name) {
-			continue
-		}
-		if joined {
-			return value, true
-		}
-		if i+1 < len(ws) {
-			return ws[i+1], true
-		}
-	}
-	return "", false
-}
-
-// words parts a command at white space.
-func words(command string) []string { return strings.Fields(command) }

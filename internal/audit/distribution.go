@@ -5,17 +5,6 @@ import (
 	"math"
 )
 
-// spreadChecks are the types that distributions finds.
-func spreadChecks() []Check {
-	return []Check{
-		{"percentile-order", Error, "A lower percentile is above a higher one.", "Always, minimum, median and maximum included."},
-		{"mean-impossible", Error, "The mean lies outside what the percentiles allow.",
-			"Times are not negative, so a share 1 - q of them is at least the q-th percentile, whether it is interpolated, by rank or weighted; and no mean is beyond minimum and maximum."},
-		{"std-impossible", Error, "The standard deviation cannot be, with this mean, median, minimum and maximum.", "Population or sample deviation."},
-		{"single-request", Error, "Statistics of a single request differ.", "One successful request; TTFT, TPOT and end-to-end latency."},
-	}
-}
-
 // distributions checks the statistics of each family against each other.
 func distributions(g figures) []Finding {
 	var out []Finding
