@@ -9,9 +9,6 @@ import (
 	"perflab/internal/stat"
 )
 
-// maxSpan bounds a schedule, well below where a Duration overflows.
-const maxSpan = 10 * 365 * 24 * time.Hour
-
 // schedule returns the due time of each row. Random gaps come from a stream of
 // their own, so that another dataset or length leaves the arrivals as they are.
 func schedule(s Spec, rows []row) ([]time.Duration, error) {

@@ -240,3 +240,14 @@ func checkRanges(s Spec, f *faults) {
 		f.add("burstiness", "%g must be at least %g: below it nearly all gaps are 0", s.Burstiness, leastBurstiness)
 	}
 }
+
+// Sized returns the spec with n requests at least, as few as its dataset comes
+// in: the same number for each prefix, or whole groups.
+func (s Spec) Sized(n int) Spec {
+	s = s.Defaults()
+	s.NumPrompts = n
+	if d := s.row(); d.size != nil && !s.timed() {
+		d.size(&s, n)
+	}
+	return s
+}

@@ -12,22 +12,21 @@ type conversation struct {
 // answer that is asked for.
 type turn struct{ question, answer, output int }
 
-// row sums the prompts and answers of all turns, the prompts with the history
-// as it is planned.
-func (t conversation) row(generated bool) row {
-	var sum row
+// planned sums the prompts and answers of all turns, the prompts with the
+// history as it is planned.
+func (t conversation) planned(generated bool) (input, output int) {
 	history := t.head
 	for _, u := range t.turns {
 		history += u.question
-		sum.input += history
-		sum.output += u.output
+		input += history
+		output += u.output
 		if generated {
 			history += u.output
 		} else {
 			history += u.answer
 		}
 	}
-	return sum
+	return input, output
 }
 
 // open makes r the first turn of conversation k.

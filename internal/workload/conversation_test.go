@@ -208,7 +208,7 @@ func TestEndlessConversations(t *testing.T) {
 		"file":    {Dataset: "conversations", Path: path, Duration: "1m", MaxConcurrency: 2},
 	} {
 		w := mustOpen(t, s)
-		n := firstDraw(s) + 20
+		n := firstDraw(s, s.row()) + 20
 		last := take(w, n)[n-40:] // on both sides of where the first draw ends
 		turns, _ := walk(w, last, said)
 		for i, r := range turns {

@@ -129,10 +129,16 @@ func synthesizeConversations(s Spec, p promptBuilder) (source, error) {
 			p.writeWords(&b, stat.Stream(s.Seed, fmt.Sprintf("conversation %d turn %d %s", i, j, part)), n)
 			return trimSpace(&b)
 		}
-		src.conversations[i], src.rows[i] = t, t.row(s.History == historyGenerated)
+		src.conversations[i], src.rows[i] = t, plannedRow(t, s)
 	}
 	src.prompt = func(i int) string { return src.conversations[i].text(0, false) }
 	return src, nil
+}
+
+// plannedRow is the row of a conversation: the sums over its turns.
+func plannedRow(t conversation, s Spec) (r row) {
+	r.input, r.output = t.planned(s.History == historyGenerated)
+	return r
 }
 
 // conversationRow is a conversation of a file: in ShareGPT's form or in that of
@@ -248,7 +254,7 @@ func conversationReader(s Spec, p promptBuilder, src *source) func(conversationR
 			return texts[turn]
 		}
 		src.conversations = append(src.conversations, t)
-		src.rows = append(src.rows, t.row(s.History == historyGenerated))
+		src.rows = append(src.rows, plannedRow(t, s))
 		return nil
 	}
 }

@@ -12,23 +12,23 @@ import (
 // too long during a run, are repeated in their order.
 type supply struct {
 	spec    Spec
+	dataset dataset
 	builder promptBuilder
 
-	redrawn bool // there are further rows to draw
-	mu      sync.Mutex
-	src     source
+	mu  sync.Mutex
+	src source
 }
 
 // endless reports whether requests are drawn for as long as the run lasts.
 func endless(s Spec) bool { return s.Duration != "" && s.closed() && s.NumPrompts == 0 }
 
 // redrawn reports whether there are further rows to draw.
-func redrawn(s Spec) bool { return s.Path == "" && !is(s.row().slow, s) }
+func redrawn(s Spec, d dataset) bool { return s.Path == "" && !is(d.slow, s) }
 
 // firstDraw is how many rows are drawn at first: enough for most runs, a few
 // megabytes, and of others no more than can be read or measured in a moment.
-func firstDraw(s Spec) int {
-	if redrawn(s) {
+func firstDraw(s Spec, d dataset) int {
+	if redrawn(s, d) {
 		return 1 << 16
 	}
 	return 1 << 14
@@ -39,14 +39,14 @@ func firstDraw(s Spec) int {
 func (e *supply) row(k int) (src source, i, before int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.redrawn {
+	if !redrawn(e.spec, e.dataset) {
 		n := len(e.src.rows)
 		return e.src, k % n, k / n * e.src.turns()
 	}
 	for k >= len(e.src.rows) {
 		bigger := e.spec
 		bigger.NumPrompts = 2 * len(e.src.rows)
-		grown, err := bigger.row().load(bigger, e.builder)
+		grown, err := e.dataset.load(bigger, e.builder)
 		if err != nil || len(grown.rows) <= len(e.src.rows) {
 			panic(fmt.Sprintf("workload: a made-up dataset cannot be drawn again: %v", err))
 		}
@@ -54,12 +54,4 @@ func (e *supply) row(k int) (src source, i, before int) {
 		e.src = grown
 	}
 	return e.src, k, 0
-}
-
-// row is supply.row, or the row itself where there is an end.
-func (w *Workload) row(k int) (src source, i, before int) {
-	if w.more == nil {
-		return w.src, k, 0
-	}
-	return w.more.row(k)
 }

@@ -1,13 +1,5 @@
 package workload
 
-// Extent is the length of a request in tokens.
-type Extent struct {
-	Input  int // of the prompt, by the workload's own count
-	Output int // asked for; 0: the server's default
-}
-
-func (e Extent) total() int { return e.Input + e.Output }
-
 // Longest returns the longest requests of a workload: the one of most prompt and
 // output tokens together, and the one of the longest prompt. exact says that a server
 // counts no fewer tokens: prompts are made up, of words that are a token each at

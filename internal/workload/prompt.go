@@ -3,6 +3,7 @@ package workload
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -148,3 +149,46 @@ func trimSpace(b *strings.Builder) string { return strings.TrimPrefix(b.String()
 
 // bytesFor is how much n words take: just over the mean of 7.2 bytes each.
 func bytesFor(n int) int { return 8*n + 64 }
+
+// ordinary returns the ids that prompts may be made of.
+func (p promptBuilder) ordinary(path, value string) ([]int32, error) {
+	if p.tok == nil {
+		return nil, field.Errorf(path, value+"needs a tokenizer, whose ids it sends: give [tokenizer] a tokenizer.json")
+	}
+	ids := p.tok.Ordinary()
+	if len(ids) == 0 {
+		return nil, field.Errorf(path, value+"needs a tokenizer whose vocabulary is known, which %s is not: give [tokenizer] a tokenizer.json", p.tok.Name())
+	}
+	return ids, nil
+}
+
+// vocabulary returns the ids that prompts may be made of and the number of all
+// ids, both without tokens that were added to the vocabulary, special or not.
+// That number cannot be told from the ids: a vocabulary may end with special
+// ones.
+func (p promptBuilder) vocabulary(path, value string) (allowed []int32, size int, err error) {
+	ids, err := p.ordinary(path, value)
+	if err != nil {
+		return nil, 0, err
+	}
+	tok, ok := p.tok.(interface{ VocabSize() int })
+	if !ok {
+		return nil, 0, field.Errorf(path, value+"needs the size of the vocabulary, which %s does not say", p.tok.Name())
+	}
+	size = tok.VocabSize()
+	end, _ := slices.BinarySearch(ids, int32(size))
+	if end == 0 {
+		return nil, 0, field.Errorf(path, value+"needs an ordinary token, which the vocabulary of %s has not", p.tok.Name())
+	}
+	return ids[:end], size, nil
+}
+
+// specials returns how many tokens the tokenizer puts around a text.
+func (p promptBuilder) specials() (int, error) {
+	with, err := p.count("a", true)
+	if err != nil {
+		return 0, err
+	}
+	without, err := p.count("a", false)
+	return with - without, err
+}

@@ -3,12 +3,10 @@ package workload
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"strconv"
 	"strings"
 
-	"perflab/internal/field"
 	"perflab/internal/stat"
 )
 
@@ -225,36 +223,4 @@ func randomIDs(s Spec, p promptBuilder, src source) (source, error) {
 		ids := append(make([]int32, 0, n), prefix...)
 		return fill(ids, promptStream(s.Seed, i), n-len(prefix))
 	}), nil
-}
-
-// ofIDs returns the source with ids in place of prompts.
-func (src source) ofIDs(ids func(i int) []int32) source {
-	src.ids = true
-	src.prompt = func(int) string { return "" }
-	src.fill = func(i int, r *Request) { r.IDs = ids(i) }
-	return src
-}
-
-// ordinary returns the ids that prompts may be made of.
-func (p promptBuilder) ordinary(path, value string) ([]int32, error) {
-	if p.tok == nil {
-		return nil, field.Errorf(path, value+"needs a tokenizer, whose ids it sends: give [tokenizer] a tokenizer.json")
-	}
-	ids := p.tok.Ordinary()
-	if len(ids) == 0 {
-		return nil, field.Errorf(path, value+"needs a tokenizer whose vocabulary is known, which %s is not: give [tokenizer] a tokenizer.json", p.tok.Name())
-	}
-	return ids, nil
-}
-
-// lengthRange returns the bounds [floor(L(1-r)), ceil(L(1+r))], at least 1.
-func lengthRange(length int, ratio float64) (lo, hi int) {
-	l := float64(length)
-	return max(1, int(math.Floor(l*(1-ratio)))), max(1, int(math.Ceil(l*(1+ratio))))
-}
-
-// around draws a length uniformly from its range.
-func around(rng *rand.Rand, length int, ratio float64) int {
-	lo, hi := lengthRange(length, ratio)
-	return lo + rng.IntN(hi-lo+1)
 }

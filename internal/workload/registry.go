@@ -140,14 +140,3 @@ func (s Spec) NeedsChat() (path, value string) {
 	}
 	return "", ""
 }
-
-// Sized returns the spec with n requests at least, as few as its dataset comes
-// in: the same number for each prefix, or whole groups.
-func (s Spec) Sized(n int) Spec {
-	s = s.Defaults()
-	s.NumPrompts = n
-	if d := s.row(); d.size != nil && !s.timed() {
-		d.size(&s, n)
-	}
-	return s
-}

@@ -159,3 +159,15 @@ func normal(rng *rand.Rand, p [2]int) int {
 	x := math.Round(float64(p[0]) + float64(p[1])*rng.NormFloat64())
 	return int(min(max(x, 1), maxTokens))
 }
+
+// lengthRange returns the bounds [floor(L(1-r)), ceil(L(1+r))], at least 1.
+func lengthRange(length int, ratio float64) (lo, hi int) {
+	l := float64(length)
+	return max(1, int(math.Floor(l*(1-ratio)))), max(1, int(math.Ceil(l*(1+ratio))))
+}
+
+// around draws a length uniformly from its range.
+func around(rng *rand.Rand, length int, ratio float64) int {
+	lo, hi := lengthRange(length, ratio)
+	return lo + rng.IntN(hi-lo+1)
+}

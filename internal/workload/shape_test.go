@@ -185,7 +185,7 @@ func take(w *Workload, n int) []Request {
 func TestEndless(t *testing.T) {
 	s := Spec{Duration: "1m", MaxConcurrency: 4, RandomInputLen: 6, RandomRangeRatio: 0.5}
 	w := mustOpen(t, s)
-	n := firstDraw(s) + 110
+	n := firstDraw(s, s.row()) + 110
 	a := take(w, n)
 	seen := map[string]bool{}
 	for i, r := range a {
@@ -217,7 +217,7 @@ func TestEndless(t *testing.T) {
 	}
 
 	f := mustOpen(t, Spec{Dataset: "jsonl", Path: file(t, `{"prompt": "a"}`+"\n"+`{"prompt": "b c"}`), Duration: "1m", MaxConcurrency: 4})
-	n = firstDraw(f.Spec())
+	n = firstDraw(f.Spec(), f.Spec().row())
 	b := take(f, n+5)
 	for i, r := range b[n:] {
 		if r.Index != n+i || r.Prompt != b[i].Prompt || r.Input != b[i].Input {

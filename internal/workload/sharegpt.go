@@ -206,13 +206,10 @@ const (
 
 // knownTotals is Workload.Known of ShareGPT's dataset: published are those of
 // 1,000 prompts by the tokenizer of Qwen2, 2.5 and 3.
-func knownTotals(w *Workload) string {
-	s := w.spec
-	if w.Len() != knownPrompts || s.ShareGPTOutputLen != 0 || !isQwen(w.builder.tok) {
+func knownTotals(s Spec, t Totals, tok Tokenizer) string {
+	if t.Requests != knownPrompts || s.ShareGPTOutputLen != 0 || !isQwen(tok) {
 		return ""
 	}
-	t := w.Totals()
-	t.Input -= w.nonce.tokens * t.Requests
 	if s.ShareGPTFilter == filterGuideLLM {
 		got := fmt.Sprintf("%d input and %d output tokens in 1000 prompts", t.Input, t.Output)
 		switch framing := knownGuideInput - t.Input; {

@@ -81,15 +81,6 @@ type Spec struct {
 	BurstGPTModel string `json:"burstgpt_model,omitempty" yaml:"burstgpt_model,omitempty"` // rows of this model only; "": all
 }
 
-// Bounds that a typing error passes before memory or time runs out.
-const (
-	maxRequests = 10_000_000
-	maxTokens   = 1 << 24 // of one prompt or answer
-	maxBatch    = 10_000  // texts of one request
-
-	leastBurstiness = 0.01 // gaps of shape k are powers U^(1/k), which no float holds for long
-)
-
 // length is the duration of a valid spec.
 func (s Spec) length() time.Duration {
 	d, _ := s.Duration.Duration() // Validate has seen the error

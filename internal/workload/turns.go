@@ -3,7 +3,6 @@ package workload
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"perflab/internal/stat"
@@ -62,33 +61,6 @@ func (w *Workload) think(k, turn int) time.Duration {
 	}
 	rng := stat.Stream(w.spec.Seed, fmt.Sprintf("think %d %d", k, turn))
 	return time.Duration(min(rng.ExpFloat64()*float64(mean), float64(maxSpan)))
-}
-
-// Generates is Spec.Generates.
-func (w *Workload) Generates() bool { return w.spec.Generates() }
-
-// Conversations reports whether there are later turns to ask Next for.
-func (w *Workload) Conversations() bool { return w.src.conversations != nil }
-
-// addModelAndImages gives a request its adapter, the same for all of a conversation k, and
-// its images.
-func (w *Workload) addModelAndImages(r *Request, k int) {
-	s := &w.spec
-	if n := len(s.LoraModules); n > 0 {
-		pick := k % n
-		if s.LoraAssignment == "random" {
-			pick = stat.Stream(s.Seed, "lora "+strconv.Itoa(k)).IntN(n)
-		}
-		r.Model = s.LoraModules[pick]
-	}
-	if s.RandomImages == 0 {
-		return
-	}
-	if made, ok := w.preparedImages.LoadAndDelete(r.Index); ok {
-		r.Images = made.([]string)
-		return
-	}
-	r.Images = syntheticImages(*s, r.Index)
 }
 
 // Prepare makes the images of the turn after r, some ten milliseconds of work,

@@ -118,3 +118,15 @@ func parseThink(text string) (d time.Duration, constant bool, err error) {
 	}
 	return d, constant, err
 }
+
+// maxSpan bounds a schedule, well below where a Duration overflows.
+const maxSpan = 10 * 365 * 24 * time.Hour
+
+// Bounds that a typing error passes before memory or time runs out.
+const (
+	maxRequests = 10_000_000
+	maxTokens   = 1 << 24 // of one prompt or answer
+	maxBatch    = 10_000  // texts of one request
+
+	leastBurstiness = 0.01 // gaps of shape k are powers U^(1/k), which no float holds for long
+)

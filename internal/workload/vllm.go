@@ -3,7 +3,6 @@ package workload
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"perflab/internal/field"
 	"perflab/internal/stat"
@@ -106,35 +105,4 @@ func (v vllmSampler) fit(ids []int32, n int) (text string, got []int32, err erro
 			ids = append(ids, int32(id))
 		}
 	}
-}
-
-// vocabulary returns the ids that prompts may be made of and the number of all
-// ids, both without tokens that were added to the vocabulary, special or not.
-// That number cannot be told from the ids: a vocabulary may end with special
-// ones.
-func (p promptBuilder) vocabulary(path, value string) (allowed []int32, size int, err error) {
-	ids, err := p.ordinary(path, value)
-	if err != nil {
-		return nil, 0, err
-	}
-	tok, ok := p.tok.(interface{ VocabSize() int })
-	if !ok {
-		return nil, 0, field.Errorf(path, value+"needs the size of the vocabulary, which %s does not say", p.tok.Name())
-	}
-	size = tok.VocabSize()
-	end, _ := slices.BinarySearch(ids, int32(size))
-	if end == 0 {
-		return nil, 0, field.Errorf(path, value+"needs an ordinary token, which the vocabulary of %s has not", p.tok.Name())
-	}
-	return ids[:end], size, nil
-}
-
-// specials returns how many tokens the tokenizer puts around a text.
-func (p promptBuilder) specials() (int, error) {
-	with, err := p.count("a", true)
-	if err != nil {
-		return 0, err
-	}
-	without, err := p.count("a", false)
-	return with - without, err
 }

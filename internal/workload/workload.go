@@ -21,70 +21,16 @@
 package workload
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"io"
 	"iter"
-	"reflect"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
 	"perflab/internal/field"
+	"perflab/internal/stat"
 )
-
-// Request is what to send and when it is due.
-type Request struct {
-	Index  int
-	Due    time.Duration // offset from the start of the run
-	Prompt string        // the last user message, or the text to complete, embed or rank against
-	Input  int           // prompt tokens by the workload's own count, history and system text included
-	Output int           // max_tokens; 0: the server's default
-	EOS    bool          // the server may stop early; false sends ignore_eos
-
-	IDs       []int32         // token ids to send in place of Prompt, where the API takes them
-	System    string          // system message before everything else
-	History   []Message       // turns of the conversation before Prompt, oldest first
-	Images    []string        // of the last user message: data: or http URLs
-	Documents []string        // to rank against Prompt, or further texts to embed
-	Model     string          // in place of the run's model: a LoRA adapter's name
-	Fields    json.RawMessage // JSON object merged into the body: tools, response_format and the like
-
-	Body []byte `json:"-"` // the request as a sender built it ahead; nil: not yet
-
-	Session int // conversation, from 1; 0: the request stands alone
-	Turn    int // of the conversation, from 0
-}
-
-// Message is one turn of a conversation.
-type Message struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
-}
-
-// Tokenizer turns text into a model's tokens and back. It is safe for
-// concurrent use. One that knows its vocabulary may also have VocabSize() int,
-// the number of its ids without added tokens, which random_rng vllm needs; one
-// that counts faster than it encodes may have Count(text string) int, without
-// special tokens, -1 where Encode fails.
-type Tokenizer interface {
-	// Encode returns the ids of a text; special adds what the model's own
-	// template puts around one, such as a beginning-of-text token.
-	Encode(text string, special bool) ([]int32, error)
-	// Decode returns the text of ids, special tokens left out.
-	Decode(ids []int32) (string, error)
-	// Ordinary returns the ids below the vocabulary's size that are not
-	// special, ascending; nil where that is not known.
-	Ordinary() []int32
-	// Name says which it is, for the record: a file and its hash, or a server.
-	Name() string
-}
-
-// ServerTokenizer is the Spec.Tokenizer that asks the server under test.
-const ServerTokenizer = "server"
 
 // Workload is an opened Spec: all lengths and due times, and the prompts on
 // demand. It never changes for its callers and is safe for concurrent use.
@@ -96,14 +42,6 @@ type Workload struct {
 	preparedImages sync.Map        // images by index that Prepare made
 	builder        promptBuilder
 	nonce          nonce
-}
-
-// Totals are the sums over a workload's requests.
-type Totals struct {
-	Requests int
-	Input    int           // prompt tokens by the tokenizer, or by package token without one
-	Output   int           // tokens asked for
-	Span     time.Duration // due time of the last request
 }
 
 // Open validates the spec, reads its dataset and lays out the schedule.
@@ -129,7 +67,7 @@ func OpenWith(s Spec, tok Tokenizer) (*Workload, error) {
 	}
 	w := &Workload{spec: s, src: src, due: due, builder: p}
 	if endless(s) {
-		w.more = &supply{spec: s, builder: p, src: src, redrawn: redrawn(s)}
+		w.more = &supply{spec: s, dataset: s.row(), builder: p, src: src}
 	}
 	if err := w.measure(); err != nil {
 		return nil, err
@@ -271,86 +209,10 @@ func (w *Workload) Totals() Totals {
 	return t
 }
 
-// Fingerprint is equal for two workloads exactly when they send the same
-// requests at the same times: prompts and all that stands in their place or
-// beside them, and output lengths. It builds every prompt once (about 10 ns a
-// token); of an endless workload the first thousand. Answers that a server has
-// yet to generate are no part of it.
-func (w *Workload) Fingerprint() string {
-	h := sha256.New()
-	var b [33]byte
-	for r := range w.fingerprinted() {
-		binary.LittleEndian.PutUint64(b[0:], uint64(r.Index))
-		binary.LittleEndian.PutUint64(b[8:], uint64(r.Due))
-		binary.LittleEndian.PutUint64(b[16:], uint64(r.Output))
-		binary.LittleEndian.PutUint64(b[24:], uint64(len(r.Prompt)))
-		b[32] = 0
-		if r.EOS {
-			b[32] = 1
-		}
-		rest := r.rest()
-		if rest != nil {
-			b[32] |= 2
-		}
-		h.Write(b[:]) // never fails
-		io.WriteString(h, r.Prompt)
-		if rest != nil {
-			binary.LittleEndian.PutUint64(b[0:], uint64(len(rest)))
-			h.Write(b[:8])
-			h.Write(rest)
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil)[:8])
-}
-
-// rest encodes what Fingerprint does not write field by field; nil where the
-// request has nothing of it.
-func (r Request) rest() []byte {
-	r.Index, r.Due, r.Prompt, r.Input, r.Output, r.EOS = 0, 0, "", 0, 0, false
-	if reflect.ValueOf(r).IsZero() {
-		return nil
-	}
-	fields := r.Fields
-	r.Fields = nil
-	b, err := json.Marshal(r)
-	if err != nil {
-		panic(fmt.Sprintf("workload: encode a request: %v", err)) // strings and numbers only
-	}
-	return append(b, fields...) // as they are: they may not be JSON yet
-}
-
-// Drop is one kind of dataset row that was left out.
-type Drop struct {
-	Reason string // reads after "rows": "with no output tokens"
-	Rows   int
-}
-
 // Dropped returns which rows of the dataset file were left out, most first,
 // and how many were read in all.
 func (w *Workload) Dropped() (drops []Drop, read int) {
 	return w.src.drops.list(), w.src.read
-}
-
-// fingerprinted are the requests that a fingerprint covers: all, later turns
-// among them, or the first thousand of an endless workload.
-func (w *Workload) fingerprinted() iter.Seq[Request] {
-	return func(yield func(Request) bool) {
-		n := 0
-		for r := range w.All() {
-			if n++; w.more != nil && n > 1000 {
-				return
-			}
-			for more := true; more; {
-				if !yield(r) {
-					return
-				}
-				var next Request
-				if next, next.Due, more = w.Next(r, ""); more {
-					r = next // the think time stands in for its due time
-				}
-			}
-		}
-	}
 }
 
 // NeedsChat is Spec.NeedsChat, the rows of the dataset looked at: they have a
@@ -419,7 +281,7 @@ func lay(s Spec, p promptBuilder) (source, []time.Duration, error) {
 	case due != nil:
 		asked.NumPrompts = len(due)
 	case endless(s):
-		asked.NumPrompts = firstDraw(s)
+		asked.NumPrompts = firstDraw(s, s.row())
 	}
 	src, err := asked.row().load(asked, p)
 	if err != nil {
@@ -452,8 +314,46 @@ func trailing(due []time.Duration, end time.Duration) []time.Duration {
 // Known says whether the totals are the ones that published runs have, so that
 // figures can be compared with theirs; "" where none are known.
 func (w *Workload) Known() string {
-	if d := w.spec.row(); d.known != nil {
-		return d.known(w)
+	known := w.spec.row().known
+	if known == nil {
+		return ""
 	}
-	return ""
+	t := w.Totals()
+	t.Input -= w.nonce.tokens * t.Requests
+	return known(w.spec, t, w.builder.tok)
+}
+
+// row is supply.row, or the row itself where there is an end.
+func (w *Workload) row(k int) (src source, i, before int) {
+	if w.more == nil {
+		return w.src, k, 0
+	}
+	return w.more.row(k)
+}
+
+// Generates is Spec.Generates.
+func (w *Workload) Generates() bool { return w.spec.Generates() }
+
+// Conversations reports whether there are later turns to ask Next for.
+func (w *Workload) Conversations() bool { return w.src.conversations != nil }
+
+// addModelAndImages gives a request its adapter, the same for all of a conversation k, and
+// its images.
+func (w *Workload) addModelAndImages(r *Request, k int) {
+	s := &w.spec
+	if n := len(s.LoraModules); n > 0 {
+		pick := k % n
+		if s.LoraAssignment == "random" {
+			pick = stat.Stream(s.Seed, "lora "+strconv.Itoa(k)).IntN(n)
+		}
+		r.Model = s.LoraModules[pick]
+	}
+	if s.RandomImages == 0 {
+		return
+	}
+	if made, ok := w.preparedImages.LoadAndDelete(r.Index); ok {
+		r.Images = made.([]string)
+		return
+	}
+	r.Images = syntheticImages(*s, r.Index)
 }
