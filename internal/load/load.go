@@ -32,48 +32,6 @@ import (
 	"perflab/internal/workload"
 )
 
-// Sender sends one request and reports everything it saw. Offsets in the Call
-// count from start on the monotonic clock. A failed request is a Call with a
-// class, not a Go error. Send fills Sent and all that follows; Run fills
-// Index, Target, Due, Ready, WantIn and Want. Send must return soon after ctx
-// is cancelled.
-type Sender interface {
-	Send(ctx context.Context, start time.Time, r workload.Request) result.Call
-}
-
-// Starter is a Sender that can begin a request without waiting, so that the
-// goroutine that knows the time sends it. Start must return within microseconds;
-// what it returns does the rest.
-type Starter interface {
-	Start(ctx context.Context, start time.Time, r workload.Request) (finish func() result.Call)
-}
-
-// Builder is a Sender whose requests can be built before they are due. The
-// first sender builds for all.
-type Builder interface {
-	Build(r workload.Request) workload.Request
-}
-
-// Options say how to send.
-type Options struct {
-	MaxConcurrency int           // 0: no limit
-	Spin           time.Duration // before a due instant the dispatcher leaves Go's timers for the kernel's; 0: timers only
-	Progress       *Progress     // nil: nobody watches
-
-	// Next returns what follows a request in its conversation, given the text
-	// of the answer, and how long after the end of the call it is due; ok is
-	// false after the last turn. nil: requests stand alone.
-	Next     func(r workload.Request, answer string) (next workload.Request, think time.Duration, ok bool)
-	Prepare  func(r workload.Request) // called while r is in flight: does what of Next takes long; nil: nothing does
-	Affinity bool                     // a conversation stays on its first turn's target
-	Until    time.Duration            // nothing is sent that is ready at this offset or later; 0: everything is sent
-	Closed   bool                     // requests have no due times: each is due when the limit lets it pass
-}
-
-// DefaultSpin covers the coarseness of Go's timers, about a millisecond on an
-// idle thread, and the host taking the processor away for a moment.
-const DefaultSpin = 5 * time.Millisecond
-
 // Stats is what Run knows beside the calls.
 type Stats struct {
 	Start   time.Time // the instant that all offsets count from
@@ -121,7 +79,7 @@ func Run(ctx context.Context, requests iter.Seq[workload.Request], senders []Sen
 		senders: senders, o: o, emit: emit, cancel: cancel,
 		inFlight: make([]atomic.Int64, len(senders)),
 		calls:    make(chan result.Call),
-		taken:    make(chan struct{}, 1),
+		released: make(chan struct{}, 1),
 	}
 	source, built, finish := r.prefetch(ctx, requests)
 	select {
@@ -160,34 +118,6 @@ func stopNote(ctx context.Context) string {
 	return "requests were cancelled"
 }
 
-type run struct {
-	senders []Sender
-	o       Options
-	emit    func(result.Call)
-	cancel  context.CancelCauseFunc
-
-	start    time.Time
-	limit    limit
-	sends    sync.WaitGroup
-	inFlight []atomic.Int64   // by target
-	calls    chan result.Call // unbuffered: a call that waits here has left its slot
-
-	held  atomic.Int64  // bytes of the prompts that are built and not taken
-	taken chan struct{} // held fell; of one token, so that the news is not lost
-
-	choice sync.Mutex
-	next   int // target at which the search for the least busy begins; choice guards it
-
-	sent    atomic.Int64
-	unsent  atomic.Int64
-	stopped atomic.Bool // a conversation was cut between two turns
-
-	failed int  // the collector's
-	cut    bool // a call was cancelled; the collector's
-
-	broken atomic.Pointer[PanicError]
-}
-
 // prefetch pulls requests ahead of the dispatcher, so that building prompts
 // delays no send. built is closed when the lead is reached, in number or in
 // bytes, or the sequence ended; finish waits for the goroutine after ctx has
@@ -207,7 +137,7 @@ func (r *run) prefetch(ctx context.Context, requests iter.Seq[workload.Request])
 			for held := r.held.Load(); held > 0 && held+size > aheadBytes; held = r.held.Load() {
 				reached()
 				select {
-				case <-r.taken:
+				case <-r.released:
 				case <-ctx.Done():
 					return
 				}
@@ -260,9 +190,6 @@ func (r *run) dispatch(ctx context.Context, source <-chan workload.Request) bool
 	}
 }
 
-// over reports whether time is up at an offset.
-func (r *run) over(at time.Duration) bool { return r.o.Until > 0 && at >= r.o.Until }
-
 // weight is about how many bytes of text and images a request holds.
 func weight(req workload.Request) int64 {
 	n := len(req.Body) + len(req.Prompt) + len(req.System) + len(req.Fields) + 4*len(req.IDs)
@@ -281,85 +208,9 @@ func weight(req workload.Request) int64 {
 func (r *run) release(req workload.Request) {
 	r.held.Add(-weight(req))
 	select {
-	case r.taken <- struct{}{}:
+	case r.released <- struct{}{}:
 	default:
 	}
-}
-
-// send starts one call in a goroutine of its own.
-func (r *run) send(ctx context.Context, req workload.Request, ready time.Duration, target int) {
-	r.inFlight[target].Add(1)
-	r.sent.Add(1)
-	r.o.Progress.Sent.Add(1)
-	r.o.Progress.InFlight.Add(1)
-	var prepared <-chan struct{}
-	if r.o.Prepare != nil {
-		prepared = r.prepare(req)
-	}
-	finish := r.begin(ctx, target, req)
-	r.sends.Go(func() {
-		call := r.call(req, finish)
-		r.inFlight[target].Add(-1)
-		r.o.Progress.InFlight.Add(-1)
-		if prepared != nil {
-			<-prepared
-		}
-		r.follow(ctx, req, &call, target)
-		call.Index, call.Target, call.Due, call.Ready = req.Index, target, req.Due, ready
-		call.Session, call.Turn, call.Model = req.Session, req.Turn, req.Model
-		call.WantIn, call.Want = req.Input, req.Output
-		r.calls <- call
-	})
-}
-
-// build makes a request ready to be written, where the sender can.
-func (r *run) build(req workload.Request) workload.Request {
-	if b, ok := r.senders[0].(Builder); ok {
-		return b.Build(req)
-	}
-	return req
-}
-
-// begin sends at once where the sender can, and returns what does the rest.
-func (r *run) begin(ctx context.Context, target int, req workload.Request) (finish func() result.Call) {
-	if s, ok := r.senders[target].(Starter); ok {
-		defer r.catch(fmt.Sprintf("send request %d", req.Index))
-		return s.Start(ctx, r.start, req)
-	}
-	return func() result.Call { return r.senders[target].Send(ctx, r.start, req) }
-}
-
-// call waits for the end of a request, with a panic turned into a failed call.
-func (r *run) call(req workload.Request, finish func() result.Call) (call result.Call) {
-	sent, returned := time.Since(r.start), false
-	defer func() {
-		if !returned {
-			call = result.Call{Sent: sent, End: time.Since(r.start), Class: result.Cancelled, Error: "the sender panicked"}
-		}
-	}()
-	defer r.catch(fmt.Sprintf("send request %d", req.Index))
-	if finish == nil { // begin panicked
-		return call
-	}
-	call = finish()
-	returned = true
-	return call
-}
-
-// target is the one with the fewest calls in flight; among equals they take
-// turns.
-func (r *run) target() int {
-	r.choice.Lock()
-	defer r.choice.Unlock()
-	best, least := 0, int64(0)
-	for i := range r.senders {
-		k := (r.next + i) % len(r.senders)
-		if n := r.inFlight[k].Load(); i == 0 || n < least {
-			best, least = k, n
-		}
-	}
-	r.next = (best + 1) % len(r.senders)
-	return best
 }
 
 // collect is the one goroutine that gives calls away.
@@ -379,24 +230,6 @@ func (r *run) give(call result.Call) {
 	defer r.catch(fmt.Sprintf("keep the call of request %d", call.Index))
 	if r.emit != nil {
 		r.emit(call)
-	}
-}
-
-// PanicError is a panic in code that Run called.
-type PanicError struct {
-	Doing string
-	Value any
-}
-
-func (e *PanicError) Error() string { return fmt.Sprintf("%s: panic: %v", e.Doing, e.Value) }
-
-// catch keeps the first panic and stops the run, so that what was measured is
-// still collected.
-func (r *run) catch(doing string) {
-	if v := recover(); v != nil {
-		e := &PanicError{Doing: doing, Value: v}
-		r.broken.CompareAndSwap(nil, e)
-		r.cancel(e)
 	}
 }
 

@@ -233,3 +233,12 @@ func (c *Client) ask(ctx context.Context, method, path string, body []byte) (ans
 	}
 	return answer{}, err
 }
+
+// Open opens connections until n are idle, where that is possible, so that a
+// burst does not pay for them.
+func (c *Client) Open(ctx context.Context, n int) error {
+	if err := c.wire.Open(ctx, n); err != nil {
+		return c.unreachable(ctx, err)
+	}
+	return nil
+}

@@ -1,0 +1,51 @@
+package load
+
+import (
+	"context"
+	"time"
+
+	"perflab/internal/result"
+	"perflab/internal/workload"
+)
+
+// Sender sends one request and reports everything it saw. Offsets in the Call
+// count from start on the monotonic clock. A failed request is a Call with a
+// class, not a Go error. Send fills Sent and all that follows; Run fills
+// Index, Target, Due, Ready, WantIn and Want. Send must return soon after ctx
+// is cancelled.
+type Sender interface {
+	Send(ctx context.Context, start time.Time, r workload.Request) result.Call
+}
+
+// Starter is a Sender that can begin a request without waiting, so that the
+// goroutine that knows the time sends it. Start must return within microseconds;
+// what it returns does the rest.
+type Starter interface {
+	Start(ctx context.Context, start time.Time, r workload.Request) (finish func() result.Call)
+}
+
+// Builder is a Sender whose requests can be built before they are due. The
+// first sender builds for all.
+type Builder interface {
+	Build(r workload.Request) workload.Request
+}
+
+// Options say how to send.
+type Options struct {
+	MaxConcurrency int           // 0: no limit
+	Spin           time.Duration // before a due instant the dispatcher leaves Go's timers for the kernel's; 0: timers only
+	Progress       *Progress     // nil: nobody watches
+
+	// Next returns what follows a request in its conversation, given the text
+	// of the answer, and how long after the end of the call it is due; ok is
+	// false after the last turn. nil: requests stand alone.
+	Next     func(r workload.Request, answer string) (next workload.Request, think time.Duration, ok bool)
+	Prepare  func(r workload.Request) // called while r is in flight: does what of Next takes long; nil: nothing does
+	Affinity bool                     // a conversation stays on its first turn's target
+	Until    time.Duration            // nothing is sent that is ready at this offset or later; 0: everything is sent
+	Closed   bool                     // requests have no due times: each is due when the limit lets it pass
+}
+
+// DefaultSpin covers the coarseness of Go's timers, about a millisecond on an
+// idle thread, and the host taking the processor away for a moment.
+const DefaultSpin = 5 * time.Millisecond
