@@ -4,12 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,11 +14,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"perflab/internal/arch"
-	"perflab/internal/deploy"
 	"perflab/internal/deploy/render"
 	"perflab/internal/engine"
 	"perflab/internal/engine/cluster"
-	"perflab/internal/redact"
 	"perflab/internal/study"
 )
 
@@ -52,23 +47,6 @@ type renderFlags struct {
 	account   string
 	timeLimit string
 	namespace string
-}
-
-// renderer is a format: how it is written, and the end of its files' names.
-type renderer struct {
-	write     func(render.Plan) (string, error)
-	ext       string
-	container bool // needs an image
-}
-
-// renderers are the formats by name.
-func renderers() map[string]renderer {
-	return map[string]renderer{
-		"script":     {render.Script, ".sh", false},
-		"compose":    {render.Compose, ".yaml", true},
-		"slurm":      {render.Slurm, ".sbatch", false},
-		"kubernetes": {render.Kubernetes, ".yaml", true},
-	}
 }
 
 const renderLong = `Write down how a serving command would be started, instead of starting it: for
@@ -135,34 +113,29 @@ func (f *renderFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.namespace, "namespace", "", "kubernetes")
 }
 
-// rendered is one configuration to write down.
-type rendered struct {
-	label   string
-	name    string
-	cmd     engine.Command
-	gpu     arch.Accelerator // the zero one where it is not known
-	image   string           // that the study names
-	world   int              // devices of a replica
-	bench   string
-	notes   []string
+// renderConfig is a configuration to write down, or why the engine would not
+// start.
+type renderConfig struct {
+	render.Configuration
 	refused string
 }
 
 func (f *renderFlags) run(env Env, fs *pflag.FlagSet, args []string, command bool) error {
-	format, ok := renderers()[f.as]
-	if !ok {
+	formats := render.Formats()
+	i := slices.IndexFunc(formats, func(x render.Format) bool { return x.Name == f.as })
+	if i < 0 {
 		return usageError{fmt.Errorf("--as %q: use script, compose, slurm or kubernetes", f.as)}
 	}
 	if err := f.belongs(fs); err != nil {
 		return usageError{err}
 	}
-	var all []rendered
+	var all []renderConfig
 	var err error
 	switch {
 	case command && len(args) > 0:
 		all, err = f.command(args)
 	case !command && len(args) == 1:
-		all, err = f.study(fs, args[0])
+		all, err = f.study(fs, args[0], formats[i])
 	default:
 		err = errors.New("perflab render needs one study file, or a serving command after -- (see perflab render --help)")
 	}
@@ -172,31 +145,54 @@ func (f *renderFlags) run(env Env, fs *pflag.FlagSet, args []string, command boo
 	if len(all) > 1 && f.out == "" {
 		return usageError{fmt.Errorf("the study tries %d configurations: --out DIR writes a file for each", len(all))}
 	}
-	if err := f.oneImage(all); err != nil {
-		return usageError{err}
-	}
-	nodes, topologies, err := f.inventory()
+	site, err := f.site(formats[i], all)
 	if err != nil {
 		return usageError{err}
 	}
-	for i, r := range all {
-		if r.refused != "" {
+	for _, c := range all {
+		if c.refused != "" {
 			continue
 		}
-		p, err := f.plan(&all[i], format, nodes, topologies)
+		p, err := site.Plan(c.Configuration)
 		if err != nil {
-			return usageUnlessOwn(fmt.Errorf("%s: %w", r.label, err))
+			return usageUnlessOwn(fmt.Errorf("%s: %w", c.Label, err))
 		}
-		text, err := format.write(p)
+		text, err := formats[i].Write(p)
 		if err != nil {
-			return usageUnlessOwn(fmt.Errorf("%s: %w", r.label, err))
+			return usageUnlessOwn(fmt.Errorf("%s: %w", c.Label, err))
 		}
-		if err := f.write(env, p.Name+format.ext, text); err != nil {
+		if err := f.write(env, p.Name+formats[i].Ext, text); err != nil {
 			return err
 		}
 	}
-	f.list(env, format, all)
+	f.list(env, formats[i], all)
 	return nil
+}
+
+// site is what the flags say of the machines and their containers.
+func (f *renderFlags) site(format render.Format, all []renderConfig) (*render.Site, error) {
+	s := &render.Site{
+		Format: format, GPUs: f.gpus, Nodes: f.nodes, Hosts: f.hosts, Interface: f.iface, HCA: f.hca, Method: f.method,
+		Port: f.port, Ready: f.ready, Images: f.images, Mounts: f.mounts, ShmSize: f.shmSize, Ulimits: f.ulimits,
+		Partition: f.partition, Account: f.account, TimeLimit: f.timeLimit, Namespace: f.namespace,
+	}
+	configurations := make([]render.Configuration, len(all))
+	for i, c := range all {
+		configurations[i] = c.Configuration
+	}
+	if err := s.Validate(configurations); err != nil || f.topology == "" {
+		return s, err
+	}
+	text, err := os.ReadFile(f.topology)
+	if err != nil {
+		return nil, fmt.Errorf("read --topology: %w", err)
+	}
+	t, err := cluster.ParseTopology(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("--topology %s: %w", filepath.Base(f.topology), err)
+	}
+	s.Topology = &t
+	return s, nil
 }
 
 // belongs checks that no flag is given that the format has no use for.
@@ -245,7 +241,7 @@ func (f *renderFlags) write(env Env, name, text string) error {
 }
 
 // list says which files were written, and what was refused.
-func (f *renderFlags) list(env Env, format renderer, all []rendered) {
+func (f *renderFlags) list(env Env, format render.Format, all []renderConfig) {
 	if f.out == "" {
 		if all[0].refused != "" {
 			fmt.Fprintf(env.Stderr, "refused: %s\n", all[0].refused)
@@ -254,27 +250,29 @@ func (f *renderFlags) list(env Env, format renderer, all []rendered) {
 	}
 	for _, r := range all {
 		if r.refused != "" {
-			fmt.Fprintf(env.Stdout, "%s: refused: %s\n", r.label, r.refused)
+			fmt.Fprintf(env.Stdout, "%s: refused: %s\n", r.Label, r.refused)
 			continue
 		}
-		fmt.Fprintf(env.Stdout, "%s  %s\n", filepath.Join(f.out, r.name+format.ext), r.label)
+		fmt.Fprintf(env.Stdout, "%s  %s\n", filepath.Join(f.out, r.Name+format.Ext), r.Label)
 	}
 }
 
 // command is the one configuration of a command line. One that the engine would
 // refuse is an error.
-func (f *renderFlags) command(args []string) ([]rendered, error) {
+func (f *renderFlags) command(args []string) ([]renderConfig, error) {
 	cmd, err := engine.Parse(args)
 	if err != nil {
 		return nil, err
 	}
 	cmd.Version = f.version
-	r := rendered{label: cmd.Engine, cmd: cmd, world: cmd.World(), name: cmp.Or(f.name, objectName(filepath.Base(cmd.Model)))}
+	r := renderConfig{Configuration: render.Configuration{
+		Label: cmd.Engine, Command: cmd, World: cmd.World(), Name: cmp.Or(f.name, render.ObjectName(filepath.Base(cmd.Model))),
+	}}
 	served := cmp.Or(cmd.Flag("--served-model-name"), cmd.Flag("--served_model_name"), cmd.Model)
-	r.bench = "perflab bench --base-url http://HOST:PORT --model " + engine.Quote(served)
+	r.Bench = "perflab bench --base-url http://HOST:PORT --model " + engine.Quote(served)
 	if f.gpu == "" {
-		r.notes = append(r.notes, "Not checked against the engine's rules: no --gpu was given.")
-		return []rendered{r}, nil
+		r.Notes = append(r.Notes, "Not checked against the engine's rules: no --gpu was given.")
+		return []renderConfig{r}, nil
 	}
 	gpu, err := arch.LookupAccelerator(f.gpu)
 	if err != nil {
@@ -285,9 +283,9 @@ func (f *renderFlags) command(args []string) ([]rendered, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.world, r.gpu = cfg.GPUs, gpu
-	r.notes = append(r.notes, cmd.Model+" on "+onHardware(gpu, machines, f.gpus))
-	return []rendered{r}, nil
+	r.World, r.GPU = cfg.GPUs, gpu
+	r.Notes = append(r.Notes, cmd.Model+" on "+render.Hardware(gpu, machines, f.gpus))
+	return []renderConfig{r}, nil
 }
 
 // resolve checks a command against its engine's rules, without a model where nothing is
@@ -303,23 +301,8 @@ func (f *renderFlags) resolve(cmd engine.Command, gpu arch.Accelerator, devices 
 	return cmd.Resolve(model, gpu, devices)
 }
 
-// onHardware names what a configuration runs on.
-func onHardware(gpu arch.Accelerator, machines, gpus int) string {
-	if gpu.Platform == arch.CPU {
-		return gpu.Title
-	}
-	return counted(machines, gpus) + " x " + gpu.Title
-}
-
-func counted(machines, gpus int) string {
-	if machines > 1 {
-		return fmt.Sprintf("%d x %d", machines, gpus)
-	}
-	return strconv.Itoa(gpus)
-}
-
 // study is every configuration of a study file, on its hardware unless flags say else.
-func (f *renderFlags) study(fs *pflag.FlagSet, path string) ([]rendered, error) {
+func (f *renderFlags) study(fs *pflag.FlagSet, path string, format render.Format) ([]renderConfig, error) {
 	source, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the study: %w", err)
@@ -343,7 +326,7 @@ func (f *renderFlags) study(fs *pflag.FlagSet, path string) ([]rendered, error) 
 	if !fs.Changed("gpus") {
 		f.gpus = s.Hardware.GPUs / machines
 	}
-	if err := f.site(fs, s); err != nil {
+	if err := f.siteOf(fs, s, format); err != nil {
 		return nil, err
 	}
 	gpu, err := arch.LookupAccelerator(s.Hardware.GPU)
@@ -354,19 +337,21 @@ func (f *renderFlags) study(fs *pflag.FlagSet, path string) ([]rendered, error) 
 	if err != nil {
 		return nil, err
 	}
-	var out []rendered
+	var out []renderConfig
 	for i, c := range configurations {
 		label := c.Label
 		if c.Stage != "" {
 			label = c.Stage + ": " + c.Label
 		}
-		r := rendered{label: label, cmd: c.Command, gpu: gpu, image: s.Engines[c.Command.Engine].Image, world: c.Config.GPUs, bench: c.Bench}
+		r := renderConfig{Configuration: render.Configuration{
+			Label: label, Command: c.Command, GPU: gpu, Image: s.Engines[c.Command.Engine].Image, World: c.Config.GPUs, Bench: c.Bench,
+		}}
 		if s.Runtime.Docker != nil {
-			r.image = cmp.Or(r.image, s.Runtime.Docker.Image)
+			r.Image = cmp.Or(r.Image, s.Runtime.Docker.Image)
 		}
-		r.name = objectName(fmt.Sprintf("%s-%d-%s", cmp.Or(f.name, s.Name), i+1, c.Label))
-		r.notes = []string{fmt.Sprintf("Study %s, %s", s.Name, label),
-			c.Command.Model + " on " + onHardware(gpu, max(f.nodes, len(f.hosts)), f.gpus)}
+		r.Name = render.ObjectName(fmt.Sprintf("%s-%d-%s", cmp.Or(f.name, s.Name), i+1, c.Label))
+		r.Notes = []string{fmt.Sprintf("Study %s, %s", s.Name, label),
+			c.Command.Model + " on " + render.Hardware(gpu, max(f.nodes, len(f.hosts)), f.gpus)}
 		if c.Refused != nil {
 			r.refused = c.Refused.Reason
 		}
@@ -375,161 +360,27 @@ func (f *renderFlags) study(fs *pflag.FlagSet, path string) ([]rendered, error) 
 	return out, nil
 }
 
-var notObject = regexp.MustCompile(`[^a-z0-9]+`)
-
-// objectName makes a name that files and objects may have.
-func objectName(text string) string {
-	const longest = 40
-	name := strings.Trim(notObject.ReplaceAllString(strings.ToLower(text), "-"), "-")
-	if name == "" || name[0] < 'a' {
-		name = "serve-" + name
-	}
-	return strings.Trim(name[:min(len(name), longest)], "-")
-}
-
-// inventory is the machines, with all devices of each, and how these are connected.
-func (f *renderFlags) inventory() ([]cluster.Node, map[string]cluster.Topology, error) {
-	if f.gpus < 1 || f.nodes < 1 {
-		return nil, nil, fmt.Errorf("--gpus %d --nodes %d: there is at least one of each", f.gpus, f.nodes)
-	}
-	devices := make([]int, f.gpus)
-	for i := range devices {
-		devices[i] = i
-	}
-	var nodes []cluster.Node
-	add := func(name, addr string) {
-		nodes = append(nodes, cluster.Node{Name: name, Addr: addr, Devices: devices, Interface: f.iface, HCA: f.hca})
-	}
-	switch {
-	case len(f.hosts) > 0:
-		for _, host := range f.hosts {
-			name, addr, _ := strings.Cut(host, "=")
-			add(name, cmp.Or(addr, name))
+// siteOf takes from the study what flags leave open of its machines and containers.
+func (f *renderFlags) siteOf(fs *pflag.FlagSet, s *study.Study, format render.Format) error {
+	if f.as == "script" && len(f.hosts) == 0 && !fs.Changed("nodes") {
+		for _, h := range s.Runtime.Hosts {
+			f.hosts = append(f.hosts, h.Name+"="+cmp.Or(h.Address, h.Name))
+			f.iface, f.hca = cmp.Or(f.iface, h.Interface), cmp.Or(f.hca, h.HCA)
+			if h.GPUs != 0 && h.GPUs != f.gpus && !fs.Changed("gpus") {
+				return errors.New("the study's hosts have different numbers of gpus, which a rendered file cannot: name alike ones with --hosts and --gpus")
+			}
 		}
-	case f.as == "slurm" || f.as == "kubernetes":
-		for i := range f.nodes {
-			name := fmt.Sprintf("node-%d", i)
-			add(name, render.Addr(name))
-		}
-	case f.nodes > 1 && f.as == "compose":
-		return nil, nil, errors.New("a compose file describes one machine: use --as slurm or kubernetes, or script with --hosts")
-	case f.nodes > 1:
-		return nil, nil, errors.New("a script needs the machines by name: --hosts a=10.0.0.1,b=10.0.0.2")
-	default:
-		add("", "")
 	}
-	if f.topology == "" {
-		return nodes, nil, nil
+	d := s.Runtime.Docker
+	if d == nil || !format.Container {
+		return nil
 	}
-	text, err := os.ReadFile(f.topology)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read --topology: %w", err)
+	if len(f.mounts) == 0 {
+		f.mounts = d.Mounts
 	}
-	t, err := cluster.ParseTopology(string(text))
-	if err != nil {
-		return nil, nil, fmt.Errorf("--topology %s: %w", filepath.Base(f.topology), err)
+	f.shmSize = cmp.Or(f.shmSize, d.ShmSize)
+	if f.as == "compose" && len(f.ulimits) == 0 {
+		f.ulimits = d.Ulimits
 	}
-	topologies := map[string]cluster.Topology{}
-	for _, n := range nodes {
-		topologies[n.Name] = t
-	}
-	return nodes, topologies, nil
-}
-
-// plan deals the machines out to replicas and says what the site has.
-func (f *renderFlags) plan(r *rendered, format renderer, nodes []cluster.Node, topologies map[string]cluster.Topology) (render.Plan, error) {
-	e, err := engine.ByName(r.cmd.Engine)
-	if err != nil {
-		return render.Plan{}, err
-	}
-	p := render.Plan{
-		Name: r.name, Port: f.port, Bench: r.bench, ShmSize: f.shmSize, Ulimits: f.ulimits,
-		Partition: f.partition, Account: f.account, TimeLimit: f.timeLimit, Namespace: f.namespace,
-		Spec: deploy.Spec{Name: r.label, Health: e.Health, Timeout: f.ready},
-	}
-	if p.Image, err = f.imageOf(r, format); err != nil {
-		return p, err
-	}
-	if format.container && p.Image == "" {
-		return p, fmt.Errorf("name the container image: --image IMAGE, or --image %s=IMAGE in a study of several engines", r.cmd.Engine)
-	}
-	if r.gpu.Platform != arch.CUDA { // whose variable is the default
-		p.Spec.Visible = r.gpu.Platform.Visible()
-	}
-	if p.Spec.Visible != "" && format.container {
-		return p, fmt.Errorf("--as %s asks for NVIDIA GPUs, and %s is none: use --as script or slurm", f.as, r.gpu.Title)
-	}
-	if nodes[0].Name != "" {
-		p.Nodes = nodes
-	}
-	if f.as == "script" && len(p.Nodes) == 0 {
-		r.cmd.Host = cmp.Or(r.cmd.Host, "127.0.0.1") // nobody else need reach it
-	}
-	places, leftover := cluster.Place(nodes, r.world, topologies)
-	if f.method == cluster.RPC && len(nodes) > 1 { // one replica over whatever there is
-		places, leftover = [][]cluster.Node{nodes}, nil
-	}
-	if len(places) == 0 {
-		return p, fmt.Errorf("a replica takes %d GPUs, and there are %s: no whole number of machines gives them (--gpus says how many a machine has)", r.world, counted(len(nodes), f.gpus))
-	}
-	for _, place := range places {
-		if len(place) > 1 && f.as == "script" && slices.ContainsFunc(place, func(n cluster.Node) bool { return net.ParseIP(n.Addr) == nil }) {
-			return p, errors.New("a replica spans these hosts, and engines want addresses there: write --hosts a=10.0.0.1,b=10.0.0.2")
-		}
-		parts, err := cluster.Spread(r.cmd, place, f.spreadBy(place))
-		if err != nil {
-			return p, err
-		}
-		replica := deploy.Spread(parts)
-		if r.gpu.Platform == arch.CPU {
-			replica.Devices = nil
-		}
-		p.Spec.Replicas = append(p.Spec.Replicas, replica)
-	}
-	env := redact.Env(r.cmd.Env)
-	shown := r.cmd
-	shown.Env = env
-	shown.Extra = redact.Argv(r.cmd.Extra)
-	p.Comments = slices.Concat(r.notes, []string{"Command: " + shown.String(), replicasText(len(places), places[0], r.gpu)}, cluster.Remarks(r.cmd, places[0], f.spreadBy(places[0])))
-	for _, n := range leftover {
-		p.Comments = append(p.Comments, leftoverText(n))
-	}
-	return p, f.mountsOf(&p, r.cmd)
-}
-
-// spreadBy is the method where a replica spans machines.
-func (f *renderFlags) spreadBy(place []cluster.Node) string {
-	if len(place) == 1 {
-		return ""
-	}
-	return f.method
-}
-
-func replicasText(n int, place []cluster.Node, gpu arch.Accelerator) string {
-	if gpu.Platform == arch.CPU {
-		return fmt.Sprintf("%d replicas", n)[:len("1 replica")+min(n-1, 1)]
-	}
-	text := fmt.Sprintf("%d replicas of %d GPUs", n, len(place[0].Devices)*len(place))
-	if n == 1 {
-		text = strings.Replace(text, "replicas", "replica", 1)
-	}
-	if len(place[0].Devices)*len(place) == 1 {
-		text = strings.TrimSuffix(text, "s")
-	}
-	if len(place) > 1 {
-		text += fmt.Sprintf(", over %d machines", len(place))
-	}
-	return text
-}
-
-func leftoverText(n cluster.Node) string {
-	ids := make([]string, len(n.Devices))
-	for i, d := range n.Devices {
-		ids[i] = strconv.Itoa(d)
-	}
-	on := ""
-	if n.Name != "" {
-		on = " of " + n.Name
-	}
-	return fmt.Sprintf("Used by no replica, and allocated: GPU %s%s", strings.Join(ids, ", "), on)
+	return nil
 }
