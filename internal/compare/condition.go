@@ -2,7 +2,6 @@ package compare
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"perflab/internal/result"
@@ -26,39 +25,31 @@ func (c Condition) String() string { return c.text }
 // percentage with a sign a change, and anything else a value of the figure.
 func ParseCondition(s string) (Condition, error) {
 	c := Condition{text: strings.Join(strings.Fields(s), " ")}
-	i := strings.IndexAny(s, "<>")
-	if i < 0 {
+	e, ok := result.ParseExpression(s)
+	if !ok {
 		return c, fmt.Errorf("condition %q has no limit: write it as p99_ttft_ms > 1.05x", s)
 	}
-	if strings.TrimSpace(s[:i]) == "" {
+	if e.Name == "" {
 		return c, fmt.Errorf("condition %q names no figure: write it as p99_ttft_ms > 1.05x", s)
 	}
-	m, err := result.Lookup(strings.TrimSpace(s[:i]))
+	m, err := result.Lookup(e.Name)
 	if err != nil {
 		return c, fmt.Errorf("condition %q: %w", s, err)
 	}
-	c.Metric, c.Above = m, s[i] == '>'
-	limit := strings.TrimSpace(strings.TrimPrefix(s[i+1:], "="))
-	ratio, isRatio := strings.CutSuffix(limit, "x")
-	change, isChange := strings.CutSuffix(limit, "%")
+	c.Metric, c.Above = m, e.Op == ">="
+	percent := strings.HasSuffix(e.Limit, "%")
+	signed := strings.HasPrefix(e.Limit, "+") || strings.HasPrefix(e.Limit, "-")
 	switch {
-	case isRatio:
-		c.Limit, err = strconv.ParseFloat(strings.TrimSpace(ratio), 64)
-		c.Relative = true
-	case isChange && strings.HasPrefix(limit, "+") || isChange && strings.HasPrefix(limit, "-"):
-		c.Limit, err = strconv.ParseFloat(strings.TrimSpace(change), 64)
-		c.Limit, c.Relative = 1+c.Limit/100, true
-	case isChange && m.Unit != "ratio":
-		return c, fmt.Errorf("condition %q: write a change with its sign, +%s or -%s", s, limit, limit)
+	case strings.HasSuffix(e.Limit, "x"), percent && signed:
+		if c.Limit, c.Relative = result.ParseRatio(e.Limit); !c.Relative {
+			return c, fmt.Errorf("condition %q: the limit is no ratio above 0: write it as 1.05x or +5%%", s)
+		}
+	case percent && m.Unit != "ratio":
+		return c, fmt.Errorf("condition %q: write a change with its sign, +%s or -%s", s, e.Limit, e.Limit)
 	default:
-		c.Limit, err = result.ParseLimit(limit, m.Unit)
-		if err != nil {
+		if c.Limit, err = result.ParseLimit(e.Limit, m.Unit); err != nil {
 			return c, fmt.Errorf("condition %q: %w", s, err)
 		}
-		return c, nil
-	}
-	if err != nil || !(c.Limit > 0 && c.Limit < 1e9) {
-		return c, fmt.Errorf("condition %q: the limit is no ratio above 0: write it as 1.05x or +5%%", s)
 	}
 	return c, nil
 }

@@ -2,7 +2,6 @@ package result
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,63 +16,29 @@ type SLO struct {
 
 // ParseSLO parses a bound: "p99_ttft_ms <= 500", "success_rate >= 99%",
 // "p99_ttft < 0.5s". A limit without unit is in the metric's own, which may also
-// be written ("2000 tok/s"); < and > mean
-// <= and >=, which no measured figure can tell apart. The metric is stored
-// under its full name and the limit in its unit.
+// be written ("2000 tok/s"). The metric is stored under its full name and the
+// limit in its unit.
 func ParseSLO(s string) (SLO, error) {
-	i := strings.IndexAny(s, "<>")
-	if name, ok := strings.CutPrefix(strings.TrimSpace(s), presetPrefix+":"); ok && i < 0 {
+	e, ok := ParseExpression(s)
+	if name, named := strings.CutPrefix(strings.TrimSpace(s), presetPrefix+":"); named && !ok {
 		p, err := presetOf(name)
 		if err != nil {
 			return SLO{}, fmt.Errorf("SLO %q: %w", s, err)
 		}
 		return SLO{}, fmt.Errorf("SLO %q stands for several bounds where one is wanted: write %s", s, list(p.bounds("p99_")))
 	}
-	if i < 0 {
+	if !ok {
 		return SLO{}, fmt.Errorf("SLO %q has no bound: write it as p99_ttft_ms <= 500", s)
 	}
-	m, err := Lookup(strings.TrimSpace(s[:i]))
+	m, err := Lookup(e.Name)
 	if err != nil {
 		return SLO{}, fmt.Errorf("SLO %q: %w", s, err)
 	}
-	limit, err := ParseLimit(strings.TrimPrefix(s[i+1:], "="), m.Unit)
+	limit, err := ParseLimit(e.Limit, m.Unit)
 	if err != nil {
 		return SLO{}, fmt.Errorf("SLO %q: %w", s, err)
 	}
-	return SLO{Metric: m.Name, Op: s[i:i+1] + "=", Limit: limit}, nil
-}
-
-// ParseLimit reads a number with an optional unit and converts it to unit.
-func ParseLimit(s, unit string) (float64, error) {
-	s = strings.TrimSpace(s)
-	given, factor := unit, 1.0
-	number := s
-	for _, u := range []string{"ms", unit, "s", "%"} { // s after the units that end in it
-		if n, ok := strings.CutSuffix(s, u); ok {
-			number, given = strings.TrimSpace(n), u
-			break
-		}
-	}
-	switch given + ">" + unit {
-	case "s>ms":
-		factor = 1000
-	case "ms>s":
-		factor = 1.0 / 1000
-	case "%>ratio":
-		factor = 1.0 / 100
-	case unit + ">" + unit:
-	default:
-		return 0, fmt.Errorf("limit %q: the metric is in %s", s, unit)
-	}
-	v, err := strconv.ParseFloat(number, 64)
-	if err != nil {
-		return 0, fmt.Errorf("limit %q is not a number", s)
-	}
-	v *= factor
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return 0, fmt.Errorf("limit %q is not finite", s)
-	}
-	return v, nil
+	return SLO{Metric: m.Name, Op: e.Op, Limit: limit}, nil
 }
 
 // goodputBounds are the metrics of one call that a goodput bound may name.

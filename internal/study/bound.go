@@ -23,39 +23,34 @@ type Bound struct {
 // "success_rate >= baseline - 1pt". "accuracy >= baseline - 2pt" is the margin
 // of the guard on answers: its Limit is -0.02.
 func ParseBound(text string) (Bound, error) {
-	i := strings.IndexAny(text, "<>")
-	name := strings.TrimSpace(text)
-	if i >= 0 {
-		name = strings.TrimSpace(text[:i])
+	e, ok := result.ParseExpression(text)
+	if !ok {
+		e.Name = strings.TrimSpace(text)
 	}
-	ofBase := i >= 0 && strings.HasPrefix(limitOf(text, i), baselineWord)
-	if name == tune.AccuracyFigure && !ofBase {
+	ofBase := strings.HasPrefix(e.Limit, baselineWord)
+	if e.Name == tune.AccuracyFigure && !ofBase {
 		return Bound{}, errAccuracy(text)
 	}
 	if !ofBase {
-		if i >= 0 && strings.Contains(text[i:], baselineWord) {
+		if strings.Contains(e.Limit, baselineWord) {
 			return Bound{}, errRelative(text)
 		}
 		slo, err := result.ParseSLO(text)
 		return Bound{tune.Bound{Metric: slo.Metric, Op: slo.Op, Limit: slo.Limit}, text}, err
 	}
-	return relative(text, name, text[i:i+1]+"=", limitOf(text, i))
+	return relative(text, e)
 }
 
 // baselineWord begins a limit that is one of the baseline's figure.
 const baselineWord = "baseline"
-
-func limitOf(text string, i int) string {
-	return strings.TrimSpace(strings.TrimPrefix(text[i+1:], "="))
-}
 
 func errAccuracy(text string) error {
 	return fmt.Errorf("SLO %q: accuracy is held against the baseline's answers: write accuracy >= baseline - 2pt", text)
 }
 
 // relative parses what stands behind "baseline".
-func relative(text, name, op, limit string) (Bound, error) {
-	rest := strings.TrimSpace(strings.TrimPrefix(limit, baselineWord))
+func relative(text string, e result.Expression) (Bound, error) {
+	rest := strings.TrimSpace(strings.TrimPrefix(e.Limit, baselineWord))
 	sign := 1.0
 	if amount, minus := strings.CutPrefix(rest, "-"); minus {
 		sign, rest = -1, strings.TrimSpace(amount)
@@ -64,43 +59,40 @@ func relative(text, name, op, limit string) (Bound, error) {
 	} else if rest != "" {
 		return Bound{}, errRelative(text)
 	}
-	if name == tune.AccuracyFigure {
+	if e.Name == tune.AccuracyFigure {
 		lost, err := points(rest)
-		if err != nil || op != ">=" || sign > 0 && lost > 0 {
+		if err != nil || e.Op != ">=" || sign > 0 && lost > 0 {
 			return Bound{}, errAccuracy(text)
 		}
-		return Bound{tune.Bound{Metric: name, Op: op, Limit: -lost, Of: tune.Plus}, text}, nil
+		return Bound{tune.Bound{Metric: e.Name, Op: e.Op, Limit: -lost, Of: tune.Plus}, text}, nil
 	}
-	m, err := result.Lookup(name)
+	m, err := result.Lookup(e.Name)
 	if err != nil {
 		return Bound{}, fmt.Errorf("SLO %q: %w", text, err)
 	}
-	b := Bound{tune.Bound{Metric: m.Name, Op: op, Limit: 1, Of: tune.Times}, text}
-	if rest == "" {
+	b := Bound{tune.Bound{Metric: m.Name, Op: e.Op, Limit: 1, Of: tune.Times}, text}
+	switch {
+	case rest == "":
 		return b, nil
-	}
-	if share, percent := strings.CutSuffix(rest, "%"); percent {
-		v, err := strconv.ParseFloat(strings.TrimSpace(share), 64)
-		if err != nil || !(v >= 0 && v < 100 || v >= 0 && sign > 0) {
+	case strings.HasSuffix(rest, "%"):
+		var ok bool
+		if b.Limit, ok = result.ParseRatio(map[float64]string{1: "+", -1: "-"}[sign] + rest); !ok {
 			return Bound{}, errRelative(text)
 		}
-		b.Limit = 1 + sign*v/100
 		return b, nil
-	}
-	b.Of = tune.Plus
-	if strings.HasSuffix(rest, "pt") {
+	case strings.HasSuffix(rest, "pt"):
 		v, err := points(rest)
 		if err != nil || m.Unit != "ratio" {
 			return Bound{}, fmt.Errorf("SLO %q: points (pt) are of shares, and %s is in %s: write baseline + 5%% or an amount", text, m.Name, cmp.Or(m.Unit, "plain numbers"))
 		}
-		b.Limit = sign * v
+		b.Of, b.Limit = tune.Plus, sign*v
 		return b, nil
 	}
-	slo, err := result.ParseSLO(m.Name + " " + op + " " + rest)
-	if err != nil || slo.Limit < 0 {
+	v, err := result.ParseLimit(rest, m.Unit)
+	if err != nil || v < 0 {
 		return Bound{}, errRelative(text)
 	}
-	b.Limit = sign * slo.Limit
+	b.Of, b.Limit = tune.Plus, sign*v
 	return b, nil
 }
 
