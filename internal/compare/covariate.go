@@ -199,7 +199,7 @@ func Facts(sides []Side) []Fact {
 	for _, l := range Covariates() {
 		f := Fact{Key: l.Key, Label: l.Label, Setup: l.Setup, covariate: l}
 		for _, s := range sides {
-			f.Values = append(f.Values, s.tells(l))
+			f.Values = append(f.Values, s.value(l))
 		}
 		f.Differ = slices.ContainsFunc(f.Values, func(v string) bool { return v != f.Values[0] })
 		if len(f.Known()) > 0 || l.Unknown != "" {
@@ -209,8 +209,8 @@ func Facts(sides []Side) []Fact {
 	return out
 }
 
-// tells is what the runs of a side say.
-func (s Side) tells(l Covariate) string {
+// value is what the runs of a side say.
+func (s Side) value(l Covariate) string {
 	var values []string
 	for _, m := range s.Runs {
 		if v := l.Of(m.Header, m.Summary); !slices.Contains(values, v) {

@@ -49,30 +49,6 @@ func (b *rowBuilder) rows(m result.Metric) []Row {
 	return out
 }
 
-// figures are a side's, one a run, or why it has none of the definition.
-func (s Side) figures(m result.Metric, d result.Definition) ([]float64, string) {
-	var x []float64
-	other := false
-	for _, r := range s.Runs {
-		v, ok := r.Summary.Figures[m.Name]
-		switch {
-		case ok && r.Summary.Definition(m.Name) != d:
-			other = true
-		case ok && !math.IsNaN(v) && !math.IsInf(v, 0):
-			x = append(x, v)
-		}
-	}
-	switch {
-	case len(x) == len(s.Runs):
-		return x, ""
-	case other:
-		return nil, "has the figure by another definition"
-	case len(x) > 0:
-		return nil, fmt.Sprintf("%d of %d runs have the figure", len(x), len(s.Runs))
-	}
-	return nil, "has no such figure"
-}
-
 // cell compares side i with the first one.
 func (b *rowBuilder) cell(m result.Metric, d result.Definition, i int) Cell {
 	x, why := b.sides[i].figures(m, d)

@@ -43,7 +43,7 @@ func (f *replayPredictor) highest(pl study.Configuration, name string, s *study.
 	if facts.Concluded() {
 		found.Load = facts.Max.Load.Value
 	}
-	found.Enter(figures, f.l.AllocatedGPUs())
+	found.AddFigures(figures, f.l.AllocatedGPUs())
 	return figures, nil
 }
 

@@ -60,7 +60,7 @@ func (l *session) seek(ctx context.Context, p tune.Proposal, b bench.Runner, f *
 	}
 	summary := edge.Summary
 	summary.Figures = maps.Clone(summary.Figures)
-	found.Enter(summary.Figures, b.Spec.GPUs)
+	found.AddFigures(summary.Figures, b.Spec.GPUs)
 	run := beside[edge.Dir]
 	run.Run = result.Run{
 		Workload: b.Name, Dir: l.relative(filepath.Join(s.Bench.Dir, edge.Dir)), Seed: edge.Seed, Summary: summary, Search: &found,

@@ -113,12 +113,12 @@ func (p gaugePanel) axis() plot.Axis {
 
 // gaugePanels are the panels that have readings within the run.
 func gaugePanels(readings []result.Reading, end time.Duration) []gaugePanel {
-	course := func(source, gauge string, of func(result.Moment) float64) []dot {
-		return thinned(result.Course(readings, source, gauge), end, of)
+	course := func(source, gauge string, of func(result.GaugeMoment) float64) []dot {
+		return thinned(result.GaugeSeries(readings, source, gauge), end, of)
 	}
-	sum := func(m result.Moment) float64 { return m.Sum }
-	percent := func(m result.Moment) float64 { return 100 * m.High }
-	mean := func(m result.Moment) float64 { return 100 * m.Sum / float64(m.N) }
+	sum := func(m result.GaugeMoment) float64 { return m.Sum }
+	percent := func(m result.GaugeMoment) float64 { return 100 * m.High }
+	mean := func(m result.GaugeMoment) float64 { return 100 * m.Sum / float64(m.N) }
 	replicas, gpus, hosts := places(readings, result.SourceEngine), places(readings, result.SourceGPU), places(readings, result.SourceHost)
 	use := []gaugeLine{{"l0", "", course(result.SourceGPU, result.GPUUtilization, mean)}}
 	useTitle := "GPU utilisation"
@@ -126,7 +126,7 @@ func gaugePanels(readings []result.Reading, end time.Duration) []gaugePanel {
 		use[0].name = "mean of " + count(gpus, "GPU")
 		use = append(use, gaugeLine{"l3", "highest", course(result.SourceGPU, result.GPUUtilization, percent)})
 	}
-	held := func(m result.Moment) float64 { return 100 * m.Sum / float64(m.N) }
+	held := func(m result.GaugeMoment) float64 { return 100 * m.Sum / float64(m.N) }
 	for _, k := range []struct{ gauge, class, name string }{
 		{result.ThrottleThermal, "l2", "held back by heat"}, {result.ThrottleHW, "l4", "by the hardware"}, {result.ThrottlePower, "l1", "by the power limit"},
 	} {
@@ -174,7 +174,7 @@ const besideParts = 600
 
 // thinned are the moments within the run, the highest of each slice of it. Moments
 // more than three times their usual distance apart are not joined.
-func thinned(all []result.Moment, end time.Duration, of func(result.Moment) float64) []dot {
+func thinned(all []result.GaugeMoment, end time.Duration, of func(result.GaugeMoment) float64) []dot {
 	var dots []dot
 	slice := -1
 	for _, m := range all {

@@ -23,18 +23,18 @@ type Analysis struct {
 	Telemetry Telemetry // of a run with readings
 }
 
-// partial reports whether calls are missing: the client says that it stopped,
+// callsMissing reports whether calls are missing: the client says that it stopped,
 // or left no record, or fewer calls came than were planned. The later turns of
 // a conversation that failed are accounted for and not missing.
-func (a *Analysis) partial() bool {
+func (a *Analysis) callsMissing() bool {
 	if a.Client == nil {
 		return !a.Header.Predicted || a.Total < a.Header.Requests
 	}
 	return a.Client.Partial || a.Total+a.Client.Unsent < a.Header.Requests
 }
 
-// set sets a figure where there is one.
-func (a *Analysis) set(name string, v float64, ok bool) {
+// setIf sets a figure where there is one.
+func (a *Analysis) setIf(name string, v float64, ok bool) {
 	if ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
 		a.Figures[name] = v
 	}

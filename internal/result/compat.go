@@ -32,7 +32,7 @@ func (a *Analysis) asVLLM() statistics {
 		if name != familyITL {
 			ends = nil // one sample a call
 		}
-		t.distribution(name, x, ends)
+		t.addDistribution(name, x, ends)
 	}
 	return t
 }

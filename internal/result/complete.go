@@ -17,7 +17,7 @@ func (s *Summary) Complete(own Summary, lacks ...string) {
 	if figures == nil {
 		figures = map[string]float64{}
 	}
-	unlike := s.unlike(own)
+	unlike := s.disagreeing(own)
 	for name, v := range own.Figures {
 		m, err := Lookup(name)
 		if err != nil || slices.Contains(lacks, m.Name) || slices.Contains(lacks, m.Family) || unlike[m.Family] {
@@ -25,7 +25,7 @@ func (s *Summary) Complete(own Summary, lacks ...string) {
 		}
 		if given, has := s.Figures[name]; !has && s.Definition(name).ofEvents() {
 			figures[name] = v
-		} else if !has || !same(v, given) {
+		} else if !has || !agrees(v, given) {
 			continue
 		}
 		if i, ok := own.Intervals[name]; ok {
@@ -44,22 +44,22 @@ func (s *Summary) Complete(own Summary, lacks ...string) {
 	s.Simulated = s.Simulated || own.Simulated
 }
 
-// unlike are the families of which s and own have a figure in common, and not
+// disagreeing are the families of which s and own have a figure in common, and not
 // the same one.
-func (s *Summary) unlike(own Summary) map[string]bool {
+func (s *Summary) disagreeing(own Summary) map[string]bool {
 	out := map[string]bool{}
 	for name, given := range s.Figures {
 		m, err := Lookup(name)
-		if v, ok := own.Figures[name]; ok && err == nil && m.Family != "" && !same(v, given) {
+		if v, ok := own.Figures[name]; ok && err == nil && m.Family != "" && !agrees(v, given) {
 			out[m.Family] = true
 		}
 	}
 	return out
 }
 
-// same reports whether a figure computed from a file's calls is the one that
+// agrees reports whether a figure computed from a file's calls is the one that
 // the file gives: clients write times with three to nine digits.
-func same(computed, given float64) bool {
+func agrees(computed, given float64) bool {
 	return math.Abs(computed-given) <= 0.01+1e-3*math.Abs(given)
 }
 

@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// measured sets the figures of readings, of the price and of the number of GPUs.
-func (a *Analysis) measured() {
-	a.cost()
-	a.perGPU()
+// addSurroundings sets the figures of readings, of the price and of the number of GPUs.
+func (a *Analysis) addSurroundings() {
+	a.addCost()
+	a.addPerGPU()
 	if len(a.Options.Readings) == 0 || len(a.Succeeded) == 0 {
 		return
 	}
-	a.Telemetry = a.telemetry()
-	a.engineFigures()
-	a.deviceFigures()
-	a.energy()
+	a.Telemetry = a.newTelemetry()
+	a.addEngineFigures()
+	a.addDeviceFigures()
+	a.addEnergy()
 }
 
-// cost sets what tokens cost at the run's price.
-func (a *Analysis) cost() {
+// addCost sets what tokens cost at the run's price.
+func (a *Analysis) addCost() {
 	d, hourly := a.Figures["duration"], a.Options.Price.PerHour
 	if hourly <= 0 || d <= 0 {
 		return
@@ -34,8 +34,8 @@ func (a *Analysis) cost() {
 	}
 }
 
-// perGPU sets the figures per GPU, where their number is known.
-func (a *Analysis) perGPU() {
+// addPerGPU sets the figures per GPU, where their number is known.
+func (a *Analysis) addPerGPU() {
 	if a.Options.GPUs <= 0 {
 		return
 	}
@@ -46,7 +46,7 @@ func (a *Analysis) perGPU() {
 	}
 }
 
-func (a *Analysis) telemetry() Telemetry {
+func (a *Analysis) newTelemetry() Telemetry {
 	t := Telemetry{Readings: slices.Clone(a.Options.Readings)}
 	slices.SortStableFunc(t.Readings, func(a, b Reading) int { return cmp.Compare(a.At, b.At) })
 	switch {
@@ -61,23 +61,23 @@ func (a *Analysis) telemetry() Telemetry {
 // gib is a GiB in bytes.
 const gib = 1 << 30
 
-func (a *Analysis) engineFigures() {
+func (a *Analysis) addEngineFigures() {
 	t := a.Telemetry
 	for _, g := range []string{"running", "waiting"} {
 		all := t.Tracks(SourceEngine, g)
-		sum, _, ok := means(all, t.Window)
-		a.set("mean_"+g+"_requests", sum, ok)
+		sum, _, ok := sumOfMeans(all, t.Window)
+		a.setIf("mean_"+g+"_requests", sum, ok)
 		most, has := highestSum(all, t.Window)
-		a.set("max_"+g+"_requests", most, ok && has)
+		a.setIf("max_"+g+"_requests", most, ok && has)
 	}
 	kv := t.Tracks(SourceEngine, "kv_usage")
-	sum, n, ok := means(kv, t.Window)
-	a.set("mean_kv_usage", sum/float64(n), ok)
-	most, has := highest(kv, t.Window)
-	a.set("max_kv_usage", most, ok && has)
+	sum, n, ok := sumOfMeans(kv, t.Window)
+	a.setIf("mean_kv_usage", sum/float64(n), ok)
+	most, has := highestOf(kv, t.Window)
+	a.setIf("max_kv_usage", most, ok && has)
 
 	grown := func(name string) (float64, bool) {
-		return growths(t.Tracks(SourceEngine, name), a.firstSent(), a.End)
+		return sumOfGrowths(t.Tracks(SourceEngine, name), a.firstSent(), a.End)
 	}
 	ratio := func(over, under string) (float64, bool) {
 		a, ok := grown(over)
@@ -85,54 +85,54 @@ func (a *Analysis) engineFigures() {
 		return a / b, ok && has && b > 0
 	}
 	v, ok := grown("preemptions")
-	a.set("preemptions", v, ok)
+	a.setIf("preemptions", v, ok)
 	v, ok = ratio("prefix_hits", "prefix_queries")
-	a.set("prefix_hit_ratio", v, ok)
+	a.setIf("prefix_hit_ratio", v, ok)
 	v, ok = ratio("queue_seconds", "queued")
-	a.set("mean_engine_queue_ms", 1000*v, ok)
+	a.setIf("mean_engine_queue_ms", 1000*v, ok)
 	if v, ok = ratio("spec_accepted", "spec_drafts"); ok {
-		a.set("acceptance_length", 1+v, ok)
+		a.setIf("acceptance_length", 1+v, ok)
 		return
 	}
 	said := t.Tracks(SourceEngine, "spec_length")
-	sum, n, ok = means(said, t.Window)
-	a.set("acceptance_length", sum/float64(n), ok && sum > 0)
+	sum, n, ok = sumOfMeans(said, t.Window)
+	a.setIf("acceptance_length", sum/float64(n), ok && sum > 0)
 }
 
-func (a *Analysis) deviceFigures() {
+func (a *Analysis) addDeviceFigures() {
 	t := a.Telemetry
 	use := t.Tracks(SourceGPU, GPUUtilization)
 	if n := t.Devices(); n > 0 {
 		a.Figures["gpus"] = float64(n)
 	}
-	sum, n, ok := means(use, t.Window)
-	a.set("mean_gpu_utilization", sum/float64(n), ok)
-	most, has := highest(use, t.Window)
-	a.set("max_gpu_utilization", most, ok && has)
-	most, has = highest(t.Tracks(SourceGPU, MemoryUsed), t.Window)
-	a.set("max_gpu_memory_gib", most/gib, has)
-	sum, n, ok = means(t.Tracks(SourceGPU, GPUPower), t.Window)
-	a.set("mean_gpu_power_w", sum/float64(n), ok)
+	sum, n, ok := sumOfMeans(use, t.Window)
+	a.setIf("mean_gpu_utilization", sum/float64(n), ok)
+	most, has := highestOf(use, t.Window)
+	a.setIf("max_gpu_utilization", most, ok && has)
+	most, has = highestOf(t.Tracks(SourceGPU, MemoryUsed), t.Window)
+	a.setIf("max_gpu_memory_gib", most/gib, has)
+	sum, n, ok = sumOfMeans(t.Tracks(SourceGPU, GPUPower), t.Window)
+	a.setIf("mean_gpu_power_w", sum/float64(n), ok)
 	share, ok := t.Share(ThrottlePower, ThrottleThermal, ThrottleHW)
-	a.set("throttled_ratio", share, ok)
+	a.setIf("throttled_ratio", share, ok)
 
-	sum, n, ok = means(t.Tracks(SourceHost, CPUUtilization), t.Window)
-	a.set("mean_host_cpu", sum/float64(n), ok)
-	most, has = highest(t.Tracks(SourceHost, MemoryUsed), t.Window)
-	a.set("max_host_memory_gib", most/gib, has)
+	sum, n, ok = sumOfMeans(t.Tracks(SourceHost, CPUUtilization), t.Window)
+	a.setIf("mean_host_cpu", sum/float64(n), ok)
+	most, has = highestOf(t.Tracks(SourceHost, MemoryUsed), t.Window)
+	a.setIf("max_host_memory_gib", most/gib, has)
 }
 
-// energy sets energy and what is made of it: of power that every GPU told.
-func (a *Analysis) energy() {
+// addEnergy sets energy and what is made of it: of power that every GPU told.
+func (a *Analysis) addEnergy() {
 	t := a.Telemetry
 	power := t.Tracks(SourceGPU, GPUPower)
-	watts, n, ok := means(power, t.Window)
+	watts, n, ok := sumOfMeans(power, t.Window)
 	if !ok || n < t.Devices() {
 		return
 	}
 	seconds := t.Window.Seconds()
 	joules := watts * seconds
-	a.set("energy_j", joules, true)
+	a.setIf("energy_j", joules, true)
 	output, total := float64(a.OutputTokens), float64(a.OutputTokens+a.InputTokens)
 	if t.Steady {
 		output = a.Figures["steady_output_throughput"] * seconds
@@ -141,7 +141,7 @@ func (a *Analysis) energy() {
 	if joules <= 0 {
 		return
 	}
-	a.set("energy_per_output_token_j", joules/output, output > 0)
-	a.set("output_tokens_per_s_per_w", output/joules, output > 0)
-	a.set("energy_per_token_j", joules/total, total > 0)
+	a.setIf("energy_per_output_token_j", joules/output, output > 0)
+	a.setIf("output_tokens_per_s_per_w", output/joules, output > 0)
+	a.setIf("energy_per_token_j", joules/total, total > 0)
 }

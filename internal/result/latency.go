@@ -6,8 +6,8 @@ import (
 	"perflab/internal/stat"
 )
 
-// latencies sets the statistics of every family.
-func (a *Analysis) latencies() {
+// addLatencies sets the statistics of every family.
+func (a *Analysis) addLatencies() {
 	for _, c := range a.Succeeded {
 		a.Chunks += len(c.Chunks)
 		for i := 1; i < len(c.Chunks); i++ {
@@ -26,21 +26,21 @@ func (a *Analysis) latencies() {
 	for _, f := range families() {
 		if f.value != nil {
 			x := make([]float64, 0, len(a.Succeeded))
-			a.distribution(f.name, f.collect(x, a.Succeeded, a.Header.Limit, a.Steady), nil)
+			a.addDistribution(f.name, f.collect(x, a.Succeeded, a.Header.Limit, a.Steady), nil)
 		}
 	}
-	gaps := a.pool((*Call).appendGaps)
-	a.distribution(familyITL, gaps.Samples, gaps.Ends)
-	if a.plain() {
+	gaps := a.pooledSamples((*Call).appendGaps)
+	a.addDistribution(familyITL, gaps.Samples, gaps.Ends)
+	if a.oneTokenPerRead() {
 		a.copyFamily(familyITL, familyITLToken)
 		return
 	}
-	perToken := a.pool((*Call).appendPerToken)
-	a.distribution(familyITLToken, perToken.Samples, perToken.Ends)
+	perToken := a.pooledSamples((*Call).appendPerToken)
+	a.addDistribution(familyITLToken, perToken.Samples, perToken.Ends)
 }
 
-// pool gathers samples that calls have many of.
-func (a *Analysis) pool(appendTo func(*Call, []float64) []float64) stat.Clusters {
+// pooledSamples gathers samples that calls have many of.
+func (a *Analysis) pooledSamples(appendTo func(*Call, []float64) []float64) stat.Clusters {
 	p := stat.Clusters{Samples: make([]float64, 0, max(0, a.Chunks-len(a.Succeeded))), Ends: make([]int, len(a.Succeeded))}
 	for i, c := range a.Succeeded {
 		p.Samples = appendTo(c, p.Samples)
@@ -49,9 +49,9 @@ func (a *Analysis) pool(appendTo func(*Call, []float64) []float64) stat.Clusters
 	return p
 }
 
-// plain reports whether every read brought one token: then the gaps by read
+// oneTokenPerRead reports whether every read brought one token: then the gaps by read
 // and by token are the same.
-func (a *Analysis) plain() bool {
+func (a *Analysis) oneTokenPerRead() bool {
 	return a.Merged == 0 && !slices.ContainsFunc(a.Succeeded, func(c *Call) bool {
 		return c.weight() != 1 || slices.ContainsFunc(c.Chunks, func(k Chunk) bool { return k.Tokens != 1 })
 	})

@@ -44,7 +44,7 @@ func Presets() []string {
 	return names
 }
 
-func presetOf(name string) (preset, error) {
+func findPreset(name string) (preset, error) {
 	for _, p := range presets() {
 		if strings.EqualFold(p.name, strings.TrimSpace(name)) {
 			return p, nil

@@ -6,9 +6,9 @@ import (
 	"perflab/internal/stat"
 )
 
-// counts sets totals, ratios of counts and what follows from the first and the
+// addCounts sets totals, ratios of counts and what follows from the first and the
 // last call.
-func (a *Analysis) counts() {
+func (a *Analysis) addCounts() {
 	f := a.Figures
 	if a.Header.Limit > 0 {
 		f["max_concurrency"] = float64(a.Header.Limit)
@@ -52,9 +52,9 @@ func (a *Analysis) counts() {
 	}
 }
 
-// rates sets what is divided by the duration, and the goodput, which counts the
+// addRates sets what is divided by the duration, and the goodput, which counts the
 // calls that met says; nil says that nothing was asked.
-func (a *Analysis) rates(met func(*Call) bool) {
+func (a *Analysis) addRates(met func(*Call) bool) {
 	f, good := a.Figures, 0
 	if met != nil && a.Total > 0 {
 		for _, c := range a.Succeeded {
@@ -78,8 +78,8 @@ func (a *Analysis) rates(met func(*Call) bool) {
 	}
 }
 
-// flow sets the figures that depend on when tokens came and calls overlapped.
-func (a *Analysis) flow() {
+// addFlow sets the figures that depend on when tokens came and calls overlapped.
+func (a *Analysis) addFlow() {
 	if len(a.Succeeded) == 0 {
 		return
 	}
@@ -92,12 +92,12 @@ func (a *Analysis) flow() {
 		a.Figures["max_output_tokens_per_s"] = max(a.Peak, mean)
 	}
 	a.Steady = a.SteadyWindow()
-	a.windowRates("steady", a.Steady, events)
-	a.windowRates("full_load", a.FullLoad(a.Header.Limit), events)
+	a.addWindowRates("steady", a.Steady, events)
+	a.addWindowRates("full_load", a.FullLoad(a.Header.Limit), events)
 }
 
-// windowRates sets the figures of a window.
-func (a *Analysis) windowRates(name string, w Window, events []Event) {
+// addWindowRates sets the figures of a window.
+func (a *Analysis) addWindowRates(name string, w Window, events []Event) {
 	if !w.OK {
 		return
 	}

@@ -39,9 +39,9 @@ func (s Search) Figure() string {
 	return goodputRate
 }
 
-// Enter puts what the search found among the figures of its run; gpus are those
+// AddFigures puts what the search found among the figures of its run; gpus are those
 // allocated, 0 where there are none. A search without an edge has no figure.
-func (s Search) Enter(figures map[string]float64, gpus int) {
+func (s Search) AddFigures(figures map[string]float64, gpus int) {
 	if !(s.Load > 0) {
 		return
 	}

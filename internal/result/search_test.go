@@ -22,7 +22,7 @@ func TestSearch(t *testing.T) {
 		"once":        {Search{Axis: "rate", Load: 4, Missed: 5, Met: 1}, 1, map[string]float64{"goodput_rate": 4, "goodput_rate_per_gpu": 4}, "Workload w: the edge of goodput_rate was tested once.", 0.25},
 	} {
 		got := map[string]float64{}
-		tt.s.Enter(got, tt.gpus)
+		tt.s.AddFigures(got, tt.gpus)
 		if len(got) != len(tt.want) {
 			t.Errorf("%s: %v", name, got)
 		}

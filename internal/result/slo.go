@@ -21,11 +21,11 @@ type SLO struct {
 func ParseSLO(s string) (SLO, error) {
 	e, ok := ParseExpression(s)
 	if name, named := strings.CutPrefix(strings.TrimSpace(s), presetPrefix+":"); named && !ok {
-		p, err := presetOf(name)
+		p, err := findPreset(name)
 		if err != nil {
 			return SLO{}, fmt.Errorf("SLO %q: %w", s, err)
 		}
-		return SLO{}, fmt.Errorf("SLO %q stands for several bounds where one is wanted: write %s", s, list(p.bounds("p99_")))
+		return SLO{}, fmt.Errorf("SLO %q stands for several bounds where one is wanted: write %s", s, joinBounds(p.bounds("p99_")))
 	}
 	if !ok {
 		return SLO{}, fmt.Errorf("SLO %q has no bound: write it as p99_ttft_ms <= 500", s)
@@ -55,7 +55,7 @@ func ParseGoodput(s string) ([]SLO, error) {
 			return nil, fmt.Errorf("goodput bound %q: write it as ttft:500", part)
 		}
 		if name == presetPrefix {
-			p, err := presetOf(limit)
+			p, err := findPreset(limit)
 			if err != nil {
 				return nil, fmt.Errorf("goodput bound %q: %w", part, err)
 			}
@@ -159,8 +159,8 @@ func (p preset) bounds(stat string) []SLO {
 	return slos
 }
 
-// list writes bounds as one reads them out.
-func list(slos []SLO) string {
+// joinBounds writes bounds as one reads them out.
+func joinBounds(slos []SLO) string {
 	var texts []string
 	for _, o := range slos {
 		texts = append(texts, o.String())
@@ -180,7 +180,7 @@ func ParseSLOs(s string) ([]SLO, error) {
 		}
 		return []SLO{slo}, nil
 	}
-	p, err := presetOf(name)
+	p, err := findPreset(name)
 	if err != nil {
 		return nil, fmt.Errorf("SLO %q: %w", s, err)
 	}

@@ -31,11 +31,11 @@ func newStatistics(asked []float64) statistics {
 	}
 }
 
-// distribution sets the statistics of one family from its samples, and their
+// addDistribution sets the statistics of one family from its samples, and their
 // intervals: of order statistics and Student's for one sample a call, by the
 // variance between calls for pooled ones, which ends divide. Sums over sorted
 // values do not depend on the order of the calls.
-func (t *statistics) distribution(name string, x []float64, ends []int) {
+func (t *statistics) addDistribution(name string, x []float64, ends []int) {
 	if len(x) == 0 {
 		return
 	}

@@ -28,12 +28,12 @@ func Analyze(h Header, c *Client, o Options, calls iter.Seq[Call]) (*Analysis, e
 	}
 	a.Sort()
 	a.Simulated = h.Simulated || h.Predicted || a.simulated
-	a.Partial = a.partial()
-	a.counts()
-	a.rates(met)
-	a.flow()
-	a.latencies()
-	a.measured()
+	a.Partial = a.callsMissing()
+	a.addCounts()
+	a.addRates(met)
+	a.addFlow()
+	a.addLatencies()
+	a.addSurroundings()
 	return a, nil
 }
 

@@ -176,7 +176,7 @@ func TestEveryFigureIsInTheTable(t *testing.T) {
 	o := Options{Goodput: bounds, Price: Price{PerHour: 3.5, Currency: "USD"}, GPUs: 2, Readings: readingsOfAll(-time.Second, 5*time.Second, 100*msec)}
 	s := summarize(t, Header{Rate: 100, Limit: 10}, o, calls)
 	for _, axis := range []string{"rate", "concurrency"} {
-		Search{Axis: axis, Load: 3}.Enter(s.Figures, 2)
+		Search{Axis: axis, Load: 3}.AddFigures(s.Figures, 2)
 	}
 	var want []string
 	for _, m := range Metrics() {

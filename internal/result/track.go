@@ -127,9 +127,9 @@ func (k Track) Mean(w Window) (v float64, ok bool) {
 	return v, w.OK && n >= MinReadings && covered >= MinCovered
 }
 
-// means adds the means of tracks up and counts them; ok is false where one of them
+// sumOfMeans adds the means of tracks up and counts them; ok is false where one of them
 // has none.
-func means(all []Track, w Window) (sum float64, n int, ok bool) {
+func sumOfMeans(all []Track, w Window) (sum float64, n int, ok bool) {
 	for _, k := range all {
 		v, ok := k.Mean(w)
 		if !ok {
@@ -150,8 +150,8 @@ func (k Track) Max(w Window) (v float64, ok bool) {
 	return v, ok
 }
 
-// highest is the largest reading within a window, over all tracks.
-func highest(all []Track, w Window) (v float64, ok bool) {
+// highestOf is the largest reading within a window, over all tracks.
+func highestOf(all []Track, w Window) (v float64, ok bool) {
 	for _, k := range all {
 		if x, has := k.Max(w); has && (!ok || x > v) {
 			v, ok = x, true
@@ -205,8 +205,8 @@ func (k Track) growth(from, to time.Duration) (v float64, ok bool) {
 	return v, true
 }
 
-// growths adds up how much the counters of all tracks grew.
-func growths(all []Track, from, to time.Duration) (sum float64, ok bool) {
+// sumOfGrowths adds up how much the counters of all tracks grew.
+func sumOfGrowths(all []Track, from, to time.Duration) (sum float64, ok bool) {
 	for _, k := range all {
 		v, ok := k.growth(from, to)
 		if !ok {
@@ -217,18 +217,18 @@ func growths(all []Track, from, to time.Duration) (sum float64, ok bool) {
 	return sum, len(all) > 0
 }
 
-// Moment is a gauge at one instant over all devices, replicas or machines that tell
+// GaugeMoment is a gauge at one instant over all devices, replicas or machines that tell
 // it, each at its last reading so far.
-type Moment struct {
+type GaugeMoment struct {
 	At             time.Duration
 	Sum, Low, High float64
 	N              int // how many
 }
 
-// Course returns the moments of a gauge in the order of time, one an instant at
+// GaugeSeries returns the moments of a gauge in the order of time, one an instant at
 // which any of them was read.
-func Course(readings []Reading, source, gauge string) []Moment {
-	var out []Moment
+func GaugeSeries(readings []Reading, source, gauge string) []GaugeMoment {
+	var out []GaugeMoment
 	type place struct {
 		node  string
 		index int
@@ -241,7 +241,7 @@ func Course(readings []Reading, source, gauge string) []Moment {
 		}
 		last[place{x.Node, x.Index}] = v
 		all := slices.Sorted(maps.Values(last)) // sums of floats depend on the order
-		m := Moment{At: x.At, Low: all[0], High: all[len(all)-1], N: len(all)}
+		m := GaugeMoment{At: x.At, Low: all[0], High: all[len(all)-1], N: len(all)}
 		for _, v := range all {
 			m.Sum += v
 		}

@@ -8,11 +8,11 @@ import (
 	"perflab/internal/result"
 )
 
-// lagVoid is how many times its limit the dispatch lag may be before the run
+// voidLagFactor is how many times its limit the dispatch lag may be before the run
 // is void: latencies count from the sending, so a little lag shifts arrivals
 // and falsifies no latency, but a client that is late by far offered another
 // load than was asked for.
-const lagVoid = 10
+const voidLagFactor = 10
 
 // lateLimit is how late the client may be at the 99th percentile, in ms: 1 ms
 // or 1 % of the median TTFT, whichever is more. When all requests are due at
@@ -28,16 +28,10 @@ func lateLimit(a *result.Analysis) float64 {
 // paceLimit is lateLimit where requests follow each other.
 func paceLimit(a *result.Analysis) float64 { return max(1, 0.01*answerMS(a)) }
 
-// closed reports whether calls wait for each other's places and for nothing
-// else: all were due at once and more than the limit lets through.
-func closed(a *result.Analysis) bool {
-	return a.Header.Limit > 0 && a.Header.Limit < a.Total && burst(a)
-}
-
-// idle is the share of a closed loop's places that the client left empty: the
+// emptyShare is the share of a closed loop's places that the client left empty: the
 // time that calls were late, of that and the time that they took. Throughput
 // is too low by as much.
-func idle(a *result.Analysis) float64 {
+func emptyShare(a *result.Analysis) float64 {
 	var lag, took time.Duration
 	for _, c := range a.Succeeded {
 		lag, took = lag+max(0, c.Lag(a.Header.Limit)), took+c.Dial+c.End-c.Sent
@@ -45,8 +39,8 @@ func idle(a *result.Analysis) float64 {
 	return lag.Seconds() / max(1e-9, (lag+took).Seconds())
 }
 
-// idleLimit is the share that is worth a note.
-const idleLimit = 0.02
+// emptyShareLimit is the share that is worth a note.
+const emptyShareLimit = 0.02
 
 // answerMS is the latency that the client's own delays are measured against:
 // the median to the first token, or to the end where there is none.
@@ -60,20 +54,20 @@ func judgeLag(a *result.Analysis) (result.Status, string) {
 	if !ok {
 		return notJudged("no call was sent")
 	}
-	if idle := idle(a); closed(a) && idle > idleLimit {
+	if idle := emptyShare(a); closed(a) && idle > emptyShareLimit {
 		status, what := result.Noted, "the load generator left places of the closed loop empty"
-		if idle > lagVoid*idleLimit {
+		if idle > voidLagFactor*emptyShareLimit {
 			status, what = result.Voided, "client-bound, the load generator left places of the closed loop empty"
 		}
-		return status, fmt.Sprintf("%s for %.1f %% of the time, throughput is too low by as much: dispatch lag p99 %.3f ms (void above %.0f %%)", what, 100*idle, lag, 100*lagVoid*idleLimit) + starved(a)
+		return status, fmt.Sprintf("%s for %.1f %% of the time, throughput is too low by as much: dispatch lag p99 %.3f ms (void above %.0f %%)", what, 100*idle, lag, 100*voidLagFactor*emptyShareLimit) + serverIdleNote(a)
 	}
 	limit := lateLimit(a)
 	if lag > limit {
 		status, what := result.Noted, "the load generator was late"
-		if lag > lagVoid*limit {
+		if lag > voidLagFactor*limit {
 			status, what = result.Voided, "client-bound, the load generator was late"
 		}
-		return status, fmt.Sprintf("%s: dispatch lag p99 %.3f ms is above %.3f ms (void above %.3f ms)", what, lag, limit, lagVoid*limit) + starved(a)
+		return status, fmt.Sprintf("%s: dispatch lag p99 %.3f ms is above %.3f ms (void above %.3f ms)", what, lag, limit, voidLagFactor*limit) + serverIdleNote(a)
 	}
 	return result.Sound, fmt.Sprintf("dispatch lag p50 %.3f ms, p99 %.3f ms, allowed %.3f ms", a.Figures["p50_dispatch_lag_ms"], lag, limit)
 }
@@ -100,9 +94,9 @@ func judgeCPU(a *result.Analysis) (result.Status, string) {
 	text := fmt.Sprintf("the load generator used %.0f %% of its %d processors", 100*share, procs)
 	switch {
 	case share > 0.9:
-		return result.Voided, "client-bound, it measured itself: " + text + starved(a)
+		return result.Voided, "client-bound, it measured itself: " + text + serverIdleNote(a)
 	case share > 0.75:
-		return result.Noted, text + ": use more of them or less load" + starved(a)
+		return result.Noted, text + ": use more of them or less load" + serverIdleNote(a)
 	}
 	return result.Sound, text
 }
@@ -121,7 +115,7 @@ func judgeScheduler(a *result.Analysis) (result.Status, string) {
 	}
 	text := fmt.Sprintf("scheduler latency of the load generator p50 %.3f ms, p99 %.3f ms, max %.3f ms, allowed %.3f ms", milliseconds(a.Client.SchedP50), p99, milliseconds(a.Client.SchedMax), limit)
 	switch {
-	case p99 > lagVoid*limit && a.Header.Clock != result.ClockKernel:
+	case p99 > voidLagFactor*limit && a.Header.Clock != result.ClockKernel:
 		return result.Voided, "client-bound, its goroutines waited for a processor: " + text
 	case p99 > limit:
 		return result.Noted, "the load generator's goroutines waited for a processor: " + text

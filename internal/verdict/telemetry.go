@@ -9,25 +9,6 @@ import (
 	"perflab/internal/result"
 )
 
-// telemetryChecks are the checks of a run that has readings, in the order of the
-// verdict; one without has none of them.
-func telemetryChecks(a *result.Analysis) []check {
-	if len(a.Telemetry.Readings) == 0 {
-		return nil
-	}
-	all := []check{{"telemetry", judgeReadings}}
-	if _, ok := a.Telemetry.Share(result.ThrottlePower); ok {
-		all = append(all, check{"throttled", judgeThrottled})
-	}
-	if a.Telemetry.Devices() > 0 {
-		all = append(all, check{"gpus", judgeDevices})
-	}
-	if _, ok := a.Figures["mean_running_requests"]; ok {
-		all = append(all, check{"headroom", judgeHeadroom})
-	}
-	return all
-}
-
 // judgeReadings says what was read beside the run, and what was not.
 func judgeReadings(a *result.Analysis) (result.Status, string) {
 	counts, missing := map[string]int{}, []string{}
@@ -140,10 +121,10 @@ func judgeThrottled(a *result.Analysis) (result.Status, string) {
 
 // Limits of what counts as idle.
 const (
-	idleGPU   = 0.01 // utilisation of a device that took no part
-	busyGPU   = 0.10 // of one that somebody else uses
-	settle    = time.Second
-	leastIdle = 3 // readings while the engine had nothing to do
+	idleGPU         = 0.01 // utilisation of a device that took no part
+	busyGPU         = 0.10 // of one that somebody else uses
+	settleTime      = time.Second
+	minIdleReadings = 3 // readings while the engine had nothing to do
 )
 
 // judgeDevices looks for GPUs that took no part, and for GPUs that somebody else
@@ -161,11 +142,11 @@ func judgeDevices(a *result.Analysis) (result.Status, string) {
 		}
 		sum, n := 0.0, 0
 		for i, at := range k.At {
-			if slices.ContainsFunc(idle, func(w result.Window) bool { return at-settle > w.From && at <= w.To }) {
+			if slices.ContainsFunc(idle, func(w result.Window) bool { return at-settleTime > w.From && at <= w.To }) {
 				sum, n = sum+k.Values[i], n+1
 			}
 		}
-		if n >= leastIdle && sum/float64(n) >= busyGPU {
+		if n >= minIdleReadings && sum/float64(n) >= busyGPU {
 			shared = append(shared, fmt.Sprintf("%s %.0f %%", gpuName(k), 100*sum/float64(n)))
 		}
 	}
@@ -231,9 +212,9 @@ func judgeHeadroom(a *result.Analysis) (result.Status, string) {
 	return result.Sound, text
 }
 
-// starved says that the server had nothing to do while the client was late, which
+// serverIdleNote says that the server had nothing to do while the client was late, which
 // settles who held the run up; "" where readings do not say so.
-func starved(a *result.Analysis) string {
+func serverIdleNote(a *result.Analysis) string {
 	const few, little = 0.5, 0.1
 	var parts []string
 	running, ok := a.Figures["mean_running_requests"]

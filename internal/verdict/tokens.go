@@ -162,19 +162,6 @@ func judgeCounts(a *result.Analysis) (result.Status, string) {
 		len(a.BadCounts), result.MaxCallTokens, result.MaxPromptTokens, slices.Min(a.BadCounts))
 }
 
-// judgeMerged remarks on chunks that have no arrival of their own.
-func judgeMerged(a *result.Analysis) (result.Status, string) {
-	const share = 0.01
-	if a.Chunks == 0 {
-		return notJudged("no call has a chunk")
-	}
-	text := fmt.Sprintf("%d of %d chunks (%.1f %%) came in one read or packet with the chunk before them", a.Merged, a.Chunks, 100*float64(a.Merged)/float64(a.Chunks))
-	if float64(a.Merged) > share*float64(a.Chunks) {
-		return result.Remark, text + ": they are in no ITL, which is of reads; ITL per token spreads a read's gap over its tokens"
-	}
-	return result.Sound, text
-}
-
 // judgeCache says what state the server's prefix cache was in: prompts that it
 // does not have to compute make a run look faster than the engine is. Prompts
 // that were meant to be new to the server and were not are worth a note;
@@ -236,6 +223,45 @@ func judgePrompts(a *result.Analysis) (result.Status, string) {
 	text := fmt.Sprintf("nothing is generated: %d whole answers to %d input tokens", len(a.Succeeded), a.InputTokens)
 	if told < len(a.Succeeded) {
 		return result.Noted, fmt.Sprintf("%s, of which the server counted those of %d calls and the workload the others'", text, told)
+	}
+	return result.Sound, text
+}
+
+// promptSlack is the share by which the server's count of the prompts may
+// differ from the workload's: a chat template adds some tokens to each.
+const promptSlack = 0.1
+
+// judgeLengths compares the work that was done with the work that was asked
+// for. Fewer tokens are the server's right unless it was told to ignore the end
+// of the text, but then two servers do not do the same work; more than
+// max_tokens are not.
+func judgeLengths(a *result.Analysis) (result.Status, string) {
+	asked, made, short, over := 0, 0, 0, 0
+	planned, told := 0, 0
+	for _, c := range a.Succeeded {
+		if n, _ := c.Output(); c.Want > 0 && !a.Pooling() {
+			asked, made = asked+c.Want, made+n
+			if n < c.Want {
+				short++
+			} else if n > c.Want {
+				over++
+			}
+		}
+		if p, from := c.Input(); from == result.FromUsage && c.WantIn > 0 {
+			planned, told = planned+c.WantIn, told+p
+		}
+	}
+	if asked == 0 && planned == 0 {
+		return notJudged("neither lengths were asked for nor did the server count")
+	}
+	text := fmt.Sprintf("%d of %d output tokens asked for, %d prompt tokens by usage of %d by the workload", made, asked, told, planned)
+	switch {
+	case over > 0:
+		return result.Noted, fmt.Sprintf("%d calls got more tokens than max_tokens allows: %s", over, text)
+	case float64(asked-made) > tokenSlack*float64(asked):
+		return result.Remark, fmt.Sprintf("%d calls ended before the tokens asked for, another server may do another amount of work: %s", short, text)
+	case math.Abs(float64(told-planned)) > promptSlack*float64(planned):
+		return result.Remark, "the server's tokenizer makes other prompts than the workload planned: " + text
 	}
 	return result.Sound, text
 }

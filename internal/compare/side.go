@@ -1,0 +1,100 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+
+	"perflab/internal/result"
+)
+
+// Run is a run as a comparison takes it.
+type Run struct {
+	Name    string
+	Header  result.Header
+	Summary result.Summary
+	Calls   []result.Call      // nil: there are figures only
+	Options result.Options     // that the figures were made with, as far as calls give them
+	Half    map[string]float64 // half a unit of the last printed digit, of figures that are known as printed
+	Launch  string             // names the start of the server that it was measured on; "": not recorded
+}
+
+// Side is one of the things compared: a run, or several of which each counts
+// as one observation.
+type Side struct {
+	Name   string
+	Runs   []Run
+	Series bool // one command made them one after another: one launch, unless somebody restarted the server
+}
+
+// usableRuns drops the void and the partial runs of a side of several, if any
+// remain, and says so.
+func (s Side) usableRuns() (Side, []string) {
+	var warnings []string
+	keep := s
+	keep.Runs = nil
+	for _, m := range s.Runs {
+		switch v := m.Summary.Verdict; {
+		case v.Status == result.Voided:
+			warnings = append(warnings, fmt.Sprintf("%s is void, do not compare its figures: %s.", m.Name, v.Why()))
+			continue
+		case m.Summary.Partial:
+			warnings = append(warnings, m.Name+" is partial: it was stopped before its end.")
+			continue
+		case v.Status == result.Noted:
+			warnings = append(warnings, fmt.Sprintf("%s is noted: %s.", m.Name, v.Why()))
+		}
+		keep.Runs = append(keep.Runs, m)
+	}
+	if len(keep.Runs) == 0 {
+		return s, warnings
+	}
+	if left := len(s.Runs) - len(keep.Runs); left > 0 {
+		warnings = append(warnings, fmt.Sprintf("%d of the %d runs of %s are left out of it.", left, len(s.Runs), s.Name))
+	}
+	return keep, warnings
+}
+
+// basis says how many independent observations a side is.
+func (s Side) basis() string {
+	if len(s.Runs) == 1 {
+		return "1 run, one launch: no restart noise seen"
+	}
+	runs := fmt.Sprintf("%d runs", len(s.Runs))
+	launches := map[string]bool{}
+	for _, m := range s.Runs {
+		launches[m.Launch] = true
+	}
+	switch {
+	case s.Series:
+		return runs + " of one series, taken for one launch: no restart noise seen"
+	case launches[""]:
+		return runs + "; whether the server was restarted between them is not recorded"
+	case len(launches) == 1:
+		return runs + " on one launch: no restart noise seen"
+	}
+	return fmt.Sprintf("%s on %d launches", runs, len(launches))
+}
+
+// figures are a side's, one a run, or why it has none of the definition.
+func (s Side) figures(m result.Metric, d result.Definition) ([]float64, string) {
+	var x []float64
+	other := false
+	for _, r := range s.Runs {
+		v, ok := r.Summary.Figures[m.Name]
+		switch {
+		case ok && r.Summary.Definition(m.Name) != d:
+			other = true
+		case ok && !math.IsNaN(v) && !math.IsInf(v, 0):
+			x = append(x, v)
+		}
+	}
+	switch {
+	case len(x) == len(s.Runs):
+		return x, ""
+	case other:
+		return nil, "has the figure by another definition"
+	case len(x) > 0:
+		return nil, fmt.Sprintf("%d of %d runs have the figure", len(x), len(s.Runs))
+	}
+	return nil, "has no such figure"
+}

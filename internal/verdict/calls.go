@@ -1,0 +1,169 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"perflab/internal/result"
+)
+
+func judgePartial(a *result.Analysis) (result.Status, string) {
+	for i, c := range a.Succeeded[min(1, len(a.Succeeded)):] {
+		if c.Index == a.Succeeded[i].Index { // they are in order
+			return result.Voided, fmt.Sprintf("call %d is there more than once: these are the calls of several runs, or some of them twice", c.Index)
+		}
+	}
+	if !a.Partial && a.Client != nil && a.Client.Unsent > 0 {
+		return result.Noted, fmt.Sprintf("%d later turns of conversations were never sent because a turn before them failed; %d calls were made", a.Client.Unsent, a.Total)
+	}
+	if !a.Partial {
+		return result.Sound, fmt.Sprintf("all %d calls of the run are here", a.Total)
+	}
+	why := "the run left no record of its client"
+	if a.Client != nil {
+		why = cmp.Or(a.Client.StopNote, "the run was stopped")
+	}
+	if a.Header.Requests > a.Total {
+		return result.Noted, fmt.Sprintf("partial: %d of %d planned calls, %s", a.Total, a.Header.Requests, why)
+	}
+	return result.Noted, fmt.Sprintf("partial: %d calls, %s", a.Total, why)
+}
+
+// judgeFailures only notes: how many failures are too many is the caller's
+// limit.
+func judgeFailures(a *result.Analysis) (result.Status, string) {
+	if len(a.Failures) == 0 {
+		return result.Sound, fmt.Sprintf("none of %d calls failed", a.Total)
+	}
+	return result.Noted, a.FailureText()
+}
+
+func judgeField(a *result.Analysis) (result.Status, string) {
+	if len(a.NewFields) == 0 {
+		return result.Sound, "every field that grew is known"
+	}
+	names := strings.Join(slices.Sorted(maps.Keys(a.NewFields)), ", ")
+	return result.Noted, "the server streams text in a field not known to carry tokens, counted as tokens: " + names
+}
+
+// judgeMerged remarks on chunks that have no arrival of their own.
+func judgeMerged(a *result.Analysis) (result.Status, string) {
+	const share = 0.01
+	if a.Chunks == 0 {
+		return notJudged("no call has a chunk")
+	}
+	text := fmt.Sprintf("%d of %d chunks (%.1f %%) came in one read or packet with the chunk before them", a.Merged, a.Chunks, 100*float64(a.Merged)/float64(a.Chunks))
+	if float64(a.Merged) > share*float64(a.Chunks) {
+		return result.Remark, text + ": they are in no ITL, which is of reads; ITL per token spreads a read's gap over its tokens"
+	}
+	return result.Sound, text
+}
+
+// judgeOrder looks for stamps that cannot be: due <= ready <= connecting <=
+// sent <= first byte <= headers <= chunks, each not before the last, <= end, none negative.
+// Dial, First, Headers and Answer are zero when unknown.
+func judgeOrder(a *result.Analysis) (result.Status, string) {
+	for _, c := range a.Succeeded {
+		prev, prevName := time.Duration(0), "the start"
+		bad := ""
+		step := func(at time.Duration, name string) {
+			if bad == "" && at < prev {
+				bad = fmt.Sprintf("call %d: %s at %v is before %s at %v", c.Index, name, at, prevName, prev)
+			}
+			prev, prevName = at, name
+		}
+		step(c.Due, "due")
+		step(c.Ready, "ready")
+		if c.Dial != 0 {
+			step(c.Sent-c.Dial, "asking for a connection")
+		}
+		step(c.Sent, "sent")
+		if c.First != 0 {
+			step(c.First, "the first byte")
+		}
+		if c.Headers != 0 {
+			step(c.Headers, "headers")
+		}
+		for _, k := range c.Chunks {
+			step(k.At, "a chunk")
+		}
+		step(c.End, "end")
+		first, _ := c.FirstToken()
+		if last, _ := c.LastToken(); bad == "" && c.Answer != 0 && (c.Answer < first || c.Answer > last) {
+			bad = fmt.Sprintf("call %d: first answer token at %v is not between first and last token", c.Index, c.Answer)
+		}
+		if bad != "" {
+			return result.Voided, "stamps are out of order, " + bad
+		}
+	}
+	return result.Sound, fmt.Sprintf("the stamps of %d calls are in order", len(a.Succeeded))
+}
+
+// judgeIdentity checks TTFT + TPOT*(n-k) = E2E for every call that has a TPOT,
+// to 1 us or 1e-9 of E2E.
+func judgeIdentity(a *result.Analysis) (result.Status, string) {
+	judged := 0
+	for _, c := range a.Succeeded {
+		tpot, ok := c.TPOT()
+		if !ok {
+			continue
+		}
+		judged++
+		ttft, _ := c.TTFT()
+		e2e, _ := c.E2E()
+		n, _ := c.Output()
+		k, _ := c.FirstRead()
+		sum := float64(ttft) + tpot*float64(n-k)
+		if !(math.Abs(sum-float64(e2e)) <= max(1e3, 1e-9*float64(e2e))) || tpot < 0 {
+			return result.Voided, fmt.Sprintf("call %d: TTFT + TPOT*(n-%d) is %.6f ms but E2E is %.6f ms", c.Index, k, sum/1e6, milliseconds(e2e))
+		}
+	}
+	if judged == 0 {
+		return notJudged("no call has tokens in more than one read")
+	}
+	return result.Sound, fmt.Sprintf("TTFT + TPOT*(n-k) = E2E for each of %d calls", judged)
+}
+
+// judgeGaps checks the inter-token latencies against the calls: their sum is
+// what lies between first and last tokens, to 1e-9 of it, and half of them are
+// above zero. A client that sees only some of the chunks, or stamps them when
+// it parses them, fails one or the other.
+func judgeGaps(a *result.Analysis) (result.Status, string) {
+	n := a.Samples["itl"]
+	if n == 0 {
+		return notJudged("no call has tokens in more than one read")
+	}
+	sum, between := a.Figures["mean_itl_ms"]*float64(n), 0.0
+	for _, c := range a.Succeeded {
+		if len(c.Chunks) > 0 {
+			between += milliseconds(c.Chunks[len(c.Chunks)-1].At - c.Chunks[0].At)
+		}
+	}
+	text := fmt.Sprintf("%d gaps sum to %.3f s of %.3f s between first and last tokens, median %.3f ms", n, sum/1e3, between/1e3, a.Figures["median_itl_ms"])
+	if !(math.Abs(sum-between) <= 1e-9*max(between, 1e6)) || !(a.Figures["median_itl_ms"] > 0) {
+		return result.Voided, "the inter-token latencies cannot be: " + text
+	}
+	return result.Sound, text
+}
+
+// judgePeak checks the raw busiest second against what it must be: the tokens
+// fit into ceil(D) windows of 1 s, so one of them holds at least sum n/ceil(D);
+// and it cannot hold more than there are.
+func judgePeak(a *result.Analysis) (result.Status, string) {
+	mean, ok := a.Figures["output_throughput"]
+	if !ok || a.Peak == 0 {
+		return notJudged("no token has a stamp")
+	}
+	least := float64(a.OutputTokens) / math.Ceil(a.Figures["duration"]+1e-9)
+	printed := a.Figures["max_output_tokens_per_s"]
+	const rounding = 1e-6 // of sums over fractional weights
+	if a.Peak < least*(1-rounding) || a.Peak > float64(a.OutputTokens)*(1+rounding) || printed < mean {
+		return result.Voided, fmt.Sprintf("the busiest second holds %.2f tokens, of %d in %.2f s at a mean of %.2f tok/s", a.Peak, a.OutputTokens, a.Figures["duration"], mean)
+	}
+	return result.Sound, fmt.Sprintf("peak %.2f tok/s >= mean %.2f tok/s", printed, mean)
+}

@@ -1,0 +1,117 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"perflab/internal/result"
+	"perflab/internal/stat"
+)
+
+// burst reports whether all requests were due at once.
+func burst(a *result.Analysis) bool {
+	return !slices.ContainsFunc(a.Succeeded, func(c *result.Call) bool { return c.Due != a.Succeeded[0].Due })
+}
+
+// closed reports whether calls wait for each other's places and for nothing
+// else: all were due at once and more than the limit lets through.
+func closed(a *result.Analysis) bool {
+	return a.Header.Limit > 0 && a.Header.Limit < a.Total && burst(a)
+}
+
+// judgeLittle compares the mean calls in flight L over the steady window with
+// the throughput X of calls that end in it times their mean time R from Sent
+// to End. The two differ exactly by what the calls cut by the window's ends
+// have inside and outside, so a difference means that the load was not steady,
+// as a trace's seldom is: a remark on what the figures mean, no doubt of them.
+func judgeLittle(a *result.Analysis) (result.Status, string) {
+	w := a.Steady
+	switch {
+	case !w.OK:
+		return result.Sound, "not applicable: the run has no steady window"
+	case w.InFlight == 0:
+		return result.Sound, "not applicable: the calls take no time"
+	case w.Seconds() < 3*w.CallTime || w.Ends < 100:
+		return result.Sound, fmt.Sprintf("not applicable: the steady window of %.2f s holds %d ends of calls that take %.2f s; it needs 100 and 3 times as long", w.Seconds(), w.Ends, w.CallTime)
+	}
+	x := float64(w.Ends) / w.Seconds()
+	apart := math.Abs(x*w.CallTime/w.InFlight - 1)
+	text := fmt.Sprintf("%.2f calls in flight, %.2f req/s x %.3f s = %.2f, %.1f %% apart", w.InFlight, x, w.CallTime, x*w.CallTime, 100*apart)
+	if apart > 0.15 {
+		return result.Remark, "the load was not steady: " + text
+	}
+	return result.Sound, text
+}
+
+func judgeBurst(a *result.Analysis) (result.Status, string) {
+	switch {
+	case len(a.Succeeded) < 2 || !burst(a):
+		return result.Sound, "requests were due one after another"
+	case a.Header.Limit > 0 && a.Header.Limit < a.Total:
+		return result.Sound, fmt.Sprintf("all requests were due at once and %d were let through at a time", a.Header.Limit)
+	}
+	latency := "TTFT"
+	if a.Pooling() {
+		latency = "the latency"
+	}
+	return result.Remark, fmt.Sprintf("burst: all %d requests were due at once, so %s is mostly the time in the server's queue", a.Total, latency)
+}
+
+// judgeSaturation compares the rate at which calls came due with the rate at
+// which they ended, each between its 10 % and 90 % quantile, which leaves out
+// filling and draining. A server that keeps up ends calls as fast as they
+// come, one latency later. Because few long calls also stretch the ends, the
+// latency must grow along the run as well: its mean over the last third at
+// least 1.15 times that over the first.
+func judgeSaturation(a *result.Analysis) (result.Status, string) {
+	const least = 50
+	switch {
+	case burst(a):
+		return notJudged("no request rate, all were due at once")
+	case len(a.Succeeded) < least:
+		return notJudged(fmt.Sprintf("%d calls succeeded, it takes %d", len(a.Succeeded), least))
+	}
+	calls := slices.SortedStableFunc(slices.Values(a.Succeeded), func(a, b *result.Call) int { return cmp.Compare(a.Due, b.Due) })
+	due, end, took := make([]float64, len(calls)), make([]float64, len(calls)), make([]float64, len(calls))
+	for i, c := range calls {
+		due[i], end[i] = c.Due.Seconds(), c.End.Seconds()
+		took[i] = (c.End - c.Due).Seconds()
+	}
+	slices.Sort(end)
+	third := len(took) / 3
+	first, last := stat.Mean(took[:third]), stat.Mean(took[len(took)-third:])
+	spanDue, spanEnd := innerSpan(due), innerSpan(end)
+	if spanDue <= 0 || spanEnd <= 0 {
+		return notJudged("most requests were due at once")
+	}
+	inner := 0.8 * float64(len(calls)-1)
+	offered, achieved := inner/spanDue, inner/spanEnd
+	text := fmt.Sprintf("%.2f req/s ended of %.2f req/s offered; mean latency %.3f s in the first third, %.3f s in the last", achieved, offered, first, last)
+	if achieved < 0.95*offered && last >= 1.15*first {
+		return result.Remark, "the server is saturated, latency grows with the length of the run: " + text
+	}
+	return result.Sound, text
+}
+
+// innerSpan is the distance of the 10 % and 90 % quantiles.
+func innerSpan(sorted []float64) float64 {
+	return stat.Quantile(sorted, 0.9) - stat.Quantile(sorted, 0.1)
+}
+
+// judgeSamples remarks on percentiles that fewer calls than needed stand behind.
+func judgeSamples(a *result.Analysis) (result.Status, string) {
+	asked := slices.Sorted(slices.Values(a.Options.AskedPercentiles()))
+	var thin []string
+	for _, p := range slices.Compact(asked) {
+		if need := stat.MinSamples(p / 100); p > 0 && p < 100 && len(a.Succeeded) < need {
+			thin = append(thin, fmt.Sprintf("%s needs %d", strings.ToUpper(result.PercentileName(p)), need))
+		}
+	}
+	if len(thin) == 0 {
+		return result.Sound, fmt.Sprintf("%d calls are enough for the percentiles", len(a.Succeeded))
+	}
+	return result.Remark, fmt.Sprintf("%d calls are few: %s", len(a.Succeeded), strings.Join(thin, ", "))
+}
