@@ -155,7 +155,7 @@ func (f *calibrateFlags) show(env Env, fit *forecast.Fit) error {
 		}
 		return nil
 	}
-	err := report.CalibrationText(env.Stdout, fit)
+	err := report.Text(env.Stdout, report.Calibration(fit))
 	if err == nil && f.out == "" {
 		_, err = fmt.Fprintln(env.Stdout, "No file was written: give --out FILE.")
 	} else if err == nil {

@@ -274,15 +274,18 @@ func (f *predictFlags) readCalibration() (calib.Calibration, string, error) {
 
 // show prints and writes a forecast in the forms that were asked for.
 func (f *predictFlags) show(env Env, t forecast.Table) error {
-	render := report.ForecastText
+	d := report.Forecast(t)
+	var err error
 	if f.json {
-		render = report.ForecastJSON
+		err = report.ForecastJSON(env.Stdout, t)
+	} else {
+		err = report.Text(env.Stdout, d)
 	}
-	if err := render(env.Stdout, t); err != nil {
+	if err != nil {
 		return err
 	}
 	files := map[string]func(io.Writer) error{}
-	page := func(w io.Writer) error { return report.ForecastHTML(w, t) }
+	page := func(w io.Writer) error { return report.HTML(w, d) }
 	if f.html != "" {
 		files[f.html] = page
 	}

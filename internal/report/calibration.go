@@ -2,32 +2,31 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"perflab/internal/calib"
 	"perflab/internal/forecast"
 )
 
-// CalibrationText writes the constants of a fit, its errors in sample and held
-// out, and what was left out.
-func CalibrationText(w io.Writer, f *forecast.Fit) error {
-	b := &strings.Builder{}
+// Calibration shows the constants of a fit, its errors in sample and held out, and
+// what was left out.
+func Calibration(f *forecast.Fit) Document {
+	d := newDocument("Calibration", "", "the calibration")
+	s := &d.body
 	simulated := ""
 	if f.Simulated {
 		simulated = "SIMULATED runs, no hardware was measured. "
 	}
-	fmt.Fprintf(b, "%sFitted to %s\n\n", simulated, f.Calibration.Source)
-	writeConstants(b, f.Constants())
-	writeErrors(b, "Errors in sample (predicted / measured - 1; no measure of accuracy)", f.InSampleErrors())
-	writeErrors(b, "Errors held out: each run predicted by constants fitted without its "+strings.Replace(f.HeldOutBy(), ", or", ",\nor", 1), f.HeldOutErrors())
+	s.text(simulated+"Fitted to "+f.Calibration.Source, "")
+	addConstants(s, f.Constants())
+	addErrors(s, "Errors in sample (predicted / measured - 1; no measure of accuracy)", f.InSampleErrors())
+	addErrors(s, "Errors held out: each run predicted by constants fitted without its "+strings.Replace(f.HeldOutBy(), ", or", ",\nor", 1), f.HeldOutErrors())
 	if len(f.Omitted) > 0 {
-		fmt.Fprintf(b, "Not used:\n%s\n", OmissionsText(f.Omitted))
+		s.text("Not used:", OmissionsText(f.Omitted))
 	}
-	return oldWriteAll(w, b.String())
+	return d
 }
 
 // OmissionsText says what was not used, each reason once with all places.
@@ -65,7 +64,7 @@ func writeNames(b *strings.Builder, names []string) {
 		switch {
 		case i == 0:
 			b.WriteString("    ")
-		case n+len(name) > tableWidth-5:
+		case n+len(name) > maxWidth-5:
 			b.WriteString("\n    ")
 			n = 0
 		default:
@@ -77,10 +76,10 @@ func writeNames(b *strings.Builder, names []string) {
 	b.WriteByte('\n')
 }
 
-// writeConstants writes each constant that the runs tell something of beside
+// addConstants adds each constant that the runs tell something of beside
 // its prior, and names the others.
-func writeConstants(b *strings.Builder, constants []forecast.Constant) {
-	b.WriteString("Constants that the runs tell, beside the prior (± standard deviation)\n")
+func addConstants(s *section, constants []forecast.Constant) {
+	s.text("Constants that the runs tell, beside the prior (± standard deviation)")
 	t := groupedTable{}
 	silent := map[string][]string{}
 	for _, c := range constants {
@@ -92,14 +91,14 @@ func writeConstants(b *strings.Builder, constants []forecast.Constant) {
 		t.add(fmt.Sprintf("%s (%s): %s", c.Name, c.Unit, c.Meaning), "    "+of,
 			fmt.Sprintf("prior %.3g ± %.0f %%", c.Prior, 100*c.PriorSpread), fmt.Sprintf("fitted %.3g ± %.0f %%", c.Value, 100*c.Spread))
 	}
-	t.write(b)
+	s.add(inText, t.table())
 	if len(silent) > 0 {
-		b.WriteString("At the prior or near it, as the runs say too little of them:\n")
+		s.text("At the prior or near it, as the runs say too little of them:")
 	}
 	for _, name := range slices.Sorted(maps.Keys(silent)) {
-		fmt.Fprintf(b, "  %s: %s\n", name, strings.Join(silent[name], ", "))
+		s.text("  " + name + ": " + strings.Join(silent[name], ", "))
 	}
-	b.WriteByte('\n')
+	s.text("")
 }
 
 // errorHeads are the heads of the columns of errors.
@@ -107,10 +106,10 @@ var errorHeads = map[string]string{
 	calib.Throughput: "throughput", calib.MeanTTFT: "mean TTFT", calib.MedianTTFT: "median TTFT", calib.MeanTPOT: "mean TPOT", calib.MedianITL: "median ITL", calib.MeanE2E: "mean E2E",
 }
 
-// writeErrors writes the errors of each run below what it was measured on, and
+// addErrors adds the errors of each run below what it was measured on, and
 // the quantiles of their sizes.
-func writeErrors(b *strings.Builder, title string, e forecast.ErrorTable) {
-	fmt.Fprintf(b, "%s\n", title)
+func addErrors(s *section, title string, e forecast.ErrorTable) {
+	s.text(title)
 	cells := func(first, last, format string, values map[string]float64) []string {
 		row := []string{first}
 		for _, m := range e.Metrics {
@@ -139,8 +138,8 @@ func writeErrors(b *strings.Builder, title string, e forecast.ErrorTable) {
 		t.add("", cells(prefix+"median of sizes", "", "%.1f %%", g.Median)...)
 		t.add("", cells(prefix+"90th percentile", "", "%.1f %%", g.P90)...)
 	}
-	t.write(b)
-	b.WriteByte('\n')
+	s.add(inText, t.table())
+	s.text("")
 }
 
 // groupedTable is rows of one width for each column, with a heading above the
@@ -154,22 +153,18 @@ func (t *groupedTable) add(heading string, cells ...string) {
 	t.headings, t.rows = append(t.headings, heading), append(t.rows, cells)
 }
 
-func (t *groupedTable) write(b *strings.Builder) {
-	var text strings.Builder
-	tw := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, row := range t.rows {
-		fmt.Fprintln(tw, strings.Join(row, "\t"))
-	}
-	tw.Flush() // into a Builder, which never fails
-	i, last := 0, ""
-	for line := range strings.Lines(text.String()) {
+func (t *groupedTable) table() table {
+	out := table{noHead: inText, trimmed: true}
+	last := ""
+	for i, all := range t.rows {
+		r := texts(all...)
 		if h := t.headings[i]; h != last {
 			if h != "" {
-				fmt.Fprintf(b, "  %s\n", h)
+				r.above = "  " + h
 			}
 			last = h
 		}
-		fmt.Fprintln(b, strings.TrimRight(line, " \n"))
-		i++
+		out.rows = append(out.rows, r)
 	}
+	return out
 }

@@ -22,7 +22,7 @@ func TestOmissionsText(t *testing.T) {
 		left = append(left, forecast.Omission{Place: "a/b/run-with-a-name", Why: "it is void"})
 	}
 	for line := range strings.Lines(OmissionsText(left)) {
-		if len(line) > tableWidth+1 {
+		if len(line) > maxWidth+1 {
 			t.Errorf("%d columns: %s", len(line), line)
 		}
 	}

@@ -226,8 +226,7 @@ func (c Curve) pageTable() table {
 		}
 		r.cells = append(r.cells, verdict, cell{text: spans(offered)}, rate)
 		for _, m := range metrics {
-			k := oldNewCell(&p.Summary, m)
-			r.cells = append(r.cells, cell{text: spans(k.Value), beside: k.Interval})
+			r.cells = append(r.cells, figureCell(&p.Summary, m))
 		}
 		r.cells = append(r.cells, cell{text: spans(code(p.Name))})
 		t.rows = append(t.rows, r)

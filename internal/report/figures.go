@@ -10,80 +10,49 @@ import (
 	"perflab/internal/result"
 )
 
-// oldFigures are all figures of a summary, as two tables: those that are one
-// number, and the statistics of each distribution.
-type oldFigures struct {
-	Scalars  []figureRow
-	Stats    []string // columns of Families: "Mean", "Median", "P99"
-	Families []figureRow
-}
-
-// figureRow is a figure, or the statistics of a family, with what it means.
-type figureRow struct {
-	Label, Doc, Formula string
-	Cells               []oldCell
-}
-
-// oldCell is one figure as printed.
-type oldCell struct {
-	Value    string
-	Interval string // "81.20 to 84.91", where the summary has one
-}
-
-// row is the figure as a row of a table.
-func (f figureRow) row(tip string) row {
-	r := row{cells: []cell{{text: spans(f.Label), tip: tip}}}
-	for _, c := range f.Cells {
-		r.cells = append(r.cells, cell{text: spans(c.Value), beside: c.Interval})
-	}
-	return r
-}
-
-// oldNewCell prints a figure of a summary.
-func oldNewCell(s *result.Summary, m result.Metric) oldCell {
-	c := oldCell{Value: number(s, m)}
+// figureCell prints a figure of a summary, with its interval where it has one.
+func figureCell(s *result.Summary, m result.Metric) cell {
+	c := cell{text: spans(number(s, m))}
 	if v, ok := s.Intervals[m.Name]; ok {
-		c.Interval = fmt.Sprintf("%.*f to %.*f", m.Decimals, v[0], m.Decimals, v[1])
+		c.beside = fmt.Sprintf("%.*f to %.*f", m.Decimals, v[0], m.Decimals, v[1])
 	}
 	return c
 }
 
-// newFigures lays out every figure the summary has, in the order of the
-// metric table.
-func newFigures(s *result.Summary) oldFigures {
-	var f oldFigures
+// addFigures adds every figure that a summary has, in the order of the metric
+// table: those that are one number, and the statistics of each distribution.
+func addFigures(to *section, s *result.Summary) {
+	scalars := table{class: "few", columns: columns("Figure", ">Value")}
+	families := table{columns: columns("Distribution")}
+	scalars.columns[0].tipped, families.columns[0].tipped = true, true
 	stats := statistics(s)
-	families := map[string]bool{}
+	for _, stat := range stats {
+		families.columns = append(families.columns, column{head: spans(strings.ToUpper(stat[:1]) + stat[1:]), right: true})
+	}
 	label := func(text string, m result.Metric) string {
 		if s.Compat != "" { // the page says it once
 			return text
 		}
 		return tagged(text, s.Definition(m.Name))
 	}
+	shown := map[string]bool{}
 	for _, m := range result.Metrics() {
-		if m.Family == "" {
-			if _, ok := value(s, m); ok {
-				f.Scalars = append(f.Scalars, figureRow{label(cmp.Or(m.Label, m.Name), m), m.Doc, m.Formula, []oldCell{oldNewCell(s, m)}})
+		_, ok := value(s, m)
+		switch {
+		case !ok || shown[m.Family]:
+		case m.Family == "":
+			scalars.rows = append(scalars.rows, cells(cell{text: spans(label(cmp.Or(m.Label, m.Name), m)), tip: m.Doc}, figureCell(s, m)))
+		default:
+			shown[m.Family] = true
+			r := cells(cell{text: spans(label(familyLabel(m), m)), tip: strings.TrimPrefix(m.Doc, "Mean of: ") + " " + m.Formula})
+			for _, stat := range stats {
+				r.cells = append(r.cells, figureCell(s, metric(stat+"_"+m.Family+"_ms")))
 			}
-			continue
+			families.rows = append(families.rows, r)
 		}
-		if _, ok := value(s, m); !ok || families[m.Family] {
-			continue
-		}
-		families[m.Family] = true
-		row := figureRow{Label: label(familyLabel(m), m), Doc: strings.TrimPrefix(m.Doc, "Mean of: "), Formula: m.Formula}
-		for _, stat := range stats {
-			row.Cells = append(row.Cells, oldNewCell(s, metric(stat+"_"+m.Family+"_ms")))
-		}
-		f.Families = append(f.Families, row)
 	}
-	if len(f.Families) == 0 {
-		return f
-	}
-	for _, stat := range stats {
-		f.Stats = append(f.Stats, strings.ToUpper(stat[:1])+stat[1:])
-	}
-	return f
+	to.add(inDocument, scalars)
+	to.add(inDocument, families)
 }
 
 // familyLabel is the name of a family with its unit, from one of its metrics:
@@ -114,22 +83,4 @@ func statistics(s *result.Summary) []string {
 	})
 	all := slices.Concat([]string{"mean", "median"}, percentiles, []string{"std", "min", "max"})
 	return slices.DeleteFunc(all, func(stat string) bool { return !has[stat] }) // an imported run lacks some
-}
-
-// show adds both tables.
-func (f oldFigures) show(s *section) {
-	scalars := table{class: "few", columns: columns("Figure", ">Value")}
-	families := table{columns: columns("Distribution")}
-	scalars.columns[0].tipped, families.columns[0].tipped = true, true
-	for _, r := range f.Scalars {
-		scalars.rows = append(scalars.rows, r.row(r.Doc))
-	}
-	for _, name := range f.Stats {
-		families.columns = append(families.columns, column{head: spans(name), right: true})
-	}
-	for _, r := range f.Families {
-		families.rows = append(families.rows, r.row(r.Doc+" "+r.Formula))
-	}
-	s.add(inDocument, scalars)
-	s.add(inDocument, families)
 }

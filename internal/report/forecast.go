@@ -18,13 +18,56 @@ import (
 // forecastTable is a table of predictions with the texts of its parts.
 type forecastTable struct{ forecast.Table }
 
+// Forecast shows predictions: for a terminal one as a list of figures, several as a
+// table with the reasons under it, and on a page with plots.
+func Forecast(t forecast.Table) Document {
+	f := &forecastTable{t}
+	d := newDocument("Predictions", forecastBanner, "the predictions")
+	b := &d.body
+	b.text("Workload: "+f.Workload, "Calibration: "+f.calibration())
+	b.styled(inPage, "lead", f.Workload)
+	b.styled(inPage, "", "Calibration: "+f.calibration()+".")
+	var bounds list
+	for _, slo := range f.SLOs {
+		bounds.items = append(bounds.items, spans(code(slo)))
+	}
+	b.add(inPage, bounds)
+	b.section("plots", "Plots").figures(inPage, func() []plot.Plot { return ForecastPlots(t) })
+	figures := b.section("figures", "Figures")
+	figures.add(inPage, f.pageTable())
+	figures.styled(inPage, "muted", f.frontSentence())
+	only := len(f.Rows) == 1 && f.Rows[0].Figures != nil
+	if only {
+		f.single(figures, &f.Rows[0])
+	} else {
+		f.table(figures)
+	}
+	configurations := b.section("configurations", "Configurations")
+	for i := range f.Configurations {
+		f.configuration(configurations, i, !only)
+	}
+	common := f.common()
+	b.section("outside", "Outside the Calibration").list(inPage, common...)
+	if len(common) > 0 {
+		b.text("", "Outside the calibration:")
+	}
+	for _, text := range common {
+		b.text("  - " + text)
+	}
+	b.text(f.Notes...)
+	return d
+}
+
 // ForecastJSON writes a forecast with all its figures.
 func ForecastJSON(w io.Writer, f forecast.Table) error {
 	b, err := json.MarshalIndent(f, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the predictions: %w", err)
 	}
-	return oldWriteAll(w, string(b)+"\n")
+	if _, err := w.Write(append(b, '\n')); err != nil {
+		return fmt.Errorf("write the predictions: %w", err)
+	}
+	return nil
 }
 
 const forecastBanner = "SIMULATED: predicted in virtual time by a model of engine and hardware. No server ran and no GPU was used."
@@ -55,7 +98,7 @@ func (f *forecastTable) name(r *forecast.Row) string {
 	return n
 }
 
-// deployment says how a configuration fills the machine.
+// deploymentText says how a configuration fills the machine.
 func deploymentText(c *forecast.Configuration) string {
 	text := fmt.Sprintf("%d x %s", c.GPUs, c.GPUTitle)
 	if c.Replicas == 0 || c.GPUs == 1 {
@@ -68,7 +111,7 @@ func deploymentText(c *forecast.Configuration) string {
 	return text
 }
 
-// memory says what a device's memory goes to.
+// memoryText says what a device's memory goes to.
 func memoryText(c *forecast.Configuration) string {
 	m := c.Memory
 	if m == nil {
@@ -79,7 +122,7 @@ func memoryText(c *forecast.Configuration) string {
 		g(m.Device), g(m.Weights), g(m.KV), g(m.Activation), g(m.Graphs), g(m.Library))
 }
 
-// text says what the cache holds.
+// kvText says what the cache holds.
 func kvText(r *forecast.Row) string {
 	k := r.KV
 	t := fmt.Sprintf("%s tokens in a replica, room for %s requests of the mean length; %.0f %% in use at most", plot.Tally(k.Tokens), rounded(k.Concurrency), 100*k.Peak)
@@ -182,7 +225,7 @@ func (f *forecastTable) common() []string {
 	return out
 }
 
-// own are a row's sentences that not all rows share.
+// ownOutside are a row's sentences that not all rows share.
 func ownOutside(r *forecast.Row, common []string) []string {
 	return slices.DeleteFunc(slices.Clone(r.Outside), func(s string) bool { return slices.Contains(common, s) })
 }

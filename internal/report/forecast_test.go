@@ -57,11 +57,11 @@ func predictions() forecast.Table {
 
 func TestGoldenForecast(t *testing.T) {
 	f := predictions()
-	golden(t, "forecast.txt", func(w io.Writer) error { return ForecastText(w, f) })
-	golden(t, "forecast.html", func(w io.Writer) error { return ForecastHTML(w, f) })
+	golden(t, "forecast.txt", func(w io.Writer) error { return Text(w, Forecast(f)) })
+	golden(t, "forecast.html", func(w io.Writer) error { return HTML(w, Forecast(f)) })
 	one := f
 	one.Configurations, one.Rows = one.Configurations[:1], one.Rows[:1]
-	golden(t, "forecast-one.txt", func(w io.Writer) error { return ForecastText(w, one) })
+	golden(t, "forecast-one.txt", func(w io.Writer) error { return Text(w, Forecast(one)) })
 }
 
 // TestForecastJSON: every form says SIMULATED, and JSON gives the facts back.
@@ -93,7 +93,7 @@ func TestForecastPlotsNeedData(t *testing.T) {
 		t.Errorf("%d plots of a refusal", len(p))
 	}
 	var b strings.Builder
-	if err := ForecastText(&b, f); err != nil || !strings.Contains(b.String(), "Refused: the configuration takes 8 GPUs") {
+	if err := Text(&b, Forecast(f)); err != nil || !strings.Contains(b.String(), "Refused: the configuration takes 8 GPUs") {
 		t.Errorf("%v: %s", err, b.String())
 	}
 }

@@ -87,7 +87,7 @@ func (l List) table() table {
 		name := filepath.Base(s.Name)
 		r := cells(cell{text: spans(name), page: spans(link(fmt.Sprintf("#run-%d", i), name))})
 		for _, f := range figures {
-			r.cells = append(r.cells, cell{text: spans(f.Cells[i].Value)})
+			r.cells = append(r.cells, cell{text: f.Cells[i].text})
 		}
 		r.cells = append(r.cells, cell{text: spans(string(s.Summary.Verdict.Status))})
 		t.rows = append(t.rows, r)

@@ -1,21 +1,27 @@
-// Package report renders what was measured: a study as a terminal summary, a
-// Markdown document or one self-contained HTML page, a single run likewise,
-// and plots as SVG.
+// Package report makes documents of what was measured, of studies, predictions,
+// comparisons and audits, and writes them as text, Markdown or one
+// self-contained HTML page.
 //
-//	err := report.Markdown(w, study, report.Options{})
+//	d, err := report.Study(study, report.Options{})
+//	err = report.Markdown(w, d)
 //	for _, p := range report.Plots(study) {
 //		// p.SVG belongs in plots/<p.Name>.svg beside the Markdown
 //	}
 //
-// Invariants: renderers are pure. They open no file, read no clock and compute
+// Each kind of document is a function that builds a Document of facts: sections
+// of paragraphs, tables, figures and blocks of text, each for the forms that
+// show it. A new kind needs no more than that. The three writers know the
+// blocks and none of the kinds.
+//
+// Invariants: the package is pure. It opens no file, reads no clock and computes
 // no figure: every number shown is a figure of a result.Summary, scaled and
 // labelled by the metric table, or a gain that the study holds, written as a
 // ratio. A figure that is missing is shown as missing. What a simulator made
 // says SIMULATED in every form, each plot included. Labels, commands and log
-// lines come from users and engines and are escaped for the form they stand in.
+// lines come from users and engines; the writers escape them for the form they
+// stand in.
 //
-// Deliberately absent: configuration of layout, themes and templates. All
-// forms show the same facts, from one prepared document.
+// Deliberately absent: configuration of layout, themes and templates.
 package report
 
 import (

@@ -53,7 +53,7 @@ func Run(h result.Header, s result.Summary, st result.Style, calls []result.Call
 	all := failures(&s, calls)
 	failed.add(inMarkdown, failureTable(all, false))
 	failed.add(inPage, failureTable(all, true))
-	newFigures(&s).show(b.section("figures", "All Figures"))
+	addFigures(b.section("figures", "All Figures"), &s)
 	runVerdict(b, inPage, h, s.Verdict)
 	ran := b.section("ran", "What Ran")
 	facts := runFacts(h, s.Partial)

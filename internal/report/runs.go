@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"slices"
 
 	"perflab/internal/compare"
@@ -24,7 +23,7 @@ type beside struct {
 	Banner   string
 	Names    []string
 	Warnings []string
-	Figures  []figureRow // one cell a run
+	Figures  []figureRow // a cell for each run
 	Facts    []compare.Fact
 	draw     func() []plot.Plot
 }
@@ -86,6 +85,12 @@ func (r *beside) compareHeaders(sides []Side, seeded bool) {
 	}
 }
 
+// figureRow is a figure with what it means and a cell for each run.
+type figureRow struct {
+	Label, Doc, Formula string
+	Cells               []cell
+}
+
 // sideFigures are the rows that any of the runs has a figure for: the scalars
 // and of each distribution the mean and the common percentiles.
 func sideFigures(sides []Side) []figureRow {
@@ -108,9 +113,9 @@ func metricRows(sides []Side, m result.Metric) []figureRow {
 			row.Formula = doc.Formula
 		}
 		for i := range sides {
-			c := oldCell{Value: missing}
+			c := cell{text: spans(missing)}
 			if sides[i].Summary.Definition(m.Name) == d {
-				c = oldNewCell(&sides[i].Summary, m)
+				c = figureCell(&sides[i].Summary, m)
 			}
 			row.Cells = append(row.Cells, c)
 		}
@@ -177,7 +182,7 @@ func (r beside) show(d *Document, figures *section) {
 		ran.columns = append(ran.columns, column{head: spans(n)})
 	}
 	for _, f := range r.Figures {
-		t.rows = append(t.rows, f.row(f.Doc+" "+f.Formula))
+		t.rows = append(t.rows, row{cells: append([]cell{{text: spans(f.Label), tip: f.Doc + " " + f.Formula}}, f.Cells...)})
 	}
 	figures.add(everywhere, t)
 	d.body.section("plots", "Plots").figures(inPage, r.draw)
@@ -201,11 +206,4 @@ func factRow(f compare.Fact) row {
 		r.cells = append(r.cells, c)
 	}
 	return r
-}
-
-func oldWriteAll(w io.Writer, text string) error {
-	if _, err := io.WriteString(w, text); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return nil
 }

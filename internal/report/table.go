@@ -17,6 +17,7 @@ type table struct {
 	most     int    // rows in Markdown; 0: all
 	values   bool   // Markdown has values alone, not what is beside them
 	right    bool   // text is aligned right
+	trimmed  bool   // text has no spaces at the ends of lines
 	beneath  bool   // text has what is beside values in a line of its own
 	width    int    // text has the narrow table if this one is wider
 	narrow   *table

@@ -126,7 +126,7 @@ func textLines(t table) []string {
 	var lines []string
 	for l := range strings.Lines(b.String()) {
 		l = strings.TrimSuffix(l, "\n")
-		if t.right {
+		if t.right || t.trimmed {
 			l = strings.TrimRight(l, " ")
 		}
 		lines = append(lines, l)
