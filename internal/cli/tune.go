@@ -3,28 +3,24 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/invopop/jsonschema"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"perflab/docs"
 	"perflab/internal/bench"
 	"perflab/internal/lab"
 	"perflab/internal/report"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/study"
-	"perflab/internal/workload"
 )
 
 type tuneFlags struct {
@@ -71,7 +67,8 @@ func newTune(env Env) *cobra.Command {
   perflab tune --schema > study.schema.json`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.schema {
-				return printSchema(env)
+				_, err := env.Stdout.Write(docs.StudySchema)
+				return err
 			}
 			if len(args) != 1 {
 				return usageError{errors.New("perflab tune needs one study file (examples/ has some; see perflab tune --help)")}
@@ -281,83 +278,4 @@ func (v *tuneView) text() string {
 		line += "  " + progressText(s.Progress, s.Since)
 	}
 	return line
-}
-
-// printSchema prints the JSON Schema of study files, made from study.Study.
-func printSchema(env Env) error {
-	b, err := studySchema()
-	if err != nil {
-		return err
-	}
-	_, err = env.Stdout.Write(b)
-	return err
-}
-
-func studySchema() ([]byte, error) {
-	r := jsonschema.Reflector{
-		DoNotReference: true, ExpandedStruct: true, RequiredFromJSONSchemaTags: true, Mapper: scalars,
-	}
-	s := r.Reflect(&study.File{})
-	s.ID = ""
-	s.Title = "perflab study"
-	if err := describeWorkloads(s); err != nil {
-		return nil, err
-	}
-	b, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("encode the schema: %w", err)
-	}
-	return append(b, '\n'), nil
-}
-
-// describeWorkloads gives the keys of a workload the words that perflab bench
-// has for its flags: they are the same parameters.
-func describeWorkloads(s *jsonschema.Schema) error {
-	list, ok := s.Properties.Get("workloads")
-	if !ok || list.Items == nil {
-		return errors.New("describe the study format: it has no list of workloads")
-	}
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	addWorkloadFlags(flags, &workload.Spec{}, new(string))
-	flags.VisitAll(func(f *pflag.Flag) {
-		if p, ok := list.Items.Properties.Get(strings.ReplaceAll(f.Name, "-", "_")); ok {
-			p.Description = f.Usage
-		}
-	})
-	return nil
-}
-
-// scalars describes the types whose YAML form reflection cannot see.
-func scalars(t reflect.Type) *jsonschema.Schema {
-	switch t {
-	case reflect.TypeFor[workload.Rate]():
-		return &jsonschema.Schema{
-			OneOf:       []*jsonschema.Schema{{Type: "number", ExclusiveMinimum: "0"}, {Const: "inf"}},
-			Description: "Requests per second; inf sends all at once",
-		}
-	case reflect.TypeFor[result.Price]():
-		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "number", ExclusiveMinimum: "0"}, {Type: "string"}}}
-	case reflect.TypeFor[workload.Span]():
-		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "number", ExclusiveMinimum: "0"}, {Type: "string"}}}
-	case reflect.TypeFor[workload.Range]():
-		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "integer", Minimum: "1"}, {Type: "string"}}}
-	case reflect.TypeFor[study.Share]():
-		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "number", Minimum: "0"}, {Type: "string"}}}
-	case reflect.TypeFor[map[string][]string]():
-		return &jsonschema.Schema{
-			Type: "object",
-			AdditionalProperties: &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{
-				OneOf: []*jsonschema.Schema{{Type: "string"}, {Type: "number"}, {Type: "boolean"}},
-			}},
-		}
-	case reflect.TypeFor[study.Values]():
-		return &jsonschema.Schema{
-			Type: "object",
-			AdditionalProperties: &jsonschema.Schema{
-				OneOf: []*jsonschema.Schema{{Type: "string"}, {Type: "number"}, {Type: "boolean"}},
-			},
-			Description: "Engine-neutral parameters, such as tp or max_num_batched_tokens; an empty value removes one",
-		}
-	}
-	return nil
 }
