@@ -29,6 +29,7 @@ func TestDocuments(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the last digits of predicted figures differ between processor families; the documents show those of amd64")
 	}
+	t.Parallel()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"flag"
 	"os"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -15,12 +18,16 @@ func TestMain(m *testing.M) {
 	if os.Getenv("PERFLAB_TEST_MAIN") == "1" {
 		os.Exit(cli.Main(cli.System(os.Args[1:])))
 	}
+	// Scripts wait for most of their time. A -parallel of the command line comes later
+	// and counts.
+	_ = flag.Set("test.parallel", strconv.Itoa(max(6, runtime.GOMAXPROCS(0)))) // a flag of every test binary
 	testscript.Main(m, map[string]func(){
 		"perflab": func() { os.Exit(cli.Main(cli.System(os.Args[1:]))) },
 	})
 }
 
 func TestScript(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:  "testdata/script",
 		Cmds: commands,

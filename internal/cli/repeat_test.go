@@ -29,6 +29,8 @@ workloads:
   - {name: adapters, dataset_name: random, num_prompts: 4, random_input_len: 64, random_output_len: 4, lora_modules: [a, b c], lora_assignment: round-robin}
 baseline: {label: vLLM, engine: vllm}
 runtime: {kind: predicted}
+strategy: random
+budget: {trials: 2}
 `
 
 // TestReportedCommandRepeats: the bench command that a report prints for a

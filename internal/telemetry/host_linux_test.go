@@ -10,9 +10,9 @@ import (
 
 // TestThisHost reads this machine, directly and by the loop of its shell.
 func TestThisHost(t *testing.T) {
-	const every = 50 * time.Millisecond
+	const every = 20 * time.Millisecond
 	rec := Start(t.Context(), Host(every), RemoteHost("self", every, LocalCommand))
-	time.Sleep(6 * every)
+	awaitReadings(rec, func(n map[string]int) bool { return n[""] >= 3 && n["self"] >= 3 }, func(r result.Reading) string { return r.Node })
 	rec.Stop()
 	n := map[string]int{}
 	for _, r := range rec.Readings(time.Now()) {

@@ -73,6 +73,20 @@ func smi(t *testing.T, kind string) {
 	t.Setenv(fakeSMI, kind)
 }
 
+// awaitReadings waits until the readings, counted by what key gives, are enough, or for
+// ten seconds.
+func awaitReadings(rec *Recording, enough func(n map[string]int) bool, key func(result.Reading) string) {
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		n := map[string]int{}
+		for _, r := range rec.Readings(time.Now()) {
+			n[key(r)]++
+		}
+		if enough(n) {
+			return
+		}
+	}
+}
+
 func TestGPUProcess(t *testing.T) {
 	for _, kind := range []string{"new", "old"} {
 		smi(t, kind)
@@ -82,7 +96,7 @@ func TestGPUProcess(t *testing.T) {
 		}
 		rec := Start(t.Context(), sources[1])
 		start := time.Now()
-		time.Sleep(200 * time.Millisecond)
+		awaitReadings(rec, func(n map[string]int) bool { return n["0"] >= 3 && n["1"] >= 3 }, func(r result.Reading) string { return fmt.Sprint(r.Index) })
 		rec.Stop()
 		n := map[int]int{}
 		for _, r := range rec.Readings(start) {
