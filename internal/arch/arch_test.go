@@ -150,7 +150,7 @@ func TestWeightsPerGPU(t *testing.T) {
 
 func TestLookupErrors(t *testing.T) {
 	_, err := LookupModel("acme/Qwen3-33B")
-	if err == nil || !strings.Contains(err.Error(), "Qwen/Qwen3-32B") || !strings.Contains(err.Error(), "--model-config FILE") {
+	if err == nil || !strings.Contains(err.Error(), "Qwen/Qwen3-32B") || !strings.Contains(err.Error(), "by model_config") {
 		t.Errorf("unknown model: %v", err)
 	}
 	if _, err := LookupModel("gpt-oss-120b-FP8"); err == nil || !strings.Contains(err.Error(), "mxfp4 only") {

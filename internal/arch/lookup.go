@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"perflab/internal/field"
 	"perflab/internal/stat"
 )
 
@@ -145,7 +146,7 @@ func LookupModel(name string) (Model, error) {
 		}
 		return e.as(name, format, block), nil
 	}
-	return Model{}, fmt.Errorf("unknown model %q: nearest known are %s; for another, give its config.json by --model-config FILE",
+	return Model{}, field.Errorf("", "unknown model %q: nearest known are %s; for another, give its config.json by [model_config]",
 		name, strings.Join(nearest(base, 3), ", "))
 }
 

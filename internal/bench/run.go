@@ -381,11 +381,6 @@ func (e *WarmupError) Error() string {
 	return fmt.Sprintf("all %d warm-up requests failed (%s): %s", e.N, e.First.Class, e.First.Error)
 }
 
-// Hint says how to go on.
-func (e *WarmupError) Hint() string {
-	return "check --base-url, --endpoint and --model; --num-warmups 0 measures without warming up"
-}
-
 // open makes the connections that the first instant needs: a burst, or the
 // first requests of a closed loop, should not measure how fast this client
 // connects.

@@ -42,7 +42,7 @@ func conversations(w *workload.Workload, c *result.Client) string {
 	if !w.Conversations() {
 		return ""
 	}
-	text := "rates and --max-concurrency are of conversations, which hold their place while they think; requests are turns"
+	text := "rates and the limit of concurrency are of conversations, which hold their place while they think; requests are turns"
 	if c != nil && c.Unsent > 0 {
 		text += fmt.Sprintf("; %d turns were never sent because the one before failed", c.Unsent)
 	}

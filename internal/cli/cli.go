@@ -22,8 +22,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"perflab/internal/bench"
 	"perflab/internal/engine"
 	"perflab/internal/field"
+	"perflab/internal/lab"
 	"perflab/internal/load"
 	"perflab/internal/source"
 	"perflab/internal/study"
@@ -220,14 +222,31 @@ func conclude(env Env, err error) int {
 		return code
 	}
 	fmt.Fprintf(env.Stderr, "perflab: %s\n", inFlags(err))
-	var hint interface{ Hint() string }
-	if errors.As(err, &hint) && hint.Hint() != "" {
-		fmt.Fprintf(env.Stderr, "  hint: %s\n", hint.Hint())
+	if hint := hintOf(err); hint != "" {
+		fmt.Fprintf(env.Stderr, "  hint: %s\n", hint)
 	}
 	if errors.Is(err, syscall.ENOSPC) {
 		fmt.Fprintln(env.Stderr, "  hint: free some space; what was written before is kept")
 	}
 	return code
+}
+
+// hintOf says how to go on after an error; "" where nothing helps in general.
+func hintOf(err error) string {
+	if _, ok := errors.AsType[*lab.BusyError](err); ok {
+		return "wait for it or stop it, then --resume; --out DIR starts another study"
+	}
+	if _, ok := errors.AsType[*lab.ExistsError](err); ok {
+		return "--resume continues it; --out DIR starts another"
+	}
+	if _, ok := errors.AsType[*bench.WarmupError](err); ok {
+		return "check --base-url, --endpoint and --model; --num-warmups 0 measures without warming up"
+	}
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) {
+		return hinted.Hint()
+	}
+	return ""
 }
 
 // inFlags is the message of an error, with the values that a user can mend

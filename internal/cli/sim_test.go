@@ -124,8 +124,8 @@ func TestSimRefuses(t *testing.T) {
 		c.SetArgs(strings.Fields(tt.line))
 		err := c.ExecuteContext(t.Context())
 		if tt.code == 0 {
-			if _, ok := errors.AsType[usageError](err); !ok || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("%s: %v, want a usage error with %q", tt.line, err, tt.want)
+			if _, ok := errors.AsType[usageError](err); !ok || !strings.Contains(inFlags(err), tt.want) {
+				t.Errorf("%s: %s, want a usage error with %q", tt.line, inFlags(err), tt.want)
 			}
 			continue
 		}

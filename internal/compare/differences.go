@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/field"
 	"perflab/internal/result"
 )
 
@@ -15,10 +16,10 @@ func (c *Comparison) describeDifferences(sides []Side, by string) error {
 	if by != "" {
 		i := slices.IndexFunc(Covariates(), func(v Covariate) bool { return v.Key == by && v.Setup })
 		if i < 0 {
-			return fmt.Errorf("--by %q is no fact that runs are set up by: use %s", by, strings.Join(setupKeys(), ", "))
+			return field.Errorf("by", "%q is no fact that runs are set up by: use %s", by, strings.Join(setupKeys(), ", "))
 		}
 		if known := slices.ContainsFunc(c.Facts, func(f Fact) bool { return f.Key == by && f.Differ }); !known {
-			return fmt.Errorf("--by %s: the sides do not differ in it, as far as they tell", by)
+			return field.Errorf("by", "%s: the sides do not differ in it, as far as they tell", by)
 		}
 	}
 	differ := c.setupDifferences(sides)

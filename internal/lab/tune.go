@@ -210,20 +210,10 @@ type BusyError struct{ Dir string }
 
 func (e *BusyError) Error() string { return "another perflab is at work in " + e.Dir }
 
-// Hint says how to go on.
-func (e *BusyError) Hint() string {
-	return "wait for it or stop it, then --resume; --out DIR starts another study"
-}
-
 // ExistsError says that the output directory holds a study already.
 type ExistsError struct{ Dir string }
 
 func (e *ExistsError) Error() string { return e.Dir + " holds a study already" }
-
-// Hint says how to go on.
-func (e *ExistsError) Hint() string {
-	return "--resume continues it; --out DIR starts another"
-}
 
 // watch changes the status and tells of it; runtimes say what they do from goroutines of
 // their own.

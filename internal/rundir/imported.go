@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"perflab/internal/field"
 	"perflab/internal/result"
 )
 
@@ -79,7 +80,7 @@ func (m *Import) Fill() {
 // CheckFree refuses a directory that exists.
 func (m *Import) CheckFree() error {
 	if _, err := os.Stat(m.Dir); err == nil {
-		return fmt.Errorf("directory %s exists already: choose another --out or remove it", m.Dir)
+		return field.Errorf("", "directory %s exists already: choose another [out] or remove it", m.Dir)
 	}
 	return nil
 }

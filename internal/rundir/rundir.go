@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"perflab/internal/field"
 	"perflab/internal/result"
 )
 
@@ -54,10 +55,10 @@ func Free(dir string) error {
 	}
 	dir = filepath.Clean(dir)
 	if _, err := os.Stat(dir); err == nil {
-		return fmt.Errorf("run directory %s exists already: choose another --out or remove it", dir)
+		return field.Errorf("", "run directory %s exists already: choose another [out] or remove it", dir)
 	}
 	if _, err := os.Stat(dir + ".tmp"); err == nil {
-		return fmt.Errorf("%s.tmp holds a run that is under way or was cut off, with its calls so far: choose another --out or remove it", dir)
+		return field.Errorf("", "%s.tmp holds a run that is under way or was cut off, with its calls so far: choose another [out] or remove it", dir)
 	}
 	return nil
 }

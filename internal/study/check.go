@@ -251,7 +251,7 @@ func (c *checker) inputs(s *Study) {
 			at = "model_config"
 		}
 		if _, err := s.model(name); err != nil {
-			c.add(at, "%s", strings.Replace(err.Error(), "--model-config FILE", "model_config", 1))
+			c.addUnder(at, "", err)
 		}
 	}
 	standard := "" // the engine that a candidate inherits

@@ -200,7 +200,7 @@ func judgeCache(a *result.Analysis) (result.Status, string) {
 		return status, fmt.Sprintf("hits are part of the workload (cache %s): %s", a.Header.Cache, text)
 	}
 	if hit > share {
-		return result.Remark, text + ": if the workload shares no prefixes, use another --seed than the last run"
+		return result.Remark, text + ": if the workload shares no prefixes, use another seed than the last run"
 	}
 	return result.Sound, text
 }
