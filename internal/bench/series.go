@@ -155,7 +155,7 @@ type Series struct {
 	SLOs      []result.SLO
 	MaxErrors float64                                         // share of calls that may fail at a point that meets
 	SameSeed  bool                                            // every run sends the same requests
-	Make      func(context.Context, Runner) (*Outcome, error) // makes a run; nil: Bench.Run
+	RunOne    func(context.Context, Runner) (*Outcome, error) // makes a run; nil: Bench.Run
 	Begun     func(Step, *load.Progress)                      // told before each run; may be nil
 	Ended     func(Point, *Outcome)                           // told after each run; may be nil
 
@@ -266,7 +266,7 @@ func (s *Series) measure(ctx context.Context, step Step, before []Point) (Point,
 	if s.Begun != nil {
 		s.Begun(step, b.Progress)
 	}
-	run := s.Make
+	run := s.RunOne
 	if run == nil {
 		run = func(ctx context.Context, b Runner) (*Outcome, error) { return b.Run(ctx) }
 	}

@@ -34,7 +34,7 @@ func TestGoodputPredicted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := lab.Tune(t.Context(), s, []byte(text), lab.TuneOptions{Dir: filepath.Join(t.TempDir(), "out"), Predictor: replayPredictor{}})
+		f, err := lab.Tune(t.Context(), s, []byte(text), lab.Options{Dir: filepath.Join(t.TempDir(), "out"), Predictor: replayPredictor{}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,7 +40,7 @@ func TestReportedCommandRepeats(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts, err := lab.Tune(t.Context(), s, []byte(repeatStudy), lab.TuneOptions{
+	facts, err := lab.Tune(t.Context(), s, []byte(repeatStudy), lab.Options{
 		Dir: filepath.Join(t.TempDir(), "out"), Predictor: replayPredictor{},
 	})
 	if err != nil {
@@ -82,7 +82,7 @@ func TestPercentilesAskedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts, err := lab.Tune(t.Context(), s, []byte(text), lab.TuneOptions{Dir: filepath.Join(t.TempDir(), "out"), Predictor: replayPredictor{}})
+	facts, err := lab.Tune(t.Context(), s, []byte(text), lab.Options{Dir: filepath.Join(t.TempDir(), "out"), Predictor: replayPredictor{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,7 +104,7 @@ func runTune(ctx context.Context, env Env, f *tuneFlags, path string) error {
 	dir := f.dir(s.Name)
 	w := &tuneView{started: time.Now()}
 	w.live = startLive(env, w.text, nil)
-	facts, err := lab.Tune(ctx, s, source, lab.TuneOptions{
+	facts, err := lab.Tune(ctx, s, source, lab.Options{
 		Dir: dir, Resume: f.resume, Version: env.Version, Self: env.Self,
 		APIKey: env.Getenv("OPENAI_API_KEY"), Predictor: replayPredictor{}, Watch: w.watch,
 	})

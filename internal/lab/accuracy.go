@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,32 +42,32 @@ const (
 	questionsFile     = "questions.jsonl"
 )
 
-// question asks what a proposal wants to know of the model's answers, after the
+// askQuestions asks what the proposal wants to know of the model's answers, after the
 // runs of its launch; d is nil for a prediction. What goes wrong with it costs the
 // trial its answers and nothing else: no data passes no guard.
-func (l *session) question(ctx context.Context, t *trialRecord, p tune.Proposal, pl study.Configuration, d deploy.Deployment, dir string) error {
-	t.Answers, t.Asked = "", nil
-	compare := p.Compare || p.Stage == tune.BaselineStage // which others are held beside
-	if l.Accuracy == nil || t.Status != tune.Measured || !p.Questions && !compare {
+func (ev *evaluation) askQuestions(ctx context.Context, d deploy.Deployment) error {
+	ev.t.Answers, ev.t.Asked = "", nil
+	compare := ev.p.Compare || ev.p.Stage == tune.BaselineStage // which others are held beside
+	if ev.Accuracy == nil || ev.t.Status != tune.Measured || !ev.p.Questions && !compare {
 		return nil
 	}
-	set, err := l.questions()
+	set, err := ev.questions()
 	if err != nil {
 		return err
 	}
-	l.watch(func(s *Status) { s.Workload, s.Phase, s.Progress = "", "asking questions", nil })
-	a := inquiry{l, t, p, pl, d, dir}
-	if p.Questions {
+	ev.watch.change(func(s *Status) { s.Workload, s.Phase, s.Progress = "", "asking questions", nil })
+	a := accuracyProbe{ev, d}
+	if ev.p.Questions {
 		err = a.answer(ctx, set)
 	}
 	if err == nil && compare {
 		err = a.agree(ctx, set[:min(len(set), continuations)])
 	}
 	if died, ok := errors.AsType[*engineDied](err); ok {
-		return died.end(t, "the questions", pl.Command)
+		return died.end(ev.t, "the questions", ev.config.Command)
 	}
 	if err != nil && ctx.Err() == nil && !ofDisk(err) {
-		a.note("The questions could not be asked: %v.", err)
+		ev.t.note("The questions could not be asked: %v.", err)
 		return nil
 	}
 	return err
@@ -88,42 +87,34 @@ func (l *session) questions() ([]study.Question, error) {
 			Answer string `json:"answer"`
 		}{l.Accuracy.PromptOf(q), q.Gold})
 	}
-	path := filepath.Join(l.Dir, questionsFile)
-	switch kept, err := os.ReadFile(path); {
+	path := filepath.Join(l.studyDir.path, questionsFile)
+	switch stored, err := os.ReadFile(path); {
 	case errors.Is(err, fs.ErrNotExist):
 		return set, rundir.WriteFile(path, lines)
 	case err != nil:
 		return nil, fmt.Errorf("read the study's questions: %w", err)
-	case string(kept) != string(lines):
+	case string(stored) != string(lines):
 		return nil, fmt.Errorf("the questions of %s are not those that earlier trials were asked (%s): restore the file, or start another study", l.Accuracy.Questions, path)
 	}
 	return set, nil
 }
 
-// inquiry is a trial that is asked.
-type inquiry struct {
-	l   *session
-	t   *trialRecord
-	p   tune.Proposal
-	pl  study.Configuration
-	d   deploy.Deployment // nil: a prediction
-	dir string
-}
-
-func (a inquiry) note(format string, args ...any) {
-	a.t.Notes = append(a.t.Notes, fmt.Sprintf(format, args...))
+// accuracyProbe asks a launch, or of a prediction what is declared of it.
+type accuracyProbe struct {
+	*evaluation
+	d deploy.Deployment // nil: a prediction
 }
 
 // found keeps a figure of the launch.
-func (a inquiry) found(name string, value float64) {
+func (a accuracyProbe) found(name string, value float64) {
 	if a.t.Asked == nil {
 		a.t.Asked = map[string]float64{}
 	}
 	a.t.Asked[name] = value
 }
 
-// kept is a line of answers.jsonl.
-type kept struct {
+// answerRow is a line of answers.jsonl.
+type answerRow struct {
 	Index     int    `json:"index"`
 	Right     bool   `json:"right"`
 	Gold      string `json:"gold"`
@@ -135,19 +126,19 @@ type kept struct {
 }
 
 // answer asks every question and keeps what came.
-func (a inquiry) answer(ctx context.Context, set []study.Question) error {
-	rows := make([]kept, len(set))
+func (a accuracyProbe) answer(ctx context.Context, set []study.Question) error {
+	rows := make([]answerRow, len(set))
 	for i, q := range set {
-		rows[i] = kept{Index: i, Gold: q.Gold, Question: q.Text}
+		rows[i] = answerRow{Index: i, Gold: q.Gold, Question: q.Text}
 	}
 	failed, cut := 0, 0
 	if a.d == nil {
-		declared := a.l.Accuracy.Declared.Of(a.pl.Command)
+		declared := a.Accuracy.Declared.Of(a.config.Command)
 		for i, q := range set {
 			rows[i].Right, rows[i].Simulated = declared.Right(q.Text), true
 		}
 	} else {
-		calls, err := a.send(ctx, set, a.l.Accuracy.AnswerTokens())
+		calls, err := a.send(ctx, set, a.Accuracy.AnswerTokens())
 		if err != nil {
 			return err
 		}
@@ -166,7 +157,7 @@ func (a inquiry) answer(ctx context.Context, set []study.Question) error {
 }
 
 // keep writes the answers down, and tells of them what is to be told.
-func (a inquiry) keep(rows []kept, failed, cut int) error {
+func (a accuracyProbe) keep(rows []answerRow, failed, cut int) error {
 	var lines []byte
 	var answers strings.Builder
 	right := 0
@@ -183,31 +174,31 @@ func (a inquiry) keep(rows []kept, failed, cut int) error {
 		return err
 	}
 	if rows[0].Simulated {
-		a.note("SIMULATED: which answers are right is declared by the study and says nothing of a model.")
+		a.t.note("SIMULATED: which answers are right is declared by the study and says nothing of a model.")
 	}
 	if cut > 0 {
-		a.note("%d of %d answers were cut off at max_tokens before they were right: more tokens may change the accuracy.", cut, len(rows))
+		a.t.note("%d of %d answers were cut off at max_tokens before they were right: more tokens may change the accuracy.", cut, len(rows))
 	}
 	if float64(failed) > mostUnanswered*float64(len(rows)) {
-		a.note("%d of %d questions were not answered, so the answers count for nothing: %s.", failed, len(rows), firstError(rows))
+		a.t.note("%d of %d questions were not answered, so the answers count for nothing: %s.", failed, len(rows), firstError(rows))
 		return nil
 	}
 	if failed > 0 {
-		a.note("%d of %d questions were not answered and count as wrong: %s.", failed, len(rows), firstError(rows))
+		a.t.note("%d of %d questions were not answered and count as wrong: %s.", failed, len(rows), firstError(rows))
 	}
 	a.t.Answers = answers.String()
 	a.found(tune.AccuracyFigure, float64(right)/float64(len(rows)))
 	return nil
 }
 
-func firstError(rows []kept) string {
-	i := slices.IndexFunc(rows, func(row kept) bool { return row.Error != "" })
+func firstError(rows []answerRow) string {
+	i := slices.IndexFunc(rows, func(row answerRow) bool { return row.Error != "" })
 	return strings.TrimSuffix(rows[i].Error, ".")
 }
 
-// greedy are the continuations of a launch, kept for those that are held beside
+// launchContinuations are the greedy continuations of a launch, kept for those that are held beside
 // them.
-type greedy struct {
+type launchContinuations struct {
 	Simulated bool     `json:"simulated,omitempty"`
 	Texts     []string `json:"texts,omitempty"`    // "" where the call failed
 	Numerics  string   `json:"numerics,omitempty"` // of a prediction, which has no texts:
@@ -215,14 +206,14 @@ type greedy struct {
 }
 
 // agree keeps the launch's continuations and holds them beside the baseline's.
-func (a inquiry) agree(ctx context.Context, set []study.Question) error {
-	var own greedy
+func (a accuracyProbe) agree(ctx context.Context, set []study.Question) error {
+	var own launchContinuations
 	failed := 0
 	if a.d == nil {
-		declared := a.l.Accuracy.Declared.Of(a.pl.Command)
-		own = greedy{Simulated: true, Numerics: declared.Numerics}
+		declared := a.Accuracy.Declared.Of(a.config.Command)
+		own = launchContinuations{Simulated: true, Numerics: declared.Numerics}
 		for _, q := range set {
-			own.Common = append(own.Common, declared.Common(a.l.Accuracy.PromptOf(q), continuationTokens))
+			own.Common = append(own.Common, declared.Common(a.Accuracy.PromptOf(q), continuationTokens))
 		}
 	} else {
 		calls, err := a.send(ctx, set, continuationTokens)
@@ -239,13 +230,13 @@ func (a inquiry) agree(ctx context.Context, set []study.Question) error {
 		}
 	}
 	if float64(failed) > mostUnanswered*float64(len(set)) {
-		a.note("%d of %d continuations failed, so there is no %s.", failed, len(set), tune.AgreementFigure)
+		a.t.note("%d of %d continuations failed, so there is no %s.", failed, len(set), tune.AgreementFigure)
 		return nil
 	}
 	if err := rundir.WriteJSON(filepath.Join(a.dir, continuationsFile), own); err != nil {
 		return err
 	}
-	base, err := a.l.baselineGreedy(a.p.Trial)
+	base, err := a.baselineContinuations()
 	if err != nil {
 		return err
 	}
@@ -255,20 +246,20 @@ func (a inquiry) agree(ctx context.Context, set []study.Question) error {
 	return nil
 }
 
-// baselineGreedy are the continuations of the baseline's first launch before a
+// baselineContinuations are the continuations of the baseline's first launch before a
 // trial that has any; nil where there is none. A trial's own directory keeps
 // them, so that what never ended leaves none.
-func (l *session) baselineGreedy(before int) (*greedy, error) {
-	trials, err := l.trials()
+func (a accuracyProbe) baselineContinuations() (*launchContinuations, error) {
+	trials, err := a.studyDir.trials()
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range trials {
-		if t.ID >= before || t.Stage != tune.BaselineStage || t.Status != tune.Measured {
+		if t.ID >= a.p.Trial || t.Stage != tune.BaselineStage || t.Status != tune.Measured {
 			continue
 		}
-		var g greedy
-		switch err := rundir.ReadJSON(filepath.Join(l.trialDir(t.ID), continuationsFile), &g); {
+		var g launchContinuations
+		switch err := rundir.ReadJSON(filepath.Join(a.studyDir.trial(t.ID), continuationsFile), &g); {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
@@ -281,7 +272,7 @@ func (l *session) baselineGreedy(before int) (*greedy, error) {
 
 // agreement is the mean share of the base's continuations, in words, with which
 // ours begin; false where there is nothing to hold them beside.
-func (g greedy) agreement(base *greedy) (float64, bool) {
+func (g launchContinuations) agreement(base *launchContinuations) (float64, bool) {
 	if base == nil {
 		return 0, false
 	}
@@ -313,8 +304,8 @@ func (g greedy) agreement(base *greedy) (float64, bool) {
 
 // send asks questions greedily of all replicas, by the API of the study's load,
 // and returns the calls in the order of the questions.
-func (a inquiry) send(ctx context.Context, set []study.Question, tokens int) ([]result.Call, error) {
-	limit := a.l.Accuracy.InFlight()
+func (a accuracyProbe) send(ctx context.Context, set []study.Question, tokens int) ([]result.Call, error) {
+	limit := a.Accuracy.InFlight()
 	var clients []*openai.Client
 	defer func() {
 		for _, c := range clients {
@@ -323,7 +314,7 @@ func (a inquiry) send(ctx context.Context, set []study.Question, tokens int) ([]
 	}()
 	for _, target := range a.d.Targets() {
 		c, err := openai.New(openai.Config{
-			BaseURL: target, Backend: a.l.Bench.Backend, Model: served(a.pl, a.p.Config["model"]), APIKey: a.l.APIKey,
+			BaseURL: target, Backend: a.Bench.Backend, Model: a.servedName(), APIKey: a.APIKey,
 			Temperature: new(0.0), KeepText: true, Concurrency: limit,
 		})
 		if err != nil {
@@ -345,33 +336,19 @@ func (a inquiry) send(ctx context.Context, set []study.Question, tokens int) ([]
 		}
 	}
 	if ctx.Err() != nil || float64(failed) > mostUnanswered*float64(len(set)) {
-		return calls, a.l.cause(ctx, nil) // that the engine died, we may learn in a moment
+		return calls, a.awaitEngineDeath(ctx, nil) // that the engine died, we may learn in a moment
 	}
 	return calls, nil
 }
 
-func (a inquiry) requests(set []study.Question, tokens int) iter.Seq[workload.Request] {
+func (a accuracyProbe) requests(set []study.Question, tokens int) iter.Seq[workload.Request] {
 	return func(yield func(workload.Request) bool) {
 		for i, q := range set {
-			if !yield(workload.Request{Index: i, Prompt: a.l.Accuracy.PromptOf(q), Output: tokens, EOS: true}) {
+			if !yield(workload.Request{Index: i, Prompt: a.Accuracy.PromptOf(q), Output: tokens, EOS: true}) {
 				return
 			}
 		}
 	}
-}
-
-// withAsked adds to the figures of a trial's primary workload those of what it was asked.
-func (t *trialRecord) withAsked(figures map[string]map[string]float64) {
-	if len(t.Runs) == 0 || len(t.Asked) == 0 {
-		return
-	}
-	first := t.Runs[0].Workload
-	both := maps.Clone(figures[first]) // the run's own stay without
-	if both == nil {
-		both = map[string]float64{}
-	}
-	maps.Copy(both, t.Asked)
-	figures[first] = both
 }
 
 // appendLine appends a value as a line of JSON.

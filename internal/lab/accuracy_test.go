@@ -95,10 +95,11 @@ func asked(t *testing.T, kind string, n int) *session {
 	}
 	warmups := 0
 	s.Bench.Warmups, s.Bench.TelemetryS = &warmups, new(0.0)
-	l := &session{Study: s, TuneOptions: TuneOptions{Dir: filepath.Join(dir, "out"), Self: filepath.Join(dir, simulatorName), Predictor: replay{}}}
+	l := newSession(s, Options{Dir: filepath.Join(dir, "out"), Self: filepath.Join(dir, simulatorName), Predictor: replay{}})
 	l.Workloads[0].RandomInputLen, l.Workloads[0].RandomOutputLen = 16, 4
 	l.Runtime.StartupS = 0.001
 	link(dir, simulatorName)
+	l.studyDir = &directory{path: l.Dir}
 	if err := os.MkdirAll(filepath.Join(l.Dir, "trials"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func asked(t *testing.T, kind string, n int) *session {
 func (l *session) evaluated(t *testing.T, p tune.Proposal) *trialRecord {
 	t.Helper()
 	p.Workloads = []string{"a"}
-	dir := l.trialDir(p.Trial)
+	dir := l.studyDir.trial(p.Trial)
 	r, err := l.evaluate(t.Context(), p, dir)
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +150,7 @@ func TestAccuracy(t *testing.T) {
 		if !slices.ContainsFunc(first.Notes, func(s string) bool { return strings.HasPrefix(s, "SIMULATED") }) {
 			t.Errorf("%s: notes %q", kind, first.Notes)
 		}
-		b, err := os.ReadFile(filepath.Join(l.trialDir(1), answersFile))
+		b, err := os.ReadFile(filepath.Join(l.studyDir.trial(1), answersFile))
 		if err != nil || strings.Count(string(b), "\n") != 200 || strings.Count(string(b), `"simulated":true`) != 200 {
 			t.Errorf("%s: the answers are kept as %.200s: %v", kind, b, err)
 		}
@@ -242,10 +243,10 @@ func TestUnanswered(t *testing.T) {
 		})
 		r := &trialRecord{Trial: result.Trial{Status: tune.Measured}}
 		p := tune.Proposal{Trial: 1, Config: tune.Config{"model": "m"}, Questions: true}
-		if err := os.MkdirAll(l.trialDir(1), 0o755); err != nil {
+		if err := os.MkdirAll(l.studyDir.trial(1), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.question(t.Context(), r, p, study.Configuration{}, d, l.trialDir(1)); err != nil {
+		if err := (&evaluation{session: l, p: p, t: r, dir: l.studyDir.trial(1)}).askQuestions(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
 		notes := strings.Join(r.Notes, " ")
@@ -268,27 +269,27 @@ func TestQuestionsChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Trial, p.Workloads = 2, []string{"a"}
-	if _, err := l.evaluate(t.Context(), p, l.trialDir(2)); err == nil || !strings.Contains(err.Error(), "are not those that earlier trials were asked") {
+	if _, err := l.evaluate(t.Context(), p, l.studyDir.trial(2)); err == nil || !strings.Contains(err.Error(), "are not those that earlier trials were asked") {
 		t.Errorf("other questions: %v", err)
 	}
 }
 
 // TestAgreement: the share of a continuation that is common, in words.
 func TestAgreement(t *testing.T) {
-	base := &greedy{Texts: []string{"a b c d", "", "x y"}}
+	base := &launchContinuations{Texts: []string{"a b c d", "", "x y"}}
 	for want, texts := range map[float64][]string{
 		1:     {"a b  c d e", "z", "x y"},
 		0.375: {"a b c e", "q", "y"},
 		0:     {"", "", ""},
 	} {
-		if got, ok := (greedy{Texts: texts}).agreement(base); !ok || got != want {
+		if got, ok := (launchContinuations{Texts: texts}).agreement(base); !ok || got != want {
 			t.Errorf("%q: %v %v, want %v", texts, got, ok, want)
 		}
 	}
-	if _, ok := (greedy{Texts: []string{"a"}}).agreement(nil); ok {
+	if _, ok := (launchContinuations{Texts: []string{"a"}}).agreement(nil); ok {
 		t.Error("it agrees with nothing")
 	}
-	if _, ok := (greedy{Texts: []string{"a"}}).agreement(&greedy{Texts: []string{""}}); ok {
+	if _, ok := (launchContinuations{Texts: []string{"a"}}).agreement(&launchContinuations{Texts: []string{""}}); ok {
 		t.Error("it agrees with an empty text")
 	}
 }

@@ -52,7 +52,7 @@ func TestTake(t *testing.T) {
 			r := &trialRecord{Trial: result.Trial{Status: tune.Measured}}
 			goesOn := true
 			for _, run := range tt.runs {
-				goesOn = r.take(&loaded{Run: *run})
+				goesOn = r.take(&measuredRun{Run: *run})
 			}
 			if r.Status != tt.status || !strings.Contains(r.Reason, tt.reason) || (tt.reason == "") != (r.Reason == "") {
 				t.Errorf("status %q, reason %q, want %q, %q", r.Status, r.Reason, tt.status, tt.reason)
@@ -105,11 +105,12 @@ func TestDeathToldLate(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Bench.Warmups = &warmups
-		l := &session{Study: s, TuneOptions: TuneOptions{Dir: t.TempDir()}}
+		l := newSession(s, Options{Dir: t.TempDir()})
 		r := &trialRecord{Trial: result.Trial{Status: tune.Measured}}
 		p := tune.Proposal{Trial: 1, Config: tune.Config{"model": "Qwen/Qwen3-8B"}, Workloads: []string{"a"}}
-		l.journal = journalOf(t, p)
-		if err := l.runAll(t.Context(), r, p, study.Configuration{}, d, l.Dir); err != nil || r.Status != tune.Refused || !strings.Contains(r.Reason, "CUDA out of memory") {
+		l.studyDir = &directory{path: l.Dir, journal: journalOf(t, p)}
+		ev := &evaluation{session: l, p: p, t: r, dir: l.Dir}
+		if err := ev.runAll(t.Context(), &launch{Study: s}, d); err != nil || r.Status != tune.Refused || !strings.Contains(r.Reason, "CUDA out of memory") {
 			t.Errorf("%d warm-ups: %s: %s (%v), want refused", warmups, r.Status, r.Reason, err)
 		}
 	}

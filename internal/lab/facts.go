@@ -2,137 +2,105 @@ package lab
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
+	"math"
 	"slices"
 	"strings"
 
-	"perflab/internal/arch"
 	"perflab/internal/bench"
 	"perflab/internal/engine"
 	"perflab/internal/result"
-	"perflab/internal/rundir"
 	"perflab/internal/study"
 	"perflab/internal/tune"
 	"perflab/internal/workload"
 )
 
-// save assembles the study's facts from the trial directories and writes
-// study.json.
-func (l *session) save(partial bool) (result.Study, error) {
-	f, err := l.facts(partial)
-	if err != nil {
-		return f, err
-	}
-	return f, rundir.WriteJSON(filepath.Join(l.Dir, rundir.StudyFile), f)
+// factsMaker makes the facts of a study from its trials and what the search
+// concluded of them.
+type factsMaker struct {
+	*study.Study
+	perflab       string              // version
+	engineVersion func(string) string // of an engine, as far as it is known
+	workloads     []result.Load       // as facts: opening a dataset takes time
 }
 
-func (l *session) facts(partial bool) (result.Study, error) {
-	trials, err := l.trials()
-	if err != nil {
-		return result.Study{}, err
-	}
-	r := l.strategy.Result()
-	metric := l.Metric
+// assemble makes the facts of the study as far as it got.
+func (m *factsMaker) assemble(partial bool, trials []trialRecord, r tune.Result) result.Study {
+	metric := m.Metric
 	f := result.Study{
-		Schema: "perflab.study/1", Version: l.Version, Name: l.Name, Title: l.title(metric),
-		Partial: partial, Strategy: l.Study.Strategy, Block: l.Bench.Block,
-		Objective: result.Objective{Metric: metric.Name, Better: better(metric), SLOs: l.Objective.SLOs, Goal: l.goal(metric), Weights: l.Objective.Weights},
-		Model:     l.modelName(), Hardware: l.hardware(), Visible: l.Visible(), Engines: l.software(trials), Method: l.method(),
-		Workloads: l.described, Confirmed: r.Confirmed, Verdict: r.Verdict, Notes: append(l.notes(), unlike(trials)...),
+		Schema: "perflab.study/1", Version: m.perflab, Name: m.Name, Title: m.title(),
+		Partial: partial, Strategy: m.Strategy, Block: m.Bench.Block,
+		Objective: result.Objective{Metric: metric.Name, Better: better(metric), SLOs: m.Objective.SLOs, Goal: m.goal(), Weights: m.Objective.Weights},
+		Model:     m.modelName(), Hardware: hardwareText(m.Study), Visible: m.Visible(), Engines: m.software(trials), Method: m.method(),
+		Workloads: m.workloads, Confirmed: r.Confirmed, Verdict: r.Verdict, Notes: append(m.notes(), unlike(trials)...),
 	}
 	for _, t := range trials {
 		if t.Runs == nil {
 			t.Runs = []result.Run{} // a list in study.json, also when it is empty
 		}
-		if l.OnCPU() {
-			t.GPUs, t.Each, t.GPUS = 0, 0, 0
+		if m.OnCPU() {
+			t.GPUs, t.Each, t.GPUSeconds = 0, 0, 0
 		}
 		f.Trials = append(f.Trials, t.Trial)
 		f.Ledger.Launches += t.Launches
 		f.Ledger.LoadS += t.LoadS
-		f.Ledger.GPUS += t.GPUS
+		f.Ledger.GPUS += t.GPUSeconds
 		for _, run := range t.Runs {
 			f.Simulated = f.Simulated || run.Summary.Simulated
 			f.Predicted = f.Predicted || run.Summary.Predicted
 		}
 	}
-	f.Simulated = f.Simulated || l.Runtime.Kind == study.Simulated || l.Runtime.Kind == study.Predicted
+	f.Simulated = f.Simulated || m.Runtime.Kind == study.Simulated || m.Runtime.Kind == study.Predicted
 	for _, d := range r.Stages {
-		f.Stages = append(f.Stages, l.stage(d))
+		f.Stages = append(f.Stages, m.stage(d))
 	}
-	l.picks(&f, r)
+	m.picks(&f, r)
 	if r.Evidence != nil {
-		f.Race = l.raceFacts(f, r, trials)
+		f.Race = m.raceFacts(f, r, trials)
 	}
-	return f, nil
+	return f
 }
 
 // stage is a decision as a fact. The configurations of a survey are not each
 // other's improvement, so none is counted as a gain over the first.
-func (l *session) stage(d tune.Decision) result.Stage {
+func (m *factsMaker) stage(d tune.Decision) result.Stage {
 	s := result.Stage{Name: d.Stage, Trials: d.Trials, Before: d.Before, Winner: d.Winner, Gain: d.Gain, Result: d.Reason}
 	for _, e := range d.Entries {
 		if e.Trial == 0 { // no trial stands for it in the report
 			s.Result += fmt.Sprintf("; %s was %s", e.Label, e.Note)
 		}
 	}
-	if l.Study.Strategy == study.Survey {
+	if m.Strategy == study.Survey {
 		s.Before, s.Gain = 0, nil
 	}
 	return s
 }
 
-// trials reads every trial that has ended, in order.
-func (l *session) trials() ([]trialRecord, error) {
-	// No pattern: the directory's name may hold what is special in one.
-	dirs, err := os.ReadDir(filepath.Join(l.Dir, "trials"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("list the trials: %w", err)
-	}
-	var out []trialRecord
-	for _, d := range dirs {
-		var t trialRecord
-		switch err := rundir.ReadJSON(filepath.Join(l.Dir, "trials", d.Name(), trialFile), &t); {
-		case errors.Is(err, fs.ErrNotExist): // not ended
-			continue
-		case err != nil:
-			return nil, err
-		}
-		out = append(out, t)
-	}
-	slices.SortFunc(out, func(a, b trialRecord) int { return a.ID - b.ID })
-	return out, nil
-}
-
 // picks names baseline and recommended and compares them: on the figures of
 // the confirming pass where there was one.
-func (l *session) picks(f *result.Study, r tune.Result) {
+func (m *factsMaker) picks(f *result.Study, r tune.Result) {
 	base, won := r.Baseline, r.Winner
 	if r.Confirmed {
 		base, won = r.BaselineConfirm, r.WinnerConfirm
 	}
-	primary := l.Workloads[0].Name
+	primary := m.Workloads[0].Name
 	f.Baseline = pick(f.Trials, base, primary)
 	f.Recommended = pick(f.Trials, won, primary)
-	if f.Recommended != nil && l.Study.Strategy != study.Survey {
+	if f.Recommended != nil && m.Strategy != study.Survey {
 		f.Recommended.Gain = r.Gain
 		if r.Interval != nil {
-			f.Recommended.Interval, f.Recommended.Launches = r.Interval, l.launches(f.Trials, won)
+			f.Recommended.Interval, f.Recommended.Launches = r.Interval, m.launches(f.Trials, won)
 		}
 	}
-	if f.Baseline == nil || f.Recommended == nil || l.Study.Strategy == study.Survey {
+	if f.Baseline == nil || f.Recommended == nil || m.Strategy == study.Survey {
 		return
 	}
-	f.Recommended.SLOs = l.judged(f.Recommended.Summary, f.Baseline.Summary)
-	for _, w := range l.Workloads {
+	f.Recommended.SLOs = m.judged(f.Recommended.Summary, f.Baseline.Summary)
+	for _, w := range m.Workloads {
 		c := result.Case{Workload: w.Name, Baseline: summaryWith(f.Trials, base, w.Name), Recommended: summaryWith(f.Trials, won, w.Name)}
 		if c.Baseline != nil && c.Recommended != nil {
-			c.Gain = l.Goal.Gain(c.Baseline.Figures, c.Recommended.Figures)
+			c.Gain = m.Goal.Gain(c.Baseline.Figures, c.Recommended.Figures)
 		}
 		f.Cases = append(f.Cases, c)
 	}
@@ -140,7 +108,7 @@ func (l *session) picks(f *result.Study, r tune.Result) {
 
 // judged holds figures to the study's constraints; those on answers have facts
 // of their own.
-func (l *session) judged(s, baseline *result.Summary) []result.Judged {
+func (m *factsMaker) judged(s, baseline *result.Summary) []result.Judged {
 	if s == nil {
 		return nil
 	}
@@ -148,7 +116,7 @@ func (l *session) judged(s, baseline *result.Summary) []result.Judged {
 		baseline = &result.Summary{}
 	}
 	var out []result.Judged
-	for _, b := range l.Bounds {
+	for _, b := range m.Bounds {
 		if b.Metric == tune.AccuracyFigure {
 			continue
 		}
@@ -207,26 +175,26 @@ func summaryWith(trials []result.Trial, id int, workload string) *result.Summary
 	return nil
 }
 
-func (l *session) title(m result.Metric) string {
-	if l.Title != "" {
-		return l.Title
+func (m *factsMaker) title() string {
+	if m.Title != "" {
+		return m.Title
 	}
 	what := "Latency"
 	switch {
-	case strings.HasPrefix(m.Name, "goodput_"):
+	case strings.HasPrefix(m.Metric.Name, "goodput_"):
 		what = "Goodput"
-	case m.Unit == "price":
+	case m.Metric.Unit == "price":
 		what = "Cost"
-	case m.Unit == "J", m.Unit == "tok/s/W":
+	case m.Metric.Unit == "J", m.Metric.Unit == "tok/s/W":
 		what = "Energy"
-	case m.Better == result.Higher:
+	case m.Metric.Better == result.Higher:
 		what = "Throughput"
 	}
-	gpu, _ := arch.LookupAccelerator(l.Hardware.GPU) // checked when the study was parsed
-	if l.OnCPU() {
-		gpu.Title = "the CPU"
+	where := m.Accelerator.Title
+	if m.OnCPU() {
+		where = "the CPU"
 	}
-	return fmt.Sprintf("Optimizing %s %s on %s", shortModel(l.modelName()), what, gpu.Title)
+	return fmt.Sprintf("Optimizing %s %s on %s", shortModel(m.modelName()), what, where)
 }
 
 func shortModel(name string) string {
@@ -236,41 +204,41 @@ func shortModel(name string) string {
 	return name
 }
 
-func (l *session) modelName() string {
+func (m *factsMaker) modelName() string {
 	switch {
-	case l.Model != "":
-		return l.Model
-	case l.Baseline != nil:
-		return l.Baseline.Model
+	case m.Model != "":
+		return m.Model
+	case m.Baseline != nil:
+		return m.Baseline.Model
 	}
 	models := map[string]bool{}
-	for _, k := range l.Survey {
+	for _, k := range m.Survey {
 		models[k.Model] = true
 	}
 	if len(models) == 1 {
-		return l.Survey[0].Model
+		return m.Survey[0].Model
 	}
 	return fmt.Sprintf("%d models", len(models))
 }
 
 // benchModel is the model that the commands which repeat a workload name. Where
 // configurations serve different ones it stands for each.
-func (l *session) benchModel() string {
-	first := l.Model
+func (m *factsMaker) benchModel() string {
+	first := m.Model
 	same := true
 	see := func(m string) {
 		first = cmp.Or(first, m)
 		same = same && (m == "" || m == first)
 	}
-	if l.Baseline != nil {
-		see(l.Baseline.Model)
+	if m.Baseline != nil {
+		see(m.Baseline.Model)
 	}
-	for _, st := range l.Stages {
+	for _, st := range m.Stages {
 		for _, k := range st.Try {
 			see(k.Model)
 		}
 	}
-	for _, k := range append(slices.Clone(l.Survey), l.Arms...) {
+	for _, k := range append(slices.Clone(m.Survey), m.Arms...) {
 		see(k.Model)
 	}
 	if !same {
@@ -287,18 +255,18 @@ func better(m result.Metric) string {
 }
 
 // goal is the objective with what else it is judged by.
-func (l *session) goal(m result.Metric) string {
-	text := goal(m)
-	if len(l.Objective.Weights) > 1 {
+func (m *factsMaker) goal() string {
+	text := goal(m.Metric)
+	if len(m.Objective.Weights) > 1 {
 		var parts []string
-		for _, w := range l.Workloads {
-			if v := l.Objective.Weights[w.Name]; v > 0 {
+		for _, w := range m.Workloads {
+			if v := m.Objective.Weights[w.Name]; v > 0 {
 				parts = append(parts, fmt.Sprintf("%s (weight %g)", w.Title, v))
 			}
 		}
 		text += ", as the weighted geometric mean over " + strings.Join(parts, " and ")
 	}
-	if least, err := l.Objective.MinGain.Value(); err == nil && least > 0 {
+	if least, err := m.Objective.MinGain.Value(); err == nil && least > 0 {
 		text += fmt.Sprintf(". A gain up to %g %% counts as no difference", 100*least)
 	}
 	return text
@@ -317,23 +285,23 @@ func goal(m result.Metric) string {
 	return word + " " + label
 }
 
-func (l *session) hardware() string {
-	gpu, _ := arch.LookupAccelerator(l.Hardware.GPU)
+// hardwareText is the hardware of a study in words.
+func hardwareText(s *study.Study) string {
 	switch {
-	case l.OnCPU() && l.Hardware.Nodes > 1:
-		return fmt.Sprintf("CPUs of %d hosts, no GPU", l.Hardware.Nodes)
-	case l.OnCPU():
+	case s.OnCPU() && s.Hardware.Nodes > 1:
+		return fmt.Sprintf("CPUs of %d hosts, no GPU", s.Hardware.Nodes)
+	case s.OnCPU():
 		return "CPU of one host, no GPU"
 	}
-	s := fmt.Sprintf("%d x %s", l.Hardware.GPUs, gpu.Title)
-	if l.Hardware.Nodes > 1 {
-		return fmt.Sprintf("%s on %d nodes", s, l.Hardware.Nodes)
+	text := fmt.Sprintf("%d x %s", s.Hardware.GPUs, s.Accelerator.Title)
+	if s.Hardware.Nodes > 1 {
+		return fmt.Sprintf("%s on %d nodes", text, s.Hardware.Nodes)
 	}
-	return s + " on one node"
+	return text + " on one node"
 }
 
 // software lists the engines of the study in the order they were first tried.
-func (l *session) software(trials []trialRecord) []result.Software {
+func (m *factsMaker) software(trials []trialRecord) []result.Software {
 	var out []result.Software
 	seen := map[string]bool{}
 	for _, t := range trials {
@@ -345,15 +313,15 @@ func (l *session) software(trials []trialRecord) []result.Software {
 		if err != nil {
 			continue // checked when the study was parsed
 		}
-		out = append(out, result.Software{Name: e.Name, Title: e.Title, Version: cmp.Or(t.Version, l.version(e.Name))})
+		out = append(out, result.Software{Name: e.Name, Title: e.Title, Version: cmp.Or(t.Version, m.engineVersion(e.Name))})
 	}
 	return out
 }
 
 // method says in one paragraph how each trial was measured.
-func (l *session) method() string {
+func (m *factsMaker) method() string {
 	var how string
-	switch l.Runtime.Kind {
+	switch m.Runtime.Kind {
 	case study.Predicted:
 		return "No server ran: each configuration was replayed in virtual time by perflab's simulated engine, built from the serving command and the hardware's figures. Replicas are simulated side by side and share the load; nothing is multiplied."
 	case study.Simulated:
@@ -361,9 +329,9 @@ func (l *session) method() string {
 	case study.Docker:
 		how = "The engine was started for each configuration in a container from its serving command, and measured over HTTP by perflab bench."
 	case study.SSH:
-		how = "The engine was started for each configuration on its machines over ssh from its serving command, and measured over HTTP by perflab bench" + l.reached() + "."
+		how = "The engine was started for each configuration on its machines over ssh from its serving command, and measured over HTTP by perflab bench" + m.reached() + "."
 	case study.Existing:
-		if !l.Attached() {
+		if !m.Attached() {
 			how = "The server was started for each configuration by a command of the study's own, and measured over HTTP by perflab bench."
 			break
 		}
@@ -372,22 +340,22 @@ func (l *session) method() string {
 		how = "The engine was started for each configuration as a child process from its serving command, and measured over HTTP by perflab bench."
 	}
 	how += " Warm-up requests with prompts of their own came first and are not counted. All trials of the search met the same requests at the same times."
-	if l.OnCPU() || l.Runtime.Kind == study.Existing {
+	if m.OnCPU() || m.Runtime.Kind == study.Existing {
 		return how
 	}
 	return how + " A configuration that uses fewer GPUs than there are was started as several replicas, loaded together by the client; nothing is multiplied."
 }
 
 // notes are what the study knows and its figures do not show.
-func (l *session) notes() []string {
+func (m *factsMaker) notes() []string {
 	var out []string
 	switch {
-	case l.Runtime.Kind == study.Predicted:
+	case m.Runtime.Kind == study.Predicted:
 		out = append(out, "A prediction has no noise of its own: it is as far from a measurement as the model of the hardware is from the hardware.")
-	case l.Study.Strategy != study.Race: // which launches what it concludes from repeatedly
+	case m.Strategy != study.Race: // which launches what it concludes from repeatedly
 		out = append(out, "Each configuration of the search was launched once; differences of a few percent between single launches are often noise.")
 	}
-	if !(l.Accuracy != nil) {
+	if !(m.Accuracy != nil) {
 		out = append(out, "Quantisation can change a model's answers: no accuracy was measured here.")
 	}
 	return out
@@ -422,20 +390,21 @@ func unlike(trials []trialRecord) []string {
 	return out
 }
 
-func (l *session) loads() []result.Load {
+// describe makes facts of the workloads.
+func (m *factsMaker) describe() []result.Load {
 	var out []result.Load
-	for i, w := range l.Workloads {
-		spec := l.WorkloadSpec(w.Name, 0)
+	for i, w := range m.Workloads {
+		spec := m.WorkloadSpec(w.Name, 0)
 		load := result.Load{
-			Name: w.Name, Title: w.Title, Primary: i == 0, Text: describe(spec),
-			Command: bench.Command(l.benchModel(), l.Bench.Backend, l.Bench.Cache, spec),
+			Name: w.Name, Title: w.Title, Primary: i == 0, Text: textOf(spec),
+			Command: bench.Command(m.benchModel(), m.Bench.Backend, m.Bench.Cache, spec),
 		}
-		out = append(out, l.asSought(load, w.FindMax, spec))
+		out = append(out, m.searched(load, w.FindMax, spec))
 	}
 	return out
 }
 
-func describe(spec workload.Spec) string {
+func textOf(spec workload.Spec) string {
 	w, _, err := bench.OpenWorkload(spec)
 	if err != nil {
 		return spec.Dataset // opening it again failed; the trials say why
@@ -444,9 +413,43 @@ func describe(spec workload.Spec) string {
 }
 
 // reached says how requests travel to another machine: it is in their latencies.
-func (l *session) reached() string {
-	if l.Runtime.Direct {
+func (m *factsMaker) reached() string {
+	if m.Runtime.Direct {
 		return ""
 	}
 	return ", through a forwarded port: encryption and one TCP stream are in the latencies"
+}
+
+// searched makes the text and the command of a workload, which are those of one
+// load, the search's; without one they stay.
+func (m *factsMaker) searched(w result.Load, f *study.LoadSearch, spec workload.Spec) result.Load {
+	if f == nil {
+		return w
+	}
+	var bounds []string
+	spec.NumPrompts = 0
+	flags := []string{"--find-max", f.Axis, "--find-max-from", bench.Short(f.From), "--find-max-precision", bench.Short(f.Precision), "--find-max-seconds", bench.Short(*f.Seconds)}
+	if f.To > 0 {
+		flags = append(flags, "--find-max-to", bench.Short(f.To))
+	}
+	if f.Requests > 0 {
+		flags = append(flags, "--find-max-requests", fmt.Sprint(f.Requests))
+	}
+	for _, slo := range m.RunSLOs() {
+		bounds = append(bounds, slo.String())
+		flags = append(flags, "--slo", engine.Quote(slo.String()))
+	}
+	what := "request rate"
+	switch f.Axis {
+	case bench.AxisRate:
+		spec.Rate = workload.Rate(math.Inf(1))
+		if spec.Arrival == "poisson" {
+			spec.Arrival, spec.Burstiness = "", 0
+		}
+	case bench.AxisConcurrency:
+		what, spec.MaxConcurrency = "number of requests in flight", 0
+	}
+	w.Text += fmt.Sprintf("; searched from there for the highest %s that meets %s, to within %s %%", what, strings.Join(bounds, " and "), bench.Short(100*f.Precision))
+	w.Command = bench.Command(m.benchModel(), m.Bench.Backend, m.Bench.Cache, spec) + " " + strings.Join(flags, " ")
+	return w
 }

@@ -21,7 +21,7 @@ func TestJudged(t *testing.T) {
 		}
 		s.Bounds = append(s.Bounds, b)
 	}
-	l := &session{Study: s}
+	l := &factsMaker{Study: s}
 	of := func(v float64) *result.Summary { return &result.Summary{Figures: map[string]float64{"p99_ttft_ms": v}} }
 	got := l.judged(of(120), of(130))
 	if len(got) != 2 || !got[0].Met || got[1].Met || got[0].SLO != "p99_ttft_ms <= baseline" {
@@ -38,11 +38,11 @@ func TestGoalSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &session{Study: &study.Study{File: &study.File{
+	l := &factsMaker{Study: &study.Study{Metric: m, File: &study.File{
 		Objective: study.Objective{Weights: map[string]float64{"a": 1, "b": 2}, MinGain: "5%"},
 		Workloads: []study.Workload{{Name: "a", Title: "Chat"}, {Name: "b", Title: "Long"}},
 	}}}
-	if got := l.goal(m); got != "Highest total token throughput, as the weighted geometric mean over Chat (weight 1) and Long (weight 2). A gain up to 5 % counts as no difference" {
+	if got := l.goal(); got != "Highest total token throughput, as the weighted geometric mean over Chat (weight 1) and Long (weight 2). A gain up to 5 % counts as no difference" {
 		t.Error(got)
 	}
 }
@@ -57,7 +57,7 @@ func TestStudyFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &session{Study: s}
+	l := newLauncher(s, Options{}, &watcher{})
 	pl, err := l.configure(map[string]string{"engine": "trtllm", "model": "Qwen/Qwen3-32B-FP8", "block_size": "64", "tp": "2"})
 	if err != nil {
 		t.Fatal(err)
@@ -78,8 +78,8 @@ func TestStudyFile(t *testing.T) {
 	if got := strings.Join(spec.Replicas[0].Argv, " "); got != want {
 		t.Errorf("argv %s\nwant %s", got, want)
 	}
-	if text := shown(pl.Command); strings.Contains(text, "abcdefgh1234") || !strings.HasPrefix(text, "cat > trtllm.yaml <<'EOF'\n") {
-		t.Errorf("shown: %s", text)
+	if text := redacted(pl.Command); strings.Contains(text, "abcdefgh1234") || !strings.HasPrefix(text, "cat > trtllm.yaml <<'EOF'\n") {
+		t.Errorf("redacted: %s", text)
 	}
 	if !s.HasSecret() {
 		t.Error("the token of the file is not taken for a secret")

@@ -58,7 +58,7 @@ func failing(t *testing.T, text string, env ...string) (o trialOf, wrong error) 
 		t.Fatal(err)
 	}
 	o.dir = filepath.Join(t.TempDir(), "out")
-	o.study, wrong = Tune(t.Context(), s, []byte(text), TuneOptions{Dir: o.dir, grace: time.Second, pauses: []time.Duration{10 * time.Millisecond, 20 * time.Millisecond}})
+	o.study, wrong = Tune(t.Context(), s, []byte(text), Options{Dir: o.dir, grace: time.Second, pauses: []time.Duration{10 * time.Millisecond, 20 * time.Millisecond}})
 	if err := rundir.ReadJSON(filepath.Join(o.dir, "trials", "001", trialFile), &o.trial); err != nil {
 		t.Fatalf("%v (%v)", err, wrong)
 	}
@@ -186,13 +186,13 @@ func (o trialOf) wentOn(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(o.dir, "trials", "001", "logs")); !os.IsNotExist(err) {
 			t.Errorf("logs of a launch: %v", err)
 		}
-		if o.trial.GPUS != 0 {
-			t.Errorf("%v GPU seconds without a launch", o.trial.GPUS)
+		if o.trial.GPUSeconds != 0 {
+			t.Errorf("%v GPU seconds without a launch", o.trial.GPUSeconds)
 		}
 		return
 	}
-	if o.trial.GPUS <= 0 || o.trial.Log == "" && o.trial.Status != tune.Failed {
-		t.Errorf("%v GPU seconds, log %q", o.trial.GPUS, o.trial.Log)
+	if o.trial.GPUSeconds <= 0 || o.trial.Log == "" && o.trial.Status != tune.Failed {
+		t.Errorf("%v GPU seconds, log %q", o.trial.GPUSeconds, o.trial.Log)
 	}
 }
 

@@ -69,7 +69,7 @@ func (f *replayPredictor) Predict(c tune.Config, name string) (map[string]float6
 			figures = nil
 		}
 		f.predictions[at] = figures
-		f.l.watch(func(s *Status) {
+		f.l.watch.change(func(s *Status) {
 			s.Phase, s.Workload, s.Progress = PhaseRanking, "", nil
 			s.Ranked++
 		})
@@ -78,7 +78,7 @@ func (f *replayPredictor) Predict(c tune.Config, name string) (map[string]float6
 }
 
 func (f *replayPredictor) replay(c tune.Config, name string) (map[string]float64, error) {
-	pl, err := f.l.Study.Configure(c, study.Installed{})
+	pl, err := f.l.Configure(c, study.Installed{})
 	if err != nil {
 		return nil, err
 	}

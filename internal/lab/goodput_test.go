@@ -121,17 +121,18 @@ func TestGoodputSweep(t *testing.T) {
 	server := queue{"vllm": 0.1, "sglang": 0.1}
 	_, f := tuned(t, text, server)
 	found := f.Trials[0].Runs[0].Summary.Figures["goodput_rate"]
-	l := &session{Study: s, TuneOptions: TuneOptions{Predictor: server}}
-	pl, err := l.configure(tune.Config{"engine": "vllm", "model": s.Model})
+	l := newSession(s, Options{Predictor: server})
+	pl, err := l.engines.configure(tune.Config{"engine": "vllm", "model": s.Model})
 	if err != nil {
 		t.Fatal(err)
 	}
+	ev := &evaluation{session: l, p: tune.Proposal{Config: tune.Config{"model": s.Model}}, config: pl}
 	met := map[bool][]float64{}
 	for rate := 4.0; rate < 11; rate += 0.5 {
-		b := l.bench(tune.Proposal{Config: tune.Config{"model": s.Model}}, pl, "a")
+		b := ev.runner("a")
 		b.Dir = filepath.Join(t.TempDir(), "run")
 		b.Spec.Workload = (bench.Load{Axis: bench.AxisRate, Value: rate}).Apply(b.Spec.Workload).Sized(3000)
-		out, err := l.predictRun(t.Context(), b, pl)
+		out, err := ev.predictRun(t.Context(), b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,15 +194,19 @@ func TestSearchShare(t *testing.T) {
 	if least.Requests != 25 || least.Precision != 0.5 {
 		t.Errorf("next to nothing: %+v", least)
 	}
-	l := &session{Study: s, TuneOptions: TuneOptions{Dir: t.TempDir(), Predictor: queue{"vllm": 0.1}}}
-	pl, err := l.configure(tune.Config{"engine": "vllm", "model": s.Model})
+	l := newSession(s, Options{Dir: t.TempDir(), Predictor: queue{"vllm": 0.1}})
+	pl, err := l.engines.configure(tune.Config{"engine": "vllm", "model": s.Model})
 	if err != nil {
 		t.Fatal(err)
 	}
+	l.studyDir = &directory{path: l.Dir}
 	sent := map[float64]float64{}
 	for _, share := range []float64{0.25, 1} {
 		p := tune.Proposal{Trial: 1, Config: tune.Config{"engine": "vllm", "model": s.Model}, Share: share, Workloads: []string{"a"}}
-		run, err := l.predictOne(t.Context(), p, pl, "a", filepath.Join(l.Dir, bench.Short(share)))
+		ev := &evaluation{session: l, p: p, config: pl, dir: filepath.Join(l.Dir, bench.Short(share))}
+		b := ev.runner("a")
+		b.Dir = ev.dir
+		run, err := ev.run(t.Context(), b, ev.predictRun)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,7 +39,7 @@ func Rank(ctx context.Context, s *study.Study, p bench.Predictor, watch func(Sta
 		return out, false, nil
 	}
 	begun := time.Now()
-	l := &session{Study: s, TuneOptions: TuneOptions{Predictor: p, Watch: watch}}
+	l := newSession(s, Options{Predictor: p, Watch: watch})
 	predictor := l.predictor(ctx)
 	st, field, err := s.NewStrategy(predictor)
 	if err != nil {
@@ -57,8 +57,8 @@ func Rank(ctx context.Context, s *study.Study, p bench.Predictor, watch func(Sta
 			out.Refused = append(out.Refused, c)
 			continue
 		}
-		if pl, err := l.configure(a.Config); err == nil {
-			c.Command = shown(pl.Command)
+		if pl, err := l.Configure(a.Config, study.Installed{}); err == nil {
+			c.Command = redacted(pl.Command)
 		}
 		if v, ok := l.predictedLog(predictor, a.Config); ok && based {
 			c.Predicted = new(math.Exp(v - base))

@@ -140,7 +140,7 @@ func TestRaceResumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	why := errors.New("interrupted")
-	o := TuneOptions{Dir: filepath.Join(t.TempDir(), "out")}
+	o := Options{Dir: filepath.Join(t.TempDir(), "out")}
 	f := result.Study{Partial: true}
 	for lives := 0; f.Partial; lives++ {
 		if lives > 200 {
@@ -182,7 +182,7 @@ func TestDraws(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := Tune(t.Context(), s, []byte(text), TuneOptions{Dir: filepath.Join(t.TempDir(), "out"), Predictor: paced{}})
+		f, err := Tune(t.Context(), s, []byte(text), Options{Dir: filepath.Join(t.TempDir(), "out"), Predictor: paced{}})
 		if err != nil || f.Strategy != name || f.Recommended == nil || len(f.Trials) > 14 {
 			t.Errorf("%s: %v, recommended %v, %d trials", name, err, f.Recommended, len(f.Trials))
 		}
@@ -214,7 +214,7 @@ bench: {num_warmups: 0, telemetry_interval_s: 0}
 			if err != nil {
 				t.Fatal(err)
 			}
-			f, err := Tune(t.Context(), s, []byte(text), TuneOptions{Dir: filepath.Join(t.TempDir(), "out"), grace: time.Second, pauses: []time.Duration{10 * time.Millisecond}})
+			f, err := Tune(t.Context(), s, []byte(text), Options{Dir: filepath.Join(t.TempDir(), "out"), grace: time.Second, pauses: []time.Duration{10 * time.Millisecond}})
 			if err != nil || f.Partial || f.Recommended == nil || f.Recommended.Engine != "vllm" {
 				t.Fatalf("%v: recommended %+v: %s", err, f.Recommended, f.Verdict)
 			}

@@ -14,18 +14,18 @@ import (
 
 // raceFacts is the evidence of a race as facts: what it says of configurations and
 // numbers, with commands, and with what the trials cost.
-func (l *session) raceFacts(f result.Study, r tune.Result, trials []trialRecord) *result.Race {
+func (m *factsMaker) raceFacts(f result.Study, r tune.Result, trials []trialRecord) *result.Race {
 	e := r.Evidence
 	return &result.Race{
-		Noise: e.Noise, Candidates: l.candidates(e.Candidates, trials), Steps: e.Steps, Predictions: e.Predictions,
+		Noise: e.Noise, Candidates: m.candidates(e.Candidates, trials), Steps: e.Steps, Predictions: e.Predictions,
 		Comparisons: e.Comparisons, Ablation: e.Ablation, HoldOuts: e.HoldOuts, Accuracy: e.Accuracy, Constraints: e.Constraints,
-		Frontier: l.frontier(f, e.Steps), Phases: l.phases(e.Phases, trials), Stopped: e.Stopped,
+		Frontier: m.frontier(f, e.Steps), Phases: m.phases(e.Phases, trials), Stopped: e.Stopped,
 	}
 }
 
 // candidates have the commands that their trials had, and those that never ran the
 // ones that they would have had by the study file.
-func (l *session) candidates(ends []tune.Outcome, trials []trialRecord) []result.Candidate {
+func (m *factsMaker) candidates(ends []tune.Outcome, trials []trialRecord) []result.Candidate {
 	out := make([]result.Candidate, 0, len(ends))
 	for _, a := range ends {
 		c := result.Candidate{
@@ -35,8 +35,8 @@ func (l *session) candidates(ends []tune.Outcome, trials []trialRecord) []result
 		i := slices.IndexFunc(trials, func(t trialRecord) bool { return maps.Equal(t.Config, a.Config) })
 		if i >= 0 {
 			c.Command = trials[i].Command
-		} else if pl, _ := l.Study.Configure(a.Config, study.Installed{}); pl.Command.Engine != "" {
-			c.Command = shown(pl.Command)
+		} else if pl, _ := m.Configure(a.Config, study.Installed{}); pl.Command.Engine != "" {
+			c.Command = redacted(pl.Command)
 		}
 		out = append(out, c)
 	}
@@ -44,7 +44,7 @@ func (l *session) candidates(ends []tune.Outcome, trials []trialRecord) []result
 }
 
 // phases have what their trials cost. They follow each other.
-func (l *session) phases(all []tune.Phase, trials []trialRecord) []result.Phase {
+func (m *factsMaker) phases(all []tune.Phase, trials []trialRecord) []result.Phase {
 	out := []result.Phase{} // a list in study.json, also when it is empty
 	last := 0
 	for _, p := range all {
@@ -54,10 +54,10 @@ func (l *session) phases(all []tune.Phase, trials []trialRecord) []result.Phase 
 		for _, t := range trials {
 			if t.ID > first && t.ID <= last {
 				phase.LoadS += t.LoadS
-				phase.GPUS += t.GPUS
+				phase.GPUS += t.GPUSeconds
 			}
 		}
-		if l.OnCPU() {
+		if m.OnCPU() {
 			phase.GPUS = 0
 		}
 		out = append(out, phase)
@@ -67,7 +67,7 @@ func (l *session) phases(all []tune.Phase, trials []trialRecord) []result.Phase 
 
 // launches is how many trials a gain of this one's configuration is of: those of
 // the confirming passes.
-func (l *session) launches(trials []result.Trial, id int) int {
+func (m *factsMaker) launches(trials []result.Trial, id int) int {
 	t := trialByID(trials, id)
 	if t == nil {
 		return 0
@@ -89,7 +89,7 @@ const (
 
 // frontier is every configuration that was measured under all of the primary
 // workload's load, by what a user sees and what a GPU yields.
-func (l *session) frontier(f result.Study, steps []tune.Entry) []result.FrontPoint {
+func (m *factsMaker) frontier(f result.Study, steps []tune.Entry) []result.FrontPoint {
 	type spot struct {
 		result.FrontPoint
 		config          map[string]string
@@ -97,7 +97,7 @@ func (l *session) frontier(f result.Study, steps []tune.Entry) []result.FrontPoi
 	}
 	var spots []*spot
 	for _, t := range f.Trials {
-		s := summaryOf(f.Trials, t.ID, l.Workloads[0].Name)
+		s := summaryOf(f.Trials, t.ID, m.Workloads[0].Name)
 		if t.Status != tune.Measured || t.Share != 0 || s == nil {
 			continue
 		}

@@ -26,7 +26,7 @@ func remote(t *testing.T, text string, watch func(Status)) (dir string, f result
 		t.Fatal(err)
 	}
 	dir = filepath.Join(t.TempDir(), "out")
-	if f, err = Tune(t.Context(), s, []byte(text), TuneOptions{Dir: dir, Watch: watch}); err != nil {
+	if f, err = Tune(t.Context(), s, []byte(text), Options{Dir: dir, Watch: watch}); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range f.Trials {
@@ -160,7 +160,7 @@ func TestMachinesThatDiffer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := Tune(t.Context(), s, []byte(text), TuneOptions{Dir: filepath.Join(t.TempDir(), "out"), pauses: []time.Duration{time.Millisecond}})
+	f, err := Tune(t.Context(), s, []byte(text), Options{Dir: filepath.Join(t.TempDir(), "out"), pauses: []time.Duration{time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,13 +33,15 @@ func (c commander) Command(ctx context.Context, node string, argv []string, out 
 }
 
 // with is a study of a text over a runtime of vLLM's.
-func with(t *testing.T, text string, rt deploy.Runtime) *session {
+func with(t *testing.T, text string, rt deploy.Runtime) *launcher {
 	t.Helper()
 	s, err := study.Parse("t.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &session{Study: s, runtimes: map[string]deploy.Runtime{"vllm": rt}}
+	l := newLauncher(s, Options{}, &watcher{})
+	l.runtimes["vllm"] = rt
+	return l
 }
 
 // A machine whose nvidia-smi hangs is dealt in order, and costs the study half a minute.
@@ -105,10 +107,10 @@ func TestAskAgain(t *testing.T) {
 func TestWithin(t *testing.T) {
 	argv := []string{"vllm", "--version"}
 	env := []string{"PATH=/opt/vllm/bin:/usr/bin", "HF_TOKEN=hf_secret", "WHERE={host}", "NOTE=hf_abcdefghijklmnopqrstuvwx"}
-	if got := strings.Join(within(env, argv), " "); got != "env PATH=/opt/vllm/bin:/usr/bin vllm --version" {
+	if got := strings.Join(inEnv(env, argv), " "); got != "env PATH=/opt/vllm/bin:/usr/bin vllm --version" {
 		t.Errorf("%s", got)
 	}
-	if got := strings.Join(within(env[1:], argv), " "); got != "vllm --version" {
+	if got := strings.Join(inEnv(env[1:], argv), " "); got != "vllm --version" {
 		t.Errorf("%s", got)
 	}
 }

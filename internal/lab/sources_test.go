@@ -56,11 +56,11 @@ func TestSourcesOfADeployment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &session{Study: &study.Study{File: &study.File{Runtime: study.Runtime{Kind: study.SSH}}, Accelerator: gpu}}
-	l.live = live{rt: d, spec: deploy.Spec{Replicas: []deploy.Replica{{
+	l := &launch{Study: &study.Study{File: &study.File{Runtime: study.Runtime{Kind: study.SSH}}, Accelerator: gpu}}
+	l.runtime, l.spec = d, deploy.Spec{Replicas: []deploy.Replica{{
 		Member: deploy.Member{Node: "a", Devices: []int{0, 1}},
 		Peers:  []deploy.Peer{{Member: deploy.Member{Node: "b", Devices: []int{3}}}},
-	}}}}
+	}}}
 	rec := telemetry.Start(t.Context(), l.sources(d, time.Second)...)
 	rec.Stop()
 	close(d.asked)

@@ -64,7 +64,7 @@ func tuned(t *testing.T, text string, p bench.Predictor) (string, result.Study) 
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "out")
-	f, err := Tune(t.Context(), s, []byte(text), TuneOptions{Dir: dir, Predictor: p})
+	f, err := Tune(t.Context(), s, []byte(text), Options{Dir: dir, Predictor: p})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestOneAtWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := TuneOptions{Dir: filepath.Join(t.TempDir(), "out")}
+	o := Options{Dir: filepath.Join(t.TempDir(), "out")}
 	runs := 0
 	o.Predictor = replay{func() {
 		runs++
@@ -111,7 +111,7 @@ func TestStudyInProgress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := TuneOptions{Dir: filepath.Join(t.TempDir(), "out")}
+	o := Options{Dir: filepath.Join(t.TempDir(), "out")}
 	ended := 0
 	o.Predictor = replay{func() {
 		f, err := rundir.OpenStudy(o.Dir)
@@ -232,16 +232,16 @@ func TestDirectoryNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := Tune(t.Context(), s, []byte(small), TuneOptions{Dir: filepath.Join(t.TempDir(), "out[1]*"), Predictor: replay{}})
+	f, err := Tune(t.Context(), s, []byte(small), Options{Dir: filepath.Join(t.TempDir(), "out[1]*"), Predictor: replay{}})
 	if err != nil || len(f.Trials) == 0 || f.Recommended == nil {
 		t.Errorf("%d trials, recommended %v (%v)", len(f.Trials), f.Recommended, err)
 	}
-	l := &session{TuneOptions: TuneOptions{Dir: t.TempDir()}}
+	l := &directory{path: t.TempDir()}
 	for _, id := range []int{1000, 101} {
-		if err := os.MkdirAll(l.trialDir(id), 0o755); err != nil {
+		if err := os.MkdirAll(l.trial(id), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := rundir.WriteJSON(filepath.Join(l.trialDir(id), trialFile), trialRecord{Trial: result.Trial{ID: id}}); err != nil {
+		if err := rundir.WriteJSON(filepath.Join(l.trial(id), trialFile), trialRecord{Trial: result.Trial{ID: id}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -252,7 +252,7 @@ func TestDirectoryNames(t *testing.T) {
 
 // TestModelName: a survey of one model on several engines is named after it.
 func TestModelName(t *testing.T) {
-	l := &session{Study: &study.Study{File: &study.File{Survey: []study.Candidate{{Model: "a/m"}, {Model: "a/m"}}}}}
+	l := &factsMaker{Study: &study.Study{File: &study.File{Survey: []study.Candidate{{Model: "a/m"}, {Model: "a/m"}}}}}
 	if got := l.modelName(); got != "a/m" {
 		t.Errorf("model name %q", got)
 	}
@@ -326,7 +326,7 @@ func TestInterruptedAtEachPhase(t *testing.T) {
 	}
 	why := errors.New("interrupted")
 	for _, phase := range []string{"preparing", "launching", bench.PhaseWaiting, bench.PhaseWarmUp, bench.PhaseMeasuring} {
-		o := TuneOptions{Dir: filepath.Join(t.TempDir(), "out")}
+		o := Options{Dir: filepath.Join(t.TempDir(), "out")}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		o.Watch = func(st Status) {
 			if st.Phase == phase {

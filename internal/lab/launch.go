@@ -14,16 +14,19 @@ import (
 	"perflab/internal/telemetry"
 )
 
-// live is the deployment that a trial measures.
-type live struct {
-	rt     deploy.Runtime
-	spec   deploy.Spec
-	places [][]cluster.Node // of its replicas
+// launch is a configuration's deployment at certain places, from before it is
+// started until it is stopped.
+type launch struct {
+	*study.Study
+	config  study.Configuration
+	runtime deploy.Runtime
+	spec    deploy.Spec
+	places  [][]cluster.Node // of its replicas
 }
 
 // devices are the accelerators that the deployment was dealt on a machine, none where it
 // has no part; nil: all.
-func (l live) devices(node string) []int {
+func (l *launch) devices(node string) []int {
 	out := []int{}
 	for _, rep := range l.spec.Replicas {
 		members := []deploy.Member{rep.Member}
@@ -46,7 +49,7 @@ func (l live) devices(node string) []int {
 
 // sources are what a study reads beside the engines' metrics: the machines that its
 // runtime runs commands on, else this one where the engines are on it.
-func (l *session) sources(d deploy.Deployment, every time.Duration) []telemetry.Source {
+func (l *launch) sources(d deploy.Deployment, every time.Duration) []telemetry.Source {
 	local := slices.ContainsFunc(d.Targets(), bench.OnThisMachine)
 	if every == 0 {
 		return nil
@@ -55,7 +58,7 @@ func (l *session) sources(d deploy.Deployment, every time.Duration) []telemetry.
 	case study.Simulated:
 		return []telemetry.Source{telemetry.Host(every)}
 	case study.SSH:
-		if c, ok := l.live.rt.(deploy.Commander); ok {
+		if c, ok := l.runtime.(deploy.Commander); ok {
 			return l.nodeSources(c, every)
 		}
 		return nil
@@ -68,14 +71,14 @@ func (l *session) sources(d deploy.Deployment, every time.Duration) []telemetry.
 	case l.Visible() == "": // GPUs of this machine have no part in it
 		return []telemetry.Source{telemetry.Host(every)}
 	}
-	return telemetry.Local(every, l.live.devices(""))
+	return telemetry.Local(every, l.devices(""))
 }
 
 // nodeSources are the machines of a runtime that have a part in the deployment.
-func (l *session) nodeSources(c deploy.Commander, every time.Duration) []telemetry.Source {
+func (l *launch) nodeSources(c deploy.Commander, every time.Duration) []telemetry.Source {
 	var out []telemetry.Source
 	for _, node := range c.Nodes() {
-		devices := l.live.devices(node)
+		devices := l.devices(node)
 		if devices != nil && len(devices) == 0 {
 			continue
 		}
@@ -94,13 +97,13 @@ func (l *session) nodeSources(c deploy.Commander, every time.Duration) []telemet
 // containerSources are read on this machine where it is the containers' own and has
 // nvidia-smi, else inside the container: there only the GPUs of one replica are seen, so that
 // of several none are read.
-func (l *session) containerSources(d deploy.Deployment, every time.Duration, local bool) []telemetry.Source {
+func (l *launch) containerSources(d deploy.Deployment, every time.Duration, local bool) []telemetry.Source {
 	gpus := l.Visible() != ""
 	if local && !gpus {
 		return []telemetry.Source{telemetry.Host(every)}
 	}
 	if _, err := exec.LookPath("nvidia-smi"); local && err == nil {
-		return telemetry.Local(every, l.live.devices(""))
+		return telemetry.Local(every, l.devices(""))
 	}
 	c, ok := d.(deploy.Commander)
 	if !ok {
@@ -109,7 +112,7 @@ func (l *session) containerSources(d deploy.Deployment, every time.Duration, loc
 	run := func(ctx context.Context, argv []string, stdout io.Writer) error {
 		return c.Command(ctx, "", argv, stdout)
 	}
-	if len(l.live.spec.Replicas) > 1 || !gpus {
+	if len(l.spec.Replicas) > 1 || !gpus {
 		return []telemetry.Source{telemetry.RemoteHost("", every, run)}
 	}
 	return telemetry.On("", every, nil, run)

@@ -1,0 +1,162 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"perflab/internal/rundir"
+	"perflab/internal/study"
+	"perflab/internal/tune"
+)
+
+// Names in a study directory.
+const (
+	journalFile = "journal.jsonl"
+	trialFile   = "trial.json"
+	sourceFile  = "study.yaml"
+)
+
+// directory is the directory of a study, this process's own while it is open.
+type directory struct {
+	path    string
+	file    *os.File // of the journal
+	journal *tune.Journal
+}
+
+// openDirectory creates the study directory, or reopens it, and reads the journal.
+func openDirectory(s *study.Study, source []byte, o Options) (_ *directory, log tune.Log, err error) {
+	d := &directory{path: o.Dir}
+	defer func() {
+		if err != nil && d.file != nil {
+			d.file.Close()
+		}
+	}()
+	if err := d.prepare(o.Resume); err != nil {
+		return nil, log, err
+	}
+	hash, err := s.Fingerprint()
+	if err != nil {
+		return nil, log, err
+	}
+	path := filepath.Join(d.path, journalFile)
+	if d.file, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644); err != nil {
+		return nil, log, fmt.Errorf("open the journal: %w", err)
+	}
+	if err := lock(d.file, d.path); err != nil {
+		return nil, log, err
+	}
+	if !o.Resume {
+		if err := d.keepSource(source, s.HasSecret()); err != nil {
+			return nil, log, err
+		}
+	}
+	if log, err = tune.Replay(d.file); err != nil {
+		return nil, log, fmt.Errorf("read %s: %w", path, err)
+	}
+	if err := log.Check(hash); err != nil {
+		return nil, log, fmt.Errorf("resume %s: %w (a copy is in %s)", d.path, err, filepath.Join(d.path, sourceFile))
+	}
+	// A line cut by the end of the last process is no record.
+	if err := d.file.Truncate(log.Size); err != nil {
+		return nil, log, fmt.Errorf("mend the journal: %w", err)
+	}
+	d.journal, err = tune.OpenJournal(d.file, log, tune.Head{Study: hash, Name: s.Name, Version: o.Version})
+	return d, log, err
+}
+
+// prepare makes a new study directory, or checks that there is one to
+// resume.
+func (d *directory) prepare(resume bool) error {
+	_, err := os.Stat(filepath.Join(d.path, journalFile))
+	switch {
+	case err == nil && !resume:
+		return &ExistsError{Dir: d.path}
+	case err == nil:
+		return nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("open the study: %w", err)
+	case resume:
+		return fmt.Errorf("there is no study in %s to resume: it has no %s", d.path, journalFile)
+	}
+	if err := os.MkdirAll(filepath.Join(d.path, "trials"), 0o755); err != nil {
+		return fmt.Errorf("create the study directory: %w", err)
+	}
+	return nil
+}
+
+// keepSource copies the study file as it is. One that holds a secret is for
+// its owner's eyes: it is the only file of a study directory that does.
+func (d *directory) keepSource(source []byte, secret bool) error {
+	path := filepath.Join(d.path, sourceFile)
+	if err := rundir.WriteFile(path, source); err != nil || !secret {
+		return err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return fmt.Errorf("keep the secrets in %s from others: %w", path, err)
+	}
+	return nil
+}
+
+// lock makes the directory this process's own for as long as its journal is
+// open: two at work in it would clear away each other's trials. The kernel
+// releases the lock when the process ends, in whatever way.
+func lock(journal *os.File, dir string) error {
+	err := syscall.Flock(int(journal.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return &BusyError{Dir: dir}
+	}
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", journal.Name(), err)
+	}
+	return nil
+}
+
+// BusyError says that another process runs the study in the directory.
+type BusyError struct{ Dir string }
+
+func (e *BusyError) Error() string { return "another perflab is at work in " + e.Dir }
+
+// ExistsError says that the output directory holds a study already.
+type ExistsError struct{ Dir string }
+
+func (e *ExistsError) Error() string { return e.Dir + " holds a study already" }
+
+// trial is the directory of one trial.
+func (d *directory) trial(id int) string {
+	return filepath.Join(d.path, "trials", fmt.Sprintf("%03d", id))
+}
+
+// relative is a path as seen from the study directory.
+func (d *directory) relative(path string) string {
+	if r, err := filepath.Rel(d.path, path); err == nil {
+		return filepath.ToSlash(r)
+	}
+	return path
+}
+
+// trials reads every trial that has ended, in order.
+func (d *directory) trials() ([]trialRecord, error) {
+	// No pattern: the directory's name may hold what is special in one.
+	dirs, err := os.ReadDir(filepath.Join(d.path, "trials"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list the trials: %w", err)
+	}
+	var out []trialRecord
+	for _, entry := range dirs {
+		var t trialRecord
+		switch err := rundir.ReadJSON(filepath.Join(d.path, "trials", entry.Name(), trialFile), &t); {
+		case errors.Is(err, fs.ErrNotExist): // not ended
+			continue
+		case err != nil:
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(a, b trialRecord) int { return a.ID - b.ID })
+	return out, nil
+}

@@ -1,0 +1,413 @@
+package lab
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"perflab/internal/arch"
+	"perflab/internal/deploy"
+	"perflab/internal/deploy/docker"
+	"perflab/internal/engine"
+	"perflab/internal/engine/cluster"
+	"perflab/internal/engine/logs"
+	"perflab/internal/redact"
+	"perflab/internal/study"
+	"perflab/internal/tune"
+)
+
+// launcher starts the engines of a study, and knows what was asked of engines and
+// machines: each is asked once in a study.
+type launcher struct {
+	*study.Study
+	self  string        // this program, started again for simulated engines
+	grace time.Duration // that an engine of runtime process has to end, 0: the runtime's
+	watch *watcher
+
+	asked    map[string]installed        // by engine
+	runtimes map[string]deploy.Runtime   // by engine, those that were made
+	islands  map[string]cluster.Topology // by machine, where known; nil: not asked yet
+	checked  map[string]bool             // machines that passed their checks, by place and model
+}
+
+func newLauncher(s *study.Study, o Options, w *watcher) *launcher {
+	return &launcher{
+		Study: s, self: o.Self, grace: o.grace, watch: w,
+		asked: map[string]installed{}, runtimes: map[string]deploy.Runtime{}, checked: map[string]bool{},
+	}
+}
+
+// runtime is how the study starts an engine; the same one throughout, for it may hold
+// connections.
+func (l *launcher) runtime(engineName string) (deploy.Runtime, error) {
+	if rt, ok := l.runtimes[engineName]; ok {
+		return rt, nil
+	}
+	rt, err := l.newRuntime(engineName)
+	if err != nil {
+		return nil, err
+	}
+	l.runtimes[engineName] = rt
+	return rt, nil
+}
+
+func (l *launcher) newRuntime(engineName string) (deploy.Runtime, error) {
+	r := l.Runtime
+	switch r.Kind {
+	case study.Existing:
+		return deploy.Existing{URLs: r.URLs, Hooks: deploy.Hooks(r.Hooks)}, nil
+	case study.Process, study.Simulated, study.Predicted:
+		return deploy.Process{Dir: r.Dir, Limits: r.Limits, Grace: l.grace}, nil
+	case study.SSH:
+		return &deploy.SSH{Hosts: r.Hosts, Config: r.SSHConfig, Dir: r.Dir, Limits: r.Limits, Direct: r.Direct}, nil
+	case study.Docker:
+		return &docker.Runtime{Settings: l.Container(engineName), Progress: func(text string) {
+			l.watch.change(func(s *Status) { s.Detail = text })
+		}}, nil
+	}
+	return nil, fmt.Errorf("runtime kind %q is not known", r.Kind)
+}
+
+// prepare says what to start for a configuration, and where. notes are what its
+// trial must say of it.
+func (l *launcher) prepare(ctx context.Context, c study.Configuration, dir string) (la *launch, notes []string, err error) {
+	rt, err := l.runtime(c.Command.Engine)
+	if err != nil {
+		return nil, nil, err
+	}
+	places, notes, err := l.places(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	spec, err := l.deployment(c, places, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &launch{Study: l.Study, config: c, runtime: rt, spec: spec, places: places}, notes, nil
+}
+
+// clear removes what an attempt at a trial left that never ended: engines
+// still running, by their recorded identity, and partial directories.
+func (l *launcher) clear(ctx context.Context, dir string) error {
+	rt, err := l.runtime("")
+	if err != nil {
+		return err
+	}
+	if _, err := rt.Sweep(ctx, filepath.Join(dir, "logs")); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("clear %s: %w", dir, err)
+	}
+	return nil
+}
+
+// release gives up what the study's runtimes hold.
+func (l *launcher) release() {
+	for _, rt := range l.runtimes {
+		if c, ok := rt.(io.Closer); ok {
+			c.Close() // nothing runs any more: what fails here leaves nothing behind
+		}
+	}
+}
+
+// deployment says what to start for a plan at these places.
+func (l *launcher) deployment(pl study.Configuration, places [][]cluster.Node, dir string) (deploy.Spec, error) {
+	spec := deploy.Spec{
+		Name: pl.Command.Engine, Dir: filepath.Join(dir, "logs"), Health: pl.Engine.Health,
+		Diagnose: func(log string) (logs.Failure, bool) { return logs.Diagnose(pl.Engine.Name, log) },
+		Timeout:  time.Duration(l.Runtime.ReadyS * float64(time.Second)), Visible: l.Visible(),
+	}
+	cmd := pl.Command
+	cmd.Host = "{host}"
+	for _, place := range places {
+		parts, err := cluster.Spread(cmd, place, l.Runtime.Spread)
+		if err != nil {
+			return spec, err
+		}
+		rep := deploy.Spread(parts)
+		if spec.Visible == "" {
+			rep.Devices = nil
+			for i := range rep.Peers {
+				rep.Peers[i].Devices = nil
+			}
+		}
+		if l.Runtime.Kind == study.Simulated {
+			if l.self == "" {
+				return spec, errors.New("start a simulated engine: the path of this program is unknown")
+			}
+			rep.Argv = append(l.simulator(pl), rep.Argv...)
+		}
+		spec.Replicas = append(spec.Replicas, rep)
+	}
+	return spec, nil
+}
+
+// places are the devices of each replica. notes name those that no replica has, for they
+// count as allocated, and say what is to be known of replicas that span machines.
+func (l *launcher) places(ctx context.Context, pl study.Configuration) (places [][]cluster.Node, notes []string, err error) {
+	if l.Runtime.Kind == study.Existing {
+		for range l.Runtime.URLs {
+			places = append(places, []cluster.Node{{Devices: []int{0}}})
+		}
+		return places, nil, nil
+	}
+	nodes := l.nodes()
+	var islands map[string]cluster.Topology
+	if l.Runtime.StartsEngines() && l.Visible() == arch.CUDA.Visible() && pl.Replicas > 1 {
+		if islands, err = l.topologies(ctx, pl.Command.Engine); err != nil {
+			return nil, nil, err
+		}
+	}
+	places, left := cluster.Place(nodes, max(pl.Config.GPUs, 1), islands)
+	if len(places) == 0 {
+		return nil, nil, &engine.Rejection{Rule: "gpus", Reason: fmt.Sprintf("%d GPUs a replica cannot be had of %s alike: a replica takes whole machines, or part of one", pl.Config.GPUs, hardwareText(l.Study))}
+	}
+	if len(left) > 0 {
+		notes = append(notes, idle(left, l.Hardware.GPUs))
+	}
+	return places, append(notes, cluster.Remarks(pl.Command, places[0], l.Runtime.Spread)...), nil
+}
+
+// idle names the devices that no replica uses.
+func idle(left []cluster.Node, of int) string {
+	n := 0
+	var names []string
+	for _, node := range left {
+		n += len(node.Devices)
+		ids := make([]string, len(node.Devices))
+		for i, d := range node.Devices {
+			ids[i] = strconv.Itoa(d)
+		}
+		names = append(names, strings.TrimSpace(strings.Join(ids, ", ")+" "+ofNode(node.Name)))
+	}
+	return fmt.Sprintf("%d of %d GPUs are used by no replica (%s); they count as allocated.", n, of, strings.Join(names, "; "))
+}
+
+func ofNode(name string) string {
+	if name == "" {
+		return ""
+	}
+	return "of " + name
+}
+
+// nodes are the study's machines with their devices. Whatever its hardware is spread
+// over, a simulated engine runs here.
+func (l *launcher) nodes() []cluster.Node {
+	if l.Runtime.Kind != study.SSH {
+		return []cluster.Node{{Devices: devices(l.Hardware.GPUs)}}
+	}
+	var out []cluster.Node
+	for _, h := range l.Runtime.Hosts {
+		out = append(out, cluster.Node{
+			Name: h.Name, Addr: cmp.Or(h.Address, h.Name), Interface: h.Interface, HCA: h.HCA,
+			Devices: devices(cmp.Or(h.GPUs, l.Hardware.GPUs/len(l.Runtime.Hosts))),
+		})
+	}
+	return out
+}
+
+func devices(n int) []int {
+	ids := make([]int, n)
+	for i := range ids {
+		ids[i] = i
+	}
+	return ids
+}
+
+// topologies are how the accelerators of each machine are linked, as nvidia-smi tells;
+// a machine that does not tell is dealt in order.
+func (l *launcher) topologies(ctx context.Context, engineName string) (map[string]cluster.Topology, error) {
+	if l.islands != nil {
+		return l.islands, nil
+	}
+	l.islands = map[string]cluster.Topology{}
+	rt, err := l.runtime(engineName)
+	if err != nil {
+		return nil, err
+	}
+	c, ok := rt.(deploy.Commander)
+	if !ok {
+		return l.islands, nil
+	}
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	for _, node := range c.Nodes() {
+		var out bytes.Buffer
+		if c.Command(asking, node, []string{"nvidia-smi", "topo", "-m"}, &out) != nil {
+			continue // no such tool there, or one that hangs: nothing is known of its links
+		}
+		if t, err := cluster.ParseTopology(out.String()); err == nil {
+			l.islands[node] = t
+		}
+	}
+	return l.islands, context.Cause(ctx)
+}
+
+// askTimeout bounds a question to a machine.
+const askTimeout = 30 * time.Second
+
+// preflight checks the machines of replicas that span several, once for each set of
+// them and each model.
+func (l *launcher) preflight(ctx context.Context, la *launch) error {
+	c, ok := la.runtime.(deploy.Commander)
+	if !ok {
+		return nil
+	}
+	for _, place := range la.places {
+		if len(place) < 2 {
+			continue
+		}
+		words := []string{la.config.Command.Engine, la.config.Command.Model}
+		for _, n := range place {
+			words = append(words, n.Name)
+		}
+		key := strings.Join(words, " ")
+		if l.checked[key] {
+			continue
+		}
+		p := deploy.Preflight{Name: la.spec.Name, Nodes: place, Version: inEnv(la.config.Command.Env, la.config.Engine.VersionArgv()), Read: la.config.Engine.ParseVersion, Model: la.config.Command.Model}
+		if _, err := p.Run(ctx, c); err != nil {
+			return err
+		}
+		l.checked[key] = true
+	}
+	return nil
+}
+
+// simulator is the command that stands in for the hardware of one replica.
+func (l *launcher) simulator(pl study.Configuration) []string {
+	argv := []string{l.self, "sim", "--gpu", l.Hardware.GPU, "--gpus", strconv.Itoa(pl.Config.GPUs)}
+	if l.Runtime.StartupS > 0 {
+		argv = append(argv, "--startup", time.Duration(l.Runtime.StartupS*float64(time.Second)).String())
+	}
+	if pl.Command.Version != "" {
+		argv = append(argv, "--engine-version", pl.Command.Version)
+	}
+	if path, ok := l.ModelConfig[pl.Command.Model]; ok {
+		argv = append(argv, "--model-config", path)
+	}
+	argv = append(argv, l.Accuracy.SimulatorFlags(pl.Command)...)
+	return append(argv, "--")
+}
+
+// helpTimeout bounds how long an engine may take to print its help: Python ones import
+// most of themselves for it.
+const helpTimeout = 3 * time.Minute
+
+// installed is what an engine says of itself where it would run.
+type installed struct {
+	help    engine.Help
+	version string // by its own account, "" where it does not tell
+	why     string // why its flags are not known, "" if they are
+	later   bool   // its machine could not be reached: the next trial asks again
+}
+
+// ask reads version and flags of an engine that the study starts, once in a study: an
+// unknown flag then is a refusal before anything is launched, and defaults are those of
+// the version that runs. notes are what the trial that asked first must say.
+func (l *launcher) ask(ctx context.Context, e *engine.Engine) (notes []string, err error) {
+	if in, ok := l.asked[e.Name]; ok && !in.later {
+		return nil, nil
+	}
+	var in installed
+	if l.Runtime.StartsEngines() {
+		rt, err := l.runtime(e.Name)
+		if err != nil {
+			return nil, err
+		}
+		if c, ok := rt.(deploy.Commander); ok {
+			l.watch.change(func(s *Status) { s.Phase = "asking " + e.Title + " for its flags" })
+			in = askEngine(ctx, c, e, l.Engines[e.Name].Env)
+		}
+	}
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	l.asked[e.Name] = in
+	return l.remarks(e, in), nil
+}
+
+// askEngine asks on the first node: that they are alike is checked before replicas
+// span them.
+func askEngine(ctx context.Context, c deploy.Commander, e *engine.Engine, env []string) (in installed) {
+	ctx, cancel := context.WithTimeoutCause(ctx, helpTimeout, fmt.Errorf("no answer after %v", helpTimeout))
+	defer cancel()
+	node := c.Nodes()[0]
+	var out bytes.Buffer
+	if err := c.Command(ctx, node, inEnv(env, e.VersionArgv()), &out); err == nil {
+		in.version, _ = e.ParseVersion(out.String())
+	}
+	out.Reset()
+	err := c.Command(ctx, node, inEnv(env, e.HelpArgv()), &out)
+	if err == nil {
+		in.help, err = engine.ParseHelp(e, out.String())
+	}
+	in.help.Version = in.version
+	if err != nil {
+		infra, broke := errors.AsType[*deploy.InfraError](err)
+		if broke && lasting(infra) {
+			return in // the launch says the same
+		}
+		in.why, in.later = err.Error(), broke
+		if hint, ok := errors.AsType[interface {
+			error
+			Hint() string
+		}](err); ok && hint.Hint() != "" {
+			in.why += " (" + hint.Hint() + ")"
+		}
+	}
+	return in
+}
+
+// inEnv is a command in the environment that a study gives an engine (its PATH, say),
+// as far as that may stand in arguments: no secret, and nothing that only a launch knows.
+func inEnv(env, argv []string) []string {
+	shown := redact.Env(env)
+	out := []string{"env"}
+	for i, kv := range env {
+		if shown[i] == kv && redact.Text(kv) == kv && !strings.Contains(kv, "{") {
+			out = append(out, kv)
+		}
+	}
+	if len(out) == 1 {
+		return argv
+	}
+	return append(out, argv...)
+}
+
+// version is the engine's own account, or what the study says.
+func (l *launcher) version(engineName string) string {
+	return cmp.Or(l.asked[engineName].version, l.Engines[engineName].Version)
+}
+
+// configure makes a configuration concrete by what the engine said of itself, as
+// far as it was asked.
+func (l *launcher) configure(c tune.Config) (study.Configuration, error) {
+	in := l.asked[c["engine"]]
+	known := study.Installed{Version: in.version}
+	if in.why == "" {
+		known.Help = in.help
+	}
+	return l.Configure(c, known)
+}
+
+// remarks are what asking the engine showed that readers of the study should know.
+func (l *launcher) remarks(e *engine.Engine, in installed) []string {
+	var out []string
+	if said := l.Engines[e.Name].Version; said != "" && in.version != "" && said != in.version {
+		out = append(out, fmt.Sprintf("The study says that %s is of version %s; it is %s by its own account, and its defaults are taken from that.", e.Title, said, in.version))
+	}
+	if in.why != "" {
+		out = append(out, fmt.Sprintf("The flags of %s could not be checked against its own help: %s.", e.Title, in.why))
+	}
+	return out
+}

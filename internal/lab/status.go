@@ -1,0 +1,44 @@
+package lab
+
+import (
+	"sync"
+	"time"
+
+	"perflab/internal/load"
+)
+
+// Status is where a study stands.
+type Status struct {
+	Stage    string
+	Trial    int
+	Label    string
+	Workload string
+	Phase    string         // one of the run's, or "preparing", "launching", "predicting"
+	Detail   string         // what the runtime said last in this phase: how far an image is pulled
+	Since    time.Time      // when the phase began
+	Ranked   int            // configurations whose figures were predicted since the last trial
+	Ended    int            // trials that have ended
+	Result   string         // of the trial that has just ended, with its figure
+	Progress *load.Progress // of the run under way, nil between runs
+}
+
+// watcher holds where a study stands, and tells of every change. Runtimes say what
+// they do from goroutines of their own.
+type watcher struct {
+	mu     sync.Mutex
+	status Status
+	tell   func(Status) // may be nil
+}
+
+func (w *watcher) change(by func(*Status)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.status
+	by(&w.status)
+	if now := w.status; now.Phase != before.Phase || now.Workload != before.Workload || now.Trial != before.Trial {
+		w.status.Since, w.status.Detail = time.Now(), ""
+	}
+	if w.tell != nil {
+		w.tell(w.status)
+	}
+}

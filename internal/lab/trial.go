@@ -1,0 +1,476 @@
+package lab
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"perflab/internal/bench"
+	"perflab/internal/compare"
+	"perflab/internal/deploy"
+	"perflab/internal/engine"
+	"perflab/internal/load"
+	"perflab/internal/result"
+	"perflab/internal/rundir"
+	"perflab/internal/study"
+	"perflab/internal/tune"
+)
+
+// evaluation is one proposal from its begin to its record. A launch of it is a
+// value of its own, since there may be two.
+type evaluation struct {
+	*session
+	p      tune.Proposal
+	t      *trialRecord
+	config study.Configuration
+	dir    string // of the trial
+}
+
+// evaluate measures one configuration: one launch, one run per workload. What
+// the engine refuses, what our machinery breaks and what cannot be believed
+// are three different ends.
+func (l *session) evaluate(ctx context.Context, p tune.Proposal, dir string) (*trialRecord, error) {
+	t := &trialRecord{Trial: result.Trial{
+		ID: p.Trial, Stage: p.Stage, Label: p.Label, Engine: p.Config["engine"],
+		Config: p.Config, Share: l.LoadShare(p), GPUs: l.Hardware.GPUs, Status: tune.Measured,
+	}}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("create %s: %w", dir, err)
+	}
+	e, err := engine.ByName(p.Config["engine"])
+	if err != nil {
+		return nil, err
+	}
+	if t.Notes, err = l.engines.ask(ctx, e); err != nil {
+		return nil, err
+	}
+	t.Version = l.engines.version(e.Name)
+	config, err := l.engines.configure(p.Config)
+	t.Command = redacted(config.Command)
+	if err == nil {
+		err = l.fits(t, p, config)
+	}
+	if r, ok := errors.AsType[*engine.Rejection](err); ok && !l.Attached() {
+		t.reject(e, r, config.Command)
+		return t, nil
+	}
+	if err != nil && !l.Attached() {
+		return nil, err
+	}
+	t.Notes = append(t.Notes, l.remarks(config)...)
+	t.Replicas = config.Replicas
+	if l.Runtime.Kind == study.Existing { // what serves there is not known
+		t.Replicas = len(l.Runtime.URLs)
+	} else {
+		t.Each = config.Config.GPUs
+	}
+	ev := &evaluation{l, p, t, config, dir}
+	if l.Runtime.Kind == study.Predicted {
+		return t, ev.predict(ctx)
+	}
+	return t, ev.measure(ctx)
+}
+
+// fits holds the longest requests of a proposal's workloads against what the
+// configuration serves. It is an *engine.Rejection that requests of the first one, which
+// decides what the trial is worth, are known not to fit; of the others, and of lengths that
+// are estimates, the trial gets a note.
+func (l *session) fits(t *trialRecord, p tune.Proposal, c study.Configuration) error {
+	for i, name := range p.Workloads {
+		longest := l.Lengths(name, p.Pass)
+		if longest == nil {
+			continue
+		}
+		r := cmp.Or(c.Config.Fits(longest.Whole.Input, longest.Whole.Output), c.Config.Fits(longest.Prompt.Input, longest.Prompt.Output))
+		switch {
+		case r == nil:
+		case !longest.Exact:
+			t.note("Workload %s may have requests that do not fit, by an estimate of their lengths: %s.", name, r.Reason)
+		case i > 0 || l.Attached():
+			t.note("Workload %s has requests that do not fit: %s.", name, r.Reason)
+		default:
+			return &engine.Rejection{Rule: r.Rule, Log: r.Log, Reason: fmt.Sprintf("workload %s: %s", name, r.Reason)}
+		}
+	}
+	return nil
+}
+
+// remarks are what the figures of a configuration do not show: flags that the
+// simulated engine knows nothing of, and devices that no replica uses.
+func (l *session) remarks(c study.Configuration) []string {
+	var out []string
+	if flags := c.Command.Unmodelled(); len(flags) > 0 && (l.Runtime.Kind == study.Simulated || l.Runtime.Kind == study.Predicted) {
+		out = append(out, "Not simulated: "+strings.Join(flags, ", ")+". The figures are those without it.")
+	}
+	out = append(out, c.Config.Remarks()...)
+	if l.Runtime.Kind == study.Process {
+		out = append(out, c.Command.Remarks(runtime.NumCPU())...)
+	}
+	if idle := l.Hardware.GPUs - c.Replicas*c.Config.GPUs; idle > 0 && l.Runtime.Kind == study.Predicted {
+		out = append(out, fmt.Sprintf("%d of %d GPUs are used by no replica; they count as allocated.", idle, l.Hardware.GPUs))
+	}
+	return out
+}
+
+// measure measures the configuration, and once more where the engine dies without a
+// word. Of the first launch the trial keeps what it cost.
+func (ev *evaluation) measure(ctx context.Context) error {
+	notes := slices.Clone(ev.t.Notes)
+	err := ev.measureOnce(ctx)
+	died, ok := errors.AsType[*diedSilently](err)
+	if !ok {
+		return err
+	}
+	if err := ev.makeRoom(died); err != nil {
+		return err
+	}
+	ev.t.Notes = notes
+	err = ev.measureOnce(ctx)
+	if died, ok := errors.AsType[*diedSilently](err); ok {
+		ev.t.Status, ev.t.Reason = tune.Failed, died.Error()
+		return nil
+	}
+	return err
+}
+
+// makeRoom makes room for a second launch of a trial whose engine died without
+// giving a reason: losing the baseline to it would cost the study its gains.
+// The logs stay.
+func (ev *evaluation) makeRoom(died *diedSilently) error {
+	if err := ev.studyDir.journal.Note(tune.KindInfra, ev.t.ID, died.Error()+": launched again"); err != nil {
+		return err
+	}
+	ev.t.Runs, ev.t.Within = nil, nil
+	for _, name := range ev.p.Workloads {
+		for try := range 2 {
+			for _, end := range []string{"", ".tmp"} {
+				if err := os.RemoveAll(ev.runDir(name, try) + end); err != nil {
+					return fmt.Errorf("clear %s: %w", ev.runDir(name, try), err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// measureOnce launches the configuration and runs every workload of the proposal
+// against it. Only an error of ctx, or of the disk, ends the study.
+func (ev *evaluation) measureOnce(ctx context.Context) error {
+	ev.watch.change(func(s *Status) { s.Phase = "launching" })
+	begun := time.Now()
+	spend := func() { ev.t.GPUSeconds += time.Since(begun).Seconds() * float64(ev.Hardware.GPUs) }
+	la, d, err := ev.launch(ctx)
+	if err != nil {
+		if r, ok := errors.AsType[*engine.Rejection](err); ok {
+			ev.t.reject(ev.config.Engine, r, ev.config.Command)
+			return nil
+		}
+		spend()
+		return ev.refused(err)
+	}
+	ev.t.Log = ev.studyDir.relative(filepath.Join(ev.dir, "logs"))
+	err = ev.runAll(ctx, la, d)
+	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	stopErr := d.Stop(stopCtx)
+	spend()
+	switch {
+	case stopErr == nil:
+		return err
+	case err != nil:
+		return fmt.Errorf("%w (after: %v)", stopErr, err)
+	}
+	// What was measured stands; nothing more can be, beside a stuck engine.
+	ev.past.stuck = stopErr
+	ev.t.note("Its engine could not be stopped: %v.", stopErr)
+	return nil
+}
+
+// refused ends the trial by why there was no launch: the engine refuses the
+// configuration, or our machinery is broken. Other errors are the study's.
+func (ev *evaluation) refused(err error) error {
+	if refused, ok := errors.AsType[*deploy.RefusedError](err); ok {
+		ev.t.refuse(refused.Reason, refused.Failure, ev.config.Command)
+		ev.t.Log = ev.studyDir.relative(refused.Log)
+		return nil
+	}
+	if infra, ok := errors.AsType[*deploy.InfraError](err); ok {
+		ev.t.Status, ev.t.Reason = tune.Failed, infra.Error()
+		if infra.Hint() != "" {
+			ev.t.Reason += " (" + infra.Hint() + ")"
+		}
+		return nil
+	}
+	return err
+}
+
+// launch starts the deployment, and again after failures of our own machinery.
+func (ev *evaluation) launch(ctx context.Context) (*launch, deploy.Deployment, error) {
+	la, notes, err := ev.engines.prepare(ctx, ev.config, ev.dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	ev.t.Notes = append(ev.t.Notes, notes...)
+	ev.t.Replicas = len(la.spec.Replicas)
+	for try := 0; ; try++ {
+		d, err := ev.start(ctx, la)
+		infra, broke := errors.AsType[*deploy.InfraError](err)
+		if !broke || try == len(ev.pauses) || ev.Attached() || lasting(infra) {
+			return la, d, err
+		}
+		if err := ev.studyDir.journal.Note(tune.KindInfra, ev.t.ID, err.Error()); err != nil {
+			return nil, nil, err
+		}
+		select {
+		case <-time.After(ev.pauses[try]):
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		}
+	}
+}
+
+// start is one try of a launch, on machines that are fit for it.
+func (ev *evaluation) start(ctx context.Context, la *launch) (deploy.Deployment, error) {
+	if err := ev.engines.preflight(ctx, la); err != nil {
+		return nil, err
+	}
+	ev.t.Launches++
+	d, err := la.runtime.Start(ctx, la.spec)
+	if err == nil {
+		ev.t.readLogs(ev.config.Engine, la.spec)
+	}
+	if image, ok := la.runtime.(interface{ Resolved() (string, bool) }); ok {
+		ev.t.Image, _ = image.Resolved()
+	}
+	return d, err
+}
+
+// lasting reports whether another try would break in the same way: a program
+// that is not there does not come by waiting.
+func lasting(e *deploy.InfraError) bool {
+	return errors.Is(e, exec.ErrNotFound) || errors.Is(e, fs.ErrNotExist) || errors.Is(e, fs.ErrPermission)
+}
+
+// runAll runs the proposal's workloads against a live deployment, and ends
+// the trial early when the engine dies.
+func (ev *evaluation) runAll(ctx context.Context, la *launch, d deploy.Deployment) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watching := make(chan struct{})
+	defer func() { cancel(nil); <-watching }()
+	go func() {
+		defer close(watching)
+		select {
+		case <-d.Done():
+			cancel(&engineDied{d.Err()})
+		case <-ctx.Done():
+		}
+	}()
+	for _, name := range ev.p.Workloads {
+		run, err := ev.runOne(ctx, la, d, name)
+		if died, ok := errors.AsType[*engineDied](err); ok {
+			return died.end(ev.t, name, ev.config.Command)
+		}
+		if err != nil && ctx.Err() == nil && !ofDisk(err) {
+			ev.t.Status, ev.t.Reason = tune.Failed, fmt.Sprintf("%s: %v", name, err)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !ev.t.take(run) {
+			return nil
+		}
+	}
+	return ev.askQuestions(ctx, d)
+}
+
+// runOne makes one run; a void measurement is repeated once before it is
+// believed to be void, but where the engine refused every call, or has ended.
+func (ev *evaluation) runOne(ctx context.Context, la *launch, d deploy.Deployment, name string) (*measuredRun, error) {
+	for try := 0; ; try++ {
+		run, err := ev.load(ctx, la, d, name, try)
+		if err != nil && !ofDisk(err) || err == nil && run.broken() {
+			err = ev.awaitEngineDeath(ctx, err)
+		}
+		if err != nil || run.Summary.Verdict.Status != result.Voided || try == 1 || run.Search != nil {
+			return run, err
+		}
+		if status, _ := judgeRun(name, run.Summary); status == tune.Refused {
+			return run, nil
+		}
+		if err := ev.studyDir.journal.Note(tune.KindInfra, ev.p.Trial, "void, measured again: "+run.Summary.Verdict.Why()); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// againSeed is between the seeds of a pass's workloads and those of the next.
+const againSeed = 500
+
+// load is one run over HTTP, or the search for the load of the workload.
+func (ev *evaluation) load(ctx context.Context, la *launch, d deploy.Deployment, name string, try int) (*measuredRun, error) {
+	b := ev.runner(name)
+	if w := &b.Spec.Workload; try > 0 { // the engine has the first try's prompts in its cache
+		w.Seed += againSeed
+		if w.Nonce != "" {
+			w.Nonce += "-again"
+		}
+	}
+	b.Progress = &load.Progress{}
+	ev.watch.change(func(s *Status) { s.Workload, s.Progress = name, b.Progress })
+	b.Spec.Targets, b.Spec.Warmups, b.Spec.Telemetry = d.Targets(), 8, ev.Bench.TelemetryInterval()
+	b.Sources = la.sources(d, b.Spec.Telemetry)
+	if ev.Bench.Warmups != nil {
+		b.Spec.Warmups = *ev.Bench.Warmups
+	}
+	b.Dir, b.APIKey = ev.runDir(name, try), ev.APIKey
+	b.Phase = func(text string) { ev.watch.change(func(s *Status) { s.Phase = text }) }
+	if err := rundir.ClearPartial(b.Dir); err != nil {
+		return nil, err
+	}
+	return ev.run(ctx, b, func(ctx context.Context, b bench.Runner) (*bench.Outcome, error) { return b.Run(ctx) })
+}
+
+// predict answers a proposal without a server: the predictor's calls go the
+// same way as measured ones, into a run directory and through Summarize.
+func (ev *evaluation) predict(ctx context.Context) error {
+	ev.t.Launches = 1
+	for _, name := range ev.p.Workloads {
+		ev.watch.change(func(s *Status) { s.Workload, s.Phase = name, "predicting" })
+		b := ev.runner(name)
+		b.Dir = ev.runDir(name, 0)
+		run, err := ev.run(ctx, b, ev.predictRun)
+		if err != nil {
+			return err
+		}
+		if !ev.t.take(run) {
+			break
+		}
+	}
+	ev.t.GPUSeconds = ev.t.LoadS * float64(ev.Hardware.GPUs)
+	return ev.askQuestions(ctx, nil)
+}
+
+// predictRun is a run in virtual time, in its directory.
+func (ev *evaluation) predictRun(ctx context.Context, b bench.Runner) (*bench.Outcome, error) {
+	w, tok, err := bench.OpenWorkload(b.Spec.Workload)
+	if err != nil {
+		return nil, err
+	}
+	return b.Predict(ctx, ev.Predictor, bench.Prediction{Config: ev.config.Config, Replicas: ev.config.Replicas, Workload: w, Tokenizer: tok})
+}
+
+// runFunc makes one run.
+type runFunc func(context.Context, bench.Runner) (*bench.Outcome, error)
+
+// run makes a run of a workload by a function, or searches its load by several.
+func (ev *evaluation) run(ctx context.Context, b bench.Runner, runOnce runFunc) (*measuredRun, error) {
+	if f := ev.LoadSearch(b.Name); f != nil {
+		return ev.runLoadSearch(ctx, b, f, runOnce)
+	}
+	out, err := runOnce(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	run := ev.measured(b.Name, out)
+	run.Dir, run.Seed = ev.studyDir.relative(out.Dir), b.Spec.Workload.Seed
+	return run, nil
+}
+
+// measured is an outcome as a run of the trial.
+func (ev *evaluation) measured(workload string, o *bench.Outcome) *measuredRun {
+	within, _ := compare.StandardError(compare.Run{Header: o.Header, Summary: o.Summary, Calls: o.Calls}, ev.Metric.Name)
+	return &measuredRun{Run: result.Run{Workload: workload, Summary: o.Summary}, within: within, engine: o.Engine}
+}
+
+// runner is one run of the proposal as far as it does not depend on whether a
+// server answers it.
+func (ev *evaluation) runner(name string) bench.Runner {
+	return bench.Runner{
+		Spec: bench.Spec{
+			Targets: []string{}, Backend: ev.Bench.Backend, Model: ev.servedName(), Workload: ev.ShortenedSpec(name, ev.p.Pass, ev.p.Share), Cache: ev.Bench.Cache,
+			Goodput: ev.Bench.Goodput, Percentiles: ev.Percentiles(), Price: ev.Hardware.Price, GPUs: ev.AllocatedGPUs(),
+		},
+		Name: name, Command: redacted(ev.config.Command), Version: ev.Version, SelfCheck: ev.selfCheck,
+	}
+}
+
+// servedName is the name under which the engine serves the model, also where the
+// configuration is one that our rules refuse and what is up serves nevertheless.
+func (ev *evaluation) servedName() string {
+	cmd := ev.config.Command
+	name := cmp.Or(cmd.Flag("--served-model-name"), cmd.Flag("--served_model_name"))
+	return cmp.Or(ev.config.Config.ServedName, name, cmd.Model, ev.p.Config["model"])
+}
+
+// runDir is the directory of a run of the trial.
+func (ev *evaluation) runDir(workload string, try int) string {
+	if try > 0 {
+		workload += fmt.Sprintf(".again-%d", try)
+	}
+	return filepath.Join(ev.dir, workload)
+}
+
+// deathNotice is how much later than its clients we may learn that an engine
+// has ended: connections break first.
+const deathNotice = 2 * time.Second
+
+// awaitEngineDeath returns why a run went wrong: ctx's cause, also if it comes in a
+// moment, or else the run's own error, if any.
+func (l *session) awaitEngineDeath(ctx context.Context, err error) error {
+	if l.Attached() && ctx.Err() == nil {
+		return err // its end is never told
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(deathNotice):
+		return err
+	}
+}
+
+// ofDisk reports whether an error is of our own files: then the study stops,
+// for the next trial could not be kept either.
+func ofDisk(err error) bool {
+	_, path := errors.AsType[*fs.PathError](err)
+	_, link := errors.AsType[*os.LinkError](err)
+	return path || link || errors.Is(err, syscall.ENOSPC)
+}
+
+// engineDied is the cause by which a run ends when its engine does.
+type engineDied struct{ err error }
+
+func (e *engineDied) Error() string { return e.err.Error() }
+
+// end is what a death means: an engine that ran out of memory, or gave another
+// reason of its own, cannot run this configuration under this load; one that
+// died without a word may have been ended by anything, and is a *diedSilently.
+func (e *engineDied) end(t *trialRecord, workload string, cmd engine.Command) error {
+	reason := fmt.Sprintf("the engine died under %s: %v", workload, e.err)
+	if d, ok := errors.AsType[*deploy.DiedError](e.err); ok && d.Reason != "" && !d.Failure.Infra {
+		t.refuse(reason, d.Failure, cmd)
+		return nil
+	}
+	return &diedSilently{reason}
+}
+
+// diedSilently says that an engine died under load without giving a reason.
+type diedSilently struct{ reason string }
+
+func (e *diedSilently) Error() string { return e.reason }
+
+// redacted is a command as it may be written down: without secrets.
+func redacted(c engine.Command) string {
+	return deploy.RedactCommand(c).String()
+}
