@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"perflab/internal/interop"
+	"perflab/internal/interop/callcsv"
 	"perflab/internal/report/parquet"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
@@ -36,7 +37,7 @@ func exportFormats() []exportFormat {
 		{"vllm", false, exportVLLM},
 		{"guidellm", true, exportGuideLLM},
 		{"csv", true, func(w io.Writer, r *rundir.Run, s result.Summary) (string, error) {
-			return "", interop.CSV(w, defined(r.Header, s), slices.Values(r.Calls))
+			return "", callcsv.Write(w, defined(r.Header, s), slices.Values(r.Calls))
 		}},
 		{"parquet", true, func(w io.Writer, r *rundir.Run, s result.Summary) (string, error) {
 			return "", parquet.Write(w, defined(r.Header, s), slices.Values(r.Calls))

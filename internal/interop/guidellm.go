@@ -2,6 +2,7 @@ package interop
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -232,11 +233,11 @@ func (r *guideRun) header() {
 	set(labelGuideProfile, b.Config.Strategy.Type)
 	set(result.LabelDataset, r.head.data)
 	h := result.Header{
-		Model:    firstText(b.Config.Backend.Model, r.head.Args.Model, r.head.Config.Spec.Backend.Model),
-		Backend:  guideAPI(firstText(r.head.Args.Format, b.Config.Backend.Format, r.head.Config.Spec.Backend.Format)),
+		Model:    cmp.Or(b.Config.Backend.Model, r.head.Args.Model, r.head.Config.Spec.Backend.Model),
+		Backend:  guideAPI(cmp.Or(r.head.Args.Format, b.Config.Backend.Format, r.head.Config.Spec.Backend.Format)),
 		Workload: labels[result.LabelDataset], Imported: im, Simulated: r.run.Sim,
 	}
-	if target := firstText(b.Config.Backend.Target, r.head.Args.Target, r.head.Config.Spec.Backend.Target); target != "" {
+	if target := cmp.Or(b.Config.Backend.Target, r.head.Args.Target, r.head.Config.Spec.Backend.Target); target != "" {
 		h.Targets = []string{target}
 	}
 	if b.Scheduler.Start.ok {
@@ -284,7 +285,7 @@ func guideData(raw json.RawMessage) string {
 		return ""
 	}
 	for _, d := range list {
-		switch name := firstText(d.Path, d.Source); {
+		switch name := cmp.Or(d.Path, d.Source); {
 		case name != "":
 			texts = append(texts, d.Kind+" "+name)
 		case d.Prompt > 0:
@@ -467,13 +468,4 @@ func guideFirst(a, b json.RawMessage) json.RawMessage {
 		return a
 	}
 	return b
-}
-
-// firstText returns the first text that is not empty.
-func firstText(texts ...string) string {
-	i := slices.IndexFunc(texts, func(s string) bool { return s != "" })
-	if i < 0 {
-		return ""
-	}
-	return texts[i]
 }

@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -119,17 +120,17 @@ func (w *guideWriter) report() any {
 	strategy, profile := w.strategy()
 	backend := guideObject{"kind": "openai_http", "target": target, "model": w.h.Model, "request_format": guideFormat(w.h.Backend)}
 	config := guideObject{
-		"id_": "perflab", "run_id": firstText(w.h.Fingerprint, "perflab") + "-" + strconv.FormatInt(w.base, 10), "run_index": 0,
+		"id_": "perflab", "run_id": cmp.Or(w.h.Fingerprint, "perflab") + "-" + strconv.FormatInt(w.base, 10), "run_index": 0,
 		"strategy": strategy, "constraints": guideObject{}, "warnings": []any{},
 		"profile": profile, "requests": guideObject{}, "backend": backend, "environment": guideObject{},
 	}
 	return guideObject{
-		"metadata": guideObject{"version": 2, "guidellm_version": guideShape, "python_version": "none", "platform": firstText(w.h.Host.OS, "unknown")},
+		"metadata": guideObject{"version": 2, "guidellm_version": guideShape, "python_version": "none", "platform": cmp.Or(w.h.Host.OS, "unknown")},
 		"config": guideObject{
 			"metadata": guideObject{"labels": labels},
 			"spec": guideObject{
 				"backend": backend, "profile": profile,
-				"data": []any{guideObject{"kind": "huggingface", "source": firstText(w.h.Workload, "unknown")}},
+				"data": []any{guideObject{"kind": "huggingface", "source": cmp.Or(w.h.Workload, "unknown")}},
 			},
 		},
 		"benchmarks": []any{guideObject{

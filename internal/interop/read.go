@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
+
+	"perflab/internal/interop/callcsv"
+	"perflab/internal/result"
 )
 
 // object is one JSON object at the top level of a file, or in an array there.
@@ -65,13 +69,30 @@ func Read(name string, data []byte) File {
 	if isJSON(data) {
 		return readJSON(name, data)
 	}
-	if bytes.HasPrefix(data, []byte(csvHead)) {
+	if callcsv.Is(data) {
 		return readCSV(name, data)
 	}
 	if kind := guideOther(data); kind != "" {
 		return File{Name: name, Faults: []Fault{{Place{File: name}, "this is a report of guidellm as " + kind + ", which is not read: give the JSON of the same run (--outputs json)"}}}
 	}
 	return readText(name, data)
+}
+
+// readCSV reads a table of calls that perflab wrote.
+func readCSV(name string, data []byte) File {
+	t := callcsv.Read(data)
+	f := File{Name: name}
+	for _, x := range t.Faults {
+		f.Faults = append(f.Faults, Fault{Place{File: name, Line: x.Line}, x.Text})
+	}
+	if len(t.Calls) == 0 {
+		return f
+	}
+	r := Run{Place: Place{File: name}, Header: t.Header, Defs: t.Definitions, Lacks: t.Lacks, Calls: t.Calls}
+	r.Header.Imported.Format, r.Header.Imported.File = FormatCSV, name
+	r.Sim = r.Header.Simulated || r.Header.Predicted || slices.ContainsFunc(t.Calls, func(c result.Call) bool { return c.Sim })
+	f.Runs = []Run{r}
+	return f
 }
 
 // isJSON reports whether a file begins as an object or an array of them, or is

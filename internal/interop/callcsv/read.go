@@ -1,4 +1,4 @@
-package interop
+package callcsv
 
 import (
 	"bytes"
@@ -14,41 +14,60 @@ import (
 	"perflab/internal/result"
 )
 
-// csvHead is how a table of calls begins.
-const csvHead = "index,target,session,"
+// tableHead is how a table of calls begins.
+const tableHead = "index,target,session,"
 
-// mostCSVFaults of one table are told one by one; the rest is counted.
-const mostCSVFaults = 20
+// Is reports whether a file begins as a table of calls.
+func Is(data []byte) bool { return bytes.HasPrefix(data, []byte(tableHead)) }
 
-// csvReader is a table of calls while it is read.
-type csvReader struct {
-	name    string
+// mostFaults of one table are told one by one; the rest is counted.
+const mostFaults = 20
+
+// perflab is the client of a run that names none.
+const perflab = "perflab bench"
+
+// Table is what a file holds. Header.Imported says who measured, and nothing of
+// the file.
+type Table struct {
+	Header      result.Header
+	Definitions map[string]result.Definition // of figures that are not ours
+	Lacks       []string                     // figures that the calls cannot give
+	Calls       []result.Call
+	Faults      []Fault
+}
+
+// Fault is a row that could not be read.
+type Fault struct {
+	Line int // 0: the whole file
+	Text string
+}
+
+// tableReader is a table of calls while it is read.
+type tableReader struct {
+	Table
 	columns []*callColumn // by the place in the row; nil: not ours
 	run     []*runColumn
-	f       File
-	r       Run
 	faults  int
 }
 
-func (t *csvReader) fault(line int, format string, args ...any) {
-	if t.faults++; t.faults <= mostCSVFaults {
-		t.f.Faults = append(t.f.Faults, Fault{Place{File: t.name, Line: line}, fmt.Sprintf(format, args...)})
+func (t *tableReader) fault(line int, format string, args ...any) {
+	if t.faults++; t.faults <= mostFaults {
+		t.Faults = append(t.Faults, Fault{line, fmt.Sprintf(format, args...)})
 	}
 }
 
-// readCSV reads what CSV writes. A row that cannot be read is a fault and left
-// out; columns that are not ours are left alone.
-func readCSV(name string, data []byte) File {
-	t := csvReader{name: name, f: File{Name: name}}
+// Read reads what Write writes. Columns that are not ours are left alone.
+func Read(data []byte) Table {
+	t := tableReader{}
 	in := csv.NewReader(bytes.NewReader(data))
 	in.ReuseRecord, in.FieldsPerRecord = true, -1
 	head, err := in.Read()
 	if err != nil {
 		t.fault(1, "the head of the table cannot be read (%v): export the run again", err)
-		return t.f
+		return t.Table
 	}
 	if !t.head(head) {
-		return t.f
+		return t.Table
 	}
 	for {
 		row, err := in.Read()
@@ -72,21 +91,17 @@ func readCSV(name string, data []byte) File {
 			t.fault(line, "%v: the row is left out", err)
 		}
 	}
-	if t.faults > mostCSVFaults {
-		t.f.Faults = append(t.f.Faults, Fault{Place{File: name}, fmt.Sprintf("%d more rows are not as an export writes them", t.faults-mostCSVFaults)})
+	if t.faults > mostFaults {
+		t.Faults = append(t.Faults, Fault{0, fmt.Sprintf("%d more rows are not as an export writes them", t.faults-mostFaults)})
 	}
-	if len(t.r.Calls) == 0 {
+	if len(t.Calls) == 0 {
 		t.fault(1, "the table has no call")
-		return t.f
 	}
-	t.r.Place = Place{File: name}
-	t.r.Sim = t.r.Header.Simulated || t.r.Header.Predicted || slices.ContainsFunc(t.r.Calls, func(c result.Call) bool { return c.Sim })
-	t.f.Runs = []Run{t.r}
-	return t.f
+	return t.Table
 }
 
 // head finds the columns.
-func (t *csvReader) head(head []string) bool {
+func (t *tableReader) head(head []string) bool {
 	columns, constant := callColumns(), runColumns()
 	t.columns, t.run = make([]*callColumn, len(head)), make([]*runColumn, len(head))
 	found := map[string]bool{}
@@ -109,14 +124,14 @@ func (t *csvReader) head(head []string) bool {
 		t.fault(1, "the table has no column %s: export the run again", strings.Join(missing, " and none "))
 		return false
 	}
-	t.r.Header = result.Header{Imported: &result.Imported{Client: clientPerflab, Format: FormatCSV, File: t.name}}
+	t.Header = result.Header{Imported: &result.Imported{Client: perflab}}
 	return true
 }
 
 // row takes one call.
-func (t *csvReader) row(row []string) error {
-	var c csvCall
-	h := t.r.Header
+func (t *tableReader) row(row []string) error {
+	var c rowCall
+	h := t.Header
 	for i, text := range row {
 		col := t.columns[i]
 		switch {
@@ -127,7 +142,7 @@ func (t *csvReader) row(row []string) error {
 			if err := col.set(&c, text); err != nil {
 				return fmt.Errorf("%s %w", col.name, err)
 			}
-		case t.run[i] != nil && len(t.r.Calls) == 0:
+		case t.run[i] != nil && len(t.Calls) == 0:
 			if err := t.run[i].set(&h, text); err != nil {
 				return fmt.Errorf("%s %w", t.run[i].name, err)
 			}
@@ -136,22 +151,22 @@ func (t *csvReader) row(row []string) error {
 	if err := c.join(); err != nil {
 		return err
 	}
-	if len(t.r.Calls) == 0 {
-		if h.Imported.Client == clientPerflab {
+	if len(t.Calls) == 0 {
+		if h.Imported.Client == perflab {
 			h.Imported.Version = h.Version
 		}
-		t.r.Header, t.r.Defs, t.r.Lacks = h, h.Imported.Definitions, h.Imported.Lacks
+		t.Header, t.Definitions, t.Lacks = h, h.Imported.Definitions, h.Imported.Lacks
 		h.Imported.Definitions = nil // the run's
 	}
-	if c.model != t.r.Header.Model {
+	if c.model != t.Header.Model {
 		c.Model = c.model
 	}
-	t.r.Calls = append(t.r.Calls, c.Call)
+	t.Calls = append(t.Calls, c.Call)
 	return nil
 }
 
 // join makes of lists what they tell of.
-func (c *csvCall) join() error {
+func (c *rowCall) join() error {
 	if c.said {
 		u := c.usage
 		c.Usage = &u

@@ -1,6 +1,18 @@
-package interop
+// Package callcsv writes the calls of a run as a table of comma-separated
+// values, and reads them again with the same figures.
+//
+//	err := callcsv.Write(w, header, calls)
+//	table := callcsv.Read(data) // table.Calls, and table.Faults with their lines
+//
+// Invariants: a column has the name that the Parquet file has; the reader and
+// the writer of a column are one row of a table, so that none is forgotten. A
+// row that cannot be read is a fault and left out, never guessed.
+//
+// Deliberately absent: tables of other tools.
+package callcsv
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -19,11 +31,11 @@ type callColumn struct {
 	name   string
 	needed bool // a row says nothing without it
 	get    func(h *result.Header, c *result.Call) string
-	set    func(c *csvCall, text string) error
+	set    func(c *rowCall, text string) error
 }
 
-// csvCall is a call while its row is read: what its columns say together.
-type csvCall struct {
+// rowCall is a call while its row is read: what its columns say together.
+type rowCall struct {
 	result.Call
 	model                        string
 	answered                     bool
@@ -33,48 +45,48 @@ type csvCall struct {
 	emptyNS, emptyN              []int64
 }
 
-// csvWhole returns a column of an integer that is missing where it is zero.
-func csvWhole(name string, get func(*result.Call) int64, set func(*csvCall, int64)) callColumn {
+// whole returns a column of an integer that is missing where it is zero.
+func whole(name string, get func(*result.Call) int64, set func(*rowCall, int64)) callColumn {
 	return callColumn{name: name, get: func(_ *result.Header, c *result.Call) string {
 		if v := get(c); v != 0 {
 			return strconv.FormatInt(v, 10)
 		}
 		return ""
-	}, set: csvInteger(set)}
+	}, set: integer(set)}
 }
 
-// csvStamp returns a column of a time that is always there.
-func csvStamp(name string, at func(*result.Call) *time.Duration) callColumn {
+// stamp returns a column of a time that is always there.
+func stamp(name string, at func(*result.Call) *time.Duration) callColumn {
 	return callColumn{name: name, needed: true,
 		get: func(_ *result.Header, c *result.Call) string { return strconv.FormatInt(int64(*at(c)), 10) },
-		set: csvInteger(func(c *csvCall, v int64) { *at(&c.Call) = time.Duration(v) })}
+		set: integer(func(c *rowCall, v int64) { *at(&c.Call) = time.Duration(v) })}
 }
 
-// csvMaybe returns a column of a time that may be missing.
-func csvMaybe(name string, at func(*result.Call) *time.Duration) callColumn {
-	return csvWhole(name, func(c *result.Call) int64 { return int64(*at(c)) }, func(c *csvCall, v int64) { *at(&c.Call) = time.Duration(v) })
+// maybeStamp returns a column of a time that may be missing.
+func maybeStamp(name string, at func(*result.Call) *time.Duration) callColumn {
+	return whole(name, func(c *result.Call) int64 { return int64(*at(c)) }, func(c *rowCall, v int64) { *at(&c.Call) = time.Duration(v) })
 }
 
-// csvCount returns a column of a number that may be missing.
-func csvCount(name string, at func(*result.Call) *int) callColumn {
-	return csvWhole(name, func(c *result.Call) int64 { return int64(*at(c)) }, func(c *csvCall, v int64) { *at(&c.Call) = int(v) })
+// count returns a column of a number that may be missing.
+func count(name string, at func(*result.Call) *int) callColumn {
+	return whole(name, func(c *result.Call) int64 { return int64(*at(c)) }, func(c *rowCall, v int64) { *at(&c.Call) = int(v) })
 }
 
-// csvWord returns a column of text.
-func csvWord(name string, at func(*result.Call) *string) callColumn {
+// word returns a column of text.
+func word(name string, at func(*result.Call) *string) callColumn {
 	return callColumn{name: name,
 		get: func(_ *result.Header, c *result.Call) string { return *at(c) },
-		set: func(c *csvCall, text string) error { *at(&c.Call) = text; return nil }}
+		set: func(c *rowCall, text string) error { *at(&c.Call) = text; return nil }}
 }
 
-// csvDerived returns a column that follows from others and is for readers of the
+// derived returns a column that follows from others and is for readers of the
 // file: it is not read back.
-func csvDerived(name string, get func(*result.Header, *result.Call) string) callColumn {
-	return callColumn{name: name, get: get, set: func(*csvCall, string) error { return nil }}
+func derived(name string, get func(*result.Header, *result.Call) string) callColumn {
+	return callColumn{name: name, get: get, set: func(*rowCall, string) error { return nil }}
 }
 
-// csvSaid returns a column of the server's usage, which may say zero.
-func csvSaid(name string, always bool, at func(*result.Usage) *int) callColumn {
+// usageCount returns a column of the server's usage, which may say zero.
+func usageCount(name string, always bool, at func(*result.Usage) *int) callColumn {
 	return callColumn{name: name,
 		get: func(_ *result.Header, c *result.Call) string {
 			if c.Usage == nil || !always && *at(c.Usage) == 0 {
@@ -82,11 +94,11 @@ func csvSaid(name string, always bool, at func(*result.Usage) *int) callColumn {
 			}
 			return strconv.Itoa(*at(c.Usage))
 		},
-		set: csvInteger(func(c *csvCall, v int64) { *at(&c.usage), c.said = int(v), true })}
+		set: integer(func(c *rowCall, v int64) { *at(&c.usage), c.said = int(v), true })}
 }
 
-// csvNumbers returns a column of integers with spaces between.
-func csvNumbers(name string, get func(*result.Call) []int64, at func(*csvCall) *[]int64) callColumn {
+// numbers returns a column of integers with spaces between.
+func numbers(name string, get func(*result.Call) []int64, at func(*rowCall) *[]int64) callColumn {
 	return callColumn{name: name,
 		get: func(_ *result.Header, c *result.Call) string {
 			var b []byte
@@ -98,7 +110,7 @@ func csvNumbers(name string, get func(*result.Call) []int64, at func(*csvCall) *
 			}
 			return string(b)
 		},
-		set: func(c *csvCall, text string) error {
+		set: func(c *rowCall, text string) error {
 			list := at(c)
 			for part := range strings.FieldsSeq(text) {
 				v, err := strconv.ParseInt(part, 10, 64)
@@ -111,8 +123,8 @@ func csvNumbers(name string, get func(*result.Call) []int64, at func(*csvCall) *
 		}}
 }
 
-func csvInteger(set func(*csvCall, int64)) func(*csvCall, string) error {
-	return func(c *csvCall, text string) error {
+func integer(set func(*rowCall, int64)) func(*rowCall, string) error {
+	return func(c *rowCall, text string) error {
 		v, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return fmt.Errorf("is %.30q, which is no whole number", text)
@@ -122,11 +134,11 @@ func csvInteger(set func(*csvCall, int64)) func(*csvCall, string) error {
 	}
 }
 
-// csvTruth returns a column of true and false.
-func csvTruth(name string, get func(*result.Header, *result.Call) bool, set func(*csvCall, bool)) callColumn {
+// truth returns a column of true and false.
+func truth(name string, get func(*result.Header, *result.Call) bool, set func(*rowCall, bool)) callColumn {
 	return callColumn{name: name,
 		get: func(h *result.Header, c *result.Call) string { return strconv.FormatBool(get(h, c)) },
-		set: func(c *csvCall, text string) error {
+		set: func(c *rowCall, text string) error {
 			v, err := strconv.ParseBool(text)
 			if err != nil {
 				return fmt.Errorf("is %.30q, which is neither true nor false", text)
@@ -140,54 +152,54 @@ func csvTruth(name string, get func(*result.Header, *result.Call) bool, set func
 // has.
 func callColumns() []callColumn {
 	return []callColumn{
-		{name: "index", needed: true, get: func(_ *result.Header, c *result.Call) string { return strconv.Itoa(c.Index) }, set: csvInteger(func(c *csvCall, v int64) { c.Index = int(v) })},
-		{name: "target", get: func(_ *result.Header, c *result.Call) string { return strconv.Itoa(c.Target) }, set: csvInteger(func(c *csvCall, v int64) { c.Target = int(v) })},
-		csvCount("session", func(c *result.Call) *int { return &c.Session }),
-		{name: "turn", get: turnText, set: csvInteger(func(c *csvCall, v int64) { c.Turn = int(v) })},
-		{name: "model", get: func(h *result.Header, c *result.Call) string { return firstText(c.Model, h.Model) }, set: func(c *csvCall, text string) error { c.model = text; return nil }},
-		csvStamp("due_ns", func(c *result.Call) *time.Duration { return &c.Due }),
-		csvStamp("ready_ns", func(c *result.Call) *time.Duration { return &c.Ready }),
-		csvStamp("sent_ns", func(c *result.Call) *time.Duration { return &c.Sent }),
-		csvMaybe("wrote_ns", func(c *result.Call) *time.Duration { return &c.Wrote }),
-		csvMaybe("first_ns", func(c *result.Call) *time.Duration { return &c.First }),
-		csvMaybe("headers_ns", func(c *result.Call) *time.Duration { return &c.Headers }),
-		csvDerived("first_token_ns", func(_ *result.Header, c *result.Call) string { return csvKnown(c.FirstToken()) }),
-		csvMaybe("answer_ns", func(c *result.Call) *time.Duration { return &c.Answer }),
-		csvDerived("last_token_ns", func(_ *result.Header, c *result.Call) string { return csvKnown(c.LastToken()) }),
-		csvMaybe("usage_ns", func(c *result.Call) *time.Duration { return &c.UsageAt }),
-		csvMaybe("done_ns", func(c *result.Call) *time.Duration { return &c.Done }),
-		csvStamp("end_ns", func(c *result.Call) *time.Duration { return &c.End }),
-		{name: "conn_new", get: connText, set: csvTruth("", nil, func(c *csvCall, v bool) { c.New = v }).set},
-		csvMaybe("dns_ns", func(c *result.Call) *time.Duration { return &c.DNS }),
-		csvMaybe("dial_ns", func(c *result.Call) *time.Duration { return &c.Dial }),
-		csvMaybe("tls_ns", func(c *result.Call) *time.Duration { return &c.TLS }),
-		csvCount("conn_replaced", func(c *result.Call) *int { return &c.Replaced }),
-		csvDerived("prompt_tokens", func(_ *result.Header, c *result.Call) string { n, _ := c.Input(); return csvPositive(n) }),
-		csvDerived("prompt_tokens_from", func(_ *result.Header, c *result.Call) string { return csvFrom(c.Input()) }),
-		csvDerived("output_tokens", func(_ *result.Header, c *result.Call) string { n, _ := c.Output(); return csvPositive(n) }),
-		csvDerived("output_tokens_from", func(_ *result.Header, c *result.Call) string { return csvFrom(c.Output()) }),
-		csvSaid("usage_prompt_tokens", true, func(u *result.Usage) *int { return &u.Prompt }),
-		csvSaid("usage_completion_tokens", true, func(u *result.Usage) *int { return &u.Completion }),
-		csvSaid("cached_tokens", false, func(u *result.Usage) *int { return &u.Cached }),
-		csvSaid("reasoning_tokens", false, func(u *result.Usage) *int { return &u.Reasoning }),
-		csvCount("want_input", func(c *result.Call) *int { return &c.WantIn }),
-		csvCount("want_output", func(c *result.Call) *int { return &c.Want }),
-		csvCount("text_tokens", func(c *result.Call) *int { return &c.Recount }),
-		csvWord("finish", func(c *result.Call) *string { return &c.Finish }),
-		csvCount("status", func(c *result.Call) *int { return &c.Status }),
-		csvTruth("simulated", func(h *result.Header, c *result.Call) bool { return c.Sim || h.Simulated || h.Predicted }, func(c *csvCall, v bool) { c.Sim = c.Sim || v && !c.answered }),
-		csvTruth("answer_simulated", func(_ *result.Header, c *result.Call) bool { return c.Sim }, func(c *csvCall, v bool) { c.Sim, c.answered = v, true }),
-		csvWord("new_field", func(c *result.Call) *string { return &c.Field }),
-		csvWord("class", func(c *result.Call) *string { return (*string)(&c.Class) }),
-		csvWord("error", func(c *result.Call) *string { return &c.Error }),
-		csvWord("text", func(c *result.Call) *string { return &c.Text }),
-		csvCount("reads", func(c *result.Call) *int { return &c.Reads }),
-		csvCount("coarse", func(c *result.Call) *int { return &c.Coarse }),
-		csvNumbers("chunk_ns", csvChunks(func(k result.Chunk) int64 { return int64(k.At) }, false), func(c *csvCall) *[]int64 { return &c.chunkNS }),
-		csvNumbers("chunk_tokens", csvChunks(func(k result.Chunk) int64 { return int64(k.Tokens) }, false), func(c *csvCall) *[]int64 { return &c.chunkTokens }),
-		csvNumbers("chunk_read", csvChunks(func(k result.Chunk) int64 { return int64(k.Read) }, true), func(c *csvCall) *[]int64 { return &c.chunkN }),
-		csvNumbers("empty_ns", csvEmpties(func(s result.Stamp) int64 { return int64(s.At) }, false), func(c *csvCall) *[]int64 { return &c.emptyNS }),
-		csvNumbers("empty_read", csvEmpties(func(s result.Stamp) int64 { return int64(s.Read) }, true), func(c *csvCall) *[]int64 { return &c.emptyN }),
+		{name: "index", needed: true, get: func(_ *result.Header, c *result.Call) string { return strconv.Itoa(c.Index) }, set: integer(func(c *rowCall, v int64) { c.Index = int(v) })},
+		{name: "target", get: func(_ *result.Header, c *result.Call) string { return strconv.Itoa(c.Target) }, set: integer(func(c *rowCall, v int64) { c.Target = int(v) })},
+		count("session", func(c *result.Call) *int { return &c.Session }),
+		{name: "turn", get: turnText, set: integer(func(c *rowCall, v int64) { c.Turn = int(v) })},
+		{name: "model", get: func(h *result.Header, c *result.Call) string { return cmp.Or(c.Model, h.Model) }, set: func(c *rowCall, text string) error { c.model = text; return nil }},
+		stamp("due_ns", func(c *result.Call) *time.Duration { return &c.Due }),
+		stamp("ready_ns", func(c *result.Call) *time.Duration { return &c.Ready }),
+		stamp("sent_ns", func(c *result.Call) *time.Duration { return &c.Sent }),
+		maybeStamp("wrote_ns", func(c *result.Call) *time.Duration { return &c.Wrote }),
+		maybeStamp("first_ns", func(c *result.Call) *time.Duration { return &c.First }),
+		maybeStamp("headers_ns", func(c *result.Call) *time.Duration { return &c.Headers }),
+		derived("first_token_ns", func(_ *result.Header, c *result.Call) string { return known(c.FirstToken()) }),
+		maybeStamp("answer_ns", func(c *result.Call) *time.Duration { return &c.Answer }),
+		derived("last_token_ns", func(_ *result.Header, c *result.Call) string { return known(c.LastToken()) }),
+		maybeStamp("usage_ns", func(c *result.Call) *time.Duration { return &c.UsageAt }),
+		maybeStamp("done_ns", func(c *result.Call) *time.Duration { return &c.Done }),
+		stamp("end_ns", func(c *result.Call) *time.Duration { return &c.End }),
+		{name: "conn_new", get: connText, set: truth("", nil, func(c *rowCall, v bool) { c.New = v }).set},
+		maybeStamp("dns_ns", func(c *result.Call) *time.Duration { return &c.DNS }),
+		maybeStamp("dial_ns", func(c *result.Call) *time.Duration { return &c.Dial }),
+		maybeStamp("tls_ns", func(c *result.Call) *time.Duration { return &c.TLS }),
+		count("conn_replaced", func(c *result.Call) *int { return &c.Replaced }),
+		derived("prompt_tokens", func(_ *result.Header, c *result.Call) string { n, _ := c.Input(); return positive(n) }),
+		derived("prompt_tokens_from", func(_ *result.Header, c *result.Call) string { return source(c.Input()) }),
+		derived("output_tokens", func(_ *result.Header, c *result.Call) string { n, _ := c.Output(); return positive(n) }),
+		derived("output_tokens_from", func(_ *result.Header, c *result.Call) string { return source(c.Output()) }),
+		usageCount("usage_prompt_tokens", true, func(u *result.Usage) *int { return &u.Prompt }),
+		usageCount("usage_completion_tokens", true, func(u *result.Usage) *int { return &u.Completion }),
+		usageCount("cached_tokens", false, func(u *result.Usage) *int { return &u.Cached }),
+		usageCount("reasoning_tokens", false, func(u *result.Usage) *int { return &u.Reasoning }),
+		count("want_input", func(c *result.Call) *int { return &c.WantIn }),
+		count("want_output", func(c *result.Call) *int { return &c.Want }),
+		count("text_tokens", func(c *result.Call) *int { return &c.Recount }),
+		word("finish", func(c *result.Call) *string { return &c.Finish }),
+		count("status", func(c *result.Call) *int { return &c.Status }),
+		truth("simulated", func(h *result.Header, c *result.Call) bool { return c.Sim || h.Simulated || h.Predicted }, func(c *rowCall, v bool) { c.Sim = c.Sim || v && !c.answered }),
+		truth("answer_simulated", func(_ *result.Header, c *result.Call) bool { return c.Sim }, func(c *rowCall, v bool) { c.Sim, c.answered = v, true }),
+		word("new_field", func(c *result.Call) *string { return &c.Field }),
+		word("class", func(c *result.Call) *string { return (*string)(&c.Class) }),
+		word("error", func(c *result.Call) *string { return &c.Error }),
+		word("text", func(c *result.Call) *string { return &c.Text }),
+		count("reads", func(c *result.Call) *int { return &c.Reads }),
+		count("coarse", func(c *result.Call) *int { return &c.Coarse }),
+		numbers("chunk_ns", ofChunks(func(k result.Chunk) int64 { return int64(k.At) }, false), func(c *rowCall) *[]int64 { return &c.chunkNS }),
+		numbers("chunk_tokens", ofChunks(func(k result.Chunk) int64 { return int64(k.Tokens) }, false), func(c *rowCall) *[]int64 { return &c.chunkTokens }),
+		numbers("chunk_read", ofChunks(func(k result.Chunk) int64 { return int64(k.Read) }, true), func(c *rowCall) *[]int64 { return &c.chunkN }),
+		numbers("empty_ns", ofEmpties(func(s result.Stamp) int64 { return int64(s.At) }, false), func(c *rowCall) *[]int64 { return &c.emptyNS }),
+		numbers("empty_read", ofEmpties(func(s result.Stamp) int64 { return int64(s.Read) }, true), func(c *rowCall) *[]int64 { return &c.emptyN }),
 	}
 }
 
@@ -207,30 +219,30 @@ func connText(_ *result.Header, c *result.Call) string {
 	return strconv.FormatBool(c.New)
 }
 
-func csvKnown(d time.Duration, ok bool) string {
+func known(d time.Duration, ok bool) string {
 	if !ok {
 		return ""
 	}
 	return strconv.FormatInt(int64(d), 10)
 }
 
-func csvPositive(n int) string {
+func positive(n int) string {
 	if n <= 0 {
 		return ""
 	}
 	return strconv.Itoa(n)
 }
 
-func csvFrom(n int, s result.Source) string {
+func source(n int, s result.Source) string {
 	if n <= 0 {
 		return ""
 	}
 	return string(s)
 }
 
-// csvChunks returns one number of each chunk; that of the read only where reads
+// ofChunks returns one number of each chunk; that of the read only where reads
 // were counted.
-func csvChunks(of func(result.Chunk) int64, read bool) func(*result.Call) []int64 {
+func ofChunks(of func(result.Chunk) int64, read bool) func(*result.Call) []int64 {
 	return func(c *result.Call) (list []int64) {
 		for _, k := range c.Chunks {
 			if !read || c.Reads > 0 {
@@ -241,7 +253,7 @@ func csvChunks(of func(result.Chunk) int64, read bool) func(*result.Call) []int6
 	}
 }
 
-func csvEmpties(of func(result.Stamp) int64, read bool) func(*result.Call) []int64 {
+func ofEmpties(of func(result.Stamp) int64, read bool) func(*result.Call) []int64 {
 	return func(c *result.Call) (list []int64) {
 		for _, s := range c.Empty {
 			if !read || c.Reads > 0 {
@@ -264,7 +276,7 @@ func runWord(name string, at func(*result.Header) *string) runColumn {
 }
 
 func runCount(name string, at func(*result.Header) *int) runColumn {
-	return runColumn{name, func(h *result.Header) string { return csvPositive(*at(h)) }, func(h *result.Header, text string) (err error) {
+	return runColumn{name, func(h *result.Header) string { return positive(*at(h)) }, func(h *result.Header, text string) (err error) {
 		if *at(h), err = strconv.Atoi(text); err != nil {
 			return fmt.Errorf("is %.30q, which is no whole number", text)
 		}
@@ -344,12 +356,12 @@ func runOrigin(name string, get func(*result.Imported) string, set func(*result.
 	}, func(h *result.Header, text string) error { set(h.Imported, text); return nil }}
 }
 
-// CSV writes the calls of a run as a table, one row a call in the order they
+// Write writes the calls of a run as a table, one row a call in the order they
 // come: the facts of the call in base units under the names that the Parquet
 // file has, lists with spaces between their numbers, then what is the same for
 // the whole run. What is missing is empty. Read reads it back with the same
 // figures.
-func CSV(w io.Writer, h result.Header, calls iter.Seq[result.Call]) error {
+func Write(w io.Writer, h result.Header, calls iter.Seq[result.Call]) error {
 	out := csv.NewWriter(w)
 	columns, constant := callColumns(), runColumns()
 	row := make([]string, 0, len(columns)+len(constant))
