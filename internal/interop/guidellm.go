@@ -182,30 +182,32 @@ func (r *guideRun) fault(line int, format string, args ...any) {
 
 // read reads one benchmark.
 func (r *guideRun) read(b member) (Run, bool) {
-	if _, old := at(b, "run_stats"); old {
+	sections := keyed(b) // once: the requests are most of the file
+	if _, old := sections["run_stats"]; old {
 		r.fault(r.line, "this benchmark is of guidellm before 0.4, whose figures are made by other definitions: it is not read")
 		return Run{}, false
 	}
-	metrics, ok := at(b, "metrics")
+	metrics, ok := sections["metrics"]
 	if !ok {
 		r.fault(r.line, "this benchmark has no metrics: give the report as guidellm wrote it")
 		return Run{}, false
 	}
-	for f := range items(b.raw, b.line) {
-		into := map[string]any{
-			"config": &r.b.Config, "scheduler_metrics": &r.b.Scheduler, "metrics": &r.b.Metrics, "requests": &r.b.Requests, "requests_truncated": &r.b.Truncated,
-		}[f.key]
-		if into == nil {
-			continue
-		}
-		if err := json.Unmarshal(f.raw, into); err != nil {
-			r.fault(f.line, "%s of the benchmark is not as guidellm writes it (%v): what it says may be missing", f.key, err)
+	for _, x := range []struct {
+		key  string
+		into any
+	}{
+		{"config", &r.b.Config}, {"scheduler_metrics", &r.b.Scheduler}, {"metrics", &r.b.Metrics}, {"requests", &r.b.Requests}, {"requests_truncated", &r.b.Truncated},
+	} {
+		if f, ok := sections[x.key]; ok {
+			if err := json.Unmarshal(f.raw, x.into); err != nil {
+				r.fault(f.line, "%s of the benchmark is not as guidellm writes it (%v): what it says may be missing", f.key, err)
+			}
 		}
 	}
 	r.run = Run{Place: Place{File: r.o.file, Line: r.line, End: r.end}, Defs: map[string]result.Definition{}}
 	r.header()
 	r.figures(metrics)
-	if d, ok := at(b, "duration"); ok {
+	if d, ok := sections["duration"]; ok {
 		r.scalar("duration", "duration", d, 1)
 	}
 	r.configured()

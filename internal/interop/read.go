@@ -3,8 +3,12 @@ package interop
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"sort"
+	"strings"
 
 	"perflab/internal/interop/callcsv"
 	"perflab/internal/result"
@@ -112,42 +116,18 @@ type jsonFile struct {
 	readers []jsonReader
 	current int // reader that gathers, an index
 	gather  gatherer
+	missing []int // where NaN and infinities stood that no value is read of yet
 }
 
 // readJSON reads JSON values that follow each other. An array stands for its
 // elements. After what is no JSON it goes on at the next line that begins a
 // value: the lines of a pretty-printed value do not.
 func readJSON(name string, data []byte) File {
-	f := jsonFile{File: File{Name: name}, readers: jsonReaders()}
-	s := jsonScanner{data: data}
+	data, missing := finite(data)
+	f := jsonFile{File: File{Name: name}, readers: jsonReaders(), missing: missing}
 	lines := lineCounter{data: data, line: 1}
-	for {
-		if s.space(); s.at >= len(data) {
-			break
-		}
-		begin, line := s.at, lines.at(s.at)
-		s.odd = 0
-		if err := s.value(); err != nil {
-			broke := line + bytes.Count(data[begin:min(s.at, len(data))], []byte("\n"))
-			s.at = nextValue(data, begin)
-			end := lines.at(s.at)
-			text := fmt.Sprintf("this is not JSON (line %d: %v): what follows is not read", broke, err)
-			if s.at < len(data) {
-				text = fmt.Sprintf("this is not JSON (line %d: %v): reading goes on at line %d", broke, err, end)
-				end--
-			}
-			f.fault(Place{name, line, end, nil}, text)
-			continue
-		}
-		raw := data[begin:s.at]
-		if s.odd > 0 {
-			odd := lines.at(s.oddAt)
-			clean, missing := finite(raw)
-			if raw = clean; missing > 0 {
-				f.fault(Place{name, odd, 0, nil}, fmt.Sprintf("%d values here and below are NaN or infinite: they are read as missing", missing))
-			}
-		}
-		f.value(raw, line, 0)
+	for start, ok := 0, false; !ok; {
+		start, ok = f.values(data, start, &lines)
 	}
 	f.finish()
 	if len(f.Runs) == 0 && len(f.Faults) == 0 {
@@ -155,6 +135,61 @@ func readJSON(name string, data []byte) File {
 	}
 	f.Faults = fold(f.Faults)
 	return f.File
+}
+
+// values reads the values from an offset on, up to the end or to what is no
+// JSON. It returns where to go on.
+func (f *jsonFile) values(data []byte, start int, lines *lineCounter) (next int, done bool) {
+	dec := json.NewDecoder(bytes.NewReader(data[start:]))
+	for end := start; ; {
+		var v rawValue
+		err := dec.Decode(&v)
+		if errors.Is(err, io.EOF) {
+			return end, true
+		}
+		if err != nil {
+			next = f.broken(data, end, start, lines, err)
+			return next, next == len(data)
+		}
+		end = start + int(dec.InputOffset())
+		begin := end - v.length
+		line := lines.at(begin)
+		f.tellMissing(data, begin, end, line)
+		f.value(data[begin:end], line, 0)
+	}
+}
+
+// tellMissing says how many NaN and infinities a value has.
+func (f *jsonFile) tellMissing(data []byte, begin, end, line int) {
+	n := sort.SearchInts(f.missing, end)
+	if n > 0 {
+		first := line + bytes.Count(data[begin:max(begin, f.missing[0])], []byte("\n"))
+		f.fault(Place{f.Name, first, 0, nil}, fmt.Sprintf("%d values here and below are NaN or infinite: they are read as missing", n))
+	}
+	f.missing = f.missing[n:]
+}
+
+// broken tells of what is no JSON behind the value that ended last, as the
+// decoder that began at start found it. It returns where the next value begins.
+func (f *jsonFile) broken(data []byte, end, start int, lines *lineCounter, err error) int {
+	begin := len(data) - len(bytes.TrimLeft(data[end:], " \t\r\n"))
+	line, at, from := lines.at(begin), len(data), begin
+	if bad := (*json.SyntaxError)(nil); errors.As(err, &bad) {
+		at = max(begin, start+int(bad.Offset)-1)
+	}
+	if strings.Contains(err.Error(), "max depth") {
+		from = at // the lines before nest as deep
+	}
+	next := nextValue(data, from)
+	broke, last := line+bytes.Count(data[begin:min(at, len(data))], []byte("\n")), lines.at(next)
+	text := fmt.Sprintf("this is not JSON (line %d: %v): what follows is not read", broke, err)
+	if next < len(data) {
+		text = fmt.Sprintf("this is not JSON (line %d: %v): reading goes on at line %d", broke, err, last)
+		last--
+	}
+	f.missing = f.missing[sort.SearchInts(f.missing, next):]
+	f.fault(Place{f.Name, line, last, nil}, text)
+	return next
 }
 
 // lineCounter tells the lines of offsets that only grow.
