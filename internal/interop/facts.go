@@ -13,7 +13,7 @@ import (
 // scope is what a section has said so far.
 type scope struct {
 	section Section
-	serving []*command // serving scripts and flags
+	serving []*shownCommand // serving scripts and flags
 	profile string
 	nodes   string
 	used    bool // a block stood in it
@@ -85,7 +85,7 @@ func attribute(s *scanner) *facts {
 }
 
 // add keeps scripts, of many the last.
-func (s *scope) add(commands ...*command) {
+func (s *scope) add(commands ...*shownCommand) {
 	s.serving = append(s.serving, commands...)
 	s.serving = s.serving[max(0, len(s.serving)-maxScripts):]
 }
@@ -249,7 +249,7 @@ const (
 
 // serving returns the command that the next block was served by: the nearest
 // above in this section or those around it, of the same role where it has one.
-func (f *facts) serving(role string) *command {
+func (f *facts) serving(role string) *shownCommand {
 	for _, s := range slices.Backward(f.scopes) {
 		for _, c := range slices.Backward(s.serving) {
 			if role == "" || c.role == "" || c.role == role {
@@ -282,7 +282,7 @@ func engineAround(b *found) string {
 
 // filled returns a command with its placeholders replaced by what is known of
 // the run.
-func (f *facts) filled(c *command, r *Run, p *profile) string {
+func (f *facts) filled(c *shownCommand, r *Run, p *profile) string {
 	if !c.template {
 		return c.text
 	}

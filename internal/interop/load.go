@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/interop/command"
 	"perflab/internal/result"
 )
 
@@ -38,7 +39,7 @@ func (f *fence) profile() *profile {
 
 // bench is a benchmark command of the document.
 type bench struct {
-	*command
+	*shownCommand
 	line             int
 	client           string // of ours; "" for others
 	requests         string
@@ -50,9 +51,9 @@ type bench struct {
 
 // benchOf takes a benchmark command apart.
 func benchOf(c *Script) bench {
-	ws := words(c.Text)
+	ws := command.Words(c.Text)
 	b := bench{
-		command: commandOf(c), line: c.Line, requests: flagOf(ws, "--num-prompts", "--max-requests"), dataset: strings.ToLower(flagOf(ws, "--dataset-name")),
+		shownCommand: commandOf(c), line: c.Line, requests: flagOf(ws, "--num-prompts", "--max-requests"), dataset: strings.ToLower(flagOf(ws, "--dataset-name")),
 		input: flagOf(ws, "--random-input-len", "--random-input", "--input-len"), output: flagOf(ws, "--random-output-len", "--random-output", "--output-len"),
 		rate: flagOf(ws, "--request-rate", "--rate"), concurrent: flagOf(ws, "--max-concurrency"),
 	}
@@ -90,7 +91,7 @@ func (f *facts) load(r *Run, p *profile) {
 		h.Requests, _ = strconv.Atoi(p.keys["total_requests"])
 	}
 	if b := f.benchFor(r); b != nil {
-		labels[result.LabelBenchCommand] = f.filled(b.command, r, p)
+		labels[result.LabelBenchCommand] = f.filled(b.shownCommand, r, p)
 		labels[result.LabelDataset] = cmp.Or(labels[result.LabelDataset], b.dataset)
 		if !isPlaceholder(b.rate) {
 			labels[result.LabelRate] = cmp.Or(labels[result.LabelRate], b.rate)

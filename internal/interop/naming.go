@@ -3,54 +3,39 @@ package interop
 import (
 	"slices"
 	"strings"
+
+	"perflab/internal/interop/command"
 )
 
-// engines are how texts and flags name the engines.
-var engines = []struct {
-	name  string
-	texts []string // lower case
-	flags []string
-}{
-	{"vllm", []string{"vllm"}, []string{"--max-model-len", "--max-num-batched-tokens", "--max-num-seqs", "--tensor-parallel-size", "--gpu-memory-utilization",
+// flagsOf are flags that one engine alone knows.
+var flagsOf = map[string][]string{
+	command.VLLM: {"--max-model-len", "--max-num-batched-tokens", "--max-num-seqs", "--tensor-parallel-size", "--gpu-memory-utilization",
 		"--speculative-config", "--enable-prefix-caching", "--enable-expert-parallel", "--performance-mode", "--max-cudagraph-capture-size", "--data-parallel-size",
-		"--pipeline-parallel-size", "--async-scheduling", "--compilation-config", "--block-size", "--no-enable-prefix-caching", "--all2all-backend"}},
-	{"sglang", []string{"sglang"}, []string{"--context-length", "--tp-size", "--mem-fraction-static", "--chunked-prefill-size", "--enable-dp-attention",
+		"--pipeline-parallel-size", "--async-scheduling", "--compilation-config", "--block-size", "--no-enable-prefix-caching", "--all2all-backend"},
+	command.SGLang: {"--context-length", "--tp-size", "--mem-fraction-static", "--chunked-prefill-size", "--enable-dp-attention",
 		"--max-running-requests", "--dp-size", "--ep-size", "--moe-a2a-backend", "--cuda-graph-max-bs", "--speculative-algorithm", "--speculative-algo",
-		"--schedule-policy", "--schedule-conservativeness", "--max-prefill-tokens", "--moe-runner-backend", "--fp8-gemm-backend", "--disable-radix-cache"}},
-	{"trtllm", []string{"tensorrt-llm", "tensorrt", "trtllm", "trt-llm"}, []string{"--max_seq_len", "--enable_chunked_prefill", "--max_batch_size", "--max_num_tokens"}},
-	{"llamacpp", []string{"llama.cpp", "llama-server", "llamacpp"}, nil},
-	{"mindie", []string{"mindie"}, nil},
-	{"lmdeploy", []string{"lmdeploy"}, nil},
-	{"tgi", []string{"text-generation-inference"}, nil},
+		"--schedule-policy", "--schedule-conservativeness", "--max-prefill-tokens", "--moe-runner-backend", "--fp8-gemm-backend", "--disable-radix-cache"},
+	command.TRTLLM: {"--max_seq_len", "--enable_chunked_prefill", "--max_batch_size", "--max_num_tokens"},
 }
 
 // engineIn returns the engine that a text names; "" for none or several.
 func engineIn(text string) string {
-	low, found := strings.ToLower(text), ""
-	for _, e := range engines {
-		if slices.ContainsFunc(e.texts, func(t string) bool { return strings.Contains(low, t) }) {
-			if found != "" {
-				return ""
-			}
-			found = e.name
-		}
+	if named := command.EnginesNamed(text); len(named) == 1 {
+		return named[0]
 	}
-	return found
+	return ""
 }
 
 // engineOfFlags returns the engine that alone knows flags of these; "" for
 // none or several.
 func engineOfFlags(ws []string) string {
 	found := ""
-	for _, e := range engines {
-		for _, w := range ws {
-			name, _, _ := strings.Cut(w, "=")
-			if slices.Contains(e.flags, name) {
-				if found != "" && found != e.name {
-					return ""
-				}
-				found = e.name
+	for engine, flags := range flagsOf {
+		if slices.ContainsFunc(ws, func(w string) bool { name, _, _ := strings.Cut(w, "="); return slices.Contains(flags, name) }) {
+			if found != "" {
+				return ""
 			}
+			found = engine
 		}
 	}
 	return found

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"perflab/internal/interop/command"
 )
 
 // commandWords are found in command lines, benchmarks first: "vllm bench
@@ -55,24 +57,18 @@ var starters = []string{"vllm", "python", "python3", "docker", "podman", "sudo",
 func isCommand(line string) bool {
 	f := strings.Fields(line)
 	i := 0
-	for i < len(f) && isSetting(f[i]) {
+	for i < len(f) && command.IsAssignment(f[i]) {
 		i++
 	}
 	if i >= len(f) || !slices.Contains(starters, f[i]) || len(f) < 3 {
 		return false
 	}
 	kind, _ := kindOf(line)
-	return kind != ScriptOther && slices.ContainsFunc(f[i:], isFlag)
+	return kind != ScriptOther && slices.ContainsFunc(f[i:], command.IsFlag)
 }
 
-// isFlag reports whether a word is a flag: -x, --name.
-func isFlag(word string) bool {
-	name := strings.TrimPrefix(strings.TrimPrefix(word, "-"), "-")
-	return name != word && name != "" && (name[0] >= 'a' && name[0] <= 'z' || name[0] >= 'A' && name[0] <= 'Z')
-}
-
-// command is a script as runs refer to it.
-type command struct {
+// shownCommand is a script as runs refer to it.
+type shownCommand struct {
 	text     string // on one line, of a "docker exec ... -c “command”" the command alone
 	template bool   // it has placeholders
 	role     string
@@ -82,14 +78,14 @@ type command struct {
 }
 
 // commandOf takes a script apart.
-func commandOf(s *Script) *command {
-	c := &command{text: strings.Join(strings.Fields(s.Text), " "), role: cmp.Or(roleOf(s.Caption), roleOf(s.Note))}
+func commandOf(s *Script) *shownCommand {
+	c := &shownCommand{text: strings.Join(strings.Fields(s.Text), " "), role: cmp.Or(roleOf(s.Caption), roleOf(s.Note))}
 	if _, rest, ok := strings.Cut(c.text, "“"); ok {
 		if inner, _, ok := strings.Cut(rest, "”"); ok {
 			c.text = inner
 		}
 	}
-	ws := words(c.text)
+	ws := command.Words(c.text)
 	c.template = len(c.text) < maxTemplate && slices.ContainsFunc(ws, isPlaceholder)
 	_, c.engine = kindOf(c.text)
 	c.engine = cmp.Or(c.engine, engineOfFlags(ws))
@@ -98,12 +94,6 @@ func commandOf(s *Script) *command {
 		c.model = m
 	}
 	return c
-}
-
-// isSetting reports whether a word sets a variable: NAME=value.
-func isSetting(word string) bool {
-	name, _, ok := strings.Cut(word, "=")
-	return ok && name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == ""
 }
 
 // command reads a command line in the text, with its continuation lines, and
@@ -190,37 +180,6 @@ func (f *fence) classify(c *Script) bool {
 	}
 	first, _, _ := strings.Cut(c.Text, " ")
 	return f.info != "" && f.info != "text" && f.info != "txt" && !f.block && !strings.ContainsAny(first, ":{}[]\"") && first != ""
-}
-
-// words cuts a command line into words, as a shell does: quotes of any style
-// join, and are removed.
-func words(command string) []string {
-	var all []string
-	var word strings.Builder
-	quote, in := rune(0), false
-	for _, r := range command {
-		switch {
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote != 0:
-			word.WriteRune(r)
-		case r == '\'' || r == '"':
-			quote, in = r, true
-		case r == ' ' || r == '\t' || r == '“' || r == '”':
-			if in {
-				all = append(all, word.String())
-			}
-			word.Reset()
-			in = false
-		default:
-			word.WriteRune(r)
-			in = true
-		}
-	}
-	if in {
-		all = append(all, word.String())
-	}
-	return all
 }
 
 // flagOf returns the value of the first of the flags that a command has:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"perflab/internal/interop/command"
 	"perflab/internal/result"
 )
 
@@ -232,13 +233,13 @@ func TestNaming(t *testing.T) {
 			t.Errorf("isModelName(%q) = %v", line, got)
 		}
 	}
-	for command, want := range map[string]string{
+	for text, want := range map[string]string{
 		"vllm serve a/B --port 1": "a/B", "vllm serve --model a/B": "a/B", "python3 -m sglang.launch_server --model-path=a/B": "a/B",
 		"python -m vllm.entrypoints.openai.api_server --model a/B": "a/B", "trtllm-serve a/B": "a/B", "trtllm-serve serve a/B": "a/B",
 		"llama-server -m b.gguf": "b.gguf", "--port 1": "", "vllm serve --port 1": "", "docker run x vllm serve 'a/B'": "a/B",
 	} {
-		if got := modelOf(words(command)); got != want {
-			t.Errorf("%s: model %q, want %q", command, got, want)
+		if got := modelOf(command.Words(text)); got != want {
+			t.Errorf("%s: model %q, want %q", text, got, want)
 		}
 	}
 }

@@ -16,8 +16,9 @@ const (
 // engineNames are the spellings of engines in prose; the key is ours.
 var engineNames = []struct{ engine, spelling string }{
 	{VLLM, "vllm"}, {SGLang, "sglang"},
-	{TRTLLM, "tensorrt-llm"}, {TRTLLM, "tensorrt llm"}, {TRTLLM, "trt-llm"}, {TRTLLM, "trtllm"},
-	{MindIE, "mindie"}, {"lmdeploy", "lmdeploy"}, {"tgi", "text-generation-inference"}, {"llamacpp", "llama.cpp"},
+	{TRTLLM, "tensorrt"}, {TRTLLM, "trt-llm"}, {TRTLLM, "trtllm"},
+	{MindIE, "mindie"}, {"lmdeploy", "lmdeploy"}, {"tgi", "text-generation-inference"},
+	{"llamacpp", "llama.cpp"}, {"llamacpp", "llama-server"}, {"llamacpp", "llamacpp"},
 }
 
 // EnginesNamed returns the engines that a text names, each once.

@@ -64,6 +64,12 @@ func assignment(word string) (name, value string, ok bool) {
 	return name, value, ok && name != "" && name[0] >= 'A' && name[0] <= 'Z' && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == ""
 }
 
+// IsAssignment reports whether a word sets a variable: NAME=value.
+func IsAssignment(word string) bool {
+	_, _, ok := assignment(word)
+	return ok
+}
+
 // commandStart finds the words that start an engine: the engine, and where its
 // arguments begin; -1 where there is none.
 func commandStart(words []string) (engine string, args int) {
