@@ -58,16 +58,6 @@ func dualBatchRule(r *resolver) *Rejection {
 			"To fix use --all2all-backend=deepep_low_latency or --all2all-backend=deepep_high_throughput and install the DeepEP kernels.", backend)}
 }
 
-// envOf is the value of a variable of the command's environment, "" where it has none.
-func envOf(env []string, name string) (value string) {
-	for _, kv := range env {
-		if v, ok := strings.CutPrefix(kv, name+"="); ok {
-			value = v
-		}
-	}
-	return value
-}
-
 // partialsRule: vLLM's engine has one prompt in parts at a time, as its sources and
 // users say up to 0.24.
 func partialsRule(r *resolver) *Rejection {

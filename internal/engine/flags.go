@@ -162,3 +162,49 @@ func (f *Flag) describe(p *Param, same bool) {
 		}
 	}
 }
+
+// flagName is the part of an argument before "=".
+func flagName(arg string) string {
+	name, _, _ := strings.Cut(arg, "=")
+	return name
+}
+
+func findFlag(e *Engine, table map[string]flagRef, name string) (ref flagRef, glued string, ok bool) {
+	if ref, ok = table[name]; ok {
+		return ref, "", true
+	}
+	if e.cli.click {
+		return flagRef{}, "", false
+	}
+	if e.cli.plain {
+		ref, ok = table[plainName(name)]
+		return ref, "", ok
+	}
+	if key, ok := strings.CutPrefix(name, "-O."); ok && e.Name == "vllm" { // as 0.11 wrote it
+		name = "--compilation-config." + key
+	}
+	if e.cli.underscores && strings.HasPrefix(name, "--") {
+		base, key, dotted := strings.Cut(strings.ReplaceAll(name, "_", "-"), ".")
+		ref, ok = table[base]
+		if !dotted {
+			return ref, "", ok
+		}
+		if ok && ref.def.Kind == JSON && key != "" {
+			return flagRef{def: &Flag{Flag: name, Kind: String, Figures: ref.def.Figures}}, "", true
+		}
+		return flagRef{}, "", false
+	}
+	if len(name) > 2 && name[1] != '-' {
+		if ref, ok = table[name[:2]]; ok && ref.def.Kind != Bool {
+			return ref, name[2:], true
+		}
+	}
+	return flagRef{}, "", false
+}
+
+func plainName(arg string) string {
+	if strings.HasPrefix(arg, "--") {
+		return strings.ReplaceAll(arg, "_", "-")
+	}
+	return arg
+}

@@ -116,3 +116,5 @@ func widened(f arch.Format, g arch.Accelerator) bool {
 	}
 	return false
 }
+
+func roundUp(n, multiple int) int { return (n + multiple - 1) / multiple * multiple }

@@ -1,15 +1,6 @@
 package engine
 
-import (
-	"cmp"
-	"errors"
-	"fmt"
-	"slices"
-	"strconv"
-	"strings"
-
-	"perflab/internal/arch"
-)
+import "strings"
 
 // llamacpp is llama.cpp's llama-server, of summer and autumn 2026. Its models are GGUF
 // files, or repositories of them. perflab checks its commands and starts them; the
@@ -63,186 +54,24 @@ func llamacppParams() []Param {
 	}
 }
 
-// llamacppAutoSlots is how many slots share the context where their number is not given.
-const llamacppAutoSlots = 4
+// llamacppMetrics are llama-server's names, published where it was started with
+// --metrics. A name with + is the sum of two: what it computed and what it found.
+func llamacppMetrics() map[string][]string {
+	return map[string][]string{
+		"running":           {"llamacpp:requests_processing"},
+		"waiting":           {"llamacpp:requests_deferred"},
+		"kv_usage":          {"llamacpp:kv_cache_usage_ratio"}, // gone from recent builds
+		"prefix_queries":    {"llamacpp:prompt_tokens_total+llamacpp:prompt_tokens_cached_total"},
+		"prefix_hits":       {"llamacpp:prompt_tokens_cached_total"},
+		"prompt_tokens":     {"llamacpp:prompt_tokens_total"},
+		"generation_tokens": {"llamacpp:tokens_predicted_total"},
+		"spec_drafts":       {"llamacpp:spec_decode_num_drafts_total"},
+		"spec_draft_tokens": {"llamacpp:spec_decode_num_draft_tokens_total"},
+		"spec_accepted":     {"llamacpp:spec_decode_num_accepted_tokens_total"},
+	}
+}
 
 // isGGUF tells a model's file from a repository. Parse and Argv keep to it.
 func isGGUF(model string) bool {
 	return strings.HasSuffix(strings.ToLower(model), ".gguf") || strings.HasPrefix(model, "/") || strings.HasPrefix(model, ".")
-}
-
-// llamacppSpell is a parameter as llama-server's flags.
-func (c Command) llamacppSpell(e *Engine, p *Param, value string) ([]string, error) {
-	switch {
-	case p.Name == MaxModelLen:
-		return c.llamacppContext(value)
-	case p.fixed():
-		return nil, e.lacks(p, value)
-	case p.Kind == Bool:
-		return p.switchArgs(value)
-	}
-	value = cmp.Or(p.Spell[value], value)
-	if p.Name == KVDtype {
-		return []string{"-ctk", value, "-ctv", value}, nil
-	}
-	return []string{p.Flags[0], value}, nil
-}
-
-// llamacppContext gives every slot a context of so many tokens.
-func (c Command) llamacppContext(length string) ([]string, error) {
-	if given := c.Params[ContextSize]; given != "" && given != "0" {
-		return nil, &Rejection{Rule: "context", Log: "error: invalid argument: --max-model-len",
-			Reason: fmt.Sprintf("%s=%s and %s=%s both set the context of llama.cpp: give one of them", MaxModelLen, length, ContextSize, given)}
-	}
-	n, err := strconv.Atoi(length)
-	if err != nil || n < 1 {
-		return nil, fmt.Errorf("parameter %s=%q: not a number of tokens", MaxModelLen, length)
-	}
-	slots, _ := c.llamacppSlots()
-	return []string{"-c", strconv.Itoa(n * slots)}, nil
-}
-
-// llamacppSlots is the number of slots, and whether they share one context.
-func (c Command) llamacppSlots() (slots int, unified bool) {
-	slots = c.number(MaxNumSeqs, 0)
-	if slots <= 0 {
-		return llamacppAutoSlots, true
-	}
-	value, given := c.extra("--kv-unified")
-	return slots, given && value != "false"
-}
-
-// SlotContext is how many tokens a request may have, prompt and output, as far as the
-// command tells; 0 where the model's own context decides. llama-server rounds up to
-// whole 256.
-func (c Command) SlotContext() int {
-	size := c.number(ContextSize, 0)
-	if c.Engine != "llamacpp" || size <= 0 {
-		return 0
-	}
-	slots, unified := c.llamacppSlots()
-	size = roundUp(size, 256)
-	if unified {
-		if limit, err := strconv.Atoi(c.Flag("--kv-unified-per-slot")); err == nil && limit > 0 {
-			return min(size, limit)
-		}
-		return size
-	}
-	return roundUp(size/slots, 256)
-}
-
-// Check is the rules that need neither model nor device, for an engine that is
-// measured only. It is nil for the others: Resolve has their rules.
-func (c Command) Check() *Rejection {
-	if c.Engine != "llamacpp" {
-		return nil
-	}
-	for _, rule := range []func() *Rejection{c.llamacppLimits, c.llamacppCache, c.llamacppDraft} {
-		if r := rule(); r != nil {
-			return r
-		}
-	}
-	return nil
-}
-
-// llamacppLimits: it aborts without a batch, or with a negative context, and has
-// sequence numbers for 256 slots.
-func (c Command) llamacppLimits() *Rejection {
-	if n := c.number(MaxNumSeqs, 1); n > 256 {
-		return &Rejection{Rule: "slots", Log: "llama_init_from_model: failed to initialize the context: n_seq_max must be <= 256",
-			Reason: fmt.Sprintf("max_num_seqs %d is more than the 256 slots that llama-server can have: use at most 256", n)}
-	}
-	aborts := "llama-context.cpp:2273: GGML_ASSERT(n_outputs_max <= cparams.n_outputs_max) failed"
-	for _, name := range []string{MaxBatched, MicroBatch} {
-		if n := c.number(name, 1); n < 1 {
-			return &Rejection{Rule: "value", Log: aborts, Reason: fmt.Sprintf("llama.cpp does not take %s=%d: use a value of at least 1", name, n)}
-		}
-	}
-	if n := c.number(ContextSize, 0); n < 0 {
-		return &Rejection{Rule: "value", Log: aborts, Reason: fmt.Sprintf("llama.cpp does not take context_size=%d: use a value of at least 0, which is the model's", n)}
-	}
-	return nil
-}
-
-// llamacppCache: only fused attention reads quantised values.
-func (c Command) llamacppCache() *Rejection {
-	values := cmp.Or(c.Flag("--cache-type-v"), c.Params[KVDtype])
-	if c.Params[FlashAttention] != "off" || !strings.Contains(values, "q") {
-		return nil
-	}
-	return &Rejection{Rule: "kv-dtype", Log: "llama_init_from_model: quantized V cache requires flash_attn to be enabled",
-		Reason: fmt.Sprintf("a cache of values in %s needs flash attention, which is off: set flash_attention to on or auto, or keep values in f16", values)}
-}
-
-// llamacppDraft: without its draft model llama-server starts, and does not speculate.
-func (c Command) llamacppDraft() *Rejection {
-	s, err := parseSpec(c.Params[Speculative])
-	if err != nil || s.draft != "" || !s.needsDraft() {
-		return nil
-	}
-	return &Rejection{Rule: "draft", Log: fmt.Sprintf("failed to initialize speculative decoding context: %s requires a draft context", llamacppMethods[s.method]),
-		Reason: fmt.Sprintf("speculative %s needs a draft model, without which llama-server does not speculate: write %s:%d:FILE.gguf", s, s.method, s.k)}
-}
-
-// ErrMeasuredOnly says that there is no model of an engine.
-var ErrMeasuredOnly = errors.New("llama.cpp is not modelled: it can be started and measured (perflab bench, and tune with runtime kind process or existing), not simulated or predicted")
-
-// Modelled is ErrMeasuredOnly where nothing can be simulated of the command's engine.
-func (c Command) Modelled() error {
-	if e, err := ByName(c.Engine); err != nil || !e.MeasuredOnly {
-		return nil
-	}
-	return ErrMeasuredOnly
-}
-
-// Outline is what a command of an engine that is measured only says without a model:
-// limits, name and address, and the devices that one copy occupies of those there are.
-// MaxLen is 0 where the model decides. A broken rule is a *Rejection.
-func (c Command) Outline(g arch.Accelerator, devices int) (Config, error) {
-	e, err := ByName(c.Engine)
-	if err != nil {
-		return Config{}, err
-	}
-	if !e.MeasuredOnly {
-		return Config{}, fmt.Errorf("%s resolves with a model", e.Title)
-	}
-	if r := c.Check(); r != nil {
-		return Config{}, r
-	}
-	cfg := Config{
-		Engine: c.Engine, GPU: g, TP: 1, PP: 1, DP: 1, EP: 1, GPUs: max(devices, 1),
-		Batched: c.number(MaxBatched, 2048), MaxLen: c.SlotContext(), Prefix: c.Params[PrefixCaching] != "false", Chunked: true,
-		ServedName: c.Model, Host: cmp.Or(c.Host, e.DefaultHost), Port: cmp.Or(c.Port, e.DefaultPort),
-	}
-	cfg.Seqs, _ = c.llamacppSlots()
-	if c.Flag("--split-mode") == "none" {
-		cfg.GPUs = 1
-	}
-	if names := strings.Split(c.Flag("--alias"), ","); names[0] != "" {
-		slices.Sort(names) // llama-server keeps them as an ordered set and answers by the first
-		cfg.ServedName, cfg.Aliases = names[0], names[1:]
-	}
-	return cfg, nil
-}
-
-// Remarks are what a reader of measured figures should know of the command on a host of
-// so many cores (0: unknown). Nothing in them keeps the engine from running.
-func (c Command) Remarks(cores int) []string {
-	if c.Engine != "llamacpp" {
-		return nil
-	}
-	var out []string
-	if micro, batch := c.number(MicroBatch, 0), c.number(MaxBatched, 2048); micro > batch {
-		out = append(out, fmt.Sprintf("micro_batch %d is more than max_num_batched_tokens %d: llama-server computes %[2]d tokens at once.", micro, batch))
-	}
-	for _, name := range []string{Threads, ThreadsBatch} {
-		if n := c.number(name, 0); cores > 0 && n > cores {
-			out = append(out, fmt.Sprintf("%s %d is more than the %d cores of this host: threads wait for one another.", name, n, cores))
-		}
-	}
-	slots, unified := c.llamacppSlots()
-	if size := c.number(ContextSize, 0); size > 0 && !unified && c.SlotContext() != size/slots {
-		out = append(out, fmt.Sprintf("context_size %d over %d slots is rounded up to %d tokens each.", size, slots, c.SlotContext()))
-	}
-	return out
 }

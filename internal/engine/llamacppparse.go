@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -74,13 +73,6 @@ func (p *parser) plainSet(ref flagRef, value string, raw []string) error {
 		return nil
 	}
 	return p.set(ref, value, raw)
-}
-
-func plainName(arg string) string {
-	if strings.HasPrefix(arg, "--") {
-		return strings.ReplaceAll(arg, "_", "-")
-	}
-	return arg
 }
 
 // handling is how llama.cpp's parser speaks of a value that it cannot take. What an
@@ -164,59 +156,4 @@ func (p *parser) finishPlain() error {
 		}
 	}
 	return nil
-}
-
-// llamacppMethods maps our method names to llama.cpp's types of speculation.
-var llamacppMethods = map[string]string{
-	"draft_model": "draft-simple", "eagle3": "draft-eagle3", "dflash": "draft-dflash", "mtp": "draft-mtp", "ngram": "ngram-simple",
-}
-
-// llamacppSpec puts the flags of one speculation method together, where they say no
-// more than METHOD:K:DRAFT can.
-func llamacppSpec(flags map[string]string) (value string, ok bool) {
-	s := spec{draft: cmp.Or(flags["--model-draft"], flags["--hf-repo-draft"])}
-	for ours, theirs := range llamacppMethods {
-		if theirs == flags["--spec-type"] {
-			s.method = ours
-		}
-	}
-	size, other := "--spec-draft-n-max", "--spec-ngram-simple-size-m"
-	if s.method == "ngram" {
-		size, other = other, size
-	}
-	k, given := flags[size]
-	s.k, _ = strconv.Atoi(k)
-	s.auto = !given
-	file, repo := flags["--model-draft"], flags["--hf-repo-draft"]
-	switch {
-	case s.method == "" || flags[other] != "" || given && s.k < 1:
-		return "", false
-	case s.draft != "" && s.method == "ngram", file != "" && (repo != "" || !isGGUF(file)), repo != "" && isGGUF(repo):
-		return "", false
-	}
-	return s.String(), true
-}
-
-func llamacppSpecArgs(s spec) ([]string, error) {
-	method, ok := llamacppMethods[s.method]
-	if !ok || s.raw != "" || s.topK > 0 || s.method == "ngram" && s.draft != "" {
-		return nil, &Rejection{Rule: "speculative", Log: `error while handling argument "--spec-type": unknown speculative type`,
-			Reason: fmt.Sprintf("llama.cpp has no speculation %s; it has METHOD:K with draft_model, eagle3, dflash (each with a draft model), mtp and ngram", s)}
-	}
-	args := []string{"--spec-type", method}
-	if s.draft != "" {
-		flag := "-hfd"
-		if isGGUF(s.draft) {
-			flag = "-md"
-		}
-		args = append(args, flag, s.draft)
-	}
-	size := "--spec-draft-n-max"
-	if s.method == "ngram" {
-		size = "--spec-ngram-simple-size-m"
-	}
-	if !s.auto {
-		args = append(args, size, strconv.Itoa(s.k))
-	}
-	return args, nil
 }

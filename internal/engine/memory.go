@@ -1,29 +1,8 @@
 package engine
 
 import (
-	"fmt"
-	"strconv"
-
 	"perflab/internal/arch"
 )
-
-// Memory is what the memory of one device goes to, in bytes.
-type Memory struct {
-	Device     int64 `json:"device"`
-	Weights    int64 `json:"weights"`
-	Activation int64 `json:"activation"` // of the largest step
-	Library    int64 `json:"library"`    // context and communication buffers
-	Graphs     int64 `json:"graphs"`     // captured; inside or beside the share, by engine
-	KV         int64 `json:"kv"`         // pool
-}
-
-// Memory is the arithmetic that the KV cache's size follows from.
-func (c Config) Memory() Memory {
-	return Memory{
-		Device: c.deviceBytes(), Weights: c.weightBytes(), Activation: c.activationBytes(),
-		Library: c.libraryBytes(), Graphs: c.graphBytes(), KV: max(0, c.KVPoolBytes()),
-	}
-}
 
 const (
 	gibibyte = 1 << 30
@@ -62,8 +41,6 @@ func (c Config) expertPadding() float64 {
 	}
 	return float64(roundUp(m.Hidden, 256)*roundUp(width, multiple))/float64(m.Hidden*width) - 1
 }
-
-func roundUp(n, multiple int) int { return (n + multiple - 1) / multiple * multiple }
 
 // activationBytes is the peak of the largest step, an estimate within some
 // hundred MB: T tokens hold about four vectors of the hidden size d and the widest
@@ -104,91 +81,5 @@ func (c Config) graphBytes() int64 {
 	return int64((0.3 + 0.7*float64(c.GraphMax)/512) * gibibyte)
 }
 
-// KVPoolBytes is the memory for the KV cache on each rank; not positive when
-// there is none.
-func (c Config) KVPoolBytes() int64 {
-	if c.KVSpace > 0 {
-		return c.KVSpace
-	}
-	e, err := ByName(c.Engine)
-	if err != nil {
-		return 0
-	}
-	return e.behaviour().pool(&c)
-}
-
-// KVTokens is the size of the KV cache of one data-parallel copy in tokens, as the
-// engine reports it: its blocks, shared out evenly among the groups of layers.
-func (c Config) KVTokens() (int, error) {
-	blocks, err := c.KVBlocks()
-	return blocks / c.Layout().Groups() * c.Block, err
-}
-
-// KVBlocks is the number of blocks in the KV cache of one data-parallel copy, which
-// all groups of layers draw on.
-func (c Config) KVBlocks() (int, error) {
-	pool, page := c.KVPoolBytes(), c.Layout().Page
-	if page <= 0 {
-		return 0, fmt.Errorf("model %s keeps no KV cache by its shape", c.Model.Name)
-	}
-	if pool < page {
-		return 0, noMemory(&c)
-	}
-	return int(pool / page), nil
-}
-
 // Replicas is how many copies of the configuration total devices run.
 func (c Config) Replicas(total int) int { return total / max(c.GPUs, 1) }
-
-// needBytes is the KV cache that the engine wants to see free for one sequence of
-// n tokens. In a window layer a step's tokens come beside the window. vLLM asks for no
-// more than a chunk in chunked layers even where it then stores them as full ones, so
-// that a Llama 4 of ten million tokens starts with a cache for a third of them.
-func (c Config) needBytes(n int) int64 {
-	c.Chunks = true
-	l := c.Layout()
-	return int64(l.blocks(n, c.Batched)) * l.Page
-}
-
-// concurrency is how many sequences of the longest length the cache holds.
-func (c Config) concurrency() float64 {
-	blocks, _ := c.KVBlocks()
-	return float64(blocks) / float64(max(1, c.Layout().blocks(c.MaxLen, c.Batched)))
-}
-
-// fitLen is the longest sequence in whole blocks that the cache holds, at most limit.
-func (c Config) fitLen(limit int) int {
-	pool := c.KVPoolBytes()
-	if c.needBytes(limit) <= pool {
-		return limit
-	}
-	low, high := 0, limit/c.Block
-	for low < high {
-		mid := low + (high-low+1)/2
-		if c.needBytes(mid*c.Block) <= pool {
-			low = mid
-		} else {
-			high = mid - 1
-		}
-	}
-	return low * c.Block
-}
-
-// thousands prints n with commas.
-func thousands(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-// StartupLog is the lines that the engine prints while it starts, without
-// timestamps, in its own words and with the configuration's numbers.
-func (c Config) StartupLog() []string {
-	e, err := ByName(c.Engine)
-	if err != nil {
-		return nil
-	}
-	return e.behaviour().startup(&c)
-}

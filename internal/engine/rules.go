@@ -338,14 +338,3 @@ func memoryRule(c *Config) *Rejection {
 		Log: fmt.Sprintf("ValueError: To serve at least one request with the models's max seq len (%d), (%.2f GiB KV cache is needed, which is larger than the available KV cache memory (%.2f GiB). Based on the available memory, the estimated maximum model length is %d. Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine.",
 			c.MaxLen, gib(need), gib(pool), fit)}
 }
-
-// noMemory is the refusal when weights and working memory leave no cache.
-func noMemory(c *Config) *Rejection {
-	log := map[string]string{
-		"vllm":   "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.",
-		"sglang": fmt.Sprintf("RuntimeError: Not enough memory. Please try to increase --mem-fraction-static. Current value: mem_fraction_static=%v", c.MemoryShare),
-		"trtllm": "[TensorRT-LLM][ERROR] CUDA runtime error in cudaMalloc: out of memory",
-	}[c.Engine]
-	return &Rejection{Rule: "memory", Log: log,
-		Reason: fmt.Sprintf("weights of %.1f GiB per GPU leave no KV cache in %v of %.1f GiB: raise gpu_memory_utilization, or use more GPUs or a smaller format", gib(c.weightBytes()), c.MemoryShare, c.GPU.MemoryGiB)}
-}

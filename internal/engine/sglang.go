@@ -1,12 +1,5 @@
 package engine
 
-import (
-	"fmt"
-	"slices"
-
-	"perflab/internal/arch"
-)
-
 // sglang is SGLang with the flags of 0.5.5 to 0.5.17 and the defaults of 0.5.5 to 0.5.9.
 func sglang() *Engine {
 	return &Engine{
@@ -52,165 +45,23 @@ func sglang() *Engine {
 	}
 }
 
-// resolveSGLang fills in the defaults by device memory, and the share of static
-// memory that is left when activations and graphs have their reserve:
-//
-//	share = (M - reserve)/M,  reserve = 512 + 1.5*max(chunk, 2048) + 2*graphs + 1024*tp*pp/8 MiB
-//
-// with at least 10240 MiB of reserve above 60 GiB.
-func resolveSGLang(r *resolver) {
-	c := r.cfg
-	c.PrefillOnly = true
-	chunk, graph := sglangBySize(c.GPU.MemoryGiB*1024, c.TP)
-	page := 1
-	if c.GPU.Platform == arch.NPU {
-		chunk, graph = r.sglangNPU()
-		page = 128
+// sglangMetrics are SGLang's names, published where it was started with
+// --enable-metrics. What it found in its prefix cache is there from the first hit on.
+func sglangMetrics() map[string][]string {
+	return map[string][]string{
+		"running":           {"sglang:num_running_reqs"},
+		"waiting":           {"sglang:num_queue_reqs"},
+		"kv_usage":          {"sglang:token_usage"},
+		"preemptions":       {"sglang:num_retracted_requests_total", "sglang:num_retracted_reqs_total"},
+		"prefix_queries":    {"sglang:prompt_tokens_total"},
+		"prefix_hits":       {"sglang:cached_tokens_total"},
+		"prefix_share":      {"sglang:cache_hit_rate"},
+		"prompt_tokens":     {"sglang:prompt_tokens_total"},
+		"generation_tokens": {"sglang:generation_tokens_total"},
+		"finished":          {"sglang:num_requests_total"},
+		"spec_drafts":       {"sglang:spec_verify_calls_total"},
+		"spec_length":       {"sglang:spec_accept_length"},
+		"queue_seconds":     {"sglang:queue_time_seconds_sum"},
+		"queued":            {"sglang:queue_time_seconds_count"},
 	}
-	c.Prefix = r.bool(PrefixCaching, true)
-	c.Chunked = r.bool(ChunkedPrefill, true)
-	c.Batched = r.int(MaxBatched, chunk)
-	c.Prefill = r.extraInt("--max-prefill-tokens", 16384)
-	if !c.Chunked {
-		c.Batched = c.Prefill
-	}
-	c.Conserve = r.extraFloat("--schedule-conservativeness", 1)
-	linear := c.Model.Linear != nil
-	if linear && c.Spec != "" {
-		c.Prefix = false // states of guessed tokens cannot be shared
-	}
-	// Classic speculation verifies before it schedules, pipelines and shared states of
-	// linear attention wait for a step's end.
-	c.Overlap = !r.flag("--disable-overlap-schedule") && c.Spec == "" && c.PP == 1 && !(linear && c.Prefix)
-	c.Block = r.page(r.int(BlockSize, page))
-	c.GraphMax = r.int(GraphMax, graph)
-	c.EP = r.ranks(ExpertParallel)
-	if slices.Contains(wholeExperts, c.AllToAll) {
-		c.EP = c.TP
-	}
-	mib := c.GPU.MemoryGiB * 1024
-	reserve := 512 + 1.5*float64(max(c.Batched, 2048)) + 2*float64(c.GraphMax) + 1024*float64(c.TP*c.PP)/8
-	dpAttention := r.flag("--enable-dp-attention")
-	if dpAttention {
-		reserve += 3 * float64(c.GraphMax*c.DP)
-		if c.GraphMax > 300 {
-			reserve += 1.5 * float64(c.GraphMax*c.DP)
-		}
-	}
-	if mib > 60*1024 {
-		reserve = max(reserve, 10240)
-	}
-	if c.Spec != "" && c.Spec != "ngram" {
-		reserve += 2048
-	}
-	c.MemoryShare = r.float(MemoryShare, float64(int((mib-reserve)/mib*1000+0.5))/1000)
-	if dpAttention { // data-parallel attention lives inside the tensor-parallel ranks
-		c.DP = 1
-		c.Conserve *= 0.3
-	}
-	running := sglangRunning(c)
-	if c.Spec != "" {
-		running = 48
-	}
-	c.Seqs = r.int(MaxNumSeqs, running)
-}
-
-// sglangBySize is the default chunk and largest graph by device memory in MiB.
-func sglangBySize(mib float64, tp int) (chunk, graph int) {
-	pick := func(small, large int) int {
-		if tp < 4 {
-			return small
-		}
-		return large
-	}
-	switch {
-	case mib < 20480:
-		return 2048, 8
-	case mib < 35840:
-		return 2048, pick(24, 80)
-	case mib < 61440:
-		return 4096, pick(32, 160)
-	case mib < 163840:
-		return 8192, pick(256, 512)
-	}
-	return 16384, 512
-}
-
-// sglangNPU is the default chunk and largest graph on an Ascend of 64 GB, which 0.5.7
-// changed.
-func (r *resolver) sglangNPU() (chunk, graph int) {
-	split := r.cfg.TP >= 4
-	switch {
-	case r.cmd.AtLeast("0.5.7") && split:
-		return 8192, 256
-	case r.cmd.AtLeast("0.5.7"):
-		return 8192, 64
-	case split:
-		return 32768, 128
-	}
-	return 32768, 64
-}
-
-// sglangRunning is the default limit of running requests: 512 whole contexts'
-// worth of the pool, between 2048 and 4096; models with linear attention
-// also need a third of a state pool of their own for each.
-func sglangRunning(c *Config) int {
-	tokens, err := c.KVTokens()
-	if err != nil {
-		return 2048
-	}
-	n := min(max(int(float64(tokens)/float64(max(c.MaxLen, 1))*512), 2048), 4096)
-	if state := c.Model.StateBytesRank(c.TP, c.PP); state > 0 {
-		slots := sglangStatic(c) * sglangStateShare / (1 + sglangStateShare) / float64(state)
-		if c.Prefix {
-			slots /= 3
-		}
-		n = max(1, min(n, int(slots)))
-	}
-	return n
-}
-
-// sglangStateShare is state memory by KV memory, --mamba-full-memory-ratio.
-const sglangStateShare = 0.9
-
-// sglangStatic is the memory for KV pool and states, in bytes.
-func sglangStatic(c *Config) float64 {
-	return c.MemoryShare*float64(c.deviceBytes()-c.libraryBytes()) - float64(c.weightBytes())
-}
-
-func poolSGLang(c *Config) int64 {
-	static := sglangStatic(c)
-	if c.Model.Linear != nil {
-		static /= 1 + sglangStateShare
-	}
-	return int64(static)
-}
-
-func startupSGLang(c *Config) []string {
-	tokens, _ := c.KVTokens()
-	gb := func(bytes int64) float64 { return gib(bytes) } // SGLang calls 2^30 bytes a GB
-	left := c.deviceBytes() - c.libraryBytes()
-	seconds := float64(c.weightBytes()) / loadBytesPerSecond
-	half := gb(c.KVPoolBytes()) / 2
-	lines := []string{
-		fmt.Sprintf("[TP0] Init torch distributed ends. elapsed=1.00 s, mem usage=%.2f GB", gb(c.libraryBytes())),
-		fmt.Sprintf("[TP0] Load weight begin. avail mem=%.2f GB", gb(left)),
-		fmt.Sprintf("[TP0] Load weight end. elapsed=%.2f s, type=Model, dtype=torch.bfloat16, avail mem=%.2f GB, mem usage=%.2f GB.", seconds, gb(left-c.weightBytes()), gb(c.weightBytes())),
-		fmt.Sprintf("[TP0] KV Cache is allocated. #tokens: %d, K size: %.2f GB, V size: %.2f GB", tokens, half, half),
-	}
-	left -= c.weightBytes() + c.KVPoolBytes()
-	lines = append(lines, fmt.Sprintf("[TP0] Memory pool end. avail mem=%.2f GB", gb(left)))
-	if c.GraphMax > 0 {
-		left -= c.graphBytes()
-		lines = append(lines, fmt.Sprintf("[TP0] Capture cuda graph end. Time elapsed: %.2f s. mem usage=%.2f GB. avail mem=%.2f GB.", 2+float64(c.GraphMax)/32, gb(c.graphBytes()), gb(left)))
-	}
-	chunk := c.Batched
-	if !c.Chunked {
-		chunk = -1
-	}
-	return append(lines,
-		fmt.Sprintf("[TP0] max_total_num_tokens=%d, chunked_prefill_size=%d, max_prefill_tokens=%d, max_running_requests=%d, context_len=%d, available_gpu_mem=%.2f GB",
-			tokens, chunk, c.Prefill, c.Seqs, c.MaxLen, gb(left)),
-		"INFO:     Application startup complete.",
-		"The server is fired up and ready to roll!")
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -194,4 +195,73 @@ func sglangSpecArgs(s spec) ([]string, error) {
 		args = append(args, specModel+"="+s.draft)
 	}
 	return args, nil
+}
+
+// llamacppMethods maps our method names to llama.cpp's types of speculation.
+var llamacppMethods = map[string]string{
+	"draft_model": "draft-simple", "eagle3": "draft-eagle3", "dflash": "draft-dflash", "mtp": "draft-mtp", "ngram": "ngram-simple",
+}
+
+// llamacppSpec puts the flags of one speculation method together, where they say no
+// more than METHOD:K:DRAFT can.
+func llamacppSpec(flags map[string]string) (value string, ok bool) {
+	s := spec{draft: cmp.Or(flags["--model-draft"], flags["--hf-repo-draft"])}
+	for ours, theirs := range llamacppMethods {
+		if theirs == flags["--spec-type"] {
+			s.method = ours
+		}
+	}
+	size, other := "--spec-draft-n-max", "--spec-ngram-simple-size-m"
+	if s.method == "ngram" {
+		size, other = other, size
+	}
+	k, given := flags[size]
+	s.k, _ = strconv.Atoi(k)
+	s.auto = !given
+	file, repo := flags["--model-draft"], flags["--hf-repo-draft"]
+	switch {
+	case s.method == "" || flags[other] != "" || given && s.k < 1:
+		return "", false
+	case s.draft != "" && s.method == "ngram", file != "" && (repo != "" || !isGGUF(file)), repo != "" && isGGUF(repo):
+		return "", false
+	}
+	return s.String(), true
+}
+
+func llamacppSpecArgs(s spec) ([]string, error) {
+	method, ok := llamacppMethods[s.method]
+	if !ok || s.raw != "" || s.topK > 0 || s.method == "ngram" && s.draft != "" {
+		return nil, &Rejection{Rule: "speculative", Log: `error while handling argument "--spec-type": unknown speculative type`,
+			Reason: fmt.Sprintf("llama.cpp has no speculation %s; it has METHOD:K with draft_model, eagle3, dflash (each with a draft model), mtp and ngram", s)}
+	}
+	args := []string{"--spec-type", method}
+	if s.draft != "" {
+		flag := "-hfd"
+		if isGGUF(s.draft) {
+			flag = "-md"
+		}
+		args = append(args, flag, s.draft)
+	}
+	size := "--spec-draft-n-max"
+	if s.method == "ngram" {
+		size = "--spec-ngram-simple-size-m"
+	}
+	if !s.auto {
+		args = append(args, size, strconv.Itoa(s.k))
+	}
+	return args, nil
+}
+
+// specArgs are a speculation setting as an engine's flags. TensorRT-LLM has it in its
+// configuration file.
+func specArgs(engineName string, s spec) ([]string, error) {
+	switch engineName {
+	case "vllm":
+		return vllmSpecArgs(s)
+	case "sglang":
+		return sglangSpecArgs(s)
+	case "llamacpp":
+		return llamacppSpecArgs(s)
+	}
+	return nil, fmt.Errorf("speculative %q: the engine has no flag for it", s)
 }

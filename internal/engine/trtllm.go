@@ -1,6 +1,6 @@
 package engine
 
-import "fmt"
+import "strings"
 
 // trtllm is TensorRT-LLM with the PyTorch backend, the flags of 1.0 to 1.3 and the
 // defaults of 1.1 and 1.2. What its command line
@@ -53,43 +53,50 @@ func trtllm() *Engine {
 	}
 }
 
-func resolveTRTLLM(r *resolver) {
-	c := r.cfg
-	c.ShareOfFree, c.Serial = true, true
-	c.Reserve = r.text(CapacityPolicy) != "max_utilization"
-	c.Prefix = r.bool(PrefixCaching, true)
-	c.Overlap = c.Spec == "" && r.bool(Overlap, true)
-	c.MemoryShare = r.float(MemoryShare, 0.9)
-	c.Seqs = r.int(MaxNumSeqs, 2048)
-	c.Batched = r.int(MaxBatched, 8192)
-	c.Chunked = r.bool(ChunkedPrefill, false)
-	c.Block = r.int(BlockSize, 32)
-	r.atLeastOne(BlockSize, c.Block)
-	r.graphs()
-	c.EP = r.ranks(ExpertParallel)
-	if r.err == nil {
-		r.capKV()
+// trtllmMetrics are TensorRT-LLM's names at /prometheus/metrics. What is counted by
+// iteration is there with enable_iter_perf_stats, what is counted by request with
+// return_perf_metrics, both of its configuration file. Its JSON at /metrics is
+// another thing: see IterationSamples.
+func trtllmMetrics() map[string][]string {
+	return map[string][]string{
+		"running":           {"trtllm_num_requests_running"},
+		"waiting":           {"trtllm_num_requests_waiting"},
+		"kv_usage":          {"trtllm_kv_cache_utilization"},
+		"prefix_queries":    {"trtllm_prompt_tokens_total"},
+		"prefix_hits":       {"trtllm_prompt_cached_tokens_total"},
+		"prefix_share":      {"trtllm_kv_cache_hit_rate"},
+		"prompt_tokens":     {"trtllm_prompt_tokens_total"},
+		"generation_tokens": {"trtllm_generation_tokens_total"},
+		"finished":          {"trtllm_request_success_total"},
+		"spec_draft_tokens": {"trtllm_spec_decode_num_draft_tokens_total"},
+		"spec_accepted":     {"trtllm_spec_decode_num_accepted_tokens_total"},
+		"spec_length":       {"trtllm_spec_decode_acceptance_length"},
+		"queue_seconds":     {"trtllm_request_queue_time_seconds_sum"},
+		"queued":            {"trtllm_request_queue_time_seconds_count"},
 	}
 }
 
-// poolTRTLLM is the share of what weights, libraries and the peak of a profiled
-// forward leave free.
-func poolTRTLLM(c *Config) int64 {
-	free := c.deviceBytes() - c.weightBytes() - c.activationBytes() - c.libraryBytes() - c.graphBytes()
-	return int64(c.MemoryShare * float64(free))
-}
+// Keys of the configuration file that are more than one parameter's value.
+const (
+	graphSection = "cuda_graph_config"
+	graphMaxKey  = "cuda_graph_config.max_batch_size"
+	graphSizes   = "cuda_graph_config.batch_sizes"
+	graphPadding = "cuda_graph_config.enable_padding"
+	specSection  = "speculative_config"
+	kvFraction   = "kv_cache_config.free_gpu_memory_fraction"
+	kvMaxTokens  = "kv_cache_config.max_tokens"
+	kvMaxBytes   = "kv_cache_config.max_gpu_total_bytes"
+	overlapKey   = "disable_overlap_scheduler"
+	kvDtypeKey   = "kv_cache_config.dtype"
+	policyKey    = "scheduler_config.capacity_scheduler_policy"
+	chunkPolicy  = "scheduler_config.context_chunking_policy"
+)
 
-func startupTRTLLM(c *Config) []string {
-	tokens, _ := c.KVTokens()
-	peak := c.weightBytes() + c.activationBytes() + c.libraryBytes()
-	perToken := c.Model.KVBytesPerTokenRank(c.KVBytes, c.TP, c.PP)
-	return []string{
-		fmt.Sprintf("[TRT-LLM] [RANK 0] [I] max_seq_len=%d, max_num_requests=%d, max_num_tokens=%d", c.MaxLen, c.Seqs, c.Batched),
-		fmt.Sprintf("[TRT-LLM] [RANK 0] [I] Peak memory during memory usage profiling (torch + non-torch): %.2f GiB, available KV cache memory when calculating max tokens: %.2f GiB, fraction is set %v, kv size is %d. device total memory %.2f GiB",
-			gib(peak), gib(c.KVPoolBytes()), c.MemoryShare, perToken, c.GPU.MemoryGiB),
-		fmt.Sprintf("[TensorRT-LLM][INFO] Max KV cache blocks per sequence: %d [window size=%d]", (c.MaxLen+c.Block-1)/c.Block, c.MaxLen),
-		fmt.Sprintf("[TensorRT-LLM][INFO] Allocated %.2f GiB for max tokens in paged KV cache (%d).", gib(c.KVPoolBytes()), tokens),
-		"INFO:     Application startup complete.",
-		fmt.Sprintf("INFO:     Uvicorn running on http://%s:%d (Press CTRL+C to quit)", c.Host, c.Port),
+// uppercase maps names to the engine's spelling in capitals.
+func uppercase(names ...string) map[string]string {
+	out := map[string]string{}
+	for _, n := range names {
+		out[n] = strings.ToUpper(n)
 	}
+	return out
 }

@@ -2,26 +2,8 @@ package engine
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
-	"strings"
-)
-
-// Keys of the configuration file that are more than one parameter's value.
-const (
-	graphSection = "cuda_graph_config"
-	graphMaxKey  = "cuda_graph_config.max_batch_size"
-	graphSizes   = "cuda_graph_config.batch_sizes"
-	graphPadding = "cuda_graph_config.enable_padding"
-	specSection  = "speculative_config"
-	kvFraction   = "kv_cache_config.free_gpu_memory_fraction"
-	kvMaxTokens  = "kv_cache_config.max_tokens"
-	kvMaxBytes   = "kv_cache_config.max_gpu_total_bytes"
-	overlapKey   = "disable_overlap_scheduler"
-	kvDtypeKey   = "kv_cache_config.dtype"
-	policyKey    = "scheduler_config.capacity_scheduler_policy"
-	chunkPolicy  = "scheduler_config.context_chunking_policy"
 )
 
 // trtllmPut sets a parameter in the configuration file. A largest graph comes with
@@ -55,26 +37,6 @@ func trtllmPut(tree map[string]any, p *Param, value string) error {
 	}
 	put(tree, p.Key, v)
 	return nil
-}
-
-// typed is a parameter's text as a value of its kind.
-func (p *Param) typed(value string) (any, error) {
-	if err := p.readable(value); err != nil {
-		return nil, err
-	}
-	switch p.Kind {
-	case Int:
-		return strconv.Atoi(value)
-	case Float:
-		f, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			return nil, err
-		}
-		return normal(f)
-	case Bool:
-		return value == "true", nil
-	}
-	return value, nil
 }
 
 // trtllmTake moves what is a parameter's out of a configuration file's content.
@@ -213,108 +175,4 @@ func trtllmTakeSpec(c *Command, e *Engine, tree map[string]any) error {
 	}
 	c.Params[Speculative] = s.String()
 	return nil
-}
-
-// models reports whether Resolve heeds a key that File keeps.
-func (c Command) models(key string) bool {
-	padding, _ := at(c.File, graphPadding)
-	pads, _ := truth(padding)
-	switch key {
-	case graphPadding, kvMaxTokens, kvMaxBytes:
-		return true
-	case graphSizes:
-		return pads
-	case chunkPolicy:
-		v, _ := at(c.File, key)
-		return v == "FIRST_COME_FIRST_SERVED"
-	}
-	return false
-}
-
-// fileNumber is a number of the configuration file, 0 where none is given.
-func (r *resolver) fileNumber(key string) float64 {
-	v, _ := at(r.cmd.File, key)
-	f, _ := number(v)
-	return f
-}
-
-// graphs resolves the sizes that CUDA graphs are captured for. With padding a batch
-// runs as the next size: 1, 2, 4, multiples of 8 up to 128, then of 64, and the largest.
-func (r *resolver) graphs() {
-	c := r.cfg
-	if r.bool(Eager, false) {
-		return
-	}
-	c.GraphMax = r.int(GraphMax, 128)
-	var sizes []int
-	if v, ok := at(r.cmd.File, graphSizes); ok && v != nil {
-		for _, x := range v.([]any) {
-			n, ok := number(x)
-			if !ok || n < 1 {
-				r.outside(graphSizes, "of at least 1", flow(x))
-				return
-			}
-			sizes = append(sizes, int(n))
-		}
-	}
-	if len(sizes) > 0 {
-		slices.Sort(sizes)
-		largest := sizes[len(sizes)-1]
-		if r.text(GraphMax) != "" && c.GraphMax != largest {
-			r.fail(keyRejection(r.engine, graphSection, fmt.Sprintf("Value error, max_batch_size %d is not the largest of batch_sizes, %d", c.GraphMax, largest)))
-			return
-		}
-		c.GraphMax = largest
-	}
-	padding, said := at(r.cmd.File, graphPadding)
-	pads, _ := truth(padding)
-	if !pads && (said || r.text(GraphMax) == "") {
-		return
-	}
-	if c.Graphs = sizes; len(sizes) == 0 {
-		c.Graphs = paddedSizes(c.GraphMax)
-	}
-}
-
-// paddedSizes are the sizes captured with padding up to a largest one.
-func paddedSizes(largest int) []int {
-	var sizes []int
-	for n := 1; n < largest; {
-		sizes = append(sizes, n)
-		switch {
-		case n < 4:
-			n *= 2
-		case n < 128:
-			n = n/8*8 + 8
-		default:
-			n += 64
-		}
-	}
-	return append(sizes, largest)
-}
-
-// capKV lowers the KV cache to what the configuration file allows in tokens or bytes.
-func (r *resolver) capKV() {
-	c := r.cfg
-	pool := float64(poolTRTLLM(c))
-	limit := pool
-	if n := r.fileNumber(kvMaxTokens); n > 0 {
-		l := c.Layout()
-		limit = min(limit, float64(l.Page)*float64(l.Groups())*math.Ceil(n/float64(l.Block)))
-	}
-	if n := r.fileNumber(kvMaxBytes); n > 0 {
-		limit = min(limit, n)
-	}
-	if limit < pool {
-		c.KVSpace = int64(limit)
-	}
-}
-
-// uppercase maps names to the engine's spelling in capitals.
-func uppercase(names ...string) map[string]string {
-	out := map[string]string{}
-	for _, n := range names {
-		out[n] = strings.ToUpper(n)
-	}
-	return out
 }

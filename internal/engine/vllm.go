@@ -1,13 +1,5 @@
 package engine
 
-import (
-	"cmp"
-	"fmt"
-	"strings"
-
-	"perflab/internal/arch"
-)
-
 // vllm is vLLM with the flags of 0.11 to 0.23 and the defaults of 0.11 to 0.33; without
 // a version those of 0.11.
 func vllm() *Engine {
@@ -55,87 +47,22 @@ func vllm() *Engine {
 	}
 }
 
-// resolveVLLM fills in the defaults of the API server.
-func resolveVLLM(r *resolver) {
-	c := r.cfg
-	seqs, batched := r.vllmLimits()
-	if r.text(PerfMode) == "throughput" {
-		seqs, batched = 2*seqs, 2*batched
+// vllmMetrics are vLLM's names, of 0.6 to 0.24. It publishes them without being asked.
+func vllmMetrics() map[string][]string {
+	return map[string][]string{
+		"running":           {"vllm:num_requests_running"},
+		"waiting":           {"vllm:num_requests_waiting"},
+		"kv_usage":          {"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"}, // the latter up to 0.11
+		"preemptions":       {"vllm:num_preemptions_total"},
+		"prefix_queries":    {"vllm:prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries_total"},
+		"prefix_hits":       {"vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total"},
+		"prompt_tokens":     {"vllm:prompt_tokens_total"},
+		"generation_tokens": {"vllm:generation_tokens_total"},
+		"finished":          {"vllm:request_success_total"},
+		"spec_drafts":       {"vllm:spec_decode_num_drafts_total"},
+		"spec_draft_tokens": {"vllm:spec_decode_num_draft_tokens_total"},
+		"spec_accepted":     {"vllm:spec_decode_num_accepted_tokens_total"},
+		"queue_seconds":     {"vllm:request_queue_time_seconds_sum"},
+		"queued":            {"vllm:request_queue_time_seconds_count"},
 	}
-	share, block := 0.90, 16
-	if r.cmd.AtLeast("0.20") {
-		share = 0.92
-	}
-	if c.GPU.Platform == arch.CPU || c.GPU.Platform == arch.NPU {
-		block = 128
-	}
-	c.MemoryShare = r.float(MemoryShare, share)
-	c.Block = r.int(BlockSize, block)
-	c.Prefix = r.bool(PrefixCaching, c.Model.Linear == nil || r.cmd.AtLeast("0.26"))
-	c.Chunked = r.bool(ChunkedPrefill, true)
-	if !c.Chunked {
-		batched = max(batched, c.MaxLen)
-	}
-	c.Batched = r.int(MaxBatched, batched)
-	c.Seqs = r.int(MaxNumSeqs, min(seqs, c.Batched))
-	if r.bool(ExpertParallel, false) {
-		c.EP = c.TP * c.DP
-	}
-	// The default since 0.14, but for pipelines. Speculation is taken to wait for
-	// what was accepted.
-	async := r.bool(Overlap, r.cmd.AtLeast("0.14"))
-	c.Overlap = async && c.PP == 1 && c.Spec == "" && c.GPU.Platform != arch.CPU
-	c.Chunks = r.cmd.AtLeast("0.14") && !strings.HasPrefix(c.Spec, "eagle")
-	graph := min(2*c.Seqs*(1+c.SpecTokens), 512, c.Batched)
-	c.GraphMax = r.int(GraphMax, graph)
-	if c.GPU.Platform == arch.CPU {
-		c.GraphMax = 0
-	}
-}
-
-// vllmLimits are the API server's default limits of sequences and tokens in a step.
-// Three devices do not get what their memory would give them: the A100, by name; a
-// GB10, whose memory NVML does not tell (vllm-project/vllm pull request 57378
-// measures it), and since 0.33 by name; an NPU, whose platform does not tell it.
-func (r *resolver) vllmLimits() (seqs, batched int) {
-	g := r.cfg.GPU
-	switch {
-	case g.Platform == arch.CPU:
-		return 128 * r.cfg.TP * r.cfg.PP, 2048 * r.cfg.TP * r.cfg.PP
-	case g.Platform == arch.NPU || g.MemoryGiB < 70 || g.Name == "gb10" || strings.HasPrefix(g.Name, "a100"):
-		return 256, 2048
-	case g.MemoryGiB >= 160 && r.cmd.AtLeast("0.28"):
-		return 1024, 16384
-	}
-	return 1024, 8192
-}
-
-// poolVLLM is what the share of the device leaves after weights, the peak of a
-// profiled step, and what libraries hold outside PyTorch. CUDA graphs are not
-// in the share: they come from the rest.
-func poolVLLM(c *Config) int64 {
-	return int64(c.MemoryShare*float64(c.deviceBytes())) - c.weightBytes() - c.activationBytes() - c.libraryBytes()
-}
-
-func startupVLLM(c *Config) []string {
-	tokens, _ := c.KVTokens()
-	weights := float64(c.weightBytes())
-	lines := []string{
-		fmt.Sprintf("INFO [scheduler.py] Chunked prefill is enabled with max_num_batched_tokens=%d.", c.Batched),
-		fmt.Sprintf("INFO [default_loader.py] Loading weights took %.2f seconds", weights/loadBytesPerSecond),
-		fmt.Sprintf("INFO [gpu_model_runner.py] Model loading took %.4f GiB memory and %.6f seconds", gib(c.weightBytes()), weights/loadBytesPerSecond+0.5),
-		fmt.Sprintf("INFO [gpu_worker.py] Available KV cache memory: %.2f GiB", gib(c.KVPoolBytes())),
-		fmt.Sprintf("INFO [kv_cache_utils.py] GPU KV cache size: %s tokens", thousands(tokens)),
-		fmt.Sprintf("INFO [kv_cache_utils.py] Maximum concurrency for %s tokens per request: %.2fx", thousands(c.MaxLen), c.concurrency()),
-	}
-	if !c.Chunked {
-		lines = lines[1:]
-	}
-	if c.GraphMax > 0 {
-		lines = append(lines, fmt.Sprintf("INFO [gpu_model_runner.py] Graph capturing finished in %d secs, took %.2f GiB", 2+c.GraphMax/64, gib(c.graphBytes())))
-	}
-	return append(lines,
-		fmt.Sprintf("INFO [core.py] init engine (profile, create kv cache, warmup model) took %.2f seconds", 5+weights/loadBytesPerSecond/10),
-		fmt.Sprintf("INFO [api_server.py] Starting vLLM API server 0 on http://%s:%d", cmp.Or(c.Host, "0.0.0.0"), c.Port),
-		"INFO:     Application startup complete.")
 }

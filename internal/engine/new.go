@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// New builds a command from canonical parameters and further flags. An empty value
+// or one that is the engine's default adds no flag. A parameter that the engine
+// lacks is a *Rejection; a further flag that it does not know, a *UsageError.
+func New(engineName, model string, params map[string]string, extra []string) (Command, error) {
+	e, err := ByName(engineName)
+	if err != nil {
+		return Command{}, err
+	}
+	if model == "" || strings.HasPrefix(model, "-") {
+		return Command{}, fmt.Errorf("model %q: name a repository or path", model)
+	}
+	c := Command{Engine: e.Name, Model: model}
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		value := strings.TrimSpace(params[name])
+		if err := KnownParam(name); err != nil {
+			return Command{}, err
+		}
+		p, ok := e.Param(name)
+		if !ok {
+			p = &Param{Name: name}
+		}
+		if value == "" || value == p.Default {
+			continue
+		}
+		if p.fixed() {
+			return Command{}, e.lacks(p, value)
+		}
+		if err := p.readable(value); err != nil {
+			return Command{}, err
+		}
+		if c.Params == nil {
+			c.Params = map[string]string{}
+		}
+		c.Params[name] = value
+	}
+	args, err := c.paramArgs(e)
+	if err != nil {
+		return Command{}, err
+	}
+	if e.MetricsFlag != "" && !slices.Contains(extra, e.MetricsFlag) {
+		extra = append(slices.Clone(extra), e.MetricsFlag)
+	}
+	// Reading the line back lets the engine's own parser judge every value, and
+	// files further flags that are parameters as such.
+	out, err := Parse(slices.Concat(c.head(e), args, extra))
+	if err != nil {
+		return Command{}, err
+	}
+	return out.inherit(e, c.Params)
+}
+
+// inherit adds the parameters that a configuration file sets.
+func (c Command) inherit(e *Engine, params map[string]string) (Command, error) {
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		p, _ := e.Param(name)
+		if !e.inFile(p, "") {
+			continue
+		}
+		if c.FilePath != "" {
+			return Command{}, fmt.Errorf("%s=%s goes into the configuration file of %s, and %s names another, %s: give the content of that one instead", name, params[name], e.Title, e.file.flag, c.FilePath)
+		}
+		if c.Params == nil {
+			c.Params = map[string]string{}
+		}
+		c.Params[name] = params[name]
+	}
+	_, err := c.content(e)
+	return c, err
+}
