@@ -15,9 +15,7 @@
 // Deliberately absent: files and commands, which cli reads.
 package calib
 
-import (
-	"perflab/internal/engine"
-)
+import "perflab/internal/engine"
 
 // The figures that a fit looks at and that ranges are known of, by metric name.
 const (

@@ -1,8 +1,6 @@
 package calib
 
-import (
-	"perflab/internal/sim"
-)
+import "perflab/internal/sim"
 
 // Calibration is the file that a fit writes: constants for the hardware and
 // engines of its runs, how far off they are, and what they have seen.

@@ -110,7 +110,7 @@ func runCompare(env Env, f *compareFlags, fs *pflag.FlagSet, args []string) erro
 		fmt.Fprintf(env.Stderr, "perflab: not everything could be read: %s\n", text)
 	}
 	c := comparison{}
-	if c.Comparison, err = compare.Sides(sides, o); err != nil {
+	if c.Comparison, err = compare.New(sides, o); err != nil {
 		return usageError{err}
 	}
 	c.rulings = c.Rule(conditions)

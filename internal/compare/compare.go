@@ -7,17 +7,9 @@ import (
 	"perflab/internal/result"
 )
 
-// Options choose what is compared.
-type Options struct {
-	Metrics []string // by name; nil: those of the block, with mean, median, p90, p95 and p99 of its latencies
-	Also    []string // compared besides these
-	All     bool     // every figure that a side has
-	By      string   // key of the covariate in which the sides differ on purpose; "": found, if it is one
-}
-
-// Sides compares sides with the first of them. It is pure. Figures of
+// New compares sides with the first of them. It is pure. Figures of
 // different definitions are never in one row.
-func Sides(sides []Side, o Options) (Comparison, error) {
+func New(sides []Side, o Options) (Comparison, error) {
 	c := Comparison{Schema: "perflab.comparison/1"}
 	if len(sides) < 2 {
 		return c, fmt.Errorf("a comparison needs two sides, and there are %d", len(sides))
@@ -98,8 +90,5 @@ var blockFamilies = []string{"ttft", "tpot", "itl", "e2el"}
 // comparedByDefault reports whether a figure is compared without being asked for. What
 // was configured is among the facts.
 func comparedByDefault(m result.Metric) bool {
-	if m.Family == "" {
-		return m.Section == result.SectionRun && m.Name != "max_concurrency" && m.Name != "request_rate" || m.Section == result.SectionSuccess
-	}
-	return slices.Contains(blockFamilies, m.Family) && slices.Contains([]string{"mean", "median", "p90", "p95", "p99"}, m.Stat)
+	return m.Headline() || m.Name == "success_rate" || m.Name == "goodput_ratio" || slices.Contains(blockFamilies, m.Family) && slices.Contains([]string{"mean", "median", "p90", "p95", "p99"}, m.Stat)
 }

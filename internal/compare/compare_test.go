@@ -50,7 +50,7 @@ func one(m Run) Side { return Side{Name: m.Name, Runs: []Run{m}} }
 
 func compare(t *testing.T, o Options, sides ...Side) Comparison {
 	t.Helper()
-	c, err := Sides(sides, o)
+	c, err := New(sides, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestCompareFacts(t *testing.T) {
 		t.Errorf("the fact compared is a warning:\n%s", text)
 	}
 	for by, want := range map[string]string{"colour": "use cache, backend", "rate": "do not differ"} {
-		if _, err := Sides([]Side{one(a), one(b)}, Options{By: by}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := New([]Side{one(a), one(b)}, Options{By: by}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("--by %s: %v", by, err)
 		}
 	}
@@ -316,7 +316,7 @@ func BenchmarkCompare(b *testing.B) {
 	}
 	sides := []Side{side("a"), side("b")}
 	for b.Loop() {
-		if _, err := Sides(sides, Options{}); err != nil {
+		if _, err := New(sides, Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}

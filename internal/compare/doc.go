@@ -2,7 +2,7 @@
 // to the first, with an interval where the calls or the runs give one, and all
 // else in which the sides differ.
 //
-//	c, err := compare.Sides([]compare.Side{before, after}, compare.Options{})
+//	c, err := compare.New([]compare.Side{before, after}, compare.Options{})
 //	rulings := c.Rule(conditions)
 //
 // A side of several runs has the runs for observations; of one run on each side

@@ -98,3 +98,11 @@ func (s Side) figures(m result.Metric, d result.Definition) ([]float64, string) 
 	}
 	return nil, "has no such figure"
 }
+
+// Options choose what is compared.
+type Options struct {
+	Metrics []string // by name; nil: those of the block, with mean, median, p90, p95 and p99 of its latencies
+	Also    []string // compared besides these
+	All     bool     // every figure that a side has
+	By      string   // key of the covariate in which the sides differ on purpose; "": found, if it is one
+}

@@ -177,7 +177,7 @@ func (w *vllmWriter) figures(s result.Summary, o VLLMOptions) {
 		w.put(name, nil)
 	}
 	for _, m := range result.Metrics() {
-		if m.Family == "" && m.Section == result.SectionRun && m.Name != "max_concurrency" && m.Name != "request_rate" {
+		if m.Headline() {
 			figure(m.Name)
 		}
 	}

@@ -50,7 +50,7 @@ func comparedRuns(t *testing.T) (compare.Comparison, []compare.Ruling) {
 		}
 		sides = append(sides, compare.Side{Name: name, Runs: []compare.Run{m}})
 	}
-	c, err := compare.Sides(sides, compare.Options{})
+	c, err := compare.New(sides, compare.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

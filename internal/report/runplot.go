@@ -25,7 +25,7 @@ func RunPlots(h result.Header, calls []result.Call, readings []result.Reading, c
 	add(timeline(sim, calls))
 	add(surroundings(sim, calls, readings))
 	for _, d := range distributions {
-		add(plot.Distribution(d.family, d.what, d.unit, definedBy(compat != ""), sim, []plot.Sample{{Values: result.Samples(h, calls, d.family)}}))
+		add(plot.Distribution(d.family, d.what, d.unit, definedBy(compat != ""), sim, []plot.Sample{{Values: result.FamilySamples(h, calls, d.family)}}))
 	}
 	add(scatter("ttft-by-prompt", "TTFT against prompt length", "prompt tokens", sim, calls, (*result.Call).Input, (*result.Call).TTFT))
 	add(scatter("e2e-by-output", "E2E latency against output length", "output tokens", sim, calls, (*result.Call).Output, (*result.Call).E2E))

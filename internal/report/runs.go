@@ -144,7 +144,7 @@ func runsPlots(sides []Side, sim bool) []plot.Plot {
 	for _, d := range distributions {
 		var all []plot.Sample
 		for _, s := range sides[:min(len(sides), plot.Strokes)] {
-			all = append(all, plot.Sample{Name: s.Name, Values: result.Samples(s.Header, s.Calls, d.family)})
+			all = append(all, plot.Sample{Name: s.Name, Values: result.FamilySamples(s.Header, s.Calls, d.family)})
 		}
 		if p, ok := plot.Distribution(d.family, d.what, d.unit, definedBy(compat), sim, all); ok {
 			out = append(out, p)

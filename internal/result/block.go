@@ -23,8 +23,8 @@ const (
 	labelWidth = 40
 )
 
-// title stands in the head of a block.
-const title = " Serving Benchmark Result "
+// blockTitle stands in the head of a block.
+const blockTitle = " Serving Benchmark Result "
 
 // simulatedLine stands above the block of a simulated run.
 const simulatedLine = "SIMULATED: no hardware was measured"
@@ -74,9 +74,9 @@ func Block(s Summary, st Style) string {
 	if s.Simulated {
 		b.WriteString(simulatedLine + "\n")
 	}
-	b.WriteString(center(title, '=') + "\n")
+	b.WriteString(center(blockTitle, '=') + "\n")
 	for _, m := range scalars() {
-		if m.Section == SectionRun {
+		if m.Section == sectionRun {
 			writeScalar(&b, s, m, st.Layout)
 		}
 	}

@@ -59,8 +59,8 @@ func DefinitionsOf(compat string) map[string]Definition {
 	}
 }
 
-// Definitions explains every definition that is not ours.
-func Definitions() []DefinitionDoc {
+// definitions explains every definition that is not ours.
+func definitions() []DefinitionDoc {
 	return []DefinitionDoc{
 		{Tag: FirstMessage, Of: "ttft", Formula: "t(first message with choices) - start, connecting included; a role message without a token counts", Clients: "vllm bench serve"},
 		{Tag: FirstText, Of: "ttft", Formula: "t(first non-empty text, answer or reasoning) - start, connecting included", Clients: "sglang.bench_serving, AIPerf, genai-bench, llmperf"},
@@ -97,7 +97,7 @@ func Definitions() []DefinitionDoc {
 // Doc explains a definition; of ours, and of one that is unknown here, there
 // is nothing to explain.
 func (d Definition) Doc() (DefinitionDoc, bool) {
-	for _, doc := range Definitions() {
+	for _, doc := range definitions() {
 		if doc.Tag == d && d != Ours {
 			return doc, true
 		}

@@ -35,7 +35,7 @@ func TestDefinitionsAreExplained(t *testing.T) {
 	if len(tags) < 15 {
 		t.Fatalf("found %d constants", len(tags))
 	}
-	for _, d := range Definitions() {
+	for _, d := range definitions() {
 		if !tags[d.Tag] {
 			t.Errorf("%s is there twice, or is no constant", d.Tag)
 		}

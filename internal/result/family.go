@@ -28,7 +28,7 @@ func families() []family {
 	all := []family{
 		{name: "ttft", label: "TTFT", section: "Time to First Token",
 			doc:     "Time to first token, from the sending.",
-			formula: "t_first - Sent", value: since(sent, (*Call).FirstToken)},
+			formula: "t_first - Sent", value: since(sentAt, (*Call).FirstToken)},
 		{name: "tpot", label: "TPOT", section: "Time per Output Token (excl. 1st token)",
 			doc:     "Time per output token after the first read, one sample a call; undefined for a call whose tokens all came in one read.",
 			formula: "(t_last - t_first) / (n - k), k tokens in the first read", value: tpotMS},
@@ -37,25 +37,25 @@ func families() []family {
 			formula: "t_i - t_(i-1), merged chunks left out"},
 		{name: "e2el", label: "E2EL", section: "End-to-end Latency",
 			doc:     "End-to-end latency up to the last token, from the sending; up to the end of an answer that generates none, as an embedding.",
-			formula: "t_last - Sent", value: since(sent, (*Call).last)},
+			formula: "t_last - Sent", value: since(sentAt, (*Call).last)},
 		{name: "ttft_due", label: "TTFT from due", section: "Queue-inclusive Time to First Token",
 			doc:     "Time to first token, from when the schedule wanted the request sent.",
-			formula: "t_first - Due", value: since(due, (*Call).FirstToken)},
+			formula: "t_first - Due", value: since(dueAt, (*Call).FirstToken)},
 		{name: "e2el_due", label: "E2EL from due", section: "Queue-inclusive End-to-end Latency",
 			doc:     "End-to-end latency up to the last token, from when the schedule wanted the request sent.",
-			formula: "t_last - Due", value: since(due, (*Call).last)},
+			formula: "t_last - Due", value: since(dueAt, (*Call).last)},
 		{name: "ttfa", label: "TTFA", section: "Time to First Answer Token",
 			doc:     "Time to the first token that is not reasoning, from the sending; undefined for a call that only reasons.",
-			formula: "t_answer - Sent", value: since(sent, (*Call).firstAnswer)},
+			formula: "t_answer - Sent", value: since(sentAt, (*Call).firstAnswer)},
 		{name: "ttfa_due", label: "TTFA from due", section: "Queue-inclusive Time to First Answer Token",
 			doc:     "Time to the first token that is not reasoning, from when the schedule wanted the request sent.",
-			formula: "t_answer - Due", value: since(due, (*Call).firstAnswer)},
+			formula: "t_answer - Due", value: since(dueAt, (*Call).firstAnswer)},
 		{name: "ttfb", label: "TTFB", section: "Time to First Byte",
 			doc:     "Time to the first byte of the answer, from the sending: its status line, which a server may send long before it has a token.",
-			formula: "t_byte - Sent", value: since(sent, (*Call).firstByte)},
+			formula: "t_byte - Sent", value: since(sentAt, (*Call).firstByte)},
 		{name: "headers", label: "Headers", section: "Time to Response Headers",
 			doc:     "Time until the response headers were whole, from the sending.",
-			formula: "t_headers - Sent", value: since(sent, (*Call).headers)},
+			formula: "t_headers - Sent", value: since(sentAt, (*Call).headers)},
 		{name: "connect", label: "Connect", section: "Time to Connect",
 			doc:     "Time to open a connection, DNS and TLS included, for the calls that needed a new one; it is before the sending and so in no latency counted from there.",
 			formula: "t_connected - t_dial", value: connectMS},
@@ -64,10 +64,10 @@ func families() []family {
 			formula: "(t_i - t_(i-1)) / tokens of read i"},
 		{name: "stream", label: "Stream", section: "Time to End of Stream",
 			doc:     "Time from the sending to the end of the stream, usage and [DONE] included.",
-			formula: "End - Sent", value: since(sent, (*Call).end)},
+			formula: "End - Sent", value: since(sentAt, (*Call).end)},
 		{name: "stream_due", label: "Stream from due", section: "Queue-inclusive Time to End of Stream",
 			doc:     "Time from when the schedule wanted the request sent to the end of the stream.",
-			formula: "End - Due", value: since(due, (*Call).end)},
+			formula: "End - Due", value: since(dueAt, (*Call).end)},
 		{name: "queue", label: "Queue", section: "Client-side Queueing",
 			doc: "Wait for the concurrency limit; absent without one.", formula: "Ready - Due",
 			value: func(c *Call, limit int) (float64, bool) { return ms(c.Ready - c.Due), limit > 0 }},
@@ -106,8 +106,8 @@ func since(from func(*Call) time.Duration, to func(*Call) (time.Duration, bool))
 	}
 }
 
-func sent(c *Call) time.Duration { return c.Sent }
-func due(c *Call) time.Duration  { return c.Due }
+func sentAt(c *Call) time.Duration { return c.Sent }
+func dueAt(c *Call) time.Duration  { return c.Due }
 
 func (c *Call) firstAnswer() (time.Duration, bool) { return c.Answer, c.Answer > 0 }
 func (c *Call) firstByte() (time.Duration, bool)   { return c.First, c.First > 0 }
@@ -121,8 +121,8 @@ func tpotMS(c *Call, _ int) (float64, bool) {
 
 func connectMS(c *Call, _ int) (float64, bool) { return ms(c.Dial), c.New }
 
-// stats of a family that are not percentiles.
-var stats = []struct{ name, label, doc string }{
+// familyStats of a family that are not percentiles.
+var familyStats = []struct{ name, label, doc string }{
 	{"mean", "Mean", "Mean"},
 	{"median", "Median", "Median"},
 	{"std", "Std", "Population standard deviation"},
@@ -130,14 +130,14 @@ var stats = []struct{ name, label, doc string }{
 	{"max", "Max", "Largest"},
 }
 
-// percentiles that every summary has, in percent.
-var percentiles = []float64{50, 90, 95, 99}
+// defaultPercentiles that every summary has, in percent.
+var defaultPercentiles = []float64{50, 90, 95, 99}
 
 // metric returns the row of one statistic of the family: "mean", "p99.9".
 // The caller has checked that stat is one.
 func (f family) metric(stat string) Metric {
 	label, what := "", ""
-	for _, s := range stats {
+	for _, s := range familyStats {
 		if s.name == stat {
 			label, what = s.label, s.doc
 		}

@@ -15,10 +15,10 @@ import (
 func Metrics() []Metric {
 	table := scalars()
 	for _, f := range families() {
-		for _, s := range stats {
+		for _, s := range familyStats {
 			table = append(table, f.metric(s.name))
 		}
-		for _, p := range percentiles {
+		for _, p := range defaultPercentiles {
 			table = append(table, f.metric(PercentileName(p)))
 		}
 	}
@@ -75,7 +75,7 @@ func Lookup(name string) (Metric, error) {
 		if f.name != rest {
 			continue
 		}
-		if slices.ContainsFunc(stats, func(s struct{ name, label, doc string }) bool { return s.name == stat }) {
+		if slices.ContainsFunc(familyStats, func(s struct{ name, label, doc string }) bool { return s.name == stat }) {
 			return f.metric(stat), nil
 		}
 		if p, ok := percentile(stat); ok {

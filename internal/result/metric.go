@@ -44,18 +44,24 @@ type Metric struct {
 // Sections of scalars. The block prints the first; vLLM's layout has no place
 // for the others.
 const (
-	SectionRun     = ""
+	sectionRun     = ""
 	sectionSteady  = "Steady window"
 	sectionFull    = "Full load"
 	sectionStream  = "Stream"
 	sectionClient  = "Load generator"
-	SectionSuccess = "Success"
+	sectionSuccess = "Success"
 	sectionCache   = "Prefix cache"
 
 	sectionTelemetry = "Telemetry"
 	sectionGPU       = "Per GPU"
 	sectionSearch    = "Search"
 )
+
+// Headline reports whether the figure is one of the run's own numbers in the
+// first part of the block: measured, and neither configured nor a latency.
+func (m Metric) Headline() bool {
+	return m.Family == "" && m.Section == sectionRun && m.Name != "max_concurrency" && m.Name != "request_rate"
+}
 
 // percentile parses "p99", "p99.9".
 func percentile(stat string) (float64, bool) {
@@ -99,3 +105,10 @@ func (m Metric) Needs() []string {
 	}
 	return needs
 }
+
+// Figures that a search gives, by its axis.
+const (
+	goodputRate        = "goodput_rate"
+	goodputConcurrency = "goodput_concurrency"
+	perGPU             = "_per_gpu"
+)

@@ -45,7 +45,7 @@ In a hurry: [why these figures differ from other clients'](#why-these-figures-di
 ## Distributions
 
 Each has, in milliseconds and lower being better, `)
-	for _, s := range stats {
+	for _, s := range familyStats {
 		fmt.Fprintf(&b, "`%s_X_ms`, ", s.name)
 	}
 	b.WriteString("and any percentile `pNN_X_ms` (`p99`, `p99.9`): linear interpolation between order statistics, numpy's default. `std` is the population standard deviation.\n")
@@ -166,7 +166,7 @@ func definitionsMarkdown() string {
 		"A figure that was imported from another client's file, or computed with `--compat`, keeps the definition of that client: summaries have it under\n" +
 		"`definitions`, by family or figure, and figures of different definitions never share a row. What is not named there is by our definition above.\n\n" +
 		"| Tag | Of | Formula | Clients |\n| --- | --- | --- | --- |\n")
-	for _, d := range Definitions() {
+	for _, d := range definitions() {
 		fmt.Fprintf(&b, "| `%s` | `%s` | `%s` | %s |\n", d.Tag, strings.ReplaceAll(d.Of, ", ", "`, `"), strings.ReplaceAll(d.Formula, "|", `\|`), d.Clients)
 	}
 	return b.String()

@@ -32,7 +32,7 @@ func (o Options) Validate() error {
 // AskedPercentiles are those asked for, else those that every summary has.
 func (o Options) AskedPercentiles() []float64 {
 	if len(o.Percentiles) == 0 {
-		return percentiles
+		return defaultPercentiles
 	}
 	return o.Percentiles
 }

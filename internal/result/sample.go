@@ -27,10 +27,10 @@ func (s *CallSet) Sampler(h Header, o Options, name string) func(*Call, []float6
 	return func(c *Call, x []float64) []float64 { return f.collect(x, []*Call{c}, h.Limit, steady) }
 }
 
-// Samples returns, sorted and in ms, the samples of a family ("ttft", "itl")
+// FamilySamples returns, sorted and in ms, the samples of a family ("ttft", "itl")
 // of which a Summary of the same calls has the statistics; nil when there is
 // no such family. The calls must be those of a run that Summarize takes.
-func Samples(h Header, calls []Call, family string) []float64 {
+func FamilySamples(h Header, calls []Call, family string) []float64 {
 	s := NewCallSet(calls)
 	var x []float64
 	appendTo := s.Sampler(h, Options{}, family)

@@ -23,7 +23,7 @@ func TestSamplesAreTheSummarys(t *testing.T) {
 	h := Header{Limit: 64, Requests: len(calls)}
 	s := summarize(t, h, Options{}, calls)
 	for _, f := range families() {
-		x := Samples(h, calls, f.name)
+		x := FamilySamples(h, calls, f.name)
 		if len(x) == 0 {
 			t.Errorf("%s has no samples", f.name)
 			continue
@@ -35,7 +35,7 @@ func TestSamplesAreTheSummarys(t *testing.T) {
 			t.Errorf("p99 of the samples of %s is %v, the summary says %v", f.name, got, want)
 		}
 	}
-	if Samples(h, calls, "nonsense") != nil {
+	if FamilySamples(h, calls, "nonsense") != nil {
 		t.Error("an unknown family has samples")
 	}
 }

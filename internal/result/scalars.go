@@ -39,9 +39,9 @@ func runScalars() []Metric {
 		{Name: "total_token_throughput", Label: "Total token throughput (tok/s)", Unit: "tok/s", Better: Higher, Decimals: 2,
 			Doc: "Input and output tokens per second of the run.", Formula: "(sum of p + sum of n) / D"},
 
-		{Name: "success_rate", Label: "Success rate", Unit: "ratio", Section: SectionSuccess, Better: Higher, Decimals: 4,
+		{Name: "success_rate", Label: "Success rate", Unit: "ratio", Section: sectionSuccess, Better: Higher, Decimals: 4,
 			Doc: "Share of the calls that succeeded.", Formula: "completed / (completed + failed)"},
-		{Name: "goodput_ratio", Label: "Goodput ratio", Unit: "ratio", Section: SectionSuccess, Better: Higher, Decimals: 4,
+		{Name: "goodput_ratio", Label: "Goodput ratio", Unit: "ratio", Section: sectionSuccess, Better: Higher, Decimals: 4,
 			Doc: "Share of all calls, failed ones included, that met every goodput bound; absent without bounds.", Formula: "good / (completed + failed)"},
 	}
 }

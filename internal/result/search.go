@@ -24,13 +24,6 @@ type Search struct {
 	Precision float64 `json:"precision"` // that was asked of the bracket
 }
 
-// Figures that a search gives, by its axis.
-const (
-	goodputRate        = "goodput_rate"
-	goodputConcurrency = "goodput_concurrency"
-	perGPU             = "_per_gpu"
-)
-
 // Figure is the metric that a search of the axis gives: goodput_rate.
 func (s Search) Figure() string {
 	if s.Axis == "concurrency" {

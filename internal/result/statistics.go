@@ -23,7 +23,7 @@ type statistics struct {
 // newStatistics makes an empty set, with the percentiles every summary has and
 // those asked for.
 func newStatistics(asked []float64) statistics {
-	p := slices.Concat(percentiles, asked)
+	p := slices.Concat(defaultPercentiles, asked)
 	slices.Sort(p)
 	return statistics{
 		Figures: map[string]float64{}, Samples: map[string]int{}, Intervals: map[string][2]float64{},
@@ -95,7 +95,7 @@ func (t *statistics) copyFamily(from, to string) {
 		return
 	}
 	t.Samples[to] = t.Samples[from]
-	for _, s := range stats {
+	for _, s := range familyStats {
 		t.copyFigure(s.name+"_"+from+"_ms", s.name+"_"+to+"_ms")
 	}
 	for _, p := range t.percentiles {

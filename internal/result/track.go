@@ -2,6 +2,7 @@ package result
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -19,8 +20,8 @@ type Track struct {
 // Figures are made of readings where these cover most of a window, with so many in
 // it at least: of two readings around a short run nobody knows what was between.
 const (
-	MinCovered  = 0.9
-	MinReadings = 3
+	minCovered  = 0.9
+	minReadings = 3
 )
 
 // gapFactor is how many times their usual distance two readings may be apart for
@@ -32,6 +33,26 @@ type Telemetry struct {
 	Readings []Reading // in the order of time
 	Window   Window    // what figures are of: the steady window, else the run
 	Steady   bool
+}
+
+// NoEnergy says why GPUs were read and no energy is given; "" where it is, or where
+// none was read.
+func (t Telemetry) NoEnergy() string {
+	n := t.Devices()
+	if n == 0 {
+		return ""
+	}
+	power := t.Tracks(SourceGPU, GPUPower)
+	if len(power) < n {
+		return fmt.Sprintf("%d of %d GPUs do not tell their power", n-len(power), n)
+	}
+	for _, k := range power {
+		if _, ok := k.Mean(t.Window); !ok {
+			_, covered := k.Over(t.Window)
+			return fmt.Sprintf("readings of the power of %s cover %.0f %% of the window and it takes %.0f %%, with %d readings at least", k.GPU(), 100*covered, 100*minCovered, minReadings)
+		}
+	}
+	return ""
 }
 
 // Tracks returns a gauge of a source, one track for each device, replica or machine
@@ -80,6 +101,14 @@ func (t Telemetry) Devices() int {
 	return len(seen)
 }
 
+// GPU names the device that the track is of.
+func (k Track) GPU() string {
+	if k.Node != "" {
+		return fmt.Sprintf("GPU %d of %s", k.Index, k.Node)
+	}
+	return fmt.Sprintf("GPU %d", k.Index)
+}
+
 // maxGap is how far apart two readings may be for the time between them to count.
 func (k Track) maxGap() time.Duration {
 	gaps := make([]time.Duration, 0, len(k.At))
@@ -124,7 +153,7 @@ func (k Track) Mean(w Window) (v float64, ok bool) {
 		}
 	}
 	v, covered := k.Over(w)
-	return v, w.OK && n >= MinReadings && covered >= MinCovered
+	return v, w.OK && n >= minReadings && covered >= minCovered
 }
 
 // sumOfMeans adds the means of tracks up and counts them; ok is false where one of them

@@ -20,9 +20,7 @@
 // parallel ranks are perfectly balanced (see stepModel).
 package sim
 
-import (
-	"time"
-)
+import "time"
 
 // Job is one request as the core sees it.
 type Job struct {

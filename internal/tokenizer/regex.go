@@ -1,8 +1,6 @@
 package tokenizer
 
-import (
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // A small backtracking matcher for the patterns that tokenizers split by. It
 // exists because the patterns are Oniguruma's, with look-ahead and Oniguruma's

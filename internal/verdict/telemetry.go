@@ -42,41 +42,13 @@ func judgeReadings(a *result.Analysis) (result.Status, string) {
 			}
 		}
 	}
-	if why := noEnergy(a.Telemetry); why != "" {
+	if why := a.Telemetry.NoEnergy(); why != "" {
 		text += "; no energy, " + why
 	}
 	if len(missing) > 0 {
 		text += "; not read, " + strings.Join(missing, "; ")
 	}
 	return result.Sound, text
-}
-
-// noEnergy says why GPUs were read and no energy is given; "" where it is, or where
-// none was.
-func noEnergy(t result.Telemetry) string {
-	n := t.Devices()
-	if n == 0 {
-		return ""
-	}
-	power := t.Tracks(result.SourceGPU, result.GPUPower)
-	if len(power) < n {
-		return fmt.Sprintf("%d of %d GPUs do not tell their power", n-len(power), n)
-	}
-	for _, k := range power {
-		if _, ok := k.Mean(t.Window); !ok {
-			_, covered := k.Over(t.Window)
-			return fmt.Sprintf("readings of the power of %s cover %.0f %% of the window and it takes %.0f %%, with %d readings at least", gpuName(k), 100*covered, 100*result.MinCovered, result.MinReadings)
-		}
-	}
-	return ""
-}
-
-// gpuName names the device that a track is of.
-func gpuName(k result.Track) string {
-	if k.Node != "" {
-		return fmt.Sprintf("GPU %d of %s", k.Index, k.Node)
-	}
-	return fmt.Sprintf("GPU %d", k.Index)
 }
 
 // throttleCauses are the gauges that say why clocks were lowered. To be at the power
@@ -138,7 +110,7 @@ func judgeDevices(a *result.Analysis) (result.Status, string) {
 	var spare, shared []string
 	for _, k := range use {
 		if most, ok := k.Max(a.Telemetry.Window); ok && most < idleGPU {
-			spare = append(spare, gpuName(k))
+			spare = append(spare, k.GPU())
 		}
 		sum, n := 0.0, 0
 		for i, at := range k.At {
@@ -147,7 +119,7 @@ func judgeDevices(a *result.Analysis) (result.Status, string) {
 			}
 		}
 		if n >= minIdleReadings && sum/float64(n) >= busyGPU {
-			shared = append(shared, fmt.Sprintf("%s %.0f %%", gpuName(k), 100*sum/float64(n)))
+			shared = append(shared, fmt.Sprintf("%s %.0f %%", k.GPU(), 100*sum/float64(n)))
 		}
 	}
 	switch {

@@ -412,3 +412,16 @@ func TestRunGolden(t *testing.T) {
 		t.Errorf("-want +got (run with -update to accept)\n%s", diff)
 	}
 }
+
+// A million calls of eleven tokens, figures and verdict: the limit is 5 s.
+func BenchmarkSummarize(b *testing.B) {
+	for name, n := range map[string]int{"100k": 100_000, "1M": 1_000_000} {
+		b.Run(name, func(b *testing.B) {
+			calls := steady(n, msec)
+			b.ReportAllocs()
+			for b.Loop() {
+				summarize(b, result.Header{}, result.Options{}, calls)
+			}
+		})
+	}
+}
