@@ -9,7 +9,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -181,45 +180,13 @@ func (c *checker) bench() {
 // search builds the strategy, which checks what lies between candidates.
 func (c *checker) search(s *Study) {
 	_, _, err := s.NewStrategy(nil)
-	if err == nil {
-		return
-	}
-	for line := range strings.SplitSeq(err.Error(), "\n") {
-		c.add(c.place(line), "%s", line)
+	for _, e := range field.All(err) {
+		c.add(filePath.Replace(e.Path), "%s", e.Reason)
 	}
 }
 
-// place finds the element that a strategy's message names: it knows nothing of
-// files.
-func (c *checker) place(message string) string {
-	if strings.Contains(message, "budget") {
-		return "budget"
-	}
-	path := ""
-	quoted := func(name string) bool { return name != "" && strings.Contains(message, strconv.Quote(name)) }
-	for i, st := range c.s.Stages {
-		if !quoted(st.Name) {
-			continue
-		}
-		path = field.Index("stages", i)
-		for j, k := range st.Try {
-			if quoted(k.Label) {
-				path = field.Index(field.Index("stages", i)+".try", j) // the last one, which repeats another
-			}
-		}
-	}
-	for i, k := range c.s.Survey {
-		if quoted(k.Label) {
-			path = field.Index("candidates", i)
-		}
-	}
-	for i, k := range c.s.Arms {
-		if quoted(k.Label) {
-			path = field.Index("arms", i)
-		}
-	}
-	return path
-}
+// filePath makes paths of the file of those that package tune has.
+var filePath = strings.NewReplacer(".changes[", ".try[", "configs[", "candidates[")
 
 // inputs reads what the study needs besides itself, so that a missing file or
 // an unknown model is known before the first launch and not after hours.

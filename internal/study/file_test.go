@@ -137,3 +137,19 @@ func TestErrors(t *testing.T) {
 		})
 	}
 }
+
+// TestSearchErrors: what the strategy says of candidates beside each other has
+// the position of the candidate that it is of.
+func TestSearchErrors(t *testing.T) {
+	survey := strings.NewReplacer("strategy: staged", "strategy: survey", "baseline: {label: base, engine: vllm}\nstages:\n  - name: engine\n    try: [{label: SGLang, engine: sglang, set: {tp: 2}}]",
+		"candidates:\n  - {label: base, engine: vllm}\n  - {label: same, engine: vllm}").Replace(good)
+	for _, tt := range []struct{ name, text, want string }{
+		{"label", strings.Replace(good, "set: {tp: 2}}]", "set: {tp: 2}}, {label: SGLang, engine: vllm}]", 1), `t.yaml:10:58: stage "engine": the label "SGLang" is taken`},
+		{"stage", strings.Replace(good, "runtime:", "  - name: engine\n    try: [{label: a, set: {tp: 2}}]\nruntime:", 1), `t.yaml:11:5: the stage name "engine" is taken`},
+		{"survey", survey, `t.yaml:9:5: survey: "base" and "same" are the same configuration`},
+	} {
+		if _, err := Parse("t.yaml", []byte(tt.text)); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		}
+	}
+}

@@ -13,7 +13,7 @@ import (
 )
 
 // shaken is an evaluation whose figures are multiplied by noise of each launch.
-func shaken(f *field, seed uint64, figure string, sd func(Config) float64) Evaluate {
+func shaken(f *testSpace, seed uint64, figure string, sd func(Config) float64) Evaluate {
 	return func(ctx context.Context, p Proposal) (Observation, error) {
 		end, err := f.evaluate(seed)(ctx, p)
 		r := stat.Stream(seed, fmt.Sprint("shaken ", p.Trial))
@@ -177,14 +177,14 @@ func TestRaceHoldOutWithoutAFigure(t *testing.T) {
 }
 
 // narrow is a field of one arm beside the baseline.
-type narrow struct{ *field }
+type narrow struct{ *testSpace }
 
 func (narrow) Candidates() []Candidate {
 	c := raceSpace().Baseline
 	return []Candidate{{Label: "baseline", Config: c}, {Label: "set", Config: Change{Set: Config{"engine": "s", "batched": "4096", "seqs": "256"}}.Apply(c)}}
 }
 func (n narrow) space() SearchSpace {
-	s := n.field.space()
+	s := n.testSpace.space()
 	s.Candidates, s.Neighbourhood = n.Candidates(), n
 	return s
 }

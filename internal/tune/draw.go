@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 
+	"perflab/internal/field"
 	"perflab/internal/stat"
 )
 
@@ -71,7 +72,7 @@ func newDraw(g SearchSpace, s Space, o Objective, b Budget, seed uint64, choose 
 	p := newProduct(g, s.Baseline)
 	errs := []error{s.Validate(), o.Validate(), b.validate(false)}
 	if b.Trials == 1 {
-		errs = append(errs, errors.New("a budget of 1 trial is the baseline's: give at least 2"))
+		errs = append(errs, field.Errorf("budget", "a budget of 1 trial is the baseline's: give at least 2"))
 	}
 	for _, slo := range o.SLOs {
 		if slo.Of != "" {
@@ -82,7 +83,7 @@ func newDraw(g SearchSpace, s Space, o Objective, b Budget, seed uint64, choose 
 	case len(p.dims) == 0:
 		errs = append(errs, errors.New("the space has no parameter to draw: say what may be tried"))
 	case b.Trials == 0 && b.Time == 0 && (p.size == 0 || p.size > drawUnbounded):
-		errs = append(errs, fmt.Errorf("the space has more than %d configurations and the search no budget: give it trials or time", drawUnbounded))
+		errs = append(errs, field.Errorf("budget", "the space has more than %d configurations and the search no budget: give it trials or time", drawUnbounded))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"perflab/internal/field"
 )
 
 // Race looks for the best configuration of a search space and shows that it is
@@ -70,7 +72,7 @@ func NewRace(g SearchSpace, p Predictor, s Space, o Objective, b Budget, r RaceO
 	case b.Trials < 0 || b.Time < 0:
 		errs = append(errs, b.validate(false))
 	case b.Trials > 0 && b.Trials < least:
-		errs = append(errs, fmt.Errorf("a budget of %d trials is too small for a race: the confirmation takes %d launches of baseline and winner each, so give at least %d, or use strategy staged", b.Trials, r.Rounds, least))
+		errs = append(errs, field.Errorf("budget", "a budget of %d trials is too small for a race: the confirmation takes %d launches of baseline and winner each, so give at least %d, or use strategy staged", b.Trials, r.Rounds, least))
 	}
 	if !(r.Short > 0 && r.Short <= 1) {
 		errs = append(errs, fmt.Errorf("the share of the load in the first rung is %v: give one above 0 and up to 1", r.Short))

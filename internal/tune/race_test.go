@@ -16,9 +16,9 @@ import (
 	"perflab/internal/stat"
 )
 
-// field is a small world of engines, checkpoints, layouts and two ladders, whose
+// testSpace is a small world of engines, checkpoints, layouts and two ladders, whose
 // truth is a formula.
-type field struct {
+type testSpace struct {
 	truth  func(Config) float64 // of the figure m; not a number: refused
 	wrong  func(Config) float64 // factor of the predictions
 	sd     float64              // between launches
@@ -34,7 +34,7 @@ var (
 	fieldBatched = []string{"", "2048", "4096", "8192", "16384"}
 )
 
-func (f *field) Candidates() []Candidate {
+func (f *testSpace) Candidates() []Candidate {
 	var out []Candidate
 	for _, e := range fieldEngines {
 		for _, m := range []string{"bf16", "fp8"} {
@@ -48,11 +48,11 @@ func (f *field) Candidates() []Candidate {
 	return out
 }
 
-func (f *field) space() SearchSpace {
+func (f *testSpace) space() SearchSpace {
 	return SearchSpace{Candidates: f.Candidates(), Domain: f.Domain(), Rules: f, Neighbourhood: f}
 }
 
-func (f *field) ladder(c Config, name string, values []string) []Change {
+func (f *testSpace) ladder(c Config, name string, values []string) []Change {
 	i := slices.Index(values, c[name])
 	var out []Change
 	for _, j := range []int{i + 1, i - 1, i + 2} {
@@ -63,11 +63,11 @@ func (f *field) ladder(c Config, name string, values []string) []Change {
 	return out
 }
 
-func (f *field) Steps(c Config) []Change {
+func (f *testSpace) Steps(c Config) []Change {
 	return append(f.ladder(c, "seqs", fieldSeqs), f.ladder(c, "batched", fieldBatched)...)
 }
 
-func (f *field) Removals(c Config) []Change {
+func (f *testSpace) Removals(c Config) []Change {
 	var out []Change
 	for _, name := range []string{"batched", "seqs"} {
 		if c[name] != "" {
@@ -77,15 +77,15 @@ func (f *field) Removals(c Config) []Change {
 	return out
 }
 
-func (f *field) Refuse(c Config) string {
+func (f *testSpace) Refuse(c Config) string {
 	if c["model"] == "bf16" && c["tp"] == "1" {
 		return "the weights do not fit"
 	}
 	return ""
 }
-func (f *field) Numerics(c Config) string { return c["model"] }
-func (f *field) Settings(c Config) int    { return len(c) - 2 }
-func (f *field) Domain() []Dimension {
+func (f *testSpace) Numerics(c Config) string { return c["model"] }
+func (f *testSpace) Settings(c Config) int    { return len(c) - 2 }
+func (f *testSpace) Domain() []Dimension {
 	return []Dimension{
 		{"engine", fieldEngines, false}, {"model", []string{"bf16", "fp8"}, false}, {"tp", fieldTP, true},
 		{"seqs", fieldSeqs, true}, {"batched", fieldBatched, true},
@@ -93,7 +93,7 @@ func (f *field) Domain() []Dimension {
 }
 
 // Predict knows the truth but for its errors.
-func (f *field) Predict(c Config, _ string) (map[string]float64, bool) {
+func (f *testSpace) Predict(c Config, _ string) (map[string]float64, bool) {
 	if f.wrong == nil {
 		return nil, false
 	}
@@ -101,7 +101,7 @@ func (f *field) Predict(c Config, _ string) (map[string]float64, bool) {
 	return map[string]float64{"m": v}, !math.IsNaN(v)
 }
 
-func (f *field) value(c Config) float64 {
+func (f *testSpace) value(c Config) float64 {
 	if f.equal {
 		return 100
 	}
@@ -109,7 +109,7 @@ func (f *field) value(c Config) float64 {
 }
 
 // evaluate is a launch: its noise depends on seed and trial.
-func (f *field) evaluate(seed uint64) Evaluate {
+func (f *testSpace) evaluate(seed uint64) Evaluate {
 	return func(_ context.Context, p Proposal) (Observation, error) {
 		v := f.value(p.Config)
 		if status := f.broken[p.Trial]; status != "" {
@@ -138,7 +138,7 @@ func (f *field) evaluate(seed uint64) Evaluate {
 }
 
 // world is a landscape drawn by chance.
-func world(seed uint64) *field {
+func world(seed uint64) *testSpace {
 	r := stat.Stream(seed, "world")
 	engine := map[string]float64{}
 	bias := map[string]float64{}
@@ -149,7 +149,7 @@ func world(seed uint64) *field {
 	steep, shallow := 0.15*r.Float64(), 0.05*r.Float64()
 	own := map[string]float64{}
 	at := func(values []string, v string) float64 { return float64(max(0, slices.Index(values, v))) }
-	return &field{
+	return &testSpace{
 		sd: 0.01,
 		truth: func(c Config) float64 {
 			n, _ := strconv.ParseFloat(c["tp"], 64)
@@ -175,7 +175,7 @@ func world(seed uint64) *field {
 }
 
 // best is the true optimum.
-func (f *field) best() float64 {
+func (f *testSpace) best() float64 {
 	best := 0.0
 	for _, a := range f.Candidates() {
 		for _, s := range fieldSeqs {
@@ -194,7 +194,7 @@ func raceSpace() Space {
 	return Space{Baseline: Config{"engine": "v", "model": "bf16", "tp": "4"}, Primary: "w", Others: []string{"held"}}
 }
 
-func race(t testing.TB, f *field, o Objective, b Budget) *Race {
+func race(t testing.TB, f *testSpace, o Objective, b Budget) *Race {
 	t.Helper()
 	var p Predictor
 	if f.wrong != nil {

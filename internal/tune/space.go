@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"perflab/internal/field"
 )
 
-// Validate says everything that is wrong with the space.
+// Validate says everything that is wrong with the space: errors of package field,
+// with paths such as stages[0].changes[1].
 func (s Space) Validate() error {
 	var errs []error
 	if len(Change{}.Apply(s.Baseline)) == 0 {
@@ -16,16 +19,17 @@ func (s Space) Validate() error {
 	errs = append(errs, workloadErrors(append([]string{s.Primary}, s.Others...))...)
 	seen := map[string]bool{BaselineStage: true, ConfirmStage: true}
 	for i, st := range s.Stages {
+		path := field.Index("stages", i)
 		switch {
 		case st.Name == "":
-			errs = append(errs, fmt.Errorf("stage %d has no name: give it one", i+1))
+			errs = append(errs, field.Errorf(path, "stage %d has no name: give it one", i+1))
 		case seen[st.Name]:
-			errs = append(errs, fmt.Errorf("the stage name %q is taken: give each stage its own, other than %q and %q", st.Name, BaselineStage, ConfirmStage))
+			errs = append(errs, field.Errorf(path, "the stage name %q is taken: give each stage its own, other than %q and %q", st.Name, BaselineStage, ConfirmStage))
 		case len(st.Changes) == 0:
-			errs = append(errs, fmt.Errorf("stage %q has no candidates: list at least one, or remove the stage", st.Name))
+			errs = append(errs, field.Errorf(path, "stage %q has no candidates: list at least one, or remove the stage", st.Name))
 		}
 		seen[st.Name] = true
-		errs = append(errs, changeErrors(fmt.Sprintf("stage %q", st.Name), st.Changes)...)
+		errs = append(errs, changeErrors(path+".changes", fmt.Sprintf("stage %q", st.Name), st.Changes)...)
 	}
 	return errors.Join(errs...)
 }
@@ -45,17 +49,18 @@ func workloadErrors(workloads []string) []error {
 	return errs
 }
 
-func changeErrors(where string, candidates []Change) []error {
+func changeErrors(path, where string, changes []Change) []error {
 	var errs []error
 	seen := map[string]bool{}
-	for i, c := range candidates {
+	for i, c := range changes {
+		at := field.Index(path, i)
 		switch {
 		case c.Label == "":
-			errs = append(errs, fmt.Errorf("%s: candidate %d has no label: give it one", where, i+1))
+			errs = append(errs, field.Errorf(at, "%s: candidate %d has no label: give it one", where, i+1))
 		case seen[c.Label]:
-			errs = append(errs, fmt.Errorf("%s: the label %q is taken: give each candidate its own", where, c.Label))
+			errs = append(errs, field.Errorf(at, "%s: the label %q is taken: give each candidate its own", where, c.Label))
 		case len(c.Set) == 0, c.Replace && len(c.Apply(nil)) == 0:
-			errs = append(errs, fmt.Errorf("%s: candidate %q sets no parameter: say what it changes", where, c.Label))
+			errs = append(errs, field.Errorf(at, "%s: candidate %q sets no parameter: say what it changes", where, c.Label))
 		}
 		seen[c.Label] = true
 	}
@@ -80,11 +85,11 @@ const reserve = 2
 func (b Budget) validate(candidates bool) error {
 	switch {
 	case b.Trials < 0:
-		return fmt.Errorf("the budget has %d trials: give at least %d, or none for no limit", b.Trials, 2+reserve)
+		return field.Errorf("budget", "the budget has %d trials: give at least %d, or none for no limit", b.Trials, 2+reserve)
 	case b.Time < 0:
-		return fmt.Errorf("the budget has the time %v: give a positive one, or none for no limit", b.Time)
+		return field.Errorf("budget", "the budget has the time %v: give a positive one, or none for no limit", b.Time)
 	case candidates && b.Trials > 0 && b.Trials < 2+reserve:
-		return fmt.Errorf("a budget of %d trials leaves none for a candidate: the baseline takes 1 and the confirmation %d, so give at least %d", b.Trials, reserve, 2+reserve)
+		return field.Errorf("budget", "a budget of %d trials leaves none for a candidate: the baseline takes 1 and the confirmation %d, so give at least %d", b.Trials, reserve, 2+reserve)
 	}
 	return nil
 }

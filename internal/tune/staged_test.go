@@ -42,14 +42,14 @@ func (b bench) end(t testing.TB, p Proposal) Observation {
 	o.Figures = map[string]map[string]float64{}
 	for _, w := range p.Workloads {
 		f := map[string]float64{}
-		for field := range strings.FieldsSeq(text) {
-			name, value, ok := strings.Cut(field, "=")
+		for testSpace := range strings.FieldsSeq(text) {
+			name, value, ok := strings.Cut(testSpace, "=")
 			if !ok {
-				name, value = "m", field
+				name, value = "m", testSpace
 			}
 			var v float64
 			if _, err := fmt.Sscan(value, &v); err != nil {
-				t.Fatalf("figure %q: %v", field, err)
+				t.Fatalf("figure %q: %v", testSpace, err)
 			}
 			f[name] = v
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+
+	"perflab/internal/field"
 )
 
 // Survey measures every configuration under every workload, once and in the
@@ -31,12 +33,12 @@ func NewSurvey(configs []Change, workloads []string, o Objective) (*Survey, erro
 	if len(workloads) == 0 {
 		errs = append(errs, errors.New("the survey has no workloads: list at least one"))
 	}
-	errs = append(errs, changeErrors("survey", configs)...)
+	errs = append(errs, changeErrors("configs", "survey", configs)...)
 	errs = append(errs, workloadErrors(workloads)...)
 	for i, c := range configs {
 		for _, first := range configs[:i] {
 			if maps.Equal(first.Apply(nil), c.Apply(nil)) {
-				errs = append(errs, fmt.Errorf("survey: %q and %q are the same configuration: remove one", first.Label, c.Label))
+				errs = append(errs, field.Errorf(field.Index("configs", i), "survey: %q and %q are the same configuration: remove one", first.Label, c.Label))
 			}
 		}
 	}
