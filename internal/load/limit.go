@@ -22,8 +22,8 @@ func newLimit(n int) limit {
 	return l
 }
 
-// take waits for a slot and tells since when it is free.
-func (l limit) take(ctx context.Context) (freed time.Duration, ok bool) {
+// acquire waits for a slot and tells since when it is free.
+func (l limit) acquire(ctx context.Context) (freed time.Duration, ok bool) {
 	if l == nil {
 		return 0, ctx.Err() == nil
 	}
@@ -35,7 +35,7 @@ func (l limit) take(ctx context.Context) (freed time.Duration, ok bool) {
 	}
 }
 
-func (l limit) give(start time.Time) {
+func (l limit) release(start time.Time) {
 	if l != nil {
 		l <- time.Since(start)
 	}

@@ -99,7 +99,7 @@ func Run(ctx context.Context, requests iter.Seq[workload.Request], senders []Sen
 	collector.Wait()
 	stats := Stats{
 		Start: r.start, Sent: int(r.sent.Load()), Failed: r.failed, Unsent: int(r.unsent.Load()),
-		Partial: !all || r.cut || r.stopped.Load(), Client: usage.Stop(),
+		Partial: !all || r.cancelled || r.stopped.Load(), Client: usage.Stop(),
 	}
 	stats.Client.Unsent = stats.Unsent
 	if stats.Partial {
@@ -175,7 +175,7 @@ func (r *run) dispatch(ctx context.Context, source <-chan workload.Request) bool
 		if !p.wait(ctx, req.Due) {
 			return false
 		}
-		freed, ok := r.limit.take(ctx)
+		freed, ok := r.limit.acquire(ctx)
 		if !ok {
 			return false
 		}
@@ -221,7 +221,7 @@ func (r *run) collect() {
 			r.failed++
 			r.o.Progress.fail(call.Class)
 		}
-		r.cut = r.cut || call.Class == result.Cancelled
+		r.cancelled = r.cancelled || call.Class == result.Cancelled
 		r.give(call)
 	}
 }
@@ -234,7 +234,7 @@ func (r *run) give(call result.Call) {
 }
 
 func (r *run) panicked() error {
-	if e := r.broken.Load(); e != nil {
+	if e := r.firstPanic.Load(); e != nil {
 		return e
 	}
 	return nil

@@ -34,10 +34,10 @@ type run struct {
 	unsent  atomic.Int64
 	stopped atomic.Bool // a conversation was cut between two turns
 
-	failed int  // the collector's
-	cut    bool // a call was cancelled; the collector's
+	failed    int  // the collector's
+	cancelled bool // a call was cancelled; the collector's
 
-	broken atomic.Pointer[PanicError]
+	firstPanic atomic.Pointer[PanicError]
 }
 
 // over reports whether time is up at an offset.
@@ -132,7 +132,7 @@ func (e *PanicError) Error() string { return fmt.Sprintf("%s: panic: %v", e.Doin
 func (r *run) catch(doing string) {
 	if v := recover(); v != nil {
 		e := &PanicError{Doing: doing, Value: v}
-		r.broken.CompareAndSwap(nil, e)
+		r.firstPanic.CompareAndSwap(nil, e)
 		r.cancel(e)
 	}
 }
@@ -158,7 +158,7 @@ func (r *run) follow(ctx context.Context, req workload.Request, call *result.Cal
 			return
 		}
 	}
-	r.limit.give(r.start)
+	r.limit.release(r.start)
 }
 
 // after is the next turn of a conversation with its due time. A failed turn is
@@ -185,12 +185,12 @@ func (r *run) after(req workload.Request, call *result.Call) (next workload.Requ
 // turn sends a later turn of a conversation when it is due.
 func (r *run) turn(ctx context.Context, req workload.Request, target int) {
 	if r.over(req.Due) {
-		r.limit.give(r.start)
+		r.limit.release(r.start)
 		return
 	}
 	if !r.wait(ctx, req.Due) {
 		r.stopped.Store(true)
-		r.limit.give(r.start)
+		r.limit.release(r.start)
 		return
 	}
 	if !r.o.Affinity {

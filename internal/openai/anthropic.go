@@ -91,7 +91,7 @@ func messageDelta(s *scanner, key []byte) bool {
 	case "type", "signature", "stop_sequence":
 		return s.skip()
 	}
-	return s.stranger(key)
+	return s.unknownField(key)
 }
 
 // messageBlock reads the begin of a block, or a whole one: a tool's name was

@@ -90,7 +90,7 @@ func chatDelta(s *scanner, key []byte) bool {
 	case "role", "name", "type", "id", "object":
 		return s.skip()
 	}
-	return s.stranger(key)
+	return s.unknownField(key)
 }
 
 func chatToolCalls(s *scanner) bool    { return s.list(chatToolCall) }

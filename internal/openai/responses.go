@@ -112,7 +112,7 @@ func responsePart(s *scanner) bool {
 		}
 		return s.skip()
 	})
-	s.say(text, !bytes.HasPrefix(kind, []byte("reasoning")) && !bytes.HasPrefix(kind, []byte("summary")))
+	s.addText(text, !bytes.HasPrefix(kind, []byte("reasoning")) && !bytes.HasPrefix(kind, []byte("summary")))
 	return ok
 }
 
@@ -135,10 +135,10 @@ func responseUsage(s *scanner, key []byte) bool {
 func responseEvent(s *scanner) {
 	switch string(s.kind) {
 	case "response.output_text.delta", "response.refusal.delta":
-		s.say(s.piece, true)
+		s.addText(s.piece, true)
 	case "response.reasoning_text.delta", "response.reasoning_summary_text.delta",
 		"response.reasoning.delta", "response.reasoning_summary.delta":
-		s.say(s.piece, false)
+		s.addText(s.piece, false)
 	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta",
 		"response.mcp_call_arguments.delta", "response.mcp_call.arguments.delta", "response.code_interpreter_call_code.delta",
 		"response.audio.delta", "response.audio.transcript.delta",

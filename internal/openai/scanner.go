@@ -132,8 +132,8 @@ func (s *scanner) common(key []byte) bool {
 	return s.skip()
 }
 
-// stranger reads a field of a delta that is not known here.
-func (s *scanner) stranger(key []byte) bool {
+// unknownField reads a field of a delta that is not known here.
+func (s *scanner) unknownField(key []byte) bool {
 	v, isString, ok := s.stringOrSkip()
 	if isString && len(v) > 0 && len(s.c.unknown) == 0 {
 		s.field = append(s.field[:0], key...)
@@ -154,12 +154,12 @@ func (s *scanner) payload(answer bool) bool {
 		return ok
 	}
 	v, _, ok := s.stringOrSkip()
-	s.say(v, answer)
+	s.addText(v, answer)
 	return ok
 }
 
-// say takes text that was generated, still escaped.
-func (s *scanner) say(v []byte, answer bool) {
+// addText takes text that was generated, still escaped.
+func (s *scanner) addText(v []byte, answer bool) {
 	if len(v) == 0 {
 		return
 	}

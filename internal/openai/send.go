@@ -171,7 +171,7 @@ func (t *callRecorder) end(x *wire.Exchange, err error) {
 		s.end(x.Last)
 	case call.Class != result.OK || s.done || err == nil:
 	case t.w.ctx.Err() != nil:
-		t.w.blame(call)
+		t.w.classify(call)
 	case !s.complete():
 		s.fail(result.EarlyClose, "the stream broke after %d tokens: %s", s.counted, reason(err))
 	default:
@@ -203,7 +203,7 @@ func (t *callRecorder) recordRefusal() {
 // broke classes a request that got no answer.
 func (c *Client) broke(call *result.Call, w *watch, err error) {
 	if w.ctx.Err() != nil {
-		w.blame(call)
+		w.classify(call)
 		return
 	}
 	call.Class = result.Connect

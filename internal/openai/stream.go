@@ -24,19 +24,19 @@ const maxBody = 64 << 20
 // events and a single JSON object are told apart by the first byte, since
 // servers and gateways are careless with Content-Type.
 type stream struct {
-	call  *result.Call
-	api   *dialect
-	kind  byte // first byte that is not space: '{' is JSON, '<' HTML
-	begun bool // kind is known
-	lead  int  // bytes of a byte order mark that came; all of it also when there is none
-	split splitter
-	scan  scanner
-	head  []byte // the body's first bytes, until an event came
-	body  []byte // of an answer that does not stream
-	heard bool   // an event came
-	done  bool   // [DONE], or a whole JSON answer
-	usage result.Usage
-	used  bool // usage is there
+	call     *result.Call
+	api      *dialect
+	kind     byte // first byte that is not space: '{' is JSON, '<' HTML
+	begun    bool // kind is known
+	lead     int  // bytes of a byte order mark that came; all of it also when there is none
+	split    splitter
+	scan     scanner
+	head     []byte // the body's first bytes, until an event came
+	body     []byte // of an answer that does not stream
+	sawEvent bool   // an event came
+	done     bool   // [DONE], or a whole JSON answer
+	usage    result.Usage
+	used     bool // usage is there
 
 	counted   int   // sum of Tokens so far
 	lastUsage bool  // the last token chunk brought usage
@@ -62,7 +62,7 @@ type newField struct {
 // call can go on.
 func (s *stream) feed(p []byte, at time.Duration, read int32) bool {
 	s.read = read
-	if !s.heard {
+	if !s.sawEvent {
 		s.begin(p)
 	}
 	if s.isJSON() {
@@ -143,7 +143,7 @@ func (s *stream) end(at time.Duration) {
 			s.event(data, at) // else it was cut in the middle: the stream ended early
 		}
 	}
-	if !s.heard && s.call.Class == result.OK && len(bytes.TrimSpace(s.head)) > 0 && !isStream(s.head) {
+	if !s.sawEvent && s.call.Class == result.OK && len(bytes.TrimSpace(s.head)) > 0 && !isStream(s.head) {
 		s.fail(result.BadBody, "the answer is not the API's: %s", clean(s.head))
 	}
 }
@@ -165,7 +165,7 @@ func (s *stream) event(data []byte, at time.Duration) bool {
 	if s.done || len(data) == 0 {
 		return true
 	}
-	s.heard, s.head = true, nil
+	s.sawEvent, s.head = true, nil
 	if isDone(data) {
 		s.finish(at)
 		return true

@@ -113,8 +113,8 @@ func (w *watch) stop() {
 	w.cancel(nil)
 }
 
-// blame classes a call by what ended its context.
-func (w *watch) blame(call *result.Call) {
+// classify classes a call by what ended its context.
+func (w *watch) classify(call *result.Call) {
 	n := call.Counted()
 	switch cause := context.Cause(w.ctx); cause {
 	case errFirst:

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"perflab/internal/field"
 	"perflab/internal/stat"
@@ -108,9 +107,7 @@ func synthesizeConversations(s Spec, p promptBuilder) (source, error) {
 	turns := s.Turns.drawer(stat.Stream(s.Seed, "conversation turns"))
 	in := s.TurnInputLen.drawer(stat.Stream(s.Seed, "conversation input length"))
 	out := s.TurnOutputLen.drawer(stat.Stream(s.Seed, "conversation output length"))
-	var b strings.Builder
-	p.writeWords(&b, stat.Stream(s.Seed, "conversation system prompt"), s.SystemLen)
-	system := trimSpace(&b)
+	system := p.text(stat.Stream(s.Seed, "conversation system prompt"), s.SystemLen)
 
 	src := source{rows: make([]row, s.NumPrompts), conversations: make([]conversation, s.NumPrompts)}
 	for i := range src.conversations {
@@ -124,10 +121,7 @@ func synthesizeConversations(s Spec, p promptBuilder) (source, error) {
 			if answer {
 				n, part = t.turns[j].answer, "answer"
 			}
-			var b strings.Builder
-			b.Grow(bytesFor(n))
-			p.writeWords(&b, stat.Stream(s.Seed, fmt.Sprintf("conversation %d turn %d %s", i, j, part)), n)
-			return trimSpace(&b)
+			return p.text(stat.Stream(s.Seed, fmt.Sprintf("conversation %d turn %d %s", i, j, part)), n)
 		}
 		src.conversations[i], src.rows[i] = t, plannedRow(t, s)
 	}
@@ -160,7 +154,7 @@ const fileConversations = 1000
 // which only those are decoded that the shuffle comes to, or one a line.
 func readConversations(f io.ReaderAt, s Spec, p promptBuilder) (source, error) {
 	whole := func() io.Reader { return io.NewSectionReader(f, 0, 1<<62) }
-	src := source{drops: drops{}}
+	src := source{drops: dropCounts{}}
 	keep := conversationReader(s, p, &src)
 	array, err := isArray(whole())
 	if err != nil {

@@ -65,7 +65,7 @@ func (w *Workload) fingerprinted() iter.Seq[Request] {
 	return func(yield func(Request) bool) {
 		n := 0
 		for r := range w.All() {
-			if n++; w.more != nil && n > 1000 {
+			if n++; w.supply != nil && n > 1000 {
 				return
 			}
 			for more := true; more; {

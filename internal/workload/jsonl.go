@@ -48,7 +48,7 @@ func jsonl() dataset {
 // readJSONL reads a custom dataset. It keeps the prompts in memory, and the
 // images that are files.
 func readJSONL(f io.Reader, s Spec) (source, error) {
-	src := source{drops: drops{}, estimated: true}
+	src := source{drops: dropCounts{}, estimated: true}
 	var prompts []string
 	var extras []*Request // nil: nothing beside the prompt
 	files := imageFiles{dir: filepath.Dir(s.Path), read: map[string]string{}}

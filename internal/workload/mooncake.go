@@ -41,7 +41,7 @@ type mooncakeRow struct {
 // so prompts share exactly the prefixes that the original ones shared, and
 // another seed finds nothing of an earlier run in a server's prefix cache.
 func readMooncake(f *os.File, s Spec, p promptBuilder) (source, error) {
-	src := source{drops: drops{}}
+	src := source{drops: dropCounts{}}
 	var rows []row
 	var ids [][]int64
 	err := eachLine(f, func(line []byte) error {

@@ -3,7 +3,6 @@ package workload
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"perflab/internal/stat"
 )
@@ -30,9 +29,7 @@ func newNonce(text string, ids bool, p promptBuilder) (n nonce, err error) {
 		return nonce{}, nil
 	}
 	rng := stat.Stream(0, "nonce "+text)
-	var b strings.Builder
-	p.writeWords(&b, rng, nonceWords)
-	n.text = trimSpace(&b) + "\n"
+	n.text = p.text(rng, nonceWords) + "\n"
 	if !ids {
 		n.tokens, err = p.count(n.text, false)
 		return n, err

@@ -110,9 +110,14 @@ func (p promptBuilder) count(text string, special bool) (int, error) {
 
 // prompt returns the words of request i alone, one token each.
 func (p promptBuilder) prompt(seed uint64, i, n int) string {
+	return p.text(promptStream(seed, i), n)
+}
+
+// text returns n random words, one token each.
+func (p promptBuilder) text(rng *rand.Rand, n int) string {
 	var b strings.Builder
 	b.Grow(bytesFor(n))
-	p.writeWords(&b, promptStream(seed, i), n)
+	p.writeWords(&b, rng, n)
 	return trimSpace(&b)
 }
 

@@ -296,7 +296,7 @@ const some = 100
 
 func (p promise) take(w *Workload, i, n int) (out []Request) {
 	for r := range w.Shard(i, n) {
-		if w.more != nil && (r.Session == 0 && r.Index >= some || r.Session > some) {
+		if w.supply != nil && (r.Session == 0 && r.Index >= some || r.Session > some) {
 			break
 		}
 		out = append(out, r)
@@ -309,7 +309,7 @@ func (p promise) describes(t *testing.T, w *Workload) {
 	if strings.Contains(text, "%!") || strings.Contains(text, "NaN") || text == "" {
 		t.Errorf("described as %q", text)
 	}
-	if n := w.Burst(); w.more == nil && (n < 1 || n > len(w.due)) {
+	if n := w.Burst(); w.supply == nil && (n < 1 || n > len(w.due)) {
 		t.Errorf("%d at the first instant", n)
 	}
 	w.Known()
@@ -428,7 +428,7 @@ func (p promise) repeats(t *testing.T, w *Workload) {
 // grows checks that an endless workload that was drawn again has the requests
 // that it had.
 func (p promise) grows(t *testing.T, w *Workload) {
-	if w.more == nil {
+	if w.supply == nil {
 		return
 	}
 	before := p.take(w, 0, 1)

@@ -196,10 +196,7 @@ func (p promptBuilder) documents(s Spec, i, count, n int) []string {
 	rng := stat.Stream(s.Seed, "documents "+strconv.Itoa(i))
 	out := make([]string, count)
 	for d := range out {
-		var b strings.Builder
-		b.Grow(bytesFor(n))
-		p.writeWords(&b, rng, n)
-		out[d] = trimSpace(&b)
+		out[d] = p.text(rng, n)
 	}
 	return out
 }

@@ -72,7 +72,7 @@ func readShareGPT(f io.ReaderAt, s Spec, p promptBuilder) (source, error) {
 	if err != nil {
 		return source{}, err
 	}
-	src := source{drops: drops{}}
+	src := source{drops: dropCounts{}}
 	var prompts []string
 	for _, at := range readingOrder(s, spans, &src) {
 		if len(src.rows) == s.NumPrompts {

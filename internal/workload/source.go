@@ -26,7 +26,7 @@ type source struct {
 	rows   []row
 	prompt func(i int) string // builds the prompt of rows[i]; pure
 	read   int                // rows of the file that were looked at
-	drops  drops
+	drops  dropCounts
 
 	fill          func(i int, r *Request) // adds what rows[i] has beside its prompt; nil: nothing
 	conversations []conversation          // conversations by row; nil: requests stand alone
@@ -78,10 +78,10 @@ func (src source) ofIDs(ids func(i int) []int32) source {
 	return src
 }
 
-// drops counts left out rows by reason, a phrase that reads after "rows".
-type drops map[string]int
+// dropCounts counts left out rows by reason, a phrase that reads after "rows".
+type dropCounts map[string]int
 
-func (d drops) list() []Drop {
+func (d dropCounts) list() []Drop {
 	var out []Drop
 	for _, reason := range slices.Sorted(maps.Keys(d)) {
 		out = append(out, Drop{reason, d[reason]})
@@ -90,7 +90,7 @@ func (d drops) list() []Drop {
 	return out
 }
 
-func (d drops) sentence(read int) string {
+func (d dropCounts) sentence(read int) string {
 	if read == 0 {
 		return "it has no rows at all"
 	}

@@ -21,7 +21,7 @@ func readCSV(f io.Reader, s Spec, p promptBuilder, names []string, read func(fie
 	if err != nil {
 		return source{}, err
 	}
-	src := source{drops: drops{}}
+	src := source{drops: dropCounts{}}
 	var rows []row
 	field := make([]string, len(names))
 	for {

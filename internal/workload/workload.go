@@ -38,7 +38,7 @@ type Workload struct {
 	spec           Spec
 	src            source
 	due            []time.Duration // by index, ascending; of conversations, their first turns
-	more           *supply         // nil: there are as many rows as due times
+	supply         *supply         // nil: there are as many rows as due times
 	preparedImages sync.Map        // images by index that Prepare made
 	builder        promptBuilder
 	nonce          nonce
@@ -61,13 +61,13 @@ func OpenWith(s Spec, tok Tokenizer) (*Workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	src, due, err := lay(s, p)
+	src, due, err := openScheduled(s, p)
 	if err != nil {
 		return nil, err
 	}
 	w := &Workload{spec: s, src: src, due: due, builder: p}
 	if endless(s) {
-		w.more = &supply{spec: s, dataset: s.row(), builder: p, src: src}
+		w.supply = &supply{spec: s, dataset: s.row(), builder: p, src: src}
 	}
 	if err := w.measure(); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (w *Workload) Shard(i, n int) iter.Seq[Request] {
 		panic(fmt.Sprintf("workload: no shard %d of %d", i, n))
 	}
 	return func(yield func(Request) bool) {
-		for k := i; w.more != nil || k < len(w.due); k += n {
+		for k := i; w.supply != nil || k < len(w.due); k += n {
 			if !yield(w.request(k)) {
 				return
 			}
@@ -119,7 +119,7 @@ func (w *Workload) request(k int) Request {
 		Output: src.rows[i].output,
 		EOS:    !w.spec.IgnoreEOS,
 	}
-	if w.more == nil {
+	if w.supply == nil {
 		r.Due = w.due[k]
 	}
 	if src.fill != nil {
@@ -148,7 +148,7 @@ func (w *Workload) Burst() int {
 // where there is no end to them.
 func (w *Workload) PeakDue(span time.Duration) int {
 	switch {
-	case w.more != nil:
+	case w.supply != nil:
 		return 0
 	case w.Conversations():
 		return len(w.due)
@@ -237,8 +237,8 @@ func (w *Workload) measure() error {
 			rows[i].input = n
 		}
 		w.src.rows = rows
-		if w.more != nil {
-			w.more.src = w.src
+		if w.supply != nil {
+			w.supply.src = w.src
 		}
 	}
 	var err error
@@ -267,9 +267,9 @@ func (w *Workload) Closed() bool {
 	return w.spec.closed() && (w.spec.Duration != "" || w.Conversations())
 }
 
-// lay opens the dataset of a valid spec with its defaults and lays out the
+// openScheduled opens the dataset of a valid spec with its defaults and lays out the
 // schedule.
-func lay(s Spec, p promptBuilder) (source, []time.Duration, error) {
+func openScheduled(s Spec, p promptBuilder) (source, []time.Duration, error) {
 	due, err := dueInTime(s)
 	if err != nil {
 		return source{}, nil, err
@@ -325,10 +325,10 @@ func (w *Workload) Known() string {
 
 // row is supply.row, or the row itself where there is an end.
 func (w *Workload) row(k int) (src source, i, before int) {
-	if w.more == nil {
+	if w.supply == nil {
 		return w.src, k, 0
 	}
-	return w.more.row(k)
+	return w.supply.row(k)
 }
 
 // Generates is Spec.Generates.
