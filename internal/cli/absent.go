@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// absent are flags of vllm bench serve that perflab bench does not have, each
+// vllmOnlyFlags are flags of vllm bench serve that perflab bench does not have, each
 // with the reason or what to give instead: somebody's script will use them.
-var absent = map[string]string{
+var vllmOnlyFlags = map[string]string{
 	"tokenizer-mode":     "a tokenizer.json (--tokenizer) says all there is to set",
 	"trust-remote-code":  "no code of a model is loaded",
 	"skip-chat-template": "the server applies the chat template; --backend openai sends plain prompts",
@@ -46,7 +46,7 @@ func explainUnknown(err error) error {
 	if !ok {
 		return err
 	}
-	if why, ok := absent[name]; ok {
+	if why, ok := vllmOnlyFlags[name]; ok {
 		return fmt.Errorf("there is no --%s here: %s", name, why)
 	}
 	return err

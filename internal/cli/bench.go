@@ -32,24 +32,24 @@ type benchFlags struct {
 	spec   bench.Spec
 	series seriesFlags
 
-	baseURLs    []string
-	host        string
-	port        int
-	served      string
-	rate        string
-	headers     []string
-	extraBody   string
-	metadata    []string
-	label       string
-	temperature float64
-	topP        float64
-	readyS      float64
-	percentiles string
-	shown       []float64 // percentiles, parsed
-	sections    string
-	slos        []string
-	bounds      []result.SLO // slos, parsed
-	maxErrors   float64
+	baseURLs         []string
+	host             string
+	port             int
+	served           string
+	rate             string
+	headers          []string
+	extraBody        string
+	metadata         []string
+	label            string
+	temperature      float64
+	topP             float64
+	readyS           float64
+	percentiles      string
+	shownPercentiles []float64 // percentiles, parsed
+	sections         string
+	slos             []string
+	bounds           []result.SLO // slos, parsed
+	maxErrors        float64
 
 	telemetry string        // auto, off, or a list of engine, gpu, host
 	interval  time.Duration // between readings
@@ -120,7 +120,7 @@ func newBench(env Env) *cobra.Command {
 		},
 	}
 	f.add(c.Flags())
-	grouping(c, benchGroups())
+	groupHelp(c, benchGroups())
 	return c
 }
 
@@ -219,13 +219,13 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 	s.ReadyTimeout = time.Duration(f.readyS * float64(time.Second))
 	s.KeepText = f.detailed
 	var err error
-	f.shown, err = parsePercentiles(f.percentiles)
+	f.shownPercentiles, err = parsePercentiles(f.percentiles)
 	note(err)
 	s.Metadata, err = pairs("--metadata", f.metadata)
 	note(err)
 	note(f.output(fs))
 	note(f.completeTelemetry(fs))
-	s.Percentiles = slices.Clone(f.shown)
+	s.Percentiles = slices.Clone(f.shownPercentiles)
 	for _, text := range f.slos {
 		slos, err := result.ParseSLOs(text)
 		note(err)
@@ -234,14 +234,14 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 			s.Percentiles = append(s.Percentiles, bench.PercentilesOf(slo.Metric)...)
 		}
 	}
-	note(f.judgeable())
+	note(f.checkBounds())
 	if f.maxErrors < 0 || f.maxErrors > 1 {
 		note(fmt.Errorf("--max-error-rate is %g: it is a share between 0 and 1", f.maxErrors))
 	}
 	if err := s.Validate(); err != nil {
 		note(err)
 	} else {
-		note(f.reachable())
+		note(f.checkTargets())
 		note(f.series.check(fs, *s))
 	}
 	if f.out == "" {
@@ -251,9 +251,9 @@ func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// reachable checks what only the client of an endpoint knows: the form of its
+// checkTargets checks what only the client of an endpoint knows: the form of its
 // URLs and whether backend and path agree.
-func (f *benchFlags) reachable() error {
+func (f *benchFlags) checkTargets() error {
 	for _, target := range f.spec.Targets {
 		if _, err := openai.New(openai.Config{
 			BaseURL: target, Backend: f.spec.Backend, Endpoint: f.spec.Endpoint, ExtraBody: f.spec.ExtraBody,
@@ -351,7 +351,7 @@ func (f *benchFlags) output(fs *pflag.FlagSet) error {
 func (f *benchFlags) vllm() interop.VLLMOptions {
 	w := f.spec.Workload
 	return interop.VLLMOptions{
-		Label: f.label, Burstiness: w.Burstiness, Sections: strings.Split(f.sections, ","), Percentiles: f.shown,
+		Label: f.label, Burstiness: w.Burstiness, Sections: strings.Split(f.sections, ","), Percentiles: f.shownPercentiles,
 		Detailed: f.detailed, Metadata: f.spec.Metadata,
 		RampStrategy: w.RampStrategy, RampStart: w.RampStart, RampEnd: w.RampEnd,
 	}
@@ -395,7 +395,7 @@ func runBench(ctx context.Context, env Env, f *benchFlags) error {
 		return err
 	}
 	progress := &load.Progress{}
-	var phase phaser
+	var phase phase
 	view := panel{p: progress}
 	line := startLive(env, func() string { return benchLine(&phase, progress) }, view.shown)
 	stop, err := f.serveMetrics(env, func() *load.Progress { return progress })
@@ -426,7 +426,7 @@ func runBench(ctx context.Context, env Env, f *benchFlags) error {
 }
 
 func (f *benchFlags) show(env Env, out *bench.Outcome) error {
-	style := result.Style{Layout: f.block, Sections: strings.Split(f.sections, ","), Percentiles: f.shown}
+	style := result.Style{Layout: f.block, Sections: strings.Split(f.sections, ","), Percentiles: f.shownPercentiles}
 	if _, err := fmt.Fprint(env.Stdout, result.Block(out.Summary, style), result.Precision(out.Summary, style), result.TelemetryText(out.Summary), out.Summary.Verdict.Text()); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}

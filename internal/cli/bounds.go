@@ -9,14 +9,14 @@ import (
 	"perflab/internal/result"
 )
 
-// byToken finds the figures that need an answer of tokens.
-var byToken = regexp.MustCompile(`(^|_)(ttft|tpot|ttfa|itl|output_throughput|output_tokens)(_|$)`)
+// tokenMetrics finds the figures that need an answer of tokens.
+var tokenMetrics = regexp.MustCompile(`(^|_)(ttft|tpot|ttfa|itl|output_throughput|output_tokens)(_|$)`)
 
-// judgeable refuses bounds on figures that the run cannot have: after an hour
+// checkBounds refuses bounds on figures that the run cannot have: after an hour
 // of load every one of them would be missed, as if the server were to blame.
-func (f *benchFlags) judgeable() error {
+func (f *benchFlags) checkBounds() error {
 	whole := func(flag string, bound result.SLO) error {
-		if openai.Generates(f.spec.Backend) || !byToken.MatchString(bound.Metric) {
+		if openai.Generates(f.spec.Backend) || !tokenMetrics.MatchString(bound.Metric) {
 			return nil
 		}
 		return fmt.Errorf("%s on %s: answers of backend %s are whole, they have only e2el and e2el_due", flag, bound.Metric, f.spec.Backend)

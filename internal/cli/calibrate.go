@@ -25,7 +25,7 @@ import (
 )
 
 type calibrateFlags struct {
-	observe observeFlags
+	known   knownFlags
 	out     string
 	holdOut string
 	format  string
@@ -74,12 +74,12 @@ func newCalibrate(env Env) *cobra.Command {
 	fs.SortFlags = false
 	fs.StringVar(&f.out, "out", "", "file for the calibration; none is overwritten (default: print only)")
 	fs.StringVar(&f.holdOut, "hold-out", "auto", "what runs are held out by for the errors: workload, model or study; auto is the workload, or the model where an accelerator has seen more of them")
-	fs.StringVar(&f.observe.gpu, "gpu", "", "accelerator of runs that do not record it, see perflab sim --list")
-	fs.IntVar(&f.observe.gpus, "gpus", 0, "how many of them one replica has (default: as many as its command takes)")
-	fs.IntVar(&f.observe.replicas, "replicas", 0, "how many replicas shared the load (default: as the run has targets)")
-	fs.StringVar(&f.observe.command, "command", "", "serving command of runs that do not record it")
-	fs.StringVar(&f.observe.modelConfig, "model-config", "", "the model's config.json, where its name is not known")
-	fs.BoolVar(&f.observe.simulated, "simulated", false, "take SIMULATED runs too; the file says so")
+	fs.StringVar(&f.known.gpu, "gpu", "", "accelerator of runs that do not record it, see perflab sim --list")
+	fs.IntVar(&f.known.gpus, "gpus", 0, "how many of them one replica has (default: as many as its command takes)")
+	fs.IntVar(&f.known.replicas, "replicas", 0, "how many replicas shared the load (default: as the run has targets)")
+	fs.StringVar(&f.known.command, "command", "", "serving command of runs that do not record it")
+	fs.StringVar(&f.known.modelConfig, "model-config", "", "the model's config.json, where its name is not known")
+	fs.BoolVar(&f.known.simulated, "simulated", false, "take SIMULATED runs too; the file says so")
 	fs.Uint64Var(&f.seed, "seed", 0, "of lengths that are known on average only")
 	fs.StringVar(&f.format, "format", "text", "what to print: text or json")
 	return c
@@ -100,14 +100,14 @@ func (f *calibrateFlags) validate() error {
 			return usageError{fmt.Errorf("--out %s: there is no directory %s", f.out, filepath.Dir(f.out))}
 		}
 	}
-	return f.observe.validate()
+	return f.known.validate()
 }
 
 func runCalibrate(ctx context.Context, env Env, f *calibrateFlags, sources []string) error {
 	if err := f.validate(); err != nil {
 		return err
 	}
-	o, err := f.observe.observer(env, sources)
+	o, err := f.known.observer(env, sources)
 	if err != nil {
 		return err
 	}
@@ -214,8 +214,8 @@ func writeCalibration(path string, c calib.Calibration) error {
 	return nil
 }
 
-// observeFlags say of runs what they do not say themselves.
-type observeFlags struct {
+// knownFlags say of runs what they do not say themselves.
+type knownFlags struct {
 	command     string
 	gpu         string
 	gpus        int
@@ -225,7 +225,7 @@ type observeFlags struct {
 }
 
 // validate checks the flags before any file is read.
-func (f *observeFlags) validate() error {
+func (f *knownFlags) validate() error {
 	if f.gpu != "" {
 		if _, err := arch.LookupAccelerator(f.gpu); err != nil {
 			return usageError{fmt.Errorf("--gpu: %w", err)}
@@ -243,7 +243,7 @@ func (f *observeFlags) validate() error {
 }
 
 // observer reads the sources with what the flags say of them.
-func (f *observeFlags) observer(env Env, sources []string) (*forecast.Observer, error) {
+func (f *knownFlags) observer(env Env, sources []string) (*forecast.Observer, error) {
 	o := &forecast.Observer{Known: forecast.Known{
 		Command: f.command, GPU: f.gpu, GPUs: f.gpus, Replicas: f.replicas, Simulated: f.simulated,
 	}}

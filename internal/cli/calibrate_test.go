@@ -169,7 +169,7 @@ func TestCalibrateLeavesOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	var errs bytes.Buffer
-	o, err := (&observeFlags{simulated: true, gpu: "h100-sxm", gpus: 2}).observer(Env{Stderr: &errs}, []string{dir, filepath.Join(dir, "none"), filepath.Join(dir, "good")})
+	o, err := (&knownFlags{simulated: true, gpu: "h100-sxm", gpus: 2}).observer(Env{Stderr: &errs}, []string{dir, filepath.Join(dir, "none"), filepath.Join(dir, "good")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,11 +190,11 @@ func TestCalibrateLeavesOut(t *testing.T) {
 		t.Errorf("left out:\n%s", report.OmissionsText(o.Omitted))
 	}
 	// What --command and --gpu say, they say of runs that do not.
-	o, err = (&observeFlags{simulated: true, command: "vllm serve Qwen/Qwen3-8B"}).observer(Env{}, []string{filepath.Join(dir, "nocommand")})
+	o, err = (&knownFlags{simulated: true, command: "vllm serve Qwen/Qwen3-8B"}).observer(Env{}, []string{filepath.Join(dir, "nocommand")})
 	if err != nil || len(o.Observations) != 0 || !strings.Contains(o.Omitted[0].Why, "hardware is not recorded: give it by gpu") {
 		t.Errorf("%v %+v", err, o)
 	}
-	o, err = (&observeFlags{simulated: true, command: "vllm serve Qwen/Qwen3-8B", gpu: "l40s"}).observer(Env{}, []string{filepath.Join(dir, "nocommand")})
+	o, err = (&knownFlags{simulated: true, command: "vllm serve Qwen/Qwen3-8B", gpu: "l40s"}).observer(Env{}, []string{filepath.Join(dir, "nocommand")})
 	if err != nil || len(o.Observations) != 1 || o.Observations[0].GPUs != 1 || o.Observations[0].Config.GPU.Name != "l40s" {
 		t.Errorf("%v %+v", err, o)
 	}
@@ -211,14 +211,14 @@ const block = "============ Serving Benchmark Result ============\nSuccessful re
 func TestObserveDocument(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
-		flags      observeFlags
+		flags      knownFlags
 		want       string // of the reason; "" where it is taken
 	}{
-		{"whole", "# Qwen3-8B\n\n## Hardware\n\n2 x NVIDIA H100 SXM GPUs\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", observeFlags{}, ""},
-		{"vague", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H100 GPUs\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", observeFlags{}, "say which by gpu"},
-		{"told", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H100 GPUs\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", observeFlags{gpu: "h100-pcie"}, ""},
-		{"h200", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H200\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", observeFlags{gpu: "h100-pcie"}, ""}, // what the text says stands
-		{"mislabelled", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H200\n\n## SGLang\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", observeFlags{}, "is in doubt"},
+		{"whole", "# Qwen3-8B\n\n## Hardware\n\n2 x NVIDIA H100 SXM GPUs\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", knownFlags{}, ""},
+		{"vague", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H100 GPUs\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", knownFlags{}, "say which by gpu"},
+		{"told", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H100 GPUs\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", knownFlags{gpu: "h100-pcie"}, ""},
+		{"h200", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H200\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", knownFlags{gpu: "h100-pcie"}, ""}, // what the text says stands
+		{"mislabelled", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H200\n\n## SGLang\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", knownFlags{}, "is in doubt"},
 	} {
 		path := filepath.Join(t.TempDir(), c.name+".md")
 		if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {

@@ -27,9 +27,9 @@ type exportFlags struct {
 
 // exportFormat is a form in which a run can be written.
 type exportFormat struct {
-	name  string
-	calls bool // of the calls, so a run of figures alone has none, and there is no place for a verdict
-	write func(io.Writer, *rundir.Run, result.Summary) (note string, err error)
+	name       string
+	needsCalls bool // of the calls, so a run of figures alone has none, and there is no place for a verdict
+	write      func(io.Writer, *rundir.Run, result.Summary) (note string, err error)
 }
 
 func exportFormats() []exportFormat {
@@ -37,17 +37,17 @@ func exportFormats() []exportFormat {
 		{"vllm", false, exportVLLM},
 		{"guidellm", true, exportGuideLLM},
 		{"csv", true, func(w io.Writer, r *rundir.Run, s result.Summary) (string, error) {
-			return "", callcsv.Write(w, defined(r.Header, s), slices.Values(r.Calls))
+			return "", callcsv.Write(w, withDefinitions(r.Header, s), slices.Values(r.Calls))
 		}},
 		{"parquet", true, func(w io.Writer, r *rundir.Run, s result.Summary) (string, error) {
-			return "", parquet.Write(w, defined(r.Header, s), slices.Values(r.Calls))
+			return "", parquet.Write(w, withDefinitions(r.Header, s), slices.Values(r.Calls))
 		}},
 	}
 }
 
-// defined puts the definitions of an imported run's figures in its header, for
+// withDefinitions puts the definitions of an imported run's figures in its header, for
 // a file of the calls alone.
-func defined(h result.Header, s result.Summary) result.Header {
+func withDefinitions(h result.Header, s result.Summary) result.Header {
 	if h.Imported != nil {
 		origin := *h.Imported
 		origin.Definitions = s.Definitions
@@ -113,7 +113,7 @@ func runExport(env Env, f *exportFlags, dir string) error {
 		fmt.Fprintf(env.Stderr, "perflab: not everything could be read: %s\n", r.Damage)
 	}
 	form := exportFormats()[i]
-	if form.calls && len(r.Calls) == 0 {
+	if form.needsCalls && len(r.Calls) == 0 {
 		return usageError{fmt.Errorf("%s has figures alone and no calls, which --to %s is of: use --to vllm", dir, form.name)}
 	}
 	s, err := r.Resummarise()
@@ -128,7 +128,7 @@ func runExport(env Env, f *exportFlags, dir string) error {
 	if note != "" {
 		fmt.Fprintf(env.Stderr, "perflab: %s\n", note)
 	}
-	if s.Verdict.Status == result.Voided && form.calls {
+	if s.Verdict.Status == result.Voided && form.needsCalls {
 		fmt.Fprintf(env.Stderr, "perflab: the run is void, which --to %s has no place to say: %s\n", f.to, s.Verdict.Why())
 	}
 	if f.out == "" {

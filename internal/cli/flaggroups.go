@@ -36,8 +36,8 @@ func benchGroups() []flagGroup {
 	}
 }
 
-// grouping has a command print its flags under headings.
-func grouping(c *cobra.Command, groups []flagGroup) {
+// groupHelp has a command print its flags under headings.
+func groupHelp(c *cobra.Command, groups []flagGroup) {
 	c.SetUsageFunc(func(c *cobra.Command) error {
 		var b strings.Builder
 		fmt.Fprintf(&b, "Usage:\n  %s\n\nExamples:\n%s\n", c.UseLine(), c.Example)

@@ -51,7 +51,7 @@ func TestBenchHelp(t *testing.T) {
 // TestAbsentFlags: what is said not to be there is not there.
 func TestAbsentFlags(t *testing.T) {
 	fs := newBench(Env{}).Flags()
-	for name, why := range absent {
+	for name, why := range vllmOnlyFlags {
 		if fs.Lookup(name) != nil {
 			t.Errorf("--%s exists", name)
 		}

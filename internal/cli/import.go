@@ -100,12 +100,12 @@ func runImport(env Env, f *importFlags, paths []string) error {
 	case runs == 0:
 		return errors.New("no run could be read")
 	}
-	return opened(paths)
+	return checkOpened(paths)
 }
 
-// opened is an error where a file that was named cannot be opened: what the
+// checkOpened is an error where a file that was named cannot be opened: what the
 // others hold was imported, and a script is to know that this is not all.
-func opened(paths []string) error {
+func checkOpened(paths []string) error {
 	for _, path := range paths {
 		if path == "-" {
 			continue

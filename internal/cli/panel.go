@@ -17,10 +17,10 @@ type panel struct {
 	p     *load.Progress
 	since time.Time // the load began; zero: not yet
 
-	last  sample
-	rate  sample    // per second, over the last look
-	spark []float64 // tokens/s, a value a look of sparkEvery
-	mark  sample    // at the latest of them
+	last      sample
+	rate      sample    // per second, over the last look
+	spark     []float64 // tokens/s, a value a look of sparkEvery
+	lastSpark sample    // at the latest of them
 }
 
 // sample is the counters of a run at an instant.
@@ -29,13 +29,13 @@ type sample struct {
 	sent, done, tokens float64
 }
 
-// looks is how often rates are taken, and sparkWidth how many are drawn.
+// sparkEvery is how often rates are taken, and sparkWidth how many are drawn.
 const (
 	sparkEvery = time.Second
 	sparkWidth = 60
 )
 
-func (v *panel) take(now time.Time) sample {
+func (v *panel) sample(now time.Time) sample {
 	return sample{now, float64(v.p.Sent.Load()), float64(v.p.Done.Load()), float64(v.p.Tokens.Load())}
 }
 
@@ -54,9 +54,9 @@ func (v *panel) shown(now time.Time) []string {
 
 // lines is the panel as of now.
 func (v *panel) lines(now time.Time) []string {
-	s := v.take(now)
+	s := v.sample(now)
 	if v.since.IsZero() {
-		v.since, v.last, v.mark = now, s, s
+		v.since, v.last, v.lastSpark = now, s, s
 	}
 	if now.Sub(v.last.at) >= sparkEvery {
 		v.rate, v.last = s.since(v.last), s

@@ -93,7 +93,7 @@ func newPredict(env Env) *cobra.Command {
 		},
 	}
 	f.add(c.Flags())
-	grouping(c, predictGroups())
+	groupHelp(c, predictGroups())
 	return c
 }
 
@@ -109,8 +109,8 @@ func (f *predictFlags) add(fs *pflag.FlagSet) {
 	addWorkloadFlags(fs, &f.spec, &f.rates)
 	list := pflag.NewFlagSet("", pflag.ContinueOnError)
 	list.StringVar(&f.concurrency, "max-concurrency", "0", "")
-	several(fs, "max-concurrency", list.Lookup("max-concurrency").Value, "calls in flight at most; 0 has no limit; several as 16,64 or 8..64x2")
-	several(fs, "request-rate", nil, "requests/s; inf sends all at once; several as 1,2,4,inf or 1..16x2")
+	makeRepeatable(fs, "max-concurrency", list.Lookup("max-concurrency").Value, "calls in flight at most; 0 has no limit; several as 16,64 or 8..64x2")
+	makeRepeatable(fs, "request-rate", nil, "requests/s; inf sends all at once; several as 1,2,4,inf or 1..16x2")
 	fs.StringVar(&f.calibration, "calibration", "", "calibration file (default the shipped one)")
 	fs.IntVar(&f.draws, "draws", calib.Draws, "times that constants and loads are drawn for the ranges; 0 draws none")
 	fs.StringSliceVar(&f.goodput, "goodput", nil, "what makes a request good, such as ttft:500,tpot:50 (ms) or mlperf:llama3.1-8b")
@@ -123,8 +123,8 @@ func (f *predictFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.out, "out", "", "directory for predictions.json, predictions.html and the plots as SVG")
 }
 
-// several gives a flag of one load another value and text, for a list of them.
-func several(fs *pflag.FlagSet, name string, v pflag.Value, usage string) {
+// makeRepeatable gives a flag of one load another value and text, for a list of them.
+func makeRepeatable(fs *pflag.FlagSet, name string, v pflag.Value, usage string) {
 	flag := fs.Lookup(name)
 	flag.Usage = usage
 	if v != nil {

@@ -22,11 +22,11 @@ type live struct {
 	text     func() string                // the line as of now
 	panel    func(now time.Time) []string // what a terminal shows in its place; nil: the line
 
-	mu    sync.Mutex // guards the terminal: the ticker and say write to it
-	last  string
-	stand []string // lines that stand on the terminal
-	stop  chan struct{}
-	wg    sync.WaitGroup
+	mu         sync.Mutex // guards the terminal: the ticker and say write to it
+	last       string
+	drawnLines []string // lines that stand on the terminal
+	stop       chan struct{}
+	wg         sync.WaitGroup
 }
 
 // refresh is how often the live line is redrawn, and logEvery how often a log
@@ -97,7 +97,7 @@ func (l *live) paint() {
 		lines[i] = fit(s, width-1)
 		b.WriteString(lines[i])
 	}
-	l.stand = lines
+	l.drawnLines = lines
 	io.WriteString(l.w, b.String()) // a terminal that is gone shows nothing
 }
 
@@ -105,11 +105,11 @@ func (l *live) paint() {
 // that no longer fit when it became narrower.
 func (l *live) erase(w io.Writer) {
 	tall, width := 0, max(1, l.width())
-	for _, s := range l.stand {
+	for _, s := range l.drawnLines {
 		tall += 1 + max(0, utf8.RuneCountInString(s)-1)/width
 	}
 	io.WriteString(w, "\r\x1b[K"+strings.Repeat("\x1b[A\x1b[K", max(0, tall-1)))
-	l.stand = nil
+	l.drawnLines = nil
 }
 
 // say prints a line that stays, above the live one.
@@ -133,13 +133,13 @@ func (l *live) end() {
 	}
 }
 
-// drawn is a progress bar within a line.
-var drawn = regexp.MustCompile(`\[=* *\] `)
+// barPattern is a progress bar within a line.
+var barPattern = regexp.MustCompile(`\[=* *\] `)
 
 // fit gives up the bar, which repeats what the numbers say, before any number.
 func fit(s string, width int) string {
 	if width >= 10 && utf8.RuneCountInString(s) > width {
-		s = drawn.ReplaceAllString(s, "")
+		s = barPattern.ReplaceAllString(s, "")
 	}
 	return clip(s, width)
 }
@@ -184,28 +184,28 @@ func brief(d time.Duration) string {
 	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// phaser holds the phase a run is in, set by the run and read by the live
+// phase holds the phase a run is in, set by the run and read by the live
 // line.
-type phaser struct {
+type phase struct {
 	mu    sync.Mutex
 	text  string
 	since time.Time
 }
 
-func (p *phaser) set(text string) {
+func (p *phase) set(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.text, p.since = text, time.Now()
 }
 
-func (p *phaser) get() (string, time.Time) {
+func (p *phase) get() (string, time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.text, p.since
 }
 
 // benchLine is the live line of one run.
-func benchLine(phase *phaser, p *load.Progress) string {
+func benchLine(phase *phase, p *load.Progress) string {
 	text, since := phase.get()
 	if text != bench.PhaseMeasuring {
 		return text

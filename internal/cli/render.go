@@ -126,7 +126,7 @@ func (f *renderFlags) run(env Env, fs *pflag.FlagSet, args []string, command boo
 	if i < 0 {
 		return usageError{fmt.Errorf("--as %q: use script, compose, slurm or kubernetes", f.as)}
 	}
-	if err := f.belongs(fs); err != nil {
+	if err := f.checkFormat(fs); err != nil {
 		return usageError{err}
 	}
 	var all []renderConfig
@@ -195,8 +195,8 @@ func (f *renderFlags) site(format render.Format, all []renderConfig) (*render.Si
 	return s, nil
 }
 
-// belongs checks that no flag is given that the format has no use for.
-func (f *renderFlags) belongs(fs *pflag.FlagSet) error {
+// checkFormat checks that no flag is given that the format has no use for.
+func (f *renderFlags) checkFormat(fs *pflag.FlagSet) error {
 	for _, only := range []struct{ flags, formats string }{
 		{"hosts", "script"}, {"nodes", "script slurm kubernetes"}, {"image mount", "compose slurm kubernetes"}, {"shm-size", "compose kubernetes"},
 		{"ulimit", "compose"}, {"partition account time", "slurm"}, {"namespace", "kubernetes"},

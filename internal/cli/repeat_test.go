@@ -108,7 +108,7 @@ func TestPercentilesAskedFor(t *testing.T) {
 	if d := cmp.Diff([]float64{50, 99.9}, f.spec.Percentiles); d != "" {
 		t.Errorf("-want +computed:\n%s", d)
 	}
-	if d := cmp.Diff([]float64{50}, f.shown); d != "" {
+	if d := cmp.Diff([]float64{50}, f.shownPercentiles); d != "" {
 		t.Errorf("-want +shown:\n%s", d)
 	}
 }

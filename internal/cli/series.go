@@ -26,7 +26,7 @@ func seriesView(facts *bench.SeriesFacts, dir string, st result.Style) view {
 	if facts.Kind == bench.KindRepeat {
 		r := repeatOf(facts, dir)
 		v := viewOf(r.Document(st))
-		v.html = func(w io.Writer) error { return report.HTML(w, withCalls(r, dir).Document(st)) }
+		v.html = func(w io.Writer) error { return report.HTML(w, addCalls(r, dir).Document(st)) }
 		return v
 	}
 	c := curveOf(facts)
@@ -66,9 +66,9 @@ func curveOf(facts *bench.SeriesFacts) report.Curve {
 		if facts.Max != nil {
 			c.Concluded = append(c.Concluded, facts.Max.Text(facts.SLOs))
 		}
-		c.Concluded = append(c.Concluded, "search "+ended(facts.Stop))
+		c.Concluded = append(c.Concluded, "search "+endingText(facts.Stop))
 	case facts.Stop.Code != bench.StopDone:
-		c.Notes = append(c.Notes, facts.Kind+" "+ended(facts.Stop))
+		c.Notes = append(c.Notes, facts.Kind+" "+endingText(facts.Stop))
 	}
 	return c
 }
@@ -83,8 +83,8 @@ func seriesAxis(facts *bench.SeriesFacts) string {
 	return bench.AxisRate
 }
 
-// ended says how a series ended, or that it did not.
-func ended(s bench.Stop) string {
+// endingText says how a series ended, or that it did not.
+func endingText(s bench.Stop) string {
 	if s.Code == "" {
 		return "was cut short: these are the runs it had made"
 	}
@@ -134,19 +134,19 @@ func repeatOf(facts *bench.SeriesFacts, dir string) report.Repeat {
 		r.SLOs = append(r.SLOs, fmt.Sprintf("SLO: %s: met in %d of %d runs", slo, met, r.Believed))
 	}
 	if facts.Stop.Code != bench.StopDone {
-		r.Notes = append(r.Notes, facts.Kind+" "+ended(facts.Stop))
+		r.Notes = append(r.Notes, facts.Kind+" "+endingText(facts.Stop))
 	}
 	return r
 }
 
-// overlaid is of how many repeated runs the calls are read for plots: no more
-// can be told apart in one.
-const overlaid = 6
+// plottedRuns is how many repeated runs are drawn in one plot: no more
+// can be distinguished.
+const plottedRuns = 6
 
-// withCalls adds what the plots need.
-func withCalls(r report.Repeat, dir string) report.Repeat {
+// addCalls adds what the plots need.
+func addCalls(r report.Repeat, dir string) report.Repeat {
 	r.Sides = slices.Clone(r.Sides)
-	for i := range r.Sides[:min(len(r.Sides), overlaid)] {
+	for i := range r.Sides[:min(len(r.Sides), plottedRuns)] {
 		if run, err := rundir.OpenRun(filepath.Join(dir, r.Sides[i].Name)); err == nil { // else its figures stand without a line
 			r.Sides[i].Calls = run.Calls
 		}
@@ -208,8 +208,8 @@ func (s *seriesFiles) add(out *bench.Outcome) {
 	}
 }
 
-// news are the notes of a run that no run before had.
-func (s *seriesFiles) news(out *bench.Outcome) []string {
+// newNotes are the notes of a run that no run before had.
+func (s *seriesFiles) newNotes(out *bench.Outcome) []string {
 	var fresh []string
 	for _, n := range out.Notes {
 		if !s.notes[n] {

@@ -30,7 +30,7 @@ type seriesFlags struct {
 	repeat   int
 	sameSeed bool
 
-	parsed bench.Sweep
+	sweepLoads bench.Sweep
 }
 
 func (f *seriesFlags) add(fs *pflag.FlagSet) {
@@ -63,7 +63,7 @@ func (f *seriesFlags) kind(fs *pflag.FlagSet) string {
 // first run in place of the one that the series varies.
 func (f *seriesFlags) parse(fs *pflag.FlagSet, w *workload.Spec) error {
 	kind := f.kind(fs)
-	if err := f.apart(fs, kind); err != nil {
+	if err := f.checkCombination(fs, kind); err != nil {
 		return err
 	}
 	first := bench.Load{}
@@ -89,7 +89,7 @@ func (f *seriesFlags) parse(fs *pflag.FlagSet, w *workload.Spec) error {
 	case bench.AxisRate:
 		for _, name := range []string{"ramp-up-strategy", "steps"} {
 			if fs.Changed(name) {
-				f.parsed = bench.Sweep{} // its loads are not looked at further
+				f.sweepLoads = bench.Sweep{} // its loads are not looked at further
 				w.RampStrategy, w.RampStart, w.RampEnd, w.Steps = "", 0, 0, ""
 				return fmt.Errorf("--%s does not apply with --%s rate: each run has one rate", name, kind)
 			}
@@ -101,8 +101,8 @@ func (f *seriesFlags) parse(fs *pflag.FlagSet, w *workload.Spec) error {
 	return nil
 }
 
-// apart refuses flags of one series beside another, and those of a single run.
-func (f *seriesFlags) apart(fs *pflag.FlagSet, kind string) error {
+// checkCombination refuses flags of one series beside another, and those of a single run.
+func (f *seriesFlags) checkCombination(fs *pflag.FlagSet, kind string) error {
 	for _, g := range []struct{ of, flags string }{
 		{bench.KindSweep, "sweep,sweep-points"},
 		{bench.KindFindMax, "find-max,find-max-from,find-max-to,find-max-precision,find-max-requests,find-max-seconds"},
@@ -137,18 +137,18 @@ func (f *seriesFlags) apart(fs *pflag.FlagSet, kind string) error {
 }
 
 func (f *seriesFlags) parseSweep(fs *pflag.FlagSet) (first bench.Load, err error) {
-	if f.parsed, err = bench.ParseSweep(f.sweep); err != nil {
+	if f.sweepLoads, err = bench.ParseSweep(f.sweep); err != nil {
 		return first, fmt.Errorf("--sweep: %w", err)
 	}
 	switch {
-	case !f.parsed.Auto && fs.Changed("sweep-points"):
+	case !f.sweepLoads.Auto && fs.Changed("sweep-points"):
 		return first, errors.New("--sweep-points is for --sweep rate=auto: the other sweeps name their points")
-	case f.parsed.Auto && (f.points < 3 || f.points > 100):
+	case f.sweepLoads.Auto && (f.points < 3 || f.points > 100):
 		return first, fmt.Errorf("--sweep-points is %d: from 3 to 100 fit, two of them the ends", f.points)
-	case f.parsed.Auto:
+	case f.sweepLoads.Auto:
 		return bench.Load{Axis: bench.AxisRate, Value: 1}, nil
 	}
-	return bench.Load{Axis: f.parsed.Axis, Value: f.parsed.Values[0]}, nil
+	return bench.Load{Axis: f.sweepLoads.Axis, Value: f.sweepLoads.Values[0]}, nil
 }
 
 func (f *seriesFlags) parseFind(fs *pflag.FlagSet) (first bench.Load, err error) {
@@ -184,7 +184,7 @@ func (f *seriesFlags) check(fs *pflag.FlagSet, s bench.Spec) error {
 	if f.kind(fs) != bench.KindSweep {
 		return nil
 	}
-	for _, l := range f.parsed.Loads() {
+	for _, l := range f.sweepLoads.Loads() {
 		w := l.Apply(s.Workload)
 		if err := w.Validate(); err != nil {
 			return fmt.Errorf("--sweep %s, %s: %w", f.sweep, l, err)
@@ -200,7 +200,7 @@ func (f *seriesFlags) check(fs *pflag.FlagSet, s bench.Spec) error {
 func (f *seriesFlags) plan(kind string, s bench.Spec, slos []result.SLO) bench.LoadPlan {
 	switch kind {
 	case bench.KindSweep:
-		return f.parsed.LoadPlan(f.points, s.Workload.NumPrompts)
+		return f.sweepLoads.LoadPlan(f.points, s.Workload.NumPrompts)
 	case bench.KindFindMax:
 		o := f.find
 		o.Requests = cmp.Or(o.Requests, bench.MinRequests(slos))
@@ -215,8 +215,8 @@ type liveSeries struct {
 	step     bench.Step
 	progress *load.Progress
 	idle     load.Progress // before the first run
-	made     int
-	phase    phaser
+	ended    int
+	phase    phase
 }
 
 func (v *liveSeries) begun(step bench.Step, p *load.Progress) {
@@ -227,7 +227,7 @@ func (v *liveSeries) begun(step bench.Step, p *load.Progress) {
 
 func (v *liveSeries) text() string {
 	v.mu.Lock()
-	step, p, made := v.step, v.progress, v.made
+	step, p, made := v.step, v.progress, v.ended
 	v.mu.Unlock()
 	if p == nil {
 		return ""
@@ -259,13 +259,13 @@ func runSeries(ctx context.Context, env Env, f *benchFlags, kind string) error {
 			Sources: f.sources(), SelfCheck: selfcheck.Load(env.Version),
 		},
 		Kind: kind, Plan: f.series.plan(kind, f.spec, f.bounds), SLOs: f.bounds, MaxErrors: f.maxErrors, SameSeed: f.series.sameSeed,
-		Percentiles: f.shown, Begun: live.begun,
+		Percentiles: f.shownPercentiles, Begun: live.begun,
 		Ended: func(p bench.Point, out *bench.Outcome) {
 			live.mu.Lock()
-			live.made++
+			live.ended++
 			live.mu.Unlock()
 			files.add(out)
-			for _, note := range files.news(out) {
+			for _, note := range files.newNotes(out) {
 				line.say("perflab: %s", note)
 			}
 			line.say("%s", pointLine(p))
@@ -311,7 +311,7 @@ func pointLine(p bench.Point) string {
 
 // showSeries prints the table of a series, and writes its page.
 func (f *benchFlags) showSeries(env Env, facts *bench.SeriesFacts) error {
-	st := result.Style{Sections: strings.Split(f.sections, ","), Percentiles: f.shown}
+	st := result.Style{Sections: strings.Split(f.sections, ","), Percentiles: f.shownPercentiles}
 	v := seriesView(facts, f.out, st)
 	if err := v.text(env.Stdout); err != nil {
 		return err

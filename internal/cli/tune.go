@@ -238,16 +238,16 @@ type tuneView struct {
 	now lab.Status
 }
 
-// worthSaying is how many predictions leave a line behind: those that rank the
+// leastReportedPredictions is how many predictions leave a line behind: those that rank the
 // field, not the few that a step of the search asks for.
-const worthSaying = 10
+const leastReportedPredictions = 10
 
 func (v *tuneView) watch(s lab.Status) {
 	v.mu.Lock()
 	before := v.now
 	v.now = s
 	v.mu.Unlock()
-	if before.Phase == lab.PhaseRanking && s.Phase != lab.PhaseRanking && before.Ranked >= worthSaying && !v.ranked {
+	if before.Phase == lab.PhaseRanking && s.Phase != lab.PhaseRanking && before.Ranked >= leastReportedPredictions && !v.ranked {
 		v.ranked = true
 		v.live.say("ranked configurations by %d predictions (SIMULATED)", before.Ranked)
 	}

@@ -79,27 +79,44 @@ func readDir(dir string, runs bool) []interop.File {
 		}
 		return files
 	}
-	entries, err := os.ReadDir(dir)
+	var files []interop.File
+	paths, err := list(dir, func(place, why string) { files = append(files, Faulty(place, why)) })
 	if err != nil {
 		return []interop.File{Faulty(dir, Reason(err))}
 	}
-	var files []interop.File
+	for _, path := range paths {
+		if holdsRuns(path) {
+			files = append(files, readDir(path, runs)...)
+		} else {
+			files = append(files, readFile(path))
+		}
+	}
+	return files
+}
+
+// list gives what is read of a directory: its files, and the directories in it
+// that hold runs. What else there is, omit is told.
+func list(dir string, omit func(place, why string)) (paths []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	omitted := false
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		switch {
 		case strings.HasPrefix(e.Name(), "."):
-		case !e.IsDir():
-			files = append(files, readFile(path))
-		case holdsRuns(path):
-			files = append(files, readDir(path, runs)...)
+		case !e.IsDir() || holdsRuns(path):
+			paths = append(paths, path)
 		default:
-			files = append(files, Faulty(path, "a directory in a directory is not read: name it too"))
+			omitted = true
+			omit(path, "a directory in a directory is not read: name it too")
 		}
 	}
-	if len(files) == 0 {
-		return []interop.File{Faulty(dir, "the directory has no file")}
+	if len(paths) == 0 && !omitted {
+		omit(dir, "the directory has no file")
 	}
-	return files
+	return paths, nil
 }
 
 // holdsRuns reports whether a directory is one of perflab's.

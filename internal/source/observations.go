@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"perflab/internal/forecast"
 	"perflab/internal/interop"
@@ -37,18 +36,12 @@ func (o *observer) source(path string) {
 		o.files = append(o.files, readInput(o.stdin))
 		return
 	}
-	file, number, line := path, 0, 0
-	info, err := os.Stat(path)
-	if err != nil {
-		if file, number, line = split(path); file != path {
-			info, err = os.Stat(file)
-		}
-	}
+	ref, info, err := resolve(path)
 	switch {
 	case err != nil:
 		o.Omitf(path, "it cannot be read: %s", Reason(err))
 	case !info.IsDir():
-		o.file(file, path, number, line)
+		o.file(ref)
 	case rundir.IsStudy(path):
 		o.study(path)
 	case holdsRuns(path):
@@ -60,43 +53,32 @@ func (o *observer) source(path string) {
 
 // directory reads what lies in a directory that is no run itself.
 func (o *observer) directory(dir string) {
-	entries, err := os.ReadDir(dir)
+	paths, err := list(dir, func(place, why string) { o.Omitf(place, "%s", why) })
 	if err != nil {
 		o.Omitf(dir, "it cannot be read: %s", Reason(err))
-		return
 	}
-	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		switch {
-		case strings.HasPrefix(e.Name(), "."):
-		case !e.IsDir() || holdsRuns(path):
-			o.source(path)
-		default:
-			o.Omitf(path, "a directory in a directory is not read: name it too")
-		}
-	}
-	if len(entries) == 0 {
-		o.Omitf(dir, "the directory has no file")
+	for _, path := range paths {
+		o.source(path)
 	}
 }
 
 // file reads a file of observations, or one of another client: of several runs
 // the one that is meant, or all.
-func (o *observer) file(path, arg string, number, line int) {
-	data, err := os.ReadFile(path)
+func (o *observer) file(ref reference) {
+	data, err := os.ReadFile(ref.path)
 	if err != nil {
-		o.Omitf(path, "it cannot be read: %s", Reason(err))
+		o.Omitf(ref.path, "it cannot be read: %s", Reason(err))
 		return
 	}
 	if forecast.IsObservations(data) {
-		o.Read(path, data)
+		o.Read(ref.path, data)
 		return
 	}
-	f := readData(path, data)
-	if number > 0 || line > 0 {
-		r, err := pick(&f, arg, number, line)
+	f := readData(ref.path, data)
+	if !ref.whole() {
+		r, err := ref.pick(&f)
 		if err != nil {
-			o.Omit(arg, err)
+			o.Omit(ref.arg, err)
 			return
 		}
 		f.Runs = []interop.Run{*r}

@@ -193,26 +193,20 @@ func launch(dir string) string {
 
 // file reads a result of another client.
 func (o *sideOpener) file(arg string) (compare.Side, error) {
-	path, number, line := arg, 0, 0
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if path, number, line = split(arg); path != arg {
-			info, err = os.Stat(path)
-		}
-	}
+	ref, info, err := resolve(arg)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return compare.Side{}, argumentError("there is no run directory and no file %s", arg)
 	case err != nil:
-		return compare.Side{}, fmt.Errorf("read %s: %w", path, err)
+		return compare.Side{}, fmt.Errorf("read %s: %w", ref.path, err)
 	case info.IsDir():
 		return compare.Side{}, argumentError("%s holds no run (header.json) and no repeated runs (repeat.json)", arg)
 	}
-	f := readFile(path)
+	f := readFile(ref.path)
 	for _, fault := range f.Faults {
 		o.damage = append(o.damage, fault.String())
 	}
-	r, err := pick(&f, arg, number, line)
+	r, err := ref.pick(&f)
 	if err != nil {
 		return compare.Side{}, &ArgumentError{err}
 	}
