@@ -22,6 +22,9 @@ type Covariate struct {
 	Differ  string                                     // what to say when they do not agree; "": a reader sees it by the fact itself
 	Unknown string                                     // what to say when some run does not tell; "" where that is no doubt
 	Setup   bool                                       // somebody chose it, so it may be what a comparison is of
+
+	number    func(result.Summary) (float64, bool) // of work that was done: what Of writes
+	tolerance float64                              // by which numbers may differ, as a share
 }
 
 // Keys of covariates that code asks for.
@@ -94,30 +97,38 @@ func serverCovariates() []Covariate {
 	}
 }
 
+// workTolerance is by how much the tokens of a request may differ between sides
+// that did the same work, as a share; and successTolerance is that of the share of
+// calls that succeeded.
+const (
+	workTolerance    = 0.02
+	successTolerance = 0.001
+)
+
 // outcomeCovariates are of the work that was done, which unlike configuration
 // nobody sets.
 func outcomeCovariates() []Covariate {
-	per := func(name string) func(result.Header, result.Summary) string {
-		return func(_ result.Header, s result.Summary) string {
-			v, ok := s.Figures[name]
-			n := s.Figures["completed"]
-			if !ok || n == 0 {
+	outcome := func(key, label string, decimals int, tolerance float64, number func(result.Summary) (float64, bool)) Covariate {
+		return Covariate{Key: key, Label: label, number: number, tolerance: tolerance, Of: func(_ result.Header, s result.Summary) string {
+			v, ok := number(s)
+			if !ok {
 				return ""
 			}
-			return strconv.FormatFloat(v/n, 'f', 1, 64)
+			return strconv.FormatFloat(v, 'f', decimals, 64)
+		}}
+	}
+	perRequest := func(total string) func(result.Summary) (float64, bool) {
+		return func(s result.Summary) (float64, bool) {
+			v, ok := s.Figures[total]
+			n := s.Figures["completed"]
+			return v / n, ok && n > 0
 		}
 	}
-	success := func(_ result.Header, s result.Summary) string {
-		v, ok := s.Figures[keySuccess]
-		if !ok {
-			return ""
-		}
-		return strconv.FormatFloat(v, 'f', 4, 64)
-	}
+	success := func(s result.Summary) (float64, bool) { v, ok := s.Figures[keySuccess]; return v, ok }
 	return []Covariate{
-		{Key: keyInputTokens, Label: "Input tokens per request", Of: per("total_input_tokens")},
-		{Key: keyOutputTokens, Label: "Output tokens per request", Of: per("total_output_tokens")},
-		{Key: keySuccess, Label: "Success rate", Of: success},
+		outcome(keyInputTokens, "Input tokens per request", 1, workTolerance, perRequest("total_input_tokens")),
+		outcome(keyOutputTokens, "Output tokens per request", 1, workTolerance, perRequest("total_output_tokens")),
+		outcome(keySuccess, "Success rate", 4, successTolerance, success),
 	}
 }
 

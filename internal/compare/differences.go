@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"perflab/internal/field"
-	"perflab/internal/result"
 )
 
 // describeDifferences fills the facts, the warnings of those that should agree, and what is
@@ -102,10 +101,6 @@ func lowerFirst(label string) string {
 	return strings.ToLower(label[:1]) + label[1:]
 }
 
-// workTolerance is by how much the tokens of a request may differ between sides
-// that did the same work, as a share.
-const workTolerance = 0.02
-
 // factWarning is what to say of a fact besides the one compared.
 func (c *Comparison) factWarning(f Fact, sides []Side) string {
 	if f.Key == c.By || c.By == keyEngine && (f.Key == keyEngineVer || f.Key == keyCommand) || c.By == keyModel && f.Key == keyCommand && sameButModel(sides) {
@@ -124,8 +119,7 @@ func (c *Comparison) factWarning(f Fact, sides []Side) string {
 	if len(f.Known()) < 2 {
 		return ""
 	}
-	switch f.Key {
-	case keyInputTokens, keyOutputTokens, keySuccess:
+	if f.covariate.number != nil {
 		return workWarning(f, sides, names)
 	}
 	return fmt.Sprintf("The sides differ in %s: %s.", lowerFirst(f.Label), f.Each(names))
@@ -133,33 +127,20 @@ func (c *Comparison) factWarning(f Fact, sides []Side) string {
 
 // workWarning says that sides did another amount of work.
 func workWarning(f Fact, sides []Side, names []string) string {
-	var of func(result.Summary) (float64, bool)
-	tolerance := workTolerance
-	switch f.Key {
-	case keySuccess:
-		of, tolerance = func(s result.Summary) (float64, bool) { v, ok := s.Figures[keySuccess]; return v, ok }, 0.001
-	default:
-		total := map[string]string{keyInputTokens: "total_input_tokens", keyOutputTokens: "total_output_tokens"}[f.Key]
-		of = func(s result.Summary) (float64, bool) {
-			v, ok := s.Figures[total]
-			n := s.Figures["completed"]
-			return v / n, ok && n > 0
-		}
-	}
-	var ratios []float64
+	var means []float64
 	for _, s := range sides {
 		sum, n := 0.0, 0.0
 		for _, m := range s.Runs {
-			if v, ok := of(m.Summary); ok {
+			if v, ok := f.covariate.number(m.Summary); ok {
 				sum, n = sum+v, n+1
 			}
 		}
 		if n > 0 {
-			ratios = append(ratios, sum/n)
+			means = append(means, sum/n)
 		}
 	}
-	least, most := slices.Min(ratios), slices.Max(ratios)
-	if most <= least*(1+tolerance) {
+	least, most := slices.Min(means), slices.Max(means)
+	if most <= least*(1+f.covariate.tolerance) {
 		return ""
 	}
 	text := fmt.Sprintf("%s: %s", f.Label, f.Each(names))

@@ -12,18 +12,18 @@ import (
 // Summary is the figures computed from a run, by metric name. A figure that
 // the data does not support is absent, never zero.
 type Summary struct {
-	Simulated bool
-	Predicted bool
-	Partial   bool
-	Figures   map[string]float64
-	Compat    string // Options.Compat; the verdict is on our own definitions all the same
+	Figures   map[string]float64    `json:"-"`
+	Simulated bool                  `json:"simulated"`
+	Predicted bool                  `json:"predicted"`
+	Partial   bool                  `json:"partial"`
+	Compat    string                `json:"compat,omitempty"`   // Options.Compat; the verdict is on our own definitions all the same
+	Currency  string                `json:"currency,omitempty"` // of what the figures name a cost, where known
+	Failures  map[Class]int         `json:"failures_by_class"`  // failed calls by class
+	Verdict   Verdict               `json:"verdict"`
+	Samples   map[string]int        `json:"samples,omitempty"`   // behind the figures of a family, by its name: "ttft"
+	Intervals map[string][2]float64 `json:"intervals,omitempty"` // 95 % intervals of means, medians and percentiles, by metric name
 	// Definitions of the figures that are not ours, by family ("ttft") or scalar; see Summary.Definition.
-	Definitions map[string]Definition
-	Failures    map[Class]int         // failed calls by class
-	Currency    string                // of what the figures name a cost, where known
-	Samples     map[string]int        // behind the figures of a family, by its name: "ttft"
-	Intervals   map[string][2]float64 // 95 % intervals of means, medians and percentiles, by metric name
-	Verdict     Verdict
+	Definitions map[string]Definition `json:"definitions,omitempty"`
 }
 
 // Get returns a figure by name or alias.
@@ -50,56 +50,32 @@ func (s Summary) Definition(name string) Definition {
 	return Ours
 }
 
-// Names of a summary's JSON that are not figures.
-const (
-	keySimulated = "simulated"
-	keyPredicted = "predicted"
-	keyPartial   = "partial"
-	keyCompat    = "compat"
-	keyCurrency  = "currency"
-	keyFailures  = "failures_by_class"
-	keyVerdict   = "verdict"
-	keySamples   = "samples"
-	keyIntervals = "intervals"
-
-	keyDefinitions = "definitions"
-)
+// summaryKeys are the names of a summary's JSON that are not figures.
+var summaryKeys = []string{
+	"simulated", "predicted", "partial", "compat", "currency", "failures_by_class", "verdict", "samples", "intervals", "definitions",
+}
 
 // MarshalJSON writes one flat object: the figures under their names in the
-// order of the metric table, then simulated, predicted, partial, compat where
-// the figures are by other definitions than ours, currency of a cost, failures_by_class, verdict,
-// samples, intervals and the definitions that are not ours.
+// order of the metric table, then what the fields of Summary name.
 func (s Summary) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
 	for _, name := range s.names() {
-		v := s.Figures[name]
-		figure, err := json.Marshal(v)
+		figure, err := json.Marshal(s.Figures[name])
 		if err != nil {
 			return nil, fmt.Errorf("encode summary: figure %s: %w", name, err)
 		}
 		b = append(appendString(b, name), ':')
 		b = append(append(b, figure...), ',')
 	}
-	failures := s.Failures
-	if failures == nil {
-		failures = map[Class]int{}
+	if s.Failures == nil {
+		s.Failures = map[Class]int{}
 	}
-	tail, err := json.Marshal(struct {
-		Simulated   bool                  `json:"simulated"`
-		Predicted   bool                  `json:"predicted"`
-		Partial     bool                  `json:"partial"`
-		Compat      string                `json:"compat,omitempty"`
-		Currency    string                `json:"currency,omitempty"`
-		Failures    map[Class]int         `json:"failures_by_class"`
-		Verdict     Verdict               `json:"verdict"`
-		Samples     map[string]int        `json:"samples,omitempty"`
-		Intervals   map[string][2]float64 `json:"intervals,omitempty"`
-		Definitions map[string]Definition `json:"definitions,omitempty"`
-	}{s.Simulated, s.Predicted, s.Partial, s.Compat, s.Currency, failures, s.Verdict, s.Samples, s.Intervals, s.Definitions})
+	type plain Summary // without methods
+	rest, err := json.Marshal(plain(s))
 	if err != nil {
 		return nil, err
 	}
-	return append(b, tail[1:]...), nil
+	return append(b, rest[1:]...), nil
 }
 
 // names returns the figures' names in the order of the metric table, unknown
@@ -129,25 +105,20 @@ func (s Summary) names() []string {
 
 // UnmarshalJSON reads what MarshalJSON writes. A null is an absent figure.
 func (s *Summary) UnmarshalJSON(data []byte) error {
+	type plain Summary // without methods
+	*s = Summary{Figures: map[string]float64{}}
+	if err := json.Unmarshal(data, (*plain)(s)); err != nil {
+		return fmt.Errorf("decode summary: %w", err)
+	}
+	if len(s.Failures) == 0 {
+		s.Failures = nil
+	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return err
 	}
-	*s = Summary{Figures: map[string]float64{}}
-	targets := map[string]any{
-		keySimulated: &s.Simulated, keyPredicted: &s.Predicted, keyPartial: &s.Partial,
-		keyCompat: &s.Compat, keyCurrency: &s.Currency, keyFailures: &s.Failures, keyVerdict: &s.Verdict,
-		keySamples: &s.Samples, keyIntervals: &s.Intervals,
-		keyDefinitions: &s.Definitions,
-	}
 	for name, raw := range fields {
-		if bytes.Equal(raw, []byte("null")) {
-			continue
-		}
-		if target, ok := targets[name]; ok {
-			if err := json.Unmarshal(raw, target); err != nil {
-				return fmt.Errorf("decode summary: %s: %w", name, err)
-			}
+		if bytes.Equal(raw, []byte("null")) || slices.Contains(summaryKeys, name) {
 			continue
 		}
 		var v float64
@@ -155,9 +126,6 @@ func (s *Summary) UnmarshalJSON(data []byte) error {
 			return fmt.Errorf("decode summary: figure %s: %w", name, err)
 		}
 		s.Figures[name] = v
-	}
-	if len(s.Failures) == 0 {
-		s.Failures = nil
 	}
 	return nil
 }
