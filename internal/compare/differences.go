@@ -147,7 +147,7 @@ func workWarning(f Fact, sides []Side, names []string) string {
 	if least > 0 && f.Key != keySuccess {
 		return fmt.Sprintf("The sides did not do the same work, %.2fx apart. %s.", most/least, text)
 	}
-	return "Calls that failed are in no latency, and the sides did not fail alike. " + text + "."
+	return "Failed calls are in no latency, and the sides have different shares of them. " + text + "."
 }
 
 // sameWorkloads reports whether all runs are of one workload but for the seed.

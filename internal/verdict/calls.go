@@ -146,7 +146,7 @@ func judgeGaps(a *result.Analysis) (result.Status, string) {
 	}
 	text := fmt.Sprintf("%d gaps sum to %.3f s of %.3f s between first and last tokens, median %.3f ms", n, sum/1e3, between/1e3, a.Figures["median_itl_ms"])
 	if !(math.Abs(sum-between) <= 1e-9*max(between, 1e6)) || !(a.Figures["median_itl_ms"] > 0) {
-		return result.Voided, "the inter-token latencies cannot be: " + text
+		return result.Voided, "the inter-token latencies are impossible: " + text
 	}
 	return result.Sound, text
 }

@@ -156,9 +156,9 @@ func otherSource(a *result.Analysis) string {
 // judgeCounts notes the calls whose count of tokens is broken.
 func judgeCounts(a *result.Analysis) (result.Status, string) {
 	if len(a.BadCounts) == 0 {
-		return result.Sound, "every count of tokens can be"
+		return result.Sound, "every count of tokens is plausible"
 	}
-	return result.Noted, fmt.Sprintf("%d calls claim more than %d tokens, or %d of a prompt, or fewer than none (the first is call %d): the counts are not believed, a chunk of theirs is one token",
+	return result.Noted, fmt.Sprintf("%d calls report impossible counts of tokens: more than %d, more than %d in the prompt, or fewer than 0 (the first is call %d); their counts are ignored and each of their chunks counts as one token",
 		len(a.BadCounts), result.MaxCallTokens, result.MaxPromptTokens, slices.Min(a.BadCounts))
 }
 
@@ -176,7 +176,7 @@ func judgeCache(a *result.Analysis) (result.Status, string) {
 		hit = max(hit, found)
 	}
 	if hit > 1 {
-		return result.Noted, "more of the prompts came from the cache than they have tokens, so the counts cannot be: " + text
+		return result.Noted, "more of the prompts came from the cache than they have tokens, so the counts are wrong: " + text
 	}
 	switch a.Header.Cache {
 	case result.CacheUnique:
@@ -252,7 +252,7 @@ func judgeLengths(a *result.Analysis) (result.Status, string) {
 		}
 	}
 	if asked == 0 && planned == 0 {
-		return notJudged("neither lengths were asked for nor did the server count")
+		return notJudged("no lengths were asked for and the server counted none")
 	}
 	text := fmt.Sprintf("%d of %d output tokens asked for, %d prompt tokens by usage of %d by the workload", made, asked, told, planned)
 	switch {

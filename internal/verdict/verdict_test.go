@@ -121,7 +121,7 @@ func TestChecks(t *testing.T) {
 			if c.Index == 7 {
 				c.Usage.Completion = result.MaxCallTokens + 1
 			}
-		}), result.Noted, "1 calls claim more than 1048576 tokens, or 1073741824 of a prompt, or fewer than none (the first is call 7)"},
+		}), result.Noted, "more than 1048576, more than 1073741824 in the prompt, or fewer than 0 (the first is call 7)"},
 		{"never below the mean", "peak", result.Header{}, &client, each(good()[:1], func(c *result.Call) {
 			c.Chunks, c.End = []result.Chunk{{At: msec, Tokens: 10}, {At: 1499 * msec, Tokens: 10}}, 1500*msec
 			c.Usage.Completion = 20
@@ -135,7 +135,7 @@ func TestChecks(t *testing.T) {
 			for i := range c.Chunks {
 				c.Chunks[i].Read = int32((i + 1) / 2)
 			}
-		}), result.Voided, "cannot be"},
+		}), result.Voided, "impossible"},
 		{"one token each", "gaps", result.Header{}, &client, each(good(), func(c *result.Call) { c.Chunks, c.Usage.Completion = c.Chunks[:1], 1 }), result.Sound, "not judged"},
 		{"long pause", "gc", result.Header{}, &result.Client{GCMax: 6 * msec}, good(), result.Noted, "6.000 ms, allowed 5.000"},
 		{"stream interval", "tokens", result.Header{}, &client, each(good(), func(c *result.Call) { c.Usage.Completion *= 2 }), result.Noted, "a chunk carries 2.00 tokens"},
@@ -174,8 +174,8 @@ func TestChecks(t *testing.T) {
 		{"other tokenizer", "lengths", result.Header{}, &client, each(good(), func(c *result.Call) { c.WantIn = 2 * c.Usage.Prompt }), result.Remark, "other prompts"},
 		{"cold cache", "prefix_cache", result.Header{}, &client, good(), result.Sound, "0 of 5000 prompt tokens"},
 		{"warm cache", "prefix_cache", result.Header{}, &client, each(good(), func(c *result.Call) { c.Usage.Cached = 4 * (c.Index % 2) }), result.Remark, "1000 of 5000 prompt tokens (20.0 %)"},
-		{"more cached than sent", "prefix_cache", result.Header{Cache: result.CacheWarm}, &client, each(good(), func(c *result.Call) { c.Usage.Cached = 20 }), result.Noted, "cannot be: 10000 of 5000"},
-		{"more found than looked up", "prefix_cache", result.Header{}, &result.Client{Cache: &result.CacheUse{Queries: 50, Hits: 51, From: "hits"}}, good(), result.Noted, "cannot be"},
+		{"more cached than sent", "prefix_cache", result.Header{Cache: result.CacheWarm}, &client, each(good(), func(c *result.Call) { c.Usage.Cached = 20 }), result.Noted, "the counts are wrong: 10000 of 5000"},
+		{"more found than looked up", "prefix_cache", result.Header{}, &result.Client{Cache: &result.CacheUse{Queries: 50, Hits: 51, From: "hits"}}, good(), result.Noted, "the counts are wrong"},
 		{"unique and new", "prefix_cache", result.Header{Cache: result.CacheUnique}, &client, each(good(), func(c *result.Call) { c.Usage.Cached = c.Index % 2 }), result.Sound, "cache unique): 250 of 5000"},
 		{"unique and not new", "prefix_cache", result.Header{Cache: result.CacheUnique}, &client, each(good(), func(c *result.Call) { c.Usage.Cached = 4 * (c.Index % 2) }), result.Noted, "were to be new"},
 		{"unique by usage, not by counters", "prefix_cache", result.Header{Cache: result.CacheUnique}, &result.Client{Cache: &result.CacheUse{Queries: 5000, Hits: 400, From: "vllm:prefix_cache_hits"}}, good(), result.Noted, "by vllm:prefix_cache_hits 400 of 5000 (8.0 %)"},
