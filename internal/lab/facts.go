@@ -45,7 +45,7 @@ func (m *factsMaker) assemble(partial bool, trials []trialRecord, r tune.Result)
 		f.Trials = append(f.Trials, t.Trial)
 		f.Ledger.Launches += t.Launches
 		f.Ledger.LoadS += t.LoadS
-		f.Ledger.GPUS += t.GPUSeconds
+		f.Ledger.GPUSeconds += t.GPUSeconds
 		for _, run := range t.Runs {
 			f.Simulated = f.Simulated || run.Summary.Simulated
 			f.Predicted = f.Predicted || run.Summary.Predicted

@@ -102,10 +102,10 @@ func TestRace(t *testing.T) {
 	}
 	launches, cost := 0, 0.0
 	for _, p := range r.Phases {
-		launches, cost = launches+p.Launches, cost+p.GPUS
+		launches, cost = launches+p.Launches, cost+p.GPUSeconds
 	}
-	if launches != len(f.Trials) || cost < f.Ledger.GPUS*0.999 || cost > f.Ledger.GPUS*1.001 {
-		t.Errorf("phases of %d launches and %v GPU s, of %d and %v", launches, cost, len(f.Trials), f.Ledger.GPUS)
+	if launches != len(f.Trials) || cost < f.Ledger.GPUSeconds*0.999 || cost > f.Ledger.GPUSeconds*1.001 {
+		t.Errorf("phases of %d launches and %v GPU s, of %d and %v", launches, cost, len(f.Trials), f.Ledger.GPUSeconds)
 	}
 	for _, a := range r.Candidates {
 		if a.State != tune.StateRefused && (a.Command == "" || a.Predicted == nil) {

@@ -54,11 +54,11 @@ func (m *factsMaker) phases(all []tune.Phase, trials []trialRecord) []result.Pha
 		for _, t := range trials {
 			if t.ID > first && t.ID <= last {
 				phase.LoadS += t.LoadS
-				phase.GPUS += t.GPUSeconds
+				phase.GPUSeconds += t.GPUSeconds
 			}
 		}
 		if m.OnCPU() {
-			phase.GPUS = 0
+			phase.GPUSeconds = 0
 		}
 		out = append(out, phase)
 	}

@@ -108,7 +108,7 @@ func throughputStudy() result.Study {
 			{Workload: "short", Baseline: base[2], Recommended: best[2], Gain: new(-0.0199)},
 		},
 		Confirmed: true, Verdict: "TP4 x2 is +90.5 % on total_token_throughput over vLLM default, confirmed on fresh seeds, the best of 6 other configurations",
-		Ledger: result.Ledger{Launches: 11, LoadS: 1830.25, GPUS: 14642.5},
+		Ledger: result.Ledger{Launches: 11, LoadS: 1830.25, GPUSeconds: 14642.5},
 		Notes:  []string{"FP8 weights may change answers; no accuracy was measured here."},
 	}
 }
@@ -132,7 +132,7 @@ func latencyStudy() result.Study {
 		Baseline:    &result.Pick{Trial: 1, Label: "BF16", Engine: "vllm", Command: "vllm serve Qwen/Qwen3.5-35B-A3B", Replicas: 1, Summary: base},
 		Recommended: &result.Pick{Trial: 2, Label: "MTP", Engine: "vllm", Command: "vllm serve " + model + " --max-model-len=32768", Replicas: 1, Summary: mtp, Gain: new(0.63)},
 		Cases:       []result.Case{{Workload: "sharegpt", Baseline: base, Recommended: mtp, Gain: new(0.63)}},
-		Verdict:     "MTP is 1.63x better on mean_e2el_ms than BF16", Ledger: result.Ledger{Launches: 2, LoadS: 260, GPUS: 420},
+		Verdict:     "MTP is 1.63x better on mean_e2el_ms than BF16", Ledger: result.Ledger{Launches: 2, LoadS: 260, GPUSeconds: 420},
 	}
 }
 

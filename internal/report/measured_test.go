@@ -55,7 +55,7 @@ func measuredStudy() result.Study {
 		Baseline:    &result.Pick{Trial: 1, Label: "TP8", Engine: "vllm", Command: "vllm serve " + model + " -tp 8", Replicas: 1, Summary: base},
 		Recommended: &result.Pick{Trial: 3, Label: "TP3 x2", Engine: "vllm", Command: "vllm serve " + model + " -tp 3", Replicas: 2, Summary: best, Gain: new(0.905)},
 		Cases:       []result.Case{{Workload: "sharegpt", Baseline: base, Recommended: best, Gain: new(0.905)}},
-		Verdict:     "TP3 x2 is 1.90x better on cost_per_million_tokens than TP8", Ledger: result.Ledger{Launches: 3, LoadS: 260, GPUS: 4200},
+		Verdict:     "TP3 x2 is 1.90x better on cost_per_million_tokens than TP8", Ledger: result.Ledger{Launches: 3, LoadS: 260, GPUSeconds: 4200},
 	}
 }
 
@@ -90,7 +90,7 @@ func TestGoldenMeasured(t *testing.T) {
 // TestOnTheCPU: a host without a GPU has none to count, in any form.
 func TestOnTheCPU(t *testing.T) {
 	s := measuredStudy()
-	s.Hardware, s.Visible, s.Ledger.GPUS = "CPU of one host, no GPU", "", 0
+	s.Hardware, s.Visible, s.Ledger.GPUSeconds = "CPU of one host, no GPU", "", 0
 	for i := range s.Trials {
 		s.Trials[i].GPUs, s.Trials[i].Each, s.Trials[i].Notes, s.Trials[i].Runs = 0, 0, nil, runs(sum(10, 5, 5, 100, 1, 1))
 	}

@@ -353,7 +353,7 @@ func (x race) declared() bool {
 func (x race) spentOn() term {
 	parts := []string{launched(x.Ledger.Launches)}
 	if x.onGPUs() {
-		parts = append(parts, gpuHours(x.Ledger.GPUS))
+		parts = append(parts, gpuHours(x.Ledger.GPUSeconds))
 	}
 	var wall float64
 	for _, p := range x.Race.Phases {

@@ -458,7 +458,7 @@ func ledgerChapter(x race) chapter {
 	for _, p := range x.Race.Phases {
 		used := p.WallS
 		if gpus {
-			used = p.GPUS
+			used = p.GPUSeconds
 		}
 		wall += p.WallS
 		gain, per := "", ""
@@ -472,7 +472,7 @@ func ledgerChapter(x race) chapter {
 	}
 	used := wall
 	if gpus {
-		used = x.Ledger.GPUS
+		used = x.Ledger.GPUSeconds
 	}
 	total := dashed("All", fmt.Sprint(x.Ledger.Launches), lasted(x.Ledger.LoadS), amount(used), "", "")
 	g.rows = append(g.rows, total.emphasised())

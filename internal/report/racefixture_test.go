@@ -113,12 +113,12 @@ func raceFacts() *result.Race {
 			{Trials: []int{6}, Label: "vLLM TP4 x2", PerUser: tune.Span{Value: 9.61}, PerGPU: tune.Span{Value: 301.1}},
 		},
 		Phases: []result.Phase{
-			{Name: "noise", Launches: 3, LoadS: 730, GPUS: 9120, WallS: 1140},
-			{Name: "race", Launches: 7, LoadS: 612, GPUS: 19800, WallS: 2475, Gain: new(0.298)},
-			{Name: "repair", Launches: 2, LoadS: 80, GPUS: 4010, WallS: 501, Gain: new(0.062)},
-			{Name: "refine", Launches: 2, LoadS: 390, GPUS: 6900, WallS: 862, Gain: new(0.004)},
-			{Name: "confirm", Launches: 9, LoadS: 1950, GPUS: 30100, WallS: 3762},
-			{Name: "ablate", Launches: 1, LoadS: 220, GPUS: 3500, WallS: 437},
+			{Name: "noise", Launches: 3, LoadS: 730, GPUSeconds: 9120, WallS: 1140},
+			{Name: "race", Launches: 7, LoadS: 612, GPUSeconds: 19800, WallS: 2475, Gain: new(0.298)},
+			{Name: "repair", Launches: 2, LoadS: 80, GPUSeconds: 4010, WallS: 501, Gain: new(0.062)},
+			{Name: "refine", Launches: 2, LoadS: 390, GPUSeconds: 6900, WallS: 862, Gain: new(0.004)},
+			{Name: "confirm", Launches: 9, LoadS: 1950, GPUSeconds: 30100, WallS: 3762},
+			{Name: "ablate", Launches: 1, LoadS: 220, GPUSeconds: 3500, WallS: 437},
 		},
 		Stopped: "no change that was left is expected to gain 2 %",
 	}
@@ -141,7 +141,7 @@ func raceStudy() result.Study {
 		{Workload: "sharegpt", Baseline: base[0], Recommended: best[0], Gain: new(0.4084)}, {Workload: "long", Baseline: base[1], Recommended: best[1], Gain: new(0.1162)}, {Workload: "short", Baseline: base[2], Recommended: best[2], Gain: new(-0.0199)},
 	}
 	s.Confirmed, s.Verdict = true, "vLLM FP8 TP2 x4 tuned is 40.8 % better than the baseline, but loses on Short Prompt"
-	s.Ledger, s.Notes = result.Ledger{Launches: 24, LoadS: 3982, GPUS: 73430}, nil
+	s.Ledger, s.Notes = result.Ledger{Launches: 24, LoadS: 3982, GPUSeconds: 73430}, nil
 	return s
 }
 
@@ -177,9 +177,9 @@ func smallStudy() result.Study {
 	r.Noise, r.HoldOuts, r.Accuracy, r.Frontier, r.Predictions = tune.Noise{Launches: 1}, nil, nil, nil, nil
 	r.Stopped = "the budget of 8 launches was spent"
 	for i := range r.Phases {
-		r.Phases[i].GPUS = 0
+		r.Phases[i].GPUSeconds = 0
 	}
-	s.Ledger.GPUS, s.Confirmed = 0, false
+	s.Ledger.GPUSeconds, s.Confirmed = 0, false
 	s.Verdict = "budget too small: one launch each cannot show an effect of 3.1 %"
 	return s
 }

@@ -326,7 +326,7 @@ func (d *studyDocument) cost(s *section) {
 		texts("Time under load (s)", fmt.Sprintf("%.1f", d.Ledger.LoadS)),
 	}}
 	if d.onGPUs() {
-		t.rows = append(t.rows, texts("Allocated GPU time (GPU-s)", fmt.Sprintf("%.1f", d.Ledger.GPUS)))
+		t.rows = append(t.rows, texts("Allocated GPU time (GPU-s)", fmt.Sprintf("%.1f", d.Ledger.GPUSeconds)))
 	}
 	s.add(inDocument, t)
 	if d.race != nil {

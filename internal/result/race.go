@@ -72,18 +72,18 @@ type FrontPoint struct {
 
 // Phase is what one part of the race cost and brought.
 type Phase struct {
-	Name     string   `json:"name"`
-	Launches int      `json:"launches"`
-	LoadS    float64  `json:"load_s"`
-	GPUS     float64  `json:"gpu_s"`
-	WallS    float64  `json:"wall_s,omitempty"` // its launches from start to stop, one after another; 0: not known
-	Gain     *float64 `json:"gain,omitempty"`   // of what led at its end over what led at its beginning
+	Name       string   `json:"name"`
+	Launches   int      `json:"launches"`
+	LoadS      float64  `json:"load_s"`
+	GPUSeconds float64  `json:"gpu_s"`
+	WallS      float64  `json:"wall_s,omitempty"` // its launches from start to stop, one after another; 0: not known
+	Gain       *float64 `json:"gain,omitempty"`   // of what led at its end over what led at its beginning
 }
 
 // PerHour is the gain that a GPU-hour of the phase brought, where no GPU was
 // allocated an hour of its launches; false where either is not known.
 func (p Phase) PerHour() (float64, bool) {
-	hours := cmp.Or(p.GPUS, p.WallS) / 3600
+	hours := cmp.Or(p.GPUSeconds, p.WallS) / 3600
 	if p.Gain == nil || hours <= 0 {
 		return 0, false
 	}

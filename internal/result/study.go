@@ -145,9 +145,9 @@ type Run struct {
 
 // Ledger is what the study cost.
 type Ledger struct {
-	Launches int     `json:"launches"`
-	LoadS    float64 `json:"load_s"` // seconds under load
-	GPUS     float64 `json:"gpu_s"`  // allocated GPU seconds, from launch to stop
+	Launches   int     `json:"launches"`
+	LoadS      float64 `json:"load_s"` // seconds under load
+	GPUSeconds float64 `json:"gpu_s"`  // allocated GPU seconds, from launch to stop
 }
 
 // LoadSeconds is how long the run, or the search that it is the edge of, was under load.
