@@ -11,6 +11,7 @@ import (
 	"perflab/internal/audit"
 	"perflab/internal/audit/document"
 	"perflab/internal/report"
+	"perflab/internal/report/doc"
 	"perflab/internal/source"
 )
 
@@ -99,11 +100,11 @@ func (f *auditFlags) options() (audit.Options, error) {
 func (f *auditFlags) writer() (func(io.Writer, report.Audit) error, error) {
 	switch f.format {
 	case "text":
-		return func(w io.Writer, a report.Audit) error { return report.Text(w, a.Document()) }, nil
+		return func(w io.Writer, a report.Audit) error { return doc.Text(w, a.Document()) }, nil
 	case "json":
 		return report.AuditJSON, nil
 	case "md":
-		return func(w io.Writer, a report.Audit) error { return report.Markdown(w, a.Document()) }, nil
+		return func(w io.Writer, a report.Audit) error { return doc.Markdown(w, a.Document()) }, nil
 	}
 	return nil, usageError{fmt.Errorf("--format %q is not known: text, json or md", f.format)}
 }
@@ -122,7 +123,7 @@ func runAudit(env Env, f *auditFlags, paths []string) error {
 		return err
 	}
 	if f.list {
-		return f.print(env, func(w io.Writer) error { return report.Text(w, report.Checks(document.Checks())) })
+		return f.print(env, func(w io.Writer) error { return doc.Text(w, report.Checks(document.Checks())) })
 	}
 	files := source.Files(paths, env.Stdin, true)
 	a := report.Audit{Findings: document.Audit(files, o), Least: least}

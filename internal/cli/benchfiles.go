@@ -9,6 +9,7 @@ import (
 
 	"perflab/internal/bench"
 	"perflab/internal/report"
+	"perflab/internal/report/doc"
 	"perflab/internal/report/parquet"
 	"perflab/internal/result"
 )
@@ -48,7 +49,7 @@ func (f *benchFlags) writeFiles(env Env, out *bench.Outcome, style result.Style)
 			if err != nil {
 				return err
 			}
-			return report.HTML(w, d)
+			return doc.HTML(w, d)
 		},
 		f.parquet, func(w io.Writer) error {
 			return parquet.Write(w, out.Header, slices.Values(out.Calls))

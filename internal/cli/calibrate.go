@@ -21,6 +21,7 @@ import (
 	"perflab/internal/engine"
 	"perflab/internal/forecast"
 	"perflab/internal/report"
+	"perflab/internal/report/doc"
 	"perflab/internal/source"
 )
 
@@ -155,7 +156,7 @@ func (f *calibrateFlags) show(env Env, fit *forecast.Fit) error {
 		}
 		return nil
 	}
-	err := report.Text(env.Stdout, report.Calibration(fit))
+	err := doc.Text(env.Stdout, report.Calibration(fit))
 	if err == nil && f.out == "" {
 		_, err = fmt.Fprintln(env.Stdout, "No file was written: give --out FILE.")
 	} else if err == nil {

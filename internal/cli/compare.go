@@ -15,6 +15,7 @@ import (
 	"perflab/internal/compare"
 	"perflab/internal/load"
 	"perflab/internal/report"
+	"perflab/internal/report/doc"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/source"
@@ -119,7 +120,7 @@ func runCompare(env Env, f *compareFlags, fs *pflag.FlagSet, args []string) erro
 			return err
 		}
 	}
-	page := func(w io.Writer) error { return report.HTML(w, report.Compare(c.Comparison, c.rulings)) }
+	page := func(w io.Writer) error { return doc.HTML(w, report.Compare(c.Comparison, c.rulings)) }
 	junit := func(w io.Writer) error { return report.JUnit(w, c.Comparison, c.rulings) }
 	for _, x := range []struct {
 		path, what string
@@ -161,10 +162,10 @@ func (f *compareFlags) parse() (compare.Options, []compare.Condition, error) {
 
 func (f *compareFlags) print(env Env, c comparison) error {
 	d := report.Compare(c.Comparison, c.rulings)
-	write := func(w io.Writer) error { return report.Text(w, d) }
+	write := func(w io.Writer) error { return doc.Text(w, d) }
 	switch f.format {
 	case "md":
-		write = func(w io.Writer) error { return report.Markdown(w, d) }
+		write = func(w io.Writer) error { return doc.Markdown(w, d) }
 	case "json":
 		write = c.json
 	}

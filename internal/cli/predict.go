@@ -18,6 +18,7 @@ import (
 	"perflab/internal/calib"
 	"perflab/internal/forecast"
 	"perflab/internal/report"
+	"perflab/internal/report/doc"
 	"perflab/internal/result"
 	"perflab/internal/workload"
 )
@@ -279,13 +280,13 @@ func (f *predictFlags) show(env Env, t forecast.Table) error {
 	if f.json {
 		err = report.ForecastJSON(env.Stdout, t)
 	} else {
-		err = report.Text(env.Stdout, d)
+		err = doc.Text(env.Stdout, d)
 	}
 	if err != nil {
 		return err
 	}
 	files := map[string]func(io.Writer) error{}
-	page := func(w io.Writer) error { return report.HTML(w, d) }
+	page := func(w io.Writer) error { return doc.HTML(w, d) }
 	if f.html != "" {
 		files[f.html] = page
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"perflab/internal/report"
+	"perflab/internal/report/doc"
 	"perflab/internal/report/parquet"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
@@ -85,11 +86,11 @@ type view struct {
 }
 
 // viewOf is a document in its forms.
-func viewOf(d report.Document) view {
+func viewOf(d doc.Document) view {
 	return view{
-		text: func(w io.Writer) error { return report.Text(w, d) },
-		md:   func(w io.Writer) error { return report.Markdown(w, d) },
-		html: func(w io.Writer) error { return report.HTML(w, d) },
+		text: func(w io.Writer) error { return doc.Text(w, d) },
+		md:   func(w io.Writer) error { return doc.Markdown(w, d) },
+		html: func(w io.Writer) error { return doc.HTML(w, d) },
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"perflab/internal/interop"
 	"perflab/internal/load"
 	"perflab/internal/report"
+	"perflab/internal/report/doc"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 )
@@ -26,7 +27,7 @@ func seriesView(facts *bench.SeriesFacts, dir string, st result.Style) view {
 	if facts.Kind == bench.KindRepeat {
 		r := repeatOf(facts, dir)
 		v := viewOf(r.Document(st))
-		v.html = func(w io.Writer) error { return report.HTML(w, addCalls(r, dir).Document(st)) }
+		v.html = func(w io.Writer) error { return doc.HTML(w, addCalls(r, dir).Document(st)) }
 		return v
 	}
 	c := curveOf(facts)

@@ -18,6 +18,7 @@ import (
 	"perflab/internal/bench"
 	"perflab/internal/lab"
 	"perflab/internal/report"
+	"perflab/internal/report/doc"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/study"
@@ -115,11 +116,11 @@ func runTune(ctx context.Context, env Env, f *tuneFlags, path string) error {
 	if err != nil {
 		err = &stoppedError{err, keptTrials(len(facts.Trials))}
 	}
-	doc, rerr := writeStudyReport(dir, facts)
+	d, rerr := writeStudyReport(dir, facts)
 	if rerr != nil {
 		return errors.Join(err, rerr)
 	}
-	if terr := report.Text(env.Stdout, doc); terr != nil {
+	if terr := doc.Text(env.Stdout, d); terr != nil {
 		return errors.Join(err, terr)
 	}
 	fmt.Fprintf(env.Stdout, "Report: %s\n", filepath.Join(dir, "report.html"))
@@ -183,29 +184,29 @@ func judgeStudy(s result.Study) error {
 }
 
 // writeStudyReport renders the facts beside study.json.
-func writeStudyReport(dir string, s result.Study) (report.Document, error) {
+func writeStudyReport(dir string, s result.Study) (doc.Document, error) {
 	o := studyOptions(dir, s, "")
-	doc, err := report.Study(s, o)
+	d, err := report.Study(s, o)
 	var md, html strings.Builder
 	if err == nil {
-		err = errors.Join(report.Markdown(&md, doc), report.HTML(&html, doc))
+		err = errors.Join(doc.Markdown(&md, d), doc.HTML(&html, d))
 	}
 	if err != nil {
-		return doc, fmt.Errorf("render the report: %w", err)
+		return d, fmt.Errorf("render the report: %w", err)
 	}
 	files := map[string]string{"report.md": md.String(), "report.html": html.String()}
 	if err := os.MkdirAll(filepath.Join(dir, "plots"), 0o755); err != nil {
-		return doc, fmt.Errorf("write the report: %w", err)
+		return d, fmt.Errorf("write the report: %w", err)
 	}
 	for _, p := range append(report.Plots(s), o.Extra...) {
 		files[filepath.Join("plots", p.Name+".svg")] = p.SVG
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			return doc, fmt.Errorf("write the report: %w", err)
+			return d, fmt.Errorf("write the report: %w", err)
 		}
 	}
-	return doc, nil
+	return d, nil
 }
 
 // studyOptions are what a study's report shows besides its facts: the layout

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"perflab/internal/audit"
+	"perflab/internal/report/doc"
 )
 
 // Audit is what an audit found.
@@ -110,31 +111,31 @@ func also(f audit.Finding) string {
 
 // Document shows the findings of a file together: for a terminal as compilers
 // print theirs, in Markdown as a comment on the document.
-func (a Audit) Document() Document {
-	d := newDocument("Audit", "", "the audit")
-	d.bare = inMarkdown
+func (a Audit) Document() doc.Document {
+	d := doc.New("Audit", "", "the audit")
+	d.Bare = doc.InMarkdown
 	shown := a.shown()
 	file := ""
 	for _, f := range shown {
 		if file != "" && f.Place.File != file {
-			d.body.text("")
+			d.Body.Text("")
 		}
 		file = f.Place.File
-		d.body.textf("%s: %s %s: %s", f.Place, f.Severity, f.Type, f.Text)
+		d.Body.Textf("%s: %s %s: %s", f.Place, f.Severity, f.Type, f.Text)
 		for _, text := range []string{evidence(f), also(f)} {
 			if text != "" {
-				d.body.text("    " + text)
+				d.Body.Text("    " + text)
 			}
 		}
 	}
 	if len(shown) > 0 {
-		d.body.text("")
+		d.Body.Text("")
 	}
-	d.body.text(a.conclusion())
-	comment := d.body.part(inMarkdown, section{title: "Audit"})
-	comment.para(a.conclusion() + ".")
+	d.Body.Text(a.conclusion())
+	comment := d.Body.Part(doc.InMarkdown, doc.Section{Title: "Audit"})
+	comment.Para(a.conclusion() + ".")
 	for _, file := range a.Files {
-		t := table{columns: columns(">Line", "Severity", "Finding", "Figures")}
+		t := doc.Table{Columns: doc.Columns(">Line", "Severity", "Finding", "Figures")}
 		for _, f := range shown {
 			if f.Place.File != file {
 				continue
@@ -143,10 +144,10 @@ func (a Audit) Document() Document {
 			if f.Place.Line > 0 {
 				line = fmt.Sprint(f.Place.Line)
 			}
-			severity := cell{text: spans(bold(string(f.Severity)), " ", code(f.Type))}
-			t.rows = append(t.rows, cells(line, severity, f.Text, strings.Trim(evidence(f)+"; "+also(f), "; ")))
+			severity := doc.Cell{Text: doc.Spans(doc.Bold(string(f.Severity)), " ", doc.Code(f.Type))}
+			t.Rows = append(t.Rows, doc.Cells(line, severity, f.Text, strings.Trim(evidence(f)+"; "+also(f), "; ")))
 		}
-		comment.part(inMarkdown, section{title: file}).add(inMarkdown, t)
+		comment.Part(doc.InMarkdown, doc.Section{Title: file}).Add(doc.InMarkdown, t)
 	}
 	return d
 }
@@ -176,12 +177,12 @@ func AuditJSON(w io.Writer, a Audit) error {
 }
 
 // Checks lists the types of findings for a terminal.
-func Checks(checks []audit.Check) Document {
-	d := newDocument("Findings", "", "the types of findings")
+func Checks(checks []audit.Check) doc.Document {
+	d := doc.New("Findings", "", "the types of findings")
 	for _, c := range checks {
-		d.body.textf("%s (%s): %s", c.Type, c.Severity, c.Doc)
+		d.Body.Textf("%s (%s): %s", c.Type, c.Severity, c.Doc)
 		if c.Holds != "" {
-			d.body.text("    " + c.Holds)
+			d.Body.Text("    " + c.Holds)
 		}
 	}
 	return d

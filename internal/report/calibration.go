@@ -8,23 +8,24 @@ import (
 
 	"perflab/internal/calib"
 	"perflab/internal/forecast"
+	"perflab/internal/report/doc"
 )
 
 // Calibration shows the constants of a fit, its errors in sample and held out, and
 // what was left out.
-func Calibration(f *forecast.Fit) Document {
-	d := newDocument("Calibration", "", "the calibration")
-	s := &d.body
+func Calibration(f *forecast.Fit) doc.Document {
+	d := doc.New("Calibration", "", "the calibration")
+	s := &d.Body
 	simulated := ""
 	if f.Simulated {
 		simulated = "SIMULATED runs, no hardware was measured. "
 	}
-	s.text(simulated+"Fitted to "+f.Calibration.Source, "")
+	s.Text(simulated+"Fitted to "+f.Calibration.Source, "")
 	addConstants(s, f.Constants())
 	addErrors(s, "Errors in sample (predicted / measured - 1; no measure of accuracy)", f.InSampleErrors())
 	addErrors(s, "Errors held out: each run predicted by constants fitted without its "+strings.Replace(f.HeldOutBy(), ", or", ",\nor", 1), f.HeldOutErrors())
 	if len(f.Omitted) > 0 {
-		s.text("Not used:", OmissionsText(f.Omitted))
+		s.Text("Not used:", OmissionsText(f.Omitted))
 	}
 	return d
 }
@@ -78,8 +79,8 @@ func writeNames(b *strings.Builder, names []string) {
 
 // addConstants adds each constant that the runs tell something of beside
 // its prior, and names the others.
-func addConstants(s *section, constants []forecast.Constant) {
-	s.text("Constants that the runs tell, beside the prior (± standard deviation)")
+func addConstants(s *doc.Section, constants []forecast.Constant) {
+	s.Text("Constants that the runs tell, beside the prior (± standard deviation)")
 	t := groupedTable{}
 	silent := map[string][]string{}
 	for _, c := range constants {
@@ -91,14 +92,14 @@ func addConstants(s *section, constants []forecast.Constant) {
 		t.add(fmt.Sprintf("%s (%s): %s", c.Name, c.Unit, c.Meaning), "    "+of,
 			fmt.Sprintf("prior %.3g ± %.0f %%", c.Prior, 100*c.PriorSpread), fmt.Sprintf("fitted %.3g ± %.0f %%", c.Value, 100*c.Spread))
 	}
-	s.add(inText, t.table())
+	s.Add(doc.InText, t.table())
 	if len(silent) > 0 {
-		s.text("At the prior or near it, as the runs say too little of them:")
+		s.Text("At the prior or near it, as the runs say too little of them:")
 	}
 	for _, name := range slices.Sorted(maps.Keys(silent)) {
-		s.text("  " + name + ": " + strings.Join(silent[name], ", "))
+		s.Text("  " + name + ": " + strings.Join(silent[name], ", "))
 	}
-	s.text("")
+	s.Text("")
 }
 
 // errorHeads are the heads of the columns of errors.
@@ -108,8 +109,8 @@ var errorHeads = map[string]string{
 
 // addErrors adds the errors of each run below what it was measured on, and
 // the quantiles of their sizes.
-func addErrors(s *section, title string, e forecast.ErrorTable) {
-	s.text(title)
+func addErrors(s *doc.Section, title string, e forecast.ErrorTable) {
+	s.Text(title)
 	cells := func(first, last, format string, values map[string]float64) []string {
 		row := []string{first}
 		for _, m := range e.Metrics {
@@ -138,8 +139,8 @@ func addErrors(s *section, title string, e forecast.ErrorTable) {
 		t.add("", cells(prefix+"median of sizes", "", "%.1f %%", g.Median)...)
 		t.add("", cells(prefix+"90th percentile", "", "%.1f %%", g.P90)...)
 	}
-	s.add(inText, t.table())
-	s.text("")
+	s.Add(doc.InText, t.table())
+	s.Text("")
 }
 
 // groupedTable is rows of one width for each column, with a heading above the
@@ -153,18 +154,18 @@ func (t *groupedTable) add(heading string, cells ...string) {
 	t.headings, t.rows = append(t.headings, heading), append(t.rows, cells)
 }
 
-func (t *groupedTable) table() table {
-	out := table{noHead: inText, trimmed: true}
+func (t *groupedTable) table() doc.Table {
+	out := doc.Table{NoHead: doc.InText, Trimmed: true}
 	last := ""
 	for i, all := range t.rows {
-		r := texts(all...)
+		r := doc.Texts(all...)
 		if h := t.headings[i]; h != last {
 			if h != "" {
-				r.above = "  " + h
+				r.Above = "  " + h
 			}
 			last = h
 		}
-		out.rows = append(out.rows, r)
+		out.Rows = append(out.Rows, r)
 	}
 	return out
 }

@@ -9,59 +9,60 @@ import (
 	"strings"
 
 	"perflab/internal/compare"
+	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
 
 // Compare shows a comparison: in Markdown as a comment on a pull request, what
 // came out first, and what is to be known of it folded.
-func Compare(c compare.Comparison, rulings []compare.Ruling) Document {
+func Compare(c compare.Comparison, rulings []compare.Ruling) doc.Document {
 	names := c.Names()
 	title := strings.Join(names[1:], ", ") + " compared with " + names[0]
-	d := newDocument(title, simulatedBanner(c.Simulated, c.Predicted), title)
-	d.bare = inMarkdown
-	b := &d.body
+	d := doc.New(title, simulatedBanner(c.Simulated, c.Predicted), title)
+	d.Bare = doc.InMarkdown
+	b := &d.Body
 	verdict := compareVerdict(c, rulings)
-	b.styled(inDocument, "lead", verdict[0])
-	b.styledEach(inDocument, "muted", verdict[1:]...)
-	b.add(inMarkdown, banner(d.banner))
-	b.add(inPage, para{text: spans(c.Head)})
-	b.styledEach(inPage, "note", c.Warnings...)
-	b.styledEach(inPage, "muted", c.Notes...)
+	b.Styled(doc.InDocument, "lead", verdict[0])
+	b.StyledEach(doc.InDocument, "muted", verdict[1:]...)
+	b.Add(doc.InMarkdown, doc.Banner(d.Banner))
+	b.Add(doc.InPage, doc.Para{Text: doc.Spans(c.Head)})
+	b.StyledEach(doc.InPage, "note", c.Warnings...)
+	b.StyledEach(doc.InPage, "muted", c.Notes...)
 	conditions := rulingTable(rulings)
 	if len(rulings) > 0 {
-		b.part(inDocument, section{id: "conditions", page: "Conditions", listed: true}).add(inDocument, conditions)
+		b.Part(doc.InDocument, doc.Section{ID: "conditions", Page: "Conditions", Listed: true}).Add(doc.InDocument, conditions)
 	}
-	b.part(inPage, section{id: "plots", title: "Ratios", listed: true}).figures(inPage, func() []plot.Plot { return ratioPlots(c) })
-	b.add(inText|inMarkdown, para{text: spans(c.Head)})
+	b.Part(doc.InPage, doc.Section{ID: "plots", Title: "Ratios", Listed: true}).Figures(doc.InPage, func() []plot.Plot { return ratioPlots(c) })
+	b.Add(doc.InText|doc.InMarkdown, doc.Para{Text: doc.Spans(c.Head)})
 	for _, s := range c.Sides {
-		b.textf("  %s: %s", s.Name, s.Basis)
+		b.Textf("  %s: %s", s.Name, s.Basis)
 	}
-	figures := b.part(everywhere, section{id: "figures", page: "Figures", listed: true})
+	figures := b.Part(doc.Everywhere, doc.Section{ID: "figures", Page: "Figures", Listed: true})
 	var pairs []pair
 	for i := 1; i < len(c.Sides); i++ {
 		p := newPair(c, i)
 		pairs = append(pairs, p)
-		p.show(figures.part(everywhere, section{page: p.name + " beside " + p.first}))
+		p.show(figures.Part(doc.Everywhere, doc.Section{Page: p.name + " beside " + p.first}))
 	}
 	defined := foreignDefinitions(c)
-	b.text("")
+	b.Text("")
 	if len(defined) > 0 {
-		b.text(append(definitionLines(defined), "")...)
-		l := list{lines: true}
+		b.Text(append(definitionLines(defined), "")...)
+		l := doc.List{Lines: true}
 		for _, x := range defined {
-			l.items = append(l.items, spans(x.Of+" by ", code(x.Tag), ": "+x.Formula))
+			l.Items = append(l.Items, doc.Spans(x.Of+" by ", doc.Code(x.Tag), ": "+x.Formula))
 		}
-		b.styled(inPage, "", words("Not by perflab's definitions:"))
-		b.add(inPage, l)
+		b.Styled(doc.InPage, "", doc.Words("Not by perflab's definitions:"))
+		b.Add(doc.InPage, l)
 	}
-	b.text(remarked(c)...)
+	b.Text(remarked(c)...)
 	for _, r := range rulings {
-		b.textf("%s: %s, %s: %s", mark(r), r.Condition, r.Side, r.Text)
+		b.Textf("%s: %s, %s: %s", mark(r), r.Condition, r.Side, r.Text)
 	}
-	b.text(verdict...)
-	b.section("ran", "What Ran").add(inPage, comparedFacts(c, names))
-	b.add(inMarkdown, pre{summary: count(len(c.Warnings), "warning") + ", what the figures rest on and what ran", text: strings.Join(compareDetails(c, pairs, defined, names), "\n")})
+	b.Text(verdict...)
+	b.Section("ran", "What Ran").Add(doc.InPage, comparedFacts(c, names))
+	b.Add(doc.InMarkdown, doc.Pre{Summary: count(len(c.Warnings), "warning") + ", what the figures rest on and what ran", Text: strings.Join(compareDetails(c, pairs, defined, names), "\n")})
 	return d
 }
 
@@ -102,29 +103,29 @@ func foreignDefinitions(c compare.Comparison) []definition {
 	return out
 }
 
-func rulingTable(rulings []compare.Ruling) table {
-	t := table{columns: columns("Condition", "Side", "Result", "Why")}
+func rulingTable(rulings []compare.Ruling) doc.Table {
+	t := doc.Table{Columns: doc.Columns("Condition", "Side", "Result", "Why")}
 	for _, r := range rulings {
 		tone := "up"
 		if r.Failed {
 			tone = "down"
 		}
-		t.rows = append(t.rows, cells(code(r.Condition), r.Side, cell{text: spans(mark(r)), page: spans(strings.ToLower(mark(r))), tone: tone}, r.Text))
+		t.Rows = append(t.Rows, doc.Cells(doc.Code(r.Condition), r.Side, doc.Cell{Text: doc.Spans(mark(r)), Page: doc.Spans(strings.ToLower(mark(r))), Tone: tone}, r.Text))
 	}
 	return t
 }
 
 // comparedFacts says what ran on each side, of what is recorded of any.
-func comparedFacts(c compare.Comparison, names []string) table {
-	t := table{columns: columns(append([]string{"Item"}, names...)...)}
-	r := cells("Observations")
+func comparedFacts(c compare.Comparison, names []string) doc.Table {
+	t := doc.Table{Columns: doc.Columns(append([]string{"Item"}, names...)...)}
+	r := doc.Cells("Observations")
 	for _, s := range c.Sides {
-		r.cells = append(r.cells, cell{text: spans(s.Basis)})
+		r.Cells = append(r.Cells, doc.Cell{Text: doc.Spans(s.Basis)})
 	}
-	t.rows = append(t.rows, r)
+	t.Rows = append(t.Rows, r)
 	for _, f := range c.Facts {
 		if len(f.Known()) > 0 {
-			t.rows = append(t.rows, factRow(f))
+			t.Rows = append(t.Rows, factRow(f))
 		}
 	}
 	return t
@@ -192,7 +193,7 @@ func tallied(c compare.Comparison, i int) string {
 // pair is one later side beside the first.
 type pair struct {
 	first, name string
-	table       table
+	table       doc.Table
 	bases       []string // what intervals rest on
 	whys        []string // why there is none, for which figures
 }
@@ -200,12 +201,12 @@ type pair struct {
 func newPair(c compare.Comparison, i int) pair {
 	p := pair{first: c.Sides[0].Name, name: c.Sides[i].Name}
 	was, is := columnHeads(p.first, p.name)
-	p.table.empty = true
-	p.table.columns = columns("Figure", ">"+p.first, ">"+p.name, ">Ratio", ">95 % interval", "Outcome")
+	p.table.Empty = true
+	p.table.Columns = doc.Columns("Figure", ">"+p.first, ">"+p.name, ">Ratio", ">95 % interval", "Outcome")
 	for k, head := range []string{"", was, is, "ratio", "95 % interval", ""} {
-		p.table.columns[k].text = &head
+		p.table.Columns[k].Text = &head
 	}
-	p.table.columns[0].tipped, p.table.columns[4].tipped, p.table.columns[5].toned = true, true, true
+	p.table.Columns[0].Tipped, p.table.Columns[4].Tipped, p.table.Columns[5].Toned = true, true, true
 	whys := map[string][]string{}
 	for _, r := range pairRows(c, i) {
 		a, b := r.Cells[0], r.Cells[i]
@@ -215,7 +216,7 @@ func newPair(c compare.Comparison, i int) pair {
 			}
 			return strconv.FormatFloat(*v, 'f', r.Metric.Decimals, 64)
 		}
-		ratio, interval := none, none
+		ratio, interval := doc.None, doc.None
 		if b.Ratio != nil {
 			ratio = plot.Times(*b.Ratio)
 		}
@@ -232,8 +233,8 @@ func newPair(c compare.Comparison, i int) pair {
 			whys[b.Why] = append(whys[b.Why], r.Label)
 		}
 		tone := map[compare.Outcome]string{compare.Better: "up", compare.Worse: "down"}[b.Outcome]
-		p.table.rows = append(p.table.rows, cells(cell{text: spans(r.Label), tip: r.Metric.Doc}, number(a.Value), number(b.Value), ratio,
-			cell{text: spans(interval), tip: b.N}, cell{text: spans(string(b.Outcome)), tone: tone, strong: tone != ""}))
+		p.table.Rows = append(p.table.Rows, doc.Cells(doc.Cell{Text: doc.Spans(r.Label), Tip: r.Metric.Doc}, number(a.Value), number(b.Value), ratio,
+			doc.Cell{Text: doc.Spans(interval), Tip: b.N}, doc.Cell{Text: doc.Spans(string(b.Outcome)), Tone: tone, Strong: tone != ""}))
 	}
 	for k, why := range p.whys {
 		p.whys[k] = some(whys[why]) + ": " + why
@@ -242,16 +243,16 @@ func newPair(c compare.Comparison, i int) pair {
 }
 
 // show adds the table and what it rests on.
-func (p pair) show(s *section) {
-	s.text("")
-	s.add(everywhere, p.table)
+func (p pair) show(s *doc.Section) {
+	s.Text("")
+	s.Add(doc.Everywhere, p.table)
 	for _, text := range p.bases {
-		s.text("intervals of " + text)
-		s.styled(inPage, "muted", "Intervals of "+text+".")
+		s.Text("intervals of " + text)
+		s.Styled(doc.InPage, "muted", "Intervals of "+text+".")
 	}
 	for _, text := range p.whys {
-		s.text("no interval for " + text)
-		s.styled(inPage, "muted", "No interval for "+text+".")
+		s.Text("no interval for " + text)
+		s.Styled(doc.InPage, "muted", "No interval for "+text+".")
 	}
 }
 

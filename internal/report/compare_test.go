@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perflab/internal/compare"
+	"perflab/internal/report/doc"
 	"perflab/internal/result"
 	"perflab/internal/verdict"
 )
@@ -67,9 +68,9 @@ func comparedRuns(t *testing.T) (compare.Comparison, []compare.Ruling) {
 
 func TestCompareGolden(t *testing.T) {
 	c, rulings := comparedRuns(t)
-	golden(t, "compare.txt", func(w io.Writer) error { return Text(w, Compare(c, rulings)) })
-	golden(t, "compare.md", func(w io.Writer) error { return Markdown(w, Compare(c, rulings)) })
-	golden(t, "compare.html", func(w io.Writer) error { return HTML(w, Compare(c, rulings)) })
+	golden(t, "compare.txt", func(w io.Writer) error { return doc.Text(w, Compare(c, rulings)) })
+	golden(t, "compare.md", func(w io.Writer) error { return doc.Markdown(w, Compare(c, rulings)) })
+	golden(t, "compare.html", func(w io.Writer) error { return doc.HTML(w, Compare(c, rulings)) })
 	golden(t, "compare.xml", func(w io.Writer) error { return JUnit(w, c, rulings) })
 }
 
@@ -79,7 +80,7 @@ func TestCompareEscapes(t *testing.T) {
 	c.Sides[1].Name = `<b>&"|`
 	d := Compare(c, rulings)
 	for name, write := range map[string]func(io.Writer) error{
-		"html": func(w io.Writer) error { return HTML(w, d) }, "md": func(w io.Writer) error { return Markdown(w, d) },
+		"html": func(w io.Writer) error { return doc.HTML(w, d) }, "md": func(w io.Writer) error { return doc.Markdown(w, d) },
 		"xml": func(w io.Writer) error { return JUnit(w, c, rulings) },
 	} {
 		var b bytes.Buffer

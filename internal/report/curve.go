@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
@@ -106,7 +107,7 @@ func (c Curve) metrics() []result.Metric {
 }
 
 // Document shows the points in the order of their load.
-func (c Curve) Document() Document {
+func (c Curve) Document() doc.Document {
 	c.Points = slices.Clone(c.Points)
 	slices.SortStableFunc(c.Points, func(a, b CurvePoint) int { return cmp.Compare(a.X, b.X) })
 	c.Axis, c.Title = cmp.Or(c.Axis, "Load"), cmp.Or(c.Title, "Latency and throughput over load")
@@ -125,34 +126,34 @@ func (c Curve) Document() Document {
 	if compat {
 		notes = append(slices.Clone(notes), compatNote)
 	}
-	d := newDocument(c.Title, simulatedBanner(sim, predicted), c.Title)
-	d.body.styledEach(inDocument, "lead", c.findings()...)
-	var bounds list
+	d := doc.New(c.Title, simulatedBanner(sim, predicted), c.Title)
+	d.Body.StyledEach(doc.InDocument, "lead", c.findings()...)
+	var bounds doc.List
 	for _, slo := range c.SLOs {
-		bounds.items = append(bounds.items, spans(code(slo.String())))
+		bounds.Items = append(bounds.Items, doc.Spans(doc.Code(slo.String())))
 	}
-	d.body.add(inPage, bounds)
-	d.body.section("plots", "Plots").figures(inPage, func() []plot.Plot { return CurvePlots(c) })
-	figures := d.body.part(everywhere, section{id: "figures", page: "Figures", listed: true})
-	figures.add(inText|inMarkdown, c.table())
-	figures.add(inPage, c.pageTable())
-	figures.list(inMarkdown, slices.Concat(remarks, notes)...)
-	figures.list(inPage, remarks...)
-	figures.styledEach(inPage, "note", notes...)
-	figures.text(slices.Concat(remarks, notes, c.findings())...)
+	d.Body.Add(doc.InPage, bounds)
+	d.Body.Section("plots", "Plots").Figures(doc.InPage, func() []plot.Plot { return CurvePlots(c) })
+	figures := d.Body.Part(doc.Everywhere, doc.Section{ID: "figures", Page: "Figures", Listed: true})
+	figures.Add(doc.InText|doc.InMarkdown, c.table())
+	figures.Add(doc.InPage, c.pageTable())
+	figures.List(doc.InMarkdown, slices.Concat(remarks, notes)...)
+	figures.List(doc.InPage, remarks...)
+	figures.StyledEach(doc.InPage, "note", notes...)
+	figures.Text(slices.Concat(remarks, notes, c.findings())...)
 	if len(c.Facts) > 0 {
 		t := factTable(c.Facts)
-		t.class = "few"
-		d.body.section("ran", "What Ran").add(inDocument, t)
+		t.Class = "few"
+		d.Body.Section("ran", "What Ran").Add(doc.InDocument, t)
 	}
 	return d
 }
 
 // table has the median and the percentiles of each latency in one column. It has
 // no figures of a void point, since plain text cannot mark them.
-func (c Curve) table() table {
-	t := table{empty: true, right: true, columns: columns("load", ">offered req/s", ">achieved req/s", ">output tok/s")}
-	add := func(head string) { t.columns = append(t.columns, column{head: spans(head), right: true}) }
+func (c Curve) table() doc.Table {
+	t := doc.Table{Empty: true, Right: true, Columns: doc.Columns("load", ">offered req/s", ">achieved req/s", ">output tok/s")}
+	add := func(head string) { t.Columns = append(t.Columns, doc.Column{Head: doc.Spans(head), Right: true}) }
 	for _, f := range c.families() {
 		add(fmt.Sprintf("%s %s ms", f.label, strings.Replace(strings.Join(c.stats(), "/"), "median", "p50", 1)))
 	}
@@ -167,76 +168,76 @@ func (c Curve) table() table {
 			if v, ok := p.Summary.Figures[name]; ok && !p.Void {
 				return format(v)
 			}
-			return none
+			return doc.None
 		}
 		offered, achieved := p.rates()
 		if p.Saturated && !p.Void {
 			achieved += " (saturated)"
 		}
-		r := texts(p.Load, offered, achieved, figure("output_throughput", rate))
+		r := doc.Texts(p.Load, offered, achieved, figure("output_throughput", rate))
 		for _, f := range c.families() {
 			var parts []string
 			for _, s := range c.stats() {
 				parts = append(parts, figure(s+"_"+f.name+"_ms", millis))
 			}
-			r.cells = append(r.cells, cell{text: spans(strings.Join(parts, "/"))})
+			r.Cells = append(r.Cells, doc.Cell{Text: doc.Spans(strings.Join(parts, "/"))})
 		}
-		r.cells = append(r.cells, texts(number(&p.Summary, metric("failed")), p.verdict()).cells...)
+		r.Cells = append(r.Cells, doc.Texts(number(&p.Summary, metric("failed")), p.verdict()).Cells...)
 		if len(c.SLOs) > 0 {
-			r.cells = append(r.cells, cell{text: spans(p.met())})
+			r.Cells = append(r.Cells, doc.Cell{Text: doc.Spans(p.met())})
 		}
-		t.rows = append(t.rows, r)
+		t.Rows = append(t.Rows, r)
 	}
 	return t
 }
 
 // pageTable has a column a figure. The figures of a void point are marked.
-func (c Curve) pageTable() table {
-	t := table{empty: true, columns: []column{{head: spans("Load"), class: "load"}}}
+func (c Curve) pageTable() doc.Table {
+	t := doc.Table{Empty: true, Columns: []doc.Column{{Head: doc.Spans("Load"), Class: "load"}}}
 	if len(c.SLOs) > 0 {
-		t.columns = append(t.columns, columns("SLOs")...)
+		t.Columns = append(t.Columns, doc.Columns("SLOs")...)
 	}
-	t.columns = append(t.columns, columns("Verdict", ">Offered (req/s)", ">Achieved (req/s)")...)
+	t.Columns = append(t.Columns, doc.Columns("Verdict", ">Offered (req/s)", ">Achieved (req/s)")...)
 	metrics := c.metrics()
 	for _, m := range metrics {
-		t.columns = append(t.columns, column{head: spans(m.Label), right: true})
+		t.Columns = append(t.Columns, doc.Column{Head: doc.Spans(m.Label), Right: true})
 	}
-	for i := range t.columns {
-		t.columns[i].wrap = t.columns[i].right
+	for i := range t.Columns {
+		t.Columns[i].Wrap = t.Columns[i].Right
 	}
-	t.columns = append(t.columns, column{head: spans("Run"), class: "run"})
+	t.Columns = append(t.Columns, doc.Column{Head: doc.Spans("Run"), Class: "run"})
 	for i := range c.Points {
 		p := &c.Points[i]
-		r := cells(p.Load)
+		r := doc.Cells(p.Load)
 		if p.Void {
-			r.class = "void"
+			r.Class = "void"
 		}
 		if len(c.SLOs) > 0 {
 			met := p.met()
-			r.cells = append(r.cells, cell{text: spans(toned(map[string]string{"met": "up", "missed": "down"}[met], met))})
+			r.Cells = append(r.Cells, doc.Cell{Text: doc.Spans(doc.Toned(map[string]string{"met": "up", "missed": "down"}[met], met))})
 		}
 		offered, achieved := p.rates()
-		rate := cell{text: spans(achieved)}
+		rate := doc.Cell{Text: doc.Spans(achieved)}
 		if p.Saturated {
-			rate.beside = "saturated"
+			rate.Beside = "saturated"
 		}
-		verdict := cell{}
+		verdict := doc.Cell{}
 		if text := p.verdict(); text != "" {
-			verdict.text = spans(tag(text, text))
+			verdict.Text = doc.Spans(doc.Tag(text, text))
 		}
-		r.cells = append(r.cells, verdict, cell{text: spans(offered)}, rate)
+		r.Cells = append(r.Cells, verdict, doc.Cell{Text: doc.Spans(offered)}, rate)
 		for _, m := range metrics {
-			r.cells = append(r.cells, figureCell(&p.Summary, m))
+			r.Cells = append(r.Cells, figureCell(&p.Summary, m))
 		}
-		r.cells = append(r.cells, cell{text: spans(code(p.Name))})
-		t.rows = append(t.rows, r)
+		r.Cells = append(r.Cells, doc.Cell{Text: doc.Spans(doc.Code(p.Name))})
+		t.Rows = append(t.Rows, r)
 	}
 	return t
 }
 
 // rates are the requests per second offered and achieved.
 func (p *CurvePoint) rates() (offered, achieved string) {
-	offered, achieved = none, none
+	offered, achieved = doc.None, doc.None
 	if p.Offered > 0 {
 		offered = rate(p.Offered)
 	}

@@ -7,23 +7,21 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/report/doc"
 	"perflab/internal/result"
 )
 
 // missing stands where a figure is absent.
 const missing = "n/a"
 
-// none stands in a table where there is nothing to say.
-const none = "-"
-
 // Fact is one thing to know, with its name.
 type Fact struct{ Label, Value string }
 
 // factTable is a table of facts.
-func factTable(facts []Fact) table {
-	t := table{columns: columns("Item", "Value")}
+func factTable(facts []Fact) doc.Table {
+	t := doc.Table{Columns: doc.Columns("Item", "Value")}
 	for _, f := range facts {
-		t.rows = append(t.rows, cells(f.Label, code(f.Value)))
+		t.Rows = append(t.Rows, doc.Cells(f.Label, doc.Code(f.Value)))
 	}
 	return t
 }

@@ -7,27 +7,28 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/report/doc"
 	"perflab/internal/result"
 )
 
 // figureCell prints a figure of a summary, with its interval where it has one.
-func figureCell(s *result.Summary, m result.Metric) cell {
-	c := cell{text: spans(number(s, m))}
+func figureCell(s *result.Summary, m result.Metric) doc.Cell {
+	c := doc.Cell{Text: doc.Spans(number(s, m))}
 	if v, ok := s.Intervals[m.Name]; ok {
-		c.beside = fmt.Sprintf("%.*f to %.*f", m.Decimals, v[0], m.Decimals, v[1])
+		c.Beside = fmt.Sprintf("%.*f to %.*f", m.Decimals, v[0], m.Decimals, v[1])
 	}
 	return c
 }
 
 // addFigures adds every figure that a summary has, in the order of the metric
 // table: those that are one number, and the statistics of each distribution.
-func addFigures(to *section, s *result.Summary) {
-	scalars := table{class: "few", columns: columns("Figure", ">Value")}
-	families := table{columns: columns("Distribution")}
-	scalars.columns[0].tipped, families.columns[0].tipped = true, true
+func addFigures(to *doc.Section, s *result.Summary) {
+	scalars := doc.Table{Class: "few", Columns: doc.Columns("Figure", ">Value")}
+	families := doc.Table{Columns: doc.Columns("Distribution")}
+	scalars.Columns[0].Tipped, families.Columns[0].Tipped = true, true
 	stats := statistics(s)
 	for _, stat := range stats {
-		families.columns = append(families.columns, column{head: spans(strings.ToUpper(stat[:1]) + stat[1:]), right: true})
+		families.Columns = append(families.Columns, doc.Column{Head: doc.Spans(strings.ToUpper(stat[:1]) + stat[1:]), Right: true})
 	}
 	label := func(text string, m result.Metric) string {
 		if s.Compat != "" { // the page says it once
@@ -41,18 +42,18 @@ func addFigures(to *section, s *result.Summary) {
 		switch {
 		case !ok || shown[m.Family]:
 		case m.Family == "":
-			scalars.rows = append(scalars.rows, cells(cell{text: spans(label(cmp.Or(m.Label, m.Name), m)), tip: m.Doc}, figureCell(s, m)))
+			scalars.Rows = append(scalars.Rows, doc.Cells(doc.Cell{Text: doc.Spans(label(cmp.Or(m.Label, m.Name), m)), Tip: m.Doc}, figureCell(s, m)))
 		default:
 			shown[m.Family] = true
-			r := cells(cell{text: spans(label(familyLabel(m), m)), tip: strings.TrimPrefix(m.Doc, "Mean of: ") + " " + m.Formula})
+			r := doc.Cells(doc.Cell{Text: doc.Spans(label(familyLabel(m), m)), Tip: strings.TrimPrefix(m.Doc, "Mean of: ") + " " + m.Formula})
 			for _, stat := range stats {
-				r.cells = append(r.cells, figureCell(s, metric(stat+"_"+m.Family+"_ms")))
+				r.Cells = append(r.Cells, figureCell(s, metric(stat+"_"+m.Family+"_ms")))
 			}
-			families.rows = append(families.rows, r)
+			families.Rows = append(families.Rows, r)
 		}
 	}
-	to.add(inDocument, scalars)
-	to.add(inDocument, families)
+	to.Add(doc.InDocument, scalars)
+	to.Add(doc.InDocument, families)
 }
 
 // familyLabel is the name of a family with its unit, from one of its metrics:

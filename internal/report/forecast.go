@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"perflab/internal/forecast"
+	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
@@ -20,41 +21,41 @@ type forecastTable struct{ forecast.Table }
 
 // Forecast shows predictions: for a terminal one as a list of figures, several as a
 // table with the reasons under it, and on a page with plots.
-func Forecast(t forecast.Table) Document {
+func Forecast(t forecast.Table) doc.Document {
 	f := &forecastTable{t}
-	d := newDocument("Predictions", forecastBanner, "the predictions")
-	b := &d.body
-	b.text("Workload: "+f.Workload, "Calibration: "+f.calibration())
-	b.styled(inPage, "lead", f.Workload)
-	b.styled(inPage, "", "Calibration: "+f.calibration()+".")
-	var bounds list
+	d := doc.New("Predictions", forecastBanner, "the predictions")
+	b := &d.Body
+	b.Text("Workload: "+f.Workload, "Calibration: "+f.calibration())
+	b.Styled(doc.InPage, "lead", f.Workload)
+	b.Styled(doc.InPage, "", "Calibration: "+f.calibration()+".")
+	var bounds doc.List
 	for _, slo := range f.SLOs {
-		bounds.items = append(bounds.items, spans(code(slo)))
+		bounds.Items = append(bounds.Items, doc.Spans(doc.Code(slo)))
 	}
-	b.add(inPage, bounds)
-	b.section("plots", "Plots").figures(inPage, func() []plot.Plot { return ForecastPlots(t) })
-	figures := b.section("figures", "Figures")
-	figures.add(inPage, f.pageTable())
-	figures.styled(inPage, "muted", f.frontSentence())
+	b.Add(doc.InPage, bounds)
+	b.Section("plots", "Plots").Figures(doc.InPage, func() []plot.Plot { return ForecastPlots(t) })
+	figures := b.Section("figures", "Figures")
+	figures.Add(doc.InPage, f.pageTable())
+	figures.Styled(doc.InPage, "muted", f.frontSentence())
 	only := len(f.Rows) == 1 && f.Rows[0].Figures != nil
 	if only {
 		f.single(figures, &f.Rows[0])
 	} else {
 		f.table(figures)
 	}
-	configurations := b.section("configurations", "Configurations")
+	configurations := b.Section("configurations", "Configurations")
 	for i := range f.Configurations {
 		f.configuration(configurations, i, !only)
 	}
 	common := f.common()
-	b.section("outside", "Outside the Calibration").list(inPage, common...)
+	b.Section("outside", "Outside the Calibration").List(doc.InPage, common...)
 	if len(common) > 0 {
-		b.text("", "Outside the calibration:")
+		b.Text("", "Outside the calibration:")
 	}
 	for _, text := range common {
-		b.text("  - " + text)
+		b.Text("  - " + text)
 	}
-	b.text(f.Notes...)
+	b.Text(f.Notes...)
 	return d
 }
 

@@ -9,6 +9,7 @@ import (
 	"perflab/internal/calib"
 	"perflab/internal/engine"
 	"perflab/internal/forecast"
+	"perflab/internal/report/doc"
 )
 
 // about is an estimate with a range of a tenth.
@@ -57,11 +58,11 @@ func predictions() forecast.Table {
 
 func TestGoldenForecast(t *testing.T) {
 	f := predictions()
-	golden(t, "forecast.txt", func(w io.Writer) error { return Text(w, Forecast(f)) })
-	golden(t, "forecast.html", func(w io.Writer) error { return HTML(w, Forecast(f)) })
+	golden(t, "forecast.txt", func(w io.Writer) error { return doc.Text(w, Forecast(f)) })
+	golden(t, "forecast.html", func(w io.Writer) error { return doc.HTML(w, Forecast(f)) })
 	one := f
 	one.Configurations, one.Rows = one.Configurations[:1], one.Rows[:1]
-	golden(t, "forecast-one.txt", func(w io.Writer) error { return Text(w, Forecast(one)) })
+	golden(t, "forecast-one.txt", func(w io.Writer) error { return doc.Text(w, Forecast(one)) })
 }
 
 // TestForecastJSON: every form says SIMULATED, and JSON gives the facts back.
@@ -93,7 +94,7 @@ func TestForecastPlotsNeedData(t *testing.T) {
 		t.Errorf("%d plots of a refusal", len(p))
 	}
 	var b strings.Builder
-	if err := Text(&b, Forecast(f)); err != nil || !strings.Contains(b.String(), "Refused: the configuration takes 8 GPUs") {
+	if err := doc.Text(&b, Forecast(f)); err != nil || !strings.Contains(b.String(), "Refused: the configuration takes 8 GPUs") {
 		t.Errorf("%v: %s", err, b.String())
 	}
 }

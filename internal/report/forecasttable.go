@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"perflab/internal/forecast"
+	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
 )
 
@@ -16,7 +17,7 @@ const maxWidth = 100
 
 // table adds a row for each configuration and load, its ranges under it. All
 // machines are of one size, so that figures per GPU are left to page and JSON.
-func (f *forecastTable) table(s *section) {
+func (f *forecastTable) table(s *doc.Section) {
 	figures := slices.DeleteFunc(f.columns(), func(c forecastColumn) bool { return c.perGPU })
 	wide := len("configuration")
 	for i := range f.Configurations {
@@ -35,97 +36,97 @@ func (f *forecastTable) table(s *section) {
 	if f.loads() {
 		narrowHead = append(narrowHead, "load")
 	}
-	narrow := table{right: true, beneath: true, columns: columns(append(narrowHead, head...)...)}
-	full := table{right: true, beneath: true, width: maxWidth, narrow: &narrow, columns: slices.Insert(slices.Clone(narrow.columns), 1, column{head: spans(padded("configuration"))})}
+	narrow := doc.Table{Right: true, Beneath: true, Columns: doc.Columns(append(narrowHead, head...)...)}
+	full := doc.Table{Right: true, Beneath: true, Width: maxWidth, Narrow: &narrow, Columns: slices.Insert(slices.Clone(narrow.Columns), 1, doc.Column{Head: doc.Spans(padded("configuration"))})}
 	last := 0
 	for i := range f.Rows {
 		r := &f.Rows[i]
 		mark := map[bool]string{true: "*"}[r.Front]
-		short := cells(mark)
+		short := doc.Cells(mark)
 		if r.Configuration != last {
-			short.above = fmt.Sprintf("#%d %s", r.Configuration, f.command(r).Label)
+			short.Above = fmt.Sprintf("#%d %s", r.Configuration, f.command(r).Label)
 			last = r.Configuration
 		}
 		if f.loads() {
-			short.cells = append(short.cells, cell{text: spans(r.Load)})
+			short.Cells = append(short.Cells, doc.Cell{Text: doc.Spans(r.Load)})
 		}
-		short.cells = append(short.cells, cell{text: spans(filledText(f.command(r)))})
+		short.Cells = append(short.Cells, doc.Cell{Text: doc.Spans(filledText(f.command(r)))})
 		if r.Figures == nil {
-			short.cells = append(short.cells, cell{text: spans("refused")})
+			short.Cells = append(short.Cells, doc.Cell{Text: doc.Spans("refused")})
 		} else {
-			short.cells = append(short.cells, f.cells(r, figures)...)
+			short.Cells = append(short.Cells, f.cells(r, figures)...)
 		}
-		narrow.rows = append(narrow.rows, short)
-		long := cells(fmt.Sprintf("%s#%d", mark, r.Configuration), padded(oneLine(f.command(r).Label)))
-		long.cells = append(long.cells, short.cells[1:]...)
-		full.rows = append(full.rows, long)
+		narrow.Rows = append(narrow.Rows, short)
+		long := doc.Cells(fmt.Sprintf("%s#%d", mark, r.Configuration), padded(doc.OneLine(f.command(r).Label)))
+		long.Cells = append(long.Cells, short.Cells[1:]...)
+		full.Rows = append(full.Rows, long)
 	}
-	s.text("")
-	s.add(inText, full)
+	s.Text("")
+	s.Add(doc.InText, full)
 	if text := f.frontSentence(); text != "" {
-		s.text("* " + text)
+		s.Text("* " + text)
 	}
 }
 
 // cells are a row's figures, cache and bounds.
-func (f *forecastTable) cells(r *forecast.Row, figures []forecastColumn) []cell {
-	var out []cell
+func (f *forecastTable) cells(r *forecast.Row, figures []forecastColumn) []doc.Cell {
+	var out []doc.Cell
 	for _, col := range figures {
-		k := cell{text: spans(none)}
+		k := doc.Cell{Text: doc.Spans(doc.None)}
 		if e, ok := col.of(r); ok {
 			value, between := estimate(e, col.metric)
-			k = cell{text: spans(value), beside: between}
+			k = doc.Cell{Text: doc.Spans(value), Beside: between}
 		}
 		out = append(out, k)
 	}
 	kv, preempted := kvCells(r)
-	out = append(out, texts(kv, preempted).cells...)
+	out = append(out, doc.Texts(kv, preempted).Cells...)
 	if len(f.SLOs) > 0 {
-		out = append(out, cell{text: spans(r.SLO)})
+		out = append(out, doc.Cell{Text: doc.Spans(r.SLO)})
 	}
 	return out
 }
 
 // pageTable has a row for each configuration and load.
-func (f *forecastTable) pageTable() table {
-	t := table{empty: true, headCell: 1, columns: columns("", "Configuration")}
+func (f *forecastTable) pageTable() doc.Table {
+	t := doc.Table{Empty: true, HeadCell: 1, Columns: doc.Columns("", "Configuration")}
 	if f.loads() {
-		t.columns = append(t.columns, columns("Load")...)
+		t.Columns = append(t.Columns, doc.Columns("Load")...)
 	}
-	t.columns = append(t.columns, columns(">GPUs")...)
+	t.Columns = append(t.Columns, doc.Columns(">GPUs")...)
 	figures := f.columns()
 	for _, c := range figures {
-		t.columns = append(t.columns, column{head: spans(c.head), right: true, wrap: true})
+		t.Columns = append(t.Columns, doc.Column{Head: doc.Spans(c.head), Right: true, Wrap: true})
 	}
-	t.columns = append(t.columns, column{head: spans("KV cache, peak"), right: true, wrap: true}, column{head: spans("Preempted"), right: true, wrap: true})
+	t.Columns = append(t.Columns, doc.Column{Head: doc.Spans("KV cache, peak"), Right: true, Wrap: true}, doc.Column{Head: doc.Spans("Preempted"), Right: true, Wrap: true})
 	if len(f.SLOs) > 0 {
-		t.columns = append(t.columns, columns("SLOs")...)
+		t.Columns = append(t.Columns, doc.Columns("SLOs")...)
 	}
 	for i := range f.Rows {
 		r := &f.Rows[i]
-		name := spans(f.command(r).Label)
+		name := doc.Spans(f.command(r).Label)
 		if r.Front {
-			name = append(name, span{text: " "}, tag("ok", "front"))
+			name = append(name, doc.Span{Text: " "}, doc.Tag("ok", "front"))
 		}
 		if r.Figures == nil {
-			name = append(name, span{text: " "}, tag("refused", "refused"))
+			name = append(name, doc.Span{Text: " "}, doc.Tag("refused", "refused"))
 		}
-		k := cells(link(fmt.Sprintf("#c%d", r.Configuration), fmt.Sprintf("#%d", r.Configuration)), name)
+		k := doc.Cells(doc.Link(fmt.Sprintf("#c%d", r.Configuration), fmt.Sprintf("#%d", r.Configuration)), name)
 		if f.loads() {
-			k.cells = append(k.cells, cell{text: spans(r.Load)})
+			k.Cells = append(k.Cells, doc.Cell{Text: doc.Spans(r.Load)})
 		}
-		k.cells = append(k.cells, cell{text: spans(filledText(f.command(r)))})
-		k.cells = append(k.cells, f.cells(r, figures)...)
-		t.rows = append(t.rows, k)
+		k.Cells = append(k.Cells, doc.Cell{Text: doc.Spans(filledText(f.command(r)))})
+		k.Cells = append(k.Cells, f.cells(r, figures)...)
+		t.Rows = append(t.Rows, k)
 	}
 	return t
 }
 
 // single adds the figures of the only row as a list.
-func (f *forecastTable) single(s *section, r *forecast.Row) {
+func (f *forecastTable) single(s *doc.Section, r *forecast.Row) {
 	c := f.command(r)
-	s.text("Hardware: "+deploymentText(c), "")
-	t := table{noHead: inText}
+	s.Text("Hardware: "+deploymentText(c), "")
+	t := doc.Table{NoHead: doc.InText}
 	for _, col := range f.columns() {
 		e, ok := col.of(r)
 		if !ok {
@@ -136,38 +137,38 @@ func (f *forecastTable) single(s *section, r *forecast.Row) {
 		if col.perGPU {
 			head = "  " + head
 		}
-		t.rows = append(t.rows, texts(head, value, strings.TrimPrefix(bracketed(between), " ")))
+		t.Rows = append(t.Rows, doc.Texts(head, value, strings.TrimPrefix(bracketed(between), " ")))
 	}
-	s.add(inText, t)
-	s.text("")
+	s.Add(doc.InText, t)
+	s.Text("")
 	f.reasonLines(s, r, "")
 	if m := memoryText(c); m != "" {
-		s.text("Memory of a GPU: " + m)
+		s.Text("Memory of a GPU: " + m)
 	}
-	s.text(c.Notes...)
-	s.text("", c.Command)
+	s.Text(c.Notes...)
+	s.Text("", c.Command)
 }
 
 // configuration adds a configuration with the reasons of its rows; for a terminal
 // where it is told to.
-func (f *forecastTable) configuration(to *section, i int, terminal bool) {
+func (f *forecastTable) configuration(to *doc.Section, i int, terminal bool) {
 	c := &f.Configurations[i]
-	k := section{level: 4, element: "section", class: "trial", id: fmt.Sprintf("c%d", i+1), title: fmt.Sprintf("#%d %s", i+1, c.Label)}
+	k := doc.Section{Level: 4, Element: "section", Class: "trial", ID: fmt.Sprintf("c%d", i+1), Title: fmt.Sprintf("#%d %s", i+1, c.Label)}
 	if c.Refused != "" {
-		k.labels = spans(tag("refused", "refused"))
+		k.Labels = doc.Spans(doc.Tag("refused", "refused"))
 	}
-	k.labels = append(k.labels, toned("fig", deploymentText(c)))
-	page := to.part(inPage, k)
-	page.add(inPage, pre{commands: true, text: wrapCommand(c.Command)})
+	k.Labels = append(k.Labels, doc.Toned("fig", deploymentText(c)))
+	page := to.Part(doc.InPage, k)
+	page.Add(doc.InPage, doc.Pre{Commands: true, Text: wrapCommand(c.Command)})
 	memory, refused := memoryText(c), ""
 	if c.Refused != "" {
 		refused = c.Refused + "."
-		page.styled(inPage, "", refused)
+		page.Styled(doc.InPage, "", refused)
 	}
 	if memory != "" {
-		page.styled(inPage, "muted", "Memory of a GPU: "+memory)
+		page.Styled(doc.InPage, "muted", "Memory of a GPU: "+memory)
 	}
-	page.styledEach(inPage, "note", c.Notes...)
+	page.StyledEach(doc.InPage, "note", c.Notes...)
 	for k := range f.Rows {
 		if r := &f.Rows[k]; r.Configuration == i+1 && r.Figures != nil {
 			f.reasons(page, r)
@@ -180,44 +181,44 @@ func (f *forecastTable) configuration(to *section, i int, terminal bool) {
 
 // reasons adds what is behind a row: what holds it back, the cache, the bounds and
 // what is outside the calibration.
-func (f *forecastTable) reasons(s *section, r *forecast.Row) {
+func (f *forecastTable) reasons(s *doc.Section, r *forecast.Row) {
 	if f.loads() && r.Load != "" {
-		s.styled(inPage, "", bold(r.Load))
+		s.Styled(doc.InPage, "", doc.Bold(r.Load))
 	}
 	if r.Bottleneck != nil && r.Bottleneck.Text != "" {
-		s.styled(inPage, "result", r.Bottleneck.Text)
+		s.Styled(doc.InPage, "result", r.Bottleneck.Text)
 	}
 	if r.KV != nil {
-		s.styled(inPage, "", "KV cache: "+kvText(r))
+		s.Styled(doc.InPage, "", "KV cache: "+kvText(r))
 	}
 	if len(r.Missed) > 0 {
-		s.styled(inPage, "", "Missed: "+strings.Join(r.Missed, "; "))
+		s.Styled(doc.InPage, "", "Missed: "+strings.Join(r.Missed, "; "))
 	}
 	if r.Failed != "" {
-		s.styled(inPage, "note", "Not served: "+r.Failed)
+		s.Styled(doc.InPage, "note", "Not served: "+r.Failed)
 	}
 	for _, text := range ownOutside(r, f.common()) {
-		s.styled(inPage, "note", "Outside the calibration: "+text)
+		s.Styled(doc.InPage, "note", "Outside the calibration: "+text)
 	}
 }
 
 // configurationLines adds a configuration for a terminal.
-func (f *forecastTable) configurationLines(s *section, i int) {
+func (f *forecastTable) configurationLines(s *doc.Section, i int) {
 	c := &f.Configurations[i]
 	margin := "  "
 	if strings.Contains(c.Command, "\n") { // a here-document ends at the margin only
 		margin = ""
 	}
-	s.text("", fmt.Sprintf("#%d %s, %s", i+1, c.Label, deploymentText(c)), margin+c.Command)
+	s.Text("", fmt.Sprintf("#%d %s, %s", i+1, c.Label, deploymentText(c)), margin+c.Command)
 	if c.Refused != "" {
-		s.text("  Refused: " + c.Refused)
+		s.Text("  Refused: " + c.Refused)
 		return
 	}
 	if m := memoryText(c); m != "" {
-		s.text("  Memory of a GPU: " + m)
+		s.Text("  Memory of a GPU: " + m)
 	}
 	for _, note := range c.Notes {
-		s.text("  " + note)
+		s.Text("  " + note)
 	}
 	indent := "  "
 	for k := range f.Rows {
@@ -226,7 +227,7 @@ func (f *forecastTable) configurationLines(s *section, i int) {
 			continue
 		}
 		if f.loads() {
-			s.text("  " + r.Load + ":")
+			s.Text("  " + r.Load + ":")
 			indent = "    "
 		}
 		f.reasonLines(s, r, indent)
@@ -234,22 +235,22 @@ func (f *forecastTable) configurationLines(s *section, i int) {
 }
 
 // reasonLines adds what is behind a row for a terminal.
-func (f *forecastTable) reasonLines(s *section, r *forecast.Row, indent string) {
+func (f *forecastTable) reasonLines(s *doc.Section, r *forecast.Row, indent string) {
 	if r.SLO != "" {
-		s.text(indent + "SLO: " + strings.Join(append([]string{r.SLO}, r.Missed...), "; "))
+		s.Text(indent + "SLO: " + strings.Join(append([]string{r.SLO}, r.Missed...), "; "))
 	}
 	if r.Bottleneck != nil && r.Bottleneck.Text != "" {
-		s.text(indent + "Bottleneck: " + r.Bottleneck.Text)
+		s.Text(indent + "Bottleneck: " + r.Bottleneck.Text)
 	}
 	if r.KV != nil {
-		s.text(indent + "KV cache: " + kvText(r))
+		s.Text(indent + "KV cache: " + kvText(r))
 	}
 	if r.Failed != "" {
-		s.text(indent + "Not served: " + r.Failed)
+		s.Text(indent + "Not served: " + r.Failed)
 	}
 	if indent != "" {
 		for _, text := range ownOutside(r, f.common()) {
-			s.text(indent + "Outside: " + text)
+			s.Text(indent + "Outside: " + text)
 		}
 	}
 }
@@ -266,7 +267,7 @@ func filledText(c *forecast.Configuration) string {
 func kvCells(r *forecast.Row) (peak, preempted string) {
 	k := r.KV
 	if k == nil {
-		return none, none
+		return doc.None, doc.None
 	}
 	return fmt.Sprintf("%.0f %%", 100*k.Peak), plot.Tally(k.Preemptions)
 }

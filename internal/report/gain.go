@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"perflab/internal/report/doc"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
@@ -107,7 +108,7 @@ func known(r tune.Span) bool { return r.High > 0 }
 // interval is that of a ratio, in brackets.
 func interval(r tune.Span) string {
 	if !known(r) {
-		return none
+		return doc.None
 	}
 	return fmt.Sprintf("[%.3f, %.3f]", r.Low, r.High)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/report/doc"
 	"perflab/internal/result"
 )
 
@@ -147,10 +148,10 @@ func definitionLines(all []definition) []string {
 }
 
 // definitionTable has a row for each definition.
-func definitionTable(all []definition) table {
-	t := table{columns: columns("Figure", "Definition", "Formula", "Clients")}
+func definitionTable(all []definition) doc.Table {
+	t := doc.Table{Columns: doc.Columns("Figure", "Definition", "Formula", "Clients")}
 	for _, d := range all {
-		t.rows = append(t.rows, cells(d.Of, code(d.Tag), code(d.Formula), d.Clients))
+		t.Rows = append(t.Rows, doc.Cells(d.Of, doc.Code(d.Tag), doc.Code(d.Formula), d.Clients))
 	}
 	return t
 }

@@ -8,6 +8,7 @@ import (
 
 	"perflab/internal/audit"
 	"perflab/internal/interop"
+	"perflab/internal/report/doc"
 	"perflab/internal/result"
 )
 
@@ -41,22 +42,22 @@ func TestImportedGolden(t *testing.T) {
 	if !ok || st.Layout != result.GPUStack {
 		t.Errorf("style %+v, %v", st, ok)
 	}
-	golden(t, "imported.txt", func(w io.Writer) error { return Text(w, must(Run(side.Header, side.Summary, st, nil, nil))) })
-	golden(t, "imported.md", func(w io.Writer) error { return Markdown(w, must(Run(side.Header, side.Summary, st, nil, nil))) })
-	golden(t, "imported.html", func(w io.Writer) error { return HTML(w, must(Run(side.Header, side.Summary, st, nil, nil))) })
+	golden(t, "imported.txt", func(w io.Writer) error { return doc.Text(w, must(Run(side.Header, side.Summary, st, nil, nil))) })
+	golden(t, "imported.md", func(w io.Writer) error { return doc.Markdown(w, must(Run(side.Header, side.Summary, st, nil, nil))) })
+	golden(t, "imported.html", func(w io.Writer) error { return doc.HTML(w, must(Run(side.Header, side.Summary, st, nil, nil))) })
 
 	other := importedSide()
 	other.Name = "imported/002"
 	other.Header.Imported.Client, other.Header.Rate = "vllm bench serve", 8
 	other.Summary.Definitions = result.DefinitionsOf(result.VLLM)
-	golden(t, "imported-runs.txt", func(w io.Writer) error { return Text(w, Runs([]Side{side, other})) })
+	golden(t, "imported-runs.txt", func(w io.Writer) error { return doc.Text(w, Runs([]Side{side, other})) })
 
 	other.Summary.Verdict.Add(result.Check{Name: "throughput", Status: result.Voided, Text: "no duration gives this throughput"})
 	delete(other.Summary.Figures, "mean_e2el_ms")
 	l := List{Title: "2 runs of notes.md", Sides: []Side{side, other}}
-	golden(t, "list.txt", func(w io.Writer) error { return Text(w, l.Document()) })
-	golden(t, "list.md", func(w io.Writer) error { return Markdown(w, l.Document()) })
-	golden(t, "list.html", func(w io.Writer) error { return HTML(w, l.Document()) })
+	golden(t, "list.txt", func(w io.Writer) error { return doc.Text(w, l.Document()) })
+	golden(t, "list.md", func(w io.Writer) error { return doc.Markdown(w, l.Document()) })
+	golden(t, "list.html", func(w io.Writer) error { return doc.HTML(w, l.Document()) })
 }
 
 // TestUnknownIsNotClaimed: what an imported run does not record is not said to
@@ -66,9 +67,11 @@ func TestUnknownIsNotClaimed(t *testing.T) {
 	side.Header.Requests = 0
 	var text bytes.Buffer
 	for _, write := range []func() error{
-		func() error { return Markdown(&text, must(Run(side.Header, side.Summary, result.Style{}, nil, nil))) },
-		func() error { return Text(&text, must(Run(side.Header, side.Summary, result.Style{}, nil, nil))) },
-		func() error { return Markdown(&text, Runs([]Side{side, side})) },
+		func() error {
+			return doc.Markdown(&text, must(Run(side.Header, side.Summary, result.Style{}, nil, nil)))
+		},
+		func() error { return doc.Text(&text, must(Run(side.Header, side.Summary, result.Style{}, nil, nil))) },
+		func() error { return doc.Markdown(&text, Runs([]Side{side, side})) },
 	} {
 		if err := write(); err != nil {
 			t.Fatal(err)
@@ -81,7 +84,7 @@ func TestUnknownIsNotClaimed(t *testing.T) {
 	}
 	side.Header.Imported.Labels[result.LabelRate] = "inf"
 	text.Reset()
-	if err := Markdown(&text, must(Run(side.Header, side.Summary, result.Style{}, nil, nil))); err != nil || !strings.Contains(text.String(), "all at once") {
+	if err := doc.Markdown(&text, must(Run(side.Header, side.Summary, result.Style{}, nil, nil))); err != nil || !strings.Contains(text.String(), "all at once") {
 		t.Errorf("a rate that the file says is inf is not shown: %v", err)
 	}
 }
@@ -101,8 +104,8 @@ func someFindings() Audit {
 
 func TestAuditGolden(t *testing.T) {
 	a := someFindings()
-	golden(t, "audit.txt", func(w io.Writer) error { return Text(w, a.Document()) })
-	golden(t, "audit.md", func(w io.Writer) error { return Markdown(w, a.Document()) })
+	golden(t, "audit.txt", func(w io.Writer) error { return doc.Text(w, a.Document()) })
+	golden(t, "audit.md", func(w io.Writer) error { return doc.Markdown(w, a.Document()) })
 	golden(t, "audit.json", func(w io.Writer) error { return AuditJSON(w, a) })
 }
 
@@ -113,7 +116,7 @@ func TestAuditHidesAndCounts(t *testing.T) {
 	for least, want := range map[audit.Severity]int{audit.Error: 1, audit.Warning: 2, audit.Note: 3, "": 3} {
 		a.Least = least
 		var text bytes.Buffer
-		if err := Text(&text, a.Document()); err != nil {
+		if err := doc.Text(&text, a.Document()); err != nil {
 			t.Fatal(err)
 		}
 		hides := strings.Contains(text.String(), "not shown")

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/report/doc"
 	"perflab/internal/result"
 )
 
@@ -21,17 +22,17 @@ var listFigures = []string{"completed", "request_throughput", "output_throughput
 
 // Document shows the runs in a table, and each with its command and block.
 // Figures of one name by different definitions have a column each.
-func (l List) Document() Document {
+func (l List) Document() doc.Document {
 	sim, predicted := anySimulated(l.Sides)
-	d := newDocument(l.Title, simulatedBanner(sim, predicted), l.Title)
-	d.body.text(l.Title, "")
-	d.body.part(everywhere, section{id: "figures", page: "Figures", listed: true}).add(everywhere, l.table())
+	d := doc.New(l.Title, simulatedBanner(sim, predicted), l.Title)
+	d.Body.Text(l.Title, "")
+	d.Body.Part(doc.Everywhere, doc.Section{ID: "figures", Page: "Figures", Listed: true}).Add(doc.Everywhere, l.table())
 	var defined []definition
 	for i := range l.Sides {
 		s := &l.Sides[i].Summary
 		if s.Verdict.Status == result.Voided {
 			void := s.Verdict.Checks[slices.IndexFunc(s.Verdict.Checks, func(c result.Check) bool { return c.Status == result.Voided })]
-			d.body.textf("warning: %s is void: %s", filepath.Base(l.Sides[i].Name), void.Text)
+			d.Body.Textf("warning: %s is void: %s", filepath.Base(l.Sides[i].Name), void.Text)
 		}
 		for _, def := range definitions(s) {
 			if !slices.Contains(defined, def) {
@@ -40,21 +41,21 @@ func (l List) Document() Document {
 		}
 	}
 	for _, x := range defined {
-		d.body.textf("%s by %s: %s", x.Of, x.Tag, x.Formula)
+		d.Body.Textf("%s by %s: %s", x.Of, x.Tag, x.Formula)
 	}
 	if len(defined) > 0 {
 		t := definitionTable(defined)
-		t.class = "few"
-		d.body.section("definitions", "Definitions").add(inDocument, t)
+		t.Class = "few"
+		d.Body.Section("definitions", "Definitions").Add(doc.InDocument, t)
 	}
-	runs := d.body.section("runs", "Runs")
+	runs := d.Body.Section("runs", "Runs")
 	for i := range l.Sides {
 		l.Sides[i].listed(runs, i)
 	}
-	runs.add(inPage, gap{})
+	runs.Add(doc.InPage, doc.Gap{})
 	same := factTable(l.same())
-	same.class = "few"
-	d.body.part(inDocument, section{id: "ran", title: "What All Share", page: "What ran", listed: true}).add(inDocument, same)
+	same.Class = "few"
+	d.Body.Part(doc.InDocument, doc.Section{ID: "ran", Title: "What All Share", Page: "What ran", Listed: true}).Add(doc.InDocument, same)
 	return d
 }
 
@@ -72,31 +73,31 @@ func (l List) same() []Fact {
 }
 
 // table has a row a run.
-func (l List) table() table {
+func (l List) table() doc.Table {
 	var figures []figureRow
 	for _, name := range listFigures {
 		figures = append(figures, metricRows(l.Sides, metric(name))...)
 	}
-	t := table{class: "list", columns: []column{{head: spans("Run"), text: new("run")}}}
+	t := doc.Table{Class: "list", Columns: []doc.Column{{Head: doc.Spans("Run"), Text: new("run")}}}
 	for i, head := range heads(figures) {
 		f := figures[i]
-		t.columns = append(t.columns, column{head: spans(head), right: true, tip: f.Label + ": " + f.Doc + " " + f.Formula})
+		t.Columns = append(t.Columns, doc.Column{Head: doc.Spans(head), Right: true, Tip: f.Label + ": " + f.Doc + " " + f.Formula})
 	}
-	t.columns = append(t.columns, column{head: spans("Verdict"), text: new("verdict")})
+	t.Columns = append(t.Columns, doc.Column{Head: doc.Spans("Verdict"), Text: new("verdict")})
 	for i, s := range l.Sides {
 		name := filepath.Base(s.Name)
-		r := cells(cell{text: spans(name), page: spans(link(fmt.Sprintf("#run-%d", i), name))})
+		r := doc.Cells(doc.Cell{Text: doc.Spans(name), Page: doc.Spans(doc.Link(fmt.Sprintf("#run-%d", i), name))})
 		for _, f := range figures {
-			r.cells = append(r.cells, cell{text: f.Cells[i].text})
+			r.Cells = append(r.Cells, doc.Cell{Text: f.Cells[i].Text})
 		}
-		r.cells = append(r.cells, cell{text: spans(string(s.Summary.Verdict.Status))})
-		t.rows = append(t.rows, r)
+		r.Cells = append(r.Cells, doc.Cell{Text: doc.Spans(string(s.Summary.Verdict.Status))})
+		t.Rows = append(t.Rows, r)
 	}
 	return t
 }
 
 // listed adds run i of a list with its command, block and doubts.
-func (s *Side) listed(runs *section, i int) {
+func (s *Side) listed(runs *doc.Section, i int) {
 	st := result.Style{Percentiles: s.Summary.Percentiles()}
 	if own, ok := ImportedStyle(s.Header, st.Percentiles); ok {
 		st = own
@@ -105,14 +106,14 @@ func (s *Side) listed(runs *section, i int) {
 	if s.Header.Imported != nil {
 		place = sourceOf(s.Header.Imported)
 	}
-	run := runs.part(inDocument, section{id: fmt.Sprintf("run-%d", i), title: filepath.Base(s.Name)})
+	run := runs.Part(doc.InDocument, doc.Section{ID: fmt.Sprintf("run-%d", i), Title: filepath.Base(s.Name)})
 	if s.Header.Command != "" {
-		run.add(inDocument, pre{commands: true, text: s.Header.Command})
+		run.Add(doc.InDocument, doc.Pre{Commands: true, Text: s.Header.Command})
 	}
-	run.add(inDocument, pre{summary: place, text: printed(s.Summary, st), bare: true})
+	run.Add(doc.InDocument, doc.Pre{Summary: place, Text: printed(s.Summary, st), Bare: true})
 	for _, c := range unsound(s.Summary.Verdict) {
-		run.list(inMarkdown, fmt.Sprintf("%s, %s: %s", c.Status, c.Name, c.Text))
-		run.styled(inPage, "note", doubtful(c))
+		run.List(doc.InMarkdown, fmt.Sprintf("%s, %s: %s", c.Status, c.Name, c.Text))
+		run.Styled(doc.InPage, "note", doubtful(c))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"perflab/internal/report/doc"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
@@ -61,9 +62,9 @@ func measuredStudy() result.Study {
 
 func TestGoldenMeasured(t *testing.T) {
 	s := measuredStudy()
-	golden(t, "measured.md", func(w io.Writer) error { return Markdown(w, must(Study(s, Options{}))) })
-	golden(t, "measured.html", func(w io.Writer) error { return HTML(w, must(Study(s, Options{}))) })
-	golden(t, "measured.txt", func(w io.Writer) error { return Text(w, must(Study(s, Options{}))) })
+	golden(t, "measured.md", func(w io.Writer) error { return doc.Markdown(w, must(Study(s, Options{}))) })
+	golden(t, "measured.html", func(w io.Writer) error { return doc.HTML(w, must(Study(s, Options{}))) })
+	golden(t, "measured.txt", func(w io.Writer) error { return doc.Text(w, must(Study(s, Options{}))) })
 	docs := render(t, s)
 	for form, doc := range docs {
 		for _, want := range []string{"heads", "divisible by tensor parallel size (7)", "Use a tp that divides them; try tp=4.", "HIP_VISIBLE_DEVICES=3,4,5", "Cost per million tokens (USD)"} {

@@ -6,10 +6,25 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
+
+// term is a name with what is to be said of it; tone is up or down for good or
+// bad news.
+type term struct{ name, text, tone string }
+
+type terms []term
+
+func (all terms) block() doc.Definitions {
+	var out doc.Definitions
+	for _, t := range all {
+		out = append(out, doc.Definition{Name: t.name, Text: t.text, Tone: t.tone})
+	}
+	return out
+}
 
 // race is a study by strategy race.
 type race struct{ study }
@@ -22,9 +37,9 @@ func (x race) answers() terms {
 }
 
 // chapters are what stands behind the conclusion.
-func (x race) chapters() []chapter {
-	all := []chapter{holdOutChapter(x), ablationChapter(x), accuracyChapter(x), frontChapter(x), candidateChapter(x), stepChapter(x), failureChapter(x), predictionChapter(x)}
-	return slices.DeleteFunc(all, func(c chapter) bool { return c.Heading == "" })
+func (x race) chapters() []doc.Chapter {
+	all := []doc.Chapter{holdOutChapter(x), ablationChapter(x), accuracyChapter(x), frontChapter(x), candidateChapter(x), stepChapter(x), failureChapter(x), predictionChapter(x)}
+	return slices.DeleteFunc(all, func(c doc.Chapter) bool { return c.Heading == "" })
 }
 
 // plots are those of the chapters, in their order.
@@ -201,7 +216,7 @@ func (x race) dropped() term {
 		if !d.Dropped {
 			continue
 		}
-		text := oneLine(d.Setting)
+		text := doc.OneLine(d.Setting)
 		if d.Gain != nil {
 			text += " (brings " + percent(d.Gain.Value) + wavering(*d.Gain) + ")"
 		}

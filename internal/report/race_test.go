@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"perflab/internal/report/doc"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
@@ -15,9 +16,9 @@ import (
 func TestGoldenRace(t *testing.T) {
 	for name, s := range map[string]result.Study{"race": raceStudy(), "race-tie": tieStudy(), "race-small": smallStudy()} {
 		o := Options{Repeat: "perflab tune " + s.Name + ".yaml"}
-		golden(t, name+".md", func(w io.Writer) error { return Markdown(w, must(Study(s, o))) })
-		golden(t, name+".html", func(w io.Writer) error { return HTML(w, must(Study(s, o))) })
-		golden(t, name+".txt", func(w io.Writer) error { return Text(w, must(Study(s, Options{}))) })
+		golden(t, name+".md", func(w io.Writer) error { return doc.Markdown(w, must(Study(s, o))) })
+		golden(t, name+".html", func(w io.Writer) error { return doc.HTML(w, must(Study(s, o))) })
+		golden(t, name+".txt", func(w io.Writer) error { return doc.Text(w, must(Study(s, Options{}))) })
 	}
 }
 
@@ -129,7 +130,7 @@ func TestFrontNamesPointsOnce(t *testing.T) {
 // TestRaceTextFitsTheScreen: the essentials in about thirty lines.
 func TestRaceTextFitsTheScreen(t *testing.T) {
 	var b strings.Builder
-	if err := Text(&b, must(Study(raceStudy(), Options{}))); err != nil {
+	if err := doc.Text(&b, must(Study(raceStudy(), Options{}))); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(b.String(), "\n"); n > 30 {
@@ -191,11 +192,11 @@ func TestRaceTellsWhichLaunchesMetABound(t *testing.T) {
 		{Bound: "p99_ttft_ms <= 30000", Mean: new(29800.0), Held: true, Met: 2, Launches: 3}, {Bound: "p99_tpot_ms <= 50", Launches: 3},
 	}
 	s.Race.HoldOuts = []tune.Comparison{{Label: "a", Against: "b", Workload: "long", P: 1, Family: 1, Verdict: tune.Unknown, Sentence: "cannot be compared: no round has a figure of both"}}
-	var doc strings.Builder
-	if err := Text(&doc, must(Study(s, Options{}))); err != nil {
+	var b strings.Builder
+	if err := doc.Text(&b, must(Study(s, Options{}))); err != nil {
 		t.Fatal(err)
 	}
-	text := strings.Join(strings.Fields(doc.String()), " ")
+	text := strings.Join(strings.Fields(b.String()), " ")
 	for _, want := range []string{
 		"p99_ttft_ms <= 30000: met (29800 on average; 2 of 3 launches met it); p99_tpot_ms <= 50: MISSED (no figure; 0 of 3 launches met it)",
 		"NOT COMPARED on", "(cannot be compared: no round has a figure of both)",

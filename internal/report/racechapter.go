@@ -8,14 +8,18 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
 
+// shortRows bounds a table in Markdown that a page folds.
+const shortRows = 12
+
 // comparisonChapter is the table of the confirmation.
-func comparisonChapter(x race) chapter {
-	c := chapter{ID: "comparisons", Heading: "The final comparisons"}
+func comparisonChapter(x race) doc.Chapter {
+	c := doc.Chapter{ID: "comparisons", Heading: "The final comparisons"}
 	all := x.Race.Comparisons
 	if len(all) == 0 {
 		c.Text = []string{"Nothing was compared by repeated launches on fresh seeds: what is said above rests on the search alone."}
@@ -27,9 +31,9 @@ func comparisonChapter(x race) chapter {
 	}
 	c.Text = []string{how + "Ratios are of " + x.objective.Label + " in the direction that is better: above 1 the first of the two wins. " +
 		"Intervals are at 95 %" + corrected(all[0].Family) + "."}
-	g := newGrid(columns("Comparison", ">Launches", ">Ratio", ">95 % interval", ">p", ">Least effect shown", "Verdict"))
+	g := doc.NewGrid(doc.Columns("Comparison", ">Launches", ">Ratio", ">95 % interval", ">p", ">Least effect shown", "Verdict"))
 	for _, k := range all {
-		g.rows = append(g.rows, contestRow(k.Label+" against "+k.Against, k))
+		g.Rows = append(g.Rows, contestRow(k.Label+" against "+k.Against, k))
 		c.After = append(c.After, x.about(k.Label, k.Sentence))
 	}
 	c.Grid, c.Plots = g, x.contestPlot("comparisons", "Ratios of the final comparisons", all, func(k tune.Comparison) string { return k.Label + " against " + k.Against })
@@ -44,8 +48,8 @@ func (x race) about(label, sentence string) string {
 	return label + ": " + strings.TrimSuffix(sentence, ".") + "."
 }
 
-func contestRow(head string, k tune.Comparison) row {
-	p, least, value := "", "", none
+func contestRow(head string, k tune.Comparison) doc.Row {
+	p, least, value := "", "", doc.None
 	if known(k.Ratio) {
 		p = pText(k.P)
 	}
@@ -55,8 +59,8 @@ func contestRow(head string, k tune.Comparison) row {
 	if k.Shown > 0 {
 		least = share(k.Shown)
 	}
-	r := dashed(head, fmt.Sprintf("%d / %d", len(k.Trials), len(k.Others)), value, interval(k.Ratio), p, least, k.Verdict)
-	return r.toned(2, verdictTone(k.Verdict)).toned(6, verdictTone(k.Verdict))
+	r := doc.Dashed(head, fmt.Sprintf("%d / %d", len(k.Trials), len(k.Others)), value, interval(k.Ratio), p, least, k.Verdict)
+	return r.Toned(2, verdictTone(k.Verdict)).Toned(6, verdictTone(k.Verdict))
 }
 
 // pText writes a p value with two digits.
@@ -68,15 +72,15 @@ func pText(p float64) string {
 }
 
 // holdOutChapter is the table of the further workloads.
-func holdOutChapter(x race) chapter {
+func holdOutChapter(x race) doc.Chapter {
 	if len(x.Race.HoldOuts) == 0 {
-		return chapter{}
+		return doc.Chapter{}
 	}
-	c := chapter{ID: "hold-outs", Heading: "Hold-outs: the other workloads"}
+	c := doc.Chapter{ID: "hold-outs", Heading: "Hold-outs: the other workloads"}
 	c.Text = []string{"The recommendation against the baseline on workloads that the search was not judged by. A ratio below 1 is a loss."}
-	g := newGrid(columns("Workload", ">Launches", ">Ratio", ">95 % interval", ">p", ">Least effect shown", "Verdict"))
+	g := doc.NewGrid(doc.Columns("Workload", ">Launches", ">Ratio", ">95 % interval", ">p", ">Least effect shown", "Verdict"))
 	for _, k := range x.Race.HoldOuts {
-		g.rows = append(g.rows, contestRow(x.workload(k.Workload), k))
+		g.Rows = append(g.Rows, contestRow(x.workload(k.Workload), k))
 	}
 	c.Grid = g
 	c.Plots = x.contestPlot("hold-outs", "Recommendation against baseline on the other workloads", x.Race.HoldOuts, func(k tune.Comparison) string { return x.workload(k.Workload) })
@@ -84,11 +88,11 @@ func holdOutChapter(x race) chapter {
 }
 
 // ablationChapter is what each setting of the winner brings.
-func ablationChapter(x race) chapter {
+func ablationChapter(x race) doc.Chapter {
 	if len(x.Race.Ablation) == 0 {
-		return chapter{}
+		return doc.Chapter{}
 	}
-	c := chapter{ID: "ablation", Heading: "Ablation: what each setting brings"}
+	c := doc.Chapter{ID: "ablation", Heading: "Ablation: what each setting brings"}
 	tested := 0
 	for _, a := range x.Race.Ablation {
 		if a.Trial != 0 || a.Gain != nil {
@@ -104,7 +108,7 @@ func ablationChapter(x race) chapter {
 	default:
 		c.Text = []string{fmt.Sprintf("%d of the winner's %s were taken away, each once; %s", tested, count(len(x.Race.Ablation), "setting"), rule)}
 	}
-	g := newGrid(columns("Setting", ">Brings", ">95 % interval", "Outcome", "=Reason", "Launch"))
+	g := doc.NewGrid(doc.Columns("Setting", ">Brings", ">95 % interval", "Outcome", "=Reason", "Launch"))
 	for _, a := range x.Race.Ablation {
 		gain, span, outcome := "", "", "kept"
 		if a.Gain != nil {
@@ -116,12 +120,12 @@ func ablationChapter(x race) chapter {
 		case a.Trial == 0 && a.Gain == nil:
 			outcome = "kept, not tested"
 		}
-		r := dashed(a.Setting, gain, span, outcome, x.sentence(a.Reason), trialID(a.Trial))
-		r = r.coded(0)
+		r := doc.Dashed(a.Setting, gain, span, outcome, x.sentence(a.Reason), trialID(a.Trial))
+		r = r.Coded(0)
 		if a.Gain != nil && a.Gain.Low > 0 {
-			r = r.toned(1, "up")
+			r = r.Toned(1, "up")
 		}
-		g.rows = append(g.rows, r)
+		g.Rows = append(g.Rows, r)
 	}
 	c.Grid = g
 	return c
@@ -145,20 +149,20 @@ func trialIDs(ids []int) string {
 }
 
 // accuracyChapter is the table of the questions.
-func accuracyChapter(x race) chapter {
+func accuracyChapter(x race) doc.Chapter {
 	if len(x.Race.Accuracy) == 0 {
-		return chapter{}
+		return doc.Chapter{}
 	}
-	c := chapter{ID: "accuracy", Heading: "Accuracy"}
+	c := doc.Chapter{ID: "accuracy", Heading: "Accuracy"}
 	c.Text = []string{"The same questions to each configuration and to the baseline, compared question by question. A configuration is accepted where the 95 % bound of what it loses is within the margin."}
-	g := newGrid(columns("Configuration", "Outcome", ">Right", ">Baseline", ">Lost / won", ">Change", ">95 % bound", ">Allowed", ">McNemar p"))
+	g := doc.NewGrid(doc.Columns("Configuration", "Outcome", ">Right", ">Baseline", ">Lost / won", ">Change", ">95 % bound", ">Allowed", ">McNemar p"))
 	for _, p := range x.Race.Accuracy {
 		outcome, tone := "accepted", "up"
 		if !p.Accepted {
 			outcome, tone = "rejected", "down"
 		}
-		r := dashed(p.Label, outcome, plot.Tally(p.Right)+" of "+plot.Tally(p.Questions), plot.Tally(p.Base), fmt.Sprintf("%d / %d", p.Lost, p.Won), points(p.Change), points(p.Low), points(-p.Margin), pText(p.P))
-		g.rows = append(g.rows, r.toned(1, tone))
+		r := doc.Dashed(p.Label, outcome, plot.Tally(p.Right)+" of "+plot.Tally(p.Questions), plot.Tally(p.Base), fmt.Sprintf("%d / %d", p.Lost, p.Won), points(p.Change), points(p.Low), points(-p.Margin), pText(p.P))
+		g.Rows = append(g.Rows, r.Toned(1, tone))
 		c.After = append(c.After, x.about(p.Label, p.Sentence))
 	}
 	c.Grid = g
@@ -169,34 +173,35 @@ func accuracyChapter(x race) chapter {
 func points(v float64) string { return fmt.Sprintf("%+.1f pt", 100*v) }
 
 // frontChapter is what a user sees against what a GPU yields.
-func frontChapter(x race) chapter {
+func frontChapter(x race) doc.Chapter {
 	if len(x.Race.Frontier) == 0 {
-		return chapter{}
+		return doc.Chapter{}
 	}
-	c := chapter{ID: "front", Heading: "Tokens for a user against tokens of a GPU"}
+	c := doc.Chapter{ID: "front", Heading: "Tokens for a user against tokens of a GPU"}
 	per := x.perDevice()
 	c.Text = []string{"Configurations measured under the full load; on the front is what no other beats in both. Tokens per second and user are 1000 / mean TPOT."}
-	head := columns("Configuration", ">Output tok/s per user", ">Output tok/s "+per, "On the front", "Role", "Launches")
-	main, rest := newGrid(head), newGrid(head)
+	head := doc.Columns("Configuration", ">Output tok/s per user", ">Output tok/s "+per, "On the front", "Role", "Launches")
+	main, rest := doc.NewGrid(head), doc.NewGrid(head)
 	for _, p := range x.Race.Frontier {
 		on := ""
 		if p.Front {
 			on = "yes"
 		}
-		r := dashed(p.Label, speed(p.PerUser), speed(p.PerGPU), on, p.Pick, trialIDs(p.Trials))
+		r := doc.Dashed(p.Label, speed(p.PerUser), speed(p.PerGPU), on, p.Pick, trialIDs(p.Trials))
 		if p.Pick != "" {
-			r = r.emphasised()
+			r = r.Emphasised()
 		}
 		if p.Front || p.Pick != "" {
-			main.rows = append(main.rows, r)
+			main.Rows = append(main.Rows, r)
 		} else {
-			rest.rows = append(rest.rows, r)
+			rest.Rows = append(rest.Rows, r)
 		}
 	}
 	c.Grid, c.Plots = main, x.frontPlot()
-	if len(rest.rows) > 0 {
-		rest.caption, rest.most = count(len(rest.rows), "configuration")+" behind the front", shortRows
-		c.Folded = []table{*rest}
+	if len(rest.Rows) > 0 {
+		rest.Caption = count(len(rest.Rows), "configuration") + " behind the front"
+		rest.Shorten(shortRows, "study.json")
+		c.Folded = []doc.Table{*rest}
 	}
 	return c
 }
@@ -219,13 +224,13 @@ func speed(s tune.Span) string {
 }
 
 // candidateChapter says what became of each configuration that the race began with.
-func candidateChapter(x race) chapter {
+func candidateChapter(x race) doc.Chapter {
 	if len(x.Race.Candidates) == 0 {
-		return chapter{}
+		return doc.Chapter{}
 	}
-	c := chapter{ID: "arms", Heading: "How the race went"}
+	c := doc.Chapter{ID: "arms", Heading: "How the race went"}
 	c.Text = []string{"The configurations in the order in which they were ranked before the race. Ratios are to the baseline, above 1 is better" + x.partly() + "."}
-	g := newGrid(columns("Configuration", "Outcome", ">Predicted", ">Measured", ">95 % interval", "Launches", "=Why"))
+	g := doc.NewGrid(doc.Columns("Configuration", "Outcome", ">Predicted", ">Measured", ">95 % interval", "Launches", "=Why"))
 	for i, a := range x.Race.Candidates {
 		if len(a.Trials) == 0 && a.Measured == nil {
 			continue
@@ -234,21 +239,21 @@ func candidateChapter(x race) chapter {
 		if a.Measured != nil {
 			measured, span = plot.Times(a.Measured.Value), interval(*a.Measured)
 		}
-		r := dashed(fmt.Sprintf("%d. %s", i+1, candidateName(a)), stateTitle(a.State), ratio(a.Predicted), measured, span, trialIDs(a.Trials), x.sentence(a.Reason))
+		r := doc.Dashed(fmt.Sprintf("%d. %s", i+1, candidateName(a)), stateTitle(a.State), ratio(a.Predicted), measured, span, trialIDs(a.Trials), x.sentence(a.Reason))
 		switch a.State {
 		case tune.StateRefined:
-			r = r.toned(1, "up")
+			r = r.Toned(1, "up")
 		case tune.StateFailed:
-			r = r.toned(1, "down")
+			r = r.Toned(1, "down")
 		}
-		g.rows = append(g.rows, r)
+		g.Rows = append(g.Rows, r)
 	}
-	if len(g.rows) > 0 {
+	if len(g.Rows) > 0 {
 		c.Grid = g
 	}
 	c.Plots = x.candidatePlot()
 	for _, s := range candidateStates {
-		if t := neverLaunched(x, s.state); len(t.rows) > 0 {
+		if t := neverLaunched(x, s.state); len(t.Rows) > 0 {
 			c.Folded = append(c.Folded, t)
 		}
 	}
@@ -289,7 +294,7 @@ func ratio(v *float64) string {
 
 // neverLaunched groups the candidates of a state that were not launched by their
 // reason, in the order of the first of each.
-func neverLaunched(x race, state string) table {
+func neverLaunched(x race, state string) doc.Table {
 	var reasons []string
 	labels := map[string][]string{}
 	n := 0
@@ -308,17 +313,18 @@ func neverLaunched(x race, state string) table {
 		labels[a.Reason] = append(labels[a.Reason], name)
 	}
 	slices.SortStableFunc(reasons, func(a, b string) int { return len(labels[b]) - len(labels[a]) })
-	g := newGrid(columns("=Reason", ">Number", "=Configurations"))
+	g := doc.NewGrid(doc.Columns("=Reason", ">Number", "=Configurations"))
 	const shown = 3
 	for _, why := range reasons {
 		all := labels[why]
-		r := dashed(x.sentence(why), fmt.Sprint(len(all)), strings.Join(all, "; "))
+		r := doc.Dashed(x.sentence(why), fmt.Sprint(len(all)), strings.Join(all, "; "))
 		if len(all) > shown {
-			r.cells[2].markdown = spans(fmt.Sprintf("%s and %d more", strings.Join(all[:shown-1], "; "), len(all)-shown+1))
+			r.Cells[2].Markdown = doc.Spans(fmt.Sprintf("%s and %d more", strings.Join(all[:shown-1], "; "), len(all)-shown+1))
 		}
-		g.rows = append(g.rows, r)
+		g.Rows = append(g.Rows, r)
 	}
-	g.caption, g.most = count(n, "configuration")+" "+neverWhy[state], shortRows
+	g.Caption = count(n, "configuration") + " " + neverWhy[state]
+	g.Shorten(shortRows, "study.json")
 	return *g
 }
 
@@ -329,12 +335,12 @@ var neverWhy = map[string]string{
 }
 
 // stepChapter are the repairs and refinements.
-func stepChapter(x race) chapter {
+func stepChapter(x race) doc.Chapter {
 	if len(x.Race.Steps) == 0 {
-		return chapter{}
+		return doc.Chapter{}
 	}
-	c := chapter{ID: "steps", Heading: "Repairs and refinements"}
-	g := newGrid(columns("Launch", "Change", ">Over what led", ">Over the baseline", "=Note"))
+	c := doc.Chapter{ID: "steps", Heading: "Repairs and refinements"}
+	g := doc.NewGrid(doc.Columns("Launch", "Change", ">Over what led", ">Over the baseline", "=Note"))
 	for _, s := range x.Race.Steps {
 		over, total := "", ""
 		if s.Gain != nil {
@@ -343,43 +349,43 @@ func stepChapter(x race) chapter {
 		if s.Total != nil {
 			total = x.gain(s.Total)
 		}
-		g.rows = append(g.rows, dashed(trialID(s.Trial), s.Label, over, total, x.sentence(s.Note)))
+		g.Rows = append(g.Rows, doc.Dashed(trialID(s.Trial), s.Label, over, total, x.sentence(s.Note)))
 	}
 	c.Grid = g
 	return c
 }
 
 // failureChapter are the launches that gave no figure.
-func failureChapter(x race) chapter {
-	c := chapter{ID: "failures", Heading: "Launches without figures"}
-	g := newGrid(columns("Launch", "Configuration", "Phase", "=What happened", "Class", "=What to do", "Log"))
+func failureChapter(x race) doc.Chapter {
+	c := doc.Chapter{ID: "failures", Heading: "Launches without figures"}
+	g := doc.NewGrid(doc.Columns("Launch", "Configuration", "Phase", "=What happened", "Class", "=What to do", "Log"))
 	for _, t := range x.Trials {
 		if t.Status == tune.Measured {
 			continue
 		}
-		r := dashed(trialID(t.ID), t.Label, phaseTitle(t.Stage), statusWord(t.Status)+": "+x.sentence(t.Reason), t.Class, x.sentence(t.Advice), t.Log)
+		r := doc.Dashed(trialID(t.ID), t.Label, phaseTitle(t.Stage), statusWord(t.Status)+": "+x.sentence(t.Reason), t.Class, x.sentence(t.Advice), t.Log)
 		if t.Log != "" {
-			r = r.coded(6)
+			r = r.Coded(6)
 		}
-		g.rows = append(g.rows, r)
+		g.Rows = append(g.Rows, r)
 	}
-	if len(g.rows) == 0 {
-		return chapter{}
+	if len(g.Rows) == 0 {
+		return doc.Chapter{}
 	}
 	c.Grid = g
 	return c
 }
 
 // predictionChapter says how far predictions could be believed.
-func predictionChapter(x race) chapter {
+func predictionChapter(x race) doc.Chapter {
 	if len(x.Race.Predictions) == 0 {
-		return chapter{}
+		return doc.Chapter{}
 	}
-	c := chapter{ID: "foretold", Heading: "Predicted against measured"}
+	c := doc.Chapter{ID: "foretold", Heading: "Predicted against measured"}
 	c.Text = []string{"Predictions order the arms and prune what looks hopeless; they decide nothing else. Learned of each engine: measured = bias x predicted ^ scale, as ratios to the baseline; 1 and 1 are a prediction that needs no correction."}
-	g := newGrid(columns("Engine", ">Configurations", ">Bias", ">Scale", ">Mean error"))
+	g := doc.NewGrid(doc.Columns("Engine", ">Configurations", ">Bias", ">Scale", ">Mean error"))
 	for _, f := range x.Race.Predictions {
-		g.rows = append(g.rows, dashed(x.engine(f.Engine), fmt.Sprint(f.N), plot.Times(math.Exp(f.Bias)), strconv.FormatFloat(f.Scale, 'f', 2, 64), share(f.Error)))
+		g.Rows = append(g.Rows, doc.Dashed(x.engine(f.Engine), fmt.Sprint(f.N), plot.Times(math.Exp(f.Bias)), strconv.FormatFloat(f.Scale, 'f', 2, 64), share(f.Error)))
 	}
 	c.Grid, c.Plots = g, x.predictionPlot()
 	return c
@@ -387,9 +393,9 @@ func predictionChapter(x race) chapter {
 
 // launchChapter are all trials of a race, a row each; the rest is in their run
 // directories.
-func launchChapter(x race) chapter {
-	c := chapter{ID: "launches", Heading: "All launches", Level: 3}
-	g := newGrid(columns("Launch", "Phase", "Configuration", ">Load", "Status", ">"+x.objective.Label, "Run directory"))
+func launchChapter(x race) doc.Chapter {
+	c := doc.Chapter{ID: "launches", Heading: "All launches", Level: 3}
+	g := doc.NewGrid(doc.Columns("Launch", "Phase", "Configuration", ">Load", "Status", ">"+x.objective.Label, "Run directory"))
 	for i := range x.Trials {
 		t := &x.Trials[i]
 		load, figure, dir := "full", "", ""
@@ -404,23 +410,23 @@ func launchChapter(x race) chapter {
 		if len(t.Runs) > 0 {
 			dir = t.Runs[0].Dir
 		}
-		r := dashed(trialID(t.ID), phaseTitle(t.Stage), t.Label, load, cmp.Or(t.Class, statusWord(t.Status)), figure, dir)
+		r := doc.Dashed(trialID(t.ID), phaseTitle(t.Stage), t.Label, load, cmp.Or(t.Class, statusWord(t.Status)), figure, dir)
 		if dir != "" {
-			r = r.coded(6)
+			r = r.Coded(6)
 		}
 		if x.role(t.ID) != "" {
-			r = r.emphasised()
+			r = r.Emphasised()
 		}
 		if t.Status != tune.Measured {
-			r = r.toned(4, "down")
+			r = r.Toned(4, "down")
 		}
-		g.rows = append(g.rows, r)
+		g.Rows = append(g.Rows, r)
 	}
 	if x.partly() != "" {
 		c.Text = []string{"Figures under a part of the load compare among themselves alone."}
 	}
-	g.caption = launched(len(g.rows))
-	c.Folded = []table{*g}
+	g.Caption = launched(len(g.Rows))
+	c.Folded = []doc.Table{*g}
 	return c
 }
 
@@ -433,10 +439,10 @@ func phaseTitle(name string) string {
 }
 
 // ledgerChapter is what each part of the race cost and brought.
-func ledgerChapter(x race) chapter {
-	c := chapter{ID: "ledger", Heading: "Ledger"}
+func ledgerChapter(x race) doc.Chapter {
+	c := doc.Chapter{ID: "ledger", Heading: "Ledger"}
 	if len(x.Race.Phases) == 0 {
-		return chapter{}
+		return doc.Chapter{}
 	}
 	spent, each := ">GPU-hours", ">Gain per GPU-hour"
 	gpus := x.onGPUs()
@@ -447,7 +453,7 @@ func ledgerChapter(x race) chapter {
 	if x.partly() != "" {
 		c.Text[0] += " Where it is of launches under a part of the load, the full load may take some of it back."
 	}
-	g := newGrid(columns("Phase", ">Launches", ">Time under load", spent, ">Gain", each))
+	g := doc.NewGrid(doc.Columns("Phase", ">Launches", ">Time under load", spent, ">Gain", each))
 	amount := func(s float64) string {
 		if s == 0 {
 			return ""
@@ -468,14 +474,14 @@ func ledgerChapter(x race) chapter {
 		if v, ok := p.PerHour(); ok {
 			per = percent(v)
 		}
-		g.rows = append(g.rows, dashed(phaseTitle(p.Name), fmt.Sprint(p.Launches), lasted(p.LoadS), amount(used), gain, per))
+		g.Rows = append(g.Rows, doc.Dashed(phaseTitle(p.Name), fmt.Sprint(p.Launches), lasted(p.LoadS), amount(used), gain, per))
 	}
 	used := wall
 	if gpus {
 		used = x.Ledger.GPUSeconds
 	}
-	total := dashed("All", fmt.Sprint(x.Ledger.Launches), lasted(x.Ledger.LoadS), amount(used), "", "")
-	g.rows = append(g.rows, total.emphasised())
+	total := doc.Dashed("All", fmt.Sprint(x.Ledger.Launches), lasted(x.Ledger.LoadS), amount(used), "", "")
+	g.Rows = append(g.Rows, total.Emphasised())
 	c.Grid = g
 	return c
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"perflab/internal/report/doc"
 	"perflab/internal/result"
 )
 
@@ -21,29 +22,29 @@ type Repeat struct {
 
 // Document shows how the figures of repeated runs vary, and the runs side by
 // side.
-func (r Repeat) Document(st result.Style) Document {
+func (r Repeat) Document(st result.Style) doc.Document {
 	b := layOut(r.Sides, !r.SameSeed)
-	d := newDocument(r.Title, b.Banner, r.Title)
+	d := doc.New(r.Title, b.Banner, r.Title)
 	notes := r.Notes
 	if slices.ContainsFunc(r.Sides, func(s Side) bool { return s.Summary.Compat != "" }) {
 		notes = append(slices.Clone(notes), compatNote)
 	}
-	d.body.list(inMarkdown, slices.Concat(b.Warnings, r.SLOs, notes)...)
-	d.body.styledEach(inPage, "lead", r.SLOs...)
-	d.body.styledEach(inPage, "note", slices.Concat(b.Warnings, notes)...)
-	spread := d.body.section("spread", "Spread")
-	spread.add(everywhere, para{text: spans(fmt.Sprintf("%d of %d runs; an interval is Student's for the mean over runs, at 95 %%", r.Believed, len(r.Sides)))})
-	spread.add(everywhere, r.table(st))
-	spread.text(slices.Concat(r.SLOs, b.Warnings, notes)...)
-	b.show(&d, d.body.part(inDocument, section{id: "figures", title: "Runs", listed: true}))
+	d.Body.List(doc.InMarkdown, slices.Concat(b.Warnings, r.SLOs, notes)...)
+	d.Body.StyledEach(doc.InPage, "lead", r.SLOs...)
+	d.Body.StyledEach(doc.InPage, "note", slices.Concat(b.Warnings, notes)...)
+	spread := d.Body.Section("spread", "Spread")
+	spread.Add(doc.Everywhere, doc.Para{Text: doc.Spans(fmt.Sprintf("%d of %d runs; an interval is Student's for the mean over runs, at 95 %%", r.Believed, len(r.Sides)))})
+	spread.Add(doc.Everywhere, r.table(st))
+	spread.Text(slices.Concat(r.SLOs, b.Warnings, notes)...)
+	b.show(&d, d.Body.Part(doc.InDocument, doc.Section{ID: "figures", Title: "Runs", Listed: true}))
 	return d
 }
 
 // table has the spread of each figure that a style shows.
-func (r Repeat) table(st result.Style) table {
-	t := table{empty: true, columns: columns("figure", ">mean", ">95 % interval", ">CV", ">min", ">max")}
+func (r Repeat) table(st result.Style) doc.Table {
+	t := doc.Table{Empty: true, Columns: doc.Columns("figure", ">mean", ">95 % interval", ">CV", ">min", ">max")}
 	for i, head := range []string{"Figure", "Mean", "95 % interval", "CV", "Min", "Max"} {
-		t.columns[i].page = spans(head)
+		t.Columns[i].Page = doc.Spans(head)
 	}
 	for _, s := range r.Spread {
 		m, err := result.Lookup(s.Metric)
@@ -51,14 +52,14 @@ func (r Repeat) table(st result.Style) table {
 			continue
 		}
 		n := func(v float64) string { return strconv.FormatFloat(v, 'f', m.Decimals, 64) }
-		interval, cv := none, none
+		interval, cv := doc.None, doc.None
 		if s.Low != nil {
 			interval = n(*s.Low) + " to " + n(*s.High)
 		}
 		if s.CV != nil {
 			cv = strconv.FormatFloat(100**s.CV, 'f', 2, 64) + " %"
 		}
-		t.rows = append(t.rows, texts(s.Label, n(s.Mean), interval, cv, n(s.Min), n(s.Max)))
+		t.Rows = append(t.Rows, doc.Texts(s.Label, n(s.Mean), interval, cv, n(s.Min), n(s.Max)))
 	}
 	return t
 }

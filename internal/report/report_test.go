@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"perflab/internal/report/doc"
 	"perflab/internal/result"
 )
 
@@ -44,9 +45,9 @@ func golden(t *testing.T, name string, write func(io.Writer) error) string {
 func TestGoldenStudies(t *testing.T) {
 	for name, s := range map[string]result.Study{"throughput": throughputStudy(), "latency": latencyStudy()} {
 		o := Options{Repeat: "perflab tune " + s.Name + ".yaml"}
-		golden(t, name+".md", func(w io.Writer) error { return Markdown(w, must(Study(s, o))) })
-		golden(t, name+".html", func(w io.Writer) error { return HTML(w, must(Study(s, o))) })
-		golden(t, name+".txt", func(w io.Writer) error { return Text(w, must(Study(s, Options{}))) })
+		golden(t, name+".md", func(w io.Writer) error { return doc.Markdown(w, must(Study(s, o))) })
+		golden(t, name+".html", func(w io.Writer) error { return doc.HTML(w, must(Study(s, o))) })
+		golden(t, name+".txt", func(w io.Writer) error { return doc.Text(w, must(Study(s, Options{}))) })
 	}
 }
 
@@ -56,18 +57,18 @@ func TestGoldenRun(t *testing.T) {
 	s.Failures = map[result.Class]int{result.EarlyClose: 2, result.Connect: 0}
 	s.Verdict = result.Verdict{Status: result.Noted, Checks: []result.Check{
 		{Name: "failures", Status: result.Noted, Text: "2 of 120 calls failed"}, {Name: "identity", Status: result.Sound, Text: "TTFT + TPOT*(n-1) = E2E in every call"}}}
-	golden(t, "run.md", func(w io.Writer) error { return Markdown(w, must(Run(h, s, result.Style{}, nil, nil))) })
-	golden(t, "run.html", func(w io.Writer) error { return HTML(w, must(Run(h, s, result.Style{}, calls, nil))) })
-	golden(t, "run.txt", func(w io.Writer) error { return Text(w, must(Run(h, s, result.Style{}, nil, nil))) })
+	golden(t, "run.md", func(w io.Writer) error { return doc.Markdown(w, must(Run(h, s, result.Style{}, nil, nil))) })
+	golden(t, "run.html", func(w io.Writer) error { return doc.HTML(w, must(Run(h, s, result.Style{}, calls, nil))) })
+	golden(t, "run.txt", func(w io.Writer) error { return doc.Text(w, must(Run(h, s, result.Style{}, nil, nil))) })
 }
 
 func render(t *testing.T, s result.Study) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for name, f := range map[string]func(io.Writer) error{
-		"md":   func(w io.Writer) error { return Markdown(w, must(Study(s, Options{}))) },
-		"html": func(w io.Writer) error { return HTML(w, must(Study(s, Options{}))) },
-		"text": func(w io.Writer) error { return Text(w, must(Study(s, Options{}))) },
+		"md":   func(w io.Writer) error { return doc.Markdown(w, must(Study(s, Options{}))) },
+		"html": func(w io.Writer) error { return doc.HTML(w, must(Study(s, Options{}))) },
+		"text": func(w io.Writer) error { return doc.Text(w, must(Study(s, Options{}))) },
 	} {
 		var b strings.Builder
 		if err := f(&b); err != nil {
@@ -171,7 +172,7 @@ func TestTextFitsTheScreen(t *testing.T) {
 		s.Trials = append(s.Trials, x)
 	}
 	var b strings.Builder
-	if err := Text(&b, must(Study(s, Options{}))); err != nil {
+	if err := doc.Text(&b, must(Study(s, Options{}))); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(b.String(), "\n"); n > 25 {
@@ -185,7 +186,7 @@ func TestTextFitsTheScreen(t *testing.T) {
 func TestHTMLIsSelfContained(t *testing.T) {
 	h, calls := burst(120)
 	var run strings.Builder
-	if err := HTML(&run, must(Run(h, *chat(1, 1, 1), result.Style{}, calls, nil))); err != nil {
+	if err := doc.HTML(&run, must(Run(h, *chat(1, 1, 1), result.Style{}, calls, nil))); err != nil {
 		t.Fatal(err)
 	}
 	fetches := regexp.MustCompile(`(?i)(src|href|action|data|poster|xmlns)\s*=\s*["']?\s*(https?:)?//|(src|href)\s*=\s*["']?[^"'#\s>]|url\(\s*["']?[^#"']|@import|<(link|iframe|img|object|embed)\b`)
@@ -293,8 +294,8 @@ func TestWriteErrorIsPassedOn(t *testing.T) {
 	s := throughputStudy()
 	h, _ := burst(1)
 	for name, err := range map[string]error{
-		"Markdown": Markdown(w, must(Study(s, Options{}))), "HTML": HTML(w, must(Study(s, Options{}))), "StudyText": Text(w, must(Study(s, Options{}))),
-		"RunText": Text(w, must(Run(h, *chat(1, 1, 1), result.Style{}, nil, nil))), "RunMarkdown": Markdown(w, must(Run(h, *chat(1, 1, 1), result.Style{}, nil, nil))), "RunHTML": HTML(w, must(Run(h, *chat(1, 1, 1), result.Style{}, nil, nil))),
+		"Markdown": doc.Markdown(w, must(Study(s, Options{}))), "HTML": doc.HTML(w, must(Study(s, Options{}))), "StudyText": doc.Text(w, must(Study(s, Options{}))),
+		"RunText": doc.Text(w, must(Run(h, *chat(1, 1, 1), result.Style{}, nil, nil))), "RunMarkdown": doc.Markdown(w, must(Run(h, *chat(1, 1, 1), result.Style{}, nil, nil))), "RunHTML": doc.HTML(w, must(Run(h, *chat(1, 1, 1), result.Style{}, nil, nil))),
 	} {
 		if !errors.Is(err, full) {
 			t.Errorf("%s: %v, want %v", name, err, full)
@@ -307,7 +308,7 @@ type writerFunc func([]byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // must is the document that a run makes.
-func must(d Document, err error) Document {
+func must(d doc.Document, err error) doc.Document {
 	if err != nil {
 		panic(err)
 	}

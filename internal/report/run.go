@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
@@ -17,57 +18,57 @@ import (
 // Run shows a run: the printed block with the precision of its figures and the
 // verdict, and in documents all there is to know of it. A page has the plots of
 // the calls and of the readings beside them.
-func Run(h result.Header, s result.Summary, st result.Style, calls []result.Call, readings []result.Reading) (Document, error) {
+func Run(h result.Header, s result.Summary, st result.Style, calls []result.Call, readings []result.Reading) (doc.Document, error) {
 	if err := st.Validate(); err != nil {
-		return Document{}, err
+		return doc.Document{}, err
 	}
-	d := newDocument(runTitle(h), simulatedBanner(h.Simulated || s.Simulated, h.Predicted || s.Predicted), "the run of "+h.Model)
-	d.bare = inText // the block says what is simulated
-	b := &d.body
+	d := doc.New(runTitle(h), simulatedBanner(h.Simulated || s.Simulated, h.Predicted || s.Predicted), "the run of "+h.Model)
+	d.Bare = doc.InText // the block says what is simulated
+	b := &d.Body
 	runText(b, h, s, st)
 	if text := origin(h); text != "" {
-		b.styled(inMarkdown, "", text+".")
-		b.styled(inPage, "note", text+".")
+		b.Styled(doc.InMarkdown, "", text+".")
+		b.Styled(doc.InPage, "note", text+".")
 	}
-	runResult(b.section("result", "Result"), h, &s, printed(s, st))
+	runResult(b.Section("result", "Result"), h, &s, printed(s, st))
 	if defined := definitions(&s); len(defined) > 0 && s.Compat == "" {
-		k := b.section("definitions", "Definitions")
-		k.styled(inMarkdown, "", "These figures are not by perflab's definitions:")
-		k.styled(inPage, "", words("These figures are not by perflab's definitions."))
+		k := b.Section("definitions", "Definitions")
+		k.Styled(doc.InMarkdown, "", "These figures are not by perflab's definitions:")
+		k.Styled(doc.InPage, "", doc.Words("These figures are not by perflab's definitions."))
 		t := definitionTable(defined)
-		for i := range t.rows {
-			t.rows[i].cells[2].page = spans(defined[i].Formula)
+		for i := range t.Rows {
+			t.Rows[i].Cells[2].Page = doc.Spans(defined[i].Formula)
 		}
-		k.add(inDocument, t)
+		k.Add(doc.InDocument, t)
 	}
 	if beside := result.TelemetryRows(s); len(beside) > 0 {
-		t := table{class: "few", noHead: inPage, columns: columns("Reading", ">Value")}
+		t := doc.Table{Class: "few", NoHead: doc.InPage, Columns: doc.Columns("Reading", ">Value")}
 		for _, x := range beside {
-			t.rows = append(t.rows, texts(x.Label, x.Value))
+			t.Rows = append(t.Rows, doc.Texts(x.Label, x.Value))
 		}
-		b.part(inDocument, section{id: "telemetry", title: result.TelemetryTitle(s), listed: true}).add(inDocument, t)
+		b.Part(doc.InDocument, doc.Section{ID: "telemetry", Title: result.TelemetryTitle(s), Listed: true}).Add(doc.InDocument, t)
 	}
-	runVerdict(b, inMarkdown, h, s.Verdict)
-	b.section("plots", "Plots").figures(inPage, func() []plot.Plot { return RunPlots(h, calls, readings, s.Compat) })
-	failed := b.section("failures", "Failed Calls")
+	runVerdict(b, doc.InMarkdown, h, s.Verdict)
+	b.Section("plots", "Plots").Figures(doc.InPage, func() []plot.Plot { return RunPlots(h, calls, readings, s.Compat) })
+	failed := b.Section("failures", "Failed Calls")
 	all := failures(&s, calls)
-	failed.add(inMarkdown, failureTable(all, false))
-	failed.add(inPage, failureTable(all, true))
-	addFigures(b.section("figures", "All Figures"), &s)
-	runVerdict(b, inPage, h, s.Verdict)
-	ran := b.section("ran", "What Ran")
+	failed.Add(doc.InMarkdown, failureTable(all, false))
+	failed.Add(doc.InPage, failureTable(all, true))
+	addFigures(b.Section("figures", "All Figures"), &s)
+	runVerdict(b, doc.InPage, h, s.Verdict)
+	ran := b.Section("ran", "What Ran")
 	facts := runFacts(h, s.Partial)
 	if s.Compat == result.VLLM {
 		facts = append(facts, Fact{"Definitions", "vllm bench serve's (--compat vllm); verdict and plots by perflab's own"})
 	}
 	t := factTable(facts)
-	t.noHead = inPage
-	ran.add(inDocument, t)
+	t.NoHead = doc.InPage
+	ran.Add(doc.InDocument, t)
 	var settings bytes.Buffer
 	if h.Imported != nil || json.Indent(&settings, h.Spec, "", "  ") != nil {
 		settings.Reset()
 	}
-	ran.add(inPage, pre{summary: "All settings of the run", text: settings.String()})
+	ran.Add(doc.InPage, doc.Pre{Summary: "All settings of the run", Text: settings.String()})
 	return d, nil
 }
 
@@ -83,66 +84,66 @@ func runTitle(h result.Header) string {
 }
 
 // runText adds the block with all that is printed above and under it.
-func runText(b *section, h result.Header, s result.Summary, st result.Style) {
+func runText(b *doc.Section, h result.Header, s result.Summary, st result.Style) {
 	s.Simulated = s.Simulated || h.Simulated || h.Predicted // the block says so
 	if h.Imported != nil {
-		b.text(origin(h))
+		b.Text(origin(h))
 	}
-	b.add(inText, verbatim(result.Block(s, st)))
+	b.Add(doc.InText, doc.Verbatim(result.Block(s, st)))
 	if h.Imported != nil {
-		b.text(definitionLines(definitions(&s))...)
+		b.Text(definitionLines(definitions(&s))...)
 	}
-	b.add(inText, verbatim(result.Precision(s, st)+result.TelemetryText(s)+s.Verdict.Text()))
+	b.Add(doc.InText, doc.Verbatim(result.Precision(s, st)+result.TelemetryText(s)+s.Verdict.Text()))
 }
 
 // runResult adds the block, and on a page what it says first.
-func runResult(b *section, h result.Header, s *result.Summary, block string) {
-	lead := spans("Verdict: " + believable(h, s.Verdict) + ".")
+func runResult(b *doc.Section, h result.Header, s *result.Summary, block string) {
+	lead := doc.Spans("Verdict: " + believable(h, s.Verdict) + ".")
 	if status := string(s.Verdict.Status); status != "" {
-		lead = spans(tag(status, status), " ", lead)
+		lead = doc.Spans(doc.Tag(status, status), " ", lead)
 	}
-	b.styled(inPage, "lead", lead)
+	b.Styled(doc.InPage, "lead", lead)
 	for _, c := range unsound(s.Verdict) {
 		if c.Status == "remark" {
-			b.styled(inPage, "muted", c.Text)
+			b.Styled(doc.InPage, "muted", c.Text)
 		} else {
-			b.styled(inPage, "note", doubtful(c))
+			b.Styled(doc.InPage, "note", doubtful(c))
 		}
 	}
-	b.add(inPage, keyFigures(s))
-	b.add(inMarkdown, pre{text: block})
-	b.add(inPage, pre{text: block, summary: "Benchmark result", open: true})
+	b.Add(doc.InPage, keyFigures(s))
+	b.Add(doc.InMarkdown, doc.Pre{Text: block})
+	b.Add(doc.InPage, doc.Pre{Text: block, Summary: "Benchmark result", Open: true})
 }
 
 // runVerdict adds all checks of the verdict.
-func runVerdict(b *section, in form, h result.Header, v result.Verdict) {
-	k := b.part(in, section{id: "verdict", title: "Verdict", listed: true})
-	k.styled(inMarkdown, "lead", strings.TrimPrefix(string(v.Status)+": "+believable(h, v), ": "))
-	k.styled(inPage, "", "What was checked before the figures were believed.")
-	t := table{columns: columns("Check", "Status", "Finding")}
+func runVerdict(b *doc.Section, in doc.Form, h result.Header, v result.Verdict) {
+	k := b.Part(in, doc.Section{ID: "verdict", Title: "Verdict", Listed: true})
+	k.Styled(doc.InMarkdown, "lead", strings.TrimPrefix(string(v.Status)+": "+believable(h, v), ": "))
+	k.Styled(doc.InPage, "", "What was checked before the figures were believed.")
+	t := doc.Table{Columns: doc.Columns("Check", "Status", "Finding")}
 	for _, c := range v.Checks {
 		status := string(c.Status)
-		t.rows = append(t.rows, cells(c.Name, cell{text: spans(status), page: spans(tag(status, status))}, c.Text))
+		t.Rows = append(t.Rows, doc.Cells(c.Name, doc.Cell{Text: doc.Spans(status), Page: doc.Spans(doc.Tag(status, status))}, c.Text))
 	}
-	k.add(inDocument, t)
+	k.Add(doc.InDocument, t)
 }
 
 // failureTable has a row for each class of failed calls, with examples where they
 // are asked for.
-func failureTable(all []failure, examples bool) table {
-	t := table{columns: columns("Class", ">Calls", ">Share")}
+func failureTable(all []failure, examples bool) doc.Table {
+	t := doc.Table{Columns: doc.Columns("Class", ">Calls", ">Share")}
 	if examples {
-		t.columns = append(t.columns, columns("For example")...)
+		t.Columns = append(t.Columns, doc.Columns("For example")...)
 	}
 	for _, f := range all {
-		t.rows = append(t.rows, texts([]string{f.Class, f.Calls, f.Share, f.Example}[:len(t.columns)]...))
+		t.Rows = append(t.Rows, doc.Texts([]string{f.Class, f.Calls, f.Share, f.Example}[:len(t.Columns)]...))
 	}
 	return t
 }
 
 // doubtful is a check that is not sound as a line.
-func doubtful(c result.Check) []span {
-	return spans(bold(string(c.Status)), " ("+c.Name+"): "+c.Text)
+func doubtful(c result.Check) []doc.Span {
+	return doc.Spans(doc.Bold(string(c.Status)), " ("+c.Name+"): "+c.Text)
 }
 
 // failure is a class of failed calls.
@@ -152,8 +153,8 @@ type failure struct {
 }
 
 // keyFigures are the throughputs and the latencies of a run, those it has.
-func keyFigures(s *result.Summary) tiles {
-	var out tiles
+func keyFigures(s *result.Summary) doc.Tiles {
+	var out doc.Tiles
 	for _, k := range []struct{ name, beside string }{
 		{"request_throughput", "completed"}, {"output_throughput", "steady_output_throughput"},
 		{"p99_ttft_ms", "median_ttft_ms"}, {"p99_tpot_ms", "median_tpot_ms"}, {"p99_e2el_ms", "median_e2el_ms"},
@@ -166,12 +167,12 @@ func keyFigures(s *result.Summary) tiles {
 		if s.Compat == "" {
 			label = tagged(label, s.Definition(m.Name))
 		}
-		f := tile{label: label, value: quantity(s, m)}
+		f := doc.Tile{Label: label, Value: quantity(s, m)}
 		if _, ok := value(s, b); ok && s.Definition(b.Name) == s.Definition(m.Name) {
 			what, _, _ := strings.Cut(b.Label, " (")
-			f.beside = what + " " + quantity(s, b)
+			f.Beside = what + " " + quantity(s, b)
 			if b.Unit == "requests" {
-				f.beside = what + " " + number(s, b)
+				f.Beside = what + " " + number(s, b)
 			}
 		}
 		out = append(out, f)

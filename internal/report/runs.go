@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"perflab/internal/compare"
+	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
@@ -88,7 +89,7 @@ func (r *beside) compareHeaders(sides []Side, seeded bool) {
 // figureRow is a figure with what it means and a cell for each run.
 type figureRow struct {
 	Label, Doc, Formula string
-	Cells               []cell
+	Cells               []doc.Cell
 }
 
 // sideFigures are the rows that any of the runs has a figure for: the scalars
@@ -113,7 +114,7 @@ func metricRows(sides []Side, m result.Metric) []figureRow {
 			row.Formula = doc.Formula
 		}
 		for i := range sides {
-			c := cell{text: spans(missing)}
+			c := doc.Cell{Text: doc.Spans(missing)}
 			if sides[i].Summary.Definition(m.Name) == d {
 				c = figureCell(&sides[i].Summary, m)
 			}
@@ -154,56 +155,56 @@ func runsPlots(sides []Side, sim bool) []plot.Plot {
 }
 
 // Runs shows several runs side by side.
-func Runs(sides []Side) Document {
+func Runs(sides []Side) doc.Document {
 	r := newRuns(sides)
-	d := newDocument(r.Title, r.Banner, r.Title)
-	d.body.list(inMarkdown, r.Warnings...)
-	d.body.styledEach(inPage, "note", r.Warnings...)
-	r.show(&d, d.body.part(everywhere, section{id: "figures", page: "Figures", listed: true}))
+	d := doc.New(r.Title, r.Banner, r.Title)
+	d.Body.List(doc.InMarkdown, r.Warnings...)
+	d.Body.StyledEach(doc.InPage, "note", r.Warnings...)
+	r.show(&d, d.Body.Part(doc.Everywhere, doc.Section{ID: "figures", Page: "Figures", Listed: true}))
 	for _, f := range r.Facts {
 		if f.Differ {
-			d.body.textf("%s: %s", f.Label, f.Each(r.Names))
+			d.Body.Textf("%s: %s", f.Label, f.Each(r.Names))
 		}
 	}
 	for _, text := range r.Warnings {
-		d.body.text("warning: " + text)
+		d.Body.Text("warning: " + text)
 	}
 	return d
 }
 
 // show adds the figures of the runs to a section, a column each, and after it
 // their plots and what ran.
-func (r beside) show(d *Document, figures *section) {
-	t := table{empty: true, values: true, columns: columns("Figure")}
-	t.columns[0].text, t.columns[0].tipped = new(""), true
-	ran := table{empty: true, columns: columns("Item")}
+func (r beside) show(d *doc.Document, figures *doc.Section) {
+	t := doc.Table{Empty: true, Values: true, Columns: doc.Columns("Figure")}
+	t.Columns[0].Text, t.Columns[0].Tipped = new(""), true
+	ran := doc.Table{Empty: true, Columns: doc.Columns("Item")}
 	for _, n := range r.Names {
-		t.columns = append(t.columns, column{head: spans(n), right: true})
-		ran.columns = append(ran.columns, column{head: spans(n)})
+		t.Columns = append(t.Columns, doc.Column{Head: doc.Spans(n), Right: true})
+		ran.Columns = append(ran.Columns, doc.Column{Head: doc.Spans(n)})
 	}
 	for _, f := range r.Figures {
-		t.rows = append(t.rows, row{cells: append([]cell{{text: spans(f.Label), tip: f.Doc + " " + f.Formula}}, f.Cells...)})
+		t.Rows = append(t.Rows, doc.Row{Cells: append([]doc.Cell{{Text: doc.Spans(f.Label), Tip: f.Doc + " " + f.Formula}}, f.Cells...)})
 	}
-	figures.add(everywhere, t)
-	d.body.section("plots", "Plots").figures(inPage, r.draw)
+	figures.Add(doc.Everywhere, t)
+	d.Body.Section("plots", "Plots").Figures(doc.InPage, r.draw)
 	for _, f := range r.Facts {
-		ran.rows = append(ran.rows, factRow(f))
+		ran.Rows = append(ran.Rows, factRow(f))
 	}
-	d.body.section("ran", "What Ran").add(inDocument, ran)
+	d.Body.Section("ran", "What Ran").Add(doc.InDocument, ran)
 }
 
 // factRow has what each side tells of a fact.
-func factRow(f compare.Fact) row {
-	r := cells(f.Label)
+func factRow(f compare.Fact) doc.Row {
+	r := doc.Cells(f.Label)
 	if f.Differ {
-		r.class = "differ"
+		r.Class = "differ"
 	}
 	for _, v := range f.Values {
-		c := cell{text: spans(code(v))}
+		c := doc.Cell{Text: doc.Spans(doc.Code(v))}
 		if v == "" {
-			c.page = spans(notRecorded)
+			c.Page = doc.Spans(notRecorded)
 		}
-		r.cells = append(r.cells, c)
+		r.Cells = append(r.Cells, c)
 	}
 	return r
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
 	"perflab/internal/verdict"
@@ -73,15 +74,15 @@ func sweep() Curve {
 func TestRunsGolden(t *testing.T) {
 	sides := twoRuns(t)
 	sides[1].Header.Cache, sides[1].Header.Fingerprint = "shared", ""
-	golden(t, "runs.txt", func(w io.Writer) error { return Text(w, Runs(sides)) })
-	golden(t, "runs.md", func(w io.Writer) error { return Markdown(w, Runs(sides)) })
-	golden(t, "runs.html", func(w io.Writer) error { return HTML(w, Runs(sides)) })
+	golden(t, "runs.txt", func(w io.Writer) error { return doc.Text(w, Runs(sides)) })
+	golden(t, "runs.md", func(w io.Writer) error { return doc.Markdown(w, Runs(sides)) })
+	golden(t, "runs.html", func(w io.Writer) error { return doc.HTML(w, Runs(sides)) })
 }
 
 func TestCurveGolden(t *testing.T) {
-	golden(t, "curve.txt", func(w io.Writer) error { return Text(w, sweep().Document()) })
-	golden(t, "curve.md", func(w io.Writer) error { return Markdown(w, sweep().Document()) })
-	golden(t, "curve.html", func(w io.Writer) error { return HTML(w, sweep().Document()) })
+	golden(t, "curve.txt", func(w io.Writer) error { return doc.Text(w, sweep().Document()) })
+	golden(t, "curve.md", func(w io.Writer) error { return doc.Markdown(w, sweep().Document()) })
+	golden(t, "curve.html", func(w io.Writer) error { return doc.HTML(w, sweep().Document()) })
 }
 
 // repeated are two runs with a third that is void.
@@ -109,9 +110,9 @@ func repeated(t *testing.T) Repeat {
 
 func TestRepeatGolden(t *testing.T) {
 	r, st := repeated(t), result.Style{Sections: []string{"ttft"}, Percentiles: []float64{99}}
-	golden(t, "repeat.txt", func(w io.Writer) error { return Text(w, r.Document(st)) })
-	golden(t, "repeat.md", func(w io.Writer) error { return Markdown(w, r.Document(st)) })
-	golden(t, "repeat.html", func(w io.Writer) error { return HTML(w, r.Document(st)) })
+	golden(t, "repeat.txt", func(w io.Writer) error { return doc.Text(w, r.Document(st)) })
+	golden(t, "repeat.md", func(w io.Writer) error { return doc.Markdown(w, r.Document(st)) })
+	golden(t, "repeat.html", func(w io.Writer) error { return doc.HTML(w, r.Document(st)) })
 }
 
 // Seeds that differ on purpose are no warning, and seeds that should not are.
@@ -198,7 +199,7 @@ func TestFewPointsMakeNoPlot(t *testing.T) {
 				t.Errorf("%s is drawn from %d points", p.Name, len(points))
 			}
 		}
-		for _, write := range []func(io.Writer, Document) error{Text, Markdown, HTML} {
+		for _, write := range []func(io.Writer, doc.Document) error{doc.Text, doc.Markdown, doc.HTML} {
 			if err := write(io.Discard, c.Document()); err != nil {
 				t.Error(err)
 			}
@@ -226,7 +227,7 @@ func TestManyCallsStaySmall(t *testing.T) {
 	}
 	var pages [2]bytes.Buffer
 	for i := range pages {
-		if err := HTML(&pages[i], must(Run(h, result.Summary{}, result.Style{}, calls, nil))); err != nil {
+		if err := doc.HTML(&pages[i], must(Run(h, result.Summary{}, result.Style{}, calls, nil))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -330,7 +331,7 @@ func TestMilli(t *testing.T) {
 func TestDefinitionsAreNamed(t *testing.T) {
 	for compat, want := range map[string]bool{"": false, result.VLLM: true} {
 		var b strings.Builder
-		if err := Markdown(&b, must(Run(result.Header{}, result.Summary{Compat: compat}, result.Style{}, nil, nil))); err != nil {
+		if err := doc.Markdown(&b, must(Run(result.Header{}, result.Summary{Compat: compat}, result.Style{}, nil, nil))); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(b.String(), "| Definitions | `vllm bench serve's"); got != want {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/report/doc"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
@@ -13,7 +14,7 @@ import (
 // results adds the trials by stage: the baseline, the stages as they were
 // concluded, then what else there is (an unfinished stage, the confirmation). Of a
 // race they are the two sides of the conclusion.
-func (d *studyDocument) results(s *section) {
+func (d *studyDocument) results(s *doc.Section) {
 	parts := &stageParts{d: d, in: s, shown: map[int]bool{}}
 	if d.race != nil {
 		d.beforeAndAfter(s)
@@ -21,33 +22,33 @@ func (d *studyDocument) results(s *section) {
 	} else {
 		parts.stages()
 	}
-	s.add(inPage, gap{})
+	s.Add(doc.InPage, doc.Gap{})
 }
 
 // stageParts adds a part for each stage, no trial twice.
 type stageParts struct {
 	d     *studyDocument
-	in    *section
+	in    *doc.Section
 	n     int // parts so far
 	shown map[int]bool
 }
 
-func (p *stageParts) part(title string) *section {
+func (p *stageParts) part(title string) *doc.Section {
 	p.n++
-	return p.in.part(inDocument, section{element: "section", id: fmt.Sprintf("section-%d", p.n-1), title: title, listed: true})
+	return p.in.Part(doc.InDocument, doc.Section{Element: "section", ID: fmt.Sprintf("section-%d", p.n-1), Title: title, Listed: true})
 }
 
 // sides adds the two configurations that the conclusion compares.
 func (p *stageParts) sides() {
 	x := p.d
-	var s *section
+	var s *doc.Section
 	for _, pick := range []*result.Pick{x.Baseline, x.Recommended} {
 		if pick == nil || s != nil && x.kept() || x.trials[pick.Trial] == nil {
 			continue
 		}
 		if s == nil {
 			s = p.part("Baseline and recommendation")
-			s.add(inPage, gap{})
+			s.Add(doc.InPage, doc.Gap{})
 		}
 		x.trial(s, x.trials[pick.Trial], nil)
 	}
@@ -75,7 +76,7 @@ func (p *stageParts) stages() {
 		if x.trials[st.Before] != nil {
 			incumbent = "Incumbent: " + x.name(st.Before)
 		}
-		s.styled(inDocument, "muted", incumbent)
+		s.Styled(doc.InDocument, "muted", incumbent)
 		var again []string
 		for _, id := range st.Trials {
 			if t := x.trials[id]; t != nil && !p.shown[id] {
@@ -93,7 +94,7 @@ func (p *stageParts) stages() {
 
 // loose adds the trials that no concluded stage holds.
 func (p *stageParts) loose(want func(*result.Trial) bool) {
-	var s *section
+	var s *doc.Section
 	heading := ""
 	end := func() {
 		if s != nil {
@@ -109,7 +110,7 @@ func (p *stageParts) loose(want func(*result.Trial) bool) {
 		if title := stageTitle(t.Stage); s == nil || title != heading {
 			end()
 			heading, s = title, p.part(title)
-			s.add(inPage, gap{})
+			s.Add(doc.InPage, doc.Gap{})
 		}
 		p.d.trial(s, t, nil)
 	}
@@ -118,22 +119,22 @@ func (p *stageParts) loose(want func(*result.Trial) bool) {
 
 // endStage adds what a stage came to: candidates that an earlier stage shows, the
 // ranking, those that are in none, and the result.
-func endStage(s *section, again []string, ranking string, unranked []string, conclusion string) {
-	s.add(inPage, gap{})
+func endStage(s *doc.Section, again []string, ranking string, unranked []string, conclusion string) {
+	s.Add(doc.InPage, doc.Gap{})
 	text := ""
 	if len(again) > 0 {
 		text = "Also in this comparison, measured above: " + strings.Join(again, ", ") + "."
 	}
-	s.para(text)
-	box := s.part(inDocument, section{element: "div", class: "result", tight: true})
+	s.Para(text)
+	box := s.Part(doc.InDocument, doc.Section{Element: "div", Class: "result", Tight: true})
 	add := func(parts ...any) {
-		box.para(parts...)
-		box.joined()
+		box.Para(parts...)
+		box.Joined()
 	}
 	if ranking != "" {
-		box.styled(inMarkdown, "", "Result: "+ranking)
-		box.styled(inPage, "", bold("Result:"), " "+ranking)
-		box.joined()
+		box.Styled(doc.InMarkdown, "", "Result: "+ranking)
+		box.Styled(doc.InPage, "", doc.Bold("Result:"), " "+ranking)
+		box.Joined()
 	}
 	if len(unranked) > 0 {
 		add("Not ranked: " + strings.Join(unranked, ", ") + ".")
@@ -186,92 +187,92 @@ func (x study) rank(st result.Stage) (line string, unranked []string) {
 
 // trial adds a trial. Further workloads of the trials that the conclusion compares
 // stand under the other benchmark cases.
-func (d *studyDocument) trial(to *section, t, before *result.Trial) {
+func (d *studyDocument) trial(to *doc.Section, t, before *result.Trial) {
 	incident := t.Status != tune.Measured
 	role := d.role(t.ID)
 	status := statusWord(t.Status)
 	if t.Class != "" {
 		status += " (" + t.Class + ")"
 	}
-	k := section{element: "article", broken: true, class: "trial " + role, id: fmt.Sprintf("trial-%d", t.ID), title: fmt.Sprintf("Trial %d: %s", t.ID, t.Label)}
+	k := doc.Section{Element: "article", Broken: true, Class: "trial " + role, ID: fmt.Sprintf("trial-%d", t.ID), Title: fmt.Sprintf("Trial %d: %s", t.ID, t.Label)}
 	if role != "" {
-		k.suffix = " (" + role + ")"
-		k.labels = append(k.labels, tag(role, role))
+		k.Suffix = " (" + role + ")"
+		k.Labels = append(k.Labels, doc.Tag(role, role))
 	}
-	k.labels = append(k.labels, tag(t.Status, status))
+	k.Labels = append(k.Labels, doc.Tag(t.Status, status))
 	if incident {
-		k.class += " incident"
+		k.Class += " incident"
 	} else {
-		k.labels = append(k.labels, toned("fig", quantity(d.summaryOf(t), d.objective)))
+		k.Labels = append(k.Labels, doc.Toned("fig", quantity(d.summaryOf(t), d.objective)))
 	}
-	s := to.part(inDocument, k)
+	s := to.Part(doc.InDocument, k)
 	d.trialFacts(s, t, before, status)
-	s.add(inDocument, pre{commands: true, text: wrapCommand(t.Command), summary: "Serving command"})
+	s.Add(doc.InDocument, doc.Pre{Commands: true, Text: wrapCommand(t.Command), Summary: "Serving command"})
 	for i := range t.Runs {
 		if r := &t.Runs[i]; r.Workload == d.primary || role == "" || d.survey() {
-			where := spans(fmt.Sprintf("%s, seed %d, run directory ", d.workload(r.Workload), r.Seed), code(r.Dir))
-			s.styled(inMarkdown, "", where)
+			where := doc.Spans(fmt.Sprintf("%s, seed %d, run directory ", d.workload(r.Workload), r.Seed), doc.Code(r.Dir))
+			s.Styled(doc.InMarkdown, "", where)
 			d.block(s, &r.Summary, "", where)
 		}
 	}
 	if t.Log != "" && incident {
-		s.para("Log: ", code(t.Log))
-		s.joined()
+		s.Para("Log: ", doc.Code(t.Log))
+		s.Joined()
 	}
 }
 
 // trialFacts adds what there is to know of a trial beside its figures.
-func (d *studyDocument) trialFacts(s *section, t, before *result.Trial, status string) {
+func (d *studyDocument) trialFacts(s *doc.Section, t, before *result.Trial, status string) {
 	incident := t.Status != tune.Measured
-	joined := func(in form, class string, parts ...any) {
-		s.styled(in, class, parts...)
-		s.joined()
+	joined := func(in doc.Form, class string, parts ...any) {
+		s.Styled(in, class, parts...)
+		s.Joined()
 	}
 	if incident {
-		joined(inMarkdown, "", bold("Status: "+status+"."), " "+t.Reason)
-		joined(inPage, "", t.Reason)
+		joined(doc.InMarkdown, "", doc.Bold("Status: "+status+"."), " "+t.Reason)
+		joined(doc.InPage, "", t.Reason)
 		if advice := d.sentence(t.Advice); advice != "" {
-			joined(inMarkdown, "", "What to do: "+advice)
-			joined(inPage, "", bold("What to do:"), " "+advice)
+			joined(doc.InMarkdown, "", "What to do: "+advice)
+			joined(doc.InPage, "", doc.Bold("What to do:"), " "+advice)
 		}
 	}
 	for _, note := range t.Notes {
-		joined(inPage, "note", note)
+		joined(doc.InPage, "note", note)
 	}
 	if before != nil {
 		if change := changes(before.Config, t.Config); len(change) > 0 {
-			s.styled(inMarkdown, "", "Change of the incumbent: ", code(strings.Join(change, " ")))
-			parts := spans("Change of the incumbent: ")
+			s.Styled(doc.InMarkdown, "", "Change of the incumbent: ", doc.Code(strings.Join(change, " ")))
+			parts := doc.Spans("Change of the incumbent: ")
 			for _, c := range change {
-				parts = append(parts, code(c), span{text: " "})
+				parts = append(parts, doc.Code(c), doc.Span{Text: " "})
 			}
-			joined(inPage, "", parts)
+			joined(doc.InPage, "", parts)
 		}
 	}
-	s.add(inPage, gap{})
+	s.Add(doc.InPage, doc.Gap{})
 	if !incident || t.Replicas > 0 { // it was started
-		s.styled(inDocument, "muted", "Deployment: "+d.deployed(t.ID, t.Replicas))
+		s.Styled(doc.InDocument, "muted", "Deployment: "+d.deployed(t.ID, t.Replicas))
 	}
 	if facts := factLine(t.Facts); facts != "" {
-		s.styled(inDocument, "muted", words("By the engine's log:"), " "+facts)
+		s.Styled(doc.InDocument, "muted", doc.Words("By the engine's log:"), " "+facts)
 	}
-	s.styledEach(inMarkdown, "note", t.Notes...)
+	s.StyledEach(doc.InMarkdown, "note", t.Notes...)
 }
 
 // block adds the printed result of a run, and what speaks against it.
-func (d *studyDocument) block(s *section, sum *result.Summary, of string, after []span) {
+func (d *studyDocument) block(s *doc.Section, sum *result.Summary, of string, after []doc.Span) {
 	text := printed(*sum, d.style)
 	if beside := strings.TrimRight(result.TelemetryText(*sum), "\n"); beside != "" {
 		text += "\n" + beside
 	}
 	if of == "" {
-		s.add(inDocument, pre{text: text, summary: "Benchmark result", after: after})
+		s.Add(doc.InDocument, doc.Pre{Text: text, Summary: "Benchmark result", After: after})
 	} else {
-		s.add(inMarkdown, pre{text: text, summary: of + " benchmark result"})
-		s.add(inPage, pre{text: text, summary: "Benchmark result"})
+		s.Add(doc.InMarkdown, doc.Pre{Text: text, Summary: of + " benchmark result"})
+		s.Add(doc.InPage, doc.Pre{Text: text, Summary: "Benchmark result"})
 	}
 	for _, c := range unsound(sum.Verdict) {
-		s.styled(inDocument, "note", doubtful(c))
+		s.Styled(doc.InDocument, "note", doubtful(c))
 	}
 }
 
@@ -303,72 +304,72 @@ func changes(from, to map[string]string) []string {
 }
 
 // stageTable adds what each stage gained.
-func (d *studyDocument) stageTable(to *section) {
-	s := to.part(inDocument, section{level: 3, id: "options", title: "Summary of Optimization Options", page: "Summary of optimization options", entry: "Summary of options", listed: true})
+func (d *studyDocument) stageTable(to *doc.Section) {
+	s := to.Part(doc.InDocument, doc.Section{Level: 3, ID: "options", Title: "Summary of Optimization Options", Page: "Summary of optimization options", Entry: "Summary of options", Listed: true})
 	if d.survey() || d.race != nil || len(d.Stages) == 0 {
 		return
 	}
-	s.styled(inMarkdown, "", `Each gain is against the incumbent that the stage began with, not against the baseline; "-" means that nothing was gained.`)
-	s.styled(inPage, "", "Each gain is against the incumbent that the stage began with, not against the baseline; “-” means that nothing was gained.")
-	t := table{columns: columns("Stage", "Incumbent", "Kept change", ">"+d.objective.Label+" after it", ">Gain")}
-	t.columns[4].toned = true
+	s.Styled(doc.InMarkdown, "", `Each gain is against the incumbent that the stage began with, not against the baseline; "-" means that nothing was gained.`)
+	s.Styled(doc.InPage, "", "Each gain is against the incumbent that the stage began with, not against the baseline; “-” means that nothing was gained.")
+	t := doc.Table{Columns: doc.Columns("Stage", "Incumbent", "Kept change", ">"+d.objective.Label+" after it", ">Gain")}
+	t.Columns[4].Toned = true
 	for _, st := range d.Stages {
-		change, gain := none, cell{text: spans(none)}
+		change, gain := doc.None, doc.Cell{Text: doc.Spans(doc.None)}
 		if w := d.trials[st.Winner]; w != nil && st.Winner != st.Before {
-			change, gain.text = d.name(st.Winner), spans(d.gain(st.Gain))
+			change, gain.Text = d.name(st.Winner), doc.Spans(d.gain(st.Gain))
 			switch {
 			case st.Gain != nil && *st.Gain > 0:
-				gain.tone = "up"
+				gain.Tone = "up"
 			case st.Gain != nil && *st.Gain < 0:
-				gain.tone = "down" // an SLO decided
+				gain.Tone = "down" // an SLO decided
 			}
 		}
-		t.rows = append(t.rows, cells(st.Name, d.name(st.Before), change, number(d.summaryOf(d.trials[st.Winner]), d.objective), gain))
+		t.Rows = append(t.Rows, doc.Cells(st.Name, d.name(st.Before), change, number(d.summaryOf(d.trials[st.Winner]), d.objective), gain))
 	}
-	s.add(inDocument, t)
+	s.Add(doc.InDocument, t)
 }
 
 // otherCases adds the workloads beside the primary one.
-func (d *studyDocument) otherCases(to *section) {
-	s := to.part(inDocument, section{level: 3, id: "others", title: "Other Benchmark Cases", page: "Other benchmark cases", listed: true})
+func (d *studyDocument) otherCases(to *doc.Section) {
+	s := to.Part(doc.InDocument, doc.Section{Level: 3, ID: "others", Title: "Other Benchmark Cases", Page: "Other benchmark cases", Listed: true})
 	for _, c := range d.Cases {
 		if c.Workload == d.primary || d.Baseline == nil || d.Recommended == nil {
 			continue
 		}
-		if len(s.items) == 0 {
-			s.para("Baseline and recommendation under the further workloads, to see how far the gain carries.")
+		if len(s.Items) == 0 {
+			s.Para("Baseline and recommendation under the further workloads, to see how far the gain carries.")
 		}
 		gain, _ := d.caseGain(c)
-		k := s.part(inDocument, section{element: "article", class: "trial", title: d.workload(c.Workload), labels: spans(toned("fig", gain))})
+		k := s.Part(doc.InDocument, doc.Section{Element: "article", Class: "trial", Title: d.workload(c.Workload), Labels: doc.Spans(doc.Toned("fig", gain))})
 		text := ""
 		for _, l := range d.Workloads {
 			if l.Name == c.Workload {
 				text = l.Text
 			}
 		}
-		k.para(text)
-		k.styled(inMarkdown, "", "Gain against the baseline: ", bold(words(gain)))
+		k.Para(text)
+		k.Styled(doc.InMarkdown, "", "Gain against the baseline: ", doc.Bold(doc.Words(gain)))
 		d.side(k, "Baseline", d.Baseline, c.Baseline)
-		k.add(inPage, gap{})
+		k.Add(doc.InPage, doc.Gap{})
 		d.side(k, "Recommended", d.Recommended, c.Recommended)
 	}
-	if len(s.items) > 0 {
-		s.add(inPage, gap{})
+	if len(s.Items) > 0 {
+		s.Add(doc.InPage, doc.Gap{})
 	}
 }
 
 // side adds one side of another case.
-func (d *studyDocument) side(to *section, who string, p *result.Pick, sum *result.Summary) {
-	s := to.part(inDocument, section{level: 4, page: who, tight: true})
-	deployed, command := d.deployed(p.Trial, p.Replicas), pre{commands: true, text: wrapCommand(p.Command), summary: "Serving command"}
-	s.styled(inPage, "muted", deployed)
-	s.styled(inMarkdown, "", who+": "+deployed)
-	s.add(inPage, command)
-	command.summary = who + " serving command"
-	s.add(inMarkdown, command)
+func (d *studyDocument) side(to *doc.Section, who string, p *result.Pick, sum *result.Summary) {
+	s := to.Part(doc.InDocument, doc.Section{Level: 4, Page: who, Tight: true})
+	deployed, command := d.deployed(p.Trial, p.Replicas), doc.Pre{Commands: true, Text: wrapCommand(p.Command), Summary: "Serving command"}
+	s.Styled(doc.InPage, "muted", deployed)
+	s.Styled(doc.InMarkdown, "", who+": "+deployed)
+	s.Add(doc.InPage, command)
+	command.Summary = who + " serving command"
+	s.Add(doc.InMarkdown, command)
 	if sum == nil {
-		s.styled(inMarkdown, "", who+": not measured.")
-		s.styled(inPage, "", "Not measured.")
+		s.Styled(doc.InMarkdown, "", who+": not measured.")
+		s.Styled(doc.InPage, "", "Not measured.")
 		return
 	}
 	d.block(s, sum, who, nil)

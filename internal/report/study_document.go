@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
 	"perflab/internal/tune"
@@ -14,7 +15,7 @@ import (
 // studyDocument is a study on its way into a document.
 type studyDocument struct {
 	study
-	doc     Document
+	doc     doc.Document
 	options Options
 	race    *race // of strategy race
 	figures []result.Metric
@@ -23,79 +24,79 @@ type studyDocument struct {
 // Study shows a study: for a terminal the verdict, a line for each trial and the
 // recommended command, in documents the conclusion and all it rests on. A
 // document in Markdown refers to a file for each of its plots.
-func Study(s result.Study, o Options) (Document, error) {
+func Study(s result.Study, o Options) (doc.Document, error) {
 	x := index(s)
 	x.style = o.style(x.objective)
 	if err := x.style.Validate(); err != nil {
-		return Document{}, err
+		return doc.Document{}, err
 	}
-	d := studyDocument{study: x, options: o, doc: newDocument(cmp.Or(x.Title, x.Name, "Study"), simulatedBanner(x.Simulated, x.Predicted), "the study "+s.Name)}
-	d.doc.bare, d.doc.tail = inText, 22
+	d := studyDocument{study: x, options: o, doc: doc.New(cmp.Or(x.Title, x.Name, "Study"), simulatedBanner(x.Simulated, x.Predicted), "the study "+s.Name)}
+	d.doc.Bare, d.doc.Tail = doc.InText, 22
 	if x.Race != nil {
 		d.race = &race{x}
 	}
 	d.figures = x.compared(o)
 	d.summary()
-	body := &d.doc.body
-	d.conclusion(body.section("conclusion", "Conclusion"))
+	body := &d.doc.Body
+	d.conclusion(body.Section("conclusion", "Conclusion"))
 	if d.race != nil {
-		s := body.section("reached", "How the Conclusion Was Reached")
-		s.entry = "How it was reached"
+		s := body.Section("reached", "How the Conclusion Was Reached")
+		s.Entry = "How it was reached"
 		for _, c := range d.race.chapters() {
-			c.add(s, true)
+			c.Add(s, true)
 		}
 	}
-	body.add(inPage, gap{})
-	d.goal(body.section("objective", "Optimization Objective"))
-	d.setup(body.section("setup", "Experimental Setup"))
-	d.results(body.section("results", "Experiment Results"))
+	body.Add(doc.InPage, doc.Gap{})
+	d.goal(body.Section("objective", "Optimization Objective"))
+	d.setup(body.Section("setup", "Experimental Setup"))
+	d.results(body.Section("results", "Experiment Results"))
 	d.stageTable(body)
 	d.otherCases(body)
 	if d.race != nil {
-		launchChapter(*d.race).add(body, false)
+		launchChapter(*d.race).Add(body, false)
 	}
-	body.add(inPage, gap{})
-	d.cost(body.section("cost", "What It Cost"))
-	d.repeat(body.section("repeat", "How to Repeat"))
+	body.Add(doc.InPage, doc.Gap{})
+	d.cost(body.Section("cost", "What It Cost"))
+	d.repeat(body.Section("repeat", "How to Repeat"))
 	return d.doc, nil
 }
 
 // conclusion adds what a busy reader needs.
-func (d *studyDocument) conclusion(s *section) {
-	s.styled(inDocument, "lead", d.sentence(d.Verdict))
+func (d *studyDocument) conclusion(s *doc.Section) {
+	s.Styled(doc.InDocument, "lead", d.sentence(d.Verdict))
 	tiled := d.Recommended != nil && d.Baseline != nil
 	if tiled {
-		s.add(inPage, d.tiles())
+		s.Add(doc.InPage, d.tiles())
 	}
-	s.list(inDocument, d.warnings()...)
-	notes := list{numbered: true}
+	s.List(doc.InDocument, d.warnings()...)
+	notes := doc.List{Numbered: true}
 	for _, text := range d.remarks() {
-		notes.items = append(notes.items, spans(text))
+		notes.Items = append(notes.Items, doc.Spans(text))
 	}
-	in := everywhere
+	in := doc.Everywhere
 	if d.race != nil {
 		answers := d.race.answers()
-		s.add(inMarkdown, answers)
-		s.add(inPage, slices.DeleteFunc(slices.Clone(answers), func(t term) bool { return tiled && t.name == "Gain" }))
+		s.Add(doc.InMarkdown, answers.block())
+		s.Add(doc.InPage, slices.DeleteFunc(answers, func(t term) bool { return tiled && t.name == "Gain" }).block())
 		d.recommended(s)
-		comparisonChapter(*d.race).add(s, false)
-		s.add(inPage, gap{})
+		comparisonChapter(*d.race).Add(s, false)
+		s.Add(doc.InPage, doc.Gap{})
 	} else {
 		d.recommended(s)
 		if d.Recommended == nil {
-			in = inPage // Markdown ends with the plots
+			in = doc.InPage // Markdown ends with the plots
 		}
 		d.surveyTable(s, in)
-		s.figures(inDocument, func() []plot.Plot { return Plots(d.Study) })
+		s.Figures(doc.InDocument, func() []plot.Plot { return Plots(d.Study) })
 		d.beforeAndAfter(s)
 	}
-	s.styled(in&inMarkdown, "", "Notes:")
-	s.add(in&inMarkdown, notes)
-	s.part(inPage, section{page: "Notes", tight: true}).add(inPage, notes)
+	s.Styled(in&doc.InMarkdown, "", "Notes:")
+	s.Add(in&doc.InMarkdown, notes)
+	s.Part(doc.InPage, doc.Section{Page: "Notes", Tight: true}).Add(doc.InPage, notes)
 }
 
 // tiles are both sides and the gain.
-func (d *studyDocument) tiles() tiles {
+func (d *studyDocument) tiles() doc.Tiles {
 	gain, beside, tone := d.gain(d.Recommended.Gain), d.objective.Label, "gain"
 	if g := d.Recommended.Gain; g != nil && *g < 0 {
 		tone = "loss"
@@ -104,18 +105,18 @@ func (d *studyDocument) tiles() tiles {
 		gain, beside = d.race.sure()
 		tone = map[string]string{"up": "gain", "down": "loss"}[d.gainTone()]
 	}
-	return tiles{
-		{label: "Baseline", value: quantity(d.Baseline.Summary, d.objective), beside: d.pickName(d.Baseline)},
-		{label: "Recommended", value: quantity(d.Recommended.Summary, d.objective), beside: d.pickName(d.Recommended)},
-		{label: "Gain", value: gain, beside: beside, tone: &tone},
+	return doc.Tiles{
+		{Label: "Baseline", Value: quantity(d.Baseline.Summary, d.objective), Beside: d.pickName(d.Baseline)},
+		{Label: "Recommended", Value: quantity(d.Recommended.Summary, d.objective), Beside: d.pickName(d.Recommended)},
+		{Label: "Gain", Value: gain, Beside: beside, Tone: &tone},
 	}
 }
 
 // recommended adds how the recommendation is started.
-func (d *studyDocument) recommended(s *section) {
+func (d *studyDocument) recommended(s *doc.Section) {
 	r := d.Recommended
 	if r == nil {
-		s.para("No configuration is recommended.")
+		s.Para("No configuration is recommended.")
 		return
 	}
 	lead := fmt.Sprintf("Recommended configuration for %s on %s:", d.Model, d.Hardware)
@@ -132,68 +133,68 @@ func (d *studyDocument) recommended(s *section) {
 	if t := d.trials[r.Trial]; t != nil {
 		notes = t.Notes
 	}
-	command := pre{commands: true, text: wrapCommand(r.Command)}
-	s.styled(inMarkdown, "", lead+" "+d.name(r.Trial))
-	s.add(inMarkdown, command)
-	s.styled(inMarkdown, "", deployed)
-	s.styledEach(inMarkdown, "note", notes...)
-	page := s.part(inPage, section{page: "Serving command"})
-	page.styled(inPage, "", lead+" "+d.pickName(r)+". "+deployed)
-	page.add(inPage, command)
+	command := doc.Pre{Commands: true, Text: wrapCommand(r.Command)}
+	s.Styled(doc.InMarkdown, "", lead+" "+d.name(r.Trial))
+	s.Add(doc.InMarkdown, command)
+	s.Styled(doc.InMarkdown, "", deployed)
+	s.StyledEach(doc.InMarkdown, "note", notes...)
+	page := s.Part(doc.InPage, doc.Section{Page: "Serving command"})
+	page.Styled(doc.InPage, "", lead+" "+d.pickName(r)+". "+deployed)
+	page.Add(doc.InPage, command)
 	if script != "" {
-		s.add(inMarkdown, pre{commands: true, text: script})
-		page.add(inPage, pre{commands: true, text: script})
+		s.Add(doc.InMarkdown, doc.Pre{Commands: true, Text: script})
+		page.Add(doc.InPage, doc.Pre{Commands: true, Text: script})
 	}
-	page.styledEach(inPage, "note", notes...)
-	s.add(inPage, gap{})
+	page.StyledEach(doc.InPage, "note", notes...)
+	s.Add(doc.InPage, doc.Gap{})
 }
 
 // surveyTable adds the objective of every configuration under every workload.
-func (d *studyDocument) surveyTable(s *section, in form) {
+func (d *studyDocument) surveyTable(s *doc.Section, in doc.Form) {
 	if !d.survey() {
-		s.add(inPage, gap{})
+		s.Add(doc.InPage, doc.Gap{})
 		return
 	}
-	t := table{columns: columns("Configuration")}
+	t := doc.Table{Columns: doc.Columns("Configuration")}
 	for _, l := range d.Workloads {
-		t.columns = append(t.columns, column{head: spans(d.workload(l.Name)), right: true})
+		t.Columns = append(t.Columns, doc.Column{Head: doc.Spans(d.workload(l.Name)), Right: true})
 	}
 	for _, trial := range d.Trials {
-		r := cells(d.name(trial.ID))
-		r.bold = d.role(trial.ID) != ""
+		r := doc.Cells(d.name(trial.ID))
+		r.Bold = d.role(trial.ID) != ""
 		for _, l := range d.Workloads {
-			c := cell{text: spans(statusWord(trial.Status))}
+			c := doc.Cell{Text: doc.Spans(statusWord(trial.Status))}
 			for i := range trial.Runs {
 				if trial.Runs[i].Workload == l.Name && trial.Status == tune.Measured {
-					c.text = spans(number(&trial.Runs[i].Summary, d.objective))
+					c.Text = doc.Spans(number(&trial.Runs[i].Summary, d.objective))
 				}
 			}
-			if r.bold {
-				c.tone = "up"
+			if r.Bold {
+				c.Tone = "up"
 			}
-			r.cells = append(r.cells, c)
+			r.Cells = append(r.Cells, c)
 		}
-		t.rows = append(t.rows, r)
+		t.Rows = append(t.Rows, r)
 	}
-	s.styled(in&inMarkdown, "", d.objective.Label+" of every configuration under every workload:")
-	s.part(in&inDocument, section{page: d.objective.Label + " of every configuration"}).add(inDocument, t)
+	s.Styled(in&doc.InMarkdown, "", d.objective.Label+" of every configuration under every workload:")
+	s.Part(in&doc.InDocument, doc.Section{Page: d.objective.Label + " of every configuration"}).Add(doc.InDocument, t)
 }
 
 // beforeAndAfter adds the figures of both sides under each workload, what speaks
 // against the runs, and the plots of one of them.
-func (d *studyDocument) beforeAndAfter(s *section) {
-	d.cases(s.part(inDocument, section{page: "Before and after"}))
+func (d *studyDocument) beforeAndAfter(s *doc.Section) {
+	d.cases(s.Part(doc.InDocument, doc.Section{Page: "Before and after"}))
 	extra := func() []plot.Plot { return d.options.Extra }
 	if r := d.Recommended; r != nil && len(d.options.Extra) > 0 {
 		of := "The run of " + d.name(r.Trial) + " under " + d.workload(d.primary)
-		s.styled(inMarkdown, "", of+":")
-		s.part(inDocument, section{page: of, tight: true}).figures(inDocument, extra)
+		s.Styled(doc.InMarkdown, "", of+":")
+		s.Part(doc.InDocument, doc.Section{Page: of, Tight: true}).Figures(doc.InDocument, extra)
 	} else {
-		s.add(inPage, gap{})
+		s.Add(doc.InPage, doc.Gap{})
 	}
 }
 
-func (d *studyDocument) cases(s *section) {
+func (d *studyDocument) cases(s *doc.Section) {
 	if len(d.Cases) == 0 {
 		return
 	}
@@ -202,114 +203,114 @@ func (d *studyDocument) cases(s *section) {
 		ofLaunches = d.race.ofLaunches()
 		against += " " + ofLaunches
 	}
-	s.styled(inMarkdown, "", "Benchmark results before and after optimization. The gain is of the objective, "+d.objective.Label+", against the baseline:")
-	s.styled(inMarkdown, "", ofLaunches)
+	s.Styled(doc.InMarkdown, "", "Benchmark results before and after optimization. The gain is of the objective, "+d.objective.Label+", against the baseline:")
+	s.Styled(doc.InMarkdown, "", ofLaunches)
 	if d.race != nil && ofLaunches == "" {
-		s.add(inMarkdown, gap{})
+		s.Add(doc.InMarkdown, doc.Gap{})
 	}
-	s.styled(inPage, "", "The gain is of the objective, "+d.objective.Label+", "+against)
+	s.Styled(doc.InPage, "", "The gain is of the objective, "+d.objective.Label+", "+against)
 	baseline, recommended := d.pickName(d.Baseline), d.pickName(d.Recommended)
-	short := table{columns: columns("Benchmark Case", "Baseline: "+baseline, "Recommended: "+recommended, ">Gain")}
-	long := table{class: "cmp", columns: columns("Benchmark case", "Figure", ">", ">", ">Gain")}
-	long.columns[2].head, long.columns[2].wrap = spans("Baseline", newLine(), small(baseline)), true
-	long.columns[3].head, long.columns[3].wrap = spans("Recommended", newLine(), small(recommended)), true
-	long.columns[4].toned = true
+	short := doc.Table{Columns: doc.Columns("Benchmark Case", "Baseline: "+baseline, "Recommended: "+recommended, ">Gain")}
+	long := doc.Table{Class: "cmp", Columns: doc.Columns("Benchmark case", "Figure", ">", ">", ">Gain")}
+	long.Columns[2].Head, long.Columns[2].Wrap = doc.Spans("Baseline", doc.NewLine(), doc.Small(baseline)), true
+	long.Columns[3].Head, long.Columns[3].Wrap = doc.Spans("Recommended", doc.NewLine(), doc.Small(recommended)), true
+	long.Columns[4].Toned = true
 	var doubts []string
 	for _, c := range d.Cases {
 		name := d.workload(c.Workload)
 		gain, tone := d.caseGain(c)
-		var before, after []span
+		var before, after []doc.Span
 		for i, m := range d.figures {
 			a, b := number(c.Baseline, m), number(c.Recommended, m)
 			if i > 0 {
-				before, after = append(before, newLine()), append(after, newLine())
+				before, after = append(before, doc.NewLine()), append(after, doc.NewLine())
 			}
-			before, after = append(before, spans(m.Label+": "+a)...), append(after, spans(m.Label+": "+b)...)
-			r := cells(cell{text: spans(name), rows: len(d.figures)}, m.Label, a, b, cell{text: spans(gain), tone: tone, rows: len(d.figures)})
+			before, after = append(before, doc.Spans(m.Label+": "+a)...), append(after, doc.Spans(m.Label+": "+b)...)
+			r := doc.Cells(doc.Cell{Text: doc.Spans(name), Rows: len(d.figures)}, m.Label, a, b, doc.Cell{Text: doc.Spans(gain), Tone: tone, Rows: len(d.figures)})
 			if i == 0 {
-				r.class = "first"
+				r.Class = "first"
 			} else {
-				r.cells[0].covered, r.cells[4].covered = true, true
+				r.Cells[0].Covered, r.Cells[4].Covered = true, true
 			}
-			long.rows = append(long.rows, r)
+			long.Rows = append(long.Rows, r)
 		}
-		short.rows = append(short.rows, cells(cell{text: spans(name), strong: true}, before, after, cell{text: spans(words(gain)), strong: true}))
+		short.Rows = append(short.Rows, doc.Cells(doc.Cell{Text: doc.Spans(name), Strong: true}, before, after, doc.Cell{Text: doc.Spans(doc.Words(gain)), Strong: true}))
 		if !d.kept() {
 			doubts = append(doubts, doubt(name+", baseline", c.Baseline)...)
 		}
 		doubts = append(doubts, doubt(name+", recommended", c.Recommended)...)
 	}
-	s.add(inMarkdown, short)
-	s.add(inPage, long)
+	s.Add(doc.InMarkdown, short)
+	s.Add(doc.InPage, long)
 	if len(doubts) > 0 {
-		s.para("What the runs of this table were flagged for:")
-		s.joined()
+		s.Para("What the runs of this table were flagged for:")
+		s.Joined()
 	}
-	s.list(inDocument, doubts...)
+	s.List(doc.InDocument, doubts...)
 }
 
 // goal adds what the study improved.
-func (d *studyDocument) goal(s *section) {
+func (d *studyDocument) goal(s *doc.Section) {
 	m := d.objective
 	goal := strings.TrimSuffix(cmp.Or(d.Objective.Goal, m.Label), ".")
-	s.para(goal+". Judged by ", code(m.Name), " ("+d.Objective.Better+" is better) on the workload "+d.primaryTitle()+".")
-	s.styled(inDocument, "muted", m.Doc)
-	bounds := list{}
+	s.Para(goal+". Judged by ", doc.Code(m.Name), " ("+d.Objective.Better+" is better) on the workload "+d.primaryTitle()+".")
+	s.Styled(doc.InDocument, "muted", m.Doc)
+	bounds := doc.List{}
 	for _, slo := range d.Objective.SLOs {
-		bounds.items = append(bounds.items, spans(code(slo)))
+		bounds.Items = append(bounds.Items, doc.Spans(doc.Code(slo)))
 	}
-	if len(bounds.items) > 0 {
-		s.para("Constraints that a configuration must meet:")
-		s.joined()
+	if len(bounds.Items) > 0 {
+		s.Para("Constraints that a configuration must meet:")
+		s.Joined()
 	}
-	s.list(inMarkdown, d.Objective.SLOs...)
-	s.add(inPage, bounds)
-	s.add(inPage, gap{})
+	s.List(doc.InMarkdown, d.Objective.SLOs...)
+	s.Add(doc.InPage, bounds)
+	s.Add(doc.InPage, doc.Gap{})
 }
 
 // setup adds what was measured on what, and how.
-func (d *studyDocument) setup(s *section) {
+func (d *studyDocument) setup(s *doc.Section) {
 	client := strings.TrimSpace("perflab bench " + d.Version)
-	page := table{noHead: everywhere, rows: []row{texts("Model", d.Model), texts("Hardware", d.Hardware)}}
-	engines := list{}
+	page := doc.Table{NoHead: doc.Everywhere, Rows: []doc.Row{doc.Texts("Model", d.Model), doc.Texts("Hardware", d.Hardware)}}
+	engines := doc.List{}
 	for _, e := range d.software() {
-		engines.items = append(engines.items, spans(e.Text()))
-		version := cell{text: spans(e.Version)}
+		engines.Items = append(engines.Items, doc.Spans(e.Text()))
+		version := doc.Cell{Text: doc.Spans(e.Version)}
 		for _, image := range e.Images {
-			version.text = append(version.text, newLine(), small("image ", code(image)))
+			version.Text = append(version.Text, doc.NewLine(), doc.Small("image ", doc.Code(image)))
 		}
-		page.rows = append(page.rows, cells(e.Title, version))
+		page.Rows = append(page.Rows, doc.Cells(e.Title, version))
 	}
-	page.rows = append(page.rows, texts("Load client", client))
-	meaning := table{columns: columns("Figure", "Definition", "Formula")}
+	page.Rows = append(page.Rows, doc.Texts("Load client", client))
+	meaning := doc.Table{Columns: doc.Columns("Figure", "Definition", "Formula")}
 	for _, m := range d.figures {
-		meaning.rows = append(meaning.rows, cells(m.Label, m.Doc, code(m.Formula)))
+		meaning.Rows = append(meaning.Rows, doc.Cells(m.Label, m.Doc, doc.Code(m.Formula)))
 	}
-	loads := list{numbered: true}
+	loads := doc.List{Numbered: true}
 	for _, l := range d.Workloads {
-		loads.items = append(loads.items, spans(loadLine(l)))
+		loads.Items = append(loads.Items, doc.Spans(loadLine(l)))
 	}
-	s.add(inPage, page)
-	s.part(inMarkdown, section{title: "Model"}).para(d.Model)
-	s.part(inMarkdown, section{title: "Hardware"}).para(d.Hardware)
-	s.part(inMarkdown, section{title: "Engine Version"}).add(inMarkdown, engines)
-	method := s.part(inMarkdown, section{title: "Benchmark Method"})
-	method.styled(inMarkdown, "", "Load was sent and measured by "+client+".")
-	method.styled(inMarkdown, "", d.Method)
-	method.styled(inMarkdown, "", "The figures compared here, by this client's definitions:")
-	method.add(inMarkdown, meaning)
-	meaning.caption = "What the compared figures mean"
-	s.styled(inPage, "", d.Method)
-	s.add(inPage, meaning)
-	s.part(inDocument, section{title: "Benchmark Workloads", page: "Workloads", tight: true}).add(inDocument, loads)
-	commands := s.part(inDocument, section{title: "Benchmark Commands", page: "Benchmark commands", tight: true})
-	commands.para("With a configuration serving, these repeat its measurement:")
-	commands.add(inDocument, pre{commands: true, text: benchScript(d.Workloads)})
-	commands.add(inPage, gap{})
+	s.Add(doc.InPage, page)
+	s.Part(doc.InMarkdown, doc.Section{Title: "Model"}).Para(d.Model)
+	s.Part(doc.InMarkdown, doc.Section{Title: "Hardware"}).Para(d.Hardware)
+	s.Part(doc.InMarkdown, doc.Section{Title: "Engine Version"}).Add(doc.InMarkdown, engines)
+	method := s.Part(doc.InMarkdown, doc.Section{Title: "Benchmark Method"})
+	method.Styled(doc.InMarkdown, "", "Load was sent and measured by "+client+".")
+	method.Styled(doc.InMarkdown, "", d.Method)
+	method.Styled(doc.InMarkdown, "", "The figures compared here, by this client's definitions:")
+	method.Add(doc.InMarkdown, meaning)
+	meaning.Caption = "What the compared figures mean"
+	s.Styled(doc.InPage, "", d.Method)
+	s.Add(doc.InPage, meaning)
+	s.Part(doc.InDocument, doc.Section{Title: "Benchmark Workloads", Page: "Workloads", Tight: true}).Add(doc.InDocument, loads)
+	commands := s.Part(doc.InDocument, doc.Section{Title: "Benchmark Commands", Page: "Benchmark commands", Tight: true})
+	commands.Para("With a configuration serving, these repeat its measurement:")
+	commands.Add(doc.InDocument, doc.Pre{Commands: true, Text: benchScript(d.Workloads)})
+	commands.Add(doc.InPage, doc.Gap{})
 }
 
 // cost adds the ledger and the number of configurations behind the conclusion.
-func (d *studyDocument) cost(s *section) {
+func (d *studyDocument) cost(s *doc.Section) {
 	by := map[string]int{}
 	for _, t := range d.Trials {
 		by[t.Status]++
@@ -320,29 +321,29 @@ func (d *studyDocument) cost(s *section) {
 			parts = append(parts, fmt.Sprintf("%d %s", by[st], statusWord(st)))
 		}
 	}
-	t := table{noHead: inPage, columns: columns("Item", ">Amount"), rows: []row{
-		texts("Trials", strings.Join(parts, ", ")),
-		texts("Launches", fmt.Sprint(d.Ledger.Launches)),
-		texts("Time under load (s)", fmt.Sprintf("%.1f", d.Ledger.LoadS)),
+	t := doc.Table{NoHead: doc.InPage, Columns: doc.Columns("Item", ">Amount"), Rows: []doc.Row{
+		doc.Texts("Trials", strings.Join(parts, ", ")),
+		doc.Texts("Launches", fmt.Sprint(d.Ledger.Launches)),
+		doc.Texts("Time under load (s)", fmt.Sprintf("%.1f", d.Ledger.LoadS)),
 	}}
 	if d.onGPUs() {
-		t.rows = append(t.rows, texts("Allocated GPU time (GPU-s)", fmt.Sprintf("%.1f", d.Ledger.GPUSeconds)))
+		t.Rows = append(t.Rows, doc.Texts("Allocated GPU time (GPU-s)", fmt.Sprintf("%.1f", d.Ledger.GPUSeconds)))
 	}
-	s.add(inDocument, t)
+	s.Add(doc.InDocument, t)
 	if d.race != nil {
-		ledgerChapter(*d.race).add(s, false)
+		ledgerChapter(*d.race).Add(s, false)
 	}
 }
 
-func (d *studyDocument) repeat(s *section) {
-	s.para("Every figure above is in ", code("study.json"), ", and each run directory named above keeps the calls it was computed from.")
+func (d *studyDocument) repeat(s *doc.Section) {
+	s.Para("Every figure above is in ", doc.Code("study.json"), ", and each run directory named above keeps the calls it was computed from.")
 	if d.options.Repeat != "" {
-		s.para("The whole study:")
-		s.joined()
-		s.add(inDocument, pre{commands: true, text: d.options.Repeat})
+		s.Para("The whole study:")
+		s.Joined()
+		s.Add(doc.InDocument, doc.Pre{Commands: true, Text: d.options.Repeat})
 	}
-	s.add(inPage, gap{})
-	s.para("A single configuration: start its serving command (once per replica), then run the benchmark commands above.")
+	s.Add(doc.InPage, doc.Gap{})
+	s.Para("A single configuration: start its serving command (once per replica), then run the benchmark commands above.")
 }
 
 // primaryTitle is the workload that the search was judged by, or all that were

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
 	"perflab/internal/tune"
@@ -18,26 +19,26 @@ const maxTrials = 12
 // summary adds what a terminal shows: the verdict, a line for each trial or the
 // answers of a race, and the recommended command.
 func (d *studyDocument) summary() {
-	s := &d.doc.body
+	s := &d.doc.Body
 	if d.Simulated {
-		s.text("SIMULATED: no GPU was measured.")
+		s.Text("SIMULATED: no GPU was measured.")
 	}
-	s.text(cmp.Or(d.Title, d.Name))
+	s.Text(cmp.Or(d.Title, d.Name))
 	if d.race != nil {
-		s.text(d.sentence(d.Verdict), "")
-		s.text(d.warnings()...)
-		s.add(inText, d.race.answers())
+		s.Text(d.sentence(d.Verdict), "")
+		s.Text(d.warnings()...)
+		s.Add(doc.InText, d.race.answers().block())
 		d.comparisonLines(s)
-		s.add(inText, verbatim(d.failedLines()))
+		s.Add(doc.InText, doc.Verbatim(d.failedLines()))
 	} else {
-		s.text(d.Verdict, "")
+		s.Text(d.Verdict, "")
 		d.trialLines(s)
-		s.text(d.warnings()...)
-		s.add(inText, verbatim(d.incidentLines()+d.spentLine()))
+		s.Text(d.warnings()...)
+		s.Add(doc.InText, doc.Verbatim(d.incidentLines()+d.spentLine()))
 	}
 	r := d.Recommended
 	if r == nil {
-		s.text("", "No configuration is recommended.")
+		s.Text("", "No configuration is recommended.")
 		return
 	}
 	word, command := "Recommended", r.Command
@@ -48,7 +49,7 @@ func (d *studyDocument) summary() {
 	if r.Replicas >= 2 && r.Replicas <= most {
 		command = cmp.Or(d.script(r), command)
 	}
-	s.textf("\n%s (%s, %s):\n%s", word, d.name(r.Trial), count(max(r.Replicas, 1), "replica"), command)
+	s.Textf("\n%s (%s, %s):\n%s", word, d.name(r.Trial), count(max(r.Replicas, 1), "replica"), command)
 }
 
 // incidentLines says why trials have no figures, of the first few of them.
@@ -66,9 +67,9 @@ func (x *studyDocument) incidentLines() string {
 		if t.Class != "" {
 			class = " (" + t.Class + ")"
 		}
-		text := strings.TrimSuffix(oneLine(t.Reason), ".")
+		text := strings.TrimSuffix(doc.OneLine(t.Reason), ".")
 		if t.Advice != "" {
-			text = plot.Clip(text, width/2) + ". " + x.sentence(oneLine(t.Advice))
+			text = plot.Clip(text, width/2) + ". " + x.sentence(doc.OneLine(t.Advice))
 		}
 		fmt.Fprintf(b, "#%d %s%s: %s\n", t.ID, statusWord(t.Status), class, plot.Clip(text, width))
 	}
@@ -103,7 +104,7 @@ func (x *studyDocument) spentLine() string {
 // trialLines lists trials; of many, the ones that decided something and the last
 // ones. A gain stands where the study holds one: a stage's winner against its
 // incumbent, the recommendation against the baseline.
-func (x *studyDocument) trialLines(s *section) {
+func (x *studyDocument) trialLines(s *doc.Section) {
 	won, total := map[int]string{}, map[int]string{}
 	for _, st := range x.Stages {
 		if st.Winner != st.Before && !x.survey() {
@@ -113,9 +114,9 @@ func (x *studyDocument) trialLines(s *section) {
 	if r := x.Recommended; r != nil && r.Gain != nil && (x.Baseline == nil || r.Trial != x.Baseline.Trial) {
 		total[r.Trial] = x.gain(r.Gain)
 	}
-	t := table{columns: columns(" id", "trial", x.objective.Label, "gain of stage", "total gain", "status")}
+	t := doc.Table{Columns: doc.Columns(" id", "trial", x.objective.Label, "gain of stage", "total gain", "status")}
 	if x.survey() {
-		t.columns = slices.Delete(t.columns, 3, 5)
+		t.Columns = slices.Delete(t.Columns, 3, 5)
 	}
 	shown := x.shownTrials(won)
 	for _, trial := range shown {
@@ -127,15 +128,15 @@ func (x *studyDocument) trialLines(s *section) {
 		if sum := x.summaryOf(trial); trial.Status == tune.Measured && sum != nil && sum.Verdict.Status != result.Sound {
 			status += ", " + string(sum.Verdict.Status)
 		}
-		r := texts(fmt.Sprintf("%s%d", mark, trial.ID), plot.Clip(oneLine(trial.Label), 36), number(x.summaryOf(trial), x.objective), won[trial.ID], total[trial.ID], status)
+		r := doc.Texts(fmt.Sprintf("%s%d", mark, trial.ID), plot.Clip(doc.OneLine(trial.Label), 36), number(x.summaryOf(trial), x.objective), won[trial.ID], total[trial.ID], status)
 		if x.survey() {
-			r.cells = slices.Delete(r.cells, 3, 5)
+			r.Cells = slices.Delete(r.Cells, 3, 5)
 		}
-		t.rows = append(t.rows, r)
+		t.Rows = append(t.Rows, r)
 	}
-	s.add(inText, t)
+	s.Add(doc.InText, t)
 	if n := len(x.Trials) - len(shown); n > 0 {
-		s.textf(" and %d more in the report", n)
+		s.Textf(" and %d more in the report", n)
 	}
 }
 
@@ -165,20 +166,20 @@ func (x *studyDocument) shownTrials(won map[int]string) []*result.Trial {
 }
 
 // comparisonLines lists the comparisons by repeated launches, the first few.
-func (x *studyDocument) comparisonLines(s *section) {
+func (x *studyDocument) comparisonLines(s *doc.Section) {
 	const most = 4
 	all := x.Race.Comparisons
 	if len(all) == 0 {
 		return
 	}
-	t := table{columns: columns("compared", "ratio", "95 % interval", "launches", "verdict")}
+	t := doc.Table{Columns: doc.Columns("compared", "ratio", "95 % interval", "launches", "verdict")}
 	for _, k := range all[:min(most, len(all))] {
-		t.rows = append(t.rows, texts(plot.Clip(oneLine(k.Label), 36)+" against "+plot.Clip(oneLine(k.Against), 36), plot.Times(k.Ratio.Value), interval(k.Ratio), fmt.Sprintf("%d / %d", len(k.Trials), len(k.Others)), k.Verdict))
+		t.Rows = append(t.Rows, doc.Texts(plot.Clip(doc.OneLine(k.Label), 36)+" against "+plot.Clip(doc.OneLine(k.Against), 36), plot.Times(k.Ratio.Value), interval(k.Ratio), fmt.Sprintf("%d / %d", len(k.Trials), len(k.Others)), k.Verdict))
 	}
-	s.text("")
-	s.add(inText, t)
+	s.Text("")
+	s.Add(doc.InText, t)
 	if n := len(all) - most; n > 0 {
-		s.textf("and %d more in the report", n)
+		s.Textf("and %d more in the report", n)
 	}
 }
 
@@ -197,7 +198,7 @@ func (x *studyDocument) failedLines() string {
 		name := cmp.Or(t.Class, statusWord(t.Status))
 		i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
 		if i < 0 {
-			i, kinds = len(kinds), append(kinds, kind{name: name, advice: x.sentence(oneLine(cmp.Or(t.Advice, t.Reason)))})
+			i, kinds = len(kinds), append(kinds, kind{name: name, advice: x.sentence(doc.OneLine(cmp.Or(t.Advice, t.Reason)))})
 		}
 		kinds[i].ids = append(kinds[i].ids, t.ID)
 	}

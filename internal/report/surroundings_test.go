@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"perflab/internal/report/doc"
 	"perflab/internal/result"
 	"perflab/internal/verdict"
 )
@@ -46,9 +47,9 @@ func TestGoldenTelemetry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "telemetry.md", func(w io.Writer) error { return Markdown(w, must(Run(h, s, result.Style{}, nil, nil))) })
-	golden(t, "telemetry.txt", func(w io.Writer) error { return Text(w, must(Run(h, s, result.Style{}, nil, nil))) })
-	page := golden(t, "telemetry.html", func(w io.Writer) error { return HTML(w, must(Run(h, s, result.Style{}, calls, hotReadings()))) })
+	golden(t, "telemetry.md", func(w io.Writer) error { return doc.Markdown(w, must(Run(h, s, result.Style{}, nil, nil))) })
+	golden(t, "telemetry.txt", func(w io.Writer) error { return doc.Text(w, must(Run(h, s, result.Style{}, nil, nil))) })
+	page := golden(t, "telemetry.html", func(w io.Writer) error { return doc.HTML(w, must(Run(h, s, result.Style{}, calls, hotReadings()))) })
 	for _, want := range []string{"Requests in the engine", "KV cache in use", "Power, sum of 2 GPUs", "held back by heat", "Host CPU", "USD"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)

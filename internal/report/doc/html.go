@@ -1,4 +1,4 @@
-package report
+package doc
 
 import (
 	_ "embed"
@@ -20,8 +20,8 @@ var (
 // plots are inside, and its content policy forbids the browser to fetch anything.
 func HTML(w io.Writer, d Document) error {
 	var h htmlWriter
-	h.items(d.body.items)
-	title := htmlEscaper.Replace(d.body.title)
+	h.items(d.Body.Items)
+	title := htmlEscaper.Replace(d.Body.Title)
 	var b strings.Builder
 	b.WriteString(`<!doctype html>
 <html lang="en">
@@ -34,8 +34,8 @@ func HTML(w io.Writer, d Document) error {
 </head>
 <body>
 `)
-	if d.banner != "" {
-		b.WriteString(`<div class="sim" role="alert">` + htmlEscaper.Replace(d.banner) + "</div>\n")
+	if d.Banner != "" {
+		b.WriteString(`<div class="sim" role="alert">` + htmlEscaper.Replace(d.Banner) + "</div>\n")
 	}
 	b.WriteString(`<div class="layout">
 <nav aria-label="Contents"><details open><summary>Contents</summary><ol>
@@ -48,7 +48,7 @@ func HTML(w io.Writer, d Document) error {
 </body>
 </html>
 
-` + strings.Repeat("\n", d.tail))
+` + strings.Repeat("\n", d.Tail))
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write %s as HTML: %w", d.subject, err)
 	}
@@ -101,7 +101,7 @@ func contents(all []contentsEntry) string {
 
 func (h *htmlWriter) items(all []item) {
 	for _, it := range all {
-		if it.in&inPage != 0 {
+		if it.in&InPage != 0 {
 			h.block(it.block)
 			if !it.tight {
 				h.b.WriteString("\n")
@@ -129,94 +129,94 @@ func (h *htmlWriter) attribute(name, value string) {
 // block writes a block without the end of its last line.
 func (h *htmlWriter) block(b block) {
 	switch b := b.(type) {
-	case *section:
+	case *Section:
 		h.section(b)
-	case para:
+	case Para:
 		h.para(b)
-	case list:
+	case List:
 		h.list(b)
-	case table:
+	case Table:
 		h.table(b)
 	case figures:
 		h.figures(b())
-	case pre:
+	case Pre:
 		h.pre(b)
-	case tiles:
+	case Tiles:
 		h.tiles(b)
-	case terms:
-		h.terms(b)
+	case Definitions:
+		h.definitions(b)
 	}
 }
 
-func (h *htmlWriter) section(s *section) {
+func (h *htmlWriter) section(s *Section) {
 	var inner htmlWriter
-	inner.items(s.items)
+	inner.items(s.Items)
 	content := inner.b.String()
 	if strings.TrimSpace(content) == "" {
-		if s.listed {
+		if s.Listed {
 			h.entries = append(h.entries, contentsEntry{})
 		}
 		return
 	}
-	title := s.title
-	if s.page != "" {
-		title = s.page
+	title := s.Title
+	if s.Page != "" {
+		title = s.Page
 	}
-	if s.listed {
-		e := contentsEntry{id: s.id, title: title, inner: inner.entries}
-		if s.entry != "" {
-			e.title = s.entry
+	if s.Listed {
+		e := contentsEntry{id: s.ID, title: title, inner: inner.entries}
+		if s.Entry != "" {
+			e.title = s.Entry
 		}
 		h.entries = append(h.entries, e)
 	}
-	heading := fmt.Sprintf("h%d", s.level)
+	heading := fmt.Sprintf("h%d", s.Level)
 	switch {
-	case s.element == "":
-		h.element(heading, "id", s.id)
+	case s.Element == "":
+		h.element(heading, "id", s.ID)
 		h.b.WriteString(htmlEscaper.Replace(title) + "</" + heading + ">")
-	case s.labels != nil:
-		h.element(s.element, "class", s.class, "id", s.id)
-		if s.broken {
+	case s.Labels != nil:
+		h.element(s.Element, "class", s.Class, "id", s.ID)
+		if s.Broken {
 			h.b.WriteString("\n")
 		}
-		h.b.WriteString("<header><" + heading + ">" + htmlEscaper.Replace(title) + "</" + heading + ">" + htmlSpans(s.labels) + "</header>")
+		h.b.WriteString("<header><" + heading + ">" + htmlEscaper.Replace(title) + "</" + heading + ">" + htmlSpans(s.Labels) + "</header>")
 	case title == "":
-		h.element(s.element, "class", s.class, "id", s.id)
+		h.element(s.Element, "class", s.Class, "id", s.ID)
 	default:
-		h.element(s.element, "class", s.class, "id", s.id)
+		h.element(s.Element, "class", s.Class, "id", s.ID)
 		h.b.WriteString("<" + heading + ">" + htmlEscaper.Replace(title) + "</" + heading + ">")
 	}
-	if !s.tight {
+	if !s.Tight {
 		h.b.WriteString("\n")
 	}
-	if s.element == "" {
+	if s.Element == "" {
 		content = strings.TrimSuffix(content, "\n")
 	} else {
-		content += "</" + s.element + ">"
+		content += "</" + s.Element + ">"
 	}
 	h.b.WriteString(content)
 }
 
-func (h *htmlWriter) para(p para) {
-	if text := htmlSpans(p.text); text != "" {
+func (h *htmlWriter) para(p Para) {
+	if text := htmlSpans(p.Text); text != "" {
 		h.element("p", "class", p.class)
 		h.b.WriteString(text + "</p>")
 	}
 }
 
-func (h *htmlWriter) list(l list) {
-	if len(l.items) == 0 {
+func (h *htmlWriter) list(l List) {
+	if len(l.Items) == 0 {
 		return
 	}
 	name, end := "ul", ""
-	if l.numbered {
+	if l.Numbered {
 		name = "ol"
 	}
-	if l.lines {
+	if l.Lines {
 		end = "\n"
 	}
 	h.element(name)
-	for _, it := range l.items {
+	for _, it := range l.Items {
 		h.b.WriteString("<li>" + htmlSpans(it) + "</li>" + end)
 	}
 	h.b.WriteString("</" + name + ">")
@@ -239,153 +239,153 @@ func (h *htmlWriter) figures(all []plot.Plot) {
 }
 
 // pre writes a block of text. The script of the page gives commands a button.
-func (h *htmlWriter) pre(p pre) {
-	if p.text == "" {
+func (h *htmlWriter) pre(p Pre) {
+	if p.Text == "" {
 		return
 	}
-	text := "<pre><code>" + htmlEscaper.Replace(p.text) + "</code></pre>"
+	text := "<pre><code>" + htmlEscaper.Replace(p.Text) + "</code></pre>"
 	switch {
-	case p.bare:
-		text = "<pre>" + htmlEscaper.Replace(p.text) + "</pre>"
-	case p.commands:
+	case p.Bare:
+		text = "<pre>" + htmlEscaper.Replace(p.Text) + "</pre>"
+	case p.Commands:
 		text = `<div class="cmd">` + text + "</div>"
 	}
-	if p.summary == "" {
+	if p.Summary == "" {
 		h.b.WriteString(text)
 		return
 	}
 	start := "<details>"
-	if p.open {
+	if p.Open {
 		start = "<details open>"
 	}
-	if p.commands {
+	if p.Commands {
 		text += "\n"
 	}
-	h.b.WriteString(start + "<summary>" + htmlEscaper.Replace(p.summary) + "</summary>" + text)
-	h.para(para{"muted", p.after})
+	h.b.WriteString(start + "<summary>" + htmlEscaper.Replace(p.Summary) + "</summary>" + text)
+	h.para(Para{"muted", p.After})
 	h.b.WriteString("</details>")
 }
 
-func (h *htmlWriter) tiles(all tiles) {
+func (h *htmlWriter) tiles(all Tiles) {
 	if len(all) == 0 {
 		return
 	}
 	h.b.WriteString(`<dl class="key">` + "\n")
 	for _, t := range all {
 		h.b.WriteString("<div")
-		if t.tone != nil {
-			h.attribute("class", *t.tone)
+		if t.Tone != nil {
+			h.attribute("class", *t.Tone)
 		}
-		fmt.Fprintf(&h.b, "><dt>%s</dt><dd>%s<small>%s</small></dd></div>\n", htmlEscaper.Replace(t.label), htmlEscaper.Replace(t.value), htmlEscaper.Replace(t.beside))
+		fmt.Fprintf(&h.b, "><dt>%s</dt><dd>%s<small>%s</small></dd></div>\n", htmlEscaper.Replace(t.Label), htmlEscaper.Replace(t.Value), htmlEscaper.Replace(t.Beside))
 	}
 	h.b.WriteString("</dl>")
 }
 
-func (h *htmlWriter) terms(all terms) {
+func (h *htmlWriter) definitions(all Definitions) {
 	h.b.WriteString(`<dl class="answers">`)
 	for _, t := range all {
-		h.b.WriteString("<dt>" + htmlEscaper.Replace(t.name) + "</dt>")
-		h.element("dd", "class", t.tone)
-		h.b.WriteString(htmlEscaper.Replace(t.text) + "</dd>\n")
+		h.b.WriteString("<dt>" + htmlEscaper.Replace(t.Name) + "</dt>")
+		h.element("dd", "class", t.Tone)
+		h.b.WriteString(htmlEscaper.Replace(t.Text) + "</dd>\n")
 	}
 	h.b.WriteString("</dl>")
 }
 
-func (h *htmlWriter) table(t table) {
-	if len(t.rows) == 0 && !t.empty {
+func (h *htmlWriter) table(t Table) {
+	if len(t.Rows) == 0 && !t.Empty {
 		return
 	}
-	if t.caption != "" {
-		h.b.WriteString("<details><summary>" + htmlEscaper.Replace(t.caption) + "</summary>")
+	if t.Caption != "" {
+		h.b.WriteString("<details><summary>" + htmlEscaper.Replace(t.Caption) + "</summary>")
 	}
 	h.b.WriteString(`<div class="tablebox">`)
-	h.element("table", "class", t.class)
-	if t.noHead&inPage == 0 {
+	h.element("table", "class", t.Class)
+	if t.NoHead&InPage == 0 {
 		h.b.WriteString("<thead><tr>")
-		for _, c := range t.columns {
+		for _, c := range t.Columns {
 			h.head(c)
 		}
 		h.b.WriteString("</tr></thead>")
 	}
 	h.b.WriteString("<tbody>\n")
-	for _, r := range t.rows {
-		h.element("tr", "class", r.class)
-		for i, c := range r.cells {
+	for _, r := range t.Rows {
+		h.element("tr", "class", r.Class)
+		for i, c := range r.Cells {
 			h.cell(t, i, c)
 		}
 		h.b.WriteString("</tr>\n")
 	}
 	h.b.WriteString("</tbody></table></div>")
-	if t.caption != "" {
+	if t.Caption != "" {
 		h.b.WriteString("</details>")
 	}
 }
 
-func (h *htmlWriter) head(c column) {
-	class, text := "", c.head
-	if c.right {
+func (h *htmlWriter) head(c Column) {
+	class, text := "", c.Head
+	if c.Right {
 		class = "n"
 	}
-	if c.wrap {
+	if c.Wrap {
 		class = strings.TrimSpace(class + " wrap")
 	}
-	if c.page != nil {
-		text = c.page
+	if c.Page != nil {
+		text = c.Page
 	}
-	h.element("th", "class", class, "title", c.tip)
+	h.element("th", "class", class, "title", c.Tip)
 	h.b.WriteString(htmlSpans(text) + "</th>")
 }
 
 // cell writes cell i of a row.
-func (h *htmlWriter) cell(t table, i int, c cell) {
-	if c.covered {
+func (h *htmlWriter) cell(t Table, i int, c Cell) {
+	if c.Covered {
 		return
 	}
-	var col column
-	if i < len(t.columns) {
-		col = t.columns[i]
+	var col Column
+	if i < len(t.Columns) {
+		col = t.Columns[i]
 	}
-	name, class := "td", col.class
+	name, class := "td", col.Class
 	switch {
-	case i == t.headCell:
+	case i == t.HeadCell:
 		name = "th"
-	case col.right:
+	case col.Right:
 		class = "n"
 	}
 	class = strings.TrimSpace(class + " " + c.class)
-	if class != "" && (c.tone != "" || col.toned) {
+	if class != "" && (c.Tone != "" || col.Toned) {
 		class += " "
 	}
-	class += c.tone
+	class += c.Tone
 	h.b.WriteString("<" + name)
-	if class != "" || col.toned {
+	if class != "" || col.Toned {
 		h.attribute("class", class)
 	}
-	if c.tip != "" || col.tipped {
-		h.attribute("title", c.tip)
+	if c.Tip != "" || col.Tipped {
+		h.attribute("title", c.Tip)
 	}
-	if c.rows > 0 {
-		h.attribute("rowspan", fmt.Sprint(c.rows))
+	if c.Rows > 0 {
+		h.attribute("rowspan", fmt.Sprint(c.Rows))
 	}
-	text := c.text
-	if c.page != nil {
-		text = c.page
+	text := c.Text
+	if c.Page != nil {
+		text = c.Page
 	}
 	h.b.WriteString(">" + htmlSpans(text))
-	if c.beside != "" {
-		h.b.WriteString(`<small class="ci">` + htmlEscaper.Replace(c.beside) + "</small>")
+	if c.Beside != "" {
+		h.b.WriteString(`<small class="ci">` + htmlEscaper.Replace(c.Beside) + "</small>")
 	}
 	h.b.WriteString("</" + name + ">")
 }
 
 // htmlSpans writes a line.
-func htmlSpans(all []span) string {
+func htmlSpans(all []Span) string {
 	var b strings.Builder
 	for _, s := range all {
-		text := htmlEscaper.Replace(s.text)
+		text := htmlEscaper.Replace(s.Text)
 		switch s.kind {
 		case wordSpan:
-			text = s.text
+			text = s.Text
 		case codeSpan:
 			text = "<code>" + text + "</code>"
 		case boldSpan:

@@ -1,4 +1,4 @@
-package report
+package doc
 
 import (
 	"fmt"
@@ -15,11 +15,11 @@ import (
 // to plots/NAME.svg for each plot.
 func Markdown(w io.Writer, d Document) error {
 	var m markdownWriter
-	if d.bare&inMarkdown == 0 {
-		m.banner(d.banner)
-		m.heading(1, mdText(d.body.title))
+	if d.Bare&InMarkdown == 0 {
+		m.banner(d.Banner)
+		m.heading(1, mdText(d.Body.Title))
 	}
-	m.items(d.body.items)
+	m.items(d.Body.Items)
 	if _, err := io.WriteString(w, strings.TrimRight(m.b.String(), "\n")+"\n"); err != nil {
 		return fmt.Errorf("write %s as Markdown: %w", d.subject, err)
 	}
@@ -30,7 +30,7 @@ type markdownWriter struct{ b strings.Builder }
 
 func (m *markdownWriter) items(all []item) {
 	for _, it := range all {
-		if it.in&inMarkdown != 0 {
+		if it.in&InMarkdown != 0 {
 			m.block(it.block)
 		}
 	}
@@ -55,43 +55,43 @@ func (m *markdownWriter) banner(text string) {
 
 func (m *markdownWriter) block(b block) {
 	switch b := b.(type) {
-	case *section:
+	case *Section:
 		m.section(b)
-	case para:
+	case Para:
 		m.para(b)
-	case list:
+	case List:
 		m.list(b)
-	case table:
+	case Table:
 		m.table(b)
 	case figures:
 		for _, p := range b() {
 			m.plot(p)
 		}
-	case pre:
+	case Pre:
 		m.pre(b)
-	case terms:
-		m.terms(b)
-	case gap:
+	case Definitions:
+		m.definitions(b)
+	case Gap:
 		m.b.WriteString("\n\n")
-	case banner:
+	case Banner:
 		m.banner(string(b))
 	}
 }
 
-func (m *markdownWriter) section(s *section) {
+func (m *markdownWriter) section(s *Section) {
 	var inner markdownWriter
-	inner.items(s.items)
+	inner.items(s.Items)
 	if inner.b.Len() == 0 {
 		return
 	}
-	if s.title != "" {
-		m.heading(s.level, mdText(s.title+s.suffix))
+	if s.Title != "" {
+		m.heading(s.Level, mdText(s.Title+s.Suffix))
 	}
 	m.b.WriteString(inner.b.String())
 }
 
-func (m *markdownWriter) para(p para) {
-	text := mdSpans(p.text)
+func (m *markdownWriter) para(p Para) {
+	text := mdSpans(p.Text)
 	switch {
 	case strings.TrimSpace(text) == "":
 	case p.class == "lead":
@@ -103,26 +103,26 @@ func (m *markdownWriter) para(p para) {
 	}
 }
 
-func (m *markdownWriter) list(l list) {
-	for i, it := range l.items {
+func (m *markdownWriter) list(l List) {
+	for i, it := range l.Items {
 		mark := "-"
-		if l.numbered {
+		if l.Numbered {
 			mark = fmt.Sprintf("%d.", i+1)
 		}
 		m.b.WriteString(mark + " " + mdSpans(it) + "\n")
 	}
-	if len(l.items) > 0 {
+	if len(l.Items) > 0 {
 		m.b.WriteString("\n")
 	}
 }
 
-func (m *markdownWriter) terms(all terms) {
+func (m *markdownWriter) definitions(all Definitions) {
 	for _, t := range all {
-		text := mdText(t.text)
-		if t.tone == "down" {
+		text := mdText(t.Text)
+		if t.Tone == "down" {
 			text = "**" + text + "**"
 		}
-		m.b.WriteString("- **" + mdText(t.name) + ":** " + text + "\n")
+		m.b.WriteString("- **" + mdText(t.Name) + ":** " + text + "\n")
 	}
 	m.b.WriteString("\n")
 }
@@ -132,38 +132,38 @@ func (m *markdownWriter) plot(p plot.Plot) {
 }
 
 // pre writes a fenced block; the fence is longer than any within.
-func (m *markdownWriter) pre(p pre) {
+func (m *markdownWriter) pre(p Pre) {
 	fence, language := "```", "text"
-	for strings.Contains(p.text, fence) {
+	for strings.Contains(p.Text, fence) {
 		fence += "`"
 	}
-	if p.commands {
+	if p.Commands {
 		language = "bash"
 	}
-	if p.summary != "" {
-		m.line(`<details markdown="1"><summary>` + html.EscapeString(p.summary) + `</summary>`)
+	if p.Summary != "" {
+		m.line(`<details markdown="1"><summary>` + html.EscapeString(p.Summary) + `</summary>`)
 	}
-	m.line(fmt.Sprintf("%s%s\n%s\n%s", fence, language, strings.Trim(p.text, "\n"), fence))
-	if p.summary != "" {
+	m.line(fmt.Sprintf("%s%s\n%s\n%s", fence, language, strings.Trim(p.Text, "\n"), fence))
+	if p.Summary != "" {
 		m.line("</details>")
 	}
 }
 
-func (m *markdownWriter) table(t table) {
-	rows := t.rows
-	if len(rows) == 0 && !t.empty {
+func (m *markdownWriter) table(t Table) {
+	rows := t.Rows
+	if len(rows) == 0 && !t.Empty {
 		return
 	}
-	if t.caption != "" {
-		m.line(mdText(t.caption) + ":")
+	if t.Caption != "" {
+		m.line(mdText(t.Caption) + ":")
 	}
 	var heads, rules []string
-	for _, c := range t.columns {
+	for _, c := range t.Columns {
 		rule := "---"
-		if c.right {
+		if c.Right {
 			rule = "---:"
 		}
-		heads, rules = append(heads, mdSpans(c.head)), append(rules, rule)
+		heads, rules = append(heads, mdSpans(c.Head)), append(rules, rule)
 	}
 	m.row(heads)
 	m.row(rules)
@@ -172,14 +172,18 @@ func (m *markdownWriter) table(t table) {
 	}
 	for _, r := range rows {
 		var all []string
-		for i, c := range r.cells {
-			all = append(all, mdCell(c, t.values, i == 0 && r.bold))
+		for i, c := range r.Cells {
+			all = append(all, mdCell(c, t.Values, i == 0 && r.Bold))
 		}
 		m.row(all)
 	}
 	m.b.WriteString("\n")
-	if n := len(t.rows) - len(rows); n > 0 {
-		m.line("and " + count(n, "more row") + " in `study.json`.")
+	if n := len(t.Rows) - len(rows); n > 0 {
+		noun := "rows"
+		if n == 1 {
+			noun = "row"
+		}
+		m.line(fmt.Sprintf("and %d more %s in %s.", n, noun, mdCode(t.source)))
 	}
 }
 
@@ -187,30 +191,30 @@ func (m *markdownWriter) row(cells []string) {
 	m.b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 }
 
-func mdCell(c cell, valueOnly, strong bool) string {
-	text := c.text
-	if c.markdown != nil {
-		text = c.markdown
+func mdCell(c Cell, valueOnly, strong bool) string {
+	text := c.Text
+	if c.Markdown != nil {
+		text = c.Markdown
 	}
 	s := mdSpans(text)
-	if c.beside != "" && !valueOnly {
-		s += " (" + mdText(c.beside) + ")"
+	if c.Beside != "" && !valueOnly {
+		s += " (" + mdText(c.Beside) + ")"
 	}
-	if s != "" && (c.strong || strong) {
+	if s != "" && (c.Strong || strong) {
 		s = "**" + s + "**"
 	}
 	return s
 }
 
 // mdSpans writes a line.
-func mdSpans(all []span) string {
+func mdSpans(all []Span) string {
 	var b strings.Builder
 	for _, s := range all {
 		switch s.kind {
 		case wordSpan:
-			b.WriteString(s.text)
+			b.WriteString(s.Text)
 		case codeSpan:
-			b.WriteString(mdCode(s.text))
+			b.WriteString(mdCode(s.Text))
 		case boldSpan:
 			b.WriteString("**" + mdSpans(s.inner) + "**")
 		case smallSpan:
@@ -218,12 +222,12 @@ func mdSpans(all []span) string {
 		case breakSpan:
 			b.WriteString("<br>")
 		default:
-			if strings.HasPrefix(s.text, " ") {
+			if strings.HasPrefix(s.Text, " ") {
 				b.WriteString(" ")
 			}
-			text := mdText(s.text)
+			text := mdText(s.Text)
 			b.WriteString(text)
-			if text != "" && strings.HasSuffix(s.text, " ") {
+			if text != "" && strings.HasSuffix(s.Text, " ") {
 				b.WriteString(" ")
 			}
 		}

@@ -1,4 +1,4 @@
-package report
+package doc
 
 import (
 	"fmt"
@@ -14,10 +14,10 @@ import (
 // Text writes a document for a terminal: its lines and tables, without headings.
 func Text(w io.Writer, d Document) error {
 	var b strings.Builder
-	if d.banner != "" && d.bare&inText == 0 {
-		b.WriteString(d.banner + "\n\n")
+	if d.Banner != "" && d.Bare&InText == 0 {
+		b.WriteString(d.Banner + "\n\n")
 	}
-	textItems(&b, d.body.items)
+	textItems(&b, d.Body.Items)
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write %s: %w", d.subject, err)
 	}
@@ -26,25 +26,25 @@ func Text(w io.Writer, d Document) error {
 
 func textItems(b *strings.Builder, all []item) {
 	for _, it := range all {
-		if it.in&inText == 0 {
+		if it.in&InText == 0 {
 			continue
 		}
 		switch k := it.block.(type) {
-		case *section:
-			textItems(b, k.items)
-		case verbatim:
+		case *Section:
+			textItems(b, k.Items)
+		case Verbatim:
 			b.WriteString(string(k))
-		case para:
-			b.WriteString(plainText(k.text) + "\n")
-		case list:
-			for _, text := range k.items {
+		case Para:
+			b.WriteString(plainText(k.Text) + "\n")
+		case List:
+			for _, text := range k.Items {
 				b.WriteString(plainText(text) + "\n")
 			}
-		case table:
+		case Table:
 			textTable(b, k)
-		case terms:
+		case Definitions:
 			for _, t := range k {
-				fmt.Fprintf(b, "%-16s %s\n", t.name, plot.Clip(oneLine(t.text), textWidth))
+				fmt.Fprintf(b, "%-16s %s\n", t.Name, plot.Clip(OneLine(t.Text), textWidth))
 			}
 		}
 	}
@@ -53,33 +53,33 @@ func textItems(b *strings.Builder, all []item) {
 // textWidth bounds what a line of terms says.
 const textWidth = 300
 
-// oneLine joins the words of s by single spaces, so that a label cannot break a
+// OneLine joins the words of s by single spaces, so that a label cannot break a
 // table.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // plainText is a line without its forms.
-func plainText(all []span) string {
+func plainText(all []Span) string {
 	var b strings.Builder
 	for _, s := range all {
-		b.WriteString(s.text + plainText(s.inner))
+		b.WriteString(s.Text + plainText(s.inner))
 	}
 	return b.String()
 }
 
 // textTable writes a table, or the narrow one in its place where it is too wide.
-func textTable(b *strings.Builder, t table) {
+func textTable(b *strings.Builder, t Table) {
 	lines := textLines(t)
-	if t.narrow != nil && slices.ContainsFunc(lines, func(s string) bool { return utf8.RuneCountInString(s) > t.width }) {
-		t = *t.narrow
+	if t.Narrow != nil && slices.ContainsFunc(lines, func(s string) bool { return utf8.RuneCountInString(s) > t.Width }) {
+		t = *t.Narrow
 		lines = textLines(t)
 	}
 	var above []string
-	if t.noHead&inText == 0 {
+	if t.NoHead&InText == 0 {
 		above = append(above, "")
 	}
-	for _, r := range t.rows {
-		above = append(above, r.above)
-		if t.beneath && r.hasBeside() {
+	for _, r := range t.Rows {
+		above = append(above, r.Above)
+		if t.Beneath && r.hasBeside() {
 			above = append(above, "")
 		}
 	}
@@ -92,33 +92,33 @@ func textTable(b *strings.Builder, t table) {
 }
 
 // textLines are the lines of a table, its columns aligned.
-func textLines(t table) []string {
+func textLines(t Table) []string {
 	var b strings.Builder
 	var flags uint
 	end := "\n"
-	if t.right {
+	if t.Right {
 		flags, end = tabwriter.AlignRight, "\t\n"
 	}
 	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', flags)
 	line := func(cells []string) { fmt.Fprint(tw, strings.Join(cells, "\t")+end) }
-	if t.noHead&inText == 0 {
+	if t.NoHead&InText == 0 {
 		var heads []string
-		for _, c := range t.columns {
+		for _, c := range t.Columns {
 			heads = append(heads, c.textHead())
 		}
 		line(heads)
 	}
-	for _, r := range t.rows {
+	for _, r := range t.Rows {
 		var first, second []string
-		for _, c := range r.cells {
-			text := plainText(c.text)
+		for _, c := range r.Cells {
+			text := plainText(c.Text)
 			if c.inText != nil {
 				text = *c.inText
 			}
-			first, second = append(first, text), append(second, c.beside)
+			first, second = append(first, text), append(second, c.Beside)
 		}
 		line(first)
-		if t.beneath && r.hasBeside() {
+		if t.Beneath && r.hasBeside() {
 			line(second)
 		}
 	}
@@ -126,7 +126,7 @@ func textLines(t table) []string {
 	var lines []string
 	for l := range strings.Lines(b.String()) {
 		l = strings.TrimSuffix(l, "\n")
-		if t.right || t.trimmed {
+		if t.Right || t.Trimmed {
 			l = strings.TrimRight(l, " ")
 		}
 		lines = append(lines, l)
