@@ -19,6 +19,7 @@ import (
 	"perflab/internal/lab"
 	"perflab/internal/report"
 	"perflab/internal/report/doc"
+	"perflab/internal/report/runplot"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/study"
@@ -222,7 +223,7 @@ func studyOptions(dir string, s result.Study, block string) report.Options {
 			continue
 		}
 		if r, err := rundir.OpenRun(filepath.Join(dir, t.Runs[0].Dir)); err == nil {
-			o.Extra = report.RunPlots(r.Header, r.Calls, r.Readings, "")
+			o.Extra = runplot.Plots(r.Header, r.Calls, r.Readings, "")
 		}
 	}
 	return o

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"perflab/internal/report/doc"
+	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
 
@@ -131,9 +132,4 @@ func wrapCommand(cmd string) string {
 }
 
 // count writes "1 replica", "2 replicas".
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
-}
+func count(n int, noun string) string { return plot.Count(n, noun) }

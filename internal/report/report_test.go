@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"perflab/internal/report/doc"
+	"perflab/internal/report/runplot"
 	"perflab/internal/result"
 )
 
@@ -221,7 +222,7 @@ func TestEscaping(t *testing.T) {
 func TestPlotsAreWellFormed(t *testing.T) {
 	h, calls := burst(200)
 	plots := append(Plots(throughputStudy()), Plots(latencyStudy())...)
-	plots = append(plots, RunPlots(h, calls, nil, "")...)
+	plots = append(plots, runplot.Plots(h, calls, nil, "")...)
 	if len(plots) != 13 {
 		t.Errorf("%d plots, want 13", len(plots))
 	}
@@ -246,7 +247,7 @@ func TestPlotsAreWellFormed(t *testing.T) {
 			t.Errorf("%s has no dark colours of its own", p.Name)
 		}
 	}
-	for _, p := range append(Plots(throughputStudy()), RunPlots(h, calls, nil, "")...) {
+	for _, p := range append(Plots(throughputStudy()), runplot.Plots(h, calls, nil, "")...) {
 		if !strings.Contains(p.SVG, ">SIMULATED<") {
 			t.Errorf("%s does not say SIMULATED", p.Name)
 		}
@@ -258,7 +259,7 @@ func TestPlotsAreWellFormed(t *testing.T) {
 func TestCallsTaintPlots(t *testing.T) {
 	h, calls := burst(10)
 	h.Simulated, h.Predicted, calls[7].Sim = false, false, true
-	for _, p := range RunPlots(h, calls, nil, "") {
+	for _, p := range runplot.Plots(h, calls, nil, "") {
 		if !strings.Contains(p.SVG, ">SIMULATED<") {
 			t.Errorf("%s does not say SIMULATED", p.Name)
 		}
@@ -282,7 +283,7 @@ func TestUnknownLayoutIsRefused(t *testing.T) {
 func TestEmptyRunHasNoPlots(t *testing.T) {
 	failed := []result.Call{{Class: result.Connect}, {Class: result.Connect}}
 	for _, calls := range [][]result.Call{nil, failed} {
-		if p := RunPlots(result.Header{}, calls, nil, ""); len(p) != 0 {
+		if p := runplot.Plots(result.Header{}, calls, nil, ""); len(p) != 0 {
 			t.Errorf("%d plots of %d calls without data", len(p), len(calls))
 		}
 	}

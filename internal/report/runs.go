@@ -7,6 +7,7 @@ import (
 	"perflab/internal/compare"
 	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
+	"perflab/internal/report/runplot"
 	"perflab/internal/result"
 )
 
@@ -141,17 +142,11 @@ func sideDefinitions(sides []Side, m result.Metric) []result.Definition {
 // runsPlots draws the latencies of the runs into one picture each.
 func runsPlots(sides []Side, sim bool) []plot.Plot {
 	compat := slices.ContainsFunc(sides, func(s Side) bool { return s.Summary.Compat != "" || s.Header.Imported != nil })
-	var out []plot.Plot
-	for _, d := range distributions {
-		var all []plot.Sample
-		for _, s := range sides[:min(len(sides), plot.Strokes)] {
-			all = append(all, plot.Sample{Name: s.Name, Values: result.FamilySamples(s.Header, s.Calls, d.family)})
-		}
-		if p, ok := plot.Distribution(d.family, d.what, d.unit, definedBy(compat), sim, all); ok {
-			out = append(out, p)
-		}
+	var runs []runplot.Run
+	for _, s := range sides {
+		runs = append(runs, runplot.Run{Name: s.Name, Header: s.Header, Calls: s.Calls})
 	}
-	return out
+	return runplot.Overlaid(runs, compat, sim)
 }
 
 // Runs shows several runs side by side.

@@ -3,12 +3,14 @@ package report
 import (
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"perflab/internal/report/doc"
+	"perflab/internal/report/runplot"
 	"perflab/internal/result"
 	"perflab/internal/verdict"
 )
@@ -59,25 +61,29 @@ func TestGoldenTelemetry(t *testing.T) {
 
 // TestGapsAreNotDrawn: where readings stop the line does too.
 func TestGapsAreNotDrawn(t *testing.T) {
-	_, calls := burst(120)
-	for _, p := range gaugePanels(hotReadings(), runLength(calls)) {
-		for _, l := range p.lines {
-			gaps := 0
-			for _, d := range l.points {
-				if d.apart {
-					gaps++
-				}
-			}
-			want := 0
-			if strings.HasPrefix(p.title, "Requests") || strings.HasPrefix(p.title, "KV") {
-				want = 1
-			}
-			if gaps != want {
-				t.Errorf("%s %s: %d gaps, want %d", p.title, l.name, gaps, want)
+	h, calls := burst(120)
+	telemetry := func(readings []result.Reading) string {
+		for _, p := range runplot.Plots(h, calls, readings, "") {
+			if p.Name == "telemetry" {
+				return p.SVG
 			}
 		}
+		return ""
 	}
-	if _, ok := surroundings(false, calls, nil); ok {
+	lines := regexp.MustCompile(`<path class="l\d" d="([^"]*)"`).FindAllStringSubmatch(telemetry(hotReadings()), -1)
+	for i, l := range lines {
+		want := 1
+		if i < 3 { // the engine's
+			want = 2
+		}
+		if got := strings.Count(l[1], "M"); got != want {
+			t.Errorf("line %d is of %d pieces, want %d", i, got, want)
+		}
+	}
+	if len(lines) < 4 {
+		t.Errorf("%d lines", len(lines))
+	}
+	if telemetry(nil) != "" {
 		t.Error("there is a plot of no readings")
 	}
 }

@@ -1,4 +1,4 @@
-package report
+package runplot
 
 import (
 	"cmp"
@@ -229,6 +229,6 @@ func markFailures(f plot.Field, calls []result.Call) {
 	}
 	for _, k := range slices.Sorted(maps.Keys(seen)) {
 		x, y := float64(k)*4+2, f.Bottom-6
-		f.Canvas.Path("err", fmt.Sprintf("M%s %sl7 7m0 -7l-7 7", plot.Px(x-3.5), plot.Px(y-3.5)), count(seen[k], "failed call"))
+		f.Canvas.Path("err", fmt.Sprintf("M%s %sl7 7m0 -7l-7 7", plot.Px(x-3.5), plot.Px(y-3.5)), plot.Count(seen[k], "failed call"))
 	}
 }

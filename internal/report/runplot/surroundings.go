@@ -1,4 +1,4 @@
-package report
+package runplot
 
 import (
 	"cmp"
@@ -123,7 +123,7 @@ func gaugePanels(readings []result.Reading, end time.Duration) []gaugePanel {
 	use := []gaugeLine{{"l0", "", course(result.SourceGPU, result.GPUUtilization, mean)}}
 	useTitle := "GPU utilisation"
 	if gpus > 1 {
-		use[0].name = "mean of " + count(gpus, "GPU")
+		use[0].name = "mean of " + plot.Count(gpus, "GPU")
 		use = append(use, gaugeLine{"l3", "highest", course(result.SourceGPU, result.GPUUtilization, percent)})
 	}
 	held := func(m result.GaugeMoment) float64 { return 100 * m.Sum / float64(m.N) }
@@ -154,7 +154,7 @@ func several(n int, noun, how string) string {
 	if n < 2 {
 		return ""
 	}
-	return how + count(n, noun)
+	return how + plot.Count(n, noun)
 }
 
 // places counts the devices, replicas or machines that a source tells of.

@@ -1,4 +1,7 @@
-package report
+// Package runplot draws a run from its calls and the readings beside them: its
+// course over time, the distributions of its latencies, latency against length
+// and its slowest calls. A plot without data is left out.
+package runplot
 
 import (
 	"fmt"
@@ -10,11 +13,11 @@ import (
 	"perflab/internal/result"
 )
 
-// RunPlots draws a single run from its calls and the readings beside them: its
+// Plots draws a single run from its calls and the readings beside them: its
 // course over time, the distributions of its latencies, latency against length, and its slowest
 // calls. A plot without data is left out. compat names the definitions of the
 // run's figures where they are not perflab's: the plots, which are, say so.
-func RunPlots(h result.Header, calls []result.Call, readings []result.Reading, compat string) []plot.Plot {
+func Plots(h result.Header, calls []result.Call, readings []result.Reading, compat string) []plot.Plot {
 	sim := h.Simulated || h.Predicted || slices.ContainsFunc(calls, func(c result.Call) bool { return c.Sim })
 	var out []plot.Plot
 	add := func(p plot.Plot, ok bool) {
@@ -30,6 +33,29 @@ func RunPlots(h result.Header, calls []result.Call, readings []result.Reading, c
 	add(scatter("ttft-by-prompt", "TTFT against prompt length", "prompt tokens", sim, calls, (*result.Call).Input, (*result.Call).TTFT))
 	add(scatter("e2e-by-output", "E2E latency against output length", "output tokens", sim, calls, (*result.Call).Output, (*result.Call).E2E))
 	add(waterfall(sim, calls))
+	return out
+}
+
+// Run is one of several runs that are drawn over each other.
+type Run struct {
+	Name   string
+	Header result.Header
+	Calls  []result.Call
+}
+
+// Overlaid draws the distributions of the runs' latencies, each family's into one
+// plot. compat says that figures of the runs are by other definitions.
+func Overlaid(runs []Run, compat, simulated bool) []plot.Plot {
+	var out []plot.Plot
+	for _, d := range distributions {
+		var all []plot.Sample
+		for _, r := range runs[:min(len(runs), plot.Strokes)] {
+			all = append(all, plot.Sample{Name: r.Name, Values: result.FamilySamples(r.Header, r.Calls, d.family)})
+		}
+		if p, ok := plot.Distribution(d.family, d.what, d.unit, definedBy(compat), simulated, all); ok {
+			out = append(out, p)
+		}
+	}
 	return out
 }
 
