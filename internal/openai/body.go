@@ -46,12 +46,12 @@ func newTemplate(cfg Config, api *dialect) (template, error) {
 // compose joins our fields and those of the extra body, which go first by
 // right and last by place.
 func compose(api *dialect, ours []field, extra map[string]json.RawMessage) (template, error) {
-	t := template{write: api.write, model: cmp.Or(api.adapter, "model"), taken: map[string]bool{}}
+	t := template{write: api.write, model: cmp.Or(api.adapter, "model"), extra: map[string]bool{}}
 	for key := range extra {
-		t.taken[key] = true
+		t.extra[key] = true
 	}
 	for _, f := range ours {
-		if !f.set || t.taken[f.key] {
+		if !f.set || t.extra[f.key] {
 			continue
 		}
 		b, err := json.Marshal(f.value)

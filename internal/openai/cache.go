@@ -44,10 +44,10 @@ func (c *Client) ResetCache(ctx context.Context) error {
 // resetAnswer judges what came of a reset: a server may say no, as SGLang does
 // while requests run.
 func (c *Client) resetAnswer(path string, a answer) error {
-	var said struct {
+	var reply struct {
 		Success *bool `json:"success"`
 	}
-	refused := json.Unmarshal(a.body, &said) == nil && said.Success != nil && !*said.Success
+	refused := json.Unmarshal(a.body, &reply) == nil && reply.Success != nil && !*reply.Success
 	if a.status == http.StatusOK && !refused {
 		return nil
 	}
@@ -62,18 +62,18 @@ func (c *Client) resetAnswer(path string, a answer) error {
 }
 
 // counters are the names under which an engine counts what it looked up in its
-// prefix cache and what it found there. Where asked is not a metric of its own
-// it is found plus missed.
-type counters struct{ asked, found, missed string }
+// prefix cache and what it found there. Where queries is not a metric of its own
+// it is hits plus misses.
+type counters struct{ queries, hits, misses string }
 
 // cacheCounters returns the names in use, the newest of each engine first.
 func cacheCounters() []counters {
 	return []counters{
-		{asked: "vllm:prefix_cache_queries", found: "vllm:prefix_cache_hits"},
-		{asked: "vllm:gpu_prefix_cache_queries", found: "vllm:gpu_prefix_cache_hits"},
-		{asked: "sglang:prompt_tokens", found: "sglang:cached_tokens"},
-		{asked: "trtllm_prompt_tokens", found: "trtllm_prompt_cached_tokens"},
-		{missed: "trtllm_kv_cache_missed_blocks", found: "trtllm_kv_cache_reused_blocks"}, // in blocks
+		{queries: "vllm:prefix_cache_queries", hits: "vllm:prefix_cache_hits"},
+		{queries: "vllm:gpu_prefix_cache_queries", hits: "vllm:gpu_prefix_cache_hits"},
+		{queries: "sglang:prompt_tokens", hits: "sglang:cached_tokens"},
+		{queries: "trtllm_prompt_tokens", hits: "trtllm_prompt_cached_tokens"},
+		{misses: "trtllm_kv_cache_missed_blocks", hits: "trtllm_kv_cache_reused_blocks"}, // in blocks
 	}
 }
 
@@ -88,20 +88,20 @@ func (c *Client) CacheCounters(ctx context.Context) (queries, hits float64, from
 	}
 	sums := sumMetrics(text)
 	for _, n := range cacheCounters() {
-		hits, found := sums[n.found]
-		asked, ok := sums[n.asked]
-		name := n.asked
-		if n.missed != "" {
-			missed, has := sums[n.missed]
-			asked, ok, name = hits+missed, has && found, n.missed
+		hits, found := sums[n.hits]
+		queries, ok := sums[n.queries]
+		name := n.queries
+		if n.misses != "" {
+			missed, has := sums[n.misses]
+			queries, ok, name = hits+missed, has && found, n.misses
 		}
 		switch {
 		case !ok:
 			continue
-		case !found && n.found != "sglang:cached_tokens": // which is there from the first hit on
+		case !found && n.hits != "sglang:cached_tokens": // which is there from the first hit on
 			continue
 		}
-		return asked, hits, name + ", " + n.found, nil
+		return queries, hits, name + ", " + n.hits, nil
 	}
 	e := &EndpointError{
 		Text: fmt.Sprintf("%s has no metrics of its prefix cache", c.root),

@@ -30,13 +30,13 @@ func (c *Client) Send(ctx context.Context, start time.Time, r workload.Request) 
 // Start is Send in two steps: it writes the request if a connection is idle,
 // which takes microseconds, and returns what does the rest.
 func (c *Client) Start(ctx context.Context, start time.Time, r workload.Request) (finish func() result.Call) {
-	t := &callRecorder{c: c, w: c.watch(ctx, start), want: r.Output}
-	t.stream = newStream(&t.call, c.api, c.cfg.KeepText)
-	t.x = wire.Exchange{Start: start, Body: c.Build(r).Body, Sink: t}
-	started := c.wire.Start(&t.x)
+	rec := &callRecorder{c: c, w: c.watch(ctx, start), want: r.Output}
+	rec.stream = newStream(&rec.call, c.api, c.cfg.KeepText)
+	rec.x = wire.Exchange{Start: start, Body: c.Build(r).Body, Sink: rec}
+	started := c.wire.Start(&rec.x)
 	return func() result.Call {
-		defer t.w.stop()
-		return t.finish(started.Wait(t.w.ctx))
+		defer rec.w.stop()
+		return rec.finish(started.Wait(rec.w.ctx))
 	}
 }
 
@@ -49,18 +49,18 @@ func (c *Client) Build(r workload.Request) workload.Request {
 }
 
 // finish makes the call of an exchange that has ended.
-func (t *callRecorder) finish(err error) result.Call {
-	call, x := &t.call, &t.x
+func (r *callRecorder) finish(err error) result.Call {
+	call, x := &r.call, &r.x
 	call.Conn = result.Conn(x.Conn)
 	call.Sent, call.Wrote, call.First, call.Reads, call.Coarse = x.Sent, x.Wrote, x.First, x.Reads, x.Coarse
-	t.end(x, err)
+	r.end(x, err)
 	if call.End == 0 {
 		call.End = x.Last
 		if err != nil {
 			call.End = time.Since(x.Start)
 		}
 	}
-	call.Error, call.Text = t.c.redact(call.Error), t.c.redact(call.Text)
+	call.Error, call.Text = r.c.redact(call.Error), r.c.redact(call.Text)
 	return *call
 }
 
@@ -84,65 +84,65 @@ type callRecorder struct {
 }
 
 // Head takes the status line and the headers.
-func (t *callRecorder) Head(status int, h http.Header, at wire.Stamp) {
-	call := &t.call
+func (r *callRecorder) Head(status int, h http.Header, at wire.Stamp) {
+	call := &r.call
 	call.Headers, call.Status = at.At, status
 	call.Sim = h.Get(simHeader) == "1"
 	if status != http.StatusOK {
-		t.refused, t.location, t.retry = true, h.Get("Location"), h.Get("Retry-After")
-		t.w.drain(time.Since(t.w.start)) // the failure is known: its body is worth a moment only
+		r.refused, r.location, r.retry = true, h.Get("Location"), h.Get("Retry-After")
+		r.w.drain(time.Since(r.w.start)) // the failure is known: its body is worth a moment only
 		return
 	}
-	call.Chunks = make([]result.Chunk, 0, max(16, min(t.want, firstCap)))
+	call.Chunks = make([]result.Chunk, 0, max(16, min(r.want, firstCap)))
 	switch coding := h.Get("Content-Encoding"); strings.ToLower(coding) {
 	case "", "identity":
 	case "gzip", "x-gzip":
-		t.unpack = newUnpacker(t.feed)
+		r.unpack = newUnpacker(r.feed)
 	default:
-		t.stream.fail(result.BadBody, "the server compressed its answer with %q though none was asked for", coding)
+		r.stream.fail(result.BadBody, "the server compressed its answer with %q though none was asked for", coding)
 	}
 }
 
 // Body takes what a read brought of the body.
-func (t *callRecorder) Body(p []byte, at wire.Stamp) bool {
+func (r *callRecorder) Body(p []byte, at wire.Stamp) bool {
 	switch {
-	case t.refused:
-		t.bodyBytes += len(p)
-		t.refusal = append(t.refusal, p[:min(len(p), 4*excerpt-len(t.refusal))]...)
-		t.stopped = t.bodyBytes > drainSize
-	case t.call.Class != result.OK:
-		t.stopped = true
-	case t.unpack != nil:
-		t.stopped = !t.unpack.feed(p, at)
+	case r.refused:
+		r.bodyBytes += len(p)
+		r.refusal = append(r.refusal, p[:min(len(p), 4*excerpt-len(r.refusal))]...)
+		r.stopped = r.bodyBytes > drainSize
+	case r.call.Class != result.OK:
+		r.stopped = true
+	case r.unpack != nil:
+		r.stopped = !r.unpack.feed(p, at)
 	default:
-		t.stopped = !t.feed(p, at)
+		r.stopped = !r.feed(p, at)
 	}
-	if t.stopped {
-		t.call.End = at.At
+	if r.stopped {
+		r.call.End = at.At
 	}
-	return !t.stopped
+	return !r.stopped
 }
 
-func (t *callRecorder) feed(p []byte, at wire.Stamp) bool {
-	had := len(t.call.Chunks)
-	if !t.stream.feed(p, at.At, at.Read) {
+func (r *callRecorder) feed(p []byte, at wire.Stamp) bool {
+	had := len(r.call.Chunks)
+	if !r.stream.feed(p, at.At, at.Read) {
 		return false
 	}
 	switch {
-	case t.stream.done:
-		t.w.drain(at.At)
-	case len(t.call.Chunks) > had:
-		t.w.token(at.At)
+	case r.stream.done:
+		r.w.drain(at.At)
+	case len(r.call.Chunks) > had:
+		r.w.token(at.At)
 	}
-	if seen := t.c.cfg.Seen; seen != nil && len(t.call.Chunks) > had {
-		t.reportTokens(seen, had)
+	if seen := r.c.cfg.Seen; seen != nil && len(r.call.Chunks) > had {
+		r.reportTokens(seen, had)
 	}
 	return true
 }
 
 // reportTokens reports the chunks from had on.
-func (t *callRecorder) reportTokens(seen func(int, time.Duration, bool), had int) {
-	chunks, from, n := t.call.Chunks, t.x.Sent, 0
+func (r *callRecorder) reportTokens(seen func(int, time.Duration, bool), had int) {
+	chunks, from, n := r.call.Chunks, r.x.Sent, 0
 	if had > 0 {
 		from = chunks[had-1].At
 	}
@@ -153,25 +153,25 @@ func (t *callRecorder) reportTokens(seen func(int, time.Duration, bool), had int
 }
 
 // end judges a call by how its exchange ended.
-func (t *callRecorder) end(x *wire.Exchange, err error) {
-	call, s := &t.call, t.stream
-	if t.unpack != nil {
-		if uerr := t.unpack.end(); err == nil && !t.stopped {
+func (r *callRecorder) end(x *wire.Exchange, err error) {
+	call, s := &r.call, r.stream
+	if r.unpack != nil {
+		if uerr := r.unpack.end(); err == nil && !r.stopped {
 			err = uerr
 		}
 	}
 	switch {
 	case call.Status == 0:
-		t.c.broke(call, t.w, err)
+		r.c.broke(call, r.w, err)
 		return
-	case t.refused:
-		t.recordRefusal()
+	case r.refused:
+		r.recordRefusal()
 		return
-	case err == nil && !t.stopped:
+	case err == nil && !r.stopped:
 		s.end(x.Last)
 	case call.Class != result.OK || s.done || err == nil:
-	case t.w.ctx.Err() != nil:
-		t.w.classify(call)
+	case r.w.ctx.Err() != nil:
+		r.w.classify(call)
 	case !s.complete():
 		s.fail(result.EarlyClose, "the stream broke after %d tokens: %s", s.counted, reason(err))
 	default:
@@ -184,19 +184,19 @@ func (t *callRecorder) end(x *wire.Exchange, err error) {
 }
 
 // recordRefusal keeps what an answer other than 200 says.
-func (t *callRecorder) recordRefusal() {
-	c, call := t.c, &t.call
-	text := c.redact(clean([]byte(c.redact(string(t.refusal)))))
+func (r *callRecorder) recordRefusal() {
+	c, call := r.c, &r.call
+	text := c.redact(clean([]byte(c.redact(string(r.refusal)))))
 	call.Class = result.HTTPStatus
 	call.Error = strings.TrimSpace(fmt.Sprintf("%d %s", call.Status, http.StatusText(call.Status)))
 	if text != "" {
 		call.Error += ": " + text
 	}
-	if t.location != "" {
-		call.Error += " (redirects to " + c.redact(t.location) + "; redirects are not followed)"
+	if r.location != "" {
+		call.Error += " (redirects to " + c.redact(r.location) + "; redirects are not followed)"
 	}
-	if t.retry != "" {
-		call.Error += " (Retry-After: " + c.redact(t.retry) + ")"
+	if r.retry != "" {
+		call.Error += " (Retry-After: " + c.redact(r.retry) + ")"
 	}
 }
 

@@ -37,7 +37,7 @@ func (w *writer) shared(r *workload.Request) {
 		w.b = append(w.b, w.t.head...)
 		return
 	}
-	w.own, _ = object(r.Fields) // Accepts has told
+	w.own, _ = object(r.Fields) // Accepts has seen the error
 	if w.own == nil {
 		w.own = map[string]json.RawMessage{}
 	}
@@ -47,12 +47,12 @@ func (w *writer) shared(r *workload.Request) {
 	w.b = append(w.b, '{')
 	for _, p := range w.t.parts {
 		_, replaced := w.own[p.key]
-		if w.t.taken[p.key] || !replaced && (p.key != "stream_options" || !oneAnswer(w.own)) {
+		if w.t.extra[p.key] || !replaced && (p.key != "stream_options" || !oneAnswer(w.own)) {
 			w.part(p)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.own)) {
-		if v := w.own[key]; !w.t.taken[key] && string(v) != "null" {
+		if v := w.own[key]; !w.t.extra[key] && string(v) != "null" {
 			w.part(part{key, v})
 		}
 	}
@@ -67,7 +67,7 @@ func (w *writer) part(p part) {
 
 // key begins a field of ours, unless another of that name takes its place.
 func (w *writer) key(name string) bool {
-	if _, own := w.own[name]; own || w.t.taken[name] {
+	if _, own := w.own[name]; own || w.t.extra[name] {
 		return false
 	}
 	w.name(name)
@@ -241,6 +241,6 @@ type template struct {
 	model string                               // key of a request's own model
 	parts []part
 	head  []byte          // parts as an object without its closing brace
-	taken map[string]bool // keys of the extra body: it replaces ours
+	extra map[string]bool // keys of the extra body: it replaces ours
 	group *template       // of the dialect's group; nil: it has none
 }

@@ -111,13 +111,13 @@ func (p *pool) send(c *conn, x *Exchange) *sent {
 
 // do waits for the end of an exchange that was sent, or sends it first.
 func (p *pool) do(ctx context.Context, x *Exchange, s *sent) error {
-	asked := x.now()
+	begun := x.now()
 	for {
 		if s == nil {
 			c, err := p.take(ctx, x)
 			if err != nil {
 				if !x.sent {
-					x.Sent = asked
+					x.Sent = begun
 				}
 				return err
 			}
@@ -202,7 +202,7 @@ func (p *pool) put(c *conn) {
 // dial opens a connection and takes it out of Go's poller: the loop alone
 // watches it.
 func (p *pool) dial(ctx context.Context, facts *Conn) (*conn, error) {
-	asked := time.Now()
+	begun := time.Now()
 	var mu sync.Mutex // addresses are looked up in goroutines of the dialer's
 	var looked time.Time
 	var lookup time.Duration
@@ -223,7 +223,7 @@ func (p *pool) dial(ctx context.Context, facts *Conn) (*conn, error) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	facts.DNS, facts.Dial = lookup, time.Since(asked)
+	facts.DNS, facts.Dial = lookup, time.Since(begun)
 	return p.adopt(fd)
 }
 

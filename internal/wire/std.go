@@ -110,7 +110,7 @@ type watcher struct {
 	mu       sync.Mutex
 	conn     *stamped
 	before   int // reads of the connection before this exchange
-	asked    time.Time
+	begun    time.Time
 	dns, tls time.Duration
 	wrote    time.Duration
 }
@@ -118,7 +118,7 @@ type watcher struct {
 func (w *watcher) trace() *httptrace.ClientTrace {
 	var phase time.Time
 	return &httptrace.ClientTrace{
-		GetConn:           func(string) { w.lock(func() { w.asked = time.Now() }) },
+		GetConn:           func(string) { w.lock(func() { w.begun = time.Now() }) },
 		GotConn:           func(i httptrace.GotConnInfo) { w.lock(func() { w.got(i) }) },
 		DNSStart:          func(httptrace.DNSStartInfo) { w.lock(func() { phase = time.Now() }) },
 		DNSDone:           func(httptrace.DNSDoneInfo) { w.lock(func() { w.dns = time.Since(phase) }) },
@@ -150,7 +150,7 @@ func (w *watcher) got(i httptrace.GotConnInfo) {
 	}
 	x.Conn.New = !i.Reused
 	if x.Conn.New {
-		x.Conn.Dial, x.Conn.DNS, x.Conn.TLS = time.Since(w.asked), w.dns, w.tls
+		x.Conn.Dial, x.Conn.DNS, x.Conn.TLS = time.Since(w.begun), w.dns, w.tls
 	}
 	x.Sent, x.sent = x.now(), true
 }
@@ -185,13 +185,13 @@ func (w *watcher) latest() Stamp {
 }
 
 func (s *standard) do(ctx context.Context, x *Exchange) error {
-	w := &watcher{x: x, clock: s.clock(), asked: time.Now()}
+	w := &watcher{x: x, clock: s.clock(), begun: time.Now()}
 	req := s.request(httptrace.WithClientTrace(ctx, w.trace()), x)
 	resp, err := s.transport.RoundTrip(req)
 	if err != nil {
 		w.lock(func() { x.Wrote = w.wrote })
 		if !x.sent {
-			x.Sent = w.asked.Sub(x.Start)
+			x.Sent = w.begun.Sub(x.Start)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -231,14 +231,14 @@ func (s *standard) body(r io.Reader, x *Exchange, w *watcher) error {
 }
 
 func (s *standard) request(ctx context.Context, x *Exchange) *http.Request {
-	asked := time.Now()
+	begun := time.Now()
 	req := (&http.Request{
 		Method: http.MethodPost, URL: s.url, Host: s.cfg.host(), Header: s.header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Body: io.NopCloser(bytes.NewReader(x.Body)), ContentLength: int64(len(x.Body)),
 	}).WithContext(ctx)
 	req.GetBody = func() (io.ReadCloser, error) {
-		if time.Since(asked) > replayWindow {
+		if time.Since(begun) > replayWindow {
 			return nil, errNoReplay
 		}
 		return io.NopCloser(bytes.NewReader(x.Body)), nil

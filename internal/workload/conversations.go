@@ -147,7 +147,7 @@ type conversationRow struct {
 	Messages []chatMessage `json:"messages"`
 }
 
-// fileConversations is how many conversations of a file are taken unless told.
+// fileConversations is how many conversations of a file are taken by default.
 const fileConversations = 1000
 
 // readConversations reads a JSON array of conversations as ShareGPT has it, of

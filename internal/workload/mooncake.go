@@ -72,9 +72,9 @@ func readMooncake(f *os.File, s Spec, p promptBuilder) (source, error) {
 	if err != nil {
 		return source{}, err
 	}
-	kept, order, err := cutTrace(s, rows)
-	src.rows = kept
-	src.prompt = func(i int) string { return p.blocks(s.Seed, ids[order[i]], kept[i].input) }
+	cut, order, err := cutTrace(s, rows)
+	src.rows = cut
+	src.prompt = func(i int) string { return p.blocks(s.Seed, ids[order[i]], cut[i].input) }
 	return src, err
 }
 

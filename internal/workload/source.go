@@ -115,8 +115,8 @@ func shuffled(s Spec, n int) []int {
 }
 
 // sample makes the requests of src those of its rows that order names, as many
-// as the spec asks for: the first ones, and beyond their number, unless told
-// not to, again at random.
+// as the spec asks for: the first ones, and beyond their number, unless
+// no_oversample is set, again at random.
 func sample(s Spec, src source, prompts []string, order []int) source {
 	n := len(order)
 	count := cmp.Or(s.NumPrompts, n)

@@ -85,11 +85,11 @@ func cutTrace(s Spec, rows []row) ([]row, []int, error) {
 	if s.NumPrompts > 0 {
 		order = order[:min(s.NumPrompts, len(order))]
 	}
-	kept := make([]row, len(order))
+	cut := make([]row, len(order))
 	for i, k := range order {
-		kept[i] = rows[k]
+		cut[i] = rows[k]
 	}
-	return kept, order, nil
+	return cut, order, nil
 }
 
 // traceFault returns why a row of a trace cannot be replayed; err is for

@@ -164,7 +164,7 @@ func (w *Workload) PeakDue(span time.Duration) int {
 }
 
 // Offered is the rate at which requests, or conversations, are due, in 1/s: the
-// one that was asked for, or the mean of the due times; 0 when all are due at
+// one that was drawn for, or the mean of the due times; 0 when all are due at
 // once.
 func (w *Workload) Offered() float64 {
 	if r := w.spec.Rate; !r.Inf() {
@@ -191,7 +191,7 @@ func (w *Workload) MeasuredBy() string {
 // Totals sums lengths without building a prompt. Where time decides how many
 // requests there are, Requests is 0 and the sums are of the rows drawn at first.
 // The input of a conversation's later turns is planned: with the answers that
-// the dataset has, or as many tokens as were asked for.
+// the dataset has, or as many tokens as were drawn for.
 func (w *Workload) Totals() Totals {
 	t := Totals{Requests: w.Len()}
 	if len(w.due) > 0 {
@@ -274,16 +274,16 @@ func openScheduled(s Spec, p promptBuilder) (source, []time.Duration, error) {
 	if err != nil {
 		return source{}, nil, err
 	}
-	asked := s
+	drawn := s
 	switch {
 	case s.row().trace && due != nil:
-		asked.NumPrompts = 0 // its rows are counted below
+		drawn.NumPrompts = 0 // its rows are counted below
 	case due != nil:
-		asked.NumPrompts = len(due)
+		drawn.NumPrompts = len(due)
 	case endless(s):
-		asked.NumPrompts = firstDraw(s, s.row())
+		drawn.NumPrompts = firstDraw(s, s.row())
 	}
-	src, err := asked.row().load(asked, p)
+	src, err := drawn.row().load(drawn, p)
 	if err != nil {
 		return source{}, nil, err
 	}
