@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -76,15 +75,6 @@ func readAIPerf(o object) ([]Run, []Fault) {
 	}
 	r.aiperfConfig(o)
 	return r.done()
-}
-
-// find returns a member of the object by its key.
-func find(o object, key string) (member, bool) {
-	i := slices.IndexFunc(o.members, func(m member) bool { return m.key == key })
-	if i < 0 {
-		return member{}, false
-	}
-	return o.members[i], true
 }
 
 // startedFraction takes an instant with fractions of a second.
@@ -238,22 +228,4 @@ func (r *reading) aiperfConfig(o object) {
 	} else if m, ok := at(config, "cli_command"); ok {
 		r.labels()[result.LabelBenchCommand] = textOf(m)
 	}
-}
-
-// atIndex is at, where a number among the keys is an index of a list.
-func atIndex(m member, keys []string) (member, bool) {
-	for _, key := range keys {
-		next, found, i := member{}, false, 0
-		for inner := range items(m.raw, m.line) {
-			if inner.key == key || inner.key == "" && fmt.Sprint(i) == key {
-				next, found = inner, true
-			}
-			i++
-		}
-		if !found {
-			return member{}, false
-		}
-		m = next
-	}
-	return m, true
 }

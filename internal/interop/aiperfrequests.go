@@ -64,15 +64,6 @@ func (g *aiperfRequests) add(o object) {
 	g.calls = append(g.calls, c)
 }
 
-// keyed returns the members of an object by their keys.
-func keyed(m member) map[string]member {
-	all := map[string]member{}
-	for inner := range items(m.raw, m.line) {
-		all[inner.key] = inner
-	}
-	return all
-}
-
 // instant reads nanoseconds, which are more than a float holds exactly. A
 // value that is not there leaves the target as it is.
 func instant(m member, key string, target *int64) error {
@@ -82,21 +73,6 @@ func instant(m member, key string, target *int64) error {
 	v, err := strconv.ParseInt(string(m.raw), 10, 64)
 	if err != nil || v < 0 {
 		return fmt.Errorf("%s is %s where nanoseconds should be", key, short(string(m.raw)))
-	}
-	*target = v
-	return nil
-}
-
-// take reads a number at a key of an object; one that is not there leaves the
-// target as it is.
-func take(m member, key string, target *float64) error {
-	inner, ok := at(m, key)
-	if !ok || null(inner.raw) {
-		return nil
-	}
-	v, err := jsonNumber(inner.raw)
-	if err != nil {
-		return fmt.Errorf("%s %w", key, err)
 	}
 	*target = v
 	return nil

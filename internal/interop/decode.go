@@ -3,6 +3,7 @@ package interop
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"unicode/utf16"
 
 	"perflab/internal/redact"
@@ -54,4 +55,15 @@ func withoutReturns(data []byte) []byte {
 		}
 	}
 	return out
+}
+
+// isJSON reports whether a file begins as an object or an array of them, or is
+// JSON as a whole: a text may begin with a link.
+func isJSON(data []byte) bool {
+	head := bytes.TrimSpace(data)
+	if len(head) == 0 || head[0] != '{' && head[0] != '[' {
+		return false
+	}
+	next := bytes.TrimSpace(head[1:])
+	return len(next) == 0 || head[0] == '{' && bytes.ContainsAny(next[:1], "\"}") || head[0] == '[' && bytes.ContainsAny(next[:1], "{[]") || json.Valid(head)
 }

@@ -5,63 +5,6 @@ import (
 	"strings"
 )
 
-// fence is a fenced part of a document that is being read.
-type fence struct {
-	mark    string // "```"
-	info    string // "bash"
-	line    int    // where it opened
-	caption string
-	lines   []Text // that are of no block
-	block   bool   // a block stands in it
-}
-
-// scanner reads a text line by line.
-type scanner struct {
-	doc     *Document
-	name    string
-	plain   bool // no Markdown: lines that name a model serve as headings
-	n       int  // of the line
-	path    []Section
-	title   int // line of the document's
-	fence   *fence
-	caption string // last line of text that was not blank
-	open    *block
-	note    []string // comment lines since the last block or fence
-	sim     bool
-	last    *block // that was closed
-	orphans orphans
-	events  []event
-	faults  []Fault
-}
-
-// orphans are lines that follow each other and look like those of a block, but
-// stand in none.
-type orphans struct {
-	first, last int // lines; 0 for none
-	label       string
-	told        bool
-}
-
-// event is what the attribution of facts goes by, in the order of the text.
-type event struct {
-	line    int
-	section *Section
-	script  *Script
-	profile *profile // defined
-	prose   *Text
-	tail    *Text // a line of a fence
-	block   *found
-}
-
-// found is a block with what stood around it.
-type found struct {
-	*block
-	section []string
-	caption string
-	note    string
-	sim     bool
-}
-
 // scan reads a text.
 func scan(name string, data []byte) *scanner {
 	s := &scanner{doc: &Document{Lines: splitLines(data)}, name: name}
@@ -223,14 +166,6 @@ func (s *scanner) text(lines []string, line string) int {
 	return 1
 }
 
-// section returns the headings above.
-func (s *scanner) section() []string {
-	if len(s.path) == 0 {
-		return nil
-	}
-	return s.path[len(s.path)-1].Path
-}
-
 // enter begins a section. The path leaves out the title of the document.
 func (s *scanner) enter(level int, title string) {
 	for len(s.path) > 0 && s.path[len(s.path)-1].Level >= level {
@@ -349,41 +284,3 @@ func (s *scanner) closeFence() {
 		s.events = append(s.events, event{line: f.line, profile: p})
 	}
 }
-
-// isFence reports whether a line opens or closes a fence.
-func isFence(line string) bool {
-	return strings.HasPrefix(line, "```") && !strings.Contains(strings.TrimLeft(line, "`"), "`") || strings.HasPrefix(line, "~~~")
-}
-
-// isAdmonition reports whether a line opens an admonition.
-func isAdmonition(line string) bool {
-	return strings.HasPrefix(line, "??? ") || strings.HasPrefix(line, "???+") || strings.HasPrefix(line, "!!! ")
-}
-
-// unquote removes the marks of quotations.
-func unquote(line string) string {
-	t := strings.TrimLeft(line, " \t")
-	if !strings.HasPrefix(t, ">") {
-		return line
-	}
-	return strings.TrimLeft(t, "> \t")
-}
-
-// captionOf returns what a line says as a caption: the title of an admonition,
-// or the text without its marks.
-func captionOf(line string) string {
-	if isAdmonition(line) {
-		if _, rest, ok := strings.Cut(line, `"`); ok {
-			line = strings.TrimSuffix(strings.TrimSpace(rest), `"`)
-		}
-	}
-	if len(line) > maxCaption {
-		line = strings.ToValidUTF8(line[:maxCaption], "")
-	}
-	line = strings.TrimLeft(line, "-*+!? \t")
-	return strings.TrimSuffix(strings.TrimSpace(cell(line)), ":")
-}
-
-// maxCaption bounds captions and headings: what is longer is text, and every
-// block under it would look at it again.
-const maxCaption = 300

@@ -4,45 +4,9 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"perflab/internal/result"
-)
-
-// scope is what a section has said so far.
-type scope struct {
-	section Section
-	serving []*shownCommand // serving scripts and flags
-	profile string
-	nodes   string
-	used    bool // a block stood in it
-}
-
-// facts goes through a document and gives its blocks what stands around them.
-type facts struct {
-	name       string
-	scopes     []scope
-	model      string // of the document
-	hardware   string
-	hardwareAt int               // line of the section that tells it
-	versions   map[string]string // by engine
-	profiles   []*profile
-	benches    []bench
-	fresh      bool   // nothing stood between here and the last block
-	own        string // version of perflab bench that the document says it measured with
-	runs       []Run
-	faults     []Fault
-}
-
-// Bounds of what is compared with each block, so that no text takes long.
-const (
-	maxBenches     = 50
-	maxProfiles    = 100
-	maxProfileKeys = 50
-	maxScripts     = 20   // of a section
-	maxCommand     = 8192 // bytes
-	maxTemplate    = 1024
 )
 
 // attribute turns the events of a scan into runs.
@@ -83,14 +47,6 @@ func attribute(s *scanner) *facts {
 	}
 	return f
 }
-
-// add keeps scripts, of many the last.
-func (s *scope) add(commands ...*shownCommand) {
-	s.serving = append(s.serving, commands...)
-	s.serving = s.serving[max(0, len(s.serving)-maxScripts):]
-}
-
-func (f *facts) top() *scope { return &f.scopes[len(f.scopes)-1] }
 
 // enter goes to a section. A section that held but scripts leaves them to the
 // one around it: its neighbours may hold the results.
@@ -241,12 +197,6 @@ func (f *facts) around(r *Run, b *found) {
 	labels[result.LabelEngineVersion] = cmp.Or(labels[result.LabelEngineVersion], versionAround(labels[result.LabelEngine], b), f.versions[labels[result.LabelEngine]])
 }
 
-// Keys of labels that only texts have.
-const (
-	labelCaption = "caption" // of the fence a block stands in, or the line above it
-	labelProfile = "profile" // name of the benchmark profile
-)
-
 // serving returns the command that the next block was served by: the nearest
 // above in this section or those around it, of the same role where it has one.
 func (f *facts) serving(role string) *shownCommand {
@@ -260,16 +210,6 @@ func (f *facts) serving(role string) *shownCommand {
 	return nil
 }
 
-// sectionModel returns the model that a heading above names.
-func (f *facts) sectionModel() string {
-	for _, s := range slices.Backward(f.scopes) {
-		if isModelName(s.section.Title) {
-			return s.section.Title
-		}
-	}
-	return ""
-}
-
 // engineAround returns the engine that what stands around a block names.
 func engineAround(b *found) string {
 	for _, t := range slices.Backward(b.section) {
@@ -278,44 +218,6 @@ func engineAround(b *found) string {
 		}
 	}
 	return engineIn(b.note + " " + b.caption)
-}
-
-// filled returns a command with its placeholders replaced by what is known of
-// the run.
-func (f *facts) filled(c *shownCommand, r *Run, p *profile) string {
-	if !c.template {
-		return c.text
-	}
-	ws := strings.Fields(c.text)
-	for i, w := range ws {
-		if i > 0 && isPlaceholder(w) {
-			if v := f.value(ws[i-1], w, r, p); v != "" {
-				ws[i] = v
-			}
-		}
-	}
-	return strings.Join(ws, " ")
-}
-
-// value returns what a placeholder after a flag stands for; "" where that is
-// not known.
-func (f *facts) value(flag, w string, r *Run, p *profile) string {
-	if p != nil {
-		if v := p.keys[strings.Trim(w, "${}<>")]; v != "" {
-			return v
-		}
-	}
-	switch strings.ReplaceAll(flag, "_", "-") {
-	case "serve", "trtllm-serve", "--model", "--model-path", "--processor", "--tokenizer", "-m":
-		return f.sectionModel()
-	case "--num-prompts", "--max-requests", "--num-requests":
-		if sum := sent(r); sum > 0 {
-			return strconv.FormatFloat(sum, 'f', -1, 64)
-		}
-	case "-tp", "--tp", "--tp-size", "--tensor-parallel-size":
-		return r.Header.Label(result.LabelNodes)
-	}
-	return ""
 }
 
 // sorted returns the faults in the order of the file.

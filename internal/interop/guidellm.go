@@ -15,14 +15,6 @@ import (
 	"perflab/internal/result"
 )
 
-// Labels of guidellm's reports.
-const (
-	labelGuideID      = "benchmark_id" // of one benchmark; equal in both files of benchmark-runner
-	labelGuideProfile = "profile"      // constant, poisson, concurrent, throughput, synchronous, sweep
-	labelUnstreamed   = "requests_without_token_events"
-	labelFirstError   = "first_error"
-)
-
 // guideReader reads the reports of guidellm 0.4 and later, and the two files
 // that benchmark-runner makes of one.
 //
@@ -50,82 +42,6 @@ func guideOther(data []byte) string {
 		return "YAML"
 	}
 	return ""
-}
-
-// guideReport is what a report says of all its benchmarks.
-type guideReport struct {
-	Metadata struct {
-		Version int    `json:"version"`
-		Guide   string `json:"guidellm_version"`
-	} `json:"metadata"`
-	Args struct { // before 0.6
-		Target string          `json:"target"`
-		Model  string          `json:"model"`
-		Data   json.RawMessage `json:"data"`
-		Format string          `json:"data_request_formatter"`
-	} `json:"args"`
-	Config struct { // since
-		Metadata struct {
-			Labels map[string]string `json:"labels"`
-		} `json:"metadata"`
-		Spec struct {
-			Backend guideBackend    `json:"backend"`
-			Data    json.RawMessage `json:"data"`
-		} `json:"spec"`
-	} `json:"config"`
-
-	data string // what it says of its data, the same for all benchmarks
-}
-
-// mostGuideLabels of one report are taken: each of its runs has them.
-const mostGuideLabels = 100
-
-type guideBackend struct {
-	Target string `json:"target"`
-	Model  string `json:"model"`
-	Format string `json:"request_format"`
-}
-
-// guideBenchmark is one benchmark without its figures.
-type guideBenchmark struct {
-	Config struct {
-		ID       string        `json:"id_"`
-		RunID    string        `json:"run_id"`
-		Strategy guideStrategy `json:"strategy"`
-		Profile  struct {
-			Limit int `json:"max_concurrency"`
-		} `json:"profile"`
-		Backend guideBackend `json:"backend"`
-	} `json:"config"`
-	Scheduler struct {
-		Start        guideTime `json:"start_time"`
-		MeasureStart guideTime `json:"measure_start_time"`
-		MeasureEnd   guideTime `json:"measure_end_time"`
-	} `json:"scheduler_metrics"`
-	Metrics struct {
-		Totals *guideCounts `json:"request_totals"`
-	} `json:"metrics"`
-	Requests  *guideRequests `json:"requests"`
-	Truncated *guideRequests `json:"requests_truncated"`
-}
-
-type guideStrategy struct {
-	Type    string  `json:"type_"`
-	Rate    float64 `json:"rate"`
-	Streams int     `json:"streams"`
-	Limit   int     `json:"max_concurrency"`
-}
-
-type guideCounts struct {
-	Successful int `json:"successful"`
-	Incomplete int `json:"incomplete"`
-	Errored    int `json:"errored"`
-}
-
-type guideRequests struct {
-	Successful []json.RawMessage `json:"successful"`
-	Incomplete []json.RawMessage `json:"incomplete"`
-	Errored    []json.RawMessage `json:"errored"`
 }
 
 // readGuide reads a report.
@@ -164,20 +80,6 @@ func readGuide(o object) ([]Run, []Fault) {
 		fault(o.line, "the report has no benchmark")
 	}
 	return runs, faults
-}
-
-// guideRun is one benchmark while it is read.
-type guideRun struct {
-	o         object
-	head      *guideReport
-	line, end int
-	b         guideBenchmark
-	run       Run
-	faults    []Fault
-}
-
-func (r *guideRun) fault(line int, format string, args ...any) {
-	r.faults = append(r.faults, Fault{Place{File: r.o.file, Line: line}, fmt.Sprintf(format, args...)})
 }
 
 // read reads one benchmark.
@@ -270,46 +172,6 @@ func (r *guideRun) header() {
 	r.run.Header = h
 }
 
-// guideData is what a report says of its data, as one text.
-func guideData(raw json.RawMessage) string {
-	var texts []string
-	if json.Unmarshal(raw, &texts) == nil {
-		return short(strings.Join(texts, " "))
-	}
-	var list []struct {
-		Kind   string `json:"kind"`
-		Path   string `json:"path"`
-		Source string `json:"source"`
-		Prompt int    `json:"prompt_tokens"`
-		Output int    `json:"output_tokens"`
-	}
-	if json.Unmarshal(raw, &list) != nil {
-		return ""
-	}
-	for _, d := range list {
-		switch name := cmp.Or(d.Path, d.Source); {
-		case name != "":
-			texts = append(texts, d.Kind+" "+name)
-		case d.Prompt > 0:
-			texts = append(texts, fmt.Sprintf("%s prompt_tokens=%d,output_tokens=%d", d.Kind, d.Prompt, d.Output))
-		case d.Kind != "":
-			texts = append(texts, d.Kind)
-		}
-	}
-	return short(strings.Join(texts, " "))
-}
-
-// guideAPI is our name of an API of guidellm's.
-func guideAPI(format string) string {
-	switch {
-	case strings.Contains(format, "chat"):
-		return "openai-chat"
-	case strings.Contains(format, "completions"):
-		return "openai"
-	}
-	return ""
-}
-
 // guideMetric says which of our figures one of guidellm's distributions over
 // the successful requests has.
 type guideMetric struct {
@@ -371,14 +233,6 @@ func (r *guideRun) figures(metrics member) {
 		}
 		r.distribution(m.key, g, d)
 	}
-}
-
-// version of the report's layout.
-func (h *guideReport) version() int {
-	if h.Metadata.Version == 0 && h.Config.Spec.Backend != (guideBackend{}) {
-		return 2
-	}
-	return max(1, h.Metadata.Version)
 }
 
 // totals takes the counts. What was cut off at the end of the run is no

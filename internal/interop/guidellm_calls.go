@@ -6,75 +6,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"perflab/internal/result"
 )
-
-// guideTime is an epoch time in nanoseconds. guidellm writes seconds; a text is
-// taken digit by digit, as a float64 of today's seconds is 0.2 microseconds
-// coarse.
-type guideTime struct {
-	ns int64
-	ok bool
-}
-
-var errInstant = errors.New("is no time in seconds since 1970")
-
-func (t *guideTime) UnmarshalJSON(data []byte) error {
-	*t = guideTime{}
-	text := string(data)
-	if text == "null" {
-		return nil
-	}
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(v >= 0 && v < 9e9) {
-		return fmt.Errorf("%.40s %w", text, errInstant)
-	}
-	whole, part, _ := strings.Cut(text, ".")
-	s, err := strconv.ParseInt(whole, 10, 64)
-	if err != nil || strings.Trim(part, "0123456789") != "" { // 1.7e9
-		*t = guideTime{int64(v * 1e9), true}
-		return nil
-	}
-	digits := (part + "0000000000")[:10]
-	tenths, _ := strconv.ParseInt(digits, 10, 64)
-	*t = guideTime{s*1e9 + (tenths+5)/10, true}
-	return nil
-}
-
-// guideRequest is one request of a report.
-type guideRequest struct {
-	ResponseID string `json:"response_id"`
-	Info       struct {
-		Conversation string `json:"conversation_id"`
-		Turn         int    `json:"turn_index"`
-		Timings      struct {
-			Targeted     guideTime `json:"targeted_start"`
-			Dequeued     guideTime `json:"dequeued"`
-			ResolveStart guideTime `json:"resolve_start"`
-			Start        guideTime `json:"request_start"`
-			First        guideTime `json:"first_token_iteration"`
-			Answer       guideTime `json:"first_output_token_iteration"`
-			Last         guideTime `json:"last_token_iteration"`
-			Events       int       `json:"token_iterations"`
-			End          guideTime `json:"request_end"`
-			ResolveEnd   guideTime `json:"resolve_end"`
-		} `json:"timings"`
-		Error string `json:"error"`
-	} `json:"info"`
-	In struct {
-		Total  int `json:"total_tokens"`
-		Text   int `json:"text_tokens"`
-		Cached int `json:"cached_tokens"`
-	} `json:"input_metrics"`
-	Out struct {
-		Total int `json:"total_tokens"`
-		Text  int `json:"text_tokens"`
-	} `json:"output_metrics"`
-}
 
 // What a request may claim; more is no count.
 const mostTokens = 1 << 30

@@ -11,14 +11,6 @@ import (
 	"perflab/internal/result"
 )
 
-// What a report of ours says of its origin, in the labels of its
-// configuration, which guidellm keeps as they are.
-const (
-	labelClient    = "client"
-	labelVersion   = "client_version"
-	labelSimulated = "simulated"
-)
-
 // guideShape is the version of guidellm whose layout is written.
 const guideShape = "0.8.1"
 

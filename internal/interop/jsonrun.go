@@ -1,14 +1,11 @@
 package interop
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -67,39 +64,6 @@ func (r *reading) faultf(line int, format string, args ...any) {
 // labels returns the run's labels.
 func (r *reading) labels() result.Labels { return r.run.Header.Imported.Labels }
 
-// null reports whether a value is missing.
-func null(raw []byte) bool { return len(raw) == 0 || string(raw) == "null" }
-
-// kind names what a JSON value is.
-func kind(raw []byte) string {
-	switch {
-	case null(raw):
-		return "null"
-	case raw[0] == '"':
-		return "text"
-	case raw[0] == '{':
-		return "an object"
-	case raw[0] == '[':
-		return "a list"
-	case raw[0] == 't' || raw[0] == 'f':
-		return "a truth value"
-	}
-	return "a number"
-}
-
-var errTooLarge = errors.New("is a number too large to hold")
-
-// jsonNumber returns the number that a value is.
-func jsonNumber(raw []byte) (v float64, err error) {
-	if kind(raw) != "a number" {
-		return 0, fmt.Errorf("is %s where a number should be", kind(raw))
-	}
-	if v, err = strconv.ParseFloat(string(raw), 64); err != nil {
-		return 0, errTooLarge
-	}
-	return v, nil
-}
-
 // figure adds a figure under the name of a metric of ours, the file's number
 // times scale. A name that is there already, or that is none of ours, makes
 // another line of it; null is absent; what is no number is a fault.
@@ -129,14 +93,6 @@ func (r *reading) figure(name, label string, m member, scale float64) {
 	r.run.Figures = append(r.run.Figures, Figure{
 		Name: metric.Name, Label: label, Text: text, Value: v * scale, Half: half * scale, Line: m.line,
 	})
-}
-
-// halfDigit returns half a unit of the last digit of a number's text.
-func halfDigit(text string) float64 {
-	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
-	_, decimals, _ := strings.Cut(mantissa, ".")
-	e, _ := strconv.Atoi(exponent)
-	return 0.5 * math.Pow10(e-len(decimals))
 }
 
 // longList is how many elements of a list are shown as they are.
@@ -197,34 +153,6 @@ func flatTo(depth int, label string, m member, yield func(label, text string, li
 	default:
 		yield(label, plain(m.raw), m.line)
 	}
-}
-
-// longText is how much of one text is kept around the figures.
-const longText = 2000
-
-// plain returns a string's text, and anything else as it is written.
-func plain(raw []byte) string {
-	if kind(raw) == "text" {
-		return short(unquoted(raw))
-	}
-	return short(string(raw))
-}
-
-// compact returns a value on one line.
-func compact(raw []byte) string {
-	var b bytes.Buffer
-	if json.Compact(&b, raw) != nil {
-		return short(string(raw))
-	}
-	return short(b.String())
-}
-
-// short cuts a text that is too long to be shown.
-func short(s string) string {
-	if len(s) <= longText {
-		return s
-	}
-	return strings.ToValidUTF8(s[:longText], "") + "…"
 }
 
 // other keeps what is no figure of ours.
@@ -320,20 +248,4 @@ func (r *reading) started(m member) {
 		}
 	}
 	r.faultf(m.line, "%s %q is no date that is known here: it is read as missing", m.key, text)
-}
-
-// at finds a value by its path in nested objects.
-func at(m member, keys ...string) (member, bool) {
-	for _, key := range keys {
-		found := false
-		for inner := range items(m.raw, m.line) {
-			if inner.key == key {
-				m, found = inner, true
-			}
-		}
-		if !found {
-			return member{}, false
-		}
-	}
-	return m, true
 }

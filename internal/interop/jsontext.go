@@ -3,7 +3,11 @@ package interop
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"iter"
+	"strconv"
+	"strings"
 )
 
 // rawValue takes no more of a JSON value than how long its text is, so that a
@@ -106,4 +110,140 @@ func finite(data []byte) (clean []byte, missing []int) {
 		clean = append(clean, c)
 	}
 	return clean, missing
+}
+
+// null reports whether a value is missing.
+func null(raw []byte) bool { return len(raw) == 0 || string(raw) == "null" }
+
+// kind names what a JSON value is.
+func kind(raw []byte) string {
+	switch {
+	case null(raw):
+		return "null"
+	case raw[0] == '"':
+		return "text"
+	case raw[0] == '{':
+		return "an object"
+	case raw[0] == '[':
+		return "a list"
+	case raw[0] == 't' || raw[0] == 'f':
+		return "a truth value"
+	}
+	return "a number"
+}
+
+var errTooLarge = errors.New("is a number too large to hold")
+
+// jsonNumber returns the number that a value is.
+func jsonNumber(raw []byte) (v float64, err error) {
+	if kind(raw) != "a number" {
+		return 0, fmt.Errorf("is %s where a number should be", kind(raw))
+	}
+	if v, err = strconv.ParseFloat(string(raw), 64); err != nil {
+		return 0, errTooLarge
+	}
+	return v, nil
+}
+
+// at finds a value by its path in nested objects.
+func at(m member, keys ...string) (member, bool) {
+	for _, key := range keys {
+		found := false
+		for inner := range items(m.raw, m.line) {
+			if inner.key == key {
+				m, found = inner, true
+			}
+		}
+		if !found {
+			return member{}, false
+		}
+	}
+	return m, true
+}
+
+// longText is how much of one text is kept around the figures.
+const longText = 2000
+
+// plain returns a string's text, and anything else as it is written.
+func plain(raw []byte) string {
+	if kind(raw) == "text" {
+		return short(unquoted(raw))
+	}
+	return short(string(raw))
+}
+
+// compact returns a value on one line.
+func compact(raw []byte) string {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return short(string(raw))
+	}
+	return short(b.String())
+}
+
+// short cuts a text that is too long to be shown.
+func short(s string) string {
+	if len(s) <= longText {
+		return s
+	}
+	return strings.ToValidUTF8(s[:longText], "") + "…"
+}
+
+// textOf returns a value as text, "" for null.
+func textOf(m member) string {
+	if null(m.raw) {
+		return ""
+	}
+	return plain(m.raw)
+}
+
+// length returns the number of elements of a list.
+func length(m member) int {
+	n := 0
+	for range items(m.raw, m.line) {
+		n++
+	}
+	return n
+}
+
+// atIndex is at, where a number among the keys is an index of a list.
+func atIndex(m member, keys []string) (member, bool) {
+	for _, key := range keys {
+		next, found, i := member{}, false, 0
+		for inner := range items(m.raw, m.line) {
+			if inner.key == key || inner.key == "" && fmt.Sprint(i) == key {
+				next, found = inner, true
+			}
+			i++
+		}
+		if !found {
+			return member{}, false
+		}
+		m = next
+	}
+	return m, true
+}
+
+// keyed returns the members of an object by their keys.
+func keyed(m member) map[string]member {
+	all := map[string]member{}
+	for inner := range items(m.raw, m.line) {
+		all[inner.key] = inner
+	}
+	return all
+}
+
+// take reads a number at a key of an object; one that is not there leaves the
+// target as it is.
+func take(m member, key string, target *float64) error {
+	inner, ok := at(m, key)
+	if !ok || null(inner.raw) {
+		return nil
+	}
+	v, err := jsonNumber(inner.raw)
+	if err != nil {
+		return fmt.Errorf("%s %w", key, err)
+	}
+	*target = v
+	return nil
 }

@@ -11,44 +11,6 @@ import (
 	"perflab/internal/result"
 )
 
-// profile is a named load that a fence of YAML defines.
-type profile struct {
-	name string // of the heading above it
-	keys map[string]string
-}
-
-// profile returns the profile that a fence defines; nil for none.
-func (f *fence) profile() *profile {
-	if f.info != "yaml" && f.info != "yml" {
-		return nil
-	}
-	p := &profile{keys: map[string]string{}}
-	for _, l := range f.lines {
-		if len(l.Section) > 0 {
-			p.name = l.Section[len(l.Section)-1]
-		}
-		if k, v, ok := strings.Cut(l.Text, ":"); ok && !strings.ContainsAny(k, " -{") && len(p.keys) < maxProfileKeys {
-			p.keys[k] = strings.Trim(strings.TrimSpace(v), `"'`)
-		}
-	}
-	if p.keys["request_rate"] == "" && p.keys["total_requests"] == "" && p.keys["dataset_name"] == "" {
-		return nil
-	}
-	return p
-}
-
-// bench is a benchmark command of the document.
-type bench struct {
-	*shownCommand
-	line             int
-	client           string // of ours; "" for others
-	requests         string
-	dataset          string
-	input, output    string // lengths
-	rate, concurrent string
-	serve            bool // vllm bench serve itself, whose defaults are known
-}
-
 // benchOf takes a benchmark command apart.
 func benchOf(c *Script) bench {
 	ws := command.Words(c.Text)
@@ -71,13 +33,6 @@ func benchOf(c *Script) bench {
 		b.rate, b.requests = cmp.Or(b.rate, "inf"), cmp.Or(b.requests, "1000")
 	}
 	return b
-}
-
-// sent returns how many requests a block tells of.
-func sent(r *Run) float64 {
-	done, _ := r.Figure("completed")
-	failed, _ := r.Figure("failed")
-	return done.Value + failed.Value
 }
 
 // load sets what is known of the load: by its profile, the benchmark command,

@@ -3,6 +3,7 @@ package interop
 import (
 	"slices"
 	"strings"
+	"unicode"
 
 	"perflab/internal/interop/command"
 )
@@ -128,6 +129,43 @@ func datasetIn(text string) string {
 	for _, d := range []string{"sharegpt", "random", "sonnet", "burstgpt", "mooncake"} {
 		if strings.Contains(low, d) {
 			return d
+		}
+	}
+	return ""
+}
+
+// isModelName reports whether a line is the name of a model: owner/Name, or
+// words joined by hyphens with a size among them, as GPT-OSS-120B.
+func isModelName(line string) bool {
+	if strings.ContainsFunc(line, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._/", r)
+	}) {
+		return false
+	}
+	owner, name, ok := strings.Cut(line, "/")
+	if ok {
+		return owner != "" && len(name) > 2 && !strings.Contains(name, "/") && strings.ContainsAny(name, "-0123456789") && !strings.Contains(owner, ".")
+	}
+	for part := range strings.SplitSeq(line, "-") {
+		digits := strings.TrimRight(part, "bB")
+		if digits != part && digits != "" && strings.Trim(digits, "0123456789.AEx") == "" {
+			return strings.Contains(line, "-")
+		}
+	}
+	return false
+}
+
+// nodesOf returns the number of "4 nodes (tp)"; "" for none.
+func nodesOf(line string) string {
+	f := strings.Fields(strings.ToLower(line))
+	for i := 1; i < len(f); i++ {
+		if w := strings.Trim(f[i], ".,;:()"); w == "node" || w == "nodes" || w == "node(s" {
+			if strings.Trim(f[i-1], "0123456789") == "" {
+				return f[i-1]
+			}
+			if f[i-1] == "single" {
+				return "1"
+			}
 		}
 	}
 	return ""

@@ -14,43 +14,6 @@ import (
 	"perflab/internal/result"
 )
 
-// object is one JSON object at the top level of a file, or in an array there.
-type object struct {
-	file    string
-	line    int // where it begins
-	end     int
-	raw     json.RawMessage
-	fields  map[string]json.RawMessage
-	members []member // in the order of the file, each key once
-}
-
-// has reports whether the object has all these keys.
-func (o object) has(keys ...string) bool {
-	for _, k := range keys {
-		if _, ok := o.fields[k]; !ok {
-			return false
-		}
-	}
-	return true
-}
-
-// place returns where the object stands.
-func (o object) place() Place { return Place{File: o.file, Line: o.line, End: o.end} }
-
-// jsonReader reads the objects of one format.
-type jsonReader struct {
-	format string
-	knows  func(object) bool // by its keys
-	read   func(object) ([]Run, []Fault)
-	gather func() gatherer // in place of read, where each object is a request
-}
-
-// gatherer makes one run of objects that follow each other.
-type gatherer interface {
-	add(object)
-	run() ([]Run, []Fault)
-}
-
 // jsonReaders are tried in order.
 func jsonReaders() []jsonReader {
 	return []jsonReader{
@@ -97,17 +60,6 @@ func readCSV(name string, data []byte) File {
 	r.Sim = r.Header.Simulated || r.Header.Predicted || slices.ContainsFunc(t.Calls, func(c result.Call) bool { return c.Sim })
 	f.Runs = []Run{r}
 	return f
-}
-
-// isJSON reports whether a file begins as an object or an array of them, or is
-// JSON as a whole: a text may begin with a link.
-func isJSON(data []byte) bool {
-	head := bytes.TrimSpace(data)
-	if len(head) == 0 || head[0] != '{' && head[0] != '[' {
-		return false
-	}
-	next := bytes.TrimSpace(head[1:])
-	return len(next) == 0 || head[0] == '{' && bytes.ContainsAny(next[:1], "\"}") || head[0] == '[' && bytes.ContainsAny(next[:1], "{[]") || json.Valid(head)
 }
 
 // jsonFile is a JSON file while it is read.
@@ -190,20 +142,6 @@ func (f *jsonFile) broken(data []byte, end, start int, lines *lineCounter, err e
 	f.missing = f.missing[sort.SearchInts(f.missing, next):]
 	f.fault(Place{f.Name, line, last, nil}, text)
 	return next
-}
-
-// lineCounter tells the lines of offsets that only grow.
-type lineCounter struct {
-	data     []byte
-	to, line int
-}
-
-func (c *lineCounter) at(offset int) int {
-	if offset > c.to {
-		c.line += bytes.Count(c.data[c.to:offset], []byte("\n"))
-		c.to = offset
-	}
-	return c.line
 }
 
 // nextValue returns the offset of the next line that begins with a bracket, or

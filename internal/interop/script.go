@@ -67,16 +67,6 @@ func isCommand(line string) bool {
 	return kind != ScriptOther && slices.ContainsFunc(f[i:], command.IsFlag)
 }
 
-// shownCommand is a script as runs refer to it.
-type shownCommand struct {
-	text     string // on one line, of a "docker exec ... -c “command”" the command alone
-	template bool   // it has placeholders
-	role     string
-	engine   string // "" for none or several
-	version  string // of its container image
-	model    string // "" for none, or a placeholder
-}
-
 // commandOf takes a script apart.
 func commandOf(s *Script) *shownCommand {
 	c := &shownCommand{text: strings.Join(strings.Fields(s.Text), " "), role: cmp.Or(roleOf(s.Caption), roleOf(s.Note))}
@@ -215,4 +205,24 @@ func modelOf(ws []string) string {
 		}
 	}
 	return ""
+}
+
+// profile returns the profile that a fence defines; nil for none.
+func (f *fence) profile() *profile {
+	if f.info != "yaml" && f.info != "yml" {
+		return nil
+	}
+	p := &profile{keys: map[string]string{}}
+	for _, l := range f.lines {
+		if len(l.Section) > 0 {
+			p.name = l.Section[len(l.Section)-1]
+		}
+		if k, v, ok := strings.Cut(l.Text, ":"); ok && !strings.ContainsAny(k, " -{") && len(p.keys) < maxProfileKeys {
+			p.keys[k] = strings.Trim(strings.TrimSpace(v), `"'`)
+		}
+	}
+	if p.keys["request_rate"] == "" && p.keys["total_requests"] == "" && p.keys["dataset_name"] == "" {
+		return nil
+	}
+	return p
 }

@@ -100,14 +100,6 @@ func (r *reading) vllmHead(m member) bool {
 	return true
 }
 
-// textOf returns a value as text, "" for null.
-func textOf(m member) string {
-	if null(m.raw) {
-		return ""
-	}
-	return plain(m.raw)
-}
-
 // vllmMember takes a figure, or what else the file has.
 func (r *reading) vllmMember(m member, own bool) {
 	name := strings.TrimSuffix(m.key, ":") // older ones wrote "request_goodput:"
@@ -227,15 +219,6 @@ func (r *reading) vllmList(log *vllmLog, m member) {
 			"input_lens": &log.inputs, "output_lens": &log.outputs,
 		}[m.key] = r.numbers(m)
 	}
-}
-
-// length returns the number of elements of a list.
-func length(m member) int {
-	n := 0
-	for range items(m.raw, m.line) {
-		n++
-	}
-	return n
 }
 
 // zero returns when the run began on the client's clock: when the first request
