@@ -13,11 +13,11 @@ import (
 
 // benchOf takes a benchmark command apart.
 func benchOf(c *Script) bench {
-	ws := command.Words(c.Text)
+	asked := command.Read(c.Text)
 	b := bench{
-		shownCommand: commandOf(c), line: c.Line, requests: flagOf(ws, "--num-prompts", "--max-requests"), dataset: strings.ToLower(flagOf(ws, "--dataset-name")),
-		input: flagOf(ws, "--random-input-len", "--random-input", "--input-len"), output: flagOf(ws, "--random-output-len", "--random-output", "--output-len"),
-		rate: flagOf(ws, "--request-rate", "--rate"), concurrent: flagOf(ws, "--max-concurrency"),
+		shownCommand: commandOf(c), line: c.Line, requests: asked.Flag("num-prompts", "max-requests"), dataset: strings.ToLower(asked.Flag("dataset-name")),
+		input: asked.Flag("random-input-len", "random-input", "input-len"), output: asked.Flag("random-output-len", "random-output", "output-len"),
+		rate: asked.Flag("request-rate", "rate"), concurrent: asked.Flag("max-concurrency"),
 	}
 	for _, k := range []struct{ word, client string }{
 		{"guidellm", clientGPUStack}, {"benchmark-runner", clientGPUStack}, {"sglang.bench", clientSGLang}, {"perflab", clientPerflab},
@@ -29,7 +29,7 @@ func benchOf(c *Script) bench {
 		}
 	}
 	b.serve = b.client == clientVLLM && (strings.Contains(squeeze(c.Text), "bench serve") || strings.Contains(c.Text, "benchmark_serving"))
-	if b.serve && !slices.ContainsFunc(ws, func(w string) bool { return strings.HasPrefix(w, "--ramp-up") }) {
+	if b.serve && asked.Flag("ramp-up-strategy", "ramp-up-start-rps", "ramp-up-end-rps") == "" {
 		b.rate, b.requests = cmp.Or(b.rate, "inf"), cmp.Or(b.requests, "1000")
 	}
 	return b

@@ -80,7 +80,7 @@ func commandOf(s *Script) *shownCommand {
 	_, c.engine = kindOf(c.text)
 	c.engine = cmp.Or(c.engine, engineOfFlags(ws))
 	c.version = imageTag(ws)
-	if m := modelOf(ws); !isPlaceholder(m) {
+	if m := modelOf(c.text); !isPlaceholder(m) {
 		c.model = m
 	}
 	return c
@@ -172,39 +172,13 @@ func (f *fence) classify(c *Script) bool {
 	return f.info != "" && f.info != "text" && f.info != "txt" && !f.block && !strings.ContainsAny(first, ":{}[]\"") && first != ""
 }
 
-// flagOf returns the value of the first of the flags that a command has:
-// "--tp 8" or "--tp=8".
-func flagOf(ws []string, flags ...string) string {
-	for i, w := range ws {
-		name, value, ok := strings.Cut(w, "=")
-		if !slices.Contains(flags, strings.ReplaceAll(name, "_", "-")) {
-			continue
-		}
-		if ok {
-			return value
-		}
-		if i+1 < len(ws) && !strings.HasPrefix(ws[i+1], "--") {
-			return ws[i+1]
-		}
-	}
-	return ""
-}
-
 // modelOf returns the model that a serving command names; "" for none.
-func modelOf(ws []string) string {
-	if m := flagOf(ws, "--model", "--model-path"); m != "" {
-		return m
+func modelOf(text string) string {
+	s := command.Read(text)
+	if s.Model == "" && strings.Contains(text, "llama-server") {
+		return s.Flag("m", "hf")
 	}
-	for i := 0; i+1 < len(ws); i++ {
-		base := ws[i][strings.LastIndexByte(ws[i], '/')+1:]
-		if (base == "serve" || base == "trtllm-serve") && ws[i+1] != "serve" && !strings.HasPrefix(ws[i+1], "-") {
-			return ws[i+1]
-		}
-		if base == "llama-server" {
-			return flagOf(ws[i:], "-m", "-hf")
-		}
-	}
-	return ""
+	return s.Model
 }
 
 // profile returns the profile that a fence defines; nil for none.

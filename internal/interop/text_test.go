@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"perflab/internal/interop/command"
 	"perflab/internal/result"
 )
 
@@ -238,7 +237,7 @@ func TestNaming(t *testing.T) {
 		"python -m vllm.entrypoints.openai.api_server --model a/B": "a/B", "trtllm-serve a/B": "a/B", "trtllm-serve serve a/B": "a/B",
 		"llama-server -m b.gguf": "b.gguf", "--port 1": "", "vllm serve --port 1": "", "docker run x vllm serve 'a/B'": "a/B",
 	} {
-		if got := modelOf(command.Words(text)); got != want {
+		if got := modelOf(text); got != want {
 			t.Errorf("%s: model %q, want %q", text, got, want)
 		}
 	}

@@ -36,6 +36,16 @@ func ReadBenchmark(text string) Benchmark {
 	return a
 }
 
+// Flag is the value of the first of the flags that has one; "" for none.
+func (s Setup) Flag(names ...string) string {
+	for _, n := range names {
+		if v := s.Flags[n]; v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
 // Number is that of the first of the flags that has one; 0 for none.
 func (s Setup) Number(names ...string) float64 {
 	for _, n := range names {
