@@ -187,10 +187,10 @@ func Runs(f *interop.File, o Options) []Finding {
 	for _, fault := range f.Faults {
 		out = append(out, Finding{Type: typeUnreadable, Severity: Warning, Place: fault.Place, Text: fault.Text})
 	}
-	said := lengthsSaid(f.Doc)
+	printed := statedLengthsOf(f.Doc)
 	for i := range f.Runs {
 		g := figuresOf(&f.Runs[i])
-		g.file, g.options, g.said, g.families = f, o, said, g.spreads()
+		g.file, g.options, g.stated, g.families = f, o, printed, g.spreads()
 		for _, r := range rules() {
 			runs = append(runs, r.find(g)...)
 		}

@@ -16,7 +16,7 @@ type figures struct {
 	families []*spread
 	file     *interop.File // that the run is of
 	options  Options
-	said     []saidLengths // by the text of the file
+	stated   []statedLengths // by the text of the file
 }
 
 // figuresOf indexes the figures of a run. What is no number is left out: the
@@ -140,5 +140,5 @@ func (g figures) spreads() []*spread {
 	return out
 }
 
-// saidLengths are lengths of prompt and answer as a text has them.
-type saidLengths struct{ in, out float64 }
+// statedLengths are lengths of prompt and answer as a text has them.
+type statedLengths struct{ in, out float64 }

@@ -158,7 +158,7 @@ func smallest(f *interop.File, r *interop.Run, m *arch.Model) bool {
 	return false
 }
 
-// names of accelerators in texts, the more telling first: of parts that share
+// acceleratorNames are names of accelerators in texts, the more telling first: of parts that share
 // a name, the fastest.
 var acceleratorNames = []struct {
 	all  []string // words that the text has

@@ -130,7 +130,7 @@ func lengths(g figures) []Finding {
 		return nil
 	}
 	in, out := v[1].Over(v[0]).mid(), v[2].Over(v[0]).mid()
-	wantIn, wantOut := asked(g.said, g.run, in)
+	wantIn, wantOut := requestedLengths(g.stated, g.run, in)
 	var found []Finding
 	if wantOut > 0 && out < shortAnswers*wantOut {
 		found = append(found, g.finding("short-outputs", Note, num(wantOut*v[0].mid())+" tokens",
@@ -150,15 +150,15 @@ var lengthsIn = Pattern(`(?i)(\d[\d,]*)\s*(?:input|prompt) tokens,?\s*(?:and )?(
 // at most, as a share: tokenizers count that far apart.
 const sameAsked = 0.02
 
-// asked returns the lengths that a run asked for, by its profile, its command
+// requestedLengths returns the lengths that a run asked for, by its profile, its command
 // or its document, where prompts of that length were sent; 0 where they are not
 // known.
-func asked(said []saidLengths, r *interop.Run, in float64) (wantIn, wantOut float64) {
+func requestedLengths(stated []statedLengths, r *interop.Run, in float64) (wantIn, wantOut float64) {
 	bench, profile := r.Header.Label(result.LabelBenchCommand), Profile(r)
-	all := []saidLengths{{profile.Input, profile.Output}}
+	all := []statedLengths{{profile.Input, profile.Output}}
 	if !strings.Contains(strings.ToLower(r.Header.Label(result.LabelDataset)), "sharegpt") || strings.Contains(bench, "--hf-name") {
 		wanted := command.ReadBenchmark(bench)
-		all = append(append(all, saidLengths{wanted.Input, wanted.Output}), said...)
+		all = append(append(all, statedLengths{wanted.Input, wanted.Output}), stated...)
 	}
 	for _, l := range all {
 		if l.in > 0 && l.out > 0 && math.Abs(in/l.in-1) < sameAsked {
@@ -172,8 +172,8 @@ func asked(said []saidLengths, r *interop.Run, in float64) (wantIn, wantOut floa
 // document takes long.
 const mostLengths = 64
 
-// lengthsSaid are the lengths that the text of a document names.
-func lengthsSaid(doc *interop.Document) []saidLengths {
+// statedLengthsOf are the lengths that the text of a document names.
+func statedLengthsOf(doc *interop.Document) []statedLengths {
 	if doc == nil {
 		return nil
 	}
@@ -181,10 +181,10 @@ func lengthsSaid(doc *interop.Document) []saidLengths {
 		v, _ := strconv.ParseFloat(strings.ReplaceAll(digits, ",", ""), 64)
 		return v
 	}
-	var out []saidLengths
+	var out []statedLengths
 	for _, t := range doc.Prose {
 		for _, m := range lengthsIn().FindAllStringSubmatch(t.Text, -1) {
-			if l := (saidLengths{number(m[1]), number(m[2])}); !slices.Contains(out[max(0, len(out)-mostLengths):], l) {
+			if l := (statedLengths{number(m[1]), number(m[2])}); !slices.Contains(out[max(0, len(out)-mostLengths):], l) {
 				out = append(out, l)
 			}
 		}

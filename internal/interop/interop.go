@@ -145,7 +145,7 @@ func (r *Run) FigureKey() string {
 }
 
 // dropUnmeasured takes away the latencies of which every statistic is zero:
-// vllm bench serve and its kin write so what they have no sample of.
+// vllm bench serve and clients like it write so what they have no sample of.
 func (r *Run) dropUnmeasured() {
 	family := func(f Figure) string {
 		_, of, _ := strings.Cut(strings.TrimSuffix(f.Name, "_ms"), "_")

@@ -13,11 +13,11 @@ import (
 
 // benchOf takes a benchmark command apart.
 func benchOf(c *Script) bench {
-	asked := command.Read(c.Text)
+	requested := command.Read(c.Text)
 	b := bench{
-		shownCommand: commandOf(c), line: c.Line, requests: asked.Flag("num-prompts", "max-requests"), dataset: strings.ToLower(asked.Flag("dataset-name")),
-		input: asked.Flag("random-input-len", "random-input", "input-len"), output: asked.Flag("random-output-len", "random-output", "output-len"),
-		rate: asked.Flag("request-rate", "rate"), concurrent: asked.Flag("max-concurrency"),
+		shownCommand: commandOf(c), line: c.Line, requests: requested.Flag("num-prompts", "max-requests"), dataset: strings.ToLower(requested.Flag("dataset-name")),
+		input: requested.Flag("random-input-len", "random-input", "input-len"), output: requested.Flag("random-output-len", "random-output", "output-len"),
+		rate: requested.Flag("request-rate", "rate"), concurrent: requested.Flag("max-concurrency"),
 	}
 	for _, k := range []struct{ word, client string }{
 		{"guidellm", clientGPUStack}, {"benchmark-runner", clientGPUStack}, {"sglang.bench", clientSGLang}, {"perflab", clientPerflab},
@@ -29,7 +29,7 @@ func benchOf(c *Script) bench {
 		}
 	}
 	b.serve = b.client == clientVLLM && (strings.Contains(squeeze(c.Text), "bench serve") || strings.Contains(c.Text, "benchmark_serving"))
-	if b.serve && asked.Flag("ramp-up-strategy", "ramp-up-start-rps", "ramp-up-end-rps") == "" {
+	if b.serve && requested.Flag("ramp-up-strategy", "ramp-up-start-rps", "ramp-up-end-rps") == "" {
 		b.rate, b.requests = cmp.Or(b.rate, "inf"), cmp.Or(b.requests, "1000")
 	}
 	return b

@@ -24,16 +24,16 @@ func Merge(files []File) []File {
 		merged[i].Runs, merged[i].Faults = nil, f.Faults[:len(f.Faults):len(f.Faults)]
 		for j := range f.Runs {
 			r := &f.Runs[j]
-			kept := best[r.identity()]
-			if kept == nil || kept == r {
+			remaining := best[r.identity()]
+			if remaining == nil || remaining == r {
 				merged[i].Runs = append(merged[i].Runs, *r)
 				continue
 			}
 			with := ""
-			if cmp.Compare(len(kept.Calls), len(r.Calls)) > 0 {
+			if cmp.Compare(len(remaining.Calls), len(r.Calls)) > 0 {
 				with = " with its requests"
 			}
-			merged[i].Faults = append(merged[i].Faults, Fault{r.Place, fmt.Sprintf("the same run is in %s%s: this one is left out", kept.Place, with)})
+			merged[i].Faults = append(merged[i].Faults, Fault{r.Place, fmt.Sprintf("the same run is in %s%s: this one is left out", remaining.Place, with)})
 		}
 	}
 	return merged

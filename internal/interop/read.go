@@ -229,22 +229,22 @@ const mostFaults = 100
 // fold puts further faults of the same text into the last one that is told, so
 // that a file of something else is not as many faults as it has lines.
 func fold(faults []Fault) []Fault {
-	var kept []Fault
+	var remaining []Fault
 	seen := map[string]int{}
 	last := map[string]int{} // index in kept
 	for _, f := range faults {
 		if seen[f.Text]++; seen[f.Text] <= mostAlike {
-			last[f.Text] = len(kept)
-			kept = append(kept, f)
+			last[f.Text] = len(remaining)
+			remaining = append(remaining, f)
 		}
 	}
-	for i, f := range kept {
+	for i, f := range remaining {
 		if more := seen[f.Text] - mostAlike; more > 0 && last[f.Text] == i {
-			kept[i].Text = fmt.Sprintf("%s (and so in %d more places below)", f.Text, more)
+			remaining[i].Text = fmt.Sprintf("%s (and so in %d more places below)", f.Text, more)
 		}
 	}
-	if more := len(kept) - mostFaults; more > 0 {
-		kept = append(kept[:mostFaults:mostFaults], Fault{kept[mostFaults].Place, fmt.Sprintf("%d more faults from here on are not told", more)})
+	if more := len(remaining) - mostFaults; more > 0 {
+		remaining = append(remaining[:mostFaults:mostFaults], Fault{remaining[mostFaults].Place, fmt.Sprintf("%d more faults from here on are not told", more)})
 	}
-	return kept
+	return remaining
 }

@@ -66,9 +66,9 @@ func unfitBenchmarks(d *document) []audit.Finding {
 		if slices.ContainsFunc(all, func(a command.Benchmark) bool { return a.Requests == n+failed && fitsLengths(a, r) }) {
 			continue
 		}
-		if asked := requestsAsked(all, r, n+failed); asked > 0 {
+		if requested := requestsAsked(all, r, n+failed); requested > 0 {
 			short = append(short, r.Place.Line)
-			if t := fmt.Sprintf("%.0f of %.0f", n+failed, asked); !slices.Contains(shortOf, t) {
+			if t := fmt.Sprintf("%.0f of %.0f", n+failed, requested); !slices.Contains(shortOf, t) {
 				shortOf = append(shortOf, t)
 			}
 			continue
@@ -106,8 +106,8 @@ const (
 // requestsAsked returns the number of requests of which n can be what was left
 // when some failed; 0 for none.
 func requestsAsked(all []command.Benchmark, r *interop.Run, n float64) float64 {
-	if asked := float64(r.Header.Requests); asked > n {
-		return asked
+	if requested := float64(r.Header.Requests); requested > n {
+		return requested
 	}
 	whole := int(n)
 	if whole < fewestAsked || whole%10 == 0 || whole&(whole-1) == 0 {

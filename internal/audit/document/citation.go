@@ -18,7 +18,7 @@ type citation struct {
 	metric string      // of ours, where runs is not empty
 }
 
-// cited is the term as a finding shows it.
+// cited is the citation as a finding shows it.
 func (t citation) cited() audit.Cited {
 	label := t.named.String()
 	if row, err := result.Lookup(t.metric); err == nil && (t.named.kind == "time" || t.named.kind == "throughput") {
@@ -33,7 +33,8 @@ func (t citation) fits(f interop.Figure) bool {
 	return f.Value-slack <= t.Value && t.Value <= f.Value+slack
 }
 
-// interval of the values that the term, with its multiplication, stands for.
+// span is the interval of the values that the citation, with its multiplication,
+// stands for.
 func (t citation) span() audit.Interval {
 	n := float64(t.Times)
 	return audit.Between(t.lo()*n, t.hi()*n)

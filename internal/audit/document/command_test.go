@@ -277,7 +277,7 @@ func TestEngineVersion(t *testing.T) {
 		"- vLLM v0.17.1": true, "SGLang: v0.5.5.post1": true, "vllm/vllm-openai:v0.11.0": true, "engine version 1.2": true, "It was vLLM 0.11.": true,
 		"vllm serve M --host 0.0.0.0": false, "vllm at 10.0.0.1": false, "vllm serve M --gpu-memory-utilization 0.8": false,
 	} {
-		if got := environmentParts[0].told().MatchString(text); got != want {
+		if got := environmentParts[0].shown().MatchString(text); got != want {
 			t.Errorf("%s: %v", text, got)
 		}
 	}

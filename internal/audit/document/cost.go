@@ -40,7 +40,7 @@ func measured(d *document, f citation) bool {
 	return len(f.runs) > 0
 }
 
-// families of figures that a change may make worse, in the order of their
+// costNames are families of figures that a change may make worse, in the order of their
 // weight, each with the statistics to look at.
 func costNames() [][]string {
 	return [][]string{

@@ -10,10 +10,10 @@ import (
 	"perflab/internal/result"
 )
 
-// environmentParts are what figures depend on, and how a text tells it.
+// environmentParts are what figures depend on, and how a text shows it.
 var environmentParts = []struct {
-	name string
-	told func() *regexp.Regexp
+	name  string
+	shown func() *regexp.Regexp
 }{
 	{"the engine's version", audit.Pattern(`(?i)(vllm|sglang|tensorrt-llm|trt-llm|mindie|lmdeploy|engine|version)([^\n\d-]|-[^\n\d-]){0,30}\bv?\d+\.\d+(\.\d+)?([^.\d]|\.\D|\.?$)`)},
 	{"the driver and CUDA version", audit.Pattern(`(?i)\bdriver\b|\bcuda[ -]?(toolkit |version |v)?:? ?1\d\b|\bcann\b|\brocm ?\d`)},
@@ -35,7 +35,7 @@ func environment(d *document) []audit.Finding {
 	text := strings.Join(proseOf(d), "\n")
 	var missing []string
 	for _, p := range environmentParts {
-		if !p.told().MatchString(text) && (p.name != "the engine's version" || !hasLabel(d, result.LabelEngineVersion)) {
+		if !p.shown().MatchString(text) && (p.name != "the engine's version" || !hasLabel(d, result.LabelEngineVersion)) {
 			missing = append(missing, p.name)
 		}
 	}

@@ -151,7 +151,7 @@ func documentModels(doc *interop.Document) (cores []string, line int) {
 // modelContradictions finds commands that serve another model than their
 // document is about, one finding a model.
 func modelContradictions(d *document) []audit.Finding {
-	about, said := documentModels(d.file.Doc)
+	about, printed := documentModels(d.file.Doc)
 	at, first := map[string][]int{}, map[string]*interop.Script{}
 	var order []string
 	for s := range d.scripts(interop.ScriptServing) {
@@ -168,9 +168,9 @@ func modelContradictions(d *document) []audit.Finding {
 	for _, core := range order {
 		named := strings.Join(about, ", ")
 		finding := audit.Finding{Type: "model-contradicts-heading", Severity: audit.Warning, Place: d.at(first[core].Line, first[core].Section),
-			Text: fmt.Sprintf("the document is about %s (line %d), and the commands at %s serve %s", named, said, audit.Lines(at[core]), command.Read(first[core].Text).Model)}
+			Text: fmt.Sprintf("the document is about %s (line %d), and the commands at %s serve %s", named, printed, audit.Lines(at[core]), command.Read(first[core].Text).Model)}
 		if strings.Contains(command.ModelCore(strings.ReplaceAll(d.file.Doc.Title, " ", "-")), core) {
-			finding.Place = d.at(said, nil)
+			finding.Place = d.at(printed, nil)
 			finding.Text = fmt.Sprintf("the document says that its model is %s, and its title and the commands at %s say %s", named, audit.Lines(at[core]), core)
 		}
 		out = append(out, finding)

@@ -102,11 +102,11 @@ func contradictedRatios(d *document, l statement) []audit.Finding {
 		if !(x > 0) || !(y > 0) {
 			continue
 		}
-		said, right := c.base.Value/c.changed.Value, y/x
-		if math.Abs(said/right-1) < tpotRatioOff {
+		claimed, right := c.base.Value/c.changed.Value, y/x
+		if math.Abs(claimed/right-1) < tpotRatioOff {
 			continue
 		}
-		printed := fmt.Sprintf("%.2fx", said)
+		printed := fmt.Sprintf("%.2fx", claimed)
 		if c.ratio != nil {
 			printed = c.ratio.Text
 		}

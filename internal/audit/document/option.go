@@ -37,8 +37,8 @@ func isCommonWord(w string) bool {
 // shortestStem is how many letters make a stem: a shorter one is many words'.
 const shortestStem = 4
 
-// stem makes words comparable that differ in number or ending.
-func stem(w string) string {
+// wordStem makes words comparable that differ in number or ending.
+func wordStem(w string) string {
 	for _, end := range []string{"ing", "ed", "s", "e"} {
 		if t, ok := strings.CutSuffix(w, end); ok && len(t) >= shortestStem {
 			return t
@@ -52,7 +52,7 @@ func keywords(name string) []string {
 	var out []string
 	for _, w := range wordsOf(name) {
 		if !isCommonWord(w.text) {
-			out = append(out, stem(w.text))
+			out = append(out, wordStem(w.text))
 		}
 	}
 	return out
@@ -157,7 +157,7 @@ func (o optionRow) otherChanges(changes []string) []string {
 		case command.FeatureOf(command.FlagName(c)) == "layout" || command.FlagName(c) == "ep":
 			own = []string{"parallel", "parallelism"}
 		case strings.HasPrefix(c, "the model"):
-			own = []string{stem("quantization"), "model"}
+			own = []string{wordStem("quantization"), "model"}
 		}
 		return slices.ContainsFunc(own, func(w string) bool { return slices.Contains(want, w) })
 	})
@@ -170,7 +170,7 @@ const mostCitations = 300
 // gain, or whether the text speaks of times that no block prints: what is wrong
 // with those is said where they stand.
 func citedGain(d *document, o optionRow) bool {
-	said := o.ratio.interval()
+	printed := o.ratio.interval()
 	var all []citation
 	for _, l := range d.statements {
 		for _, t := range l.citations {
@@ -188,7 +188,7 @@ func citedGain(d *document, o optionRow) bool {
 			if !a.named.isRate() {
 				r = a.span().Over(b.span())
 			}
-			if a.Unit == b.Unit && a.named.sameAs(b.named) && (len(a.runs) == 0 || len(b.runs) == 0) && change(r).Meets(said) {
+			if a.Unit == b.Unit && a.named.sameAs(b.named) && (len(a.runs) == 0 || len(b.runs) == 0) && change(r).Meets(printed) {
 				return true
 			}
 		}
@@ -202,7 +202,7 @@ func gainPairs(d *document, o optionRow) []runPair {
 	if len(d.runs) > manyRuns {
 		return nil
 	}
-	said := o.ratio.interval()
+	printed := o.ratio.interval()
 	factors := []float64{1}
 	for _, l := range d.statements {
 		for _, t := range l.citations {
@@ -223,7 +223,7 @@ func gainPairs(d *document, o optionRow) []runPair {
 					continue
 				}
 				for _, n := range append(factors, perEach(a, b)...) {
-					if stepFits(x, y, n, said) {
+					if stepFits(x, y, n, printed) {
 						out = append(out, runPair{a, b, n, name, b.command.DifferingFlags(a.command)})
 						break
 					}
@@ -245,13 +245,13 @@ func perEach(a, b *citedRun) []float64 {
 }
 
 // stepFits reports whether two figures give the printed gain.
-func stepFits(x, y interop.Figure, n float64, said audit.Interval) bool {
+func stepFits(x, y interop.Figure, n float64, printed audit.Interval) bool {
 	from, to := audit.Between(x.Value-x.Half, x.Value+x.Half), audit.Between(n*(y.Value-y.Half), n*(y.Value+y.Half))
 	r := to.Over(from)
 	if strings.HasSuffix(x.Name, "_ms") {
 		r = from.Over(to)
 	}
-	return change(r).Meets(said)
+	return change(r).Meets(printed)
 }
 
 // likelier reports whether a step is likelier the one that the option means than
@@ -271,7 +271,7 @@ func sharedWords(d *document, o optionRow, r *citedRun) int {
 	n := 0
 	want := keywords(o.name)
 	for w := range r.words {
-		if slices.Contains(want, stem(w)) {
+		if slices.Contains(want, wordStem(w)) {
 			n++
 		}
 	}

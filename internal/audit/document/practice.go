@@ -90,11 +90,11 @@ const (
 // hold: it needs much longer than the sending takes, and the other does not.
 func overloaded(d *document) []audit.Finding {
 	var out []audit.Finding
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for i, s := range d.steps {
 		rate, n := s.run.Header.Rate, s.run.Value("completed")
 		sending := (n - 1) / rate
-		if rate <= 0 || n < fewestSent || sending < shortestSending || told[s.load] {
+		if rate <= 0 || n < fewestSent || sending < shortestSending || reported[s.load] {
 			continue
 		}
 		for _, e := range d.steps[max(0, i-lookback):i] {
@@ -108,7 +108,7 @@ func overloaded(d *document) []audit.Finding {
 			if overrun(calm, sending) > calmOverrun || overrun(late, sending) < lateOverrun || late.run.Value("mean_e2el_ms") < lateLatency*calm.run.Value("mean_e2el_ms") {
 				continue
 			}
-			told[s.load] = true
+			reported[s.load] = true
 			out = append(out, audit.Finding{Type: "compared-under-overload", Severity: audit.Warning, Place: d.at(late.run.Place.Line, late.run.Place.Section),
 				Text: fmt.Sprintf("at %g requests/s %s cannot keep up (line %d: %s of %g req/s, %s s for %.1f s of sending) and %s can (line %d: %s req/s): no rate is shown at which both are stable",
 					rate, command.EngineTitle(late.setup.Engine), late.run.Place.Line, late.run.Text("request_throughput"), rate, late.run.Text("duration"), sending,
@@ -131,21 +131,21 @@ const mostEdges = 32
 // oneFactor finds searches that change one option at a time and never two
 // together in all combinations.
 func oneFactor(d *document) []audit.Finding {
-	var study []step
+	var trials []step
 	for _, s := range withoutCopies(d.steps) {
-		if s.role == "" && s.run.Header.Command != "" && len(study) < lookback {
-			study = append(study, s)
+		if s.role == "" && s.run.Header.Command != "" && len(trials) < lookback {
+			trials = append(trials, s)
 		}
 	}
 	var seen, options []string          // features, and as the reader knows them
 	start := map[string]command.Setup{} // by engine
 	edges := map[string][][2]int{}      // by change: the steps that it leads between
-	for i, s := range study {
-		for j := range study[:i] {
-			if study[j].load != s.load {
+	for i, s := range trials {
+		for j := range trials[:i] {
+			if trials[j].load != s.load {
 				continue
 			}
-			if d := command.Changes(study[j].setup, s.setup, true); len(d) == 1 && len(edges[d[0].Text]) < mostEdges {
+			if d := command.Changes(trials[j].setup, s.setup, true); len(d) == 1 && len(edges[d[0].Text]) < mostEdges {
 				edges[d[0].Text] = append(edges[d[0].Text], [2]int{j, i})
 			}
 		}
@@ -165,13 +165,13 @@ func oneFactor(d *document) []audit.Finding {
 	for name, pairs := range edges {
 		for _, p := range pairs {
 			for _, q := range pairs {
-				if d := command.Changes(study[p[0]].setup, study[q[0]].setup, true); p != q && len(d) == 1 && d[0].Text != name {
+				if d := command.Changes(trials[p[0]].setup, trials[q[0]].setup, true); p != q && len(d) == 1 && d[0].Text != name {
 					return nil // four runs cross two options
 				}
 			}
 		}
 	}
-	return []audit.Finding{{Type: "one-factor-search", Severity: audit.Note, Place: d.at(study[0].line(), nil),
+	return []audit.Finding{{Type: "one-factor-search", Severity: audit.Note, Place: d.at(trials[0].line(), nil),
 		Text: fmt.Sprintf("%d options were tried one after another (%s): no two of them in all four combinations, so what they do together is not known", len(options), strings.Join(options, ", "))}}
 }
 

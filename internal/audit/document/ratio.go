@@ -40,7 +40,7 @@ func checkComparison(d *document, c comparison) []audit.Finding {
 
 // checkRatio holds the printed ratio against all its readings.
 func checkRatio(d *document, c comparison, a, b audit.Interval) []audit.Finding {
-	said := c.ratio.interval()
+	printed := c.ratio.interval()
 	readings := c.readings(a, b)
 	if c.unordered {
 		swapped := c
@@ -48,7 +48,7 @@ func checkRatio(d *document, c comparison, a, b audit.Interval) []audit.Finding 
 		readings = append(readings, swapped.readings(b, a)...)
 	}
 	for _, r := range readings {
-		if r.Meets(said) {
+		if r.Meets(printed) {
 			return nil
 		}
 	}
@@ -61,12 +61,12 @@ func checkRatio(d *document, c comparison, a, b audit.Interval) []audit.Finding 
 	}
 	hint, severity := "", audit.Error
 	for _, r := range readings {
-		if r.Meets(audit.Between(said.Lo-c.ratio.Half, said.Hi+c.ratio.Half)) {
+		if r.Meets(audit.Between(printed.Lo-c.ratio.Half, printed.Hi+c.ratio.Half)) {
 			severity, hint = audit.Note, ", off by rounding alone" // up or down instead of to the nearest
 		}
 	}
 	back := b.Over(a)
-	if r := (audit.Between(100*(1-back.Hi), 100*(1-back.Lo))); c.ratio.Unit == inPercent && severity == audit.Error && r.Meets(said) {
+	if r := (audit.Between(100*(1-back.Hi), 100*(1-back.Lo))); c.ratio.Unit == inPercent && severity == audit.Error && r.Meets(printed) {
 		hint = "; it is the change counted against the new figure"
 	}
 	return []audit.Finding{{
@@ -85,10 +85,10 @@ func checkDelta(d *document, c comparison) []audit.Finding {
 	}
 	a, b := c.changed.span(), c.base.span()
 	diff := audit.Between(a.Lo-b.Hi, a.Hi-b.Lo)
-	said := c.delta.interval()
+	printed := c.delta.interval()
 	worse := c.verb == "reduced" && diff.Lo > 0 || c.verb == "increased" && diff.Hi < 0 ||
 		c.verb == "faster" && (c.changed.named.isRate() && diff.Hi < 0 || !c.changed.named.isRate() && diff.Lo > 0)
-	if !worse && (diff.Meets(said) || audit.Between(-diff.Hi, -diff.Lo).Meets(said)) {
+	if !worse && (diff.Meets(printed) || audit.Between(-diff.Hi, -diff.Lo).Meets(printed)) {
 		return nil
 	}
 	unit := " " + string(c.delta.Unit)

@@ -181,7 +181,7 @@ func repeatedSetups(d *document) []audit.Finding {
 		g.note = cmp.Or(g.note, note)
 	}
 	var out []audit.Finding
-	told := repeatsTold(d)
+	reported := repeatsTold(d)
 	for _, g := range order {
 		if g.worst.run == nil {
 			continue
@@ -190,7 +190,7 @@ func repeatedSetups(d *document) []audit.Finding {
 		if difference(g.first, g.worst, "total_token_throughput") > sameSetup {
 			out = append(out, audit.Finding{Type: "same-setup-differs", Severity: audit.Warning, Place: d.at(g.worst.run.Place.Line, g.worst.run.Place.Section),
 				Text: text + ": something that is not recorded was changed, or steps of this size mean nothing"})
-		} else if !told { // else its own text says how far runs are apart
+		} else if !reported { // else its own text says how far runs are apart
 			out = append(out, audit.Finding{Type: "noise-floor", Severity: audit.Note, Place: d.at(g.worst.run.Place.Line, g.worst.run.Place.Section),
 				Text: text + ": differences of this size between configurations mean nothing"})
 		}

@@ -37,7 +37,7 @@ func stepsOf(f *interop.File) []step {
 	next, read := 0, map[string]command.Setup{}
 	var above []*interop.Script
 	var loads loadList
-	asked := askedByRun(f)
+	requested := requestedByRun(f)
 	for i := range f.Runs {
 		r := &f.Runs[i]
 		for f.Doc != nil && next < len(f.Doc.Scripts) && f.Doc.Scripts[next].Line < r.Place.Line {
@@ -46,7 +46,7 @@ func stepsOf(f *interop.File) []step {
 			}
 			next++
 		}
-		s := step{run: r, load: loads.of(r) + "|" + asked[i], role: r.Header.Label(result.LabelRole)}
+		s := step{run: r, load: loads.of(r) + "|" + requested[i], role: r.Header.Label(result.LabelRole)}
 		if r.Header.Command != "" {
 			s.script = scriptOf(above, r.Header.Command)
 		}
@@ -164,21 +164,21 @@ func exported(doc *interop.Document, line int) map[string]string {
 	return out
 }
 
-// askedByRun tells for each run what the last benchmark command above it asks for
+// requestedByRun tells for each run what the last benchmark command above it asks for
 // besides what its block prints, and the device that its headings or hardware
 // name: runs in which it differs were not meant to agree.
-func askedByRun(f *interop.File) []string {
+func requestedByRun(f *interop.File) []string {
 	out := make([]string, len(f.Runs))
-	next, asked := 0, ""
+	next, requested := 0, ""
 	for i := range f.Runs {
 		r := &f.Runs[i]
 		for ; f.Doc != nil && next < len(f.Doc.Scripts) && f.Doc.Scripts[next].Line < r.Place.Line; next++ {
 			if s := &f.Doc.Scripts[next]; s.Kind == interop.ScriptBenchmark {
 				w := command.Read(s.Text)
-				asked = fmt.Sprint(w.Number("random-output-len", "random-output", "output-len", "sharegpt-output-len"), "/", w.Flags["dataset-name"], "/", command.ModelCore(w.Model))
+				requested = fmt.Sprint(w.Number("random-output-len", "random-output", "output-len", "sharegpt-output-len"), "/", w.Flags["dataset-name"], "/", command.ModelCore(w.Model))
 			}
 		}
-		out[i] = asked
+		out[i] = requested
 		if a, ok := audit.AcceleratorIn(append(reversed(r.Place.Section), r.Header.Label(result.LabelHardware))...); ok {
 			out[i] += "/" + a.Name
 		}

@@ -33,7 +33,7 @@ func columnRoleOf(head string) columnRole {
 // or a ratio alone.
 type cell struct {
 	citations []citation
-	ratios    []*quantity // of each term; nil for none
+	ratios    []*quantity // of each citation; nil for none
 	per       []bool      // the ratio is per GPU
 	words     []string    // behind each ratio
 	alone     *quantity   // a cell that is a ratio and nothing more
@@ -301,8 +301,8 @@ func ratioFits(c, base cell) int {
 			continue
 		}
 		q := comparison{changed: f, base: b, ratio: c.ratios[k], word: c.words[k]}
-		said := q.ratio.interval()
-		if slices.ContainsFunc(q.readings(f.span(), b.span()), said.Meets) {
+		printed := q.ratio.interval()
+		if slices.ContainsFunc(q.readings(f.span(), b.span()), printed.Meets) {
 			n++
 		}
 	}

@@ -17,9 +17,9 @@ import (
 // earlier step of their engine and load.
 func severalChanges(d *document) []audit.Finding {
 	var out []audit.Finding
-	told := map[int]bool{}
+	reported := map[int]bool{}
 	for i, s := range d.steps {
-		if s.role != "" || s.script == nil || told[s.line()] {
+		if s.role != "" || s.script == nil || reported[s.line()] {
 			continue
 		}
 		var nearest []command.Change
@@ -39,7 +39,7 @@ func severalChanges(d *document) []audit.Finding {
 		if len(nearest) < 2 {
 			continue
 		}
-		told[s.line()] = true
+		reported[s.line()] = true
 		text := fmt.Sprintf("against the nearest earlier step (%s) this one changes %s at once: %s", audit.Lines([]int{base.line()}), spelledCount(len(nearest))+" things", strings.Join(command.Texts(nearest), "; "))
 		if a, b := base.run.Value("total_token_throughput"), s.run.Value("total_token_throughput"); a > 0 && b > 0 {
 			text += fmt.Sprintf("; together %+.1f %% (%s against %s tok/s)", 100*(b/a-1), s.run.Text("total_token_throughput"), base.run.Text("total_token_throughput"))

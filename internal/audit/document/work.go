@@ -74,14 +74,14 @@ func outputSpread(d *document) []audit.Finding {
 	}
 	var out []audit.Finding
 	done := map[*citedRun]bool{}
-	asked := askedByRun(d.file)
+	requested := requestedByRun(d.file)
 	for i, a := range d.runs {
 		if done[a] || !(a.value("total_output_tokens") > 0) {
 			continue
 		}
 		lo, hi, n := a, a, 1
 		for j, b := range d.runs[i+1:] {
-			if b.value("completed") != a.value("completed") || b.value("total_input_tokens") != a.value("total_input_tokens") || asked[i+1+j] != asked[i] {
+			if b.value("completed") != a.value("completed") || b.value("total_input_tokens") != a.value("total_input_tokens") || requested[i+1+j] != requested[i] {
 				continue
 			}
 			done[b] = true
