@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -24,38 +23,6 @@ type child struct {
 	reaped   bool
 	state    *os.ProcessState // set when reaped
 	running  sync.WaitGroup   // its goroutine
-}
-
-// spawn starts a child. Its goroutine is locked to its thread until the child
-// ends, for the child is bound to the thread that forked it.
-func (h local) spawn(j Job) (Running, error) {
-	argv := h.limits.wrap(j.Argv)
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Dir = h.dir
-	// Python engines set process titles, which overwrites the environment that
-	// /proc shows, and with it the marker, unless SPT_NOENV is set.
-	cmd.Env = slices.Concat(os.Environ(), []string{"SPT_NOENV=1"}, j.Env)
-	if visible, ok := j.VisibleEnv(); ok {
-		cmd.Env = append(cmd.Env, visible)
-	}
-	cmd.Env = append(cmd.Env, j.Marker)
-	cmd.Stdout, cmd.Stderr = j.Log, j.Log
-	cmd.SysProcAttr = childAttr()
-	c := &child{name: j.Argv[0], marker: j.Marker, cmd: cmd, exited: make(chan struct{})}
-	started := make(chan error)
-	c.running.Go(func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			c.handleExit(awaitExit(cmd.Process))
-		}
-	})
-	if err := <-started; err != nil {
-		return nil, &InfraError{Op: j.Op, Err: err, Help: missingHelp(j.Argv[0], err)}
-	}
-	return c, nil
 }
 
 // handleExit takes note of the child's end. When nobody asked for it, the rest of its
@@ -162,13 +129,6 @@ func (c *child) Stop(grace time.Duration, hurry <-chan struct{}) error {
 	c.running.Wait()
 	return nil
 }
-
-// Pauses between two looks at what still runs.
-const (
-	firstLook = 5 * time.Millisecond
-	lastLook  = 100 * time.Millisecond
-	killWait  = 10 * time.Second // for the kernel to end what SIGKILL was sent to
-)
 
 // endAll sends SIGTERM and, when the grace is over or hurry is closed, SIGKILL
 // until find finds nothing. It returns what even that did not end.

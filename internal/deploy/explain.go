@@ -3,8 +3,9 @@ package deploy
 import (
 	"errors"
 	"fmt"
-	"perflab/internal/engine/logs"
 	"regexp"
+
+	"perflab/internal/engine/logs"
 )
 
 // inUse is how engines say that they cannot bind.

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"perflab/internal/redact"
@@ -125,9 +126,6 @@ func jobText(dir, program string, argv, env []string, files []File) (string, err
 	}
 	return b.String(), nil
 }
-
-// quote makes one word of any text, also one with line breaks.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // keeperSession is a session with the script.
 type keeperSession struct {
@@ -441,4 +439,22 @@ func describeRemote(text string) string {
 // logOf opens a job's log anew, for it is written to after Spawn has returned.
 func logOf(j Job) (*os.File, error) {
 	return os.OpenFile(j.Log.Name(), os.O_WRONLY|os.O_APPEND, 0)
+}
+
+// closeOnce closes a channel that one goroutine closes.
+func closeOnce(ch chan struct{}) {
+	select {
+	case <-ch:
+	default:
+		close(ch)
+	}
+}
+
+// exitStatus makes of a shell's status what os.ProcessState says.
+func exitStatus(code int) (string, int) {
+	const signalled, signals = 128, 64
+	if code > signalled && code <= signalled+signals {
+		return "signal: " + syscall.Signal(code-signalled).String(), -1
+	}
+	return "exit status " + strconv.Itoa(code), code
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"perflab/internal/redact"
@@ -170,24 +169,6 @@ func (c *KeeperProcess) handleLine(line string) {
 		c.markExited("status unknown", -1)
 		closeOnce(c.done)
 	}
-}
-
-// closeOnce closes a channel that one goroutine closes.
-func closeOnce(ch chan struct{}) {
-	select {
-	case <-ch:
-	default:
-		close(ch)
-	}
-}
-
-// exitStatus makes of a shell's status what os.ProcessState says.
-func exitStatus(code int) (string, int) {
-	const signalled, signals = 128, 64
-	if code > signalled && code <= signalled+signals {
-		return "signal: " + syscall.Signal(code-signalled).String(), -1
-	}
-	return "exit status " + strconv.Itoa(code), code
 }
 
 // markExited takes note of the end, the first time.

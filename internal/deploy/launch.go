@@ -8,66 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"syscall"
-	"time"
-)
-
-// Host starts single processes, or containers, for a Launcher.
-type Host interface {
-	// Ports chooses n ports of a node, all distinct, that are free there now.
-	Ports(ctx context.Context, node string, n int) ([]int, error)
-	// Spawn starts a process. What goes wrong is an *InfraError, or ctx's cause.
-	// ctx is for the start alone.
-	Spawn(ctx context.Context, j Job) (Running, error)
-	// End ends what a record of an earlier Spawn leads to, as far as it still runs, and
-	// says what that was.
-	End(ctx context.Context, r Record) (ended []string, err error)
-}
-
-// Running is a process that a Host started.
-type Running interface {
-	// Exited is closed when the process has ended, asked to or not.
-	Exited() <-chan struct{}
-	// Status says how it ended ("exit status 1", "signal: killed") and with which
-	// status, -1 for none. Only after Exited.
-	Status() (text string, code int)
-	// Record leads back to it after a crash; the Launcher fills in the rest.
-	Record() Record
-	// URL is where this machine reaches a port of the process, without a path.
-	URL(ctx context.Context, port int) (string, error)
-	// Stop ends the process and all that it started: it asks, and forces when the
-	// grace is over or hurry is closed. It returns when nothing runs any more, or
-	// with an error that names what does.
-	Stop(grace time.Duration, hurry <-chan struct{}) error
-}
-
-// Job is a process to start: a Member whose ports are filled in.
-type Job struct {
-	Member
-	Op      string // for messages: "start trial 3"
-	Name    string // distinct in the deployment: "replica-0", "replica-0.head"
-	Marker  string // KEY=value for its environment and that of all it starts; nothing else has it
-	Ports   []int  // it may listen on
-	Visible string // environment variable that names the accelerators, as in Spec
-	Dir     string // on this machine, of the deployment's logs
-	Log     *os.File
-}
-
-// Launcher starts deployments whose processes a Host starts one by one. It does what
-// is alike in every runtime: ports, order, logs, readiness, the kinds of failure, the
-// record of what runs, the stop.
-type Launcher struct {
-	Host
-	Kind  string        // of the runtime, in records: "process", "ssh", "docker"
-	Bind  string        // address that engines listen on; replaces {host}
-	Grace time.Duration // from asking a process to end to forcing it; 0: 10 s
-	Poll  time.Duration // first pause between health checks, doubled up to 20 times it; 0: 50 ms
-}
-
-const (
-	defaultTimeout = 15 * time.Minute
-	defaultGrace   = 10 * time.Second
-	portAttempts   = 3 // a free port may be taken between the choice and the engine's bind
 )
 
 // Start starts the replicas and waits until all are ready. s.Dir belongs to one
@@ -106,28 +46,6 @@ func (l Launcher) Start(ctx context.Context, s Spec) (Deployment, error) {
 		return nil, err
 	}
 }
-
-// fileError is for the files that this package writes.
-func fileError(op string, err error) error {
-	help := "choose an output directory that can be written to"
-	if errors.Is(err, syscall.ENOSPC) {
-		help = "the disk is full: free some space and start again"
-	}
-	return &InfraError{Op: op, Err: err, Help: help}
-}
-
-// lateError is the cause of a start that takes too long.
-type lateError struct{ limit time.Duration }
-
-func (e *lateError) Error() string { return fmt.Sprintf("not ready after %v", e.limit) }
-
-// PortError is an InfraError that says that a port was taken between its choice and
-// its use: the deployment is started again on other ports. A Host gives it where not
-// the engine binds, so that no log says it.
-type PortError struct{ InfraError }
-
-// Unwrap is the InfraError.
-func (e *PortError) Unwrap() error { return &e.InfraError }
 
 // launch starts the replicas on new ports and waits until they are ready.
 func (l Launcher) launch(ctx context.Context, op string, s Spec) (_ *deployment, err error) {

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -98,28 +97,6 @@ func (w *textWatch) seen() bool {
 	return bytes.Contains(b, w.text)
 }
 
-// lastOf returns the last n lines that are not empty, the newest last. Of a line that was
-// written over and over, as a progress bar is, it is what stands there in the end.
-func lastOf(text string, n int) []string {
-	var lines []string
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, " \t\r\n")
-		if line = line[strings.LastIndexByte(line, '\r')+1:]; line != "" {
-			lines = append(lines, line)
-		}
-	}
-	return lines[max(0, len(lines)-n):]
-}
-
-// quoteLine quotes a log line for a message, cut at a length that fits one.
-func quoteLine(s string) string {
-	const most = 300
-	if r := []rune(s); len(r) > most {
-		s = string(r[:most]) + "…"
-	}
-	return strconv.Quote(s)
-}
-
 // argparse prints "usage: ..." and "PROG: error: WHY", click prints
 // "Usage: ..." and "Error: WHY"; both exit with status 2. A status alone says
 // nothing (a Go panic has the same).
@@ -137,33 +114,4 @@ func usageRefusal(log string) (string, bool) {
 	}
 	why := strings.TrimSpace(all[len(all)-1][1])
 	return why, usageWords.MatchString(why) || usageLine.MatchString(log)
-}
-
-// commandLine prints environment and command as a shell would take them, with
-// secrets replaced.
-func commandLine(argv, env []string) string {
-	return shellLine(redact.Argv(argv), redact.Env(env))
-}
-
-// shellLine prints environment and command as a shell would take them.
-func shellLine(argv, env []string) string {
-	words := make([]string, 0, len(env)+len(argv))
-	for _, e := range env {
-		k, v, _ := strings.Cut(e, "=")
-		words = append(words, k+"="+shellWord(v))
-	}
-	for _, a := range argv {
-		words = append(words, shellWord(a))
-	}
-	return strings.Join(words, " ")
-}
-
-var plainWord = regexp.MustCompile(`^[\w@%+=:,./\[\]-]+$`)
-
-// shellWord quotes s for a POSIX shell where it must.
-func shellWord(s string) string {
-	if plainWord.MatchString(s) {
-		return s
-	}
-	return quote(s)
 }

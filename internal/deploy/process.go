@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,11 +35,6 @@ var (
 func (r Process) launcher() Launcher {
 	return Launcher{Host: local{r.Dir, r.Limits}, Kind: kindProcess, Bind: loopback, Grace: r.Grace, Poll: r.Poll}
 }
-
-const (
-	kindProcess = "process"
-	loopback    = "127.0.0.1"
-)
 
 // Start starts the replicas and waits until all are ready.
 func (r Process) Start(ctx context.Context, s Spec) (Deployment, error) {
@@ -161,4 +158,36 @@ func (h local) End(_ context.Context, r Record) ([]string, error) {
 		names[i] = describe(p)
 	}
 	return names, nil
+}
+
+// spawn starts a child. Its goroutine is locked to its thread until the child
+// ends, for the child is bound to the thread that forked it.
+func (h local) spawn(j Job) (Running, error) {
+	argv := h.limits.wrap(j.Argv)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir = h.dir
+	// Python engines set process titles, which overwrites the environment that
+	// /proc shows, and with it the marker, unless SPT_NOENV is set.
+	cmd.Env = slices.Concat(os.Environ(), []string{"SPT_NOENV=1"}, j.Env)
+	if visible, ok := j.VisibleEnv(); ok {
+		cmd.Env = append(cmd.Env, visible)
+	}
+	cmd.Env = append(cmd.Env, j.Marker)
+	cmd.Stdout, cmd.Stderr = j.Log, j.Log
+	cmd.SysProcAttr = childAttr()
+	c := &child{name: j.Argv[0], marker: j.Marker, cmd: cmd, exited: make(chan struct{})}
+	started := make(chan error)
+	c.running.Go(func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			c.handleExit(awaitExit(cmd.Process))
+		}
+	})
+	if err := <-started; err != nil {
+		return nil, &InfraError{Op: j.Op, Err: err, Help: missingHelp(j.Argv[0], err)}
+	}
+	return c, nil
 }

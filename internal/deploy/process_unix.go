@@ -23,11 +23,11 @@ func identify(pid int) (identity, bool) { return identity{PID: pid}, false }
 
 // survivors lists the groups that still have members, each by its first
 // process's id. Processes that left their group are not found.
-func survivors(_ string, groups ...int) []running {
-	var out []running
+func survivors(_ string, groups ...int) []runningProcess {
+	var out []runningProcess
 	for _, g := range groups {
 		if syscall.Kill(-g, 0) == nil {
-			out = append(out, running{identity: identity{PID: g}, group: g})
+			out = append(out, runningProcess{identity: identity{PID: g}, group: g})
 		}
 	}
 	return out

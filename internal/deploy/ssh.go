@@ -129,10 +129,6 @@ func (r *SSH) host(node string) (HostEntry, error) {
 	return r.Hosts[i], nil
 }
 
-// sessionsPerLink bounds the sessions over one connection: sshd allows 10 unless its
-// MaxSessions says otherwise, and the link has one for itself.
-const sessionsPerLink = 8
-
 // Open starts a command on a node, over a connection that there is or a new one.
 func (r *SSH) Open(ctx context.Context, node string, argv []string, stdout, stderr io.Writer) (Session, error) {
 	h, err := r.host(node)

@@ -471,3 +471,7 @@ func (l *link) address(ctx context.Context) string {
 	}
 	return l.host.Name
 }
+
+// sessionsPerLink bounds the sessions over one connection: sshd allows 10 unless its
+// MaxSessions says otherwise, and the link has one for itself.
+const sessionsPerLink = 8

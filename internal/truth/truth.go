@@ -22,10 +22,8 @@
 package truth
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"time"
 )
@@ -123,15 +121,5 @@ type Request struct {
 	Sends    []int64 `json:"sends,omitempty"`
 }
 
-// Serve answers on l until ctx ends, and closes it.
-func Serve(ctx context.Context, l net.Listener, p Params) error {
-	b, err := newBook(p)
-	if err != nil {
-		l.Close()
-		return err
-	}
-	if tcp, ok := l.(*net.TCPListener); ok && fastHere {
-		return serveFast(ctx, tcp, b)
-	}
-	return servePortable(ctx, l, b)
-}
+// Model is the one that the server serves; it takes any name.
+const Model = "truth"

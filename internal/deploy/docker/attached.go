@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,12 +19,6 @@ import (
 	"perflab/internal/deploy"
 	"perflab/internal/redact"
 )
-
-// attached is the container of Settings.Container.
-type attached struct {
-	id      string // "" before it was looked at
-	address string // of its ports
-}
 
 // attach looks at the container that engines are started in.
 func (e *engine) attach(ctx context.Context, op string) error {
@@ -75,30 +68,6 @@ func (e *engine) place(id string) string {
 // exec runs argv in a container that runs; it ends with ctx.
 func (e *engine) exec(ctx context.Context, id string, argv []string, stdout io.Writer) error {
 	return e.keeper(id).Run(ctx, e.place(id), argv, stdout)
-}
-
-// spawnAttached starts a process in the container that runs already.
-func (h *host) spawnAttached(ctx context.Context, j deploy.Job) (deploy.Running, error) {
-	j.Node = h.place(h.attached.id)
-	j.Argv = slices.Concat(h.settings.Entrypoint, j.Argv)
-	c, err := h.keeper(h.attached.id).Spawn(ctx, j)
-	if err != nil {
-		return nil, err
-	}
-	return &attachedProcess{c, h.engine, h.attached}, nil
-}
-
-// endAttached ends what a perflab that is gone left in a container; when that does not run,
-// nothing of it does.
-func (h *host) endAttached(ctx context.Context, r deploy.Record) ([]string, error) {
-	runs, err := h.runs(ctx, r.Container)
-	if err != nil {
-		return nil, h.explain(ctx, "look at the container of an earlier deployment", err)
-	}
-	if !runs {
-		return nil, nil
-	}
-	return h.keeper(r.Container).End(ctx, r)
 }
 
 // attachedProcess is a process in a container that runs already.

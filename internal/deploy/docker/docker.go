@@ -194,10 +194,3 @@ func (d *deployment) Command(ctx context.Context, node string, argv []string, st
 	}
 	return d.host.exec(ctx, id, argv, stdout)
 }
-
-func oneNode(node string) error {
-	if node != "" {
-		return fmt.Errorf("the docker runtime has one machine, and %s is not known to it: use the ssh runtime for several", node)
-	}
-	return nil
-}

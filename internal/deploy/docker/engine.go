@@ -33,6 +33,7 @@ type engine struct {
 
 const (
 	loopback       = "127.0.0.1"
+	killWait       = 20 * time.Second // for the daemon to end and remove a container
 	anyAddress     = "0.0.0.0"
 	requestTimeout = 30 * time.Second // for a request that does not wait for anything
 )
@@ -163,4 +164,22 @@ func readConfig(dir string) (c cliConfig, err error) {
 		return c, fmt.Errorf("read %s: %w", path, err)
 	}
 	return c, nil
+}
+
+// attached is the container of Settings.Container.
+type attached struct {
+	id      string // "" before it was looked at
+	address string // of its ports
+}
+
+// startLimit bounds the making of a container, and a start with all hooks of its runtime.
+const startLimit = 2 * time.Minute
+
+// shortID is an id as people see it.
+func shortID(id string) string { return id[:min(12, len(id))] }
+
+// image is what a tag led to.
+type image struct {
+	id     string // sha256:..., of this Docker host
+	digest string // NAME@sha256:..., "" for one that no registry has
 }

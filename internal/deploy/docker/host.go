@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
@@ -25,21 +24,7 @@ import (
 	"perflab/internal/deploy"
 )
 
-// host is a Docker Engine as a deploy.Host. Each start has one of its own.
-type host struct {
-	*engine
-	mu      sync.Mutex
-	spawned []*run
-}
-
 var _ deploy.Host = (*host)(nil)
-
-// Labels of containers.
-const (
-	labelPrefix     = "perflab."
-	labelDeployment = labelPrefix + "deployment" // the marker's value
-	labelProcess    = labelPrefix + "process"    // replica-0, replica-0.head
-)
 
 // filesDir is where a process's files are in its container.
 const filesDir = "/perflab"
@@ -126,9 +111,6 @@ func (h *host) Spawn(ctx context.Context, j deploy.Job) (_ deploy.Running, err e
 	h.spawned = append(h.spawned, c)
 	return c, nil
 }
-
-// startLimit bounds the making of a container, and a start with all hooks of its runtime.
-const startLimit = 2 * time.Minute
 
 // create creates the container and starts it. Neither request is cut off: the daemon
 // would go on, and nobody knew with what.
@@ -374,5 +356,40 @@ func (h *host) End(ctx context.Context, r deploy.Record) (ended []string, err er
 
 const leftoverGrace = 1 // seconds: nobody waits for what a leftover still writes
 
-// shortID is an id as people see it.
-func shortID(id string) string { return id[:min(12, len(id))] }
+func oneNode(node string) error {
+	if node != "" {
+		return fmt.Errorf("the docker runtime has one machine, and %s is not known to it: use the ssh runtime for several", node)
+	}
+	return nil
+}
+
+// spawnAttached starts a process in the container that runs already.
+func (h *host) spawnAttached(ctx context.Context, j deploy.Job) (deploy.Running, error) {
+	j.Node = h.place(h.attached.id)
+	j.Argv = slices.Concat(h.settings.Entrypoint, j.Argv)
+	c, err := h.keeper(h.attached.id).Spawn(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	return &attachedProcess{c, h.engine, h.attached}, nil
+}
+
+// endAttached ends what a perflab that is gone left in a container; when that does not run,
+// nothing of it does.
+func (h *host) endAttached(ctx context.Context, r deploy.Record) ([]string, error) {
+	runs, err := h.runs(ctx, r.Container)
+	if err != nil {
+		return nil, h.explain(ctx, "look at the container of an earlier deployment", err)
+	}
+	if !runs {
+		return nil, nil
+	}
+	return h.keeper(r.Container).End(ctx, r)
+}
+
+// host is a Docker Engine as a deploy.Host. Each start has one of its own.
+type host struct {
+	*engine
+	mu      sync.Mutex
+	spawned []*run
+}

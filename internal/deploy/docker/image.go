@@ -17,16 +17,10 @@ import (
 	"github.com/moby/moby/api/types/jsonstream"
 	"github.com/moby/moby/api/types/registry"
 	"github.com/moby/moby/client"
-	"github.com/opencontainers/image-spec/specs-go/v1"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"perflab/internal/deploy"
 )
-
-// image is what a tag led to.
-type image struct {
-	id     string // sha256:..., of this Docker host
-	digest string // NAME@sha256:..., "" for one that no registry has
-}
 
 // resolve finds the image, pulls it where the policy says so, and keeps what it is: a tag
 // that moves while a study runs does not change what the study measures.

@@ -73,15 +73,6 @@ func (e *engine) runOnce(ctx context.Context, op string, argv []string, stdout i
 	}
 }
 
-// exitResult takes what a wait ends with, soon, for its ctx has ended: else it would hold a
-// goroutine and a connection for ever.
-func exitResult(w client.ContainerWaitResult) {
-	select {
-	case <-w.Result:
-	case <-w.Error:
-	}
-}
-
 // exitError is nil for a command that ended with status 0.
 func exitError(argv []string, code int, stderr *deploy.Stderr) error {
 	if code == 0 {

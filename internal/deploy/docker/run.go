@@ -19,6 +19,14 @@ import (
 	"perflab/internal/deploy"
 )
 
+// Pauses and limits of watching a container.
+const (
+	firstPause = 20 * time.Millisecond
+	lastPause  = time.Second
+	lostAfter  = 30 * time.Second // without an answer of the daemon a container counts as ended
+	logDrain   = 10 * time.Second // for what an ended container has written
+)
+
 // run is a container that was started.
 type run struct {
 	*engine
@@ -40,15 +48,6 @@ func newRun(e *engine, id string, log *os.File) *run {
 	c.watch.Go(func() { c.follow(ctx, log) })
 	return c
 }
-
-// Pauses and limits of watching a container.
-const (
-	firstPause = 20 * time.Millisecond
-	lastPause  = time.Second
-	lostAfter  = 30 * time.Second // without an answer of the daemon a container counts as ended
-	logDrain   = 10 * time.Second // for what an ended container has written
-	killWait   = 20 * time.Second // for the daemon to end and remove a container
-)
 
 // follow waits for the container's end and its log's.
 func (c *run) follow(ctx context.Context, log *os.File) {
@@ -235,5 +234,14 @@ func (e *engine) remove(ctx context.Context, id string) error {
 			return errors.New("it cannot be removed: " + e.text(err))
 		case <-time.After(pause):
 		}
+	}
+}
+
+// exitResult takes what a wait ends with, soon, for its ctx has ended: else it would hold a
+// goroutine and a connection for ever.
+func exitResult(w client.ContainerWaitResult) {
+	select {
+	case <-w.Result:
+	case <-w.Error:
 	}
 }

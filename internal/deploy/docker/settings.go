@@ -250,3 +250,10 @@ func (s Settings) environment() []string {
 	}
 	return out
 }
+
+// Labels of containers.
+const (
+	labelPrefix     = "perflab."
+	labelDeployment = labelPrefix + "deployment" // the marker's value
+	labelProcess    = labelPrefix + "process"    // replica-0, replica-0.head
+)

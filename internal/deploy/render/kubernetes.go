@@ -213,9 +213,6 @@ func (k manifests) pod(at int, nodes []string) (object, error) {
 	return object{{"enableServiceLinks", false}, {"containers", list{container}}, {"volumes", volumes}}, nil
 }
 
-// nothing is an empty mapping that is written.
-type nothing struct{}
-
 // container is the command and environment of a pod: one process as it is, several on
 // one node, or workers that differ by their rank, as a small program of the shell's.
 func (k manifests) container(at int, nodes []string) (command, env list, devices int, err error) {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"perflab/internal/engine"
-	"perflab/internal/engine/cluster"
 )
 
 // Slurm is a batch file: the job's nodes are the plan's in their order, and every
@@ -117,22 +116,4 @@ launch() { # NAME STEP KEY=value... COMMAND...
 
 put_file() { printf '%s' "$3" >"$2"; }
 `)
-}
-
-// step is the place of a process in the job, and its command as srun starts it.
-func (s *shell) step(q process) (string, []word) {
-	at := slices.IndexFunc(q.argv, func(w word) bool { return len(w) == 1 && w[0].text == cluster.MPILauncher })
-	if at < 0 {
-		return fmt.Sprintf("\"--nodes=1 --ntasks=1 -w ${node[%d]}\"", max(0, s.plan.node(q.node))), q.argv
-	}
-	var nodes []string
-	for _, w := range q.argv[:at] {
-		for _, p := range w {
-			if p.kind == address {
-				nodes = append(nodes, fmt.Sprintf("${node[%d]}", s.plan.node(p.text)))
-			}
-		}
-	}
-	per := len(q.devices)
-	return fmt.Sprintf("\"--mpi=pmix --nodes=%d --ntasks=%d --ntasks-per-node=%d -w %s\"", len(nodes), len(nodes)*per, per, strings.Join(nodes, ",")), q.argv[at:]
 }

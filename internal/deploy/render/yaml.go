@@ -98,3 +98,6 @@ func empty(v any) bool {
 	}
 	return false
 }
+
+// nothing is an empty mapping that is written.
+type nothing struct{}
