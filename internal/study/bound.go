@@ -3,7 +3,6 @@ package study
 import (
 	"cmp"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"perflab/internal/result"
@@ -60,8 +59,8 @@ func relative(text string, e result.Expression) (Bound, error) {
 		return Bound{}, errRelative(text)
 	}
 	if e.Name == tune.AccuracyFigure {
-		lost, err := points(rest)
-		if err != nil || e.Op != ">=" || sign > 0 && lost > 0 {
+		lost, err := parsePoints(rest)
+		if err != nil || lost < 0 || e.Op != ">=" || sign > 0 && lost > 0 {
 			return Bound{}, errAccuracy(text)
 		}
 		return Bound{tune.Bound{Metric: e.Name, Op: e.Op, Limit: -lost, Of: tune.Plus}, text}, nil
@@ -81,8 +80,8 @@ func relative(text string, e result.Expression) (Bound, error) {
 		}
 		return b, nil
 	case strings.HasSuffix(rest, "pt"):
-		v, err := points(rest)
-		if err != nil || m.Unit != "ratio" {
+		v, err := parsePoints(rest)
+		if err != nil || v < 0 || m.Unit != "ratio" {
 			return Bound{}, fmt.Errorf("SLO %q: points (pt) are of shares, and %s is in %s: write baseline + 5%% or an amount", text, m.Name, cmp.Or(m.Unit, "plain numbers"))
 		}
 		b.Of, b.Limit = tune.Plus, sign*v
@@ -98,19 +97,6 @@ func relative(text string, e result.Expression) (Bound, error) {
 
 func errRelative(text string) error {
 	return fmt.Errorf("SLO %q: write a bound of the baseline's figure as baseline, baseline + 5%%, baseline - 1pt or baseline + 20 ms", text)
-}
-
-// points parses "2pt" as 0.02; "" is 0.
-func points(text string) (float64, error) {
-	if text == "" {
-		return 0, nil
-	}
-	number, ok := strings.CutSuffix(text, "pt")
-	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if !ok || err != nil || !(v >= 0 && v <= 100) {
-		return 0, fmt.Errorf("%q is no number of points", text)
-	}
-	return v / 100, nil
 }
 
 // String is the bound as it was written.

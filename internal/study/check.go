@@ -2,15 +2,12 @@ package study
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"maps"
 	"net/url"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	yaml "go.yaml.in/yaml/v4"
 
@@ -21,28 +18,6 @@ import (
 	"perflab/internal/field"
 	"perflab/internal/result"
 )
-
-// checker collects what is wrong with the values of a file. Its errors say which
-// value they are of: their paths are for the position.
-type checker struct {
-	s       *File
-	doc     *yaml.Node // the file, for keys whose absence shows there alone
-	recipes recipes
-	faults  []*field.Error
-}
-
-// add says what is wrong with the value at a path.
-func (c *checker) add(path, format string, args ...any) {
-	c.faults = append(c.faults, &field.Error{Path: path, Reason: fmt.Sprintf(format, args...)})
-}
-
-// addUnder adds the errors of values below a path, whose reasons do not name
-// them.
-func (c *checker) addUnder(path, what string, err error) {
-	for _, e := range field.All(err) {
-		c.add(field.Join(path, e.Path), "%s%s", what, strings.TrimSpace(e.Path+" "+e.Reason))
-	}
-}
 
 // check checks every value of a file, first each by itself, then what the study
 // reads besides, then the search as a whole, and resolves the study.
@@ -127,32 +102,6 @@ func (c *checker) engines() {
 	}
 }
 
-// params checks the names of parameters.
-func (c *checker) params(at string, set Values) (known bool) {
-	before := len(c.faults)
-	for _, name := range slices.Sorted(maps.Keys(set)) {
-		if err := engine.KnownParam(name); err != nil {
-			c.add(at+"."+name, "%v", err)
-		}
-	}
-	return len(c.faults) == before
-}
-
-// command spells a configuration as far as it is known. A parameter that the
-// engine lacks is a finding of the study and no fault of the file.
-func (c *checker) command(at, name string, use EngineUse, set Values) {
-	_, err := use.command(name, "MODEL", set)
-	if _, refused := errors.AsType[*engine.Rejection](err); err == nil || refused {
-		return
-	}
-	for line := range strings.SplitSeq(strings.TrimSpace(err.Error()), "\n") {
-		if strings.HasPrefix(line, "usage: ") {
-			continue // argparse's head: the line after it says what is wrong
-		}
-		c.add(at, "%s", line)
-	}
-}
-
 func (c *checker) bench() {
 	s := c.s
 	c.client()
@@ -210,7 +159,13 @@ func (c *checker) inputs(s *Study) {
 		}
 		if e, err := engine.ByName(engineName); err == nil && e.MeasuredOnly {
 			seen[name] = true
-			c.file(at, name)
+			// Where engines are started here the file of a model is here too; a
+			// repository is the engine's to find.
+			if c.s.Runtime.Kind == Process && strings.HasSuffix(name, ".gguf") {
+				if _, err := os.Stat(name); err != nil {
+					c.add(at, "%v", err)
+				}
+			}
 			return
 		}
 		seen[name] = true
@@ -252,16 +207,6 @@ func modelAt(at string, k Candidate) string {
 		return "model"
 	}
 	return at + ".model"
-}
-
-// file checks that the file of a model is there, where engines are started here; a
-// repository is the engine's to find.
-func (c *checker) file(at, name string) {
-	if c.s.Runtime.Kind == Process && strings.HasSuffix(name, ".gguf") {
-		if _, err := os.Stat(name); err != nil {
-			c.add(at, "%v", err)
-		}
-	}
 }
 
 func (c *checker) hardware() {
@@ -433,51 +378,4 @@ func (c *checker) survey() {
 	for i, k := range s.Survey {
 		c.candidate(field.Index("candidates", i), k, true)
 	}
-}
-
-func (c *checker) candidate(at string, k Candidate, whole bool) {
-	if k.Label == "" {
-		c.add(at, "this candidate needs a label")
-	}
-	if k.Engine != "" {
-		c.engine(at+".engine", k.Engine)
-	} else if whole {
-		c.add(at, "engine is missing: vllm, sglang, trtllm or llamacpp")
-	}
-	if whole && k.Model == "" && c.s.Model == "" {
-		c.add(at, "model is missing, here or at the top of the study")
-	}
-	if !c.params(at+".set", k.Set) {
-		return
-	}
-	name := k.Engine
-	if name == "" && c.s.Baseline != nil {
-		name = c.s.Baseline.Engine // whichever engine leads by then: the values are read alike
-	}
-	if _, err := engine.ByName(name); err == nil {
-		c.command(at+".set", name, EngineUse{}, k.Set)
-	}
-}
-
-// engine checks that an engine is known, and that the study's runtime has it.
-func (c *checker) engine(at, name string) {
-	e, err := engine.ByName(name)
-	switch kind := c.s.Runtime.Kind; {
-	case err != nil:
-		c.add(at, "%v", err)
-	case e.MeasuredOnly && (kind == Simulated || kind == Predicted):
-		c.add(at, "%v", engine.ErrMeasuredOnly)
-	}
-}
-
-// limit parses the budget's time; 0 is none.
-func (b Budget) limit() (time.Duration, error) {
-	if b.Time == "" {
-		return 0, nil
-	}
-	d, err := time.ParseDuration(b.Time)
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("budget time %q is not a duration: write 30m or 2h", b.Time)
-	}
-	return d, nil
 }

@@ -47,18 +47,18 @@ func (c *checker) fits(at, name string, w *workload.Workload) {
 		c.addUnder(at, "workload "+name+": ", err)
 		return
 	}
-	if err := c.accepts(w); err != nil {
+	if err := c.s.accepts(w); err != nil {
 		c.add(at, "workload %s: %v", name, err)
 	}
 }
 
 // accepts asks the client, and for a prediction the simulator's replay, whether
 // they have a place for what the workload sends.
-func (c *checker) accepts(w *workload.Workload) error {
-	if c.s.Runtime.Kind == Predicted {
+func (f *File) accepts(w *workload.Workload) error {
+	if f.Runtime.Kind == Predicted {
 		if err := bench.Replayable(w); err != nil {
 			return fmt.Errorf("%w (runtime kind %s)", err, Predicted)
 		}
 	}
-	return bench.Accepts(c.s.Bench.Backend, w)
+	return bench.Accepts(f.Bench.Backend, w)
 }

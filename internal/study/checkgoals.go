@@ -92,7 +92,7 @@ func (c *checker) needed(at, metric string) {
 		return // said already
 	}
 	for _, need := range m.Needs() {
-		if text := c.lacks(m, need); text != "" {
+		if text := c.s.lacks(m, need); text != "" {
 			c.add(at, "%s", text)
 			return
 		}
@@ -100,21 +100,20 @@ func (c *checker) needed(at, metric string) {
 }
 
 // lacks says what is missing for a figure, "" for nothing.
-func (c *checker) lacks(m result.Metric, need string) string {
-	s := c.s
+func (f *File) lacks(m result.Metric, need string) string {
 	reading := slices.Contains([]string{result.SourceEngine, result.SourceGPU, result.SourceHost}, need)
-	switch n := s.Bench.TelemetryS; {
-	case need == result.NeedPrice && s.Hardware.Price.IsZero():
+	switch n := f.Bench.TelemetryS; {
+	case need == result.NeedPrice && f.Hardware.Price.IsZero():
 		return m.Name + " needs hardware.price_per_hour: what all of the hardware costs an hour, with the currency, such as 98.32 USD"
-	case need == result.NeedGPUs && s.OnCPU():
+	case need == result.NeedGPUs && f.OnCPU():
 		return fmt.Sprintf("%s counts GPUs, and the hardware has none: use %s", m.Name, strings.TrimSuffix(m.Name, "_per_gpu"))
 	case need == result.NeedSearch:
-		return s.unsought(m)
-	case reading && s.Runtime.Kind == Predicted:
+		return f.unsought(m)
+	case reading && f.Runtime.Kind == Predicted:
 		return m.Name + " is made of readings of a server that runs, and runtime kind predicted starts none: its model has time and memory, and no power. Use another runtime kind, or a figure of the calls or of the price"
-	case need == result.SourceGPU && s.Runtime.Kind == Simulated:
+	case need == result.SourceGPU && f.Runtime.Kind == Simulated:
 		return m.Name + " is made of readings of GPUs, and a simulated engine uses none. Use another runtime kind, or a figure of the calls or of the price"
-	case need == result.SourceGPU && s.OnCPU():
+	case need == result.SourceGPU && f.OnCPU():
 		return m.Name + " is made of readings of GPUs, and the hardware has none"
 	case reading && n != nil && *n == 0:
 		return m.Name + " is made of readings, and bench.telemetry_interval_s is 0: leave it out, or give the seconds between readings"

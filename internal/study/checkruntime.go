@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"perflab/internal/engine"
 	"perflab/internal/engine/cluster"
 	"perflab/internal/field"
 )
@@ -84,27 +83,4 @@ func (c *checker) containers() {
 			}
 		}
 	}
-}
-
-// used are the engines that the study's configurations name, in the catalogue's order.
-func (f *File) used() []string {
-	named := map[string]bool{}
-	if f.Baseline != nil {
-		named[f.Baseline.Engine] = true
-	}
-	for _, st := range f.Stages {
-		for _, k := range st.Try {
-			named[k.Engine] = true
-		}
-	}
-	for _, k := range f.Survey {
-		named[k.Engine] = true
-	}
-	var out []string
-	for _, e := range engine.All() {
-		if named[e.Name] {
-			out = append(out, e.Name)
-		}
-	}
-	return out
 }

@@ -1,7 +1,6 @@
 package study
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,7 +12,6 @@ import (
 
 	"perflab/internal/engine"
 	"perflab/internal/field"
-	"perflab/internal/tune"
 )
 
 // drawn checks a study whose strategy searches the catalogue.
@@ -110,12 +108,6 @@ func (c *checker) choices(at, name string, values []string) {
 	}
 }
 
-// recipes are those of the prior files.
-type recipes struct {
-	usable  []tune.Candidate // that the study may try
-	skipped int              // of engines or models that it does not try
-}
-
 // priors reads the files of recipes and keeps those that the study may try.
 func (c *checker) priors() {
 	if c.s.Baseline == nil {
@@ -127,31 +119,6 @@ func (c *checker) priors() {
 			c.add(field.Index("priors", i), "%s", p)
 		}
 		c.recipes.take(c.s, path, list)
-	}
-}
-
-// take adds the recipes of a file that are of the study's engines and models.
-func (out *recipes) take(f *File, path string, list []Recipe) {
-	engines, models := f.tried()
-	taken := map[string]bool{}
-	for _, k := range f.Arms {
-		taken[k.Label] = true
-	}
-	for _, a := range out.usable {
-		taken[a.Label] = true
-	}
-	for _, r := range list {
-		k := Candidate{Label: r.Label, Engine: r.Engine, Model: r.Model, Set: r.Set}
-		config := tune.Change{Set: f.whole(k)}.Apply(nil)
-		if !slices.Contains(engines, r.Engine) || !slices.Contains(models, config["model"]) {
-			out.skipped++
-			continue
-		}
-		for base, n := r.Label, 2; taken[r.Label]; n++ {
-			r.Label = fmt.Sprintf("%s (%d)", base, n)
-		}
-		taken[r.Label] = true
-		out.usable = append(out.usable, tune.Candidate{Label: r.Label, Config: config, Prior: cmp.Or(r.Source, path)})
 	}
 }
 

@@ -137,12 +137,3 @@ func (s *Study) list(stage, label string, c tune.Config) (Listed, error) {
 	l.Bench = bench.Command(k.Config.ServedName, s.Bench.Backend, s.Bench.Cache, s.WorkloadSpec(s.Workloads[0].Name, 0))
 	return l, nil
 }
-
-// Percentiles are those of the blocks, and what objective and SLOs ask for.
-func (s *Study) Percentiles() []float64 {
-	metrics := []string{s.Metric.Name}
-	for _, b := range s.Bounds {
-		metrics = append(metrics, b.Metric)
-	}
-	return append([]float64{95, 99}, bench.PercentilesOf(metrics...)...)
-}

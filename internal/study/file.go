@@ -2,10 +2,18 @@ package study
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
+	"reflect"
+	"slices"
+	"time"
 
+	"perflab/internal/arch"
+	"perflab/internal/bench"
 	"perflab/internal/deploy"
 	"perflab/internal/deploy/docker"
+	"perflab/internal/engine"
+	"perflab/internal/redact"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 	"perflab/internal/workload"
@@ -40,10 +48,6 @@ type File struct {
 	Accuracy *Accuracy `yaml:"accuracy,omitempty" json:"accuracy,omitempty" jsonschema:"description=Questions by which changes of numerics are guarded\\, with the bound accuracy >= baseline - 2pt: docs/tuning.md"`
 }
 
-// Values are engine-neutral parameters: name -> value as the engine's flag
-// takes it. In a study file a value may be a string, a number or true or false.
-type Values map[string]string
-
 // Hardware is what one study has to spend on a configuration.
 type Hardware struct {
 	GPU   string `yaml:"gpu" json:"gpu" jsonschema:"required,description=Accelerator name as in perflab sim --list\\, or cpu for a host without one"`
@@ -72,6 +76,29 @@ type Objective struct {
 	MinGain Share              `yaml:"min_gain,omitempty" json:"min_gain,omitempty" jsonschema:"description=Gains up to this are no difference: 2% or 0.02 (default of race 2%)"`
 }
 
+// Kinds of runtime.
+const (
+	Process   = "process"
+	Docker    = "docker"
+	SSH       = "ssh"
+	Simulated = "simulated"
+	Predicted = "predicted"
+	Existing  = "existing"
+)
+
+// Strategies of a study.
+const (
+	Race   = "race"
+	Staged = "staged"
+	Survey = "survey"
+	Random = "random"
+	Grid   = "grid"
+	TPE    = "tpe"
+)
+
+// Strategies lists the names, the default first.
+func Strategies() []string { return []string{Race, Staged, Survey, Random, Grid, TPE} }
+
 // Workload is one load of a study: the workload itself and the name it has
 // here.
 type Workload struct {
@@ -89,6 +116,19 @@ type Candidate struct {
 	Model  string `yaml:"model,omitempty" json:"model,omitempty" jsonschema:"description=Another checkpoint"`
 	Set    Values `yaml:"set,omitempty" json:"set,omitempty" jsonschema:"description=Engine-neutral parameters (tp\\, expert_parallel\\, max_num_batched_tokens ...); an empty value removes one"`
 	Fresh  bool   `yaml:"fresh,omitempty" json:"fresh,omitempty" jsonschema:"description=Start from nothing instead of the incumbent: only what stands here and the study's model"`
+}
+
+// config merges a candidate's fields into the tuner's map.
+func (k Candidate) config() tune.Config {
+	c := tune.Config{}
+	maps.Copy(c, k.Set)
+	if k.Engine != "" {
+		c["engine"] = k.Engine
+	}
+	if k.Model != "" {
+		c["model"] = k.Model
+	}
+	return c
 }
 
 // Stage is one step of a staged study.
@@ -113,6 +153,11 @@ type Runtime struct {
 	StartupS  float64            `yaml:"startup_s,omitempty" json:"startup_s,omitempty" jsonschema:"description=simulated: seconds a simulated engine takes to load (default 0.5)"`
 }
 
+// StartsEngines reports whether real engines are started.
+func (r Runtime) StartsEngines() bool {
+	return r.Kind != Simulated && r.Kind != Predicted && r.Kind != Existing
+}
+
 // Hooks are shell commands of the user's own around a configuration's runs.
 type Hooks struct {
 	Start string `yaml:"start,omitempty" json:"start,omitempty" jsonschema:"description=Shell command that starts the server; finds the serving command in PERFLAB_COMMAND\\, and PERFLAB_NAME\\, PERFLAB_REPLICAS and PERFLAB_URLS"`
@@ -131,6 +176,14 @@ type Client struct {
 	TelemetryS *float64 `yaml:"telemetry_interval_s,omitempty" json:"telemetry_interval_s,omitempty" jsonschema:"description=Seconds between readings of the engines' metrics\\, the host and the GPUs during a run (default 1; 0: none)"`
 }
 
+// TelemetryInterval is the one that a study asks for; 0: none.
+func (c Client) TelemetryInterval() time.Duration {
+	if c.TelemetryS == nil {
+		return bench.DefaultTelemetry
+	}
+	return time.Duration(*c.TelemetryS * float64(time.Second))
+}
+
 // Budget bounds a study.
 type Budget struct {
 	Trials int    `yaml:"trials,omitempty" json:"trials,omitempty" jsonschema:"description=Launches in all; those that confirm the winner are kept back"`
@@ -139,65 +192,182 @@ type Budget struct {
 	GPUHours float64 `yaml:"gpu_hours,omitempty" json:"gpu_hours,omitempty" jsonschema:"exclusiveMinimum=0,description=Hours of allocated GPUs\\, from launch to stop; with time as well the one that ends first"`
 }
 
-// Kinds of runtime.
-const (
-	Process   = "process"
-	Docker    = "docker"
-	SSH       = "ssh"
-	Simulated = "simulated"
-	Predicted = "predicted"
-	Existing  = "existing"
-)
-
-// follow sets the strategy, and drops what only others know.
-func (f *File) follow(strategy string) {
-	f.Strategy = strategy
-	switch {
-	case !f.draws():
-		f.Search = Search{}
-	case strategy != Race:
-		f.Search.Race = RaceUse{}
+// limit parses the budget's time; 0 is none.
+func (b Budget) limit() (time.Duration, error) {
+	if b.Time == "" {
+		return 0, nil
 	}
-	if strategy != Race {
-		f.Objective.Weights = nil
+	d, err := time.ParseDuration(b.Time)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("budget time %q is not a duration: write 30m or 2h", b.Time)
 	}
+	return d, nil
 }
 
-func (f *File) fill() {
-	if f.Strategy == "" {
-		f.Strategy = Race
-		if f.Attached() { // there is nothing to choose from
-			f.Strategy = Staged
-		}
-	}
-	f.Hardware.Nodes = cmp.Or(f.Hardware.Nodes, 1)
-	if f.Bench.Backend == "" {
-		f.Bench.Backend = "openai-chat"
-	}
-	if f.Bench.Block == "" {
-		f.Bench.Block = "vllm"
-	}
-	for i := range f.Workloads {
-		w := &f.Workloads[i]
-		if w.Title == "" {
-			w.Title = w.Name
-		}
-		w.FindMax.fill()
-		w.Spec = w.FindMax.first(w.Spec.Defaults(), f.RunSLOs())
-	}
+// Search is what a study says about the space that race, random, grid and tpe
+// search: by itself it is the engines' catalogue.
+type Search struct {
+	Space  map[string][]string `yaml:"space,omitempty" json:"space,omitempty" jsonschema:"description=Narrows the catalogue: parameter (or engine or model) -> the values that may be tried; an empty value is the engine's default"`
+	Arms   []Candidate         `yaml:"arms,omitempty" json:"arms,omitempty" jsonschema:"description=Whole configurations to try besides the catalogue's"`
+	Priors []string            `yaml:"priors,omitempty" json:"priors,omitempty" jsonschema:"description=Files of recipes (from the working directory): YAML lists of label\\, engine\\, model\\, set and source. Those of the study's engines and models are tried too"`
+	Race   RaceUse             `yaml:"race,omitempty" json:"race,omitzero"`
 }
 
-// config merges a candidate's fields into the tuner's map.
-func (k Candidate) config() tune.Config {
-	c := tune.Config{}
-	maps.Copy(c, k.Set)
-	if k.Engine != "" {
-		c["engine"] = k.Engine
+// RaceUse says how a race goes about it.
+type RaceUse struct {
+	Rounds    int     `yaml:"rounds,omitempty" json:"rounds,omitempty" jsonschema:"description=Launches of the best\\, of the second and of the baseline that confirm the winner (default 3)"`
+	ShortLoad float64 `yaml:"short_load,omitempty" json:"short_load,omitempty" jsonschema:"description=Share of the load under which configurations compete first (default a third)"`
+}
+
+// Recipe is a configuration that somebody has published, in a file of priors.
+type Recipe struct {
+	Label  string `yaml:"label"`
+	Engine string `yaml:"engine"`
+	Model  string `yaml:"model"`
+	Set    Values `yaml:"set"`
+	Source string `yaml:"source"` // where it comes from, for the report
+}
+
+// Attached reports whether the study measures what is up already: then nothing can be
+// refused, configured or launched again.
+func (f *File) Attached() bool {
+	return f.Runtime.Kind == Existing && f.Runtime.Hooks.Start == ""
+}
+
+// draws reports whether the strategy searches the engines' catalogue.
+func (f *File) draws() bool {
+	return slices.Contains([]string{Race, Random, Grid, TPE}, f.Strategy)
+}
+
+// OnCPU reports whether the engines have no accelerator.
+func (f *File) OnCPU() bool {
+	gpu, err := arch.LookupAccelerator(f.Hardware.GPU)
+	return err == nil && gpu.Platform == arch.CPU
+}
+
+// AllocatedGPUs is how many GPUs every trial has, 0 on CPUs.
+func (f *File) AllocatedGPUs() int {
+	if f.OnCPU() {
+		return 0
 	}
-	if k.Model != "" {
-		c["model"] = k.Model
+	return f.Hardware.GPUs
+}
+
+// Container is where an engine runs, of runtime kind docker.
+func (f *File) Container(engineName string) docker.Settings {
+	var c docker.Settings
+	if f.Runtime.Docker != nil {
+		c = *f.Runtime.Docker
 	}
+	c.Image = cmp.Or(f.Engines[engineName].Image, c.Image)
 	return c
+}
+
+// HasSecret reports whether the study file itself holds a secret.
+func (f *File) HasSecret() bool {
+	for _, use := range f.Engines {
+		flags, env := redact.Argv(use.Flags), redact.Env(use.Env)
+		file := deploy.RedactCommand(engine.Command{File: use.File}).File
+		if !slices.Equal(flags, use.Flags) || !slices.Equal(env, use.Env) || !reflect.DeepEqual(file, use.File) {
+			return true
+		}
+	}
+	return false
+}
+
+// WorkloadNames are the names in the order of the file.
+func (f *File) WorkloadNames() []string {
+	names := make([]string, len(f.Workloads))
+	for i, w := range f.Workloads {
+		names[i] = w.Name
+	}
+	return names
+}
+
+// LoadSearch is that of a workload of the study, nil where its load is given.
+func (f *File) LoadSearch(name string) *LoadSearch {
+	for i := range f.Workloads {
+		if f.Workloads[i].Name == name {
+			return f.Workloads[i].FindMax
+		}
+	}
+	return nil
+}
+
+// RunSLOs are the SLOs that one run can be judged by. Those on what a search finds,
+// on answers and against the baseline are for the strategy, which sees all trials.
+func (f *File) RunSLOs() []result.SLO {
+	var out []result.SLO
+	for _, text := range f.Objective.SLOs {
+		slo, err := result.ParseSLO(text)
+		if err != nil { // of another kind: what is wrong with it is said elsewhere
+			continue
+		}
+		m, err := result.Lookup(slo.Metric)
+		if err != nil || slices.Contains(m.Needs(), result.NeedSearch) || m.Name == tune.AccuracyFigure || m.Name == tune.AgreementFigure {
+			continue
+		}
+		out = append(out, slo)
+	}
+	return out
+}
+
+// used are the engines that the study's configurations name, in the catalogue's order.
+func (f *File) used() []string {
+	named := map[string]bool{}
+	if f.Baseline != nil {
+		named[f.Baseline.Engine] = true
+	}
+	for _, st := range f.Stages {
+		for _, k := range st.Try {
+			named[k.Engine] = true
+		}
+	}
+	for _, k := range f.Survey {
+		named[k.Engine] = true
+	}
+	var out []string
+	for _, e := range engine.All() {
+		if named[e.Name] {
+			out = append(out, e.Name)
+		}
+	}
+	return out
+}
+
+// tried are the engines and models that a search of the catalogue may use: all
+// that the study names, or those that its space does.
+func (f *File) tried() (engines, models []string) {
+	add := func(list *[]string, names ...string) {
+		for _, name := range names {
+			if name != "" && !slices.Contains(*list, name) {
+				*list = append(*list, name)
+			}
+		}
+	}
+	add(&engines, f.Baseline.Engine)
+	add(&engines, slices.Sorted(maps.Keys(f.Engines))...)
+	add(&models, cmp.Or(f.Baseline.Model, f.Model), f.Model)
+	named := slices.Clone(f.Arms)
+	for _, st := range f.Stages {
+		named = append(named, st.Try...)
+	}
+	for _, k := range named {
+		add(&engines, k.Engine)
+		add(&models, k.Model)
+	}
+	if v := f.Space["engine"]; len(v) > 0 {
+		engines = v
+	}
+	if v := f.Space["model"]; len(v) > 0 {
+		models = v
+	}
+	engines = slices.DeleteFunc(slices.Clone(engines), func(name string) bool {
+		e, err := engine.ByName(name)
+		simulated := f.Runtime.Kind == Simulated || f.Runtime.Kind == Predicted
+		return err != nil || e.MeasuredOnly && simulated
+	})
+	return engines, models
 }
 
 // change is a stage's candidate as the tuner takes it.

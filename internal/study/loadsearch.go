@@ -2,11 +2,9 @@ package study
 
 import (
 	"math"
-	"slices"
 
 	"perflab/internal/bench"
 	"perflab/internal/result"
-	"perflab/internal/tune"
 	"perflab/internal/workload"
 )
 
@@ -86,32 +84,4 @@ func (f *LoadSearch) Options(slos []result.SLO, share float64) bench.FindMaxOpti
 		o.Precision = max(o.Precision, min(o.Precision/share, widestSearch))
 	}
 	return o
-}
-
-// LoadSearch is that of a workload of the study, nil where its load is given.
-func (f *File) LoadSearch(name string) *LoadSearch {
-	for i := range f.Workloads {
-		if f.Workloads[i].Name == name {
-			return f.Workloads[i].FindMax
-		}
-	}
-	return nil
-}
-
-// RunSLOs are the SLOs that one run can be judged by. Those on what a search finds,
-// on answers and against the baseline are for the strategy, which sees all trials.
-func (f *File) RunSLOs() []result.SLO {
-	var out []result.SLO
-	for _, text := range f.Objective.SLOs {
-		slo, err := result.ParseSLO(text)
-		if err != nil { // of another kind: what is wrong with it is said elsewhere
-			continue
-		}
-		m, err := result.Lookup(slo.Metric)
-		if err != nil || slices.Contains(m.Needs(), result.NeedSearch) || m.Name == tune.AccuracyFigure || m.Name == tune.AgreementFigure {
-			continue
-		}
-		out = append(out, slo)
-	}
-	return out
 }

@@ -1,86 +1,14 @@
 package study
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
-	"math"
-	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"perflab/internal/candidate"
 	"perflab/internal/engine"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
-
-// Strategies of a study.
-const (
-	Race   = "race"
-	Staged = "staged"
-	Survey = "survey"
-	Random = "random"
-	Grid   = "grid"
-	TPE    = "tpe"
-)
-
-// Strategies lists the names, the default first.
-func Strategies() []string { return []string{Race, Staged, Survey, Random, Grid, TPE} }
-
-// Search is what a study says about the space that race, random, grid and tpe
-// search: by itself it is the engines' catalogue.
-type Search struct {
-	Space  map[string][]string `yaml:"space,omitempty" json:"space,omitempty" jsonschema:"description=Narrows the catalogue: parameter (or engine or model) -> the values that may be tried; an empty value is the engine's default"`
-	Arms   []Candidate         `yaml:"arms,omitempty" json:"arms,omitempty" jsonschema:"description=Whole configurations to try besides the catalogue's"`
-	Priors []string            `yaml:"priors,omitempty" json:"priors,omitempty" jsonschema:"description=Files of recipes (from the working directory): YAML lists of label\\, engine\\, model\\, set and source. Those of the study's engines and models are tried too"`
-	Race   RaceUse             `yaml:"race,omitempty" json:"race,omitzero"`
-}
-
-// RaceUse says how a race goes about it.
-type RaceUse struct {
-	Rounds    int     `yaml:"rounds,omitempty" json:"rounds,omitempty" jsonschema:"description=Launches of the best\\, of the second and of the baseline that confirm the winner (default 3)"`
-	ShortLoad float64 `yaml:"short_load,omitempty" json:"short_load,omitempty" jsonschema:"description=Share of the load under which configurations compete first (default a third)"`
-}
-
-// Recipe is a configuration that somebody has published, in a file of priors.
-type Recipe struct {
-	Label  string `yaml:"label"`
-	Engine string `yaml:"engine"`
-	Model  string `yaml:"model"`
-	Set    Values `yaml:"set"`
-	Source string `yaml:"source"` // where it comes from, for the report
-}
-
-// Share is a part of a whole as users write it: "2%" or 0.02.
-type Share string
-
-// Value is the share; "" is 0.
-func (s Share) Value() (float64, error) {
-	if s == "" {
-		return 0, nil
-	}
-	number, percent := strings.CutSuffix(string(s), "%")
-	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if percent {
-		v /= 100
-	}
-	if err != nil || !(v >= 0 && v < 1) {
-		return 0, fmt.Errorf("%q is no share: write 2%% or 0.02", string(s))
-	}
-	return v, nil
-}
-
-// minGain is what a race takes for a difference that matters where the study
-// says nothing: less is dear to show, since launches of one configuration differ
-// by a percent or two.
-const minGain = 0.02
-
-// draws reports whether the strategy searches the engines' catalogue.
-func (f *File) draws() bool {
-	return slices.Contains([]string{Race, Random, Grid, TPE}, f.Strategy)
-}
 
 // NewStrategy builds the search from the study, and the field of what it may try
 // where it searches the catalogue. p may be nil.
@@ -177,41 +105,6 @@ func (s *Study) options() candidate.Options {
 // ofStudy is where the configurations of the study file come from.
 const ofStudy = "the study"
 
-// tried are the engines and models that a search of the catalogue may use: all
-// that the study names, or those that its space does.
-func (f *File) tried() (engines, models []string) {
-	add := func(list *[]string, names ...string) {
-		for _, name := range names {
-			if name != "" && !slices.Contains(*list, name) {
-				*list = append(*list, name)
-			}
-		}
-	}
-	add(&engines, f.Baseline.Engine)
-	add(&engines, slices.Sorted(maps.Keys(f.Engines))...)
-	add(&models, cmp.Or(f.Baseline.Model, f.Model), f.Model)
-	named := slices.Clone(f.Arms)
-	for _, st := range f.Stages {
-		named = append(named, st.Try...)
-	}
-	for _, k := range named {
-		add(&engines, k.Engine)
-		add(&models, k.Model)
-	}
-	if v := f.Space["engine"]; len(v) > 0 {
-		engines = v
-	}
-	if v := f.Space["model"]; len(v) > 0 {
-		models = v
-	}
-	engines = slices.DeleteFunc(slices.Clone(engines), func(name string) bool {
-		e, err := engine.ByName(name)
-		simulated := f.Runtime.Kind == Simulated || f.Runtime.Kind == Predicted
-		return err != nil || e.MeasuredOnly && simulated
-	})
-	return engines, models
-}
-
 // forLatency reports whether the objective is how long a call or a part of it
 // takes, and not how much is done.
 func (s *Study) forLatency() bool {
@@ -229,20 +122,4 @@ func (s *Study) longestRequest() int {
 		}
 	}
 	return longest
-}
-
-// limits bound the search. GPU hours are time, for all of the hardware is
-// allocated as long as a trial lasts.
-func (f *File) limits() (tune.Budget, error) {
-	limit, err := f.Budget.limit()
-	if err != nil {
-		return tune.Budget{}, err
-	}
-	if h := f.Budget.GPUHours; h > 0 {
-		wall := time.Duration(math.Min(h/float64(max(f.Hardware.GPUs, 1))*float64(time.Hour), math.MaxInt64/2))
-		if limit == 0 || wall < limit {
-			limit = wall
-		}
-	}
-	return tune.Budget{Trials: f.Budget.Trials, Time: limit}, nil
 }

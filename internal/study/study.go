@@ -1,10 +1,12 @@
 package study
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 
 	"perflab/internal/arch"
+	"perflab/internal/bench"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
@@ -28,53 +30,6 @@ type Study struct {
 	counts  map[string]int        // requests by workload
 }
 
-// resolve makes the study of a file whose values are right.
-func resolve(f *File, r recipes) (*Study, error) {
-	s := &Study{
-		File: f, Recipes: r.usable, Skipped: r.skipped,
-		models: map[string]arch.Model{}, lengths: map[string]*Lengths{}, counts: map[string]int{},
-	}
-	var err error
-	if s.Accelerator, err = arch.LookupAccelerator(f.Hardware.GPU); err != nil {
-		return nil, err
-	}
-	if s.Metric, err = result.Lookup(f.Objective.Metric); err != nil {
-		return nil, err
-	}
-	for _, text := range f.Objective.SLOs {
-		b, err := ParseBound(text)
-		if err != nil {
-			return nil, err
-		}
-		s.Bounds = append(s.Bounds, b)
-	}
-	if s.Goal, err = s.goal(); err != nil {
-		return nil, err
-	}
-	s.Limits, err = f.limits()
-	return s, err
-}
-
-// goal is the objective as the search takes it.
-func (s *Study) goal() (tune.Objective, error) {
-	o := tune.Objective{Metric: s.Metric.Name, Higher: s.Metric.Better == result.Higher, Weights: s.Objective.Weights}
-	var err error
-	if o.MinGain, err = s.Objective.MinGain.Value(); err != nil {
-		return o, err
-	}
-	if s.Objective.MinGain == "" && s.Strategy == Race {
-		o.MinGain = minGain
-	}
-	for _, b := range s.Bounds {
-		if b.Metric == tune.AccuracyFigure {
-			o.Guard = s.Accuracy.Guard(-b.Limit)
-			continue
-		}
-		o.SLOs = append(o.SLOs, b.Bound)
-	}
-	return o, nil
-}
-
 // BaselineConfig is the configuration that every gain is counted from.
 func (s *Study) BaselineConfig() tune.Config {
 	return tune.Change{Set: s.whole(*s.Baseline)}.Apply(nil)
@@ -89,13 +44,27 @@ func (s *Study) Fingerprint() (string, error) {
 	}{s.File, s.Recipes})
 }
 
-// WorkloadNames are the names in the order of the file.
-func (f *File) WorkloadNames() []string {
-	names := make([]string, len(f.Workloads))
-	for i, w := range f.Workloads {
-		names[i] = w.Name
+// Visible is the environment variable by which the study's accelerators are dealt out,
+// "" where there are none to deal.
+func (s *Study) Visible() string { return s.Accelerator.Platform.Visible() }
+
+// Percentiles are those of the blocks, and what objective and SLOs ask for.
+func (s *Study) Percentiles() []float64 {
+	metrics := []string{s.Metric.Name}
+	for _, b := range s.Bounds {
+		metrics = append(metrics, b.Metric)
 	}
-	return names
+	return append([]float64{95, 99}, bench.PercentilesOf(metrics...)...)
+}
+
+// Chosen are the questions that every trial of the study is asked: as many as it
+// asks for, drawn by its seed, in the order of the file.
+func (s *Study) Chosen() ([]Question, error) {
+	set, err := ReadQuestions(s.Accuracy.Questions)
+	if err != nil {
+		return nil, err
+	}
+	return chosen(set, cmp.Or(s.Accuracy.Limit, askedQuestions), s.Seed), nil
 }
 
 // model looks a model up, in the file that the study has for it where there is

@@ -1,0 +1,41 @@
+package study
+
+import "cmp"
+
+// follow sets the strategy, and drops what only others know.
+func (f *File) follow(strategy string) {
+	f.Strategy = strategy
+	switch {
+	case !f.draws():
+		f.Search = Search{}
+	case strategy != Race:
+		f.Search.Race = RaceUse{}
+	}
+	if strategy != Race {
+		f.Objective.Weights = nil
+	}
+}
+
+func (f *File) fill() {
+	if f.Strategy == "" {
+		f.Strategy = Race
+		if f.Attached() { // there is nothing to choose from
+			f.Strategy = Staged
+		}
+	}
+	f.Hardware.Nodes = cmp.Or(f.Hardware.Nodes, 1)
+	if f.Bench.Backend == "" {
+		f.Bench.Backend = "openai-chat"
+	}
+	if f.Bench.Block == "" {
+		f.Bench.Block = "vllm"
+	}
+	for i := range f.Workloads {
+		w := &f.Workloads[i]
+		if w.Title == "" {
+			w.Title = w.Name
+		}
+		w.FindMax.fill()
+		w.Spec = w.FindMax.first(w.Spec.Defaults(), f.RunSLOs())
+	}
+}
