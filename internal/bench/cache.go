@@ -3,63 +3,16 @@ package bench
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"iter"
-	"slices"
-	"strings"
 	"time"
 
 	"perflab/internal/field"
 	"perflab/internal/load"
 	"perflab/internal/openai"
 	"perflab/internal/result"
-	"perflab/internal/stat"
 	"perflab/internal/workload"
 )
-
-// What a run does about prompts that the server's prefix cache may hold. A
-// workload that shares prefixes within itself does so under each of them.
-const (
-	CacheUnique = result.CacheUnique // the prompts are new to the server; the default
-	CacheReset  = result.CacheReset  // the server's prefix cache is emptied first
-	CacheWarm   = result.CacheWarm   // the prompts are sent once before they are measured
-	CacheShared = result.CacheShared // as the workload is: what earlier runs left may be found
-)
-
-// CachePolicies returns the names that Spec.Cache takes.
-func CachePolicies() []string { return []string{CacheUnique, CacheReset, CacheWarm, CacheShared} }
-
-// Freshen makes the prompts of a unique run new to any server: it draws the
-// seed of made-up prompts, unless seeded says that it was asked for, and a
-// nonce for texts that are the same under every seed. What was drawn is in the
-// spec, so that the run can be made again.
-func (s Spec) Freshen(seeded bool) Spec {
-	w := &s.Workload
-	if cmp.Or(s.Cache, CacheUnique) != CacheUnique || w.Nonce != "" {
-		return s
-	}
-	var b [8]byte
-	rand.Read(b[:]) // never fails
-	switch {
-	case !w.MadeUp():
-		w.Nonce = hex.EncodeToString(b[:4])
-	case !seeded:
-		w.Seed = uint64(binary.LittleEndian.Uint32(b[:]))
-	}
-	return s
-}
-
-// FixedNonce is the nonce of a study's workload, a function of its seed: all
-// trials of a pass send the same.
-func FixedNonce(name string, w workload.Spec) string {
-	if w.Nonce != "" || w.MadeUp() {
-		return w.Nonce
-	}
-	return fmt.Sprintf("%08x", stat.Stream(w.Seed, "nonce "+name).Uint32())
-}
 
 // What an openai.Client does about the server's prefix cache.
 type (
@@ -198,30 +151,6 @@ func (c *cacheWatch) use(ctx context.Context) *result.CacheUse {
 	return u
 }
 
-// withMeasuredAttributes gives warm-up prompts what the measured requests carry beside their
-// text and a server cannot answer without or warms up by: documents, a LoRA
-// adapter's name, tools. Images are left out: those of the set would be found
-// in the server's cache afterwards.
-func withMeasuredAttributes(warm iter.Seq[workload.Request], measured *workload.Workload) iter.Seq[workload.Request] {
-	return func(yield func(workload.Request) bool) {
-		next, stop := iter.Pull(measured.All())
-		defer stop()
-		var m workload.Request
-		for r := range warm {
-			if like, ok := next(); ok {
-				m = like
-			}
-			r.Model, r.Fields = cmp.Or(r.Model, m.Model), m.Fields
-			for i := range m.Documents {
-				r.Documents = append(r.Documents, fmt.Sprintf("%s %d", r.Prompt, i))
-			}
-			if !yield(r) {
-				return
-			}
-		}
-	}
-}
-
 // fingerprint begins to compute a workload's fingerprint, which builds every
 // prompt, beside the waiting and the warming up; the function it returns waits
 // for it, so that none of the work falls into the measurement. A run that ends
@@ -230,16 +159,4 @@ func fingerprint(w *workload.Workload) (wait func() string) {
 	hash := make(chan string, 1) // its one value never blocks the goroutine
 	go func() { hash <- w.Fingerprint() }()
 	return func() string { return <-hash }
-}
-
-// CheckCache says what is wrong with the spec's policy.
-func (s Spec) CheckCache() error {
-	if s.Cache != "" && !slices.Contains(CachePolicies(), s.Cache) {
-		return field.Errorf("cache", "%q is not known: use %s", s.Cache, strings.Join(CachePolicies(), ", "))
-	}
-	w := s.Workload.Defaults()
-	if s.Cache == CacheWarm && w.Generates() {
-		return field.Errorf("cache", "warm needs to know the prompts beforehand, and those of conversations with [history] generated hold what the server answers: choose [history] answers")
-	}
-	return nil
 }

@@ -10,19 +10,6 @@ import (
 	"perflab/internal/stat"
 )
 
-// Codes of a search's stop.
-const (
-	StopBracket   = "bracket_closed" // the answer
-	StopPlateau   = "plateau"        // more concurrency gives no more throughput
-	StopUpper     = "upper_limit"
-	StopLowest    = "lowest_misses"
-	StopBudget    = "budget"
-	StopClient    = "client_bound"
-	StopVoid      = "void"
-	leastGain     = 0.05 // of throughput when the concurrency doubles
-	leastRequests = 100  // of a point
-)
-
 // FindMaxOptions bound a search.
 type FindMaxOptions struct {
 	Axis      string  // rate or concurrency
@@ -70,14 +57,6 @@ func MinRequests(slos []result.SLO) int {
 		}
 	}
 	return n
-}
-
-// Max is the answer of a search.
-type Max struct {
-	Load    Load `json:"load"`
-	Tested  int  `json:"times_met"`
-	AtLeast bool `json:"at_least"`   // the search ended before a higher load missed, or before the bracket was narrow
-	Stepped int  `json:"steps_down"` // times that a higher edge missed when it was tested again
 }
 
 // Ask returns the next load to measure; false when the search has ended.
@@ -270,16 +249,6 @@ func (f *FindMax) say(t *loadTest) string {
 	return Short(t.load) + " met"
 }
 
-func times(n int) string {
-	switch n {
-	case 1:
-		return "once"
-	case 2:
-		return "twice"
-	}
-	return fmt.Sprintf("%d times", n)
-}
-
 // Conclude returns why the search ended and the highest load that met, nil for
 // none.
 func (f *FindMax) Conclude() (Stop, *Max) {
@@ -292,29 +261,4 @@ func (f *FindMax) Conclude() (Stop, *Max) {
 		return s, nil
 	}
 	return s, &Max{Load: Load{f.o.Axis, lo.load}, Tested: lo.met, AtLeast: s.Code != StopBracket, Stepped: f.steps}
-}
-
-// Text is the answer in a sentence.
-func (m Max) Text(slos []result.SLO) string {
-	bounds := make([]string, len(slos))
-	for i, slo := range slos {
-		bounds[i] = slo.String()
-	}
-	text := fmt.Sprintf("max %s meeting %s: ", m.Load.Axis, strings.Join(bounds, " and "))
-	if m.AtLeast {
-		text += "at least "
-	}
-	text += Short(m.Load.Value)
-	if m.Load.Axis == AxisRate {
-		text += " req/s"
-	}
-	if m.Tested > 1 {
-		text += fmt.Sprintf(" (edge tested %s", times(m.Tested))
-	} else {
-		text += " (tested once"
-	}
-	if m.Stepped > 0 {
-		text += fmt.Sprintf("; stepped down %s from an edge that missed when tested again", times(m.Stepped))
-	}
-	return text + ")"
 }

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -156,22 +155,6 @@ func (s Sweep) LoadPlan(points, requests int) LoadPlan {
 // the other they take long, and each of them is a sample of the same thing.
 const syncRequests = 50
 
-// fixedPlan is a plan known from the start.
-type fixedPlan struct{ steps []Step }
-
-// Ask returns the next step.
-func (l *fixedPlan) Ask() (Step, bool) {
-	if len(l.steps) == 0 {
-		return Step{}, false
-	}
-	s := l.steps[0]
-	l.steps = l.steps[1:]
-	return s, true
-}
-
-// Tell changes nothing.
-func (l *fixedPlan) Tell(Point) {}
-
 // anchoredPlan adds to its two anchors the rates that divide the distance between
 // what they achieved into equal parts.
 type anchoredPlan struct {
@@ -215,9 +198,3 @@ func (a *anchoredPlan) Conclude() (Stop, *Max) {
 
 // StopNoAnchors ends an automatic sweep whose anchors place no rates.
 const StopNoAnchors = "no_anchors"
-
-// digits3 rounds to three significant digits.
-func digits3(v float64) float64 {
-	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64)
-	return cmp.Or(map[bool]float64{true: r}[err == nil], v)
-}

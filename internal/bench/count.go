@@ -1,0 +1,41 @@
+package bench
+
+import (
+	"perflab/internal/result"
+	"perflab/internal/workload"
+)
+
+// counter counts the output of calls whose server did not, by the run's
+// tokenizer, on their way to keep. Where the server itself would have to do
+// it, they wait for the end of the load.
+type counter struct {
+	tok     workload.Tokenizer
+	late    bool
+	keep    func(result.Call)
+	waiting []result.Call
+}
+
+func (k *counter) take(c result.Call) {
+	switch {
+	case k.tok == nil || !c.OK() || c.Text == "" || c.Usage != nil && c.Usage.Completion > 0:
+	case k.late:
+		k.waiting = append(k.waiting, c)
+		return
+	default:
+		recount(&c, k.tok)
+	}
+	k.keep(c)
+}
+
+func (k *counter) finish() {
+	for i := range k.waiting {
+		recount(&k.waiting[i], k.tok)
+		k.keep(k.waiting[i])
+	}
+}
+
+func recount(c *result.Call, tok workload.Tokenizer) {
+	if ids, err := tok.Encode(c.Text, false); err == nil {
+		c.Recount = len(ids)
+	}
+}

@@ -1,0 +1,90 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+
+	"perflab/internal/result"
+	"perflab/internal/stat"
+)
+
+// Point is one run of a series.
+type Point struct {
+	Load      Load           `json:"load"`
+	Dir       string         `json:"dir"` // below the series' directory
+	Seed      uint64         `json:"seed"`
+	Nonce     string         `json:"nonce,omitempty"`
+	Requests  int            `json:"requests"`
+	Offered   float64        `json:"offered_rate,omitzero"`  // requests/s; absent: all at once
+	Achieved  float64        `json:"achieved_rate,omitzero"` // requests/s: see achieved
+	Saturated bool           `json:"saturated"`              // the server fell behind what was offered
+	Void      bool           `json:"void"`                   // not to be believed, and so in no conclusion
+	Partial   bool           `json:"partial"`                // stopped before its end; in no conclusion either
+	Missed    []string       `json:"missed"`                 // what it missed of SLOs and share of failures, a phrase each
+	Summary   result.Summary `json:"summary"`
+}
+
+// Usable reports whether the point may enter a conclusion.
+func (p Point) Usable() bool { return !p.Void && !p.Partial }
+
+// Meets reports whether the point is usable and missed nothing.
+func (p Point) Meets() bool { return p.Usable() && len(p.Missed) == 0 }
+
+// achieved is the rate at which calls ended. Where a rate was offered it is
+// taken between the 10 % and the 90 % quantile of their ends, which leaves out
+// filling and draining, and compared with the same span of the due times, which
+// leaves out chance in the arrivals: a run of any length at a rate that the
+// server keeps up with achieves that rate. Few calls have no such span.
+//
+// Calls that were not offered at a rate end in waves, many in one instant, so
+// that a span between two of their ends says nothing: theirs is the rate of the
+// whole run.
+func achieved(offered float64, out *Outcome) float64 {
+	const least = 10
+	var due, ends []float64
+	for _, c := range out.Calls {
+		if c.Class == result.OK {
+			due, ends = append(due, c.Due.Seconds()), append(ends, c.End.Seconds())
+		}
+	}
+	whole := out.Summary.Figures["request_throughput"]
+	if offered <= 0 || out.Header.Limit > 0 || len(ends) < least {
+		return whole
+	}
+	span := func(x []float64) float64 {
+		slices.Sort(x)
+		return stat.Quantile(x, 0.9) - stat.Quantile(x, 0.1)
+	}
+	sent, ended := span(due), span(ends)
+	if sent <= 0 || ended <= 0 {
+		return whole
+	}
+	return offered * min(1, sent/ended) * out.Summary.Figures["success_rate"]
+}
+
+// Judge says what a run of a series is worth.
+func (p *Point) Judge(out *Outcome, slos []result.SLO, maxErrors float64) {
+	p.Summary, p.Missed = out.Summary, []string{}
+	p.Achieved = achieved(p.Offered, out)
+	figures := p.Summary.Figures
+	done, failed := figures["completed"], figures["failed"]
+	p.Partial = p.Summary.Partial
+	p.Void = p.Summary.Verdict.Status == result.Voided && done > 0
+	c, _ := p.Summary.Verdict.Check("saturation")
+	p.Saturated = c.Status == result.Remark
+	for _, slo := range slos {
+		if met, _ := slo.Judge(p.Summary); met {
+			continue
+		}
+		v, ok := p.Summary.Get(slo.Metric)
+		if !ok {
+			p.Missed = append(p.Missed, slo.Metric+" is absent")
+			continue
+		}
+		beyond := map[string]string{"<=": ">", ">=": "<"}[slo.Op]
+		p.Missed = append(p.Missed, fmt.Sprintf("%s %s %s %s", slo.Metric, rounded(v), beyond, Short(slo.Limit)))
+	}
+	if rate := failed / (done + failed); done == 0 || rate > maxErrors {
+		p.Missed = append(p.Missed, fmt.Sprintf("%g of %g calls failed", failed, done+failed))
+	}
+}

@@ -1,0 +1,200 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/url"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"perflab/internal/load"
+	"perflab/internal/openai"
+	"perflab/internal/result"
+	"perflab/internal/rundir"
+	"perflab/internal/telemetry"
+	"perflab/internal/workload"
+)
+
+// Runner is one run to make.
+type Runner struct {
+	Spec     Spec
+	APIKey   string // sent as a bearer token, never stored
+	Name     string // of the workload, in the header; default its dataset
+	Command  string // serving command under test, where known
+	Dir      string // run directory to create; "" keeps nothing on disk
+	Version  string // of perflab
+	Progress *load.Progress
+	Phase    func(string) // told when a phase begins
+
+	SelfCheck *result.SelfCheck // what a self check of this version found on this machine; nil: there was none
+
+	// Sources are read during the run beside the engines' metrics: GPUs and hosts.
+	// Of a simulated engine there are no readings of GPUs, which it does not use.
+	Sources []telemetry.Source
+}
+
+// Phases of a run, as told to Bench.Phase.
+const (
+	PhaseWaiting   = "waiting for the server"
+	PhaseWarmUp    = "warming up"
+	PhaseReset     = "emptying the prefix cache"
+	PhaseFilling   = "filling the prefix cache"
+	PhaseMeasuring = "measuring"
+)
+
+func (b Runner) phase(text string) {
+	if b.Phase != nil {
+		b.Phase(text)
+	}
+}
+
+// config is what every use of a target has in common.
+func (b Runner) config(target string) openai.Config {
+	s := b.Spec
+	return openai.Config{
+		BaseURL: target, Backend: s.Backend, Endpoint: s.Endpoint, Model: s.Model,
+		APIKey: b.APIKey, Headers: s.Headers, ExtraBody: s.ExtraBody,
+		Temperature: s.Temperature, TopP: s.TopP, Insecure: s.Insecure,
+		FirstTokenTimeout: s.FirstTokenTimeout, IdleTimeout: s.IdleTimeout, TotalTimeout: s.TotalTimeout,
+	}
+}
+
+// seen is where tokens are told of as they come: nowhere before the run itself.
+func (b Runner) seen() func(int, time.Duration, bool) {
+	if b.Progress == nil {
+		return nil
+	}
+	return func(tokens int, since time.Duration, first bool) {
+		if b.Progress.Running.Load() {
+			b.Progress.Seen(tokens, since, first)
+		}
+	}
+}
+
+func (b Runner) Header(w *workload.Workload, simulated bool) (result.Header, error) {
+	spec, err := json.Marshal(b.Spec.redacted())
+	if err != nil {
+		return result.Header{}, fmt.Errorf("encode the run's spec: %w", err)
+	}
+	s := b.Spec
+	h := result.Header{
+		Schema: rundir.Schema, Version: b.Version, Simulated: simulated, Started: time.Now().UTC(),
+		Model: s.Model, Backend: s.Backend, Targets: s.Targets, Workload: b.Name, Spec: spec,
+		Requests: w.Len(), Limit: s.Workload.MaxConcurrency, Command: b.Command, Host: host(),
+		SelfCheck: b.SelfCheck, Tokenizer: w.MeasuredBy(),
+		Cache: cmp.Or(s.Cache, CacheUnique), Sharing: s.Workload.Defaults().SharesPrefixes(),
+	}
+	if h.Workload == "" {
+		h.Workload = s.Workload.Dataset
+	}
+	h.Rate = w.Offered()
+	return h, nil
+}
+
+func host() result.Host {
+	return result.Host{
+		OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version(),
+		CPUs: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0),
+	}
+}
+
+// options say how the workload is sent.
+func (b Runner) options(w *workload.Workload) load.Options {
+	o := load.Options{
+		MaxConcurrency: w.Spec().MaxConcurrency, Spin: load.DefaultSpin, Progress: b.Progress,
+		Until: w.Until(), Closed: w.Closed(), Affinity: !w.Spec().NoSessionAffinity,
+	}
+	if w.Conversations() {
+		o.Next = w.Next
+	}
+	if w.Conversations() && w.Spec().RandomImages > 0 {
+		o.Prepare = w.Prepare
+	}
+	return o
+}
+
+// sources are what is read during a run: every target's metrics, and what the
+// caller added.
+func (b Runner) sources(clients []*openai.Client) []telemetry.Source {
+	var out []telemetry.Source
+	if b.Spec.Telemetry > 0 {
+		for i, c := range clients {
+			out = append(out, telemetry.Engine(i, b.Spec.Telemetry, func(ctx context.Context) (string, error) { return c.Metrics(ctx) }))
+		}
+	}
+	return append(out, b.Sources...)
+}
+
+func (b Runner) clients(w *workload.Workload) ([]*openai.Client, error) {
+	var out []*openai.Client
+	for _, target := range b.Spec.Targets {
+		cfg := b.config(target)
+		cfg.Concurrency, cfg.Seen = concurrent(w), b.seen()
+		cfg.KeepText = b.Spec.KeepText || w.Generates() || b.Spec.Workload.Tokenizer != ""
+		c, err := openai.New(cfg)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// tokenizer opens what the run's lengths are measured by, for as long as the
+// run lasts, and waits for the server where that is it.
+func (b Runner) tokenizer(ctx context.Context) (tok workload.Tokenizer, close func(), err error) {
+	if b.Spec.Workload.Tokenizer != workload.ServerTokenizer {
+		tok, err = openTokenizer(b.Spec.Workload)
+		return tok, func() {}, err
+	}
+	client, err := openai.New(b.config(b.Spec.Targets[0]))
+	if err != nil {
+		return nil, nil, err
+	}
+	if b.Spec.ReadyTimeout > 0 {
+		b.phase(PhaseWaiting)
+		if err := client.Ready(ctx, b.Spec.ReadyTimeout); err != nil {
+			client.Close()
+			return nil, nil, err
+		}
+	}
+	return client.Tokenizer(), client.Close, nil
+}
+
+func Senders(clients []*openai.Client) []load.Sender {
+	out := make([]load.Sender, len(clients))
+	for i, c := range clients {
+		out[i] = c
+	}
+	return out
+}
+
+// OnThisMachine reports whether a base URL is of a server on this machine, as far
+// as its address tells: a tunnel looks like one.
+func OnThisMachine(base string) bool {
+	u, err := url.Parse(base)
+	if err != nil {
+		return false
+	}
+	host := u.Hostname()
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	if ip == nil {
+		return false
+	}
+	if ip.IsLoopback() || ip.IsUnspecified() {
+		return true
+	}
+	own, err := net.InterfaceAddrs()
+	return err == nil && slices.ContainsFunc(own, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.Equal(ip)
+	})
+}

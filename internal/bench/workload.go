@@ -1,0 +1,121 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"perflab/internal/field"
+	"perflab/internal/openai"
+	"perflab/internal/result"
+	"perflab/internal/tokenizer"
+	"perflab/internal/workload"
+)
+
+// OpenWorkload opens a workload that no server is needed for, with the
+// tokenizer by which its lengths are measured; nil for package token's
+// approximation.
+func OpenWorkload(s workload.Spec) (*workload.Workload, workload.Tokenizer, error) {
+	tok, err := openTokenizer(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	w, err := workload.OpenWith(s, tok)
+	return w, tok, err
+}
+
+// openTokenizer opens what a spec's lengths are measured by, where no server
+// is needed; nil for package token's approximation.
+func openTokenizer(s workload.Spec) (workload.Tokenizer, error) {
+	switch s.Tokenizer {
+	case "":
+		return nil, nil
+	case workload.ServerTokenizer:
+		return nil, field.Errorf("tokenizer", "%s needs a server that runs already: give a tokenizer.json", s.Tokenizer)
+	}
+	t, err := tokenizer.Open(s.Tokenizer)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, field.Errorf("tokenizer", "cannot be opened: %v: nothing is downloaded: give a tokenizer.json of this machine or its directory, or %s", err, workload.ServerTokenizer)
+	}
+	if err != nil {
+		return nil, field.Errorf("tokenizer", "cannot be opened: %v", err)
+	}
+	return t, nil
+}
+
+// firstRequests stand for all of a workload where each would take too long.
+const firstRequests = 100
+
+// accepts checks that the backend's API has a place for what the workload
+// sends. The first requests tell for all: to build every prompt of a long trace
+// takes seconds.
+func accepts(c *openai.Client, w *workload.Workload) error {
+	for r := range w.All() {
+		if err := c.Accepts(r); err != nil || r.Index >= firstRequests {
+			return err
+		}
+	}
+	return nil
+}
+
+// Accepts checks the same of a backend, without a server.
+func Accepts(backend string, w *workload.Workload) error {
+	client, err := openai.New(openai.Config{BaseURL: "http://127.0.0.1", Backend: backend})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return accepts(client, w)
+}
+
+// holdTime is how long a call is thought to hold its connection at most when
+// nothing but time bounds how many there are.
+const holdTime = time.Minute
+
+// concurrent is how many connections the workload may need at once.
+func concurrent(w *workload.Workload) int {
+	limit, n := w.Spec().MaxConcurrency, w.PeakDue(holdTime)
+	if limit > 0 && n > 0 {
+		return min(limit, n)
+	}
+	return max(limit, n)
+}
+
+// sentTotals sums what was sent where no plan says it.
+func sentTotals(calls []result.Call) workload.Totals {
+	t := workload.Totals{Requests: len(calls)}
+	for i := range calls {
+		t.Input += calls[i].WantIn
+		t.Output += calls[i].Want
+		t.Span = max(t.Span, calls[i].Due)
+	}
+	return t
+}
+
+// dropped says which rows of the dataset were left out, "" for none.
+func dropped(w *workload.Workload) string {
+	drops, read := w.Dropped()
+	if len(drops) == 0 {
+		return ""
+	}
+	parts := make([]string, len(drops))
+	for i, d := range drops {
+		parts[i] = fmt.Sprintf("%d %s", d.Rows, d.Reason)
+	}
+	return fmt.Sprintf("of %d rows read from %s, these were left out: %s", read, w.Spec().Path, strings.Join(parts, ", "))
+}
+
+// conversations says what the counts of a run of conversations are of; "" for
+// other workloads.
+func conversations(w *workload.Workload, c *result.Client) string {
+	if !w.Conversations() {
+		return ""
+	}
+	text := "rates and the limit of concurrency are of conversations, which hold their place while they think; requests are turns"
+	if c != nil && c.Unsent > 0 {
+		text += fmt.Sprintf("; %d turns were never sent because the one before failed", c.Unsent)
+	}
+	return text
+}
