@@ -26,8 +26,8 @@ type (
 	}
 )
 
-// cacheWatch is the servers' prefix caches over a run.
-type cacheWatch struct {
+// cacheMonitor is the servers' prefix caches over a run.
+type cacheMonitor struct {
 	reset         bool
 	counters      []cacheCounter // of each server; nil: one does not tell
 	queries, hits float64        // before the run
@@ -38,8 +38,8 @@ type cacheWatch struct {
 const countTimeout = 5 * time.Second
 
 // prepareCache does what the run's policy asks for, and reads the counters.
-func (b Runner) prepareCache(ctx context.Context, clients []*openai.Client, w *workload.Workload) (c *cacheWatch, note string, err error) {
-	c = &cacheWatch{}
+func (b Runner) prepareCache(ctx context.Context, clients []*openai.Client, w *workload.Workload) (c *cacheMonitor, note string, err error) {
+	c = &cacheMonitor{}
 	switch b.Spec.Cache {
 	case CacheReset:
 		b.phase(PhaseReset)
@@ -87,7 +87,7 @@ func (b Runner) fillCaches(ctx context.Context, clients []*openai.Client, w *wor
 	}
 	sent, failed := 0, 0
 	for _, client := range clients {
-		_, err := load.Run(ctx, once(w.All()), []load.Sender{client}, o, func(c result.Call) {
+		_, err := load.Run(ctx, oneTokenEach(w.All()), []load.Sender{client}, o, func(c result.Call) {
 			sent++
 			if c.Class != result.OK {
 				failed++
@@ -109,8 +109,8 @@ func (b Runner) fillCaches(ctx context.Context, clients []*openai.Client, w *wor
 	return note, nil
 }
 
-// once makes requests due at once, for one token.
-func once(requests iter.Seq[workload.Request]) iter.Seq[workload.Request] {
+// oneTokenEach makes requests due at once, for one token.
+func oneTokenEach(requests iter.Seq[workload.Request]) iter.Seq[workload.Request] {
 	return func(yield func(workload.Request) bool) {
 		for r := range requests {
 			r.Due, r.Output = 0, 1
@@ -122,7 +122,7 @@ func once(requests iter.Seq[workload.Request]) iter.Seq[workload.Request] {
 }
 
 // read sums the counters of all servers.
-func (c *cacheWatch) read(ctx context.Context) (queries, hits float64, from string, err error) {
+func (c *cacheMonitor) read(ctx context.Context) (queries, hits float64, from string, err error) {
 	for _, k := range c.counters {
 		ctx, cancel := context.WithTimeout(ctx, countTimeout)
 		q, h, name, err := k.CacheCounters(ctx)
@@ -135,9 +135,9 @@ func (c *cacheWatch) read(ctx context.Context) (queries, hits float64, from stri
 	return queries, hits, from, nil
 }
 
-// use is what the counters grew by; nil when nothing is known. A run that was
+// usage is what the counters grew by; nil when nothing is known. A run that was
 // interrupted still has its counters read.
-func (c *cacheWatch) use(ctx context.Context) *result.CacheUse {
+func (c *cacheMonitor) usage(ctx context.Context) *result.CacheUse {
 	u := &result.CacheUse{Reset: c.reset}
 	if c.counters != nil {
 		q, h, from, err := c.read(context.WithoutCancel(ctx))

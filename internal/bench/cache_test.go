@@ -301,7 +301,7 @@ func (c *counted) ResetCache(context.Context) error { c.resets++; return c.err }
 
 func TestCacheUse(t *testing.T) {
 	a, b := &counted{queries: 100, hits: 10}, &counted{queries: 5, hits: 5}
-	w := &cacheWatch{counters: []cacheCounter{a, b}}
+	w := &cacheMonitor{counters: []cacheCounter{a, b}}
 	var err error
 	if w.queries, w.hits, w.from, err = w.read(t.Context()); err != nil {
 		t.Fatal(err)
@@ -309,17 +309,17 @@ func TestCacheUse(t *testing.T) {
 	a.queries, b.hits, b.queries = 150, 12, 20
 	interrupted, cancel := context.WithCancel(t.Context())
 	cancel()
-	if d := cmp.Diff(&result.CacheUse{Queries: 65, Hits: 7, From: "prefix_cache_queries"}, w.use(interrupted)); d != "" {
+	if d := cmp.Diff(&result.CacheUse{Queries: 65, Hits: 7, From: "prefix_cache_queries"}, w.usage(interrupted)); d != "" {
 		t.Error(d)
 	}
 	a.queries = 3 // it was started again
-	if u := w.use(t.Context()); u != nil {
+	if u := w.usage(t.Context()); u != nil {
 		t.Errorf("counters that fell are no use: %+v", u)
 	}
-	if u := (&cacheWatch{}).use(t.Context()); u != nil {
+	if u := (&cacheMonitor{}).usage(t.Context()); u != nil {
 		t.Errorf("a server that tells nothing used %+v", u)
 	}
-	if d := cmp.Diff(&result.CacheUse{Reset: true}, (&cacheWatch{reset: true}).use(t.Context())); d != "" {
+	if d := cmp.Diff(&result.CacheUse{Reset: true}, (&cacheMonitor{reset: true}).usage(t.Context())); d != "" {
 		t.Error(d)
 	}
 }

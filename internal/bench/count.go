@@ -5,32 +5,32 @@ import (
 	"perflab/internal/workload"
 )
 
-// counter counts the output of calls whose server did not, by the run's
+// outputCounter counts the output of calls whose server did not, by the run's
 // tokenizer, on their way to keep. Where the server itself would have to do
 // it, they wait for the end of the load.
-type counter struct {
-	tok     workload.Tokenizer
-	late    bool
-	keep    func(result.Call)
-	waiting []result.Call
+type outputCounter struct {
+	tok      workload.Tokenizer
+	deferred bool
+	emit     func(result.Call)
+	waiting  []result.Call
 }
 
-func (k *counter) take(c result.Call) {
+func (k *outputCounter) add(c result.Call) {
 	switch {
 	case k.tok == nil || !c.OK() || c.Text == "" || c.Usage != nil && c.Usage.Completion > 0:
-	case k.late:
+	case k.deferred:
 		k.waiting = append(k.waiting, c)
 		return
 	default:
 		recount(&c, k.tok)
 	}
-	k.keep(c)
+	k.emit(c)
 }
 
-func (k *counter) finish() {
+func (k *outputCounter) finish() {
 	for i := range k.waiting {
 		recount(&k.waiting[i], k.tok)
-		k.keep(k.waiting[i])
+		k.emit(k.waiting[i])
 	}
 }
 

@@ -96,8 +96,8 @@ const (
 	leastRequests = 100  // of a point
 )
 
-// take adds a point and what its header says of the whole series.
-func (f *SeriesFacts) take(h *result.Header, p Point) {
+// addPoint adds a point and what its header says of the whole series.
+func (f *SeriesFacts) addPoint(h *result.Header, p Point) {
 	f.Simulated = f.Simulated || p.Summary.Simulated
 	f.Model, f.Targets, f.Workload, f.Cache = h.Model, h.Targets, h.Workload, h.Cache
 	f.Points = append(f.Points, p)
@@ -146,8 +146,8 @@ func (f *SeriesFacts) Edge() Point {
 	return last
 }
 
-// wanted are the percentiles that the series shows and judges by.
-func (f *SeriesFacts) wanted() []float64 {
+// wantedPercentiles are the percentiles that the series shows and judges by.
+func (f *SeriesFacts) wantedPercentiles() []float64 {
 	out := append([]float64{}, f.Percentiles...)
 	for _, slo := range f.SLOs {
 		out = append(out, PercentilesOf(slo.Metric)...)
@@ -239,7 +239,7 @@ func OpenSeries(dir string, percentiles ...float64) (f *SeriesFacts, damage []st
 		if r.Damage != "" {
 			damage = append(damage, p.Dir+": "+r.Damage)
 		}
-		s, err := r.Resummarise(append(f.wanted(), percentiles...)...)
+		s, err := r.Resummarise(append(f.wantedPercentiles(), percentiles...)...)
 		if err != nil {
 			return nil, nil, fmt.Errorf("summarise %s: %w", filepath.Join(dir, p.Dir), err)
 		}

@@ -26,14 +26,14 @@ type FindMaxOptions struct {
 // measures its lower end again with a fresh seed. A load that misses once has
 // missed. It is a pure state machine over the points it is told.
 type FindMax struct {
-	o      FindMaxOptions
-	asked  Load
-	tests  []loadTest
-	runs   int
-	again  bool // the last point was void: once more
-	stop   *Stop
-	gained bool // the last doubling of the concurrency brought throughput
-	steps  int  // times that the edge missed when tested again
+	o         FindMaxOptions
+	current   Load
+	tests     []loadTest
+	runs      int
+	repeating bool // the last point was void: once more
+	stop      *Stop
+	rising    bool // the last doubling of the concurrency brought throughput
+	stepsDown int  // times that the edge missed when tested again
 }
 
 // loadTest is what is known of one load.
@@ -45,7 +45,7 @@ type loadTest struct {
 }
 
 // NewFindMax returns a search that begins at o.From.
-func NewFindMax(o FindMaxOptions) *FindMax { return &FindMax{o: o, gained: true} }
+func NewFindMax(o FindMaxOptions) *FindMax { return &FindMax{o: o, rising: true} }
 
 // MinRequests is how many requests a point needs for the percentiles that
 // bounds are on, at least 100.
@@ -61,7 +61,7 @@ func MinRequests(slos []result.SLO) int {
 
 // Ask returns the next load to measure; false when the search has ended.
 func (f *FindMax) Ask() (Step, bool) {
-	if f.stop == nil && !f.again {
+	if f.stop == nil && !f.repeating {
 		f.next()
 	}
 	if f.stop == nil && f.runs >= f.o.Points {
@@ -70,7 +70,7 @@ func (f *FindMax) Ask() (Step, bool) {
 	if f.stop != nil {
 		return Step{}, false
 	}
-	return Step{Load: f.asked, Requests: f.requests(f.asked.Value)}, true
+	return Step{Load: f.current, Requests: f.requests(f.current.Value)}, true
 }
 
 // next chooses a load or ends the search.
@@ -78,31 +78,31 @@ func (f *FindMax) next() {
 	lo, hi := f.bracket()
 	switch {
 	case len(f.tests) == 0:
-		f.ask(f.o.From)
+		f.propose(f.o.From)
 	case lo == nil:
-		f.end(StopLowest, "the lowest load misses already: %s", f.say(hi))
+		f.end(StopLowest, "the lowest load misses already: %s", f.describe(hi))
 	case lo.met < 2 && f.o.Points-f.runs == 1: // the last run is for the edge
-		f.ask(lo.load)
-	case hi == nil && f.gained && lo.load != f.o.To:
+		f.propose(lo.load)
+	case hi == nil && f.rising && lo.load != f.o.To:
 		next := lo.load * 2
 		if f.o.To > 0 {
 			next = min(next, f.o.To)
 		}
-		f.ask(next)
+		f.propose(next)
 	case hi != nil && f.wide(lo.load, hi.load):
-		f.ask(f.middle(lo.load, hi.load))
+		f.propose(f.middle(lo.load, hi.load))
 	case lo.met < 2:
-		f.ask(lo.load)
+		f.propose(lo.load)
 	case hi != nil:
-		f.end(StopBracket, "bracket closed: %s, %s", f.say(lo), f.say(hi))
+		f.end(StopBracket, "bracket closed: %s, %s", f.describe(lo), f.describe(hi))
 	case lo.load == f.o.To:
-		f.end(StopUpper, "upper limit reached: %s", f.say(lo))
+		f.end(StopUpper, "upper limit reached: %s", f.describe(lo))
 	default:
-		f.end(StopPlateau, "plateau: %s, and it gives less than %.0f %% more throughput than the load before it", f.say(lo), 100*leastGain)
+		f.end(StopPlateau, "plateau: %s, and it gives less than %.0f %% more throughput than the load before it", f.describe(lo), 100*leastGain)
 	}
 }
 
-func (f *FindMax) ask(load float64) { f.asked = Load{f.o.Axis, load} }
+func (f *FindMax) propose(load float64) { f.current = Load{f.o.Axis, load} }
 
 func (f *FindMax) end(code, format string, args ...any) {
 	f.stop = &Stop{code, fmt.Sprintf(format, args...)}
@@ -180,10 +180,10 @@ func (f *FindMax) Tell(p Point) {
 		f.void(p)
 		return
 	}
-	f.again = false
+	f.repeating = false
 	i := slices.IndexFunc(f.tests, func(t loadTest) bool { return t.load == p.Load.Value })
 	if i < 0 {
-		f.gained = f.gain(p)
+		f.rising = f.gain(p)
 		f.tests = append(f.tests, loadTest{load: p.Load.Value, achieved: p.Achieved})
 		i = len(f.tests) - 1
 	}
@@ -199,7 +199,7 @@ func (f *FindMax) Tell(p Point) {
 	t.missed = strings.Join(why, ", ")
 	if t.met > 0 {
 		t.missed += fmt.Sprintf(" when tested again after it had met %s", times(t.met))
-		f.steps++
+		f.stepsDown++
 	}
 }
 
@@ -220,8 +220,8 @@ func (f *FindMax) gain(p Point) bool {
 
 // void has a point measured once more, and ends the search at the second.
 func (f *FindMax) void(p Point) {
-	if !f.again {
-		f.again = true
+	if !f.repeating {
+		f.repeating = true
 		return
 	}
 	code, what := StopVoid, "the measurement is void"
@@ -241,8 +241,8 @@ func clientBound(v result.Verdict) bool {
 	return false
 }
 
-// say is what is known of a load: "11.2 met", "11.8 missed p99_ttft_ms 512 > 500".
-func (f *FindMax) say(t *loadTest) string {
+// describe is what is known of a load: "11.2 met", "11.8 missed p99_ttft_ms 512 > 500".
+func (f *FindMax) describe(t *loadTest) string {
 	if t.missed != "" {
 		return Short(t.load) + " missed " + t.missed
 	}
@@ -260,5 +260,5 @@ func (f *FindMax) Conclude() (Stop, *Max) {
 	if lo == nil {
 		return s, nil
 	}
-	return s, &Max{Load: Load{f.o.Axis, lo.load}, Tested: lo.met, AtLeast: s.Code != StopBracket, Stepped: f.steps}
+	return s, &Max{Load: Load{f.o.Axis, lo.load}, Tested: lo.met, AtLeast: s.Code != StopBracket, Stepped: f.stepsDown}
 }

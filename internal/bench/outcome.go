@@ -40,8 +40,8 @@ func notes(all ...string) []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-// believable leaves out what readings of this machine's GPUs would say of a
+// usableReadings leaves out what readings of this machine's GPUs would say of a
 // simulated engine.
-func believable(readings []result.Reading, simulated bool) []result.Reading {
+func usableReadings(readings []result.Reading, simulated bool) []result.Reading {
 	return slices.DeleteFunc(readings, func(r result.Reading) bool { return simulated && r.Source == result.SourceGPU })
 }

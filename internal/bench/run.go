@@ -73,7 +73,7 @@ func (b Runner) Run(ctx context.Context) (*Outcome, error) {
 	}
 	out, err := b.measure(ctx, h, w, tok, clients, cache, rec)
 	if out != nil {
-		out.Notes = notes(note, cacheNote, w.Known(), dropped(w), conversations(w, out.Client))
+		out.Notes = notes(note, cacheNote, w.Known(), droppedRows(w), conversations(w, out.Client))
 	}
 	return out, err
 }
@@ -124,7 +124,7 @@ const HeapGrowth = 400
 
 // measure runs the load and summarises. The calls stay in memory, so a disk
 // that fills up costs the directory and not the figures.
-func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Workload, tok workload.Tokenizer, clients []*openai.Client, cache *cacheWatch, rec *telemetry.Recording) (*Outcome, error) {
+func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Workload, tok workload.Tokenizer, clients []*openai.Client, cache *cacheMonitor, rec *telemetry.Recording) (*Outcome, error) {
 	out := &Outcome{Header: h, Totals: w.Totals(), Calls: make([]result.Call, 0, w.Len())}
 	var dir *rundir.Writer
 	if b.Dir != "" {
@@ -139,7 +139,7 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 	}
 	b.phase(PhaseMeasuring)
 	defer debug.SetGCPercent(debug.SetGCPercent(HeapGrowth))
-	count := counter{tok: tok, late: b.Spec.Workload.Tokenizer == workload.ServerTokenizer, keep: func(c result.Call) {
+	count := outputCounter{tok: tok, deferred: b.Spec.Workload.Tokenizer == workload.ServerTokenizer, emit: func(c result.Call) {
 		if !b.Spec.KeepText {
 			c.Text = "" // kept until here for the next turn's prompt
 		}
@@ -148,7 +148,7 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 			dir.Add(&c)
 		}
 	}}
-	stats, err := load.Run(ctx, w.All(), Senders(clients), b.options(w), count.take)
+	stats, err := load.Run(ctx, w.All(), Senders(clients), b.options(w), count.add)
 	if err != nil {
 		return nil, err
 	}
@@ -162,8 +162,8 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 		out.Client.Sockets, out.Client.Opened = out.Client.Sockets+most, out.Client.Opened+opened
 	}
 	rec.Stop()
-	out.Readings = believable(rec.Readings(stats.Start), h.Simulated)
-	out.Client.Cache = cache.use(ctx)
+	out.Readings = usableReadings(rec.Readings(stats.Start), h.Simulated)
+	out.Client.Cache = cache.usage(ctx)
 	if err := out.Summarise(b.Spec); err != nil {
 		return nil, err
 	}

@@ -64,8 +64,8 @@ func (b Runner) config(target string) openai.Config {
 	}
 }
 
-// seen is where tokens are told of as they come: nowhere before the run itself.
-func (b Runner) seen() func(int, time.Duration, bool) {
+// progressHook is where tokens are told of as they come: nowhere before the run itself.
+func (b Runner) progressHook() func(int, time.Duration, bool) {
 	if b.Progress == nil {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (b Runner) clients(w *workload.Workload) ([]*openai.Client, error) {
 	var out []*openai.Client
 	for _, target := range b.Spec.Targets {
 		cfg := b.config(target)
-		cfg.Concurrency, cfg.Seen = concurrent(w), b.seen()
+		cfg.Concurrency, cfg.Seen = concurrent(w), b.progressHook()
 		cfg.KeepText = b.Spec.KeepText || w.Generates() || b.Spec.Workload.Tokenizer != ""
 		c, err := openai.New(cfg)
 		if err != nil {

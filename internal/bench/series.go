@@ -25,13 +25,13 @@ type Series struct {
 	MaxErrors float64                                         // share of calls that may fail at a point that meets
 	SameSeed  bool                                            // every run sends the same requests
 	RunOne    func(context.Context, Runner) (*Outcome, error) // makes a run; nil: Bench.Run
-	Begun     func(Step, *load.Progress)                      // told before each run; may be nil
-	Ended     func(Point, *Outcome)                           // told after each run; may be nil
+	OnStart   func(Step, *load.Progress)                      // told before each run; may be nil
+	OnEnd     func(Point, *Outcome)                           // told after each run; may be nil
 
 	Percentiles []float64 // to show, kept with the facts
 	Sections    []string  // to show, likewise
 
-	fits int // so many requests the dataset is known to have
+	knownRows int // so many requests the dataset is known to have
 }
 
 // Run makes the runs that the plan asks for. What was measured is returned
@@ -55,9 +55,9 @@ func (s *Series) Run(ctx context.Context) (*SeriesFacts, error) {
 		}
 		p, out, err := s.measure(ctx, step, facts.Points)
 		if out != nil {
-			facts.take(&out.Header, p)
-			if s.Ended != nil {
-				s.Ended(p, out)
+			facts.addPoint(&out.Header, p)
+			if s.OnEnd != nil {
+				s.OnEnd(p, out)
 			}
 		}
 		if err != nil {
@@ -107,8 +107,8 @@ func (s *Series) measure(ctx context.Context, step Step, before []Point) (Point,
 		return Point{}, nil, fmt.Errorf("create the series' directory: %w", err)
 	}
 	b.Progress = &load.Progress{}
-	if s.Begun != nil {
-		s.Begun(step, b.Progress)
+	if s.OnStart != nil {
+		s.OnStart(step, b.Progress)
 	}
 	run := s.RunOne
 	if run == nil {
@@ -143,7 +143,7 @@ func (s *Series) bench(step Step, before []Point) (Runner, error) {
 	if step.Requests > 0 {
 		w = w.Sized(step.Requests)
 		var err error
-		if w, err = s.fit(w); err != nil {
+		if w, err = s.fitToDataset(w); err != nil {
 			return b, fmt.Errorf("%s: %w", step.Load, err)
 		}
 	}
@@ -161,9 +161,9 @@ func (s *Series) bench(step Step, before []Point) (Runner, error) {
 	return b, nil
 }
 
-// fit asks for no more requests than a dataset that is not repeated has.
-func (s *Series) fit(w workload.Spec) (workload.Spec, error) {
-	if w.NumPrompts <= s.fits {
+// fitToDataset asks for no more requests than a dataset that is not repeated has.
+func (s *Series) fitToDataset(w workload.Spec) (workload.Spec, error) {
+	if w.NumPrompts <= s.knownRows {
 		return w, nil
 	}
 	if w.Tokenizer == workload.ServerTokenizer {
@@ -171,7 +171,7 @@ func (s *Series) fit(w workload.Spec) (workload.Spec, error) {
 	}
 	_, _, err := OpenWorkload(w)
 	if err == nil {
-		s.fits = w.NumPrompts
+		s.knownRows = w.NumPrompts
 		return w, nil
 	}
 	all := w

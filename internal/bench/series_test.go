@@ -142,7 +142,7 @@ func TestSeriesInterrupted(t *testing.T) {
 	s := Series{
 		Bench: Runner{Spec: l.spec(workload.Spec{NumPrompts: 3, RandomInputLen: 8, RandomOutputLen: 2}), Dir: dir},
 		Kind:  KindRepeat, Plan: Repeat(5),
-		Ended: func(p Point, _ *Outcome) {
+		OnEnd: func(p Point, _ *Outcome) {
 			if p.Load.Value == 2 {
 				cancel(stop)
 			}
@@ -165,7 +165,7 @@ func TestSeriesInterrupted(t *testing.T) {
 func TestSeriesWithoutServer(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "s")
 	spec := Spec{Targets: []string{"http://127.0.0.1:1"}, Backend: "openai", Model: "m", Workload: workload.Spec{NumPrompts: 1}.Defaults()}
-	s := Series{Bench: Runner{Spec: spec, Dir: dir}, Kind: KindSweep, Plan: Repeat(2), Begun: func(Step, *load.Progress) {}}
+	s := Series{Bench: Runner{Spec: spec, Dir: dir}, Kind: KindSweep, Plan: Repeat(2), OnStart: func(Step, *load.Progress) {}}
 	if _, err := s.Run(t.Context()); err == nil {
 		t.Error("nobody answered")
 	}
@@ -183,11 +183,11 @@ func TestSeriesFits(t *testing.T) {
 	}
 	s := Series{}
 	w := workload.Spec{Dataset: "azure", Path: path, NumPrompts: 100, Rate: 5}.Defaults()
-	if w, err := s.fit(w); err != nil || w.NumPrompts != 2 {
+	if w, err := s.fitToDataset(w); err != nil || w.NumPrompts != 2 {
 		t.Errorf("%d, %v", w.NumPrompts, err)
 	}
 	w.Path += "x"
-	if _, err := s.fit(w); err == nil {
+	if _, err := s.fitToDataset(w); err == nil {
 		t.Error("a missing file has rows")
 	}
 }

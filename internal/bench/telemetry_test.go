@@ -139,10 +139,10 @@ func TestSimulatedUsesNoGPU(t *testing.T) {
 	all := func() []result.Reading {
 		return []result.Reading{{Source: result.SourceGPU}, {Source: result.SourceEngine}, {Source: result.SourceHost}}
 	}
-	if got := believable(all(), true); len(got) != 2 || got[0].Source != result.SourceEngine {
+	if got := usableReadings(all(), true); len(got) != 2 || got[0].Source != result.SourceEngine {
 		t.Errorf("simulated: %+v", got)
 	}
-	if got := believable(all(), false); len(got) != 3 {
+	if got := usableReadings(all(), false); len(got) != 3 {
 		t.Errorf("measured: %+v", got)
 	}
 }

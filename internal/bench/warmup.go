@@ -24,7 +24,7 @@ func (b Runner) warmUp(ctx context.Context, clients []*openai.Client, measured *
 	w, err := workload.Open(workload.Spec{
 		NumPrompts: b.Spec.Warmups * len(clients), Seed: b.Spec.Workload.Seed ^ warmupSeed,
 		RandomInputLen: 64, RandomOutputLen: 8, MaxConcurrency: b.Spec.Warmups,
-		LoraModules: b.Spec.Workload.LoraModules, LoraAssignment: roundRobin(b.Spec.Workload),
+		LoraModules: b.Spec.Workload.LoraModules, LoraAssignment: warmupAssignment(b.Spec.Workload),
 	}.Defaults())
 	if err != nil {
 		return err
@@ -62,8 +62,8 @@ func (e *WarmupError) Error() string {
 	return fmt.Sprintf("all %d warm-up requests failed (%s): %s", e.N, e.First.Class, e.First.Error)
 }
 
-// roundRobin lets a warm-up reach every adapter.
-func roundRobin(s workload.Spec) string {
+// warmupAssignment lets a warm-up reach every adapter.
+func warmupAssignment(s workload.Spec) string {
 	if len(s.LoraModules) == 0 {
 		return ""
 	}

@@ -94,8 +94,8 @@ func sentTotals(calls []result.Call) workload.Totals {
 	return t
 }
 
-// dropped says which rows of the dataset were left out, "" for none.
-func dropped(w *workload.Workload) string {
+// droppedRows says which rows of the dataset were left out, "" for none.
+func droppedRows(w *workload.Workload) string {
 	drops, read := w.Dropped()
 	if len(drops) == 0 {
 		return ""

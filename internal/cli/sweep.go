@@ -259,8 +259,8 @@ func runSeries(ctx context.Context, env Env, f *benchFlags, kind string) error {
 			Sources: f.sources(), SelfCheck: selfcheck.Load(env.Version),
 		},
 		Kind: kind, Plan: f.series.plan(kind, f.spec, f.bounds), SLOs: f.bounds, MaxErrors: f.maxErrors, SameSeed: f.series.sameSeed,
-		Percentiles: f.shownPercentiles, Begun: live.begun,
-		Ended: func(p bench.Point, out *bench.Outcome) {
+		Percentiles: f.shownPercentiles, OnStart: live.begun,
+		OnEnd: func(p bench.Point, out *bench.Outcome) {
 			live.mu.Lock()
 			live.ended++
 			live.mu.Unlock()

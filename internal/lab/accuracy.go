@@ -46,7 +46,7 @@ const (
 // runs of its launch; d is nil for a prediction. What goes wrong with it costs the
 // trial its answers and nothing else: no data passes no guard.
 func (ev *evaluation) askQuestions(ctx context.Context, d deploy.Deployment) error {
-	ev.t.Answers, ev.t.Asked = "", nil
+	ev.t.Answers, ev.t.AnswerFigures = "", nil
 	compare := ev.p.Compare || ev.p.Stage == tune.BaselineStage // which others are held beside
 	if ev.Accuracy == nil || ev.t.Status != tune.Measured || !ev.p.Questions && !compare {
 		return nil
@@ -61,12 +61,12 @@ func (ev *evaluation) askQuestions(ctx context.Context, d deploy.Deployment) err
 		err = a.answer(ctx, set)
 	}
 	if err == nil && compare {
-		err = a.agree(ctx, set[:min(len(set), continuations)])
+		err = a.compareContinuations(ctx, set[:min(len(set), continuations)])
 	}
 	if died, ok := errors.AsType[*engineDied](err); ok {
 		return died.end(ev.t, "the questions", ev.config.Command)
 	}
-	if err != nil && ctx.Err() == nil && !ofDisk(err) {
+	if err != nil && ctx.Err() == nil && !isDiskError(err) {
 		ev.t.note("The questions could not be asked: %v.", err)
 		return nil
 	}
@@ -105,12 +105,12 @@ type accuracyProbe struct {
 	d deploy.Deployment // nil: a prediction
 }
 
-// found keeps a figure of the launch.
-func (a accuracyProbe) found(name string, value float64) {
-	if a.t.Asked == nil {
-		a.t.Asked = map[string]float64{}
+// record keeps a figure of the launch.
+func (a accuracyProbe) record(name string, value float64) {
+	if a.t.AnswerFigures == nil {
+		a.t.AnswerFigures = map[string]float64{}
 	}
-	a.t.Asked[name] = value
+	a.t.AnswerFigures[name] = value
 }
 
 // answerRow is a line of answers.jsonl.
@@ -153,11 +153,11 @@ func (a accuracyProbe) answer(ctx context.Context, set []study.Question) error {
 			}
 		}
 	}
-	return a.keep(rows, failed, cut)
+	return a.store(rows, failed, cut)
 }
 
-// keep writes the answers down, and tells of them what is to be told.
-func (a accuracyProbe) keep(rows []answerRow, failed, cut int) error {
+// store writes the answers down, and tells of them what is to be told.
+func (a accuracyProbe) store(rows []answerRow, failed, cut int) error {
 	var lines []byte
 	var answers strings.Builder
 	right := 0
@@ -187,7 +187,7 @@ func (a accuracyProbe) keep(rows []answerRow, failed, cut int) error {
 		a.t.note("%d of %d questions were not answered and count as wrong: %s.", failed, len(rows), firstError(rows))
 	}
 	a.t.Answers = answers.String()
-	a.found(tune.AccuracyFigure, float64(right)/float64(len(rows)))
+	a.record(tune.AccuracyFigure, float64(right)/float64(len(rows)))
 	return nil
 }
 
@@ -205,8 +205,8 @@ type launchContinuations struct {
 	Common    []int    `json:"common,omitempty"`   // tokens that a text has in common with one of no numerics
 }
 
-// agree keeps the launch's continuations and holds them beside the baseline's.
-func (a accuracyProbe) agree(ctx context.Context, set []study.Question) error {
+// compareContinuations keeps the launch's continuations and holds them beside the baseline's.
+func (a accuracyProbe) compareContinuations(ctx context.Context, set []study.Question) error {
 	var own launchContinuations
 	failed := 0
 	if a.d == nil {
@@ -241,7 +241,7 @@ func (a accuracyProbe) agree(ctx context.Context, set []study.Question) error {
 		return err
 	}
 	if share, ok := own.agreement(base); ok {
-		a.found(tune.AgreementFigure, share)
+		a.record(tune.AgreementFigure, share)
 	}
 	return nil
 }

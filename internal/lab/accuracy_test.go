@@ -161,14 +161,14 @@ func TestAccuracy(t *testing.T) {
 		if ok || d.Change > -0.02 || !strings.Contains(d.Sentence, "more than the 2 points allowed") {
 			t.Errorf("%s: a loss of six points passes: %s", kind, d.Sentence)
 		}
-		if share := second.Asked[tune.AgreementFigure]; share < 0.35 || share > 0.85 {
+		if share := second.AnswerFigures[tune.AgreementFigure]; share < 0.35 || share > 0.85 {
 			t.Errorf("%s: agreement %v, declared 0.6", kind, share)
 		}
 		third := l.evaluated(t, tune.Proposal{Trial: 3, Stage: tune.RaceStage, Config: fp8, Questions: true, Compare: true})
 		if d, ok := g.Judge("FP8", first.Answers, third.Answers); !ok {
 			t.Errorf("%s: no loss is rejected: %s", kind, d.Sentence)
 		}
-		if share := third.Asked[tune.AgreementFigure]; share < 0.7 || share >= 1 {
+		if share := third.AnswerFigures[tune.AgreementFigure]; share < 0.7 || share >= 1 {
 			t.Errorf("%s: agreement %v, declared 0.9", kind, share)
 		}
 		answers[kind] = first.Answers + " " + second.Answers + " " + third.Answers
@@ -176,8 +176,8 @@ func TestAccuracy(t *testing.T) {
 			continue // two seconds a launch
 		}
 		fourth := l.evaluated(t, tune.Proposal{Trial: 4, Stage: tune.BaselineStage, Config: base})
-		if fourth.Answers != "" || fourth.Asked[tune.AgreementFigure] != 1 {
-			t.Errorf("%s: the baseline again: %q, %v", kind, fourth.Answers, fourth.Asked)
+		if fourth.Answers != "" || fourth.AnswerFigures[tune.AgreementFigure] != 1 {
+			t.Errorf("%s: the baseline again: %q, %v", kind, fourth.Answers, fourth.AnswerFigures)
 		}
 	}
 	if answers[study.Simulated] != answers[study.Predicted] {
@@ -250,9 +250,9 @@ func TestUnanswered(t *testing.T) {
 			t.Fatal(err)
 		}
 		notes := strings.Join(r.Notes, " ")
-		_, has := r.Asked[tune.AccuracyFigure]
+		_, has := r.AnswerFigures[tune.AccuracyFigure]
 		if !strings.HasPrefix(r.Answers, tt.want) || (tt.want == "") != (r.Answers == "") || has != (tt.want != "") || !strings.Contains(notes, tt.note) || strings.Contains(notes, "SIMULATED") {
-			t.Errorf("%d fail: %q, %v, %s", tt.fail, r.Answers, r.Asked, notes)
+			t.Errorf("%d fail: %q, %v, %s", tt.fail, r.Answers, r.AnswerFigures, notes)
 		}
 		if !strings.Contains(notes, "1 of 40 answers were cut off at max_tokens") {
 			t.Errorf("%d fail: %s", tt.fail, notes)

@@ -33,7 +33,7 @@ func (m *factsMaker) assemble(partial bool, trials []trialRecord, r tune.Result)
 		Partial: partial, Strategy: m.Strategy, Block: m.Bench.Block,
 		Objective: result.Objective{Metric: metric.Name, Better: better(metric), SLOs: m.Objective.SLOs, Goal: m.goal(), Weights: m.Objective.Weights},
 		Model:     m.modelName(), Hardware: hardwareText(m.Study), Visible: m.Visible(), Engines: m.software(trials), Method: m.method(),
-		Workloads: m.workloads, Confirmed: r.Confirmed, Verdict: r.Verdict, Notes: append(m.notes(), unlike(trials)...),
+		Workloads: m.workloads, Confirmed: r.Confirmed, Verdict: r.Verdict, Notes: append(m.notes(), changedVersions(trials)...),
 	}
 	for _, t := range trials {
 		if t.Runs == nil {
@@ -55,7 +55,7 @@ func (m *factsMaker) assemble(partial bool, trials []trialRecord, r tune.Result)
 	for _, d := range r.Stages {
 		f.Stages = append(f.Stages, m.stage(d))
 	}
-	m.picks(&f, r)
+	m.comparePicks(&f, r)
 	if r.Evidence != nil {
 		f.Race = m.raceFacts(f, r, trials)
 	}
@@ -77,9 +77,9 @@ func (m *factsMaker) stage(d tune.Decision) result.Stage {
 	return s
 }
 
-// picks names baseline and recommended and compares them: on the figures of
+// comparePicks names baseline and recommended and compares them: on the figures of
 // the confirming pass where there was one.
-func (m *factsMaker) picks(f *result.Study, r tune.Result) {
+func (m *factsMaker) comparePicks(f *result.Study, r tune.Result) {
 	base, won := r.Baseline, r.Winner
 	if r.Confirmed {
 		base, won = r.BaselineConfirm, r.WinnerConfirm
@@ -361,9 +361,9 @@ func (m *factsMaker) notes() []string {
 	return out
 }
 
-// unlike names the engines that were not the same throughout: of a study that is
+// changedVersions names the engines that were not the same throughout: of a study that is
 // resumed after an upgrade, say, or after a tag was moved.
-func unlike(trials []trialRecord) []string {
+func changedVersions(trials []trialRecord) []string {
 	var out []string
 	for _, e := range engine.All() {
 		for _, what := range []struct {

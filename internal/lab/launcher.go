@@ -305,17 +305,17 @@ const helpTimeout = 3 * time.Minute
 
 // installed is what an engine says of itself where it would run.
 type installed struct {
-	help    engine.Help
-	version string // by its own account, "" where it does not tell
-	why     string // why its flags are not known, "" if they are
-	later   bool   // its machine could not be reached: the next trial asks again
+	help      engine.Help
+	version   string // by its own account, "" where it does not tell
+	helpError string // why its flags are not known, "" if they are
+	askAgain  bool   // its machine could not be reached: the next trial asks again
 }
 
 // ask reads version and flags of an engine that the study starts, once in a study: an
 // unknown flag then is a refusal before anything is launched, and defaults are those of
 // the version that runs. notes are what the trial that asked first must say.
 func (l *launcher) ask(ctx context.Context, e *engine.Engine) (notes []string, err error) {
-	if in, ok := l.asked[e.Name]; ok && !in.later {
+	if in, ok := l.asked[e.Name]; ok && !in.askAgain {
 		return nil, nil
 	}
 	var in installed
@@ -354,15 +354,15 @@ func askEngine(ctx context.Context, c deploy.Commander, e *engine.Engine, env []
 	in.help.Version = in.version
 	if err != nil {
 		infra, broke := errors.AsType[*deploy.InfraError](err)
-		if broke && lasting(infra) {
+		if broke && permanent(infra) {
 			return in // the launch says the same
 		}
-		in.why, in.later = err.Error(), broke
+		in.helpError, in.askAgain = err.Error(), broke
 		if hint, ok := errors.AsType[interface {
 			error
 			Hint() string
 		}](err); ok && hint.Hint() != "" {
-			in.why += " (" + hint.Hint() + ")"
+			in.helpError += " (" + hint.Hint() + ")"
 		}
 	}
 	return in
@@ -394,7 +394,7 @@ func (l *launcher) version(engineName string) string {
 func (l *launcher) configure(c tune.Config) (study.Configuration, error) {
 	in := l.asked[c["engine"]]
 	known := study.Installed{Version: in.version}
-	if in.why == "" {
+	if in.helpError == "" {
 		known.Help = in.help
 	}
 	return l.Configure(c, known)
@@ -406,8 +406,8 @@ func (l *launcher) remarks(e *engine.Engine, in installed) []string {
 	if said := l.Engines[e.Name].Version; said != "" && in.version != "" && said != in.version {
 		out = append(out, fmt.Sprintf("The study says that %s is of version %s; it is %s by its own account, and its defaults are taken from that.", e.Title, said, in.version))
 	}
-	if in.why != "" {
-		out = append(out, fmt.Sprintf("The flags of %s could not be checked against its own help: %s.", e.Title, in.why))
+	if in.helpError != "" {
+		out = append(out, fmt.Sprintf("The flags of %s could not be checked against its own help: %s.", e.Title, in.helpError))
 	}
 	return out
 }

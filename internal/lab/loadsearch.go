@@ -26,10 +26,10 @@ func (ev *evaluation) runLoadSearch(ctx context.Context, b bench.Runner, f *stud
 	runs := map[string]*measuredRun{} // by the point's directory
 	s := bench.Series{
 		Bench: b, Kind: bench.KindFindMax, Plan: plan, SLOs: slos, MaxErrors: 1 - minSuccess, RunOne: runOnce,
-		Begun: func(step bench.Step, progress *load.Progress) {
+		OnStart: func(step bench.Step, progress *load.Progress) {
 			ev.watch.change(func(s *Status) { s.Progress, s.Detail = progress, step.Load.String() })
 		},
-		Ended: func(point bench.Point, out *bench.Outcome) {
+		OnEnd: func(point bench.Point, out *bench.Outcome) {
 			run := ev.measured(b.Name, out)
 			runs[point.Dir] = run
 			if run.broken() {

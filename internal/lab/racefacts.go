@@ -109,7 +109,7 @@ func (m *factsMaker) frontier(f result.Study, steps []tune.Entry) []result.Front
 		i := slices.IndexFunc(spots, func(p *spot) bool { return maps.Equal(p.config, t.Config) })
 		if i < 0 {
 			i = len(spots)
-			spots = append(spots, &spot{FrontPoint: result.FrontPoint{Label: configurationName(f, steps, t), Pick: picked(f, t)}, config: t.Config})
+			spots = append(spots, &spot{FrontPoint: result.FrontPoint{Label: configurationName(f, steps, t), Pick: pickOf(f, t)}, config: t.Config})
 		}
 		p := spots[i]
 		p.Trials = append(p.Trials, t.ID)
@@ -149,8 +149,8 @@ func configurationName(f result.Study, steps []tune.Entry, t result.Trial) strin
 	return steps[i].Label
 }
 
-// picked says for what a study singles a trial's configuration out.
-func picked(f result.Study, t result.Trial) string {
+// pickOf says for what a study singles a trial's configuration out.
+func pickOf(f result.Study, t result.Trial) string {
 	for _, p := range []struct {
 		name string
 		pick *result.Pick

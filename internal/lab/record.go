@@ -27,8 +27,8 @@ type trialRecord struct {
 	Within map[string]float64 `json:"within,omitempty"` // workload -> standard error of the objective's figure, as a share of it
 	Moves  []tune.Change      `json:"moves,omitempty"`  // what its end asks for next
 
-	Answers string             `json:"answers,omitempty"` // to the study's questions: 1 right, 0 wrong
-	Asked   map[string]float64 `json:"asked,omitempty"`   // figures of what was asked after the runs
+	Answers       string             `json:"answers,omitempty"` // to the study's questions: 1 right, 0 wrong
+	AnswerFigures map[string]float64 `json:"asked,omitempty"`   // figures of what was asked after the runs
 
 	engine map[string]float64 // of its primary workload, where a prediction told
 	failed *refusal           // why the engine refused
@@ -46,7 +46,7 @@ func (t *trialRecord) observation() tune.Observation {
 		o.Figures[r.Workload] = r.Summary.Figures
 	}
 	o.Answers = t.Answers
-	t.withAsked(o.Figures)
+	t.addAnswerFigures(o.Figures)
 	return o
 }
 
@@ -173,9 +173,9 @@ func factOf(row logs.FactRow) result.EngineFact {
 	return result.EngineFact{Name: row.Name, Unit: row.Unit, Value: row.Value, Doc: row.Doc}
 }
 
-// withAsked adds to the figures of a trial's primary workload those of what it was asked.
-func (t *trialRecord) withAsked(figures map[string]map[string]float64) {
-	if len(t.Runs) == 0 || len(t.Asked) == 0 {
+// addAnswerFigures adds to the figures of a trial's primary workload those of what it was asked.
+func (t *trialRecord) addAnswerFigures(figures map[string]map[string]float64) {
+	if len(t.Runs) == 0 || len(t.AnswerFigures) == 0 {
 		return
 	}
 	first := t.Runs[0].Workload
@@ -183,7 +183,7 @@ func (t *trialRecord) withAsked(figures map[string]map[string]float64) {
 	if both == nil {
 		both = map[string]float64{}
 	}
-	maps.Copy(both, t.Asked)
+	maps.Copy(both, t.AnswerFigures)
 	figures[first] = both
 }
 

@@ -121,11 +121,11 @@ func TestUnlike(t *testing.T) {
 		{Trial: result.Trial{ID: 1, Engine: "vllm", Version: "0.11.0", Image: "v@sha256:1"}}, {Trial: result.Trial{ID: 2, Engine: "sglang", Version: "0.5.5"}},
 		{Trial: result.Trial{ID: 3, Engine: "vllm", Version: "0.11.0", Image: "v@sha256:2"}}, {Trial: result.Trial{ID: 4, Engine: "vllm"}},
 	}
-	got := strings.Join(unlike(trials), "\n")
+	got := strings.Join(changedVersions(trials), "\n")
 	if got != "The image of vLLM changed during the study (v@sha256:1 from trial 1, v@sha256:2 from trial 3): differences between its trials may be of that." {
 		t.Errorf("%s", got)
 	}
-	if more := unlike(trials[:2]); len(more) > 0 {
+	if more := changedVersions(trials[:2]); len(more) > 0 {
 		t.Errorf("nothing changed, and yet %q", more)
 	}
 }

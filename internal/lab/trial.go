@@ -225,7 +225,7 @@ func (ev *evaluation) launch(ctx context.Context) (*launch, deploy.Deployment, e
 	for try := 0; ; try++ {
 		d, err := ev.start(ctx, la)
 		infra, broke := errors.AsType[*deploy.InfraError](err)
-		if !broke || try == len(ev.pauses) || ev.Attached() || lasting(infra) {
+		if !broke || try == len(ev.pauses) || ev.Attached() || permanent(infra) {
 			return la, d, err
 		}
 		if err := ev.studyDir.journal.Note(tune.KindInfra, ev.t.ID, err.Error()); err != nil {
@@ -255,9 +255,9 @@ func (ev *evaluation) start(ctx context.Context, la *launch) (deploy.Deployment,
 	return d, err
 }
 
-// lasting reports whether another try would break in the same way: a program
+// permanent reports whether another try would break in the same way: a program
 // that is not there does not come by waiting.
-func lasting(e *deploy.InfraError) bool {
+func permanent(e *deploy.InfraError) bool {
 	return errors.Is(e, exec.ErrNotFound) || errors.Is(e, fs.ErrNotExist) || errors.Is(e, fs.ErrPermission)
 }
 
@@ -281,7 +281,7 @@ func (ev *evaluation) runAll(ctx context.Context, la *launch, d deploy.Deploymen
 		if died, ok := errors.AsType[*engineDied](err); ok {
 			return died.end(ev.t, name, ev.config.Command)
 		}
-		if err != nil && ctx.Err() == nil && !ofDisk(err) {
+		if err != nil && ctx.Err() == nil && !isDiskError(err) {
 			ev.t.Status, ev.t.Reason = tune.Failed, fmt.Sprintf("%s: %v", name, err)
 			return nil
 		}
@@ -300,7 +300,7 @@ func (ev *evaluation) runAll(ctx context.Context, la *launch, d deploy.Deploymen
 func (ev *evaluation) runOne(ctx context.Context, la *launch, d deploy.Deployment, name string) (*measuredRun, error) {
 	for try := 0; ; try++ {
 		run, err := ev.load(ctx, la, d, name, try)
-		if err != nil && !ofDisk(err) || err == nil && run.broken() {
+		if err != nil && !isDiskError(err) || err == nil && run.broken() {
 			err = ev.awaitEngineDeath(ctx, err)
 		}
 		if err != nil || run.Summary.Verdict.Status != result.Voided || try == 1 || run.Search != nil {
@@ -440,9 +440,9 @@ func (l *session) awaitEngineDeath(ctx context.Context, err error) error {
 	}
 }
 
-// ofDisk reports whether an error is of our own files: then the study stops,
+// isDiskError reports whether an error is of our own files: then the study stops,
 // for the next trial could not be kept either.
-func ofDisk(err error) bool {
+func isDiskError(err error) bool {
 	_, path := errors.AsType[*fs.PathError](err)
 	_, link := errors.AsType[*os.LinkError](err)
 	return path || link || errors.Is(err, syscall.ENOSPC)

@@ -67,7 +67,7 @@ func Measure(ctx context.Context, server truth.Remote, p truth.Params, due []tim
 	}
 	client, err := openai.New(openai.Config{
 		BaseURL: server.URL, Backend: openai.BackendChat, Model: truth.Model, Concurrency: len(due),
-		FirstTokenTimeout: p.TTFT + slices.Max(due) + patience,
+		FirstTokenTimeout: p.TTFT + slices.Max(due) + streamMargin,
 	})
 	if err != nil {
 		return nil, err
@@ -76,13 +76,13 @@ func Measure(ctx context.Context, server truth.Remote, p truth.Params, due []tim
 	defer debug.SetGCPercent(debug.SetGCPercent(bench.HeapGrowth))
 	runtime.GC()
 	calls := make([]result.Call, 0, len(due))
-	watch := &windowWatch{before: resident(), progress: new(load.Progress), n: int64(len(due)), over: make(chan struct{}), done: make(chan struct{})}
+	watch := &windowSampler{before: resident(), progress: new(load.Progress), n: int64(len(due)), over: make(chan struct{}), done: make(chan struct{})}
 	if p.Gate == len(due) {
 		go watch.run()
 	} else {
 		close(watch.done)
 	}
-	stats, err := load.Run(ctx, asking(p, due), []load.Sender{client}, load.Options{Spin: load.DefaultSpin, Progress: watch.progress}, func(c result.Call) {
+	stats, err := load.Run(ctx, requests(p, due), []load.Sender{client}, load.Options{Spin: load.DefaultSpin, Progress: watch.progress}, func(c result.Call) {
 		calls = append(calls, c)
 	})
 	a := &Comparison{Calls: len(calls)}
@@ -104,12 +104,12 @@ func Measure(ctx context.Context, server truth.Remote, p truth.Params, due []tim
 	return a, nil
 }
 
-// patience is how much longer than its schedule a stream is waited for: behind a
+// streamMargin is how much longer than its schedule a stream is waited for: behind a
 // gate one call that fails keeps all others waiting.
-const patience = 20 * time.Second
+const streamMargin = 20 * time.Second
 
-// asking makes requests by which the server knows their index.
-func asking(p truth.Params, due []time.Duration) iter.Seq[workload.Request] {
+// requests makes requests by which the server knows their index.
+func requests(p truth.Params, due []time.Duration) iter.Seq[workload.Request] {
 	return func(yield func(workload.Request) bool) {
 		for i, d := range due {
 			if !yield(workload.Request{Index: i, Due: d, Prompt: truth.Prompt(i), Input: 1, Output: p.Tokens}) {
@@ -119,9 +119,9 @@ func asking(p truth.Params, due []time.Duration) iter.Seq[workload.Request] {
 	}
 }
 
-// windowWatch samples this process when all requests are sent and the server
+// windowSampler samples this process when all requests are sent and the server
 // still holds its gate, or the time to first token, closed.
-type windowWatch struct {
+type windowSampler struct {
 	before   int64 // bytes resident
 	progress *load.Progress
 	n        int64
@@ -132,12 +132,12 @@ type windowWatch struct {
 	open     int64
 }
 
-// look is the pause between two looks at how many requests are sent.
-const look = 5 * time.Millisecond
+// pollInterval is the pause between two looks at how many requests are sent.
+const pollInterval = 5 * time.Millisecond
 
-func (w *windowWatch) run() {
+func (w *windowSampler) run() {
 	defer close(w.done)
-	tick := time.NewTicker(look)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for w.progress.Sent.Load() < w.n {
 		select {
@@ -159,7 +159,7 @@ func (w *windowWatch) run() {
 	w.usage = load.StartUsage()
 }
 
-func (w *windowWatch) stop(a *Comparison) {
+func (w *windowSampler) stop(a *Comparison) {
 	close(w.over)
 	<-w.done
 	a.Peak = peakResident()

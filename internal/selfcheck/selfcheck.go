@@ -91,15 +91,15 @@ func (s Check) Run(ctx context.Context, emit func(Line)) (result.SelfCheck, erro
 	return r, nil
 }
 
-// evenly is so many streams with events at an even pace, rate of them a second
+// evenStreams is so many streams with events at an even pace, rate of them a second
 // in all, for about so long, from when all are open.
-func evenly(streams int, rate float64, long time.Duration) truth.Params {
+func evenStreams(streams int, rate float64, long time.Duration) truth.Params {
 	itl := time.Duration(float64(streams) / rate * 1e9)
 	return truth.Params{TTFT: checkLead, ITL: itl, Tokens: max(2, int(long/itl)), Gate: streams, Slots: streams}
 }
 
-// spread is n due instants, evenly over the time.
-func spread(n int, over time.Duration) []time.Duration {
+// evenInstants is n due instants, evenly over the time.
+func evenInstants(n int, over time.Duration) []time.Duration {
 	due := make([]time.Duration, n)
 	for i := range due {
 		due[i] = over * time.Duration(i) / time.Duration(n)
@@ -109,7 +109,7 @@ func spread(n int, over time.Duration) []time.Duration {
 
 func (s Check) arrivals(ctx context.Context, r *result.SelfCheck, emit func(Line)) error {
 	for _, rate := range s.plan.rates {
-		a, err := Measure(ctx, s.Server, evenly(s.plan.streams, rate, s.plan.long), spread(s.plan.streams, 400*time.Millisecond))
+		a, err := Measure(ctx, s.Server, evenStreams(s.plan.streams, rate, s.plan.long), evenInstants(s.plan.streams, 400*time.Millisecond))
 		if err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (s Check) arrivals(ctx context.Context, r *result.SelfCheck, emit func(Line
 		if rate == r.EventRate {
 			r.ArrivalP50, r.ArrivalP99 = p50, p99
 		}
-		l := liner{fmt.Sprintf("%s events/s, %s streams", count(rate), count(float64(s.plan.streams))), a, emit}
+		l := lineWriter{fmt.Sprintf("%s events/s, %s streams", withCommas(rate), withCommas(float64(s.plan.streams))), a, emit}
 		l.line("arrival error p50 / p99 / p99.9", fmt.Sprintf("%.0f / %.0f / %.0f us", p50, p99, p999),
 			fmt.Sprintf("%d / %d us", goalArrivalP50/time.Microsecond, goalArrivalP99/time.Microsecond),
 			p50 <= micros(goalArrivalP50) && p99 <= micros(goalArrivalP99))
@@ -138,16 +138,16 @@ func (s Check) latencies(ctx context.Context, r *result.SelfCheck, emit func(Lin
 		over time.Duration
 		ttft time.Duration // goal
 	}{{"spread over 1 s", time.Second, goalTTFT}, {"all at once", 0, goalTTFTBurst}} {
-		a, err := Measure(ctx, s.Server, p, spread(s.plan.streams, tt.over))
+		a, err := Measure(ctx, s.Server, p, evenInstants(s.plan.streams, tt.over))
 		if err != nil {
 			return err
 		}
 		// Those of the burst, the harder one and last, are kept.
 		r.TTFTError, r.ITLError = millis(a.TTFT), millis(a.ITL)
-		l := liner{fmt.Sprintf("%s streams of 50 tok/s, %s", count(float64(s.plan.streams)), tt.name), a, emit}
-		l.line("mean TTFT error", shownMillis(a.TTFT), fmt.Sprintf("%g ms", millis(tt.ttft)), a.TTFT.Abs() <= tt.ttft)
-		l.line("P99 ITL error", shownMillis(a.ITL), fmt.Sprintf("%g ms", millis(goalITL)), a.ITL.Abs() <= goalITL)
-		l.show("mean E2E error", shownMillis(a.E2E))
+		l := lineWriter{fmt.Sprintf("%s streams of 50 tok/s, %s", withCommas(float64(s.plan.streams)), tt.name), a, emit}
+		l.line("mean TTFT error", formatMillis(a.TTFT), fmt.Sprintf("%g ms", millis(tt.ttft)), a.TTFT.Abs() <= tt.ttft)
+		l.line("P99 ITL error", formatMillis(a.ITL), fmt.Sprintf("%g ms", millis(goalITL)), a.ITL.Abs() <= goalITL)
+		l.show("mean E2E error", formatMillis(a.E2E))
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func (s Check) sends(ctx context.Context, r *result.SelfCheck, emit func(Line)) 
 		return err
 	}
 	r.SendP50, r.SendP99, _ = quantiles(a.Lateness)
-	l := liner{fmt.Sprintf("Poisson arrivals, %s/s", count(rate)), a, emit}
+	l := lineWriter{fmt.Sprintf("Poisson arrivals, %s/s", withCommas(rate)), a, emit}
 	l.line("request at the server after due, p50 / p99", fmt.Sprintf("%.0f / %.0f us", r.SendP50, r.SendP99),
 		fmt.Sprintf("%d / %d us", goalSendP50/time.Microsecond, goalSendP99/time.Microsecond),
 		r.SendP50 <= micros(goalSendP50) && r.SendP99 <= micros(goalSendP99))
@@ -177,10 +177,10 @@ func (s Check) sends(ctx context.Context, r *result.SelfCheck, emit func(Line)) 
 func (s Check) saturation(ctx context.Context, r *result.SelfCheck, emit func(Line)) error {
 	const step = 1.25
 	rate, up, next := s.plan.most, true, s.plan.most
-	l := liner{load: fmt.Sprintf("more and more events, %s streams", count(float64(s.plan.streams))), emit: emit}
+	l := lineWriter{load: fmt.Sprintf("more and more events, %s streams", withCommas(float64(s.plan.streams))), emit: emit}
 	for k := range s.plan.steps {
 		rate = next
-		a, err := Measure(ctx, s.Server, evenly(s.plan.streams, rate, s.plan.long/2), spread(s.plan.streams, 300*time.Millisecond))
+		a, err := Measure(ctx, s.Server, evenStreams(s.plan.streams, rate, s.plan.long/2), evenInstants(s.plan.streams, 300*time.Millisecond))
 		if err != nil {
 			return err
 		}
@@ -189,7 +189,7 @@ func (s Check) saturation(ctx context.Context, r *result.SelfCheck, emit func(Li
 		if keeps && l.disturbed() {
 			text := "not known"
 			if r.MaxEvents > 0 {
-				text = "over " + count(r.MaxEvents)
+				text = "over " + withCommas(r.MaxEvents)
 			}
 			l.show("most events/s", text+": the server is the limit")
 			return nil
@@ -210,10 +210,10 @@ func (s Check) saturation(ctx context.Context, r *result.SelfCheck, emit func(Li
 		}
 	}
 	if r.MaxEvents == 0 {
-		l.show("most events/s", fmt.Sprintf("under %s, or something else uses the CPUs", count(rate)))
+		l.show("most events/s", fmt.Sprintf("under %s, or something else uses the CPUs", withCommas(rate)))
 		return nil
 	}
-	l.show("most events/s", count(r.MaxEvents))
+	l.show("most events/s", withCommas(r.MaxEvents))
 	return nil
 }
 
@@ -225,43 +225,43 @@ func (s Check) deep(ctx context.Context, _ *result.SelfCheck, emit func(Line)) e
 	if err != nil {
 		return err
 	}
-	for _, h := range holdable(s.plan.held, most, limit) {
-		if err := s.hold(ctx, h.streams, liner{load: h.load, emit: emit}); err != nil {
+	for _, h := range allowedStreams(s.plan.held, most, limit) {
+		if err := s.hold(ctx, h.streams, lineWriter{load: h.load, emit: emit}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// held is so many streams at a time, and what to call them.
-type held struct {
+// streamCount is so many streams at a time, and what to call them.
+type streamCount struct {
 	streams int
 	load    string
 }
 
-// holdable are the numbers of streams that this machine allows; the first one
+// allowedStreams are the numbers of streams that this machine allows; the first one
 // that it does not is cut to the most that it does, and is the last.
-func holdable(wanted []int, most int, limit string) []held {
-	var out []held
+func allowedStreams(wanted []int, most int, limit string) []streamCount {
+	var out []streamCount
 	for _, n := range wanted {
-		name := fmt.Sprintf("%s streams held", count(float64(min(n, most))))
+		name := fmt.Sprintf("%s streams held", withCommas(float64(min(n, most))))
 		if n > most {
-			return append(out, held{most, name + " (" + limit + ")"})
+			return append(out, streamCount{most, name + " (" + limit + ")"})
 		}
-		out = append(out, held{n, name})
+		out = append(out, streamCount{n, name})
 	}
 	return out
 }
 
 // hold has so many streams open at a time.
-func (s Check) hold(ctx context.Context, n int, l liner) error {
-	p := evenly(n, 2*float64(n), s.plan.hold)
+func (s Check) hold(ctx context.Context, n int, l lineWriter) error {
+	p := evenStreams(n, 2*float64(n), s.plan.hold)
 	p.TTFT = s.plan.hold / 2
 	err := load.AwaitPorts(ctx, n)
 	if err != nil {
 		return err
 	}
-	if l.a, err = Measure(ctx, s.Server, p, spread(n, time.Duration(n)*200*time.Microsecond)); err != nil {
+	if l.a, err = Measure(ctx, s.Server, p, evenInstants(n, time.Duration(n)*200*time.Microsecond)); err != nil {
 		return err
 	}
 	failed := fmt.Sprint(l.a.Failed)
@@ -274,20 +274,20 @@ func (s Check) hold(ctx context.Context, n int, l liner) error {
 	return nil
 }
 
-// liner makes the lines of one load.
-type liner struct {
+// lineWriter makes the lines of one load.
+type lineWriter struct {
 	load string
 	a    *Comparison
 	emit func(Line)
 }
 
-// late is beyond what a schedule that is kept is ever late by: the server was
+// lateLimit is beyond what a schedule that is kept is ever late by: the server was
 // kept from its CPU, or asked for more than it can.
-const late = 20 * time.Millisecond
+const lateLimit = 20 * time.Millisecond
 
-func (l liner) disturbed() bool { return l.a.Server.LateP99 > late }
+func (l lineWriter) disturbed() bool { return l.a.Server.LateP99 > lateLimit }
 
-func (l liner) line(figure, value, goal string, ok bool) {
+func (l lineWriter) line(figure, value, goal string, ok bool) {
 	c := Line{Load: l.load, Figure: figure, Value: value, Goal: goal, Verdict: OverGoal}
 	switch {
 	case l.disturbed():
@@ -298,7 +298,7 @@ func (l liner) line(figure, value, goal string, ok bool) {
 	l.emit(c)
 }
 
-func (l liner) show(figure, value string) {
+func (l lineWriter) show(figure, value string) {
 	l.emit(Line{Load: l.load, Figure: figure, Value: value})
 }
 
@@ -309,17 +309,17 @@ func quantiles(sorted []float64) (p50, p99, p999 float64) {
 func micros(d time.Duration) float64 { return float64(d) / 1e3 }
 func millis(d time.Duration) float64 { return float64(d) / 1e6 }
 
-// shownMillis is an error to the microsecond, without the sign of what rounds
+// formatMillis is an error to the microsecond, without the sign of what rounds
 // to nothing.
-func shownMillis(d time.Duration) string {
+func formatMillis(d time.Duration) string {
 	return fmt.Sprintf("%.3f ms", millis(d.Round(time.Microsecond)))
 }
 
-// count writes a number with commas.
-func count(v float64) string {
+// withCommas writes a number with commas.
+func withCommas(v float64) string {
 	n := int(math.Round(v))
 	if n < 1000 {
 		return fmt.Sprint(n)
 	}
-	return fmt.Sprintf("%s,%03d", count(float64(n/1000)), n%1000)
+	return fmt.Sprintf("%s,%03d", withCommas(float64(n/1000)), n%1000)
 }

@@ -90,7 +90,7 @@ func TestCheckAgainst(t *testing.T) {
 		"merged": {TTFT: 5 * time.Millisecond, ITL: 2 * time.Millisecond, Tokens: 20, Merge: 4},
 		"gate":   {TTFT: 300 * time.Millisecond, ITL: 2 * time.Millisecond, Tokens: 20, Gate: 30, Slots: 30},
 	} {
-		a, err := Measure(t.Context(), r, p, spread(30, 20*time.Millisecond))
+		a, err := Measure(t.Context(), r, p, evenInstants(30, 20*time.Millisecond))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func TestCheckAgainst(t *testing.T) {
 			t.Errorf("%s: no memory?", name)
 		}
 	}
-	if _, err := Measure(t.Context(), truth.Remote{URL: "http://127.0.0.1:1"}, truth.Params{Tokens: 1}, spread(1, 0)); err == nil {
+	if _, err := Measure(t.Context(), truth.Remote{URL: "http://127.0.0.1:1"}, truth.Params{Tokens: 1}, evenInstants(1, 0)); err == nil {
 		t.Error("nobody listens, and it is no error")
 	}
 }
@@ -223,14 +223,14 @@ func TestSelfCheckFile(t *testing.T) {
 
 // TestHoldable: the line says what bounded the streams, once.
 func TestHoldable(t *testing.T) {
-	for most, want := range map[int][]held{
+	for most, want := range map[int][]streamCount{
 		30_000: {{10_000, "10,000 streams held"}, {20_000, "20,000 streams held"}},
 		20_000: {{10_000, "10,000 streams held"}, {20_000, "20,000 streams held"}},
 		19_936: {{10_000, "10,000 streams held"}, {19_936, "19,936 streams held (limit on open files)"}},
 		960:    {{960, "960 streams held (limit on open files)"}},
 	} {
-		got := holdable([]int{10_000, 20_000}, most, "limit on open files")
-		if d := cmp.Diff(want, got, cmp.AllowUnexported(held{})); d != "" {
+		got := allowedStreams([]int{10_000, 20_000}, most, "limit on open files")
+		if d := cmp.Diff(want, got, cmp.AllowUnexported(streamCount{})); d != "" {
 			t.Errorf("%d: %s", most, d)
 		}
 	}
@@ -238,7 +238,7 @@ func TestHoldable(t *testing.T) {
 
 func TestCount(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 999: "999", 1000: "1,000", 1234567.6: "1,234,568"} {
-		if got := count(v); got != want {
+		if got := withCommas(v); got != want {
 			t.Errorf("%v: %s, want %s", v, got, want)
 		}
 	}
@@ -246,7 +246,7 @@ func TestCount(t *testing.T) {
 
 func TestShownMillis(t *testing.T) {
 	for d, want := range map[time.Duration]string{-400: "0.000 ms", -600: "-0.001 ms", 118_467_400: "118.467 ms"} {
-		if got := shownMillis(d); got != want {
+		if got := formatMillis(d); got != want {
 			t.Errorf("%d ns is shown as %s, want %s", d, got, want)
 		}
 	}

@@ -42,11 +42,11 @@ type Effect struct {
 }
 
 const (
-	askedQuestions   = 200
-	askedTokens      = 512
-	askedConcurrency = 16
-	questionMark     = "{question}"
-	askedPrompt      = questionMark + "\n\nSolve this step by step. End with '" + answerMark + " <number>', which is the answer alone."
+	defaultQuestions    = 200
+	defaultAnswerTokens = 512
+	defaultInFlight     = 16
+	questionMark        = "{question}"
+	defaultPrompt       = questionMark + "\n\nSolve this step by step. End with '" + answerMark + " <number>', which is the answer alone."
 )
 
 // Guard is what a search holds answers against; of a study without questions
@@ -58,7 +58,7 @@ func (a *Accuracy) Guard(margin float64) *tune.Guard {
 	}
 	g.Agreement = a.Agreement
 	if set, err := ReadQuestions(a.Questions); err == nil {
-		g.Questions = min(len(set), cmp.Or(a.Limit, askedQuestions))
+		g.Questions = min(len(set), cmp.Or(a.Limit, defaultQuestions))
 	}
 	return g
 }
@@ -69,14 +69,14 @@ func (a *Accuracy) PromptOf(q Question) string {
 	if template == "" && q.Whole {
 		return q.Text
 	}
-	return strings.ReplaceAll(cmp.Or(template, askedPrompt), questionMark, q.Text)
+	return strings.ReplaceAll(cmp.Or(template, defaultPrompt), questionMark, q.Text)
 }
 
 // AnswerTokens is how many an answer may have.
-func (a *Accuracy) AnswerTokens() int { return cmp.Or(a.MaxTokens, askedTokens) }
+func (a *Accuracy) AnswerTokens() int { return cmp.Or(a.MaxTokens, defaultAnswerTokens) }
 
 // InFlight is how many questions are asked at a time.
-func (a *Accuracy) InFlight() int { return cmp.Or(a.Concurrency, askedConcurrency) }
+func (a *Accuracy) InFlight() int { return cmp.Or(a.Concurrency, defaultInFlight) }
 
 // Of is what is declared of a command.
 func (d *Declarations) Of(cmd engine.Command) stat.Declared {

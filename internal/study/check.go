@@ -51,18 +51,18 @@ func (c *checker) values() {
 	c.hardware()
 	c.objective()
 	c.workloads()
-	c.searches()
-	c.needs()
+	c.loadSearches()
+	c.objectiveNeeds()
 	c.runtime()
 	switch s.Strategy {
 	case Staged:
-		c.from()
-		c.notDrawn()
+		c.baselineAndStages()
+		c.noCatalogueSearch()
 	case Survey:
 		c.survey()
-		c.notDrawn()
+		c.noCatalogueSearch()
 	case Race, Random, Grid, TPE:
-		c.drawn()
+		c.catalogueSearch()
 	default:
 		c.add("strategy", "strategy %q is not known: use %s", s.Strategy, strings.Join(Strategies(), ", "))
 	}
@@ -336,8 +336,8 @@ func (c *checker) processes() {
 	}
 }
 
-// from checks the baseline, and the stages of changes to it.
-func (c *checker) from() {
+// baselineAndStages checks the baseline, and the stages of changes to it.
+func (c *checker) baselineAndStages() {
 	s := c.s
 	if len(s.Survey) > 0 {
 		c.add("candidates", "candidates belongs to strategy survey, which must be said; a %s study has a baseline", s.Strategy)

@@ -11,23 +11,23 @@ import (
 	"perflab/internal/result"
 )
 
-// searches checks the workloads whose load is looked for.
-func (c *checker) searches() {
+// loadSearches checks the workloads whose load is looked for.
+func (c *checker) loadSearches() {
 	for i, w := range c.s.Workloads {
 		if w.FindMax == nil {
 			continue
 		}
 		at := field.Index("workloads", i)
-		c.keys(at+".find_max", w.FindMax)
-		c.beside(at, w.Name, w.FindMax)
+		c.loadSearchKeys(at+".find_max", w.FindMax)
+		c.loadSearchConflicts(at, w.Name, w.FindMax)
 		if len(c.s.RunSLOs()) == 0 {
 			c.add(at+".find_max", "find_max needs objective.slos: what the load must meet, such as p99_ttft_ms <= 500")
 		}
 	}
 }
 
-// keys checks the keys of one search.
-func (c *checker) keys(at string, f *LoadSearch) {
+// loadSearchKeys checks the keys of one search.
+func (c *checker) loadSearchKeys(at string, f *LoadSearch) {
 	whole := func(v float64) bool { return f.Axis != bench.AxisConcurrency || v == math.Trunc(v) }
 	if f.Axis != bench.AxisRate && f.Axis != bench.AxisConcurrency {
 		c.add(at+".axis", "find_max axis %q is not known: rate or concurrency", f.Axis)
@@ -55,8 +55,8 @@ func (c *checker) keys(at string, f *LoadSearch) {
 // mostPoints keeps the seeds of a search below those of what is measured again.
 const mostPoints = 100
 
-// beside refuses what a search sets itself.
-func (c *checker) beside(at, name string, f *LoadSearch) {
+// loadSearchConflicts refuses what a search sets itself.
+func (c *checker) loadSearchConflicts(at, name string, f *LoadSearch) {
 	sets := []string{"num_prompts", "duration"}
 	switch f.Axis {
 	case bench.AxisRate:
@@ -75,32 +75,32 @@ func (c *checker) beside(at, name string, f *LoadSearch) {
 	}
 }
 
-// needs checks that the study has what the figures of its objective are made of:
+// objectiveNeeds checks that the study has what the figures of its objective are made of:
 // without it every trial would have none, or miss, hours later.
-func (c *checker) needs() {
-	c.needed("objective.metric", c.s.Objective.Metric)
+func (c *checker) objectiveNeeds() {
+	c.figureNeeds("objective.metric", c.s.Objective.Metric)
 	for i, text := range c.s.Objective.SLOs {
 		if slo, err := result.ParseSLO(text); err == nil {
-			c.needed(field.Index("objective.slos", i), slo.Metric)
+			c.figureNeeds(field.Index("objective.slos", i), slo.Metric)
 		}
 	}
 }
 
-func (c *checker) needed(at, metric string) {
+func (c *checker) figureNeeds(at, metric string) {
 	m, err := result.Lookup(metric)
 	if err != nil {
 		return // said already
 	}
 	for _, need := range m.Needs() {
-		if text := c.s.lacks(m, need); text != "" {
+		if text := c.s.missingFor(m, need); text != "" {
 			c.add(at, "%s", text)
 			return
 		}
 	}
 }
 
-// lacks says what is missing for a figure, "" for nothing.
-func (f *File) lacks(m result.Metric, need string) string {
+// missingFor says what is missing for a figure, "" for nothing.
+func (f *File) missingFor(m result.Metric, need string) string {
 	reading := slices.Contains([]string{result.SourceEngine, result.SourceGPU, result.SourceHost}, need)
 	switch n := f.Bench.TelemetryS; {
 	case need == result.NeedPrice && f.Hardware.Price.IsZero():
@@ -108,7 +108,7 @@ func (f *File) lacks(m result.Metric, need string) string {
 	case need == result.NeedGPUs && f.OnCPU():
 		return fmt.Sprintf("%s counts GPUs, and the hardware has none: use %s", m.Name, strings.TrimSuffix(m.Name, "_per_gpu"))
 	case need == result.NeedSearch:
-		return f.unsought(m)
+		return f.missingLoadSearch(m)
 	case reading && f.Runtime.Kind == Predicted:
 		return m.Name + " is made of readings of a server that runs, and runtime kind predicted starts none: its model has time and memory, and no power. Use another runtime kind, or a figure of the calls or of the price"
 	case need == result.SourceGPU && f.Runtime.Kind == Simulated:
@@ -121,9 +121,9 @@ func (f *File) lacks(m result.Metric, need string) string {
 	return ""
 }
 
-// unsought says why the workload that the search of the study is judged by has no
+// missingLoadSearch says why the workload that the search of the study is judged by has no
 // figure of a search for the load, "" where it has.
-func (f *File) unsought(m result.Metric) string {
+func (f *File) missingLoadSearch(m result.Metric) string {
 	if len(f.Workloads) == 0 {
 		return "" // said already
 	}

@@ -55,7 +55,7 @@ func (c *checker) spread() {
 	if method == "" {
 		return
 	}
-	for _, name := range c.s.used() {
+	for _, name := range c.s.usedEngines() {
 		if known := cluster.Methods(name); !slices.Contains(known, method) {
 			c.add("runtime.spread", "%s cannot span machines by %s: it has %s", name, method, strings.Join(known, ", "))
 		}
@@ -76,7 +76,7 @@ func (c *checker) containers() {
 		}
 		return
 	}
-	for _, name := range s.used() {
+	for _, name := range s.usedEngines() {
 		if err := s.Container(name).Validate(); err != nil {
 			for line := range strings.SplitSeq(err.Error(), "\n") {
 				c.add("runtime.docker", "%s: %s", name, line)

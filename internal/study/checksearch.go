@@ -14,9 +14,9 @@ import (
 	"perflab/internal/field"
 )
 
-// drawn checks a study whose strategy searches the catalogue.
-func (c *checker) drawn() {
-	c.from()
+// catalogueSearch checks a study whose strategy searches the catalogue.
+func (c *checker) catalogueSearch() {
+	c.baselineAndStages()
 	c.space()
 	for i, k := range c.s.Arms {
 		at := field.Index("arms", i)
@@ -32,9 +32,9 @@ func (c *checker) drawn() {
 	}
 }
 
-// notDrawn refuses the keys of a search of the catalogue in a study that lists
+// noCatalogueSearch refuses the keys of a search of the catalogue in a study that lists
 // what it tries.
-func (c *checker) notDrawn() {
+func (c *checker) noCatalogueSearch() {
 	s := c.s
 	for _, key := range []struct {
 		at    string
@@ -96,7 +96,7 @@ func (c *checker) choices(at, name string, values []string) {
 	if c.s.Baseline == nil {
 		return
 	}
-	engines, _ := c.s.tried()
+	engines, _ := c.s.searchedNames()
 	for i, v := range values {
 		for _, e := range engines {
 			before := len(c.faults)
@@ -118,7 +118,7 @@ func (c *checker) priors() {
 		for _, p := range problems {
 			c.add(field.Index("priors", i), "%s", p)
 		}
-		c.recipes.take(c.s, path, list)
+		c.recipes.add(c.s, path, list)
 	}
 }
 

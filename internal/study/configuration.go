@@ -109,10 +109,10 @@ func (s *Study) Configurations() (out []Listed, err error) {
 		}
 	}
 	for _, k := range s.Survey {
-		add("", k.Label, s.whole(k))
+		add("", k.Label, s.fullConfig(k))
 	}
 	if s.Strategy != Survey {
-		base := s.whole(*s.Baseline)
+		base := s.fullConfig(*s.Baseline)
 		add("", s.Baseline.Label, base)
 		for _, stage := range s.Stages {
 			for _, k := range stage.Try {

@@ -6,7 +6,7 @@ import "cmp"
 func (f *File) follow(strategy string) {
 	f.Strategy = strategy
 	switch {
-	case !f.draws():
+	case !f.searchesCatalogue():
 		f.Search = Search{}
 	case strategy != Race:
 		f.Search.Race = RaceUse{}

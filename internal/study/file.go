@@ -234,8 +234,8 @@ func (f *File) Attached() bool {
 	return f.Runtime.Kind == Existing && f.Runtime.Hooks.Start == ""
 }
 
-// draws reports whether the strategy searches the engines' catalogue.
-func (f *File) draws() bool {
+// searchesCatalogue reports whether the strategy searches the engines' catalogue.
+func (f *File) searchesCatalogue() bool {
 	return slices.Contains([]string{Race, Random, Grid, TPE}, f.Strategy)
 }
 
@@ -312,8 +312,8 @@ func (f *File) RunSLOs() []result.SLO {
 	return out
 }
 
-// used are the engines that the study's configurations name, in the catalogue's order.
-func (f *File) used() []string {
+// usedEngines are the engines that the study's configurations name, in the catalogue's order.
+func (f *File) usedEngines() []string {
 	named := map[string]bool{}
 	if f.Baseline != nil {
 		named[f.Baseline.Engine] = true
@@ -335,9 +335,9 @@ func (f *File) used() []string {
 	return out
 }
 
-// tried are the engines and models that a search of the catalogue may use: all
+// searchedNames are the engines and models that a search of the catalogue may use: all
 // that the study names, or those that its space does.
-func (f *File) tried() (engines, models []string) {
+func (f *File) searchedNames() (engines, models []string) {
 	add := func(list *[]string, names ...string) {
 		for _, name := range names {
 			if name != "" && !slices.Contains(*list, name) {
@@ -373,13 +373,13 @@ func (f *File) tried() (engines, models []string) {
 // change is a stage's candidate as the tuner takes it.
 func (f *File) change(k Candidate) tune.Change {
 	if k.Fresh {
-		return tune.Change{Label: k.Label, Set: f.whole(k), Replace: true}
+		return tune.Change{Label: k.Label, Set: f.fullConfig(k), Replace: true}
 	}
 	return tune.Change{Label: k.Label, Set: k.config()}
 }
 
-// whole is a candidate that starts from nothing but the study's model.
-func (f *File) whole(k Candidate) tune.Config {
+// fullConfig is a candidate that starts from nothing but the study's model.
+func (f *File) fullConfig(k Candidate) tune.Config {
 	c := k.config()
 	if c["model"] == "" {
 		c["model"] = f.Model

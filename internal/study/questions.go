@@ -93,7 +93,7 @@ func parseQuestion(line []byte) (Question, error) {
 			return q, errors.New("it has no answer, which is a text or a number")
 		}
 	}
-	if q.Gold = strings.TrimSpace(final(answer)); plainText(q.Gold) == "" {
+	if q.Gold = strings.TrimSpace(finalAnswer(answer)); plainText(q.Gold) == "" {
 		return q, errors.New("its answer is empty")
 	}
 	return q, nil
@@ -102,8 +102,8 @@ func parseQuestion(line []byte) (Question, error) {
 // answerMark stands before the answer of a solution.
 const answerMark = "####"
 
-// final is what follows the last mark of a text, or all of it.
-func final(text string) string {
+// finalAnswer is what follows the last mark of a text, or all of it.
+func finalAnswer(text string) string {
 	if i := strings.LastIndex(text, answerMark); i >= 0 {
 		return text[i+len(answerMark):]
 	}
@@ -120,10 +120,10 @@ func (q Question) Right(text string) bool {
 		if i := strings.LastIndex(text, "</think>"); i >= 0 {
 			text = text[i+len("</think>"):]
 		}
-		return strings.EqualFold(plainText(final(text)), plainText(q.Gold))
+		return strings.EqualFold(plainText(finalAnswer(text)), plainText(q.Gold))
 	}
 	var found []float64
-	if rest := final(text); len(rest) < len(text) {
+	if rest := finalAnswer(text); len(rest) < len(text) {
 		found = numbers(rest)
 		found = found[:min(1, len(found))]
 	} else {
@@ -193,9 +193,9 @@ func plainText(text string) string {
 	return strings.Trim(strings.Join(strings.Fields(text), " "), " .*\"'`")
 }
 
-// chosen are the questions of a study: as many as it asks for, drawn by its seed,
+// drawQuestions are the questions of a study: as many as it asks for, drawn by its seed,
 // in the order of the file.
-func chosen(set []Question, limit int, seed uint64) []Question {
+func drawQuestions(set []Question, limit int, seed uint64) []Question {
 	if limit >= len(set) {
 		return set
 	}

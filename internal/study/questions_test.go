@@ -95,14 +95,14 @@ func TestChosen(t *testing.T) {
 	for i := range 50 {
 		set = append(set, Question{Text: strings.Repeat("x", i+1)})
 	}
-	a, b, c := chosen(set, 20, 7), chosen(set, 20, 7), chosen(set, 20, 8)
+	a, b, c := drawQuestions(set, 20, 7), drawQuestions(set, 20, 7), drawQuestions(set, 20, 8)
 	if len(a) != 20 || !slices.Equal(a, b) || slices.Equal(a, c) {
 		t.Errorf("%d questions; again the same: %v; another seed the same: %v", len(a), slices.Equal(a, b), slices.Equal(a, c))
 	}
 	if !slices.IsSortedFunc(a, func(x, y Question) int { return len(x.Text) - len(y.Text) }) {
 		t.Error("not in the order of the file")
 	}
-	if got := chosen(set, 60, 7); len(got) != 50 {
+	if got := drawQuestions(set, 60, 7); len(got) != 50 {
 		t.Errorf("%d of 50", len(got))
 	}
 }

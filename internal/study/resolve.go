@@ -18,9 +18,9 @@ type recipes struct {
 	skipped int              // of engines or models that it does not try
 }
 
-// take adds the recipes of a file that are of the study's engines and models.
-func (out *recipes) take(f *File, path string, list []Recipe) {
-	engines, models := f.tried()
+// add adds the recipes of a file that are of the study's engines and models.
+func (out *recipes) add(f *File, path string, list []Recipe) {
+	engines, models := f.searchedNames()
 	taken := map[string]bool{}
 	for _, k := range f.Arms {
 		taken[k.Label] = true
@@ -30,7 +30,7 @@ func (out *recipes) take(f *File, path string, list []Recipe) {
 	}
 	for _, r := range list {
 		k := Candidate{Label: r.Label, Engine: r.Engine, Model: r.Model, Set: r.Set}
-		config := tune.Change{Set: f.whole(k)}.Apply(nil)
+		config := tune.Change{Set: f.fullConfig(k)}.Apply(nil)
 		if !slices.Contains(engines, r.Engine) || !slices.Contains(models, config["model"]) {
 			out.skipped++
 			continue

@@ -17,12 +17,12 @@ func (s *Study) NewStrategy(p tune.Predictor) (tune.Strategy, *candidate.Field, 
 	if s.Strategy == Survey {
 		var all []tune.Change
 		for _, k := range s.Survey {
-			all = append(all, tune.Change{Label: k.Label, Set: s.whole(k)})
+			all = append(all, tune.Change{Label: k.Label, Set: s.fullConfig(k)})
 		}
 		survey, err := tune.NewSurvey(all, names, s.Goal)
 		return survey, nil, err
 	}
-	space := tune.Space{Baseline: s.whole(*s.Baseline), Primary: names[0], Others: names[1:]}
+	space := tune.Space{Baseline: s.fullConfig(*s.Baseline), Primary: names[0], Others: names[1:]}
 	if s.Strategy == Staged {
 		for _, st := range s.Stages {
 			stage := tune.Stage{Name: st.Name}
@@ -68,9 +68,9 @@ func (NoPredictor) Predict(tune.Config, string) (map[string]float64, bool) { ret
 // the study file alone says: what an engine tells of itself comes later, and a
 // study that is resumed must find what it began with.
 func (s *Study) options() candidate.Options {
-	engines, models := s.tried()
+	engines, models := s.searchedNames()
 	o := candidate.Options{
-		Baseline: s.whole(*s.Baseline), Engines: engines, Models: models, Narrow: s.Space,
+		Baseline: s.fullConfig(*s.Baseline), Engines: engines, Models: models, Narrow: s.Space,
 		GPUs: s.Hardware.GPUs, Latency: s.forLatency(), Numerics: s.Accuracy != nil, Longest: s.longestRequest(),
 		Resolve: func(c tune.Config) (engine.Command, engine.Config, error) {
 			k, err := s.Configure(c, Installed{})
@@ -92,18 +92,18 @@ func (s *Study) options() candidate.Options {
 				o.Changes = append(o.Changes, c)
 				continue
 			}
-			o.Candidates = append(o.Candidates, tune.Candidate{Label: c.Label, Config: c.Apply(nil), Prior: ofStudy})
+			o.Candidates = append(o.Candidates, tune.Candidate{Label: c.Label, Config: c.Apply(nil), Prior: studyOrigin})
 		}
 	}
 	for _, k := range s.Arms {
-		o.Candidates = append(o.Candidates, tune.Candidate{Label: k.Label, Config: tune.Change{Set: s.whole(k)}.Apply(nil), Prior: ofStudy})
+		o.Candidates = append(o.Candidates, tune.Candidate{Label: k.Label, Config: tune.Change{Set: s.fullConfig(k)}.Apply(nil), Prior: studyOrigin})
 	}
 	o.Candidates = append(o.Candidates, s.Recipes...)
 	return o
 }
 
-// ofStudy is where the configurations of the study file come from.
-const ofStudy = "the study"
+// studyOrigin is where the configurations of the study file come from.
+const studyOrigin = "the study"
 
 // forLatency reports whether the objective is how long a call or a part of it
 // takes, and not how much is done.

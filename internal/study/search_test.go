@@ -60,7 +60,7 @@ func TestParseRace(t *testing.T) {
 	if s.Strategy != Race || !slices.Equal(s.Space["max_num_seqs"], []string{"128", "256", ""}) {
 		t.Errorf("read wrongly: %+v", s.Search)
 	}
-	engines, models := s.tried()
+	engines, models := s.searchedNames()
 	if !slices.Equal(engines, []string{"vllm", "sglang"}) || !slices.Equal(models, []string{"Qwen/Qwen3-8B"}) {
 		t.Errorf("engines %v, models %v: llama.cpp cannot be predicted", engines, models)
 	}

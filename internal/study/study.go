@@ -32,7 +32,7 @@ type Study struct {
 
 // BaselineConfig is the configuration that every gain is counted from.
 func (s *Study) BaselineConfig() tune.Config {
-	return tune.Change{Set: s.whole(*s.Baseline)}.Apply(nil)
+	return tune.Change{Set: s.fullConfig(*s.Baseline)}.Apply(nil)
 }
 
 // Fingerprint tells the study from every other: a journal goes on only with the
@@ -64,7 +64,7 @@ func (s *Study) Chosen() ([]Question, error) {
 	if err != nil {
 		return nil, err
 	}
-	return chosen(set, cmp.Or(s.Accuracy.Limit, askedQuestions), s.Seed), nil
+	return drawQuestions(set, cmp.Or(s.Accuracy.Limit, defaultQuestions), s.Seed), nil
 }
 
 // model looks a model up, in the file that the study has for it where there is

@@ -17,15 +17,15 @@ func yamlProblems(err error) []string {
 	if errors.As(err, &many) {
 		var out []string
 		for _, e := range many.Errors {
-			out = append(out, fmt.Sprintf("%d:%d: %s", max(e.Mark.Line, 1), max(e.Mark.Column, 1), plain(e.Message)))
+			out = append(out, fmt.Sprintf("%d:%d: %s", max(e.Mark.Line, 1), max(e.Mark.Column, 1), reworded(e.Message)))
 		}
 		return out
 	}
 	text := err.Error()
 	if m := loadMark.FindStringSubmatch(text); m != nil {
-		return []string{fmt.Sprintf("%s:%s: %s", m[1], m[2], plain(m[3]))}
+		return []string{fmt.Sprintf("%s:%s: %s", m[1], m[2], reworded(m[3]))}
 	}
-	return []string{"1:1: " + plain(loadHead.ReplaceAllString(text, ""))}
+	return []string{"1:1: " + reworded(loadHead.ReplaceAllString(text, ""))}
 }
 
 // The library gives scanner and parser errors as text: "go-yaml load error in
@@ -36,8 +36,8 @@ var (
 	loadHead = regexp.MustCompile(`^go-yaml load error in [^:]*: `)
 )
 
-// plain rewords what the YAML library says about Go.
-func plain(text string) string {
+// reworded rewords what the YAML library says about Go.
+func reworded(text string) string {
 	text = strings.TrimSpace(strings.TrimPrefix(text, "yaml: "))
 	if key, ok := between(text, "field ", " not found in type"); ok {
 		return fmt.Sprintf("unknown key %q", key)
@@ -52,7 +52,7 @@ func plain(text string) string {
 	_, kind, into := strings.Cut(text, " into ")
 	switch {
 	case into && !ok && strings.HasPrefix(text, "cannot construct "):
-		return "a value of another kind belongs here: " + wanted(kind)
+		return "a value of another kind belongs here: " + expectedKind(kind)
 	case !ok || !into:
 		return text
 	}
@@ -69,8 +69,8 @@ func plain(text string) string {
 	return value + " is no mapping (key: value)"
 }
 
-// wanted says what should stand where a list, a mapping or a text does.
-func wanted(kind string) string {
+// expectedKind says what should stand where a list, a mapping or a text does.
+func expectedKind(kind string) string {
 	switch {
 	case strings.HasPrefix(kind, "["):
 		return "a list"
