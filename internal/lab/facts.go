@@ -33,7 +33,7 @@ func (m *factsMaker) assemble(partial bool, trials []trialRecord, r tune.Result)
 		Partial: partial, Strategy: m.Strategy, Block: m.Bench.Block,
 		Objective: result.Objective{Metric: metric.Name, Better: better(metric), SLOs: m.Objective.SLOs, Goal: m.goal(), Weights: m.Objective.Weights},
 		Model:     m.modelName(), Hardware: hardwareText(m.Study), Visible: m.Visible(), Engines: m.software(trials), Method: m.method(),
-		Workloads: m.workloads, Confirmed: r.Confirmed, Verdict: r.Verdict, Notes: append(m.notes(), changedVersions(trials)...),
+		Workloads: m.workloads, Confirmed: r.Confirmed, Conclusion: &r.Verdict, Notes: append(m.notes(), changedVersions(trials)...),
 	}
 	for _, t := range trials {
 		if t.Runs == nil {
@@ -65,10 +65,10 @@ func (m *factsMaker) assemble(partial bool, trials []trialRecord, r tune.Result)
 // stage is a decision as a fact. The configurations of a survey are not each
 // other's improvement, so none is counted as a gain over the first.
 func (m *factsMaker) stage(d tune.Decision) result.Stage {
-	s := result.Stage{Name: d.Stage, Trials: d.Trials, Before: d.Before, Winner: d.Winner, Gain: d.Gain, Result: d.Reason}
+	s := result.Stage{Name: d.Stage, Trials: d.Trials, Before: d.Before, Winner: d.Winner, Gain: d.Gain, Finding: d.Reason}
 	for _, e := range d.Entries {
 		if e.Trial == 0 { // no trial stands for it in the report
-			s.Result += fmt.Sprintf("; %s was %s", e.Label, e.Note)
+			s.Skipped = append(s.Skipped, e)
 		}
 	}
 	if m.Strategy == study.Survey {

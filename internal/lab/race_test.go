@@ -97,7 +97,7 @@ func TestRace(t *testing.T) {
 		t.Errorf("%d trials, comparisons %v, hold-outs %v", len(f.Trials), r.Comparisons, r.HoldOuts)
 	}
 	refused := slices.IndexFunc(r.Candidates, func(a result.Candidate) bool { return a.State == tune.StateRefused })
-	if refused < 0 || r.Candidates[refused].Reason == "" || len(r.Candidates[refused].Trials) > 0 {
+	if refused < 0 || r.Candidates[refused].Finding == nil || len(r.Candidates[refused].Trials) > 0 {
 		t.Errorf("tp 3 of 2 GPUs is not refused: %+v", r.Candidates)
 	}
 	launches, cost := 0, 0.0
@@ -164,8 +164,8 @@ func TestRaceResumes(t *testing.T) {
 		_, err := os.Stat(filepath.Join(o.Dir, journalFile))
 		o.Resume = err == nil
 	}
-	if f.Verdict != whole.Verdict || !reflect.DeepEqual(f.Race, whole.Race) || len(f.Trials) != len(whole.Trials) {
-		t.Errorf("ends with %s\nnot       %s\n%+v\n%+v", f.Verdict, whole.Verdict, f.Race, whole.Race)
+	if !reflect.DeepEqual(f.Conclusion, whole.Conclusion) || !reflect.DeepEqual(f.Race, whole.Race) || len(f.Trials) != len(whole.Trials) {
+		t.Errorf("ends with %+v\nnot       %+v\n%+v\n%+v", f.Conclusion, whole.Conclusion, f.Race, whole.Race)
 	}
 	for i := range f.Trials {
 		if a, b := f.Trials[i], whole.Trials[i]; a.Label != b.Label || !maps.Equal(a.Config, b.Config) {
@@ -219,9 +219,9 @@ bench: {num_warmups: 0, telemetry_interval_s: 0}
 				t.Fatalf("%v: recommended %+v: %s", err, f.Recommended, f.Verdict)
 			}
 			tried := slices.IndexFunc(f.Trials, func(r result.Trial) bool { return r.Engine == "sglang" && r.Status != tune.Measured && r.Reason != "" })
-			arm := slices.IndexFunc(f.Race.Candidates, func(a result.Candidate) bool { return a.Engine == "sglang" && a.State == tune.StateFailed })
-			if tried < 0 || arm < 0 || f.Race.Candidates[arm].Reason == "" {
-				t.Errorf("trials %+v, arms %+v", f.Trials, f.Race.Candidates)
+			failed := slices.IndexFunc(f.Race.Candidates, func(a result.Candidate) bool { return a.Engine == "sglang" && a.State == tune.StateFailed })
+			if tried < 0 || failed < 0 || f.Race.Candidates[failed].Finding == nil {
+				t.Errorf("trials %+v, candidates %+v", f.Trials, f.Race.Candidates)
 			}
 		})
 	}

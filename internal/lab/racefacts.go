@@ -19,7 +19,7 @@ func (m *factsMaker) raceFacts(f result.Study, r tune.Result, trials []trialReco
 	return &result.Race{
 		Noise: e.Noise, Candidates: m.candidates(e.Candidates, trials), Steps: e.Steps, Predictions: e.Predictions,
 		Comparisons: e.Comparisons, Ablation: e.Ablation, HoldOuts: e.HoldOuts, Accuracy: e.Accuracy, Constraints: e.Constraints,
-		Frontier: m.frontier(f, e.Steps), Phases: m.phases(e.Phases, trials), Stopped: e.Stopped,
+		Frontier: m.frontier(f, e.Steps), Phases: m.phases(e.Phases, trials), Stop: e.Stopped,
 	}
 }
 
@@ -29,7 +29,7 @@ func (m *factsMaker) candidates(ends []tune.Outcome, trials []trialRecord) []res
 	out := make([]result.Candidate, 0, len(ends))
 	for _, a := range ends {
 		c := result.Candidate{
-			Label: a.Label, Engine: a.Config["engine"], Prior: a.Prior, Trials: a.Trials, State: a.State, Reason: a.Reason,
+			Label: a.Label, Engine: a.Config["engine"], Prior: a.Prior, Trials: a.Trials, State: a.State, Finding: a.Reason,
 			Predicted: a.Predicted, Expected: a.Expected, Measured: a.Measured,
 		}
 		i := slices.IndexFunc(trials, func(t trialRecord) bool { return maps.Equal(t.Config, a.Config) })

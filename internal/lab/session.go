@@ -27,6 +27,10 @@ type Options struct {
 	Predictor bench.Predictor // for runtime kind predicted
 	Watch     func(Status)    // told of every change, one at a time; may be nil
 
+	// Words writes the sentences of a study's findings, for study.json; nil: none are
+	// written.
+	Words func(result.Study) result.Study
+
 	grace  time.Duration   // that an engine of runtime process has to end, 0: the runtime's
 	pauses []time.Duration // before each further try of what our machinery broke, nil: backoff
 }
@@ -136,6 +140,9 @@ func (l *session) save(partial bool) (result.Study, error) {
 		return result.Study{}, err
 	}
 	f := l.facts.assemble(partial, trials, l.strategy.Result())
+	if l.Words != nil {
+		f = l.Words(f)
+	}
 	return f, rundir.WriteJSON(filepath.Join(l.Dir, rundir.StudyFile), f)
 }
 

@@ -162,8 +162,8 @@ func TestSecrets(t *testing.T) {
 func TestSkippedCandidates(t *testing.T) {
 	text := strings.Replace(small, "set: {tp: 2}}]", "set: {tp: 2}}, {label: FP8, model: Qwen/Qwen3-8B-FP8}, {label: TP3, set: {tp: 3}}]\nbudget: {trials: 4}", 1)
 	_, short := tuned(t, text, replay{})
-	if r := short.Stages[0].Result; !strings.Contains(r, "FP8 was not measured: the budget of 4 trials") {
-		t.Errorf("the stage ends with %q", r)
+	if left := short.Stages[0].Skipped; len(left) == 0 || left[0].Label != "FP8" || left[0].Finding.Kind != tune.NoTrialsLeft || left[0].Finding.N != 4 {
+		t.Errorf("the stage left out %+v", left)
 	}
 	text = strings.Replace(small, "engine: sglang, set: {tp: 2}", "set: {tp: 3}", 1)
 	dir, f := tuned(t, text, replay{})

@@ -419,7 +419,7 @@ var candidateStates = []struct{ state, title, counted string }{
 func (x race) tried() term {
 	by, barred := map[string]int{}, 0
 	for _, a := range x.Race.Candidates {
-		if a.State == tune.StateEliminated && strings.Contains(a.Reason, "misses a constraint") {
+		if a.State == tune.StateEliminated && outByBounds(a) {
 			barred++
 			continue
 		}

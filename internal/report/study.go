@@ -20,7 +20,7 @@ type study struct {
 }
 
 func index(s result.Study) study {
-	x := study{Study: s, trials: map[int]*result.Trial{}}
+	x := study{Study: Worded(s), trials: map[int]*result.Trial{}}
 	x.objective = x.metric(s.Objective.Metric)
 	for i := range s.Trials {
 		x.trials[s.Trials[i].ID] = &s.Trials[i]

@@ -22,7 +22,8 @@ type Race struct {
 	Constraints []tune.Constraint    `json:"constraints,omitempty"` // kept by what is recommended, where it was launched again
 	Frontier    []FrontPoint         `json:"frontier,omitempty"`
 	Phases      []Phase              `json:"phases"`
-	Stopped     string               `json:"stopped,omitempty"` // why the search ended before its budget, one sentence
+	Stop        *tune.Finding        `json:"stop,omitempty"`    // why the search ended before its budget
+	Stopped     string               `json:"stopped,omitempty"` // the same in words, by whoever wrote them
 }
 
 // UnmarshalJSON takes the older keys too: arms for candidates, foretold for
@@ -54,10 +55,12 @@ type Candidate struct {
 	Prior     string     `json:"prior,omitempty"`   // where it comes from, if not from the catalogue
 	Trials    []int      `json:"trials,omitempty"`
 	State     string     `json:"state"`               // refused, pruned, untried, failed, eliminated, left, carried
-	Reason    string     `json:"reason,omitempty"`    // one sentence
+	Reason    string     `json:"reason,omitempty"`    // Finding in words, by whoever wrote them
 	Predicted *float64   `json:"predicted,omitempty"` // ratio to the baseline, before the race
 	Expected  *float64   `json:"expected,omitempty"`  // by what the predictor had learned at its end
 	Measured  *tune.Span `json:"measured,omitempty"`  // ratio to the baseline
+
+	Finding *tune.Finding `json:"finding,omitempty"`
 }
 
 // FrontPoint is a configuration by what a user sees and what a GPU yields.

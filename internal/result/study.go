@@ -25,9 +25,11 @@ type Study struct {
 
 	Baseline    *Pick  `json:"baseline,omitempty"`
 	Recommended *Pick  `json:"recommended,omitempty"`
-	Cases       []Case `json:"cases,omitempty"` // baseline against recommended, per workload
-	Confirmed   bool   `json:"confirmed"`       // both were launched again, on fresh seeds, after the search
-	Verdict     string `json:"verdict"`         // one sentence
+	Cases       []Case `json:"cases,omitempty"`   // baseline against recommended, per workload
+	Confirmed   bool   `json:"confirmed"`         // both were launched again, on fresh seeds, after the search
+	Verdict     string `json:"verdict,omitempty"` // Conclusion in one sentence, by whoever wrote it
+
+	Conclusion *tune.Finding `json:"conclusion,omitempty"`
 
 	Race   *Race    `json:"race,omitempty"` // of strategy race
 	Stages []Stage  `json:"stages"`
@@ -97,8 +99,11 @@ type Stage struct {
 	Trials []int    `json:"trials"`
 	Before int      `json:"before"` // the incumbent it began with
 	Winner int      `json:"winner"`
-	Gain   *float64 `json:"gain,omitempty"` // of the winner against Before
-	Result string   `json:"result"`         // one sentence
+	Gain   *float64 `json:"gain,omitempty"`   // of the winner against Before
+	Result string   `json:"result,omitempty"` // Finding in one sentence, by whoever wrote it
+
+	Finding *tune.Finding `json:"finding,omitempty"`
+	Skipped []tune.Entry  `json:"skipped,omitempty"` // candidates that no trial stands for
 }
 
 // Trial is one configuration measured: one launch, one run per workload.

@@ -2,7 +2,6 @@ package tune
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -15,7 +14,7 @@ type ablation struct {
 	without *finalist // nil: not launched
 	span    *Span     // of having it
 	dropped bool
-	reason  string
+	reason  *Finding
 }
 
 // ablate leaves out each setting of the winner once, and launches what is left
@@ -29,10 +28,10 @@ func (s *raceState) ablate(k *confirmation) {
 		if f := k.find(config); f != nil {
 			a.without = f
 		} else if why := s.search.Refuse(config); why != "" {
-			a.reason = "needed: without it " + why
+			a.reason = &Finding{Kind: NeededRefused, Reason: why}
 			continue
 		} else if s.left() < 1 || k.drops() && s.left() <= fewest {
-			a.reason = "not tried: the budget is used up" // or kept for the check of what was dropped
+			a.reason = &Finding{Kind: NotTried} // or kept for the check of what was dropped
 			continue
 		} else {
 			a.without = newFinalist("without "+setting.Label, k.winner.origin.with(Change{Label: "without " + setting.Label, Set: setting.Set}), config)
@@ -62,25 +61,25 @@ func (k *confirmation) drops() bool {
 // what matters and is not shown to bring anything.
 func (k *confirmation) weigh(a *ablation) {
 	if len(a.without.rounds) == 0 {
-		a.reason = "needed: without it the trial ended " + k.bounds.note(a.without.failed, k.space.Primary)
+		a.reason = &Finding{Kind: NeededEnded, Cause: k.note(a.without.failed)}
 		return
 	}
 	d, err := k.compare(k.winner, a.without, "", 1)
 	if err != nil {
-		a.reason = "not decided: " + err.Error()
+		a.reason = &Finding{Kind: NotDecided, Reason: err.Error()}
 		return
 	}
 	a.span = &Span{d.Ratio.Value - 1, d.Ratio.Low - 1, d.Ratio.High - 1}
 	switch {
 	case k.score(a.without).class < k.score(k.winner).class:
-		a.reason = "needed: without it the command " + k.obstacle(a.without)
+		a.reason = &Finding{Kind: NeededBounds, Cause: k.obstacle(a.without)}
 	case a.span.Low > 0:
-		a.reason = fmt.Sprintf("kept: it brings %s", percent(a.span.Value))
+		a.reason = &Finding{Kind: KeptGain, Value: &a.span.Value}
 	case a.span.Value >= k.objective.MinGain/2:
-		a.reason = fmt.Sprintf("kept: it seems to bring %s, which one launch cannot show", percent(a.span.Value))
+		a.reason = &Finding{Kind: KeptSeeming, Value: &a.span.Value}
 	default:
 		a.dropped = true
-		a.reason = fmt.Sprintf("dropped: no gain shown (%s)", percent(a.span.Value))
+		a.reason = &Finding{Kind: DroppedNoGain, Value: &a.span.Value}
 	}
 }
 
@@ -104,12 +103,12 @@ func (s *raceState) check(k *confirmation) {
 	without.Label = "without " + strings.Join(gone, ", ")
 	config := without.Apply(k.winner.config)
 	if why := s.search.Refuse(config); why != "" {
-		k.keepAll("together they are needed: without them " + why)
+		k.keepAll(Finding{Kind: TogetherRefused, Reason: why})
 		return
 	}
 	if k.reduced = k.find(config); k.reduced == nil {
 		if s.left() < fewest {
-			k.keepAll("kept: too few launches were left to measure the winner without what seems to bring nothing")
+			k.keepAll(Finding{Kind: TogetherUntried})
 			return
 		}
 		from := k.winner.origin.with(without)
@@ -127,25 +126,25 @@ func (k *confirmation) decideReduced() {
 	d, err := k.compare(k.reduced, k.winner, "", 1)
 	switch won, left := k.score(k.winner), k.score(k.reduced); {
 	case k.reduced.failed != nil:
-		k.keepAll("together they are needed: without them the trial ended " + k.bounds.note(k.reduced.failed, k.space.Primary))
+		k.keepAll(Finding{Kind: TogetherEnded, Cause: k.note(k.reduced.failed)})
 	case left.class < won.class || left.class == missing && left.miss > won.miss && k.nearestBound(k.winner, k.reduced) != nil:
-		k.keepAll("together they are needed: without them the command " + k.obstacle(k.reduced))
+		k.keepAll(Finding{Kind: TogetherBounds, Cause: k.obstacle(k.reduced)})
 	case err != nil:
-		k.keepAll("not decided: " + err.Error())
+		k.keepAll(Finding{Kind: NotDecided, Reason: err.Error()})
 	case math.Log(d.Ratio.Value) < -math.Log1p(k.objective.MinGain)/2 || d.Ratio.High < 1:
-		k.keepAll(fmt.Sprintf("kept: without all of them it is %s", percent(d.Ratio.Value-1)))
+		k.keepAll(Finding{Kind: TogetherWorse, Value: new(d.Ratio.Value - 1)})
 	case !k.beatsBaseline(k.reduced):
-		k.keepAll("kept: without all of them no gain over the baseline is shown")
+		k.keepAll(Finding{Kind: TogetherNoGain})
 	default:
 		k.pick = k.reduced
 	}
 }
 
 // keepAll takes back what was to be dropped.
-func (k *confirmation) keepAll(why string) {
+func (k *confirmation) keepAll(why Finding) {
 	for _, a := range k.ablations {
 		if a.dropped {
-			a.dropped, a.reason = false, why
+			a.dropped, a.reason = false, &why
 		}
 	}
 	k.pick = k.winner

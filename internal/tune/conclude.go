@@ -1,11 +1,9 @@
 package tune
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"slices"
-	"strings"
 )
 
 // conclusion is what a race found as far as it came.
@@ -42,7 +40,7 @@ func (s *raceState) conclude() Result {
 	return r
 }
 
-// recommended is the entrant that is recommended, the baseline where no other is;
+// recommended is the finalist that is recommended, the baseline where no other is;
 // nil where there is none that was launched again.
 func (c conclusion) recommended() *finalist {
 	k := c.confirmation
@@ -86,155 +84,103 @@ func (c conclusion) picks(r *Result) {
 	if base == nil {
 		return
 	}
-	if d, err := c.confirmation.compare(k.pick, base, "", k.family()); err == nil {
+	if d, err := k.compareAll(k.pick, base); err == nil {
 		r.Gain = new(d.Ratio.Value - 1)
 		r.Interval = &Span{d.Ratio.Value - 1, d.Ratio.Low - 1, d.Ratio.High - 1}
 	}
 }
 
-// verdict is the race's conclusion in one sentence.
-func (c conclusion) verdict(r Result) string {
-	tried := c.tried()
+// verdict is the race's conclusion.
+func (c conclusion) verdict(r Result) Finding {
+	k := c.confirmation
 	switch {
 	case !c.finished:
 		return c.soFar()
 	case c.leader() == nil && len(c.base) > 0:
-		return fmt.Sprintf("nothing could be measured: the baseline ended %s", c.bounds.note(c.base[0], c.space.Primary))
-	case c.confirmation == nil && !c.based():
-		return "nothing is recommended: what could be measured is not acceptable, and the baseline ended " + c.bounds.note(c.base[0], c.space.Primary)
-	case c.confirmation == nil:
-		return fmt.Sprintf("no difference shown: of %s none could be measured and may be recommended%s", count(tried, "other configuration"), missed(r))
-	case !c.based():
-		return c.unopposed(r)
+		return Finding{Kind: NothingMeasured, Against: theBaseline.candidate, Cause: c.note(c.base[0])}
+	case k == nil && !c.based():
+		return Finding{Kind: NothingAcceptable, Cause: c.note(c.base[0])}
+	case k == nil:
+		return Finding{Kind: NoneUsable, N: c.tried(), Misses: r.Misses}
+	case !c.based() && k.pick == nil:
+		return Finding{Kind: NoBaselineAgain, Cause: c.note(c.base[0])}
+	case k.pick == nil:
+		return c.baselineStays(r)
 	}
-	k := c.confirmation
-	if k.pick == nil {
-		return c.unbeaten(r, tried)
+	f := Finding{Name: k.pick.name, N: c.tried(), Misses: r.Misses, Unsteady: k.unsteady(k.pick)}
+	if !c.based() {
+		f.Kind, f.Cause = NoBaseline, c.note(c.base[0])
+		if v, ok := mean(k.pick.trials())[c.objective.Metric]; ok {
+			f.Value = &v
+		}
+		return f
 	}
-	d, err := c.confirmation.compare(k.pick, k.finalists[0], "", k.family())
-	if err == nil && d.Verdict == Better {
-		return fmt.Sprintf("%s is %s; the best of %s%s", k.pick.name, d.Sentence, count(tried, "other configuration"), c.lost(r))
+	d, err := k.compareAll(k.pick, k.baseline())
+	if err == nil {
+		f.Comparison = &d
 	}
-	return c.closer(k.pick, d, err) + c.lost(r)
+	if f.Kind = ShownBetter; err != nil || d.Verdict != Better {
+		f.Kind, f.Bound = BetterByBound, k.preferredBy(k.pick)
+	}
+	return f
 }
 
-// closer is the verdict by which an entrant is recommended for a bound.
-func (c conclusion) closer(e *finalist, d Comparison, err error) string {
-	k := c.confirmation
-	b := k.nearestBound(e, k.baseline())
-	how := func(e *finalist) string {
-		for _, k := range c.confirmation.constraints(e) {
-			if k.Bound == b.String() {
-				return k.figure()
+// preferredBy is the bound for which a finalist goes before the baseline.
+func (k *confirmation) preferredBy(f *finalist) *BoundPair {
+	b := k.nearestBound(f, k.baseline())
+	keeps := func(f *finalist) Constraint {
+		for _, c := range k.constraints(f) {
+			if c.Bound == b.String() {
+				return c
 			}
 		}
-		return "no figure"
+		return Constraint{Bound: b.String()}
 	}
-	does := "comes nearer to"
-	if b.Holds(mean(e.trials())) {
-		does = "meets"
-	}
-	text := fmt.Sprintf("%s %s %s than the baseline: %s against %s", e.name, does, b, how(e), how(k.baseline()))
-	if does == "meets" {
-		text = fmt.Sprintf("%s meets %s, which the baseline misses: %s against %s", e.name, b, how(e), how(k.baseline()))
-	}
-	if err == nil {
-		text += fmt.Sprintf("; it is at %s on %s", c.confirmation.gainOf(d.Ratio), c.objective.Metric)
-	}
-	return text
+	return &BoundPair{Bound: keeps(f), Other: keeps(k.baseline())}
 }
 
-// unbeaten is the verdict by which the baseline stays. It speaks of the entrant
-// that led the search, or of the next where that one has no figure.
-func (c conclusion) unbeaten(r Result, tried int) string {
+// baselineStays is the verdict by which no other is recommended. It speaks of the
+// finalist that led the search, or of the next where that one has no figure.
+func (c conclusion) baselineStays(r Result) Finding {
 	k := c.confirmation
-	base, best := k.finalists[0], k.others()[0]
-	for _, e := range k.others() {
-		if len(best.rounds) == 0 && len(e.rounds) > 0 {
-			best = e
+	base, best := k.baseline(), k.others()[0]
+	for _, f := range k.others() {
+		if len(best.rounds) == 0 && len(f.rounds) > 0 {
+			best = f
 		}
 	}
-	of := count(tried, "other configuration")
-	d, err := c.confirmation.compare(best, base, "", k.family())
+	f := Finding{Name: best.name, N: c.tried(), Misses: r.Misses}
+	d, err := k.compareAll(best, base)
 	switch {
 	case len(base.rounds) == 0:
-		return fmt.Sprintf("not confirmed: %s led the search, but the baseline measured again ended %s, so nothing could be compared and the baseline stays", k.others()[0].name, c.bounds.note(base.failed, c.space.Primary))
+		f.Kind, f.Name, f.Cause = BaselineLost, k.others()[0].name, c.note(base.failed)
 	case len(best.rounds) == 0:
-		return fmt.Sprintf("not confirmed: %s led the search, but measured again it ended %s, so the baseline stays%s", best.name, c.bounds.note(best.failed, c.space.Primary), missed(r))
+		f.Kind, f.Cause = LeaderLost, c.note(best.failed)
 	case len(best.rounds) < fewest:
-		return fmt.Sprintf("not confirmed: of the launches to confirm %s only one has figures, so the baseline stays%s", best.name, missed(r))
+		f.Kind = OneLaunch
 	case err != nil:
-		return fmt.Sprintf("not confirmed: %s led the search, but %s, so the baseline stays%s", best.name, err, missed(r))
-	case c.failedGuard(best.config) || c.confirmation.score(best).class < c.confirmation.score(base).class || d.Verdict == Better:
-		return fmt.Sprintf("no other configuration is recommended: %s, the best of %s, %s, so the baseline stays%s", best.name, of, c.confirmation.obstacle(best), missed(r))
+		f.Kind, f.Reason = Incomparable, err.Error()
+	case c.failedGuard(best.config) || k.score(best).class < k.score(base).class || d.Verdict == Better:
+		f.Kind, f.Cause = NotRecommended, k.obstacle(best)
 	case d.Verdict == TooSmall:
-		return fmt.Sprintf("%s%s; the baseline stays%s", best.name+": "+d.Sentence, c.needed(d), missed(r))
+		f.Kind, f.Comparison = BudgetTooSmall, &d
+	default:
+		f.Kind, f.Comparison = NoGainShown, &d
 	}
-	return fmt.Sprintf("no gain shown: %s, the best of %s, is %s; the baseline stays%s", best.name, of, d.Sentence, missed(r))
+	return f
 }
 
-// needed says how many launches the effect that was seen would need.
-func (c conclusion) needed(d Comparison) string {
-	if d.Ratio.Value <= 1 {
-		return ""
-	}
-	return fmt.Sprintf(" (an effect of the size seen, %s, needs more launches)", percent(d.Ratio.Value-1))
-}
-
-// unopposed is the verdict without a measured baseline.
-func (c conclusion) unopposed(r Result) string {
-	no := fmt.Sprintf("the baseline ended %s, so no gain can be given", c.bounds.note(c.base[0], c.space.Primary))
-	k := c.confirmation
-	if k.pick == nil {
-		return "nothing is recommended: " + no + ", and what led could not be measured again"
-	}
-	figures := mean(k.pick.trials())
-	return fmt.Sprintf("%s is the best of %s that could be measured, with %s of %s; %s%s",
-		k.pick.name, count(c.tried(), "configuration"), number(figures[c.objective.Metric]), c.objective.Metric, no, c.lost(r))
-}
-
-func (c conclusion) soFar() string {
-	after := "not finished after " + count(len(c.trials), "trial")
-	lead := c.leader()
-	switch {
+func (c conclusion) soFar() Finding {
+	f := Finding{After: new(len(c.trials))}
+	switch lead := c.leader(); {
 	case lead == nil:
-		return after + ": nothing is measured yet"
+		f.Kind = NothingYet
 	case c.isBase(lead.trial.Config):
-		return after + ": nothing beats the baseline yet"
+		f.Kind = BaselineLeads
+	default:
+		f.Kind, f.Name = CandidateLeads, lead.trial.name
 	}
-	return fmt.Sprintf("%s: %s leads, not confirmed", after, lead.trial.name)
-}
-
-// lost ends a verdict with hold-outs that the winner loses, and constraints it
-// misses.
-func (c conclusion) lost(r Result) string {
-	var worse, others []string
-	for _, d := range r.Evidence.HoldOuts {
-		switch d.Verdict {
-		case Worse:
-			worse = append(worse, fmt.Sprintf("%s (%s)", d.Workload, percent(d.Ratio.Value-1)))
-		case Missed, Unknown:
-			others = append(others, fmt.Sprintf("on %s it %s", d.Workload, d.Sentence))
-		}
-	}
-	s := ""
-	if len(worse) > 0 {
-		s = "; it loses on " + strings.Join(worse, ", ")
-	}
-	for _, text := range others {
-		s += "; " + text
-	}
-	if w := c.confirmation.wavers(c.confirmation.pick); len(w) > 0 {
-		s += "; not every launch meets " + joined(w)
-	}
-	return s + missed(r)
-}
-
-func missed(r Result) string {
-	if len(r.Misses) == 0 {
-		return ""
-	}
-	return "; not every SLO is met: " + strings.Join(r.Misses, ", ")
+	return f
 }
 
 // evidence is what stands behind the conclusion.
@@ -246,14 +192,14 @@ func (c conclusion) evidence() *Evidence {
 	}
 	m := c.fit()
 	for _, r := range c.candidates {
-		e.Candidates = append(e.Candidates, c.armEnd(r, m))
+		e.Candidates = append(e.Candidates, c.outcome(r, m))
 	}
 	e.Predictions = c.fits()
 	if k := c.confirmation; k != nil {
 		e.Comparisons = c.comparisons()
 		e.HoldOuts = c.heldOut()
 		for _, a := range k.ablations {
-			out := Ablation{Setting: a.setting.Label, Gain: a.span, Dropped: a.dropped, Reason: a.reason}
+			out := Ablation{Setting: a.setting.Label, Gain: a.span, Dropped: a.dropped, Finding: a.reason}
 			if a.without != nil && len(a.without.rounds) == 1 {
 				out.Trial = a.without.ids()[0]
 			}
@@ -271,8 +217,8 @@ func (c conclusion) comparisons() []Comparison {
 	k := c.confirmation
 	var out []Comparison
 	add := func(a, b *finalist) {
-		if d, err := c.confirmation.compare(a, b, "", k.family()); err == nil {
-			out = append(out, c.bounded(d, a, b))
+		if d, err := k.compareAll(a, b); err == nil {
+			out = append(out, k.bounded(d, a, b))
 		}
 	}
 	for i, a := range k.finalists {
@@ -290,9 +236,9 @@ func (c conclusion) comparisons() []Comparison {
 }
 
 // bounded is a comparison in which bounds go before the objective.
-func (c conclusion) bounded(d Comparison, a, b *finalist) Comparison {
-	if c.confirmation.score(a).class < c.confirmation.score(b).class {
-		d.Verdict, d.Sentence = Missed, c.confirmation.obstacle(a)+"; "+d.Sentence
+func (k *confirmation) bounded(d Comparison, a, b *finalist) Comparison {
+	if k.score(a).class < k.score(b).class {
+		d.Verdict, d.Obstacle = Missed, k.obstacle(a)
 	}
 	return d
 }
@@ -308,12 +254,12 @@ func (c conclusion) heldOut() []Comparison {
 	}
 	var out []Comparison
 	for _, w := range c.holdOuts() {
-		d, err := c.confirmation.compare(k.pick, base, w, len(c.holdOuts()))
+		d, err := k.compare(k.pick, base, w, len(c.holdOuts()))
 		if err != nil {
-			d.Verdict, d.Sentence, d.P = Unknown, "cannot be compared: "+err.Error(), 1
+			d.Verdict, d.ByObjective, d.Reason, d.P = Unknown, Unknown, err.Error(), 1
 		}
 		if misses := k.missesOn(w, k.pick, base); len(misses) > 0 {
-			d.Verdict, d.Sentence = Missed, joined(append(misses, d.Sentence))
+			d.Verdict, d.Misses = Missed, misses
 		}
 		out = append(out, d)
 	}
@@ -334,24 +280,20 @@ func (c conclusion) accuracy() []PairedTest {
 	out := slices.Clone(c.tests)
 	for _, p := range slices.Backward(c.tests) {
 		if p.Label == asked.name {
-			p.Label, p.Sentence = e.name, fmt.Sprintf("%s; %s was asked, which answers alike", p.Sentence, asked.name)
+			p.Label, p.Asked = e.name, asked.name
 			return append(out, p)
 		}
 	}
 	return out
 }
 
-func (c conclusion) armEnd(r *contender, m *surrogate) Outcome {
-	out := Outcome{Label: r.Label, Config: r.Config, Prior: r.Prior, Reason: r.Refused}
+// outcome is what became of a candidate.
+func (c conclusion) outcome(r *contender, m *surrogate) Outcome {
+	out := Outcome{Label: r.Label, Config: r.Config, Prior: r.Prior, Trials: c.launchesOf(r.Config)}
 	if r.point.known {
 		out.Predicted = new(math.Exp(r.point.x))
 		mean, _ := m.at(r.point)
 		out.Expected = new(math.Exp(mean))
-	}
-	for _, t := range c.trials {
-		if t.Pass == 0 && maps.Equal(t.Config, r.Config) {
-			out.Trials = append(out.Trials, t.Trial)
-		}
 	}
 	lead := c.launches(r.Config, 0)
 	share := 0.0
@@ -361,34 +303,34 @@ func (c conclusion) armEnd(r *contender, m *surrogate) Outcome {
 	}
 	switch {
 	case r.Refused != "":
-		out.State = StateRefused
+		out.State, out.Reason = StateRefused, &Finding{Kind: RefusedByRule, Reason: r.Refused}
 	case len(lead) > 0:
-		out.State, out.Reason = StateNotWorse, ""
+		out.State = StateNotWorse
 		out.Measured = c.ratio(r.Config, share)
-		if why := c.worse(lead[0]); why != "" {
+		if why := c.worse(lead[0]); why != nil {
 			out.State, out.Reason = StateEliminated, why
 		} else if c.failedGuard(r.Config) {
-			out.State, out.Reason = StateEliminated, "its answers are not those of the baseline"
+			out.State, out.Reason = StateEliminated, &Finding{Kind: OtherAnswers}
 		}
 		if c.carried(r) {
-			out.State, out.Reason = StateRefined, ""
+			out.State, out.Reason = StateRefined, nil
 		}
 	case len(out.Trials) > 0:
 		out.State = StateFailed
-		out.Reason = c.bounds.note(c.trials[out.Trials[0]-1], c.space.Primary)
+		out.Reason = c.note(c.trials[out.Trials[0]-1])
 	case r.pruned:
 		out.State = StatePruned
-		out.Reason = fmt.Sprintf("predicted at %s of the baseline, more than %d times worse than the best", percentage(math.Exp(r.point.x)), pruneFactor)
+		out.Reason = &Finding{Kind: PrunedUnseen, Value: new(math.Exp(r.point.x)), N: pruneFactor}
 	case c.failedGuard(r.Config):
-		out.State, out.Reason = StateEliminated, "its numerics were rejected by the accuracy guard"
+		out.State, out.Reason = StateEliminated, &Finding{Kind: NumericsFailed}
 	default:
 		out.State = StateUntried
-		out.Reason = "no launch was left that it was worth"
+		out.Reason = &Finding{Kind: NotWorth}
 	}
 	return out
 }
 
-// carried reports whether an arm, or what was made of it, was refined or confirmed.
+// carried reports whether a candidate, or what was made of it, was refined or confirmed.
 func (c conclusion) carried(r *contender) bool {
 	return slices.ContainsFunc(c.trials, func(t *trial) bool {
 		return t.origin.candidate == r.origin.candidate && len(t.origin.changes) >= len(r.origin.changes) &&

@@ -2,11 +2,9 @@ package tune
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"perflab/internal/stat"
 )
@@ -244,7 +242,7 @@ func (k *confirmation) contrast(a, b *finalist, figure func(*trial) float64, lev
 func (k *confirmation) compare(a, b *finalist, workload string, family int) (Comparison, error) {
 	level := 1 - (1-confidence)/float64(family)
 	d, err := k.contrast(a, b, k.objectiveOn(workload), level)
-	out := Comparison{Label: a.name, Against: b.name, Workload: cmp.Or(workload, k.space.Primary), Trials: a.ids(), Others: b.ids(), Family: family}
+	out := Comparison{Label: a.name, Against: b.name, Workload: cmp.Or(workload, k.space.Primary), Trials: a.ids(), Others: b.ids(), Family: family, MinGain: k.objective.MinGain}
 	if err != nil {
 		return out, err
 	}
@@ -252,10 +250,7 @@ func (k *confirmation) compare(a, b *finalist, workload string, family int) (Com
 	out.P = min(1, d.P*float64(family))
 	out.Shown = math.Expm1(stat.Detectable(d.SD, max(1, d.N), d.DF, level, power))
 	out.Verdict = k.verdictOf(out.Ratio, workload == "" && b == k.baseline())
-	out.Sentence = k.say(out)
-	if !slices.Contains(k.finalists, a) {
-		out.Sentence += ", launched after the others"
-	}
+	out.ByObjective, out.Later = out.Verdict, !slices.Contains(k.finalists, a)
 	return out, nil
 }
 
@@ -389,39 +384,4 @@ func (k *confirmation) noise() (sd float64, n int) {
 		n += len(f.rounds)
 	}
 	return d.SD, n
-}
-
-// gainOf is a ratio for a reader: in percent where more is better, else how many times
-// better, since "+79 %" of a latency reads as a loss.
-func (k *confirmation) gainOf(s Span) string {
-	if k.objective.Higher {
-		return fmt.Sprintf("%s [%s, %s]", percent(s.Value-1), bare(s.Low-1), bare(s.High-1))
-	}
-	return fmt.Sprintf("%.3gx better [%.3g, %.3g]", s.Value, s.Low, s.High)
-}
-
-// bare is percent without its unit.
-func bare(gain float64) string { return strings.TrimSuffix(percent(gain), " %") }
-
-// say is a comparison's verdict for a reader.
-func (k *confirmation) say(d Comparison) string {
-	gain := k.gainOf(d.Ratio)
-	n := fmt.Sprintf("%d and %s", len(d.Trials), count(len(d.Others), "launch"))
-	if len(d.Trials) == len(d.Others) {
-		n = count(len(d.Trials), "launch") + " each"
-	}
-	on, matters := k.objective.Metric, 1+k.objective.MinGain
-	switch {
-	case d.Verdict == Better:
-		return fmt.Sprintf("better than %s: %s on %s (%s)", d.Against, gain, on, n)
-	case d.Verdict == Worse:
-		return fmt.Sprintf("worse than %s: %s on %s (%s)", d.Against, gain, on, n)
-	case d.Verdict == NoDifference && d.Ratio.Low > 1:
-		return fmt.Sprintf("better than %s by less than the %s %% that matters: %s on %s (%s)", d.Against, strings.TrimPrefix(bare(matters-1), "+"), gain, on, n)
-	case d.Verdict == NoDifference && d.Ratio.Low <= 1/matters:
-		return fmt.Sprintf("not better than %s by what matters: %s on %s (%s)", d.Against, gain, on, n)
-	case d.Verdict == NoDifference:
-		return fmt.Sprintf("no difference shown to %s that matters: %s on %s (%s)", d.Against, gain, on, n)
-	}
-	return fmt.Sprintf("the budget was too small: %s on %s against %s, and %s show an effect of %s or more 4 times in 5", gain, on, d.Against, n, percent(d.Shown))
 }

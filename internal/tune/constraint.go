@@ -1,9 +1,9 @@
 package tune
 
 import (
-	"fmt"
 	"maps"
 	"math"
+	"slices"
 )
 
 // finalBounds are the bounds as limits for the confirmation: those that are of the
@@ -115,25 +115,9 @@ func (k *confirmation) constraints(f *finalist) []Constraint {
 	return out
 }
 
-func (k Constraint) String() string {
-	if k.Held {
-		return k.Bound + ": " + k.figure()
-	}
-	return k.Bound + " is missed: " + k.figure()
-}
-
-// figure is the mean, and how often the bound was met.
-func (k Constraint) figure() string {
-	figure := "no figure"
-	if k.Mean != nil {
-		figure = number(*k.Mean) + " on average"
-	}
-	return fmt.Sprintf("%s, met in %d of %s", figure, k.Met, count(k.Launches, "launch"))
-}
-
-// missesOn says which bounds one finalist misses on a further workload, and the
+// missesOn are the bounds that one finalist misses on a further workload, and the
 // other meets there.
-func (k *confirmation) missesOn(workload string, f, other *finalist) []string {
+func (k *confirmation) missesOn(workload string, f, other *finalist) []Constraint {
 	on := func(f *finalist) map[string]float64 {
 		var out []*trial
 		for _, t := range f.trials() {
@@ -147,44 +131,32 @@ func (k *confirmation) missesOn(workload string, f, other *finalist) []string {
 		return mean(out)
 	}
 	mine, theirs := on(f), on(other)
-	var misses []string
+	var misses []Constraint
 	if mine == nil || theirs == nil {
 		return nil
 	}
 	for _, b := range k.objective.resolve(theirs).SLOs {
-		if _, ok := mine[b.Metric]; ok && b.Holds(theirs) && !b.Holds(mine) {
-			misses = append(misses, fmt.Sprintf("misses %s, which the baseline meets: %s", b, number(mine[b.Metric])))
+		if v, ok := mine[b.Metric]; ok && b.Holds(theirs) && !b.Holds(mine) {
+			misses = append(misses, Constraint{Bound: b.String(), Mean: &v})
 		}
 	}
 	return misses
 }
 
-// missesOf says which bounds the means of a finalist's launches miss.
-func (k *confirmation) missesOf(f *finalist) []string {
-	var out []string
-	for _, k := range k.constraints(f) {
-		if !k.Held {
-			out = append(out, k.String())
-		}
-	}
-	return out
+// missesOf are the bounds that the means of a finalist's launches miss.
+func (k *confirmation) missesOf(f *finalist) []Constraint {
+	return slices.DeleteFunc(k.constraints(f), func(c Constraint) bool { return c.Held })
 }
 
-// wavers says which bounds a finalist keeps on average, but not in every launch.
-func (k *confirmation) wavers(f *finalist) []string {
-	var out []string
-	for _, k := range k.constraints(f) {
-		if k.Held && k.Met < k.Launches {
-			out = append(out, k.String())
-		}
-	}
-	return out
+// unsteady are the bounds that a finalist keeps on average, but not in every launch.
+func (k *confirmation) unsteady(f *finalist) []Constraint {
+	return slices.DeleteFunc(k.constraints(f), func(c Constraint) bool { return !c.Held || c.Met == c.Launches })
 }
 
-// obstacle says what keeps a finalist from being recommended.
-func (k *confirmation) obstacle(f *finalist) string {
+// obstacle is what keeps a finalist from being recommended.
+func (k *confirmation) obstacle(f *finalist) *Finding {
 	if k.failedGuard(f.config) {
-		return "does not answer as the baseline does, see the accuracy guard"
+		return &Finding{Kind: OtherAnswers}
 	}
-	return "misses a constraint: " + joined(k.missesOf(f))
+	return &Finding{Kind: MissesBounds, Misses: k.missesOf(f)}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"perflab/internal/stat"
 )
 
@@ -93,10 +95,11 @@ func TestRaceMeetsWhatTheBaselineMisses(t *testing.T) {
 		return end, err
 	})
 	if asked[r.Winner-1].Config["model"] != "fp8" || len(r.Misses) > 0 || r.Interval == nil || r.Interval.High > 0 {
-		t.Errorf("%s: %v, %+v", r.Verdict, r.Misses, r.Interval)
+		t.Errorf("%+v: %v, %+v", r.Verdict, r.Misses, r.Interval)
 	}
-	if !strings.Contains(r.Verdict, "meets ttft <= 80, which the baseline misses: 70 on average, met in 3 of 3 launches against 100 on average, met in 0 of 3 launches; it is at -") {
-		t.Error(r.Verdict)
+	bound := BoundPair{Bound: Constraint{Bound: "ttft <= 80", Mean: new(70.0), Held: true, Met: 3, Launches: 3}, Other: Constraint{Bound: "ttft <= 80", Mean: new(100.0), Launches: 3}}
+	if v := r.Verdict; v.Kind != BetterByBound || !cmp.Equal(v.Bound, &bound) || v.Comparison == nil || v.Comparison.Ratio.Value >= 1 {
+		t.Errorf("%+v", r.Verdict)
 	}
 	if k := r.Evidence.Constraints; len(k) != 1 || !k[0].Held || k[0].Met != 3 {
 		t.Errorf("constraints %+v", k)
@@ -116,8 +119,8 @@ func TestRaceTellsOfAWaveringBound(t *testing.T) {
 		}
 		return end, err
 	})
-	if r.Winner == r.Baseline || len(r.Misses) > 0 || !strings.Contains(r.Verdict, "; not every launch meets ttft <= 102: 101 on average, met in 2 of 3 launches") {
-		t.Error(r.Verdict)
+	if r.Winner == r.Baseline || len(r.Misses) > 0 || !cmp.Equal(r.Verdict.Unsteady, []Constraint{{Bound: "ttft <= 102", Mean: new(101.0), Held: true, Met: 2, Launches: 3}}) {
+		t.Errorf("%+v", r.Verdict)
 	}
 }
 
@@ -136,17 +139,17 @@ func TestRaceWithoutABaseline(t *testing.T) {
 		return r
 	}
 	r := play(up, func(p Proposal) bool { return p.Pass > 0 })
-	if r.Winner != r.Baseline || !strings.Contains(r.Verdict, "the baseline measured again ended failed: no node, so nothing could be compared") {
-		t.Error(r.Verdict)
+	if r.Winner != r.Baseline || r.Verdict.Kind != BaselineLost || !cmp.Equal(r.Verdict.Cause, &Finding{Kind: TrialEnded, Status: Failed, Reason: "no node"}) {
+		t.Errorf("%+v", r.Verdict)
 	}
 	if r = play(up, func(p Proposal) bool { return p.Pass > 1 }); r.Winner != r.Baseline && !(r.Interval.Low > 0) {
-		t.Errorf("one launch of the baseline: %s", r.Verdict)
+		t.Errorf("one launch of the baseline: %+v", r.Verdict)
 	}
 	o := up
 	o.SLOs = []Bound{{Metric: "ttft", Op: "<=", Limit: 1.1, Of: Times}}
 	r = play(o, func(Proposal) bool { return true })
-	if r.Baseline != 0 || len(r.Misses) != 1 || !strings.Contains(r.Misses[0], "ttft <= a limit of the baseline, which has no such figure") {
-		t.Errorf("%s: %q", r.Verdict, r.Misses)
+	if r.Baseline != 0 || len(r.Misses) != 1 || r.Misses[0].Bound != "ttft <= a limit of the baseline, which has no such figure" {
+		t.Errorf("%+v: %+v", r.Verdict, r.Misses)
 	}
 	if (Bound{Metric: "ttft", Op: "<=", Limit: math.NaN()}).Holds(map[string]float64{"ttft": 1}) || o.resolve(nil).score(Measured, map[string]float64{"m": 1, "ttft": 1}).class != missing {
 		t.Error("a limit that there is none of is met")
@@ -170,8 +173,8 @@ func TestRaceHoldOutWithoutAFigure(t *testing.T) {
 			}
 			return end, err
 		})
-		if h := r.Evidence.HoldOuts; len(h) != 1 || h[0].Verdict != name || !strings.Contains(r.Verdict, "; on held it "+h[0].Sentence) {
-			t.Errorf("%s: %+v: %s", name, h, r.Verdict)
+		if h := r.Evidence.HoldOuts; len(h) != 1 || h[0].Verdict != name || (h[0].Reason == "") == (name == Unknown) {
+			t.Errorf("%s: %+v: %+v", name, h, r.Verdict)
 		}
 	}
 }
@@ -243,8 +246,8 @@ func checkContest(t *testing.T, a *Race, r Result) {
 			}
 		}
 	}
-	if strings.Contains(r.Verdict, " is better than the baseline: ") && !(r.Interval.Low > 0) {
-		t.Fatalf("%s: %+v", r.Verdict, r.Interval)
+	if r.Verdict.Kind == ShownBetter && !(r.Interval.Low > 0) {
+		t.Fatalf("%+v: %+v", r.Verdict, r.Interval)
 	}
 	if k := a.state.confirmation; k != nil && k.pick != nil && len(k.pick.rounds) < fewest {
 		t.Fatalf("recommended by %d launches", len(k.pick.rounds))

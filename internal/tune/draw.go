@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 
 	"perflab/internal/field"
 	"perflab/internal/stat"
@@ -32,7 +31,6 @@ type Draw struct {
 
 	trials []*trial
 	open   *Proposal
-	ended  string // why there is no further proposal, if there is none
 }
 
 var _ Strategy = (*Draw)(nil)
@@ -115,35 +113,17 @@ func (d *Draw) advance() {
 		Config: Change{}.Apply(d.space.Baseline), Workloads: []string{d.space.Primary}}
 	d.open = nil
 	if p.Trial > 1 {
-		if d.ended = d.budget.used(d.trials); d.ended != "" {
+		if d.budget.used(d.trials) {
 			return
 		}
 		config, ok := d.choose(d, stat.Stream(d.seed, fmt.Sprint("draw ", p.Trial)))
 		if !ok {
-			d.ended = "no further configuration was found"
-			return
+			return // no further configuration was found
 		}
 		p.Stage, p.Label, p.Config = SearchStage, d.product.label(config), config
 	}
 	d.product.seen[d.product.key(p.Config)] = true
 	d.open = &p
-}
-
-// used says why no further trial fits, or nothing; unlike spent it keeps
-// nothing for a confirmation.
-func (b Budget) used(trials []*trial) string {
-	var sum, longest float64
-	for _, t := range trials {
-		sum += t.end.Seconds
-		longest = max(longest, t.end.Seconds)
-	}
-	switch {
-	case b.Trials > 0 && len(trials) >= b.Trials:
-		return fmt.Sprintf("the budget of %s is used up", count(b.Trials, "trial"))
-	case b.Time > 0 && sum+longest > b.Time.Seconds():
-		return fmt.Sprintf("the budget of %v is used up", b.Time)
-	}
-	return ""
 }
 
 // drawTries bounds how often a configuration is drawn before it is taken that there
@@ -207,67 +187,62 @@ func (g *grid) next(_ *Draw, _ *rand.Rand) (Config, bool) {
 // measurement, the earliest of equals.
 func (d *Draw) Result() Result {
 	if len(d.trials) == 0 {
-		return Result{Verdict: "not finished: nothing is measured yet"}
+		return Result{Verdict: Finding{Kind: NothingYet}}
 	}
 	primary := d.space.Primary
-	base, best := d.trials[0], d.trials[0]
-	for _, t := range d.trials {
-		if d.objective.prefer(t.score, best.score) {
-			best = t
-		}
-	}
+	base, best := d.trials[0], d.objective.bestOf(d.trials)
 	gain := func(t *trial) *float64 { return d.objective.Gain(base.figures(primary), t.figures(primary)) }
-	s := Decision{Stage: SearchStage, Before: base.id(), Winner: best.id(), Gain: gain(best), Total: gain(best), Reason: d.reason(base, best)}
+	r := Result{Baseline: base.id(), Winner: best.id(), Gain: gain(best)}
+	if best.measured() {
+		r.Misses = d.objective.Misses(best.figures(primary))
+	}
+	r.Verdict = d.verdict(base, best, r.Misses)
+	s := Decision{Stage: SearchStage, Before: base.id(), Winner: best.id(), Gain: gain(best), Total: gain(best), Reason: new(r.Verdict)}
 	for _, t := range d.trials[1:] {
 		s.Trials = append(s.Trials, t.Trial)
-		s.Entries = append(s.Entries, Entry{Label: t.Label, Trial: t.Trial, Gain: gain(t), Total: gain(t), Note: d.objective.note(t, primary)})
+		s.Entries = append(s.Entries, Entry{Label: t.Label, Trial: t.Trial, Gain: gain(t), Total: gain(t), Finding: d.objective.noteOn(t, primary, t.figures(primary))})
 	}
-	r := Result{Baseline: base.id(), Winner: best.id(), Gain: gain(best), Verdict: s.Reason}
 	if len(s.Entries) > 0 {
 		r.Stages = []Decision{s}
 	}
 	if best != base {
 		r.Challenger = best.id()
 	}
-	if best.measured() {
-		r.Misses = d.objective.Misses(best.figures(primary))
-	}
 	if d.open != nil {
-		r.Verdict = fmt.Sprintf("not finished after %s: %s", count(len(d.trials), "trial"), s.Reason)
+		r.Verdict.After = new(len(d.trials))
 	}
 	return r
 }
 
-// reason is the conclusion in a sentence.
-func (d *Draw) reason(base, best *trial) string {
+// verdict is the conclusion.
+func (d *Draw) verdict(base, best *trial, misses []Constraint) Finding {
 	measured := 0
 	for _, t := range d.trials {
 		if t.measured() {
 			measured++
 		}
 	}
-	primary, metric := d.space.Primary, d.objective.Metric
-	var s string
+	note := d.objective.noteOn(base, d.space.Primary, nil)
 	switch {
 	case !best.measured():
-		return fmt.Sprintf("nothing could be measured: the baseline ended %s", d.objective.note(base, primary))
+		return Finding{Kind: NothingMeasured, Against: theBaseline.candidate, Cause: note}
 	case measured == 1 && best == base:
-		return "no configuration has figures beside the baseline"
+		return Finding{Kind: NothingBeside}
 	case best == base:
-		s = fmt.Sprintf("no difference shown: of %s none beats the baseline, with %s of %s",
-			count(measured-1, "other configuration"), number(best.score.value), metric)
+		return Finding{Kind: BaselineUnbeaten, N: measured - 1, Value: &best.score.value, Misses: misses}
 	case !base.measured():
-		s = fmt.Sprintf("%s has %s of %s, the best of %s, and the baseline ended %s, so no gain can be given",
-			best.name, number(best.score.value), metric, count(measured, "single measurement"), d.objective.note(base, primary))
-	default:
-		s = fmt.Sprintf("%s, the best of %s", d.objective.compare(best, base), count(measured, "single measurement"))
+		return Finding{Kind: SearchBest, Name: best.name, Value: &best.score.value, N: measured, Cause: note, Misses: misses}
 	}
-	s += "; nothing was repeated"
-	if best != base {
-		s += ", so a part of the gain may be luck"
+	return Finding{Kind: SearchBest, Pair: pair(best, base), N: measured, Misses: misses}
+}
+
+// bestOf is the best of trials, the earliest of equals.
+func (o Objective) bestOf(trials []*trial) *trial {
+	best := trials[0]
+	for _, t := range trials {
+		if o.prefer(t.score, best.score) {
+			best = t
+		}
 	}
-	if misses := d.objective.Misses(best.figures(primary)); len(misses) > 0 {
-		s += "; not every SLO is met: " + strings.Join(misses, ", ")
-	}
-	return s
+	return best
 }

@@ -170,11 +170,11 @@ func checkDrawn(t *testing.T, fail func(string, ...any), a, b *Draw) {
 	if won := res.Winner; won == 0 != (best.class == none) || won > 0 && a.trials[won-1].score != best {
 		fail("trial %d wins, and not the best measured", won)
 	}
-	if res.Confirmed || res.WinnerConfirm != 0 || res.Verdict == "" {
+	if res.Confirmed || res.WinnerConfirm != 0 || res.Verdict.Kind == "" {
 		fail("nothing is repeated, but %+v", res)
 	}
-	if res.Winner > 1 && !strings.Contains(res.Verdict, "nothing was repeated, so a part of the gain may be luck") {
-		fail("the verdict does not warn: %s", res.Verdict)
+	if res.Winner > 1 && res.Verdict.Kind != SearchBest {
+		fail("the verdict does not warn: %+v", res.Verdict)
 	}
 }
 
@@ -223,7 +223,7 @@ func TestDrawSparse(t *testing.T) {
 			d.Tell(Observation{Trial: p.Trial, Status: Measured, Figures: map[string]map[string]float64{"w": {"m": 1 + float64(p.Trial%7)}}})
 		}
 		if len(d.trials) != 61 {
-			t.Errorf("%s ends after %d trials: %s", kind, len(d.trials), d.ended)
+			t.Errorf("%s ends after %d trials: %s", kind, len(d.trials), d.Result().Verdict.Kind)
 		}
 		t.Logf("%s: %v, %d settings, the guide was asked %d times", kind, used, set, asks)
 		for _, name := range []string{"a", "b", "c", "d", "tp1", "tp2", "tp4", "tp8"} {
@@ -368,21 +368,17 @@ func TestDrawVerdicts(t *testing.T) {
 			"0": "m=200 ttft=1", "1": "failed: no port", "2": "failed: no port"},
 	} {
 		d := drawer(t, "grid", guide, Space{Baseline: Config{"a": "0"}, Primary: "w"}, o, Budget{}, 1)
-		if got := d.Result().Verdict; got != "not finished: nothing is measured yet" {
-			t.Errorf("before the first trial: %s", got)
-		}
+		says(t, d.Result().Verdict, "not finished: nothing is measured yet")
 		p, _ := d.Ask()
 		d.Tell(b.end(t, p))
-		if got := d.Result(); !strings.HasPrefix(got.Verdict, "not finished after 1 trial: ") || len(got.Stages) != 0 {
+		if got := d.Result(); got.Verdict.After == nil || *got.Verdict.After != 1 || len(got.Stages) != 0 {
 			t.Errorf("after the baseline: %+v", got)
 		}
 		for p, ok := d.Ask(); ok; p, ok = d.Ask() {
 			d.Tell(b.end(t, p))
 		}
 		r := d.Result()
-		if r.Verdict != want {
-			t.Errorf("verdict %q, want %q", r.Verdict, want)
-		}
+		says(t, r.Verdict, want)
 		if s := r.Stages[0]; len(s.Entries) != 2 || !slices.Equal(s.Trials, []int{2, 3}) || s.Entries[0].Label == "" {
 			t.Errorf("%s: entries %+v", want, s)
 		}

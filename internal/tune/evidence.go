@@ -14,7 +14,7 @@ type Evidence struct {
 	Accuracy    []PairedTest    `json:"accuracy,omitempty"`
 	Constraints []Constraint    `json:"constraints,omitempty"` // kept by what is recommended, where it was launched again
 	Phases      []Phase         `json:"phases"`
-	Stopped     string          `json:"stopped,omitempty"` // why the search ended before its budget, one sentence
+	Stopped     *Finding        `json:"stop,omitempty"` // why the search ended before its budget
 }
 
 // Noise is the spread of the objective between equal measurements, as a
@@ -38,8 +38,8 @@ type Outcome struct {
 	Config    Config   `json:"config"`
 	Prior     string   `json:"prior,omitempty"`
 	Trials    []int    `json:"trials,omitempty"`
-	State     string   `json:"state"`               // see States
-	Reason    string   `json:"reason,omitempty"`    // one sentence
+	State     string   `json:"state"` // see States
+	Reason    *Finding `json:"why,omitempty"`
 	Predicted *float64 `json:"predicted,omitempty"` // ratio to the baseline, before the race began
 	Expected  *float64 `json:"expected,omitempty"`  // the same, by what the predictor had learned when the race ended
 	Measured  *Span    `json:"measured,omitempty"`  // ratio to the baseline, with the interval that decided
@@ -72,14 +72,21 @@ type Comparison struct {
 	Label    string  `json:"label"`
 	Against  string  `json:"against"`
 	Workload string  `json:"workload"`
-	Trials   []int   `json:"trials"`   // launches of the one
-	Others   []int   `json:"others"`   // and of the other
-	Ratio    Span    `json:"ratio"`    // with the interval at 95 %, corrected for the number of comparisons
-	P        float64 `json:"p"`        // two-sided, corrected as the interval is: times Family
-	Family   int     `json:"family"`   // comparisons it was corrected for
-	Shown    float64 `json:"shown"`    // the least effect that so many launches show 4 times in 5: 0.03 is 3 %
-	Verdict  string  `json:"verdict"`  // see Verdicts
-	Sentence string  `json:"sentence"` // the verdict for a reader
+	Trials   []int   `json:"trials"` // launches of the one
+	Others   []int   `json:"others"` // and of the other
+	Ratio    Span    `json:"ratio"`  // with the interval at 95 %, corrected for the number of comparisons
+	P        float64 `json:"p"`      // two-sided, corrected as the interval is: times Family
+	Family   int     `json:"family"` // comparisons it was corrected for
+	Shown    float64 `json:"shown"`  // the least effect that so many launches show 4 times in 5: 0.03 is 3 %
+	MinGain  float64 `json:"min_gain,omitempty"`
+	Verdict  string  `json:"verdict"`            // see Verdicts
+	Sentence string  `json:"sentence,omitempty"` // the verdict in words, by whoever wrote them
+
+	ByObjective string       `json:"by_objective,omitempty"` // verdict without bounds, where they decide
+	Obstacle    *Finding     `json:"obstacle,omitempty"`     // of Missed: what the other has not
+	Misses      []Constraint `json:"misses,omitempty"`       // of Missed: bounds that the other meets on this workload
+	Reason      string       `json:"reason,omitempty"`       // of Unknown
+	Later       bool         `json:"later,omitempty"`        // Label was launched after the others
 }
 
 // Verdicts of a comparison.
@@ -98,7 +105,7 @@ type Constraint struct {
 	Mean     *float64 `json:"mean,omitempty"` // nil: a launch has no figure
 	Held     bool     `json:"held"`           // by the mean
 	Met      int      `json:"met"`            // launches that met it by themselves
-	Launches int      `json:"launches"`
+	Launches int      `json:"launches"`       // 0: Mean is of one measurement
 }
 
 // Ablation is a setting of the winner and what it brings.
@@ -107,7 +114,9 @@ type Ablation struct {
 	Trial   int    `json:"trial,omitzero"`
 	Gain    *Span  `json:"gain,omitempty"` // of having it: ratio of the winner to the configuration without it, less one
 	Dropped bool   `json:"dropped"`
-	Reason  string `json:"reason"`
+	Reason  string `json:"reason,omitempty"` // Finding in words, by whoever wrote them
+
+	Finding *Finding `json:"finding,omitempty"`
 }
 
 // PairedTest is a test of answers against those of the baseline, question by
@@ -117,15 +126,20 @@ type PairedTest struct {
 	Questions int     `json:"questions"` // answered, those of every launch
 	Right     int     `json:"right"`
 	Base      int     `json:"baseline_right"`
-	Lost      int     `json:"lost"`      // the baseline alone was right
-	Won       int     `json:"won"`       // it alone was right
-	Change    float64 `json:"change"`    // share of right answers, less the baseline's
-	Error     float64 `json:"std_error"` // of Change, paired
-	Low       float64 `json:"low"`       // one-sided 95 % bound of Change
-	P         float64 `json:"p_mcnemar"` // two-sided, exact: no change at all
-	Margin    float64 `json:"margin"`    // what may be lost
-	Accepted  bool    `json:"accepted"`  // Low >= -Margin
-	Sentence  string  `json:"sentence"`
+	Lost      int     `json:"lost"`               // the baseline alone was right
+	Won       int     `json:"won"`                // it alone was right
+	Change    float64 `json:"change"`             // share of right answers, less the baseline's
+	Error     float64 `json:"std_error"`          // of Change, paired
+	Low       float64 `json:"low"`                // one-sided 95 % bound of Change
+	P         float64 `json:"p_mcnemar"`          // two-sided, exact: no change at all
+	Margin    float64 `json:"margin"`             // what may be lost
+	Accepted  bool    `json:"accepted"`           // Low >= -Margin
+	Sentence  string  `json:"sentence,omitempty"` // in words, by whoever wrote them
+
+	Rounds int    `json:"rounds,omitempty"` // that the questions were asked; 0: 1
+	Needed int    `json:"needed,omitempty"` // questions that would tell; 0: not known, or no more
+	Asked  string `json:"asked,omitempty"`  // the configuration that was asked, which answers alike; "": Label
+	Reason string `json:"reason,omitempty"` // why answers could not be paired
 }
 
 // Phase is what one part of a race cost and brought.

@@ -21,14 +21,14 @@ func (g Guard) Judge(label, base, answers string) (PairedTest, bool) {
 	p, err := g.pairs(base, answers)
 	if err != nil {
 		out.Questions = min(len(base), len(answers))
-		out.Sentence = fmt.Sprintf("is not accepted: %v", err)
+		out.Reason = err.Error()
 		out.Low, out.P = -1, 1
 		return out, false
 	}
 	out.Base, out.Right, out.Lost, out.Won = p.Both+p.Lost, p.Both+p.Won, p.Lost, p.Won
 	out.Change, out.Error, out.Low, out.P = p.Change(), p.SE(), p.Low(guardConfidence), p.McNemar()
 	out.Accepted = out.Low >= -g.Margin
-	out.Sentence = out.sentence(p)
+	out.Rounds, out.Needed = p.Rounds, out.needed(p)
 	return out, out.Accepted
 }
 
@@ -67,39 +67,6 @@ func (g Guard) pairs(base, answers string) (stat.Pairs, error) {
 	return p, nil
 }
 
-// sentence says it to a reader, who knows the label.
-func (d PairedTest) sentence(p stat.Pairs) string {
-	asked := fmt.Sprintf("%d questions", d.Questions/p.Rounds)
-	if p.Rounds > 1 {
-		asked += fmt.Sprintf(" asked %d times", p.Rounds)
-	}
-	change := fmt.Sprintf("loses %s points [at most %s] of", points(max(0, -d.Change)), points(-d.Low))
-	switch {
-	case d.Low > 0:
-		change = fmt.Sprintf("gains %s points [at least %s] over", points(d.Change), points(d.Low))
-	case d.Change > 0:
-		change = fmt.Sprintf("gains %s points [or loses at most %s] over", points(d.Change), points(-d.Low))
-	}
-	right := 100 * float64(d.Base) / float64(d.Questions)
-	text := fmt.Sprintf("%s %.1f %% on %s, %s (standard error %s, McNemar p %s)", change, right, asked, d.against(), points(d.Error), chance(d.P))
-	if n := d.needed(p); n > 0 {
-		text += fmt.Sprintf("; about %d questions would tell", n)
-	}
-	return text
-}
-
-// against is how the bound stands to the margin.
-func (d PairedTest) against() string {
-	allowed := points(d.Margin) + " points allowed"
-	switch {
-	case d.Accepted:
-		return "within the " + allowed
-	case -d.Change > d.Margin:
-		return "more than the " + allowed
-	}
-	return "so that a loss of more than the " + allowed + " is not ruled out"
-}
-
 // needed is how many questions would pass four times in five if the change is
 // the one that was seen, to two digits; 0 where that is none's affair.
 func (d PairedTest) needed(p stat.Pairs) int {
@@ -113,17 +80,4 @@ func (d PairedTest) needed(p stat.Pairs) int {
 	}
 	step := int(math.Pow(10, math.Max(0, math.Floor(math.Log10(float64(n)))-1)))
 	return (n + step - 1) / step * step
-}
-
-// points prints a share in points: 3.5 of 0.035, 2 of 0.02.
-func points(share float64) string {
-	return strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%.1f", 100*share), "-"), ".0")
-}
-
-// chance prints a p-value.
-func chance(p float64) string {
-	if p < 0.001 {
-		return "below 0.001"
-	}
-	return fmt.Sprintf("%.2g", p)
 }

@@ -2,7 +2,6 @@ package tune
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -226,28 +225,25 @@ func (m *model) bestOfEachEngine() []*trial {
 const sureMiss = 0.2
 
 // worse says why a measured configuration is out: shown to be worse than what
-// leads, at 95 %, or surely missing a bound. It is empty for what may go on.
-func (m *model) worse(t *trial) string {
+// leads, at 95 %, or surely missing a bound. It is nil for what may go on.
+func (m *model) worse(t *trial) *Finding {
 	lead := m.leader()
 	if lead == nil || maps.Equal(lead.trial.Config, t.Config) {
-		return ""
+		return nil
 	}
 	if s := m.scoreOf(t); s.class == missing && s.miss > sureMiss && lead.score.class == meeting {
-		return "surely misses a constraint: " + m.bounds.noteOn(t, m.space.Primary)
+		return &Finding{Kind: MissesSurely, Cause: m.note(t)}
 	}
 	mine, theirs := m.ratio(t.Config, t.Share), m.ratio(lead.trial.Config, t.Share)
 	if mine == nil || theirs == nil {
-		return ""
+		return nil
 	}
 	// Of both against each other, not each against the baseline.
 	sd, df, _ := m.spread()
 	a, b := m.launches(t.Config, t.Share), m.launches(lead.trial.Config, t.Share)
 	half := stat.StudentQuantile(0.975, df) * m.standardError(sd, len(a), len(b))
 	if diff := math.Log(mine.Value / theirs.Value); diff+half < 0 {
-		return fmt.Sprintf("shown to be worse than %s: at most %s of it", lead.trial.name, percentage(math.Exp(diff+half)))
+		return &Finding{Kind: ShownWorse, Against: lead.trial.name, Value: new(math.Exp(diff + half))}
 	}
-	return ""
+	return nil
 }
-
-// percentage prints a ratio.
-func percentage(ratio float64) string { return fmt.Sprintf("%.1f %%", 100*ratio) }

@@ -152,18 +152,18 @@ func (o Objective) Gain(before, after map[string]float64) *float64 {
 	return new(b/a - 1)
 }
 
-// Misses says which SLOs figures miss, one phrase each, in order.
-func (o Objective) Misses(figures map[string]float64) []string {
-	var misses []string
+// Misses are the SLOs that figures of one measurement miss, in order.
+func (o Objective) Misses(figures map[string]float64) []Constraint {
+	var misses []Constraint
 	for _, b := range o.SLOs {
 		if b.Holds(figures) {
 			continue
 		}
+		k := Constraint{Bound: b.String()}
 		if v, ok := figures[b.Metric]; ok {
-			misses = append(misses, fmt.Sprintf("%s is missed: %s", b, number(v)))
-		} else {
-			misses = append(misses, b.String()+" is missed: no figure")
+			k.Mean = &v
 		}
+		misses = append(misses, k)
 	}
 	return misses
 }

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -35,8 +36,8 @@ func TestStop(t *testing.T) {
 		if q, still := r.Ask(); ok != still || !p.equal(q) {
 			t.Errorf("asked for %+v and, stopped, for %+v", p, q)
 		}
-		if after := r.Result().Verdict; after != verdict {
-			t.Errorf("concluded %v and, stopped, %v", verdict, after)
+		if after := r.Result().Verdict; !reflect.DeepEqual(after, verdict) {
+			t.Errorf("concluded %+v and, stopped, %+v", verdict, after)
 		}
 	}
 	if n := runtime.NumGoroutine(); n > before {

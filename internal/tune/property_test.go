@@ -118,7 +118,7 @@ func checkResult(t *testing.T, seed uint64, s *Staged, r Result) {
 	if r.Baseline > 0 != (r.Gain != nil) {
 		fail("a gain needs a baseline, and a finished study with one has a gain")
 	}
-	if r.Verdict == "" {
+	if r.Verdict.Kind == "" {
 		fail("no verdict")
 	}
 	before := r.Stages
@@ -126,11 +126,11 @@ func checkResult(t *testing.T, seed uint64, s *Staged, r Result) {
 		if i > 0 && d.Before != before[i-1].Winner {
 			fail("a stage does not begin with the last one's winner")
 		}
-		if d.Reason == "" || len(d.Entries) != len(s.state.space.Stages[i].Changes) {
+		if d.Reason == nil || len(d.Entries) != len(s.state.space.Stages[i].Changes) {
 			fail("a stage lacks its reason or a candidate")
 		}
 		for _, e := range d.Entries {
-			if e.Trial == 0 && e.Note == "" {
+			if e.Trial == 0 && e.Finding == nil {
 				fail("a candidate is gone without a note")
 			}
 		}

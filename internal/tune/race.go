@@ -115,7 +115,7 @@ type raceState struct {
 	candidates []*contender
 	steps      []Entry // repairs and refinements
 	phases     []phaseStart
-	stopReason string // the search ended before its budget
+	stopReason *Finding // the search ended before its budget
 
 	confirmation *confirmation // nil: not begun, or nothing to confirm
 }

@@ -399,11 +399,11 @@ func checkRace(t *testing.T, seed uint64, a *Race, told []Observation) {
 	if launches != len(told) {
 		fail(fmt.Sprintf("the ledger has %d launches of %d", launches, len(told)))
 	}
-	if res.Verdict == "" || strings.Contains(res.Verdict, "not finished") || strings.Contains(res.Verdict, "%!") {
+	if res.Verdict.Kind == "" || res.Verdict.After != nil {
 		fail("verdict")
 	}
 	if res.Winner != res.Baseline {
-		if !res.Confirmed || res.WinnerConfirm == 0 || res.Interval == nil && res.Baseline > 0 && !strings.Contains(res.Verdict, "meets what the baseline misses") {
+		if !res.Confirmed || res.WinnerConfirm == 0 || res.Interval == nil && res.Baseline > 0 && res.Verdict.Kind != BetterByBound {
 			fail("recommended without launches of its own")
 		}
 		if a.state.failedGuard(a.state.trials[res.Winner-1].Config) {
@@ -412,7 +412,7 @@ func checkRace(t *testing.T, seed uint64, a *Race, told []Observation) {
 	}
 	checkContest(t, a, res)
 	for _, arm := range res.Evidence.Candidates {
-		if arm.State == "" || arm.State == StateEliminated && arm.Reason == "" {
+		if arm.State == "" || arm.State == StateEliminated && arm.Reason == nil {
 			fail("an arm without its end")
 		}
 	}
@@ -439,7 +439,7 @@ func TestRaceUnderBounds(t *testing.T) {
 			return end, err
 		})
 		if r.Winner == r.Baseline || slow(asked[r.Winner-1].Config) || len(r.Misses) > 0 {
-			t.Errorf("%s: %s: %v", name, r.Verdict, asked[r.Winner-1].Config)
+			t.Errorf("%s: %+v: %v", name, r.Verdict, asked[r.Winner-1].Config)
 		}
 	}
 }
@@ -467,7 +467,7 @@ func TestRaceGuards(t *testing.T) {
 		}
 	}
 	if fp8 != 1 || asked[r.Winner-1].Config["model"] == "fp8" {
-		t.Errorf("%d launches of what was rejected: %s", fp8, r.Verdict)
+		t.Errorf("%d launches of what was rejected: %+v", fp8, r.Verdict)
 	}
 	if len(r.Evidence.Accuracy) != 1 || r.Evidence.Accuracy[0].Accepted {
 		t.Errorf("verdicts of the guard: %+v", r.Evidence.Accuracy)
@@ -495,7 +495,7 @@ func TestRaceRungs(t *testing.T) {
 		t.Errorf("%v s of 45 min", spent)
 	}
 	if r.Winner == r.Baseline {
-		t.Error(r.Verdict)
+		t.Errorf("%+v", r.Verdict)
 	}
 }
 
@@ -524,7 +524,7 @@ func TestRaceMends(t *testing.T) {
 	}
 	asked, r := playRace(t, race(t, f, up, Budget{Trials: 25}), f.evaluate(5))
 	if c := asked[r.Winner-1].Config; c["engine"] != "s" || c["seqs"] == "" {
-		t.Errorf("the engine that a repair makes best lost: %s", r.Verdict)
+		t.Errorf("the engine that a repair makes best lost: %+v", r.Verdict)
 	}
 	mended := slices.ContainsFunc(asked, func(p Proposal) bool { return p.Config["engine"] == "t" && p.Config["seqs"] == "64" })
 	if !mended {
@@ -546,8 +546,8 @@ func TestRaceTellsOfLosses(t *testing.T) {
 		}
 		return end, err
 	})
-	if !strings.Contains(r.Verdict, "it loses on held (-") {
-		t.Error(r.Verdict)
+	if h := r.Evidence.HoldOuts; r.Winner == r.Baseline || len(h) != 1 || h[0].Verdict != Worse {
+		t.Errorf("%+v", r.Verdict)
 	}
 }
 
@@ -570,7 +570,7 @@ func TestRaceWeighs(t *testing.T) {
 		}
 	}
 	if asked[r.Winner-1].Config["model"] == "fp8" || len(r.Evidence.HoldOuts) > 0 {
-		t.Error(r.Verdict)
+		t.Errorf("%+v", r.Verdict)
 	}
 }
 

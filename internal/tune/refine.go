@@ -1,9 +1,6 @@
 package tune
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
 // refinedAround is how many of the best are refined.
 const refinedAround = 3
@@ -45,10 +42,10 @@ func (s *raceState) nextOption() *option {
 	at, gain := s.best(configs, func(i int) bool { return options[i].requested })
 	switch {
 	case len(options) == 0:
-		s.stopReason = "nothing was left to try"
+		s.stopReason = &Finding{Kind: NothingLeft}
 		return nil
 	case gain < s.worthwhile():
-		s.stopReason = fmt.Sprintf("the most promising of %s was expected to bring %.2g %%, which no launch is worth", count(len(options), "remaining configuration"), 100*gain)
+		s.stopReason = &Finding{Kind: NoneWorth, N: len(options), Value: &gain}
 		return nil
 	}
 	return &options[at]

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 )
 
 // rungShare is the part of the search's launches that candidates may take, repairs
@@ -132,7 +131,7 @@ func (s *raceState) launchChange(from *trial, change Change, stage string, share
 		label += " (" + change.Why + ")"
 	}
 	t := s.measure(Proposal{Stage: stage, Label: label, Config: config, Share: share}, from.origin.with(change))
-	e := Entry{Label: from.name + ": " + label, Trial: t.Trial, Note: s.bounds.noteOn(t, s.space.Primary)}
+	e := Entry{Label: from.name + ": " + label, Trial: t.Trial, Finding: s.note(t)}
 	if from.measured() && t.measured() && from.Share == share {
 		e.Gain = new(math.Expm1(t.log - from.log))
 	}
@@ -142,19 +141,6 @@ func (s *raceState) launchChange(from *trial, change Change, stage string, share
 	s.steps = append(s.steps, e)
 	return t
 }
-
-// noteOn is note for a trial whose figures are merged.
-func (o Objective) noteOn(t *trial, primary string) string {
-	if !t.measured() {
-		return o.note(t, primary)
-	}
-	if t.score.class == missing && math.IsInf(t.score.miss, 1) && len(o.Misses(t.merged)) == 0 {
-		return "its answers are not those of the baseline, see the accuracy guard"
-	}
-	return joined(o.Misses(t.merged))
-}
-
-func joined(texts []string) string { return strings.Join(texts, "; ") }
 
 // repair gives the best candidate of each engine what its bottleneck asks for, before
 // any is given up: an engine is not judged by its defaults.
@@ -196,7 +182,7 @@ const mostFinals = 3
 func (s *raceState) survivors() []*trial {
 	var out []*trial
 	for _, st := range s.standings() {
-		if len(out) < mostFinals && len(s.launches(st.trial.Config, 0)) == 0 && s.worse(st.trial) == "" {
+		if len(out) < mostFinals && len(s.launches(st.trial.Config, 0)) == 0 && s.worse(st.trial) == nil {
 			out = append(out, st.trial)
 		}
 	}

@@ -94,18 +94,29 @@ func (b Budget) validate(candidates bool) error {
 	return nil
 }
 
-// spent says why another search trial does not fit, or nothing.
-func (b Budget) spent(trials []*trial) string {
+// spent says why another search trial does not fit; nil where one does.
+func (b Budget) spent(trials []*trial) *Finding {
 	if b.Trials > 0 && len(trials)+1+reserve > b.Trials {
-		return fmt.Sprintf("not measured: the budget of %d trials is used up, %d of them are kept for the confirmation", b.Trials, reserve)
+		return &Finding{Kind: NoTrialsLeft, N: b.Trials, Of: reserve}
 	}
-	var sum, longest float64
+	if sum, longest := seconds(trials); b.Time > 0 && sum+(1+reserve)*longest > b.Time.Seconds() {
+		return &Finding{Kind: NoTimeLeft, Seconds: b.Time.Seconds()}
+	}
+	return nil
+}
+
+// used reports whether no further trial fits; unlike spent it keeps nothing for a
+// confirmation.
+func (b Budget) used(trials []*trial) bool {
+	sum, longest := seconds(trials)
+	return b.Trials > 0 && len(trials) >= b.Trials || b.Time > 0 && sum+longest > b.Time.Seconds()
+}
+
+// seconds are those of all trials and of the longest.
+func seconds(trials []*trial) (sum, longest float64) {
 	for _, t := range trials {
 		sum += t.end.Seconds
 		longest = max(longest, t.end.Seconds)
 	}
-	if b.Time > 0 && sum+(1+reserve)*longest > b.Time.Seconds() {
-		return fmt.Sprintf("not measured: the budget of %v is used up, time for the confirmation is kept", b.Time)
-	}
-	return ""
+	return sum, longest
 }

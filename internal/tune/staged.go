@@ -2,7 +2,6 @@ package tune
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 )
@@ -98,8 +97,8 @@ func (s *stagedState) stage(st Stage) {
 	s.current = &d
 	var best *trial
 	for _, c := range st.Changes {
-		t, note := s.try(st.Name, c)
-		d.Entries = append(d.Entries, s.entry(c.Label, t, before, note))
+		t, why := s.try(st.Name, c)
+		d.Entries = append(d.Entries, s.entry(c.Label, t, before, why))
 		if t == nil {
 			continue
 		}
@@ -121,8 +120,8 @@ func (s *stagedState) stage(st Stage) {
 }
 
 // try measures a candidate, or finds the trial that did; a nil trial comes
-// with a note that says why there is none.
-func (s *stagedState) try(stage string, c Change) (t *trial, note string) {
+// with why there is none.
+func (s *stagedState) try(stage string, c Change) (*trial, *Finding) {
 	incumbent, name := s.base.Config, c.Label
 	if s.lead != nil {
 		incumbent = s.lead.Config
@@ -132,16 +131,16 @@ func (s *stagedState) try(stage string, c Change) (t *trial, note string) {
 	}
 	config := c.Apply(incumbent)
 	if t := s.find(config); t != nil {
-		return t, ""
+		return t, nil
 	}
-	if why := s.budget.spent(s.trials); why != "" {
+	if why := s.budget.spent(s.trials); why != nil {
 		return nil, why
 	}
-	t = s.measure(Proposal{Stage: stage, Label: c.Label, Config: config, Workloads: []string{s.space.Primary}}, name)
+	t := s.measure(Proposal{Stage: stage, Label: c.Label, Config: config, Workloads: []string{s.space.Primary}}, name)
 	if t.measured() && !s.base.measured() && maps.Equal(config, s.base.Config) {
 		s.base, t.name = t, s.base.name // a second attempt at the baseline came through
 	}
-	return t, ""
+	return t, nil
 }
 
 // find returns the trial that measured a configuration, or had it refused.
@@ -155,14 +154,14 @@ func (s *stagedState) find(c Config) *trial {
 	return nil
 }
 
-func (s *stagedState) entry(label string, t, before *trial, note string) Entry {
+func (s *stagedState) entry(label string, t, before *trial, why *Finding) Entry {
 	if t == nil {
-		return Entry{Label: label, Note: note}
+		return Entry{Label: label, Finding: why}
 	}
 	return Entry{
 		Label: label, Trial: t.Trial,
 		Gain: s.gain(before, t), Total: s.gain(s.base, t),
-		Note: s.note(t),
+		Finding: s.note(t),
 	}
 }
 
@@ -194,7 +193,7 @@ func (s *stagedState) conclude() Result {
 	if d := s.current; d != nil && len(d.Entries) > 0 { // as far as it came
 		part := *d
 		part.Winner, part.Entries, part.Trials = d.Before, slices.Clone(d.Entries), slices.Clone(d.Trials)
-		part.Reason = fmt.Sprintf("not finished: %d of %d candidates are in", len(d.Entries), len(s.space.Stages[len(s.decisions)].Changes))
+		part.Reason = &Finding{Kind: StageOpen, N: len(d.Entries), Of: len(s.space.Stages[len(s.decisions)].Changes)}
 		r.Stages = append(r.Stages, part)
 	}
 	r.Baseline, r.BaselineConfirm = s.base.id(), s.baseAgain.id()
@@ -220,7 +219,7 @@ func (s *stagedState) conclude() Result {
 	if pick.measured() {
 		r.Misses = s.objective.Misses(pick.figures(s.space.Primary))
 	}
-	r.Verdict = s.verdict(r)
+	r.Verdict = s.verdict(r.Misses)
 	return r
 }
 

@@ -147,12 +147,12 @@ func TestStagedA100(t *testing.T) {
 	result := Result{
 		Baseline: 1, Winner: 6, Confirmed: true, BaselineConfirm: 10, WinnerConfirm: 11,
 		Challenger: 6, ChallengerConfirm: 11, Gain: over(5100.0, 3800),
-		Verdict: "vLLM FP8 TP4 is +34.2 % on m over the baseline (5100 against 3800), confirmed on fresh seeds, the best of 6 other configurations",
+		Verdict: *sentence("vLLM FP8 TP4 is +34.2 % on m over the baseline (5100 against 3800), confirmed on fresh seeds, the best of 6 other configurations"),
 		Stages: []Decision{
 			{
 				Stage: "Choosing the Inference Engine", Trials: []int{1, 2}, Before: 1, Winner: 2,
 				Gain: over(4635.31, 3792.50), Total: over(4635.31, 3792.50),
-				Reason: "SGLang goes on: it is +22.2 % on m over the baseline (4635.31 against 3792.5)",
+				Reason: sentence("SGLang goes on: it is +22.2 % on m over the baseline (4635.31 against 3792.5)"),
 				Entries: []Entry{
 					{Label: "vLLM", Trial: 1, Gain: new(0.0), Total: new(0.0)},
 					{Label: "SGLang", Trial: 2, Gain: over(4635.31, 3792.50), Total: over(4635.31, 3792.50)},
@@ -161,17 +161,17 @@ func TestStagedA100(t *testing.T) {
 			{
 				Stage: "Quantization", Trials: []int{3, 4, 5}, Before: 2, Winner: 2,
 				Gain: new(0.0), Total: over(4635.31, 3792.50),
-				Reason: "SGLang stays: vLLM FP8 EP is -19.3 % on m over SGLang (3740.89 against 4635.31)",
+				Reason: sentence("SGLang stays: vLLM FP8 EP is -19.3 % on m over SGLang (3740.89 against 4635.31)"),
 				Entries: []Entry{
-					{Label: "SGLang FP8", Trial: 3, Note: "refused: FP8 needs compute capability 8.9"},
-					{Label: "vLLM FP8", Trial: 4, Note: "refused: output size is not divisible by block_n = 128"},
+					{Label: "SGLang FP8", Trial: 3, Finding: sentence("refused: FP8 needs compute capability 8.9")},
+					{Label: "vLLM FP8", Trial: 4, Finding: sentence("refused: output size is not divisible by block_n = 128")},
 					{Label: "vLLM FP8 EP", Trial: 5, Gain: over(3740.89, 4635.31), Total: over(3740.89, 3792.50)},
 				},
 			},
 			{
 				Stage: "Parallelism", Trials: []int{6, 7}, Before: 2, Winner: 6,
 				Gain: over(5130, 4635.31), Total: over(5130, 3792.50),
-				Reason: "vLLM FP8 TP4 goes on: it is +10.7 % on m over SGLang (5130 against 4635.31), and is +35.3 % on m over the baseline (5130 against 3792.5)",
+				Reason: sentence("vLLM FP8 TP4 goes on: it is +10.7 % on m over SGLang (5130 against 4635.31), and is +35.3 % on m over the baseline (5130 against 3792.5)"),
 				Entries: []Entry{
 					{Label: "vLLM FP8 TP4", Trial: 6, Gain: over(5130, 4635.31), Total: over(5130, 3792.50)},
 					{Label: "vLLM FP8 TP4 EP4", Trial: 7, Gain: over(5000, 4635.31), Total: over(5000, 3792.50)},
@@ -181,7 +181,7 @@ func TestStagedA100(t *testing.T) {
 				// The best equals the incumbent, so the incumbent stays.
 				Stage: "Max Batched Token Numbers", Trials: []int{8, 9}, Before: 6, Winner: 6,
 				Gain: new(0.0), Total: over(5130, 3792.50),
-				Reason: "vLLM FP8 TP4 stays: vLLM FP8 TP4 + 4096 equals vLLM FP8 TP4 on m (5130)",
+				Reason: sentence("vLLM FP8 TP4 stays: vLLM FP8 TP4 + 4096 equals vLLM FP8 TP4 on m (5130)"),
 				Entries: []Entry{
 					{Label: "4096", Trial: 8, Gain: new(0.0), Total: over(5130, 3792.50)},
 					{Label: "8192", Trial: 9, Gain: over(5100.0, 5130), Total: over(5100, 3792.50)},
@@ -218,11 +218,9 @@ func TestStagedH100(t *testing.T) {
 		t.Fatalf("proposals (-want +got):\n%s", diff)
 	}
 	r := s.Result()
-	if want := "TensorRT-LLM + FP8 + chunked prefill is +82.1 % on m over the baseline (4284.68 against 2352.82), confirmed on fresh seeds, the best of 4 other configurations"; r.Verdict != want {
-		t.Errorf("verdict\n%s, want\n%s", r.Verdict, want)
-	}
+	says(t, r.Verdict, "TensorRT-LLM + FP8 + chunked prefill is +82.1 % on m over the baseline (4284.68 against 2352.82), confirmed on fresh seeds, the best of 4 other configurations")
 	for i, want := range []string{"+13.0 %", "+50.6 %", "+7.0 %"} {
-		if got := percent(*r.Stages[i].Gain); got != want {
+		if got := fmt.Sprintf("%+.1f %%", 100**r.Stages[i].Gain); got != want {
 			t.Errorf("stage %s gains %s, published %s", r.Stages[i].Stage, got, want)
 		}
 	}
@@ -251,97 +249,97 @@ func TestStagedEnds(t *testing.T) {
 		"lower is better": {
 			latency, "A B", bench{"0": "5.32", "A": "3.53", "B": "25.15"},
 			Result{Baseline: 1, Winner: 2, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 5, Challenger: 2, ChallengerConfirm: 5, Gain: over(5.32, 3.53),
-				Verdict: "A is 1.51x better on m than the baseline (3.53 against 5.32), confirmed on fresh seeds, the best of 2 other configurations"},
+				Verdict: *sentence("A is 1.51x better on m than the baseline (3.53 against 5.32), confirmed on fresh seeds, the best of 2 other configurations")},
 			"A goes on: it is 1.51x better on m than the baseline (3.53 against 5.32)", 5,
 		},
 		"nothing beats the baseline": {
 			latency, "A B", bench{"0": "5", "A": "6", "B": "5"},
 			Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 4, Gain: new(0.0),
-				Verdict: "no difference shown: of 2 other configurations none beats the baseline, confirmed on fresh seeds"},
+				Verdict: *sentence("no difference shown: of 2 other configurations none beats the baseline, confirmed on fresh seeds")},
 			"the baseline stays: B equals the baseline on m (5)", 4,
 		},
 		"the baseline among the candidates": {
 			up, "0 A", bench{"0": "10", "A": "9"},
 			Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 3, WinnerConfirm: 3, Gain: new(0.0),
-				Verdict: "no difference shown: of 1 other configuration none beats the baseline, confirmed on fresh seeds"},
+				Verdict: *sentence("no difference shown: of 1 other configuration none beats the baseline, confirmed on fresh seeds")},
 			"the baseline stays: A is -10.0 % on m over the baseline (9 against 10)", 3,
 		},
 		"first of equals": {
 			up, "A B", bench{"0": "1", "A": "2", "B": "2"},
 			Result{Baseline: 1, Winner: 2, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 5, Challenger: 2, ChallengerConfirm: 5, Gain: new(1.0),
-				Verdict: "A is +100.0 % on m over the baseline (2 against 1), confirmed on fresh seeds, the best of 2 other configurations"},
+				Verdict: *sentence("A is +100.0 % on m over the baseline (2 against 1), confirmed on fresh seeds, the best of 2 other configurations")},
 			"A goes on: it is +100.0 % on m over the baseline (2 against 1)", 5,
 		},
 		"gain not repeated": {
 			up, "A", bench{"0": "100", "A": "103", "0 again": "102", "A again": "101"},
 			Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 3, WinnerConfirm: 3, Challenger: 2, ChallengerConfirm: 4, Gain: new(0.0),
-				Verdict: "no difference shown: in the search A is +3.0 % on m over the baseline (103 against 100), but measured again A is -1.0 % on m over the baseline (101 against 102), so the baseline stays"},
+				Verdict: *sentence("no difference shown: in the search A is +3.0 % on m over the baseline (103 against 100), but measured again A is -1.0 % on m over the baseline (101 against 102), so the baseline stays")},
 			"A goes on: it is +3.0 % on m over the baseline (103 against 100)", 4,
 		},
 		"below the least gain": {
 			Objective{Metric: "m", Higher: true, MinGain: 0.02}, "A", bench{"0": "1000", "A": "1002"},
 			Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 3, WinnerConfirm: 3, Gain: new(0.0),
-				Verdict: "no difference shown: of 1 other configuration none beats the baseline, confirmed on fresh seeds"},
+				Verdict: *sentence("no difference shown: of 1 other configuration none beats the baseline, confirmed on fresh seeds")},
 			"no difference shown: A is +0.2 % on m over the baseline (1002 against 1000), not more than the +2.0 % asked for, so the baseline stays", 3,
 		},
 		"second measurement void": {
 			up, "A", bench{"0": "100", "A": "103", "A again": "void: dispatch lag"},
 			Result{Baseline: 1, Winner: 1, BaselineConfirm: 3, WinnerConfirm: 3, Challenger: 2, Gain: new(0.0),
-				Verdict: "not confirmed: in the search A is +3.0 % on m over the baseline (103 against 100), but the second measurement of A has no figure (void: dispatch lag), so the baseline stays"},
+				Verdict: *sentence("not confirmed: in the search A is +3.0 % on m over the baseline (103 against 100), but the second measurement of A has no figure (void: dispatch lag), so the baseline stays")},
 			"A goes on: it is +3.0 % on m over the baseline (103 against 100)", 4,
 		},
 		"baseline void the second time": {
 			up, "A", bench{"0": "100", "A": "103", "0 again": "void: dispatch lag"},
 			Result{Baseline: 1, Winner: 1, Challenger: 2, ChallengerConfirm: 4, Gain: new(0.0),
-				Verdict: "not confirmed: in the search A is +3.0 % on m over the baseline (103 against 100), but the second measurement of the baseline has no figure (void: dispatch lag), so the baseline stays"},
+				Verdict: *sentence("not confirmed: in the search A is +3.0 % on m over the baseline (103 against 100), but the second measurement of the baseline has no figure (void: dispatch lag), so the baseline stays")},
 			"A goes on: it is +3.0 % on m over the baseline (103 against 100)", 4,
 		},
 		"all refused": {
 			up, "A B", bench{"0": "100", "A": "refused: no memory", "B": "failed: no port"},
 			Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 4, Gain: new(0.0),
-				Verdict: "no difference shown: no other configuration has figures beside the baseline, confirmed on fresh seeds"},
+				Verdict: *sentence("no difference shown: no other configuration has figures beside the baseline, confirmed on fresh seeds")},
 			"the baseline stays: no other candidate could be measured (A refused: no memory)", 4,
 		},
 		"refused baseline": {
 			up, "A B", bench{"0": "refused: no memory", "A": "10", "B": "20"},
 			Result{Winner: 3, Confirmed: true, WinnerConfirm: 4, Challenger: 3, ChallengerConfirm: 4,
-				Verdict: "B is the best of 2 configurations that could be measured, with 20 of m (confirmed on fresh seeds); the baseline ended refused: no memory, so no gain can be given"},
+				Verdict: *sentence("B is the best of 2 configurations that could be measured, with 20 of m (confirmed on fresh seeds); the baseline ended refused: no memory, so no gain can be given")},
 			"B goes on as the best that could be measured: m 20, and nothing to compare it with", 4,
 		},
 		"refused baseline, unconfirmed": {
 			up, "A", bench{"0": "refused: no memory", "A": "10", "A again": "void: lag"},
 			Result{Challenger: 2,
-				Verdict: "nothing is recommended: the baseline ended refused: no memory, so no gain can be given, and the second measurement of A has no figure (void: lag)"},
+				Verdict: *sentence("nothing is recommended: the baseline ended refused: no memory, so no gain can be given, and the second measurement of A has no figure (void: lag)")},
 			"A goes on as the best that could be measured: m 10, and nothing to compare it with", 3,
 		},
 		"baseline fails, its twin does not": {
 			up, "A 0", bench{"0": "failed: no port", "A": "failed: no port"},
-			Result{Verdict: "nothing could be measured: the baseline ended failed: no port"},
+			Result{Verdict: *sentence("nothing could be measured: the baseline ended failed: no port")},
 			"still no configuration could be measured: no other candidate could be measured (A failed: no port)", 3,
 		},
 		"figure missing": {
 			up, "A", bench{"0": "100", "A": "other=3"},
 			Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 3, WinnerConfirm: 3, Gain: new(0.0),
-				Verdict: "no difference shown: no other configuration has figures beside the baseline, confirmed on fresh seeds"},
+				Verdict: *sentence("no difference shown: no other configuration has figures beside the baseline, confirmed on fresh seeds")},
 			"the baseline stays: no other candidate could be measured (A without m on w)", 3,
 		},
 		"meeting the SLOs goes first": {
 			slo, "A B", bench{"0": "m=100 ttft=200", "A": "m=90 ttft=100", "B": "m=120 ttft=101"},
 			Result{Baseline: 1, Winner: 2, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 5, Challenger: 2, ChallengerConfirm: 5, Gain: over(90.0, 100),
-				Verdict: "A is -10.0 % on m over the baseline (90 against 100), and A meets every SLO, which the baseline does not (ttft <= 100 is missed: 200), confirmed on fresh seeds, the best of 2 other configurations"},
+				Verdict: *sentence("A is -10.0 % on m over the baseline (90 against 100), and A meets every SLO, which the baseline does not (ttft <= 100 is missed: 200), confirmed on fresh seeds, the best of 2 other configurations")},
 			"A goes on: it is -10.0 % on m over the baseline (90 against 100), and A meets every SLO, which the baseline does not (ttft <= 100 is missed: 200)", 5,
 		},
 		"a faster one that misses an SLO": {
 			slo, "A B", bench{"0": "m=100 ttft=50", "A": "m=300 ttft=101", "B": "m=200"},
 			Result{Baseline: 1, Winner: 1, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 4, Gain: new(0.0),
-				Verdict: "no difference shown: of 2 other configurations none beats the baseline, confirmed on fresh seeds"},
+				Verdict: *sentence("no difference shown: of 2 other configurations none beats the baseline, confirmed on fresh seeds")},
 			"the baseline stays: A is +200.0 % on m over the baseline (300 against 100), and the baseline meets every SLO, which A does not (ttft <= 100 is missed: 101)", 4,
 		},
 		"none meets the SLOs": {
 			slo, "A B", bench{"0": "m=100 ttft=400", "A": "m=90 ttft=150", "B": "m=500 ttft=800", "A again": "m=90 ttft=160"},
 			Result{Baseline: 1, Winner: 2, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 5, Challenger: 2, ChallengerConfirm: 5, Gain: over(90.0, 100),
-				Misses:  []string{"ttft <= 100 is missed: 160"},
-				Verdict: "A is -10.0 % on m over the baseline (90 against 100), and A is nearer to the SLOs, which neither meets (the baseline: ttft <= 100 is missed: 400), confirmed on fresh seeds, the best of 2 other configurations; not every SLO is met: ttft <= 100 is missed: 160"},
+				Misses:  []Constraint{{Bound: "ttft <= 100", Mean: new(160.0)}},
+				Verdict: *sentence("A is -10.0 % on m over the baseline (90 against 100), and A is nearer to the SLOs, which neither meets (the baseline: ttft <= 100 is missed: 400), confirmed on fresh seeds, the best of 2 other configurations; not every SLO is met: ttft <= 100 is missed: 160")},
 			"A goes on: it is -10.0 % on m over the baseline (90 against 100), and A is nearer to the SLOs, which neither meets (the baseline: ttft <= 100 is missed: 400)", 5,
 		},
 	}
@@ -353,9 +351,7 @@ func TestStagedEnds(t *testing.T) {
 				t.Errorf("%d trials, want %d:\n%s", len(asked), tt.trials, strings.Join(asked, "\n"))
 			}
 			got := s.Result()
-			if got.Stages[0].Reason != tt.reason {
-				t.Errorf("reason\n%s, want\n%s", got.Stages[0].Reason, tt.reason)
-			}
+			says(t, *got.Stages[0].Reason, tt.reason)
 			got.Stages = nil
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
@@ -382,7 +378,7 @@ func TestStagedTwin(t *testing.T) {
 	r := s.Result()
 	r.Stages = nil
 	want := Result{Baseline: 3, Winner: 2, Confirmed: true, BaselineConfirm: 4, WinnerConfirm: 5, Challenger: 2, ChallengerConfirm: 5, Gain: new(0.5),
-		Verdict: "A is +50.0 % on m over the baseline (6 against 4), confirmed on fresh seeds, the best of 1 other configuration"}
+		Verdict: *sentence("A is +50.0 % on m over the baseline (6 against 4), confirmed on fresh seeds, the best of 1 other configuration")}
 	if diff := cmp.Diff(want, r); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
@@ -439,7 +435,7 @@ func TestStagedBudget(t *testing.T) {
 				t.Fatalf("%d entries and trials %v, want 3 and %d", len(d.Entries), d.Trials, tt.measured)
 			}
 			for i, e := range d.Entries {
-				if left := i >= tt.measured; left != strings.HasPrefix(e.Note, "not measured: the budget of ") || left != (e.Trial == 0) {
+				if left := i >= tt.measured; left != (e.Finding != nil && (e.Finding.Kind == NoTrialsLeft || e.Finding.Kind == NoTimeLeft)) || left != (e.Trial == 0) {
 					t.Errorf("entry %+v, left out: %t", e, left)
 				}
 			}
@@ -452,10 +448,10 @@ func TestStagedBudget(t *testing.T) {
 
 func TestBudgetReservesTheLongest(t *testing.T) {
 	trials := []*trial{{end: Observation{Seconds: 30}}, {end: Observation{Seconds: 10}}} // 40 s, and three launches of 30 s to come
-	if why := (Budget{Time: 130 * time.Second}).spent(trials); why != "" {
-		t.Errorf("130 s suffice, but %s", why)
+	if why := (Budget{Time: 130 * time.Second}).spent(trials); why != nil {
+		t.Errorf("130 s suffice, but %+v", why)
 	}
-	if why := (Budget{Time: 130*time.Second - 1}).spent(trials); why == "" {
+	if why := (Budget{Time: 130*time.Second - 1}).spent(trials); why == nil {
 		t.Error("less than 130 s suffice")
 	}
 }
@@ -470,14 +466,15 @@ func TestStagedUnfinished(t *testing.T) {
 	}
 	for i, want := range want {
 		r := s.Result()
-		if r.Verdict != want || r.Winner != min(i, 1) || r.Confirmed || r.Gain != nil {
+		says(t, r.Verdict, want)
+		if r.Winner != min(i, 1) || r.Confirmed || r.Gain != nil {
 			t.Errorf("after %d trials: %+v, want verdict\n%s", i, r, want)
 		}
 		p, _ := s.Ask()
 		s.Tell(b.end(t, p))
 	}
 	r := s.Result()
-	if n := len(r.Stages); n != 2 || r.Stages[1].Reason != "not finished: 1 of 3 candidates are in" || r.Stages[1].Winner != 2 {
+	if n := len(r.Stages); n != 2 || !cmp.Equal(r.Stages[1].Reason, sentence("not finished: 1 of 3 candidates are in")) || r.Stages[1].Winner != 2 {
 		t.Errorf("stages after 3 trials: %+v", r.Stages)
 	}
 }

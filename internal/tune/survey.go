@@ -2,9 +2,7 @@ package tune
 
 import (
 	"errors"
-	"fmt"
 	"maps"
-	"strings"
 
 	"perflab/internal/field"
 )
@@ -72,37 +70,34 @@ func (s *Survey) open() *Proposal {
 // Result is what the observations so far say.
 func (s *Survey) Result() Result {
 	if len(s.trials) == 0 {
-		return Result{Verdict: "not finished: nothing is measured yet"}
+		return Result{Verdict: Finding{Kind: NothingYet}}
 	}
 	primary := s.workloads[0]
-	first, best := s.trials[0], s.trials[0]
-	for _, t := range s.trials {
-		if s.objective.prefer(t.score, best.score) {
-			best = t
-		}
-	}
+	first, best := s.trials[0], s.objective.bestOf(s.trials)
 	gain := func(t *trial) *float64 { return s.objective.Gain(first.figures(primary), t.figures(primary)) }
-	d := Decision{Stage: SurveyStage, Before: first.id(), Winner: best.id(), Gain: gain(best), Total: gain(best), Reason: s.reason(best)}
-	for _, t := range s.trials {
-		d.Trials = append(d.Trials, t.Trial)
-		d.Entries = append(d.Entries, Entry{Label: t.Label, Trial: t.Trial, Gain: gain(t), Total: gain(t), Note: s.objective.note(t, primary)})
-	}
-	r := Result{Baseline: first.id(), Winner: best.id(), Stages: []Decision{d}, Gain: gain(best), Verdict: d.Reason}
-	if best != first {
-		r.Challenger = best.id()
-	}
+	r := Result{Baseline: first.id(), Winner: best.id(), Gain: gain(best)}
 	if best.measured() {
 		r.Misses = s.objective.Misses(best.figures(primary))
 	}
+	r.Verdict = s.verdict(best, r.Misses)
+	d := Decision{Stage: SurveyStage, Before: first.id(), Winner: best.id(), Gain: gain(best), Total: gain(best), Reason: new(r.Verdict)}
+	for _, t := range s.trials {
+		d.Trials = append(d.Trials, t.Trial)
+		d.Entries = append(d.Entries, Entry{Label: t.Label, Trial: t.Trial, Gain: gain(t), Total: gain(t), Finding: s.objective.noteOn(t, primary, t.figures(primary))})
+	}
+	r.Stages = []Decision{d}
+	if best != first {
+		r.Challenger = best.id()
+	}
 	if s.open() != nil {
-		r.Verdict = fmt.Sprintf("not finished after %d of %s: %s", len(s.trials), count(len(s.configs), "configuration"), d.Reason)
+		r.Verdict.After, r.Verdict.Of = new(len(s.trials)), len(s.configs)
 	}
 	return r
 }
 
-func (s *Survey) reason(best *trial) string {
+func (s *Survey) verdict(best *trial, misses []Constraint) Finding {
 	if !best.measured() {
-		return "nothing could be measured: the first configuration ended " + s.objective.note(best, s.workloads[0])
+		return Finding{Kind: NothingMeasured, Cause: s.objective.noteOn(best, s.workloads[0], nil)}
 	}
 	measured := 0
 	for _, t := range s.trials {
@@ -110,10 +105,5 @@ func (s *Survey) reason(best *trial) string {
 			measured++
 		}
 	}
-	r := fmt.Sprintf("%s has the best %s of %s on %s, %s, each measured once",
-		best.name, s.objective.Metric, count(measured, "configuration"), s.workloads[0], number(best.score.value))
-	if misses := s.objective.Misses(best.figures(s.workloads[0])); len(misses) > 0 {
-		r += "; not every SLO is met: " + strings.Join(misses, ", ")
-	}
-	return r
+	return Finding{Kind: SurveyBest, Name: best.name, Workload: s.workloads[0], Value: &best.score.value, N: measured, Misses: misses}
 }

@@ -21,9 +21,7 @@ func TestSurvey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Result().Verdict; got != "not finished: nothing is measured yet" {
-		t.Errorf("verdict before the first trial: %s", got)
-	}
+	says(t, s.Result().Verdict, "not finished: nothing is measured yet")
 	if p, _ := s.Ask(); len(p.Workloads) == 2 {
 		p.Workloads[0] = "scribbled"
 	}
@@ -37,16 +35,16 @@ func TestSurvey(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("proposals (-want +got):\n%s", diff)
 	}
-	verdict := "B has the best m of 3 configurations on n1, 250, each measured once"
+	verdict := sentence("B has the best m of 3 configurations on n1, 250, each measured once")
 	result := Result{
-		Baseline: 1, Winner: 2, Challenger: 2, Gain: new(1.5), Verdict: verdict,
+		Baseline: 1, Winner: 2, Challenger: 2, Gain: new(1.5), Verdict: *verdict,
 		Stages: []Decision{{
 			Stage: "survey", Trials: []int{1, 2, 3, 4}, Before: 1, Winner: 2, Gain: new(1.5), Total: new(1.5), Reason: verdict,
 			Entries: []Entry{
 				{Label: "A", Trial: 1, Gain: new(0.0), Total: new(0.0)},
 				{Label: "B", Trial: 2, Gain: new(1.5), Total: new(1.5)},
-				{Label: "C", Trial: 3, Note: "refused: no memory"},
-				{Label: "D", Trial: 4, Gain: new(8.0), Total: new(8.0), Note: "ttft <= 100 is missed: 200"},
+				{Label: "C", Trial: 3, Finding: sentence("refused: no memory")},
+				{Label: "D", Trial: 4, Gain: new(8.0), Total: new(8.0), Finding: sentence("ttft <= 100 is missed: 200")},
 			},
 		}},
 	}
@@ -62,8 +60,9 @@ func TestSurveyMeasuresNothing(t *testing.T) {
 	}
 	play(t, s, bench{"A": "refused: no memory", "B": "failed: no port"})
 	r := s.Result()
-	if want := "nothing could be measured: the first configuration ended refused: no memory"; r.Verdict != want || r.Winner != 0 || r.Baseline != 0 || r.Gain != nil {
-		t.Errorf("result %+v, want verdict %q and no trial", r, want)
+	says(t, r.Verdict, "nothing could be measured: the first configuration ended refused: no memory")
+	if r.Winner != 0 || r.Baseline != 0 || r.Gain != nil {
+		t.Errorf("result %+v, want no trial", r)
 	}
 }
 

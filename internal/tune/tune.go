@@ -181,16 +181,18 @@ type Decision struct {
 	Winner  int      `json:"winner"`          // trial that goes on; 0: still none
 	Gain    *float64 `json:"gain,omitempty"`  // of the winner over Before, see Objective.Gain; nil if either lacks the figure
 	Total   *float64 `json:"total,omitempty"` // of the winner over the baseline
-	Reason  string   `json:"reason"`          // one sentence
+	Reason  *Finding `json:"reason"`
 }
 
 // Entry is what became of one candidate of a stage.
 type Entry struct {
 	Label string   `json:"label"`
-	Trial int      `json:"trial,omitzero"`  // 0: not measured, Note says why
+	Trial int      `json:"trial,omitzero"`  // 0: not measured, Finding says why
 	Gain  *float64 `json:"gain,omitempty"`  // over the stage's incumbent
 	Total *float64 `json:"total,omitempty"` // over the baseline
-	Note  string   `json:"note,omitempty"`  // refusal, failure, missed SLOs, spent budget
+	Note  string   `json:"note,omitempty"`  // Finding in words, by whoever wrote them
+
+	Finding *Finding `json:"finding,omitempty"` // refusal, failure, missed SLOs, spent budget; nil: nothing is wrong with it
 }
 
 // Result is what a study concluded. A trial named here has figures.
@@ -202,11 +204,11 @@ type Result struct {
 	BaselineConfirm int        `json:"baseline_confirm,omitzero"`
 	WinnerConfirm   int        `json:"winner_confirm,omitzero"` // BaselineConfirm when the baseline is the winner
 
-	Challenger        int      `json:"challenger,omitzero"` // the search's best, if not the baseline; differs from Winner if its gain was not repeated
-	ChallengerConfirm int      `json:"challenger_confirm,omitzero"`
-	Misses            []string `json:"misses,omitempty"` // SLOs that the winner misses, by its last measurement
-	Verdict           string   `json:"verdict"`          // one sentence: better by x, or no difference shown
-	Gain              *float64 `json:"gain,omitempty"`   // of the winner over the baseline by the confirming pass; 0 if it is the baseline; nil if nothing was compared
+	Challenger        int          `json:"challenger,omitzero"` // the search's best, if not the baseline; differs from Winner if its gain was not repeated
+	ChallengerConfirm int          `json:"challenger_confirm,omitzero"`
+	Misses            []Constraint `json:"misses,omitempty"` // SLOs that the winner misses, by its last measurement
+	Verdict           Finding      `json:"verdict"`          // better by x, or no difference shown
+	Gain              *float64     `json:"gain,omitempty"`   // of the winner over the baseline by the confirming pass; 0 if it is the baseline; nil if nothing was compared
 
 	Interval *Span     `json:"interval,omitempty"` // of Gain, where launches of both were repeated
 	Evidence *Evidence `json:"evidence,omitempty"` // of a race

@@ -32,5 +32,5 @@ func TestTrace(t *testing.T) {
 	}
 	best, f := w.Best()
 	foretold, _ := w.Predict(best, workload)
-	t.Logf("%s\nbest is %s: %.5g, predicted %.5g", s.Result().Verdict, key(best), f[metric], foretold[metric])
+	t.Logf("%+v\nbest is %s: %.5g, predicted %.5g", s.Result().Verdict, key(best), f[metric], foretold[metric])
 }

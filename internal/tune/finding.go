@@ -1,0 +1,175 @@
+package tune
+
+import "math"
+
+// Finding is something that a study found out: its kind, and the names and numbers
+// that belong to the kind. Whoever shows it writes the sentence. A gain is as
+// Objective.Gain has it; a ratio is of the objective in the direction that is better.
+type Finding struct {
+	Kind    FindingKind `json:"kind"`
+	Name    string      `json:"name,omitempty"`    // of the configuration that it is about
+	Against string      `json:"against,omitempty"` // of the one that it is held against
+	Value   *float64    `json:"value,omitempty"`   // figure, gain or ratio, as the kind says
+	N       int         `json:"n,omitzero"`        // configurations, launches or trials, as the kind says
+	Of      int         `json:"of,omitzero"`       // of so many
+	Seconds float64     `json:"seconds,omitempty"` // of a budget
+	Fresh   bool        `json:"fresh,omitempty"`   // measured again on fresh seeds
+	After   *int        `json:"after,omitempty"`   // trials after which this is said of a study that is not finished
+
+	Workload   string      `json:"workload,omitempty"`
+	Pair       *Pair       `json:"pair,omitempty"`       // by one measurement of each, in the search
+	Repeated   *Pair       `json:"repeated,omitempty"`   // by the second one of each
+	Total      *Pair       `json:"total,omitempty"`      // against the baseline, where Pair is against another
+	Comparison *Comparison `json:"comparison,omitempty"` // by launches that were repeated
+	Bound      *BoundPair  `json:"bound,omitempty"`      // by which it is preferred
+	Cause      *Finding    `json:"cause,omitempty"`      // why there is no figure, or no recommendation
+	Again      *Finding    `json:"again,omitempty"`      // why there is none of the second launch
+
+	Misses   []Constraint `json:"misses,omitempty"`   // bounds that it misses, or that what is recommended misses
+	Unsteady []Constraint `json:"unsteady,omitempty"` // bounds that are kept on average, but not in every launch
+
+	Status string `json:"status,omitempty"` // of a trial
+	Reason string `json:"reason,omitempty"` // in the words of an engine, a rule or an error
+}
+
+// Pair is two configurations by one measurement of each.
+type Pair struct {
+	Name    string       `json:"name"`
+	Against string       `json:"against"`
+	Value   float64      `json:"value"` // figure of the objective
+	Other   float64      `json:"other"`
+	Above   string       `json:"above,omitempty"`  // the one that bounds, and not the objective, put above the other
+	Nearer  bool         `json:"nearer,omitempty"` // it misses them by less, where else it meets them
+	Misses  []Constraint `json:"misses,omitempty"` // of the one below
+}
+
+// BoundPair is a bound by which one configuration is preferred to another.
+type BoundPair struct {
+	Bound Constraint `json:"bound"`
+	Other Constraint `json:"other"`
+}
+
+// FindingKind says what a Finding tells, and which of its fields do.
+type FindingKind string
+
+// Of a trial: why it has no figure, or does not count.
+const (
+	TrialEnded   FindingKind = "ended"          // Status, Reason
+	NoFigure     FindingKind = "no_figure"      // of the objective on Workload
+	MissesBounds FindingKind = "misses_bounds"  // Misses
+	OtherAnswers FindingKind = "other_answers"  // not shown to answer as the baseline does
+	NoTrialsLeft FindingKind = "no_trials_left" // the budget of N is used up but for the Of of the confirmation
+	NoTimeLeft   FindingKind = "no_time_left"   // the same, of Seconds
+)
+
+// Of a stage of a staged search.
+const (
+	StageOpen   FindingKind = "stage_open"    // N of Of candidates are in
+	StageEmpty  FindingKind = "stage_empty"   // none but the incumbent Against (none: no configuration yet) has figures; Cause of Name, if it was tried
+	StageFirst  FindingKind = "stage_first"   // Name goes on with Value, the first that could be measured
+	StageNoGain FindingKind = "stage_no_gain" // Pair; not more than Value, so Against stays
+	StageStays  FindingKind = "stage_stays"   // Pair; Against stays
+	StageGoesOn FindingKind = "stage_goes_on" // Pair; Name goes on; Total
+)
+
+// Of a study.
+const (
+	NothingYet        FindingKind = "nothing_yet"
+	BaselineLeads     FindingKind = "baseline_leads"
+	CandidateLeads    FindingKind = "candidate_leads"    // Name; by Pair, or against a baseline that has the Cause, or not confirmed
+	NothingMeasured   FindingKind = "nothing_measured"   // Against, which was first, has the Cause
+	NothingAcceptable FindingKind = "nothing_acceptable" // what could be measured may not be recommended, and the baseline has the Cause
+	NothingBeside     FindingKind = "nothing_beside"     // of single measurements: no other configuration has figures
+	NothingElse       FindingKind = "nothing_else"       // no other configuration has figures; Fresh or Cause of the baseline's second launch
+	NoneUsable        FindingKind = "none_usable"        // of N others none could be measured and may be recommended
+	NoBaseline        FindingKind = "no_baseline"        // Name is the best of N, with Value; the baseline has the Cause
+	NoBaselineAgain   FindingKind = "no_baseline_again"  // the baseline has the Cause, and what led (Name) could not be measured again: Again
+	BaselineUnbeaten  FindingKind = "baseline_unbeaten"  // of N none beats it; Fresh or Cause of its second launch; Value of a single measurement
+	SearchBest        FindingKind = "search_best"        // Pair; the best of N single measurements
+	SurveyBest        FindingKind = "survey_best"        // Name has the best figure, Value, of N on Workload
+	NotConfirmed      FindingKind = "not_confirmed"      // Pair; the second launch of Name has the Cause
+	Confirmed         FindingKind = "confirmed"          // Repeated; the best of N
+	NotRepeated       FindingKind = "not_repeated"       // Pair, but Repeated
+	BaselineLost      FindingKind = "baseline_lost"      // Name led, and the baseline measured again has the Cause
+	LeaderLost        FindingKind = "leader_lost"        // Name led, and measured again has the Cause
+	OneLaunch         FindingKind = "one_launch"         // of the launches to confirm Name only one has figures
+	Incomparable      FindingKind = "incomparable"       // Name led; Reason
+	NotRecommended    FindingKind = "not_recommended"    // Name is the best of N and has the Cause
+	BudgetTooSmall    FindingKind = "budget_too_small"   // Name; Comparison
+	NoGainShown       FindingKind = "no_gain_shown"      // Name, the best of N; Comparison
+	ShownBetter       FindingKind = "shown_better"       // Name, the best of N; Comparison
+	BetterByBound     FindingKind = "better_by_bound"    // Name; Bound, Comparison where there is one
+)
+
+// Of a candidate of a race, see Outcome.
+const (
+	RefusedByRule  FindingKind = "refused"         // Reason
+	MissesSurely   FindingKind = "misses_surely"   // Cause
+	ShownWorse     FindingKind = "shown_worse"     // than Against: at most Value of it
+	NumericsFailed FindingKind = "numerics_failed" // the guard rejected its numerics before it was launched
+	PrunedUnseen   FindingKind = "pruned"          // predicted at Value of the baseline, more than N times worse than the best
+	NotWorth       FindingKind = "not_worth"       // no launch was left for it
+)
+
+// Of a setting in the ablation. Together are all that was to be dropped.
+const (
+	NeededRefused   FindingKind = "needed_refused" // without it: Reason
+	NeededEnded     FindingKind = "needed_ended"   // without it the trial has the Cause
+	NeededBounds    FindingKind = "needed_bounds"  // without it the command has the Cause
+	NotTried        FindingKind = "not_tried"      // the budget is used up
+	NotDecided      FindingKind = "not_decided"    // Reason
+	KeptGain        FindingKind = "kept_gain"      // Value, shown
+	KeptSeeming     FindingKind = "kept_seeming"   // Value, which one launch cannot show
+	DroppedNoGain   FindingKind = "dropped"        // Value, not shown
+	TogetherRefused FindingKind = "together_refused"
+	TogetherEnded   FindingKind = "together_ended"
+	TogetherBounds  FindingKind = "together_bounds"
+	TogetherUntried FindingKind = "together_untried" // too few launches were left
+	TogetherWorse   FindingKind = "together_worse"   // Value
+	TogetherNoGain  FindingKind = "together_no_gain" // over the baseline
+)
+
+// Of the end of a search.
+const (
+	NothingLeft FindingKind = "nothing_left" // to try
+	NoneWorth   FindingKind = "none_worth"   // the most promising of N was expected to bring Value
+)
+
+// noteOn is what is wrong with a trial on a workload: why it has no figure, or which
+// SLOs it misses; nil for nothing.
+func (o Objective) noteOn(t *trial, workload string, figures map[string]float64) *Finding {
+	switch {
+	case t.end.Status != Measured:
+		return &Finding{Kind: TrialEnded, Status: t.end.Status, Reason: t.end.Reason}
+	case !t.measured():
+		return &Finding{Kind: NoFigure, Workload: workload}
+	}
+	misses := o.Misses(figures)
+	switch {
+	case len(misses) > 0:
+		return &Finding{Kind: MissesBounds, Misses: misses}
+	case t.score.class == missing && math.IsInf(t.score.miss, 1):
+		return &Finding{Kind: OtherAnswers}
+	}
+	return nil
+}
+
+// pair holds trial a against b; both have figures.
+func pair(a, b *trial) *Pair {
+	return &Pair{Name: a.name, Against: b.name, Value: a.score.value, Other: b.score.value}
+}
+
+// decided adds to a pair why the SLOs, and not the objective, set a above b, where
+// they did.
+func (o Objective) decided(p *Pair, a, b *trial, workload string) *Pair {
+	switch {
+	case a.score.class > b.score.class:
+		p.Above = a.name
+	case a.score.miss < b.score.miss:
+		p.Above, p.Nearer = a.name, true
+	default:
+		return p
+	}
+	p.Misses = o.Misses(b.figures(workload))
+	return p
+}
