@@ -18,6 +18,12 @@ type model struct {
 	predictor   Predictor // nil: nothing is predicted
 	axes        []Dimension
 	predictions map[string]prediction // by configuration
+
+	// What was concluded from so many trials and launches of the baseline: what follows
+	// from them alone is asked for again and again.
+	at     [2]int
+	fitted *surrogate
+	ranked []standing
 }
 
 // prediction is what was predicted of a configuration.
@@ -123,6 +129,12 @@ func (m *model) choiceDistance(a, b Config) int {
 
 // fit is what the objective is thought to be, by all launches of the search.
 func (m *model) fit() *surrogate {
+	if at := [2]int{len(m.trials), len(m.base)}; at != m.at {
+		m.at, m.fitted, m.ranked = at, nil, nil
+	}
+	if m.fitted != nil {
+		return m.fitted
+	}
 	sd, _, _ := m.spread()
 	within := m.within()
 	var points []point
@@ -135,7 +147,8 @@ func (m *model) fit() *surrogate {
 		p.y, p.noise = t.log-ref, sd*sd+within*within
 		points = append(points, p)
 	}
-	return newSurrogate(points)
+	m.fitted = newSurrogate(points)
+	return m.fitted
 }
 
 // fits is how well the predictions met the measurements, by engine.
@@ -173,6 +186,9 @@ type standing struct {
 // lead where predictions and neighbours say otherwise.
 func (m *model) standings() []standing {
 	fit := m.fit()
+	if m.ranked != nil {
+		return slices.Clone(m.ranked)
+	}
 	last := map[string]*trial{}
 	var keys []string
 	for _, t := range m.trials {
@@ -196,7 +212,8 @@ func (m *model) standings() []standing {
 	slices.SortStableFunc(out, func(a, b standing) int {
 		return cmp.Or(-cmp.Compare(a.score.class, b.score.class), cmp.Compare(a.score.miss, b.score.miss), -cmp.Compare(a.mean, b.mean))
 	})
-	return out
+	m.ranked = out
+	return slices.Clone(out)
 }
 
 // leader is what leads the search; nil while nothing is measured.
