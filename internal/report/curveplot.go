@@ -107,27 +107,15 @@ func (c Curve) plot(name, title, xtitle string, x func(*CurvePoint) (float64, bo
 	if lines[0].metric.Unit == "ms" {
 		ay = ay.Milliseconds()
 	}
-	cv := &plot.Canvas{Name: "curve-" + name, W: plot.HalfWidth, H: 340}
-	cv.Head(title, sim)
 	classes, names := c.keys(lines, ideal)
-	top := 44 + cv.Legend(16, 46, classes, names)
-	cv.H += top - 64
-	f := cv.Field(64, top, cv.W-26, cv.H-52, ax, ay, xtitle, "")
-	if ideal {
-		f.Diagonal()
-	}
+	chart := plot.Curves{Name: "curve-" + name, Title: title, Simulated: sim, X: ax, Y: ay, XTitle: xtitle, Diagonal: ideal, Classes: classes, Names: names}
 	for i, l := range lines {
-		l.draw(f, c.Points, []string{"0", "2"}[i], x)
+		chart.Lines = append(chart.Lines, l.line(c.Points, []string{"0", "2"}[i], x))
 	}
 	for _, slo := range limits {
-		y := f.Y.At(slo.Limit)
-		cv.Path("slo", fmt.Sprintf("M%s %sH%s", plot.Px(f.Left), plot.Px(y), plot.Px(f.Right)), slo.String())
-		if y -= 5; y < f.Top+10 {
-			y += 19 // under the line, where above is the legend
-		}
-		cv.Text("m", f.Right-4, y, "end", slo.String())
+		chart.Limits = append(chart.Limits, plot.Limit{At: slo.Limit, Text: slo.String()})
 	}
-	return cv.Plot(title), true
+	return chart.Draw(), true
 }
 
 // keys are the swatches and names of a legend: of the lines that have a point,
@@ -164,39 +152,24 @@ func (c Curve) limits(lines []curveLine) []result.SLO {
 	return out
 }
 
-// draw draws the figure over the points, a mark each: ringed where the server
-// was saturated, hollow and off the line where the run is not to be concluded
-// from. A point without the figure is a gap.
-func (l curveLine) draw(f plot.Field, points []CurvePoint, colour string, x func(*CurvePoint) (float64, bool)) {
-	var line []plot.Point
+// line is the figure over the points, a mark each: ringed where the server was
+// saturated, hollow and off the line where the run is not to be concluded from. A
+// point without the figure is a gap.
+func (l curveLine) line(points []CurvePoint, colour string, x func(*CurvePoint) (float64, bool)) plot.CurveLine {
+	out := plot.CurveLine{Colour: colour}
 	apart := false
 	for i := range points {
 		p := &points[i]
 		a, ok := x(p)
 		b, is := l.value(p)
 		switch {
-		case !p.usable():
-		case !ok || !is:
+		case ok && is:
+			m := plot.Mark{Point: plot.Point{X: a, Y: b, Apart: apart}, Ringed: p.Saturated && p.usable(), Hollow: !p.usable(), Tip: l.tip(p, b)}
+			out.Marks = append(out.Marks, m)
+			apart = apart && !p.usable()
+		case p.usable():
 			apart = true
-		default:
-			line, apart = append(line, plot.Point{X: a, Y: b, Apart: apart}), false
 		}
 	}
-	f.Polyline("l"+colour, line)
-	for i := range points {
-		p := &points[i]
-		a, ok := x(p)
-		b, is := l.value(p)
-		if !ok || !is {
-			continue
-		}
-		if p.Saturated && p.usable() {
-			f.Canvas.Circle("ring", f.X.At(a), f.Y.At(b), 6, "")
-		}
-		class := "s" + colour
-		if !p.usable() {
-			class = "void"
-		}
-		f.Canvas.Circle(class, f.X.At(a), f.Y.At(b), 3.6, l.tip(p, b))
-	}
+	return out
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
@@ -54,7 +55,7 @@ func (x study) own(trial int) string {
 // command chooses its port itself.
 func (x study) script(p *result.Pick) string {
 	t := x.trials[p.Trial]
-	files, command := splitFiles(p.Command)
+	files, command := doc.SplitFiles(p.Command)
 	if t == nil || strings.Contains(command, "--port") || t.GPUs > 0 && (t.GPUs < p.Replicas || !strings.HasSuffix(x.Hardware, "on one node")) {
 		return ""
 	}

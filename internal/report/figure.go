@@ -88,48 +88,5 @@ func ranking(r []ranked, lower bool) string {
 	return b.String()
 }
 
-// splitFiles takes the here-documents off a command that write the files it reads.
-func splitFiles(cmd string) (files, command string) {
-	const end = "\nEOF\n"
-	if i := strings.LastIndex(cmd, end); i >= 0 && strings.HasPrefix(cmd, "cat > ") {
-		return cmd[:i+len(end)], cmd[i+len(end):]
-	}
-	return "", cmd
-}
-
-// wrapCommand breaks a long command line before its flags, so that it reads
-// and still runs when pasted. Words in quotes stay whole.
-func wrapCommand(cmd string) string {
-	const limit = 76
-	files, cmd := splitFiles(cmd)
-	if len(cmd) <= limit || strings.Contains(cmd, "\n") {
-		return files + cmd
-	}
-	var b strings.Builder
-	b.WriteString(files)
-	var quote byte
-	for i := 0; i < len(cmd); i++ {
-		c := cmd[i]
-		switch {
-		case quote == 0 && c == '\\' && i+1 < len(cmd):
-			b.WriteByte(c)
-			i++
-			c = cmd[i]
-		case quote == '"' && c == '\\' && i+1 < len(cmd):
-			b.WriteByte(c)
-			i++
-			c = cmd[i]
-		case quote == 0 && (c == '\'' || c == '"'):
-			quote = c
-		case c == quote:
-			quote = 0
-		case quote == 0 && c == ' ' && i > 12 && i+1 < len(cmd) && cmd[i+1] == '-': // 12: python3 -m stays whole
-			b.WriteString(" \\\n ")
-		}
-		b.WriteByte(c)
-	}
-	return b.String()
-}
-
 // count writes "1 replica", "2 replicas".
 func count(n int, noun string) string { return plot.Count(n, noun) }

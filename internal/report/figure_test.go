@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"perflab/internal/report/doc"
 	"perflab/internal/result"
 )
 
@@ -34,24 +35,6 @@ func TestGainText(t *testing.T) {
 	}
 }
 
-func TestWrapCommand(t *testing.T) {
-	for _, c := range []struct{ in, want string }{
-		{"vllm serve x -tp 4", "vllm serve x -tp 4"},
-		{"python3 -m sglang.launch_server --model-path Qwen/Qwen3-235B-A22B-Instruct-2507 --tp-size 8",
-			"python3 -m sglang.launch_server \\\n  --model-path Qwen/Qwen3-235B-A22B-Instruct-2507 \\\n  --tp-size 8"},
-		{`vllm serve Qwen/Qwen3-235B-A22B-Instruct-2507-FP8 --x '{"a": -1, "b": "c \" --d"}' --y "e --f"`,
-			"vllm serve Qwen/Qwen3-235B-A22B-Instruct-2507-FP8 \\\n  --x '{\"a\": -1, \"b\": \"c \\\" --d\"}' \\\n  --y \"e --f\""},
-		{`vllm serve Qwen/Qwen3-235B-A22B-Instruct-2507-FP8 --x "a \" --b" --path with\ --space --y z`,
-			"vllm serve Qwen/Qwen3-235B-A22B-Instruct-2507-FP8 \\\n  --x \"a \\\" --b\" \\\n  --path with\\ --space \\\n  --y z"},
-		{"cat > f.yaml <<'EOF'\nlong: -1 -2 -3 -4 -5 -6 -7 -8 -9 -10 -11 -12 -13 -14 -15 -16 -17 -18 -19 -20 -21 -22\nEOF\ntrtllm-serve Qwen/Qwen3-235B-A22B-Instruct-2507-FP8 --extra_llm_api_options f.yaml",
-			"cat > f.yaml <<'EOF'\nlong: -1 -2 -3 -4 -5 -6 -7 -8 -9 -10 -11 -12 -13 -14 -15 -16 -17 -18 -19 -20 -21 -22\nEOF\ntrtllm-serve Qwen/Qwen3-235B-A22B-Instruct-2507-FP8 \\\n  --extra_llm_api_options f.yaml"},
-	} {
-		if d := cmp.Diff(c.want, wrapCommand(c.in)); d != "" {
-			t.Errorf("wrap %s (-want +got):\n%s", c.in, d)
-		}
-	}
-}
-
 // A file is written once, before the replicas that read it.
 func TestScriptWithFile(t *testing.T) {
 	x := study{Study: result.Study{Hardware: "2 x H on one node"}, trials: map[int]*result.Trial{1: {ID: 1, GPUs: 2}}}
@@ -62,7 +45,7 @@ func TestScriptWithFile(t *testing.T) {
 	if d := cmp.Diff(want, x.script(p)); d != "" {
 		t.Error(d)
 	}
-	if got := wrapScript(want); !strings.HasPrefix(got, "cat > f.yaml <<'EOF'\na: --port\nEOF\nCUDA_VISIBLE_DEVICES=0 trtllm-serve M \\\n  --extra") {
+	if got := doc.WrapScript(want); !strings.HasPrefix(got, "cat > f.yaml <<'EOF'\na: --port\nEOF\nCUDA_VISIBLE_DEVICES=0 trtllm-serve M \\\n  --extra") {
 		t.Errorf("wrapped:\n%s", got)
 	}
 }

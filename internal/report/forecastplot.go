@@ -185,41 +185,23 @@ func stepPlot(f *forecastTable) (plot.Plot, bool) {
 	if len(rows) == 0 {
 		return plot.Plot{}, false
 	}
-	const row, gap = 26, 8
-	title := "Where the time of steps goes"
-	c := &plot.Canvas{Name: "steps", W: plot.Width}
-	c.Head(title, true)
 	var classes, names []string
-	left := 0.0
 	for i, t := range stepTerms {
 		if used[t.key] {
 			classes, names = append(classes, plot.SeriesClass(i)), append(names, t.name)
 		}
 	}
+	var bars []plot.Bar
 	for _, r := range rows {
-		left = max(left, 28+plot.TextWidth(f.barName(r)))
-	}
-	top := 44 + c.Legend(16, 48, classes, names)
-	c.H = top + row*float64(len(rows)) + 16
-	for i, r := range rows {
-		y := top + row*float64(i) + gap/2
-		c.Text("", left-8, y+row-gap-5, "end", f.barName(r))
-		x, whole := left, c.W-24-left
+		b := plot.Bar{Name: plot.Clip(fmt.Sprintf("#%d %s", r.Configuration, f.name(r)), 40)}
 		for k, t := range stepTerms {
-			share := r.Times[t.key] / total(r.Times)
-			if share <= 0 {
-				continue
+			if share := r.Times[t.key] / total(r.Times); share > 0 {
+				b.Parts = append(b.Parts, plot.Part{Class: plot.SeriesClass(k), Share: share, Tip: fmt.Sprintf("%s: %s %.1f %%", f.name(r), t.name, 100*share)})
 			}
-			c.Rect(plot.SeriesClass(k), x, y, share*whole, row-gap, fmt.Sprintf("%s: %s %.1f %%", f.name(r), t.name, 100*share))
-			x += share * whole
 		}
+		bars = append(bars, b)
 	}
-	return c.Plot(title), true
-}
-
-// barName fits beside a bar.
-func (f *forecastTable) barName(r *forecast.Row) string {
-	return plot.Clip(fmt.Sprintf("#%d %s", r.Configuration, f.name(r)), 40)
+	return plot.Shares("steps", "Where the time of steps goes", true, classes, names, bars), true
 }
 
 func total(m map[string]float64) float64 {

@@ -159,7 +159,7 @@ func (f *forecastTable) configuration(to *doc.Section, i int, terminal bool) {
 	}
 	k.Labels = append(k.Labels, doc.Toned("fig", deploymentText(c)))
 	page := to.Part(doc.InPage, k)
-	page.Add(doc.InPage, doc.Pre{Commands: true, Text: wrapCommand(c.Command)})
+	page.Add(doc.InPage, doc.Pre{Commands: true, Text: doc.WrapCommand(c.Command)})
 	memory, refused := memoryText(c), ""
 	if c.Refused != "" {
 		refused = c.Refused + "."

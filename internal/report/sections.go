@@ -207,7 +207,7 @@ func (d *studyDocument) trial(to *doc.Section, t, before *result.Trial) {
 	}
 	s := to.Part(doc.InDocument, k)
 	d.trialFacts(s, t, before, status)
-	s.Add(doc.InDocument, doc.Pre{Commands: true, Text: wrapCommand(t.Command), Summary: "Serving command"})
+	s.Add(doc.InDocument, doc.Pre{Commands: true, Text: doc.WrapCommand(t.Command), Summary: "Serving command"})
 	for i := range t.Runs {
 		if r := &t.Runs[i]; r.Workload == d.primary || role == "" || d.survey() {
 			where := doc.Spans(fmt.Sprintf("%s, seed %d, run directory ", d.workload(r.Workload), r.Seed), doc.Code(r.Dir))
@@ -361,7 +361,7 @@ func (d *studyDocument) otherCases(to *doc.Section) {
 // side adds one side of another case.
 func (d *studyDocument) side(to *doc.Section, who string, p *result.Pick, sum *result.Summary) {
 	s := to.Part(doc.InDocument, doc.Section{Level: 4, Page: who, Tight: true})
-	deployed, command := d.deployed(p.Trial, p.Replicas), doc.Pre{Commands: true, Text: wrapCommand(p.Command), Summary: "Serving command"}
+	deployed, command := d.deployed(p.Trial, p.Replicas), doc.Pre{Commands: true, Text: doc.WrapCommand(p.Command), Summary: "Serving command"}
 	s.Styled(doc.InPage, "muted", deployed)
 	s.Styled(doc.InMarkdown, "", who+": "+deployed)
 	s.Add(doc.InPage, command)

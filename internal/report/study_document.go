@@ -127,13 +127,13 @@ func (d *studyDocument) recommended(s *doc.Section) {
 	script := ""
 	if r.Replicas > 1 {
 		deployed += fmt.Sprintf("The command starts one replica. Start it %d times, each on %s, and spread the requests over them.", r.Replicas, d.own(r.Trial))
-		script = wrapScript(d.script(r))
+		script = doc.WrapScript(d.script(r))
 	}
 	var notes []string
 	if t := d.trials[r.Trial]; t != nil {
 		notes = t.Notes
 	}
-	command := doc.Pre{Commands: true, Text: wrapCommand(r.Command)}
+	command := doc.Pre{Commands: true, Text: doc.WrapCommand(r.Command)}
 	s.Styled(doc.InMarkdown, "", lead+" "+d.name(r.Trial))
 	s.Add(doc.InMarkdown, command)
 	s.Styled(doc.InMarkdown, "", deployed)
@@ -439,16 +439,6 @@ func (x study) remarks() []string {
 	return r
 }
 
-// wrapScript breaks the lines of a script as wrapCommand does one.
-func wrapScript(script string) string {
-	files, script := splitFiles(script)
-	lines := strings.Split(script, "\n")
-	for i := range lines {
-		lines[i] = wrapCommand(lines[i])
-	}
-	return files + strings.Join(lines, "\n")
-}
-
 func loadLine(l result.Load) string {
 	s := cmp.Or(l.Title, l.Name)
 	if l.Primary {
@@ -467,7 +457,7 @@ func benchScript(loads []result.Load) string {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "# %s\n%s\n", strings.Join(strings.Fields(cmp.Or(l.Title, l.Name)), " "), wrapCommand(l.Command))
+		fmt.Fprintf(&b, "# %s\n%s\n", strings.Join(strings.Fields(cmp.Or(l.Title, l.Name)), " "), doc.WrapCommand(l.Command))
 	}
 	return b.String()
 }

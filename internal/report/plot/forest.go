@@ -14,6 +14,7 @@ type Ratio struct {
 	Class            string
 	Value, Low, High float64  // high 0: no interval is known
 	Mark             *float64 // what was predicted
+	Basis            string   // what the interval rests on
 }
 
 // Forest draws ratios with their intervals on a logarithmic axis that has 1.
@@ -97,4 +98,62 @@ func (r Ratio) draw(c *Canvas, y, left float64, most int, at func(float64) float
 		c.Path("ring", fmt.Sprintf("M%s %sl5 5 -5 5 -5 -5z", Px(at(*r.Mark)), Px(y-5)), r.Name+": predicted "+Times(*r.Mark))
 	}
 	c.Text("", c.W-16, y+4, "end", text)
+}
+
+// RatiosAround1 draws ratios with their intervals on a logarithmic axis that
+// reaches as far to both sides of 1, hollow where there is no interval.
+func RatiosAround1(name, title string, simulated bool, classes, names []string, rows []Ratio) Plot {
+	const line, top, left, right = 22.0, 74.0, 270.0, 140.0
+	reach := math.Log(1.02)
+	for _, r := range rows {
+		reach = max(reach, math.Abs(math.Log(r.Value)))
+		if r.High > 0 {
+			reach = max(reach, math.Abs(math.Log(r.Low)), math.Abs(math.Log(r.High)))
+		}
+	}
+	reach = min(1.05*reach, math.Log(100))
+	c := &Canvas{Name: name, W: Width, H: top + line*float64(len(rows)) + 48}
+	c.Head(title, simulated)
+	c.Legend(16, 48, classes, names)
+	x := Scale{-reach, reach, left, c.W - right}
+	at := func(v float64) float64 { return x.At(max(-reach, min(reach, math.Log(v)))) }
+	bottom := c.H - 40
+	for _, v := range ticksAround1(reach) {
+		c.Line("g", at(v), top-8, at(v), bottom)
+		c.Text("m", at(v), bottom+18, "middle", fmt.Sprintf("%gx", v))
+	}
+	c.Line("ref", at(1), top-8, at(1), bottom)
+	for i, r := range rows {
+		y := top + line*float64(i) + 6
+		c.Text("m", left-12, y+4, "end", Clip(r.Name, 38))
+		text := Times(r.Value)
+		tip := r.Name + ": " + text
+		if r.High > 0 {
+			tip += fmt.Sprintf(", 95 %% interval %s to %s, %s", Times(r.Low), Times(r.High), r.Basis)
+			c.Rect(r.Class, at(r.Low), y-3, at(r.High)-at(r.Low), 6, tip)
+		} else {
+			tip += ", no interval"
+			text += " ?"
+		}
+		c.Circle(r.Class, at(r.Value), y, 5, tip)
+		c.Text("", c.W-16, y+4, "end", text)
+	}
+	return c.Plot(title)
+}
+
+// ticksAround1 are round ratios within exp(±reach).
+func ticksAround1(reach float64) []float64 {
+	for _, steps := range [][]float64{{1.005, 1.01, 1.015, 1.02}, {1.01, 1.02, 1.03, 1.04}, {1.02, 1.05, 1.1}, {1.05, 1.1, 1.2}, {1.1, 1.25, 1.5}, {1.25, 1.5, 2}, {1.5, 2, 3, 5}, {2, 5, 10}, {3, 10, 30, 100}} {
+		if math.Exp(reach) > steps[len(steps)-1]*1.15 && steps[0] < 3 {
+			continue
+		}
+		out := []float64{1}
+		for _, s := range steps {
+			if math.Log(s) <= reach {
+				out = append(out, s, math.Round(1e4/s)/1e4)
+			}
+		}
+		return out
+	}
+	return []float64{1}
 }
