@@ -22,7 +22,7 @@ func (d *document) runSpread(name string) (float64, bool) {
 		}
 		for _, b := range d.runs[i+1:] {
 			x, y := a.value(name), b.value(name)
-			if !(x > 0) || !(y > 0) || a.copies(b) || !a.sameWork(b) || a.command.Engine != b.command.Engine || len(a.command.DifferingFlags(b.command)) > 0 ||
+			if !(x > 0) || !(y > 0) || a.copies(b) || !a.sameWork(b) || a.command.Engine != b.command.Engine || len(a.command.Differences(b.command)) > 0 ||
 				a.command.Model == "" && !a.words["baseline"] || !sameCase(a, b) {
 				continue
 			}

@@ -101,7 +101,7 @@ type runPair struct {
 	from, to *citedRun
 	times    float64
 	metric   string
-	changes  []string
+	changes  []command.Difference
 }
 
 // optionGain looks for the runs that give the gain of an option.
@@ -127,36 +127,40 @@ func optionGain(d *document, o optionRow) []audit.Finding {
 	}
 	changes := best.changes
 	if best.times > 1 {
-		changes = append(changes, fmt.Sprintf("a multiplication by %.0f", best.times))
+		changes = append(changes, command.Difference{Name: fmt.Sprintf("a multiplication by %.0f", best.times)})
 	}
-	if others := o.otherChanges(changes); len(others) > 1 || len(others) == 1 && (len(changes) > 1 || others[0] == "the engine") {
+	if others := o.otherChanges(changes); len(others) > 1 || len(others) == 1 && (len(changes) > 1 || others[0].Part == command.InEngine) {
 		out = append(out, audit.Finding{Type: "baseline-mixed", Severity: audit.Warning, Place: d.place(o.line), Figures: []audit.Cited{a, b}, Expected: singleChangeGain(d, *best),
-			Text: fmt.Sprintf("the %s of %q (%s to %s) has other causes in it: by the commands %s", o.ratio.Text, o.name, a.Text, b.Text, best.causes(others))})
+			Text: fmt.Sprintf("the %s of %q (%s to %s) has other causes in it: by the commands %s", o.ratio.Text, o.name, a.Text, b.Text, causes(others))})
 	}
 	return out
 }
 
-// causes writes changes, and that of the engine by its names.
-func (st runPair) causes(changes []string) string {
-	for i, c := range changes {
-		if c == "the engine" {
-			changes[i] = fmt.Sprintf("another engine (%s, %s)", command.EngineTitle(st.from.command.Engine), command.EngineTitle(st.to.command.Engine))
-		} else if rest, ok := strings.CutPrefix(c, "the model "); ok {
-			changes[i] = "another model " + rest
+// causes writes changes, those of the engine and the model by their names.
+func causes(changes []command.Difference) string {
+	var out []string
+	for _, c := range changes {
+		switch c.Part {
+		case command.InEngine:
+			out = append(out, fmt.Sprintf("another engine (%s, %s)", command.EngineTitle(c.From), command.EngineTitle(c.To)))
+		case command.InModel:
+			out = append(out, fmt.Sprintf("another model (%s, %s)", c.From, c.To))
+		default:
+			out = append(out, c.Name)
 		}
 	}
-	return joinAnd(changes)
+	return joinAnd(out)
 }
 
 // otherChanges are the changes that are not the option's own by its name.
-func (o optionRow) otherChanges(changes []string) []string {
+func (o optionRow) otherChanges(changes []command.Difference) []command.Difference {
 	want := keywords(o.name)
-	return slices.DeleteFunc(slices.Clone(changes), func(c string) bool {
-		own := keywords(c)
+	return slices.DeleteFunc(slices.Clone(changes), func(c command.Difference) bool {
+		own := keywords(c.String())
 		switch {
-		case command.FeatureOf(command.FlagName(c)) == "layout" || command.FlagName(c) == "ep":
+		case command.FeatureOf(command.FlagName(c.Name)) == "layout" || command.FlagName(c.Name) == "ep":
 			own = []string{"parallel", "parallelism"}
-		case strings.HasPrefix(c, "the model"):
+		case c.Part == command.InModel:
 			own = []string{wordStem("quantization"), "model"}
 		}
 		return slices.ContainsFunc(own, func(w string) bool { return slices.Contains(want, w) })
@@ -224,7 +228,7 @@ func gainPairs(d *document, o optionRow) []runPair {
 				}
 				for _, n := range append(factors, perEach(a, b)...) {
 					if stepFits(x, y, n, printed) {
-						out = append(out, runPair{a, b, n, name, b.command.DifferingFlags(a.command)})
+						out = append(out, runPair{a, b, n, name, b.command.Differences(a.command)})
 						break
 					}
 				}
@@ -286,7 +290,7 @@ func singleChangeGain(d *document, st runPair) string {
 	}
 	var best *citedRun
 	for _, r := range d.runs {
-		if r == st.to || !r.sameWork(st.to) || !(r.value(st.metric) > 0) || len(st.to.command.DifferingFlags(r.command)) != 1 || r.command.Engine != st.to.command.Engine {
+		if r == st.to || !r.sameWork(st.to) || !(r.value(st.metric) > 0) || len(st.to.command.Differences(r.command)) != 1 || r.command.Engine != st.to.command.Engine {
 			continue
 		}
 		if best == nil || r.run.Place.Line < best.run.Place.Line {
@@ -300,7 +304,7 @@ func singleChangeGain(d *document, st runPair) string {
 	if strings.HasSuffix(st.metric, "_ms") {
 		r = 1 / r
 	}
-	return fmt.Sprintf("%+.1f %% against %s, which differs in %s alone", 100*(r-1), strings.TrimSpace(best.cite(st.metric).Text), st.to.command.DifferingFlags(best.command)[0])
+	return fmt.Sprintf("%+.1f %% against %s, which differs in %s alone", 100*(r-1), strings.TrimSpace(best.cite(st.metric).Text), st.to.command.Differences(best.command)[0])
 }
 
 // isProduct reports whether the gain is the product of the other rows': a total.
@@ -329,7 +333,7 @@ func noEffect(d *document, o optionRow) []audit.Finding {
 			name := "total_token_throughput"
 			x, y := ref.value(name), r.value(name)
 			if ref == r || ref.run.Place.Line > r.run.Place.Line || !ref.sameWork(r) || sharedWords(d, o, ref) > 0 || !(math.Abs(y/x-1) < usualNoise) ||
-				len(r.command.DifferingFlags(ref.command)) > 1 || r.command.Engine != ref.command.Engine || r.copies(ref) {
+				len(r.command.Differences(ref.command)) > 1 || r.command.Engine != ref.command.Engine || r.copies(ref) {
 				continue
 			}
 			by := fmt.Sprintf("%+.1f %%", 100*(y/x-1))

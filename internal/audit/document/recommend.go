@@ -57,7 +57,7 @@ func underuse(d *document, c interop.Script, cmd command.Setup) []audit.Finding 
 
 // unmeasured reports a recommended command with which no block was measured.
 func unmeasured(d *document, c interop.Script, cmd command.Setup) []audit.Finding {
-	var nearest []string
+	var nearest []command.Difference
 	var at, exact *citedRun
 	known := 0
 	for _, sub := range d.runs {
@@ -65,26 +65,26 @@ func unmeasured(d *document, c interop.Script, cmd command.Setup) []audit.Findin
 			continue
 		}
 		known++
-		d := cmd.DifferingFlags(sub.command)
+		d := cmd.Differences(sub.command)
 		if len(d) == 0 {
 			if exact == nil || cmd.SharedFlags(sub.command) > cmd.SharedFlags(exact.command) {
 				exact = sub
 			}
 			continue
 		}
-		if at == nil || len(d) < len(nearest) || len(d) == len(nearest) && d[0] != "the engine" && nearest[0] == "the engine" {
+		if at == nil || len(d) < len(nearest) || len(d) == len(nearest) && d[0].Part != command.InEngine && nearest[0].Part == command.InEngine {
 			nearest, at = d, sub
 		}
 	}
 	if exact != nil {
 		return elsewhere(d, c, cmd, exact)
 	}
-	if known == 0 || known < len(d.runs) || nearest[0] == "the engine" {
+	if known == 0 || known < len(d.runs) || nearest[0].Part == command.InEngine {
 		return nil // a block without a command may be the one
 	}
 	return []audit.Finding{{Type: "recommended-not-measured", Severity: audit.Warning, Place: d.place(c.Line), Expected: at.run.Header.Command,
 		Figures: []audit.Cited{{Label: "nearest block", Line: at.run.Place.Line}},
-		Text:    fmt.Sprintf("no block was measured with the recommended command: the nearest differs in %s", strings.Join(nearest, ", "))}}
+		Text:    fmt.Sprintf("no block was measured with the recommended command: the nearest differs in %s", strings.Join(command.DifferenceTexts(nearest), ", "))}}
 }
 
 // elsewhere reports a recommended command that was measured, while the table
@@ -95,7 +95,7 @@ func elsewhere(d *document, c interop.Script, cmd command.Setup, measured *cited
 		if p.line > d.runs[0].run.Place.Line || p.to == nil || p.changed[0].metric == "" {
 			continue
 		}
-		if d := cmd.DifferingFlags(p.to.command); p.to.run.Header.Command == "" || len(d) == 0 || d[0] == "the engine" {
+		if d := cmd.Differences(p.to.command); p.to.run.Header.Command == "" || len(d) == 0 || d[0].Part == command.InEngine {
 			return nil
 		}
 		if other == nil && p.to.sameWork(measured) {
@@ -108,7 +108,7 @@ func elsewhere(d *document, c interop.Script, cmd command.Setup, measured *cited
 	name := other.changed[0].metric
 	got := strings.TrimSpace(measured.cite(name).Text)
 	return []audit.Finding{{Type: "recommended-not-measured", Severity: audit.Warning, Place: d.place(c.Line), Figures: []audit.Cited{other.changed[0].cited(), measured.cite(name)}, Expected: got,
-		Text: fmt.Sprintf("the table shows %s of a command that differs from the recommended one in %s; with the recommended one it was %s", other.changed[0].Text, strings.Join(cmd.DifferingFlags(other.to.command), ", "), got)}}
+		Text: fmt.Sprintf("the table shows %s of a command that differs from the recommended one in %s; with the recommended one it was %s", other.changed[0].Text, strings.Join(command.DifferenceTexts(cmd.Differences(other.to.command)), ", "), got)}}
 }
 
 // betterBaselines finds gains quoted against a start that a ranking of the document

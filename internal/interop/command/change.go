@@ -73,15 +73,43 @@ func ChangedFeatures(a, b Setup, all bool) []string {
 	return out
 }
 
-// DifferingFlags names the flags in which two commands differ, flag by flag where
-// changes goes by features; those that only shape answers do not count.
-func (s Setup) DifferingFlags(o Setup) []string {
-	if s.Engine != o.Engine && s.Engine != "" && o.Engine != "" {
-		return []string{"the engine"} // their flags do not compare
+// Part is what of two commands differs.
+type Part int
+
+// The parts of a command.
+const (
+	InFlag Part = iota
+	InEngine
+	InModel
+)
+
+// Difference is one thing in which two commands differ.
+type Difference struct {
+	Part     Part
+	Name     string // of a flag, as written
+	From, To string // engines or models
+}
+
+// String names what differs.
+func (d Difference) String() string {
+	switch d.Part {
+	case InEngine:
+		return "the engine"
+	case InModel:
+		return "the model (" + d.From + ", " + d.To + ")"
 	}
-	var out []string
+	return d.Name
+}
+
+// Differences lists in what a command differs from another, flag by flag where
+// Changes goes by features; flags that only shape answers do not count.
+func (s Setup) Differences(o Setup) []Difference {
+	if s.Engine != o.Engine && s.Engine != "" && o.Engine != "" {
+		return []Difference{{Part: InEngine, From: o.Engine, To: s.Engine}} // their flags do not compare
+	}
+	var out []Difference
 	if modelBase(s.Model) != modelBase(o.Model) && s.Model != "" && o.Model != "" {
-		out = append(out, "the model ("+path.Base(o.Model)+", "+path.Base(s.Model)+")")
+		out = append(out, Difference{Part: InModel, From: path.Base(o.Model), To: path.Base(s.Model)})
 	}
 	all := maps.Clone(o.Flags)
 	maps.Copy(all, s.Flags)
@@ -94,7 +122,16 @@ func (s Setup) DifferingFlags(o Setup) []string {
 		if written := cmp.Or(s.written[name], o.written[name]); written != "" {
 			name = "--" + written // else it is of the environment
 		}
-		out = append(out, name)
+		out = append(out, Difference{Name: name})
+	}
+	return out
+}
+
+// DifferenceTexts are differences in words.
+func DifferenceTexts(differences []Difference) []string {
+	var out []string
+	for _, d := range differences {
+		out = append(out, d.String())
 	}
 	return out
 }

@@ -53,9 +53,9 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestDifferingFlags: the flags that two commands differ in are told as they are
+// TestDifferences: the flags that two commands differ in are told as they are
 // written, and the GPUs that one starts an engine on are counted.
-func TestDifferingFlags(t *testing.T) {
+func TestDifferences(t *testing.T) {
 	base := Read("sglang serve acme/Foo-8B --tp 4 --context-length 4096 --port 80")
 	for text, want := range map[string]struct {
 		flags string
@@ -68,7 +68,7 @@ func TestDifferingFlags(t *testing.T) {
 		"vllm serve Foo-8B --tensor-parallel-size N":                                                                  {"the engine", 0},
 	} {
 		c := Read(text)
-		if got := strings.Join(c.DifferingFlags(base), ", "); got != want.flags || c.GPUs() != want.gpus {
+		if got := strings.Join(DifferenceTexts(c.Differences(base)), ", "); got != want.flags || c.GPUs() != want.gpus {
 			t.Errorf("%s: %q on %d, want %v", text, got, c.GPUs(), want)
 		}
 	}
