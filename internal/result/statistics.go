@@ -22,8 +22,8 @@ type statistics struct {
 
 // newStatistics makes an empty set, with the percentiles every summary has and
 // those asked for.
-func newStatistics(asked []float64) statistics {
-	p := slices.Concat(defaultPercentiles, asked)
+func newStatistics(extra []float64) statistics {
+	p := slices.Concat(defaultPercentiles, extra)
 	slices.Sort(p)
 	return statistics{
 		Figures: map[string]float64{}, Samples: map[string]int{}, Intervals: map[string][2]float64{},

@@ -79,7 +79,7 @@ func (t Telemetry) Tracks(source, gauge string) []Track {
 func (t Telemetry) Share(gauges ...string) (share float64, ok bool) {
 	n, above := 0, 0
 	for _, x := range t.Readings {
-		if _, told := x.Values[gauges[0]]; x.Source != SourceGPU || !told || !t.Window.Contains(x.At) {
+		if _, has := x.Values[gauges[0]]; x.Source != SourceGPU || !has || !t.Window.Contains(x.At) {
 			continue
 		}
 		n++

@@ -103,9 +103,9 @@ func innerSpan(sorted []float64) float64 {
 
 // judgeSamples remarks on percentiles that fewer calls than needed stand behind.
 func judgeSamples(a *result.Analysis) (result.Status, string) {
-	asked := slices.Sorted(slices.Values(a.Options.AskedPercentiles()))
+	percentiles := slices.Sorted(slices.Values(a.Options.AskedPercentiles()))
 	var thin []string
-	for _, p := range slices.Compact(asked) {
+	for _, p := range slices.Compact(percentiles) {
 		if need := stat.MinSamples(p / 100); p > 0 && p < 100 && len(a.Succeeded) < need {
 			thin = append(thin, fmt.Sprintf("%s needs %d", strings.ToUpper(result.PercentileName(p)), need))
 		}

@@ -163,8 +163,8 @@ func judgeHeadroom(a *result.Analysis) (result.Status, string) {
 	f := a.Figures
 	running, waiting, most := f["mean_running_requests"], f["mean_waiting_requests"], f["max_waiting_requests"]
 	text := fmt.Sprintf("%.2f requests running and %.2f waiting in the engine on average", running, waiting)
-	kv, told := f["max_kv_usage"]
-	if told {
+	kv, hasKV := f["max_kv_usage"]
+	if hasKV {
 		text += fmt.Sprintf(", KV cache at most %.0f %% in use", 100*kv)
 	}
 	if n, ok := f["preemptions"]; ok {
@@ -174,7 +174,7 @@ func judgeHeadroom(a *result.Analysis) (result.Status, string) {
 	switch {
 	case !hasWaiting:
 		return notJudged("the engine does not tell how many requests wait: " + text)
-	case most == 0 && told && kv < roomy:
+	case most == 0 && hasKV && kv < roomy:
 		return result.Remark, fmt.Sprintf("the engine never had requests waiting and used at most %.0f %% of its KV cache, more load would fit: %s", 100*kv, text)
 	case f["preemptions"] > 0:
 		return result.Remark, "the engine ran out of KV cache and computed requests again: " + text

@@ -214,15 +214,15 @@ func cacheUse(a *result.Analysis) *result.CacheUse {
 
 // judgePrompts says who counted the prompts where nothing is generated.
 func judgePrompts(a *result.Analysis) (result.Status, string) {
-	told := 0
+	counted := 0
 	for _, c := range a.Succeeded {
 		if _, from := c.Input(); from == result.FromUsage {
-			told++
+			counted++
 		}
 	}
 	text := fmt.Sprintf("nothing is generated: %d whole answers to %d input tokens", len(a.Succeeded), a.InputTokens)
-	if told < len(a.Succeeded) {
-		return result.Noted, fmt.Sprintf("%s, of which the server counted those of %d calls and the workload the others'", text, told)
+	if counted < len(a.Succeeded) {
+		return result.Noted, fmt.Sprintf("%s, of which the server counted those of %d calls and the workload the others'", text, counted)
 	}
 	return result.Sound, text
 }
@@ -236,11 +236,11 @@ const promptSlack = 0.1
 // of the text, but then two servers do not do the same work; more than
 // max_tokens are not.
 func judgeLengths(a *result.Analysis) (result.Status, string) {
-	asked, made, short, over := 0, 0, 0, 0
-	planned, told := 0, 0
+	wanted, generated, short, over := 0, 0, 0, 0
+	planned, counted := 0, 0
 	for _, c := range a.Succeeded {
 		if n, _ := c.Output(); c.Want > 0 && !a.Pooling() {
-			asked, made = asked+c.Want, made+n
+			wanted, generated = wanted+c.Want, generated+n
 			if n < c.Want {
 				short++
 			} else if n > c.Want {
@@ -248,19 +248,19 @@ func judgeLengths(a *result.Analysis) (result.Status, string) {
 			}
 		}
 		if p, from := c.Input(); from == result.FromUsage && c.WantIn > 0 {
-			planned, told = planned+c.WantIn, told+p
+			planned, counted = planned+c.WantIn, counted+p
 		}
 	}
-	if asked == 0 && planned == 0 {
+	if wanted == 0 && planned == 0 {
 		return notJudged("no lengths were asked for and the server counted none")
 	}
-	text := fmt.Sprintf("%d of %d output tokens asked for, %d prompt tokens by usage of %d by the workload", made, asked, told, planned)
+	text := fmt.Sprintf("%d of %d output tokens asked for, %d prompt tokens by usage of %d by the workload", generated, wanted, counted, planned)
 	switch {
 	case over > 0:
 		return result.Noted, fmt.Sprintf("%d calls got more tokens than max_tokens allows: %s", over, text)
-	case float64(asked-made) > tokenSlack*float64(asked):
+	case float64(wanted-generated) > tokenSlack*float64(wanted):
 		return result.Remark, fmt.Sprintf("%d calls ended before the tokens asked for, another server may do another amount of work: %s", short, text)
-	case math.Abs(float64(told-planned)) > promptSlack*float64(planned):
+	case math.Abs(float64(counted-planned)) > promptSlack*float64(planned):
 		return result.Remark, "the server's tokenizer makes other prompts than the workload planned: " + text
 	}
 	return result.Sound, text
