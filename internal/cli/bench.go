@@ -23,7 +23,6 @@ import (
 	"perflab/internal/openai"
 	"perflab/internal/result"
 	"perflab/internal/selfcheck"
-	"perflab/internal/workload"
 )
 
 // benchFlags are the flags of perflab bench, in the spelling of vllm bench
@@ -167,31 +166,6 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	f.series.add(fs)
 }
 
-// addWorkloadFlags are the flags that make up workload.Spec; a study file has
-// the same names with _ for -.
-func addWorkloadFlags(fs *pflag.FlagSet, w *workload.Spec, rate *string) {
-	names := workload.Datasets()
-	last := len(names) - 1
-	fs.StringVar(&w.Dataset, "dataset-name", names[0], strings.Join(names[:last], ", ")+" or "+names[last])
-	fs.StringVar(&w.Path, "dataset-path", "", "file of the dataset")
-	fs.IntVar(&w.NumPrompts, "num-prompts", 0, "requests (of conversations: conversations) to send (default 1000; for a trace or jsonl: the whole file; for shared-prefix: its groups; with --steps or --duration: as many as there is time for)")
-	fs.Uint64Var(&w.Seed, "seed", 0, "every random choice follows from it")
-	fs.StringVar(rate, "request-rate", "inf", "requests/s; inf sends all at once (a trace keeps its own times unless this is given)")
-	fs.StringVar(&w.Arrival, "arrival", "", "constant, poisson, gamma or trace (default poisson with a rate; the trace's own times with a trace)")
-	fs.Float64Var(&w.Burstiness, "burstiness", 1, "shape of gamma arrivals: below 1 burstier than Poisson, above 1 more even")
-	fs.Float64Var(&w.Speed, "speed", 1, "run a trace's time this many times faster")
-	fs.IntVar(&w.MaxConcurrency, "max-concurrency", 0, "calls in flight at most; 0 has no limit")
-	fs.StringVar(&w.RampStrategy, "ramp-up-strategy", "", "linear or exponential: the rate goes from start to end over the run")
-	fs.Float64Var(&w.RampStart, "ramp-up-start-rps", 0, "rate at the first request")
-	fs.Float64Var(&w.RampEnd, "ramp-up-end-rps", 0, "rate at the last request")
-	fs.BoolVar(&w.IgnoreEOS, "ignore-eos", false, "ask the server for exactly max_tokens (random always does)")
-	fs.StringVar(&w.Tokenizer, "tokenizer", "", "measure lengths by the model's tokenizer: a tokenizer.json, its directory, or server (default: an approximation)")
-	fs.StringVar(&w.Nonce, "nonce", "", "begin every prompt with a few words made from this text, so that no prompt repeats one of another run")
-	addDatasetFlags(fs, w)
-	addTimeFlags(fs, w)
-	addModelFlags(fs, w)
-}
-
 // complete turns flags into the spec and checks everything before any work.
 func (f *benchFlags) complete(fs *pflag.FlagSet) error {
 	s := &f.spec
@@ -265,31 +239,6 @@ func (f *benchFlags) checkTargets() error {
 	return nil
 }
 
-// fillWorkload keeps what the user gave by the flags of addWorkloadFlags and
-// leaves the rest to the workload's own defaults, so that a flag that does not
-// apply is noticed.
-func fillWorkload(fs *pflag.FlagSet, w *workload.Spec, rate string) error {
-	if !fs.Changed("burstiness") {
-		w.Burstiness = 0
-	}
-	if !fs.Changed("speed") {
-		w.Speed = 0
-	}
-	// A zero in the spec means the default, which is not what was asked for.
-	for _, name := range positiveFlags() {
-		if v := fs.Lookup(strings.TrimPrefix(name, "--")); v.Changed && v.Value.String() == "0" {
-			return fmt.Errorf("%s is 0: it must be above 0", name)
-		}
-	}
-	if fs.Changed("request-rate") {
-		if err := w.Rate.UnmarshalText([]byte(rate)); err != nil {
-			return fmt.Errorf("--request-rate: %w", err)
-		}
-	}
-	*w = w.Defaults()
-	return nil
-}
-
 func (f *benchFlags) request(fs *pflag.FlagSet) error {
 	s := &f.spec
 	if s.Endpoint != "" && !fs.Changed("backend") {
@@ -355,38 +304,6 @@ func (f *benchFlags) vllm() interop.VLLMOptions {
 		Detailed: f.detailed, Metadata: f.spec.Metadata,
 		RampStrategy: w.RampStrategy, RampStart: w.RampStart, RampEnd: w.RampEnd,
 	}
-}
-
-func parsePercentiles(text string) ([]float64, error) {
-	var out []float64
-	for part := range strings.SplitSeq(text, ",") {
-		p, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
-		if err != nil {
-			return nil, fmt.Errorf("--metric-percentiles has %q: write numbers such as 50,95,99.9", part)
-		}
-		if !(p > 0 && p < 100) { // nor NaN
-			return nil, fmt.Errorf("--metric-percentiles has %g: percentiles lie between 0 and 100", p)
-		}
-		if !slices.Contains(out, p) {
-			out = append(out, p)
-		}
-	}
-	return out, nil
-}
-
-func pairs(flag string, list []string) (map[string]string, error) {
-	if len(list) == 0 {
-		return nil, nil
-	}
-	out := map[string]string{}
-	for _, item := range list {
-		k, v, ok := strings.Cut(item, "=")
-		if !ok || k == "" {
-			return nil, fmt.Errorf("%s needs KEY=VALUE", flag) // the value may be a secret: not shown
-		}
-		out[k] = v
-	}
-	return out, nil
 }
 
 // runBench makes the run and shows it.

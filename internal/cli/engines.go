@@ -1,12 +1,14 @@
 package cli
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"unicode"
 
 	"github.com/spf13/cobra"
@@ -161,9 +163,172 @@ func runEngines(env Env, f *enginesFlags, names []string) error {
 	return err
 }
 
-func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+// sheetWidth is how wide the catalogue's text is.
+const sheetWidth = 100
+
+// enginesText is the table of engines.
+func enginesText(sheets []engineSheet) string {
+	var b strings.Builder
+	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "name\tengine\tversions known\tflags\tready\tport\tmetrics")
+	for _, s := range sheets {
+		flags := fmt.Sprint(s.FlagCount)
+		if s.KeyCount > 0 {
+			flags += fmt.Sprintf(" + %d keys", s.KeyCount)
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", s.Name, s.Title, strings.Join(s.Versions, ", "), flags, s.Health, s.Port, s.MetricsPath)
+	}
+	tw.Flush()
+	return b.String()
+}
+
+// engineText is one engine's page.
+func engineText(s engineSheet, all bool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", s.Title)
+	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(tw, "  versions\t%s\n", strings.Join(s.Versions, ", "))
+	if s.Version != "" {
+		fmt.Fprintf(tw, "  shown for\t%s\n", s.Version)
+	}
+	fmt.Fprintf(tw, "  ready\tGET %s answers 200 (port %d by default)\n", s.Health, s.Port)
+	fmt.Fprintf(tw, "  metrics\t%s\n", s.MetricsPath)
+	tw.Flush()
+	b.WriteString("\nParameters, by the names that studies use\n")
+	var none []string
+	for _, p := range s.Params {
+		if len(p.Flags) == 0 && p.Doc == s.Title+" has no such setting." {
+			none = append(none, p.Name)
+			continue
+		}
+		p.text(&b)
+	}
+	if len(none) > 0 {
+		line(&b, 2, fmt.Sprintf("%s has no setting for %s.", s.Title, strings.Join(none, ", ")))
+	}
+	which := "that bear on performance (all: --all)"
+	if all {
+		which = "of every kind"
+	}
+	flagsText(&b, fmt.Sprintf("Flags %s", which), s.Flags, s.Version)
+	flagsText(&b, fmt.Sprintf("Keys of the configuration file %s", which), s.Keys, s.Version)
+	b.WriteString("\nMetrics that telemetry reads, by their common names\n")
+	tw = tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, name := range slices.Sorted(maps.Keys(s.Metrics)) {
+		fmt.Fprintf(tw, "  %s\t%s\n", name, strings.Join(s.Metrics[name], ", "))
+	}
+	tw.Flush()
+	b.WriteString("\nFailures, as its log tells them\n")
+	for _, f := range s.Failures {
+		line(&b, 2, fmt.Sprintf("%-13s %s: %s", f.Class, f.Kind, f.Doc))
+	}
+	return b.String()
+}
+
+func (p paramSheet) text(b *strings.Builder) {
+	how := strings.Join(slices.Concat(p.Flags, p.Off), ", ")
+	line(b, 2, fmt.Sprintf("%-27s %s", p.Name, cmp.Or(how, "no flag of its own")))
+	line(b, 6, facts(defaultText(p.Default, ""), tryText(p.Try)))
+	line(b, 6, p.Doc)
+}
+
+// defaultText says what holds where no value is given.
+func defaultText(value, note string) string {
+	switch {
+	case value != "" && note != "":
+		return fmt.Sprintf("default %s (%s)", value, note)
+	case value != "":
+		return "default " + value
+	case note != "":
+		return "default: " + note
+	}
+	return ""
+}
+
+// flagsText lists flags under the headings of their groups.
+func flagsText(b *strings.Builder, heading string, flags []engine.Flag, version string) {
+	if len(flags) == 0 {
+		return
+	}
+	groups := map[string][]engine.Flag{}
+	for _, f := range flags {
+		groups[f.Group] = append(groups[f.Group], f)
+	}
+	fmt.Fprintf(b, "\n%s\n", heading)
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		fmt.Fprintf(b, "\n %s\n", group)
+		for _, f := range groups[group] {
+			flagText(b, f, version)
+		}
+	}
+}
+
+// facts joins those that there are.
+func facts(each ...string) string {
+	return strings.Join(slices.DeleteFunc(each, func(s string) bool { return s == "" }), "; ")
+}
+
+func tryText(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return "try " + strings.Join(values, " ")
+}
+
+// versionText says which of the known versions have the flag, where not all do.
+func versionText(f engine.Flag) string {
+	switch {
+	case f.Since != "" && f.Until != "":
+		return fmt.Sprintf("versions %s to %s", f.Since, f.Until)
+	case f.Since != "":
+		return "from version " + f.Since
+	case f.Until != "":
+		return "up to version " + f.Until
+	}
+	return ""
+}
+
+// flagText is one flag. What is said of its parameter is not said again.
+func flagText(b *strings.Builder, f engine.Flag, version string) {
+	head := strings.Join(slices.Concat([]string{f.Flag}, f.Aliases, f.Off), ", ")
+	if f.Kind != engine.Bool {
+		head += "  " + string(f.Kind)
+	}
+	since := versionText(f)
+	if version != "" {
+		since = ""
+	}
+	line(b, 2, head)
+	if f.Param != "" {
+		line(b, 6, facts("the parameter "+f.Param, since))
+	} else {
+		line(b, 6, f.Doc)
+		line(b, 6, facts(defaultText(f.Default, f.Note), tryText(f.Try), since))
+	}
+	if len(f.Choices) > 0 && f.Kind == engine.Choice {
+		line(b, 6, "one of "+strings.Join(f.Choices, " "))
+	}
+	for _, w := range f.With {
+		line(b, 6, fmt.Sprintf("with %s: %s", w.Flag, w.Why))
+	}
+}
+
+// line writes text at an indentation, broken at spaces where it is too wide.
+func line(b *strings.Builder, indent int, text string) {
+	pad := strings.Repeat(" ", indent)
+	for text = strings.TrimRight(text, " "); text != ""; {
+		cut := len(text)
+		if room := sheetWidth - len(pad); cut > room {
+			cut = strings.LastIndexByte(text[:room+1], ' ')
+			if cut <= 0 { // one long word
+				cut = len(text)
+				if i := strings.IndexByte(text, ' '); i > 0 {
+					cut = i
+				}
+			}
+		}
+		fmt.Fprintf(b, "%s%s\n", pad, strings.TrimRight(text[:cut], " "))
+		text = strings.TrimLeft(text[cut:], " ")
+		pad = strings.Repeat(" ", indent+2)
+	}
 }

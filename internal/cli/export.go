@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"perflab/internal/interop"
 	"perflab/internal/interop/callcsv"
@@ -136,11 +134,6 @@ func runExport(env Env, f *exportFlags, dir string) error {
 		return err
 	}
 	return writeReport(f.out, func(w io.Writer) error { _, err := w.Write(b.Bytes()); return err })
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // exportVLLM writes vLLM's JSON. What an imported run has by another

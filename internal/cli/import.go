@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"perflab/internal/interop"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/source"
@@ -117,15 +116,6 @@ func checkOpened(paths []string) error {
 	return nil
 }
 
-// showFaults prints what could not be read.
-func showFaults(env Env, files []interop.File) {
-	for _, f := range files {
-		for _, fault := range f.Faults {
-			fmt.Fprintln(env.Stderr, fault)
-		}
-	}
-}
-
 // importsJSON prints what import.json has, one object a file.
 func importsJSON(w io.Writer, imports []rundir.Import) error {
 	out := make([]struct {
@@ -184,12 +174,4 @@ func figureText(s result.Summary, name string) string {
 		return "n/a"
 	}
 	return fmt.Sprintf("%.*f", m.Decimals, v)
-}
-
-// plural writes "1 run", "2 runs".
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -140,7 +140,7 @@ func (f *renderFlags) run(env Env, fs *pflag.FlagSet, args []string, command boo
 		err = errors.New("perflab render needs one study file, or a serving command after -- (see perflab render --help)")
 	}
 	if err != nil {
-		return usageUnlessOwn(err)
+		return usageUnlessTyped(err)
 	}
 	if len(all) > 1 && f.out == "" {
 		return usageError{fmt.Errorf("the study tries %d configurations: --out DIR writes a file for each", len(all))}
@@ -155,11 +155,11 @@ func (f *renderFlags) run(env Env, fs *pflag.FlagSet, args []string, command boo
 		}
 		p, err := site.Plan(c.Configuration)
 		if err != nil {
-			return usageUnlessOwn(fmt.Errorf("%s: %w", c.Label, err))
+			return usageUnlessTyped(fmt.Errorf("%s: %w", c.Label, err))
 		}
 		text, err := formats[i].Write(p)
 		if err != nil {
-			return usageUnlessOwn(fmt.Errorf("%s: %w", c.Label, err))
+			return usageUnlessTyped(fmt.Errorf("%s: %w", c.Label, err))
 		}
 		if err := f.write(env, p.Name+formats[i].Ext, text); err != nil {
 			return err
@@ -208,21 +208,6 @@ func (f *renderFlags) checkFormat(fs *pflag.FlagSet) error {
 		}
 	}
 	return nil
-}
-
-// usageUnlessOwn makes a usage error of what is neither of the study file nor of the
-// engine.
-func usageUnlessOwn(err error) error {
-	if _, ok := errors.AsType[*engine.Rejection](err); ok {
-		return err
-	}
-	if _, ok := errors.AsType[*study.Error](err); ok {
-		return err
-	}
-	if _, ok := errors.AsType[*engine.UsageError](err); ok {
-		return err
-	}
-	return usageError{err}
 }
 
 // write puts a file into the directory, or prints it.

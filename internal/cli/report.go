@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"perflab/internal/bench"
 	"perflab/internal/report"
 	"perflab/internal/report/doc"
 	"perflab/internal/report/parquet"
@@ -72,12 +72,6 @@ With --html or --parquet the file is written and nothing is printed, unless
 	return c
 }
 
-// addFileFlags are the files that bench and report write of a run.
-func addFileFlags(fs *pflag.FlagSet, html, parquet *string) {
-	fs.StringVar(html, "html", "", "write the report as one self-contained HTML file")
-	fs.StringVar(parquet, "parquet", "", "write the calls of the run as a Parquet file, one row a call")
-}
-
 // view is what one command line shows, in the forms there are. parquet is nil
 // where there is no single run.
 type view struct {
@@ -126,44 +120,6 @@ func runReport(env Env, f *reportFlags, fs *pflag.FlagSet, dirs []string) error 
 		}
 	}
 	return writeFiles(env, f.html, v.html, f.parquet, v.parquet)
-}
-
-// writeFiles writes the files that were asked for and names them.
-func writeFiles(env Env, html string, page func(io.Writer) error, parquet string, rows func(io.Writer) error) error {
-	for _, x := range []struct {
-		path, what string
-		write      func(io.Writer) error
-	}{{html, "report", page}, {parquet, "calls", rows}} {
-		if x.path == "" {
-			continue
-		}
-		if err := writeReport(x.path, x.write); err != nil {
-			return err
-		}
-		fmt.Fprintf(env.Stderr, "%s: %s\n", x.what, x.path)
-	}
-	return nil
-}
-
-// writeReport writes a file as a whole: one that cannot be finished is not
-// left behind under its name.
-func writeReport(path string, write func(io.Writer) error) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	tmp := path + ".new"
-	file, err := os.Create(tmp)
-	if err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	err = errors.Join(write(file), file.Close())
-	if err == nil {
-		err = os.Rename(tmp, path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write the report: %w", err), os.Remove(tmp))
-	}
-	return nil
 }
 
 // open reads what is to be shown.
@@ -301,4 +257,35 @@ func readSides(fs *pflag.FlagSet, dirs []string) (sides []report.Side, damage st
 		sides = append(sides, report.Side{Name: dir, Header: r.Header, Summary: s, Calls: r.Calls})
 	}
 	return sides, damage, nil
+}
+
+// series opens a series' directory for a report.
+func (f *reportFlags) series(fs *pflag.FlagSet, dir string) (view, error) {
+	if f.block != "" {
+		return view{}, usageError{errors.New("--block is of a single run: give one of the run directories in " + dir)}
+	}
+	percentiles, err := parsePercentiles(cmp.Or(f.percentiles, "99"))
+	if err != nil {
+		return view{}, usageError{err}
+	}
+	facts, damage, err := bench.OpenSeries(dir, percentiles...)
+	if err != nil {
+		return view{}, err
+	}
+	if fs.Changed("percentile-metrics") && facts.Kind != bench.KindRepeat {
+		return view{}, usageError{fmt.Errorf("--percentile-metrics is of a block or a repeated run: the table of a %s has all", facts.Kind)}
+	}
+	st := result.Style{Sections: strings.Split(f.sections, ","), Percentiles: percentiles}
+	if facts.Percentiles != nil && !fs.Changed("metric-percentiles") {
+		st.Percentiles = facts.Percentiles
+	}
+	if facts.Sections != nil && !fs.Changed("percentile-metrics") {
+		st.Sections = facts.Sections
+	}
+	if err := st.Validate(); err != nil {
+		return view{}, usageError{err}
+	}
+	v := seriesView(facts, dir, st)
+	v.damage = strings.Join(damage, "; ")
+	return v, nil
 }

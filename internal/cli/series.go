@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -10,11 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"perflab/internal/bench"
 	"perflab/internal/interop"
-	"perflab/internal/load"
 	"perflab/internal/report"
 	"perflab/internal/report/doc"
 	"perflab/internal/result"
@@ -155,37 +151,6 @@ func addCalls(r report.Repeat, dir string) report.Repeat {
 	return r
 }
 
-// series opens a series' directory for a report.
-func (f *reportFlags) series(fs *pflag.FlagSet, dir string) (view, error) {
-	if f.block != "" {
-		return view{}, usageError{errors.New("--block is of a single run: give one of the run directories in " + dir)}
-	}
-	percentiles, err := parsePercentiles(cmp.Or(f.percentiles, "99"))
-	if err != nil {
-		return view{}, usageError{err}
-	}
-	facts, damage, err := bench.OpenSeries(dir, percentiles...)
-	if err != nil {
-		return view{}, err
-	}
-	if fs.Changed("percentile-metrics") && facts.Kind != bench.KindRepeat {
-		return view{}, usageError{fmt.Errorf("--percentile-metrics is of a block or a repeated run: the table of a %s has all", facts.Kind)}
-	}
-	st := result.Style{Sections: strings.Split(f.sections, ","), Percentiles: percentiles}
-	if facts.Percentiles != nil && !fs.Changed("metric-percentiles") {
-		st.Percentiles = facts.Percentiles
-	}
-	if facts.Sections != nil && !fs.Changed("percentile-metrics") {
-		st.Sections = facts.Sections
-	}
-	if err := st.Validate(); err != nil {
-		return view{}, usageError{err}
-	}
-	v := seriesView(facts, dir, st)
-	v.damage = strings.Join(damage, "; ")
-	return v, nil
-}
-
 // seriesFiles writes the result files of a series as its runs end.
 type seriesFiles struct {
 	f     *benchFlags
@@ -219,11 +184,4 @@ func (s *seriesFiles) newNotes(out *bench.Outcome) []string {
 		}
 	}
 	return fresh
-}
-
-// progressOf is the progress of the run that a series is at.
-func (v *liveSeries) progressOf() *load.Progress {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return cmp.Or(v.progress, &v.idle)
 }

@@ -8,8 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -148,14 +146,14 @@ func runSim(ctx context.Context, env Env, f *simFlags, argv []string) error {
 	}
 	cmd, err := engine.Parse(argv)
 	if err != nil {
-		return refuse(env, usageUnlessEngine(err))
+		return refuse(env, usageUnlessTyped(err))
 	}
 	if err := cmd.Modelled(); err != nil {
 		return usageError{err}
 	}
 	cmd.Version = f.version
 	if cmd, err = study.ReadCommandFile(cmd); err != nil {
-		return refuse(env, usageUnlessEngine(err))
+		return refuse(env, usageUnlessTyped(err))
 	}
 	model, err := lookupModel(cmd.Model, f.config)
 	if err != nil {
@@ -279,52 +277,4 @@ func serve(ctx context.Context, l net.Listener, server *sim.Server) error {
 		return nil
 	}
 	return err
-}
-
-// usageUnlessEngine makes an error of the parser a usage error of ours, unless
-// it is one that the engine itself would have made.
-func usageUnlessEngine(err error) error {
-	if _, ok := errors.AsType[*engine.Rejection](err); ok {
-		return err
-	}
-	if _, ok := errors.AsType[*engine.UsageError](err); ok {
-		return err
-	}
-	return usageError{err}
-}
-
-// refuse shows a refusal in the engine's own form and gives its exit status.
-func refuse(env Env, err error) error {
-	if e, ok := errors.AsType[*engine.UsageError](err); ok {
-		if e.Exit == 0 { // --help
-			fmt.Fprintln(env.Stdout, e.Text)
-			return nil
-		}
-		fmt.Fprintln(env.Stderr, e.Error())
-		return exitError{e.Exit}
-	}
-	if e, ok := errors.AsType[*engine.Rejection](err); ok {
-		fmt.Fprintln(env.Stderr, "SIMULATED engine, no GPU is used")
-		fmt.Fprintln(env.Stderr, strings.TrimSpace(e.Log))
-		fmt.Fprintf(env.Stderr, "perflab: %s\n", e.Reason)
-		return exitError{1}
-	}
-	return err
-}
-
-// lookupModel finds a model's shape by name, or reads it from a config.json.
-func lookupModel(name, config string) (arch.Model, error) {
-	if config == "" {
-		return arch.LookupModel(name)
-	}
-	f, err := os.Open(config)
-	if err != nil {
-		return arch.Model{}, fmt.Errorf("read --model-config: %w", err)
-	}
-	defer f.Close()
-	m, err := arch.ParseConfig(name, f)
-	if err != nil {
-		return m, fmt.Errorf("--model-config %s: %w", filepath.Base(config), err)
-	}
-	return m, nil
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -327,14 +326,6 @@ func (f *benchFlags) showSeries(env Env, facts *bench.SeriesFacts) error {
 	return writeFiles(env, f.html, v.html, "", nil)
 }
 
-// digits writes requests per second.
-func digits(v float64) string {
-	if v >= 1000 {
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	}
-	return strconv.FormatFloat(v, 'f', 2, 64)
-}
-
 // judgeSeries decides the exit status of a series that came to its end.
 func judgeSeries(facts *bench.SeriesFacts) error {
 	usable, met, answered := 0, 0, false
@@ -366,29 +357,14 @@ func judgeSeries(facts *bench.SeriesFacts) error {
 	return nil
 }
 
-// workloadLine says what a run sent, so that two can be told apart or alike.
-func workloadLine(out *bench.Outcome, w workload.Spec) string {
-	return fmt.Sprintf("workload %s, %s requests, %s prompt tokens, seed %d%s, cache %s",
-		out.Header.Fingerprint, grouped(out.Totals.Requests), grouped(out.Totals.Input), w.Seed, nonceText(w.Nonce), out.Header.Cache)
-}
-
-func nonceText(nonce string) string {
-	if nonce == "" {
-		return ""
-	}
-	return ", nonce " + nonce
-}
-
-// grouped writes thousands apart: 1,024,000.
-func grouped(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
 // seriesDir is where a series goes when --out does not say.
 func seriesDir(kind, stamp string) string {
 	return filepath.Join("perflab-out", cmp.Or(kind, "bench")+"-"+stamp)
+}
+
+// progressOf is the progress of the run that a series is at.
+func (v *liveSeries) progressOf() *load.Progress {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return cmp.Or(v.progress, &v.idle)
 }

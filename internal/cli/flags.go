@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -59,4 +61,45 @@ func section(all *pflag.FlagSet, g flagGroup) *pflag.FlagSet {
 		}
 	}
 	return fs
+}
+
+func parsePercentiles(text string) ([]float64, error) {
+	var out []float64
+	for part := range strings.SplitSeq(text, ",") {
+		p, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil {
+			return nil, fmt.Errorf("--metric-percentiles has %q: write numbers such as 50,95,99.9", part)
+		}
+		if !(p > 0 && p < 100) { // nor NaN
+			return nil, fmt.Errorf("--metric-percentiles has %g: percentiles lie between 0 and 100", p)
+		}
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+func pairs(flag string, list []string) (map[string]string, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	out := map[string]string{}
+	for _, item := range list {
+		k, v, ok := strings.Cut(item, "=")
+		if !ok || k == "" {
+			return nil, fmt.Errorf("%s needs KEY=VALUE", flag) // the value may be a secret: not shown
+		}
+		out[k] = v
+	}
+	return out, nil
+}
+
+// makeRepeatable gives a flag of one load another value and text, for a list of them.
+func makeRepeatable(fs *pflag.FlagSet, name string, v pflag.Value, usage string) {
+	flag := fs.Lookup(name)
+	flag.Usage = usage
+	if v != nil {
+		flag.Value = v
+	}
 }

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"perflab/internal/arch"
+	"perflab/internal/engine"
+	"perflab/internal/study"
+)
+
+// usageUnlessTyped makes a usage error of ours of what neither the engine itself
+// would have said nor stands in a study file.
+func usageUnlessTyped(err error) error {
+	if _, ok := errors.AsType[*engine.Rejection](err); ok {
+		return err
+	}
+	if _, ok := errors.AsType[*engine.UsageError](err); ok {
+		return err
+	}
+	if _, ok := errors.AsType[*study.Error](err); ok {
+		return err
+	}
+	return usageError{err}
+}
+
+// refuse shows a refusal in the engine's own form and gives its exit status.
+func refuse(env Env, err error) error {
+	if e, ok := errors.AsType[*engine.UsageError](err); ok {
+		if e.Exit == 0 { // --help
+			fmt.Fprintln(env.Stdout, e.Text)
+			return nil
+		}
+		fmt.Fprintln(env.Stderr, e.Error())
+		return exitError{e.Exit}
+	}
+	if e, ok := errors.AsType[*engine.Rejection](err); ok {
+		fmt.Fprintln(env.Stderr, "SIMULATED engine, no GPU is used")
+		fmt.Fprintln(env.Stderr, strings.TrimSpace(e.Log))
+		fmt.Fprintf(env.Stderr, "perflab: %s\n", e.Reason)
+		return exitError{1}
+	}
+	return err
+}
+
+// lookupModel finds a model's shape by name, or reads it from a config.json.
+func lookupModel(name, config string) (arch.Model, error) {
+	if config == "" {
+		return arch.LookupModel(name)
+	}
+	f, err := os.Open(config)
+	if err != nil {
+		return arch.Model{}, fmt.Errorf("read --model-config: %w", err)
+	}
+	defer f.Close()
+	m, err := arch.ParseConfig(name, f)
+	if err != nil {
+		return m, fmt.Errorf("--model-config %s: %w", filepath.Base(config), err)
+	}
+	return m, nil
+}
