@@ -74,7 +74,7 @@ type Spec struct {
 	Timeout  time.Duration // until every replica is ready; 0: 15 min, for Existing 5 s
 	Health   string        // path that answers 200 when ready, "": /health
 	Visible  string        // environment variable that names a process's accelerators, "": CUDA_VISIBLE_DEVICES
-	// Diagnose finds in a log's tail why the engine cannot go on (engine.Engine.Diagnose).
+	// Diagnose finds in a log's tail why the engine cannot go on (logs.Diagnose).
 	// It is called from several goroutines; nil finds nothing.
 	Diagnose func(log string) (logs.Failure, bool)
 }
