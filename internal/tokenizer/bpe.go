@@ -23,27 +23,6 @@ type bpe struct {
 	cut       []byte       // words may be cut before this mark, see build
 }
 
-// symbol is a stretch of the word and its token.
-type symbol struct {
-	id         int32
-	prev, next int32
-	dead       bool
-}
-
-type bpeScratch struct {
-	symbols []symbol
-	ranks   []uint64 // of the pair at each symbol, short words
-	heap    []merge
-	text    []byte
-}
-
-// merge is a candidate: the pair at a symbol, its rank and what it makes.
-type merge struct {
-	rank uint32
-	pos  int32
-	id   int32
-}
-
 func (a merge) before(b merge) bool {
 	return a.rank < b.rank || a.rank == b.rank && a.pos < b.pos
 }

@@ -5,11 +5,6 @@ import (
 	"unicode/utf8"
 )
 
-// decoder rewrites a list of tokens on its way to a text.
-type decoder interface {
-	decode(tokens []string) []string
-}
-
 func (t *Tokenizer) join(tokens []string) string {
 	for _, d := range t.decode {
 		tokens = d.decode(tokens)

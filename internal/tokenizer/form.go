@@ -5,27 +5,6 @@ import (
 	"unicode/utf8"
 )
 
-// form is one of the four Unicode normalization forms, over the code points
-// the reference knows.
-type form int
-
-const (
-	formC form = iota
-	formD
-	formKC
-	formKD
-)
-
-const (
-	hangulBase = 0xAC00
-	hangulEnd  = 0xD7A4
-	hangulL    = 0x1100
-	hangulV    = 0x1161
-	hangulT    = 0x11A7
-	hangulVs   = 21
-	hangulTs   = 28
-)
-
 func (f form) normalize(e *encoder, p piece) piece {
 	t := e.t.uni
 	active := t.active[f]

@@ -236,3 +236,6 @@ func strict(data []byte, v any) error {
 	d.DisallowUnknownFields()
 	return d.Decode(v)
 }
+
+// maxID bounds the ids of a vocabulary, so that a table by id is possible.
+const maxID = 1 << 24

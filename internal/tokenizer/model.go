@@ -6,12 +6,6 @@ import (
 	"unicode/utf8"
 )
 
-// model turns a word into ids, which it appends to the encoder's.
-type model interface {
-	tokenize(e *encoder, word []byte) error
-	vocab() *vocab
-}
-
 // byteToken is the name of a byte in vocabularies that can fall back to bytes.
 func byteToken(b int) string { return fmt.Sprintf("<0x%02X>", b) }
 

@@ -5,12 +5,6 @@ import (
 	"unicode/utf8"
 )
 
-// normalizer rewrites a piece before it is split. A piece it does not change
-// it returns as it is.
-type normalizer interface {
-	normalize(e *encoder, p piece) piece
-}
-
 // rewrite appends to the arena what f makes of each code point of a piece.
 func (e *encoder) rewrite(p piece, f func(r rune, from []byte)) piece {
 	start := e.begin()

@@ -71,13 +71,6 @@ func (p *precompiled) lookup(b []byte) (string, bool) {
 	return "", false
 }
 
-// change is a code point of the new text and what it does to the place in the
-// old one: 0 takes the next code point, 1 takes none, -n takes n more.
-type change struct {
-	r     rune
-	taken int
-}
-
 func (p *precompiled) normalize(e *encoder, q piece) piece {
 	list, changed := e.moved[:0], false
 	put := func(old []byte, with string) {

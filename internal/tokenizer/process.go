@@ -1,45 +1,9 @@
 package tokenizer
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 )
-
-// templateItem is a step of a template: the text, or a special token.
-type templateItem struct {
-	Sequence     *templateID `json:"Sequence"`
-	SpecialToken *templateID `json:"SpecialToken"`
-}
-
-type templateID struct {
-	ID string `json:"id"`
-}
-
-// specialToken is what a name in a template stands for.
-type specialToken struct {
-	IDs []int32 `json:"ids"`
-}
-
-// tokenAndID is written ["[CLS]", 101].
-type tokenAndID struct {
-	known bool
-	id    int32
-}
-
-// UnmarshalJSON reads the pair.
-func (k *tokenAndID) UnmarshalJSON(data []byte) error {
-	var token string
-	pair := []any{&token, &k.id}
-	if err := json.Unmarshal(data, &pair); err != nil {
-		return err
-	}
-	if len(pair) != 2 {
-		return fmt.Errorf("%s is not a token and its id", data)
-	}
-	k.known = true
-	return nil
-}
 
 // useProcessor notes what is put before and after a text.
 func (t *Tokenizer) useProcessor(p part) error {

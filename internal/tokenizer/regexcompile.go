@@ -1,5 +1,7 @@
 package tokenizer
 
+import "fmt"
+
 // compiler turns a parsed pattern into steps; each is compiled with what
 // follows it.
 type compiler struct {
@@ -130,4 +132,35 @@ func starts(n *node) (can [startLen]bool) {
 		}
 	}
 	return can
+}
+
+// compilePattern reads a regular expression.
+func compilePattern(src string, uni *tables) (*pattern, error) {
+	p := &parser{src: src, uni: uni}
+	x, err := p.alternation()
+	if err == nil && p.i < len(p.src) {
+		err = p.errorf("unmatched )")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if n := x.size(); n > maxSteps {
+		return nil, fmt.Errorf("pattern %q unrolls to %d steps, more than %d are not supported", src, n, maxSteps)
+	}
+	c := &compiler{uni: uni}
+	prog := c.compile(x, &node{op: opAccept})
+	if c.stars > maxStars {
+		return nil, fmt.Errorf("pattern %q repeats more than %d groups, which is not supported", src, maxStars)
+	}
+	return &pattern{prog: prog}, nil
+}
+
+// literalPattern matches a text as it stands.
+func literalPattern(s string, uni *tables) *pattern {
+	x := &expr{op: opAccept}
+	for _, r := range s {
+		x.list = append(x.list, &expr{op: opClass, set: &set{ranges: []rune{r, r}}})
+	}
+	c := &compiler{uni: uni}
+	return &pattern{prog: c.compile(x, &node{op: opAccept})}
 }

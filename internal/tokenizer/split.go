@@ -2,14 +2,8 @@ package tokenizer
 
 import (
 	"bytes"
-	"errors"
 	"unicode/utf8"
 )
-
-// splitter cuts a piece and hands what it cuts to step next.
-type splitter interface {
-	split(e *encoder, next int, p piece)
-}
 
 // behavior says what becomes of a delimiter.
 type behavior int
@@ -100,8 +94,6 @@ func (c *cutter) take(start, end int, match bool) {
 	}
 	c.start, c.end, c.held = start, end, true
 }
-
-var errTooLong = errors.New("a pattern of the tokenizer takes too long on this text, as it does in the reference")
 
 // splitPattern cuts at the matches of a pattern.
 type splitPattern struct {

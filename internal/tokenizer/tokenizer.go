@@ -23,29 +23,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"unicode/utf8"
 )
-
-// Tokenizer is a tokenizer.json. It is immutable and safe for concurrent use.
-type Tokenizer struct {
-	name  string
-	uni   *tables
-	model model
-	cache *cache
-
-	norm     []normalizer
-	pre      []splitter
-	bytes    bool // words are mapped to the byte alphabet before the model sees them
-	added    *added
-	before   []int32 // what the template puts around a text
-	after    []int32
-	template bool // the two are known
-	decode   []decoder
-	joiner   string // between tokens when there is no decoder
-
-	pool sync.Pool // of *encoder
-}
 
 // Open reads a tokenizer.json, or the one in a directory.
 func Open(path string) (*Tokenizer, error) {

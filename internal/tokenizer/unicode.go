@@ -1,15 +1,9 @@
 package tokenizer
 
 import (
-	"bufio"
-	"bytes"
-	"compress/gzip"
 	_ "embed" // for the tables below
-	"fmt"
 	"strconv"
 	"strings"
-	"sync"
-	"unicode/utf8"
 )
 
 // What the reference library takes each code point for, as measured by
@@ -104,65 +98,6 @@ func (t *tables) mask(r rune) uint64 {
 	return t.masks[t.class[int(t.page[r>>8])<<8|int(r&0xFF)]]
 }
 
-// unicodeTables reads the tables once in a process.
-var unicodeTables = sync.OnceValue(func() *tables {
-	t, err := readTables(unicodeText)
-	if err != nil {
-		panic("tokenizer: embedded Unicode tables: " + err.Error())
-	}
-	return t
-})
-
-func readTables(data []byte) (*tables, error) {
-	z, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return nil, err
-	}
-	t := &tables{
-		lower: map[rune]string{}, canon: map[rune]string{}, compat: map[rune]string{},
-		order: map[rune]uint8{}, pair: map[[2]rune]rune{}, fold: map[rune][]rune{},
-	}
-	flat := make([]uint8, 0x110000)
-	known := map[uint64]uint8{}
-	start, current := 0, uint8(0)
-	fill := func(end int) {
-		for i := start; i < end; i++ {
-			flat[i] = current
-		}
-		start = end
-	}
-	for lines := bufio.NewScanner(z); ; {
-		if !lines.Scan() {
-			if err := lines.Err(); err != nil {
-				return nil, err
-			}
-			break
-		}
-		kind, rest, _ := strings.Cut(lines.Text(), " ")
-		n, err := numbers(rest)
-		if err != nil {
-			return nil, fmt.Errorf("line %q: %w", lines.Text(), err)
-		}
-		if kind != "C" {
-			t.add(kind, n)
-			continue
-		}
-		fill(int(n[0]))
-		index, ok := known[n[1]]
-		if !ok {
-			index = uint8(len(t.masks))
-			known[n[1]] = index
-			t.masks = append(t.masks, n[1])
-		}
-		current = index
-	}
-	fill(len(flat))
-	t.fold['k'], t.fold['s'] = append(t.fold['k'], 'K'), append(t.fold['s'], 'S')
-	t.pages(flat)
-	t.activate()
-	return t, nil
-}
-
 func numbers(s string) ([]uint64, error) {
 	var n []uint64
 	for f := range strings.FieldsSeq(s) {
@@ -215,36 +150,23 @@ func (t *tables) pages(flat []uint8) {
 	}
 }
 
-// activate finds the code points without which a text is in a form already.
-func (t *tables) activate() {
-	for r := range t.order {
-		for f := range t.active {
-			t.active[f].add(r)
-		}
-	}
-	for r := range t.canon {
-		t.active[formD].add(r)
-		t.active[formKD].add(r)
-		t.active[formKC].add(r)
-		composed := string(t.compose([]rune(t.canon[r])))
-		if one, size := utf8.DecodeRuneInString(composed); one != r || size != len(composed) {
-			t.active[formC].add(r)
-		}
-	}
-	for r := range t.compat {
-		t.active[formKD].add(r)
-		t.active[formKC].add(r)
-	}
-	for r := rune(hangulBase); r < hangulEnd; r++ {
-		t.active[formD].add(r)
-		t.active[formKD].add(r)
-	}
-	for p := range t.pair {
-		t.active[formC].add(p[1])
-		t.active[formKC].add(p[1])
-	}
-	for r := rune(hangulV); r < hangulT+28; r++ {
-		t.active[formC].add(r)
-		t.active[formKC].add(r)
-	}
-}
+// form is one of the four Unicode normalization forms, over the code points
+// the reference knows.
+type form int
+
+const (
+	formC form = iota
+	formD
+	formKC
+	formKD
+)
+
+const (
+	hangulBase = 0xAC00
+	hangulEnd  = 0xD7A4
+	hangulL    = 0x1100
+	hangulV    = 0x1161
+	hangulT    = 0x11A7
+	hangulVs   = 21
+	hangulTs   = 28
+)

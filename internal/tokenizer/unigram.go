@@ -20,13 +20,6 @@ type unigram struct {
 	bytes     [256]int32
 }
 
-// path is the best way to a place in the word.
-type path struct {
-	score float64
-	from  int32 // -1: not reached
-	id    int32
-}
-
 func (m *unigram) vocab() *vocab { return &m.v }
 
 func (m *unigram) build() {

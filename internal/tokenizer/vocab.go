@@ -2,9 +2,6 @@ package tokenizer
 
 import "fmt"
 
-// maxID bounds the ids of a vocabulary, so that a table by id is possible.
-const maxID = 1 << 24
-
 // vocab is a model's tokens and their ids.
 type vocab struct {
 	ids    map[string]int32
