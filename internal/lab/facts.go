@@ -3,7 +3,6 @@ package lab
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -16,15 +15,6 @@ import (
 	"perflab/internal/workload"
 )
 
-// factsMaker makes the facts of a study from its trials and what the search
-// concluded of them.
-type factsMaker struct {
-	*study.Study
-	perflab       string              // version
-	engineVersion func(string) string // of an engine, as far as it is known
-	workloads     []result.Load       // as facts: opening a dataset takes time
-}
-
 // assemble makes the facts of the study as far as it got.
 func (m *factsMaker) assemble(partial bool, trials []trialRecord, r tune.Result) result.Study {
 	metric := m.Metric
@@ -32,7 +22,7 @@ func (m *factsMaker) assemble(partial bool, trials []trialRecord, r tune.Result)
 		Schema: "perflab.study/1", Version: m.perflab, Name: m.Name, Title: m.title(),
 		Partial: partial, Strategy: m.Strategy, Block: m.Bench.Block,
 		Objective: result.Objective{Metric: metric.Name, Better: better(metric), SLOs: m.Objective.SLOs, Goal: m.goal(), Weights: m.Objective.Weights},
-		Model:     m.modelName(), Hardware: hardwareText(m.Study), Visible: m.Visible(), Engines: m.software(trials), Method: m.method(),
+		Model:     m.modelName(), Hardware: m.HardwareText(), Visible: m.Visible(), Engines: m.software(trials), Method: m.method(),
 		Workloads: m.workloads, Confirmed: r.Confirmed, Conclusion: &r.Verdict, Notes: append(m.notes(), changedVersions(trials)...),
 	}
 	for _, t := range trials {
@@ -126,15 +116,6 @@ func (m *factsMaker) judged(s, baseline *result.Summary) []result.Judged {
 	return out
 }
 
-func trialByID(trials []result.Trial, id int) *result.Trial {
-	for i := range trials {
-		if trials[i].ID == id {
-			return &trials[i]
-		}
-	}
-	return nil
-}
-
 func pick(trials []result.Trial, id int, primary string) *result.Pick {
 	t := trialByID(trials, id)
 	if t == nil {
@@ -144,35 +125,6 @@ func pick(trials []result.Trial, id int, primary string) *result.Pick {
 		Trial: t.ID, Label: t.Label, Engine: t.Engine, Command: t.Command, Replicas: t.Replicas,
 		Summary: summaryOf(trials, id, primary),
 	}
-}
-
-func summaryOf(trials []result.Trial, id int, workload string) *result.Summary {
-	t := trialByID(trials, id)
-	if t == nil {
-		return nil
-	}
-	for i := range t.Runs {
-		if t.Runs[i].Workload == workload {
-			return &t.Runs[i].Summary
-		}
-	}
-	return nil
-}
-
-// summaryWith is summaryOf, or where that trial was not under the workload, of
-// the last launch of the same configuration that was, under all of its load.
-func summaryWith(trials []result.Trial, id int, workload string) *result.Summary {
-	t := trialByID(trials, id)
-	if s := summaryOf(trials, id, workload); s != nil || t == nil {
-		return s
-	}
-	for i := range slices.Backward(trials) {
-		o := &trials[i]
-		if s := summaryOf(trials, o.ID, workload); s != nil && o.Share == 0 && maps.Equal(o.Config, t.Config) {
-			return s
-		}
-	}
-	return nil
 }
 
 func (m *factsMaker) title() string {
@@ -283,21 +235,6 @@ func goal(m result.Metric) string {
 		label = strings.ToLower(label[:1]) + label[1:]
 	}
 	return word + " " + label
-}
-
-// hardwareText is the hardware of a study in words.
-func hardwareText(s *study.Study) string {
-	switch {
-	case s.OnCPU() && s.Hardware.Nodes > 1:
-		return fmt.Sprintf("CPUs of %d hosts, no GPU", s.Hardware.Nodes)
-	case s.OnCPU():
-		return "CPU of one host, no GPU"
-	}
-	text := fmt.Sprintf("%d x %s", s.Hardware.GPUs, s.Accelerator.Title)
-	if s.Hardware.Nodes > 1 {
-		return fmt.Sprintf("%s on %d nodes", text, s.Hardware.Nodes)
-	}
-	return text + " on one node"
 }
 
 // software lists the engines of the study in the order they were first tried.

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"perflab/internal/deploy"
+	"perflab/internal/engine"
 	"perflab/internal/result"
 	"perflab/internal/study"
 )
@@ -86,5 +87,18 @@ func TestStudyFile(t *testing.T) {
 	}
 	if pl.Config.Seqs != 77 || pl.Config.Block != 64 {
 		t.Errorf("resolved to %d requests, blocks of %d", pl.Config.Seqs, pl.Config.Block)
+	}
+}
+
+// TestRemarks: what the figures of a configuration do not show is said.
+func TestRemarks(t *testing.T) {
+	s, err := study.Parse("t.yaml", []byte(strings.Replace(good, "kind: predicted", "kind: process", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := engine.Command{Engine: "llamacpp", Model: "m.gguf", Params: map[string]string{"threads": "64000"}}
+	r := newSession(s, Options{}).remarks(study.Configuration{Command: cmd})
+	if len(r) != 1 || !strings.Contains(r[0], "threads 64000 is more than the") {
+		t.Errorf("remarks: %q", r)
 	}
 }

@@ -169,7 +169,7 @@ func (l *launcher) places(ctx context.Context, pl study.Configuration) (places [
 	}
 	places, left := cluster.Place(nodes, max(pl.Config.GPUs, 1), islands)
 	if len(places) == 0 {
-		return nil, nil, &engine.Rejection{Rule: "gpus", Reason: fmt.Sprintf("%d GPUs a replica cannot be had of %s alike: a replica takes whole machines, or part of one", pl.Config.GPUs, hardwareText(l.Study))}
+		return nil, nil, &engine.Rejection{Rule: "gpus", Reason: fmt.Sprintf("%d GPUs a replica cannot be had of %s alike: a replica takes whole machines, or part of one", pl.Config.GPUs, l.HardwareText())}
 	}
 	if len(left) > 0 {
 		notes = append(notes, idle(left, l.Hardware.GPUs))

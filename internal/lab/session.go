@@ -2,16 +2,11 @@ package lab
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"path/filepath"
-	"slices"
 	"time"
 
 	"perflab/internal/bench"
 	"perflab/internal/candidate"
 	"perflab/internal/result"
-	"perflab/internal/rundir"
 	"perflab/internal/selfcheck"
 	"perflab/internal/study"
 	"perflab/internal/tune"
@@ -33,38 +28,6 @@ type Options struct {
 
 	grace  time.Duration   // that an engine of runtime process has to end, 0: the runtime's
 	pauses []time.Duration // before each further try of what our machinery broke, nil: backoff
-}
-
-// Tune runs a study to its end, or until ctx is cancelled, and writes
-// DIR/study.json after every trial. What it returns is always the study as far
-// as it got. Renderers make the report from it.
-func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (result.Study, error) {
-	l := newSession(s, o)
-	var log tune.Log
-	var err error
-	if l.studyDir, log, err = openDirectory(s, source, o); err != nil {
-		return result.Study{}, err
-	}
-	defer l.studyDir.file.Close()
-	defer l.engines.release()
-	if l.strategy, l.space, err = s.NewStrategy(l.predictor(ctx)); err != nil {
-		return result.Study{}, err
-	}
-	defer tune.Stop(l.strategy)
-	if _, err := tune.Resume(l.strategy, log); err != nil {
-		return result.Study{}, fmt.Errorf("resume %s: %w", o.Dir, err)
-	}
-	if err := context.Cause(ctx); err != nil { // while it ranked: what it could not predict is in its order
-		return result.Study{}, err
-	}
-	l.recall(log)
-	l.facts.workloads = l.facts.describe()
-	err = tune.Run(ctx, l.strategy, l.studyDir.journal, l.trial)
-	facts, ferr := l.save(err != nil)
-	if err == nil {
-		err = ferr // one that comes after another is its consequence
-	}
-	return facts, err
 }
 
 // session is a study that runs.
@@ -99,132 +62,23 @@ func newSession(s *study.Study, o Options) *session {
 	return l
 }
 
-// trial evaluates one proposal. Its facts are on disk before the journal
-// learns that it ended; an attempt without an end leaves nothing that counts.
-func (l *session) trial(ctx context.Context, p tune.Proposal) (tune.Observation, error) {
-	if l.Baseline != nil && p.Label == tune.BaselineStage {
-		p.Label = l.Baseline.Label // the strategy knows no name for it
-	}
-	l.watch.change(func(s *Status) {
-		*s = Status{Stage: p.Stage, Trial: p.Trial, Label: p.Label, Phase: "preparing", Ended: l.past.ended}
-	})
-	if l.past.stuck != nil {
-		return tune.Observation{}, fmt.Errorf("an engine of the trial before is still there: %w", l.past.stuck)
-	}
-	dir := l.studyDir.trial(p.Trial)
-	if err := l.engines.clear(ctx, dir); err != nil {
-		return tune.Observation{}, err
-	}
-	// So that a study under way, or one that is killed, can be reported.
-	if _, err := l.save(true); err != nil {
-		return tune.Observation{}, err
-	}
-	t, err := l.evaluate(ctx, p, dir)
-	if err != nil {
-		return tune.Observation{}, err
-	}
-	t.Moves = l.nextChanges(p, t)
-	if err := rundir.WriteJSON(filepath.Join(dir, trialFile), t); err != nil {
-		return tune.Observation{}, err
-	}
-	l.past.ended++
-	l.watch.change(func(s *Status) { s.Result, s.Ended, s.Progress = l.outcome(t), l.past.ended, nil })
-	return t.observation(), nil
-}
-
-// save assembles the study's facts from the trial directories and writes
-// study.json.
-func (l *session) save(partial bool) (result.Study, error) {
-	trials, err := l.studyDir.trials()
-	if err != nil {
-		return result.Study{}, err
-	}
-	f := l.facts.assemble(partial, trials, l.strategy.Result())
-	if l.Words != nil {
-		f = l.Words(f)
-	}
-	return f, rundir.WriteJSON(filepath.Join(l.Dir, rundir.StudyFile), f)
-}
-
 // backoff is the pauses before further tries of what our own machinery broke.
 func backoff() []time.Duration { return []time.Duration{time.Second, 5 * time.Second} }
 
-// outcome is how a trial ended, in a few words: its figure of the objective, or
-// why it has none.
-func (l *session) outcome(t *trialRecord) string {
-	if t.Status != tune.Measured && t.Advice != "" {
-		return t.Status + ": " + t.Reason + " (" + t.Advice + ")"
+// awaitEngineDeath returns why a run went wrong: ctx's cause, also if it comes in a
+// moment, or else the run's own error, if any.
+func (l *session) awaitEngineDeath(ctx context.Context, err error) error {
+	if l.Attached() && ctx.Err() == nil {
+		return err // its end is never told
 	}
-	if t.Status != tune.Measured {
-		return t.Status + ": " + t.Reason
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(deathNotice):
+		return err
 	}
-	m := l.Metric
-	if len(t.Runs) == 0 {
-		return t.Status
-	}
-	v, ok := t.Runs[0].Summary.Figures[m.Name]
-	if !ok {
-		return t.Status
-	}
-	text := fmt.Sprintf("%s %.*f", m.Label, m.Decimals, v)
-	if len(l.Objective.Weights) > 1 {
-		text += " on " + l.Workloads[0].Name // of several that are judged
-	}
-	if t.Share > 0 && t.Share < 1 {
-		text += fmt.Sprintf(" under %.0f %% of the load", 100*t.Share)
-	}
-	return text
 }
 
-// nextChanges is what the end of a trial asks for next: a repair of a refusal, or an
-// answer to what bounds the primary workload.
-func (l *session) nextChanges(p tune.Proposal, t *trialRecord) []tune.Change {
-	switch {
-	case l.space == nil:
-		return nil
-	case t.Status == tune.Refused && t.failed != nil:
-		return l.space.Repairs(p.Config, t.failed.Failure, t.failed.command)
-	case t.Status != tune.Measured || len(t.Runs) == 0:
-		return nil
-	}
-	figures := maps.Clone(t.Runs[0].Summary.Figures)
-	for name, v := range t.engine {
-		if _, measured := figures[name]; !measured {
-			figures[name] = v
-		}
-	}
-	return l.space.Moves(p.Config, figures, l.missed(p, figures))
-}
-
-// missed are the metrics of the constraints that a run's figures do not keep.
-// The baseline's own figures are those that its first trial had.
-func (l *session) missed(p tune.Proposal, figures map[string]float64) []string {
-	if p.Stage == tune.BaselineStage && l.past.baseline == nil {
-		l.past.baseline = figures
-	}
-	var out []string
-	for _, b := range l.Bounds {
-		if b.Metric == tune.AccuracyFigure {
-			continue // answers have a test of their own
-		}
-		limit, known := b.Against(l.past.baseline)
-		if known && !limit.Holds(figures) && !slices.Contains(out, b.Metric) {
-			out = append(out, b.Metric)
-		}
-	}
-	return out
-}
-
-// recall takes from a journal what a study that is resumed knows of its trials.
-func (l *session) recall(log tune.Log) {
-	for _, t := range log.Trials {
-		o := t.Observation
-		if o == nil {
-			continue
-		}
-		l.past.ended++
-		if t.Proposal.Stage == tune.BaselineStage && o.Status == tune.Measured && l.past.baseline == nil {
-			l.past.baseline = o.Figures[l.Workloads[0].Name]
-		}
-	}
-}
+// deathNotice is how much later than its clients we may learn that an engine
+// has ended: connections break first.
+const deathNotice = 2 * time.Second

@@ -12,11 +12,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"perflab/internal/bench"
-	"perflab/internal/compare"
 	"perflab/internal/deploy"
 	"perflab/internal/engine"
 	"perflab/internal/load"
@@ -25,102 +23,6 @@ import (
 	"perflab/internal/study"
 	"perflab/internal/tune"
 )
-
-// evaluation is one proposal from its begin to its record. A launch of it is a
-// value of its own, since there may be two.
-type evaluation struct {
-	*session
-	p      tune.Proposal
-	t      *trialRecord
-	config study.Configuration
-	dir    string // of the trial
-}
-
-// evaluate measures one configuration: one launch, one run per workload. What
-// the engine refuses, what our machinery breaks and what cannot be believed
-// are three different ends.
-func (l *session) evaluate(ctx context.Context, p tune.Proposal, dir string) (*trialRecord, error) {
-	t := &trialRecord{Trial: result.Trial{
-		ID: p.Trial, Stage: p.Stage, Label: p.Label, Engine: p.Config["engine"],
-		Config: p.Config, Share: l.LoadShare(p), GPUs: l.Hardware.GPUs, Status: tune.Measured,
-	}}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("create %s: %w", dir, err)
-	}
-	e, err := engine.ByName(p.Config["engine"])
-	if err != nil {
-		return nil, err
-	}
-	if t.Notes, err = l.engines.ask(ctx, e); err != nil {
-		return nil, err
-	}
-	t.Version = l.engines.version(e.Name)
-	config, err := l.engines.configure(p.Config)
-	t.Command = redacted(config.Command)
-	if err == nil {
-		err = l.fits(t, p, config)
-	}
-	if r, ok := errors.AsType[*engine.Rejection](err); ok && !l.Attached() {
-		t.reject(e, r, config.Command)
-		return t, nil
-	}
-	if err != nil && !l.Attached() {
-		return nil, err
-	}
-	t.Notes = append(t.Notes, l.remarks(config)...)
-	t.Replicas = config.Replicas
-	if l.Runtime.Kind == study.Existing { // what serves there is not known
-		t.Replicas = len(l.Runtime.URLs)
-	} else {
-		t.Each = config.Config.GPUs
-	}
-	ev := &evaluation{l, p, t, config, dir}
-	if l.Runtime.Kind == study.Predicted {
-		return t, ev.predict(ctx)
-	}
-	return t, ev.measure(ctx)
-}
-
-// fits holds the longest requests of a proposal's workloads against what the
-// configuration serves. It is an *engine.Rejection that requests of the first one, which
-// decides what the trial is worth, are known not to fit; of the others, and of lengths that
-// are estimates, the trial gets a note.
-func (l *session) fits(t *trialRecord, p tune.Proposal, c study.Configuration) error {
-	for i, name := range p.Workloads {
-		longest := l.Lengths(name, p.Pass)
-		if longest == nil {
-			continue
-		}
-		r := cmp.Or(c.Config.Fits(longest.Whole.Input, longest.Whole.Output), c.Config.Fits(longest.Prompt.Input, longest.Prompt.Output))
-		switch {
-		case r == nil:
-		case !longest.Exact:
-			t.note("Workload %s may have requests that do not fit, by an estimate of their lengths: %s.", name, r.Reason)
-		case i > 0 || l.Attached():
-			t.note("Workload %s has requests that do not fit: %s.", name, r.Reason)
-		default:
-			return &engine.Rejection{Rule: r.Rule, Log: r.Log, Reason: fmt.Sprintf("workload %s: %s", name, r.Reason)}
-		}
-	}
-	return nil
-}
-
-// remarks are what the figures of a configuration do not show: flags that the
-// simulated engine knows nothing of, and devices that no replica uses.
-func (l *session) remarks(c study.Configuration) []string {
-	var out []string
-	if flags := c.Command.Unmodelled(); len(flags) > 0 && (l.Runtime.Kind == study.Simulated || l.Runtime.Kind == study.Predicted) {
-		out = append(out, "Not simulated: "+strings.Join(flags, ", ")+". The figures are those without it.")
-	}
-	out = append(out, c.Config.Remarks()...)
-	if l.Runtime.Kind == study.Process {
-		out = append(out, c.Command.Remarks(runtime.NumCPU())...)
-	}
-	if idle := l.Hardware.GPUs - c.Replicas*c.Config.GPUs; idle > 0 && l.Runtime.Kind == study.Predicted {
-		out = append(out, fmt.Sprintf("%d of %d GPUs are used by no replica; they count as allocated.", idle, l.Hardware.GPUs))
-	}
-	return out
-}
 
 // measure measures the configuration, and once more where the engine dies without a
 // word. Of the first launch the trial keeps what it cost.
@@ -315,9 +217,6 @@ func (ev *evaluation) runOne(ctx context.Context, la *launch, d deploy.Deploymen
 	}
 }
 
-// againSeed is between the seeds of a pass's workloads and those of the next.
-const againSeed = 500
-
 // load is one run over HTTP, or the search for the load of the workload.
 func (ev *evaluation) load(ctx context.Context, la *launch, d deploy.Deployment, name string, try int) (*measuredRun, error) {
 	b := ev.runner(name)
@@ -371,9 +270,6 @@ func (ev *evaluation) predictRun(ctx context.Context, b bench.Runner) (*bench.Ou
 	return b.Predict(ctx, ev.Predictor, bench.Prediction{Config: ev.config.Config, Replicas: ev.config.Replicas, Workload: w, Tokenizer: tok})
 }
 
-// runFunc makes one run.
-type runFunc func(context.Context, bench.Runner) (*bench.Outcome, error)
-
 // run makes a run of a workload by a function, or searches its load by several.
 func (ev *evaluation) run(ctx context.Context, b bench.Runner, runOnce runFunc) (*measuredRun, error) {
 	if f := ev.LoadSearch(b.Name); f != nil {
@@ -388,89 +284,43 @@ func (ev *evaluation) run(ctx context.Context, b bench.Runner, runOnce runFunc) 
 	return run, nil
 }
 
-// measured is an outcome as a run of the trial.
-func (ev *evaluation) measured(workload string, o *bench.Outcome) *measuredRun {
-	within, _ := compare.StandardError(compare.Run{Header: o.Header, Summary: o.Summary, Calls: o.Calls}, ev.Metric.Name)
-	return &measuredRun{Run: result.Run{Workload: workload, Summary: o.Summary}, within: within, engine: o.Engine}
-}
-
-// runner is one run of the proposal as far as it does not depend on whether a
-// server answers it.
-func (ev *evaluation) runner(name string) bench.Runner {
-	return bench.Runner{
-		Spec: bench.Spec{
-			Targets: []string{}, Backend: ev.Bench.Backend, Model: ev.servedName(), Workload: ev.ShortenedSpec(name, ev.p.Pass, ev.p.Share), Cache: ev.Bench.Cache,
-			Goodput: ev.Bench.Goodput, Percentiles: ev.Percentiles(), Price: ev.Hardware.Price, GPUs: ev.AllocatedGPUs(),
-		},
-		Name: name, Command: redacted(ev.config.Command), Version: ev.Version, SelfCheck: ev.selfCheck,
+// fits holds the longest requests of a proposal's workloads against what the
+// configuration serves. It is an *engine.Rejection that requests of the first one, which
+// decides what the trial is worth, are known not to fit; of the others, and of lengths that
+// are estimates, the trial gets a note.
+func (l *session) fits(t *trialRecord, p tune.Proposal, c study.Configuration) error {
+	for i, name := range p.Workloads {
+		longest := l.Lengths(name, p.Pass)
+		if longest == nil {
+			continue
+		}
+		r := cmp.Or(c.Config.Fits(longest.Whole.Input, longest.Whole.Output), c.Config.Fits(longest.Prompt.Input, longest.Prompt.Output))
+		switch {
+		case r == nil:
+		case !longest.Exact:
+			t.note("Workload %s may have requests that do not fit, by an estimate of their lengths: %s.", name, r.Reason)
+		case i > 0 || l.Attached():
+			t.note("Workload %s has requests that do not fit: %s.", name, r.Reason)
+		default:
+			return &engine.Rejection{Rule: r.Rule, Log: r.Log, Reason: fmt.Sprintf("workload %s: %s", name, r.Reason)}
+		}
 	}
+	return nil
 }
 
-// servedName is the name under which the engine serves the model, also where the
-// configuration is one that our rules refuse and what is up serves nevertheless.
-func (ev *evaluation) servedName() string {
-	cmd := ev.config.Command
-	name := cmp.Or(cmd.Flag("--served-model-name"), cmd.Flag("--served_model_name"))
-	return cmp.Or(ev.config.Config.ServedName, name, cmd.Model, ev.p.Config["model"])
-}
-
-// runDir is the directory of a run of the trial.
-func (ev *evaluation) runDir(workload string, try int) string {
-	if try > 0 {
-		workload += fmt.Sprintf(".again-%d", try)
+// remarks are what the figures of a configuration do not show: flags that the
+// simulated engine knows nothing of, and devices that no replica uses.
+func (l *session) remarks(c study.Configuration) []string {
+	var out []string
+	if flags := c.Command.Unmodelled(); len(flags) > 0 && (l.Runtime.Kind == study.Simulated || l.Runtime.Kind == study.Predicted) {
+		out = append(out, "Not simulated: "+strings.Join(flags, ", ")+". The figures are those without it.")
 	}
-	return filepath.Join(ev.dir, workload)
-}
-
-// deathNotice is how much later than its clients we may learn that an engine
-// has ended: connections break first.
-const deathNotice = 2 * time.Second
-
-// awaitEngineDeath returns why a run went wrong: ctx's cause, also if it comes in a
-// moment, or else the run's own error, if any.
-func (l *session) awaitEngineDeath(ctx context.Context, err error) error {
-	if l.Attached() && ctx.Err() == nil {
-		return err // its end is never told
+	out = append(out, c.Config.Remarks()...)
+	if l.Runtime.Kind == study.Process {
+		out = append(out, c.Command.Remarks(runtime.NumCPU())...)
 	}
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(deathNotice):
-		return err
+	if idle := l.Hardware.GPUs - c.Replicas*c.Config.GPUs; idle > 0 && l.Runtime.Kind == study.Predicted {
+		out = append(out, fmt.Sprintf("%d of %d GPUs are used by no replica; they count as allocated.", idle, l.Hardware.GPUs))
 	}
-}
-
-// isDiskError reports whether an error is of our own files: then the study stops,
-// for the next trial could not be kept either.
-func isDiskError(err error) bool {
-	_, path := errors.AsType[*fs.PathError](err)
-	_, link := errors.AsType[*os.LinkError](err)
-	return path || link || errors.Is(err, syscall.ENOSPC)
-}
-
-// engineDied is the cause by which a run ends when its engine does.
-type engineDied struct{ err error }
-
-func (e *engineDied) Error() string { return e.err.Error() }
-
-// end is what a death means: an engine that ran out of memory, or gave another
-// reason of its own, cannot run this configuration under this load; one that
-// died without a word may have been ended by anything, and is a *diedSilently.
-func (e *engineDied) end(t *trialRecord, workload string, cmd engine.Command) error {
-	reason := fmt.Sprintf("the engine died under %s: %v", workload, e.err)
-	if d, ok := errors.AsType[*deploy.DiedError](e.err); ok && d.Reason != "" && !d.Failure.Infra {
-		t.refuse(reason, d.Failure, cmd)
-		return nil
-	}
-	return &diedSilently{reason}
-}
-
-// diedSilently says that an engine died under load without giving a reason.
-type diedSilently struct{ reason string }
-
-func (e *diedSilently) Error() string { return e.reason }
-
-// redacted is a command as it may be written down: without secrets.
-func redacted(c engine.Command) string {
-	return deploy.RedactCommand(c).String()
+	return out
 }

@@ -92,3 +92,18 @@ func (s *Study) lookupModel(name string) (arch.Model, error) {
 	defer f.Close()
 	return arch.ParseConfig(name, f)
 }
+
+// HardwareText is the hardware in words.
+func (s *Study) HardwareText() string {
+	switch {
+	case s.OnCPU() && s.Hardware.Nodes > 1:
+		return fmt.Sprintf("CPUs of %d hosts, no GPU", s.Hardware.Nodes)
+	case s.OnCPU():
+		return "CPU of one host, no GPU"
+	}
+	text := fmt.Sprintf("%d x %s", s.Hardware.GPUs, s.Accelerator.Title)
+	if s.Hardware.Nodes > 1 {
+		return fmt.Sprintf("%s on %d nodes", text, s.Hardware.Nodes)
+	}
+	return text + " on one node"
+}
