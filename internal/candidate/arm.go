@@ -38,9 +38,9 @@ func (f *Field) Candidates() []tune.Candidate {
 	return out
 }
 
-func (f *Field) listCandidates() []tune.Candidate {
+func (f catalogue) listCandidates() []tune.Candidate {
 	for level := 2; ; level-- {
-		catalogue := f.catalogue(level)
+		catalogue := f.offered(level)
 		if runs := catalogue.runnable(); level == 0 || runs <= maxCombined {
 			a := f.collect()
 			a.add(f.base, "", "", true)
@@ -54,7 +54,7 @@ func (f *Field) listCandidates() []tune.Candidate {
 
 // candidateList are collected without repetition.
 type candidateList struct {
-	f     *Field
+	f     catalogue
 	list  []listedCandidate
 	index map[string]int // identity -> place in list
 }
@@ -65,7 +65,7 @@ type listedCandidate struct {
 	plan     plan
 }
 
-func (f *Field) collect() *candidateList {
+func (f catalogue) collect() *candidateList {
 	return &candidateList{f: f, index: map[string]int{}}
 }
 
@@ -163,7 +163,7 @@ func (a *candidateList) finish() []tune.Candidate {
 // plain is an engine with a checkpoint, and what any arm of it has besides: the
 // baseline's further settings on its own engine, its length on others, and what the
 // study allows one value of.
-func (f *Field) plain(e *engine.Engine, model string) tune.Config {
+func (f *rules) plain(e *engine.Engine, model string) tune.Config {
 	c := tune.Config{engineKey: e.Name, modelKey: model}
 	for name, v := range f.base {
 		if slices.Contains(structure, name) || !settable(e, name) {
@@ -192,7 +192,7 @@ func readable(e *engine.Engine, name, value string) bool {
 }
 
 // set says a value where the engine would do something else without it.
-func (f *Field) set(c tune.Config, name, value string) {
+func (f *rules) set(c tune.Config, name, value string) {
 	delete(c, name)
 	e, err := engine.ByName(c[engineKey])
 	if err != nil {
@@ -210,7 +210,7 @@ func (f *Field) set(c tune.Config, name, value string) {
 }
 
 // lay puts a layout into a configuration.
-func (f *Field) lay(c tune.Config, l layout) {
+func (f *rules) lay(c tune.Config, l layout) {
 	for name, value := range l.config() {
 		f.set(c, name, value)
 	}
@@ -218,7 +218,7 @@ func (f *Field) lay(c tune.Config, l layout) {
 
 // catalogue is what the engines' parameters offer. At level 2 all variants are combined,
 // at 1 one is tried at a time, at 0 on the first layout that runs only.
-func (f *Field) catalogue(level int) *candidateList {
+func (f catalogue) offered(level int) *candidateList {
 	a := f.collect()
 	for _, e := range f.engines {
 		for _, model := range f.models {
@@ -233,7 +233,7 @@ func (f *Field) catalogue(level int) *candidateList {
 
 // bare is the baseline's structure without its further settings: what its engine does by
 // itself.
-func (f *Field) bare(a *candidateList, e *engine.Engine, model string) {
+func (f catalogue) bare(a *candidateList, e *engine.Engine, model string) {
 	if e.Name != f.base[engineKey] || model != f.base[modelKey] {
 		return
 	}
@@ -250,7 +250,7 @@ func (f *Field) bare(a *candidateList, e *engine.Engine, model string) {
 
 // lays adds the layouts of an engine with a checkpoint, each with its variants, and
 // reports whether one runs.
-func (f *Field) lays(a *candidateList, e *engine.Engine, model string, loose bool, level int) bool {
+func (f catalogue) lays(a *candidateList, e *engine.Engine, model string, loose bool, level int) bool {
 	runs := false
 	variants := f.variants(e, model, level)
 	least := len(slices.MinFunc(variants, func(v, w tune.Config) int { return len(v) - len(w) }))
@@ -280,7 +280,7 @@ func (f *Field) lays(a *candidateList, e *engine.Engine, model string, loose boo
 // trimmed is a configuration that has no room for a sequence of the model's own length,
 // with the length of the study's longest request; nil where that does not help, or the
 // study asks for a length.
-func (f *Field) trimmed(c tune.Config) tune.Config {
+func (f catalogue) trimmed(c tune.Config) tune.Config {
 	p := f.resolve(c)
 	if rule(p) != "kv-memory" || f.o.Longest == 0 || p.cmd.Params[engine.MaxModelLen] != "" {
 		return nil
@@ -293,10 +293,10 @@ func (f *Field) trimmed(c tune.Config) tune.Config {
 }
 
 // enough is a length that holds the study's longest request.
-func (f *Field) enough() string { return strconv.Itoa((f.o.Longest + 1024) / 1024 * 1024) }
+func (f *rules) enough() string { return strconv.Itoa((f.o.Longest + 1024) / 1024 * 1024) }
 
 // setAll is a configuration with the values of a variant.
-func (f *Field) setAll(c, variant tune.Config) tune.Config {
+func (f catalogue) setAll(c, variant tune.Config) tune.Config {
 	out := clean(c)
 	for name, value := range variant {
 		f.set(out, name, value)
@@ -306,7 +306,7 @@ func (f *Field) setAll(c, variant tune.Config) tune.Config {
 
 // nowhere shortens what is said of a checkpoint that no layout of an engine runs, where
 // it is the same of all of them.
-func (f *Field) nowhere(a *candidateList, e *engine.Engine, model string) {
+func (f catalogue) nowhere(a *candidateList, e *engine.Engine, model string) {
 	at, n := 0, 0
 	for i, x := range a.list {
 		if x.Config[engineKey] == e.Name && x.Config[modelKey] == model {
@@ -320,7 +320,7 @@ func (f *Field) nowhere(a *candidateList, e *engine.Engine, model string) {
 
 // variants are the ways to guess tokens, to store keys and values and to quantise on
 // loading, the plain one among them: speculation first where latency is the aim.
-func (f *Field) variants(e *engine.Engine, model string, level int) []tune.Config {
+func (f catalogue) variants(e *engine.Engine, model string, level int) []tune.Config {
 	s := f.shape(e, model)
 	axes := []struct {
 		name   string
@@ -353,7 +353,7 @@ func (f *Field) variants(e *engine.Engine, model string, level int) []tune.Confi
 }
 
 // guesses are the ways of speculation: none, and the model's own at its shortest.
-func (f *Field) guesses(e *engine.Engine, s shape) []string {
+func (f *rules) guesses(e *engine.Engine, s shape) []string {
 	if !settable(e, engine.Speculative) {
 		return []string{""}
 	}
@@ -368,7 +368,7 @@ func (f *Field) guesses(e *engine.Engine, s shape) []string {
 
 // formats are those of the KV cache: the engine's own and, where answers are guarded,
 // the first smaller one.
-func (f *Field) formats(e *engine.Engine) []string {
+func (f *rules) formats(e *engine.Engine) []string {
 	p, ok := e.Param(engine.KVDtype)
 	if !ok || !settable(e, engine.KVDtype) {
 		return []string{""}
@@ -388,7 +388,7 @@ func (f *Field) formats(e *engine.Engine) []string {
 
 // loadings are the quantisations on loading: FP8 of a 16-bit checkpoint where answers
 // are guarded, the device computes it, and no checkpoint has it already.
-func (f *Field) loadings(e *engine.Engine, s shape) []string {
+func (f *rules) loadings(e *engine.Engine, s shape) []string {
 	if !settable(e, engine.Quantization) {
 		return []string{""}
 	}

@@ -19,7 +19,7 @@ func structural(ch tune.Change) bool {
 
 // listed adds what the study lists: its structural changes of the baseline, and whole
 // configurations of other sources.
-func (f *Field) listed(a *candidateList) {
+func (f catalogue) listed(a *candidateList) {
 	for _, ch := range f.o.Changes {
 		if structural(ch) {
 			a.add(f.change(f.base, ch), "", ofStudy, true)
@@ -38,7 +38,7 @@ func (f *Field) listed(a *candidateList) {
 
 // change applies a change of the study. Where it leads to an engine that lacks further
 // settings of the baseline, they stay behind.
-func (f *Field) change(from tune.Config, ch tune.Change) tune.Config {
+func (f catalogue) change(from tune.Config, ch tune.Change) tune.Config {
 	c := ch.Apply(from)
 	for _, name := range []string{engineKey, modelKey} {
 		if c[name] == "" {
@@ -63,7 +63,7 @@ func (f *Field) change(from tune.Config, ch tune.Change) tune.Config {
 
 // products adds the structural changes combined, small combinations first: those of
 // which no two set the same. One that starts from nothing comes first.
-func (f *Field) products(a *candidateList) {
+func (f catalogue) products(a *candidateList) {
 	var changes []tune.Change
 	for _, ch := range f.o.Changes {
 		if structural(ch) {
@@ -109,7 +109,7 @@ func fitting(changes []tune.Change, set []int, i int) bool {
 	return true
 }
 
-func (f *Field) product(changes []tune.Change, set []int) tune.Config {
+func (f catalogue) product(changes []tune.Change, set []int) tune.Config {
 	c := f.base
 	for _, fresh := range []bool{true, false} {
 		for _, i := range set {

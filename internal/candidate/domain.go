@@ -12,7 +12,7 @@ import (
 // Domain is all that may be set, parameter by parameter: the values of the catalogue's
 // ladders that the study allows, on whichever engine, those that the study and its
 // baseline name, and "" for the engine's own.
-func (f *Field) Domain() []tune.Dimension {
+func (f catalogue) Domain() []tune.Dimension {
 	names := make([]string, len(f.engines))
 	for i, e := range f.engines {
 		names[i] = e.Name
@@ -32,7 +32,7 @@ func (f *Field) Domain() []tune.Dimension {
 }
 
 // dimension is one parameter's.
-func (f *Field) dimension(name string) tune.Dimension {
+func (f catalogue) dimension(name string) tune.Dimension {
 	d := tune.Dimension{Name: name, Values: []string{""}, Ordered: true}
 	add := func(values ...string) {
 		for _, v := range values {
@@ -68,7 +68,7 @@ func (f *Field) dimension(name string) tune.Dimension {
 }
 
 // ladder is what an engine offers of a parameter, in a study's reach.
-func (f *Field) ladder(e *engine.Engine, name string) []string {
+func (f catalogue) ladder(e *engine.Engine, name string) []string {
 	p, ok := e.Param(name)
 	if !ok || !settable(e, name) {
 		return nil
@@ -115,7 +115,7 @@ func (f *Field) ladder(e *engine.Engine, name string) []string {
 
 // within are numbers of devices above 1 that there are, all of them too where there
 // are more than the ladder has.
-func (f *Field) within(ladder []string, all bool) []string {
+func (f catalogue) within(ladder []string, all bool) []string {
 	var out []string
 	for _, v := range ladder {
 		if n, err := strconv.Atoi(v); err == nil && n > 1 && n <= f.o.GPUs {

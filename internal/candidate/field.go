@@ -29,6 +29,23 @@ var structure = []string{
 // Field is what may be tried, and what may be tried next. What it is asked for
 // together it may be asked for from several goroutines.
 type Field struct {
+	catalogue
+
+	// What was answered before, by key: a search asks again for every observation, and
+	// the answers are pure.
+	mu         sync.Mutex
+	steps      map[string][]tune.Change
+	removals   map[string][]tune.Change
+	candidates []tune.Candidate
+}
+
+// catalogue lists whole configurations: those that the engines' parameters offer and
+// those of the study.
+type catalogue struct{ *rules }
+
+// rules say what a configuration amounts to: the command, what is refused, how it is
+// called.
+type rules struct {
 	o       Options
 	base    tune.Config
 	engines []*engine.Engine  // the baseline's first
@@ -36,17 +53,12 @@ type Field struct {
 	words   map[string]string // model -> what a label says of it
 	longest int               // 0 where the baseline does not serve it either
 
-	// What was answered before, by key: a search asks again for every observation, and
-	// the answers are pure.
-	mu         sync.Mutex
-	plans      map[string]plan
-	steps      map[string][]tune.Change
-	removals   map[string][]tune.Change
-	candidates []tune.Candidate
+	mu    sync.Mutex
+	plans map[string]plan // what was resolved before, by key
 }
 
 var (
-	_ tune.Rules         = (*Field)(nil)
+	_ tune.Rules         = (*rules)(nil)
 	_ tune.Neighbourhood = (*Field)(nil)
 )
 
@@ -64,7 +76,7 @@ type plan struct {
 
 // New returns the field of the options, or everything that is wrong with them.
 func New(o Options) (*Field, error) {
-	f := &Field{o: o, base: clean(o.Baseline), plans: map[string]plan{}, steps: map[string][]tune.Change{}, removals: map[string][]tune.Change{}}
+	f := &rules{o: o, base: clean(o.Baseline), plans: map[string]plan{}}
 	var errs []error
 	if o.Resolve == nil {
 		errs = append(errs, errors.New("no way to make a configuration concrete: give Resolve"))
@@ -107,7 +119,7 @@ func New(o Options) (*Field, error) {
 	if p := f.resolve(f.base); p.err != nil || !f.serves(p) {
 		f.longest = 0
 	}
-	return f, nil
+	return &Field{catalogue: catalogue{f}, steps: map[string][]tune.Change{}, removals: map[string][]tune.Change{}}, nil
 }
 
 func known(name string) error {
@@ -143,13 +155,13 @@ func key(c tune.Config) string {
 }
 
 // narrow is what the study allows of a parameter in place of the catalogue's values.
-func (f *Field) narrow(name string) ([]string, bool) {
+func (f *rules) narrow(name string) ([]string, bool) {
 	values, ok := f.o.Narrow[name]
 	return values, ok
 }
 
 // allowed reports whether a value may be tried at all.
-func (f *Field) allowed(name, value string) bool {
+func (f *rules) allowed(name, value string) bool {
 	values, ok := f.narrow(name)
 	return !ok || slices.Contains(values, value)
 }
@@ -161,7 +173,7 @@ func settable(e *engine.Engine, name string) bool {
 }
 
 // resolve makes a configuration concrete, once.
-func (f *Field) resolve(c tune.Config) plan {
+func (f *rules) resolve(c tune.Config) plan {
 	c = clean(c)
 	k := key(c)
 	f.mu.Lock()
@@ -209,15 +221,15 @@ func params(c tune.Config) map[string]string {
 }
 
 // serves reports whether the study's longest request fits.
-func (f *Field) serves(p plan) bool {
+func (f *rules) serves(p plan) bool {
 	return f.o.Longest == 0 || p.cfg.Fits(0, f.o.Longest) == nil
 }
 
 // Refuse says why a configuration cannot run, or nothing. One that cannot serve the
 // study's longest request is refused where the baseline can.
-func (f *Field) Refuse(c tune.Config) string { return f.refusal(f.resolve(c)) }
+func (f *rules) Refuse(c tune.Config) string { return f.refusal(f.resolve(c)) }
 
-func (f *Field) refusal(p plan) string {
+func (f *rules) refusal(p plan) string {
 	if why := foreign(p.cmd); why != "" && !f.isBase(p) {
 		return why
 	}
@@ -234,7 +246,7 @@ func (f *Field) refusal(p plan) string {
 
 // isBase reports whether a plan serves the baseline's model by the baseline's engine:
 // what a study begins with is not judged by a file's name.
-func (f *Field) isBase(p plan) bool {
+func (f *rules) isBase(p plan) bool {
 	return p.cmd.Engine == f.base[engineKey] && p.cmd.Model == f.base[modelKey]
 }
 
@@ -311,7 +323,7 @@ func (p plan) changes(q plan, name string, c, d tune.Config) bool {
 // Numerics names what decides the answers of the model: checkpoint, formats of weights
 // and cache, what guesses tokens, and kernels that may compute in fewer bits. Engines
 // differ by rounding alone, and so share a name.
-func (f *Field) Numerics(c tune.Config) string {
+func (f *rules) Numerics(c tune.Config) string {
 	p := f.resolve(c)
 	get := func(name string) string {
 		v := c[name]
@@ -350,7 +362,7 @@ func kvFormat(value string) string {
 }
 
 // Settings counts what a configuration sets beside the engine's defaults.
-func (f *Field) Settings(c tune.Config) int {
+func (f *rules) Settings(c tune.Config) int {
 	n := 0
 	for name := range params(clean(c)) {
 		if f.counts(c, name) {
@@ -361,7 +373,7 @@ func (f *Field) Settings(c tune.Config) int {
 }
 
 // counts reports whether a setting makes another command than its absence.
-func (f *Field) counts(c tune.Config, name string) bool {
+func (f *rules) counts(c tune.Config, name string) bool {
 	without := with(c, tune.Config{name: ""})
 	p, q := f.resolve(c), f.resolve(without)
 	return p.identity(c) != q.identity(without)

@@ -48,7 +48,7 @@ func words(models []string) map[string]string {
 
 // label is a configuration for a reader: "SGLang, FP8, tp 2 x 4 replicas, MTP". What
 // it has of the baseline's further settings goes without saying.
-func (f *Field) label(c tune.Config) string {
+func (f *rules) label(c tune.Config) string {
 	p := f.resolve(c)
 	parts := []string{f.head(c)}
 	get := func(name string) string {
@@ -85,7 +85,7 @@ func (f *Field) label(c tune.Config) string {
 }
 
 // head is engine and checkpoint.
-func (f *Field) head(c tune.Config) string {
+func (f *rules) head(c tune.Config) string {
 	title := c[engineKey]
 	if e, err := engine.ByName(title); err == nil {
 		title = e.Title
@@ -101,7 +101,7 @@ func (f *Field) head(c tune.Config) string {
 }
 
 // layoutWords is "tp 4 with EP x 2 replicas", "" where there is no choice.
-func (f *Field) layoutWords(p plan, get func(string) string) string {
+func (f *rules) layoutWords(p plan, get func(string) string) string {
 	e, err := engine.ByName(p.cmd.Engine)
 	if f.o.GPUs == 1 && p.cmd.World() == 1 || err != nil || !settable(e, engine.TP) {
 		return ""

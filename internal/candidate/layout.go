@@ -46,7 +46,7 @@ type shape struct {
 
 // shape finds out by the first layout that resolves; a model that no layout of this
 // engine has room for may be one of the catalogue.
-func (f *Field) shape(e *engine.Engine, model string) shape {
+func (f *rules) shape(e *engine.Engine, model string) shape {
 	for _, ep := range []string{"false", "true"} {
 		for _, pp := range []int{1, 2} {
 			for _, tp := range f.widths(e, engine.TP) {
@@ -64,7 +64,7 @@ func (f *Field) shape(e *engine.Engine, model string) shape {
 
 // widths are the numbers of devices that a kind of parallelism may take: what divides
 // all devices, and powers of two, which divide heads.
-func (f *Field) widths(e *engine.Engine, name string) []int {
+func (f *rules) widths(e *engine.Engine, name string) []int {
 	if !settable(e, name) {
 		return []int{1}
 	}
@@ -92,7 +92,7 @@ func (f *Field) widths(e *engine.Engine, name string) []int {
 }
 
 // switches are the values of a switch that may be tried.
-func (f *Field) switches(e *engine.Engine, name string) []string {
+func (f *rules) switches(e *engine.Engine, name string) []string {
 	if !settable(e, name) {
 		return []string{"false"}
 	}
@@ -115,7 +115,7 @@ func (f *Field) switches(e *engine.Engine, name string) []string {
 // layouts are those that make sense on the devices, small copies first, or large ones
 // first where latency is the aim. Loose ones leave devices idle or cut models into
 // pipelines: for models that no other layout holds.
-func (f *Field) layouts(e *engine.Engine, model string, loose bool) []layout {
+func (f catalogue) layouts(e *engine.Engine, model string, loose bool) []layout {
 	s := f.shape(e, model)
 	var out []layout
 	for _, tp := range f.widths(e, engine.TP) {
@@ -142,7 +142,7 @@ func (f *Field) layouts(e *engine.Engine, model string, loose bool) []layout {
 }
 
 // fills reports whether copies of the layout take all devices.
-func (f *Field) fills(l layout, loose bool) bool {
+func (f catalogue) fills(l layout, loose bool) bool {
 	world := l.world()
 	if world > f.o.GPUs {
 		return false
@@ -154,7 +154,7 @@ func (f *Field) fills(l layout, loose bool) bool {
 // sensible leaves out what others do better: pipelines beside a fast link, copies behind
 // one front end where they could be replicas, and what a model's shape makes pointless.
 // What the study lists values of it wants to see.
-func (f *Field) sensible(e *engine.Engine, s shape, l layout, loose bool) bool {
+func (f catalogue) sensible(e *engine.Engine, s shape, l layout, loose bool) bool {
 	_, wantsPP := f.narrow(engine.PP)
 	_, wantsDP := f.narrow(engine.DP)
 	_, wantsEP := f.narrow(engine.ExpertParallel)

@@ -43,7 +43,7 @@ func (f *Field) Moves(c tune.Config, figures map[string]float64, missed []string
 	if p.err != nil {
 		return nil
 	}
-	m := &moves{f: f, c: c, p: p, figures: figures, seen: map[string]bool{p.identity(c): true}}
+	m := &moves{f: f.rules, c: c, p: p, figures: figures, seen: map[string]bool{p.identity(c): true}}
 	m.copies = 1
 	if p.cfg.GPUs > 0 {
 		m.copies = max(1, p.cfg.Replicas(f.o.GPUs))
@@ -83,7 +83,7 @@ func about(missed []string, kinds ...string) bool {
 
 // moves are collected without repetition.
 type moves struct {
-	f       *Field
+	f       *rules
 	c       tune.Config
 	p       plan
 	figures map[string]float64
@@ -460,7 +460,7 @@ func ceil2(n int) int {
 func (f *Field) Repairs(c tune.Config, failure logs.Failure, cmd engine.Command) []tune.Change {
 	c = clean(c)
 	p := f.resolve(c)
-	m := &moves{f: f, c: c, p: p, copies: 1, seen: map[string]bool{p.identity(c): true}}
+	m := &moves{f: f.rules, c: c, p: p, copies: 1, seen: map[string]bool{p.identity(c): true}}
 	why := "the engine refused: " + strings.TrimRight(cmp.Or(failure.Line, failure.Advice, failure.Class), ".")
 	if failure.Infra {
 		return nil

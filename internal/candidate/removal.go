@@ -41,7 +41,7 @@ func (f *Field) removalsOf(c tune.Config) []tune.Change {
 }
 
 // spelled is a setting as its engine spells it.
-func (f *Field) spelled(c tune.Config, name string) string {
+func (f *rules) spelled(c tune.Config, name string) string {
 	e, err := engine.ByName(c[engineKey])
 	if err != nil {
 		return said(name, c[name])

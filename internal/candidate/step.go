@@ -33,7 +33,7 @@ var (
 func (f *Field) Steps(c tune.Config) []tune.Change { return f.remembered(f.steps, c, f.stepsOf) }
 
 func (f *Field) stepsOf(c tune.Config) []tune.Change {
-	s := &steps{f: f, c: c, p: f.resolve(c), seen: map[string]bool{}, labels: map[string]bool{}}
+	s := &steps{f: f.rules, c: c, p: f.resolve(c), seen: map[string]bool{}, labels: map[string]bool{}}
 	if s.p.err != nil {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (f *Field) stepsOf(c tune.Config) []tune.Change {
 
 // steps are collected without repetition.
 type steps struct {
-	f      *Field
+	f      *rules
 	c      tune.Config
 	p      plan
 	out    []tune.Change
@@ -75,7 +75,7 @@ func (s *steps) try(set tune.Config, why string) {
 }
 
 // saidAll is a change for a reader, in the catalogue's order of parameters.
-func (f *Field) saidAll(c, set tune.Config) string {
+func (f *rules) saidAll(c, set tune.Config) string {
 	var parts []string
 	for _, name := range inOrder(set) {
 		value := set[name]
@@ -168,7 +168,7 @@ func (s *steps) rung(name, value string) {
 
 // keepContext gives llama.cpp's slots the room of the longest request where their number
 // changes: else they divide the model's own.
-func (f *Field) keepContext(p plan, set tune.Config) {
+func (f *rules) keepContext(p plan, set tune.Config) {
 	if p.cmd.Engine == "llamacpp" && f.longest > 0 && set[engine.MaxNumSeqs] != "" && p.cmd.Params[engine.MaxModelLen] == "" && p.cmd.Params[engine.ContextSize] == "" {
 		set[engine.MaxModelLen] = strconv.Itoa((f.longest + 256) / 256 * 256)
 	}
