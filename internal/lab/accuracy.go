@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// Continuations are fewer and shorter: they are for early rungs, which end arms
+	// Continuations are fewer and shorter: they are for early rungs, which end candidates
 	// whose numerics are broken.
 	continuations      = 16
 	continuationTokens = 64

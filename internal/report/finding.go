@@ -333,7 +333,7 @@ func (w wording) candidate(f *tune.Finding) string {
 	case tune.RefusedByRule:
 		return f.Reason
 	case tune.MissesSurely:
-		return "surely misses a constraint: " + w.note(f.Cause)
+		return "misses a constraint by more than the noise: " + w.note(f.Cause)
 	case tune.ShownWorse:
 		return fmt.Sprintf("shown to be worse than %s: at most %.1f %% of it", f.Against, 100**f.Value)
 	case tune.OtherAnswers:
@@ -343,7 +343,7 @@ func (w wording) candidate(f *tune.Finding) string {
 	case tune.PrunedUnseen:
 		return fmt.Sprintf("predicted at %.1f %% of the baseline, more than %d times worse than the best", 100**f.Value, f.N)
 	case tune.NotWorth:
-		return "no launch was left that it was worth"
+		return "the expected gain was too small for a launch"
 	}
 	return w.note(f)
 }
@@ -401,7 +401,7 @@ func (w wording) stop(f *tune.Finding) string {
 	case f == nil:
 		return ""
 	case f.Kind == tune.NoneWorth:
-		return fmt.Sprintf("the most promising of %s was expected to bring %.2g %%, which no launch is worth", counted(f.N, "remaining configuration"), 100**f.Value)
+		return fmt.Sprintf("the best of %s was expected to gain %.2g %%, too little for another launch", counted(f.N, "remaining configuration"), 100**f.Value)
 	}
 	return "nothing was left to try"
 }

@@ -12,7 +12,7 @@ import (
 
 // Plots draws a study: the objective of every trial, baseline against
 // recommendation on every workload, and throughput against time per token. A
-// plot without data is left out. Of a race they are its comparisons, arms,
+// plot without data is left out. Of a race they are its comparisons, candidates,
 // predictions and front.
 func Plots(s result.Study) []plot.Plot {
 	x := index(s)

@@ -173,7 +173,7 @@ func TestRacePlots(t *testing.T) {
 			t.Errorf("%s holds what is no number", p.Name)
 		}
 	}
-	if got, want := strings.Join(names, " "), "comparisons hold-outs front arms foretold"; got != want {
+	if got, want := strings.Join(names, " "), "comparisons hold-outs front candidates predictions"; got != want {
 		t.Errorf("plots %s, want %s", got, want)
 	}
 	md := render(t, raceStudy())["md"]

@@ -228,7 +228,7 @@ func candidateChapter(x race) doc.Chapter {
 	if len(x.Race.Candidates) == 0 {
 		return doc.Chapter{}
 	}
-	c := doc.Chapter{ID: "arms", Heading: "How the race went"}
+	c := doc.Chapter{ID: "candidates", Heading: "How the race went"}
 	c.Text = []string{"The configurations in the order in which they were ranked before the race. Ratios are to the baseline, above 1 is better" + x.partly() + "."}
 	g := doc.NewGrid(doc.Columns("Configuration", "Outcome", ">Predicted", ">Measured", ">95 % interval", "Launches", "=Why"))
 	for i, a := range x.Race.Candidates {
@@ -265,7 +265,7 @@ func (x race) partly() string {
 	if !slices.ContainsFunc(x.Trials, func(t result.Trial) bool { return t.Share > 0 && t.Share < 1 }) {
 		return ""
 	}
-	return "; those of arms that were eliminated early are by launches under a part of the load"
+	return "; those of candidates that were eliminated early are by launches under a part of the load"
 }
 
 func stateTitle(state string) string {
@@ -381,8 +381,8 @@ func predictionChapter(x race) doc.Chapter {
 	if len(x.Race.Predictions) == 0 {
 		return doc.Chapter{}
 	}
-	c := doc.Chapter{ID: "foretold", Heading: "Predicted against measured"}
-	c.Text = []string{"Predictions order the arms and prune what looks hopeless; they decide nothing else. Learned of each engine: measured = bias x predicted ^ scale, as ratios to the baseline; 1 and 1 are a prediction that needs no correction."}
+	c := doc.Chapter{ID: "predictions", Heading: "Predicted against measured"}
+	c.Text = []string{"Predictions order the candidates and prune what looks hopeless; they decide nothing else. Learned of each engine: measured = bias x predicted ^ scale, as ratios to the baseline; 1 and 1 are a prediction that needs no correction."}
 	g := doc.NewGrid(doc.Columns("Engine", ">Configurations", ">Bias", ">Scale", ">Mean error"))
 	for _, f := range x.Race.Predictions {
 		g.Rows = append(g.Rows, doc.Dashed(x.engine(f.Engine), fmt.Sprint(f.N), plot.Times(math.Exp(f.Bias)), strconv.FormatFloat(f.Scale, 'f', 2, 64), share(f.Error)))

@@ -28,7 +28,7 @@ func (x race) contestPlot(name, title string, all []tune.Comparison, label func(
 	return plot.Forest(name, title, x.Simulated, []string{"best", "bad", "void"}, []string{"better", "worse, or misses a constraint", "no difference shown, or budget too small"}, rows)
 }
 
-// candidatePlot draws the arms that were measured, with what was foretold of them.
+// candidatePlot draws the candidates that were measured, with their predictions.
 func (x race) candidatePlot() []plot.Plot {
 	var rows []plot.Ratio
 	for i, a := range x.Race.Candidates {
@@ -38,7 +38,7 @@ func (x race) candidatePlot() []plot.Plot {
 		class := map[string]string{tune.StateRefined: "best", tune.StateEliminated: "bad"}[a.State]
 		rows = append(rows, plot.Ratio{Name: fmt.Sprintf("%d  %s", i+1, a.Label), Class: cmp.Or(class, "void"), Value: a.Measured.Value, Low: a.Measured.Low, High: a.Measured.High, Mark: a.Predicted})
 	}
-	return plot.Forest("arms", "The race: ratios to the baseline", x.Simulated, []string{"best", "bad", "void", "bg"}, []string{"carried on", "eliminated", "not carried on", "◇ predicted"}, rows)
+	return plot.Forest("candidates", "The race: ratios to the baseline", x.Simulated, []string{"best", "bad", "void", "bg"}, []string{"carried on", "eliminated", "not carried on", "◇ predicted"}, rows)
 }
 
 // predictionPlot is a point per arm that has both figures: on the line the
@@ -59,7 +59,7 @@ func (x race) predictionPlot() []plot.Plot {
 		return nil
 	}
 	title := "Predicted against measured, as ratios to the baseline"
-	c := &plot.Canvas{Name: "foretold", W: plot.Width, H: 440}
+	c := &plot.Canvas{Name: "predictions", W: plot.Width, H: 440}
 	c.Head(title, x.Simulated)
 	var classes, names []string
 	for i, e := range engines {

@@ -9,11 +9,11 @@ import (
 	"perflab/internal/study"
 )
 
-// predictedSearchShare is the share of a search that is foretold with: an order of
+// predictedSearchShare is the share of a search that is predicted with: an order of
 // configurations needs no narrow bracket.
 const predictedSearchShare = 0.25
 
-// highest foretells a workload whose load is searched: the search itself, in virtual
+// highest predicts a workload whose load is searched: the search itself, in virtual
 // time and under a part of the load. The figures are those at the edge, without a
 // goodput where the lowest load misses already.
 func (f *replayPredictor) highest(pl study.Configuration, name string, s *study.LoadSearch) (map[string]float64, error) {

@@ -12,10 +12,10 @@ import (
 	"perflab/internal/workload"
 )
 
-// What of a workload is replayed to foretell a configuration's figures. A burst
+// What of a workload is replayed to predict a configuration's figures. A burst
 // that is cut short never fills the layouts that it would have told apart: of a
-// published study's eight GPUs a fifth of the load foretold 1.3 times for what all
-// of it foretold 1.8 times. So it is all of the load, unless that would take more
+// published study's eight GPUs a fifth of the load predicted 1.3 times for what all
+// of it predicted 1.8 times. So it is all of the load, unless that would take more
 // than a fraction of a second.
 const (
 	maxPredictedRequests = 1000   // requests
@@ -23,11 +23,11 @@ const (
 	predictedTokens      = 600000 // of prompts and answers, in between
 )
 
-// PhaseRanking is when figures of configurations are foretold, as told in Status.
+// PhaseRanking is when figures of configurations are predicted, as shown in Status.
 const PhaseRanking = "ranking"
 
 // replayPredictor is a tune.Predictor by replays in virtual time. Configurations are
-// those of the study file alone, so that a study that is resumed foretells what
+// those of the study file alone, so that a study that is resumed predicts what
 // it did before.
 type replayPredictor struct {
 	l           *session
@@ -93,7 +93,7 @@ func (f *replayPredictor) replay(c tune.Config, name string) (map[string]float64
 		return nil, err
 	}
 	if status, why := judgeRun(name, o.Summary); status != tune.Measured {
-		return nil, fmt.Errorf("foretold: %s", why)
+		return nil, fmt.Errorf("predicted: %s", why)
 	}
 	return o.Summary.Figures, nil
 }
