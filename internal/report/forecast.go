@@ -37,15 +37,16 @@ func Forecast(t forecast.Table) doc.Document {
 	figures := b.Section("figures", "Figures")
 	figures.Add(doc.InPage, f.pageTable())
 	figures.Styled(doc.InPage, "muted", f.frontSentence())
-	only := len(f.Rows) == 1 && f.Rows[0].Figures != nil
-	if only {
+	in := doc.InPage
+	if len(f.Rows) == 1 && f.Rows[0].Figures != nil {
 		f.single(figures, &f.Rows[0])
 	} else {
 		f.table(figures)
+		in |= doc.InText
 	}
 	configurations := b.Section("configurations", "Configurations")
 	for i := range f.Configurations {
-		f.configuration(configurations, i, !only)
+		f.configuration(configurations, i, in)
 	}
 	common := f.common()
 	b.Section("outside", "Outside the Calibration").List(doc.InPage, common...)

@@ -122,9 +122,10 @@ func (f *forecastTable) pageTable() doc.Table {
 	return t
 }
 
-// single adds the figures of the only row as a list.
-func (f *forecastTable) single(s *doc.Section, r *forecast.Row) {
+// single adds the figures of the only row as a list, for a terminal.
+func (f *forecastTable) single(to *doc.Section, r *forecast.Row) {
 	c := f.command(r)
+	s := to.Part(doc.InText, doc.Section{})
 	s.Text("Hardware: "+deploymentText(c), "")
 	t := doc.Table{NoHead: doc.InText}
 	for _, col := range f.columns() {
@@ -141,7 +142,7 @@ func (f *forecastTable) single(s *doc.Section, r *forecast.Row) {
 	}
 	s.Add(doc.InText, t)
 	s.Text("")
-	f.reasonLines(s, r, "")
+	f.reasons(s, r, "")
 	if m := memoryText(c); m != "" {
 		s.Text("Memory of a GPU: " + m)
 	}
@@ -149,109 +150,76 @@ func (f *forecastTable) single(s *doc.Section, r *forecast.Row) {
 	s.Text("", c.Command)
 }
 
-// configuration adds a configuration with the reasons of its rows; for a terminal
-// where it is told to.
-func (f *forecastTable) configuration(to *doc.Section, i int, terminal bool) {
+// configuration adds a configuration with the reasons of its rows.
+func (f *forecastTable) configuration(to *doc.Section, i int, in doc.Form) {
 	c := &f.Configurations[i]
 	k := doc.Section{Level: 4, Element: "section", Class: "trial", ID: fmt.Sprintf("c%d", i+1), Title: fmt.Sprintf("#%d %s", i+1, c.Label)}
 	if c.Refused != "" {
 		k.Labels = doc.Spans(doc.Tag("refused", "refused"))
 	}
 	k.Labels = append(k.Labels, doc.Toned("fig", deploymentText(c)))
-	page := to.Part(doc.InPage, k)
-	page.Add(doc.InPage, doc.Pre{Commands: true, Text: doc.WrapCommand(c.Command)})
-	memory, refused := memoryText(c), ""
+	s := to.Part(in, k)
+	margin := "  "
+	if strings.Contains(c.Command, "\n") { // a here-document ends at the margin only
+		margin = ""
+	}
+	s.Text("", k.Title+", "+deploymentText(c), margin+c.Command)
+	s.Add(doc.InPage, doc.Pre{Commands: true, Text: doc.WrapCommand(c.Command)})
 	if c.Refused != "" {
-		refused = c.Refused + "."
-		page.Styled(doc.InPage, "", refused)
+		s.Text("  Refused: " + c.Refused)
+		s.Styled(doc.InPage, "", c.Refused+".")
 	}
-	if memory != "" {
-		page.Styled(doc.InPage, "muted", "Memory of a GPU: "+memory)
-	}
-	page.StyledEach(doc.InPage, "note", c.Notes...)
-	for k := range f.Rows {
-		if r := &f.Rows[k]; r.Configuration == i+1 && r.Figures != nil {
-			f.reasons(page, r)
+	if m := memoryText(c); m != "" {
+		s.Styled(doc.InPage, "muted", "Memory of a GPU: "+m)
+		if c.Refused == "" {
+			s.Text("  Memory of a GPU: " + m)
 		}
 	}
-	if terminal {
-		f.configurationLines(to, i)
+	for _, note := range c.Notes {
+		s.Styled(doc.InPage, "note", note)
+		if c.Refused == "" {
+			s.Text("  " + note)
+		}
+	}
+	for k := range f.Rows {
+		r := &f.Rows[k]
+		if r.Configuration != i+1 || r.Figures == nil {
+			continue
+		}
+		indent := "  "
+		if f.loads() {
+			s.Text("  " + r.Load + ":")
+			s.Styled(doc.InPage, "", doc.Bold(r.Load))
+			indent = "    "
+		}
+		f.reasons(s, r, indent)
 	}
 }
 
 // reasons adds what is behind a row: what holds it back, the cache, the bounds and
 // what is outside the calibration.
-func (f *forecastTable) reasons(s *doc.Section, r *forecast.Row) {
-	if f.loads() && r.Load != "" {
-		s.Styled(doc.InPage, "", doc.Bold(r.Load))
+func (f *forecastTable) reasons(s *doc.Section, r *forecast.Row, indent string) {
+	say := func(head, class, pageHead, text string) {
+		s.Text(indent + head + text)
+		s.Styled(doc.InPage, class, pageHead+text)
+	}
+	if r.SLO != "" {
+		s.Text(indent + "SLO: " + strings.Join(append([]string{r.SLO}, r.Missed...), "; "))
 	}
 	if r.Bottleneck != nil && r.Bottleneck.Text != "" {
-		s.Styled(doc.InPage, "result", r.Bottleneck.Text)
+		say("Bottleneck: ", "result", "", r.Bottleneck.Text)
 	}
 	if r.KV != nil {
-		s.Styled(doc.InPage, "", "KV cache: "+kvText(r))
+		say("KV cache: ", "", "KV cache: ", kvText(r))
 	}
 	if len(r.Missed) > 0 {
 		s.Styled(doc.InPage, "", "Missed: "+strings.Join(r.Missed, "; "))
 	}
 	if r.Failed != "" {
-		s.Styled(doc.InPage, "note", "Not served: "+r.Failed)
+		say("Not served: ", "note", "Not served: ", r.Failed)
 	}
 	for _, text := range ownOutside(r, f.common()) {
-		s.Styled(doc.InPage, "note", "Outside the calibration: "+text)
-	}
-}
-
-// configurationLines adds a configuration for a terminal.
-func (f *forecastTable) configurationLines(s *doc.Section, i int) {
-	c := &f.Configurations[i]
-	margin := "  "
-	if strings.Contains(c.Command, "\n") { // a here-document ends at the margin only
-		margin = ""
-	}
-	s.Text("", fmt.Sprintf("#%d %s, %s", i+1, c.Label, deploymentText(c)), margin+c.Command)
-	if c.Refused != "" {
-		s.Text("  Refused: " + c.Refused)
-		return
-	}
-	if m := memoryText(c); m != "" {
-		s.Text("  Memory of a GPU: " + m)
-	}
-	for _, note := range c.Notes {
-		s.Text("  " + note)
-	}
-	indent := "  "
-	for k := range f.Rows {
-		r := &f.Rows[k]
-		if r.Configuration != i+1 {
-			continue
-		}
-		if f.loads() {
-			s.Text("  " + r.Load + ":")
-			indent = "    "
-		}
-		f.reasonLines(s, r, indent)
-	}
-}
-
-// reasonLines adds what is behind a row for a terminal.
-func (f *forecastTable) reasonLines(s *doc.Section, r *forecast.Row, indent string) {
-	if r.SLO != "" {
-		s.Text(indent + "SLO: " + strings.Join(append([]string{r.SLO}, r.Missed...), "; "))
-	}
-	if r.Bottleneck != nil && r.Bottleneck.Text != "" {
-		s.Text(indent + "Bottleneck: " + r.Bottleneck.Text)
-	}
-	if r.KV != nil {
-		s.Text(indent + "KV cache: " + kvText(r))
-	}
-	if r.Failed != "" {
-		s.Text(indent + "Not served: " + r.Failed)
-	}
-	if indent != "" {
-		for _, text := range ownOutside(r, f.common()) {
-			s.Text(indent + "Outside: " + text)
-		}
+		say("Outside: ", "note", "Outside the calibration: ", text)
 	}
 }
 

@@ -12,28 +12,14 @@ import (
 	"perflab/internal/tune"
 )
 
-// term is a name with what is to be said of it; tone is up or down for good or
-// bad news.
-type term struct{ name, text, tone string }
-
-type terms []term
-
-func (all terms) block() doc.Definitions {
-	var out doc.Definitions
-	for _, t := range all {
-		out = append(out, doc.Definition{Name: t.name, Text: t.text, Tone: t.tone})
-	}
-	return out
-}
-
 // race is a study by strategy race.
 type race struct{ study }
 
 // answers are what a reader asks first.
-func (x race) answers() terms {
-	all := append(terms{x.gained()}, x.heldOut()...)
-	all = append(all, x.constraints(), x.guarded(), x.changed(), x.dropped(), x.spentOn(), x.tried(), x.noise(), term{name: "Search ended", text: x.sentence(x.Race.Stopped)})
-	return slices.DeleteFunc(all, func(t term) bool { return t.text == "" })
+func (x race) answers() doc.Definitions {
+	all := append(doc.Definitions{x.gained()}, x.heldOut()...)
+	all = append(all, x.constraints(), x.guarded(), x.changed(), x.dropped(), x.spentOn(), x.tried(), x.noise(), doc.Definition{Name: "Search ended", Text: x.sentence(x.Race.Stopped)})
+	return slices.DeleteFunc(all, func(t doc.Definition) bool { return t.Text == "" })
 }
 
 // chapters are what stands behind the conclusion.
@@ -112,16 +98,16 @@ func (x race) sure() (gain, how string) {
 }
 
 // gained is the gain in one line.
-func (x race) gained() term {
+func (x race) gained() doc.Definition {
 	gain, how := x.sure()
 	if gain == "" {
-		return term{}
+		return doc.Definition{}
 	}
 	sep := ": "
 	if strings.HasPrefix(how, "[") {
 		sep = " "
 	}
-	return term{name: "Gain", text: gain + sep + how, tone: x.gainTone()}
+	return doc.Definition{Name: "Gain", Text: gain + sep + how, Tone: x.gainTone()}
 }
 
 // corrected says for how many comparisons an interval was widened.
@@ -134,20 +120,20 @@ func corrected(family int) string {
 
 // changed names the parameters in which the recommendation differs from the
 // baseline.
-func (x race) changed() term {
+func (x race) changed() doc.Definition {
 	if x.Recommended == nil || x.Baseline == nil || x.kept() {
-		return term{}
+		return doc.Definition{}
 	}
 	to, from := x.trials[x.Recommended.Trial], x.trials[x.Baseline.Trial]
 	if to == nil || from == nil {
-		return term{}
+		return doc.Definition{}
 	}
-	return term{name: "What changes", text: strings.Join(changes(from.Config, to.Config), ", ")}
+	return doc.Definition{Name: "What changes", Text: strings.Join(changes(from.Config, to.Config), ", ")}
 }
 
 // heldOut says in words how the recommendation does on the further workloads:
 // losses apart, so that nobody overlooks them.
-func (x race) heldOut() terms {
+func (x race) heldOut() doc.Definitions {
 	if x.kept() || x.Recommended == nil {
 		return nil
 	}
@@ -157,9 +143,9 @@ func (x race) heldOut() terms {
 	case x.weighed() && len(x.Objective.Weights) >= len(x.Workloads):
 		return each
 	case len(x.Workloads) > 1:
-		return append(each, term{name: "Other workloads", text: "not measured: how far the gain carries is not known"})
+		return append(each, doc.Definition{Name: "Other workloads", Text: "not measured: how far the gain carries is not known"})
 	default:
-		return terms{{name: "Other workloads", text: "none in this study: the gain is known of " + x.workload(x.primary) + " alone"}}
+		return doc.Definitions{{Name: "Other workloads", Text: "none in this study: the gain is known of " + x.workload(x.primary) + " alone"}}
 	}
 	words := []struct{ verdict, text string }{
 		{tune.Worse, "WORSE than the baseline on"}, {tune.Missed, "MISSES A CONSTRAINT on"}, {tune.Unknown, "NOT COMPARED on"}, {tune.TooSmall, "too few launches to tell on"}, {tune.NoDifference, "no difference shown on"}, {tune.Better, "better on"},
@@ -184,13 +170,13 @@ func (x race) heldOut() terms {
 			rest = append(rest, text)
 		}
 	}
-	return append(each, terms{{name: "Loss", text: strings.Join(losses, "; "), tone: "down"}, {name: "Other workloads", text: strings.Join(rest, "; ")}}...)
+	return append(each, doc.Definitions{{Name: "Loss", Text: strings.Join(losses, "; "), Tone: "down"}, {Name: "Other workloads", Text: strings.Join(rest, "; ")}}...)
 }
 
 // byWorkload is what a gain over weighted workloads is made of: one of them may
 // lose.
-func (x race) byWorkload() terms {
-	a := term{name: "By workload"}
+func (x race) byWorkload() doc.Definitions {
+	a := doc.Definition{Name: "By workload"}
 	var parts []string
 	for _, c := range x.Cases {
 		if !x.weighed() || x.Objective.Weights[c.Workload] <= 0 || c.Gain == nil {
@@ -198,19 +184,19 @@ func (x race) byWorkload() terms {
 		}
 		text := x.workload(c.Workload) + " " + x.gain(c.Gain)
 		if *c.Gain < 0 {
-			a.tone, text = "down", text+" (WORSE)"
+			a.Tone, text = "down", text+" (WORSE)"
 		}
 		parts = append(parts, text)
 	}
 	if len(parts) == 0 {
 		return nil
 	}
-	a.text = strings.Join(parts, ", ") + "; of one launch of each side"
-	return terms{a}
+	a.Text = strings.Join(parts, ", ") + "; of one launch of each side"
+	return doc.Definitions{a}
 }
 
 // dropped names the settings that the ablation took away.
-func (x race) dropped() term {
+func (x race) dropped() doc.Definition {
 	var all []string
 	for _, d := range x.Race.Ablation {
 		if !d.Dropped {
@@ -223,13 +209,13 @@ func (x race) dropped() term {
 		all = append(all, text)
 	}
 	if len(all) == 0 {
-		return term{}
+		return doc.Definition{}
 	}
 	text := "for bringing nothing that can be shown: " + strings.Join(all, ", ")
 	if p := x.Recommended; p != nil && x.trials[p.Trial] != nil && x.trials[p.Trial].Command != p.Command {
 		text += fmt.Sprintf("; the figures are of launches that still had it, such as #%d", p.Trial)
 	}
-	return term{name: "Dropped", text: text}
+	return doc.Definition{Name: "Dropped", Text: text}
 }
 
 // wavering is the interval of a gain in percent, "" for none.
@@ -244,16 +230,16 @@ func wavering(s tune.Span) string {
 const accuracyBound = "accuracy"
 
 // constraints says which bounds the recommendation meets.
-func (x race) constraints() term {
-	a := term{name: "Constraints"}
+func (x race) constraints() doc.Definition {
+	a := doc.Definition{Name: "Constraints"}
 	if x.Recommended == nil {
-		return term{}
+		return doc.Definition{}
 	}
 	var parts []string
 	for _, k := range x.Race.Constraints {
 		text, met := kept(k)
 		if parts = append(parts, text); !met {
-			a.tone = "down"
+			a.Tone = "down"
 		}
 	}
 	for _, text := range x.Objective.SLOs {
@@ -266,7 +252,7 @@ func (x race) constraints() term {
 		case err != nil && judged >= 0:
 			j := x.Recommended.SLOs[judged]
 			if !j.Met {
-				a.tone, j.Why = "down", strings.Replace(j.Why, "missed", "MISSED", 1)
+				a.Tone, j.Why = "down", strings.Replace(j.Why, "missed", "MISSED", 1)
 			}
 			parts = append(parts, j.Why)
 		case err != nil && strings.HasPrefix(text, accuracyBound):
@@ -278,15 +264,15 @@ func (x race) constraints() term {
 		default:
 			met, why := slo.Judge(*x.Recommended.Summary)
 			if !met {
-				a.tone, why = "down", strings.Replace(why, "missed", "MISSED", 1)
+				a.Tone, why = "down", strings.Replace(why, "missed", "MISSED", 1)
 			}
 			parts = append(parts, why)
 		}
 	}
 	if c := x.contest(); c != nil && c.Verdict == tune.Missed {
-		a.tone, parts = "down", append(parts, c.Sentence)
+		a.Tone, parts = "down", append(parts, c.Sentence)
 	}
-	a.text = strings.Join(parts, "; ")
+	a.Text = strings.Join(parts, "; ")
 	return a
 }
 
@@ -304,31 +290,31 @@ func kept(k tune.Constraint) (text string, all bool) {
 }
 
 // guarded says what the answers of the recommendation were held to.
-func (x race) guarded() term {
-	a := term{name: "Accuracy", text: "not measured" + x.unguarded()}
+func (x race) guarded() doc.Definition {
+	a := doc.Definition{Name: "Accuracy", Text: "not measured" + x.unguarded()}
 	var rejected []string
 	for _, p := range x.Race.Accuracy {
 		switch {
 		case x.Recommended != nil && p.Label == x.Recommended.Label:
-			a.text = x.sentence(p.Sentence)
+			a.Text = x.sentence(p.Sentence)
 			if !p.Accepted {
-				a.tone = "down"
+				a.Tone = "down"
 			}
 		case !p.Accepted:
 			rejected = append(rejected, fmt.Sprintf("%s (%s)", p.Label, points(p.Change)))
 		}
 	}
-	if len(x.Race.Accuracy) > 0 && strings.HasPrefix(a.text, "not measured") {
-		a.text = "not asked of the recommendation."
+	if len(x.Race.Accuracy) > 0 && strings.HasPrefix(a.Text, "not measured") {
+		a.Text = "not asked of the recommendation."
 		if x.kept() {
-			a.text = "the baseline stays, which the others were held to."
+			a.Text = "the baseline stays, which the others were held to."
 		}
 	}
 	if len(rejected) > 0 {
-		a.text += " Rejected: " + strings.Join(rejected, "; ") + "."
+		a.Text += " Rejected: " + strings.Join(rejected, "; ") + "."
 	}
 	if x.declared() {
-		a.text += " SIMULATED: the answers are declared by the study."
+		a.Text += " SIMULATED: the answers are declared by the study."
 	}
 	return a
 }
@@ -365,7 +351,7 @@ func (x race) declared() bool {
 }
 
 // spentOn is what the study cost.
-func (x race) spentOn() term {
+func (x race) spentOn() doc.Definition {
 	parts := []string{launched(x.Ledger.Launches)}
 	if x.onGPUs() {
 		parts = append(parts, gpuHours(x.Ledger.GPUSeconds))
@@ -381,7 +367,7 @@ func (x race) spentOn() term {
 	if x.Predicted {
 		text += ": in the time of the model, none of it was spent"
 	}
-	return term{name: "Cost", text: text}
+	return doc.Definition{Name: "Cost", Text: text}
 }
 
 func launched(n int) string {
@@ -416,7 +402,7 @@ var candidateStates = []struct{ state, title, counted string }{
 }
 
 // tried counts the configurations behind the conclusion.
-func (x race) tried() term {
+func (x race) tried() doc.Definition {
 	by, barred := map[string]int{}, 0
 	for _, a := range x.Race.Candidates {
 		if a.State == tune.StateEliminated && outByBounds(a) {
@@ -435,23 +421,23 @@ func (x race) tried() term {
 		}
 	}
 	if len(parts) == 0 {
-		return term{}
+		return doc.Definition{}
 	}
 	text := fmt.Sprintf("%s to begin with: %s", count(len(x.Race.Candidates), "configuration"), strings.Join(parts, ", "))
 	if n := len(x.Race.Steps); n > 0 {
 		text += fmt.Sprintf("; then %s of them", count(n, "change"))
 	}
-	return term{name: "Tried", text: text}
+	return doc.Definition{Name: "Tried", Text: text}
 }
 
 // noise says what so many launches could not have shown.
-func (x race) noise() term {
+func (x race) noise() doc.Definition {
 	n := x.Race.Noise
 	if c := x.repeated(); n.Launches < 2 && c != nil {
-		return term{name: "Noise", text: fmt.Sprintf("launches of one configuration did not differ (%d and %d launches)", len(c.Trials), len(c.Others))}
+		return doc.Definition{Name: "Noise", Text: fmt.Sprintf("launches of one configuration did not differ (%d and %d launches)", len(c.Trials), len(c.Others))}
 	}
 	if n.Launches < 2 {
-		return term{name: "Noise", text: "not known: no configuration was launched twice"}
+		return doc.Definition{Name: "Noise", Text: "not known: no configuration was launched twice"}
 	}
 	text := fmt.Sprintf("launches of one configuration differ by %s apart from their seeds (%d launches)", share(n.Between), n.Launches)
 	if n.Between == 0 {
@@ -460,7 +446,7 @@ func (x race) noise() term {
 	if least := x.leastShown(); least > 0 {
 		text += fmt.Sprintf(", so effects below %s cannot be shown by the launches of this study", share(least))
 	}
-	return term{name: "Noise", text: text}
+	return doc.Definition{Name: "Noise", Text: text}
 }
 
 // repeated is a comparison both sides of which were launched more than once, or

@@ -34,10 +34,9 @@ import (
 
 // Options choose what a report shows beyond its facts.
 type Options struct {
-	Block   string      // layout of the printed blocks: vllm, the default, or gpustack
-	Figures []string    // metrics of the comparison table; nil: the objective, mean TTFT, mean TPOT, output throughput, those of the SLOs
-	Extra   []plot.Plot // further plots, e.g. RunPlots of the recommended run
-	Repeat  string      // the command that repeats the whole study, where known
+	Block  string      // layout of the printed blocks: vllm, the default, or gpustack
+	Extra  []plot.Plot // further plots, as those of the recommended run
+	Repeat string      // the command that repeats the whole study, where known
 }
 
 // style is the layout of a study's blocks. A study of a latency that the

@@ -35,7 +35,7 @@ func Study(s result.Study, o Options) (doc.Document, error) {
 	if x.Race != nil {
 		d.race = &race{x}
 	}
-	d.figures = x.compared(o)
+	d.figures = x.compared()
 	d.summary()
 	body := &d.doc.Body
 	d.conclusion(body.Section("conclusion", "Conclusion"))
@@ -76,8 +76,8 @@ func (d *studyDocument) conclusion(s *doc.Section) {
 	in := doc.Everywhere
 	if d.race != nil {
 		answers := d.race.answers()
-		s.Add(doc.InMarkdown, answers.block())
-		s.Add(doc.InPage, slices.DeleteFunc(answers, func(t term) bool { return tiled && t.name == "Gain" }).block())
+		s.Add(doc.InMarkdown, answers)
+		s.Add(doc.InPage, slices.DeleteFunc(slices.Clone(answers), func(t doc.Definition) bool { return tiled && t.Name == "Gain" }))
 		d.recommended(s)
 		comparisonChapter(*d.race).Add(s, false)
 		s.Add(doc.InPage, doc.Gap{})
@@ -382,19 +382,16 @@ func (x study) warnings() []string {
 
 // compared chooses the metrics of the comparison. Latencies stand beside
 // throughput because one is often bought with the other.
-func (x study) compared(o Options) []result.Metric {
-	names := o.Figures
-	if names == nil {
-		names = []string{x.objective.Name, "mean_ttft_ms", "mean_tpot_ms", "output_throughput"}
-		for _, slo := range x.Objective.SLOs {
-			end := strings.IndexAny(slo, " <>=")
-			if end <= 0 || strings.HasPrefix(slo, accuracyBound) {
-				continue // accuracy is no figure of a run
-			}
-			names = append(names, slo[:end])
+func (x study) compared() []result.Metric {
+	names := []string{x.objective.Name, "mean_ttft_ms", "mean_tpot_ms", "output_throughput"}
+	for _, slo := range x.Objective.SLOs {
+		end := strings.IndexAny(slo, " <>=")
+		if end <= 0 || strings.HasPrefix(slo, accuracyBound) {
+			continue // accuracy is no figure of a run
 		}
-		names = append(names, x.spent()...)
+		names = append(names, slo[:end])
 	}
+	names = append(names, x.spent()...)
 	var metrics []result.Metric
 	for _, n := range names {
 		if m := x.metric(n); !slices.ContainsFunc(metrics, func(k result.Metric) bool { return k.Name == m.Name }) {

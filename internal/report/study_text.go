@@ -27,7 +27,7 @@ func (d *studyDocument) summary() {
 	if d.race != nil {
 		s.Text(d.sentence(d.Verdict), "")
 		s.Text(d.warnings()...)
-		s.Add(doc.InText, d.race.answers().block())
+		s.Add(doc.InText, d.race.answers())
 		d.comparisonLines(s)
 		s.Add(doc.InText, doc.Verbatim(d.failedLines()))
 	} else {
