@@ -17,8 +17,8 @@ import (
 	"perflab/internal/calib"
 	"perflab/internal/engine"
 	"perflab/internal/forecast"
-	"perflab/internal/report"
 	"perflab/internal/report/doc"
+	"perflab/internal/report/prediction"
 	"perflab/internal/source"
 )
 
@@ -122,7 +122,7 @@ func runCalibrate(ctx context.Context, env Env, f *calibrateFlags, sources []str
 		return err
 	})
 	if errors.Is(err, forecast.ErrNoRuns) {
-		fmt.Fprint(env.Stderr, report.OmissionsText(withFlags(o.Omitted)))
+		fmt.Fprint(env.Stderr, prediction.OmissionsText(withFlags(o.Omitted)))
 	}
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (f *calibrateFlags) show(env Env, fit *forecast.Fit) error {
 		}
 		return nil
 	}
-	err := doc.Text(env.Stdout, report.Calibration(fit))
+	err := doc.Text(env.Stdout, prediction.Calibration(fit))
 	if err == nil && f.out == "" {
 		_, err = fmt.Fprintln(env.Stdout, "No file was written: give --out FILE.")
 	} else if err == nil {

@@ -15,7 +15,7 @@ import (
 	"perflab/internal/calib"
 	"perflab/internal/field"
 	"perflab/internal/forecast"
-	"perflab/internal/report"
+	"perflab/internal/report/prediction"
 	"perflab/internal/result"
 	"perflab/internal/sim"
 )
@@ -183,11 +183,11 @@ func TestCalibrateLeavesOut(t *testing.T) {
 		if !slices.ContainsFunc(o.Omitted, func(u forecast.Omission) bool {
 			return strings.HasSuffix(u.Place, name) && strings.Contains(u.Why, want)
 		}) {
-			t.Errorf("%s: want %q in\n%s", name, want, report.OmissionsText(o.Omitted))
+			t.Errorf("%s: want %q in\n%s", name, want, prediction.OmissionsText(o.Omitted))
 		}
 	}
 	if len(o.Omitted) != 10 {
-		t.Errorf("left out:\n%s", report.OmissionsText(o.Omitted))
+		t.Errorf("left out:\n%s", prediction.OmissionsText(o.Omitted))
 	}
 	// What --command and --gpu say, they say of runs that do not.
 	o, err = (&knownFlags{simulated: true, command: "vllm serve Qwen/Qwen3-8B"}).observer(Env{}, []string{filepath.Join(dir, "nocommand")})
@@ -229,10 +229,10 @@ func TestObserveDocument(t *testing.T) {
 			t.Fatal(err)
 		}
 		switch {
-		case c.want != "" && (len(o.Observations) > 0 || len(o.Omitted) == 0 || !strings.Contains(report.OmissionsText(o.Omitted), c.want)):
-			t.Errorf("%s: %d taken, left out:\n%swant %q", c.name, len(o.Observations), report.OmissionsText(o.Omitted), c.want)
+		case c.want != "" && (len(o.Observations) > 0 || len(o.Omitted) == 0 || !strings.Contains(prediction.OmissionsText(o.Omitted), c.want)):
+			t.Errorf("%s: %d taken, left out:\n%swant %q", c.name, len(o.Observations), prediction.OmissionsText(o.Omitted), c.want)
 		case c.want == "" && len(o.Observations) != 1:
-			t.Errorf("%s: left out:\n%s", c.name, report.OmissionsText(o.Omitted))
+			t.Errorf("%s: left out:\n%s", c.name, prediction.OmissionsText(o.Omitted))
 		case c.want == "":
 			x := o.Observations[0]
 			gpu := map[string]string{"whole": "h100-sxm", "told": "h100-pcie", "h200": "h200"}[c.name]

@@ -20,8 +20,8 @@ import (
 	"perflab/internal/calib"
 	"perflab/internal/engine"
 	"perflab/internal/forecast"
-	"perflab/internal/report"
 	"perflab/internal/report/doc"
+	"perflab/internal/report/prediction"
 	"perflab/internal/result"
 	"perflab/internal/study"
 	"perflab/internal/workload"
@@ -270,10 +270,10 @@ func (f *predictFlags) readCalibration() (calib.Calibration, string, error) {
 
 // show prints and writes a forecast in the forms that were asked for.
 func (f *predictFlags) show(env Env, t forecast.Table) error {
-	d := report.Forecast(t)
+	d := prediction.Forecast(t)
 	var err error
 	if f.json {
-		err = report.ForecastJSON(env.Stdout, t)
+		err = prediction.ForecastJSON(env.Stdout, t)
 	} else {
 		err = doc.Text(env.Stdout, d)
 	}
@@ -286,9 +286,9 @@ func (f *predictFlags) show(env Env, t forecast.Table) error {
 		files[f.html] = page
 	}
 	if f.out != "" {
-		files[filepath.Join(f.out, "predictions.json")] = func(w io.Writer) error { return report.ForecastJSON(w, t) }
+		files[filepath.Join(f.out, "predictions.json")] = func(w io.Writer) error { return prediction.ForecastJSON(w, t) }
 		files[filepath.Join(f.out, "predictions.html")] = page
-		for _, p := range report.ForecastPlots(t) {
+		for _, p := range prediction.ForecastPlots(t) {
 			files[filepath.Join(f.out, "plots", p.Name+".svg")] = func(w io.Writer) error { _, err := io.WriteString(w, p.SVG); return err }
 		}
 	}

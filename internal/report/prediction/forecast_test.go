@@ -1,10 +1,16 @@
-package report
+package prediction
 
 import (
+	"bytes"
 	"encoding/json"
+	"flag"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"perflab/internal/calib"
 	"perflab/internal/engine"
@@ -96,5 +102,28 @@ func TestForecastPlotsNeedData(t *testing.T) {
 	var b strings.Builder
 	if err := doc.Text(&b, Forecast(f)); err != nil || !strings.Contains(b.String(), "Refused: the configuration takes 8 GPUs") {
 		t.Errorf("%v: %s", err, b.String())
+	}
+}
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func golden(t *testing.T, name string, write func(io.Writer) error) {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), b.String()); d != "" {
+		t.Errorf("%s (-golden +got; -update rewrites it):\n%s", name, d)
 	}
 }

@@ -1,4 +1,6 @@
-package report
+// Package prediction makes documents of what the simulator predicts, with their
+// plots, and of how it was calibrated.
+package prediction
 
 import (
 	"cmp"
@@ -106,7 +108,7 @@ func deploymentText(c *forecast.Configuration) string {
 	if c.Replicas == 0 || c.GPUs == 1 {
 		return text
 	}
-	text += fmt.Sprintf(": %s of %s", count(c.Replicas, "replica"), count(c.Each, "GPU"))
+	text += fmt.Sprintf(": %s of %s", plot.Count(c.Replicas, "replica"), plot.Count(c.Each, "GPU"))
 	if idle := c.GPUs - c.Replicas*c.Each; idle > 0 {
 		text += fmt.Sprintf(", %d unused and counted", idle)
 	}
@@ -132,7 +134,7 @@ func kvText(r *forecast.Row) string {
 		t += fmt.Sprintf(", %.0f %% of the prompts' tokens found in it", 100*k.Found)
 	}
 	if k.Preemptions > 0 {
-		t += ", " + count(k.Preemptions, "preemption")
+		t += ", " + plot.Count(k.Preemptions, "preemption")
 	}
 	return t
 }
@@ -237,7 +239,7 @@ func (f *forecastTable) calibration() string {
 	c := f.Calibration
 	text := c.Name
 	if c.Runs > 0 {
-		text += fmt.Sprintf(", %s", count(c.Runs, "run"))
+		text += fmt.Sprintf(", %s", plot.Count(c.Runs, "run"))
 	}
 	if c.Source != "" {
 		text += ": " + strings.TrimSuffix(c.Source, ".")
@@ -271,4 +273,15 @@ func (f *forecastTable) frontSentence() string {
 		return ""
 	}
 	return fmt.Sprintf("On the front: no other has more total tokens per second and GPU at less %s.", strings.TrimSuffix(metric(f.Latency).Label, " (ms)"))
+}
+
+// metric is the row of the metric table for a name; a name that the table does not
+// know labels itself.
+func metric(name string) result.Metric {
+	m, err := result.Lookup(name)
+	if err != nil {
+		return result.Metric{Name: name, Label: name, Decimals: 2}
+	}
+	m.Label = cmp.Or(m.Label, m.Name)
+	return m
 }
