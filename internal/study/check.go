@@ -149,9 +149,13 @@ func (c *checker) inputs(s *Study) {
 		}
 		c.fits(at, w.Name, opened)
 	}
-	if c.s.Attached() {
-		return // what is up has loaded its model
+	if !c.s.Attached() { // what is up has loaded its model
+		c.models(s)
 	}
+}
+
+// models looks up the models that the study names, or finds their files.
+func (c *checker) models(s *Study) {
 	seen := map[string]bool{"": true}
 	model := func(at, name, engineName string) {
 		if seen[name] {
