@@ -9,6 +9,7 @@ import (
 
 	"perflab/internal/bench"
 	"perflab/internal/lab"
+	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/study"
 )
@@ -28,7 +29,7 @@ runtime: {kind: predicted}
 // same configuration: no rate that the sweep met lies beyond the bracket, and none
 // that it missed below the answer, but for the chance of two samples.
 func TestGoodputPredicted(t *testing.T) {
-	tuned := func(metric, workloads string) result.Study {
+	tuned := func(metric, workloads string) outcome.Study {
 		text := strings.NewReplacer("METRIC", metric, "WORKLOADS", workloads).Replace(goodputStudy)
 		s, err := study.Parse("t.yaml", []byte(text))
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"perflab/docs"
 	"perflab/internal/bench"
 	"perflab/internal/lab"
+	"perflab/internal/outcome"
 	"perflab/internal/report"
 	"perflab/internal/report/doc"
 	"perflab/internal/report/runplot"
@@ -160,7 +161,7 @@ func keptTrials(n int) string {
 var errNothing = errors.New("no configuration could be measured: the report names each one's reason")
 
 // judgeStudy decides the exit status of a study that came to its end.
-func judgeStudy(s result.Study) error {
+func judgeStudy(s outcome.Study) error {
 	if s.Recommended == nil || s.Recommended.Summary == nil {
 		return errNothing
 	}
@@ -185,7 +186,7 @@ func judgeStudy(s result.Study) error {
 }
 
 // writeStudyReport renders the facts beside study.json.
-func writeStudyReport(dir string, s result.Study) (doc.Document, error) {
+func writeStudyReport(dir string, s outcome.Study) (doc.Document, error) {
 	o := studyOptions(dir, s, "")
 	d, err := report.Study(s, o)
 	var md, html strings.Builder
@@ -213,7 +214,7 @@ func writeStudyReport(dir string, s result.Study) (doc.Document, error) {
 // studyOptions are what a study's report shows besides its facts: the layout
 // of its blocks, and plots of the calls of the recommended run, where they are
 // still there.
-func studyOptions(dir string, s result.Study, block string) report.Options {
+func studyOptions(dir string, s outcome.Study, block string) report.Options {
 	o := report.Options{Block: cmp.Or(block, s.Block), Repeat: "perflab tune study.yaml --out NEW"}
 	if s.Recommended == nil {
 		return o

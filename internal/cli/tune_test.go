@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"perflab/internal/outcome"
 	"perflab/internal/result"
 )
 
@@ -12,13 +13,13 @@ func TestJudgeStudy(t *testing.T) {
 	slow := &result.Summary{Figures: map[string]float64{"p99_ttft_ms": 900}}
 	tests := []struct {
 		name  string
-		study result.Study
+		study outcome.Study
 		want  error
 	}{
-		{"nothing measured", result.Study{}, errNothing},
-		{"no SLO", result.Study{Recommended: &result.Pick{Summary: slow}}, nil},
-		{"met", result.Study{Objective: result.Objective{SLOs: []string{"p99_ttft_ms <= 1000"}}, Recommended: &result.Pick{Summary: slow}}, nil},
-		{"missed", result.Study{Objective: result.Objective{SLOs: []string{"p99_ttft_ms <= 500"}}, Recommended: &result.Pick{Summary: slow}}, errMissed},
+		{"nothing measured", outcome.Study{}, errNothing},
+		{"no SLO", outcome.Study{Recommended: &outcome.Pick{Summary: slow}}, nil},
+		{"met", outcome.Study{Objective: outcome.Objective{SLOs: []string{"p99_ttft_ms <= 1000"}}, Recommended: &outcome.Pick{Summary: slow}}, nil},
+		{"missed", outcome.Study{Objective: outcome.Objective{SLOs: []string{"p99_ttft_ms <= 500"}}, Recommended: &outcome.Pick{Summary: slow}}, errMissed},
 	}
 	for _, tt := range tests {
 		if err := judgeStudy(tt.study); !errors.Is(err, tt.want) {

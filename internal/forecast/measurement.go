@@ -15,6 +15,7 @@ import (
 	"perflab/internal/calib"
 	"perflab/internal/engine"
 	"perflab/internal/field"
+	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/workload"
 )
@@ -22,11 +23,11 @@ import (
 // Setup is what is known of what a run was measured on, besides what its
 // header says.
 type Setup struct {
-	Study    string            // or what else it is a part of
-	Command  string            // of one replica
-	Engines  []result.Software // with their versions, of a study
-	Hardware string            // as a text
-	GPUs     int               // of one replica; 0: as many as the command takes
+	Study    string             // or what else it is a part of
+	Command  string             // of one replica
+	Engines  []outcome.Software // with their versions, of a study
+	Hardware string             // as a text
+	GPUs     int                // of one replica; 0: as many as the command takes
 	Replicas int
 }
 

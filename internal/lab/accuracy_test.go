@@ -18,7 +18,7 @@ import (
 
 	"perflab/internal/arch"
 	"perflab/internal/engine"
-	"perflab/internal/result"
+	"perflab/internal/outcome"
 	"perflab/internal/rundir"
 	"perflab/internal/sim"
 	"perflab/internal/stat"
@@ -241,7 +241,7 @@ func TestUnanswered(t *testing.T) {
 			}
 			return fmt.Sprintf("It is\n#### %d", pens+more), "stop", true
 		})
-		r := &trialRecord{Trial: result.Trial{Status: tune.Measured}}
+		r := &trialRecord{Trial: outcome.Trial{Status: tune.Measured}}
 		p := tune.Proposal{Trial: 1, Config: tune.Config{"model": "m"}, Questions: true}
 		if err := os.MkdirAll(l.studyDir.trial(1), 0o755); err != nil {
 			t.Fatal(err)

@@ -11,14 +11,15 @@ import (
 	"time"
 
 	"perflab/internal/deploy"
+	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/study"
 	"perflab/internal/tune"
 )
 
 // run is a run with this many calls ended and failed, and one check.
-func runOf(workload string, completed, failed float64, failures map[result.Class]int, check result.Check) *result.Run {
-	return &result.Run{Workload: workload, Summary: result.Summary{
+func runOf(workload string, completed, failed float64, failures map[result.Class]int, check result.Check) *outcome.Run {
+	return &outcome.Run{Workload: workload, Summary: result.Summary{
 		Figures:  map[string]float64{"completed": completed, "failed": failed, "success_rate": completed / (completed + failed), "duration": 2},
 		Failures: failures,
 		Verdict:  result.Verdict{Status: check.Status, Checks: []result.Check{check}},
@@ -35,21 +36,21 @@ func TestTake(t *testing.T) {
 	mixed := map[result.Class]int{result.HTTPStatus: 9, result.EarlyClose: 1}
 	tests := []struct {
 		name           string
-		runs           []*result.Run
+		runs           []*outcome.Run
 		status, reason string
 		notes          string
 	}{
-		{"all good", []*result.Run{runOf("a", 10, 0, nil, sound), runOf("b", 10, 0, nil, sound)}, tune.Measured, "", ""},
-		{"cannot be served", []*result.Run{runOf("a", 0, 10, http, none)}, tune.Refused, "a: 10 of 10", ""},
-		{"breaks", []*result.Run{runOf("a", 0, 10, mixed, none)}, tune.Failed, "a: 10 of 10", ""},
-		{"too many fail", []*result.Run{runOf("a", 98, 2, mixed, sound)}, tune.Failed, "a: 2 of 100 calls failed", ""},
-		{"few fail", []*result.Run{runOf("a", 199, 1, mixed, sound)}, tune.Measured, "", ""},
-		{"void", []*result.Run{runOf("a", 10, 0, nil, late)}, tune.Void, "a: the client was late", ""},
-		{"another workload cannot be served", []*result.Run{runOf("a", 10, 0, nil, sound), runOf("b", 0, 10, http, none)}, tune.Measured, "", "Workload b: 10 of 10 calls failed (refused)"},
+		{"all good", []*outcome.Run{runOf("a", 10, 0, nil, sound), runOf("b", 10, 0, nil, sound)}, tune.Measured, "", ""},
+		{"cannot be served", []*outcome.Run{runOf("a", 0, 10, http, none)}, tune.Refused, "a: 10 of 10", ""},
+		{"breaks", []*outcome.Run{runOf("a", 0, 10, mixed, none)}, tune.Failed, "a: 10 of 10", ""},
+		{"too many fail", []*outcome.Run{runOf("a", 98, 2, mixed, sound)}, tune.Failed, "a: 2 of 100 calls failed", ""},
+		{"few fail", []*outcome.Run{runOf("a", 199, 1, mixed, sound)}, tune.Measured, "", ""},
+		{"void", []*outcome.Run{runOf("a", 10, 0, nil, late)}, tune.Void, "a: the client was late", ""},
+		{"another workload cannot be served", []*outcome.Run{runOf("a", 10, 0, nil, sound), runOf("b", 0, 10, http, none)}, tune.Measured, "", "Workload b: 10 of 10 calls failed (refused)"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := &trialRecord{Trial: result.Trial{Status: tune.Measured}}
+			r := &trialRecord{Trial: outcome.Trial{Status: tune.Measured}}
 			goesOn := true
 			for _, run := range tt.runs {
 				goesOn = r.take(&measuredRun{Run: *run})
@@ -106,7 +107,7 @@ func TestDeathToldLate(t *testing.T) {
 		}
 		s.Bench.Warmups = &warmups
 		l := newSession(s, Options{Dir: t.TempDir()})
-		r := &trialRecord{Trial: result.Trial{Status: tune.Measured}}
+		r := &trialRecord{Trial: outcome.Trial{Status: tune.Measured}}
 		p := tune.Proposal{Trial: 1, Config: tune.Config{"model": "Qwen/Qwen3-8B"}, Workloads: []string{"a"}}
 		l.studyDir = &directory{path: l.Dir, journal: journalOf(t, p)}
 		ev := &evaluation{session: l, p: p, t: r, dir: l.Dir}

@@ -14,7 +14,7 @@ import (
 	"perflab/internal/compare"
 	"perflab/internal/deploy"
 	"perflab/internal/engine"
-	"perflab/internal/result"
+	"perflab/internal/outcome"
 	"perflab/internal/study"
 	"perflab/internal/tune"
 )
@@ -60,7 +60,7 @@ func (ev *evaluation) runner(name string) bench.Runner {
 // measured is an outcome as a run of the trial.
 func (ev *evaluation) measured(workload string, o *bench.Outcome) *measuredRun {
 	within, _ := compare.StandardError(compare.Run{Header: o.Header, Summary: o.Summary, Calls: o.Calls}, ev.Metric.Name)
-	return &measuredRun{Run: result.Run{Workload: workload, Summary: o.Summary}, within: within, engine: o.Engine}
+	return &measuredRun{Run: outcome.Run{Workload: workload, Summary: o.Summary}, within: within, engine: o.Engine}
 }
 
 // runFunc makes one run.

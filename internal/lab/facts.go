@@ -9,6 +9,7 @@ import (
 
 	"perflab/internal/bench"
 	"perflab/internal/engine"
+	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/study"
 	"perflab/internal/tune"
@@ -16,18 +17,18 @@ import (
 )
 
 // assemble makes the facts of the study as far as it got.
-func (m *factsMaker) assemble(partial bool, trials []trialRecord, r tune.Result) result.Study {
+func (m *factsMaker) assemble(partial bool, trials []trialRecord, r tune.Result) outcome.Study {
 	metric := m.Metric
-	f := result.Study{
+	f := outcome.Study{
 		Schema: "perflab.study/1", Version: m.perflab, Name: m.Name, Title: m.title(),
 		Partial: partial, Strategy: m.Strategy, Block: m.Bench.Block,
-		Objective: result.Objective{Metric: metric.Name, Better: better(metric), SLOs: m.Objective.SLOs, Goal: m.goal(), Weights: m.Objective.Weights},
+		Objective: outcome.Objective{Metric: metric.Name, Better: better(metric), SLOs: m.Objective.SLOs, Goal: m.goal(), Weights: m.Objective.Weights},
 		Model:     m.modelName(), Hardware: m.HardwareText(), Visible: m.Visible(), Engines: m.software(trials), Method: m.method(),
 		Workloads: m.workloads, Confirmed: r.Confirmed, Conclusion: &r.Verdict, Notes: append(m.notes(), changedVersions(trials)...),
 	}
 	for _, t := range trials {
 		if t.Runs == nil {
-			t.Runs = []result.Run{} // a list in study.json, also when it is empty
+			t.Runs = []outcome.Run{} // a list in study.json, also when it is empty
 		}
 		if m.OnCPU() {
 			t.GPUs, t.Each, t.GPUSeconds = 0, 0, 0
@@ -54,8 +55,8 @@ func (m *factsMaker) assemble(partial bool, trials []trialRecord, r tune.Result)
 
 // stage is a decision as a fact. The configurations of a survey are not each
 // other's improvement, so none is counted as a gain over the first.
-func (m *factsMaker) stage(d tune.Decision) result.Stage {
-	s := result.Stage{Name: d.Stage, Trials: d.Trials, Before: d.Before, Winner: d.Winner, Gain: d.Gain, Finding: d.Reason}
+func (m *factsMaker) stage(d tune.Decision) outcome.Stage {
+	s := outcome.Stage{Name: d.Stage, Trials: d.Trials, Before: d.Before, Winner: d.Winner, Gain: d.Gain, Finding: d.Reason}
 	for _, e := range d.Entries {
 		if e.Trial == 0 { // no trial stands for it in the report
 			s.Skipped = append(s.Skipped, e)
@@ -69,7 +70,7 @@ func (m *factsMaker) stage(d tune.Decision) result.Stage {
 
 // comparePicks names baseline and recommended and compares them: on the figures of
 // the confirming pass where there was one.
-func (m *factsMaker) comparePicks(f *result.Study, r tune.Result) {
+func (m *factsMaker) comparePicks(f *outcome.Study, r tune.Result) {
 	base, won := r.Baseline, r.Winner
 	if r.Confirmed {
 		base, won = r.BaselineConfirm, r.WinnerConfirm
@@ -88,7 +89,7 @@ func (m *factsMaker) comparePicks(f *result.Study, r tune.Result) {
 	}
 	f.Recommended.SLOs = m.judged(f.Recommended.Summary, f.Baseline.Summary)
 	for _, w := range m.Workloads {
-		c := result.Case{Workload: w.Name, Baseline: summaryWith(f.Trials, base, w.Name), Recommended: summaryWith(f.Trials, won, w.Name)}
+		c := outcome.Case{Workload: w.Name, Baseline: summaryWith(f.Trials, base, w.Name), Recommended: summaryWith(f.Trials, won, w.Name)}
 		if c.Baseline != nil && c.Recommended != nil {
 			c.Gain = m.Goal.Gain(c.Baseline.Figures, c.Recommended.Figures)
 		}
@@ -98,30 +99,30 @@ func (m *factsMaker) comparePicks(f *result.Study, r tune.Result) {
 
 // judged holds figures to the study's constraints; those on answers have facts
 // of their own.
-func (m *factsMaker) judged(s, baseline *result.Summary) []result.Judged {
+func (m *factsMaker) judged(s, baseline *result.Summary) []outcome.Judged {
 	if s == nil {
 		return nil
 	}
 	if baseline == nil {
 		baseline = &result.Summary{}
 	}
-	var out []result.Judged
+	var out []outcome.Judged
 	for _, b := range m.Bounds {
 		if b.Metric == tune.AccuracyFigure {
 			continue
 		}
 		met, why := b.Judge(*s, *baseline)
-		out = append(out, result.Judged{SLO: b.String(), Met: met, Why: why})
+		out = append(out, outcome.Judged{SLO: b.String(), Met: met, Why: why})
 	}
 	return out
 }
 
-func pick(trials []result.Trial, id int, primary string) *result.Pick {
+func pick(trials []outcome.Trial, id int, primary string) *outcome.Pick {
 	t := trialByID(trials, id)
 	if t == nil {
 		return nil
 	}
-	return &result.Pick{
+	return &outcome.Pick{
 		Trial: t.ID, Label: t.Label, Engine: t.Engine, Command: t.Command, Replicas: t.Replicas,
 		Summary: summaryOf(trials, id, primary),
 	}
@@ -238,8 +239,8 @@ func goal(m result.Metric) string {
 }
 
 // software lists the engines of the study in the order they were first tried.
-func (m *factsMaker) software(trials []trialRecord) []result.Software {
-	var out []result.Software
+func (m *factsMaker) software(trials []trialRecord) []outcome.Software {
+	var out []outcome.Software
 	seen := map[string]bool{}
 	for _, t := range trials {
 		if seen[t.Engine] {
@@ -250,7 +251,7 @@ func (m *factsMaker) software(trials []trialRecord) []result.Software {
 		if err != nil {
 			continue // checked when the study was parsed
 		}
-		out = append(out, result.Software{Name: e.Name, Title: e.Title, Version: cmp.Or(t.Version, m.engineVersion(e.Name))})
+		out = append(out, outcome.Software{Name: e.Name, Title: e.Title, Version: cmp.Or(t.Version, m.engineVersion(e.Name))})
 	}
 	return out
 }
@@ -328,11 +329,11 @@ func changedVersions(trials []trialRecord) []string {
 }
 
 // describe makes facts of the workloads.
-func (m *factsMaker) describe() []result.Load {
-	var out []result.Load
+func (m *factsMaker) describe() []outcome.Load {
+	var out []outcome.Load
 	for i, w := range m.Workloads {
 		spec := m.WorkloadSpec(w.Name, 0)
-		load := result.Load{
+		load := outcome.Load{
 			Name: w.Name, Title: w.Title, Primary: i == 0, Text: textOf(spec),
 			Command: bench.Command(m.benchModel(), m.Bench.Backend, m.Bench.Cache, spec),
 		}
@@ -359,7 +360,7 @@ func (m *factsMaker) reached() string {
 
 // searched makes the text and the command of a workload, which are those of one
 // load, the search's; without one they stay.
-func (m *factsMaker) searched(w result.Load, f *study.LoadSearch, spec workload.Spec) result.Load {
+func (m *factsMaker) searched(w outcome.Load, f *study.LoadSearch, spec workload.Spec) outcome.Load {
 	if f == nil {
 		return w
 	}

@@ -6,6 +6,7 @@ import (
 
 	"perflab/internal/deploy"
 	"perflab/internal/engine"
+	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/study"
 )
@@ -16,10 +17,10 @@ type factsMaker struct {
 	*study.Study
 	perflab       string              // version
 	engineVersion func(string) string // of an engine, as far as it is known
-	workloads     []result.Load       // as facts: opening a dataset takes time
+	workloads     []outcome.Load      // as facts: opening a dataset takes time
 }
 
-func trialByID(trials []result.Trial, id int) *result.Trial {
+func trialByID(trials []outcome.Trial, id int) *outcome.Trial {
 	for i := range trials {
 		if trials[i].ID == id {
 			return &trials[i]
@@ -28,7 +29,7 @@ func trialByID(trials []result.Trial, id int) *result.Trial {
 	return nil
 }
 
-func summaryOf(trials []result.Trial, id int, workload string) *result.Summary {
+func summaryOf(trials []outcome.Trial, id int, workload string) *result.Summary {
 	t := trialByID(trials, id)
 	if t == nil {
 		return nil
@@ -43,7 +44,7 @@ func summaryOf(trials []result.Trial, id int, workload string) *result.Summary {
 
 // summaryWith is summaryOf, or where that trial was not under the workload, of
 // the last launch of the same configuration that was, under all of its load.
-func summaryWith(trials []result.Trial, id int, workload string) *result.Summary {
+func summaryWith(trials []outcome.Trial, id int, workload string) *result.Summary {
 	t := trialByID(trials, id)
 	if s := summaryOf(trials, id, workload); s != nil || t == nil {
 		return s

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"perflab/internal/deploy"
-	"perflab/internal/result"
+	"perflab/internal/outcome"
 	"perflab/internal/rundir"
 	"perflab/internal/study"
 	"perflab/internal/test/deploytest"
@@ -38,7 +38,7 @@ engines: {vllm: {env: [ENV]}}
 // trialOf is what a study that was run knows of a trial.
 type trialOf struct {
 	dir     string
-	study   result.Study
+	study   outcome.Study
 	trial   trialRecord
 	journal []string // what was noted of the trial
 	pids    string   // directory of the stand-ins' process ids

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"perflab/internal/bench"
+	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/study"
@@ -232,7 +233,7 @@ runtime: {kind: predicted}
 	if f.Recommended == nil || f.Recommended.Engine != "sglang" || f.Recommended.Gain == nil || math.Abs(*f.Recommended.Gain-1.5) > 0.4 {
 		t.Errorf("recommended %+v: %s", f.Recommended, f.Verdict)
 	}
-	if f.Race == nil || !slices.ContainsFunc(f.Race.Candidates, func(a result.Candidate) bool {
+	if f.Race == nil || !slices.ContainsFunc(f.Race.Candidates, func(a outcome.Candidate) bool {
 		return a.Engine == "sglang" && a.Predicted != nil && math.Abs(*a.Predicted-2.5) < 0.6
 	}) {
 		t.Errorf("no arm of SGLang is predicted 2.5 times better: %+v", f.Race)

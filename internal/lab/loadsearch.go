@@ -9,6 +9,7 @@ import (
 
 	"perflab/internal/bench"
 	"perflab/internal/load"
+	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/study"
 )
@@ -58,7 +59,7 @@ func (ev *evaluation) runLoadSearch(ctx context.Context, b bench.Runner, f *stud
 	summary.Figures = maps.Clone(summary.Figures)
 	found.AddFigures(summary.Figures, b.Spec.GPUs)
 	run := runs[edge.Dir]
-	run.Run = result.Run{
+	run.Run = outcome.Run{
 		Workload: b.Name, Dir: ev.studyDir.relative(filepath.Join(s.Bench.Dir, edge.Dir)), Seed: edge.Seed, Summary: summary, Search: &found,
 	}
 	if share, ok := found.Uncertainty(); ok && strings.HasPrefix(ev.Metric.Name, found.Figure()) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"perflab/internal/bench"
+	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/study"
@@ -96,7 +97,7 @@ func TestRace(t *testing.T) {
 	if len(f.Trials) > 14 || len(r.Comparisons) == 0 || len(r.HoldOuts) != 1 || r.HoldOuts[0].Workload != "b" {
 		t.Errorf("%d trials, comparisons %v, hold-outs %v", len(f.Trials), r.Comparisons, r.HoldOuts)
 	}
-	refused := slices.IndexFunc(r.Candidates, func(a result.Candidate) bool { return a.State == tune.StateRefused })
+	refused := slices.IndexFunc(r.Candidates, func(a outcome.Candidate) bool { return a.State == tune.StateRefused })
 	if refused < 0 || r.Candidates[refused].Finding == nil || len(r.Candidates[refused].Trials) > 0 {
 		t.Errorf("tp 3 of 2 GPUs is not refused: %+v", r.Candidates)
 	}
@@ -141,7 +142,7 @@ func TestRaceResumes(t *testing.T) {
 	}
 	why := errors.New("interrupted")
 	o := Options{Dir: filepath.Join(t.TempDir(), "out")}
-	f := result.Study{Partial: true}
+	f := outcome.Study{Partial: true}
 	for lives := 0; f.Partial; lives++ {
 		if lives > 200 {
 			t.Fatal("it comes to no end")
@@ -218,8 +219,8 @@ bench: {num_warmups: 0, telemetry_interval_s: 0}
 			if err != nil || f.Partial || f.Recommended == nil || f.Recommended.Engine != "vllm" {
 				t.Fatalf("%v: recommended %+v: %s", err, f.Recommended, f.Verdict)
 			}
-			tried := slices.IndexFunc(f.Trials, func(r result.Trial) bool { return r.Engine == "sglang" && r.Status != tune.Measured && r.Reason != "" })
-			failed := slices.IndexFunc(f.Race.Candidates, func(a result.Candidate) bool { return a.Engine == "sglang" && a.State == tune.StateFailed })
+			tried := slices.IndexFunc(f.Trials, func(r outcome.Trial) bool { return r.Engine == "sglang" && r.Status != tune.Measured && r.Reason != "" })
+			failed := slices.IndexFunc(f.Race.Candidates, func(a outcome.Candidate) bool { return a.Engine == "sglang" && a.State == tune.StateFailed })
 			if tried < 0 || failed < 0 || f.Race.Candidates[failed].Finding == nil {
 				t.Errorf("trials %+v, candidates %+v", f.Trials, f.Race.Candidates)
 			}

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"perflab/internal/result"
+	"perflab/internal/outcome"
 	"perflab/internal/stat"
 	"perflab/internal/study"
 	"perflab/internal/tune"
@@ -14,9 +14,9 @@ import (
 
 // raceFacts is the evidence of a race as facts: what it says of configurations and
 // numbers, with commands, and with what the trials cost.
-func (m *factsMaker) raceFacts(f result.Study, r tune.Result, trials []trialRecord) *result.Race {
+func (m *factsMaker) raceFacts(f outcome.Study, r tune.Result, trials []trialRecord) *outcome.Race {
 	e := r.Evidence
-	return &result.Race{
+	return &outcome.Race{
 		Noise: e.Noise, Candidates: m.candidates(e.Candidates, trials), Steps: e.Steps, Predictions: e.Predictions,
 		Comparisons: e.Comparisons, Ablation: e.Ablation, HoldOuts: e.HoldOuts, Accuracy: e.Accuracy, Constraints: e.Constraints,
 		Frontier: m.frontier(f, e.Steps), Phases: m.phases(e.Phases, trials), Stop: e.Stopped,
@@ -25,10 +25,10 @@ func (m *factsMaker) raceFacts(f result.Study, r tune.Result, trials []trialReco
 
 // candidates have the commands that their trials had, and those that never ran the
 // ones that they would have had by the study file.
-func (m *factsMaker) candidates(ends []tune.Outcome, trials []trialRecord) []result.Candidate {
-	out := make([]result.Candidate, 0, len(ends))
+func (m *factsMaker) candidates(ends []tune.Outcome, trials []trialRecord) []outcome.Candidate {
+	out := make([]outcome.Candidate, 0, len(ends))
 	for _, a := range ends {
-		c := result.Candidate{
+		c := outcome.Candidate{
 			Label: a.Label, Engine: a.Config["engine"], Prior: a.Prior, Trials: a.Trials, State: a.State, Finding: a.Reason,
 			Predicted: a.Predicted, Expected: a.Expected, Measured: a.Measured,
 		}
@@ -44,13 +44,13 @@ func (m *factsMaker) candidates(ends []tune.Outcome, trials []trialRecord) []res
 }
 
 // phases have what their trials cost. They follow each other.
-func (m *factsMaker) phases(all []tune.Phase, trials []trialRecord) []result.Phase {
-	out := []result.Phase{} // a list in study.json, also when it is empty
+func (m *factsMaker) phases(all []tune.Phase, trials []trialRecord) []outcome.Phase {
+	out := []outcome.Phase{} // a list in study.json, also when it is empty
 	last := 0
 	for _, p := range all {
 		first := last
 		last += p.Launches
-		phase := result.Phase{Name: p.Name, Launches: p.Launches, WallS: p.Seconds, Gain: p.Gain}
+		phase := outcome.Phase{Name: p.Name, Launches: p.Launches, WallS: p.Seconds, Gain: p.Gain}
 		for _, t := range trials {
 			if t.ID > first && t.ID <= last {
 				phase.LoadS += t.LoadS
@@ -67,7 +67,7 @@ func (m *factsMaker) phases(all []tune.Phase, trials []trialRecord) []result.Pha
 
 // launches is how many trials a gain of this one's configuration is of: those of
 // the confirming passes.
-func (m *factsMaker) launches(trials []result.Trial, id int) int {
+func (m *factsMaker) launches(trials []outcome.Trial, id int) int {
 	t := trialByID(trials, id)
 	if t == nil {
 		return 0
@@ -89,9 +89,9 @@ const (
 
 // frontier is every configuration that was measured under all of the primary
 // workload's load, by what a user sees and what a GPU yields.
-func (m *factsMaker) frontier(f result.Study, steps []tune.Entry) []result.FrontPoint {
+func (m *factsMaker) frontier(f outcome.Study, steps []tune.Entry) []outcome.FrontPoint {
 	type spot struct {
-		result.FrontPoint
+		outcome.FrontPoint
 		config          map[string]string
 		perUser, perGPU []float64
 	}
@@ -109,20 +109,20 @@ func (m *factsMaker) frontier(f result.Study, steps []tune.Entry) []result.Front
 		i := slices.IndexFunc(spots, func(p *spot) bool { return maps.Equal(p.config, t.Config) })
 		if i < 0 {
 			i = len(spots)
-			spots = append(spots, &spot{FrontPoint: result.FrontPoint{Label: configurationName(f, steps, t), Pick: pickOf(f, t)}, config: t.Config})
+			spots = append(spots, &spot{FrontPoint: outcome.FrontPoint{Label: configurationName(f, steps, t), Pick: pickOf(f, t)}, config: t.Config})
 		}
 		p := spots[i]
 		p.Trials = append(p.Trials, t.ID)
 		p.perUser = append(p.perUser, 1000/tpot)
 		p.perGPU = append(p.perGPU, rate/float64(cmp.Or(t.GPUs, t.Replicas, 1)))
 	}
-	var out []result.FrontPoint
+	var out []outcome.FrontPoint
 	for _, p := range spots {
 		p.PerUser, p.PerGPU = meanOf(p.perUser), meanOf(p.perGPU)
 		out = append(out, p.FrontPoint)
 	}
 	for i := range out {
-		out[i].Front = !slices.ContainsFunc(out, func(o result.FrontPoint) bool {
+		out[i].Front = !slices.ContainsFunc(out, func(o outcome.FrontPoint) bool {
 			x, y := o.PerUser.Value-out[i].PerUser.Value, o.PerGPU.Value-out[i].PerGPU.Value
 			return x >= 0 && y >= 0 && x+y > 0
 		})
@@ -133,7 +133,7 @@ func (m *factsMaker) frontier(f result.Study, steps []tune.Entry) []result.Front
 // configurationName is the name of all of a trial's configuration. A step of the search is
 // called after its change alone, as is an ablation: the confirmation has the whole name, and so has
 // the search what the change was of.
-func configurationName(f result.Study, steps []tune.Entry, t result.Trial) string {
+func configurationName(f outcome.Study, steps []tune.Entry, t outcome.Trial) string {
 	if t.Stage == tune.AblateStage && f.Recommended != nil {
 		return f.Recommended.Label + " " + t.Label
 	}
@@ -150,10 +150,10 @@ func configurationName(f result.Study, steps []tune.Entry, t result.Trial) strin
 }
 
 // pickOf says for what a study singles a trial's configuration out.
-func pickOf(f result.Study, t result.Trial) string {
+func pickOf(f outcome.Study, t outcome.Trial) string {
 	for _, p := range []struct {
 		name string
-		pick *result.Pick
+		pick *outcome.Pick
 	}{{"baseline", f.Baseline}, {"recommended", f.Recommended}} {
 		if p.pick == nil {
 			continue

@@ -13,13 +13,14 @@ import (
 	"perflab/internal/deploy"
 	"perflab/internal/engine"
 	"perflab/internal/engine/logs"
+	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
 
 // trialRecord is a trial as kept on disk: its facts and what it cost.
 type trialRecord struct {
-	result.Trial
+	outcome.Trial
 	Launches   int     `json:"launches"`
 	LoadS      float64 `json:"load_s"`
 	GPUSeconds float64 `json:"gpu_s"`
@@ -52,7 +53,7 @@ func (t *trialRecord) observation() tune.Observation {
 
 // measuredRun is a run with what a search asks of it beside its figures.
 type measuredRun struct {
-	result.Run
+	outcome.Run
 	within float64            // standard error of the objective's figure, as a share of it; 0: not known
 	engine map[string]float64 // what the engine's metrics would show, of a prediction
 }
@@ -169,8 +170,8 @@ func readLog(dir, name string) string {
 
 var launchHead = regexp.MustCompile(`(?m)^# \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ `)
 
-func factOf(row logs.FactRow) result.EngineFact {
-	return result.EngineFact{Name: row.Name, Unit: row.Unit, Value: row.Value, Doc: row.Doc}
+func factOf(row logs.FactRow) outcome.EngineFact {
+	return outcome.EngineFact{Name: row.Name, Unit: row.Unit, Value: row.Value, Doc: row.Doc}
 }
 
 // addAnswerFigures adds to the figures of a trial's primary workload those of what it was asked.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/study"
@@ -19,7 +20,7 @@ import (
 )
 
 // remote runs a study whose engines run elsewhere, as its text says.
-func remote(t *testing.T, text string, watch func(Status)) (dir string, f result.Study) {
+func remote(t *testing.T, text string, watch func(Status)) (dir string, f outcome.Study) {
 	t.Helper()
 	s, err := study.Parse("t.yaml", []byte(text))
 	if err != nil {
@@ -86,7 +87,7 @@ runtime: {kind: docker, ready_timeout_s: 20, docker: {image: "` + vllm + `", doc
 	if !slices.ContainsFunc(details, func(d string) bool { return strings.HasPrefix(d, "asking vLLM for its flags: pull ") }) {
 		t.Errorf("of the pull is said %q", details)
 	}
-	if n := slices.IndexFunc(f.Trials[0].Facts, func(x result.EngineFact) bool { return x.Name == "kv_tokens" && x.Value == 322560 }); n < 0 {
+	if n := slices.IndexFunc(f.Trials[0].Facts, func(x outcome.EngineFact) bool { return x.Name == "kv_tokens" && x.Value == 322560 }); n < 0 {
 		t.Errorf("facts %+v", f.Trials[0].Facts)
 	}
 	if left := e.Containers(); len(left) > 0 {
@@ -170,7 +171,7 @@ func TestMachinesThatDiffer(t *testing.T) {
 }
 
 // readBy checks that a trial's run has readings of a source on a node.
-func readBy(t *testing.T, dir string, r result.Trial, source, node string) {
+func readBy(t *testing.T, dir string, r outcome.Trial, source, node string) {
 	t.Helper()
 	run, err := rundir.OpenRun(filepath.Join(dir, r.Runs[0].Dir))
 	if err != nil {

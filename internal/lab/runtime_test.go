@@ -13,7 +13,7 @@ import (
 
 	"perflab/internal/deploy"
 	"perflab/internal/engine"
-	"perflab/internal/result"
+	"perflab/internal/outcome"
 	"perflab/internal/study"
 )
 
@@ -118,8 +118,8 @@ func TestWithin(t *testing.T) {
 // An engine that was upgraded between two parts of a study is named.
 func TestUnlike(t *testing.T) {
 	trials := []trialRecord{
-		{Trial: result.Trial{ID: 1, Engine: "vllm", Version: "0.11.0", Image: "v@sha256:1"}}, {Trial: result.Trial{ID: 2, Engine: "sglang", Version: "0.5.5"}},
-		{Trial: result.Trial{ID: 3, Engine: "vllm", Version: "0.11.0", Image: "v@sha256:2"}}, {Trial: result.Trial{ID: 4, Engine: "vllm"}},
+		{Trial: outcome.Trial{ID: 1, Engine: "vllm", Version: "0.11.0", Image: "v@sha256:1"}}, {Trial: outcome.Trial{ID: 2, Engine: "sglang", Version: "0.5.5"}},
+		{Trial: outcome.Trial{ID: 3, Engine: "vllm", Version: "0.11.0", Image: "v@sha256:2"}}, {Trial: outcome.Trial{ID: 4, Engine: "vllm"}},
 	}
 	got := strings.Join(changedVersions(trials), "\n")
 	if got != "The image of vLLM changed during the study (v@sha256:1 from trial 1, v@sha256:2 from trial 3): differences between its trials may be of that." {

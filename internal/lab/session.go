@@ -6,6 +6,7 @@ import (
 
 	"perflab/internal/bench"
 	"perflab/internal/candidate"
+	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/selfcheck"
 	"perflab/internal/study"
@@ -24,7 +25,7 @@ type Options struct {
 
 	// Words writes the sentences of a study's findings, for study.json; nil: none are
 	// written.
-	Words func(result.Study) result.Study
+	Words func(outcome.Study) outcome.Study
 
 	grace  time.Duration   // that an engine of runtime process has to end, 0: the runtime's
 	pauses []time.Duration // before each further try of what our machinery broke, nil: backoff

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"perflab/internal/engine"
-	"perflab/internal/result"
+	"perflab/internal/outcome"
 	"perflab/internal/rundir"
 	"perflab/internal/study"
 	"perflab/internal/tune"
@@ -19,24 +19,24 @@ import (
 // Tune runs a study to its end, or until ctx is cancelled, and writes
 // DIR/study.json after every trial. What it returns is always the study as far
 // as it got. Renderers make the report from it.
-func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (result.Study, error) {
+func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (outcome.Study, error) {
 	l := newSession(s, o)
 	var log tune.Log
 	var err error
 	if l.studyDir, log, err = openDirectory(s, source, o); err != nil {
-		return result.Study{}, err
+		return outcome.Study{}, err
 	}
 	defer l.studyDir.file.Close()
 	defer l.engines.release()
 	if l.strategy, l.space, err = s.NewStrategy(l.predictor(ctx)); err != nil {
-		return result.Study{}, err
+		return outcome.Study{}, err
 	}
 	defer tune.Stop(l.strategy)
 	if _, err := tune.Resume(l.strategy, log); err != nil {
-		return result.Study{}, fmt.Errorf("resume %s: %w", o.Dir, err)
+		return outcome.Study{}, fmt.Errorf("resume %s: %w", o.Dir, err)
 	}
 	if err := context.Cause(ctx); err != nil { // while it ranked: what it could not predict is in its order
-		return result.Study{}, err
+		return outcome.Study{}, err
 	}
 	l.recall(log)
 	l.facts.workloads = l.facts.describe()
@@ -83,10 +83,10 @@ func (l *session) trial(ctx context.Context, p tune.Proposal) (tune.Observation,
 
 // save assembles the study's facts from the trial directories and writes
 // study.json.
-func (l *session) save(partial bool) (result.Study, error) {
+func (l *session) save(partial bool) (outcome.Study, error) {
 	trials, err := l.studyDir.trials()
 	if err != nil {
-		return result.Study{}, err
+		return outcome.Study{}, err
 	}
 	f := l.facts.assemble(partial, trials, l.strategy.Result())
 	if l.Words != nil {
@@ -99,7 +99,7 @@ func (l *session) save(partial bool) (result.Study, error) {
 // the engine refuses, what our machinery breaks and what cannot be believed
 // are three different ends.
 func (l *session) evaluate(ctx context.Context, p tune.Proposal, dir string) (*trialRecord, error) {
-	t := &trialRecord{Trial: result.Trial{
+	t := &trialRecord{Trial: outcome.Trial{
 		ID: p.Trial, Stage: p.Stage, Label: p.Label, Engine: p.Config["engine"],
 		Config: p.Config, Share: l.LoadShare(p), GPUs: l.Hardware.GPUs, Status: tune.Measured,
 	}}

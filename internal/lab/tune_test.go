@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"perflab/internal/bench"
+	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/study"
@@ -57,7 +58,7 @@ func (r replay) Predict(_ context.Context, p bench.Prediction) iter.Seq2[result.
 }
 
 // tuned runs a study of the given text in a new directory.
-func tuned(t *testing.T, text string, p bench.Predictor) (string, result.Study) {
+func tuned(t *testing.T, text string, p bench.Predictor) (string, outcome.Study) {
 	t.Helper()
 	s, err := study.Parse("t.yaml", []byte(text))
 	if err != nil {
@@ -241,7 +242,7 @@ func TestDirectoryNames(t *testing.T) {
 		if err := os.MkdirAll(l.trial(id), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := rundir.WriteJSON(filepath.Join(l.trial(id), trialFile), trialRecord{Trial: result.Trial{ID: id}}); err != nil {
+		if err := rundir.WriteJSON(filepath.Join(l.trial(id), trialFile), trialRecord{Trial: outcome.Trial{ID: id}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/outcome"
 	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
-	"perflab/internal/result"
 )
 
 // deployed says how many copies of a command ran, and on what.
@@ -27,7 +27,7 @@ func (x study) deployed(trial, replicas int) string {
 
 // devices are those that a trial was allocated, those among them that no replica
 // used named.
-func devices(t *result.Trial, replicas int) string {
+func devices(t *outcome.Trial, replicas int) string {
 	if t.GPUs == 0 {
 		return "the CPU"
 	}
@@ -53,7 +53,7 @@ func (x study) own(trial int) string {
 // script starts every replica of a configuration on devices and a port of its
 // own. It is empty where that takes more than one machine, or where the
 // command chooses its port itself.
-func (x study) script(p *result.Pick) string {
+func (x study) script(p *outcome.Pick) string {
 	t := x.trials[p.Trial]
 	files, command := doc.SplitFiles(p.Command)
 	if t == nil || strings.Contains(command, "--port") || t.GPUs > 0 && (t.GPUs < p.Replicas || !strings.HasSuffix(x.Hardware, "on one node")) {
@@ -132,12 +132,12 @@ var factTexts = []struct{ name, text string }{
 
 // factLine is what an engine's log tells of it, in one line. A fact that is not
 // known here stands at its end under its own name.
-func factLine(facts []result.EngineFact) string {
+func factLine(facts []outcome.EngineFact) string {
 	var parts []string
-	find := func(name string) (result.EngineFact, bool) {
-		i := slices.IndexFunc(facts, func(f result.EngineFact) bool { return f.Name == name })
+	find := func(name string) (outcome.EngineFact, bool) {
+		i := slices.IndexFunc(facts, func(f outcome.EngineFact) bool { return f.Name == name })
 		if i < 0 {
-			return result.EngineFact{}, false
+			return outcome.EngineFact{}, false
 		}
 		return facts[i], true
 	}
@@ -162,7 +162,7 @@ func factLine(facts []result.EngineFact) string {
 }
 
 // factText is a fact's value with its unit.
-func factText(f result.EngineFact) string {
+func factText(f outcome.EngineFact) string {
 	var n string
 	switch {
 	case f.Unit == "GiB":

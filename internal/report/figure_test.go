@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"perflab/internal/outcome"
 	"perflab/internal/report/doc"
-	"perflab/internal/result"
 )
 
 func TestGainText(t *testing.T) {
@@ -37,8 +37,8 @@ func TestGainText(t *testing.T) {
 
 // A file is written once, before the replicas that read it.
 func TestScriptWithFile(t *testing.T) {
-	x := study{Study: result.Study{Hardware: "2 x H on one node"}, trials: map[int]*result.Trial{1: {ID: 1, GPUs: 2}}}
-	p := &result.Pick{Trial: 1, Replicas: 2, Command: "cat > f.yaml <<'EOF'\na: --port\nEOF\ntrtllm-serve M --extra_llm_api_options f.yaml"}
+	x := study{Study: outcome.Study{Hardware: "2 x H on one node"}, trials: map[int]*outcome.Trial{1: {ID: 1, GPUs: 2}}}
+	p := &outcome.Pick{Trial: 1, Replicas: 2, Command: "cat > f.yaml <<'EOF'\na: --port\nEOF\ntrtllm-serve M --extra_llm_api_options f.yaml"}
 	want := "cat > f.yaml <<'EOF'\na: --port\nEOF\n" +
 		"CUDA_VISIBLE_DEVICES=0 trtllm-serve M --extra_llm_api_options f.yaml --port 8000 &\n" +
 		"CUDA_VISIBLE_DEVICES=1 trtllm-serve M --extra_llm_api_options f.yaml --port 8001 &\nwait"

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"perflab/internal/result"
+	"perflab/internal/outcome"
 	"perflab/internal/tune"
 )
 
 // Worded is a study with the sentences of what it found, where it has none: those
 // of a file that has them stay as they are.
-func Worded(s result.Study) result.Study {
+func Worded(s outcome.Study) outcome.Study {
 	w := wording{metric: s.Objective.Metric, higher: s.Objective.Better == "higher"}
 	s.Stages = slices.Clone(s.Stages)
 	for i := range s.Stages {
@@ -40,7 +40,7 @@ func Worded(s result.Study) result.Study {
 }
 
 // race is a race with its sentences.
-func (w wording) race(r result.Race) *result.Race {
+func (w wording) race(r outcome.Race) *outcome.Race {
 	r.Candidates, r.Steps, r.Ablation = slices.Clone(r.Candidates), slices.Clone(r.Steps), slices.Clone(r.Ablation)
 	r.Comparisons, r.HoldOuts, r.Accuracy = slices.Clone(r.Comparisons), slices.Clone(r.HoldOuts), slices.Clone(r.Accuracy)
 	for i := range r.Candidates {
@@ -350,7 +350,7 @@ func (w wording) candidate(f *tune.Finding) string {
 
 // outByBounds reports whether a candidate was eliminated for a bound; older files have
 // only the sentence.
-func outByBounds(c result.Candidate) bool {
+func outByBounds(c outcome.Candidate) bool {
 	if c.Finding != nil {
 		return c.Finding.Kind == tune.MissesSurely
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"perflab/internal/result"
+	"perflab/internal/outcome"
 	"perflab/internal/tune"
 )
 
@@ -76,15 +76,15 @@ func TestPairedTest(t *testing.T) {
 
 // TestWordedKeepsOlder: a file that has sentences and no findings is shown as it is.
 func TestWordedKeepsOlder(t *testing.T) {
-	old := result.Study{Verdict: "said before", Stages: []result.Stage{{Result: "goes on"}}, Race: &result.Race{
-		Stopped: "nothing was left to try", Candidates: []result.Candidate{{Reason: "surely misses a constraint: x"}},
+	old := outcome.Study{Verdict: "said before", Stages: []outcome.Stage{{Result: "goes on"}}, Race: &outcome.Race{
+		Stopped: "nothing was left to try", Candidates: []outcome.Candidate{{Reason: "surely misses a constraint: x"}},
 		Comparisons: []tune.Comparison{{Sentence: "better than it"}},
 	}}
 	s := Worded(old)
 	if s.Verdict != old.Verdict || s.Stages[0].Result != "goes on" || s.Race.Stopped != old.Race.Stopped || s.Race.Comparisons[0].Sentence != "better than it" || !outByBounds(s.Race.Candidates[0]) {
 		t.Errorf("worded %+v %+v", s, s.Race)
 	}
-	s = Worded(result.Study{Conclusion: &tune.Finding{Kind: tune.BaselineLeads, After: new(3)}, Stages: []result.Stage{{
+	s = Worded(outcome.Study{Conclusion: &tune.Finding{Kind: tune.BaselineLeads, After: new(3)}, Stages: []outcome.Stage{{
 		Finding: &tune.Finding{Kind: tune.StageEmpty, Against: "A"}, Skipped: []tune.Entry{{Label: "B", Finding: &tune.Finding{Kind: tune.NoTimeLeft, Seconds: 60}}},
 	}}})
 	if s.Verdict != "not finished after 3 trials: nothing beats the baseline yet" || s.Stages[0].Result != "A stays: no other candidate was measured; B was not measured: the budget of 1m0s is used up, time for the confirmation is kept" {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/stat"
 	"perflab/internal/tune"
@@ -40,11 +41,11 @@ func chat(total, ttft, tpot float64) *result.Summary {
 	return simulated(sum(1000, 217, 197, total, ttft, tpot))
 }
 
-func runs(s ...*result.Summary) []result.Run {
-	var r []result.Run
+func runs(s ...*result.Summary) []outcome.Run {
+	var r []outcome.Run
 	for i, x := range s {
 		name := []string{"sharegpt", "long", "short"}[i]
-		r = append(r, result.Run{Workload: name, Dir: "runs/" + name, Seed: 42 + uint64(i), Summary: *x})
+		r = append(r, outcome.Run{Workload: name, Dir: "runs/" + name, Seed: 42 + uint64(i), Summary: *x})
 	}
 	return r
 }
@@ -52,7 +53,7 @@ func runs(s ...*result.Summary) []result.Run {
 // throughputStudy is of the published kind: two engines, a candidate that the
 // engine refuses, a void run, two replicas, a stage that gains nothing, and a
 // confirmation on three workloads.
-func throughputStudy() result.Study {
+func throughputStudy() outcome.Study {
 	const model = "Qwen/Qwen3-235B-A22B-Instruct-2507"
 	noted := chat(7240.55, 22110.4, 161.2)
 	noted.Simulated = true
@@ -62,28 +63,28 @@ func throughputStudy() result.Study {
 		{Name: "peak", Status: result.Sound, Text: "peak >= mean"}}}
 	base := []*result.Summary{chat(3801.11, 37900.2, 122.9), simulated(sum(500, 4000, 200, 8170.72, 118254.6, 205.64)), simulated(sum(1000, 128, 4, 7449.43, 8712.9, 155.16))}
 	best := []*result.Summary{noted, simulated(sum(500, 4000, 200, 9120.31, 102310.7, 347.13)), simulated(sum(1000, 128, 4, 7301.02, 9020.1, 265.87))}
-	trial := func(id int, stage, label, engine, command string, replicas int, cfg map[string]string, r []result.Run) result.Trial {
-		return result.Trial{ID: id, Stage: stage, Label: label, Engine: engine, Command: command, Replicas: replicas, GPUs: 8, Config: cfg, Status: tune.Measured, Runs: r}
+	trial := func(id int, stage, label, engine, command string, replicas int, cfg map[string]string, r []outcome.Run) outcome.Trial {
+		return outcome.Trial{ID: id, Stage: stage, Label: label, Engine: engine, Command: command, Replicas: replicas, GPUs: 8, Config: cfg, Status: tune.Measured, Runs: r}
 	}
-	refused := result.Trial{ID: 4, Stage: "Quantization", Label: "FP8, TP8", Engine: "vllm", Command: "vllm serve " + model + "-FP8 -tp 8", Replicas: 1, GPUs: 8,
+	refused := outcome.Trial{ID: 4, Stage: "Quantization", Label: "FP8, TP8", Engine: "vllm", Command: "vllm serve " + model + "-FP8 -tp 8", Replicas: 1, GPUs: 8,
 		Config: map[string]string{"engine": "vllm", "model": model + "-FP8", "tp": "8"}, Status: tune.Refused,
 		Reason: "output size 192 of gate_up_proj is not divisible by block_n = 128 at TP 8", Log: "logs/trial-4.log"}
-	void := result.Trial{ID: 7, Stage: "Parallelism", Label: "TP4 | EP4 x2", Engine: "vllm", Command: "vllm serve " + model + "-FP8 -tp 4 --enable-expert-parallel", Replicas: 2, GPUs: 8,
+	void := outcome.Trial{ID: 7, Stage: "Parallelism", Label: "TP4 | EP4 x2", Engine: "vllm", Command: "vllm serve " + model + "-FP8 -tp 4 --enable-expert-parallel", Replicas: 2, GPUs: 8,
 		Config: map[string]string{"engine": "vllm", "model": model + "-FP8", "tp": "4", "expert_parallel": "true", "replicas": "2"}, Status: tune.Void,
 		Reason: "31 of 1000 calls failed: connection reset", Runs: runs(chat(6500.1, 30000, 200))}
 	fp8tp4 := map[string]string{"engine": "vllm", "model": model + "-FP8", "tp": "4", "replicas": "2"}
-	return result.Study{
+	return outcome.Study{
 		Schema: "perflab.study/1", Version: "0.1.0", Name: "qwen3-235b-a100", Title: "Optimizing Qwen3-235B-A22B Throughput on NVIDIA A100 GPUs",
 		Simulated: true, Strategy: "staged", Model: model, Hardware: "8 x NVIDIA A100 SXM 80GB on one node",
-		Objective: result.Objective{Metric: "total_token_throughput", Better: "higher", Goal: "Highest total token throughput under many concurrent requests", SLOs: []string{"p99_ttft_ms <= 120000"}},
-		Engines:   []result.Software{{Name: "vllm", Title: "vLLM", Version: "v0.11.0"}, {Name: "sglang", Title: "SGLang", Version: "v0.5.5.post1"}},
+		Objective: outcome.Objective{Metric: "total_token_throughput", Better: "higher", Goal: "Highest total token throughput under many concurrent requests", SLOs: []string{"p99_ttft_ms <= 120000"}},
+		Engines:   []outcome.Software{{Name: "vllm", Title: "vLLM", Version: "v0.11.0"}, {Name: "sglang", Title: "SGLang", Version: "v0.5.5.post1"}},
 		Method:    "Each trial is one launch; a warm-up of 8 requests is discarded, then every workload is run once with the seeds shown.",
-		Workloads: []result.Load{
+		Workloads: []outcome.Load{
 			{Name: "sharegpt", Title: "ShareGPT", Primary: true, Text: "ShareGPT conversations, 1000 requests, all at once", Command: "perflab bench --model " + model + " --dataset-name sharegpt --dataset-path ShareGPT_V3_unfiltered_cleaned_split.json --num-prompts 1000 --seed 42"},
 			{Name: "long", Title: "Long Prompt", Text: "random, 4000 input tokens, 200 output tokens, 500 requests, all at once", Command: "perflab bench --model " + model + " --dataset-name random --random-input-len 4000 --random-output-len 200 --num-prompts 500 --seed 43"},
 			{Name: "short", Title: "Short Prompt", Text: "random, 128 input tokens, 4 output tokens, 1000 requests, all at once", Command: "perflab bench --model " + model + " --dataset-name random --random-input-len 128 --random-output-len 4 --num-prompts 1000 --seed 44"},
 		},
-		Trials: []result.Trial{
+		Trials: []outcome.Trial{
 			trial(1, "baseline", "vLLM default", "vllm", "vllm serve "+model+" -tp 8", 1, map[string]string{"engine": "vllm", "model": model, "tp": "8"}, runs(chat(3792.5, 38065.91, 123.36))),
 			trial(2, "Choosing the inference engine", "SGLang", "sglang", "python3 -m sglang.launch_server --model-path "+model+" --tp-size 8", 1, map[string]string{"engine": "sglang", "model": model, "tp": "8"}, runs(chat(4635.31, 21130.67, 235.1))),
 			trial(3, "Quantization", "vLLM FP8, TP8 EP8", "vllm", "vllm serve "+model+"-FP8 -tp 8 --enable-expert-parallel", 1, map[string]string{"engine": "vllm", "model": model + "-FP8", "tp": "8", "expert_parallel": "true"}, runs(chat(4810.2, 37366.87, 115.74))),
@@ -94,45 +95,45 @@ func throughputStudy() result.Study {
 			trial(8, "confirm", "vLLM default", "vllm", "vllm serve "+model+" -tp 8", 1, map[string]string{"engine": "vllm", "model": model, "tp": "8"}, runs(base...)),
 			trial(9, "confirm", "TP4 x2", "vllm", "vllm serve "+model+"-FP8 -tp 4", 2, fp8tp4, runs(best...)),
 		},
-		Stages: []result.Stage{
+		Stages: []outcome.Stage{
 			{Name: "Choosing the inference engine", Trials: []int{2}, Before: 1, Winner: 2, Gain: new(0.2222), Result: "SGLang goes on: +22.2 % on total_token_throughput over vLLM default"},
 			{Name: "Quantization", Trials: []int{3, 4}, Before: 2, Winner: 3, Gain: new(0.0377), Result: "vLLM FP8, TP8 EP8 goes on"},
 			{Name: "Parallelism", Trials: []int{5, 7, 3}, Before: 3, Winner: 5, Gain: new(0.4954), Result: "TP4 x2 goes on"},
 			{Name: "Max batched tokens", Trials: []int{6}, Before: 5, Winner: 5, Result: "no difference shown, so TP4 x2 stays"},
 		},
-		Baseline:    &result.Pick{Trial: 8, Label: "vLLM default", Engine: "vllm", Command: "vllm serve " + model + " -tp 8", Replicas: 1, Summary: base[0]},
-		Recommended: &result.Pick{Trial: 9, Label: "TP4 x2", Engine: "vllm", Command: "vllm serve " + model + "-FP8 -tp 4", Replicas: 2, Summary: best[0], Gain: new(0.9048)},
-		Cases: []result.Case{
+		Baseline:    &outcome.Pick{Trial: 8, Label: "vLLM default", Engine: "vllm", Command: "vllm serve " + model + " -tp 8", Replicas: 1, Summary: base[0]},
+		Recommended: &outcome.Pick{Trial: 9, Label: "TP4 x2", Engine: "vllm", Command: "vllm serve " + model + "-FP8 -tp 4", Replicas: 2, Summary: best[0], Gain: new(0.9048)},
+		Cases: []outcome.Case{
 			{Workload: "sharegpt", Baseline: base[0], Recommended: best[0], Gain: new(0.9048)},
 			{Workload: "long", Baseline: base[1], Recommended: best[1], Gain: new(0.1162)},
 			{Workload: "short", Baseline: base[2], Recommended: best[2], Gain: new(-0.0199)},
 		},
 		Confirmed: true, Verdict: "TP4 x2 is +90.5 % on total_token_throughput over vLLM default, confirmed on fresh seeds, the best of 6 other configurations",
-		Ledger: result.Ledger{Launches: 11, LoadS: 1830.25, GPUSeconds: 14642.5},
+		Ledger: outcome.Ledger{Launches: 11, LoadS: 1830.25, GPUSeconds: 14642.5},
 		Notes:  []string{"FP8 weights may change answers; no accuracy was measured here."},
 	}
 }
 
 // latencyStudy seeks a low figure, was not confirmed and holds a label that
 // tries to be code.
-func latencyStudy() result.Study {
+func latencyStudy() outcome.Study {
 	const model = "Qwen/Qwen3.5-35B-A3B-FP8"
 	s8 := func(ttft, tpot float64) *result.Summary { return sum(1000, 342, 281, 4700, ttft, tpot) }
 	base, mtp := s8(68.48, 18.75), s8(60.1, 11.5)
-	return result.Study{
+	return outcome.Study{
 		Schema: "perflab.study/1", Version: "0.1.0", Name: "qwen3.5-35b-h200-latency", Title: "Optimizing Qwen3.5-35B-A3B Latency", Strategy: "staged",
-		Model: model, Hardware: "1 x NVIDIA H200", Objective: result.Objective{Metric: "mean_latency", Better: "lower", Goal: "Lowest mean latency"},
-		Engines:   []result.Software{{Name: "vllm", Title: "vLLM"}},
-		Workloads: []result.Load{{Name: "sharegpt", Title: "Rate 8", Primary: true, Text: "ShareGPT at 8 requests/s", Command: "perflab bench --request-rate 8"}},
-		Trials: []result.Trial{
+		Model: model, Hardware: "1 x NVIDIA H200", Objective: outcome.Objective{Metric: "mean_latency", Better: "lower", Goal: "Lowest mean latency"},
+		Engines:   []outcome.Software{{Name: "vllm", Title: "vLLM"}},
+		Workloads: []outcome.Load{{Name: "sharegpt", Title: "Rate 8", Primary: true, Text: "ShareGPT at 8 requests/s", Command: "perflab bench --request-rate 8"}},
+		Trials: []outcome.Trial{
 			{ID: 1, Stage: "baseline", Label: "BF16", Engine: "vllm", Command: "vllm serve Qwen/Qwen3.5-35B-A3B", Replicas: 1, GPUs: 1, Status: tune.Measured, Runs: runs(base)},
 			{ID: 2, Stage: "Speculation", Label: "<script>alert(1)</script> MTP", Engine: "vllm", Command: `vllm serve ` + model + ` --reasoning-parser=qwen3 --speculative-config '{"method":"mtp","num_speculative_tokens":1}' --max-model-len=32768`, Replicas: 1, GPUs: 1, Config: map[string]string{"speculative": "mtp:1"}, Status: tune.Measured, Runs: runs(mtp)},
 		},
-		Stages:      []result.Stage{{Name: "Speculation", Trials: []int{2}, Before: 1, Winner: 2, Gain: new(0.63), Result: "1.63x better"}},
-		Baseline:    &result.Pick{Trial: 1, Label: "BF16", Engine: "vllm", Command: "vllm serve Qwen/Qwen3.5-35B-A3B", Replicas: 1, Summary: base},
-		Recommended: &result.Pick{Trial: 2, Label: "MTP", Engine: "vllm", Command: "vllm serve " + model + " --max-model-len=32768", Replicas: 1, Summary: mtp, Gain: new(0.63)},
-		Cases:       []result.Case{{Workload: "sharegpt", Baseline: base, Recommended: mtp, Gain: new(0.63)}},
-		Verdict:     "MTP is 1.63x better on mean_e2el_ms than BF16", Ledger: result.Ledger{Launches: 2, LoadS: 260, GPUSeconds: 420},
+		Stages:      []outcome.Stage{{Name: "Speculation", Trials: []int{2}, Before: 1, Winner: 2, Gain: new(0.63), Result: "1.63x better"}},
+		Baseline:    &outcome.Pick{Trial: 1, Label: "BF16", Engine: "vllm", Command: "vllm serve Qwen/Qwen3.5-35B-A3B", Replicas: 1, Summary: base},
+		Recommended: &outcome.Pick{Trial: 2, Label: "MTP", Engine: "vllm", Command: "vllm serve " + model + " --max-model-len=32768", Replicas: 1, Summary: mtp, Gain: new(0.63)},
+		Cases:       []outcome.Case{{Workload: "sharegpt", Baseline: base, Recommended: mtp, Gain: new(0.63)}},
+		Verdict:     "MTP is 1.63x better on mean_e2el_ms than BF16", Ledger: outcome.Ledger{Launches: 2, LoadS: 260, GPUSeconds: 420},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"perflab/internal/outcome"
 	"perflab/internal/report/doc"
 	"perflab/internal/result"
 	"perflab/internal/tune"
@@ -83,7 +84,7 @@ func (x study) gainTone() string {
 }
 
 // caseGain is the gain on a workload: by repeated launches where there are some.
-func (x study) caseGain(c result.Case) (text, tone string) {
+func (x study) caseGain(c outcome.Case) (text, tone string) {
 	if x.Race != nil {
 		for _, k := range x.Race.HoldOuts {
 			if k.Workload == c.Workload && known(k.Ratio) {

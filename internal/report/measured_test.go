@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"perflab/internal/outcome"
 	"perflab/internal/report/doc"
 	"perflab/internal/result"
 	"perflab/internal/tune"
@@ -15,7 +16,7 @@ import (
 // measuredStudy is of engines in containers, with what they and the machine told: a
 // refusal with its class, facts of the logs, telemetry, a price, and GPUs that no replica
 // uses.
-func measuredStudy() result.Study {
+func measuredStudy() outcome.Study {
 	const model = "Qwen/Qwen3-32B"
 	beside := func(s *result.Summary, joules, watts, cost float64) *result.Summary {
 		maps.Copy(s.Figures, map[string]float64{
@@ -27,36 +28,36 @@ func measuredStudy() result.Study {
 		return s
 	}
 	base, best := beside(sum(1000, 217, 197, 3801.11, 37900.2, 122.9), 1.4411, 541.3, 2.1032), beside(sum(1000, 217, 197, 7240.55, 22110.4, 161.2), 0.8012, 577.9, 1.1042)
-	facts := []result.EngineFact{
+	facts := []outcome.EngineFact{
 		{Name: "kv_tokens", Unit: "tokens", Value: 336640}, {Name: "max_concurrency", Unit: "requests", Value: 8.22}, {Name: "concurrency_len", Unit: "tokens", Value: 40960},
 		{Name: "model_gib", Unit: "GiB", Value: 30.5913}, {Name: "graph_gib", Unit: "GiB", Value: 0.9}, {Name: "load_seconds", Unit: "s", Value: 61.24},
 		{Name: "compile_seconds", Unit: "s", Value: 33}, {Name: "graph_seconds", Unit: "s", Value: 21}, {Name: "running_peak", Unit: "requests"}, {Name: "novel_bytes", Unit: "bytes", Value: 7},
 	}
 	const image = "vllm/vllm-openai@sha256:6c7f3f6bd0a2b1f9cf7e9b1d2a3948576afbecdd00112233445566778899aabb"
 	const idle = "2 of 8 GPUs are used by no replica (6, 7); they count as allocated."
-	trial := func(id int, stage, label, command string, replicas, each int, r []result.Run) result.Trial {
-		return result.Trial{ID: id, Stage: stage, Label: label, Engine: "vllm", Version: "0.11.0", Image: image, Command: command, Replicas: replicas, GPUs: 8, Each: each,
+	trial := func(id int, stage, label, command string, replicas, each int, r []outcome.Run) outcome.Trial {
+		return outcome.Trial{ID: id, Stage: stage, Label: label, Engine: "vllm", Version: "0.11.0", Image: image, Command: command, Replicas: replicas, GPUs: 8, Each: each,
 			Config: map[string]string{"engine": "vllm"}, Status: tune.Measured, Facts: facts, Runs: r}
 	}
 	three := trial(3, "Parallelism", "TP3 x2", "vllm serve "+model+" -tp 3", 2, 3, runs(best))
 	three.Notes = []string{idle}
-	return result.Study{
+	return outcome.Study{
 		Schema: "perflab.study/1", Version: "0.1.0", Name: "measured", Title: "Optimizing Qwen3-32B Throughput", Strategy: "staged", Model: model,
 		Hardware: "8 x AMD Instinct MI300X on one node", Visible: "HIP_VISIBLE_DEVICES",
-		Objective: result.Objective{Metric: "cost_per_million_tokens", Better: "lower", Goal: "Lowest Cost per million tokens"},
-		Engines:   []result.Software{{Name: "vllm", Title: "vLLM", Version: "0.11"}, {Name: "sglang", Title: "SGLang"}},
-		Workloads: []result.Load{{Name: "sharegpt", Title: "ShareGPT", Primary: true, Text: "ShareGPT, 1000 requests", Command: "perflab bench --seed 42"}},
-		Trials: []result.Trial{
+		Objective: outcome.Objective{Metric: "cost_per_million_tokens", Better: "lower", Goal: "Lowest Cost per million tokens"},
+		Engines:   []outcome.Software{{Name: "vllm", Title: "vLLM", Version: "0.11"}, {Name: "sglang", Title: "SGLang"}},
+		Workloads: []outcome.Load{{Name: "sharegpt", Title: "ShareGPT", Primary: true, Text: "ShareGPT, 1000 requests", Command: "perflab bench --seed 42"}},
+		Trials: []outcome.Trial{
 			trial(1, "baseline", "TP8", "vllm serve "+model+" -tp 8", 1, 8, runs(base)),
 			{ID: 2, Stage: "Parallelism", Label: "TP7", Engine: "vllm", Version: "0.11.0", Command: "vllm serve " + model + " -tp 7", GPUs: 8, Status: tune.Refused,
 				Reason: "ValueError: Total number of attention heads (64) must be divisible by tensor parallel size (7).", Class: "heads", Advice: "use a tp that divides them; try tp=4", Log: "trials/002/logs"},
 			three,
 		},
-		Stages:      []result.Stage{{Name: "Parallelism", Trials: []int{2, 3}, Before: 1, Winner: 3, Gain: new(0.905), Result: "TP3 x2 goes on"}},
-		Baseline:    &result.Pick{Trial: 1, Label: "TP8", Engine: "vllm", Command: "vllm serve " + model + " -tp 8", Replicas: 1, Summary: base},
-		Recommended: &result.Pick{Trial: 3, Label: "TP3 x2", Engine: "vllm", Command: "vllm serve " + model + " -tp 3", Replicas: 2, Summary: best, Gain: new(0.905)},
-		Cases:       []result.Case{{Workload: "sharegpt", Baseline: base, Recommended: best, Gain: new(0.905)}},
-		Verdict:     "TP3 x2 is 1.90x better on cost_per_million_tokens than TP8", Ledger: result.Ledger{Launches: 3, LoadS: 260, GPUSeconds: 4200},
+		Stages:      []outcome.Stage{{Name: "Parallelism", Trials: []int{2, 3}, Before: 1, Winner: 3, Gain: new(0.905), Result: "TP3 x2 goes on"}},
+		Baseline:    &outcome.Pick{Trial: 1, Label: "TP8", Engine: "vllm", Command: "vllm serve " + model + " -tp 8", Replicas: 1, Summary: base},
+		Recommended: &outcome.Pick{Trial: 3, Label: "TP3 x2", Engine: "vllm", Command: "vllm serve " + model + " -tp 3", Replicas: 2, Summary: best, Gain: new(0.905)},
+		Cases:       []outcome.Case{{Workload: "sharegpt", Baseline: base, Recommended: best, Gain: new(0.905)}},
+		Verdict:     "TP3 x2 is 1.90x better on cost_per_million_tokens than TP8", Ledger: outcome.Ledger{Launches: 3, LoadS: 260, GPUSeconds: 4200},
 	}
 }
 
@@ -122,7 +123,7 @@ func TestBaselineKept(t *testing.T) {
 			t.Errorf("%s says twice what is one:\n%s", form, doc)
 		}
 	}
-	if got := factLine([]result.EngineFact{{Name: "slots", Unit: "requests", Value: 1}, {Name: "load_seconds", Unit: "s", Value: 1}}); got != "1.0 s to load; slots for 1 request" {
+	if got := factLine([]outcome.EngineFact{{Name: "slots", Unit: "requests", Value: 1}, {Name: "load_seconds", Unit: "s", Value: 1}}); got != "1.0 s to load; slots for 1 request" {
 		t.Errorf("facts read %q", got)
 	}
 }
@@ -139,7 +140,7 @@ func TestOldStudy(t *testing.T) {
 {"id": 1, "stage": "baseline", "label": "TP2", "engine": "vllm", "config": {"tp": "2"}, "command": "vllm serve Qwen/Qwen3-8B -tp 2", "replicas": 2, "gpus": 4, "status": "ok", "runs": []},
 {"id": 2, "stage": "S", "label": "TP3", "engine": "vllm", "config": {"tp": "3"}, "command": "vllm serve Qwen/Qwen3-8B -tp 3", "replicas": 1, "gpus": 4, "status": "refused", "reason": "32 attention heads", "runs": []}],
 "ledger": {"launches": 2, "load_s": 1, "gpu_s": 8}}`
-	var s result.Study
+	var s outcome.Study
 	if err := json.Unmarshal([]byte(old), &s); err != nil {
 		t.Fatal(err)
 	}

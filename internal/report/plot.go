@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/outcome"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
 	"perflab/internal/tune"
@@ -14,7 +15,7 @@ import (
 // recommendation on every workload, and throughput against time per token. A
 // plot without data is left out. Of a race they are its comparisons, candidates,
 // predictions and front.
-func Plots(s result.Study) []plot.Plot {
+func Plots(s outcome.Study) []plot.Plot {
 	x := index(s)
 	if x.Race != nil {
 		return race{x}.plots() // launches under a part of the load are no bars beside the others
@@ -111,7 +112,7 @@ func (x study) axis(m result.Metric) string {
 	return m.Label
 }
 
-func (x study) trialBar(c *plot.Canvas, t *result.Trial, label string, s plot.Scale, left, y, h float64) {
+func (x study) trialBar(c *plot.Canvas, t *outcome.Trial, label string, s plot.Scale, left, y, h float64) {
 	_, colour := x.stageColours()
 	role := x.role(t.ID)
 	class := ""
@@ -173,7 +174,7 @@ func casesByWorkload(x study) (plot.Plot, bool) {
 // sides names both sides of the comparison.
 func (x study) sides() []string {
 	n := []string{"Baseline", "Recommended"}
-	for i, p := range []*result.Pick{x.Baseline, x.Recommended} {
+	for i, p := range []*outcome.Pick{x.Baseline, x.Recommended} {
 		if p != nil {
 			n[i] += ": " + p.Label
 		}
@@ -200,7 +201,7 @@ func tradeOff(x study) (plot.Plot, bool) {
 		my = metric("total_token_throughput")
 	}
 	type point struct {
-		t    *result.Trial
+		t    *outcome.Trial
 		x, y float64
 	}
 	var pts []point

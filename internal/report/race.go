@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/outcome"
 	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
@@ -247,7 +248,7 @@ func (x race) constraints() doc.Definition {
 			continue // told by the launches that were repeated
 		}
 		slo, err := result.ParseSLO(text)
-		judged := slices.IndexFunc(x.Recommended.SLOs, func(j result.Judged) bool { return j.SLO == text })
+		judged := slices.IndexFunc(x.Recommended.SLOs, func(j outcome.Judged) bool { return j.SLO == text })
 		switch {
 		case err != nil && judged >= 0:
 			j := x.Recommended.SLOs[judged]
@@ -343,7 +344,7 @@ func (x race) unguarded() string {
 
 // declared reports whether which answers are right was the study's to say.
 func (x race) declared() bool {
-	return slices.ContainsFunc(x.Trials, func(t result.Trial) bool {
+	return slices.ContainsFunc(x.Trials, func(t outcome.Trial) bool {
 		return slices.ContainsFunc(t.Notes, func(n string) bool {
 			return strings.HasPrefix(n, "SIMULATED") && strings.Contains(n, "declared by the study")
 		})

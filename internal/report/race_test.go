@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"perflab/internal/outcome"
 	"perflab/internal/report/doc"
-	"perflab/internal/result"
 	"perflab/internal/tune"
 )
 
 func TestGoldenRace(t *testing.T) {
-	for name, s := range map[string]result.Study{"race": raceStudy(), "race-tie": tieStudy(), "race-small": smallStudy()} {
+	for name, s := range map[string]outcome.Study{"race": raceStudy(), "race-tie": tieStudy(), "race-small": smallStudy()} {
 		o := Options{Repeat: "perflab tune " + s.Name + ".yaml"}
 		golden(t, name+".md", func(w io.Writer) error { return doc.Markdown(w, must(Study(s, o))) })
 		golden(t, name+".html", func(w io.Writer) error { return doc.HTML(w, must(Study(s, o))) })
@@ -31,7 +31,7 @@ func plain(doc string) string {
 func TestRaceHonesty(t *testing.T) {
 	for _, k := range []struct {
 		name string
-		s    result.Study
+		s    outcome.Study
 		want []string
 	}{
 		{"race", raceStudy(), []string{"SIMULATED", "+40.8%", "[+38.1, +43.6], 3 launches each, corrected for 2 comparisons", "WORSE than the baseline on Short Prompt (-5.8% [-8.3, -3.2])", "out_of_memory", "--max-num-batched-tokens 8192",
@@ -65,31 +65,31 @@ func TestRaceHonesty(t *testing.T) {
 func TestRaceClaims(t *testing.T) {
 	for _, k := range []struct {
 		name       string
-		change     func(*result.Study)
+		change     func(*outcome.Study)
 		want, lack []string
 	}{
-		{"no baseline", func(s *result.Study) { s.Recommended.Gain, s.Recommended.Interval, s.Baseline.Summary = nil, nil, nil }, []string{"the baseline has no figures"}, nil},
-		{"no questions", func(s *result.Study) { s.Race.Accuracy = nil }, []string{"not measured, although model=Qwen/Qwen3-32B-FP8 may change the answers"}, nil},
-		{"answers declared", func(s *result.Study) {
+		{"no baseline", func(s *outcome.Study) { s.Recommended.Gain, s.Recommended.Interval, s.Baseline.Summary = nil, nil, nil }, []string{"the baseline has no figures"}, nil},
+		{"no questions", func(s *outcome.Study) { s.Race.Accuracy = nil }, []string{"not measured, although model=Qwen/Qwen3-32B-FP8 may change the answers"}, nil},
+		{"answers declared", func(s *outcome.Study) {
 			s.Trials[14].Notes = []string{"SIMULATED: which answers are right is declared by the study and says nothing of a model."}
 		}, []string{"SIMULATED: the answers are declared by the study", "Rejected: vLLM FP8 KV8 TP2 x4 (-5.2 pt)."}, nil},
-		{"constraints missed", func(s *result.Study) {
+		{"constraints missed", func(s *outcome.Study) {
 			for i := range s.Race.Candidates {
 				if a := &s.Race.Candidates[i]; a.State == "eliminated" {
 					a.Reason = "surely misses a constraint: p99_ttft_ms"
 				}
 			}
 		}, []string{"2 given up for missing a constraint"}, []string{"shown to be worse,"}},
-		{"of the baseline's figure", func(s *result.Study) {
+		{"of the baseline's figure", func(s *outcome.Study) {
 			s.Objective.SLOs = []string{"mean_tpot_ms <= baseline + 5%"}
-			s.Recommended.SLOs = []result.Judged{{SLO: "mean_tpot_ms <= baseline + 5%", Why: "mean_tpot_ms <= baseline + 5%: missed, 41 ms"}}
+			s.Recommended.SLOs = []outcome.Judged{{SLO: "mean_tpot_ms <= baseline + 5%", Why: "mean_tpot_ms <= baseline + 5%: missed, 41 ms"}}
 		}, []string{"mean_tpot_ms <= baseline + 5%: MISSED, 41 ms"}, nil},
-		{"equal launches", func(s *result.Study) { s.Race.Noise = tune.Noise{Between: 0.015} }, []string{"launches of one configuration did not differ (3 and 3 launches)"}, []string{"no configuration was launched twice"}},
-		{"weighed", func(s *result.Study) {
+		{"equal launches", func(s *outcome.Study) { s.Race.Noise = tune.Noise{Between: 0.015} }, []string{"launches of one configuration did not differ (3 and 3 launches)"}, []string{"no configuration was launched twice"}},
+		{"weighed", func(s *outcome.Study) {
 			s.Objective.Weights, s.Race.HoldOuts = map[string]float64{"sharegpt": 2, "long": 1, "short": 1}, nil
 		}, []string{"weighted over the workloads", "+40.8%, Long Prompt +11.6%, Short Prompt -2.0% (WORSE); of one launch of each side"}, []string{"not measured: how far"}},
-		{"predicted", func(s *result.Study) { s.Predicted = true }, []string{"in the time of the model, none of it was spent"}, nil},
-		{"no ablation", func(s *result.Study) {
+		{"predicted", func(s *outcome.Study) { s.Predicted = true }, []string{"in the time of the model, none of it was spent"}, nil},
+		{"no ablation", func(s *outcome.Study) {
 			s.Race.Ablation = []tune.Ablation{{Setting: "--max-num-seqs 512", Reason: "not tried: the budget is used up"}}
 		}, nil, []string{"was taken away once"}},
 	} {
@@ -142,12 +142,12 @@ func TestRaceTextFitsTheScreen(t *testing.T) {
 // fails, none shows a zero for a figure that is not there.
 func TestRaceMissing(t *testing.T) {
 	bare := raceStudy()
-	bare.Race = &result.Race{Candidates: []result.Candidate{{Label: "a", State: "new state"}}, Comparisons: []tune.Comparison{{Label: "a", Against: "b"}}, HoldOuts: []tune.Comparison{{Workload: "x"}},
-		Frontier: []result.FrontPoint{{Label: "a"}, {Label: "b"}}, Phases: []result.Phase{{Name: "x"}}, Ablation: []tune.Ablation{{}}, Steps: []tune.Entry{{}}, Predictions: []tune.PredictionFit{{}}, Accuracy: []tune.PairedTest{{}}}
+	bare.Race = &outcome.Race{Candidates: []outcome.Candidate{{Label: "a", State: "new state"}}, Comparisons: []tune.Comparison{{Label: "a", Against: "b"}}, HoldOuts: []tune.Comparison{{Workload: "x"}},
+		Frontier: []outcome.FrontPoint{{Label: "a"}, {Label: "b"}}, Phases: []outcome.Phase{{Name: "x"}}, Ablation: []tune.Ablation{{}}, Steps: []tune.Entry{{}}, Predictions: []tune.PredictionFit{{}}, Accuracy: []tune.PairedTest{{}}}
 	bare.Cases, bare.Recommended.Gain, bare.Recommended.Interval = nil, nil, nil
 	none := raceStudy()
-	none.Race, none.Baseline, none.Recommended, none.Trials = &result.Race{}, nil, nil, nil
-	for name, s := range map[string]result.Study{"bare": bare, "none": none, "empty": {Race: &result.Race{}}} {
+	none.Race, none.Baseline, none.Recommended, none.Trials = &outcome.Race{}, nil, nil, nil
+	for name, s := range map[string]outcome.Study{"bare": bare, "none": none, "empty": {Race: &outcome.Race{}}} {
 		for form, doc := range render(t, s) {
 			for _, bad := range []string{"NaN", "+Inf", "-100.0%", "[0.000"} {
 				if i := strings.Index(plain(doc), bad); i >= 0 {

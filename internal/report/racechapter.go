@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/outcome"
 	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
-	"perflab/internal/result"
 	"perflab/internal/tune"
 )
 
@@ -262,7 +262,7 @@ func candidateChapter(x race) doc.Chapter {
 
 // partly says which of the ratios are of less than the full load, where some are.
 func (x race) partly() string {
-	if !slices.ContainsFunc(x.Trials, func(t result.Trial) bool { return t.Share > 0 && t.Share < 1 }) {
+	if !slices.ContainsFunc(x.Trials, func(t outcome.Trial) bool { return t.Share > 0 && t.Share < 1 }) {
 		return ""
 	}
 	return "; those of candidates that were eliminated early are by launches under a part of the load"
@@ -278,7 +278,7 @@ func stateTitle(state string) string {
 }
 
 // candidateName is a candidate's label with where it comes from.
-func candidateName(a result.Candidate) string {
+func candidateName(a outcome.Candidate) string {
 	if a.Prior == "" {
 		return a.Label
 	}

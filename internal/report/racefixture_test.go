@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 
+	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
@@ -11,11 +12,11 @@ const raceModel = "Qwen/Qwen3-32B"
 
 // raceTrials are the launches of raceStudy: failed ones of two kinds, a void
 // one, short loads, and a confirmation of three sides.
-func raceTrials() []result.Trial {
-	var all []result.Trial
-	add := func(stage, label, command string, share float64, replicas int, cfg map[string]string, total, ttft, tpot float64) *result.Trial {
+func raceTrials() []outcome.Trial {
+	var all []outcome.Trial
+	add := func(stage, label, command string, share float64, replicas int, cfg map[string]string, total, ttft, tpot float64) *outcome.Trial {
 		id := len(all) + 1
-		t := result.Trial{ID: id, Stage: stage, Label: label, Engine: "vllm", Version: "0.11.0", Command: command, Share: share, Replicas: replicas, GPUs: 8, Each: 8 / replicas, Config: cfg, Status: tune.Measured}
+		t := outcome.Trial{ID: id, Stage: stage, Label: label, Engine: "vllm", Version: "0.11.0", Command: command, Share: share, Replicas: replicas, GPUs: 8, Each: 8 / replicas, Config: cfg, Status: tune.Measured}
 		if total > 0 {
 			r := runs(chat(total, ttft, tpot))
 			r[0].Dir, r[0].Seed = fmt.Sprintf("trials/%03d/sharegpt", id), uint64(40+id)
@@ -53,8 +54,8 @@ func raceTrials() []result.Trial {
 }
 
 // raceArms are those that raceStudy began with.
-func raceArms() []result.Candidate {
-	arms := []result.Candidate{
+func raceArms() []outcome.Candidate {
+	arms := []outcome.Candidate{
 		{Label: "vLLM FP8 TP2 x4", Engine: "vllm", Command: "vllm serve", Trials: []int{4, 10}, State: tune.StateRefined, Predicted: new(1.52), Expected: new(1.38), Measured: &tune.Span{Value: 1.372, Low: 1.331, High: 1.414}},
 		{Label: "SGLang FP8 TP2 x4", Engine: "sglang", Command: "python3 -m sglang.launch_server", Trials: []int{5}, State: tune.StateRefined, Predicted: new(1.47), Measured: &tune.Span{Value: 1.347, Low: 1.307, High: 1.388}},
 		{Label: "vLLM FP8 KV8 TP2 x4", Engine: "vllm", Prior: "recipes.yaml", Trials: []int{13}, State: tune.StateEliminated, Reason: "its answers lose more than two points, so no speed saves it", Predicted: new(1.61), Measured: &tune.Span{Value: 1.423, Low: 1.38, High: 1.467}},
@@ -67,18 +68,18 @@ func raceArms() []result.Candidate {
 	}
 	for _, e := range []string{"vLLM", "SGLang"} {
 		for _, tp := range []int{3, 5, 6, 7} {
-			arms = append(arms, result.Candidate{Label: fmt.Sprintf("%s TP%d", e, tp), Engine: "vllm", State: tune.StateRefused, Reason: fmt.Sprintf("64 attention heads are not divisible by tp %d: use tp 4 or 8", tp)})
+			arms = append(arms, outcome.Candidate{Label: fmt.Sprintf("%s TP%d", e, tp), Engine: "vllm", State: tune.StateRefused, Reason: fmt.Sprintf("64 attention heads are not divisible by tp %d: use tp 4 or 8", tp)})
 		}
 		for _, tp := range []int{1, 2, 4, 8} {
-			arms = append(arms, result.Candidate{Label: fmt.Sprintf("%s FP8 EP%d", e, tp), Engine: "vllm", State: tune.StateRefused, Reason: "expert parallelism needs experts, and the model is dense"})
+			arms = append(arms, outcome.Candidate{Label: fmt.Sprintf("%s FP8 EP%d", e, tp), Engine: "vllm", State: tune.StateRefused, Reason: "expert parallelism needs experts, and the model is dense"})
 		}
 	}
 	return arms
 }
 
 // raceFacts is the race of raceStudy.
-func raceFacts() *result.Race {
-	return &result.Race{
+func raceFacts() *outcome.Race {
+	return &outcome.Race{
 		Noise: tune.Noise{Between: 0.008, Launches: 6, Within: 0.004}, Candidates: raceArms(),
 		Steps: []tune.Entry{
 			{Trial: 9, Label: "max_model_len 8192", Note: "answers the out of memory of #8; refused again"},
@@ -106,13 +107,13 @@ func raceFacts() *result.Race {
 			{Label: "vLLM FP8 KV8 TP2 x4", Questions: 400, Right: 331, Base: 352, Lost: 29, Won: 8, Change: -0.0525, Error: 0.015, Low: -0.077, P: 0.00077, Margin: 0.02, Sentence: "loses 5.2 points, up to 7.7 at 95 %, where 2 are allowed"},
 			{Label: "vLLM FP8 TP2 x4 tuned", Questions: 400, Right: 351, Base: 352, Lost: 4, Won: 3, Change: -0.0025, Error: 0.0066, Low: -0.0134, P: 1, Margin: 0.02, Accepted: true, Sentence: "351 of 400 questions right, the baseline 352: it loses at most 1.3 points at 95 %, where 2 are allowed"},
 		},
-		Frontier: []result.FrontPoint{
+		Frontier: []outcome.FrontPoint{
 			{Trials: []int{15, 18, 21}, Label: "vLLM FP8 TP2 x4 tuned", PerUser: tune.Span{Value: 7.81, Low: 7.6, High: 8.03}, PerGPU: tune.Span{Value: 428.2, Low: 421, High: 436}, Front: true, Pick: "recommended"},
 			{Trials: []int{16, 19, 22}, Label: "SGLang FP8 TP2 x4", PerUser: tune.Span{Value: 8.26, Low: 8.0, High: 8.5}, PerGPU: tune.Span{Value: 411.3, Low: 398, High: 425}, Front: true},
 			{Trials: []int{14, 17, 20}, Label: "vLLM TP8", PerUser: tune.Span{Value: 10.2, Low: 10, High: 10.4}, PerGPU: tune.Span{Value: 305.1, Low: 302, High: 309}, Front: true, Pick: "baseline"},
 			{Trials: []int{6}, Label: "vLLM TP4 x2", PerUser: tune.Span{Value: 9.61}, PerGPU: tune.Span{Value: 301.1}},
 		},
-		Phases: []result.Phase{
+		Phases: []outcome.Phase{
 			{Name: "noise", Launches: 3, LoadS: 730, GPUSeconds: 9120, WallS: 1140},
 			{Name: "race", Launches: 7, LoadS: 612, GPUSeconds: 19800, WallS: 2475, Gain: new(0.298)},
 			{Name: "repair", Launches: 2, LoadS: 80, GPUSeconds: 4010, WallS: 501, Gain: new(0.062)},
@@ -125,35 +126,35 @@ func raceFacts() *result.Race {
 }
 
 // raceStudy is a race with everything that a report may have to show.
-func raceStudy() result.Study {
+func raceStudy() outcome.Study {
 	s := throughputStudy()
 	trials := raceTrials()
 	base := []*result.Summary{&trials[13].Runs[0].Summary, s.Cases[1].Baseline, s.Cases[2].Baseline}
 	best := []*result.Summary{&trials[14].Runs[0].Summary, s.Cases[1].Recommended, s.Cases[2].Recommended}
 	s.Name, s.Title, s.Model, s.Hardware, s.Strategy = "qwen3-32b-h100", "Optimizing Qwen3-32B Throughput on NVIDIA H100 SXM", raceModel, "8 x NVIDIA H100 SXM on one node", "race"
 	s.Objective.SLOs = []string{"p99_ttft_ms <= 30000", "accuracy >= baseline - 2pt"}
-	s.Engines = append(s.Engines, result.Software{Name: "trtllm", Title: "TensorRT-LLM", Version: "1.2.0"})
+	s.Engines = append(s.Engines, outcome.Software{Name: "trtllm", Title: "TensorRT-LLM", Version: "1.2.0"})
 	s.Trials, s.Stages, s.Race = trials, nil, raceFacts()
-	s.Baseline = &result.Pick{Trial: 14, Label: "vLLM TP8", Engine: "vllm", Command: trials[13].Command, Replicas: 1, Summary: base[0]}
-	s.Recommended = &result.Pick{Trial: 15, Label: "vLLM FP8 TP2 x4 tuned", Engine: "vllm", Command: "vllm serve " + raceModel + "-FP8 -tp 2 --max-num-seqs 512", Replicas: 4, Summary: best[0],
+	s.Baseline = &outcome.Pick{Trial: 14, Label: "vLLM TP8", Engine: "vllm", Command: trials[13].Command, Replicas: 1, Summary: base[0]}
+	s.Recommended = &outcome.Pick{Trial: 15, Label: "vLLM FP8 TP2 x4 tuned", Engine: "vllm", Command: "vllm serve " + raceModel + "-FP8 -tp 2 --max-num-seqs 512", Replicas: 4, Summary: best[0],
 		Gain: new(0.408), Interval: &tune.Span{Value: 0.408, Low: 0.381, High: 0.436}, Launches: 3}
-	s.Cases = []result.Case{
+	s.Cases = []outcome.Case{
 		{Workload: "sharegpt", Baseline: base[0], Recommended: best[0], Gain: new(0.4084)}, {Workload: "long", Baseline: base[1], Recommended: best[1], Gain: new(0.1162)}, {Workload: "short", Baseline: base[2], Recommended: best[2], Gain: new(-0.0199)},
 	}
 	s.Confirmed, s.Verdict = true, "vLLM FP8 TP2 x4 tuned is 40.8 % better than the baseline, but loses on Short Prompt"
-	s.Ledger, s.Notes = result.Ledger{Launches: 24, LoadS: 3982, GPUSeconds: 73430}, nil
+	s.Ledger, s.Notes = outcome.Ledger{Launches: 24, LoadS: 3982, GPUSeconds: 73430}, nil
 	return s
 }
 
 // tieStudy is a race that shows no difference: the configuration with fewer
 // settings is recommended, which is the baseline.
-func tieStudy() result.Study {
+func tieStudy() outcome.Study {
 	s := raceStudy()
 	s.Race.Comparisons = s.Race.Comparisons[:1]
 	c := &s.Race.Comparisons[0]
 	c.Ratio, c.P, c.Family, c.Shown, c.Verdict = tune.Span{Value: 1.006, Low: 0.985, High: 1.028}, 0.48, 1, 0.027, tune.NoDifference
 	c.Sentence = "no difference is shown; the baseline sets fewer flags, so it stays"
-	s.Recommended = &result.Pick{Trial: 14, Label: "vLLM TP8", Engine: "vllm", Command: s.Baseline.Command, Replicas: 1, Summary: s.Baseline.Summary, Gain: new(0.0)}
+	s.Recommended = &outcome.Pick{Trial: 14, Label: "vLLM TP8", Engine: "vllm", Command: s.Baseline.Command, Replicas: 1, Summary: s.Baseline.Summary, Gain: new(0.0)}
 	s.Cases, s.Race.HoldOuts, s.Race.Ablation, s.Race.Accuracy = s.Cases[:1], nil, nil, nil
 	s.Cases[0].Recommended, s.Cases[0].Gain = s.Cases[0].Baseline, nil
 	s.Workloads = s.Workloads[:1]
@@ -162,7 +163,7 @@ func tieStudy() result.Study {
 }
 
 // smallStudy is a race on the CPU whose budget was too small for the effect.
-func smallStudy() result.Study {
+func smallStudy() outcome.Study {
 	s := raceStudy()
 	s.Hardware, s.Objective.Metric, s.Objective.Better, s.Objective.SLOs = "CPU of one host", "mean_e2el_ms", "lower", nil
 	for i := range s.Trials {

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/outcome"
 	"perflab/internal/report/plot"
-	"perflab/internal/result"
 	"perflab/internal/tune"
 )
 
@@ -113,8 +113,8 @@ func (x race) frontPlot() []plot.Plot {
 	c.Head(title, x.Simulated)
 	top := 68 + c.Legend(16, 48, []string{"best", "base", "s0", "s9"}, []string{"recommended  ", "baseline", "on the front", "behind it"})
 	f := c.Field(84, top, c.W-40, c.H-56, around(users, 8), around(gpus, 6), "output tokens per second and user, right is better", "Output tokens per second "+x.perDevice()+", up is better")
-	front := slices.DeleteFunc(slices.Clone(pts), func(p result.FrontPoint) bool { return !p.Front })
-	slices.SortFunc(front, func(a, b result.FrontPoint) int { return cmp.Compare(a.PerUser.Value, b.PerUser.Value) })
+	front := slices.DeleteFunc(slices.Clone(pts), func(p outcome.FrontPoint) bool { return !p.Front })
+	slices.SortFunc(front, func(a, b outcome.FrontPoint) int { return cmp.Compare(a.PerUser.Value, b.PerUser.Value) })
 	for i := 1; i < len(front); i++ {
 		a, b := front[i-1], front[i]
 		c.Line("ref", f.X.At(a.PerUser.Value), f.Y.At(a.PerGPU.Value), f.X.At(b.PerUser.Value), f.Y.At(b.PerGPU.Value))

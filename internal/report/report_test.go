@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"perflab/internal/outcome"
 	"perflab/internal/report/doc"
 	"perflab/internal/report/runplot"
 	"perflab/internal/result"
@@ -44,7 +45,7 @@ func golden(t *testing.T, name string, write func(io.Writer) error) string {
 }
 
 func TestGoldenStudies(t *testing.T) {
-	for name, s := range map[string]result.Study{"throughput": throughputStudy(), "latency": latencyStudy()} {
+	for name, s := range map[string]outcome.Study{"throughput": throughputStudy(), "latency": latencyStudy()} {
 		o := Options{Repeat: "perflab tune " + s.Name + ".yaml"}
 		golden(t, name+".md", func(w io.Writer) error { return doc.Markdown(w, must(Study(s, o))) })
 		golden(t, name+".html", func(w io.Writer) error { return doc.HTML(w, must(Study(s, o))) })
@@ -63,7 +64,7 @@ func TestGoldenRun(t *testing.T) {
 	golden(t, "run.txt", func(w io.Writer) error { return doc.Text(w, must(Run(h, s, result.Style{}, nil, nil))) })
 }
 
-func render(t *testing.T, s result.Study) map[string]string {
+func render(t *testing.T, s outcome.Study) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for name, f := range map[string]func(io.Writer) error{
@@ -113,9 +114,9 @@ func TestSurvey(t *testing.T) {
 		s.Trials[i].Runs = runs(chat(4000+float64(i), 1, 1), chat(3000, 1, 1))
 		blocks += len(s.Trials[i].Runs)
 	}
-	s.Stages = []result.Stage{{Name: "survey", Trials: []int{1, 2}, Winner: 2, Result: "SGLang has the best figure"}}
-	s.Baseline = &result.Pick{Trial: 1, Label: "vLLM default", Summary: &s.Trials[0].Runs[0].Summary}
-	s.Recommended = &result.Pick{Trial: 2, Label: "SGLang", Command: "sglang", Summary: &s.Trials[1].Runs[0].Summary}
+	s.Stages = []outcome.Stage{{Name: "survey", Trials: []int{1, 2}, Winner: 2, Result: "SGLang has the best figure"}}
+	s.Baseline = &outcome.Pick{Trial: 1, Label: "vLLM default", Summary: &s.Trials[0].Runs[0].Summary}
+	s.Recommended = &outcome.Pick{Trial: 2, Label: "SGLang", Command: "sglang", Summary: &s.Trials[1].Runs[0].Summary}
 	style := regexp.MustCompile(`(?s)<style>.*?</style>`)
 	for form, doc := range render(t, s) {
 		doc = style.ReplaceAllString(doc, "")
@@ -153,7 +154,7 @@ func TestMissingFigures(t *testing.T) {
 	noFigures := latencyStudy()
 	noFigures.Recommended.Summary, noFigures.Cases[0].Recommended, noFigures.Recommended.Gain, noFigures.Cases[0].Gain = nil, nil, nil, nil
 	noFigures.Trials[1].Runs = nil
-	for name, s := range map[string]result.Study{"empty": {}, "no conclusion": bare, "no figures": noFigures} {
+	for name, s := range map[string]outcome.Study{"empty": {}, "no conclusion": bare, "no figures": noFigures} {
 		for form, doc := range render(t, s) {
 			if regexp.MustCompile(`\b0\.00\b`).MatchString(doc) {
 				t.Errorf("%s as %s shows a zero for a missing figure", name, form)

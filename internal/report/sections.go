@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/outcome"
 	"perflab/internal/report/doc"
 	"perflab/internal/result"
 	"perflab/internal/tune"
@@ -42,7 +43,7 @@ func (p *stageParts) part(title string) *doc.Section {
 func (p *stageParts) sides() {
 	x := p.d
 	var s *doc.Section
-	for _, pick := range []*result.Pick{x.Baseline, x.Recommended} {
+	for _, pick := range []*outcome.Pick{x.Baseline, x.Recommended} {
 		if pick == nil || s != nil && x.kept() || x.trials[pick.Trial] == nil {
 			continue
 		}
@@ -65,7 +66,7 @@ func (p *stageParts) stages() {
 			staged[id] = true
 		}
 	}
-	p.loose(func(t *result.Trial) bool { return t.Stage == "baseline" && !staged[t.ID] })
+	p.loose(func(t *outcome.Trial) bool { return t.Stage == "baseline" && !staged[t.ID] })
 	for i, st := range x.Stages {
 		title := fmt.Sprintf("%d. %s", i+1, st.Name)
 		if x.survey() {
@@ -89,11 +90,11 @@ func (p *stageParts) stages() {
 		ranking, unranked := x.rank(st)
 		endStage(s, again, ranking, unranked, x.sentence(st.Result))
 	}
-	p.loose(func(t *result.Trial) bool { return !staged[t.ID] })
+	p.loose(func(t *outcome.Trial) bool { return !staged[t.ID] })
 }
 
 // loose adds the trials that no concluded stage holds.
-func (p *stageParts) loose(want func(*result.Trial) bool) {
+func (p *stageParts) loose(want func(*outcome.Trial) bool) {
 	var s *doc.Section
 	heading := ""
 	end := func() {
@@ -160,7 +161,7 @@ func stageTitle(name string) string {
 
 // rank orders a stage's candidates and its incumbent by the objective. What
 // was not measured, or cannot be believed, is named apart.
-func (x study) rank(st result.Stage) (line string, unranked []string) {
+func (x study) rank(st outcome.Stage) (line string, unranked []string) {
 	var r []ranked
 	ids := st.Trials
 	if !slices.Contains(ids, st.Before) && x.trials[st.Before] != nil {
@@ -187,7 +188,7 @@ func (x study) rank(st result.Stage) (line string, unranked []string) {
 
 // trial adds a trial. Further workloads of the trials that the conclusion compares
 // stand under the other benchmark cases.
-func (d *studyDocument) trial(to *doc.Section, t, before *result.Trial) {
+func (d *studyDocument) trial(to *doc.Section, t, before *outcome.Trial) {
 	incident := t.Status != tune.Measured
 	role := d.role(t.ID)
 	status := statusWord(t.Status)
@@ -222,7 +223,7 @@ func (d *studyDocument) trial(to *doc.Section, t, before *result.Trial) {
 }
 
 // trialFacts adds what there is to know of a trial beside its figures.
-func (d *studyDocument) trialFacts(s *doc.Section, t, before *result.Trial, status string) {
+func (d *studyDocument) trialFacts(s *doc.Section, t, before *outcome.Trial, status string) {
 	incident := t.Status != tune.Measured
 	joined := func(in doc.Form, class string, parts ...any) {
 		s.Styled(in, class, parts...)
@@ -359,7 +360,7 @@ func (d *studyDocument) otherCases(to *doc.Section) {
 }
 
 // side adds one side of another case.
-func (d *studyDocument) side(to *doc.Section, who string, p *result.Pick, sum *result.Summary) {
+func (d *studyDocument) side(to *doc.Section, who string, p *outcome.Pick, sum *result.Summary) {
 	s := to.Part(doc.InDocument, doc.Section{Level: 4, Page: who, Tight: true})
 	deployed, command := d.deployed(p.Trial, p.Replicas), doc.Pre{Commands: true, Text: doc.WrapCommand(p.Command), Summary: "Serving command"}
 	s.Styled(doc.InPage, "muted", deployed)

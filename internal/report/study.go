@@ -7,20 +7,21 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"perflab/internal/outcome"
 	"perflab/internal/result"
 )
 
 // study is a result.Study with the look-ups that every renderer needs.
 type study struct {
-	result.Study
+	outcome.Study
 	objective result.Metric
 	primary   string
-	trials    map[int]*result.Trial
+	trials    map[int]*outcome.Trial
 	style     result.Style // of blocks
 }
 
-func index(s result.Study) study {
-	x := study{Study: Worded(s), trials: map[int]*result.Trial{}}
+func index(s outcome.Study) study {
+	x := study{Study: Worded(s), trials: map[int]*outcome.Trial{}}
 	x.objective = x.metric(s.Objective.Metric)
 	for i := range s.Trials {
 		x.trials[s.Trials[i].ID] = &s.Trials[i]
@@ -50,7 +51,7 @@ func (x study) survey() bool { return x.Strategy == "survey" }
 func (x study) lower() bool { return x.Objective.Better == "lower" }
 
 // summaryOf is a trial's on the primary workload, or nil.
-func (x study) summaryOf(t *result.Trial) *result.Summary {
+func (x study) summaryOf(t *outcome.Trial) *result.Summary {
 	if t == nil {
 		return nil
 	}
@@ -81,7 +82,7 @@ func (x study) workload(name string) string {
 }
 
 // pickName names a side of the comparison with its number of replicas.
-func (x study) pickName(p *result.Pick) string {
+func (x study) pickName(p *outcome.Pick) string {
 	if p == nil {
 		return "none"
 	}
@@ -107,7 +108,7 @@ func (x study) sentence(s string) string {
 	if s == "" {
 		return ""
 	}
-	named := func(t result.Trial) bool { return strings.HasPrefix(s, t.Label) }
+	named := func(t outcome.Trial) bool { return strings.HasPrefix(s, t.Label) }
 	if s[0] < utf8.RuneSelf && !slices.ContainsFunc(x.Trials, named) {
 		s = strings.ToUpper(s[:1]) + s[1:]
 	}
@@ -119,7 +120,7 @@ func (x study) weighed() bool { return len(x.Objective.Weights) > 1 }
 
 // onGPUs reports whether any trial was given a GPU.
 func (x study) onGPUs() bool {
-	return slices.ContainsFunc(x.Trials, func(t result.Trial) bool { return t.GPUs > 0 })
+	return slices.ContainsFunc(x.Trials, func(t outcome.Trial) bool { return t.GPUs > 0 })
 }
 
 // engine is the title of an engine.
@@ -159,7 +160,7 @@ func (x study) kept() bool {
 // spent are the figures of energy and cost that the comparison has.
 func (x study) spent() []string {
 	has := func(name string) bool {
-		return slices.ContainsFunc(x.Cases, func(c result.Case) bool {
+		return slices.ContainsFunc(x.Cases, func(c outcome.Case) bool {
 			_, before := value(c.Baseline, metric(name))
 			_, after := value(c.Recommended, metric(name))
 			return before || after

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/outcome"
 	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
@@ -24,7 +25,7 @@ type studyDocument struct {
 // Study shows a study: for a terminal the verdict, a line for each trial and the
 // recommended command, in documents the conclusion and all it rests on. A
 // document in Markdown refers to a file for each of its plots.
-func Study(s result.Study, o Options) (doc.Document, error) {
+func Study(s outcome.Study, o Options) (doc.Document, error) {
 	x := index(s)
 	x.style = o.style(x.objective)
 	if err := x.style.Validate(); err != nil {
@@ -436,7 +437,7 @@ func (x study) remarks() []string {
 	return r
 }
 
-func loadLine(l result.Load) string {
+func loadLine(l outcome.Load) string {
 	s := cmp.Or(l.Title, l.Name)
 	if l.Primary {
 		s += " (primary: the search is judged by it)"
@@ -448,7 +449,7 @@ func loadLine(l result.Load) string {
 }
 
 // benchScript lists the commands that repeat the workloads.
-func benchScript(loads []result.Load) string {
+func benchScript(loads []outcome.Load) string {
 	var b strings.Builder
 	for i, l := range loads {
 		if i > 0 {

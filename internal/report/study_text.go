@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/outcome"
 	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
@@ -141,8 +142,8 @@ func (x *studyDocument) trialLines(s *doc.Section) {
 }
 
 // shownTrials chooses the trials to list, in order.
-func (x *studyDocument) shownTrials(won map[int]string) []*result.Trial {
-	var all []*result.Trial
+func (x *studyDocument) shownTrials(won map[int]string) []*outcome.Trial {
+	var all []*outcome.Trial
 	for i := range x.Trials {
 		all = append(all, &x.Trials[i])
 	}
@@ -151,18 +152,18 @@ func (x *studyDocument) shownTrials(won map[int]string) []*result.Trial {
 	}
 	keep := map[int]bool{}
 	rows := maxTrials - strings.Count(x.incidentLines()+x.spentLine(), "\n")
-	add := func(want func(*result.Trial) bool) {
+	add := func(want func(*outcome.Trial) bool) {
 		for _, t := range all {
 			if len(keep) < rows && want(t) {
 				keep[t.ID] = true
 			}
 		}
 	}
-	add(func(t *result.Trial) bool { return x.role(t.ID) != "" })
-	add(func(t *result.Trial) bool { _, ok := won[t.ID]; return ok })
-	add(func(t *result.Trial) bool { return t.Status == tune.Measured })
-	add(func(*result.Trial) bool { return true })
-	return slices.DeleteFunc(all, func(t *result.Trial) bool { return !keep[t.ID] })
+	add(func(t *outcome.Trial) bool { return x.role(t.ID) != "" })
+	add(func(t *outcome.Trial) bool { _, ok := won[t.ID]; return ok })
+	add(func(t *outcome.Trial) bool { return t.Status == tune.Measured })
+	add(func(*outcome.Trial) bool { return true })
+	return slices.DeleteFunc(all, func(t *outcome.Trial) bool { return !keep[t.ID] })
 }
 
 // comparisonLines lists the comparisons by repeated launches, the first few.

@@ -38,13 +38,6 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%s: the edge may lie %g above, %v", name, share, ok)
 		}
 	}
-	r := Run{Summary: Summary{Figures: map[string]float64{"duration": 3}}}
-	if r.LoadSeconds() != 3 {
-		t.Error(r.LoadSeconds())
-	}
-	if r.Search = (&Search{LoadS: 40}); r.LoadSeconds() != 40 {
-		t.Error(r.LoadSeconds())
-	}
 }
 
 func TestNeeds(t *testing.T) {

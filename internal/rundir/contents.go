@@ -5,15 +5,15 @@ import (
 	"os"
 	"path/filepath"
 
-	"perflab/internal/result"
+	"perflab/internal/outcome"
 )
 
 // StudyFile holds the facts of a study.
 const StudyFile = "study.json"
 
 // OpenStudy reads a study's facts back from its directory.
-func OpenStudy(dir string) (result.Study, error) {
-	var s result.Study
+func OpenStudy(dir string) (outcome.Study, error) {
+	var s outcome.Study
 	if err := ReadJSON(filepath.Join(dir, StudyFile), &s); err != nil {
 		return s, fmt.Errorf("read the study in %s: %w", dir, err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"perflab/internal/forecast"
 	"perflab/internal/interop"
-	"perflab/internal/result"
+	"perflab/internal/outcome"
 	"perflab/internal/rundir"
 )
 
@@ -110,7 +110,7 @@ func (o *observer) study(dir string) {
 }
 
 // setupOf is what a study knows of the runs of a trial.
-func setupOf(s result.Study, t result.Trial) forecast.Setup {
+func setupOf(s outcome.Study, t outcome.Trial) forecast.Setup {
 	return forecast.Setup{
 		Study: s.Name, Command: t.Command, Engines: s.Engines, Hardware: s.Hardware, Replicas: t.Replicas, GPUs: t.GPUs / max(1, t.Replicas),
 	}

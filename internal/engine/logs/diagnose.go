@@ -2,10 +2,11 @@ package logs
 
 import (
 	"cmp"
-	"perflab/internal/engine"
 	"slices"
 	"strings"
 	"sync"
+
+	"perflab/internal/engine"
 )
 
 // FailureKind says what a failure is the fault of.

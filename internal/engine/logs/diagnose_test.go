@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"perflab/internal/engine"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"perflab/internal/engine"
 )
 
 func TestFailureLines(t *testing.T) {

@@ -2,9 +2,10 @@ package logs
 
 import (
 	"math"
-	"perflab/internal/engine"
 	"strconv"
 	"strings"
+
+	"perflab/internal/engine"
 )
 
 // memoryStep is by how much a share of memory is moved at a time, and mostMemory

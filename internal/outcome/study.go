@@ -1,6 +1,19 @@
-package result
+// Package outcome holds what a study found, as facts: the document study.json
+// with its trials, stages and race. lab writes it, and whoever shows a study
+// reads it without knowing how one runs.
+//
+// Invariants: conclusions are kinds with their numbers (tune.Finding), and whoever
+// shows them writes the sentence; documents of older versions, which have the
+// sentence alone, still open; a figure that was not measured is absent, never
+// zero.
+//
+// Absent: files (rundir), and decisions (tune).
+package outcome
 
-import "perflab/internal/tune"
+import (
+	"perflab/internal/result"
+	"perflab/internal/tune"
+)
 
 // Study is everything a tuning job found, as facts: the document study.json,
 // from which every report is rendered. Renderers compute nothing.
@@ -66,16 +79,16 @@ type Load struct {
 
 // Pick is a configuration the study singles out.
 type Pick struct {
-	Trial    int        `json:"trial"` // whose figures these are
-	Label    string     `json:"label"`
-	Engine   string     `json:"engine"`
-	Command  string     `json:"command"`            // one replica's serving command
-	Replicas int        `json:"replicas"`           // how many of them, measured together
-	Summary  *Summary   `json:"summary,omitempty"`  // on the primary workload
-	Gain     *float64   `json:"gain"`               // of the objective against the baseline: +0.5 is 50 % better; null where none can be given
-	Interval *tune.Span `json:"interval,omitempty"` // of Gain at 95 %, corrected, where launches of both were repeated
-	Launches int        `json:"launches,omitempty"` // that Gain is of, where more than one
-	SLOs     []Judged   `json:"slos,omitempty"`     // what became of the constraints, by these figures
+	Trial    int             `json:"trial"` // whose figures these are
+	Label    string          `json:"label"`
+	Engine   string          `json:"engine"`
+	Command  string          `json:"command"`            // one replica's serving command
+	Replicas int             `json:"replicas"`           // how many of them, measured together
+	Summary  *result.Summary `json:"summary,omitempty"`  // on the primary workload
+	Gain     *float64        `json:"gain"`               // of the objective against the baseline: +0.5 is 50 % better; null where none can be given
+	Interval *tune.Span      `json:"interval,omitempty"` // of Gain at 95 %, corrected, where launches of both were repeated
+	Launches int             `json:"launches,omitempty"` // that Gain is of, where more than one
+	SLOs     []Judged        `json:"slos,omitempty"`     // what became of the constraints, by these figures
 }
 
 // Judged is whether figures keep a constraint.
@@ -87,10 +100,10 @@ type Judged struct {
 
 // Case compares baseline and recommended on one workload.
 type Case struct {
-	Workload    string   `json:"workload"`
-	Baseline    *Summary `json:"baseline,omitempty"`
-	Recommended *Summary `json:"recommended,omitempty"`
-	Gain        *float64 `json:"gain,omitempty"`
+	Workload    string          `json:"workload"`
+	Baseline    *result.Summary `json:"baseline,omitempty"`
+	Recommended *result.Summary `json:"recommended,omitempty"`
+	Gain        *float64        `json:"gain,omitempty"`
 }
 
 // Stage is one step of the search with what it concluded.
@@ -140,12 +153,12 @@ type EngineFact struct {
 
 // Run is one load of one workload within a trial.
 type Run struct {
-	Workload string  `json:"workload"`
-	Dir      string  `json:"dir"` // run directory, relative to the study directory
-	Seed     uint64  `json:"seed"`
-	Summary  Summary `json:"summary"`
+	Workload string         `json:"workload"`
+	Dir      string         `json:"dir"` // run directory, relative to the study directory
+	Seed     uint64         `json:"seed"`
+	Summary  result.Summary `json:"summary"`
 
-	Search *Search `json:"search,omitempty"` // that found its load; nil: the workload says it
+	Search *result.Search `json:"search,omitempty"` // that found its load; nil: the workload says it
 }
 
 // Ledger is what the study cost.

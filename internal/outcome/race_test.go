@@ -1,8 +1,10 @@
-package result
+package outcome
 
 import (
 	"encoding/json"
 	"testing"
+
+	"perflab/internal/result"
 )
 
 // TestRaceOlderKeys: a study.json that has the older names of candidates and
@@ -15,5 +17,15 @@ func TestRaceOlderKeys(t *testing.T) {
 	}
 	if len(r.Candidates) != 1 || r.Candidates[0].Label != "vLLM" || len(r.Predictions) != 1 || r.Noise.Launches != 4 {
 		t.Errorf("read %+v", r)
+	}
+}
+
+func TestLoadSeconds(t *testing.T) {
+	r := Run{Summary: result.Summary{Figures: map[string]float64{"duration": 3}}}
+	if r.LoadSeconds() != 3 {
+		t.Error(r.LoadSeconds())
+	}
+	if r.Search = (&result.Search{LoadS: 40}); r.LoadSeconds() != 40 {
+		t.Error(r.LoadSeconds())
 	}
 }
