@@ -1,4 +1,4 @@
-// Package candidate says which configurations a study may try: the arms that a
+// Package candidate says which configurations a study may try: the candidates that a
 // race begins with, small steps around a configuration, and what a bottleneck or
 // a refusal asks for next. It gives package tune, which knows no parameter's
 // meaning, a tune.SearchSpace made of package engine's catalogue. Pure.
@@ -15,7 +15,7 @@ type Options struct {
 	Engines    []string            // that may be used, by name
 	Models     []string            // checkpoints that may be served: the baseline's and others of the same model
 	Narrow     map[string][]string // parameter -> the values that may be tried, in place of the catalogue's; "" is the default
-	Changes    []tune.Change       // that the study lists; structural ones make arms with each other
+	Changes    []tune.Change       // that the study lists; structural ones make candidates with each other
 	Candidates []tune.Candidate    // whole configurations beside the catalogue's
 
 	GPUs     int

@@ -11,7 +11,7 @@ import (
 // manyProducts bounds the combinations of the study's structural changes.
 const manyProducts = 200
 
-// structural reports whether a change of the study makes another arm; otherwise it is a
+// structural reports whether a change of the study makes another candidate; otherwise it is a
 // step.
 func structural(ch tune.Change) bool {
 	return ch.Replace || slices.ContainsFunc(structure, func(name string) bool { _, ok := ch.Set[name]; return ok })

@@ -19,7 +19,7 @@ const (
 	modelKey  = "model"
 )
 
-// structure are the keys that make an arm. Whatever else is set may be moved in
+// structure are the keys that make a candidate. Whatever else is set may be moved in
 // small steps.
 var structure = []string{
 	engineKey, modelKey, engine.Quantization, engine.TP, engine.PP, engine.DP,

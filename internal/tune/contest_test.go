@@ -32,6 +32,7 @@ func shaken(f *testSpace, seed uint64, figure string, sd func(Config) float64) E
 // configuration, or one engine, is three times as noisy as the others: the spread
 // of a comparison is one for all, and a search loves what is noisy.
 func TestRaceOfEqualsUnequallyNoisy(t *testing.T) {
+	t.Parallel()
 	for name, noisy := range map[string]func(Config) bool{
 		"an engine":    func(c Config) bool { return c["engine"] == "s" },
 		"the baseline": func(c Config) bool { return maps.Equal(c, raceSpace().Baseline) },
@@ -61,6 +62,7 @@ func TestRaceOfEqualsUnequallyNoisy(t *testing.T) {
 // TestRaceOfEqualsAtALimit holds the same where all scatter about a limit, and where
 // all miss one: that one mean lies on the better side is no evidence.
 func TestRaceOfEqualsAtALimit(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []float64{100, 50} {
 		wrong, n := 0, 80
 		for seed := range uint64(n) {
@@ -198,6 +200,7 @@ func (narrow) Steps(Config) []Change { return nil }
 // so small that the ablation drops it now and then. The launch by which it did is
 // none of those that tell of what is left.
 func TestRaceChecksByFreshLaunches(t *testing.T) {
+	t.Parallel()
 	won, reduced, wrong, n := 0, 0, 0, 300
 	for seed := range uint64(n) {
 		f := world(seed)

@@ -89,6 +89,7 @@ func randomDomain(r *rand.Rand) domain {
 
 // TestDrawProperties plays random searches and checks what holds for all.
 func TestDrawProperties(t *testing.T) {
+	t.Parallel()
 	o := Objective{Metric: "m", Higher: true, SLOs: []Bound{{Metric: "ttft", Op: "<=", Limit: 2}}}
 	inverse := Objective{Metric: "m", SLOs: o.SLOs}
 	space := Space{Baseline: Config{"a": "0", "b": "1", "z": "kept"}, Primary: "w"}
@@ -304,6 +305,7 @@ func TestDrawTimeBudget(t *testing.T) {
 // TestDrawResumes: cut after any record, the journal leads a new search to the
 // same proposals and the same end.
 func TestDrawResumes(t *testing.T) {
+	t.Parallel()
 	guide := domain{dims: dims("a#1,2,3,4 b:x,y,z c:,on")}
 	space, budget := Space{Baseline: Config{"a": "1", "b": "x"}, Primary: "w"}, Budget{Trials: 15}
 	b := bench{}

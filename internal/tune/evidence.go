@@ -32,7 +32,7 @@ type Span struct {
 	High  float64 `json:"high"`
 }
 
-// Outcome is what became of an arm.
+// Outcome is what became of a candidate.
 type Outcome struct {
 	Label     string   `json:"label"`
 	Config    Config   `json:"config"`
@@ -45,7 +45,7 @@ type Outcome struct {
 	Measured  *Span    `json:"measured,omitempty"`  // ratio to the baseline, with the interval that decided
 }
 
-// States of an arm.
+// States of a candidate.
 const (
 	StateRefused    = "refused"    // by a rule, never launched
 	StatePruned     = "pruned"     // predicted to be hopeless, never launched

@@ -72,6 +72,7 @@ func declared(d stat.Declared, draw, n int) string {
 // TestGuardPower: how often declared losses pass a margin of two points. The
 // shares stand in docs/tuning.md.
 func TestGuardPower(t *testing.T) {
+	t.Parallel()
 	const sets = 150
 	for _, tt := range []struct {
 		loss, flips float64

@@ -225,6 +225,7 @@ func playRace(t testing.TB, r *Race, evaluate Evaluate) ([]Proposal, Result) {
 
 // TestRaceFindsTheBest holds the race's regret in worlds drawn by chance.
 func TestRaceFindsTheBest(t *testing.T) {
+	t.Parallel()
 	var regret []float64
 	for seed := range uint64(40) {
 		f := world(seed)
@@ -243,6 +244,7 @@ func TestRaceFindsTheBest(t *testing.T) {
 
 // TestRaceOfEquals holds how often a race calls one of equals better.
 func TestRaceOfEquals(t *testing.T) {
+	t.Parallel()
 	false1, n := 0, 200
 	for seed := range uint64(n) {
 		f := world(seed)
@@ -260,6 +262,7 @@ func TestRaceOfEquals(t *testing.T) {
 // TestRaceResumes cuts the journal of a race at every byte: what is decided after a
 // resume is what was decided without.
 func TestRaceResumes(t *testing.T) {
+	t.Parallel()
 	f := world(3)
 	f.broken = map[int]string{4: Failed, 6: Void}
 	objective := up
@@ -323,6 +326,7 @@ func (*buffer) Sync() error { return nil }
 // TestRaceProperties plays random studies, with ends of every kind, and checks what
 // holds for all.
 func TestRaceProperties(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(120) {
 		r := stat.Stream(seed, "race")
 		f := world(seed)

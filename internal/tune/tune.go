@@ -11,7 +11,7 @@
 //	s, err := tune.NewStaged(space, objective, budget)
 //	_, err = tune.Resume(s, log)                  // no-op for a new file
 //	err = tune.Run(ctx, s, j, evaluate)
-//	fmt.Println(s.Result().Verdict)
+//	fmt.Println(s.Result().Verdict.Kind)          // report.Worded writes the sentence
 //
 // Invariants: a strategy is a pure state machine: the same space, seed and
 // observations give the same proposals. Resume is replay of the journal
@@ -21,7 +21,7 @@
 // baseline by a single measurement, but by a Survey and a Draw, which say so.
 //
 // Deliberately absent: files, clocks, goroutines, random numbers that no seed
-// decides, and what a parameter means.
+// decides, what a parameter means, and sentences: what a study found is a Finding.
 package tune
 
 import (
@@ -92,9 +92,9 @@ const (
 	ConfirmStage  = "confirm"
 	SurveyStage   = "survey"
 	SearchStage   = "search" // of strategies that draw from SearchSpace.Domain
-	RaceStage     = "race"   // arms, under a part of the load
-	RepairStage   = "repair" // an arm with what its bottleneck or its refusal asks for
-	FinalStage    = "final"  // arms that were not eliminated, under all of the load
+	RaceStage     = "race"   // candidates, under a part of the load
+	RepairStage   = "repair" // a candidate with what its bottleneck or its refusal asks for
+	FinalStage    = "final"  // candidates that were not eliminated, under all of the load
 	RefineStage   = "refine" // small changes of what leads
 	AblateStage   = "ablate" // the winner without one of its settings
 	CheckStage    = "check"  // the winner without all that brought nothing

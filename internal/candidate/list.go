@@ -15,7 +15,7 @@ import (
 // time, and then on one layout of a checkpoint only: more than can be raced.
 const maxCombined = 60
 
-// ofStudy is the Prior of an arm that the study lists.
+// ofStudy is the Prior of a candidate that the study lists.
 const ofStudy = "the study"
 
 // Candidates are the configurations that a race begins with: the baseline, what the study and
@@ -140,7 +140,7 @@ func (a *candidateList) runnable() int {
 	return n
 }
 
-// finish gives every arm a label of its own and puts those that cannot run last.
+// finish gives every candidate a label of its own and puts those that cannot run last.
 func (a *candidateList) finish() []tune.Candidate {
 	var run, refused []tune.Candidate
 	seen := map[string]int{}
@@ -160,7 +160,7 @@ func (a *candidateList) finish() []tune.Candidate {
 	return append(run, refused...)
 }
 
-// plain is an engine with a checkpoint, and what any arm of it has besides: the
+// plain is an engine with a checkpoint, and what any candidate of it has besides: the
 // baseline's further settings on its own engine, its length on others, and what the
 // study allows one value of.
 func (f *rules) plain(e *engine.Engine, model string) tune.Config {
