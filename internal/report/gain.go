@@ -71,7 +71,7 @@ func (x study) gainOf(r tune.Span) string {
 
 // gainTone is good or bad news only where the interval says so.
 func (x study) gainTone() string {
-	if x.Recommended == nil || x.Recommended.Interval == nil || x.kept() {
+	if x.Recommended == nil || x.Recommended.Interval == nil || x.keepsBaseline() {
 		return ""
 	}
 	switch s := x.Recommended.Interval; {
@@ -91,7 +91,7 @@ func (x study) caseGain(c outcome.Case) (text, tone string) {
 				return x.gainOf(k.Ratio), verdictTone(k.Verdict)
 			}
 		}
-		if r := x.Recommended; c.Workload == x.primary && !x.weighed() && r != nil && r.Gain != nil && !x.kept() {
+		if r := x.Recommended; c.Workload == x.primary && !x.weighed() && r != nil && r.Gain != nil && !x.keepsBaseline() {
 			return x.spanned(r.Gain, r.Interval), x.gainTone()
 		}
 		return x.gain(c.Gain), ""

@@ -19,7 +19,7 @@ type race struct{ study }
 // answers are what a reader asks first.
 func (x race) answers() doc.Definitions {
 	all := append(doc.Definitions{x.gained()}, x.heldOut()...)
-	all = append(all, x.constraints(), x.guarded(), x.changed(), x.dropped(), x.spentOn(), x.tried(), x.noise(), doc.Definition{Name: "Search ended", Text: x.sentence(x.Race.Stopped)})
+	all = append(all, x.constraints(), x.accuracyAnswer(), x.changed(), x.dropped(), x.spentOn(), x.tried(), x.noise(), doc.Definition{Name: "Search ended", Text: x.sentence(x.Race.Stopped)})
 	return slices.DeleteFunc(all, func(t doc.Definition) bool { return t.Text == "" })
 }
 
@@ -42,16 +42,16 @@ func (x race) plots() []plot.Plot {
 // the gains are of more.
 func (x race) ofLaunches() string {
 	p := x.Recommended
-	if p == nil || x.Baseline == nil || p.Launches <= 1 || x.kept() {
+	if p == nil || x.Baseline == nil || p.Launches <= 1 || x.keepsBaseline() {
 		return ""
 	}
 	return fmt.Sprintf("The figures are of one launch of each side (#%d and #%d); the gains are of all launches that were repeated.", x.Baseline.Trial, p.Trial)
 }
 
-// contest is the comparison of the recommended configuration with the
+// finalComparison is the comparison of the recommended configuration with the
 // baseline, or nil.
-func (x race) contest() *tune.Comparison {
-	if x.Race == nil || x.Recommended == nil || x.Baseline == nil || x.kept() {
+func (x race) finalComparison() *tune.Comparison {
+	if x.Race == nil || x.Recommended == nil || x.Baseline == nil || x.keepsBaseline() {
 		return nil
 	}
 	all := x.Race.Comparisons
@@ -74,7 +74,7 @@ func (x race) sure() (gain, how string) {
 	switch {
 	case r == nil:
 		return "", ""
-	case x.kept():
+	case x.keepsBaseline():
 		return "none", "the baseline stays"
 	case r.Gain == nil && (x.Baseline == nil || x.Baseline.Summary == nil):
 		return "not known", "the baseline has no figures"
@@ -89,7 +89,7 @@ func (x race) sure() (gain, how string) {
 	if r.Launches > 1 {
 		how += fmt.Sprintf(", %d launches each", r.Launches)
 	}
-	if c := x.contest(); c != nil {
+	if c := x.finalComparison(); c != nil {
 		how += corrected(c.Family)
 	}
 	if x.weighed() {
@@ -122,7 +122,7 @@ func corrected(family int) string {
 // changed names the parameters in which the recommendation differs from the
 // baseline.
 func (x race) changed() doc.Definition {
-	if x.Recommended == nil || x.Baseline == nil || x.kept() {
+	if x.Recommended == nil || x.Baseline == nil || x.keepsBaseline() {
 		return doc.Definition{}
 	}
 	to, from := x.trials[x.Recommended.Trial], x.trials[x.Baseline.Trial]
@@ -135,7 +135,7 @@ func (x race) changed() doc.Definition {
 // heldOut says in words how the recommendation does on the further workloads:
 // losses apart, so that nobody overlooks them.
 func (x race) heldOut() doc.Definitions {
-	if x.kept() || x.Recommended == nil {
+	if x.keepsBaseline() || x.Recommended == nil {
 		return nil
 	}
 	each := x.byWorkload()
@@ -238,7 +238,7 @@ func (x race) constraints() doc.Definition {
 	}
 	var parts []string
 	for _, k := range x.Race.Constraints {
-		text, met := kept(k)
+		text, met := constraintText(k)
 		if parts = append(parts, text); !met {
 			a.Tone = "down"
 		}
@@ -270,15 +270,15 @@ func (x race) constraints() doc.Definition {
 			parts = append(parts, why)
 		}
 	}
-	if c := x.contest(); c != nil && c.Verdict == tune.Missed {
+	if c := x.finalComparison(); c != nil && c.Verdict == tune.Missed {
 		a.Tone, parts = "down", append(parts, c.Sentence)
 	}
 	a.Text = strings.Join(parts, "; ")
 	return a
 }
 
-// kept says how repeated launches keep a bound; false where they do not, or not all.
-func kept(k tune.Constraint) (text string, all bool) {
+// constraintText says how repeated launches keep a bound; false where they do not, or not all.
+func constraintText(k tune.Constraint) (text string, all bool) {
 	figure := "no figure"
 	if k.Mean != nil {
 		figure = strconv.FormatFloat(*k.Mean, 'g', 6, 64) + " on average"
@@ -290,9 +290,9 @@ func kept(k tune.Constraint) (text string, all bool) {
 	return fmt.Sprintf("%s: %s (%s; %d of %d launches met it)", k.Bound, word, figure, k.Met, k.Launches), k.Held && k.Met == k.Launches
 }
 
-// guarded says what the answers of the recommendation were held to.
-func (x race) guarded() doc.Definition {
-	a := doc.Definition{Name: "Accuracy", Text: "not measured" + x.unguarded()}
+// accuracyAnswer says what the answers of the recommendation were held to.
+func (x race) accuracyAnswer() doc.Definition {
+	a := doc.Definition{Name: "Accuracy", Text: "not measured" + x.answersMayChange()}
 	var rejected []string
 	for _, p := range x.Race.Accuracy {
 		switch {
@@ -307,7 +307,7 @@ func (x race) guarded() doc.Definition {
 	}
 	if len(x.Race.Accuracy) > 0 && strings.HasPrefix(a.Text, "not measured") {
 		a.Text = "not asked of the recommendation."
-		if x.kept() {
+		if x.keepsBaseline() {
 			a.Text = "the baseline stays, which the others were held to."
 		}
 	}
@@ -320,10 +320,10 @@ func (x race) guarded() doc.Definition {
 	return a
 }
 
-// unguarded warns of a recommendation that computes otherwise than the baseline
+// answersMayChange warns of a recommendation that computes otherwise than the baseline
 // and whose answers nobody looked at.
-func (x race) unguarded() string {
-	if x.Recommended == nil || x.Baseline == nil || x.kept() {
+func (x race) answersMayChange() string {
+	if x.Recommended == nil || x.Baseline == nil || x.keepsBaseline() {
 		return ""
 	}
 	to, from := x.trials[x.Recommended.Trial], x.trials[x.Baseline.Trial]
@@ -396,7 +396,7 @@ func gpuHours(s float64) string {
 	return fmt.Sprintf("%.1f GPU-hours", s/3600)
 }
 
-// candidateStates are the ends of an arm in the order in which they are counted.
+// candidateStates are the ends of a candidate in the order in which they are counted.
 var candidateStates = []struct{ state, title, counted string }{
 	{tune.StateRefined, "carried on", "carried on"}, {tune.StateNotWorse, "not carried on", "left without being worse"}, {tune.StateEliminated, "eliminated", "shown to be worse"},
 	{tune.StateFailed, "failed", "failed"}, {tune.StateRefused, "refused by a rule", "refused by rules"}, {tune.StatePruned, "predicted hopeless", "predicted hopeless"}, {tune.StateUntried, "not tried", "not tried"},
@@ -463,7 +463,7 @@ func (x race) repeated() *tune.Comparison {
 // leastShown is the least effect that the launches of the conclusion show; 0:
 // not known.
 func (x race) leastShown() float64 {
-	if c := x.contest(); c != nil && c.Shown > 0 {
+	if c := x.finalComparison(); c != nil && c.Shown > 0 {
 		return c.Shown
 	}
 	for _, c := range x.Race.Comparisons {

@@ -33,10 +33,10 @@ func comparisonChapter(x race) doc.Chapter {
 		"Intervals are at 95 %" + corrected(all[0].Family) + "."}
 	g := doc.NewGrid(doc.Columns("Comparison", ">Launches", ">Ratio", ">95 % interval", ">p", ">Least effect shown", "Verdict"))
 	for _, k := range all {
-		g.Rows = append(g.Rows, contestRow(k.Label+" against "+k.Against, k))
+		g.Rows = append(g.Rows, comparisonRow(k.Label+" against "+k.Against, k))
 		c.After = append(c.After, x.about(k.Label, k.Sentence))
 	}
-	c.Grid, c.Plots = g, x.contestPlot("comparisons", "Ratios of the final comparisons", all, func(k tune.Comparison) string { return k.Label + " against " + k.Against })
+	c.Grid, c.Plots = g, x.comparisonPlot("comparisons", "Ratios of the final comparisons", all, func(k tune.Comparison) string { return k.Label + " against " + k.Against })
 	return c
 }
 
@@ -48,7 +48,7 @@ func (x race) about(label, sentence string) string {
 	return label + ": " + strings.TrimSuffix(sentence, ".") + "."
 }
 
-func contestRow(head string, k tune.Comparison) doc.Row {
+func comparisonRow(head string, k tune.Comparison) doc.Row {
 	p, least, value := "", "", doc.None
 	if known(k.Ratio) {
 		p = pText(k.P)
@@ -80,10 +80,10 @@ func holdOutChapter(x race) doc.Chapter {
 	c.Text = []string{"The recommendation against the baseline on workloads that the search was not judged by. A ratio below 1 is a loss."}
 	g := doc.NewGrid(doc.Columns("Workload", ">Launches", ">Ratio", ">95 % interval", ">p", ">Least effect shown", "Verdict"))
 	for _, k := range x.Race.HoldOuts {
-		g.Rows = append(g.Rows, contestRow(x.workload(k.Workload), k))
+		g.Rows = append(g.Rows, comparisonRow(x.workload(k.Workload), k))
 	}
 	c.Grid = g
-	c.Plots = x.contestPlot("hold-outs", "Recommendation against baseline on the other workloads", x.Race.HoldOuts, func(k tune.Comparison) string { return x.workload(k.Workload) })
+	c.Plots = x.comparisonPlot("hold-outs", "Recommendation against baseline on the other workloads", x.Race.HoldOuts, func(k tune.Comparison) string { return x.workload(k.Workload) })
 	return c
 }
 

@@ -12,8 +12,8 @@ import (
 	"perflab/internal/tune"
 )
 
-// contestPlot draws comparisons.
-func (x race) contestPlot(name, title string, all []tune.Comparison, label func(tune.Comparison) string) []plot.Plot {
+// comparisonPlot draws comparisons.
+func (x race) comparisonPlot(name, title string, all []tune.Comparison, label func(tune.Comparison) string) []plot.Plot {
 	var rows []plot.Ratio
 	for _, k := range all {
 		class := map[string]string{"up": "best", "down": "bad", "": "void"}[verdictTone(k.Verdict)]
@@ -41,7 +41,7 @@ func (x race) candidatePlot() []plot.Plot {
 	return plot.Forest("candidates", "The race: ratios to the baseline", x.Simulated, []string{"best", "bad", "void", "bg"}, []string{"carried on", "eliminated", "not carried on", "◇ predicted"}, rows)
 }
 
-// predictionPlot is a point per arm that has both figures: on the line the
+// predictionPlot is a point per candidate that has both figures: on the line the
 // prediction was right.
 func (x race) predictionPlot() []plot.Plot {
 	var engines []string

@@ -19,8 +19,8 @@ type Side struct {
 	Calls   []result.Call // for the plots; may be nil
 }
 
-// beside is several runs prepared for a reader.
-type beside struct {
+// sideBySide is several runs prepared for a reader.
+type sideBySide struct {
 	Title    string
 	Banner   string
 	Names    []string
@@ -31,12 +31,12 @@ type beside struct {
 }
 
 // newRuns lays the runs out, one column each.
-func newRuns(sides []Side) beside { return layOut(sides, false) }
+func newRuns(sides []Side) sideBySide { return layOut(sides, false) }
 
 // layOut is newRuns for runs that send other requests of the same kind on
 // purpose, where seeded says so.
-func layOut(sides []Side, seeded bool) beside {
-	r := beside{Title: fmt.Sprintf("%d runs side by side", len(sides))}
+func layOut(sides []Side, seeded bool) sideBySide {
+	r := sideBySide{Title: fmt.Sprintf("%d runs side by side", len(sides))}
 	for _, s := range sides {
 		r.Names = append(r.Names, s.Name)
 	}
@@ -72,7 +72,7 @@ func anySimulated(sides []Side) (sim, predicted bool) {
 
 // compareHeaders fills the facts and warns of those that must agree; the
 // fingerprints need not where seeded says so.
-func (r *beside) compareHeaders(sides []Side, seeded bool) {
+func (r *sideBySide) compareHeaders(sides []Side, seeded bool) {
 	var single []compare.Side
 	for _, s := range sides {
 		single = append(single, compare.Side{Name: s.Name, Runs: []compare.Run{{Name: s.Name, Header: s.Header, Summary: s.Summary}}})
@@ -169,7 +169,7 @@ func Runs(sides []Side) doc.Document {
 
 // show adds the figures of the runs to a section, a column each, and after it
 // their plots and what ran.
-func (r beside) show(d *doc.Document, figures *doc.Section) {
+func (r sideBySide) show(d *doc.Document, figures *doc.Section) {
 	t := doc.Table{Empty: true, Values: true, Columns: doc.Columns("Figure")}
 	t.Columns[0].Text, t.Columns[0].Tipped = new(""), true
 	ran := doc.Table{Empty: true, Columns: doc.Columns("Item")}

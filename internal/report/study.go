@@ -81,8 +81,8 @@ func (x study) workload(name string) string {
 	return name
 }
 
-// pickName names a side of the comparison with its number of replicas.
-func (x study) pickName(p *outcome.Pick) string {
+// pickTitle names a side of the comparison with its number of replicas.
+func (x study) pickTitle(p *outcome.Pick) string {
 	if p == nil {
 		return "none"
 	}
@@ -152,8 +152,8 @@ func (x study) metric(name string) result.Metric {
 	return m
 }
 
-// kept reports whether the recommendation is the baseline itself.
-func (x study) kept() bool {
+// keepsBaseline reports whether the recommendation is the baseline itself.
+func (x study) keepsBaseline() bool {
 	return x.Baseline != nil && x.Recommended != nil && x.Baseline.Trial == x.Recommended.Trial
 }
 

@@ -107,8 +107,8 @@ func (d *studyDocument) tiles() doc.Tiles {
 		tone = map[string]string{"up": "gain", "down": "loss"}[d.gainTone()]
 	}
 	return doc.Tiles{
-		{Label: "Baseline", Value: quantity(d.Baseline.Summary, d.objective), Beside: d.pickName(d.Baseline)},
-		{Label: "Recommended", Value: quantity(d.Recommended.Summary, d.objective), Beside: d.pickName(d.Recommended)},
+		{Label: "Baseline", Value: quantity(d.Baseline.Summary, d.objective), Beside: d.pickTitle(d.Baseline)},
+		{Label: "Recommended", Value: quantity(d.Recommended.Summary, d.objective), Beside: d.pickTitle(d.Recommended)},
 		{Label: "Gain", Value: gain, Beside: beside, Tone: &tone},
 	}
 }
@@ -140,7 +140,7 @@ func (d *studyDocument) recommended(s *doc.Section) {
 	s.Styled(doc.InMarkdown, "", deployed)
 	s.StyledEach(doc.InMarkdown, "note", notes...)
 	page := s.Part(doc.InPage, doc.Section{Page: "Serving command"})
-	page.Styled(doc.InPage, "", lead+" "+d.pickName(r)+". "+deployed)
+	page.Styled(doc.InPage, "", lead+" "+d.pickTitle(r)+". "+deployed)
 	page.Add(doc.InPage, command)
 	if script != "" {
 		s.Add(doc.InMarkdown, doc.Pre{Commands: true, Text: script})
@@ -210,7 +210,7 @@ func (d *studyDocument) cases(s *doc.Section) {
 		s.Add(doc.InMarkdown, doc.Gap{})
 	}
 	s.Styled(doc.InPage, "", "The gain is of the objective, "+d.objective.Label+", "+against)
-	baseline, recommended := d.pickName(d.Baseline), d.pickName(d.Recommended)
+	baseline, recommended := d.pickTitle(d.Baseline), d.pickTitle(d.Recommended)
 	short := doc.Table{Columns: doc.Columns("Benchmark Case", "Baseline: "+baseline, "Recommended: "+recommended, ">Gain")}
 	long := doc.Table{Class: "cmp", Columns: doc.Columns("Benchmark case", "Figure", ">", ">", ">Gain")}
 	long.Columns[2].Head, long.Columns[2].Wrap = doc.Spans("Baseline", doc.NewLine(), doc.Small(baseline)), true
@@ -236,7 +236,7 @@ func (d *studyDocument) cases(s *doc.Section) {
 			long.Rows = append(long.Rows, r)
 		}
 		short.Rows = append(short.Rows, doc.Cells(doc.Cell{Text: doc.Spans(name), Strong: true}, before, after, doc.Cell{Text: doc.Spans(doc.Words(gain)), Strong: true}))
-		if !d.kept() {
+		if !d.keepsBaseline() {
 			doubts = append(doubts, doubt(name+", baseline", c.Baseline)...)
 		}
 		doubts = append(doubts, doubt(name+", recommended", c.Recommended)...)

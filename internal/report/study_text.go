@@ -83,7 +83,7 @@ func (x *studyDocument) incidentLines() string {
 // spentLine is what tokens cost in energy and money, before and after, on the primary
 // workload; "" where neither is known, or nothing is recommended but the baseline.
 func (x *studyDocument) spentLine() string {
-	if x.kept() {
+	if x.keepsBaseline() {
 		return ""
 	}
 	var parts []string

@@ -44,7 +44,7 @@ func (p *stageParts) sides() {
 	x := p.d
 	var s *doc.Section
 	for _, pick := range []*outcome.Pick{x.Baseline, x.Recommended} {
-		if pick == nil || s != nil && x.kept() || x.trials[pick.Trial] == nil {
+		if pick == nil || s != nil && x.keepsBaseline() || x.trials[pick.Trial] == nil {
 			continue
 		}
 		if s == nil {
