@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,6 +23,7 @@ const architecture = "../../docs/architecture.md"
 // row is a row of that table.
 type row struct {
 	name, does string
+	line       int // among the rows
 	imports    []string
 	everything bool // it may import all packages
 }
@@ -36,7 +39,7 @@ func table(t *testing.T) map[string]row {
 	}
 	rows := map[string]row{}
 	for _, m := range rowPattern.FindAllStringSubmatch(string(text), -1) {
-		r := row{name: m[1], does: strings.TrimSpace(m[2])}
+		r := row{name: m[1], does: strings.TrimSpace(m[2]), line: len(rows)}
 		switch m[3] {
 		case "-":
 		case "everything":
@@ -51,8 +54,11 @@ func table(t *testing.T) map[string]row {
 	}
 	for _, r := range rows {
 		for _, name := range r.imports {
-			if _, ok := rows[name]; !ok {
+			switch below, ok := rows[name]; {
+			case !ok:
 				t.Errorf("%s: the row of %s names %q, which has no row", architecture, r.name, name)
+			case below.line >= r.line:
+				t.Errorf("%s: the row of %s names %s, whose row must stand above it", architecture, r.name, name)
 			}
 		}
 	}
@@ -63,13 +69,14 @@ func table(t *testing.T) map[string]row {
 // package itself may, with the reason. The test kits below internal/test are
 // for every test.
 var tests = map[string]map[string]string{
+	"compare":             {"verdict": "runs with verdicts are compared"},
 	"audit":               {"engine": "commands in documents are held against the catalogue", "sim": "simulated runs must pass the audit"},
 	"candidate":           {"stat": "random configurations"},
 	"deploy/docker":       {"engine/cluster": "plans over several machines"},
 	"engine":              {"engine/logs": "the line of a rejection is found in a log"},
 	"engine/logs":         {"arch": "configurations whose logs are printed"},
 	"lab":                 {"sim": "a server to measure"},
-	"report":              {"interop": "imported runs are rendered"},
+	"report":              {"stat": "random calls", "verdict": "summaries with verdicts", "interop": "imported runs are rendered"},
 	"report/prediction":   {"engine": "the memory of a configuration is rendered"},
 	"report/parquet":      {"stat": "random calls"},
 	"perflab/cmd/perflab": {"tune": "the journal of a study that was killed"},
@@ -152,6 +159,11 @@ func TestImports(t *testing.T) {
 }
 
 func checkImports(t *testing.T, p pkg, r row) {
+	for _, name := range r.imports {
+		if !slices.Contains(p.Imports, "perflab/internal/"+name) {
+			t.Errorf("%s does not import %s, which its row in the table of %s names", r.name, name, architecture)
+		}
+	}
 	for _, path := range p.Imports {
 		if ours, ok := strings.CutPrefix(path, "perflab/internal/"); ok {
 			if !r.everything && !slices.Contains(r.imports, ours) {
@@ -204,4 +216,59 @@ func checkModule(t *testing.T, name, path string, test bool) {
 		return
 	}
 	t.Errorf("%s imports %s of a module that is not in the list of dependencies", name, path)
+}
+
+// Names in the document: files with their folder, and what packages declare.
+var (
+	filePattern = regexp.MustCompile("`([a-z]+(?:/[a-z_]+)*\\.(?:go|json|sh))`")
+	namePattern = regexp.MustCompile("`([a-z]+)\\.([A-Z][A-Za-z]*)(?:\\.([A-Z][A-Za-z]*))?`")
+)
+
+// TestArchitectureNames holds the files and the names that the document speaks
+// of against the code, so that a newcomer finds what is written there.
+func TestArchitectureNames(t *testing.T) {
+	text, err := os.ReadFile(architecture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range filePattern.FindAllStringSubmatch(string(text), -1) {
+		if strings.Contains(m[1], "/") && !exists("../../internal/"+m[1]) && !exists("../../"+m[1]) {
+			t.Errorf("%s names %s, which is not there", architecture, m[1])
+		}
+	}
+	code := map[string]string{} // of a package, by the last part of its name
+	for name := range table(t) {
+		files, err := filepath.Glob("../../internal/" + name + "/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if strings.HasSuffix(f, "_test.go") {
+				continue
+			}
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code[path.Base(name)] += string(b)
+		}
+	}
+	named := 0
+	for _, m := range namePattern.FindAllStringSubmatch(string(text), -1) {
+		for _, id := range m[2:] {
+			declared := regexp.MustCompile(`(?m)^(func (\([^)]*\) )?|type |\t)` + id + `\b`)
+			if id != "" && !declared.MatchString(code[m[1]]) {
+				t.Errorf("%s names %s of package %s, which does not declare it", architecture, id, m[1])
+			}
+			named++
+		}
+	}
+	if named < 20 {
+		t.Errorf("%s names %d parts of packages, which this test should have found more of", architecture, named)
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
