@@ -38,7 +38,7 @@ func (l *lexer) eat(c byte) bool {
 }
 
 func (l *lexer) space() {
-	for l.i < len(l.b) {
+	for l.i < len(l.b) && l.b[l.i] <= ' ' {
 		switch l.b[l.i] {
 		case ' ', '\t', '\n', '\r':
 			l.i++
@@ -174,25 +174,35 @@ func (l *lexer) str() (raw []byte, escaped, ok bool) {
 	if !l.eat('"') {
 		return nil, false, false
 	}
-	b, from := l.b, l.i
-	for i := from; i < len(b); i++ {
-		switch c := b[i]; {
-		case c == '"':
-			l.i = i + 1
-			return b[from:i], escaped, true
-		case c < ' ':
-			return nil, false, false
-		case c == '\\':
-			escaped = true
-			n := escapeLen(b[i+1:])
-			if n == 0 {
-				return nil, false, false
-			}
-			i += n
+	b, i := l.b, l.i
+	for {
+		for i < len(b) && inString[b[i]] {
+			i++
 		}
+		if i == len(b) || b[i] < ' ' {
+			return nil, false, false
+		}
+		if b[i] == '"' {
+			raw, l.i = b[l.i:i], i+1
+			return raw, escaped, true
+		}
+		n := escapeLen(b[i+1:])
+		if n == 0 {
+			return nil, false, false
+		}
+		escaped = true
+		i += 1 + n
 	}
-	return nil, false, false
 }
+
+// inString are the bytes that stand for themselves in a JSON string: no quote,
+// no backslash, no control character.
+var inString = func() (is [256]bool) {
+	for c := ' '; c < 256; c++ {
+		is[c] = c != '"' && c != '\\'
+	}
+	return is
+}()
 
 // escapeLen is how many bytes after the backslash belong to the escape; 0: it
 // is not one.

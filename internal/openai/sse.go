@@ -10,7 +10,8 @@ const maxEvent = 64 << 20
 
 // splitter cuts a stream of server-sent events into the data of each event. It
 // takes the stream in pieces cut anywhere. Lines end in LF, CR or CRLF;
-// comments and fields other than data and event are dropped. An event that lies within one piece is not copied.
+// comments and fields other than data and event are dropped. An event that lies
+// within one piece is not copied.
 type splitter struct {
 	line  []byte // of a line whose end has not come
 	data  []byte // of the event so far: a part of the piece, or of held
@@ -79,6 +80,9 @@ func (s *splitter) end() ([]byte, bool) {
 }
 
 func lineEnd(p []byte) int {
+	if p[0] == '\n' { // every other line of a stream is blank
+		return 0
+	}
 	i := bytes.IndexByte(p, '\n')
 	head := p
 	if i >= 0 {
@@ -90,13 +94,20 @@ func lineEnd(p []byte) int {
 	return i
 }
 
-// take reads one whole line.
+// take reads one whole line. The colon stands behind the name of a field; the two
+// names that matter have four and five letters.
 func (s *splitter) take(line []byte) {
 	if !s.begun {
 		s.begun = true
 		line = bytes.TrimPrefix(line, bom)
 	}
-	name, value, _ := bytes.Cut(line, []byte{':'})
+	name, value := line, []byte(nil)
+	switch {
+	case len(line) > 4 && line[4] == ':':
+		name, value = line[:4], line[5:]
+	case len(line) > 5 && line[5] == ':':
+		name, value = line[:5], line[6:]
+	}
 	if len(value) > 0 && value[0] == ' ' {
 		value = value[1:]
 	}
