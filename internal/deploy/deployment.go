@@ -24,7 +24,7 @@ type deployment struct {
 	record record
 	path   string // of the record
 
-	members []*member      // in the order in which they were started
+	members []*member      // in the order in which they were started; guarded by mu while some are still being started
 	fronts  []*member      // one a replica
 	targets []string       // base URLs of fronts
 	watch   sync.WaitGroup // one goroutine a member

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"perflab/internal/engine/logs"
 )
@@ -47,7 +48,10 @@ func (d *deployment) failure(c *member) (f logs.Failure, log string, ok bool) {
 	if f, ok := d.spec.diagnose(c.log.tail()); ok {
 		return f, c.log.path, true
 	}
-	for _, other := range d.members {
+	d.mu.Lock()
+	members := slices.Clone(d.members) // a process may end while others are still being started
+	d.mu.Unlock()
+	for _, other := range members {
 		if other == c || other.replica != c.replica {
 			continue
 		}

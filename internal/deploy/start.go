@@ -77,7 +77,9 @@ func (d *deployment) start(ctx context.Context, replica int, p *Peer, m Member, 
 		return nil, err
 	}
 	c := &member{replica: replica, name: name, peer: p, log: log, Running: run}
+	d.mu.Lock()
 	d.members = append(d.members, c)
+	d.mu.Unlock()
 	d.watch.Go(func() { d.watchExit(c) })
 	d.record.Processes[listed] = d.record.Processes[listed].withIdentity(run.Record())
 	if err := d.record.write(d.path); err != nil {

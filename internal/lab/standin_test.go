@@ -55,6 +55,9 @@ func TestMain(m *testing.M) {
 		return
 	}
 	flag.Parse()
+	if good == "" {
+		panic("the good study of package study is not there")
+	}
 	dir, err := os.MkdirTemp("", "lab-engines")
 	if err != nil {
 		panic(err)

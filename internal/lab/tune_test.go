@@ -27,11 +27,10 @@ var (
 	small = strings.Replace(good, "Qwen3-32B", "Qwen3-8B", 1)
 )
 
+// goodStudy is empty in a stand-in for an engine, which this binary is too: it
+// runs in another directory. TestMain looks that tests have it.
 func goodStudy() string {
-	b, err := os.ReadFile("../study/testdata/good.yaml")
-	if err != nil {
-		panic(err)
-	}
+	b, _ := os.ReadFile("../study/testdata/good.yaml")
 	return string(b)
 }
 
