@@ -59,6 +59,7 @@ func TestCSVHasAll(t *testing.T) {
 	fill(v)
 	full.Usage = &result.Usage{Prompt: 1, Completion: 2, Cached: 3, Reasoning: 4}
 	full.Chunks, full.Empty = []result.Chunk{{At: 5, Tokens: 2, Read: 1}}, []result.Stamp{{At: 4, Read: 1}}
+	full.Late = []result.LateRead{{Read: 1, By: 3}}
 	f := Read("c.csv", []byte(csvOf(t, result.Header{}, []result.Call{full})))
 	if len(f.Faults) > 0 {
 		t.Fatal(f.Faults)

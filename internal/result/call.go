@@ -37,6 +37,14 @@ type Stamp struct {
 	Read int32
 }
 
+// LateRead is a read that brought several messages and may have been made late.
+// They share the stamp of its newest byte, so that those before the last may
+// have come up to By earlier.
+type LateRead struct {
+	Read int32         // which read of the answer, from 0
+	By   time.Duration // how long before the stamp nothing was waiting on the socket
+}
+
 // Conn is how a call came by its connection.
 type Conn struct {
 	New      bool          `json:"conn_new,omitzero"`      // opened for this call
@@ -78,6 +86,7 @@ type Call struct {
 
 	Chunks  []Chunk       `json:"-"`                    // see AppendJSON for the compact form
 	Empty   []Stamp       `json:"-"`                    // messages that had choices but no token: role, finish, empty text
+	Late    []LateRead    `json:"-"`                    // reads whose messages may have come before their stamp, in order; as pairs in "late"
 	Reads   int           `json:"reads,omitzero"`       // of the answer, from the socket
 	Coarse  int           `json:"coarse,omitzero"`      // of them, without a kernel stamp though Header.Clock says kernel
 	Answer  time.Duration `json:"answer_ns,omitzero"`   // first token that was not reasoning

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"strconv"
 	"time"
 )
@@ -17,6 +18,7 @@ import (
 // "chunk_tokens" is there only when a chunk has other than one token. Where
 // reads were counted, "chunk_read" is the first chunk's when each had a read of
 // its own, one after the other; else "chunk_reads" has them all.
+// "late":[[read,ns],...] is there only when a read was late.
 func (c *Call) AppendJSON(dst []byte) []byte {
 	e := encoder{append(dst, '{')}
 	e.num("index", int64(c.Index), true)
@@ -40,6 +42,7 @@ func (c *Call) AppendJSON(dst []byte) []byte {
 	e.num("conn_replaced", int64(c.Replaced), false)
 	e.chunks(c.Chunks, c.Reads > 0)
 	e.empty(c.Empty)
+	e.late(c.Late)
 	e.num("reads", int64(c.Reads), false)
 	e.num("coarse", int64(c.Coarse), false)
 	e.num("answer_ns", int64(c.Answer), false)
@@ -152,6 +155,24 @@ func (e *encoder) empty(stamps []Stamp) {
 	e.b = append(e.b, ']')
 }
 
+// late writes pairs of a read and how late it may have been.
+func (e *encoder) late(reads []LateRead) {
+	if len(reads) == 0 {
+		return
+	}
+	e.key("late")
+	e.b = append(e.b, '[')
+	for i, l := range reads {
+		if i > 0 {
+			e.b = append(e.b, ',')
+		}
+		e.b = strconv.AppendInt(append(e.b, '['), int64(l.Read), 10)
+		e.b = strconv.AppendInt(append(e.b, ','), int64(l.By), 10)
+		e.b = append(e.b, ']')
+	}
+	e.b = append(e.b, ']')
+}
+
 // item writes the i-th number of the list called name, without its end.
 func (e *encoder) item(name string, i int, v int64) {
 	if i == 0 {
@@ -188,12 +209,13 @@ func (c *Call) UnmarshalJSON(data []byte) error {
 	type plain Call // without methods
 	w := struct {
 		*plain
-		NS         []int64 `json:"chunk_ns"`
-		Tokens     []int32 `json:"chunk_tokens"`
-		Read       *int32  `json:"chunk_read"`
-		Reads      []int32 `json:"chunk_reads"`
-		EmptyNS    []int64 `json:"empty_ns"`
-		EmptyReads []int32 `json:"empty_reads"`
+		NS         []int64   `json:"chunk_ns"`
+		Tokens     []int32   `json:"chunk_tokens"`
+		Read       *int32    `json:"chunk_read"`
+		Reads      []int32   `json:"chunk_reads"`
+		EmptyNS    []int64   `json:"empty_ns"`
+		EmptyReads []int32   `json:"empty_reads"`
+		Late       [][]int64 `json:"late"`
 	}{plain: (*plain)(c)}
 	*c = Call{}
 	if err := json.Unmarshal(data, &w); err != nil {
@@ -241,6 +263,12 @@ func (c *Call) UnmarshalJSON(data []byte) error {
 			read += w.EmptyReads[i]
 			c.Empty[i].Read = read
 		}
+	}
+	for _, l := range w.Late {
+		if len(l) != 2 || l[0] < 0 || l[0] > math.MaxInt32 {
+			return fmt.Errorf("late has %d, which is no pair of a read and nanoseconds", l)
+		}
+		c.Late = append(c.Late, LateRead{Read: int32(l[0]), By: time.Duration(l[1])})
 	}
 	return nil
 }

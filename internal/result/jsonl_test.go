@@ -24,11 +24,36 @@ func TestCallJSONForm(t *testing.T) {
 	}
 }
 
+// Late reads are pairs, and a call of a file that knows none has none.
+func TestLateReadsInJSON(t *testing.T) {
+	c := stream(3, 100*msec, 50*msec, 60*msec, 60*msec)
+	c.Reads, c.Late = 4, []LateRead{{Read: 1, By: 3 * msec}, {Read: 3, By: 250}}
+	line := string(c.AppendJSON(nil))
+	if !strings.Contains(line, `"late":[[1,3000000],[3,250]]`) {
+		t.Errorf("late reads are not written as pairs: %s", line)
+	}
+	for _, late := range [][]LateRead{c.Late, nil} {
+		c.Late = late
+		var got Call
+		if err := json.Unmarshal(c.AppendJSON(nil), &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c, got); diff != "" {
+			t.Errorf("-written +read\n%s", diff)
+		}
+	}
+}
+
 func TestCallJSONRejects(t *testing.T) {
-	var c Call
-	err := json.Unmarshal([]byte(`{"chunk_ns":[1,2],"chunk_tokens":[1]}`), &c)
-	if err == nil || !strings.Contains(err.Error(), "chunk_tokens has 1 entries for 2") {
-		t.Errorf("arrays of different lengths: %v", err)
+	for line, want := range map[string]string{
+		`{"chunk_ns":[1,2],"chunk_tokens":[1]}`: "chunk_tokens has 1 entries for 2",
+		`{"late":[[1,2],[3]]}`:                  "late has [3], which is no pair",
+		`{"late":[[4294967296,2]]}`:             "late has [4294967296 2], which is no pair",
+	} {
+		var c Call
+		if err := json.Unmarshal([]byte(line), &c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", line, err, want)
+		}
 	}
 }
 

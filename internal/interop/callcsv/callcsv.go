@@ -43,6 +43,7 @@ type rowCall struct {
 	said                         bool // the server sent a usage
 	chunkNS, chunkTokens, chunkN []int64
 	emptyNS, emptyN              []int64
+	lateN, lateNS                []int64
 }
 
 // whole returns a column of an integer that is missing where it is zero.
@@ -200,6 +201,8 @@ func callColumns() []callColumn {
 		numbers("chunk_read", ofChunks(func(k result.Chunk) int64 { return int64(k.Read) }, true), func(c *rowCall) *[]int64 { return &c.chunkN }),
 		numbers("empty_ns", ofEmpties(func(s result.Stamp) int64 { return int64(s.At) }, false), func(c *rowCall) *[]int64 { return &c.emptyNS }),
 		numbers("empty_read", ofEmpties(func(s result.Stamp) int64 { return int64(s.Read) }, true), func(c *rowCall) *[]int64 { return &c.emptyN }),
+		numbers("late_read", ofLate(func(l result.LateRead) int64 { return int64(l.Read) }), func(c *rowCall) *[]int64 { return &c.lateN }),
+		numbers("late_ns", ofLate(func(l result.LateRead) int64 { return int64(l.By) }), func(c *rowCall) *[]int64 { return &c.lateNS }),
 	}
 }
 
@@ -259,6 +262,16 @@ func ofEmpties(of func(result.Stamp) int64, read bool) func(*result.Call) []int6
 			if !read || c.Reads > 0 {
 				list = append(list, of(s))
 			}
+		}
+		return list
+	}
+}
+
+// ofLate returns one number of each read that was late.
+func ofLate(of func(result.LateRead) int64) func(*result.Call) []int64 {
+	return func(c *result.Call) (list []int64) {
+		for _, l := range c.Late {
+			list = append(list, of(l))
 		}
 		return list
 	}

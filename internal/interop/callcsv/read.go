@@ -177,16 +177,19 @@ func (c *rowCall) join() error {
 		of       string
 	}{
 		{"chunk_tokens", len(c.chunkTokens), len(c.chunkNS), "chunk_ns"}, {"chunk_read", len(c.chunkN), len(c.chunkNS), "chunk_ns"},
-		{"empty_read", len(c.emptyN), len(c.emptyNS), "empty_ns"},
+		{"empty_read", len(c.emptyN), len(c.emptyNS), "empty_ns"}, {"late_read", len(c.lateN), len(c.lateNS), "late_ns"},
 	} {
-		if l.got != 0 && l.got != l.all {
+		if (l.got != 0 || l.name == "late_read") && l.got != l.all {
 			return fmt.Errorf("%s has %d numbers for %d in %s", l.name, l.got, l.all, l.of)
 		}
 	}
-	for _, v := range slices.Concat(c.chunkTokens, c.chunkN, c.emptyN) {
+	for _, v := range slices.Concat(c.chunkTokens, c.chunkN, c.emptyN, c.lateN) {
 		if v < math.MinInt32 || v > math.MaxInt32 {
 			return fmt.Errorf("%d is too large a number of tokens or reads", v)
 		}
+	}
+	for i, by := range c.lateNS {
+		c.Late = append(c.Late, result.LateRead{Read: int32(c.lateN[i]), By: time.Duration(by)})
 	}
 	for i, at := range c.chunkNS {
 		k := result.Chunk{At: time.Duration(at), Tokens: 1}

@@ -98,6 +98,8 @@ type row struct {
 	ChunkRead   []int32 `parquet:"chunk_read,list" parquet-element:",delta"`
 	EmptyNS     []int64 `parquet:"empty_ns,list" parquet-element:",delta"`
 	EmptyRead   []int32 `parquet:"empty_read,list" parquet-element:",delta"`
+	LateRead    []int32 `parquet:"late_read,list" parquet-element:",delta"`
+	LateNS      []int64 `parquet:"late_ns,list" parquet-element:",delta"`
 }
 
 // Sizes that bound the memory of writing: rows handed to the library at once,
@@ -183,6 +185,7 @@ func (r *row) set(h result.Header, c *result.Call, f *facts) {
 		Finish: f.s(c.Finish), Status: f.few(c.Status), Simulated: c.Sim || h.Simulated || h.Predicted, Field: f.s(c.Field),
 		Class: f.s(string(c.Class)), Error: f.s(c.Error), Text: f.s(c.Text), Reads: f.few(c.Reads), Coarse: f.few(c.Coarse),
 		ChunkNS: r.ChunkNS[:0], ChunkTokens: r.ChunkTokens[:0], ChunkRead: r.ChunkRead[:0], EmptyNS: r.EmptyNS[:0], EmptyRead: r.EmptyRead[:0],
+		LateRead: r.LateRead[:0], LateNS: r.LateNS[:0],
 	}
 	if c.Session > 0 {
 		r.Turn = new(int32(c.Turn)) // the first is 0
@@ -214,5 +217,8 @@ func (r *row) set(h result.Header, c *result.Call, f *facts) {
 		if c.Reads > 0 {
 			r.EmptyRead = append(r.EmptyRead, e.Read)
 		}
+	}
+	for _, l := range c.Late {
+		r.LateRead, r.LateNS = append(r.LateRead, l.Read), append(r.LateNS, int64(l.By))
 	}
 }

@@ -109,6 +109,12 @@ func (r *row) call(model string) (result.Call, error) {
 	if n := len(r.EmptyNS); len(r.EmptyRead) != n && len(r.EmptyRead) != 0 {
 		return c, fmt.Errorf("empty_read has %d numbers for %d in empty_ns", len(r.EmptyRead), n)
 	}
+	if len(r.LateRead) != len(r.LateNS) {
+		return c, fmt.Errorf("late_read has %d numbers for %d in late_ns", len(r.LateRead), len(r.LateNS))
+	}
+	for i, by := range r.LateNS {
+		c.Late = append(c.Late, result.LateRead{Read: r.LateRead[i], By: time.Duration(by)})
+	}
 	for i, at := range r.ChunkNS {
 		k := result.Chunk{At: time.Duration(at), Tokens: r.ChunkTokens[i]}
 		if len(r.ChunkRead) > 0 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	pq "github.com/parquet-go/parquet-go"
 
 	"perflab/internal/result"
@@ -66,4 +67,37 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%d calls and %v", len(calls), err)
 		}
 	})
+}
+
+// earlierRow is the columns that the first files had and a call cannot do without.
+type earlierRow struct {
+	Index       int64   `parquet:"index,delta"`
+	Target      int32   `parquet:"target"`
+	Due         int64   `parquet:"due_ns,delta"`
+	Ready       int64   `parquet:"ready_ns,delta"`
+	Sent        int64   `parquet:"sent_ns,delta"`
+	End         int64   `parquet:"end_ns,delta"`
+	Simulated   bool    `parquet:"simulated"`
+	ChunkNS     []int64 `parquet:"chunk_ns,list" parquet-element:",delta"`
+	ChunkTokens []int32 `parquet:"chunk_tokens,list" parquet-element:",delta"`
+}
+
+// A file without the columns that were added since reads as calls without those facts.
+func TestReadEarlierFile(t *testing.T) {
+	var b bytes.Buffer
+	w := pq.NewGenericWriter[earlierRow](&b, pq.KeyValueMetadata(keySchema, Schema), pq.KeyValueMetadata(keyHeader, "{}"))
+	if _, err := w.Write([]earlierRow{{Index: 1, Sent: 2, End: 9, ChunkNS: []int64{5, 7}, ChunkTokens: []int32{1, 1}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, calls, err := Read(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []result.Call{{Index: 1, Sent: 2, End: 9, Chunks: []result.Chunk{{At: 5, Tokens: 1}, {At: 7, Tokens: 1}}}}
+	if d := cmp.Diff(want, calls); d != "" {
+		t.Errorf("-want +read\n%s", d)
+	}
 }
