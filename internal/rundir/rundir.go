@@ -10,8 +10,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
+	"perflab/internal/durable"
 	"perflab/internal/field"
 	"perflab/internal/result"
 )
@@ -35,17 +37,21 @@ const Schema = "perflab.run/1"
 // end, so that a directory without the suffix is always complete; a .tmp left
 // behind is a partial run that can still be summarised.
 type Writer struct {
-	dir   string // final name
-	tmp   string
-	calls *os.File
-	buf   *bufio.Writer
-	line  []byte
-	saved time.Time // when buf was last emptied
-	err   error     // first write error; the run goes on in memory
+	dir string // final name
+	tmp string
+
+	mu     sync.Mutex // of what is below, for save comes by a timer
+	calls  *os.File   // nil: closed
+	buf    *bufio.Writer
+	line   []byte
+	saving *time.Timer // will save; nil: nothing waits
+	err    error       // first write error; the run goes on in memory
 }
 
-// saveEvery is how long a call may wait in memory for the disk.
-const saveEvery = time.Second
+// saveAfter is how long a call may wait in memory before it is given to the
+// kernel, which keeps it when this process is killed: within a second of the
+// call's end also where a busy machine is late with the timer.
+const saveAfter = time.Second / 2
 
 // Free refuses the name of a directory that exists, or of a run that never
 // finished: no call that was measured is overwritten.
@@ -78,7 +84,7 @@ func Create(dir string, h result.Header) (*Writer, error) {
 	}
 	dir = filepath.Clean(dir)
 	tmp := dir + ".tmp"
-	if err := os.MkdirAll(tmp, 0o755); err != nil {
+	if err := durable.MkdirAll(tmp); err != nil {
 		return nil, fmt.Errorf("create run directory: %w", err)
 	}
 	if err := WriteJSON(filepath.Join(tmp, headerFile), h); err != nil {
@@ -94,16 +100,43 @@ func Create(dir string, h result.Header) (*Writer, error) {
 // Add appends one call. After a write error it does nothing: err keeps the
 // error, and the calls are still in memory.
 func (w *Writer) Add(c *result.Call) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.err != nil {
 		return
 	}
 	w.line = append(c.AppendJSON(w.line[:0]), '\n')
-	if _, w.err = w.buf.Write(w.line); w.err != nil {
-		return
+	if _, w.err = w.buf.Write(w.line); w.err == nil && w.saving == nil {
+		w.saving = time.AfterFunc(saveAfter, w.save)
 	}
-	if now := time.Now(); now.Sub(w.saved) >= saveEvery {
-		w.saved, w.err = now, w.buf.Flush()
+}
+
+// save gives the kernel the calls that wait.
+func (w *Writer) save() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.saving = nil
+	if w.calls != nil && w.err == nil {
+		w.err = w.buf.Flush()
 	}
+}
+
+// close ends the file of calls with all that were added.
+func (w *Writer) close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.calls == nil {
+		return w.err
+	}
+	if w.saving != nil {
+		w.saving.Stop()
+	}
+	err := cmp.Or(w.err, w.buf.Flush()) // the buffer keeps its first error
+	if closed := w.calls.Close(); err == nil {
+		err = closed
+	}
+	w.calls, w.err = nil, cmp.Or(err, os.ErrClosed)
+	return err
 }
 
 // Unfinished is the name that the directory has until it is finished.
@@ -112,25 +145,15 @@ func (w *Writer) Unfinished() string { return w.tmp }
 // Abandon leaves the directory unfinished with all calls that were added, for
 // a run that ends by an error of its own. After finish it does nothing.
 func (w *Writer) Abandon() {
-	if w.calls == nil {
-		return
-	}
-	w.buf.Flush() // what cannot be written is not there: the error is the run's
-	w.calls.Close()
-	w.calls = nil
+	_ = w.close() // what cannot be written is not there: the error is the run's
 }
 
-// Finish completes the directory and gives it its name. Whatever could be
-// written stays, in DIR.tmp, when it fails. Of a run that another client
-// measured there is no record c of the client. Without readings there is no file of
-// them.
+// Finish completes the directory, syncs all that is in it and gives it its
+// name. Whatever could be written stays, in DIR.tmp, when it fails. Of a run
+// that another client measured there is no record c of the client. Without
+// readings there is no file of them.
 func (w *Writer) Finish(c *result.Client, s *result.Summary, readings []result.Reading) error {
-	err := cmp.Or(w.err, w.buf.Flush()) // the buffer keeps its first error
-	if closed := w.calls.Close(); err == nil {
-		err = closed
-	}
-	w.calls = nil
-	if err != nil {
+	if err := w.close(); err != nil {
 		return fmt.Errorf("keep the calls: %w", err)
 	}
 	if c != nil {
@@ -150,7 +173,7 @@ func (w *Writer) Finish(c *result.Client, s *result.Summary, readings []result.R
 	if err := WriteJSON(filepath.Join(w.tmp, summaryFile), s); err != nil {
 		return err
 	}
-	if err := os.Rename(w.tmp, w.dir); err != nil {
+	if err := durable.Publish(w.tmp, w.dir); err != nil {
 		return fmt.Errorf("name the run directory: %w", err)
 	}
 	return nil
@@ -164,13 +187,10 @@ func WriteJSON(path string, v any) error {
 	return WriteFile(path, append(b, '\n'))
 }
 
-// WriteFile replaces a file as a whole: a reader sees the old or the new one.
+// WriteFile replaces a file as a whole: a reader, and a power cut, sees the old
+// or the new one.
 func WriteFile(path string, b []byte) error {
-	tmp := path + ".new"
-	if err := os.WriteFile(tmp, b, 0o644); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := os.Rename(tmp, path); err != nil {
+	if err := durable.WriteFile(path, b, 0o644); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil

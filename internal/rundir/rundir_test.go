@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -110,6 +111,37 @@ func TestPartialRun(t *testing.T) {
 	if len(r.Calls) != 2 || !r.Partial || !s.Partial || s.Figures["completed"] != 2 {
 		t.Errorf("%d calls, partial %v and %v, %v completed", len(r.Calls), r.Partial, s.Partial, s.Figures["completed"])
 	}
+}
+
+// TestCallsAreSaved: a call is with the kernel within a second of its end, also
+// where none follows it.
+func TestCallsAreSaved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	synctest.Test(t, func(t *testing.T) {
+		calls := someCalls(4)
+		w := startRun(t, dir, calls[:3])
+		stored := func() int {
+			r, err := OpenRun(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(r.Calls)
+		}
+		time.Sleep(time.Second)
+		if n := stored(); n != 3 {
+			t.Errorf("%d calls are stored a second later, want 3", n)
+		}
+		w.Add(&calls[3])
+		time.Sleep(time.Second)
+		if n := stored(); n != 4 {
+			t.Errorf("%d calls are stored a second after the last, want 4", n)
+		}
+		w.Add(&calls[0])
+		w.Abandon() // with a call that waits
+		if n := stored(); n != 5 {
+			t.Errorf("%d calls are stored after the end, want 5", n)
+		}
+	})
 }
 
 // TestFullDisk: a disk without space is named once, and what was written stays

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestKillKeepsFinishedCalls: 99 of 100 calls end at once and one never does. What
+// ended is on disk soon after, without another call that would carry it there, so
+// that a kill -9 takes none of it.
+func TestKillKeepsFinishedCalls(t *testing.T) {
+	t.Parallel()
+	const calls = 100
+	server := newHangingServer(t, calls)
+	dir := filepath.Join(t.TempDir(), "run")
+	cmd := perflabCommand(t, "bench", "--base-url", server.URL, "--model", "m", "--out", dir, "--num-warmups", "0",
+		"--num-prompts", fmt.Sprint(calls), "--random-input-len", "8", "--random-output-len", "2")
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := 0
+	for wait := time.Now(); ended < calls-1 && time.Since(wait) < 20*time.Second; time.Sleep(20 * time.Millisecond) {
+		b, _ := os.ReadFile(filepath.Join(dir+".tmp", "calls.jsonl")) // not there yet
+		ended = bytes.Count(b, []byte("\n"))
+	}
+	_ = cmd.Process.Kill() // fails only where it ended, which the next line says
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.Exited() {
+		t.Fatalf("bench was not killed: %v\n%s", err, output.String())
+	}
+	if ended != calls-1 {
+		t.Errorf("%d calls were on disk at the kill, want %d", ended, calls-1)
+	}
+	report, err := perflabCommand(t, "report", dir).CombinedOutput()
+	if err != nil || !regexp.MustCompile(fmt.Sprintf(`Successful requests: +%d\b`, calls-1)).Match(report) {
+		t.Errorf("report of the killed run: %v, want %d successful requests in\n%s", err, calls-1, report)
+	}
+}
+
+// newHangingServer streams two tokens to every request but the last of n, which
+// never gets an answer.
+func newHangingServer(t *testing.T, n int64) *httptest.Server {
+	var asked atomic.Int64
+	released := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			http.NotFound(w, r)
+			return
+		}
+		if asked.Add(1) == n {
+			select {
+			case <-released:
+			case <-r.Context().Done():
+			}
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		for range 2 {
+			fmt.Fprint(w, `data: {"choices":[{"text":"a"}]}`+"\n\n")
+		}
+		fmt.Fprint(w, `data: {"choices":[],"usage":{"prompt_tokens":8,"completion_tokens":2}}`+"\n\ndata: [DONE]\n\n")
+	}))
+	t.Cleanup(func() { close(released); s.Close() })
+	return s
+}
+
+// perflabCommand is this test binary as a perflab.
+func perflabCommand(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), "PERFLAB_TEST_MAIN=1")
+	return cmd
+}
