@@ -14,10 +14,6 @@ type Analysis struct {
 	Simulated bool
 	Partial   bool // calls are missing
 
-	OutputTokens, InputTokens int // over the successful calls
-	CachedTokens              int // of the input, by usage
-	Chunks, Merged            int // over the successful calls
-
 	Peak      float64 // tokens in the busiest 1 s window
 	Steady    Window
 	Telemetry Telemetry // of a run with readings

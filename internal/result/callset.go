@@ -2,29 +2,18 @@ package result
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 )
 
 // CallSet is the calls of a run sorted out: those that figures are of, and what
 // is to be said of the others. Its zero value is empty.
 type CallSet struct {
-	Succeeded   []*Call // with counts of tokens that can be; in the order of Add until Sort
-	Total       int     // calls of any outcome
-	Failures    map[Class]int
-	FirstFailed map[Class]*Call // of each class, by index
-	NewFields   map[string]int  // growing fields of deltas that we do not know -> calls
-	BadCounts   []int           // indices of calls whose count of tokens cannot be
+	Tally
+	Succeeded []*Call // with counts of tokens that can be; in the order of Add until Sort
 
-	Start, End time.Duration // over all calls: the first due or sent, the last end
-
-	lastSent  time.Duration
-	failed    []span // when failed calls were in flight
-	simulated bool   // a server said that it is a simulator
+	failed []span // when failed calls were in flight
 }
 
 // NewCallSet sorts calls out.
@@ -38,63 +27,12 @@ func NewCallSet(calls []Call) *CallSet {
 
 // Add takes one call in. The set keeps the pointer.
 func (s *CallSet) Add(c *Call) {
-	first := c.Due
-	if c.OK() {
-		first = min(first, c.Sent)
-	}
-	if s.Total == 0 {
-		s.Start, s.End, s.lastSent = first, c.End, c.Sent
-	}
-	s.Total++
-	s.Start, s.End, s.lastSent = min(s.Start, first), max(s.End, c.End), max(s.lastSent, c.Sent)
-	s.simulated = s.simulated || c.Sim
-	if c.Field != "" {
-		if s.NewFields == nil {
-			s.NewFields = map[string]int{}
-		}
-		s.NewFields[c.Field]++
-	}
+	fixed := s.Tally.add(c)
 	if !c.OK() {
-		s.addFailed(c)
+		s.failed = append(s.failed, span{max(c.Sent, c.Ready), c.End})
 		return
 	}
-	c, ok := c.Plausible()
-	if !ok {
-		s.BadCounts = append(s.BadCounts, c.Index)
-	}
-	s.Succeeded = append(s.Succeeded, c)
-}
-
-func (s *CallSet) addFailed(c *Call) {
-	if s.Failures == nil {
-		s.Failures, s.FirstFailed = map[Class]int{}, map[Class]*Call{}
-	}
-	s.Failures[c.Class]++
-	if first := s.FirstFailed[c.Class]; first == nil || c.Index < first.Index {
-		s.FirstFailed[c.Class] = c
-	}
-	s.failed = append(s.failed, span{max(c.Sent, c.Ready), c.End})
-}
-
-// FailureText says in a sentence how many calls failed and why, with one error of
-// the most frequent class; "" where none did.
-func (s *CallSet) FailureText() string {
-	if len(s.Failures) == 0 {
-		return ""
-	}
-	classes := slices.SortedFunc(maps.Keys(s.Failures), func(a, b Class) int {
-		return cmp.Or(cmp.Compare(s.Failures[b], s.Failures[a]), cmp.Compare(a, b))
-	})
-	parts := make([]string, len(classes))
-	for i, class := range classes {
-		parts[i] = fmt.Sprintf("%s %d", class, s.Failures[class])
-	}
-	text := fmt.Sprintf("%d of %d calls failed (%s) and are in no latency or throughput figure",
-		s.Total-len(s.Succeeded), s.Total, strings.Join(parts, ", "))
-	if first := s.FirstFailed[classes[0]]; first.Error != "" {
-		text += fmt.Sprintf("; call %d: %s", first.Index, first.Error)
-	}
-	return text
+	s.Succeeded = append(s.Succeeded, fixed)
 }
 
 // Sort puts the successful calls in the order of their index.
@@ -104,24 +42,6 @@ func (s *CallSet) Sort() {
 	})
 }
 
-// Pooling reports whether calls succeeded and none of them generated a token, as
-// with an API for embeddings: then there are no figures of output.
-func (s *CallSet) Pooling() bool {
-	return len(s.Succeeded) > 0 && !slices.ContainsFunc(s.Succeeded, func(c *Call) bool {
-		n, _ := c.Output()
-		return n > 0 || len(c.Chunks) > 0
-	})
-}
-
-// firstSent is when the first successful call was sent.
-func (s *CallSet) firstSent() time.Duration {
-	first := s.Succeeded[0].Sent
-	for _, c := range s.Succeeded {
-		first = min(first, c.Sent)
-	}
-	return first
-}
-
 // SteadyWindow finds the part of the run in which the client neither fills the
 // server nor drains it: between the first end of a call and the last sending. A
 // burst has none: everything is sent before the first call ends.
@@ -129,10 +49,7 @@ func (s *CallSet) SteadyWindow() Window {
 	if len(s.Succeeded) == 0 {
 		return Window{}
 	}
-	w := Window{From: s.Succeeded[0].End, To: s.Succeeded[0].Sent}
-	for _, c := range s.Succeeded {
-		w.From, w.To = min(w.From, c.End), max(w.To, c.Sent)
-	}
+	w := Window{From: s.Ended.First, To: s.Sent.Last}
 	if w.To <= w.From {
 		return Window{}
 	}

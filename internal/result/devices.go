@@ -10,7 +10,7 @@ import (
 func (a *Analysis) addSurroundings() {
 	a.addCost()
 	a.addPerGPU()
-	if len(a.Options.Readings) == 0 || len(a.Succeeded) == 0 {
+	if len(a.Options.Readings) == 0 || a.Completed == 0 {
 		return
 	}
 	a.Telemetry = a.newTelemetry()
@@ -52,8 +52,8 @@ func (a *Analysis) newTelemetry() Telemetry {
 	switch {
 	case a.Steady.OK:
 		t.Window, t.Steady = a.Steady, true
-	case len(a.Succeeded) > 0:
-		t.Window = Window{From: a.firstSent(), To: a.End, OK: true}
+	case a.Completed > 0:
+		t.Window = Window{From: a.Sent.First, To: a.End, OK: true}
 	}
 	return t
 }
@@ -77,7 +77,7 @@ func (a *Analysis) addEngineFigures() {
 	a.setIf("max_kv_usage", most, ok && has)
 
 	grown := func(name string) (float64, bool) {
-		return sumOfGrowths(t.Tracks(SourceEngine, name), a.firstSent(), a.End)
+		return sumOfGrowths(t.Tracks(SourceEngine, name), a.Sent.First, a.End)
 	}
 	ratio := func(over, under string) (float64, bool) {
 		a, ok := grown(over)

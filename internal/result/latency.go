@@ -1,21 +1,9 @@
 package result
 
-import (
-	"slices"
-
-	"perflab/internal/stat"
-)
+import "perflab/internal/stat"
 
 // addLatencies sets the statistics of every family.
 func (a *Analysis) addLatencies() {
-	for _, c := range a.Succeeded {
-		a.Chunks += len(c.Chunks)
-		for i := 1; i < len(c.Chunks); i++ {
-			if c.joined(i) {
-				a.Merged++
-			}
-		}
-	}
 	if len(a.Succeeded) > 0 && !a.Pooling() {
 		a.Figures["merged_chunks"] = float64(a.Merged)
 	}
@@ -51,8 +39,4 @@ func (a *Analysis) pooledSamples(appendTo func(*Call, []float64) []float64) stat
 
 // oneTokenPerRead reports whether every read brought one token: then the gaps by read
 // and by token are the same.
-func (a *Analysis) oneTokenPerRead() bool {
-	return a.Merged == 0 && !slices.ContainsFunc(a.Succeeded, func(c *Call) bool {
-		return c.weight() != 1 || slices.ContainsFunc(c.Chunks, func(k Chunk) bool { return k.Tokens != 1 })
-	})
-}
+func (a *Analysis) oneTokenPerRead() bool { return a.Uneven == 0 }

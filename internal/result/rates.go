@@ -1,6 +1,8 @@
 package result
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"perflab/internal/stat"
@@ -16,35 +18,22 @@ func (a *Analysis) addCounts() {
 	if a.Header.HasRate() {
 		f["request_rate"] = a.Header.Rate
 	}
-	f["completed"] = float64(len(a.Succeeded))
-	f["failed"] = float64(a.Total - len(a.Succeeded))
+	f["completed"] = float64(a.Completed)
+	f["failed"] = float64(a.Total - a.Completed)
 	if a.Total == 0 {
 		return
 	}
 	f["duration"] = (a.End - a.Start).Seconds()
-	f["drain_s"] = max(0, (a.End - a.lastSent).Seconds())
-	f["success_rate"] = float64(len(a.Succeeded)) / float64(a.Total)
-	if len(a.Succeeded) == 0 {
+	f["drain_s"] = max(0, (a.End - a.LastSent).Seconds())
+	f["success_rate"] = float64(a.Completed) / float64(a.Total)
+	if a.Completed == 0 {
 		return
-	}
-	opened, connections := 0, false
-	for _, c := range a.Succeeded {
-		n, _ := c.Output()
-		p, _ := c.Input()
-		a.OutputTokens, a.InputTokens = a.OutputTokens+n, a.InputTokens+p
-		if c.Usage != nil {
-			a.CachedTokens += c.Usage.Cached
-		}
-		connections = connections || c.connected()
-		if c.New {
-			opened++
-		}
 	}
 	if a.CachedTokens > 0 {
 		f["total_cached_tokens"] = float64(a.CachedTokens)
 	}
-	if connections {
-		f["new_connections"] = float64(opened)
+	if a.Connected > 0 {
+		f["new_connections"] = float64(a.Opened)
 	}
 	f["total_input_tokens"] = float64(a.InputTokens)
 	if !a.Pooling() {
@@ -65,10 +54,10 @@ func (a *Analysis) addRates(met func(*Call) bool) {
 		f["goodput_ratio"] = float64(good) / float64(a.Total)
 	}
 	d := f["duration"]
-	if len(a.Succeeded) == 0 || d <= 0 {
+	if a.Completed == 0 || d <= 0 {
 		return
 	}
-	f["request_throughput"] = float64(len(a.Succeeded)) / d
+	f["request_throughput"] = float64(a.Completed) / d
 	if !a.Pooling() {
 		f["output_throughput"] = float64(a.OutputTokens) / d
 	}
@@ -80,7 +69,7 @@ func (a *Analysis) addRates(met func(*Call) bool) {
 
 // addFlow sets the figures that depend on when tokens came and calls overlapped.
 func (a *Analysis) addFlow() {
-	if len(a.Succeeded) == 0 {
+	if a.Completed == 0 {
 		return
 	}
 	a.Figures["max_concurrent_requests"] = float64(maxInFlight(a.Succeeded))
@@ -125,4 +114,35 @@ func (a *Analysis) addWindowRates(name string, w Window, events []Event) {
 		a.Figures[name+"_output_throughput"] = sum / s
 	}
 	a.Figures[name+"_total_token_throughput"] = (sum + float64(prompts)) / s
+}
+
+// Pace is how fast calls came due and ended, and whether their latency grew
+// along the run.
+type Pace struct {
+	DueSpan, EndSpan float64 // seconds between the 10 % and 90 % quantiles of due times and of ends
+	First, Last      float64 // mean seconds from due to end over the first and the last third of the calls
+}
+
+// Pace compares the calls' due times with their ends, over the successful calls.
+func (s *CallSet) Pace() Pace {
+	if len(s.Succeeded) == 0 {
+		return Pace{}
+	}
+	calls := slices.SortedStableFunc(slices.Values(s.Succeeded), func(a, b *Call) int { return cmp.Compare(a.Due, b.Due) })
+	due, end, took := make([]float64, len(calls)), make([]float64, len(calls)), make([]float64, len(calls))
+	for i, c := range calls {
+		due[i], end[i] = c.Due.Seconds(), c.End.Seconds()
+		took[i] = (c.End - c.Due).Seconds()
+	}
+	slices.Sort(end)
+	third := len(took) / 3
+	return Pace{
+		DueSpan: innerSpan(due), EndSpan: innerSpan(end),
+		First: stat.Mean(took[:third]), Last: stat.Mean(took[len(took)-third:]),
+	}
+}
+
+// innerSpan is the distance of the 10 % and 90 % quantiles.
+func innerSpan(sorted []float64) float64 {
+	return stat.Quantile(sorted, 0.9) - stat.Quantile(sorted, 0.1)
 }

@@ -27,7 +27,7 @@ func Analyze(h Header, c *Client, o Options, calls iter.Seq[Call]) (*Analysis, e
 		a.Add(&call)
 	}
 	a.Sort()
-	a.Simulated = h.Simulated || h.Predicted || a.simulated
+	a.Simulated = h.Simulated || h.Predicted || a.Tally.Simulated
 	a.Partial = a.callsMissing()
 	a.addCounts()
 	a.addRates(met)

@@ -7,16 +7,13 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"perflab/internal/result"
 )
 
 func judgePartial(a *result.Analysis) (result.Status, string) {
-	for i, c := range a.Succeeded[min(1, len(a.Succeeded)):] {
-		if c.Index == a.Succeeded[i].Index { // they are in order
-			return result.Voided, fmt.Sprintf("call %d is there more than once: these are the calls of several runs, or some of them twice", c.Index)
-		}
+	if a.Repeats > 0 {
+		return result.Voided, fmt.Sprintf("call %d is there more than once: these are the calls of several runs, or some of them twice", a.FirstRepeat)
 	}
 	if !a.Partial && a.Client != nil && a.Client.Unsent > 0 {
 		return result.Noted, fmt.Sprintf("%d later turns of conversations were never sent because a turn before them failed; %d calls were made", a.Client.Unsent, a.Total)
@@ -64,69 +61,23 @@ func judgeMerged(a *result.Analysis) (result.Status, string) {
 	return result.Sound, text
 }
 
-// judgeOrder looks for stamps that cannot be: due <= ready <= connecting <=
-// sent <= first byte <= headers <= chunks, each not before the last, <= end, none negative.
-// Dial, First, Headers and Answer are zero when unknown.
+// judgeOrder looks for stamps that cannot be.
 func judgeOrder(a *result.Analysis) (result.Status, string) {
-	for _, c := range a.Succeeded {
-		prev, prevName := time.Duration(0), "the start"
-		bad := ""
-		step := func(at time.Duration, name string) {
-			if bad == "" && at < prev {
-				bad = fmt.Sprintf("call %d: %s at %v is before %s at %v", c.Index, name, at, prevName, prev)
-			}
-			prev, prevName = at, name
-		}
-		step(c.Due, "due")
-		step(c.Ready, "ready")
-		if c.Dial != 0 {
-			step(c.Sent-c.Dial, "asking for a connection")
-		}
-		step(c.Sent, "sent")
-		if c.First != 0 {
-			step(c.First, "the first byte")
-		}
-		if c.Headers != 0 {
-			step(c.Headers, "headers")
-		}
-		for _, k := range c.Chunks {
-			step(k.At, "a chunk")
-		}
-		step(c.End, "end")
-		first, _ := c.FirstToken()
-		if last, _ := c.LastToken(); bad == "" && c.Answer != 0 && (c.Answer < first || c.Answer > last) {
-			bad = fmt.Sprintf("call %d: first answer token at %v is not between first and last token", c.Index, c.Answer)
-		}
-		if bad != "" {
-			return result.Voided, "stamps are out of order, " + bad
-		}
+	if a.Disorder.Text != "" {
+		return result.Voided, "stamps are out of order, " + a.Disorder.Text
 	}
-	return result.Sound, fmt.Sprintf("the stamps of %d calls are in order", len(a.Succeeded))
+	return result.Sound, fmt.Sprintf("the stamps of %d calls are in order", a.Completed)
 }
 
-// judgeIdentity checks TTFT + TPOT*(n-k) = E2E for every call that has a TPOT,
-// to 1 us or 1e-9 of E2E.
+// judgeIdentity checks TTFT + TPOT*(n-k) = E2E for every call that has a TPOT.
 func judgeIdentity(a *result.Analysis) (result.Status, string) {
-	judged := 0
-	for _, c := range a.Succeeded {
-		tpot, ok := c.TPOT()
-		if !ok {
-			continue
-		}
-		judged++
-		ttft, _ := c.TTFT()
-		e2e, _ := c.E2E()
-		n, _ := c.Output()
-		k, _ := c.FirstRead()
-		sum := float64(ttft) + tpot*float64(n-k)
-		if !(math.Abs(sum-float64(e2e)) <= max(1e3, 1e-9*float64(e2e))) || tpot < 0 {
-			return result.Voided, fmt.Sprintf("call %d: TTFT + TPOT*(n-%d) is %.6f ms but E2E is %.6f ms", c.Index, k, sum/1e6, milliseconds(e2e))
-		}
-	}
-	if judged == 0 {
+	switch {
+	case a.Identity.Text != "":
+		return result.Voided, a.Identity.Text
+	case a.Identified == 0:
 		return notJudged("no call has tokens in more than one read")
 	}
-	return result.Sound, fmt.Sprintf("TTFT + TPOT*(n-k) = E2E for each of %d calls", judged)
+	return result.Sound, fmt.Sprintf("TTFT + TPOT*(n-k) = E2E for each of %d calls", a.Identified)
 }
 
 // judgeGaps checks the inter-token latencies against the calls: their sum is
@@ -138,12 +89,7 @@ func judgeGaps(a *result.Analysis) (result.Status, string) {
 	if n == 0 {
 		return notJudged("no call has tokens in more than one read")
 	}
-	sum, between := a.Figures["mean_itl_ms"]*float64(n), 0.0
-	for _, c := range a.Succeeded {
-		if len(c.Chunks) > 0 {
-			between += milliseconds(c.Chunks[len(c.Chunks)-1].At - c.Chunks[0].At)
-		}
-	}
+	sum, between := a.Figures["mean_itl_ms"]*float64(n), milliseconds(a.Between)
 	text := fmt.Sprintf("%d gaps sum to %.3f s of %.3f s between first and last tokens, median %.3f ms", n, sum/1e3, between/1e3, a.Figures["median_itl_ms"])
 	if !(math.Abs(sum-between) <= 1e-9*max(between, 1e6)) || !(a.Figures["median_itl_ms"] > 0) {
 		return result.Voided, "the inter-token latencies are impossible: " + text

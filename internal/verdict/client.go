@@ -32,11 +32,11 @@ func paceLimit(a *result.Analysis) float64 { return max(1, 0.01*answerMS(a)) }
 // time that calls were late, of that and the time that they took. Throughput
 // is too low by as much.
 func emptyShare(a *result.Analysis) float64 {
-	var lag, took time.Duration
-	for _, c := range a.Succeeded {
-		lag, took = lag+max(0, c.Lag(a.Header.Limit)), took+c.Dial+c.End-c.Sent
+	lag := a.LagFromDue
+	if a.Header.Limit > 0 {
+		lag = a.LagFromReady
 	}
-	return lag.Seconds() / max(1e-9, (lag+took).Seconds())
+	return lag.Seconds() / max(1e-9, (lag+a.InCalls).Seconds())
 }
 
 // emptyShareLimit is the share that is worth a note.
@@ -147,10 +147,7 @@ func selfCheckText(k *result.SelfCheck) string {
 func judgeClock(a *result.Analysis) (result.Status, string) {
 	switch a.Header.Clock {
 	case result.ClockKernel:
-		reads, coarse := 0, 0
-		for _, c := range a.Succeeded {
-			reads, coarse = reads+c.Reads, coarse+c.Coarse
-		}
+		reads, coarse := a.Reads, a.Coarse
 		const most = 0.01
 		if float64(coarse) > most*float64(reads) {
 			return result.Noted, fmt.Sprintf("%d of %d reads have no stamp of the kernel's, and are later by what the process needed to wake up", coarse, reads)

@@ -1,7 +1,6 @@
 package verdict
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -12,9 +11,7 @@ import (
 )
 
 // burst reports whether all requests were due at once.
-func burst(a *result.Analysis) bool {
-	return !slices.ContainsFunc(a.Succeeded, func(c *result.Call) bool { return c.Due != a.Succeeded[0].Due })
-}
+func burst(a *result.Analysis) bool { return a.Burst() }
 
 // closed reports whether calls wait for each other's places and for nothing
 // else: all were due at once and more than the limit lets through.
@@ -48,7 +45,7 @@ func judgeLittle(a *result.Analysis) (result.Status, string) {
 
 func judgeBurst(a *result.Analysis) (result.Status, string) {
 	switch {
-	case len(a.Succeeded) < 2 || !burst(a):
+	case a.Completed < 2 || !burst(a):
 		return result.Sound, "requests were due one after another"
 	case a.Header.Limit > 0 && a.Header.Limit < a.Total:
 		return result.Sound, fmt.Sprintf("all requests were due at once and %d were let through at a time", a.Header.Limit)
@@ -71,34 +68,21 @@ func judgeSaturation(a *result.Analysis) (result.Status, string) {
 	switch {
 	case burst(a):
 		return notJudged("no request rate, all were due at once")
-	case len(a.Succeeded) < least:
-		return notJudged(fmt.Sprintf("%d calls succeeded, it takes %d", len(a.Succeeded), least))
+	case a.Completed < least:
+		return notJudged(fmt.Sprintf("%d calls succeeded, it takes %d", a.Completed, least))
 	}
-	calls := slices.SortedStableFunc(slices.Values(a.Succeeded), func(a, b *result.Call) int { return cmp.Compare(a.Due, b.Due) })
-	due, end, took := make([]float64, len(calls)), make([]float64, len(calls)), make([]float64, len(calls))
-	for i, c := range calls {
-		due[i], end[i] = c.Due.Seconds(), c.End.Seconds()
-		took[i] = (c.End - c.Due).Seconds()
-	}
-	slices.Sort(end)
-	third := len(took) / 3
-	first, last := stat.Mean(took[:third]), stat.Mean(took[len(took)-third:])
-	spanDue, spanEnd := innerSpan(due), innerSpan(end)
+	p := a.Pace()
+	spanDue, spanEnd := p.DueSpan, p.EndSpan
 	if spanDue <= 0 || spanEnd <= 0 {
 		return notJudged("most requests were due at once")
 	}
-	inner := 0.8 * float64(len(calls)-1)
+	inner := 0.8 * float64(a.Completed-1)
 	offered, achieved := inner/spanDue, inner/spanEnd
-	text := fmt.Sprintf("%.2f req/s ended of %.2f req/s offered; mean latency %.3f s in the first third, %.3f s in the last", achieved, offered, first, last)
-	if achieved < 0.95*offered && last >= 1.15*first {
+	text := fmt.Sprintf("%.2f req/s ended of %.2f req/s offered; mean latency %.3f s in the first third, %.3f s in the last", achieved, offered, p.First, p.Last)
+	if achieved < 0.95*offered && p.Last >= 1.15*p.First {
 		return result.Remark, "the server is saturated, latency grows with the length of the run: " + text
 	}
 	return result.Sound, text
-}
-
-// innerSpan is the distance of the 10 % and 90 % quantiles.
-func innerSpan(sorted []float64) float64 {
-	return stat.Quantile(sorted, 0.9) - stat.Quantile(sorted, 0.1)
 }
 
 // judgeSamples remarks on percentiles that fewer calls than needed stand behind.
@@ -106,12 +90,12 @@ func judgeSamples(a *result.Analysis) (result.Status, string) {
 	percentiles := slices.Sorted(slices.Values(a.Options.AskedPercentiles()))
 	var thin []string
 	for _, p := range slices.Compact(percentiles) {
-		if need := stat.MinSamples(p / 100); p > 0 && p < 100 && len(a.Succeeded) < need {
+		if need := stat.MinSamples(p / 100); p > 0 && p < 100 && a.Completed < need {
 			thin = append(thin, fmt.Sprintf("%s needs %d", strings.ToUpper(result.PercentileName(p)), need))
 		}
 	}
 	if len(thin) == 0 {
-		return result.Sound, fmt.Sprintf("%d calls are enough for the percentiles", len(a.Succeeded))
+		return result.Sound, fmt.Sprintf("%d calls are enough for the percentiles", a.Completed)
 	}
-	return result.Remark, fmt.Sprintf("%d calls are few: %s", len(a.Succeeded), strings.Join(thin, ", "))
+	return result.Remark, fmt.Sprintf("%d calls are few: %s", a.Completed, strings.Join(thin, ", "))
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 
 	"perflab/internal/result"
 )
@@ -18,67 +17,27 @@ const tokenSlack = 0.01
 // are not in it.
 const textSlack = 0.05
 
-// tokenCounts is the output tokens of a run by who counted them.
-type tokenCounts struct {
-	withUsage, usage, reasoning int // calls with usage, its tokens
-	over, under                 int // of those calls, by how much the stream exceeds usage and falls short of it, call by call
-	streamed                    int // counted in the stream, over all calls
-	withText, text              int // calls whose text was counted, its tokens
-	textOutput                  int // of the calls with text, n by usage or stream
-	oneRead                     int // calls of several tokens that came in one read
-}
-
-func countTokens(a *result.Analysis) tokenCounts {
-	var t tokenCounts
-	for _, c := range a.Succeeded {
-		n, from := c.Output()
-		if _, later := c.FirstRead(); n > 1 && !later {
-			t.oneRead++
-		}
-		counted := c.Counted()
-		t.streamed += counted
-		if c.Recount > 0 {
-			t.withText++
-			t.text += c.Recount
-			if from == result.FromUsage {
-				t.textOutput += n
-			} else {
-				t.textOutput += counted
-			}
-		}
-		if from != result.FromUsage {
-			continue
-		}
-		t.withUsage++
-		t.usage += n
-		t.reasoning += c.Usage.Reasoning
-		t.over += max(0, counted-n)
-		t.under += max(0, n-counted)
-	}
-	return t
-}
-
 // percentOff writes how far a count is from another, in percent.
 func percentOff(count, from int) string {
 	return fmt.Sprintf("%+.1f %%", 100*(float64(count)/float64(max(1, from))-1))
 }
 
-// counted says how the counts compare.
-func (t tokenCounts) counted() string {
-	inStream := t.usage + t.over - t.under
-	text := fmt.Sprintf("%d counted in the stream, %d by usage", inStream, t.usage)
-	if inStream != t.usage {
-		text += fmt.Sprintf(" (stream %s)", percentOff(inStream, t.usage))
+// countedText says how the counts compare.
+func countedText(t result.TokenCounts) string {
+	inStream := t.Usage + t.Over - t.Under
+	text := fmt.Sprintf("%d counted in the stream, %d by usage", inStream, t.Usage)
+	if inStream != t.Usage {
+		text += fmt.Sprintf(" (stream %s)", percentOff(inStream, t.Usage))
 	}
-	return text + t.recount()
+	return text + recountText(t)
 }
 
-// recount says what the run's tokenizer made of the text.
-func (t tokenCounts) recount() string {
-	if t.withText == 0 {
+// recountText says what the run's tokenizer made of the text.
+func recountText(t result.TokenCounts) string {
+	if t.WithText == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %d by the tokenizer in the text of %d calls (%s)", t.text, t.withText, percentOff(t.text, t.textOutput))
+	return fmt.Sprintf(", %d by the tokenizer in the text of %d calls (%s)", t.Text, t.WithText, percentOff(t.Text, t.TextOutput))
 }
 
 // judgeTokens says who counted the output tokens and reconciles the counts,
@@ -92,57 +51,49 @@ func judgeTokens(a *result.Analysis) (result.Status, string) {
 	if a.Pooling() {
 		return judgePrompts(a)
 	}
-	t := countTokens(a)
-	if t.withUsage == 0 {
+	t := a.Counted
+	if t.WithUsage == 0 {
 		return judgeWithoutUsage(a, t)
 	}
-	counted := t.counted()
+	counted := countedText(t)
 	switch {
-	case float64(t.over) > tokenSlack*float64(t.usage):
+	case float64(t.Over) > tokenSlack*float64(t.Usage):
 		return result.Voided, fmt.Sprintf("more tokens streamed than the server says it made: %s", counted)
-	case t.oneRead > 0:
-		return result.Noted, fmt.Sprintf("%d of %d calls got all their tokens in one read: their TTFT is their end, they have no TPOT or ITL (%s)", t.oneRead, len(a.Succeeded), counted)
-	case float64(t.under) > tokenSlack*float64(t.usage):
+	case t.OneRead > 0:
+		return result.Noted, fmt.Sprintf("%d of %d calls got all their tokens in one read: their TTFT is their end, they have no TPOT or ITL (%s)", t.OneRead, a.Completed, counted)
+	case float64(t.Under) > tokenSlack*float64(t.Usage):
 		text := fmt.Sprintf("a chunk carries %.2f tokens on average (%s): ITL is per chunk, TPOT per token",
-			float64(t.usage)/float64(max(1, t.usage+t.over-t.under)), counted)
-		if t.reasoning > 0 {
-			text += fmt.Sprintf("; %d of the tokens were reasoning, which the server may not stream", t.reasoning)
+			float64(t.Usage)/float64(max(1, t.Usage+t.Over-t.Under)), counted)
+		if t.Reasoning > 0 {
+			text += fmt.Sprintf("; %d of the tokens were reasoning, which the server may not stream", t.Reasoning)
 		}
 		return result.Noted, text
-	case t.withUsage < len(a.Succeeded):
-		return result.Noted, fmt.Sprintf("usage came with %d of %d calls (%s); the others' tokens were counted %s", t.withUsage, len(a.Succeeded), counted, otherSource(a))
-	case t.over > 0:
-		return result.Noted, fmt.Sprintf("%d chunks more than tokens (%s)", t.over, counted)
+	case t.WithUsage < a.Completed:
+		return result.Noted, fmt.Sprintf("usage came with %d of %d calls (%s); the others' tokens were counted %s", t.WithUsage, a.Completed, counted, otherSource(a))
+	case t.Over > 0:
+		return result.Noted, fmt.Sprintf("%d chunks more than tokens (%s)", t.Over, counted)
 	}
-	if off := t.text - t.textOutput; math.Abs(float64(off)) > textSlack*float64(t.textOutput) {
+	if off := t.Text - t.TextOutput; math.Abs(float64(off)) > textSlack*float64(t.TextOutput) {
 		return result.Remark, "the tokenizer counts other tokens in the text than the server made, as when it is another model's or text was not kept: " + counted
 	}
 	return result.Sound, "output tokens by usage: " + counted
 }
 
 // judgeWithoutUsage judges the count where no call has usage.
-func judgeWithoutUsage(a *result.Analysis, t tokenCounts) (result.Status, string) {
+func judgeWithoutUsage(a *result.Analysis, t result.TokenCounts) (result.Status, string) {
 	switch {
 	case a.Header.Predicted:
 		return result.Sound, fmt.Sprintf("%d output tokens predicted", a.OutputTokens)
-	case t.withText > 0:
+	case t.WithText > 0:
 		return result.Noted, fmt.Sprintf("the server sent no usable usage: %d output tokens were counted %s, %d in the stream (%s)",
-			a.OutputTokens, otherSource(a), t.streamed, percentOff(t.streamed, a.OutputTokens))
+			a.OutputTokens, otherSource(a), t.Streamed, percentOff(t.Streamed, a.OutputTokens))
 	}
 	return result.Noted, fmt.Sprintf("the server sent no usable usage: %d output tokens were counted in the stream, one a chunk", a.OutputTokens)
 }
 
 // otherSource says who counted the tokens of calls without usage.
 func otherSource(a *result.Analysis) string {
-	text, chunks := false, false
-	for _, c := range a.Succeeded {
-		switch _, from := c.Output(); from {
-		case result.FromText:
-			text = true
-		case result.FromChunks:
-			chunks = true
-		}
-	}
+	text, chunks := a.Counted.ByText > 0, a.Counted.ByChunks > 0
 	by := "by the tokenizer " + cmp.Or(a.Header.Tokenizer, "of the run")
 	switch {
 	case text && chunks:
@@ -155,11 +106,11 @@ func otherSource(a *result.Analysis) string {
 
 // judgeCounts notes the calls whose count of tokens is broken.
 func judgeCounts(a *result.Analysis) (result.Status, string) {
-	if len(a.BadCounts) == 0 {
+	if a.BadCounts == 0 {
 		return result.Sound, "every count of tokens is plausible"
 	}
 	return result.Noted, fmt.Sprintf("%d calls report impossible counts of tokens: more than %d, more than %d in the prompt, or fewer than 0 (the first is call %d); their counts are ignored and each of their chunks counts as one token",
-		len(a.BadCounts), result.MaxCallTokens, result.MaxPromptTokens, slices.Min(a.BadCounts))
+		a.BadCounts, result.MaxCallTokens, result.MaxPromptTokens, a.FirstBadCount)
 }
 
 // judgeCache says what state the server's prefix cache was in: prompts that it
@@ -214,14 +165,8 @@ func cacheUse(a *result.Analysis) *result.CacheUse {
 
 // judgePrompts says who counted the prompts where nothing is generated.
 func judgePrompts(a *result.Analysis) (result.Status, string) {
-	counted := 0
-	for _, c := range a.Succeeded {
-		if _, from := c.Input(); from == result.FromUsage {
-			counted++
-		}
-	}
-	text := fmt.Sprintf("nothing is generated: %d whole answers to %d input tokens", len(a.Succeeded), a.InputTokens)
-	if counted < len(a.Succeeded) {
+	text := fmt.Sprintf("nothing is generated: %d whole answers to %d input tokens", a.Completed, a.InputTokens)
+	if counted := a.InputByUsage; counted < a.Completed {
 		return result.Noted, fmt.Sprintf("%s, of which the server counted those of %d calls and the workload the others'", text, counted)
 	}
 	return result.Sound, text
@@ -236,31 +181,20 @@ const promptSlack = 0.1
 // of the text, but then two servers do not do the same work; more than
 // max_tokens are not.
 func judgeLengths(a *result.Analysis) (result.Status, string) {
-	wanted, generated, short, over := 0, 0, 0, 0
-	planned, counted := 0, 0
-	for _, c := range a.Succeeded {
-		if n, _ := c.Output(); c.Want > 0 && !a.Pooling() {
-			wanted, generated = wanted+c.Want, generated+n
-			if n < c.Want {
-				short++
-			} else if n > c.Want {
-				over++
-			}
-		}
-		if p, from := c.Input(); from == result.FromUsage && c.WantIn > 0 {
-			planned, counted = planned+c.WantIn, counted+p
-		}
+	l := a.Asked
+	if a.Pooling() {
+		l.Wanted, l.Generated, l.Short, l.Over = 0, 0, 0, 0
 	}
-	if wanted == 0 && planned == 0 {
+	if l.Wanted == 0 && l.Planned == 0 {
 		return notJudged("no lengths were asked for and the server counted none")
 	}
-	text := fmt.Sprintf("%d of %d output tokens asked for, %d prompt tokens by usage of %d by the workload", generated, wanted, counted, planned)
+	text := fmt.Sprintf("%d of %d output tokens asked for, %d prompt tokens by usage of %d by the workload", l.Generated, l.Wanted, l.Counted, l.Planned)
 	switch {
-	case over > 0:
-		return result.Noted, fmt.Sprintf("%d calls got more tokens than max_tokens allows: %s", over, text)
-	case float64(wanted-generated) > tokenSlack*float64(wanted):
-		return result.Remark, fmt.Sprintf("%d calls ended before the tokens asked for, another server may do another amount of work: %s", short, text)
-	case math.Abs(float64(counted-planned)) > promptSlack*float64(planned):
+	case l.Over > 0:
+		return result.Noted, fmt.Sprintf("%d calls got more tokens than max_tokens allows: %s", l.Over, text)
+	case float64(l.Wanted-l.Generated) > tokenSlack*float64(l.Wanted):
+		return result.Remark, fmt.Sprintf("%d calls ended before the tokens asked for, another server may do another amount of work: %s", l.Short, text)
+	case math.Abs(float64(l.Counted-l.Planned)) > promptSlack*float64(l.Planned):
 		return result.Remark, "the server's tokenizer makes other prompts than the workload planned: " + text
 	}
 	return result.Sound, text

@@ -49,7 +49,7 @@ func Judge(a *result.Analysis) result.Verdict {
 		add("simulated", result.Sound, simulatedText(a))
 	}
 	run(check{"partial", judgePartial})
-	if len(a.Succeeded) == 0 {
+	if a.Completed == 0 {
 		run(check{"failures", judgeFailures})
 		add("no_calls", result.Voided, "no call succeeded: there is nothing to measure")
 		return v
