@@ -159,12 +159,40 @@ func concurrency(g figures) []Finding {
 			fmt.Sprintf("%s requests in flight at once are more than the %s of the run", g.text("max_concurrent_requests"), num(v[0].plus(v[1]).mid())), "max_concurrent_requests", "completed", "failed")}
 	}
 	limit, ok := g.get("max_concurrency")
+	own := g.run.Header.Imported == nil
+	if !own {
+		return aboveCap(g, peak)
+	}
 	if ok && limit.Lo > 0 && g.definition("max_concurrency") == result.Ours && g.definition("max_concurrent_requests") == result.Ours &&
-		g.run.Header.Imported == nil && peak.above(limit) {
+		peak.above(limit) {
 		return []Finding{g.finding("peak-concurrency", Error, "",
 			fmt.Sprintf("%s requests in flight at once are more than the limit of %s", g.text("max_concurrent_requests"), g.text("max_concurrency")), "max_concurrent_requests", "max_concurrency")}
 	}
 	return nil
+}
+
+// aboveCap finds a peak of requests in flight above the limit that a client was
+// given. Clients that count whole seconds put those that end and those that
+// begin in one second into it both: as often as a slot is filled in a second.
+func aboveCap(g figures, peak Interval) []Finding {
+	limit, ok := g.get("max_concurrency")
+	said := g.by["max_concurrency"].Label + " " + g.text("max_concurrency")
+	if !ok {
+		n, err := strconv.ParseFloat(g.run.Header.Label(result.LabelLimit), 64)
+		limit, ok, said = exactly(n), err == nil && n > 0, "the limit of "+g.run.Header.Label(result.LabelLimit)+" that the client was given"
+	}
+	if !ok || limit.Lo <= 0 || !peak.above(limit) || g.definition("max_concurrent_requests") == result.MeanInFlight {
+		return nil
+	}
+	text := fmt.Sprintf("%s %s is above %s", g.by["max_concurrent_requests"].Label, g.text("max_concurrent_requests"), said)
+	severity, why := Warning, ": no more can have been in flight, or the limit was not kept"
+	each, timed := g.latencyOfOne()
+	if im := g.run.Header.Imported; g.definition("max_concurrent_requests") == result.SecondBuckets || im.Format == interop.FormatText && g.definition("max_concurrency") != result.MeasuredMaximum {
+		if !timed || each <= 0 || peak.Lo <= limit.Hi*(1+math.Ceil(1/each)) {
+			severity, why = Note, ": its client counts every request that touches a second, so those that end and those that begin in it are in it both"
+		}
+	}
+	return []Finding{g.finding("peak-above-cap", severity, "at most "+num(limit.Hi), text+why, "max_concurrent_requests", "max_concurrency")}
 }
 
 // emptyMessages is how many messages of a request may carry no token and yet be

@@ -21,7 +21,9 @@ const (
 
 // rules are all checks of the figures of a run: a new one is a function in the
 // file of its subject, and a row below.
-func rules() []rule { return slices.Concat(arithmeticRules, identityRules, remarkRules, physicsRules) }
+func rules() []rule {
+	return slices.Concat(arithmeticRules, identityRules, missingRules, remarkRules, physicsRules)
+}
 
 // arithmeticRules hold the figures of a block against each other.
 var arithmeticRules = []rule{
@@ -43,8 +45,12 @@ var arithmeticRules = []rule{
 		{"no-success", Warning, "No request succeeded: there is nothing to measure.",
 			"No successful request and at least one that failed."},
 	}},
-	{concurrency, []Check{{"peak-concurrency", Error, "More requests were in flight at once than there were, or than the limit of our own client allows.",
-		"Peak against successful and failed requests. Where failed ones are not printed, only against the limit; peaks by second buckets overcount and are not held against it."}}},
+	{concurrency, []Check{
+		{"peak-concurrency", Error, "More requests were in flight at once than there were, or than the limit of our own client allows.",
+			"Peak against successful and failed requests. Where failed ones are not printed, only against the limit; of other clients' limits see peak-above-cap."},
+		{"peak-above-cap", Warning, "More requests were in flight at once than the cap that the client was given.",
+			"The cap that the block prints, or that its benchmark command sets; a note where the client counts whole seconds and the excess is what requests that end and begin in one second make."},
+	}},
 	{peaks, []Check{
 		{"peak-below-mean", Error, "The peak throughput is below the mean throughput.",
 			"A peak over sliding seconds or of local rates is never below the mean. Fixed seconds may be: see peak-buckets."},
@@ -82,6 +88,8 @@ var identityRules = []rule{
 		"A text block: TPOT is above ITL and TPOT n = TTFT + ITL (n - 1), within rounding, or within 3 % where the client is known to define it so."}}},
 	{zeroMedian, []Check{{"zero-median", Warning, "Half of the times per token are zero.",
 		"A median of nothing beside a mean that is not: the client saw tokens of one instant. Not where tokens of one chunk are counted as zeros by definition."}}},
+	{meanAboveTail, []Check{{"mean-above-percentile", Warning, "A mean lies above its own P99: a few samples make it.",
+		"Where the few beyond the percentile can be as long as that needs; longer than the run, or of fewer requests than the percentile tells apart, it is an error of type mean-impossible."}}},
 	{inFlight, []Check{{"in-flight", Error, "The latencies sum to more than the duration times the peak of requests in flight.",
 		"Little's law as an inequality, which holds over a whole run, idle ends included: sum of E2E <= duration x peak; with TTFT where no latency is printed."}}},
 	{offered, []Check{{"offered-rate-missed", Warning, "The run lasted much longer than its requests took to send.",
@@ -114,8 +122,18 @@ var remarkRules = []rule{
 		onPublished + " P99 ITL over 3 medians, of gaps between messages or chunks."}}},
 }
 
+// missingRules find what a block does not have, and prints something for.
+var missingRules = []rule{
+	{unmeasured, []Check{{"unmeasured-zeros", Warning, "Every statistic of a time is zero: the client measured nothing.",
+		"TTFT and latency where requests succeeded, times per token where answers have more than one. Import leaves these figures out."}}},
+	{absentFigures, []Check{{"figure-not-given", Warning, "A statistic of a time is given as N/A beside others of the same time.",
+		"Lines of a text block that say that there is no figure; not where the whole family has none."}}},
+}
+
 // physicsRules hold figures against what their hardware can do.
 var physicsRules = []rule{
+	{weightsFit, []Check{{"weights-do-not-fit", Warning, "The weights of the model are more than the memory of the devices that the document names.",
+		"Model and hardware known, and the number of devices by the command, the text or --gpus; the smallest format of the weights that the document speaks of. Not where the command offloads weights, reads a configuration file, or names a format that is not known here."}}},
 	{physics, []Check{
 		{"prefix-cache-suspected", Warning, "A first token came sooner than the hardware can take in the prompt.",
 			onBound + " One request at a time: reading the weights and the experts that the prompt touches, or its arithmetic, whichever is longer."},
@@ -159,12 +177,16 @@ func published(find func(figures) []Finding) func(figures) []Finding {
 	}
 }
 
-// typeUnreadable is the finding that stands for a fault of reading.
-const typeUnreadable = "unreadable"
+// Findings that stand for faults of reading.
+const (
+	typeUnreadable = "unreadable"
+	typeRecovered  = "recovered"
+)
 
 // RunChecks lists the types of findings that Runs makes.
 func RunChecks() []Check {
-	all := []Check{{typeUnreadable, Warning, "Something in the file could not be read, and so was not checked.", "Always; the sentence says what."}}
+	all := []Check{{typeUnreadable, Warning, "Something in the file could not be read, and so was not checked.", "Always; the sentence says what."},
+		{typeRecovered, Note, "Something in the file is not as it should be, and was read nevertheless.", "A block that lost its head line: three figures that begin as a client's block does, or five with a section's title among them."}}
 	for _, r := range rules() {
 		all = append(all, r.checks...)
 	}
@@ -185,7 +207,13 @@ func AcrossChecks() []Check {
 func Runs(f *interop.File, o Options) []Finding {
 	var out, runs []Finding
 	for _, fault := range f.Faults {
-		out = append(out, Finding{Type: typeUnreadable, Severity: Warning, Place: fault.Place, Text: fault.Text})
+		switch fault.Kind {
+		case interop.Recovered:
+			out = append(out, Finding{Type: typeRecovered, Severity: Note, Place: fault.Place, Text: fault.Text})
+		case interop.Unmeasured: // the check of that name says it with its figures
+		default:
+			out = append(out, Finding{Type: typeUnreadable, Severity: Warning, Place: fault.Place, Text: fault.Text})
+		}
 	}
 	printed := statedLengthsOf(f.Doc)
 	for i := range f.Runs {

@@ -33,7 +33,9 @@ func newAudit(env Env) *cobra.Command {
 		Long: `Check figures against each other, against what the hardware can do, and a
 document's tables, headings, commands and sentences against its own blocks.
 Takes what import takes, - for standard input, and run, series and study
-directories.
+directories. Of a directory it reads all that is below it but hidden files and
+pictures. Give it all documents of a study at once: a block that was copied from
+another document shows only then.
 
 A printed figure stands for every value that rounds to it, and a finding is made
 only when no definition that a known client uses fits. An error is a

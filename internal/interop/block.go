@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"perflab/internal/interop/markdown"
 	"perflab/internal/result"
 )
 
@@ -22,6 +23,7 @@ type block struct {
 	line, end int
 	figures   []Figure
 	other     []Pair
+	absent    []Figure // that the block says it has not
 	faults    []Fault
 	names     map[string]int // index in figures
 	backend   bool           // SGLang's first line was there
@@ -29,6 +31,7 @@ type block struct {
 	blank     bool           // the last line was
 	foreign   bool           // in a section of figures that are not of the whole load
 	turns     bool           // in the figures of single turns, up to the end
+	headless  bool           // its head line is missing
 }
 
 // titled reports whether a line is one of the titles between rules.
@@ -62,7 +65,7 @@ func isSection(line string) bool {
 // line without a colon, comments, tables and admonitions are the document's.
 func (b *block) takes(line string) bool {
 	switch {
-	case strings.HasPrefix(line, "#"), strings.HasPrefix(line, "|"), isAdmonition(line), isFence(line):
+	case strings.HasPrefix(line, "#"), strings.HasPrefix(line, "|"), markdown.IsAdmonition(line), markdown.IsFence(line):
 		return false
 	case isSection(line):
 		return true
@@ -113,6 +116,7 @@ func (b *block) put(m labelled, f Figure) {
 			b.fault(f.Line, fmt.Sprintf("the block has %q twice, with %s and %s: the first is read", f.Label, b.figures[i].Text, f.Text))
 		}
 	case !ok && saysAbsent(m.name, f.Text):
+		b.absent = append(b.absent, f)
 	case !ok:
 		b.fault(f.Line, fmt.Sprintf("%q has no number (%s): the figure is left out", f.Label, quoteShort(f.Text)))
 	default:
@@ -124,7 +128,7 @@ func (b *block) put(m labelled, f Figure) {
 }
 
 func (b *block) fault(line int, text string) {
-	b.faults = append(b.faults, Fault{Place{Line: line}, text})
+	b.faults = append(b.faults, Fault{Place: Place{Line: line}, Text: text})
 }
 
 // saysAbsent reports whether a text says that there is no such figure, so that

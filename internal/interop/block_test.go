@@ -72,7 +72,8 @@ func TestFaultsOfBlocks(t *testing.T) {
 		{"cut by a comment", "```\n" + head + "Mean TTFT (ms): 1\n\n# next\n" + head + "Mean TTFT (ms): 2\n" + rule + "```\n", 2, []string{"x:3: the block ends without its closing rule"}},
 		{"cut by prose", head + "Mean TTFT (ms): 1\n\nThat was fast.\n", 1, []string{"x:2: the block ends without its closing rule"}},
 		{"blank lines in it", head + "\nMean TTFT (ms): 1\n\nMean ITL (ms): 1\n" + rule, 1, nil},
-		{"no head", "Successful requests: 1\nMean TTFT (ms): 1\n-----Inter-token Latency-----\nMean ITL (ms): 2\n" + rule, 0, []string{`x:1: "Successful requests" begins what looks like a result without a head`}},
+		{"no head", "Successful requests: 1\nMean TTFT (ms): 1\n-----Inter-token Latency-----\nMean ITL (ms): 2\n" + rule, 1, []string{"x:1: the block has no head line"}},
+		{"too little without a head", "Mean TTFT (ms): 1\nMean ITL (ms): 2\n" + rule, 0, []string{`x:1: "Mean TTFT (ms)" begins what looks like a result without a head`}},
 		{"two without heads", "Mean TTFT (ms): 1\n\n\n\nMean TTFT (ms): 2\n", 0, []string{"x:1:", "x:5:"}},
 		{"a blank line in one", "Mean TTFT (ms): 1\n\nMean ITL (ms): 2\n", 0, []string{"x:1:"}},
 		{"prose about figures", "Mean TTFT (ms): lower is better\n- Mean TTFT: 5\n\n| Mean TTFT (ms): 1 |\n|---|\n", 0, nil},
@@ -87,6 +88,68 @@ func TestFaultsOfBlocks(t *testing.T) {
 			if got := f.Faults[i].String(); !strings.HasPrefix(got, want) {
 				t.Errorf("%s: fault %q, want %q", c.name, got, want)
 			}
+		}
+	}
+}
+
+// TestHeadless: a block that lost its head line is read like one that has it,
+// with a remark, whatever stands in place of the line.
+func TestHeadless(t *testing.T) {
+	const rule = "==================================================\n"
+	const figures = "Successful requests: 10\nBenchmark duration (s): 5.00\nTotal generated tokens: 1000\n" +
+		"---------------Time to First Token----------------\nMean TTFT (ms): 12.00\n---------------Inter-token Latency----------------\nMean ITL (ms): 9.00\n"
+	whole := Read("x", []byte("============ Serving Benchmark Result ============\n"+figures+rule))
+	for name, text := range map[string]string{
+		"alone":              figures + rule,
+		"no rule either":     figures,
+		"in a fence":         "# Results\n\n```\n" + figures + rule + "```\n",
+		"under a rule alone": "# Results\n\n```\n" + rule + figures + rule + "```\n",
+		"a heading for it":   "# Study\n\n### Serving Benchmark Result\n\n" + figures,
+		"beside other text":  "output: ============ Serving Benchmark Result ============ of vllm\n" + figures + rule,
+		"quoted":             "> " + strings.ReplaceAll(figures+strings.TrimSuffix(rule, "\n"), "\n", "\n> ") + "\n",
+		"its top is lost":    figures[strings.Index(figures, "Benchmark"):] + "Mean TPOT (ms): 9.00\n",
+		"after another":      "```\n============ Serving Benchmark Result ============\n" + figures + rule + "\n" + figures + rule + "```\n",
+	} {
+		f := Read("x", []byte(text))
+		if len(f.Runs) == 0 || len(f.Faults) != 1 || f.Faults[0].Kind != Recovered {
+			t.Errorf("%s: %d runs, faults %v", name, len(f.Runs), f.Faults)
+			continue
+		}
+		got := f.Runs[len(f.Runs)-1]
+		if name != "its top is lost" && got.FigureKey() != whole.Runs[0].FigureKey() || got.Text("mean_itl_ms") != "9.00" {
+			t.Errorf("%s: read %s", name, got.FigureKey())
+		}
+	}
+	for name, text := range map[string]string{
+		"a list in prose":  "Mean TTFT (ms): 12.00\nMean ITL (ms): 9.00\nMean TPOT (ms): 8.00\nP99 TTFT (ms): 20.00\nP99 ITL (ms): 30.00\n",
+		"what labels mean": "Successful requests: those that ended\nBenchmark duration (s): of the run\nMean TTFT (ms): lower is better\n",
+	} {
+		if f := Read("x", []byte(text)); len(f.Runs) != 0 {
+			t.Errorf("%s: is taken for a block", name)
+		}
+	}
+}
+
+// TestUnmeasuredInBlocks: zeros of a whole family are no figures, and are told where
+// there was something to measure.
+func TestUnmeasuredInBlocks(t *testing.T) {
+	const head, rule = "== Serving Benchmark Result ==\nSuccessful requests: 10\n", "==========\n"
+	const zeros = "Mean TTFT (ms): 12.00\nMean ITL (ms): 0.00\nMedian ITL (ms): 0.00\nP99 ITL (ms): 0.00\n"
+	for _, c := range []struct {
+		name, text string
+		faults     int
+	}{
+		{"answers of many tokens", head + "Total generated tokens: 1000\n" + zeros + rule, 1},
+		{"answers of one token", head + "Total generated tokens: 10\n" + zeros + rule, 0},
+		{"nothing succeeded", strings.Replace(head, "10", "0", 1) + "Failed requests: 10\nTotal generated tokens: 0\n" + zeros + rule, 0},
+		{"a median of zero", head + "Total generated tokens: 1000\nMean ITL (ms): 2.00\nMedian ITL (ms): 0.00\n" + rule, 0},
+	} {
+		f := Read("x", []byte(c.text))
+		if len(f.Faults) != c.faults || c.faults > 0 && (f.Faults[0].Kind != Unmeasured || f.Faults[0].Line != 5 || len(f.Runs[0].Unmeasured) != 3) {
+			t.Errorf("%s: faults %v", c.name, f.Faults)
+		}
+		if _, ok := f.Runs[0].Figure("p99_itl_ms"); ok {
+			t.Errorf("%s: P99 ITL is a figure", c.name)
 		}
 	}
 }

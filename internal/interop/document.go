@@ -3,6 +3,8 @@ package interop
 import (
 	"slices"
 	"strings"
+
+	"perflab/internal/interop/markdown"
 )
 
 // scan reads a text.
@@ -92,10 +94,10 @@ func hasHeadings(lines []string) bool {
 			if strings.HasPrefix(t, fenced) {
 				fenced = ""
 			}
-		case isFence(t):
+		case markdown.IsFence(t):
 			fenced = t[:3]
 		default:
-			if level, _ := atx(unindent(l)); level > 0 {
+			if level, _ := markdown.Heading(markdown.Unindent(l)); level > 0 {
 				return true
 			}
 		}
@@ -106,7 +108,7 @@ func hasHeadings(lines []string) bool {
 // step reads the line that lines begins with, and returns how many it took.
 func (s *scanner) step(lines []string) int {
 	raw := lines[0]
-	line := strings.TrimSpace(unquote(raw))
+	line := strings.TrimSpace(markdown.Unquote(raw))
 	switch {
 	case isHead(line):
 		s.closeBlock("the head of the next")
@@ -128,12 +130,17 @@ func (s *scanner) step(lines []string) int {
 	case s.open != nil:
 		s.closeBlock("its closing rule")
 	}
+	if s.open == nil && s.headless(lines, line) {
+		s.recover()
+		s.open.read(s.n, line)
+		return 1
+	}
 	s.stray(line)
 	if s.fence != nil {
 		s.inFence(line)
 		return 1
 	}
-	if isFence(line) {
+	if markdown.IsFence(line) {
 		s.openFence(line)
 		return 1
 	}
@@ -159,7 +166,7 @@ func (s *scanner) text(lines []string, line string) int {
 	s.doc.Prose = append(s.doc.Prose, t)
 	s.sim = strings.HasPrefix(line, "SIMULATED")
 	s.events = append(s.events, event{line: s.n, prose: &t})
-	s.caption = captionOf(line)
+	s.caption = markdown.Caption(line)
 	if s.note = nil; strings.HasPrefix(line, "#") {
 		s.note = []string{strings.TrimSpace(strings.TrimLeft(line, "#"))}
 	}
@@ -205,6 +212,7 @@ func (s *scanner) closeBlock(cut string) {
 	switch {
 	case len(b.figures) == 0:
 		b.fault(b.line, "the head of a result has no figure under it that can be read: nothing is read (a paste of wrapped lines is to be unwrapped)")
+	case b.headless: // its fault has been told
 	case cut == "its closing rule":
 		b.fault(b.end, "the block ends without its closing rule: it may have been cut off")
 	case cut != "":
@@ -224,8 +232,9 @@ func (s *scanner) closeBlock(cut string) {
 // stray notes figures outside any block, once for lines that follow each other.
 func (s *scanner) stray(line string) {
 	if hidesHead(line) {
-		s.faults = append(s.faults, Fault{Place{File: s.name, Line: s.n, Section: s.section()},
-			"the head of a result stands beside other text, and what is under it is not read: remove from each line what is not the result's, as a log's prefix"})
+		s.hidden = s.n
+		s.faults = append(s.faults, Fault{Place: Place{File: s.name, Line: s.n, Section: s.section()},
+			Text: "the head of a result stands beside other text, and what is under it is not read: remove from each line what is not the result's, as a log's prefix"})
 		return
 	}
 	o := &s.orphans
@@ -240,8 +249,8 @@ func (s *scanner) stray(line string) {
 		o.last = s.n
 		if strings.HasSuffix(label, ")") && !o.told {
 			o.told = true
-			s.faults = append(s.faults, Fault{Place{File: s.name, Line: o.first, Section: s.section()},
-				quoteShort(o.label) + " begins what looks like a result without a head: put \"Serving Benchmark Result\" between = signs above it"})
+			s.faults = append(s.faults, Fault{Place: Place{File: s.name, Line: o.first, Section: s.section()},
+				Text: quoteShort(o.label) + " begins what looks like a result without a head: put \"Serving Benchmark Result\" between = signs above it"})
 		}
 	} else if o.last == s.n-1 && isSection(line) {
 		o.last = s.n

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/interop/markdown"
 	"perflab/internal/result"
 )
 
@@ -79,7 +80,7 @@ func (f *facts) setup(t Text) {
 	switch {
 	case title == "model" && f.model == "":
 		f.model = strings.Trim(line, "`*")
-	case strings.HasPrefix(title, "hardware") && !strings.Contains(title, "requirement") && (f.hardware == "" || f.hardwareAt == section.Line) && len(f.hardware) < maxCaption:
+	case strings.HasPrefix(title, "hardware") && !strings.Contains(title, "requirement") && (f.hardware == "" || f.hardwareAt == section.Line) && len(f.hardware) < markdown.MaxCaption:
 		f.hardware, f.hardwareAt = strings.TrimPrefix(f.hardware+"; "+line, "; "), section.Line
 	}
 	if strings.Contains(title, "version") || strings.Contains(key, "version") {
@@ -150,9 +151,10 @@ func (f *facts) block(b *found) {
 		return
 	}
 	client, defs := b.client()
-	r := Run{Place: Place{f.name, b.line, b.end, b.section}, Figures: b.figures, Other: b.other, Defs: defs, Sim: b.sim}
-	if r.dropUnmeasured(); len(r.Figures) == 0 {
-		f.faults = append(f.faults, Fault{r.Place, "the block has latencies of zero and nothing else: nothing was measured"})
+	r := Run{Place: Place{f.name, b.line, b.end, b.section}, Figures: b.figures, Other: b.other, Absent: b.absent, Defs: defs, Sim: b.sim}
+	f.faults = append(f.faults, r.dropUnmeasured()...)
+	if len(r.Figures) == 0 {
+		f.faults = append(f.faults, Fault{Place: r.Place, Text: "the block has latencies of zero and nothing else: nothing was measured"})
 		return
 	}
 	r.Header.Simulated = b.sim

@@ -50,7 +50,7 @@ func readGuide(o object) ([]Run, []Fault) {
 	var runs []Run
 	var faults []Fault
 	fault := func(line int, format string, args ...any) {
-		faults = append(faults, Fault{Place{File: o.file, Line: line}, fmt.Sprintf(format, args...)})
+		faults = append(faults, Fault{Place: Place{File: o.file, Line: line}, Text: fmt.Sprintf(format, args...)})
 	}
 	for key, into := range map[string]any{"metadata": &head.Metadata, "args": &head.Args, "config": &head.Config} {
 		if raw, ok := o.fields[key]; ok {

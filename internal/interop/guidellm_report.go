@@ -104,7 +104,7 @@ type guideRun struct {
 }
 
 func (r *guideRun) fault(line int, format string, args ...any) {
-	r.faults = append(r.faults, Fault{Place{File: r.o.file, Line: line}, fmt.Sprintf(format, args...)})
+	r.faults = append(r.faults, Fault{Place: Place{File: r.o.file, Line: line}, Text: fmt.Sprintf(format, args...)})
 }
 
 // version of the report's layout.

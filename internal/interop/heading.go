@@ -1,6 +1,10 @@
 package interop
 
-import "strings"
+import (
+	"strings"
+
+	"perflab/internal/interop/markdown"
+)
 
 // weak is the level of headings that are none to Markdown: lines in bold, and
 // short lines right above an admonition.
@@ -14,23 +18,23 @@ func (s *scanner) heading(lines []string, line string) (level int, title string,
 			return level, title, 1
 		}
 	}
-	if level, title := atx(unindent(lines[0])); level > 0 {
+	if level, title := markdown.Heading(markdown.Unindent(lines[0])); level > 0 {
 		return level, title, 1
 	}
-	if len(line) > maxCaption || len(lines) < 2 || startsMark(line) {
+	if len(line) > markdown.MaxCaption || len(lines) < 2 || markdown.StartsMark(line) {
 		return 0, "", 0
 	}
 	next := strings.TrimSpace(lines[1])
 	if rule := strings.Trim(next, "="); len(next) >= 3 && rule == "" {
-		return 1, cell(line), 2
+		return 1, markdown.Text(line), 2
 	}
 	if rule := strings.Trim(next, "-"); len(next) >= 3 && rule == "" && !isRule(line) {
-		return 2, cell(line), 2
+		return 2, markdown.Text(line), 2
 	}
-	if bold, ok := boldLine(lines[0]); ok {
+	if bold, ok := markdown.Bold(lines[0]); ok {
 		return weak, bold, 1
 	}
-	if isAdmonition(next) && s.isBare(lines[0]) {
+	if markdown.IsAdmonition(next) && s.isBare(lines[0]) {
 		return weak, line, 1
 	}
 	return 0, "", 0

@@ -19,6 +19,7 @@
 package interop
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -57,11 +58,22 @@ func (p Place) String() string {
 	return fmt.Sprintf("%s:%d", p.File, p.Line)
 }
 
-// Fault is something that could not be read.
+// Fault is something that could not be read, or not as it should be.
 type Fault struct {
 	Place
+	Kind FaultKind
 	Text string // one sentence, what is wrong and what to do
 }
+
+// FaultKind tells faults apart by what became of what they speak of.
+type FaultKind string
+
+// Kinds of faults.
+const (
+	Unread     FaultKind = ""           // it was not read
+	Recovered  FaultKind = "recovered"  // it was read although it is not as it should be
+	Unmeasured FaultKind = "unmeasured" // zeros that stand for no measurement: they are in Run.Unmeasured
+)
 
 // String returns "file:line: text".
 func (f Fault) String() string { return f.Place.String() + ": " + f.Text }
@@ -83,10 +95,17 @@ type Run struct {
 	Figures []Figure                     // in the order of the file; a name may be there once
 	Defs    map[string]result.Definition // of those that are not ours, by family or scalar
 	Other   []Pair                       // lines of a block that are no figure of ours
-	Calls   []result.Call                // where the file has requests
-	Lacks   []string                     // families and scalars that the calls cannot give, because they tell of less than ours do
-	Sim     bool                         // the file says that it was simulated
-	Verdict result.Verdict               // of perflab's own, as the file has it; empty where it has none
+
+	// Unmeasured are figures of which every statistic of a family is zero: they
+	// are no figures, and a block that prints them did not measure them.
+	Unmeasured []Figure
+	// Absent are figures of which the file says that there is none: "N/A".
+	Absent []Figure
+
+	Calls   []result.Call  // where the file has requests
+	Lacks   []string       // families and scalars that the calls cannot give, because they tell of less than ours do
+	Sim     bool           // the file says that it was simulated
+	Verdict result.Verdict // of perflab's own, as the file has it; empty where it has none
 }
 
 // Figure is one number as a file has it.
@@ -146,7 +165,8 @@ func (r *Run) FigureKey() string {
 
 // dropUnmeasured takes away the latencies of which every statistic is zero:
 // vllm bench serve and clients like it write so what they have no sample of.
-func (r *Run) dropUnmeasured() {
+// It returns the faults to tell of those that the run should have measured.
+func (r *Run) dropUnmeasured() []Fault {
 	family := func(f Figure) string {
 		_, of, _ := strings.Cut(strings.TrimSuffix(f.Name, "_ms"), "_")
 		return of
@@ -157,13 +177,36 @@ func (r *Run) dropUnmeasured() {
 			most[family(f)] = max(v, math.Abs(f.Value))
 		}
 	}
+	dropped := map[string][]Figure{}
 	r.Figures = slices.DeleteFunc(r.Figures, func(f Figure) bool {
 		v, latency := most[family(f)]
-		if latency && v == 0 {
-			r.Other = append(r.Other, Pair{f.Label, f.Text, f.Line})
+		if !latency || v != 0 {
+			return false
 		}
-		return latency && v == 0
+		r.Other = append(r.Other, Pair{f.Label, f.Text, f.Line})
+		r.Unmeasured = append(r.Unmeasured, f)
+		dropped[family(f)] = append(dropped[family(f)], f)
+		return true
 	})
+	var faults []Fault
+	for _, of := range []string{"ttft", "tpot", "itl", "e2el"} {
+		if zeros := dropped[of]; len(zeros) > 0 && len(r.Figures) > 0 && r.Measurable(of) {
+			place := r.Place
+			place.Line, place.End = cmp.Or(zeros[0].Line, place.Line), 0
+			faults = append(faults, Fault{Place: place, Kind: Unmeasured, Text: fmt.Sprintf("every %s figure is zero, which stands for no measurement: they are left out", strings.ToUpper(of))})
+		}
+	}
+	return faults
+}
+
+// Measurable reports whether the requests of a run had times of a family to
+// measure: answers of one token have no time between tokens.
+func (r *Run) Measurable(family string) bool {
+	done := r.Value("completed")
+	if family == "itl" || family == "tpot" {
+		return done > 0 && r.Value("total_output_tokens") > done
+	}
+	return done > 0
 }
 
 // Definition returns the definition of a figure.

@@ -52,13 +52,13 @@ func (r *reading) done() ([]Run, []Fault) {
 			f.Half = 1e-12 * math.Abs(f.Value) // what arithmetic leaves
 		}
 	}
-	r.run.dropUnmeasured()
+	r.faults = append(r.faults, r.run.dropUnmeasured()...)
 	return []Run{r.run}, r.faults
 }
 
 // faultf adds a fault at a line of the object's file.
 func (r *reading) faultf(line int, format string, args ...any) {
-	r.faults = append(r.faults, Fault{Place{File: r.run.Place.File, Line: line}, fmt.Sprintf(format, args...)})
+	r.faults = append(r.faults, Fault{Place: Place{File: r.run.Place.File, Line: line}, Text: fmt.Sprintf(format, args...)})
 }
 
 // labels returns the run's labels.

@@ -33,7 +33,7 @@ func Merge(files []File) []File {
 			if cmp.Compare(len(remaining.Calls), len(r.Calls)) > 0 {
 				with = " with its requests"
 			}
-			merged[i].Faults = append(merged[i].Faults, Fault{r.Place, fmt.Sprintf("the same run is in %s%s: this one is left out", remaining.Place, with)})
+			merged[i].Faults = append(merged[i].Faults, Fault{Place: r.Place, Text: fmt.Sprintf("the same run is in %s%s: this one is left out", remaining.Place, with)})
 		}
 	}
 	return merged

@@ -40,7 +40,7 @@ func Read(name string, data []byte) File {
 		return readCSV(name, data)
 	}
 	if kind := guideOther(data); kind != "" {
-		return File{Name: name, Faults: []Fault{{Place{File: name}, "this is a report of guidellm as " + kind + ", which is not read: give the JSON of the same run (--outputs json)"}}}
+		return File{Name: name, Faults: []Fault{{Place: Place{File: name}, Text: "this is a report of guidellm as " + kind + ", which is not read: give the JSON of the same run (--outputs json)"}}}
 	}
 	return readText(name, data)
 }
@@ -50,7 +50,7 @@ func readCSV(name string, data []byte) File {
 	t := callcsv.Read(data)
 	f := File{Name: name}
 	for _, x := range t.Faults {
-		f.Faults = append(f.Faults, Fault{Place{File: name, Line: x.Line}, x.Text})
+		f.Faults = append(f.Faults, Fault{Place: Place{File: name, Line: x.Line}, Text: x.Text})
 	}
 	if len(t.Calls) == 0 {
 		return f
@@ -158,7 +158,9 @@ func nextValue(data []byte, at int) int {
 	}
 }
 
-func (f *jsonFile) fault(p Place, text string) { f.Faults = append(f.Faults, Fault{p, text}) }
+func (f *jsonFile) fault(p Place, text string) {
+	f.Faults = append(f.Faults, Fault{Place: p, Text: text})
+}
 
 // finish takes over what was gathered.
 func (f *jsonFile) finish() {
@@ -244,7 +246,7 @@ func fold(faults []Fault) []Fault {
 		}
 	}
 	if more := len(remaining) - mostFaults; more > 0 {
-		remaining = append(remaining[:mostFaults:mostFaults], Fault{remaining[mostFaults].Place, fmt.Sprintf("%d more faults from here on are not told", more)})
+		remaining = append(remaining[:mostFaults:mostFaults], Fault{Place: remaining[mostFaults].Place, Text: fmt.Sprintf("%d more faults from here on are not told", more)})
 	}
 	return remaining
 }

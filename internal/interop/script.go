@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"perflab/internal/interop/command"
+	"perflab/internal/interop/markdown"
 )
 
 // commandWords are found in command lines, benchmarks first: "vllm bench
@@ -96,7 +97,7 @@ func (s *scanner) command(lines []string, line string) int {
 	took, parts := 1, []string{line}
 	for strings.HasSuffix(parts[took-1], `\`) && took < len(lines) && strings.TrimSpace(lines[took]) != "" {
 		parts[took-1] = strings.TrimSpace(strings.TrimSuffix(parts[took-1], `\`))
-		parts = append(parts, strings.TrimSpace(unquote(lines[took])))
+		parts = append(parts, strings.TrimSpace(markdown.Unquote(lines[took])))
 		took++
 	}
 	line = strings.Join(parts, " ")

@@ -9,7 +9,7 @@ import (
 func readText(name string, data []byte) File {
 	s := scan(name, data)
 	if line := notUTF8(data); line > 0 {
-		s.faults = append(s.faults, Fault{Place{File: name, Line: line}, "the text is not UTF-8 from here on: what is not a character is shown as \uFFFD"})
+		s.faults = append(s.faults, Fault{Place: Place{File: name, Line: line}, Text: "the text is not UTF-8 from here on: what is not a character is shown as \uFFFD"})
 	}
 	f := attribute(s)
 	return File{Name: name, Runs: f.runs, Doc: s.doc, Faults: f.sorted()}

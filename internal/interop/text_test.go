@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"perflab/internal/interop/markdown"
 	"perflab/internal/result"
 )
 
@@ -209,7 +210,7 @@ func TestCells(t *testing.T) {
 		`| <span style="x:y;">+1%</span> | 3 < 4 |`: {"+1%", "3 < 4"},
 		`||`: {""},
 	} {
-		if diff := cmp.Diff(want, cells(line)); diff != "" {
+		if diff := cmp.Diff(want, markdown.Cells(line)); diff != "" {
 			t.Errorf("%s: -want +got\n%s", line, diff)
 		}
 	}

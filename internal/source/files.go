@@ -30,10 +30,10 @@ import (
 )
 
 // Files reads what paths name, - being standard input: files of results, directories
-// of such files, and where runs says so run directories and those that hold
-// runs. What cannot be read is a fault of its file. Secrets in texts and
+// of such files, and where deep says so what is below them, run directories and
+// those that hold runs. What cannot be read is a fault of its file. Secrets in texts and
 // commands are replaced before anything else sees them.
-func Files(paths []string, stdin io.Reader, runs bool) []interop.File {
+func Files(paths []string, stdin io.Reader, deep bool) []interop.File {
 	var files []interop.File
 	for _, path := range paths {
 		if path == "-" {
@@ -47,7 +47,7 @@ func Files(paths []string, stdin io.Reader, runs bool) []interop.File {
 		case !info.IsDir():
 			files = append(files, readFile(path))
 		default:
-			files = append(files, readDir(path, runs)...)
+			files = append(files, readDir(path, deep)...)
 		}
 	}
 	return interop.Merge(files)
@@ -66,9 +66,10 @@ func Reason(err error) string {
 	return err.Error()
 }
 
-// readDir reads the runs that a directory holds, else its files.
-func readDir(dir string, runs bool) []interop.File {
-	if dirs, ok, err := rundir.Runs(dir); ok && !runs {
+// readDir reads the runs that a directory holds, else its files, and where deep
+// says so those below it.
+func readDir(dir string, deep bool) []interop.File {
+	if dirs, ok, err := rundir.Runs(dir); ok && !deep {
 		return []interop.File{Faulty(dir, "this is a directory of perflab's own runs, which need no import: give it to report, export or audit")}
 	} else if err != nil {
 		return []interop.File{Faulty(dir, err.Error())}
@@ -80,13 +81,13 @@ func readDir(dir string, runs bool) []interop.File {
 		return files
 	}
 	var files []interop.File
-	paths, err := list(dir, func(place, why string) { files = append(files, Faulty(place, why)) })
+	paths, err := list(dir, deep, func(place, why string) { files = append(files, Faulty(place, why)) })
 	if err != nil {
 		return []interop.File{Faulty(dir, Reason(err))}
 	}
 	for _, path := range paths {
 		if holdsRuns(path) {
-			files = append(files, readDir(path, runs)...)
+			files = append(files, readDir(path, deep)...)
 		} else {
 			files = append(files, readFile(path))
 		}
@@ -94,29 +95,73 @@ func readDir(dir string, runs bool) []interop.File {
 	return files
 }
 
-// list gives what is read of a directory: its files, and the directories in it
-// that hold runs. What else there is, omit is told.
-func list(dir string, omit func(place, why string)) (paths []string, err error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
+// mostPaths bounds the files of a tree: who means a disk does not mean results.
+const mostPaths = 10_000
+
+// list gives what is read of a directory: its files, the directories in it that
+// hold runs, and where deep says so what is below the others. What else there
+// is, omit is told.
+func list(dir string, deep bool, omit func(place, why string)) (paths []string, err error) {
+	omitted := 0
+	tell := func(place, why string) {
+		omitted++
+		omit(place, why)
+	}
+	if err := collect(dir, deep, &paths, tell); err != nil {
 		return nil, err
 	}
-	omitted := false
-	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		switch {
-		case strings.HasPrefix(e.Name(), "."):
-		case !e.IsDir() || holdsRuns(path):
-			paths = append(paths, path)
-		default:
-			omitted = true
-			omit(path, "a directory in a directory is not read: name it too")
-		}
+	if len(paths) > mostPaths {
+		paths = paths[:mostPaths]
+		tell(dir, fmt.Sprintf("the directory has more than %d files, and the rest is not read: name the directories that hold results", mostPaths))
 	}
-	if len(paths) == 0 && !omitted {
+	if len(paths) == 0 && omitted == 0 {
 		omit(dir, "the directory has no file")
 	}
 	return paths, nil
+}
+
+// collect adds what is read of a directory. Hidden files are left out, and where
+// it goes deep also files that hold no result by their name; links to
+// directories may lead back and are not followed.
+func collect(dir string, deep bool, paths *[]string, omit func(place, why string)) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		switch {
+		case len(*paths) > mostPaths:
+			return nil
+		case strings.HasPrefix(e.Name(), ".") || deep && isAsset(e.Name()):
+		case !e.IsDir() && !(deep && isDir(path)) || holdsRuns(path):
+			*paths = append(*paths, path)
+		case deep && e.IsDir():
+			if err := collect(path, deep, paths, omit); err != nil {
+				omit(path, Reason(err))
+			}
+		case deep:
+			omit(path, "a link to a directory is not followed: name the directory")
+		default:
+			omit(path, "a directory in a directory is not read: name it too")
+		}
+	}
+	return nil
+}
+
+// isDir reports whether a path leads to a directory, also by a link.
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// assets are the endings of files that stand beside documents and hold no
+// result: pictures, fonts and what makes a page of them.
+var assets = []string{".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".avif", ".ico", ".pdf", ".mp4", ".css", ".js", ".woff", ".woff2", ".ttf"}
+
+// isAsset reports whether a file is no result by its name.
+func isAsset(name string) bool {
+	return slices.Contains(assets, strings.ToLower(filepath.Ext(name)))
 }
 
 // holdsRuns reports whether a directory is one of perflab's.

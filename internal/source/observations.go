@@ -53,7 +53,7 @@ func (o *observer) source(path string) {
 
 // directory reads what lies in a directory that is no run itself.
 func (o *observer) directory(dir string) {
-	paths, err := list(dir, func(place, why string) { o.Omitf(place, "%s", why) })
+	paths, err := list(dir, false, func(place, why string) { o.Omitf(place, "%s", why) })
 	if err != nil {
 		o.Omitf(dir, "it cannot be read: %s", Reason(err))
 	}

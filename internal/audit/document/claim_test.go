@@ -74,7 +74,9 @@ func found(t *testing.T, text string) []string {
 	t.Helper()
 	f := interop.Read("study.md", []byte(text))
 	for _, fault := range f.Faults {
-		t.Fatalf("the test's own document does not read: %s", fault)
+		if fault.Kind == interop.Unread {
+			t.Fatalf("the test's own document does not read: %s", fault)
+		}
 	}
 	var out []string
 	for _, x := range ofDocument(&f, audit.Options{}, claimRules) {

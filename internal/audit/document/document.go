@@ -131,6 +131,12 @@ func (d *document) runOf(label string, line int, terms []citation) *citedRun {
 	return best
 }
 
+// unread reports whether a part of the document could not be read, which may
+// hold what is missed elsewhere.
+func (d *document) unread() bool {
+	return slices.ContainsFunc(d.file.Faults, func(f interop.Fault) bool { return f.Kind == interop.Unread })
+}
+
 // gpus is the number of GPUs that the document has, 0 where it does not say.
 func (d *document) gpus() int {
 	if d.options.GPUs > 0 {

@@ -113,7 +113,7 @@ func optionGain(d *document, o optionRow) []audit.Finding {
 		}
 	}
 	if best == nil {
-		if len(d.runs) < 2 || len(d.runs) > manyRuns || len(d.file.Faults) > 0 || isProduct(d, o) || citedGain(d, o) {
+		if len(d.runs) < 2 || len(d.runs) > manyRuns || d.unread() || isProduct(d, o) || citedGain(d, o) {
 			return nil
 		}
 		return []audit.Finding{{Type: "percentage-wrong", Severity: audit.Error, Place: d.place(o.line), Figures: []audit.Cited{{Label: o.name, Text: o.ratio.Text, Line: o.line}},

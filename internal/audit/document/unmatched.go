@@ -38,7 +38,7 @@ func unmatched(d *document, l statement) []audit.Finding {
 		if len(t.runs) > 0 || !d.knows(t.named) {
 			continue
 		}
-		if t.Approx || l.kind == inProse || t.Digits < fewestDigits || len(d.file.Faults) > 0 || l.table != nil && len(l.table.Rows) > len(d.runs) {
+		if t.Approx || l.kind == inProse || t.Digits < fewestDigits || d.unread() || l.table != nil && len(l.table.Rows) > len(d.runs) {
 			f.Severity = audit.Warning
 		}
 		f.Figures = append(f.Figures, t.cited())
