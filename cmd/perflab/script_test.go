@@ -21,12 +21,27 @@ import (
 
 // commands are what scripts can say besides testscript's own words.
 var commands = map[string]func(*testscript.TestScript, bool, []string){
+	"change":    change,
 	"cutstudy":  cutstudy,
 	"exits":     exits,
 	"freeport":  freeport,
 	"interrupt": interrupt,
 	"noengines": noengines,
 	"unpack":    unpack,
+}
+
+// change FILE OLD NEW replaces the first OLD in a file, which must have one.
+func change(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: change FILE OLD NEW")
+	}
+	path := ts.MkAbs(args[0])
+	was, err := os.ReadFile(path)
+	ts.Check(err)
+	if !bytes.Contains(was, []byte(args[1])) {
+		ts.Fatalf("%s has no %s", args[0], args[1])
+	}
+	ts.Check(os.WriteFile(path, bytes.Replace(was, []byte(args[1]), []byte(args[2]), 1), 0o644))
 }
 
 // exits CODES COMMAND... runs a command that must end with one of these exit

@@ -55,7 +55,9 @@ A study directory holds study.json (every fact), report.md, report.html, plots/,
 the journal, and one directory per trial with its runs and the engine's log.
 
 An interrupted study, even one killed, goes on with --resume (and the same
---strategy): trials that ended are not repeated.`
+--strategy): trials that ended are not repeated. A record of the journal, or a file
+of a trial's runs, that was changed or lost since is named, and nothing goes on
+until it is put back or its record is removed, to be measured again.`
 
 func newTune(env Env) *cobra.Command {
 	f := &tuneFlags{}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"syscall"
 
+	"perflab/internal/durable"
 	"perflab/internal/rundir"
 	"perflab/internal/study"
 	"perflab/internal/tune"
@@ -19,6 +20,7 @@ const (
 	journalFile = "journal.jsonl"
 	trialFile   = "trial.json"
 	sourceFile  = "study.yaml"
+	logsDir     = "logs" // of a trial's engine
 )
 
 // directory is the directory of a study, this process's own while it is open.
@@ -26,11 +28,12 @@ type directory struct {
 	path    string
 	file    *os.File // of the journal
 	journal *tune.Journal
+	disk    durable.Disk
 }
 
 // openDirectory creates the study directory, or reopens it, and reads the journal.
 func openDirectory(s *study.Study, source []byte, o Options) (_ *directory, log tune.Log, err error) {
-	d := &directory{path: o.Dir}
+	d := &directory{path: o.Dir, disk: o.disk}
 	defer func() {
 		if err != nil && d.file != nil {
 			d.file.Close()
@@ -51,7 +54,7 @@ func openDirectory(s *study.Study, source []byte, o Options) (_ *directory, log 
 		return nil, log, err
 	}
 	if !o.Resume {
-		if err := d.keepSource(source, s.HasSecret()); err != nil {
+		if err := d.begin(source, s.HasSecret()); err != nil {
 			return nil, log, err
 		}
 	}
@@ -59,7 +62,10 @@ func openDirectory(s *study.Study, source []byte, o Options) (_ *directory, log 
 		return nil, log, fmt.Errorf("read %s: %w", path, err)
 	}
 	if err := log.Check(hash); err != nil {
-		return nil, log, fmt.Errorf("resume %s: %w (a copy is in %s)", d.path, err, filepath.Join(d.path, sourceFile))
+		return nil, log, fmt.Errorf("resume %s: %w", d.path, d.explain(err, source, o.Version))
+	}
+	if err := d.verify(log); err != nil {
+		return nil, log, fmt.Errorf("resume %s: %w", d.path, err)
 	}
 	// A line cut by the end of the last process is no record.
 	if err := d.file.Truncate(log.Size); err != nil {
@@ -83,8 +89,19 @@ func (d *directory) prepare(resume bool) error {
 	case resume:
 		return fmt.Errorf("there is no study in %s to resume: it has no %s", d.path, journalFile)
 	}
-	if err := os.MkdirAll(filepath.Join(d.path, "trials"), 0o755); err != nil {
+	if err := d.disk.MkdirAll(filepath.Join(d.path, "trials")); err != nil {
 		return fmt.Errorf("create the study directory: %w", err)
+	}
+	return nil
+}
+
+// begin keeps the study file of a new study, and syncs the name of its journal.
+func (d *directory) begin(source []byte, secret bool) error {
+	if err := d.keepSource(source, secret); err != nil {
+		return err
+	}
+	if err := d.disk.SyncDir(d.path); err != nil {
+		return fmt.Errorf("create the journal: %w", err)
 	}
 	return nil
 }
@@ -92,12 +109,12 @@ func (d *directory) prepare(resume bool) error {
 // keepSource copies the study file as it is. One that holds a secret is for
 // its owner's eyes: it is the only file of a study directory that does.
 func (d *directory) keepSource(source []byte, secret bool) error {
-	path := filepath.Join(d.path, sourceFile)
-	if err := rundir.WriteFile(path, source); err != nil || !secret {
-		return err
+	mode := fs.FileMode(0o644)
+	if secret {
+		mode = 0o600
 	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return fmt.Errorf("keep the secrets in %s from others: %w", path, err)
+	if err := durable.WriteFile(filepath.Join(d.path, sourceFile), source, mode); err != nil {
+		return fmt.Errorf("keep the study file: %w", err)
 	}
 	return nil
 }
@@ -139,7 +156,8 @@ func (d *directory) relative(path string) string {
 	return path
 }
 
-// trials reads every trial that has ended, in order.
+// trials reads every trial that has ended, in order. One that the journal does not
+// end is none: its end was taken out of it, to be measured again.
 func (d *directory) trials() ([]trialRecord, error) {
 	// No pattern: the directory's name may hold what is special in one.
 	dirs, err := os.ReadDir(filepath.Join(d.path, "trials"))
@@ -155,7 +173,9 @@ func (d *directory) trials() ([]trialRecord, error) {
 		case err != nil:
 			return nil, err
 		}
-		out = append(out, t)
+		if d.journal == nil || d.journal.Ended(t.ID) {
+			out = append(out, t)
+		}
 	}
 	slices.SortFunc(out, func(a, b trialRecord) int { return a.ID - b.ID })
 	return out, nil

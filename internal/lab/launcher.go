@@ -101,7 +101,7 @@ func (l *launcher) clear(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := rt.Sweep(ctx, filepath.Join(dir, "logs")); err != nil {
+	if _, err := rt.Sweep(ctx, filepath.Join(dir, logsDir)); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(dir); err != nil {
@@ -122,7 +122,7 @@ func (l *launcher) release() {
 // deployment says what to start for a plan at these places.
 func (l *launcher) deployment(pl study.Configuration, places [][]cluster.Node, dir string) (deploy.Spec, error) {
 	spec := deploy.Spec{
-		Name: pl.Command.Engine, Dir: filepath.Join(dir, "logs"), Health: pl.Engine.Health,
+		Name: pl.Command.Engine, Dir: filepath.Join(dir, logsDir), Health: pl.Engine.Health,
 		Diagnose: func(log string) (logs.Failure, bool) { return logs.Diagnose(pl.Engine.Name, log) },
 		Timeout:  time.Duration(l.Runtime.ReadyS * float64(time.Second)), Visible: l.Visible(),
 	}

@@ -6,6 +6,7 @@ import (
 
 	"perflab/internal/bench"
 	"perflab/internal/candidate"
+	"perflab/internal/durable"
 	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/selfcheck"
@@ -27,6 +28,7 @@ type Options struct {
 	// written.
 	Words func(outcome.Study) outcome.Study
 
+	disk   durable.Disk    // that the study's directory is on
 	grace  time.Duration   // that an engine of runtime process has to end, 0: the runtime's
 	pauses []time.Duration // before each further try of what our machinery broke, nil: backoff
 }

@@ -80,7 +80,7 @@ func (ev *evaluation) measureOnce(ctx context.Context) error {
 		spend()
 		return ev.refused(err)
 	}
-	ev.t.Log = ev.studyDir.relative(filepath.Join(ev.dir, "logs"))
+	ev.t.Log = ev.studyDir.relative(filepath.Join(ev.dir, logsDir))
 	err = ev.runAll(ctx, la, d)
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()

@@ -23,6 +23,9 @@ func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (outcom
 	l := newSession(s, o)
 	var log tune.Log
 	var err error
+	if o.Resume { // of a large study that takes a while
+		l.watch.change(func(s *Status) { s.Phase = "checking what was measured" })
+	}
 	if l.studyDir, log, err = openDirectory(s, source, o); err != nil {
 		return outcome.Study{}, err
 	}
@@ -76,9 +79,13 @@ func (l *session) trial(ctx context.Context, p tune.Proposal) (tune.Observation,
 	if err := rundir.WriteJSON(filepath.Join(dir, trialFile), t); err != nil {
 		return tune.Observation{}, err
 	}
+	o := t.observation()
+	if o.Files, err = l.studyDir.seal(dir); err != nil {
+		return tune.Observation{}, err
+	}
 	l.past.ended++
 	l.watch.change(func(s *Status) { s.Result, s.Ended, s.Progress = l.outcome(t), l.past.ended, nil })
-	return t.observation(), nil
+	return o, nil
 }
 
 // save assembles the study's facts from the trial directories and writes

@@ -5,13 +5,18 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 )
 
 // Format names the journal's layout.
-const Format = "perflab.journal/1"
+const Format = "perflab.journal/2"
+
+// oldFormat is the layout without checksums. Such a journal goes on as it was
+// begun: the version that began it can still resume it.
+const oldFormat = "perflab.journal/1"
 
 // Kind says what a record tells.
 type Kind string
@@ -30,7 +35,8 @@ const (
 	KindEnd      Kind = "end"      // the strategy has no more to ask
 )
 
-// Record is one line of a journal.
+// Record is one line of a journal. The line ends with a checksum of all that
+// stands before it, which appendSum writes and checkSum reads.
 type Record struct {
 	Seq         int             `json:"seq"` // 1, 2, 3 ...
 	Kind        Kind            `json:"kind"`
@@ -39,6 +45,7 @@ type Record struct {
 	Observation *Observation    `json:"observation,omitempty"`
 	Trial       int             `json:"trial,omitzero"` // of a fact
 	Data        json.RawMessage `json:"data,omitempty"` // of a fact, its writer's own
+	Sum         string          `json:"sum,omitempty"`  // of a line that was read
 }
 
 // Head says which study a journal is of.
@@ -107,6 +114,9 @@ func (j *Journal) Append(r Record) error {
 	if err := j.log.apply(r); err != nil {
 		return fmt.Errorf("journal record %d (%s): %w", r.Seq, r.Kind, err)
 	}
+	if j.Checksums() {
+		line = appendSum(line)
+	}
 	n, err := j.w.Write(line)
 	if err == nil && n < len(line) {
 		err = io.ErrShortWrite
@@ -128,6 +138,15 @@ func (j *Journal) Note(kind Kind, trial int, data any) error {
 		return fmt.Errorf("journal %s of trial %d: %w", kind, trial, err)
 	}
 	return j.Append(Record{Kind: kind, Trial: trial, Data: b})
+}
+
+// Checksums reports whether the journal has a checksum a record, and may have those
+// of the trials' files: Observation.Files. One of an older version has none.
+func (j *Journal) Checksums() bool { return j.log.Head != nil && j.log.Head.Format == Format }
+
+// Ended reports whether the journal has the end of a trial.
+func (j *Journal) Ended(trial int) bool {
+	return trial >= 1 && trial <= len(j.log.Trials) && j.log.Trials[trial-1].Observation != nil
 }
 
 // encode is JSON on a line of its own, in which commands stay legible.
@@ -164,6 +183,34 @@ func (j *Journal) end() error {
 		return nil
 	}
 	return j.Append(Record{Kind: KindEnd})
+}
+
+// sumKey is what stands between a record and its checksum.
+const sumKey = `,"sum":"`
+
+// sumOf is the checksum of a line up to its sumKey: 64 bits of SHA-256, so that no
+// change that nobody made on purpose goes by.
+func sumOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// appendSum adds the checksum to an encoded record, as its last member.
+func appendSum(line []byte) []byte {
+	text := bytes.TrimSuffix(line, []byte("}\n"))
+	return append(slices.Clip(text), sumKey+sumOf(text)+"\"}\n"...)
+}
+
+// checkSum is an error where a line is not as it was written.
+func checkSum(line []byte, r Record) error {
+	if r.Sum == "" {
+		return errors.New("it has no checksum")
+	}
+	text, ok := bytes.CutSuffix(line, []byte(sumKey+r.Sum+"\"}\n"))
+	if !ok || sumOf(text) != r.Sum {
+		return errors.New("it was changed after it was written, for its checksum does not match")
+	}
+	return nil
 }
 
 func foreign(trial int) error {

@@ -80,7 +80,7 @@ func TestJournalCutAnywhere(t *testing.T) {
 	if err := record(t, first, full, b); err != nil {
 		t.Fatal(err)
 	}
-	if want := `{"seq":3,"kind":"launched","trial":1,"data":{"command":"serve <0> && x"}}`; !strings.Contains(full.String(), want) {
+	if want := `{"seq":3,"kind":"launched","trial":1,"data":{"command":"serve <0> && x"},"sum":"`; !strings.Contains(full.String(), want) {
 		t.Errorf("no line %s in\n%s", want, full)
 	}
 	want := first.Result()
@@ -172,7 +172,7 @@ func TestRunWritesBeforeTheDeed(t *testing.T) {
 	if diff := cmp.Diff(s.Result(), resumed.Result()); diff != "" {
 		t.Errorf("result (-first +resumed):\n%s", diff)
 	}
-	if !strings.HasPrefix(d.String(), `{"seq":1,"kind":"study","study":{"format":"perflab.journal/1","hash":"0123456789abcdef"}}`+"\n"+`{"seq":2,"kind":"proposed",`) {
+	if !strings.HasPrefix(d.String(), `{"seq":1,"kind":"study","study":{"format":"perflab.journal/2","hash":"0123456789abcdef"},"sum":"1b13c17f613c409f"}`+"\n"+`{"seq":2,"kind":"proposed",`) {
 		t.Errorf("the journal begins\n%s", d.String())
 	}
 }
@@ -310,15 +310,79 @@ const (
 	ended    = `{"seq":5,"kind":"end"}` + "\n"
 )
 
+// summed is a line with its checksum.
+func summed(line string) string { return string(appendSum([]byte(line))) }
+
+// TestJournalChangedAnywhere: a journal of which one byte is another is refused, and the
+// sentence names the line.
+func TestJournalChangedAnywhere(t *testing.T) {
+	d := &disk{}
+	if err := record(t, staged(t, one("A"), up, Budget{}), d, bench{"0": "1", "A": "2"}); err != nil {
+		t.Fatal(err)
+	}
+	whole, line := d.Bytes(), 1
+	for i, was := range whole {
+		changed := bytes.Clone(whole)
+		switch {
+		case was == '\n':
+			line++
+			continue // two lines in one, or a last line without its end
+		case was >= '0' && was <= '8':
+			changed[i]++
+		default:
+			changed[i] ^= 1
+		}
+		_, err := Replay(bytes.NewReader(changed))
+		if want := fmt.Sprintf("journal line %d is damaged", line); err == nil || !strings.Contains(err.Error(), want) {
+			if !errors.Is(err, errFormat) {
+				t.Fatalf("byte %d, %c for %c: %v, want %s", i, changed[i], was, err, want)
+			}
+		}
+	}
+}
+
+// TestOldJournalGoesOn: a journal without checksums goes on without them, so that it
+// stays one that the version which began it can read.
+func TestOldJournalGoesOn(t *testing.T) {
+	d := &disk{}
+	d.WriteString(study + proposed)
+	j, err := OpenJournal(d, replay(t, d.Bytes()), Head{Study: "h"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(j.Note(KindLaunched, 1, map[string]int{"pid": 7}), j.observe(*replay(t, []byte(study+proposed+launched+observed)).Trials[0].Observation), j.end())
+	if err != nil || j.Checksums() || d.String() != study+proposed+launched+observed+ended {
+		t.Errorf("%v, checksums %v\n%s", err, j.Checksums(), d)
+	}
+}
+
+// TestChangedFingerprint: two fingerprints that are shown alike are not called
+// those of different studies.
+func TestChangedFingerprint(t *testing.T) {
+	const hash = "0123456789abcdef"
+	for was, want := range map[string]string{
+		"0123456789abcdee":  "it begins as that of this study, but has 16 digits, of which number 16 differs; write 0123456789abcdef back",
+		"0123456789abcd":    "but has 14 digits, of which number 15 differs",
+		"0123456789abcdeff": "but has 17 digits, of which number 17 differs",
+		"f123456789abcdef":  "the journal is of another study (f123456789ab, this one is 0123456789ab)",
+		"h":                 "the journal is of another study (h, this one is 0123456789ab)",
+	} {
+		err := Log{Head: &Head{Study: was}}.Check(hash)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", was, err, want)
+		}
+	}
+}
+
 func TestReplay(t *testing.T) {
 	log := replay(t, []byte(study+proposed+launched+observed+ended+`{"seq":6`))
 	all := int64(len(study + proposed + launched + observed + ended))
 	want := Log{
-		Head: &Head{Format: Format, Study: "h"}, Ended: true, Size: all, Cut: 8, records: 5,
+		Head: &Head{Format: oldFormat, Study: "h"}, Ended: true, Size: all, Cut: 8, records: 5,
 		Trials: []Logged{{
 			Proposal:    Proposal{Trial: 1, Stage: "s", Label: "l", Config: Config{"x": "1"}, Workloads: []string{"w"}},
-			Observation: &Observation{Trial: 1, Status: Measured, Figures: map[string]map[string]float64{"w": {"m": 1.5}}, Seconds: 2},
-			Facts:       []Fact{{KindLaunched, []byte(`{"pid":7}`)}},
+			Observation: &Observation{Trial: 1, Status: Measured, Figures: map[string]map[string]float64{"w": {"m": 1.5}}, Seconds: 2}, Line: 4,
+			Facts: []Fact{{KindLaunched, []byte(`{"pid":7}`)}},
 		}},
 	}
 	if diff := cmp.Diff(want, log, cmp.AllowUnexported(Log{})); diff != "" {
@@ -342,7 +406,11 @@ func TestReplayRefuses(t *testing.T) {
 		"no study":              {seq(1, proposed), "a journal begins with its one study record"},
 		"two studies":           {study + seq(2, study), "a journal begins with its one study record"},
 		"empty study":           {`{"seq":1,"kind":"study"}` + "\n", "the study record is empty"},
-		"later format":          {strings.Replace(study, "/1", "/2", 1), `the journal has another format: it is "perflab.journal/2" and this version reads "perflab.journal/1"`},
+		"later format":          {strings.Replace(study, "/1", "/3", 1), `the journal has another format: it is "perflab.journal/3" and this version reads "perflab.journal/2"`},
+		"without checksum":      {strings.Replace(study, "/1", "/2", 1), "journal line 1 is damaged: it has no checksum; restore the file, or begin anew in an empty directory"},
+		"checksum cut out":      {summed(strings.Replace(study, "/1", "/2", 1)) + proposed, "journal line 2 is damaged: it has no checksum; restore the file, or remove line 2 and those after it to have what they tell measured again"},
+		"wrong checksum":        {study + strings.Replace(summed(proposed), `"x":"1"`, `"x":"2"`, 1), "journal line 2 is damaged: it was changed after it was written"},
+		"spaces put in":         {strings.Replace(summed(study), `"hash":`, `"hash": `, 1), "journal line 1 is damaged: it was changed after it was written"},
 		"two open":              {study + proposed + seq(3, proposed), "proposed is not the one of trial 2 after the end of the last"},
 		"nothing proposed":      {study + `{"seq":2,"kind":"proposed"}` + "\n", "proposed is not the one of trial 1"},
 		"trial left out":        {study + strings.Replace(proposed, `"trial":1`, `"trial":2`, 1), "proposed is not the one of trial 1"},
@@ -392,12 +460,14 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// FuzzReplay: a journal that reads can be written again, and reads the same.
+// FuzzReplay: a journal that reads can be written again, and reads the same. One of the old
+// format becomes one of the new.
 func FuzzReplay(f *testing.F) {
 	f.Add([]byte(study + proposed + launched + observed + ended))
 	f.Add([]byte(study + proposed + launched + `{"seq":4,"kind":"failed","observation":{"trial":1,"status":"failed","reason":"\ud800"}}` + "\n"))
 	f.Add([]byte(study + proposed + `{"seq":3,"kind":"infra","trial":1}` + "\n" + `{"seq":`))
 	f.Add([]byte("\n"))
+	f.Add([]byte(summed(strings.Replace(study, "/1", "/2", 1)) + summed(proposed) + summed(launched) + summed(observed)))
 	f.Fuzz(func(t *testing.T, journal []byte) {
 		log, err := Replay(bytes.NewReader(journal))
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 )
 
 // Log is what a journal holds. The zero Log is that of an empty one.
@@ -25,6 +26,7 @@ type Log struct {
 type Logged struct {
 	Proposal    Proposal
 	Observation *Observation // nil: no end is recorded
+	Line        int          // of that end, 1 the first
 	Facts       []Fact       // in order; a trial that was interrupted may have been launched twice
 }
 
@@ -53,11 +55,16 @@ func Replay(r io.Reader) (Log, error) {
 		if err == nil {
 			err = log.apply(rec)
 		}
+		if err == nil && (log.Head.Format == Format || rec.Sum != "") {
+			err = checkSum(line, rec)
+		}
 		switch {
 		case errors.Is(err, errFormat):
 			return Log{}, err
+		case err != nil && n == 1:
+			return Log{}, fmt.Errorf("journal line 1 is damaged: %w; restore the file, or begin anew in an empty directory", err)
 		case err != nil:
-			return Log{}, fmt.Errorf("journal line %d is damaged: %w; restore the file, or begin anew in an empty directory", n, err)
+			return Log{}, fmt.Errorf("journal line %d is damaged: %w; restore the file, or remove line %d and those after it to have what they tell measured again", n, err, n)
 		}
 		log.Size += int64(len(line))
 	}
@@ -76,12 +83,37 @@ func parse(line []byte) (Record, error) {
 	return r, nil
 }
 
-// Check refuses the journal of another study; an empty one is of any.
+// Check refuses the journal of another study; an empty one is of any. Two studies
+// whose fingerprints begin alike do not exist: then the journal's was changed.
 func (l Log) Check(study string) error {
 	if l.Head == nil || l.Head.Study == study {
 		return nil
 	}
-	return fmt.Errorf("the journal is of another study (%.12s, this one is %.12s): resume with the study file it was begun with, or begin anew in an empty directory", l.Head.Study, study)
+	const shown = 12 // digits that tell any two studies apart
+	if was := l.Head.Study; len(was) >= shown && strings.HasPrefix(study, was[:shown]) {
+		return fmt.Errorf("the fingerprint in line 1 of the journal was changed: it begins as that of this study, but has %d digits, of which number %d differs; write %s back in its place", len(was), firstDifference(was, study), study)
+	}
+	return &AnotherStudyError{Was: fmt.Sprintf("%.12s", l.Head.Study), Is: fmt.Sprintf("%.12s", study), Version: l.Head.Version}
+}
+
+// firstDifference numbers the first digit in which two texts differ, 1 the first.
+func firstDifference(a, b string) int {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return i + 1
+		}
+	}
+	return min(len(a), len(b)) + 1
+}
+
+// AnotherStudyError says that a journal is of another study than the one that is to go on.
+type AnotherStudyError struct {
+	Was, Is string // the beginnings of their fingerprints
+	Version string // of the program that began the journal
+}
+
+func (e *AnotherStudyError) Error() string {
+	return fmt.Sprintf("the journal is of another study (%s, this one is %s): resume with the study file it was begun with, or begin anew in an empty directory", e.Was, e.Is)
 }
 
 // Open returns the proposal that has no end yet, if any.
@@ -146,7 +178,7 @@ func (l *Log) begin(h *Head) error {
 	switch {
 	case h == nil:
 		return errors.New("the study record is empty")
-	case h.Format != Format:
+	case h.Format != Format && h.Format != oldFormat:
 		return fmt.Errorf("%w: it is %q and this version reads %q, so resume with the version that wrote it", errFormat, h.Format, Format)
 	}
 	l.Head = new(*h)
@@ -163,7 +195,7 @@ func (l *Log) observe(open *Logged, r Record) error {
 	case !slices.Contains([]string{Measured, Refused, Failed, Void}, o.Status):
 		return fmt.Errorf("trial %d ended with the status %q: it is none of ok, refused, failed, void", o.Trial, o.Status)
 	}
-	open.Observation = new(o.settle())
+	open.Observation, open.Line = new(o.settle()), r.Seq
 	return nil
 }
 

@@ -129,6 +129,7 @@ type Observation struct {
 	Within  map[string]float64            `json:"within,omitempty"`  // workload -> standard error of the objective's figure within the launch, as a share of it
 	Moves   []Change                      `json:"moves,omitempty"`   // what the end of the trial asks for next, best first: a repair of a refusal, an answer to a bottleneck
 	Answers string                        `json:"answers,omitempty"` // to the questions, in order: 1 right, 0 wrong
+	Files   map[string]string             `json:"files,omitempty"`   // of the trial, with their SHA-256: for who resumes, no strategy looks at them
 }
 
 // Statuses of an observation.
