@@ -125,6 +125,7 @@ func (r *callRecorder) Body(p []byte, at wire.Stamp) bool {
 
 func (r *callRecorder) feed(p []byte, at wire.Stamp) bool {
 	had := len(r.call.Chunks)
+	r.stream.span = at.Span
 	if !r.stream.feed(p, at.At, at.Read) {
 		return false
 	}

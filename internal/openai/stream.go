@@ -20,6 +20,10 @@ const excerpt = 300
 // maxBody bounds an answer that does not stream.
 const maxBody = 64 << 20
 
+// maxMessages bounds a stream: a server that never stops would else fill the
+// memory. No call may claim more tokens.
+const maxMessages = result.MaxCallTokens
+
 // stream turns the body of a 200 answer into the facts of a call. Server-sent
 // events and a single JSON object are told apart by the first byte, since
 // servers and gateways are careless with Content-Type.
@@ -38,11 +42,12 @@ type stream struct {
 	usage    result.Usage
 	used     bool // usage is there
 
-	counted   int   // sum of Tokens so far
-	lastUsage bool  // the last token chunk brought usage
-	answered  bool  // Call.Answer is set
-	whole     bool  // what was asked for came, of an API that generates nothing
-	read      int32 // which read is being looked at
+	counted   int           // sum of Tokens so far
+	lastUsage bool          // the last token chunk brought usage
+	answered  bool          // Call.Answer is set
+	whole     bool          // what was asked for came, of an API that generates nothing
+	read      int32         // which read is being looked at
+	span      time.Duration // how much earlier than its stamp its first bytes may have come
 	fields    []newField
 }
 
@@ -165,6 +170,9 @@ func (s *stream) event(data []byte, at time.Duration) bool {
 	if s.done || len(data) == 0 {
 		return true
 	}
+	if s.span >= lateSpan {
+		s.late()
+	}
 	s.sawEvent, s.head = true, nil
 	if isDone(data) {
 		s.finish(at)
@@ -178,6 +186,27 @@ func (s *stream) event(data []byte, at time.Duration) bool {
 		return s.fail(result.BadBody, "an event of the stream is not a JSON object: %s", clean(data))
 	}
 	return s.chunk(c, at)
+}
+
+// lateSpan is the least by which a read may have been late that a call tells.
+// The event loop looks at its sockets every half millisecond: several messages
+// in one read that came together, as a server sends them that writes many
+// tokens at a time, are known to have come within two looks. Beyond that the
+// client, or what kept it from its processor, joined them. Less than that is a
+// tenth of the interval between tokens at 50 a second.
+const lateSpan = 2 * time.Millisecond
+
+// late notes that a read brought a message behind a token, whose own stamp is
+// the one of that later message.
+func (s *stream) late() {
+	c, n := s.call, len(s.call.Chunks)
+	if n == 0 || c.Chunks[n-1].Read != s.read {
+		return
+	}
+	if k := len(c.Late); k > 0 && c.Late[k-1].Read == s.read {
+		return
+	}
+	c.Late = append(c.Late, result.LateRead{Read: s.read, By: s.span})
 }
 
 // finish takes the server's word that nothing follows.
@@ -197,6 +226,9 @@ func (s *stream) chunk(c *chunk, at time.Duration) bool {
 		s.call.Finish = unescaped(c.finish)
 	}
 	s.whole = s.whole || c.whole
+	if len(s.call.Chunks)+len(s.call.Empty) >= maxMessages {
+		return s.fail(result.BadBody, "the stream has more than %d events and no end", maxMessages)
+	}
 	switch {
 	case c.token || len(c.unknown) > 0 && s.grows(c.unknown, at):
 		s.token(c, at)

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,4 +65,38 @@ func facts(c result.Call) result.Call {
 	}
 	out.Empty = make([]result.Stamp, len(c.Empty))
 	return out
+}
+
+// TestLate: a read that brought a message behind a token is told where it may
+// have been late, once, and no other.
+func TestLate(t *testing.T) {
+	role := strings.Replace(chunkOfVLLM, `"content":" token"`, `"role":"assistant","content":""`, 1)
+	done := "data: [DONE]\n\n"
+	for name, tt := range map[string]struct {
+		reads []string
+		span  time.Duration
+		want  []result.LateRead
+	}{
+		"one each":             {reads: []string{chunkOfVLLM, chunkOfVLLM}, span: time.Second},
+		"in time":              {reads: []string{chunkOfVLLM + chunkOfVLLM}, span: lateSpan - 1},
+		"two":                  {reads: []string{chunkOfVLLM, chunkOfVLLM + chunkOfVLLM, chunkOfVLLM}, span: lateSpan, want: []result.LateRead{{Read: 1, By: lateSpan}}},
+		"three":                {reads: []string{strings.Repeat(chunkOfVLLM, 3)}, span: time.Second, want: []result.LateRead{{Read: 0, By: time.Second}}},
+		"the first token":      {reads: []string{role + chunkOfVLLM + chunkOfVLLM}, span: time.Second, want: []result.LateRead{{Read: 0, By: time.Second}}},
+		"the end behind it":    {reads: []string{chunkOfVLLM + done}, span: time.Second, want: []result.LateRead{{Read: 0, By: time.Second}}},
+		"the role before it":   {reads: []string{role + chunkOfVLLM}, span: time.Second},
+		"the end of the other": {reads: []string{chunkOfVLLM[:9], chunkOfVLLM[9:] + chunkOfVLLM[:9], chunkOfVLLM[9:]}, span: time.Second},
+		"two reads of two":     {reads: []string{chunkOfVLLM + chunkOfVLLM, chunkOfVLLM + done}, span: time.Second, want: []result.LateRead{{Read: 0, By: time.Second}, {Read: 1, By: time.Second}}},
+	} {
+		call := new(result.Call)
+		s := newStream(call, chat(), false)
+		for i, text := range tt.reads {
+			s.span = tt.span
+			for _, p := range []string{text[:len(text)/2], text[len(text)/2:]} { // as HTTP's framing cuts it
+				s.feed([]byte(p), time.Duration(i), int32(i))
+			}
+		}
+		if !slices.Equal(call.Late, tt.want) {
+			t.Errorf("%s: %v, want %v", name, call.Late, tt.want)
+		}
+	}
 }

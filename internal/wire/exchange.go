@@ -37,10 +37,14 @@ const (
 )
 
 // Stamp is when a read of the answer came, as an offset from Exchange.Start,
-// and which one it was, from 0.
+// and which one it was, from 0. At is the arrival of its newest byte. The bytes
+// before that one came up to Span earlier: so long before At the socket was
+// last seen empty. 0: not known, as under net/http, where nobody looks at a
+// socket between two reads.
 type Stamp struct {
 	At   time.Duration
 	Read int32
+	Span time.Duration
 }
 
 // Sink takes an answer as it arrives. Its methods are called by one goroutine
@@ -84,9 +88,14 @@ func (x *Exchange) now() time.Duration { return time.Since(x.Start) }
 // read notes one read of the answer that the kernel stamped at wall (in
 // nanoseconds since 1970; 0: it did not) and that returned at now.
 func (x *Exchange) read(now time.Time, wall int64) Stamp {
-	at := now.Sub(x.Start)
+	return x.note(now.Sub(x.Start), now.UnixNano(), wall)
+}
+
+// note is read with the instant of the return on both clocks, as an offset
+// from Start and in nanoseconds since 1970.
+func (x *Exchange) note(at time.Duration, now, wall int64) Stamp {
 	if wall != 0 {
-		switch age := time.Duration(now.UnixNano() - wall); {
+		switch age := time.Duration(now - wall); {
 		case age < -clockSlack || age > maxAge:
 			x.Coarse++ // the wall clock was set while the bytes waited
 		case age > 0:

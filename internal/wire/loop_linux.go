@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,12 +21,32 @@ import (
 // in Go's own poller for the epoll descriptor instead makes it four. What
 // blocks holds a processor of Go's until the runtime takes it back, within 10
 // ms: a process that has only one must not use it (see enoughProcessors).
+//
+// A socket gets one full read a turn: one whose server never stops sending
+// holds up neither the others nor those who give its exchange up.
+//
+// While an exchange is under way a look at the sockets lasts no longer than
+// beat, so that it is known of each how long ago it was empty: what a look did
+// not report was empty when the look began. That bounds how early the bytes of
+// a read can have come, whatever kept this thread from its processor.
 type loop struct {
 	ep   int
-	wake int // eventfd that ends run
+	wake int // eventfd that ends a look
 	buf  []byte
 	msg  message
-	free bool // a call ended: its goroutine should run before the next wait
+	free bool // a call ended: its goroutine should run before the next look
+
+	clock               // when the last look returned, or later
+	empty time.Duration // when the sockets that no look reported since were empty; an offset like clock.at
+	again []*conn       // that were not read to their end in this turn
+	spare []*conn       // backs the next turn's
+
+	coarse  bool     // the kernel takes timeouts in milliseconds
+	timeout [2]int64 // of a look
+
+	busy    atomic.Int32 // exchanges under way
+	asleep  atomic.Bool  // a look under way has no end: nothing was under way when it began
+	stopped atomic.Bool
 
 	mu    sync.Mutex
 	conns []*conn // by slot; nil: free
@@ -33,13 +54,40 @@ type loop struct {
 }
 
 const (
-	loopBuffer = 256 << 10 // what merged reads of a burst bring at most
-	loopBatch  = 64        // events between two chances for other goroutines
-	wakeSlot   = -1
+	// loopBuffer is the most that one read brings, which bounds a socket's turn:
+	// some 250 events, a quarter of a millisecond of reading.
+	loopBuffer = 64 << 10
+
+	loopBatch = 64 // events between two chances for other goroutines
+	wakeSlot  = -1
+
+	// beat is how long a look lasts at most while an exchange is under way. A
+	// server that sends many tokens in one packet is told from a late wake-up
+	// within two beats; 2,000 looks a second take 1 % of a processor, and none
+	// where events are more than that.
+	beat = 500 * time.Microsecond
+
+	// linger is how many beats the loop goes on after the last exchange, so that
+	// the next one of a client that sends one at a time need not wake it.
+	linger = 2000
 )
 
+// clock is one instant on both clocks.
+type clock struct {
+	epoch time.Time     // of the offsets
+	at    time.Duration // monotonic, since epoch
+	wall  int64         // nanoseconds since 1970
+}
+
+// tick sets the clock to now.
+func (c *clock) tick() {
+	now := time.Now()
+	c.at, c.wall = now.Sub(c.epoch), now.UnixNano()
+}
+
 func newLoop() (*loop, error) {
-	l := &loop{ep: -1, wake: -1, buf: make([]byte, loopBuffer)}
+	l := &loop{ep: -1, wake: -1, buf: make([]byte, loopBuffer), clock: clock{epoch: time.Now()}}
+	l.tick()
 	var err error
 	if l.ep, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
@@ -48,9 +96,12 @@ func newLoop() (*loop, error) {
 		l.release()
 		return nil, os.NewSyscallError("eventfd", err)
 	}
-	if err := unix.EpollCtl(l.ep, unix.EPOLL_CTL_ADD, l.wake, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: wakeSlot}); err != nil {
+	if err := unix.EpollCtl(l.ep, unix.EPOLL_CTL_ADD, l.wake, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: wakeSlot}); err != nil {
 		l.release()
 		return nil, os.NewSyscallError("epoll_ctl", err)
+	}
+	if _, err := l.wait(make([]unix.EpollEvent, 1), 0); err != nil && err != unix.EINTR {
+		l.coarse = true
 	}
 	return l, nil
 }
@@ -65,52 +116,125 @@ func (l *loop) release() {
 
 // stop ends run.
 func (l *loop) stop() {
+	l.stopped.Store(true)
+	l.rouse()
+}
+
+// rouse ends a look.
+func (l *loop) rouse() {
 	unix.Write(l.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // an eventfd takes it
 }
+
+// join counts an exchange that begins.
+func (l *loop) join() {
+	if l.busy.Add(1) == 1 && l.asleep.Load() {
+		l.rouse()
+	}
+}
+
+// leave counts one that ended.
+func (l *loop) leave() { l.busy.Add(-1) }
 
 // run reads until the loop is stopped.
 func (l *loop) run() {
 	defer l.release()
 	var events [loopBatch]unix.EpollEvent
 	var batch [loopBatch]*conn
-	for {
-		n, err := unix.EpollWait(l.ep, events[:], -1)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil { // it would leave every exchange without an end
-			panic(os.NewSyscallError("epoll_wait", err))
-		}
-		if !l.find(events[:n], &batch) {
+	for idle := 0; ; {
+		begun := l.at
+		n, all := l.look(events[:], idle < linger)
+		if l.stopped.Load() {
 			return
 		}
-		for i, c := range batch[:n] {
-			if c != nil {
-				c.ready(events[i].Events)
-			}
+		if idle++; l.busy.Load() > 0 {
+			idle = 0
 		}
-		if l.free || n == loopBatch {
+		l.tick()
+		l.find(events[:n], &batch)
+		l.turn(events[:n], batch[:n])
+		if all {
+			l.empty = begun
+		}
+		if l.free || n == loopBatch || len(l.again) > 0 {
 			l.free = false
 			runtime.Gosched()
 		}
 	}
 }
 
+// look waits until sockets have something, no longer than a beat if beats or if
+// an exchange is under way. all: it reports every one that has.
+func (l *loop) look(events []unix.EpollEvent, beats bool) (n int, all bool) {
+	timeout := beat
+	switch {
+	case len(l.again) > 0:
+		timeout = 0
+	case !beats:
+		l.asleep.Store(true) // whoever begins an exchange from here on ends this look
+		defer l.asleep.Store(false)
+		if l.busy.Load() == 0 {
+			timeout = -1
+		}
+	}
+	n, err := l.wait(events, timeout)
+	switch {
+	case err == nil:
+		return n, n < len(events)
+	case err == unix.EINTR:
+		return 0, false
+	}
+	panic(os.NewSyscallError("epoll_wait", err)) // it would leave every exchange without an end
+}
+
+// wait is epoll_wait, with a timeout in nanoseconds where the kernel takes one
+// (Linux 5.11); less than 0: none.
+func (l *loop) wait(events []unix.EpollEvent, timeout time.Duration) (int, error) {
+	if l.coarse {
+		return unix.EpollWait(l.ep, events, int((timeout+time.Millisecond-1)/time.Millisecond))
+	}
+	var until *[2]int64 // seconds and nanoseconds
+	if timeout >= 0 {
+		l.timeout = [2]int64{0, int64(timeout)} // always less than a second
+		until = &l.timeout
+	}
+	n, _, err := unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(l.ep), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)),
+		uintptr(unsafe.Pointer(until)), 0, 0)
+	if err != 0 {
+		return 0, err
+	}
+	return int(n), nil
+}
+
+// turn lets each socket that was reported, and each that was not read to its
+// end in the turn before, have one full read.
+func (l *loop) turn(events []unix.EpollEvent, batch []*conn) {
+	rest := l.again
+	l.again, l.spare = l.spare[:0], rest
+	for i, c := range batch {
+		if c != nil {
+			c.ready(events[i].Events)
+		}
+	}
+	for _, c := range rest {
+		c.resume()
+	}
+	clear(rest)
+}
+
 // find puts the connections that the events are of into batch, nil for those
-// that closed meanwhile; false: run was told to end.
-func (l *loop) find(events []unix.EpollEvent, batch *[loopBatch]*conn) bool {
+// that closed meanwhile and for the end of a look.
+func (l *loop) find(events []unix.EpollEvent, batch *[loopBatch]*conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, e := range events {
-		if e.Fd == wakeSlot {
-			return false
-		}
 		batch[i] = nil
+		if e.Fd == wakeSlot {
+			continue
+		}
 		if c := l.conns[e.Fd]; c != nil && c.life == e.Pad {
 			batch[i] = c
 		}
 	}
-	return true
 }
 
 // add begins to watch a connection.
@@ -153,11 +277,16 @@ type conn struct {
 	life int32 // tells it from others that had its slot
 
 	mu     sync.Mutex
-	x      *Exchange  // under way; nil: idle
-	done   chan error // of the exchange; room for one
-	out    []byte     // of the request, not taken by the kernel yet
+	x      *Exchange     // under way; nil: idle
+	origin time.Duration // its start, by the loop's clock
+	done   chan error    // of the exchange; room for one
+	out    []byte        // of the request, not taken by the kernel yet
 	answer answer
 	closed atomic.Bool // written under mu
+
+	hup     bool          // the server sends no more
+	full    bool          // the last read brought all it could: the loop reads on in its next turn
+	emptied time.Duration // before the last read that left nothing, by the loop's clock
 }
 
 // ready is called by the loop with what epoll reported.
@@ -170,41 +299,79 @@ func (c *conn) ready(events uint32) {
 	if events&unix.EPOLLOUT != 0 && len(c.out) > 0 {
 		c.flush()
 	}
-	if events&(unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) == 0 {
+	hup := events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
+	c.hup = c.hup || hup
+	if events&unix.EPOLLIN == 0 && !hup || c.full {
 		return
 	}
-	hup := events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
+	c.read()
+}
+
+// resume reads on after a read that brought all it could.
+func (c *conn) resume() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed.Load() {
+		c.read()
+	}
+}
+
+// read takes what is there, as far as one read holds it.
+func (c *conn) read() {
+	l := c.loop
 	for !c.closed.Load() {
-		n, wall, err := recv(c.fd, c.loop.buf, &c.loop.msg)
-		now := time.Now()
+		before := l.at
+		n, wall, err := recv(c.fd, l.buf, &l.msg)
+		if wall == 0 || wall > l.wall {
+			l.tick()
+		}
 		switch {
 		case err == syscall.EAGAIN:
+			c.full, c.emptied = false, before
 			return
 		case err != nil:
-			c.broke(now, readError(err))
+			c.broke(readError(err))
 			return
 		case n == 0:
-			c.broke(now, io.EOF)
+			c.broke(io.EOF)
 			return
 		}
-		c.took(c.loop.buf[:n], now, wall, hup)
-		if n < len(c.loop.buf) && !hup {
+		since := c.since()
+		if c.full = n == len(l.buf); !c.full {
+			c.emptied = before
+		}
+		c.took(l.buf[:n], wall, since)
+		if c.full && !c.closed.Load() {
+			l.again = append(l.again, c)
+		}
+		if c.full || !c.hup {
 			return
 		}
 	}
 }
 
-// took feeds what one read brought; hup: the server sends no more than that.
-func (c *conn) took(p []byte, now time.Time, wall int64, hup bool) {
-	x := c.x
+// since is when the socket was last empty, as far as is known, by the loop's
+// clock. What a full read left behind came when nobody knows.
+func (c *conn) since() time.Duration {
+	if c.full {
+		return 0
+	}
+	return max(c.emptied, c.loop.empty)
+}
+
+// took feeds what one read brought, none of it from before since.
+func (c *conn) took(p []byte, wall int64, since time.Duration) {
+	x, l := c.x, c.loop
 	if x == nil { // nobody asked: not an answer
 		c.close()
 		return
 	}
-	at := x.read(now, wall)
+	since = max(since-c.origin, x.Last, x.Sent)
+	at := x.note(l.at-c.origin, l.wall, wall)
 	if wall == 0 {
 		x.Coarse++
 	}
+	at.Span = max(0, at.At-since)
 	rest, err := c.feed(p, at, x.Sink)
 	switch {
 	case err == errStop:
@@ -212,7 +379,7 @@ func (c *conn) took(p []byte, now time.Time, wall int64, hup bool) {
 	case err != nil:
 		c.end(err, false)
 	case c.answer.state == ended:
-		c.end(nil, c.answer.keep && !hup && len(rest) == 0 && len(c.out) == 0)
+		c.end(nil, c.answer.keep && !c.hup && len(rest) == 0 && len(c.out) == 0)
 	}
 }
 
@@ -232,8 +399,8 @@ type panicError struct{ value any }
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
 // broke takes the end of the connection.
-func (c *conn) broke(now time.Time, err error) {
-	x := c.x
+func (c *conn) broke(err error) {
+	x, now := c.x, time.Now()
 	if x == nil {
 		c.close()
 		return
@@ -248,7 +415,7 @@ func (c *conn) broke(now time.Time, err error) {
 // end finishes the exchange under way.
 func (c *conn) end(err error, keep bool) {
 	done := c.done
-	c.x, c.done, c.out = nil, nil, nil
+	c.forget()
 	if keep {
 		c.answer.state, c.answer.heard = inHead, false
 		c.pool.put(c)
@@ -257,6 +424,12 @@ func (c *conn) end(err error, keep bool) {
 	}
 	c.loop.free = true
 	done <- err
+}
+
+// forget lets go of the exchange under way.
+func (c *conn) forget() {
+	c.x, c.done, c.out = nil, nil, nil
+	c.loop.leave()
 }
 
 func (c *conn) close() {
@@ -277,11 +450,12 @@ func (c *conn) send(x *Exchange, head []byte) (done chan error, err error) {
 		return nil, io.EOF
 	}
 	done = make(chan error, 1)
-	c.x, c.done = x, done
+	c.x, c.done, c.origin = x, done, x.Start.Sub(c.loop.epoch)
+	c.loop.join()
 	x.Sent, x.Wrote, x.sent = x.now(), 0, true
 	n, err := unix.Writev(c.fd, [][]byte{head, x.Body})
 	if err != nil && err != syscall.EAGAIN && err != syscall.EINTR {
-		c.x, c.done = nil, nil
+		c.forget()
 		c.close()
 		return nil, os.NewSyscallError("write", err)
 	}
@@ -321,7 +495,7 @@ func (c *conn) abandon(x *Exchange) bool {
 	if c.x != x {
 		return false
 	}
-	c.x, c.done, c.out = nil, nil, nil
+	c.forget()
 	c.close()
 	return true
 }

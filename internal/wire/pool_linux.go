@@ -28,6 +28,8 @@ type pool struct {
 	dialer net.Dialer
 	count  count
 
+	spread int // loops
+
 	detaching sync.Mutex
 
 	mu    sync.Mutex
@@ -41,12 +43,13 @@ type pool struct {
 
 func newPool(cfg Config) *pool {
 	enoughProcessors()
-	return &pool{addr: address(cfg), head: head(cfg), dialer: net.Dialer{Timeout: dialTimeout}}
+	spread := max(1, min(8, runtime.GOMAXPROCS(0)/2))
+	return &pool{addr: address(cfg), head: head(cfg), dialer: net.Dialer{Timeout: dialTimeout}, spread: spread}
 }
 
 // begin starts the loops; mu is held.
 func (p *pool) begin() error {
-	for n := max(1, min(8, runtime.GOMAXPROCS(0)/2)); len(p.loops) < n; {
+	for len(p.loops) < p.spread {
 		l, err := newLoop()
 		if err != nil {
 			return err
