@@ -243,7 +243,7 @@ func OpenSeries(dir string, percentiles ...float64) (f *SeriesFacts, damage []st
 		if err != nil {
 			return nil, nil, fmt.Errorf("summarise %s: %w", filepath.Join(dir, p.Dir), err)
 		}
-		p.Judge(&Outcome{Header: r.Header, Summary: s, Calls: r.Calls}, f.SLOs, f.MaxErrors)
+		p.Judge(&Outcome{Header: r.Header, Summary: s, Pace: r.Pace}, f.SLOs, f.MaxErrors)
 	}
 	if f.Kind == KindRepeat {
 		f.Spread = Spreads(f.Points)

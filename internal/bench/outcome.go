@@ -1,9 +1,11 @@
 package bench
 
 import (
+	"iter"
 	"slices"
 
 	"perflab/internal/result"
+	"perflab/internal/rundir"
 	"perflab/internal/verdict"
 	"perflab/internal/workload"
 )
@@ -14,7 +16,9 @@ type Outcome struct {
 	Client  *result.Client
 	Summary result.Summary
 	Totals  workload.Totals // planned; where time decides, of the calls made
-	Calls   []result.Call
+	Calls   []result.Call   // all of them, or of a very long run one of Every so many; see All
+	Every   int
+	Pace    result.Pace
 
 	Readings []result.Reading // of what was around the calls
 
@@ -24,15 +28,32 @@ type Outcome struct {
 	Engine map[string]float64 // what the engine's metrics would show, of a prediction
 }
 
-func (o *Outcome) Summarise(s Spec) error {
-	opt, err := s.summaryOptions()
+// summarise makes the figures of the calls that an accumulator has taken in.
+func (o *Outcome) summarise(acc *result.Accumulator, opt result.Options) error {
+	opt.Readings = o.Readings
+	a, err := acc.Analyze(o.Client, opt)
 	if err != nil {
 		return err
 	}
-	opt.Readings = o.Readings
+	o.Summary, o.Pace = verdict.Judged(a), a.Pace()
+	o.Calls, o.Every = acc.Kept()
 	slices.SortFunc(o.Calls, func(a, b result.Call) int { return a.Index - b.Index })
-	o.Summary, err = verdict.Summarize(o.Header, o.Client, opt, slices.Values(o.Calls))
-	return err
+	return nil
+}
+
+// All yields every call of the run: those of a long one from its directory. The error
+// is nil, or tells at the end why some are missing.
+func (o *Outcome) All() iter.Seq2[result.Call, error] {
+	if o.Every <= 1 {
+		return func(yield func(result.Call, error) bool) {
+			for i := range o.Calls {
+				if !yield(o.Calls[i], nil) {
+					return
+				}
+			}
+		}
+	}
+	return rundir.Calls(o.Dir)
 }
 
 // notes leaves out what there is nothing to say about.

@@ -2,10 +2,8 @@ package bench
 
 import (
 	"fmt"
-	"slices"
 
 	"perflab/internal/result"
-	"perflab/internal/stat"
 )
 
 // Point is one run of a series.
@@ -41,25 +39,12 @@ func (p Point) Meets() bool { return p.Usable() && len(p.Missed) == 0 }
 // whole run.
 func achieved(offered float64, out *Outcome) float64 {
 	const least = 10
-	var due, ends []float64
-	for _, c := range out.Calls {
-		if c.Class == result.OK {
-			due, ends = append(due, c.Due.Seconds()), append(ends, c.End.Seconds())
-		}
-	}
-	whole := out.Summary.Figures["request_throughput"]
-	if offered <= 0 || out.Header.Limit > 0 || len(ends) < least {
+	figures, p := out.Summary.Figures, out.Pace
+	whole := figures["request_throughput"]
+	if offered <= 0 || out.Header.Limit > 0 || figures["completed"] < least || p.DueSpan <= 0 || p.EndSpan <= 0 {
 		return whole
 	}
-	span := func(x []float64) float64 {
-		slices.Sort(x)
-		return stat.Quantile(x, 0.9) - stat.Quantile(x, 0.1)
-	}
-	sent, ended := span(due), span(ends)
-	if sent <= 0 || ended <= 0 {
-		return whole
-	}
-	return offered * min(1, sent/ended) * out.Summary.Figures["success_rate"]
+	return offered * min(1, p.DueSpan/p.EndSpan) * figures["success_rate"]
 }
 
 // Judge says what a run of a series is worth.

@@ -55,17 +55,21 @@ func (b Runner) Predict(ctx context.Context, p Predictor, q Prediction) (*Outcom
 		defer dir.Abandon()
 		q.Engine = func(figures map[string]float64) { o.Engine = figures }
 	}
+	opt, acc, err := b.accumulator(o.Header)
+	if err != nil {
+		return nil, err
+	}
 	q.Seed = b.Spec.Workload.Seed
 	for c, err := range p.Predict(ctx, q) {
 		if err != nil {
 			return nil, err
 		}
-		o.Calls = append(o.Calls, c)
+		acc.Add(&c)
 		if dir != nil {
 			dir.Add(&c)
 		}
 	}
-	if err := o.Summarise(b.Spec); err != nil {
+	if err := o.summarise(acc, opt); err != nil {
 		return nil, err
 	}
 	if dir != nil {

@@ -122,13 +122,24 @@ func (b Runner) open(ctx context.Context, w *workload.Workload, clients []*opena
 // collected a few times and not all along.
 const HeapGrowth = 400
 
-// measure runs the load and summarises. The calls stay in memory, so a disk
+// accumulator is what the run's calls go into, with the options of its figures.
+func (b Runner) accumulator(h result.Header) (opt result.Options, acc *result.Accumulator, err error) {
+	if opt, err = b.Spec.summaryOptions(); err == nil {
+		acc, err = result.NewAccumulator(h, opt)
+	}
+	return opt, acc, err
+}
+
+// measure runs the load and summarises. What figures need is in memory, so a disk
 // that fills up costs the directory and not the figures.
 func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Workload, tok workload.Tokenizer, clients []*openai.Client, cache *cacheMonitor, rec *telemetry.Recording) (*Outcome, error) {
-	out := &Outcome{Header: h, Totals: w.Totals(), Calls: make([]result.Call, 0, w.Len())}
+	out := &Outcome{Header: h, Totals: w.Totals()}
+	opt, acc, err := b.accumulator(h)
+	if err != nil {
+		return nil, err
+	}
 	var dir *rundir.Writer
 	if b.Dir != "" {
-		var err error
 		if dir, err = rundir.Create(b.Dir, h); err != nil {
 			return nil, err
 		}
@@ -143,7 +154,7 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 		if !b.Spec.KeepText {
 			c.Text = "" // kept until here for the next turn's prompt
 		}
-		out.Calls = append(out.Calls, c)
+		acc.Add(&c)
 		if dir != nil {
 			dir.Add(&c)
 		}
@@ -154,7 +165,7 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 	}
 	count.finish()
 	if w.Len() == 0 {
-		out.Totals = sentTotals(out.Calls)
+		out.Totals = sentTotals(acc)
 	}
 	out.Client = &stats.Client
 	for _, c := range clients {
@@ -164,7 +175,7 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 	rec.Stop()
 	out.Readings = usableReadings(rec.Readings(stats.Start), h.Simulated)
 	out.Client.Cache = cache.usage(ctx)
-	if err := out.Summarise(b.Spec); err != nil {
+	if err := out.summarise(acc, opt); err != nil {
 		return nil, err
 	}
 	if dir != nil {

@@ -84,14 +84,9 @@ func concurrent(w *workload.Workload) int {
 }
 
 // sentTotals sums what was sent where no plan says it.
-func sentTotals(calls []result.Call) workload.Totals {
-	t := workload.Totals{Requests: len(calls)}
-	for i := range calls {
-		t.Input += calls[i].WantIn
-		t.Output += calls[i].Want
-		t.Span = max(t.Span, calls[i].Due)
-	}
-	return t
+func sentTotals(calls *result.Accumulator) workload.Totals {
+	p := calls.Planned
+	return workload.Totals{Requests: calls.Total, Input: p.Input, Output: p.Output, Span: p.Span}
 }
 
 // droppedRows says which rows of the dataset were left out, "" for none.

@@ -331,7 +331,7 @@ func runBench(ctx context.Context, env Env, f *benchFlags) error {
 		return err
 	}
 	if err != nil {
-		err = &stoppedError{err, fmt.Sprintf("the figures are of the %d calls that were made", len(out.Calls))}
+		err = &stoppedError{err, fmt.Sprintf("the figures are of the %d calls that were made", int(out.Summary.Figures["completed"]+out.Summary.Figures["failed"]))}
 	}
 	if serr := f.show(env, out); serr != nil {
 		return errors.Join(err, serr)
@@ -370,7 +370,14 @@ func (f *benchFlags) show(env Env, out *bench.Outcome) error {
 
 // saveResult writes the file of vllm bench serve under a name.
 func (f *benchFlags) saveResult(out *bench.Outcome, name string) (string, error) {
-	b, err := interop.VLLM(out.Header, out.Summary, out.Calls, f.vllm())
+	calls := out.Calls
+	if f.detailed && out.Every > 1 {
+		var err error
+		if calls, err = allCalls(out); err != nil {
+			return "", err
+		}
+	}
+	b, err := interop.VLLM(out.Header, out.Summary, calls, f.vllm())
 	if err != nil {
 		return "", fmt.Errorf("encode the result file: %w", err)
 	}

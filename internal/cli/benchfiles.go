@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,6 +54,30 @@ func (f *benchFlags) writeFiles(env Env, out *bench.Outcome, style result.Style)
 			return doc.HTML(w, d)
 		},
 		f.parquet, func(w io.Writer) error {
-			return parquet.Write(w, out.Header, slices.Values(out.Calls))
+			var missing error
+			err := parquet.Write(w, out.Header, withoutError(out.All(), &missing))
+			return cmp.Or(err, missing)
 		})
+}
+
+// withoutError yields the calls until there is an error, which it keeps.
+func withoutError(calls iter.Seq2[result.Call, error], kept *error) iter.Seq[result.Call] {
+	return func(yield func(result.Call) bool) {
+		for c, err := range calls {
+			if err != nil {
+				*kept = err
+				return
+			}
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// allCalls reads every call of a run, of which not all are in memory.
+func allCalls(out *bench.Outcome) ([]result.Call, error) {
+	var err error
+	calls := slices.Collect(withoutError(out.All(), &err))
+	return calls, err
 }

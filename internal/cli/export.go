@@ -35,10 +35,10 @@ func exportFormats() []exportFormat {
 		{"vllm", false, exportVLLM},
 		{"guidellm", true, exportGuideLLM},
 		{"csv", true, func(w io.Writer, r *rundir.Run, s result.Summary) (string, error) {
-			return "", callcsv.Write(w, withDefinitions(r.Header, s), slices.Values(r.Calls))
+			return "", callcsv.Write(w, withDefinitions(r.Header, s), r.All())
 		}},
 		{"parquet", true, func(w io.Writer, r *rundir.Run, s result.Summary) (string, error) {
-			return "", parquet.Write(w, withDefinitions(r.Header, s), slices.Values(r.Calls))
+			return "", parquet.Write(w, withDefinitions(r.Header, s), r.All())
 		}},
 	}
 }
@@ -162,7 +162,7 @@ func exportVLLM(w io.Writer, r *rundir.Run, s result.Summary) (note string, err 
 		return !like("mean_"+of+"_ms", d) && !like(of, d)
 	})
 	o := interop.VLLMOptions{Sections: s.Sections(), Percentiles: s.Percentiles(), Detailed: len(r.Calls) > 0}
-	b, err := interop.VLLM(r.Header, s, r.Calls, o)
+	b, err := interop.VLLM(r.Header, s, slices.Collect(r.All()), o)
 	if err != nil {
 		return "", err
 	}
@@ -181,7 +181,7 @@ func exportGuideLLM(w io.Writer, r *rundir.Run, s result.Summary) (note string, 
 	if d := s.Definition("mean_ttft_ms"); d != result.Ours && d != result.FirstText && d != result.FirstIteration {
 		note = fmt.Sprintf("the calls are as %s saw them: the TTFT is %s", r.Header.Imported.Client, d)
 	}
-	b, err := interop.GuideLLM(r.Header, r.Calls)
+	b, err := interop.GuideLLM(r.Header, slices.Collect(r.All()))
 	if err != nil {
 		return "", err
 	}

@@ -182,7 +182,7 @@ func (f *reportFlags) run(fs *pflag.FlagSet, dir string) (view, error) {
 		return view{}, usageError{err}
 	}
 	v := viewOf(d)
-	v.parquet = func(w io.Writer) error { return parquet.Write(w, r.Header, slices.Values(r.Calls)) }
+	v.parquet = func(w io.Writer) error { return parquet.Write(w, r.Header, r.All()) }
 	v.damage = r.Damage
 	return v, nil
 }

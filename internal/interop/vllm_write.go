@@ -59,7 +59,7 @@ func VLLM(h result.Header, s result.Summary, calls []result.Call, o VLLMOptions)
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("write vLLM result: %w", err)
 	}
-	h.Requests = cmp.Or(h.Requests, len(calls)) // time decided how many
+	h.Requests = cmp.Or(h.Requests, int(s.Figures["completed"]+s.Figures["failed"])) // time decided how many
 	var w vllmWriter
 	w.header(h, o)
 	w.figures(s, o)

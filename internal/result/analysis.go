@@ -13,6 +13,9 @@ type Analysis struct {
 
 	Simulated bool
 	Partial   bool // calls are missing
+	Every     int  // of so many calls one is in Succeeded; 1: all are
+
+	goodVLLM int // calls within the goodput bounds by vLLM's definitions
 
 	Peak      float64 // tokens in the busiest 1 s window
 	Steady    Window

@@ -2,6 +2,7 @@ package result
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -11,9 +12,11 @@ import (
 // is to be said of the others. Its zero value is empty.
 type CallSet struct {
 	Tally
-	Succeeded []*Call // with counts of tokens that can be; in the order of Add until Sort
+	Succeeded []*Call // with counts of tokens that can be; some of them in a large run
 
 	failed []span // when failed calls were in flight
+	rows   *rows  // of a large run; see Accumulator
+	large  *large
 }
 
 // NewCallSet sorts calls out.
@@ -35,26 +38,45 @@ func (s *CallSet) Add(c *Call) {
 	s.Succeeded = append(s.Succeeded, fixed)
 }
 
-// Sort puts the successful calls in the order of their index.
-func (s *CallSet) Sort() {
-	slices.SortStableFunc(s.Succeeded, func(a, b *Call) int {
-		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Sent, b.Sent), cmp.Compare(a.End, b.End))
-	})
+// compareIndex orders calls by their index.
+func compareIndex(a, b *Call) int {
+	return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Sent, b.Sent), cmp.Compare(a.End, b.End))
 }
+
+// sort puts the successful calls in the order of their index.
+func (s *CallSet) sort() { slices.SortStableFunc(s.Succeeded, compareIndex) }
+
+// each yields the successful calls, of a large run without all of their streams but
+// the first chunk and the last. They are not to be kept. A run without rows has none.
+func (s *CallSet) each() iter.Seq[*Call] {
+	switch {
+	case s.rows != nil:
+		return s.rows.all()
+	case s.large != nil:
+		panic("result: the calls of this run are not at hand")
+	}
+	return slices.Values(s.Succeeded)
+}
+
+// binned reports whether the calls are in bins and sketches alone.
+func (s *CallSet) binned() bool { return s.large != nil && s.rows == nil }
 
 // SteadyWindow finds the part of the run in which the client neither fills the
 // server nor drains it: between the first end of a call and the last sending. A
 // burst has none: everything is sent before the first call ends.
 func (s *CallSet) SteadyWindow() Window {
-	if len(s.Succeeded) == 0 {
+	if s.Completed == 0 {
 		return Window{}
 	}
 	w := Window{From: s.Ended.First, To: s.Sent.Last}
 	if w.To <= w.From {
 		return Window{}
 	}
+	if s.binned() {
+		return s.steadyFlow(w)
+	}
 	var inside, took time.Duration
-	for _, c := range s.Succeeded {
+	for c := range s.each() {
 		inside += max(0, min(c.End, w.To)-max(c.Sent, w.From))
 		if w.Contains(c.End) {
 			w.Ends++
@@ -83,10 +105,14 @@ func (s *CallSet) FullLoad(limit int) Window {
 	if need == 0 {
 		return Window{}
 	}
-	spans := slices.Clone(s.failed)
-	for _, c := range s.Succeeded {
-		spans = append(spans, span{c.Sent, c.End})
+	if s.binned() {
+		w := s.large.Flow.fullLoad(need)
+		n, _ := s.large.Flow.ended(w)
+		w.Ends = int(n)
+		w.OK = w.OK && w.Ends >= minEnds
+		return w
 	}
+	spans := slices.Concat(s.failed, s.spans())
 	var w Window
 	reached := false
 	sweep(spans, func(at time.Duration, before, now int) {
@@ -97,13 +123,22 @@ func (s *CallSet) FullLoad(limit int) Window {
 			w.To = at
 		}
 	})
-	for _, c := range s.Succeeded {
+	for c := range s.each() {
 		if w.Contains(c.End) {
 			w.Ends++
 		}
 	}
 	w.OK = reached && w.Ends >= minEnds
 	return w
+}
+
+// spans are when the successful calls were in flight.
+func (s *CallSet) spans() []span {
+	spans := make([]span, 0, s.Completed)
+	for c := range s.each() {
+		spans = append(spans, span{c.Sent, c.End})
+	}
+	return spans
 }
 
 // TokenEvents returns the chunks of the successful calls, call by call, with the
@@ -115,15 +150,28 @@ func (s *CallSet) TokenEvents() []Event {
 	}
 	events := make([]Event, 0, size)
 	for _, c := range s.Succeeded {
-		w := c.weight()
-		for _, k := range c.Chunks {
-			tokens := float64(k.Tokens) * w
-			if w == 0 { // usage alone knows: spread evenly
-				n, _ := c.Output()
-				tokens = float64(n) / float64(len(c.Chunks))
-			}
-			events = append(events, Event{k.At, tokens})
+		for e := range c.tokenEvents() {
+			events = append(events, e)
 		}
 	}
 	return events
+}
+
+// tokenEvents yields the chunks of the call with its tokens spread over them.
+func (c *Call) tokenEvents() iter.Seq[Event] {
+	return func(yield func(Event) bool) {
+		w, n := c.weight(), 0
+		if w == 0 { // usage alone knows: spread evenly
+			n, _ = c.Output()
+		}
+		for _, k := range c.Chunks {
+			tokens := float64(k.Tokens) * w
+			if w == 0 {
+				tokens = float64(n) / float64(len(c.Chunks))
+			}
+			if !yield(Event{k.At, tokens}) {
+				return
+			}
+		}
+	}
 }

@@ -4,31 +4,41 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"perflab/internal/stat"
 )
 
 // asVLLM returns the figures with those that vllm bench serve has by its
 // definitions in the place of ours. Which calls failed stays our judgement, and
 // a figure without data stays absent where vLLM prints zero.
 func (a *Analysis) asVLLM() statistics {
-	t := statistics{maps.Clone(a.Figures), maps.Clone(a.Samples), maps.Clone(a.Intervals), a.percentiles}
+	t := a.statistics
+	t.Figures, t.Samples, t.Intervals, t.Approximate = maps.Clone(a.Figures), maps.Clone(a.Samples), maps.Clone(a.Intervals), maps.Clone(a.Approximate)
 	for name := range vllmSamplers {
 		t.forget(name)
 	}
-	if len(a.Succeeded) == 0 {
+	if a.Completed == 0 {
 		return t
 	}
 	calls := make([]Timeline, len(a.Succeeded))
 	for i, c := range a.Succeeded {
 		calls[i] = c.vllmTimeline()
 	}
-	a.vllmTotals(t.Figures, calls)
+	if a.large != nil {
+		a.large.VLLM.figures(a, t, calls)
+		return t
+	}
+	tokens := 0
+	for _, c := range calls {
+		tokens += c.Output
+	}
+	a.vllmTotals(t, tokens)
+	t.Figures["max_concurrent_requests"] = vllmInFlight(calls)
+	if !a.Pooling() {
+		t.Figures["max_output_tokens_per_s"] = vllmPeak(calls)
+	}
 	for name, appendTo := range vllmSamplers {
-		var x []float64
-		ends := make([]int, len(calls))
-		for i, call := range calls {
-			x = appendTo(call, x)
-			ends[i] = len(x)
-		}
+		x, ends := vllmSamples(calls, appendTo)
 		if name != familyITL {
 			ends = nil // one sample a call
 		}
@@ -37,35 +47,55 @@ func (a *Analysis) asVLLM() statistics {
 	return t
 }
 
+// vllmSamples gathers the samples of a family.
+func vllmSamples(calls []Timeline, appendTo func(Timeline, []float64) []float64) (x []float64, ends []int) {
+	ends = make([]int, len(calls))
+	for i, call := range calls {
+		x = appendTo(call, x)
+		ends[i] = len(x)
+	}
+	return x, ends
+}
+
+// figures sets those of a large run; calls are those at hand.
+func (v *largeVLLM) figures(a *Analysis, t statistics, calls []Timeline) {
+	a.vllmTotals(t, v.Output)
+	most, bound := v.Flow.maxInFlight()
+	t.set("max_concurrent_requests", most, bound)
+	if !a.Pooling() {
+		most, bound = v.peak()
+		t.set("max_output_tokens_per_s", most, bound)
+	}
+	for name, sketch := range v.Families {
+		t.addSingle(name, sketch)
+	}
+	x, ends := vllmSamples(calls, Timeline.appendGaps)
+	t.addPooled(familyITL, v.Gaps, stat.Clusters{Samples: x, Ends: ends})
+}
+
 // vllmTotals sets the figures that are one number. What counts output stays
 // absent where nothing is generated.
-func (a *Analysis) vllmTotals(f map[string]float64, calls []Timeline) {
-	tokens := 0
-	for _, t := range calls {
-		tokens += t.Output
-	}
-	f["max_concurrent_requests"] = vllmInFlight(calls)
+func (a *Analysis) vllmTotals(t statistics, tokens int) {
+	f := t.Figures
 	if !a.Pooling() {
 		f["total_output_tokens"] = float64(tokens)
-		f["max_output_tokens_per_s"] = vllmPeak(calls)
 	}
-	good := 0
-	if len(a.Options.Goodput) > 0 {
-		good = a.vllmGood(calls)
-		f["goodput_ratio"] = float64(good) / float64(a.Total)
+	asked := len(a.Options.Goodput) > 0
+	if asked {
+		f["goodput_ratio"] = float64(a.goodVLLM) / float64(a.Total)
 	}
 	d := a.End.Seconds() // from the run's start, not from the first request's due time
 	if d <= 0 {
 		return
 	}
 	f["duration"] = d
-	f["request_throughput"] = float64(len(a.Succeeded)) / d
+	f["request_throughput"] = float64(a.Completed) / d
 	f["total_token_throughput"] = float64(tokens+a.InputTokens) / d
 	if !a.Pooling() {
 		f["output_throughput"] = float64(tokens) / d
 	}
-	if len(a.Options.Goodput) > 0 {
-		f["request_goodput"] = float64(good) / d
+	if asked {
+		f["request_goodput"] = float64(a.goodVLLM) / d
 	}
 }
 
@@ -93,33 +123,29 @@ func vllmInFlight(calls []Timeline) float64 {
 	return float64(maxSpans(spans))
 }
 
-// vllmGood counts the calls within every bound, of which vLLM knows TTFT, TPOT
-// and E2EL; the others are judged as ours.
-func (a *Analysis) vllmGood(calls []Timeline) int {
-	good := 0
-	for i, t := range calls {
-		met := true
-		for _, bound := range a.Options.Goodput {
-			var x float64
-			switch bound.Metric {
-			case "ttft_ms":
-				var ok bool
-				x, ok = t.ttft()
-				met = met && ok
-			case "tpot_ms":
-				x, _ = t.tpot()
-			case "e2el_ms":
-				x = t.e2el()
-			default:
-				test, err := bound.perCall(a.Header.Limit)
-				met = met && err == nil && test(a.Succeeded[i])
-				continue
+// vllmGood reports whether a call is within every bound, of which vLLM knows TTFT,
+// TPOT and E2EL; the others are judged as ours.
+func (o Options) vllmGood(c *Call, limit int) bool {
+	t := c.vllmTimeline()
+	for _, bound := range o.Goodput {
+		var x float64
+		ok := true
+		switch bound.Metric {
+		case "ttft_ms":
+			x, ok = t.ttft()
+		case "tpot_ms":
+			x, _ = t.tpot()
+		case "e2el_ms":
+			x = t.e2el()
+		default:
+			if test, err := bound.perCall(limit); err != nil || !test(c) {
+				return false
 			}
-			met = met && bound.holds(x)
+			continue
 		}
-		if met {
-			good++
+		if !ok || !bound.holds(x) {
+			return false
 		}
 	}
-	return good
+	return true
 }

@@ -85,15 +85,13 @@ func families() []family {
 	return all
 }
 
-// collect appends the samples of calls, one a call at most.
-func (f family) collect(x []float64, calls []*Call, limit int, steady Window) []float64 {
-	for _, c := range calls {
-		if f.steady && !(steady.OK && steady.Contains(c.Sent)) {
-			continue
-		}
-		if v, ok := f.value(c, limit); ok {
-			x = append(x, v)
-		}
+// collect appends the sample of a call, where it has one.
+func (f family) collect(x []float64, c *Call, limit int, steady Window) []float64 {
+	if f.steady && !(steady.OK && steady.Contains(c.Sent)) {
+		return x
+	}
+	if v, ok := f.value(c, limit); ok {
+		x = append(x, v)
 	}
 	return x
 }

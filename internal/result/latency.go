@@ -4,7 +4,7 @@ import "perflab/internal/stat"
 
 // addLatencies sets the statistics of every family.
 func (a *Analysis) addLatencies() {
-	if len(a.Succeeded) > 0 && !a.Pooling() {
+	if a.Completed > 0 && !a.Pooling() {
 		a.Figures["merged_chunks"] = float64(a.Merged)
 	}
 	if a.Chunks > 0 {
@@ -12,24 +12,44 @@ func (a *Analysis) addLatencies() {
 		a.Figures["tokens_per_read"] = float64(a.OutputTokens) / float64(a.Chunks-a.Merged)
 	}
 	for _, f := range families() {
-		if f.value != nil {
-			x := make([]float64, 0, len(a.Succeeded))
-			a.addDistribution(f.name, f.collect(x, a.Succeeded, a.Header.Limit, a.Steady), nil)
+		switch {
+		case f.value == nil:
+		case a.binned():
+			a.addSingle(f.name, a.large.Families[f.name])
+		default:
+			a.addDistribution(f.name, a.samples(f), nil)
 		}
 	}
 	gaps := a.pooledSamples((*Call).appendGaps)
-	a.addDistribution(familyITL, gaps.Samples, gaps.Ends)
+	if a.large != nil {
+		a.addPooled(familyITL, a.large.Gaps, gaps)
+	} else {
+		a.addDistribution(familyITL, gaps.Samples, gaps.Ends)
+	}
 	if a.oneTokenPerRead() {
 		a.copyFamily(familyITL, familyITLToken)
 		return
 	}
 	perToken := a.pooledSamples((*Call).appendPerToken)
+	if a.large != nil {
+		a.addPooled(familyITLToken, a.large.PerToken, perToken)
+		return
+	}
 	a.addDistribution(familyITLToken, perToken.Samples, perToken.Ends)
+}
+
+// samples are those of a family of one sample a call.
+func (a *Analysis) samples(f family) []float64 {
+	x := make([]float64, 0, a.Completed)
+	for c := range a.each() {
+		x = f.collect(x, c, a.Header.Limit, a.Steady)
+	}
+	return x
 }
 
 // pooledSamples gathers samples that calls have many of.
 func (a *Analysis) pooledSamples(appendTo func(*Call, []float64) []float64) stat.Clusters {
-	p := stat.Clusters{Samples: make([]float64, 0, max(0, a.Chunks-len(a.Succeeded))), Ends: make([]int, len(a.Succeeded))}
+	p := stat.Clusters{Ends: make([]int, len(a.Succeeded))}
 	for i, c := range a.Succeeded {
 		p.Samples = appendTo(c, p.Samples)
 		p.Ends[i] = len(p.Samples)

@@ -41,16 +41,11 @@ func (a *Analysis) addCounts() {
 	}
 }
 
-// addRates sets what is divided by the duration, and the goodput, which counts the
-// calls that met says; nil says that nothing was asked.
-func (a *Analysis) addRates(met func(*Call) bool) {
-	f, good := a.Figures, 0
-	if met != nil && a.Total > 0 {
-		for _, c := range a.Succeeded {
-			if met(c) {
-				good++
-			}
-		}
+// addRates sets what is divided by the duration, and the goodput of the calls that met
+// its bounds, where any were asked for.
+func (a *Analysis) addRates(asked bool, good int) {
+	f := a.Figures
+	if asked && a.Total > 0 {
 		f["goodput_ratio"] = float64(good) / float64(a.Total)
 	}
 	d := f["duration"]
@@ -62,7 +57,7 @@ func (a *Analysis) addRates(met func(*Call) bool) {
 		f["output_throughput"] = float64(a.OutputTokens) / d
 	}
 	f["total_token_throughput"] = float64(a.OutputTokens+a.InputTokens) / d
-	if met != nil {
+	if asked {
 		f["request_goodput"] = float64(good) / d
 	}
 }
@@ -72,13 +67,24 @@ func (a *Analysis) addFlow() {
 	if a.Completed == 0 {
 		return
 	}
-	a.Figures["max_concurrent_requests"] = float64(maxInFlight(a.Succeeded))
-	events := a.TokenEvents()
-	// Of one instant in the order of the calls, which is that of their index.
-	stat.SortBy(events, func(e Event) uint64 { return uint64(e.At) ^ 1<<63 })
-	a.Peak = peak(events, time.Second)
-	if mean, ok := a.Figures["output_throughput"]; ok && len(events) > 0 {
-		a.Figures["max_output_tokens_per_s"] = max(a.Peak, mean)
+	var events []Event
+	peakBound := 0.0
+	if a.large == nil {
+		events = a.TokenEvents()
+		// Of one instant in the order of the calls, which is that of their index.
+		stat.SortBy(events, func(e Event) uint64 { return uint64(e.At) ^ 1<<63 })
+		a.Peak = peak(events, time.Second)
+	} else {
+		a.Peak, peakBound = a.large.Flow.peak()
+	}
+	if a.binned() {
+		most, bound := a.large.Flow.maxInFlight()
+		a.set("max_concurrent_requests", most, bound)
+	} else {
+		a.Figures["max_concurrent_requests"] = float64(maxSpans(a.spans()))
+	}
+	if mean, ok := a.Figures["output_throughput"]; ok && a.Chunks > 0 {
+		a.set("max_output_tokens_per_s", max(a.Peak, mean), peakBound)
 	}
 	a.Steady = a.SteadyWindow()
 	a.addWindowRates("steady", a.Steady, events)
@@ -90,14 +96,42 @@ func (a *Analysis) addWindowRates(name string, w Window, events []Event) {
 	if !w.OK {
 		return
 	}
+	s := w.Seconds()
+	tokens, edges := a.tokensWithin(w, events)
+	prompts, ends := a.promptsWithin(w)
+	a.Figures[name+"_duration"] = s
+	a.Figures[name+"_request_throughput"] = float64(w.Ends) / s
+	if a.binned() { // the ends of a window cut two bins
+		a.Approximate[name+"_request_throughput"] = 2 / (s * float64(a.large.Flow.Coarse))
+	}
+	if !a.Pooling() {
+		a.set(name+"_output_throughput", tokens/s, share(edges, tokens))
+	}
+	a.set(name+"_total_token_throughput", (tokens+prompts)/s, share(edges+ends, tokens+prompts))
+}
+
+// tokensWithin returns the output tokens stamped in a window, and those that bins at its
+// ends hold.
+func (a *Analysis) tokensWithin(w Window, events []Event) (n, edges float64) {
+	if a.large != nil {
+		return a.large.Flow.tokens(w)
+	}
 	var tokens stat.Total
 	for _, e := range events {
 		if w.Contains(e.At) {
 			tokens.Add(e.Tokens)
 		}
 	}
+	return tokens.Sum(), 0
+}
+
+// promptsWithin returns the prompt tokens of the calls whose first token came in a window.
+func (a *Analysis) promptsWithin(w Window) (n, edges float64) {
+	if a.binned() {
+		return a.large.Flow.prompts(w)
+	}
 	prompts := 0
-	for _, c := range a.Succeeded {
+	for c := range a.each() {
 		first, ok := c.FirstToken()
 		if !ok {
 			first, ok = c.last()
@@ -107,13 +141,7 @@ func (a *Analysis) addWindowRates(name string, w Window, events []Event) {
 			prompts += p
 		}
 	}
-	s, sum := w.Seconds(), tokens.Sum()
-	a.Figures[name+"_duration"] = s
-	a.Figures[name+"_request_throughput"] = float64(w.Ends) / s
-	if !a.Pooling() {
-		a.Figures[name+"_output_throughput"] = sum / s
-	}
-	a.Figures[name+"_total_token_throughput"] = (sum + float64(prompts)) / s
+	return float64(prompts), 0
 }
 
 // Pace is how fast calls came due and ended, and whether their latency grew
@@ -125,16 +153,26 @@ type Pace struct {
 
 // Pace compares the calls' due times with their ends, over the successful calls.
 func (s *CallSet) Pace() Pace {
-	if len(s.Succeeded) == 0 {
+	switch {
+	case s.Completed == 0:
 		return Pace{}
+	case s.binned():
+		return s.large.Flow.pace(s.Completed)
 	}
-	calls := slices.SortedStableFunc(slices.Values(s.Succeeded), func(a, b *Call) int { return cmp.Compare(a.Due, b.Due) })
-	due, end, took := make([]float64, len(calls)), make([]float64, len(calls)), make([]float64, len(calls))
+	type timed struct {
+		due, took time.Duration
+		index     int
+	}
+	calls, end := make([]timed, 0, s.Completed), make([]float64, 0, s.Completed)
+	for c := range s.each() {
+		calls, end = append(calls, timed{c.Due, c.End - c.Due, c.Index}), append(end, c.End.Seconds())
+	}
+	slices.SortStableFunc(calls, func(a, b timed) int { return cmp.Or(cmp.Compare(a.due, b.due), a.index-b.index) })
+	stat.Sort(end)
+	due, took := make([]float64, len(calls)), make([]float64, len(calls))
 	for i, c := range calls {
-		due[i], end[i] = c.Due.Seconds(), c.End.Seconds()
-		took[i] = (c.End - c.Due).Seconds()
+		due[i], took[i] = c.due.Seconds(), c.took.Seconds()
 	}
-	slices.Sort(end)
 	third := len(took) / 3
 	return Pace{
 		DueSpan: innerSpan(due), EndSpan: innerSpan(end),

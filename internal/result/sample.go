@@ -24,7 +24,7 @@ func (s *CallSet) Sampler(h Header, o Options, name string) func(*Call, []float6
 	if f.steady {
 		steady = s.SteadyWindow()
 	}
-	return func(c *Call, x []float64) []float64 { return f.collect(x, []*Call{c}, h.Limit, steady) }
+	return func(c *Call, x []float64) []float64 { return f.collect(x, c, h.Limit, steady) }
 }
 
 // FamilySamples returns, sorted and in ms, the samples of a family ("ttft", "itl")

@@ -17,6 +17,8 @@ type statistics struct {
 	Samples   map[string]int
 	Intervals map[string][2]float64
 
+	Approximate map[string]float64 // by what share a figure may be off; one that is not here is exact
+
 	percentiles []float64 // of each family
 }
 
@@ -27,6 +29,7 @@ func newStatistics(extra []float64) statistics {
 	slices.Sort(p)
 	return statistics{
 		Figures: map[string]float64{}, Samples: map[string]int{}, Intervals: map[string][2]float64{},
+		Approximate: map[string]float64{},
 		percentiles: slices.Compact(p),
 	}
 }
@@ -87,6 +90,9 @@ func (t *statistics) copyFigure(from, to string) {
 	if v, ok := t.Intervals[from]; ok {
 		t.Intervals[to] = v
 	}
+	if v, ok := t.Approximate[from]; ok {
+		t.Approximate[to] = v
+	}
 }
 
 // copyFamily gives one family the figures of another.
@@ -111,6 +117,7 @@ func (t *statistics) forget(family string) {
 		if stat, ok := strings.CutSuffix(figure, suffix); ok && !strings.Contains(stat, "_") {
 			delete(t.Figures, figure)
 			delete(t.Intervals, figure)
+			delete(t.Approximate, figure)
 		}
 	}
 }

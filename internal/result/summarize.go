@@ -15,26 +15,14 @@ func Summarize(h Header, c *Client, o Options, calls iter.Seq[Call]) (Summary, e
 
 // Analyze computes every figure of a run, as Summarize does.
 func Analyze(h Header, c *Client, o Options, calls iter.Seq[Call]) (*Analysis, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
-	met, err := o.GoodputTest(h.Limit)
+	acc, err := NewAccumulator(h, o)
 	if err != nil {
 		return nil, err
 	}
-	a := &Analysis{Header: h, Client: c, Options: o, statistics: newStatistics(o.Percentiles)}
 	for call := range calls {
-		a.Add(&call)
+		acc.Add(&call)
 	}
-	a.Sort()
-	a.Simulated = h.Simulated || h.Predicted || a.Tally.Simulated
-	a.Partial = a.callsMissing()
-	a.addCounts()
-	a.addRates(met)
-	a.addFlow()
-	a.addLatencies()
-	a.addSurroundings()
-	return a, nil
+	return acc.Analyze(c, o)
 }
 
 // Summary returns the figures, by the definitions that were asked for and
@@ -54,5 +42,8 @@ func (a *Analysis) Summary() Summary {
 		s.Definitions = DefinitionsOf(VLLM)
 	}
 	s.Figures, s.Samples, s.Intervals = x.Figures, x.Samples, x.Intervals
+	if len(x.Approximate) > 0 {
+		s.Approximate = x.Approximate
+	}
 	return s
 }

@@ -12,16 +12,17 @@ import (
 // Summary is the figures computed from a run, by metric name. A figure that
 // the data does not support is absent, never zero.
 type Summary struct {
-	Figures   map[string]float64    `json:"-"`
-	Simulated bool                  `json:"simulated"`
-	Predicted bool                  `json:"predicted"`
-	Partial   bool                  `json:"partial"`
-	Compat    string                `json:"compat,omitempty"`   // Options.Compat; the verdict is on our own definitions all the same
-	Currency  string                `json:"currency,omitempty"` // of what the figures name a cost, where known
-	Failures  map[Class]int         `json:"failures_by_class"`  // failed calls by class
-	Verdict   Verdict               `json:"verdict"`
-	Samples   map[string]int        `json:"samples,omitempty"`   // behind the figures of a family, by its name: "ttft"
-	Intervals map[string][2]float64 `json:"intervals,omitempty"` // 95 % intervals of means, medians and percentiles, by metric name
+	Figures     map[string]float64    `json:"-"`
+	Simulated   bool                  `json:"simulated"`
+	Predicted   bool                  `json:"predicted"`
+	Partial     bool                  `json:"partial"`
+	Compat      string                `json:"compat,omitempty"`   // Options.Compat; the verdict is on our own definitions all the same
+	Currency    string                `json:"currency,omitempty"` // of what the figures name a cost, where known
+	Failures    map[Class]int         `json:"failures_by_class"`  // failed calls by class
+	Verdict     Verdict               `json:"verdict"`
+	Samples     map[string]int        `json:"samples,omitempty"`     // behind the figures of a family, by its name: "ttft"
+	Intervals   map[string][2]float64 `json:"intervals,omitempty"`   // 95 % intervals of means, medians and percentiles, by metric name
+	Approximate map[string]float64    `json:"approximate,omitempty"` // by what share a figure of a very long run may be off, by metric name; all others are exact
 	// Definitions of the figures that are not ours, by family ("ttft") or scalar; see Summary.Definition.
 	Definitions map[string]Definition `json:"definitions,omitempty"`
 }
@@ -52,7 +53,7 @@ func (s Summary) Definition(name string) Definition {
 
 // summaryKeys are the names of a summary's JSON that are not figures.
 var summaryKeys = []string{
-	"simulated", "predicted", "partial", "compat", "currency", "failures_by_class", "verdict", "samples", "intervals", "definitions",
+	"simulated", "predicted", "partial", "compat", "currency", "failures_by_class", "verdict", "samples", "intervals", "approximate", "definitions",
 }
 
 // MarshalJSON writes one flat object: the figures under their names in the

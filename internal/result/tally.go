@@ -24,6 +24,7 @@ type Tally struct {
 
 	Start, End time.Duration // over all calls: the first due or sent, the last end
 	LastSent   time.Duration // over all calls
+	Planned    Planned       // over all calls
 	Due        Extent
 	Sent       Extent
 	Ended      Extent
@@ -63,6 +64,12 @@ func (x *Extent) add(at time.Duration, first bool) {
 		x.First, x.Last = at, at
 	}
 	x.First, x.Last = min(x.First, at), max(x.Last, at)
+}
+
+// Planned is what was to be sent and to come back.
+type Planned struct {
+	Input, Output int           // tokens
+	Span          time.Duration // until the last was due
 }
 
 // Fault is what is wrong with the call of the lowest index of those that have it wrong.
@@ -150,6 +157,8 @@ func (t *Tally) add(c *Call) *Call {
 	}
 	t.Total++
 	t.Start, t.End, t.LastSent = min(t.Start, first), max(t.End, c.End), max(t.LastSent, c.Sent)
+	t.Planned.Input, t.Planned.Output = t.Planned.Input+c.WantIn, t.Planned.Output+c.Want
+	t.Planned.Span = max(t.Planned.Span, c.Due)
 	t.Simulated = t.Simulated || c.Sim
 	if c.Field != "" {
 		if t.NewFields == nil {
@@ -216,15 +225,12 @@ func (t *Tally) addTokens(c *Call) {
 		t.Generating++
 	}
 	t.Chunks += len(c.Chunks)
-	merged, uneven := 0, c.weight() != 1
-	for i := range c.Chunks {
-		if i > 0 && c.joined(i) {
-			merged++
+	for i := 1; i < len(c.Chunks); i++ {
+		if c.joined(i) {
+			t.Merged++
 		}
-		uneven = uneven || c.Chunks[i].Tokens != 1
 	}
-	t.Merged += merged
-	if uneven || merged > 0 {
+	if c.uneven() {
 		t.Uneven++
 	}
 	t.Counted.add(c)

@@ -71,15 +71,6 @@ func peak(events []Event, width time.Duration) float64 {
 	return most
 }
 
-// maxInFlight returns the most calls with Sent <= t < End at one instant.
-func maxInFlight(calls []*Call) int {
-	spans := make([]span, len(calls))
-	for i, c := range calls {
-		spans[i] = span{c.Sent, c.End}
-	}
-	return maxSpans(spans)
-}
-
 // maxSpans returns the most spans that hold one instant.
 func maxSpans(spans []span) int {
 	most := 0

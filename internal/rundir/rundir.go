@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -199,13 +201,17 @@ func WriteFile(path string, b []byte) error {
 // Run is a run read back from its directory.
 type Run struct {
 	Header  result.Header
-	Calls   []result.Call
+	Calls   []result.Call // all of them, or of a very long run one of Every so many; see All
+	Every   int
+	Pace    result.Pace    // once Resummarise was called
 	Client  *result.Client // nil for a partial run
 	Partial bool
 	Damage  string // what could not be read, one sentence; empty for none
 
 	Readings []result.Reading // beside the calls; of a run that was killed there are none
 
+	dir     string // that has the files
+	calls   *result.Accumulator
 	figures *result.Summary // of an imported run, as its file has them; nil for our own runs
 }
 
@@ -217,17 +223,9 @@ func OpenRun(dir string) (*Run, error) {
 	if r.Header, dir, err = openHeader(dir); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(filepath.Join(dir, CallsFile))
-	if err != nil {
-		return nil, fmt.Errorf("read run: %w", err)
-	}
-	defer f.Close()
-	for c, err := range result.ReadCalls(f) {
-		if err != nil {
-			r.Damage = fmt.Sprintf("%s: %v", CallsFile, err)
-			break
-		}
-		r.Calls = append(r.Calls, c)
+	r.dir = dir
+	if err := r.readCalls(); err != nil {
+		return nil, err
 	}
 	if r.Header.Imported != nil {
 		r.figures = &result.Summary{}
@@ -242,13 +240,82 @@ func OpenRun(dir string) (*Run, error) {
 	}
 	r.Partial = r.Client == nil || r.Client.Partial
 	if r.Header.Predicted { // nobody sent it: whether it ended shows in the calls alone
-		r.Partial = len(r.Calls) < r.Header.Requests
+		r.Partial = r.calls.Total < r.Header.Requests
 	}
 	if err := r.readReadings(filepath.Join(dir, TelemetryFile)); err != nil {
 		r.Damage = cmp.Or(r.Damage, err.Error())
 	}
 	return r, nil
 }
+
+// readCalls takes the calls in, for figures by the definitions that the header names.
+func (r *Run) readCalls() error {
+	opt, err := r.Options()
+	if err != nil {
+		opt = result.Options{} // Resummarise says what is wrong
+	}
+	if r.calls, err = result.NewAccumulator(r.Header, opt); err != nil {
+		return err
+	}
+	for c, err := range Calls(r.dir) {
+		if errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err != nil {
+			r.Damage = err.Error()
+			break
+		}
+		r.calls.Add(&c)
+	}
+	r.Calls, r.Every = r.calls.Kept()
+	return nil
+}
+
+// Calls yields the calls of the run in a directory, as its file has them. An error is
+// the last that it yields.
+func Calls(dir string) iter.Seq2[result.Call, error] {
+	return func(yield func(result.Call, error) bool) {
+		f, err := os.Open(filepath.Join(dir, CallsFile))
+		if err != nil {
+			yield(result.Call{}, fmt.Errorf("read run: %w", err))
+			return
+		}
+		defer f.Close()
+		for c, err := range result.ReadCalls(f) {
+			if err != nil {
+				err = fmt.Errorf("%s: %w", CallsFile, err)
+			}
+			if !yield(c, err) {
+				return
+			}
+		}
+	}
+}
+
+// All yields every call of the run, as far as they can be read.
+func (r *Run) All() iter.Seq[result.Call] {
+	if r.Every <= 1 {
+		return slices.Values(r.Calls)
+	}
+	return func(yield func(result.Call) bool) {
+		for c, err := range Calls(r.dir) {
+			if err != nil || !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// Whole are all calls, nil of a run that is too long to have them in memory.
+func (r *Run) Whole() []result.Call {
+	if r.Every > 1 {
+		return nil
+	}
+	return r.Calls
+}
+
+// Len is the number of the run's calls.
+func (r *Run) Len() int { return r.calls.Total }
 
 // readReadings reads what was sampled beside the calls, where anything was.
 func (r *Run) readReadings(path string) error {

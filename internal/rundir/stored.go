@@ -27,14 +27,19 @@ func (r *Run) Resummarise(percentiles ...float64) (result.Summary, error) {
 	if client == nil && r.Partial {
 		client = &result.Client{Partial: true, StopNote: "the run directory was never finished"}
 	}
-	return verdict.Summarize(r.Header, client, opt, slices.Values(r.Calls))
+	a, err := r.calls.Analyze(client, opt)
+	if err != nil {
+		return result.Summary{}, err
+	}
+	r.Pace = a.Pace()
+	return verdict.Judged(a), nil
 }
 
 // Options are those that the run's figures are computed with; of an imported
 // run, whose figures are not, the ones that its calls would be.
 func (r *Run) Options() (result.Options, error) {
 	var spec FigureSpec
-	if r.figures != nil {
+	if r.Header.Imported != nil {
 		return result.Options{}, nil
 	}
 	if err := json.Unmarshal(r.Header.Spec, &spec); err != nil {
@@ -65,10 +70,11 @@ func (r *Run) imported(percentiles []float64) (result.Summary, error) {
 	if len(percentiles) == 0 || len(r.Calls) == 0 {
 		return s, nil
 	}
-	own, err := result.Summarize(r.Header, &result.Client{}, result.Options{Percentiles: percentiles}, slices.Values(r.Calls))
+	a, err := r.calls.Analyze(&result.Client{}, result.Options{Percentiles: percentiles})
 	if err != nil {
 		return s, fmt.Errorf("summarise the calls: %w", err)
 	}
+	own := a.Summary()
 	s.Figures = maps.Clone(s.Figures)
 	s.Complete(own, r.Header.Imported.Lacks...)
 	return s, nil

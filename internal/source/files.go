@@ -181,7 +181,7 @@ func readRun(dir string) interop.File {
 		return Faulty(dir, err.Error())
 	}
 	place := interop.Place{File: dir}
-	f := interop.File{Name: dir, Runs: []interop.Run{interop.Stored(place, r.Header, s, r.Calls)}}
+	f := interop.File{Name: dir, Runs: []interop.Run{interop.Stored(place, r.Header, s, r.Whole())}}
 	if r.Damage != "" {
 		f.Faults = append(f.Faults, interop.Fault{Place: place, Text: r.Damage})
 	}

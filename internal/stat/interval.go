@@ -1,9 +1,6 @@
 package stat
 
-import (
-	"math"
-	"sort"
-)
+import "math"
 
 // MeanCI returns Student's interval, at the given confidence, for the mean of
 // n independent values whose mean and population standard deviation (StdDev)
@@ -48,7 +45,16 @@ func (c Clusters) QuantileCI(sorted []float64, q, confidence float64) (lo, hi fl
 	if math.Pow(max(q, 1-q), float64(c.groups())) > (1-confidence)/2 {
 		return math.NaN(), math.NaN(), false
 	}
-	at := Quantile(sorted, q)
+	half, ok := c.shareHalf(Quantile(sorted, q), confidence)
+	if !ok || q-half <= 0 || q+half >= 1 {
+		return math.NaN(), math.NaN(), false
+	}
+	return Quantile(sorted, q-half), Quantile(sorted, q+half), true
+}
+
+// shareHalf returns half the width of the interval of the share of samples up to a
+// value.
+func (c Clusters) shareHalf(at, confidence float64) (float64, bool) {
 	upTo := func(x []float64) float64 {
 		n := 0
 		for _, v := range x {
@@ -58,13 +64,8 @@ func (c Clusters) QuantileCI(sorted []float64, q, confidence float64) (lo, hi fl
 		}
 		return float64(n)
 	}
-	above := sort.Search(len(sorted), func(i int) bool { return sorted[i] > at })
-	share := float64(above) / float64(len(sorted))
-	half, ok := c.half(confidence, func(x []float64) float64 { return upTo(x) - share*float64(len(x)) })
-	if !ok || q-half <= 0 || q+half >= 1 {
-		return math.NaN(), math.NaN(), false
-	}
-	return Quantile(sorted, q-half), Quantile(sorted, q+half), true
+	share := upTo(c.Samples) / float64(len(c.Samples))
+	return c.half(confidence, func(x []float64) float64 { return upTo(x) - share*float64(len(x)) })
 }
 
 // groups returns how many groups have samples.

@@ -89,16 +89,23 @@ func Quantile(sorted []float64, q float64) float64 {
 // P(l <= Binomial(n, q) < u) >= confidence. ok is false when n is too small
 // for both ends to exist.
 func QuantileCI(sorted []float64, q, confidence float64) (lo, hi float64, ok bool) {
-	n := len(sorted)
-	if n == 0 || q <= 0 || q >= 1 {
+	l, u, ok := quantileRanks(len(sorted), q, confidence)
+	if !ok {
 		return math.NaN(), math.NaN(), false
+	}
+	return sorted[l-1], sorted[u-1], true
+}
+
+// quantileRanks are the ranks of that interval among n values, from 1 on.
+func quantileRanks(n int, q, confidence float64) (l, u int, ok bool) {
+	if n == 0 || q <= 0 || q >= 1 {
+		return 0, 0, false
 	}
 	tail := (1 - confidence) / 2
 	// l: largest rank with P(B < l) <= tail; u: smallest with P(B >= u) <= tail.
 	// What lies 12 standard deviations below the mean adds nothing a float holds.
 	mean := float64(n) * q
 	first := max(0, int(mean-12*math.Sqrt(mean*(1-q))-12))
-	l, u := 0, 0
 	cum, pmf := 0.0, binomialPMF(n, first, q) // P(B <= k-1), P(B = k)
 	for k := first; k <= n; k++ {
 		if cum <= tail {
@@ -111,10 +118,7 @@ func QuantileCI(sorted []float64, q, confidence float64) (lo, hi float64, ok boo
 		cum += pmf
 		pmf *= float64(n-k) / float64(k+1) * q / (1 - q)
 	}
-	if l < 1 || u < 1 || u > n {
-		return math.NaN(), math.NaN(), false
-	}
-	return sorted[l-1], sorted[u-1], true
+	return l, u, l >= 1 && u >= 1 && u <= n
 }
 
 func binomialPMF(n, k int, p float64) float64 {

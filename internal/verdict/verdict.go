@@ -26,9 +26,14 @@ func Summarize(h result.Header, c *result.Client, o result.Options, calls iter.S
 	if err != nil {
 		return result.Summary{}, err
 	}
+	return Judged(a), nil
+}
+
+// Judged returns the figures with the verdict on them.
+func Judged(a *result.Analysis) result.Summary {
 	s := a.Summary()
 	s.Verdict = Judge(a)
-	return s, nil
+	return s
 }
 
 // Judge runs every check on a run's figures by our own definitions. A check
