@@ -5,8 +5,10 @@ import (
 	"os"
 
 	"perflab/internal/cli"
+	"perflab/internal/deploy"
 )
 
 func main() {
+	deploy.GuardMain()
 	os.Exit(cli.Main(cli.System(os.Args[1:])))
 }

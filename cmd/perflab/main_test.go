@@ -10,11 +10,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"perflab/internal/cli"
+	"perflab/internal/deploy"
 )
 
 // TestMain makes the test binary a perflab of its own: scripts, and simulated
 // engines that a perflab under test starts, run it by that name.
 func TestMain(m *testing.M) {
+	deploy.GuardMain()
 	if os.Getenv("PERFLAB_TEST_MAIN") == "1" {
 		os.Exit(cli.Main(cli.System(os.Args[1:])))
 	}

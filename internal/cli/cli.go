@@ -41,7 +41,7 @@ func Main(env Env) int {
 		}
 		select {
 		case <-signals:
-			os.Exit(exitInterrupted) // engines end with their parent
+			os.Exit(exitInterrupted) // engines end with perflab
 		case <-done:
 		}
 	}()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// child is a process of this machine, at the head of its own group.
+// child is a process of this machine, at the head of its own group and without a guard.
 type child struct {
 	name   string // of its program
 	marker string
@@ -61,8 +61,10 @@ func (c *child) Record() Record {
 
 // URL is a port on the loopback interface.
 func (c *child) URL(_ context.Context, port int) (string, error) {
-	return fmt.Sprintf("http://%s:%d", loopback, port), nil
+	return loopbackURL(port), nil
 }
+
+func loopbackURL(port int) string { return fmt.Sprintf("http://%s:%d", loopback, port) }
 
 // signal sends sig to the child's group, whose id is its own until it is
 // reaped, and to every process that left the group.
@@ -72,7 +74,7 @@ func (c *child) signal(sig syscall.Signal) {
 		_ = syscall.Kill(-c.pid(), sig) // fails only when the group is gone
 	}
 	c.mu.Unlock()
-	for _, r := range survivors(c.marker) {
+	for _, r := range (scope{marker: c.marker}).survivors() {
 		if r.group != c.pid() {
 			_ = signalExactly(r.identity, sig) // what stays is found again
 		}
@@ -105,7 +107,7 @@ func (c *child) group() []int {
 
 // remaining lists what still runs of the child and of what it started.
 func (c *child) remaining() []runningProcess {
-	out := survivors(c.marker, c.group()...)
+	out := scope{marker: c.marker, groups: c.group()}.survivors()
 	select {
 	case <-c.exited:
 	default:

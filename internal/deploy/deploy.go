@@ -33,20 +33,24 @@
 //
 // Invariants. A port is this deployment's own, distinct over its replicas. What a Spec lacks is
 // said before anything starts. When Start fails and after Stop, no process of the deployment
-// runs, also none that left its process group, as far as its environment leads to it; when
-// somebody still listens on its port, Stop says so and ends no stranger. Logs stay; no secret
-// is written by this package but into files that engines read, and none passes from a log
-// into an error. When perflab itself is killed:
+// runs, also none that left its process group; when somebody still listens on its port, Stop
+// says so and ends no stranger. Logs stay; no secret is written by this package but into files
+// that engines read, and none passes from a log into an error. What an engine starts is found
+// by descent and cgroup (Fence) where Process starts it on Linux, by the container where it has one
+// of its own, and else by a marker in the environment, which an empty environment lacks. When
+// perflab itself is killed:
 //
-//   - Process: the processes that it started end with it, by the kernel (Linux); what those
-//     had started is ended by the next Start in the directory, or by Sweep.
-//   - SSH, and containers that run already: the keeper ends all within a moment, also when
-//     the connection is cut, after Silence.
+//   - Process, on Linux: the guard ends the engine and all that it started, with SIGTERM and
+//     after a second SIGKILL. When the guard is killed too, the engine ends with it; what that had
+//     started is ended by the next Start in the directory, or by Sweep.
+//   - Process, on other systems: all runs on, and no Sweep finds it.
+//   - SSH, and containers that run already: the keeper ends what has the marker within a
+//     moment, also when the connection is cut, after Silence.
 //   - Containers of perflab's own run on, and are ended by the next Start or Sweep.
 //   - Existing: what serves is not perflab's, and is left alone but for the hooks.
 //
 // A Sweep goes by recorded identities (process id, start time and boot of the machine; a container's
-// id) and by a marker that no other deployment has, never by name. It leaves alone what a
+// id; a cgroup) and by a marker that no other deployment has, never by a program's name. It leaves alone what a
 // perflab that runs has started, also one on another machine as far as it cannot tell.
 //
 // Absent on purpose: a restart of an ended replica (a measurement over it

@@ -10,11 +10,13 @@ type identity struct {
 	Boot  string `json:"boot,omitempty"` // of its machine, different each time and everywhere
 }
 
-// runningProcess is a process that was found to run.
+// runningProcess is a process that was found.
 type runningProcess struct {
 	identity
-	name  string
-	group int
+	name   string
+	parent int // its process id
+	group  int
+	ended  bool // and not reaped
 }
 
 func describe(r runningProcess) string { return fmt.Sprintf("process %d (%s)", r.PID, r.name) }

@@ -127,12 +127,12 @@ func TestSignalExactly(t *testing.T) {
 
 func TestParseStat(t *testing.T) {
 	const tail = " 1 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 987654 0 0"
-	r, state, err := parseStat(7, "7 (a) b (c) S"+tail)
-	if want := (runningProcess{identity{PID: 7, Start: 987654}, "a) b (c", 42}); err != nil || r != want || state != "S" {
-		t.Errorf("got %+v %s %v, want %+v", r, state, err, want)
+	r, err := parseStat(7, "7 (a) b (c) S"+tail)
+	if want := (runningProcess{identity{PID: 7, Start: 987654}, "a) b (c", 1, 42, false}); err != nil || r != want {
+		t.Errorf("got %+v %v, want %+v", r, err, want)
 	}
 	for _, bad := range []string{"", "7 (a", "7 )a( S" + tail, "7 (a) S 1 2", strings.Replace("7 (a) S"+tail, "987654", "x", 1)} {
-		if _, _, err := parseStat(7, bad); err == nil {
+		if _, err := parseStat(7, bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
 	}
@@ -142,6 +142,40 @@ func FuzzParseStat(f *testing.F) {
 	f.Add("7 (a) S 1 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 987654 0 0")
 	f.Add("7 )(")
 	f.Fuzz(func(_ *testing.T, line string) {
-		_, _, _ = parseStat(7, line) // must not panic
+		_, _ = parseStat(7, line) // must not panic
 	})
+}
+
+func TestCgroupDir(t *testing.T) {
+	const (
+		v1      = "30 29 0:26 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n"
+		unified = "40 29 0:30 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n"
+		inside  = "40 29 0:30 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n"
+	)
+	for _, c := range []struct{ member, mounts, want string }{
+		{"0::/user.slice/a b.scope\n", v1 + unified, "/sys/fs/cgroup/user.slice/a b.scope"},
+		{"9:cpu:/x\n0::/\n", v1 + "41 29 0:31 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n", "/sys/fs/cgroup/unified"},
+		{"0::/docker/abc/d\n", inside, "/sys/fs/cgroup/d"},
+		{"0::/other\n", inside, ""},
+		{"0::/../other\n", unified, ""},
+		{"9:cpu:/x\n", unified, ""},
+		{"0::/x\n", v1, ""},
+		{"", "- cgroup2\n", ""},
+	} {
+		if got, err := cgroupDir(c.member, c.mounts); got != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%q in %q is %q, %v; want %q", c.member, c.mounts, got, err, c.want)
+		}
+	}
+}
+
+// The cgroup of a record counts where its name is the one that perflab gave it.
+func TestRecordOfAStrangersCgroup(t *testing.T) {
+	r := Record{Marker: markerKey + "=ABC/0", Cgroup: "/sys/fs/cgroup/system.slice"}
+	if got := r.scope().cgroup; got != "" {
+		t.Errorf("%s would be ended", got)
+	}
+	r.Cgroup = "/sys/fs/cgroup/x/perflab-ABC-0"
+	if got := r.scope().cgroup; got != r.Cgroup {
+		t.Errorf("cgroup %q, want %q", got, r.Cgroup)
+	}
 }

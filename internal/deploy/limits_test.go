@@ -2,7 +2,10 @@ package deploy_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -91,4 +94,25 @@ func TestProcessCommand(t *testing.T) {
 	if e, ok := errors.AsType[*deploy.InfraError](err); !ok || !strings.Contains(e.Hint(), "not on PATH") {
 		t.Errorf("%v, want an InfraError that says so", err)
 	}
+}
+
+// A command that takes too long ends with what it started.
+func TestProcessCommandEndsWithItsChildren(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	late := errors.New("late")
+	said, says := io.Pipe()
+	var pid int
+	read := make(chan error, 1)
+	go func() {
+		_, err := fmt.Fscanln(said, &pid)
+		cancel(late)
+		read <- err
+	}()
+	err := quick().Command(ctx, "", []string{"/bin/sh", "-c", "sleep 60 & echo $!; wait"}, says)
+	if got := <-read; got != nil || !errors.Is(err, late) {
+		t.Fatalf("command: %v, want %v (%v)", err, late, got)
+	}
+	endsSoon(t, []int{pid})
 }

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"perflab/internal/redact"
@@ -25,6 +26,7 @@ type Process struct {
 	Poll   time.Duration // first pause between health checks, doubled up to 20 times it; 0: 50 ms
 	Dir    string        // working directory of the engines; "": perflab's own
 	Limits Limits
+	Fence  Fence // what keeps hold of what engines start
 }
 
 var (
@@ -33,7 +35,7 @@ var (
 )
 
 func (r Process) launcher() Launcher {
-	return Launcher{Host: local{r.Dir, r.Limits}, Kind: kindProcess, Bind: loopback, Grace: r.Grace, Poll: r.Poll}
+	return Launcher{Host: local{r.Dir, r.Limits, r.Fence}, Kind: kindProcess, Bind: loopback, Grace: r.Grace, Poll: r.Poll}
 }
 
 // Start starts the replicas and waits until all are ready.
@@ -50,9 +52,14 @@ func (r Process) Sweep(ctx context.Context, dir string) ([]string, error) {
 // Nodes is this machine.
 func (r Process) Nodes() []string { return []string{""} }
 
-// Command runs argv on this machine.
+// Command runs argv on this machine. It ends with perflab, and what it started in its group
+// with ctx.
 func (r Process) Command(ctx context.Context, _ string, argv []string, stdout io.Writer) error {
+	runtime.LockOSThread() // see childAttr
+	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.SysProcAttr = childAttr()
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Dir, cmd.Stdout = r.Dir, stdout
 	stderr := new(Stderr)
 	cmd.Stderr = stderr
@@ -86,6 +93,7 @@ func missingHelp(program string, err error) string {
 type local struct {
 	dir    string
 	limits Limits
+	fence  Fence
 }
 
 // Ports chooses ports on the loopback interface. All are held until the last is
@@ -146,6 +154,7 @@ func writeFiles(dir string, files []File) error {
 
 // End ends a process of an earlier perflab, by its identity and its marker.
 func (h local) End(_ context.Context, r Record) ([]string, error) {
+	defer r.scope().remove()
 	found := r.remaining()
 	if len(found) == 0 {
 		return nil, nil
@@ -160,8 +169,7 @@ func (h local) End(_ context.Context, r Record) ([]string, error) {
 	return names, nil
 }
 
-// spawn starts a child. Its goroutine is locked to its thread until the child
-// ends, for the child is bound to the thread that forked it.
+// spawn starts a process, below a guard where that can be.
 func (h local) spawn(j Job) (Running, error) {
 	argv := h.limits.wrap(j.Argv)
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -173,7 +181,16 @@ func (h local) spawn(j Job) (Running, error) {
 		cmd.Env = append(cmd.Env, visible)
 	}
 	cmd.Env = append(cmd.Env, j.Marker)
+	if guardable && h.fence != NoFence {
+		return spawnGuarded(j, cmd, h.fence)
+	}
 	cmd.Stdout, cmd.Stderr = j.Log, j.Log
+	return spawnChild(j, cmd)
+}
+
+// spawnChild starts a child. Its goroutine is locked to its thread until the child
+// ends, for the child is bound to the thread that forked it.
+func spawnChild(j Job, cmd *exec.Cmd) (Running, error) {
 	cmd.SysProcAttr = childAttr()
 	c := &child{name: j.Argv[0], marker: j.Marker, cmd: cmd, exited: make(chan struct{})}
 	started := make(chan error)

@@ -39,7 +39,9 @@ func own(dir string) {
 		panic(err)
 	}
 	s.Dir = dir
-	var r deploy.Runtime = quick()
+	q := quick()
+	q.Fence = deploy.Fence(os.Getenv(ownerEnv + "_FENCE"))
+	var r deploy.Runtime = q
 	if config := os.Getenv(ownerEnv + "_SSH"); config != "" {
 		r = quickSSH(config)
 	}
@@ -50,6 +52,9 @@ func own(dir string) {
 	select {}
 }
 
+// fenceEnv has an owner use a fence.
+func fenceEnv(f deploy.Fence) string { return ownerEnv + "_FENCE=" + string(f) }
+
 func quick() deploy.Process {
 	return deploy.Process{Grace: 300 * time.Millisecond, Poll: 5 * time.Millisecond}
 }
@@ -57,6 +62,21 @@ func quick() deploy.Process {
 func TestProcess(t *testing.T) {
 	t.Parallel()
 	deploytest.Run(t, func(*testing.T) deploy.Runtime { return quick() })
+}
+
+// What holds of an engine with a cgroup around it holds with less.
+func TestProcessFences(t *testing.T) {
+	t.Parallel()
+	for _, f := range []deploy.Fence{deploy.Subreaper, deploy.NoFence} {
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			deploytest.Run(t, func(*testing.T) deploy.Runtime {
+				r := quick()
+				r.Fence = f
+				return r
+			}, "StartAndStop", "Refuses", "DiesInTheMiddle", "DiesAndLeavesAChild", "StopsTheStubborn", "StopsWhatLeftTheGroup", "LeaksItsPort", "GoesToBackground", "Peers")
+		})
+	}
 }
 
 func TestProcessDevices(t *testing.T) {
@@ -235,7 +255,7 @@ func TestProcessKeepsARecordWhileItRuns(t *testing.T) {
 	}
 }
 
-// When perflab is killed, engines end with it, and what they started is found
+// When perflab is killed, engines that have no guard end with it, and what they started is found
 // and ended by the next one.
 func TestKillMinus9(t *testing.T) {
 	t.Parallel()
@@ -246,7 +266,7 @@ func TestKillMinus9(t *testing.T) {
 		t.Run(next, func(t *testing.T) {
 			t.Parallel()
 			s := deploytest.Spec(t, deploytest.Forking, deploytest.Ready)
-			stray := killOwner(t, s)
+			stray := killOwner(t, s, fenceEnv(deploy.NoFence))
 			if next == "Start" {
 				s.Replicas = s.Replicas[1:]
 				deploytest.Start(t, quick(), s)
@@ -321,7 +341,7 @@ func TestKillMinus9BetweenReplicas(t *testing.T) {
 	}
 	t.Parallel()
 	s := between(t)
-	owner := startOwner(t, s)
+	owner := startOwner(t, s, fenceEnv(deploy.NoFence))
 	pids := owner.await(t, 3)
 	owner.kill()
 	stray := lastAlive(t, pids)
@@ -332,9 +352,9 @@ func TestKillMinus9BetweenReplicas(t *testing.T) {
 
 // killOwner has another process start the deployment, kills it, waits for the
 // engines' end and returns the process that is left.
-func killOwner(t *testing.T, s deploy.Spec) (stray int) {
+func killOwner(t *testing.T, s deploy.Spec, env ...string) (stray int) {
 	t.Helper()
-	return lastAlive(t, killedOwner(t, s))
+	return lastAlive(t, killedOwner(t, s, env...))
 }
 
 // killedOwner has another process, with more in its environment, start the deployment,

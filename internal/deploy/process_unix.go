@@ -3,7 +3,9 @@
 package deploy
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"syscall"
 )
 
@@ -23,9 +25,9 @@ func identify(pid int) (identity, bool) { return identity{PID: pid}, false }
 
 // survivors lists the groups that still have members, each by its first
 // process's id. Processes that left their group are not found.
-func survivors(_ string, groups ...int) []runningProcess {
+func (s scope) survivors() []runningProcess {
 	var out []runningProcess
-	for _, g := range groups {
+	for _, g := range s.groups {
 		if syscall.Kill(-g, 0) == nil {
 			out = append(out, runningProcess{identity: identity{PID: g}, group: g})
 		}
@@ -33,4 +35,19 @@ func survivors(_ string, groups ...int) []runningProcess {
 	return out
 }
 
+// signal reaches no process: without its start time none is known for the one meant.
+func (s scope) signal(syscall.Signal) {}
+
+func (s scope) remove() {}
+
 func signalExactly(identity, syscall.Signal) error { return nil }
+
+// guardable: there is nothing by which a guard would hold more than the group.
+const guardable = false
+
+// GuardMain does nothing on this system: engines have no guard.
+func GuardMain() {}
+
+func spawnGuarded(j Job, _ *exec.Cmd, _ Fence) (Running, error) {
+	return nil, &InfraError{Op: j.Op, Err: errors.ErrUnsupported}
+}

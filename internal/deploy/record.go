@@ -3,6 +3,7 @@ package deploy
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -33,6 +34,8 @@ type Record struct {
 	Engine    string   `json:"engine,omitempty"`    // address of what has the container
 	Container string   `json:"container,omitempty"` // that the process was started in
 	Dir       string   `json:"dir,omitempty"`       // on its machine, made for it
+	Guard     identity `json:"guard,omitzero"`      // of the process between perflab and it
+	Cgroup    string   `json:"cgroup,omitempty"`    // directory of the cgroup around it
 	Replica   int      `json:"replica"`
 	Name      string   `json:"name"`
 	Node      string   `json:"node,omitempty"`
@@ -43,6 +46,7 @@ type Record struct {
 // withIdentity returns the record with what its Host knows the process by.
 func (r Record) withIdentity(by Record) Record {
 	r.identity, r.ID, r.Engine, r.Container, r.Dir = by.identity, by.ID, by.Engine, by.Container, by.Dir
+	r.Guard, r.Cgroup = by.Guard, by.Cgroup
 	return r
 }
 
@@ -87,22 +91,35 @@ func (r record) write(path string) error {
 // leftoverGrace is short: nobody waits for what a leftover still writes.
 const leftoverGrace = time.Second
 
-// remaining lists what runs of a recorded process and of what it started.
-func (r Record) remaining() []runningProcess {
-	var out []runningProcess
-	if r.Marker != "" {
-		out = survivors(r.Marker)
+// scope is what a recorded process and what it started can be found by. A cgroup counts where it
+// bears the name that perflab gave it: a record may come from elsewhere.
+func (r Record) scope() scope {
+	s := scope{marker: r.Marker, guard: r.Guard}
+	if r.Marker != "" && filepath.Base(r.Cgroup) == cgroupName(r.Marker) {
+		s.cgroup = r.Cgroup
 	}
+	return s
+}
+
+// remaining lists what runs of a recorded process and of what it started. Of all that the guard ends
+// its own end is the last, and the proof.
+func (r Record) remaining() []runningProcess {
+	out := r.scope().survivors()
 	known := func(q runningProcess) bool { return q.PID == r.PID }
 	if id, ok := identify(r.PID); ok && id == r.identity && !slices.ContainsFunc(out, known) {
 		out = append(out, runningProcess{identity: id, name: strings.Join(r.Argv, " ")})
 	}
+	if id, ok := identify(r.Guard.PID); ok && id == r.Guard && len(out) == 0 {
+		out = append(out, runningProcess{identity: id, name: guardName})
+	}
 	return out
 }
 
-// signal reaches each of them, if it is still the one meant.
+// signal reaches each of them but the guard, if it is still the one meant.
 func (r Record) signal(sig syscall.Signal) {
-	for _, p := range r.remaining() {
-		_ = signalExactly(p.identity, sig) // what stays is found again
+	s := r.scope()
+	s.signal(sig)
+	if r.identity != (identity{}) {
+		_ = signalExactly(r.identity, sig) // what stays is found again
 	}
 }

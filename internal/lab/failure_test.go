@@ -46,7 +46,12 @@ type trialOf struct {
 
 // failing runs a study whose first candidate's engine is given env; wrong is the error of
 // the study, if any.
-func failing(t *testing.T, text string, env ...string) (o trialOf, wrong error) {
+func failing(t *testing.T, text string, env ...string) (trialOf, error) {
+	t.Helper()
+	return failingFenced(t, deploy.AnyFence, text, env...)
+}
+
+func failingFenced(t *testing.T, fence deploy.Fence, text string, env ...string) (o trialOf, wrong error) {
 	t.Helper()
 	o.pids = filepath.Join(t.TempDir(), "pids")
 	if err := os.Mkdir(o.pids, 0o755); err != nil {
@@ -58,7 +63,7 @@ func failing(t *testing.T, text string, env ...string) (o trialOf, wrong error) 
 		t.Fatal(err)
 	}
 	o.dir = filepath.Join(t.TempDir(), "out")
-	o.study, wrong = Tune(t.Context(), s, []byte(text), Options{Dir: o.dir, grace: time.Second, pauses: []time.Duration{10 * time.Millisecond, 20 * time.Millisecond}})
+	o.study, wrong = Tune(t.Context(), s, []byte(text), Options{Dir: o.dir, grace: time.Second, fence: fence, pauses: []time.Duration{10 * time.Millisecond, 20 * time.Millisecond}})
 	if err := rundir.ReadJSON(filepath.Join(o.dir, "trials", "001", trialFile), &o.trial); err != nil {
 		t.Fatalf("%v (%v)", err, wrong)
 	}
@@ -206,10 +211,10 @@ func (o trialOf) nothingLeft(t *testing.T) {
 }
 
 // An engine of which something keeps the port stops the study: what came after would be
-// measured beside it. The trial stands.
+// measured beside it. The trial stands. A guard would find and end it.
 func TestLeakedPort(t *testing.T) {
 	t.Parallel()
-	o, err := failing(t, twoEngines, "LAB_ENGINE=leak")
+	o, err := failingFenced(t, deploy.NoFence, twoEngines, "LAB_ENGINE=leak")
 	for _, pid := range deploytest.PIDs(t, filepath.Dir(o.pids)) {
 		if deploytest.Alive(pid) {
 			defer syscall.Kill(pid, syscall.SIGKILL)

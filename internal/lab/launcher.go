@@ -30,6 +30,7 @@ type launcher struct {
 	*study.Study
 	self  string        // this program, started again for simulated engines
 	grace time.Duration // that an engine of runtime process has to end, 0: the runtime's
+	fence deploy.Fence
 	watch *watcher
 
 	asked    map[string]installed        // by engine
@@ -40,7 +41,7 @@ type launcher struct {
 
 func newLauncher(s *study.Study, o Options, w *watcher) *launcher {
 	return &launcher{
-		Study: s, self: o.Self, grace: o.grace, watch: w,
+		Study: s, self: o.Self, grace: o.grace, fence: o.fence, watch: w,
 		asked: map[string]installed{}, runtimes: map[string]deploy.Runtime{}, checked: map[string]bool{},
 	}
 }
@@ -65,7 +66,7 @@ func (l *launcher) newRuntime(engineName string) (deploy.Runtime, error) {
 	case study.Existing:
 		return deploy.Existing{URLs: r.URLs, Hooks: deploy.Hooks(r.Hooks)}, nil
 	case study.Process, study.Simulated, study.Predicted:
-		return deploy.Process{Dir: r.Dir, Limits: r.Limits, Grace: l.grace}, nil
+		return deploy.Process{Dir: r.Dir, Limits: r.Limits, Grace: l.grace, Fence: l.fence}, nil
 	case study.SSH:
 		return &deploy.SSH{Hosts: r.Hosts, Config: r.SSHConfig, Dir: r.Dir, Limits: r.Limits, Direct: r.Direct}, nil
 	case study.Docker:

@@ -6,6 +6,7 @@ import (
 
 	"perflab/internal/bench"
 	"perflab/internal/candidate"
+	"perflab/internal/deploy"
 	"perflab/internal/durable"
 	"perflab/internal/outcome"
 	"perflab/internal/result"
@@ -30,6 +31,7 @@ type Options struct {
 
 	disk   durable.Disk    // that the study's directory is on
 	grace  time.Duration   // that an engine of runtime process has to end, 0: the runtime's
+	fence  deploy.Fence    // of engines of runtime process
 	pauses []time.Duration // before each further try of what our machinery broke, nil: backoff
 }
 

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"perflab/internal/deploy"
 	"perflab/internal/engine"
 )
 
@@ -40,6 +41,7 @@ var standIns = []string{"vllm", "python3", "llama-server"}
 
 // TestMain lets this test binary stand in for engines, on the PATH before all others.
 func TestMain(m *testing.M) {
+	deploy.GuardMain()
 	name := filepath.Base(os.Args[0])
 	if name == "nvidia-smi" {
 		standInSMI()

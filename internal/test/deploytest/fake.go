@@ -33,6 +33,7 @@ const (
 	Taken    Behaviour = "taken"    // cannot bind the first time it is started, then Ready
 	Stubborn Behaviour = "stubborn" // Ready, and ignores SIGTERM
 	Forking  Behaviour = "forking"  // Ready, with a stubborn child in its own session
+	Daemon   Behaviour = "daemon"   // Ready, with a stubborn process in its own session, whose parent has ended and whose environment is empty
 	Leaky    Behaviour = "leaky"    // Ready, with a child that keeps the port and cannot be known for the engine's
 	Mute     Behaviour = "mute"     // prints and listens nowhere
 	Reader   Behaviour = "reader"   // Ready, after printing the file --config and the accelerators it sees
@@ -40,6 +41,7 @@ const (
 	Setup    Behaviour = "setup"    // a peer: prints and ends with status 0
 	orphan   Behaviour = "orphan"   // Forking's child
 	squatter Behaviour = "squatter" // Leaky's child
+	between  Behaviour = "between"  // Daemon's child, which starts an orphan and ends
 )
 
 // What the fake engines print.
@@ -86,9 +88,10 @@ func Beside(t testing.TB, dir, name string, b Behaviour) deploy.Peer {
 	return p
 }
 
-// EngineMain makes the test binary able to be a fake engine: TestMain calls it
+// EngineMain makes the test binary able to be a fake engine, and the guard of one: TestMain calls it
 // first. It returns only in a process that is not one.
 func EngineMain() {
+	deploy.GuardMain()
 	b := Behaviour(os.Getenv(behaviourEnv))
 	if b == "" {
 		return
@@ -131,6 +134,8 @@ func fake(b Behaviour, pids string) error {
 		return squat()
 	case Setup:
 		return nil
+	case between:
+		return forkAway(pids, orphan)
 	case Worker:
 		time.Sleep(50 * time.Millisecond)
 		fmt.Println(WorkerLine)
@@ -147,6 +152,10 @@ func fake(b Behaviour, pids string) error {
 		if err := forkOrphan(pids); err != nil {
 			return err
 		}
+	case Daemon:
+		if err := forkAway(pids, between); err != nil {
+			return err
+		}
 	}
 	return serve(b, pids)
 }
@@ -156,6 +165,18 @@ func forkOrphan(pids string) error {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), behaviourEnv+"="+string(orphan))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return startSaid(cmd, pids)
+}
+
+// forkAway starts a process in a session of its own that has nothing of the deployment's
+// environment.
+func forkAway(pids string, b Behaviour) error {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = []string{behaviourEnv + "=" + string(b), pidsEnv + "=" + pids, "GORACE=atexit_sleep_ms=0"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if b == between {
+		return cmd.Run()
+	}
 	return startSaid(cmd, pids)
 }
 
