@@ -134,25 +134,50 @@ const firstTokenRounding = 0.03
 // firstToken finds a TPOT with the first token in it under a title that
 // excludes it.
 func firstToken(g figures) []Finding {
-	n, ok := g.outputPerRequest()
-	v, ok2 := g.all("mean_tpot_ms", "mean_itl_ms", "mean_ttft_ms")
-	if !ok || !ok2 || n.Lo < 2 || g.run.Header.Imported == nil || g.run.Header.Imported.Format != interop.FormatText {
+	itl, n, ok := g.firstInTPOT()
+	if !ok {
 		return nil
 	}
-	if g.definition("mean_itl_ms") == result.ChunkGap && g.definition("mean_tpot_ms") == result.DecodePerToken {
-		return nil // known from the client: means of varied lengths meet by chance
+	expected, cite := "", []string{"mean_tpot_ms", "mean_itl_ms", "mean_ttft_ms"}
+	if itl.Hi > 0 {
+		expected = num(itl.mid()) + " ms"
 	}
-	tpot, itl, ttft := v[0], v[1], v[2]
+	return []Finding{g.finding("tpot-includes-first", Warning, expected,
+		fmt.Sprintf("%s %s includes the first token, whatever the title of its section: it is (TTFT + ITL x %s) / %s; what other clients call TPOT is the ITL of this block",
+			g.by["mean_tpot_ms"].Label, g.text("mean_tpot_ms"), num(n.mid()-1), num(n.mid())), cite...)}
+}
+
+// firstInTPOT reports whether the printed TPOT of a text block has the first
+// token in it, with the block's ITL and the tokens of a request.
+func (g figures) firstInTPOT() (itl, n Interval, ok bool) {
+	n, ok = g.outputPerRequest()
+	v, ok2 := g.all("mean_tpot_ms", "mean_ttft_ms")
+	if !ok || !ok2 || n.Lo < 2 || g.run.Header.Imported == nil || g.run.Header.Imported.Format != interop.FormatText {
+		return itl, n, false
+	}
+	itl, measured := g.get("mean_itl_ms")
+	if zeros := familyOf(g.run.Unmeasured, "itl"); !measured && len(zeros) > 0 {
+		itl, measured = Interval{0, zeros[0].Half}, true // as it was printed
+	}
+	if !measured || g.definition("mean_itl_ms") == result.ChunkGap && g.definition("mean_tpot_ms") == result.DecodePerToken {
+		return itl, n, false // known from the client: means of varied lengths meet by chance
+	}
+	tpot, ttft := v[0], v[1]
 	sum := ttft.plus(itl.times(n.minus(exactly(1))))
 	if d := g.definition("mean_tpot_ms"); d == result.E2EPerToken || d == result.E2EPerTokenWeighted {
 		sum = sum.widen(firstTokenRounding)
 	}
-	if !tpot.above(itl) || !tpot.times(n).Meets(sum) {
-		return nil
+	return itl, n, tpot.above(itl) && tpot.times(n).Meets(sum)
+}
+
+// FirstInTPOT reports whether the TPOT of a run has the first token in it, by
+// the definition of its client or by its own figures.
+func FirstInTPOT(r *interop.Run) bool {
+	if d := r.Definition("mean_tpot_ms"); d == result.E2EPerToken || d == result.E2EPerTokenWeighted {
+		return true
 	}
-	return []Finding{g.finding("tpot-includes-first", Warning, num(itl.mid())+" ms",
-		fmt.Sprintf("%s %s includes the first token, whatever the title of its section: it is (TTFT + ITL x %s) / %s; what other clients call TPOT is the ITL of this block",
-			g.by["mean_tpot_ms"].Label, g.text("mean_tpot_ms"), num(n.mid()-1), num(n.mid())), "mean_tpot_ms", "mean_itl_ms", "mean_ttft_ms")}
+	_, _, ok := figuresOf(r).firstInTPOT()
+	return ok
 }
 
 // zeroMedian finds times per token of which half are nothing.

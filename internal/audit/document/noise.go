@@ -3,7 +3,6 @@ package document
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"perflab/internal/audit"
 )
@@ -64,56 +63,4 @@ func gainWithinNoise(d *document, c comparison) []audit.Finding {
 	}
 	return []audit.Finding{{Type: "within-noise", Severity: audit.Warning, Place: d.place(c.line), Figures: []audit.Cited{c.changed.cited(), c.base.cited()},
 		Expected: fmt.Sprintf("more than %.2g %%, the noise of single runs", 100*least), Text: text}}
-}
-
-// tpotRatioOff is how far a ratio of times per token may be from that of the
-// latencies, as a share: requests of varied length explain as much.
-const tpotRatioOff = 0.1
-
-// contradictedTPOTs finds comparisons and rows that use a time per token which
-// the block's own latency contradicts.
-func contradictedTPOTs(d *document) []audit.Finding {
-	var out []audit.Finding
-	for _, l := range d.statements {
-		out = append(out, contradictedRatios(d, l)...)
-	}
-	return out
-}
-
-// contradictedRatios finds them in one statement.
-func contradictedRatios(d *document, l statement) []audit.Finding {
-	var changed, base []citation
-	for _, c := range l.comparisons {
-		changed, base = append(changed, c.changed), append(base, c.base)
-	}
-	if len(changed) == 0 {
-		return nil
-	}
-	a, b := d.runOf(changed[0].owner+" "+l.label, l.line, changed), d.runOf(base[0].owner+" "+l.label, l.line, base)
-	if a == nil || b == nil || a == b || a.latencyTPOT == 0 && b.latencyTPOT == 0 {
-		return nil
-	}
-	var out []audit.Finding
-	for _, c := range l.comparisons {
-		if c.changed.named.kind != "tpot" && c.changed.named.kind != "itl" || !slices.Contains(c.changed.runs, a) || !slices.Contains(c.base.runs, b) {
-			continue
-		}
-		x, y := a.msPerToken(), b.msPerToken()
-		if !(x > 0) || !(y > 0) {
-			continue
-		}
-		claimed, right := c.base.Value/c.changed.Value, y/x
-		if math.Abs(claimed/right-1) < tpotRatioOff {
-			continue
-		}
-		printed := fmt.Sprintf("%.2fx", claimed)
-		if c.ratio != nil {
-			printed = c.ratio.Text
-		}
-		text := fmt.Sprintf("%s of %s against %s contradicts the latencies: (latency - TTFT) / (tokens - 1) is %.2f against %.2f ms, %.2fx and not %s",
-			c.changed.named, c.changed.Text, c.base.Text, x, y, right, printed)
-		out = append(out, audit.Finding{Type: "claim-on-broken-figure", Severity: audit.Warning, Place: d.place(c.line), Figures: []audit.Cited{c.changed.cited(), c.base.cited()},
-			Expected: fmt.Sprintf("%.2fx", right), Text: text})
-	}
-	return out
 }

@@ -125,6 +125,9 @@ func optionGain(d *document, o optionRow) []audit.Finding {
 		out = append(out, audit.Finding{Type: "within-noise", Severity: audit.Warning, Place: d.place(o.line), Figures: []audit.Cited{a, b}, Expected: fmt.Sprintf("below %.0f %%", 100*usualNoise),
 			Text: fmt.Sprintf("the %s of %q is within the noise of single runs (%s and %s)", o.ratio.Text, o.name, a.Text, b.Text)})
 	}
+	if f, ok := optionByDuration(d, o, best); ok {
+		out = append(out, f)
+	}
 	changes := best.changes
 	if best.times > 1 {
 		changes = append(changes, command.Difference{Name: fmt.Sprintf("a multiplication by %.0f", best.times)})
@@ -134,6 +137,22 @@ func optionGain(d *document, o optionRow) []audit.Finding {
 			Text: fmt.Sprintf("the %s of %q (%s to %s) has other causes in it: by the commands %s", o.ratio.Text, o.name, a.Text, b.Text, causes(others))})
 	}
 	return out
+}
+
+// optionByDuration recomputes the gain of an option from tokens and duration.
+func optionByDuration(d *document, o optionRow, p *runPair) (audit.Finding, bool) {
+	x, offX := p.to.byDuration(p.metric)
+	y, offY := p.from.byDuration(p.metric)
+	if !offX && !offY || x.Hi == 0 || y.Hi == 0 {
+		return audit.Finding{}, false
+	}
+	gain := change(audit.Between(x.Lo*p.times, x.Hi*p.times).Over(y))
+	if gain.Meets(o.ratio.interval()) {
+		return audit.Finding{}, false
+	}
+	right := (gain.Lo + gain.Hi) / 2
+	return gainFinding(d.place(o.line), fmt.Sprintf("%s of %q", o.ratio.Text, o.name), fmt.Sprintf("%+.1f %%", right), p.metric, p.to, p.from,
+		right*o.ratio.Value < 0, math.Abs(right-o.ratio.Value)), true
 }
 
 // causes writes changes, those of the engine and the model by their names.

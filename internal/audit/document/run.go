@@ -21,6 +21,7 @@ type citedRun struct {
 	command     command.Setup
 	words       map[string]bool // of its headings, model and case
 	latencyTPOT float64         // ms per output token by the latency, where the printed TPOT cannot be; 0: TPOT stands
+	firstInTPOT bool            // the printed TPOT has the first token in it
 }
 
 // newCitedRun reads a run.
@@ -36,7 +37,7 @@ func newCitedRun(r *interop.Run) *citedRun {
 			s.words[w.text] = true
 		}
 	}
-	s.latencyTPOT = s.contradictedTPOT()
+	s.latencyTPOT, s.firstInTPOT = s.contradictedTPOT(), audit.FirstInTPOT(r)
 	return s
 }
 
@@ -72,6 +73,9 @@ const (
 // to nothing. Requests of varied length explain neither.
 func (r *citedRun) contradictedTPOT() float64 {
 	tpot, median, itl, decode := r.value("mean_tpot_ms"), r.value("median_tpot_ms"), r.value("median_itl_ms"), r.msPerToken()
+	if slices.ContainsFunc(r.run.Unmeasured, func(f interop.Figure) bool { return f.Name == "median_itl_ms" || f.Name == "mean_itl_ms" }) {
+		itl = 0 // it was printed so
+	}
 	if decode > 0 && r.outputPerRequest() > fewTokens && tpot < tpotShare*decode && (itl == 0 || median < medianShare*tpot) {
 		return decode
 	}

@@ -1,0 +1,126 @@
+package document
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"perflab/internal/audit"
+	"perflab/internal/interop"
+)
+
+// guide is a block of a client that counts the first token into its TPOT and
+// makes throughput of local rates: 100 requests of 100 tokens in and out, unless
+// told otherwise. Latency and TTFT are in ms; rate is how much its printed
+// throughputs are above tokens over duration.
+type guide struct {
+	latency, ttft, tpot, itl float64
+	duration                 float64 // s; 0: 10
+	rate                     float64 // 0: 1
+	zeros                    bool    // its ITL
+}
+
+func (g guide) String() string {
+	if g.duration == 0 {
+		g.duration = 10
+	}
+	if g.rate == 0 {
+		g.rate = 1
+	}
+	var b strings.Builder
+	line := func(label, format string, v float64) { fmt.Fprintf(&b, "%-41s"+format+"\n", label+":", v) }
+	b.WriteString("============ Serving Benchmark Result ============\n")
+	line("Successful requests", "%.0f", 100)
+	line("Benchmark duration (s)", "%.2f", g.duration)
+	line("Total input tokens", "%.0f", 10000)
+	line("Total generated tokens", "%.0f", 10000)
+	line("Request throughput (req/s)", "%.2f", 100/g.duration*g.rate)
+	line("Output token throughput (tok/s)", "%.2f", 10000/g.duration*g.rate)
+	line("Total Token throughput (tok/s)", "%.2f", 20000/g.duration*g.rate)
+	b.WriteString("----------------------Latency---------------------\n")
+	line("Mean Latency(s)", "%.2f", g.latency/1000)
+	line("P99 Latency(s)", "%.2f", 1.2*g.latency/1000)
+	b.WriteString("---------------Time to First Token----------------\n")
+	line("Mean TTFT (ms)", "%.2f", g.ttft)
+	line("P99 TTFT (ms)", "%.2f", 1.2*g.ttft)
+	b.WriteString("-----Time per Output Token (excl. 1st token)------\n")
+	line("Mean TPOT (ms)", "%.2f", g.tpot)
+	line("P99 TPOT (ms)", "%.2f", 1.2*g.tpot)
+	b.WriteString("---------------Inter-token Latency----------------\n")
+	if g.zeros {
+		g.itl = 0
+	}
+	line("Mean ITL (ms)", "%.2f", g.itl)
+	line("Median ITL (ms)", "%.2f", g.itl)
+	line("P99 ITL (ms)", "%.2f", 1.2*g.itl)
+	b.WriteString("==================================================\n")
+	return b.String()
+}
+
+// queued is a run whose TPOT is made by the wait for the first token.
+func queued(ttft, decode float64) guide {
+	return guide{latency: ttft + 99*decode, ttft: ttft, tpot: (ttft + 99*decode) / 100, itl: decode}
+}
+
+// twoGuides is a document of a baseline and a change, with something said.
+func twoGuides(base, changed guide, said string) string {
+	return "# Study of a model\n\n## Results\n\n### Baseline\n\n```bash\nvllm serve acme/Model-7B\n```\n\n```\n" + base.String() +
+		"```\n\n### Chunked prefill\n\n```bash\nvllm serve acme/Model-7B --enable-chunked-prefill\n```\n\n```\n" + changed.String() + "```\n\n### Summary\n\n" + said + "\n"
+}
+
+// TestGapsOfClaims: claims on figures that mislead, in several wordings, each
+// with documents beside it that say the truth.
+func TestGapsOfClaims(t *testing.T) {
+	// 1000 ms of waiting and 20 ms a token: TPOT 29.80; less waiting and slower
+	// tokens: 500 ms and 22 ms, TPOT 26.78.
+	slow, worse := queued(1000, 20), queued(500, 22)
+	better := queued(600, 15) // TPOT 20.85
+	short := guide{latency: 3000, ttft: 500, tpot: 30, itl: 25.25, rate: 1.01, duration: 10}
+	shorter := guide{latency: 3000, ttft: 500, tpot: 30, itl: 25.25, rate: 1.08, duration: 10.2}
+	even := guide{latency: 3000, ttft: 500, tpot: 30, itl: 25.25, duration: 8}
+	lost := guide{latency: 2000, ttft: 300, tpot: 3, zeros: true}
+	found := guide{latency: 2000, ttft: 400, tpot: 4, zeros: true}
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"a sentence of faster decoding": {twoGuides(slow, worse, "- Summary: `Chunked prefill` Mean TPOT = 26.78 ms, `Baseline` Mean TPOT = 29.80 ms. TPOT = 26.78 ms vs 29.80 ms, reduced by 3.02 ms (1.11x faster)."), []string{"warning claim-on-broken-figure: 0.91x"}},
+		"from and to":                   {twoGuides(slow, worse, "Mean TPOT dropped from 29.80 ms to 26.78 ms with chunked prefill."), []string{"warning claim-on-broken-figure: 0.91x"}},
+		"a table of before and after":   {twoGuides(slow, worse, "| Metric | Before | After | Change |\n|---|---|---|---|\n| Mean TPOT (ms) | 29.80 | 26.78 | -10.1% |\n"), []string{"warning claim-on-broken-figure: 0.91x"}},
+		"a table of cells":              {twoGuides(slow, worse, "| Case | Baseline | Optimized |\n|---|---|---|\n| Chat | Mean TPOT(ms): 29.80 | Mean TPOT(ms): 26.78 |\n"), []string{"warning claim-on-broken-figure: 0.91x"}},
+		"an arrow":                      {twoGuides(slow, worse, "- Mean TPOT: 29.80 ms → 26.78 ms (10.1% lower)"), []string{"warning claim-on-broken-figure: 0.91x"}},
+		"a gain of more than it is":     {twoGuides(queued(4000, 20), queued(500, 18), "Mean TPOT dropped from 59.80 ms to 22.82 ms."), []string{"warning claim-on-broken-figure: 1.11x"}},
+		"decoding that is faster":       {twoGuides(slow, better, "Mean TPOT dropped from 29.80 ms to 20.85 ms."), nil},
+		"the ITL, which is right":       {twoGuides(slow, worse, "Mean ITL rose from 20.00 ms to 22.00 ms."), nil},
+		"TPOT of zeros between tokens":  {twoGuides(found, lost, "Mean TPOT dropped from 4.00 ms to 3.00 ms."), []string{"warning claim-on-broken-figure: 0.94x"}},
+		"a gain over shorter windows":   {twoGuides(short, shorter, "| Case | Baseline | Optimized |\n|---|---|---|\n| Chat | Total TPS: 2020.00 | Total TPS: 2117.65 (+4.8%) |\n"), []string{"warning gain-not-by-duration: -2.0 %"}},
+		"in a sentence":                 {twoGuides(short, shorter, "Throughput rose from 2020.00 tok/s to 2117.65 tok/s, 4.8% higher."), []string{"warning gain-not-by-duration: -2.0 %"}},
+		"as a factor":                   {twoGuides(short, shorter, "- Summary: Output throughput = 1058.82 tok/s vs 1010.00 tok/s (1.05x higher)."), []string{"warning gain-not-by-duration: 0.98x"}},
+		"as an option's percentage":     {twoGuides(short, shorter, "| Option | Throughput Improvement |\n|---|---|\n| Chunked Prefill | +4.8% |\n"), []string{"warning gain-not-by-duration: -2.0 %"}},
+		"in a ranking":                  {twoGuides(short, shorter, "Result: Chunked prefill (2117.65 tok/s) > Baseline (2020.00 tok/s)"), []string{"warning gain-not-by-duration: -2.0 %"}},
+		"less of a gain":                {twoGuides(short, even, "| Case | Baseline | Optimized |\n|---|---|---|\n| Chat | Total TPS: 2020.00 | Total TPS: 2500.00 (+23.8%) |\n"), []string{"warning gain-not-by-duration: +25.0 %"}},
+		"a hundredth of a point":        {twoGuides(guide{latency: 3000, ttft: 500, tpot: 30, itl: 25.25, rate: 1.002}, even, "| Case | Baseline | Optimized |\n|---|---|---|\n| Chat | Total TPS: 2004.00 | Total TPS: 2500.00 (+24.8%) |\n"), []string{"note gain-not-by-duration: +25.0 %"}},
+		"a gain that duration gives":    {twoGuides(guide{latency: 3000, ttft: 500, tpot: 30, itl: 25.25}, even, "| Case | Baseline | Optimized |\n|---|---|---|\n| Chat | Total TPS: 2000.00 | Total TPS: 2500.00 (+25.0%) |\n"), nil},
+		"windows that are short alike":  {twoGuides(guide{latency: 3000, ttft: 500, tpot: 30, itl: 25.25, rate: 1.02}, guide{latency: 3000, ttft: 500, tpot: 30, itl: 25.25, rate: 1.02, duration: 8}, "| Case | Baseline | Optimized |\n|---|---|---|\n| Chat | Total TPS: 2040.00 | Total TPS: 2550.00 (+25.0%) |\n"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := slices.DeleteFunc(foundIn(t, c.text), func(f string) bool {
+				return !strings.Contains(f, "claim-on-broken") && !strings.Contains(f, "by-duration") && !strings.HasPrefix(f, "error")
+			})
+			same(t, got, c.want)
+		})
+	}
+}
+
+// foundIn are the findings on a document as "severity type: expected", those on
+// its blocks left out.
+func foundIn(t *testing.T, text string) []string {
+	t.Helper()
+	f := interop.Read("study.md", []byte(text))
+	var out []string
+	for _, x := range ofDocument(&f, audit.Options{}, rules()) {
+		out = append(out, fmt.Sprintf("%s %s: %s", x.Severity, x.Type, x.Expected))
+	}
+	return out
+}
