@@ -131,7 +131,7 @@ func TestClaims(t *testing.T) {
 		"prose, of no block":                   {twoRuns("", "It has a TPOT of 70ms.\n"), []string{"warning figure-unmatched: "}},
 		"prose, numbers that are none":         {twoRuns("", "The H100 has 80 GB, and less than 1% accuracy is lost by FP8; see 2 of 3, v0.11.0 and 8x A100.\n"), nil},
 		"an option untried":                    {twoRuns("", "| Option | Throughput Improvement |\n|---|---|\n| Quantization | +50.0% |\n| Attention Backend | - |\n"), []string{"warning option-without-run: "}},
-		"an option's gain of no pair":          {twoRuns("", "| Option | Throughput Improvement |\n|---|---|\n| Quantization | +42.0% |\n"), []string{"error percentage-wrong: "}},
+		"an option's gain of no pair":          {twoRuns("", "| Option | Throughput Improvement |\n|---|---|\n| Quantization | +42.0% |\n"), []string{"error percentage-wrong: nearest: +50.0 %, 6000.00 against 4000.00"}},
 		"hidden cost":                          {costly("4000.00", "2000.00"), []string{"warning hidden-cost: Mean TTFT +122 %, Mean TPOT +40 %"}},
 		"no hidden cost without a gain":        {costly("4000.00", "900.00"), []string{"note hidden-cost: Mean TPOT +40 %"}},
 		"a stall is no cost":                   {stalled("860.00", "900.00"), nil},

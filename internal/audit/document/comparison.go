@@ -87,8 +87,10 @@ type comparedRow struct {
 type optionRow struct {
 	line   int
 	name   string
-	ratio  *quantity // nil: no gain is claimed
-	perGPU bool      // per GPU
+	ratio  *quantity   // nil: no gain is claimed
+	word   string      // behind the ratio: "faster", "lower"; "" for none
+	perGPU bool        // per GPU
+	named  namedMetric // of what; without a kind where the table does not say
 }
 
 // improves reports whether the row claims a gain: what it shows first is

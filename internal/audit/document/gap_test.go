@@ -124,3 +124,39 @@ func foundIn(t *testing.T, text string) []string {
 	}
 	return out
 }
+
+// options is a document of four steps, 4000, 6000, 6600 and 9900 tok/s with
+// 1000, 800, 720 and 700 ms of TTFT, and a summary of them.
+func options(summary string) string {
+	return "# Study of a model\n\n## Results\n\n" +
+		section("### Baseline", "vllm serve acme/Model-7B", figs{"total": "4000.00", "output": "2000.00", "ttft": "1000.00"}) +
+		section("### Quantization", "vllm serve acme/Model-7B-FP8", figs{"total": "6000.00", "output": "3000.00", "ttft": "800.00"}) +
+		section("### Chunked prefill", "vllm serve acme/Model-7B-FP8 --enable-chunked-prefill", figs{"total": "6600.00", "output": "3300.00", "ttft": "720.00"}) +
+		section("### CUDA graphs", "vllm serve acme/Model-7B-FP8 --enable-chunked-prefill --max-cudagraph-capture-size 512", figs{"total": "9900.00", "output": "4950.00", "ttft": "700.00"}) +
+		"### Summary\n\n" + summary
+}
+
+// TestGapsOfOptions: percentages without their operands, which are looked for
+// among the blocks.
+func TestGapsOfOptions(t *testing.T) {
+	for name, c := range map[string]struct {
+		summary string
+		want    []string
+	}{
+		"all follow":                            {"| Option | Throughput Improvement |\n|---|---|\n| Quantization | +50.0% |\n| Chunked Prefill | +10.0% |\n| CUDA Graphs | +50.0% |\n", nil},
+		"of another option":                     {"| Option | Throughput Improvement |\n|---|---|\n| Quantization | +50.0% |\n| Chunked Prefill | +50.0% |\n", []string{"warning percentage-wrong: nearest: +65.0 %, 6600.00 against 4000.00"}},
+		"of none":                               {"| Option | Throughput Improvement |\n|---|---|\n| Quantization | +55.0% |\n", []string{"error percentage-wrong: nearest: +50.0 %, 6000.00 against 4000.00"}},
+		"as factors":                            {"| Option | Speedup |\n|---|---|\n| Quantization | 1.50x |\n| Chunked Prefill | 1.25x |\n", []string{"error percentage-wrong: nearest: +10.0 %, 6600.00 against 6000.00"}},
+		"several columns":                       {"| Option | Throughput | Mean TTFT | Notes |\n|---|---|---|---|\n| Quantization | +50.0% | -20.0% | FP8 |\n| Chunked Prefill | +10.0% | -10.0% | on |\n", nil},
+		"a wrong one of several columns":        {"| Option | Throughput | Mean TTFT | Notes |\n|---|---|---|---|\n| Quantization | +50.0% | -35.0% | FP8 |\n| Chunked Prefill | +10.0% | -10.0% | on |\n", []string{"error percentage-wrong: nearest: -20.0 %, 800.00 against 1000.00"}},
+		"in words":                              {"| Option | Effect on throughput |\n|---|---|\n| Quantization | 50.0% higher |\n| Chunked Prefill | 31.0% higher |\n", []string{"error percentage-wrong: nearest: +10.0 %, 6600.00 against 6000.00"}},
+		"arrows":                                {"| Option | TTFT |\n|---|---|\n| Quantization | ↓ 20.0% |\n| Chunked Prefill | ↓ 33.0% |\n", []string{"error percentage-wrong: nearest: +38.9 %, 720.00 against 1000.00"}},
+		"and all together":                      {"| Option | Throughput Improvement |\n|---|---|\n| Quantization | +50.0% |\n| Chunked Prefill | +10.0% |\n| CUDA Graphs | +50.0% |\n| Total | +147.5% |\n", nil},
+		"a share of something else":             {"| Part | Share of time |\n|---|---|\n| Quantization | 12.0% |\n| Chunked Prefill | 88.0% |\n", nil},
+		"a figure of the text that blocks lack": {"Quantization alone was 5000.00 tok/s in another run.\n\n| Option | Throughput Improvement |\n|---|---|\n| Quantization | +25.0% |\n", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			same(t, slices.DeleteFunc(foundIn(t, options(c.summary)), func(f string) bool { return !strings.Contains(f, "percentage-wrong") && !strings.HasPrefix(f, "error") }), c.want)
+		})
+	}
+}

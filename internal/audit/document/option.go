@@ -18,7 +18,7 @@ func optionGains(d *document) []audit.Finding {
 		out = append(out, untriedOption(d, o)...)
 		if o.ratio != nil {
 			out = append(out, optionGain(d, o)...)
-		} else {
+		} else if o.named.kind == "" || o.named.isRate() {
 			out = append(out, noEffect(d, o)...)
 		}
 	}
@@ -116,12 +116,19 @@ func optionGain(d *document, o optionRow) []audit.Finding {
 		if len(d.runs) < 2 || len(d.runs) > manyRuns || d.unread() || isProduct(d, o) || citedGain(d, o) {
 			return nil
 		}
-		return []audit.Finding{{Type: "percentage-wrong", Severity: audit.Error, Place: d.place(o.line), Figures: []audit.Cited{{Label: o.name, Text: o.ratio.Text, Line: o.line}},
-			Text: fmt.Sprintf("no two blocks of the same workload give the %s of %q", o.ratio.Text, o.name)}}
+		f := d.wrongGain(o, fmt.Sprintf("no two blocks of the same workload give the %s of %q", o.ratio.Text, o.name))
+		if !d.citesOthers(o) {
+			f.Severity = audit.Error
+		}
+		return []audit.Finding{f}
+	}
+	a, b := best.from.cite(best.metric), best.to.cite(best.metric)
+	if own := d.runsUnder(o); len(own) > 0 && !slices.ContainsFunc(own, func(r *citedRun) bool { return r == best.to || r.copies(best.to) }) && !isProduct(d, o) && !citedGain(d, o) {
+		return []audit.Finding{d.wrongGain(o, fmt.Sprintf("no block under the heading of %q gives its %s: only others do by chance, as %s against %s (lines %d and %d)",
+			o.name, o.ratio.Text, strings.TrimSpace(b.Text), strings.TrimSpace(a.Text), b.Line, a.Line))}
 	}
 	var out []audit.Finding
-	a, b := best.from.cite(best.metric), best.to.cite(best.metric)
-	if math.Abs(o.ratio.Value) < 100*usualNoise && o.ratio.Value != 0 {
+	if gain := o.gain(); math.Abs(gain.Lo+gain.Hi)/2 < 100*usualNoise && o.ratio.Value != 0 {
 		out = append(out, audit.Finding{Type: "within-noise", Severity: audit.Warning, Place: d.place(o.line), Figures: []audit.Cited{a, b}, Expected: fmt.Sprintf("below %.0f %%", 100*usualNoise),
 			Text: fmt.Sprintf("the %s of %q is within the noise of single runs (%s and %s)", o.ratio.Text, o.name, a.Text, b.Text)})
 	}
@@ -139,6 +146,86 @@ func optionGain(d *document, o optionRow) []audit.Finding {
 	return out
 }
 
+// wrongGain is the finding on a gain that no blocks give. What the option's own
+// blocks give instead is told where there are some.
+func (d *document) wrongGain(o optionRow, text string) audit.Finding {
+	f := audit.Finding{Type: "percentage-wrong", Severity: audit.Warning, Place: d.place(o.line), Figures: []audit.Cited{{Label: o.name, Text: o.ratio.Text, Line: o.line}}, Text: text}
+	printed := o.gain()
+	least := math.Inf(1)
+	for _, to := range d.runsUnder(o) {
+		for _, from := range d.runs {
+			if from.run.Place.Line >= to.run.Place.Line || !from.sameWork(to) {
+				continue
+			}
+			for _, name := range o.metrics() {
+				x, y := from.figures[name], to.figures[name]
+				if !(x.Value > 0) || !(y.Value > 0) {
+					continue
+				}
+				gain := 100 * (y.Value/x.Value - 1)
+				if strings.HasSuffix(name, "_ms") && printed.Hi > 0 {
+					gain = 100 * (x.Value/y.Value - 1)
+				}
+				if off := math.Abs(gain - (printed.Lo+printed.Hi)/2); off < least {
+					least, f.Expected = off, fmt.Sprintf("nearest: %+.1f %%, %s against %s", gain, strings.TrimSpace(y.Text), strings.TrimSpace(x.Text))
+				}
+			}
+		}
+	}
+	return f
+}
+
+// runsUnder are the runs whose headings have most words of an option's name, at
+// least half of them.
+func (d *document) runsUnder(o optionRow) []*citedRun {
+	var out []*citedRun
+	most := (len(keywords(o.name)) + 1) / 2
+	for _, r := range d.runs[:min(len(d.runs), manyRuns)] {
+		n := sharedWords(d, o, r)
+		if n > most {
+			out, most = nil, n
+		}
+		if n == most && n > 0 {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// citesOthers reports whether the text speaks of figures of the option's kind
+// that no block prints, of which the gain may be.
+func (d *document) citesOthers(o optionRow) bool {
+	return slices.ContainsFunc(d.statements, func(l statement) bool {
+		return slices.ContainsFunc(l.citations, func(t citation) bool {
+			return len(t.runs) == 0 && t.named.isRate() == (o.named.kind == "" || o.named.isRate())
+		})
+	})
+}
+
+// gain is the printed gain in percent.
+func (o optionRow) gain() audit.Interval {
+	printed := o.ratio.interval()
+	if o.ratio.Unit == asFactor {
+		printed = change(printed)
+	}
+	rate := o.named.kind == "" || o.named.isRate()
+	if less := o.word == "slower" || o.word == "lower" || o.word == "less" || o.word == "worse"; less && rate && o.ratio.Value > 0 && o.ratio.Unit == inPercent {
+		printed = audit.Between(-printed.Hi, -printed.Lo)
+	}
+	return printed
+}
+
+// metrics are the metrics that the gain may be of.
+func (o optionRow) metrics() []string {
+	switch {
+	case o.named.kind == "":
+		return []string{"total_token_throughput", "output_throughput", "mean_e2el_ms"}
+	case o.named.kind == "throughput":
+		return []string{"total_token_throughput", "output_throughput", "request_throughput"}
+	}
+	return o.named.metrics()
+}
+
 // optionByDuration recomputes the gain of an option from tokens and duration.
 func optionByDuration(d *document, o optionRow, p *runPair) (audit.Finding, bool) {
 	x, offX := p.to.byDuration(p.metric)
@@ -147,12 +234,13 @@ func optionByDuration(d *document, o optionRow, p *runPair) (audit.Finding, bool
 		return audit.Finding{}, false
 	}
 	gain := change(audit.Between(x.Lo*p.times, x.Hi*p.times).Over(y))
-	if gain.Meets(o.ratio.interval()) {
+	printed := o.gain()
+	if gain.Meets(printed) {
 		return audit.Finding{}, false
 	}
-	right := (gain.Lo + gain.Hi) / 2
+	right, told := (gain.Lo+gain.Hi)/2, (printed.Lo+printed.Hi)/2
 	return gainFinding(d.place(o.line), fmt.Sprintf("%s of %q", o.ratio.Text, o.name), fmt.Sprintf("%+.1f %%", right), p.metric, p.to, p.from,
-		right*o.ratio.Value < 0, math.Abs(right-o.ratio.Value)), true
+		right*told < 0, math.Abs(right-told)), true
 }
 
 // causes writes changes, those of the engine and the model by their names.
@@ -190,22 +278,22 @@ func (o optionRow) otherChanges(changes []command.Difference) []command.Differen
 const mostCitations = 300
 
 // citedGain reports whether two figures that the text itself cites give the
-// gain, or whether the text speaks of times that no block prints: what is wrong
-// with those is said where they stand.
+// gain, or one of them and a block's: what is wrong with those is said where
+// they stand.
 func citedGain(d *document, o optionRow) bool {
-	printed := o.ratio.interval()
+	printed := o.gain()
 	var all []citation
 	for _, l := range d.statements {
 		for _, t := range l.citations {
-			if !d.knows(t.named) || t.named.kind == "time" && len(t.runs) == 0 {
-				return true
-			}
 			if t.Value > 0 && len(all) < mostCitations {
 				all = append(all, t)
 			}
 		}
 	}
 	for _, a := range all {
+		if len(a.runs) == 0 && slices.ContainsFunc(d.runs[:min(len(d.runs), manyRuns)], func(r *citedRun) bool { return o.gives(a, r) }) {
+			return true
+		}
 		for _, b := range all {
 			r := b.span().Over(a.span())
 			if !a.named.isRate() {
@@ -219,13 +307,28 @@ func citedGain(d *document, o optionRow) bool {
 	return false
 }
 
+// gives reports whether a cited figure and one of a run give the gain.
+func (o optionRow) gives(t citation, r *citedRun) bool {
+	for _, name := range o.metrics() {
+		f, ok := r.figures[name]
+		if !ok || !(f.Value > 0) || t.named.isRate() == strings.HasSuffix(name, "_ms") {
+			continue
+		}
+		up := t.span().Over(spanOf(f))
+		if change(up).Meets(o.gain()) || change(spanOf(f).Over(t.span())).Meets(o.gain()) {
+			return true
+		}
+	}
+	return false
+}
+
 // gainPairs lists the pairs of runs of one workload whose figures give the gain.
 func gainPairs(d *document, o optionRow) []runPair {
 	var out []runPair
 	if len(d.runs) > manyRuns {
 		return nil
 	}
-	printed := o.ratio.interval()
+	printed := o.gain()
 	factors := []float64{1}
 	for _, l := range d.statements {
 		for _, t := range l.citations {
@@ -239,14 +342,14 @@ func gainPairs(d *document, o optionRow) []runPair {
 			if a == b || !a.sameWork(b) {
 				continue
 			}
-			for _, name := range []string{"total_token_throughput", "output_throughput", "mean_e2el_ms"} {
+			for _, name := range o.metrics() {
 				x, inA := a.figures[name]
 				y, inB := b.figures[name]
 				if !inA || !inB || x.Value <= 0 || y.Value <= 0 {
 					continue
 				}
 				for _, n := range append(factors, perEach(a, b)...) {
-					if stepFits(x, y, n, printed) {
+					if stepFits(x, y, n, printed, o.named.kind != "" || o.ratio.Value < 0) {
 						out = append(out, runPair{a, b, n, name, b.command.Differences(a.command)})
 						break
 					}
@@ -267,14 +370,15 @@ func perEach(a, b *citedRun) []float64 {
 	return []float64{float64(from) / float64(to)}
 }
 
-// stepFits reports whether two figures give the printed gain.
-func stepFits(x, y interop.Figure, n float64, printed audit.Interval) bool {
+// stepFits reports whether two figures give the printed gain; of times, one may
+// be told as a reduction where the text speaks of them.
+func stepFits(x, y interop.Figure, n float64, printed audit.Interval, reductions bool) bool {
 	from, to := audit.Between(x.Value-x.Half, x.Value+x.Half), audit.Between(n*(y.Value-y.Half), n*(y.Value+y.Half))
-	r := to.Over(from)
-	if strings.HasSuffix(x.Name, "_ms") {
-		r = from.Over(to)
+	if !strings.HasSuffix(x.Name, "_ms") {
+		return change(to.Over(from)).Meets(printed)
 	}
-	return change(r).Meets(printed)
+	less := change(to.Over(from)) // of a time, a gain is told as speed or as what is less
+	return change(from.Over(to)).Meets(printed) || reductions && (less.Meets(printed) || audit.Between(-less.Hi, -less.Lo).Meets(printed))
 }
 
 // likelier reports whether a step is likelier the one that the option means than
@@ -326,15 +430,19 @@ func singleChangeGain(d *document, st runPair) string {
 	return fmt.Sprintf("%+.1f %% against %s, which differs in %s alone", 100*(r-1), strings.TrimSpace(best.cite(st.metric).Text), st.to.command.Differences(best.command)[0])
 }
 
+// fewestFactors is how many other gains a total is the product of.
+const fewestFactors = 2
+
 // isProduct reports whether the gain is the product of the other rows': a total.
 func isProduct(d *document, o optionRow) bool {
-	lo, hi := 1.0, 1.0
+	lo, hi, factors := 1.0, 1.0, 0
 	for _, g := range d.optionRows {
-		if g.ratio != nil && g.line != o.line {
-			lo, hi = lo*(1+g.ratio.lo()/100), hi*(1+g.ratio.hi()/100)
+		if g.ratio != nil && g.line != o.line && g.named.kind == o.named.kind {
+			factors++
+			lo, hi = lo*(1+g.gain().Lo/100), hi*(1+g.gain().Hi/100)
 		}
 	}
-	return audit.Between(100*(lo-1), 100*(hi-1)).Meets(o.ratio.interval())
+	return factors >= fewestFactors && audit.Between(100*(lo-1), 100*(hi-1)).Meets(o.gain())
 }
 
 // noEffect notes an option without a claimed gain whose runs lie so close to

@@ -49,7 +49,7 @@ func (d *document) readCell(text string, line int, named []namedMetric) cell {
 		own := namedMetrics(part)
 		for i, q := range all {
 			switch {
-			case i == 0 && (q.Unit == inPercent || q.Unit == asFactor) && strings.Trim(part[:q.Start], " (*") == "":
+			case i == 0 && (q.Unit == inPercent || q.Unit == asFactor) && strings.Trim(part[:q.Start], " (*~≈↑↓") == "":
 				c.alone, c.word = &all[i], wordBehind(part, q)
 			case i == 1 && (q.Unit == inPercent || q.Unit == asFactor) && len(c.citations) > 0 && strings.Trim(part[all[0].End:q.Start], " *") == "(":
 				last := len(c.citations) - 1
@@ -307,49 +307,4 @@ func ratioFits(c, base cell) int {
 		}
 	}
 	return n
-}
-
-// speaksOfGain reports whether the ratios of a table of two columns are gains,
-// by the head or a sign, and not shares such as an accuracy.
-func speaksOfGain(t *interop.Table) bool {
-	head := strings.ToLower(t.Head[1])
-	for _, w := range []string{"gain", "improve", "increase", "speed", "uplift", "benefit", "change", "delta", "effect", "impact", "boost", "reduction", "提升"} {
-		if strings.Contains(head, w) {
-			return true
-		}
-	}
-	return len(namedMetrics(head)) > 0 || slices.ContainsFunc(t.Rows, func(r interop.Row) bool {
-		return slices.ContainsFunc(quantities(r.Cells[1]), func(q quantity) bool { return q.Signed || q.Unit == asFactor })
-	})
-}
-
-// readOptions reads a table of two columns of which the second holds nothing
-// but gains and dashes.
-func (d *document) readOptions(t *interop.Table) bool {
-	if len(t.Head) != 2 || len(t.Rows) == 0 {
-		return false
-	}
-	var all []optionRow
-	gains := 0
-	for _, r := range t.Rows {
-		if len(r.Cells) != 2 {
-			return false
-		}
-		o := optionRow{line: r.Line, name: strings.TrimSpace(r.Cells[0])}
-		text := strings.TrimSpace(r.Cells[1])
-		if strings.Trim(text, "-–— ") != "" {
-			c := d.readCell(text, r.Line, nil)
-			if c.alone == nil {
-				return false
-			}
-			o.ratio, o.perGPU = c.alone, perGPU(text)
-			gains++
-		}
-		all = append(all, o)
-	}
-	if gains == 0 && len(namedMetrics(t.Head[1])) == 0 || gains > 0 && !speaksOfGain(t) {
-		return false
-	}
-	d.optionRows = append(d.optionRows, all...)
-	return true
 }
