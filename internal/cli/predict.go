@@ -20,6 +20,7 @@ import (
 	"perflab/internal/calib"
 	"perflab/internal/engine"
 	"perflab/internal/forecast"
+	"perflab/internal/input"
 	"perflab/internal/report/doc"
 	"perflab/internal/report/prediction"
 	"perflab/internal/result"
@@ -252,12 +253,19 @@ func (f *predictFlags) predict(ctx context.Context, env Env, cal *calib.Calibrat
 	return table, err
 }
 
+// Sizes of what is read whole: a calibration keeps the errors of each run that was
+// held out, some 200 bytes; commands and topologies are written or read by people.
+const (
+	mostCalibration = 64 << 20
+	mostText        = 1 << 20
+)
+
 func (f *predictFlags) readCalibration() (calib.Calibration, string, error) {
 	if f.calibration == "" {
 		c, err := calib.Shipped()
 		return c, "shipped", err
 	}
-	data, err := os.ReadFile(f.calibration)
+	data, err := input.File(f.calibration, mostCalibration)
 	if err != nil {
 		return calib.Calibration{}, "", usageError{fmt.Errorf("read --calibration: %w", err)}
 	}
@@ -377,7 +385,7 @@ func (f *predictFlags) lines(args []string) ([][]string, error) {
 	}
 	texts := slices.Clone(f.commands)
 	if f.commandsFile != "" {
-		data, err := os.ReadFile(f.commandsFile)
+		data, err := input.File(f.commandsFile, mostText)
 		if err != nil {
 			return nil, fmt.Errorf("read --commands: %w", err)
 		}

@@ -17,6 +17,7 @@ import (
 	"perflab/internal/deploy/render"
 	"perflab/internal/engine"
 	"perflab/internal/engine/cluster"
+	"perflab/internal/input"
 	"perflab/internal/study"
 )
 
@@ -183,7 +184,7 @@ func (f *renderFlags) site(format render.Format, all []renderConfig) (*render.Si
 	if err := s.Validate(configurations); err != nil || f.topology == "" {
 		return s, err
 	}
-	text, err := os.ReadFile(f.topology)
+	text, err := input.File(f.topology, mostText)
 	if err != nil {
 		return nil, fmt.Errorf("read --topology: %w", err)
 	}
@@ -288,7 +289,7 @@ func (f *renderFlags) resolve(cmd engine.Command, gpu arch.Accelerator, devices 
 
 // study is every configuration of a study file, on its hardware unless flags say else.
 func (f *renderFlags) study(fs *pflag.FlagSet, path string, format render.Format) ([]renderConfig, error) {
-	source, err := os.ReadFile(path)
+	source, err := study.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the study: %w", err)
 	}

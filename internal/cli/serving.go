@@ -3,7 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -51,12 +51,10 @@ func lookupModel(name, config string) (arch.Model, error) {
 	if config == "" {
 		return arch.LookupModel(name)
 	}
-	f, err := os.Open(config)
-	if err != nil {
-		return arch.Model{}, fmt.Errorf("read --model-config: %w", err)
+	m, err := study.ReadModelConfig(name, config)
+	if _, unread := errors.AsType[*fs.PathError](err); unread {
+		return m, fmt.Errorf("read --model-config: %w", err)
 	}
-	defer f.Close()
-	m, err := arch.ParseConfig(name, f)
 	if err != nil {
 		return m, fmt.Errorf("--model-config %s: %w", filepath.Base(config), err)
 	}

@@ -92,7 +92,7 @@ func newTune(env Env) *cobra.Command {
 }
 
 func runTune(ctx context.Context, env Env, f *tuneFlags, path string) error {
-	source, err := os.ReadFile(path)
+	source, err := study.ReadFile(path)
 	if err != nil {
 		return usageError{fmt.Errorf("read the study: %w", err)}
 	}

@@ -219,7 +219,7 @@ func (s *Stderr) Write(p []byte) (int, error) {
 
 // Failed is the error of argv, which ended with a status other than 0; without its secrets.
 func (s *Stderr) Failed(argv []string, code int) *ExitError {
-	return &ExitError{Argv: redact.Words(argv), Code: code, Stderr: redact.Text(string(s.b))}
+	return &ExitError{Argv: redact.Argv(argv), Code: code, Stderr: redact.Text(string(s.b))}
 }
 
 // DiedError says that a replica ended after it was ready and before Stop.

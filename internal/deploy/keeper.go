@@ -287,7 +287,7 @@ func partial(b []byte, tag string) int {
 
 // Run runs a short command on a node, as a Commander does.
 func (k Keeper) Run(ctx context.Context, node string, argv []string, stdout io.Writer) error {
-	op := "run " + strings.Join(redact.Words(argv), " ") + onNode(node)
+	op := "run " + strings.Join(redact.Argv(argv), " ") + onNode(node)
 	text, err := jobText(k.Dir, argv[0], argv, nil, nil)
 	if err != nil {
 		return &InfraError{Op: op, Err: err}

@@ -72,7 +72,7 @@ func (r Process) Command(ctx context.Context, _ string, argv []string, stdout io
 		return stderr.Failed(argv, exit.ExitCode())
 	}
 	if err != nil {
-		return &InfraError{Op: "run " + strings.Join(redact.Words(argv), " "), Err: err, Help: missingHelp(argv[0], err)}
+		return &InfraError{Op: "run " + strings.Join(redact.Argv(argv), " "), Err: err, Help: missingHelp(argv[0], err)}
 	}
 	return nil
 }

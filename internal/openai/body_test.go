@@ -70,7 +70,7 @@ func TestNewRefuses(t *testing.T) {
 		"no scheme":    {Config{BaseURL: "localhost:8000"}, `base URL "localhost:8000" is not of the form http://host:port`},
 		"user":         {Config{BaseURL: "http://u:secret@h"}, "base URL holds a user name"},
 		"broken":       {Config{BaseURL: "http://u:secret@h:x"}, "base URL: invalid port"},
-		"query":        {Config{BaseURL: "http://h/?a=1"}, "has a query"},
+		"query":        {Config{BaseURL: "http://h/?a=secret"}, `base URL "http://h/" has a query`},
 		"empty query":  {Config{BaseURL: "http://h?"}, "has a query"},
 		"empty anchor": {Config{BaseURL: "http://h#"}, "has a query or a fragment"},
 		"key":          {Config{BaseURL: "http://h", APIKey: "secret\n"}, "the API key holds a line break"},
@@ -116,7 +116,7 @@ func TestURLs(t *testing.T) {
 }
 
 func TestSecretsAreNotPrinted(t *testing.T) {
-	cfg := Config{BaseURL: "http://h", APIKey: "sk-secret", Headers: map[string]string{"Authorization": "Basic secret"}}
+	cfg := Config{BaseURL: "http://h", APIKey: "sk-secret", Headers: map[string]string{"Authorization": "Basic secret"}, ExtraBody: json.RawMessage(`{"api_key": "secret"}`)}
 	j, err := json.Marshal(cfg)
 	if err != nil {
 		t.Fatal(err)

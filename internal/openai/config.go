@@ -68,7 +68,7 @@ type Config struct {
 	Standard bool `json:"standard_http,omitempty"`
 }
 
-// MarshalJSON leaves out the key and the values of headers.
+// MarshalJSON leaves out the key, the values of headers and secrets in the body.
 func (cfg Config) MarshalJSON() ([]byte, error) {
 	type plain Config
 	p := plain(cfg)
@@ -76,6 +76,7 @@ func (cfg Config) MarshalJSON() ([]byte, error) {
 	for k := range p.Headers {
 		p.Headers[k] = "(not shown)"
 	}
+	p.ExtraBody = redact.Values{}.JSON(p.ExtraBody)
 	return json.Marshal(p)
 }
 
@@ -92,17 +93,17 @@ func (cfg Config) String() string {
 func (cfg Config) GoString() string { return cfg.String() }
 
 // secrets are what may be in no error, log or file: the API key, the values of
-// the caller's headers, and the credential alone of those that name a scheme
-// ("Bearer abc").
+// the caller's headers, the credential alone of those that name a scheme
+// ("Bearer abc"), and those of the body that is added.
 func (cfg Config) secrets() redact.Values {
 	var v redact.Values
 	v.Add(cfg.APIKey, "[API key]")
 	for name, value := range cfg.Headers {
-		mark := "[header " + name + "]"
-		v.AddLong(value, mark)
-		if _, credential, ok := strings.Cut(value, " "); ok {
-			v.AddLong(credential, mark)
-		}
+		v.AddHeader(value, "[header "+name+"]")
+	}
+	var body any
+	if json.Unmarshal(cfg.ExtraBody, &body) == nil { // New refuses one that is no object
+		v.LearnTree("", body)
 	}
 	return v
 }
@@ -119,7 +120,8 @@ func (cfg Config) root() (string, error) {
 	case u.User != nil:
 		return "", errors.New("base URL holds a user name: give credentials in a header instead, so that they stay out of result files")
 	case strings.ContainsAny(cfg.BaseURL, "?#"): // an empty one, too, would swallow the endpoint
-		return "", fmt.Errorf("base URL %q has a query or a fragment: leave it out", cfg.BaseURL)
+		shown := cfg.BaseURL[:strings.IndexAny(cfg.BaseURL, "?#")] // keys are given in queries
+		return "", fmt.Errorf("base URL %q has a query or a fragment: leave it out", shown)
 	}
 	if !strings.HasPrefix(cfg.Endpoint, "/") {
 		return "", fmt.Errorf("endpoint %q does not begin with a slash", cfg.Endpoint)

@@ -93,8 +93,9 @@ func (c *Client) Clock() string { return c.wire.Clock() }
 // opened, since the last call.
 func (c *Client) Sockets() (most, opened int) { return c.wire.Sockets() }
 
-// redact takes the secrets out of a text that a server wrote.
-func (c *Client) redact(s string) string { return c.secrets.Mask(s) }
+// redact takes the secrets out of what a server said about a request: those that
+// it was sent, and what looks like one.
+func (c *Client) redact(s string) string { return c.secrets.Text(s) }
 
 func (cfg Config) withDefaults() Config {
 	set := func(d *time.Duration, v time.Duration) {

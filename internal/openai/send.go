@@ -60,7 +60,8 @@ func (r *callRecorder) finish(err error) result.Call {
 			call.End = time.Since(x.Start)
 		}
 	}
-	call.Error, call.Text = r.c.redact(call.Error), r.c.redact(call.Text)
+	call.Error, call.Finish, call.Field = r.c.redact(call.Error), r.c.redact(call.Finish), r.c.redact(call.Field)
+	call.Text = r.c.secrets.Mask(call.Text) // data: only what was sent counts as a secret in it
 	return *call
 }
 

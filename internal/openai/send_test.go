@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"compress/gzip"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -456,7 +458,8 @@ func TestKeepText(t *testing.T) {
 // TestServerRepeatsSecrets: a server that sends the request's headers back puts
 // no secret into a call, whole, quoted or cut by the end of the excerpt.
 func TestServerRepeatsSecrets(t *testing.T) {
-	cfg := Config{KeepText: true, APIKey: "sk-0123456789", Headers: map[string]string{"X-Auth": "Bearer abc\"defghij", "X-Try": "1"}}
+	cfg := Config{KeepText: true, APIKey: "sk-0123456789", Headers: map[string]string{"X-Auth": "Bearer abc\"defghij", "X-Try": "1"},
+		ExtraBody: json.RawMessage(`{"user": {"password": "in-the-body"}}`)}
 	pad := strings.Repeat("x", 292)
 	for name, tt := range map[string]struct {
 		h                http.HandlerFunc
@@ -464,6 +467,9 @@ func TestServerRepeatsSecrets(t *testing.T) {
 	}{
 		"header":     {status(401, "", "", "got Bearer abc\"defghij 1"), "401 Unauthorized: got [header X-Auth] 1", ""},
 		"credential": {status(401, "", "", "got abc\"defghij"), "401 Unauthorized: got [header X-Auth]", ""},
+		"body":       {status(400, "", "", "in-the-body is wrong"), "400 Bad Request: [redacted] is wrong", ""},
+		"in base64":  {status(401, "", "", base64.StdEncoding.EncodeToString([]byte("me:sk-0123456789"))), "401 Unauthorized: bWU6[API key]Q==", ""},
+		"another's":  {status(500, "", "", "started with --api-key other and http://u:pw@h"), "500 Internal Server Error: started with --api-key [redacted] and http://u:[redacted]@h", ""},
 		"quoted":     {status(401, "", "", `{"auth":"Bearer abc\"defghij"}`), `401 Unauthorized: {"auth":"[header X-Auth]"}`, ""},
 		"cut key":    {status(400, "", "", pad+"sk-0123456789"), "400 Bad Request: " + pad + "[API key", ""},
 		"cut body":   {says(pad + "sk-0123456789 and more"), "the answer is not the API's: " + pad + "[API key]", ""},
@@ -479,6 +485,15 @@ func TestServerRepeatsSecrets(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestShortKey: a stand-in for a key makes no holes into what a server says.
+func TestShortKey(t *testing.T) {
+	bubble(t, Config{APIKey: "x"}, status(500, "", "", "max_tokens exceeds the context"), func(t *testing.T, c *Client) {
+		if got := c.Send(t.Context(), time.Now(), workload.Request{}); got.Error != "500 Internal Server Error: max_tokens exceeds the context" {
+			t.Errorf("error %q", got.Error)
+		}
+	})
 }
 
 // TestRefusalHeldOpen: nor does one that refuses and keeps the body open.

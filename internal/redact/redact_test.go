@@ -13,6 +13,10 @@ func TestIsSecret(t *testing.T) {
 		"DB_PASSWORD": true, "CLIENT_SECRET": true, "--ssl-keyfile-password": true, "apikey": true,
 		"TOKENIZERS_PARALLELISM": false, "--max-num-batched-tokens": false, "--tokenizer": false, "PATH": false,
 		"CUDA_VISIBLE_DEVICES": false, "--kv-cache-dtype": false, "": false,
+		"PGPASS": true, "DB_PASS": true, "MYSQL_PWD": true, "KEYFILE_B64": true, "HTTP_BASIC_AUTH": true, "x-auth": true, "API_KEY_PROD": true,
+		"PWD": false, "OLDPWD": false, "SSH_AUTH_SOCK": false, "GIT_ASKPASS": false, "API_KEY_FILE": false, "--ssl-keyfile": false, "--ssl-key-file": false,
+		"--long-prefill-token-threshold": false, "--speculative-token-map": false, "--bucket-time-to-first-token": false, "--kt-max-deferred-experts-per-token": false,
+		"--allow-credentials": false, "time_per_output_token": false, "--enable-forward-pass-metrics": false,
 	} {
 		if got := IsSecret(name); got != want {
 			t.Errorf("IsSecret(%q) = %v, want %v", name, got, want)
@@ -46,6 +50,15 @@ func TestArgv(t *testing.T) {
 	}
 	if argv[4] != "sk-1" || env[0] != "HF_TOKEN=hf-1" {
 		t.Error("the command itself was changed")
+	}
+}
+
+// A secret within a value that has an innocent name is replaced, and the rest of
+// the value stays.
+func TestEnvWithin(t *testing.T) {
+	got := strings.Join(Env([]string{"HTTPS_PROXY=http://user:hunter2@proxy:3128", "NO_PROXY=localhost", "DATABASE_URL=postgres://me:p@ss@host/db", "EMPTY="}), " ")
+	if got != "HTTPS_PROXY=http://user:[redacted]@proxy:3128 NO_PROXY=localhost DATABASE_URL=postgres://me:[redacted]@host/db EMPTY=" {
+		t.Errorf("shown as %s", got)
 	}
 }
 

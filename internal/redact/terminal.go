@@ -1,6 +1,9 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 const escape = 0x1b
 
@@ -40,12 +43,46 @@ func Plain(text string) string {
 }
 
 // Printable is Plain without the other characters that are no text either, and
-// with a sign for bytes that are no UTF-8. Tabs and ends of lines stay.
+// with a sign for bytes that are no UTF-8: control characters of one byte and of
+// two (C1), and those that turn the direction of writing or cannot be seen, by
+// which a text would look like another one. Tabs and ends of lines stay.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7f {
+		switch {
+		case r == '\t', r == '\n', r == '\r':
+			return r
+		case r == lineSeparator, r == paragraphSeparator:
+			return ' '
+		case unicode.IsControl(r), unseen(r):
 			return -1
 		}
 		return r
 	}, strings.ToValidUTF8(Plain(text), "\uFFFD"))
+}
+
+const (
+	lineSeparator      = '\u2028'
+	paragraphSeparator = '\u2029'
+)
+
+// unseen tells the characters that steer the direction of writing, and those
+// that are not shown at all. The joiners of emoji and of Indic scripts are not
+// among them.
+func unseen(r rune) bool {
+	switch {
+	case r == 0x061c, r == 0x200b, r == 0x200e, r == 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2060 && r <= 0x206f,
+		r == 0xfeff, r >= 0xfff9 && r <= 0xfffb, r >= 0xe0000 && r <= 0xe007f:
+		return true
+	}
+	return false
+}
+
+// Shown is Printable for what is written for people as a whole: a return to the
+// start of the line, by which a text could be written over, is a space.
+func Shown(text string) string {
+	text = Printable(text)
+	if strings.IndexByte(text, '\r') < 0 {
+		return text
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", " ")
 }

@@ -26,8 +26,19 @@ func TestPlain(t *testing.T) {
 }
 
 func TestPrintable(t *testing.T) {
-	if got := Printable("\x1b[1mtab\there\r\x00\x7f\xff\n"); got != "tab\there\r\uFFFD\n" {
-		t.Errorf("shown as %q", got)
+	for text, want := range map[string]string{
+		"\x1b[1mtab\there\r\x00\x7f\xff\n":                   "tab\there\r\uFFFD\n",
+		"C1: \u009b31m and \x9b31m":                          "C1: 31m and \uFFFD31m",
+		"clip: \x1b]52;c;aGk=\x07 \x1b]52;c;aGk=\x1b\\ done": "clip:   done",
+		"\u202eevil\u202c \u2066x\u2069 \u200e":              "evil x ",
+		"two\u2028lines":                                     "two lines",
+		"hid\u200bden\ufeff \U000e0041tag":                   "hidden tag",
+		"\U0001f468\u200d\U0001f469 \u0915\u094d\u200d":      "\U0001f468\u200d\U0001f469 \u0915\u094d\u200d",
+		"\x1bP1$r\x1b\\":                                     "1$r",
+	} {
+		if got := Printable(text); got != want {
+			t.Errorf("%q is shown as %q, want %q", text, got, want)
+		}
 	}
 }
 
@@ -37,7 +48,7 @@ func FuzzPrintable(f *testing.F) {
 	f.Add("\x1b]0;title\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		got := Printable(text)
-		if strings.ContainsAny(got, "\x1b\x00\a\b") {
+		if strings.ContainsAny(got, "\x1b\x00\a\b\u0085\u009b\u202e\u2066") || strings.Contains(Shown(text), "\r") {
 			t.Errorf("%q steers the terminal: %q", text, got)
 		}
 		if strings.Count(got, "\n") != strings.Count(text, "\n") {

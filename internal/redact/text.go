@@ -9,28 +9,56 @@ import (
 // and prose.
 const word = `"[^"\n]*"|'[^'\n]*'|[^\s"',;&|)}\\]+`
 
-// Secrets as they stand in text that others wrote: commands, settings, headers,
-// and tokens that show by themselves what they are.
+// Secrets as they stand in text that others wrote: commands, settings, headers.
 var (
 	secretFlag   = regexp.MustCompile(`(--?[A-Za-z][\w.-]*)(\s+|=)(` + word + `)((?:\s+[\w-]{16,})*)`)
 	secretAssign = regexp.MustCompile(`([A-Za-z_][\w.-]*)(=)(` + word + `)`)
 	secretField  = regexp.MustCompile(`(?i)((?:api|access|secret|auth|private|hf|hub|bearer)[_-]?(?:keys?|token)|password|passwd|passphrase|secret)(["']?\s*:\s*)(` + word + `)`)
-	secretHeader = regexp.MustCompile(`(?i)(\bauthorization["']?)(\s*[:=]\s*["']?)((?:(?:bearer|basic|token)\s+)?[^\s"',;]+)`)
-	bareSecret   = regexp.MustCompile(`\b(?:(?i:bearer)\s+[\w.~+/=-]{12,}|hf_[A-Za-z0-9]{16,}|sk-[\w-]{16,}|nvapi-[\w-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|AKIA[A-Z0-9]{16}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,})`)
-	urlPassword  = regexp.MustCompile(`(\w+://[^/\s:@]*:)[^/\s@]+(@)`)
+	secretHeader = regexp.MustCompile(`(?i)(\b(?:authorization|cookie)["']?)(\s*[:=]\s*["']?)((?:(?:bearer|basic|token)\s+)?[^\s"',;]+)`)
+
+	// secretKey is a field of JSON or of a Python dictionary, also one within a
+	// string and one whose value is a list.
+	secretKey = regexp.MustCompile(`([A-Za-z_][\w.-]*)(\\*["']\s*:\s*\[?\s*\\*["'])((?:[^"'\\\n]|\\[^"'\\\n])+)`)
+
+	urlPassword = regexp.MustCompile(`(\w+://[^/\s:@"']*:)([^/\s"'<>]+)(@)`)
+	// urlUser is a token in the place of a user. People's names are shorter.
+	urlUser = regexp.MustCompile(`(\w+://)([^/\s:@"'<>]{16,})(@)`)
 
 	// plainValue is a figure or a word that stands for something else.
 	plainValue = regexp.MustCompile(`^(?:[$<{(\[].*|-.*|[0-9.]+|(?i:true|false|none|null|auto|default|yes|no))$`)
 )
 
-// secretMarks are what a line has that may have a secret; the others are not
-// looked at closely.
-var secretMarks = []string{"key", "token", "secret", "passw", "passp", "credential", "bearer", "authorization", "hf_", "sk-", "nvapi-", "gh", "akia", "eyj", "://"}
+// bareSecret are tokens that show by themselves what they are.
+var bareSecret = regexp.MustCompile(`\b(?:` + strings.Join([]string{
+	`(?i:bearer)\s+[\w.~+/=-]{12,}`,
+	`(?i:basic)\s+[A-Za-z0-9+/]{16,}={0,2}`,
+	`hf_[A-Za-z0-9]{16,}`, `sk-[\w-]{16,}`, `[sr]k_(?:live|test)_\w{16,}`, `nvapi-[\w-]{16,}`, `gsk_[A-Za-z0-9]{20,}`, `r8_[A-Za-z0-9]{20,}`,
+	`gh[pousr]_[A-Za-z0-9]{20,}`, `github_pat_\w{20,}`, `glpat-[\w-]{16,}`, `npm_[A-Za-z0-9]{30,}`, `xox[abeoprs]-[\w-]{10,}`,
+	`A[KS]IA[A-Z0-9]{16}`, `AIza[\w-]{30,}`, `ya29\.[\w-]{20,}`, `SG\.[\w-]{16,}\.[\w-]{16,}`,
+	`eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,}`,
+}, "|") + `)`)
+
+// secretMarks are what a line has that may have a secret, in lower case; the
+// others are not looked at closely.
+var secretMarks = []string{
+	"key", "token", "secret", "pass", "pwd", "credential", "bearer", "basic", "jwt", "cookie", "auth", "signature",
+	"hf_", "sk-", "k_live", "k_test", "nvapi-", "r8_", "gh", "glpat-", "npm_", "xox", "akia", "asia", "aiza", "ya29", "sg.", "eyj", "://", "-----",
+}
 
 // Text returns a text with the values of secrets replaced: those of flags,
-// assignments and fields whose names say so, authorization headers, and tokens
-// that are known by their form. Lines stay lines.
-func Text(text string) string {
+// assignments and fields whose names say so, authorization headers, passwords
+// in URLs, private keys, and tokens that are known by their form. Lines stay
+// lines.
+func Text(text string) string { return textOf(text, none) }
+
+// textOf is Text, and tells found each secret.
+func textOf(text string, found func(secret string)) string { return linesOf(text, found, maskLine) }
+
+// Forms is Text by form alone: what stands under a name stays, so that it suits
+// text of our own, which tells of flags and settings.
+func Forms(text string) string { return linesOf(text, none, maskForms) }
+
+func linesOf(text string, found func(string), mask func(string, func(string)) string) string {
 	lower := strings.ToLower(text)
 	marked := false
 	for _, m := range secretMarks {
@@ -40,37 +68,76 @@ func Text(text string) string {
 		return text
 	}
 	var b strings.Builder
+	inKey := false // within a private key of several lines
 	for line := range strings.Lines(text) {
-		b.WriteString(maskLine(line))
+		masked := line
+		if masked, inKey = maskKey(line, inKey, found); masked == line {
+			masked = mask(line, found)
+		}
+		b.WriteString(masked)
 	}
 	return b.String()
 }
 
 // Field returns the value of a named field: replaced where the name is one of a
 // secret, else as Text has it.
-func Field(name, value string) string {
+func Field(name, value string) string { return fieldOf(name, value, none) }
+
+func fieldOf(name, value string, found func(string)) string {
 	if IsSecret(name) && value != "" && !plainValue.MatchString(value) {
+		found(value)
 		return Mark
 	}
-	return Text(value)
+	return textOf(value, found)
 }
 
-func maskLine(line string) string {
-	line = replaceValue(secretHeader, line, func(string) bool { return true })
-	line = replaceValue(secretFlag, line, IsSecret)
-	line = replaceValue(secretAssign, line, IsSecret)
-	line = replaceValue(secretField, line, func(string) bool { return true })
-	line = urlPassword.ReplaceAllString(line, "${1}"+Mark+"${2}")
-	return bareSecret.ReplaceAllString(line, Mark)
+func always(string) bool { return true }
+
+func maskLine(line string, found func(string)) string {
+	line = replaceValue(secretHeader, line, always, found)
+	line = replaceValue(secretFlag, line, IsSecret, found)
+	line = replaceValue(secretAssign, line, IsSecret, found)
+	line = replaceValue(secretField, line, always, found)
+	line = replaceValue(secretKey, line, IsSecret, found)
+	return maskForms(line, found)
+}
+
+func maskForms(line string, found func(string)) string {
+	for _, re := range []*regexp.Regexp{urlPassword, urlUser} {
+		line = re.ReplaceAllStringFunc(line, func(match string) string {
+			g := re.FindStringSubmatch(match)
+			if strings.Contains(g[2], Mark) || plainValue.MatchString(g[2]) {
+				return match
+			}
+			found(g[2])
+			return g[1] + Mark + g[3]
+		})
+	}
+	return bareSecret.ReplaceAllStringFunc(line, func(match string) string {
+		if _, credential, ok := strings.Cut(match, " "); ok { // Bearer abc
+			found(strings.TrimSpace(credential))
+		} else {
+			found(match)
+		}
+		return Mark
+	})
 }
 
 // replaceValue replaces the third group of each match, and what follows it in
 // the match, where the name before it is one of a secret. Its quotes stay.
-func replaceValue(re *regexp.Regexp, line string, secret func(name string) bool) string {
+func replaceValue(re *regexp.Regexp, line string, secret func(name string) bool, found func(string)) string {
 	return re.ReplaceAllStringFunc(line, func(match string) string {
 		g := re.FindStringSubmatch(match)
-		if value := strings.Trim(g[3], `"'`); !secret(g[1]) || value == "" || plainValue.MatchString(value) {
+		value := strings.Trim(g[3], `"'`)
+		if !secret(g[1]) || value == "" || strings.HasPrefix(value, Mark) || plainValue.MatchString(value) {
 			return match
+		}
+		found(value)
+		if _, credential, ok := strings.Cut(value, " "); ok { // Bearer abc
+			found(strings.TrimSpace(credential))
+		}
+		if len(g) > 4 && g[4] != "" {
+			found(strings.TrimSpace(g[4]))
 		}
 		quote := ""
 		if q := g[3][:1]; q == `"` || q == "'" {
@@ -78,4 +145,38 @@ func replaceValue(re *regexp.Regexp, line string, secret func(name string) bool)
 		}
 		return g[1] + g[2] + quote + Mark + quote
 	})
+}
+
+var (
+	keyBegin = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----`)
+	keyEnd   = regexp.MustCompile(`-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----`)
+	keyLine  = regexp.MustCompile(`^[\w+/=:, -]*$`)
+)
+
+// maskKey replaces what a line has of a private key in PEM form, and tells
+// whether the key goes on in the next line.
+func maskKey(line string, within bool, found func(string)) (masked string, on bool) {
+	body := strings.TrimRight(line, "\r\n")
+	end := line[len(body):]
+	if within {
+		switch at := keyEnd.FindStringIndex(body); {
+		case at != nil:
+			return Mark + body[at[1]:] + end, false
+		case keyLine.MatchString(strings.TrimSpace(body)):
+			found(strings.TrimSpace(body))
+			return Mark + end, true
+		}
+		return line, false // no end of a key, and no line of one
+	}
+	at := keyBegin.FindStringIndex(body)
+	if at == nil {
+		return line, false
+	}
+	if to := keyEnd.FindStringIndex(body); to != nil && to[0] >= at[1] { // in a string, with \n for its line breaks
+		for _, part := range strings.Split(body[at[1]:to[0]], `\n`) {
+			found(strings.TrimSpace(part))
+		}
+		return body[:at[0]] + Mark + body[to[1]:] + end, false
+	}
+	return body[:at[0]] + Mark + end, true
 }

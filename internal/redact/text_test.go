@@ -29,6 +29,21 @@ func TestText(t *testing.T) {
 		{"The key: a shorter prompt.", "The key: a shorter prompt."},
 		{"http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1"},
 		{"", ""},
+
+		{`{'model': 'm', 'api_key': ['hunter2'], 'n': 1}`, `{'model': 'm', 'api_key': ['[redacted]'], 'n': 1}`},
+		{`"body": "{\"api_key\": \"hunter2\"}"`, `"body": "{\"api_key\": \"[redacted]\"}"`},
+		{"GET /v1?api_key=hunter2&n=1 HTTP/1.1", "GET /v1?api_key=[redacted]&n=1 HTTP/1.1"},
+		{"https://host/blob?sv=1&X-Amz-Signature=0a1b2c", "https://host/blob?sv=1&X-Amz-Signature=[redacted]"},
+		{"https://0123456789abcdef0123@sentry.host/1", "https://[redacted]@sentry.host/1"},
+		{"ssh://git@github.com/a/b, me@host.org", "ssh://git@github.com/a/b, me@host.org"},
+		{"a glpat-0123456789abcdefghij b", "a [redacted] b"},
+		{"one\n-----BEGIN RSA PRIVATE KEY-----\nMIIEow+/=\nabc\n-----END RSA PRIVATE KEY-----\ntwo\n", "one\n[redacted]\n[redacted]\n[redacted]\n[redacted]\ntwo\n"},
+		{"-----BEGIN PRIVATE KEY-----\nMIIEow\n2026-01-01 10:00:00 [info] it goes on\n", "[redacted]\n[redacted]\n2026-01-01 10:00:00 [info] it goes on\n"},
+		{`pem: "-----BEGIN PRIVATE KEY-----\nMII\n-----END PRIVATE KEY-----" end`, `pem: "[redacted]" end`},
+		{"-----BEGIN CERTIFICATE-----\nMII\n", "-----BEGIN CERTIFICATE-----\nMII\n"},
+		{`{"tokens": 12, "prompt_tokens": "many", "monkey": "see"}`, `{"tokens": 12, "prompt_tokens": "many", "monkey": "see"}`},
+		{"key=value pairs, --tokenizer=Qwen/Qwen3", "key=[redacted] pairs, --tokenizer=Qwen/Qwen3"},
+		{"basic information about 16 tokens", "basic information about 16 tokens"},
 	} {
 		if got := Text(c.text); got != c.want {
 			t.Errorf("%q is shown as %q, want %q", c.text, got, c.want)

@@ -17,6 +17,7 @@ import (
 
 	"perflab/internal/durable"
 	"perflab/internal/field"
+	"perflab/internal/input"
 	"perflab/internal/result"
 )
 
@@ -363,8 +364,12 @@ func IsRun(dir string) bool {
 	return false
 }
 
+// mostJSON is the size of a JSON file that is read: a study.json of ten thousand
+// trials, by far the largest, has a fifth of it.
+const mostJSON = 1 << 30
+
 func ReadJSON(path string, v any) error {
-	b, err := os.ReadFile(path)
+	b, err := input.File(path, mostJSON)
 	if err != nil {
 		return err
 	}

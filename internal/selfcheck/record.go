@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 
+	"perflab/internal/input"
 	"perflab/internal/result"
 )
 
@@ -66,8 +67,11 @@ func Load(version string) *result.SelfCheck {
 	return &c
 }
 
+// mostRecords is the size of the file of self checks: each has some hundred bytes.
+const mostRecords = 1 << 20
+
 func readRecords(path string) (map[string]result.SelfCheck, error) {
-	b, err := os.ReadFile(path)
+	b, err := input.File(path, mostRecords)
 	if err != nil {
 		return nil, fmt.Errorf("read self checks: %w", err)
 	}

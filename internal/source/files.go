@@ -24,6 +24,7 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/input"
 	"perflab/internal/interop"
 	"perflab/internal/redact"
 	"perflab/internal/rundir"
@@ -196,16 +197,20 @@ func readInput(in io.Reader) interop.File {
 	if in == nil {
 		return Faulty(inputName, "there is no standard input")
 	}
-	data, err := io.ReadAll(in)
+	data, err := input.All(in, inputName, input.Stream)
 	if err != nil {
 		return Faulty(inputName, Reason(err))
 	}
 	return readData(inputName, data)
 }
 
+// mostFile is the size of a file that is read: results of a million requests
+// with their texts are smaller.
+const mostFile = 4 << 30
+
 // readFile reads one file.
 func readFile(path string) interop.File {
-	data, err := os.ReadFile(path)
+	data, err := input.File(path, mostFile)
 	if err != nil {
 		return Faulty(path, Reason(err))
 	}

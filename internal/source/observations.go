@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"perflab/internal/forecast"
+	"perflab/internal/input"
 	"perflab/internal/interop"
 	"perflab/internal/outcome"
 	"perflab/internal/rundir"
@@ -65,7 +65,7 @@ func (o *observer) directory(dir string) {
 // file reads a file of observations, or one of another client: of several runs
 // the one that is meant, or all.
 func (o *observer) file(ref reference) {
-	data, err := os.ReadFile(ref.path)
+	data, err := input.File(ref.path, mostFile)
 	if err != nil {
 		o.Omitf(ref.path, "it cannot be read: %s", Reason(err))
 		return

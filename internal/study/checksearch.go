@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 
 	"perflab/internal/engine"
 	"perflab/internal/field"
+	"perflab/internal/input"
 )
 
 // catalogueSearch checks a study whose strategy searches the catalogue.
@@ -124,7 +124,7 @@ func (c *checker) priors() {
 
 // readRecipes reads a file of recipes strictly.
 func readRecipes(path string) (out []Recipe, problems []string) {
-	data, err := os.ReadFile(path)
+	data, err := input.File(path, MostStudy)
 	if err != nil {
 		return nil, []string{fmt.Sprintf("read the recipes: %v", err)}
 	}

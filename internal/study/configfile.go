@@ -1,18 +1,35 @@
 package study
 
 import (
+	"bytes"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	yaml "go.yaml.in/yaml/v4"
 
+	"perflab/internal/arch"
 	"perflab/internal/engine"
+	"perflab/internal/input"
 )
 
-// mostConfig is the size of a configuration file that is read whole.
-const mostConfig = 1 << 20
+// Sizes of what is read whole. A study of ten thousand candidates has 1 MiB, and
+// so have as many recipes.
+const (
+	MostStudy  = 4 << 20
+	mostConfig = 1 << 20 // a configuration of an engine or of a model
+)
+
+// ReadFile reads a study file.
+func ReadFile(path string) ([]byte, error) { return input.File(path, MostStudy) }
+
+// ReadModelConfig reads the config.json of a model.
+func ReadModelConfig(name, path string) (arch.Model, error) {
+	data, err := input.File(path, mostConfig)
+	if err != nil {
+		return arch.Model{}, err
+	}
+	return arch.ParseConfig(name, bytes.NewReader(data))
+}
 
 // ReadCommandFile is the command with the content of the configuration file that it
 // names, if any: a path from the working directory. What the engine would not take is
@@ -30,17 +47,9 @@ func ReadCommandFile(c engine.Command) (engine.Command, error) {
 }
 
 func readConfig(path string) (map[string]any, error) {
-	f, err := os.Open(path)
+	data, err := input.File(path, mostConfig)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, mostConfig+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > mostConfig {
-		return nil, fmt.Errorf("%s has more than %d bytes: is it the right file?", path, mostConfig)
 	}
 	content := map[string]any{}
 	if err := yaml.Load(data, &content); err != nil {

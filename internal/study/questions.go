@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/input"
 	"perflab/internal/stat"
 )
 
@@ -47,7 +48,7 @@ func ReadQuestions(path string) ([]Question, error) {
 
 func readQuestions(r io.Reader) ([]Question, error) {
 	var set []Question
-	in := bufio.NewReaderSize(r, 1<<16)
+	in := bufio.NewReaderSize(input.Lines(r, "the file", mostConfig), 1<<16)
 	for n := 1; ; n++ {
 		line, err := in.ReadBytes('\n')
 		if err != nil && !errors.Is(err, io.EOF) {

@@ -3,7 +3,6 @@ package study
 import (
 	"cmp"
 	"fmt"
-	"os"
 
 	"perflab/internal/arch"
 	"perflab/internal/bench"
@@ -85,12 +84,11 @@ func (s *Study) lookupModel(name string) (arch.Model, error) {
 	if !ok {
 		return arch.LookupModel(name)
 	}
-	f, err := os.Open(path)
+	m, err := ReadModelConfig(name, path)
 	if err != nil {
 		return arch.Model{}, fmt.Errorf("model_config of %s: %w", name, err)
 	}
-	defer f.Close()
-	return arch.ParseConfig(name, f)
+	return m, nil
 }
 
 // HardwareText is the hardware in words.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"perflab/internal/field"
+	"perflab/internal/input"
 	"perflab/internal/stat"
 )
 
@@ -122,7 +123,7 @@ func (f imageFiles) url(image string) (string, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return "", fmt.Errorf("%s is no file", path) // a device may never end
 	}
-	content, err := os.ReadFile(path)
+	content, err := input.File(path, mostImage)
 	if err != nil {
 		return "", err // names the path
 	}

@@ -8,11 +8,20 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"perflab/internal/input"
+)
+
+// mostLine is the size of a line that is read: of a request with some images of several MB.
+// mostImage is that of the file of one.
+const (
+	mostLine  = 64 << 20
+	mostImage = 64 << 20
 )
 
 // eachLine calls fn with each line that is not blank; an error names the line.
 func eachLine(f io.Reader, fn func(line []byte) error) error {
-	in := bufio.NewReaderSize(f, 1<<20)
+	in := bufio.NewReaderSize(input.Lines(f, "the file", mostLine), 1<<20)
 	for n := 1; ; n++ {
 		line, err := in.ReadBytes('\n')
 		if err != nil && !errors.Is(err, io.EOF) {

@@ -10,12 +10,13 @@ import (
 	"strings"
 
 	"perflab/internal/field"
+	"perflab/internal/input"
 )
 
 // readCSV reads a trace with its columns named in the first line. read takes
 // the fields of a row and may say why to leave it out.
 func readCSV(f io.Reader, s Spec, p promptBuilder, names []string, read func(field []string) (r row, reason string, err error)) (source, error) {
-	in := csv.NewReader(f)
+	in := csv.NewReader(input.Lines(f, "the file", mostLine))
 	in.ReuseRecord = true
 	column, err := csvColumns(in, names)
 	if err != nil {
