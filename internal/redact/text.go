@@ -25,7 +25,7 @@ var (
 	urlUser = regexp.MustCompile(`(\w+://)([^/\s:@"'<>]{16,})(@)`)
 
 	// plainValue is a figure or a word that stands for something else.
-	plainValue = regexp.MustCompile(`^(?:[$<{(\[].*|-.*|[0-9.]+|(?i:true|false|none|null|auto|default|yes|no))$`)
+	plainValue = regexp.MustCompile(`^(?:[$<{(\[:,].*|-.*|[0-9.]+|(?i:true|false|none|null|auto|default|yes|no))$`)
 )
 
 // bareSecret are tokens that show by themselves what they are.

@@ -39,7 +39,7 @@ func TestReadCommandFile(t *testing.T) {
 		"# nothing\n":                          "says nothing: write {}",
 		"- a\n":                                "f.yaml:1:",
 		"x: 1\n":                               "Extra inputs are not permitted",
-		strings.Repeat("#", mostConfig) + "\n": "more than 1048576 bytes",
+		strings.Repeat("#", mostConfig) + "\n": "more than 1 MiB",
 	} {
 		if _, err := read(content); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: %v, want %s", content, err, want)
