@@ -293,7 +293,8 @@ func (s *stream) complete() bool { return s.done || s.call.Finish != "" }
 func (s *stream) settle() {
 	call := s.call
 	if s.used {
-		call.Usage = &s.usage
+		usage := s.usage // a copy: a pointer into the stream would keep all of it with the call
+		call.Usage = &usage
 	}
 	call.Text = string(s.scan.text)
 	if len(call.Empty) == 0 {

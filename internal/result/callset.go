@@ -106,8 +106,9 @@ func (s *CallSet) FullLoad(limit int) Window {
 		return Window{}
 	}
 	if s.binned() {
-		w := s.large.Flow.fullLoad(need)
-		n, _ := s.large.Flow.ended(w)
+		var w Window
+		w, w.slack = s.large.Flow.fullLoad(need)
+		n, _, _ := s.large.Flow.ended(w)
 		w.Ends = int(n)
 		w.OK = w.OK && w.Ends >= minEnds
 		return w

@@ -138,12 +138,12 @@ func (f *flow) prompts(w Window) (tokens, edges float64) {
 	return tokens, edges
 }
 
-// ended returns how many calls ended in a window, and how long they took.
-func (f *flow) ended(w Window) (n float64, took time.Duration) {
-	var edges float64
+// ended returns how many calls ended in a window, how long they took, and how many ended
+// in the bins at its ends.
+func (f *flow) ended(w Window) (n float64, took time.Duration, edges float64) {
 	n = overlap(f.Bins, f.Coarse, f.From, w, func(b flowBin) float64 { return float64(b.Ended) }, &edges)
-	ns := overlap(f.Bins, f.Coarse, f.From, w, func(b flowBin) float64 { return float64(b.Took) }, &edges)
-	return math.Round(n), time.Duration(ns)
+	ns := overlap(f.Bins, f.Coarse, f.From, w, func(b flowBin) float64 { return float64(b.Took) }, new(float64))
+	return math.Round(n), time.Duration(ns), edges
 }
 
 // overlap sums bins over a window, those at its ends by the part that is inside; edges
@@ -203,12 +203,21 @@ func (f *flow) inFlight(w Window) float64 {
 	return area / float64(w.To-w.From)
 }
 
-// fullLoad returns from where to where so many calls were in flight, failed ones too.
-func (f *flow) fullLoad(need int) (w Window) {
+// fullLoad returns from where to where so many calls were in flight, failed ones too,
+// at the ends of bins; and by how much longer it may have been, since in between
+// nobody knows.
+func (f *flow) fullLoad(need int) (w Window, more time.Duration) {
+	var wide Window
 	open := 0
 	for i, b := range f.Bins {
-		before := open
-		open += int(b.Sent) + int(b.FailedFrom) - int(b.Ended) - int(b.FailedTo)
+		before, most := open, open+int(b.Sent)+int(b.FailedFrom)
+		open = most - int(b.Ended) - int(b.FailedTo)
+		if most >= need {
+			if !wide.OK {
+				wide.From, wide.OK = f.at(i-1), true
+			}
+			wide.To = f.at(i)
+		}
 		if open >= need && !w.OK {
 			w.From, w.OK = f.at(i), true
 		}
@@ -216,7 +225,7 @@ func (f *flow) fullLoad(need int) (w Window) {
 			w.To = f.at(i - 1)
 		}
 	}
-	return w
+	return w, (wide.To - wide.From) - (w.To - w.From)
 }
 
 // pace is what CallSet.Pace is of, from bins.

@@ -255,7 +255,7 @@ func (c *Call) uneven() bool {
 
 // steadyFlow is the steady window of a run without rows.
 func (s *CallSet) steadyFlow(w Window) Window {
-	n, took := s.large.Flow.ended(w)
+	n, took, _ := s.large.Flow.ended(w)
 	w.Ends = int(n)
 	if w.Ends < minEnds {
 		return Window{}

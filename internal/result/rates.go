@@ -99,15 +99,23 @@ func (a *Analysis) addWindowRates(name string, w Window, events []Event) {
 	s := w.Seconds()
 	tokens, edges := a.tokensWithin(w, events)
 	prompts, ends := a.promptsWithin(w)
-	a.Figures[name+"_duration"] = s
-	a.Figures[name+"_request_throughput"] = float64(w.Ends) / s
-	if a.binned() { // the ends of a window cut two bins
-		a.Approximate[name+"_request_throughput"] = 2 / (s * float64(a.large.Flow.Coarse))
-	}
+	longer := share(w.slack.Seconds(), s)
+	a.set(name+"_duration", s, longer)
+	a.set(name+"_request_throughput", float64(w.Ends)/s, a.cut(w)+2*longer)
 	if !a.Pooling() {
-		a.set(name+"_output_throughput", tokens/s, share(edges, tokens))
+		a.set(name+"_output_throughput", tokens/s, share(edges, tokens)+2*longer)
 	}
-	a.set(name+"_total_token_throughput", (tokens+prompts)/s, share(edges+ends, tokens+prompts))
+	a.set(name+"_total_token_throughput", (tokens+prompts)/s, share(edges+ends, tokens+prompts)+2*longer)
+}
+
+// cut is by what share the calls that ended in a window may be more or fewer: those of
+// the bins at its ends count in part.
+func (a *Analysis) cut(w Window) float64 {
+	if !a.binned() {
+		return 0
+	}
+	_, _, edges := a.large.Flow.ended(w)
+	return share(edges+1, float64(w.Ends)) // and it is rounded
 }
 
 // tokensWithin returns the output tokens stamped in a window, and those that bins at its

@@ -21,6 +21,8 @@ type Window struct {
 	InFlight float64       // of the steady window: mean calls in flight
 	CallTime float64       // of the steady window: mean seconds from Sent to End of the calls that ended inside
 	OK       bool          // there is such a part
+
+	slack time.Duration // how much longer it may be, of one found in bins
 }
 
 // minEnds is the least number of calls that must end in a window for its rates

@@ -75,7 +75,7 @@ func sketchBucket(v float64) (page uint16, i int) {
 	return uint16(b >> sketchBits), int(b & (pageSize - 1))
 }
 
-// sketchValue is the middle of a bucket.
+// sketchValue is the middle of a bucket; of the one around 0 it is 0.
 func sketchValue(page uint16, i int) float64 {
 	b := (uint64(page)<<sketchBits|uint64(i))<<(52-sketchBits) | 1<<(52-sketchBits-1)
 	if b>>63 != 0 {
@@ -83,7 +83,11 @@ func sketchValue(page uint16, i int) float64 {
 	} else {
 		b = ^b
 	}
-	return math.Float64frombits(b)
+	v := math.Float64frombits(b)
+	if math.Abs(v) < 1e-300 {
+		return 0
+	}
+	return v
 }
 
 // Mean returns the mean; NaN of no values.
