@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -84,4 +85,45 @@ func perflabCommand(t *testing.T, args ...string) *exec.Cmd {
 	cmd := exec.Command(self, args...)
 	cmd.Env = append(os.Environ(), "PERFLAB_TEST_MAIN=1")
 	return cmd
+}
+
+// TestKillImport: an import that was killed half-way has no directory of its name, and can
+// be made again.
+func TestKillImport(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const runs = 3000 // take a second or so
+	var text strings.Builder
+	for i := range runs {
+		fmt.Fprintf(&text, "## Case %d\n\n```\n============ Serving Benchmark Result ============\nSuccessful requests:                     10\n"+
+			"Benchmark duration (s):                  %d.00\nMean TTFT (ms):                          24.78\n==================================================\n```\n\n", i, i+1)
+	}
+	file, out := filepath.Join(dir, "doc.md"), filepath.Join(dir, "out")
+	if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := perflabCommand(t, "import", file, "--out", out)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	written := func() int {
+		entries, _ := os.ReadDir(out + ".importing") // not there yet
+		return len(entries)
+	}
+	for wait := time.Now(); written() < 50 && time.Since(wait) < 60*time.Second; time.Sleep(time.Millisecond) {
+	}
+	_ = cmd.Process.Kill() // fails only where it ended, which the next line says
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.Exited() {
+		t.Fatalf("import was not killed: %v", err)
+	}
+	if _, err := os.Stat(out); err == nil || written() == 0 {
+		t.Errorf("after the kill: %v for the directory itself, %d runs beside it", err, written())
+	}
+	if output, err := perflabCommand(t, "import", file, "--out", out).CombinedOutput(); err != nil {
+		t.Fatalf("import again: %v\n%s", err, output)
+	}
+	dirs, err := os.ReadDir(out)
+	if err != nil || len(dirs) != runs+1 || written() > 0 {
+		t.Errorf("%d entries, want %d runs and import.json; %d are left beside them (%v)", len(dirs), runs, written(), err)
+	}
 }

@@ -41,7 +41,8 @@ says so wherever they are shown.
 What cannot be read is printed as file:line. import.json beside the runs has the
 file, of each run its directory, line, client, model, case, number of calls,
 verdict and number of findings, and the faults. Secrets in commands, titles and
-labels are replaced. No directory is overwritten.
+labels are replaced. No directory is overwritten; those of an import appear when
+all of it is written, so that one that was interrupted can be made again.
 
 Exit status: 0 done, 1 a file that was named cannot be opened or no run was read.`,
 		Example: `  perflab import report.md
@@ -82,11 +83,10 @@ func runImport(env Env, f *importFlags, paths []string) error {
 	for i := range imports {
 		if runs += len(imports[i].Runs); len(imports[i].Runs) == 0 {
 			imports[i].Dir = ""
-			continue
 		}
-		if err := imports[i].Write(); err != nil {
-			return err
-		}
+	}
+	if err := rundir.WriteImports(imports); err != nil {
+		return err
 	}
 	if f.format == "json" {
 		err = importsJSON(env.Stdout, imports)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -125,5 +126,53 @@ func TestMkdirAll(t *testing.T) {
 	*steps = nil
 	if err := d.MkdirAll(filepath.Join(dir, "a", "b", "c")); err != nil || len(*steps) > 0 {
 		t.Errorf("made again: %v, %q", err, *steps)
+	}
+}
+
+// TestDirectory: a directory has its name when it is whole. What a killed process left of
+// it is in nobody's way, two processes at once are kept apart, and nothing that has
+// the name is touched.
+func TestDirectory(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "sub", "x")
+	leftover := filepath.Join(name+".part", "run", "header.json")
+	if err := os.MkdirAll(filepath.Dir(leftover), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(leftover, []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Begin(name, ".part")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(d.Path); len(left) > 0 {
+		t.Errorf("what was left is still there: %v", left)
+	}
+	if _, err := Begin(name, ".part"); err == nil || err.Error() != "another process writes "+d.Path {
+		t.Errorf("a second one: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(d.Path, "a"), []byte("a"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := PublishAll(d); err != nil {
+		t.Fatal(err)
+	}
+	d.Abandon()
+	if b, _ := os.ReadFile(filepath.Join(name, "a")); string(b) != "a" {
+		t.Errorf("published with %q", b)
+	}
+	if _, err := Begin(name, ".part"); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("over what is there: %v", err)
+	}
+	if names, _ := filepath.Glob(name + "*"); len(names) != 1 {
+		t.Errorf("left behind: %q", names)
+	}
+	other, err := Begin(name+"2", ".part")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Abandon()
+	if names, _ := filepath.Glob(name + "*"); len(names) != 1 {
+		t.Errorf("left behind: %q", names)
 	}
 }

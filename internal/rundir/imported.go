@@ -1,10 +1,12 @@
 package rundir
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
+	"perflab/internal/durable"
 	"perflab/internal/field"
 	"perflab/internal/result"
 )
@@ -48,22 +50,56 @@ type ImportFault struct {
 // importSchema names the format of import.json; it changes when that does.
 const importSchema = "perflab.import/1"
 
-// Write writes the run directories of an import and its import.json. It
-// overwrites nothing.
-func (m *Import) Write() error {
-	if err := m.CheckFree(); err != nil {
-		return err
-	}
-	for _, r := range m.Runs {
-		if err := WriteImported(filepath.Join(m.Dir, r.Dir), r.Header, r.Summary, r.Stored); err != nil {
+// importing ends the name of a directory that an import writes. What a killed one left
+// under it has nothing that was measured, and the next one clears it away.
+const importing = ".importing"
+
+// WriteImports writes the run directories of imports that have runs, with their
+// import.json. Their directories appear whole and together, after all is written: an
+// import that was killed or failed can be made again. It overwrites nothing.
+func WriteImports(imports []Import) error {
+	var all []*durable.Directory
+	defer func() {
+		for _, d := range all {
+			d.Abandon()
+		}
+	}()
+	for i := range imports {
+		m := &imports[i]
+		if len(m.Runs) == 0 {
+			continue
+		}
+		if err := m.CheckFree(); err != nil {
+			return err
+		}
+		d, err := durable.Begin(m.Dir, importing)
+		if _, busy := errors.AsType[*durable.BusyError](err); busy {
+			return field.Errorf("", "another perflab imports into %s: wait for it, or choose another [out]", m.Dir)
+		}
+		if err != nil {
+			return fmt.Errorf("create the directory of the import: %w", err)
+		}
+		all = append(all, d)
+		if err := m.write(d.Path); err != nil {
 			return err
 		}
 	}
-	if err := os.MkdirAll(m.Dir, 0o755); err != nil {
-		return fmt.Errorf("create the directory of the import: %w", err)
+	if err := durable.PublishAll(all...); err != nil {
+		return fmt.Errorf("name the directory of the import: %w", err)
+	}
+	return nil
+}
+
+// write writes the runs of an import, unsynced, and its import.json.
+func (m *Import) write(dir string) error {
+	disk := durable.Disk{Unsynced: true}
+	for _, r := range m.Runs {
+		if err := writeImported(disk, filepath.Join(dir, r.Dir), r.Header, r.Summary, r.Stored); err != nil {
+			return err
+		}
 	}
 	m.Fill()
-	return WriteJSON(filepath.Join(m.Dir, importFile), m)
+	return writeJSON(disk, filepath.Join(dir, importFile), m)
 }
 
 // Fill sets what the JSON of an import always has.
@@ -89,13 +125,17 @@ func (m *Import) CheckFree() error {
 // which the header says. The figures of the summary stand as they are: opened
 // again, they are not computed from the calls, of which there may be none.
 func WriteImported(dir string, h result.Header, s result.Summary, calls []result.Call) error {
+	return writeImported(durable.Disk{}, dir, h, s, calls)
+}
+
+func writeImported(disk durable.Disk, dir string, h result.Header, s result.Summary, calls []result.Call) error {
 	if h.Imported == nil {
 		return fmt.Errorf("write %s: the header does not say where the run was imported from", dir)
 	}
 	if h.Schema == "" {
 		h.Schema = Schema
 	}
-	w, err := Create(dir, h)
+	w, err := create(disk, dir, h)
 	if err != nil {
 		return err
 	}

@@ -81,3 +81,40 @@ func TestImportedWithoutFigures(t *testing.T) {
 		t.Error("a run of our own was written as an imported one")
 	}
 }
+
+// TestImportFails: an import that cannot be finished leaves nothing, of any of its files, and
+// can be made again; so can one of which a killed process left a part.
+func TestImportFails(t *testing.T) {
+	out := t.TempDir()
+	h, s := importedRun()
+	bad := h
+	bad.Imported = nil
+	imports := []Import{
+		{File: "a", Dir: filepath.Join(out, "a"), Runs: []ImportedRun{{Dir: "1", Header: h, Summary: s}}},
+		{File: "none", Runs: nil},
+		{File: "b", Dir: filepath.Join(out, "b"), Runs: []ImportedRun{{Dir: "1", Header: h, Summary: s}, {Dir: "2", Header: bad, Summary: s}}},
+	}
+	if err := WriteImports(imports); err == nil || !strings.Contains(err.Error(), "does not say where") {
+		t.Errorf("a run that cannot be written: %v", err)
+	}
+	if left, _ := os.ReadDir(out); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if err := WriteImported(filepath.Join(out, "b"+importing, "1"), h, s, nil); err != nil { // as a kill leaves it
+		t.Fatal(err)
+	}
+	imports[2].Runs[1].Header = h
+	if err := WriteImports(imports); err != nil {
+		t.Fatal(err)
+	}
+	dirs, err := OpenImport(filepath.Join(out, "b"))
+	if err != nil || len(dirs) != 2 || !exists(filepath.Join(out, "a", "1", summaryFile)) {
+		t.Errorf("runs %v (%v)", dirs, err)
+	}
+	if left, _ := os.ReadDir(out); len(left) != 2 {
+		t.Errorf("left behind: %v", left)
+	}
+	if err := WriteImports(imports[2:]); err == nil || !strings.Contains(err.Error(), "exists already") {
+		t.Errorf("a second import over the first: %v", err)
+	}
+}

@@ -40,8 +40,9 @@ const Schema = "perflab.run/1"
 // end, so that a directory without the suffix is always complete; a .tmp left
 // behind is a partial run that can still be summarised.
 type Writer struct {
-	dir string // final name
-	tmp string
+	dir  string // final name
+	tmp  string
+	disk durable.Disk
 
 	mu     sync.Mutex // of what is below, for save comes by a timer
 	calls  *os.File   // nil: closed
@@ -81,23 +82,26 @@ func ClearPartial(dir string) error {
 	return nil
 }
 
-func Create(dir string, h result.Header) (*Writer, error) {
+// Create begins a run directory.
+func Create(dir string, h result.Header) (*Writer, error) { return create(durable.Disk{}, dir, h) }
+
+func create(disk durable.Disk, dir string, h result.Header) (*Writer, error) {
 	if err := Free(dir); err != nil {
 		return nil, err
 	}
 	dir = filepath.Clean(dir)
 	tmp := dir + ".tmp"
-	if err := durable.MkdirAll(tmp); err != nil {
+	if err := disk.MkdirAll(tmp); err != nil {
 		return nil, fmt.Errorf("create run directory: %w", err)
 	}
-	if err := WriteJSON(filepath.Join(tmp, headerFile), h); err != nil {
+	if err := writeJSON(disk, filepath.Join(tmp, headerFile), h); err != nil {
 		return nil, err
 	}
 	f, err := os.Create(filepath.Join(tmp, CallsFile))
 	if err != nil {
 		return nil, fmt.Errorf("create run directory: %w", err)
 	}
-	return &Writer{dir: dir, tmp: tmp, calls: f, buf: bufio.NewWriterSize(f, 1<<16)}, nil
+	return &Writer{dir: dir, tmp: tmp, disk: disk, calls: f, buf: bufio.NewWriterSize(f, 1<<16)}, nil
 }
 
 // Add appends one call. After a write error it does nothing: err keeps the
@@ -160,7 +164,7 @@ func (w *Writer) Finish(c *result.Client, s *result.Summary, readings []result.R
 		return fmt.Errorf("keep the calls: %w", err)
 	}
 	if c != nil {
-		if err := WriteJSON(filepath.Join(w.tmp, clientFile), c); err != nil {
+		if err := writeJSON(w.disk, filepath.Join(w.tmp, clientFile), c); err != nil {
 			return err
 		}
 	}
@@ -169,31 +173,36 @@ func (w *Writer) Finish(c *result.Client, s *result.Summary, readings []result.R
 		if err := result.WriteReadings(&b, readings); err != nil {
 			return fmt.Errorf("encode %s: %w", TelemetryFile, err)
 		}
-		if err := WriteFile(filepath.Join(w.tmp, TelemetryFile), b.Bytes()); err != nil {
+		if err := writeFile(w.disk, filepath.Join(w.tmp, TelemetryFile), b.Bytes()); err != nil {
 			return err
 		}
 	}
-	if err := WriteJSON(filepath.Join(w.tmp, summaryFile), s); err != nil {
+	if err := writeJSON(w.disk, filepath.Join(w.tmp, summaryFile), s); err != nil {
 		return err
 	}
-	if err := durable.Publish(w.tmp, w.dir); err != nil {
+	if err := w.disk.Publish(w.tmp, w.dir); err != nil {
 		return fmt.Errorf("name the run directory: %w", err)
 	}
 	return nil
 }
 
-func WriteJSON(path string, v any) error {
+// WriteJSON replaces a file as a whole, as WriteFile does.
+func WriteJSON(path string, v any) error { return writeJSON(durable.Disk{}, path, v) }
+
+func writeJSON(disk durable.Disk, path string, v any) error {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", path, err)
 	}
-	return WriteFile(path, append(b, '\n'))
+	return writeFile(disk, path, append(b, '\n'))
 }
 
 // WriteFile replaces a file as a whole: a reader, and a power cut, sees the old
 // or the new one.
-func WriteFile(path string, b []byte) error {
-	if err := durable.WriteFile(path, b, 0o644); err != nil {
+func WriteFile(path string, b []byte) error { return writeFile(durable.Disk{}, path, b) }
+
+func writeFile(disk durable.Disk, path string, b []byte) error {
+	if err := disk.WriteFile(path, b, 0o644); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
