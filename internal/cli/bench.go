@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"perflab/internal/bench"
+	"perflab/internal/durable"
 	"perflab/internal/interop"
 	"perflab/internal/load"
 	"perflab/internal/openai"
@@ -381,17 +381,11 @@ func (f *benchFlags) saveResult(out *bench.Outcome, name string) (string, error)
 	if err != nil {
 		return "", fmt.Errorf("encode the result file: %w", err)
 	}
-	path := filepath.Join(f.resultDir, name)
-	mode := os.O_CREATE | os.O_WRONLY | os.O_TRUNC
+	path, write := filepath.Join(f.resultDir, name), durable.WriteFile
 	if f.appendResult {
-		mode = os.O_CREATE | os.O_WRONLY | os.O_APPEND
+		write = durable.AppendFile
 	}
-	file, err := os.OpenFile(path, mode, 0o644)
-	if err != nil {
-		return "", fmt.Errorf("write the result file: %w", err)
-	}
-	_, err = file.Write(append(b, '\n'))
-	if err := errors.Join(err, file.Close()); err != nil {
+	if err := write(path, append(b, '\n'), 0o644); err != nil {
 		return "", fmt.Errorf("write the result file: %w", err)
 	}
 	return path, nil

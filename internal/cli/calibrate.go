@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +13,7 @@ import (
 
 	"perflab/internal/arch"
 	"perflab/internal/calib"
+	"perflab/internal/durable"
 	"perflab/internal/engine"
 	"perflab/internal/forecast"
 	"perflab/internal/report/doc"
@@ -171,15 +170,10 @@ func writeCalibration(path string, c calib.Calibration) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, fs.ErrExist) {
+	if _, err := os.Lstat(path); err == nil {
 		return usageError{fmt.Errorf("%s exists: give --out another name", path)}
 	}
-	if err != nil {
-		return fmt.Errorf("write the calibration: %w", err)
-	}
-	_, err = file.Write(append(b, '\n'))
-	if err = cmp.Or(err, file.Close()); err != nil {
+	if err := durable.WriteFile(path, append(b, '\n'), 0o644); err != nil {
 		return fmt.Errorf("write the calibration: %w", err)
 	}
 	return nil

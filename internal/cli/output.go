@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"perflab/internal/bench"
+	"perflab/internal/durable"
 	"perflab/internal/interop"
 	"perflab/internal/workload"
 )
@@ -46,17 +46,8 @@ func writeReport(path string, write func(io.Writer) error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
-	tmp := path + ".new"
-	file, err := os.Create(tmp)
-	if err != nil {
+	if err := durable.Replace(path, write); err != nil {
 		return fmt.Errorf("write the report: %w", err)
-	}
-	err = errors.Join(write(file), file.Close())
-	if err == nil {
-		err = os.Rename(tmp, path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write the report: %w", err), os.Remove(tmp))
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -301,15 +300,8 @@ func (f *predictFlags) show(env Env, t forecast.Table) error {
 		}
 	}
 	for path, write := range files {
-		var b strings.Builder
-		if err := write(&b); err != nil {
+		if err := writeReport(path, write); err != nil {
 			return err
-		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("write the predictions: %w", err)
-		}
-		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
-			return fmt.Errorf("write the predictions: %w", err)
 		}
 	}
 	for _, path := range []string{f.html, f.out} {

@@ -15,6 +15,7 @@ import (
 
 	"perflab/internal/arch"
 	"perflab/internal/deploy/render"
+	"perflab/internal/durable"
 	"perflab/internal/engine"
 	"perflab/internal/engine/cluster"
 	"perflab/internal/input"
@@ -220,7 +221,7 @@ func (f *renderFlags) write(env Env, name, text string) error {
 	if err := os.MkdirAll(f.out, 0o755); err != nil {
 		return fmt.Errorf("create --out: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(f.out, name), []byte(text), 0o644); err != nil {
+	if err := durable.WriteFile(filepath.Join(f.out, name), []byte(text), 0o644); err != nil {
 		return fmt.Errorf("write the %s: %w", f.as, err)
 	}
 	return nil

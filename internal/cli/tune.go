@@ -16,6 +16,7 @@ import (
 
 	"perflab/docs"
 	"perflab/internal/bench"
+	"perflab/internal/durable"
 	"perflab/internal/lab"
 	"perflab/internal/outcome"
 	"perflab/internal/report"
@@ -206,7 +207,7 @@ func writeStudyReport(dir string, s outcome.Study) (doc.Document, error) {
 		files[filepath.Join("plots", p.Name+".svg")] = p.SVG
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+		if err := durable.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return d, fmt.Errorf("write the report: %w", err)
 		}
 	}

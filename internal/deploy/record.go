@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"perflab/internal/durable"
 )
 
 // recordName is the file in a deployment's directory that leads to what runs.
@@ -81,11 +83,7 @@ func (r record) write(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".tmp", append(b, '\n'), 0o644); err != nil {
-		_ = os.Remove(path + ".tmp") // the error to tell is the other
-		return err
-	}
-	return os.Rename(path+".tmp", path)
+	return durable.WriteFile(path, append(b, '\n'), 0o644)
 }
 
 // leftoverGrace is short: nobody waits for what a leftover still writes.

@@ -50,6 +50,20 @@ func WriteFile(path string, b []byte, mode fs.FileMode) error {
 	return Disk{}.WriteFile(path, b, mode)
 }
 
+// AppendFile adds to the end of a file, which it makes where there is none, and syncs it.
+// What is there already stays whatever happens.
+func AppendFile(path string, b []byte, mode fs.FileMode) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, mode)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(b)
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
 // Replace makes a file of what a function writes: see Disk.Replace.
 func Replace(path string, write func(io.Writer) error) error {
 	return Disk{}.Replace(path, 0o644, write)
@@ -70,11 +84,15 @@ func (d Disk) WriteFile(path string, b []byte, mode fs.FileMode) error {
 }
 
 // Replace makes the file at path of what write writes. Who reads it sees the old
-// file or the new one, and what could not be finished is not left behind. What is
-// no regular file, a terminal or a pipe, is written to as it is.
+// file or the new one, and what could not be finished is not left behind. A link stays
+// one: the file that it leads to is replaced. What is no regular file, a terminal or
+// a pipe, is written to as it is.
 func (d Disk) Replace(path string, mode fs.FileMode, write func(io.Writer) error) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return inPlace(path, write)
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
 	}
 	// The name is this process's own: two that write one file must not mix.
 	tmp := fmt.Sprintf("%s.%d.new", path, os.Getpid())

@@ -68,6 +68,28 @@ func TestReplaceFails(t *testing.T) {
 	}
 }
 
+// TestReplaceLink: a link stays one.
+func TestReplaceLink(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "a"), filepath.Join(dir, "link")
+	err := errors.Join(WriteFile(path, []byte("old"), 0o644), os.Symlink("a", link), WriteFile(link, []byte("new"), 0o644))
+	if b, _ := os.ReadFile(path); err != nil || string(b) != "new" {
+		t.Errorf("%v, and the file has %q", err, b)
+	}
+	if to, err := os.Readlink(link); err != nil || to != "a" {
+		t.Errorf("the link leads to %q (%v)", to, err)
+	}
+}
+
+// TestAppendFile: what is there stays.
+func TestAppendFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	err := errors.Join(AppendFile(path, []byte("1"), 0o644), AppendFile(path, []byte("2"), 0o644))
+	if b, _ := os.ReadFile(path); err != nil || string(b) != "12" {
+		t.Errorf("%v, and the file has %q", err, b)
+	}
+}
+
 // TestReplaceInPlace: a pipe stays one.
 func TestReplaceInPlace(t *testing.T) {
 	r, w, err := os.Pipe()

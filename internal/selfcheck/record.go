@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 
+	"perflab/internal/durable"
 	"perflab/internal/input"
 	"perflab/internal/result"
 )
@@ -105,12 +106,7 @@ func Store(c result.SelfCheck) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return "", fmt.Errorf("store the self check: %w", err)
 	}
-	// By renaming, so that a run that starts now reads the old or the new one.
-	tmp := fmt.Sprintf("%s.%d.tmp", path, os.Getpid())
-	if err := os.WriteFile(tmp, append(b, '\n'), 0o644); err != nil {
-		return "", fmt.Errorf("store the self check: %w", err)
-	}
-	if err := os.Rename(tmp, path); err != nil {
+	if err := durable.WriteFile(path, append(b, '\n'), 0o644); err != nil {
 		return "", fmt.Errorf("store the self check: %w", err)
 	}
 	return path, nil
