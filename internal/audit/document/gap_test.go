@@ -160,3 +160,45 @@ func TestGapsOfOptions(t *testing.T) {
 		})
 	}
 }
+
+// TestGapsOfRecommendations: recommended commands that no block was measured
+// with, wherever and however they are recommended.
+func TestGapsOfRecommendations(t *testing.T) {
+	const fence = "```"
+	runs := section("### Engine\n\nvLLM", "vllm serve acme/Model-7B -tp 8", figs{"total": "4000.00"}) +
+		section("SGLang", "python3 -m sglang.launch_server --model-path acme/Model-7B --tp-size 8", figs{"total": "5000.00", "output": "2500.00"}) +
+		section("### Quantization", "vllm serve acme/Model-7B-FP8 -tp 8", figs{"total": "6000.00", "output": "3000.00"})
+	bare := "### Another\n\n" + fence + "\n" + printed(figs{"total": "6500.00", "output": "3250.00"}) + fence + "\n\n"
+	show := func(command string) string { return fence + "bash\n" + command + "\n" + fence + "\n\n" }
+	doc := func(before, results, after string) string {
+		return "# Study of a model\n\n" + before + "## Results\n\n" + results + after
+	}
+	const never, runIt = "vllm serve acme/Model-7B-FP8 -tp 8 --max-num-seqs 64 --enable-chunked-prefill", "vllm serve acme/Model-7B-FP8 --tensor-parallel-size=8 --port 80"
+	table := "| Case | Baseline | Optimized |\n|---|---|---|\n| Chat | Total TPS: 4000.00 | Total TPS: 6000.00 (+50.0%) |\n\n"
+	for name, c := range map[string]struct {
+		text string
+		want bool
+	}{
+		"under a conclusion":                {doc("## Conclusion\n\n"+show(never), runs, ""), true},
+		"at the end":                        {doc("", runs, "## Recommendation\n\n"+show(never)), true},
+		"by the line above":                 {doc("", runs, "## Notes\n\nFor this load we recommend the following command:\n\n"+show(never)), true},
+		"flags alone":                       {doc("", runs, "## Recommended flags\n\n"+show("--max-num-seqs 64\n--enable-chunked-prefill\n-tp 8")), true},
+		"the second of two":                 {doc("## Conclusion\n\n"+show(runIt)+"For long prompts:\n\n"+show(never), runs, ""), true},
+		"in a container":                    {doc("## Conclusion\n\n"+show("docker run --gpus all -p 80:8000 --ipc=host vllm/vllm-openai:v0.11.0 --model acme/Model-7B-FP8 -tp 4"), runs, ""), true},
+		"of an engine that did not run":     {doc("## Conclusion\n\n"+show("trtllm-serve acme/Model-7B-FP8 --tp_size 8"), runs, ""), true},
+		"a table of others, and a bare one": {doc("## Conclusion\n\n"+show(never)+table, runs+bare, ""), true},
+		"a table of others, though it ran":  {doc("## Conclusion\n\n"+show("vllm serve acme/Model-7B -tp 8")+"| Case | Baseline | Optimized |\n|---|---|---|\n| Chat | Total TPS: 5000.00 | Total TPS: 6000.00 (+20.0%) |\n\n", runs, ""), true},
+		"that ran":                          {doc("## Conclusion\n\n"+show(runIt)+table, runs, ""), false},
+		"that ran, in a container":          {doc("## Conclusion\n\n"+show("docker run --gpus all -p 80:8000 --ipc=host vllm/vllm-openai:v0.11.0 --model acme/Model-7B-FP8 -tp 8"), runs, ""), false},
+		"that ran, at the end":              {doc("", runs, "## Recommendation\n\n"+show(runIt)), false},
+		"that a bare block may be of":       {doc("## Conclusion\n\n"+show(never), runs+bare, ""), false},
+		"an example of use":                 {doc("## How to start it\n\n"+show(never), runs, ""), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := foundIn(t, c.text)
+			if slices.ContainsFunc(got, func(f string) bool { return strings.Contains(f, "recommended-not-measured") }) != c.want {
+				t.Errorf("found %q", got)
+			}
+		})
+	}
+}

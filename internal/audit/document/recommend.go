@@ -2,6 +2,8 @@ package document
 
 import (
 	"fmt"
+	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -10,29 +12,51 @@ import (
 	"perflab/internal/interop/command"
 )
 
-// recommendation is the command that a document recommends: the first serving
-// command before its first block, under a heading or caption that says so.
-func (d *document) recommendation() (interop.Script, bool) {
-	for _, c := range d.file.Doc.Scripts {
-		if len(d.runs) == 0 || c.Line > d.runs[0].run.Place.Line {
-			break
-		}
-		head := strings.ToLower(strings.Join(c.Section, " ") + " " + c.Caption)
-		if c.Kind == interop.ScriptServing && (strings.Contains(head, "conclusion") || strings.Contains(head, "recommend")) {
-			return c, true
-		}
-	}
-	return interop.Script{}, false
+// recommendationWords show that a heading, a caption or the line above a command
+// recommends it.
+var recommendationWords = []string{"conclusion", "recommend", "best configuration", "best command", "final configuration", "suggested", "optimal configuration", "tl;dr"}
+
+// recommends reports whether a text recommends what stands under it.
+func recommends(text string) bool {
+	low := strings.ToLower(text)
+	return slices.ContainsFunc(recommendationWords, func(w string) bool { return strings.Contains(low, w) })
 }
 
-// recommended checks the recommended command against the blocks.
-func recommended(d *document) []audit.Finding {
-	c, ok := d.recommendation()
-	if !ok {
-		return nil
+// captionLines is how far above a command the line stands that speaks of it.
+const captionLines = 4
+
+// recommendations are the commands that a document recommends, or the flags where
+// it shows no more: those under a heading, a caption or a line that says so, of
+// which no block is.
+func (d *document) recommendations() []interop.Script {
+	var out []interop.Script
+	prose := d.file.Doc.Prose
+	for i := range d.file.Doc.Scripts {
+		c := &d.file.Doc.Scripts[i]
+		if c.Kind != interop.ScriptServing && c.Kind != interop.ScriptFlags || slices.ContainsFunc(d.steps, func(s step) bool { return s.script == c }) {
+			continue
+		}
+		n := sort.Search(len(prose), func(i int) bool { return prose[i].Line >= c.Line })
+		above := n > 0 && prose[n-1].Line >= c.Line-captionLines && recommends(prose[n-1].Text)
+		if above || recommends(strings.Join(c.Section, " ")+" "+c.Caption+" "+c.Note) {
+			out = append(out, *c)
+		}
 	}
-	cmd := command.Read(c.Text)
-	return append(underuse(d, c, cmd), unmeasured(d, c, cmd)...)
+	return out
+}
+
+// recommended checks the recommended commands against the blocks.
+func recommended(d *document) []audit.Finding {
+	var out []audit.Finding
+	all := d.recommendations()
+	for i, c := range all[:min(len(all), lookback)] {
+		cmd := command.Read(c.Text)
+		if i == 0 && len(d.runs) > 0 && c.Line < d.runs[0].run.Place.Line && c.Kind == interop.ScriptServing {
+			out = append(out, underuse(d, c, cmd)...)
+		}
+		out = append(out, unmeasured(d, c, cmd)...)
+	}
+	return out
 }
 
 // underuse reports a recommended command that leaves GPUs idle although the
@@ -55,61 +79,94 @@ func underuse(d *document, c interop.Script, cmd command.Setup) []audit.Finding 
 	return nil
 }
 
-// unmeasured reports a recommended command with which no block was measured.
-func unmeasured(d *document, c interop.Script, cmd command.Setup) []audit.Finding {
-	var nearest []command.Difference
-	var at, exact *citedRun
-	known := 0
-	for _, sub := range d.runs {
-		if sub.run.Header.Command == "" || !sub.command.Known() {
-			continue
-		}
-		known++
-		d := cmd.Differences(sub.command)
-		if len(d) == 0 {
-			if exact == nil || cmd.SharedFlags(sub.command) > cmd.SharedFlags(exact.command) {
-				exact = sub
-			}
-			continue
-		}
-		if at == nil || len(d) < len(nearest) || len(d) == len(nearest) && d[0].Part != command.InEngine && nearest[0].Part == command.InEngine {
-			nearest, at = d, sub
-		}
-	}
-	if exact != nil {
-		return elsewhere(d, c, cmd, exact)
-	}
-	if known == 0 || known < len(d.runs) || nearest[0].Part == command.InEngine {
-		return nil // a block without a command may be the one
-	}
-	return []audit.Finding{{Type: "recommended-not-measured", Severity: audit.Warning, Place: d.place(c.Line), Expected: at.run.Header.Command,
-		Figures: []audit.Cited{{Label: "nearest block", Line: at.run.Place.Line}},
-		Text:    fmt.Sprintf("no block was measured with the recommended command: the nearest differs in %s", strings.Join(command.DifferenceTexts(nearest), ", "))}}
+// measuredBy is what a run was served by, as far as the document tells; false
+// where it may be any command.
+func (d *document) measuredBy(i int) (command.Setup, bool) {
+	s := d.steps[i].setup
+	s.Case = ""
+	return s, d.runs[i].run.Header.Command != "" && s.Known()
 }
 
-// elsewhere reports a recommended command that was measured, while the table
-// of gains shows the figures of another.
-func elsewhere(d *document, c interop.Script, cmd command.Setup, measured *citedRun) []audit.Finding {
-	var other *comparedRow
-	for i, p := range d.rows {
-		if p.line > d.runs[0].run.Place.Line || p.to == nil || p.changed[0].metric == "" {
+// unmeasured reports a recommended command with which no block was measured, or
+// none of those that the table beside it shows.
+func unmeasured(d *document, c interop.Script, cmd command.Setup) []audit.Finding {
+	var nearest []command.Difference
+	at, exact, unknown := -1, -1, false
+	for i := range d.runs {
+		s, known := d.measuredBy(i)
+		if !known {
+			unknown = unknown || s.Engine == "" || cmd.Engine == "" || s.Engine == cmd.Engine
 			continue
 		}
-		if d := cmd.Differences(p.to.command); p.to.run.Header.Command == "" || len(d) == 0 || d[0].Part == command.InEngine {
+		diff := cmd.Differences(s)
+		switch {
+		case len(diff) == 0:
+			if exact < 0 || cmd.SharedFlags(s) > cmd.SharedFlags(d.steps[exact].setup) {
+				exact = i
+			}
+		case at < 0 || farther(nearest, diff):
+			nearest, at = diff, i
+		}
+	}
+	if exact >= 0 || unknown {
+		return elsewhere(d, c, cmd, exact)
+	}
+	if at < 0 {
+		return nil
+	}
+	what := "the nearest differs in " + strings.Join(command.DifferenceTexts(nearest), ", ")
+	if nearest[0].Part == command.InEngine {
+		what = "every block is of another engine than " + command.EngineTitle(cmd.Engine)
+	}
+	r := d.runs[at].run
+	return []audit.Finding{{Type: "recommended-not-measured", Severity: audit.Warning, Place: d.place(c.Line), Expected: r.Header.Command,
+		Figures: []audit.Cited{{Label: "nearest block", Line: r.Place.Line}}, Text: "no block was measured with the recommended command: " + what}}
+}
+
+// farther reports whether a command differs in more than another: the engine is
+// more than any flags.
+func farther(a, b []command.Difference) bool {
+	if x, y := a[0].Part == command.InEngine, b[0].Part == command.InEngine; x != y {
+		return x
+	}
+	return len(b) < len(a)
+}
+
+// elsewhere reports a recommended command whose table of gains shows the figures
+// of others. measured is a run with the command; -1 where none is known.
+func elsewhere(d *document, c interop.Script, cmd command.Setup, measured int) []audit.Finding {
+	var other *comparedRow
+	var differ []command.Difference
+	for i, p := range d.rows {
+		beside := d.runs[0].run.Place.Line > p.line || sameChapter(d.place(p.line).Section, c.Section)
+		if !beside || p.to == nil || p.changed[0].metric == "" {
+			continue
+		}
+		s, known := d.measuredBy(slices.Index(d.runs, p.to))
+		diff := cmd.Differences(s)
+		if !known || len(diff) == 0 {
 			return nil
 		}
-		if other == nil && p.to.sameWork(measured) {
-			other = &d.rows[i]
+		if other == nil || measured >= 0 && !other.to.sameWork(d.runs[measured]) && p.to.sameWork(d.runs[measured]) {
+			other, differ = &d.rows[i], diff
 		}
 	}
 	if other == nil {
 		return nil
 	}
+	f := audit.Finding{Type: "recommended-not-measured", Severity: audit.Warning, Place: d.place(c.Line), Figures: []audit.Cited{other.changed[0].cited()}}
+	f.Text = fmt.Sprintf("the table shows %s of a command that differs from the recommended one in %s", other.changed[0].Text, strings.Join(command.DifferenceTexts(differ), ", "))
 	name := other.changed[0].metric
-	got := strings.TrimSpace(measured.cite(name).Text)
-	return []audit.Finding{{Type: "recommended-not-measured", Severity: audit.Warning, Place: d.place(c.Line), Figures: []audit.Cited{other.changed[0].cited(), measured.cite(name)}, Expected: got,
-		Text: fmt.Sprintf("the table shows %s of a command that differs from the recommended one in %s; with the recommended one it was %s", other.changed[0].Text, strings.Join(command.DifferenceTexts(cmd.Differences(other.to.command)), ", "), got)}}
+	if measured >= 0 && other.to.sameWork(d.runs[measured]) && d.runs[measured].value(name) > 0 {
+		f.Expected = strings.TrimSpace(d.runs[measured].cite(name).Text)
+		f.Figures = append(f.Figures, d.runs[measured].cite(name))
+		f.Text += "; with the recommended one it was " + f.Expected
+	}
+	return []audit.Finding{f}
 }
+
+// sameChapter reports whether two places stand under one outermost heading.
+func sameChapter(a, b []string) bool { return len(a) > 0 && len(b) > 0 && a[0] == b[0] }
 
 // betterBaselines finds gains quoted against a start that a ranking of the document
 // puts below another.

@@ -89,8 +89,8 @@ func commandStart(words []string) (engine string, args int) {
 			return TRTLLM, i + 1
 		case strings.HasSuffix(w, "sglang.launch_server") || strings.HasSuffix(w, "sglang_router.launch_server"):
 			return SGLang, i + 1
-		case strings.Contains(w, "vllm.entrypoints"):
-			return VLLM, i + 1
+		case strings.Contains(w, "vllm.entrypoints"), strings.Contains(w, "vllm/vllm-openai") && (next == "" || IsFlag(next) || strings.Contains(next, "/")):
+			return VLLM, i + 1 // the image starts the server
 		}
 	}
 	return "", -1
