@@ -81,8 +81,8 @@ var identityRules = []rule{
 	{latency, []Check{
 		{"latency-identity", Error, "TTFT, time per token and number of tokens do not make the end-to-end latency.",
 			"Exact for one request and for means weighted by tokens (guidellm): TTFT + TPOT (n - 1) or, with the first token in it, TPOT n. 10 % are allowed for the end of the stream; any of these that fits is accepted, and a sum above the latency may be of gaps between messages of several tokens."},
-		{"latency-doubtful", Warning, "TTFT, time per token and number of tokens are more than a factor of 3 from the end-to-end latency.",
-			"Means over requests of varied length, between which the identity does not hold exactly."},
+		{"latency-doubtful", Warning, "TTFT, time per token and number of tokens are far from the end-to-end latency.",
+			"A factor of 3 for means over requests of varied length, between which the identity does not hold exactly; 10 % for answers of one length."},
 	}},
 	{firstToken, []Check{{"tpot-includes-first", Warning, "A time per token that is said to exclude the first token includes it.",
 		"A text block: TPOT is above ITL and TPOT n = TTFT + ITL (n - 1), within rounding, or within 3 % where the client is known to define it so."}}},

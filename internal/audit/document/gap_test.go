@@ -202,3 +202,51 @@ func TestGapsOfRecommendations(t *testing.T) {
 		})
 	}
 }
+
+// TestGapsOfLatencies: latencies of requests that blocks do not print.
+func TestGapsOfLatencies(t *testing.T) {
+	// 200 tokens of 50 ms after 900 ms: 10.85 s.
+	for name, c := range map[string]struct {
+		said string
+		want bool
+	}{
+		"a column of latencies":      {"| Case | Mean TTFT (ms) | Mean TPOT (ms) | E2E latency (s) |\n|---|---|---|---|\n| Chat | 900.00 | 50.00 | 5.43 |\n", true},
+		"in milliseconds":            {"| Case | TTFT (ms) | TPOT (ms) | E2E (ms) |\n|---|---|---|---|\n| Chat | 900.00 | 50.00 | 5425 |\n", true},
+		"with the throughput":        {"| Case | Total throughput (tok/s) | Mean latency (s) |\n|---|---|---|\n| Chat | 4000.00 | 21.70 |\n", true},
+		"a sentence":                 {"With a TTFT of 900ms and a TPOT of 50ms the mean latency is 4.2s.", true},
+		"a sentence with a length":   {"With a TTFT of 900ms and a TPOT of 50ms the mean latency of a 400-token answer is 10.9s.", true},
+		"a latency that follows":     {"| Case | Mean TTFT (ms) | Mean TPOT (ms) | E2E latency (s) |\n|---|---|---|---|\n| Chat | 900.00 | 50.00 | 10.85 |\n", false},
+		"a sentence that is right":   {"With a TTFT of 900ms and a TPOT of 50ms the mean latency of a 400-token answer is 20.9s.", false},
+		"a tail, which does not add": {"| Case | Mean TTFT (ms) | Mean TPOT (ms) | P99 E2E latency (s) |\n|---|---|---|---|\n| Chat | 900.00 | 50.00 | 40.00 |\n", false},
+		"an aim":                     {"We want a mean latency below 2s.", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := foundIn(t, twoRuns("", c.said+"\n"))
+			if slices.ContainsFunc(got, func(f string) bool { return strings.Contains(f, "latency-not-derived") }) != c.want {
+				t.Errorf("found %q", got)
+			}
+		})
+	}
+}
+
+// TestTemplates: one script for several variants is a note, for a block of
+// another value a warning.
+func TestTemplates(t *testing.T) {
+	const head = "# Study of a model\n\n## Results\n\n### Batched tokens\n\n```bash\nvllm serve acme/Model-7B --max-num-batched-tokens 4096\n```\n\n```\n"
+	variant := func(n, total string) string {
+		return "# --max-num-batched-tokens " + n + "\n" + printed(figs{"total": total}) + "\n"
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"a comment for each variant": {head + variant("4096", "4000.00") + variant("8192", "4100.00") + "```\n", "note script-contradicts-block: "},
+		"three, none of them its":    {head + variant("2048", "3900.00") + variant("8192", "4100.00") + variant("16384", "4200.00") + "```\n", "note script-contradicts-block: "},
+		"another value alone":        {head + variant("8192", "4100.00") + "```\n", "warning script-contradicts-block: "},
+		"its own value":              {head + variant("4096", "4000.00") + "```\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := slices.DeleteFunc(foundIn(t, c.text), func(f string) bool { return !strings.Contains(f, "script-contradicts") })
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("found %q, want %q", got, c.want)
+			}
+		})
+	}
+}

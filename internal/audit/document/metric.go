@@ -115,6 +115,9 @@ func namedMetrics(s string) []namedMetric {
 		if kind == "" {
 			continue
 		}
+		if kind == "e2el" && i+1 < len(words) && (words[i+1].text == "latency" || words[i+1].text == "time") {
+			w.end = words[i+1].end
+		}
 		m := namedMetric{kind: kind, end: w.end}
 		for j := i - 1; j >= max(0, i-3) && m.stat == ""; j-- {
 			m.stat = statOf(words[j].text)

@@ -197,16 +197,21 @@ func firstDifference(a, b *interop.Run) string {
 }
 
 // scriptContradictsBlock finds scripts above blocks whose comments say another
-// value of a flag.
+// value of a flag. A script that stands for several variants, each with a comment
+// of its own, is a template, of which a reader is to know.
 func scriptContradictsBlock(d *document) []audit.Finding {
 	var out []audit.Finding
 	var order []*interop.Script
 	wrong := map[*interop.Script][]int{}
 	example := map[*interop.Script]string{}
+	variants := map[*interop.Script][]string{}
 	for _, s := range d.steps {
 		over := command.CaptionFlags(s.run.Header.Label(result.LabelCase))
 		if s.script == nil || over == nil {
 			continue
+		}
+		if v := fmt.Sprint(over); !slices.Contains(variants[s.script], v) && len(variants[s.script]) < 2 {
+			variants[s.script] = append(variants[s.script], v)
 		}
 		written := command.Read(s.script.Text)
 		for _, name := range slices.Sorted(maps.Keys(over)) {
@@ -227,8 +232,13 @@ func scriptContradictsBlock(d *document) []audit.Finding {
 		}
 	}
 	for _, sc := range order {
-		out = append(out, audit.Finding{Type: "script-contradicts-block", Severity: audit.Warning, Place: d.at(sc.Line, sc.Section),
-			Text: fmt.Sprintf("the script is not the one of the results at %s, by the comments above them: %s", audit.Lines(wrong[sc]), example[sc])})
+		f := audit.Finding{Type: "script-contradicts-block", Severity: audit.Warning, Place: d.at(sc.Line, sc.Section),
+			Text: fmt.Sprintf("the script is not the one of the results at %s, by the comments above them: %s", audit.Lines(wrong[sc]), example[sc])}
+		if len(variants[sc]) > 1 {
+			f.Severity = audit.Note
+			f.Text = fmt.Sprintf("one script stands for several variants, and those at %s differ from it by the comments above them: %s", audit.Lines(wrong[sc]), example[sc])
+		}
+		out = append(out, f)
 	}
 	return out
 }
