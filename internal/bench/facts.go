@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"perflab/internal/result"
 	"perflab/internal/rundir"
@@ -22,6 +23,7 @@ type SeriesFacts struct {
 	Targets   []string        `json:"targets"`
 	Workload  string          `json:"workload"`
 	Cache     string          `json:"cache,omitempty"`
+	Started   time.Time       `json:"started,omitzero"` // of the first run
 	SLOs      []result.SLO    `json:"slos,omitempty"`
 	MaxErrors float64         `json:"max_error_rate"`
 	Points    []Point         `json:"points"`
@@ -46,6 +48,8 @@ type Max struct {
 	Tested  int  `json:"times_met"`
 	AtLeast bool `json:"at_least"`   // the search ended before a higher load missed, or before the bracket was narrow
 	Stepped int  `json:"steps_down"` // times that a higher edge missed when it was tested again
+
+	Capped bool `json:"capped,omitzero"` // the load above it was held back by the concurrency limit
 }
 
 // Text is the answer in a sentence.
@@ -70,7 +74,11 @@ func (m Max) Text(slos []result.SLO) string {
 	if m.Stepped > 0 {
 		text += fmt.Sprintf("; stepped down %s from an edge that missed when tested again", times(m.Stepped))
 	}
-	return text + ")"
+	text += ")"
+	if m.Capped {
+		text += ", with the concurrency limit for the bound: it kept the rate above down, so a higher limit may give more"
+	}
+	return text
 }
 
 func times(n int) string {
@@ -100,6 +108,9 @@ const (
 func (f *SeriesFacts) addPoint(h *result.Header, p Point) {
 	f.Simulated = f.Simulated || p.Summary.Simulated
 	f.Model, f.Targets, f.Workload, f.Cache = h.Model, h.Targets, h.Workload, h.Cache
+	if f.Started.IsZero() {
+		f.Started = h.Started
+	}
 	f.Points = append(f.Points, p)
 }
 
@@ -139,7 +150,7 @@ func (f *SeriesFacts) Edge() Point {
 		at = f.Max.Load
 	}
 	for _, p := range slices.Backward(f.Points) {
-		if p.Load == at && p.Usable() {
+		if p.Load == at && p.Judged() {
 			return p
 		}
 	}
@@ -242,6 +253,9 @@ func OpenSeries(dir string, percentiles ...float64) (f *SeriesFacts, damage []st
 		s, err := r.Resummarise(append(f.wantedPercentiles(), percentiles...)...)
 		if err != nil {
 			return nil, nil, fmt.Errorf("summarise %s: %w", filepath.Join(dir, p.Dir), err)
+		}
+		if f.Started.IsZero() { // a series of a version that did not keep it
+			f.Started = r.Header.Started
 		}
 		p.Judge(&Outcome{Header: r.Header, Summary: s, Pace: r.Pace}, f.SLOs, f.MaxErrors)
 	}

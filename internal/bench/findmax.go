@@ -41,6 +41,7 @@ type loadTest struct {
 	load     float64
 	met      int // times
 	missed   string
+	capped   bool // by the concurrency limit
 	achieved float64
 }
 
@@ -176,7 +177,7 @@ func (f *FindMax) Tell(p Point) {
 	if p.Partial {
 		return // the series ends here
 	}
-	if p.Void {
+	if !p.Judged() {
 		f.void(p)
 		return
 	}
@@ -191,6 +192,10 @@ func (f *FindMax) Tell(p Point) {
 	why := slices.Clone(p.Missed)
 	if p.Saturated && f.o.Axis == AxisRate {
 		why = append(why, fmt.Sprintf("saturated: %s req/s achieved of %s offered", rounded(p.Achieved), rounded(p.Offered)))
+	}
+	if p.Capped && f.o.Axis == AxisRate {
+		t.capped = true
+		why = append(why, fmt.Sprintf("held back by the concurrency limit: %s req/s achieved of %s offered", rounded(p.Achieved), rounded(p.Offered)))
 	}
 	if len(why) == 0 {
 		t.met++
@@ -256,9 +261,9 @@ func (f *FindMax) Conclude() (Stop, *Max) {
 	if f.stop != nil {
 		s = *f.stop
 	}
-	lo, _ := f.bracket()
+	lo, hi := f.bracket()
 	if lo == nil {
 		return s, nil
 	}
-	return s, &Max{Load: Load{f.o.Axis, lo.load}, Tested: lo.met, AtLeast: s.Code != StopBracket, Stepped: f.stepsDown}
+	return s, &Max{Load: Load{f.o.Axis, lo.load}, Tested: lo.met, AtLeast: s.Code != StopBracket, Stepped: f.stepsDown, Capped: hi != nil && hi.capped}
 }

@@ -16,14 +16,44 @@ type Point struct {
 	Offered   float64        `json:"offered_rate,omitzero"`  // requests/s; absent: all at once
 	Achieved  float64        `json:"achieved_rate,omitzero"` // requests/s: see achieved
 	Saturated bool           `json:"saturated"`              // the server fell behind what was offered
+	Capped    bool           `json:"capped,omitzero"`        // the concurrency limit kept the rate below what was offered
+	Failed    bool           `json:"failed,omitzero"`        // more calls failed than may: the point misses, void or not
 	Void      bool           `json:"void"`                   // not to be believed, and so in no conclusion
 	Partial   bool           `json:"partial"`                // stopped before its end; in no conclusion either
 	Missed    []string       `json:"missed"`                 // what it missed of SLOs and share of failures, a phrase each
 	Summary   result.Summary `json:"summary"`
 }
 
-// Usable reports whether the point may enter a conclusion.
+// Usable reports whether the point's figures may enter a conclusion.
 func (p Point) Usable() bool { return !p.Void && !p.Partial }
+
+// Judged reports whether it is known if the point meets the bounds: it does not where
+// too many calls failed, whatever the others' figures are worth.
+func (p Point) Judged() bool { return !p.Partial && (!p.Void || p.Failed) }
+
+// End is how a run ended, as the exit status of its command tells.
+type End int
+
+// Ends of a run, from good to bad.
+const (
+	Met    End = iota
+	Missed     // an SLO
+	Voided     // its figures cannot be believed
+	Failed     // more calls failed than may, or all
+)
+
+// End says how the run of the point ended.
+func (p Point) End() End {
+	switch {
+	case p.Failed:
+		return Failed
+	case p.Void:
+		return Voided
+	case len(p.Missed) > 0:
+		return Missed
+	}
+	return Met
+}
 
 // Meets reports whether the point is usable and missed nothing.
 func (p Point) Meets() bool { return p.Usable() && len(p.Missed) == 0 }
@@ -54,9 +84,9 @@ func (p *Point) Judge(out *Outcome, slos []result.SLO, maxErrors float64) {
 	figures := p.Summary.Figures
 	done, failed := figures["completed"], figures["failed"]
 	p.Partial = p.Summary.Partial
-	p.Void = p.Summary.Verdict.Status == result.Voided && done > 0
-	c, _ := p.Summary.Verdict.Check("saturation")
-	p.Saturated = c.Status == result.Remark
+	p.Void = p.Summary.Verdict.Status == result.Voided && done > 0 // who answers nothing has missed
+	p.Saturated = noted(p.Summary.Verdict, result.CheckSaturation)
+	p.Capped = noted(p.Summary.Verdict, result.CheckLimit)
 	for _, slo := range slos {
 		if met, _ := slo.Judge(p.Summary); met {
 			continue
@@ -70,6 +100,13 @@ func (p *Point) Judge(out *Outcome, slos []result.SLO, maxErrors float64) {
 		p.Missed = append(p.Missed, fmt.Sprintf("%s %s %s %s", slo.Metric, rounded(v), beyond, Short(slo.Limit)))
 	}
 	if rate := failed / (done + failed); done == 0 || rate > maxErrors {
+		p.Failed = true
 		p.Missed = append(p.Missed, fmt.Sprintf("%g of %g calls failed", failed, done+failed))
 	}
+}
+
+// noted reports whether a check casts doubt.
+func noted(v result.Verdict, check string) bool {
+	c, _ := v.Check(check)
+	return c.Status.WorseThan(result.Sound)
 }

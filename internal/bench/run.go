@@ -57,7 +57,7 @@ func (b Runner) Run(ctx context.Context) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.Clock = clients[0].Clock()
+	h.Clock, h.Lengths = clients[0].Clock(), lengths(clients[0], w)
 	if err := b.warmUp(ctx, clients, w); err != nil {
 		return nil, err
 	}

@@ -92,8 +92,24 @@ func (b Runner) Header(w *workload.Workload, simulated bool) (result.Header, err
 	if h.Workload == "" {
 		h.Workload = s.Workload.Dataset
 	}
-	h.Rate = w.Offered()
+	h.Rate, h.KnownInput = w.Offered(), w.KnowsInput()
+	if w.Spec().IgnoreEOS {
+		h.Lengths = result.LengthsExact // of a prediction; a client says whether its API can
+	}
 	return h, nil
+}
+
+// lengths is what a client asks of the length of answers: its own requests tell, into
+// which a user's fields are merged.
+func lengths(c *openai.Client, w *workload.Workload) string {
+	ignore := w.Spec().IgnoreEOS
+	if c.Build(workload.Request{Prompt: "p", Output: 1, EOS: !ignore}).IgnoresEOS() {
+		return result.LengthsExact
+	}
+	if ignore {
+		return result.LengthsFixed
+	}
+	return ""
 }
 
 func host() result.Host {

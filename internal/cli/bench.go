@@ -336,10 +336,13 @@ func runBench(ctx context.Context, env Env, f *benchFlags) error {
 	if serr := f.show(env, out); serr != nil {
 		return errors.Join(err, serr)
 	}
+	var p bench.Point
+	p.Judge(out, f.bounds, f.maxErrors)
+	showSLOs(env, f.bounds, p)
 	if err != nil {
 		return err
 	}
-	return f.judge(env, out)
+	return judgeRun(p, len(f.bounds), f.maxErrors)
 }
 
 func (f *benchFlags) show(env Env, out *bench.Outcome) error {
@@ -389,41 +392,4 @@ func (f *benchFlags) saveResult(out *bench.Outcome, name string) (string, error)
 		return "", fmt.Errorf("write the result file: %w", err)
 	}
 	return path, nil
-}
-
-// judge decides the exit status: nothing but failures first, then a void
-// measurement, then too many failures, then SLOs.
-func (f *benchFlags) judge(env Env, out *bench.Outcome) error {
-	v := out.Summary.Verdict
-	failed, done := out.Summary.Figures["failed"], out.Summary.Figures["completed"]
-	if v.Status == result.Voided && done > 0 {
-		return &load.VoidError{Reason: v.Why(), Do: remedy(v)}
-	}
-	if rate := failed / (failed + done); rate > f.maxErrors || done == 0 {
-		why, _ := v.Check("failures")
-		return fmt.Errorf("too many calls failed (%.3g %%, --max-error-rate allows %.3g %%): %s", 100*rate, 100*f.maxErrors, why.Text)
-	}
-	missed := 0
-	for _, slo := range f.bounds {
-		ok, sentence := slo.Judge(out.Summary)
-		fmt.Fprintln(env.Stdout, "SLO:", sentence)
-		if !ok {
-			missed++
-		}
-	}
-	if missed > 0 {
-		return fmt.Errorf("%w: %d of %d bounds", errMissed, missed, len(f.bounds))
-	}
-	return nil
-}
-
-// remedy is what helps against a void measurement when the load generator is
-// to blame; when the server is, the verdict says all there is to say.
-func remedy(v result.Verdict) string {
-	for _, name := range []string{"dispatch_lag", "client_cpu", "scheduler"} {
-		if c, ok := v.Check(name); ok && c.Status == result.Voided {
-			return "leave the load generator's machine more CPU, or use a lower rate, and measure again"
-		}
-	}
-	return ""
 }

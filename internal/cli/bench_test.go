@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -48,6 +49,18 @@ func words(n int) http.HandlerFunc {
 			w.(http.Flusher).Flush()
 		}
 		fmt.Fprintf(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":%d}}\n\ndata: [DONE]\n\n", n)
+	}
+}
+
+// everySecond answers every second call with h, and fails the others.
+func everySecond(h http.HandlerFunc) http.HandlerFunc {
+	var calls atomic.Int32
+	return func(w http.ResponseWriter, r *http.Request) {
+		if calls.Add(1)%2 == 0 {
+			http.Error(w, "overloaded", http.StatusServiceUnavailable)
+			return
+		}
+		h(w, r)
 	}
 }
 
@@ -105,12 +118,20 @@ func TestBenchJudges(t *testing.T) {
 			}
 			fmt.Fprint(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":2}}\n\ndata: [DONE]\n\n")
 		}, nil, exitVoid, "more tokens streamed", "more CPU"},
-		"missed": {words(3), []string{"--slo", "mean_ttft_ms <= 0.0001"}, exitMissed, "SLO missed: 1 of 1 bounds", "void"},
+		"half fail": {everySecond(words(3)), []string{"--slo", "mean_ttft_ms <= 5000"}, exitFailed,
+			"SLO: mean_ttft_ms <= 5000: not judged, too many calls failed\nperflab: too many calls failed (33.3 %, --max-error-rate allows 1 %): the calls that succeeded do not stand for all, percentiles above P66.66 have no bound", "hint"},
+		"half fail, as allowed": {everySecond(words(3)), []string{"--max-error-rate", "0.9", "--slo", "mean_ttft_ms <= 5000"}, exitVoid,
+			"SLO: mean_ttft_ms <= 5000: not judged, the measurement is void\nperflab: the measurement is void: the calls that succeeded do not stand for all, percentiles above P66.66", "hint"},
+		"a third of each answer": {words(1), []string{"--slo", "mean_ttft_ms <= 5000"}, exitVoid, "66.7 % of all are missing", "hint"},
+		"missed":                 {words(3), []string{"--slo", "mean_ttft_ms <= 0.0001"}, exitMissed, "SLO missed: 1 of 1 bounds", "void"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := []string{"--base-url", endpoint(t, tt.h), "--model", "m", "--num-prompts", "3", "--num-warmups", "0",
 				"--random-input-len", "5", "--random-output-len", "3", "--out", filepath.Join(t.TempDir(), "run")}
-			code, _, stderr := benchExit(t, append(args, tt.args...)...)
+			code, stdout, stderr := benchExit(t, append(args, tt.args...)...)
+			if i := strings.Index(stdout, "SLO:"); i >= 0 {
+				stderr = stdout[i:] + stderr[strings.LastIndex(stderr, "perflab: "):]
+			}
 			if code != tt.code || !strings.Contains(stderr, tt.want) || strings.Contains(stderr, tt.not) {
 				t.Errorf("exit %d, %q, want %d and %q", code, stderr, tt.code, tt.want)
 			}

@@ -55,7 +55,7 @@ func curveOf(facts *bench.SeriesFacts) report.Curve {
 		}
 		c.Points = append(c.Points, report.CurvePoint{
 			X: x, Load: p.Load.String(), Name: p.Dir, Offered: p.Offered, Achieved: p.Achieved,
-			Saturated: p.Saturated, Void: p.Void, Partial: p.Partial, Missed: p.Missed, Summary: p.Summary,
+			Saturated: p.Saturated, Capped: p.Capped, Void: p.Void, Failed: p.Failed, Partial: p.Partial, Missed: p.Missed, Summary: p.Summary,
 		})
 	}
 	switch {
@@ -96,7 +96,7 @@ func seriesFacts(facts *bench.SeriesFacts) []report.Fact {
 		seeds = fmt.Sprintf("%d to %d", first.Seed, last.Seed)
 	}
 	return slices.DeleteFunc([]report.Fact{
-		{Label: "Model", Value: facts.Model}, {Label: "Targets", Value: strings.Join(facts.Targets, ", ")},
+		{Label: "Started", Value: report.Date(facts.Started)}, {Label: "Model", Value: facts.Model}, {Label: "Targets", Value: strings.Join(facts.Targets, ", ")},
 		{Label: "Workload", Value: facts.Workload}, {Label: "Seeds", Value: seeds + nonceText(first.Nonce)},
 		{Label: "Prefix cache policy", Value: facts.Cache}, {Label: "Client", Value: strings.TrimSpace("perflab " + facts.Version)},
 		{Label: "Calls that may fail", Value: fmt.Sprintf("%g %%", 100*facts.MaxErrors)},

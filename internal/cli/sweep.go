@@ -295,15 +295,20 @@ func pointLine(p bench.Point) string {
 	v := p.Summary.Verdict
 	text := fmt.Sprintf("%s: %s req/s, verdict %s", p.Load, digits(p.Achieved), v.Status)
 	switch {
-	case p.Void:
-		text += " (" + v.Why() + ")"
 	case p.Partial:
 		text += ", stopped before its end"
+	case p.Failed:
+		text += ", missed " + strings.Join(p.Missed, ", ")
+	case p.Void:
+		text += " (" + v.Why() + ")"
 	case len(p.Missed) > 0:
 		text += ", missed " + strings.Join(p.Missed, ", ")
 	}
-	if p.Saturated {
+	switch {
+	case p.Saturated:
 		text += ", saturated"
+	case p.Capped:
+		text += ", held back by the concurrency limit"
 	}
 	return text
 }
@@ -324,37 +329,6 @@ func (f *benchFlags) showSeries(env Env, facts *bench.SeriesFacts) error {
 	fmt.Fprintf(env.Stderr, "%s%s, cache %s\n", seeds, nonceText(first.Nonce), facts.Cache)
 	fmt.Fprintf(env.Stderr, "runs and %s: %s\n", facts.File(), f.out)
 	return writeFiles(env, f.html, v.html, "", nil)
-}
-
-// judgeSeries decides the exit status of a series that came to its end.
-func judgeSeries(facts *bench.SeriesFacts) error {
-	usable, met, answered := 0, 0, false
-	for _, p := range facts.Points {
-		if p.Usable() {
-			usable++
-		}
-		if p.Meets() {
-			met++
-		}
-		answered = answered || p.Summary.Figures["completed"] > 0
-	}
-	last := facts.Points[len(facts.Points)-1].Summary.Verdict
-	switch code := facts.Stop.Code; {
-	case !answered:
-		why, _ := last.Check("failures")
-		return fmt.Errorf("no call of any run succeeded: %s", why.Text)
-	case usable == 0, code == bench.StopClient, code == bench.StopVoid:
-		return &load.VoidError{Reason: last.Why(), Do: remedy(last)}
-	case code == bench.StopLowest:
-		return fmt.Errorf("%w: %s", errMissed, facts.Stop.Text)
-	case code == bench.StopNoAnchors:
-		return errors.New(facts.Stop.Text)
-	case facts.Kind == bench.KindRepeat && met < usable && len(facts.SLOs) > 0, len(facts.SLOs) > 0 && met == 0:
-		return fmt.Errorf("%d of %d runs: %w", usable-met, usable, errMissed)
-	case facts.Kind == bench.KindRepeat && met < usable:
-		return fmt.Errorf("too many calls failed in %d of %d runs", usable-met, usable)
-	}
-	return nil
 }
 
 // seriesDir is where a series goes when --out does not say.

@@ -106,24 +106,37 @@ func TestSeriesExit(t *testing.T) {
 	}
 	void := point()
 	void.Void = true
+	failed := point("2 of 9 calls failed")
+	failed.Failed = true
+	broken := failed // so many failed that the others' figures are void as well
+	broken.Void = true
 	dead := point("9 of 9 calls failed")
+	dead.Failed, dead.Void = true, true
 	dead.Summary.Figures = map[string]float64{"completed": 0, "failed": 9}
 	slos := []result.SLO{{Metric: "p99_ttft_ms", Op: "<=", Limit: 5}}
 	for name, tt := range map[string]struct {
 		facts bench.SeriesFacts
 		want  int
 	}{
-		"swept":              {bench.SeriesFacts{Kind: bench.KindSweep, Points: []bench.Point{point(), void}}, exitDone},
-		"some meet":          {bench.SeriesFacts{Kind: bench.KindSweep, SLOs: slos, Points: []bench.Point{point(), point("late")}}, exitDone},
-		"none meets":         {bench.SeriesFacts{Kind: bench.KindSweep, SLOs: slos, Points: []bench.Point{point("late"), void}}, exitMissed},
-		"all void":           {bench.SeriesFacts{Kind: bench.KindSweep, Points: []bench.Point{void}}, exitVoid},
-		"nobody answers":     {bench.SeriesFacts{Kind: bench.KindSweep, Points: []bench.Point{dead}}, exitFailed},
-		"one repeat misses":  {bench.SeriesFacts{Kind: bench.KindRepeat, SLOs: slos, Points: []bench.Point{point(), point("late")}}, exitMissed},
-		"one repeat fails":   {bench.SeriesFacts{Kind: bench.KindRepeat, Points: []bench.Point{point(), point("2 of 9 calls failed")}}, exitFailed},
-		"found":              {bench.SeriesFacts{Kind: bench.KindFindMax, SLOs: slos, Points: []bench.Point{point(), point("late")}, Stop: bench.Stop{Code: bench.StopBracket}}, exitDone},
-		"lowest misses":      {bench.SeriesFacts{Kind: bench.KindFindMax, SLOs: slos, Points: []bench.Point{point(), point("late")}, Stop: bench.Stop{Code: bench.StopLowest}}, exitMissed},
-		"client-bound":       {bench.SeriesFacts{Kind: bench.KindFindMax, SLOs: slos, Points: []bench.Point{point(), void, void}, Stop: bench.Stop{Code: bench.StopClient}}, exitVoid},
-		"nothing in between": {bench.SeriesFacts{Kind: bench.KindSweep, Points: []bench.Point{point()}, Stop: bench.Stop{Code: bench.StopNoAnchors}}, exitFailed},
+		"swept":                 {bench.SeriesFacts{Kind: bench.KindSweep, Points: []bench.Point{point(), point()}}, exitDone},
+		"one load is void":      {bench.SeriesFacts{Kind: bench.KindSweep, Points: []bench.Point{point(), void}}, exitVoid},
+		"one load fails":        {bench.SeriesFacts{Kind: bench.KindSweep, Points: []bench.Point{point(), broken}}, exitDone},
+		"every load fails":      {bench.SeriesFacts{Kind: bench.KindSweep, SLOs: slos, Points: []bench.Point{failed, broken}}, exitFailed},
+		"some meet":             {bench.SeriesFacts{Kind: bench.KindSweep, SLOs: slos, Points: []bench.Point{point(), point("late")}}, exitDone},
+		"none meets":            {bench.SeriesFacts{Kind: bench.KindSweep, SLOs: slos, Points: []bench.Point{point("late"), broken}}, exitMissed},
+		"none meets, one void":  {bench.SeriesFacts{Kind: bench.KindSweep, SLOs: slos, Points: []bench.Point{point("late"), void}}, exitVoid},
+		"all void":              {bench.SeriesFacts{Kind: bench.KindSweep, Points: []bench.Point{void}}, exitVoid},
+		"nobody answers":        {bench.SeriesFacts{Kind: bench.KindSweep, Points: []bench.Point{dead}}, exitFailed},
+		"repeated":              {bench.SeriesFacts{Kind: bench.KindRepeat, SLOs: slos, Points: []bench.Point{point(), point()}}, exitDone},
+		"one repeat is void":    {bench.SeriesFacts{Kind: bench.KindRepeat, SLOs: slos, Points: []bench.Point{point(), void}}, exitVoid},
+		"one repeat misses":     {bench.SeriesFacts{Kind: bench.KindRepeat, SLOs: slos, Points: []bench.Point{point(), point("late")}}, exitMissed},
+		"one repeat fails":      {bench.SeriesFacts{Kind: bench.KindRepeat, Points: []bench.Point{point(), failed}}, exitFailed},
+		"repeats fail and miss": {bench.SeriesFacts{Kind: bench.KindRepeat, SLOs: slos, Points: []bench.Point{void, point("late"), broken}}, exitFailed},
+		"found":                 {bench.SeriesFacts{Kind: bench.KindFindMax, SLOs: slos, Points: []bench.Point{point(), point("late")}, Stop: bench.Stop{Code: bench.StopBracket}}, exitDone},
+		"found, one made again": {bench.SeriesFacts{Kind: bench.KindFindMax, SLOs: slos, Points: []bench.Point{void, point(), broken}, Stop: bench.Stop{Code: bench.StopBracket}}, exitDone},
+		"lowest misses":         {bench.SeriesFacts{Kind: bench.KindFindMax, SLOs: slos, Points: []bench.Point{point(), point("late")}, Stop: bench.Stop{Code: bench.StopLowest}}, exitMissed},
+		"client-bound":          {bench.SeriesFacts{Kind: bench.KindFindMax, SLOs: slos, Points: []bench.Point{point(), void, void}, Stop: bench.Stop{Code: bench.StopClient}}, exitVoid},
+		"nothing in between":    {bench.SeriesFacts{Kind: bench.KindSweep, Points: []bench.Point{point()}, Stop: bench.Stop{Code: bench.StopNoAnchors}}, exitFailed},
 	} {
 		err := judgeSeries(&tt.facts)
 		code := exitDone

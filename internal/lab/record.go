@@ -198,13 +198,21 @@ func judgeRun(name string, s result.Summary) (status, reason string) {
 		}
 		return tune.Failed, name + ": " + failures.Text
 	}
-	if s.Verdict.Status == result.Voided {
+	if s.Verdict.Status == result.Voided && !failedCalls(s) {
 		return tune.Void, fmt.Sprintf("%s: %s", name, s.Verdict.Why())
 	}
 	if rate, ok := s.Figures["success_rate"]; !ok || rate < minSuccess {
 		return tune.Failed, fmt.Sprintf("%s: %.0f of %.0f calls failed", name, s.Figures["failed"], s.Figures["failed"]+s.Figures["completed"])
 	}
 	return tune.Measured, ""
+}
+
+// failedCalls reports whether it is calls that failed which make a run void, and
+// nothing of the measurement: another run of the same configuration fails too.
+func failedCalls(s result.Summary) bool {
+	return !slices.ContainsFunc(s.Verdict.Checks, func(c result.Check) bool {
+		return c.Status == result.Voided && c.Name != result.CheckFailures
+	})
 }
 
 // minSuccess is the share of calls that must succeed for a run's throughput

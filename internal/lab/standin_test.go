@@ -2,6 +2,7 @@ package lab
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -276,8 +277,8 @@ func leak(l *net.TCPListener) error {
 	return cmd.Start()
 }
 
-// answer is a server of two tokens a call; the fifth call is its end where die
-// is given.
+// answer is a server that answers each call in two events, whatever it counts in
+// them: the work that was asked for. The fifth call is its end where die is given.
 func answer(die func()) http.Handler {
 	var calls atomic.Int32
 	mux := http.NewServeMux()
@@ -285,7 +286,15 @@ func answer(die func()) http.Handler {
 	mux.HandleFunc("/v1/models", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"object":"list","data":[{"id":"Qwen/Qwen3-32B"},{"id":"Qwen/Qwen3-8B"}]}`)
 	})
-	mux.HandleFunc("/v1/chat/completions", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("/v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
+		var asked struct {
+			Messages []struct{ Content string }
+			Tokens   int `json:"max_completion_tokens"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil || len(asked.Messages) == 0 {
+			http.Error(w, fmt.Sprintf("no request for a chat: %v", err), http.StatusBadRequest)
+			return
+		}
 		if calls.Add(1) == 5 && die != nil {
 			die()
 		}
@@ -295,7 +304,8 @@ func answer(die func()) http.Handler {
 			w.(http.Flusher).Flush()
 			time.Sleep(2 * time.Millisecond)
 		}
-		fmt.Fprint(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":8,\"completion_tokens\":2}}\n\ndata: [DONE]\n\n")
+		words := len(strings.Fields(asked.Messages[len(asked.Messages)-1].Content)) // of one token each
+		fmt.Fprintf(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":%d}}\n\ndata: [DONE]\n\n", words, max(2, asked.Tokens))
 	})
 	return mux
 }

@@ -198,14 +198,15 @@ func (ev *evaluation) runAll(ctx context.Context, la *launch, d deploy.Deploymen
 }
 
 // runOne makes one run; a void measurement is repeated once before it is
-// believed to be void, but where the engine refused every call, or has ended.
+// believed to be void, but where the engine refused every call, failed a share
+// of them, or has ended.
 func (ev *evaluation) runOne(ctx context.Context, la *launch, d deploy.Deployment, name string) (*measuredRun, error) {
 	for try := 0; ; try++ {
 		run, err := ev.load(ctx, la, d, name, try)
 		if err != nil && !isDiskError(err) || err == nil && run.broken() {
 			err = ev.awaitEngineDeath(ctx, err)
 		}
-		if err != nil || run.Summary.Verdict.Status != result.Voided || try == 1 || run.Search != nil {
+		if err != nil || run.Summary.Verdict.Status != result.Voided || failedCalls(run.Summary) || try == 1 || run.Search != nil {
 			return run, err
 		}
 		if status, _ := judgeRun(name, run.Summary); status == tune.Refused {

@@ -34,14 +34,33 @@ type CurvePoint struct {
 	Offered   float64 // requests/s; 0: all at once
 	Achieved  float64 // requests/s
 	Saturated bool    // the server fell behind what was offered
-	Void      bool    // not to be believed, and in no conclusion
+	Capped    bool    // the concurrency limit kept the rate below what was offered
+	Void      bool    // its figures are not to be believed, and in no conclusion
+	Failed    bool    // more calls failed than may: it misses, void or not
 	Partial   bool    // stopped before its end, and in no conclusion
 	Missed    []string
 	Summary   result.Summary
 }
 
-// usable reports whether a conclusion may rest on the point.
+// usable reports whether a conclusion may rest on the figures of the point.
 func (p *CurvePoint) usable() bool { return !p.Void && !p.Partial }
+
+// judged reports whether it is known if the point meets the bounds.
+func (p *CurvePoint) judged() bool { return !p.Partial && (!p.Void || p.Failed) }
+
+// behind says in a word what kept the rate of the point below what was offered; "" for
+// nothing, and where the figures are not to be believed.
+func (p *CurvePoint) behind() string {
+	switch {
+	case !p.usable():
+		return ""
+	case p.Saturated:
+		return "saturated"
+	case p.Capped:
+		return "capped"
+	}
+	return ""
+}
 
 // verdict is the word for how far the point can be believed.
 func (p *CurvePoint) verdict() string {
@@ -54,7 +73,7 @@ func (p *CurvePoint) verdict() string {
 // met is the word for the SLOs of a point.
 func (p *CurvePoint) met() string {
 	switch {
-	case !p.usable():
+	case !p.judged():
 		return missing
 	case len(p.Missed) > 0:
 		return "missed"
@@ -171,8 +190,8 @@ func (c Curve) table() doc.Table {
 			return doc.None
 		}
 		offered, achieved := p.rates()
-		if p.Saturated && !p.Void {
-			achieved += " (saturated)"
+		if word := p.behind(); word != "" {
+			achieved += " (" + word + ")"
 		}
 		r := doc.Texts(p.Load, offered, achieved, figure("output_throughput", rate))
 		for _, f := range c.families() {
@@ -217,10 +236,7 @@ func (c Curve) pageTable() doc.Table {
 			r.Cells = append(r.Cells, doc.Cell{Text: doc.Spans(doc.Toned(map[string]string{"met": "up", "missed": "down"}[met], met))})
 		}
 		offered, achieved := p.rates()
-		rate := doc.Cell{Text: doc.Spans(achieved)}
-		if p.Saturated {
-			rate.Beside = "saturated"
-		}
+		rate := doc.Cell{Text: doc.Spans(achieved), Beside: p.behind()}
 		verdict := doc.Cell{}
 		if text := p.verdict(); text != "" {
 			verdict.Text = doc.Spans(doc.Tag(text, text))
@@ -251,6 +267,8 @@ func (p *CurvePoint) rates() (offered, achieved string) {
 func (p *CurvePoint) remarks() []string {
 	v := p.Summary.Verdict
 	switch {
+	case p.Void && p.Failed:
+		return []string{fmt.Sprintf("%s missed %s, and its figures are void: %s", p.Load, strings.Join(p.Missed, ", "), v.Why())}
 	case p.Void:
 		return []string{fmt.Sprintf("%s is void and in no conclusion: %s", p.Load, v.Why())}
 	case p.Partial:
@@ -288,7 +306,8 @@ func millis(v float64) string {
 
 // findings are the sentences that a curve ends in: what was concluded, or up to
 // which of the loads every SLO holds (a load above one that missed does not
-// count), and where the server begins to fall behind.
+// count), and where the server begins to fall behind, or the concurrency limit to
+// hold the rate back.
 func (c Curve) findings() []string {
 	out := slices.Clone(c.Concluded)
 	if out == nil {
@@ -296,9 +315,13 @@ func (c Curve) findings() []string {
 			out = append(out, text)
 		}
 	}
-	for i := range c.Points {
-		if p := &c.Points[i]; p.Saturated && p.usable() && !math.IsInf(p.X, 1) {
-			return append(out, fmt.Sprintf("The server falls behind what is offered from %s on.", p.Load))
+	for _, cause := range []struct{ word, text string }{
+		{"saturated", "The server falls behind what is offered from %s on."},
+		{"capped", "The concurrency limit keeps the rate below what is offered from %s on; what the server could do without it was not measured."},
+	} {
+		i := slices.IndexFunc(c.Points, func(p CurvePoint) bool { return p.behind() == cause.word && !math.IsInf(p.X, 1) })
+		if i >= 0 {
+			out = append(out, fmt.Sprintf(cause.text, c.Points[i].Load))
 		}
 	}
 	return out
@@ -318,7 +341,7 @@ func (c Curve) holds() string {
 		}
 		why := strings.Join(p.Missed, ", ")
 		switch {
-		case !p.usable():
+		case !p.judged():
 			doubtful = true
 		case why == "":
 			last = where

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
@@ -36,8 +37,8 @@ func (l curveLine) tip(p *CurvePoint, v float64) string {
 		text += " (void)"
 	case p.Partial:
 		text += " (stopped before its end)"
-	case p.Saturated:
-		text += " (saturated)"
+	case p.behind() != "":
+		text += " (" + p.behind() + ")"
 	}
 	return text
 }
@@ -129,8 +130,14 @@ func (c Curve) keys(lines []curveLine, ideal bool) (classes, names []string) {
 	if ideal {
 		classes, names = append(classes, "bg"), append(names, "dashed: as offered")
 	}
-	if slices.ContainsFunc(c.Points, func(p CurvePoint) bool { return p.Saturated && p.usable() }) {
-		classes, names = append(classes, "ring"), append(names, "ringed: saturated")
+	var behind []string
+	for _, word := range []string{"saturated", "capped"} {
+		if slices.ContainsFunc(c.Points, func(p CurvePoint) bool { return p.behind() == word }) {
+			behind = append(behind, word)
+		}
+	}
+	if len(behind) > 0 {
+		classes, names = append(classes, "ring"), append(names, "ringed: "+strings.Join(behind, " or "))
 	}
 	if slices.ContainsFunc(c.Points, func(p CurvePoint) bool { return !p.usable() }) {
 		classes, names = append(classes, "void"), append(names, "hollow: void or partial")
@@ -152,8 +159,8 @@ func (c Curve) limits(lines []curveLine) []result.SLO {
 	return out
 }
 
-// line is the figure over the points, a mark each: ringed where the server was
-// saturated, hollow and off the line where the run is not to be concluded from. A
+// line is the figure over the points, a mark each: ringed where the rate
+// fell behind what was offered, hollow and off the line where the run is not to be concluded from. A
 // point without the figure is a gap.
 func (l curveLine) line(points []CurvePoint, colour string, x func(*CurvePoint) (float64, bool)) plot.CurveLine {
 	out := plot.CurveLine{Colour: colour}
@@ -164,7 +171,7 @@ func (l curveLine) line(points []CurvePoint, colour string, x func(*CurvePoint) 
 		b, is := l.value(p)
 		switch {
 		case ok && is:
-			m := plot.Mark{Point: plot.Point{X: a, Y: b, Apart: apart}, Ringed: p.Saturated && p.usable(), Hollow: !p.usable(), Tip: l.tip(p, b)}
+			m := plot.Mark{Point: plot.Point{X: a, Y: b, Apart: apart}, Ringed: p.behind() != "", Hollow: !p.usable(), Tip: l.tip(p, b)}
 			out.Marks = append(out.Marks, m)
 			apart = apart && !p.usable()
 		case p.usable():

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
@@ -17,6 +18,14 @@ const missing = "n/a"
 
 // Fact is one thing to know, with its name.
 type Fact struct{ Label, Value string }
+
+// Date writes when something began, "" where that is not known.
+func Date(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
 
 // factTable is a table of facts.
 func factTable(facts []Fact) doc.Table {

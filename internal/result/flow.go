@@ -2,7 +2,6 @@ package result
 
 import (
 	"math"
-	"slices"
 	"time"
 )
 
@@ -21,12 +20,13 @@ type flow struct {
 // flowBin is what happened in a bin. Starts and ends are successful calls' unless
 // they say otherwise.
 type flowBin struct {
-	Sent, Ended, Due uint32
-	FailedFrom       uint32        // failed calls that took a place
-	FailedTo         uint32        // and gave it back
-	Prompts          float64       // prompt tokens, by the first token
-	Took             time.Duration // from sending to end, of calls that ended here
-	Latency          time.Duration // from due to end, of calls that were due here
+	Sent, Ended uint32
+	Due         uint32        // first turns of conversations alone, as is what follows from it
+	FailedFrom  uint32        // failed calls that took a place
+	FailedTo    uint32        // and gave it back
+	Prompts     float64       // prompt tokens, by the first token
+	Took        time.Duration // from sending to end, of calls that ended here
+	Spent       spent         // from due to end, of calls that were due here
 }
 
 // Bins of a second, and how many there may be: beyond it they are made twice as
@@ -74,7 +74,8 @@ func (f *flow) bin(at time.Duration) *flowBin {
 func (b *flowBin) join(o flowBin) {
 	b.Sent, b.Ended, b.Due = b.Sent+o.Sent, b.Ended+o.Ended, b.Due+o.Due
 	b.FailedFrom, b.FailedTo = b.FailedFrom+o.FailedFrom, b.FailedTo+o.FailedTo
-	b.Prompts, b.Took, b.Latency = b.Prompts+o.Prompts, b.Took+o.Took, b.Latency+o.Latency
+	b.Prompts, b.Took = b.Prompts+o.Prompts, b.Took+o.Took
+	b.Spent.add(o.Spent)
 }
 
 // addTokens counts tokens at an instant.
@@ -229,30 +230,36 @@ func (f *flow) fullLoad(need int) (w Window, more time.Duration) {
 }
 
 // pace is what CallSet.Pace is of, from bins.
-func (f *flow) pace(n int) Pace {
-	quantile := func(of func(flowBin) uint32, q float64) float64 {
-		left := q * float64(n)
-		for i, b := range f.Bins {
-			v := float64(of(b))
-			if left -= v; left < 0 {
-				return f.at(i-1).Seconds() + (left+v)/v*(time.Second/time.Duration(f.Coarse)).Seconds()
-			}
-		}
-		return f.at(len(f.Bins)).Seconds()
+func (f *flow) pace(ended int) Pace {
+	dues := 0
+	for _, b := range f.Bins {
+		dues += int(b.Due)
 	}
-	span := func(of func(flowBin) uint32) float64 { return quantile(of, 0.9) - quantile(of, 0.1) }
-	third := func(bins func(func(int, flowBin) bool)) float64 {
-		left, calls, sum := n/3, 0, 0.0
-		for _, b := range bins {
-			if left <= 0 {
-				break
-			}
-			left, calls, sum = left-int(b.Due), calls+int(b.Due), sum+b.Latency.Seconds()
-		}
-		return sum / float64(max(1, calls))
+	span := func(n int, of func(flowBin) uint32) float64 { return f.quantile(n, of, 0.9) - f.quantile(n, of, 0.1) }
+	var thirds [3]spent
+	var calls [3]int
+	before := 0
+	for _, b := range f.Bins {
+		k := min(2, 3*before/max(1, dues))
+		thirds[k].add(b.Spent)
+		calls[k] += int(b.Due)
+		before += int(b.Due)
 	}
 	return Pace{
-		DueSpan: span(func(b flowBin) uint32 { return b.Due }), EndSpan: span(func(b flowBin) uint32 { return b.Ended }),
-		First: third(slices.All(f.Bins)), Last: third(slices.Backward(f.Bins)),
+		Calls:   dues,
+		DueSpan: span(dues, func(b flowBin) uint32 { return b.Due }), EndSpan: span(ended, func(b flowBin) uint32 { return b.Ended }),
+		First: thirds[0].mean(calls[0]), Middle: thirds[1].mean(calls[1]), Last: thirds[2].mean(calls[2]),
 	}
+}
+
+// quantile is the instant, in seconds, up to which a share of n things had happened.
+func (f *flow) quantile(n int, of func(flowBin) uint32, q float64) float64 {
+	left := q * float64(n)
+	for i, b := range f.Bins {
+		v := float64(of(b))
+		if left -= v; left < 0 {
+			return f.at(i-1).Seconds() + (left+v)/v*(time.Second/time.Duration(f.Coarse)).Seconds()
+		}
+	}
+	return f.at(len(f.Bins)).Seconds()
 }

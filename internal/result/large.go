@@ -110,9 +110,11 @@ func (f *flow) addCall(c *Call) {
 	end := f.bin(c.End)
 	end.Ended++
 	end.Took += c.End - c.Sent
-	due := f.bin(c.Due)
-	due.Due++
-	due.Latency += c.End - c.Due
+	if c.Turn == 0 {
+		due := f.bin(c.Due)
+		due.Due++
+		due.Spent.add(c.spent())
+	}
 	if at, ok := c.last(); ok {
 		if first, ok := c.FirstToken(); ok {
 			at = first

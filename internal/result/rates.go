@@ -152,11 +152,28 @@ func (a *Analysis) promptsWithin(w Window) (n, edges float64) {
 	return float64(prompts), 0
 }
 
-// Pace is how fast calls came due and ended, and whether their latency grew
-// along the run.
+// Pace is how fast calls came due and ended, and where their time went along the
+// run. Of conversations it is of the first turns: when a later one is due the turn
+// before it decides.
 type Pace struct {
-	DueSpan, EndSpan float64 // seconds between the 10 % and 90 % quantiles of due times and of ends
-	First, Last      float64 // mean seconds from due to end over the first and the last third of the calls
+	Calls               int
+	DueSpan, EndSpan    float64 // seconds between the 10 % and 90 % quantiles of due times and of ends
+	First, Middle, Last Spent   // of the thirds of the calls
+}
+
+// Spent is the mean seconds of calls from due to end, by what they were spent on.
+type Spent struct {
+	Waiting float64 // for a place among the calls in flight
+	Late    float64 // sent later than possible, by the client
+	Server  float64 // connecting, and from sending to the end
+}
+
+// Total is the mean from due to end.
+func (s Spent) Total() float64 { return s.Waiting + s.Late + s.Server }
+
+// Minus is by how much each part is longer.
+func (s Spent) Minus(o Spent) Spent {
+	return Spent{s.Waiting - o.Waiting, s.Late - o.Late, s.Server - o.Server}
 }
 
 // Pace compares the calls' due times with their ends, over the successful calls.
@@ -168,25 +185,57 @@ func (s *CallSet) Pace() Pace {
 		return s.large.Flow.pace(s.Completed)
 	}
 	type timed struct {
-		due, took time.Duration
-		index     int
+		due, end time.Duration
+		index    int
+		spent    spent
 	}
-	calls, end := make([]timed, 0, s.Completed), make([]float64, 0, s.Completed)
+	calls := make([]timed, 0, s.Completed)
 	for c := range s.each() {
-		calls, end = append(calls, timed{c.Due, c.End - c.Due, c.Index}), append(end, c.End.Seconds())
+		if c.Turn == 0 {
+			calls = append(calls, timed{c.Due, c.End, c.Index, c.spent()})
+		}
+	}
+	if len(calls) < 3 {
+		return Pace{Calls: len(calls)}
 	}
 	slices.SortStableFunc(calls, func(a, b timed) int { return cmp.Or(cmp.Compare(a.due, b.due), a.index-b.index) })
-	stat.Sort(end)
-	due, took := make([]float64, len(calls)), make([]float64, len(calls))
+	due, end := make([]float64, len(calls)), make([]float64, len(calls))
+	var thirds [3]spent
+	third := len(calls) / 3
 	for i, c := range calls {
-		due[i], took[i] = c.due.Seconds(), c.took.Seconds()
+		due[i], end[i] = c.due.Seconds(), c.end.Seconds()
+		k := 1
+		if i < third {
+			k = 0
+		} else if i >= len(calls)-third {
+			k = 2
+		}
+		thirds[k].add(c.spent)
 	}
-	third := len(took) / 3
+	stat.Sort(end)
 	return Pace{
-		DueSpan: innerSpan(due), EndSpan: innerSpan(end),
-		First: stat.Mean(took[:third]), Last: stat.Mean(took[len(took)-third:]),
+		Calls: len(calls), DueSpan: innerSpan(due), EndSpan: innerSpan(end),
+		First: thirds[0].mean(third), Middle: thirds[1].mean(len(calls) - 2*third), Last: thirds[2].mean(third),
 	}
 }
+
+// spent is what Spent is the mean of.
+type spent struct{ Waiting, Late, Server time.Duration }
+
+func (s *spent) add(o spent) {
+	s.Waiting, s.Late, s.Server = s.Waiting+o.Waiting, s.Late+o.Late, s.Server+o.Server
+}
+
+func (s spent) mean(calls int) Spent {
+	n := float64(max(1, calls))
+	return Spent{s.Waiting.Seconds() / n, s.Late.Seconds() / n, s.Server.Seconds() / n}
+}
+
+// spent says what the call's time was spent on.
+func (c *Call) spent() spent { return spent{c.waited(), c.Lag(1), c.Dial + c.End - c.Sent} }
+
+// waited is how long the call waited for a place among the calls in flight.
+func (c *Call) waited() time.Duration { return max(0, c.Ready-c.Due) }
 
 // innerSpan is the distance of the 10 % and 90 % quantiles.
 func innerSpan(sorted []float64) float64 {

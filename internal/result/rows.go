@@ -35,9 +35,12 @@ func (r *rows) add(c *Call) {
 	put(c.Ready - c.Due)
 	put(c.Sent - c.Ready)
 	put(c.End - c.Sent)
-	dial := c.Dial << 1
+	dial := c.Dial << 2
 	if c.New {
 		dial |= 1
+	}
+	if c.Turn > 0 {
+		dial |= 2
 	}
 	put(dial)
 	for _, at := range [...]time.Duration{c.First, c.Headers, c.Answer} {
@@ -90,7 +93,7 @@ func (r *rows) all() iter.Seq[*Call] {
 				c.Sent = c.Ready + next()
 				c.End = c.Sent + next()
 				dial := next()
-				c.Dial, c.New = dial>>1, dial&1 == 1
+				c.Dial, c.New, c.Turn = dial>>2, dial&1 == 1, int(dial>>1&1) // first turn or a later one
 				for _, at := range [...]*time.Duration{&c.First, &c.Headers, &c.Answer} {
 					if v := next(); v != 0 {
 						*at = c.Sent + v>>1

@@ -38,6 +38,8 @@ type Header struct {
 	Clock       string     `json:"clock,omitempty"`                // who stamps reads: ClockKernel, ClockMonotonic; "": not known
 	Cache       string     `json:"cache,omitempty"`                // unique, reset, warm, shared
 	Sharing     bool       `json:"shares_prefixes,omitempty"`      // the workload does, within the run and on purpose
+	Lengths     string     `json:"output_lengths,omitempty"`       // LengthsExact, LengthsFixed; "": an answer may end by itself
+	KnownInput  bool       `json:"input_lengths_known,omitempty"`  // Call.WantIn is what the prompts have, and no estimate of it
 	Fingerprint string     `json:"workload_fingerprint,omitempty"` // equal for two runs that sent the same
 	Tokenizer   string     `json:"tokenizer,omitempty"`            // that lengths were counted by
 	SelfCheck   *SelfCheck `json:"self_check,omitempty"`           // error bars of this client on this machine, where measured
@@ -56,6 +58,12 @@ const (
 	CacheReset  = "reset"  // emptied before the run
 	CacheWarm   = "warm"   // filled, as declared
 	CacheShared = "shared" // the workload shares prefixes on purpose
+)
+
+// What was asked of the length of answers, in Header.Lengths.
+const (
+	LengthsExact = "exact" // the server was told to generate as many tokens as were asked for (ignore_eos)
+	LengthsFixed = "fixed" // the workload wants as many, and the API has no way to say so
 )
 
 // SelfCheck is what perflab selfcheck found on this machine: how far the

@@ -48,6 +48,9 @@ type Tally struct {
 	InCalls       time.Duration // from asking for a connection to the end
 	LagFromDue    time.Duration // sent later than possible, had the run no concurrency limit; see Call.Lag
 	LagFromReady  time.Duration // the same with one
+	Waited        int           // calls that waited for a place among those in flight
+	Waiting       time.Duration // of them
+	InPlaces      time.Duration // for which calls held a place, from being let through to the end
 
 	Disorder   Fault // stamps that cannot be
 	Identified int   // calls with a TPOT
@@ -125,24 +128,52 @@ func (t *TokenCounts) add(c *Call) {
 	}
 }
 
-// AskedLengths compare the lengths that came with those asked for.
+// AskedLengths compare the lengths that came with those asked for. Differences are
+// added up call by call, so that those in both directions do not cancel.
 type AskedLengths struct {
 	Wanted, Generated int // output tokens of the calls that asked for a number of them
 	Short, Over       int // calls with fewer, and with more
-	Planned, Counted  int // prompt tokens, by the workload and by usage, of the calls that have both
+	Missing           int // output tokens of the short ones
+	Stopped           int // short ones that the server ended with "stop"
+	ByText, ByChunks  int // short ones whose tokens were counted in their text, and in the stream
+
+	Planned, Counted int // prompt tokens, by the workload and by usage, of the calls that have both
+	Fewer, More      int // by how much usage is below the workload's, and above by more than a template adds
 }
 
+// TemplateTokens is what a chat template may add to a prompt: from 5 to 80 in the
+// templates of Qwen, Llama, DeepSeek and gpt-oss.
+const TemplateTokens = 100
+
 func (l *AskedLengths) add(c *Call) {
-	if n, _ := c.Output(); c.Want > 0 {
-		l.Wanted, l.Generated = l.Wanted+c.Want, l.Generated+n
-		if n < c.Want {
-			l.Short++
-		} else if n > c.Want {
-			l.Over++
-		}
+	if c.Want > 0 {
+		l.addOutput(c)
 	}
 	if p, from := c.Input(); from == FromUsage && c.WantIn > 0 {
 		l.Planned, l.Counted = l.Planned+c.WantIn, l.Counted+p
+		l.Fewer += max(0, c.WantIn-p)
+		l.More += max(0, p-c.WantIn-TemplateTokens)
+	}
+}
+
+func (l *AskedLengths) addOutput(c *Call) {
+	n, from := c.Output()
+	l.Wanted, l.Generated = l.Wanted+c.Want, l.Generated+n
+	if n > c.Want {
+		l.Over++
+	}
+	if n >= c.Want {
+		return
+	}
+	l.Short, l.Missing = l.Short+1, l.Missing+c.Want-n
+	if c.Finish == "stop" {
+		l.Stopped++
+	}
+	switch from {
+	case FromText:
+		l.ByText++
+	case FromChunks:
+		l.ByChunks++
 	}
 }
 
@@ -251,6 +282,10 @@ func (t *Tally) addTimes(c *Call) {
 	t.InCalls += c.Dial + c.End - c.Sent
 	t.LagFromDue += max(0, c.Lag(0))
 	t.LagFromReady += max(0, c.Lag(1))
+	if w := c.waited(); w > 0 {
+		t.Waited, t.Waiting = t.Waited+1, t.Waiting+w
+	}
+	t.InPlaces += c.End - c.Ready
 }
 
 // identify checks TTFT + TPOT*(n-k) = E2E of a call that has a TPOT, to 1 us or

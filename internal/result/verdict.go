@@ -12,7 +12,7 @@ type Status string
 
 // Sound: believe the figures. Noted: believe them with what is said. Void: do
 // not. A check may also remark on what the figures mean (few samples, a burst,
-// an unsteady load, a saturated server); that casts no doubt on them, so a verdict with remarks
+// an unsteady load); that casts no doubt on them, so a verdict with remarks
 // alone is sound.
 const (
 	Sound  Status = "sound"
@@ -27,6 +27,16 @@ type Check struct {
 	Status Status `json:"status"`
 	Text   string `json:"text"`
 }
+
+// Names of the checks that say what kept a run below the rate that was offered; at
+// most one of them is not sound. That of the load generator is dispatch_lag.
+const (
+	CheckSaturation = "saturation"        // the server
+	CheckLimit      = "concurrency_limit" // of the workload
+)
+
+// CheckFailures is the name of the check that counts calls that failed.
+const CheckFailures = "failures"
 
 // Verdict says whether a run's figures can be believed, with reasons. Package
 // verdict makes it.
@@ -55,6 +65,9 @@ func (v *Verdict) Add(c Check) {
 
 // rank orders statuses from good to bad.
 func (s Status) rank() int { return slices.Index([]Status{Sound, Remark, Noted, Voided}, s) }
+
+// WorseThan reports whether one status is worse than another.
+func (s Status) WorseThan(o Status) bool { return s.rank() > o.rank() }
 
 // Text returns the lines that stand under a block: the status, then what is to
 // be said. Of the checks that are sound it shows the simulator's sentence, the

@@ -45,7 +45,7 @@ func newPage(p Params, chat bool) *page {
 			g.opening = append(g.opening, event("", choice(`"delta":{"role":"assistant","content":""}`, "null"), "")...)
 		}
 		g.closing = append(g.closing, event("", choice(end, `"length"`), "")...)
-		g.closing = append(g.closing, event("", "", fmt.Sprintf(`,"usage":{"prompt_tokens":1,"total_tokens":%d,"completion_tokens":%d}`, 1+p.Tokens, p.Tokens))...)
+		g.closing = append(g.closing, event("", "", fmt.Sprintf(`,"usage":{"prompt_tokens":0,"total_tokens":%d,"completion_tokens":%d}`, p.Tokens, p.Tokens))...)
 		g.closing = append(g.closing, chunk("data: [DONE]\n\n")...)
 		g.closing = append(g.closing, "0\r\n\r\n"...)
 		return g

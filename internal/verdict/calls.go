@@ -31,13 +31,35 @@ func judgePartial(a *result.Analysis) (result.Status, string) {
 	return result.Noted, fmt.Sprintf("partial: %d calls, %s", a.Total, why)
 }
 
-// judgeFailures only notes: how many failures are too many is the caller's
-// limit.
+// failedVoid is the share of failed calls from which a run is void. Calls do not
+// fail by chance: they are those that took too long, or came when the server was
+// fullest, and of what they would have taken nothing is known. If it was more than
+// all others took, the q-quantile of all calls is the q/(1-f)-quantile of those that
+// succeeded, and there is none from 1-f on: above 1 % of failures P99 has no bound,
+// above 5 % P95, and above a tenth none of the usual percentiles but the median, while
+// the server had a tenth less to do than was asked of it.
+const failedVoid = 0.10
+
+// judgeFailures judges how far the calls that succeeded can stand for all; how
+// many failures a user bears is the caller's limit. Calls that were
+// cancelled, as by an interrupt, did not fail; the run is partial.
 func judgeFailures(a *result.Analysis) (result.Status, string) {
 	if len(a.Failures) == 0 {
 		return result.Sound, fmt.Sprintf("none of %d calls failed", a.Total)
 	}
-	return result.Noted, a.FailureText()
+	cancelled := a.Failures[result.Cancelled]
+	ended := a.Total - cancelled
+	failed := ended - a.Completed
+	if failed == 0 || a.Completed == 0 {
+		return result.Noted, a.FailureText()
+	}
+	share := float64(failed) / float64(ended)
+	bounded := math.Floor(1e4*(1-share)) / 100
+	text := fmt.Sprintf("percentiles above P%g have no bound, since a call that failed has no latency: %s", bounded, a.FailureText())
+	if share > failedVoid {
+		return result.Voided, "the calls that succeeded do not stand for all, " + text
+	}
+	return result.Noted, text
 }
 
 func judgeField(a *result.Analysis) (result.Status, string) {

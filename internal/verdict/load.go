@@ -57,34 +57,6 @@ func judgeBurst(a *result.Analysis) (result.Status, string) {
 	return result.Remark, fmt.Sprintf("burst: all %d requests were due at once, so %s is mostly the time in the server's queue", a.Total, latency)
 }
 
-// judgeSaturation compares the rate at which calls came due with the rate at
-// which they ended, each between its 10 % and 90 % quantile, which leaves out
-// filling and draining. A server that keeps up ends calls as fast as they
-// come, one latency later. Because few long calls also stretch the ends, the
-// latency must grow along the run as well: its mean over the last third at
-// least 1.15 times that over the first.
-func judgeSaturation(a *result.Analysis) (result.Status, string) {
-	const least = 50
-	switch {
-	case burst(a):
-		return notJudged("no request rate, all were due at once")
-	case a.Completed < least:
-		return notJudged(fmt.Sprintf("%d calls succeeded, it takes %d", a.Completed, least))
-	}
-	p := a.Pace()
-	spanDue, spanEnd := p.DueSpan, p.EndSpan
-	if spanDue <= 0 || spanEnd <= 0 {
-		return notJudged("most requests were due at once")
-	}
-	inner := 0.8 * float64(a.Completed-1)
-	offered, achieved := inner/spanDue, inner/spanEnd
-	text := fmt.Sprintf("%.2f req/s ended of %.2f req/s offered; mean latency %.3f s in the first third, %.3f s in the last", achieved, offered, p.First, p.Last)
-	if achieved < 0.95*offered && p.Last >= 1.15*p.First {
-		return result.Remark, "the server is saturated, latency grows with the length of the run: " + text
-	}
-	return result.Sound, text
-}
-
 // judgeSamples remarks on percentiles that fewer calls than needed stand behind.
 func judgeSamples(a *result.Analysis) (result.Status, string) {
 	percentiles := slices.Sorted(slices.Values(a.Options.AskedPercentiles()))

@@ -178,10 +178,25 @@ func judgeHeadroom(a *result.Analysis) (result.Status, string) {
 		return result.Remark, fmt.Sprintf("the engine never had requests waiting and used at most %.0f %% of its KV cache, more load would fit: %s", 100*kv, text)
 	case f["preemptions"] > 0:
 		return result.Remark, "the engine ran out of KV cache and computed requests again: " + text
-	case waiting >= 1 && waiting > 0.1*running && (closed(a) || !burst(a)):
+	case engineFull(a):
 		return result.Remark, "the engine was full and kept requests waiting: " + text
 	}
 	return result.Sound, text
+}
+
+// engineFull reports whether the engine kept requests waiting because it had no room
+// for them: more waited than ran, or for longer than a request waits anyway. One that
+// comes while a step runs waits for the next, and a long prompt for a few.
+func engineFull(a *result.Analysis) bool {
+	const few, share, steps = 1, 0.1, 5
+	f := a.Figures
+	running := f["mean_running_requests"]
+	waiting, ok := f["mean_waiting_requests"]
+	if !ok || waiting < few || waiting <= share*running || burst(a) && !closed(a) {
+		return false
+	}
+	wait := 1e3 * waiting / f["request_throughput"] // ms, by Little's law
+	return waiting > running || wait > steps*f["mean_tpot_ms"]
 }
 
 // serverIdleNote says that the server had nothing to do while the client was late, which

@@ -171,31 +171,3 @@ func judgePrompts(a *result.Analysis) (result.Status, string) {
 	}
 	return result.Sound, text
 }
-
-// promptSlack is the share by which the server's count of the prompts may
-// differ from the workload's: a chat template adds some tokens to each.
-const promptSlack = 0.1
-
-// judgeLengths compares the work that was done with the work that was asked
-// for. Fewer tokens are the server's right unless it was told to ignore the end
-// of the text, but then two servers do not do the same work; more than
-// max_tokens are not.
-func judgeLengths(a *result.Analysis) (result.Status, string) {
-	l := a.Asked
-	if a.Pooling() {
-		l.Wanted, l.Generated, l.Short, l.Over = 0, 0, 0, 0
-	}
-	if l.Wanted == 0 && l.Planned == 0 {
-		return notJudged("no lengths were asked for and the server counted none")
-	}
-	text := fmt.Sprintf("%d of %d output tokens asked for, %d prompt tokens by usage of %d by the workload", l.Generated, l.Wanted, l.Counted, l.Planned)
-	switch {
-	case l.Over > 0:
-		return result.Noted, fmt.Sprintf("%d calls got more tokens than max_tokens allows: %s", l.Over, text)
-	case float64(l.Wanted-l.Generated) > tokenSlack*float64(l.Wanted):
-		return result.Remark, fmt.Sprintf("%d calls ended before the tokens asked for, another server may do another amount of work: %s", l.Short, text)
-	case math.Abs(float64(l.Counted-l.Planned)) > promptSlack*float64(l.Planned):
-		return result.Remark, "the server's tokenizer makes other prompts than the workload planned: " + text
-	}
-	return result.Sound, text
-}

@@ -60,6 +60,10 @@ func Judge(a *result.Analysis) result.Verdict {
 		return v
 	}
 	run(callChecks...)
+	for _, c := range rateChecks(a) {
+		v.Add(c)
+	}
+	run(check{"samples", judgeSamples})
 	run(telemetryChecks(a)...)
 	if a.Header.SelfCheck != nil && !a.Header.Predicted {
 		add("self_check", result.Sound, selfCheckText(a.Header.SelfCheck))
@@ -68,7 +72,7 @@ func Judge(a *result.Analysis) result.Verdict {
 }
 
 // callChecks are the checks of the calls and of the client, in the order of the
-// verdict.
+// verdict; those of the rate follow.
 var callChecks = []check{
 	{"failures", judgeFailures},
 	{"time_order", judgeOrder},
@@ -89,8 +93,6 @@ var callChecks = []check{
 	{"stolen", judgeStolen},
 	{"little", judgeLittle},
 	{"burst", judgeBurst},
-	{"saturation", judgeSaturation},
-	{"samples", judgeSamples},
 }
 
 func simulatedText(a *result.Analysis) string {

@@ -166,11 +166,33 @@ func TestChecks(t *testing.T) {
 				*c = fail(*c, []result.Class{result.Connect, result.EarlyClose}[min(1, c.Index%100)])
 				c.Error = fmt.Sprintf("reason %d", c.Index)
 			}
-		}), result.Noted, "figure; call 3: reason 3"},
+		}), result.Voided, "figure; call 3: reason 3"},
+		{"a tenth failed", "failures", result.Header{}, &client, failing(good(), 10), result.Noted, "percentiles above P90 have no bound, since a call that failed has no latency: 50 of 500 calls failed"},
+		{"a ninth failed", "failures", result.Header{}, &client, failing(good(), 9), result.Voided, "percentiles above P88.8 have no bound"},
+		{"half timed out", "failures", result.Header{}, &client, failing(good(), 2), result.Voided, "percentiles above P50 have no bound, since a call that failed has no latency: 250 of 500 calls failed (timeout_idle 250)"},
+		{"half were cancelled", "failures", result.Header{}, &client, each(good(), func(c *result.Call) {
+			if c.Index%2 == 0 {
+				*c = fail(*c, result.Cancelled)
+			}
+		}), result.Noted, "250 of 500 calls failed (cancelled 250)"},
 		{"as asked", "lengths", result.Header{}, &client, each(good(), func(c *result.Call) { c.Want, c.WantIn = c.Usage.Completion, c.Usage.Prompt }), result.Sound, "5450 of 5450 output tokens"},
 		{"not known", "lengths", result.Header{}, &client, each(good(), func(c *result.Call) { c.Usage = nil }), result.Sound, "not judged"},
 		{"short answers", "lengths", result.Header{}, &client, each(good(), func(c *result.Call) { c.Want = c.Usage.Completion + c.Index%2 }), result.Remark, "250 calls ended before"},
 		{"max_tokens ignored", "lengths", result.Header{}, &client, each(good(), func(c *result.Call) { c.Want = c.Usage.Completion - c.Index%2 }), result.Noted, "250 calls got more"},
+		{"a quarter of each answer", "lengths", result.Header{Lengths: result.LengthsExact}, &client, each(good(), func(c *result.Call) { c.Want, c.Finish = 4*c.Usage.Completion, "stop" }), result.Voided,
+			"500 calls have fewer output tokens than the server was told to generate (ignore_eos), 75.0 % of all are missing; the server ended 500 of them with finish_reason stop: 5450 of 21800 output tokens"},
+		{"a twentieth is missing", "lengths", result.Header{Lengths: result.LengthsExact}, &client, shorter(good(), 20), result.Noted, "5.0 % of all are missing"},
+		{"a hundredth is missing", "lengths", result.Header{Lengths: result.LengthsExact}, &client, shorter(good(), 100), result.Sound, "output tokens asked for"},
+		{"long answers make up for short ones", "lengths", result.Header{Lengths: result.LengthsExact}, &client, each(good(), func(c *result.Call) { c.Want = c.Usage.Completion * (1 + c.Index%2*2) * 2 / 3 }), result.Voided, "are missing"},
+		{"short in the stream, without usage", "lengths", result.Header{Lengths: result.LengthsExact}, &client, each(good(), func(c *result.Call) { c.Want, c.Usage = 4*c.Usage.Completion, nil }), result.Voided, "one a chunk, and a chunk may carry several"},
+		{"short by the text, as counts differ", "lengths", result.Header{Lengths: result.LengthsExact}, &client, each(shorter(good(), 25), func(c *result.Call) { c.Recount, c.Usage = c.Usage.Completion, nil }), result.Sound, "output tokens asked for"},
+		{"no ignore_eos in the API", "lengths", result.Header{Lengths: result.LengthsFixed}, &client, each(good(), func(c *result.Call) { c.Want = 4 * c.Usage.Completion }), result.Noted, "this API cannot be told to go on"},
+		{"half of each prompt", "lengths", result.Header{KnownInput: true}, &client, each(good(), func(c *result.Call) { c.WantIn = 2 * c.Usage.Prompt }), result.Voided, "by usage they have 50.0 % fewer tokens: 0 of 0 output tokens asked for, 5000 prompt tokens by usage of 10000"},
+		{"a fifth of each prompt missing", "lengths", result.Header{KnownInput: true}, &client, each(good(), func(c *result.Call) { c.WantIn, c.Usage.Prompt = 100, 80 }), result.Noted, "20.0 % fewer tokens"},
+		{"a chat template", "lengths", result.Header{KnownInput: true}, &client, each(good(), func(c *result.Call) { c.WantIn, c.Usage.Prompt = 64, 140 }), result.Sound, "70000 prompt tokens by usage of 32000"},
+		{"words that are split", "lengths", result.Header{KnownInput: true}, &client, each(good(), func(c *result.Call) { c.WantIn, c.Usage.Prompt = 1000, 1400 }), result.Noted, "30.0 % more tokens than template and plan"},
+		{"other prompts altogether", "lengths", result.Header{KnownInput: true}, &client, each(good(), func(c *result.Call) { c.WantIn, c.Usage.Prompt = 1000, 2200 }), result.Voided, "not the prompts that were planned"},
+		{"short answers to short prompts", "lengths", result.Header{Lengths: result.LengthsExact, KnownInput: true}, &client, each(good(), func(c *result.Call) { c.Want, c.WantIn = 4*c.Usage.Completion, 2*c.Usage.Prompt }), result.Voided, "; not the prompts that were planned"},
 		{"other tokenizer", "lengths", result.Header{}, &client, each(good(), func(c *result.Call) { c.WantIn = 2 * c.Usage.Prompt }), result.Remark, "other prompts"},
 		{"cold cache", "prefix_cache", result.Header{}, &client, good(), result.Sound, "0 of 5000 prompt tokens"},
 		{"warm cache", "prefix_cache", result.Header{}, &client, each(good(), func(c *result.Call) { c.Usage.Cached = 4 * (c.Index % 2) }), result.Remark, "1000 of 5000 prompt tokens (20.0 %)"},
@@ -209,7 +231,17 @@ func TestChecks(t *testing.T) {
 		{"too short for Little", "little", result.Header{}, &client, good()[:20], result.Sound, "not applicable"},
 		{"keeps up", "saturation", result.Header{Rate: 50}, &client, good(), result.Sound, "of 50.00 req/s offered"},
 		// Each call takes 10 ms longer than the one before: ends come at 2/3 of the rate.
-		{"queue grows", "saturation", result.Header{Rate: 50}, &client, each(good(), func(c *result.Call) { delay(c, time.Duration(c.Index)*10*msec) }), result.Remark, "33.3"},
+		{"queue grows", "saturation", result.Header{Rate: 50}, &client, each(good(), func(c *result.Call) { delay(c, time.Duration(c.Index)*10*msec) }), result.Noted, "the server is saturated, latency grows with the length of the run: 33.3"},
+		{"queue grows in a third", "saturation", result.Header{Rate: 50}, &client, each(good(), func(c *result.Call) { delay(c, time.Duration(min(c.Index, 170))*10*msec) }), result.Sound, "offered"},
+		{"no rate", "saturation", result.Header{Limit: 4}, &client, loop(300, 0), result.Sound, "not judged: there was no request rate"},
+		{"a limit below the rate", "concurrency_limit", result.Header{Rate: 100, Limit: 4}, &client, limited(120, 10*msec, 4), result.Noted,
+			"the concurrency limit of 4 kept the rate down: 40.61 req/s ended of 100.00 req/s offered; 116 of 120 calls waited for one of 4 places, 0.900 s on average; 4 places held for 0.100 s each let about 40.00 req/s through"},
+		{"a limit below the rate", "saturation", result.Header{Rate: 100, Limit: 4}, &client, limited(120, 10*msec, 4), result.Sound, "not judged: the concurrency limit kept the rate down"},
+		{"few calls and a limit below the rate", "concurrency_limit", result.Header{Rate: 100, Limit: 4}, &client, limited(30, 10*msec, 4), result.Noted, "kept the rate down"},
+		{"a limit above the rate", "concurrency_limit", result.Header{Rate: 100, Limit: 50}, &client, limited(120, 10*msec, 50), result.Sound, "0 of 120 calls waited for one of 50 places"},
+		{"a limit that the queue never reaches", "saturation", result.Header{Rate: 50, Limit: 1000}, &client, each(good(), func(c *result.Call) { delay(c, time.Duration(c.Index)*10*msec) }), result.Noted, "the server is saturated"},
+		{"the client is late and later", "saturation", result.Header{Rate: 100}, &client, each(good(), func(c *result.Call) { c.Due, c.Ready = c.Due/2, c.Due/2 }), result.Sound, "not judged: the load generator missed the rate, see dispatch_lag: 49.92"},
+		{"the client is late and later", "dispatch_lag", result.Header{Rate: 100}, &client, each(good(), func(c *result.Call) { c.Due, c.Ready = c.Due/2, c.Due/2 }), result.Voided, "client-bound"},
 		{"queue grows", "little", result.Header{Rate: 50}, &client, each(good(), func(c *result.Call) { delay(c, time.Duration(c.Index)*10*msec) }), result.Remark, "not steady"},
 		{"long answers", "saturation", result.Header{Rate: 50}, &client, each(good(), func(c *result.Call) { delay(c, time.Duration(c.Index*7919%500)*20*msec) }), result.Sound, "offered"},
 	} {
@@ -228,6 +260,39 @@ func TestChecks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// failing fails every n-th call by a timeout.
+func failing(calls []result.Call, n int) []result.Call {
+	return each(calls, func(c *result.Call) {
+		if c.Index%n == 0 {
+			*c = fail(*c, result.TimeoutIdle)
+		}
+	})
+}
+
+// shorter asks for so many tokens that one in n is missing.
+func shorter(calls []result.Call, n int) []result.Call {
+	return each(calls, func(c *result.Call) {
+		c.Usage = &result.Usage{Prompt: 10, Completion: n - 1}
+		c.Want = n
+	})
+}
+
+// limited is n calls of 100 ms, due one each gap, of which so many are in flight at
+// most.
+func limited(n int, gap time.Duration, places int) []result.Call {
+	calls := make([]result.Call, n)
+	free := make([]time.Duration, places)
+	for i := range calls {
+		due := time.Duration(i) * gap
+		place := &free[i%places]
+		ready := max(due, *place)
+		calls[i] = stream(i, ready, 50*msec, 99*msec)
+		calls[i].Due, calls[i].Ready = due, ready
+		*place = calls[i].End
+	}
+	return calls
 }
 
 // loop is a closed loop of one place: each of n calls takes 101 ms and is sent
@@ -341,7 +406,7 @@ func TestCallsOfEarlierVersions(t *testing.T) {
 	if _, ok := s.Figures["new_connections"]; ok {
 		t.Error("new_connections is there, of calls that do not tell")
 	}
-	if _, ok := s.Figures["mean_connect_ms"]; ok || s.Verdict.Status == result.Voided || s.Partial {
+	if _, ok := s.Figures["mean_connect_ms"]; ok || s.Verdict.Why() != "the calls that succeeded do not stand for all, percentiles above P66.66 have no bound, since a call that failed has no latency: 1 of 3 calls failed (connect 1) and are in no latency or throughput figure; call 2: refused" || s.Partial {
 		t.Errorf("connect there %v, partial %v, verdict %s: %s", ok, s.Partial, s.Verdict.Status, s.Verdict.Why())
 	}
 	for _, name := range []string{"clock", "scheduler", "stolen"} {

@@ -28,6 +28,19 @@ type Request struct {
 	Turn    int // of the conversation, from 0
 }
 
+// IgnoresEOS reports whether the body, once built, tells the server to go on to the
+// length asked for: at its top, or among the sampling parameters of an object in it.
+func (r Request) IgnoresEOS() bool {
+	type eos struct {
+		Ignore bool `json:"ignore_eos"`
+	}
+	var body struct {
+		eos
+		Sampling eos `json:"sampling_params"`
+	}
+	return json.Unmarshal(r.Body, &body) == nil && (body.Ignore || body.Sampling.Ignore)
+}
+
 // Message is one turn of a conversation.
 type Message struct {
 	Role    string `json:"role"`

@@ -188,6 +188,18 @@ func (w *Workload) MeasuredBy() string {
 	return w.builder.tok.Name()
 }
 
+// KnowsInput reports whether Request.Input is the length of what is sent, and no
+// estimate: it is where prompts are made to their length or the model's tokenizer
+// measured them, and nothing is sent that it does not count (images, tools) or that
+// is counted more than once (documents to rank).
+func (w *Workload) KnowsInput() bool {
+	s := w.spec
+	measured := s.MadeUp() || w.builder.tok != nil
+	beside := s.RandomImages > 0 || s.Generates() || s.Dataset == jsonl().name ||
+		slices.ContainsFunc(w.src.rows, func(r row) bool { return r.documents > 0 })
+	return measured && !beside
+}
+
 // Totals sums lengths without building a prompt. Where time decides how many
 // requests there are, Requests is 0 and the sums are of the rows drawn at first.
 // The input of a conversation's later turns is planned: with the answers that
