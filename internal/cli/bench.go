@@ -82,7 +82,9 @@ every figure.
 own, and print a table of them; --out is then the directory of their directories.
 
 The run directory keeps every call, so that any figure can be computed again:
-perflab report DIR.`
+perflab report DIR.
+
+` + exitRule
 
 func newBench(env Env) *cobra.Command {
 	f := &benchFlags{}
@@ -151,7 +153,7 @@ func (f *benchFlags) add(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&s.Goodput, "goodput", nil, "what makes a request good, such as ttft:500,tpot:50 (ms) or mlperf:llama3.1-8b; failed ones are not")
 	fs.StringArrayVar(&f.slos, "slo", nil, "what must hold, such as 'p99_ttft_ms <= 500' or mlperf:llama2-70b-interactive (its bounds at P99); repeatable; exit status 3 when missed")
 	fs.StringVar(&s.Compat, "compat", "", "vllm: TTFT, TPOT, ITL, E2EL, peaks and throughputs by the definitions of vllm bench serve; the verdict stays on perflab's own")
-	fs.Float64Var(&f.maxErrors, "max-error-rate", 0.01, "exit status 1 when a larger share of the calls failed")
+	fs.Float64Var(&f.maxErrors, "max-error-rate", 0.01, "exit status 1 when a larger share of the calls failed; above a tenth a run is void whatever is allowed")
 	f.addTelemetry(fs)
 	fs.StringVar(&f.metricsAddr, "metrics-addr", "", "serve the run's progress to Prometheus at this address while it lasts, such as 127.0.0.1:9400")
 	fs.StringVar(&f.out, "out", "", "run directory, or that of a series' runs (default perflab-out/bench-TIME)")

@@ -10,12 +10,15 @@ import (
 )
 
 // exitRule is how bench ends, in its help.
-const exitRule = `Exit status, the first that applies: 130 interrupted; 1 more than
---max-error-rate of the calls failed, or none succeeded; 4 the run is void; 3 an
-SLO was missed; 0. A --repeat ends as the worst of its runs. A --sweep ends with 4
-when any of its runs is void, and with 1 or 3 when no load meets what was asked;
-a --find-max with 4 when a load was void twice in a row, and with 3 when the lowest
-misses.`
+const exitRule = `Exit status, the first that applies to the run:
+  130  it was interrupted
+  1    more than --max-error-rate of its calls failed, or all
+  4    it is void
+  3    it missed an SLO
+  0    none of these
+--repeat goes by all of its runs. --sweep ends with 4 when a run is void, and with
+1 or 3 when no load meets what was asked. --find-max ends with 4 when a load was
+void twice in a row, and with 3 when the lowest load misses.`
 
 // showSLOs prints a line for each bound, whether it could be judged or not.
 func showSLOs(env Env, bounds []result.SLO, p bench.Point) {

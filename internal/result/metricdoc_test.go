@@ -13,6 +13,9 @@ import (
 //go:embed intervals.md
 var intervalsText string
 
+//go:embed verdict.md
+var verdictText string
+
 //go:embed why.md
 var whyText string
 
@@ -57,6 +60,7 @@ Each has, in milliseconds and lower being better, `)
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.name, f.label, f.doc, cell(f.formula))
 	}
 	b.WriteString(gaugesMarkdown())
+	b.WriteString("\n" + verdictText)
 	b.WriteString("\n" + intervalsText)
 	b.WriteString("\n## Bounds\n\nEach call of `--goodput` is judged by ")
 	for i, name := range goodputBounds {
