@@ -31,6 +31,7 @@ func randomCall(rng *rand.Rand, i int, due time.Duration, packed, usage bool) Ca
 	after := func(mean float64) time.Duration { return time.Duration(mean * rng.ExpFloat64() * 1e6) }
 	c := Call{Index: i, Target: i % 2, Due: due, WantIn: 10 + rng.IntN(500), Want: 1 + rng.IntN(60)}
 	c.Ready = c.Due + after(1)
+	c.Turn = c.Index % 8 / 7 // some are later turns of conversations
 	c.Sent = c.Ready + after(0.1)
 	if rng.IntN(10) == 0 {
 		c.New, c.Dial = true, min(after(0.05), c.Sent-c.Ready)
@@ -124,7 +125,8 @@ func samePace(t *testing.T, got, want Pace, exact bool) {
 	if exact {
 		bound = 0
 	}
-	for _, p := range [][2]float64{{got.DueSpan, want.DueSpan}, {got.EndSpan, want.EndSpan}, {got.First, want.First}, {got.Last, want.Last}} {
+	for _, p := range [][2]float64{{got.DueSpan, want.DueSpan}, {got.EndSpan, want.EndSpan}, {got.First.Total(), want.First.Total()},
+		{got.Middle.Total(), want.Middle.Total()}, {got.Last.Server, want.Last.Server}, {got.Last.Waiting, want.Last.Waiting}, {got.Last.Total(), want.Last.Total()}, {float64(got.Calls), float64(want.Calls)}} {
 		if off(p[0], p[1]) > bound {
 			t.Errorf("pace %+v, of all calls %+v", got, want)
 		}
