@@ -149,5 +149,5 @@ func (f *auditFlags) print(env Env, write func(io.Writer) error) error {
 	if f.out == "" {
 		return write(env.Stdout)
 	}
-	return writeReport(f.out, write)
+	return env.writeText(f.out, write)
 }

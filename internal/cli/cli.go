@@ -22,6 +22,7 @@ import (
 // Main runs the command line and returns the exit code. The first interrupt
 // stops the work and keeps what was measured; the second ends the process.
 func Main(env Env) int {
+	env = env.guarded()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	signals := make(chan os.Signal, 2) // the second one must not be lost while the first is handled
@@ -51,6 +52,7 @@ func Main(env Env) int {
 }
 
 func newRoot(env Env) *cobra.Command {
+	env = env.guarded()
 	root := &cobra.Command{
 		Use:   "perflab",
 		Short: "Benchmark and tune LLM serving engines, with figures that can be trusted and repeated",

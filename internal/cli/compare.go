@@ -129,7 +129,7 @@ func runCompare(env Env, f *compareFlags, fs *pflag.FlagSet, args []string) erro
 		if x.path == "" {
 			continue
 		}
-		if err := writeReport(x.path, x.write); err != nil {
+		if err := env.writeText(x.path, x.write); err != nil {
 			return err
 		}
 		fmt.Fprintf(env.Stderr, "%s: %s\n", x.what, x.path)
@@ -172,7 +172,7 @@ func (f *compareFlags) print(env Env, c comparison) error {
 	if f.out == "" {
 		return write(env.Stdout)
 	}
-	return writeReport(f.out, write)
+	return env.writeText(f.out, write)
 }
 
 // json writes the comparison with the conditions held against it.

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 
 	"golang.org/x/term"
+
+	"perflab/internal/redact"
 )
 
 // Env is the process as a value, so that a whole command runs inside a test.
@@ -15,17 +17,74 @@ type Env struct {
 	Stdout   io.Writer
 	Stderr   io.Writer
 	Getenv   func(string) string
-	Self     string // path of this program, started again as simulated engine
+	Environ  []string // NAME=value, for the secrets in it
+	Self     string   // path of this program, started again as simulated engine
 	Version  string
 	Terminal bool       // standard error is a terminal
 	Width    func() int // of that terminal now, which its user may change; nil: unknown
+
+	secrets  redact.Values // that came in by environment and flags
+	out, err io.Writer     // what Stdout and Stderr write to
 }
+
+// guarded is the process with outputs through which no secret of its
+// environment and its flags gets out, and nothing that steers a terminal: what
+// servers and files say is shown by every command. What perflab itself tells a
+// terminal goes through a [screen], and what is no text through data.
+func (e Env) guarded() Env {
+	if _, done := e.Stdout.(*redact.Writer); done {
+		return e
+	}
+	e.secrets = redact.ValuesOf(e.Args, e.Environ)
+	if e.Getenv != nil {
+		e.secrets.Add(e.Getenv("OPENAI_API_KEY"), redact.Mark)
+	}
+	e.out, e.err = e.Stdout, e.Stderr
+	if e.Stdout != nil {
+		e.Stdout = redact.NewWriter(e.out, e.secrets)
+	}
+	if e.Stderr != nil {
+		e.Stderr = redact.NewWriter(e.err, e.secrets)
+	}
+	return e
+}
+
+// data is standard output for what is no text.
+func (e Env) data() io.Writer {
+	if e.out != nil {
+		return e.out
+	}
+	return e.Stdout
+}
+
+// screen is a terminal that perflab steers: it is told nothing but controls,
+// and text is made safe before it is shown.
+type screen struct {
+	to    io.Writer
+	clean func(string) string
+}
+
+func (e Env) screen() screen {
+	if e.err == nil {
+		return screen{e.Stderr, e.secrets.Clean}
+	}
+	return screen{e.err, e.secrets.Clean}
+}
+
+// control is what a terminal is told to do.
+type control string
+
+const (
+	clearLine control = "\r\x1b[K"     // from its start
+	lineAbove control = "\x1b[A\x1b[K" // to it, and clear it
+	nextLine  control = "\r\n"
+)
 
 // System is the real process.
 func System(args []string) Env {
 	e := Env{
 		Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
-		Version: version(), Terminal: term.IsTerminal(int(os.Stderr.Fd())),
+		Environ: os.Environ(), Version: version(), Terminal: term.IsTerminal(int(os.Stderr.Fd())),
 		Width: func() int {
 			w, _, err := term.GetSize(int(os.Stderr.Fd()))
 			if err != nil {

@@ -98,7 +98,7 @@ func runExport(env Env, f *exportFlags, dir string) error {
 		return usageError{fmt.Errorf("--to is missing: %s", exportNames())}
 	case i < 0:
 		return usageError{fmt.Errorf("--to %q is not known: %s", f.to, exportNames())}
-	case f.to == "parquet" && f.out == "" && isTerminal(env.Stdout):
+	case f.to == "parquet" && f.out == "" && isTerminal(env.data()):
 		return usageError{errors.New("a Parquet file is not for a terminal: give --out FILE")}
 	case !rundir.IsRun(dir):
 		return usageError{fmt.Errorf("%s is no run directory: it has no header.json", dir)}
@@ -129,11 +129,16 @@ func runExport(env Env, f *exportFlags, dir string) error {
 	if s.Verdict.Status == result.Voided && form.needsCalls {
 		fmt.Fprintf(env.Stderr, "perflab: the run is void, which --to %s has no place to say: %s\n", f.to, s.Verdict.Why())
 	}
-	if f.out == "" {
-		_, err := env.Stdout.Write(b.Bytes())
-		return err
+	write := func(w io.Writer) error { _, err := w.Write(b.Bytes()); return err }
+	switch {
+	case f.out == "" && f.to == "parquet":
+		return write(env.data())
+	case f.out == "":
+		return write(env.Stdout)
+	case f.to == "parquet":
+		return writeReport(f.out, write)
 	}
-	return writeReport(f.out, func(w io.Writer) error { _, err := w.Write(b.Bytes()); return err })
+	return env.writeText(f.out, write)
 }
 
 // exportVLLM writes vLLM's JSON. What an imported run has by another

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -28,16 +29,30 @@ func writeFiles(env Env, html string, page func(io.Writer) error, parquet string
 	for _, x := range []struct {
 		path, what string
 		write      func(io.Writer) error
-	}{{html, "report", page}, {parquet, "calls", rows}} {
+		file       func(string, func(io.Writer) error) error
+	}{{html, "report", page, env.writeText}, {parquet, "calls", rows, writeReport}} {
 		if x.path == "" {
 			continue
 		}
-		if err := writeReport(x.path, x.write); err != nil {
+		if err := x.file(x.path, x.write); err != nil {
 			return err
 		}
 		fmt.Fprintf(env.Stderr, "%s: %s\n", x.what, x.path)
 	}
 	return nil
+}
+
+// writeText is writeReport for text: no secret that came in by environment or
+// flags is in it.
+func (e Env) writeText(path string, write func(io.Writer) error) error {
+	return writeReport(path, func(w io.Writer) error {
+		var b strings.Builder
+		if err := write(&b); err != nil {
+			return err
+		}
+		_, err := io.WriteString(w, e.secrets.Mask(b.String()))
+		return err
+	})
 }
 
 // writeReport writes a file as a whole: one that cannot be finished is not

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"perflab/internal/redact"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -99,7 +100,7 @@ func TestMetrics(t *testing.T) {
 func TestPaint(t *testing.T) {
 	var b strings.Builder
 	tall := []string{"a", "b", "c"}
-	l := &live{w: &b, terminal: true, width: func() int { return 80 }, text: func() string { return "line" }, panel: func(time.Time) []string { return tall }}
+	l := &live{screen: screen{&b, redact.Shown}, terminal: true, width: func() int { return 80 }, text: func() string { return "line" }, panel: func(time.Time) []string { return tall }}
 	l.paint()
 	tall = nil
 	l.paint()
@@ -116,7 +117,7 @@ func TestPaint(t *testing.T) {
 func TestPaintNarrower(t *testing.T) {
 	var b strings.Builder
 	width := 41
-	l := &live{w: &b, terminal: true, width: func() int { return width }, text: func() string { return strings.Repeat("x", 50) }}
+	l := &live{screen: screen{&b, redact.Shown}, terminal: true, width: func() int { return width }, text: func() string { return strings.Repeat("x", 50) }}
 	l.paint()
 	width = 16
 	l.paint()

@@ -300,7 +300,7 @@ func (f *predictFlags) show(env Env, t forecast.Table) error {
 		}
 	}
 	for path, write := range files {
-		if err := writeReport(path, write); err != nil {
+		if err := env.writeText(path, write); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,8 @@ import (
 // live shows progress on standard error: lines rewritten in place on a
 // terminal, a plain log line now and then elsewhere.
 type live struct {
-	w        io.Writer
+	w        io.Writer // for lines that stay, where there is no terminal
+	screen   screen    // where there is one
 	terminal bool
 	width    func() int                   // of that terminal now
 	text     func() string                // the line as of now
@@ -37,7 +38,7 @@ const (
 )
 
 func startLive(env Env, text func() string, panel func(time.Time) []string) *live {
-	l := &live{w: env.Stderr, terminal: env.Terminal, width: env.columns, text: text, panel: panel, stop: make(chan struct{})}
+	l := &live{w: env.Stderr, screen: env.screen(), terminal: env.Terminal, width: env.columns, text: text, panel: panel, stop: make(chan struct{})}
 	l.wg.Go(l.loop)
 	return l
 }
@@ -88,38 +89,40 @@ func (l *live) paint() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var b strings.Builder
-	l.erase(&b)
+	b.WriteString(l.erased())
 	width := l.width()
 	for i, s := range lines {
 		if i > 0 {
-			b.WriteString("\r\n")
+			b.WriteString(string(nextLine))
 		}
-		lines[i] = fit(s, width-1)
+		lines[i] = fit(l.screen.clean(s), width-1)
 		b.WriteString(lines[i])
 	}
 	l.drawnLines = lines
-	io.WriteString(l.w, b.String()) // a terminal that is gone shows nothing
+	io.WriteString(l.screen.to, b.String()) // a terminal that is gone shows nothing
 }
 
-// erase clears the lines that stand on the terminal, which has broken those
+// erased clears the lines that stand on the terminal, which has broken those
 // that no longer fit when it became narrower.
-func (l *live) erase(w io.Writer) {
+func (l *live) erased() string {
 	tall, width := 0, max(1, l.width())
 	for _, s := range l.drawnLines {
 		tall += 1 + max(0, utf8.RuneCountInString(s)-1)/width
 	}
-	io.WriteString(w, "\r\x1b[K"+strings.Repeat("\x1b[A\x1b[K", max(0, tall-1)))
 	l.drawnLines = nil
+	return string(clearLine) + strings.Repeat(string(lineAbove), max(0, tall-1))
 }
 
 // say prints a line that stays, above the live one.
 func (l *live) say(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	text := fmt.Sprintf(format+"\n", args...)
 	if l.terminal {
-		l.erase(l.w)
+		io.WriteString(l.screen.to, l.erased()+l.screen.clean(text))
+		return
 	}
-	fmt.Fprintf(l.w, format+"\n", args...)
+	io.WriteString(l.w, text)
 }
 
 // end removes the live lines.
@@ -129,7 +132,7 @@ func (l *live) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.terminal {
-		l.erase(l.w)
+		io.WriteString(l.screen.to, l.erased())
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,7 +15,6 @@ import (
 
 	"perflab/internal/arch"
 	"perflab/internal/deploy/render"
-	"perflab/internal/durable"
 	"perflab/internal/engine"
 	"perflab/internal/engine/cluster"
 	"perflab/internal/input"
@@ -218,13 +217,7 @@ func (f *renderFlags) write(env Env, name, text string) error {
 		_, err := fmt.Fprint(env.Stdout, text)
 		return err
 	}
-	if err := os.MkdirAll(f.out, 0o755); err != nil {
-		return fmt.Errorf("create --out: %w", err)
-	}
-	if err := durable.WriteFile(filepath.Join(f.out, name), []byte(text), 0o644); err != nil {
-		return fmt.Errorf("write the %s: %w", f.as, err)
-	}
-	return nil
+	return env.writeText(filepath.Join(f.out, name), func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
 }
 
 // list says which files were written, and what was refused.

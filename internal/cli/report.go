@@ -113,7 +113,7 @@ func runReport(env Env, f *reportFlags, fs *pflag.FlagSet, dirs []string) error 
 		if f.out == "" {
 			err = print(env.Stdout)
 		} else {
-			err = writeReport(f.out, print)
+			err = env.writeText(f.out, print)
 		}
 		if err != nil {
 			return err

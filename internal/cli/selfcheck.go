@@ -89,7 +89,7 @@ func newTruthServer(env Env) *cobra.Command {
 			if _, err := load.LiftFileLimit(); err != nil {
 				return err
 			}
-			return truth.Main(c.Context(), os.Stdin, env.Stdout, truth.Params{Tokens: 1})
+			return truth.Main(c.Context(), os.Stdin, env.data(), truth.Params{Tokens: 1})
 		},
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,7 +16,6 @@ import (
 
 	"perflab/docs"
 	"perflab/internal/bench"
-	"perflab/internal/durable"
 	"perflab/internal/lab"
 	"perflab/internal/outcome"
 	"perflab/internal/report"
@@ -121,7 +120,7 @@ func runTune(ctx context.Context, env Env, f *tuneFlags, path string) error {
 	if err != nil {
 		err = &stoppedError{err, keptTrials(len(facts.Trials))}
 	}
-	d, rerr := writeStudyReport(dir, facts)
+	d, rerr := writeStudyReport(env, dir, facts)
 	if rerr != nil {
 		return errors.Join(err, rerr)
 	}
@@ -189,7 +188,7 @@ func judgeStudy(s outcome.Study) error {
 }
 
 // writeStudyReport renders the facts beside study.json.
-func writeStudyReport(dir string, s outcome.Study) (doc.Document, error) {
+func writeStudyReport(env Env, dir string, s outcome.Study) (doc.Document, error) {
 	o := studyOptions(dir, s, "")
 	d, err := report.Study(s, o)
 	var md, html strings.Builder
@@ -200,15 +199,12 @@ func writeStudyReport(dir string, s outcome.Study) (doc.Document, error) {
 		return d, fmt.Errorf("render the report: %w", err)
 	}
 	files := map[string]string{"report.md": md.String(), "report.html": html.String()}
-	if err := os.MkdirAll(filepath.Join(dir, "plots"), 0o755); err != nil {
-		return d, fmt.Errorf("write the report: %w", err)
-	}
 	for _, p := range append(report.Plots(s), o.Extra...) {
 		files[filepath.Join("plots", p.Name+".svg")] = p.SVG
 	}
 	for name, text := range files {
-		if err := durable.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			return d, fmt.Errorf("write the report: %w", err)
+		if err := env.writeText(filepath.Join(dir, name), func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
+			return d, err
 		}
 	}
 	return d, nil

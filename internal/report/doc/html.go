@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"perflab/internal/redact"
 	"perflab/internal/report/plot"
 )
 
@@ -49,7 +50,7 @@ func HTML(w io.Writer, d Document) error {
 </html>
 
 ` + strings.Repeat("\n", d.Tail))
-	if _, err := io.WriteString(w, b.String()); err != nil {
+	if _, err := io.WriteString(w, redact.Shown(b.String())); err != nil {
 		return fmt.Errorf("write %s as HTML: %w", d.subject, err)
 	}
 	return nil

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"regexp"
 	"strings"
 	"unicode"
 
+	"perflab/internal/redact"
 	"perflab/internal/report/plot"
 )
 
@@ -20,7 +22,7 @@ func Markdown(w io.Writer, d Document) error {
 		m.heading(1, mdText(d.Body.Title))
 	}
 	m.items(d.Body.Items)
-	if _, err := io.WriteString(w, strings.TrimRight(m.b.String(), "\n")+"\n"); err != nil {
+	if _, err := io.WriteString(w, redact.Shown(strings.TrimRight(m.b.String(), "\n")+"\n")); err != nil {
 		return fmt.Errorf("write %s as Markdown: %w", d.subject, err)
 	}
 	return nil
@@ -99,8 +101,24 @@ func (m *markdownWriter) para(p Para) {
 	case p.class == "note":
 		m.line("> " + text)
 	default:
-		m.line(text)
+		m.line(unmarked(text))
 	}
+}
+
+// blockMark is what makes a paragraph a heading, a quotation, a list or a rule.
+var blockMark = regexp.MustCompile(`^(?:#{1,6}(?:\s|$)|>|[-+](?:\s|$)|[-=]{3}|\d{1,9}[.)](?:\s|$))`)
+
+// unmarked keeps a paragraph one: what begins it may come from anywhere.
+func unmarked(text string) string {
+	at := blockMark.FindStringIndex(text)
+	if at == nil {
+		return text
+	}
+	mark := strings.TrimRight(text[:at[1]], " ")
+	if n := len(mark) - 1; mark[n] == '.' || mark[n] == ')' { // 1. is a number before it is a mark
+		return mark[:n] + `\` + text[n:]
+	}
+	return `\` + text
 }
 
 func (m *markdownWriter) list(l List) {
@@ -109,7 +127,7 @@ func (m *markdownWriter) list(l List) {
 		if l.Numbered {
 			mark = fmt.Sprintf("%d.", i+1)
 		}
-		m.b.WriteString(mark + " " + mdSpans(it) + "\n")
+		m.b.WriteString(mark + " " + unmarked(mdSpans(it)) + "\n")
 	}
 	if len(l.Items) > 0 {
 		m.b.WriteString("\n")
@@ -141,13 +159,20 @@ func (m *markdownWriter) pre(p Pre) {
 		language = "bash"
 	}
 	if p.Summary != "" {
-		m.line(`<details markdown="1"><summary>` + html.EscapeString(p.Summary) + `</summary>`)
+		m.line(`<details markdown="1"><summary>` + mdSummary(p.Summary) + `</summary>`)
 	}
 	m.line(fmt.Sprintf("%s%s\n%s\n%s", fence, language, strings.Trim(p.Text, "\n"), fence))
 	if p.Summary != "" {
 		m.line("</details>")
 	}
 }
+
+// mdSummary is plain text within an element in which MkDocs reads Markdown.
+func mdSummary(s string) string {
+	return summaryEscaper.Replace(html.EscapeString(strings.Join(strings.Fields(redact.Shown(s)), " ")))
+}
+
+var summaryEscaper = strings.NewReplacer("`", "&#96;", "*", "&#42;", "[", "&#91;", "]", "&#93;", "|", "&#124;", "~~", "&#126;&#126;")
 
 func (m *markdownWriter) table(t Table) {
 	rows := t.Rows
@@ -239,7 +264,8 @@ func mdSpans(all []Span) string {
 // heading or a table cell.
 func mdText(s string) string {
 	var b strings.Builder
-	r := []rune(strings.Join(strings.Fields(s), " "))
+	// Before escaping, which would tear apart what steers a terminal.
+	r := []rune(strings.Join(strings.Fields(redact.Shown(s)), " "))
 	for i, c := range r {
 		switch c {
 		case '\\', '`', '*', '[', ']', '~', '|':
@@ -266,6 +292,7 @@ func alphanumeric(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c
 // mdCode writes a code span, also within a table cell. Of nothing it is
 // nothing: two backticks would show.
 func mdCode(s string) string {
+	s = redact.Shown(s)
 	if strings.TrimSpace(s) == "" {
 		return ""
 	}

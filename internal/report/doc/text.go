@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"unicode/utf8"
 
+	"perflab/internal/redact"
 	"perflab/internal/report/plot"
 )
 
@@ -18,7 +19,7 @@ func Text(w io.Writer, d Document) error {
 		b.WriteString(d.Banner + "\n\n")
 	}
 	textItems(&b, d.Body.Items)
-	if _, err := io.WriteString(w, b.String()); err != nil {
+	if _, err := io.WriteString(w, redact.Shown(b.String())); err != nil {
 		return fmt.Errorf("write %s: %w", d.subject, err)
 	}
 	return nil
@@ -91,6 +92,9 @@ func textTable(b *strings.Builder, t Table) {
 	}
 }
 
+// inCell keeps a cell one: tabs and ends of lines are those of the table.
+var inCell = strings.NewReplacer("\t", " ", "\n", " ", "\r", " ", "\v", " ", "\f", " ")
+
 // textLines are the lines of a table, its columns aligned.
 func textLines(t Table) []string {
 	var b strings.Builder
@@ -115,7 +119,7 @@ func textLines(t Table) []string {
 			if c.inText != nil {
 				text = *c.inText
 			}
-			first, second = append(first, text), append(second, c.Beside)
+			first, second = append(first, inCell.Replace(text)), append(second, inCell.Replace(c.Beside))
 		}
 		line(first)
 		if t.Beneath && r.hasBeside() {
