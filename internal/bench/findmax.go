@@ -238,7 +238,7 @@ func (f *FindMax) void(p Point) {
 
 // clientBound reports whether the load generator is what made a run void.
 func clientBound(v result.Verdict) bool {
-	for _, name := range []string{"dispatch_lag", "client_cpu"} {
+	for _, name := range []string{"dispatch_lag", "client_cpu", "merged"} {
 		if c, ok := v.Check(name); ok && c.Status == result.Voided {
 			return true
 		}

@@ -58,6 +58,7 @@ func (b Runner) Run(ctx context.Context) (*Outcome, error) {
 		return nil, err
 	}
 	h.Clock, h.Lengths = clients[0].Clock(), lengths(clients[0], w)
+	h.LateReads = h.Clock == result.ClockKernel // net/http does not say when a socket was empty
 	if err := b.warmUp(ctx, clients, w); err != nil {
 		return nil, err
 	}

@@ -69,6 +69,9 @@ func (o Options) metrics(sides []Side) ([]result.Metric, error) {
 		err := add(o.Also)
 		return out, err
 	}
+	packed := slices.ContainsFunc(sides, func(s Side) bool {
+		return slices.ContainsFunc(s.Runs, func(r Run) bool { return r.Summary.PerEvent() != "" })
+	})
 	for _, m := range result.Metrics() {
 		if slices.ContainsFunc(out, func(x result.Metric) bool { return x.Name == m.Name }) {
 			continue
@@ -76,7 +79,7 @@ func (o Options) metrics(sides []Side) ([]result.Metric, error) {
 		has := slices.ContainsFunc(sides, func(s Side) bool {
 			return slices.ContainsFunc(s.Runs, func(r Run) bool { _, ok := r.Summary.Figures[m.Name]; return ok })
 		})
-		if has && (o.All || comparedByDefault(m)) {
+		if has && (o.All || comparedByDefault(m) || packed && m.Family == "itl_token" && comparedStat(m)) {
 			out = append(out, m)
 		}
 	}
@@ -90,5 +93,10 @@ var blockFamilies = []string{"ttft", "tpot", "itl", "e2el"}
 // comparedByDefault reports whether a figure is compared without being asked for. What
 // was configured is among the facts.
 func comparedByDefault(m result.Metric) bool {
-	return m.Headline() || m.Name == "success_rate" || m.Name == "goodput_ratio" || slices.Contains(blockFamilies, m.Family) && slices.Contains([]string{"mean", "median", "p90", "p95", "p99"}, m.Stat)
+	return m.Headline() || m.Name == "success_rate" || m.Name == "goodput_ratio" || slices.Contains(blockFamilies, m.Family) && comparedStat(m)
+}
+
+// comparedStat reports whether a statistic is one that is compared without being asked for.
+func comparedStat(m result.Metric) bool {
+	return slices.Contains([]string{"mean", "median", "p90", "p95", "p99"}, m.Stat)
 }

@@ -103,6 +103,7 @@ func serverCovariates() []Covariate {
 const (
 	workTolerance    = 0.02
 	successTolerance = 0.001
+	packTolerance    = 0.05 // of the tokens that a read brings: ITL differs by as much
 )
 
 // outcomeCovariates are of the work that was done, which unlike configuration
@@ -129,7 +130,19 @@ func outcomeCovariates() []Covariate {
 		outcome(keyInputTokens, "Input tokens per request", 1, workTolerance, perRequest("total_input_tokens")),
 		outcome(keyOutputTokens, "Output tokens per request", 1, workTolerance, perRequest("total_output_tokens")),
 		outcome(keySuccess, "Success rate", 4, successTolerance, success),
+		{Key: "itl_tokens", Label: "Tokens to a gap of ITL", tolerance: packTolerance, Of: gapTokens,
+			Differ: "The gaps of the runs' ITL are of unlike numbers of tokens: compare ITL per token, or TPOT."},
 	}
+}
+
+// gapTokens is how many tokens a gap of the run's ITL is of.
+func gapTokens(_ result.Header, s result.Summary) string {
+	if _, known := s.Figures["tokens_per_chunk"]; !known {
+		return ""
+	}
+	_, text, _ := strings.Cut(s.PerEvent(), " of ")
+	n, _, _ := strings.Cut(text, " ")
+	return cmp.Or(n, "1")
 }
 
 func clientName(h result.Header) string {
@@ -183,12 +196,25 @@ func (f Fact) Known() []string {
 // Warning is what to say of the fact, "" for nothing.
 func (f Fact) Warning() string {
 	switch {
-	case len(f.Known()) > 1:
+	case len(f.Known()) > 1 && !f.close():
 		return f.covariate.Differ
 	case slices.Contains(f.Values, ""):
 		return f.covariate.Unknown
 	}
 	return ""
+}
+
+// close reports whether what is told are numbers within the tolerance of each other.
+func (f Fact) close() bool {
+	var numbers []float64
+	for _, v := range f.Known() {
+		n, err := strconv.ParseFloat(v, 64)
+		if err != nil {
+			return false
+		}
+		numbers = append(numbers, n)
+	}
+	return slices.Max(numbers) <= slices.Min(numbers)*(1+f.covariate.tolerance)
 }
 
 // Each says what a fact is for each of the names.

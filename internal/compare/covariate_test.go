@@ -20,6 +20,7 @@ func TestEveryFactIsWarnedOf(t *testing.T) {
 			}},
 		}, Summary: result.Summary{Figures: map[string]float64{
 			"completed": 100, "total_input_tokens": 1000, "total_output_tokens": 2000, "success_rate": 1, "mean_ttft_ms": 50,
+			"mean_itl_ms": 20, "tokens_per_chunk": 1, "tokens_per_read": 1,
 		}}}
 		change(&m.Header, &m.Summary)
 		return one(m)
@@ -46,6 +47,9 @@ func TestEveryFactIsWarnedOf(t *testing.T) {
 		keyInputTokens:  func(_ *result.Header, s *result.Summary) { s.Figures["total_input_tokens"] = 1200 },
 		keyOutputTokens: func(_ *result.Header, s *result.Summary) { s.Figures["total_output_tokens"] = 1900 },
 		keySuccess:      func(_ *result.Header, s *result.Summary) { s.Figures["success_rate"] = 0.9 },
+		"itl_tokens": func(_ *result.Header, s *result.Summary) {
+			s.Figures["tokens_per_chunk"], s.Figures["tokens_per_read"] = 8, 8
+		},
 	}
 	other := func(key string, change func(*result.Header, *result.Summary)) Side { // differs in the fact compared too
 		return side("b", func(h *result.Header, s *result.Summary) { changes[key](h, s); change(h, s) })
@@ -76,5 +80,28 @@ func TestEveryFactIsWarnedOf(t *testing.T) {
 		if c := compare(t, Options{By: l.Key}, side("a", same), side("b", change)); slices.ContainsFunc(c.Warnings, said) {
 			t.Errorf("%s is what is compared, and warned of: %q", l.Key, c.Warnings)
 		}
+	}
+}
+
+// Gaps of several tokens are called that in the rows of a comparison, and the gaps by token are
+// compared without being asked for.
+func TestPackedGapsAreSaid(t *testing.T) {
+	side := func(name string, tokens, gap float64) Side {
+		return one(Run{Name: name, Summary: result.Summary{Figures: map[string]float64{
+			"completed": 100, "mean_itl_ms": gap, "mean_itl_token_ms": gap / tokens, "tokens_per_chunk": tokens, "tokens_per_read": tokens,
+		}}})
+	}
+	const warning = "unlike numbers of tokens"
+	warned := func(c Comparison) bool {
+		return slices.ContainsFunc(c.Warnings, func(w string) bool { return strings.Contains(w, warning) })
+	}
+	c := compare(t, Options{}, side("a", 1, 20), side("b", 8, 160))
+	if got := c.find(t, "mean_itl_ms").Label; got != "Mean ITL (ms), per read of 1 or 8.0 tokens" || !warned(c) {
+		t.Errorf("label %q, warnings %q", got, c.Warnings)
+	}
+	c.find(t, "mean_itl_token_ms")
+	c = compare(t, Options{}, side("a", 8, 160), side("b", 8.2, 160))
+	if warned(c) {
+		t.Errorf("8.0 and 8.2 tokens are warned of: %q", c.Warnings)
 	}
 }

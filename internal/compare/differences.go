@@ -119,6 +119,9 @@ func (c *Comparison) factWarning(f Fact, sides []Side) string {
 	if len(f.Known()) < 2 {
 		return ""
 	}
+	if f.covariate.Differ != "" {
+		return "" // and what differs is within its tolerance
+	}
 	if f.covariate.number != nil {
 		return workWarning(f, sides, names)
 	}

@@ -40,11 +40,24 @@ func (b *rowBuilder) rows(m result.Metric) []Row {
 	}
 	var out []Row
 	for _, d := range defs {
-		row := Row{Metric: m, Name: m.Name, Label: m.Label, Unit: m.Unit, Better: m.Better.String(), Definition: d}
+		row := Row{Metric: m, Name: m.Name, Label: result.Label(m, b.definedAs(m, d)...), Unit: m.Unit, Better: m.Better.String(), Definition: d}
 		for i := range b.sides {
 			row.Cells = append(row.Cells, b.cell(m, d, i))
 		}
 		out = append(out, row)
+	}
+	return out
+}
+
+// definedAs are the summaries that have a metric by a definition.
+func (b *rowBuilder) definedAs(m result.Metric, d result.Definition) []*result.Summary {
+	var out []*result.Summary
+	for _, s := range b.sides {
+		for i := range s.Runs {
+			if x := &s.Runs[i].Summary; x.Definition(m.Name) == d {
+				out = append(out, x)
+			}
+		}
 	}
 	return out
 }

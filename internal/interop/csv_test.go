@@ -140,3 +140,25 @@ func FuzzReadCSV(f *testing.F) {
 		}
 	})
 }
+
+// Lines of a block that say what a figure can be are taken for no figure, and a section that says
+// of how many tokens its gaps are is the section still.
+func TestOpenFiguresInBlock(t *testing.T) {
+	s := result.Summary{
+		Figures: map[string]float64{"completed": 3, "mean_itl_ms": 160, "p99_itl_ms": 182.5, "mean_itl_token_ms": 20, "tokens_per_chunk": 8, "tokens_per_read": 8},
+		Bounds:  map[string][2]float64{"p99_itl_ms": {142.25, 190}},
+	}
+	block := result.Block(s, result.Style{})
+	f := Read("bench.txt", []byte(block))
+	if len(f.Faults) > 0 || len(f.Runs) != 1 {
+		t.Fatalf("%d runs, faults %v of\n%s", len(f.Runs), f.Faults, block)
+	}
+	got := map[string]float64{}
+	for _, x := range f.Runs[0].Figures {
+		got[x.Name] = x.Value
+	}
+	want := map[string]float64{"completed": 3, "mean_itl_ms": 160, "p99_itl_ms": 182.5, "mean_itl_token_ms": 20}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-printed +read\n%s\n%s", d, block)
+	}
+}

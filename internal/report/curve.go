@@ -84,6 +84,15 @@ func (p *CurvePoint) met() string {
 // compatNote says whose definitions the figures are by.
 const compatNote = "Figures are by vllm bench serve's definitions (--compat vllm); verdicts are on perflab's own."
 
+// summaries are those of all points.
+func (c Curve) summaries() []*result.Summary {
+	var out []*result.Summary
+	for i := range c.Points {
+		out = append(out, &c.Points[i].Summary)
+	}
+	return out
+}
+
 // families are the latencies of the table, as the points have them.
 func (c Curve) families() []struct{ label, name string } {
 	return slices.DeleteFunc([]struct{ label, name string }{{"TTFT", "ttft"}, {"TPOT", "tpot"}, {"ITL", "itl"}, {"E2E", "e2el"}},
@@ -174,7 +183,8 @@ func (c Curve) table() doc.Table {
 	t := doc.Table{Empty: true, Right: true, Columns: doc.Columns("load", ">offered req/s", ">achieved req/s", ">output tok/s")}
 	add := func(head string) { t.Columns = append(t.Columns, doc.Column{Head: doc.Spans(head), Right: true}) }
 	for _, f := range c.families() {
-		add(fmt.Sprintf("%s %s ms", f.label, strings.Replace(strings.Join(c.stats(), "/"), "median", "p50", 1)))
+		stats := result.Metric{Name: "median_" + f.name + "_ms", Family: f.name, Label: fmt.Sprintf("%s %s ms", f.label, strings.Replace(strings.Join(c.stats(), "/"), "median", "p50", 1))}
+		add(result.Label(stats, c.summaries()...))
 	}
 	add("failed")
 	add("verdict")
@@ -219,7 +229,7 @@ func (c Curve) pageTable() doc.Table {
 	t.Columns = append(t.Columns, doc.Columns("Verdict", ">Offered (req/s)", ">Achieved (req/s)")...)
 	metrics := c.metrics()
 	for _, m := range metrics {
-		t.Columns = append(t.Columns, doc.Column{Head: doc.Spans(m.Label), Right: true})
+		t.Columns = append(t.Columns, doc.Column{Head: doc.Spans(result.Label(m, c.summaries()...)), Right: true})
 	}
 	for i := range t.Columns {
 		t.Columns[i].Wrap = t.Columns[i].Right

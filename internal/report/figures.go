@@ -11,13 +11,27 @@ import (
 	"perflab/internal/result"
 )
 
-// figureCell prints a figure of a summary, with its interval where it has one.
+// figureCell prints a figure of a summary, with its interval where it has one and with
+// what late reads leave open.
 func figureCell(s *result.Summary, m result.Metric) doc.Cell {
 	c := doc.Cell{Text: doc.Spans(number(s, m))}
 	if v, ok := s.Intervals[m.Name]; ok {
 		c.Beside = fmt.Sprintf("%.*f to %.*f", m.Decimals, v[0], m.Decimals, v[1])
 	}
+	if text := openFrom(s, m); text != "" {
+		c.Beside = strings.TrimPrefix(c.Beside+"; "+text, "; ")
+	}
 	return c
+}
+
+// openFrom says what late reads leave open of a figure; "" where that is nothing
+// worth saying.
+func openFrom(s *result.Summary, m result.Metric) string {
+	low, high, share, ok := s.Doubt(m.Name)
+	if !ok || share <= result.Doubtful {
+		return ""
+	}
+	return fmt.Sprintf("late reads leave it open from %.*f to %.*f", m.Decimals, low, m.Decimals, high)
 }
 
 // addFigures adds every figure that a summary has, in the order of the metric
@@ -45,6 +59,7 @@ func addFigures(to *doc.Section, s *result.Summary) {
 			scalars.Rows = append(scalars.Rows, doc.Cells(doc.Cell{Text: doc.Spans(label(cmp.Or(m.Label, m.Name), m)), Tip: m.Doc}, figureCell(s, m)))
 		default:
 			shown[m.Family] = true
+			m.Label = result.Label(m, s)
 			r := doc.Cells(doc.Cell{Text: doc.Spans(label(familyLabel(m), m)), Tip: strings.TrimPrefix(m.Doc, "Mean of: ") + " " + m.Formula})
 			for _, stat := range stats {
 				r.Cells = append(r.Cells, figureCell(s, metric(stat+"_"+m.Family+"_ms")))

@@ -126,7 +126,7 @@ func heads(columns []figureRow) []string {
 	for i, c := range columns {
 		label, tag, _ := strings.Cut(c.Label, ", ")
 		same := func(o figureRow) bool { return o.Label == label || strings.HasPrefix(o.Label, label+", ") }
-		if slices.ContainsFunc(columns[:i], same) || slices.ContainsFunc(columns[i+1:], same) {
+		if strings.HasPrefix(tag, "per ") || slices.ContainsFunc(columns[:i], same) || slices.ContainsFunc(columns[i+1:], same) {
 			label += " " + tag
 		}
 		out = append(out, strings.TrimSpace(short.Replace(label)))

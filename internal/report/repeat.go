@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"perflab/internal/report/doc"
 	"perflab/internal/result"
@@ -43,6 +44,10 @@ func (r Repeat) Document(st result.Style) doc.Document {
 // table has the spread of each figure that a style shows.
 func (r Repeat) table(st result.Style) doc.Table {
 	t := doc.Table{Empty: true, Columns: doc.Columns("figure", ">mean", ">95 % interval", ">CV", ">min", ">max")}
+	var all []*result.Summary
+	for i := range r.Sides {
+		all = append(all, &r.Sides[i].Summary)
+	}
 	for i, head := range []string{"Figure", "Mean", "95 % interval", "CV", "Min", "Max"} {
 		t.Columns[i].Page = doc.Spans(head)
 	}
@@ -59,7 +64,8 @@ func (r Repeat) table(st result.Style) doc.Table {
 		if s.CV != nil {
 			cv = strconv.FormatFloat(100**s.CV, 'f', 2, 64) + " %"
 		}
-		t.Rows = append(t.Rows, doc.Texts(s.Label, n(s.Mean), interval, cv, n(s.Min), n(s.Max)))
+		label := strings.Replace(s.Label, m.Label, result.Label(m, all...), 1) // it may say that it is a mean of percentiles
+		t.Rows = append(t.Rows, doc.Texts(label, n(s.Mean), interval, cv, n(s.Min), n(s.Max)))
 	}
 	return t
 }

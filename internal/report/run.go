@@ -168,13 +168,14 @@ func keyFigures(s *result.Summary) doc.Tiles {
 		if s.Compat == "" {
 			label = tagged(label, s.Definition(m.Name))
 		}
-		f := doc.Tile{Label: label, Value: quantity(s, m)}
+		f := doc.Tile{Label: label, Value: quantity(s, m), Beside: openFrom(s, m)}
 		if _, ok := value(s, b); ok && s.Definition(b.Name) == s.Definition(m.Name) {
 			what, _, _ := strings.Cut(b.Label, " (")
-			f.Beside = what + " " + quantity(s, b)
+			beside := what + " " + quantity(s, b)
 			if b.Unit == "requests" {
-				f.Beside = what + " " + number(s, b)
+				beside = what + " " + number(s, b)
 			}
+			f.Beside = strings.TrimSuffix(beside+"; "+f.Beside, "; ")
 		}
 		out = append(out, f)
 	}

@@ -110,7 +110,7 @@ func sideFigures(sides []Side) []figureRow {
 func metricRows(sides []Side, m result.Metric) []figureRow {
 	var rows []figureRow
 	for _, d := range sideDefinitions(sides, m) {
-		row := figureRow{Label: tagged(m.Label, d), Doc: m.Doc, Formula: m.Formula}
+		row := figureRow{Label: tagged(result.Label(m, definedAs(sides, m, d)...), d), Doc: m.Doc, Formula: m.Formula}
 		if doc, ok := d.Doc(); ok {
 			row.Formula = doc.Formula
 		}
@@ -124,6 +124,17 @@ func metricRows(sides []Side, m result.Metric) []figureRow {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// definedAs are the summaries that have a figure by a definition.
+func definedAs(sides []Side, m result.Metric, d result.Definition) []*result.Summary {
+	var out []*result.Summary
+	for i := range sides {
+		if s := &sides[i].Summary; s.Definition(m.Name) == d {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // sideDefinitions are the definitions by which the runs have a figure, in the

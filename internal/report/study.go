@@ -137,6 +137,7 @@ func (x study) engine(name string) string {
 func (x study) metric(name string) result.Metric {
 	m := metric(name)
 	if m.Unit != "price" {
+		m.Label = result.Label(m, x.summaries()...)
 		return m
 	}
 	m.Unit = ""
@@ -150,6 +151,17 @@ func (x study) metric(name string) result.Metric {
 		}
 	}
 	return m
+}
+
+// summaries are those of all runs.
+func (x study) summaries() []*result.Summary {
+	var out []*result.Summary
+	for _, t := range x.Trials {
+		for i := range t.Runs {
+			out = append(out, &t.Runs[i].Summary)
+		}
+	}
+	return out
 }
 
 // keepsBaseline reports whether the recommendation is the baseline itself.

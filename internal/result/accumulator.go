@@ -210,6 +210,7 @@ func (x *Accumulator) Analyze(c *Client, o Options) (*Analysis, error) {
 	a := &Analysis{CallSet: x.set(), Header: x.header, Client: c, Options: o, Every: x.every, goodVLLM: x.VLLM, statistics: newStatistics(o.Percentiles)}
 	a.Simulated = x.header.Simulated || x.header.Predicted || a.Tally.Simulated
 	a.Partial = a.callsMissing()
+	a.doubts = x.Doubts
 	a.addCounts()
 	a.addRates(x.good != nil, x.Good)
 	a.addFlow()

@@ -66,8 +66,9 @@ func (st Style) WithDefaults() Style {
 // Block returns the printed block of a summary: head 50 wide, labels 40 wide,
 // values left-aligned. A figure that the summary lacks has no line. A
 // simulated run says so in a line of its own above the head, and figures by
-// another client's definitions in one under the closing rule. The style is one
-// that Validate accepts.
+// another client's definitions in one under the closing rule. A figure that late
+// reads leave open has the least and the most that it can be in lines of their
+// own. The style is one that Validate accepts.
 func Block(s Summary, st Style) string {
 	st = st.WithDefaults()
 	var b strings.Builder
@@ -80,7 +81,7 @@ func Block(s Summary, st Style) string {
 			writeScalar(&b, s, m, st.Layout)
 		}
 	}
-	for _, name := range st.Sections {
+	for _, name := range st.sections(&s) {
 		if f, ok := familyOf(name); ok {
 			writeFamily(&b, s, f, st)
 		}
@@ -122,7 +123,11 @@ const gpustackLatency = "----------------------Latency---------------------"
 // writeFamily writes one ruled section. GPUStack's is titled Latency and in
 // seconds for the end-to-end latency, with the labels one column wider.
 func writeFamily(b *strings.Builder, s Summary, f family, st Style) {
-	head, width, seconds := center(f.sectionTitle(s.Definitions[f.name]), '-'), labelWidth, st.Layout == GPUStack && f.name == "e2el"
+	title := f.sectionTitle(s.Definitions[f.name])
+	if packed := s.PerEvent(); f.name == familyITL && packed != "" {
+		title += " (" + packed + ")"
+	}
+	head, width, seconds := center(title, '-'), labelWidth, st.Layout == GPUStack && f.name == "e2el"
 	if seconds {
 		head, width = gpustackLatency, labelWidth+1
 	}
@@ -137,10 +142,28 @@ func writeFamily(b *strings.Builder, s Summary, f family, st Style) {
 			b.WriteString(head + "\n")
 			headed = true
 		}
+		low, high, share, doubt := s.Doubt(m.Name)
 		if seconds {
-			m.Label, v = strings.TrimSuffix(m.Label, f.label+" (ms)")+"Latency(s)", v/1000
+			m.Label = strings.TrimSuffix(m.Label, f.label+" (ms)") + "Latency(s)"
+			v, low, high = v/1000, low/1000, high/1000
 		}
 		writeLine(b, width, m.Label, v, m.Decimals)
+		if doubt && share > Doubtful {
+			writeBounds(b, width, m, v, low, high)
+		}
+	}
+}
+
+// writeBounds writes the least and the most that a figure can be, under labels that
+// no tool takes for the figure's.
+func writeBounds(b *strings.Builder, width int, m Metric, v, low, high float64) {
+	i := strings.LastIndexByte(m.Label, '(')
+	label := func(word string) string { return strings.TrimSpace(m.Label[:i]) + " " + word + " " + m.Label[i:] }
+	if low < v {
+		writeLine(b, width, label("at least"), low, m.Decimals)
+	}
+	if high > v {
+		writeLine(b, width, label("at most"), high, m.Decimals)
 	}
 }
 

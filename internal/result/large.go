@@ -205,6 +205,7 @@ func (t *statistics) addSketch(name string, s *stat.Sketch, quantileCI func(q, c
 		lo, hi, ok := quantileCI(p/100, confidence)
 		interval(stat, lo, hi, ok)
 	}
+	t.addBounds(name, s, name == familyITL || name == familyITLToken)
 	t.copyFigure(figure("p50"), figure("median"))
 }
 

@@ -18,7 +18,7 @@ func Precision(s Summary, st Style) string {
 	st = st.WithDefaults()
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, name := range st.Sections {
+	for _, name := range st.sections(&s) {
 		f, ok := familyOf(name)
 		if n := s.Samples[name]; ok && n > 0 {
 			for _, stat := range st.shown() {
@@ -49,7 +49,12 @@ func writePrecision(w *tabwriter.Writer, s Summary, m Metric, n int) {
 			few = fmt.Sprintf(", few for %s, which needs %d", strings.ToUpper(m.Stat), need)
 		}
 	}
-	fmt.Fprintf(w, "  %s\t%s %s\t%s\tn=%d%s\n", strings.TrimSuffix(m.Label, " (ms)"), number(v), m.Unit, interval, n, few)
+	late := ""
+	if low, high, share, ok := s.Doubt(m.Name); ok && share > Doubtful {
+		late = fmt.Sprintf(", late reads leave it open from %s to %s", number(low), number(high))
+	}
+	label := strings.Replace(Label(m, &s), " (ms)", "", 1)
+	fmt.Fprintf(w, "  %s\t%s %s\t%s\tn=%d%s%s\n", label, number(v), m.Unit, interval, n, few, late)
 }
 
 // TelemetryRow is a line of what was read beside a run: a figure, or a mean with its peak.

@@ -36,6 +36,7 @@ type Header struct {
 	Host      Host            `json:"host"`
 
 	Clock       string     `json:"clock,omitempty"`                // who stamps reads: ClockKernel, ClockMonotonic; "": not known
+	LateReads   bool       `json:"late_reads,omitzero"`            // calls tell of the reads that were made late, in Call.Late
 	Cache       string     `json:"cache,omitempty"`                // unique, reset, warm, shared
 	Sharing     bool       `json:"shares_prefixes,omitempty"`      // the workload does, within the run and on purpose
 	Lengths     string     `json:"output_lengths,omitempty"`       // LengthsExact, LengthsFixed; "": an answer may end by itself

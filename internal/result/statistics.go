@@ -17,9 +17,11 @@ type statistics struct {
 	Samples   map[string]int
 	Intervals map[string][2]float64
 
-	Approximate map[string]float64 // by what share a figure may be off; one that is not here is exact
+	Bounds      map[string][2]float64 // the least and the most of what late reads leave open
+	Approximate map[string]float64    // by what share a figure may be off; one that is not here is exact
 
-	percentiles []float64 // of each family
+	doubts      map[string]*doubts // by family
+	percentiles []float64          // of each family
 }
 
 // newStatistics makes an empty set, with the percentiles every summary has and
@@ -79,6 +81,13 @@ func (t *statistics) addDistribution(name string, x []float64, ends []int) {
 	for _, p := range t.percentiles {
 		quantile(PercentileName(p), p)
 	}
+	if t.doubts[name] != nil {
+		all := &stat.Sketch{}
+		for _, v := range sorted {
+			all.Add(v)
+		}
+		t.addBounds(name, all, ends != nil)
+	}
 	t.copyFigure(figure("p50"), figure("median"))
 }
 
@@ -92,6 +101,9 @@ func (t *statistics) copyFigure(from, to string) {
 	}
 	if v, ok := t.Approximate[from]; ok {
 		t.Approximate[to] = v
+	}
+	if v, ok := t.Bounds[from]; ok {
+		t.setBound(to, v)
 	}
 }
 
@@ -118,6 +130,7 @@ func (t *statistics) forget(family string) {
 			delete(t.Figures, figure)
 			delete(t.Intervals, figure)
 			delete(t.Approximate, figure)
+			delete(t.Bounds, figure)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (a *Analysis) Summary() Summary {
 		x = a.asVLLM()
 		s.Definitions = DefinitionsOf(VLLM)
 	}
-	s.Figures, s.Samples, s.Intervals = x.Figures, x.Samples, x.Intervals
+	s.Figures, s.Samples, s.Intervals, s.Bounds = x.Figures, x.Samples, x.Intervals, x.Bounds
 	if len(x.Approximate) > 0 {
 		s.Approximate = x.Approximate
 	}

@@ -22,6 +22,7 @@ type Summary struct {
 	Verdict     Verdict               `json:"verdict"`
 	Samples     map[string]int        `json:"samples,omitempty"`     // behind the figures of a family, by its name: "ttft"
 	Intervals   map[string][2]float64 `json:"intervals,omitempty"`   // 95 % intervals of means, medians and percentiles, by metric name
+	Bounds      map[string][2]float64 `json:"late_bounds,omitempty"` // the least and the most that figures can be where reads were late, by metric name
 	Approximate map[string]float64    `json:"approximate,omitempty"` // by what share a figure of a very long run may be off, by metric name; all others are exact
 	// Definitions of the figures that are not ours, by family ("ttft") or scalar; see Summary.Definition.
 	Definitions map[string]Definition `json:"definitions,omitempty"`
@@ -53,7 +54,7 @@ func (s Summary) Definition(name string) Definition {
 
 // summaryKeys are the names of a summary's JSON that are not figures.
 var summaryKeys = []string{
-	"simulated", "predicted", "partial", "compat", "currency", "failures_by_class", "verdict", "samples", "intervals", "approximate", "definitions",
+	"simulated", "predicted", "partial", "compat", "currency", "failures_by_class", "verdict", "samples", "intervals", "late_bounds", "approximate", "definitions",
 }
 
 // MarshalJSON writes one flat object: the figures under their names in the

@@ -52,6 +52,10 @@ type Tally struct {
 	Waiting       time.Duration // of them
 	InPlaces      time.Duration // for which calls held a place, from being let through to the end
 
+	Late   int                // reads that were late
+	LateBy time.Duration      // the most that one of them was
+	Doubts map[string]*doubts // what they leave open of each family
+
 	Disorder   Fault // stamps that cannot be
 	Identified int   // calls with a TPOT
 	Identity   Fault // TTFT + TPOT*(n-k) is not E2E
@@ -238,6 +242,7 @@ func (t *Tally) addSucceeded(c *Call) {
 	}
 	t.addTokens(c)
 	t.addTimes(c)
+	t.addLate(c)
 	t.Disorder.add(c.Index, c.disorder())
 	t.identify(c)
 }

@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"iter"
 	"math"
 	"slices"
 )
@@ -218,4 +219,57 @@ func (c *SampledClusters) QuantileCI(q, confidence float64) (lo, hi float64, ok 
 		return math.NaN(), math.NaN(), false
 	}
 	return c.All.Quantile(q - half), c.All.Quantile(q + half), true
+}
+
+// All yields the values in ascending order, each with how often it is there.
+func (s *Sketch) All() iter.Seq2[float64, int] {
+	return func(yield func(float64, int) bool) {
+		for _, page := range s.pages() {
+			for i, n := range s.Pages[page] {
+				if n > 0 && !yield(min(max(sketchValue(page, i), s.Min), s.Max), int(n)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Replace returns a sketch with the values of others in the place of those of without,
+// which s must have; nil stands for none. It tells quantiles and the number
+// alone.
+func (s *Sketch) Replace(without *Sketch, with ...*Sketch) *Sketch {
+	out := s.Clone()
+	if out.Pages == nil {
+		out.Pages = map[uint16][]uint64{}
+	}
+	if without != nil {
+		out.N -= without.N
+		for page, counts := range without.Pages {
+			for i, n := range counts {
+				if n > 0 {
+					out.Pages[page][i] -= n
+				}
+			}
+		}
+	}
+	for _, o := range with {
+		out.N += o.N
+		for page, counts := range o.Pages {
+			if out.Pages[page] == nil {
+				out.Pages[page] = make([]uint64, pageSize)
+			}
+			for i, n := range counts {
+				out.Pages[page][i] += n
+			}
+		}
+	}
+	out.Min, out.Max = math.Inf(-1), math.Inf(1)
+	low, high := math.NaN(), math.NaN()
+	for v := range out.All() {
+		if high = v; math.IsNaN(low) {
+			low = v
+		}
+	}
+	out.Min, out.Max = low, high
+	return out
 }

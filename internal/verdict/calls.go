@@ -70,19 +70,6 @@ func judgeField(a *result.Analysis) (result.Status, string) {
 	return result.Noted, "the server streams text in a field not known to carry tokens, counted as tokens: " + names
 }
 
-// judgeMerged remarks on chunks that have no arrival of their own.
-func judgeMerged(a *result.Analysis) (result.Status, string) {
-	const share = 0.01
-	if a.Chunks == 0 {
-		return notJudged("no call has a chunk")
-	}
-	text := fmt.Sprintf("%d of %d chunks (%.1f %%) came in one read or packet with the chunk before them", a.Merged, a.Chunks, 100*float64(a.Merged)/float64(a.Chunks))
-	if float64(a.Merged) > share*float64(a.Chunks) {
-		return result.Remark, text + ": they are in no ITL, which is of reads; ITL per token spreads a read's gap over its tokens"
-	}
-	return result.Sound, text
-}
-
 // judgeOrder looks for stamps that cannot be.
 func judgeOrder(a *result.Analysis) (result.Status, string) {
 	if a.Disorder.Text != "" {

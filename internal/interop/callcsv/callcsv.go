@@ -335,6 +335,7 @@ func runColumns() []runColumn {
 		}},
 		runCount("max_concurrency", func(h *result.Header) *int { return &h.Limit }),
 		runWord("run_clock", func(h *result.Header) *string { return &h.Clock }),
+		runTruth("run_late_reads", func(h *result.Header) *bool { return &h.LateReads }),
 		runWord("run_cache", func(h *result.Header) *string { return &h.Cache }),
 		runTruth("run_shares_prefixes", func(h *result.Header) *bool { return &h.Sharing }),
 		runWord("run_fingerprint", func(h *result.Header) *string { return &h.Fingerprint }),
