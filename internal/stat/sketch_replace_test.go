@@ -1,5 +1,10 @@
+package stat
 
-// A sketch with values replaced has the quantiles of one that never had the others.
+import (
+	"math"
+	"testing"
+)
+
 func TestSketchReplace(t *testing.T) {
 	rng := Stream(4, "replace")
 	var all, gone, come, want Sketch
