@@ -29,13 +29,18 @@ func (p packing) String() string {
 	return fmt.Sprintf("per %s of %s tokens", p.in, p.amount())
 }
 
-// amount writes the tokens, with two decimals where one would hide them.
+// amount writes the tokens in three or four digits: two decimals where one would hide
+// them, and thousands short, so that the rule around a title stays.
 func (p packing) amount() string {
 	switch {
 	case p.tokens == 1:
 		return "1"
 	case p.tokens < 2:
 		return fmt.Sprintf("%.2f", p.tokens)
+	case p.tokens >= 10_000:
+		return fmt.Sprintf("%.0fk", p.tokens/1000)
+	case p.tokens >= 100:
+		return fmt.Sprintf("%.0f", p.tokens)
 	}
 	return fmt.Sprintf("%.1f", p.tokens)
 }
