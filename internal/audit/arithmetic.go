@@ -189,6 +189,9 @@ func aboveCap(g figures, peak Interval) []Finding {
 	each, timed := g.latencyOfOne()
 	if im := g.run.Header.Imported; g.definition("max_concurrent_requests") == result.SecondBuckets || im.Format == interop.FormatText && g.definition("max_concurrency") != result.MeasuredMaximum {
 		if !timed || each <= 0 || peak.Lo <= limit.Hi*(1+math.Ceil(1/each)) {
+			if g.file == nil || g.file.Doc == nil || len(g.file.Runs) < 2 {
+				return nil // as usual of such a client
+			}
 			severity, why = Note, ": its client counts every request that touches a second, so those that end and those that begin in it are in it both"
 		}
 	}

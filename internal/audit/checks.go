@@ -49,7 +49,7 @@ var arithmeticRules = []rule{
 		{"peak-concurrency", Error, "More requests were in flight at once than there were, or than the limit of our own client allows.",
 			"Peak against successful and failed requests. Where failed ones are not printed, only against the limit; of other clients' limits see peak-above-cap."},
 		{"peak-above-cap", Warning, "More requests were in flight at once than the cap that the client was given.",
-			"The cap that the block prints, or that its benchmark command sets; a note where the client counts whole seconds and the excess is what requests that end and begin in one second make."},
+			"The cap that the block prints, or that its benchmark command sets; of documents with two blocks or more a note where the client counts whole seconds and the excess is what requests that end and begin in one second make."},
 	}},
 	{peaks, []Check{
 		{"peak-below-mean", Error, "The peak throughput is below the mean throughput.",

@@ -75,7 +75,8 @@ func derivedLatency(d *document, l statement, t citation) (audit.Finding, bool) 
 	if !one {
 		off = variedOff
 	}
-	if t.span().Meets(audit.Between(low*(1-off), high*(1+off))) {
+	fits := audit.Between(low*(1-off), high*(1+off))
+	if s := t.span(); s.Meets(fits) || t.Unit == bare && audit.Between(1000*s.Lo, 1000*s.Hi).Meets(fits) { // in s or ms
 		return audit.Finding{}, false
 	}
 	right := fmt.Sprintf("%.2f s", (low+high)/2000)

@@ -148,6 +148,9 @@ func kindOf(words []word, i int) string {
 	case "ttft", "tpot", "itl":
 		return words[i].text
 	case "e2el", "e2e":
+		if i+1 < len(words) && words[i+1].text == "per" {
+			return "" // a definition: e2e_per_token
+		}
 		return "e2el"
 	case "latency":
 		switch before(1) {

@@ -16,14 +16,13 @@ func (d *document) readOptions(t *interop.Table) bool {
 	var columns []int
 	for j := 1; j < len(t.Head); j++ {
 		switch gains, others := d.gainsIn(t, j); {
-		case others && (gains > 0 || d.citesFigures(t, j)):
+		case others && (gains > 0 || hasFigures(t, j)):
 			return false
-		case others:
-			continue // words
-		case gains == 0 && len(namedMetrics(t.Head[j])) == 0 || gains > 0 && !speaksOfGain(t, j):
-			continue
+		case !others && (gains == 0 && len(namedMetrics(t.Head[j])) > 0 || gains > 0 && speaksOfGain(t, j)):
+			columns = append(columns, j)
+		case !others && gains > 0 && len(t.Head) > 2:
+			return false // ratios of something else
 		}
-		columns = append(columns, j)
 	}
 	if len(columns) == 0 || len(t.Head) == 2 && slices.ContainsFunc(t.Rows, func(r interop.Row) bool { return len(r.Cells) != 2 }) {
 		return false
@@ -54,13 +53,14 @@ func (d *document) gainsIn(t *interop.Table, j int) (gains int, others bool) {
 	return gains, others
 }
 
-// citesFigures reports whether a column has figures and no words alone: a cell
-// that begins with a number, or names a metric before one.
-func (d *document) citesFigures(t *interop.Table, j int) bool {
+// hasFigures reports whether a column has figures and no words alone: numbers
+// with a unit or decimals, and cells that begin with a number.
+func hasFigures(t *interop.Table, j int) bool {
 	return slices.ContainsFunc(t.Rows, func(r interop.Row) bool {
-		text := cellText(r, j)
-		all := quantities(text)
-		return len(all) > 0 && (strings.Trim(text[:all[0].Start], " *~≈(") == "" || len(d.readCell(text, r.Line, namedMetrics(t.Head[j])).citations) > 0)
+		text, _ := unquote(cellText(r, j))
+		return slices.ContainsFunc(quantities(text), func(q quantity) bool {
+			return q.Unit != bare || q.Half < 0.5*q.Scale || strings.Trim(text[:q.Start], " *~≈([\\#") == ""
+		})
 	})
 }
 
@@ -85,8 +85,8 @@ func (d *document) optionRow(t *interop.Table, r interop.Row, j int) optionRow {
 	return o
 }
 
-// speaksOfGain reports whether the ratios of a column are gains, by its head or
-// a sign, and not shares such as an accuracy.
+// speaksOfGain reports whether the ratios of a column are gains, by its head, or
+// of a table of two columns by a sign, and not shares such as an accuracy.
 func speaksOfGain(t *interop.Table, j int) bool {
 	head := strings.ToLower(t.Head[j])
 	for _, w := range []string{"gain", "improve", "increase", "speed", "uplift", "benefit", "change", "delta", "effect", "impact", "boost", "reduction", "提升"} {
@@ -94,7 +94,7 @@ func speaksOfGain(t *interop.Table, j int) bool {
 			return true
 		}
 	}
-	return len(namedMetrics(head)) > 0 || slices.ContainsFunc(t.Rows, func(r interop.Row) bool {
+	return len(namedMetrics(head)) > 0 || len(t.Head) == 2 && slices.ContainsFunc(t.Rows, func(r interop.Row) bool {
 		return slices.ContainsFunc(quantities(cellText(r, j)), func(q quantity) bool { return q.Signed || q.Unit == asFactor })
 	})
 }

@@ -102,8 +102,8 @@ func Read(text string) Setup {
 	s := Setup{Flags: map[string]string{}, written: map[string]string{}}
 	engine, args := commandStart(words)
 	s.Engine = engine
-	for _, w := range words[:max(args, 0)] {
-		if name, value, ok := assignment(w); ok {
+	for _, w := range words[:max(args, 0)] { // where it runs and what it is loaded from is no part of how it serves
+		if name, value, ok := assignment(w); ok && !strings.HasSuffix(name, "_VISIBLE_DEVICES") && !strings.HasPrefix(name, "HF_") {
 			s.Flags[name] = value
 		}
 	}
