@@ -37,7 +37,12 @@ type Comparison struct {
 	Lateness []float64     // us, ascending: when the server had a request, less its due instant
 	TTFT     time.Duration // client's mean less the server's
 	E2E      time.Duration // client's mean less the server's
-	ITL      time.Duration // client's p99 less the server's
+	ITL      time.Duration // client's p99 less the server's, every send a gap
+	ITLShown time.Duration // client's p99 as a run shows it: without the gaps within a read
+	ITLTruth time.Duration // server's p99
+
+	Told   int // events before the last of a read that the client says may have been late
+	Beyond int // events whose stamp is later than the client says it may be
 
 	// From a moment at which all streams were open and none had an event, to
 	// the end; where the server has a gate for all of them, else zero.
@@ -194,7 +199,7 @@ func (a *Comparison) compare(calls []result.Call, due []time.Duration, wall func
 		known[a.Server.Requests[i].ID] = &a.Server.Requests[i]
 	}
 	merge := max(1, a.Server.Params.Merge)
-	var gaps, trueGaps, ttft, e2e []float64
+	var gaps, shown, trueGaps, ttft, e2e []float64
 	first := time.Duration(math.MaxInt64) // end of the call that failed first: others may have waited for it
 	for i := range calls {
 		c := &calls[i]
@@ -216,10 +221,14 @@ func (a *Comparison) compare(calls []result.Call, due []time.Duration, wall func
 			}
 			a.Arrival = append(a.Arrival, math.Abs(float64(wall(chunk.At)-at))/1e3)
 			if k > 0 {
-				gaps = append(gaps, float64(chunk.At-c.Chunks[(k-1)*merge].At))
+				gap := float64(chunk.At - c.Chunks[(k-1)*merge].At)
+				if gaps = append(gaps, gap); gap > 0 {
+					shown = append(shown, gap)
+				}
 				trueGaps = append(trueGaps, float64(at-q.Sends[k-1]))
 			}
 		}
+		a.held(c, q, merge, wall)
 		first, last := c.Chunks[0].At, c.Chunks[len(c.Chunks)-1].At
 		ttft = append(ttft, float64(int64(first-c.Sent)-(q.First-q.Received)))
 		e2e = append(e2e, float64(int64(last-c.Sent)-(q.Last-q.Received)))
@@ -233,7 +242,34 @@ func (a *Comparison) compare(calls []result.Call, due []time.Duration, wall func
 	if len(gaps) > 0 {
 		slices.Sort(gaps)
 		slices.Sort(trueGaps)
+		a.ITLTruth = time.Duration(stat.Quantile(trueGaps, 0.99))
 		a.ITL = time.Duration(math.Round(stat.Quantile(gaps, 0.99) - stat.Quantile(trueGaps, 0.99)))
+	}
+	if len(shown) > 0 {
+		slices.Sort(shown)
+		a.ITLShown = time.Duration(stat.Quantile(shown, 0.99))
+	}
+}
+
+// untold is what a stamp may be off by without a word of the client: what it
+// leaves unsaid of a read, and the server's own way from its stamp to its send.
+const untold = 4 * time.Millisecond
+
+// held counts the events of a call that came in one read with a later one, and
+// holds what the client says of them against the truth.
+func (a *Comparison) held(c *result.Call, q *truth.Request, merge int, wall func(time.Duration) int64) {
+	by := make(map[int32]time.Duration, len(c.Late))
+	for _, l := range c.Late {
+		by[l.Read] = l.By
+	}
+	for i, k := range c.Chunks {
+		bound, told := by[k.Read]
+		if told && i+1 < len(c.Chunks) && c.Chunks[i+1].Read == k.Read {
+			a.Told++
+		}
+		if off := time.Duration(wall(k.At) - q.Sends[i/merge]); off > bound+untold {
+			a.Beyond++
+		}
 	}
 }
 

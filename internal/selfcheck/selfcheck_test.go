@@ -37,6 +37,28 @@ func truthServer(t *testing.T) truth.Remote {
 	return truth.Remote{URL: "http://" + l.Addr().String()}
 }
 
+// TestHeld: what a client says of reads that may have been late is held against
+// the truth.
+func TestHeld(t *testing.T) {
+	const ms = time.Millisecond
+	q := &truth.Request{Sends: []int64{int64(10 * ms), int64(20 * ms), int64(30 * ms), int64(40 * ms)}}
+	call := &result.Call{Chunks: []result.Chunk{{At: 10 * ms}, {At: 30 * ms, Read: 1}, {At: 30 * ms, Read: 1}, {At: 40 * ms, Read: 2}}}
+	for _, tt := range []struct {
+		late         []result.LateRead
+		told, beyond int
+	}{
+		{nil, 0, 1},
+		{[]result.LateRead{{Read: 1, By: 5 * ms}}, 1, 1}, // it was 10 ms late
+		{[]result.LateRead{{Read: 1, By: 12 * ms}}, 1, 0},
+	} {
+		a, c := new(Comparison), *call
+		c.Late = tt.late
+		if a.held(&c, q, 1, func(d time.Duration) int64 { return int64(d) }); a.Told != tt.told || a.Beyond != tt.beyond {
+			t.Errorf("%v: %d told, %d beyond", tt.late, a.Told, a.Beyond)
+		}
+	}
+}
+
 // TestCompare: every error is the difference of two known accounts.
 func TestCompare(t *testing.T) {
 	const start = int64(1_764_000_000e9)
@@ -70,6 +92,8 @@ func TestCompare(t *testing.T) {
 		E2E:      (us(2997-2960) + us(2982-2970)) / 2,
 		// Gaps 0, 1000, 1000, 2003 against four of 1000: p99 by interpolation.
 		ITL: time.Duration(1000e3 + 0.97*1003e3 - 1000e3),
+		// The client shows three of its four, as two events that share a stamp have no gap.
+		ITLShown: time.Duration(1000e3 + 0.98*1003e3), ITLTruth: us(1000),
 	}
 	got := *a
 	got.Server = truth.Truth{}

@@ -32,6 +32,9 @@ func TestMain(m *testing.M) {
 		err = truth.Main(context.Background(), os.Stdin, os.Stdout, truth.Params{Tokens: 1})
 	case "client":
 		err = client()
+	case "foreign":
+		for {
+		}
 	default:
 		os.Exit(m.Run())
 	}
@@ -51,15 +54,17 @@ type job struct {
 
 // seen is what it found.
 type seen struct {
-	Events, Failed, Calls     int
-	Reason                    string
-	CPU                       time.Duration
-	P50, P99, P999            float64 // us
-	Merged                    float64
-	Allocs                    uint64
-	Open, Peak                int64
-	ServerP50, ServerP99      time.Duration
-	TTFTError, ITLError, Late time.Duration
+	Events, Failed, Calls int
+	Reason                string
+	CPU                   time.Duration
+	P50, P99, P999        float64 // us
+	Merged                float64
+	Allocs                uint64
+	Open, Peak            int64
+	ServerP50, ServerP99  time.Duration
+	TTFTError, ITLError   time.Duration
+	ITLTruth, ITLShown    time.Duration // P99
+	Told, Beyond          int
 }
 
 // client does one job.
@@ -77,14 +82,20 @@ func client() error {
 		P50: stat.Quantile(a.Arrival, 0.5), P99: stat.Quantile(a.Arrival, 0.99), P999: stat.Quantile(a.Arrival, 0.999),
 		Merged: a.Merged(), Allocs: a.Allocs, Open: a.Open, Peak: a.Peak,
 		ServerP50: a.Server.LateP50, ServerP99: a.Server.LateP99, TTFTError: a.TTFT, ITLError: a.ITL,
+		ITLTruth: a.ITLTruth, ITLShown: a.ITLShown, Told: a.Told, Beyond: a.Beyond,
 	})
 }
 
 // bench is one server on the first CPU; clients get the second one.
 type bench struct {
 	server *truth.Child
+	pid    int   // of the server
 	cpu    []int // of clients
 	floor  string
+
+	// While clients ran, in shares of a processor: what other processes used,
+	// and what the host of a virtual machine gave to others.
+	foreign, stolen float64
 }
 
 func newBench(b *testing.B) *bench {
@@ -100,7 +111,7 @@ func newBench(b *testing.B) *bench {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { server.Close() })
-	return &bench{server: server, cpu: cpus[1:2]}
+	return &bench{server: server, pid: cmd.Process.Pid, cpu: cpus[1:2]}
 }
 
 // on runs a command on the client's CPU and decodes what it prints.
@@ -108,12 +119,16 @@ func (h *bench) on(b *testing.B, cmd *exec.Cmd, into any) {
 	b.Helper()
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	begun, before, ours := time.Now(), readMachine(), processTime(h.pid)+processTime(os.Getpid())
 	if err := truth.StartOn(cmd, h.cpu); err != nil {
 		b.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {
 		b.Fatal(cmd.Path, err)
 	}
+	after, wall := readMachine(), float64(time.Since(begun))
+	ours = processTime(h.pid) + processTime(os.Getpid()) - ours + cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	h.foreign, h.stolen = math.Max(0, float64(after.busy-before.busy-ours))/wall, float64(after.steal-before.steal)/wall
 	if err := json.Unmarshal(out.Bytes(), into); err != nil {
 		b.Fatalf("%v: %s", err, out.Bytes())
 	}
@@ -239,10 +254,61 @@ func BenchmarkClient(b *testing.B) {
 				m.add("allocs/event", float64(c.Allocs)/float64(c.Events))
 				m.add("KB/stream", float64(c.Open)/1024/streams)
 				m.add("tries", float64(tries))
+				m.add("foreign-%", 100*h.foreign)
+				m.add("stolen-%", 100*h.stolen)
 			}
 			m.report(b)
 		})
 	}
+}
+
+// BenchmarkHeldUp is the client beside other programs that want its CPU all the
+// time: 1,000 streams of 50 tok/s at once, as a batch engine's steps send them.
+// What it then shows, what is true, how many messages it says may have been
+// late (told) and how many were later than it says (beyond).
+func BenchmarkHeldUp(b *testing.B) {
+	const n = 1000
+	p := truth.Params{TTFT: 50 * time.Millisecond, ITL: 20 * time.Millisecond, Tokens: 150, Gate: n, Slots: 1}
+	even := p
+	even.Slots = n
+	for _, load := range []struct {
+		name string
+		p    truth.Params
+	}{{"burst", p}, {"even", even}} {
+		for _, foreign := range []int{0, 1, 3} {
+			b.Run(fmt.Sprintf("%s/foreign=%d", load.name, foreign), func(b *testing.B) {
+				h := newBench(b)
+				for range foreign {
+					h.disturb(b)
+				}
+				m := medians{}
+				for b.Loop() {
+					c := h.client(b, load.p, spread(n, time.Second))
+					m.add("ttft-error-ms", float64(c.TTFTError)/1e6)
+					m.add("itl-p99-ms", float64(c.ITLShown)/1e6)
+					m.add("itl-p99-truth-ms", float64(c.ITLTruth)/1e6)
+					m.add("p50-us", c.P50)
+					m.add("p99-us", c.P99)
+					m.add("merged-%", 100*c.Merged)
+					m.add("told-%", 100*float64(c.Told)/float64(c.Events))
+					m.add("beyond", float64(c.Beyond))
+					m.add("us/event", perEvent(c.CPU, c.Events))
+				}
+				m.report(b)
+			})
+		}
+	}
+}
+
+// disturb starts a process on the client's CPU that never rests.
+func (h *bench) disturb(b *testing.B) {
+	b.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), role+"=foreign", "GOMAXPROCS=1")
+	if err := truth.StartOn(cmd, h.cpu); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 }
 
 // undisturbed is how late the server's 99th percentile may be: beyond it

@@ -145,6 +145,38 @@ func unhex(c byte) byte {
 	return 0xff
 }
 
+// message is how many bytes of p belong to the message that is under way or
+// comes next: a chunk of the chunked coding, which servers send for each event,
+// an event, or a head. All of p where its end is not there.
+func (a *answer) message(p []byte) int {
+	n, i := len(p), 0
+	switch left := a.left; a.state {
+	case inHead:
+		if k := headEnd(p, 0); k > 0 {
+			n = k
+		}
+	case inBody, inRest:
+		if k := bytes.Index(p, []byte("\n\n")); k >= 0 {
+			n = k + 2
+		}
+	case inSize, inExt:
+		for ; a.state == inSize && i < n && unhex(p[i]) < 16 && left < 1<<56; i++ {
+			left = left<<4 | uint64(unhex(p[i]))
+		}
+		k := bytes.IndexByte(p[i:], '\n')
+		if k < 0 || left == 0 { // the end of the body
+			return n
+		}
+		i += k + 1
+		fallthrough
+	case inChunk:
+		if rest := uint64(n - i); left < rest {
+			n = min(n, i+int(left)+len("\r\n"))
+		}
+	}
+	return n
+}
+
 // readHead takes bytes up to the end of the head and returns those behind it.
 func (a *answer) readHead(p []byte, at Stamp, sink Sink) ([]byte, error) {
 	from := max(0, len(a.head)-3)

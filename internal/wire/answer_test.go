@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,47 @@ func read(in []byte, n int) (k kept, rest []byte, err error) {
 		}
 	}
 	return k, nil, a.eof()
+}
+
+// readMessages is read with the whole answer there, cut into its messages.
+func readMessages(in []byte) (k kept, rest []byte, err error) {
+	var a answer
+	for len(in) > 0 {
+		n := a.message(in)
+		rest, err = a.feed(in[:n], Stamp{}, &k)
+		in = in[n:]
+		if err != nil || a.state == ended {
+			return k, append(rest[:len(rest):len(rest)], in...), err
+		}
+	}
+	return k, nil, a.eof()
+}
+
+// TestMessage: a message is a chunk, an event or a head.
+func TestMessage(t *testing.T) {
+	const chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+	const open = "HTTP/1.1 200 OK\r\n\r\n"
+	for in, want := range map[string][]string{
+		chunked + "2\r\nab\r\n10;x\r\n0123456789abcdef\r\n0\r\n\r\n": {chunked, "2\r\nab\r\n", "10;x\r\n0123456789abcdef\r\n", "0\r\n\r\n"},
+		chunked + "2\r\na":                  {chunked, "2\r\na"},
+		chunked + "2":                       {chunked, "2"},
+		open + "data: a\n\ndata: b\n\ndata": {open, "data: a\n\n", "data: b\n\n", "data"},
+		open[:9]:                            {open[:9]},
+	} {
+		var a answer
+		var got []string
+		for p := []byte(in); len(p) > 0; {
+			n := a.message(p)
+			got = append(got, string(p[:n]))
+			if _, err := a.feed(p[:n], Stamp{}, new(kept)); err != nil {
+				t.Error(err)
+			}
+			p = p[n:]
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 }
 
 func TestAnswer(t *testing.T) {
@@ -95,6 +137,10 @@ func FuzzAnswer(f *testing.F) {
 		again, rest2, err2 := read(in, cut)
 		if whole.status != again.status || !bytes.Equal(whole.body, again.body) || fmt.Sprint(err) != fmt.Sprint(err2) || err == nil && !bytes.Equal(rest, rest2) {
 			t.Fatalf("whole: %d %q %q %v\ncut %d: %d %q %q %v", whole.status, whole.body, rest, err, cut, again.status, again.body, rest2, err2)
+		}
+		again, rest2, err2 = readMessages(in)
+		if whole.status != again.status || !bytes.Equal(whole.body, again.body) || fmt.Sprint(err) != fmt.Sprint(err2) || err == nil && !bytes.Equal(rest, rest2) {
+			t.Fatalf("whole: %d %q %q %v\nby message: %d %q %q %v", whole.status, whole.body, rest, err, again.status, again.body, rest2, err2)
 		}
 		if whole.heads > 1 {
 			t.Fatalf("%d heads", whole.heads)

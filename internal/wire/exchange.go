@@ -81,6 +81,8 @@ type Exchange struct {
 	Reads  int           // of the answer
 	Coarse int           // of them, without a kernel stamp though the clock is Kernel
 	sent   bool          // Sent is set
+	packet int64         // the kernel's stamp of the last read, nanoseconds since 1970
+	stamp  Stamp         // of that read
 }
 
 func (x *Exchange) now() time.Duration { return time.Since(x.Start) }

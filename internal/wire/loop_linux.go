@@ -36,6 +36,7 @@ type loop struct {
 	msg  message
 	free bool // a call ended: its goroutine should run before the next look
 
+	first bool          // of its pool
 	clock               // when the last look returned, or later
 	empty time.Duration // when the sockets that no look reported since were empty; an offset like clock.at
 	again []*conn       // that were not read to their end in this turn
@@ -319,6 +320,9 @@ func (c *conn) resume() {
 // read takes what is there, as far as one read holds it.
 func (c *conn) read() {
 	l := c.loop
+	if c.x != nil && l.at-c.since() >= lateLook {
+		c.apart()
+	}
 	for !c.closed.Load() {
 		before := l.at
 		n, wall, err := recv(c.fd, l.buf, &l.msg)
@@ -350,6 +354,34 @@ func (c *conn) read() {
 	}
 }
 
+// lateLook is how long a socket was not looked at when its messages are read
+// one by one. Within two beats, an undisturbed loop, it is never reached.
+const lateLook = 3 * beat
+
+// apart reads what waits on a socket up to its last message, one by one, so
+// that each has the stamp of its own packet: one read would give them all that
+// of the newest. Packets that the kernel has joined meanwhile stay joined.
+func (c *conn) apart() {
+	l := c.loop
+	since := c.since()
+	p := l.buf[:peek(c.fd, l.buf)]
+	for c.x != nil {
+		n := c.answer.message(p)
+		if n == len(p) {
+			return
+		}
+		n, wall, err := recv(c.fd, p[:n], &l.msg)
+		if err != nil || n == 0 {
+			return
+		}
+		if wall == 0 || wall > l.wall {
+			l.tick()
+		}
+		c.took(p[:n], wall, since)
+		p = p[n:]
+	}
+}
+
 // since is when the socket was last empty, as far as is known, by the loop's
 // clock. What a full read left behind came when nobody knows.
 func (c *conn) since() time.Duration {
@@ -361,18 +393,12 @@ func (c *conn) since() time.Duration {
 
 // took feeds what one read brought, none of it from before since.
 func (c *conn) took(p []byte, wall int64, since time.Duration) {
-	x, l := c.x, c.loop
+	x := c.x
 	if x == nil { // nobody asked: not an answer
 		c.close()
 		return
 	}
-	since = max(since-c.origin, x.Last, x.Sent)
-	at := x.note(l.at-c.origin, l.wall, wall)
-	if wall == 0 {
-		x.Coarse++
-	}
-	at.Span = max(0, at.At-since)
-	rest, err := c.feed(p, at, x.Sink)
+	rest, err := c.feed(p, c.stamp(wall, since), x.Sink)
 	switch {
 	case err == errStop:
 		c.end(nil, false)
@@ -381,6 +407,25 @@ func (c *conn) took(p []byte, wall int64, since time.Duration) {
 	case c.answer.state == ended:
 		c.end(nil, c.answer.keep && !c.hup && len(rest) == 0 && len(c.out) == 0)
 	}
+}
+
+// stamp is that of a read. What has the stamp of the read before lay in the
+// same packet, or in packets that the kernel had joined, and counts as that
+// read.
+func (c *conn) stamp(wall int64, since time.Duration) Stamp {
+	x, l := c.x, c.loop
+	if wall != 0 && wall == x.packet {
+		x.Reads++
+		return x.stamp
+	}
+	since = max(since-c.origin, x.Last, x.Sent)
+	st := x.note(l.at-c.origin, l.wall, wall)
+	if wall == 0 {
+		x.Coarse++
+	}
+	st.Span = max(0, st.At-since)
+	x.packet, x.stamp = wall, st
+	return st
 }
 
 // feed turns a panic of the sink into an error: it must not end the loop.

@@ -42,6 +42,16 @@ func recv(fd int, p []byte, m *message) (n int, wall int64, err error) {
 	}
 }
 
+// peek copies what is there without taking it and tells how much it is; 0 also
+// where it fails: the next read will tell.
+func peek(fd int, p []byte) int {
+	n, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), unix.MSG_DONTWAIT|unix.MSG_PEEK, 0, 0)
+	if e != 0 {
+		return 0
+	}
+	return int(n)
+}
+
 // stamp is the receive time in the control message.
 func (m *message) stamp() int64 {
 	if int(m.hdr.Controllen) < unix.SizeofCmsghdr+int(unsafe.Sizeof(unix.Timespec{})) {
