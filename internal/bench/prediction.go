@@ -73,6 +73,7 @@ func (b Runner) Predict(ctx context.Context, p Predictor, q Prediction) (*Outcom
 		return nil, err
 	}
 	if dir != nil {
+		dir.Condensed(acc)
 		if err := dir.Finish(nil, &o.Summary, nil); err != nil {
 			return nil, err
 		}

@@ -181,6 +181,7 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 	}
 	if dir != nil {
 		out.Dir = b.Dir
+		dir.Condensed(acc)
 		if err := dir.Finish(out.Client, &out.Summary, out.Readings); err != nil {
 			out.Dir = dir.Unfinished()
 			return out, fmt.Errorf("the run directory is incomplete: %w", err)

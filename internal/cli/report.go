@@ -29,6 +29,7 @@ type reportFlags struct {
 	block       string
 	sections    string
 	percentiles string
+	again       bool // every call, and no digest
 }
 
 func newReport(env Env) *cobra.Command {
@@ -69,6 +70,7 @@ With --html or --parquet the file is written and nothing is printed, unless
 	fs.StringVar(&f.block, "block", "", "layout of result blocks: vllm or gpustack (default the study's, or vllm)")
 	fs.StringVar(&f.sections, "percentile-metrics", "ttft,tpot,itl,e2el", "sections of the block")
 	fs.StringVar(&f.percentiles, "metric-percentiles", "", "percentiles of the block (default those of the run)")
+	fs.BoolVar(&f.again, "from-calls", false, "of a very long run, read every call again instead of its calls.digest")
 	return c
 }
 
@@ -130,6 +132,9 @@ func (f *reportFlags) open(fs *pflag.FlagSet, dirs []string) (view, error) {
 			return view{}, usageError{fmt.Errorf("%s holds no run (header.json), no series of runs (sweep.json, repeat.json), no study (study.json) and no import (import.json)", dir)}
 		}
 	}
+	if f.again && slices.ContainsFunc(dirs, func(dir string) bool { return !rundir.IsRun(dir) }) {
+		return view{}, usageError{errors.New("--from-calls is of runs: name run directories")}
+	}
 	switch {
 	case slices.ContainsFunc(dirs, rundir.IsImport):
 		return f.imported(fs, dirs)
@@ -155,8 +160,16 @@ func (f *reportFlags) study(dir string) (view, error) {
 	return viewOf(d), err
 }
 
+// openRun reads a run.
+func (f *reportFlags) openRun(dir string) (*rundir.Run, error) {
+	if f.again {
+		return rundir.OpenCalls(dir)
+	}
+	return rundir.OpenRun(dir)
+}
+
 func (f *reportFlags) run(fs *pflag.FlagSet, dir string) (view, error) {
-	r, err := rundir.OpenRun(dir)
+	r, err := f.openRun(dir)
 	if err != nil {
 		return view{}, err
 	}
@@ -207,7 +220,7 @@ func (f *reportFlags) imported(fs *pflag.FlagSet, dirs []string) (view, error) {
 	if len(all) == 1 {
 		return f.run(fs, all[0])
 	}
-	sides, damage, err := readSides(fs, all)
+	sides, damage, err := f.readSides(fs, all)
 	if err != nil {
 		return view{}, err
 	}
@@ -219,7 +232,7 @@ func (f *reportFlags) imported(fs *pflag.FlagSet, dirs []string) (view, error) {
 
 // runs shows run directories side by side.
 func (f *reportFlags) runs(fs *pflag.FlagSet, dirs []string) (view, error) {
-	sides, damage, err := readSides(fs, dirs)
+	sides, damage, err := f.readSides(fs, dirs)
 	if err != nil {
 		return view{}, err
 	}
@@ -230,7 +243,7 @@ func (f *reportFlags) runs(fs *pflag.FlagSet, dirs []string) (view, error) {
 
 // readSides reads several runs that are shown in one table. damage says what
 // of them could not be read.
-func readSides(fs *pflag.FlagSet, dirs []string) (sides []report.Side, damage string, err error) {
+func (f *reportFlags) readSides(fs *pflag.FlagSet, dirs []string) (sides []report.Side, damage string, err error) {
 	for _, name := range []string{"block", "percentile-metrics", "metric-percentiles"} {
 		if fs.Changed(name) {
 			return nil, "", usageError{fmt.Errorf("--%s is of a block, and several runs are shown as one table: give one run directory", name)}
@@ -243,7 +256,7 @@ func readSides(fs *pflag.FlagSet, dirs []string) (sides []report.Side, damage st
 		if rundir.IsSeries(dir) {
 			return nil, "", usageError{fmt.Errorf("%s is a series: name the runs in it to see some side by side, or it alone", dir)}
 		}
-		r, err := rundir.OpenRun(dir)
+		r, err := f.openRun(dir)
 		if err != nil {
 			return nil, "", err
 		}

@@ -11,8 +11,8 @@ import (
 	"perflab/internal/result"
 )
 
-// figureCell prints a figure of a summary, with its interval where it has one and with
-// what late reads leave open.
+// figureCell prints a figure of a summary, with its interval where it has one, with
+// what late reads leave open, and with how far it may be off where it is not exact.
 func figureCell(s *result.Summary, m result.Metric) doc.Cell {
 	c := doc.Cell{Text: doc.Spans(number(s, m))}
 	if v, ok := s.Intervals[m.Name]; ok {
@@ -20,6 +20,9 @@ func figureCell(s *result.Summary, m result.Metric) doc.Cell {
 	}
 	if text := openFrom(s, m); text != "" {
 		c.Beside = strings.TrimPrefix(c.Beside+"; "+text, "; ")
+	}
+	if within := s.Within(m.Name); within != "" {
+		c.Beside = strings.TrimPrefix(c.Beside+", "+within, ", ")
 	}
 	return c
 }

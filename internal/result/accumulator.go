@@ -38,15 +38,15 @@ type Accumulator struct {
 // held is what an accumulator knows of the calls.
 type held struct {
 	Tally
-	Good  int    // calls that meet the goodput bounds
-	VLLM  int    // the same by vLLM's definitions, where they were asked for
-	kept  []Call // of any outcome
-	every int    // of so many calls one is kept
-	bytes int    // of those kept
+	Good  int // calls that meet the goodput bounds
+	VLLM  int // the same by vLLM's definitions, where they were asked for
+	Every int // of so many calls one is kept
+	Bytes int // of those kept
+	kept  []Call
 
-	failed []span // when failed calls were in flight, as long as rows are kept
-	rows   *rows  // of a run whose calls are not all kept; nil again beyond Limits.Rows
-	large  *large // of the same run
+	Failed []span // when failed calls were in flight, as long as rows are kept
+	Rows   *rows  // of a run whose calls are not all kept; nil again beyond Limits.Rows
+	Large  *large // of the same run
 }
 
 // Limits are what an accumulator may hold.
@@ -65,10 +65,11 @@ func DefaultLimits() Limits { return Limits{Bytes: 256 << 20, Some: 48 << 20, Ro
 // NewAccumulator makes an empty one for a run with this header. Of the options it
 // takes those that are of single calls: goodput bounds and compat.
 func NewAccumulator(h Header, o Options) (*Accumulator, error) {
-	return newAccumulator(h, o, DefaultLimits())
+	return NewLimited(h, o, DefaultLimits())
 }
 
-func newAccumulator(h Header, o Options, l Limits) (*Accumulator, error) {
+// NewLimited is NewAccumulator with other limits than the default ones.
+func NewLimited(h Header, o Options, l Limits) (*Accumulator, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -76,12 +77,12 @@ func newAccumulator(h Header, o Options, l Limits) (*Accumulator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Accumulator{header: h, options: o, limits: l, good: good, held: held{every: 1}}, nil
+	return &Accumulator{header: h, options: o, limits: l, good: good, held: held{Every: 1}}, nil
 }
 
 // Kept returns the calls that are at hand whole: all of them if every is 1, else one
 // of every so many, chosen by its index. They are the accumulator's own.
-func (x *Accumulator) Kept() (calls []Call, every int) { return x.kept, x.every }
+func (x *Accumulator) Kept() (calls []Call, every int) { return x.kept, x.Every }
 
 // Add takes one call in.
 func (x *Accumulator) Add(c *Call) {
@@ -89,18 +90,18 @@ func (x *Accumulator) Add(c *Call) {
 	if c.OK() && x.good != nil {
 		x.addGood(fixed)
 	}
-	if x.large == nil {
+	if x.Large == nil {
 		if !c.OK() {
-			x.failed = append(x.failed, span{max(c.Sent, c.Ready), c.End})
+			x.Failed = append(x.Failed, span{max(c.Sent, c.Ready), c.End})
 		}
 		x.keep(c)
-		if x.bytes > x.limits.Bytes {
+		if x.held.Bytes > x.limits.Bytes {
 			x.condense()
 		}
 		return
 	}
 	x.addLarge(c, fixed)
-	if sampled(c.Index, x.every) {
+	if sampled(c.Index, x.Every) {
 		x.keep(c)
 		x.thin()
 	}
@@ -118,38 +119,38 @@ func (x *Accumulator) addGood(c *Call) {
 // addLarge takes a call of a run whose calls are not all kept.
 func (x *Accumulator) addLarge(c, fixed *Call) {
 	if !c.OK() {
-		x.large.Flow.addFailed(c)
-		if x.rows != nil {
-			x.failed = append(x.failed, span{max(c.Sent, c.Ready), c.End})
+		x.Large.Flow.addFailed(c)
+		if x.Rows != nil {
+			x.Failed = append(x.Failed, span{max(c.Sent, c.Ready), c.End})
 		}
 		return
 	}
-	x.large.addStream(fixed)
-	if x.rows == nil {
-		x.large.addFamilies(fixed, x.header.Limit, x.Ended.First)
+	x.Large.addStream(fixed)
+	if x.Rows == nil {
+		x.Large.addFamilies(fixed, x.header.Limit, x.Ended.First)
 		return
 	}
-	x.rows.add(fixed)
-	if x.rows.N > x.limits.Rows || len(x.failed) > x.limits.Rows {
-		for row := range x.rows.all() {
-			x.large.addFamilies(row, x.header.Limit, x.Ended.First)
+	x.Rows.add(fixed)
+	if x.Rows.N > x.limits.Rows || len(x.Failed) > x.limits.Rows {
+		for row := range x.Rows.all() {
+			x.Large.addFamilies(row, x.header.Limit, x.Ended.First)
 		}
-		x.rows, x.failed = nil, nil
+		x.Rows, x.Failed = nil, nil
 	}
 }
 
 // condense goes over to what a large run holds.
 func (x *Accumulator) condense() {
-	x.rows, x.large = &rows{}, newLarge(x.Start, x.options.Compat)
+	x.Rows, x.Large = &rows{}, newLarge(x.Start, x.options.Compat)
 	for i := range x.kept {
 		c := &x.kept[i]
 		if !c.OK() {
-			x.large.Flow.addFailed(c)
+			x.Large.Flow.addFailed(c)
 			continue
 		}
 		c, _ = c.Plausible()
-		x.rows.add(c)
-		x.large.addStream(c)
+		x.Rows.add(c)
+		x.Large.addStream(c)
 	}
 	x.thin()
 }
@@ -162,7 +163,7 @@ func (x *Accumulator) keep(c *Call) {
 		k.Chunks = slices.Clone(c.Chunks)
 	}
 	x.kept = append(x.kept, k)
-	x.bytes += k.size()
+	x.held.Bytes += k.size()
 }
 
 // size is about how many bytes the call takes.
@@ -173,14 +174,14 @@ func (c *Call) size() int {
 
 // thin keeps half as many calls until they fit.
 func (x *Accumulator) thin() {
-	for x.bytes > x.limits.Some && x.every < 1<<40 {
-		x.every *= 2
+	for x.held.Bytes > x.limits.Some && x.Every < 1<<40 {
+		x.Every *= 2
 		var few []Call
-		x.bytes = 0
+		x.held.Bytes = 0
 		for i := range x.kept {
-			if c := &x.kept[i]; sampled(c.Index, x.every) {
+			if c := &x.kept[i]; sampled(c.Index, x.Every) {
 				few = append(few, *c)
-				x.bytes += c.size()
+				x.held.Bytes += c.size()
 			}
 		}
 		x.kept = few
@@ -204,10 +205,10 @@ func (x *Accumulator) Analyze(c *Client, o Options) (*Analysis, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	if x.large != nil && o.Compat != x.options.Compat {
+	if x.Large != nil && o.Compat != x.options.Compat {
 		return nil, fmt.Errorf("analyze a run of %d calls: they were taken in by the definitions %q and not %q", x.Total, x.options.Compat, o.Compat)
 	}
-	a := &Analysis{CallSet: x.set(), Header: x.header, Client: c, Options: o, Every: x.every, goodVLLM: x.VLLM, statistics: newStatistics(o.Percentiles)}
+	a := &Analysis{CallSet: x.set(), Header: x.header, Client: c, Options: o, Every: x.Every, goodVLLM: x.VLLM, statistics: newStatistics(o.Percentiles)}
 	a.Simulated = x.header.Simulated || x.header.Predicted || a.Tally.Simulated
 	a.Partial = a.callsMissing()
 	a.doubts = x.Doubts
@@ -221,7 +222,7 @@ func (x *Accumulator) Analyze(c *Client, o Options) (*Analysis, error) {
 
 // set are the calls as figures are made of them, in the order of their index.
 func (x *Accumulator) set() CallSet {
-	s := CallSet{Tally: x.Tally, failed: x.failed, rows: x.rows, large: x.large}
+	s := CallSet{Tally: x.Tally, failed: x.Failed, rows: x.Rows, large: x.Large}
 	for i := range x.kept {
 		if c := &x.kept[i]; c.OK() {
 			c, _ = c.Plausible()

@@ -209,18 +209,17 @@ func (c *Call) UnmarshalJSON(data []byte) error {
 	type plain Call // without methods
 	w := struct {
 		*plain
-		NS         []int64   `json:"chunk_ns"`
-		Tokens     []int32   `json:"chunk_tokens"`
-		Read       *int32    `json:"chunk_read"`
-		Reads      []int32   `json:"chunk_reads"`
-		EmptyNS    []int64   `json:"empty_ns"`
-		EmptyReads []int32   `json:"empty_reads"`
-		Late       [][]int64 `json:"late"`
+		callLists
 	}{plain: (*plain)(c)}
 	*c = Call{}
 	if err := json.Unmarshal(data, &w); err != nil {
 		return err
 	}
+	return w.fill(c)
+}
+
+// fill gives a call its lists.
+func (w *callLists) fill(c *Call) error {
 	for _, l := range []struct {
 		name     string
 		got, max int
@@ -277,16 +276,26 @@ func (c *Call) UnmarshalJSON(data []byte) error {
 // the line and end the sequence. A last line that has no newline
 // and does not parse is what a killed run leaves behind: it is dropped, and
 // the run shows as partial because calls are missing.
-func ReadCalls(r io.Reader) iter.Seq2[Call, error] { return readLines[Call](r, "a call") }
+func ReadCalls(r io.Reader) iter.Seq2[Call, error] {
+	return readLines(r, "a call", new(callDecoder).decode)
+}
 
 // readLines yields the values of a JSONL stream; what says in errors what a line
 // should be.
-func readLines[T any](r io.Reader, what string) iter.Seq2[T, error] {
+func readLines[T any](r io.Reader, what string, decode func([]byte, *T) error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		br := bufio.NewReaderSize(r, 1<<16)
+		var long []byte
 		for n := 1; ; n++ {
-			line, err := br.ReadBytes('\n')
+			line, err := br.ReadSlice('\n')
+			if errors.Is(err, bufio.ErrBufferFull) {
+				for long = long[:0]; errors.Is(err, bufio.ErrBufferFull); line, err = br.ReadSlice('\n') {
+					long = append(long, line...)
+				}
+				long = append(long, line...)
+				line = long
+			}
 			if err != nil && !errors.Is(err, io.EOF) {
 				yield(none, fmt.Errorf("line %d: %w", n, err))
 				return
@@ -294,7 +303,7 @@ func readLines[T any](r io.Reader, what string) iter.Seq2[T, error] {
 			whole := err == nil
 			if len(bytes.TrimSpace(line)) > 0 {
 				var v T
-				if err := json.Unmarshal(line, &v); err == nil {
+				if err := decode(line, &v); err == nil {
 					if !yield(v, nil) {
 						return
 					}

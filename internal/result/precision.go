@@ -11,7 +11,8 @@ import (
 
 // Precision returns the lines that stand between a block and its verdict: for
 // each latency that the block shows, its 95 % interval, the samples behind it,
-// and a mark where these are fewer than the percentile needs. It is empty for
+// a mark where these are fewer than the percentile needs, and how far a figure may be
+// off of a run so long that not every call was kept. It is empty for
 // a summary without samples. The block's own lines, which tools parse, are not
 // repeated: no line here has their colon.
 func Precision(s Summary, st Style) string {
@@ -24,6 +25,12 @@ func Precision(s Summary, st Style) string {
 			for _, stat := range st.shown() {
 				writePrecision(w, s, f.metric(stat), n)
 			}
+		}
+	}
+	for _, m := range scalars() {
+		if bound := s.Within(m.Name); bound != "" && m.Section == sectionRun {
+			label, _, _ := strings.Cut(m.Label, " (")
+			fmt.Fprintf(w, "  %s\t%s %s\t%s, counted in bins of time\n", label, strconv.FormatFloat(s.Figures[m.Name], 'f', m.Decimals, 64), m.Unit, bound)
 		}
 	}
 	w.Flush() // into a strings.Builder, which never fails
@@ -53,8 +60,22 @@ func writePrecision(w *tabwriter.Writer, s Summary, m Metric, n int) {
 	if low, high, share, ok := s.Doubt(m.Name); ok && share > Doubtful {
 		late = fmt.Sprintf(", late reads leave it open from %s to %s", number(low), number(high))
 	}
+	within := ""
+	if text := s.Within(m.Name); text != "" {
+		within = ", " + text
+	}
 	label := strings.Replace(Label(m, &s), " (ms)", "", 1)
-	fmt.Fprintf(w, "  %s\t%s %s\t%s\tn=%d%s%s\n", label, number(v), m.Unit, interval, n, few, late)
+	fmt.Fprintf(w, "  %s\t%s %s\t%s\tn=%d%s%s%s\n", label, number(v), m.Unit, interval, n, few, late, within)
+}
+
+// Within says how far a figure of a very long run may be off, "within 0.0031 %"; "" of
+// one that is exact.
+func (s Summary) Within(name string) string {
+	bound := s.Approximate[name]
+	if bound <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("within %.2g %%", 100*bound)
 }
 
 // TelemetryRow is a line of what was read beside a run: a figure, or a mean with its peak.

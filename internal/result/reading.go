@@ -47,7 +47,9 @@ const (
 
 // ReadReadings yields the readings of telemetry.jsonl. Errors name the line and end
 // the sequence; a last line that was cut off is dropped.
-func ReadReadings(r io.Reader) iter.Seq2[Reading, error] { return readLines[Reading](r, "a reading") }
+func ReadReadings(r io.Reader) iter.Seq2[Reading, error] {
+	return readLines(r, "a reading", func(line []byte, x *Reading) error { return json.Unmarshal(line, x) })
+}
 
 // WriteReadings writes readings as ReadReadings reads them.
 func WriteReadings(w io.Writer, readings []Reading) error {

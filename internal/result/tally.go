@@ -60,7 +60,7 @@ type Tally struct {
 	Identified int   // calls with a TPOT
 	Identity   Fault // TTFT + TPOT*(n-k) is not E2E
 
-	seen indexSet
+	Seen indexSet
 }
 
 // Extent is the first and the last of some instants.
@@ -234,7 +234,7 @@ func (t *Tally) addSucceeded(c *Call) {
 	t.Sent.add(c.Sent, one)
 	t.Ended.add(c.End, one)
 	t.Completed++
-	if t.seen.add(c.Index) {
+	if t.Seen.add(c.Index) {
 		if t.Repeats == 0 || c.Index < t.FirstRepeat {
 			t.FirstRepeat = c.Index
 		}

@@ -11,8 +11,8 @@ type Event struct {
 	Tokens float64
 }
 
-// span is when a call was in flight: from <= t < to.
-type span struct{ from, to time.Duration }
+// span is when a call was in flight: From <= t < To.
+type span struct{ From, To time.Duration }
 
 // Window is a part of a run.
 type Window struct {
@@ -40,8 +40,8 @@ func (w Window) Seconds() float64 { return (w.To - w.From).Seconds() }
 func sweep(spans []span, tell func(at time.Duration, before, now int)) {
 	from, to := make([]time.Duration, 0, len(spans)), make([]time.Duration, 0, len(spans))
 	for _, s := range spans {
-		if s.from < s.to {
-			from, to = append(from, s.from), append(to, s.to)
+		if s.From < s.To {
+			from, to = append(from, s.From), append(to, s.To)
 		}
 	}
 	slices.Sort(from)

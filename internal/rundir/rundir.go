@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +27,7 @@ const (
 	CallsFile   = "calls.jsonl"
 	clientFile  = "client.json"
 	summaryFile = "summary.json"
+	digestFile  = "calls.digest" // of a run too long to read its calls for each report: what figures need of them
 
 	TelemetryFile = "telemetry.jsonl"
 )
@@ -50,6 +49,8 @@ type Writer struct {
 	line   []byte
 	saving *time.Timer // will save; nil: nothing waits
 	err    error       // first write error; the run goes on in memory
+
+	condensed *result.Accumulator // nil: nobody gave it; see Condensed
 }
 
 // saveAfter is how long a call may wait in memory before it is given to the
@@ -180,6 +181,9 @@ func (w *Writer) Finish(c *result.Client, s *result.Summary, readings []result.R
 	if err := writeJSON(w.disk, filepath.Join(w.tmp, summaryFile), s); err != nil {
 		return err
 	}
+	if err := w.writeDigest(); err != nil {
+		return err
+	}
 	if err := w.disk.Publish(w.tmp, w.dir); err != nil {
 		return fmt.Errorf("name the run directory: %w", err)
 	}
@@ -226,15 +230,21 @@ type Run struct {
 }
 
 // OpenRun reads a run directory, complete or partial. dir may be given with or
-// without the .tmp of a partial run.
-func OpenRun(dir string) (*Run, error) {
+// without the .tmp of a partial run. Of a very long run it reads the digest of the
+// calls, where there is one that belongs to them.
+func OpenRun(dir string) (*Run, error) { return openRun(dir, false) }
+
+// OpenCalls is OpenRun that reads every call again, whether there is a digest or not.
+func OpenCalls(dir string) (*Run, error) { return openRun(dir, true) }
+
+func openRun(dir string, again bool) (*Run, error) {
 	r := &Run{}
 	var err error
 	if r.Header, dir, err = openHeader(dir); err != nil {
 		return nil, err
 	}
 	r.dir = dir
-	if err := r.readCalls(); err != nil {
+	if err := r.readCalls(again); err != nil {
 		return nil, err
 	}
 	if r.Header.Imported != nil {
@@ -257,75 +267,6 @@ func OpenRun(dir string) (*Run, error) {
 	}
 	return r, nil
 }
-
-// readCalls takes the calls in, for figures by the definitions that the header names.
-func (r *Run) readCalls() error {
-	opt, err := r.Options()
-	if err != nil {
-		opt = result.Options{} // Resummarise says what is wrong
-	}
-	if r.calls, err = result.NewAccumulator(r.Header, opt); err != nil {
-		return err
-	}
-	for c, err := range Calls(r.dir) {
-		if errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		if err != nil {
-			r.Damage = err.Error()
-			break
-		}
-		r.calls.Add(&c)
-	}
-	r.Calls, r.Every = r.calls.Kept()
-	return nil
-}
-
-// Calls yields the calls of the run in a directory, as its file has them. An error is
-// the last that it yields.
-func Calls(dir string) iter.Seq2[result.Call, error] {
-	return func(yield func(result.Call, error) bool) {
-		f, err := os.Open(filepath.Join(dir, CallsFile))
-		if err != nil {
-			yield(result.Call{}, fmt.Errorf("read run: %w", err))
-			return
-		}
-		defer f.Close()
-		for c, err := range result.ReadCalls(f) {
-			if err != nil {
-				err = fmt.Errorf("%s: %w", CallsFile, err)
-			}
-			if !yield(c, err) {
-				return
-			}
-		}
-	}
-}
-
-// All yields every call of the run, as far as they can be read.
-func (r *Run) All() iter.Seq[result.Call] {
-	if r.Every <= 1 {
-		return slices.Values(r.Calls)
-	}
-	return func(yield func(result.Call) bool) {
-		for c, err := range Calls(r.dir) {
-			if err != nil || !yield(c) {
-				return
-			}
-		}
-	}
-}
-
-// Whole are all calls, nil of a run that is too long to have them in memory.
-func (r *Run) Whole() []result.Call {
-	if r.Every > 1 {
-		return nil
-	}
-	return r.Calls
-}
-
-// Len is the number of the run's calls.
-func (r *Run) Len() int { return r.calls.Total }
 
 // readReadings reads what was sampled beside the calls, where anything was.
 func (r *Run) readReadings(path string) error {
