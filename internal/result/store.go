@@ -188,13 +188,13 @@ func (x *Accumulator) flows() []*flow {
 }
 
 // binBytes is what a bin takes in a file.
-const binBytes = 5*4 + 3*8
+const binBytes = 5*4 + 5*8
 
 func (b *flowBin) append(to []byte) []byte {
 	for _, v := range [...]uint32{b.Sent, b.Ended, b.Due, b.FailedFrom, b.FailedTo} {
 		to = binary.LittleEndian.AppendUint32(to, v)
 	}
-	for _, v := range [...]uint64{math.Float64bits(b.Prompts), uint64(b.Took), uint64(b.Latency)} {
+	for _, v := range [...]uint64{math.Float64bits(b.Prompts), uint64(b.Took), uint64(b.Spent.Waiting), uint64(b.Spent.Late), uint64(b.Spent.Server)} {
 		to = binary.LittleEndian.AppendUint64(to, v)
 	}
 	return to
@@ -204,8 +204,10 @@ func (b *flowBin) read(p []byte) {
 	for i, v := range [...]*uint32{&b.Sent, &b.Ended, &b.Due, &b.FailedFrom, &b.FailedTo} {
 		*v = binary.LittleEndian.Uint32(p[4*i:])
 	}
-	long := func(i int) uint64 { return binary.LittleEndian.Uint64(p[20+8*i:]) }
-	b.Prompts, b.Took, b.Latency = math.Float64frombits(long(0)), time.Duration(long(1)), time.Duration(long(2))
+	b.Prompts = math.Float64frombits(binary.LittleEndian.Uint64(p[20:]))
+	for i, v := range [...]*time.Duration{&b.Took, &b.Spent.Waiting, &b.Spent.Late, &b.Spent.Server} {
+		*v = time.Duration(binary.LittleEndian.Uint64(p[28+8*i:]))
+	}
 }
 
 // load reads the lists.

@@ -76,6 +76,9 @@ func sameStored(t *testing.T, acc, again *Accumulator, o Options) {
 	if d := cmp.Diff(a.Tally, b.Tally); d != "" {
 		t.Errorf("another tally:\n%s", d)
 	}
+	if d := cmp.Diff(a.Pace(), b.Pace()); d != "" {
+		t.Errorf("another pace:\n%s", d)
+	}
 	x, every := acc.Kept()
 	y, n := again.Kept()
 	if d := cmp.Diff(x, y); d != "" || every != n {
