@@ -169,7 +169,7 @@ func (x *Accumulator) keep(c *Call) {
 // size is about how many bytes the call takes.
 func (c *Call) size() int {
 	const call, chunk, stamp = 400, 16, 16
-	return call + chunk*len(c.Chunks) + stamp*len(c.Empty) + len(c.Text) + len(c.Error)
+	return call + chunk*len(c.Chunks) + stamp*len(c.Empty) + stamp*len(c.Late) + len(c.Text) + len(c.Error)
 }
 
 // thin keeps half as many calls until they fit.

@@ -76,6 +76,8 @@ func (d *callDecoder) field(key []byte, c *Call) bool {
 		v, ok := d.number()
 		l.Read = new(int32(v))
 		return ok && int64(*l.Read) == v
+	case "late":
+		return d.pairs(&l.Late)
 	case "usage":
 		if c.Usage == nil {
 			c.Usage = &Usage{}
@@ -284,6 +286,22 @@ func (d *callDecoder) number() (v int64, ok bool) {
 		v = -v
 	}
 	return v, true
+}
+
+// pairs reads a list of lists of integers.
+func (d *callDecoder) pairs(to *[][]int64) bool {
+	if !d.char('[') {
+		return false
+	}
+	*to = nil
+	for !d.char(']') {
+		var pair []int64
+		if len(*to) > 0 && !d.char(',') || !numbers(d, &pair) {
+			return false
+		}
+		*to = append(*to, pair)
+	}
+	return true
 }
 
 // whole reads an integer; what is not one shows as no comma or bracket after it.

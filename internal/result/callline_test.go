@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -13,6 +14,7 @@ func TestCallLine(t *testing.T) {
 	var d callDecoder
 	for i, c := range randomCalls(3, 500) {
 		if i%7 == 0 {
+			c.Late = []LateRead{{Read: 1, By: time.Millisecond}, {Read: 3, By: 5}}
 			c.Text, c.Finish, c.Model, c.Turn, c.Session, c.Sim = "plain text", "stop", "m", 1, 2, true
 		}
 		line := c.AppendJSON(nil)
