@@ -186,9 +186,8 @@ func aboveCap(g figures, peak Interval) []Finding {
 	}
 	text := fmt.Sprintf("%s %s is above %s", g.by["max_concurrent_requests"].Label, g.text("max_concurrent_requests"), said)
 	severity, why := Warning, ": no more can have been in flight, or the limit was not kept"
-	each, timed := g.latencyOfOne()
 	if im := g.run.Header.Imported; g.definition("max_concurrent_requests") == result.SecondBuckets || im.Format == interop.FormatText && g.definition("max_concurrency") != result.MeasuredMaximum {
-		if !timed || each <= 0 || peak.Lo <= limit.Hi*(1+math.Ceil(1/each)) {
+		if peak.Lo <= limit.Hi*g.touches() {
 			if g.file == nil || g.file.Doc == nil || len(g.file.Runs) < 2 {
 				return nil // as usual of such a client
 			}
@@ -196,6 +195,22 @@ func aboveCap(g figures, peak Interval) []Finding {
 		}
 	}
 	return []Finding{g.finding("peak-above-cap", severity, "at most "+num(limit.Hi), text+why, "max_concurrent_requests", "max_concurrency")}
+}
+
+// touches is how many requests of a slot may touch one second: one that ends, one
+// that begins, and between them as many as the time to a first token allows,
+// below which few requests stay.
+func (g figures) touches() float64 {
+	least := math.Inf(1)
+	for _, name := range []string{"median_ttft_ms", "mean_ttft_ms"} {
+		if v, ok := g.get(name); ok {
+			least = min(least, v.Lo/1000)
+		}
+	}
+	if math.IsInf(least, 1) || least <= 0 {
+		return math.Inf(1)
+	}
+	return 2 + 1/least
 }
 
 // emptyMessages is how many messages of a request may carry no token and yet be

@@ -75,12 +75,12 @@ func TestBlockGaps(t *testing.T) {
 		"of few requests":                   {changed(t, vllmBlock, "Successful requests:                     200", "Successful requests:                     50", "Request throughput (req/s):              4.00", "Request throughput (req/s):              1.00", "Total generated tokens:                  20000", "Total generated tokens:                  5000", "Output token throughput (tok/s):         400.00", "Output token throughput (tok/s):         100.00", "Total token throughput (tok/s):          2400.00", "Total token throughput (tok/s):          2100.00", "Mean TPOT (ms):                          40.00", "Mean TPOT (ms):                          71.00", "Mean E2EL (ms):                          4280.00", "Mean E2EL (ms):                          7320.00"), []string{"mean-impossible"}, "of 50 requests, that percentile is the largest"},
 		"a latency that parts do not make":  {changed(t, vllmBlock, "Mean E2EL (ms):                          4280.00", "Mean E2EL (ms):                          8560.00"), []string{"latency-doubtful"}, "make 4.26 s for 100 tokens, and the mean latency is 8.56 s"},
 		"a latency below its parts":         {changed(t, vllmBlock, "Mean E2EL (ms):                          4280.00", "Mean E2EL (ms):                          3000.00"), []string{"latency-doubtful"}, "and the mean latency is 3 s"},
-		"a peak above its cap":              {capped("18", "40.00"), []string{"peak-above-cap"}, "Peak concurrent requests 40.00 is above Maximum request concurrency 18"},
+		"a peak above its cap":              {capped("18", "120.00"), []string{"peak-above-cap"}, "Peak concurrent requests 120.00 is above Maximum request concurrency 18"},
 		"a peak that seconds explain":       {capped("32", "40.00"), nil, ""},
 		"said of a publication":             {"# Study\n" + capped("32", "40.00") + vllmBlock, nil, "note peak-above-cap"},
 		"a peak below its cap":              {capped("40", "40.00"), nil, ""},
-		"a cap of the command": {"# Study\n\n```bash\nvllm bench serve --model acme/Model-7B --dataset-name random --num-prompts 200 --random-input-len 500 --random-output-len 100 --max-concurrency 8\n```\n\n```" + vllmBlock + "```\n",
-			[]string{"peak-above-cap"}, "above the limit of 8 that the client was given"},
+		"a cap of the command": {"# Study\n\n```bash\nvllm bench serve --model acme/Model-7B --dataset-name random --num-prompts 200 --random-input-len 500 --random-output-len 100 --max-concurrency 18\n```\n\n```" + changed(t, vllmBlock, "40.00", "180.00") + "```\n",
+			[]string{"peak-above-cap"}, "above the limit of 18 that the client was given"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, said := typesOf(t, c.text)

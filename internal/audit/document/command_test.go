@@ -8,7 +8,6 @@ import (
 
 	"perflab/internal/audit"
 	"perflab/internal/interop"
-	"perflab/internal/interop/command"
 )
 
 // blockText prints a block of n requests as vllm bench serve does.
@@ -305,22 +304,6 @@ func TestOverload(t *testing.T) {
 // withLatency adds a section of end-to-end latency to a block.
 func withLatency(block string, ms float64) string {
 	return strings.Replace(block, "---------------Time to First", fmt.Sprintf("----------------End-to-end Latency----------------\nMean E2EL (ms):  %.2f\n---------------Time to First", ms), 1)
-}
-
-// TestBraces compares with bash.
-func TestBraces(t *testing.T) {
-	for word, want := range map[string]string{
-		`{a,b}`: "a b", `x{a,b}y`: "xay xby", `{a}`: "{a}", `${a,b}`: "${a,b}", `'{a,b}'`: "{a,b}", `{a,b}{c,d}`: "ac ad bc bd",
-		`{"a":{"b":1,"c":2},"d":3}`: "a:b:1 a:c:2 d:3", `{a,{b,c}}`: "a b c", `{a,b`: "{a,b", `a,b}`: "a,b}", `{,x}`: " x",
-	} {
-		var got []string
-		for _, p := range expandBraces(command.Split(word)[0].Runes) {
-			got = append(got, command.Plain(p))
-		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%s: %q, want %q", word, strings.Join(got, " "), want)
-		}
-	}
 }
 
 // TestChecksDocumented: every finding's type is in the table with its

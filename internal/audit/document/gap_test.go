@@ -89,6 +89,7 @@ func TestGapsOfClaims(t *testing.T) {
 		"from and to":                   {twoGuides(slow, worse, "Mean TPOT dropped from 29.80 ms to 26.78 ms with chunked prefill."), []string{"warning claim-on-broken-figure: 0.91x"}},
 		"a table of before and after":   {twoGuides(slow, worse, "| Metric | Before | After | Change |\n|---|---|---|---|\n| Mean TPOT (ms) | 29.80 | 26.78 | -10.1% |\n"), []string{"warning claim-on-broken-figure: 0.91x"}},
 		"a table of cells":              {twoGuides(slow, worse, "| Case | Baseline | Optimized |\n|---|---|---|\n| Chat | Mean TPOT(ms): 29.80 | Mean TPOT(ms): 26.78 |\n"), []string{"warning claim-on-broken-figure: 0.91x"}},
+		"a table of times":              {twoGuides(slow, worse, "| Case | Group | Optimized | Baseline | Comparison |\n|---|---|---:|---:|---|\n| Chat | Chunked prefill | 26.78ms | 29.80ms | (1.11x faster) |\n"), []string{"warning claim-on-broken-figure: 0.91x"}},
 		"an arrow":                      {twoGuides(slow, worse, "- Mean TPOT: 29.80 ms → 26.78 ms (10.1% lower)"), []string{"warning claim-on-broken-figure: 0.91x"}},
 		"a gain of more than it is":     {twoGuides(queued(4000, 20), queued(500, 18), "Mean TPOT dropped from 59.80 ms to 22.82 ms."), []string{"warning claim-on-broken-figure: 1.11x"}},
 		"decoding that is faster":       {twoGuides(slow, better, "Mean TPOT dropped from 29.80 ms to 20.85 ms."), nil},

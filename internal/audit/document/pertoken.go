@@ -3,6 +3,7 @@ package document
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"perflab/internal/audit"
 )
@@ -22,7 +23,7 @@ func contradictedTPOTs(d *document) []audit.Finding {
 	var out []audit.Finding
 	for _, l := range d.statements {
 		for _, c := range l.comparisons {
-			if c.changed.named.kind != "tpot" && c.changed.named.kind != "itl" {
+			if k := timeOf(c.changed); k != "tpot" && k != "itl" {
 				continue
 			}
 			a, b := d.runsOf(l, c)
@@ -35,6 +36,20 @@ func contradictedTPOTs(d *document) []audit.Finding {
 		}
 	}
 	return out
+}
+
+// timeOf is the kind of time that a citation is of: where its text does not name
+// it, that of the block which has the figure.
+func timeOf(t citation) string {
+	if t.named.kind != "time" {
+		return t.named.kind
+	}
+	for _, kind := range []string{"tpot", "itl"} {
+		if strings.HasSuffix(t.metric, "_"+kind+"_ms") {
+			return kind
+		}
+	}
+	return t.named.kind
 }
 
 // runsOf are the runs that a comparison of a statement is of: those that have
@@ -53,7 +68,7 @@ func (d *document) runsOf(l statement, c comparison) (changed, base *citedRun) {
 // the two blocks give for the tokens after the first.
 func contradictedTPOT(d *document, c comparison, a, b *citedRun) (audit.Finding, bool) {
 	broken := a.latencyTPOT != 0 || b.latencyTPOT != 0
-	first := c.changed.named.kind == "tpot" && (a.firstInTPOT || b.firstInTPOT)
+	first := timeOf(c.changed) == "tpot" && (a.firstInTPOT || b.firstInTPOT)
 	if !broken && !first {
 		return audit.Finding{}, false
 	}

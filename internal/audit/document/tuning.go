@@ -40,7 +40,7 @@ func severalChanges(d *document) []audit.Finding {
 			continue
 		}
 		reported[s.line()] = true
-		text := fmt.Sprintf("against the nearest earlier step (%s) this one changes %s at once: %s", audit.Lines([]int{base.line()}), spelledCount(len(nearest))+" things", strings.Join(command.Texts(nearest), "; "))
+		text := fmt.Sprintf("against the nearest earlier step (%s) this one changes %s at once: %s", audit.Lines([]int{base.line()}), command.Spelled(len(nearest))+" things", strings.Join(command.Texts(nearest), "; "))
 		if a, b := base.run.Value("total_token_throughput"), s.run.Value("total_token_throughput"); a > 0 && b > 0 {
 			text += fmt.Sprintf("; together %+.1f %% (%s against %s tok/s)", 100*(b/a-1), s.run.Text("total_token_throughput"), base.run.Text("total_token_throughput"))
 		}

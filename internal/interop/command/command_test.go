@@ -73,3 +73,48 @@ func TestDifferences(t *testing.T) {
 		}
 	}
 }
+
+// TestBraces compares with bash.
+func TestBraces(t *testing.T) {
+	for word, want := range map[string]string{
+		`{a,b}`: "a b", `x{a,b}y`: "xay xby", `{a}`: "{a}", `${a,b}`: "${a,b}", `'{a,b}'`: "{a,b}", `{a,b}{c,d}`: "ac ad bc bd",
+		`{"a":{"b":1,"c":2},"d":3}`: "a:b:1 a:c:2 d:3", `{a,{b,c}}`: "a b c", `{a,b`: "{a,b", `a,b}`: "a,b}", `{,x}`: " x",
+	} {
+		var got []string
+		for _, p := range expandBraces(Split(word)[0].Runes) {
+			got = append(got, Plain(p))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %q", word, strings.Join(got, " "), want)
+		}
+	}
+}
+
+// TestEnginesNamed: an engine's part that another engine uses is not the engine.
+func TestEnginesNamed(t *testing.T) {
+	for text, want := range map[string]string{
+		"### SGLang and vLLM": "vllm sglang", "Quantization in TensorRT-LLM": "trtllm", "vLLM backend": "vllm",
+		"the trtllm all-reduce backend": "", "trtllm_mha attention": "", "TensorRT-LLM": "trtllm", "llama.cpp": "llamacpp",
+	} {
+		if got := strings.Join(EnginesNamed(text), " "); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestWhereItRuns: what a command runs in, and on which devices, is no part of
+// how it serves.
+func TestWhereItRuns(t *testing.T) {
+	base := Read("vllm serve acme/Foo-8B -tp 4")
+	for text, want := range map[string]string{
+		"CUDA_VISIBLE_DEVICES=0,1,2,3 HF_TOKEN=x vllm serve acme/Foo-8B -tp 4":                                                "",
+		"docker run --gpus all -p 80:8000 --ipc=host -v /a:/b vllm/vllm-openai:v0.11.0 --model acme/Foo-8B -tp 4":             "",
+		"docker run --rm --gpus all vllm/vllm-openai:v0.11.0 acme/Foo-8B --tensor-parallel-size 4 --max-num-seqs 8":           "--max-num-seqs",
+		"docker run --rm lmsysorg/sglang:v0.5.9 python3 -m sglang.launch_server --model-path acme/Foo-8B --tp 4 --port 30000": "the engine",
+		"VLLM_USE_V1=0 vllm serve acme/Foo-8B -tp 4":                                                                          "VLLM_USE_V1",
+	} {
+		if got := strings.Join(DifferenceTexts(Read(text).Differences(base)), ", "); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
