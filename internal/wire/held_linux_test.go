@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -246,5 +247,26 @@ func TestOnePacket(t *testing.T) {
 	}
 	if early := one.At - one.Span; early > x.Sent || other.Span > other.At-one.At {
 		t.Errorf("sent at %v; the first may have come from %v on, the other %v before %v", x.Sent, early, other.Span, other.At)
+	}
+}
+
+// TestLateReset: that a server broke the connection is known as well when the
+// loop comes late.
+func TestLateReset(t *testing.T) {
+	for _, late := range []time.Duration{0, time.Second} {
+		c, peer := still(t)
+		x := Exchange{Start: time.Now(), Body: []byte("unread, so that closing is a reset"), Sink: nothing{}}
+		done, err := c.send(&x, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(peer, "HTTP/1.1 200 OK\r\n\r\n")
+		c.ready(unix.EPOLLIN)
+		peer.Close()
+		c.loop.at += late
+		c.ready(unix.EPOLLIN | unix.EPOLLHUP)
+		if err := <-done; !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("%v late: it ends with %v", late, err)
+		}
 	}
 }

@@ -321,7 +321,10 @@ func (c *conn) resume() {
 func (c *conn) read() {
 	l := c.loop
 	if c.x != nil && l.at-c.since() >= lateLook {
-		c.apart()
+		if err := c.apart(); err != nil && err != syscall.EAGAIN {
+			c.broke(readError(err))
+			return
+		}
 	}
 	for !c.closed.Load() {
 		before := l.at
@@ -361,18 +364,17 @@ const lateLook = 3 * beat
 // apart reads what waits on a socket up to its last message, one by one, so
 // that each has the stamp of its own packet: one read would give them all that
 // of the newest. Packets that the kernel has joined meanwhile stay joined.
-func (c *conn) apart() {
+func (c *conn) apart() error {
 	l := c.loop
 	since := c.since()
-	p := l.buf[:peek(c.fd, l.buf)]
-	for c.x != nil {
-		n := c.answer.message(p)
-		if n == len(p) {
-			return
+	n, err := peek(c.fd, l.buf)
+	for p := l.buf[:n]; err == nil && c.x != nil; {
+		var wall int64
+		if n = c.answer.message(p); n == len(p) {
+			break
 		}
-		n, wall, err := recv(c.fd, p[:n], &l.msg)
-		if err != nil || n == 0 {
-			return
+		if n, wall, err = recv(c.fd, p[:n], &l.msg); n == 0 {
+			break
 		}
 		if wall == 0 || wall > l.wall {
 			l.tick()
@@ -380,6 +382,7 @@ func (c *conn) apart() {
 		c.took(p[:n], wall, since)
 		p = p[n:]
 	}
+	return err
 }
 
 // since is when the socket was last empty, as far as is known, by the loop's

@@ -42,14 +42,19 @@ func recv(fd int, p []byte, m *message) (n int, wall int64, err error) {
 	}
 }
 
-// peek copies what is there without taking it and tells how much it is; 0 also
-// where it fails: the next read will tell.
-func peek(fd int, p []byte) int {
-	n, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), unix.MSG_DONTWAIT|unix.MSG_PEEK, 0, 0)
-	if e != 0 {
-		return 0
+// peek copies what is there without taking it. An error that it meets no later
+// read will tell.
+func peek(fd int, p []byte) (int, error) {
+	for {
+		n, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), unix.MSG_DONTWAIT|unix.MSG_PEEK, 0, 0)
+		switch e {
+		case 0:
+			return int(n), nil
+		case unix.EINTR:
+		default:
+			return 0, e
+		}
 	}
-	return int(n)
 }
 
 // stamp is the receive time in the control message.
