@@ -49,6 +49,10 @@ type scanner struct {
 	named bool   // the event's item has a name or arguments
 
 	state streamState
+
+	last         pattern
+	texts        int // of the object: strings that carry generated text
+	text0, text1 int // where the last of them begins and ends
 }
 
 // streamState is what a scanner knows of a stream from one event to the next.
@@ -62,7 +66,14 @@ type streamState struct {
 // parse reads one object and reports whether b is one. It begins with the
 // event's type where a line of its own gave one.
 func (s *scanner) parse(b, kind []byte) bool {
+	if text, ok := s.matches(b); ok {
+		if s.c = s.last.c; s.keep {
+			s.text = appendUnescaped(s.text, text)
+		}
+		return true
+	}
 	s.begin(b)
+	s.texts = 0
 	s.c, s.in, s.out = chunk{}, false, false
 	s.kind, s.piece, s.label, s.cause, s.named = kind, nil, nil, nil, false
 	s.space()
@@ -71,6 +82,9 @@ func (s *scanner) parse(b, kind []byte) bool {
 	s.c.counted = s.in && s.out
 	if ok = ok && s.atEnd(); ok && s.after != nil {
 		s.after(s)
+	}
+	if ok {
+		s.learn()
 	}
 	return ok
 }
@@ -154,6 +168,10 @@ func (s *scanner) payload(answer bool) bool {
 		return ok
 	}
 	v, _, ok := s.stringOrSkip()
+	if len(v) > 0 {
+		s.texts++
+		s.text0, s.text1 = s.i-1-len(v), s.i-1 // before its closing quote
+	}
 	s.addText(v, answer)
 	return ok
 }

@@ -26,6 +26,10 @@ func scan(b []byte) (said, bool) {
 	if !s.parse(b, nil) {
 		return said{}, false
 	}
+	return saidBy(&s), true
+}
+
+func saidBy(s *scanner) said {
 	got := said{
 		Token: s.c.token, Answer: s.c.answer, Finish: unescaped(s.c.finish), Text: string(s.text),
 		Unknown: string([]rune(string(s.c.unknown))), Failure: string(s.c.failure),
@@ -33,7 +37,7 @@ func scan(b []byte) (said, bool) {
 	if s.c.counted {
 		got.Usage = &s.c.usage
 	}
-	return got, true
+	return got
 }
 
 func TestScanner(t *testing.T) {
