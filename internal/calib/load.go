@@ -201,7 +201,7 @@ func (l Lengths) draw(n int, seed uint64, purpose string) []int {
 	for i := range z {
 		z[i] = r.NormFloat64()
 	}
-	limit := math.Inf(1)
+	limit := l.Mean * float64(n) // no length is above the total
 	if l.Max > 0 {
 		limit = float64(l.Max)
 	}

@@ -7,9 +7,18 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"time"
 
 	"perflab/internal/arch"
 	"perflab/internal/engine"
+)
+
+// Limits of what is replayed: a number that was misread must not take all memory.
+const (
+	MostTokens   = 20_000_000 // output tokens of a load: the figures need the instant of each, some 100 bytes
+	mostReplicas = 10_000     // more than any machine room has; each takes a few KB
+	widestSigma  = 10         // of a logarithm: lengths of a factor of 20,000 around their middle
+	longestLoad  = 365 * 24 * time.Hour
 )
 
 // ReadObservations reads a JSON array of observations, strictly: unknown keys,
@@ -68,8 +77,6 @@ func (o *Observation) validate() error {
 		return errors.New("gpu is missing: name an accelerator, such as h100-sxm")
 	case o.GPUs < 1:
 		return fmt.Errorf("gpus is %d: give the number of one replica's machine", o.GPUs)
-	case o.Replicas < 0:
-		return fmt.Errorf("replicas is %d: leave it out for one", o.Replicas)
 	case len(o.Figures) == 0:
 		return errors.New("figures are missing: give what was measured, such as total_token_throughput")
 	}
@@ -105,6 +112,20 @@ func (l Load) Validate() error {
 	if err := l.Output.validate(); err != nil {
 		return fmt.Errorf("load: output: %w", err)
 	}
+	return l.validateSize()
+}
+
+// validateSize says what makes a load too large to be replayed.
+func (l Load) validateSize() error {
+	f := l.facts()
+	switch n := float64(f.requests) * f.output; {
+	case n > MostTokens:
+		return fmt.Errorf("load: %d requests have %.4g output tokens, and a replay keeps the instant of each: %d are the limit", f.requests, n, MostTokens)
+	case float64(l.Cached)*l.Input.Mean > MostTokens:
+		return fmt.Errorf("load: %d cached prompts have %.4g tokens: %d are the limit", l.Cached, float64(l.Cached)*l.Input.Mean, MostTokens)
+	case l.Rate > 0 && float64(l.Requests)/l.Rate > longestLoad.Seconds():
+		return fmt.Errorf("load: %d requests at %v a second take longer than a year", l.Requests, l.Rate)
+	}
 	return nil
 }
 
@@ -112,8 +133,8 @@ func (l Lengths) validate() error {
 	switch {
 	case !(l.Mean >= 1) || math.IsInf(l.Mean, 0):
 		return fmt.Errorf("mean is %v: give tokens per request", l.Mean)
-	case !(l.Sigma >= 0) || math.IsInf(l.Sigma, 0):
-		return fmt.Errorf("sigma is %v: 0 is one length for all, 1 a wide spread", l.Sigma)
+	case !(l.Sigma >= 0) || l.Sigma > widestSigma:
+		return fmt.Errorf("sigma is %v: 0 is one length for all, 1 a wide spread, %d the limit", l.Sigma, widestSigma)
 	case l.Max < 0 || l.Max > 0 && float64(l.Max) < l.Mean:
 		return fmt.Errorf("max is %d, the mean %v", l.Max, l.Mean)
 	case l.Sigma > 0 && l.Mean <= minLength:
@@ -126,6 +147,12 @@ func (l Lengths) validate() error {
 // that arch knows; where Config.Model has a name already, as from a user's
 // config.json, that model stays.
 func (o *Observation) Resolve() error {
+	switch {
+	case o.Replicas < 0:
+		return fmt.Errorf("replicas is %d: leave it out for one", o.Replicas)
+	case o.Replicas > mostReplicas:
+		return fmt.Errorf("replicas is %d: %d are the limit", o.Replicas, mostReplicas)
+	}
 	cmd, err := engine.ParseText(o.Command)
 	if err != nil {
 		return fmt.Errorf("command: %w", err)

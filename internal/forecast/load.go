@@ -19,17 +19,13 @@ type Load struct {
 	calib calib.Load
 }
 
-// mostTokens is how many output tokens a load may have in all: the figures need
-// the instant of each, some 100 bytes.
-const mostTokens = 20_000_000
-
 // NewLoad reads a workload into what package calib replays, with the tokenizer
 // that measures its lengths (nil: package token's approximation). Synthetic
 // prompts that share nothing are lengths alone.
 func NewLoad(w *workload.Workload, tok workload.Tokenizer) (Load, error) {
 	s, t := w.Spec(), w.Totals()
-	if t.Output > mostTokens {
-		return Load{}, field.Errorf("", "%d requests have %d output tokens, and a prediction keeps the instant of each: %d are the limit, give fewer by [num_prompts] (a steady load keeps its figures)", t.Requests, t.Output, mostTokens)
+	if t.Output > calib.MostTokens {
+		return Load{}, field.Errorf("", "%d requests have %d output tokens, and a prediction keeps the instant of each: %d are the limit, give fewer by [num_prompts] (a steady load keeps its figures)", t.Requests, t.Output, calib.MostTokens)
 	}
 	alike := s.SharesPrefixes() || !slices.Contains([]string{"random", "azure", "burstgpt"}, s.Dataset)
 	c := calib.Load{Requests: w.Len(), Rate: w.Offered(), Arrival: s.Arrival, Concurrency: s.MaxConcurrency}
