@@ -112,13 +112,23 @@ func (r *blockedRun) estimate(m result.Metric, figure float64, n int) (estimate,
 	switch {
 	case errors.Is(err, errWholeRun):
 		return estimate{}, "one figure of the whole run: several runs are needed to see how it varies"
-	case math.Abs(e.Value-figure) > max(tolerance*math.Abs(figure), r.Half[m.Name]) || math.IsNaN(e.Value):
+	case math.Abs(e.Value-figure) > max(r.tolerance(e)*math.Abs(figure), r.Half[m.Name]) || math.IsNaN(e.Value):
 		return estimate{}, "the calls do not give this figure: it is by another definition than theirs"
 	case err != nil:
 		return estimate{}, err.Error()
 	}
 	e.Value = figure
 	return e, ""
+}
+
+// tolerance of an estimate. One of some calls of a very long run may be off by its own
+// standard errors: by five of them it is another figure.
+func (r *blockedRun) tolerance(e estimate) float64 {
+	se, ok := e.Estimate.Error()
+	if r.Summary.OneIn <= 1 || !ok {
+		return tolerance
+	}
+	return max(tolerance, 5*se)
 }
 
 // errWholeRun is for figures that blocks of time have no part of.
@@ -236,7 +246,7 @@ func (r *blockedRun) rate(name string, n int) (e estimate, err error) {
 	width := float64(e.span) / float64(n)
 	for _, x := range events {
 		if x.At >= w.From && x.At <= w.To {
-			held[max(0, min(n-1, int(math.Ceil(float64(x.At-w.From)/width))-1))] += x.Tokens
+			held[max(0, min(n-1, int(math.Ceil(float64(x.At-w.From)/width))-1))] += x.Tokens * float64(max(1, r.Summary.OneIn))
 		}
 	}
 	e.Estimate, err = stat.BlockRate(held, confidence)
@@ -285,7 +295,10 @@ func (r *blockedRun) ends(holds func(*result.Call) bool) []result.Event {
 }
 
 // count says what an interval rests on.
-func (e estimate) count(blocks int) string {
+func (e estimate) count(blocks, every int) string {
+	if every > 1 {
+		return fmt.Sprintf("%d calls, one in %d, in %d blocks of %s", e.calls, every, blocks, result.SpanText(e.span/time.Duration(blocks)))
+	}
 	return fmt.Sprintf("%d calls in %d blocks of %s", e.calls, blocks, result.SpanText(e.span/time.Duration(blocks)))
 }
 

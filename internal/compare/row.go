@@ -141,7 +141,7 @@ func (b *rowBuilder) withinRuns(m result.Metric, i int, was, is float64, out *Ce
 	if err != nil {
 		return r, err.Error()
 	}
-	out.N = y.count(blocks)
+	out.N = y.count(blocks, other.Summary.OneIn)
 	// A schedule without chance would leave the ends of the runs as the only
 	// difference, and that of any size.
 	r.Low, r.High = r.Low/(1+tolerance), r.High*(1+tolerance)

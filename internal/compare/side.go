@@ -13,7 +13,6 @@ type Run struct {
 	Header  result.Header
 	Summary result.Summary
 	Calls   []result.Call      // nil: there are figures only
-	Every   int                // of a very long run, of so many calls one is in Calls; up to 1: all are
 	Options result.Options     // that the figures were made with, as far as calls give them
 	Half    map[string]float64 // half a unit of the last printed digit, of figures that are known as printed
 	Launch  string             // names the start of the server that it was measured on; "": not recorded

@@ -59,7 +59,7 @@ func (ev *evaluation) runner(name string) bench.Runner {
 
 // measured is an outcome as a run of the trial.
 func (ev *evaluation) measured(workload string, o *bench.Outcome) *measuredRun {
-	within, _ := compare.StandardError(compare.Run{Header: o.Header, Summary: o.Summary, Calls: o.Calls, Every: o.Every}, ev.Metric.Name)
+	within, _ := compare.StandardError(compare.Run{Header: o.Header, Summary: o.Summary, Calls: o.Calls}, ev.Metric.Name)
 	return &measuredRun{Run: outcome.Run{Workload: workload, Summary: o.Summary}, within: within, engine: o.Engine}
 }
 

@@ -223,7 +223,7 @@ func TestEscaping(t *testing.T) {
 func TestPlotsAreWellFormed(t *testing.T) {
 	h, calls := burst(200)
 	plots := append(Plots(throughputStudy()), Plots(latencyStudy())...)
-	plots = append(plots, runplot.Plots(h, calls, nil, "")...)
+	plots = append(plots, runplot.Plots(h, calls, 1, nil, "")...)
 	if len(plots) != 13 {
 		t.Errorf("%d plots, want 13", len(plots))
 	}
@@ -248,7 +248,7 @@ func TestPlotsAreWellFormed(t *testing.T) {
 			t.Errorf("%s has no dark colours of its own", p.Name)
 		}
 	}
-	for _, p := range append(Plots(throughputStudy()), runplot.Plots(h, calls, nil, "")...) {
+	for _, p := range append(Plots(throughputStudy()), runplot.Plots(h, calls, 1, nil, "")...) {
 		if !strings.Contains(p.SVG, ">SIMULATED<") {
 			t.Errorf("%s does not say SIMULATED", p.Name)
 		}
@@ -260,7 +260,7 @@ func TestPlotsAreWellFormed(t *testing.T) {
 func TestCallsTaintPlots(t *testing.T) {
 	h, calls := burst(10)
 	h.Simulated, h.Predicted, calls[7].Sim = false, false, true
-	for _, p := range runplot.Plots(h, calls, nil, "") {
+	for _, p := range runplot.Plots(h, calls, 1, nil, "") {
 		if !strings.Contains(p.SVG, ">SIMULATED<") {
 			t.Errorf("%s does not say SIMULATED", p.Name)
 		}
@@ -284,7 +284,7 @@ func TestUnknownLayoutIsRefused(t *testing.T) {
 func TestEmptyRunHasNoPlots(t *testing.T) {
 	failed := []result.Call{{Class: result.Connect}, {Class: result.Connect}}
 	for _, calls := range [][]result.Call{nil, failed} {
-		if p := runplot.Plots(result.Header{}, calls, nil, ""); len(p) != 0 {
+		if p := runplot.Plots(result.Header{}, calls, 1, nil, ""); len(p) != 0 {
 			t.Errorf("%d plots of %d calls without data", len(p), len(calls))
 		}
 	}

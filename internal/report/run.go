@@ -50,7 +50,7 @@ func Run(h result.Header, s result.Summary, st result.Style, calls []result.Call
 		b.Part(doc.InDocument, doc.Section{ID: "telemetry", Title: result.TelemetryTitle(s), Listed: true}).Add(doc.InDocument, t)
 	}
 	runVerdict(b, doc.InMarkdown, h, s.Verdict)
-	b.Section("plots", "Plots").Figures(doc.InPage, func() []plot.Plot { return runplot.Plots(h, calls, readings, s.Compat) })
+	b.Section("plots", "Plots").Figures(doc.InPage, func() []plot.Plot { return runplot.Plots(h, calls, s.OneIn, readings, s.Compat) })
 	failed := b.Section("failures", "Failed Calls")
 	all := failures(&s, calls)
 	failed.Add(doc.InMarkdown, failureTable(all, false))

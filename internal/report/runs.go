@@ -155,7 +155,7 @@ func runsPlots(sides []Side, sim bool) []plot.Plot {
 	compat := slices.ContainsFunc(sides, func(s Side) bool { return s.Summary.Compat != "" || s.Header.Imported != nil })
 	var runs []runplot.Run
 	for _, s := range sides {
-		runs = append(runs, runplot.Run{Name: s.Name, Header: s.Header, Calls: s.Calls})
+		runs = append(runs, runplot.Run{Name: s.Name, Header: s.Header, Calls: s.Calls, Every: s.Summary.OneIn})
 	}
 	return runplot.Overlaid(runs, compat, sim)
 }

@@ -250,7 +250,7 @@ func TestPlotsShowTheSummarysPercentiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plots := runplot.Plots(h, calls, nil, "")
+	plots := runplot.Plots(h, calls, 1, nil, "")
 	for _, family := range []string{"ttft", "tpot", "itl", "e2el"} {
 		i := slices.IndexFunc(plots, func(p plot.Plot) bool { return p.Name == "cdf-"+family })
 		if i < 0 {
@@ -269,7 +269,7 @@ func TestPlotsSayTheirDefinitions(t *testing.T) {
 	sides := twoRuns(t)
 	for _, compat := range []string{"", result.VLLM} {
 		sides[1].Summary.Compat = compat
-		for _, p := range append(runplot.Plots(sides[0].Header, sides[0].Calls, nil, compat), newRuns(sides).draw()...) {
+		for _, p := range append(runplot.Plots(sides[0].Header, sides[0].Calls, 1, nil, compat), newRuns(sides).draw()...) {
 			want := compat != "" && strings.HasPrefix(p.Name, "cdf-")
 			if got := strings.Contains(p.SVG, strings.ReplaceAll("by perflab's definitions, not --compat's", "'", "&#39;")); got != want {
 				t.Errorf("compat %q: %s: says %v", compat, p.Name, got)

@@ -63,7 +63,7 @@ func TestGoldenTelemetry(t *testing.T) {
 func TestGapsAreNotDrawn(t *testing.T) {
 	h, calls := burst(120)
 	telemetry := func(readings []result.Reading) string {
-		for _, p := range runplot.Plots(h, calls, readings, "") {
+		for _, p := range runplot.Plots(h, calls, 1, readings, "") {
 			if p.Name == "telemetry" {
 				return p.SVG
 			}

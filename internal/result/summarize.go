@@ -42,6 +42,9 @@ func (a *Analysis) Summary() Summary {
 		s.Definitions = DefinitionsOf(VLLM)
 	}
 	s.Figures, s.Samples, s.Intervals, s.Bounds = x.Figures, x.Samples, x.Intervals, x.Bounds
+	if a.Every > 1 {
+		s.OneIn = a.Every
+	}
 	if len(x.Approximate) > 0 {
 		s.Approximate = x.Approximate
 	}

@@ -20,10 +20,11 @@ type Summary struct {
 	Currency    string                `json:"currency,omitempty"` // of what the figures name a cost, where known
 	Failures    map[Class]int         `json:"failures_by_class"`  // failed calls by class
 	Verdict     Verdict               `json:"verdict"`
-	Samples     map[string]int        `json:"samples,omitempty"`     // behind the figures of a family, by its name: "ttft"
-	Intervals   map[string][2]float64 `json:"intervals,omitempty"`   // 95 % intervals of means, medians and percentiles, by metric name
-	Bounds      map[string][2]float64 `json:"late_bounds,omitempty"` // the least and the most that figures can be where reads were late, by metric name
-	Approximate map[string]float64    `json:"approximate,omitempty"` // by what share a figure of a very long run may be off, by metric name; all others are exact
+	Samples     map[string]int        `json:"samples,omitempty"`          // behind the figures of a family, by its name: "ttft"
+	Intervals   map[string][2]float64 `json:"intervals,omitempty"`        // 95 % intervals of means, medians and percentiles, by metric name
+	Bounds      map[string][2]float64 `json:"late_bounds,omitempty"`      // the least and the most that figures can be where reads were late, by metric name
+	Approximate map[string]float64    `json:"approximate,omitempty"`      // by what share a figure of a very long run may be off, by metric name; all others are exact
+	OneIn       int                   `json:"calls_kept_one_in,omitzero"` // of a very long run: plots, and blocks of compare, are of one call in so many
 	// Definitions of the figures that are not ours, by family ("ttft") or scalar; see Summary.Definition.
 	Definitions map[string]Definition `json:"definitions,omitempty"`
 }
@@ -54,7 +55,7 @@ func (s Summary) Definition(name string) Definition {
 
 // summaryKeys are the names of a summary's JSON that are not figures.
 var summaryKeys = []string{
-	"simulated", "predicted", "partial", "compat", "currency", "failures_by_class", "verdict", "samples", "intervals", "late_bounds", "approximate", "definitions",
+	"simulated", "predicted", "partial", "compat", "currency", "failures_by_class", "verdict", "samples", "intervals", "late_bounds", "approximate", "calls_kept_one_in", "definitions",
 }
 
 // MarshalJSON writes one flat object: the figures under their names in the

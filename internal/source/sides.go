@@ -176,7 +176,7 @@ func (o *sideOpener) run(dir string) (compare.Run, error) {
 	if m.Summary, err = r.Resummarise(o.percentiles...); err != nil {
 		return m, fmt.Errorf("summarise %s: %w", dir, err)
 	}
-	m.Header, m.Calls, m.Every = r.Header, r.Calls, r.Every
+	m.Header, m.Calls = r.Header, r.Calls
 	m.Options, err = r.Options()
 	return m, err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"perflab/internal/report/plot"
@@ -16,8 +17,11 @@ import (
 // Plots draws a single run from its calls and the readings beside them: its
 // course over time, the distributions of its latencies, latency against length, and its slowest
 // calls. A plot without data is left out. compat names the definitions of the
-// run's figures where they are not perflab's: the plots, which are, say so.
-func Plots(h result.Header, calls []result.Call, readings []result.Reading, compat string) []plot.Plot {
+// run's figures where they are not perflab's: the plots, which are, say so. Of a very
+// long run calls are one in every so many, which the plots say as well; calls in
+// flight and tokens are then estimates, as many times what is drawn from.
+func Plots(h result.Header, calls []result.Call, every int, readings []result.Reading, compat string) []plot.Plot {
+	every = max(1, every)
 	sim := h.Simulated || h.Predicted || slices.ContainsFunc(calls, func(c result.Call) bool { return c.Sim })
 	var out []plot.Plot
 	add := func(p plot.Plot, ok bool) {
@@ -25,14 +29,14 @@ func Plots(h result.Header, calls []result.Call, readings []result.Reading, comp
 			out = append(out, p)
 		}
 	}
-	add(timeline(sim, calls))
+	add(timeline(sim, calls, every))
 	add(surroundings(sim, calls, readings))
 	for _, d := range distributions {
-		add(plot.Distribution(d.family, d.what, d.unit, definedBy(compat != ""), sim, []plot.Sample{{Values: result.FamilySamples(h, calls, d.family)}}))
+		add(plot.Distribution(d.family, d.what, d.unit, notes(definedBy(compat != ""), oneIn(every)), sim, []plot.Sample{{Values: result.FamilySamples(h, calls, d.family)}}))
 	}
-	add(scatter("ttft-by-prompt", "TTFT against prompt length", "prompt tokens", sim, calls, (*result.Call).Input, (*result.Call).TTFT))
-	add(scatter("e2e-by-output", "E2E latency against output length", "output tokens", sim, calls, (*result.Call).Output, (*result.Call).E2E))
-	add(waterfall(sim, calls))
+	add(scatter("ttft-by-prompt", "TTFT against prompt length", "prompt tokens", sim, calls, every, (*result.Call).Input, (*result.Call).TTFT))
+	add(scatter("e2e-by-output", "E2E latency against output length", "output tokens", sim, calls, every, (*result.Call).Output, (*result.Call).E2E))
+	add(waterfall(sim, calls, every))
 	return out
 }
 
@@ -41,6 +45,7 @@ type Run struct {
 	Name   string
 	Header result.Header
 	Calls  []result.Call
+	Every  int // of so many calls one is there; up to 1: all are
 }
 
 // Overlaid draws the distributions of the runs' latencies, each family's into one
@@ -49,10 +54,14 @@ func Overlaid(runs []Run, compat, simulated bool) []plot.Plot {
 	var out []plot.Plot
 	for _, d := range distributions {
 		var all []plot.Sample
+		some := ""
 		for _, r := range runs[:min(len(runs), plot.Strokes)] {
+			if r.Every > 1 {
+				some = "long runs of one call in many"
+			}
 			all = append(all, plot.Sample{Name: r.Name, Values: result.FamilySamples(r.Header, r.Calls, d.family)})
 		}
-		if p, ok := plot.Distribution(d.family, d.what, d.unit, definedBy(compat), simulated, all); ok {
+		if p, ok := plot.Distribution(d.family, d.what, d.unit, notes(definedBy(compat), some), simulated, all); ok {
 			out = append(out, p)
 		}
 	}
@@ -73,13 +82,26 @@ func definedBy(compat bool) string {
 	return ""
 }
 
+// oneIn says of which calls a plot is where it is not of all; "" where it is.
+func oneIn(every int) string {
+	if every <= 1 {
+		return ""
+	}
+	return fmt.Sprintf("of one call in %s", plot.Tally(every))
+}
+
+// notes joins those that say something.
+func notes(all ...string) string {
+	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), ", ")
+}
+
 // most bounds the dots of a plot: beyond some thousands they cover each other
 // and make the page heavy.
 const most = 3000
 
 // scatter draws a dot per successful call: a latency against a length. Of many
 // calls it draws some, evenly by their order, and always the slowest.
-func scatter(name, title, xtitle string, sim bool, calls []result.Call, length func(*result.Call) (int, result.Source), latency func(*result.Call) (time.Duration, bool)) (plot.Plot, bool) {
+func scatter(name, title, xtitle string, sim bool, calls []result.Call, every int, length func(*result.Call) (int, result.Source), latency func(*result.Call) (time.Duration, bool)) (plot.Plot, bool) {
 	type dot struct {
 		index int
 		x, y  float64
@@ -129,7 +151,7 @@ func scatter(name, title, xtitle string, sim bool, calls []result.Call, length f
 	if step > 1 {
 		note = fmt.Sprintf("%s calls: every %d%s drawn, and the %d slowest", plot.Tally(len(all)), step, ordinal(step), len(slowest))
 	}
-	c.Text("m", 16, 44, "start", note)
+	c.Text("m", 16, 44, "start", notes(note, oneIn(every)))
 	return c.Plot(title), true
 }
 

@@ -31,29 +31,45 @@ const (
 
 // timeline draws the run over time: calls in flight, output tokens per second,
 // and TTFT, with failed calls, the steady window and the drain marked.
-func timeline(sim bool, calls []result.Call) (plot.Plot, bool) {
+func timeline(sim bool, calls []result.Call, every int) (plot.Plot, bool) {
 	end := runLength(calls)
 	if end <= 0 {
 		return plot.Plot{}, false
 	}
 	c := &plot.Canvas{Name: "timeline", W: plot.Width, H: ttftEnd + 48}
-	title := "The run over time"
+	title := notes("The run over time", oneIn(every))
 	c.Head(title, sim)
 	x := timeAxis(end)
 	shade(c, x, calls, end, ttftEnd)
 
 	const parts = 300
-	high := inFlight(calls, end, parts)
-	f := c.Field(panelLeft, flightTop, panelRight, flightEnd, x, plot.Linear(slices.Max(high), 4), "", "Calls in flight")
+	high := times(every, inFlight(calls, end, parts))
+	f := c.Field(panelLeft, flightTop, panelRight, flightEnd, x, plot.Linear(slices.Max(high), 4), "", estimated("Calls in flight", every))
 	f.Area(end.Seconds()/parts, high)
 
 	rate, width := tokenRate(calls, end)
-	if len(rate) > 0 {
-		f = c.Field(panelLeft, rateTop, panelRight, rateEnd, x, plot.Linear(slices.Max(rate), 4), "", "Output tokens/s of successful calls, in slices of "+plot.Milli(width*1000))
+	if rate = times(every, rate); len(rate) > 0 {
+		f = c.Field(panelLeft, rateTop, panelRight, rateEnd, x, plot.Linear(slices.Max(rate), 4), "", estimated("Output tokens/s of successful calls, in slices of "+plot.Milli(width*1000), every))
 		f.Area(width, rate)
 	}
 	markFailures(ttftPanel(c, x, calls, end), calls)
 	return c.Plot(title), true
+}
+
+// times are values for as many calls as there are, from one in every so many.
+func times(every int, x []float64) []float64 {
+	for i := range x {
+		x[i] *= float64(every)
+	}
+	return x
+}
+
+// estimated is a title that says whether what is below it was counted.
+func estimated(title string, every int) string {
+	if every > 1 {
+		return title + " (estimated)"
+	}
+	return title
 }
 
 // timeAxis is the axis that all panels of a run share.

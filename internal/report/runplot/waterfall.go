@@ -30,7 +30,7 @@ func stages(c *result.Call) (ends [len(phases)]time.Duration) {
 
 // waterfall draws where the time of the slowest calls went, from when each was
 // due to its last token.
-func waterfall(sim bool, calls []result.Call) (plot.Plot, bool) {
+func waterfall(sim bool, calls []result.Call, every int) (plot.Plot, bool) {
 	const rows, row = 20, 19
 	var all []*result.Call
 	for i := range calls {
@@ -51,6 +51,7 @@ func waterfall(sim bool, calls []result.Call) (plot.Plot, bool) {
 	of := len(all)
 	all = all[:min(rows, of)]
 	title := fmt.Sprintf("The %d slowest of %s successful calls, from due to last token", len(all), plot.Tally(of))
+	title = notes(title, oneIn(every))
 	c := &plot.Canvas{Name: "slowest-calls", W: plot.Width, H: 76 + row*float64(len(all)) + 46}
 	c.Head(title, sim)
 	var classes, names []string
