@@ -123,6 +123,20 @@ func (b Runner) open(ctx context.Context, w *workload.Workload, clients []*opena
 // collected a few times and not all along.
 const HeapGrowth = 400
 
+// heapGoal is what the heap may grow to by collecting seldom: with what else the
+// process has it stays below 2 GB, and a run of a hundred thousand calls below the goal.
+const heapGoal = 1200 << 20
+
+// growthEvery is after how many calls the growth is looked at: seconds at any rate, since
+// to change it stops the process for some 50 us.
+const growthEvery = 1 << 15
+
+// heapGrowth is GOGC for what an accumulator holds. Below 25 collecting costs more
+// than the memory is worth.
+func heapGrowth(held int) int {
+	return max(25, min(HeapGrowth, 100*(heapGoal-held)/max(held, 1)))
+}
+
 // accumulator is what the run's calls go into, with the options of its figures.
 func (b Runner) accumulator(h result.Header) (opt result.Options, acc *result.Accumulator, err error) {
 	if opt, err = b.Spec.summaryOptions(); err == nil {
@@ -150,12 +164,19 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 		b.Progress.Planned.Store(int64(w.Len()))
 	}
 	b.phase(PhaseMeasuring)
-	defer debug.SetGCPercent(debug.SetGCPercent(HeapGrowth))
+	growth := HeapGrowth
+	defer debug.SetGCPercent(debug.SetGCPercent(growth))
 	count := outputCounter{tok: tok, deferred: b.Spec.Workload.Tokenizer == workload.ServerTokenizer, emit: func(c result.Call) {
 		if !b.Spec.KeepText {
 			c.Text = "" // kept until here for the next turn's prompt
 		}
 		acc.Add(&c)
+		if acc.Total%growthEvery == 0 {
+			if p := heapGrowth(acc.Size()); p < growth {
+				growth = p
+				debug.SetGCPercent(p)
+			}
+		}
 		if dir != nil {
 			dir.Add(&c)
 		}

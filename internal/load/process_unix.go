@@ -4,6 +4,7 @@ package load
 
 import (
 	"fmt"
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +17,18 @@ func processCPU() time.Duration {
 		return 0
 	}
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// peakMemory is the most memory that this process has had, in bytes.
+func peakMemory() int64 {
+	var r unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &r) != nil {
+		return 0
+	}
+	if runtime.GOOS == "darwin" {
+		return r.Maxrss // bytes there
+	}
+	return r.Maxrss << 10
 }
 
 // LiftFileLimit raises the soft limit on open files to the hard one and tells

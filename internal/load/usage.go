@@ -32,7 +32,7 @@ func StartUsage() *Usage {
 // that of the last ones.
 func (u *Usage) Stop() result.Client {
 	c := result.Client{
-		Wall: time.Since(u.start), CPU: processCPU() - u.cpu, Procs: runtime.GOMAXPROCS(0), CPUs: processors(),
+		Wall: time.Since(u.start), CPU: processCPU() - u.cpu, Procs: runtime.GOMAXPROCS(0), CPUs: processors(), Memory: peakMemory(),
 		Stolen: readTicks().stolen(u.ticks),
 	}
 	var now debug.GCStats

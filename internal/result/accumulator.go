@@ -84,6 +84,18 @@ func NewLimited(h Header, o Options, l Limits) (*Accumulator, error) {
 // of every so many, chosen by its index. They are the accumulator's own.
 func (x *Accumulator) Kept() (calls []Call, every int) { return x.kept, x.Every }
 
+// Size is about how many bytes are held.
+func (x *Accumulator) Size() int {
+	n := x.held.Bytes + 16*len(x.Failed) + len(x.Seen.Bits)*8
+	if x.Rows != nil {
+		n += len(x.Rows.Segments) * rowSegment
+	}
+	for _, f := range x.flows() {
+		n += 4*cap(f.Tokens) + 72*cap(f.Bins)
+	}
+	return n
+}
+
 // Add takes one call in.
 func (x *Accumulator) Add(c *Call) {
 	fixed := x.Tally.add(c)

@@ -94,13 +94,14 @@ type Client struct {
 	SchedP50 time.Duration `json:"sched_p50_ns,omitzero"` // a goroutine's wait for a processor
 	SchedP99 time.Duration `json:"sched_p99_ns,omitzero"`
 	SchedMax time.Duration `json:"sched_max_ns,omitzero"`
-	Sockets  int           `json:"sockets,omitzero"`      // most connections open at once
-	Opened   int           `json:"opened,omitzero"`       // connections opened in the run
-	CPUs     int           `json:"cpus,omitzero"`         // that this process may use
-	Stolen   float64       `json:"stolen,omitzero"`       // share of the machine's CPU time that its host took away
-	Cache    *CacheUse     `json:"cache,omitempty"`       // the server's prefix cache over the run, where it tells
-	Unsent   int           `json:"unsent_turns,omitzero"` // of conversations, given up because the turn before failed
-	Partial  bool          `json:"partial"`               // stopped before the end
+	Sockets  int           `json:"sockets,omitzero"`           // most connections open at once
+	Opened   int           `json:"opened,omitzero"`            // connections opened in the run
+	CPUs     int           `json:"cpus,omitzero"`              // that this process may use
+	Stolen   float64       `json:"stolen,omitzero"`            // share of the machine's CPU time that its host took away
+	Memory   int64         `json:"peak_memory_bytes,omitzero"` // the most that this process has had, before the run too
+	Cache    *CacheUse     `json:"cache,omitempty"`            // the server's prefix cache over the run, where it tells
+	Unsent   int           `json:"unsent_turns,omitzero"`      // of conversations, given up because the turn before failed
+	Partial  bool          `json:"partial"`                    // stopped before the end
 	StopNote string        `json:"stop_note,omitempty"`
 }
 
