@@ -187,7 +187,7 @@ func Spreads(points []Point) []result.Spread {
 			s.Label = "mean of the runs' " + m.Label
 		}
 		if lo, hi, ok := stat.MeanCI(s.Mean, stat.StdDev(x), len(x), 0.95); ok {
-			s.Low, s.High = &lo, &hi
+			s.Low, s.High = spreadInterval(m, s.Mean, (hi-lo)/2)
 			if n := float64(len(x)); s.Mean > 0 {
 				cv := stat.StdDev(x) * math.Sqrt(n/(n-1)) / s.Mean
 				s.CV = &cv
@@ -196,6 +196,23 @@ func Spreads(points []Point) []result.Spread {
 		out = append(out, s)
 	}
 	return out
+}
+
+// widest is the factor between a mean and the ends of its interval beyond which there is
+// none: two runs of which one has more than twice the figure of the other bound nothing.
+const widest = 100
+
+// spreadInterval is the interval of a figure's mean over runs. None can be negative, and
+// shares are at most 1.
+func spreadInterval(m result.Metric, mean, half float64) (low, high *float64) {
+	lo, hi := stat.Positive(mean, half)
+	switch {
+	case m.Unit == "ratio":
+		lo, hi = stat.Proportion(mean, half)
+	case hi > widest*mean:
+		return nil, nil
+	}
+	return &lo, &hi
 }
 
 // metrics is the metric table with the further percentiles that points have.

@@ -109,6 +109,15 @@ func TestFindMaxStops(t *testing.T) {
 		"saturated": {FindMaxOptions{Axis: AxisRate, From: 4, Precision: 0.5}, func(load float64, _ int) Point {
 			return Point{Achieved: min(load, 9), Saturated: load > 9}
 		}, []float64{4, 8, 16, 12, 8}, StopBracket, "8 met, 12 missed saturated: 9 req/s achieved of 12 offered", 8, false},
+		"held back by the limit": {FindMaxOptions{Axis: AxisRate, From: 4, Precision: 0.5}, func(load float64, _ int) Point {
+			return Point{Achieved: min(load, 9), Capped: load > 9}
+		}, []float64{4, 8, 16, 12, 8}, StopBracket, "8 met, 12 missed held back by the concurrency limit: 9 req/s achieved of 12 offered", 8, false},
+		"calls fail so that the figures are void": {FindMaxOptions{Axis: AxisRate, From: 4, Precision: 0.5}, func(load float64, _ int) Point {
+			if load > 9 {
+				return Point{Void: true, Failed: true, Missed: []string{"60 of 200 calls failed"}, Summary: voided("failures")}
+			}
+			return Point{}
+		}, []float64{4, 8, 16, 12, 8}, StopBracket, "8 met, 12 missed 60 of 200 calls failed", 8, false},
 		"plateau": {FindMaxOptions{Axis: AxisConcurrency, From: 1}, func(load float64, _ int) Point {
 			return Point{Achieved: min(load, 5)}
 		}, []float64{1, 2, 4, 8, 16, 16}, StopPlateau, "plateau: 16 met, and it gives less than 5 % more", 16, true},
@@ -146,6 +155,17 @@ func TestFindMaxStops(t *testing.T) {
 		case best != nil && (best.Load.Value != tt.max || best.AtLeast != tt.least):
 			t.Errorf("%s: found %+v", name, best)
 		}
+	}
+}
+
+// TestFindMaxOfLimit: an answer that the concurrency limit bounds says so.
+func TestFindMaxOfLimit(t *testing.T) {
+	_, _, best := search(t, FindMaxOptions{Axis: AxisRate, From: 4, Precision: 0.5, Points: 40}, func(load float64, _ int) Point {
+		return Point{Achieved: min(load, 9), Capped: load > 9}
+	})
+	const want = "max rate meeting p99_ttft_ms <= 500: 8 req/s (edge tested twice), with the concurrency limit for the bound: it kept the rate above down, so a higher limit may give more"
+	if got := best.Text([]result.SLO{{Metric: "p99_ttft_ms", Op: "<=", Limit: 500}}); got != want {
+		t.Errorf("%s\nwant %s", got, want)
 	}
 }
 

@@ -251,3 +251,38 @@ func TestSeriesJudge(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 }
+
+// TestSeriesOfMissedRates: a point says of one cause alone that it kept its rate down.
+func TestSeriesOfMissedRates(t *testing.T) {
+	for cause, want := range map[string]Point{"saturation": {Saturated: true}, "concurrency_limit": {Capped: true}, "dispatch_lag": {}} {
+		var p Point
+		p.Judge(&Outcome{Summary: result.Summary{Figures: map[string]float64{"completed": 99, "failed": 0}, Verdict: result.Verdict{Status: result.Noted, Checks: []result.Check{
+			{Name: cause, Status: result.Noted}, {Name: "saturation", Status: result.Sound}, {Name: "concurrency_limit", Status: result.Sound},
+		}}}}, nil, 0.01)
+		if p.Saturated != want.Saturated || p.Capped != want.Capped {
+			t.Errorf("%s: saturated %v, capped %v", cause, p.Saturated, p.Capped)
+		}
+	}
+}
+
+// TestSpreadsStayPossible: no interval of a figure that cannot be negative begins below
+// zero, none of a share ends above 1, and two runs far apart have none.
+func TestSpreadsStayPossible(t *testing.T) {
+	point := func(throughput, success, ttft float64) Point {
+		return Point{Summary: result.Summary{Figures: map[string]float64{"output_throughput": throughput, "success_rate": success, "mean_ttft_ms": ttft}}}
+	}
+	found := map[string]result.Spread{}
+	for _, s := range Spreads([]Point{point(323, 0.97, 10), point(383, 0.99, 90)}) {
+		found[s.Metric] = s
+	}
+	s := found["output_throughput"]
+	if s.Low == nil || *s.Low <= 0 || *s.Low >= 323 || *s.High <= 383 {
+		t.Errorf("output throughput of 323 and 383 tok/s: %+v", s)
+	}
+	if s = found["success_rate"]; s.Low == nil || *s.Low <= 0 || *s.High > 1 {
+		t.Errorf("success rate of 0.97 and 0.99: %+v", s)
+	}
+	if s = found["mean_ttft_ms"]; s.Low != nil || s.CV == nil {
+		t.Errorf("TTFT of 10 and 90 ms: %+v", s)
+	}
+}

@@ -40,7 +40,7 @@ func curveOf(facts *bench.SeriesFacts) report.Curve {
 	}
 	c := report.Curve{
 		Title: fmt.Sprintf("%s of %s under %s", what, facts.Model, facts.Workload),
-		Axis:  "Concurrent requests", SLOs: facts.SLOs, Facts: seriesFacts(facts),
+		Axis:  "Concurrent requests", SLOs: facts.SLOs, Facts: seriesFacts(facts), Started: facts.Started,
 	}
 	if axis == bench.AxisRate {
 		c.Axis, c.Offered = "Request rate (req/s)", true
@@ -108,7 +108,7 @@ func seriesFacts(facts *bench.SeriesFacts) []report.Fact {
 func repeatOf(facts *bench.SeriesFacts, dir string) report.Repeat {
 	r := report.Repeat{
 		Title:  fmt.Sprintf("%d runs of %s under %s", len(facts.Points), facts.Model, facts.Workload),
-		Spread: facts.Spread,
+		Spread: facts.Spread, Started: facts.Started,
 	}
 	for _, p := range facts.Points {
 		if p.Usable() {

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"slices"
+	"time"
 
 	"perflab/internal/result"
 )
@@ -47,6 +48,8 @@ type SideInfo struct {
 	Runs  []string `json:"runs"`
 	Basis string   `json:"basis"` // what may be said of restarts
 	Void  string   `json:"void,omitempty"`
+
+	Started time.Time `json:"started,omitzero"` // of its first run; zero: not recorded
 }
 
 // Comparison is several sides compared to the first.
@@ -102,6 +105,9 @@ func (s Side) info() SideInfo {
 	void := 0
 	for _, m := range s.Runs {
 		out.Runs = append(out.Runs, m.Name)
+		if at := m.Header.Started; !at.IsZero() && (out.Started.IsZero() || at.Before(out.Started)) {
+			out.Started = at
+		}
 		if m.Summary.Verdict.Status == result.Voided {
 			void++
 		}

@@ -34,6 +34,12 @@ func (m *factsMaker) assemble(partial bool, trials []trialRecord, r tune.Result)
 			t.GPUs, t.Each, t.GPUSeconds = 0, 0, 0
 		}
 		f.Trials = append(f.Trials, t.Trial)
+		if f.Started.IsZero() {
+			f.Started = t.Started
+		}
+		if t.Ended.After(f.Ended) {
+			f.Ended = t.Ended
+		}
 		f.Ledger.Launches += t.Launches
 		f.Ledger.LoadS += t.LoadS
 		f.Ledger.GPUSeconds += t.GPUSeconds

@@ -165,13 +165,13 @@ func pickOf(f outcome.Study, t outcome.Trial) string {
 	return ""
 }
 
-// meanOf is the mean over launches with its 95 % interval by Student's t; of one
-// launch there is none, and its ends are the value.
+// meanOf is the mean over launches with its 95 % interval by Student's t on the scale
+// of logarithms; of one launch there is none, and its ends are the value.
 func meanOf(x []float64) tune.Span {
 	m := stat.Mean(x)
 	s := tune.Span{Value: m, Low: m, High: m}
 	if lo, hi, ok := stat.MeanCI(m, stat.StdDev(x), len(x), 0.95); ok && !math.IsNaN(lo) {
-		s.Low, s.High = lo, hi
+		s.Low, s.High = stat.Positive(m, (hi-lo)/2)
 	}
 	return s
 }

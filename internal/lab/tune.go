@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"perflab/internal/engine"
 	"perflab/internal/outcome"
@@ -71,10 +72,12 @@ func (l *session) trial(ctx context.Context, p tune.Proposal) (tune.Observation,
 	if _, err := l.save(true); err != nil {
 		return tune.Observation{}, err
 	}
+	started := clock()
 	t, err := l.evaluate(ctx, p, dir)
 	if err != nil {
 		return tune.Observation{}, err
 	}
+	t.Started, t.Ended = started, clock()
 	t.Moves = l.nextChanges(p, t)
 	if err := rundir.WriteJSON(filepath.Join(dir, trialFile), t); err != nil {
 		return tune.Observation{}, err
@@ -87,6 +90,9 @@ func (l *session) trial(ctx context.Context, p tune.Proposal) (tune.Observation,
 	l.watch.change(func(s *Status) { s.Result, s.Ended, s.Progress = l.outcome(t), l.past.ended, nil })
 	return o, nil
 }
+
+// clock is the time to the second, as reports have it.
+func clock() time.Time { return time.Now().UTC().Truncate(time.Second) }
 
 // save assembles the study's facts from the trial directories and writes
 // study.json.

@@ -11,6 +11,8 @@
 package outcome
 
 import (
+	"time"
+
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
@@ -25,8 +27,11 @@ type Study struct {
 	Simulated bool   `json:"simulated"`
 	Predicted bool   `json:"predicted,omitempty"`
 	Partial   bool   `json:"partial,omitempty"` // stopped or still running
-	Strategy  string `json:"strategy"`
-	Block     string `json:"block"` // layout of its result blocks: vllm, gpustack
+
+	Started  time.Time `json:"started,omitzero"` // of the first trial; zero in studies of versions that did not keep it
+	Ended    time.Time `json:"ended,omitzero"`   // of the last trial so far
+	Strategy string    `json:"strategy"`
+	Block    string    `json:"block"` // layout of its result blocks: vllm, gpustack
 
 	Objective Objective  `json:"objective"`
 	Model     string     `json:"model"`
@@ -140,6 +145,8 @@ type Trial struct {
 	Image    string            `json:"image,omitempty"`  // of its containers, by digest
 	Notes    []string          `json:"notes,omitempty"`  // what the reader must know about its figures, one sentence each
 	Log      string            `json:"log,omitempty"`    // relative to the study directory
+	Started  time.Time         `json:"started,omitzero"`
+	Ended    time.Time         `json:"ended,omitzero"`
 	Runs     []Run             `json:"runs"`
 }
 

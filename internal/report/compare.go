@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -36,7 +37,7 @@ func Compare(c compare.Comparison, rulings []compare.Ruling) doc.Document {
 	b.Part(doc.InPage, doc.Section{ID: "plots", Title: "Ratios", Listed: true}).Figures(doc.InPage, func() []plot.Plot { return ratioPlots(c) })
 	b.Add(doc.InText|doc.InMarkdown, doc.Para{Text: doc.Spans(c.Head)})
 	for _, s := range c.Sides {
-		b.Textf("  %s: %s", s.Name, s.Basis)
+		b.Textf("  %s: %s", s.Name, observed(s))
 	}
 	figures := b.Part(doc.Everywhere, doc.Section{ID: "figures", Page: "Figures", Listed: true})
 	var pairs []pair
@@ -123,12 +124,27 @@ func comparedFacts(c compare.Comparison, names []string) doc.Table {
 		r.Cells = append(r.Cells, doc.Cell{Text: doc.Spans(s.Basis)})
 	}
 	t.Rows = append(t.Rows, r)
+	started := doc.Cells("Started")
+	for _, s := range c.Sides {
+		started.Cells = append(started.Cells, doc.Cell{Text: doc.Spans(cmp.Or(Date(s.Started), missing))})
+	}
+	if slices.ContainsFunc(c.Sides, func(s compare.SideInfo) bool { return !s.Started.IsZero() }) {
+		t.Rows = append(t.Rows, started)
+	}
 	for _, f := range c.Facts {
 		if len(f.Known()) > 0 {
 			t.Rows = append(t.Rows, factRow(f))
 		}
 	}
 	return t
+}
+
+// observed says how many observations a side is, and when they were begun.
+func observed(s compare.SideInfo) string {
+	if s.Started.IsZero() {
+		return s.Basis
+	}
+	return s.Basis + "; started " + Date(s.Started)
 }
 
 // remarked are the warnings and notes, in lines.
@@ -150,7 +166,7 @@ func compareDetails(c compare.Comparison, pairs []pair, defined []definition, na
 		out = append(out, fmt.Sprintf("%s by %s: %s", x.Of, x.Tag, x.Formula))
 	}
 	for _, s := range c.Sides {
-		out = append(out, s.Name+": "+s.Basis)
+		out = append(out, s.Name+": "+observed(s))
 	}
 	for _, p := range pairs {
 		for _, text := range p.bases {

@@ -20,7 +20,7 @@ func comparedRuns(t *testing.T) (compare.Comparison, []compare.Ruling) {
 	t.Helper()
 	var sides []compare.Side
 	for i, name := range []string{"before", "after", "theirs"} {
-		h := result.Header{Model: "m", Workload: "random", Rate: 10, Command: "vllm serve m", Fingerprint: "a1b2", Cache: "unique", Requests: 400}
+		h := result.Header{Started: time.Date(2026, 11, 20, 8, 30*i, 0, 0, time.UTC), Model: "m", Workload: "random", Rate: 10, Command: "vllm serve m", Fingerprint: "a1b2", Cache: "unique", Requests: 400}
 		var calls []result.Call
 		for k := range 400 {
 			at := time.Duration(k) * 100 * time.Millisecond
@@ -47,6 +47,7 @@ func comparedRuns(t *testing.T) (compare.Comparison, []compare.Ruling) {
 		m := compare.Run{Name: name, Header: h, Summary: s, Calls: calls}
 		if i == 2 {
 			m.Calls, m.Summary.Definitions = nil, map[string]result.Definition{"ttft": result.FirstMessage}
+			m.Header.Started = time.Time{}
 			m.Header.Imported = &result.Imported{Client: "vllm bench serve"}
 		}
 		sides = append(sides, compare.Side{Name: name, Runs: []compare.Run{m}})

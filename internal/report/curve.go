@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
@@ -24,6 +25,7 @@ type Curve struct {
 	Concluded   []string  // what whoever chose the loads concluded; nil: the curve says up to where every SLO holds
 	Notes       []string
 	Facts       []Fact
+	Started     time.Time // of the first run; zero: not known
 }
 
 // CurvePoint is the run at one load.
@@ -163,6 +165,9 @@ func (c Curve) Document() doc.Document {
 	d.Body.Add(doc.InPage, bounds)
 	d.Body.Section("plots", "Plots").Figures(doc.InPage, func() []plot.Plot { return CurvePlots(c) })
 	figures := d.Body.Part(doc.Everywhere, doc.Section{ID: "figures", Page: "Figures", Listed: true})
+	if when := Date(c.Started); when != "" {
+		figures.Text("Started " + when)
+	}
 	figures.Add(doc.InText|doc.InMarkdown, c.table())
 	figures.Add(doc.InPage, c.pageTable())
 	figures.List(doc.InMarkdown, slices.Concat(remarks, notes)...)

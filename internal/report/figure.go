@@ -24,7 +24,15 @@ func Date(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.UTC().Format(time.RFC3339)
+	return t.UTC().Format("2006-01-02 15:04 UTC")
+}
+
+// span writes from when to when something ran, "" where that is not known.
+func span(from, to time.Time) string {
+	if a, b := Date(from), Date(to); a != b && b != "" {
+		return a + " to " + b
+	}
+	return Date(from)
 }
 
 // factTable is a table of facts.

@@ -75,6 +75,7 @@ func throughputStudy() outcome.Study {
 	fp8tp4 := map[string]string{"engine": "vllm", "model": model + "-FP8", "tp": "4", "replicas": "2"}
 	return outcome.Study{
 		Schema: "perflab.study/1", Version: "0.1.0", Name: "qwen3-235b-a100", Title: "Optimizing Qwen3-235B-A22B Throughput on NVIDIA A100 GPUs",
+		Started: time.Date(2026, 11, 20, 8, 30, 12, 0, time.UTC), Ended: time.Date(2026, 11, 20, 11, 2, 0, 0, time.UTC),
 		Simulated: true, Strategy: "staged", Model: model, Hardware: "8 x NVIDIA A100 SXM 80GB on one node",
 		Objective: outcome.Objective{Metric: "total_token_throughput", Better: "higher", Goal: "Highest total token throughput under many concurrent requests", SLOs: []string{"p99_ttft_ms <= 120000"}},
 		Engines:   []outcome.Software{{Name: "vllm", Title: "vLLM", Version: "v0.11.0"}, {Name: "sglang", Title: "SGLang", Version: "v0.5.5.post1"}},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"perflab/internal/report/doc"
 	"perflab/internal/result"
@@ -19,6 +20,8 @@ type Repeat struct {
 	SLOs     []string        // how often each was met, a sentence each
 	Notes    []string
 	SameSeed bool // the runs sent the same requests
+
+	Started time.Time // of the first run; zero: not known
 }
 
 // Document shows how the figures of repeated runs vary, and the runs side by
@@ -34,7 +37,11 @@ func (r Repeat) Document(st result.Style) doc.Document {
 	d.Body.StyledEach(doc.InPage, "lead", r.SLOs...)
 	d.Body.StyledEach(doc.InPage, "note", slices.Concat(b.Warnings, notes)...)
 	spread := d.Body.Section("spread", "Spread")
-	spread.Add(doc.Everywhere, doc.Para{Text: doc.Spans(fmt.Sprintf("%d of %d runs; an interval is Student's for the mean over runs, at 95 %%", r.Believed, len(r.Sides)))})
+	made := fmt.Sprintf("%d of %d runs", r.Believed, len(r.Sides))
+	if when := Date(r.Started); when != "" {
+		made += ", started " + when
+	}
+	spread.Add(doc.Everywhere, doc.Para{Text: doc.Spans(fmt.Sprintf("%s; an interval is Student's for the mean over runs, at 95 %%, on the scale of logarithms", made))})
 	spread.Add(doc.Everywhere, r.table(st))
 	spread.Text(slices.Concat(r.SLOs, b.Warnings, notes)...)
 	b.show(&d, d.Body.Part(doc.InDocument, doc.Section{ID: "figures", Title: "Runs", Listed: true}))

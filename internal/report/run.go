@@ -226,7 +226,9 @@ func runFacts(h result.Header, partial bool) []Fact {
 		{"Error of this client", selfChecked(h.SelfCheck)},
 	}
 	f = append(f, importedFacts(h)...)
-	f = append(f, Fact{"Started", Date(h.Started)})
+	if !h.Started.IsZero() {
+		f = append(f, Fact{"Started", h.Started.Format(time.RFC3339)})
+	}
 	if h.Host.OS != "" {
 		f = append(f, Fact{"Load generator", fmt.Sprintf("%s/%s, %s, GOMAXPROCS %d, %s", h.Host.OS, h.Host.Arch, count(h.Host.CPUs, "CPU"), h.Host.GOMAXPROCS, h.Host.Go)})
 	}

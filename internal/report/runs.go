@@ -70,6 +70,9 @@ func anySimulated(sides []Side) (sim, predicted bool) {
 	return sim, predicted
 }
 
+// keyStarted is the fact that runs are expected to differ in.
+const keyStarted = "started"
+
 // compareHeaders fills the facts and warns of those that must agree; the
 // fingerprints need not where seeded says so.
 func (r *sideBySide) compareHeaders(sides []Side, seeded bool) {
@@ -77,7 +80,11 @@ func (r *sideBySide) compareHeaders(sides []Side, seeded bool) {
 	for _, s := range sides {
 		single = append(single, compare.Side{Name: s.Name, Runs: []compare.Run{{Name: s.Name, Header: s.Header, Summary: s.Summary}}})
 	}
-	for _, f := range compare.Facts(single) {
+	started := compare.Fact{Key: keyStarted, Label: "Started"}
+	for _, s := range sides {
+		started.Values = append(started.Values, Date(s.Header.Started))
+	}
+	for _, f := range append([]compare.Fact{started}, compare.Facts(single)...) {
 		if len(f.Known()) > 0 {
 			r.Facts = append(r.Facts, f)
 		}
@@ -168,7 +175,7 @@ func Runs(sides []Side) doc.Document {
 	d.Body.StyledEach(doc.InPage, "note", r.Warnings...)
 	r.show(&d, d.Body.Part(doc.Everywhere, doc.Section{ID: "figures", Page: "Figures", Listed: true}))
 	for _, f := range r.Facts {
-		if f.Differ {
+		if f.Differ || f.Key == keyStarted {
 			d.Body.Textf("%s: %s", f.Label, f.Each(r.Names))
 		}
 	}

@@ -47,8 +47,8 @@ func twoRuns(t *testing.T) []Side {
 // is void and one was all at once.
 func sweep() Curve {
 	c := Curve{Title: "Sweep of Qwen3-8B under random", Axis: "Request rate (req/s)", Offered: true,
-		Facts: []Fact{{"Model", "Qwen3-8B"}, {"Seeds", "5 to 11"}},
-		SLOs:  []result.SLO{{Metric: "p99_ttft_ms", Op: "<=", Limit: 500}, {Metric: "p99_tpot_ms", Op: "<=", Limit: 60}}}
+		Facts: []Fact{{"Started", "2026-11-20 08:30 UTC"}, {"Model", "Qwen3-8B"}, {"Seeds", "5 to 11"}}, Started: time.Date(2026, 11, 20, 8, 30, 12, 0, time.UTC),
+		SLOs: []result.SLO{{Metric: "p99_ttft_ms", Op: "<=", Limit: 500}, {Metric: "p99_tpot_ms", Op: "<=", Limit: 60}}}
 	for _, x := range []float64{8, 1, 2, 4, 16, 32, math.Inf(1)} {
 		served := min(x, 11)
 		p := CurvePoint{
@@ -62,6 +62,9 @@ func sweep() Curve {
 			if v := p.Summary.Figures[slo.Metric]; v > slo.Limit {
 				p.Missed = append(p.Missed, fmt.Sprintf("%s %g > %g", slo.Metric, math.Round(v), slo.Limit))
 			}
+		}
+		if p.Saturated {
+			p.Summary.Verdict = result.Verdict{Status: result.Noted, Checks: []result.Check{{Name: result.CheckSaturation, Status: result.Noted, Text: "the server is saturated, latency grows with the length of the run"}}}
 		}
 		if x == 32 {
 			p.Void = true
@@ -97,7 +100,7 @@ func repeated(t *testing.T) Repeat {
 	sides[2].Summary.Verdict = result.Verdict{Status: result.Voided, Checks: []result.Check{{Name: "gc", Status: result.Voided, Text: "it slept"}}}
 	low, high, cv := 10.0, 30.0, 0.125
 	return Repeat{
-		Title: "3 runs of Qwen3-8B under random", Sides: sides, Believed: 2,
+		Title: "3 runs of Qwen3-8B under random", Sides: sides, Believed: 2, Started: time.Date(2026, 11, 20, 8, 30, 12, 0, time.UTC),
 		Spread: []result.Spread{
 			{Metric: "completed", Label: "Successful requests", Mean: 120},
 			{Metric: "output_throughput", Label: "Output token throughput (tok/s)", Mean: 20, Low: &low, High: &high, CV: &cv, Min: 18, Max: 22},
@@ -183,6 +186,15 @@ func TestCurveFindings(t *testing.T) {
 		"all":       {with(func(c *Curve) { meet(c); c.Points = c.Points[:4] }), []string{"Every SLO holds at every load that was measured, up to rate 8."}},
 		"no SLO":    {with(func(c *Curve) { c.SLOs = nil }), []string{saturated}},
 		"concluded": {with(func(c *Curve) { c.Concluded = []string{"max rate 5"} }), []string{"max rate 5", saturated}},
+		"capped": {with(func(c *Curve) {
+			c.SLOs, c.Points[3].Saturated, c.Points[3].Capped = nil, false, true
+			c.Points[4].Saturated, c.Points[4].Capped = false, true
+		}), []string{"The concurrency limit keeps the rate below what is offered from rate 8 on; what the server could do without it was not measured."}},
+		"capped, then saturated": {with(func(c *Curve) { c.SLOs, c.Points[3].Capped = nil, true }), []string{saturated, "The concurrency limit keeps the rate below what is offered from rate 8 on; what the server could do without it was not measured."}},
+		"so many calls failed that the load misses": {with(func(c *Curve) {
+			p := &c.Points[1]
+			p.Void, p.Failed, p.Missed = true, true, []string{"60 of 200 calls failed"}
+		}), []string{"Every SLO holds up to rate 1, of the loads that were measured; at rate 2: 60 of 200 calls failed.", saturated}},
 		"only void": {with(func(c *Curve) { c.Points = c.Points[5:6] }), nil},
 	} {
 		if d := cmp.Diff(tt.want, tt.c.findings()); d != "" {

@@ -283,6 +283,10 @@ func (d *studyDocument) setup(s *doc.Section) {
 		page.Rows = append(page.Rows, doc.Cells(e.Title, version))
 	}
 	page.Rows = append(page.Rows, doc.Texts("Load client", client))
+	when := span(d.Started, d.Ended)
+	if when != "" {
+		page.Rows = append(page.Rows, doc.Texts("Ran", when))
+	}
 	meaning := doc.Table{Columns: doc.Columns("Figure", "Definition", "Formula")}
 	for _, m := range d.figures {
 		meaning.Rows = append(meaning.Rows, doc.Cells(m.Label, m.Doc, doc.Code(m.Formula)))
@@ -296,7 +300,7 @@ func (d *studyDocument) setup(s *doc.Section) {
 	s.Part(doc.InMarkdown, doc.Section{Title: "Hardware"}).Para(d.Hardware)
 	s.Part(doc.InMarkdown, doc.Section{Title: "Engine Version"}).Add(doc.InMarkdown, engines)
 	method := s.Part(doc.InMarkdown, doc.Section{Title: "Benchmark Method"})
-	method.Styled(doc.InMarkdown, "", "Load was sent and measured by "+client+".")
+	method.Styled(doc.InMarkdown, "", strings.TrimSuffix("Load was sent and measured by "+client+", "+when, ", ")+".")
 	method.Styled(doc.InMarkdown, "", d.Method)
 	method.Styled(doc.InMarkdown, "", "The figures compared here, by this client's definitions:")
 	method.Add(doc.InMarkdown, meaning)

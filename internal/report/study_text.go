@@ -25,6 +25,9 @@ func (d *studyDocument) summary() {
 		s.Text("SIMULATED: no GPU was measured.")
 	}
 	s.Text(cmp.Or(d.Title, d.Name))
+	if when := span(d.Started, d.Ended); when != "" {
+		s.Text("Ran " + when)
+	}
 	if d.race != nil {
 		s.Text(d.sentence(d.Verdict), "")
 		s.Text(d.warnings()...)

@@ -197,6 +197,7 @@ func (t *statistics) addSketch(name string, s *stat.Sketch, quantileCI func(q, c
 	t.Samples[name] = s.N
 	t.Figures[figure("mean")], t.Figures[figure("std")] = s.Mean(), s.StdDev()
 	lo, hi, ok := meanCI(confidence)
+	lo, hi = meanInterval(s.Mean(), (hi-lo)/2, s.Min)
 	interval("mean", lo, hi, ok)
 	t.Figures[figure("min")], t.Figures[figure("max")] = s.Min, s.Max
 	for _, p := range t.percentiles {

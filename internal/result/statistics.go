@@ -75,6 +75,7 @@ func (t *statistics) addDistribution(name string, x []float64, ends []int) {
 	if ends != nil {
 		lo, hi, ok = pooled.MeanCI(mean, confidence)
 	}
+	lo, hi = meanInterval(mean, (hi-lo)/2, sorted[0])
 	interval("mean", lo, hi, ok)
 	t.Figures[figure("min")] = sorted[0]
 	t.Figures[figure("max")] = sorted[len(sorted)-1]
@@ -89,6 +90,15 @@ func (t *statistics) addDistribution(name string, x []float64, ends []int) {
 		t.addBounds(name, all, ends != nil)
 	}
 	t.copyFigure(figure("p50"), figure("median"))
+}
+
+// meanInterval is the interval of a mean of times, which are not negative unless the
+// least of them says so.
+func meanInterval(mean, half, least float64) (lo, hi float64) {
+	if least < 0 {
+		return mean - half, mean + half
+	}
+	return stat.Positive(mean, half)
 }
 
 // copyFigure gives a figure, with its interval, a second name.

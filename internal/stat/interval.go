@@ -14,6 +14,28 @@ func MeanCI(mean, std float64, n int, confidence float64) (lo, hi float64, ok bo
 	return mean - half, mean + half, true
 }
 
+// Positive turns mean ± half, the interval of the mean of a quantity that cannot be
+// negative, into one on the scale of logarithms, where half is half/mean to first
+// order: mean·e^(±half/mean). Near the mean the two agree; far from it this one ends above
+// zero, and reaches further up, as such quantities do. Zeros alone have themselves.
+func Positive(mean, half float64) (lo, hi float64) {
+	if !(mean > 0) {
+		return mean - half, mean + half
+	}
+	return mean * math.Exp(-half/mean), mean * math.Exp(half/mean)
+}
+
+// Proportion does the same for a share of a whole, on the scale of its log odds: the
+// interval ends between 0 and 1.
+func Proportion(mean, half float64) (lo, hi float64) {
+	if !(mean > 0 && mean < 1) {
+		return max(0, mean-half), min(1, mean+half)
+	}
+	odds, reach := math.Log(mean/(1-mean)), half/(mean*(1-mean))
+	share := func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+	return share(odds - reach), share(odds + reach)
+}
+
 // Clusters are samples that came in groups, as the gaps between a call's
 // tokens do: those of a group resemble each other, so it is the groups that
 // count when an interval is made, and not their samples. Group i ends before
