@@ -29,12 +29,13 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// AskedPercentiles are those asked for, else those that every summary has.
+// AskedPercentiles are those asked for, else those that every summary has, ascending
+// and each once.
 func (o Options) AskedPercentiles() []float64 {
 	if len(o.Percentiles) == 0 {
 		return defaultPercentiles
 	}
-	return o.Percentiles
+	return slices.Compact(slices.Sorted(slices.Values(o.Percentiles)))
 }
 
 // GoodputTest returns the test of one call by the goodput bounds, of a run with

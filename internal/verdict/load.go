@@ -3,7 +3,6 @@ package verdict
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"perflab/internal/result"
@@ -59,9 +58,8 @@ func judgeBurst(a *result.Analysis) (result.Status, string) {
 
 // judgeSamples remarks on percentiles that fewer calls than needed stand behind.
 func judgeSamples(a *result.Analysis) (result.Status, string) {
-	percentiles := slices.Sorted(slices.Values(a.Options.AskedPercentiles()))
 	var thin []string
-	for _, p := range slices.Compact(percentiles) {
+	for _, p := range a.Options.AskedPercentiles() {
 		if need := stat.MinSamples(p / 100); p > 0 && p < 100 && a.Completed < need {
 			thin = append(thin, fmt.Sprintf("%s needs %d", strings.ToUpper(result.PercentileName(p)), need))
 		}
