@@ -270,3 +270,19 @@ func TestLateReset(t *testing.T) {
 		}
 	}
 }
+
+// TestSleep: a loop that has nothing to do stops its beats, and goes on with
+// the next exchange.
+func TestSleep(t *testing.T) {
+	tr := oneLoop(t, Config{URL: listen(t, each(short))})
+	for range 2 {
+		if err := tr.Do(t.Context(), &Exchange{Start: time.Now(), Sink: new(kept)}); err != nil {
+			t.Fatal(err)
+		}
+		l := tr.fast.loops[0]
+		if l.asleep.Load() {
+			t.Error("it sleeps right behind an exchange")
+		}
+		eventually(t, "the loop goes on without an exchange", l.asleep.Load)
+	}
+}

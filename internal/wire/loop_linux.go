@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,11 +29,12 @@ import (
 // not report was empty when the look began. That bounds how early the bytes of
 // a read can have come, whatever kept this thread from its processor.
 type loop struct {
-	ep   int
-	wake int // eventfd that ends a look
-	buf  []byte
-	msg  message
-	free bool // a call ended: its goroutine should run before the next look
+	ep    int
+	wake  int // eventfd that ends a look
+	timer int // timerfd that ends one every beat
+	buf   []byte
+	msg   message
+	free  bool // a call ended: its goroutine should run before the next look
 
 	first bool          // of its pool
 	clock               // when the last look returned, or later
@@ -42,11 +42,10 @@ type loop struct {
 	again []*conn       // that were not read to their end in this turn
 	spare []*conn       // backs the next turn's
 
-	coarse  bool     // the kernel takes timeouts in milliseconds
-	timeout [2]int64 // of a look
+	idle int // beats since an exchange was under way
 
 	busy    atomic.Int32 // exchanges under way
-	asleep  atomic.Bool  // a look under way has no end: nothing was under way when it began
+	asleep  atomic.Bool  // the beats have stopped, since nothing was under way
 	stopped atomic.Bool
 
 	mu    sync.Mutex
@@ -61,11 +60,12 @@ const (
 
 	loopBatch = 64 // events between two chances for other goroutines
 	wakeSlot  = -1
+	beatSlot  = -2
 
 	// beat is how long a look lasts at most while an exchange is under way. A
 	// server that sends many tokens in one packet is told from a late wake-up
-	// within two beats; 2,000 looks a second take 1 % of a processor, and none
-	// where events are more than that.
+	// within two beats, and 2,000 looks a second take 1 % of a processor at most.
+	// A timer of its own costs less than a limit on every look.
 	beat = 500 * time.Microsecond
 
 	// linger is how many beats the loop goes on after the last exchange, so that
@@ -87,28 +87,41 @@ func (c *clock) tick() {
 }
 
 func newLoop() (*loop, error) {
-	l := &loop{ep: -1, wake: -1, buf: make([]byte, loopBuffer), clock: clock{epoch: time.Now()}}
+	l := &loop{ep: -1, wake: -1, timer: -1, buf: make([]byte, loopBuffer), clock: clock{epoch: time.Now()}}
 	l.tick()
-	var err error
-	if l.ep, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return nil, os.NewSyscallError("epoll_create1", err)
-	}
-	if l.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+	if err := l.prepare(); err != nil {
 		l.release()
-		return nil, os.NewSyscallError("eventfd", err)
-	}
-	if err := unix.EpollCtl(l.ep, unix.EPOLL_CTL_ADD, l.wake, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: wakeSlot}); err != nil {
-		l.release()
-		return nil, os.NewSyscallError("epoll_ctl", err)
-	}
-	if _, err := l.wait(make([]unix.EpollEvent, 1), 0); err != nil && err != unix.EINTR {
-		l.coarse = true
+		return nil, err
 	}
 	return l, nil
 }
 
+// prepare opens what the loop waits for beside sockets.
+func (l *loop) prepare() (err error) {
+	if l.ep, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return os.NewSyscallError("epoll_create1", err)
+	}
+	if l.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return os.NewSyscallError("eventfd", err)
+	}
+	if l.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
+		return os.NewSyscallError("timerfd_create", err)
+	}
+	every := unix.NsecToTimespec(int64(beat))
+	if err := unix.TimerfdSettime(l.timer, 0, &unix.ItimerSpec{Interval: every, Value: every}, nil); err != nil {
+		return os.NewSyscallError("timerfd_settime", err)
+	}
+	for _, fd := range [][2]int{{l.wake, wakeSlot}, {l.timer, beatSlot}} {
+		event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: int32(fd[1])}
+		if err := unix.EpollCtl(l.ep, unix.EPOLL_CTL_ADD, fd[0], &event); err != nil {
+			return os.NewSyscallError("epoll_ctl", err)
+		}
+	}
+	return nil
+}
+
 func (l *loop) release() {
-	for _, fd := range []int{l.ep, l.wake} {
+	for _, fd := range []int{l.ep, l.wake, l.timer} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
@@ -141,14 +154,11 @@ func (l *loop) run() {
 	defer l.release()
 	var events [loopBatch]unix.EpollEvent
 	var batch [loopBatch]*conn
-	for idle := 0; ; {
+	for {
 		begun := l.at
-		n, all := l.look(events[:], idle < linger)
+		n, all := l.look(events[:])
 		if l.stopped.Load() {
 			return
-		}
-		if idle++; l.busy.Load() > 0 {
-			idle = 0
 		}
 		l.tick()
 		l.find(events[:n], &batch)
@@ -163,21 +173,14 @@ func (l *loop) run() {
 	}
 }
 
-// look waits until sockets have something, no longer than a beat if beats or if
-// an exchange is under way. all: it reports every one that has.
-func (l *loop) look(events []unix.EpollEvent, beats bool) (n int, all bool) {
-	timeout := beat
-	switch {
-	case len(l.again) > 0:
+// look waits until sockets have something, or the next beat. all: it reports
+// every one that has.
+func (l *loop) look(events []unix.EpollEvent) (n int, all bool) {
+	timeout := -1
+	if len(l.again) > 0 {
 		timeout = 0
-	case !beats:
-		l.asleep.Store(true) // whoever begins an exchange from here on ends this look
-		defer l.asleep.Store(false)
-		if l.busy.Load() == 0 {
-			timeout = -1
-		}
 	}
-	n, err := l.wait(events, timeout)
+	n, err := unix.EpollWait(l.ep, events, timeout)
 	switch {
 	case err == nil:
 		return n, n < len(events)
@@ -187,23 +190,20 @@ func (l *loop) look(events []unix.EpollEvent, beats bool) (n int, all bool) {
 	panic(os.NewSyscallError("epoll_wait", err)) // it would leave every exchange without an end
 }
 
-// wait is epoll_wait, with a timeout in nanoseconds where the kernel takes one
-// (Linux 5.11); less than 0: none.
-func (l *loop) wait(events []unix.EpollEvent, timeout time.Duration) (int, error) {
-	if l.coarse {
-		return unix.EpollWait(l.ep, events, int((timeout+time.Millisecond-1)/time.Millisecond))
+// beat lets the next beat come, unless nothing was under way for a while.
+func (l *loop) beat() {
+	if l.idle++; l.busy.Load() > 0 {
+		l.idle = 0
 	}
-	var until *[2]int64 // seconds and nanoseconds
-	if timeout >= 0 {
-		l.timeout = [2]int64{0, int64(timeout)} // always less than a second
-		until = &l.timeout
+	if l.idle >= linger {
+		l.asleep.Store(true) // whoever begins an exchange from here on wakes the loop
+		if l.busy.Load() == 0 {
+			return
+		}
 	}
-	n, _, err := unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(l.ep), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)),
-		uintptr(unsafe.Pointer(until)), 0, 0)
-	if err != 0 {
-		return 0, err
-	}
-	return int(n), nil
+	l.asleep.Store(false)
+	var expirations [8]byte
+	unix.Read(l.timer, expirations[:]) // the timer goes on when it was read
 }
 
 // turn lets each socket that was reported, and each that was not read to its
@@ -223,13 +223,14 @@ func (l *loop) turn(events []unix.EpollEvent, batch []*conn) {
 }
 
 // find puts the connections that the events are of into batch, nil for those
-// that closed meanwhile and for the end of a look.
+// that closed meanwhile and for what is no connection.
 func (l *loop) find(events []unix.EpollEvent, batch *[loopBatch]*conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, e := range events {
 		batch[i] = nil
-		if e.Fd == wakeSlot {
+		if e.Fd < 0 {
+			l.beat() // one begins an exchange, or it is time
 			continue
 		}
 		if c := l.conns[e.Fd]; c != nil && c.life == e.Pad {
@@ -288,6 +289,7 @@ type conn struct {
 	hup     bool          // the server sends no more
 	full    bool          // the last read brought all it could: the loop reads on in its next turn
 	emptied time.Duration // before the last read that left nothing, by the loop's clock
+	gap     time.Duration // between the stamps of the last two packets
 }
 
 // ready is called by the loop with what epoll reported.
@@ -320,7 +322,7 @@ func (c *conn) resume() {
 // read takes what is there, as far as one read holds it.
 func (c *conn) read() {
 	l := c.loop
-	if c.x != nil && l.at-c.since() >= lateLook {
+	if c.x != nil && l.at-c.since() >= lateLook && c.several() {
 		if err := c.apart(); err != nil && err != syscall.EAGAIN {
 			c.broke(readError(err))
 			return
@@ -360,6 +362,12 @@ func (c *conn) read() {
 // lateLook is how long a socket was not looked at when its messages are read
 // one by one. Within two beats, an undisturbed loop, it is never reached.
 const lateLook = 3 * beat
+
+// several reports whether more than one message may wait on the socket: whether
+// the next but one is due, by the pace of the stream.
+func (c *conn) several() bool {
+	return c.loop.at-c.origin-c.x.Last > c.gap+c.gap/2
+}
 
 // apart reads what waits on a socket up to its last message, one by one, so
 // that each has the stamp of its own packet: one read would give them all that
@@ -416,18 +424,20 @@ func (c *conn) took(p []byte, wall int64, since time.Duration) {
 // same packet, or in packets that the kernel had joined, and counts as that
 // read.
 func (c *conn) stamp(wall int64, since time.Duration) Stamp {
-	x, l := c.x, c.loop
+	x, l, last := c.x, c.loop, c.x.Last
 	if wall != 0 && wall == x.packet {
 		x.Reads++
 		return x.stamp
 	}
-	since = max(since-c.origin, x.Last, x.Sent)
+	since = max(since-c.origin, last, x.Sent)
 	st := x.note(l.at-c.origin, l.wall, wall)
 	if wall == 0 {
 		x.Coarse++
 	}
 	st.Span = max(0, st.At-since)
-	x.packet, x.stamp = wall, st
+	if x.packet, x.stamp = wall, st; last > 0 {
+		c.gap = st.At - last
+	}
 	return st
 }
 
@@ -498,7 +508,7 @@ func (c *conn) send(x *Exchange, head []byte) (done chan error, err error) {
 		return nil, io.EOF
 	}
 	done = make(chan error, 1)
-	c.x, c.done, c.origin = x, done, x.Start.Sub(c.loop.epoch)
+	c.x, c.done, c.origin, c.gap = x, done, x.Start.Sub(c.loop.epoch), 0
 	c.loop.join()
 	x.Sent, x.Wrote, x.sent = x.now(), 0, true
 	n, err := unix.Writev(c.fd, [][]byte{head, x.Body})
