@@ -123,7 +123,7 @@ func host() result.Host {
 func (b Runner) options(w *workload.Workload) load.Options {
 	o := load.Options{
 		MaxConcurrency: w.Spec().MaxConcurrency, Spin: load.DefaultSpin, Progress: b.Progress,
-		Until: w.Until(), Closed: w.Closed(), Affinity: !w.Spec().NoSessionAffinity,
+		Until: w.Until(), Closed: w.Closed(), Affinity: !w.Spec().NoSessionAffinity, Servers: addresses(b.Spec.Targets),
 	}
 	if w.Conversations() {
 		o.Next = w.Next
@@ -132,6 +132,20 @@ func (b Runner) options(w *workload.Workload) load.Options {
 		o.Prepare = w.Prepare
 	}
 	return o
+}
+
+// addresses are those of base URLs, with their ports.
+func addresses(targets []string) []string {
+	var out []string
+	for _, t := range targets {
+		u, err := url.Parse(t)
+		if err != nil {
+			continue // Spec.Validate has refused it
+		}
+		port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+		out = append(out, net.JoinHostPort(u.Hostname(), port))
+	}
+	return out
 }
 
 // sources are what is read during a run: every target's metrics, and what the

@@ -88,7 +88,7 @@ func Run(ctx context.Context, requests iter.Seq[workload.Request], senders []Sen
 	}
 
 	r.limit = newLimit(o.MaxConcurrency)
-	usage := StartUsage()
+	usage := StartUsage(o.Servers...)
 	r.o.Progress.Running.Store(true)
 	r.start = time.Now()
 	var collector sync.WaitGroup

@@ -234,7 +234,7 @@ func TestCancelKeepsCalls(t *testing.T) {
 				t.Errorf("last call %+v", last)
 			}
 			want := Stats{Sent: 2, Failed: 1, Partial: true, Client: result.Client{Wall: 25 * ms, Partial: true, StopNote: "interrupted"}}
-			if d := cmp.Diff(want, stats, cmpopts.IgnoreFields(Stats{}, "Start"), cmpopts.IgnoreFields(result.Client{}, "CPU", "GCPause", "GCMax", "Procs", "SchedP50", "SchedP99", "SchedMax", "CPUs", "Stolen", "Memory")); d != "" {
+			if d := cmp.Diff(want, stats, cmpopts.IgnoreFields(Stats{}, "Start"), cmpopts.IgnoreFields(result.Client{}, "CPU", "GCPause", "GCMax", "Procs", "SchedP50", "SchedP99", "SchedMax", "CPUs", "Stolen", "Memory", "Machine")); d != "" {
 				t.Errorf("-want +got:\n%s", d)
 			}
 		})

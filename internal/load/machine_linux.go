@@ -25,9 +25,13 @@ func readTicks() machineTicks {
 	if err != nil {
 		return machineTicks{}
 	}
-	line, _, _ := strings.Cut(string(b), "\n")
+	line, rest, _ := strings.Cut(string(b), "\n")
 	fields := strings.Fields(line)
 	var t machineTicks
+	for strings.HasPrefix(rest, "cpu") {
+		t.cpus++
+		_, rest, _ = strings.Cut(rest, "\n")
+	}
 	if len(fields) < 9 {
 		return t
 	}
@@ -37,7 +41,10 @@ func readTicks() machineTicks {
 			return machineTicks{}
 		}
 		t.all += n
-		if i == 7 {
+		switch i {
+		case 3, 4: // what waits for a disk needs no processor
+			t.idle += n
+		case 7:
 			t.steal = n
 		}
 	}

@@ -2,8 +2,16 @@
 
 package load
 
-import "runtime"
+import (
+	"runtime"
+
+	"perflab/internal/result"
+)
 
 func processors() int { return runtime.NumCPU() }
 
 func readTicks() machineTicks { return machineTicks{} }
+
+func waits(int) result.Waits { return result.Waits{} }
+
+func engineTimes([]string) processTimes { return processTimes{} }

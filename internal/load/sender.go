@@ -35,6 +35,7 @@ type Options struct {
 	MaxConcurrency int           // 0: no limit
 	Spin           time.Duration // before a due instant the dispatcher leaves Go's timers for the kernel's; 0: timers only
 	Progress       *Progress     // nil: nobody watches
+	Servers        []string      // addresses of the targets, "host:port", to tell an engine on this machine from other programs
 
 	// Next returns what follows a request in its conversation, given the text
 	// of the answer, and how long after the end of the call it is due; ok is

@@ -2,6 +2,7 @@ package load
 
 import (
 	"math"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -17,11 +18,17 @@ type Usage struct {
 	gc    debug.GCStats
 	sched *metrics.Float64Histogram // waits of goroutines for a processor
 	ticks machineTicks
+
+	servers []string
+	waits   result.Waits
+	engines processTimes
 }
 
-// StartUsage takes the first sample.
-func StartUsage() *Usage {
-	u := &Usage{cpu: processCPU(), sched: schedLatencies(), ticks: readTicks()}
+// StartUsage takes the first sample. Servers are the addresses of the targets, "host:port":
+// what listens there on this machine is the engine.
+func StartUsage(servers ...string) *Usage {
+	u := &Usage{servers: servers, engines: engineTimes(servers)}
+	u.sched, u.waits, u.cpu, u.ticks = schedLatencies(), waits(os.Getpid()), processCPU(), readTicks()
 	debug.ReadGCStats(&u.gc)
 	u.start = time.Now()
 	return u
@@ -42,8 +49,30 @@ func (u *Usage) Stop() result.Client {
 		c.GCMax = max(c.GCMax, p)
 	}
 	waits := since(u.sched, schedLatencies())
+	c.Machine = u.machine(c.CPU)
 	c.SchedP50, c.SchedP99, c.SchedMax = waits.quantile(0.5), waits.quantile(0.99), waits.quantile(1)
 	return c
+}
+
+// machine says who used the processors since the first sample; nil: that is not known here.
+func (u *Usage) machine(own time.Duration) *result.Machine {
+	now := readTicks()
+	if now.all <= u.ticks.all {
+		return nil
+	}
+	span := func(ticks uint64) time.Duration { return time.Duration(ticks) * tick }
+	engines := engineTimes(u.servers)
+	m := &result.Machine{
+		CPUs: now.cpus, Time: span(now.all - u.ticks.all), Idle: span(now.idle - u.ticks.idle), Stolen: span(now.steal - u.ticks.steal),
+		Client: own, Here: engines.here, Processes: len(engines.used),
+		ClientWaits: waits(os.Getpid()).Since(u.waits),
+	}
+	for pid, used := range engines.used {
+		m.Engine += max(0, used-u.engines.used[pid])
+		w := engines.waits[pid].Since(u.engines.waits[pid])
+		m.EngineWaits.Time, m.EngineWaits.Runs = m.EngineWaits.Time+w.Time, m.EngineWaits.Runs+w.Runs
+	}
+	return m
 }
 
 func schedLatencies() *metrics.Float64Histogram {
@@ -55,18 +84,18 @@ func schedLatencies() *metrics.Float64Histogram {
 	return s[0].Value.Float64Histogram()
 }
 
-// waits is a histogram of durations: counts[i] of them lie below bounds[i+1].
-type waits struct {
+// histogram is one of durations: counts[i] of them lie below bounds[i+1].
+type histogram struct {
 	counts []uint64
 	bounds []float64 // seconds
 }
 
 // since is what the later histogram has more than the earlier one.
-func since(before, now *metrics.Float64Histogram) waits {
+func since(before, now *metrics.Float64Histogram) histogram {
 	if before == nil || now == nil || len(before.Counts) != len(now.Counts) {
-		return waits{}
+		return histogram{}
 	}
-	w := waits{counts: make([]uint64, len(now.Counts)), bounds: now.Buckets}
+	w := histogram{counts: make([]uint64, len(now.Counts)), bounds: now.Buckets}
 	for i := range w.counts {
 		w.counts[i] = now.Counts[i] - before.Counts[i]
 	}
@@ -75,7 +104,7 @@ func since(before, now *metrics.Float64Histogram) waits {
 
 // quantile is an upper bound: that of the bucket which holds the q-th wait. 0:
 // there was none.
-func (w waits) quantile(q float64) time.Duration {
+func (w histogram) quantile(q float64) time.Duration {
 	total := uint64(0)
 	for _, n := range w.counts {
 		total += n

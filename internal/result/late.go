@@ -275,8 +275,15 @@ func (t *statistics) addBounds(family string, samples *stat.Sketch, pooled bool)
 	}
 	keep := func(stat string, low, high float64) {
 		name := stat + "_" + family + "_ms"
-		if v := t.Figures[name]; v-low >= boundStep+blur*v || high-v >= boundStep+blur*v {
-			t.setBound(name, [2]float64{min(low, v), max(high, v)})
+		v := t.Figures[name]
+		if v-low < boundStep+2*blur*v {
+			low = v
+		}
+		if high-v < boundStep+2*blur*v {
+			high = v
+		}
+		if low < high {
+			t.setBound(name, [2]float64{low, high})
 		}
 	}
 	low, high := d.mean(t.Figures["mean_"+family+"_ms"], samples.N, pooled)

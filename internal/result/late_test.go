@@ -127,7 +127,7 @@ func TestTruthWithinLateBounds(t *testing.T) {
 					continue
 				}
 				figures++
-				low, high := v-boundStep, v+boundStep
+				low, high := v-boundStep-2*blur*v, v+boundStep+2*blur*v
 				if b, ok := got.Bounds[name]; ok {
 					bounded++
 					low, high = min(low, b[0]), max(high, b[1])

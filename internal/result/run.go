@@ -99,11 +99,51 @@ type Client struct {
 	CPUs     int           `json:"cpus,omitzero"`              // that this process may use
 	Stolen   float64       `json:"stolen,omitzero"`            // share of the machine's CPU time that its host took away
 	Memory   int64         `json:"peak_memory_bytes,omitzero"` // the most that this process has had, before the run too
+	Machine  *Machine      `json:"machine,omitempty"`          // who used its processors; nil: not known
 	Cache    *CacheUse     `json:"cache,omitempty"`            // the server's prefix cache over the run, where it tells
 	Unsent   int           `json:"unsent_turns,omitzero"`      // of conversations, given up because the turn before failed
 	Partial  bool          `json:"partial"`                    // stopped before the end
 	StopNote string        `json:"stop_note,omitempty"`
 }
+
+// Machine is who used the processors of the load generator's machine during a run.
+// Times are of all processors together.
+type Machine struct {
+	CPUs      int           `json:"cpus"`    // that are there
+	Time      time.Duration `json:"time_ns"` // that they had
+	Idle      time.Duration `json:"idle_ns"`
+	Stolen    time.Duration `json:"stolen_ns,omitzero"`        // that the host of a virtual machine gave to others
+	Client    time.Duration `json:"client_ns"`                 // used by this process
+	Here      bool          `json:"engine_here"`               // a target has an address of this machine
+	Processes int           `json:"engine_processes,omitzero"` // of the engines here; 0: none could be told
+	Engine    time.Duration `json:"engine_ns,omitzero"`        // that these used
+
+	ClientWaits Waits `json:"client_waits,omitzero"` // of its threads
+	EngineWaits Waits `json:"engine_waits,omitzero"` // of those of the engines here
+}
+
+// Waits are how long threads that could have run had no processor.
+type Waits struct {
+	Time time.Duration `json:"ns"`
+	Runs int           `json:"runs"` // how often one got a processor
+}
+
+// Mean is how long a thread waited each time; 0 where that is not known.
+func (w Waits) Mean() time.Duration { return w.Time / time.Duration(max(1, w.Runs)) }
+
+// Since returns what w has more than an earlier sample. A thread that ended takes its waits with it.
+func (w Waits) Since(before Waits) Waits {
+	return Waits{max(0, w.Time-before.Time), max(0, w.Runs-before.Runs)}
+}
+
+// Others is the time that processes used which are neither the load generator nor known to
+// be the engine's.
+func (m *Machine) Others() time.Duration {
+	return max(0, m.Time-m.Idle-m.Stolen-m.Client-m.Engine)
+}
+
+// Share is a time as a share of what the processors had.
+func (m *Machine) Share(d time.Duration) float64 { return float64(d) / float64(max(1, m.Time)) }
 
 // CacheUse is what the server's own counters of its prefix cache grew by.
 type CacheUse struct {

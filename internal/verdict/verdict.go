@@ -91,6 +91,7 @@ var callChecks = []check{
 	{"scheduler", judgeScheduler},
 	{"gc", judgeGC},
 	{"stolen", judgeStolen},
+	{"machine", judgeMachine},
 	{"little", judgeLittle},
 	{"burst", judgeBurst},
 }

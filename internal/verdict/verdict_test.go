@@ -69,6 +69,14 @@ func summarize(t testing.TB, h result.Header, o result.Options, calls []result.C
 	return s
 }
 
+// onMachine is a client on a machine of two processors, with an engine beside it that takes a
+// fifth of them, in a run of ten seconds.
+func onMachine(change func(*result.Machine)) *result.Client {
+	m := &result.Machine{CPUs: 2, Time: 20 * time.Second, Idle: 14 * time.Second, Client: 2 * time.Second, Here: true, Processes: 3, Engine: 4 * time.Second}
+	change(m)
+	return &result.Client{Wall: 10 * time.Second, CPU: 2 * time.Second, Procs: 2, Machine: m}
+}
+
 // TestChecks breaks one thing at a time in a run of which every check but the
 // named one keeps its status.
 func TestChecks(t *testing.T) {
@@ -108,6 +116,18 @@ func TestChecks(t *testing.T) {
 		{"the kernel did not wait", "scheduler", result.Header{Clock: result.ClockKernel}, &result.Client{SchedP99: 11 * msec}, good(), result.Noted, "allowed 1.000 ms"},
 		{"goroutines ran", "scheduler", result.Header{}, &result.Client{SchedP50: 2000, SchedP99: msec}, good(), result.Sound, "p50 0.002 ms"},
 		{"not sampled", "scheduler", result.Header{}, &client, good(), result.Sound, "not judged"},
+		{"the kernel stamps what goroutines waited for", "scheduler", result.Header{Clock: result.ClockKernel, LateReads: true}, &result.Client{SchedP99: 11 * msec}, good(), result.Sound, "in no stamp"},
+		{"the kernel stamps during a collection", "gc", result.Header{Clock: result.ClockKernel, LateReads: true}, &result.Client{GCMax: 50 * msec}, good(), result.Sound, "in no stamp"},
+		{"a collection in the stamps", "gc", result.Header{Clock: result.ClockMonotonic}, &result.Client{GCMax: 50 * msec}, good(), result.Noted, "50.000 ms"},
+		{"an earlier version's machine", "machine", result.Header{}, &client, good(), result.Sound, "not judged"},
+		{"a machine for itself", "machine", result.Header{}, onMachine(func(*result.Machine) {}), good(), result.Sound, "of the machine's 2 processors 30 % was used: load generator 10 %, engine 20 %, other programs 0 %"},
+		{"a moment", "machine", result.Header{}, onMachine(func(m *result.Machine) { m.Time, m.Idle = 40*msec, 0 }), good(), result.Sound, "not judged"},
+		{"another program", "machine", result.Header{}, onMachine(func(m *result.Machine) { m.Idle -= 8 * time.Second }), good(), result.Remark, "other programs ran on this machine: of the machine's 2 processors 70 % was used: load generator 10 %, engine 20 %, other programs 40 %"},
+		{"full processors", "machine", result.Header{}, onMachine(func(m *result.Machine) { m.Idle = 0 }), good(), result.Noted, "the engine and the load generator waited for them: of the machine's 2 processors 100 % was used"},
+		{"full processors, engine elsewhere", "machine", result.Header{}, onMachine(func(m *result.Machine) { m.Idle, m.Here, m.Engine, m.Processes = 0, false, 0, 0 }), good(), result.Noted, "so that the load generator waited for them"},
+		{"an engine that waits", "machine", result.Header{}, onMachine(func(m *result.Machine) { m.EngineWaits = result.Waits{Time: time.Second, Runs: 2000} }), good(), result.Noted, "waited 0.500 ms for a processor each time that it had something to do, 5.0 % of the 10.00 ms that a step took"},
+		{"an engine that hardly waits", "machine", result.Header{}, onMachine(func(m *result.Machine) { m.EngineWaits = result.Waits{Time: time.Second, Runs: 10000} }), good(), result.Sound, "engine 20 %"},
+		{"an engine that cannot be told", "machine", result.Header{}, onMachine(func(m *result.Machine) { m.Engine, m.Processes = 0, 0 }), good(), result.Remark, "other programs 20 % (the engine may be among them: its processes could not be told)"},
 		{"stolen", "stolen", result.Header{}, &result.Client{Stolen: 0.031}, good(), result.Noted, "the host took 3.1 %"},
 		{"hardly stolen", "stolen", result.Header{}, &result.Client{Stolen: 0.02}, good(), result.Sound, "2.0 %"},
 		{"clock not known", "clock", result.Header{}, &client, good(), result.Sound, "not judged"},
