@@ -75,7 +75,7 @@ func users(m *result.Machine) []string {
 		other += " (the engine may be among them: its processes could not be told)"
 	}
 	parts = append(parts, other)
-	if m.Stolen > 0 {
+	if m.Share(m.Stolen) >= 0.005 { // else it would be written as zero
 		parts = append(parts, percent("taken by the host", m.Share(m.Stolen)))
 	}
 	return parts
