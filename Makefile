@@ -1,7 +1,7 @@
 # make check is the gate: every commit passes it.
 GO ?= go
 
-.PHONY: check fmt vet fix lint test docs build predict-accuracy calibration tune-science
+.PHONY: check fmt vet fix lint test fuzz docs build predict-accuracy calibration tune-science
 
 check: fmt vet fix lint test
 
@@ -22,6 +22,25 @@ lint:
 
 test:
 	$(GO) test -race ./...
+
+# Every Fuzz target of the readers, one after the other, each for FUZZTIME:
+#   make fuzz FUZZTIME=10m
+#   make fuzz FUZZPKG=./internal/interop FUZZ=ReadJSON
+# It goes on after a target that fails, and names those that did at the end. What is
+# found is below testdata/fuzz of the package: mend it and keep the file.
+FUZZTIME ?= 30s
+FUZZPKG ?= ./...
+FUZZ ?=
+
+fuzz:
+	@failed=; \
+	for dir in $$($(GO) list -f '{{.Dir}}' $(FUZZPKG)); do \
+		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*$(FUZZ)[A-Za-z0-9_]*\)(f \*testing.F).*/\1/p' $$dir/*_test.go 2>/dev/null); do \
+			echo "$$dir $$target"; \
+			$(GO) test $$dir -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10s || failed="$$failed $$dir:$$target"; \
+		done; \
+	done; \
+	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 # Files generated from the code; a test compares them.
 docs:

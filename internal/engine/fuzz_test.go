@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,6 +48,49 @@ func FuzzParseHelp(f *testing.F) {
 				if !strings.HasPrefix(name, "-") || !strings.Contains(bare, name) {
 					t.Errorf("%q is no flag of %q", name, text)
 				}
+			}
+		}
+	})
+}
+
+// FuzzParseText: what is printed of a command that is written as one line is read again as the
+// same command, also where its values are JSON of a speculative or a transfer
+// configuration.
+func FuzzParseText(f *testing.F) {
+	for _, s := range []string{
+		`vllm serve m --speculative-config '{"method":"eagle3","num_speculative_tokens":3,"model":"d"}'`, `vllm serve m --kv-transfer-config '{"kv_connector":1e400}'`,
+		`A=1 python -m sglang.launch_server --model-path m --speculative-algorithm EAGLE`, `trtllm-serve m --config "a b"`, `docker run x vllm serve m | tee log`, "vllm serve m \\\n --tp 8 # c",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := ParseText(text)
+		if err != nil {
+			return
+		}
+		printed := c.String()
+		again, err := ParseText(printed)
+		if err != nil {
+			t.Fatalf("%q is printed as %q: %v", text, printed, err)
+		}
+		if twice := again.String(); twice != printed {
+			t.Fatalf("%q is printed as %q, then as %q", text, printed, twice)
+		}
+	})
+}
+
+// FuzzIterationSamples: whatever a server calls its statistics, samples are numbers with a name.
+func FuzzIterationSamples(f *testing.F) {
+	f.Add([]byte(`[{"numActiveRequests":3,"numQueuedRequests":1,"kvCacheStats":{"usedNumBlocks":1,"maxNumBlocks":4,"cacheHitRate":0.5}}]`))
+	f.Add([]byte(`[{"kvCacheStats":{"usedNumBlocks":1e308,"maxNumBlocks":1e-308}},null]`))
+	f.Fuzz(func(t *testing.T, page []byte) {
+		samples, err := IterationSamples(page)
+		if err != nil {
+			return
+		}
+		for _, s := range samples {
+			if s.Name == "" || math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
+				t.Errorf("%+v", s)
 			}
 		}
 	})

@@ -28,6 +28,8 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -96,7 +98,10 @@ func Start(ctx context.Context, sources ...Source) *Recording {
 	return rec
 }
 
+// add keeps a reading. What is not a number, which some drivers print for what they do
+// not know, is missing: no file could hold it.
 func (rec *Recording) add(at time.Time, r result.Reading) {
+	maps.DeleteFunc(r.Values, func(_ string, v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	rec.readings = append(rec.readings, timedReading{at, r})

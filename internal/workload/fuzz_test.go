@@ -197,3 +197,20 @@ func FuzzRate(f *testing.F) {
 		}
 	})
 }
+
+// FuzzVerses: the lines of any poem are words that end.
+func FuzzVerses(f *testing.F) {
+	f.Add(sonnets[:min(len(sonnets), 600)])
+	f.Add("\r\n\xa0\n\x00 a\n\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		lines, err := verses(strings.NewReader(text))
+		if err == nil && len(lines) == 0 {
+			t.Fatal("no line and no error")
+		}
+		for _, line := range lines {
+			if strings.TrimSpace(line) == "" || !strings.HasSuffix(line, "\n") {
+				t.Errorf("line %q", line)
+			}
+		}
+	})
+}
