@@ -17,14 +17,27 @@ import (
 
 // TestKillKeepsFinishedCalls: 99 of 100 calls end at once and one never does. What
 // ended is on disk soon after, without another call that would carry it there, so
-// that a kill -9 takes none of it.
+// that a kill -9 takes none of it; also where tokens are to be counted after the load.
 func TestKillKeepsFinishedCalls(t *testing.T) {
 	t.Parallel()
 	const calls = 100
-	server := newHangingServer(t, calls)
+	rows := filepath.Join(t.TempDir(), "rows.jsonl")
+	if err := os.WriteFile(rows, bytes.Repeat([]byte(`{"prompt":"how are you?","output_tokens":2}`+"\n"), calls), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("counted by the server", func(t *testing.T) {
+		killBench(t, calls, "calls.jsonl", newHangingServer(t, calls, true), "--random-input-len", "8", "--random-output-len", "2")
+	})
+	t.Run("counted at the end", func(t *testing.T) {
+		killBench(t, calls, "uncounted.jsonl", newHangingServer(t, calls, false), "--dataset-name", "jsonl", "--dataset-path", rows, "--tokenizer", "server")
+	})
+}
+
+// killBench kills a run of so many calls when all but one of them are in a file of its
+// directory, and looks that the report has them.
+func killBench(t *testing.T, calls int, file string, server *httptest.Server, args ...string) {
 	dir := filepath.Join(t.TempDir(), "run")
-	cmd := perflabCommand(t, "bench", "--base-url", server.URL, "--model", "m", "--out", dir, "--num-warmups", "0",
-		"--num-prompts", fmt.Sprint(calls), "--random-input-len", "8", "--random-output-len", "2")
+	cmd := perflabCommand(t, append([]string{"bench", "--base-url", server.URL, "--model", "m", "--out", dir, "--num-warmups", "0", "--num-prompts", fmt.Sprint(calls)}, args...)...)
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
@@ -32,7 +45,7 @@ func TestKillKeepsFinishedCalls(t *testing.T) {
 	}
 	ended := 0
 	for wait := time.Now(); ended < calls-1 && time.Since(wait) < 20*time.Second; time.Sleep(20 * time.Millisecond) {
-		b, _ := os.ReadFile(filepath.Join(dir+".tmp", "calls.jsonl")) // not there yet
+		b, _ := os.ReadFile(filepath.Join(dir+".tmp", file)) // not there yet
 		ended = bytes.Count(b, []byte("\n"))
 	}
 	_ = cmd.Process.Kill() // fails only where it ended, which the next line says
@@ -49,16 +62,19 @@ func TestKillKeepsFinishedCalls(t *testing.T) {
 }
 
 // newHangingServer streams two tokens to every request but the last of n, which
-// never gets an answer.
-func newHangingServer(t *testing.T, n int64) *httptest.Server {
+// never gets an answer. It has /tokenize, and counts tokens itself where it is to.
+func newHangingServer(t *testing.T, n int64, counts bool) *httptest.Server {
 	var asked atomic.Int64
 	released := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodPost {
+		switch {
+		case r.URL.Path == "/tokenize":
+			fmt.Fprint(w, `{"tokens":[1,2,3]}`)
+			return
+		case r.Method != http.MethodPost:
 			http.NotFound(w, r)
 			return
-		}
-		if asked.Add(1) == n {
+		case asked.Add(1) == n:
 			select {
 			case <-released:
 			case <-r.Context().Done():
@@ -69,7 +85,10 @@ func newHangingServer(t *testing.T, n int64) *httptest.Server {
 		for range 2 {
 			fmt.Fprint(w, `data: {"choices":[{"text":"a"}]}`+"\n\n")
 		}
-		fmt.Fprint(w, `data: {"choices":[],"usage":{"prompt_tokens":8,"completion_tokens":2}}`+"\n\ndata: [DONE]\n\n")
+		if counts {
+			fmt.Fprint(w, `data: {"choices":[],"usage":{"prompt_tokens":8,"completion_tokens":2}}`+"\n\n")
+		}
+		fmt.Fprint(w, "data: [DONE]\n\n")
 	}))
 	t.Cleanup(func() { close(released); s.Close() })
 	return s

@@ -12,6 +12,7 @@ type outputCounter struct {
 	tok      workload.Tokenizer
 	deferred bool
 	emit     func(result.Call)
+	keep     func(result.Call) // told of each that waits
 	waiting  []result.Call
 }
 
@@ -20,6 +21,7 @@ func (k *outputCounter) add(c result.Call) {
 	case k.tok == nil || !c.OK() || c.Text == "" || c.Usage != nil && c.Usage.Completion > 0:
 	case k.deferred:
 		k.waiting = append(k.waiting, c)
+		k.keep(c)
 		return
 	default:
 		recount(&c, k.tok)

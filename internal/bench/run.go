@@ -145,6 +145,34 @@ func (b Runner) accumulator(h result.Header) (opt result.Options, acc *result.Ac
 	return opt, acc, err
 }
 
+// collector takes calls as they end into what figures are made of and, where there is
+// one, into the directory. The more is held, the sooner the heap is collected.
+func (b Runner) collector(tok workload.Tokenizer, acc *result.Accumulator, dir *rundir.Writer) *outputCounter {
+	bare := func(c *result.Call) {
+		if !b.Spec.KeepText {
+			c.Text = "" // kept until here for the next turn's prompt, or to be counted
+		}
+	}
+	growth := HeapGrowth
+	return &outputCounter{tok: tok, deferred: b.Spec.Workload.Tokenizer == workload.ServerTokenizer, emit: func(c result.Call) {
+		bare(&c)
+		acc.Add(&c)
+		if acc.Total%growthEvery == 0 {
+			if p := heapGrowth(acc.Size()); p < growth {
+				growth = p
+				debug.SetGCPercent(p)
+			}
+		}
+		if dir != nil {
+			dir.Add(&c)
+		}
+	}, keep: func(c result.Call) {
+		if bare(&c); dir != nil {
+			dir.AddUncounted(&c)
+		}
+	}}
+}
+
 // measure runs the load and summarises. What figures need is in memory, so a disk
 // that fills up costs the directory and not the figures.
 func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Workload, tok workload.Tokenizer, clients []*openai.Client, cache *cacheMonitor, rec *telemetry.Recording) (*Outcome, error) {
@@ -164,23 +192,8 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 		b.Progress.Planned.Store(int64(w.Len()))
 	}
 	b.phase(PhaseMeasuring)
-	growth := HeapGrowth
-	defer debug.SetGCPercent(debug.SetGCPercent(growth))
-	count := outputCounter{tok: tok, deferred: b.Spec.Workload.Tokenizer == workload.ServerTokenizer, emit: func(c result.Call) {
-		if !b.Spec.KeepText {
-			c.Text = "" // kept until here for the next turn's prompt
-		}
-		acc.Add(&c)
-		if acc.Total%growthEvery == 0 {
-			if p := heapGrowth(acc.Size()); p < growth {
-				growth = p
-				debug.SetGCPercent(p)
-			}
-		}
-		if dir != nil {
-			dir.Add(&c)
-		}
-	}}
+	defer debug.SetGCPercent(debug.SetGCPercent(HeapGrowth))
+	count := b.collector(tok, acc, dir)
 	stats, err := load.Run(ctx, w.All(), Senders(clients), b.options(w), count.add)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package rundir
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -43,11 +44,49 @@ func (r *Run) readCalls(again bool) error {
 	return nil
 }
 
-// Calls yields the calls of the run in a directory, as its file has them. An error is
+// Calls yields the calls of the run in a directory, as its files have them. An error is
 // the last that it yields.
 func Calls(dir string) iter.Seq2[result.Call, error] {
+	if _, err := os.Stat(filepath.Join(dir, uncountedFile)); err == nil {
+		return withUncounted(dir)
+	}
+	return readCallFile(dir, CallsFile)
+}
+
+// withUncounted yields the calls of a run that ended while calls of it were still to be
+// counted: first those that were.
+func withUncounted(dir string) iter.Seq2[result.Call, error] {
 	return func(yield func(result.Call, error) bool) {
-		f, err := os.Open(filepath.Join(dir, CallsFile))
+		counted := map[int]bool{}
+		var fault error // of the calls that were counted, whose last line a kill may have cut
+		for c, err := range readCallFile(dir, CallsFile) {
+			if err != nil {
+				fault = err
+				break
+			}
+			counted[c.Index] = true
+			if !yield(c, nil) {
+				return
+			}
+		}
+		for c, err := range readCallFile(dir, uncountedFile) {
+			if err != nil {
+				fault = cmp.Or(fault, err)
+				break
+			}
+			if !counted[c.Index] && !yield(c, nil) {
+				return
+			}
+		}
+		if fault != nil {
+			yield(result.Call{}, fault)
+		}
+	}
+}
+
+func readCallFile(dir, name string) iter.Seq2[result.Call, error] {
+	return func(yield func(result.Call, error) bool) {
+		f, err := os.Open(filepath.Join(dir, name))
 		if err != nil {
 			yield(result.Call{}, fmt.Errorf("read run: %w", err))
 			return
@@ -55,7 +94,7 @@ func Calls(dir string) iter.Seq2[result.Call, error] {
 		defer f.Close()
 		for c, err := range result.ReadCalls(f) {
 			if err != nil {
-				err = fmt.Errorf("%s: %w", CallsFile, err)
+				err = fmt.Errorf("%s: %w", name, err)
 			}
 			if !yield(c, err) {
 				return

@@ -1,7 +1,6 @@
 package rundir
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -10,8 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
-	"time"
 
 	"perflab/internal/durable"
 	"perflab/internal/field"
@@ -30,6 +27,8 @@ const (
 	digestFile  = "calls.digest" // of a run too long to read its calls for each report: what figures need of them
 
 	TelemetryFile = "telemetry.jsonl"
+
+	uncountedFile = "uncounted.jsonl" // of a run under way; see AddUncounted
 )
 
 // Schema names the format of headers; it changes when they do.
@@ -43,20 +42,11 @@ type Writer struct {
 	tmp  string
 	disk durable.Disk
 
-	mu     sync.Mutex // of what is below, for save comes by a timer
-	calls  *os.File   // nil: closed
-	buf    *bufio.Writer
-	line   []byte
-	saving *time.Timer // will save; nil: nothing waits
-	err    error       // first write error; the run goes on in memory
+	calls     *callFile
+	uncounted *callFile // nil: there is none; see AddUncounted
 
 	condensed *result.Accumulator // nil: nobody gave it; see Condensed
 }
-
-// saveAfter is how long a call may wait in memory before it is given to the
-// kernel, which keeps it when this process is killed: within a second of the
-// call's end also where a busy machine is late with the timer.
-const saveAfter = time.Second / 2
 
 // Free refuses the name of a directory that exists, or of a run that never
 // finished: no call that was measured is overwritten.
@@ -98,53 +88,29 @@ func create(disk durable.Disk, dir string, h result.Header) (*Writer, error) {
 	if err := writeJSON(disk, filepath.Join(tmp, headerFile), h); err != nil {
 		return nil, err
 	}
-	f, err := os.Create(filepath.Join(tmp, CallsFile))
+	calls, err := createCallFile(filepath.Join(tmp, CallsFile))
 	if err != nil {
 		return nil, fmt.Errorf("create run directory: %w", err)
 	}
-	return &Writer{dir: dir, tmp: tmp, disk: disk, calls: f, buf: bufio.NewWriterSize(f, 1<<16)}, nil
+	return &Writer{dir: dir, tmp: tmp, disk: disk, calls: calls}, nil
 }
 
-// Add appends one call. After a write error it does nothing: err keeps the
+// Add appends one call. After a write error it does nothing: Finish tells the
 // error, and the calls are still in memory.
-func (w *Writer) Add(c *result.Call) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.err != nil {
-		return
-	}
-	w.line = append(c.AppendJSON(w.line[:0]), '\n')
-	if _, w.err = w.buf.Write(w.line); w.err == nil && w.saving == nil {
-		w.saving = time.AfterFunc(saveAfter, w.save)
-	}
-}
+func (w *Writer) Add(c *result.Call) { w.calls.add(c) }
 
-// save gives the kernel the calls that wait.
-func (w *Writer) save() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.saving = nil
-	if w.calls != nil && w.err == nil {
-		w.err = w.buf.Flush()
+// AddUncounted keeps a call that has ended but comes later, since its tokens are
+// counted after the load. Until then a kill must not take it: it is in a file of
+// its own, which has what Add was not given when the run is read, and goes with Finish.
+// It is called by one goroutine.
+func (w *Writer) AddUncounted(c *result.Call) {
+	if w.uncounted == nil {
+		var err error
+		if w.uncounted, err = createCallFile(filepath.Join(w.tmp, uncountedFile)); err != nil {
+			w.uncounted = &callFile{err: err}
+		}
 	}
-}
-
-// close ends the file of calls with all that were added.
-func (w *Writer) close() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.calls == nil {
-		return w.err
-	}
-	if w.saving != nil {
-		w.saving.Stop()
-	}
-	err := cmp.Or(w.err, w.buf.Flush()) // the buffer keeps its first error
-	if closed := w.calls.Close(); err == nil {
-		err = closed
-	}
-	w.calls, w.err = nil, cmp.Or(err, os.ErrClosed)
-	return err
+	w.uncounted.add(c)
 }
 
 // Unfinished is the name that the directory has until it is finished.
@@ -153,7 +119,10 @@ func (w *Writer) Unfinished() string { return w.tmp }
 // Abandon leaves the directory unfinished with all calls that were added, for
 // a run that ends by an error of its own. After finish it does nothing.
 func (w *Writer) Abandon() {
-	_ = w.close() // what cannot be written is not there: the error is the run's
+	_ = w.calls.close() // what cannot be written is not there: the error is the run's
+	if w.uncounted != nil {
+		_ = w.uncounted.close() // likewise
+	}
 }
 
 // Finish completes the directory, syncs all that is in it and gives it its
@@ -161,8 +130,12 @@ func (w *Writer) Abandon() {
 // that another client measured there is no record c of the client. Without
 // readings there is no file of them.
 func (w *Writer) Finish(c *result.Client, s *result.Summary, readings []result.Reading) error {
-	if err := w.close(); err != nil {
+	if err := w.calls.close(); err != nil {
 		return fmt.Errorf("keep the calls: %w", err)
+	}
+	if w.uncounted != nil { // all of them were added since
+		_ = w.uncounted.close()
+		_ = os.Remove(filepath.Join(w.tmp, uncountedFile)) // where it stays, its calls are known
 	}
 	if c != nil {
 		if err := writeJSON(w.disk, filepath.Join(w.tmp, clientFile), c); err != nil {

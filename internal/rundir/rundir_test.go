@@ -90,14 +90,14 @@ func TestPartialRunIsKept(t *testing.T) {
 func TestPartialRun(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	w := startRun(t, dir, someCalls(3))
-	if err := w.buf.Flush(); err != nil {
+	if err := w.calls.buf.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	info, err := w.calls.Stat()
+	info, err := w.calls.file.Stat()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.calls.Truncate(info.Size() - 7); err != nil {
+	if err := w.calls.file.Truncate(info.Size() - 7); err != nil {
 		t.Fatal(err)
 	}
 	r, err := OpenRun(dir)
@@ -144,6 +144,40 @@ func TestCallsAreSaved(t *testing.T) {
 	})
 }
 
+// TestUncounted: calls that are counted at the end are on disk before, and once only
+// whenever the run is cut off; a run that was finished has them in the one file.
+func TestUncounted(t *testing.T) {
+	calls := someCalls(4)
+	for cut := range 5 { // so many calls were counted
+		dir := filepath.Join(t.TempDir(), "run")
+		w := startRun(t, dir, calls[:1])
+		for i := range calls[1:] {
+			w.AddUncounted(&calls[1+i])
+		}
+		for i := range calls[1:max(1, cut)] {
+			c := calls[1+i]
+			c.Recount = 2
+			w.Add(&c)
+		}
+		if cut < 4 {
+			w.Abandon()
+		} else if err := w.Finish(&result.Client{}, &result.Summary{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		r, err := OpenRun(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		recounted := 0
+		for _, c := range r.Calls {
+			recounted += c.Recount / 2
+		}
+		if len(r.Calls) != 4 || r.Damage != "" || recounted != max(0, cut-1) || exists(filepath.Join(dir, uncountedFile)) {
+			t.Errorf("cut off after %d: %d calls, %d counted, damage %q", cut, len(r.Calls), recounted, r.Damage)
+		}
+	}
+}
+
 // TestFullDisk: a disk without space is named once, and what was written stays
 // in the unfinished directory.
 func TestFullDisk(t *testing.T) {
@@ -153,8 +187,8 @@ func TestFullDisk(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "run")
 	w := startRun(t, dir, nil)
-	w.calls.Close()
-	w.calls, w.buf = full, bufio.NewWriterSize(full, 64)
+	w.calls.file.Close()
+	w.calls.file, w.calls.buf = full, bufio.NewWriterSize(full, 64)
 	for _, c := range someCalls(10) {
 		w.Add(&c)
 	}
