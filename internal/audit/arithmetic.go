@@ -64,7 +64,10 @@ func throughputs(g figures) []Finding {
 		if !ok || !ok2 || rate.Meets(want) {
 			continue
 		}
-		expected := num(n.Over(duration).mid()) + " " + r.unit
+		expected := num(want.mid()) + " " + r.unit
+		if math.IsInf(want.Hi, 1) {
+			expected = "at least " + num(want.Lo) + " " + r.unit
+		}
 		cite := slices.Concat([]string{r.name, "duration"}, r.counts)
 		failed, _ := g.get("failed")
 		switch window := n.Over(rate); {

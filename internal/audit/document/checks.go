@@ -41,7 +41,7 @@ var claimRules = []rule{
 	{unmatchedFigures, []check{{"figure-unmatched", audit.Error, "A figure of a table or summary that no block of the document has.",
 		"Documents with blocks that have the metric; a warning for prose and for approximate figures."}}},
 	{derivedLatencies, []check{{"latency-not-derived", audit.Warning, "A latency of a request that no block prints and that its own parts do not make.",
-		"TTFT + TPOT (n - 1), with the times and the tokens of the line, or of the run that it is of; 10 % are allowed for answers of one length, half for varied ones."}}},
+		"TTFT + TPOT (n - 1), with the times and the tokens of the line, or of the runs that it may be of, where no block prints latencies; 10 % are allowed for answers of one length, 30 % for varied ones."}}},
 	{replicas, []check{{"replicas-not-measured", audit.Error, "A throughput that was multiplied by a number of replicas, of which one was measured.",
 		"No block has the product; the ratio of one replica is recomputed."}}},
 	{wrongRankings, []check{{"ranking-wrong", audit.Error, "A ranking (A > B > C) that its own figures contradict.",

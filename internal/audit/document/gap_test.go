@@ -219,6 +219,13 @@ func TestGapsOfLatencies(t *testing.T) {
 		"a latency that follows":     {"| Case | Mean TTFT (ms) | Mean TPOT (ms) | E2E latency (s) |\n|---|---|---|---|\n| Chat | 900.00 | 50.00 | 10.85 |\n", false},
 		"a sentence that is right":   {"With a TTFT of 900ms and a TPOT of 50ms the mean latency of a 400-token answer is 20.9s.", false},
 		"a tail, which does not add": {"| Case | Mean TTFT (ms) | Mean TPOT (ms) | P99 E2E latency (s) |\n|---|---|---|---|\n| Chat | 900.00 | 50.00 | 40.00 |\n", false},
+		"a table of latencies alone": {"| Case | Baseline | Optimized |\n|---|---|---|\n| Chat | Mean latency: 10.85s/req | Mean latency: 7.20s/req (1.51x faster) |\n", true},
+		"that follow":                {"| Case | Baseline | Optimized |\n|---|---|---|\n| Chat | Mean latency: 10.85s/req | Mean latency: 8.76s/req (1.24x faster) |\n", false},
+		"by the label of its row":    {"| Option | Mean latency | Total TPS |\n|---|---|---|\n| Engine | 10.85s | 4000.00 |\n| Quantization | 10.85s | - |\n", true},
+		"other measurements of it":   {"| Option | WER | Avg Latency (s) |\n|---|---|---|\n| Engine | 23.86% | 0.212 |\n| Quantization | 29.55% | 0.366 |\n", false},
+		"other measurements":         {"| Model | Accuracy | Latency (s) |\n|---|---|---|\n| A | 0.745 | 4.174 |\n| B | 0.805 | 16.148 |\n", false},
+		"statistics in columns":      {"| Distribution | Mean | P90 | Max |\n|---|---|---|---|\n| TTFT (ms) | 900.00 | 1700.00 | 2100.00 |\n| TPOT (ms) | 50.00 | 60.00 | 70.00 |\n| E2EL (ms) | 10850.00 | 19000.00 | 30000.00 |\n", false},
+		"wrong mean in a column":     {"| Distribution | Mean | P90 |\n|---|---|---|\n| TPOT (ms) | 50.00 | 60.00 |\n| E2EL (ms) | 5430.00 | 19000.00 |\n", true},
 		"an aim":                     {"We want a mean latency below 2s.", false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -52,11 +52,15 @@ func timeOf(t citation) string {
 	return t.named.kind
 }
 
+// mostBeside is how many other comparisons of a statement are looked at to tell
+// whose runs one is of.
+const mostBeside = 32
+
 // runsOf are the runs that a comparison of a statement is of: those that have
 // its figures, and most of the statement's others.
 func (d *document) runsOf(l statement, c comparison) (changed, base *citedRun) {
 	to, from := []citation{c.changed}, []citation{c.base}
-	for _, o := range l.comparisons {
+	for _, o := range l.comparisons[:min(len(l.comparisons), mostBeside)] {
 		if o.changed.Text != c.changed.Text || o.base.Text != c.base.Text {
 			to, from = append(to, o.changed), append(from, o.base)
 		}

@@ -33,13 +33,16 @@ func (d *document) recommendations() []interop.Script {
 	prose := d.file.Doc.Prose
 	for i := range d.file.Doc.Scripts {
 		c := &d.file.Doc.Scripts[i]
-		if c.Kind != interop.ScriptServing && c.Kind != interop.ScriptFlags || slices.ContainsFunc(d.steps, func(s step) bool { return s.script == c }) {
+		if c.Kind != interop.ScriptServing && c.Kind != interop.ScriptFlags {
 			continue
 		}
 		n := sort.Search(len(prose), func(i int) bool { return prose[i].Line >= c.Line })
 		above := n > 0 && prose[n-1].Line >= c.Line-captionLines && recommends(prose[n-1].Text)
-		if above || recommends(strings.Join(c.Section, " ")+" "+c.Caption+" "+c.Note) {
-			out = append(out, *c)
+		if !above && !recommends(strings.Join(c.Section, " ")+" "+c.Caption+" "+c.Note) || slices.ContainsFunc(d.steps, func(s step) bool { return s.script == c }) {
+			continue
+		}
+		if out = append(out, *c); len(out) == lookback {
+			break
 		}
 	}
 	return out
@@ -48,8 +51,7 @@ func (d *document) recommendations() []interop.Script {
 // recommended checks the recommended commands against the blocks.
 func recommended(d *document) []audit.Finding {
 	var out []audit.Finding
-	all := d.recommendations()
-	for i, c := range all[:min(len(all), lookback)] {
+	for i, c := range d.recommendations() {
 		cmd := command.Read(c.Text)
 		if i == 0 && len(d.runs) > 0 && c.Line < d.runs[0].run.Place.Line && c.Kind == interop.ScriptServing {
 			out = append(out, underuse(d, c, cmd)...)

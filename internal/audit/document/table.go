@@ -141,6 +141,9 @@ func (d *document) readTable(t *interop.Table) {
 			}
 			if len(named) == 0 {
 				named = namedMetrics(r.Cells[0])
+				if n := len(named); n > 0 && j < len(t.Head) && named[n-1].stat == "" {
+					named[n-1].stat = columnStat(t.Head[j])
+				}
 			}
 			rows[i][j] = d.readCell(text, r.Line, named)
 		}
@@ -151,6 +154,20 @@ func (d *document) readTable(t *interop.Table) {
 	}
 	for i, r := range t.Rows {
 		d.readRow(t, i, rows, roles, base, reference, labelOf(r, name))
+	}
+}
+
+// columnStat is the statistic that the head of a column names and no more: "P90".
+func columnStat(head string) string {
+	words := wordsOf(head)
+	if len(words) != 1 {
+		return ""
+	}
+	switch w := words[0].text; w {
+	case "std", "min", "max":
+		return w
+	default:
+		return statOf(w)
 	}
 }
 
