@@ -104,4 +104,11 @@ var date = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d UTC( to \d{4}-\d\d-\d\d
 
 // progressLine is what a command without a terminal says each quarter of a minute:
 // how often depends on the machine.
-var progressLine = regexp.MustCompile(`(?m)^\d+\.\d s  .*\n`)
+var progressLine = regexp.MustCompile(`(?m)^(\d+ min \d\d|\d+\.\d) s  .*\n`)
+
+func TestProgressLine(t *testing.T) {
+	const progress = "15.0 s  trial 3 of 7\n1 min 00 s  trial 5 of 7\n12 min 05 s  trial 6 of 7\n"
+	if got := progressLine.ReplaceAllString(progress+"3.1 s of it\n", ""); got != "3.1 s of it\n" {
+		t.Errorf("of the progress is left %q", got)
+	}
+}

@@ -367,3 +367,33 @@ func TestOddWords(t *testing.T) {
 		}
 	}
 }
+
+// Where a signal comes while bash 5.2 reads $(...) or <(...), a trap's text is read as the rest of it, and the
+// script ends with a syntax error in place of ending what it started.
+func TestNothingIsSubstitutedUnderTraps(t *testing.T) {
+	for _, pattern := range []string{"*.sh", "*.sbatch"} {
+		paths, err := filepath.Glob(filepath.Join("testdata", pattern))
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("%s: %v, %v", pattern, paths, err)
+		}
+		for _, path := range paths {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			next, set := 0, strings.Index(string(b), "trap finish EXIT")
+			for i, line := range strings.Split(string(b), "\n") {
+				at := next
+				next += len(line) + 1
+				code := strings.ReplaceAll(line, "$((", "")
+				// Where no trap is set yet: whether it runs already, and the addresses of a job.
+				if at < set && (strings.Contains(line, `"$(begun_at "$mine")"`) || strings.HasPrefix(line, "addr+=") || strings.HasPrefix(line, "mapfile ")) {
+					continue
+				}
+				if strings.Contains(code, "$(") || strings.Contains(code, "<(") || strings.Contains(code, ">(") {
+					t.Errorf("%s:%d: %s", path, i+1, line)
+				}
+			}
+		}
+	}
+}

@@ -68,17 +68,7 @@ func (s *shell) directive(name, value string) {
 // named interface where there is one.
 func (s *shell) addresses(per int) {
 	s.b.WriteString(`
-finish() {
-  local status=$?
-  trap - EXIT INT TERM
-  end_all
-  exit "$status"
-}
-
 mkdir -p "$dir"
-trap finish EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
 mapfile -t node < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 `)
 	s.line("[ \"${#node[@]}\" -ge %d ] || fail \"the job has ${#node[@]} nodes and needs %[1]d\"", len(s.plan.Nodes))
@@ -105,12 +95,23 @@ mapfile -t node < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 		gres = fmt.Sprintf(" --gres=gpu:%d", per)
 	}
 	s.b.WriteString(`
+finish() {
+  local status=$?
+  trap - EXIT INT TERM
+  end_all
+  exit "$status"
+}
+
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
 launch() { # NAME STEP KEY=value... COMMAND...
   local name=$1
   local -a step
   read -ra step <<<"$2"
   shift 2
-  srun --overlap` + gres + container + ` "${step[@]}" env "$@" >"$(log_of "$name")" 2>&1 </dev/null &
+  srun --overlap` + gres + container + ` "${step[@]}" env "$@" >"$dir/$name.log" 2>&1 </dev/null &
   started "$name" "$!"
 }
 

@@ -11,29 +11,30 @@ names=() pids=()
 
 started() { names+=("$1") pids+=("$2"); }
 pause() { sleep "$1" & wait "$!" || true; }
-log_of() { printf '%s/%s.log' "$dir" "$1"; }
 
-pid_of() {
+find_pid() { # NAME: its process in pid
   local i
+  pid=
   for i in "${!names[@]}"; do
-    if [ "${names[i]}" = "$1" ]; then echo "${pids[i]}"; fi
+    if [ "${names[i]}" = "$1" ]; then pid=${pids[i]}; fi
   done
 }
 
 fail() {
   echo "$1" >&2
-  if [ -n "${2:-}" ]; then tail -n 20 "$(log_of "$2")" >&2 || true; fi
+  if [ -n "${2:-}" ]; then tail -n 20 "$dir/$2.log" >&2 || true; fi
   exit 1
 }
 
 still() { # NAME SINCE WHAT: it runs, and there is time left
-  kill -0 "$(pid_of "$1")" 2>/dev/null || fail "$1 ended before $3; the end of its log:" "$1"
+  find_pid "$1"
+  kill -0 "$pid" 2>/dev/null || fail "$1 ended before $3; the end of its log:" "$1"
   [ $((SECONDS - $2)) -lt "$timeout_s" ] || fail "$1: $timeout_s s passed before $3; the end of its log:" "$1"
 }
 
 await_text() {
   local since=$SECONDS
-  until grep -qF -- "$2" "$(log_of "$1")" 2>/dev/null; do
+  until grep -qF -- "$2" "$dir/$1.log" 2>/dev/null; do
     still "$1" "$since" "it printed '$2'"
     pause 0.5
   done
@@ -41,7 +42,8 @@ await_text() {
 
 await_end() { # it is to end by itself, and then counts no longer
   local i
-  wait "$(pid_of "$1")" || fail "$1 failed; the end of its log:" "$1"
+  find_pid "$1"
+  wait "$pid" || fail "$1 failed; the end of its log:" "$1"
   for i in "${!names[@]}"; do
     if [ "${names[i]}" = "$1" ]; then
       names=("${names[@]:0:i}" "${names[@]:i+1}") pids=("${pids[@]:0:i}" "${pids[@]:i+1}")
@@ -95,23 +97,26 @@ launch() { # NAME HOST KEY=value... COMMAND...
   local name=$1 host=$2 line
   shift 2
   if [ -z "$host" ]; then
-    env "$@" >"$(log_of "$name")" 2>&1 </dev/null &
+    env "$@" >"$dir/$name.log" 2>&1 </dev/null &
     started "$name" "$!"
     return
   fi
   rm -f "$dir/$name.in"
   mkfifo -m 600 "$dir/$name.in"
   exec {line}<>"$dir/$name.in"
-  ssh -o BatchMode=yes -o ServerAliveInterval=15 "$host" "bash -c '$remote'" <&"$line" >"$(log_of "$name")" 2>&1 &
+  ssh -o BatchMode=yes -o ServerAliveInterval=15 "$host" "bash -c '$remote'" <&"$line" >"$dir/$name.log" 2>&1 &
   started "$name" "$!"
   { printf '%q ' "$@"; echo; } >&"$line"
 }
 
 put_file() { # HOST PATH TEXT
+  local to_dir to
   if [ -z "$1" ]; then
     printf '%s' "$3" >"$2"
   else
-    printf '%s' "$3" | ssh -o BatchMode=yes "$1" "mkdir -p $(printf '%q' "$dir") && cat >$(printf '%q' "$2")"
+    printf -v to_dir '%q' "$dir"
+    printf -v to '%q' "$2"
+    printf '%s' "$3" | ssh -o BatchMode=yes "$1" "mkdir -p $to_dir && cat >$to"
   fi
 }
 
@@ -172,7 +177,8 @@ echo "measure it: perflab bench --base-url http://10.0.0.1:8000"
 
 while true; do
   for name in "${names[@]}"; do
-    kill -0 "$(pid_of "$name")" 2>/dev/null || fail "$name has ended; the end of its log:" "$name"
+    find_pid "$name"
+    kill -0 "$pid" 2>/dev/null || fail "$name has ended; the end of its log:" "$name"
   done
   pause 1
 done
