@@ -34,7 +34,7 @@ func openFrom(s *result.Summary, m result.Metric) string {
 	if !ok || share <= result.Doubtful {
 		return ""
 	}
-	return fmt.Sprintf("late reads leave it open from %.*f to %.*f", m.Decimals, low, m.Decimals, high)
+	return fmt.Sprintf("may be %.*f to %.*f", m.Decimals, low, m.Decimals, high)
 }
 
 // addFigures adds every figure that a summary has, in the order of the metric

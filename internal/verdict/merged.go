@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"perflab/internal/result"
+	"perflab/internal/stat"
 )
 
 // mergedShare is the share of chunks without an arrival of their own that is worth a
@@ -19,6 +20,7 @@ type doubt struct {
 	metric           result.Metric
 	value, low, high float64
 	share            float64 // of the figure
+	few              bool    // samples for this percentile, which is said elsewhere
 }
 
 func (d doubt) String() string {
@@ -30,7 +32,7 @@ var judgedFamilies = []string{"ttft", "tpot", "itl", "e2el"}
 
 // doubts are the figures that late reads leave open, the worst first.
 func doubts(a *result.Analysis) []doubt {
-	stats := []string{"mean", "median"}
+	stats := []string{"mean", "median"} // which need no number of samples
 	for _, p := range a.Options.AskedPercentiles() {
 		if p != 50 {
 			stats = append(stats, result.PercentileName(p))
@@ -38,11 +40,13 @@ func doubts(a *result.Analysis) []doubt {
 	}
 	var out []doubt
 	for _, family := range judgedFamilies {
-		for _, stat := range stats {
-			name := stat + "_" + family + "_ms"
+		for _, s := range stats {
+			name := s + "_" + family + "_ms"
 			if low, high, share, ok := a.Doubt(name); ok {
 				m, _ := result.Lookup(name) // every family has every statistic
-				out = append(out, doubt{m, a.Figures[name], low, high, share})
+				p, percentile := result.Percentile(name)
+				few := percentile && a.Samples[family] < stat.MinSamples(p/100)
+				out = append(out, doubt{m, a.Figures[name], low, high, share, few})
 			}
 		}
 	}
@@ -79,9 +83,10 @@ func judgeMerged(a *result.Analysis) (result.Status, string) {
 	return result.Sound, text
 }
 
-// judgeDoubts says which figures late reads spoiled.
+// judgeDoubts says which figures late reads spoiled. A percentile of few samples, which one
+// read can move anywhere, makes no run void.
 func judgeDoubts(all []doubt, text string) (result.Status, string) {
-	const most = 4 // that a sentence names
+	const most = 3 // that a sentence names
 	var parts []string
 	for _, d := range all {
 		if d.share > result.Doubtful {
@@ -92,7 +97,8 @@ func judgeDoubts(all []doubt, text string) (result.Status, string) {
 		parts = append(parts[:most], fmt.Sprintf("and %d figures more", n-most))
 	}
 	text += ": " + strings.Join(parts, ", ") + "; keep other programs off the processors of the load generator, or send less"
-	if all[0].share > result.Hopeless {
+	spoiled := func(d doubt) bool { return d.share > result.Hopeless && !d.few }
+	if slices.ContainsFunc(all, spoiled) {
 		return result.Voided, "client-bound, " + text
 	}
 	return result.Noted, text
