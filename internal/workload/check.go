@@ -229,7 +229,11 @@ func checkModelsAndImages(s, d Spec, f *faults) {
 
 // checkRanges names values outside their range, of fields that every dataset has.
 func checkRanges(s Spec, f *faults) {
-	f.count("num_prompts", s.NumPrompts, maxRequests)
+	most := maxRequests
+	if drawnLong(s.Defaults()) {
+		most = maxLong
+	}
+	f.count("num_prompts", s.NumPrompts, most)
 	f.count("max_concurrency", s.MaxConcurrency, maxRequests)
 	if !(s.Rate >= 0) {
 		f.add("request_rate", "%g must be above 0 or inf", float64(s.Rate))

@@ -48,7 +48,7 @@ func (w *Workload) lengths() string {
 		}
 	}
 	t := w.Totals()
-	n := float64(len(w.src.rows))
+	n := float64(max(w.Len(), len(w.src.rows)))
 	if w.src.conversations != nil {
 		n = float64(w.src.turns())
 	}

@@ -7,7 +7,8 @@ import (
 
 // supply draws rows for as long as they are asked for. Made-up datasets grow,
 // by being drawn anew at twice the size: what was there comes out the same, as
-// each random choice has a stream of its own that is read in order. The rows
+// each random choice has a stream of its own that is read in order. Of random
+// prompts the lengths come again after longRows. The rows
 // of a file, and those that a tokenizer has to measure one by one, which takes
 // too long during a run, are repeated in their order.
 type supply struct {
@@ -43,7 +44,7 @@ func (e *supply) row(k int) (src source, i, before int) {
 		n := len(e.src.rows)
 		return e.src, k % n, k / n * e.src.turns()
 	}
-	for k >= len(e.src.rows) {
+	for k >= len(e.src.rows) && !(lengthsRepeat(e.spec) && len(e.src.rows) >= longRows) {
 		bigger := e.spec
 		bigger.NumPrompts = 2 * len(e.src.rows)
 		grown, err := e.dataset.load(bigger, e.builder)

@@ -14,7 +14,8 @@ import (
 // Fingerprint is equal for two workloads exactly when they send the same
 // requests at the same times: prompts and all that stands in their place or
 // beside them, and output lengths. It builds every prompt once (about 10 ns a
-// token); of an endless workload the first thousand. Answers that a server has
+// token); of an endless workload the first thousand, and of one of more than ten
+// million requests these and their number. Answers that a server has
 // yet to generate are no part of it.
 func (w *Workload) Fingerprint() string {
 	h := sha256.New()
@@ -40,6 +41,9 @@ func (w *Workload) Fingerprint() string {
 			h.Write(rest)
 		}
 	}
+	if w.long != nil {
+		fmt.Fprintf(h, "%d requests in %v", w.long.n, w.long.span)
+	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
@@ -60,12 +64,12 @@ func (r Request) rest() []byte {
 }
 
 // fingerprinted are the requests that a fingerprint covers: all, later turns
-// among them, or the first thousand of an endless workload.
+// among them, or the first thousand of an endless or a very long workload.
 func (w *Workload) fingerprinted() iter.Seq[Request] {
 	return func(yield func(Request) bool) {
 		n := 0
 		for r := range w.All() {
-			if n++; w.supply != nil && n > 1000 {
+			if n++; (w.supply != nil || w.long != nil) && n > 1000 {
 				return
 			}
 			for more := true; more; {

@@ -152,7 +152,7 @@ func openRandom(s Spec, p promptBuilder) (source, error) {
 	var b strings.Builder
 	p.writeWords(&b, stat.Stream(s.Seed, "random prefix"), s.RandomPrefixLen)
 	prefix := b.String()
-	own := func(i int) int { return src.rows[i].input - s.RandomPrefixLen }
+	own := func(i int) int { return src.row(i).input - s.RandomPrefixLen }
 	if sc.documents() {
 		own = func(int) int { return sc.prompt() }
 		if n := sc.beside(s.RandomBatchSize); n > 0 {

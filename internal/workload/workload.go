@@ -39,6 +39,7 @@ type Workload struct {
 	src            source
 	due            []time.Duration // by index, ascending; of conversations, their first turns
 	supply         *supply         // nil: there are as many rows as due times
+	long           *long           // nil: due has them; else they are drawn on the way
 	preparedImages sync.Map        // images by index that Prepare made
 	builder        promptBuilder
 	nonce          nonce
@@ -61,13 +62,19 @@ func OpenWith(s Spec, tok Tokenizer) (*Workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	src, due, err := openScheduled(s, p)
+	w := &Workload{spec: s, builder: p, long: newLong(s)}
+	if w.long != nil {
+		some := s
+		some.NumPrompts = min(w.long.n, longRows)
+		w.src, err = s.row().load(some, p)
+	} else {
+		w.src, w.due, err = openScheduled(s, p)
+	}
 	if err != nil {
 		return nil, err
 	}
-	w := &Workload{spec: s, src: src, due: due, builder: p}
 	if endless(s) {
-		w.supply = &supply{spec: s, dataset: s.row(), builder: p, src: src}
+		w.supply = &supply{spec: s, dataset: s.row(), builder: p, src: w.src}
 	}
 	if err := w.measure(); err != nil {
 		return nil, err
@@ -86,6 +93,8 @@ func (w *Workload) Len() int {
 		return 0
 	case w.src.conversations != nil:
 		return w.src.turns()
+	case w.long != nil:
+		return w.long.n
 	}
 	return len(w.due)
 }
@@ -102,6 +111,10 @@ func (w *Workload) Shard(i, n int) iter.Seq[Request] {
 		panic(fmt.Sprintf("workload: no shard %d of %d", i, n))
 	}
 	return func(yield func(Request) bool) {
+		if w.long != nil {
+			w.longShard(i, n, yield)
+			return
+		}
 		for k := i; w.supply != nil || k < len(w.due); k += n {
 			if !yield(w.request(k)) {
 				return
@@ -115,11 +128,11 @@ func (w *Workload) request(k int) Request {
 	r := Request{
 		Index:  k,
 		Prompt: src.prompt(i),
-		Input:  src.rows[i].input,
-		Output: src.rows[i].output,
+		Input:  src.row(i).input,
+		Output: src.row(i).output,
 		EOS:    !w.spec.IgnoreEOS,
 	}
-	if w.supply == nil {
+	if w.supply == nil && w.long == nil {
 		r.Due = w.due[k]
 	}
 	if src.fill != nil {
@@ -130,7 +143,7 @@ func (w *Workload) request(k int) Request {
 	}
 	w.addModelAndImages(&r, k)
 	w.nonce.mark(&r)
-	r.Input += w.nonce.tokens * src.rows[i].texts()
+	r.Input += w.nonce.tokens * src.row(i).texts()
 	return r
 }
 
@@ -150,6 +163,8 @@ func (w *Workload) PeakDue(span time.Duration) int {
 	switch {
 	case w.supply != nil:
 		return 0
+	case w.long != nil:
+		return w.long.peak(span)
 	case w.Conversations():
 		return len(w.due)
 	}
@@ -210,13 +225,17 @@ func (w *Workload) Totals() Totals {
 		t.Span = w.due[len(w.due)-1]
 	}
 	for i, r := range w.src.rows {
-		t.Input += r.input
-		t.Output += r.output
+		times := 1
+		if w.long != nil {
+			t.Span, times = w.long.span, w.src.repeats(i, w.long.n)
+		}
+		t.Input += r.input * times
+		t.Output += r.output * times
 		prompts := r.texts()
 		if w.src.conversations != nil {
 			prompts = len(w.src.conversations[i].turns) // each repeats the first one's start
 		}
-		t.Input += w.nonce.tokens * prompts
+		t.Input += w.nonce.tokens * prompts * times
 	}
 	return t
 }
