@@ -104,8 +104,12 @@ func dueInTime(s Spec) ([]time.Duration, error) {
 	for _, g := range list {
 		sum += g.mass()
 	}
-	if sum > maxRequests {
-		return nil, fmt.Errorf("the schedule holds more than %d requests: choose a lower rate or a shorter time", maxRequests)
+	most := float64(maxRequests)
+	if drawnLong(s) {
+		most = maxLong
+	}
+	if sum > most {
+		return nil, fmt.Errorf("the schedule holds more than %.0f requests: choose a lower rate or a shorter time", most)
 	}
 	var due []time.Duration
 	mass, past, start := 0.0, 0.0, 0.0 // of the request; of the steps before, and their seconds

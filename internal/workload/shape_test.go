@@ -162,9 +162,13 @@ func TestDuration(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no request is due within the 1 s of the schedule") {
 		t.Errorf("an empty schedule: %v", err)
 	}
-	_, err = Open(Spec{Rate: 1e9, Arrival: "constant", Duration: "1s"})
-	if err == nil || !strings.Contains(err.Error(), "more than 10000000 requests") {
-		t.Errorf("too many: %v", err)
+	for text, s := range map[string]Spec{
+		"more than 1000000000 requests": {Rate: 1e10, Arrival: "constant", Duration: "1s"},
+		"more than 10000000 requests":   {Steps: "100000000:1s", Arrival: "constant"},
+	} {
+		if _, err = Open(s); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("too many: %v", err)
+		}
 	}
 }
 
