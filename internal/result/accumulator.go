@@ -44,9 +44,12 @@ type held struct {
 	Bytes int // of those kept
 	kept  []Call
 
+	Condensed bool // not all calls are kept
+	converted int  // of those kept, which were condensed before
+
 	Failed []span // when failed calls were in flight, as long as rows are kept
-	Rows   *rows  // of a run whose calls are not all kept; nil again beyond Limits.Rows
-	Large  *large // of the same run
+	Rows   *rows  // from half of Limits.Bytes on; nil again beyond Limits.Rows
+	Large  *large // likewise
 }
 
 // Limits are what an accumulator may hold.
@@ -102,14 +105,12 @@ func (x *Accumulator) Add(c *Call) {
 	if c.OK() && x.good != nil {
 		x.addGood(fixed)
 	}
-	if x.Large == nil {
-		if !c.OK() {
-			x.Failed = append(x.Failed, span{max(c.Sent, c.Ready), c.End})
-		}
+	if !c.OK() && (!x.Condensed || x.Rows != nil) {
+		x.Failed = append(x.Failed, span{max(c.Sent, c.Ready), c.End})
+	}
+	if !x.Condensed {
 		x.keep(c)
-		if x.held.Bytes > x.limits.Bytes {
-			x.condense()
-		}
+		x.condense()
 		return
 	}
 	x.addLarge(c, fixed)
@@ -128,43 +129,50 @@ func (x *Accumulator) addGood(c *Call) {
 	}
 }
 
-// addLarge takes a call of a run whose calls are not all kept.
+// addLarge takes in a call of which the streams, and more, are not kept.
 func (x *Accumulator) addLarge(c, fixed *Call) {
 	if !c.OK() {
 		x.Large.Flow.addFailed(c)
-		if x.Rows != nil {
-			x.Failed = append(x.Failed, span{max(c.Sent, c.Ready), c.End})
-		}
 		return
 	}
 	x.Large.addStream(fixed)
+	x.Large.addFamilies(fixed, x.header.Limit, x.Ended.First)
 	if x.Rows == nil {
-		x.Large.addFamilies(fixed, x.header.Limit, x.Ended.First)
 		return
 	}
 	x.Rows.add(fixed)
 	if x.Rows.N > x.limits.Rows || len(x.Failed) > x.limits.Rows {
-		for row := range x.Rows.all() {
-			x.Large.addFamilies(row, x.header.Limit, x.Ended.First)
-		}
 		x.Rows, x.Failed = nil, nil
 	}
 }
 
-// condense goes over to what a large run holds.
+// atOnce is how many calls are condensed for each that comes: to do all of a hundred
+// thousand at once would take the client a second from its streams.
+const atOnce = 4
+
+// condense goes over to what a large run holds, some calls at a time from half the limit
+// on, and at the limit lets go of most whole calls.
 func (x *Accumulator) condense() {
-	x.Rows, x.Large = &rows{}, newLarge(x.Start, x.options.Compat)
-	for i := range x.kept {
-		c := &x.kept[i]
-		if !c.OK() {
-			x.Large.Flow.addFailed(c)
-			continue
-		}
-		c, _ = c.Plausible()
-		x.Rows.add(c)
-		x.Large.addStream(c)
+	if x.held.Bytes <= x.limits.Bytes/2 {
+		return
 	}
-	x.thin()
+	if x.Large == nil {
+		x.Rows, x.Large = &rows{}, newLarge(x.Start, x.options.Compat)
+	}
+	full := x.held.Bytes > x.limits.Bytes
+	for n := 0; x.converted < len(x.kept) && (n < atOnce || full); n++ {
+		c := &x.kept[x.converted]
+		fixed := c
+		if c.OK() {
+			fixed, _ = c.Plausible()
+		}
+		x.addLarge(c, fixed)
+		x.converted++
+	}
+	if full {
+		x.Condensed = true
+		x.thin()
+	}
 }
 
 // keep keeps a call whole, without room that its lists do not need.
@@ -217,7 +225,7 @@ func (x *Accumulator) Analyze(c *Client, o Options) (*Analysis, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	if x.Large != nil && o.Compat != x.options.Compat {
+	if x.Condensed && o.Compat != x.options.Compat {
 		return nil, fmt.Errorf("analyze a run of %d calls: they were taken in by the definitions %q and not %q", x.Total, x.options.Compat, o.Compat)
 	}
 	a := &Analysis{CallSet: x.set(), Header: x.header, Client: c, Options: o, Every: x.Every, goodVLLM: x.VLLM, statistics: newStatistics(o.Percentiles)}
@@ -234,7 +242,10 @@ func (x *Accumulator) Analyze(c *Client, o Options) (*Analysis, error) {
 
 // set are the calls as figures are made of them, in the order of their index.
 func (x *Accumulator) set() CallSet {
-	s := CallSet{Tally: x.Tally, failed: x.Failed, rows: x.Rows, large: x.Large}
+	s := CallSet{Tally: x.Tally, failed: x.Failed}
+	if x.Condensed {
+		s.rows, s.large = x.Rows, x.Large
+	}
 	for i := range x.kept {
 		if c := &x.kept[i]; c.OK() {
 			c, _ = c.Plausible()
