@@ -181,12 +181,14 @@ func published(find func(figures) []Finding) func(figures) []Finding {
 const (
 	typeUnreadable = "unreadable"
 	typeRecovered  = "recovered"
+	typePassedOver = "passed-over"
 )
 
 // RunChecks lists the types of findings that Runs makes.
 func RunChecks() []Check {
 	all := []Check{{typeUnreadable, Warning, "Something in the file could not be read, and so was not checked.", "Always; the sentence says what."},
-		{typeRecovered, Note, "Something in the file is not as it should be, and was read nevertheless.", "A block that lost its head line: three figures that begin as a client's block does, or five with a section's title among them."}}
+		{typeRecovered, Note, "Something in the file is not as it should be, and was read nevertheless.", "A block that lost its head line: three figures that begin as a client's block does, or five with a section's title among them."},
+		{typePassedOver, Note, "Files of a directory that hold no result.", "JSON that no load generator writes; one note a directory that was named, not for files that were."}}
 	for _, r := range rules() {
 		all = append(all, r.checks...)
 	}
@@ -210,6 +212,8 @@ func Runs(f *interop.File, o Options) []Finding {
 		switch fault.Kind {
 		case interop.Recovered:
 			out = append(out, Finding{Type: typeRecovered, Severity: Note, Place: fault.Place, Text: fault.Text})
+		case interop.PassedOver:
+			out = append(out, Finding{Type: typePassedOver, Severity: Note, Place: fault.Place, Text: fault.Text})
 		case interop.Unmeasured: // the check of that name says it with its figures
 		default:
 			out = append(out, Finding{Type: typeUnreadable, Severity: Warning, Place: fault.Place, Text: fault.Text})

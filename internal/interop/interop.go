@@ -70,9 +70,11 @@ type FaultKind string
 
 // Kinds of faults.
 const (
-	Unread     FaultKind = ""           // it was not read
-	Recovered  FaultKind = "recovered"  // it was read although it is not as it should be
-	Unmeasured FaultKind = "unmeasured" // zeros that stand for no measurement: they are in Run.Unmeasured
+	Unread     FaultKind = ""            // it was not read
+	Recovered  FaultKind = "recovered"   // it was read although it is not as it should be
+	NoResult   FaultKind = "no-result"   // it is of something else
+	PassedOver FaultKind = "passed-over" // files of a directory that are of something else
+	Unmeasured FaultKind = "unmeasured"  // zeros that stand for no measurement: they are in Run.Unmeasured
 )
 
 // String returns "file:line: text".

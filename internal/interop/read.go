@@ -83,7 +83,7 @@ func readJSON(name string, data []byte) File {
 	}
 	f.finish()
 	if len(f.Runs) == 0 && len(f.Faults) == 0 {
-		f.fault(Place{File: name}, "the file has no result")
+		f.Faults = append(f.Faults, Fault{Place: Place{File: name}, Kind: NoResult, Text: "the file has no result"})
 	}
 	f.Faults = fold(f.Faults)
 	return f.File
@@ -219,7 +219,7 @@ func (f *jsonFile) object(o object) {
 		f.gather.add(o)
 		return
 	}
-	f.fault(o.place(), "this object is no result of a load generator that is known here")
+	f.Faults = append(f.Faults, Fault{Place: o.place(), Kind: NoResult, Text: "this object is no result of a load generator that is known here"})
 }
 
 // mostAlike is how many faults of one text are told one by one.

@@ -86,14 +86,41 @@ func readDir(dir string, deep bool) []interop.File {
 	if err != nil {
 		return []interop.File{Faulty(dir, Reason(err))}
 	}
+	var others []string
 	for _, path := range paths {
 		if holdsRuns(path) {
 			files = append(files, readDir(path, deep)...)
+			continue
+		}
+		if f := readFile(path); deep && ofSomethingElse(f) {
+			others = append(others, strings.TrimPrefix(path, dir+string(filepath.Separator)))
 		} else {
-			files = append(files, readFile(path))
+			files = append(files, f)
 		}
 	}
+	if len(others) > 0 {
+		files = append(files, passedOver(dir, others))
+	}
 	return files
+}
+
+// ofSomethingElse reports whether nothing of a file is a result.
+func ofSomethingElse(f interop.File) bool {
+	return len(f.Runs) == 0 && f.Doc == nil && len(f.Faults) > 0 &&
+		!slices.ContainsFunc(f.Faults, func(x interop.Fault) bool { return x.Kind != interop.NoResult })
+}
+
+// passedOver tells of the files of a directory that hold no result.
+func passedOver(dir string, names []string) interop.File {
+	const mostNamed = 5
+	text := fmt.Sprintf("%d files hold no result and are passed over: %s", len(names), strings.Join(names[:min(len(names), mostNamed)], ", "))
+	if len(names) == 1 {
+		text = names[0] + " holds no result and is passed over"
+	}
+	if len(names) > mostNamed {
+		text += ", ..."
+	}
+	return interop.File{Name: dir, Faults: []interop.Fault{{Place: interop.Place{File: dir}, Kind: interop.PassedOver, Text: text}}}
 }
 
 // mostPaths bounds the files of a tree: who means a disk does not mean results.
