@@ -152,6 +152,7 @@ func (b Runner) collector(tok workload.Tokenizer, acc *result.Accumulator, dir *
 		if !b.Spec.KeepText {
 			c.Text = "" // kept until here for the next turn's prompt, or to be counted
 		}
+		b.conceal(c)
 	}
 	growth := HeapGrowth
 	return &outputCounter{tok: tok, deferred: b.Spec.Workload.Tokenizer == workload.ServerTokenizer, emit: func(c result.Call) {

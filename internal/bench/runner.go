@@ -14,6 +14,7 @@ import (
 
 	"perflab/internal/load"
 	"perflab/internal/openai"
+	"perflab/internal/redact"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/telemetry"
@@ -23,11 +24,12 @@ import (
 // Runner is one run to make.
 type Runner struct {
 	Spec     Spec
-	APIKey   string // sent as a bearer token, never stored
-	Name     string // of the workload, in the header; default its dataset
-	Command  string // serving command under test, where known
-	Dir      string // run directory to create; "" keeps nothing on disk
-	Version  string // of perflab
+	APIKey   string        // sent as a bearer token, never stored
+	Name     string        // of the workload, in the header; default its dataset
+	Command  string        // serving command under test, where known
+	Dir      string        // run directory to create; "" keeps nothing on disk
+	Version  string        // of perflab
+	Secrets  redact.Values // that are known beside those of the spec: none of them is stored
 	Progress *load.Progress
 	Phase    func(string) // told when a phase begins
 
@@ -81,6 +83,7 @@ func (b Runner) Header(w *workload.Workload, simulated bool) (result.Header, err
 	if err != nil {
 		return result.Header{}, fmt.Errorf("encode the run's spec: %w", err)
 	}
+	spec = b.Secrets.JSON(spec)
 	s := b.Spec
 	h := result.Header{
 		Schema: rundir.Schema, Version: b.Version, Simulated: simulated, Started: time.Now().UTC(),
@@ -96,7 +99,20 @@ func (b Runner) Header(w *workload.Workload, simulated bool) (result.Header, err
 	if w.Spec().IgnoreEOS {
 		h.Lengths = result.LengthsExact // of a prediction; a client says whether its API can
 	}
+	for _, text := range []*string{&h.Model, &h.Backend, &h.Workload, &h.Command, &h.Tokenizer} {
+		*text = b.Secrets.Text(*text)
+	}
+	h.Targets = slices.Clone(h.Targets)
+	for i, t := range h.Targets {
+		h.Targets[i] = b.Secrets.Text(t)
+	}
 	return h, nil
+}
+
+// conceal replaces the secrets in what came from the server and was not sent to
+// it: the client has done so with those that it sends.
+func (b Runner) conceal(c *result.Call) {
+	c.Error, c.Text = b.Secrets.Mask(c.Error), b.Secrets.Mask(c.Text)
 }
 
 // lengths is what a client asks of the length of answers: its own requests tell, into

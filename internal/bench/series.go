@@ -81,7 +81,7 @@ func (s *Series) stop(ctx context.Context, f *SeriesFacts, err error) error {
 	case ctx.Err() != nil:
 		f.Stop = Stop{StopInterrupted, fmt.Sprintf("interrupted; whole runs made: %d", f.usable())}
 	case err != nil:
-		f.Stop = Stop{StopError, err.Error()}
+		f.Stop = Stop{StopError, s.Bench.Secrets.Text(err.Error())}
 	}
 	if len(f.Points) == 0 {
 		return err // nothing to keep

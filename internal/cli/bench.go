@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"perflab/internal/interop"
 	"perflab/internal/load"
 	"perflab/internal/openai"
+	"perflab/internal/redact"
 	"perflab/internal/result"
 	"perflab/internal/selfcheck"
 )
@@ -302,10 +304,19 @@ func (f *benchFlags) output(fs *pflag.FlagSet) error {
 func (f *benchFlags) vllm() interop.VLLMOptions {
 	w := f.spec.Workload
 	return interop.VLLMOptions{
-		Label: f.label, Burstiness: w.Burstiness, Sections: strings.Split(f.sections, ","), Percentiles: f.shownPercentiles,
-		Detailed: f.detailed, Metadata: f.spec.Metadata,
+		Label: redact.Text(f.label), Burstiness: w.Burstiness, Sections: strings.Split(f.sections, ","), Percentiles: f.shownPercentiles,
+		Detailed: f.detailed, Metadata: concealed(f.spec.Metadata),
 		RampStrategy: w.RampStrategy, RampStart: w.RampStart, RampEnd: w.RampEnd,
 	}
+}
+
+// concealed are pairs without the secrets in their values.
+func concealed(pairs map[string]string) map[string]string {
+	out := maps.Clone(pairs)
+	for name, value := range out {
+		out[name] = redact.Field(name, value)
+	}
+	return out
 }
 
 // runBench makes the run and shows it.
@@ -324,7 +335,7 @@ func runBench(ctx context.Context, env Env, f *benchFlags) error {
 	}
 	defer stop()
 	b := bench.Runner{
-		Spec: f.spec, APIKey: env.Getenv("OPENAI_API_KEY"), Dir: f.out, Version: env.Version, SelfCheck: selfcheck.Load(env.Version),
+		Spec: f.spec, APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.secrets, Dir: f.out, Version: env.Version, SelfCheck: selfcheck.Load(env.Version),
 		Progress: progress, Phase: phase.set, Sources: f.sources(),
 	}
 	out, err := b.Run(ctx)

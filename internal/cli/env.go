@@ -35,15 +35,21 @@ func (e Env) guarded() Env {
 	if _, done := e.Stdout.(*redact.Writer); done {
 		return e
 	}
-	e.secrets = redact.ValuesOf(e.Args, e.Environ)
+	known := redact.ValuesOf(e.Args, e.Environ)
 	if e.Getenv != nil {
-		e.secrets.Add(e.Getenv("OPENAI_API_KEY"), redact.Mark)
+		known.Add(e.Getenv("OPENAI_API_KEY"), redact.Mark)
 	}
 	e.out, e.err = e.Stdout, e.Stderr
-	if e.Stdout != nil {
+	return e.withSecrets(known)
+}
+
+// withSecrets is the process with more secrets that do not get out.
+func (e Env) withSecrets(more redact.Values) Env {
+	e.secrets = e.secrets.Join(more)
+	if e.out != nil {
 		e.Stdout = redact.NewWriter(e.out, e.secrets)
 	}
-	if e.Stderr != nil {
+	if e.err != nil {
 		e.Stderr = redact.NewWriter(e.err, e.secrets)
 	}
 	return e

@@ -18,6 +18,7 @@ import (
 	"perflab/internal/engine"
 	"perflab/internal/engine/cluster"
 	"perflab/internal/input"
+	"perflab/internal/redact"
 	"perflab/internal/study"
 )
 
@@ -25,6 +26,8 @@ import (
 type renderFlags struct {
 	as  string
 	out string
+
+	secrets redact.Values // of the study
 
 	gpu         string
 	gpus        int
@@ -143,6 +146,7 @@ func (f *renderFlags) run(env Env, fs *pflag.FlagSet, args []string, command boo
 	if err != nil {
 		return usageUnlessTyped(err)
 	}
+	env = env.withSecrets(f.secrets)
 	if len(all) > 1 && f.out == "" {
 		return usageError{fmt.Errorf("the study tries %d configurations: --out DIR writes a file for each", len(all))}
 	}
@@ -291,6 +295,7 @@ func (f *renderFlags) study(fs *pflag.FlagSet, path string, format render.Format
 	if err != nil {
 		return nil, err
 	}
+	f.secrets = s.Secrets()
 	if s.Runtime.Kind == study.Existing {
 		return nil, errors.New("the study measures an endpoint that is up already: there is nothing to start")
 	}

@@ -103,6 +103,7 @@ func runTune(ctx context.Context, env Env, f *tuneFlags, path string) error {
 	if err != nil {
 		return err
 	}
+	env = env.withSecrets(s.Secrets())
 	if f.check {
 		return checkStudy(ctx, env, path, s)
 	}
@@ -111,7 +112,7 @@ func runTune(ctx context.Context, env Env, f *tuneFlags, path string) error {
 	w.live = startLive(env, w.text, nil)
 	facts, err := lab.Tune(ctx, s, source, lab.Options{
 		Dir: dir, Resume: f.resume, Version: env.Version, Self: env.Self,
-		APIKey: env.Getenv("OPENAI_API_KEY"), Predictor: replayPredictor{}, Watch: w.watch, Words: report.Worded,
+		APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.secrets, Predictor: replayPredictor{}, Watch: w.watch, Words: report.Worded,
 	})
 	w.live.end()
 	if facts.Schema == "" {

@@ -113,6 +113,11 @@ func (d *deployment) end() error {
 		return &InfraError{Op: "stop " + d.spec.name(), Err: err, Help: help}
 	}
 	d.watch.Wait()
+	for _, c := range d.members {
+		if err := c.log.conceal(); err != nil {
+			return fileError("stop "+d.spec.name(), err)
+		}
+	}
 	if err := os.Remove(d.path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fileError("stop "+d.spec.name(), err)
 	}

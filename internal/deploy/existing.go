@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -116,18 +117,23 @@ func (d *existing) hook(ctx context.Context, name, script string) error {
 		return fileError(op, err)
 	}
 	defer out.Close()
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", script)
-	cmd.Env = append(os.Environ(), env...)
+	// The command is in the environment and not among the arguments, which ps shows
+	// to every user of the machine.
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", `eval "$PERFLAB_HOOK"`)
+	cmd.Env = slices.Concat(os.Environ(), env, []string{"PERFLAB_HOOK=" + script})
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.WaitDelay = time.Second
 	err = cmd.Run()
+	tail := log.tail()
+	if err := log.concealRunning(); err != nil { // what it leaves in the background may write on
+		return fileError(op, err)
+	}
 	switch {
 	case err == nil || errors.Is(err, exec.ErrWaitDelay): // what it leaves in the background is what serves
 		return nil
 	case context.Cause(ctx) != nil && !errors.Is(context.Cause(ctx), errNoAnswer):
 		return fmt.Errorf("%s: %w", op, context.Cause(ctx))
 	}
-	tail := log.tail()
 	if f, ok := d.spec.diagnose(tail); ok && name == "start" && !f.Infra {
 		return &RefusedError{Reason: f.Line, Log: log.path, Failure: f}
 	}

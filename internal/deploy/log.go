@@ -1,7 +1,9 @@
 package deploy
 
 import (
+	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,11 +13,14 @@ import (
 	"strings"
 	"time"
 
+	"perflab/internal/durable"
 	"perflab/internal/redact"
 )
 
 // memberLog is the file that holds a process's stdout and stderr. Launches of
-// the same directory follow each other in it; the tail is the last one's.
+// the same directory follow each other in it; the tail is the last one's. The
+// process writes it by itself, secrets and all, so that it is the owner's alone
+// until conceal has replaced them.
 type memberLog struct {
 	path    string
 	from    int64 // where this launch begins
@@ -34,7 +39,7 @@ func openLog(dir, name string, argv, env []string) (*memberLog, *os.File, error)
 		path:    filepath.Join(dir, name+".log"),
 		secrets: redact.ValuesOf(argv, slices.Concat(os.Environ(), env)),
 	}
-	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -60,6 +65,55 @@ func (l *memberLog) tail() string {
 	}
 	return redact.Text(l.secrets.Mask(redact.Printable(string(b))))
 }
+
+// conceal replaces the secrets in a log to which nobody writes any more, and
+// gives it to whoever may read the directory. An earlier launch's are replaced
+// already.
+func (l *memberLog) conceal() error {
+	in, err := os.Open(l.path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return durable.Replace(l.path, func(w io.Writer) error { return l.copyConcealed(w, in) })
+}
+
+// concealRunning is conceal for a log to which a process may still write. It
+// stays the owner's.
+func (l *memberLog) concealRunning() error {
+	b, err := os.ReadFile(l.path)
+	if err != nil {
+		return err
+	}
+	var masked bytes.Buffer
+	if err := l.copyConcealed(&masked, bytes.NewReader(b)); err != nil || bytes.Equal(masked.Bytes(), b) {
+		return err
+	}
+	return os.WriteFile(l.path, masked.Bytes(), 0o600)
+}
+
+// copyConcealed copies a log without its secrets, many lines at a time.
+func (l *memberLog) copyConcealed(w io.Writer, r io.Reader) error {
+	in := bufio.NewReader(r)
+	var lines []byte
+	for {
+		line, err := in.ReadSlice('\n')
+		lines = append(lines, line...)
+		ended := errors.Is(err, io.EOF)
+		if err != nil && !ended && !errors.Is(err, bufio.ErrBufferFull) {
+			return err
+		}
+		if ended || err == nil && len(lines) >= maskedAtOnce {
+			if _, err := io.WriteString(w, l.secrets.Text(string(lines))); err != nil || ended {
+				return err
+			}
+			lines = lines[:0]
+		}
+	}
+}
+
+// maskedAtOnce is how much of a log is looked through at a time.
+const maskedAtOnce = 1 << 20
 
 // read returns what the launch has written after the given place of the file, the last
 // bytes of it where it is more than most, and the place where that begins.

@@ -54,6 +54,9 @@ func (d *deployment) start(ctx context.Context, replica int, p *Peer, m Member, 
 		return nil, fileError(d.op, err)
 	}
 	defer out.Close()
+	for _, f := range m.Files {
+		log.secrets.Learn(f.Text)
+	}
 	j := Job{
 		Member: m, Op: d.op, Name: file, Marker: fmt.Sprintf("%s/%d", d.marker, len(d.members)),
 		Ports: ports.all(), Visible: d.spec.Visible, Dir: d.spec.Dir, Log: out,

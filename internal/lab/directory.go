@@ -54,7 +54,7 @@ func openDirectory(s *study.Study, source []byte, o Options) (_ *directory, log 
 		return nil, log, err
 	}
 	if !o.Resume {
-		if err := d.begin(source, s.HasSecret()); err != nil {
+		if err := d.begin(s.Redacted(source)); err != nil {
 			return nil, log, err
 		}
 	}
@@ -62,7 +62,7 @@ func openDirectory(s *study.Study, source []byte, o Options) (_ *directory, log 
 		return nil, log, fmt.Errorf("read %s: %w", path, err)
 	}
 	if err := log.Check(hash); err != nil {
-		return nil, log, fmt.Errorf("resume %s: %w", d.path, d.explain(err, source, o.Version))
+		return nil, log, fmt.Errorf("resume %s: %w", d.path, d.explain(err, s, source, o.Version))
 	}
 	if err := d.verify(log); err != nil {
 		return nil, log, fmt.Errorf("resume %s: %w", d.path, err)
@@ -95,26 +95,14 @@ func (d *directory) prepare(resume bool) error {
 	return nil
 }
 
-// begin keeps the study file of a new study, and syncs the name of its journal.
-func (d *directory) begin(source []byte, secret bool) error {
-	if err := d.keepSource(source, secret); err != nil {
-		return err
+// begin keeps the study file of a new study, without its secrets, so that the
+// directory can be given to others, and syncs the name of its journal.
+func (d *directory) begin(source []byte) error {
+	if err := durable.WriteFile(filepath.Join(d.path, sourceFile), source, 0o644); err != nil {
+		return fmt.Errorf("keep the study file: %w", err)
 	}
 	if err := d.disk.SyncDir(d.path); err != nil {
 		return fmt.Errorf("create the journal: %w", err)
-	}
-	return nil
-}
-
-// keepSource copies the study file as it is. One that holds a secret is for
-// its owner's eyes: it is the only file of a study directory that does.
-func (d *directory) keepSource(source []byte, secret bool) error {
-	mode := fs.FileMode(0o644)
-	if secret {
-		mode = 0o600
-	}
-	if err := durable.WriteFile(filepath.Join(d.path, sourceFile), source, mode); err != nil {
-		return fmt.Errorf("keep the study file: %w", err)
 	}
 	return nil
 }

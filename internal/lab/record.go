@@ -14,6 +14,7 @@ import (
 	"perflab/internal/engine"
 	"perflab/internal/engine/logs"
 	"perflab/internal/outcome"
+	"perflab/internal/redact"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
@@ -68,6 +69,15 @@ type refusal struct {
 func (r *measuredRun) broken() bool {
 	status, _ := judgeRun(r.Workload, r.Summary)
 	return status == tune.Failed
+}
+
+// conceal replaces the secrets in what engines and machines said, before it is
+// kept or told.
+func (t *trialRecord) conceal(secrets redact.Values) {
+	t.Reason, t.Advice = secrets.Text(t.Reason), secrets.Text(t.Advice)
+	for i, note := range t.Notes {
+		t.Notes[i] = secrets.Text(note)
+	}
 }
 
 // note adds what a reader of the trial must know.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"perflab/internal/study"
 	"perflab/internal/tune"
 )
 
@@ -91,13 +92,16 @@ func sumFile(path string) (string, error) {
 
 // explain says of the journal of another study what differs: the study file, whose copy
 // is beside the journal, or how it is read.
-func (d *directory) explain(err error, source []byte, version string) error {
+func (d *directory) explain(err error, s *study.Study, source []byte, version string) error {
 	other, ok := errors.AsType[*tune.AnotherStudyError](err)
 	if !ok {
 		return err
 	}
 	path := filepath.Join(d.path, sourceFile)
 	kept, rerr := os.ReadFile(path)
+	shown := s.Redacted(source) // as the copy is kept
+	secret := !bytes.Equal(shown, source)
+	kept, source = s.Redacted(kept), shown
 	switch {
 	case rerr != nil:
 		return err
@@ -105,6 +109,9 @@ func (d *directory) explain(err error, source []byte, version string) error {
 		return fmt.Errorf("%w (the study file differs from its copy %s from line %d on)", err, path, differentLine(kept, source))
 	case other.Version != version:
 		return fmt.Errorf("the study file is as it was, but perflab %s began the study and this is %s, which reads it as another one: resume with %s, or begin anew in an empty directory", other.Version, version, other.Version)
+	}
+	if secret {
+		return fmt.Errorf("%w (the study file is as it was, but for a secret in it perhaps, which its copy does not have: --strategy, a secret, or a file of recipes that it names, is another)", err)
 	}
 	return fmt.Errorf("%w (the study file is as it was: --strategy, or a file of recipes that it names, is another)", err)
 }

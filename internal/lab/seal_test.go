@@ -169,15 +169,21 @@ func TestChangedRecord(t *testing.T) {
 // TestAnotherStudy: what differs is said, not just that something does.
 func TestAnotherStudy(t *testing.T) {
 	dir, _ := tuned(t, small, replay{})
+	withKey := strings.Replace(small, "runtime:", "engines: {vllm: {env: [HF_TOKEN=hf_verysecret]}}\nruntime:", 1)
 	for name, tt := range map[string]struct{ text, version, want string }{
 		"file":     {strings.Replace(small, "Qwen3-8B", "Qwen3-32B", 1), "", "is of another study ("},
 		"line":     {strings.Replace(small, "Qwen3-8B", "Qwen3-32B", 1), "", "study.yaml from line 2 on)"},
 		"version":  {small, "v2", "the study file is as it was, but perflab v1 began the study and this is v2, which reads it as another one: resume with v1, or begin anew"},
+		"secret":   {withKey, "v1", "study.yaml from line"},
 		"strategy": {small, "v1", "(the study file is as it was: --strategy, or a file of recipes that it names, is another)"},
 	} {
 		d := directory{path: dir}
 		err := error(&tune.AnotherStudyError{Was: "a", Is: "b", Version: "v1"})
-		if err = d.explain(err, []byte(tt.text), tt.version); !strings.Contains(err.Error(), tt.want) {
+		s, perr := study.Parse("study.yaml", []byte(tt.text))
+		if perr != nil {
+			t.Fatal(perr)
+		}
+		if err = d.explain(err, s, []byte(tt.text), tt.version); !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %s", name, err, tt.want)
 		}
 	}

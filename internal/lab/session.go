@@ -9,6 +9,7 @@ import (
 	"perflab/internal/deploy"
 	"perflab/internal/durable"
 	"perflab/internal/outcome"
+	"perflab/internal/redact"
 	"perflab/internal/result"
 	"perflab/internal/selfcheck"
 	"perflab/internal/study"
@@ -22,6 +23,7 @@ type Options struct {
 	Version   string // of perflab
 	Self      string // this program, started again for simulated engines
 	APIKey    string
+	Secrets   redact.Values   // that are known beside those of the study: none of them is stored
 	Predictor bench.Predictor // for runtime kind predicted
 	Watch     func(Status)    // told of every change, one at a time; may be nil
 

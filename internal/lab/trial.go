@@ -49,7 +49,7 @@ func (ev *evaluation) measure(ctx context.Context) error {
 // giving a reason: losing the baseline to it would cost the study its gains.
 // The logs stay.
 func (ev *evaluation) makeRoom(died *diedSilently) error {
-	if err := ev.studyDir.journal.Note(tune.KindInfra, ev.t.ID, died.Error()+": launched again"); err != nil {
+	if err := ev.studyDir.journal.Note(tune.KindInfra, ev.t.ID, ev.Options.Secrets.Text(died.Error()+": launched again")); err != nil {
 		return err
 	}
 	ev.t.Runs, ev.t.Within = nil, nil
@@ -130,7 +130,7 @@ func (ev *evaluation) launch(ctx context.Context) (*launch, deploy.Deployment, e
 		if !broke || try == len(ev.pauses) || ev.Attached() || permanent(infra) {
 			return la, d, err
 		}
-		if err := ev.studyDir.journal.Note(tune.KindInfra, ev.t.ID, err.Error()); err != nil {
+		if err := ev.studyDir.journal.Note(tune.KindInfra, ev.t.ID, ev.Options.Secrets.Text(err.Error())); err != nil {
 			return nil, nil, err
 		}
 		select {
@@ -212,7 +212,7 @@ func (ev *evaluation) runOne(ctx context.Context, la *launch, d deploy.Deploymen
 		if status, _ := judgeRun(name, run.Summary); status == tune.Refused {
 			return run, nil
 		}
-		if err := ev.studyDir.journal.Note(tune.KindInfra, ev.p.Trial, "void, measured again: "+run.Summary.Verdict.Why()); err != nil {
+		if err := ev.studyDir.journal.Note(tune.KindInfra, ev.p.Trial, ev.Options.Secrets.Text("void, measured again: "+run.Summary.Verdict.Why())); err != nil {
 			return nil, err
 		}
 	}
@@ -234,7 +234,7 @@ func (ev *evaluation) load(ctx context.Context, la *launch, d deploy.Deployment,
 	if ev.Bench.Warmups != nil {
 		b.Spec.Warmups = *ev.Bench.Warmups
 	}
-	b.Dir, b.APIKey = ev.runDir(name, try), ev.APIKey
+	b.Dir, b.APIKey, b.Secrets = ev.runDir(name, try), ev.APIKey, ev.Options.Secrets
 	b.Phase = func(text string) { ev.watch.change(func(s *Status) { s.Phase = text }) }
 	if err := rundir.ClearPartial(b.Dir); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,6 +22,7 @@ import (
 // DIR/study.json after every trial. What it returns is always the study as far
 // as it got. Renderers make the report from it.
 func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (outcome.Study, error) {
+	o.Secrets = o.Secrets.Join(s.Secrets())
 	l := newSession(s, o)
 	var log tune.Log
 	var err error
@@ -78,8 +80,9 @@ func (l *session) trial(ctx context.Context, p tune.Proposal) (tune.Observation,
 		return tune.Observation{}, err
 	}
 	t.Started, t.Ended = started, clock()
+	t.conceal(l.Options.Secrets)
 	t.Moves = l.nextChanges(p, t)
-	if err := rundir.WriteJSON(filepath.Join(dir, trialFile), t); err != nil {
+	if err := l.writeJSON(filepath.Join(dir, trialFile), t); err != nil {
 		return tune.Observation{}, err
 	}
 	o := t.observation()
@@ -105,7 +108,16 @@ func (l *session) save(partial bool) (outcome.Study, error) {
 	if l.Words != nil {
 		f = l.Words(f)
 	}
-	return f, rundir.WriteJSON(filepath.Join(l.Dir, rundir.StudyFile), f)
+	return f, l.writeJSON(filepath.Join(l.Dir, rundir.StudyFile), f)
+}
+
+// writeJSON is rundir.WriteJSON without secrets.
+func (l *session) writeJSON(path string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", path, err)
+	}
+	return rundir.WriteFile(path, append(l.Options.Secrets.JSON(b), '\n'))
 }
 
 // evaluate measures one configuration: one launch, one run per workload. What

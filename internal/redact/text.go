@@ -20,6 +20,10 @@ var (
 	// string and one whose value is a list.
 	secretKey = regexp.MustCompile(`([A-Za-z_][\w.-]*)(\\*["']\s*:\s*\[?\s*\\*["'])((?:[^"'\\\n]|\\[^"'\\\n])+)`)
 
+	// secretEntry is a line of YAML, or a header, whose name has several parts: one
+	// such as "Key: a shorter prompt" is prose.
+	secretEntry = regexp.MustCompile(`([A-Za-z][\w.]*[_-][\w.-]*)(:\s+)(` + word + `)`)
+
 	urlPassword = regexp.MustCompile(`(\w+://[^/\s:@"']*:)([^/\s"'<>]+)(@)`)
 	// urlUser is a token in the place of a user. People's names are shorter.
 	urlUser = regexp.MustCompile(`(\w+://)([^/\s:@"'<>]{16,})(@)`)
@@ -99,6 +103,7 @@ func maskLine(line string, found func(string)) string {
 	line = replaceValue(secretAssign, line, IsSecret, found)
 	line = replaceValue(secretField, line, always, found)
 	line = replaceValue(secretKey, line, IsSecret, found)
+	line = replaceValue(secretEntry, line, IsSecret, found)
 	return maskForms(line, found)
 }
 

@@ -34,6 +34,7 @@ func TestText(t *testing.T) {
 		{`"body": "{\"api_key\": \"hunter2\"}"`, `"body": "{\"api_key\": \"[redacted]\"}"`},
 		{"GET /v1?api_key=hunter2&n=1 HTTP/1.1", "GET /v1?api_key=[redacted]&n=1 HTTP/1.1"},
 		{"https://host/blob?sv=1&X-Amz-Signature=0a1b2c", "https://host/blob?sv=1&X-Amz-Signature=[redacted]"},
+		{"env_overrides:\n  OPENAI_KEY: hunter2\n  block_size: 64", "env_overrides:\n  OPENAI_KEY: [redacted]\n  block_size: 64"},
 		{"https://0123456789abcdef0123@sentry.host/1", "https://[redacted]@sentry.host/1"},
 		{"ssh://git@github.com/a/b, me@host.org", "ssh://git@github.com/a/b, me@host.org"},
 		{"a glpat-0123456789abcdefghij b", "a [redacted] b"},

@@ -2,9 +2,9 @@ package study
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -64,7 +64,7 @@ type EngineUse struct {
 	Set     Values         `yaml:"set,omitempty" json:"set,omitempty" jsonschema:"description=Parameters of every configuration of this engine"`
 	Flags   []string       `yaml:"flags,omitempty" json:"flags,omitempty" jsonschema:"description=Flags of the engine's own added to every command"`
 	File    map[string]any `yaml:"file,omitempty" json:"file,omitempty" jsonschema:"description=trtllm: what every command's configuration file holds besides\\, in the file's own keys (YAML as of --extra_llm_api_options). Parameters win over it"`
-	Env     []string       `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=KEY=value added to every command's environment. Engines inherit perflab's own environment too\\, which is the better place for a secret. One that stands here is replaced in all that is written but the private copy of the study file"`
+	Env     []string       `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=KEY=value added to every command's environment. Engines inherit perflab's own environment too\\, which is the better place for a secret. One that stands here is replaced in all that is written"`
 }
 
 // Objective is the figure to improve and what must hold besides.
@@ -263,17 +263,25 @@ func (f *File) Container(engineName string) docker.Settings {
 	return c
 }
 
-// HasSecret reports whether the study file itself holds a secret.
-func (f *File) HasSecret() bool {
+// Secrets are the values of those that the study file holds, wherever they stand
+// in it.
+func (f *File) Secrets() redact.Values {
+	var v redact.Values
 	for _, use := range f.Engines {
-		flags, env := redact.Argv(use.Flags), redact.Env(use.Env)
-		file := deploy.RedactCommand(engine.Command{File: use.File}).File
-		if !slices.Equal(flags, use.Flags) || !slices.Equal(env, use.Env) || !reflect.DeepEqual(file, use.File) {
-			return true
-		}
+		v = v.Join(redact.ValuesOf(use.Flags, use.Env))
 	}
-	return false
+	if d := f.Runtime.Docker; d != nil {
+		v = v.Join(redact.ValuesOf(d.Entrypoint, d.Env))
+	}
+	var all any
+	if b, err := json.Marshal(f); err == nil && json.Unmarshal(b, &all) == nil { // as its fingerprint is made
+		v.LearnTree("", all)
+	}
+	return v
 }
+
+// Redacted is the text of the study file without secrets, line for line.
+func (f *File) Redacted(source []byte) []byte { return []byte(f.Secrets().Text(string(source))) }
 
 // WorkloadNames are the names in the order of the file.
 func (f *File) WorkloadNames() []string {

@@ -143,7 +143,6 @@ func (p Plan) process(name string, m deploy.Member, ports *ports) (process, erro
 	shownArgv, shownEnv := redact.Argv(m.Argv), redact.Env(m.Env)
 	named := map[string]int{}
 	for i, arg := range m.Argv {
-		shownArgv[i] = redact.Text(shownArgv[i])
 		variable := ""
 		if shownArgv[i] != arg {
 			variable = secretName(shownArgv[:i+1])
@@ -155,12 +154,11 @@ func (p Plan) process(name string, m deploy.Member, ports *ports) (process, erro
 	}
 	for i, kv := range shownEnv {
 		key, value, _ := strings.Cut(kv, "=")
-		value = redact.Text(value)
-		from := ""
-		if key+"="+value != m.Env[i] {
-			from = key
+		if kv != m.Env[i] { // the reader's own, as a whole: a proxy's URL has its password within
+			q.env = append(q.env, variable{key, word{{secret, key}}})
+			continue
 		}
-		q.env = append(q.env, variable{key, wordOf(value, from, ports)})
+		q.env = append(q.env, variable{key, wordOf(value, "", ports)})
 	}
 	for _, f := range m.Files {
 		var b strings.Builder
