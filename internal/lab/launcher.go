@@ -92,6 +92,9 @@ func (l *launcher) prepare(ctx context.Context, c study.Configuration, dir strin
 	if err != nil {
 		return nil, nil, err
 	}
+	if l.Runtime.StartsEngines() {
+		notes = append(notes, listedSecrets(spec)...)
+	}
 	return &launch{Study: l.Study, config: c, runtime: rt, spec: spec, places: places}, notes, nil
 }
 
@@ -127,7 +130,7 @@ func (l *launcher) deployment(pl study.Configuration, places [][]cluster.Node, d
 		Diagnose: func(log string) (logs.Failure, bool) { return logs.Diagnose(pl.Engine.Name, log) },
 		Timeout:  time.Duration(l.Runtime.ReadyS * float64(time.Second)), Visible: l.Visible(),
 	}
-	cmd := pl.Command
+	cmd := keyInEnv(pl.Command)
 	cmd.Host = "{host}"
 	for _, place := range places {
 		parts, err := cluster.Spread(cmd, place, l.Runtime.Spread)
