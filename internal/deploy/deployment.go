@@ -118,6 +118,9 @@ func (d *deployment) end() error {
 			return fileError("stop "+d.spec.name(), err)
 		}
 	}
+	if err := concealFiles(d.spec.Dir); err != nil {
+		return fileError("stop "+d.spec.name(), err)
+	}
 	if err := os.Remove(d.path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fileError("stop "+d.spec.name(), err)
 	}

@@ -125,7 +125,7 @@ func (h local) Spawn(_ context.Context, j Job) (Running, error) {
 	if err := h.program(j.Argv[0]); err != nil {
 		return nil, &InfraError{Op: j.Op, Err: err, Help: missingHelp(j.Argv[0], err)}
 	}
-	files, err := filepath.Abs(filepath.Join(j.Dir, j.Name+".files"))
+	files, err := filepath.Abs(filepath.Join(j.Dir, j.Name+filesSuffix))
 	if err != nil {
 		return nil, fileError(j.Op, err)
 	}
@@ -151,6 +151,26 @@ func writeFiles(dir string, files []File) error {
 	}
 	return nil
 }
+
+// concealFiles replaces the secrets in what processes of a deployment read when they
+// started, now that they have ended: the directory may be given to others.
+func concealFiles(dir string) error {
+	paths, err := filepath.Glob(filepath.Join(pattern.Replace(dir), "*"+filesSuffix, "*"))
+	for _, path := range paths {
+		b, rerr := os.ReadFile(path)
+		if shown := redact.Text(string(b)); rerr == nil && shown != string(b) {
+			rerr = os.WriteFile(path, []byte(shown), 0o600)
+		}
+		err = errors.Join(err, rerr)
+	}
+	return err
+}
+
+// filesSuffix ends the name of the directory with a process's files.
+const filesSuffix = ".files"
+
+// pattern makes a name of a directory a pattern of it alone.
+var pattern = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
 // End ends a process of an earlier perflab, by its identity and its marker.
 func (h local) End(_ context.Context, r Record) ([]string, error) {
