@@ -157,7 +157,7 @@ func (d *existing) hookEnv() ([]string, error) {
 	}
 	port, _ := strconv.Atoi(cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
 	m := portSet{front: port}.fill(d.spec.Replicas[0].Member, u.Hostname())
-	files, err := filepath.Abs(filepath.Join(d.spec.Dir, "files"))
+	files, err := filepath.Abs(filepath.Join(d.spec.Dir, "hook"+filesSuffix))
 	if err != nil {
 		return nil, err
 	}
@@ -215,6 +215,9 @@ func (d *existing) end(ctx context.Context) error {
 	}
 	if err := d.hook(ctx, "stop", d.Hooks.Stop); err != nil {
 		return err
+	}
+	if err := concealFiles(d.spec.Dir); err != nil {
+		return fileError("stop "+d.spec.name(), err)
 	}
 	deadline := time.Now().Add(cmp.Or(d.Down, downTimeout))
 	probe := newHealth(d.spec, d.Poll, func(status int) bool { return status < 500 })

@@ -1,6 +1,8 @@
 package deploy
 
 import (
+	"encoding/base64"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -169,5 +171,36 @@ func TestLastOf(t *testing.T) {
 	}
 	if got := quoteLine(strings.Repeat("é", 400)); len([]rune(got)) != 303 {
 		t.Errorf("quoted line has %d characters", len([]rune(got)))
+	}
+}
+
+// TestConceal: when an engine has ended, its log has no secret, whoever may read the
+// directory may read it, and all else is as it was written.
+func TestConceal(t *testing.T) {
+	dir := t.TempDir()
+	const text = "starts\r\x1b[1mkey my-long-secret\x1b[0m\nbad \xff byte, http://u:pw@h\n-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----\nin base64 %s, no line end"
+	coded := base64.StdEncoding.EncodeToString([]byte("me:my-long-secret"))
+	l, f, err := openLog(dir, "replica-0", []string{"engine"}, []string{"THE_KEY=my-long-secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(f, text, coded)
+	f.Close()
+	if info, err := os.Stat(l.path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("while it is written: %v, %v", info.Mode(), err)
+	}
+	for range 2 { // the second time there is nothing to replace
+		if err := l.conceal(); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(l.path)
+		_, got, _ := strings.Cut(string(b), "\n")
+		want := "starts\r\x1b[1mkey [redacted]\x1b[0m\nbad \xff byte, http://u:[redacted]@h\n[redacted]\n[redacted]\n[redacted]\nin base64 bWU6[redacted]Q=, no line end"
+		if err != nil || got != want {
+			t.Errorf("the log has %q, want %q: %v", got, want, err)
+		}
+	}
+	if info, err := os.Stat(l.path); err != nil || info.Mode().Perm()&0o400 == 0 || info.Mode().Perm() == 0o600 {
+		t.Errorf("afterwards: %v, %v", info.Mode(), err)
 	}
 }
