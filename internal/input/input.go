@@ -28,12 +28,15 @@ type SizeError struct {
 	Line bool // a single line has it
 }
 
-func (e *SizeError) Error() string {
+func (e *SizeError) Error() string { return e.Name + " " + e.Reason() }
+
+// Reason is the error without the name.
+func (e *SizeError) Reason() string {
 	what := "has"
 	if e.Line {
 		what = "has a line of"
 	}
-	return fmt.Sprintf("%s %s more than %s, which is more than such a file can have: see whether it is the right one", e.Name, what, sizeText(e.Most))
+	return fmt.Sprintf("%s more than %s, which is more than such a file can have: see whether it is the right one", what, sizeText(e.Most))
 }
 
 func sizeText(n int64) string {

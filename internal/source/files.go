@@ -64,6 +64,9 @@ func Reason(err error) string {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err.Error()
 	}
+	if e, ok := errors.AsType[*input.SizeError](err); ok {
+		return "it " + e.Reason()
+	}
 	return err.Error()
 }
 
