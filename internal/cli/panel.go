@@ -86,7 +86,7 @@ func (v *panel) rates() string {
 }
 
 func (v *panel) latencies() string {
-	return "TTFT " + quantiles(&v.p.TTFT) + "   ITL " + quantiles(&v.p.ITL)
+	return "TTFT " + quantiles(&v.p.TTFT) + "   ITL per read " + quantiles(&v.p.ITL)
 }
 
 func quantiles(h *stat.Histogram) string {

@@ -43,7 +43,7 @@ func TestPanel(t *testing.T) {
 		want := []string{
 			"[============            ] 53/100  ~2.8 s left",
 			"sent 2.0 req/s  done 1.0 req/s  300 tok/s  10 in flight",
-			"TTFT p50 60.3  p90 60.3  p99 60.3 ms   ITL p50 20.2  p90 20.2  p99 20.2 ms",
+			"TTFT p50 60.3  p90 60.3  p99 60.3 ms   ITL per read p50 20.2  p90 20.2  p99 20.2 ms",
 			"tok/s  ███  peak 300",
 		}
 		if d := cmp.Diff(want, v.lines(time.Now())); d != "" {
@@ -59,7 +59,7 @@ func TestPanelBeforeAndWithoutPlan(t *testing.T) {
 		t.Errorf("before the load begins: %q", got)
 	}
 	p.Running.Store(true)
-	if got := v.shown(time.Now()); !strings.HasPrefix(got[0], "0 done after") || got[2] != "TTFT -   ITL -" {
+	if got := v.shown(time.Now()); !strings.HasPrefix(got[0], "0 done after") || got[2] != "TTFT -   ITL per read -" {
 		t.Errorf("%q", got)
 	}
 }

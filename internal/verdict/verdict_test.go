@@ -129,6 +129,8 @@ func TestChecks(t *testing.T) {
 		{"an engine that hardly waits", "machine", result.Header{}, onMachine(func(m *result.Machine) { m.EngineWaits = result.Waits{Time: time.Second, Runs: 10000} }), good(), result.Sound, "engine 20 %"},
 		{"an engine that cannot be told", "machine", result.Header{}, onMachine(func(m *result.Machine) { m.Engine, m.Processes = 0, 0 }), good(), result.Remark, "other programs 20 % (the engine may be among them: its processes could not be told)"},
 		{"stolen", "stolen", result.Header{}, &result.Client{Stolen: 0.031}, good(), result.Noted, "the host took 3.1 %"},
+		{"stolen in short stops", "stolen", result.Header{Clock: result.ClockKernel, LateReads: true}, &result.Client{Stolen: 0.05, SchedMax: 2 * msec}, good(), result.Sound, "the mean latency is off by 0.100 ms at most"},
+		{"stolen in long stops", "stolen", result.Header{Clock: result.ClockKernel, LateReads: true}, &result.Client{Stolen: 0.05, SchedMax: 10 * msec}, good(), result.Noted, "the host took 5.0 %"},
 		{"hardly stolen", "stolen", result.Header{}, &result.Client{Stolen: 0.02}, good(), result.Sound, "2.0 %"},
 		{"clock not known", "clock", result.Header{}, &client, good(), result.Sound, "not judged"},
 		{"process clock", "clock", result.Header{Clock: result.ClockMonotonic}, &client, good(), result.Remark, "taken by this process"},
