@@ -124,11 +124,15 @@ func repeatOf(facts *bench.SeriesFacts, dir string) report.Repeat {
 	for _, slo := range facts.SLOs {
 		met := 0
 		for _, p := range facts.Points {
-			if ok, _ := slo.Judge(p.Summary); ok && p.Usable() {
+			if ok, _ := slo.Judge(p.Summary); ok && p.Usable() && !p.Failed {
 				met++
 			}
 		}
-		r.SLOs = append(r.SLOs, fmt.Sprintf("SLO: %s: met in %d of %d runs", slo, met, r.Believed))
+		text := fmt.Sprintf("SLO: %s: met in %d of %d runs", slo, met, r.Believed)
+		if left := len(facts.Points) - r.Believed; left > 0 {
+			text += fmt.Sprintf("; not judged in %d void or stopped before their end", left)
+		}
+		r.SLOs = append(r.SLOs, text)
 	}
 	if facts.Stop.Code != bench.StopDone {
 		r.Notes = append(r.Notes, facts.Kind+" "+endingText(facts.Stop))
