@@ -189,3 +189,21 @@ func TestPercentiles(t *testing.T) {
 		}
 	}
 }
+
+// TestSeriesOfVoidRuns: what a single run ends with, a series of such runs ends with too,
+// and no SLO is passed over in silence.
+func TestSeriesOfVoidRuns(t *testing.T) {
+	for name, args := range map[string][]string{"one run": nil, "repeat": {"--repeat", "2"}, "sweep": {"--sweep", "concurrency=1,2"}} {
+		t.Run(name, func(t *testing.T) {
+			args = append(args, "--base-url", endpoint(t, words(1)), "--model", "m", "--num-prompts", "3", "--num-warmups", "0", "--random-input-len", "5",
+				"--random-output-len", "3", "--slo", "mean_ttft_ms <= 5000", "--out", filepath.Join(t.TempDir(), "out"))
+			code, stdout, stderr := benchExit(t, args...)
+			if code != exitVoid || !strings.Contains(stderr, "the measurement is void: ") || !strings.Contains(stderr, "66.7 % of all are missing") {
+				t.Errorf("exit %d: %s", code, stderr)
+			}
+			if !strings.Contains(stdout, "mean_ttft_ms <= 5000: not judged, the measurement is void") && !strings.Contains(stdout, "not judged in 2 void") && !strings.Contains(stdout, "void  n/a") {
+				t.Errorf("nothing of the SLO:\n%s", stdout)
+			}
+		})
+	}
+}
