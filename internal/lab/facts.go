@@ -26,7 +26,7 @@ func (m *factsMaker) assemble(partial bool, trials []trialRecord, r tune.Result)
 		Model:     m.modelName(), Hardware: m.HardwareText(), Visible: m.Visible(), Engines: m.software(trials), Method: m.method(),
 		Workloads: m.workloads, Confirmed: r.Confirmed, Conclusion: &r.Verdict, Notes: append(m.notes(), changedVersions(trials)...),
 	}
-	for _, t := range trials {
+	for i, t := range trials {
 		if t.Runs == nil {
 			t.Runs = []outcome.Run{} // a list in study.json, also when it is empty
 		}
@@ -34,7 +34,7 @@ func (m *factsMaker) assemble(partial bool, trials []trialRecord, r tune.Result)
 			t.GPUs, t.Each, t.GPUSeconds = 0, 0, 0
 		}
 		f.Trials = append(f.Trials, t.Trial)
-		if f.Started.IsZero() {
+		if i == 0 { // zero where a version that did not keep it began the study
 			f.Started = t.Started
 		}
 		if t.Ended.After(f.Ended) {

@@ -29,10 +29,11 @@ func Date(t time.Time) string {
 
 // span writes from when to when something ran, "" where that is not known.
 func span(from, to time.Time) string {
-	if a, b := Date(from), Date(to); a != b && b != "" {
-		return a + " to " + b
+	a, b := Date(from), Date(to)
+	if a == b || a == "" || b == "" {
+		return a
 	}
-	return Date(from)
+	return a + " to " + b
 }
 
 // factTable is a table of facts.

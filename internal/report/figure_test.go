@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -57,5 +58,22 @@ func TestRanking(t *testing.T) {
 	}
 	if got, want := ranking(r, true), "A (1.00) < B (3.00) = C (3.00)"; got != want {
 		t.Errorf("lower: %s, want %s", got, want)
+	}
+}
+
+// TestSpan: when something ran is said as far as it is known, and an end without a
+// beginning is not.
+func TestSpan(t *testing.T) {
+	at := time.Date(2026, 11, 20, 8, 30, 12, 0, time.UTC)
+	for _, tt := range []struct {
+		from, to time.Time
+		want     string
+	}{
+		{at, at.Add(2 * time.Hour), "2026-11-20 08:30 UTC to 2026-11-20 10:30 UTC"},
+		{at, at.Add(20 * time.Second), "2026-11-20 08:30 UTC"}, {at, time.Time{}, "2026-11-20 08:30 UTC"}, {time.Time{}, at, ""}, {},
+	} {
+		if got := span(tt.from, tt.to); got != tt.want {
+			t.Errorf("%v to %v: %q, want %q", tt.from, tt.to, got, tt.want)
+		}
 	}
 }
