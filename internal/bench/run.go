@@ -33,13 +33,14 @@ func (b Runner) Run(ctx context.Context) (*Outcome, error) {
 	if err := ChatOnly(w, b.Spec.Backend); err != nil {
 		return nil, err
 	}
-	if err := load.CheckCapacity(concurrent(w), len(b.Spec.Targets)); err != nil {
+	if err := load.CheckCapacity(atOnce(w), len(b.Spec.Targets)); err != nil {
 		return nil, err
 	}
 	clients, err := b.clients(w)
 	if err != nil {
 		return nil, err
 	}
+	capacity := capacityNote(w, len(b.Spec.Targets))
 	hash := fingerprint(w)
 	defer func() {
 		for _, c := range clients {
@@ -74,7 +75,7 @@ func (b Runner) Run(ctx context.Context) (*Outcome, error) {
 	}
 	out, err := b.measure(ctx, h, w, tok, clients, cache, rec)
 	if out != nil {
-		out.Notes = notes(note, cacheNote, w.Known(), droppedRows(w), conversations(w, out.Client))
+		out.Notes = notes(note, capacity, cacheNote, w.Known(), droppedRows(w), conversations(w, out.Client))
 	}
 	return out, err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perflab/internal/field"
+	"perflab/internal/load"
 	"perflab/internal/openai"
 	"perflab/internal/result"
 	"perflab/internal/tokenizer"
@@ -81,6 +82,35 @@ func concurrent(w *workload.Workload) int {
 		return min(limit, n)
 	}
 	return max(limit, n)
+}
+
+// atOnce is how many connections the workload needs at once for certain. An open
+// loop needs those of its largest burst: how many more depends on how long the
+// server takes.
+func atOnce(w *workload.Workload) int {
+	if w.Closed() {
+		return concurrent(w)
+	}
+	n := w.Burst()
+	if !w.Conversations() {
+		n = w.PeakDue(1)
+	}
+	if limit := w.Spec().MaxConcurrency; limit > 0 {
+		n = min(n, limit)
+	}
+	return n
+}
+
+// capacityNote says how long a call of an open loop may take until this machine
+// cannot hold all that are due meanwhile; "" where that is longer than holdTime.
+func capacityNote(w *workload.Workload, targets int) string {
+	n, limit, err := load.Capacity(targets)
+	rate := w.Offered()
+	if err != nil || rate == 0 || concurrent(w) <= n {
+		return ""
+	}
+	return fmt.Sprintf("this machine holds %d requests in flight (%s), which at %.4g/s is enough while a call takes less than %.3g s: "+
+		"if calls take longer, set a limit of concurrent requests or raise the %s", n, limit, rate, float64(n)/rate, limit)
 }
 
 // sentTotals sums what was sent where no plan says it.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,8 +23,14 @@ func (e *CapacityError) Error() string { return e.Text }
 // Hint says how to go on.
 func (e *CapacityError) Hint() string { return e.Do }
 
-// spareFiles is how many files this process has open beside its connections.
-const spareFiles = 64
+// otherFiles is how many files are open beside connections in a run on so many
+// targets: those that are open now; the files of its directory and what watches
+// GPUs; two a target that reads its metrics; and three for each event loop, of
+// which there is one for two processors and no more than eight.
+func otherFiles(targets int) uint64 {
+	loops := max(1, min(8, runtime.GOMAXPROCS(0)/2))
+	return openFiles() + uint64(6+2*targets+3*loops)
+}
 
 // CheckCapacity reports whether this process can hold so many connections at
 // once, spread over so many targets. It raises the limit on open files as far
@@ -33,13 +40,13 @@ func CheckCapacity(concurrent, targets int) error {
 	if err != nil && files == 0 {
 		return err
 	}
-	return capacity(concurrent, files, localPorts()*max(1, targets))
+	return capacity(concurrent, files, otherFiles(targets), localPorts()*max(1, targets))
 }
 
-// capacity judges: files is the limit on open files, ports the number of local
-// ports to all targets (0: not known).
-func capacity(concurrent int, files uint64, ports int) error {
-	if need := uint64(max(0, concurrent)) + spareFiles; need > files {
+// capacity judges: files is the limit on open files, other how many are no
+// connections, ports the number of local ports to all targets (0: not known).
+func capacity(concurrent int, files, other uint64, ports int) error {
+	if need := uint64(max(0, concurrent)) + other; need > files {
 		return &CapacityError{
 			Text: fmt.Sprintf("%d requests in flight need %d open files, but the limit is %d", concurrent, need, files),
 			Do:   fmt.Sprintf("raise it with ulimit -n %d, or set a lower limit of concurrent requests", need),
@@ -54,20 +61,31 @@ func capacity(concurrent int, files uint64, ports int) error {
 	return nil
 }
 
-// Capacity returns how many connections to one target this process can hold at
-// once, and what sets the limit. It raises that on open files as far as it may.
-func Capacity() (n int, limit string, err error) {
+// Capacity returns how many connections to so many targets this process can hold
+// at once, and what sets the limit. It raises that on open files as far as it
+// may.
+func Capacity(targets int) (n int, limit string, err error) {
 	files, err := LiftFileLimit()
 	if err != nil && files == 0 {
 		return 0, "", err
 	}
-	n, limit = most(files, localPorts())
+	n, limit = most(files, otherFiles(targets), localPorts()*max(1, targets))
 	return n, limit, nil
 }
 
+// openFiles is how many files this process has open.
+func openFiles() uint64 {
+	for _, dir := range []string{"/proc/self/fd", "/dev/fd"} {
+		if all, err := os.ReadDir(dir); err == nil {
+			return uint64(max(0, len(all)-1)) // without the one that reads the directory
+		}
+	}
+	return 3 // input, output and errors
+}
+
 // most is the number that capacity allows.
-func most(files uint64, ports int) (n int, limit string) {
-	n, limit = int(min(max(files, spareFiles)-spareFiles, math.MaxInt32)), "limit on open files"
+func most(files, other uint64, ports int) (n int, limit string) {
+	n, limit = int(min(max(files, other)-other, math.MaxInt32)), "limit on open files"
 	if ports > 0 && ports < n {
 		return ports, "number of local ports"
 	}

@@ -15,15 +15,16 @@ func TestCapacity(t *testing.T) {
 		text, doing string
 	}{
 		{0, 256, 28232, "", ""},
-		{192, 256, 28232, "", ""},
-		{193, 256, 28232, "193 requests in flight need 257 open files, but the limit is 256", "raise it with ulimit -n 257, or set a lower limit of concurrent requests"},
+		{20, 64, 28232, "", ""}, // beside 44 others
+		{212, 256, 28232, "", ""},
+		{213, 256, 28232, "213 requests in flight need 257 open files, but the limit is 256", "raise it with ulimit -n 257, or set a lower limit of concurrent requests"},
 		{28232, 1 << 20, 28232, "", ""},
 		{28233, 1 << 20, 28232, "28233 requests in flight need as many local ports, but there are 28232",
 			"widen net.ipv4.ip_local_port_range, set a lower limit of concurrent requests, or spread the load over more target addresses"},
 		{28233, 1 << 20, 0, "", ""},
 	} {
 		var text, doing string
-		if e, ok := capacity(tt.concurrent, tt.files, tt.ports).(*CapacityError); ok {
+		if e, ok := capacity(tt.concurrent, tt.files, 44, tt.ports).(*CapacityError); ok {
 			text, doing = e.Error(), e.Hint()
 		}
 		if text != tt.text || doing != tt.doing {
@@ -32,6 +33,9 @@ func TestCapacity(t *testing.T) {
 	}
 	if err := CheckCapacity(1<<40, 1); err == nil {
 		t.Error("this machine holds 2^40 connections?")
+	}
+	if n := otherFiles(1); n > 44 { // 20 requests pass where 64 files are allowed
+		t.Errorf("%d files beside the connections of a run", n)
 	}
 	if err := CheckCapacity(1, 1); err != nil {
 		t.Error(err)
@@ -46,20 +50,20 @@ func TestMost(t *testing.T) {
 		n     int
 		limit string
 	}{
-		{20_000, 28_232, 19_936, "limit on open files"},
-		{20_000, 0, 19_936, "limit on open files"},
+		{20_000, 28_232, 19_956, "limit on open files"},
+		{20_000, 0, 19_956, "limit on open files"},
 		{1 << 20, 28_232, 28_232, "number of local ports"},
 		{10, 28_232, 0, "limit on open files"},
 	} {
-		n, limit := most(tt.files, tt.ports)
+		n, limit := most(tt.files, 44, tt.ports)
 		if n != tt.n || limit != tt.limit {
 			t.Errorf("%d files, %d ports: %d by the %s, want %d by the %s", tt.files, tt.ports, n, limit, tt.n, tt.limit)
 		}
-		if n > 0 && capacity(n, tt.files, tt.ports) != nil || capacity(n+1, tt.files, tt.ports) == nil {
+		if n > 0 && capacity(n, tt.files, 44, tt.ports) != nil || capacity(n+1, tt.files, 44, tt.ports) == nil {
 			t.Errorf("%d files, %d ports: %d is not what is allowed", tt.files, tt.ports, n)
 		}
 	}
-	if n, limit, err := Capacity(); n == 0 || limit == "" || err != nil || CheckCapacity(n, 1) != nil {
+	if n, limit, err := Capacity(1); n == 0 || limit == "" || err != nil || CheckCapacity(n, 1) != nil {
 		t.Errorf("%d by the %s, %v", n, limit, err)
 	}
 }

@@ -221,7 +221,7 @@ func (s Check) deep(ctx context.Context, _ *result.SelfCheck, emit func(Line)) e
 	if !s.Deep {
 		return nil
 	}
-	most, limit, err := load.Capacity()
+	most, limit, err := load.Capacity(1)
 	if err != nil {
 		return err
 	}
