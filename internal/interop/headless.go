@@ -18,14 +18,15 @@ const (
 var topLabels = []string{"successful requests", "backend"}
 
 // headless reports whether lines begin the figures of a block without the line
-// that heads it, as a paste may lose it.
+// that heads it, as a paste may lose it. Lines that were looked at in vain are
+// not looked at again, so that no text takes long.
 func (s *scanner) headless(lines []string, line string) bool {
 	label, _, ok := cutLabel(line)
 	if !ok || len(label) > 100 {
 		return false
 	}
 	top := slices.Contains(topLabels, squeeze(label))
-	if !top && metricOf(squeeze(label)).name == "" {
+	if !top && (s.n < s.looked || metricOf(squeeze(label)).name == "") {
 		return false
 	}
 	figures, sections := 0, 0
@@ -35,18 +36,24 @@ func (s *scanner) headless(lines []string, line string) bool {
 		switch {
 		case l == "":
 		case isRule(l) || isHead(l):
+			s.looked = s.n + i
 			return figures >= fewestRecovered || top && figures >= fewestFromTop
 		case isSection(l):
 			sections++
-		case !ok || i == 0 && len(l) > 1000:
-			return figures >= fewestRecovered && sections > 0 || top && figures >= fewestFromTop
+		case !ok || len(label) > 100:
+			s.looked = s.n + i
+			return false
 		default:
 			if _, _, number := number(text); number && metricOf(squeeze(label)).name != "" {
 				figures++
 			}
 		}
+		if figures >= fewestRecovered && sections > 0 || top && figures >= fewestFromTop {
+			return true
+		}
+		s.looked = s.n + i
 	}
-	return figures >= fewestRecovered && sections > 0 || top && figures >= fewestFromTop
+	return false
 }
 
 // recover opens a block at a line that is not its head, and says so. What was

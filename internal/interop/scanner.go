@@ -25,6 +25,7 @@ type scanner struct {
 	sim     bool
 	last    *block // that was closed
 	orphans orphans
+	looked  int // lines below it begin no block without a head
 	hidden  int // the last line that has a head beside other text
 	events  []event
 	faults  []Fault
