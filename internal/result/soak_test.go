@@ -1,7 +1,10 @@
 package result
 
 import (
+	"bytes"
+	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"testing"
@@ -68,6 +71,7 @@ func TestAccumulatorMemory(t *testing.T) {
 }
 
 // TestSoak takes in as many calls as PERFLAB_SOAK says, 86400000 for a day at 1,000/s,
+// of PERFLAB_SOAK_TOKENS tokens each, stores what is held and reads it again,
 // and says what memory the process had at most.
 func TestSoak(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv("PERFLAB_SOAK"))
@@ -78,9 +82,13 @@ func TestSoak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tokens := 16
+	if v, err := strconv.Atoi(os.Getenv("PERFLAB_SOAK_TOKENS")); err == nil {
+		tokens = v
+	}
 	began := time.Now()
 	for i := range n {
-		c := soakCall(i, 16)
+		c := soakCall(i, tokens)
 		acc.Add(&c)
 		if i%(n/10) == 0 {
 			t.Logf("%d calls after %v: %s", i, time.Since(began).Round(time.Second), peakMemory(t))
@@ -93,4 +101,37 @@ func TestSoak(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("figures after %v: %s; P99 TTFT %v, P99 ITL %v", time.Since(began), peakMemory(t), a.Figures["p99_ttft_ms"], a.Figures["p99_itl_ms"])
+	f, err := os.Create(filepath.Join(t.TempDir(), "digest"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	began = time.Now()
+	if err := acc.Save(f, "soak"); err != nil {
+		t.Fatal(err)
+	}
+	size, _ := f.Seek(0, io.SeekEnd)
+	t.Logf("stored after %v: %d bytes, %s", time.Since(began), size, peakMemory(t))
+	acc = nil
+	began = time.Now()
+	f.Seek(0, io.SeekStart)
+	again, err := Load(f, Header{Requests: n, Rate: 1000}, Options{}, "soak")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := again.Analyze(&Client{}, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("figures of what was stored after %v: %s", time.Since(began), peakMemory(t))
+}
+
+// peakMemory says what memory the process had at most, where /proc does.
+func peakMemory(t *testing.T) string {
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return "peak memory not known"
+	}
+	_, rest, _ := bytes.Cut(b, []byte("VmHWM:"))
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	return "VmHWM" + string(line)
 }
