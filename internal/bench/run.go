@@ -124,9 +124,9 @@ func (b Runner) open(ctx context.Context, w *workload.Workload, clients []*opena
 // collected a few times and not all along.
 const HeapGrowth = 400
 
-// heapGoal is what the heap may grow to by collecting seldom: with what else the
-// process has it stays below 2 GB, and a run of a hundred thousand calls below the goal.
-const heapGoal = 1200 << 20
+// heapGoal is what the heap may grow to by collecting seldom. The most that an accumulator
+// holds is some 700 MB, with ten million rows: so the process stays near 1 GB.
+const heapGoal = 800 << 20
 
 // growthEvery is after how many calls the growth is looked at: seconds at any rate, since
 // to change it stops the process for some 50 us.
