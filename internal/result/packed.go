@@ -87,8 +87,11 @@ func Label(m Metric, all ...*Summary) string {
 			p.tokens = 1
 		}
 		packed = packed || p.in != ""
-		if !slices.ContainsFunc(found, func(o packing) bool { return o.in == p.in && o.amount() == p.amount() }) {
+		switch i := slices.IndexFunc(found, func(o packing) bool { return o.amount() == p.amount() }); {
+		case i < 0:
 			found = append(found, p)
+		case found[i].in != p.in:
+			found[i].in = "read" // which is true of chunks as well
 		}
 	}
 	switch {

@@ -71,7 +71,10 @@ func TestUnpackedTokensAreNot(t *testing.T) {
 	if got := Label(m, &s); got != "P99 ITL (ms)" || s.PerEvent() != "" || strings.Contains(Block(s, Style{}), "(per") {
 		t.Errorf("label %q, %q", got, s.PerEvent())
 	}
-	packed := packedRun(t, true)
+	packed, merged := packedRun(t, true), packedRun(t, false)
+	if got := Label(m, &packed, &merged); got != "P99 ITL (ms), per read of 8.0 tokens" {
+		t.Errorf("label of chunks and reads %q", got)
+	}
 	if got := Label(m, &s, &packed); got != "P99 ITL (ms), per read of 1 or 8.0 tokens" {
 		t.Errorf("label of both %q", got)
 	}
