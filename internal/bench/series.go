@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"perflab/internal/durable"
 	"perflab/internal/load"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
@@ -103,7 +104,7 @@ func (s *Series) measure(ctx context.Context, step Step, before []Point) (Point,
 	if err != nil {
 		return Point{}, nil, err
 	}
-	if err := os.MkdirAll(s.Bench.Dir, 0o755); err != nil {
+	if err := durable.MkdirAll(s.Bench.Dir); err != nil {
 		return Point{}, nil, fmt.Errorf("create the series' directory: %w", err)
 	}
 	b.Progress = &load.Progress{}

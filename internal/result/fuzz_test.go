@@ -114,3 +114,33 @@ func FuzzParseGoodput(f *testing.F) {
 		}
 	})
 }
+
+// FuzzLoad: whatever a digest holds, it is taken as it was written or refused.
+func FuzzLoad(f *testing.F) {
+	h, o := Header{Requests: 40, Limit: 8}, Options{}
+	calls := randomCalls(7, 40)
+	for _, rows := range []int{1e6, 5} {
+		acc, err := NewLimited(h, o, Limits{Bytes: 10_000, Some: 5_000, Rows: rows})
+		if err != nil {
+			f.Fatal(err)
+		}
+		for i := range calls {
+			acc.Add(&calls[i])
+		}
+		var b bytes.Buffer
+		if err := acc.Save(&b, "these"); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		acc, err := Load(bytes.NewReader(data), h, o, "these")
+		if err != nil {
+			return
+		}
+		var b bytes.Buffer
+		if err := acc.Save(&b, "these"); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
