@@ -2,6 +2,7 @@ package redact
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -98,17 +99,48 @@ func fieldOf(name, value string, found func(string)) string {
 func always(string) bool { return true }
 
 func maskLine(line string, found func(string)) string {
-	line = replaceValue(secretHeader, line, always, found)
-	line = replaceValue(secretFlag, line, IsSecret, found)
-	line = replaceValue(secretAssign, line, IsSecret, found)
-	line = replaceValue(secretField, line, always, found)
-	line = replaceValue(secretKey, line, IsSecret, found)
-	line = replaceValue(secretEntry, line, IsSecret, found)
+	lower := plainWords.Replace(strings.ToLower(line))
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(lower, w) })
+	}
+	// Logs are long: an expression is tried on lines that have what it needs.
+	if has(nameMarks...) {
+		if has("authorization", "cookie") {
+			line = replaceValue(secretHeader, line, always, found)
+		}
+		if flagStart.MatchString(line) {
+			line = replaceValue(secretFlag, line, IsSecret, found)
+		}
+		if has("=") {
+			line = replaceValue(secretAssign, line, IsSecret, found)
+		}
+		if has(":") {
+			line = replaceValue(secretField, line, always, found)
+		}
+		if has(`"`, "'") {
+			line = replaceValue(secretKey, line, IsSecret, found)
+		}
+		if has(": ", ":\t") {
+			line = replaceValue(secretEntry, line, IsSecret, found)
+		}
+	}
 	return maskForms(line, found)
 }
 
+// plainWords have a mark in them and are no secret: every second line of an engine's
+// log counts tokens.
+var plainWords = strings.NewReplacer("tokens", "", "tokeniz", "")
+
+var flagStart = regexp.MustCompile(`-[A-Za-z]`)
+
+// nameMarks are what a name of a secret has in it: see IsSecret.
+var nameMarks = append(slices.Clone(secretWords), "auth", "keyfile")
+
 func maskForms(line string, found func(string)) string {
 	for _, re := range []*regexp.Regexp{urlPassword, urlUser} {
+		if !strings.Contains(line, "://") {
+			break
+		}
 		line = re.ReplaceAllStringFunc(line, func(match string) string {
 			g := re.FindStringSubmatch(match)
 			if strings.Contains(g[2], Mark) || plainValue.MatchString(g[2]) {
