@@ -111,8 +111,17 @@ func (l *session) evaluated(t *testing.T, p tune.Proposal) *trialRecord {
 	t.Helper()
 	p.Workloads = []string{"a"}
 	dir := l.studyDir.trial(p.Trial)
+	if j := l.studyDir.journal; j == nil { // it has a note where a busy machine spoils a run
+		l.studyDir.journal = journalOf(t, p)
+	} else if err := j.Append(tune.Record{Kind: tune.KindProposed, Proposal: &p}); err != nil {
+		t.Fatal(err)
+	}
 	r, err := l.evaluate(t.Context(), p, dir)
 	if err != nil {
+		t.Fatal(err)
+	}
+	end := r.observation()
+	if err := l.studyDir.journal.Append(tune.Record{Kind: tune.KindObserved, Observation: &end}); err != nil {
 		t.Fatal(err)
 	}
 	if err := rundir.WriteJSON(filepath.Join(dir, trialFile), r); err != nil {
