@@ -94,7 +94,7 @@ func TestTruthWithinLateBounds(t *testing.T) {
 	t.Parallel()
 	families := []string{"ttft", "tpot", "itl", "itl_token", "e2el", "ttft_due", "e2el_due"}
 	bounded, figures := 0, 0
-	for seed := range uint64(40) {
+	for seed := range uint64(16) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		calm := time.Duration(1+rng.IntN(5)) * time.Millisecond // between two looks of a client that is on time
 		var looks []time.Duration
