@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,17 +27,12 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	fmt.Println(l.Addr())
-	ended := make(chan bool)
+	var ended atomic.Bool
 	go func() {
 		os.Stdin.Read(make([]byte, 1))
-		close(ended)
+		ended.Store(true)
 	}()
-	for {
-		select {
-		case <-ended:
-			return
-		default:
-		}
+	for !ended.Load() {
 	}
 }
 

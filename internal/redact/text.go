@@ -210,7 +210,7 @@ func maskKey(line string, within bool, found func(string)) (masked string, on bo
 		return line, false
 	}
 	if to := keyEnd.FindStringIndex(body); to != nil && to[0] >= at[1] { // in a string, with \n for its line breaks
-		for _, part := range strings.Split(body[at[1]:to[0]], `\n`) {
+		for part := range strings.SplitSeq(body[at[1]:to[0]], `\n`) {
 			found(strings.TrimSpace(part))
 		}
 		return body[:at[0]] + Mark + body[to[1]:] + end, false

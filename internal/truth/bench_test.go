@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	case "client":
 		err = client()
 	case "foreign":
-		for {
+		for n := 0; ; n++ { // until it is killed
 		}
 	default:
 		os.Exit(m.Run())

@@ -36,7 +36,6 @@ type loop struct {
 	msg   message
 	free  bool // a call ended: its goroutine should run before the next look
 
-	first bool          // of its pool
 	clock               // when the last look returned, or later
 	empty time.Duration // when the sockets that no look reported since were empty; an offset like clock.at
 	again []*conn       // that were not read to their end in this turn

@@ -73,7 +73,7 @@ var inCode = regexp.MustCompile("`` .*? ``|```` .*? ````|`[^`]+`")
 func checkMarkdown(t *testing.T, name, md string) {
 	t.Helper()
 	fence, rows := "", 0
-	for _, line := range strings.Split(md, "\n") {
+	for line := range strings.SplitSeq(md, "\n") {
 		trimmed := strings.TrimSpace(line)
 		switch {
 		case fence != "":
