@@ -126,9 +126,15 @@ func TestBenchJudges(t *testing.T) {
 		"missed":                 {words(3), []string{"--slo", "mean_ttft_ms <= 0.0001"}, exitMissed, "SLO missed: 1 of 1 bounds", "void"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			args := []string{"--base-url", endpoint(t, tt.h), "--model", "m", "--num-prompts", "3", "--num-warmups", "0",
-				"--random-input-len", "5", "--random-output-len", "3", "--out", filepath.Join(t.TempDir(), "run")}
-			code, stdout, stderr := benchExit(t, append(args, tt.args...)...)
+			code, stdout, stderr := 0, "", ""
+			for range 5 { // a busy machine can make a run void, which says so
+				args := []string{"--base-url", endpoint(t, tt.h), "--model", "m", "--num-prompts", "3", "--num-warmups", "0",
+					"--random-input-len", "5", "--random-output-len", "3", "--out", filepath.Join(t.TempDir(), "run")}
+				code, stdout, stderr = benchExit(t, append(args, tt.args...)...)
+				if code == tt.code || !strings.Contains(stderr, "client-bound") {
+					break
+				}
+			}
 			if i := strings.Index(stdout, "SLO:"); i >= 0 {
 				stderr = stdout[i:] + stderr[strings.LastIndex(stderr, "perflab: "):]
 			}

@@ -57,6 +57,7 @@ func TestMain(m *testing.M) {
 		standIn(name)
 		return
 	}
+	voidRetries = 10
 	flag.Parse()
 	if good == "" {
 		panic("the good study of package study is not there")

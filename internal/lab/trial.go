@@ -54,7 +54,7 @@ func (ev *evaluation) makeRoom(died *diedSilently) error {
 	}
 	ev.t.Runs, ev.t.Within = nil, nil
 	for _, name := range ev.p.Workloads {
-		for try := range 2 {
+		for try := range voidRetries + 1 {
 			for _, end := range []string{"", ".tmp"} {
 				if err := os.RemoveAll(ev.runDir(name, try) + end); err != nil {
 					return fmt.Errorf("clear %s: %w", ev.runDir(name, try), err)
@@ -197,6 +197,10 @@ func (ev *evaluation) runAll(ctx context.Context, la *launch, d deploy.Deploymen
 	return ev.askQuestions(ctx, d)
 }
 
+// voidRetries is how often a void measurement is made again. Tests, which share their
+// machine with other tests, set it higher.
+var voidRetries = 1
+
 // runOne makes one run; a void measurement is repeated once before it is
 // believed to be void, but where the engine refused every call, failed a share
 // of them, or has ended.
@@ -206,7 +210,7 @@ func (ev *evaluation) runOne(ctx context.Context, la *launch, d deploy.Deploymen
 		if err != nil && !isDiskError(err) || err == nil && run.broken() {
 			err = ev.awaitEngineDeath(ctx, err)
 		}
-		if err != nil || run.Summary.Verdict.Status != result.Voided || failedCalls(run.Summary) || try == 1 || run.Search != nil {
+		if err != nil || run.Summary.Verdict.Status != result.Voided || failedCalls(run.Summary) || try == voidRetries || run.Search != nil {
 			return run, err
 		}
 		if status, _ := judgeRun(name, run.Summary); status == tune.Refused {

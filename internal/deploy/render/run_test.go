@@ -220,9 +220,9 @@ func TestScriptRefused(t *testing.T) {
 func TestScriptTooSlow(t *testing.T) {
 	t.Parallel()
 	p := fakes(t, deploytest.Never)
-	p.Spec.Timeout = time.Second
+	p.Spec.Timeout = 3 * time.Second // bash counts whole seconds of the clock: of one there may be nothing left
 	r := run(t, p, "")
-	if code := r.end(t); code != 1 || !strings.Contains(r.errs.String(), "1 s passed before it was ready") {
+	if code := r.end(t); code != 1 || !strings.Contains(r.errs.String(), "3 s passed before it was ready") {
 		t.Errorf("exit status %d, it says %q", code, r.errs.String())
 	}
 	deploytest.NothingLeft(t, p.Spec, 1)
