@@ -46,7 +46,7 @@ func TestStore(t *testing.T) {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
-			for at := 0; at < b.Len(); at += 1 + b.Len()/20 {
+			for at := 0; at < b.Len(); at += 1 + b.Len()/5 {
 				bad := bytes.Clone(b.Bytes())
 				bad[at] ^= 4
 				if _, err := Load(bytes.NewReader(bad), h, o, "these"); err == nil {
