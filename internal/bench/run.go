@@ -54,12 +54,10 @@ func (b Runner) Run(ctx context.Context) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := b.Header(w, simulated)
+	h, err := b.clientHeader(w, clients[0], simulated)
 	if err != nil {
 		return nil, err
 	}
-	h.Clock, h.Lengths = clients[0].Clock(), lengths(clients[0], w)
-	h.LateReads = h.Clock == result.ClockKernel // net/http does not say when a socket was empty
 	if err := b.warmUp(ctx, clients, w); err != nil {
 		return nil, err
 	}
@@ -78,6 +76,17 @@ func (b Runner) Run(ctx context.Context) (*Outcome, error) {
 		out.Notes = notes(note, capacity, cacheNote, w.Known(), droppedRows(w), conversations(w, out.Client))
 	}
 	return out, err
+}
+
+// clientHeader is the header of a run that a client sends.
+func (b Runner) clientHeader(w *workload.Workload, c *openai.Client, simulated bool) (result.Header, error) {
+	h, err := b.Header(w, simulated)
+	if err != nil {
+		return h, err
+	}
+	h.Clock, h.Lengths = c.Clock(), lengths(c, w)
+	h.LateReads = h.Clock == result.ClockKernel // net/http does not say when a socket was empty
+	return h, nil
 }
 
 // prepare waits for every target and asks what it serves. note says what could

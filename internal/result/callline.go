@@ -41,21 +41,24 @@ func (d *callDecoder) known(line []byte, c *Call) bool {
 	l := &d.lists
 	*l = callLists{NS: l.NS[:0], Tokens: l.Tokens[:0], Reads: l.Reads[:0], EmptyNS: l.EmptyNS[:0], EmptyReads: l.EmptyReads[:0]}
 	d.b = line
+	return d.object(func(key []byte) bool { return d.field(key, c) }) && len(d.b) == 0 && l.fill(c) == nil
+}
+
+// object reads an object, the value of each key by read.
+func (d *callDecoder) object(read func(key []byte) bool) bool {
 	if !d.char('{') {
 		return false
 	}
-	for first := true; ; first = false {
-		if d.char('}') {
-			return len(d.b) == 0 && l.fill(c) == nil
-		}
+	for first := true; !d.char('}'); first = false {
 		if !first && !d.char(',') {
 			return false
 		}
 		key, ok := d.text()
-		if !ok || !d.char(':') || !d.field(key, c) {
+		if !ok || !d.char(':') || !read(key) {
 			return false
 		}
 	}
+	return true
 }
 
 // field reads the value of a field.
@@ -200,20 +203,7 @@ func (d *callDecoder) shared(b []byte) string {
 }
 
 func (d *callDecoder) usage(u *Usage) bool {
-	if !d.char('{') {
-		return false
-	}
-	for first := true; ; first = false {
-		if d.char('}') {
-			return true
-		}
-		if !first && !d.char(',') {
-			return false
-		}
-		key, ok := d.text()
-		if !ok || !d.char(':') {
-			return false
-		}
+	return d.object(func(key []byte) bool {
 		var to *int
 		switch string(key) {
 		case "prompt_tokens":
@@ -227,10 +217,8 @@ func (d *callDecoder) usage(u *Usage) bool {
 		default:
 			return false
 		}
-		if !whole(d, to) {
-			return false
-		}
-	}
+		return whole(d, to)
+	})
 }
 
 func (d *callDecoder) char(c byte) bool {
