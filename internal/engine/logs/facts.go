@@ -138,7 +138,8 @@ func vllmFacts() []factLine {
 		{expr: `Loading weights took ([\d.]+) seconds`, names: []string{"weights_seconds"}},
 		{expr: `Model loading took ([\d.]+) GiB(?: memory)? and ([\d.]+) seconds`, names: []string{"model_gib", "load_seconds"}},
 		{expr: `Available KV cache memory: (-?[\d.]+) GiB`, names: []string{"kv_gib"}, merge: least},
-		{expr: `GPU KV cache size: ([\d,]+) tokens`, names: []string{"kv_tokens"}, merge: least},
+		{expr: ` KV cache size: ([\d,]+) tokens`, names: []string{"kv_tokens"}, merge: least}, // of a GPU, a CPU, an NPU
+		{expr: `(?:Explicitly|Auto) set \(([\d.]+)/([\d.]+)\) GiB for KV cache on node`, keys: []string{") GiB for KV cache on node"}, names: []string{"kv_gib", "device_gib"}, merge: least},
 		{expr: `Maximum concurrency for ([\d,]+) tokens per request: ([\d.]+)x`, names: []string{"concurrency_len", "max_concurrency"}, merge: least},
 		{expr: `Dynamo bytecode transform time: ([\d.]+) s`, names: []string{"dynamo_seconds"}},
 		{expr: `torch\.compile takes ([\d.]+) s in total`, names: []string{"compile_seconds"}},
@@ -151,7 +152,7 @@ func vllmFacts() []factLine {
 		{expr: `Chunked prefill is enabled with max_num_batched_tokens=(\d+)`, names: []string{"max_num_batched_tokens"}, merge: last},
 		{after: "Running: ", until: " reqs", names: []string{"running_peak"}},
 		{after: "Waiting: ", until: " reqs", names: []string{"waiting_peak"}},
-		{after: "GPU KV cache usage: ", until: "%", names: []string{"kv_usage_peak"}, scale: 0.01},
+		{after: " KV cache usage: ", until: "%", names: []string{"kv_usage_peak"}, scale: 0.01},
 		{after: "Mean acceptance length: ", names: []string{"accept_length"}, merge: last},
 	}
 }

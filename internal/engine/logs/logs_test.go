@@ -39,6 +39,13 @@ func TestFactLines(t *testing.T) {
 		{"vllm", vllmPrefix + "Available KV cache memory: 8.47 GiB", Facts{Values: values{"kv_gib": 8.47}}},
 		{"vllm", vllmPrefix + "Available KV cache memory: -1.20 GiB", Facts{Values: values{"kv_gib": -1.2}}},
 		{"vllm", vllmPrefix + "GPU KV cache size: 1,034,688 tokens", Facts{Values: values{"kv_tokens": 1034688}}},
+		{"vllm", "(EngineCore pid=3) INFO 11-23 00:00:00 [kv_cache_utils.py:2327] CPU KV cache size: 131,072 tokens, Maximum concurrency for 2,048 tokens per request: 64.00x",
+			Facts{Values: values{"kv_tokens": 131072, "concurrency_len": 2048, "max_concurrency": 64}}}, // one line from 0.32 on
+		{"vllm", "(Worker pid=3) INFO 11-23 00:00:00 [cpu_worker.py:260] Explicitly set (1.0/23.53) GiB for KV cache on node 0.", Facts{Values: values{"kv_gib": 1, "device_gib": 23.53}}},
+		{"vllm", "(Worker pid=3) INFO 11-23 00:00:00 [cpu_worker.py:260] Auto set (8.12/23.53) GiB for KV cache on node 0, with 9.41 GiB requested memory for the worker. 1.29 GiB memory was consumed by non-kv usages.",
+			Facts{Values: values{"kv_gib": 8.12, "device_gib": 23.53}}},
+		{"vllm", "(APIServer pid=1) INFO 11-23 00:00:00 [loggers.py:330] Engine 000: Avg prompt throughput: 1234.5 tokens/s, Avg generation throughput: 99.0 tokens/s, Running: 8 reqs, Waiting: 1 reqs, CPU KV cache usage: 2.1%, Prefix cache hit rate: 0.0%",
+			Facts{Values: values{"running_peak": 8, "waiting_peak": 1, "kv_usage_peak": 0.021}}},
 		{"vllm", vllmPrefix + "Maximum concurrency for 40,960 tokens per request: 25.26x", Facts{Values: values{"concurrency_len": 40960, "max_concurrency": 25.26}}},
 		{"vllm", vllmPrefix + "Dynamo bytecode transform time: 7.58 s", Facts{Values: values{"dynamo_seconds": 7.58}}},
 		{"vllm", vllmPrefix + "torch.compile takes 37.83 s in total", Facts{Values: values{"compile_seconds": 37.83}}},

@@ -50,6 +50,18 @@ func fittingLen(group int) func([]string) map[string]string {
 	}
 }
 
+// shareOfNode sets the share of a host's memory, of which the first of two groups is free
+// and the second is there, to a step less than what is free.
+func shareOfNode(groups []string) map[string]string {
+	free, _ := strconv.ParseFloat(groups[1], 64)
+	all, _ := strconv.ParseFloat(groups[2], 64)
+	share := math.Floor((free/all-memoryStep)*100) / 100
+	if !(share >= memoryStep) { // nor where nothing is there
+		return nil
+	}
+	return map[string]string{engine.MemoryShare: strconv.FormatFloat(share, 'f', -1, 64)}
+}
+
 // dividingTP sets tp to the largest smaller power of two that divides the heads: what
 // else is split, KV heads above all, mostly comes in powers of two.
 func dividingTP(groups []string) map[string]string {
