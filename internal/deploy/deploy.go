@@ -75,12 +75,17 @@ type Spec struct {
 	Name     string        // for messages: "trial 3"
 	Replicas []Replica     // at least one
 	Dir      string        // logs go to Dir/replica-N.log
-	Timeout  time.Duration // until every replica is ready; 0: 15 min, for Existing 5 s
+	Timeout  time.Duration // until every replica is ready; 0: 2 h, for Existing 5 s, and 15 min after a start hook
+	Silence  time.Duration // that no log may show progress before; 0: 15 min. Existing has no log to go by
 	Health   string        // path that answers 200 when ready, "": /health
 	Visible  string        // environment variable that names a process's accelerators, "": CUDA_VISIBLE_DEVICES
 	// Diagnose finds in a log's tail why the engine cannot go on (logs.Diagnose).
 	// It is called from several goroutines; nil finds nothing.
 	Diagnose func(log string) (logs.Failure, bool)
+	// Phase is what an engine does by a line that it prints while it starts (logs.Phase); nil
+	// knows none. Progress is told of each, from another goroutine; nil: nobody is.
+	Phase    func(line string) (phase string, ok bool)
+	Progress func(phase string)
 }
 
 // name is the deployment's name in messages.

@@ -38,8 +38,9 @@ type Hooks struct {
 var _ Runtime = Existing{}
 
 const (
-	existingTimeout = 5 * time.Second // short: what should be up already is not waited for long
-	downTimeout     = time.Minute     // for endpoints to be gone after the stop hook
+	existingTimeout = 5 * time.Second  // short: what should be up already is not waited for long
+	hookTimeout     = 15 * time.Minute // for endpoints to answer after the start hook
+	downTimeout     = time.Minute      // for endpoints to be gone after the stop hook
 )
 
 // Start runs the start hook, if any, and returns when every endpoint answers. Any
@@ -65,7 +66,7 @@ func (r Existing) Start(ctx context.Context, s Spec) (_ Deployment, err error) {
 			err = errors.Join(err, d.Stop(context.WithoutCancel(ctx)))
 		}
 	}()
-	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(s.Timeout, defaultTimeout), errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(s.Timeout, hookTimeout), errNoAnswer)
 	defer cancel()
 	if err := d.hook(ctx, "start", r.Hooks.Start); err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ func (d *deployment) explainWait(c *member, err, seen error) error {
 	if ended := d.Err(); ended != nil {
 		return ended
 	}
-	late, ok := errors.AsType[*lateError](err)
+	late, ok := errors.AsType[*LateError](err)
 	if !ok {
 		return fmt.Errorf("%s: %w", d.op, err)
 	}

@@ -3,7 +3,6 @@ package deploy
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -71,9 +70,8 @@ type Launcher struct {
 }
 
 const (
-	defaultTimeout = 15 * time.Minute
-	defaultGrace   = 10 * time.Second
-	portAttempts   = 3 // a free port may be taken between the choice and the engine's bind
+	defaultGrace = 10 * time.Second
+	portAttempts = 3 // a free port may be taken between the choice and the engine's bind
 )
 
 // fileError is for the files that this package writes.
@@ -84,11 +82,6 @@ func fileError(op string, err error) error {
 	}
 	return &InfraError{Op: op, Err: err, Help: help}
 }
-
-// lateError is the cause of a start that takes too long.
-type lateError struct{ limit time.Duration }
-
-func (e *lateError) Error() string { return fmt.Sprintf("not ready after %v", e.limit) }
 
 // PortError is an InfraError that says that a port was taken between its choice and
 // its use: the deployment is started again on other ports. A Host gives it where not

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
+	"time"
 )
 
 // Start starts the replicas and waits until all are ready. s.Dir belongs to one
@@ -33,10 +35,9 @@ func (l Launcher) Start(ctx context.Context, s Spec) (Deployment, error) {
 		}
 		return nil, &InfraError{Op: op, Err: err, Help: help}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(s.Timeout, defaultTimeout), &lateError{cmp.Or(s.Timeout, defaultTimeout)})
-	defer cancel()
+	deadline := time.Now().Add(cmp.Or(s.Timeout, StartTimeout))
 	for attempt := 1; ; attempt++ {
-		d, err := l.launch(ctx, op, s)
+		d, err := l.launch(ctx, op, s, deadline)
 		if err == nil {
 			return d, nil
 		}
@@ -48,7 +49,7 @@ func (l Launcher) Start(ctx context.Context, s Spec) (Deployment, error) {
 }
 
 // launch starts the replicas on new ports and waits until they are ready.
-func (l Launcher) launch(ctx context.Context, op string, s Spec) (_ *deployment, err error) {
+func (l Launcher) launch(ctx context.Context, op string, s Spec, deadline time.Time) (_ *deployment, err error) {
 	d := newDeployment(l, op, s)
 	defer func() {
 		if err == nil {
@@ -58,6 +59,11 @@ func (l Launcher) launch(ctx context.Context, op string, s Spec) (_ *deployment,
 			err = errors.Join(err, stop)
 		}
 	}()
+	ctx, giveUp := context.WithCancelCause(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { d.watchStart(ctx, deadline, giveUp) })
+	defer watch.Wait()
+	defer giveUp(nil)
 	if err := d.startAll(ctx); err != nil {
 		return nil, d.explainStart(err)
 	}

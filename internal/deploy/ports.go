@@ -32,7 +32,7 @@ func (d *deployment) choosePorts(ctx context.Context) ([]portSet, error) {
 		ports, err := d.Ports(ctx, node, need[node])
 		if err != nil {
 			if cause := context.Cause(ctx); cause != nil {
-				if _, late := errors.AsType[*lateError](cause); !late {
+				if _, late := errors.AsType[*LateError](cause); !late {
 					return nil, fmt.Errorf("%s: %w", d.op, cause)
 				}
 			}

@@ -58,7 +58,7 @@ func TestHealthBacksOff(t *testing.T) {
 
 func TestHealthEndsWithTheCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		late := &lateError{time.Minute}
+		late := &LateError{Limit: time.Minute}
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 7*time.Second, late)
 		defer cancel()
 		h := newHealth(Spec{Health: "/ping"}, 0, func(int) bool { return true })

@@ -29,7 +29,7 @@ func (d *deployment) startAll(ctx context.Context) error {
 		}
 		d.fronts = append(d.fronts, m)
 		target, err := m.URL(ctx, ports[i].front)
-		if late, ok := errors.AsType[*lateError](err); ok {
+		if late, ok := errors.AsType[*LateError](err); ok {
 			return d.explainWait(m, late, nil)
 		}
 		if err != nil {
@@ -67,7 +67,7 @@ func (d *deployment) start(ctx context.Context, replica int, p *Peer, m Member, 
 		return nil, fileError(d.op, err)
 	}
 	run, err := d.Spawn(ctx, j)
-	if late, ok := errors.AsType[*lateError](err); ok {
+	if late, ok := errors.AsType[*LateError](err); ok {
 		err = &InfraError{
 			Op: d.op, Err: fmt.Errorf("%s is %w: it was still being started", name, late),
 			Help: "allow more time, or see what its machine is busy with; its log is " + log.path,

@@ -21,6 +21,9 @@ func (s Spec) Validate() error {
 	if s.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("timeout %v is negative", s.Timeout))
 	}
+	if s.Silence < 0 {
+		errs = append(errs, fmt.Errorf("silence %v is negative", s.Silence))
+	}
 	if s.Health != "" && !strings.HasPrefix(s.Health, "/") {
 		errs = append(errs, fmt.Errorf("health path %q must begin with /", s.Health))
 	}

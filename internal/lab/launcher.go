@@ -37,12 +37,13 @@ type launcher struct {
 	runtimes map[string]deploy.Runtime   // by engine, those that were made
 	islands  map[string]cluster.Topology // by machine, where known; nil: not asked yet
 	checked  map[string]bool             // machines that passed their checks, by place and model
+	patience *patience
 }
 
 func newLauncher(s *study.Study, o Options, w *watcher) *launcher {
 	return &launcher{
 		Study: s, self: o.Self, grace: o.grace, fence: o.fence, watch: w,
-		asked: map[string]installed{}, runtimes: map[string]deploy.Runtime{}, checked: map[string]bool{},
+		asked: map[string]installed{}, runtimes: map[string]deploy.Runtime{}, checked: map[string]bool{}, patience: newPatience(),
 	}
 }
 
@@ -128,8 +129,11 @@ func (l *launcher) deployment(pl study.Configuration, places [][]cluster.Node, d
 	spec := deploy.Spec{
 		Name: pl.Command.Engine, Dir: filepath.Join(dir, logsDir), Health: pl.Engine.Health,
 		Diagnose: func(log string) (logs.Failure, bool) { return logs.Diagnose(pl.Engine.Name, log) },
-		Timeout:  time.Duration(l.Runtime.ReadyS * float64(time.Second)), Visible: l.Visible(),
+		Phase:    func(line string) (string, bool) { return logs.Phase(pl.Engine.Name, line) },
+		Progress: func(phase string) { l.watch.change(func(s *Status) { s.Detail = phase }) },
+		Visible:  l.Visible(),
 	}
+	spec.Timeout, spec.Silence = l.limits(pl.Command.Engine)
 	cmd := keyInEnv(pl.Command)
 	cmd.Host = "{host}"
 	for _, place := range places {
@@ -153,6 +157,30 @@ func (l *launcher) deployment(pl study.Configuration, places [][]cluster.Node, d
 		spec.Replicas = append(spec.Replicas, rep)
 	}
 	return spec, nil
+}
+
+// limits are how long a start of an engine may take, and how long its logs may be silent. A
+// study that gives the first alone means it for both. What is up already is asked at once.
+func (l *launcher) limits(engineName string) (whole, silence time.Duration) {
+	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	whole, silence = seconds(l.Runtime.ReadyS), seconds(l.Runtime.SilenceS)
+	switch {
+	case whole > 0:
+		silence = cmp.Or(silence, whole)
+	case l.Runtime.Kind != study.Existing:
+		whole = l.patience.whole(engineName)
+	}
+	return whole, silence
+}
+
+// allowMore allows a start that was late more time, where that may help and the study does
+// not say how long it may take.
+func (l *launcher) allowMore(la *launch, late *deploy.LateError) bool {
+	if l.Runtime.ReadyS > 0 || !l.patience.extend(la.config.Command.Engine, late) {
+		return false
+	}
+	la.spec.Timeout, la.spec.Silence = l.limits(la.config.Command.Engine)
+	return true
 }
 
 // places are the devices of each replica. notes name those that no replica has, for they

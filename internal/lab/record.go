@@ -25,6 +25,7 @@ type trialRecord struct {
 	Launches   int     `json:"launches"`
 	LoadS      float64 `json:"load_s"`
 	GPUSeconds float64 `json:"gpu_s"`
+	ReadyS     float64 `json:"ready_s,omitempty"` // from its last launch until every replica answered
 
 	Within map[string]float64 `json:"within,omitempty"` // workload -> standard error of the objective's figure, as a share of it
 	Moves  []tune.Change      `json:"moves,omitempty"`  // what its end asks for next

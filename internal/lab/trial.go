@@ -130,6 +130,9 @@ func (ev *evaluation) launch(ctx context.Context) (*launch, deploy.Deployment, e
 		if !broke || try == len(ev.pauses) || ev.Attached() || permanent(infra) {
 			return la, d, err
 		}
+		if late, ok := errors.AsType[*deploy.LateError](err); ok && !ev.engines.allowMore(la, late) {
+			return la, d, err
+		}
 		if err := ev.studyDir.journal.Note(tune.KindInfra, ev.t.ID, ev.Options.Secrets.Text(err.Error())); err != nil {
 			return nil, nil, err
 		}
@@ -147,8 +150,13 @@ func (ev *evaluation) start(ctx context.Context, la *launch) (deploy.Deployment,
 		return nil, err
 	}
 	ev.t.Launches++
+	name := ev.config.Command.Engine
+	ev.watch.change(func(s *Status) { s.Detail = ev.engines.patience.expect(name) })
+	begun := time.Now()
 	d, err := la.runtime.Start(ctx, la.spec)
 	if err == nil {
+		ev.t.ReadyS = time.Since(begun).Seconds()
+		ev.engines.patience.learn(name, time.Since(begun))
 		ev.t.readLogs(ev.config.Engine, la.spec)
 	}
 	if image, ok := la.runtime.(interface{ Resolved() (string, bool) }); ok {

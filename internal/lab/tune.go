@@ -44,7 +44,9 @@ func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (outcom
 	if err := context.Cause(ctx); err != nil { // while it ranked: what it could not predict is in its order
 		return outcome.Study{}, err
 	}
-	l.recall(log)
+	if err := l.recall(log); err != nil {
+		return outcome.Study{}, err
+	}
 	l.facts.workloads = l.facts.describe()
 	err = tune.Run(ctx, l.strategy, l.studyDir.journal, l.trial)
 	facts, ferr := l.save(err != nil)
@@ -231,8 +233,16 @@ func (l *session) missed(p tune.Proposal, figures map[string]float64) []string {
 	return out
 }
 
-// recall takes from a journal what a study that is resumed knows of its trials.
-func (l *session) recall(log tune.Log) {
+// recall takes from a journal, and from the trials' own records, what a study that is resumed
+// knows of its trials.
+func (l *session) recall(log tune.Log) error {
+	trials, err := l.studyDir.trials()
+	if err != nil {
+		return err
+	}
+	for _, t := range trials {
+		l.engines.patience.learn(t.Engine, time.Duration(t.ReadyS*float64(time.Second)))
+	}
 	for _, t := range log.Trials {
 		o := t.Observation
 		if o == nil {
@@ -243,4 +253,5 @@ func (l *session) recall(log tune.Log) {
 			l.past.baseline = o.Figures[l.Workloads[0].Name]
 		}
 	}
+	return nil
 }

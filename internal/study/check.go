@@ -307,6 +307,12 @@ func (c *checker) runtime() {
 	case r.ReadyS > 0 && r.Kind == Predicted:
 		c.add("runtime.ready_timeout_s", "ready_timeout_s does not apply to runtime kind predicted, which starts no server")
 	}
+	switch {
+	case r.SilenceS < 0:
+		c.add("runtime.silence_timeout_s", "silence_timeout_s is %v: give seconds above 0", r.SilenceS)
+	case r.SilenceS > 0 && (r.Kind == Predicted || r.Kind == Existing):
+		c.add("runtime.silence_timeout_s", "silence_timeout_s does not apply to runtime kind %s, of which no log is read", r.Kind)
+	}
 	if r.StartupS < 0 {
 		c.add("runtime.startup_s", "startup_s is %v: it cannot be negative", r.StartupS)
 	}

@@ -141,7 +141,8 @@ type Stage struct {
 type Runtime struct {
 	Kind      string             `yaml:"kind" json:"kind" jsonschema:"required,enum=process,enum=docker,enum=ssh,enum=simulated,enum=predicted,enum=existing,description=process: start the engine's command. docker: in a container. ssh: on other machines. simulated: the same with a simulated engine in its place. predicted: no server at all\\, the simulator's replay in virtual time. existing: an endpoint that is already up"`
 	URLs      []string           `yaml:"urls,omitempty" json:"urls,omitempty" jsonschema:"description=existing: base URLs\\, one a replica"`
-	ReadyS    float64            `yaml:"ready_timeout_s,omitempty" json:"ready_timeout_s,omitempty" jsonschema:"description=Seconds until every replica must be ready (default 900)"`
+	ReadyS    float64            `yaml:"ready_timeout_s,omitempty" json:"ready_timeout_s,omitempty" jsonschema:"description=Seconds until every replica must be ready (default 7200\\, and more where an earlier start took long)"`
+	SilenceS  float64            `yaml:"silence_timeout_s,omitempty" json:"silence_timeout_s,omitempty" jsonschema:"description=Seconds that the logs of a start may go without progress\\, such as loading\\, downloading\\, compiling and capturing (default 900\\, or ready_timeout_s where that is given)"`
 	Docker    *docker.Settings   `yaml:"docker,omitempty" json:"docker,omitempty" jsonschema:"description=docker: the container that engines run in; its image is that of engines without one of their own"`
 	Hosts     []deploy.HostEntry `yaml:"hosts,omitempty" json:"hosts,omitempty" jsonschema:"description=ssh: the machines\\, the first is where replicas of one machine begin"`
 	SSHConfig string             `yaml:"ssh_config,omitempty" json:"ssh_config,omitempty" jsonschema:"description=ssh: configuration file in place of the user's own"`

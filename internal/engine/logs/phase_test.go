@@ -1,0 +1,25 @@
+package logs
+
+import "testing"
+
+func TestPhase(t *testing.T) {
+	for _, c := range []struct{ engine, line, phase string }{
+		{"vllm", "(EngineCore_0 pid=1) INFO 11-21 00:00:00 [gpu_model_runner.py:1] Starting to load model Qwen/Qwen3-32B...", loading},
+		{"vllm", "Loading safetensors checkpoint shards:  48% Completed | 12/25 [01:03<01:10,  5.4s/it]", loading},
+		{"vllm", "INFO 11-21 00:00:00 [backends.py:1] Dynamo bytecode transform time: 12.1 s", compiling},
+		{"vllm", "Capturing CUDA graphs (mixed prefill-decode, PIECEWISE):  31%|███       | 21/67 [00:02<00:05,  8.4it/s]", capturing},
+		{"vllm", "INFO 11-21 00:00:00 [shm_broadcast.py:1] No available shared memory broadcast block found in 60 seconds.", ""},
+		{"sglang", "[2026-11-21 00:00:00 TP0] Load weight begin. avail mem=78.58 GB", loading},
+		{"sglang", "[2026-11-21 00:00:00 TP0] Capture cuda graph begin. This can take up to several minutes. avail mem=9.63 GB", capturing},
+		{"sglang", "Capturing batches (bs=160 avail_mem=9.53 GB):   0%|          | 0/23 [00:00<?, ?it/s]", capturing},
+		{"sglang", "Fetching 17 files:  29%|██▉       | 5/17 [00:31<01:14,  6.2s/it]", downloading},
+		{"trtllm", "Loading weights concurrently:  42%|████▏     | 120/284", loading},
+		{"llamacpp", "load_tensors: loading model tensors, this can take a while... (mmap = true)", loading},
+		{"llamacpp", "......................", loading},
+		{"llamacpp", "main: server is listening on http://127.0.0.1:8080", ""},
+	} {
+		if phase, ok := Phase(c.engine, c.line); phase != c.phase || ok != (c.phase != "") {
+			t.Errorf("%s: %q is %q, %v, want %q", c.engine, c.line, phase, ok, c.phase)
+		}
+	}
+}
