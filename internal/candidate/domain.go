@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"perflab/internal/arch"
 	"perflab/internal/engine"
 	"perflab/internal/tune"
 )
@@ -107,6 +108,10 @@ func (f catalogue) ladder(e *engine.Engine, name string) []string {
 		}
 	case engine.ChunkedPrefill, engine.Overlap:
 		return []string{"true"}
+	case engine.MemoryShare:
+		if f.shape(e, f.base[modelKey]).gpu.Platform == arch.CPU {
+			return nil
+		}
 	case engine.PrefixCaching, engine.BlockSize, engine.MaxModelLen, engine.FlashAttention, engine.GPULayers:
 		return nil // never worth it, or not ours to choose
 	}

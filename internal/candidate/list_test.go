@@ -33,6 +33,7 @@ func TestArmsOfSmallExamples(t *testing.T) {
 			"llama.cpp, f16", "llama.cpp, q8_0", "llama.cpp, q4_0", "llama.cpp, f16, KV q8_0",
 			"llama.cpp, q8_0, KV q8_0", "llama.cpp, q4_0, KV q8_0",
 		},
+		"vllm-cpu": {"vLLM", "vLLM, enforce_eager by default"}, // which the baseline sets
 	} {
 		run, refused := labels(field(t, studies()[name]).Candidates())
 		if !reflect.DeepEqual(run, want) || len(refused) > 0 {

@@ -208,7 +208,7 @@ func (m *moves) memory() {
 			}
 		}
 	}
-	if more := shares(m.p.value(engine.MemoryShare)); len(more) > 0 && settable(e, engine.MemoryShare) {
+	if more := shares(m.p.value(engine.MemoryShare)); len(more) > 0 && settable(e, engine.MemoryShare) && m.p.deviceShare() {
 		m.share(more[0], why)
 	}
 	m.attention(why)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/arch"
 	"perflab/internal/engine"
 	"perflab/internal/tune"
 )
@@ -199,6 +200,9 @@ func (s *steps) around(e *engine.Engine, p *engine.Param) []string {
 	case engine.MaxNumSeqs:
 		return s.seqs(n)
 	case engine.MemoryShare:
+		if !s.p.deviceShare() {
+			return nil
+		}
 		return shares(have)
 	case engine.MaxBatched, engine.GraphMax, engine.MicroBatch:
 		return s.near(p.Ladder, n, s.f.o.Latency && p.Name == engine.MaxBatched)
@@ -266,6 +270,11 @@ func (p plan) measuredOnly() bool {
 	e, err := engine.ByName(p.cmd.Engine)
 	return err != nil || e.MeasuredOnly
 }
+
+// deviceShare reports whether the share of memory decides how much the cache holds, and
+// costs nothing else. It does not where the cache has a size of its own, and on a CPU it
+// is a share of the host's memory, of which other programs have the rest.
+func (p plan) deviceShare() bool { return p.cfg.KVSpace == 0 && p.cfg.GPU.Platform != arch.CPU }
 
 // shares are a little more of the device's memory, up to where engines run out under
 // load.

@@ -171,3 +171,32 @@ func TestDomain(t *testing.T) {
 		}
 	}
 }
+
+// TestShareOfMemory: the share is a step where it decides how much the cache holds. On a
+// CPU, and beside a cache of a size of its own, it is none; what a study lists is tried.
+func TestShareOfMemory(t *testing.T) {
+	share := func(s study) bool {
+		f := field(t, s)
+		return slices.ContainsFunc(f.Steps(s.Baseline), func(c tune.Change) bool { return c.Set["gpu_memory_utilization"] != "" })
+	}
+	cpu := studies()["vllm-cpu"]
+	if share(cpu) {
+		t.Error("tried on a CPU")
+	}
+	if slices.ContainsFunc(field(t, cpu).Domain(), func(d tune.Dimension) bool { return d.Name == "gpu_memory_utilization" }) {
+		t.Error("drawn on a CPU")
+	}
+	cpu.Narrow = map[string][]string{"gpu_memory_utilization": {"", "0.5"}}
+	if !share(cpu) {
+		t.Error("not tried on a CPU although the study lists it")
+	}
+	gpu := studies()["qwen3-32b-h100"]
+	gpu.Engines = []string{"vllm"}
+	if !share(gpu) {
+		t.Error("not tried on a GPU")
+	}
+	gpu.Resolve = resolver("h100-sxm", 1, map[string]use{"vllm": {flags: []string{"--kv-cache-memory-bytes=8000000000"}}})
+	if share(gpu) {
+		t.Error("tried beside a cache of a size of its own")
+	}
+}

@@ -32,15 +32,11 @@ func resolver(gpu string, gpus int, uses map[string]use) func(tune.Config) (engi
 		if err != nil {
 			return cmd, engine.Config{}, err
 		}
-		if cmd.Modelled() != nil {
-			cfg, err := cmd.Outline(g, gpus)
-			return cmd, cfg, err
-		}
 		m, err := arch.LookupModel(c["model"])
-		if err != nil {
+		if err != nil && cmd.Modelled() == nil {
 			return cmd, engine.Config{}, err
 		}
-		cfg, err := cmd.Resolve(m, g, gpus)
+		cfg, err := cmd.Outline(m, g, gpus)
 		return cmd, cfg, err
 	}
 }
@@ -129,6 +125,10 @@ func studies() map[string]study {
 			{change("micro-batch 128", "micro_batch", "128"), change("micro-batch 1024", "micro_batch", "1024"), change("batch 512", "max_num_batched_tokens", "512")},
 			{change("keys and values in Q8_0", "kv_cache_dtype", "q8_0"), change("no flash attention", "flash_attention", "off"), change("no prefix cache", "prefix_caching", "false")},
 		}},
+		"vllm-cpu": {Options{
+			Baseline: set("engine", "vllm", "model", "Qwen/Qwen3-0.6B", "enforce_eager", "true"), Engines: []string{"vllm"}, Models: []string{"Qwen/Qwen3-0.6B"}, GPUs: 1, Longest: 480,
+			Resolve: resolver("cpu", 1, map[string]use{"vllm": {version: "0.32.0", set: map[string]string{"max_model_len": "2048"}, flags: []string{"--kv-cache-memory-bytes=1073741824"}}}),
+		}, [][]tune.Change{{change("compiled", "enforce_eager", "false")}}},
 		"docker-vllm": {Options{
 			Baseline: set("engine", "vllm", "model", q32, "tp", "2"), Engines: []string{"sglang", "vllm"}, Models: []string{q32, q32 + "-FP8"},
 			GPUs: 8, Numerics: true, Longest: 16256,

@@ -275,14 +275,17 @@ func (f *renderFlags) command(args []string) ([]renderConfig, error) {
 // resolve checks a command against its engine's rules, without a model where nothing is
 // predicted of it.
 func (f *renderFlags) resolve(cmd engine.Command, gpu arch.Accelerator, devices int) (engine.Config, error) {
-	if e, err := engine.ByName(cmd.Engine); err == nil && e.MeasuredOnly {
-		return cmd.Outline(gpu, devices)
-	}
-	model, err := lookupModel(cmd.Model, f.modelConfig)
+	e, err := engine.ByName(cmd.Engine)
 	if err != nil {
 		return engine.Config{}, err
 	}
-	return cmd.Resolve(model, gpu, devices)
+	var model arch.Model
+	if !e.MeasuredOnly {
+		if model, err = lookupModel(cmd.Model, f.modelConfig); err != nil {
+			return engine.Config{}, err
+		}
+	}
+	return cmd.Outline(model, gpu, devices)
 }
 
 // study is every configuration of a study file, on its hardware unless flags say else.

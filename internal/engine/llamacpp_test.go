@@ -243,7 +243,7 @@ func TestLlamacppCheck(t *testing.T) {
 		if got, ok := RefusalOf(llamaEngine(t).Name, "0.00.000.001 E "+r.Log+"\n"); !ok || got != r.Log {
 			t.Errorf("%s: its log %q is not found", line, r.Log)
 		}
-		if _, err := c.Outline(arch.Accelerator{}, 1); !errors.Is(err, error(r)) {
+		if _, err := c.Outline(arch.Model{}, arch.Accelerator{}, 1); !errors.Is(err, error(r)) {
 			if o, ok := errors.AsType[*Rejection](err); !ok || *o != *r {
 				t.Errorf("%s: outlined: %v", line, err)
 			}
@@ -282,7 +282,7 @@ func TestOutline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := llamaCommand(t, "llama-server -m m.gguf -np 8 -c 8192 -b 512 --port 81 --no-cache-prompt -a zeta,alpha").Outline(gpu, 4)
+	got, err := llamaCommand(t, "llama-server -m m.gguf -np 8 -c 8192 -b 512 --port 81 --no-cache-prompt -a zeta,alpha").Outline(arch.Model{}, gpu, 4)
 	want := Config{Engine: "llamacpp", GPU: gpu, TP: 1, PP: 1, DP: 1, EP: 1, GPUs: 4, Seqs: 8, Batched: 512, MaxLen: 1024, Chunked: true,
 		ServedName: "alpha", Aliases: []string{"zeta"}, Host: "127.0.0.1", Port: 81}
 	if d := cmp.Diff(want, got); err != nil || d != "" {
@@ -291,12 +291,9 @@ func TestOutline(t *testing.T) {
 	if got.Replicas(4) != 1 {
 		t.Errorf("%d replicas", got.Replicas(4))
 	}
-	one, err := llamaCommand(t, "llama-server -m dir/m.gguf --split-mode none").Outline(gpu, 4)
+	one, err := llamaCommand(t, "llama-server -m dir/m.gguf --split-mode none").Outline(arch.Model{}, gpu, 4)
 	if err != nil || one.GPUs != 1 || one.Replicas(4) != 4 || one.Seqs != 4 || one.ServedName != "dir/m.gguf" || one.Port != 8080 {
 		t.Errorf("%+v %v", one, err)
-	}
-	if _, err := llamaCommand(t, "vllm serve M").Outline(gpu, 1); err == nil || !strings.Contains(err.Error(), "resolves with a model") {
-		t.Errorf("vLLM: %v", err)
 	}
 }
 

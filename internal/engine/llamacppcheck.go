@@ -74,17 +74,9 @@ func (c Command) Modelled() error {
 	return ErrMeasuredOnly
 }
 
-// Outline is what a command of an engine that is measured only says without a model:
-// limits, name and address, and the devices that one copy occupies of those there are.
-// MaxLen is 0 where the model decides. A broken rule is a *Rejection.
-func (c Command) Outline(g arch.Accelerator, devices int) (Config, error) {
-	e, err := ByName(c.Engine)
-	if err != nil {
-		return Config{}, err
-	}
-	if !e.MeasuredOnly {
-		return Config{}, fmt.Errorf("%s resolves with a model", e.Title)
-	}
+// outlineLlamacpp is what a command of llama-server says without a model. MaxLen is 0
+// where the model decides.
+func (c Command) outlineLlamacpp(e *Engine, g arch.Accelerator, devices int) (Config, error) {
 	if r := c.Check(); r != nil {
 		return Config{}, r
 	}

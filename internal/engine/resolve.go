@@ -27,6 +27,36 @@ func (c Command) Resolve(m arch.Model, g arch.Accelerator, gpus int) (Config, er
 	if !g.Known() {
 		return Config{}, fmt.Errorf("nothing is known of %s but that it is there: what %s would do needs a device with figures, see perflab sim --list", g.Title, e.Title)
 	}
+	return c.resolve(e, m, g, gpus)
+}
+
+// Outlined reports whether of the engine on such a device nothing can be predicted:
+// its commands are outlined, started and measured.
+func (e *Engine) Outlined(g arch.Accelerator) bool { return e.MeasuredOnly || !g.Known() }
+
+// Outline is what a command says where nothing can be predicted of it: of an engine that
+// is measured only, limits, name and address, and the devices that one copy occupies of
+// those there are, without a model; of vLLM on a device without figures, all that does
+// not follow from the device's memory. A broken rule is a *Rejection.
+func (c Command) Outline(m arch.Model, g arch.Accelerator, devices int) (Config, error) {
+	e, err := ByName(c.Engine)
+	switch {
+	case err != nil:
+		return Config{}, err
+	case e.MeasuredOnly:
+		return c.outlineLlamacpp(e, g, devices)
+	case e.Name != "vllm" || g.Known():
+		return c.Resolve(m, g, devices)
+	}
+	if rej := c.Fit(c.Version); rej != nil {
+		return Config{}, rej
+	}
+	return c.resolve(e, m, g, devices)
+}
+
+// resolve is Resolve of a command that its version has all flags of. What follows from
+// the device's memory is left out where that is not known.
+func (c Command) resolve(e *Engine, m arch.Model, g arch.Accelerator, gpus int) (Config, error) {
 	cfg := Config{Engine: c.Engine, Model: m, GPU: g, EP: 1, Host: cmp.Or(c.Host, e.DefaultHost), Port: cmp.Or(c.Port, e.DefaultPort)}
 	r := &resolver{engine: e, cmd: c, cfg: &cfg}
 	r.common()
@@ -57,7 +87,7 @@ func (c Command) Resolve(m arch.Model, g arch.Accelerator, gpus int) (Config, er
 	if rej := r.flagRules(); rej != nil {
 		return Config{}, rej
 	}
-	if r.text(MaxModelLen) == "auto" {
+	if r.text(MaxModelLen) == "auto" && (g.Known() || cfg.KVSpace > 0) {
 		cfg.MaxLen = cfg.fitLen(cfg.MaxLen)
 	}
 	if rej := memoryRule(&cfg); rej != nil {

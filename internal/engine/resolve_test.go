@@ -501,3 +501,60 @@ func TestHybridDefaults(t *testing.T) {
 		}
 	}
 }
+
+// TestOutlineOnHost: of vLLM on a host of any kind all is known that does not follow
+// from its memory, and its rules hold.
+func TestOutlineOnHost(t *testing.T) {
+	host, err := arch.LookupAccelerator("cpu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := arch.LookupModel("Qwen/Qwen3-0.6B")
+	if err != nil {
+		t.Fatal(err)
+	}
+	outline := func(line string) (Config, error) {
+		t.Helper()
+		c, err := ParseText(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Version = "0.32.0"
+		return c.Outline(m, host, 1)
+	}
+	c, err := outline("vllm serve Qwen/Qwen3-0.6B --max-model-len 2048")
+	if err != nil || c.Seqs != 128 || c.Batched != 2048 || c.MaxLen != 2048 || c.Block != 128 || c.GraphMax != 0 || c.Overlap || c.KVSpace != 0 {
+		t.Errorf("%+v: %v", c, err)
+	}
+	if r := c.Remarks(); len(r) > 0 {
+		t.Errorf("remarks %q", r)
+	}
+	if c, err := outline("VLLM_CPU_KVCACHE_SPACE=1 vllm serve Qwen/Qwen3-0.6B --max-model-len auto"); err != nil || c.MaxLen != 9344 {
+		t.Errorf("1 GiB holds %d tokens: %v", c.MaxLen, err)
+	}
+	for line, want := range map[string]string{
+		"VLLM_CPU_KVCACHE_SPACE=1 vllm serve Qwen/Qwen3-0.6B": "kv-memory",
+		"vllm serve Qwen/Qwen3-0.6B -tp 2":                    "gpus",
+		"vllm serve Qwen/Qwen3-0.6B --max-num-seqs 4096":      "limits",
+		"vllm serve Qwen/Qwen3-0.6B --max-model-len 99999":    "max-len",
+	} {
+		_, err := outline(line)
+		if r, ok := errors.AsType[*Rejection](err); !ok || r.Rule != want {
+			t.Errorf("%s: %v, want %s", line, err, want)
+		}
+	}
+	for _, line := range []string{"vllm serve Qwen/Qwen3-0.6B", "python3 -m sglang.launch_server --model-path Qwen/Qwen3-0.6B"} {
+		c, err := ParseText(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Resolve(m, host, 1); err == nil || !strings.Contains(err.Error(), "nothing is known of CPU of the host") {
+			t.Errorf("%s is predicted on a host of any kind: %v", line, err)
+		}
+	}
+	if c, _ := ParseText("python3 -m sglang.launch_server --model-path Qwen/Qwen3-0.6B"); true {
+		if _, err := c.Outline(m, host, 1); err == nil {
+			t.Error("SGLang's defaults follow from the device's memory, and none is known")
+		}
+	}
+}

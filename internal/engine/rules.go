@@ -224,7 +224,7 @@ func (c *Config) smallerTP() int {
 		if c.EP > 1 { // whether by a switch or a number, its ranks go along with tp
 			other.EP = max(1, c.EP*tp/c.TP)
 		}
-		if other.divides() && other.weightBytes()+other.libraryBytes() <= other.deviceBytes() {
+		if other.divides() && (!c.GPU.Known() || other.weightBytes()+other.libraryBytes() <= other.deviceBytes()) {
 			return tp
 		}
 	}
@@ -318,9 +318,13 @@ func limitRule(c *Config, _ int) *Rejection {
 
 // memoryRule: weights must fit, some cache must be left, and vLLM insists on room
 // for one sequence of the longest length. SGLang and TensorRT-LLM start with less
-// and refuse long requests later.
+// and refuse long requests later. Of a device without figures only a cache whose size was
+// given is judged.
 func memoryRule(c *Config) *Rejection {
-	if c.weightBytes()+c.libraryBytes() > c.deviceBytes() {
+	if !c.GPU.Known() && c.KVSpace == 0 {
+		return nil
+	}
+	if c.GPU.Known() && c.weightBytes()+c.libraryBytes() > c.deviceBytes() {
 		return &Rejection{Rule: "weights", Log: fmt.Sprintf("torch.OutOfMemoryError: CUDA out of memory. GPU 0 has a total capacity of %.2f GiB.", c.GPU.MemoryGiB),
 			Reason: fmt.Sprintf("the weights take %.1f GiB per GPU and %s has %.1f: use more GPUs or a smaller format", gib(c.weightBytes()), c.GPU.Title, c.GPU.MemoryGiB)}
 	}

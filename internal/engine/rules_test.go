@@ -92,7 +92,7 @@ func TestFitsSlot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := cmd.Outline(gpu, 1)
+		c, err := cmd.Outline(arch.Model{}, gpu, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

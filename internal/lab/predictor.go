@@ -82,7 +82,7 @@ func (f *replayPredictor) replay(c tune.Config, name string) (map[string]float64
 	if err != nil {
 		return nil, err
 	}
-	if pl.Engine.MeasuredOnly {
+	if pl.Engine.Outlined(pl.Config.GPU) {
 		return nil, engine.ErrMeasuredOnly
 	}
 	if s := f.l.LoadSearch(name); s != nil {

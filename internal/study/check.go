@@ -215,8 +215,11 @@ func modelAt(at string, k Candidate) string {
 
 func (c *checker) hardware() {
 	h := c.s.Hardware
-	if _, err := arch.LookupAccelerator(h.GPU); err != nil {
+	switch gpu, err := arch.LookupAccelerator(h.GPU); {
+	case err != nil:
 		c.add("hardware.gpu", "%v", err)
+	case !gpu.Known() && c.s.Runtime.modelled():
+		c.add("hardware.gpu", "nothing is known of %s to predict from: name an accelerator of perflab sim --list, or start engines and measure them, with runtime kind process", gpu.Title)
 	}
 	switch {
 	case h.GPUs < 1 || h.GPUs > bench.MostGPUs:

@@ -64,10 +64,10 @@ func (c *checker) command(at, name string, use EngineUse, set Values) {
 // engine checks that an engine is known, and that the study's runtime has it.
 func (c *checker) engine(at, name string) {
 	e, err := engine.ByName(name)
-	switch kind := c.s.Runtime.Kind; {
+	switch {
 	case err != nil:
 		c.add(at, "%v", err)
-	case e.MeasuredOnly && (kind == Simulated || kind == Predicted):
+	case e.MeasuredOnly && c.s.Runtime.modelled():
 		c.add(at, "%v", engine.ErrMeasuredOnly)
 	}
 }

@@ -49,15 +49,17 @@ func (s *Study) Configure(c tune.Config, in Installed) (Configuration, error) {
 			return k, r
 		}
 	}
-	if k.Engine.MeasuredOnly {
-		k.Config, err = k.Command.Outline(s.Accelerator, s.Hardware.GPUs)
-	} else {
-		var model arch.Model
+	var model arch.Model
+	if !k.Engine.MeasuredOnly {
 		if model, err = s.model(c["model"]); err != nil {
 			return k, err
 		}
-		k.Config, err = k.Command.Resolve(model, s.Accelerator, s.Hardware.GPUs)
 	}
+	resolve := k.Command.Outline
+	if s.Runtime.modelled() {
+		resolve = k.Command.Resolve
+	}
+	k.Config, err = resolve(model, s.Accelerator, s.Hardware.GPUs)
 	if err != nil {
 		return k, err
 	}

@@ -154,9 +154,12 @@ type Runtime struct {
 	StartupS  float64            `yaml:"startup_s,omitempty" json:"startup_s,omitempty" jsonschema:"description=simulated: seconds a simulated engine takes to load (default 0.5)"`
 }
 
+// modelled reports whether a model of engine and device stands in for them.
+func (r Runtime) modelled() bool { return r.Kind == Simulated || r.Kind == Predicted }
+
 // StartsEngines reports whether real engines are started.
 func (r Runtime) StartsEngines() bool {
-	return r.Kind != Simulated && r.Kind != Predicted && r.Kind != Existing
+	return !r.modelled() && r.Kind != Existing
 }
 
 // Hooks are shell commands of the user's own around a configuration's runs.
@@ -373,8 +376,7 @@ func (f *File) searchedNames() (engines, models []string) {
 	}
 	engines = slices.DeleteFunc(slices.Clone(engines), func(name string) bool {
 		e, err := engine.ByName(name)
-		simulated := f.Runtime.Kind == Simulated || f.Runtime.Kind == Predicted
-		return err != nil || e.MeasuredOnly && simulated
+		return err != nil || e.MeasuredOnly && f.Runtime.modelled()
 	})
 	return engines, models
 }

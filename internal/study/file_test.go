@@ -72,6 +72,23 @@ func TestParseMeasuredOnly(t *testing.T) {
 	}
 }
 
+// A study starts vLLM on a host of any kind, and predicts nothing there.
+func TestParseHost(t *testing.T) {
+	text := strings.NewReplacer("gpu: h100-sxm, gpus: 2", "gpu: cpu, gpus: 1", "{label: SGLang, engine: sglang, set: {tp: 2}}", "{label: 64, set: {max_num_seqs: 64}}",
+		"kind: predicted", "kind: process").Replace(good)
+	s, err := Parse("t.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := s.Configure(tune.Config{"engine": "vllm", "model": "Qwen/Qwen3-32B"}, Installed{Version: "0.32.0"})
+	if err != nil || k.Replicas != 1 || k.Config.Seqs != 128 || k.Config.Batched != 2048 {
+		t.Errorf("%+v: %v", k, err)
+	}
+	if _, err := Parse("t.yaml", []byte(strings.Replace(text, "kind: process", "kind: predicted", 1))); err == nil || !strings.Contains(err.Error(), "nothing is known of CPU of the host") {
+		t.Errorf("predicted: %v", err)
+	}
+}
+
 // Each case edits the good study and names the message it must get, with its
 // line and column.
 func TestErrors(t *testing.T) {
