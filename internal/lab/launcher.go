@@ -32,6 +32,7 @@ type launcher struct {
 	grace time.Duration // that an engine of runtime process has to end, 0: the runtime's
 	fence deploy.Fence
 	watch *watcher
+	keeper
 
 	asked    map[string]installed        // by engine
 	runtimes map[string]deploy.Runtime   // by engine, those that were made
@@ -42,7 +43,7 @@ type launcher struct {
 
 func newLauncher(s *study.Study, o Options, w *watcher) *launcher {
 	return &launcher{
-		Study: s, self: o.Self, grace: o.grace, fence: o.fence, watch: w,
+		Study: s, self: o.Self, grace: o.grace, fence: o.fence, watch: w, keeper: keeper{dir: o.Dir, perflab: o.Version},
 		asked: map[string]installed{}, runtimes: map[string]deploy.Runtime{}, checked: map[string]bool{}, patience: newPatience(),
 	}
 }
@@ -358,25 +359,35 @@ func (l *launcher) ask(ctx context.Context, e *engine.Engine) (notes []string, e
 		}
 		if c, ok := rt.(deploy.Commander); ok {
 			l.watch.change(func(s *Status) { s.Phase = "asking " + e.Title + " for its flags" })
-			in = askEngine(ctx, c, e, l.Engines[e.Name].Env)
+			if err := l.recall(); err != nil {
+				return nil, err
+			}
+			in = askEngine(ctx, c, e, l.Engines[e.Name].Env, l.kept[e.Name])
 		}
 	}
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
 	l.asked[e.Name] = in
+	if err := l.keep(in.help); err != nil {
+		return nil, err
+	}
 	return l.remarks(e, in), nil
 }
 
 // askEngine asks on the first node: that they are alike is checked before replicas
-// span them.
-func askEngine(ctx context.Context, c deploy.Commander, e *engine.Engine, env []string) (in installed) {
+// span them. What one of the same version said before stands.
+func askEngine(ctx context.Context, c deploy.Commander, e *engine.Engine, env []string, before engine.Help) (in installed) {
 	ctx, cancel := context.WithTimeoutCause(ctx, helpTimeout, fmt.Errorf("no answer after %v", helpTimeout))
 	defer cancel()
 	node := c.Nodes()[0]
 	var out bytes.Buffer
 	if err := c.Command(ctx, node, inEnv(env, e.VersionArgv()), &out); err == nil {
 		in.version, _ = e.ParseVersion(out.String())
+	}
+	if in.version != "" && in.version == before.Version {
+		in.help = before
+		return in
 	}
 	out.Reset()
 	err := c.Command(ctx, node, inEnv(env, e.HelpArgv()), &out)

@@ -102,6 +102,49 @@ func TestAskAgain(t *testing.T) {
 	}
 }
 
+// TestAskOnce: what an engine of one version said of its flags stands when the study goes
+// on later; another version, and another perflab, asks anew.
+func TestAskOnce(t *testing.T) {
+	e, err := engine.ByName("vllm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, dir, asked := "0.32.0+cpu\n", t.TempDir(), 0
+	part := func(perflab string) *launcher {
+		l := with(t, strings.Replace(good, "predicted", "process", 1), commander{nodes: []string{""}, answer: func(_ context.Context, _ string, argv []string) (string, error) {
+			if argv[len(argv)-1] != "--help=all" {
+				return version, nil
+			}
+			asked++
+			return "options:\n  --port PORT\n  --of-" + strings.TrimSpace(version) + "\n", nil
+		}})
+		l.dir, l.perflab = dir, perflab
+		return l
+	}
+	for i, tt := range []struct {
+		perflab, version string
+		asked            int
+	}{{"1", "0.32.0+cpu\n", 1}, {"1", "0.32.0+cpu\n", 1}, {"1", "0.33.0\n", 2}, {"1", "0.33.0\n", 2}, {"2", "0.33.0\n", 3}, {"2", "who knows\n", 4}, {"2", "who knows\n", 5}} {
+		version = tt.version
+		l := part(tt.perflab)
+		for range 2 {
+			if _, err := l.ask(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		help := l.asked["vllm"].help
+		if asked != tt.asked || len(help.Flags) != 2 {
+			t.Errorf("part %d: asked %d times, want %d: %+v", i, asked, tt.asked, help)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "engines.json"), []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := part("2").ask(t.Context(), e); err == nil || !strings.Contains(err.Error(), "remove ") {
+		t.Errorf("a broken file: %v", err)
+	}
+}
+
 // An engine is asked in the environment that the study gives it, and no secret of it is in
 // an argument.
 func TestWithin(t *testing.T) {

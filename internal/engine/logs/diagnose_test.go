@@ -176,6 +176,8 @@ func TestFirstCause(t *testing.T) {
 		{"vllm", "DistBackendError: NCCL error in: x\n(Worker_TP1 pid=3) torch.OutOfMemoryError: CUDA out of memory. Tried\n", "oom-start", "torch.OutOfMemoryError: CUDA out of memory. Tried"},
 		{"vllm", "ValueError: Free memory on device (1.0/79.2 GiB) on startup is less than desired GPU memory utilization (0.9, 71.3 GiB).\nRuntimeError: Engine core initialization failed. See root cause above.\n",
 			"busy-gpu", "ValueError: Free memory on device (1.0/79.2 GiB) on startup is less than desired GPU memory utilization (0.9, 71.3 GiB)."},
+		{"vllm", "INFO 11-23 04:11:18 [shm_broadcast.py:871] No available shared memory broadcast block found in 60 seconds. This typically happens when some processes are hanging or doing some time-consuming work (e.g. compilation\nterminate called after throwing an instance of 'std::bad_alloc'\n",
+			"host-memory", "terminate called after throwing an instance of 'std::bad_alloc'"}, // the compilation took its time, and then had no memory
 		{"vllm", "INFO:     Application startup complete.\nRunning: 5 reqs\ntorch.OutOfMemoryError: CUDA out of memory. Tried\n", "oom-load", "torch.OutOfMemoryError: CUDA out of memory. Tried"},
 		{"vllm", "Capturing CUDA graphs (mixed prefill-decode, PIECEWISE):  10%\ntorch.OutOfMemoryError: CUDA out of memory. Tried\n", "oom-graph", "torch.OutOfMemoryError: CUDA out of memory. Tried"},
 		{"vllm", "Capturing CUDA graphs (decode, FULL): 100%\nGraph capturing finished in 3 secs, took 0.50 GiB\nCUDA out of memory. Tried\n", "oom-start", "CUDA out of memory. Tried"},
