@@ -110,6 +110,9 @@ func runTune(ctx context.Context, env Env, f *tuneFlags, path string) error {
 	dir := f.dir(s.Name)
 	w := &tuneView{started: time.Now()}
 	w.live = startLive(env, w.text, nil)
+	for _, r := range s.Remarks() {
+		w.live.say("warning: %s", r)
+	}
 	facts, err := lab.Tune(ctx, s, source, lab.Options{
 		Dir: dir, Resume: f.resume, Version: env.Version, Self: env.Self,
 		APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.secrets, Predictor: replayPredictor{}, Watch: w.watch, Words: report.Worded,

@@ -264,7 +264,7 @@ func (f *File) Container(engineName string) docker.Settings {
 		c = *f.Runtime.Docker
 	}
 	c.Image = cmp.Or(f.Engines[engineName].Image, c.Image)
-	return c
+	return c.WithDefaults(f.AllocatedGPUs())
 }
 
 // Secrets are the values of those that the study file holds, wherever they stand

@@ -24,7 +24,7 @@ type Settings struct {
 	ContainerRuntime string   `yaml:"container_runtime,omitempty" json:"container_runtime,omitempty" jsonschema:"description=Runtime of the container\\, such as nvidia\\, where it is not Docker's default"`
 	IPC              string   `yaml:"ipc,omitempty" json:"ipc,omitempty" jsonschema:"enum=host,enum=private,enum=shareable,description=Shared memory of the container; tensor parallel engines want host\\, or a large shm_size"`
 	PID              string   `yaml:"pid,omitempty" json:"pid,omitempty" jsonschema:"enum=host,description=host: processes have their ids on the machine\\, as profilers want it"`
-	ShmSize          string   `yaml:"shm_size,omitempty" json:"shm_size,omitempty" jsonschema:"description=Size of /dev/shm\\, such as 16g"`
+	ShmSize          string   `yaml:"shm_size,omitempty" json:"shm_size,omitempty" jsonschema:"description=Size of /dev/shm\\, such as 16g (the default for engines with GPUs where ipc is not given; else Docker's 64 MB)"`
 	Ulimits          []string `yaml:"ulimits,omitempty" json:"ulimits,omitempty" jsonschema:"description=Limits as docker run takes them: memlock=-1\\, stack=67108864"`
 	Network          string   `yaml:"network,omitempty" json:"network,omitempty" jsonschema:"enum=host,enum=bridge,description=host (the default: nothing between client and engine) or bridge (ports are published)"`
 	Address          string   `yaml:"address,omitempty" json:"address,omitempty" jsonschema:"description=Where this machine reaches the ports of the Docker host; the default is 127.0.0.1 for a socket\\, else the host in docker_host"`
