@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"perflab/internal/test/deploytest"
 )
 
 // The engine has a process that ignores SIGTERM, in a session of its own, whose parent has
@@ -66,16 +67,12 @@ func TestKilledTuneLeavesNothing(t *testing.T) {
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(b)))
 		return err == nil
 	})
-	runs := func() bool {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		return err == nil && !strings.Contains(string(b), ") Z ")
-	}
-	if !runs() {
+	if !deploytest.Alive(pid) {
 		t.Errorf("process %d of the engine has ended before perflab", pid)
 	}
 	cmd.Process.Kill()
 	_ = cmd.Wait() // killed
-	until(t, "the engine to end", func() bool { return !runs() })
+	until(t, "the engine to end", func() bool { return !deploytest.Alive(pid) })
 	if t.Failed() {
 		t.Log(output.String())
 	}

@@ -16,6 +16,7 @@ import (
 // from their arguments alone. Whole packages are pure where their row in the
 // document says "Pure."
 var pureFiles = map[string][]string{
+	"proc":     {"process.go", "cpu.go", "socket.go"},
 	"workload": {"random.go", "arrival*.go"},
 	"sim":      {"blocks.go", "constants.go", "core.go", "frontend.go", "kvcache.go", "queue.go", "replay.go", "sched*.go", "seq.go", "stats.go", "steptime.go"},
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"perflab/internal/proc"
 )
 
 // child is a process of this machine, at the head of its own group and without a guard.
@@ -74,9 +76,9 @@ func (c *child) signal(sig syscall.Signal) {
 		_ = syscall.Kill(-c.pid(), sig) // fails only when the group is gone
 	}
 	c.mu.Unlock()
-	for _, r := range (scope{marker: c.marker}).survivors() {
-		if r.group != c.pid() {
-			_ = signalExactly(r.identity, sig) // what stays is found again
+	for _, p := range (scope{marker: c.marker}).survivors() {
+		if p.Group != c.pid() {
+			_ = signalExactly(p.ID, sig) // what stays is found again
 		}
 	}
 }
@@ -106,13 +108,13 @@ func (c *child) group() []int {
 }
 
 // remaining lists what still runs of the child and of what it started.
-func (c *child) remaining() []runningProcess {
+func (c *child) remaining() []proc.Process {
 	out := scope{marker: c.marker, groups: c.group()}.survivors()
 	select {
 	case <-c.exited:
 	default:
-		if !slices.ContainsFunc(out, func(r runningProcess) bool { return r.PID == c.pid() }) {
-			out = append(out, runningProcess{identity: identity{PID: c.pid()}, name: c.name, group: c.pid()})
+		if !slices.ContainsFunc(out, func(p proc.Process) bool { return p.PID == c.pid() }) {
+			out = append(out, proc.Process{ID: proc.ID{PID: c.pid()}, Name: c.name, Group: c.pid()})
 		}
 	}
 	return out
@@ -134,7 +136,7 @@ func (c *child) Stop(grace time.Duration, hurry <-chan struct{}) error {
 
 // endAll sends SIGTERM and, when the grace is over or hurry is closed, SIGKILL
 // until find finds nothing. It returns what even that did not end.
-func endAll(find func() []runningProcess, signal func(syscall.Signal), grace time.Duration, hurry <-chan struct{}) []runningProcess {
+func endAll(find func() []proc.Process, signal func(syscall.Signal), grace time.Duration, hurry <-chan struct{}) []proc.Process {
 	signal(syscall.SIGTERM)
 	left := awaitGone(find, grace, hurry)
 	for end := time.Now().Add(killWait); len(left) > 0 && time.Now().Before(end); {
@@ -145,7 +147,7 @@ func endAll(find func() []runningProcess, signal func(syscall.Signal), grace tim
 }
 
 // awaitGone looks until find finds nothing, for at most limit.
-func awaitGone(find func() []runningProcess, limit time.Duration, hurry <-chan struct{}) []runningProcess {
+func awaitGone(find func() []proc.Process, limit time.Duration, hurry <-chan struct{}) []proc.Process {
 	end := time.NewTimer(limit)
 	defer end.Stop()
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {

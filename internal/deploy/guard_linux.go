@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"perflab/internal/proc"
 )
 
 // A guard is this program, started once more between perflab and an engine. It is a
@@ -298,9 +300,9 @@ func (c *guarded) markExited(status string, code int) {
 	c.status, c.code = status, code
 	c.mu.Unlock()
 	if !asked {
-		for _, r := range c.scope().survivors() {
-			if r.group == c.group {
-				_ = signalExactly(r.identity, syscall.SIGKILL) // what stays is found by Stop
+		for _, p := range c.scope().survivors() {
+			if p.Group == c.group {
+				_ = signalExactly(p.ID, syscall.SIGKILL) // what stays is found by Stop
 			}
 		}
 	}
@@ -345,7 +347,7 @@ func (c *guarded) Stop(grace time.Duration, hurry <-chan struct{}) error {
 			all.remove()
 			return nil
 		case <-late.C:
-			left = append(all.survivors(), runningProcess{identity: c.record.Guard, name: guardName})
+			left = append(all.survivors(), proc.Process{ID: c.record.Guard, Name: guardName})
 		}
 	}
 	return fmt.Errorf("%s does not end after SIGKILL", describe(left[0]))

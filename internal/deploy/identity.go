@@ -1,22 +1,19 @@
 package deploy
 
-import "fmt"
+import (
+	"fmt"
 
-// identity is a process told apart from later ones of the same id, and from those of
-// other machines.
-type identity struct {
-	PID   int    `json:"pid"`
-	Start uint64 `json:"start"`          // clock ticks after boot; 0 where the system does not tell
-	Boot  string `json:"boot,omitempty"` // of its machine, different each time and everywhere
+	"perflab/internal/proc"
+)
+
+// identity is how a record knows a process.
+type identity = proc.ID
+
+// identify returns the identity of a process that runs. Where the system does not tell when a process
+// started there is none, for a later one of the same id would have it too.
+func identify(pid int) (identity, bool) {
+	p, ok := proc.Read(pid)
+	return p.ID, ok && !p.Ended
 }
 
-// runningProcess is a process that was found.
-type runningProcess struct {
-	identity
-	name   string
-	parent int // its process id
-	group  int
-	ended  bool // and not reaped
-}
-
-func describe(r runningProcess) string { return fmt.Sprintf("process %d (%s)", r.PID, r.name) }
+func describe(p proc.Process) string { return fmt.Sprintf("process %d (%s)", p.PID, p.Name) }

@@ -1,14 +1,16 @@
 package deploy
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
+
+	"perflab/internal/proc"
 )
 
 // HostEntry is one machine of an inventory. What is left out comes from the ssh
@@ -79,11 +81,20 @@ var lastPort = func() *atomic.Uint32 {
 
 // freePorts chooses ports that do not appear as a local one in a machine's tables:
 // ip_local_port_range, then net/tcp and net/tcp6 of its /proc.
-func freePorts(tables string, n int) ([]int, error) {
-	used, ephemeral := readTables(tables)
+func freePorts(tables []byte, n int) ([]int, error) {
 	low, high := lowestPort, highestPort
+	ephemeral := usualEphemeral
+	for line := range bytes.Lines(tables) {
+		if from, _, ok := proc.ParsePortRange(line); ok {
+			ephemeral = from
+		}
+	}
 	if ephemeral >= lowestPort+fewestPorts {
 		high = min(high, ephemeral)
+	}
+	used := map[int]bool{}
+	for s := range proc.Sockets(tables) {
+		used[s.Port] = true
 	}
 	var ports []int
 	for range high - low {
@@ -91,33 +102,9 @@ func freePorts(tables string, n int) ([]int, error) {
 			return ports, nil
 		}
 		p := low + int(lastPort.Add(1)%uint32(high-low))
-		if _, taken := used[p]; !taken {
+		if !used[p] {
 			ports = append(ports, p)
 		}
 	}
 	return nil, fmt.Errorf("%d of %d ports from %d to %d are free", len(ports), n, low, high-1)
-}
-
-// readTables finds the ports in use, which is true of those where somebody listens, and the first
-// that outgoing connections take.
-func readTables(text string) (used map[int]bool, ephemeral int) {
-	const listens = "0A" // the state of a socket
-	used, ephemeral = map[int]bool{}, usualEphemeral
-	for line := range strings.Lines(text) {
-		f := strings.Fields(line)
-		if len(f) == 2 {
-			if p, err := strconv.Atoi(f[0]); err == nil {
-				ephemeral = p
-			}
-			continue
-		}
-		if len(f) < 4 {
-			continue
-		}
-		_, hex, ok := strings.Cut(f[1], ":")
-		if p, err := strconv.ParseUint(hex, 16, 16); ok && err == nil {
-			used[int(p)] = used[int(p)] || f[3] == listens
-		}
-	}
-	return used, ephemeral
 }

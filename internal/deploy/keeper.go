@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -378,12 +379,12 @@ func refusedBy(op, node, program, why string) error {
 // Ports chooses n ports of a node that nobody uses there now, distinct also from those
 // chosen before.
 func (k Keeper) Ports(ctx context.Context, node string, n int) ([]int, error) {
-	var out strings.Builder
+	var out bytes.Buffer
 	err := k.Run(ctx, node, []string{"/bin/sh", "-c", "cat /proc/sys/net/ipv4/ip_local_port_range /proc/net/tcp /proc/net/tcp6 2>/dev/null; :"}, &out)
 	if err != nil {
 		return nil, err
 	}
-	return freePorts(out.String(), n)
+	return freePorts(out.Bytes(), n)
 }
 
 // End ends what a record of an earlier keeper leads to.

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -54,25 +55,25 @@ const tables = `32768	60999
 `
 
 func TestFreePorts(t *testing.T) {
-	first, err := freePorts("", 1)
+	first, err := freePorts(nil, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	span := usualEphemeral - lowestPort
 	next := func(n int) int { return lowestPort + (first[0]-lowestPort+n)%span }
-	ports, err := freePorts(fmt.Sprintf(tables, next(1), next(3)), 3)
+	ports, err := freePorts(fmt.Appendf(nil, tables, next(1), next(3)), 3)
 	if want := []int{next(2), next(4), next(5)}; err != nil || !slices.Equal(ports, want) {
 		t.Errorf("ports %v, %v; want %v", ports, err, want)
 	}
 	// A kernel that takes all ports for outgoing connections.
-	if ports, err := freePorts("1024 65535\n", 2); err != nil || len(ports) != 2 || ports[0] < lowestPort || ports[1] >= highestPort {
+	if ports, err := freePorts([]byte("1024 65535\n"), 2); err != nil || len(ports) != 2 || ports[0] < lowestPort || ports[1] >= highestPort {
 		t.Errorf("ports %v, %v", ports, err)
 	}
-	var all strings.Builder
+	var all bytes.Buffer
 	for p := lowestPort; p < highestPort; p++ {
 		fmt.Fprintf(&all, "0: 0100007F:%04X 00000000:0000 0A\n", p)
 	}
-	if ports, err := freePorts(all.String(), 1); err == nil {
+	if ports, err := freePorts(all.Bytes(), 1); err == nil {
 		t.Errorf("ports %v where none is free", ports)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"perflab/internal/deploy"
+	"perflab/internal/proc"
 	"perflab/internal/test/deploytest"
 )
 
@@ -216,17 +217,6 @@ func TestKeeperLeakedPort(t *testing.T) {
 // was on, and since the same boot, alone.
 func TestKeeperEndsByBoot(t *testing.T) {
 	t.Parallel()
-	stat := func(pid int) string {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			t.Skip(err)
-		}
-		return strings.Fields(string(b[strings.LastIndexByte(string(b), ')'):]))[20]
-	}
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		t.Skip(err)
-	}
 	sleeper := exec.Command("sleep", "60")
 	if err := sleeper.Start(); err != nil {
 		t.Fatal(err)
@@ -235,14 +225,17 @@ func TestKeeperEndsByBoot(t *testing.T) {
 		sleeper.Process.Kill()
 		sleeper.Wait()
 	}()
-	pid := sleeper.Process.Pid
+	id, ok := proc.Read(sleeper.Process.Pid)
+	if !ok {
+		t.Skip("there is no /proc to know a process by")
+	}
 	for _, c := range []struct {
 		boot  string
 		ended int
-	}{{"another", 0}, {strings.TrimSpace(string(boot)), 1}} {
+	}{{"another", 0}, {id.Boot, 1}} {
 		dir := t.TempDir()
 		writeFile(t, filepath.Join(dir, "processes.json"), fmt.Sprintf(
-			`{"kind": "kept", "processes": [{"pid": %d, "start": %s, "boot": %q, "marker": "PERFLAB_DEPLOYMENT=none/0"}]}`, pid, stat(pid), c.boot))
+			`{"kind": "kept", "processes": [{"pid": %d, "start": %d, "boot": %q, "marker": "PERFLAB_DEPLOYMENT=none/0"}]}`, id.PID, id.Start, c.boot))
 		ended, err := keptBy(t.TempDir(), "/bin/sh").Sweep(t.Context(), dir)
 		if err != nil || len(ended) != c.ended {
 			t.Errorf("boot %s: ends %q, %v; want %d", c.boot, ended, err, c.ended)

@@ -34,7 +34,7 @@ func TestSweepEndsOnlyWhatIsRecorded(t *testing.T) {
 	strayOne := sleeper(t, marker)
 	// The same id as in the record, of a process that started later.
 	reused := sleeper(t)
-	earlier := identity{reused.PID, reused.Start - 1, reused.Boot}
+	earlier := identity{PID: reused.PID, Start: reused.Start - 1, Boot: reused.Boot}
 	other := sleeper(t, marker+"-not")
 	dir := filepath.Join(t.TempDir(), "trial-1", "logs")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -67,15 +67,15 @@ func TestSweepEndsOnlyWhatIsRecorded(t *testing.T) {
 func TestSweepOfAnotherMachine(t *testing.T) {
 	bystander := sleeper(t)
 	us := currentOwner()
-	elsewhere := identity{bystander.PID, bystander.Start, "another"}
+	elsewhere := identity{PID: bystander.PID, Start: bystander.Start, Boot: "another"}
 	for _, c := range []struct {
 		kind  string
 		owner owner
 		err   string
 	}{
-		{"process", owner{identity{us.PID, us.Start, "another"}, us.Machine}, ""},        // booted again
-		{"process", owner{identity{us.PID, us.Start, "another"}, "another-machine"}, ""}, // copied
-		{"docker", owner{identity{us.PID, us.Start, "another"}, "another-machine"}, "is of a perflab on another-machine"},
+		{"process", owner{identity{PID: us.PID, Start: us.Start, Boot: "another"}, us.Machine}, ""},        // booted again
+		{"process", owner{identity{PID: us.PID, Start: us.Start, Boot: "another"}, "another-machine"}, ""}, // copied
+		{"docker", owner{identity{PID: us.PID, Start: us.Start, Boot: "another"}, "another-machine"}, "is of a perflab on another-machine"},
 	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, recordName)
@@ -114,7 +114,7 @@ func TestSweepBadRecords(t *testing.T) {
 
 func TestSignalExactly(t *testing.T) {
 	id := sleeper(t)
-	if err := signalExactly(identity{id.PID, id.Start + 1, id.Boot}, syscall.SIGKILL); err != nil {
+	if err := signalExactly(identity{PID: id.PID, Start: id.Start + 1, Boot: id.Boot}, syscall.SIGKILL); err != nil {
 		t.Error(err)
 	}
 	if _, ok := identify(id.PID); !ok {
@@ -123,27 +123,6 @@ func TestSignalExactly(t *testing.T) {
 	if err := signalExactly(identity{PID: 1 << 30}, syscall.SIGKILL); err != nil {
 		t.Error(err)
 	}
-}
-
-func TestParseStat(t *testing.T) {
-	const tail = " 1 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 987654 0 0"
-	r, err := parseStat(7, "7 (a) b (c) S"+tail)
-	if want := (runningProcess{identity{PID: 7, Start: 987654}, "a) b (c", 1, 42, false}); err != nil || r != want {
-		t.Errorf("got %+v %v, want %+v", r, err, want)
-	}
-	for _, bad := range []string{"", "7 (a", "7 )a( S" + tail, "7 (a) S 1 2", strings.Replace("7 (a) S"+tail, "987654", "x", 1)} {
-		if _, err := parseStat(7, bad); err == nil {
-			t.Errorf("%q is taken", bad)
-		}
-	}
-}
-
-func FuzzParseStat(f *testing.F) {
-	f.Add("7 (a) S 1 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 987654 0 0")
-	f.Add("7 )(")
-	f.Fuzz(func(_ *testing.T, line string) {
-		_, _ = parseStat(7, line) // must not panic
-	})
 }
 
 func TestCgroupDir(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"perflab/internal/engine/cluster"
+	"perflab/internal/proc"
 	"perflab/internal/redact"
 )
 
@@ -201,7 +202,12 @@ func (p Preflight) ports(f *nodeFindings, n cluster.Node, ask runFunc) {
 		f.add(CheckPorts, false, "the ports in use on %s cannot be read: %v", n.Name, err)
 		return
 	}
-	listened, _ := readTables(out)
+	listened := map[int]bool{}
+	for s := range proc.Sockets([]byte(out)) {
+		if s.Listens {
+			listened[s.Port] = true
+		}
+	}
 	var bad []string
 	for _, port := range p.Ports {
 		if listened[port] {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+
+	"perflab/internal/proc"
 )
 
 // childAttr puts a child at the head of its own process group. The system has
@@ -19,17 +21,13 @@ func awaitExit(p *os.Process) *os.ProcessState {
 	return state
 }
 
-// identify finds nothing: without /proc there is no start time by which to tell
-// a process from a later one of the same id.
-func identify(pid int) (identity, bool) { return identity{PID: pid}, false }
-
 // survivors lists the groups that still have members, each by its first
 // process's id. Processes that left their group are not found.
-func (s scope) survivors() []runningProcess {
-	var out []runningProcess
+func (s scope) survivors() []proc.Process {
+	var out []proc.Process
 	for _, g := range s.groups {
 		if syscall.Kill(-g, 0) == nil {
-			out = append(out, runningProcess{identity: identity{PID: g}, group: g})
+			out = append(out, proc.Process{ID: proc.ID{PID: g}, Group: g})
 		}
 	}
 	return out

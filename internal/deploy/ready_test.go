@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"perflab/internal/proc"
 )
 
 type roundTrip func(*http.Request) (*http.Response, error)
@@ -92,7 +94,7 @@ type sent struct {
 }
 
 func TestEndAll(t *testing.T) {
-	one := []runningProcess{{identity: identity{PID: 1}}}
+	one := []proc.Process{{ID: identity{PID: 1}}}
 	for _, c := range []struct {
 		name  string
 		dies  time.Duration // by itself
@@ -116,7 +118,7 @@ func TestEndAll(t *testing.T) {
 				if c.hurry > 0 {
 					time.AfterFunc(c.hurry, func() { close(hurry) })
 				}
-				find := func() []runningProcess {
+				find := func() []proc.Process {
 					kills := slices.IndexFunc(got, func(s sent) bool { return s.Signal == syscall.SIGKILL })
 					if time.Since(began) >= c.dies || (kills >= 0 && len(got)-kills >= c.wants) {
 						return nil

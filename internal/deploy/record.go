@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"perflab/internal/durable"
+	"perflab/internal/proc"
 )
 
 // recordName is the file in a deployment's directory that leads to what runs.
@@ -101,14 +102,14 @@ func (r Record) scope() scope {
 
 // remaining lists what runs of a recorded process and of what it started. Of all that the guard ends
 // its own end is the last, and the proof.
-func (r Record) remaining() []runningProcess {
+func (r Record) remaining() []proc.Process {
 	out := r.scope().survivors()
-	known := func(q runningProcess) bool { return q.PID == r.PID }
+	known := func(p proc.Process) bool { return p.PID == r.PID }
 	if id, ok := identify(r.PID); ok && id == r.identity && !slices.ContainsFunc(out, known) {
-		out = append(out, runningProcess{identity: id, name: strings.Join(r.Argv, " ")})
+		out = append(out, proc.Process{ID: id, Name: strings.Join(r.Argv, " ")})
 	}
 	if id, ok := identify(r.Guard.PID); ok && id == r.Guard && len(out) == 0 {
-		out = append(out, runningProcess{identity: id, name: guardName})
+		out = append(out, proc.Process{ID: id, Name: guardName})
 	}
 	return out
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"perflab/internal/proc"
 	"perflab/internal/selfcheck"
 	"perflab/internal/stat"
 	"perflab/internal/truth"
@@ -112,6 +113,12 @@ func newBench(b *testing.B) *bench {
 	}
 	b.Cleanup(func() { server.Close() })
 	return &bench{server: server, pid: cmd.Process.Pid, cpu: cpus[1:2]}
+}
+
+// processTime is the CPU time of a process, its threads included.
+func processTime(pid int) time.Duration {
+	p, _ := proc.Read(pid) // zero where it is not told
+	return p.Used
 }
 
 // on runs a command on the client's CPU and decodes what it prints.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ticksPerSecond of the times in /proc: USER_HZ, 100 on every system that Go
+// ticksPerSecond of the times in /proc/stat: USER_HZ, 100 on every system that Go
 // runs on.
 const ticksPerSecond = 100
 
@@ -24,19 +24,6 @@ func readMachine() (m machine) {
 		return m
 	}
 	return machine{busy: ticks(f[1]) + ticks(f[2]) + ticks(f[3]), steal: ticks(f[8])}
-}
-
-// processTime is the CPU time of a process, its threads included.
-func processTime(pid int) time.Duration {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return 0
-	}
-	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:])) // behind the name, which may have spaces
-	if len(f) < 13 {
-		return 0
-	}
-	return ticks(f[11]) + ticks(f[12])
 }
 
 func ticks(s string) time.Duration {

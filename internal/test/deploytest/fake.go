@@ -11,12 +11,12 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"perflab/internal/deploy"
+	"perflab/internal/proc"
 )
 
 // Behaviour is what a fake engine does.
@@ -279,9 +279,8 @@ func PIDs(t testing.TB, dir string) []int {
 
 // Alive tells whether the process runs; a zombie does not.
 func Alive(pid int) bool {
-	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
-		state := strings.TrimSpace(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-		return state[0] != 'Z' && state[0] != 'X'
+	if p, ok := proc.Read(pid); ok {
+		return !p.Ended
 	}
 	return syscall.Kill(pid, 0) == nil
 }
