@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"perflab/internal/proc"
 )
 
 // CapacityError says what this machine lacks for a load.
@@ -138,12 +140,9 @@ func waiting(sockstat string) int {
 
 // localPorts is how many ports an outgoing connection can have; 0: not known.
 func localPorts() int {
-	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
-	if err != nil {
-		return 0
-	}
-	var low, high int
-	if n, _ := fmt.Sscan(string(b), &low, &high); n != 2 || high < low {
+	b, _ := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range") // no text has no range
+	low, high, ok := proc.ParsePortRange(b)
+	if !ok {
 		return 0
 	}
 	return high - low + 1

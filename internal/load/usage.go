@@ -8,6 +8,7 @@ import (
 	"runtime/metrics"
 	"time"
 
+	"perflab/internal/proc"
 	"perflab/internal/result"
 )
 
@@ -17,18 +18,18 @@ type Usage struct {
 	cpu   time.Duration
 	gc    debug.GCStats
 	sched *metrics.Float64Histogram // waits of goroutines for a processor
-	ticks machineTicks
+	ticks proc.CPU
 
-	servers []string
 	waits   result.Waits
-	engines processTimes
+	engines engines
 }
 
 // StartUsage takes the first sample. Servers are the addresses of the targets, "host:port":
 // what listens there on this machine is the engine.
 func StartUsage(servers ...string) *Usage {
-	u := &Usage{servers: servers, engines: engineTimes(servers)}
-	u.sched, u.waits, u.cpu, u.ticks = schedLatencies(), waits(os.Getpid()), processCPU(), readTicks()
+	// Finding them takes time, in which they compute: what they used is read once more, beside the rest.
+	u := &Usage{engines: engines{ports: portsHere(servers)}.find().again()}
+	u.sched, u.waits, u.cpu, u.ticks = schedLatencies(), waits(os.Getpid()), processCPU(), proc.ReadCPU()
 	debug.ReadGCStats(&u.gc)
 	u.start = time.Now()
 	return u
@@ -40,8 +41,8 @@ func StartUsage(servers ...string) *Usage {
 func (u *Usage) Stop() result.Client {
 	c := result.Client{
 		Wall: time.Since(u.start), CPU: processCPU() - u.cpu, Procs: runtime.GOMAXPROCS(0), CPUs: processors(), Memory: peakMemory(),
-		Stolen: readTicks().stolen(u.ticks),
 	}
+	ticks := proc.ReadCPU()
 	var now debug.GCStats
 	debug.ReadGCStats(&now)
 	c.GCPause = now.PauseTotal - u.gc.PauseTotal
@@ -49,30 +50,28 @@ func (u *Usage) Stop() result.Client {
 		c.GCMax = max(c.GCMax, p)
 	}
 	waits := since(u.sched, schedLatencies())
-	c.Machine = u.machine(c.CPU)
+	if c.Machine = u.machine(ticks, c.CPU); c.Machine != nil {
+		c.Stolen = c.Machine.Share(c.Machine.Stolen)
+	}
 	c.SchedP50, c.SchedP99, c.SchedMax = waits.quantile(0.5), waits.quantile(0.99), waits.quantile(1)
 	return c
 }
 
-// machine says who used the processors since the first sample; nil: that is not known here.
-func (u *Usage) machine(own time.Duration) *result.Machine {
-	now := readTicks()
-	if now.all <= u.ticks.all {
+// machine says who used the processors between the first sample and now; nil: that is not known here.
+func (u *Usage) machine(now proc.CPU, own time.Duration) *result.Machine {
+	spent, ok := now.Since(u.ticks)
+	if !ok {
 		return nil
 	}
-	span := func(ticks uint64) time.Duration { return time.Duration(ticks) * tick }
-	engines := engineTimes(u.servers)
-	m := &result.Machine{
-		CPUs: now.cpus, Time: span(now.all - u.ticks.all), Idle: span(now.idle - u.ticks.idle), Stolen: span(now.steal - u.ticks.steal),
-		Client: own, Here: engines.here, Processes: len(engines.used),
-		ClientWaits: waits(os.Getpid()).Since(u.waits),
+	e := u.engines.again()
+	if e.lost() {
+		e = u.engines.find().again()
 	}
-	for pid, used := range engines.used {
-		m.Engine += max(0, used-u.engines.used[pid])
-		w := engines.waits[pid].Since(u.engines.waits[pid])
-		m.EngineWaits.Time, m.EngineWaits.Runs = m.EngineWaits.Time+w.Time, m.EngineWaits.Runs+w.Runs
+	used, waited := e.since(u.engines)
+	return &result.Machine{
+		CPUs: now.Count, Time: spent.All, Idle: spent.Idle, Stolen: spent.Stolen, Client: own, Here: len(e.ports) > 0,
+		Processes: len(e.members), Engine: used, ClientWaits: waits(os.Getpid()).Since(u.waits), EngineWaits: waited,
 	}
-	return m
 }
 
 func schedLatencies() *metrics.Float64Histogram {

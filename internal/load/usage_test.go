@@ -22,15 +22,6 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-func TestStolen(t *testing.T) {
-	if got := (machineTicks{all: 300, steal: 30}).stolen(machineTicks{all: 100, steal: 10}); got != 0.1 {
-		t.Errorf("stolen %v", got)
-	}
-	if got := (machineTicks{}).stolen(machineTicks{}); got != 0 {
-		t.Errorf("stolen %v of nothing", got)
-	}
-}
-
 func TestUsageKnowsTheProcess(t *testing.T) {
 	u := StartUsage()
 	for end := time.Now().Add(20 * time.Millisecond); time.Now().Before(end); {
