@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"perflab/internal/proc"
 	"perflab/internal/result"
 )
 
@@ -64,8 +65,9 @@ type hostStream struct {
 	emit Emit
 
 	part        []byte
-	busy, all   float64 // ticks of the sample before
-	share       float64 // of processor time that was used since; negative: not known
+	before      proc.CPU // of the sample before
+	spent       proc.Spent
+	known       bool // what was spent since
 	memoryTotal float64
 }
 
@@ -89,42 +91,24 @@ func (s *hostStream) line(line string) {
 	name, rest, _ := strings.Cut(line, " ")
 	switch name {
 	case "cpu":
-		s.cpu(strings.Fields(rest))
+		now, ok := proc.ParseCPU([]byte(line))
+		if s.spent, s.known = now.Since(s.before); ok {
+			s.before = now
+		}
 	case "MemTotal:":
 		s.memoryTotal = kibibytes(rest)
 	case "MemAvailable:":
 		r := result.Reading{Source: result.SourceHost, Node: s.node, Values: map[string]float64{}}
-		if s.share >= 0 {
-			r.Values[result.CPUUtilization] = s.share
+		if s.known {
+			r.Values[result.CPUUtilization] = 1 - float64(s.spent.Idle)/float64(s.spent.All)
 		}
 		if s.memoryTotal > 0 {
 			r.Values[result.MemoryTotal] = s.memoryTotal
 			r.Values[result.MemoryUsed] = s.memoryTotal - kibibytes(rest)
 		}
 		s.emit(time.Now(), r)
+		s.known = false
 	}
-}
-
-// cpu takes the times of all processors together: user, nice, system, idle, iowait,
-// irq, softirq and steal, of which idle and iowait are not used. Those of guests,
-// which follow, are in user already.
-func (s *hostStream) cpu(fields []string) {
-	busy, all := 0.0, 0.0
-	for i, f := range fields[:min(8, len(fields))] {
-		v, err := strconv.ParseFloat(f, 64)
-		if err != nil {
-			return
-		}
-		all += v
-		if i != 3 && i != 4 {
-			busy += v
-		}
-	}
-	s.share = -1
-	if s.all > 0 && all > s.all {
-		s.share = min(1, max(0, (busy-s.busy)/(all-s.all)))
-	}
-	s.busy, s.all = busy, all
 }
 
 // kibibytes is a line's figure, in bytes.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -145,9 +146,28 @@ func TestStartWaitsAtMost(t *testing.T) {
 	})
 }
 
-// proc is what the two files hold, some lines of them.
-func proc(user, idle int) string {
+// hostFiles is what the two files hold, some lines of them.
+func hostFiles(user, idle int) string {
 	return fmt.Sprintf("cpu  %d 0 0 %d 0 0 0 0 7 0\nMemTotal:       1000 kB\nMemFree:          10 kB\nMemAvailable:    400 kB\nBuffers: 5 kB\n", user, idle)
+}
+
+// TestHostWithoutTimes: times that cannot be read are no times, and not zero.
+func TestHostWithoutTimes(t *testing.T) {
+	var shares []float64
+	s := hostStream{emit: func(_ time.Time, r result.Reading) {
+		share, ok := r.Values[result.CPUUtilization]
+		if !ok {
+			share = -1
+		}
+		shares = append(shares, share)
+	}}
+	bad := "cpu nan nan\nMemTotal: 10 kB\nMemAvailable: 4 kB\n"
+	for _, text := range []string{bad, hostFiles(100, 100), hostFiles(130, 110), bad, "MemAvailable: 4 kB\n", hostFiles(140, 140), hostFiles(140, 140)} {
+		_, _ = s.Write([]byte(text)) // never fails
+	}
+	if want := []float64{-1, -1, 0.75, -1, -1, 0.25, -1}; !slices.Equal(shares, want) {
+		t.Errorf("shares %v, want %v (-1: none)", shares, want)
+	}
 }
 
 // TestRemoteHost: the loop's output is cut anywhere, and a loop that ends is said.
@@ -155,7 +175,7 @@ func TestRemoteHost(t *testing.T) {
 	var asked []string
 	source := RemoteHost("b", 2*time.Second, func(_ context.Context, argv []string, w io.Writer) error {
 		asked = argv
-		for _, c := range proc(100, 100) + proc(130, 110) {
+		for _, c := range hostFiles(100, 100) + hostFiles(130, 110) {
 			if _, err := w.Write([]byte(string(c))); err != nil {
 				t.Error(err)
 			}
