@@ -55,54 +55,25 @@ func ParseProcess(stat []byte) (Process, error) {
 	if err != nil {
 		return Process{}, fmt.Errorf("a line of /proc/PID/stat begins with no process id: %w", err)
 	}
-	p := Process{ID: ID{PID: pid}, Name: string(stat[first+1 : last])}
-	n := 0
-	for f := range bytes.FieldsSeq(stat[last+1:]) {
-		if err := p.set(n, f); err != nil {
-			return Process{}, fmt.Errorf("/proc/%d/stat: %w", pid, err)
-		}
-		if n++; n > fieldStart {
-			return p, nil
-		}
+	f := bytes.Fields(stat[last+1:])
+	if len(f) < 20 {
+		return Process{}, fmt.Errorf("/proc/%d/stat has %d fields after the command, not 20 or more", pid, len(f))
 	}
-	return Process{}, fmt.Errorf("/proc/%d/stat has %d fields after the command, not %d or more", pid, n, fieldStart+1)
-}
-
-// Fields of /proc/PID/stat, counted from the one after the name.
-const (
-	fieldState = iota
-	fieldParent
-	fieldGroup
-	fieldUser     = 11 // times: user and system, and those of children that were waited for
-	fieldSystem   = 12
-	fieldChildren = 13
-	fieldTheirs   = 14
-	fieldStart    = 19
-)
-
-// set takes a field.
-func (p *Process) set(n int, f []byte) (err error) {
-	switch n {
-	case fieldState:
-		p.Ended = f[0] == 'Z' || f[0] == 'X'
-	case fieldParent:
-		p.Parent, err = strconv.Atoi(string(f))
-	case fieldGroup:
-		p.Group, err = strconv.Atoi(string(f))
-	case fieldUser, fieldSystem:
-		err = addTicks(&p.Used, f)
-	case fieldChildren, fieldTheirs:
-		err = addTicks(&p.Reaped, f)
-	case fieldStart:
-		p.Start, err = strconv.ParseUint(string(f), 10, 64)
+	number := func(i int) int {
+		n, bad := strconv.Atoi(string(f[i]))
+		err = errors.Join(err, bad)
+		return n
 	}
-	return err
-}
-
-func addTicks(d *time.Duration, f []byte) error {
-	n, err := strconv.ParseInt(string(f), 10, 64)
-	*d += time.Duration(n) * tick
-	return err
+	times := func(i, j int) time.Duration { return time.Duration(number(i)+number(j)) * tick }
+	p := Process{
+		ID: ID{PID: pid, Start: uint64(number(19))}, Name: string(stat[first+1 : last]),
+		Parent: number(1), Group: number(2), Ended: f[0][0] == 'Z' || f[0][0] == 'X',
+		Used: times(11, 12), Reaped: times(13, 14), // user and system
+	}
+	if err != nil {
+		return Process{}, fmt.Errorf("/proc/%d/stat: %w", pid, err)
+	}
+	return p, nil
 }
 
 // Table is processes by their ids.

@@ -10,7 +10,7 @@ import (
 type Socket struct {
 	Port    int // the local one
 	Listens bool
-	Inode   uint64 // of one that listens; 0: not told
+	Inode   uint64 // 0: none any more, or not told
 }
 
 // Sockets reads /proc/net/tcp and tcp6, also one after the other: lines as
@@ -18,40 +18,26 @@ type Socket struct {
 func Sockets(tables []byte) iter.Seq[Socket] {
 	return func(yield func(Socket) bool) {
 		for line := range bytes.Lines(tables) {
-			if s, ok := parseSocket(line); ok && !yield(s) {
+			var f [10][]byte // bytes.Fields would allocate for each of the ten thousand connections that short calls leave behind
+			n := 0
+			for text := range bytes.FieldsSeq(line) {
+				f[n] = text
+				if n++; n == len(f) {
+					break
+				}
+			}
+			_, hex, _ := bytes.Cut(f[1], []byte(":"))
+			port, err := strconv.ParseUint(string(hex), 16, 16)
+			if err != nil || f[3] == nil {
+				continue
+			}
+			s := Socket{Port: int(port), Listens: string(f[3]) == "0A"}
+			s.Inode, _ = strconv.ParseUint(string(f[9]), 10, 64) // fails where it is not told
+			if !yield(s) {
 				return
 			}
 		}
 	}
-}
-
-func parseSocket(line []byte) (s Socket, ok bool) {
-	const (
-		local, state, inode = 1, 3, 9
-		listens             = "0A"
-	)
-	n := 0
-	for f := range bytes.FieldsSeq(line) {
-		switch n {
-		case local:
-			_, hex, _ := bytes.Cut(f, []byte(":"))
-			port, err := strconv.ParseUint(string(hex), 16, 16)
-			if err != nil {
-				return Socket{}, false
-			}
-			s.Port = int(port)
-		case state:
-			if string(f) != listens { // most are closed connections, by the ten thousand after many short calls
-				return s, true
-			}
-			s.Listens = true
-		case inode:
-			s.Inode, _ = strconv.ParseUint(string(f), 10, 64) // 0 is not told
-			return s, true
-		}
-		n++
-	}
-	return s, s.Listens
 }
 
 // ParsePortRange reads the file ip_local_port_range: the first and the last port that outgoing connections
