@@ -107,7 +107,7 @@ func TestExamples(t *testing.T) {
 }
 
 // exampleModels is a directory with files in place of those that scripts/make-gguf.py
-// makes. It turns the paths into absolute ones.
+// and make-vllm-cpu.py make, and with the examples. It turns the paths into absolute ones.
 func exampleModels(t *testing.T, paths []string) string {
 	t.Helper()
 	for i := range paths {
@@ -134,14 +134,18 @@ func exampleModels(t *testing.T, paths []string) string {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	files := map[string][]byte{"tiny-llama-tokenizer.json": tokenizer, "tiny-llama-f16.gguf": nil, "tiny-llama-q8_0.gguf": nil, "tiny-llama-q4_0.gguf": nil}
-	if err := os.Mkdir(filepath.Join(dir, "models"), 0o755); err != nil {
+	files := map[string][]byte{"tiny-llama-tokenizer.json": tokenizer, "tiny-llama-f16.gguf": nil, "tiny-llama-q8_0.gguf": nil, "tiny-llama-q4_0.gguf": nil,
+		"tiny-llama/tokenizer.json": tokenizer}
+	if err := os.MkdirAll(filepath.Join(dir, "models", "tiny-llama"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for name, data := range files {
 		if err := os.WriteFile(filepath.Join(dir, "models", name), data, 0o644); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.Symlink(filepath.Dir(paths[0]), filepath.Join(dir, "examples")); err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -34,7 +35,11 @@ func checkStudy(ctx context.Context, env Env, path string, s *study.Study) error
 
 func writePreview(out io.Writer, p lab.Preview) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "\n%s may be raced. Predicted by the simulator (SIMULATED), as a multiple of the baseline's objective:\n", plural(len(p.Candidates), "configuration"))
+	how := "Nothing is predicted of them"
+	if slices.ContainsFunc(p.Candidates, func(a lab.PreviewCandidate) bool { return a.Predicted != nil }) {
+		how = "Predicted by the simulator (SIMULATED), as a multiple of the baseline's objective"
+	}
+	fmt.Fprintf(w, "\n%s may be raced. %s:\n", plural(len(p.Candidates), "configuration"), how)
 	for _, a := range p.Candidates {
 		predicted := "-"
 		if a.Predicted != nil {

@@ -21,6 +21,19 @@ func TestPreviewAlone(t *testing.T) {
 	}
 }
 
+// TestPreviewUnpredicted: where nothing was predicted, no prediction is announced.
+func TestPreviewUnpredicted(t *testing.T) {
+	for _, predicted := range []*float64{nil, new(1.5)} {
+		var b strings.Builder
+		if err := writePreview(&b, lab.Preview{Candidates: []lab.PreviewCandidate{{Label: "a"}, {Label: "b", Predicted: predicted}}}); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(b.String(), "SIMULATED") != (predicted != nil) || strings.Contains(b.String(), "Nothing is predicted") != (predicted == nil) {
+			t.Errorf("%s", b.String())
+		}
+	}
+}
+
 // TestRankedIsSaid: where no terminal shows the live line, the ranking of the
 // field still leaves one.
 func TestRankedIsSaid(t *testing.T) {

@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"perflab/internal/arch"
 )
 
 // flagRules check what depends on flags that no configuration holds, in the order in
 // which the engines do.
 func (r *resolver) flagRules() *Rejection {
 	for _, rule := range map[string][]func(*resolver) *Rejection{
-		"vllm":   {balanceRule, dualBatchRule, partialsRule, asyncRule, draftRanksRule},
+		"vllm":   {noExpertsRule, balanceRule, dualBatchRule, partialsRule, asyncRule, draftRanksRule},
 		"sglang": {backendRule, treeRule, pipelineRule, twoBatchRule},
 		"trtllm": {moeRanksRule},
 	}[r.cfg.Engine] {
@@ -29,10 +31,25 @@ func (r *resolver) on(flag string) bool {
 	return given && value != "false"
 }
 
+// noExpertsRule: there is nothing to give out, on one rank either.
+func noExpertsRule(r *resolver) *Rejection {
+	if !r.bool(ExpertParallel, false) || r.cfg.Model.MoE != nil {
+		return nil
+	}
+	return &Rejection{Rule: "experts", Log: "ValueError: Number of experts in the model must be greater than 0 when expert parallelism is enabled.",
+		Reason: fmt.Sprintf("%s has no experts to give out: leave expert_parallel off", r.cfg.Model.Name)}
+}
+
 // balanceRule: there is nothing to balance without experts on ranks of their own.
 func balanceRule(r *resolver) *Rejection {
 	c := r.cfg
-	if !r.on("--enable-eplb") || c.EP > 1 {
+	switch {
+	case !r.on("--enable-eplb"):
+		return nil
+	case c.GPU.Platform == arch.CPU:
+		return &Rejection{Rule: "platform", Log: "ValueError: Expert parallelism load balancing is only supported on CUDA devices or ROCm devices or XPU devices now.",
+			Reason: fmt.Sprintf("vLLM balances experts on GPUs, and %s is none: leave --enable-eplb off", c.GPU.Title)}
+	case c.EP > 1:
 		return nil
 	}
 	if !r.bool(ExpertParallel, false) {
@@ -45,7 +62,7 @@ func balanceRule(r *resolver) *Rejection {
 
 // dualBatchRule: two half batches hide only what DeepEP's kernels send.
 func dualBatchRule(r *resolver) *Rejection {
-	if !r.on("--enable-dbo") {
+	if !r.on("--enable-dbo") || r.cfg.GPU.Platform == arch.CPU { // where vLLM leaves it off
 		return nil
 	}
 	backend := cmp.Or(r.cfg.AllToAll, envOf(r.cmd.Env, "VLLM_ALL2ALL_BACKEND"), "allgather_reducescatter")

@@ -59,7 +59,18 @@ func dpAttentionRule(c *Config, _ int) *Rejection {
 
 // contextRule: the ranks that share a sequence's cache are tensor-parallel ones.
 func contextRule(c *Config, _ int) *Rejection {
-	if c.Engine != "vllm" || c.ContextP < 2 || c.TP%c.ContextP == 0 {
+	switch kv := c.Model.KVHeads; {
+	case c.Engine != "vllm" || c.ContextP < 2:
+		return nil
+	case c.TP%c.ContextP == 0 && c.Model.MLA == nil && c.TP <= kv:
+		return &Rejection{Rule: "context-parallel",
+			Log:    fmt.Sprintf("ValueError: Decode context parallelism for GQA/MQA requires `--tensor-parallel-size` (%d) to be greater than the model's total number of KV heads (%d). Increase `--tensor-parallel-size` or set `--decode-context-parallel-size 1`.", c.TP, kv),
+			Reason: fmt.Sprintf("decode context parallelism shares out the copies of KV heads, and tp %d keeps no copies of %d heads: use a tp above %[2]d, or leave it off", c.TP, kv)}
+	case c.TP%c.ContextP == 0 && c.Model.MLA == nil && c.ContextP > c.TP/kv:
+		return &Rejection{Rule: "context-parallel",
+			Log:    fmt.Sprintf("ValueError: `--decode-context-parallel-size` (%d) exceeds the maximum supported value (%d) for `--tensor-parallel-size` (%d) and %d model KV heads.", c.ContextP, c.TP/kv, c.TP, kv),
+			Reason: fmt.Sprintf("tp %d keeps each of %d KV heads %d times, and decode context parallelism shares them out over %d ranks: use at most %[3]d", c.TP, kv, c.TP/kv, c.ContextP)}
+	case c.TP%c.ContextP == 0:
 		return nil
 	}
 	return &Rejection{Rule: "context-parallel", Log: fmt.Sprintf("ValueError: tp_size=%d must be divisible by dcp_size=%d.", c.TP, c.ContextP),

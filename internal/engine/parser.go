@@ -73,7 +73,7 @@ func (p *parser) check(d *Flag, value string) error {
 	return nil
 }
 
-var suffixed = regexp.MustCompile(`^(\d+(?:\.\d+)?)([kKmMgG])$`)
+var suffixed = regexp.MustCompile(`^(\d+(?:\.\d+)?)([kKmMgGtT])$`)
 
 // int reads a whole number, with 32k for 32000 and 32K for 32768 where the engine does.
 func (c cli) int(s string) (int, bool) {
@@ -84,7 +84,7 @@ func (c cli) int(s string) (int, bool) {
 	if m == nil || !c.suffixes {
 		return 0, false
 	}
-	scale := map[string]float64{"k": 1e3, "m": 1e6, "g": 1e9, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[m[2]]
+	scale := map[string]float64{"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}[m[2]]
 	f, err := strconv.ParseFloat(m[1], 64)
 	n := f * scale
 	return int(n), err == nil && n == float64(int(n)) && n < 1<<53

@@ -128,11 +128,11 @@ func (r *resolver) space() {
 		return
 	}
 	if v, given := r.cmd.extra("--kv-cache-memory-bytes"); given {
-		n, err := strconv.ParseInt(v, 10, 64)
-		if err != nil || n < 1 {
+		n, ok := r.engine.cli.int(v)
+		if !ok || n < 1 {
 			r.outside("kv_cache_memory_bytes", "of at least 1", v)
 		}
-		r.cfg.KVSpace = n
+		r.cfg.KVSpace = int64(n)
 	}
 	if r.cfg.GPU.Platform != arch.CPU {
 		return
@@ -229,7 +229,7 @@ func (r *resolver) speculate() {
 		c.SpecTokens = 3 // SGLang's chain of 3 steps, 1 candidate, 4 tokens
 	}
 	switch {
-	case c.SpecTokens < 0 || c.SpecTokens > c.MaxLen: // 0 is a JSON form that leaves the number to the engine
+	case c.SpecTokens < 1 && !s.open || c.SpecTokens > c.MaxLen:
 		r.outside(Speculative, fmt.Sprintf("from 1 to %d tokens a step", c.MaxLen), v)
 	case s.mtp() && !c.Model.HasMTP:
 		r.fail(&Rejection{Rule: "mtp", Reason: fmt.Sprintf("%s ships no multi-token-prediction layers, which %s needs: use ngram or a draft model, or leave speculation off", c.Model.Name, v),

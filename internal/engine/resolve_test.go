@@ -192,6 +192,10 @@ func TestRules(t *testing.T) {
 		{eight + h100 + sg + q235 + "-FP8 --tp 8", "fp8-block", "use expert_parallel or tp 4", "(moe_intermediate_size=1536 / moe_tp_size=8) % weight_block_size_n=128 == 0"},
 		{eight + h100 + v + q235 + "-AWQ -tp 8", "quant-group", "192 is not divisible by the int4 group of 128: use expert_parallel or tp 4", "192 is not divisible by 128"},
 		{eight + h100 + sg + q235 + "-FP8 --tp 8 --dp 3 --enable-dp-attention", "dp-attention", "tp 8 does not fall into 3 groups", "self.tp_size % self.dp_size == 0"},
+		{eight + h100 + v + q235 + "-FP8 -tp 4 -dcp 2", "context-parallel", "tp 4 keeps no copies of 4 heads", "Decode context parallelism for GQA/MQA requires"},
+		{eight + h100 + v + q235 + "-FP8 -tp 8 -dcp 4 --enable-expert-parallel", "context-parallel", "keeps each of 4 KV heads 2 times", "exceeds the maximum supported value (2)"},
+		{one + h100 + v + q32 + " --enable-expert-parallel", "experts", "has no experts to give out", "Number of experts in the model must be greater than 0"},
+		{one + h100 + v + q32 + ` -sc {"method":"ngram","num_speculative_tokens":0,"prompt_lookup_max":4}`, "value", "from 1 to", "Input should be"},
 		{eight + h100 + v + q235 + "-FP8 -tp 4 -dcp 3", "context-parallel", "tp 4 is not a multiple of the 3 ranks", "tp_size=4 must be divisible by dcp_size=3"},
 		{eight + h100 + sg + q235 + " --tp 8 --dp 8 --enable-dp-attention --speculative-algorithm NGRAM --speculative-num-draft-tokens 4", "speculative", "ngram does not go with data-parallel attention over 8 groups", "does not support dp attention"},
 		{eight + h100 + sg + q235 + " --tp 8 --dp 8 --enable-dp-attention --speculative-algorithm STANDALONE --speculative-draft-model-path d", "speculative", "standalone does not go", "does not support dp attention"},
@@ -275,7 +279,7 @@ func TestRulesPass(t *testing.T) {
 		eight + h100 + sg + q32 + " --tp 8 --ep 8",      // no experts, no effect
 		eight + h100 + sg + q235 + "-FP8 --tp 8 --moe-a2a-backend deepep",
 		eight + h100 + sg + q235 + "-FP8 --tp 8 --ep 8 --dp 4 --enable-dp-attention",
-		eight + h100 + v + q235 + "-FP8 -tp 4 -dcp 2",
+		eight + h100 + v + q235 + "-FP8 -tp 8 -dcp 2 --enable-expert-parallel",
 		eight + eight + h100 + sg + "meta-llama/Llama-4-Scout-17B-16E-Instruct --tp 16 --dp 16 --enable-dp-attention", // 40 heads, all on each rank
 		eight + eight + h100 + trt + "meta-llama/Llama-4-Scout-17B-16E-Instruct --tp_size 16 --ep_size 16 --enable_attention_dp",
 		eight + h100 + v + q235 + "-FP8 -tp 8 -ep --enable-eplb",

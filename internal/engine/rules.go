@@ -77,11 +77,8 @@ func expertRule(c *Config, _ int) *Rejection {
 		return &Rejection{Rule: "experts", Reason: fmt.Sprintf(format, args...), Log: log}
 	}
 	switch {
-	case moe == nil && c.Engine != "vllm": // it has no effect
+	case moe == nil: // it has no effect, or noExpertsRule refuses it
 		return nil
-	case moe == nil:
-		return reject("ValueError: Number of experts in the model must be greater than 0 when expert parallelism is enabled.",
-			"%s has no experts to give out: leave expert_parallel off", c.Model.Name)
 	case moe.Experts < c.EP:
 		return reject(fmt.Sprintf("ValueError: %d is not divisible by %d", moe.Experts, c.EP),
 			"%d experts cannot be given out over %d ranks: use at most %d", moe.Experts, c.EP, moe.Experts)
@@ -259,7 +256,8 @@ func platformRule(c *Config, _ int) *Rejection {
 	return nil
 }
 
-// unknownFormats are the weight formats that vLLM's platforms leave out of their lists.
+// unknownFormats are the weight formats that vLLM's platforms leave out of their lists, and
+// on a CPU those that it has no kernels for: a launch with FP8 ends while it loads.
 var unknownFormats = map[arch.Platform][]arch.Format{
 	arch.ROCm: {arch.NVFP4},
 	arch.NPU:  {arch.FP8, arch.NVFP4, arch.MXFP4, arch.INT4},

@@ -22,6 +22,7 @@ type spec struct {
 	drafts int // SGLang: tokens verified, 0 for k+1
 	draft  string
 	raw    string
+	open   bool // JSON that leaves the number to the engine
 }
 
 func parseSpec(value string) (spec, error) {
@@ -54,13 +55,17 @@ func parseSpec(value string) (spec, error) {
 func specFromJSON(value string) (spec, error) {
 	var c struct {
 		Method string `json:"method"`
-		K      int    `json:"num_speculative_tokens"`
+		K      *int   `json:"num_speculative_tokens"`
 		Model  string `json:"model"`
 	}
 	if err := json.Unmarshal([]byte(value), &c); err != nil {
 		return spec{}, fmt.Errorf("speculative configuration %s: %w", value, err)
 	}
-	return spec{method: strings.ToLower(c.Method), k: c.K, draft: c.Model, raw: value}, nil
+	s := spec{method: strings.ToLower(c.Method), draft: c.Model, raw: value, open: c.K == nil}
+	if c.K != nil {
+		s.k = *c.K
+	}
+	return s, nil
 }
 
 func (s spec) String() string {
