@@ -26,6 +26,13 @@ func dialectOf(t testing.TB, backend string) *dialect {
 // comes at i ms. A piece that is no stream is fed as it is.
 func play(t testing.TB, backend string, events ...string) result.Call {
 	t.Helper()
+	call := playWhole(t, backend, events...)
+	call.FirstText, call.StreamText = 0, 0 // see TestTextOfChunks
+	return call
+}
+
+func playWhole(t testing.TB, backend string, events ...string) result.Call {
+	t.Helper()
 	var call result.Call
 	s := newStream(&call, dialectOf(t, backend), true)
 	at := time.Duration(0)
@@ -41,6 +48,39 @@ func play(t testing.TB, backend string, events ...string) result.Call {
 	}
 	s.settle()
 	return call
+}
+
+// How much text came with the first chunk and with all, where all of them say it.
+func TestTextOfChunks(t *testing.T) {
+	chat := func(deltas ...string) (out []string) {
+		for _, d := range deltas {
+			out = append(out, `data: {"choices":[{"index":0,"delta":{`+d+`}}]}`+"\n\n")
+		}
+		return out
+	}
+	for name, tt := range map[string]struct {
+		backend    string
+		in         []string
+		first, all int
+	}{
+		"text":               {BackendChat, chat(`"role":"assistant","content":""`, `"content":"ab"`, `"content":"cde"`, `"content":"f"`, `"content":""`), 2, 6},
+		"reasoning first":    {BackendChat, chat(`"reasoning_content":"abcd"`, `"content":"e"`), 4, 5},
+		"two fields at once": {BackendChat, chat(`"reasoning":"abcd","content":"ef"`, `"content":"g"`), 6, 7},
+		"as written":         {BackendChat, chat(`"content":"\u4e2d"`, `"content":"\n"`), 6, 8},
+		"a tool's call":      {BackendChat, chat(`"tool_calls":[{"function":{"name":"get","arguments":"{"}}]`, `"tool_calls":[{"function":{"arguments":"\"a\"}"}}]`), 4, 10},
+		"parts":              {BackendChat, chat(`"content":"ab"`, `"content":[{"text":"cd"}]`), 0, 0},
+		"a new field":        {BackendChat, chat(`"thought":"ab"`, `"thought":"cd"`, `"content":"ef"`), 0, 0},
+		"responses": {BackendResponses, typedEvents(`{"type":"response.output_text.delta","output_index":0,"delta":"abc"}`,
+			`{"type":"response.function_call_arguments.delta","output_index":1,"delta":"de"}`), 3, 5},
+		"anthropic": {BackendAnthropic, typedEvents(`{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"abc"}}`,
+			`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"de"}}`), 3, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c := playWhole(t, tt.backend, tt.in...); c.FirstText != tt.first || c.StreamText != tt.all {
+				t.Errorf("%d bytes first and %d in all, want %d and %d", c.FirstText, c.StreamText, tt.first, tt.all)
+			}
+		})
+	}
 }
 
 // typedEvent is an event whose type stands before it and in it.

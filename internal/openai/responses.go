@@ -143,7 +143,7 @@ func responseEvent(s *scanner) {
 		"response.mcp_call_arguments.delta", "response.mcp_call.arguments.delta", "response.code_interpreter_call_code.delta",
 		"response.audio.delta", "response.audio.transcript.delta",
 		"response.output_audio.delta", "response.output_audio_transcript.delta":
-		if len(s.piece) > 0 {
+		if s.c.size = len(s.piece); s.c.size > 0 {
 			s.mark(true)
 		}
 	case "response.output_item.added":

@@ -20,6 +20,7 @@ type chunk struct {
 	failure []byte // the value of "error", or the whole object if that is an error
 	counted bool   // usage is there
 	usage   result.Usage
+	size    int // bytes of what was generated, as they are written; 0: not known
 }
 
 // grammar is how the answers of an API are read.
@@ -67,7 +68,8 @@ type streamState struct {
 // event's type where a line of its own gave one.
 func (s *scanner) parse(b, kind []byte) bool {
 	if text, ok := s.matches(b); ok {
-		if s.c = s.last.c; s.keep {
+		s.c = s.last.c
+		if s.c.size = len(text); s.keep {
 			s.text = appendUnescaped(s.text, text)
 		}
 		return true
@@ -182,7 +184,7 @@ func (s *scanner) addText(v []byte, answer bool) {
 		return
 	}
 	s.mark(answer)
-	if s.keep {
+	if s.c.size += len(v); s.keep {
 		s.text = appendUnescaped(s.text, v)
 	}
 }
@@ -219,7 +221,9 @@ func (s *scanner) countedString() bool {
 
 func (s *scanner) fill() bool {
 	v, isString, ok := s.stringOrSkip()
-	s.filled = s.filled || isString && len(v) > 0
+	if isString && len(v) > 0 {
+		s.filled, s.c.size = true, s.c.size+len(v)
+	}
 	return ok
 }
 

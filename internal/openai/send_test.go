@@ -160,6 +160,7 @@ func TestOverlappingStreams(t *testing.T) {
 func seen(c result.Call) result.Call {
 	c.UsageAt, c.Done, c.Empty = 0, 0, nil
 	c.Conn, c.Wrote, c.First, c.Reads, c.Coarse = result.Conn{}, 0, 0, 0, 0
+	c.FirstText, c.StreamText = 0, 0 // see TestTextOfChunks
 	c.Chunks = slices.Clone(c.Chunks)
 	for i := range c.Chunks {
 		c.Chunks[i].Read = 0

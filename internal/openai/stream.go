@@ -47,6 +47,7 @@ type stream struct {
 	answered  bool          // Call.Answer is set
 	whole     bool          // what was asked for came, of an API that generates nothing
 	read      int32         // which read is being looked at
+	unsized   bool          // a token chunk came without text that can be measured
 	span      time.Duration // how much earlier than its stamp its first bytes may have come
 	fields    []newField
 }
@@ -252,6 +253,10 @@ func (s *stream) token(c *chunk, at time.Duration) {
 	s.lastUsage = c.counted
 	s.counted += n
 	s.call.Chunks = append(s.call.Chunks, result.Chunk{At: at, Tokens: int32(n), Read: s.read})
+	if s.call.StreamText += c.size; len(s.call.Chunks) == 1 {
+		s.call.FirstText = c.size
+	}
+	s.unsized = s.unsized || c.size == 0
 	if c.answer && !s.answered {
 		s.call.Answer, s.answered = at, true
 	}
@@ -282,6 +287,7 @@ func (s *stream) grows(name []byte, at time.Duration) bool {
 		s.call.Empty = slices.Delete(s.call.Empty, i, i+1)
 	}
 	s.counted++
+	s.unsized = true
 	return true
 }
 
@@ -297,6 +303,9 @@ func (s *stream) settle() {
 		call.Usage = &usage
 	}
 	call.Text = string(s.scan.text)
+	if s.unsized {
+		call.FirstText, call.StreamText = 0, 0
+	}
 	if len(call.Empty) == 0 {
 		call.Empty = nil
 	}

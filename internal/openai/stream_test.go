@@ -59,7 +59,7 @@ func FuzzStream(f *testing.F) {
 
 // facts are what does not depend on when bytes came.
 func facts(c result.Call) result.Call {
-	out := result.Call{Text: c.Text, Finish: c.Finish, Usage: c.Usage, Field: c.Field, Class: c.Class, Error: c.Error}
+	out := result.Call{Text: c.Text, Finish: c.Finish, Usage: c.Usage, Field: c.Field, Class: c.Class, Error: c.Error, FirstText: c.FirstText, StreamText: c.StreamText}
 	for _, k := range c.Chunks {
 		out.Chunks = append(out.Chunks, result.Chunk{Tokens: k.Tokens})
 	}

@@ -45,13 +45,20 @@ func randomCall(rng *rand.Rand, i int, due time.Duration, packed, usage bool) Ca
 	c.First = c.Sent + after(20)
 	c.Headers = c.First
 	stamp, read, n := c.First+after(30), int32(1), 0
+	atEnd := packed && usage && i%2 == 0 // usage alone counts several tokens a chunk
 	for range c.Want {
 		tokens := int32(1)
 		if packed {
 			tokens = int32(1 + rng.IntN(4))
 		}
-		c.Chunks = append(c.Chunks, Chunk{At: stamp, Tokens: tokens, Read: read})
 		n += int(tokens)
+		if c.StreamText += 4 * int(tokens); c.FirstText == 0 {
+			c.FirstText = c.StreamText
+		}
+		if atEnd {
+			tokens = 1
+		}
+		c.Chunks = append(c.Chunks, Chunk{At: stamp, Tokens: tokens, Read: read})
 		if rng.IntN(15) > 0 {
 			stamp, read = stamp+1000+after(12), read+1
 		}

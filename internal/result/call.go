@@ -1,6 +1,7 @@
 package result
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -99,6 +100,9 @@ type Call struct {
 	WantIn  int           `json:"want_input,omitzero"`  // prompt tokens by the workload's own count
 	Want    int           `json:"want_output,omitzero"` // max_tokens asked for
 	Recount int           `json:"text_tokens,omitzero"` // output tokens by the run's tokenizer, of the text; 0: not counted
+
+	FirstText  int `json:"first_text_bytes,omitzero"` // text that came with the first chunk, in bytes of the answer; 0: not known
+	StreamText int `json:"text_bytes,omitzero"`       // and with all chunks
 
 	Class Class  `json:"class,omitempty"`
 	Error string `json:"error,omitempty"` // one sentence, with the first bytes of a body that explains it
@@ -200,7 +204,8 @@ func (c *Call) E2E() (d time.Duration, ok bool) {
 
 // TPOT returns the time per output token after the first, in nanoseconds (a
 // quotient, so not rounded to a Duration): (t_last - t_first) / (n - k), with
-// k the tokens that came in the first read. It is undefined when nothing came
+// k the tokens that came in the first read, which is (t_last - t_first) / (n - 1)
+// where each token came by itself. It is undefined when nothing came
 // after that read: one token has no interval, and tokens that all came at
 // once say nothing about how fast they were made.
 func (c *Call) TPOT() (ns float64, ok bool) {
@@ -215,13 +220,22 @@ func (c *Call) TPOT() (ns float64, ok bool) {
 // FirstRead returns the tokens of the first read, at least 1, and whether any
 // chunk came in a later one.
 func (c *Call) FirstRead() (k int, later bool) {
-	for i := range c.Chunks {
-		if i > 0 && !c.joined(i) {
-			return max(k, 1), true
+	chunks := 0
+	for ; chunks < len(c.Chunks); chunks++ {
+		if later = chunks > 0 && !c.joined(chunks); later {
+			break
 		}
-		k += int(c.Chunks[i].Tokens)
 	}
-	return max(k, 1), false
+	return c.atStart(chunks), later
+}
+
+// atStart returns the tokens of so many chunks from the first on, at least 1.
+func (c *Call) atStart(chunks int) int {
+	k, each := c.spread()
+	for i := 1; i < chunks; i++ {
+		k += float64(c.Chunks[i].Tokens) * each
+	}
+	return max(1, int(math.Round(k)))
 }
 
 // joined reports whether chunk i, not the first, came together with the one
@@ -290,18 +304,39 @@ func (c *Call) Lag(limit int) time.Duration {
 	return c.Sent - from - c.Dial
 }
 
-// weight is how many output tokens one counted token of the call stands for,
-// so that a call's chunks sum to n. Without a counted token it is 0.
-func (c *Call) weight() float64 {
-	n, from := c.Output()
-	if from == FromChunks {
-		return 1
-	}
+// spread returns the output tokens of the first chunk, and those that each counted
+// token of a later one stands for, so that the chunks of the call sum to n; both are
+// 0 without a counted token.
+//
+// Where the stream counted n tokens, these are they. Where chunks are of several
+// tokens that only usage knows, engines that stream every so many send the first
+// alone, as they do before they speculate, and servers that pack what they write do
+// not. The text tells them apart: the first chunk is one of many if its share of the
+// bytes is nearer to a chunk's share than to a token's. It has then the mean
+// of all, rounded up since the last may be short.
+func (c *Call) spread() (first, each float64) {
+	n, _ := c.Output()
 	counted := c.Counted()
-	if counted == 0 {
-		return 0
+	if counted == 0 || n == 0 {
+		return 0, 0
 	}
-	return float64(n) / float64(counted)
+	one := float64(c.Chunks[0].Tokens)
+	mean := float64(n) / float64(counted) // tokens for one counted
+	switch {
+	case n <= counted:
+		return one * mean, mean
+	case counted == int(one): // all came with it
+		return float64(n), 0
+	}
+	first = one
+	// Chunks of two tokens and more, but for the last one, are at least as many.
+	if several := n >= 2*counted-1; several && c.FirstText > 0 {
+		byText := float64(n) * float64(c.FirstText) / float64(c.StreamText)
+		if byText > one*math.Sqrt(mean) {
+			first = math.Ceil(one * mean)
+		}
+	}
+	return first, (float64(n) - first) / (float64(counted) - one)
 }
 
 // ms is a duration in milliseconds.

@@ -73,6 +73,26 @@ func TestCallFigures(t *testing.T) {
 			c.Usage.Completion = 7
 			return c
 		}(), want{50 * msec, 110 * msec, 10e6, true, 7, FromUsage}},
+		{"four of seven tokens in the first chunk, by its text", func() Call {
+			c := stream(0, 0, 50*msec, 110*msec)
+			c.Usage.Completion, c.FirstText, c.StreamText = 7, 19, 33
+			return c
+		}(), want{50 * msec, 110 * msec, 20e6, true, 7, FromUsage}},
+		{"one of seven tokens in the first chunk, by its text", func() Call {
+			c := stream(0, 0, 50*msec, 110*msec)
+			c.Usage.Completion, c.FirstText, c.StreamText = 7, 5, 33
+			return c
+		}(), want{50 * msec, 110 * msec, 10e6, true, 7, FromUsage}},
+		{"eight tokens a chunk, the last of two", func() Call {
+			c := stream(0, 0, 50*msec, 210*msec, 370*msec, 410*msec)
+			c.Usage.Completion, c.FirstText, c.StreamText = 26, 40, 130
+			return c
+		}(), want{50 * msec, 410 * msec, 360e6 / 19, true, 26, FromUsage}},
+		{"a first chunk of long text, and one token more than chunks", func() Call {
+			c := stream(0, 0, 50*msec, 60*msec, 80*msec)
+			c.Usage.Completion, c.FirstText, c.StreamText = 4, 20, 30
+			return c
+		}(), want{50 * msec, 80 * msec, 10e6, true, 4, FromUsage}},
 		{"three tokens in the first chunk", func() Call {
 			c := stream(0, 0, 50*msec, 110*msec)
 			c.Chunks[0].Tokens, c.Usage.Completion = 3, 5

@@ -156,6 +156,10 @@ func (c *Call) count(key []byte) *int {
 		return &c.Want
 	case "text_tokens":
 		return &c.Recount
+	case "first_text_bytes":
+		return &c.FirstText
+	case "text_bytes":
+		return &c.StreamText
 	case "conn_replaced":
 		return &c.Replaced
 	}

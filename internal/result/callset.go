@@ -161,14 +161,16 @@ func (s *CallSet) TokenEvents() []Event {
 // tokenEvents yields the chunks of the call with its tokens spread over them.
 func (c *Call) tokenEvents() iter.Seq[Event] {
 	return func(yield func(Event) bool) {
-		w, n := c.weight(), 0
-		if w == 0 { // usage alone knows: spread evenly
-			n, _ = c.Output()
+		first, each := c.spread()
+		even := 0.0
+		if first == 0 { // nothing counted: spread evenly
+			n, _ := c.Output()
+			even = float64(n) / float64(len(c.Chunks))
 		}
-		for _, k := range c.Chunks {
-			tokens := float64(k.Tokens) * w
-			if w == 0 {
-				tokens = float64(n) / float64(len(c.Chunks))
+		for i, k := range c.Chunks {
+			tokens := even + float64(k.Tokens)*each
+			if i == 0 {
+				tokens = even + first
 			}
 			if !yield(Event{k.At, tokens}) {
 				return

@@ -70,6 +70,32 @@ func input(c *Call) float64 {
 	return float64(c.WantIn)
 }
 
+// tokensOf are the tokens of each chunk, which sum to n: those counted in the stream
+// where these do; else the first one's as docs/metrics.md has them, and the others in
+// proportion to what was counted.
+func tokensOf(c *Call) []float64 {
+	n, counted := output(c), 0.0
+	out := make([]float64, len(c.Chunks))
+	for i, x := range c.Chunks {
+		out[i] = float64(x.Tokens)
+		counted += out[i]
+	}
+	one := out[0]
+	switch {
+	case len(out) == 1:
+		out[0] = n
+		return out
+	case n <= counted:
+		out[0] = one * n / counted
+	case c.StreamText > 0 && n+1 >= 2*counted && n*float64(c.FirstText)/float64(c.StreamText) > one*math.Sqrt(n/counted):
+		out[0] = math.Ceil(one * n / counted)
+	}
+	for i := 1; i < len(out); i++ {
+		out[i] *= (n - out[0]) / (counted - one)
+	}
+	return out
+}
+
 // reads are the reads that brought tokens, with what they brought.
 func reads(c *Call) (out []Chunk) {
 	for i, x := range c.Chunks {
@@ -81,6 +107,20 @@ func reads(c *Call) (out []Chunk) {
 			}
 		}
 		out = append(out, x)
+	}
+	return out
+}
+
+// brought are the tokens of each read.
+func brought(c *Call) (out []float64) {
+	all := tokensOf(c)
+	for _, r := range reads(c) {
+		n := 0.0
+		for counted := int32(0); counted < r.Tokens; all = all[1:] {
+			n += all[0]
+			counted += c.Chunks[len(c.Chunks)-len(all)].Tokens
+		}
+		out = append(out, n)
 	}
 	return out
 }
@@ -156,12 +196,8 @@ type token struct {
 
 func (k *reckon) tokens() (out []token) {
 	for _, c := range k.good {
-		counted := 0.0
-		for _, x := range c.Chunks {
-			counted += float64(x.Tokens)
-		}
-		for _, x := range c.Chunks {
-			out = append(out, token{x.At, float64(x.Tokens) / counted * output(c)})
+		for i, n := range tokensOf(c) {
+			out = append(out, token{c.Chunks[i].At, n})
 		}
 	}
 	return out
@@ -282,7 +318,7 @@ func sample(family string, c *Call, limit int) (float64, bool) {
 	case "e2el_due":
 		return millis(last - c.Due), true
 	case "tpot":
-		k := max(1, float64(r[0].Tokens))
+		k := max(1, math.Round(brought(c)[0]))
 		return millis(last-first) / (output(c) - k), len(r) > 1 && output(c) > k
 	case "ttfa":
 		return millis(c.Answer - c.Sent), c.Answer > 0
@@ -322,15 +358,12 @@ func (k *reckon) families(percentiles []float64) {
 				pools["steady_"+name] = append(pools["steady_"+name], v)
 			}
 		}
-		r, counted := reads(c), 0.0
-		for _, x := range r {
-			counted += float64(x.Tokens)
-		}
+		r, n := reads(c), brought(c)
 		for j := 1; j < len(r); j++ {
 			gap := (r[j].At - r[j-1].At).Seconds() * 1e3
 			pools["itl"] = append(pools["itl"], gap)
 			for range r[j].Tokens {
-				pools["itl_token"] = append(pools["itl_token"], gap/(float64(r[j].Tokens)*output(c)/counted))
+				pools["itl_token"] = append(pools["itl_token"], gap/n[j])
 			}
 		}
 	}
@@ -406,7 +439,11 @@ func odd(rng *rand.Rand, n, limit int) []Call {
 		case 0:
 			c.Recount = 1 + rng.IntN(30)
 		case 1, 2:
-			c.Usage = &Usage{Prompt: rng.IntN(3) * 11, Completion: rng.IntN(3) * (c.Counted() + rng.IntN(9)), Cached: rng.IntN(2)}
+			c.Usage = &Usage{Prompt: rng.IntN(3) * 11, Completion: rng.IntN(5) * (c.Counted() + rng.IntN(9)), Cached: rng.IntN(2)}
+		}
+		if rng.IntN(2) == 0 {
+			c.StreamText = 1 + rng.IntN(40)
+			c.FirstText = 1 + rng.IntN(c.StreamText)
 		}
 		if rng.IntN(9) == 0 {
 			*c = fail(*c, Connect)

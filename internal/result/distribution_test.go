@@ -19,14 +19,14 @@ func TestEachDefinition(t *testing.T) {
 	c.First, c.Headers = 120*msec, 121*msec
 	c.Answer = c.Chunks[3].At
 	c.End = 200 * msec
-	c.Usage.Completion = 8 // two tokens a chunk
+	c.Usage.Completion, c.FirstText, c.StreamText = 8, 9, 35 // two tokens a chunk
 	s := summarize(t, Header{Limit: 1}, Options{}, []Call{c})
 	for name, want := range map[string]float64{
 		"mean_ttft_ms": 50, "mean_ttft_due_ms": 70, "mean_ttfa_ms": 90, "mean_ttfa_due_ms": 110,
 		"mean_ttfb_ms": 20, "mean_headers_ms": 21, "mean_connect_ms": 4, "new_connections": 1,
 		"mean_e2el_ms": 90, "mean_e2el_due_ms": 110, "mean_stream_ms": 100, "mean_stream_due_ms": 120,
 		"mean_queue_ms": 15, "mean_dispatch_lag_ms": 1,
-		"mean_tpot_ms": 40.0 / 7, // 1 token in the first read, as far as chunks tell
+		"mean_tpot_ms": 40.0 / 6,
 		"mean_itl_ms":  20, "mean_itl_token_ms": 40.0 / 6,
 		"tokens_per_chunk": 2, "tokens_per_read": 8.0 / 3, "merged_chunks": 1,
 	} {

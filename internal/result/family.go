@@ -60,7 +60,7 @@ func families() []family {
 			doc:     "Time to open a connection, DNS and TLS included, for the calls that needed a new one; it is before the sending and so in no latency counted from there.",
 			formula: "t_connected - t_dial", value: connectMS},
 		{name: familyITLToken, label: "ITL per token", section: "Inter-token Latency per Token",
-			doc:     "Gap between successive reads divided by the tokens it brought, each token one sample; the tokens of a call's chunks are scaled to sum to n.",
+			doc:     "Gap between successive reads divided by the tokens it brought, each token one sample; where usage alone counts them, each chunk after the first is taken to carry the same.",
 			formula: "(t_i - t_(i-1)) / tokens of read i"},
 		{name: "stream", label: "Stream", section: "Time to End of Stream",
 			doc:     "Time from the sending to the end of the stream, usage and [DONE] included.",
@@ -173,9 +173,9 @@ func (c *Call) appendGaps(x []float64) []float64 {
 // appendPerToken appends, for every read after the first, its gap divided by
 // its tokens, once a counted token.
 func (c *Call) appendPerToken(x []float64) []float64 {
-	w := c.weight()
-	if w == 0 {
-		return x // nothing counted
+	_, each := c.spread()
+	if each == 0 {
+		return x // nothing counted, or nothing later
 	}
 	for i := 1; i < len(c.Chunks); i++ {
 		if c.joined(i) {
@@ -185,7 +185,7 @@ func (c *Call) appendPerToken(x []float64) []float64 {
 		for j := i + 1; j < len(c.Chunks) && c.joined(j); j++ {
 			tokens += int(c.Chunks[j].Tokens)
 		}
-		v := ms(c.Chunks[i].At-c.Chunks[i-1].At) / (float64(tokens) * w)
+		v := ms(c.Chunks[i].At-c.Chunks[i-1].At) / (float64(tokens) * each)
 		for range tokens {
 			x = append(x, v)
 		}

@@ -63,6 +63,8 @@ func (c *Call) AppendJSON(dst []byte) []byte {
 	e.num("want_input", int64(c.WantIn), false)
 	e.num("want_output", int64(c.Want), false)
 	e.num("text_tokens", int64(c.Recount), false)
+	e.num("first_text_bytes", int64(c.FirstText), false)
+	e.num("text_bytes", int64(c.StreamText), false)
 	e.str("class", string(c.Class))
 	e.str("error", c.Error)
 	return append(e.b, '}')

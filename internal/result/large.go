@@ -246,7 +246,7 @@ func (t *statistics) set(name string, v, bound float64) {
 
 // uneven reports whether a read of the call brought other than one token.
 func (c *Call) uneven() bool {
-	if c.weight() != 1 {
+	if n, _ := c.Output(); n != c.Counted() {
 		return true
 	}
 	for i := range c.Chunks {

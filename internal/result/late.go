@@ -149,12 +149,9 @@ func (t *Tally) addTPOT(c *Call, all []arrival) {
 	first, last := all[0], all[len(all)-1]
 	n, _ := c.Output()
 	if len(all) == 1 {
-		k := 0 // all but the last chunk at most came first
-		for _, chunk := range c.Chunks[:len(c.Chunks)-1] {
-			k += int(chunk.Tokens)
-		}
 		if first.early > 0 && first.chunks() > 1 && n > 1 {
-			t.doubtsOf("tpot").Hidden.Add(ms(first.early) / float64(max(1, n-max(1, k))))
+			k := c.atStart(len(c.Chunks) - 1) // all but the last chunk at most came first
+			t.doubtsOf("tpot").Hidden.Add(ms(first.early) / float64(max(1, n-k)))
 		}
 		return
 	}
@@ -164,7 +161,7 @@ func (t *Tally) addTPOT(c *Call, all []arrival) {
 	}
 	least := k
 	if first.early > 0 {
-		least = max(1, int(c.Chunks[0].Tokens))
+		least = c.atStart(1)
 	}
 	span := last.at - first.at
 	taken, _ := tpotMS(c, 0)
@@ -194,10 +191,11 @@ func (t *Tally) addGaps(all []arrival) {
 // addTokenGaps notes the gaps by token: those of a late read sum to the same,
 // however its chunks came.
 func (t *Tally) addTokenGaps(c *Call, all []arrival) {
-	w, d := c.weight(), t.doubtsOf(familyITLToken)
+	_, w := c.spread() // tokens for one counted
 	if w == 0 {
 		return
 	}
+	d := t.doubtsOf(familyITLToken)
 	for i, v := range all {
 		tokens := 0
 		for _, chunk := range c.Chunks[v.first : v.last+1] {

@@ -68,6 +68,12 @@ func readBy(index int, sent time.Duration, packets []packet, looks []time.Durati
 					continue
 				}
 				tokens += int(n)
+				if len(c.Chunks) == 0 {
+					c.FirstText = 5 * int(n)
+				}
+				if c.StreamText += 5 * int(n); index%2 == 1 {
+					n = 1 // as of a server that counts them at the end
+				}
 				c.Chunks = append(c.Chunks, Chunk{At: at, Tokens: n, Read: read})
 			}
 		}

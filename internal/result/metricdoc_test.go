@@ -31,6 +31,8 @@ when the schedule wanted it sent. n is a call's output tokens, p its prompt toke
 taken when the bytes arrived (by the kernel) or were read, and before they were decoded. A chunk is one message of the stream that carries
 tokens, at least one and possibly several; a message without (role, finish, usage) is none. n is the server's usage, else the run's tokenizer
 over the text, else the tokens of the chunks; the verdict's ` + "`tokens`" + ` check says which, and how far the others are from it.
+How many of the n came with one chunk is known where usage comes with each; else chunks are counted, and where that falls short of n
+([several tokens in a chunk](#several-tokens-in-a-chunk)) it is inferred.
 A failed call counts in ` + "`failed`, `success_rate` and `goodput_ratio`" + `, its time in ` + "`duration`" + ` (and so in what is divided by it) and ` + "`drain_s`" + `, and its
 place in the full load; it is in no latency and no count of tokens or of other calls. A figure without data is absent, never zero.
 

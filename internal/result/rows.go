@@ -113,11 +113,12 @@ func (r *rows) all() iter.Seq[*Call] {
 	}
 }
 
-// chunkEnds gives the call its first chunk and its last.
+// chunkEnds gives the call its first chunk and its last, which sum to its tokens.
 func (c *Call) chunkEnds(chunks *[2]Chunk, k int, later bool, ttft, rest time.Duration) {
 	c.Reads = 1
 	chunks[0] = Chunk{At: c.Sent + ttft, Tokens: int32(k)}
-	chunks[1] = Chunk{At: c.Sent + ttft + rest}
+	n, _ := c.Output()
+	chunks[1] = Chunk{At: c.Sent + ttft + rest, Tokens: int32(n - k)}
 	if later {
 		c.Reads, chunks[1].Read = 2, 1
 	}

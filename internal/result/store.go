@@ -16,7 +16,7 @@ import (
 
 // storeVersion changes when what is stored means something else; that other fields are
 // stored shows by itself.
-const storeVersion = "perflab.digest/1"
+const storeVersion = "perflab.digest/2"
 
 // ErrOtherDigest says that what was stored is of other calls, of other options or of
 // another version: the calls are to be read again.

@@ -201,11 +201,19 @@ func TestMergedChunksStayOutOfITL(t *testing.T) {
 }
 
 func TestITLPerTokenUsesUsage(t *testing.T) {
-	c := stream(0, 0, 50*msec, 70*msec, 90*msec) // 3 chunks
-	c.Usage.Completion = 6                       // of two tokens each
-	f := summarize(t, Header{}, Options{}, []Call{c}).Figures
-	if f["mean_itl_token_ms"] != 10 || f["mean_itl_ms"] != 20 {
-		t.Errorf("ITL per token %v, per chunk %v; want 10, 20", f["mean_itl_token_ms"], f["mean_itl_ms"])
+	even := stream(0, 0, 50*msec, 70*msec, 90*msec) // 3 chunks
+	even.Usage.Completion = 6                       // of two tokens each
+	even.FirstText, even.StreamText = 5, 15
+	alone := even // 1, 2 and 3 tokens: 40 ms for 5
+	alone.FirstText = 2
+	for _, test := range []struct {
+		call     Call
+		perToken float64
+	}{{even, 10}, {alone, 8}} {
+		f := summarize(t, Header{}, Options{}, []Call{test.call}).Figures
+		if f["mean_itl_token_ms"] != test.perToken || f["mean_tpot_ms"] != test.perToken || f["mean_itl_ms"] != 20 {
+			t.Errorf("ITL per token %v, TPOT %v, ITL per chunk %v; want %v, %[4]v, 20", f["mean_itl_token_ms"], f["mean_tpot_ms"], f["mean_itl_ms"], test.perToken)
+		}
 	}
 }
 
@@ -219,7 +227,7 @@ func TestPeak(t *testing.T) {
 		{"sliding", []Call{stream(0, 0, 700*msec, 900*msec, 1100*msec, 1300*msec, 1500*msec, 3000*msec, 4000*msec)}, 5},
 		{"tokens of a call spread over its chunks", func() []Call {
 			c := stream(0, 0, 100*msec, 1500*msec, 3999*msec)
-			c.Usage.Completion = 30
+			c.Usage.Completion, c.FirstText, c.StreamText = 30, 40, 120
 			return []Call{c}
 		}(), 10},
 		// 10 tokens at each end of 1.5 s: no second holds more than 10, the mean is 20/1.5.

@@ -2,6 +2,7 @@ package selfcheck
 
 import (
 	"context"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"perflab/internal/bench"
+	"perflab/internal/openai"
 	"perflab/internal/result"
 	"perflab/internal/truth"
 	"perflab/internal/workload"
@@ -56,6 +58,41 @@ func TestHeld(t *testing.T) {
 		if a.held(&c, q, 1, func(d time.Duration) int64 { return int64(d) }); a.Told != tt.told || a.Beyond != tt.beyond {
 			t.Errorf("%v: %d told, %d beyond", tt.late, a.Told, a.Beyond)
 		}
+	}
+}
+
+// Tokens that come several at a time, and that usage alone counts: the TPOT is the pace at
+// which the server made them, whether its first event is one of many or of one
+// token.
+func TestTPOTOfPackedTokens(t *testing.T) {
+	server := truthServer(t)
+	for name, p := range map[string]truth.Params{
+		"one each":        {ITL: 2 * time.Millisecond, Tokens: 40},
+		"eight each":      {ITL: 16 * time.Millisecond, Tokens: 6, Pack: 8},
+		"the first alone": {ITL: 16 * time.Millisecond, Tokens: 6, Pack: 8, Alone: true},
+		"and two a write": {ITL: 16 * time.Millisecond, Tokens: 6, Pack: 8, Merge: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := server.Set(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			client, err := openai.New(openai.Config{BaseURL: server.URL, Backend: openai.BackendChat, Model: truth.Model, Concurrency: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			c := client.Send(t.Context(), time.Now(), workload.Request{Prompt: truth.Prompt(7), Input: 1, Output: 40})
+			known, err := server.Truth(t.Context(), true)
+			if err != nil || !c.OK() || len(known.Requests) != 1 {
+				t.Fatalf("%v, %s, %d requests", err, c.Error, len(known.Requests))
+			}
+			q, pack, sends := known.Requests[0], max(1, p.Pack), max(1, p.Merge)
+			later := (p.Tokens - sends) * pack // tokens after the first send
+			want := float64(q.Last-q.First) / float64(later)
+			if got, ok := c.TPOT(); !ok || math.Abs(got/want-1) > 0.02 {
+				t.Errorf("TPOT %.3f ms, and the server made %d tokens at %.3f ms each", got/1e6, later, want/1e6)
+			}
+		})
 	}
 }
 

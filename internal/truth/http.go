@@ -140,7 +140,11 @@ func (r *record) send(buf []byte) (out []byte, tokens int, at int64) {
 	g := r.page
 	tokens = min(g.merge, r.total-r.tokens)
 	out = buf[:0]
-	for range tokens {
+	for k := range tokens {
+		if r.tokens+k == 0 {
+			out = append(out, g.first...)
+			continue
+		}
 		out = append(out, g.event...)
 	}
 	at = time.Now().UnixNano()

@@ -32,7 +32,7 @@ import (
 type Params struct {
 	TTFT   time.Duration `json:"ttft_ns"` // from a request being whole to its first event
 	ITL    time.Duration `json:"itl_ns"`  // between the sends of a stream; 0: as fast as they go
-	Tokens int           `json:"tokens"`  // events of a stream, one token each
+	Tokens int           `json:"tokens"`  // events of a stream, one token each but for Pack
 	Merge  int           `json:"merge"`   // events in one send; 0: 1
 	Bytes  int           `json:"bytes"`   // of an event on the wire, at least; 0: DefaultBytes
 
@@ -46,6 +46,12 @@ type Params struct {
 	// counts from then. 0: none.
 	Gate int `json:"gate"`
 
+	// Pack is how many tokens an event carries, which only the usage at the end
+	// and the length of its text tell; 0: 1. Alone leaves the first event
+	// one token, as engines do that stream every so many.
+	Pack  int  `json:"pack,omitzero"`
+	Alone bool `json:"alone,omitzero"`
+
 	NoRole bool `json:"no_role,omitempty"` // leave out the event before the first token that only sets the role
 }
 
@@ -56,6 +62,7 @@ const DefaultBytes = 265
 const (
 	maxTokens = 1 << 20
 	maxMerge  = 1 << 10
+	maxPack   = 1 << 8
 	maxBytes  = 1 << 16
 )
 
@@ -68,6 +75,8 @@ func (p Params) Validate() error {
 		return errors.New("a time to first token or between tokens is negative")
 	case p.Merge < 0 || p.Merge > maxMerge:
 		return fmt.Errorf("%d events in one send: between 1 and %d are possible", p.Merge, maxMerge)
+	case p.Pack < 0 || p.Pack > maxPack:
+		return fmt.Errorf("%d tokens in one event: between 1 and %d are possible", p.Pack, maxPack)
 	case p.Bytes < 0 || p.Bytes > maxBytes:
 		return fmt.Errorf("events of %d bytes: at most %d are possible", p.Bytes, maxBytes)
 	case p.Slots < 0 || p.Gate < 0:
@@ -82,6 +91,9 @@ func (p Params) withDefaults() Params {
 	if p.Merge == 0 {
 		p.Merge = 1
 	}
+	if p.Pack == 0 {
+		p.Pack = 1
+	}
 	if p.Bytes == 0 {
 		p.Bytes = DefaultBytes
 	}
@@ -90,6 +102,14 @@ func (p Params) withDefaults() Params {
 
 // sends is how many sends a stream has.
 func (p Params) sends() int { return (p.Tokens + p.Merge - 1) / p.Merge }
+
+// generated is how many tokens a stream has.
+func (p Params) generated() int {
+	if p.Alone {
+		return (p.Tokens-1)*p.Pack + 1
+	}
+	return p.Tokens * p.Pack
+}
 
 // Prompt is a text by which the server knows the request that brings it.
 func Prompt(id int) string { return promptMark + strconv.Itoa(id) }

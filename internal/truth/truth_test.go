@@ -174,7 +174,7 @@ func TestSchedule(t *testing.T) {
 func TestEvent(t *testing.T) {
 	for _, size := range []int{1, 200, DefaultBytes, 266, 267, 268, 269, 270, 271, 272, 273, 4000, 4110, 4111, 4112, 4113} {
 		for _, chat := range []bool{true, false} {
-			g := newPage(Params{Bytes: size, Tokens: 1, Merge: 1}, chat)
+			g := newPage(Params{Bytes: size, Tokens: 1, Merge: 1, Pack: 1}, chat)
 			if len(g.event) < size || len(g.event) > max(size, 230)+2 {
 				t.Errorf("%d bytes asked for, %d made", size, len(g.event))
 			}
@@ -213,10 +213,15 @@ func TestAnswers(t *testing.T) {
 				{"GET", "/truth", "", 200, `"id":7,.*"id":-1,.*"sends":4`},
 				{"POST", "/truth", `{"tokens":0}`, 400, "0 tokens a stream: between 1 and"},
 				{"POST", "/truth", `{"tokens":1,"slots":1}`, 400, "slots divide"},
+				{"POST", "/truth", `{"tokens":2,"pack":257}`, 400, "257 tokens in one event"},
 				{"POST", "/truth", `{"colour":1}`, 400, "colour"},
 				{"GET", "/v1/chat/completions", "", 404, "has no GET"},
 				{"POST", "/truth", `{"tokens":1,"no_role":true}`, 200, "^$"},
 				{"POST", "/v1/chat/completions", "{}", 200, `^data: [^\n]*"content":"1`},
+				{"POST", "/truth", `{"tokens":3,"pack":2,"bytes":300}`, 200, "^$"},
+				{"POST", "/v1/completions", "{}", 200, `(?s)^(data: [^\n]*"text":"1[0-9]{18}x{19}"[^\n]*\n\n){3}.*"completion_tokens":6`},
+				{"POST", "/truth", `{"tokens":3,"pack":2,"alone":true}`, 200, "^$"},
+				{"POST", "/v1/chat/completions", "{}", 200, `(?s)"content":"1[0-9]{18}"[^\n]*\n\n(data: [^\n]*"content":"1[0-9]{18}x{19}"[^\n]*\n\n){2}.*"completion_tokens":5`},
 			} {
 				req, err := http.NewRequestWithContext(t.Context(), tt.method, r.URL+tt.path, strings.NewReader(tt.body))
 				if err != nil {

@@ -186,6 +186,8 @@ func callColumns() []callColumn {
 		count("want_input", func(c *result.Call) *int { return &c.WantIn }),
 		count("want_output", func(c *result.Call) *int { return &c.Want }),
 		count("text_tokens", func(c *result.Call) *int { return &c.Recount }),
+		count("first_text_bytes", func(c *result.Call) *int { return &c.FirstText }),
+		count("text_bytes", func(c *result.Call) *int { return &c.StreamText }),
 		word("finish", func(c *result.Call) *string { return &c.Finish }),
 		count("status", func(c *result.Call) *int { return &c.Status }),
 		truth("simulated", func(h *result.Header, c *result.Call) bool { return c.Sim || h.Simulated || h.Predicted }, func(c *rowCall, v bool) { c.Sim = c.Sim || v && !c.answered }),

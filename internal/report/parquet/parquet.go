@@ -81,6 +81,8 @@ type row struct {
 	WantIn          *int64  `parquet:"want_input,optional"`
 	Want            *int64  `parquet:"want_output,optional"`
 	Recount         *int64  `parquet:"text_tokens,optional"`
+	FirstText       *int64  `parquet:"first_text_bytes,optional"`
+	StreamText      *int64  `parquet:"text_bytes,optional"`
 
 	Finish    *string `parquet:"finish,optional,dict"`
 	Status    *int32  `parquet:"status,optional,dict"`
@@ -181,7 +183,7 @@ func (r *row) set(h result.Header, c *result.Call, f *facts) {
 		Due: int64(c.Due), Ready: int64(c.Ready), Sent: int64(c.Sent), Wrote: f.at(c.Wrote), First: f.at(c.First), Headers: f.at(c.Headers),
 		FirstToken: f.at(first), Answer: f.at(c.Answer), LastToken: f.at(last), UsageAt: f.at(c.UsageAt), Done: f.at(c.Done), End: int64(c.End),
 		DNS: f.at(c.DNS), Dial: f.at(c.Dial), TLS: f.at(c.TLS), Replaced: f.few(c.Replaced),
-		WantIn: f.n(c.WantIn), Want: f.n(c.Want), Recount: f.n(c.Recount),
+		WantIn: f.n(c.WantIn), Want: f.n(c.Want), Recount: f.n(c.Recount), FirstText: f.n(c.FirstText), StreamText: f.n(c.StreamText),
 		Finish: f.s(c.Finish), Status: f.few(c.Status), Simulated: c.Sim || h.Simulated || h.Predicted, Field: f.s(c.Field),
 		Class: f.s(string(c.Class)), Error: f.s(c.Error), Text: f.s(c.Text), Reads: f.few(c.Reads), Coarse: f.few(c.Coarse),
 		ChunkNS: r.ChunkNS[:0], ChunkTokens: r.ChunkTokens[:0], ChunkRead: r.ChunkRead[:0], EmptyNS: r.EmptyNS[:0], EmptyRead: r.EmptyRead[:0],
