@@ -95,7 +95,7 @@ func (b Runner) Header(w *workload.Workload, simulated bool) (result.Header, err
 	if h.Workload == "" {
 		h.Workload = s.Workload.Dataset
 	}
-	h.Rate, h.KnownInput = w.Offered(), w.KnowsInput()
+	h.Rate, h.KnownInput, h.Closed = w.Offered(), w.KnowsInput(), w.Closed()
 	if w.Spec().IgnoreEOS {
 		h.Lengths = result.LengthsExact // of a prediction; a client says whether its API can
 	}

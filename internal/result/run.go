@@ -32,6 +32,7 @@ type Header struct {
 	Requests  int             `json:"requests"`                 // planned; 0: not known in advance, time decides
 	Rate      float64         `json:"request_rate,omitzero"`    // requests/s; 0: all at once
 	Limit     int             `json:"max_concurrency,omitzero"` // 0: none
+	Closed    bool            `json:"closed_loop,omitempty"`    // requests have no due times: each is due when the limit lets it pass
 	Command   string          `json:"command,omitempty"`        // serving command under test, where known
 	Host      Host            `json:"host"`
 

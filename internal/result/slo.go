@@ -108,7 +108,8 @@ func (o SLO) holds(v float64) bool {
 }
 
 // Judge reports whether a summary meets the bound, with a sentence. A figure
-// that is absent does not meet it.
+// that is absent does not meet it, nor does a percentile of the calls' latencies above
+// the share of calls that succeeded: with failed calls as endless ones it has no bound.
 func (o SLO) Judge(s Summary) (met bool, why string) {
 	v, ok := s.Get(o.Metric)
 	if !ok {
@@ -118,8 +119,19 @@ func (o SLO) Judge(s Summary) (met bool, why string) {
 	if err != nil {
 		return false, fmt.Sprintf("%s: missed, %v", o, err)
 	}
+	if p, ok := Percentile(o.Metric); ok && o.Op == "<=" && s.misses(m, p) {
+		return false, fmt.Sprintf("%s: missed, %s of the calls that succeeded, but %.4g %% of all calls failed and a call that fails never ends", o, Quantity(v, m.Unit), 100*(1-s.Figures["success_rate"]))
+	}
 	met = o.holds(v)
 	return met, fmt.Sprintf("%s: %s, %s", o, map[bool]string{true: "met", false: "missed"}[met], Quantity(v, m.Unit))
+}
+
+// misses reports whether so many calls failed that a percentile over all calls is the
+// latency of one that failed.
+func (s Summary) misses(m Metric, percentile float64) bool {
+	rate, ok := s.Figures["success_rate"]
+	perCall := slices.ContainsFunc(families(), func(f family) bool { return f.name == m.Family && f.value != nil })
+	return ok && perCall && 100*rate < percentile
 }
 
 // Quantity writes a figure with its unit.

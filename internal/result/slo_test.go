@@ -86,17 +86,21 @@ func TestParseGoodput(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	s := Summary{Figures: map[string]float64{"p99_ttft_ms": 500, "success_rate": 0.98}}
+	s := Summary{Figures: map[string]float64{"p97_ttft_ms": 400, "p98_ttft_ms": 410, "p99_ttft_ms": 500, "p99.9_ttft_ms": 600, "p99_itl_ms": 20, "success_rate": 0.98}}
 	for _, test := range []struct {
 		slo  string
 		met  bool
 		text string
 	}{
-		{"p99_ttft_ms <= 500", true, "p99_ttft_ms <= 500: met, 500 ms"},
-		{"p99_ttft_ms <= 499.9", false, "p99_ttft_ms <= 499.9: missed, 500 ms"},
+		{"p99_ttft_ms <= 500", false, "p99_ttft_ms <= 500: missed, 500 ms of the calls that succeeded, but 2 % of all calls failed and a call that fails never ends"},
+		{"p98_ttft_ms <= 409", false, "p98_ttft_ms <= 409: missed, 410 ms"},
 		{"success_rate >= 99%", false, "success_rate >= 0.99: missed, 0.98"},
 		{"success_rate >= 98%", true, "success_rate >= 0.98: met, 0.98"},
 		{"p99_tpot_ms <= 1000", false, "p99_tpot_ms <= 1000: missed, the run has no such figure"},
+		{"p97_ttft_ms <= 500", true, "p97_ttft_ms <= 500: met, 400 ms"},
+		{"p98_ttft_ms <= 500", true, "p98_ttft_ms <= 500: met, 410 ms"},
+		{"p99.9_ttft_ms <= 5000", false, "p99.9_ttft_ms <= 5000: missed, 600 ms of the calls that succeeded, but 2 % of all calls failed and a call that fails never ends"},
+		{"p99_itl_ms <= 50", true, "p99_itl_ms <= 50: met, 20 ms"}, // a gap is no call
 		{"mean_ttft_ms >= 0", false, "mean_ttft_ms >= 0: missed, the run has no such figure"},
 	} {
 		slo, err := ParseSLO(test.slo)

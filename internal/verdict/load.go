@@ -13,9 +13,10 @@ import (
 func burst(a *result.Analysis) bool { return a.Burst() }
 
 // closed reports whether calls wait for each other's places and for nothing
-// else: all were due at once and more than the limit lets through.
+// else: they have no due times, or were all due at once, and are more than the limit lets
+// through.
 func closed(a *result.Analysis) bool {
-	return a.Header.Limit > 0 && a.Header.Limit < a.Total && burst(a)
+	return a.Header.Limit > 0 && a.Header.Limit < a.Total && (a.Header.Closed || burst(a))
 }
 
 // judgeLittle compares the mean calls in flight L over the steady window with

@@ -108,6 +108,7 @@ func TestChecks(t *testing.T) {
 		{"places left empty", "dispatch_lag", result.Header{Limit: 1}, &client, loop(300, 5*msec), result.Noted, "left places of the closed loop empty for 4.7 % of the time"},
 		{"places left empty by far", "dispatch_lag", result.Header{Limit: 1}, &client, loop(300, 40*msec), result.Voided, "client-bound, the load generator left places of the closed loop empty for 28.4 %"},
 		{"places refilled", "dispatch_lag", result.Header{Limit: 1}, &client, loop(300, 2*msec), result.Sound, "p99 2.000 ms, allowed 50.000 ms"},
+		{"places left empty of a loop bounded by time", "dispatch_lag", result.Header{Limit: 1, Closed: true}, &client, each(loop(300, 5*msec), func(c *result.Call) { c.Due = c.Ready }), result.Noted, "left places of the closed loop empty for 4.7 % of the time"},
 		{"goroutines of a closed loop waited", "scheduler", result.Header{Limit: 1, Clock: result.ClockMonotonic}, &result.Client{SchedP99: 11 * msec}, loop(300, 0), result.Voided, "allowed 1.000 ms"},
 		{"connecting before it could", "time_order", result.Header{}, &client, each(good(), func(c *result.Call) { c.Dial = msec }), result.Voided, "call 0: asking for a connection"},
 		{"connecting takes less than nothing", "time_order", result.Header{}, &client, each(good(), func(c *result.Call) { c.Dial = -msec }), result.Voided, "call 0: sent"},
