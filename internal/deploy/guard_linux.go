@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"syscall"
@@ -186,6 +187,10 @@ func spawnGuarded(j Job, cmd *exec.Cmd, fence Fence) (Running, error) {
 	if fence == AnyFence {
 		name = cgroupName(j.Marker)
 	}
+	dir, err := filepath.Abs(cmd.Dir) // of perflab's own, and not of the guard's
+	if err != nil {
+		return nil, &InfraError{Op: j.Op, Err: err, Help: "start perflab in a directory that is there"}
+	}
 	c := &guarded{name: j.Argv[0], exited: make(chan struct{})}
 	reports, err := c.startGuard(j)
 	if err != nil {
@@ -193,7 +198,7 @@ func spawnGuarded(j Job, cmd *exec.Cmd, fence Fence) (Running, error) {
 	}
 	var first guardReport
 	in := json.NewDecoder(reports)
-	err = json.NewEncoder(c.orders).Encode(guardJob{Path: cmd.Path, Argv: cmd.Args, Env: cmd.Env, Dir: cmd.Dir, Marker: j.Marker, Cgroup: name})
+	err = json.NewEncoder(c.orders).Encode(guardJob{Path: cmd.Path, Argv: cmd.Args, Env: cmd.Env, Dir: dir, Marker: j.Marker, Cgroup: name})
 	if err == nil {
 		err = in.Decode(&first)
 	}

@@ -204,3 +204,28 @@ func TestGuardCannotStart(t *testing.T) {
 		infra(t, err, "fork/exec "+program+": no such file or directory")
 	}
 }
+
+// TestWorkingDirectory: an engine runs where perflab does, so that paths in its command are
+// those of the study, or in the directory that is named, from there.
+func TestWorkingDirectory(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	eachFence(t, func(t *testing.T, r deploy.Process) {
+		other := t.TempDir()
+		relative, err := filepath.Rel(here, other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for dir, want := range map[string]string{"": here, relative: other, other: other} {
+			r.Dir = dir
+			s := deploytest.Spec(t, deploytest.Ready)
+			deploytest.Start(t, r, s)
+			got, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", deploytest.PIDs(t, s.Dir)[0]))
+			if err != nil || got != want {
+				t.Errorf("with directory %q the engine runs in %s, want %s: %v", dir, got, want, err)
+			}
+		}
+	})
+}

@@ -332,9 +332,9 @@ func (l *launcher) simulator(pl study.Configuration) []string {
 	return append(argv, "--")
 }
 
-// helpTimeout bounds how long an engine may take to print its help: Python ones import
-// most of themselves for it.
-const helpTimeout = 3 * time.Minute
+// helpTimeout bounds how long an engine may take to print its version and its help: Python
+// ones import most of themselves for it, half a minute on a quiet machine and several on a busy one.
+const helpTimeout = 10 * time.Minute
 
 // installed is what an engine says of itself where it would run.
 type installed struct {
@@ -443,10 +443,16 @@ func (l *launcher) configure(c tune.Config) (study.Configuration, error) {
 	return l.Configure(c, known)
 }
 
+// public is a Python version without the part that names its build: 0.32.0 of 0.32.0+cpu.
+func public(version string) string {
+	version, _, _ = strings.Cut(version, "+")
+	return version
+}
+
 // remarks are what asking the engine showed that readers of the study should know.
 func (l *launcher) remarks(e *engine.Engine, in installed) []string {
 	var out []string
-	if said := l.Engines[e.Name].Version; said != "" && in.version != "" && said != in.version {
+	if said := l.Engines[e.Name].Version; said != "" && in.version != "" && said != in.version && said != public(in.version) {
 		out = append(out, fmt.Sprintf("The study says that %s is of version %s; it is %s by its own account, and its defaults are taken from that.", e.Title, said, in.version))
 	}
 	if in.helpError != "" {

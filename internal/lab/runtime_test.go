@@ -145,6 +145,21 @@ func TestAskOnce(t *testing.T) {
 	}
 }
 
+// TestVersionOfBuild: the version that the study names is that of any build of it.
+func TestVersionOfBuild(t *testing.T) {
+	e, err := engine.ByName("vllm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := with(t, good, nil)
+	l.Engines = map[string]study.EngineUse{"vllm": {Version: "0.32.0"}}
+	for version, want := range map[string]int{"": 0, "0.32.0": 0, "0.32.0+cpu": 0, "0.32.1": 1, "0.33.0+cpu": 1} {
+		if notes := l.remarks(e, installed{version: version}); len(notes) != want {
+			t.Errorf("%s by its own account: notes %q", version, notes)
+		}
+	}
+}
+
 // An engine is asked in the environment that the study gives it, and no secret of it is in
 // an argument.
 func TestWithin(t *testing.T) {
