@@ -108,6 +108,18 @@ func (p Platform) Visible() string {
 	return ""
 }
 
+// VisibleVariables are all environment variables of which a process inherits the devices
+// that it may use, Visible first.
+func (p Platform) VisibleVariables() []string {
+	switch {
+	case p == ROCm: // whose runtime reads CUDA's for what was written for CUDA
+		return []string{p.Visible(), CUDA.Visible(), "ROCR_VISIBLE_DEVICES"}
+	case p.Visible() == "":
+		return nil
+	}
+	return []string{p.Visible()}
+}
+
 // Accelerator is one device and its links.
 type Accelerator struct {
 	Name         string   `json:"name"`  // "h100-sxm"

@@ -54,7 +54,7 @@ type benchFlags struct {
 
 	telemetry string        // auto, off, or a list of engine, gpu, host
 	interval  time.Duration // between readings
-	gpus      []int         // that serve; nil: all
+	gpus      []string      // that serve; nil: all
 	price     string
 
 	block        string

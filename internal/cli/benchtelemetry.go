@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"perflab/internal/bench"
+	"perflab/internal/hardware"
 	"perflab/internal/result"
 	"perflab/internal/telemetry"
 )
@@ -21,7 +22,7 @@ const (
 func (f *benchFlags) addTelemetry(fs *pflag.FlagSet) {
 	fs.StringVar(&f.telemetry, "telemetry", telemetryAuto, "what is read during the run: engine (the server's metrics), host (this machine's CPU and memory), gpu (by nvidia-smi on this machine), several by commas; auto: engine, and the others where the server is on this machine; off: nothing")
 	fs.DurationVar(&f.interval, "telemetry-interval", bench.DefaultTelemetry, "time between readings")
-	fs.IntSliceVar(&f.gpus, "telemetry-gpus", nil, "indices of the GPUs that serve, as nvidia-smi has them; without it all of the machine are read and count in energy")
+	fs.StringSliceVar(&f.gpus, "telemetry-gpus", nil, "GPUs that serve, by their index or UUID, as nvidia-smi has them; without it all of the machine are read and count in energy")
 	fs.StringVar(&f.price, "price-per-hour", "", "what the whole deployment costs an hour, such as '98.32 USD': gives the cost of a million tokens")
 	fs.IntVar(&f.spec.GPUs, "gpus", 0, "GPUs that the whole deployment has: gives throughput per GPU")
 }
@@ -33,8 +34,8 @@ func (f *benchFlags) completeTelemetry(fs *pflag.FlagSet) error {
 	if f.interval < bench.MinTelemetry {
 		return fmt.Errorf("--telemetry-interval is %v: it must be at least %v, since each reading costs the server work; --telemetry off reads nothing", f.interval, bench.MinTelemetry)
 	}
-	if slices.Min(append(slices.Clone(f.gpus), 0)) < 0 {
-		return fmt.Errorf("--telemetry-gpus has %d: indices begin at 0", slices.Min(f.gpus))
+	if err := hardware.Devices(f.gpus).Validate(); err != nil {
+		return fmt.Errorf("--telemetry-gpus: %w", err)
 	}
 	switch f.telemetry {
 	case telemetryAuto:

@@ -10,6 +10,7 @@ import (
 	"github.com/invopop/jsonschema"
 	"github.com/spf13/pflag"
 
+	"perflab/internal/hardware"
 	"perflab/internal/result"
 	"perflab/internal/study"
 	"perflab/internal/workload"
@@ -60,6 +61,8 @@ func scalars(t reflect.Type) *jsonschema.Schema {
 		}
 	case reflect.TypeFor[result.Price]():
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "number", ExclusiveMinimum: "0"}, {Type: "string"}}}
+	case reflect.TypeFor[hardware.Devices]():
+		return &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "integer", Minimum: "0"}, {Type: "string"}}}}
 	case reflect.TypeFor[workload.Span]():
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "number", ExclusiveMinimum: "0"}, {Type: "string"}}}
 	case reflect.TypeFor[workload.Range]():

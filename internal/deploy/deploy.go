@@ -114,7 +114,7 @@ type Member struct {
 	Node    string   // machine it runs on, a name that the runtime knows; "": its first, or this one
 	Argv    []string // with the placeholder {port} where the port belongs
 	Env     []string // added to the environment, KEY=value
-	Devices []int    // accelerators that it may see, by their index on the machine; nil: all there are
+	Devices []string // accelerators that it may see, as Spec.Visible names them (an index on the machine, a UUID); nil: all there are
 	Files   []File   // written where it runs before it starts
 }
 

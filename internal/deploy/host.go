@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -97,15 +96,11 @@ func (j Job) VisibleEnv() (string, bool) {
 	if j.Devices == nil {
 		return "", false
 	}
-	ids := make([]string, len(j.Devices))
-	for i, d := range j.Devices {
-		ids[i] = strconv.Itoa(d)
-	}
 	name := j.Visible
 	if name == "" {
 		name = "CUDA_VISIBLE_DEVICES"
 	}
-	return name + "=" + strings.Join(ids, ","), true
+	return name + "=" + strings.Join(j.Devices, ","), true
 }
 
 const (

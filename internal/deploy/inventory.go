@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"perflab/internal/hardware"
 	"perflab/internal/proc"
 )
 
@@ -24,6 +25,8 @@ type HostEntry struct {
 	Interface string `yaml:"interface,omitempty" json:"interface,omitempty" jsonschema:"description=Network interface that leads to the other machines of the cluster"`
 	HCA       string `yaml:"hca,omitempty" json:"hca,omitempty" jsonschema:"description=InfiniBand or RoCE adapters\\, as NCCL_IB_HCA takes them"`
 	GPUs      int    `yaml:"gpus,omitempty" json:"gpus,omitempty" jsonschema:"description=Accelerators of the machine"`
+
+	Devices hardware.Devices `yaml:"devices,omitempty" json:"devices,omitempty" jsonschema:"description=Which of its accelerators engines may use\\, by index or UUID (default: the first gpus)"`
 }
 
 // Validate says what keeps the entry from being used.
@@ -41,6 +44,11 @@ func (h HostEntry) Validate() error {
 		return fmt.Errorf("host %s: port %d is not within 1 to 65535", h.Name, h.Port)
 	case h.GPUs < 0:
 		return fmt.Errorf("host %s: %d GPUs are negative", h.Name, h.GPUs)
+	case h.GPUs > 0 && h.Devices != nil && len(h.Devices) != h.GPUs:
+		return fmt.Errorf("host %s: %d devices are named, and gpus is %d", h.Name, len(h.Devices), h.GPUs)
+	}
+	if err := h.Devices.Validate(); err != nil {
+		return fmt.Errorf("host %s: devices: %w", h.Name, err)
 	}
 	return nil
 }

@@ -255,9 +255,11 @@ func checkGPUs(f *nodeFindings, n cluster.Node, ask runFunc) {
 		return
 	}
 	have := len(smiGPU.FindAllString(out, -1))
-	if need := slices.Max(n.Devices) + 1; have < need {
-		f.add(CheckGPUs, false, "%s has %d GPUs, and the replica uses GPU %d of it", n.Name, have, need-1)
-		return
+	for _, d := range slices.Backward(n.Devices) {
+		if i, err := strconv.Atoi(d); err == nil && i >= have || err != nil && !strings.Contains(out, d) {
+			f.add(CheckGPUs, false, "%s has %d GPUs, and the replica uses GPU %s of it", n.Name, have, d)
+			return
+		}
 	}
 	f.add(CheckGPUs, true, "%s has %d GPUs", n.Name, have)
 }

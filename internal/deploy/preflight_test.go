@@ -58,8 +58,8 @@ func twoNodes() Preflight {
 	return Preflight{
 		Name: "trial 3", Version: []string{"vllm", "--version"}, Model: "/models/m", Ports: []int{8000, 6379},
 		Nodes: []cluster.Node{
-			{Name: "a", Addr: "10.20.0.4", Interface: "enp1s0", Devices: []int{0, 1}},
-			{Name: "b", Addr: "10.20.0.5", Interface: "enp1s0", Devices: []int{0, 1}},
+			{Name: "a", Addr: "10.20.0.4", Interface: "enp1s0", Devices: []string{"0", "1"}},
+			{Name: "b", Addr: "10.20.0.5", Interface: "enp1s0", Devices: []string{"0", "1"}},
 		},
 	}
 }
@@ -206,12 +206,12 @@ func TestSpreadParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, err := cluster.Spread(c, []cluster.Node{{Name: "a", Addr: "10.0.0.1", Devices: []int{3}}, {Name: "b", Addr: "10.0.0.2", Devices: []int{0}}}, cluster.Ray)
+	parts, err := cluster.Spread(c, []cluster.Node{{Name: "a", Addr: "10.0.0.1", Devices: []string{"3"}}, {Name: "b", Addr: "10.0.0.2", Devices: []string{"0"}}}, cluster.Ray)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := Spread(parts)
-	if len(r.Peers) != 2 || r.Argv[0] != "vllm" || r.Node != "a" || r.Devices[0] != 3 || r.Peers[1].Node != "b" || r.Peers[0].Up == "" || r.Peers[0].Name != "ray-head" {
+	if len(r.Peers) != 2 || r.Argv[0] != "vllm" || r.Node != "a" || r.Devices[0] != "3" || r.Peers[1].Node != "b" || r.Peers[0].Up == "" || r.Peers[0].Name != "ray-head" {
 		t.Errorf("%+v", r)
 	}
 	if err := (Spec{Dir: "d", Replicas: []Replica{r}}).Validate(); err != nil {

@@ -201,6 +201,7 @@ func (h local) spawn(j Job) (Running, error) {
 		cmd.Env = append(cmd.Env, visible)
 	}
 	cmd.Env = append(cmd.Env, j.Marker)
+	cmd.Env = cmd.Environ() // each name once, the last: of two that are there, most programs read the first
 	if guardable && h.fence != NoFence {
 		return spawnGuarded(j, cmd, h.fence)
 	}

@@ -75,9 +75,19 @@ func openDirectory(s *study.Study, source []byte, o Options) (_ *directory, log 
 	return d, log, err
 }
 
-// prepare makes a new study directory, or checks that there is one to
-// resume.
+// prepare makes a new study directory, or finds the one to resume.
 func (d *directory) prepare(resume bool) error {
+	if err := d.check(resume); err != nil || resume {
+		return err
+	}
+	if err := d.disk.MkdirAll(filepath.Join(d.path, "trials")); err != nil {
+		return fmt.Errorf("create the study directory: %w", err)
+	}
+	return nil
+}
+
+// check says why a study cannot begin in the directory, or go on in it.
+func (d *directory) check(resume bool) error {
 	_, err := os.Stat(filepath.Join(d.path, journalFile))
 	switch {
 	case err == nil && !resume:
@@ -88,9 +98,6 @@ func (d *directory) prepare(resume bool) error {
 		return fmt.Errorf("open the study: %w", err)
 	case resume:
 		return fmt.Errorf("there is no study in %s to resume: it has no %s", d.path, journalFile)
-	}
-	if err := d.disk.MkdirAll(filepath.Join(d.path, "trials")); err != nil {
-		return fmt.Errorf("create the study directory: %w", err)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"perflab/internal/bench"
 	"perflab/internal/engine"
+	"perflab/internal/hardware"
 	"perflab/internal/outcome"
 	"perflab/internal/result"
 	"perflab/internal/study"
@@ -23,8 +24,8 @@ func (m *factsMaker) assemble(partial bool, trials []trialRecord, r tune.Result)
 		Schema: "perflab.study/1", Version: m.perflab, Name: m.Name, Title: m.title(),
 		Partial: partial, Strategy: m.Strategy, Block: m.Bench.Block,
 		Objective: outcome.Objective{Metric: metric.Name, Better: better(metric), SLOs: m.Objective.SLOs, Goal: m.goal(), Weights: m.Objective.Weights},
-		Model:     m.modelName(), Hardware: m.HardwareText(), Visible: m.Visible(), Engines: m.software(trials), Method: m.method(),
-		Workloads: m.workloads, Confirmed: r.Confirmed, Conclusion: &r.Verdict, Notes: append(m.notes(), changedVersions(trials)...),
+		Model:     m.modelName(), Hardware: m.HardwareText(), Visible: m.ground.pool.Variable, Devices: m.ground.pool.Devices, Engines: m.software(trials), Method: m.method(),
+		Workloads: m.workloads, Confirmed: r.Confirmed, Conclusion: &r.Verdict, Notes: slices.Concat(m.notes(), changedVersions(trials), changedDevices(trials)),
 	}
 	for i, t := range trials {
 		if t.Runs == nil {
@@ -332,6 +333,24 @@ func changedVersions(trials []trialRecord) []string {
 		}
 	}
 	return out
+}
+
+// changedDevices says which trials were measured on which devices, where a study went on
+// with others.
+func changedDevices(trials []trialRecord) []string {
+	var seen []string
+	last := ""
+	for i, t := range trials {
+		text := cmp.Or(hardware.Devices(t.Devices).Text(), "the machine's first")
+		if text != last {
+			seen = append(seen, fmt.Sprintf("%s from trial %d", text, trials[i].ID))
+		}
+		last = text
+	}
+	if len(seen) < 2 {
+		return nil
+	}
+	return []string{fmt.Sprintf("The study went on with other devices (%s): differences between its trials may be of that.", strings.Join(seen, "; "))}
 }
 
 // describe makes facts of the workloads.

@@ -18,6 +18,7 @@ type factsMaker struct {
 	perflab       string              // version
 	engineVersion func(string) string // of an engine, as far as it is known
 	workloads     []outcome.Load      // as facts: opening a dataset takes time
+	ground        *ground
 }
 
 func trialByID(trials []outcome.Trial, id int) *outcome.Trial {

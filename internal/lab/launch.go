@@ -26,8 +26,8 @@ type launch struct {
 
 // devices are the accelerators that the deployment was dealt on a machine, none where it
 // has no part; nil: all.
-func (l *launch) devices(node string) []int {
-	out := []int{}
+func (l *launch) devices(node string) []string {
+	out := []string{}
 	for _, rep := range l.spec.Replicas {
 		members := []deploy.Member{rep.Member}
 		for _, p := range rep.Peers {

@@ -19,6 +19,7 @@ import (
 	"perflab/internal/engine"
 	"perflab/internal/engine/cluster"
 	"perflab/internal/engine/logs"
+	"perflab/internal/hardware"
 	"perflab/internal/redact"
 	"perflab/internal/study"
 	"perflab/internal/tune"
@@ -28,10 +29,11 @@ import (
 // machines: each is asked once in a study.
 type launcher struct {
 	*study.Study
-	self  string        // this program, started again for simulated engines
-	grace time.Duration // that an engine of runtime process has to end, 0: the runtime's
-	fence deploy.Fence
-	watch *watcher
+	ground ground
+	self   string        // this program, started again for simulated engines
+	grace  time.Duration // that an engine of runtime process has to end, 0: the runtime's
+	fence  deploy.Fence
+	watch  *watcher
 	keeper
 
 	asked    map[string]installed        // by engine
@@ -43,8 +45,9 @@ type launcher struct {
 
 func newLauncher(s *study.Study, o Options, w *watcher) *launcher {
 	return &launcher{
-		Study: s, self: o.Self, grace: o.grace, fence: o.fence, watch: w, keeper: keeper{dir: o.Dir, perflab: o.Version},
-		asked: map[string]installed{}, runtimes: map[string]deploy.Runtime{}, checked: map[string]bool{}, patience: newPatience(),
+		Study: s, self: o.Self, grace: o.grace, fence: o.fence, watch: w, ground: ground{pool: hardware.Pool{Variable: s.Visible()}},
+		keeper: keeper{dir: o.Dir, perflab: o.Version},
+		asked:  map[string]installed{}, runtimes: map[string]deploy.Runtime{}, checked: map[string]bool{}, patience: newPatience(),
 	}
 }
 
@@ -132,7 +135,7 @@ func (l *launcher) deployment(pl study.Configuration, places [][]cluster.Node, d
 		Diagnose: func(log string) (logs.Failure, bool) { return logs.Diagnose(pl.Engine.Name, log) },
 		Phase:    func(line string) (string, bool) { return logs.Phase(pl.Engine.Name, line) },
 		Progress: func(phase string) { l.watch.change(func(s *Status) { s.Detail = phase }) },
-		Visible:  l.Visible(),
+		Visible:  l.ground.pool.Variable,
 	}
 	spec.Timeout, spec.Silence = l.limits(pl.Command.Engine)
 	cmd := keyInEnv(pl.Command)
@@ -189,7 +192,7 @@ func (l *launcher) allowMore(la *launch, late *deploy.LateError) bool {
 func (l *launcher) places(ctx context.Context, pl study.Configuration) (places [][]cluster.Node, notes []string, err error) {
 	if l.Runtime.Kind == study.Existing {
 		for range l.Runtime.URLs {
-			places = append(places, []cluster.Node{{Devices: []int{0}}})
+			places = append(places, []cluster.Node{{Devices: cluster.Devices(1)}})
 		}
 		return places, nil, nil
 	}
@@ -216,11 +219,7 @@ func idle(left []cluster.Node, of int) string {
 	var names []string
 	for _, node := range left {
 		n += len(node.Devices)
-		ids := make([]string, len(node.Devices))
-		for i, d := range node.Devices {
-			ids[i] = strconv.Itoa(d)
-		}
-		names = append(names, strings.TrimSpace(strings.Join(ids, ", ")+" "+ofNode(node.Name)))
+		names = append(names, strings.TrimSpace(strings.Join(node.Devices, ", ")+" "+ofNode(node.Name)))
 	}
 	return fmt.Sprintf("%d of %d GPUs are used by no replica (%s); they count as allocated.", n, of, strings.Join(names, "; "))
 }
@@ -236,24 +235,20 @@ func ofNode(name string) string {
 // over, a simulated engine runs here.
 func (l *launcher) nodes() []cluster.Node {
 	if l.Runtime.Kind != study.SSH {
-		return []cluster.Node{{Devices: devices(l.Hardware.GPUs)}}
+		if l.ground.pool.Devices == nil {
+			return []cluster.Node{{Devices: cluster.Devices(l.Hardware.GPUs)}}
+		}
+		return []cluster.Node{{Devices: l.ground.pool.Devices}}
 	}
 	var out []cluster.Node
 	for _, h := range l.Runtime.Hosts {
-		out = append(out, cluster.Node{
-			Name: h.Name, Addr: cmp.Or(h.Address, h.Name), Interface: h.Interface, HCA: h.HCA,
-			Devices: devices(cmp.Or(h.GPUs, l.Hardware.GPUs/len(l.Runtime.Hosts))),
-		})
+		n := cluster.Node{Name: h.Name, Addr: cmp.Or(h.Address, h.Name), Interface: h.Interface, HCA: h.HCA, Devices: h.Devices}
+		if h.Devices == nil {
+			n.Devices = cluster.Devices(cmp.Or(h.GPUs, l.Hardware.GPUs/len(l.Runtime.Hosts)))
+		}
+		out = append(out, n)
 	}
 	return out
-}
-
-func devices(n int) []int {
-	ids := make([]int, n)
-	for i := range ids {
-		ids[i] = i
-	}
-	return ids
 }
 
 // topologies are how the accelerators of each machine are linked, as nvidia-smi tells;

@@ -27,6 +27,8 @@ type trialRecord struct {
 	GPUSeconds float64 `json:"gpu_s"`
 	ReadyS     float64 `json:"ready_s,omitempty"` // from its last launch until every replica answered
 
+	Devices []string `json:"devices,omitempty"` // that engines were dealt from, where not the machine's first
+
 	Within map[string]float64 `json:"within,omitempty"` // workload -> standard error of the objective's figure, as a share of it
 	Moves  []tune.Change      `json:"moves,omitempty"`  // what its end asks for next
 

@@ -65,7 +65,7 @@ func newSession(s *study.Study, o Options) *session {
 	}
 	w := &watcher{tell: o.Watch}
 	l := &session{Study: s, Options: o, watch: w, engines: newLauncher(s, o, w), selfCheck: selfcheck.Load(o.Version)}
-	l.facts = &factsMaker{Study: s, perflab: o.Version, engineVersion: l.engines.version}
+	l.facts = &factsMaker{Study: s, perflab: o.Version, engineVersion: l.engines.version, ground: &l.engines.ground}
 	return l
 }
 

@@ -58,8 +58,8 @@ func TestSourcesOfADeployment(t *testing.T) {
 	}
 	l := &launch{Study: &study.Study{File: &study.File{Runtime: study.Runtime{Kind: study.SSH}}, Accelerator: gpu}}
 	l.runtime, l.spec = d, deploy.Spec{Replicas: []deploy.Replica{{
-		Member: deploy.Member{Node: "a", Devices: []int{0, 1}},
-		Peers:  []deploy.Peer{{Member: deploy.Member{Node: "b", Devices: []int{3}}}},
+		Member: deploy.Member{Node: "a", Devices: []string{"0", "1"}},
+		Peers:  []deploy.Peer{{Member: deploy.Member{Node: "b", Devices: []string{"3"}}}},
 	}}}
 	rec := telemetry.Start(t.Context(), l.sources(d, time.Second)...)
 	rec.Stop()

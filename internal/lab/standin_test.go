@@ -28,7 +28,7 @@ import (
 // Environment of the stand-ins, which a study gives them.
 const (
 	behaviourEnv = "LAB_ENGINE"  // one of behaviours; "": serves
-	pidsEnv      = "LAB_PIDS"    // directory with one file a process that serves, or would, named by its id
+	pidsEnv      = "LAB_PIDS"    // directory with one file a process that serves, or would, named by its id, of what devices it sees
 	lacksEnv     = "LAB_LACKS"   // a flag that the help does not list
 	versionEnv   = "LAB_VERSION" // of vLLM, "": 0.11.0
 	noHelpEnv    = "LAB_NOHELP"  // the help cannot be had
@@ -168,7 +168,7 @@ RuntimeError: Engine core initialization failed. See root cause above. Failed co
 func runEngine() error {
 	pids, behaviour := os.Getenv(pidsEnv), os.Getenv(behaviourEnv)
 	if pids != "" {
-		if err := os.WriteFile(filepath.Join(pids, strconv.Itoa(os.Getpid())), nil, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(pids, strconv.Itoa(os.Getpid())), []byte(os.Getenv("CUDA_VISIBLE_DEVICES")), 0o644); err != nil {
 			return err
 		}
 	}

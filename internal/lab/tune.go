@@ -29,11 +29,19 @@ func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (outcom
 	if o.Resume { // of a large study that takes a while
 		l.watch.change(func(s *Status) { s.Phase = "checking what was measured" })
 	}
+	// What would keep every trial from starting is said before a directory is made that
+	// the next start would find in its way.
+	if err := (&directory{path: o.Dir}).check(o.Resume); err != nil {
+		return outcome.Study{}, err
+	}
+	defer l.engines.release()
+	if err := l.engines.claim(); err != nil {
+		return outcome.Study{}, err
+	}
 	if l.studyDir, log, err = openDirectory(s, source, o); err != nil {
 		return outcome.Study{}, err
 	}
 	defer l.studyDir.file.Close()
-	defer l.engines.release()
 	if l.strategy, l.space, err = s.NewStrategy(l.predictor(ctx)); err != nil {
 		return outcome.Study{}, err
 	}
@@ -129,7 +137,7 @@ func (l *session) evaluate(ctx context.Context, p tune.Proposal, dir string) (*t
 	t := &trialRecord{Trial: outcome.Trial{
 		ID: p.Trial, Stage: p.Stage, Label: p.Label, Engine: p.Config["engine"],
 		Config: p.Config, Share: l.LoadShare(p), GPUs: l.Hardware.GPUs, Status: tune.Measured,
-	}}
+	}, Devices: l.engines.ground.pool.Devices}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create %s: %w", dir, err)
 	}

@@ -37,6 +37,7 @@ type Study struct {
 	Model     string     `json:"model"`
 	Hardware  string     `json:"hardware"`          // "8 x NVIDIA A100 SXM 80GB on one node"
 	Visible   string     `json:"visible,omitempty"` // environment variable that deals accelerators out; absent: CUDA_VISIBLE_DEVICES
+	Devices   []string   `json:"devices,omitempty"` // that engines were dealt, where not the machine's first
 	Engines   []Software `json:"engines"`
 	Method    string     `json:"method"` // how each trial was measured, in one paragraph
 	Workloads []Load     `json:"workloads"`

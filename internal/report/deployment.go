@@ -66,7 +66,11 @@ func (x study) script(p *outcome.Pick) string {
 	for i := range p.Replicas {
 		ids := make([]string, per)
 		for j := range ids {
-			ids[j] = strconv.Itoa(i*per + j)
+			if k := i*per + j; k < len(x.Devices) {
+				ids[j] = x.Devices[k]
+			} else {
+				ids[j] = strconv.Itoa(k)
+			}
 		}
 		if per > 0 {
 			fmt.Fprintf(&b, "%s=%s ", cmp.Or(x.Visible, "CUDA_VISIBLE_DEVICES"), strings.Join(ids, ","))

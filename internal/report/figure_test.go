@@ -46,6 +46,10 @@ func TestScriptWithFile(t *testing.T) {
 	if d := cmp.Diff(want, x.script(p)); d != "" {
 		t.Error(d)
 	}
+	x.Devices = []string{"4", "GPU-5a1c"}
+	if d := cmp.Diff(strings.NewReplacer("DEVICES=0", "DEVICES=4", "DEVICES=1", "DEVICES=GPU-5a1c").Replace(want), x.script(p)); d != "" {
+		t.Error(d)
+	}
 	if got := doc.WrapScript(want); !strings.HasPrefix(got, "cat > f.yaml <<'EOF'\na: --port\nEOF\nCUDA_VISIBLE_DEVICES=0 trtllm-serve M \\\n  --extra") {
 		t.Errorf("wrapped:\n%s", got)
 	}

@@ -2,6 +2,8 @@ package study
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"maps"
 	"net/url"
 	"os"
@@ -88,8 +90,11 @@ func (c *checker) engines() {
 		}
 		known := c.params(at+".set", use.Set)
 		for i, e := range use.Env {
-			if key, _, ok := strings.Cut(e, "="); !ok || key == "" {
+			switch key, _, ok := strings.Cut(e, "="); {
+			case !ok || key == "":
 				c.add(field.Index(at+".env", i), "%q is not KEY=value", key)
+			case c.s.Runtime.StartsEngines() && slices.Contains(c.s.visibleVariables(), key):
+				c.add(field.Index(at+".env", i), "each replica is dealt devices of its own by %s: name those that it may have under hardware.devices, or for each host under runtime.hosts", key)
 			}
 		}
 		_, err := engine.Command{Engine: name, Model: "MODEL"}.WithFile(use.File)
@@ -229,6 +234,29 @@ func (c *checker) hardware() {
 	case h.GPUs%h.Nodes != 0:
 		c.add("hardware.nodes", "%d gpus do not spread evenly over %d nodes", h.GPUs, h.Nodes)
 	}
+	if h.Devices != nil {
+		if err := checkDevices(c.s); err != nil {
+			c.add("hardware.devices", "%v", err)
+		}
+	}
+}
+
+// checkDevices says what is wrong with the devices that a study names.
+func checkDevices(f *File) error {
+	h := f.Hardware
+	switch err := h.Devices.Validate(); {
+	case err != nil:
+		return err
+	case f.OnCPU():
+		return fmt.Errorf("devices are accelerators, and %s has none", h.GPU)
+	case f.Runtime.Kind == SSH:
+		return errors.New("devices are of one machine: name them for each host, under runtime.hosts")
+	case f.Runtime.Kind == Existing:
+		return errors.New("devices does not apply to runtime kind existing, whose engines are dealt theirs by others")
+	case len(h.Devices) != h.GPUs:
+		return fmt.Errorf("%d devices are named, and gpus is %d", len(h.Devices), h.GPUs)
+	}
+	return nil
 }
 
 func (c *checker) objective() {

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ func (c *checker) machines() {
 			c.add(at, "host %s is listed twice", h.Name)
 		}
 		seen[h.Name] = true
-		gpus += h.GPUs
+		gpus += cmp.Or(h.GPUs, len(h.Devices))
 	}
 	switch n := c.s.Hardware.GPUs; {
 	case gpus > 0 && gpus != n:

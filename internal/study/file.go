@@ -13,6 +13,7 @@ import (
 	"perflab/internal/deploy"
 	"perflab/internal/deploy/docker"
 	"perflab/internal/engine"
+	"perflab/internal/hardware"
 	"perflab/internal/redact"
 	"perflab/internal/result"
 	"perflab/internal/tune"
@@ -53,6 +54,10 @@ type Hardware struct {
 	GPU   string `yaml:"gpu" json:"gpu" jsonschema:"required,description=Accelerator name as in perflab sim --list\\, or cpu for a host without one"`
 	GPUs  int    `yaml:"gpus" json:"gpus" jsonschema:"required,minimum=1,description=Devices in all; a configuration that uses fewer is started as several replicas"`
 	Nodes int    `yaml:"nodes,omitempty" json:"nodes,omitempty" jsonschema:"description=Machines they are in (default 1)"`
+
+	// No part of what a study is known by when it is resumed: what was measured on other
+	// devices of the kind stands, and the report says so.
+	Devices hardware.Devices `yaml:"devices,omitempty" json:"-" jsonschema:"description=process and docker: which devices of the machine engines may use\\, by index or UUID: [4\\, 5]. Default: those that the environment shows (CUDA_VISIBLE_DEVICES\\, or what the platform has in its place)\\, else the first. Of other machines: devices of runtime.hosts"`
 
 	Price result.Price `yaml:"price_per_hour,omitempty" json:"price_per_hour,omitzero" jsonschema:"description=What all of it costs an hour\\, with the currency: 98.32 USD. Reports then have the cost of a million tokens"`
 }
@@ -247,6 +252,15 @@ func (f *File) searchesCatalogue() bool {
 func (f *File) OnCPU() bool {
 	gpu, err := arch.LookupAccelerator(f.Hardware.GPU)
 	return err == nil && gpu.Platform == arch.CPU
+}
+
+// visibleVariables are those that deal devices to engines.
+func (f *File) visibleVariables() []string {
+	gpu, err := arch.LookupAccelerator(f.Hardware.GPU)
+	if err != nil {
+		return nil
+	}
+	return gpu.Platform.VisibleVariables()
 }
 
 // AllocatedGPUs is how many GPUs every trial has, 0 on CPUs.

@@ -170,3 +170,30 @@ func TestSearchErrors(t *testing.T) {
 		}
 	}
 }
+
+// Devices that a study names are as many as it has, and of one machine that starts engines.
+func TestDevices(t *testing.T) {
+	for _, tt := range []struct{ hardware, runtime, wrong string }{
+		{"gpu: h100-sxm, gpus: 2, devices: [4, 5]", "process", ""},
+		{"gpu: h100-sxm, gpus: 2, devices: [GPU-5a1c, MIG-7]", "process", ""},
+		{"gpu: h100-sxm, gpus: 2, devices: [4]", "process", "1 devices are named, and gpus is 2"},
+		{"gpu: h100-sxm, gpus: 2, devices: [4, 4]", "process", "device 4 is named twice"},
+		{"gpu: h100-sxm, gpus: 2, devices: [4, five]", "process", `"five" names no device`},
+		{"gpu: h100-sxm, gpus: 2, devices: [4, 5]", "existing, urls: [http://127.0.0.1:1]", "devices does not apply to runtime kind existing"},
+		{"gpu: h100-sxm, gpus: 2, devices: [4, 5]", "ssh, hosts: [{name: a}]", "name them for each host, under runtime.hosts"},
+		{"gpu: h100-sxm, gpus: 2", "process}\nengines: {vllm: {env: [CUDA_VISIBLE_DEVICES=4]}", "each replica is dealt devices of its own by CUDA_VISIBLE_DEVICES"},
+		{"gpu: h100-sxm, gpus: 2", "ssh, hosts: [{name: a, devices: [4, 5]}]", ""},
+		{"gpu: h100-sxm, gpus: 2", "ssh, hosts: [{name: a, devices: [4, 5, 6]}]", "the hosts have 3 gpus"},
+		{"gpu: h100-sxm, gpus: 2", "ssh, hosts: [{name: a, gpus: 2, devices: [4]}]", "host a: 1 devices are named, and gpus is 2"},
+	} {
+		s, err := Parse("t.yaml", []byte(strings.NewReplacer("gpu: h100-sxm, gpus: 2", tt.hardware, "kind: predicted", "kind: "+tt.runtime).Replace(good)))
+		switch {
+		case tt.wrong != "" && (err == nil || !strings.Contains(err.Error(), tt.wrong)):
+			t.Errorf("%s, %s: %v, want %q", tt.hardware, tt.runtime, err, tt.wrong)
+		case tt.wrong == "" && err != nil:
+			t.Errorf("%s, %s: %v", tt.hardware, tt.runtime, err)
+		case tt.wrong == "" && len(s.Hardware.Devices) == 0 && len(s.Runtime.Hosts[0].Devices) == 0:
+			t.Errorf("%s, %s: no devices", tt.hardware, tt.runtime)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 
 	"perflab/internal/arch"
 	"perflab/internal/bench"
+	"perflab/internal/hardware"
 	"perflab/internal/result"
 	"perflab/internal/tune"
 )
@@ -46,6 +47,27 @@ func (s *Study) Fingerprint() (string, error) {
 // Visible is the environment variable by which the study's accelerators are dealt out,
 // "" where there are none to deal.
 func (s *Study) Visible() string { return s.Accelerator.Platform.Visible() }
+
+// Pool is the accelerators that the study's engines may be dealt where they are started on
+// this machine (here), with the environment that perflab has by lookup, or elsewhere. What
+// the study needs and the environment does not show is an error.
+func (s *Study) Pool(here bool, lookup func(string) (string, bool)) (hardware.Pool, error) {
+	if s.Visible() == "" {
+		return hardware.Pool{}, nil
+	}
+	p := hardware.Pool{Variable: s.Visible()}
+	if here && s.Runtime.StartsEngines() {
+		var err error
+		if p, err = hardware.Visible(s.Accelerator.Platform.VisibleVariables(), lookup); err != nil {
+			return p, err
+		}
+	}
+	p, err := p.Take(s.Hardware.Devices, s.Hardware.GPUs)
+	if err != nil {
+		return p, fmt.Errorf("hardware of the study: %w", err)
+	}
+	return p, nil
+}
 
 // Percentiles are those of the blocks, and what objective and SLOs ask for.
 func (s *Study) Percentiles() []float64 {

@@ -15,7 +15,7 @@ const GPUInterval = 500 * time.Millisecond
 
 // Local are the sources of this machine: its CPU and memory, and its GPUs (those of
 // devices; nil: all) where nvidia-smi is installed.
-func Local(every time.Duration, devices []int) []Source {
+func Local(every time.Duration, devices []string) []Source {
 	out := []Source{Host(every)}
 	if _, err := exec.LookPath("nvidia-smi"); err == nil {
 		out = append(out, GPU("", min(every, GPUInterval), devices, LocalCommand))
@@ -24,7 +24,7 @@ func Local(every time.Duration, devices []int) []Source {
 }
 
 // On are the same sources of a machine that commands run on.
-func On(node string, every time.Duration, devices []int, run Command) []Source {
+func On(node string, every time.Duration, devices []string, run Command) []Source {
 	return []Source{RemoteHost(node, every, run), GPU(node, min(every, GPUInterval), devices, run)}
 }
 

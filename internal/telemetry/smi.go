@@ -47,12 +47,14 @@ var smiBits = []struct {
 const smiTime = "2006/01/02 15:04:05.000"
 
 // GPU samples the GPUs of a machine by nvidia-smi's stream of CSV, those of
-// devices (by index; nil: all there are).
-func GPU(node string, every time.Duration, devices []int, run Command) Source {
+// devices (by index or UUID; nil: all there are). Of a part of a device (MIG) it has nothing
+// to tell.
+func GPU(node string, every time.Duration, devices []string, run Command) Source {
 	return func(ctx context.Context, emit Emit) {
 		for _, reasons := range smiReasons {
 			s := &smiStream{node: node, devices: devices, reasons: reasons != "", emit: emit}
-			err := run(ctx, smiCommand(reasons, every), s)
+			s.named = slices.ContainsFunc(devices, func(d string) bool { return strings.HasPrefix(d, uuidPrefix) })
+			err := run(ctx, smiCommand(reasons, s.named, every), s)
 			if ctx.Err() != nil {
 				return
 			}
@@ -65,13 +67,19 @@ func GPU(node string, every time.Duration, devices []int, run Command) Source {
 	}
 }
 
-func smiCommand(reasons string, every time.Duration) []string {
+// uuidPrefix begins the UUIDs of whole devices.
+const uuidPrefix = "GPU-"
+
+func smiCommand(reasons string, named bool, every time.Duration) []string {
 	fields := []string{"timestamp", "index"}
 	for _, f := range smiFields {
 		fields = append(fields, f.name)
 	}
 	if reasons != "" {
 		fields = append(fields, reasons)
+	}
+	if named {
+		fields = append(fields, "uuid")
 	}
 	return []string{"nvidia-smi", "--query-gpu=" + strings.Join(fields, ","), "--format=csv,noheader,nounits",
 		"-lms", strconv.FormatInt(max(1, every.Milliseconds()), 10)}
@@ -82,8 +90,9 @@ func smiCommand(reasons string, every time.Duration) []string {
 // time is theirs, moved by the least difference seen between the two clocks.
 type smiStream struct {
 	node    string
-	devices []int
+	devices []string
 	reasons bool
+	named   bool // the last field is the device's UUID, for devices has some
 	emit    Emit
 
 	part   []byte // of a line
@@ -106,7 +115,7 @@ func (s *smiStream) Write(p []byte) (int, error) {
 			break
 		}
 		s.part = rest
-		at, r, ok := s.row(string(line))
+		at, uuid, r, ok := s.row(string(line))
 		if !ok {
 			if text := strings.TrimSpace(string(line)); text != "" {
 				s.other = text
@@ -117,7 +126,7 @@ func (s *smiStream) Write(p []byte) (int, error) {
 			s.behind, s.paired = d, true
 		}
 		s.rows++
-		if s.devices == nil || slices.Contains(s.devices, r.Index) {
+		if s.wanted(r.Index, uuid) {
 			rows = append(rows, timedReading{at, r})
 		}
 	}
@@ -130,23 +139,34 @@ func (s *smiStream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// wanted reports whether a device is one of those to be read. A UUID may be cut short, as
+// drivers take it.
+func (s *smiStream) wanted(index int, uuid string) bool {
+	return s.devices == nil || slices.ContainsFunc(s.devices, func(d string) bool {
+		return d == strconv.Itoa(index) || strings.HasPrefix(d, uuidPrefix) && strings.HasPrefix(uuid, d)
+	})
+}
+
 // row reads a line. A field that is not a number, as "[N/A]", is missing.
-func (s *smiStream) row(line string) (at time.Time, r result.Reading, ok bool) {
+func (s *smiStream) row(line string) (at time.Time, uuid string, r result.Reading, ok bool) {
 	cells := strings.Split(line, ",")
+	for i := range cells {
+		cells[i] = strings.TrimSpace(cells[i])
+	}
+	if s.named {
+		uuid, cells = cells[len(cells)-1], cells[:len(cells)-1]
+	}
 	want := 2 + len(smiFields)
 	if s.reasons {
 		want++
 	}
 	if len(cells) != want {
-		return at, r, false
-	}
-	for i := range cells {
-		cells[i] = strings.TrimSpace(cells[i])
+		return at, uuid, r, false
 	}
 	at, err := time.Parse(smiTime, cells[0])
 	index, ierr := strconv.Atoi(cells[1])
 	if err != nil || ierr != nil {
-		return at, r, false
+		return at, uuid, r, false
 	}
 	r = result.Reading{Source: result.SourceGPU, Node: s.node, Index: index, Values: map[string]float64{}}
 	for i, f := range smiFields {
@@ -164,7 +184,7 @@ func (s *smiStream) row(line string) (at time.Time, r result.Reading, ok bool) {
 			}
 		}
 	}
-	return at, r, true
+	return at, uuid, r, true
 }
 
 // ended says why a stream that should go on did not.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,7 +135,7 @@ func TestGPURows(t *testing.T) {
 	var got []result.Reading
 	var at []time.Time
 	before := time.Now()
-	source := GPU("b", 250*time.Millisecond, []int{0, 1}, func(_ context.Context, argv []string, w io.Writer) error {
+	source := GPU("b", 250*time.Millisecond, []string{"0", "1"}, func(_ context.Context, argv []string, w io.Writer) error {
 		if last := argv[len(argv)-2:]; last[0] != "-lms" || last[1] != "250" {
 			t.Errorf("asked %q", argv)
 		}
@@ -170,6 +171,28 @@ func TestGPURows(t *testing.T) {
 	}
 	if at[2].Before(before) || at[2].After(time.Now()) {
 		t.Errorf("the newest row is of %v, it came between %v and now", at[2], before)
+	}
+}
+
+// Devices that are named by UUID, whole or cut short, are told apart by it.
+func TestGPUsByUUID(t *testing.T) {
+	row := func(index int, uuid string) string {
+		return fmt.Sprintf("2026/11/22 10:00:00.000, %d, 50, 4, 81559, 400.00, 1755, 2619, 63, 0x0, %s\n", index, uuid)
+	}
+	asked := ""
+	var got []int
+	source := GPU("", time.Second, []string{"GPU-aa11", "2", "MIG-5c0c"}, func(_ context.Context, argv []string, w io.Writer) error {
+		asked = argv[1]
+		_, err := io.WriteString(w, row(0, "GPU-00ff-1")+row(1, "GPU-aa11-2")+row(2, "GPU-bb22-3"))
+		return err
+	})
+	source(t.Context(), func(_ time.Time, r result.Reading) {
+		if r.Error == "" {
+			got = append(got, r.Index)
+		}
+	})
+	if !slices.Equal(got, []int{1, 2}) || !strings.HasSuffix(asked, ",uuid") {
+		t.Errorf("read %v, asked %s", got, asked)
 	}
 }
 

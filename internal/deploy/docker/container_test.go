@@ -92,16 +92,16 @@ func TestGPUsAreDealt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		gpus    string
-		devices []int
+		devices []string
 		visible string
 		request string // DeviceIDs
 		env     string
 	}{
-		{"", []int{1, 3}, "", `["1","3"]`, ""},
-		{docker.GPUsAll, []int{0}, "", `["0"]`, ""},
+		{"", []string{"1", "3"}, "", `["1","3"]`, ""},
+		{docker.GPUsAll, []string{"0"}, "", `["0"]`, ""},
 		{"", nil, "", "", ""},
-		{docker.GPUsNone, []int{1, 3}, "HIP_VISIBLE_DEVICES", "", "HIP_VISIBLE_DEVICES=1,3"},
-		{docker.GPUsAll, []int{}, "", "", "NVIDIA_VISIBLE_DEVICES=void"},
+		{docker.GPUsNone, []string{"1", "3"}, "HIP_VISIBLE_DEVICES", "", "HIP_VISIBLE_DEVICES=1,3"},
+		{docker.GPUsAll, []string{}, "", "", "NVIDIA_VISIBLE_DEVICES=void"},
 	} {
 		e := dockertest.Start(t, dockertest.Image{Ref: ref})
 		s := deploytest.Spec(t, deploytest.Ready)

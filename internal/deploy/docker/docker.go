@@ -104,6 +104,16 @@ func (r *Runtime) Resolved() (image string, ok bool) {
 	return cmp.Or(r.engine.image.digest, r.engine.image.id), true
 }
 
+// Here reports whether containers are given the devices of this machine: they are made by
+// its own Docker engine, and not entered.
+func (r *Runtime) Here() (bool, error) {
+	e, err := r.connect("find the Docker host")
+	if err != nil {
+		return false, err
+	}
+	return e.local() && e.settings.Container == "", nil
+}
+
 // Nodes is the Docker host.
 func (r *Runtime) Nodes() []string { return []string{""} }
 

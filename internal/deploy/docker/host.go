@@ -201,11 +201,7 @@ func (h *host) gpus(j deploy.Job) []container.DeviceRequest {
 	if j.Devices == nil {
 		return h.allGPUs()
 	}
-	ids := make([]string, len(j.Devices))
-	for i, d := range j.Devices {
-		ids[i] = strconv.Itoa(d)
-	}
-	return []container.DeviceRequest{{Capabilities: [][]string{{"gpu"}}, DeviceIDs: ids}}
+	return []container.DeviceRequest{{Capabilities: [][]string{{"gpu"}}, DeviceIDs: j.Devices}}
 }
 
 func (e *engine) allGPUs() []container.DeviceRequest {

@@ -72,7 +72,7 @@ func (p Plan) service(q process) (object, error) {
 	if len(q.devices) > 0 {
 		var ids list
 		for _, d := range q.devices {
-			ids = append(ids, strconv.Itoa(d))
+			ids = append(ids, d)
 		}
 		device := object{{"driver", "nvidia"}, {"device_ids", ids}, {"capabilities", list{"gpu"}}}
 		o = append(o, entry{"deploy", object{{"resources", object{{"reservations", object{{"devices", list{device}}}}}}}})

@@ -90,7 +90,7 @@ type process struct {
 	node    string
 	argv    []word
 	env     []variable
-	devices []int
+	devices []string
 	show    string // variable that names them
 	files   []deploy.File
 	up      string
@@ -300,11 +300,7 @@ func (q process) visible() []variable {
 	if q.devices == nil || slices.ContainsFunc(q.env, func(v variable) bool { return v.name == q.show }) {
 		return q.env
 	}
-	ids := make([]string, len(q.devices))
-	for i, d := range q.devices {
-		ids[i] = strconv.Itoa(d)
-	}
-	return append(slices.Clone(q.env), variable{q.show, word{{literal, strings.Join(ids, ",")}}})
+	return append(slices.Clone(q.env), variable{q.show, word{{literal, strings.Join(q.devices, ",")}}})
 }
 
 // head is the comment lines of a file.

@@ -50,7 +50,7 @@ func oneMachine(t *testing.T) render.Plan {
 		Mounts: []render.Mount{{Source: "/models", Target: "/models", ReadOnly: true}},
 		Spec:   deploy.Spec{Name: "trial 3", Health: "/health", Timeout: 10 * time.Minute},
 	}
-	for _, devices := range [][]int{{0, 3}, {1, 2}} {
+	for _, devices := range [][]string{{"0", "3"}, {"1", "2"}} {
 		p.Spec.Replicas = append(p.Spec.Replicas, deploy.Replica{Member: deploy.Member{
 			Argv: append(c.ArgvPort("0.0.0.0", "{port}"), "--chat-template", "{file:chat.jinja}"),
 			Env:  []string{"HF_TOKEN=" + hidden, "VLLM_LOGGING_LEVEL=INFO", "EMPTY="}, Devices: devices,
@@ -70,9 +70,7 @@ func machines(t *testing.T, name, line, method string, nodes, gpus int, addr fun
 	for i := range nodes {
 		n := cluster.Node{Name: string(rune('a' + i)), Interface: "ib0"}
 		n.Addr = addr(n.Name)
-		for d := range gpus {
-			n.Devices = append(n.Devices, d)
-		}
+		n.Devices = cluster.Devices(gpus)
 		p.Nodes = append(p.Nodes, n)
 	}
 	parts, err := cluster.Spread(parsed(t, line), p.Nodes, method)

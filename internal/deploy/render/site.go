@@ -43,6 +43,7 @@ type Site struct {
 	Format Format
 
 	GPUs      int      // of each machine
+	Devices   []string // of each machine, for a script or a compose file; empty: from index 0. Slurm and Kubernetes choose them
 	Nodes     int      // machines, where their names are known only to Slurm or Kubernetes
 	Hosts     []string // machines by name, or as name=address
 	Interface string
@@ -79,9 +80,9 @@ func (s *Site) machines() ([]cluster.Node, error) {
 	if s.GPUs < 1 || s.Nodes < 1 {
 		return nil, field.Errorf("", "[gpus] %d [nodes] %d: there is at least one of each", s.GPUs, s.Nodes)
 	}
-	devices := make([]int, s.GPUs)
-	for i := range devices {
-		devices[i] = i
+	devices := cluster.Devices(s.GPUs)
+	if len(s.Devices) > 0 && (s.Format.Name == "script" || s.Format.Name == "compose") {
+		devices = s.Devices
 	}
 	var nodes []cluster.Node
 	add := func(name, addr string) {
@@ -232,15 +233,11 @@ func plural(n int, noun string) string {
 }
 
 func leftoverText(n cluster.Node) string {
-	ids := make([]string, len(n.Devices))
-	for i, d := range n.Devices {
-		ids[i] = strconv.Itoa(d)
-	}
 	on := ""
 	if n.Name != "" {
 		on = " of " + n.Name
 	}
-	return fmt.Sprintf("Used by no replica, and allocated: GPU %s%s", strings.Join(ids, ", "), on)
+	return fmt.Sprintf("Used by no replica, and allocated: GPU %s%s", strings.Join(n.Devices, ", "), on)
 }
 
 // Validate checks what is the same for all configurations: that an image which

@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -24,7 +23,11 @@ func Slurm(p Plan) (string, error) {
 	per := 0
 	for _, list := range all {
 		for _, q := range list {
-			per = max(per, 1+slices.Max(append([]int{-1}, q.devices...)))
+			for _, d := range q.devices {
+				if i, err := strconv.Atoi(d); err == nil { // a job is given devices by their number
+					per = max(per, 1+i)
+				}
+			}
 			if q.node == "" && len(p.Nodes) > 1 {
 				return "", missing("%s names no node, and the job has %d", q.name, len(p.Nodes))
 			}

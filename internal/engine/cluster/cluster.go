@@ -22,11 +22,11 @@ import (
 
 // Node is a machine that processes of a replica may run on.
 type Node struct {
-	Name      string // as the runtime that starts processes on it knows it
-	Addr      string // at which the other nodes reach it, on the network that the collectives are to use
-	Devices   []int  // accelerators that the replica may use, by their index on the machine
-	Interface string // network interface of Addr; "": the libraries choose
-	HCA       string // InfiniBand or RoCE adapters, as NCCL_IB_HCA takes them; "": all
+	Name      string   // as the runtime that starts processes on it knows it
+	Addr      string   // at which the other nodes reach it, on the network that the collectives are to use
+	Devices   []string // accelerators that the replica may use, as processes are shown them: an index on the machine, or a UUID
+	Interface string   // network interface of Addr; "": the libraries choose
+	HCA       string   // InfiniBand or RoCE adapters, as NCCL_IB_HCA takes them; "": all
 }
 
 // Part is one process of a replica that spans machines. {port} and {port:NAME} in
@@ -36,7 +36,7 @@ type Part struct {
 	Node    string
 	Argv    []string
 	Env     []string
-	Devices []int         // accelerators that it may see
+	Devices []string      // accelerators that it may see
 	Files   []engine.File // that Argv names as {file:NAME}
 	Up      string        // a text of its output that says that the next part may start; "": at once
 	Once    bool          // it ends by itself before the next is started
@@ -383,7 +383,7 @@ func (s *spreader) mpi() ([]Part, error) {
 	var hosts, interfaces []string
 	for _, n := range s.nodes {
 		if !slices.Equal(n.Devices, head.Devices) {
-			return nil, reject("devices", "mpirun gives every node the same device indices: %s has %v and %s %v", head.Name, head.Devices, n.Name, n.Devices)
+			return nil, reject("devices", "mpirun gives every node the same devices: %s has %v and %s %v", head.Name, head.Devices, n.Name, n.Devices)
 		}
 		if n.HCA != head.HCA {
 			return nil, reject("devices", "mpirun gives every node the same NCCL_IB_HCA: %s has %q and %s %q", head.Name, head.HCA, n.Name, n.HCA)
@@ -399,20 +399,12 @@ func (s *spreader) mpi() ([]Part, error) {
 	if head.Interface != "" {
 		argv = append(argv, "--mca", "btl_tcp_if_include", head.Interface)
 	}
-	argv = append(argv, "-x", "CUDA_VISIBLE_DEVICES="+indices(head.Devices))
+	argv = append(argv, "-x", "CUDA_VISIBLE_DEVICES="+strings.Join(head.Devices, ","))
 	for _, kv := range env {
 		key, _, _ := strings.Cut(kv, "=")
 		argv = append(argv, "-x", key) // by name: a secret's value stays out of the command line
 	}
 	return []Part{s.front(slices.Concat(argv, []string{MPILauncher}, s.argv()), env)}, nil
-}
-
-func indices(devices []int) string {
-	out := make([]string, len(devices))
-	for i, d := range devices {
-		out[i] = strconv.Itoa(d)
-	}
-	return strings.Join(out, ",")
 }
 
 // rpcUp is what llama.cpp's rpc-server prints before it listens.

@@ -21,9 +21,7 @@ func nodesOf(n, devices int) []Node {
 	var out []Node
 	for i := range n {
 		node := Node{Name: string(rune('a' + i)), Addr: fmt.Sprintf("10.20.0.%d", 4+i), Interface: "enp1s0", HCA: "mlx5_0,mlx5_1"}
-		for d := range devices {
-			node.Devices = append(node.Devices, d)
-		}
+		node.Devices = Devices(devices)
 		out = append(out, node)
 	}
 	return out
@@ -119,7 +117,7 @@ func TestSpreadRejects(t *testing.T) {
 	homeless := nodesOf(2, 8)
 	homeless[1].Addr = ""
 	moved := nodesOf(2, 4)
-	moved[1].Devices = []int{4, 5, 6, 7}
+	moved[1].Devices = []string{"4", "5", "6", "7"}
 	twice := nodesOf(2, 8)
 	twice[1].Name = "a"
 	for _, c := range []struct {
@@ -139,7 +137,7 @@ func TestSpreadRejects(t *testing.T) {
 		{"", "vllm serve m -tp 16 -dp 2", "", nodesOf(4, 8), "a data-parallel copy of 16 GPUs does not fit on a node of 8: use replicas, or a smaller tp x pp"},
 		{"", "vllm serve m -tp 8 -dp 3", "", nodesOf(2, 12), "dp 3 is not divisible by 2 nodes: use a dp that is"},
 		{"", "python3 -m sglang.launch_server --model-path m --tp-size 8 --dp-size 2", "", nodesOf(2, 8), "SGLang's dp 2 stays on one node unless --enable-dp-attention is given: use replicas"},
-		{"", "trtllm-serve m --tp_size 8", "", moved, "mpirun gives every node the same device indices: a has [0 1 2 3] and b [4 5 6 7]"},
+		{"", "trtllm-serve m --tp_size 8", "", moved, "mpirun gives every node the same devices: a has [0 1 2 3] and b [4 5 6 7]"},
 	} {
 		_, err := Spread(parsed(t, c.version, c.line), c.nodes, c.method)
 		r, ok := errors.AsType[*engine.Rejection](err)

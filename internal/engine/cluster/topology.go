@@ -15,6 +15,8 @@ type Topology struct {
 	GPUs  int
 	Links [][]Link // [i][j]; nil where nothing is known
 	NUMA  []int    // memory node of each, -1 where unknown; nil where nothing is known
+
+	Indices map[string]int // of devices that are known by another name, a UUID; nil: none is
 }
 
 // Link is how close two accelerators are: the number of NVLinks between them over 10,
@@ -257,7 +259,7 @@ func Place(nodes []Node, world int, topologies map[string]Topology) (places [][]
 	had := 0
 	for _, n := range nodes {
 		if world <= most {
-			dealt, left := Deal(topologies[n.Name], world, n.Devices)
+			dealt, left := dealNamed(topologies[n.Name], world, n.Devices)
 			for _, devices := range dealt {
 				places = append(places, []Node{n.with(devices)})
 			}
@@ -278,7 +280,64 @@ func Place(nodes []Node, world int, topologies map[string]Topology) (places [][]
 	return places, append(leftover, group...)
 }
 
-func (n Node) with(devices []int) Node {
+// dealNamed is Deal of devices by their names: by the topology where it knows all of them,
+// else in their order.
+func dealNamed(t Topology, perReplica int, names []string) (replicas [][]string, leftover []string) {
+	numbers, ok := t.indices(names)
+	if !ok {
+		t = Topology{}
+		for i := range numbers {
+			numbers[i] = i
+		}
+	}
+	of := make(map[int]string, len(names))
+	for i, n := range numbers {
+		of[n] = names[i]
+	}
+	named := func(numbers []int) []string {
+		out := make([]string, len(numbers))
+		for i, n := range numbers {
+			out[i] = of[n]
+		}
+		return out
+	}
+	dealt, left := Deal(t, perReplica, numbers)
+	for _, devices := range dealt {
+		replicas = append(replicas, named(devices))
+	}
+	return replicas, named(left)
+}
+
+// indices are those of devices on the machine, and false where not each has one of its
+// own: parts of one device have not.
+func (t Topology) indices(names []string) ([]int, bool) {
+	out := make([]int, len(names))
+	for i, name := range names {
+		n, known := t.Indices[name]
+		if !known {
+			var err error
+			if n, err = strconv.Atoi(name); err != nil {
+				return out, false
+			}
+		}
+		if slices.Contains(out[:i], n) {
+			return out, false
+		}
+		out[i] = n
+	}
+	return out, true
+}
+
+func (n Node) with(devices []string) Node {
 	n.Devices = devices
 	return n
+}
+
+// Devices are the names of a machine's first n devices: their indices.
+func Devices(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = strconv.Itoa(i)
+	}
+	return names
 }

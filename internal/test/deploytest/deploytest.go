@@ -502,9 +502,9 @@ func goesToBackground(t *testing.T, r deploy.Runtime) {
 // way of its own is not tried.
 func Devices(t *testing.T, r deploy.Runtime) {
 	s := Spec(t, Reader)
-	s.Replicas[0].Devices = []int{2, 5}
+	s.Replicas[0].Devices = []string{"2", "GPU-5a1c"}
 	stop(t, Start(t, r, s))
-	if text := log(t, s, "0"); !strings.Contains(text, `sees "2,5"`) {
+	if text := log(t, s, "0"); !strings.Contains(text, `sees "2,GPU-5a1c"`) {
 		t.Errorf("the engine does not see its accelerators alone:\n%s", text)
 	}
 }
