@@ -81,7 +81,8 @@ var tests = map[string]map[string]string{
 	"report/parquet":      {"stat": "random calls"},
 	"perflab/cmd/perflab": {"tune": "the journal of a study that was killed"},
 	"sim":                 {"prometheus": "the metrics that it publishes are read"},
-	"truth":               {"selfcheck": "the client's cost is measured as a run is", "proc": "other programs are told from it"},
+	"truth": {"selfcheck": "the client's cost is measured as a run is", "proc": "other programs are told from it",
+		"interop": "what other clients print is held against the truth", "result": "what perflab prints is too"},
 }
 
 // modules are the dependencies, and which packages may import of each: no

@@ -94,9 +94,38 @@ type bench struct {
 	cpu    []int // of clients
 	floor  string
 
-	// While clients ran, in shares of a processor: what other processes used,
-	// and what the host of a virtual machine gave to others.
-	foreign, stolen float64
+	// Of the last client: what was read off the machine while it ran, and how
+	// many bytes it had at most, with all processes that it started.
+	looks []look
+	peak  int64
+}
+
+// look is what was used until an instant.
+type look struct {
+	at           time.Time
+	machine      machine
+	ours, client time.Duration // CPU time of the server and this process, and of the client and what it started
+}
+
+// look reads all but what the client used.
+func (h *bench) look() look {
+	return look{at: time.Now(), machine: readMachine(), ours: processTime(h.pid) + processTime(os.Getpid())}
+}
+
+// used is what the last client used from the last look before an instant to its
+// end, its CPU time, and in shares of a processor what other processes used
+// meanwhile, and what the host of a virtual machine gave to others.
+func (h *bench) used(from time.Time) (cpu time.Duration, foreign, stolen float64) {
+	a, z := h.looks[0], h.looks[len(h.looks)-1]
+	for _, l := range h.looks[:len(h.looks)-1] {
+		if l.at.Before(from) {
+			a = l
+		}
+	}
+	wall := float64(z.at.Sub(a.at))
+	cpu = z.client - a.client
+	foreign = math.Max(0, float64(z.machine.busy-a.machine.busy-(z.ours-a.ours)-cpu)) / wall
+	return cpu, foreign, float64(z.machine.steal-a.machine.steal) / wall
 }
 
 func newBench(b *testing.B) *bench {
@@ -121,24 +150,68 @@ func processTime(pid int) time.Duration {
 	return p.Used
 }
 
+// tree is what a process and those that descend from it have used and have
+// resident. Pages that they share count for each.
+func tree(pid int) (cpu time.Duration, memory int64) {
+	root, _ := proc.Read(pid) // none where it is not told
+	for _, p := range proc.All().Tree(root.ID) {
+		cpu, memory = cpu+p.Used+p.Reaped, memory+resident(p.PID)
+	}
+	return cpu, memory
+}
+
 // on runs a command on the client's CPU and decodes what it prints.
 func (h *bench) on(b *testing.B, cmd *exec.Cmd, into any) {
 	b.Helper()
+	cmd.Stderr = os.Stderr
+	out := h.run(b, cmd)
+	if err := json.Unmarshal(out, into); err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+}
+
+// run runs a command on the client's CPU, looks now and then at what it and
+// others use, and returns what it prints; with what it says of errors, where that
+// goes nowhere else.
+func (h *bench) run(b *testing.B, cmd *exec.Cmd) []byte {
+	b.Helper()
 	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, os.Stderr
-	begun, before, ours := time.Now(), readMachine(), processTime(h.pid)+processTime(os.Getpid())
+	cmd.Stdout = &out
+	if cmd.Stderr == nil {
+		cmd.Stderr = &out
+	}
+	h.looks, h.peak = []look{h.look()}, 0
 	if err := truth.StartOn(cmd, h.cpu); err != nil {
 		b.Fatal(err)
 	}
-	if err := cmd.Wait(); err != nil {
-		b.Fatal(cmd.Path, err)
+	over, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(500 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				l := h.look()
+				cpu, memory := tree(cmd.Process.Pid)
+				l.client, h.peak = cpu, max(h.peak, memory)
+				h.looks = append(h.looks, l)
+			case <-over:
+				return
+			}
+		}
+	}()
+	err := cmd.Wait()
+	close(over)
+	<-done
+	if err != nil {
+		b.Fatalf("%s: %v: %s", cmd.Path, err, out.Bytes())
 	}
-	after, wall := readMachine(), float64(time.Since(begun))
-	ours = processTime(h.pid) + processTime(os.Getpid()) - ours + cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	h.foreign, h.stolen = math.Max(0, float64(after.busy-before.busy-ours))/wall, float64(after.steal-before.steal)/wall
-	if err := json.Unmarshal(out.Bytes(), into); err != nil {
-		b.Fatalf("%v: %s", err, out.Bytes())
-	}
+	l := h.look()
+	l.client = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	l.client = max(l.client, h.looks[len(h.looks)-1].client) // it may not wait for what it started
+	h.looks, h.peak = append(h.looks, l), max(h.peak, largest(cmd.ProcessState))
+	return out.Bytes()
 }
 
 // client runs perflab's client in a process with one processor.
@@ -261,8 +334,9 @@ func BenchmarkClient(b *testing.B) {
 				m.add("allocs/event", float64(c.Allocs)/float64(c.Events))
 				m.add("KB/stream", float64(c.Open)/1024/streams)
 				m.add("tries", float64(tries))
-				m.add("foreign-%", 100*h.foreign)
-				m.add("stolen-%", 100*h.stolen)
+				_, foreign, stolen := h.used(time.Time{})
+				m.add("foreign-%", 100*foreign)
+				m.add("stolen-%", 100*stolen)
 			}
 			m.report(b)
 		})

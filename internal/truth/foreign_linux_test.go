@@ -4,6 +4,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -24,6 +25,26 @@ func readMachine() (m machine) {
 		return m
 	}
 	return machine{busy: ticks(f[1]) + ticks(f[2]) + ticks(f[3]), steal: ticks(f[8])}
+}
+
+// resident is the memory that a process has now, in bytes.
+func resident(pid int) int64 {
+	b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+	f := strings.Fields(string(b))
+	if len(f) < 2 {
+		return 0
+	}
+	pages, _ := strconv.ParseInt(f[1], 10, 64)
+	return pages * int64(os.Getpagesize())
+}
+
+// largest is what the largest process of a command that ended had resident.
+func largest(s *os.ProcessState) int64 {
+	u, ok := s.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return 0
+	}
+	return u.Maxrss << 10
 }
 
 func ticks(s string) time.Duration {
