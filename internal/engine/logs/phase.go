@@ -32,7 +32,7 @@ func phaseLines() map[string][]phaseLine {
 		"vllm": {
 			{downloading, `Time spent downloading weights`},
 			{loading, `Starting to load model|Loading model from scratch|Loading weights took|Model loading took|Loading drafter model`},
-			{compiling, `torch\.compile|Dynamo bytecode transform|Compiling a graph|Directly load the compiled graph|Cache the graph|vLLM's torch\.compile cache|DeepGEMM warmup|autotun`},
+			{compiling, `torch\.compile (?:takes|took|and initial)|vLLM's torch\.compile|Dynamo bytecode transform|Compiling a graph|Directly load the compiled graph|Cache the graph|Warming up model for the compilation|DeepGEMM warmup|autotun`},
 			{capturing, `Capturing CUDA graph|Graph capturing finished|Profiling CUDA graph memory`},
 			{warming, `Warming up|Available KV cache memory`},
 		},

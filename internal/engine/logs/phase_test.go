@@ -8,6 +8,8 @@ func TestPhase(t *testing.T) {
 		{"vllm", "Loading safetensors checkpoint shards:  48% Completed | 12/25 [01:03<01:10,  5.4s/it]", loading},
 		{"vllm", "INFO 11-21 00:00:00 [backends.py:1] Dynamo bytecode transform time: 12.1 s", compiling},
 		{"vllm", "Capturing CUDA graphs (mixed prefill-decode, PIECEWISE):  31%|███       | 21/67 [00:02<00:05,  8.4it/s]", capturing},
+		{"vllm", "(APIServer pid=1) WARNING 11-23 00:00:00 [vllm.py:1703] Enforce eager set, disabling torch.compile, CUDAGraphs, and JIT kernel warmup.", ""},
+		{"vllm", "(Worker pid=3) INFO 11-23 00:00:00 [cpu_model_runner.py:87] Warming up model for the compilation...", "compiling"},
 		{"vllm", "INFO 11-21 00:00:00 [shm_broadcast.py:1] No available shared memory broadcast block found in 60 seconds.", ""},
 		{"sglang", "[2026-11-21 00:00:00 TP0] Load weight begin. avail mem=78.58 GB", loading},
 		{"sglang", "[2026-11-21 00:00:00 TP0] Capture cuda graph begin. This can take up to several minutes. avail mem=9.63 GB", capturing},
