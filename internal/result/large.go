@@ -32,7 +32,7 @@ func newLarge(from time.Duration, compat string) *large {
 func (l *large) addStream(c *Call) {
 	l.Flow.addCall(c)
 	x := c.appendGaps(l.samples[:0])
-	if l.PerToken == nil && c.uneven() {
+	if l.PerToken == nil && uneven(c) {
 		l.PerToken = l.Gaps.clone()
 	}
 	l.Gaps.add(x)
@@ -245,7 +245,7 @@ func (t *statistics) set(name string, v, bound float64) {
 }
 
 // uneven reports whether a read of the call brought other than one token.
-func (c *Call) uneven() bool {
+func uneven(c *Call) bool {
 	if n, _ := c.Output(); n != c.Counted() {
 		return true
 	}

@@ -266,7 +266,7 @@ func (t *Tally) addTokens(c *Call) {
 			t.Merged++
 		}
 	}
-	if c.uneven() {
+	if uneven(c) {
 		t.Uneven++
 	}
 	t.Counted.add(c)

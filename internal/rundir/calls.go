@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"perflab/internal/input"
 	"perflab/internal/result"
 )
 
@@ -84,6 +85,9 @@ func withUncounted(dir string) iter.Seq2[result.Call, error] {
 	}
 }
 
+// mostLine is the longest line of a file that is read: a call of a million chunks has 20 MiB.
+const mostLine = 64 << 20
+
 func readCallFile(dir, name string) iter.Seq2[result.Call, error] {
 	return func(yield func(result.Call, error) bool) {
 		f, err := os.Open(filepath.Join(dir, name))
@@ -92,7 +96,7 @@ func readCallFile(dir, name string) iter.Seq2[result.Call, error] {
 			return
 		}
 		defer f.Close()
-		for c, err := range result.ReadCalls(f) {
+		for c, err := range result.ReadCalls(input.Lines(f, "the file", mostLine)) {
 			if err != nil {
 				err = fmt.Errorf("%s: %w", name, err)
 			}

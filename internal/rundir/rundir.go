@@ -250,7 +250,7 @@ func (r *Run) readReadings(path string) error {
 		return fmt.Errorf("read readings: %w", err)
 	}
 	defer f.Close()
-	for x, err := range result.ReadReadings(f) {
+	for x, err := range result.ReadReadings(input.Lines(f, "the file", mostLine)) {
 		if err != nil {
 			return fmt.Errorf("%s: %w", TelemetryFile, err)
 		}

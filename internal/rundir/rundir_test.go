@@ -180,6 +180,31 @@ func TestUncounted(t *testing.T) {
 
 // TestFullDisk: a disk without space is named once, and what was written stays
 // in the unfinished directory.
+// TestEndlessLine: a file without lines costs a sentence and not the memory.
+func TestEndlessLine(t *testing.T) {
+	zero, err := os.Open("/dev/zero")
+	if err != nil {
+		t.Skip(err)
+	}
+	zero.Close()
+	dir := t.TempDir()
+	if err := os.Symlink("/dev/zero", filepath.Join(dir, CallsFile)); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, err = range Calls(dir) {
+		n++
+	}
+	want := CallsFile + ": line 1: the file has a line of more than 64 MiB, which is more than such a file can have: see whether it is the right one"
+	if n != 1 || err == nil || err.Error() != want {
+		t.Errorf("%d calls, %v", n, err)
+	}
+	r := &Run{}
+	if err := r.readReadings("/dev/zero"); err == nil || !strings.Contains(err.Error(), "a line of more than 64 MiB") {
+		t.Errorf("readings: %v", err)
+	}
+}
+
 func TestFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
