@@ -18,7 +18,7 @@ import (
 const (
 	orphanStudy = `name: orphan
 model: Qwen/Qwen3-8B
-hardware: {gpu: h100-sxm, gpus: 1}
+hardware: {gpu: h100-sxm, gpus: 1, check: off}
 objective: {metric: output_throughput}
 workloads:
   - {name: chat, dataset_name: random, num_prompts: 2, random_input_len: 16, random_output_len: 4}

@@ -119,7 +119,7 @@ func (p Preflight) look(ctx context.Context, c Commander, n cluster.Node) nodeFi
 	if len(p.Version) > 0 {
 		p.version(&f, n, ask)
 	}
-	if isPath(p.Model) {
+	if IsPath(p.Model) {
 		p.model(&f, n, ask)
 	}
 	if len(p.Ports) > 0 {
@@ -136,8 +136,8 @@ func (p Preflight) look(ctx context.Context, c Commander, n cluster.Node) nodeFi
 
 type runFunc func(argv ...string) (string, error)
 
-// isPath tells a model's path from a repository's name.
-func isPath(model string) bool {
+// IsPath tells a model's path from a repository's name.
+func IsPath(model string) bool {
 	return strings.HasPrefix(model, "/") || strings.HasPrefix(model, "./") || strings.HasPrefix(model, "../") || strings.HasPrefix(model, "~/")
 }
 

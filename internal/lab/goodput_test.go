@@ -261,7 +261,7 @@ func TestSearchVoid(t *testing.T) {
 
 // Several loads of one launch are all run before it is stopped.
 func TestLoadPoints(t *testing.T) {
-	text := strings.NewReplacer("kind: predicted", "kind: process", "strategy: staged", "strategy: survey",
+	text := strings.NewReplacer("gpus: 2}", "gpus: 2, check: off}", "kind: predicted", "kind: process", "strategy: staged", "strategy: survey",
 		"  - {name: a, dataset_name: random, num_prompts: 10}\n",
 		"  - {name: low, dataset_name: random, num_prompts: 5, request_rate: 20}\n  - {name: high, dataset_name: random, num_prompts: 5, request_rate: 80}\n  - {name: all, dataset_name: random, num_prompts: 5}\n",
 		"baseline: {label: base, engine: vllm}\nstages:\n  - name: engine\n    try: [{label: SGLang, engine: sglang, set: {tp: 2}}]",
@@ -281,7 +281,7 @@ func liveSearch(find, slos string) string {
 	return `name: t
 model: Qwen/Qwen3-8B
 strategy: survey
-hardware: {gpu: h100-sxm, gpus: 2}
+hardware: {gpu: h100-sxm, gpus: 2, check: off}
 objective: {metric: goodput_rate, slos: [` + slos + `]}
 workloads:
   - {name: chat, dataset_name: random, random_input_len: 8, random_output_len: 2, find_max: {axis: rate, ` + find + `}}

@@ -45,7 +45,7 @@ type launcher struct {
 
 func newLauncher(s *study.Study, o Options, w *watcher) *launcher {
 	return &launcher{
-		Study: s, self: o.Self, grace: o.grace, fence: o.fence, watch: w, ground: ground{pool: hardware.Pool{Variable: s.Visible()}},
+		Study: s, self: o.Self, grace: o.grace, fence: o.fence, watch: w, ground: ground{pool: hardware.Pool{Variable: s.Visible()}, indices: map[string]map[string]int{}},
 		keeper: keeper{dir: o.Dir, perflab: o.Version},
 		asked:  map[string]installed{}, runtimes: map[string]deploy.Runtime{}, checked: map[string]bool{}, patience: newPatience(),
 	}
@@ -205,7 +205,7 @@ func (l *launcher) places(ctx context.Context, pl study.Configuration) (places [
 	}
 	places, left := cluster.Place(nodes, max(pl.Config.GPUs, 1), islands)
 	if len(places) == 0 {
-		return nil, nil, &engine.Rejection{Rule: "gpus", Reason: fmt.Sprintf("%d GPUs a replica cannot be had of %s alike: a replica takes whole machines, or part of one", pl.Config.GPUs, l.HardwareText())}
+		return nil, nil, &engine.Rejection{Rule: "gpus", Reason: fmt.Sprintf("%d GPUs a replica cannot be had of %s alike: a replica takes whole machines, or part of one", pl.Config.GPUs, l.HardwareText(""))}
 	}
 	if len(left) > 0 {
 		notes = append(notes, idle(left, l.Hardware.GPUs))
@@ -274,6 +274,7 @@ func (l *launcher) topologies(ctx context.Context, engineName string) (map[strin
 			continue // no such tool there, or one that hangs: nothing is known of its links
 		}
 		if t, err := cluster.ParseTopology(out.String()); err == nil {
+			t.Indices = l.ground.indices[node]
 			l.islands[node] = t
 		}
 	}

@@ -195,7 +195,7 @@ func TestDraws(t *testing.T) {
 func TestRaceOfFailures(t *testing.T) {
 	const text = `name: t
 model: Qwen/Qwen3-8B
-hardware: {gpu: h100-sxm, gpus: 1}
+hardware: {gpu: h100-sxm, gpus: 1, check: off}
 objective: {metric: total_token_throughput}
 workloads:
   - {name: a, dataset_name: random, num_prompts: 10, random_input_len: 100, random_output_len: 2}

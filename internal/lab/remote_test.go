@@ -41,7 +41,7 @@ func remote(t *testing.T, text string, watch func(Status)) (dir string, f outcom
 const remotely = `name: t
 strategy: survey
 model: Qwen/Qwen3-8B
-hardware: {gpu: h100-sxm, gpus: 2}
+hardware: {gpu: h100-sxm, gpus: 2, check: off}
 objective: {metric: total_token_throughput}
 workloads:
   - {name: a, dataset_name: random, num_prompts: 20, random_input_len: 100, random_output_len: 2, request_rate: 20}
@@ -84,7 +84,7 @@ runtime: {kind: docker, ready_timeout_s: 20, docker: {image: "` + vllm + `", doc
 	if v := f.Engines[0].Version; v != "0.11.0" {
 		t.Errorf("the engine says it is %q", v)
 	}
-	if !slices.ContainsFunc(details, func(d string) bool { return strings.HasPrefix(d, "asking vLLM for its flags: pull ") }) {
+	if !slices.ContainsFunc(details, func(d string) bool { return strings.HasPrefix(d, "looking for the engines: pull ") }) {
 		t.Errorf("of the pull is said %q", details)
 	}
 	if n := slices.IndexFunc(f.Trials[0].Facts, func(x outcome.EngineFact) bool { return x.Name == "kv_tokens" && x.Value == 322560 }); n < 0 {
@@ -106,7 +106,7 @@ func TestStudyOnTwoMachines(t *testing.T) {
 	bin := t.TempDir()
 	link(bin, append([]string{"nvidia-smi"}, standIns...)...)
 	s := deploytest.StartSSHD(t, "127.0.0.1", []string{"PATH=" + bin + ":/usr/local/bin:/usr/bin:/bin", "LAB_VERSION=0.12.0"})
-	text := strings.NewReplacer("gpus: 2", "gpus: 6, nodes: 2", "engine: vllm}", "engine: vllm, set: {tp: 2}}").Replace(remotely) + `  - {label: over both, engine: vllm, set: {tp: 2, pp: 3}}
+	text := strings.NewReplacer("gpus: 2, check: off", "gpus: 6, nodes: 2", "engine: vllm}", "engine: vllm, set: {tp: 2}}").Replace(remotely) + `  - {label: over both, engine: vllm, set: {tp: 2, pp: 3}}
 runtime:
   kind: ssh
   ready_timeout_s: 20
@@ -116,6 +116,10 @@ runtime:
 `
 	dir, f := remote(t, text, nil)
 	each, both := f.Trials[0], f.Trials[1]
+	found := "Found on there-2 as device 0, 1, 2: NVIDIA H100 80GB HBM3, 79.6 GiB, driver 570.86.15, SM clock up to 1980 MHz, power cap 700 W."
+	if f.Hardware != "6 x NVIDIA H100 80GB HBM3 on 2 nodes" || !slices.Contains(f.Notes, found) {
+		t.Errorf("hardware %q, notes %q", f.Hardware, f.Notes)
+	}
 	if each.Replicas != 2 || !slices.Contains(each.Notes, "2 of 6 GPUs are used by no replica (2 of there-1; 2 of there-2); they count as allocated.") {
 		t.Errorf("%d replicas; notes %q", each.Replicas, each.Notes)
 	}

@@ -96,6 +96,12 @@ func standInSMI() {
 		for i := range 4 {
 			fmt.Printf("GPU %d: NVIDIA H100 80GB HBM3 (UUID: GPU-%d)\n", i, i)
 		}
+	case strings.HasPrefix(os.Args[1], "--query-gpu=index,uuid,"):
+		for i := range 4 {
+			fmt.Printf("%d, GPU-%d, NVIDIA H100 80GB HBM3, 81559, 570.86.15, 1980, 700.00, 700.00, [N/A]\n", i, i)
+		}
+	case strings.HasPrefix(os.Args[1], "--query-compute-apps="):
+		fmt.Print("GPU-1, 4711, /usr/bin/python3, 1024\n")
 	case os.Getenv(wattsEnv) != "": // busy boards, until nobody listens
 		every, err := strconv.Atoi(os.Args[slices.Index(os.Args, "-lms")+1])
 		for begun := time.Now(); err == nil && time.Since(begun) < time.Minute; time.Sleep(time.Duration(every) * time.Millisecond) {

@@ -35,7 +35,7 @@ func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (outcom
 		return outcome.Study{}, err
 	}
 	defer l.engines.release()
-	if err := l.engines.claim(); err != nil {
+	if err := l.engines.look(ctx); err != nil {
 		return outcome.Study{}, err
 	}
 	if l.studyDir, log, err = openDirectory(s, source, o); err != nil {

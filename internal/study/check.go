@@ -234,6 +234,9 @@ func (c *checker) hardware() {
 	case h.GPUs%h.Nodes != 0:
 		c.add("hardware.nodes", "%d gpus do not spread evenly over %d nodes", h.GPUs, h.Nodes)
 	}
+	if h.Check != "" && h.Check != "on" && h.Check != CheckOff {
+		c.add("hardware.check", "check %q is not known: use on or off", h.Check)
+	}
 	if h.Devices != nil {
 		if err := checkDevices(c.s); err != nil {
 			c.add("hardware.devices", "%v", err)

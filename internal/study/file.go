@@ -49,15 +49,18 @@ type File struct {
 	Accuracy *Accuracy `yaml:"accuracy,omitempty" json:"accuracy,omitempty" jsonschema:"description=Questions by which changes of numerics are guarded\\, with the bound accuracy >= baseline - 2pt: docs/tuning.md"`
 }
 
+// CheckOff leaves out the look at the machines before the first launch.
+const CheckOff = "off"
+
 // Hardware is what one study has to spend on a configuration.
 type Hardware struct {
 	GPU   string `yaml:"gpu" json:"gpu" jsonschema:"required,description=Accelerator name as in perflab sim --list\\, or cpu for a host without one"`
 	GPUs  int    `yaml:"gpus" json:"gpus" jsonschema:"required,minimum=1,description=Devices in all; a configuration that uses fewer is started as several replicas"`
 	Nodes int    `yaml:"nodes,omitempty" json:"nodes,omitempty" jsonschema:"description=Machines they are in (default 1)"`
 
-	// No part of what a study is known by when it is resumed: what was measured on other
-	// devices of the kind stands, and the report says so.
-	Devices hardware.Devices `yaml:"devices,omitempty" json:"-" jsonschema:"description=process and docker: which devices of the machine engines may use\\, by index or UUID: [4\\, 5]. Default: those that the environment shows (CUDA_VISIBLE_DEVICES\\, or what the platform has in its place)\\, else the first. Of other machines: devices of runtime.hosts"`
+	Devices hardware.Devices `yaml:"devices,omitempty" json:"devices,omitempty" jsonschema:"description=process and docker: which devices of the machine engines may use\\, by index or UUID: [4\\, 5]. Default: those that the environment shows (CUDA_VISIBLE_DEVICES\\, or what the platform has in its place)\\, else the first. Of other machines: devices of runtime.hosts"`
+
+	Check string `yaml:"check,omitempty" json:"check,omitempty" jsonschema:"enum=on,enum=off,description=Before the first launch the machines are asked what they have\\, and a study of other hardware ends (default on). off: they are not asked\\, and the report says so"`
 
 	Price result.Price `yaml:"price_per_hour,omitempty" json:"price_per_hour,omitzero" jsonschema:"description=What all of it costs an hour\\, with the currency: 98.32 USD. Reports then have the cost of a million tokens"`
 }

@@ -171,6 +171,27 @@ func TestSearchErrors(t *testing.T) {
 	}
 }
 
+// A study goes on with other devices of the kind.
+func TestFingerprintOfDevices(t *testing.T) {
+	var first string
+	for _, hardware := range []string{"gpus: 2", "gpus: 2, devices: [4, 5]", "gpus: 2, check: off", "gpus: 4"} {
+		s, err := Parse("t.yaml", []byte(strings.Replace(good, "gpus: 2", hardware, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Fingerprint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == "" {
+			first = got
+		}
+		if same := hardware != "gpus: 4"; (got == first) != same {
+			t.Errorf("%s: the same study is %v, want %v", hardware, got == first, same)
+		}
+	}
+}
+
 // Devices that a study names are as many as it has, and of one machine that starts engines.
 func TestDevices(t *testing.T) {
 	for _, tt := range []struct{ hardware, runtime, wrong string }{

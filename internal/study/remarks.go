@@ -3,8 +3,6 @@ package study
 import (
 	"cmp"
 	"slices"
-
-	"perflab/internal/deploy/docker"
 )
 
 // Remarks are sentences on what will fail or cost time when the study runs, known without
@@ -13,8 +11,8 @@ func (s *Study) Remarks() (out []string) {
 	if s.Runtime.Kind != Docker {
 		return nil
 	}
-	for _, c := range s.served() {
-		for _, r := range c.container.Remarks(c.model, s.AllocatedGPUs()) {
+	for _, c := range s.Served() {
+		for _, r := range s.Container(c.Engine).Remarks(c.Model, s.AllocatedGPUs()) {
 			if !slices.Contains(out, r) { // of engines that share a container's settings
 				out = append(out, r)
 			}
@@ -23,25 +21,41 @@ func (s *Study) Remarks() (out []string) {
 	return out
 }
 
-// server is a model in a container.
-type server struct {
-	container docker.Settings
-	model     string
-}
+// Server is an engine and a model that it serves.
+type Server struct{ Engine, Model string }
 
-// served are the models that the study serves, each in its engine's container.
-func (s *Study) served() (out []server) {
+// Served are the engines that the study starts with the models that they serve, as far as
+// it names them.
+func (s *Study) Served() (out []Server) {
 	for _, k := range s.Survey {
-		out = append(out, server{s.Container(k.Engine), cmp.Or(k.Model, s.Model)})
+		out = append(out, Server{k.Engine, cmp.Or(k.Model, s.Model)})
 	}
 	if s.Baseline == nil {
 		return out
 	}
 	engines, models := s.searchedNames()
 	for _, e := range engines {
+		if !s.searchesCatalogue() && !s.names(e) {
+			continue // it has settings, and no candidate
+		}
 		for _, m := range models {
-			out = append(out, server{s.Container(e), m})
+			out = append(out, Server{e, m})
 		}
 	}
 	return out
+}
+
+// names reports whether the baseline or a candidate of a stage is of an engine.
+func (s *Study) names(engineName string) bool {
+	if s.Baseline.Engine == engineName {
+		return true
+	}
+	for _, st := range s.Stages {
+		for _, k := range st.Try {
+			if k.Engine == engineName {
+				return true
+			}
+		}
+	}
+	return false
 }

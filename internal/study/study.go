@@ -3,6 +3,7 @@ package study
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"perflab/internal/arch"
 	"perflab/internal/bench"
@@ -36,12 +37,19 @@ func (s *Study) BaselineConfig() tune.Config {
 }
 
 // Fingerprint tells the study from every other: a journal goes on only with the
-// study that it was begun with.
+// study that it was begun with. Which devices of the kind it has may change: the report
+// says so.
 func (s *Study) Fingerprint() (string, error) {
+	f := *s.File
+	f.Hardware.Devices, f.Hardware.Check = nil, ""
+	f.Runtime.Hosts = slices.Clone(f.Runtime.Hosts)
+	for i := range f.Runtime.Hosts {
+		f.Runtime.Hosts[i].Devices = nil
+	}
 	return tune.Fingerprint(struct {
 		*File
 		Recipes []tune.Candidate `json:"recipes,omitempty"` // the files may change
-	}{s.File, s.Recipes})
+	}{&f, s.Recipes})
 }
 
 // Visible is the environment variable by which the study's accelerators are dealt out,
@@ -113,15 +121,18 @@ func (s *Study) lookupModel(name string) (arch.Model, error) {
 	return m, nil
 }
 
-// HardwareText is the hardware in words.
-func (s *Study) HardwareText() string {
+// HardwareText is the hardware in words; found is what it calls itself, "" where that is
+// not known.
+func (s *Study) HardwareText(found string) string {
 	switch {
 	case s.OnCPU() && s.Hardware.Nodes > 1:
 		return fmt.Sprintf("CPUs of %d hosts, no GPU", s.Hardware.Nodes)
+	case s.OnCPU() && found != "":
+		return fmt.Sprintf("CPU of one host (%s), no GPU", found)
 	case s.OnCPU():
 		return "CPU of one host, no GPU"
 	}
-	text := fmt.Sprintf("%d x %s", s.Hardware.GPUs, s.Accelerator.Title)
+	text := fmt.Sprintf("%d x %s", s.Hardware.GPUs, cmp.Or(found, s.Accelerator.Title))
 	if s.Hardware.Nodes > 1 {
 		return fmt.Sprintf("%s on %d nodes", text, s.Hardware.Nodes)
 	}
