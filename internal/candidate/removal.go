@@ -56,6 +56,9 @@ func (f *rules) spelled(c tune.Config, name string) string {
 	if err != nil || err2 != nil {
 		return said(name, c[name])
 	}
+	whole := f.resolve(c).cmd
+	one.Version, one.Help = whole.Version, whole.Help
+	none.Version, none.Help = whole.Version, whole.Help
 	p, _ := e.Param(name)
 	if len(one.Files()) > 0 && p != nil && p.Key != "" {
 		return fmt.Sprintf("%s: %s", p.Key, cmp.Or(p.Spell[c[name]], c[name]))

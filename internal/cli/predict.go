@@ -358,11 +358,10 @@ func (f *predictFlags) deployments(args []string) ([]forecast.Deployment, error)
 
 // parse reads a command and the configuration file that it names.
 func (f *predictFlags) parse(words []string) (engine.Command, error) {
-	cmd, err := engine.Parse(words)
+	cmd, err := typed(words, f.version)
 	if err != nil {
 		return engine.Command{}, err
 	}
-	cmd.Version = f.version
 	if cmd, err = study.ReadCommandFile(cmd); err != nil {
 		return engine.Command{}, err
 	}

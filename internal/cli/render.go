@@ -244,11 +244,10 @@ func (f *renderFlags) list(env Env, format render.Format, all []renderConfig) {
 // command is the one configuration of a command line. One that the engine would
 // refuse is an error.
 func (f *renderFlags) command(args []string) ([]renderConfig, error) {
-	cmd, err := engine.Parse(args)
+	cmd, err := typed(args, f.version)
 	if err != nil {
 		return nil, err
 	}
-	cmd.Version = f.version
 	r := renderConfig{Configuration: render.Configuration{
 		Label: cmd.Engine, Command: cmd, World: cmd.World(), Name: cmp.Or(f.name, render.ObjectName(filepath.Base(cmd.Model))),
 	}}

@@ -12,6 +12,20 @@ import (
 	"perflab/internal/study"
 )
 
+// typed reads a command that stands in these spellings: one that its engine's version,
+// where that is given, does not have is refused as the engine refuses it.
+func typed(words []string, version string) (engine.Command, error) {
+	cmd, err := engine.Parse(words)
+	if err != nil {
+		return cmd, err
+	}
+	cmd.Version = version
+	if r := cmd.Fit(words...); r != nil {
+		return cmd, r
+	}
+	return cmd, nil
+}
+
 // usageUnlessTyped makes a usage error of ours of what neither the engine itself
 // would have said nor stands in a study file.
 func usageUnlessTyped(err error) error {

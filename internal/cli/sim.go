@@ -144,14 +144,13 @@ func runSim(ctx context.Context, env Env, f *simFlags, argv []string) error {
 	if err != nil {
 		return usageError{err}
 	}
-	cmd, err := engine.Parse(argv)
+	cmd, err := typed(argv, f.version)
 	if err != nil {
 		return refuse(env, usageUnlessTyped(err))
 	}
 	if err := cmd.Modelled(); err != nil {
 		return usageError{err}
 	}
-	cmd.Version = f.version
 	if cmd, err = study.ReadCommandFile(cmd); err != nil {
 		return refuse(env, usageUnlessTyped(err))
 	}

@@ -21,6 +21,23 @@ func parse(t *testing.T, line string) engine.Command {
 	return c
 }
 
+// A command is judged in the spellings that were typed, by the version that was given.
+func TestTyped(t *testing.T) {
+	const line = "python3 -m sglang.launch_server --model-path M --cuda-graph-max-bs-decode 64"
+	for version, want := range map[string]string{"": "", "0.5.23": "", "0.5.9": "is not in SGLang 0.5.9: write --cuda-graph-max-bs"} {
+		c, err := typed(strings.Fields(line), version)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasSuffix(err.Error(), want)) {
+			t.Errorf("%q: %v, want %q", version, err, want)
+		}
+		if c.Params[engine.GraphMax] != "64" || c.Version != version {
+			t.Errorf("%q: read as %+v", version, c)
+		}
+	}
+	if _, err := typed([]string{"vllm", "serve", "M", "--nope"}, "0.17"); err == nil {
+		t.Error("an unknown flag passes")
+	}
+}
+
 // A simulator is not offered to the network unless its command asks for that.
 func TestListenHost(t *testing.T) {
 	for line, want := range map[string]string{

@@ -78,18 +78,19 @@ func (c Command) spell(e *Engine, p *Param, value string) ([]string, error) {
 		return specArgs(e.Name, s)
 	case e.cli.plain:
 		return c.llamacppSpell(e, p, value)
-	case p.Ranks && value == "false":
-		return []string{p.Flags[0], "1"}, nil
-	case p.Ranks && value == "true":
-		return []string{p.Flags[0], cmp.Or(c.Params[TP], "1")}, nil
 	case p.Kind == Bool && !p.Ranks:
-		return p.switchArgs(value)
+		return p.switchArgs(e, c, value)
 	case len(p.Flags) == 0:
 		return nil, e.lacks(p, value)
 	}
-	value = cmp.Or(p.Spell[value], value)
-	if strings.HasPrefix(value, "-") { // would read as a flag
-		return []string{p.Flags[0] + "=" + value}, nil
+	flag := e.spelling(c, p.Flags)
+	switch value = cmp.Or(p.Spell[value], value); {
+	case p.Ranks && value == "false":
+		value = "1"
+	case p.Ranks && value == "true":
+		value = cmp.Or(c.Params[TP], "1")
+	case strings.HasPrefix(value, "-"): // would read as a flag
+		return []string{flag + "=" + value}, nil
 	}
-	return []string{p.Flags[0], value}, nil
+	return []string{flag, value}, nil
 }

@@ -3,7 +3,7 @@
 //
 //   - Commands: parsed and printed (Parse, New, Command), with the configuration file that
 //     belongs to them (Files, WithFile), in the flags of each version (Engine.Flags, Keys,
-//     Command.Fit) or of an installed engine by its own --help (ParseHelp, Help.Unknown).
+//     Command.Fit) or of an installed engine by its own --help (ParseHelp, Command.Help).
 //   - Configurations: a command with every default filled in for a model and devices, or
 //     the Rejection of the rule that it breaks (Command.Resolve); what it takes of memory,
 //     what is unwise about it (Config.Remarks), and which requests it serves (Config.Fits).
@@ -20,8 +20,8 @@
 // every configuration that Resolve returns passes all rules; every Rejection says in one
 // sentence with numbers what is wrong and what to do, and the log line of one of a command
 // is found by logs.Diagnose with its class. Parse passes the flags of any known
-// version; Resolve refuses those that Command.Version does not have, and Help those that
-// an installed engine does not list. An engine that the simulator has no model of
+// version; Argv prints the spellings of Command.Help or Version, and Resolve refuses what
+// that one does not have. An engine that the simulator has no model of
 // (MeasuredOnly) is checked and outlined where another is resolved. Deliberately absent:
 // abbreviated flags, and rules that need more than command, model and devices, such as
 // whether a draft model matches.
@@ -79,6 +79,7 @@ type Command struct {
 	Env      []string       `json:"env,omitempty"`  // KEY=value, printed before the command
 	Host     string         `json:"host,omitempty"` // as given; "" for the engine's default
 	Port     int            `json:"port,omitempty"` // as given; 0 for the engine's default
+	Help     *Help          `json:"-"`              // of the installed engine, where it was asked: what it lists outranks what is known of Version
 }
 
 // Config is a command with every default resolved for a model and hardware:

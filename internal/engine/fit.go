@@ -6,46 +6,48 @@ import (
 	"strings"
 )
 
-// Fit says by a *Rejection which flag of the command the version of its engine does not
-// have. Without a version every known flag passes.
-func (c Command) Fit(version string) *Rejection {
-	e, err := ByName(c.Engine)
-	if err != nil || version == "" {
-		return nil
-	}
-	var rej *Rejection
-	c.spelled(e, func(name string, ref flagRef) {
-		if rej != nil || e.Name == "vllm" && name == "-O" { // which 0.11 has for --compilation-config
-			return
-		}
-		p := ref.param
-		if !ref.def.lacks(version) {
-			return
-		}
-		what := name
-		if p != nil {
-			what += " (" + p.Name + ")"
-		}
-		rej = &Rejection{Rule: "version", Log: e.cli.unknown(name).Error(),
-			Reason: fmt.Sprintf("%s is not in %s %s: %s", what, e.Title, strings.TrimPrefix(version, "v"), ref.def.presence())}
-	})
-	return rej
-}
-
-// spelled walks over the flags of the command line as they stand there.
-func (c Command) spelled(e *Engine, visit func(name string, ref flagRef)) {
-	args, err := c.paramArgs(e)
-	if err != nil {
-		return
+// spelling is the flag that the command's engine has, of several that do the same: the
+// first one that its own help lists, else the first one that its version is known to
+// have. Without a version it is the first of all, the newest: an engine of which nothing
+// is said is most likely a new one, and engines keep an old spelling for a while beside
+// the new one, but never have the new one early.
+func (e *Engine) spelling(c Command, flags []string) string {
+	if len(flags) == 1 || c.Help == nil && c.Version == "" {
+		return flags[0]
 	}
 	table := flagTables()[e.Name]
-	for _, arg := range slices.Concat(args, c.Extra) {
-		name := flagName(arg)
-		if !strings.HasPrefix(name, "-") {
-			continue
+	for _, has := range []func(string) bool{
+		func(flag string) bool { return c.Help != nil && c.Help.lists(e, flag) },
+		func(flag string) bool { return table[flag].def.In(c.Version) },
+	} {
+		if i := slices.IndexFunc(flags, has); i >= 0 {
+			return flags[i]
 		}
+	}
+	return flags[0]
+}
+
+// Fit says by a *Rejection which flag of the command its engine does not have: by the
+// engine's own help where that is known, else by its version. Where neither is known
+// every known flag passes. typed are the words that the command was parsed from: without
+// them the spellings that Argv prints are judged, which are the engine's own.
+func (c Command) Fit(typed ...string) *Rejection {
+	e, err := ByName(c.Engine)
+	if err != nil || c.Help == nil && c.Version == "" {
+		return nil
+	}
+	args := typed
+	if len(typed) == 0 {
+		if args, err = c.paramArgs(e); err != nil {
+			return nil
+		}
+		args = append(args, c.Extra...)
+	}
+	table := flagTables()[e.Name]
+	for _, arg := range args {
+		name := flagName(arg)
 		ref, glued, ok := findFlag(e, table, name)
-		if !ok {
+		if !ok || name[0] != '-' {
 			continue // a value, such as -1
 		}
 		if glued != "" {
@@ -56,6 +58,55 @@ func (c Command) spelled(e *Engine, visit func(name string, ref flagRef)) {
 				name, ref = base, whole
 			}
 		}
-		visit(name, ref)
+		if e.Name == "vllm" && name == "-O" { // which it rewrites before it looks
+			continue
+		}
+		if rej := e.misses(c, name, ref); rej != nil {
+			return rej
+		}
 	}
+	return nil
+}
+
+// misses says that the engine does not have a flag, and what helps: what does the same
+// there, or which versions have it.
+func (e *Engine) misses(c Command, name string, ref flagRef) *Rejection {
+	h, who := c.Help, "this "+e.Title
+	switch {
+	case h == nil && !ref.def.lacks(c.Version):
+		return nil
+	case h == nil:
+		h, who = e.listed(c.Version), e.Title+" "+strings.TrimPrefix(c.Version, "v")
+	case h.Version != "":
+		who += fmt.Sprintf(" (%s by its own account)", h.Version)
+	}
+	could := h.match(e, name)
+	if len(could) == 1 {
+		return nil
+	}
+	rej := &Rejection{Rule: "version", Log: e.cli.unknown(name).Error()}
+	if len(could) > 0 {
+		rej.Log = e.cli.fail("ambiguous option: %s could match %s", name, strings.Join(could, ", ")).Error()
+	}
+	what, advice := name, ref.def.presence()
+	p := ref.param
+	if p == nil {
+		p = &Param{}
+	} else {
+		what += " (" + p.Name + ")"
+	}
+	spellings := slices.Concat(p.Flags, []string{ref.def.Flag}, ref.def.Aliases)
+	if ref.off {
+		spellings = slices.Concat(p.Off, ref.def.Off)
+	}
+	if i := slices.IndexFunc(spellings, func(s string) bool { return h.lists(e, s) }); i >= 0 {
+		advice = "write " + spellings[i]
+	} else if len(could) > 0 {
+		advice = "it could mean " + strings.Join(could, " or ")
+	}
+	rej.Reason = what + " is not in " + who
+	if advice != "" {
+		rej.Reason += ": " + advice
+	}
+	return rej
 }

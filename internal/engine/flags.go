@@ -177,7 +177,7 @@ func findFlag(e *Engine, table map[string]flagRef, name string) (ref flagRef, gl
 		return flagRef{}, "", false
 	}
 	if e.cli.plain {
-		ref, ok = table[plainName(name)]
+		ref, ok = table[e.cli.normal(name)]
 		return ref, "", ok
 	}
 	if key, ok := strings.CutPrefix(name, "-O."); ok && e.Name == "vllm" { // as 0.11 wrote it
@@ -202,9 +202,10 @@ func findFlag(e *Engine, table map[string]flagRef, name string) (ref flagRef, gl
 	return flagRef{}, "", false
 }
 
-func plainName(arg string) string {
-	if strings.HasPrefix(arg, "--") {
-		return strings.ReplaceAll(arg, "_", "-")
+// normal is a flag as the option parser looks it up.
+func (c cli) normal(flag string) string {
+	if (c.plain || c.underscores) && strings.HasPrefix(flag, "--") {
+		return strings.ReplaceAll(flag, "_", "-")
 	}
-	return arg
+	return flag
 }

@@ -88,7 +88,7 @@ func ParseHelp(e *Engine, text string) (Help, error) {
 	}
 	slices.Sort(h.Flags)
 	h.Flags = slices.Compact(h.Flags)
-	if !h.has(e, e.portFlag) {
+	if !h.lists(e, e.portFlag) {
 		return Help{}, fmt.Errorf("read the flags of %s: this is not what %s prints, which lists %s", e.Title, strings.Join(e.HelpArgv(), " "), e.portFlag)
 	}
 	return h, nil
@@ -113,53 +113,36 @@ func another(rest string) string {
 	return ""
 }
 
-// has reports whether the help lists the spelling, or for argparse one that begins with it.
-func (h Help) has(e *Engine, name string) bool {
-	if e.cli.underscores && strings.HasPrefix(name, "--") {
-		name = strings.ReplaceAll(name, "_", "-")
-	}
+// lists reports whether the help has the spelling as it stands.
+func (h *Help) lists(e *Engine, name string) bool {
+	_, found := slices.BinarySearch(h.Flags, e.cli.normal(name))
+	return found
+}
+
+// match is what the engine's parser takes a spelling for: the flag itself, or, where there
+// is none, every flag that begins so. argparse takes the beginning of a single one for it;
+// click and llama.cpp take no beginnings.
+func (h *Help) match(e *Engine, name string) (could []string) {
+	name = e.cli.normal(name)
 	i, found := slices.BinarySearch(h.Flags, name)
-	if found || !e.cli.underscores || !strings.HasPrefix(name, "--") {
-		return found
+	if found {
+		return []string{name}
 	}
-	return i < len(h.Flags) && strings.HasPrefix(h.Flags[i], name)
+	for i < len(h.Flags) && strings.HasPrefix(h.Flags[i], name) && !e.cli.click && !e.cli.plain {
+		could = append(could, h.Flags[i])
+		i++
+	}
+	return could
 }
 
-// Unknown says by a *Rejection which flag of a command the installed engine does not have.
-func (h Help) Unknown(c Command) *Rejection {
-	e, err := ByName(c.Engine)
-	if err != nil || c.Engine != h.Engine {
-		return nil
-	}
-	var rej *Rejection
-	c.spelled(e, func(name string, ref flagRef) {
-		if rej != nil || h.has(e, name) {
-			return
-		}
-		rej = &Rejection{Rule: "version", Reason: h.sentence(e, name, ref), Log: e.cli.unknown(name).Error()}
-	})
-	return rej
-}
-
-// sentence says that a flag is missing, and what helps: another spelling of it that is
-// there, or the versions that have it.
-func (h Help) sentence(e *Engine, name string, ref flagRef) string {
-	who := "this " + e.Title
-	if h.Version != "" {
-		who += fmt.Sprintf(" (%s by its own account)", h.Version)
-	}
-	s := fmt.Sprintf("%s has no flag %s", who, name)
-	spellings := append([]string{ref.def.Flag}, ref.def.Aliases...)
-	if ref.off {
-		spellings = ref.def.Off
-	}
-	for _, other := range spellings {
-		if h.has(e, other) {
-			return s + ": write " + other
+// listed is the flags that a version is not known to lack, as its help would have them.
+func (e *Engine) listed(version string) *Help {
+	h := &Help{Engine: e.Name, Version: version}
+	for _, f := range e.list().Flags {
+		if !f.lacks(version) {
+			h.Flags = slices.Concat(h.Flags, []string{f.Flag}, f.Aliases, f.Off)
 		}
 	}
-	if p := ref.def.presence(); p != "" {
-		s += ": " + p
-	}
-	return s
+	slices.Sort(h.Flags)
+	return h
 }

@@ -69,8 +69,8 @@ func TestRealHelp(t *testing.T) {
 			}
 		}
 		for _, name := range have {
-			if h.has(e, name) == slices.Contains(tt.newer, name) {
-				t.Errorf("%s %s: %s is in the help: %v, and in the catalogue", tt.engine, tt.version, name, h.has(e, name))
+			if could := h.match(e, name); (len(could) > 0) == slices.Contains(tt.newer, name) { // --tp is a beginning
+				t.Errorf("%s %s: %s is %q in the help, and in the catalogue", tt.engine, tt.version, name, could)
 			}
 		}
 	}
@@ -130,41 +130,98 @@ func TestLongHelp(t *testing.T) {
 	}
 }
 
-// TestUnknown: flags of a command that the installed engine lacks.
-func TestUnknown(t *testing.T) {
-	for _, tt := range []struct{ version, command, want string }{
-		{"0.13.0", "vllm serve M -tp 4 --max_num_seqs 64 --gpu-memory-utilization=0.9 -O3 --compilation-config.level 3 --no-enable-prefix-caching", ""},
-		{"0.13.0", "vllm serve M --performance-mode throughput", "this vLLM (0.13.0 by its own account) has no flag --performance-mode: it came with 0.17"},
-		{"", "vllm serve M --max-num-batched-tokens 2048", "this vLLM has no flag --max-num-batched-tokens"},
-		{"0.5.9", "python3 -m sglang.launch_server --model-path M --tp 2 --kv-cache-dtype auto", ""},
-		{"0.5.9", "python3 -m sglang.launch_server --model-path M --schedule-policy lpm", "this SGLang (0.5.9 by its own account) has no flag --schedule-policy"},
-		{"", "trtllm-serve M --max_batch_size 8 --free_gpu_memory_fraction 0.8", ""},
-		{"", "trtllm-serve M --ep_size 8", "this TensorRT-LLM has no flag --ep_size"},
+// TestMisses: flags of a command, as it was typed, that the installed engine lacks, by the
+// rules of its option parser: argparse takes a beginning that is of one flag alone.
+func TestMisses(t *testing.T) {
+	const sg = "python3 -m sglang.launch_server --model-path M "
+	const graphs = "--cuda-graph-max-bs-decode --cuda-graph-max-bs-prefill"
+	for _, tt := range []struct{ version, flags, command, want, log string }{
+		{"0.13.0", "", "vllm serve M -tp 4 --max_num_seqs 64 --gpu-memory-utilization=0.9 -O3 --compilation-config.level 3 --no-enable-prefix-caching", "", ""},
+		{"0.13.0", "", "vllm serve M --performance-mode throughput", "--performance-mode (performance_mode) is not in this vLLM (0.13.0 by its own account): it came with 0.17", "unrecognized arguments: --performance-mode"},
+		{"", "", "vllm serve M --max-num-batched-tokens 2048", "--max-num-batched-tokens (max_num_batched_tokens) is not in this vLLM", ""},
+		{"", "--no-enable-prefix-cache", "vllm serve M --no-enable_prefix-caching", "--no-enable_prefix-caching (prefix_caching) is not in this vLLM", ""},
+		{"", "--no-enable-prefix-caching", "vllm serve M --no-enable_prefix_caching", "", ""},
+		{"0.5.9", "", sg + "--tp 2 --kv-cache-dtype auto", "", ""},
+		{"0.5.9", "", sg + "--schedule-policy lpm", "--schedule-policy is not in this SGLang (0.5.9 by its own account)", ""},
+		{"0.5.23", "--tp-size " + graphs, sg + "--tp 2 --cuda-graph-max-bs-decode 512", "", ""},
+		{"0.5.23", graphs, sg + "--cuda-graph-max-bs=512",
+			"--cuda-graph-max-bs (max_cudagraph_capture_size) is not in this SGLang (0.5.23 by its own account): write --cuda-graph-max-bs-decode",
+			"ambiguous option: --cuda-graph-max-bs could match --cuda-graph-max-bs-decode, --cuda-graph-max-bs-prefill"},
+		{"", "--cuda-graph-max-bs", sg + "--cuda-graph-max-bs-decode 512", "--cuda-graph-max-bs-decode (max_cudagraph_capture_size) is not in this SGLang: write --cuda-graph-max-bs", "unrecognized arguments"},
+		{"", "--pp-size --pp-max-micro-batch-size", sg + "--pp 2", "--pp (pp) is not in this SGLang: write --pp-size", "ambiguous option: --pp could match --pp-max-micro-batch-size, --pp-size"},
+		{"", "--hicache-size-a --hicache-size-b", sg + "--hicache-size 2", "--hicache-size is not in this SGLang: it could mean --hicache-size-a or --hicache-size-b", ""},
+		{"", "--disable-radix-cache", sg + "--disable-radix-cache", "", ""},
+		{"", "", "trtllm-serve M --max_batch_size 8 --free_gpu_memory_fraction 0.8", "--free_gpu_memory_fraction (gpu_memory_utilization) is not in this TensorRT-LLM: write --kv_cache_free_gpu_memory_fraction", "No such option"},
+		{"", "", "trtllm-serve M --max_batch_size 8 --kv_cache_free_gpu_memory_fraction 0.8", "", ""},
+		{"", "", "trtllm-serve M --ep_size 8", "--ep_size (expert_parallel) is not in this TensorRT-LLM", ""},
+		{"", "--tp_size_of_ranks", "trtllm-serve M --tp_size 8", "--tp_size (tp) is not in this TensorRT-LLM", ""}, // click takes no beginnings
+		{"", "--parallel --flash-attn-kind", "llama-server -m m.gguf -np 4", "-np (max_num_seqs) is not in this llama.cpp: write --parallel", ""},
+		{"", "--flash-attn-kind", "llama-server -m m.gguf --flash-attn on", "--flash-attn (flash_attention) is not in this llama.cpp", ""},
+		{"", "--flash-attn", "llama-server -m m.gguf --flash_attn on", "", ""},
 	} {
-		c, err := Parse(strings.Fields(tt.command))
+		words := strings.Fields(tt.command)
+		c, err := Parse(words)
 		if err != nil {
 			t.Fatal(err)
 		}
 		e, _ := ByName(c.Engine)
-		h := helpOf(t, e, "testdata/"+e.Name+".help.txt")
-		h.Version = tt.version
-		rej := h.Unknown(c)
+		c.Help = &Help{Engine: e.Name, Flags: append(strings.Fields(tt.flags), e.portFlag, "-m", "--model-path")}
+		if tt.flags == "" {
+			*c.Help = helpOf(t, e, "testdata/"+e.Name+".help.txt")
+		}
+		slices.Sort(c.Help.Flags)
+		c.Help.Version = tt.version
+		rej := c.Fit(words...)
 		switch {
 		case rej == nil && tt.want != "":
 			t.Errorf("%q passes, want %q", tt.command, tt.want)
-		case rej != nil && (tt.want == "" || rej.Reason != tt.want):
-			t.Errorf("%q: %q, want %q", tt.command, rej.Reason, tt.want)
+		case rej != nil && (tt.want == "" || rej.Reason != tt.want || !strings.Contains(rej.Log, tt.log)):
+			t.Errorf("%q: %q, want %q; log %q, want %q", tt.command, rej.Reason, tt.want, rej.Log, tt.log)
+		}
+		if rej == nil {
+			continue
+		}
+		if reason, ok := RefusalOf(e.Name, "INFO x\n"+rej.Log+"\n"); !ok || reason != rej.Log {
+			t.Errorf("%q is not found to be a refusal: %q", rej.Log, reason)
 		}
 	}
-	e, _ := ByName("trtllm")
-	c, err := Parse(strings.Fields("trtllm-serve M --tensor_parallel_size 2"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := Help{Engine: e.Name, Flags: []string{"--port", "--tp_size"}}
-	c.Params, c.Extra = nil, []string{"--tensor_parallel_size", "2"}
-	if rej := old.Unknown(c); rej == nil || rej.Reason != "this TensorRT-LLM has no flag --tensor_parallel_size: write --tp_size" {
-		t.Errorf("another spelling: %v", rej)
+}
+
+// TestSpelling: a parameter is printed in the spelling that the engine's own help lists,
+// else in that of its version, else in the newest one; each of them is read.
+func TestSpelling(t *testing.T) {
+	for _, tt := range []struct{ engine, param, value, version, help, want string }{
+		{"sglang", GraphMax, "512", "", "", "--cuda-graph-max-bs-decode 512"},
+		{"sglang", GraphMax, "512", "0.5.5", "", "--cuda-graph-max-bs 512"},
+		{"sglang", GraphMax, "512", "0.5.12", "", "--cuda-graph-max-bs 512"},
+		{"sglang", GraphMax, "512", "0.5.23", "", "--cuda-graph-max-bs-decode 512"},
+		{"sglang", GraphMax, "512", "nightly", "", "--cuda-graph-max-bs-decode 512"},
+		{"sglang", GraphMax, "512", "0.5.23", "--cuda-graph-max-bs", "--cuda-graph-max-bs 512"}, // what is there outranks its number
+		{"sglang", GraphMax, "512", "0.5.5", "--cuda-graph-max-bs-decode --cuda-graph-max-bs", "--cuda-graph-max-bs-decode 512"},
+		{"sglang", GraphMax, "512", "0.5.5", "--other", "--cuda-graph-max-bs 512"},
+		{"sglang", PP, "2", "0.5.23", "--pipeline-parallel-size", "--pipeline-parallel-size 2"},
+		{"vllm", TP, "2", "", "--tensor-parallel-size", "--tensor-parallel-size 2"},
+		{"vllm", ExpertParallel, "true", "", "-ep", "-ep"},
+		{"vllm", PrefixCaching, "false", "", "--no-enable-prefix-caching", "--no-enable-prefix-caching"},
+		{"trtllm", TP, "2", "", "--tensor_parallel_size", "--tensor_parallel_size 2"},
+		{"llamacpp", MaxNumSeqs, "4", "", "--parallel", "--parallel 4"},
+	} {
+		c, err := New(tt.engine, "m.gguf", map[string]string{tt.param: tt.value}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Version = tt.version
+		if tt.help != "" {
+			c.Help = &Help{Engine: tt.engine, Flags: slices.Sorted(slices.Values(strings.Fields(tt.help)))}
+		}
+		have := strings.Join(c.Argv(), " ")
+		if !strings.Contains(have+" ", " "+tt.want+" ") {
+			t.Errorf("%s %s %q: %q, want %q", tt.engine, tt.version, tt.help, have, tt.want)
+		}
+		back, err := Parse(strings.Fields(have))
+		if err != nil || back.Params[tt.param] != c.Params[tt.param] {
+			t.Errorf("%q is read as %q %v", have, back.Params, err)
+		}
 	}
 }
 

@@ -17,13 +17,13 @@ func (c Command) llamacppSpell(e *Engine, p *Param, value string) ([]string, err
 	case p.fixed():
 		return nil, e.lacks(p, value)
 	case p.Kind == Bool:
-		return p.switchArgs(value)
+		return p.switchArgs(e, c, value)
 	}
 	value = cmp.Or(p.Spell[value], value)
 	if p.Name == KVDtype {
 		return []string{"-ctk", value, "-ctv", value}, nil
 	}
-	return []string{p.Flags[0], value}, nil
+	return []string{e.spelling(c, p.Flags), value}, nil
 }
 
 // llamacppContext gives every slot a context of so many tokens.

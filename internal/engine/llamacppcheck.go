@@ -77,7 +77,7 @@ func (c Command) Modelled() error {
 // outlineLlamacpp is what a command of llama-server says without a model. MaxLen is 0
 // where the model decides.
 func (c Command) outlineLlamacpp(e *Engine, g arch.Accelerator, devices int) (Config, error) {
-	if r := c.Check(); r != nil {
+	if r := cmp.Or(c.Fit(), c.Check()); r != nil {
 		return Config{}, r
 	}
 	cfg := Config{

@@ -22,7 +22,7 @@ func (d *Flag) is(name string) bool { return d.Flag == name || slices.Contains(d
 
 // plainFlag reads one option.
 func (p *parser) plainFlag(arg string) error {
-	name := plainName(arg)
+	name := p.engine.cli.normal(arg)
 	ref, ok := p.table[name]
 	switch {
 	case !ok:

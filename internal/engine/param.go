@@ -23,7 +23,7 @@ const (
 // Param is one parameter of an engine under its canonical name.
 type Param struct {
 	Name    string
-	Flags   []string // spellings; the first is printed
+	Flags   []string // spellings of all versions; of those that do the same the newest stands first: see Engine.spelling
 	Off     []string // spellings that say false
 	OffArgs []string // arguments that say false by another parameter's flag
 	Key     string   // in the engine's configuration file, dotted, which sets it where no flag does
@@ -101,12 +101,12 @@ func (p *Param) readable(value string) error {
 }
 
 // switchArgs is a Bool as flags. Where only the other value has one, none is needed.
-func (p *Param) switchArgs(value string) ([]string, error) {
+func (p *Param) switchArgs(e *Engine, c Command, value string) ([]string, error) {
 	switch {
 	case value == "true" && len(p.Flags) > 0:
-		return p.Flags[:1], nil
+		return []string{e.spelling(c, p.Flags)}, nil
 	case value == "false" && len(p.Off) > 0:
-		return p.Off[:1], nil
+		return []string{e.spelling(c, p.Off)}, nil
 	case value == "false" && len(p.OffArgs) > 0:
 		return p.OffArgs, nil
 	case value == "true" || value == "false":

@@ -18,7 +18,7 @@ func (c Command) Resolve(m arch.Model, g arch.Accelerator, gpus int) (Config, er
 	if err != nil {
 		return Config{}, err
 	}
-	if rej := c.Fit(c.Version); rej != nil {
+	if rej := c.Fit(); rej != nil {
 		return Config{}, rej
 	}
 	if err := c.Modelled(); err != nil {
@@ -48,7 +48,7 @@ func (c Command) Outline(m arch.Model, g arch.Accelerator, devices int) (Config,
 	case e.Name != "vllm" || g.Known():
 		return c.Resolve(m, g, devices)
 	}
-	if rej := c.Fit(c.Version); rej != nil {
+	if rej := c.Fit(); rej != nil {
 		return Config{}, rej
 	}
 	return c.resolve(e, m, g, devices)

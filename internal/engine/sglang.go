@@ -5,7 +5,7 @@ func sglang() *Engine {
 	return &Engine{
 		Name: "sglang", Title: "SGLang", Health: "/health", DefaultHost: "127.0.0.1", DefaultPort: 30000, MetricsPath: "/metrics", MetricsFlag: "--enable-metrics",
 		launch: []string{"python3", "-m", "sglang.launch_server"}, modelFlag: "--model-path", hostFlag: "--host", portFlag: "--port",
-		cli: cli{prog: "launch_server.py", usage: "usage: launch_server.py [-h] --model-path MODEL_PATH [options]", underscores: true},
+		cli: cli{prog: "launch_server.py", usage: "usage: launch_server.py [-h] --model-path MODEL_PATH [options]"},
 		Params: []Param{
 			{Name: TP, Flags: []string{"--tp-size", "--tensor-parallel-size", "--tp"}, Kind: Int, Default: "1", Min: 1, Ladder: []string{"1", "2", "4", "8"},
 				Doc: "GPUs that split each layer; must divide the attention heads."},
@@ -30,7 +30,7 @@ func sglang() *Engine {
 			{Name: ChunkedPrefill, OffArgs: []string{"--chunked-prefill-size", "-1"}, Kind: Bool, Default: "true", Doc: "Splits prompts over steps; off is a chunk size of -1."},
 			{Name: Speculative, Flags: []string{"--speculative-algorithm"}, Kind: String, Ladder: []string{"mtp:1", "mtp:3"},
 				Doc: "METHOD:K[:DRAFT MODEL]; K steps of one candidate each."},
-			{Name: GraphMax, Flags: []string{"--cuda-graph-max-bs"}, Kind: Int, Min: 1, Ladder: []string{"256", "512"}, Doc: "Largest captured decode batch; unset: by device memory and tp."},
+			{Name: GraphMax, Flags: []string{"--cuda-graph-max-bs-decode", "--cuda-graph-max-bs"}, Kind: Int, Min: 1, Ladder: []string{"256", "512"}, Doc: "Largest captured decode batch; unset: by device memory and tp."},
 			{Name: Eager, Flags: []string{"--disable-cuda-graph"}, Kind: Bool, Default: "false", Doc: "Turns CUDA graphs off."},
 			{Name: PerfMode, Kind: String, Default: "balanced", Doc: "SGLang has no performance modes."},
 			{Name: BlockSize, Flags: []string{"--page-size"}, Kind: Int, Default: "1", Min: 1, Ladder: []string{"1", "16", "64"}, Doc: "Tokens per KV page."},

@@ -90,6 +90,20 @@ func (f Flag) lacks(version string) bool {
 	return slices.Compare(v[:min(len(v), len(have))], have) <= 0
 }
 
+// Untried is the newest version that was read, for a version that is newer still; "" for
+// any other. Its flags are what its own help lists; all else counts as in that one.
+func (e *Engine) Untried(version string) (newest string) {
+	v, ok := release(version)
+	if known := e.list().known; ok && len(known) > 0 {
+		newest = known[len(known)-1]
+	}
+	have, _ := release(newest)
+	if slices.Compare(v[:min(len(v), len(have))], have) <= 0 {
+		return ""
+	}
+	return newest
+}
+
 // presence says in words which versions have the flag, "" for all known ones.
 func (f Flag) presence() string {
 	switch {

@@ -63,6 +63,19 @@ func TestVersions(t *testing.T) {
 	}
 }
 
+// TestUntried: a version is newer than what was read by the numbers that both have.
+func TestUntried(t *testing.T) {
+	e, _ := ByName("llamacpp")
+	newest := e.Versions()[len(e.Versions())-1]
+	for version, want := range map[string]string{
+		"": "", "nightly": "", "b9986": "", "b99999": "", "0.1": "", newest: "", "v" + newest + ".9": "", newest + ".0-dev": "", newest + "9": newest, "v99.0": newest,
+	} {
+		if got := e.Untried(version); got != want {
+			t.Errorf("%q: %q, want %q", version, got, want)
+		}
+	}
+}
+
 // TestFit: a flag that the version is known to lack is refused by a sentence; one that it
 // may have is not.
 func TestFit(t *testing.T) {
@@ -82,13 +95,16 @@ func TestFit(t *testing.T) {
 		{"", "vllm serve M --performance-mode throughput --swap-space 4", ""},
 		{"nightly", "vllm serve M --performance-mode throughput", ""},
 		{"0.5.5", "sglang serve --model-path M --chunked-prefill-size -1 --fp8-gemm-backend triton", "--fp8-gemm-backend is not in SGLang 0.5.5: it is known from 0.5.9 on"},
+		{"0.5.9", "sglang serve --model-path M --cuda-graph-max-bs-decode 64", "--cuda-graph-max-bs-decode (max_cudagraph_capture_size) is not in SGLang 0.5.9: write --cuda-graph-max-bs"},
 		{"1.1", "trtllm-serve M --chat_template x", "--chat_template is not in TensorRT-LLM 1.1: it is known from 1.2 on"},
 	} {
-		c, err := Parse(strings.Fields(tt.command))
+		words := strings.Fields(tt.command)
+		c, err := Parse(words)
 		if err != nil {
 			t.Fatal(err)
 		}
-		rej := c.Fit(tt.version)
+		c.Version = tt.version
+		rej := c.Fit(words...)
 		switch {
 		case rej == nil && tt.want != "":
 			t.Errorf("%q of %s passes, want %q", tt.command, tt.version, tt.want)

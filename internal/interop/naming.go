@@ -14,7 +14,7 @@ var flagsOf = map[string][]string{
 		"--speculative-config", "--enable-prefix-caching", "--enable-expert-parallel", "--performance-mode", "--max-cudagraph-capture-size", "--data-parallel-size",
 		"--pipeline-parallel-size", "--async-scheduling", "--compilation-config", "--block-size", "--no-enable-prefix-caching", "--all2all-backend"},
 	command.SGLang: {"--context-length", "--tp-size", "--mem-fraction-static", "--chunked-prefill-size", "--enable-dp-attention",
-		"--max-running-requests", "--dp-size", "--ep-size", "--moe-a2a-backend", "--cuda-graph-max-bs", "--speculative-algorithm", "--speculative-algo",
+		"--max-running-requests", "--dp-size", "--ep-size", "--moe-a2a-backend", "--cuda-graph-max-bs", "--cuda-graph-max-bs-decode", "--speculative-algorithm", "--speculative-algo",
 		"--schedule-policy", "--schedule-conservativeness", "--max-prefill-tokens", "--moe-runner-backend", "--fp8-gemm-backend", "--disable-radix-cache"},
 	command.TRTLLM: {"--max_seq_len", "--enable_chunked_prefill", "--max_batch_size", "--max_num_tokens"},
 }

@@ -87,6 +87,7 @@ func failingFenced(t *testing.T, fence deploy.Fence, text string, env ...string)
 // A failure of each kind, by engines that behave so.
 func TestFailures(t *testing.T) {
 	const busy = "Free memory on device (10.12/79.11 GiB) on startup is less than desired GPU memory utilization (0.9, 71.2 GiB)"
+	sglangTried := []string{"{label: sound, engine: sglang}", "{label: sound, engine: vllm}"}
 	for _, tt := range []struct {
 		name     string
 		env      []string
@@ -98,6 +99,7 @@ func TestFailures(t *testing.T) {
 		launches int
 		infra    string   // noted in the journal, as often as is launched again
 		notes    []string // how they begin
+		command  string   // what it says
 	}{
 		{name: "out of memory at start", env: []string{"LAB_ENGINE=oom"},
 			status: tune.Refused, class: "oom-start", reason: "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.32 GiB",
@@ -112,7 +114,12 @@ func TestFailures(t *testing.T) {
 			status: tune.Refused, class: "gpus", reason: "the configuration takes 3 GPUs (tp 3 x pp 1 x dp 1), and there are 1"},
 		{name: "a flag that its help lacks", env: []string{"LAB_LACKS=--async-scheduling"},
 			replace: []string{"vllm: {env", "vllm: {flags: [--async-scheduling], env"},
-			status:  tune.Refused, class: "flag", reason: "this vLLM (0.11.0 by its own account) has no flag --async-scheduling"},
+			status:  tune.Refused, class: "flag", reason: "--async-scheduling (overlap_scheduling) is not in this vLLM (0.11.0 by its own account)"},
+		{name: "another spelling than its version's", env: []string{"LAB_LACKS=--cuda-graph-max-bs"}, replace: slices.Concat(sglangTried, []string{"vllm: {env", "sglang: {env", "engine: vllm}", "engine: sglang, set: {max_cudagraph_capture_size: 512}}"}),
+			status: tune.Measured, launches: 1, command: "--cuda-graph-max-bs-decode 512"},
+		{name: "newer than the catalogue", env: []string{"LAB_LACKS=--cuda-graph-max-bs-decode", "LAB_VERSION=99.0.1"},
+			replace: slices.Concat(sglangTried, []string{"engine: vllm}", "engine: sglang}", "vllm: {env", "sglang: {flags: [--cuda-graph-max-bs-decode, 512], env"}),
+			status:  tune.Measured, launches: 1, command: "--cuda-graph-max-bs 512", notes: []string{"perflab was not tried with SGLang 99.0.1, and knows SGLang up to 0."}},
 		{name: "an unknown flag without help", env: []string{"LAB_ENGINE=flag", "LAB_NOHELP=1"},
 			status: tune.Refused, class: "flag", reason: "error: unrecognized arguments: --no-such-flag", advice: "check the engine's version", launches: 1,
 			notes: []string{"The flags of vLLM could not be checked against its own help: "}},
@@ -150,6 +157,9 @@ func TestFailures(t *testing.T) {
 			}
 			if r.Launches != tt.launches {
 				t.Errorf("%d launches, want %d", r.Launches, tt.launches)
+			}
+			if best := o.study.Recommended; tt.command != "" && (!strings.Contains(r.Command+" ", " "+tt.command+" ") || best == nil || best.Trial == 1 && best.Command != r.Command) {
+				t.Errorf("the command is %q, want %q; recommended %+v", r.Command, tt.command, best)
 			}
 			o.noted(t, tt.infra, max(tt.launches-1, 0))
 			o.wentOn(t)

@@ -451,6 +451,9 @@ func (l *launcher) remarks(e *engine.Engine, in installed) []string {
 	if said := l.Engines[e.Name].Version; said != "" && in.version != "" && said != in.version && said != public(in.version) {
 		out = append(out, fmt.Sprintf("The study says that %s is of version %s; it is %s by its own account, and its defaults are taken from that.", e.Title, said, in.version))
 	}
+	if version := cmp.Or(in.version, l.Engines[e.Name].Version); e.Untried(version) != "" {
+		out = append(out, fmt.Sprintf("perflab was not tried with %s %s, and knows %s up to %s: flags are checked by what its own help lists, defaults and rules are those of %[4]s.", e.Title, version, e.Title, e.Untried(version)))
+	}
 	if in.helpError != "" {
 		out = append(out, fmt.Sprintf("The flags of %s could not be checked against its own help: %s.", e.Title, in.helpError))
 	}

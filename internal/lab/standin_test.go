@@ -29,8 +29,8 @@ import (
 const (
 	behaviourEnv = "LAB_ENGINE"  // one of behaviours; "": serves
 	pidsEnv      = "LAB_PIDS"    // directory with one file a process that serves, or would, named by its id, of what devices it sees
-	lacksEnv     = "LAB_LACKS"   // a flag that the help does not list
-	versionEnv   = "LAB_VERSION" // of vLLM, "": 0.11.0
+	lacksEnv     = "LAB_LACKS"   // a flag that the help does not list and the parser refuses
+	versionEnv   = "LAB_VERSION" // "": 0.11.0 of vLLM, 0.5.5 of SGLang
 	noHelpEnv    = "LAB_NOHELP"  // the help cannot be had
 	wattsEnv     = "LAB_WATTS"   // of each board, as nvidia-smi streams it; "": it cannot be asked
 	onceEnv      = "LAB_DIES"    // file that is made when the first of them dies; the others live
@@ -119,7 +119,7 @@ func standIn(program string) {
 	name := map[string]string{"vllm": "vllm", "python3": "sglang", "llama-server": "llamacpp"}[program]
 	switch {
 	case slices.Contains(os.Args, "-c") && name == "sglang":
-		fmt.Println("0.5.5")
+		fmt.Println(cmp.Or(os.Getenv(versionEnv), "0.5.5"))
 	case slices.Contains(os.Args, "--version") && name == "vllm":
 		fmt.Println(cmp.Or(os.Getenv(versionEnv), "0.11.0"))
 	case slices.Contains(os.Args, "--version"):
@@ -177,6 +177,10 @@ func runEngine() error {
 		if err := os.WriteFile(filepath.Join(pids, strconv.Itoa(os.Getpid())), []byte(os.Getenv("CUDA_VISIBLE_DEVICES")), 0o644); err != nil {
 			return err
 		}
+	}
+	if lacks := os.Getenv(lacksEnv); lacks != "" && slices.Contains(os.Args, lacks) {
+		fmt.Fprintf(os.Stderr, "usage: launch_server.py [-h]\nlaunch_server.py: error: unrecognized arguments: %s\n", lacks)
+		os.Exit(2)
 	}
 	if e, ok := endings[behaviour]; ok {
 		fmt.Fprintln(os.Stderr, e.text)

@@ -45,9 +45,7 @@ func (s *Study) Configure(c tune.Config, in Installed) (Configuration, error) {
 	}
 	k.Command.Version = cmp.Or(in.Version, use.Version)
 	if in.Help.Engine != "" {
-		if r := in.Help.Unknown(k.Command); r != nil {
-			return k, r
-		}
+		k.Command.Help = &in.Help
 	}
 	var model arch.Model
 	if !k.Engine.MeasuredOnly {
