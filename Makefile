@@ -1,7 +1,7 @@
 # make check is the gate: every commit passes it.
 GO ?= go
 
-.PHONY: check fmt vet fix lint test fuzz docs build predict-accuracy calibration tune-science
+.PHONY: check fmt vet fix lint test fuzz docs build predict-accuracy calibration tune-science catalogue
 
 check: fmt vet fix lint test
 
@@ -54,6 +54,17 @@ predict-accuracy:
 # The same, and the calibration that is part of the program from its fits.
 calibration:
 	$(GO) test ./internal/calib -count 1 -timeout 60m -run 'TestAccuracy$$' -accuracy $(CURDIR)/docs/accuracy.md -calibration $(CURDIR)/internal/sim/calibration.json
+
+# The flags of the engines' last two releases, read out of their wheels: about ten
+# minutes, and the wheels' size of transfer. ALL=all reads every release of
+# scripts/releases.json, ARGS=-update writes internal/engine/flags.json and
+# the table of docs/catalogue.md.
+CATALOGUE ?= $(CURDIR)/bin/catalogue
+
+catalogue:
+	python3 scripts/catalogue.py scripts/releases.json $(CATALOGUE) $(ALL)
+	PERFLAB_CATALOGUE=$(CATALOGUE) $(GO) test ./internal/test/catalogue -count 1 -run 'TestReleases$$' -v $(ARGS)
+	PERFLAB_CATALOGUE=$(CATALOGUE) $(GO) test ./internal/engine/logs -count 1 -run 'TestTexts$$' -v
 
 # Strategies compared on simulated landscapes with a known optimum: some minutes.
 # ARGS=-update writes the tables into docs/tuning.md.

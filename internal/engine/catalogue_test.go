@@ -66,14 +66,16 @@ var tuned = map[string]string{
 		--max-num-batched-tokens --performance-mode --kv-cache-dtype --quantization --enable-prefix-caching --mamba-cache-mode --speculative-config
 		--async-scheduling --compilation-config --optimization-level --enforce-eager --cudagraph-capture-sizes --max-cudagraph-capture-size --attention-backend
 		--scheduling-policy --max-num-partial-prefills --long-prefill-token-threshold --stream-interval --api-server-count --load-format
-		--distributed-executor-backend --kv-offloading-size --kv-offloading-backend --nnodes --data-parallel-size-local`,
+		--distributed-executor-backend --kv-offloading-size --kv-offloading-backend --nnodes --data-parallel-size-local
+		--max-num-active-seqs --max-num-scheduled-tokens --prefill-schedule-interval --prefix-cache-retention-interval --watermark`,
 	"sglang": `--tp-size --pp-size --dp-size --ep-size --enable-dp-attention --mem-fraction-static --max-running-requests --chunked-prefill-size
 		--max-prefill-tokens --schedule-policy --schedule-conservativeness --cuda-graph-max-bs --cuda-graph-bs --disable-cuda-graph
 		--disable-cuda-graph-padding --attention-backend --prefill-attention-backend --decode-attention-backend --kv-cache-dtype --moe-runner-backend
 		--moe-a2a-backend --deepep-mode --enable-mixed-chunk --enable-two-batch-overlap --num-continuous-decode-steps --enable-torch-compile
 		--disable-radix-cache --enable-hierarchical-cache --hicache-ratio --hicache-size --speculative-algorithm --speculative-num-steps
 		--speculative-eagle-topk --speculative-num-draft-tokens --mamba-full-memory-ratio --mamba-ssm-dtype --mamba-scheduler-strategy --stream-interval
-		--page-size --disable-overlap-schedule --nnodes --quantization --context-length --watchdog-timeout`,
+		--page-size --disable-overlap-schedule --nnodes --quantization --context-length --watchdog-timeout
+		--cuda-graph-max-bs-decode --mamba-radix-cache-strategy --prefill-decode-interval`,
 	"trtllm": `--backend --tensor_parallel_size --pipeline_parallel_size --moe_expert_parallel_size --context_parallel_size --max_batch_size --max_num_tokens
 		--max_seq_len --free_gpu_memory_fraction --enable_chunked_prefill --num_postprocess_workers
 		cuda_graph_config cuda_graph_config.enable_padding cuda_graph_config.max_batch_size cuda_graph_config.batch_sizes enable_attention_dp

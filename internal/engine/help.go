@@ -86,12 +86,30 @@ func ParseHelp(e *Engine, text string) (Help, error) {
 			head = another(head[len(name):])
 		}
 	}
+	h.Flags = append(h.Flags, h.hidden()...)
 	slices.Sort(h.Flags)
 	h.Flags = slices.Compact(h.Flags)
 	if !h.lists(e, e.portFlag) {
 		return Help{}, fmt.Errorf("read the flags of %s: this is not what %s prints, which lists %s", e.Title, strings.Join(e.HelpArgv(), " "), e.portFlag)
 	}
 	return h, nil
+}
+
+// hidden are the spellings that vLLM takes and from 0.33 on does not list: where one line
+// has --enable-x and --disable-x, or the other way about, --no- before the first.
+func (h Help) hidden() (names []string) {
+	var first string
+	for _, name := range h.Flags {
+		on, yes := strings.CutPrefix(first, "--enable-")
+		off, no := strings.CutPrefix(first, "--disable-")
+		if h.Engine == "vllm" && (yes && name == "--disable-"+on || no && name == "--enable-"+off) {
+			names = append(names, "--no-"+first[2:])
+		}
+		if strings.HasPrefix(name, "--") { // -ep stands between two of them
+			first = name
+		}
+	}
+	return names
 }
 
 // another is a further spelling in what follows one: behind a comma, or behind the slash

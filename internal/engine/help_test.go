@@ -46,11 +46,11 @@ func TestParseHelp(t *testing.T) {
 func TestRealHelp(t *testing.T) {
 	for _, tt := range []struct {
 		engine, version, path string
-		newer                 []string // came between the release and the source that was read for it
+		newer                 []string // that this release lacks and others around it have
 	}{
 		{"llamacpp", "0.5.0-dev", "testdata/llama-server.help.txt", nil},
-		{"sglang", "0.5.5", "testdata/help/sglang-0.5.5.txt", nil},
-		{"sglang", "0.5.9", "testdata/help/sglang-0.5.9.txt", []string{"--hisparse-config"}},
+		{"sglang", "0.5.5", "testdata/help/sglang-0.5.5.txt", []string{"--enable-hicache"}},
+		{"sglang", "0.5.9", "testdata/help/sglang-0.5.9.txt", []string{"--hisparse-config", "--enable-hicache", "--no-enable-fused-qk-norm-rope", "--no-mm-enable-dp-encoder"}},
 	} {
 		e, err := ByName(tt.engine)
 		if err != nil {

@@ -200,7 +200,7 @@ func TestRules(t *testing.T) {
 		{eight + h100 + sg + q235 + " --tp 8 --dp 8 --enable-dp-attention --speculative-algorithm NGRAM --speculative-num-draft-tokens 4", "speculative", "ngram does not go with data-parallel attention over 8 groups", "does not support dp attention"},
 		{eight + h100 + sg + q235 + " --tp 8 --dp 8 --enable-dp-attention --speculative-algorithm STANDALONE --speculative-draft-model-path d", "speculative", "standalone does not go", "does not support dp attention"},
 		{one + " x ascend-910b" + sg + "Qwen/Qwen3-8B --speculative-algorithm NGRAM --speculative-num-draft-tokens 4", "speculative", "ngram runs on GPUs only", "only supports CUDA device"},
-		{four + h100 + sg + q32 + " --tp 2 --pp 2 --speculative-algorithm NGRAM --speculative-num-draft-tokens 4", "speculative", "does not go with 2 pipeline stages", "Pipeline parallelism is not compatible"},
+		{four + h100 + sg + q32 + " --tp 2 --pp-size 2 --speculative-algorithm NGRAM --speculative-num-draft-tokens 4", "speculative", "does not go with 2 pipeline stages", "Pipeline parallelism is not compatible"},
 		{four + h100 + sg + q32 + " --tp 4 --page-size 64 --attention-backend flashmla --speculative-algorithm EAGLE3 --speculative-draft-model-path d --speculative-num-steps 3 --speculative-eagle-topk 4 --speculative-num-draft-tokens 16",
 			"speculative", "4 candidates a step need pages of 1 token with attention backend flashmla, and they are of 64", "is unstable and produces incorrect results"},
 		{one + h100 + sg + "Qwen/Qwen3-8B --chunked-prefill-size 1000 --page-size 64", "pages", "1000 tokens is not a whole number of pages of 64: use max_num_batched_tokens 960", "must be divisible by page_size"},
@@ -496,7 +496,7 @@ func TestHybridDefaults(t *testing.T) {
 		{"0.5.9", h200 + sg + q35 + " --speculative-algorithm NEXTN", false, false},
 		{"0.5.9", h200 + sg + "Qwen/Qwen3-8B", true, true},
 		// The same file, _handle_pipeline_parallelism.
-		{"0.5.9", four + " x h200" + sg + "Qwen/Qwen3-8B --pp 4", true, false},
+		{"0.5.9", four + " x h200" + sg + "Qwen/Qwen3-8B --pp-size 4", true, false},
 		// vllm/platforms/cpu.py from 0.14: a CPU does not schedule ahead.
 		{"0.17.0", one + " x xeon-8480" + v + "Qwen/Qwen3-8B", true, false},
 	} {

@@ -1,6 +1,6 @@
 package engine
 
-// sglang is SGLang with the flags of 0.5.5 to 0.5.17 and the defaults of 0.5.5 to 0.5.9.
+// sglang is SGLang with the flags of 0.5.5 to 0.5.23 and the defaults of 0.5.5 to 0.5.9.
 func sglang() *Engine {
 	return &Engine{
 		Name: "sglang", Title: "SGLang", Health: "/health", DefaultHost: "127.0.0.1", DefaultPort: 30000, MetricsPath: "/metrics", MetricsFlag: "--enable-metrics",

@@ -1,6 +1,6 @@
 package engine
 
-// vllm is vLLM with the flags of 0.11 to 0.23 and the defaults of 0.11 to 0.33; without
+// vllm is vLLM with the flags of 0.11 to 0.33 and the defaults of 0.11 to 0.33; without
 // a version those of 0.11.
 func vllm() *Engine {
 	return &Engine{

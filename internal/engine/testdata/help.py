@@ -34,6 +34,19 @@ def newest(flags):
     return [f for f in flags if "until" not in f and f["flag"] not in ("--help", "-h")]
 
 
+class EnableDisable(argparse.BooleanOptionalAction):
+    """A switch as vLLM lists it from 0.33 on: --no-enable-x is taken, and not shown."""
+
+    def __init__(self, option_strings, dest, **kwargs):
+        super().__init__(option_strings, dest, **kwargs)
+        self.option_strings = [*option_strings, opposite(option_strings[0])]
+
+
+def opposite(name):
+    pairs = ("--enable-", "--disable-"), ("--disable-", "--enable-")
+    return next((other + name.removeprefix(head) for head, other in pairs if name.startswith(head)), None)
+
+
 class Sorted(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
     """Options in the order of their names, as vLLM's formatter has them."""
 
@@ -52,7 +65,9 @@ def with_argparse(prog, flags, positional, formatter):
             group = groups[f["group"]] = parser.add_argument_group(f["group"].title() + "Config", "Flags of this group.")
         names = [f["flag"], *f.get("aliases", [])]
         kind = {"help": explain(f)}
-        if f["kind"] == "bool" and any(o.startswith("--no-") for o in f.get("off", [])):
+        if f["kind"] == "bool" and opposite(f["flag"]) in f.get("off", []):
+            kind["action"] = EnableDisable
+        elif f["kind"] == "bool" and any(o.startswith("--no-") for o in f.get("off", [])):
             kind["action"] = argparse.BooleanOptionalAction
         elif f["kind"] == "bool":
             kind["action"] = "store_true"
