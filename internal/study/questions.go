@@ -177,7 +177,7 @@ func wordRune(r rune) bool {
 // numberOf is the number that a right answer is: nothing but it, its unit of
 // money or its percent sign.
 func numberOf(gold string) (float64, bool) {
-	text := strings.Trim(gold, " $%.*\t\r\n")
+	text := strings.TrimLeft(strings.TrimRight(gold, " $%.*\t\r\n"), " $%*\t\r\n") // .5 is a half
 	found := numbers(text)
 	at := digits.FindString(text)
 	if len(found) != 1 || strings.Trim(strings.TrimSuffix(text, at), "-\u2212$+ ") != "" {

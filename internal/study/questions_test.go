@@ -137,6 +137,7 @@ func FuzzReadQuestions(f *testing.F) {
 	f.Add(`{"question":"a","answer":"####\n####$"}`)
 	f.Add(`{"prompt":"a","answer":"99999999999999999999"}`)
 	f.Add(`{"prompt":"a","answer":"\"'."}`)
+	f.Add(`{"prompt":"0","answer":".1"}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		set, err := readQuestions(strings.NewReader(text))
 		if err == nil && len(set) == 0 {
