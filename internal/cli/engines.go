@@ -176,10 +176,18 @@ func enginesText(sheets []engineSheet) string {
 		if s.KeyCount > 0 {
 			flags += fmt.Sprintf(" + %d keys", s.KeyCount)
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", s.Name, s.Title, strings.Join(s.Versions, ", "), flags, s.Health, s.Port, s.MetricsPath)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", s.Name, s.Title, spanOf(s.Versions), flags, s.Health, s.Port, s.MetricsPath)
 	}
 	tw.Flush()
 	return b.String()
+}
+
+// spanOf are versions on a line: all where they are few, else the first and the last.
+func spanOf(versions []string) string {
+	if n := len(versions); n > 4 {
+		return versions[0] + " to " + versions[n-1]
+	}
+	return strings.Join(versions, ", ")
 }
 
 // engineText is one engine's page.
@@ -187,7 +195,7 @@ func engineText(s engineSheet, all bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", s.Title)
 	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tw, "  versions\t%s\n", strings.Join(s.Versions, ", "))
+	fmt.Fprintf(tw, "  versions\t%s\n", spanOf(s.Versions))
 	if s.Version != "" {
 		fmt.Fprintf(tw, "  shown for\t%s\n", s.Version)
 	}
