@@ -155,8 +155,9 @@ func (ev *evaluation) start(ctx context.Context, la *launch) (deploy.Deployment,
 	begun := time.Now()
 	d, err := la.runtime.Start(ctx, la.spec)
 	if err == nil {
-		ev.t.ReadyS = time.Since(begun).Seconds()
-		ev.engines.patience.learn(name, time.Since(begun))
+		took := time.Since(begun)
+		ev.t.ReadyS = took.Seconds()
+		ev.engines.patience.learn(name, took)
 		ev.t.readLogs(ev.config.Engine, la.spec)
 	}
 	if image, ok := la.runtime.(interface{ Resolved() (string, bool) }); ok {

@@ -35,7 +35,7 @@ func (s *Study) Served() (out []Server) {
 	}
 	engines, models := s.searchedNames()
 	for _, e := range engines {
-		if !s.searchesCatalogue() && !s.names(e) {
+		if !s.searchesCatalogue() && !slices.Contains(s.usedEngines(), e) {
 			continue // it has settings, and no candidate
 		}
 		for _, m := range models {
@@ -43,19 +43,4 @@ func (s *Study) Served() (out []Server) {
 		}
 	}
 	return out
-}
-
-// names reports whether the baseline or a candidate of a stage is of an engine.
-func (s *Study) names(engineName string) bool {
-	if s.Baseline.Engine == engineName {
-		return true
-	}
-	for _, st := range s.Stages {
-		for _, k := range st.Try {
-			if k.Engine == engineName {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -2,10 +2,12 @@ package docker
 
 import (
 	"fmt"
-	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
+
+	"perflab/internal/deploy"
 )
 
 // defaultShm is /dev/shm of an engine with GPUs whose settings say nothing of it. It is a
@@ -38,7 +40,7 @@ func (s Settings) Remarks(model string, gpus int) (out []string) {
 	if gpus > 1 && s.Ulimits != nil && !s.hasUlimit("memlock") {
 		out = append(out, "ulimits do not name memlock, and NCCL locks memory for InfiniBand and RoCE adapters: add memlock=-1")
 	}
-	if !isRepository(model) {
+	if deploy.IsPath(model) || strings.Count(model, "/") != 1 { // in a directory, and in no hub
 		return out
 	}
 	kept := s.keepsModels()
@@ -63,17 +65,7 @@ func shmText(size string) string {
 }
 
 func (s Settings) hasUlimit(name string) bool {
-	for _, u := range s.Ulimits {
-		if strings.HasPrefix(u, name+"=") {
-			return true
-		}
-	}
-	return false
-}
-
-// isRepository tells a model of a hub from one in a directory.
-func isRepository(model string) bool {
-	return strings.Count(model, "/") == 1 && !strings.HasPrefix(model, "/") && !strings.HasPrefix(model, ".") && !strings.HasPrefix(model, "~")
+	return slices.ContainsFunc(s.Ulimits, func(u string) bool { return strings.HasPrefix(u, name+"=") })
 }
 
 // gated are models whose files are given to those alone who have accepted a licence. The
@@ -115,16 +107,8 @@ func (s Settings) keepsModels() bool {
 
 // hasToken reports whether the containers' environment has a token of the hub.
 func (s Settings) hasToken() bool {
-	for _, e := range s.Env {
-		k, v, given := strings.Cut(e, "=")
-		if k == "HF_TOKEN" || k == "HUGGING_FACE_HUB_TOKEN" {
-			if !given {
-				v = os.Getenv(k)
-			}
-			if v != "" {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.environment(), func(e string) bool {
+		k, v, _ := strings.Cut(e, "=")
+		return v != "" && (k == "HF_TOKEN" || k == "HUGGING_FACE_HUB_TOKEN")
+	})
 }
