@@ -17,6 +17,8 @@ type Flag struct {
 	Off      []string      `json:"off,omitempty"` // spellings that say false
 	Kind     Kind          `json:"kind"`
 	Choices  []string      `json:"choices,omitempty"` // of all known versions together
+	Gained   map[string]string `json:"gained,omitempty"` // choices that not every version takes: the first known one that does
+	Lost     map[string]string `json:"lost,omitempty"` // and the last one
 	Open     bool          `json:"open,omitempty"`    // of a file's key: what the list does not have passes too
 	Default  string        `json:"default,omitempty"` // of the newest known version, as text; "": none
 	Note     string        `json:"note,omitempty"`    // what the engine decides where no value is given, or another version's default
