@@ -14,7 +14,8 @@ import (
 
 // unknown judges the flags of an engine that perflab does not know. They pass where the
 // study says that its engine is newer than what perflab knows, and where the installed one
-// will be asked; else they are written wrongly.
+// will be asked; else they are written wrongly. The beginning of a flag that is known is
+// not taken for it.
 func (c *checker) unknown(at string, use EngineUse, cmd engine.Command) {
 	e, err := engine.ByName(cmd.Engine)
 	if err != nil {
@@ -27,15 +28,16 @@ func (c *checker) unknown(at string, use EngineUse, cmd engine.Command) {
 			path = field.Index(at, i)
 		}
 		fault := &field.Error{Path: path, Reason: fmt.Sprintf("%s has no flag %s in any version that perflab knows, up to %s%s", e.Title, flag, e.Versions()[len(e.Versions())-1], Suggest(flag, e.Spellings()))}
+		begins := slices.ContainsFunc(e.Spellings(), func(s string) bool { return strings.HasPrefix(s, flag) })
 		switch {
-		case c.s.Runtime.Kind == Simulated:
+		case newer && !begins && c.s.Runtime.Kind != Simulated: // which knows what perflab knows
+		case !c.s.Runtime.StartsEngines():
 			c.faults = append(c.faults, fault)
 		case newer:
-		case c.s.Runtime.StartsEngines():
-			fault.Reason += fmt.Sprintf("; if yours is newer, say so with engines.%s.version", e.Name)
 			c.unasked = append(c.unasked, fault)
 		default:
-			c.faults = append(c.faults, fault)
+			fault.Reason += fmt.Sprintf("; if yours is newer, say so with engines.%s.version", e.Name)
+			c.unasked = append(c.unasked, fault)
 		}
 	}
 }
