@@ -199,6 +199,8 @@ def flag_of(action, names):
     flag = {"names": [n for n in names if n not in off], "dest": action.dest, "kind": kind_of(action), "help": action.help or ""}
     if off:
         flag["off"] = off
+    if action.nargs == "?":
+        flag["bare"] = True
     choices = action.choices
     if choices is not None:
         choices = [text_of(c, action) for c in choices if c is not None]

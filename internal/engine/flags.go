@@ -19,6 +19,7 @@ type Flag struct {
 	Choices  []string      `json:"choices,omitempty"` // of all known versions together
 	Gained   map[string]string `json:"gained,omitempty"` // choices that not every version takes: the first known one that does
 	Lost     map[string]string `json:"lost,omitempty"` // and the last one
+	Bare     bool          `json:"bare,omitempty"` // its value may be left out
 	Open     bool          `json:"open,omitempty"`    // of a file's key: what the list does not have passes too
 	Default  string        `json:"default,omitempty"` // of the newest known version, as text; "": none
 	Note     string        `json:"note,omitempty"`    // what the engine decides where no value is given, or another version's default

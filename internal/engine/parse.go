@@ -123,7 +123,11 @@ func (p *parser) flag(arg string) error {
 		values = p.take(ref.def)
 		raw = append(raw, values...)
 	}
-	if len(values) == 0 {
+	switch {
+	case len(values) > 0:
+	case ref.def.Bare:
+		return p.set(ref, "true", raw)
+	default:
 		return p.engine.cli.noValue(ref.def, name)
 	}
 	for _, v := range values {

@@ -251,7 +251,7 @@ func TestFlagsOfANewerEngine(t *testing.T) {
 	if err != nil || o.trial.Status != "ok" {
 		t.Fatalf("%v, trial is %s: %s", err, o.trial.Status, o.trial.Reason)
 	}
-	if !strings.Contains(o.trial.Command.String(), "--new-thing 3") {
+	if !strings.Contains(o.trial.Command, "--new-thing 3") {
 		t.Errorf("the engine was started as %s", o.trial.Command)
 	}
 	if notes := strings.Join(slices.Concat(o.study.Notes, o.trial.Notes), "\n"); !strings.Contains(notes, "perflab does not know what --new-thing of vLLM does") || !strings.Contains(notes, "perflab was not tried with vLLM 99.0") {

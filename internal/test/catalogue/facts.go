@@ -50,6 +50,7 @@ type Option struct {
 	Default    string   `json:"default"`
 	Help       string   `json:"help"`
 	Deprecated bool     `json:"deprecated"`
+	Bare       bool     `json:"bare"`
 }
 
 // Facts are what one release says of itself.

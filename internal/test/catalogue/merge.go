@@ -19,6 +19,7 @@ type Entry struct {
 	Choices  []string        `json:"choices,omitempty"`
 	Gained   map[string]string `json:"gained,omitempty"`
 	Lost     map[string]string `json:"lost,omitempty"`
+	Bare     bool            `json:"bare,omitempty"`
 	Open     bool            `json:"open,omitempty"`
 	Figures  bool            `json:"figures,omitempty"`
 	Relevant bool            `json:"perf,omitempty"`
@@ -234,6 +235,10 @@ func (e *Entry) take(o Option, out io.Writer) {
 	}
 	if e.Kind == "bool" && o.Kind != "bool" || e.Kind == "int" && o.Kind == "float" {
 		fmt.Fprintf(out, "%s: the catalogue reads %s, the parser %s: say which it is\n", e.Flag, e.Kind, o.Kind)
+	}
+	if e.Bare != o.Bare {
+		fmt.Fprintf(out, "%s: its value may be left out: %v\n", e.Flag, o.Bare)
+		e.Bare = o.Bare
 	}
 	if e.Default != o.Default {
 		if !e.fresh {
