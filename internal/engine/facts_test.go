@@ -229,7 +229,6 @@ var later = map[string]sourced{
 	"llamacpp --moe-cache-mib":         {},
 	"llamacpp --spec-draft-sampling":   {},
 	"trtllm --generation-config":       {},
-	"trtllm generation_config":         {},
 	"trtllm --num_serve_frontends":     {},
 	"trtllm --report_addr":             {},
 	"trtllm --input-processor-workers": {Names: []string{"--num_input_processor_workers"}},

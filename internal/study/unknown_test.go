@@ -21,7 +21,7 @@ func TestUnknownFlags(t *testing.T) {
 		{"newer, simulated", simulated, "version: 99.0, flags: [--new-thing]", "vLLM has no flag --new-thing", "", ""},
 		{"started, nothing said", process, "flags: [--new-thing=x, --max-num-seqs, 8]", "", "if yours is newer, say so with engines.vllm.version", "perflab does not know what --new-thing of vLLM does"},
 		{"started, newer", process, "version: 99.0, flags: [--new-thing]", "", "", "perflab does not know what --new-thing of vLLM does"},
-		{"started, a known version", process, "version: 0.12.0, flags: [--new-thing]", "", "t.yaml:11:42: vLLM has no flag --new-thing", "--new-thing"},
+		{"started, a known version", process, "version: 0.12.0, flags: [--new-thing]", "", "t.yaml:11:43: vLLM has no flag --new-thing", "--new-thing"},
 		{"started, newer, a beginning", process, "version: 99.0, flags: [--tensor-parallel, 2]", "", ": did you mean --tensor-parallel-size?", "--tensor-parallel"},
 		{"known", process, "flags: [--max-num-seqs, 8]", "", "", ""},
 	} {

@@ -178,7 +178,7 @@ func TestMerge(t *testing.T) {
    {"flag": "--bath", "kind": "int", "since": "0.4", "group": ""},
    {"flag": "--enable-x", "off": ["--disable-x"], "kind": "bool", "default": "false", "since": "0.4", "group": ""},
    {"flag": "--gone", "kind": "bool", "until": "0.2", "group": "cache", "doc": "It goes."},
-   {"flag": "--kernel", "kind": "choice", "choices": ["a", "b"], "since": "0.2", "exact": true, "group": "kernel", "doc": "It chooses."},
+   {"flag": "--kernel", "kind": "choice", "choices": ["a", "b"], "gained": {"b": "0.4"}, "lost": {"a": "0.2"}, "since": "0.2", "exact": true, "group": "kernel", "doc": "It chooses."},
    {"flag": "--old", "kind": "bool", "until": "0.1", "group": "cache", "doc": "It went."}
   ]
  }

@@ -12,31 +12,31 @@ import (
 
 // Entry is a flag in flags.json.
 type Entry struct {
-	Flag     string          `json:"flag"`
-	Aliases  []string        `json:"aliases,omitempty"`
-	Off      []string        `json:"off,omitempty"`
-	Kind     string          `json:"kind"`
-	Choices  []string        `json:"choices,omitempty"`
+	Flag     string            `json:"flag"`
+	Aliases  []string          `json:"aliases,omitempty"`
+	Off      []string          `json:"off,omitempty"`
+	Kind     string            `json:"kind"`
+	Choices  []string          `json:"choices,omitempty"`
 	Gained   map[string]string `json:"gained,omitempty"`
 	Lost     map[string]string `json:"lost,omitempty"`
-	Bare     bool            `json:"bare,omitempty"`
-	Open     bool            `json:"open,omitempty"`
-	Figures  bool            `json:"figures,omitempty"`
-	Relevant bool            `json:"perf,omitempty"`
-	Default  string          `json:"default,omitempty"`
-	Note     string          `json:"note,omitempty"`
-	Since    string          `json:"since,omitempty"`
-	Exact    bool            `json:"exact,omitempty"`
-	Until    string          `json:"until,omitempty"`
-	Group    string          `json:"group"`
-	Doc      string          `json:"doc,omitempty"`
-	Try      []string        `json:"try,omitempty"`
-	With     json.RawMessage `json:"with,omitempty"`
+	Bare     bool              `json:"bare,omitempty"`
+	Open     bool              `json:"open,omitempty"`
+	Figures  bool              `json:"figures,omitempty"`
+	Relevant bool              `json:"perf,omitempty"`
+	Default  string            `json:"default,omitempty"`
+	Note     string            `json:"note,omitempty"`
+	Since    string            `json:"since,omitempty"`
+	Exact    bool              `json:"exact,omitempty"`
+	Until    string            `json:"until,omitempty"`
+	Group    string            `json:"group"`
+	Doc      string            `json:"doc,omitempty"`
+	Try      []string          `json:"try,omitempty"`
+	With     json.RawMessage   `json:"with,omitempty"`
 
-	in     map[string]bool // versions that have it
+	in     map[string]bool     // versions that have it
 	takes  map[string][]string // by version, the choices that its parser takes
-	fresh  bool            // it was not in the catalogue before
-	newest *Option         // of the newest release that has it
+	fresh  bool                // it was not in the catalogue before
+	newest *Option             // of the newest release that has it
 }
 
 // Version is one whose flags were read.
@@ -220,6 +220,9 @@ func (e *Entry) grow(o Option, f Facts, out io.Writer) {
 	if more != nil {
 		e.Choices = append(slices.Clone(e.Choices), more...)
 		if !e.fresh {
+			for _, c := range more {
+				e.Gained = set(e.Gained, c, f.version) // no release before had it
+			}
 			fmt.Fprintf(out, "%s: choices new in %s: %s\n", e.Flag, f.version, strings.Join(more, ", "))
 		}
 	}
