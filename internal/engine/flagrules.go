@@ -99,17 +99,22 @@ func partialsRule(r *resolver) *Rejection {
 }
 
 // asyncRule: a step that begins before the last one's tokens are known cannot look
-// them up on the host.
+// them up on the host. From 0.33 on the runner that GPUs have by default looks n-grams up
+// where they are.
 func asyncRule(r *resolver) *Rejection {
 	c := r.cfg
 	if !r.bool(Overlap, false) || !slices.Contains([]string{"ngram", "suffix", "medusa", "mlp_speculator", "custom_class"}, c.Spec) {
 		return nil
 	}
-	more := ""
-	if r.cmd.AtLeast("0.27") {
-		more = "/NGram GPU/DSpark"
+	rule, log := "speculative", "ValueError: Currently, async scheduling is only supported with EAGLE/MTP/Draft Model kind of speculative decoding"
+	if r.cmd.AtLeast("0.33") {
+		older := c.GPU.Platform == arch.CPU || envOf(r.cmd.Env, "VLLM_USE_V2_MODEL_RUNNER") == "0"
+		if c.Spec == "ngram" && !older {
+			return nil
+		}
+		rule, log = "conflict", fmt.Sprintf("ValueError: Async scheduling is not supported by the V1 model runner with %s-based speculative decoding.", c.Spec)
 	}
-	return &Rejection{Rule: "speculative", Log: "ValueError: Currently, async scheduling is only supported with EAGLE/MTP/Draft Model" + more + " kind of speculative decoding",
+	return &Rejection{Rule: rule, Log: log,
 		Reason: fmt.Sprintf("guesses of %d tokens by %s need the tokens of the step before, which overlap_scheduling does not wait for: leave one of them off", c.SpecTokens, c.Spec)}
 }
 
