@@ -70,12 +70,14 @@ func table(t *testing.T) map[string]row {
 // for every test.
 var tests = map[string]map[string]string{
 	"compare":             {"verdict": "runs with verdicts are compared"},
-	"audit":               {"engine": "commands in documents are held against the catalogue", "sim": "simulated runs must pass the audit"},
+	"verdict":             {"block": "a run is printed with its verdict"},
+	"rundir":              {"block": "an imported run is printed"},
+	"audit":               {"block": "our own blocks are audited", "engine": "commands in documents are held against the catalogue", "sim": "simulated runs must pass the audit"},
 	"candidate":           {"stat": "random configurations"},
 	"deploy/docker":       {"engine/cluster": "plans over several machines"},
 	"engine":              {"engine/logs": "the line of a rejection is found in a log"},
 	"engine/logs":         {"arch": "configurations whose logs are printed"},
-	"lab":                 {"sim": "a server to measure"},
+	"lab":                 {"sim": "a server to measure", "gauge": "what was read of the nodes"},
 	"report":              {"stat": "random calls", "verdict": "summaries with verdicts", "interop": "imported runs are rendered"},
 	"report/prediction":   {"engine": "the memory of a configuration is rendered"},
 	"report/parquet":      {"stat": "random calls"},

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"perflab/internal/block"
 	"perflab/internal/engine"
 	"perflab/internal/interop"
 	"perflab/internal/result"
@@ -83,12 +84,12 @@ func blocksOfRun(t *testing.T, h result.Header, calls []result.Call) map[string]
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, st := range map[string]result.Style{
+		for name, st := range map[string]block.Style{
 			"vllm":     {},
 			"all":      {Sections: []string{"ttft", "tpot", "itl", "e2el"}, Percentiles: []float64{50, 90, 95, 99}},
-			"gpustack": {Layout: result.GPUStack},
+			"gpustack": {Layout: block.GPUStack},
 		} {
-			block := result.Block(s, st)
+			block := block.Text(s, st)
 			out[name+" "+compat+" verdict"] = block + s.Verdict.Text()
 			out[name+" "+compat] = block
 		}

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 
+	"perflab/internal/gauge"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/verdict"
@@ -20,7 +21,7 @@ type Outcome struct {
 	Every   int
 	Pace    result.Pace
 
-	Readings []result.Reading // of what was around the calls
+	Readings []gauge.Reading // of what was around the calls
 
 	Dir   string   // "" when nothing was kept; still with .tmp when it could not be finished
 	Notes []string // what the user must know beside the figures, one sentence each
@@ -63,6 +64,6 @@ func notes(all ...string) []string {
 
 // usableReadings leaves out what readings of this machine's GPUs would say of a
 // simulated engine.
-func usableReadings(readings []result.Reading, simulated bool) []result.Reading {
-	return slices.DeleteFunc(readings, func(r result.Reading) bool { return simulated && r.Source == result.SourceGPU })
+func usableReadings(readings []gauge.Reading, simulated bool) []gauge.Reading {
+	return slices.DeleteFunc(readings, func(r gauge.Reading) bool { return simulated && r.Source == gauge.SourceGPU })
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"perflab/internal/gauge"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/telemetry"
@@ -71,7 +72,7 @@ func TestTelemetryOfARun(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	gpu := func(ctx context.Context, emit telemetry.Emit) {
 		for i := 0; ; i++ {
-			emit(time.Now(), result.Reading{Source: result.SourceGPU, Values: map[string]float64{result.GPUPower: 300, result.GPUUtilization: 0.5}})
+			emit(time.Now(), gauge.Reading{Source: gauge.SourceGPU, Values: map[string]float64{gauge.GPUPower: 300, gauge.GPUUtilization: 0.5}})
 			select {
 			case <-ctx.Done():
 				return
@@ -136,10 +137,10 @@ func TestTelemetryOff(t *testing.T) {
 
 // TestSimulatedUsesNoGPU: this machine's GPUs have no part in a simulated engine.
 func TestSimulatedUsesNoGPU(t *testing.T) {
-	all := func() []result.Reading {
-		return []result.Reading{{Source: result.SourceGPU}, {Source: result.SourceEngine}, {Source: result.SourceHost}}
+	all := func() []gauge.Reading {
+		return []gauge.Reading{{Source: gauge.SourceGPU}, {Source: gauge.SourceEngine}, {Source: gauge.SourceHost}}
 	}
-	if got := usableReadings(all(), true); len(got) != 2 || got[0].Source != result.SourceEngine {
+	if got := usableReadings(all(), true); len(got) != 2 || got[0].Source != gauge.SourceEngine {
 		t.Errorf("simulated: %+v", got)
 	}
 	if got := usableReadings(all(), false); len(got) != 3 {

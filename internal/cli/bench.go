@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"perflab/internal/bench"
+	"perflab/internal/block"
 	"perflab/internal/durable"
 	"perflab/internal/interop"
 	"perflab/internal/load"
@@ -290,8 +291,8 @@ func (f *benchFlags) output(fs *pflag.FlagSet) error {
 		return fmt.Errorf("--block %q is not known: vllm or gpustack", f.block)
 	}
 	for name := range strings.SplitSeq(f.sections, ",") {
-		if !slices.Contains(result.BlockSections(), name) {
-			return fmt.Errorf("--percentile-metrics has %q: the sections are %s", name, strings.Join(result.BlockSections(), ", "))
+		if !slices.Contains(result.Families(), name) {
+			return fmt.Errorf("--percentile-metrics has %q: the sections are %s", name, strings.Join(result.Families(), ", "))
 		}
 	}
 	if !f.save {
@@ -359,8 +360,8 @@ func runBench(ctx context.Context, env Env, f *benchFlags) error {
 }
 
 func (f *benchFlags) show(env Env, out *bench.Outcome) error {
-	style := result.Style{Layout: f.block, Sections: strings.Split(f.sections, ","), Percentiles: f.shownPercentiles}
-	if _, err := fmt.Fprint(env.Stdout, result.Block(out.Summary, style), result.Precision(out.Summary, style), result.TelemetryText(out.Summary), out.Summary.Verdict.Text()); err != nil {
+	style := block.Style{Layout: f.block, Sections: strings.Split(f.sections, ","), Percentiles: f.shownPercentiles}
+	if _, err := fmt.Fprint(env.Stdout, block.Text(out.Summary, style), block.Precision(out.Summary, style), block.Telemetry(out.Summary), out.Summary.Verdict.Text()); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
 	for _, note := range out.Notes {

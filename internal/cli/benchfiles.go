@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"perflab/internal/bench"
+	"perflab/internal/block"
 	"perflab/internal/report"
 	"perflab/internal/report/doc"
 	"perflab/internal/report/parquet"
@@ -44,7 +45,7 @@ func (f *benchFlags) placeFiles() error {
 }
 
 // writeFiles writes --html and --parquet of a finished run.
-func (f *benchFlags) writeFiles(env Env, out *bench.Outcome, style result.Style) error {
+func (f *benchFlags) writeFiles(env Env, out *bench.Outcome, style block.Style) error {
 	return writeFiles(env,
 		f.html, func(w io.Writer) error {
 			d, err := report.Run(out.Header, out.Summary, style, out.Calls, out.Readings)

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"perflab/internal/bench"
+	"perflab/internal/gauge"
 	"perflab/internal/hardware"
-	"perflab/internal/result"
 	"perflab/internal/telemetry"
 )
 
@@ -50,10 +50,10 @@ func (f *benchFlags) completeTelemetry(fs *pflag.FlagSet) error {
 		return nil
 	}
 	for name := range strings.SplitSeq(f.telemetry, ",") {
-		if !slices.Contains([]string{result.SourceEngine, result.SourceGPU, result.SourceHost}, name) {
+		if !gauge.IsSource(name) {
 			return fmt.Errorf("--telemetry has %q: it is auto, off, or of engine, gpu and host what is to be read", name)
 		}
-		if name == result.SourceEngine {
+		if name == gauge.SourceEngine {
 			f.spec.Telemetry = f.interval
 		}
 	}
@@ -75,9 +75,9 @@ func (f *benchFlags) sources() []telemetry.Source {
 	var out []telemetry.Source
 	for name := range strings.SplitSeq(f.telemetry, ",") {
 		switch name {
-		case result.SourceHost:
+		case gauge.SourceHost:
 			out = append(out, telemetry.Host(every))
-		case result.SourceGPU:
+		case gauge.SourceGPU:
 			out = append(out, telemetry.GPU("", min(every, telemetry.GPUInterval), f.gpus, telemetry.LocalCommand))
 		}
 	}

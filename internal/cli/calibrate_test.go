@@ -200,7 +200,7 @@ func TestCalibrateLeavesOut(t *testing.T) {
 	}
 }
 
-const block = "============ Serving Benchmark Result ============\nSuccessful requests:                     100\nBenchmark duration (s):                  10.00\n" +
+const oneBlock = "============ Serving Benchmark Result ============\nSuccessful requests:                     100\nBenchmark duration (s):                  10.00\n" +
 	"Total input tokens:                      102400\nTotal generated tokens:                  12800\nRequest throughput (req/s):              10.00\n" +
 	"Output token throughput (tok/s):         1280.00\nPeak concurrent requests:                100.00\nTotal Token throughput (tok/s):          11520.00\n" +
 	"---------------Time to First Token----------------\nMean TTFT (ms):                          3000.00\n" +
@@ -214,11 +214,11 @@ func TestObserveDocument(t *testing.T) {
 		flags      knownFlags
 		want       string // of the reason; "" where it is taken
 	}{
-		{"whole", "# Qwen3-8B\n\n## Hardware\n\n2 x NVIDIA H100 SXM GPUs\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", knownFlags{}, ""},
-		{"vague", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H100 GPUs\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", knownFlags{}, "say which by gpu"},
-		{"told", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H100 GPUs\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", knownFlags{gpu: "h100-pcie"}, ""},
-		{"h200", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H200\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", knownFlags{gpu: "h100-pcie"}, ""}, // what the text says stands
-		{"mislabelled", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H200\n\n## SGLang\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + block + "```\n", knownFlags{}, "is in doubt"},
+		{"whole", "# Qwen3-8B\n\n## Hardware\n\n2 x NVIDIA H100 SXM GPUs\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + oneBlock + "```\n", knownFlags{}, ""},
+		{"vague", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H100 GPUs\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + oneBlock + "```\n", knownFlags{}, "say which by gpu"},
+		{"told", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H100 GPUs\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + oneBlock + "```\n", knownFlags{gpu: "h100-pcie"}, ""},
+		{"h200", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H200\n\n## Result\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + oneBlock + "```\n", knownFlags{gpu: "h100-pcie"}, ""}, // what the text says stands
+		{"mislabelled", "# Qwen3-8B\n\n## Hardware\n\nNVIDIA H200\n\n## SGLang\n\n```bash\nvllm serve Qwen/Qwen3-8B -tp 2\n```\n\n```\n" + oneBlock + "```\n", knownFlags{}, "is in doubt"},
 	} {
 		path := filepath.Join(t.TempDir(), c.name+".md")
 		if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"perflab/internal/bench"
+	"perflab/internal/block"
 	"perflab/internal/report"
 	"perflab/internal/report/doc"
 	"perflab/internal/report/parquet"
-	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/source"
 )
@@ -183,7 +183,7 @@ func (f *reportFlags) run(fs *pflag.FlagSet, dir string) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	style := result.Style{Layout: f.block, Sections: strings.Split(f.sections, ","), Percentiles: percentiles}
+	style := block.Style{Layout: f.block, Sections: strings.Split(f.sections, ","), Percentiles: percentiles}
 	if st, ok := report.ImportedStyle(r.Header, percentiles); ok {
 		style.Layout = cmp.Or(style.Layout, st.Layout)
 		if !fs.Changed("percentile-metrics") {
@@ -288,7 +288,7 @@ func (f *reportFlags) series(fs *pflag.FlagSet, dir string) (view, error) {
 	if fs.Changed("percentile-metrics") && facts.Kind != bench.KindRepeat {
 		return view{}, usageError{fmt.Errorf("--percentile-metrics is of a block or a repeated run: the table of a %s has all", facts.Kind)}
 	}
-	st := result.Style{Sections: strings.Split(f.sections, ","), Percentiles: percentiles}
+	st := block.Style{Sections: strings.Split(f.sections, ","), Percentiles: percentiles}
 	if facts.Percentiles != nil && !fs.Changed("metric-percentiles") {
 		st.Percentiles = facts.Percentiles
 	}

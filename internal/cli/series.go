@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"perflab/internal/bench"
+	"perflab/internal/block"
 	"perflab/internal/interop"
 	"perflab/internal/report"
 	"perflab/internal/report/doc"
@@ -19,7 +20,7 @@ import (
 
 // seriesView shows a series in the forms there are. dir is where its runs are;
 // st says which latencies and percentiles.
-func seriesView(facts *bench.SeriesFacts, dir string, st result.Style) view {
+func seriesView(facts *bench.SeriesFacts, dir string, st block.Style) view {
 	if facts.Kind == bench.KindRepeat {
 		r := repeatOf(facts, dir)
 		v := viewOf(r.Document(st))

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"perflab/internal/bench"
+	"perflab/internal/block"
 	"perflab/internal/load"
 	"perflab/internal/result"
 	"perflab/internal/selfcheck"
@@ -315,7 +316,7 @@ func pointLine(p bench.Point) string {
 
 // showSeries prints the table of a series, and writes its page.
 func (f *benchFlags) showSeries(env Env, facts *bench.SeriesFacts) error {
-	st := result.Style{Sections: strings.Split(f.sections, ","), Percentiles: f.shownPercentiles}
+	st := block.Style{Sections: strings.Split(f.sections, ","), Percentiles: f.shownPercentiles}
 	v := seriesView(facts, f.out, st)
 	if err := v.text(env.Stdout); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"perflab/internal/bench"
+	"perflab/internal/block"
 	"perflab/internal/result"
 	"perflab/internal/workload"
 )
@@ -165,7 +166,7 @@ func TestCurveOf(t *testing.T) {
 	}}
 	text := func(facts *bench.SeriesFacts) (got []string) {
 		var b strings.Builder
-		if err := seriesView(facts, "", result.Style{Percentiles: []float64{99}}).text(&b); err != nil {
+		if err := seriesView(facts, "", block.Style{Percentiles: []float64{99}}).text(&b); err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(b.String()) {

@@ -227,7 +227,9 @@ func (r *blockedRun) window(name string) (result.Window, string) {
 	if rest, ok := strings.CutPrefix(name, "full_load_"); ok {
 		return r.calls.FullLoad(r.Header.Limit), rest
 	}
-	return result.Window{From: r.calls.Start, To: r.calls.End, OK: true}, name
+	w := result.Window{OK: true}
+	w.From, w.To = r.calls.Start, r.calls.End
+	return w, name
 }
 
 // rate estimates something per second: from what each of n blocks of the run's

@@ -18,8 +18,8 @@ var blockTitles = []string{"serving benchmark result", "embedding/pooling benchm
 // steadyTitle heads what vllm-bench prints under a block of its steady state.
 const steadyTitle = "steady-state metrics"
 
-// block is one printed block while it is read.
-type block struct {
+// openBlock is one printed block while it is read.
+type openBlock struct {
 	line, end int
 	figures   []Figure
 	other     []Pair
@@ -63,7 +63,7 @@ func isSection(line string) bool {
 
 // takes reports whether a line can be one of the block: what follows a blank
 // line without a colon, comments, tables and admonitions are the document's.
-func (b *block) takes(line string) bool {
+func (b *openBlock) takes(line string) bool {
 	switch {
 	case strings.HasPrefix(line, "#"), strings.HasPrefix(line, "|"), markdown.IsAdmonition(line), markdown.IsFence(line):
 		return false
@@ -75,7 +75,7 @@ func (b *block) takes(line string) bool {
 }
 
 // read takes in one line.
-func (b *block) read(n int, line string) {
+func (b *openBlock) read(n int, line string) {
 	if b.blank = line == ""; b.blank {
 		return
 	}
@@ -103,7 +103,7 @@ func (b *block) read(n int, line string) {
 }
 
 // put keeps the number of a known metric, or says why it has none.
-func (b *block) put(m labelled, f Figure) {
+func (b *openBlock) put(m labelled, f Figure) {
 	v, half, ok := number(f.Text)
 	f.Value, f.Half = v*m.scale, half*m.scale
 	ok = ok && !math.IsInf(f.Value, 0) && !math.IsInf(f.Half, 0)
@@ -127,7 +127,7 @@ func (b *block) put(m labelled, f Figure) {
 	b.other = append(b.other, Pair{f.Label, f.Text, f.Line})
 }
 
-func (b *block) fault(line int, text string) {
+func (b *openBlock) fault(line int, text string) {
 	b.faults = append(b.faults, Fault{Place: Place{Line: line}, Text: text})
 }
 
@@ -233,7 +233,7 @@ const (
 )
 
 // client returns who printed a block of another tool, and by which definitions.
-func (b *block) client() (string, map[string]result.Definition) {
+func (b *openBlock) client() (string, map[string]result.Definition) {
 	switch {
 	case b.seconds:
 		return clientGPUStack, map[string]result.Definition{

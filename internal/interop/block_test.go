@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"perflab/internal/block"
 	"perflab/internal/result"
 )
 
@@ -189,15 +190,15 @@ func every() result.Summary {
 func TestBlockRoundTrip(t *testing.T) {
 	s := every()
 	s.Figures["p99.9_ttft_ms"] = 12.3456
-	for _, st := range []result.Style{
+	for _, st := range []block.Style{
 		{},
-		{Sections: result.BlockSections(), Percentiles: []float64{50, 95, 99.9}},
-		{Layout: result.GPUStack},
-		{Layout: result.GPUStack, Sections: result.BlockSections(), Percentiles: []float64{50, 95, 99.9}},
+		{Sections: result.Families(), Percentiles: []float64{50, 95, 99.9}},
+		{Layout: block.GPUStack},
+		{Layout: block.GPUStack, Sections: result.Families(), Percentiles: []float64{50, 95, 99.9}},
 	} {
 		s.Simulated = !s.Simulated
-		text := result.Block(s, st)
-		under := result.Precision(s, st) + result.Verdict{Status: result.Sound}.Text()
+		text := block.Text(s, st)
+		under := block.Precision(s, st) + result.Verdict{Status: result.Sound}.Text()
 		f := Read("x", []byte("before\n"+text+under+"after: 1\n"))
 		if len(f.Runs) != 1 || len(f.Faults) != 0 {
 			t.Fatalf("%d runs, faults %v in\n%s", len(f.Runs), f.Faults, text)
@@ -215,7 +216,7 @@ func TestBlockRoundTrip(t *testing.T) {
 		}
 		for _, fig := range r.Figures {
 			want := s.Figures[fig.Name]
-			if st.Layout == result.GPUStack && fig.Name == "max_concurrency" {
+			if st.Layout == block.GPUStack && fig.Name == "max_concurrency" {
 				want = s.Figures["max_concurrent_requests"]
 			}
 			if math.Abs(fig.Value-want) > fig.Half*1.0000001 && !(fig.Half == 0 && math.Round(want) == fig.Value) {
@@ -236,11 +237,11 @@ func TestDefinitionsOfOwnBlocks(t *testing.T) {
 		{"", "", "Verdict: sound (3 checks)\n", "", "", clientPerflab},
 		{"", result.VLLM, "", result.FirstMessage, "", clientPerflab},
 		{"", result.VLLM, "Verdict: sound (3 checks)\n", result.FirstMessage, "", clientPerflab},
-		{result.GPUStack, "", "Verdict: sound (3 checks)\n", "", result.MeasuredMaximum, clientPerflab},
+		{block.GPUStack, "", "Verdict: sound (3 checks)\n", "", result.MeasuredMaximum, clientPerflab},
 		{"", "", "Some text.\nVerdict: sound (3 checks)\n", result.FirstMessage, "", clientVLLM},
 	} {
 		s.Compat = c.compat
-		r := Read("x", []byte(result.Block(s, result.Style{Layout: c.layout})+c.under)).Runs[0]
+		r := Read("x", []byte(block.Text(s, block.Style{Layout: c.layout})+c.under)).Runs[0]
 		if r.Definition("mean_ttft_ms") != c.ttft || r.Definition("max_concurrency") != c.limit || r.Header.Imported.Client != c.client {
 			t.Errorf("%+v: %q, %q, %s", c, r.Definition("mean_ttft_ms"), r.Definition("max_concurrency"), r.Header.Imported.Client)
 		}

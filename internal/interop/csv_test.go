@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"perflab/internal/block"
 	"perflab/internal/interop/callcsv"
 	"perflab/internal/result"
 )
@@ -148,7 +149,7 @@ func TestOpenFiguresInBlock(t *testing.T) {
 		Figures: map[string]float64{"completed": 3, "mean_itl_ms": 160, "p99_itl_ms": 182.5, "mean_itl_token_ms": 20, "tokens_per_chunk": 8, "tokens_per_read": 8},
 		Bounds:  map[string][2]float64{"p99_itl_ms": {142.25, 190}},
 	}
-	block := result.Block(s, result.Style{})
+	block := block.Text(s, block.Style{})
 	f := Read("bench.txt", []byte(block))
 	if len(f.Faults) > 0 || len(f.Runs) != 1 {
 		t.Fatalf("%d runs, faults %v of\n%s", len(f.Runs), f.Faults, block)

@@ -192,7 +192,7 @@ func (s *scanner) enter(level int, title string) {
 }
 
 func (s *scanner) openBlock() {
-	s.open = &block{line: s.n, end: s.n, names: map[string]int{}}
+	s.open = &openBlock{line: s.n, end: s.n, names: map[string]int{}}
 	if s.fence != nil {
 		s.fence.block = true
 		s.fence.lines = append(s.fence.lines, Text{Line: s.n}) // no command goes on below
@@ -221,7 +221,7 @@ func (s *scanner) closeBlock(cut string) {
 	if again {
 		return
 	}
-	f := &found{block: b, section: s.section(), caption: s.caption, note: strings.Join(s.note, "; "), sim: s.sim}
+	f := &found{openBlock: b, section: s.section(), caption: s.caption, note: strings.Join(s.note, "; "), sim: s.sim}
 	if s.fence != nil {
 		f.caption = s.fence.caption
 	}

@@ -20,10 +20,10 @@ type scanner struct {
 	title   int // line of the document's
 	fence   *fence
 	caption string // last line of text that was not blank
-	open    *block
+	open    *openBlock
 	note    []string // comment lines since the last block or fence
 	sim     bool
-	last    *block // that was closed
+	last    *openBlock // that was closed
 	orphans orphans
 	looked  int // lines below it begin no block without a head
 	hidden  int // the last line that has a head beside other text
@@ -52,7 +52,7 @@ type event struct {
 
 // found is a block with what stood around it.
 type found struct {
-	*block
+	*openBlock
 	section []string
 	caption string
 	note    string

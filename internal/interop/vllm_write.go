@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/block"
 	"perflab/internal/result"
 )
 
@@ -39,7 +40,7 @@ var vllmReserved = []string{
 // Validate reports what cannot be written; it needs no run, so that a caller
 // can ask before one.
 func (o VLLMOptions) Validate() error {
-	if err := (result.Style{Sections: o.Sections, Percentiles: o.Percentiles}).Validate(); err != nil {
+	if err := (block.Style{Sections: o.Sections, Percentiles: o.Percentiles}).Validate(); err != nil {
 		return err
 	}
 	for _, k := range slices.Sorted(maps.Keys(o.Metadata)) {
@@ -181,7 +182,7 @@ func (w *vllmWriter) figures(s result.Summary, o VLLMOptions) {
 			figure(m.Name)
 		}
 	}
-	style := result.Style{Sections: o.Sections, Percentiles: o.Percentiles}.WithDefaults()
+	style := block.Style{Sections: o.Sections, Percentiles: o.Percentiles}.WithDefaults()
 	for _, family := range style.Sections {
 		for _, stat := range []string{"mean", "median", "std"} {
 			figure(stat + "_" + family + "_ms")

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"perflab/internal/gauge"
 	"perflab/internal/outcome"
-	"perflab/internal/result"
 	"perflab/internal/rundir"
 	"perflab/internal/study"
 	"perflab/internal/test/deploytest"
@@ -93,7 +93,7 @@ runtime: {kind: docker, ready_timeout_s: 20, docker: {image: "` + vllm + `", doc
 	if left := e.Containers(); len(left) > 0 {
 		t.Errorf("containers %+v are left", left)
 	}
-	readBy(t, dir, f.Trials[0], result.SourceHost, "")
+	readBy(t, dir, f.Trials[0], gauge.SourceHost, "")
 	if again, err := rundir.OpenStudy(dir); err != nil || again.Trials[1].Image != e.Digest(sglang) {
 		t.Errorf("study.json: %v", err)
 	}
@@ -132,7 +132,7 @@ runtime:
 			t.Errorf("nothing is said of the network of %s: %q", node, both.Notes)
 		}
 		for _, r := range f.Trials {
-			readBy(t, dir, r, result.SourceHost, node)
+			readBy(t, dir, r, gauge.SourceHost, node)
 		}
 	}
 	for name, want := range map[string]string{"replica-0.log": "--node-rank 0", "replica-0.rank-1.log": "--node-rank 1"} {

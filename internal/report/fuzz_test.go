@@ -5,6 +5,8 @@ import (
 	"io"
 	"testing"
 
+	"perflab/internal/block"
+	"perflab/internal/gauge"
 	"perflab/internal/outcome"
 	"perflab/internal/report/doc"
 	"perflab/internal/result"
@@ -67,7 +69,7 @@ func FuzzRun(f *testing.F) {
 			h        result.Header
 			s        result.Summary
 			calls    []result.Call
-			readings []result.Reading
+			readings []gauge.Reading
 		)
 		for _, x := range []struct {
 			data []byte
@@ -77,7 +79,7 @@ func FuzzRun(f *testing.F) {
 				return
 			}
 		}
-		if d, err := Run(h, s, result.Style{Percentiles: s.Percentiles()}, calls, readings); err == nil {
+		if d, err := Run(h, s, block.Style{Percentiles: s.Percentiles()}, calls, readings); err == nil {
 			renderAll(t, d)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/block"
 	"perflab/internal/report/doc"
 	"perflab/internal/result"
 )
@@ -85,14 +86,14 @@ func importedFacts(h result.Header) []Fact {
 // ImportedStyle is how the block of an imported run is printed: in the layout
 // of its origin, with the percentiles that its file has. A run of ours has
 // none of its own.
-func ImportedStyle(h result.Header, percentiles []float64) (st result.Style, ok bool) {
+func ImportedStyle(h result.Header, percentiles []float64) (st block.Style, ok bool) {
 	if h.Imported == nil {
 		return st, false
 	}
 	st.Percentiles = percentiles
 	st.Sections = []string{"ttft", "tpot", "itl", "e2el"}
 	if strings.Contains(h.Imported.Client, "benchmark-runner") {
-		st.Layout, st.Sections = result.GPUStack, []string{"e2el", "ttft", "tpot", "itl"}
+		st.Layout, st.Sections = block.GPUStack, []string{"e2el", "ttft", "tpot", "itl"}
 	}
 	return st, true
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"perflab/internal/audit"
+	"perflab/internal/block"
 	"perflab/internal/interop"
 	"perflab/internal/report/doc"
 	"perflab/internal/result"
@@ -39,7 +40,7 @@ func importedSide() Side {
 func TestImportedGolden(t *testing.T) {
 	side := importedSide()
 	st, ok := ImportedStyle(side.Header, side.Summary.Percentiles())
-	if !ok || st.Layout != result.GPUStack {
+	if !ok || st.Layout != block.GPUStack {
 		t.Errorf("style %+v, %v", st, ok)
 	}
 	golden(t, "imported.txt", func(w io.Writer) error { return doc.Text(w, must(Run(side.Header, side.Summary, st, nil, nil))) })
@@ -68,9 +69,9 @@ func TestUnknownIsNotClaimed(t *testing.T) {
 	var text bytes.Buffer
 	for _, write := range []func() error{
 		func() error {
-			return doc.Markdown(&text, must(Run(side.Header, side.Summary, result.Style{}, nil, nil)))
+			return doc.Markdown(&text, must(Run(side.Header, side.Summary, block.Style{}, nil, nil)))
 		},
-		func() error { return doc.Text(&text, must(Run(side.Header, side.Summary, result.Style{}, nil, nil))) },
+		func() error { return doc.Text(&text, must(Run(side.Header, side.Summary, block.Style{}, nil, nil))) },
 		func() error { return doc.Markdown(&text, Runs([]Side{side, side})) },
 	} {
 		if err := write(); err != nil {
@@ -84,7 +85,7 @@ func TestUnknownIsNotClaimed(t *testing.T) {
 	}
 	side.Header.Imported.Labels[result.LabelRate] = "inf"
 	text.Reset()
-	if err := doc.Markdown(&text, must(Run(side.Header, side.Summary, result.Style{}, nil, nil))); err != nil || !strings.Contains(text.String(), "all at once") {
+	if err := doc.Markdown(&text, must(Run(side.Header, side.Summary, block.Style{}, nil, nil))); err != nil || !strings.Contains(text.String(), "all at once") {
 		t.Errorf("a rate that the file says is inf is not shown: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/block"
 	"perflab/internal/report/doc"
 	"perflab/internal/result"
 )
@@ -98,7 +99,7 @@ func (l List) table() doc.Table {
 
 // listed adds run i of a list with its command, block and doubts.
 func (s *Side) listed(runs *doc.Section, i int) {
-	st := result.Style{Percentiles: s.Summary.Percentiles()}
+	st := block.Style{Percentiles: s.Summary.Percentiles()}
 	if own, ok := ImportedStyle(s.Header, st.Percentiles); ok {
 		st = own
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"perflab/internal/block"
 	"perflab/internal/report/doc"
 	"perflab/internal/result"
 )
@@ -26,7 +27,7 @@ type Repeat struct {
 
 // Document shows how the figures of repeated runs vary, and the runs side by
 // side.
-func (r Repeat) Document(st result.Style) doc.Document {
+func (r Repeat) Document(st block.Style) doc.Document {
 	b := layOut(r.Sides, !r.SameSeed)
 	d := doc.New(r.Title, b.Banner, r.Title)
 	notes := r.Notes
@@ -49,7 +50,7 @@ func (r Repeat) Document(st result.Style) doc.Document {
 }
 
 // table has the spread of each figure that a style shows.
-func (r Repeat) table(st result.Style) doc.Table {
+func (r Repeat) table(st block.Style) doc.Table {
 	t := doc.Table{Empty: true, Columns: doc.Columns("figure", ">mean", ">95 % interval", ">CV", ">min", ">max")}
 	var all []*result.Summary
 	for i := range r.Sides {
@@ -79,7 +80,7 @@ func (r Repeat) table(st result.Style) doc.Table {
 
 // spreads reports whether a figure is in the table of a style: the scalars that
 // have a better direction, and the sections' means, medians and percentiles.
-func spreads(m result.Metric, st result.Style) bool {
+func spreads(m result.Metric, st block.Style) bool {
 	if m.Family == "" {
 		return m.Better != result.Neither && m.Section == "" && m.Unit != "requests" || m.Name == "success_rate"
 	}

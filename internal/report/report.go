@@ -28,6 +28,7 @@ import (
 	"cmp"
 	"slices"
 
+	"perflab/internal/block"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
@@ -41,10 +42,10 @@ type Options struct {
 
 // style is the layout of a study's blocks. A study of a latency that the
 // layout leaves out shows it too, since it was judged by it.
-func (o Options) style(objective result.Metric) result.Style {
-	st := result.Style{Layout: o.Block}
+func (o Options) style(objective result.Metric) block.Style {
+	st := block.Style{Layout: o.Block}
 	shown := []string{"ttft", "tpot", "itl"}
-	if o.Block != result.GPUStack && objective.Family != "" && !slices.Contains(shown, objective.Family) {
+	if o.Block != block.GPUStack && objective.Family != "" && !slices.Contains(shown, objective.Family) {
 		st.Sections = append(shown, objective.Family)
 	}
 	return st

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"perflab/internal/block"
 	"perflab/internal/outcome"
 	"perflab/internal/report/doc"
 	"perflab/internal/report/runplot"
@@ -59,9 +60,9 @@ func TestGoldenRun(t *testing.T) {
 	s.Failures = map[result.Class]int{result.EarlyClose: 2, result.Connect: 0}
 	s.Verdict = result.Verdict{Status: result.Noted, Checks: []result.Check{
 		{Name: "failures", Status: result.Noted, Text: "2 of 120 calls failed"}, {Name: "identity", Status: result.Sound, Text: "TTFT + TPOT*(n-1) = E2E in every call"}}}
-	golden(t, "run.md", func(w io.Writer) error { return doc.Markdown(w, must(Run(h, s, result.Style{}, nil, nil))) })
-	golden(t, "run.html", func(w io.Writer) error { return doc.HTML(w, must(Run(h, s, result.Style{}, calls, nil))) })
-	golden(t, "run.txt", func(w io.Writer) error { return doc.Text(w, must(Run(h, s, result.Style{}, nil, nil))) })
+	golden(t, "run.md", func(w io.Writer) error { return doc.Markdown(w, must(Run(h, s, block.Style{}, nil, nil))) })
+	golden(t, "run.html", func(w io.Writer) error { return doc.HTML(w, must(Run(h, s, block.Style{}, calls, nil))) })
+	golden(t, "run.txt", func(w io.Writer) error { return doc.Text(w, must(Run(h, s, block.Style{}, nil, nil))) })
 }
 
 func render(t *testing.T, s outcome.Study) map[string]string {
@@ -188,7 +189,7 @@ func TestTextFitsTheScreen(t *testing.T) {
 func TestHTMLIsSelfContained(t *testing.T) {
 	h, calls := burst(120)
 	var run strings.Builder
-	if err := doc.HTML(&run, must(Run(h, *chat(1, 1, 1), result.Style{}, calls, nil))); err != nil {
+	if err := doc.HTML(&run, must(Run(h, *chat(1, 1, 1), block.Style{}, calls, nil))); err != nil {
 		t.Fatal(err)
 	}
 	fetches := regexp.MustCompile(`(?i)(src|href|action|data|poster|xmlns)\s*=\s*["']?\s*(https?:)?//|(src|href)\s*=\s*["']?[^"'#\s>]|url\(\s*["']?[^#"']|@import|<(link|iframe|img|object|embed)\b`)
@@ -268,7 +269,7 @@ func TestCallsTaintPlots(t *testing.T) {
 }
 
 func TestUnknownLayoutIsRefused(t *testing.T) {
-	s, o, st := throughputStudy(), Options{Block: "fancy"}, result.Style{Layout: "fancy"}
+	s, o, st := throughputStudy(), Options{Block: "fancy"}, block.Style{Layout: "fancy"}
 	h, _ := burst(1)
 	_, studyErr := Study(s, o)
 	_, runErr := Run(h, *chat(1, 1, 1), st, nil, nil)
@@ -297,7 +298,7 @@ func TestWriteErrorIsPassedOn(t *testing.T) {
 	h, _ := burst(1)
 	for name, err := range map[string]error{
 		"Markdown": doc.Markdown(w, must(Study(s, Options{}))), "HTML": doc.HTML(w, must(Study(s, Options{}))), "StudyText": doc.Text(w, must(Study(s, Options{}))),
-		"RunText": doc.Text(w, must(Run(h, *chat(1, 1, 1), result.Style{}, nil, nil))), "RunMarkdown": doc.Markdown(w, must(Run(h, *chat(1, 1, 1), result.Style{}, nil, nil))), "RunHTML": doc.HTML(w, must(Run(h, *chat(1, 1, 1), result.Style{}, nil, nil))),
+		"RunText": doc.Text(w, must(Run(h, *chat(1, 1, 1), block.Style{}, nil, nil))), "RunMarkdown": doc.Markdown(w, must(Run(h, *chat(1, 1, 1), block.Style{}, nil, nil))), "RunHTML": doc.HTML(w, must(Run(h, *chat(1, 1, 1), block.Style{}, nil, nil))),
 	} {
 		if !errors.Is(err, full) {
 			t.Errorf("%s: %v, want %v", name, err, full)

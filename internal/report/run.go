@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"perflab/internal/block"
+	"perflab/internal/gauge"
 	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
 	"perflab/internal/report/runplot"
@@ -19,7 +21,7 @@ import (
 // Run shows a run: the printed block with the precision of its figures and the
 // verdict, and in documents all there is to know of it. A page has the plots of
 // the calls and of the readings beside them.
-func Run(h result.Header, s result.Summary, st result.Style, calls []result.Call, readings []result.Reading) (doc.Document, error) {
+func Run(h result.Header, s result.Summary, st block.Style, calls []result.Call, readings []gauge.Reading) (doc.Document, error) {
 	if err := st.Validate(); err != nil {
 		return doc.Document{}, err
 	}
@@ -42,12 +44,12 @@ func Run(h result.Header, s result.Summary, st result.Style, calls []result.Call
 		}
 		k.Add(doc.InDocument, t)
 	}
-	if beside := result.TelemetryRows(s); len(beside) > 0 {
+	if beside := block.TelemetryRows(s); len(beside) > 0 {
 		t := doc.Table{Class: "few", NoHead: doc.InPage, Columns: doc.Columns("Reading", ">Value")}
 		for _, x := range beside {
 			t.Rows = append(t.Rows, doc.Texts(x.Label, x.Value))
 		}
-		b.Part(doc.InDocument, doc.Section{ID: "telemetry", Title: result.TelemetryTitle(s), Listed: true}).Add(doc.InDocument, t)
+		b.Part(doc.InDocument, doc.Section{ID: "telemetry", Title: block.TelemetryTitle(s), Listed: true}).Add(doc.InDocument, t)
 	}
 	runVerdict(b, doc.InMarkdown, h, s.Verdict)
 	b.Section("plots", "Plots").Figures(doc.InPage, func() []plot.Plot { return runplot.Plots(h, calls, s.OneIn, readings, s.Compat) })
@@ -85,16 +87,16 @@ func runTitle(h result.Header) string {
 }
 
 // runText adds the block with all that is printed above and under it.
-func runText(b *doc.Section, h result.Header, s result.Summary, st result.Style) {
+func runText(b *doc.Section, h result.Header, s result.Summary, st block.Style) {
 	s.Simulated = s.Simulated || h.Simulated || h.Predicted // the block says so
 	if h.Imported != nil {
 		b.Text(origin(h))
 	}
-	b.Add(doc.InText, doc.Verbatim(result.Block(s, st)))
+	b.Add(doc.InText, doc.Verbatim(block.Text(s, st)))
 	if h.Imported != nil {
 		b.Text(definitionLines(definitions(&s))...)
 	}
-	b.Add(doc.InText, doc.Verbatim(result.Precision(s, st)+result.TelemetryText(s)+s.Verdict.Text()))
+	b.Add(doc.InText, doc.Verbatim(block.Precision(s, st)+block.Telemetry(s)+s.Verdict.Text()))
 }
 
 // runResult adds the block, and on a page what it says first.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"perflab/internal/block"
 	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
 	"perflab/internal/report/runplot"
@@ -113,7 +114,7 @@ func repeated(t *testing.T) Repeat {
 }
 
 func TestRepeatGolden(t *testing.T) {
-	r, st := repeated(t), result.Style{Sections: []string{"ttft"}, Percentiles: []float64{99}}
+	r, st := repeated(t), block.Style{Sections: []string{"ttft"}, Percentiles: []float64{99}}
 	golden(t, "repeat.txt", func(w io.Writer) error { return doc.Text(w, r.Document(st)) })
 	golden(t, "repeat.md", func(w io.Writer) error { return doc.Markdown(w, r.Document(st)) })
 	golden(t, "repeat.html", func(w io.Writer) error { return doc.HTML(w, r.Document(st)) })
@@ -240,7 +241,7 @@ func TestManyCallsStaySmall(t *testing.T) {
 	}
 	var pages [2]bytes.Buffer
 	for i := range pages {
-		if err := doc.HTML(&pages[i], must(Run(h, result.Summary{}, result.Style{}, calls, nil))); err != nil {
+		if err := doc.HTML(&pages[i], must(Run(h, result.Summary{}, block.Style{}, calls, nil))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -344,7 +345,7 @@ func TestMilli(t *testing.T) {
 func TestDefinitionsAreNamed(t *testing.T) {
 	for compat, want := range map[string]bool{"": false, result.VLLM: true} {
 		var b strings.Builder
-		if err := doc.Markdown(&b, must(Run(result.Header{}, result.Summary{Compat: compat}, result.Style{}, nil, nil))); err != nil {
+		if err := doc.Markdown(&b, must(Run(result.Header{}, result.Summary{Compat: compat}, block.Style{}, nil, nil))); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(b.String(), "| Definitions | `vllm bench serve's"); got != want {

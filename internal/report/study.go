@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"perflab/internal/block"
 	"perflab/internal/outcome"
 	"perflab/internal/result"
 )
@@ -17,7 +18,7 @@ type study struct {
 	objective result.Metric
 	primary   string
 	trials    map[int]*outcome.Trial
-	style     result.Style // of blocks
+	style     block.Style // of blocks
 }
 
 func index(s outcome.Study) study {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"perflab/internal/block"
 	"perflab/internal/outcome"
 	"perflab/internal/report/doc"
 	"perflab/internal/result"
@@ -263,7 +264,7 @@ func (d *studyDocument) trialFacts(s *doc.Section, t, before *outcome.Trial, sta
 // block adds the printed result of a run, and what speaks against it.
 func (d *studyDocument) block(s *doc.Section, sum *result.Summary, of string, after []doc.Span) {
 	text := printed(*sum, d.style)
-	if beside := strings.TrimRight(result.TelemetryText(*sum), "\n"); beside != "" {
+	if beside := strings.TrimRight(block.Telemetry(*sum), "\n"); beside != "" {
 		text += "\n" + beside
 	}
 	if of == "" {
@@ -278,8 +279,8 @@ func (d *studyDocument) block(s *doc.Section, sum *result.Summary, of string, af
 }
 
 // printed is the block without its last newline.
-func printed(s result.Summary, st result.Style) string {
-	return strings.TrimRight(result.Block(s, st), "\n")
+func printed(s result.Summary, st block.Style) string {
+	return strings.TrimRight(block.Text(s, st), "\n")
 }
 
 // changes lists the parameters in which two configurations differ.

@@ -183,21 +183,10 @@ func sameCounts(a, b map[string]int) bool {
 	return true
 }
 
-// TestApproximateIsSaid: a figure that is not exact says so beside its interval, and in
-// the summary's JSON.
+// TestApproximateIsSaid: a figure that is not exact says so in the summary's JSON.
 func TestApproximateIsSaid(t *testing.T) {
 	calls := randomCalls(1, 1500)
 	s := accumulated(t, Header{Requests: len(calls)}, Options{}, Limits{Bytes: 100_000, Some: 50_000, Rows: 700}, calls).Summary()
-	text := Precision(s, Style{})
-	for _, want := range []string{"P99 ITL ", "P99 TTFT ", "Peak output token throughput "} {
-		_, line, _ := strings.Cut(text, want)
-		if line, _, _ = strings.Cut(line, "\n"); !strings.Contains(line, "within 0.") {
-			t.Errorf("the line of %s does not say how far it may be off:\n%s", want, text)
-		}
-	}
-	if _, line, _ := strings.Cut(text, "Mean TTFT "); strings.Contains(strings.SplitN(line, "\n", 2)[0], "within") {
-		t.Errorf("a mean is exact:\n%s", text)
-	}
 	b, err := json.Marshal(s)
 	var back Summary
 	if err != nil || json.Unmarshal(b, &back) != nil || back.Approximate["p99_itl_ms"] != stat.SketchError {

@@ -1,6 +1,10 @@
 package result
 
-import "math"
+import (
+	"math"
+
+	"perflab/internal/gauge"
+)
 
 // Analysis is a run with its figures and with what they were computed from, for
 // a judge of them. The figures are by our own definitions.
@@ -19,7 +23,7 @@ type Analysis struct {
 
 	Peak      float64 // tokens in the busiest 1 s window
 	Steady    Window
-	Telemetry Telemetry // of a run with readings
+	Telemetry gauge.Telemetry // of a run with readings
 }
 
 // callsMissing reports whether calls are missing: the client says that it stopped,

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"perflab/internal/gauge"
 )
 
 // CallSet is the calls of a run sorted out: those that figures are of, and what
@@ -68,7 +70,7 @@ func (s *CallSet) SteadyWindow() Window {
 	if s.Completed == 0 {
 		return Window{}
 	}
-	w := Window{From: s.Ended.First, To: s.Sent.Last}
+	w := Window{Span: gauge.Span{From: s.Ended.First, To: s.Sent.Last}}
 	if w.To <= w.From {
 		return Window{}
 	}

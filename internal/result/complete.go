@@ -63,13 +63,13 @@ func agrees(computed, given float64) bool {
 	return math.Abs(computed-given) <= 0.01+1e-3*math.Abs(given)
 }
 
-// Percentiles returns the percentiles that the sections of a block have
+// Percentiles returns the percentiles of distributions that the summary has
 // figures for, in percent, the median aside.
 func (s Summary) Percentiles() []float64 {
 	out := []float64{}
 	for name := range s.Figures {
 		m, err := Lookup(name)
-		if p, ok := percentile(m.Stat); err == nil && ok && p != 50 && slices.Contains(BlockSections(), m.Family) {
+		if p, ok := percentile(m.Stat); err == nil && ok && p != 50 && slices.Contains(Families(), m.Family) {
 			out = append(out, p)
 		}
 	}
@@ -77,7 +77,7 @@ func (s Summary) Percentiles() []float64 {
 	return slices.Compact(out)
 }
 
-// Sections returns the sections of a block that the summary has figures for.
+// Sections returns the distributions that the summary has figures for, which are sections of a block.
 func (s Summary) Sections() []string {
 	out := []string{}
 	for _, f := range families() {

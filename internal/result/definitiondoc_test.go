@@ -86,20 +86,3 @@ func TestComplete(t *testing.T) {
 		t.Error(d)
 	}
 }
-
-// TestTitleOfForeignSections: a section does not say that it excludes what its
-// figures include.
-func TestTitleOfForeignSections(t *testing.T) {
-	s := Summary{
-		Figures:     map[string]float64{"mean_tpot_ms": 89.37, "mean_itl_ms": 66.66},
-		Definitions: map[string]Definition{"tpot": E2EPerTokenWeighted, "itl": DecodePerTokenWeighted},
-	}
-	block := Block(s, Style{})
-	if strings.Contains(block, "excl. 1st token") || !strings.Contains(block, "incl. 1st token") || !strings.Contains(block, "of a Request") {
-		t.Errorf("the titles are those of our definitions:\n%s", block)
-	}
-	s.Definitions = map[string]Definition{"tpot": DecodePerToken, "itl": MessageGap}
-	if block := Block(s, Style{}); !strings.Contains(block, "(excl. 1st token)") || !strings.Contains(block, "Inter-token Latency-") {
-		t.Errorf("the titles of vLLM's figures are vLLM's:\n%s", block)
-	}
-}

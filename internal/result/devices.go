@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"perflab/internal/gauge"
 )
 
 // addSurroundings sets the figures of readings, of the price and of the number of GPUs.
@@ -46,14 +48,11 @@ func (a *Analysis) addPerGPU() {
 	}
 }
 
-func (a *Analysis) newTelemetry() Telemetry {
-	t := Telemetry{Readings: slices.Clone(a.Options.Readings)}
-	slices.SortStableFunc(t.Readings, func(a, b Reading) int { return cmp.Compare(a.At, b.At) })
-	switch {
-	case a.Steady.OK:
-		t.Window, t.Steady = a.Steady, true
-	case a.Completed > 0:
-		t.Window = Window{From: a.Sent.First, To: a.End, OK: true}
+func (a *Analysis) newTelemetry() gauge.Telemetry {
+	t := gauge.Telemetry{Readings: slices.Clone(a.Options.Readings), Window: gauge.Span{From: a.Sent.First, To: a.End}}
+	slices.SortStableFunc(t.Readings, func(a, b gauge.Reading) int { return cmp.Compare(a.At, b.At) })
+	if a.Steady.OK {
+		t.Window, t.Steady = a.Steady.Span, true
 	}
 	return t
 }
@@ -64,20 +63,20 @@ const gib = 1 << 30
 func (a *Analysis) addEngineFigures() {
 	t := a.Telemetry
 	for _, g := range []string{"running", "waiting"} {
-		all := t.Tracks(SourceEngine, g)
-		sum, _, ok := sumOfMeans(all, t.Window)
+		all := t.Tracks(gauge.SourceEngine, g)
+		sum, _, ok := all.SumOfMeans(t.Window)
 		a.setIf("mean_"+g+"_requests", sum, ok)
-		most, has := highestSum(all, t.Window)
+		most, has := all.MaxSum(t.Window)
 		a.setIf("max_"+g+"_requests", most, ok && has)
 	}
-	kv := t.Tracks(SourceEngine, "kv_usage")
-	sum, n, ok := sumOfMeans(kv, t.Window)
+	kv := t.Tracks(gauge.SourceEngine, "kv_usage")
+	sum, n, ok := kv.SumOfMeans(t.Window)
 	a.setIf("mean_kv_usage", sum/float64(n), ok)
-	most, has := highestOf(kv, t.Window)
+	most, has := kv.Max(t.Window)
 	a.setIf("max_kv_usage", most, ok && has)
 
 	grown := func(name string) (float64, bool) {
-		return sumOfGrowths(t.Tracks(SourceEngine, name), a.Sent.First, a.End)
+		return t.Tracks(gauge.SourceEngine, name).SumOfGrowths(gauge.Span{From: a.Sent.First, To: a.End})
 	}
 	ratio := func(over, under string) (float64, bool) {
 		a, ok := grown(over)
@@ -94,39 +93,39 @@ func (a *Analysis) addEngineFigures() {
 		a.setIf("acceptance_length", 1+v, ok)
 		return
 	}
-	said := t.Tracks(SourceEngine, "spec_length")
-	sum, n, ok = sumOfMeans(said, t.Window)
+	said := t.Tracks(gauge.SourceEngine, "spec_length")
+	sum, n, ok = said.SumOfMeans(t.Window)
 	a.setIf("acceptance_length", sum/float64(n), ok && sum > 0)
 }
 
 func (a *Analysis) addDeviceFigures() {
 	t := a.Telemetry
-	use := t.Tracks(SourceGPU, GPUUtilization)
+	use := t.Tracks(gauge.SourceGPU, gauge.GPUUtilization)
 	if n := t.Devices(); n > 0 {
 		a.Figures["gpus"] = float64(n)
 	}
-	sum, n, ok := sumOfMeans(use, t.Window)
+	sum, n, ok := use.SumOfMeans(t.Window)
 	a.setIf("mean_gpu_utilization", sum/float64(n), ok)
-	most, has := highestOf(use, t.Window)
+	most, has := use.Max(t.Window)
 	a.setIf("max_gpu_utilization", most, ok && has)
-	most, has = highestOf(t.Tracks(SourceGPU, MemoryUsed), t.Window)
+	most, has = t.Tracks(gauge.SourceGPU, gauge.MemoryUsed).Max(t.Window)
 	a.setIf("max_gpu_memory_gib", most/gib, has)
-	sum, n, ok = sumOfMeans(t.Tracks(SourceGPU, GPUPower), t.Window)
+	sum, n, ok = t.Tracks(gauge.SourceGPU, gauge.GPUPower).SumOfMeans(t.Window)
 	a.setIf("mean_gpu_power_w", sum/float64(n), ok)
-	share, ok := t.Share(ThrottlePower, ThrottleThermal, ThrottleHW)
+	share, ok := t.Share(gauge.ThrottlePower, gauge.ThrottleThermal, gauge.ThrottleHW)
 	a.setIf("throttled_ratio", share, ok)
 
-	sum, n, ok = sumOfMeans(t.Tracks(SourceHost, CPUUtilization), t.Window)
+	sum, n, ok = t.Tracks(gauge.SourceHost, gauge.CPUUtilization).SumOfMeans(t.Window)
 	a.setIf("mean_host_cpu", sum/float64(n), ok)
-	most, has = highestOf(t.Tracks(SourceHost, MemoryUsed), t.Window)
+	most, has = t.Tracks(gauge.SourceHost, gauge.MemoryUsed).Max(t.Window)
 	a.setIf("max_host_memory_gib", most/gib, has)
 }
 
 // addEnergy sets energy and what is made of it: of power that every GPU told.
 func (a *Analysis) addEnergy() {
 	t := a.Telemetry
-	power := t.Tracks(SourceGPU, GPUPower)
-	watts, n, ok := sumOfMeans(power, t.Window)
+	power := t.Tracks(gauge.SourceGPU, gauge.GPUPower)
+	watts, n, ok := power.SumOfMeans(t.Window)
 	if !ok || n < t.Devices() {
 		return
 	}

@@ -167,11 +167,3 @@ func TestITLIntervalIsOfCalls(t *testing.T) {
 		t.Errorf("calls that differ give %.3f ms, gaps that differ %.3f ms", apart, alike)
 	}
 }
-
-func TestPrecisionGolden(t *testing.T) {
-	s := summarize(t, Header{}, Options{Percentiles: []float64{99.9}}, steady(500, 10*msec))
-	golden(t, "precision.txt", Precision(s, Style{Percentiles: []float64{50, 99, 99.9}}))
-	if got := Precision(Summary{Figures: s.Figures}, Style{}); got != "" {
-		t.Errorf("a summary without samples has a precision: %s", got)
-	}
-}

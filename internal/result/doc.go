@@ -1,9 +1,8 @@
 // Package result holds what a run observed and what follows from it: calls as
-// facts, the one metric table, the summary of figures, SLOs, and the printed
-// "Serving Benchmark Result" block.
+// facts, the one metric table, the summary of figures, and SLOs.
 //
 //	sum, err := result.Summarize(header, client, result.Options{}, slices.Values(calls))
-//	fmt.Print(result.Block(sum, result.Style{}), result.Precision(sum, result.Style{}))
+//	ttft, ok := sum.Get("p99_ttft")
 //	slo, err := result.ParseSLO("p99_ttft < 500ms")
 //	met, why := slo.Judge(sum)
 //
@@ -45,6 +44,7 @@
 // wherever it is shown. Save and Load store all of this beside calls.jsonl, which
 // stays the truth.
 //
-// Deliberately absent: files (callers hand in readers and writers), the checks of a verdict (package verdict), comparisons
+// Deliberately absent: files (callers hand in readers and writers), readings beside the calls (package gauge), text for
+// people (package block prints a summary), the checks of a verdict (package verdict), comparisons
 // of runs (package compare), and other tools' formats (package interop).
 package result

@@ -193,8 +193,8 @@ func (c *Call) appendPerToken(x []float64) []float64 {
 	return x
 }
 
-// BlockSections returns the names that Style.Sections may hold.
-func BlockSections() []string {
+// Families returns the names of the distributions, in the order of the table.
+func Families() []string {
 	var names []string
 	for _, f := range families() {
 		names = append(names, f.name)

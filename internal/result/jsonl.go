@@ -1,16 +1,14 @@
 package result
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"math"
-	"strconv"
 	"time"
+
+	"perflab/internal/jsonl"
 )
 
 // AppendJSON appends the call as one JSON object without a newline. Stamps and
@@ -20,91 +18,59 @@ import (
 // its own, one after the other; else "chunk_reads" has them all.
 // "late":[[read,ns],...] is there only when a read was late.
 func (c *Call) AppendJSON(dst []byte) []byte {
-	e := encoder{append(dst, '{')}
-	e.num("index", int64(c.Index), true)
-	e.num("target", int64(c.Target), false)
-	e.num("session", int64(c.Session), false)
-	e.num("turn", int64(c.Turn), false)
-	e.str("model", c.Model)
-	e.num("due_ns", int64(c.Due), true)
-	e.num("ready_ns", int64(c.Ready), true)
-	e.num("sent_ns", int64(c.Sent), true)
-	e.num("wrote_ns", int64(c.Wrote), false)
-	e.num("first_ns", int64(c.First), false)
-	e.num("headers_ns", int64(c.Headers), false)
-	e.num("usage_ns", int64(c.UsageAt), false)
-	e.num("done_ns", int64(c.Done), false)
-	e.num("end_ns", int64(c.End), true)
-	e.yes("conn_new", c.New)
-	e.num("dns_ns", int64(c.DNS), false)
-	e.num("dial_ns", int64(c.Dial), false)
-	e.num("tls_ns", int64(c.TLS), false)
-	e.num("conn_replaced", int64(c.Replaced), false)
+	e := encoder{jsonl.Writer{Bytes: dst}}
+	e.Begin("")
+	e.Num("index", int64(c.Index), true)
+	e.Num("target", int64(c.Target), false)
+	e.Num("session", int64(c.Session), false)
+	e.Num("turn", int64(c.Turn), false)
+	e.Text("model", c.Model)
+	e.Num("due_ns", int64(c.Due), true)
+	e.Num("ready_ns", int64(c.Ready), true)
+	e.Num("sent_ns", int64(c.Sent), true)
+	e.Num("wrote_ns", int64(c.Wrote), false)
+	e.Num("first_ns", int64(c.First), false)
+	e.Num("headers_ns", int64(c.Headers), false)
+	e.Num("usage_ns", int64(c.UsageAt), false)
+	e.Num("done_ns", int64(c.Done), false)
+	e.Num("end_ns", int64(c.End), true)
+	e.Yes("conn_new", c.New)
+	e.Num("dns_ns", int64(c.DNS), false)
+	e.Num("dial_ns", int64(c.Dial), false)
+	e.Num("tls_ns", int64(c.TLS), false)
+	e.Num("conn_replaced", int64(c.Replaced), false)
 	e.chunks(c.Chunks, c.Reads > 0)
 	e.empty(c.Empty)
 	e.late(c.Late)
-	e.num("reads", int64(c.Reads), false)
-	e.num("coarse", int64(c.Coarse), false)
-	e.num("answer_ns", int64(c.Answer), false)
-	e.str("text", c.Text)
-	e.str("finish", c.Finish)
+	e.Num("reads", int64(c.Reads), false)
+	e.Num("coarse", int64(c.Coarse), false)
+	e.Num("answer_ns", int64(c.Answer), false)
+	e.Text("text", c.Text)
+	e.Text("finish", c.Finish)
 	if u := c.Usage; u != nil {
-		e.key("usage")
-		e.b = append(e.b, '{')
-		e.num("prompt_tokens", int64(u.Prompt), true)
-		e.num("completion_tokens", int64(u.Completion), true)
-		e.num("cached_tokens", int64(u.Cached), false)
-		e.num("reasoning_tokens", int64(u.Reasoning), false)
-		e.b = append(e.b, '}')
+		e.Begin("usage")
+		e.Num("prompt_tokens", int64(u.Prompt), true)
+		e.Num("completion_tokens", int64(u.Completion), true)
+		e.Num("cached_tokens", int64(u.Cached), false)
+		e.Num("reasoning_tokens", int64(u.Reasoning), false)
+		e.End()
 	}
-	e.num("status", int64(c.Status), false)
-	e.yes("simulated", c.Sim)
-	e.str("new_field", c.Field)
-	e.num("want_input", int64(c.WantIn), false)
-	e.num("want_output", int64(c.Want), false)
-	e.num("text_tokens", int64(c.Recount), false)
-	e.num("first_text_bytes", int64(c.FirstText), false)
-	e.num("text_bytes", int64(c.StreamText), false)
-	e.str("class", string(c.Class))
-	e.str("error", c.Error)
-	return append(e.b, '}')
+	e.Num("status", int64(c.Status), false)
+	e.Yes("simulated", c.Sim)
+	e.Text("new_field", c.Field)
+	e.Num("want_input", int64(c.WantIn), false)
+	e.Num("want_output", int64(c.Want), false)
+	e.Num("text_tokens", int64(c.Recount), false)
+	e.Num("first_text_bytes", int64(c.FirstText), false)
+	e.Num("text_bytes", int64(c.StreamText), false)
+	e.Text("class", string(c.Class))
+	e.Text("error", c.Error)
+	e.End()
+	return e.Bytes
 }
 
-// encoder writes the fields of a call without reflection: a run of 10^5 calls
-// is encoded while it is measured.
-type encoder struct{ b []byte }
-
-func (e *encoder) key(name string) {
-	if e.b[len(e.b)-1] != '{' {
-		e.b = append(e.b, ',')
-	}
-	e.b = append(e.b, '"')
-	e.b = append(e.b, name...)
-	e.b = append(e.b, '"', ':')
-}
-
-func (e *encoder) num(name string, v int64, always bool) {
-	if v == 0 && !always {
-		return
-	}
-	e.key(name)
-	e.b = strconv.AppendInt(e.b, v, 10)
-}
-
-func (e *encoder) str(name, v string) {
-	if v == "" {
-		return
-	}
-	e.key(name)
-	e.b = appendString(e.b, v)
-}
-
-func (e *encoder) yes(name string, v bool) {
-	if v {
-		e.key(name)
-		e.b = append(e.b, "true"...)
-	}
-}
+// encoder writes the lists of a call.
+type encoder struct{ jsonl.Writer }
 
 // chunks writes stamps and tokens and, where reads were counted, those.
 func (e *encoder) chunks(chunks []Chunk, reads bool) {
@@ -114,29 +80,29 @@ func (e *encoder) chunks(chunks []Chunk, reads bool) {
 	plain, apart := true, true // one token each; each of a read of its own, one after the other
 	prev := time.Duration(0)
 	for i, k := range chunks {
-		e.item("chunk_ns", i, int64(k.At-prev))
+		e.Item("chunk_ns", i, int64(k.At-prev))
 		prev, plain, apart = k.At, plain && k.Tokens == 1, apart && k.Read == chunks[0].Read+int32(i)
 	}
-	e.b = append(e.b, ']')
+	e.EndList()
 	if !plain {
 		for i, k := range chunks {
-			e.item("chunk_tokens", i, int64(k.Tokens))
+			e.Item("chunk_tokens", i, int64(k.Tokens))
 		}
-		e.b = append(e.b, ']')
+		e.EndList()
 	}
 	if !reads {
 		return
 	}
 	if apart {
-		e.num("chunk_read", int64(chunks[0].Read), true)
+		e.Num("chunk_read", int64(chunks[0].Read), true)
 		return
 	}
 	last := int32(0)
 	for i, k := range chunks {
-		e.item("chunk_reads", i, int64(k.Read-last))
+		e.Item("chunk_reads", i, int64(k.Read-last))
 		last = k.Read
 	}
-	e.b = append(e.b, ']')
+	e.EndList()
 }
 
 func (e *encoder) empty(stamps []Stamp) {
@@ -145,16 +111,16 @@ func (e *encoder) empty(stamps []Stamp) {
 	}
 	prev := time.Duration(0)
 	for i, s := range stamps {
-		e.item("empty_ns", i, int64(s.At-prev))
+		e.Item("empty_ns", i, int64(s.At-prev))
 		prev = s.At
 	}
-	e.b = append(e.b, ']')
+	e.EndList()
 	last := int32(0)
 	for i, s := range stamps {
-		e.item("empty_reads", i, int64(s.Read-last))
+		e.Item("empty_reads", i, int64(s.Read-last))
 		last = s.Read
 	}
-	e.b = append(e.b, ']')
+	e.EndList()
 }
 
 // late writes pairs of a read and how late it may have been.
@@ -162,45 +128,10 @@ func (e *encoder) late(reads []LateRead) {
 	if len(reads) == 0 {
 		return
 	}
-	e.key("late")
-	e.b = append(e.b, '[')
 	for i, l := range reads {
-		if i > 0 {
-			e.b = append(e.b, ',')
-		}
-		e.b = strconv.AppendInt(append(e.b, '['), int64(l.Read), 10)
-		e.b = strconv.AppendInt(append(e.b, ','), int64(l.By), 10)
-		e.b = append(e.b, ']')
+		e.Pair("late", i, int64(l.Read), int64(l.By))
 	}
-	e.b = append(e.b, ']')
-}
-
-// item writes the i-th number of the list called name, without its end.
-func (e *encoder) item(name string, i int, v int64) {
-	if i == 0 {
-		e.key(name)
-		e.b = append(e.b, '[')
-	} else {
-		e.b = append(e.b, ',')
-	}
-	e.b = strconv.AppendInt(e.b, v, 10)
-}
-
-// appendString appends s as a JSON string; bytes that are not UTF-8 become
-// U+FFFD, as JSON has no way to write them.
-func appendString(dst []byte, s string) []byte {
-	for i := range len(s) {
-		if b := s[i]; b < ' ' || b >= 0x7f || b == '"' || b == '\\' {
-			quoted, err := json.Marshal(s)
-			if err != nil {
-				panic(err) // a string always encodes
-			}
-			return append(dst, quoted...)
-		}
-	}
-	dst = append(dst, '"')
-	dst = append(dst, s...)
-	return append(dst, '"')
+	e.EndList()
 }
 
 // MarshalJSON encodes the call as AppendJSON does.
@@ -279,44 +210,5 @@ func (w *callLists) fill(c *Call) error {
 // and does not parse is what a killed run leaves behind: it is dropped, and
 // the run shows as partial because calls are missing.
 func ReadCalls(r io.Reader) iter.Seq2[Call, error] {
-	return readLines(r, "a call", new(callDecoder).decode)
-}
-
-// readLines yields the values of a JSONL stream; what says in errors what a line
-// should be.
-func readLines[T any](r io.Reader, what string, decode func([]byte, *T) error) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var none T
-		br := bufio.NewReaderSize(r, 1<<16)
-		var long []byte
-		for n := 1; ; n++ {
-			line, err := br.ReadSlice('\n')
-			if errors.Is(err, bufio.ErrBufferFull) {
-				for long = long[:0]; errors.Is(err, bufio.ErrBufferFull); line, err = br.ReadSlice('\n') {
-					long = append(long, line...)
-				}
-				long = append(long, line...)
-				line = long
-			}
-			if err != nil && !errors.Is(err, io.EOF) {
-				yield(none, fmt.Errorf("line %d: %w", n, err))
-				return
-			}
-			whole := err == nil
-			if len(bytes.TrimSpace(line)) > 0 {
-				var v T
-				if err := decode(line, &v); err == nil {
-					if !yield(v, nil) {
-						return
-					}
-				} else if whole {
-					yield(none, fmt.Errorf("line %d is not %s: %w", n, what, err))
-					return
-				}
-			}
-			if !whole {
-				return
-			}
-		}
-	}
+	return jsonl.Read(r, "a call", new(callDecoder).decode)
 }

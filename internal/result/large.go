@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"perflab/internal/gauge"
 	"perflab/internal/stat"
 )
 
@@ -174,7 +175,7 @@ func (v *largeVLLM) add(c *Call) {
 func (v *largeVLLM) peak() (most, bound float64) {
 	edge := 0.0
 	for from := v.Start; from <= v.Flow.at(0)+time.Duration(len(v.Flow.Tokens))*time.Second/time.Duration(v.Flow.Fine); from += time.Second {
-		n, e := v.Flow.tokens(Window{From: from, To: from + time.Second})
+		n, e := v.Flow.tokens(Window{Span: gauge.Span{From: from, To: from + time.Second}})
 		if n > most {
 			most, edge = n, e
 		}

@@ -3,6 +3,8 @@ package result
 import (
 	"strconv"
 	"strings"
+
+	"perflab/internal/gauge"
 )
 
 // Better is the direction in which a metric improves.
@@ -76,8 +78,8 @@ func percentile(stat string) (float64, bool) {
 // PercentileName returns "p99.9" of 99.9.
 func PercentileName(p float64) string { return "p" + strconv.FormatFloat(p, 'f', -1, 64) }
 
-// What a figure may need beyond the calls of a run, besides SourceEngine, SourceGPU
-// and SourceHost, readings of which it is made.
+// What a figure may need beyond the calls of a run, besides gauge.SourceEngine, gauge.SourceGPU
+// and gauge.SourceHost, readings of which it is made.
 const (
 	NeedPrice  = "price"  // of the deployment
 	NeedGPUs   = "gpus"   // their number
@@ -97,11 +99,11 @@ func (m Metric) Needs() []string {
 		needs = append(needs, NeedPrice)
 	case m.Section != sectionTelemetry:
 	case strings.Contains(m.Name, "host"):
-		needs = append(needs, SourceHost)
+		needs = append(needs, gauge.SourceHost)
 	case strings.Contains(m.Name, "gpu"), m.Name == "throttled_ratio", m.Unit == "J", m.Unit == "tok/s/W":
-		needs = append(needs, SourceGPU)
+		needs = append(needs, gauge.SourceGPU)
 	default:
-		needs = append(needs, SourceEngine)
+		needs = append(needs, gauge.SourceEngine)
 	}
 	return needs
 }

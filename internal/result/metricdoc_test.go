@@ -2,13 +2,18 @@ package result
 
 import (
 	_ "embed"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"perflab/internal/gauge"
 )
+
+var update = flag.Bool("update", false, "write the reference")
 
 //go:embed intervals.md
 var intervalsText string
@@ -119,9 +124,9 @@ func limitCell(ms float64) string {
 // cell returns a formula as a code span.
 func cell(s string) string { return "`" + strings.ReplaceAll(s, "|", `\|`) + "`" }
 
-// gauge is one row of the table of what readings may hold.
-type gauge struct {
-	Name    string // key in Reading.Values
+// gaugeRow is one row of the table of what readings may hold.
+type gaugeRow struct {
+	Name    string // key in gauge.Reading.Values
 	Source  string
 	Unit    string // "ratio", "bytes", "W", "Hz", "C", "requests", "tokens", "steps", "s", "yes"
 	Counter bool   // since the source started: only differences say something
@@ -129,39 +134,39 @@ type gauge struct {
 }
 
 // gauges returns the table of gauges.
-func gauges() []gauge {
-	return []gauge{
-		{Name: "running", Source: SourceEngine, Unit: "requests", Doc: "Requests that are being computed."},
-		{Name: "waiting", Source: SourceEngine, Unit: "requests", Doc: "Requests that wait for room."},
-		{Name: "kv_usage", Source: SourceEngine, Unit: "ratio", Doc: "Share of the KV cache in use."},
-		{Name: "preemptions", Source: SourceEngine, Unit: "requests", Counter: true, Doc: "Requests that gave their KV cache up again for lack of room."},
-		{Name: "prefix_queries", Source: SourceEngine, Unit: "tokens", Counter: true, Doc: "Prompt tokens looked up in the prefix cache."},
-		{Name: "prefix_hits", Source: SourceEngine, Unit: "tokens", Counter: true, Doc: "Prompt tokens that were found there."},
-		{Name: "prefix_share", Source: SourceEngine, Unit: "ratio", Doc: "Share of the prompts found in the prefix cache, over the engine's own span of time."},
-		{Name: "prompt_tokens", Source: SourceEngine, Unit: "tokens", Counter: true, Doc: "Prompt tokens that the engine took in."},
-		{Name: "generation_tokens", Source: SourceEngine, Unit: "tokens", Counter: true, Doc: "Tokens that the engine generated."},
-		{Name: "finished", Source: SourceEngine, Unit: "requests", Counter: true, Doc: "Requests that ended, whatever the reason."},
-		{Name: "spec_drafts", Source: SourceEngine, Unit: "steps", Counter: true, Doc: "Guesses of speculation that the model verified."},
-		{Name: "spec_draft_tokens", Source: SourceEngine, Unit: "tokens", Counter: true, Doc: "Tokens guessed in them."},
-		{Name: "spec_accepted", Source: SourceEngine, Unit: "tokens", Counter: true, Doc: "Guessed tokens that were accepted."},
-		{Name: "spec_length", Source: SourceEngine, Unit: "tokens", Doc: "Tokens that a verified guess yields, the model's own among them, over the engine's own span of time."},
-		{Name: "queue_seconds", Source: SourceEngine, Unit: "s", Counter: true, Doc: "Time that requests waited before they were computed, all together."},
-		{Name: "queued", Source: SourceEngine, Unit: "requests", Counter: true, Doc: "Requests that queue_seconds is of."},
+func gauges() []gaugeRow {
+	return []gaugeRow{
+		{Name: "running", Source: gauge.SourceEngine, Unit: "requests", Doc: "Requests that are being computed."},
+		{Name: "waiting", Source: gauge.SourceEngine, Unit: "requests", Doc: "Requests that wait for room."},
+		{Name: "kv_usage", Source: gauge.SourceEngine, Unit: "ratio", Doc: "Share of the KV cache in use."},
+		{Name: "preemptions", Source: gauge.SourceEngine, Unit: "requests", Counter: true, Doc: "Requests that gave their KV cache up again for lack of room."},
+		{Name: "prefix_queries", Source: gauge.SourceEngine, Unit: "tokens", Counter: true, Doc: "Prompt tokens looked up in the prefix cache."},
+		{Name: "prefix_hits", Source: gauge.SourceEngine, Unit: "tokens", Counter: true, Doc: "Prompt tokens that were found there."},
+		{Name: "prefix_share", Source: gauge.SourceEngine, Unit: "ratio", Doc: "Share of the prompts found in the prefix cache, over the engine's own span of time."},
+		{Name: "prompt_tokens", Source: gauge.SourceEngine, Unit: "tokens", Counter: true, Doc: "Prompt tokens that the engine took in."},
+		{Name: "generation_tokens", Source: gauge.SourceEngine, Unit: "tokens", Counter: true, Doc: "Tokens that the engine generated."},
+		{Name: "finished", Source: gauge.SourceEngine, Unit: "requests", Counter: true, Doc: "Requests that ended, whatever the reason."},
+		{Name: "spec_drafts", Source: gauge.SourceEngine, Unit: "steps", Counter: true, Doc: "Guesses of speculation that the model verified."},
+		{Name: "spec_draft_tokens", Source: gauge.SourceEngine, Unit: "tokens", Counter: true, Doc: "Tokens guessed in them."},
+		{Name: "spec_accepted", Source: gauge.SourceEngine, Unit: "tokens", Counter: true, Doc: "Guessed tokens that were accepted."},
+		{Name: "spec_length", Source: gauge.SourceEngine, Unit: "tokens", Doc: "Tokens that a verified guess yields, the model's own among them, over the engine's own span of time."},
+		{Name: "queue_seconds", Source: gauge.SourceEngine, Unit: "s", Counter: true, Doc: "Time that requests waited before they were computed, all together."},
+		{Name: "queued", Source: gauge.SourceEngine, Unit: "requests", Counter: true, Doc: "Requests that queue_seconds is of."},
 
-		{Name: GPUUtilization, Source: SourceGPU, Unit: "ratio", Doc: "Share of the time in which a kernel ran, over the driver's last sampling period (up to 1 s)."},
-		{Name: MemoryUsed, Source: SourceGPU, Unit: "bytes", Doc: "Device memory in use, by whatever program."},
-		{Name: MemoryTotal, Source: SourceGPU, Unit: "bytes", Doc: "Device memory there is."},
-		{Name: GPUPower, Source: SourceGPU, Unit: "W", Doc: "Power of the whole board, which newer devices average over 1 s."},
-		{Name: GPUClock, Source: SourceGPU, Unit: "Hz", Doc: "Clock of the multiprocessors."},
-		{Name: GPUMemoryClock, Source: SourceGPU, Unit: "Hz", Doc: "Clock of the device memory."},
-		{Name: GPUTemperature, Source: SourceGPU, Unit: "C", Doc: "Temperature of the device."},
-		{Name: ThrottlePower, Source: SourceGPU, Unit: "yes", Doc: "1 while clocks are lowered to keep to the power limit, or by a power brake."},
-		{Name: ThrottleThermal, Source: SourceGPU, Unit: "yes", Doc: "1 while clocks are lowered because the device or its memory is too hot."},
-		{Name: ThrottleHW, Source: SourceGPU, Unit: "yes", Doc: "1 while the hardware lowers clocks by half or more, for heat, power or an external brake."},
+		{Name: gauge.GPUUtilization, Source: gauge.SourceGPU, Unit: "ratio", Doc: "Share of the time in which a kernel ran, over the driver's last sampling period (up to 1 s)."},
+		{Name: gauge.MemoryUsed, Source: gauge.SourceGPU, Unit: "bytes", Doc: "Device memory in use, by whatever program."},
+		{Name: gauge.MemoryTotal, Source: gauge.SourceGPU, Unit: "bytes", Doc: "Device memory there is."},
+		{Name: gauge.GPUPower, Source: gauge.SourceGPU, Unit: "W", Doc: "Power of the whole board, which newer devices average over 1 s."},
+		{Name: gauge.GPUClock, Source: gauge.SourceGPU, Unit: "Hz", Doc: "Clock of the multiprocessors."},
+		{Name: gauge.GPUMemoryClock, Source: gauge.SourceGPU, Unit: "Hz", Doc: "Clock of the device memory."},
+		{Name: gauge.GPUTemperature, Source: gauge.SourceGPU, Unit: "C", Doc: "Temperature of the device."},
+		{Name: gauge.ThrottlePower, Source: gauge.SourceGPU, Unit: "yes", Doc: "1 while clocks are lowered to keep to the power limit, or by a power brake."},
+		{Name: gauge.ThrottleThermal, Source: gauge.SourceGPU, Unit: "yes", Doc: "1 while clocks are lowered because the device or its memory is too hot."},
+		{Name: gauge.ThrottleHW, Source: gauge.SourceGPU, Unit: "yes", Doc: "1 while the hardware lowers clocks by half or more, for heat, power or an external brake."},
 
-		{Name: CPUUtilization, Source: SourceHost, Unit: "ratio", Doc: "Share of all processors' time that was used since the reading before, the load generator's on the same machine included."},
-		{Name: MemoryUsed, Source: SourceHost, Unit: "bytes", Doc: "Memory that is not available to new programs."},
-		{Name: MemoryTotal, Source: SourceHost, Unit: "bytes", Doc: "Memory there is."},
+		{Name: gauge.CPUUtilization, Source: gauge.SourceHost, Unit: "ratio", Doc: "Share of all processors' time that was used since the reading before, the load generator's on the same machine included."},
+		{Name: gauge.MemoryUsed, Source: gauge.SourceHost, Unit: "bytes", Doc: "Memory that is not available to new programs."},
+		{Name: gauge.MemoryTotal, Source: gauge.SourceHost, Unit: "bytes", Doc: "Memory there is."},
 	}
 }
 

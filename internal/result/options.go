@@ -3,6 +3,8 @@ package result
 import (
 	"fmt"
 	"slices"
+
+	"perflab/internal/gauge"
 )
 
 // Options choose what Summarize computes beyond the fixed figures.
@@ -11,9 +13,9 @@ type Options struct {
 	Goodput     []SLO     // all must hold for a request to count; see ParseGoodput
 	Compat      string    // VLLM: figures that vllm bench serve has by its definitions; "": ours
 
-	Readings []Reading // sampled beside the calls; nil: none were
-	Price    Price     // of the deployment, where known
-	GPUs     int       // allocated to it; 0: none, or not known
+	Readings []gauge.Reading // sampled beside the calls; nil: none were
+	Price    Price           // of the deployment, where known
+	GPUs     int             // allocated to it; 0: none, or not known
 }
 
 // Validate reports what Summarize would refuse.

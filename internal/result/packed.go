@@ -107,13 +107,3 @@ func Label(m Metric, all ...*Summary) string {
 	last := len(amounts) - 1
 	return fmt.Sprintf("%s, per read of %s or %s tokens", m.Label, strings.Join(amounts[:last], ", "), amounts[last])
 }
-
-// sections returns the sections that a block shows of a summary: beside an ITL
-// whose gaps are of several tokens stands the one by token.
-func (st Style) sections(s *Summary) []string {
-	i := slices.Index(st.Sections, familyITL)
-	if i < 0 || s.PerEvent() == "" || slices.Contains(st.Sections, familyITLToken) {
-		return st.Sections
-	}
-	return slices.Insert(slices.Clone(st.Sections), i+1, familyITLToken)
-}

@@ -2,7 +2,6 @@ package result
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 )
@@ -34,8 +33,7 @@ func packedRun(t *testing.T, oneMessage bool) Summary {
 	return s
 }
 
-// Where a gap is of several tokens, every place that shows an ITL says of how many, and the
-// gap by token stands beside it.
+// Where a gap is of several tokens, its label says of how many.
 func TestPackedTokensAreSaid(t *testing.T) {
 	for oneMessage, say := range map[bool]string{true: "per chunk of 8.0 tokens", false: "per read of 8.0 tokens"} {
 		s := packedRun(t, oneMessage)
@@ -45,18 +43,6 @@ func TestPackedTokensAreSaid(t *testing.T) {
 		m, _ := Lookup("mean_itl_ms")
 		if got := Label(m, &s); got != "Mean ITL (ms), "+say {
 			t.Errorf("label %q", got)
-		}
-		block := Block(s, Style{})
-		for _, want := range []string{
-			"Inter-token Latency (" + say + ")-", "\nMean ITL (ms):                           160.00\n",
-			"Inter-token Latency per Token-", "\nMean ITL per token (ms):                 20.00\n",
-		} {
-			if !strings.Contains(block, want) {
-				t.Errorf("no %q in\n%s", want, block)
-			}
-		}
-		if got := Precision(s, Style{}); !strings.Contains(got, "Mean ITL, "+say+" ") || !strings.Contains(got, "Mean ITL per token ") {
-			t.Errorf("the precision does not say what the gaps are of:\n%s", got)
 		}
 	}
 }
@@ -68,7 +54,7 @@ func TestUnpackedTokensAreNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, _ := Lookup("p99_itl_ms")
-	if got := Label(m, &s); got != "P99 ITL (ms)" || s.PerEvent() != "" || strings.Contains(Block(s, Style{}), "(per") {
+	if got := Label(m, &s); got != "P99 ITL (ms)" || s.PerEvent() != "" {
 		t.Errorf("label %q, %q", got, s.PerEvent())
 	}
 	packed, merged := packedRun(t, true), packedRun(t, false)
@@ -77,27 +63,5 @@ func TestUnpackedTokensAreNot(t *testing.T) {
 	}
 	if got := Label(m, &s, &packed); got != "P99 ITL (ms), per read of 1 or 8.0 tokens" {
 		t.Errorf("label of both %q", got)
-	}
-}
-
-// A block's lines keep the labels that tools look for, and a figure that is open has what
-// it can be in lines of its own.
-func TestBlockSaysWhatIsOpen(t *testing.T) {
-	s := Summary{
-		Figures: map[string]float64{"mean_itl_ms": 20, "p99_itl_ms": 82.4, "p99_e2el_ms": 1100},
-		Bounds:  map[string][2]float64{"p99_itl_ms": {42.31, 90}, "mean_itl_ms": {19.9, 20.1}, "p99_e2el_ms": {1000, 1100}},
-	}
-	block := Block(s, Style{})
-	if want := "P99 ITL (ms):                            82.40\nP99 ITL at least (ms):                   42.31\nP99 ITL at most (ms):                    90.00\n"; !strings.Contains(block, want) {
-		t.Errorf("no\n%s in\n%s", want, block)
-	}
-	if strings.Contains(block, "Mean ITL at") {
-		t.Errorf("a mean that is off by 0.5 %% at most is said to be open:\n%s", block)
-	}
-	if got := Block(s, Style{Layout: GPUStack}); !strings.Contains(got, "P99 Latency(s):                           1.10\nP99 Latency at least (s):                 1.00\n") {
-		t.Errorf("seconds:\n%s", got)
-	}
-	if got := Precision(Summary{Figures: s.Figures, Bounds: s.Bounds, Samples: map[string]int{"itl": 10}}, Style{}); !strings.Contains(got, ", late reads leave it open from 42.31 to 90.00\n") {
-		t.Errorf("precision:\n%s", got)
 	}
 }

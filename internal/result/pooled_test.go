@@ -42,10 +42,6 @@ func TestPooled(t *testing.T) {
 			}
 		}
 	}
-	block := Block(s, Style{Sections: []string{"ttft", "tpot", "itl", "e2el"}})
-	if strings.Contains(block, "generated") || strings.Contains(block, "First Token") || !strings.Contains(block, "Total token throughput (tok/s):") {
-		t.Errorf("block:\n%s", block)
-	}
 }
 
 // By vLLM's definitions too a run that generates nothing has the latency up to

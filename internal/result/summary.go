@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"perflab/internal/jsonl"
 )
 
 // Summary is the figures computed from a run, by metric name. A figure that
@@ -67,7 +69,7 @@ func (s Summary) MarshalJSON() ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encode summary: figure %s: %w", name, err)
 		}
-		b = append(appendString(b, name), ':')
+		b = append(jsonl.AppendText(b, name), ':')
 		b = append(append(b, figure...), ',')
 	}
 	if s.Failures == nil {
@@ -131,4 +133,14 @@ func (s *Summary) UnmarshalJSON(data []byte) error {
 		s.Figures[name] = v
 	}
 	return nil
+}
+
+// Within says how far a figure of a very long run may be off, "within 0.0031 %"; "" of
+// one that is exact.
+func (s Summary) Within(name string) string {
+	bound := s.Approximate[name]
+	if bound <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("within %.2g %%", 100*bound)
 }

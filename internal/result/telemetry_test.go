@@ -2,23 +2,22 @@ package result
 
 import (
 	"math"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"perflab/internal/gauge"
 )
 
 // reading is one with a value or more.
-func reading(at time.Duration, source string, index int, values map[string]float64) Reading {
-	return Reading{At: at, Source: source, Index: index, Values: values}
+func reading(at time.Duration, source string, index int, values map[string]float64) gauge.Reading {
+	return gauge.Reading{At: at, Source: source, Index: index, Values: values}
 }
 
 // readingsOfAll are readings of every gauge, counters growing by 10 each.
-func readingsOfAll(from, to, every time.Duration) []Reading {
-	var out []Reading
+func readingsOfAll(from, to, every time.Duration) []gauge.Reading {
+	var out []gauge.Reading
 	for i, at := 0, from; at <= to; i, at = i+1, at+every {
-		for _, source := range []string{SourceEngine, SourceGPU, SourceHost} {
+		for _, source := range []string{gauge.SourceEngine, gauge.SourceGPU, gauge.SourceHost} {
 			r := reading(at, source, 0, map[string]float64{})
 			for _, g := range gauges() {
 				if g.Source != source {
@@ -36,10 +35,10 @@ func readingsOfAll(from, to, every time.Duration) []Reading {
 }
 
 // series is one gauge at instants a second apart from the first on.
-func series(source, gauge string, index int, first time.Duration, v ...float64) []Reading {
-	var out []Reading
+func series(source, name string, index int, first time.Duration, v ...float64) []gauge.Reading {
+	var out []gauge.Reading
 	for i, x := range v {
-		out = append(out, reading(first+time.Duration(i)*time.Second, source, index, map[string]float64{gauge: x}))
+		out = append(out, reading(first+time.Duration(i)*time.Second, source, index, map[string]float64{name: x}))
 	}
 	return out
 }
@@ -64,7 +63,7 @@ func TestEnergyIsTheTrapezoidOverAllGPUs(t *testing.T) {
 	for i := range 11 {
 		climb, flat = append(climb, 100+20*float64(i)), append(flat, 50)
 	}
-	readings := append(series(SourceGPU, GPUPower, 0, 0, climb...), series(SourceGPU, GPUPower, 1, 0, flat...)...)
+	readings := append(series(gauge.SourceGPU, gauge.GPUPower, 0, 0, climb...), series(gauge.SourceGPU, gauge.GPUPower, 1, 0, flat...)...)
 	s := summarize(t, Header{}, Options{Readings: readings}, burstOf(10)) // 100 output and 900 input tokens
 	for name, want := range map[string]float64{
 		"gpus": 2, "mean_gpu_power_w": 125, "energy_j": 2500, "energy_per_output_token_j": 25, "energy_per_token_j": 2.5, "output_tokens_per_s_per_w": 0.04,
@@ -79,9 +78,9 @@ func TestEnergyIsTheTrapezoidOverAllGPUs(t *testing.T) {
 // window alone.
 func TestSteadyEnergy(t *testing.T) {
 	calls := steady(300, 10*msec)
-	power := []Reading{}
+	power := []gauge.Reading{}
 	for at := -time.Second; at <= 5*time.Second; at += 50 * msec {
-		power = append(power, reading(at, SourceGPU, 0, map[string]float64{GPUPower: 200}))
+		power = append(power, reading(at, gauge.SourceGPU, 0, map[string]float64{gauge.GPUPower: 200}))
 	}
 	s := summarize(t, Header{Rate: 100}, Options{Readings: power}, calls)
 	w := s.Figures["steady_duration"]
@@ -94,18 +93,18 @@ func TestSteadyEnergy(t *testing.T) {
 }
 
 func TestEngineFigures(t *testing.T) {
-	var readings []Reading
-	add := func(r []Reading) { readings = append(readings, r...) }
-	add(series(SourceEngine, "running", 0, -time.Second, 0, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 0))
-	add(series(SourceEngine, "running", 1, -time.Second, 0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 0))
-	add(series(SourceEngine, "waiting", 0, -time.Second, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0))
+	var readings []gauge.Reading
+	add := func(r []gauge.Reading) { readings = append(readings, r...) }
+	add(series(gauge.SourceEngine, "running", 0, -time.Second, 0, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 0))
+	add(series(gauge.SourceEngine, "running", 1, -time.Second, 0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 0))
+	add(series(gauge.SourceEngine, "waiting", 0, -time.Second, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0))
 	// A counter that begins anew when its engine does: 3 before, 2 after.
-	add(series(SourceEngine, "preemptions", 0, -time.Second, 10, 10, 12, 13, 0, 1, 2, 2, 2, 2, 2, 2, 2))
-	add(series(SourceEngine, "spec_drafts", 0, -time.Second, 0, 0, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 20))
-	add(series(SourceEngine, "spec_accepted", 0, -time.Second, 5, 5, 20, 20, 20, 20, 20, 20, 20, 20, 20, 20, 35))
+	add(series(gauge.SourceEngine, "preemptions", 0, -time.Second, 10, 10, 12, 13, 0, 1, 2, 2, 2, 2, 2, 2, 2))
+	add(series(gauge.SourceEngine, "spec_drafts", 0, -time.Second, 0, 0, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 20))
+	add(series(gauge.SourceEngine, "spec_accepted", 0, -time.Second, 5, 5, 20, 20, 20, 20, 20, 20, 20, 20, 20, 20, 35))
 	// Not read before the run: what it grew by is not known.
-	add(series(SourceEngine, "prefix_queries", 0, time.Second, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110))
-	add(series(SourceEngine, "prefix_hits", 0, time.Second, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11))
+	add(series(gauge.SourceEngine, "prefix_queries", 0, time.Second, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110))
+	add(series(gauge.SourceEngine, "prefix_hits", 0, time.Second, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11))
 	s := summarize(t, Header{}, Options{Readings: readings}, burstOf(10))
 	for name, want := range map[string]float64{
 		"mean_running_requests": 6, "max_running_requests": 6, "mean_waiting_requests": 0.6, "max_waiting_requests": 6,
@@ -127,11 +126,8 @@ func TestCost(t *testing.T) {
 	if got := s.Figures["cost_per_million_output_tokens"]; math.Abs(got-1000) > 1e-9 {
 		t.Errorf("output tokens cost %v, want 1000", got)
 	}
-	if got := s.Figures["cost_per_million_tokens"]; math.Abs(got-100) > 1e-9 {
-		t.Errorf("tokens cost %v, want 100", got)
-	}
-	if text := TelemetryText(s); !strings.Contains(text, "100.0000 EUR") || !strings.HasPrefix(text, "Cost\n") {
-		t.Errorf("the text has no cost in its currency:\n%s", text)
+	if got := s.Figures["cost_per_million_tokens"]; math.Abs(got-100) > 1e-9 || s.Currency != "EUR" {
+		t.Errorf("tokens cost %v %s, want 100 EUR", got, s.Currency)
 	}
 }
 
@@ -146,34 +142,5 @@ func TestPrice(t *testing.T) {
 		if err := new(Price).UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q is a price", text)
 		}
-	}
-}
-
-func TestReadingsRoundTrip(t *testing.T) {
-	want := []Reading{
-		{At: -5, Source: SourceEngine, Index: 1, Values: map[string]float64{"running": 2}},
-		{At: 7, Source: SourceGPU, Node: "b", Error: "no nvidia-smi"},
-	}
-	var b strings.Builder
-	if err := WriteReadings(&b, want); err != nil {
-		t.Fatal(err)
-	}
-	read := func(text string) (out []Reading, err error) {
-		for r, err := range ReadReadings(strings.NewReader(text)) {
-			if err != nil {
-				return out, err
-			}
-			out = append(out, r)
-		}
-		return out, nil
-	}
-	if got, err := read(b.String()); err != nil || cmp.Diff(want, got) != "" {
-		t.Errorf("%v: -written +read\n%s", err, cmp.Diff(want, got))
-	}
-	if got, err := read(b.String() + `{"at_ns": 9, "sou`); err != nil || len(got) != 2 {
-		t.Errorf("a line that was cut off: %d readings, %v", len(got), err)
-	}
-	if _, err := read("{}\nno reading\n"); err == nil || !strings.Contains(err.Error(), "line 2") {
-		t.Errorf("a broken line: %v", err)
 	}
 }

@@ -3,6 +3,8 @@ package result
 import (
 	"slices"
 	"time"
+
+	"perflab/internal/gauge"
 )
 
 // Event is something counted that came at one instant, as output tokens.
@@ -16,11 +18,11 @@ type span struct{ From, To time.Duration }
 
 // Window is a part of a run.
 type Window struct {
-	From, To time.Duration // From < at <= To is inside
-	Ends     int           // calls that ended inside
-	InFlight float64       // of the steady window: mean calls in flight
-	CallTime float64       // of the steady window: mean seconds from Sent to End of the calls that ended inside
-	OK       bool          // there is such a part
+	gauge.Span
+	Ends     int     // calls that ended inside
+	InFlight float64 // of the steady window: mean calls in flight
+	CallTime float64 // of the steady window: mean seconds from Sent to End of the calls that ended inside
+	OK       bool    // there is such a part
 
 	slack time.Duration // how much longer it may be, of one found in bins
 }
@@ -28,12 +30,6 @@ type Window struct {
 // minEnds is the least number of calls that must end in a window for its rates
 // to be given.
 const minEnds = 10
-
-// Contains reports whether an instant is inside.
-func (w Window) Contains(at time.Duration) bool { return w.From < at && at <= w.To }
-
-// Seconds is the window's length.
-func (w Window) Seconds() float64 { return (w.To - w.From).Seconds() }
 
 // sweep tells of every change in the number of spans that hold an instant; one
 // that ends as another begins does not overlap it, and an empty one holds none.

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"perflab/internal/block"
+	"perflab/internal/gauge"
 	"perflab/internal/result"
 )
 
@@ -24,8 +26,8 @@ func FuzzOpenRun(f *testing.F) {
 	for _, c := range someCalls(3) {
 		w.Add(&c)
 	}
-	if err := w.Finish(&result.Client{Wall: 9e9, Procs: 2}, &result.Summary{Figures: map[string]float64{"completed": 3}}, []result.Reading{
-		{Source: result.SourceGPU, Values: map[string]float64{"power_w": 300}}, {At: 5e6, Source: result.SourceGPU, Error: "gone"},
+	if err := w.Finish(&result.Client{Wall: 9e9, Procs: 2}, &result.Summary{Figures: map[string]float64{"completed": 3}}, []gauge.Reading{
+		{Source: gauge.SourceGPU, Values: map[string]float64{"power_w": 300}}, {At: 5e6, Source: gauge.SourceGPU, Error: "gone"},
 	}); err != nil {
 		f.Fatal(err)
 	}
@@ -75,7 +77,7 @@ func FuzzOpenRun(f *testing.F) {
 			if s.Verdict.Status != "" {
 				_ = s.Verdict.Text()
 			}
-			_ = result.Block(s, result.Style{Percentiles: r.Percentiles()})
+			_ = block.Text(s, block.Style{Percentiles: r.Percentiles()})
 		}
 	})
 }

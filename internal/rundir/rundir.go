@@ -12,6 +12,7 @@ import (
 
 	"perflab/internal/durable"
 	"perflab/internal/field"
+	"perflab/internal/gauge"
 	"perflab/internal/input"
 	"perflab/internal/result"
 )
@@ -129,7 +130,7 @@ func (w *Writer) Abandon() {
 // name. Whatever could be written stays, in DIR.tmp, when it fails. Of a run
 // that another client measured there is no record c of the client. Without
 // readings there is no file of them.
-func (w *Writer) Finish(c *result.Client, s *result.Summary, readings []result.Reading) error {
+func (w *Writer) Finish(c *result.Client, s *result.Summary, readings []gauge.Reading) error {
 	if err := w.calls.close(); err != nil {
 		return fmt.Errorf("keep the calls: %w", err)
 	}
@@ -144,7 +145,7 @@ func (w *Writer) Finish(c *result.Client, s *result.Summary, readings []result.R
 	}
 	if len(readings) > 0 {
 		var b bytes.Buffer
-		if err := result.WriteReadings(&b, readings); err != nil {
+		if err := gauge.Write(&b, readings); err != nil {
 			return fmt.Errorf("encode %s: %w", TelemetryFile, err)
 		}
 		if err := writeFile(w.disk, filepath.Join(w.tmp, TelemetryFile), b.Bytes()); err != nil {
@@ -195,7 +196,7 @@ type Run struct {
 	Partial bool
 	Damage  string // what could not be read, one sentence; empty for none
 
-	Readings []result.Reading // beside the calls; of a run that was killed there are none
+	Readings []gauge.Reading // beside the calls; of a run that was killed there are none
 
 	dir     string // that has the files
 	calls   *result.Accumulator
@@ -250,7 +251,7 @@ func (r *Run) readReadings(path string) error {
 		return fmt.Errorf("read readings: %w", err)
 	}
 	defer f.Close()
-	for x, err := range result.ReadReadings(input.Lines(f, "the file", mostLine)) {
+	for x, err := range gauge.Read(input.Lines(f, "the file", mostLine)) {
 		if err != nil {
 			return fmt.Errorf("%s: %w", TelemetryFile, err)
 		}

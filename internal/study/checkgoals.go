@@ -8,6 +8,7 @@ import (
 
 	"perflab/internal/bench"
 	"perflab/internal/field"
+	"perflab/internal/gauge"
 	"perflab/internal/result"
 )
 
@@ -101,7 +102,7 @@ func (c *checker) figureNeeds(at, metric string) {
 
 // missingFor says what is missing for a figure, "" for nothing.
 func (f *File) missingFor(m result.Metric, need string) string {
-	reading := slices.Contains([]string{result.SourceEngine, result.SourceGPU, result.SourceHost}, need)
+	reading := gauge.IsSource(need)
 	switch n := f.Bench.TelemetryS; {
 	case need == result.NeedPrice && f.Hardware.Price.IsZero():
 		return m.Name + " needs hardware.price_per_hour: what all of the hardware costs an hour, with the currency, such as 98.32 USD"
@@ -111,9 +112,9 @@ func (f *File) missingFor(m result.Metric, need string) string {
 		return f.missingLoadSearch(m)
 	case reading && f.Runtime.Kind == Predicted:
 		return m.Name + " is made of readings of a server that runs, and runtime kind predicted starts none: its model has time and memory, and no power. Use another runtime kind, or a figure of the calls or of the price"
-	case need == result.SourceGPU && f.Runtime.Kind == Simulated:
+	case need == gauge.SourceGPU && f.Runtime.Kind == Simulated:
 		return m.Name + " is made of readings of GPUs, and a simulated engine uses none. Use another runtime kind, or a figure of the calls or of the price"
-	case need == result.SourceGPU && f.OnCPU():
+	case need == gauge.SourceGPU && f.OnCPU():
 		return m.Name + " is made of readings of GPUs, and the hardware has none"
 	case reading && n != nil && *n == 0:
 		return m.Name + " is made of readings, and bench.telemetry_interval_s is 0: leave it out, or give the seconds between readings"

@@ -7,10 +7,9 @@ import (
 
 // Remarks are sentences on what will fail or cost time when the study runs, known without
 // a launch.
-func (s *Study) Remarks() []string {
-	out := s.UnknownRemarks()
+func (s *Study) Remarks() (out []string) {
 	if s.Runtime.Kind != Docker {
-		return out
+		return nil
 	}
 	for _, c := range s.Served() {
 		for _, r := range s.Container(c.Engine).Remarks(c.Model, s.AllocatedGPUs()) {

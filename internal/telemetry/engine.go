@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"perflab/internal/engine"
+	"perflab/internal/gauge"
 	"perflab/internal/prometheus"
-	"perflab/internal/result"
 )
 
 // maxFailures is how often in a row an engine's metrics may fail before any was
@@ -26,13 +26,13 @@ func Engine(replica int, every time.Duration, scrape func(context.Context) (page
 			switch {
 			case err == nil:
 				read, failed = true, 0
-				emit(at, result.Reading{Source: result.SourceEngine, Index: replica, Values: values})
+				emit(at, gauge.Reading{Source: gauge.SourceEngine, Index: replica, Values: values})
 				return true
 			case errors.Is(err, errNothing), ctx.Err() != nil: // the latter at the end of the run
 				return true
 			case !told:
 				told = true
-				emit(at, result.Reading{Source: result.SourceEngine, Index: replica, Error: err.Error()})
+				emit(at, gauge.Reading{Source: gauge.SourceEngine, Index: replica, Error: err.Error()})
 			}
 			failed++
 			return read || failed < maxFailures

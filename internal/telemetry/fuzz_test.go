@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"perflab/internal/result"
+	"perflab/internal/gauge"
 )
 
 // fuzzStream gives an output to a stream whole and byte by byte: both tell the same
@@ -17,7 +17,7 @@ func fuzzStream(t *testing.T, output []byte, stream func(Emit) interface{ Write(
 	for i := range output {
 		_, _ = s.Write(output[i : i+1])
 	}
-	if err := result.WriteReadings(io.Discard, whole.Readings(time.Time{})); err != nil {
+	if err := gauge.Write(io.Discard, whole.Readings(time.Time{})); err != nil {
 		t.Errorf("no file can hold the readings: %v", err)
 	}
 	if a, b := len(whole.readings), len(bytewise.readings); len(output) < maxLine && a != b {

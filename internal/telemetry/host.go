@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"perflab/internal/gauge"
 	"perflab/internal/proc"
-	"perflab/internal/result"
 )
 
 // Files that the kernel tells of a Linux machine in.
@@ -29,7 +29,7 @@ func Host(every time.Duration) Source {
 			for _, name := range []string{statFile, memoryFile} {
 				text, err := os.ReadFile(name)
 				if err != nil {
-					emit(time.Now(), result.Reading{Source: result.SourceHost,
+					emit(time.Now(), gauge.Reading{Source: gauge.SourceHost,
 						Error: fmt.Sprintf("CPU and memory of this machine are read from %s, which %s does not have here", name, runtime.GOOS)})
 					return false
 				}
@@ -54,7 +54,7 @@ func RemoteHost(node string, every time.Duration, run Command) Source {
 		if err != nil {
 			text += ": " + err.Error()
 		}
-		emit(time.Now(), result.Reading{Source: result.SourceHost, Node: node, Error: text})
+		emit(time.Now(), gauge.Reading{Source: gauge.SourceHost, Node: node, Error: text})
 	}
 }
 
@@ -98,13 +98,13 @@ func (s *hostStream) line(line string) {
 	case "MemTotal:":
 		s.memoryTotal = kibibytes(rest)
 	case "MemAvailable:":
-		r := result.Reading{Source: result.SourceHost, Node: s.node, Values: map[string]float64{}}
+		r := gauge.Reading{Source: gauge.SourceHost, Node: s.node, Values: map[string]float64{}}
 		if s.known {
-			r.Values[result.CPUUtilization] = 1 - float64(s.spent.Idle)/float64(s.spent.All)
+			r.Values[gauge.CPUUtilization] = 1 - float64(s.spent.Idle)/float64(s.spent.All)
 		}
 		if s.memoryTotal > 0 {
-			r.Values[result.MemoryTotal] = s.memoryTotal
-			r.Values[result.MemoryUsed] = s.memoryTotal - kibibytes(rest)
+			r.Values[gauge.MemoryTotal] = s.memoryTotal
+			r.Values[gauge.MemoryUsed] = s.memoryTotal - kibibytes(rest)
 		}
 		s.emit(time.Now(), r)
 		s.known = false

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"perflab/internal/result"
+	"perflab/internal/gauge"
 )
 
 // smiFields are what is asked of nvidia-smi after the time and the device's index,
@@ -19,13 +19,13 @@ var smiFields = []struct {
 	name, gauge string
 	scale       float64
 }{
-	{"utilization.gpu", result.GPUUtilization, 0.01},
-	{"memory.used", result.MemoryUsed, 1 << 20},
-	{"memory.total", result.MemoryTotal, 1 << 20},
-	{"power.draw", result.GPUPower, 1},
-	{"clocks.sm", result.GPUClock, 1e6},
-	{"clocks.mem", result.GPUMemoryClock, 1e6},
-	{"temperature.gpu", result.GPUTemperature, 1},
+	{"utilization.gpu", gauge.GPUUtilization, 0.01},
+	{"memory.used", gauge.MemoryUsed, 1 << 20},
+	{"memory.total", gauge.MemoryTotal, 1 << 20},
+	{"power.draw", gauge.GPUPower, 1},
+	{"clocks.sm", gauge.GPUClock, 1e6},
+	{"clocks.mem", gauge.GPUMemoryClock, 1e6},
+	{"temperature.gpu", gauge.GPUTemperature, 1},
 }
 
 // smiReasons are the names of the mask that says why clocks are lowered, the
@@ -38,9 +38,9 @@ var smiBits = []struct {
 	gauge string
 	mask  uint64
 }{
-	{result.ThrottlePower, 0x04 | 0x80},   // software power cap, power brake
-	{result.ThrottleHW, 0x08},             // the hardware lowers clocks
-	{result.ThrottleThermal, 0x20 | 0x40}, // too hot, by software or hardware
+	{gauge.ThrottlePower, 0x04 | 0x80},   // software power cap, power brake
+	{gauge.ThrottleHW, 0x08},             // the hardware lowers clocks
+	{gauge.ThrottleThermal, 0x20 | 0x40}, // too hot, by software or hardware
 }
 
 // smiTime is how nvidia-smi writes its time.
@@ -61,7 +61,7 @@ func GPU(node string, every time.Duration, devices []string, run Command) Source
 			if s.rows == 0 && strings.Contains(s.other+fmt.Sprint(err), "not a valid field") {
 				continue
 			}
-			emit(time.Now(), result.Reading{Source: result.SourceGPU, Node: node, Error: s.ended(err).Error()})
+			emit(time.Now(), gauge.Reading{Source: gauge.SourceGPU, Node: node, Error: s.ended(err).Error()})
 			return
 		}
 	}
@@ -148,7 +148,7 @@ func (s *smiStream) wanted(index int, uuid string) bool {
 }
 
 // row reads a line. A field that is not a number, as "[N/A]", is missing.
-func (s *smiStream) row(line string) (at time.Time, uuid string, r result.Reading, ok bool) {
+func (s *smiStream) row(line string) (at time.Time, uuid string, r gauge.Reading, ok bool) {
 	cells := strings.Split(line, ",")
 	for i := range cells {
 		cells[i] = strings.TrimSpace(cells[i])
@@ -168,7 +168,7 @@ func (s *smiStream) row(line string) (at time.Time, uuid string, r result.Readin
 	if err != nil || ierr != nil {
 		return at, uuid, r, false
 	}
-	r = result.Reading{Source: result.SourceGPU, Node: s.node, Index: index, Values: map[string]float64{}}
+	r = gauge.Reading{Source: gauge.SourceGPU, Node: s.node, Index: index, Values: map[string]float64{}}
 	for i, f := range smiFields {
 		if v, err := strconv.ParseFloat(cells[2+i], 64); err == nil {
 			r.Values[f.gauge] = v * f.scale

@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"perflab/internal/result"
+	"perflab/internal/gauge"
 )
 
 // fakeSMI is the environment variable that makes the test binary be nvidia-smi, of
@@ -76,7 +76,7 @@ func smi(t *testing.T, kind string) {
 
 // awaitReadings waits until the readings, counted by what key gives, are enough, or for
 // ten seconds.
-func awaitReadings(rec *Recording, enough func(n map[string]int) bool, key func(result.Reading) string) {
+func awaitReadings(rec *Recording, enough func(n map[string]int) bool, key func(gauge.Reading) string) {
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		n := map[string]int{}
 		for _, r := range rec.Readings(time.Now()) {
@@ -97,11 +97,11 @@ func TestGPUProcess(t *testing.T) {
 		}
 		rec := Start(t.Context(), sources[1])
 		start := time.Now()
-		awaitReadings(rec, func(n map[string]int) bool { return n["0"] >= 3 && n["1"] >= 3 }, func(r result.Reading) string { return fmt.Sprint(r.Index) })
+		awaitReadings(rec, func(n map[string]int) bool { return n["0"] >= 3 && n["1"] >= 3 }, func(r gauge.Reading) string { return fmt.Sprint(r.Index) })
 		rec.Stop()
 		n := map[int]int{}
 		for _, r := range rec.Readings(start) {
-			if r.Error != "" || r.Values[result.GPUPower] != 612.34 || r.Values[result.ThrottlePower] != 1 {
+			if r.Error != "" || r.Values[gauge.GPUPower] != 612.34 || r.Values[gauge.ThrottlePower] != 1 {
 				t.Errorf("%s: reading %+v", kind, r)
 			}
 			if r.At > time.Since(start) || r.At < -3*time.Second {
@@ -132,7 +132,7 @@ func TestGPURows(t *testing.T) {
 		"2026/11/22 10:00:00.002, 1, 0, 4, 81559, [N/A], 345, 2619, 30, 0x0000000000000001\n" +
 		"2026/11/22 10:00:00.002, 2, 99, 4, 81559, 10, 345, 2619, 30, Not Active\n" +
 		"2026/11/22 10:00:00.500, 0, 100, [N/A], 81559, 500.00, 1755, 2619, 63, 0x0000000000000088\n"
-	var got []result.Reading
+	var got []gauge.Reading
 	var at []time.Time
 	before := time.Now()
 	source := GPU("b", 250*time.Millisecond, []string{"0", "1"}, func(_ context.Context, argv []string, w io.Writer) error {
@@ -146,22 +146,22 @@ func TestGPURows(t *testing.T) {
 		}
 		return errors.New("exit status 15")
 	})
-	source(t.Context(), func(when time.Time, r result.Reading) { got, at = append(got, r), append(at, when) })
+	source(t.Context(), func(when time.Time, r gauge.Reading) { got, at = append(got, r), append(at, when) })
 	values := func(util, power, clock float64, more map[string]float64) map[string]float64 {
 		v := map[string]float64{
-			result.GPUUtilization: util, result.MemoryTotal: 81559 << 20, result.GPUPower: power, result.GPUClock: clock * 1e6,
-			result.GPUMemoryClock: 2619e6, result.GPUTemperature: 63, result.ThrottlePower: 0, result.ThrottleHW: 0, result.ThrottleThermal: 0,
+			gauge.GPUUtilization: util, gauge.MemoryTotal: 81559 << 20, gauge.GPUPower: power, gauge.GPUClock: clock * 1e6,
+			gauge.GPUMemoryClock: 2619e6, gauge.GPUTemperature: 63, gauge.ThrottlePower: 0, gauge.ThrottleHW: 0, gauge.ThrottleThermal: 0,
 		}
 		maps.Copy(v, more)
 		return v
 	}
-	idle := values(0, 0, 345, map[string]float64{result.MemoryUsed: 4 << 20, result.GPUTemperature: 30})
-	delete(idle, result.GPUPower)
-	want := []result.Reading{
-		{Source: result.SourceGPU, Node: "b", Values: values(0.5, 400, 1755, map[string]float64{result.ThrottleThermal: 1})},
-		{Source: result.SourceGPU, Node: "b", Index: 1, Values: idle},
-		{Source: result.SourceGPU, Node: "b", Values: values(1, 500, 1755, map[string]float64{result.ThrottleHW: 1, result.ThrottlePower: 1})},
-		{Source: result.SourceGPU, Node: "b", Error: "nvidia-smi stopped in the middle: exit status 15"},
+	idle := values(0, 0, 345, map[string]float64{gauge.MemoryUsed: 4 << 20, gauge.GPUTemperature: 30})
+	delete(idle, gauge.GPUPower)
+	want := []gauge.Reading{
+		{Source: gauge.SourceGPU, Node: "b", Values: values(0.5, 400, 1755, map[string]float64{gauge.ThrottleThermal: 1})},
+		{Source: gauge.SourceGPU, Node: "b", Index: 1, Values: idle},
+		{Source: gauge.SourceGPU, Node: "b", Values: values(1, 500, 1755, map[string]float64{gauge.ThrottleHW: 1, gauge.ThrottlePower: 1})},
+		{Source: gauge.SourceGPU, Node: "b", Error: "nvidia-smi stopped in the middle: exit status 15"},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Fatalf("-want +got\n%s", d)
@@ -186,7 +186,7 @@ func TestGPUsByUUID(t *testing.T) {
 		_, err := io.WriteString(w, row(0, "GPU-00ff-1")+row(1, "GPU-aa11-2")+row(2, "GPU-bb22-3"))
 		return err
 	})
-	source(t.Context(), func(_ time.Time, r result.Reading) {
+	source(t.Context(), func(_ time.Time, r gauge.Reading) {
 		if r.Error == "" {
 			got = append(got, r.Index)
 		}
@@ -197,7 +197,7 @@ func TestGPUsByUUID(t *testing.T) {
 }
 
 func BenchmarkGPU(b *testing.B) {
-	s := &smiStream{reasons: true, emit: func(time.Time, result.Reading) {}}
+	s := &smiStream{reasons: true, emit: func(time.Time, gauge.Reading) {}}
 	var tick []byte
 	for gpu := range 8 {
 		tick = fmt.Appendf(tick, "2026/11/22 10:00:00.000, %d, 87, 70123, 81559, 612.34, 1755, 2619, 63, 0x0000000000000004\n", gpu)

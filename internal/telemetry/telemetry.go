@@ -34,7 +34,7 @@ import (
 	"sync"
 	"time"
 
-	"perflab/internal/result"
+	"perflab/internal/gauge"
 )
 
 // Source samples one thing until ctx ends and tells what it saw. It may be used
@@ -42,7 +42,7 @@ import (
 type Source func(ctx context.Context, emit Emit)
 
 // Emit takes a reading and the instant that it is of.
-type Emit func(at time.Time, r result.Reading)
+type Emit func(at time.Time, r gauge.Reading)
 
 // Command runs a program where an engine runs and passes its output on until the
 // program ends or ctx does.
@@ -58,7 +58,7 @@ type Recording struct {
 
 type timedReading struct {
 	at time.Time
-	r  result.Reading
+	r  gauge.Reading
 }
 
 // firstWait is how long Start waits for first readings at most: nvidia-smi needs
@@ -77,7 +77,7 @@ func Start(ctx context.Context, sources ...Source) *Recording {
 		done := sync.OnceFunc(begun.Done)
 		rec.sources.Go(func() {
 			defer done()
-			sample(inner, func(at time.Time, r result.Reading) {
+			sample(inner, func(at time.Time, r gauge.Reading) {
 				rec.add(at, r)
 				done()
 			})
@@ -100,7 +100,7 @@ func Start(ctx context.Context, sources ...Source) *Recording {
 
 // add keeps a reading. What is not a number, which some drivers print for what they do
 // not know, is missing: no file could hold it.
-func (rec *Recording) add(at time.Time, r result.Reading) {
+func (rec *Recording) add(at time.Time, r gauge.Reading) {
 	maps.DeleteFunc(r.Values, func(_ string, v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
@@ -116,15 +116,15 @@ func (rec *Recording) Stop() {
 
 // Readings are those taken so far in the order of time, their instants counted
 // from start.
-func (rec *Recording) Readings(start time.Time) []result.Reading {
+func (rec *Recording) Readings(start time.Time) []gauge.Reading {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
-	out := make([]result.Reading, len(rec.readings))
+	out := make([]gauge.Reading, len(rec.readings))
 	for i, s := range rec.readings {
 		out[i] = s.r
 		out[i].At = s.at.Sub(start)
 	}
-	slices.SortStableFunc(out, func(a, b result.Reading) int {
+	slices.SortStableFunc(out, func(a, b gauge.Reading) int {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Source, b.Source), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Index, b.Index))
 	})
 	return out

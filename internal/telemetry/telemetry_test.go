@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"perflab/internal/engine"
-	"perflab/internal/result"
+	"perflab/internal/gauge"
 )
 
 // TestMetersAreGauges: what engines publish under common names is in the document's
@@ -54,9 +54,9 @@ func TestEngineOnTheRunsClock(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		rec.Stop()
 		rec.Stop()
-		var want []result.Reading
+		var want []gauge.Reading
 		for i, at := range []time.Duration{-300, 700, 1700, 2000} {
-			want = append(want, result.Reading{At: at * time.Millisecond, Source: result.SourceEngine, Index: 1, Values: map[string]float64{"running": float64(i + 1)}})
+			want = append(want, gauge.Reading{At: at * time.Millisecond, Source: gauge.SourceEngine, Index: 1, Values: map[string]float64{"running": float64(i + 1)}})
 		}
 		if d := cmp.Diff(want, rec.Readings(start)); d != "" {
 			t.Errorf("-want +got\n%s", d)
@@ -122,7 +122,7 @@ func TestIterationList(t *testing.T) {
 		}))
 		time.Sleep(500 * time.Millisecond)
 		rec.Stop() // the second list is empty, and no failure
-		want := []result.Reading{{At: -500 * time.Millisecond, Source: result.SourceEngine, Values: map[string]float64{"running": 7, "waiting": 2}}}
+		want := []gauge.Reading{{At: -500 * time.Millisecond, Source: gauge.SourceEngine, Values: map[string]float64{"running": 7, "waiting": 2}}}
 		if d := cmp.Diff(want, rec.Readings(time.Now())); d != "" {
 			t.Errorf("-want +got\n%s", d)
 		}
@@ -154,8 +154,8 @@ func hostFiles(user, idle int) string {
 // TestHostWithoutTimes: times that cannot be read are no times, and not zero.
 func TestHostWithoutTimes(t *testing.T) {
 	var shares []float64
-	s := hostStream{emit: func(_ time.Time, r result.Reading) {
-		share, ok := r.Values[result.CPUUtilization]
+	s := hostStream{emit: func(_ time.Time, r gauge.Reading) {
+		share, ok := r.Values[gauge.CPUUtilization]
 		if !ok {
 			share = -1
 		}
@@ -182,14 +182,14 @@ func TestRemoteHost(t *testing.T) {
 		}
 		return errors.New("connection lost")
 	})
-	var got []result.Reading
-	source(t.Context(), func(_ time.Time, r result.Reading) { got = append(got, r) })
-	memory := map[string]float64{result.MemoryTotal: 1000 * 1024, result.MemoryUsed: 600 * 1024}
-	second := map[string]float64{result.CPUUtilization: 0.75, result.MemoryTotal: 1000 * 1024, result.MemoryUsed: 600 * 1024}
-	want := []result.Reading{
-		{Source: result.SourceHost, Node: "b", Values: memory},
-		{Source: result.SourceHost, Node: "b", Values: second},
-		{Source: result.SourceHost, Node: "b", Error: "the loop that reads /proc/stat ended: connection lost"},
+	var got []gauge.Reading
+	source(t.Context(), func(_ time.Time, r gauge.Reading) { got = append(got, r) })
+	memory := map[string]float64{gauge.MemoryTotal: 1000 * 1024, gauge.MemoryUsed: 600 * 1024}
+	second := map[string]float64{gauge.CPUUtilization: 0.75, gauge.MemoryTotal: 1000 * 1024, gauge.MemoryUsed: 600 * 1024}
+	want := []gauge.Reading{
+		{Source: gauge.SourceHost, Node: "b", Values: memory},
+		{Source: gauge.SourceHost, Node: "b", Values: second},
+		{Source: gauge.SourceHost, Node: "b", Error: "the loop that reads /proc/stat ended: connection lost"},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got\n%s", d)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"perflab/internal/gauge"
 	"perflab/internal/result"
 )
 
@@ -20,7 +21,7 @@ func judgeReadings(a *result.Analysis) (result.Status, string) {
 		}
 	}
 	var parts []string
-	for _, s := range []string{result.SourceEngine, result.SourceGPU, result.SourceHost} {
+	for _, s := range []string{gauge.SourceEngine, gauge.SourceGPU, gauge.SourceHost} {
 		if counts[s] > 0 {
 			parts = append(parts, fmt.Sprintf("%d of %s", counts[s], s))
 		}
@@ -33,7 +34,7 @@ func judgeReadings(a *result.Analysis) (result.Status, string) {
 		}
 		text = fmt.Sprintf("readings beside the calls, %s; figures of them are over %s of %s", strings.Join(parts, ", "), name, result.SpanText(a.Telemetry.Window.To-a.Telemetry.Window.From))
 	}
-	for _, g := range []struct{ source, gauge string }{{result.SourceEngine, "running"}, {result.SourceGPU, result.GPUUtilization}, {result.SourceHost, result.CPUUtilization}} {
+	for _, g := range []struct{ source, gauge string }{{gauge.SourceEngine, "running"}, {gauge.SourceGPU, gauge.GPUUtilization}, {gauge.SourceHost, gauge.CPUUtilization}} {
 		for _, k := range a.Telemetry.Tracks(g.source, g.gauge) {
 			if _, ok := k.Mean(a.Telemetry.Window); !ok {
 				_, covered := k.Over(a.Telemetry.Window)
@@ -58,9 +59,9 @@ var throttleCauses = []struct {
 	gauge, name string
 	fault       bool
 }{
-	{result.ThrottleThermal, "heat", true},
-	{result.ThrottleHW, "the hardware", true},
-	{result.ThrottlePower, "the power limit", false},
+	{gauge.ThrottleThermal, "heat", true},
+	{gauge.ThrottleHW, "the hardware", true},
+	{gauge.ThrottlePower, "the power limit", false},
 }
 
 // judgeThrottled judges whether the GPUs ran at the clocks they can.
@@ -102,7 +103,7 @@ const (
 // judgeDevices looks for GPUs that took no part, and for GPUs that somebody else
 // used: busy for seconds in which the engine had no request.
 func judgeDevices(a *result.Analysis) (result.Status, string) {
-	use := a.Telemetry.Tracks(result.SourceGPU, result.GPUUtilization)
+	use := a.Telemetry.Tracks(gauge.SourceGPU, gauge.GPUUtilization)
 	if len(use) == 0 {
 		return notJudged("the driver does not tell how much the GPUs are used")
 	}
@@ -114,7 +115,7 @@ func judgeDevices(a *result.Analysis) (result.Status, string) {
 		}
 		sum, n := 0.0, 0
 		for i, at := range k.At {
-			if slices.ContainsFunc(idle, func(w result.Window) bool { return at-settleTime > w.From && at <= w.To }) {
+			if slices.ContainsFunc(idle, func(w gauge.Span) bool { return at-settleTime > w.From && at <= w.To }) {
 				sum, n = sum+k.Values[i], n+1
 			}
 		}
@@ -133,14 +134,14 @@ func judgeDevices(a *result.Analysis) (result.Status, string) {
 
 // idleSpans are the times between readings at whose both ends no replica had a
 // request, and over which none generated a token.
-func idleSpans(t result.Telemetry) []result.Window {
-	generated := t.Tracks(result.SourceEngine, "generation_tokens")
-	running, waiting := t.Tracks(result.SourceEngine, "running"), t.Tracks(result.SourceEngine, "waiting")
+func idleSpans(t gauge.Telemetry) []gauge.Span {
+	generated := t.Tracks(gauge.SourceEngine, "generation_tokens")
+	running, waiting := t.Tracks(gauge.SourceEngine, "running"), t.Tracks(gauge.SourceEngine, "waiting")
 	if len(generated) != 1 || len(running) != 1 || len(waiting) != 1 ||
 		!slices.Equal(generated[0].At, running[0].At) || !slices.Equal(generated[0].At, waiting[0].At) {
 		return nil // of several replicas readings are not of one instant
 	}
-	var out []result.Window
+	var out []gauge.Span
 	at, tokens := generated[0].At, generated[0].Values
 	held := func(i int) float64 { return running[0].Values[i] + waiting[0].Values[i] }
 	for i := 1; i < len(at); i++ {
@@ -151,7 +152,7 @@ func idleSpans(t result.Telemetry) []result.Window {
 			out[n-1].To = at[i]
 			continue
 		}
-		out = append(out, result.Window{From: at[i-1], To: at[i]})
+		out = append(out, gauge.Span{From: at[i-1], To: at[i]})
 	}
 	return out
 }

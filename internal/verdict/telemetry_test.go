@@ -6,12 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"perflab/internal/gauge"
 	"perflab/internal/result"
 )
 
 // reading is one with a value or more.
-func reading(at time.Duration, source string, index int, values map[string]float64) result.Reading {
-	return result.Reading{At: at, Source: source, Index: index, Values: values}
+func reading(at time.Duration, source string, index int, values map[string]float64) gauge.Reading {
+	return gauge.Reading{At: at, Source: source, Index: index, Values: values}
 }
 
 // burstOf is n calls that are all in flight from 0 to 10 s, of 10 output tokens each:
@@ -29,38 +30,38 @@ func burstOf(n int) []result.Call {
 }
 
 // gpuReadings are a GPU's over the run of burstOf, with more gauges from one on.
-func gpuReadings(n int, more func(i int, v map[string]float64)) []result.Reading {
-	var out []result.Reading
+func gpuReadings(n int, more func(i int, v map[string]float64)) []gauge.Reading {
+	var out []gauge.Reading
 	for i := range n {
-		v := map[string]float64{result.GPUUtilization: 0.9, result.ThrottlePower: 0, result.ThrottleThermal: 0, result.ThrottleHW: 0}
+		v := map[string]float64{gauge.GPUUtilization: 0.9, gauge.ThrottlePower: 0, gauge.ThrottleThermal: 0, gauge.ThrottleHW: 0}
 		if more != nil {
 			more(i, v)
 		}
-		out = append(out, reading(time.Duration(i)*100*msec, result.SourceGPU, 0, v))
+		out = append(out, reading(time.Duration(i)*100*msec, gauge.SourceGPU, 0, v))
 	}
 	return out
 }
 
 func TestTelemetryChecks(t *testing.T) {
-	engine := func(running, waiting, kv float64) []result.Reading {
-		var out []result.Reading
+	engine := func(running, waiting, kv float64) []gauge.Reading {
+		var out []gauge.Reading
 		for i := -1; i <= 21; i++ {
-			out = append(out, reading(time.Duration(i)*500*msec, result.SourceEngine, 0, map[string]float64{"running": running, "waiting": waiting, "kv_usage": kv, "preemptions": 0}))
+			out = append(out, reading(time.Duration(i)*500*msec, gauge.SourceEngine, 0, map[string]float64{"running": running, "waiting": waiting, "kv_usage": kv, "preemptions": 0}))
 		}
 		return out
 	}
 	for name, test := range map[string]struct {
-		readings []result.Reading
+		readings []gauge.Reading
 		header   result.Header
 		check    string
 		status   result.Status
 		text     string
 	}{
 		"cool":         {gpuReadings(101, nil), result.Header{}, "throttled", result.Sound, "no GPU was held back"},
-		"power limit":  {gpuReadings(101, func(i int, v map[string]float64) { v[result.ThrottlePower] = float64(i % 2) }), result.Header{}, "throttled", result.Remark, "50.0 % by the power limit"},
-		"hot":          {gpuReadings(101, func(i int, v map[string]float64) { v[result.ThrottleThermal] = float64(i / 50 % 2) }), result.Header{}, "throttled", result.Noted, "throttled, a cooler machine would be faster: share of the GPUs' time in which clocks were held back: 50.0 % by heat"},
+		"power limit":  {gpuReadings(101, func(i int, v map[string]float64) { v[gauge.ThrottlePower] = float64(i % 2) }), result.Header{}, "throttled", result.Remark, "50.0 % by the power limit"},
+		"hot":          {gpuReadings(101, func(i int, v map[string]float64) { v[gauge.ThrottleThermal] = float64(i / 50 % 2) }), result.Header{}, "throttled", result.Noted, "throttled, a cooler machine would be faster: share of the GPUs' time in which clocks were held back: 50.0 % by heat"},
 		"used":         {gpuReadings(101, nil), result.Header{}, "gpus", result.Sound, "each of 1 GPUs was used"},
-		"spare":        {gpuReadings(101, func(_ int, v map[string]float64) { v[result.GPUUtilization] = 0 }), result.Header{}, "gpus", result.Remark, "1 of 1 GPUs that were read took no part and are in power, energy and means: GPU 0"},
+		"spare":        {gpuReadings(101, func(_ int, v map[string]float64) { v[gauge.GPUUtilization] = 0 }), result.Header{}, "gpus", result.Remark, "1 of 1 GPUs that were read took no part and are in power, energy and means: GPU 0"},
 		"room":         {engine(3, 0, 0.31), result.Header{}, "headroom", result.Remark, "never had requests waiting and used at most 31 % of its KV cache, more load would fit"},
 		"in between":   {engine(3, 0, 0.8), result.Header{}, "headroom", result.Sound, "3.00 requests running"},
 		"queue":        {engine(3, 4, 0.9), result.Header{Limit: 9}, "headroom", result.Remark, "the engine was full and kept requests waiting"},
@@ -83,14 +84,14 @@ func TestTelemetryChecks(t *testing.T) {
 // TestOthersOnTheGPU: what is busy for seconds in which the engine has nothing to do
 // works for somebody else.
 func TestOthersOnTheGPU(t *testing.T) {
-	var readings []result.Reading
+	var readings []gauge.Reading
 	for i := -10; i <= 10; i++ {
 		v := map[string]float64{"running": 0, "waiting": 0, "generation_tokens": 0}
 		if i > 0 {
 			v = map[string]float64{"running": 5, "waiting": 0, "generation_tokens": float64(10 * i)}
 		}
 		at := time.Duration(i) * time.Second
-		readings = append(readings, reading(at, result.SourceEngine, 0, v), reading(at, result.SourceGPU, 0, map[string]float64{result.GPUUtilization: 0.6}))
+		readings = append(readings, reading(at, gauge.SourceEngine, 0, v), reading(at, gauge.SourceGPU, 0, map[string]float64{gauge.GPUUtilization: 0.6}))
 	}
 	s := summarize(t, result.Header{}, result.Options{Readings: readings}, burstOf(10))
 	if c, _ := s.Verdict.Check("gpus"); c.Status != result.Noted || !strings.Contains(c.Text, "GPU 0 60 %") {
@@ -105,9 +106,9 @@ func TestStarved(t *testing.T) {
 		c := &calls[i]
 		c.Sent += 5 * msec
 	}
-	var idle []result.Reading
+	var idle []gauge.Reading
 	for at := -time.Second; at <= 5*time.Second; at += 50 * msec {
-		idle = append(idle, reading(at, result.SourceEngine, 0, map[string]float64{"running": 0.2, "waiting": 0}))
+		idle = append(idle, reading(at, gauge.SourceEngine, 0, map[string]float64{"running": 0.2, "waiting": 0}))
 	}
 	const said = "client-bound, the server was idle meanwhile (0.20 requests in the engine on average)"
 	for _, with := range []bool{false, true} {
@@ -123,18 +124,18 @@ func TestStarved(t *testing.T) {
 }
 
 // series is one gauge at instants a second apart from the first on.
-func series(source, gauge string, index int, first time.Duration, v ...float64) []result.Reading {
-	var out []result.Reading
+func series(source, name string, index int, first time.Duration, v ...float64) []gauge.Reading {
+	var out []gauge.Reading
 	for i, x := range v {
-		out = append(out, reading(first+time.Duration(i)*time.Second, source, index, map[string]float64{gauge: x}))
+		out = append(out, reading(first+time.Duration(i)*time.Second, source, index, map[string]float64{name: x}))
 	}
 	return out
 }
 
 func TestNoEnergyWithoutReadings(t *testing.T) {
-	whole := series(result.SourceGPU, result.GPUPower, 0, 0, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100)
+	whole := series(gauge.SourceGPU, gauge.GPUPower, 0, 0, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100)
 	for name, test := range map[string]struct {
-		readings []result.Reading
+		readings []gauge.Reading
 		why      string // in the check, "" for an energy
 	}{
 		"whole":          {whole, ""},
@@ -142,7 +143,7 @@ func TestNoEnergyWithoutReadings(t *testing.T) {
 		"half":           {whole[5:], "cover 50 % of the window"},
 		"a hole":         {append(slices.Clone(whole[:3]), whole[8:]...), "cover 40 % of the window"},
 		"two only":       {append(slices.Clone(whole[:1]), whole[10]), "with 3 readings at least"},
-		"one GPU silent": {append(slices.Clone(whole), series(result.SourceGPU, result.GPUUtilization, 1, 0, 1, 1, 1)...), "1 of 2 GPUs do not tell their power"},
+		"one GPU silent": {append(slices.Clone(whole), series(gauge.SourceGPU, gauge.GPUUtilization, 1, 0, 1, 1, 1)...), "1 of 2 GPUs do not tell their power"},
 	} {
 		s := summarize(t, result.Header{}, result.Options{Readings: test.readings}, burstOf(10))
 		_, ok := s.Figures["energy_j"]

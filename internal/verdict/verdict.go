@@ -16,6 +16,7 @@ package verdict
 import (
 	"iter"
 
+	"perflab/internal/gauge"
 	"perflab/internal/result"
 )
 
@@ -110,7 +111,7 @@ func telemetryChecks(a *result.Analysis) []check {
 		return nil
 	}
 	all := []check{{"telemetry", judgeReadings}}
-	if _, ok := a.Telemetry.Share(result.ThrottlePower); ok {
+	if _, ok := a.Telemetry.Share(gauge.ThrottlePower); ok {
 		all = append(all, check{"throttled", judgeThrottled})
 	}
 	if a.Telemetry.Devices() > 0 {

@@ -12,47 +12,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"perflab/internal/block"
 	"perflab/internal/result"
-	"perflab/internal/stat"
+	"perflab/internal/test/calltest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
 
 const msec = time.Millisecond
 
-// stream returns a call sent at sent whose chunks of one token come at the
-// given times after it; the stream ends 1 ms after the last.
-func stream(index int, sent time.Duration, at ...time.Duration) result.Call {
-	c := result.Call{Index: index, Due: sent, Ready: sent, Sent: sent, WantIn: 10, Usage: &result.Usage{Prompt: 10, Completion: len(at)}}
-	for _, t := range at {
-		c.Chunks = append(c.Chunks, result.Chunk{At: sent + t, Tokens: 1})
-	}
-	c.End = sent + at[len(at)-1] + msec
-	return c
-}
-
-// steady returns n calls, one each gap, of 2 to 20 tokens, TTFT 40 to 60 ms
-// and 9 to 11 ms between tokens.
-func steady(n int, gap time.Duration) []result.Call {
-	rng := stat.Stream(1, "calls")
-	calls := make([]result.Call, n)
-	for i := range calls {
-		at := 40*msec + time.Duration(rng.Int64N(int64(20*msec)))
-		stamps := []time.Duration{at}
-		for range 1 + rng.IntN(19) {
-			at += 9*msec + time.Duration(rng.Int64N(int64(2*msec)))
-			stamps = append(stamps, at)
-		}
-		calls[i] = stream(i, time.Duration(i)*gap, stamps...)
-	}
-	return calls
-}
-
-// fail turns a call into a failed one.
-func fail(c result.Call, class result.Class) result.Call {
-	c.Class, c.Error, c.Chunks, c.Usage = class, "it broke", nil, nil
-	return c
-}
+// Calls to judge.
+var (
+	stream = calltest.Stream
+	steady = calltest.Steady
+	fail   = calltest.Fail
+)
 
 // client is one that has nothing to answer for.
 var client = result.Client{Wall: 10 * time.Second, CPU: time.Second, Procs: 2}
@@ -386,7 +360,7 @@ func TestSimulatedSaysSo(t *testing.T) {
 		if !s.Simulated || first.Name != "simulated" || !strings.HasPrefix(first.Text, "SIMULATED: ") {
 			t.Errorf("%s: simulated %v, first check %+v", name, s.Simulated, first)
 		}
-		if !strings.Contains(s.Verdict.Text(), "SIMULATED: ") || !strings.HasPrefix(result.Block(s, result.Style{}), "SIMULATED: ") {
+		if !strings.Contains(s.Verdict.Text(), "SIMULATED: ") || !strings.HasPrefix(block.Text(s, block.Style{}), "SIMULATED: ") {
 			t.Errorf("%s: the block or the verdict does not say SIMULATED", name)
 		}
 	}
@@ -485,7 +459,7 @@ func TestRunGolden(t *testing.T) {
 	calls := steady(200, 20*msec)
 	calls[3] = fail(calls[3], result.Connect)
 	s := summarize(t, result.Header{Limit: 64, Rate: 50}, result.Options{Goodput: bounds, Percentiles: []float64{99.9}}, calls)
-	got := result.Block(s, result.Style{}) + s.Verdict.Text()
+	got := block.Text(s, block.Style{}) + s.Verdict.Text()
 	const path = "testdata/run.txt"
 	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"perflab/internal/gauge"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
@@ -20,7 +21,7 @@ import (
 // run's figures where they are not perflab's: the plots, which are, say so. Of a very
 // long run calls are one in every so many, which the plots say as well; calls in
 // flight and tokens are then estimates, as many times what is drawn from.
-func Plots(h result.Header, calls []result.Call, every int, readings []result.Reading, compat string) []plot.Plot {
+func Plots(h result.Header, calls []result.Call, every int, readings []gauge.Reading, compat string) []plot.Plot {
 	every = max(1, every)
 	sim := h.Simulated || h.Predicted || slices.ContainsFunc(calls, func(c result.Call) bool { return c.Sim })
 	var out []plot.Plot

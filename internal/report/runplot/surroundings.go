@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"perflab/internal/gauge"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
 )
@@ -40,7 +41,7 @@ type dot struct {
 
 // surroundings draws what was read beside the calls over the axis of the time line:
 // requests in the engine, its KV cache, GPUs, and the hosts' CPU.
-func surroundings(sim bool, calls []result.Call, readings []result.Reading) (plot.Plot, bool) {
+func surroundings(sim bool, calls []result.Call, readings []gauge.Reading) (plot.Plot, bool) {
 	end := runLength(calls)
 	if end <= 0 {
 		return plot.Plot{}, false
@@ -74,10 +75,10 @@ func surroundings(sim bool, calls []result.Call, readings []result.Reading) (plo
 }
 
 // aroundTitle names what was read.
-func aroundTitle(readings []result.Reading) string {
+func aroundTitle(readings []gauge.Reading) string {
 	var names []string
 	for _, k := range []struct{ source, one, many string }{
-		{result.SourceEngine, "engine", "engines"}, {result.SourceGPU, "GPU", "GPUs"}, {result.SourceHost, "host", "hosts"},
+		{gauge.SourceEngine, "engine", "engines"}, {gauge.SourceGPU, "GPU", "GPUs"}, {gauge.SourceHost, "host", "hosts"},
 	} {
 		switch n := places(readings, k.source); {
 		case n == 1:
@@ -112,25 +113,25 @@ func (p gaugePanel) axis() plot.Axis {
 }
 
 // gaugePanels are the panels that have readings within the run.
-func gaugePanels(readings []result.Reading, end time.Duration) []gaugePanel {
-	course := func(source, gauge string, of func(result.GaugeMoment) float64) []dot {
-		return thinned(result.GaugeSeries(readings, source, gauge), end, of)
+func gaugePanels(readings []gauge.Reading, end time.Duration) []gaugePanel {
+	course := func(source, name string, of func(gauge.Moment) float64) []dot {
+		return thinned(gauge.Series(readings, source, name), end, of)
 	}
-	sum := func(m result.GaugeMoment) float64 { return m.Sum }
-	percent := func(m result.GaugeMoment) float64 { return 100 * m.High }
-	mean := func(m result.GaugeMoment) float64 { return 100 * m.Sum / float64(m.N) }
-	replicas, gpus, hosts := places(readings, result.SourceEngine), places(readings, result.SourceGPU), places(readings, result.SourceHost)
-	use := []gaugeLine{{"l0", "", course(result.SourceGPU, result.GPUUtilization, mean)}}
+	sum := func(m gauge.Moment) float64 { return m.Sum }
+	percent := func(m gauge.Moment) float64 { return 100 * m.High }
+	mean := func(m gauge.Moment) float64 { return 100 * m.Sum / float64(m.N) }
+	replicas, gpus, hosts := places(readings, gauge.SourceEngine), places(readings, gauge.SourceGPU), places(readings, gauge.SourceHost)
+	use := []gaugeLine{{"l0", "", course(gauge.SourceGPU, gauge.GPUUtilization, mean)}}
 	useTitle := "GPU utilisation"
 	if gpus > 1 {
 		use[0].name = "mean of " + plot.Count(gpus, "GPU")
-		use = append(use, gaugeLine{"l3", "highest", course(result.SourceGPU, result.GPUUtilization, percent)})
+		use = append(use, gaugeLine{"l3", "highest", course(gauge.SourceGPU, gauge.GPUUtilization, percent)})
 	}
-	held := func(m result.GaugeMoment) float64 { return 100 * m.Sum / float64(m.N) }
+	held := func(m gauge.Moment) float64 { return 100 * m.Sum / float64(m.N) }
 	for _, k := range []struct{ gauge, class, name string }{
-		{result.ThrottleThermal, "l2", "held back by heat"}, {result.ThrottleHW, "l4", "by the hardware"}, {result.ThrottlePower, "l1", "by the power limit"},
+		{gauge.ThrottleThermal, "l2", "held back by heat"}, {gauge.ThrottleHW, "l4", "by the hardware"}, {gauge.ThrottlePower, "l1", "by the power limit"},
 	} {
-		d := course(result.SourceGPU, k.gauge, held)
+		d := course(gauge.SourceGPU, k.gauge, held)
 		if slices.ContainsFunc(d, func(x dot) bool { return x.v > 0 }) {
 			use = append(use, gaugeLine{k.class, k.name, d})
 			use[0].name = cmp.Or(use[0].name, "utilisation")
@@ -138,11 +139,11 @@ func gaugePanels(readings []result.Reading, end time.Duration) []gaugePanel {
 	}
 	all := []gaugePanel{
 		{"Requests in the engine" + several(replicas, "replica", ", sum of "), "", []gaugeLine{
-			{"l0", "running", course(result.SourceEngine, "running", sum)}, {"l1", "waiting", course(result.SourceEngine, "waiting", sum)}}},
-		{"KV cache in use" + several(replicas, "replica", ", highest of "), "%", []gaugeLine{{"l3", "", course(result.SourceEngine, "kv_usage", percent)}}},
+			{"l0", "running", course(gauge.SourceEngine, "running", sum)}, {"l1", "waiting", course(gauge.SourceEngine, "waiting", sum)}}},
+		{"KV cache in use" + several(replicas, "replica", ", highest of "), "%", []gaugeLine{{"l3", "", course(gauge.SourceEngine, "kv_usage", percent)}}},
 		{useTitle, "%", use},
-		{"Power" + several(gpus, "GPU", ", sum of "), "W", []gaugeLine{{"l2", "", course(result.SourceGPU, result.GPUPower, sum)}}},
-		{"Host CPU" + several(hosts, "machine", ", highest of "), "%", []gaugeLine{{"l5", "", course(result.SourceHost, result.CPUUtilization, percent)}}},
+		{"Power" + several(gpus, "GPU", ", sum of "), "W", []gaugeLine{{"l2", "", course(gauge.SourceGPU, gauge.GPUPower, sum)}}},
+		{"Host CPU" + several(hosts, "machine", ", highest of "), "%", []gaugeLine{{"l5", "", course(gauge.SourceHost, gauge.CPUUtilization, percent)}}},
 	}
 	return slices.DeleteFunc(all, func(p gaugePanel) bool {
 		return !slices.ContainsFunc(p.lines, func(l gaugeLine) bool { return len(l.points) > 1 })
@@ -158,7 +159,7 @@ func several(n int, noun, how string) string {
 }
 
 // places counts the devices, replicas or machines that a source tells of.
-func places(readings []result.Reading, source string) int {
+func places(readings []gauge.Reading, source string) int {
 	seen := map[string]bool{}
 	for _, r := range readings {
 		if r.Source == source && r.Error == "" {
@@ -174,7 +175,7 @@ const besideParts = 600
 
 // thinned are the moments within the run, the highest of each slice of it. Moments
 // more than three times their usual distance apart are not joined.
-func thinned(all []result.GaugeMoment, end time.Duration, of func(result.GaugeMoment) float64) []dot {
+func thinned(all []gauge.Moment, end time.Duration, of func(gauge.Moment) float64) []dot {
 	var dots []dot
 	slice := -1
 	for _, m := range all {

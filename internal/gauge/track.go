@@ -1,4 +1,4 @@
-package result
+package gauge
 
 import (
 	"cmp"
@@ -17,6 +17,20 @@ type Track struct {
 	Values []float64
 }
 
+// Tracks are those of one gauge.
+type Tracks []Track
+
+// Span is a part of a run.
+type Span struct {
+	From, To time.Duration // From < at <= To is inside
+}
+
+// Contains reports whether an instant is inside.
+func (s Span) Contains(at time.Duration) bool { return s.From < at && at <= s.To }
+
+// Seconds is the span's length.
+func (s Span) Seconds() float64 { return (s.To - s.From).Seconds() }
+
 // Figures are made of readings where these cover most of a window, with so many in
 // it at least: of two readings around a short run nobody knows what was between.
 const (
@@ -31,7 +45,7 @@ const gapFactor = 3
 // Telemetry is the readings of a run as figures and checks use them.
 type Telemetry struct {
 	Readings []Reading // in the order of time
-	Window   Window    // what figures are of: the steady window, else the run
+	Window   Span      // what figures are of: the steady window, else the run
 	Steady   bool
 }
 
@@ -57,10 +71,10 @@ func (t Telemetry) NoEnergy() string {
 
 // Tracks returns a gauge of a source, one track for each device, replica or machine
 // that tells it, in their order.
-func (t Telemetry) Tracks(source, gauge string) []Track {
-	var out []Track
+func (t Telemetry) Tracks(source, name string) Tracks {
+	var out Tracks
 	for _, x := range t.Readings {
-		v, ok := x.Values[gauge]
+		v, ok := x.Values[name]
 		if x.Source != source || !ok {
 			continue
 		}
@@ -124,7 +138,7 @@ func (k Track) maxGap() time.Duration {
 
 // Over returns the mean of the track over a window, straight lines between the
 // readings, and the share of the window that readings cover.
-func (k Track) Over(w Window) (mean, covered float64) {
+func (k Track) Over(w Span) (mean, covered float64) {
 	most, sum, span := k.maxGap(), 0.0, time.Duration(0)
 	for i := 1; i < len(k.At); i++ {
 		a, b := k.At[i-1], k.At[i]
@@ -145,7 +159,7 @@ func (k Track) Over(w Window) (mean, covered float64) {
 }
 
 // Mean is the mean over a window; ok is false where readings are too few for one.
-func (k Track) Mean(w Window) (v float64, ok bool) {
+func (k Track) Mean(w Span) (v float64, ok bool) {
 	n := 0
 	for _, at := range k.At {
 		if w.Contains(at) {
@@ -153,12 +167,12 @@ func (k Track) Mean(w Window) (v float64, ok bool) {
 		}
 	}
 	v, covered := k.Over(w)
-	return v, w.OK && n >= minReadings && covered >= minCovered
+	return v, n >= minReadings && covered >= minCovered
 }
 
-// sumOfMeans adds the means of tracks up and counts them; ok is false where one of them
+// SumOfMeans adds the means of tracks up and counts them; ok is false where one of them
 // has none.
-func sumOfMeans(all []Track, w Window) (sum float64, n int, ok bool) {
+func (all Tracks) SumOfMeans(w Span) (sum float64, n int, ok bool) {
 	for _, k := range all {
 		v, ok := k.Mean(w)
 		if !ok {
@@ -170,7 +184,7 @@ func sumOfMeans(all []Track, w Window) (sum float64, n int, ok bool) {
 }
 
 // Max is the largest reading within a window.
-func (k Track) Max(w Window) (v float64, ok bool) {
+func (k Track) Max(w Span) (v float64, ok bool) {
 	for i, at := range k.At {
 		if w.Contains(at) && (!ok || k.Values[i] > v) {
 			v, ok = k.Values[i], true
@@ -179,8 +193,8 @@ func (k Track) Max(w Window) (v float64, ok bool) {
 	return v, ok
 }
 
-// highestOf is the largest reading within a window, over all tracks.
-func highestOf(all []Track, w Window) (v float64, ok bool) {
+// Max is the largest reading within a window, over all tracks.
+func (all Tracks) Max(w Span) (v float64, ok bool) {
 	for _, k := range all {
 		if x, has := k.Max(w); has && (!ok || x > v) {
 			v, ok = x, true
@@ -189,9 +203,9 @@ func highestOf(all []Track, w Window) (v float64, ok bool) {
 	return v, ok
 }
 
-// highestSum is the largest sum over tracks within a window, each track keeping
+// MaxSum is the largest sum over tracks within a window, each track keeping
 // its last reading until the next.
-func highestSum(all []Track, w Window) (v float64, ok bool) {
+func (all Tracks) MaxSum(w Span) (v float64, ok bool) {
 	type change struct {
 		at    time.Duration
 		track int
@@ -217,11 +231,10 @@ func highestSum(all []Track, w Window) (v float64, ok bool) {
 }
 
 // growth is how much a counter grew over the readings, a restart of the source
-// counted as one from zero; ok is false where the readings do not hold the run, from
-// its first sending to its last end.
-func (k Track) growth(from, to time.Duration) (v float64, ok bool) {
+// counted as one from zero; ok is false where the readings do not hold all of the span.
+func (k Track) growth(over Span) (v float64, ok bool) {
 	n := len(k.At)
-	if n < 2 || k.At[0] > from || k.At[n-1] < to-k.maxGap() {
+	if n < 2 || k.At[0] > over.From || k.At[n-1] < over.To-k.maxGap() {
 		return 0, false
 	}
 	for i := 1; i < n; i++ {
@@ -234,10 +247,10 @@ func (k Track) growth(from, to time.Duration) (v float64, ok bool) {
 	return v, true
 }
 
-// sumOfGrowths adds up how much the counters of all tracks grew.
-func sumOfGrowths(all []Track, from, to time.Duration) (sum float64, ok bool) {
+// SumOfGrowths adds up how much the counters of all tracks grew.
+func (all Tracks) SumOfGrowths(over Span) (sum float64, ok bool) {
 	for _, k := range all {
-		v, ok := k.growth(from, to)
+		v, ok := k.growth(over)
 		if !ok {
 			return 0, false
 		}
@@ -246,31 +259,31 @@ func sumOfGrowths(all []Track, from, to time.Duration) (sum float64, ok bool) {
 	return sum, len(all) > 0
 }
 
-// GaugeMoment is a gauge at one instant over all devices, replicas or machines that tell
+// Moment is a gauge at one instant over all devices, replicas or machines that tell
 // it, each at its last reading so far.
-type GaugeMoment struct {
+type Moment struct {
 	At             time.Duration
 	Sum, Low, High float64
 	N              int // how many
 }
 
-// GaugeSeries returns the moments of a gauge in the order of time, one an instant at
+// Series returns the moments of a gauge in the order of time, one an instant at
 // which any of them was read.
-func GaugeSeries(readings []Reading, source, gauge string) []GaugeMoment {
-	var out []GaugeMoment
+func Series(readings []Reading, source, name string) []Moment {
+	var out []Moment
 	type place struct {
 		node  string
 		index int
 	}
 	last := map[place]float64{}
 	for _, x := range slices.SortedStableFunc(slices.Values(readings), func(a, b Reading) int { return cmp.Compare(a.At, b.At) }) {
-		v, ok := x.Values[gauge]
+		v, ok := x.Values[name]
 		if x.Source != source || !ok {
 			continue
 		}
 		last[place{x.Node, x.Index}] = v
 		all := slices.Sorted(maps.Values(last)) // sums of floats depend on the order
-		m := GaugeMoment{At: x.At, Low: all[0], High: all[len(all)-1], N: len(all)}
+		m := Moment{At: x.At, Low: all[0], High: all[len(all)-1], N: len(all)}
 		for _, v := range all {
 			m.Sum += v
 		}

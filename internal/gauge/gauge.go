@@ -1,4 +1,17 @@
-package result
+// Package gauge holds what was read beside the calls of a run: the state of GPUs, engines
+// and hosts at instants on the clock of the calls.
+//
+//	for r, err := range gauge.Read(file) { ... }
+//	power := gauge.Telemetry{Readings: readings}.Tracks(gauge.SourceGPU, gauge.GPUPower)
+//	watts, gpus, ok := power.SumOfMeans(gauge.Span{From: from, To: to})
+//
+// Invariants: a value that a source does not tell is absent, never zero; a mean is given only
+// where readings cover a span, and the growth of a counter only where it was read before and
+// after.
+//
+// Deliberately absent: how readings are taken (package telemetry), the names of engines' gauges
+// (package engine), and the figures that are made of them (package result).
+package gauge
 
 import (
 	"bufio"
@@ -7,6 +20,8 @@ import (
 	"io"
 	"iter"
 	"time"
+
+	"perflab/internal/jsonl"
 )
 
 // Reading is the state of one source at one instant of a run, sampled beside its
@@ -27,6 +42,11 @@ const (
 	SourceHost   = "host"   // a machine that engines run on
 )
 
+// IsSource reports whether a name is that of a source.
+func IsSource(name string) bool {
+	return name == SourceGPU || name == SourceEngine || name == SourceHost
+}
+
 // Names of gauges of GPUs and hosts; those of engines are the common names of
 // package engine.
 const (
@@ -45,14 +65,14 @@ const (
 	MemoryTotal = "memory_total_bytes"
 )
 
-// ReadReadings yields the readings of telemetry.jsonl. Errors name the line and end
-// the sequence; a last line that was cut off is dropped.
-func ReadReadings(r io.Reader) iter.Seq2[Reading, error] {
-	return readLines(r, "a reading", func(line []byte, x *Reading) error { return json.Unmarshal(line, x) })
+// Read yields the readings of telemetry.jsonl. Errors name the line and end the
+// sequence; a last line that was cut off is dropped.
+func Read(r io.Reader) iter.Seq2[Reading, error] {
+	return jsonl.Read(r, "a reading", func(line []byte, x *Reading) error { return json.Unmarshal(line, x) })
 }
 
-// WriteReadings writes readings as ReadReadings reads them.
-func WriteReadings(w io.Writer, readings []Reading) error {
+// Write writes readings as Read reads them.
+func Write(w io.Writer, readings []Reading) error {
 	bw := bufio.NewWriter(w)
 	enc := json.NewEncoder(bw)
 	for i := range readings {
