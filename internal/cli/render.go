@@ -294,6 +294,9 @@ func (f *renderFlags) study(fs *pflag.FlagSet, path string, format render.Format
 		return nil, fmt.Errorf("read the study: %w", err)
 	}
 	s, err := study.Parse(path, source)
+	if err == nil {
+		err = s.Unasked()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,9 @@ const shownRefusals = 12
 
 // checkStudy says that a study file is valid and, of a race, what it would do.
 func checkStudy(ctx context.Context, env Env, path string, s *study.Study) error {
+	if err := s.Unasked(); err != nil {
+		return err
+	}
 	fmt.Fprintf(env.Stdout, "%s is a valid study of strategy %s\n", path, s.Strategy)
 	for _, r := range s.Remarks() {
 		fmt.Fprintf(env.Stdout, "warning: %s\n", r)

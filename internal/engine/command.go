@@ -18,7 +18,7 @@ func (c Command) Argv() []string {
 	if err != nil {
 		return nil
 	}
-	args = slices.Concat(c.head(e), args, c.Extra)
+	args = slices.Concat(c.head(e), args, c.Extra, c.Unread)
 	switch files := c.Files(); {
 	case len(files) > 0:
 		return append(args, e.file.flag, "{file:"+files[0].Name+"}")

@@ -71,6 +71,7 @@ type Command struct {
 	Version string            `json:"version,omitempty"` // of the engine, where known: decides defaults; "": the oldest that the catalogue knows
 	Params  map[string]string `json:"params,omitempty"`  // canonical name -> value, as given; New leaves out what is the default
 	Extra   []string          `json:"extra,omitempty"`   // flags known to the engine without a canonical name, kept verbatim; see Unmodelled
+	Unread  []string          `json:"unread,omitempty"`  // flags that the catalogue does not have, with their values, kept verbatim; see Unknown
 	// File is what of the engine's configuration file no parameter says, nested, in
 	// values as JSON has them. FilePath is a configuration file that was named and
 	// whose content is not known: see WithFile.

@@ -27,6 +27,33 @@ func (e *Engine) spelling(c Command, flags []string) string {
 	return flags[0]
 }
 
+// Unknown are the given flags that the catalogue does not have: what they do is not
+// known, no rule is checked of them, and they are passed on as they stand.
+func (c Command) Unknown() (flags []string) {
+	for _, arg := range c.Unread {
+		if looksLikeFlag(arg) {
+			flags = append(flags, flagName(arg))
+		}
+	}
+	return flags
+}
+
+// Unlisted are those of them that the installed engine does not list either; none where
+// it was not asked.
+func (c Command) Unlisted() (flags []string) {
+	e, err := ByName(c.Engine)
+	if err != nil || c.Help == nil {
+		return nil
+	}
+	for _, flag := range c.Unknown() {
+		base, _, dotted := strings.Cut(flag, ".")
+		if !c.Help.lists(e, flag) && !(dotted && e.cli.underscores && c.Help.lists(e, base)) {
+			flags = append(flags, flag)
+		}
+	}
+	return flags
+}
+
 // Fit says by a *Rejection which flag of the command its engine does not have: by the
 // engine's own help where that is known, else by its version. Where neither is known
 // every known flag passes. typed are the words that the command was parsed from: without
@@ -44,7 +71,7 @@ func (c Command) Fit(typed ...string) *Rejection {
 		args = append(args, c.Extra...)
 	}
 	table := flagTables()[e.Name]
-	for _, arg := range args {
+	for i, arg := range args {
 		name := flagName(arg)
 		ref, glued, ok := findFlag(e, table, name)
 		if !ok || name[0] != '-' {
@@ -64,21 +91,54 @@ func (c Command) Fit(typed ...string) *Rejection {
 		if rej := e.misses(c, name, ref); rej != nil {
 			return rej
 		}
+		if rej := e.untaken(c, ref.def, args[i:]); rej != nil {
+			return rej
+		}
+	}
+	if flags := c.Unlisted(); len(flags) > 0 {
+		advice := "leave it out"
+		if could := c.Help.match(e, flags[0]); len(could) > 0 {
+			advice = "write " + strings.Join(could, " or ")
+		}
+		return &Rejection{Rule: "version", Log: e.cli.unknown(flags...).Error(),
+			Reason: fmt.Sprintf("%s is not in %s, and perflab does not know it: %s", flags[0], e.installed(c.Help), advice)}
 	}
 	return nil
+}
+
+// untaken says that the version does not take a value of a flag that other versions do.
+func (e *Engine) untaken(c Command, d *Flag, words []string) *Rejection {
+	_, value, inline := strings.Cut(words[0], "=")
+	if !inline && len(words) > 1 {
+		value = words[1]
+	}
+	if d.Kind != Choice || d.Takes(value, c.Version) {
+		return nil
+	}
+	takes := slices.DeleteFunc(slices.Clone(d.Choices), func(v string) bool { return !d.Takes(v, c.Version) })
+	return &Rejection{Rule: "version", Log: e.cli.badChoice(d, value, takes).Error(),
+		Reason: fmt.Sprintf("%s %s does not take %s %s: %s", e.Title, strings.TrimPrefix(c.Version, "v"), d.Flag, value, d.span(value).presence())}
+}
+
+// installed names an engine that was asked.
+func (e *Engine) installed(h *Help) string {
+	if h.Version == "" {
+		return "this " + e.Title
+	}
+	return fmt.Sprintf("this %s (%s by its own account)", e.Title, h.Version)
 }
 
 // misses says that the engine does not have a flag, and what helps: what does the same
 // there, or which versions have it.
 func (e *Engine) misses(c Command, name string, ref flagRef) *Rejection {
-	h, who := c.Help, "this "+e.Title
+	h, who := c.Help, ""
 	switch {
-	case h == nil && !ref.def.lacks(c.Version):
+	case h != nil:
+		who = e.installed(h)
+	case !ref.def.lacks(c.Version):
 		return nil
-	case h == nil:
+	default:
 		h, who = e.listed(c.Version), e.Title+" "+strings.TrimPrefix(c.Version, "v")
-	case h.Version != "":
-		who += fmt.Sprintf(" (%s by its own account)", h.Version)
 	}
 	could := h.match(e, name)
 	if len(could) == 1 {

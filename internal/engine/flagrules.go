@@ -56,7 +56,15 @@ func balanceRule(r *resolver) *Rejection {
 		return &Rejection{Rule: "experts", Log: "ValueError: enable_expert_parallel must be True to use EPLB.",
 			Reason: fmt.Sprintf("--enable-eplb balances whole experts, and each of the %d ranks has a slice of every one: use expert_parallel or leave it off", c.TP*c.DP)}
 	}
-	return &Rejection{Rule: "experts", Log: fmt.Sprintf("ValueError: EPLB requires tensor_parallel_size or data_parallel_size to be greater than 1, but got TP=%d,DP=%d.", c.TP, c.DP),
+	pcp := c.GPUs / max(1, c.TP*c.PP*c.DP)
+	if r.cmd.AtLeast("0.32") && pcp > 1 { // whose ranks share out experts too
+		return nil
+	}
+	log := fmt.Sprintf("ValueError: EPLB requires tensor_parallel_size or data_parallel_size to be greater than 1, but got TP=%d,DP=%d.", c.TP, c.DP)
+	if r.cmd.AtLeast("0.32") {
+		log = fmt.Sprintf("ValueError: EPLB requires tensor, prefill-context, or data parallelism, but got TP=%d, PCP=%d, DP=%d.", c.TP, max(1, pcp), c.DP)
+	}
+	return &Rejection{Rule: "experts", Log: log,
 		Reason: fmt.Sprintf("--enable-eplb balances experts over ranks, and tp %d x dp %d is one: use more ranks or leave it off", c.TP, c.DP)}
 }
 
@@ -91,13 +99,22 @@ func partialsRule(r *resolver) *Rejection {
 }
 
 // asyncRule: a step that begins before the last one's tokens are known cannot look
-// them up on the host.
+// them up on the host. From 0.33 on the runner that GPUs have by default looks n-grams up
+// where they are.
 func asyncRule(r *resolver) *Rejection {
 	c := r.cfg
-	if !r.bool(Overlap, false) || !slices.Contains([]string{"ngram", "suffix", "medusa", "mlp_speculator"}, c.Spec) {
+	if !r.bool(Overlap, false) || !slices.Contains([]string{"ngram", "suffix", "medusa", "mlp_speculator", "custom_class"}, c.Spec) {
 		return nil
 	}
-	return &Rejection{Rule: "speculative", Log: "ValueError: Currently, async scheduling is only supported with EAGLE/MTP/Draft Model kind of speculative decoding",
+	rule, log := "speculative", "ValueError: Currently, async scheduling is only supported with EAGLE/MTP/Draft Model kind of speculative decoding"
+	if r.cmd.AtLeast("0.33") {
+		older := c.GPU.Platform == arch.CPU || envOf(r.cmd.Env, "VLLM_USE_V2_MODEL_RUNNER") == "0"
+		if c.Spec == "ngram" && !older {
+			return nil
+		}
+		rule, log = "conflict", fmt.Sprintf("ValueError: Async scheduling is not supported by the V1 model runner with %s-based speculative decoding.", c.Spec)
+	}
+	return &Rejection{Rule: rule, Log: log,
 		Reason: fmt.Sprintf("guesses of %d tokens by %s need the tokens of the step before, which overlap_scheduling does not wait for: leave one of them off", c.SpecTokens, c.Spec)}
 }
 

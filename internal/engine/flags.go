@@ -12,24 +12,27 @@ import (
 // Flag is one flag that an engine accepts in any of its known versions, or one key
 // of its configuration file, nested keys with dots between.
 type Flag struct {
-	Flag     string        `json:"flag"`
-	Aliases  []string      `json:"aliases,omitempty"`
-	Off      []string      `json:"off,omitempty"` // spellings that say false
-	Kind     Kind          `json:"kind"`
-	Choices  []string      `json:"choices,omitempty"` // of all known versions together
-	Open     bool          `json:"open,omitempty"`    // of a file's key: what the list does not have passes too
-	Default  string        `json:"default,omitempty"` // of the newest known version, as text; "": none
-	Note     string        `json:"note,omitempty"`    // what the engine decides where no value is given, or another version's default
-	Since    string        `json:"since,omitempty"`   // first known version that has it, "" for the oldest
-	Exact    bool          `json:"exact,omitempty"`   // Since is the very version that brought it, not the first one that was read
-	Until    string        `json:"until,omitempty"`   // last known version that has it, "" for the newest
-	Group    string        `json:"group"`
-	Doc      string        `json:"doc"`
-	Try      []string      `json:"try,omitempty"`     // values worth trying, in order
-	With     []Interaction `json:"with,omitempty"`    // flags that change what it does
-	Relevant bool          `json:"perf,omitempty"`    // bears on performance
-	Figures  bool          `json:"figures,omitempty"` // may change measured figures, and Resolve ignores it
-	Param    string        `json:"param,omitempty"`   // canonical name, "" without one
+	Flag     string            `json:"flag"`
+	Aliases  []string          `json:"aliases,omitempty"`
+	Off      []string          `json:"off,omitempty"` // spellings that say false
+	Kind     Kind              `json:"kind"`
+	Choices  []string          `json:"choices,omitempty"` // of all known versions together
+	Gained   map[string]string `json:"gained,omitempty"`  // choices that not every version takes: the first known one that does
+	Lost     map[string]string `json:"lost,omitempty"`    // and the last one
+	Bare     bool              `json:"bare,omitempty"`    // its value may be left out
+	Open     bool              `json:"open,omitempty"`    // of a file's key: what the list does not have passes too
+	Default  string            `json:"default,omitempty"` // of the newest known version, as text; "": none
+	Note     string            `json:"note,omitempty"`    // what the engine decides where no value is given, or another version's default
+	Since    string            `json:"since,omitempty"`   // first known version that has it, "" for the oldest
+	Exact    bool              `json:"exact,omitempty"`   // Since is the very version that brought it, not the first one that was read
+	Until    string            `json:"until,omitempty"`   // last known version that has it, "" for the newest
+	Group    string            `json:"group"`
+	Doc      string            `json:"doc"`
+	Try      []string          `json:"try,omitempty"`     // values worth trying, in order
+	With     []Interaction     `json:"with,omitempty"`    // flags that change what it does
+	Relevant bool              `json:"perf,omitempty"`    // bears on performance
+	Figures  bool              `json:"figures,omitempty"` // may change measured figures, and Resolve ignores it
+	Param    string            `json:"param,omitempty"`   // canonical name, "" without one
 
 	known []string // the engine's known versions
 }

@@ -164,3 +164,6 @@ func (e *Engine) listed(version string) *Help {
 	slices.Sort(h.Flags)
 	return h
 }
+
+// Spellings are those of every flag of every known version.
+func (e *Engine) Spellings() []string { return e.listed("").Flags }

@@ -40,7 +40,7 @@ func TestParseHelp(t *testing.T) {
 }
 
 // TestRealHelp: what real servers list is what the catalogue has for their versions, to
-// the last spelling. llama-server's text is as it printed it. SGLang's are the lines of
+// the last spelling. llama-server's first text is as it printed it, its second the options of its own page. SGLang's are the lines of
 // options that its releases' own parsers print, 0.5.9's under Python 3.12 and 0.5.5's
 // under 3.13, without explanations.
 func TestRealHelp(t *testing.T) {
@@ -49,6 +49,7 @@ func TestRealHelp(t *testing.T) {
 		newer                 []string // that this release lacks and others around it have
 	}{
 		{"llamacpp", "0.5.0-dev", "testdata/llama-server.help.txt", nil},
+		{"llamacpp", "0.7.0", "testdata/help/llama-server-b11521.txt", nil},
 		{"sglang", "0.5.5", "testdata/help/sglang-0.5.5.txt", []string{"--enable-hicache"}},
 		{"sglang", "0.5.9", "testdata/help/sglang-0.5.9.txt", []string{"--hisparse-config", "--enable-hicache", "--no-enable-fused-qk-norm-rope", "--no-mm-enable-dp-encoder"}},
 	} {

@@ -2,12 +2,12 @@ package engine
 
 import "strings"
 
-// llamacpp is llama.cpp's llama-server, of summer and autumn 2026. Its models are GGUF
+// llamacpp is llama.cpp's llama-server, of July to October 2026. Its models are GGUF
 // files, or repositories of them. perflab checks its commands and starts them; the
 // simulator has no model of it.
 func llamacpp() *Engine {
 	return &Engine{
-		Name: "llamacpp", Title: "llama.cpp", Health: "/health", DefaultHost: "127.0.0.1", DefaultPort: 8080, MetricsPath: "/metrics",
+		Name: "llamacpp", Title: "llama.cpp", Health: "/health", DefaultHost: "127.0.0.1", DefaultPort: 9931, MetricsPath: "/metrics", // port 8080 before build b11521
 		MetricsFlag: "--metrics", MeasuredOnly: true,
 		launch: []string{"llama-server"}, modelFlag: "-m", hostFlag: "--host", portFlag: "--port",
 		cli:     cli{prog: "llama-server", usage: "usage: llama-server -m FILE.gguf [options]", plain: true},

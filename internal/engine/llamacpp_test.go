@@ -292,7 +292,7 @@ func TestOutline(t *testing.T) {
 		t.Errorf("%d replicas", got.Replicas(4))
 	}
 	one, err := llamaCommand(t, "llama-server -m dir/m.gguf --split-mode none").Outline(arch.Model{}, gpu, 4)
-	if err != nil || one.GPUs != 1 || one.Replicas(4) != 4 || one.Seqs != 4 || one.ServedName != "dir/m.gguf" || one.Port != 8080 {
+	if err != nil || one.GPUs != 1 || one.Replicas(4) != 4 || one.Seqs != 4 || one.ServedName != "dir/m.gguf" || one.Port != 9931 {
 		t.Errorf("%+v %v", one, err)
 	}
 }

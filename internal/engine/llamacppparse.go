@@ -25,6 +25,9 @@ func (p *parser) plainFlag(arg string) error {
 	name := p.engine.cli.normal(arg)
 	ref, ok := p.table[name]
 	switch {
+	case !ok && p.open:
+		p.unread(arg)
+		return nil
 	case !ok:
 		return p.engine.cli.unknown(name)
 	case ref.def.is("--help"):

@@ -11,6 +11,17 @@ import (
 // or one that is the engine's default adds no flag. A parameter that the engine
 // lacks is a *Rejection; a further flag that it does not know, a *UsageError.
 func New(engineName, model string, params map[string]string, extra []string) (Command, error) {
+	return build(engineName, model, params, extra, false)
+}
+
+// NewOpen is New for an engine that may be newer than the catalogue: a further flag that
+// the catalogue does not have passes. It stands in Command.Unread, and Fit holds it
+// against what the installed engine lists.
+func NewOpen(engineName, model string, params map[string]string, extra []string) (Command, error) {
+	return build(engineName, model, params, extra, true)
+}
+
+func build(engineName, model string, params map[string]string, extra []string, open bool) (Command, error) {
 	e, err := ByName(engineName)
 	if err != nil {
 		return Command{}, err
@@ -51,7 +62,7 @@ func New(engineName, model string, params map[string]string, extra []string) (Co
 	}
 	// Reading the line back lets the engine's own parser judge every value, and
 	// files further flags that are parameters as such.
-	out, err := Parse(slices.Concat(c.head(e), args, extra))
+	out, err := parse(slices.Concat(c.head(e), args, extra), open)
 	if err != nil {
 		return Command{}, err
 	}

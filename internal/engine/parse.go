@@ -15,7 +15,10 @@ var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 // flags. It is as strict as the engine: an unknown flag or an unreadable value is
 // a *UsageError in the engine's own words. Flags of any known version of the
 // engine pass; abbreviated flags do not.
-func Parse(argv []string) (Command, error) {
+func Parse(argv []string) (Command, error) { return parse(argv, false) }
+
+// parse is Parse, or, open, one that takes flags which the catalogue does not have.
+func parse(argv []string, open bool) (Command, error) {
 	var env []string
 	for len(argv) > 0 && (assignment.MatchString(argv[0]) || argv[0] == "env" && env == nil) {
 		if argv[0] != "env" {
@@ -31,7 +34,7 @@ func Parse(argv []string) (Command, error) {
 	if err != nil {
 		return Command{}, err
 	}
-	p := parser{engine: e, table: flagTables()[name], args: rest, cmd: Command{Engine: name, Env: env}, spec: map[string]string{}}
+	p := parser{engine: e, table: flagTables()[name], args: rest, cmd: Command{Engine: name, Env: env}, spec: map[string]string{}, open: open}
 	if err := p.run(); err != nil {
 		return Command{}, err
 	}
@@ -95,6 +98,9 @@ func (p *parser) flag(arg string) error {
 	switch {
 	case !ok && (arg == "--help" || arg == "-h" && !p.engine.cli.click):
 		return p.engine.help(p.table)
+	case !ok && p.open:
+		p.unread(arg)
+		return nil
 	case !ok:
 		return p.engine.cli.unknown(arg)
 	}
@@ -117,7 +123,11 @@ func (p *parser) flag(arg string) error {
 		values = p.take(ref.def)
 		raw = append(raw, values...)
 	}
-	if len(values) == 0 {
+	switch {
+	case len(values) > 0:
+	case ref.def.Bare:
+		return p.set(ref, "true", raw)
+	default:
 		return p.engine.cli.noValue(ref.def, name)
 	}
 	for _, v := range values {

@@ -16,6 +16,7 @@ type parser struct {
 	cmd    Command
 	spec   map[string]string // SGLang's speculation flags, put together at the end
 	stray  []string          // positional arguments after the model
+	open   bool              // flags that the catalogue does not have pass
 }
 
 // find looks a flag up, in the spellings the engine's parser accepts: underscores
@@ -29,7 +30,7 @@ func (p *parser) find(name string) (ref flagRef, glued string, ok bool) {
 // there are up to the next flag.
 func (p *parser) take(d *Flag) []string {
 	n := 0
-	for n < len(p.args) && (p.engine.cli.click && n == 0 || !p.looksLikeFlag(p.args[n])) {
+	for n < len(p.args) && (p.engine.cli.click && n == 0 || !looksLikeFlag(p.args[n])) {
 		n++
 		if d.Kind != list || p.engine.cli.click {
 			break
@@ -40,8 +41,19 @@ func (p *parser) take(d *Flag) []string {
 	return slices.Clone(values)
 }
 
+// unread files a flag that the catalogue does not have, with what stands behind it up to
+// the next one: how many values it takes is not known.
+func (p *parser) unread(arg string) {
+	n := 0
+	for n < len(p.args) && !looksLikeFlag(p.args[n]) {
+		n++
+	}
+	p.cmd.Unread = append(append(p.cmd.Unread, arg), p.args[:n]...)
+	p.args = p.args[n:]
+}
+
 // looksLikeFlag is argparse's rule: negative numbers are values.
-func (p *parser) looksLikeFlag(arg string) bool {
+func looksLikeFlag(arg string) bool {
 	if !strings.HasPrefix(arg, "-") || arg == "-" {
 		return false
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -139,6 +140,46 @@ func TestFits(t *testing.T) {
 			if reason, refused := RefusalOf(e.Name, r.Log); refused {
 				t.Errorf("a request that is refused reads as a configuration that is: %s", reason)
 			}
+		}
+	}
+}
+
+// TestRulesByVersion: what newer releases refuse otherwise than the oldest, in their words.
+func TestRulesByVersion(t *testing.T) {
+	const guesses = ` --async-scheduling -sc {"method":"ngram","num_speculative_tokens":5}`
+	for _, tt := range []struct{ version, line, rule, log string }{ // rule "": it passes
+		{"0.31", one + h100 + v + "openai/gpt-oss-20b --enable-eplb -ep", "experts", "EPLB requires tensor_parallel_size or"},
+		{"0.33.0", one + h100 + v + "openai/gpt-oss-20b --enable-eplb -ep", "experts", "EPLB requires tensor, prefill-context, or data parallelism, but got TP=1, PCP=1, DP=1."},
+		{"0.32", one + h100 + v + "Qwen/Qwen3-8B" + guesses, "speculative", "async scheduling is only supported with"},
+		{"0.33", one + h100 + v + "Qwen/Qwen3-8B" + guesses, "", ""},
+		{"0.33", one + h100 + ": VLLM_USE_V2_MODEL_RUNNER=0 vllm serve Qwen/Qwen3-8B" + guesses, "conflict", "not supported by the V1 model runner with ngram-based speculative decoding."},
+		{"0.33", one + h100 + v + "Qwen/Qwen3-8B" + strings.Replace(guesses, "ngram", "suffix", 1), "conflict", "with suffix-based speculative decoding."},
+	} {
+		hardware, words, _ := strings.Cut(tt.line, ": ")
+		cmd, err := Parse(strings.Fields(words))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Version = tt.version
+		m, err := arch.LookupModel(cmd.Model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := arch.LookupAccelerator(strings.TrimLeft(hardware, "i x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = cmd.Resolve(m, g, 1)
+		r, refused := errors.AsType[*Rejection](err)
+		if refused != (tt.rule != "") || err != nil && (r.Rule != tt.rule || !strings.Contains(r.Log, tt.log)) {
+			t.Errorf("%s %s: %v %+v, want %s: %s", tt.version, tt.line, err, r, tt.rule, tt.log)
+			continue
+		}
+		if !refused {
+			continue
+		}
+		if class, ok := ClassOf("vllm", r.Log); !ok || class != tt.rule {
+			t.Errorf("%q is of class %q", r.Log, class)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Unmodelled lists the given flags that may change figures and that Resolve
+// Unmodelled lists the given flags that may change figures, or of which nothing is known, and that Resolve
 // ignores: what is predicted from the configuration does not know of them.
 func (c Command) Unmodelled() []string {
 	var flags []string
@@ -14,7 +14,7 @@ func (c Command) Unmodelled() []string {
 			flags = append(flags, d.Flag)
 		}
 	})
-	flags = append(flags, c.unmodelledParams()...)
+	flags = slices.Concat(flags, c.Unknown(), c.unmodelledParams())
 	if c.Params[PerfMode] == "interactivity" { // graphs of every small size; ours have no padding
 		flags = append(flags, "--performance-mode=interactivity")
 	}

@@ -90,6 +90,15 @@ func (f Flag) lacks(version string) bool {
 	return slices.Compare(v[:min(len(v), len(have))], have) <= 0
 }
 
+// Takes reports whether the version may take a choice of the flag's: it is not known to
+// lack it.
+func (f *Flag) Takes(value, version string) bool { return !f.span(value).lacks(version) }
+
+// span is what is known of a choice, as of a flag.
+func (f *Flag) span(value string) Flag {
+	return Flag{Since: f.Gained[value], Until: f.Lost[value], known: f.known}
+}
+
 // Untried is the newest version that was read, for a version that is newer still; "" for
 // any other. Its flags are what its own help lists; all else counts as in that one.
 func (e *Engine) Untried(version string) (newest string) {

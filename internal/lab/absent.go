@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -124,4 +125,28 @@ func (p place) model(ctx context.Context, path string) error {
 		return fmt.Errorf("the model %s does not exist%s: correct the path, or put the model there", redact.Text(path), p)
 	}
 	return err
+}
+
+// unlisted asks the engines that the study gives flags which perflab does not know, whether
+// they have them. One that does not tell judges them when it is launched.
+func (l *launcher) unlisted(ctx context.Context) (wrong []error, err error) {
+	unknown := l.UnknownFlags()
+	for _, name := range slices.Sorted(maps.Keys(unknown)) {
+		e, err := engine.ByName(name)
+		served := slices.ContainsFunc(l.Served(), func(s study.Server) bool { return s.Engine == name })
+		if err != nil || !served {
+			continue
+		}
+		in, err := l.question(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		if in.helpError != "" || in.help.Engine == "" {
+			continue
+		}
+		for _, flag := range (engine.Command{Engine: name, Unread: unknown[name], Help: &in.help}).Unlisted() {
+			wrong = append(wrong, fmt.Errorf("%s does not list %s, which the study gives it (engines.%s.flags)%s", strings.TrimSpace(e.Title+" "+in.version), flag, name, study.Suggest(flag, in.help.Flags)))
+		}
+	}
+	return wrong, nil
 }

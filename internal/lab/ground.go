@@ -51,6 +51,12 @@ func (l *launcher) look(ctx context.Context) error {
 		l.watch.change(func(s *Status) { s.Phase = "looking for the engines" })
 		wrong = append(wrong, l.absent(ctx)...)
 	}
+	if ctx.Err() == nil && len(wrong) == 0 {
+		wrong, err = l.unlisted(ctx)
+		if err != nil {
+			return err
+		}
+	}
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}

@@ -241,3 +241,37 @@ func TestOtherDevices(t *testing.T) {
 		t.Errorf("nothing changed, and yet %q", got)
 	}
 }
+
+// A flag that perflab does not know is given where the installed engine lists it, and the
+// report says so. Where it does not, the study ends before there is anything.
+func TestFlagsOfANewerEngine(t *testing.T) {
+	const given = "engines: {vllm: {flags: [--new-thing, 3], env: [ENV]}}"
+	text := strings.Replace(twoEngines, "engines: {vllm: {env: [ENV]}}", given, 1)
+	o, err := failing(t, text, versionEnv+"=99.0", extraEnv+"=--new-thing")
+	if err != nil || o.trial.Status != "ok" {
+		t.Fatalf("%v, trial is %s: %s", err, o.trial.Status, o.trial.Reason)
+	}
+	if !strings.Contains(o.trial.Command, "--new-thing 3") {
+		t.Errorf("the engine was started as %s", o.trial.Command)
+	}
+	if notes := strings.Join(slices.Concat(o.study.Notes, o.trial.Notes), "\n"); !strings.Contains(notes, "perflab does not know what --new-thing of vLLM does") || !strings.Contains(notes, "perflab was not tried with vLLM 99.0") {
+		t.Errorf("notes %q", notes)
+	}
+	for _, tt := range []struct{ env, wrong string }{
+		{extraEnv + "=--new-things", "vLLM 99.0 does not list --new-thing, which the study gives it (engines.vllm.flags): did you mean --new-things?"},
+		{extraEnv + "=--zzzzzzzzzzzzzzzzz", "vLLM 99.0 does not list --new-thing, which the study gives it (engines.vllm.flags)"},
+	} {
+		text := strings.Replace(text, "ENV", versionEnv+"=99.0, "+tt.env, 1)
+		s, err := study.Parse("t.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join(t.TempDir(), "out")
+		if _, err := Tune(t.Context(), s, []byte(text), Options{Dir: dir, grace: time.Second, fence: deploy.AnyFence}); err == nil || err.Error() != tt.wrong {
+			t.Errorf("%v, want %q", err, tt.wrong)
+		}
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%s: a directory was made", tt.env)
+		}
+	}
+}

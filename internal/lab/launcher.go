@@ -338,37 +338,48 @@ type installed struct {
 	version   string // by its own account, "" where it does not tell
 	helpError string // why its flags are not known, "" if they are
 	askAgain  bool   // its machine could not be reached: the next trial asks again
+	told      bool   // the trials know what readers of the study should
 }
 
 // ask reads version and flags of an engine that the study starts, once in a study: an
 // unknown flag then is a refusal before anything is launched, and defaults are those of
 // the version that runs. notes are what the trial that asked first must say.
 func (l *launcher) ask(ctx context.Context, e *engine.Engine) (notes []string, err error) {
-	if in, ok := l.asked[e.Name]; ok && !in.askAgain {
-		return nil, nil
-	}
-	var in installed
-	if l.Runtime.StartsEngines() {
-		rt, err := l.runtime(e.Name)
-		if err != nil {
-			return nil, err
-		}
-		if c, ok := rt.(deploy.Commander); ok {
-			l.watch.change(func(s *Status) { s.Phase = "asking " + e.Title + " for its flags" })
-			if err := l.recall(); err != nil {
-				return nil, err
-			}
-			in = askEngine(ctx, c, e, l.Engines[e.Name].Env, l.kept[e.Name])
-		}
-	}
-	if err := context.Cause(ctx); err != nil {
+	in, err := l.question(ctx, e)
+	if err != nil || in.told {
 		return nil, err
 	}
+	in.told = true
 	l.asked[e.Name] = in
 	if err := l.keep(in.help); err != nil {
 		return nil, err
 	}
 	return l.remarks(e, in), nil
+}
+
+// question asks an engine, or has its answer already.
+func (l *launcher) question(ctx context.Context, e *engine.Engine) (in installed, err error) {
+	if in, ok := l.asked[e.Name]; ok && !in.askAgain {
+		return in, nil
+	}
+	if l.Runtime.StartsEngines() {
+		rt, err := l.runtime(e.Name)
+		if err != nil {
+			return in, err
+		}
+		if c, ok := rt.(deploy.Commander); ok {
+			l.watch.change(func(s *Status) { s.Phase = "asking " + e.Title + " for its flags" })
+			if err := l.recall(); err != nil {
+				return in, err
+			}
+			in = askEngine(ctx, c, e, l.Engines[e.Name].Env, l.kept[e.Name])
+		}
+	}
+	if err := context.Cause(ctx); err != nil {
+		return in, err
+	}
+	l.asked[e.Name] = in
+	return in, nil
 }
 
 // askEngine asks on the first node: that they are alike is checked before replicas

@@ -31,6 +31,7 @@ const (
 	pidsEnv      = "LAB_PIDS"    // directory with one file a process that serves, or would, named by its id, of what devices it sees
 	lacksEnv     = "LAB_LACKS"   // a flag that the help does not list and the parser refuses
 	versionEnv   = "LAB_VERSION" // "": 0.11.0 of vLLM, 0.5.5 of SGLang
+	extraEnv     = "LAB_EXTRA"   // a flag that the help lists and the catalogue does not
 	noHelpEnv    = "LAB_NOHELP"  // the help cannot be had
 	wattsEnv     = "LAB_WATTS"   // of each board, as nvidia-smi streams it; "": it cannot be asked
 	onceEnv      = "LAB_DIES"    // file that is made when the first of them dies; the others live
@@ -145,6 +146,9 @@ func printHelp(name string) {
 		panic(err)
 	}
 	fmt.Println("usage: [options]\n\noptions:")
+	if extra := os.Getenv(extraEnv); extra != "" {
+		fmt.Printf("  %s\n", extra)
+	}
 	for _, f := range e.Flags() {
 		if f.Flag != os.Getenv(lacksEnv) {
 			fmt.Printf("  %s\n", strings.Join(append(append([]string{f.Flag}, f.Aliases...), f.Off...), ", "))

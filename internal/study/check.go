@@ -34,6 +34,7 @@ func check(f *File, doc *yaml.Node) (*Study, []*field.Error) {
 		c.addUnder("", "", err)
 		return nil, c.faults
 	}
+	s.unasked = problems(doc, c.unasked)
 	c.inputs(s)
 	if len(c.faults) == 0 {
 		c.search(s)

@@ -20,6 +20,7 @@ type checker struct {
 	doc     *yaml.Node // the file, for keys whose absence shows there alone
 	recipes recipes
 	faults  []*field.Error
+	unasked []*field.Error // faults unless the installed engine says otherwise
 }
 
 // add says what is wrong with the value at a path.
@@ -49,8 +50,9 @@ func (c *checker) params(at string, set Values) (known bool) {
 // command spells a configuration as far as it is known. A parameter that the
 // engine lacks is a finding of the study and no fault of the file.
 func (c *checker) command(at, name string, use EngineUse, set Values) {
-	_, err := use.command(name, "MODEL", set)
+	cmd, err := use.command(name, "MODEL", set)
 	if _, refused := errors.AsType[*engine.Rejection](err); err == nil || refused {
+		c.unknown(at, use, cmd)
 		return
 	}
 	for line := range strings.SplitSeq(strings.TrimSpace(err.Error()), "\n") {

@@ -78,7 +78,7 @@ func (use EngineUse) command(name, model string, params map[string]string) (engi
 	}
 	maps.Copy(all, use.Set)
 	maps.Copy(all, params)
-	cmd, err := engine.New(name, model, all, use.Flags)
+	cmd, err := engine.NewOpen(name, model, all, use.Flags)
 	if err != nil {
 		return engine.Command{}, err
 	}

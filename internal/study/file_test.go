@@ -126,7 +126,7 @@ func TestErrors(t *testing.T) {
 		{"no model config", "hardware:", "model_config: {Qwen/Qwen3-32B: nofile.json}\nhardware:", "t.yaml:3:15: model_config of Qwen/Qwen3-32B: open nofile.json"},
 		{"no dataset file", "dataset_name: random", "dataset_name: sharegpt, dataset_path: nope.json", "t.yaml:6:53: workload a: dataset_path nope.json does not exist"},
 		{"unreadable value", "tp: 2}", "tp: two}", `t.yaml:10:48: parameter tp="two"`},
-		{"engine's unknown flag", "runtime:", "engines: {vllm: {flags: [--nope]}}\nruntime:", "t.yaml:11:25: vllm serve: error: unrecognized arguments: --nope"},
+		{"engine's unknown flag", "runtime:", "engines: {vllm: {flags: [--nope]}}\nruntime:", "t.yaml:11:26: vLLM has no flag --nope in any version that perflab knows, up to 0."},
 		{"engine's unknown parameter", "runtime:", "engines: {vllm: {set: {tpp: 1}}}\nruntime:", "t.yaml:11:29: unknown parameter"},
 		{"file's unknown key", "runtime:", "engines: {trtllm: {file: {kv_cache_confg: {dtype: fp8}}}}\nruntime:", "t.yaml:11:26: TensorRT-LLM refuses kv_cache_confg of its configuration file: Extra inputs are not permitted"},
 		{"file of an engine without", "runtime:", "engines: {vllm: {file: {a: 1}}}\nruntime:", "t.yaml:11:24: vLLM takes no configuration file here"},

@@ -52,6 +52,7 @@ func ParseAs(name string, data []byte, strategy string) (*Study, error) {
 	if len(faults) > 0 {
 		return nil, &Error{name, problems(doc, faults)}
 	}
+	s.path = name
 	return s, nil
 }
 

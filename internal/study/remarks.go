@@ -7,9 +7,10 @@ import (
 
 // Remarks are sentences on what will fail or cost time when the study runs, known without
 // a launch.
-func (s *Study) Remarks() (out []string) {
+func (s *Study) Remarks() []string {
+	out := s.UnknownRemarks()
 	if s.Runtime.Kind != Docker {
-		return nil
+		return out
 	}
 	for _, c := range s.Served() {
 		for _, r := range s.Container(c.Engine).Remarks(c.Model, s.AllocatedGPUs()) {

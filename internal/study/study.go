@@ -29,6 +29,8 @@ type Study struct {
 	models  map[string]arch.Model // by name, those that were looked up
 	lengths map[string]*Lengths   // by workload and pass
 	counts  map[string]int        // requests by workload
+	path    string                // of the file, for messages
+	unasked []string              // see Unasked
 }
 
 // BaselineConfig is the configuration that every gain is counted from.

@@ -162,7 +162,7 @@ func (s *Site) Plan(c Configuration) (Plan, error) {
 		return p, err
 	}
 	shown := c.Command
-	shown.Env, shown.Extra = redact.Env(c.Command.Env), redact.Argv(c.Command.Extra)
+	shown.Env, shown.Extra, shown.Unread = redact.Env(c.Command.Env), redact.Argv(c.Command.Extra), redact.Argv(c.Command.Unread)
 	p.Comments = slices.Concat(c.Notes, []string{"Command: " + shown.String(), replicasText(len(places), places[0], c.GPU)}, cluster.Remarks(c.Command, places[0], s.spreadBy(places[0])))
 	for _, n := range leftover {
 		p.Comments = append(p.Comments, leftoverText(n))

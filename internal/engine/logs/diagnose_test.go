@@ -103,6 +103,8 @@ func TestFailureLines(t *testing.T) {
 		{"vllm", "  Value error, EPLB requires tensor_parallel_size or data_parallel_size to be greater than 1, but got TP=1,DP=1.", "experts", "leave --enable-eplb off", nil},
 		{"vllm", "  Value error, Async scheduling is not supported by the V1 model runner with pipeline parallelism.", "conflict", "leave out pipeline parallelism", change{engine.Overlap: "false"}},
 		{"sglang", "AssertionError: tp_size must be divisible by attn_dp_size * attn_cp_size", "divide", "use a dp that divides tp", nil},
+		{"sglang", "[2026-11-20 10:00:00] Warning: User-specified context_length (65536) is greater than the derived context_length (40960). This may lead to incorrect model outputs or CUDA errors.", "length", "answers beyond 40960 are not to be trusted", change{engine.MaxModelLen: "40960"}},
+		{"sglang", "ValueError: Target model's context_length (65536) is greater than the derived context_length (40960).", "length", "not made for 65536 tokens", change{engine.MaxModelLen: "40960"}},
 		{"vllm", "  Value error, EPLB requires tensor, prefill-context, or data parallelism, but got TP=1, PCP=1, DP=1.", "experts", "leave --enable-eplb off", nil},
 		{"vllm", vllmError + "ValueError: Free memory on device cuda:3 (10.19/79.19 GiB) on startup is less than the engine's budget after excluding external process's weights (0.92, 72.86 GiB).", "busy-gpu", "10.19 of 79.19", nil},
 		{"vllm", "ValueError: Microbatching currently only supports the deepep_low_latency and deepep_high_throughput all2all backend. naive is not supported.", "conflict", "--all2all-backend deepep_low_latency", nil},

@@ -136,7 +136,9 @@ func sglangSignatures() []signature {
 			advice: "experts of width $1 do not divide by $2: use expert_parallel, which keeps them whole", set: always(engine.ExpertParallel, "true")},
 		{class: "fp8-block", expr: `moe_intermediate_size=(\d+) / moe_tp_size=(\d+)\) % weight_block_size_n=(\d+) == 0`,
 			advice: "experts of width $1 over $2 ranks are not whole FP8 blocks of $3: use expert_parallel, or a smaller tp", set: always(engine.ExpertParallel, "true")},
-		{class: "length", expr: `User-specified context_length \((\d+)\) is greater than the derived context_length(?: \((\d+)\))?`,
+		{class: "length", weak: true, expr: `Warning: .*context_length \((\d+)\) is greater than the derived context_length(?: \((\d+)\))?`, keys: []string{"is greater than the derived context_length"}, // SGLang serves all the same
+			advice: "the model was not made for $1 tokens, and answers beyond $2 are not to be trusted: use a smaller max_model_len", set: take(engine.MaxModelLen, 2)},
+		{class: "length", expr: `Error: .*context_length \((\d+)\) is greater than the derived context_length(?: \((\d+)\))?`, keys: []string{"is greater than the derived context_length"},
 			advice: "the model was not made for $1 tokens: use a smaller max_model_len", set: take(engine.MaxModelLen, 2)},
 		{class: "divide", expr: `self\.tp_size % self\.dp_size == 0|tp_size must be divisible by attn_dp_size`, keys: []string{"self.tp_size % self.dp_size == 0", "tp_size must be divisible by attn_dp_size"}, advice: "the ranks do not fall into dp groups of data-parallel attention: use a dp that divides tp"},
 		{class: "conflict", expr: `When enabling two batch overlap`, advice: "use --moe-a2a-backend deepep, or leave --enable-two-batch-overlap off"},

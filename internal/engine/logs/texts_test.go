@@ -42,11 +42,22 @@ func TestTexts(t *testing.T) {
 			t.Fatalf("%s %s has %d texts: its files were not read whole", name, release, len(facts.Texts))
 		}
 		whole := strings.Join(facts.Texts, "\n")
-		for _, s := range signaturesByEngine()[name][:own[name]] {
-			for _, key := range compile(s.expr, s.keys).keys {
+		look := func(what string, keys []string) {
+			for _, key := range keys {
 				if !strings.Contains(whole, strings.TrimSpace(key)) {
-					t.Logf("%s %s has no text with %q (%s)", name, release, key, s.class)
+					t.Logf("%s %s has no text with %q (%s)", name, release, key, what)
 				}
+			}
+		}
+		for _, s := range signaturesByEngine()[name][:own[name]] {
+			look(s.class, compile(s.expr, s.keys).keys)
+		}
+		for _, l := range factLines()[name] {
+			what := "fact " + strings.Join(l.names, " ")
+			if l.after != "" {
+				look(what, []string{l.after})
+			} else {
+				look(what, compile(l.expr, l.keys).keys)
 			}
 		}
 	}

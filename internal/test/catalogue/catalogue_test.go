@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"perflab/internal/engine"
 )
 
 var update = flag.Bool("update", false, "write what the releases say into internal/engine/flags.json")
@@ -59,6 +61,7 @@ func TestReleases(t *testing.T) {
 		t.Fatal(err)
 	}
 	var standings []Standing
+	var parameters strings.Builder
 	for _, name := range []string{"vllm", "sglang"} {
 		s := sources[name]
 		facts, err := ReadFacts(dir, name, s)
@@ -73,8 +76,21 @@ func TestReleases(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("%s publishes nothing that perflab reads as %q", name, unpublished)
-		for _, f := range facts[max(0, len(facts)-2):] {
+		fresh, ended := facts[len(facts)-1].MetricsSince(facts[max(0, len(facts)-2)])
+		t.Logf("%s publishes %q, which the release before did not, and no longer %q", name, fresh, ended)
+		last := facts[max(0, len(facts)-2):]
+		for _, f := range last {
 			standings = append(standings, lists[name].Compare(name, s, f))
+		}
+		parameters.WriteString(held(t, name, s, last))
+		for _, other := range s.Others {
+			f, err := ReadFacts(dir, other.Wheel, Source{Parts: s.Parts, Releases: other.Releases})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range f {
+				standings = append(standings, lists[name].Compare(other.Wheel, s, f))
+			}
 		}
 	}
 	got, err := Write(lists, order)
@@ -91,7 +107,29 @@ func TestReleases(t *testing.T) {
 	if !ok {
 		t.Fatalf("%s has no place for the table", pagePath)
 	}
-	keep(t, pagePath, page, slices.Concat(head, []byte(tableHead+Table(standings)+tableEnd), tail))
+	keep(t, pagePath, page, slices.Concat(head, []byte(tableHead+Table(standings)+parameters.String()+tableEnd), tail))
+}
+
+// held is the table of an engine's parameters. One that is gone or differs and says no
+// reason is an error, as is a reason that is no longer needed.
+func held(t *testing.T, name string, s Source, releases []Facts) string {
+	var rows [][]Parameter
+	for _, f := range releases {
+		p, err := f.Parameters(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, p)
+	}
+	e, err := engine.ByName(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, missing, idle := ParameterTable(e.Title, releases, rows, Reasons[name])
+	if len(missing)+len(idle) > 0 {
+		t.Errorf("%s: parameters %q differ from its parser without a reason, and reasons for %q are not needed: see Reasons", name, missing, idle)
+	}
+	return text
 }
 
 // keep writes a file anew with -update, and is an error without where it would differ.
@@ -140,7 +178,7 @@ func TestMerge(t *testing.T) {
    {"flag": "--bath", "kind": "int", "since": "0.4", "group": ""},
    {"flag": "--enable-x", "off": ["--disable-x"], "kind": "bool", "default": "false", "since": "0.4", "group": ""},
    {"flag": "--gone", "kind": "bool", "until": "0.2", "group": "cache", "doc": "It goes."},
-   {"flag": "--kernel", "kind": "choice", "choices": ["a", "b"], "since": "0.2", "exact": true, "group": "kernel", "doc": "It chooses."},
+   {"flag": "--kernel", "kind": "choice", "choices": ["a", "b"], "gained": {"b": "0.4"}, "lost": {"a": "0.2"}, "since": "0.2", "exact": true, "group": "kernel", "doc": "It chooses."},
    {"flag": "--old", "kind": "bool", "until": "0.1", "group": "cache", "doc": "It went."}
   ]
  }

@@ -24,7 +24,15 @@ type Source struct {
 	Wheel    string              `json:"wheel"`
 	Parts    int                 `json:"parts"` // numbers of a release that name its version: 2 for 0.33.0 as 0.33
 	Releases []string            `json:"releases"`
+	Others   []Other             `json:"others,omitempty"`
 	Also     map[string][]string `json:"also,omitempty"` // names of a flag that the parser does not list: it takes them apart itself, or refuses them as too short, which perflab says better
+}
+
+// Other is another wheel of an engine, which is held against the catalogue of its version
+// and adds nothing to it.
+type Other struct {
+	Wheel    string   `json:"wheel"`
+	Releases []string `json:"releases"`
 }
 
 // version is the name of a release in the catalogue.
@@ -42,6 +50,7 @@ type Option struct {
 	Default    string   `json:"default"`
 	Help       string   `json:"help"`
 	Deprecated bool     `json:"deprecated"`
+	Bare       bool     `json:"bare"`
 }
 
 // Facts are what one release says of itself.
@@ -148,6 +157,15 @@ func (f Facts) Unpublished() (missing []string, err error) {
 	}
 	slices.Sort(missing)
 	return missing, nil
+}
+
+// MetricsSince lists the metrics that a release publishes and one before it did not, and
+// the other way about.
+func (f Facts) MetricsSince(before Facts) (fresh, ended []string) {
+	not := func(have, lack []string) []string {
+		return slices.DeleteFunc(slices.Clone(have), func(m string) bool { return slices.Contains(lack, m) })
+	}
+	return not(f.Metrics, before.Metrics), not(before.Metrics, f.Metrics)
 }
 
 // publishes reports whether a name of the engine's metrics is in the release: as it is

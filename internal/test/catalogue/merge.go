@@ -5,33 +5,38 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 )
 
 // Entry is a flag in flags.json.
 type Entry struct {
-	Flag     string          `json:"flag"`
-	Aliases  []string        `json:"aliases,omitempty"`
-	Off      []string        `json:"off,omitempty"`
-	Kind     string          `json:"kind"`
-	Choices  []string        `json:"choices,omitempty"`
-	Open     bool            `json:"open,omitempty"`
-	Figures  bool            `json:"figures,omitempty"`
-	Relevant bool            `json:"perf,omitempty"`
-	Default  string          `json:"default,omitempty"`
-	Note     string          `json:"note,omitempty"`
-	Since    string          `json:"since,omitempty"`
-	Exact    bool            `json:"exact,omitempty"`
-	Until    string          `json:"until,omitempty"`
-	Group    string          `json:"group"`
-	Doc      string          `json:"doc,omitempty"`
-	Try      []string        `json:"try,omitempty"`
-	With     json.RawMessage `json:"with,omitempty"`
+	Flag     string            `json:"flag"`
+	Aliases  []string          `json:"aliases,omitempty"`
+	Off      []string          `json:"off,omitempty"`
+	Kind     string            `json:"kind"`
+	Choices  []string          `json:"choices,omitempty"`
+	Gained   map[string]string `json:"gained,omitempty"`
+	Lost     map[string]string `json:"lost,omitempty"`
+	Bare     bool              `json:"bare,omitempty"`
+	Open     bool              `json:"open,omitempty"`
+	Figures  bool              `json:"figures,omitempty"`
+	Relevant bool              `json:"perf,omitempty"`
+	Default  string            `json:"default,omitempty"`
+	Note     string            `json:"note,omitempty"`
+	Since    string            `json:"since,omitempty"`
+	Exact    bool              `json:"exact,omitempty"`
+	Until    string            `json:"until,omitempty"`
+	Group    string            `json:"group"`
+	Doc      string            `json:"doc,omitempty"`
+	Try      []string          `json:"try,omitempty"`
+	With     json.RawMessage   `json:"with,omitempty"`
 
-	in     map[string]bool // versions that have it
-	fresh  bool            // it was not in the catalogue before
-	newest *Option         // of the newest release that has it
+	in     map[string]bool     // versions that have it
+	takes  map[string][]string // by version, the choices that its parser takes
+	fresh  bool                // it was not in the catalogue before
+	newest *Option             // of the newest release that has it
 }
 
 // Version is one whose flags were read.
@@ -70,6 +75,7 @@ func (l *List) Merge(s Source, all []Facts, out io.Writer) {
 	}
 	for _, e := range l.Flags {
 		l.span(e, out)
+		l.spanChoices(e, out)
 	}
 	slices.SortStableFunc(l.Flags, func(a, b *Entry) int {
 		return strings.Compare(strings.TrimLeft(a.Flag, "-"), strings.TrimLeft(b.Flag, "-"))
@@ -116,6 +122,7 @@ func (l *List) split(s Source, all []Facts) {
 			}
 			other := *e
 			other.Flag, other.Aliases, other.Off, other.Note = name, nil, nil, ""
+			other.Gained, other.Lost = maps.Clone(e.Gained), maps.Clone(e.Lost)
 			other.in = map[string]bool{}
 			for v := range e.in {
 				other.in[v] = true
@@ -198,6 +205,12 @@ func (e *Entry) grow(o Option, f Facts, out io.Writer) {
 	if e.Kind != "choice" {
 		return
 	}
+	if len(o.Choices) > 0 {
+		if e.takes == nil {
+			e.takes = map[string][]string{}
+		}
+		e.takes[f.version] = o.Choices
+	}
 	var more []string
 	for _, c := range o.Choices {
 		if c != "None" && !slices.Contains(e.Choices, c) { // None is what leaving it out is
@@ -207,6 +220,9 @@ func (e *Entry) grow(o Option, f Facts, out io.Writer) {
 	if more != nil {
 		e.Choices = append(slices.Clone(e.Choices), more...)
 		if !e.fresh {
+			for _, c := range more {
+				e.Gained = set(e.Gained, c, f.version) // no release before had it
+			}
 			fmt.Fprintf(out, "%s: choices new in %s: %s\n", e.Flag, f.version, strings.Join(more, ", "))
 		}
 	}
@@ -222,6 +238,10 @@ func (e *Entry) take(o Option, out io.Writer) {
 	}
 	if e.Kind == "bool" && o.Kind != "bool" || e.Kind == "int" && o.Kind == "float" {
 		fmt.Fprintf(out, "%s: the catalogue reads %s, the parser %s: say which it is\n", e.Flag, e.Kind, o.Kind)
+	}
+	if e.Bare != o.Bare {
+		fmt.Fprintf(out, "%s: its value may be left out: %v\n", e.Flag, o.Bare)
+		e.Bare = o.Bare
 	}
 	if e.Default != o.Default {
 		if !e.fresh {
@@ -265,6 +285,80 @@ func (l *List) span(e *Entry, out io.Writer) {
 	case e.Since != since:
 		fmt.Fprintf(out, "%s: since %q, was %q\n", e.Flag, e.Since, since)
 	}
+}
+
+// spanChoices sets which versions take each choice, as far as they were read: of one that
+// the releases read do not tell apart, what was known before stays.
+func (l *List) spanChoices(e *Entry, out io.Writer) {
+	var read []string // versions whose choices are known now
+	for _, v := range l.names() {
+		if e.takes[v] != nil {
+			read = append(read, v)
+		}
+	}
+	if len(read) == 0 {
+		return
+	}
+	before := l.before(e, read[0])
+	for _, c := range e.Choices {
+		first, last := -1, -1
+		for i, v := range read {
+			if slices.Contains(e.takes[v], c) {
+				if first < 0 {
+					first = i
+				}
+				last = i
+			}
+		}
+		gained, lost := e.Gained[c], e.Lost[c]
+		switch {
+		case first > 0:
+			gained = read[first]
+		case first == 0 && gained != "" && compare(gained, read[0]) > 0:
+			gained = ""
+		case first < 0 && gained == "" && lost == "" && before == "": // no release that was read has it
+			fmt.Fprintf(out, "%s: no release takes %s: the catalogue keeps it as it was\n", e.Flag, c)
+			continue
+		}
+		switch {
+		case first < 0 && (lost == "" || compare(lost, before) > 0):
+			lost = before
+		case last == len(read)-1:
+			lost = ""
+		case first >= 0:
+			lost = read[last]
+		}
+		e.Gained, e.Lost = set(e.Gained, c, gained), set(e.Lost, c, lost)
+	}
+}
+
+// before is the version that stands before another and has the flag, "" for none.
+func (l *List) before(e *Entry, version string) (last string) {
+	for _, v := range l.names() {
+		if v == version {
+			return last
+		}
+		if e.in[v] {
+			last = v
+		}
+	}
+	return last
+}
+
+// set is a map with a value set, or removed where it is empty; nil without any.
+func set(m map[string]string, key, value string) map[string]string {
+	if value == "" {
+		delete(m, key)
+	} else {
+		if m == nil {
+			m = map[string]string{}
+		}
+		m[key] = value
+	}
+	if len(m) == 0 {
+		return nil
+	}
+	return m
 }
 
 // adjacent reports whether no version can stand between two.

@@ -13,7 +13,8 @@ type Standing struct {
 	Missing         []string // the parser has them, and the catalogue not for this version
 	Gone            []string // the other way about
 	Defaults        []string // differ
-	Choices         []string // the parser takes values that the catalogue does not
+	Choices         []string // the parser takes values that the catalogue does not have for this version
+	Refused         []string // the other way about
 }
 
 // Compare holds a list against the parser of a release.
@@ -32,8 +33,15 @@ func (l *List) Compare(engine string, s Source, f Facts) Standing {
 		if e.Default != o.Default {
 			st.Defaults = append(st.Defaults, e.Flag)
 		}
-		if e.Kind == "choice" && slices.ContainsFunc(o.Choices, func(c string) bool { return c != "None" && !slices.Contains(e.Choices, c) }) {
+		if e.Kind != "choice" || len(o.Choices) == 0 {
+			continue
+		}
+		has := func(c string) bool { return slices.Contains(e.Choices, c) && e.holds(c, f.version) }
+		if slices.ContainsFunc(o.Choices, func(c string) bool { return c != "None" && !has(c) }) {
 			st.Choices = append(st.Choices, e.Flag)
+		}
+		if slices.ContainsFunc(e.Choices, func(c string) bool { return has(c) && !slices.Contains(o.Choices, c) }) {
+			st.Refused = append(st.Refused, e.Flag)
 		}
 	}
 	for _, e := range l.Flags {
@@ -44,12 +52,18 @@ func (l *List) Compare(engine string, s Source, f Facts) Standing {
 	return st
 }
 
+// holds reports whether a choice's span has a version.
+func (e *Entry) holds(choice, version string) bool {
+	gained, lost := e.Gained[choice], e.Lost[choice]
+	return (gained == "" || compare(version, gained) >= 0) && (lost == "" || compare(version, lost) <= 0)
+}
+
 // Table is the standings as Markdown.
 func Table(all []Standing) string {
 	var b strings.Builder
-	b.WriteString("| release | flags of its parser | missing here | here and gone | other default | values missing |\n|---|---:|---|---|---|---|\n")
+	b.WriteString("| release | flags of its parser | missing here | here and gone | other default | values missing | values here and refused |\n|---|---:|---|---|---|---|---|\n")
 	for _, s := range all {
-		fmt.Fprintf(&b, "| %s %s | %d | %s | %s | %s | %s |\n", s.Engine, s.Release, s.Flags, named(s.Missing), named(s.Gone), named(s.Defaults), named(s.Choices))
+		fmt.Fprintf(&b, "| %s %s | %d | %s | %s | %s | %s | %s |\n", s.Engine, s.Release, s.Flags, named(s.Missing), named(s.Gone), named(s.Defaults), named(s.Choices), named(s.Refused))
 	}
 	return b.String()
 }
