@@ -381,6 +381,9 @@ func (m *moves) graphs() {
 // requests any guess does.
 func (m *moves) acceptance() {
 	length, ok := m.figure("acceptance_length")
+	if !ok { // no counters were read, and the answers may tell
+		length, ok = m.figure("request_acceptance_length")
+	}
 	have, on := parseSpec(m.p.cmd.Params[engine.Speculative])
 	if !ok || !on {
 		return

@@ -176,7 +176,7 @@ func runSim(ctx context.Context, env Env, f *simFlags, argv []string) error {
 		Questions: questions, Declared: f.declared,
 		Log: env.Stderr, StartupDelay: f.startup,
 		ReasoningParser: cmp.Or(cmd.Flag("--reasoning-parser"), cmd.Flag("--reasoning_parser")),
-		APIKey:          apiKey(cmd), Notes: notes,
+		APIKey:          apiKey(cmd), Notes: notes, Guesses: cmd.Flag("--per-request-spec-decode-metrics"),
 	})
 	return serve(ctx, l, server)
 }

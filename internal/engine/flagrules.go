@@ -14,7 +14,7 @@ import (
 // which the engines do.
 func (r *resolver) flagRules() *Rejection {
 	for _, rule := range map[string][]func(*resolver) *Rejection{
-		"vllm":   {noExpertsRule, balanceRule, dualBatchRule, partialsRule, asyncRule, draftRanksRule},
+		"vllm":   {noExpertsRule, balanceRule, dualBatchRule, partialsRule, asyncRule, draftRanksRule, tellingRule},
 		"sglang": {backendRule, treeRule, pipelineRule, twoBatchRule},
 		"trtllm": {moeRanksRule},
 	}[r.cfg.Engine] {
@@ -132,6 +132,16 @@ func draftRanksRule(r *resolver) *Rejection {
 	}
 	return &Rejection{Rule: "draft", Log: fmt.Sprintf("ValueError: speculative_draft_tensor_parallel_size=%d cannot be other value than 1 or target model tensor_parallel_size", given.Ranks),
 		Reason: fmt.Sprintf("draft_tensor_parallel_size %d is neither 1 nor tp %d: use one of them", given.Ranks, r.cfg.TP)}
+}
+
+// tellingRule: answers can tell of speculation only where there is some.
+func tellingRule(r *resolver) *Rejection {
+	const flag = "--per-request-spec-decode-metrics"
+	if told, _ := r.cmd.extra(flag); told == "" || told == "none" || r.text(Speculative) != "" {
+		return nil
+	}
+	return &Rejection{Rule: "speculative", Log: "ValueError: " + flag + " requires speculative decoding to be enabled (via --speculative-config).",
+		Reason: flag + " tells what came of guesses, and 0 tokens are guessed: leave it out or set speculative"}
 }
 
 // attentionBackend is SGLang's kernel for decoding, by the first flag that names one.

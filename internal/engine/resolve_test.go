@@ -166,6 +166,7 @@ func TestRules(t *testing.T) {
 		{one + h100 + v + "Qwen/Qwen3-8B --max-num-partial-prefills 4", "value", "--max-num-partial-prefills 4 asks for several prompts in parts at once, and vLLM has 1: leave it out", "Concurrent Partial Prefill is not supported"},
 		{one + h100 + v + "Qwen/Qwen3-8B --async-scheduling" + ` -sc {"method":"ngram","num_speculative_tokens":5}`, "speculative", "guesses of 5 tokens by ngram need the tokens of the step before", "async scheduling is only supported with"},
 		{four + h100 + v + "Qwen/Qwen3-8B -tp 4" + ` -sc {"method":"eagle3","num_speculative_tokens":3,"model":"d","draft_tensor_parallel_size":2}`, "draft", "draft_tensor_parallel_size 2 is neither 1 nor tp 4: use one of them", "cannot be other value than 1"},
+		{one + h100 + v + "Qwen/Qwen3-8B --per-request-spec-decode-metrics summary", "speculative", "0 tokens are guessed: leave it out", "requires speculative decoding to be enabled"},
 		{eight + h100 + sg + q235 + " --tp 8 --enable-two-batch-overlap", "conflict", "experts on the 8 ranks, and none are sent: use --moe-a2a-backend deepep", "When enabling two batch overlap"},
 		{eight + h100 + sg + q235 + " --tp 8 --attention-backend trtllm_mha", "compute", "trtllm_mha needs compute capability 10.0, and NVIDIA H100 SXM has 9.0: leave the backend to SGLang", "TRTLLM MHA backend is only supported on Blackwell GPUs"},
 		{eight + " x b200" + sg + q235 + " --tp 8 --attention-backend fa3", "compute", "fa3 needs compute capability 9.0", "FlashAttention v3 Backend requires"},

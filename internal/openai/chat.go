@@ -50,6 +50,12 @@ func chatTop(s *scanner, key []byte) bool {
 		return s.list(chatChoice)
 	case "usage":
 		return s.fields(chatUsage)
+	case "metrics":
+		return s.fields(chatMetrics)
+	case "timings":
+		return s.fields(guessField)
+	case "sglext":
+		return s.fields(chatExtension)
 	}
 	return s.common(key)
 }
@@ -71,6 +77,8 @@ func chatChoiceField(s *scanner, key []byte) bool {
 			s.c.finish = v
 		}
 		return ok
+	case "avg_decoded_tokens_per_iter":
+		return s.meanTokens()
 	}
 	return s.skip()
 }

@@ -17,6 +17,7 @@ type outline struct {
 	Token, Answer, Choices, Whole, End, Failed bool
 	Finish, Unknown                            string
 	Usage                                      *result.Usage
+	Guesses                                    *result.Speculation
 }
 
 // tree is a JSON object by encoding/json; what is not there is empty.
@@ -182,6 +183,7 @@ func sglangOracle(w *outline, o tree) {
 	if hasIn && hasOut {
 		w.Usage = &result.Usage{Prompt: in, Completion: out, Cached: cached, Reasoning: reasoning}
 	}
+	w.Guesses, _ = guessesBy(meta)
 	if hasOut && out > 0 || !hasOut && (o.text("text") != "" || len(o.items("output_ids")) > 0) {
 		w.mark(true)
 	}
@@ -200,6 +202,7 @@ func sketch(t testing.TB, backend string, in []byte) (w outline, ok bool) {
 	if s.c.counted {
 		w.Usage = &s.c.usage
 	}
+	w.Guesses = s.told()
 	if backend == BackendAnthropic && w.Unknown != "" {
 		w.Unknown = "some"
 	}
@@ -218,6 +221,9 @@ func twoPlaces(backend string, o tree) bool {
 		return false
 	}
 	switch backend {
+	case BackendSGLang:
+		_, single := guessesBy(o.in("meta_info"))
+		return !single
 	case BackendResponses:
 		return twice(o, o.in("response"), "status", "incomplete_details", "usage")
 	case BackendAnthropic:
@@ -243,6 +249,7 @@ func FuzzDialects(f *testing.F) {
 		`{"type":"content_block_delta","index":0,"delta":{"thinking":"a","new":"b","partial_json":""}}`,
 		`{"content":[{"text":[1]},{"name":"f"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":2}}`,
 		`{"text":"a","output_ids":[1],"meta_info":{"prompt_tokens":1,"completion_tokens":2,"finish_reason":{"type":"abort"}}}`,
+		endOfSGLang, endOfOldSGLang,
 		`[`, `[]`,
 	} {
 		for i := range backends {

@@ -43,7 +43,7 @@ func (s *scanner) matches(b []byte) (text []byte, ok bool) {
 func (s *scanner) learn() {
 	p, c := &s.last, &s.c
 	p.head, p.tail = p.head[:0], p.tail[:0]
-	if s.texts != 1 || s.after != nil || len(s.b) > maxPattern || len(c.finish)+len(c.unknown)+len(c.failure) > 0 {
+	if s.texts != 1 || s.after != nil || len(s.b) > maxPattern || c.guessed || len(c.finish)+len(c.unknown)+len(c.failure) > 0 {
 		return
 	}
 	p.head = append(p.head, s.b[:s.text0]...)

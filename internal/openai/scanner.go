@@ -20,6 +20,8 @@ type chunk struct {
 	failure []byte // the value of "error", or the whole object if that is an error
 	counted bool   // usage is there
 	usage   result.Usage
+	guessed bool // it tells of the request's speculation
+	guesses result.Speculation
 	size    int // bytes of what was generated, as they are written; 0: not known
 }
 
@@ -36,12 +38,13 @@ type scanner struct {
 	lexer
 	grammar
 	c      chunk
-	in     bool   // usage has prompt_tokens
-	out    bool   // usage has completion_tokens
-	filled bool   // a string of the part being read is not empty
-	keep   bool   // collect text
-	text   []byte // what was generated, in the order of the fields; cleared by the caller
-	field  []byte // backs chunk.unknown
+	in     bool    // usage has prompt_tokens
+	out    bool    // usage has completion_tokens
+	filled bool    // a string of the part being read is not empty
+	keep   bool    // collect text
+	text   []byte  // what was generated, in the order of the fields; cleared by the caller
+	field  []byte  // backs chunk.unknown
+	byStep []int32 // backs chunk.guesses.ByStep
 
 	kind  []byte // type of the event, still escaped: first by its event line, then by the object
 	piece []byte // the string that is judged once the type is known, still escaped
@@ -58,10 +61,11 @@ type scanner struct {
 
 // streamState is what a scanner knows of a stream from one event to the next.
 type streamState struct {
-	input, created, cached int  // prompt tokens by kind
-	in                     bool // any of them came
-	seen                   int  // completion tokens so far
-	pieces                 bool // texts are pieces and not all so far
+	input, created, cached int    // prompt tokens by kind
+	in                     bool   // any of them came
+	seen                   int    // completion tokens so far
+	pieces                 bool   // texts are pieces and not all so far
+	mean                   []byte // tokens that a pass yielded so far, as it was written
 }
 
 // parse reads one object and reports whether b is one. It begins with the

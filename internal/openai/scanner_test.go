@@ -19,6 +19,7 @@ type said struct {
 	Token, Answer                  bool
 	Finish, Text, Unknown, Failure string
 	Usage                          *result.Usage
+	Guesses                        *result.Speculation
 }
 
 func scan(b []byte) (said, bool) {
@@ -37,6 +38,7 @@ func saidBy(s *scanner) said {
 	if s.c.counted {
 		got.Usage = &s.c.usage
 	}
+	got.Guesses = s.told()
 	return got
 }
 
@@ -114,6 +116,7 @@ func FuzzScanner(f *testing.F) {
 		`{"choices":[{"delta":{"content":"a\ud83d\ude00\ud83d\u0041\b\f\/","tool_calls":[{"function":{"name":"n"}}]},"finish_reason":"sto\u0070"}]}`,
 		`{"choices":[{"text":"x"},{"delta":{"thinking":"x"}}],"usage":{"prompt_tokens":3,"completion_tokens":5}}`,
 		`{"error":{"a":[1,-2.5e+3,true,false,null]},"object":"chunk"}`,
+		endOfVLLM, detailsOfSGLang, endOfLlama,
 		"{\"\\u0063hoices\" : [ { \"text\" :\"\xff\" } ]}",
 	} {
 		f.Add([]byte(in))
@@ -164,6 +167,9 @@ func oracle(t *testing.T, in []byte, got said) (want said, single bool) {
 		}
 	}
 	want.Usage = usageOf(v["usage"])
+	if want.Guesses, single = chatGuesses(v); !single {
+		return said{}, false
+	}
 	want.Failure = failureOf(in, v)
 	// Order within an object is lost in a map: where more than one field
 	// counts, only membership is compared.

@@ -64,7 +64,7 @@ func generateMeta(s *scanner, key []byte) bool {
 	case "finish_reason":
 		return generateFinish(s)
 	}
-	return s.skip()
+	return guessField(s, key)
 }
 
 // generateFinish reads why the text ended: an object whose type is the reason,

@@ -41,6 +41,8 @@ type stream struct {
 	done     bool   // [DONE], or a whole JSON answer
 	usage    result.Usage
 	used     bool // usage is there
+	guesses  result.Speculation
+	guessed  bool // guesses are there
 
 	counted   int           // sum of Tokens so far
 	lastUsage bool          // the last token chunk brought usage
@@ -223,6 +225,11 @@ func (s *stream) chunk(c *chunk, at time.Duration) bool {
 		s.usage, s.used = c.usage, true
 		s.call.UsageAt = at
 	}
+	if c.guessed {
+		byStep := append(s.guesses.ByStep[:0], c.guesses.ByStep...)
+		s.guesses, s.guessed = c.guesses, true
+		s.guesses.ByStep = byStep
+	}
 	if len(c.finish) > 0 {
 		s.call.Finish = unescaped(c.finish)
 	}
@@ -302,6 +309,7 @@ func (s *stream) settle() {
 		usage := s.usage // a copy: a pointer into the stream would keep all of it with the call
 		call.Usage = &usage
 	}
+	call.Speculation = s.speculation()
 	call.Text = string(s.scan.text)
 	if s.unsized {
 		call.FirstText, call.StreamText = 0, 0

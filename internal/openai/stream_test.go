@@ -38,6 +38,9 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte(`{"choices":[{"message":{"content":"ab"},"finish_reason":"stop"}]}`), uint8(0), uint16(9))
 	f.Add([]byte("event: error\r\ndata: {\"error\":{\"message\":\"x\"}}\r\n\r\n"), uint8(2), uint16(3))
 	f.Add([]byte("data: {\"choices\":[{\"delta\":{\"thought\":\"x\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"thought\":\"y\"}}]}\n\n"), uint8(0), uint16(5))
+	for i, end := range []string{endOfVLLM, detailsOfSGLang, endOfLlama, tokenOfTRTLLM("2.4615385")} {
+		f.Add([]byte(word("a")+"data: "+end+"\n\n"+done), uint8(0), uint16(11*i))
+	}
 	all := dialects()
 	f.Fuzz(func(t *testing.T, body []byte, kind uint8, cut uint16) {
 		api := all[int(kind)%len(all)]
@@ -59,7 +62,7 @@ func FuzzStream(f *testing.F) {
 
 // facts are what does not depend on when bytes came.
 func facts(c result.Call) result.Call {
-	out := result.Call{Text: c.Text, Finish: c.Finish, Usage: c.Usage, Field: c.Field, Class: c.Class, Error: c.Error, FirstText: c.FirstText, StreamText: c.StreamText}
+	out := result.Call{Text: c.Text, Finish: c.Finish, Usage: c.Usage, Speculation: c.Speculation, Field: c.Field, Class: c.Class, Error: c.Error, FirstText: c.FirstText, StreamText: c.StreamText}
 	for _, k := range c.Chunks {
 		out.Chunks = append(out.Chunks, result.Chunk{Tokens: k.Tokens})
 	}

@@ -51,6 +51,7 @@ func Run(h result.Header, s result.Summary, st block.Style, calls []result.Call,
 		}
 		b.Part(doc.InDocument, doc.Section{ID: "telemetry", Title: block.TelemetryTitle(s), Listed: true}).Add(doc.InDocument, t)
 	}
+	addSpeculation(b, &s, calls)
 	runVerdict(b, doc.InMarkdown, h, s.Verdict)
 	b.Section("plots", "Plots").Figures(doc.InPage, func() []plot.Plot { return runplot.Plots(h, calls, s.OneIn, readings, s.Compat) })
 	failed := b.Section("failures", "Failed Calls")
@@ -96,7 +97,7 @@ func runText(b *doc.Section, h result.Header, s result.Summary, st block.Style) 
 	if h.Imported != nil {
 		b.Text(definitionLines(definitions(&s))...)
 	}
-	b.Add(doc.InText, doc.Verbatim(block.Precision(s, st)+block.Telemetry(s)+s.Verdict.Text()))
+	b.Add(doc.InText, doc.Verbatim(block.Precision(s, st)+block.Telemetry(s)+block.Speculation(s)+s.Verdict.Text()))
 }
 
 // runResult adds the block, and on a page what it says first.

@@ -264,7 +264,7 @@ func (d *studyDocument) trialFacts(s *doc.Section, t, before *outcome.Trial, sta
 // block adds the printed result of a run, and what speaks against it.
 func (d *studyDocument) block(s *doc.Section, sum *result.Summary, of string, after []doc.Span) {
 	text := printed(*sum, d.style)
-	if beside := strings.TrimRight(block.Telemetry(*sum), "\n"); beside != "" {
+	if beside := strings.TrimRight(block.Telemetry(*sum)+block.Speculation(*sum), "\n"); beside != "" {
 		text += "\n" + beside
 	}
 	if of == "" {

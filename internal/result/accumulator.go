@@ -189,7 +189,11 @@ func (x *Accumulator) keep(c *Call) {
 // size is about how many bytes the call takes.
 func (c *Call) size() int {
 	const call, chunk, stamp = 400, 16, 16
-	return call + chunk*len(c.Chunks) + stamp*len(c.Empty) + stamp*len(c.Late) + len(c.Text) + len(c.Error)
+	n := call + chunk*len(c.Chunks) + stamp*len(c.Empty) + stamp*len(c.Late) + len(c.Text) + len(c.Error)
+	if g := c.Speculation; g != nil {
+		n += 48 + 4*len(g.ByStep)
+	}
+	return n
 }
 
 // thin keeps half as many calls until they fit.
@@ -236,6 +240,7 @@ func (x *Accumulator) Analyze(c *Client, o Options) (*Analysis, error) {
 	a.addRates(x.good != nil, x.Good)
 	a.addFlow()
 	a.addLatencies()
+	a.addSpeculation()
 	a.addSurroundings()
 	return a, nil
 }

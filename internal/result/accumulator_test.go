@@ -70,6 +70,9 @@ func randomCall(rng *rand.Rand, i int, due time.Duration, packed, usage bool) Ca
 	c.End = stamp + after(0.3)
 	if usage {
 		c.Usage = &Usage{Prompt: c.WantIn + 3, Completion: n, Cached: rng.IntN(5)}
+		if i%3 == 0 {
+			c.Speculation = randomSpeculation(i)
+		}
 	}
 	return c
 }

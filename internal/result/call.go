@@ -104,6 +104,8 @@ type Call struct {
 	FirstText  int `json:"first_text_bytes,omitzero"` // text that came with the first chunk, in bytes of the answer; 0: not known
 	StreamText int `json:"text_bytes,omitzero"`       // and with all chunks
 
+	Speculation *Speculation `json:"speculation,omitempty"` // nil: the server tells nothing of it
+
 	Class Class  `json:"class,omitempty"`
 	Error string `json:"error,omitempty"` // one sentence, with the first bytes of a body that explains it
 }

@@ -68,6 +68,11 @@ func (d *callDecoder) field(key []byte, c *Call) bool {
 			c.Usage = &Usage{}
 		}
 		return d.usage(c.Usage)
+	case "speculation":
+		if c.Speculation == nil {
+			c.Speculation = &Speculation{}
+		}
+		return d.speculation(c.Speculation)
 	case "conn_new":
 		return d.p.Yes(&c.New)
 	case "simulated":
@@ -186,5 +191,21 @@ func (d *callDecoder) usage(u *Usage) bool {
 			return false
 		}
 		return jsonl.Number(&d.p, to)
+	})
+}
+
+func (d *callDecoder) speculation(g *Speculation) bool {
+	return d.p.Object(func(key []byte) bool {
+		switch string(key) {
+		case "steps":
+			return jsonl.Number(&d.p, &g.Steps)
+		case "drafted":
+			return jsonl.Number(&d.p, &g.Drafted)
+		case "accepted":
+			return jsonl.Number(&d.p, &g.Accepted)
+		case "by_step":
+			return jsonl.Numbers(&d.p, &g.ByStep) && len(g.ByStep) > 0
+		}
+		return false
 	})
 }

@@ -34,7 +34,7 @@ func FuzzCallLine(f *testing.F) {
 	for _, c := range randomCalls(5, 20) {
 		f.Add(c.AppendJSON(nil))
 	}
-	for _, s := range []string{`{}`, `{"index":01}`, `{"index":1,}`, `{"chunk_ns":[1,2],"chunk_reads":[1]}`, `{"usage":{}}`, `{"end_ns":-0}`, `{"class":"x","class":"y"}`, `{"chunk_read":9999999999}`, `{"late":[[1,2]]}`, `{"conn_new":true}`} {
+	for _, s := range []string{`{}`, `{"index":01}`, `{"index":1,}`, `{"chunk_ns":[1,2],"chunk_reads":[1]}`, `{"usage":{}}`, `{"end_ns":-0}`, `{"class":"x","class":"y"}`, `{"chunk_read":9999999999}`, `{"late":[[1,2]]}`, `{"speculation":{"accepted":1,"by_step":[]}}`, `{"speculation":{"steps":2,"drafted":6,"accepted":3,"by_step":[0,1,1]}}`, `{"conn_new":true}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {

@@ -55,6 +55,7 @@ func (c *Call) AppendJSON(dst []byte) []byte {
 		e.Num("reasoning_tokens", int64(u.Reasoning), false)
 		e.End()
 	}
+	e.speculation(c.Speculation)
 	e.Num("status", int64(c.Status), false)
 	e.Yes("simulated", c.Sim)
 	e.Text("new_field", c.Field)
@@ -121,6 +122,24 @@ func (e *encoder) empty(stamps []Stamp) {
 		last = s.Read
 	}
 	e.EndList()
+}
+
+// speculation writes what the server says of its guesses.
+func (e *encoder) speculation(g *Speculation) {
+	if g == nil {
+		return
+	}
+	e.Begin("speculation")
+	e.Num("steps", int64(g.Steps), false)
+	e.Num("drafted", int64(g.Drafted), false)
+	e.Num("accepted", int64(g.Accepted), true)
+	for j, n := range g.ByStep {
+		e.Item("by_step", j, int64(n))
+	}
+	if len(g.ByStep) > 0 {
+		e.EndList()
+	}
+	e.End()
 }
 
 // late writes pairs of a read and how late it may have been.

@@ -18,6 +18,9 @@ var update = flag.Bool("update", false, "write the reference")
 //go:embed intervals.md
 var intervalsText string
 
+//go:embed speculation.md
+var speculationText string
+
 //go:embed verdict.md
 var verdictText string
 
@@ -69,6 +72,7 @@ Each has, in milliseconds and lower being better, `)
 	b.WriteString(gaugesMarkdown())
 	b.WriteString("\n" + verdictText)
 	b.WriteString("\n" + intervalsText)
+	b.WriteString("\n" + speculationText)
 	b.WriteString("\n## Bounds\n\nEach call of `--goodput` is judged by ")
 	for i, name := range goodputBounds {
 		if i > 0 {

@@ -40,6 +40,7 @@ type Tally struct {
 	Uneven                    int // calls with a read that brought other than one token
 	Counted                   TokenCounts
 	Asked                     AskedLengths
+	Speculated                Speculated
 
 	Opened        int           // calls for which a connection was opened
 	Connected     int           // calls that tell of their connection
@@ -271,6 +272,7 @@ func (t *Tally) addTokens(c *Call) {
 	}
 	t.Counted.add(c)
 	t.Asked.add(c)
+	t.Speculated.add(c.Speculation)
 }
 
 func (t *Tally) addTimes(c *Call) {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/json"
+	"fmt"
 	"iter"
 	"strconv"
 
@@ -24,6 +25,8 @@ type answer struct {
 	continuous bool // the usage so far in every event
 	sent       int
 	cached     int
+	tell       telling
+	guesses    Guesses
 
 	tail   []string // last tokens of the output in place of words
 	own    uint64   // seed of the text from token common on; 0: all of it is common
@@ -67,7 +70,7 @@ func (a *answer) appendEvent(b []byte, p Progress) []byte {
 		b = a.appendTail(b)
 	}
 	a.sent += p.N
-	a.cached = p.Cached
+	a.took(p)
 	b = a.appendHead(b)
 	if a.chat {
 		b = append(b, `{"index":0,"delta":{`...)
@@ -97,15 +100,74 @@ func (a *answer) appendEvent(b []byte, p Progress) []byte {
 	return a.appendTail(b)
 }
 
+// took notes what the engine says of the answer beside its tokens.
+func (a *answer) took(p Progress) {
+	if a.cached = p.Cached; p.Guesses != nil {
+		a.guesses = *p.Guesses
+	}
+}
+
 // appendEnd appends the usage, if asked for, and the end of the stream.
 func (a *answer) appendEnd(b []byte) []byte {
+	name, value := a.told()
+	if a.tell == tellSGLang && name != "" { // an event of its own, with usage or without
+		b = a.appendHead(b)
+		b = fmt.Appendf(b, "],%q:%s}\n\n", name, value)
+	}
 	if a.usage {
 		b = a.appendHead(b)
 		b = append(b, `],"usage":`...)
 		b = a.appendUsage(b)
+		if a.tell != tellSGLang && name != "" {
+			b = fmt.Appendf(b, ",%q:%s", name, value)
+		}
 		b = append(b, "}\n\n"...)
 	}
 	return append(b, "data: [DONE]\n\n"...)
+}
+
+// telling is whether and how an answer tells what came of its guesses.
+type telling byte
+
+const (
+	tellNothing telling = iota
+	tellVLLM            // in sums
+	tellSteps           // and each step
+	tellSGLang
+)
+
+// told is the field in which an engine tells what came of the guesses; "" where it does
+// not. SGLang tells nothing of a request without a guess.
+func (a *answer) told() (name string, value []byte) {
+	g := a.guesses
+	steps, accepted := g.sums()
+	length, rate := 1.0, share(accepted, g.Drafted)
+	switch {
+	case a.tell == tellNothing, a.tell == tellSGLang && steps == 0:
+		return "", nil
+	case a.tell == tellSGLang:
+		return "sglext", fmt.Appendf(nil, `{"routed_experts":null,"cached_tokens_details":null,"spec_tokens_details":{"spec_accept_rate":%g,"spec_accept_length":%g,`+
+			`"spec_num_correct_drafts":%d,"spec_num_proposed_drafts":%d,"spec_verify_ct":%d,"spec_correct_drafts_histogram":%s}}`,
+			rate, share(a.sent, steps), accepted, g.Drafted, steps, list(g.ByStep))
+	case steps > 0:
+		length += float64(accepted) / float64(steps)
+	}
+	value = fmt.Appendf(nil, `{"speculative_decoding":{"mean_acceptance_length":%g,"draft_acceptance_rate":%g,"acceptance_histogram":%s,`+
+		`"num_spec_steps":%d,"num_accepted_draft_tokens":%d,"num_draft_tokens":%d,"num_spec_tokens":%d`,
+		length, rate, list(g.ByStep), steps, accepted, g.Drafted, len(g.ByStep)-1)
+	if a.tell == tellSteps && steps > 0 {
+		value = fmt.Appendf(value, `,"per_step_accepted":%s,"per_step_drafted":%s`, list(g.Accepted), list(g.Proposed))
+	}
+	return "metrics", append(value, "}}"...)
+}
+
+// list writes numbers as JSON.
+func list(all []int) []byte {
+	b, err := json.Marshal(all)
+	if err != nil {
+		panic("sim: " + err.Error()) // a list of numbers can be marshalled
+	}
+	return b
 }
 
 func (a *answer) appendHead(b []byte) []byte {

@@ -54,6 +54,8 @@ type Progress struct {
 	Done   bool
 	At     time.Duration // the end of the step
 
+	Guesses *Guesses // at the end of a request that guessed; of a server's core alone
+
 	s *seq
 }
 
@@ -375,7 +377,11 @@ func (c *Core) apply() {
 			s.out.Tokens = append(s.out.Tokens, Emit{c.now, n})
 		}
 		if done || !c.record {
-			c.result.Progress = append(c.result.Progress, Progress{s.job.Index, n, s.cached, done, c.now, s})
+			p := Progress{Index: s.job.Index, N: n, Cached: s.cached, Done: done, At: c.now, s: s}
+			if done {
+				p.Guesses = s.guesses
+			}
+			c.result.Progress = append(c.result.Progress, p)
 		}
 		if c.cfg.PrefillOnly && (done || !w.decode) {
 			c.sched.kv.publish(s, s.computed) // SGLang's tree gets prompts when computed, answers when finished
@@ -411,7 +417,35 @@ func (c *Core) acceptDrafts(s *seq, k int) int {
 	c.stats.Drafts++
 	c.stats.Drafted += k
 	c.stats.Accepted += a
+	if !c.record {
+		if s.guesses == nil {
+			s.guesses = &Guesses{ByStep: make([]int, 1+c.cfg.SpecTokens)}
+		}
+		s.guesses.add(k, a)
+	}
 	return a
+}
+
+// Guesses is what came of the speculation for one request.
+type Guesses struct {
+	Drafted int
+	ByStep  []int // [j]: steps in which j guesses were accepted
+
+	Proposed, Accepted []int // of each step
+}
+
+func (g *Guesses) add(proposed, accepted int) {
+	g.Drafted += proposed
+	g.ByStep[accepted]++
+	g.Proposed, g.Accepted = append(g.Proposed, proposed), append(g.Accepted, accepted)
+}
+
+// sums are the steps and the guesses accepted in them.
+func (g *Guesses) sums() (steps, accepted int) {
+	for j, n := range g.ByStep {
+		steps, accepted = steps+n, accepted+j*n
+	}
+	return steps, accepted
 }
 
 // Stats reports the counters and the present gauges.

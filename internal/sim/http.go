@@ -102,6 +102,7 @@ type request struct {
 	IgnoreEOS bool      `json:"ignore_eos"`
 	N         *int      `json:"n"`
 	Stream    bool      `json:"stream"`
+	Guesses   bool      `json:"return_spec_tokens_details"` // of SGLang
 	Options   struct {
 		Usage      bool `json:"include_usage"`
 		Continuous bool `json:"continuous_usage_stats"`
@@ -230,6 +231,8 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 	a := answer{chat: chat, model: s.quoted, prompt: len(prompt), seed: chain(0, prompt), created: time.Now().Unix()}
 	a.output, a.finish = s.length(&q, a.seed, len(prompt), chat)
 	s.declare(&a, q.text())
+	a.tell = s.tells(&q)
+	a.guesses.ByStep = make([]int, 1+s.cfg.SpecTokens)
 	if chat && s.reasoning {
 		a.reasoning = max(1, a.output/3)
 	}
@@ -250,6 +253,21 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 	} else {
 		s.collect(w, r, st, &a)
 	}
+}
+
+// tells is in which engine's form, and how much, the answer to a request tells of its
+// speculation; tellNothing if it does not.
+func (s *Server) tells(q *request) telling {
+	switch {
+	case s.cfg.SpecTokens == 0:
+	case s.cfg.Engine == "sglang" && q.Guesses:
+		return tellSGLang
+	case s.cfg.Engine == "vllm" && s.guesses == "summary":
+		return tellVLLM
+	case s.cfg.Engine == "vllm" && s.guesses == "detailed":
+		return tellSteps
+	}
+	return tellNothing
 }
 
 func (s *Server) refuse(w http.ResponseWriter, err error) {
@@ -323,7 +341,8 @@ func (s *Server) collect(w http.ResponseWriter, r *http.Request, st *stream, a *
 		}
 		for _, p := range in {
 			a.sent += p.N
-			a.cached, done = p.Cached, p.Done
+			a.took(p)
+			done = p.Done
 		}
 	}
 	text := strings.Join(slices.Collect(a.words(a.reasoning, a.output)), "")
@@ -339,8 +358,12 @@ func (s *Server) collect(w http.ResponseWriter, r *http.Request, st *stream, a *
 	} else {
 		choice["text"] = text
 	}
-	writeJSON(w, http.StatusOK, map[string]any{
+	whole := map[string]any{
 		"id": a.id, "object": object, "created": a.created, "model": s.name,
 		"choices": []any{choice}, "usage": json.RawMessage(a.appendUsage(nil)),
-	})
+	}
+	if name, value := a.told(); name != "" {
+		whole[name] = json.RawMessage(value)
+	}
+	writeJSON(w, http.StatusOK, whole)
 }

@@ -28,6 +28,8 @@ type seq struct {
 	hashes []uint64 // of the prefix up to the end of each of them
 	own    []int32  // the blocks after them that have been published, as long as they carry their stamps
 	chance *rand.Rand
+
+	guesses *Guesses // nil: none was made, or nobody asks
 }
 
 type phase byte

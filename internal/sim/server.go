@@ -19,6 +19,7 @@ type ServerOptions struct {
 	StartupDelay    time.Duration // /health answers 503 this long
 	ReasoningParser string        // not empty: chat answers begin with reasoning
 	APIKey          string        // not empty: who does not bring it is refused
+	Guesses         string        // "summary" or "detailed": vLLM's answers tell of their request's speculation
 	Notes           []string      // lines at the head of the log
 
 	// Questions are answered as Declared says, in prompts that hold one, and texts
@@ -40,6 +41,7 @@ type Server struct {
 	notes     []string
 	quoted    string // name as JSON
 	reasoning bool
+	guesses   string
 	delay     time.Duration
 	log       io.Writer
 	quiz      *quiz // nil: it knows no question
@@ -70,7 +72,7 @@ type stream struct {
 // nothing but 503 until Run has got through the start-up delay.
 func NewServer(core *Core, o ServerOptions) *Server {
 	s := &Server{
-		cfg: core.Config(), reasoning: o.ReasoningParser != "", delay: o.StartupDelay, log: o.Log,
+		cfg: core.Config(), reasoning: o.ReasoningParser != "", guesses: o.Guesses, delay: o.StartupDelay, log: o.Log,
 		aliases: core.Config().Aliases, apiKey: o.APIKey, notes: o.Notes,
 		core: core, wake: make(chan struct{}, 1), stopped: make(chan struct{}),
 		streams: map[int]*stream{}, quiz: newQuiz(o.Questions), declared: o.Declared,

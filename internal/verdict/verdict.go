@@ -65,6 +65,9 @@ func Judge(a *result.Analysis) result.Verdict {
 		v.Add(c)
 	}
 	run(check{"samples", judgeSamples})
+	if a.Speculated.Told() {
+		run(check{"speculation", judgeSpeculation})
+	}
 	run(telemetryChecks(a)...)
 	if a.Header.SelfCheck != nil && !a.Header.Predicted {
 		add("self_check", result.Sound, selfCheckText(a.Header.SelfCheck))

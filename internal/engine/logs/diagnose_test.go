@@ -111,6 +111,7 @@ func TestFailureLines(t *testing.T) {
 		{"vllm", "NotImplementedError: Concurrent Partial Prefill is not supported. We recommend to remove Concurrent Partial Prefill from your config.", "value", "leave --max-num-partial-prefills", nil},
 		{"vllm", "ValueError: Currently, async scheduling is only supported with EAGLE/MTP/Draft Model/NGram GPU/DSpark kind of speculative decoding", "speculative",
 			"or guess by EAGLE/MTP/Draft Model/NGram GPU/DSpark", change{engine.Overlap: "false"}},
+		{"vllm", "ValueError: --per-request-spec-decode-metrics requires speculative decoding to be enabled (via --speculative-config).", "speculative", "or set speculative", nil},
 		{"vllm", "ValueError: speculative_draft_tensor_parallel_size=2 cannot be other value than 1 or target model tensor_parallel_size", "speculative", "not on 2", nil},
 		{"sglang", "ValueError: When enabling two batch overlap without an EP a2a backend (moe_a2a_backend='none'), --enable-dp-attention is required", "conflict", "--moe-a2a-backend deepep", nil},
 		{"sglang", "AssertionError: FlashAttention v3 Backend requires SM>=80 and SM<=90. Please use `--attention-backend flashinfer`.", "kernel", "leave --attention-backend", nil},

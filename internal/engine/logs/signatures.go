@@ -117,6 +117,7 @@ func vllmSignatures() []signature {
 		{class: "speculative", expr: `async scheduling is only supported with (.+) kind of speculative decoding`, advice: "leave overlap_scheduling off, or guess by $1", set: always(engine.Overlap, "false")},
 		{class: "conflict", expr: `Async scheduling is not supported by the V1 model runner with (.+)\.`, advice: "leave overlap_scheduling off, or leave out $1", set: always(engine.Overlap, "false")},
 		{class: "speculative", expr: `draft_tensor_parallel_size=(\d+) cannot be other value than 1`, advice: "a draft model runs on 1 rank or on all, not on $1"},
+		{class: "speculative", expr: `--per-request-spec-decode-metrics requires speculative decoding`, advice: "leave --per-request-spec-decode-metrics out, or set speculative"},
 		{class: "divide", expr: `tp_size=(\d+) must be divisible by dcp_size=(\d+)`, advice: "tp $1 is not a multiple of the $2 ranks of decode context parallelism"},
 		{class: "graph", expr: `No valid cudagraph sizes after rounding to multiple of (\d+)`, advice: "graphs must hold guesses of $1 tokens: use max_cudagraph_capture_size of at least $1", set: take(engine.GraphMax, 1)},
 		{class: "request", expr: `This model's maximum context length is (\d+) tokens`, advice: "a request is longer than max_model_len $1: raise it, or shorten the workload"},

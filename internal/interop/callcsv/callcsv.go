@@ -41,6 +41,9 @@ type rowCall struct {
 	answered                     bool
 	usage                        result.Usage
 	said                         bool // the server sent a usage
+	guesses                      result.Speculation
+	guessed                      bool // the server tells of them
+	byStep                       []int64
 	chunkNS, chunkTokens, chunkN []int64
 	emptyNS, emptyN              []int64
 	lateN, lateNS                []int64
@@ -88,14 +91,28 @@ func derived(name string, get func(*result.Header, *result.Call) string) callCol
 
 // usageCount returns a column of the server's usage, which may say zero.
 func usageCount(name string, always bool, at func(*result.Usage) *int) callColumn {
+	return toldCount(name, always, func(c *result.Call) *result.Usage { return c.Usage },
+		func(c *rowCall) *result.Usage { c.said = true; return &c.usage }, at)
+}
+
+// guessCount returns a column of what the server says of its guesses.
+func guessCount(name string, always bool, at func(*result.Speculation) *int) callColumn {
+	return toldCount(name, always, func(c *result.Call) *result.Speculation { return c.Speculation },
+		func(c *rowCall) *result.Speculation { c.guessed = true; return &c.guesses }, at)
+}
+
+// toldCount returns a column of a count among what a server may tell: in of a call, nil
+// where it does not, and in to of a row that has it. Unless always, zero is missing.
+func toldCount[T any](name string, always bool, in func(*result.Call) *T, to func(*rowCall) *T, at func(*T) *int) callColumn {
 	return callColumn{name: name,
 		get: func(_ *result.Header, c *result.Call) string {
-			if c.Usage == nil || !always && *at(c.Usage) == 0 {
+			told := in(c)
+			if told == nil || !always && *at(told) == 0 {
 				return ""
 			}
-			return strconv.Itoa(*at(c.Usage))
+			return strconv.Itoa(*at(told))
 		},
-		set: integer(func(c *rowCall, v int64) { *at(&c.usage), c.said = int(v), true })}
+		set: integer(func(c *rowCall, v int64) { *at(to(c)) = int(v) })}
 }
 
 // numbers returns a column of integers with spaces between.
@@ -188,6 +205,10 @@ func callColumns() []callColumn {
 		count("text_tokens", func(c *result.Call) *int { return &c.Recount }),
 		count("first_text_bytes", func(c *result.Call) *int { return &c.FirstText }),
 		count("text_bytes", func(c *result.Call) *int { return &c.StreamText }),
+		guessCount("spec_steps", false, func(g *result.Speculation) *int { return &g.Steps }),
+		guessCount("spec_drafted", false, func(g *result.Speculation) *int { return &g.Drafted }),
+		guessCount("spec_accepted", true, func(g *result.Speculation) *int { return &g.Accepted }),
+		numbers("spec_by_step", ofSteps, func(c *rowCall) *[]int64 { return &c.byStep }),
 		word("finish", func(c *result.Call) *string { return &c.Finish }),
 		count("status", func(c *result.Call) *int { return &c.Status }),
 		truth("simulated", func(h *result.Header, c *result.Call) bool { return c.Sim || h.Simulated || h.Predicted }, func(c *rowCall, v bool) { c.Sim = c.Sim || v && !c.answered }),
@@ -267,6 +288,16 @@ func ofEmpties(of func(result.Stamp) int64, read bool) func(*result.Call) []int6
 		}
 		return list
 	}
+}
+
+// ofSteps returns how many steps accepted none of their guesses, one, and so on.
+func ofSteps(c *result.Call) (list []int64) {
+	if c.Speculation != nil {
+		for _, n := range c.Speculation.ByStep {
+			list = append(list, int64(n))
+		}
+	}
+	return list
 }
 
 // ofLate returns one number of each read that was late.

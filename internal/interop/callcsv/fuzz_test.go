@@ -13,7 +13,7 @@ import (
 func FuzzRead(f *testing.F) {
 	at := time.Millisecond
 	calls := []result.Call{
-		{Index: 1, Due: at, Ready: at, Sent: at, Headers: 2 * at, End: 9 * at, Status: 200, Finish: "length", Chunks: []result.Chunk{{At: 3 * at, Tokens: 1}, {At: 8 * at, Tokens: 2}}, Usage: &result.Usage{Prompt: 5, Completion: 3}, Class: result.OK},
+		{Index: 1, Due: at, Ready: at, Sent: at, Headers: 2 * at, End: 9 * at, Status: 200, Finish: "length", Chunks: []result.Chunk{{At: 3 * at, Tokens: 1}, {At: 8 * at, Tokens: 2}}, Usage: &result.Usage{Prompt: 5, Completion: 3}, Speculation: &result.Speculation{Steps: 1, Drafted: 3, Accepted: 1, ByStep: []int32{0, 1}}, Class: result.OK},
 		{Index: 2, Due: at, Sent: at, End: at, Class: result.HTTPStatus, Status: 503, Error: "a, \"b\"\nc"},
 	}
 	var b bytes.Buffer

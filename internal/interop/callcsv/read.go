@@ -171,6 +171,12 @@ func (c *rowCall) join() error {
 		u := c.usage
 		c.Usage = &u
 	}
+	if c.guessed {
+		g := c.guesses
+		c.Speculation = &g
+	} else if len(c.byStep) > 0 {
+		return errors.New("spec_by_step tells of guesses and spec_accepted does not")
+	}
 	for _, l := range []struct {
 		name     string
 		got, all int
@@ -183,13 +189,16 @@ func (c *rowCall) join() error {
 			return fmt.Errorf("%s has %d numbers for %d in %s", l.name, l.got, l.all, l.of)
 		}
 	}
-	for _, v := range slices.Concat(c.chunkTokens, c.chunkN, c.emptyN, c.lateN) {
+	for _, v := range slices.Concat(c.chunkTokens, c.chunkN, c.emptyN, c.lateN, c.byStep) {
 		if v < math.MinInt32 || v > math.MaxInt32 {
-			return fmt.Errorf("%d is too large a number of tokens or reads", v)
+			return fmt.Errorf("%d is too large a number of tokens, reads or steps", v)
 		}
 	}
 	for i, by := range c.lateNS {
 		c.Late = append(c.Late, result.LateRead{Read: int32(c.lateN[i]), By: time.Duration(by)})
+	}
+	for _, n := range c.byStep {
+		c.Speculation.ByStep = append(c.Speculation.ByStep, int32(n))
 	}
 	for i, at := range c.chunkNS {
 		k := result.Chunk{At: time.Duration(at), Tokens: 1}

@@ -84,6 +84,11 @@ type row struct {
 	FirstText       *int64  `parquet:"first_text_bytes,optional"`
 	StreamText      *int64  `parquet:"text_bytes,optional"`
 
+	SpecSteps    *int64  `parquet:"spec_steps,optional"`
+	SpecDrafted  *int64  `parquet:"spec_drafted,optional"`
+	SpecAccepted *int64  `parquet:"spec_accepted,optional"` // null: the server tells nothing of speculation
+	SpecByStep   []int32 `parquet:"spec_by_step,list" parquet-element:",delta"`
+
 	Finish    *string `parquet:"finish,optional,dict"`
 	Status    *int32  `parquet:"status,optional,dict"`
 	Simulated bool    `parquet:"simulated"`
@@ -187,7 +192,7 @@ func (r *row) set(h result.Header, c *result.Call, f *facts) {
 		Finish: f.s(c.Finish), Status: f.few(c.Status), Simulated: c.Sim || h.Simulated || h.Predicted, Field: f.s(c.Field),
 		Class: f.s(string(c.Class)), Error: f.s(c.Error), Text: f.s(c.Text), Reads: f.few(c.Reads), Coarse: f.few(c.Coarse),
 		ChunkNS: r.ChunkNS[:0], ChunkTokens: r.ChunkTokens[:0], ChunkRead: r.ChunkRead[:0], EmptyNS: r.EmptyNS[:0], EmptyRead: r.EmptyRead[:0],
-		LateRead: r.LateRead[:0], LateNS: r.LateNS[:0],
+		LateRead: r.LateRead[:0], LateNS: r.LateNS[:0], SpecByStep: r.SpecByStep[:0],
 	}
 	if c.Session > 0 {
 		r.Turn = new(int32(c.Turn)) // the first is 0
@@ -207,6 +212,10 @@ func (r *row) set(h result.Header, c *result.Call, f *facts) {
 	if u := c.Usage; u != nil {
 		r.UsagePrompt, r.UsageCompletion = new(int64(u.Prompt)), new(int64(u.Completion)) // it may say 0
 		r.Cached, r.Reasoning = f.n(u.Cached), f.n(u.Reasoning)
+	}
+	if g := c.Speculation; g != nil {
+		r.SpecSteps, r.SpecDrafted, r.SpecAccepted = f.n(g.Steps), f.n(g.Drafted), new(int64(g.Accepted)) // it may say 0
+		r.SpecByStep = append(r.SpecByStep, g.ByStep...)
 	}
 	for _, k := range c.Chunks {
 		r.ChunkNS, r.ChunkTokens = append(r.ChunkNS, int64(k.At)), append(r.ChunkTokens, k.Tokens)

@@ -26,6 +26,7 @@ func full() result.Call {
 		Late:  []result.LateRead{{Read: 2, By: 40}},
 		Reads: 4, Coarse: 1, Answer: 250, Text: "a \"b\"", Finish: "stop", Usage: &result.Usage{Prompt: 11, Completion: 5, Cached: 4, Reasoning: 2},
 		Status: 200, Sim: true, Field: "thoughts", WantIn: 10, Want: 5, Recount: 6, FirstText: 7, StreamText: 9,
+		Speculation: &result.Speculation{Steps: 4, Drafted: 12, Accepted: 5, ByStep: []int32{1, 2, 0, 1}},
 	}
 }
 
@@ -93,6 +94,8 @@ func TestRoundTrip(t *testing.T) {
 	calls[1].Usage = &result.Usage{} // a server that says zero
 	calls[2].Usage = &result.Usage{Completion: 3}
 	calls[3].Usage = nil
+	calls[4].Speculation = &result.Speculation{} // not one step
+	calls[5].Speculation = &result.Speculation{Drafted: 9, Accepted: 3}
 	h := result.Header{Version: "1.2.3", Model: "m", Simulated: true, Spec: json.RawMessage("null")}
 	file := write(t, h, calls)
 	header, got, err := Read(bytes.NewReader(file), int64(len(file)))

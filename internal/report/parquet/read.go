@@ -103,6 +103,10 @@ func (r *row) call(model string) (result.Call, error) {
 	if r.UsagePrompt != nil || r.UsageCompletion != nil {
 		c.Usage = &result.Usage{Prompt: int(or(r.UsagePrompt)), Completion: int(or(r.UsageCompletion)), Cached: int(or(r.Cached)), Reasoning: int(or(r.Reasoning))}
 	}
+	if r.SpecAccepted != nil {
+		c.Speculation = &result.Speculation{Steps: int(or(r.SpecSteps)), Drafted: int(or(r.SpecDrafted)), Accepted: int(*r.SpecAccepted)}
+		c.Speculation.ByStep = append(c.Speculation.ByStep, r.SpecByStep...)
+	}
 	if n := len(r.ChunkNS); len(r.ChunkTokens) != n || len(r.ChunkRead) != n && len(r.ChunkRead) != 0 {
 		return c, fmt.Errorf("chunk_tokens has %d numbers and chunk_read %d for %d in chunk_ns", len(r.ChunkTokens), len(r.ChunkRead), n)
 	}
