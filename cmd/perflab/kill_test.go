@@ -17,7 +17,7 @@ import (
 
 // TestKillKeepsFinishedCalls: 99 of 100 calls end at once and one never does. What
 // ended is on disk soon after, without another call that would carry it there, so
-// that a kill -9 takes none of it; also where tokens are to be counted after the load.
+// that a kill -9 takes none of it, nor of the telemetry; also where tokens are to be counted after the load.
 func TestKillKeepsFinishedCalls(t *testing.T) {
 	t.Parallel()
 	const calls = 100
@@ -43,10 +43,12 @@ func killBench(t *testing.T, calls int, file string, server *httptest.Server, ar
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := 0
-	for wait := time.Now(); ended < calls-1 && time.Since(wait) < 20*time.Second; time.Sleep(20 * time.Millisecond) {
+	ended, readings := 0, 0
+	for wait := time.Now(); (ended < calls-1 || readings < 2) && time.Since(wait) < 20*time.Second; time.Sleep(20 * time.Millisecond) {
 		b, _ := os.ReadFile(filepath.Join(dir+".tmp", file)) // not there yet
 		ended = bytes.Count(b, []byte("\n"))
+		b, _ = os.ReadFile(filepath.Join(dir+".tmp", "telemetry.jsonl")) // likewise
+		readings = bytes.Count(b, []byte("\n"))
 	}
 	_ = cmd.Process.Kill() // fails only where it ended, which the next line says
 	if err := cmd.Wait(); err == nil || cmd.ProcessState.Exited() {
@@ -55,8 +57,11 @@ func killBench(t *testing.T, calls int, file string, server *httptest.Server, ar
 	if ended != calls-1 {
 		t.Errorf("%d calls were on disk at the kill, want %d", ended, calls-1)
 	}
+	if readings < 2 {
+		t.Errorf("%d readings of the telemetry were on disk at the kill", readings)
+	}
 	report, err := perflabCommand(t, "report", dir).CombinedOutput()
-	if err != nil || !regexp.MustCompile(fmt.Sprintf(`Successful requests: +%d\b`, calls-1)).Match(report) {
+	if err != nil || !regexp.MustCompile(fmt.Sprintf(`Successful requests: +%d\b`, calls-1)).Match(report) || bytes.Contains(report, []byte("telemetry.jsonl")) {
 		t.Errorf("report of the killed run: %v, want %d successful requests in\n%s", err, calls-1, report)
 	}
 }

@@ -65,5 +65,7 @@ func notes(all ...string) []string {
 // usableReadings leaves out what readings of this machine's GPUs would say of a
 // simulated engine.
 func usableReadings(readings []gauge.Reading, simulated bool) []gauge.Reading {
-	return slices.DeleteFunc(readings, func(r gauge.Reading) bool { return simulated && r.Source == gauge.SourceGPU })
+	return slices.DeleteFunc(readings, func(r gauge.Reading) bool { return !usable(r, simulated) })
 }
+
+func usable(r gauge.Reading, simulated bool) bool { return !simulated || r.Source != gauge.SourceGPU }

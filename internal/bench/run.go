@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"time"
 
+	"perflab/internal/gauge"
 	"perflab/internal/load"
 	"perflab/internal/openai"
 	"perflab/internal/result"
@@ -184,6 +186,22 @@ func (b Runner) collector(tok workload.Tokenizer, acc *result.Accumulator, dir *
 	}}
 }
 
+// follow writes readings down as they come, from the start of the load on, which begun tells and is not
+// kept up by. done ends that a start is waited for.
+func follow(rec *telemetry.Recording, keep func(gauge.Reading), simulated bool) (begun func(start time.Time), done func()) {
+	starts := make(chan time.Time, 1)
+	go func() {
+		if start, ok := <-starts; ok {
+			rec.Follow(start, func(r gauge.Reading) {
+				if usable(r, simulated) {
+					keep(r)
+				}
+			})
+		}
+	}()
+	return func(start time.Time) { starts <- start }, func() { close(starts) }
+}
+
 // measure runs the load and summarises. What figures need is in memory, so a disk
 // that fills up costs the directory and not the figures.
 func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Workload, tok workload.Tokenizer, clients []*openai.Client, cache *cacheMonitor, rec *telemetry.Recording) (*Outcome, error) {
@@ -205,7 +223,13 @@ func (b Runner) measure(ctx context.Context, h result.Header, w *workload.Worklo
 	b.phase(PhaseMeasuring)
 	defer debug.SetGCPercent(debug.SetGCPercent(HeapGrowth))
 	count := b.collector(tok, acc, dir)
-	stats, err := load.Run(ctx, w.All(), Senders(clients), b.options(w), count.add)
+	o := b.options(w)
+	if dir != nil && (b.Spec.Telemetry > 0 || len(b.Sources) > 0) {
+		var written func()
+		o.Begun, written = follow(rec, dir.KeepReadings(), h.Simulated)
+		defer written()
+	}
+	stats, err := load.Run(ctx, w.All(), Senders(clients), o, count.add)
 	if err != nil {
 		return nil, err
 	}

@@ -15,10 +15,12 @@ package gauge
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"time"
 
 	"perflab/internal/jsonl"
@@ -69,6 +71,13 @@ const (
 // sequence; a last line that was cut off is dropped.
 func Read(r io.Reader) iter.Seq2[Reading, error] {
 	return jsonl.Read(r, "a reading", func(line []byte, x *Reading) error { return json.Unmarshal(line, x) })
+}
+
+// Sort puts readings in the order of time, and those of one instant in that of their sources.
+func Sort(readings []Reading) {
+	slices.SortStableFunc(readings, func(a, b Reading) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Source, b.Source), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Index, b.Index))
+	})
 }
 
 // Write writes readings as Read reads them.

@@ -91,6 +91,9 @@ func Run(ctx context.Context, requests iter.Seq[workload.Request], senders []Sen
 	usage := StartUsage(o.Servers...)
 	r.o.Progress.Running.Store(true)
 	r.start = time.Now()
+	if o.Begun != nil {
+		o.Begun(r.start)
+	}
 	var collector sync.WaitGroup
 	collector.Go(r.collect)
 	all := r.dispatch(ctx, source)

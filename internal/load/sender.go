@@ -45,6 +45,8 @@ type Options struct {
 	Affinity bool                     // a conversation stays on its first turn's target
 	Until    time.Duration            // nothing is sent that is ready at this offset or later; 0: everything is sent
 	Closed   bool                     // requests have no due times: each is due when the limit lets it pass
+
+	Begun func(start time.Time) // told the start instant when it has come, by the dispatcher: may not block; nil: nobody is
 }
 
 // DefaultSpin covers the coarseness of Go's timers, about a millisecond on an

@@ -99,7 +99,8 @@ func gaugesMarkdown() string {
 	b.WriteString(`
 ## Readings
 
-What surrounds the calls is read while they last and kept in ` + "`telemetry.jsonl`" + ` of the run directory, a reading a line, its instant on the clock of the calls.
+What surrounds the calls is read while they last and kept in ` + "`telemetry.jsonl`" + ` of the run directory, a reading a line, its instant on the clock of the calls. They are written as they come: a run
+that was killed has those until a second before.
 Counters are kept as they are told. Figures are made of the readings over W: the steady window where the run has one, else all of it from the first
 sending to the last end. The mean of a gauge is that of straight lines between its readings; it is given where readings cover 90 % of W (two of them
 count as neighbours up to three times their usual distance) and at least three lie in it. What a counter grew by is of the whole run, and is given where

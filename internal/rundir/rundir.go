@@ -43,8 +43,9 @@ type Writer struct {
 	tmp  string
 	disk durable.Disk
 
-	calls     *callFile
-	uncounted *callFile // nil: there is none; see AddUncounted
+	calls     *lineFile
+	uncounted *lineFile // nil: there is none; see AddUncounted
+	readings  *lineFile // nil: there is none; see KeepReadings
 
 	condensed *result.Accumulator // nil: nobody gave it; see Condensed
 }
@@ -89,9 +90,9 @@ func create(disk durable.Disk, dir string, h result.Header) (*Writer, error) {
 	if err := writeJSON(disk, filepath.Join(tmp, headerFile), h); err != nil {
 		return nil, err
 	}
-	calls, err := createCallFile(filepath.Join(tmp, CallsFile))
-	if err != nil {
-		return nil, fmt.Errorf("create run directory: %w", err)
+	calls := createLines(filepath.Join(tmp, CallsFile))
+	if calls.err != nil {
+		return nil, fmt.Errorf("create run directory: %w", calls.err)
 	}
 	return &Writer{dir: dir, tmp: tmp, disk: disk, calls: calls}, nil
 }
@@ -106,13 +107,28 @@ func (w *Writer) Add(c *result.Call) { w.calls.add(c) }
 // It is called by one goroutine.
 func (w *Writer) AddUncounted(c *result.Call) {
 	if w.uncounted == nil {
-		var err error
-		if w.uncounted, err = createCallFile(filepath.Join(w.tmp, uncountedFile)); err != nil {
-			w.uncounted = &callFile{err: err}
-		}
+		w.uncounted = createLines(filepath.Join(w.tmp, uncountedFile))
 	}
 	w.uncounted.add(c)
 }
+
+// KeepReadings makes the file of readings and returns what appends one: while the run lasts, so that
+// a kill does not take them. Finish replaces the file by all readings in their order, and tells what could not be
+// written.
+func (w *Writer) KeepReadings() (keep func(gauge.Reading)) {
+	f := createLines(filepath.Join(w.tmp, TelemetryFile))
+	w.readings = f
+	return func(r gauge.Reading) {
+		if line, err := json.Marshal(r); err == nil {
+			f.add(encoded(line))
+		}
+	}
+}
+
+// encoded is JSON.
+type encoded []byte
+
+func (e encoded) AppendJSON(b []byte) []byte { return append(b, e...) }
 
 // Unfinished is the name that the directory has until it is finished.
 func (w *Writer) Unfinished() string { return w.tmp }
@@ -121,8 +137,10 @@ func (w *Writer) Unfinished() string { return w.tmp }
 // a run that ends by an error of its own. After finish it does nothing.
 func (w *Writer) Abandon() {
 	_ = w.calls.close() // what cannot be written is not there: the error is the run's
-	if w.uncounted != nil {
-		_ = w.uncounted.close() // likewise
+	for _, f := range []*lineFile{w.uncounted, w.readings} {
+		if f != nil {
+			_ = f.close() // likewise
+		}
 	}
 }
 
@@ -137,6 +155,11 @@ func (w *Writer) Finish(c *result.Client, s *result.Summary, readings []gauge.Re
 	if w.uncounted != nil { // all of them were added since
 		_ = w.uncounted.close()
 		_ = os.Remove(filepath.Join(w.tmp, uncountedFile)) // where it stays, its calls are known
+	}
+	if w.readings != nil { // which is written anew
+		if _ = w.readings.close(); len(readings) == 0 {
+			_ = os.Remove(filepath.Join(w.tmp, TelemetryFile))
+		}
 	}
 	if c != nil {
 		if err := writeJSON(w.disk, filepath.Join(w.tmp, clientFile), c); err != nil {
@@ -196,7 +219,7 @@ type Run struct {
 	Partial bool
 	Damage  string // what could not be read, one sentence; empty for none
 
-	Readings []gauge.Reading // beside the calls; of a run that was killed there are none
+	Readings []gauge.Reading // beside the calls; of a run that was killed those until a second before
 
 	dir     string // that has the files
 	calls   *result.Accumulator
@@ -257,6 +280,7 @@ func (r *Run) readReadings(path string) error {
 		}
 		r.Readings = append(r.Readings, x)
 	}
+	gauge.Sort(r.Readings) // those of a run that was killed are as they came
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"perflab/internal/gauge"
 	"perflab/internal/result"
 )
 
@@ -229,4 +230,37 @@ func TestFullDisk(t *testing.T) {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+// TestReadingsAreSaved: readings are with the kernel within a second, in the order in which they
+// came, and those of a run that was killed are read in the order of time. A run that ends has all of them
+// as Finish gives them, and without any there is no file.
+func TestReadingsAreSaved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	synctest.Test(t, func(t *testing.T) {
+		w := startRun(t, dir, someCalls(3))
+		keep := w.KeepReadings()
+		for _, at := range []time.Duration{-time.Second, 2 * time.Second, time.Second} {
+			keep(gauge.Reading{At: at, Source: gauge.SourceHost, Values: map[string]float64{gauge.CPUUtilization: 0.5}})
+		}
+		time.Sleep(time.Second)
+		r, err := OpenRun(dir)
+		if err != nil || len(r.Readings) != 3 || r.Damage != "" || r.Readings[2].At != 2*time.Second || r.Readings[0].Values[gauge.CPUUtilization] != 0.5 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		all := []gauge.Reading{{At: 7, Source: gauge.SourceGPU, Values: map[string]float64{}}}
+		if err := w.Finish(&result.Client{}, &result.Summary{}, all); err != nil {
+			t.Fatal(err)
+		}
+		keep(all[0]) // too late, and harmless
+		if r, err = OpenRun(dir); err != nil || cmp.Diff(all, r.Readings) != "" {
+			t.Errorf("%+v, %v", r.Readings, err)
+		}
+		without := filepath.Join(t.TempDir(), "run")
+		w = startRun(t, without, someCalls(1))
+		w.KeepReadings()
+		if err := w.Finish(&result.Client{}, &result.Summary{}, nil); err != nil || exists(filepath.Join(without, TelemetryFile)) {
+			t.Errorf("a file of no readings, %v", err)
+		}
+	})
 }

@@ -25,12 +25,10 @@
 package telemetry
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"maps"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -54,11 +52,18 @@ type Recording struct {
 	sources  sync.WaitGroup
 	mu       sync.Mutex
 	readings []timedReading
+	follow   func(timedReading) // is given each as it comes; nil: nobody is
 }
 
 type timedReading struct {
 	at time.Time
 	r  gauge.Reading
+}
+
+// since is the reading with its instant counted from start.
+func (t timedReading) since(start time.Time) gauge.Reading {
+	t.r.At = t.at.Sub(start)
+	return t.r
 }
 
 // firstWait is how long Start waits for first readings at most: nvidia-smi needs
@@ -105,6 +110,20 @@ func (rec *Recording) add(at time.Time, r gauge.Reading) {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	rec.readings = append(rec.readings, timedReading{at, r})
+	if rec.follow != nil {
+		rec.follow(timedReading{at, r})
+	}
+}
+
+// Follow gives keep every reading as it comes, and before them those that were taken so far, their
+// instants counted from start. keep is called by one goroutine at a time, and may not take long.
+func (rec *Recording) Follow(start time.Time, keep func(gauge.Reading)) {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	for _, t := range rec.readings {
+		keep(t.since(start))
+	}
+	rec.follow = func(t timedReading) { keep(t.since(start)) }
 }
 
 // Stop ends sampling, with a last reading of what can be asked at once, and waits
@@ -121,12 +140,9 @@ func (rec *Recording) Readings(start time.Time) []gauge.Reading {
 	defer rec.mu.Unlock()
 	out := make([]gauge.Reading, len(rec.readings))
 	for i, s := range rec.readings {
-		out[i] = s.r
-		out[i].At = s.at.Sub(start)
+		out[i] = s.since(start)
 	}
-	slices.SortStableFunc(out, func(a, b gauge.Reading) int {
-		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Source, b.Source), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Index, b.Index))
-	})
+	gauge.Sort(out)
 	return out
 }
 

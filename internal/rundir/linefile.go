@@ -6,17 +6,15 @@ import (
 	"os"
 	"sync"
 	"time"
-
-	"perflab/internal/result"
 )
 
-// saveAfter is how long a call may wait in memory before it is given to the
+// saveAfter is how long a line may wait in memory before it is given to the
 // kernel, which keeps it when this process is killed: within a second of the
 // call's end also where a busy machine is late with the timer.
 const saveAfter = time.Second / 2
 
-// callFile is a file to which calls are appended.
-type callFile struct {
+// lineFile is a file to which lines of JSON are appended, calls or readings.
+type lineFile struct {
 	mu     sync.Mutex // of all of it, for save comes by a timer
 	file   *os.File   // nil: closed
 	buf    *bufio.Writer
@@ -25,30 +23,31 @@ type callFile struct {
 	err    error       // first write error; the run goes on in memory
 }
 
-func createCallFile(path string) (*callFile, error) {
+// createLines makes the file. What goes wrong is the error of its close.
+func createLines(path string) *lineFile {
 	file, err := os.Create(path)
 	if err != nil {
-		return nil, err
+		return &lineFile{err: err}
 	}
-	return &callFile{file: file, buf: bufio.NewWriterSize(file, 1<<16)}, nil
+	return &lineFile{file: file, buf: bufio.NewWriterSize(file, 1<<16)}
 }
 
-// add appends one call. After a write error it does nothing: err keeps the
-// error, and the calls are still in memory.
-func (f *callFile) add(c *result.Call) {
+// add appends a line. After a write error it does nothing: err keeps the
+// error, and what was to be written is still in memory.
+func (f *lineFile) add(line interface{ AppendJSON(b []byte) []byte }) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil {
 		return
 	}
-	f.line = append(c.AppendJSON(f.line[:0]), '\n')
+	f.line = append(line.AppendJSON(f.line[:0]), '\n')
 	if _, f.err = f.buf.Write(f.line); f.err == nil && f.saving == nil {
 		f.saving = time.AfterFunc(saveAfter, f.save)
 	}
 }
 
-// save gives the kernel the calls that wait.
-func (f *callFile) save() {
+// save gives the kernel the lines that wait.
+func (f *lineFile) save() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.saving = nil
@@ -57,8 +56,8 @@ func (f *callFile) save() {
 	}
 }
 
-// close ends the file with all calls that were added.
-func (f *callFile) close() error {
+// close ends the file with all lines that were added.
+func (f *lineFile) close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.file == nil {
