@@ -81,3 +81,31 @@ func titleWords(text string) []string {
 	}
 	return out
 }
+
+// Named reports whether a device that its driver calls so can be this one. Names agree on how
+// a device is built: an H100 for PCIe has 0.6 of the bandwidth of one on SXM, and an H200 NVL
+// has other links than an H200. Sizes of memory are left to whoever knows it.
+func (a Accelerator) Named(name string) bool {
+	words, have := titleWords(a.Title), titleWords(name)
+	models := modelWords(words)
+	return build(words) == build(have) && slices.ContainsFunc(have, func(w string) bool {
+		if w = strings.TrimPrefix(w, "ascend"); a.Platform == NPU { // 910B1 to 910B4 are clocked otherwise, and called so
+			w = w[:min(len(w), len(models[0]))]
+		}
+		return slices.Contains(models, w)
+	})
+}
+
+// build is how a device is built, by the words of its name. SXM, and what there is in one build
+// alone, go without a word for it; the H100 for PCIe was called by its memory first.
+func build(words []string) string {
+	for _, w := range words {
+		switch w {
+		case "pcie", "hbm2e":
+			return "pcie"
+		case "nvl":
+			return w
+		}
+	}
+	return ""
+}

@@ -45,7 +45,8 @@ them. Each engine gets what its bottleneck asks for; what is measured to be wors
 drops out; the best are refined. Then the best two and the baseline are launched
 again, interleaved and on fresh seeds, and only these launches decide: better, no
 difference shown, or a budget too small to tell. Each setting of the winner is left
-out once, and what brings nothing goes. --check prints what would be raced.
+out once, and what brings nothing goes. --check prints what would be raced, and what
+is found of the hardware where it is this machine's.
 
 Other strategies (strategy: in the file, or --strategy): staged carries the best of
 each listed stage forward, survey measures a list of candidates under every workload,
@@ -86,7 +87,7 @@ func newTune(env Env) *cobra.Command {
 	fs.StringVar(&f.out, "out", "", "study directory (default perflab-out/NAME, or NAME-2 ... beside a finished one)")
 	fs.BoolVar(&f.resume, "resume", false, "continue the study in the study directory")
 	fs.StringVar(&f.how, "strategy", "", "search by this strategy in place of the file's: "+strings.Join(study.Strategies(), ", "))
-	fs.BoolVar(&f.check, "check", false, "check the study file, say what would be raced, and stop")
+	fs.BoolVar(&f.check, "check", false, "check the study file and this machine's hardware, say what would be raced, and stop")
 	fs.BoolVar(&f.schema, "schema", false, "print the JSON Schema of study files and stop")
 	return c
 }
@@ -116,6 +117,7 @@ func runTune(ctx context.Context, env Env, f *tuneFlags, path string) error {
 	facts, err := lab.Tune(ctx, s, source, lab.Options{
 		Dir: dir, Resume: f.resume, Version: env.Version, Self: env.Self,
 		APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.secrets, Predictor: replayPredictor{}, Watch: w.watch, Words: report.Worded,
+		Tell: func(text string) { w.live.say("warning: %s", text) },
 	})
 	w.live.end()
 	if facts.Schema == "" {

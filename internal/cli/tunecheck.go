@@ -17,7 +17,8 @@ import (
 // names; the report of the study has them all.
 const shownRefusals = 12
 
-// checkStudy says that a study file is valid and, of a race, what it would do.
+// checkStudy says that a study file is valid, what hardware there is for it and, of a race, what
+// it would do.
 func checkStudy(ctx context.Context, env Env, path string, s *study.Study) error {
 	if err := s.Unasked(); err != nil {
 		return err
@@ -25,6 +26,9 @@ func checkStudy(ctx context.Context, env Env, path string, s *study.Study) error
 	fmt.Fprintf(env.Stdout, "%s is a valid study of strategy %s\n", path, s.Strategy)
 	for _, r := range s.Remarks() {
 		fmt.Fprintf(env.Stdout, "warning: %s\n", r)
+	}
+	if err := checkHardware(ctx, env, s); err != nil {
+		return err
 	}
 	v := &tuneView{started: time.Now()}
 	v.live = startLive(env, v.text, nil)
@@ -34,6 +38,22 @@ func checkStudy(ctx context.Context, env Env, path string, s *study.Study) error
 		return err
 	}
 	return writePreview(env.Stdout, p)
+}
+
+// checkHardware says what is found where the engines would be started on this machine. A study may be
+// checked on another machine than it is for: what would end it here is a warning.
+func checkHardware(ctx context.Context, env Env, s *study.Study) error {
+	notes, wrong := lab.LookHere(ctx, s)
+	for _, n := range notes {
+		fmt.Fprintln(env.Stdout, n)
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if wrong != nil {
+		fmt.Fprintf(env.Stdout, "warning: on this machine the study would end before it begins: %s\n", strings.ReplaceAll(wrong.Error(), "\n", "; "))
+	}
+	return nil
 }
 
 func writePreview(out io.Writer, p lab.Preview) error {

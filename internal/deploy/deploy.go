@@ -175,6 +175,8 @@ type InfraError struct {
 	Help string   // what to do, in one line
 	Last []string // last lines of the log, if any
 	Log  string   // path of the log, if any
+
+	Lasting bool // another try would break in the same way
 }
 
 func (e *InfraError) Error() string { return e.Op + ": " + e.Err.Error() }

@@ -70,7 +70,7 @@ func (d *deployment) knownFailure(c *member, how string) error {
 	case !ok:
 		return nil
 	case f.Infra:
-		return &InfraError{Op: d.op, Err: fmt.Errorf("%s %s: %s", c.name, how, f.Line), Help: f.Advice, Last: []string{f.Line}, Log: log}
+		return &InfraError{Op: d.op, Err: fmt.Errorf("%s %s: %s", c.name, how, f.Line), Help: f.Advice, Last: []string{f.Line}, Log: log, Lasting: f.Lasting}
 	}
 	return &RefusedError{Reason: f.Line, Log: log, Failure: f}
 }

@@ -37,7 +37,6 @@ const (
 	CheckModel     = "model"
 	CheckPorts     = "ports"
 	CheckInterface = "interface"
-	CheckGPUs      = "gpus"
 	CheckNetwork   = "network"
 )
 
@@ -127,9 +126,6 @@ func (p Preflight) look(ctx context.Context, c Commander, n cluster.Node) nodeFi
 	}
 	if n.Interface != "" {
 		checkInterface(&f, n, ask)
-	}
-	if len(n.Devices) > 0 {
-		checkGPUs(&f, n, ask)
 	}
 	return f
 }
@@ -245,24 +241,7 @@ func checkInterface(f *nodeFindings, n cluster.Node, ask runFunc) {
 var (
 	ipAddr  = regexp.MustCompile(`\binet6? ([0-9A-Fa-f.:]+)`)
 	numeric = regexp.MustCompile(`^(?:\d+\.\d+\.\d+\.\d+|[0-9A-Fa-f]*:[0-9A-Fa-f:]+)$`) // a name is resolved elsewhere
-	smiGPU  = regexp.MustCompile(`(?m)^GPU (\d+):`)
 )
-
-func checkGPUs(f *nodeFindings, n cluster.Node, ask runFunc) {
-	out, err := ask("nvidia-smi", "-L")
-	if err != nil {
-		f.add(CheckGPUs, false, "the GPUs of %s cannot be listed: %v", n.Name, err)
-		return
-	}
-	have := len(smiGPU.FindAllString(out, -1))
-	for _, d := range slices.Backward(n.Devices) {
-		if i, err := strconv.Atoi(d); err == nil && i >= have || err != nil && !strings.Contains(out, d) {
-			f.add(CheckGPUs, false, "%s has %d GPUs, and the replica uses GPU %s of it", n.Name, have, d)
-			return
-		}
-	}
-	f.add(CheckGPUs, true, "%s has %d GPUs", n.Name, have)
-}
 
 // alike compares a node with the first.
 func (p Preflight) alike(node string, first, this nodeFindings) []Finding {

@@ -4,7 +4,7 @@
 //	p, err := hardware.Visible([]string{"CUDA_VISIBLE_DEVICES"}, os.LookupEnv)
 //	p, err = p.Take(nil, 2) // devices 4 and 5 of CUDA_VISIBLE_DEVICES=4,5
 //
-// It asks nobody itself: texts and the environment are given to it.
+// It opens nothing itself: what runs commands, and the environment, are given to it.
 package hardware
 
 import (

@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +35,7 @@ func (l *launcher) absent(ctx context.Context) (wrong []error) {
 			if !ok || ctx.Err() != nil {
 				return wrong
 			}
-			p := place{l, c, node.Name, s.Engine}
+			p := place{l, asker{c, node.Name, l.Engines[s.Engine].Env, helpTimeout}, s.Engine}
 			there, asked := found[programs{s.Engine, node.Name}]
 			if !asked {
 				err := p.program(ctx)
@@ -44,7 +43,7 @@ func (l *launcher) absent(ctx context.Context) (wrong []error) {
 				there = err == nil
 				found[programs{s.Engine, node.Name}] = there
 			}
-			if there && deploy.IsPath(s.Model) {
+			if there {
 				add(p.model(ctx, s.Model))
 			}
 		}
@@ -55,8 +54,7 @@ func (l *launcher) absent(ctx context.Context) (wrong []error) {
 // place is where an engine will run.
 type place struct {
 	*launcher
-	c      deploy.Commander
-	node   string
+	at     asker // in the environment of the engine
 	engine string
 }
 
@@ -64,7 +62,7 @@ type place struct {
 func (p place) String() string {
 	switch {
 	case p.Runtime.Kind != study.Docker:
-		return ofPlace(p.node)
+		return ofPlace(p.at.node)
 	case p.Container(p.engine).Container != "":
 		return " in container " + p.Container(p.engine).Container
 	}
@@ -78,18 +76,6 @@ func ofPlace(node string) string {
 	return " on " + node
 }
 
-// ask runs a command where the engine will run, in its environment. Errors of our own
-// machinery say what to do.
-func (p place) ask(ctx context.Context, argv ...string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, helpTimeout, fmt.Errorf("no answer after %v", helpTimeout))
-	defer cancel()
-	err := p.c.Command(ctx, p.node, inEnv(p.Engines[p.engine].Env, argv), new(bytes.Buffer))
-	if infra, ok := errors.AsType[*deploy.InfraError](err); ok && infra.Hint() != "" {
-		return fmt.Errorf("%w (%s)", err, infra.Hint())
-	}
-	return err
-}
-
 // program says that the engine is not installed there.
 func (p place) program(ctx context.Context) error {
 	e, err := engine.ByName(p.engine)
@@ -97,7 +83,7 @@ func (p place) program(ctx context.Context) error {
 		return err
 	}
 	name := e.HelpArgv()[0]
-	err = p.ask(ctx, "/bin/sh", "-c", `command -v "$1" >/dev/null`, "sh", name)
+	_, err = p.at.ask(ctx, "/bin/sh", "-c", `command -v "$1" >/dev/null`, "sh", name)
 	if _, ok := errors.AsType[*deploy.ExitError](err); ok {
 		return fmt.Errorf("%s is not installed%s: %s is not on PATH; install it, or give the engine its PATH in the study (engines.%s.env)", e.Title, p, name, e.Name)
 	}
@@ -106,7 +92,7 @@ func (p place) program(ctx context.Context) error {
 		return err
 	}
 	// A program that is there anyway, and tells whether it has the engine's package.
-	err = p.ask(ctx, version...)
+	_, err = p.at.ask(ctx, version...)
 	exit, ok := errors.AsType[*deploy.ExitError](err)
 	switch {
 	case ok && strings.Contains(exit.Stderr, "PackageNotFoundError"):
@@ -117,12 +103,39 @@ func (p place) program(ctx context.Context) error {
 	return err
 }
 
-// model says that a model's path does not exist there.
-func (p place) model(ctx context.Context, path string) error {
-	err := p.ask(ctx, "/bin/sh", "-c", `case $1 in "~/"*) set -- "$HOME/${1#??}" ;; esac
-[ -e "$1" ]`, "sh", path)
+// model says that a model's path does not exist there, or that a model of the hub is not in the
+// cache of an engine that may not download it.
+func (p place) model(ctx context.Context, model string) error {
+	if !deploy.IsPath(model) {
+		return p.cached(ctx, model)
+	}
+	_, err := p.at.ask(ctx, "/bin/sh", "-c", `case $1 in "~/"*) set -- "$HOME/${1#??}" ;; esac
+[ -e "$1" ]`, "sh", model)
 	if _, ok := errors.AsType[*deploy.ExitError](err); ok {
-		return fmt.Errorf("the model %s does not exist%s: correct the path, or put the model there", redact.Text(path), p)
+		return fmt.Errorf("the model %s does not exist%s: correct the path, or put the model there", redact.Text(model), p)
+	}
+	return err
+}
+
+// lookCached finds a model in the cache where the environment forbids downloads, by the
+// variables that the hub's library goes by; else it looks for nothing. It prints where it looked.
+const lookCached = `case ${HF_HUB_OFFLINE:-${TRANSFORMERS_OFFLINE:-}} in 1|[Oo][Nn]|[Yy][Ee][Ss]|[Tt][Rr][Uu][Ee]) ;; *) exit 0 ;; esac
+[ -e "$2" ] && exit 0
+hub=${HF_HUB_CACHE:-${HUGGINGFACE_HUB_CACHE:-${HF_HOME:-${XDG_CACHE_HOME:-$HOME/.cache}/huggingface}/hub}}
+echo "$hub"
+set -- "$hub/$1/snapshots"/*/*
+[ -e "$1" ]`
+
+// cached says that a model is not where the engine looks for it without a network. Of an engine
+// with a cache of its own, or that was told of another place, nothing is said.
+func (p place) cached(ctx context.Context, model string) error {
+	use := p.Engines[p.engine]
+	if p.engine == "llamacpp" || strings.Count(model, "/") != 1 || slices.ContainsFunc(use.Flags, func(f string) bool { return strings.HasPrefix(f, "--download") }) {
+		return nil
+	}
+	text, err := p.at.ask(ctx, "/bin/sh", "-c", lookCached, "sh", "models--"+strings.ReplaceAll(model, "/", "--"), model)
+	if _, ok := errors.AsType[*deploy.ExitError](err); ok {
+		return fmt.Errorf("the model %s is not in the cache%s (%s), and HF_HUB_OFFLINE forbids to download it: download it beforehand, or unset the variable", redact.Text(model), p, redact.Text(redact.Plain(strings.TrimSpace(text))))
 	}
 	return err
 }

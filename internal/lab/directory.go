@@ -20,6 +20,7 @@ const (
 	journalFile = "journal.jsonl"
 	trialFile   = "trial.json"
 	sourceFile  = "study.yaml"
+	trialsDir   = "trials"
 	logsDir     = "logs" // of a trial's engine
 )
 
@@ -80,7 +81,7 @@ func (d *directory) prepare(resume bool) error {
 	if err := d.check(resume); err != nil || resume {
 		return err
 	}
-	if err := d.disk.MkdirAll(filepath.Join(d.path, "trials")); err != nil {
+	if err := d.disk.MkdirAll(filepath.Join(d.path, trialsDir)); err != nil {
 		return fmt.Errorf("create the study directory: %w", err)
 	}
 	return nil
@@ -140,7 +141,7 @@ func (e *ExistsError) Error() string { return e.Dir + " holds a study already" }
 
 // trial is the directory of one trial.
 func (d *directory) trial(id int) string {
-	return filepath.Join(d.path, "trials", fmt.Sprintf("%03d", id))
+	return filepath.Join(d.path, trialsDir, fmt.Sprintf("%03d", id))
 }
 
 // relative is a path as seen from the study directory.
@@ -155,14 +156,14 @@ func (d *directory) relative(path string) string {
 // end is none: its end was taken out of it, to be measured again.
 func (d *directory) trials() ([]trialRecord, error) {
 	// No pattern: the directory's name may hold what is special in one.
-	dirs, err := os.ReadDir(filepath.Join(d.path, "trials"))
+	dirs, err := os.ReadDir(filepath.Join(d.path, trialsDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list the trials: %w", err)
 	}
 	var out []trialRecord
 	for _, entry := range dirs {
 		var t trialRecord
-		switch err := rundir.ReadJSON(filepath.Join(d.path, "trials", entry.Name(), trialFile), &t); {
+		switch err := rundir.ReadJSON(filepath.Join(d.path, trialsDir, entry.Name(), trialFile), &t); {
 		case errors.Is(err, fs.ErrNotExist): // not ended
 			continue
 		case err != nil:

@@ -127,6 +127,8 @@ func TestFailures(t *testing.T) {
 			status: tune.Refused, class: "request", reason: "workload a: a request of 1"},
 		{name: "memory held by another", env: []string{"LAB_ENGINE=busy"},
 			status: tune.Failed, reason: busy, launches: 3, infra: busy},
+		{name: "a model that no network brings", env: []string{"LAB_ENGINE=offline"},
+			status: tune.Failed, reason: "LocalEntryNotFoundError", launches: 1},
 		{name: "a crash of no known kind", env: []string{"LAB_ENGINE=crash"},
 			status: tune.Failed, reason: "something that nobody has seen before", launches: 3, infra: "something that nobody has seen before"},
 		{name: "hangs at start", env: []string{"LAB_ENGINE=hang"}, replace: []string{"ready_timeout_s: 10", "ready_timeout_s: 1"},

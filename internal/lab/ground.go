@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -31,17 +30,13 @@ type ground struct {
 }
 
 // look finds out what would keep every trial from starting, before the first one: devices
-// that are other people's, hardware that is not what the study says, programs and models
-// that are not there. Each is one sentence of the error.
+// that are other people's or full, hardware that is not what the study says, programs and
+// models that are not there. Each is one sentence of the error.
 func (l *launcher) look(ctx context.Context) error {
-	here := l.Runtime.Kind == study.Process
-	if l.Runtime.Kind == study.Docker {
-		var err error
-		if here, err = l.containersHere(); err != nil {
-			return err
-		}
+	here, err := l.here()
+	if err != nil {
+		return err
 	}
-	var err error
 	if l.ground.pool, err = l.Pool(here, os.LookupEnv); err != nil || !l.Runtime.StartsEngines() {
 		return err
 	}
@@ -63,8 +58,11 @@ func (l *launcher) look(ctx context.Context) error {
 	return errors.Join(wrong...)
 }
 
-// containersHere reports whether containers are given this machine's devices.
-func (l *launcher) containersHere() (bool, error) {
+// here reports whether engines are given this machine's devices.
+func (l *launcher) here() (bool, error) {
+	if l.Runtime.Kind != study.Docker {
+		return l.Runtime.Kind == study.Process, nil
+	}
 	rt, err := l.runtime("")
 	if err != nil {
 		return false, err
@@ -76,9 +74,42 @@ func (l *launcher) containersHere() (bool, error) {
 	return here, nil
 }
 
+// LookHere looks at the hardware of a study that has not begun, where its engines would be
+// started on this machine. notes are what was found, or why nothing was looked at; wrong is what
+// would keep the study from beginning.
+func LookHere(ctx context.Context, s *study.Study) (notes []string, wrong error) {
+	l := newSession(s, Options{}).engines
+	defer l.release()
+	if !s.Runtime.StartsEngines() {
+		return []string{fmt.Sprintf("The hardware was not looked at: runtime %s starts no engines on it.", s.Runtime.Kind)}, nil
+	}
+	here, err := l.here()
+	switch {
+	case err != nil:
+		return []string{fmt.Sprintf("The hardware was not looked at: %v.", err)}, nil
+	case !here:
+		return []string{"The hardware was not looked at: it is in other machines, which are asked when the study begins."}, nil
+	}
+	if l.ground.pool, err = l.Pool(here, os.LookupEnv); err != nil {
+		return nil, err
+	}
+	wrong = errors.Join(l.inspect(ctx, here)...)
+	return l.ground.notes, cmp.Or(context.Cause(ctx), wrong)
+}
+
 // note adds what a reader must know.
-func (g *ground) note(format string, args ...any) {
-	g.notes = append(g.notes, redact.Text(redact.Plain(fmt.Sprintf(format, args...))))
+func (g *ground) note(format string, args ...any) string {
+	text := redact.Text(redact.Plain(fmt.Sprintf(format, args...)))
+	g.notes = append(g.notes, text)
+	return text
+}
+
+// warn is a note that whoever waits for the study should have read before its end.
+func (l *launcher) warn(format string, args ...any) {
+	text := l.ground.note(format, args...)
+	if l.tell != nil {
+		l.tell(text)
+	}
 }
 
 // inspect holds the machines against what the study says of them.
@@ -98,7 +129,7 @@ func (l *launcher) inspect(ctx context.Context, here bool) []error {
 	var wrong []error
 	var titles []string
 	for _, n := range l.nodes() {
-		m := machine{launcher: l, c: c, node: n, where: cmp.Or(n.Name, "this machine")}
+		m := machine{launcher: l, at: asker{Commander: c, node: n.Name, limit: askTimeout}, node: n, where: cmp.Or(n.Name, "this machine")}
 		if !here && n.Name == "" {
 			m.where = "the Docker host"
 		}
@@ -140,34 +171,31 @@ func (l *launcher) inspector(here bool) (deploy.Commander, error) {
 // machine is one that engines will run on.
 type machine struct {
 	*launcher
-	c     deploy.Commander
+	at    asker
 	node  cluster.Node
 	where string // for sentences
 }
 
-// ask runs a command on the machine; a program that is not there is an ExitError of code 127.
+// ask runs a command on the machine.
 func (m machine) ask(ctx context.Context, argv ...string) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, askTimeout, fmt.Errorf("no answer after %v", askTimeout))
-	defer cancel()
-	var out bytes.Buffer
-	err := m.c.Command(ctx, m.node.Name, append([]string{"/bin/sh", "-c", `exec "$@"`, "sh"}, argv...), &out)
-	return out.String(), err
+	text, err := m.at.ask(ctx, append([]string{"/bin/sh", "-c", `exec "$@"`, "sh"}, argv...)...)
+	if exit, ok := errors.AsType[*deploy.ExitError](err); ok && exit.Code == 127 {
+		err = hardware.ErrNoTool
+	}
+	return text, err
+}
+
+// inventories are asked for by platform.
+var inventories = map[arch.Platform]func(hardware.Ask) (hardware.Inventory, error){
+	arch.CUDA: hardware.NVIDIA, arch.ROCm: hardware.AMD, arch.NPU: hardware.Ascend,
 }
 
 // inspect holds the machine against the study, and gives what its devices call themselves.
 func (m machine) inspect(ctx context.Context) (title string, err error) {
-	var found []hardware.Found
-	var holders []hardware.Holder
-	switch m.Accelerator.Platform {
-	case arch.CUDA:
-		found, holders, err = m.nvidia(ctx)
-	case arch.ROCm:
-		found, holders, err = m.amd(ctx)
-	case arch.CPU:
+	if m.Accelerator.Platform == arch.CPU {
 		return m.host(ctx)
-	default:
-		err = errNoTool
 	}
+	in, err := inventories[m.Accelerator.Platform](func(argv ...string) (string, error) { return m.ask(ctx, argv...) })
 	switch _, unreachable := errors.AsType[*deploy.InfraError](err); {
 	case unreachable:
 		return "", err
@@ -178,9 +206,9 @@ func (m machine) inspect(ctx context.Context) (title string, err error) {
 	for i, d := range m.node.Devices {
 		names[i] = m.ground.pool.Machine(d)
 	}
-	picked, missing := hardware.Pick(found, names)
+	picked, missing := in.Pick(names)
 	if len(missing) > 0 {
-		return "", m.mismatch("%s has %d of the devices, and the study uses device %s of it", m.where, len(found), strings.Join(missing, ", "))
+		return "", m.mismatch("%s has %d of the devices, and the study uses device %s of it", m.where, len(in.Devices), strings.Join(missing, ", "))
 	}
 	if err := m.compare(picked); err != nil {
 		return "", err
@@ -190,35 +218,12 @@ func (m machine) inspect(ctx context.Context) (title string, err error) {
 		indices[d] = picked[i].Index
 	}
 	m.ground.indices[m.node.Name] = indices
-	return m.tell(picked, holders), nil
-}
-
-// errNoTool is of a platform whose tool is not asked.
-var errNoTool = errors.New("nothing tells of devices of this kind")
-
-func (m machine) nvidia(ctx context.Context) (found []hardware.Found, holders []hardware.Holder, err error) {
-	text, err := m.ask(ctx, hardware.NVIDIA...)
-	if err != nil {
-		return nil, nil, err
+	title = m.found(picked)
+	if in.Untold != "" {
+		m.ground.note("Of %s: %s.", m.where, in.Untold)
 	}
-	if found, err = hardware.ParseNVIDIA(text); err != nil {
-		return nil, nil, err
-	}
-	if text, err = m.ask(ctx, hardware.NVIDIAHolders...); err == nil {
-		holders, err = hardware.ParseNVIDIAHolders(text)
-	}
-	if err != nil {
-		m.ground.note("Other processes on the devices of %s are not known: %v.", m.where, err)
-	}
-	return found, holders, nil
-}
-
-func (m machine) amd(ctx context.Context) (found []hardware.Found, holders []hardware.Holder, err error) {
-	text, err := m.ask(ctx, hardware.AMD...)
-	if err != nil {
-		return nil, nil, err
-	}
-	return hardware.ParseAMD(text)
+	others := m.others(picked, in.Holders)
+	return title, m.room(picked, others)
 }
 
 // deviceFiles are those of a platform's devices.
@@ -227,16 +232,12 @@ var deviceFiles = map[arch.Platform]string{arch.CUDA: "/dev/nvidia[0-9]*", arch.
 // untold is for a machine whose tool does not tell of the devices: where there are files of
 // such devices they are believed to be what the study says, else there are none.
 func (m machine) untold(ctx context.Context, why error) error {
-	reason := why.Error()
-	if exit, ok := errors.AsType[*deploy.ExitError](why); ok && exit.Code == 127 {
-		reason = "the tool that tells of them is not there"
-	}
 	files := deviceFiles[m.Accelerator.Platform]
 	if _, err := m.ask(ctx, "/bin/sh", "-c", "ls -d "+files); err == nil {
-		m.ground.note("What devices %s has is not known (%s): what is said of them is what the study says.", m.where, reason)
+		m.ground.note("What devices %s has is not known (%v): what is said of them is what the study says.", m.where, why)
 		return nil
 	}
-	return m.mismatch("no %s is found on %s: there is no %s, and %s", m.Accelerator.Title, m.where, path.Dir(files)+"/"+strings.TrimRight(path.Base(files), "[0-9]*"), reason)
+	return m.mismatch("no %s is found on %s: there is no %s, and %v", m.Accelerator.Title, m.where, path.Dir(files)+"/"+strings.TrimRight(path.Base(files), "[0-9]*"), why)
 }
 
 // mismatch is a machine that is not what the study says.
@@ -248,25 +249,29 @@ func (m machine) mismatch(format string, args ...any) error {
 // is what an engine sees of it.
 const memoryShare = 0.05
 
-// compare holds devices against the accelerator of the study.
+// compare holds devices against the accelerator of the study. A part of a device, which the
+// study named, is another thing than the whole, and no table has it: that is said.
 func (m machine) compare(picked []hardware.Found) error {
-	for _, f := range picked {
-		named := arch.AcceleratorsIn(f.Name)
-		is := func(a arch.Accelerator) bool { return a.Name == m.Accelerator.Name }
-		if f.Name != "" && !slices.ContainsFunc(named, is) {
+	for i, f := range picked {
+		if f.Name != "" && !m.Accelerator.Named(f.Name) {
 			return m.mismatch("device %d of %s is %s, and the study says %s", f.Index, m.where, f.Name, m.Accelerator.Title)
 		}
+		if len(f.Parts) > 0 {
+			return m.mismatch("device %d of %s (%s) is divided by MIG into %s, and an engine gets one part alone: name parts under hardware.devices, by the UUIDs that nvidia-smi -L lists", f.Index, m.where, f.Name, f.Division())
+		}
 		gib := f.MemoryMiB / 1024
-		if gib > 0 && math.Abs(gib-m.Accelerator.MemoryGiB) > memoryShare*m.Accelerator.MemoryGiB {
+		switch other := gib > 0 && math.Abs(gib-m.Accelerator.MemoryGiB) > memoryShare*m.Accelerator.MemoryGiB; {
+		case other && f.Of != "":
+			m.warn("Device %s is a part of one, with %.1f GiB of its memory: predictions, and what is refused for lack of memory, are by a whole %s.", m.node.Devices[i], gib, m.Accelerator.Title)
+		case other:
 			return m.mismatch("device %d of %s (%s) has %.1f GiB of memory, and %s has %.1f GiB", f.Index, m.where, f.Name, gib, m.Accelerator.Title, m.Accelerator.MemoryGiB)
 		}
 	}
 	return nil
 }
 
-// tell notes what was found, and who else is there; the title is what all devices call
-// themselves.
-func (m machine) tell(picked []hardware.Found, holders []hardware.Holder) (title string) {
+// found notes what was found; the title is what all devices call themselves.
+func (m machine) found(picked []hardware.Found) (title string) {
 	var kinds []string
 	of := map[string][]string{}
 	for i, f := range picked {
@@ -284,17 +289,69 @@ func (m machine) tell(picked []hardware.Found, holders []hardware.Holder) (title
 	for _, kind := range kinds {
 		m.ground.note("Found on %s as device %s: %s.", m.where, strings.Join(of[kind], ", "), kind)
 	}
+	return title
+}
+
+// others says who else is on the devices, and gives what was said of each of them.
+func (m machine) others(picked []hardware.Found, holders []hardware.Holder) [][]string {
+	out := make([][]string, len(picked))
 	for _, h := range holders {
-		i := slices.IndexFunc(picked, func(f hardware.Found) bool { return f.UUID == h.Device })
-		if h.Device != "" && i < 0 {
+		i := slices.IndexFunc(picked, func(f hardware.Found) bool { return f.HeldBy(h) })
+		if i < 0 {
 			continue
 		}
-		if i >= 0 {
+		if h.Device != "" {
 			h.Device = m.node.Devices[i]
 		}
-		m.ground.note("Before the first launch %s on %s: figures of this study may be of both.", h.Text(), m.where)
+		m.warn("Before the first launch %s on %s: figures of this study may be of both.", h.Text(), m.where)
+		for k, f := range picked {
+			if k == i || f.HeldBy(h) {
+				out[k] = append(out[k], h.Text())
+			}
+		}
 	}
-	return title
+	return out
+}
+
+// room says which device has less memory free than vLLM, which measures it when it starts,
+// insists on. Other engines take of what is free.
+func (m machine) room(picked []hardware.Found, others [][]string) error {
+	share := m.shareTaken()
+	for i, f := range picked {
+		if f.FreeMiB == nil || share == 0 || *f.FreeMiB >= share*f.MemoryMiB {
+			continue
+		}
+		who := "what holds it is not told"
+		if len(others[i]) > 0 {
+			who = strings.Join(others[i], ", ")
+		}
+		return errors.New(redact.Text(redact.Plain(fmt.Sprintf("device %s of %s has %.1f of %.1f GiB free, and vLLM does not start with less than %.1f (gpu_memory_utilization %v): end what holds the memory (%s), or give the study a device that is free (hardware.devices), or set check: off under hardware",
+			m.node.Devices[i], m.where, *f.FreeMiB/1024, f.MemoryMiB/1024, share*f.MemoryMiB/1024, share, who))))
+	}
+	return nil
+}
+
+// shareTaken is the least share of a device's memory that every configuration which the study
+// must launch insists on: its baseline, or the list of a survey; 0 for none.
+func (l *launcher) shareTaken() float64 {
+	listed, err := l.Configurations()
+	if err != nil {
+		return 0 // the study says so when it makes them
+	}
+	if l.Strategy != study.Survey {
+		listed = listed[:min(1, len(listed))]
+	}
+	least := 0.0
+	for i, c := range listed {
+		share := 0.0
+		if c.Command.Engine == "vllm" && c.Refused == nil && c.Config.KVSpace == 0 {
+			share = c.Config.MemoryShare
+		}
+		if least = min(least, share); i == 0 {
+			least = share
+		}
+	}
+	return least
 }
 
 // host holds a machine without accelerators against the study.
@@ -308,9 +365,7 @@ func (m machine) host(ctx context.Context) (title string, err error) {
 		m.ground.note("What processors %s has is not known.", m.where)
 		return "", nil
 	}
-	named := arch.AcceleratorsIn(name)
-	is := func(a arch.Accelerator) bool { return a.Name == m.Accelerator.Name }
-	if m.Accelerator.Known() && name != "" && !slices.ContainsFunc(named, is) {
+	if m.Accelerator.Known() && name != "" && !m.Accelerator.Named(name) {
 		return "", m.mismatch("the processors of %s are %s, and the study says %s", m.where, name, m.Accelerator.Title)
 	}
 	m.ground.note("Found on %s: %s.", m.where, whole)

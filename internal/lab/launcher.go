@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -20,7 +19,6 @@ import (
 	"perflab/internal/engine/cluster"
 	"perflab/internal/engine/logs"
 	"perflab/internal/hardware"
-	"perflab/internal/redact"
 	"perflab/internal/study"
 	"perflab/internal/tune"
 )
@@ -34,6 +32,7 @@ type launcher struct {
 	grace  time.Duration // that an engine of runtime process has to end, 0: the runtime's
 	fence  deploy.Fence
 	watch  *watcher
+	tell   func(text string) // what whoever waits should read, may be nil
 	keeper
 
 	asked    map[string]installed        // by engine
@@ -45,7 +44,7 @@ type launcher struct {
 
 func newLauncher(s *study.Study, o Options, w *watcher) *launcher {
 	return &launcher{
-		Study: s, self: o.Self, grace: o.grace, fence: o.fence, watch: w, ground: ground{pool: hardware.Pool{Variable: s.Visible()}, indices: map[string]map[string]int{}},
+		Study: s, self: o.Self, grace: o.grace, fence: o.fence, watch: w, tell: o.Tell, ground: ground{pool: hardware.Pool{Variable: s.Visible()}, indices: map[string]map[string]int{}},
 		keeper: keeper{dir: o.Dir, perflab: o.Version},
 		asked:  map[string]installed{}, runtimes: map[string]deploy.Runtime{}, checked: map[string]bool{}, patience: newPatience(),
 	}
@@ -106,17 +105,22 @@ func (l *launcher) prepare(ctx context.Context, c study.Configuration, dir strin
 // clear removes what an attempt at a trial left that never ended: engines
 // still running, by their recorded identity, and partial directories.
 func (l *launcher) clear(ctx context.Context, dir string) error {
-	rt, err := l.runtime("")
-	if err != nil {
-		return err
-	}
-	if _, err := rt.Sweep(ctx, filepath.Join(dir, logsDir)); err != nil {
+	if err := l.sweep(ctx, filepath.Join(dir, logsDir)); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("clear %s: %w", dir, err)
 	}
 	return nil
+}
+
+// sweep ends what deployments below a directory left running when their perflab was killed.
+func (l *launcher) sweep(ctx context.Context, dir string) error {
+	rt, err := l.runtime("")
+	if err == nil {
+		_, err = rt.Sweep(ctx, dir)
+	}
+	return err
 }
 
 // release gives up what the study's runtimes hold.
@@ -266,23 +270,18 @@ func (l *launcher) topologies(ctx context.Context, engineName string) (map[strin
 	if !ok {
 		return l.islands, nil
 	}
-	asking, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
 	for _, node := range c.Nodes() {
-		var out bytes.Buffer
-		if c.Command(asking, node, []string{"nvidia-smi", "topo", "-m"}, &out) != nil {
+		text, err := (asker{Commander: c, node: node, limit: askTimeout}).ask(ctx, "nvidia-smi", "topo", "-m")
+		if err != nil {
 			continue // no such tool there, or one that hangs: nothing is known of its links
 		}
-		if t, err := cluster.ParseTopology(out.String()); err == nil {
+		if t, err := cluster.ParseTopology(text); err == nil {
 			t.Indices = l.ground.indices[node]
 			l.islands[node] = t
 		}
 	}
 	return l.islands, context.Cause(ctx)
 }
-
-// askTimeout bounds a question to a machine.
-const askTimeout = 30 * time.Second
 
 // preflight checks the machines of replicas that span several, once for each set of
 // them and each model.
@@ -328,10 +327,6 @@ func (l *launcher) simulator(pl study.Configuration) []string {
 	return append(argv, "--")
 }
 
-// helpTimeout bounds how long an engine may take to print its version and its help: Python
-// ones import most of themselves for it, half a minute on a quiet machine and several on a busy one.
-const helpTimeout = 10 * time.Minute
-
 // installed is what an engine says of itself where it would run.
 type installed struct {
 	help      engine.Help
@@ -372,7 +367,7 @@ func (l *launcher) question(ctx context.Context, e *engine.Engine) (in installed
 			if err := l.recall(); err != nil {
 				return in, err
 			}
-			in = askEngine(ctx, c, e, l.Engines[e.Name].Env, l.kept[e.Name])
+			in = asker{c, c.Nodes()[0], l.Engines[e.Name].Env, helpTimeout}.engine(ctx, e, l.kept[e.Name])
 		}
 	}
 	if err := context.Cause(ctx); err != nil {
@@ -382,24 +377,19 @@ func (l *launcher) question(ctx context.Context, e *engine.Engine) (in installed
 	return in, nil
 }
 
-// askEngine asks on the first node: that they are alike is checked before replicas
-// span them. What one of the same version said before stands.
-func askEngine(ctx context.Context, c deploy.Commander, e *engine.Engine, env []string, before engine.Help) (in installed) {
-	ctx, cancel := context.WithTimeoutCause(ctx, helpTimeout, fmt.Errorf("no answer after %v", helpTimeout))
-	defer cancel()
-	node := c.Nodes()[0]
-	var out bytes.Buffer
-	if err := c.Command(ctx, node, inEnv(env, e.VersionArgv()), &out); err == nil {
-		in.version, _ = e.ParseVersion(out.String())
+// engine asks an engine of itself: on the first node, for that they are alike is checked before
+// replicas span them. What one of the same version said before stands.
+func (a asker) engine(ctx context.Context, e *engine.Engine, before engine.Help) (in installed) {
+	text, err := a.ask(ctx, e.VersionArgv()...)
+	if err == nil {
+		in.version, _ = e.ParseVersion(text)
 	}
 	if in.version != "" && in.version == before.Version {
 		in.help = before
 		return in
 	}
-	out.Reset()
-	err := c.Command(ctx, node, inEnv(env, e.HelpArgv()), &out)
-	if err == nil {
-		in.help, err = engine.ParseHelp(e, out.String())
+	if text, err = a.ask(ctx, e.HelpArgv()...); err == nil {
+		in.help, err = engine.ParseHelp(e, text)
 	}
 	in.help.Version = in.version
 	if err != nil {
@@ -408,30 +398,11 @@ func askEngine(ctx context.Context, c deploy.Commander, e *engine.Engine, env []
 			return in // the launch says the same
 		}
 		in.helpError, in.askAgain = err.Error(), broke
-		if hint, ok := errors.AsType[interface {
-			error
-			Hint() string
-		}](err); ok && hint.Hint() != "" {
-			in.helpError += " (" + hint.Hint() + ")"
+		if broke && infra.Hint() != "" {
+			in.helpError += " (" + infra.Hint() + ")"
 		}
 	}
 	return in
-}
-
-// inEnv is a command in the environment that a study gives an engine (its PATH, say),
-// as far as that may stand in arguments: no secret, and nothing that only a launch knows.
-func inEnv(env, argv []string) []string {
-	shown := redact.Env(env)
-	out := []string{"env"}
-	for i, kv := range env {
-		if shown[i] == kv && redact.Text(kv) == kv && !strings.Contains(kv, "{") {
-			out = append(out, kv)
-		}
-	}
-	if len(out) == 1 {
-		return argv
-	}
-	return append(out, argv...)
 }
 
 // version is the engine's own account, or what the study says.

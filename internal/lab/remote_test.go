@@ -116,7 +116,7 @@ runtime:
 `
 	dir, f := remote(t, text, nil)
 	each, both := f.Trials[0], f.Trials[1]
-	found := "Found on there-2 as device 0, 1, 2: NVIDIA H100 80GB HBM3, 79.6 GiB, driver 570.86.15, SM clock up to 1980 MHz, power cap 700 W."
+	found := "Found on there-2 as device 0, 1, 2: NVIDIA H100 80GB HBM3, 79.6 GiB, driver 570.86.15, clock up to 1980 MHz, power cap 700 W."
 	if f.Hardware != "6 x NVIDIA H100 80GB HBM3 on 2 nodes" || !slices.Contains(f.Notes, found) {
 		t.Errorf("hardware %q, notes %q", f.Hardware, f.Notes)
 	}

@@ -26,6 +26,7 @@ type Options struct {
 	Secrets   redact.Values   // that are known beside those of the study: none of them is stored
 	Predictor bench.Predictor // for runtime kind predicted
 	Watch     func(Status)    // told of every change, one at a time; may be nil
+	Tell      func(string)    // told, a sentence each, what whoever waits for the study should read before its end; may be nil
 
 	// Words writes the sentences of a study's findings, for study.json; nil: none are
 	// written.

@@ -69,6 +69,9 @@ func TestMain(m *testing.M) {
 	}
 	link(dir, standIns...)
 	os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	for _, name := range []string{"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"} { // by which a model that is in no cache would be absent
+		os.Unsetenv(name)
+	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector else makes every exit take a second
 	code := m.Run()
 	os.RemoveAll(dir)
@@ -99,7 +102,7 @@ func standInSMI() {
 		}
 	case strings.HasPrefix(os.Args[1], "--query-gpu=index,uuid,"):
 		for i := range 4 {
-			fmt.Printf("%d, GPU-%d, NVIDIA H100 80GB HBM3, 81559, 570.86.15, 1980, 700.00, 700.00, [N/A]\n", i, i)
+			fmt.Printf("%d, GPU-%d, NVIDIA H100 80GB HBM3, 81559, 81007, 570.86.15, 1980, [N/A], [N/A], 700.00, 700.00, [N/A], 0x0000000000000001\n", i, i)
 		}
 	case strings.HasPrefix(os.Args[1], "--query-compute-apps="):
 		fmt.Print("GPU-1, 4711, /usr/bin/python3, 1024\n")
@@ -166,12 +169,13 @@ var endings = map[string]struct {
 RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore_DP0': 1}`, 1},
 	"kv": {`(EngineCore_DP0 pid=41) ERROR 10-02 12:00:00 [core.py:708] ValueError: To serve at least one request with the models's max seq len (40960), (5.62 GiB KV cache is needed, which is larger than the available KV cache memory (3.05 GiB). Based on the available memory, the estimated maximum model length is 22208. Try increasing ` + "`gpu_memory_utilization` or decreasing `max_model_len`" + ` when initializing the engine.
 RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore_DP0': 1}`, 1},
-	"heads":  {`ValueError: Total number of attention heads (32) must be divisible by tensor parallel size (5).`, 1},
-	"flag":   {"usage: vllm serve [model_tag] [options]\nvllm: error: unrecognized arguments: --no-such-flag", 2},
-	"kernel": {`RuntimeError: CUDA error: no kernel image is available for execution on the device`, 1},
-	"busy":   {`ValueError: Free memory on device (10.12/79.11 GiB) on startup is less than desired GPU memory utilization (0.9, 71.2 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.`, 1},
-	"crash":  {`RuntimeError: something that nobody has seen before`, 1},
-	"secret": {"loading with HF_TOKEN=hf_abcdefghijklmnopqrstuvwx\nRuntimeError: cannot read https://user:hunter2hunter2@host.invalid/m with --api-key sk-abcdefghijklmnopqrstuvwx", 1},
+	"heads":   {`ValueError: Total number of attention heads (32) must be divisible by tensor parallel size (5).`, 1},
+	"flag":    {"usage: vllm serve [model_tag] [options]\nvllm: error: unrecognized arguments: --no-such-flag", 2},
+	"kernel":  {`RuntimeError: CUDA error: no kernel image is available for execution on the device`, 1},
+	"busy":    {`ValueError: Free memory on device (10.12/79.11 GiB) on startup is less than desired GPU memory utilization (0.9, 71.2 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.`, 1},
+	"offline": {"requests.exceptions.ConnectionError: HTTPSConnectionPool(host='hub', port=443): Max retries exceeded with url: /api\nhuggingface_hub.errors.LocalEntryNotFoundError: An error happened while trying to locate the file on the Hub and we cannot find the requested files in the local cache.", 1},
+	"crash":   {`RuntimeError: something that nobody has seen before`, 1},
+	"secret":  {"loading with HF_TOKEN=hf_abcdefghijklmnopqrstuvwx\nRuntimeError: cannot read https://user:hunter2hunter2@host.invalid/m with --api-key sk-abcdefghijklmnopqrstuvwx", 1},
 }
 
 // runEngine is an engine's life.

@@ -166,10 +166,10 @@ func (ev *evaluation) start(ctx context.Context, la *launch) (deploy.Deployment,
 	return d, err
 }
 
-// permanent reports whether another try would break in the same way: a program
-// that is not there does not come by waiting.
+// permanent reports whether another try would break in the same way: a program, or a
+// model, that is not there does not come by waiting.
 func permanent(e *deploy.InfraError) bool {
-	return errors.Is(e, exec.ErrNotFound) || errors.Is(e, fs.ErrNotExist) || errors.Is(e, fs.ErrPermission)
+	return e.Lasting || errors.Is(e, exec.ErrNotFound) || errors.Is(e, fs.ErrNotExist) || errors.Is(e, fs.ErrPermission)
 }
 
 // runAll runs the proposal's workloads against a live deployment, and ends

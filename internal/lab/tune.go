@@ -24,24 +24,17 @@ import (
 func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (outcome.Study, error) {
 	o.Secrets = o.Secrets.Join(s.Secrets())
 	l := newSession(s, o)
-	var log tune.Log
-	var err error
 	if o.Resume { // of a large study that takes a while
 		l.watch.change(func(s *Status) { s.Phase = "checking what was measured" })
 	}
-	// What would keep every trial from starting is said before a directory is made that
-	// the next start would find in its way.
-	if err := (&directory{path: o.Dir}).check(o.Resume); err != nil {
-		return outcome.Study{}, err
-	}
 	defer l.engines.release()
-	if err := l.engines.look(ctx); err != nil {
+	log, err := l.begin(ctx, source)
+	if l.studyDir != nil {
+		defer l.studyDir.file.Close()
+	}
+	if err != nil {
 		return outcome.Study{}, err
 	}
-	if l.studyDir, log, err = openDirectory(s, source, o); err != nil {
-		return outcome.Study{}, err
-	}
-	defer l.studyDir.file.Close()
 	if l.strategy, l.space, err = s.NewStrategy(l.predictor(ctx)); err != nil {
 		return outcome.Study{}, err
 	}
@@ -62,6 +55,28 @@ func Tune(ctx context.Context, s *study.Study, source []byte, o Options) (outcom
 		err = ferr // one that comes after another is its consequence
 	}
 	return facts, err
+}
+
+// begin looks at what the study stands on, and opens its directory. A new study looks first:
+// what would keep every trial from starting is said before there is a directory that the next
+// start would find in its way. One that goes on first ends what its killed part left running,
+// which would be taken for somebody else's.
+func (l *session) begin(ctx context.Context, source []byte) (log tune.Log, err error) {
+	if err := (&directory{path: l.Dir}).check(l.Resume); err != nil {
+		return log, err
+	}
+	if !l.Resume {
+		if err := l.engines.look(ctx); err != nil {
+			return log, err
+		}
+	}
+	if l.studyDir, log, err = openDirectory(l.Study, source, l.Options); err != nil || !l.Resume {
+		return log, err
+	}
+	if err := l.engines.sweep(ctx, filepath.Join(l.Dir, trialsDir)); err != nil {
+		return log, err
+	}
+	return log, l.engines.look(ctx)
 }
 
 // trial evaluates one proposal. Its facts are on disk before the journal

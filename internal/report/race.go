@@ -438,7 +438,7 @@ func (x race) noise() doc.Definition {
 		return doc.Definition{Name: "Noise", Text: fmt.Sprintf("launches of one configuration did not differ (%d and %d launches)", len(c.Trials), len(c.Others))}
 	}
 	if n.Launches < 2 {
-		return doc.Definition{Name: "Noise", Text: "not known: no configuration was launched twice"}
+		return doc.Definition{Name: "Noise", Text: "not known: " + x.unrepeated()}
 	}
 	text := fmt.Sprintf("launches of one configuration differ by %s apart from their seeds (%d launches)", share(n.Between), n.Launches)
 	if n.Between == 0 {
@@ -448,6 +448,29 @@ func (x race) noise() doc.Definition {
 		text += fmt.Sprintf(", so effects below %s cannot be shown by the launches of this study", share(least))
 	}
 	return doc.Definition{Name: "Noise", Text: text}
+}
+
+// unrepeated says why the noise between launches is not known: of a study that was stopped there may
+// be several launches of one configuration that are not alike.
+func (x race) unrepeated() string {
+	most := func(counts func(t outcome.Trial) bool) (n int) {
+		of := map[string]int{}
+		for _, t := range x.Trials {
+			if counts(t) && len(t.Config) > 0 {
+				k := fmt.Sprint(t.Config) // in the order of its keys
+				of[k]++
+				n = max(n, of[k])
+			}
+		}
+		return n
+	}
+	switch {
+	case most(func(t outcome.Trial) bool { return t.Status == tune.Measured }) > 1:
+		return "the launches of one configuration were under different loads, or with different requests"
+	case most(func(t outcome.Trial) bool { return t.Status == tune.Measured || t.Log != "" }) > 1:
+		return "no configuration was measured twice"
+	}
+	return "no configuration was launched twice"
 }
 
 // repeated is a comparison both sides of which were launched more than once, or

@@ -37,7 +37,7 @@ func TestRaceHonesty(t *testing.T) {
 		{"race", raceStudy(), []string{"SIMULATED", "+40.8%", "[+38.1, +43.6], 3 launches each, corrected for 2 comparisons", "WORSE than the baseline on Short Prompt (-5.8% [-8.3, -3.2])", "out_of_memory", "--max-num-batched-tokens 8192",
 			"24 launches", "20.4 GPU-hours", "differ by 0.8 % apart from their seeds (6 launches), so effects below 2.1 % cannot be shown", "Rejected: vLLM FP8 KV8 TP2 x4", "no difference shown", "16 refused by rules", "p99_ttft_ms <= 30000: met", "vllm serve Qwen/Qwen3-32B-FP8 -tp 2 --max-num-seqs 512"}},
 		{"tie", tieStudy(), []string{"the baseline stays", "no difference shown", "[0.985, 1.028]"}},
-		{"small", smallStudy(), []string{"1.03x faster", "no interval: the launches were not repeated", "budget too small", "Not confirmed", "no configuration was launched twice", "2.5 hours"}},
+		{"small", smallStudy(), []string{"1.03x faster", "no interval: the launches were not repeated", "budget too small", "Not confirmed", "the launches of one configuration were under different loads, or with different requests", "2.5 hours"}},
 	} {
 		for form, doc := range render(t, k.s) {
 			doc = plain(doc)
@@ -85,6 +85,20 @@ func TestRaceClaims(t *testing.T) {
 			s.Recommended.SLOs = []outcome.Judged{{SLO: "mean_tpot_ms <= baseline + 5%", Why: "mean_tpot_ms <= baseline + 5%: missed, 41 ms"}}
 		}, []string{"mean_tpot_ms <= baseline + 5%: MISSED, 41 ms"}, nil},
 		{"equal launches", func(s *outcome.Study) { s.Race.Noise = tune.Noise{Between: 0.015} }, []string{"launches of one configuration did not differ (3 and 3 launches)"}, []string{"no configuration was launched twice"}},
+		{"one launch each", func(s *outcome.Study) {
+			s.Race.Noise, s.Race.Comparisons, s.Trials = tune.Noise{}, nil, s.Trials[:1]
+		}, []string{"not known: no configuration was launched twice"}, nil},
+		{"launched twice, measured once", func(s *outcome.Study) {
+			s.Race.Noise, s.Race.Comparisons, s.Trials = tune.Noise{}, nil, s.Trials[:2]
+			s.Trials[0].Config, s.Trials[1].Config = tune.Config{"engine": "vllm"}, tune.Config{"engine": "vllm"}
+			s.Trials[1].Status, s.Trials[1].Log = tune.Failed, "trials/002/logs"
+		}, []string{"not known: no configuration was measured twice"}, nil},
+		{"stopped in its confirmation", func(s *outcome.Study) {
+			s.Race.Noise, s.Race.Comparisons = tune.Noise{}, nil
+			for _, i := range []int{0, 1} {
+				s.Trials[i].Config, s.Trials[i].Status = tune.Config{"engine": "vllm", "model": "m"}, tune.Measured
+			}
+		}, []string{"not known: the launches of one configuration were under different loads, or with different requests"}, []string{"no configuration was launched twice"}},
 		{"weighed", func(s *outcome.Study) {
 			s.Objective.Weights, s.Race.HoldOuts = map[string]float64{"sharegpt": 2, "long": 1, "short": 1}, nil
 		}, []string{"weighted over the workloads", "+40.8%, Long Prompt +11.6%, Short Prompt -2.0% (WORSE); of one launch of each side"}, []string{"not measured: how far"}},

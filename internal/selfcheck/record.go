@@ -1,6 +1,7 @@
 package selfcheck
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,9 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 
 	"perflab/internal/durable"
+	"perflab/internal/hardware"
 	"perflab/internal/input"
 	"perflab/internal/result"
 )
@@ -42,12 +43,8 @@ func cpuName() string {
 	if err != nil {
 		return runtime.GOARCH
 	}
-	for line := range strings.Lines(string(b)) {
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return runtime.GOARCH
+	name, _ := hardware.ParseHost(string(b))
+	return cmp.Or(name, runtime.GOARCH)
 }
 
 // Load returns what a self check of this version found on this

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"perflab/internal/gauge"
+	"perflab/internal/hardware"
 )
 
 // smiFields are what is asked of nvidia-smi after the time and the device's index,
@@ -28,19 +29,15 @@ var smiFields = []struct {
 	{"temperature.gpu", gauge.GPUTemperature, 1},
 }
 
-// smiReasons are the names of the mask that says why clocks are lowered, the
-// newest first: drivers before 535 know the second alone, and some none.
-var smiReasons = []string{"clocks_event_reasons.active", "clocks_throttle_reasons.active", ""}
-
-// Bits of the mask, as the driver's library numbers them. The others say that the
-// device is idle, or that somebody set its clocks.
-var smiBits = []struct {
+// smiReasons are why clocks are lowered by the gauges that say it. Others are of devices that are
+// idle, or whose clocks somebody set.
+var smiReasons = []struct {
 	gauge string
-	mask  uint64
+	kind  hardware.Reasons
 }{
-	{gauge.ThrottlePower, 0x04 | 0x80},   // software power cap, power brake
-	{gauge.ThrottleHW, 0x08},             // the hardware lowers clocks
-	{gauge.ThrottleThermal, 0x20 | 0x40}, // too hot, by software or hardware
+	{gauge.ThrottlePower, hardware.ReasonPower},
+	{gauge.ThrottleHW, hardware.ReasonHardware},
+	{gauge.ThrottleThermal, hardware.ReasonHeat},
 }
 
 // smiTime is how nvidia-smi writes its time.
@@ -51,14 +48,14 @@ const smiTime = "2006/01/02 15:04:05.000"
 // to tell.
 func GPU(node string, every time.Duration, devices []string, run Command) Source {
 	return func(ctx context.Context, emit Emit) {
-		for _, reasons := range smiReasons {
+		for _, reasons := range hardware.ReasonFields {
 			s := &smiStream{node: node, devices: devices, reasons: reasons != "", emit: emit}
 			s.named = slices.ContainsFunc(devices, func(d string) bool { return strings.HasPrefix(d, uuidPrefix) })
 			err := run(ctx, smiCommand(reasons, s.named, every), s)
 			if ctx.Err() != nil {
 				return
 			}
-			if s.rows == 0 && strings.Contains(s.other+fmt.Sprint(err), "not a valid field") {
+			if s.rows == 0 && hardware.NoField(s.other, err) {
 				continue
 			}
 			emit(time.Now(), gauge.Reading{Source: gauge.SourceGPU, Node: node, Error: s.ended(err).Error()})
@@ -176,9 +173,9 @@ func (s *smiStream) row(line string) (at time.Time, uuid string, r gauge.Reading
 	}
 	if s.reasons {
 		if mask, err := strconv.ParseUint(cells[want-1], 0, 64); err == nil {
-			for _, b := range smiBits {
+			for _, b := range smiReasons {
 				r.Values[b.gauge] = 0
-				if mask&b.mask != 0 {
+				if hardware.Reasons(mask)&b.kind != 0 {
 					r.Values[b.gauge] = 1
 				}
 			}

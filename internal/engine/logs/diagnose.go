@@ -34,6 +34,10 @@ const (
 	oomLoad  = "oom-load"
 )
 
+// offline is the class of files that are not there while the hub cannot be reached. What could not be
+// reached stands before it in a log.
+const offline = "offline"
+
 // FailureClasses lists every class that Diagnose tells apart.
 func FailureClasses() []FailureClass {
 	return []FailureClass{
@@ -65,6 +69,7 @@ func FailureClasses() []FailureClass {
 		{"comm", Infrastructure, "Processes or devices could not talk to each other.", "check the network, its interfaces and the collective library's log (NCCL_DEBUG=INFO)"},
 		{"model", Infrastructure, "The model's files are missing, not found or not to be read.", "check the name, the path and the access rights"},
 		{"disk", Infrastructure, "A disk is full.", "make room where the models and caches lie"},
+		{offline, Infrastructure, "The model's files are not in the cache, and cannot be downloaded.", "download them beforehand, or let the engine reach the hub, without HF_HUB_OFFLINE"},
 		{"download", Infrastructure, "Files could not be downloaded.", "check the network, or put the files there beforehand"},
 		{"driver", Infrastructure, "The device or its driver is not in order.", "check the driver, the container's access to it, and the device"},
 		{"host-memory", Infrastructure, "The machine ran out of main memory.", "use a machine with more memory, or fewer processes on it"},
@@ -86,12 +91,18 @@ func (c FailureClass) again() bool {
 	return c.Kind == Infrastructure || c.Name == "hang" || c.Name == "crash"
 }
 
+// lasting reports whether every launch of the configuration fails so until somebody puts files
+// where they are missing.
+func (c FailureClass) lasting() bool { return c.Name == "model" || c.Name == offline }
+
 // Failure is why an engine failed, by its log.
 type Failure struct {
 	Class  string `json:"class"`  // of FailureClasses
 	Line   string `json:"line"`   // the engine's own, without colours and prefix
 	Advice string `json:"advice"` // what to do
 	Infra  bool   `json:"infra"`  // the configuration is not to blame, or not known to be: the same may run next time
+	// Lasting says that another launch would fail in the same way, until somebody mends it.
+	Lasting bool `json:"lasting,omitempty"`
 	// Repair is the changes of canonical parameters that follow from the line alone;
 	// "" stands for the engine's default. RepairFor knows more.
 	Repair map[string]string `json:"repair,omitempty"`
@@ -176,8 +187,10 @@ func (f finding) certainty() int {
 		return 0
 	case classes()[f.sig.class].Kind == Unclear || slices.Contains([]string{"port", "comm", "download", "driver", "host-memory"}, f.sig.class):
 		return 1
+	case f.sig.class == offline:
+		return 2
 	}
-	return 2
+	return 3
 }
 
 // find gives the first lines of the signatures in a log, the most certain and earliest
@@ -233,7 +246,7 @@ func (found finding) failure() Failure {
 	if c.Name == oomStart {
 		c = classes()[found.when.oom()]
 	}
-	f := Failure{Class: c.Name, Line: found.line, Advice: c.Advice, Infra: c.again(), sig: found.sig, groups: found.groups, share: found.when.share}
+	f := Failure{Class: c.Name, Line: found.line, Advice: c.Advice, Infra: c.again(), Lasting: c.lasting(), sig: found.sig, groups: found.groups, share: found.when.share}
 	if found.sig.advice != "" {
 		f.Advice = fillIn(found.sig.advice, found.groups)
 	}

@@ -134,6 +134,9 @@ func TestFailureLines(t *testing.T) {
 		{"vllm", "huggingface_hub.errors.GatedRepoError: 401 Client Error. (Request ID: Root=1)", "model", "", nil},
 		{"sglang", "FileNotFoundError: [Errno 2] No such file or directory: '/models/x/config.json'", "model", "", nil},
 		{"vllm", "OSError: [Errno 28] No space left on device", "disk", "make room", nil},
+		{"vllm", "huggingface_hub.errors.LocalEntryNotFoundError: Cannot find the requested files in the disk cache and outgoing traffic has been disabled.", "offline", "without HF_HUB_OFFLINE", nil},
+		{"sglang", "OSError: We couldn't connect to 'https://hub' to load the files, and couldn't find them in the cached files.", "offline", "download them beforehand", nil},
+		{"vllm", "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='hub', port=443): Max retries exceeded with url: /api\nLocalEntryNotFoundError: we cannot find the requested files in the local cache.", "offline", "", nil},
 		{"vllm", "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='hub', port=443): Max retries exceeded with url: /api", "download", "", nil},
 		{"trtllm", "RuntimeError: The NVIDIA driver on your system is too old (found version 11040).", "driver", "", nil},
 		{"vllm", "RuntimeError: [enforce fail at alloc_cpu.cpp:118] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes.", "host-memory", "", nil},
@@ -148,6 +151,9 @@ func TestFailureLines(t *testing.T) {
 		}
 		if strings.ContainsAny(f.Line, "\x1b") || strings.HasPrefix(f.Line, "(Eng") || strings.HasPrefix(f.Line, "[2026") {
 			t.Errorf("%q keeps its prefix", f.Line)
+		}
+		if f.Lasting != (f.Class == "model" || f.Class == "offline") {
+			t.Errorf("%s: lasting %v", f.Class, f.Lasting)
 		}
 		if f.Infra != classes()[f.Class].again() {
 			t.Errorf("%s: infra %v", f.Class, f.Infra)

@@ -60,8 +60,10 @@ func hostSignatures() []signature {
 			keys: []string{"RepositoryNotFoundError", "RevisionNotFoundError", "GatedRepoError", "is not a valid model identifier", "gated repo", "Can't load the configuration of",
 				"Cannot find any model weights", "Client Error", "No such file or directory: '", "failed to open GGUF file"}},
 		{class: "disk", expr: `No space left on device|Disk quota exceeded|ot enough free disk space`, keys: []string{"No space left on device", "Disk quota exceeded", "ot enough free disk space"}},
-		{class: "download", expr: `Max retries exceeded with url|LocalEntryNotFoundError|Consistency check failed|[Cc]ouldn't connect to 'https?://|50[0234] Server Error|Temporary failure in name resolution`,
-			keys: []string{"Max retries exceeded with url", "LocalEntryNotFoundError", "Consistency check failed", "ouldn't connect to 'http", "Server Error", "Temporary failure in name resolution"}},
+		{class: offline, expr: `LocalEntryNotFoundError|OfflineModeIsEnabled|offline mode is enabled|and couldn't find (?:it|them) in the cached files|outgoing traffic has been disabled`,
+			keys: []string{"LocalEntryNotFoundError", "OfflineModeIsEnabled", "offline mode is enabled", "in the cached files", "outgoing traffic has been disabled"}},
+		{class: "download", expr: `Max retries exceeded with url|Consistency check failed|[Cc]ouldn't connect to 'https?://|50[0234] Server Error|Temporary failure in name resolution`,
+			keys: []string{"Max retries exceeded with url", "Consistency check failed", "ouldn't connect to 'http", "Server Error", "Temporary failure in name resolution"}},
 		{class: "driver", expr: `CUDA driver version is insufficient|NVIDIA driver on your system is too old|could not select device driver|nvidia-container-cli: |libcuda\.so\.1: cannot open|` +
 			`Failed to initialize NVML|system not yet initialized|uncorrectable ECC error|has fallen off the bus`,
 			keys: []string{"CUDA driver version is insufficient", "NVIDIA driver on your system", "could not select device driver", "nvidia-container-cli: ", "libcuda.so.1: cannot open",
