@@ -88,12 +88,17 @@ func (p *Point) Judge(out *Outcome, slos []result.SLO, maxErrors float64) {
 	p.Saturated = noted(p.Summary.Verdict, result.CheckSaturation)
 	p.Capped = noted(p.Summary.Verdict, result.CheckLimit)
 	for _, slo := range slos {
-		if met, _ := slo.Judge(p.Summary); met {
+		met, why := slo.Judge(p.Summary)
+		if met {
 			continue
 		}
 		v, ok := p.Summary.Get(slo.Metric)
 		if !ok {
 			p.Missed = append(p.Missed, slo.Metric+" is absent")
+			continue
+		}
+		if slo.Holds(v) { // of the calls that succeeded
+			p.Missed = append(p.Missed, why)
 			continue
 		}
 		beyond := map[string]string{"<=": ">", ">=": "<"}[slo.Op]

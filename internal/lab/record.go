@@ -48,7 +48,7 @@ func (t *trialRecord) observation() tune.Observation {
 		if o.Figures == nil {
 			o.Figures = map[string]map[string]float64{}
 		}
-		o.Figures[r.Workload] = r.Summary.Figures
+		o.Figures[r.Workload] = r.Summary.Judged()
 	}
 	o.Answers = t.Answers
 	t.addAnswerFigures(o.Figures)

@@ -228,7 +228,7 @@ func (l *session) nextChanges(p tune.Proposal, t *trialRecord) []tune.Change {
 	case t.Status != tune.Measured || len(t.Runs) == 0:
 		return nil
 	}
-	figures := maps.Clone(t.Runs[0].Summary.Figures)
+	figures := maps.Clone(t.Runs[0].Summary.Judged())
 	for name, v := range t.engine {
 		if _, measured := figures[name]; !measured {
 			figures[name] = v

@@ -14,6 +14,7 @@ import (
 func (a *Analysis) asVLLM() statistics {
 	t := a.statistics
 	t.Figures, t.Samples, t.Intervals, t.Approximate = maps.Clone(a.Figures), maps.Clone(a.Samples), maps.Clone(a.Intervals), maps.Clone(a.Approximate)
+	t.OverCalls = maps.Clone(a.OverCalls)
 	t.Bounds, t.doubts = maps.Clone(a.Bounds), nil // which are of our definitions
 	for name := range vllmSamplers {
 		t.forget(name)
@@ -144,7 +145,7 @@ func (o Options) vllmGood(c *Call, limit int) bool {
 			}
 			continue
 		}
-		if !ok || !bound.holds(x) {
+		if !ok || !bound.Holds(x) {
 			return false
 		}
 	}

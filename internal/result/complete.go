@@ -13,7 +13,7 @@ import (
 // those that lacks names, of which the calls tell too little. An interval comes
 // along where the figure is the same.
 func (s *Summary) Complete(own Summary, lacks ...string) {
-	figures, intervals, samples := maps.Clone(s.Figures), map[string][2]float64{}, map[string]int{}
+	figures, intervals, samples, over := maps.Clone(s.Figures), map[string][2]float64{}, map[string]int{}, map[string]float64{}
 	if figures == nil {
 		figures = map[string]float64{}
 	}
@@ -31,12 +31,18 @@ func (s *Summary) Complete(own Summary, lacks ...string) {
 		if i, ok := own.Intervals[name]; ok {
 			intervals[name] = i
 		}
+		if v, ok := own.OverCalls[name]; ok {
+			over[name] = v
+		}
 		if n, ok := own.Samples[m.Family]; ok {
 			samples[m.Family] = n
 		}
 	}
 	maps.Copy(intervals, s.Intervals)
 	maps.Copy(samples, s.Samples)
+	if maps.Copy(over, s.OverCalls); len(over) > 0 {
+		s.OverCalls = over
+	}
 	s.Figures, s.Intervals, s.Samples = figures, intervals, samples
 	if s.Failures == nil {
 		s.Failures = own.Failures

@@ -189,6 +189,7 @@ func (t *statistics) addSketch(name string, s *stat.Sketch, quantileCI func(q, c
 	if s == nil || s.N == 0 {
 		return
 	}
+	single := name != familyITL && name != familyITLToken // one sample a call
 	figure := func(stat string) string { return stat + "_" + name + "_ms" }
 	interval := func(stat string, lo, hi float64, ok bool) {
 		if ok {
@@ -204,10 +205,13 @@ func (t *statistics) addSketch(name string, s *stat.Sketch, quantileCI func(q, c
 	for _, p := range t.percentiles {
 		stat := PercentileName(p)
 		t.set(figure(stat), s.Quantile(p/100), sketchBound(s, p))
+		if single {
+			t.addOverCalls(figure(stat), p, s.Quantile)
+		}
 		lo, hi, ok := quantileCI(p/100, confidence)
 		interval(stat, lo, hi, ok)
 	}
-	t.addBounds(name, s, name == familyITL || name == familyITLToken)
+	t.addBounds(name, s, !single)
 	t.copyFigure(figure("p50"), figure("median"))
 }
 

@@ -95,12 +95,12 @@ func (o SLO) perCall(limit int) (func(*Call) bool, error) {
 			return true
 		}
 		v, ok := value(c, limit)
-		return ok && o.holds(v)
+		return ok && o.Holds(v)
 	}, nil
 }
 
-// holds reports whether v is within the bound.
-func (o SLO) holds(v float64) bool {
+// Holds reports whether v is within the bound.
+func (o SLO) Holds(v float64) bool {
 	if o.Op == ">=" {
 		return v >= o.Limit
 	}
@@ -108,8 +108,8 @@ func (o SLO) holds(v float64) bool {
 }
 
 // Judge reports whether a summary meets the bound, with a sentence. A figure
-// that is absent does not meet it, nor does a percentile of the calls' latencies above
-// the share of calls that succeeded: with failed calls as endless ones it has no bound.
+// that is absent does not meet it. Percentiles of the calls' latencies are of all calls, see
+// Summary.OverCalls.
 func (o SLO) Judge(s Summary) (met bool, why string) {
 	v, ok := s.Get(o.Metric)
 	if !ok {
@@ -119,20 +119,14 @@ func (o SLO) Judge(s Summary) (met bool, why string) {
 	if err != nil {
 		return false, fmt.Sprintf("%s: missed, %v", o, err)
 	}
-	if p, ok := Percentile(o.Metric); ok && o.Op == "<=" && s.misses(m, p) {
-		return false, fmt.Sprintf("%s: missed, %s of the calls that succeeded, but %.4g %% of all calls failed and a call that fails never ends", o, Quantity(v, m.Unit), 100*(1-s.Figures["success_rate"]))
+	if p, ok := s.failedShare(m); ok {
+		return o.judgeOver(s, m, p)
 	}
-	met = o.holds(v)
-	return met, fmt.Sprintf("%s: %s, %s", o, map[bool]string{true: "met", false: "missed"}[met], Quantity(v, m.Unit))
+	met = o.Holds(v)
+	return met, fmt.Sprintf("%s: %s, %s", o, metOrMissed(met), Quantity(v, m.Unit))
 }
 
-// misses reports whether so many calls failed that a percentile over all calls is the
-// latency of one that failed.
-func (s Summary) misses(m Metric, percentile float64) bool {
-	rate, ok := s.Figures["success_rate"]
-	perCall := slices.ContainsFunc(families(), func(f family) bool { return f.name == m.Family && f.value != nil })
-	return ok && perCall && 100*rate < percentile
-}
+func metOrMissed(met bool) string { return map[bool]string{true: "met", false: "missed"}[met] }
 
 // Quantity writes a figure with its unit.
 func Quantity(v float64, unit string) string {

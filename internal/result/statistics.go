@@ -19,6 +19,7 @@ type statistics struct {
 
 	Bounds      map[string][2]float64 // the least and the most of what late reads leave open
 	Approximate map[string]float64    // by what share a figure may be off; one that is not here is exact
+	OverCalls   map[string]float64    // see Summary.OverCalls
 
 	doubts      map[string]*doubts // by family
 	percentiles []float64          // of each family
@@ -31,7 +32,7 @@ func newStatistics(extra []float64) statistics {
 	slices.Sort(p)
 	return statistics{
 		Figures: map[string]float64{}, Samples: map[string]int{}, Intervals: map[string][2]float64{},
-		Approximate: map[string]float64{},
+		Approximate: map[string]float64{}, OverCalls: map[string]float64{},
 		percentiles: slices.Compact(p),
 	}
 }
@@ -65,6 +66,7 @@ func (t *statistics) addDistribution(name string, x []float64, ends []int) {
 			interval(name, lo, hi, ok)
 			return
 		}
+		t.addOverCalls(figure(name), p, func(q float64) float64 { return stat.Quantile(sorted, q) })
 		lo, hi, ok := stat.QuantileCI(sorted, p/100, confidence)
 		interval(name, lo, hi, ok)
 	}
@@ -112,6 +114,9 @@ func (t *statistics) copyFigure(from, to string) {
 	if v, ok := t.Approximate[from]; ok {
 		t.Approximate[to] = v
 	}
+	if v, ok := t.OverCalls[from]; ok {
+		t.OverCalls[to] = v
+	}
 	if v, ok := t.Bounds[from]; ok {
 		t.setBound(to, v)
 	}
@@ -140,6 +145,7 @@ func (t *statistics) forget(family string) {
 			delete(t.Figures, figure)
 			delete(t.Intervals, figure)
 			delete(t.Approximate, figure)
+			delete(t.OverCalls, figure)
 			delete(t.Bounds, figure)
 		}
 	}

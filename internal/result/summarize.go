@@ -48,5 +48,8 @@ func (a *Analysis) Summary() Summary {
 	if len(x.Approximate) > 0 {
 		s.Approximate = x.Approximate
 	}
+	if len(x.OverCalls) > 0 {
+		s.OverCalls = x.OverCalls
+	}
 	return s
 }
