@@ -94,7 +94,7 @@ func (x *Accumulator) Size() int {
 		n += len(x.Rows.Segments) * rowSegment
 	}
 	for _, f := range x.flows() {
-		n += 4*cap(f.Tokens) + 72*cap(f.Bins)
+		n += f.Size()
 	}
 	return n
 }
@@ -132,7 +132,7 @@ func (x *Accumulator) addGood(c *Call) {
 // addLarge takes in a call of which the streams, and more, are not kept.
 func (x *Accumulator) addLarge(c, fixed *Call) {
 	if !c.OK() {
-		x.Large.Flow.addFailed(c)
+		addFailed(x.Large.Flow, c)
 		return
 	}
 	x.Large.addStream(fixed)

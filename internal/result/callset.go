@@ -109,8 +109,8 @@ func (s *CallSet) FullLoad(limit int) Window {
 	}
 	if s.binned() {
 		var w Window
-		w, w.slack = s.large.Flow.fullLoad(need)
-		n, _, _ := s.large.Flow.ended(w)
+		w.From, w.To, w.slack, w.OK = s.large.Flow.Full(need)
+		n, _, _ := s.large.Flow.Ended(w.From, w.To)
 		w.Ends = int(n)
 		w.OK = w.OK && w.Ends >= minEnds
 		return w

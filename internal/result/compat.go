@@ -62,7 +62,7 @@ func vllmSamples(calls []Timeline, appendTo func(Timeline, []float64) []float64)
 // figures sets those of a large run; calls are those at hand.
 func (v *largeVLLM) figures(a *Analysis, t statistics, calls []Timeline) {
 	a.vllmTotals(t, v.Output)
-	most, bound := v.Flow.maxInFlight()
+	most, bound := atMost(v.Flow.MaxInFlight())
 	t.set("max_concurrent_requests", most, bound)
 	if !a.Pooling() {
 		most, bound = v.peak()

@@ -35,7 +35,7 @@
 //	          call and of calls in flight stay exact, up to Limits.Rows
 //	sketches  gaps between tokens, and beyond Limits.Rows every family: mean,
 //	          deviation, least and most exact, percentiles within 0.0031 %
-//	flow      tokens in bins of 2 ms to 4 ms, and beyond Limits.Rows sendings and ends
+//	course    tokens in bins of 2 ms to 4 ms, and beyond Limits.Rows sendings and ends
 //	          in bins of 16 ms to 32 ms: peaks, windows, the pace
 //	kept      one whole call in every so many, by a hash of its index: for plots,
 //	          the blocks of compare, and the intervals of pooled percentiles

@@ -4,14 +4,14 @@ import (
 	"math"
 	"time"
 
-	"perflab/internal/gauge"
 	"perflab/internal/stat"
+	"perflab/internal/timebins"
 )
 
 // large is what stands for the streams of a run whose calls are not all kept, and
 // beyond Limits.Rows for the calls too.
 type large struct {
-	Flow     *flow
+	Flow     *timebins.Course
 	Gaps     *pooled
 	PerToken *pooled                 // nil as long as every read brought one token: then it is Gaps
 	Families map[string]*stat.Sketch // of one sample a call; nil as long as there are rows
@@ -22,16 +22,16 @@ type large struct {
 }
 
 func newLarge(from time.Duration, compat string) *large {
-	l := &large{Flow: newFlow(from), Gaps: &pooled{}}
+	l := &large{Flow: timebins.New(from), Gaps: &pooled{}}
 	if compat == VLLM {
-		l.VLLM = &largeVLLM{Flow: newFlow(from), Gaps: &pooled{}, Families: map[string]*stat.Sketch{}}
+		l.VLLM = &largeVLLM{Flow: timebins.New(from), Gaps: &pooled{}, Families: map[string]*stat.Sketch{}}
 	}
 	return l
 }
 
 // addStream takes a successful call in, but for its families.
 func (l *large) addStream(c *Call) {
-	l.Flow.addCall(c)
+	addCall(l.Flow, c)
 	x := c.appendGaps(l.samples[:0])
 	if l.PerToken == nil && uneven(c) {
 		l.PerToken = l.Gaps.clone()
@@ -106,39 +106,39 @@ func (p *pooled) clusters(some *stat.Clusters) stat.SampledClusters {
 }
 
 // addCall takes a successful call into the course of the run.
-func (f *flow) addCall(c *Call) {
-	f.bin(c.Sent).Sent++
-	end := f.bin(c.End)
+func addCall(to *timebins.Course, c *Call) {
+	to.Bin(c.Sent).Sent++
+	end := to.Bin(c.End)
 	end.Ended++
 	end.Took += c.End - c.Sent
 	if c.Turn == 0 {
-		due := f.bin(c.Due)
+		due := to.Bin(c.Due)
 		due.Due++
-		due.Spent.add(c.spent())
+		due.Spent.Add(c.spent())
 	}
 	if at, ok := c.last(); ok {
 		if first, ok := c.FirstToken(); ok {
 			at = first
 		}
 		p, _ := c.Input()
-		f.bin(at).Prompts += float64(p)
+		to.Bin(at).Prompts += float64(p)
 	}
 	for e := range c.tokenEvents() {
-		f.addTokens(e.At, e.Tokens)
+		to.AddTokens(e.At, e.Tokens)
 	}
 }
 
 // addFailed takes the place that a failed call held.
-func (f *flow) addFailed(c *Call) {
+func addFailed(to *timebins.Course, c *Call) {
 	if from := max(c.Sent, c.Ready); from < c.End {
-		f.bin(from).FailedFrom++
-		f.bin(c.End).FailedTo++
+		to.Bin(from).FailedFrom++
+		to.Bin(c.End).FailedTo++
 	}
 }
 
 // largeVLLM are the figures of vllm bench serve, by its definitions.
 type largeVLLM struct {
-	Flow     *flow // messages as its tokens
+	Flow     *timebins.Course // messages as its tokens
 	Gaps     *pooled
 	Families map[string]*stat.Sketch
 	Output   int
@@ -153,10 +153,10 @@ func (v *largeVLLM) add(c *Call) {
 	}
 	v.Start = min(v.Start, t.Start)
 	v.Output += t.Output
-	v.Flow.bin(t.Start).Sent++
-	v.Flow.bin(t.End).Ended++
+	v.Flow.Bin(t.Start).Sent++
+	v.Flow.Bin(t.End).Ended++
 	for _, at := range t.Messages {
-		v.Flow.addTokens(at, 1)
+		v.Flow.AddTokens(at, 1)
 	}
 	var x []float64
 	for name, appendTo := range vllmSamplers {
@@ -174,8 +174,8 @@ func (v *largeVLLM) add(c *Call) {
 // tell, and by what share it may be off.
 func (v *largeVLLM) peak() (most, bound float64) {
 	edge := 0.0
-	for from := v.Start; from <= v.Flow.at(0)+time.Duration(len(v.Flow.Tokens))*time.Second/time.Duration(v.Flow.Fine); from += time.Second {
-		n, e := v.Flow.tokens(Window{Span: gauge.Span{From: from, To: from + time.Second}})
+	for from := v.Start; from <= v.Flow.End(); from += time.Second {
+		n, e := v.Flow.Tokens(from, from+time.Second)
 		if n > most {
 			most, edge = n, e
 		}
@@ -264,13 +264,38 @@ func uneven(c *Call) bool {
 
 // steadyFlow is the steady window of a run without rows.
 func (s *CallSet) steadyFlow(w Window) Window {
-	n, took, _ := s.large.Flow.ended(w)
+	n, took, _ := s.large.Flow.Ended(w.From, w.To)
 	w.Ends = int(n)
 	if w.Ends < minEnds {
 		return Window{}
 	}
 	w.OK = true
-	w.InFlight = s.large.Flow.inFlight(w)
+	w.InFlight = s.large.Flow.MeanInFlight(w.From, w.To)
 	w.CallTime = took.Seconds() / float64(w.Ends)
 	return w
 }
+
+// pace is what CallSet.Pace is of, from bins.
+func (l *large) pace(ended int) Pace {
+	spent, calls := l.Flow.Thirds()
+	dues := calls[0] + calls[1] + calls[2]
+	span := func(n int, of func(timebins.Bin) uint32) float64 {
+		return l.Flow.Quantile(n, of, 0.9) - l.Flow.Quantile(n, of, 0.1)
+	}
+	return Pace{
+		Calls:   dues,
+		DueSpan: span(dues, func(b timebins.Bin) uint32 { return b.Due }), EndSpan: span(ended, func(b timebins.Bin) uint32 { return b.Ended }),
+		First: meanSpent(spent[0], calls[0]), Middle: meanSpent(spent[1], calls[1]), Last: meanSpent(spent[2], calls[2]),
+	}
+}
+
+// share is the share of one value in another, 0 where there is nothing.
+func share(part, of float64) float64 {
+	if part <= 0 || of <= 0 {
+		return 0
+	}
+	return part / of
+}
+
+// atMost is a figure and by what share it may be above it, of the least and the most that it can be.
+func atMost(least, most float64) (v, bound float64) { return least, share(most-least, least) }

@@ -3,45 +3,19 @@ package result
 import (
 	"math"
 	"slices"
-	"sort"
 	"time"
 
 	"perflab/internal/stat"
 )
 
-// doubts are what late reads leave open in the samples of one family: the
-// samples that may be others than those that were taken, and those that may
-// be missing because chunks that came apart were read together. They are counted
-// in sketches, so that they take no more room in a long run.
-type doubts struct {
-	Taken, Low, High stat.Sketch // samples, with the least and the most that they can be
-	Hidden           stat.Sketch // the most that each missing sample can be; its least is 0
-	Least, Most      float64     // of pooled samples: by how much their sum can be off, below and above
-}
-
-// add notes samples that were taken, n of them alike.
-func (d *doubts) add(taken, low, high float64) {
-	d.Taken.Add(taken)
-	d.Low.Add(max(0, low))
-	d.High.Add(high)
-}
-
-// hide notes n samples that may be missing and of which the k-th longest, k from
-// first on, takes its k-th part of all at most, and none more than most.
-func (d *doubts) hide(all, most float64, first, n int) {
-	for k := first; k < first+n; k++ {
-		d.Hidden.Add(min(all/float64(k), most))
-	}
-}
-
 // doubtsOf are those of a family.
-func (t *Tally) doubtsOf(family string) *doubts {
+func (t *Tally) doubtsOf(family string) *stat.Doubts {
 	d := t.Doubts[family]
 	if d == nil {
 		if t.Doubts == nil {
-			t.Doubts = map[string]*doubts{}
+			t.Doubts = map[string]*stat.Doubts{}
 		}
-		d = &doubts{}
+		d = &stat.Doubts{}
 		t.Doubts[family] = d
 	}
 	return d
@@ -133,12 +107,12 @@ func (t *Tally) addLate(c *Call) {
 func (t *Tally) addSpans(c *Call, first, last arrival) {
 	for family, from := range map[string]time.Duration{"ttft": c.Sent, "ttft_due": c.Due} {
 		if first.early > 0 {
-			t.doubtsOf(family).add(ms(first.at-from), ms(first.at-first.early-from), ms(first.at-from))
+			t.doubtsOf(family).Add(ms(first.at-from), ms(first.at-first.early-from), ms(first.at-from))
 		}
 	}
 	for family, from := range map[string]time.Duration{"e2el": c.Sent, "e2el_due": c.Due} {
 		if last.tail > 0 {
-			t.doubtsOf(family).add(ms(last.at-from), ms(last.at-last.tail-from), ms(last.at-from))
+			t.doubtsOf(family).Add(ms(last.at-from), ms(last.at-last.tail-from), ms(last.at-from))
 		}
 	}
 }
@@ -165,7 +139,7 @@ func (t *Tally) addTPOT(c *Call, all []arrival) {
 	}
 	span := last.at - first.at
 	taken, _ := tpotMS(c, 0)
-	t.doubtsOf("tpot").add(taken, ms(span-last.tail)/float64(n-least), ms(span+first.early)/float64(n-k))
+	t.doubtsOf("tpot").Add(taken, ms(span-last.tail)/float64(n-least), ms(span+first.early)/float64(n-k))
 }
 
 // addGaps notes the gaps between arrivals.
@@ -174,15 +148,15 @@ func (t *Tally) addGaps(all []arrival) {
 	for i, v := range all {
 		if i == 0 {
 			d.Most += ms(v.early)
-			d.hide(ms(v.early), ms(v.early), 1, v.chunks()-1)
+			d.Hide(ms(v.early), ms(v.early), 1, v.chunks()-1)
 			continue
 		}
 		gap, before := v.at-all[i-1].at, all[i-1].tail
 		if v.early > 0 || before > 0 {
 			// One gap at least is as long as the mean of all that it may be.
 			low := max(gap-v.early, (gap-v.tail)/time.Duration(v.chunks()))
-			d.add(ms(gap), ms(low), ms(gap+before))
-			d.hide(ms(gap+before), ms(v.early), 2, v.chunks()-1)
+			d.Add(ms(gap), ms(low), ms(gap+before))
+			d.Hide(ms(gap+before), ms(v.early), 2, v.chunks()-1)
 		}
 	}
 	d.Least += ms(all[len(all)-1].tail)
@@ -203,7 +177,7 @@ func (t *Tally) addTokenGaps(c *Call, all []arrival) {
 		}
 		if i == 0 {
 			d.Most += ms(v.early) / w
-			d.hide(ms(v.early)/w, math.Inf(1), 1, tokens-int(c.Chunks[0].Tokens))
+			d.Hide(ms(v.early)/w, math.Inf(1), 1, tokens-int(c.Chunks[0].Tokens))
 			continue
 		}
 		gap, before := ms(v.at-all[i-1].at)/w, ms(all[i-1].tail)/w
@@ -223,7 +197,7 @@ func (t *Tally) addTokenGaps(c *Call, all []arrival) {
 			if v.chunks() == 1 {
 				high = (gap + before) / float64(tokens)
 			}
-			d.add(each, low, high)
+			d.Add(each, low, high)
 		}
 	}
 	d.Least += ms(all[len(all)-1].tail) / w
@@ -271,115 +245,24 @@ func (t *statistics) addBounds(family string, samples *stat.Sketch, pooled bool)
 	if d == nil {
 		return
 	}
-	keep := func(stat string, low, high float64) {
-		name := stat + "_" + family + "_ms"
+	keep := func(figure string, low, high float64) {
+		name := figure + "_" + family + "_ms"
 		v := t.Figures[name]
-		if v-low < boundStep+2*blur*v {
+		if v-low < boundStep+2*stat.SketchBlur*v {
 			low = v
 		}
-		if high-v < boundStep+2*blur*v {
+		if high-v < boundStep+2*stat.SketchBlur*v {
 			high = v
 		}
 		if low < high {
 			t.setBound(name, [2]float64{low, high})
 		}
 	}
-	low, high := d.mean(t.Figures["mean_"+family+"_ms"], samples.N, pooled)
+	low, high := d.Mean(t.Figures["mean_"+family+"_ms"], samples.N, pooled)
 	keep("mean", low, high)
-	least, most := d.replaced(samples)
-	all, hidden := listed(most), listed(&d.Hidden)
+	quantile := d.Quantiles(samples)
 	for _, p := range t.percentiles {
-		high := most.Quantile(p / 100)
-		if len(hidden) > 0 {
-			high = highest(all, hidden, p/100)
-		}
-		keep(PercentileName(p), least.Quantile(p/100)*(1-blur), high*(1+blur))
+		low, high := quantile(p / 100)
+		keep(PercentileName(p), low, high)
 	}
-}
-
-// blur is how far apart two values of one bucket of a sketch are, as a share: by so much the
-// bounds are widened, that they stay bounds.
-const blur = 4 * stat.SketchError
-
-// mean returns the least and the most that a mean over n samples can be. The sum of
-// pooled samples is known apart from what happened before the first and after the
-// last of a call, so that only their number is open.
-func (d *doubts) mean(mean float64, n int, pooled bool) (low, high float64) {
-	sum, count := mean*float64(n), float64(n)
-	low = sum - d.Least
-	high = (sum + d.Most) / count
-	if !pooled {
-		total := func(s *stat.Sketch) float64 {
-			if s.N == 0 {
-				return 0
-			}
-			return s.Mean() * float64(s.N)
-		}
-		low = sum + total(&d.Low) - total(&d.Taken)
-		high = d.highestMean(sum+total(&d.High)-total(&d.Taken), count)
-	}
-	return max(0, low) / (count + float64(d.Hidden.N)), high
-}
-
-// equals are samples of one value.
-type equals struct {
-	value float64
-	n     int
-}
-
-func listed(s *stat.Sketch) []equals {
-	var all []equals
-	for v, n := range s.All() {
-		all = append(all, equals{v, n})
-	}
-	return all
-}
-
-// highestMean is the most that the mean of samples with this sum can be with some of those that
-// may be missing.
-func (d *doubts) highestMean(sum, count float64) float64 {
-	most := sum / count
-	for _, h := range slices.Backward(listed(&d.Hidden)) {
-		sum, count = sum+h.value*(1+blur)*float64(h.n), count+float64(h.n)
-		most = max(most, sum/count)
-	}
-	return most
-}
-
-// replaced returns the samples with the least of each that is in doubt and every one that may be
-// missing, and with the most of each and none that may be missing.
-func (d *doubts) replaced(samples *stat.Sketch) (least, most *stat.Sketch) {
-	zeros := &stat.Sketch{}
-	zeros.AddN(0, d.Hidden.N)
-	return samples.Replace(&d.Taken, &d.Low, zeros), samples.Replace(&d.Taken, &d.High)
-}
-
-// highest is the most that the p-quantile of samples can be with some of those hidden; both ascend.
-// Those above the quantile raise it: the order statistic at or above it grows
-// with them, the longest first, and then falls.
-func highest(samples, hidden []equals, p float64) float64 {
-	with := func(from int) float64 {
-		n := 0
-		for _, all := range [][]equals{samples, hidden[from:]} {
-			for _, x := range all {
-				n += x.n
-			}
-		}
-		k := int(math.Ceil(p * float64(n-1)))
-		for i, j := 0, from; ; {
-			var x equals
-			if j == len(hidden) || i < len(samples) && samples[i].value <= hidden[j].value {
-				x = samples[i]
-				i++
-			} else {
-				x = hidden[j]
-				j++
-			}
-			if k -= x.n; k < 0 {
-				return x.value
-			}
-		}
-	}
-	first := sort.Search(len(hidden), func(i int) bool { return hidden[i].value >= with(i+1) })
-	return with(first)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"perflab/internal/stat"
 )
 
 // packet is what a server sent at once: messages, of which a negative number of
@@ -125,15 +127,15 @@ func TestTruthWithinLateBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range families {
-			for _, stat := range []string{"mean", "median", "p50", "p90", "p95", "p99"} {
-				name := fmt.Sprintf("%s_%s_ms", stat, f)
+			for _, figure := range []string{"mean", "median", "p50", "p90", "p95", "p99"} {
+				name := fmt.Sprintf("%s_%s_ms", figure, f)
 				v, has := got.Figures[name]
 				want, ok := truth.Figures[name]
 				if !has || !ok {
 					continue
 				}
 				figures++
-				low, high := v-boundStep-2*blur*v, v+boundStep+2*blur*v
+				low, high := v-boundStep-2*stat.SketchBlur*v, v+boundStep+2*stat.SketchBlur*v
 				if b, ok := got.Bounds[name]; ok {
 					bounded++
 					low, high = min(low, b[0]), max(high, b[1])

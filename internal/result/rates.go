@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"perflab/internal/stat"
+	"perflab/internal/timebins"
 )
 
 // addCounts sets totals, ratios of counts and what follows from the first and the
@@ -75,10 +76,10 @@ func (a *Analysis) addFlow() {
 		stat.SortBy(events, func(e Event) uint64 { return uint64(e.At) ^ 1<<63 })
 		a.Peak = peak(events, time.Second)
 	} else {
-		a.Peak, peakBound = a.large.Flow.peak()
+		a.Peak, peakBound = atMost(a.large.Flow.Peak())
 	}
 	if a.binned() {
-		most, bound := a.large.Flow.maxInFlight()
+		most, bound := atMost(a.large.Flow.MaxInFlight())
 		a.set("max_concurrent_requests", most, bound)
 	} else {
 		a.Figures["max_concurrent_requests"] = float64(maxSpans(a.spans()))
@@ -114,7 +115,7 @@ func (a *Analysis) cut(w Window) float64 {
 	if !a.binned() {
 		return 0
 	}
-	_, _, edges := a.large.Flow.ended(w)
+	_, _, edges := a.large.Flow.Ended(w.From, w.To)
 	return share(edges+1, float64(w.Ends)) // and it is rounded
 }
 
@@ -122,7 +123,7 @@ func (a *Analysis) cut(w Window) float64 {
 // ends hold.
 func (a *Analysis) tokensWithin(w Window, events []Event) (n, edges float64) {
 	if a.large != nil {
-		return a.large.Flow.tokens(w)
+		return a.large.Flow.Tokens(w.From, w.To)
 	}
 	var tokens stat.Total
 	for _, e := range events {
@@ -136,7 +137,7 @@ func (a *Analysis) tokensWithin(w Window, events []Event) (n, edges float64) {
 // promptsWithin returns the prompt tokens of the calls whose first token came in a window.
 func (a *Analysis) promptsWithin(w Window) (n, edges float64) {
 	if a.binned() {
-		return a.large.Flow.prompts(w)
+		return a.large.Flow.Prompts(w.From, w.To)
 	}
 	prompts := 0
 	for c := range a.each() {
@@ -182,12 +183,12 @@ func (s *CallSet) Pace() Pace {
 	case s.Completed == 0:
 		return Pace{}
 	case s.binned():
-		return s.large.Flow.pace(s.Completed)
+		return s.large.pace(s.Completed)
 	}
 	type timed struct {
 		due, end time.Duration
 		index    int
-		spent    spent
+		spent    timebins.Spent
 	}
 	calls := make([]timed, 0, s.Completed)
 	for c := range s.each() {
@@ -200,7 +201,7 @@ func (s *CallSet) Pace() Pace {
 	}
 	slices.SortStableFunc(calls, func(a, b timed) int { return cmp.Or(cmp.Compare(a.due, b.due), a.index-b.index) })
 	due, end := make([]float64, len(calls)), make([]float64, len(calls))
-	var thirds [3]spent
+	var thirds [3]timebins.Spent
 	third := len(calls) / 3
 	for i, c := range calls {
 		due[i], end[i] = c.due.Seconds(), c.end.Seconds()
@@ -210,29 +211,25 @@ func (s *CallSet) Pace() Pace {
 		} else if i >= len(calls)-third {
 			k = 2
 		}
-		thirds[k].add(c.spent)
+		thirds[k].Add(c.spent)
 	}
 	stat.Sort(end)
 	return Pace{
 		Calls: len(calls), DueSpan: innerSpan(due), EndSpan: innerSpan(end),
-		First: thirds[0].mean(third), Middle: thirds[1].mean(len(calls) - 2*third), Last: thirds[2].mean(third),
+		First: meanSpent(thirds[0], third), Middle: meanSpent(thirds[1], len(calls)-2*third), Last: meanSpent(thirds[2], third),
 	}
 }
 
-// spent is what Spent is the mean of.
-type spent struct{ Waiting, Late, Server time.Duration }
-
-func (s *spent) add(o spent) {
-	s.Waiting, s.Late, s.Server = s.Waiting+o.Waiting, s.Late+o.Late, s.Server+o.Server
-}
-
-func (s spent) mean(calls int) Spent {
+// meanSpent is what a call spent of the time of so many.
+func meanSpent(s timebins.Spent, calls int) Spent {
 	n := float64(max(1, calls))
 	return Spent{s.Waiting.Seconds() / n, s.Late.Seconds() / n, s.Server.Seconds() / n}
 }
 
 // spent says what the call's time was spent on.
-func (c *Call) spent() spent { return spent{c.waited(), c.Lag(1), c.Dial + c.End - c.Sent} }
+func (c *Call) spent() timebins.Spent {
+	return timebins.Spent{Waiting: c.waited(), Late: c.Lag(1), Server: c.Dial + c.End - c.Sent}
+}
 
 // waited is how long the call waited for a place among the calls in flight.
 func (c *Call) waited() time.Duration { return max(0, c.Ready-c.Due) }

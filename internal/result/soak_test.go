@@ -135,3 +135,20 @@ func peakMemory(t *testing.T) string {
 	line, _, _ := bytes.Cut(rest, []byte("\n"))
 	return "VmHWM" + string(line)
 }
+
+// BenchmarkAccumulate is what a call of a run costs whose calls do not all fit into memory.
+func BenchmarkAccumulate(b *testing.B) {
+	calls := make([]Call, 1000)
+	for i := range calls {
+		calls[i] = soakCall(i, 128)
+	}
+	acc, err := NewLimited(Header{Limit: 64}, Options{}, Limits{Bytes: 1 << 16, Some: 1 << 14, Rows: 10_000})
+	if err != nil {
+		b.Fatal(err)
+	}
+	i := 0
+	for b.Loop() {
+		acc.Add(&calls[i%len(calls)])
+		i++
+	}
+}

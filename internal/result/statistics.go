@@ -21,8 +21,8 @@ type statistics struct {
 	Approximate map[string]float64    // by what share a figure may be off; one that is not here is exact
 	OverCalls   map[string]float64    // see Summary.OverCalls
 
-	doubts      map[string]*doubts // by family
-	percentiles []float64          // of each family
+	doubts      map[string]*stat.Doubts // by family
+	percentiles []float64               // of each family
 }
 
 // newStatistics makes an empty set, with the percentiles every summary has and

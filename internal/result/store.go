@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"math"
 	"reflect"
 	"strings"
-	"time"
+
+	"perflab/internal/timebins"
 )
 
 // storeVersion changes when what is stored means something else; that other fields are
@@ -28,8 +28,8 @@ type stored struct {
 	Version, Shape, Of, Options string
 	Held                        held
 	Kept                        int
-	Flows                       []flow // without their lists
-	Lengths                     []int  // of those
+	Flows                       []timebins.Course // without their lists
+	Lengths                     []int             // of those
 }
 
 // Save writes what is held, for Load. of names the calls that it is of.
@@ -47,9 +47,8 @@ func (x *Accumulator) Save(w io.Writer, of string) error {
 		large.Flow = nil
 	}
 	for _, f := range x.flows() {
-		bare := *f
-		bare.Tokens, bare.Bins = nil, nil
-		s.Flows, s.Lengths = append(s.Flows, bare), append(s.Lengths, len(f.Tokens), len(f.Bins))
+		bare, tokens, bins := f.Bare()
+		s.Flows, s.Lengths = append(s.Flows, bare), append(s.Lengths, tokens, bins)
 	}
 	if err := gob.NewEncoder(bw).Encode(s); err != nil {
 		return fmt.Errorf("encode what is known of the calls: %w", err)
@@ -60,12 +59,7 @@ func (x *Accumulator) Save(w io.Writer, of string) error {
 		bw.Write(line) // Flush has the error of all writes
 	}
 	for _, f := range x.flows() {
-		for _, v := range f.Tokens {
-			bw.Write(binary.LittleEndian.AppendUint32(bw.AvailableBuffer(), math.Float32bits(v)))
-		}
-		for i := range f.Bins {
-			bw.Write(f.Bins[i].append(bw.AvailableBuffer()))
-		}
+		f.WriteLists(bw)
 	}
 	if err := bw.Flush(); err != nil {
 		return err
@@ -99,7 +93,7 @@ func Load(r io.Reader, h Header, o Options, of string) (*Accumulator, error) {
 	}
 	for i := range s.Flows {
 		f := &s.Flows[i]
-		if err := f.load(sum, s.Lengths[2*i], s.Lengths[2*i+1]); err != nil {
+		if err := f.ReadLists(sum, s.Lengths[2*i], s.Lengths[2*i+1]); err != nil {
 			return nil, err
 		}
 		if i == 0 {
@@ -177,65 +171,14 @@ func (x *Accumulator) loadKept(r *summed, n int) error {
 }
 
 // flows are the courses of the run that are held.
-func (x *Accumulator) flows() []*flow {
+func (x *Accumulator) flows() []*timebins.Course {
 	switch {
 	case x.Large == nil:
 		return nil
 	case x.Large.VLLM == nil:
-		return []*flow{x.Large.Flow}
+		return []*timebins.Course{x.Large.Flow}
 	}
-	return []*flow{x.Large.Flow, x.Large.VLLM.Flow}
-}
-
-// binBytes is what a bin takes in a file.
-const binBytes = 5*4 + 5*8
-
-func (b *flowBin) append(to []byte) []byte {
-	for _, v := range [...]uint32{b.Sent, b.Ended, b.Due, b.FailedFrom, b.FailedTo} {
-		to = binary.LittleEndian.AppendUint32(to, v)
-	}
-	for _, v := range [...]uint64{math.Float64bits(b.Prompts), uint64(b.Took), uint64(b.Spent.Waiting), uint64(b.Spent.Late), uint64(b.Spent.Server)} {
-		to = binary.LittleEndian.AppendUint64(to, v)
-	}
-	return to
-}
-
-func (b *flowBin) read(p []byte) {
-	for i, v := range [...]*uint32{&b.Sent, &b.Ended, &b.Due, &b.FailedFrom, &b.FailedTo} {
-		*v = binary.LittleEndian.Uint32(p[4*i:])
-	}
-	b.Prompts = math.Float64frombits(binary.LittleEndian.Uint64(p[20:]))
-	for i, v := range [...]*time.Duration{&b.Took, &b.Spent.Waiting, &b.Spent.Late, &b.Spent.Server} {
-		*v = time.Duration(binary.LittleEndian.Uint64(p[28+8*i:]))
-	}
-}
-
-// load reads the lists.
-func (f *flow) load(r io.Reader, tokens, bins int) error {
-	if tokens < 0 || tokens > mostFine+1 || bins < 0 || bins > mostCoarse+1 || f.Fine < 1 || f.Coarse < 1 {
-		return errors.New("what is known of the calls is damaged")
-	}
-	f.Tokens, f.Bins = make([]float32, tokens), make([]flowBin, bins)
-	buf := make([]byte, 1024*binBytes)
-	for from := 0; from < tokens; {
-		p := buf[:min(len(buf)/4, tokens-from)*4]
-		if _, err := io.ReadFull(r, p); err != nil {
-			return fmt.Errorf("read bins: %w", err)
-		}
-		for ; len(p) > 0; p, from = p[4:], from+1 {
-			f.Tokens[from] = math.Float32frombits(binary.LittleEndian.Uint32(p))
-		}
-	}
-	for from := 0; from < bins; {
-		p := buf[:min(1024, bins-from)*binBytes]
-		if _, err := io.ReadFull(r, p); err != nil {
-			return fmt.Errorf("read bins: %w", err)
-		}
-		for ; len(p) > 0; p, from = p[binBytes:], from+1 {
-			f.Bins[from].read(p)
-		}
-	}
-	return nil
+	return []*timebins.Course{x.Large.Flow, x.Large.VLLM.Flow}
 }
 
 // optionsKey names what of the header and the options is in what is held.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"perflab/internal/stat"
 )
 
 // Tally is what is counted and summed over the calls of a run, one call at a time
@@ -53,9 +55,9 @@ type Tally struct {
 	Waiting       time.Duration // of them
 	InPlaces      time.Duration // for which calls held a place, from being let through to the end
 
-	Late   int                // reads that were late
-	LateBy time.Duration      // the most that one of them was
-	Doubts map[string]*doubts // what they leave open of each family
+	Late   int                     // reads that were late
+	LateBy time.Duration           // the most that one of them was
+	Doubts map[string]*stat.Doubts // what they leave open of each family
 
 	Disorder   Fault // stamps that cannot be
 	Identified int   // calls with a TPOT
