@@ -68,8 +68,19 @@ func (c Command) paramArgs(e *Engine) ([]string, error) {
 	return args, nil
 }
 
+// attentionGroups is what says dp and attention_dp at once in newer versions of SGLang.
+const attentionGroups = "--attn-dp-size"
+
+func (c Command) grouped(e *Engine) bool {
+	return e.Name == "sglang" && c.Params[AttentionDP] == "true" && c.Count(DP) > 1 && e.has(c, attentionGroups)
+}
+
 func (c Command) spell(e *Engine, p *Param, value string) ([]string, error) {
 	switch {
+	case p.Name == DP && c.grouped(e):
+		return nil, nil
+	case p.Name == AttentionDP && c.grouped(e):
+		return []string{attentionGroups, c.Params[DP]}, nil
 	case p.Name == Speculative:
 		s, err := parseSpec(value)
 		if err != nil {

@@ -27,6 +27,17 @@ func (e *Engine) spelling(c Command, flags []string) string {
 	return flags[0]
 }
 
+// has reports whether the command's engine has all of the flags, as spelling goes by: one of
+// which nothing is said has the newest.
+func (e *Engine) has(c Command, flags ...string) bool {
+	for _, flag := range flags {
+		if c.Help != nil && !c.Help.lists(e, flag) || c.Help == nil && !flagTables()[e.Name][flag].def.In(c.Version) {
+			return false
+		}
+	}
+	return true
+}
+
 // Unknown are the given flags that the catalogue does not have: what they do is not
 // known, no rule is checked of them, and they are passed on as they stand.
 func (c Command) Unknown() (flags []string) {

@@ -111,3 +111,36 @@ func TestUnknown(t *testing.T) {
 		}
 	}
 }
+
+// TestAttentionGroups: dp and attention_dp are one flag of newer versions of SGLang, and
+// two of older ones; all ways to write it are the same command.
+func TestAttentionGroups(t *testing.T) {
+	const head = "python3 -m sglang.launch_server --model-path M --tp-size 8 "
+	for _, tt := range []struct{ version, help, line, want string }{
+		{"0.5.21", "", "--dp-size 8 --enable-dp-attention", "--dp-size 8 --enable-dp-attention"},
+		{"0.5.21", "", "--attn-dp-size 8", "--dp-size 8 --enable-dp-attention"},
+		{"0.5.23", "", "--dp-size 8 --enable-dp-attention", "--attn-dp-size 8"},
+		{"0.5.23", "", "--attention-data-parallel-size=4", "--attn-dp-size 4"},
+		{"", "", "--enable-dp-attention --dp 2", "--attn-dp-size 2"},
+		{"", "--dp-size --enable-dp-attention --tp-size", "--attn-dp-size 8", "--dp-size 8 --enable-dp-attention"},
+	} {
+		c, err := Parse(strings.Fields(head + tt.line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Params[AttentionDP] != "true" || c.Count(DP) < 2 || len(c.Extra) > 0 || c.World() != 8 {
+			t.Errorf("%s: %v %q, %d devices", tt.line, c.Params, c.Extra, c.World())
+		}
+		c.Version = tt.version
+		if tt.help != "" {
+			c.Help = &Help{Engine: "sglang", Flags: slices.Sorted(slices.Values(strings.Fields(tt.help)))}
+		}
+		if got := strings.Join(c.Argv(), " "); got != head+tt.want {
+			t.Errorf("%s of %q: %s, want %s", tt.line, tt.version, got, tt.want)
+		}
+	}
+	c, err := Parse(strings.Fields(head + "--dp-size 2 --attn-dp-size 4")) // copies, each with groups
+	if err != nil || c.Params[AttentionDP] != "" || strings.Join(c.Extra, " ") != "--attn-dp-size 4" || !slices.Contains(c.Unmodelled(), "--attn-dp-size") {
+		t.Errorf("%v %q %v", c.Params, c.Extra, err)
+	}
+}

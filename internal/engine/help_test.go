@@ -200,6 +200,11 @@ func TestSpelling(t *testing.T) {
 		{"sglang", GraphMax, "512", "0.5.23", "--cuda-graph-max-bs", "--cuda-graph-max-bs 512"}, // what is there outranks its number
 		{"sglang", GraphMax, "512", "0.5.5", "--cuda-graph-max-bs-decode --cuda-graph-max-bs", "--cuda-graph-max-bs-decode 512"},
 		{"sglang", GraphMax, "512", "0.5.5", "--other", "--cuda-graph-max-bs 512"},
+		{"sglang", Eager, "true", "0.5.13", "", "--disable-cuda-graph"},
+		{"sglang", Eager, "true", "0.5.14", "", "--disable-decode-cuda-graph --disable-prefill-cuda-graph"},
+		{"sglang", Eager, "true", "0.5.23", "--disable-cuda-graph", "--disable-cuda-graph"},
+		{"sglang", Eager, "true", "", "--disable-decode-cuda-graph --disable-prefill-cuda-graph", "--disable-decode-cuda-graph --disable-prefill-cuda-graph"},
+		{"sglang", AttentionDP, "true", "0.5.23", "", "--enable-dp-attention"}, // without groups
 		{"sglang", PP, "2", "0.5.23", "--pipeline-parallel-size", "--pipeline-parallel-size 2"},
 		{"vllm", TP, "2", "", "--tensor-parallel-size", "--tensor-parallel-size 2"},
 		{"vllm", ExpertParallel, "true", "", "-ep", "-ep"},

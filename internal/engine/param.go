@@ -26,6 +26,7 @@ type Param struct {
 	Flags   []string // spellings of all versions; of those that do the same the newest stands first: see Engine.spelling
 	Off     []string // spellings that say false
 	OffArgs []string // arguments that say false by another parameter's flag
+	All     []string // switches that say true together, in versions that have them all
 	Key     string   // in the engine's configuration file, dotted, which sets it where no flag does
 	Kind    Kind
 	Default string            // text; a value equal to it needs no flag
@@ -103,6 +104,8 @@ func (p *Param) readable(value string) error {
 // switchArgs is a Bool as flags. Where only the other value has one, none is needed.
 func (p *Param) switchArgs(e *Engine, c Command, value string) ([]string, error) {
 	switch {
+	case value == "true" && len(p.All) > 0 && e.has(c, p.All...):
+		return p.All, nil
 	case value == "true" && len(p.Flags) > 0:
 		return []string{e.spelling(c, p.Flags)}, nil
 	case value == "false" && len(p.Off) > 0:

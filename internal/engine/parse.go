@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -170,6 +171,31 @@ func (p *parser) finish() error {
 		}
 		p.put(Speculative, value)
 	}
+	p.together()
 	p.cmd.settleRanks()
 	return nil
+}
+
+// together files flags that say a parameter only together.
+func (p *parser) together() {
+	switch n, _ := strconv.Atoi(p.groups); {
+	case p.groups == "":
+	case n > 1 && p.cmd.Params[DP] == "" && p.cmd.Params[AttentionDP] == "":
+		p.put(DP, strconv.Itoa(n))
+		p.put(AttentionDP, "true")
+	default:
+		p.cmd.Extra = append(p.cmd.Extra, attentionGroups, p.groups)
+	}
+	for i := range p.engine.Params {
+		q := &p.engine.Params[i]
+		missing := func(flag string) bool { return !slices.Contains(p.cmd.Extra, flag) }
+		if len(q.All) == 0 || slices.ContainsFunc(q.All, missing) {
+			continue
+		}
+		p.cmd.Extra = slices.DeleteFunc(p.cmd.Extra, func(arg string) bool { return slices.Contains(q.All, arg) })
+		p.put(q.Name, "true")
+	}
+	if len(p.cmd.Extra) == 0 {
+		p.cmd.Extra = nil
+	}
 }

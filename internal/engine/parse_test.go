@@ -148,7 +148,7 @@ func TestNew(t *testing.T) {
 			"python3 -m sglang.launch_server --model-path M --tp-size 8 --ep-size 8 --kv-cache-dtype fp8_e4m3 --disable-radix-cache --chunked-prefill-size -1 --enable-metrics"},
 		{"sglang", params{Speculative: "mtp:3"}, nil,
 			"python3 -m sglang.launch_server --model-path M --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4 --enable-metrics"},
-		{"sglang", params{PrefixCaching: "true", Eager: "true"}, nil, "python3 -m sglang.launch_server --model-path M --disable-cuda-graph --enable-metrics"},
+		{"sglang", params{PrefixCaching: "true", Eager: "true"}, nil, "python3 -m sglang.launch_server --model-path M --disable-decode-cuda-graph --disable-prefill-cuda-graph --enable-metrics"},
 		{"trtllm", params{TP: "4", ExpertParallel: "true", ChunkedPrefill: "true", MaxModelLen: "40960", PrefixCaching: "true", MaxNumSeqs: "2048"}, nil,
 			"trtllm-serve M --tp_size 4 --ep_size 4 --max_seq_len 40960 --enable_chunked_prefill"},
 	} {

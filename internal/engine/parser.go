@@ -16,6 +16,7 @@ type parser struct {
 	cmd    Command
 	spec   map[string]string // SGLang's speculation flags, put together at the end
 	stray  []string          // positional arguments after the model
+	groups string            // of attention, as SGLang is given them
 	open   bool              // flags that the catalogue does not have pass
 }
 
@@ -125,6 +126,10 @@ func (p *parser) set(ref flagRef, value string, raw []string) error {
 	}
 	if e.file != nil && ref.def.Flag == e.file.flag {
 		p.cmd.FilePath = value
+		return nil
+	}
+	if ref.def.Flag == attentionGroups && e.Name == "sglang" {
+		p.groups = value
 		return nil
 	}
 	if slices.Contains(sglangSpecFlags, ref.def.Flag) && e.Name == "sglang" {

@@ -42,7 +42,7 @@ func latentRemark(c *Config) string {
 	}
 	text := fmt.Sprintf("each of the %d tensor-parallel ranks keeps the whole compressed KV cache", c.TP)
 	if c.Engine == "sglang" {
-		text += fmt.Sprintf(": data-parallel attention (--enable-dp-attention with dp %d) keeps each token once", c.TP)
+		text += fmt.Sprintf(": data-parallel attention (attention_dp with dp %d) keeps each token once", c.TP)
 	}
 	return text
 }

@@ -33,7 +33,7 @@ func TestRemarks(t *testing.T) {
 	const r1 = "deepseek-ai/DeepSeek-V3"
 	for _, tt := range []struct{ line, want string }{
 		{eight + a100 + v + q235 + " -tp 8", "4 KV heads over tp 8: each is kept 2 times, and a token takes as much of each rank's cache as with tp 4"},
-		{eight + " x h200" + sg + r1 + " --tp 8", "each of the 8 tensor-parallel ranks keeps the whole compressed KV cache: data-parallel attention (--enable-dp-attention with dp 8)"},
+		{eight + " x h200" + sg + r1 + " --tp 8", "each of the 8 tensor-parallel ranks keeps the whole compressed KV cache: data-parallel attention (attention_dp with dp 8)"},
 		{four + h100 + v + "Qwen/Qwen3-8B -dp 4", "dp 4 of a model without experts: 4 replicas do the same"},
 		{four + h100 + sg + q32 + " --tp 4 --dp 4 --enable-dp-attention", "data-parallel attention over 4 groups is made for models with experts"},
 		{four + h100 + sg + q32 + " --tp 4 --ep 4", "has no experts to give out: expert_parallel has no effect"},

@@ -132,7 +132,7 @@ func factLines() map[string][]factLine {
 func vllmFacts() []factLine {
 	return []factLine{
 		{expr: `(Application startup complete)`, keys: []string{"Application startup complete"}, text: setReady},
-		{expr: `vLLM API server version v?(\S+)`, text: setVersion},
+		{expr: `vLLM (?:API )?server version v?([^\s,]+)`, keys: []string{"vLLM API server version ", "vLLM server version "}, text: setVersion},
 		{expr: `LLM engine \(v([^)]+)\)`, text: setVersion},
 		{expr: `Starting vLLM (?:API server \d+|server) on (\S+)`, text: setAddress},
 		{expr: `Loading weights took ([\d.]+) seconds`, names: []string{"weights_seconds"}},
@@ -162,14 +162,14 @@ func sglangFacts() []factLine {
 		{expr: `(The server is fired up and ready to roll!)`, keys: []string{"The server is fired up and ready to roll!"}, text: setReady},
 		{expr: `max_total_num_tokens=(\d+), chunked_prefill_size=(-?\d+|None), max_prefill_tokens=(\d+), max_running_requests=(\d+), context_len=(\d+), available_(?:gpu|cpu)_mem=([\d.]+) GB`,
 			names: []string{"kv_tokens", "max_num_batched_tokens", "max_prefill_tokens", "max_num_seqs", "max_model_len", "free_gib"}, merge: least},
-		{expr: `Init torch distributed ends\.(?: elapsed=([\d.]+) s,)? mem usage=([\d.]+) GB`, names: []string{"comm_seconds", ""}},
+		{expr: `Init (?:torch distributed|parallel) ends\.(?: elapsed=([\d.]+) s)?`, keys: []string{"Init torch distributed ends.", "Init parallel ends."}, names: []string{"comm_seconds"}},
 		{expr: `Load weight begin\. avail mem=([\d.]+) GB`, names: []string{"start_gib"}, merge: least},
 		{expr: `Load weight end\.(?: elapsed=([\d.]+) s,)? type=(\w+), .*avail mem=([\d.]+) GB, mem usage=([\d.]+) GB`, names: []string{"load_seconds", "", "", "model_gib"}},
-		{expr: `KV Cache is allocated\.(?: dtype: (\S+),)? #tokens: (\d+), K size: ([\d.]+) GB, V size: ([\d.]+) GB`, names: []string{"", "", "kv_gib", "kv_gib"}},
-		{expr: `KV Cache is allocated\.(?: dtype: (\S+),)? #tokens: (\d+), `, names: []string{"", "kv_tokens"}, merge: least},
-		{expr: `KV Cache is allocated\.(?: dtype: (\S+),)? #tokens: (\d+), KV size: ([\d.]+) GB`, names: []string{"", "", "kv_gib"}},
+		{expr: `#tokens: (\d+), K size: ([\d.]+) GB, V size: ([\d.]+) GB`, names: []string{"", "kv_gib", "kv_gib"}}, // of "KV Cache is allocated.", and from 0.5.22 on of other words
+		{expr: `#tokens: (\d+), KV? size: `, keys: []string{"#tokens: "}, names: []string{"kv_tokens"}, merge: least},
+		{expr: `#tokens: (\d+), KV size: ([\d.]+) GB`, names: []string{"", "kv_gib"}},
 		{expr: `Memory pool end\. avail mem=([\d.]+) GB`, names: []string{"free_gib"}, merge: least},
-		{expr: `Capture (?:cuda|cpu|npu) graph begin\. This can take up to several minutes\. avail mem=([\d.]+) GB`, keys: []string{"graph begin. This can take"}, names: []string{"free_gib"}, merge: least},
+		{expr: `Capture .* begin\. .*avail mem=([\d.]+) GB`, keys: []string{"graph begin. This can take", " begin. backend="}, names: []string{"free_gib"}, merge: least},
 		{expr: `Capture (?:cuda|cpu|npu) graph end\. Time elapsed: ([\d.]+) s\. (?:mem usage=(-?[\d.]+) GB)?`, keys: []string{"graph end. Time elapsed"}, names: []string{"graph_seconds", "graph_gib"}},
 		{expr: `Capture (?:target|draft)? ?(?:prefill|decode)?.* end\. elapsed=([\d.]+) s, mem usage=(-?[\d.]+) GB, avail mem=([\d.]+) GB`, names: []string{"graph_seconds", "graph_gib", ""}},
 		{expr: `mem_fraction_static=([\d.]+)`, names: []string{"memory_share"}},

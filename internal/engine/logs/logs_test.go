@@ -64,6 +64,7 @@ func TestFactLines(t *testing.T) {
 			Facts{Values: values{"running_peak": 210, "waiting_peak": 14, "kv_usage_peak": 0.875}}},
 		{"vllm", "SpecDecoding metrics: Mean acceptance length: 2.41, Accepted throughput: 5.00 tokens/s", Facts{Values: values{"accept_length": 2.41}}},
 
+		{"vllm", "INFO 11-20 10:00:00 [serve.py:1] vLLM server version 0.33.0, serving model Qwen/Qwen3-8B", Facts{Version: "0.33.0"}},
 		{"sglang", "The server is fired up and ready to roll!", Facts{Ready: true}},
 		{"sglang", sglangPrefix + "max_total_num_tokens=434231, chunked_prefill_size=8192, max_prefill_tokens=16384, max_running_requests=2714, context_len=40960, available_gpu_mem=9.59 GB",
 			Facts{Values: values{"kv_tokens": 434231, "max_num_batched_tokens": 8192, "max_prefill_tokens": 16384, "max_num_seqs": 2714, "max_model_len": 40960, "free_gib": 9.59}}},
@@ -76,6 +77,10 @@ func TestFactLines(t *testing.T) {
 		{"sglang", sglangPrefix + "Load weight end. elapsed=12.75 s, type=Qwen3ForCausalLM, quant=fp8, avail mem=46.90 GB, mem usage=31.60 GB.", Facts{Values: values{"load_seconds": 12.75, "model_gib": 31.6}}},
 		{"sglang", sglangPrefix + "KV Cache is allocated. #tokens: 34231, K size: 4.25 GB, V size: 4.25 GB", Facts{Values: values{"kv_tokens": 34231, "kv_gib": 8.5}}},
 		{"sglang", sglangPrefix + "KV Cache is allocated. dtype: torch.float8_e4m3fn, #tokens: 34231, K size: 2.25 GB, V size: 2.25 GB", Facts{Values: values{"kv_tokens": 34231, "kv_gib": 4.5}}},
+		{"sglang", sglangPrefix + "Init parallel ends. elapsed=2.15 s", Facts{Values: values{"comm_seconds": 2.15}}},
+		{"sglang", sglangPrefix + "MHA KV pool is reserved. dtype: torch.bfloat16, #tokens: 34231, K size: 4.25 GB, V size: 4.25 GB", Facts{Values: values{"kv_tokens": 34231, "kv_gib": 8.5}}},
+		{"sglang", sglangPrefix + "Post-capture KV sizing: KV cache allocated. dtype: torch.bfloat16, #tokens: 500000, KV size: 32.75 GB, avail mem=3.21 GB", Facts{Values: values{"kv_tokens": 500000, "kv_gib": 32.75}}},
+		{"sglang", sglangPrefix + "Capture decode CUDA graph begin. backend=full, num_tokens_per_req=1, avail mem=9.11 GB", Facts{Values: values{"free_gib": 9.11}}},
 		{"sglang", sglangPrefix + "KV Cache is allocated. #tokens: 500000, KV size: 32.75 GB", Facts{Values: values{"kv_tokens": 500000, "kv_gib": 32.75}}},
 		{"sglang", sglangPrefix + "Memory pool end. avail mem=12.28 GB", Facts{Values: values{"free_gib": 12.28}}},
 		{"sglang", sglangPrefix + "Capture cuda graph begin. This can take up to several minutes. avail mem=12.21 GB", Facts{Values: values{"free_gib": 12.21}}},

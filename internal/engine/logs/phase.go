@@ -39,7 +39,7 @@ func phaseLines() map[string][]phaseLine {
 		"sglang": {
 			{loading, `Load weight (?:begin|end)`},
 			{compiling, `DeepGEMM|torch\.compile|Compiling|JIT|autotun`},
-			{capturing, `Capture .*graph.* (?:begin|end)|Capturing (?:batches|num tokens)`},
+			{capturing, `Capture .*graph.* (?:begin|end)|Capturing (?:batches|num tokens|prefill shape)`},
 			{warming, `warmup|warming up`},
 		},
 		"trtllm": {

@@ -58,7 +58,17 @@ func (f Facts) Parameters(s Source) (all []Parameter, err error) {
 func (f Facts) hold(e *engine.Engine, p *engine.Param, s Source, row *Parameter) {
 	var refusal error
 	for _, value := range f.tried(e, p) {
-		c, err := engine.New(e.Name, "MODEL", map[string]string{p.Name: value}, nil)
+		if value == p.Default { // which needs no flag
+			continue
+		}
+		set, bare := map[string]string{p.Name: value}, map[string]string{}
+		if p.Name == engine.AttentionDP || p.Ranks { // of one rank there is nothing to say
+			bare[engine.TP], set[engine.TP] = "2", "2"
+		}
+		if p.Name == engine.AttentionDP {
+			set[engine.DP] = "2" // groups
+		}
+		c, err := engine.New(e.Name, "MODEL", set, nil)
 		if err != nil {
 			continue // refused for every version, or not a value of this engine's
 		}
@@ -67,7 +77,7 @@ func (f Facts) hold(e *engine.Engine, p *engine.Param, s Source, row *Parameter)
 			refusal = rej
 			continue
 		}
-		f.args(c, value, s, row)
+		f.args(c, bare, value, s, row)
 	}
 	if len(row.Flags) == 0 && refusal != nil {
 		row.Gone = append(row.Gone, refusal.Error())
@@ -81,9 +91,9 @@ func (f Facts) hold(e *engine.Engine, p *engine.Param, s Source, row *Parameter)
 	}
 	row.Parser = o.Default
 	switch {
-	case p.Kind == engine.Bool && !p.Ranks && !slices.Contains(p.Flags, row.Flags[0]):
+	case p.Kind == engine.Bool && slices.Contains(p.Off, row.Flags[0]):
 		row.Parser = map[string]string{"true": "false", "false": "true"}[o.Default]
-	case p.Ranks && o.Default == "1":
+	case p.Kind == engine.Bool && o.Default == "1":
 		row.Parser = "false"
 	}
 	for canonical, spelled := range p.Spell {
@@ -111,10 +121,11 @@ func (f Facts) tried(e *engine.Engine, p *engine.Param) []string {
 	return values
 }
 
-// args holds the part of a command line that sets a parameter against the parser.
-func (f Facts) args(c engine.Command, value string, s Source, row *Parameter) {
+// args holds the part of a command line that sets a parameter, and is not of the rest,
+// against the parser.
+func (f Facts) args(c engine.Command, rest map[string]string, value string, s Source, row *Parameter) {
 	args := c.Argv()
-	bare, err := engine.New(c.Engine, c.Model, nil, nil)
+	bare, err := engine.New(c.Engine, c.Model, rest, nil)
 	if err != nil {
 		return
 	}
@@ -158,7 +169,7 @@ func add(list []string, value string) []string {
 func ParameterTable(title string, releases []Facts, rows [][]Parameter, reasons map[string]string) (text string, missing, idle []string) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n### Parameters of %s\n\n| parameter | flags | default here | default of its parser | tried and refused | why |\n|---|---|---|---|---|---|\n", title)
-	var absent []string
+	var absent, lacking []string
 	for i, p := range rows[0] {
 		by := func(of func(Parameter) string) string {
 			first, last := of(p), of(rows[len(rows)-1][i])
@@ -166,6 +177,10 @@ func ParameterTable(title string, releases []Facts, rows [][]Parameter, reasons 
 				return first
 			}
 			return fmt.Sprintf("%s in %s, %s in %s", first, releases[0].Release, last, releases[len(releases)-1].Release)
+		}
+		if !p.Own && strings.HasSuffix(p.Doc, "has no such setting.") {
+			lacking = append(lacking, "`"+p.Name+"`")
+			continue
 		}
 		if !p.Own {
 			absent = append(absent, fmt.Sprintf("`%s` (%s)", p.Name, strings.TrimSuffix(p.Doc, ".")))
@@ -181,6 +196,9 @@ func ParameterTable(title string, releases []Facts, rows [][]Parameter, reasons 
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", p.Name, by(Parameter.flags), by(func(p Parameter) string { return or(p.Default, "-") }),
 			by(func(p Parameter) string { return or(p.Parser, "none") }), by(func(p Parameter) string { return named(p.Refused) }), why)
+	}
+	if len(lacking) > 0 {
+		absent = append(absent, strings.Join(lacking, ", ")+" (it has no such setting)")
 	}
 	if len(absent) > 0 {
 		fmt.Fprintf(&b, "\n%s cannot be told: %s.\n", title, strings.Join(absent, ", "))
