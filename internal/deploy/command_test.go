@@ -13,8 +13,8 @@ func TestRedactCommand(t *testing.T) {
 	file := func(token, url string) map[string]any {
 		return map[string]any{"env_overrides": map[string]any{"HF_TOKEN": token, "TLLM_MODE": "fast", "N": 3}, "kv_connector_config": map[string]any{"urls": []any{url}}}
 	}
-	c := engine.Command{Engine: "trtllm", Model: "M", Env: []string{"HF_TOKEN=abcdefgh1234"}, File: file("abcdefgh1234", "http://u:pass@h")}
-	want := engine.Command{Engine: "trtllm", Model: "M", Env: []string{"HF_TOKEN=" + redact.Mark}, File: file(redact.Mark, "http://u:"+redact.Mark+"@h")}
+	c := engine.Command{Engine: "trtllm", Model: "M", Env: []string{"HF_TOKEN=abcdefgh1234"}, Extra: []string{"--api-key", "abcdefgh1234"}, Unread: []string{"--new-token=abcdefgh1234", "--new-one", "3"}, File: file("abcdefgh1234", "http://u:pass@h")}
+	want := engine.Command{Engine: "trtllm", Model: "M", Env: []string{"HF_TOKEN=" + redact.Mark}, Extra: []string{"--api-key", redact.Mark}, Unread: []string{"--new-token=" + redact.Mark, "--new-one", "3"}, File: file(redact.Mark, "http://u:"+redact.Mark+"@h")}
 	if d := cmp.Diff(want, RedactCommand(c)); d != "" {
 		t.Error(d)
 	}

@@ -21,7 +21,7 @@
 // sentence with numbers what is wrong and what to do, and the log line of one of a command
 // is found by logs.Diagnose with its class. Parse passes the flags of any known
 // version; Argv prints the spellings of Command.Help or Version, and Resolve refuses what
-// that one does not have. An engine that the simulator has no model of
+// that one does not have. NewOpen passes flags that no known version has, too. An engine that the simulator has no model of
 // (MeasuredOnly) is checked and outlined where another is resolved. Deliberately absent:
 // abbreviated flags, and rules that need more than command, model and devices, such as
 // whether a draft model matches.

@@ -47,7 +47,7 @@ func vllm() *Engine {
 	}
 }
 
-// vllmMetrics are vLLM's names, of 0.6 to 0.24. It publishes them without being asked.
+// vllmMetrics are vLLM's names, of 0.6 to 0.33. It publishes them without being asked.
 func vllmMetrics() map[string][]string {
 	return map[string][]string{
 		"running":           {"vllm:num_requests_running"},
