@@ -47,7 +47,9 @@ func Run(h result.Header, s result.Summary, st block.Style, calls []result.Call,
 	if beside := block.TelemetryRows(s); len(beside) > 0 {
 		t := doc.Table{Class: "few", NoHead: doc.InPage, Columns: doc.Columns("Reading", ">Value")}
 		for _, x := range beside {
-			t.Rows = append(t.Rows, doc.Texts(x.Label, x.Value))
+			row := doc.Texts(x.Label, x.Value)
+			row.Cells[1].Page = doc.Unbroken(x.Value)
+			t.Rows = append(t.Rows, row)
 		}
 		b.Part(doc.InDocument, doc.Section{ID: "telemetry", Title: block.TelemetryTitle(s), Listed: true}).Add(doc.InDocument, t)
 	}
