@@ -345,12 +345,11 @@ func TestFlagsOfANewerEngine(t *testing.T) {
 // sweeper is a runtime that notes what it sweeps.
 type sweeper struct {
 	deploy.Runtime
-	swept func(dir string)
+	swept func(dir string) (ended []string)
 }
 
 func (s sweeper) Sweep(_ context.Context, dir string) ([]string, error) {
-	s.swept(dir)
-	return nil, nil
+	return s.swept(dir), nil
 }
 
 // A study that goes on ends the engines of its killed part before it looks who else is on the
@@ -358,12 +357,19 @@ func (s sweeper) Sweep(_ context.Context, dir string) ([]string, error) {
 func TestSweepsBeforeItLooks(t *testing.T) {
 	text := strings.NewReplacer("engine: sglang}", "engine: vllm, set: {max_num_seqs: 128}}", ", check: off", "", "ENV", "A=b").Replace(twoEngines)
 	var order []string
-	rt := commander{Runtime: sweeper{swept: func(dir string) { order = append(order, "sweep "+filepath.Base(dir)) }}, nodes: []string{""},
+	var swept time.Time
+	rt := commander{Runtime: sweeper{swept: func(dir string) []string {
+		order, swept = append(order, "sweep "+filepath.Base(dir)), time.Now()
+		return []string{"process 41"}
+	}}, nodes: []string{""},
 		answer: func(_ context.Context, _ string, argv []string) (string, error) {
 			line := strings.Join(argv, " ")
 			switch {
 			case strings.Contains(line, "--query-gpu="):
 				order = append(order, "look")
+				if !swept.IsZero() && time.Since(swept) < memoryReturns {
+					t.Error("looked before the devices had their memory back")
+				}
 				return fourH100, nil
 			case strings.Contains(line, "--query-compute-apps="):
 				return "", nil

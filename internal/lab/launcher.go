@@ -105,7 +105,7 @@ func (l *launcher) prepare(ctx context.Context, c study.Configuration, dir strin
 // clear removes what an attempt at a trial left that never ended: engines
 // still running, by their recorded identity, and partial directories.
 func (l *launcher) clear(ctx context.Context, dir string) error {
-	if err := l.sweep(ctx, filepath.Join(dir, logsDir)); err != nil {
+	if _, err := l.sweep(ctx, filepath.Join(dir, logsDir)); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(dir); err != nil {
@@ -114,13 +114,14 @@ func (l *launcher) clear(ctx context.Context, dir string) error {
 	return nil
 }
 
-// sweep ends what deployments below a directory left running when their perflab was killed.
-func (l *launcher) sweep(ctx context.Context, dir string) error {
+// sweep ends what deployments below a directory left running when their perflab was killed, and
+// says what that was.
+func (l *launcher) sweep(ctx context.Context, dir string) (ended []string, err error) {
 	rt, err := l.runtime("")
-	if err == nil {
-		_, err = rt.Sweep(ctx, dir)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return rt.Sweep(ctx, dir)
 }
 
 // release gives up what the study's runtimes hold.

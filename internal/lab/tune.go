@@ -73,11 +73,22 @@ func (l *session) begin(ctx context.Context, source []byte) (log tune.Log, err e
 	if l.studyDir, log, err = openDirectory(l.Study, source, l.Options); err != nil || !l.Resume {
 		return log, err
 	}
-	if err := l.engines.sweep(ctx, filepath.Join(l.Dir, trialsDir)); err != nil {
+	ended, err := l.engines.sweep(ctx, filepath.Join(l.Dir, trialsDir))
+	if err != nil {
 		return log, err
+	}
+	if len(ended) > 0 {
+		select {
+		case <-time.After(memoryReturns):
+		case <-ctx.Done():
+		}
 	}
 	return log, l.engines.look(ctx)
 }
+
+// memoryReturns is how long drivers may take to have a device's memory back after the process that
+// held it has ended.
+const memoryReturns = 5 * time.Second
 
 // trial evaluates one proposal. Its facts are on disk before the journal
 // learns that it ended; an attempt without an end leaves nothing that counts.
