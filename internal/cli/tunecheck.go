@@ -27,8 +27,8 @@ func checkStudy(ctx context.Context, env Env, path string, s *study.Study) error
 	for _, r := range s.Remarks() {
 		fmt.Fprintf(env.Stdout, "warning: %s\n", r)
 	}
-	if err := checkHardware(ctx, env, s); err != nil {
-		return err
+	for _, line := range lab.LookHere(ctx, s) {
+		fmt.Fprintln(env.Stdout, line)
 	}
 	v := &tuneView{started: time.Now()}
 	v.live = startLive(env, v.text, nil)
@@ -38,22 +38,6 @@ func checkStudy(ctx context.Context, env Env, path string, s *study.Study) error
 		return err
 	}
 	return writePreview(env.Stdout, p)
-}
-
-// checkHardware says what is found where the engines would be started on this machine. A study may be
-// checked on another machine than it is for: what would end it here is a warning.
-func checkHardware(ctx context.Context, env Env, s *study.Study) error {
-	notes, wrong := lab.LookHere(ctx, s)
-	for _, n := range notes {
-		fmt.Fprintln(env.Stdout, n)
-	}
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	if wrong != nil {
-		fmt.Fprintf(env.Stdout, "warning: on this machine the study would end before it begins: %s\n", strings.ReplaceAll(wrong.Error(), "\n", "; "))
-	}
-	return nil
 }
 
 func writePreview(out io.Writer, p lab.Preview) error {

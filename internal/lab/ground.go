@@ -75,26 +75,32 @@ func (l *launcher) here() (bool, error) {
 }
 
 // LookHere looks at the hardware of a study that has not begun, where its engines would be
-// started on this machine. notes are what was found, or why nothing was looked at; wrong is what
-// would keep the study from beginning.
-func LookHere(ctx context.Context, s *study.Study) (notes []string, wrong error) {
+// started on this machine, and gives a line for each thing that was found, or why nothing was
+// looked at. A study may be looked at on another machine than it is for: what would end it here is a warning.
+func LookHere(ctx context.Context, s *study.Study) []string {
 	l := newSession(s, Options{}).engines
 	defer l.release()
 	if !s.Runtime.StartsEngines() {
-		return []string{fmt.Sprintf("The hardware was not looked at: runtime %s starts no engines on it.", s.Runtime.Kind)}, nil
+		return []string{fmt.Sprintf("The hardware was not looked at: runtime %s starts no engines on it.", s.Runtime.Kind)}
 	}
 	here, err := l.here()
 	switch {
 	case err != nil:
-		return []string{fmt.Sprintf("The hardware was not looked at: %v.", err)}, nil
+		return []string{fmt.Sprintf("The hardware was not looked at: %v.", err)}
 	case !here:
-		return []string{"The hardware was not looked at: it is in other machines, which are asked when the study begins."}, nil
+		return []string{"The hardware was not looked at: it is in other machines, which are asked when the study begins."}
 	}
+	var wrong []error
 	if l.ground.pool, err = l.Pool(here, os.LookupEnv); err != nil {
-		return nil, err
+		wrong = append(wrong, err)
+	} else {
+		wrong = l.inspect(ctx, here)
 	}
-	wrong = errors.Join(l.inspect(ctx, here)...)
-	return l.ground.notes, cmp.Or(context.Cause(ctx), wrong)
+	out := l.ground.notes
+	for _, err := range wrong {
+		out = append(out, "warning: on this machine the study would end before it begins: "+err.Error())
+	}
+	return out
 }
 
 // note adds what a reader must know.

@@ -11,6 +11,7 @@
 package outcome
 
 import (
+	"fmt"
 	"time"
 
 	"perflab/internal/result"
@@ -182,4 +183,22 @@ func (r Run) LoadSeconds() float64 {
 		return r.Search.LoadS
 	}
 	return r.Summary.Figures["duration"]
+}
+
+// MostAlike is how often one configuration was launched, and measured, at most. Of a study that
+// was stopped these may be launches under different loads, or with different requests.
+func (s Study) MostAlike() (launched, measured int) {
+	launches, runs := map[string]int{}, map[string]int{}
+	for _, t := range s.Trials {
+		if k := fmt.Sprint(t.Config); len(t.Config) > 0 { // in the order of its keys
+			if t.Status == tune.Measured {
+				runs[k]++
+			}
+			if t.Status == tune.Measured || t.Log != "" {
+				launches[k]++
+			}
+			launched, measured = max(launched, launches[k]), max(measured, runs[k])
+		}
+	}
+	return launched, measured
 }

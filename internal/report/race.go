@@ -450,24 +450,12 @@ func (x race) noise() doc.Definition {
 	return doc.Definition{Name: "Noise", Text: text}
 }
 
-// unrepeated says why the noise between launches is not known: of a study that was stopped there may
-// be several launches of one configuration that are not alike.
+// unrepeated says why the noise between launches is not known.
 func (x race) unrepeated() string {
-	most := func(counts func(t outcome.Trial) bool) (n int) {
-		of := map[string]int{}
-		for _, t := range x.Trials {
-			if counts(t) && len(t.Config) > 0 {
-				k := fmt.Sprint(t.Config) // in the order of its keys
-				of[k]++
-				n = max(n, of[k])
-			}
-		}
-		return n
-	}
-	switch {
-	case most(func(t outcome.Trial) bool { return t.Status == tune.Measured }) > 1:
+	switch launched, measured := x.MostAlike(); {
+	case measured > 1:
 		return "the launches of one configuration were under different loads, or with different requests"
-	case most(func(t outcome.Trial) bool { return t.Status == tune.Measured || t.Log != "" }) > 1:
+	case launched > 1:
 		return "no configuration was measured twice"
 	}
 	return "no configuration was launched twice"
