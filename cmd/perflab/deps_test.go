@@ -82,7 +82,7 @@ var tests = map[string]map[string]string{
 	"report/prediction":   {"engine": "the memory of a configuration is rendered"},
 	"report/parquet":      {"stat": "random calls"},
 	"perflab/cmd/perflab": {"tune": "the journal of a study that was killed"},
-	"sim":                 {"prometheus": "the metrics that it publishes are read"},
+	"sim":                 {"prometheus": "the metrics that it publishes are read", "engine/meters": "and given common names"},
 	"truth": {"selfcheck": "the client's cost is measured as a run is", "proc": "other programs are told from it",
 		"interop": "what other clients print is held against the truth", "result": "what perflab prints is too"},
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"testing"
@@ -17,6 +18,9 @@ import (
 // engines that a perflab under test starts, run it by that name.
 func TestMain(m *testing.M) {
 	deploy.GuardMain()
+	if filepath.Base(os.Args[0]) == routerName {
+		os.Exit(routerMain(os.Args[1:]))
+	}
 	if os.Getenv("PERFLAB_TEST_MAIN") == "1" {
 		os.Exit(cli.Main(cli.System(os.Args[1:])))
 	}
@@ -24,7 +28,8 @@ func TestMain(m *testing.M) {
 	// and counts.
 	_ = flag.Set("test.parallel", strconv.Itoa(max(6, runtime.GOMAXPROCS(0)))) // a flag of every test binary
 	testscript.Main(m, map[string]func(){
-		"perflab": func() { os.Exit(cli.Main(cli.System(os.Args[1:]))) },
+		"perflab":  func() { os.Exit(cli.Main(cli.System(os.Args[1:]))) },
+		routerName: nil, // which TestMain runs
 	})
 }
 

@@ -68,7 +68,12 @@ func (b Runner) Run(ctx context.Context) (*Outcome, error) {
 		return nil, err
 	}
 	h.Fingerprint = hash()
-	rec := telemetry.Start(ctx, b.sources(clients)...)
+	sources, done, err := b.sources(clients)
+	defer done()
+	if err != nil {
+		return nil, err
+	}
+	rec := telemetry.Start(ctx, sources...)
 	defer rec.Stop()
 	if err := b.open(ctx, w, clients); err != nil {
 		return nil, err

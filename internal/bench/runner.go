@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"perflab/internal/gauge"
 	"perflab/internal/load"
 	"perflab/internal/openai"
 	"perflab/internal/redact"
@@ -35,9 +36,19 @@ type Runner struct {
 
 	SelfCheck *result.SelfCheck // what a self check of this version found on this machine; nil: there was none
 
+	// Meters are engines that publish metrics where the targets do not: those behind a router.
+	Meters []Meter
+
 	// Sources are read during the run beside the engines' metrics: GPUs and hosts.
 	// Of a simulated engine there are no readings of GPUs, which it does not use.
 	Sources []telemetry.Source
+}
+
+// Meter is an engine whose metrics are read.
+type Meter struct {
+	Source string // of its readings: gauge.SourceEngine, gauge.SourcePrefill
+	Index  int
+	URL    string
 }
 
 // Phases of a run, as told to Bench.Phase.
@@ -139,7 +150,7 @@ func host() result.Host {
 func (b Runner) options(w *workload.Workload) load.Options {
 	o := load.Options{
 		MaxConcurrency: w.Spec().MaxConcurrency, Spin: load.DefaultSpin, Progress: b.Progress,
-		Until: w.Until(), Closed: w.Closed(), Affinity: !w.Spec().NoSessionAffinity, Servers: addresses(b.Spec.Targets),
+		Until: w.Until(), Closed: w.Closed(), Affinity: !w.Spec().NoSessionAffinity, Servers: addresses(b.Spec.Targets, b.Meters),
 	}
 	if w.Conversations() {
 		o.Next = w.Next
@@ -150,10 +161,14 @@ func (b Runner) options(w *workload.Workload) load.Options {
 	return o
 }
 
-// addresses are those of base URLs, with their ports.
-func addresses(targets []string) []string {
+// addresses are those of base URLs and of engines behind them, with their ports.
+func addresses(targets []string, behind []Meter) []string {
 	var out []string
-	for _, t := range targets {
+	all := slices.Clone(targets)
+	for _, m := range behind {
+		all = append(all, m.URL)
+	}
+	for _, t := range all {
 		u, err := url.Parse(t)
 		if err != nil {
 			continue // Spec.Validate has refused it
@@ -164,16 +179,33 @@ func addresses(targets []string) []string {
 	return out
 }
 
-// sources are what is read during a run: every target's metrics, and what the
-// caller added.
-func (b Runner) sources(clients []*openai.Client) []telemetry.Source {
-	var out []telemetry.Source
-	if b.Spec.Telemetry > 0 {
-		for i, c := range clients {
-			out = append(out, telemetry.Engine(i, b.Spec.Telemetry, func(ctx context.Context) (string, error) { return c.Metrics(ctx) }))
+// sources are what is read during a run: the metrics of every target, or of the engines
+// behind it, and what the caller added. done gives up what reading them holds.
+func (b Runner) sources(clients []*openai.Client) (all []telemetry.Source, done func(), err error) {
+	var own []*openai.Client
+	done = func() {
+		for _, c := range own {
+			c.Close()
 		}
 	}
-	return append(out, b.Sources...)
+	every := b.Spec.Telemetry
+	if every == 0 {
+		return b.Sources, done, nil
+	}
+	if len(b.Meters) == 0 {
+		for i, c := range clients {
+			all = append(all, telemetry.Engine(gauge.SourceEngine, i, every, c.Metrics))
+		}
+	}
+	for _, m := range b.Meters {
+		c, err := openai.New(b.config(m.URL))
+		if err != nil {
+			return nil, done, err
+		}
+		own = append(own, c)
+		all = append(all, telemetry.Engine(m.Source, m.Index, every, c.Metrics))
+	}
+	return append(all, b.Sources...), done, nil
 }
 
 func (b Runner) clients(w *workload.Workload) ([]*openai.Client, error) {

@@ -39,8 +39,9 @@ const (
 	Drafting    = "drafting"
 )
 
-// Bottlenecks lists their names.
+// Bottlenecks lists their names, those of a replica of several engines first.
 var Bottlenecks = []string{
+	PrefillEngines, DecodeEngines, KVTransfer,
 	OfferedLoad, FrontEnd, KVBlocks, RunLimit, StepTokens,
 	Weights, Arithmetic, ExpertReads, Experts, KVReads, Attention, Collectives, Elementwise, Host, Drafting,
 }
@@ -89,12 +90,16 @@ func StepSeconds(t sim.Times) map[string]float64 {
 }
 
 // WaitSeconds are the times that requests waited, by what for; "idle" is the
-// time in which there was none.
+// time in which there was none. The transfer of KV caches is there where some moved.
 func WaitSeconds(w sim.Waits) map[string]float64 {
-	return map[string]float64{
+	out := map[string]float64{
 		KVBlocks: w.KV.Seconds(), RunLimit: w.Seqs.Seconds(), StepTokens: w.Tokens.Seconds(),
 		FrontEnd: w.FrontEnd.Seconds(), "idle": w.Idle.Seconds(),
 	}
+	if w.Transfer > 0 {
+		out[KVTransfer] = w.Transfer.Seconds()
+	}
+	return out
 }
 
 // loadedRun is what a bottleneck follows from: a replayed run, and the load that
@@ -124,6 +129,9 @@ func (r *loadedRun) bottleneck() Bottleneck {
 		return Bottleneck{}
 	}
 	span := busy + s.Waits.FrontEnd + s.Waits.Idle
+	if s.Pools != nil {
+		span = s.Pools.Elapsed * time.Duration(s.Pools.Replicas)
+	}
 	of := func(d, whole time.Duration) float64 { return float64(d) / float64(whole) }
 	slices.SortStableFunc(all, func(x, y term) int { return cmp.Compare(y.took, x.took) })
 	most, next := all[0], all[1]
@@ -140,6 +148,9 @@ func (r *loadedRun) bottleneck() Bottleneck {
 	}
 	if u := r.utilisation; u > 0 && u < saturationShare {
 		return Bottleneck{OfferedLoad, u, fmt.Sprintf("The load: a rate of %.3g/s is %.0f %% of what the server takes when such requests come at once, and %s. Offer more, or use fewer GPUs.", r.rate, 100*u, largest)}
+	}
+	if s.Pools != nil {
+		return r.disaggregated()
 	}
 	fixed := of(shared, busy)
 	if fixed >= sharedTermShare {

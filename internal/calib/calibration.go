@@ -124,7 +124,7 @@ func (e *Envelope) add(o *Observation) {
 	c, l, replicas := &o.Config, &o.Load, max(1, o.Replicas)
 	e.Models = append(e.Models, c.Model.Name)
 	e.Formats = append(e.Formats, string(c.Model.Format))
-	e.GPUs = append(e.GPUs, c.GPUs)
+	e.GPUs = append(e.GPUs, engineGPUs(*c)...)
 	e.Input, e.Output = widened(e.Input, l.Input.Mean), widened(e.Output, l.Output.Mean)
 	if l.Rate > 0 {
 		e.Rate = widened(e.Rate, l.Rate/float64(replicas))
@@ -136,6 +136,7 @@ func (e *Envelope) add(o *Observation) {
 		e.Burst = widened(e.Burst, (n+replicas-1)/replicas)
 	}
 	e.Speculation = e.Speculation || c.SpecTokens > 0
+	e.Disaggregated = e.Disaggregated || c.Prefills > 0
 }
 
 // widened is the span with v in it; a span from 0 to 0 is none.

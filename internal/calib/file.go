@@ -27,14 +27,15 @@ type Error struct {
 
 // Envelope is what the runs on one accelerator with one engine cover.
 type Envelope struct {
-	Accelerator string     `json:"accelerator"`
-	Engine      string     `json:"engine"`
-	Models      []string   `json:"models"`
-	Formats     []string   `json:"formats"`
-	GPUs        []int      `json:"gpus"`
-	Input       [2]float64 `json:"input"`  // mean tokens, from and to
-	Output      [2]float64 `json:"output"` // mean tokens, from and to
-	Rate        [2]float64 `json:"rate"`   // requests/s of open loops; 0, 0: none
-	Burst       [2]int     `json:"burst"`  // requests sent at once; 0, 0: none
-	Speculation bool       `json:"speculation,omitempty"`
+	Accelerator   string     `json:"accelerator"`
+	Engine        string     `json:"engine"`
+	Models        []string   `json:"models"`
+	Formats       []string   `json:"formats"`
+	GPUs          []int      `json:"gpus"`
+	Input         [2]float64 `json:"input"`  // mean tokens, from and to
+	Output        [2]float64 `json:"output"` // mean tokens, from and to
+	Rate          [2]float64 `json:"rate"`   // requests/s of open loops; 0, 0: none
+	Burst         [2]int     `json:"burst"`  // requests sent at once; 0, 0: none
+	Speculation   bool       `json:"speculation,omitempty"`
+	Disaggregated bool       `json:"disaggregated,omitempty"` // replicas of prefill and decode engines
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"perflab/internal/arch"
+	"perflab/internal/engine"
 	"perflab/internal/result"
 )
 
@@ -56,8 +57,12 @@ func (a *predictor) extrapolations() []extrapolation {
 	c := coverage{predictor: a}
 	_, _, c.ranged = a.cal.errorOf(a.Config, Throughput)
 	c.hardware()
-	if e, ok := c.envelope(); ok {
+	e, ok := c.envelope()
+	if ok {
 		c.beyondSeen(e)
+	}
+	if a.Config.Prefills > 0 && !e.Disaggregated {
+		c.say(outsideEnvelope, "No run of separate prefill and decode engines is in the calibration: what moving KV caches and the router cost is assumed")
 	}
 	c.load()
 	return c.found
@@ -136,6 +141,7 @@ func (c *coverage) envelope() (e Envelope, ok bool) {
 		e.Input, e.Output, e.Rate = span(e.Input, x.Input), span(e.Output, x.Output), span(e.Rate, x.Rate)
 		e.Burst = span(e.Burst, x.Burst)
 		e.Speculation = e.Speculation || x.Speculation
+		e.Disaggregated = e.Disaggregated || x.Disaggregated
 	}
 	return e, ok
 }
@@ -162,9 +168,11 @@ func (c *coverage) beyondSeen(e Envelope) {
 	if f := string(cfg.Model.Format); len(e.Formats) > 0 && !slices.Contains(e.Formats, f) {
 		c.say(outsideEnvelope, "Weights in %s were not seen here, only in %s", f, strings.Join(unique(e.Formats), ", "))
 	}
-	if n := len(e.GPUs); n > 0 && (cfg.GPUs > slices.Max(e.GPUs) || cfg.GPUs < slices.Min(e.GPUs)) {
-		seen := [2]float64{float64(slices.Min(e.GPUs)), float64(slices.Max(e.GPUs))}
-		c.say(outsideEnvelope, "The GPUs of a replica are %d, of those seen %s", cfg.GPUs, fromTo(seen))
+	for _, gpus := range engineGPUs(cfg) {
+		if n := len(e.GPUs); n > 0 && (gpus > slices.Max(e.GPUs) || gpus < slices.Min(e.GPUs)) {
+			seen := [2]float64{float64(slices.Min(e.GPUs)), float64(slices.Max(e.GPUs))}
+			c.say(outsideEnvelope, "The GPUs of a replica are %d, of those seen %s", gpus, fromTo(seen))
+		}
 	}
 	for _, x := range []struct {
 		what string
@@ -179,6 +187,16 @@ func (c *coverage) beyondSeen(e Envelope) {
 	if cfg.Spec != "" && !e.Speculation {
 		c.say(outsideEnvelope, "Speculation was not seen here: its cost and the share of drafts that are accepted are assumed")
 	}
+}
+
+// engineGPUs are the devices of an engine, of each pool where there are two: an engine of a
+// pool is like a whole one.
+func engineGPUs(cfg engine.Config) []int {
+	if cfg.Prefill == nil || cfg.Decodes == 0 {
+		return []int{cfg.GPUs}
+	}
+	of := []int{cfg.Prefill.GPUs, (cfg.GPUs - cfg.Prefills*cfg.Prefill.GPUs) / cfg.Decodes}
+	return slices.Compact(of)
 }
 
 // arrivals compares how many requests come, and how, with what was seen.

@@ -116,15 +116,24 @@ func TestReplicas(t *testing.T) {
 	}
 	// Every counter is added or the larger one: none is forgotten.
 	a := sim.Stats{}
-	v := reflect.ValueOf(&a).Elem()
-	fill(v)
-	sum := reflect.ValueOf(together(a, a))
-	for i := range sum.NumField() {
-		if sum.Field(i).IsZero() {
-			t.Errorf("%s is lost", sum.Type().Field(i).Name)
+	fill(reflect.ValueOf(&a).Elem())
+	p := sim.Pools{Prefill: a, Decode: a}
+	fill(reflect.ValueOf(&p).Elem())
+	a.Pools = &p
+	for f, x := range reflect.ValueOf(a.With(a)).Fields() {
+		if x.IsZero() {
+			t.Errorf("%s is lost", f.Name)
 		}
 	}
-	if got := together(a, a); got.Times.Drafting != 2 || got.Waits.Idle != 2 || got.Busy != 2 || got.PeakKV != 1 {
+	for f, x := range reflect.ValueOf(*a.With(a).Pools).Fields() {
+		if x.CanInt() && f.Name != "Elapsed" && x.Int() != 2 {
+			t.Errorf("%s is %d of two groups", f.Name, x.Int())
+		}
+	}
+	if got := a.With(a).Pools; got.Prefill.Busy != 2 || got.Decode.Busy != 2 || got.Elapsed != 1 {
+		t.Errorf("%+v", got)
+	}
+	if got := a.With(a); got.Times.Drafting != 2 || got.Waits.Idle != 2 || got.Busy != 2 || got.PeakKV != 1 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -133,6 +142,7 @@ func TestReplicas(t *testing.T) {
 func fill(v reflect.Value) {
 	for _, f := range v.Fields() {
 		switch {
+		case f.Kind() == reflect.Pointer: // of a group, which is filled by itself
 		case f.Kind() == reflect.Struct:
 			fill(f)
 		case f.CanInt():

@@ -45,7 +45,9 @@ type replayedRun struct {
 
 // burstRequests is how many requests it takes to see what the server can do: twice as
 // many as it runs together, if those are not too many to replay in a moment.
-func (a *predictor) burstRequests() int { return min(2*a.Config.Seqs*a.Replicas, 4000) }
+func (a *predictor) burstRequests() int {
+	return min(2*a.Config.Seqs*max(1, a.Config.Decodes)*a.Replicas, 4000)
+}
 
 // replay is the run that is asked about, with every figure.
 func (a *predictor) replay(k *sim.Constants) (replayedRun, error) {
@@ -53,7 +55,7 @@ func (a *predictor) replay(k *sim.Constants) (replayedRun, error) {
 	l := a.Load
 	calls, err := Calls(a.Config, a.Replicas, l.Jobs(a.Seed), sim.ReplayOptions{
 		MaxConcurrency: l.Concurrency, Seed: a.Seed, Constants: k, Warm: l.Warm(a.Seed),
-		Stats: func(_ int, s sim.Stats) { out.stats = together(out.stats, s) },
+		Stats: func(_ int, s sim.Stats) { out.stats = out.stats.With(s) },
 	})
 	if err != nil {
 		return out, err
@@ -93,10 +95,11 @@ func (a *predictor) draws() ([]map[string]float64, error) {
 	return out, nil
 }
 
-// frontEndRate is how many requests a second the front end of a replica lets through.
+// frontEndRate is how many requests a second the front end of a replica lets through: of
+// several engines each reads requests of its own, and each request is read in both pools.
 func (a *predictor) frontEndRate() float64 {
 	cfg := a.Config
-	return 1e3 / a.constants.Value(cfg.Engine, cfg.GPU.Name, arch.Format(cfg.Model.Format), "f_req")
+	return 1e3 * float64(max(1, min(cfg.Prefills, cfg.Decodes))) / a.constants.Value(cfg.Engine, cfg.GPU.Name, arch.Format(cfg.Model.Format), "f_req")
 }
 
 // KVUse is what the KV cache holds.
@@ -120,26 +123,4 @@ func (a *predictor) kv() KVUse {
 		u.Concurrency = float64(s.KVBlocks) / float64(blocks)
 	}
 	return u
-}
-
-// together adds the counters of two replicas; gauges are those of the fuller.
-func together(a, b sim.Stats) sim.Stats {
-	a.Running, a.Waiting = a.Running+b.Running, a.Waiting+b.Waiting
-	a.PeakRunning, a.KVBlocks = max(a.PeakRunning, b.PeakRunning), max(a.KVBlocks, b.KVBlocks)
-	a.KVUsage, a.PeakKV = max(a.KVUsage, b.KVUsage), max(a.PeakKV, b.PeakKV)
-	a.Steps, a.Preemptions, a.Finished = a.Steps+b.Steps, a.Preemptions+b.Preemptions, a.Finished+b.Finished
-	a.PrefixQueries, a.PrefixHits = a.PrefixQueries+b.PrefixQueries, a.PrefixHits+b.PrefixHits
-	a.PromptTokens, a.GenerationTokens = a.PromptTokens+b.PromptTokens, a.GenerationTokens+b.GenerationTokens
-	a.Drafted, a.Accepted, a.Drafts = a.Drafted+b.Drafted, a.Accepted+b.Accepted, a.Drafts+b.Drafts
-	a.Busy += b.Busy
-	s, t := &a.Times, b.Times
-	s.Weights, s.Arithmetic = s.Weights+t.Weights, s.Arithmetic+t.Arithmetic
-	s.ExpertReads, s.Experts = s.ExpertReads+t.ExpertReads, s.Experts+t.Experts
-	s.KV, s.Attention = s.KV+t.KV, s.Attention+t.Attention
-	s.Collectives, s.Elementwise = s.Collectives+t.Collectives, s.Elementwise+t.Elementwise
-	s.Host, s.Drafting = s.Host+t.Host, s.Drafting+t.Drafting
-	v, w := &a.Waits, b.Waits
-	v.KV, v.Seqs, v.Tokens = v.KV+w.KV, v.Seqs+w.Seqs, v.Tokens+w.Tokens
-	v.FrontEnd, v.Idle = v.FrontEnd+w.FrontEnd, v.Idle+w.Idle
-	return a
 }

@@ -202,6 +202,10 @@ func (q *Parameter) moves(b *Observation) bool {
 	switch q.Name {
 	case "ar_latency", "ar_bandwidth":
 		return c.TP > 1
+	case "kv_link":
+		return c.Prefills > 0
+	case "kv_setup", "route":
+		return c.Prefills > 0 && q.Engine == c.Engine
 	case "moe_compute", "moe_bandwidth", "moe_tile":
 		return c.Model.MoE != nil && q.Format == c.Model.Kernels()
 	case "routing":

@@ -192,6 +192,9 @@ func spreadOf(draws []map[string]float64, name string, value float64) drawSpread
 	return drawSpread{width(0), width(1)}
 }
 
+// betweenEngines are constants of what a replica of one engine does not do.
+var betweenEngines = []string{"kv_link", "kv_setup", "route"}
+
 // drawConstants draws every constant of a configuration around its value,
 // log-normal and independent, by the spread that is known of it.
 func drawConstants(k *sim.Constants, cfg engine.Config, seed uint64) (*sim.Constants, error) {
@@ -204,6 +207,9 @@ func drawConstants(k *sim.Constants, cfg engine.Config, seed uint64) (*sim.Const
 	for _, f := range formats {
 		s := sim.Set{Accelerator: cfg.GPU.Name, Engine: cfg.Engine, Format: f, Values: map[string]float64{}}
 		for _, name := range k.Names() {
+			if cfg.Prefills == 0 && slices.Contains(betweenEngines, name) {
+				continue
+			}
 			v, sd := k.Value(cfg.Engine, cfg.GPU.Name, f, name), k.Spread(cfg.Engine, cfg.GPU.Name, f, name)
 			s.Values[name] = bounded(k, name, v, v*math.Exp(sd*r.NormFloat64()))
 		}

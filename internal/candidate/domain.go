@@ -112,8 +112,8 @@ func (f catalogue) ladder(e *engine.Engine, name string) []string {
 		if f.shape(e, f.base[modelKey]).gpu.Platform == arch.CPU {
 			return nil
 		}
-	case engine.PrefixCaching, engine.BlockSize, engine.MaxModelLen, engine.FlashAttention, engine.GPULayers:
-		return nil // never worth it, or not ours to choose
+	case engine.Disaggregation, engine.PrefixCaching, engine.BlockSize, engine.MaxModelLen, engine.FlashAttention, engine.GPULayers:
+		return nil // never worth it, or not ours to choose: tried where the study lists it
 	}
 	return slices.DeleteFunc(slices.Clone(p.Ladder), func(v string) bool { return v == p.Default })
 }

@@ -23,7 +23,7 @@ const (
 // small steps.
 var structure = []string{
 	engineKey, modelKey, engine.Quantization, engine.TP, engine.PP, engine.DP,
-	engine.ExpertParallel, engine.AttentionDP, engine.Speculative, engine.KVDtype,
+	engine.ExpertParallel, engine.AttentionDP, engine.Disaggregation, engine.Speculative, engine.KVDtype,
 }
 
 // Field is what may be tried, and what may be tried next. What it is asked for

@@ -130,6 +130,9 @@ func (f *rules) layoutWords(p plan, get func(string) string) string {
 	if len(also) > 0 {
 		out = append(out, "with", strings.Join(also, " and "))
 	}
+	if pools, err := engine.ParsePools(get(engine.Disaggregation)); err == nil && pools.Split() {
+		out = append(out, "as", pools.String(), "prefill:decode")
+	}
 	if n := f.o.GPUs / max(1, p.cmd.World()); n > 1 {
 		out = append(out, "x", strconv.Itoa(n), "replicas")
 	}

@@ -14,14 +14,16 @@ type layout struct {
 	tp, pp, dp int
 	ep         string // as the engine takes it: "false", "true", a number of ranks
 	attention  bool   // data-parallel attention inside the tensor-parallel ranks
+	pools      engine.Pools
 }
 
-// world is the devices of one copy.
+// world is the devices of one copy, of all engines of its pools.
 func (l layout) world() int {
+	engines := max(1, l.pools.Prefills+l.pools.Decodes)
 	if l.attention {
-		return l.tp * l.pp
+		return l.tp * l.pp * engines
 	}
-	return l.tp * l.pp * l.dp
+	return l.tp * l.pp * l.dp * engines
 }
 
 func (l layout) experts() bool { return l.ep != "" && l.ep != "false" && l.ep != "1" }
@@ -35,6 +37,7 @@ func (l layout) config() tune.Config {
 	return tune.Config{
 		engine.TP: strconv.Itoa(l.tp), engine.PP: strconv.Itoa(l.pp), engine.DP: strconv.Itoa(l.dp),
 		engine.ExpertParallel: ep, engine.AttentionDP: strconv.FormatBool(l.attention),
+		engine.Disaggregation: l.pools.String(),
 	}
 }
 
@@ -112,6 +115,23 @@ func (f *rules) switches(e *engine.Engine, name string) []string {
 	return out
 }
 
+// pools are the ways to share engines out over prefill and decode that the study lists: by
+// itself no search takes engines apart, which helps some loads and needs more than an engine.
+func (f *rules) pools(e *engine.Engine) []engine.Pools {
+	values, _ := f.narrow(engine.Disaggregation)
+	var out []engine.Pools
+	for _, v := range values {
+		p, err := engine.ParsePools(v)
+		if err == nil && !slices.Contains(out, p) && (!p.Split() || settable(e, engine.Disaggregation)) {
+			out = append(out, p)
+		}
+	}
+	if len(out) == 0 {
+		return []engine.Pools{{}}
+	}
+	return out
+}
+
 // layouts are those that make sense on the devices, small copies first, or large ones
 // first where latency is the aim. Loose ones leave devices idle or cut models into
 // pipelines: for models that no other layout holds.
@@ -123,9 +143,11 @@ func (f catalogue) layouts(e *engine.Engine, model string, loose bool) []layout 
 			for _, dp := range f.widths(e, engine.DP) {
 				for _, attention := range f.switches(e, engine.AttentionDP) {
 					for _, ep := range f.switches(e, engine.ExpertParallel) {
-						l := layout{tp, pp, dp, ep, attention == "true"}
-						if f.fills(l, loose) && f.sensible(e, s, l, loose) {
-							out = append(out, l)
+						for _, pools := range f.pools(e) {
+							l := layout{tp, pp, dp, ep, attention == "true", pools}
+							if f.fills(l, loose) && f.sensible(e, s, l, loose) {
+								out = append(out, l)
+							}
 						}
 					}
 				}
@@ -148,7 +170,7 @@ func (f catalogue) fills(l layout, loose bool) bool {
 		return false
 	}
 	_, given := f.narrow(engine.TP)
-	return loose || given || f.o.GPUs%world == 0
+	return loose || given || l.pools.Split() || f.o.GPUs%world == 0
 }
 
 // sensible leaves out what others do better: pipelines beside a fast link, copies behind
@@ -159,6 +181,9 @@ func (f catalogue) sensible(e *engine.Engine, s shape, l layout, loose bool) boo
 	_, wantsDP := f.narrow(engine.DP)
 	_, wantsEP := f.narrow(engine.ExpertParallel)
 	_, wantsAttention := f.narrow(engine.AttentionDP)
+	if l.pools.Split() && (l.pp > 1 || l.dp > 1 && !l.attention) {
+		return false // which are not laid out
+	}
 	whole := l.world() == f.o.GPUs && l.world() > 1
 	if l.pp > 1 && !wantsPP && (l.dp > 1 || !loose && !s.pipelines(l, f.o.GPUs)) {
 		return false

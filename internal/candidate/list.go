@@ -198,7 +198,7 @@ func (f *rules) set(c tune.Config, name, value string) {
 	if err != nil {
 		return
 	}
-	if !settable(e, name) && (value == "1" || value == "false") {
+	if !settable(e, name) && (value == "1" || value == "false" || value == engine.NoPools) {
 		return // as it is anyway
 	}
 	p, _ := e.Param(name)

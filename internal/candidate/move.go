@@ -54,7 +54,9 @@ func (f *Field) Moves(c tune.Config, figures map[string]float64, missed []string
 	case "trtllm":
 		m.copies *= max(1, p.cfg.AttentionDP)
 	}
+	m.copies *= max(1, p.cfg.Decodes) // whose figures they are
 	gaps := about(missed, "itl", "tpot")
+	m.pools()
 	m.eager()
 	if gaps {
 		m.gaps()
@@ -72,6 +74,41 @@ func (f *Field) Moves(c tune.Config, figures map[string]float64, missed []string
 	}
 	m.host()
 	return m.out[:min(len(m.out), mostMoves)]
+}
+
+// crowded is how many requests wait for an engine of a pool, on average, from which it is short.
+const crowded = 1
+
+// pools gives the pool that is short more of the engines, in a way that the study lists: where
+// requests wait for one pool and not for the other.
+func (m *moves) pools() {
+	now := m.p.cmd.Pools()
+	if !now.Split() {
+		return
+	}
+	replicas := float64(max(1, m.p.cfg.Replicas(m.f.o.GPUs)))
+	prefill, told := m.figure("mean_prefill_waiting_requests")
+	decode, also := m.figure("mean_waiting_requests")
+	prefill, decode = prefill/(replicas*float64(now.Prefills)), decode/(replicas*float64(now.Decodes))
+	if !told || !also || (prefill >= crowded) == (decode >= crowded) {
+		return
+	}
+	share := func(p engine.Pools) float64 { return float64(p.Prefills) / float64(p.Prefills+p.Decodes) }
+	listed, _ := m.f.narrow(engine.Disaggregation)
+	var next []engine.Pools
+	for _, v := range listed {
+		p, err := engine.ParsePools(v)
+		if err == nil && p.Split() && (share(p) > share(now)) == (prefill >= crowded) && share(p) != share(now) {
+			next = append(next, p)
+		}
+	}
+	slices.SortStableFunc(next, func(a, b engine.Pools) int {
+		return cmp.Compare(math.Abs(share(a)-share(now)), math.Abs(share(b)-share(now)))
+	})
+	why := fmt.Sprintf("%.1f requests wait for each prefill engine and %.1f for each decode engine", prefill, decode)
+	for _, p := range next {
+		m.try(tune.Config{engine.Disaggregation: p.String()}, why)
+	}
 }
 
 // about reports whether a metric of one of the kinds is among those missed.

@@ -41,6 +41,7 @@ type predictFlags struct {
 	commands     []string
 	commandsFile string
 	grid         []string
+	pools        poolFlags
 
 	calibration string
 	draws       int
@@ -111,6 +112,7 @@ func (f *predictFlags) add(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.commands, "command", nil, "a serving command in quotes, in place of the one after --; repeatable")
 	fs.StringVar(&f.commandsFile, "commands", "", "file with a serving command in each line; # begins a comment")
 	fs.StringArrayVar(&f.grid, "grid", nil, "NAME=VALUE,VALUE: each command with each value of an engine-neutral parameter, such as tp=1,2,4; repeatable; an empty value is the engine's default")
+	f.pools.add(fs)
 	addWorkloadFlags(fs, &f.spec, &f.rates)
 	list := pflag.NewFlagSet("", pflag.ContinueOnError)
 	list.StringVar(&f.concurrency, "max-concurrency", "0", "")
@@ -132,7 +134,7 @@ func (f *predictFlags) add(fs *pflag.FlagSet) {
 // bench's of the workload.
 func predictGroups() []flagGroup {
 	own := []flagGroup{
-		{"Configurations", "gpu gpus engine-version model-config command commands grid"},
+		{"Configurations", "gpu gpus engine-version model-config command commands grid " + strings.Join(poolFlagNames, " ")},
 		{"Prediction", "calibration draws goodput slo metrics latency objective"},
 		{"Output", "json html out"},
 	}
@@ -359,6 +361,9 @@ func (f *predictFlags) deployments(args []string) ([]forecast.Deployment, error)
 // parse reads a command and the configuration file that it names.
 func (f *predictFlags) parse(words []string) (engine.Command, error) {
 	cmd, err := typed(words, f.version)
+	if err == nil {
+		cmd, err = f.pools.apply(cmd)
+	}
 	if err != nil {
 		return engine.Command{}, err
 	}

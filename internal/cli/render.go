@@ -30,27 +30,12 @@ type renderFlags struct {
 	secrets redact.Values // of the study
 
 	gpu         string
-	gpus        int
-	nodes       int
-	hosts       []string
-	iface       string
-	hca         string
-	method      string
 	topology    string
 	version     string
 	modelConfig string
-
-	name      string
-	port      int
-	ready     time.Duration
-	images    []string
-	mounts    []string
-	shmSize   string
-	ulimits   []string
-	partition string
-	account   string
-	timeLimit string
-	namespace string
+	name        string
+	pools       poolFlags
+	render.Site
 }
 
 const renderLong = `Write down how a serving command would be started, instead of starting it: for
@@ -58,9 +43,11 @@ sites that allow no direct start. Nothing is started and nothing is asked.
 
   script      bash: replicas with ports and devices of their own, a wait for each
               to be ready, everything ended at Ctrl-C; other hosts by ssh
-  compose     docker compose: a service for each replica, on one machine
+  compose     docker compose: a service for each replica, on one machine, or for
+              each engine behind a router (--disaggregation) and the router
   slurm       a batch file: a step for each process, ranks of TensorRT-LLM by srun
-  kubernetes  Deployment and Service; over several nodes a LeaderWorkerSet
+  kubernetes  Deployment and Service; over several nodes a LeaderWorkerSet; a
+              StatefulSet for each pool of engines behind a router
 
 GPUs that one copy does not use are filled with replicas, as perflab tune deploys
 them; those left over are named. A command that takes more GPUs than a machine
@@ -95,26 +82,27 @@ func (f *renderFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.as, "as", "script", "script, compose, slurm or kubernetes")
 	fs.StringVar(&f.out, "out", "", "directory for the files (default standard output; a study needs one)")
 	fs.StringVar(&f.gpu, "gpu", "", "accelerator, see perflab sim --list: the command is checked against it (default: not checked; of a study its own)")
-	fs.IntVar(&f.gpus, "gpus", 1, "how many accelerators each machine has (of a study: its own)")
-	fs.IntVar(&f.nodes, "nodes", 1, "machines, where their names are known only to slurm or kubernetes")
-	fs.StringSliceVar(&f.hosts, "hosts", nil, "machines by name, or as name=address where replicas span them; script")
-	fs.StringVar(&f.iface, "interface", "", "network interface on which the machines reach each other")
-	fs.StringVar(&f.hca, "hca", "", "InfiniBand or RoCE adapters of the machines, as NCCL_IB_HCA takes them")
-	fs.StringVar(&f.method, "method", "", "how a replica spans machines: ray, native, mpirun or rpc (default: what suits the engine)")
+	fs.IntVar(&f.GPUs, "gpus", 1, "how many accelerators each machine has (of a study: its own)")
+	fs.IntVar(&f.Nodes, "nodes", 1, "machines, where their names are known only to slurm or kubernetes")
+	fs.StringSliceVar(&f.Hosts, "hosts", nil, "machines by name, or as name=address where replicas span them; script")
+	fs.StringVar(&f.Interface, "interface", "", "network interface on which the machines reach each other")
+	fs.StringVar(&f.HCA, "hca", "", "InfiniBand or RoCE adapters of the machines, as NCCL_IB_HCA takes them")
+	fs.StringVar(&f.Method, "method", "", "how a replica spans machines: ray, native, mpirun or rpc (default: what suits the engine)")
 	fs.StringVar(&f.topology, "topology", "", "file with what nvidia-smi topo -m prints on the machines: replicas get devices that are close to each other")
 	fs.StringVar(&f.version, "engine-version", "", "version of the engine, such as 0.17: it decides defaults and methods")
 	fs.StringVar(&f.modelConfig, "model-config", "", "the model's config.json, for a model that perflab sim --list does not know")
+	f.pools.add(fs)
 	fs.StringVar(&f.name, "name", "", "name of the files and objects (default: from the model, or the study)")
-	fs.IntVar(&f.port, "port", 8000, "port of the first replica; the others have the next ones")
-	fs.DurationVar(&f.ready, "ready-timeout", 15*time.Minute, "how long replicas may take to become ready")
-	fs.StringArrayVar(&f.images, "image", nil, "container image, of a study with several engines ENGINE=IMAGE for each; repeatable (default: the study's; for vLLM and SGLang of a known version the project's own)")
-	fs.StringArrayVar(&f.mounts, "mount", nil, "SOURCE:TARGET[:ro], a directory for the containers; repeatable (a model's path is mounted anyway)")
-	fs.StringVar(&f.shmSize, "shm-size", "", "of /dev/shm, such as 32g (default: the host's; kubernetes 32g)")
-	fs.StringArrayVar(&f.ulimits, "ulimit", nil, "NAME=VALUE, such as memlock=-1; repeatable; compose")
-	fs.StringVar(&f.partition, "partition", "", "slurm")
-	fs.StringVar(&f.account, "account", "", "slurm")
-	fs.StringVar(&f.timeLimit, "time", "", "time limit of the job, such as 04:00:00; slurm")
-	fs.StringVar(&f.namespace, "namespace", "", "kubernetes")
+	fs.IntVar(&f.Port, "port", 8000, "port of the first replica; the others have the next ones")
+	fs.DurationVar(&f.Ready, "ready-timeout", 15*time.Minute, "how long replicas may take to become ready")
+	fs.StringArrayVar(&f.Images, "image", nil, "container image, of a study with several engines ENGINE=IMAGE for each; router=IMAGE of the router before prefill and decode engines; repeatable (default: the study's; for vLLM and SGLang of a known version the project's own)")
+	fs.StringArrayVar(&f.Mounts, "mount", nil, "SOURCE:TARGET[:ro], a directory for the containers; repeatable (a model's path is mounted anyway)")
+	fs.StringVar(&f.ShmSize, "shm-size", "", "of /dev/shm, such as 32g (default: the host's; kubernetes 32g)")
+	fs.StringArrayVar(&f.Ulimits, "ulimit", nil, "NAME=VALUE, such as memlock=-1; repeatable; compose")
+	fs.StringVar(&f.Partition, "partition", "", "slurm")
+	fs.StringVar(&f.Account, "account", "", "slurm")
+	fs.StringVar(&f.TimeLimit, "time", "", "time limit of the job, such as 04:00:00; slurm")
+	fs.StringVar(&f.Namespace, "namespace", "", "kubernetes")
 }
 
 // renderConfig is a configuration to write down, or why the engine would not
@@ -133,13 +121,14 @@ func (f *renderFlags) run(env Env, fs *pflag.FlagSet, args []string, command boo
 	if err := f.checkFormat(fs); err != nil {
 		return usageError{err}
 	}
+	f.Format = formats[i]
 	var all []renderConfig
 	var err error
 	switch {
 	case command && len(args) > 0:
 		all, err = f.command(args)
 	case !command && len(args) == 1:
-		all, err = f.study(fs, args[0], formats[i])
+		all, err = f.study(fs, args[0])
 	default:
 		err = errors.New("perflab render needs one study file, or a serving command after -- (see perflab render --help)")
 	}
@@ -150,54 +139,48 @@ func (f *renderFlags) run(env Env, fs *pflag.FlagSet, args []string, command boo
 	if len(all) > 1 && f.out == "" {
 		return usageError{fmt.Errorf("the study tries %d configurations: --out DIR writes a file for each", len(all))}
 	}
-	site, err := f.site(formats[i], all)
-	if err != nil {
+	if err := f.site(all); err != nil {
 		return usageError{err}
 	}
 	for _, c := range all {
 		if c.refused != "" {
 			continue
 		}
-		p, err := site.Plan(c.Configuration)
+		p, err := f.Plan(c.Configuration)
 		if err != nil {
 			return usageUnlessTyped(fmt.Errorf("%s: %w", c.Label, err))
 		}
-		text, err := formats[i].Write(p)
+		text, err := f.Format.Write(p)
 		if err != nil {
 			return usageUnlessTyped(fmt.Errorf("%s: %w", c.Label, err))
 		}
-		if err := f.write(env, p.Name+formats[i].Ext, text); err != nil {
+		if err := f.write(env, p.Name+f.Format.Ext, text); err != nil {
 			return err
 		}
 	}
-	f.list(env, formats[i], all)
+	f.list(env, all)
 	return nil
 }
 
-// site is what the flags say of the machines and their containers.
-func (f *renderFlags) site(format render.Format, all []renderConfig) (*render.Site, error) {
-	s := &render.Site{
-		Format: format, GPUs: f.gpus, Nodes: f.nodes, Hosts: f.hosts, Interface: f.iface, HCA: f.hca, Method: f.method,
-		Port: f.port, Ready: f.ready, Images: f.images, Mounts: f.mounts, ShmSize: f.shmSize, Ulimits: f.ulimits,
-		Partition: f.partition, Account: f.account, TimeLimit: f.timeLimit, Namespace: f.namespace,
-	}
+// site checks what the flags say of the machines and their containers.
+func (f *renderFlags) site(all []renderConfig) error {
 	configurations := make([]render.Configuration, len(all))
 	for i, c := range all {
 		configurations[i] = c.Configuration
 	}
-	if err := s.Validate(configurations); err != nil || f.topology == "" {
-		return s, err
+	if err := f.Validate(configurations); err != nil || f.topology == "" {
+		return err
 	}
 	text, err := input.File(f.topology, mostText)
 	if err != nil {
-		return nil, fmt.Errorf("read --topology: %w", err)
+		return fmt.Errorf("read --topology: %w", err)
 	}
 	t, err := cluster.ParseTopology(string(text))
 	if err != nil {
-		return nil, fmt.Errorf("--topology %s: %w", filepath.Base(f.topology), err)
+		return fmt.Errorf("--topology %s: %w", filepath.Base(f.topology), err)
 	}
-	s.Topology = &t
-	return s, nil
+	f.Topology = &t
+	return nil
 }
 
 // checkFormat checks that no flag is given that the format has no use for.
@@ -225,7 +208,7 @@ func (f *renderFlags) write(env Env, name, text string) error {
 }
 
 // list says which files were written, and what was refused.
-func (f *renderFlags) list(env Env, format render.Format, all []renderConfig) {
+func (f *renderFlags) list(env Env, all []renderConfig) {
 	if f.out == "" {
 		if all[0].refused != "" {
 			fmt.Fprintf(env.Stderr, "refused: %s\n", all[0].refused)
@@ -237,7 +220,7 @@ func (f *renderFlags) list(env Env, format render.Format, all []renderConfig) {
 			fmt.Fprintf(env.Stdout, "%s: refused: %s\n", r.Label, r.refused)
 			continue
 		}
-		fmt.Fprintf(env.Stdout, "%s  %s\n", filepath.Join(f.out, r.Name+format.Ext), r.Label)
+		fmt.Fprintf(env.Stdout, "%s  %s\n", filepath.Join(f.out, r.Name+f.Format.Ext), r.Label)
 	}
 }
 
@@ -245,6 +228,9 @@ func (f *renderFlags) list(env Env, format render.Format, all []renderConfig) {
 // refuse is an error.
 func (f *renderFlags) command(args []string) ([]renderConfig, error) {
 	cmd, err := typed(args, f.version)
+	if err == nil {
+		cmd, err = f.pools.apply(cmd)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -261,13 +247,13 @@ func (f *renderFlags) command(args []string) ([]renderConfig, error) {
 	if err != nil {
 		return nil, err
 	}
-	machines := max(f.nodes, len(f.hosts))
-	cfg, err := f.resolve(cmd, gpu, f.gpus*machines)
+	machines := max(f.Nodes, len(f.Hosts))
+	cfg, err := f.resolve(cmd, gpu, f.GPUs*machines)
 	if err != nil {
 		return nil, err
 	}
 	r.World, r.GPU = cfg.GPUs, gpu
-	r.Notes = append(r.Notes, cmd.Model+" on "+render.Hardware(gpu, machines, f.gpus))
+	r.Notes = append(r.Notes, cmd.Model+" on "+render.Hardware(gpu, machines, f.GPUs))
 	return []renderConfig{r}, nil
 }
 
@@ -288,7 +274,7 @@ func (f *renderFlags) resolve(cmd engine.Command, gpu arch.Accelerator, devices 
 }
 
 // study is every configuration of a study file, on its hardware unless flags say else.
-func (f *renderFlags) study(fs *pflag.FlagSet, path string, format render.Format) ([]renderConfig, error) {
+func (f *renderFlags) study(fs *pflag.FlagSet, path string) ([]renderConfig, error) {
 	source, err := study.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the study: %w", err)
@@ -304,19 +290,19 @@ func (f *renderFlags) study(fs *pflag.FlagSet, path string, format render.Format
 	if s.Runtime.Kind == study.Existing {
 		return nil, errors.New("the study measures an endpoint that is up already: there is nothing to start")
 	}
-	for _, name := range []string{"gpu", "engine-version", "model-config"} {
+	for _, name := range append(poolFlagNames, "gpu", "engine-version", "model-config") {
 		if fs.Changed(name) {
 			return nil, fmt.Errorf("--%s is for a command: the study has its own", name)
 		}
 	}
 	machines := max(s.Hardware.Nodes, 1)
-	if !fs.Changed("nodes") && len(f.hosts) == 0 {
-		f.nodes = machines
+	if !fs.Changed("nodes") && len(f.Hosts) == 0 {
+		f.Nodes = machines
 	}
 	if !fs.Changed("gpus") {
-		f.gpus = s.Hardware.GPUs / machines
+		f.GPUs = s.Hardware.GPUs / machines
 	}
-	if err := f.siteOf(fs, s, format); err != nil {
+	if err := f.siteOf(fs, s); err != nil {
 		return nil, err
 	}
 	gpu, err := arch.LookupAccelerator(s.Hardware.GPU)
@@ -341,7 +327,7 @@ func (f *renderFlags) study(fs *pflag.FlagSet, path string, format render.Format
 		}
 		r.Name = render.ObjectName(fmt.Sprintf("%s-%d-%s", cmp.Or(f.name, s.Name), i+1, c.Label))
 		r.Notes = []string{fmt.Sprintf("Study %s, %s", s.Name, label),
-			c.Command.Model + " on " + render.Hardware(gpu, max(f.nodes, len(f.hosts)), f.gpus)}
+			c.Command.Model + " on " + render.Hardware(gpu, max(f.Nodes, len(f.Hosts)), f.GPUs)}
 		if c.Refused != nil {
 			r.refused = c.Refused.Reason
 		}
@@ -351,26 +337,26 @@ func (f *renderFlags) study(fs *pflag.FlagSet, path string, format render.Format
 }
 
 // siteOf takes from the study what flags leave open of its machines and containers.
-func (f *renderFlags) siteOf(fs *pflag.FlagSet, s *study.Study, format render.Format) error {
-	if f.as == "script" && len(f.hosts) == 0 && !fs.Changed("nodes") {
+func (f *renderFlags) siteOf(fs *pflag.FlagSet, s *study.Study) error {
+	if f.as == "script" && len(f.Hosts) == 0 && !fs.Changed("nodes") {
 		for _, h := range s.Runtime.Hosts {
-			f.hosts = append(f.hosts, h.Name+"="+cmp.Or(h.Address, h.Name))
-			f.iface, f.hca = cmp.Or(f.iface, h.Interface), cmp.Or(f.hca, h.HCA)
-			if h.GPUs != 0 && h.GPUs != f.gpus && !fs.Changed("gpus") {
+			f.Hosts = append(f.Hosts, h.Name+"="+cmp.Or(h.Address, h.Name))
+			f.Interface, f.HCA = cmp.Or(f.Interface, h.Interface), cmp.Or(f.HCA, h.HCA)
+			if h.GPUs != 0 && h.GPUs != f.GPUs && !fs.Changed("gpus") {
 				return errors.New("the study's hosts have different numbers of gpus, which a rendered file cannot: name alike ones with --hosts and --gpus")
 			}
 		}
 	}
 	d := s.Runtime.Docker
-	if d == nil || !format.Container {
+	if d == nil || !f.Format.Container {
 		return nil
 	}
-	if len(f.mounts) == 0 {
-		f.mounts = d.Mounts
+	if len(f.Mounts) == 0 {
+		f.Mounts = d.Mounts
 	}
-	f.shmSize = cmp.Or(f.shmSize, d.ShmSize)
-	if f.as == "compose" && len(f.ulimits) == 0 {
-		f.ulimits = d.Ulimits
+	f.ShmSize = cmp.Or(f.ShmSize, d.ShmSize)
+	if f.as == "compose" && len(f.Ulimits) == 0 {
+		f.Ulimits = d.Ulimits
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,6 +29,7 @@ type simFlags struct {
 	seed    uint64
 	startup time.Duration
 	list    bool
+	pools   poolFlags
 
 	questions string
 	declared  stat.Declared
@@ -66,7 +66,8 @@ func newSim(env Env) *cobra.Command {
   perflab sim --list`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.list {
-				return listSim(env.Stdout)
+				_, err := io.WriteString(env.Stdout, arch.Listing()+"and their -FP8, -AWQ, -GPTQ-Int4 and NVFP4 variants; --model-config describes any other model\n")
+				return err
 			}
 			if len(args) == 0 {
 				return usageError{errors.New("perflab sim needs an engine's command line after --, such as: vllm serve Qwen/Qwen3-32B (see perflab sim --help)")}
@@ -80,6 +81,7 @@ func newSim(env Env) *cobra.Command {
 	fs.IntVar(&f.gpus, "gpus", 1, "how many of them the machine has")
 	fs.StringVar(&f.config, "model-config", "", "the model's config.json, for a model that --list does not know")
 	fs.StringVar(&f.version, "engine-version", "", "version of the engine, such as 0.17: it decides defaults (default: the oldest that is known)")
+	f.pools.add(fs)
 	fs.Uint64Var(&f.seed, "seed", 0, "of what is random in the simulated engine")
 	fs.DurationVar(&f.startup, "startup", 500*time.Millisecond, "time from start to ready; a real engine loads for minutes")
 	fs.StringVar(&f.questions, "questions", "", "JSONL file of question and answer: a prompt that holds one of them is answered")
@@ -89,43 +91,6 @@ func newSim(env Env) *cobra.Command {
 	fs.StringVar(&f.declared.Numerics, "numerics", "", "name of the choices (quantisation, KV cache) whose flips and texts they are")
 	fs.BoolVar(&f.list, "list", false, "list known models and accelerators")
 	return c
-}
-
-// listSim prints what the simulator knows, within 100 columns: devices by maker, the
-// fastest memory first, and models by publisher and name.
-func listSim(w io.Writer) error {
-	devices := arch.Accelerators()
-	slices.SortStableFunc(devices, func(a, b arch.Accelerator) int {
-		return cmp.Or(cmp.Compare(rank(maker(a)), rank(maker(b))), cmp.Compare(b.BandwidthGBs, a.BandwidthGBs))
-	})
-	group := ""
-	for _, a := range devices {
-		if m := maker(a); m != group {
-			group = m
-			fmt.Fprintf(w, "%-22s %12s %7s %6s\n", m+" accelerators", "bf16 TFLOP/s", "GiB", "GB/s")
-		}
-		fmt.Fprintf(w, "  %-20s %12.1f %7.1f %6.0f  %s\n", a.Name, a.BF16TFLOPS, a.MemoryGiB, a.BandwidthGBs, strings.TrimPrefix(a.Title, group+" "))
-	}
-	models := arch.Models()
-	slices.SortStableFunc(models, func(a, b arch.Model) int {
-		return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
-	})
-	fmt.Fprintf(w, "%-47s %12s %7s %9s  %s\n", "models", "parameters/B", "active", "tokens", "format")
-	for _, m := range models {
-		fmt.Fprintf(w, "  %-45s %12.1f %7.1f %9d  %s\n", m.Name, float64(m.Params())/1e9, float64(m.Active())/1e9, m.MaxLen, m.Format)
-	}
-	_, err := fmt.Fprintln(w, "and their -FP8, -AWQ, -GPTQ-Int4 and NVFP4 variants; --model-config describes any other model")
-	return err
-}
-
-func maker(a arch.Accelerator) string { m, _, _ := strings.Cut(a.Title, " "); return m }
-
-// rank puts the maker of the most devices first and the others in order of the alphabet.
-func rank(maker string) string {
-	if maker == "NVIDIA" {
-		return ""
-	}
-	return maker
 }
 
 // runSim refuses as the engine would, else serves until it is told to stop.
@@ -145,6 +110,9 @@ func runSim(ctx context.Context, env Env, f *simFlags, argv []string) error {
 		return usageError{err}
 	}
 	cmd, err := typed(argv, f.version)
+	if err == nil {
+		cmd, err = f.pools.apply(cmd)
+	}
 	if err != nil {
 		return refuse(env, usageUnlessTyped(err))
 	}

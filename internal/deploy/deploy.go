@@ -14,8 +14,8 @@
 //	load(d.Targets()) // until d.Done() is closed: then d.Err() is a *DiedError
 //
 // A Spec has replicas; a Replica has a front process, which serves, and peers, which
-// start before it in their order: further ranks, Ray's head and workers, a command that
-// ends by itself. Each process may read small files, and be on a machine of its own. Placeholders
+// start before it in their order: further ranks, Ray's head and workers, engines behind a
+// router, a command that ends by itself. Each process may read small files, and be on a machine of its own. Placeholders
 // in words, environment and files stand for ports, addresses and those files' paths.
 //
 // A Launcher does what is alike everywhere: it chooses ports, starts the processes one by one
@@ -124,6 +124,10 @@ type Peer struct {
 	Name string // names its log, replica-N.NAME.log
 	Up   string // a text of its output that says that it is up, the next is started then; "": at once
 	Once bool   // it ends by itself, with status 0, before the next is started
+
+	// Serves names the port of an engine that answers by itself, as the front process does:
+	// the next is started at once, and the front process when all of these are ready.
+	Serves string
 }
 
 // File is a small text that an engine reads when it starts.
@@ -143,10 +147,20 @@ type Runtime interface {
 	Sweep(ctx context.Context, dir string) (ended []string, err error)
 }
 
+// Engine is a peer that serves.
+type Engine struct {
+	Replica int
+	Name    string
+	URL     string
+}
+
 // Deployment is a started engine.
 type Deployment interface {
 	// Targets are base URLs ("http://127.0.0.1:41234"), one a replica.
 	Targets() []string
+	// Engines are the base URLs of peers that serve, by name ("decode-0"), where a replica
+	// has such, in the order of replicas and peers.
+	Engines() []Engine
 	// Done is closed when a replica has ended that should run; Err says why.
 	Done() <-chan struct{}
 	Err() error

@@ -27,6 +27,8 @@ type deployment struct {
 	members []*member      // in the order in which they were started; guarded by mu while some are still being started
 	fronts  []*member      // one a replica
 	targets []string       // base URLs of fronts
+	engines []Engine       // peers that serve
+	serving []*member      // their processes
 	watch   sync.WaitGroup // one goroutine a member
 
 	done chan struct{} // closed with err set
@@ -72,6 +74,9 @@ func (d *deployment) markReady() error {
 
 // Targets are the replicas' base URLs.
 func (d *deployment) Targets() []string { return slices.Clone(d.targets) }
+
+// Engines are the peers that serve.
+func (d *deployment) Engines() []Engine { return slices.Clone(d.engines) }
 
 // Done is closed when a process has ended before Stop.
 func (d *deployment) Done() <-chan struct{} { return d.done }
@@ -124,8 +129,12 @@ func (d *deployment) end() error {
 	if err := os.Remove(d.path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fileError("stop "+d.spec.name(), err)
 	}
-	for _, target := range d.targets {
-		if addr, served := stillServed(target); served {
+	bases := d.Targets()
+	for _, e := range d.engines {
+		bases = append(bases, e.URL)
+	}
+	for _, base := range bases {
+		if addr, served := stillServed(base); served {
 			return &InfraError{
 				Op:   "stop " + d.spec.name(),
 				Err:  fmt.Errorf("%s is still served although every process of the engine has ended", addr),

@@ -200,6 +200,7 @@ type existing struct {
 }
 
 func (d *existing) Targets() []string     { return d.targets }
+func (d *existing) Engines() []Engine     { return nil }
 func (d *existing) Done() <-chan struct{} { return d.done }
 func (d *existing) Err() error            { return nil }
 

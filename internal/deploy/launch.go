@@ -64,8 +64,9 @@ func (l Launcher) launch(ctx context.Context, op string, s Spec, deadline time.T
 	watch.Go(func() { d.watchStart(ctx, deadline, giveUp) })
 	defer watch.Wait()
 	defer giveUp(nil)
-	if err := d.startAll(ctx); err != nil {
+	h := newHealth(s, l.Poll, func(status int) bool { return status == http.StatusOK })
+	if err := d.startAll(ctx, h); err != nil {
 		return nil, d.explainStart(err)
 	}
-	return d, d.awaitReady(ctx, newHealth(s, l.Poll, func(status int) bool { return status == http.StatusOK }))
+	return d, d.awaitReady(ctx, h)
 }

@@ -281,6 +281,24 @@ func TestKillMinus9(t *testing.T) {
 	}
 }
 
+// Engines behind a router and the router itself end with a perflab that is killed.
+func TestKillMinus9OfPools(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux ends a child with its parent")
+	}
+	for _, fence := range []deploy.Fence{deploy.NoFence, ""} {
+		t.Run("fence "+string(fence), func(t *testing.T) {
+			t.Parallel()
+			s := deploytest.Pools(t)
+			endsSoon(t, killedOwner(t, s, fenceEnv(fence)))
+			if ended, err := quick().Sweep(t.Context(), s.Dir); err != nil || len(ended) > 0 {
+				t.Errorf("sweep ends %q, %v; want nothing", ended, err)
+			}
+		})
+	}
+}
+
 func sweepTwice(t *testing.T, dir string) {
 	t.Helper()
 	for _, want := range []int{1, 0} {

@@ -14,7 +14,7 @@ func Spread(parts []cluster.Part) Replica {
 			r.Member = m
 			continue
 		}
-		r.Peers = append(r.Peers, Peer{Member: m, Name: p.Name, Up: p.Up, Once: p.Once})
+		r.Peers = append(r.Peers, Peer{Member: m, Name: p.Name, Up: p.Up, Once: p.Once, Serves: p.Serves})
 	}
 	return r
 }

@@ -324,3 +324,15 @@ func TestSSHKillMinus9BetweenReplicas(t *testing.T) {
 		t.Errorf("sweep ends %q, %v; want nothing", ended, err)
 	}
 }
+
+// Of engines behind a router each has a keeper, which ends it.
+func TestSSHKillMinus9OfPools(t *testing.T) {
+	t.Parallel()
+	s := startSSHD(t, "127.0.0.1")
+	spec := deploytest.Pools(t)
+	endsSoon(t, killedOwner(t, spec, ownerEnv+"_SSH="+s.config))
+	nothingIn(t, s.tmp)
+	if ended, err := s.runtime(t).Sweep(t.Context(), spec.Dir); err != nil || len(ended) > 0 {
+		t.Errorf("sweep ends %q, %v; want nothing", ended, err)
+	}
+}

@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"perflab/internal/redact"
 )
 
-// startAll starts every process.
-func (d *deployment) startAll(ctx context.Context) error {
+// startAll starts every process. Where peers serve, those of all replicas load at the same
+// time, and fronts start when they are ready.
+func (d *deployment) startAll(ctx context.Context, h *health) error {
 	ports, err := d.choosePorts(ctx)
 	if err != nil {
 		return err
@@ -23,21 +25,56 @@ func (d *deployment) startAll(ctx context.Context) error {
 				return err
 			}
 		}
-		m, err := d.start(ctx, i, nil, rep.Member, ports[i])
-		if err != nil {
+		if rep.served() {
+			continue
+		}
+		if err := d.startFront(ctx, i, ports[i]); err != nil {
 			return err
 		}
-		d.fronts = append(d.fronts, m)
-		target, err := m.URL(ctx, ports[i].front)
-		if late, ok := errors.AsType[*LateError](err); ok {
-			return d.explainWait(m, late, nil)
-		}
-		if err != nil {
+	}
+	if len(d.serving) == 0 {
+		return nil
+	}
+	urls := make([]string, len(d.engines))
+	for i, e := range d.engines {
+		urls[i] = e.URL
+	}
+	if err := d.await(ctx, h, d.serving, urls); err != nil {
+		return err
+	}
+	for i := range d.spec.Replicas {
+		if err := d.startFront(ctx, i, ports[i]); err != nil {
 			return err
 		}
-		d.targets = append(d.targets, target)
 	}
 	return nil
+}
+
+// served reports whether peers of the replica serve.
+func (r Replica) served() bool {
+	return slices.ContainsFunc(r.Peers, func(p Peer) bool { return p.Serves != "" })
+}
+
+func (d *deployment) startFront(ctx context.Context, replica int, ports portSet) error {
+	m, err := d.start(ctx, replica, nil, d.spec.Replicas[replica].Member, ports)
+	if err != nil {
+		return err
+	}
+	target, err := d.reach(ctx, m, ports.front)
+	if err != nil {
+		return err
+	}
+	d.fronts, d.targets = append(d.fronts, m), append(d.targets, target)
+	return nil
+}
+
+// reach is the base URL of a port of a process.
+func (d *deployment) reach(ctx context.Context, m *member, port int) (string, error) {
+	base, err := m.URL(ctx, port)
+	if late, ok := errors.AsType[*LateError](err); ok {
+		return "", d.explainWait(m, late, nil)
+	}
+	return base, err
 }
 
 // start starts one process and watches it. It is in the record before it starts, by its
@@ -100,6 +137,11 @@ const (
 // startPeer starts a peer and waits until it is up, or through.
 func (d *deployment) startPeer(ctx context.Context, replica int, p *Peer, ports portSet) error {
 	c, err := d.start(ctx, replica, p, p.Member, ports)
+	if err == nil && p.Serves != "" {
+		var base string
+		base, err = d.reach(ctx, c, ports.named[p.Serves])
+		d.engines, d.serving = append(d.engines, Engine{replica, p.Name, base}), append(d.serving, c)
+	}
 	if err != nil || p.Up == "" && !p.Once {
 		return err
 	}
@@ -156,8 +198,17 @@ func (d *deployment) watchExit(c *member) {
 	}
 }
 
-// awaitReady returns when all replicas answer, one has ended, or ctx has.
+// awaitReady returns when all replicas answer, a process has ended, or ctx has.
 func (d *deployment) awaitReady(ctx context.Context, h *health) error {
+	if err := d.await(ctx, h, d.fronts, d.targets); err != nil {
+		return err
+	}
+	return d.markReady()
+}
+
+// await returns when all of some processes answer at their base URLs, one of any has ended,
+// or ctx has.
+func (d *deployment) await(ctx context.Context, h *health, members []*member, urls []string) error {
 	probing, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var watch, probes sync.WaitGroup
@@ -168,17 +219,17 @@ func (d *deployment) awaitReady(ctx context.Context, h *health) error {
 		case <-probing.Done():
 		}
 	})
-	errs, seen := make([]error, len(d.fronts)), make([]error, len(d.fronts))
-	for i := range d.fronts {
-		probes.Go(func() { errs[i] = h.await(probing, d.targets[i], &seen[i]) })
+	errs, seen := make([]error, len(members)), make([]error, len(members))
+	for i := range members {
+		probes.Go(func() { errs[i] = h.await(probing, urls[i], &seen[i]) })
 	}
 	probes.Wait()
 	cancel(nil)
 	watch.Wait()
-	for i, c := range d.fronts {
+	for i, c := range members {
 		if errs[i] != nil {
 			return d.explainWait(c, errs[i], seen[i])
 		}
 	}
-	return d.markReady()
+	return nil
 }

@@ -100,6 +100,8 @@ func (r Replica) validate() error {
 			return fmt.Errorf("two processes are named %s", p.Name)
 		case err != nil:
 			return fmt.Errorf("%s: %w", p.Name, err)
+		case p.Serves != "" && !slices.Contains(r.portNames(), p.Serves):
+			return fmt.Errorf("%s serves on the port %q, and no {port:%[2]s} stands in a command: give it its port", p.Name, p.Serves)
 		}
 	}
 	if !strings.Contains(strings.Join(r.Argv, " ")+strings.Join(r.Env, " "), portMark) {

@@ -81,6 +81,8 @@ func (c Command) spell(e *Engine, p *Param, value string) ([]string, error) {
 		return nil, nil
 	case p.Name == AttentionDP && c.grouped(e):
 		return []string{attentionGroups, c.Params[DP]}, nil
+	case p.Name == Disaggregation: // said by which processes there are: see Members
+		return nil, nil
 	case p.Name == Speculative:
 		s, err := parseSpec(value)
 		if err != nil {

@@ -6,11 +6,11 @@
 //     Command.Fit) or of an installed engine by its own --help (ParseHelp, Command.Help).
 //   - Configurations: a command with every default filled in for a model and devices, or
 //     the Rejection of the rule that it breaks (Command.Resolve); what it takes of memory,
-//     what is unwise about it (Config.Remarks), and which requests it serves (Config.Fits).
-//   - Metrics under common names (Engine.Common, Meters).
+//     and which requests it serves (Config.Fits).
+//   - The names of their metrics (Engine.Metrics).
 //
 // How a command spans machines is package cluster's, what an engine's log says package
-// logs'.
+// logs', what it publishes while it serves package meters'.
 //
 //	cmd, err := engine.Parse([]string{"vllm", "serve", "Qwen/Qwen3-32B", "-tp", "4"})
 //	cfg, err := cmd.Resolve(model, gpu, 8)  // cfg.TP == 4, cfg.Seqs == 1024
@@ -60,6 +60,7 @@ const (
 	ThreadsBatch   = "threads_batch"      // that compute prompts (llama.cpp)
 	FlashAttention = "flash_attention"    // on, off, auto (llama.cpp)
 	GPULayers      = "gpu_layers"         // layers on GPUs, of a model that is else on the CPU (llama.cpp)
+	Disaggregation = "disaggregation"     // prefill and decode engines of a replica, "2:1"; "none": each engine does both
 )
 
 // Command is one engine's serving command, taken apart. Parse and Argv are
@@ -77,54 +78,60 @@ type Command struct {
 	// whose content is not known: see WithFile.
 	File     map[string]any `json:"file,omitempty"`
 	FilePath string         `json:"file_path,omitempty"`
-	Env      []string       `json:"env,omitempty"`  // KEY=value, printed before the command
-	Host     string         `json:"host,omitempty"` // as given; "" for the engine's default
-	Port     int            `json:"port,omitempty"` // as given; 0 for the engine's default
-	Help     *Help          `json:"-"`              // of the installed engine, where it was asked: what it lists outranks what is known of Version
+	Prefill  PoolUse        `json:"prefill,omitzero"` // of engines that only compute prompts, where Disaggregation has some
+	Decode   PoolUse        `json:"decode,omitzero"`  // of those that only generate
+	Router   []string       `json:"router,omitempty"` // further flags of the router before them
+	Env      []string       `json:"env,omitempty"`    // KEY=value, printed before the command
+	Host     string         `json:"host,omitempty"`   // as given; "" for the engine's default
+	Port     int            `json:"port,omitempty"`   // as given; 0 for the engine's default
+	Help     *Help          `json:"-"`                // of the installed engine, where it was asked: what it lists outranks what is known of Version
 }
 
 // Config is a command with every default resolved for a model and hardware:
 // what the engine would really run with. The simulator is built from it.
 type Config struct {
-	Engine      string
-	Model       arch.Model
-	GPU         arch.Accelerator
-	TP, PP, DP  int
-	EP          int    // expert-parallel ranks, 1 for none
-	AttentionDP int    // groups of the tensor-parallel ranks that attend to requests of their own; 1 for none
-	ContextP    int    // decode context-parallel ranks that share a sequence's KV cache, 1 for none
-	AllToAll    string // how tokens reach experts on other ranks, as given
-	GPUs        int    // devices the command occupies: Command.World
-	Seqs        int    // running requests at most
-	Batched     int    // tokens per step at most
-	MaxLen      int
-	MemoryShare float64
-	ShareOfFree bool    // MemoryShare is of the memory left after weights (TensorRT-LLM)
-	KVBytes     int     // bytes per KV element: 2, or 1 with an FP8 cache
-	KVSpace     int64   // bytes of KV cache on a rank as given, 0 for what MemoryShare leaves
-	Block       int     // tokens per KV block
-	Prefix      bool    // prefix cache
-	Chunks      bool    // layers that attend in chunks give up the blocks behind their chunk (vLLM)
-	Chunked     bool    // chunked prefill
-	Reserve     bool    // a request is admitted only with room for all its tokens (TensorRT-LLM)
-	PrefillOnly bool    // prefill batches come first and alone (SGLang)
-	Prefill     int     // prompt tokens of such a batch at most, but for a first prompt (SGLang)
-	Conserve    float64 // how much room is kept for running requests, 1 by default (SGLang)
-	Overlap     bool    // a step is scheduled while the one before it runs, from what was known when that began
-	Serial      bool    // the front end passes requests on one by one
-	Spec        string  // speculation method, "" for none
-	SpecTokens  int
-	SpecTree    int   // candidates that a guess branches into a step, 0 or 1 for a chain (SGLang)
-	WeightOnly  bool  // weights are widened before they are multiplied: saves memory, not arithmetic (Marlin)
-	GraphMax    int   // largest captured decode batch; 0 when eager
-	Graphs      []int // sizes that a decode batch is padded to, ascending; nil for the engine's usual way
-	Dummy       bool  // weights are made up on loading
-	Interval    int   // tokens between two messages of a stream
-	Dispatch    int   // requests of a rank whose tokens reach experts in one go, 0 for no limit (SGLang's DeepEP)
-	ServedName  string
-	Aliases     []string // further names that clients may use
-	Host        string
-	Port        int
+	Engine        string
+	Model         arch.Model
+	GPU           arch.Accelerator
+	TP, PP, DP    int
+	EP            int     // expert-parallel ranks, 1 for none
+	AttentionDP   int     // groups of the tensor-parallel ranks that attend to requests of their own; 1 for none
+	ContextP      int     // decode context-parallel ranks that share a sequence's KV cache, 1 for none
+	AllToAll      string  // how tokens reach experts on other ranks, as given
+	Prefills      int     // engines of a replica that only compute prompts; 0 where each engine does both
+	Decodes       int     // engines of it that only generate, with the KV cache of the first
+	Prefill       *Config // of an engine that computes prompts, where there are some; the rest is that of one that generates
+	GPUs          int     // devices the command occupies: Command.World
+	Seqs          int     // running requests at most
+	Batched       int     // tokens per step at most
+	MaxLen        int
+	MemoryShare   float64
+	ShareOfFree   bool    // MemoryShare is of the memory left after weights (TensorRT-LLM)
+	KVBytes       int     // bytes per KV element: 2, or 1 with an FP8 cache
+	KVSpace       int64   // bytes of KV cache on a rank as given, 0 for what MemoryShare leaves
+	Block         int     // tokens per KV block
+	Prefix        bool    // prefix cache
+	Chunks        bool    // layers that attend in chunks give up the blocks behind their chunk (vLLM)
+	Chunked       bool    // chunked prefill
+	Reserve       bool    // a request is admitted only with room for all its tokens (TensorRT-LLM)
+	PrefillOnly   bool    // prefill batches come first and alone (SGLang)
+	PrefillTokens int     // prompt tokens of such a batch at most, but for a first prompt (SGLang)
+	Conserve      float64 // how much room is kept for running requests, 1 by default (SGLang)
+	Overlap       bool    // a step is scheduled while the one before it runs, from what was known when that began
+	Serial        bool    // the front end passes requests on one by one
+	Spec          string  // speculation method, "" for none
+	SpecTokens    int
+	SpecTree      int   // candidates that a guess branches into a step, 0 or 1 for a chain (SGLang)
+	WeightOnly    bool  // weights are widened before they are multiplied: saves memory, not arithmetic (Marlin)
+	GraphMax      int   // largest captured decode batch; 0 when eager
+	Graphs        []int // sizes that a decode batch is padded to, ascending; nil for the engine's usual way
+	Dummy         bool  // weights are made up on loading
+	Interval      int   // tokens between two messages of a stream
+	Dispatch      int   // requests of a rank whose tokens reach experts in one go, 0 for no limit (SGLang's DeepEP)
+	ServedName    string
+	Aliases       []string // further names that clients may use
+	Host          string
+	Port          int
 }
 
 // Rejection is a configuration that the engine would refuse, known before

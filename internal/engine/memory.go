@@ -83,3 +83,16 @@ func (c Config) graphBytes() int64 {
 
 // Replicas is how many copies of the configuration total devices run.
 func (c Config) Replicas(total int) int { return total / max(c.GPUs, 1) }
+
+// Beside is what the share of memory leaves of a device and what must have room there: graphs,
+// and in SGLang the largest step; known is false where no share is given.
+func (c Config) Beside() (room, need int64, known bool) {
+	room, need = c.deviceBytes(), c.graphBytes()
+	switch {
+	case c.KVSpace > 0 || c.GPU.SM == 0 || c.Engine != "vllm" && c.Engine != "sglang":
+		return 0, 0, false
+	case c.Engine == "sglang":
+		room, need = room-c.libraryBytes(), need+c.activationBytes()
+	}
+	return room - int64(c.MemoryShare*float64(room)), need, true
+}

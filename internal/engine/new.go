@@ -66,6 +66,12 @@ func build(engineName, model string, params map[string]string, extra []string, o
 	if err != nil {
 		return Command{}, err
 	}
+	if pools := c.Params[Disaggregation]; pools != "" {
+		if out.Params == nil {
+			out.Params = map[string]string{}
+		}
+		out.Params[Disaggregation] = pools
+	}
 	return out.inherit(e, c.Params)
 }
 

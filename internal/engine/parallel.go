@@ -41,8 +41,8 @@ func (r *resolver) further() {
 	}
 }
 
-// attentionTP is how many ranks split the attention of a request.
-func (c *Config) attentionTP() int { return max(1, c.TP/max(1, c.AttentionDP)) }
+// AttentionTP is how many ranks split the attention of a request.
+func (c Config) AttentionTP() int { return max(1, c.TP/max(1, c.AttentionDP)) }
 
 // wholeExperts are the ways of SGLang to reach experts that make every rank an
 // expert-parallel one, whatever --ep-size says.

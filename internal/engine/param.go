@@ -55,7 +55,7 @@ type Engine struct {
 	DefaultHost string
 	DefaultPort int
 	MetricsPath string
-	// Metrics maps common names (see Meters) to the engine's, in the spellings of
+	// Metrics maps common names (of package meters) to the engine's, in the spellings of
 	// its versions, the newest first. What it does not publish is absent.
 	Metrics     map[string][]string
 	MetricsFlag string // without which MetricsPath is closed; New adds it. "": it is open, or not ours to open
@@ -86,6 +86,9 @@ func (e *Engine) Param(name string) (*Param, bool) {
 func (p *Param) readable(value string) error {
 	var err error
 	switch {
+	case p.Name == Disaggregation:
+		_, err := ParsePools(value)
+		return err
 	case p.Kind == Bool && !p.Ranks:
 		if value != "true" && value != "false" {
 			err = fmt.Errorf("write true or false")

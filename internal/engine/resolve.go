@@ -14,6 +14,9 @@ import (
 // by a *Rejection why the engine would refuse to start. Other errors mean that
 // the command cannot be resolved at all.
 func (c Command) Resolve(m arch.Model, g arch.Accelerator, gpus int) (Config, error) {
+	if c.Pools().Split() {
+		return c.resolvePools(gpus, func(one Command) (Config, error) { return one.Resolve(m, g, gpus) })
+	}
 	e, err := ByName(c.Engine)
 	if err != nil {
 		return Config{}, err
@@ -39,6 +42,9 @@ func (e *Engine) Outlined(g arch.Accelerator) bool { return e.MeasuredOnly || !g
 // those there are, without a model; of vLLM on a device without figures, all that does
 // not follow from the device's memory. A broken rule is a *Rejection.
 func (c Command) Outline(m arch.Model, g arch.Accelerator, devices int) (Config, error) {
+	if c.Pools().Split() {
+		return c.resolvePools(devices, func(one Command) (Config, error) { return one.Outline(m, g, devices) })
+	}
 	e, err := ByName(c.Engine)
 	switch {
 	case err != nil:

@@ -42,7 +42,7 @@ func layerRule(c *Config, _ int) *Rejection {
 }
 
 func headRule(c *Config, _ int) *Rejection {
-	if c.Model.Heads%c.attentionTP() == 0 {
+	if c.Model.Heads%c.AttentionTP() == 0 {
 		return nil
 	}
 	log := map[string]string{
@@ -57,7 +57,7 @@ func headRule(c *Config, _ int) *Rejection {
 // kvHeadRule: KV heads are split over the ranks, or each is copied to a whole number of them.
 func kvHeadRule(c *Config, _ int) *Rejection {
 	kv := c.Model.KVHeads
-	if kvHeadsFit(c.Model, c.attentionTP()) {
+	if kvHeadsFit(c.Model, c.AttentionTP()) {
 		return nil
 	}
 	return &Rejection{Rule: "kv-heads", Log: fmt.Sprintf("AssertionError: %d is not divisible by %d", max(kv, c.TP), min(kv, c.TP)),
@@ -99,7 +99,7 @@ func expertRule(c *Config, _ int) *Rejection {
 // feed-forwards by tp, routed experts by what expert parallelism leaves of it.
 func (c *Config) splits() []split {
 	m := c.Model
-	s := []split{{"attention output", m.Heads * m.HeadDim, c.attentionTP()}}
+	s := []split{{"attention output", m.Heads * m.HeadDim, c.AttentionTP()}}
 	if m.FFN > 0 && m.DenseLayers() > 0 {
 		s = append(s, split{"intermediate_size", m.FFN, c.TP})
 	}
@@ -235,7 +235,7 @@ func (c *Config) divides() bool {
 		block = max(1, c.Model.QuantBlock)
 	}
 	_, odd := c.uneven(block)
-	return c.TP%max(1, c.AttentionDP) == 0 && c.Model.Heads%c.attentionTP() == 0 && kvHeadsFit(c.Model, c.attentionTP()) && !odd
+	return c.TP%max(1, c.AttentionDP) == 0 && c.Model.Heads%c.AttentionTP() == 0 && kvHeadsFit(c.Model, c.AttentionTP()) && !odd
 }
 
 // platformRule: TensorRT-LLM runs on NVIDIA's devices alone, and vLLM knows formats

@@ -8,8 +8,14 @@ import (
 
 // String is the command as it pastes into a shell, with its environment, and host
 // and port where they were given. Where it reads a file, a here-document that writes
-// the file stands before it.
+// the file stands before it. Of a replica in pools it is a line for each engine and one for
+// the router.
 func (c Command) String() string {
+	if c.Pools().Split() {
+		if lines, err := c.poolLines(); err == nil {
+			return lines
+		}
+	}
 	args := c.Argv()
 	var before strings.Builder
 	for _, f := range c.Files() {
@@ -26,15 +32,26 @@ func (c Command) String() string {
 			args = append(args, e.portFlag, strconv.Itoa(c.Port))
 		}
 	}
+	return before.String() + shellLine(c.Env, args)
+}
+
+// shellLine is a command with its environment as it pastes into a shell.
+func shellLine(env, argv []string) string {
 	var words []string
-	for _, kv := range c.Env {
+	for _, kv := range env {
 		key, value, _ := strings.Cut(kv, "=")
 		words = append(words, key+"="+Quote(value))
 	}
-	for _, a := range args {
-		words = append(words, Quote(a))
+	return strings.Join(append(words, Join(argv)), " ")
+}
+
+// Join is words as a shell takes them, which Split takes apart.
+func Join(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = Quote(w)
 	}
-	return before.String() + strings.Join(words, " ")
+	return strings.Join(quoted, " ")
 }
 
 // Quote quotes what a POSIX shell would take apart; braces too, as bash expands them.

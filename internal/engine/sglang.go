@@ -40,6 +40,8 @@ func sglang() *Engine {
 			{Name: StreamInterval, Flags: []string{"--stream-interval"}, Kind: Int, Default: "1", Min: 1, Doc: "Tokens between two messages of a stream."},
 			{Name: Overlap, Off: []string{"--disable-overlap-schedule"}, Kind: Bool, Default: "true", Doc: "Schedules a step while the one before it runs."},
 			{Name: CapacityPolicy, Kind: Choice, Default: "max_utilization", Doc: "SGLang keeps a share of room free (--schedule-conservativeness) and retracts when there is none."},
+			{Name: Disaggregation, Derived: true, Kind: String, Default: NoPools, Ladder: []string{"1:1", "2:1", "1:2"},
+				Doc: "P:D prefill and decode engines of a replica behind a router, KV by SGLang's transfer backend; each has its own tp GPUs."},
 		},
 		Metrics: sglangMetrics(),
 	}

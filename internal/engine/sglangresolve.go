@@ -24,9 +24,9 @@ func resolveSGLang(r *resolver) {
 	c.Prefix = r.bool(PrefixCaching, true)
 	c.Chunked = r.bool(ChunkedPrefill, true)
 	c.Batched = r.int(MaxBatched, chunk)
-	c.Prefill = r.extraInt("--max-prefill-tokens", 16384)
+	c.PrefillTokens = r.extraInt("--max-prefill-tokens", 16384)
 	if !c.Chunked {
-		c.Batched = c.Prefill
+		c.Batched = c.PrefillTokens
 	}
 	c.Conserve = r.extraFloat("--schedule-conservativeness", 1)
 	linear := c.Model.Linear != nil

@@ -53,7 +53,7 @@ func startupSGLang(c *Config) []string {
 	}
 	return append(lines,
 		fmt.Sprintf("[TP0] max_total_num_tokens=%d, chunked_prefill_size=%d, max_prefill_tokens=%d, max_running_requests=%d, context_len=%d, available_gpu_mem=%.2f GB",
-			tokens, chunk, c.Prefill, c.Seqs, c.MaxLen, gb(left)),
+			tokens, chunk, c.PrefillTokens, c.Seqs, c.MaxLen, gb(left)),
 		"INFO:     Application startup complete.",
 		"The server is fired up and ready to roll!")
 }

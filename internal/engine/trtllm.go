@@ -56,7 +56,7 @@ func trtllm() *Engine {
 // trtllmMetrics are TensorRT-LLM's names at /prometheus/metrics. What is counted by
 // iteration is there with enable_iter_perf_stats, what is counted by request with
 // return_perf_metrics, both of its configuration file. Its JSON at /metrics is
-// another thing: see IterationSamples.
+// another thing: see meters.IterationSamples.
 func trtllmMetrics() map[string][]string {
 	return map[string][]string{
 		"running":           {"trtllm_num_requests_running"},

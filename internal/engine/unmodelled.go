@@ -15,6 +15,11 @@ func (c Command) Unmodelled() []string {
 		}
 	})
 	flags = slices.Concat(flags, c.Unknown(), c.unmodelledParams())
+	for _, use := range []PoolUse{c.Prefill, c.Decode} {
+		if len(use.Params)+len(use.Extra) > 0 {
+			flags = append(flags, Command{Engine: c.Engine, Params: use.Params, Extra: use.Extra}.Unmodelled()...)
+		}
+	}
 	if c.Params[PerfMode] == "interactivity" { // graphs of every small size; ours have no padding
 		flags = append(flags, "--performance-mode=interactivity")
 	}

@@ -7,8 +7,20 @@ import (
 	"strings"
 )
 
-// World is how many devices the command's parallelism takes, 1 where it says nothing.
+// World is how many devices a replica of the command takes: those of its parallelism, of
+// all engines of its pools, 1 where it says nothing.
 func (c Command) World() int {
+	if c.Pools().Split() {
+		members, err := c.Members()
+		if err != nil {
+			return 1 // which Resolve says
+		}
+		n := 0
+		for _, m := range members {
+			n += m.Command.World()
+		}
+		return n
+	}
 	world := 1
 	for _, ranks := range c.parallel() {
 		world *= ranks.n

@@ -42,6 +42,8 @@ func vllm() *Engine {
 			{Name: Overlap, Flags: []string{"--async-scheduling"}, Off: []string{"--no-async-scheduling"}, Kind: Bool, Ladder: []string{"true", "false"},
 				Doc: "Schedules a step while the one before it runs; unset: on from 0.14."},
 			{Name: CapacityPolicy, Kind: Choice, Default: "max_utilization", Doc: "vLLM admits what has room now and evicts when there is none."},
+			{Name: Disaggregation, Derived: true, Kind: String, Default: NoPools, Ladder: []string{"1:1", "2:1", "1:2"},
+				Doc: "P:D prefill and decode engines of a replica behind a router, KV by NIXL; each has its own tp GPUs."},
 		},
 		Metrics: vllmMetrics(),
 	}

@@ -11,6 +11,7 @@ import (
 	"perflab/internal/arch"
 	"perflab/internal/deploy"
 	"perflab/internal/engine"
+	"perflab/internal/engine/advice"
 	"perflab/internal/redact"
 )
 
@@ -123,7 +124,7 @@ func deployment(c Command, values map[string]string, gpu arch.Accelerator, h Har
 	if flags := d.cmd.Unmodelled(); len(flags) > 0 {
 		d.notes = append(d.notes, "Not simulated, figures are as without: "+strings.Join(flags, " "))
 	}
-	for _, remark := range d.config.Remarks() {
+	for _, remark := range advice.Of(d.config) {
 		d.notes = append(d.notes, "Note: "+remark)
 	}
 	return d, nil

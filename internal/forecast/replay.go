@@ -87,11 +87,18 @@ func engineFigures(replicas []sim.Stats, took time.Duration) map[string]float64 
 		return f
 	}
 	for _, s := range replicas {
+		engines := 1
+		if p := s.Pools; p != nil { // figures are those of decode engines, peaks of the fullest
+			f["mean_prefill_running_requests"] += p.Prefill.RunningTime.Seconds() / took.Seconds()
+			f["mean_prefill_waiting_requests"] += p.Prefill.WaitingTime.Seconds() / took.Seconds()
+			f["max_prefill_kv_usage"] = max(f["max_prefill_kv_usage"], p.Prefill.PeakKV)
+			s, engines = p.Decode, p.Decodes
+		}
 		f["mean_running_requests"] += s.RunningTime.Seconds() / took.Seconds()
 		f["mean_waiting_requests"] += s.WaitingTime.Seconds() / took.Seconds()
-		f["max_running_requests"] += float64(s.PeakRunning)
-		f["max_waiting_requests"] += float64(s.PeakWaiting)
-		f["mean_kv_usage"] += s.KVTime.Seconds() / took.Seconds() / float64(len(replicas))
+		f["max_running_requests"] += float64(s.PeakRunning * engines)
+		f["max_waiting_requests"] += float64(s.PeakWaiting * engines)
+		f["mean_kv_usage"] += s.KVTime.Seconds() / took.Seconds() / float64(len(replicas)*engines)
 		f["max_kv_usage"] = max(f["max_kv_usage"], s.PeakKV)
 		f["preemptions"] += float64(s.Preemptions)
 	}

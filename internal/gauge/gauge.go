@@ -42,6 +42,8 @@ const (
 	SourceGPU    = "gpu"    // nvidia-smi, one reading a device
 	SourceEngine = "engine" // the engine's metrics, one a replica
 	SourceHost   = "host"   // a machine that engines run on
+
+	SourcePrefill = "prefill" // metrics of an engine that only computes prompts; SourceEngine is then one that generates
 )
 
 // IsSource reports whether a name is that of a source.

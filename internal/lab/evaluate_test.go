@@ -76,6 +76,7 @@ type dying struct {
 }
 
 func (d *dying) Targets() []string          { return []string{d.target} }
+func (d *dying) Engines() []deploy.Engine   { return nil }
 func (d *dying) Done() <-chan struct{}      { return d.done }
 func (d *dying) Err() error                 { return d.err }
 func (d *dying) Stop(context.Context) error { return nil }

@@ -41,8 +41,14 @@ func keyInEnv(c engine.Command) engine.Command {
 // listedSecrets says which arguments of a deployment are secrets: whoever reads its trial
 // should know that others could read them.
 func listedSecrets(s deploy.Spec) (notes []string) {
+	var lines [][]string
 	for _, r := range s.Replicas {
-		argv := r.Argv
+		lines = append(lines, r.Argv)
+		for _, p := range r.Peers {
+			lines = append(lines, p.Argv)
+		}
+	}
+	for _, argv := range lines {
 		for i, shown := range redact.Argv(argv) {
 			if shown == argv[i] {
 				continue

@@ -5,11 +5,14 @@ import (
 	"io"
 	"os/exec"
 	"slices"
+	"strings"
 	"time"
 
 	"perflab/internal/bench"
 	"perflab/internal/deploy"
+	"perflab/internal/engine"
 	"perflab/internal/engine/cluster"
+	"perflab/internal/gauge"
 	"perflab/internal/study"
 	"perflab/internal/telemetry"
 )
@@ -72,6 +75,21 @@ func (l *launch) sources(d deploy.Deployment, every time.Duration) []telemetry.S
 		return []telemetry.Source{telemetry.Host(every)}
 	}
 	return telemetry.Local(every, l.devices(""))
+}
+
+// meters are the engines whose metrics are read, where a router stands before them.
+func meters(d deploy.Deployment) []bench.Meter {
+	var out []bench.Meter
+	n := map[string]int{}
+	for _, e := range d.Engines() {
+		source := gauge.SourceEngine
+		if strings.HasPrefix(e.Name, engine.PrefillPool) {
+			source = gauge.SourcePrefill
+		}
+		out = append(out, bench.Meter{Source: source, Index: n[source], URL: e.URL})
+		n[source]++
+	}
+	return out
 }
 
 // nodeSources are the machines of a runtime that have a part in the deployment.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -145,6 +146,14 @@ func (l *launcher) deployment(pl study.Configuration, places [][]cluster.Node, d
 	spec.Timeout, spec.Silence = l.limits(pl.Command.Engine)
 	cmd := keyInEnv(pl.Command)
 	cmd.Host = "{host}"
+	var stand []string
+	if l.Runtime.Kind == study.Simulated { // one process stands in for all of a replica
+		var err error
+		if stand, err = l.simulator(pl); err != nil {
+			return spec, err
+		}
+		cmd = cmd.Whole()
+	}
 	for _, place := range places {
 		parts, err := cluster.Spread(cmd, place, l.Runtime.Spread)
 		if err != nil {
@@ -157,12 +166,7 @@ func (l *launcher) deployment(pl study.Configuration, places [][]cluster.Node, d
 				rep.Peers[i].Devices = nil
 			}
 		}
-		if l.Runtime.Kind == study.Simulated {
-			if l.self == "" {
-				return spec, errors.New("start a simulated engine: the path of this program is unknown")
-			}
-			rep.Argv = append(l.simulator(pl), rep.Argv...)
-		}
+		rep.Argv = append(slices.Clip(stand), rep.Argv...)
 		spec.Replicas = append(spec.Replicas, rep)
 	}
 	return spec, nil
@@ -313,7 +317,10 @@ func (l *launcher) preflight(ctx context.Context, la *launch) error {
 }
 
 // simulator is the command that stands in for the hardware of one replica.
-func (l *launcher) simulator(pl study.Configuration) []string {
+func (l *launcher) simulator(pl study.Configuration) ([]string, error) {
+	if l.self == "" {
+		return nil, errors.New("start a simulated engine: the path of this program is unknown")
+	}
 	argv := []string{l.self, "sim", "--gpu", l.Hardware.GPU, "--gpus", strconv.Itoa(pl.Config.GPUs)}
 	if l.Runtime.StartupS > 0 {
 		argv = append(argv, "--startup", time.Duration(l.Runtime.StartupS*float64(time.Second)).String())
@@ -325,7 +332,19 @@ func (l *launcher) simulator(pl study.Configuration) []string {
 		argv = append(argv, "--model-config", path)
 	}
 	argv = append(argv, l.Accuracy.SimulatorFlags(pl.Command)...)
-	return append(argv, "--")
+	if p := pl.Command.Pools(); p.Split() {
+		argv = append(argv, "--disaggregation", p.String())
+		for i, use := range []engine.PoolUse{pl.Command.Prefill, pl.Command.Decode} {
+			args, err := use.Args(pl.Command)
+			if err != nil {
+				return nil, err
+			}
+			if len(args) > 0 {
+				argv = append(argv, []string{"--prefill-flags", "--decode-flags"}[i], engine.Join(args))
+			}
+		}
+	}
+	return append(argv, "--"), nil
 }
 
 // installed is what an engine says of itself where it would run.

@@ -17,6 +17,7 @@ import (
 	"perflab/internal/bench"
 	"perflab/internal/deploy"
 	"perflab/internal/engine"
+	"perflab/internal/engine/advice"
 	"perflab/internal/load"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
@@ -243,7 +244,7 @@ func (ev *evaluation) load(ctx context.Context, la *launch, d deploy.Deployment,
 	b.Progress = &load.Progress{}
 	ev.watch.change(func(s *Status) { s.Workload, s.Progress = name, b.Progress })
 	b.Spec.Targets, b.Spec.Warmups, b.Spec.Telemetry = d.Targets(), 8, ev.Bench.TelemetryInterval()
-	b.Sources = la.sources(d, b.Spec.Telemetry)
+	b.Sources, b.Meters = la.sources(d, b.Spec.Telemetry), meters(d)
 	if ev.Bench.Warmups != nil {
 		b.Spec.Warmups = *ev.Bench.Warmups
 	}
@@ -329,7 +330,7 @@ func (l *session) remarks(c study.Configuration) []string {
 	if flags := c.Command.Unmodelled(); len(flags) > 0 && (l.Runtime.Kind == study.Simulated || l.Runtime.Kind == study.Predicted) {
 		out = append(out, "Not simulated: "+strings.Join(flags, ", ")+". The figures are those without it.")
 	}
-	out = append(out, c.Config.Remarks()...)
+	out = append(out, advice.Of(c.Config)...)
 	if l.Runtime.Kind == study.Process {
 		out = append(out, c.Command.Remarks(runtime.NumCPU())...)
 	}

@@ -75,27 +75,47 @@ func (a *Analysis) addEngineFigures() {
 	most, has := kv.Max(t.Window)
 	a.setIf("max_kv_usage", most, ok && has)
 
-	grown := func(name string) (float64, bool) {
-		return t.Tracks(gauge.SourceEngine, name).SumOfGrowths(gauge.Span{From: a.Sent.First, To: a.End})
+	a.addPrefillFigures()
+	grown := func(source, name string) (float64, bool) {
+		return t.Tracks(source, name).SumOfGrowths(gauge.Span{From: a.Sent.First, To: a.End})
 	}
-	ratio := func(over, under string) (float64, bool) {
-		a, ok := grown(over)
-		b, has := grown(under)
+	ratio := func(source, over, under string) (float64, bool) {
+		a, ok := grown(source, over)
+		b, has := grown(source, under)
 		return a / b, ok && has && b > 0
 	}
-	v, ok := grown("preemptions")
+	v, ok := grown(gauge.SourceEngine, "preemptions")
 	a.setIf("preemptions", v, ok)
-	v, ok = ratio("prefix_hits", "prefix_queries")
+	v, ok = ratio(prompts(t), "prefix_hits", "prefix_queries")
 	a.setIf("prefix_hit_ratio", v, ok)
-	v, ok = ratio("queue_seconds", "queued")
+	v, ok = ratio(prompts(t), "queue_seconds", "queued")
 	a.setIf("mean_engine_queue_ms", 1000*v, ok)
-	if v, ok = ratio("spec_accepted", "spec_drafts"); ok {
+	if v, ok = ratio(gauge.SourceEngine, "spec_accepted", "spec_drafts"); ok {
 		a.setIf("acceptance_length", 1+v, ok)
 		return
 	}
 	said := t.Tracks(gauge.SourceEngine, "spec_length")
 	sum, n, ok = said.SumOfMeans(t.Window)
 	a.setIf("acceptance_length", sum/float64(n), ok && sum > 0)
+}
+
+// prompts is the source of readings of the engines that compute prompts.
+func prompts(t gauge.Telemetry) string {
+	if len(t.Tracks(gauge.SourcePrefill, "running")) > 0 {
+		return gauge.SourcePrefill
+	}
+	return gauge.SourceEngine
+}
+
+// addPrefillFigures sets those of engines that only compute prompts, where there are such.
+func (a *Analysis) addPrefillFigures() {
+	t := a.Telemetry
+	for _, g := range []string{"running", "waiting"} {
+		sum, _, ok := t.Tracks(gauge.SourcePrefill, g).SumOfMeans(t.Window)
+		a.setIf("mean_prefill_"+g+"_requests", sum, ok)
+	}
+	most, has := t.Tracks(gauge.SourcePrefill, "kv_usage").Max(t.Window)
+	a.setIf("max_prefill_kv_usage", most, has)
 }
 
 func (a *Analysis) addDeviceFigures() {

@@ -116,6 +116,8 @@ it was read before the first sending and after the last end. A value that a sour
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", g.Name, g.Source, g.Unit, counter, g.Doc)
 	}
+	b.WriteString("\nWhere prefill and decode are apart, readings of engines that only compute prompts have the source `" + gauge.SourcePrefill +
+		"` and the gauges of an engine;\n`" + gauge.SourceEngine + "` is then one that generates. `prefix_hit_ratio` and `mean_engine_queue_ms` are those of the first.\n")
 	return b.String()
 }
 

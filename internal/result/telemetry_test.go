@@ -17,10 +17,10 @@ func reading(at time.Duration, source string, index int, values map[string]float
 func readingsOfAll(from, to, every time.Duration) []gauge.Reading {
 	var out []gauge.Reading
 	for i, at := 0, from; at <= to; i, at = i+1, at+every {
-		for _, source := range []string{gauge.SourceEngine, gauge.SourceGPU, gauge.SourceHost} {
+		for _, source := range []string{gauge.SourceEngine, gauge.SourcePrefill, gauge.SourceGPU, gauge.SourceHost} {
 			r := reading(at, source, 0, map[string]float64{})
 			for _, g := range gauges() {
-				if g.Source != source {
+				if g.Source != source && (source != gauge.SourcePrefill || g.Source != gauge.SourceEngine) {
 					continue
 				}
 				r.Values[g.Name] = 0.5

@@ -29,6 +29,9 @@ type Core struct {
 	seed   uint64
 	accept float64 // probability that a drafted token is accepted
 	record bool    // a replay: steps write outcomes and report the ends of jobs alone
+	member bool    // of a group: it may have to wait for room that another engine gives back
+	keeps  bool    // what has ended holds its blocks until it is released
+	stuck  bool    // nothing can be scheduled until another engine has given room back
 	now    time.Duration
 	order  uint64
 	work   []work // of the step that runs
@@ -59,9 +62,9 @@ type Progress struct {
 	s *seq
 }
 
-// New builds a core. It fails when the configuration leaves no room for a KV
+// newCore builds a core. It fails when the configuration leaves no room for a KV
 // cache or names no limits.
-func New(cfg engine.Config, o Options) (*Core, error) {
+func newCore(cfg engine.Config, o Options) (*Core, error) {
 	cfg.TP, cfg.PP, cfg.DP = max(1, cfg.TP), max(1, cfg.PP), max(1, cfg.DP)
 	cfg.Block = max(1, cfg.Block)
 	if cfg.Seqs < 1 || cfg.Batched < 1 || cfg.MaxLen < 1 {
@@ -117,6 +120,18 @@ func (c *Core) Submit(j Job) error {
 	return nil
 }
 
+// put is enter for those who do not know what serves the job: out is what is known
+// of the outcome. It returns when the job has come.
+func (c *Core) put(j Job, out Outcome) time.Duration {
+	s := c.enter(j)
+	s.out = out
+	return s.job.Arrive
+}
+
+func (c *Core) records() { c.record = true }
+
+func (c *Core) cancel(index int, _ time.Duration) { c.Cancel(index) }
+
 // enter hands a job that has been checked to the front end.
 func (c *Core) enter(j Job) *seq {
 	s := new(seq)
@@ -169,6 +184,11 @@ func (c *Core) warm(jobs []Job) {
 		for _, ok := c.Step(); ok; _, ok = c.Step() {
 		}
 	}
+	c.reset()
+}
+
+// reset turns the time of an engine back in which nothing runs.
+func (c *Core) reset() {
 	c.front = frontEnd{cost: c.front.cost, serial: c.front.serial}
 	c.now, c.stats, c.peakHeld = 0, Stats{}, 0
 	c.result.Start, c.result.End = -1, 0
@@ -227,7 +247,7 @@ func (c *Core) Cancel(index int) {
 // Next is the time at which the next step can begin, given the jobs submitted
 // so far; ok is false when there is nothing to do.
 func (c *Core) Next() (at time.Duration, ok bool) {
-	if len(c.sched.running) > 0 || c.sched.waiting.next() != nil {
+	if !c.stuck && (len(c.sched.running) > 0 || c.sched.waiting.next() != nil || c.sched.resumes()) {
 		return c.now, true
 	}
 	for c.front.done.len() > 0 && c.front.done.front().gone {
@@ -265,10 +285,17 @@ func (c *Core) Step() (step *Step, ok bool) {
 	c.now = start
 	if c.sched.idle() {
 		c.sched.next = c.sched.next[:0]
-		if len(c.sched.running) == 0 && c.sched.waiting.len() == 0 {
+		if len(c.sched.running) == 0 && c.sched.waiting.len() == 0 && !c.sched.resumes() {
 			return r, true // the request that was due has been cancelled
 		}
 		c.policy.schedule()
+		if c.member && len(c.sched.next) == 0 {
+			c.policy.schedule() // who has been preempted leaves room to others
+		}
+		if c.stuck = c.member && len(c.sched.next) == 0; c.stuck {
+			r.Preempted = c.sched.preempted
+			return r, true
+		}
 	}
 	c.work, c.sched.next = c.sched.next, c.work[:0]
 	if len(c.work) == 0 {
@@ -319,8 +346,9 @@ func (c *Core) arrive(t time.Duration) {
 	c.front.advance(t)
 	for c.front.done.len() > 0 && c.front.done.front().ready <= t {
 		if s := c.front.done.popFront(); !s.gone {
-			s.phase = inWaiting
-			c.sched.waiting.pushBack(s)
+			if s.phase = inWaiting; !s.parked {
+				c.sched.waiting.pushBack(s)
+			}
 		}
 	}
 }
@@ -330,7 +358,7 @@ func (c *Core) batch() batch {
 	b := batch{drafts: c.cfg.SpecTokens > 0} // prompts pass the draft layers too
 	window := c.cfg.Model.Window
 	for _, w := range c.work {
-		if w.s.decoding() {
+		if w.s.decoding() || w.s.pulled {
 			b.decode(w.s.known(), w.n, window)
 		} else {
 			b.chunk(w.s.computed, w.n, window, w.s.computed+w.n == w.s.known())
@@ -349,6 +377,7 @@ func (c *Core) begin() {
 			s.computed++
 		} else {
 			s.computed += w.n
+			s.pulled = false
 		}
 		if w.ends = s.computed == s.known(); w.ends {
 			s.pending++
@@ -388,7 +417,12 @@ func (c *Core) apply() {
 		}
 		if done {
 			finished = true
-			c.sched.kv.free(s)
+			if c.keeps {
+				s.phase = inTransfer
+				c.sched.away++
+			} else {
+				c.sched.kv.free(s)
+			}
 			s.gone = true
 			delete(c.live, s.job.Index)
 			c.stats.Finished++

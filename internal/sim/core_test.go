@@ -35,7 +35,7 @@ func mustCore(t testing.TB, cfg engine.Config, o Options) *Core {
 	if o.KVTokens == 0 {
 		o.KVTokens = 200_000
 	}
-	c, err := New(cfg, o)
+	c, err := newCore(cfg, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func engines() map[string]engine.Config {
 	trt := v
 	trt.Engine, trt.Reserve, trt.Chunked, trt.Block, trt.Seqs, trt.Overlap, trt.Serial = "trtllm", true, false, 32, 2048, true, true
 	sgl := v
-	sgl.Engine, sgl.PrefillOnly, sgl.Block, sgl.Prefill, sgl.Overlap = "sglang", true, 1, 16384, true
+	sgl.Engine, sgl.PrefillOnly, sgl.Block, sgl.PrefillTokens, sgl.Overlap = "sglang", true, 1, 16384, true
 	late := v
 	late.Overlap = true
 	spec := v
@@ -475,7 +475,7 @@ func TestPreemptedKeepTheirBlocks(t *testing.T) {
 // waiting for ever.
 func TestWholePromptOverBudget(t *testing.T) {
 	cfg := engines()["sglang"]
-	cfg.Chunked, cfg.Batched, cfg.Prefill = false, 1000, 1000
+	cfg.Chunked, cfg.Batched, cfg.PrefillTokens = false, 1000, 1000
 	var jobs []Job
 	for i, n := range []int{600, 5000, 600} {
 		jobs = append(jobs, Job{Index: i, Prompt: prompt(i, n), Output: 2})

@@ -28,10 +28,19 @@ func TestLateServerEndsByItsCause(t *testing.T) {
 // same arrivals, and nothing leaves early. How late it was is what it says
 // itself: a bound on that would test the machine.
 func TestRealTimeServerAgreesWithReplay(t *testing.T) {
+	all := engines()
 	for name, cfg := range engines() {
+		if name == "vllm" || name == "sglang" {
+			all[name+" 1:1"] = apart(cfg, 1, 1)
+		}
+	}
+	for name, cfg := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it is waiting for the most part
-			core := mustCore(t, cfg, Options{KVTokens: 4000})
+			core, err := New(cfg, Options{KVTokens: 4000})
+			if err != nil {
+				t.Fatal(err)
+			}
 			s := NewServer(core, ServerOptions{})
 			ctx, stop := context.WithCancel(t.Context())
 			var running, asking sync.WaitGroup

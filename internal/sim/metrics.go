@@ -114,7 +114,33 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	}
 	fmt.Fprintf(&b, "# HELP perflab_sim_behind_seconds Lateness of the last step against the simulated engine's schedule.\n# TYPE perflab_sim_behind_seconds gauge\nperflab_sim_behind_seconds %g\n", s.meters.behind.Seconds())
 	fmt.Fprintf(&b, "# TYPE perflab_sim_behind_max_seconds gauge\nperflab_sim_behind_max_seconds %g\n", max(0, s.meters.worst.Seconds()))
+	if st.Pools != nil {
+		st.Pools.write(&b)
+	}
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	io.WriteString(w, b.String()) // the client may be gone
+}
+
+// write gives each pool of a group by itself, and what moves between them, under our own
+// names: the engine's are of the group, in which a token and a request count once.
+func (p *Pools) write(w io.Writer) {
+	for _, m := range []struct {
+		name, kind string
+		value      func(Stats) float64
+	}{
+		{"running", "gauge", func(s Stats) float64 { return float64(s.Running) }},
+		{"waiting", "gauge", func(s Stats) float64 { return float64(s.Waiting) }},
+		{"kv_usage", "gauge", func(s Stats) float64 { return s.KVUsage }},
+		{"busy_seconds_total", "counter", func(s Stats) float64 { return s.Busy.Seconds() }},
+	} {
+		fmt.Fprintf(w, "# TYPE perflab_sim_pool_%s %s\n", m.name, m.kind)
+		fmt.Fprintf(w, "perflab_sim_pool_%s{pool=\"prefill\"} %g\nperflab_sim_pool_%[1]s{pool=\"decode\"} %[3]g\n", m.name, m.value(p.Prefill), m.value(p.Decode))
+	}
+	for _, m := range []struct {
+		name  string
+		value float64
+	}{{"", float64(p.Transfers)}, {"_bytes", float64(p.Moved)}, {"_seconds", p.Moving.Seconds()}} {
+		fmt.Fprintf(w, "# TYPE perflab_sim_kv_transfer%s_total counter\nperflab_sim_kv_transfer%[1]s_total %[2]g\n", m.name, m.value)
+	}
 }

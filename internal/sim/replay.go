@@ -39,8 +39,8 @@ func Replay(cfg engine.Config, replicas int, jobs iter.Seq[Job], o ReplayOptions
 				panic("sim: " + err.Error()) // it could be built above
 			}
 			c.warm(o.Warm)
-			c.record = true
-			r.replicas = append(r.replicas, &replica{core: c})
+			c.records()
+			r.replicas = append(r.replicas, &replica{engine: c})
 		}
 		for j := range jobs {
 			for r.advance(j.Arrive) {
@@ -58,7 +58,7 @@ func Replay(cfg engine.Config, replicas int, jobs iter.Seq[Job], o ReplayOptions
 			return
 		}
 		for i, c := range r.replicas {
-			o.Stats(i, c.core.Stats())
+			o.Stats(i, c.engine.Stats())
 		}
 	}, nil
 }
@@ -75,9 +75,9 @@ type replay struct {
 // full says that the next job has to wait for the end of another.
 func (r *replay) full() bool { return r.limit > 0 && r.inFlight >= r.limit }
 
-// replica is a core and the step it is in, if any.
+// replica is a copy of the engine and the step it is in, if any.
 type replica struct {
-	core     *Core
+	engine   Engine
 	inFlight int
 	step     *Step
 }
@@ -99,7 +99,7 @@ func (r *replay) advance(t time.Duration) bool {
 	case ends:
 		r.deliver(next)
 	default:
-		next.step, _ = next.core.Step()
+		next.step, _ = next.engine.Step()
 	}
 	return true
 }
@@ -110,7 +110,7 @@ func (c *replica) event() (at time.Duration, ends, ok bool) {
 	if c.step != nil {
 		return c.step.End, true, true
 	}
-	at, ok = c.core.Next()
+	at, ok = c.engine.Next()
 	return at, false, ok
 }
 
@@ -123,14 +123,14 @@ func (r *replay) start(j Job, at time.Duration) {
 	}
 	o := Outcome{Index: j.Index, Replica: best, Prompt: j.promptLen(), Output: j.Output, Due: j.Arrive, Ready: at, Sent: at}
 	j.Arrive = at
-	core := r.replicas[best].core
-	if err := core.check(j); err != nil {
+	e := r.replicas[best].engine
+	if err := e.check(j); err != nil {
 		o.Err = err.Error()
 		r.emit(o)
 		return
 	}
 	o.Tokens = make([]Emit, 0, j.Output)
-	core.enter(j).out = o
+	e.put(j, o)
 	r.inFlight++
 	r.replicas[best].inFlight++
 }

@@ -143,7 +143,7 @@ func TestSizeOfTheCache(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		own, err := New(cfg, Options{})
+		own, err := newCore(cfg, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

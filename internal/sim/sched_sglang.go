@@ -53,7 +53,7 @@ type adder struct {
 }
 
 func (g *sglang) newAdder() adder {
-	a := adder{chunk: g.cfg.Batched, input: max(g.cfg.Batched, g.cfg.Prefill)}
+	a := adder{chunk: g.cfg.Batched, input: max(g.cfg.Batched, g.cfg.PrefillTokens)}
 	if !g.cfg.Chunked {
 		a.chunk = math.MaxInt
 	}
@@ -150,7 +150,7 @@ func (g *sglang) addPrompt(s *seq, a *adder) bool {
 	future := min(s.output-s.produced, sglangClip)
 	room := g.left(a) - float64(idle*g.kv.block) // hits that nobody holds leave the free list too
 	// Alone a request fits: the engine cuts what it asked for to the pool.
-	if len(g.running) > 0 && float64(n+future) >= room {
+	if len(g.running)+g.away > 0 && float64(n+future) >= room {
 		g.fill()
 		return false
 	}
@@ -197,20 +197,26 @@ func (g *sglang) decodesFit() bool {
 	return need <= g.kv.pool.free
 }
 
+// inOrder are the running requests in the order in which they are retracted: those with
+// the fewest tokens produced, of these the longest prompt; with speculation the youngest.
+func (g *sglang) inOrder() []*seq {
+	all := slices.Clone(g.running)
+	if g.cfg.SpecTokens > 0 {
+		slices.Reverse(all)
+		return all
+	}
+	slices.SortStableFunc(all, func(s, t *seq) int {
+		return cmp.Or(cmp.Compare(s.produced, t.produced), cmp.Compare(t.prompt, s.prompt))
+	})
+	return all
+}
+
 // retract sends running requests to the end of the queue until the others can
-// decode: first those with the fewest tokens produced, of these the longest
-// prompt; with speculation the youngest. Their prompts stay in the tree until
-// evicted, their output has to be computed again.
+// decode. Their prompts stay in the tree until evicted, their output has to be
+// computed again.
 func (g *sglang) retract() {
 	half := g.half()
-	victims := slices.DeleteFunc(slices.Clone(g.running), func(s *seq) bool { return s == half })
-	if g.cfg.SpecTokens > 0 {
-		slices.Reverse(victims)
-	} else {
-		slices.SortStableFunc(victims, func(s, t *seq) int {
-			return cmp.Or(cmp.Compare(s.produced, t.produced), cmp.Compare(t.prompt, s.prompt))
-		})
-	}
+	victims := slices.DeleteFunc(g.inOrder(), func(s *seq) bool { return s == half })
 	if len(victims) > 0 {
 		victims = victims[:len(victims)-1] // one is always kept
 	}

@@ -20,6 +20,13 @@ type scheduler struct {
 	shrunk    bool           // a running request has gone since a policy last looked
 	preempted []int          // Job.Index, in this step
 	stats     *Stats
+
+	// Of an engine of a group; empty in others.
+	away      int         // sequences that hold blocks and are in transfer
+	came      queue[*seq] // whose KV cache has come
+	retracted queue[*seq] // whose KV cache is in the memory of the host (SGLang)
+	taken     []*seq      // that have got room for their KV cache since the group last looked
+	joined    []*seq      // whose first token, made elsewhere, has gone out since then (SGLang)
 }
 
 // policy is how an engine fills the next step.
@@ -64,15 +71,9 @@ func (sc *scheduler) hold(wait *time.Duration) {
 // hits cached blocks, holds take in all and computes n tokens in this step.
 func (sc *scheduler) join(s *seq, hits, take, n int) {
 	sc.waiting.popFront()
-	for _, id := range sc.kv.hits {
-		sc.kv.pool.hold(id)
-	}
-	s.blocks = append(slices.Grow(s.blocks, max(take, sc.kv.blocksFor(s.prompt+s.output))), sc.kv.hits...)
+	sc.take(s, hits, take)
 	hit := hits * sc.kv.block
-	s.registered, s.computed, s.phase = hits, hit, inRunning
-	for range sc.kv.side(s) {
-		s.state = append(s.state, sc.kv.pool.alloc())
-	}
+	s.computed, s.phase = hit, inRunning
 	sc.running = append(sc.running, s)
 	if s.first {
 		s.first, s.cached = false, hit
@@ -82,16 +83,28 @@ func (sc *scheduler) join(s *seq, hits, take, n int) {
 			sc.stats.PrefixHits += hit
 		}
 	}
-	sc.kv.extend(s, take)
 	sc.kv.settle(s, hit+n)
 	sc.next = append(sc.next, work{s: s, n: n})
+}
+
+// take gives a sequence the hits that lookup found and further blocks, take in all.
+func (sc *scheduler) take(s *seq, hits, take int) {
+	for _, id := range sc.kv.hits[:hits] {
+		sc.kv.pool.hold(id)
+	}
+	s.blocks = append(slices.Grow(s.blocks, max(take, sc.kv.blocksFor(s.prompt+s.output))), sc.kv.hits[:hits]...)
+	s.registered = hits
+	for range sc.kv.side(s) {
+		s.state = append(s.state, sc.kv.pool.alloc())
+	}
+	sc.kv.extend(s, take)
 }
 
 // preempt takes a sequence's blocks away. They stay findable: what is not
 // evicted meanwhile need not be computed again.
 func (sc *scheduler) preempt(s *seq) {
 	sc.kv.free(s)
-	s.computed, s.phase = 0, inWaiting
+	s.computed, s.phase, s.pulled = 0, inWaiting, false
 	sc.blocked = cmp.Or(sc.blocked, &sc.stats.Waits.KV)
 	sc.stats.Preemptions++
 	sc.preempted = append(sc.preempted, s.job.Index)

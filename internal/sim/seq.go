@@ -22,12 +22,16 @@ type seq struct {
 	ready  time.Duration // left the front end
 	first  bool          // never scheduled yet
 	gone   bool          // cancelled or finished
+	parked bool          // not to be computed before an engine has room for what comes of it
+	remote bool          // its KV cache is in another engine, and nothing here holds room for it
+	pulled bool          // its KV cache has come, and the last token of its prompt is computed next
 	phase  phase
 	state  []int32  // blocks of windows and recurrent states
 	shared int      // leading blocks full of Job.Prompt, which others may share
 	hashes []uint64 // of the prefix up to the end of each of them
 	own    []int32  // the blocks after them that have been published, as long as they carry their stamps
 	chance *rand.Rand
+	r      *relay // of a group, that this is the part of an engine of; nil in an engine that does all
 
 	guesses *Guesses // nil: none was made, or nobody asks
 }
@@ -38,6 +42,8 @@ const (
 	inFront phase = iota
 	inWaiting
 	inRunning
+	inTransfer // holds blocks that its KV cache is fetched from, or into
+	hasCome    // holds its KV cache and waits to be run
 )
 
 // known is the number of tokens whose ids are settled, or will be when the step

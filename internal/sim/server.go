@@ -29,7 +29,7 @@ type ServerOptions struct {
 	Declared  stat.Declared
 }
 
-// Server is an engine in real time: one goroutine (Run) steps the core and
+// Server is an engine in real time: one goroutine (Run) steps it and
 // waits until each step's virtual end, HTTP handlers submit jobs and stream
 // what comes out. Virtual time 0 is the moment the server becomes ready, and
 // steps end on that absolute schedule: a late one does not delay the next.
@@ -53,7 +53,7 @@ type Server struct {
 	mu      sync.Mutex // guards everything below
 	ready   bool
 	epoch   time.Time // of virtual time 0
-	core    *Core
+	core    Engine
 	nextJob int
 	streams map[int]*stream
 	meters  meters
@@ -68,9 +68,9 @@ type stream struct {
 	queue  []Progress
 }
 
-// NewServer builds a server over a core, which it owns from now on. It answers
+// NewServer builds a server over an engine, which it owns from now on. It answers
 // nothing but 503 until Run has got through the start-up delay.
-func NewServer(core *Core, o ServerOptions) *Server {
+func NewServer(core Engine, o ServerOptions) *Server {
 	s := &Server{
 		cfg: core.Config(), reasoning: o.ReasoningParser != "", guesses: o.Guesses, delay: o.StartupDelay, log: o.Log,
 		aliases: core.Config().Aliases, apiKey: o.APIKey, notes: o.Notes,
@@ -140,7 +140,7 @@ func (s *Server) startUp(ctx context.Context) error {
 	for _, note := range s.notes {
 		fmt.Fprintln(s.log, note)
 	}
-	lines := s.cfg.StartupLog()
+	lines := startupLog(s.cfg)
 	start := time.Now()
 	for i, line := range lines {
 		at := s.delay * time.Duration(i+1) / time.Duration(len(lines))
@@ -156,6 +156,16 @@ func (s *Server) startUp(ctx context.Context) error {
 	s.ready, s.epoch = true, time.Now()
 	s.mu.Unlock()
 	return nil
+}
+
+// startupLog is what one engine prints, or one of each pool.
+func startupLog(cfg engine.Config) []string {
+	if cfg.Prefill == nil {
+		return cfg.StartupLog()
+	}
+	lines := append([]string{fmt.Sprintf("SIMULATED prefill engine, one of %d:", cfg.Prefills)}, cfg.Prefill.StartupLog()...)
+	lines = append(lines, fmt.Sprintf("SIMULATED decode engine, one of %d:", cfg.Decodes))
+	return append(lines, cfg.StartupLog()...)
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -248,7 +258,7 @@ func (s *Server) submit(arrive time.Duration, prompt []uint32, output int) (st *
 	if err := s.core.check(j); err != nil {
 		return nil, nil, err
 	}
-	arrive = s.core.enter(j).job.Arrive // later if the engine had gone on
+	arrive = s.core.put(j, Outcome{}) // later if the engine had gone on
 	st = &stream{arrive: arrive, last: arrive, wake: make(chan struct{}, 1)}
 	s.streams[index] = st
 	select {
@@ -259,7 +269,7 @@ func (s *Server) submit(arrive time.Duration, prompt []uint32, output int) (st *
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.streams, index)
-		s.core.Cancel(index) // does nothing when the job has finished
+		s.core.cancel(index, time.Since(s.epoch)) // does nothing when the job has finished
 	}, nil
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"perflab/internal/arch"
 	"perflab/internal/engine"
+	"perflab/internal/engine/meters"
 	"perflab/internal/prometheus"
 	"perflab/internal/sim"
 	"perflab/internal/test/simtest"
@@ -41,6 +42,14 @@ func config() engine.Config {
 		Seqs: 256, Batched: 8192, MaxLen: 32768, MemoryShare: 0.9, KVBytes: 2, Block: 16,
 		Prefix: true, Chunked: true, GraphMax: 512,
 	}
+}
+
+// apart is a replica of prefill and decode engines that are configured alike.
+func apart(cfg engine.Config, prefills, decodes int) engine.Config {
+	prefill := cfg
+	cfg.Prefills, cfg.Decodes, cfg.Prefill = prefills, decodes, &prefill
+	cfg.GPUs *= prefills + decodes
+	return cfg
 }
 
 var small = simtest.Options{Core: sim.Options{KVTokens: 100_000}}
@@ -341,7 +350,10 @@ func TestServerAgreesWithReplay(t *testing.T) {
 	mtp.Spec, mtp.SpecTokens = "mtp", 2
 	narrow.Seqs, narrow.Batched, narrow.Prefix = 6, 256, false
 	preemptions, cached := 0, 0
-	for name, cfg := range map[string]engine.Config{"vllm": config(), "sglang": sglang, "trtllm": trtllm, "mtp": mtp, "narrow": narrow} {
+	for name, cfg := range map[string]engine.Config{
+		"vllm": config(), "sglang": sglang, "trtllm": trtllm, "mtp": mtp, "narrow": narrow,
+		"vllm 2:2": apart(config(), 2, 2), "sglang 1:2": apart(sglang, 1, 2), "narrow 2:1": apart(narrow, 2, 1),
+	} {
 		for _, gap := range []time.Duration{1, 7 * time.Millisecond, 60 * time.Millisecond} {
 			texts, jobs := make([]string, 40), make([]sim.Job, 40)
 			for i := range texts {
@@ -491,10 +503,10 @@ func TestMetricsOfTheCatalogue(t *testing.T) {
 				t.Fatal(err)
 			}
 			samples := prometheus.Parse(body(t, resp), nil)
-			if of, ok := engine.OfMetrics(samples); !ok || of != eng {
+			if of, ok := meters.EngineOf(samples); !ok || of != eng {
 				t.Errorf("the page of %s is taken for another's", eng.Name)
 			}
-			common := eng.Common(samples)
+			common := meters.Common(eng, samples)
 			for _, name := range []string{"running", "waiting", "kv_usage", "finished"} {
 				if v, ok := common[name]; !ok || v != 0 {
 					t.Errorf("%s: %s is %v, %v at the start", eng.Name, name, v, ok)
@@ -535,4 +547,69 @@ func TestThousandStreams(t *testing.T) {
 			t.Errorf("no status line in the log:\n%s", log.String())
 		}
 	})
+}
+
+// TestGroupServes: a group answers at one address, counts each request once, and gives
+// room back in both pools when a client goes.
+func TestGroupServes(t *testing.T) {
+	for _, name := range []string{"vllm", "sglang"} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := config()
+			if cfg.Engine = name; name == "sglang" {
+				cfg.PrefillOnly, cfg.Block = true, 1
+			}
+			var log bytes.Buffer
+			o := small
+			o.Server.Log = &log
+			e := simtest.Start(t, apart(cfg, 2, 1), o)
+			body(t, post(t, e, "/v1/completions", `{"prompt":"one two","max_tokens":5}`))
+			ctx, cancel := context.WithCancel(t.Context())
+			for range 3 {
+				req, _ := http.NewRequestWithContext(ctx, "POST", e.URL+"/v1/completions", strings.NewReader(`{"prompt":"x y z","max_tokens":10000,"stream":true}`))
+				resp, err := e.Client.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close()
+			}
+			time.Sleep(time.Second)
+			want := map[string]string{
+				"vllm:num_requests_running": "3", "vllm:num_requests_waiting": "0", "vllm:prompt_tokens_total": "11", "vllm:request_success_total": "1",
+				`perflab_sim_pool_running{pool="prefill"}`: "0", `perflab_sim_pool_running{pool="decode"}`: "3", "perflab_sim_kv_transfer_total": "4",
+			}
+			if name == "sglang" {
+				want = map[string]string{"sglang:num_running_reqs": "3", "sglang:num_queue_reqs": "0", "sglang:prompt_tokens_total": "11", "perflab_sim_kv_transfer_total": "4"}
+			}
+			page := func() string { return body(t, get(t, e, "/metrics")) }
+			before := page()
+			for metric, value := range want {
+				if !regexp.MustCompile(regexp.QuoteMeta(metric) + `(\{[^}]*\})? ` + value + "\n").MatchString(before) {
+					t.Errorf("%s: no %s of %s in\n%s", name, metric, value, before)
+				}
+			}
+			cancel()
+			synctest.Wait()
+			time.Sleep(time.Second)
+			for _, pool := range []string{"prefill", "decode"} {
+				for _, gauge := range []string{"running", "waiting", "kv_usage"} {
+					if line := fmt.Sprintf("perflab_sim_pool_%s{pool=%q} 0\n", gauge, pool); !strings.Contains(page(), line) {
+						t.Errorf("%s: no %s after all clients have gone", name, line)
+					}
+				}
+			}
+			if n := strings.Count(log.String(), "Application startup complete"); n != 2 {
+				t.Errorf("%s: %d engines start in the log:\n%s", name, n, log.String())
+			}
+		})
+	}
+}
+
+func get(t *testing.T, e *simtest.Engine, path string) *http.Response {
+	t.Helper()
+	resp, err := e.Client.Get(e.URL + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	return resp
 }

@@ -1,7 +1,8 @@
 // Package sim is a simulated continuous-batching engine: a step core in
-// virtual time, a replay that runs a whole workload over it in milliseconds,
-// and an OpenAI-compatible HTTP server over it in real time. Everything it
-// makes says SIMULATED.
+// virtual time, a group of cores that compute prompts or generate behind a router,
+// a replay that runs a whole workload over either in milliseconds, and an
+// OpenAI-compatible HTTP server over it in real time. Everything it makes says
+// SIMULATED.
 //
 //	cfg, err := command.Resolve(model, gpu, 8)      // package engine
 //	out, err := sim.Replay(cfg, 2, jobs, sim.ReplayOptions{MaxConcurrency: 256})
@@ -14,13 +15,49 @@
 // when none does. Every job that is accepted yields exactly Output tokens
 // unless it is cancelled.
 //
-// Deliberately absent: disaggregated prefill, KV offloading, LoRA, images and
+// Deliberately absent: KV offloading, LoRA, images and
 // logits: the text that comes back is filler of the right length, and the answers
 // to questions are declared (ServerOptions.Questions). Pipeline and data
 // parallel ranks are perfectly balanced (see stepModel).
 package sim
 
-import "time"
+import (
+	"time"
+
+	"perflab/internal/engine"
+)
+
+// Engine is a replica in virtual time: a Core, or a Group of them.
+type Engine interface {
+	Config() engine.Config
+	Submit(Job) error                  // hands a job in at its Arrive, or as soon after as a job can come
+	Next() (at time.Duration, ok bool) // when the next step can begin; false: there is nothing to do
+	Step() (step *Step, ok bool)       // begins it, and runs it to its end
+	Stats() Stats
+
+	check(Job) error                // why a job would not be taken
+	put(Job, Outcome) time.Duration // Submit of a job that has been checked
+	cancel(index int, at time.Duration)
+	warm([]Job) // serves jobs before time 0
+	records()   // steps write outcomes and report the ends of jobs alone, from now on
+}
+
+// New builds what a configuration describes. It fails when it leaves no room for a KV
+// cache or names no limits, and for a group of an engine whose groups are not modelled.
+func New(cfg engine.Config, o Options) (Engine, error) {
+	if cfg.Prefills > 0 || cfg.Decodes > 0 {
+		g, err := newGroup(cfg, o)
+		if err != nil {
+			return nil, err
+		}
+		return g, nil
+	}
+	c, err := newCore(cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
 
 // Job is one request as the core sees it.
 type Job struct {

@@ -105,6 +105,19 @@ func (c *checker) engines() {
 		if known && err == nil {
 			c.command(at+".flags", name, use, nil)
 		}
+		c.pool(at+".prefill", name, use.Prefill)
+		c.pool(at+".decode", name, use.Decode)
+	}
+}
+
+// pool checks what engines of one pool are given.
+func (c *checker) pool(at, engineName string, use PoolUse) {
+	if _, inPool := use.Set[engine.Disaggregation]; inPool {
+		c.add(at+".set", "%s is of the whole replica: set it in a configuration", engine.Disaggregation)
+		return
+	}
+	if c.params(at+".set", use.Set) {
+		c.command(at, engineName, EngineUse{Set: use.Set, Flags: use.Flags}, nil)
 	}
 }
 

@@ -86,6 +86,11 @@ func (use EngineUse) command(name, model string, params map[string]string) (engi
 		return engine.Command{}, fmt.Errorf("the flags name a configuration file, %s, beside the content of file: keep one of them", cmd.FilePath)
 	}
 	cmd.File, cmd.Env, cmd.Version = base.File, use.Env, use.Version
+	if cmd.Pools().Split() {
+		cmd.Prefill = engine.PoolUse{Params: use.Prefill.Set, Extra: use.Prefill.Flags}
+		cmd.Decode = engine.PoolUse{Params: use.Decode.Set, Extra: use.Decode.Flags}
+		cmd.Router = use.Router
+	}
 	return cmd, nil
 }
 

@@ -72,7 +72,16 @@ type EngineUse struct {
 	Set     Values         `yaml:"set,omitempty" json:"set,omitempty" jsonschema:"description=Parameters of every configuration of this engine"`
 	Flags   []string       `yaml:"flags,omitempty" json:"flags,omitempty" jsonschema:"description=Flags of the engine's own added to every command"`
 	File    map[string]any `yaml:"file,omitempty" json:"file,omitempty" jsonschema:"description=trtllm: what every command's configuration file holds besides\\, in the file's own keys (YAML as of --extra_llm_api_options). Parameters win over it"`
+	Prefill PoolUse        `yaml:"prefill,omitempty" json:"prefill,omitzero" jsonschema:"description=What engines that only compute prompts are given besides\\, in configurations with disaggregation"`
+	Decode  PoolUse        `yaml:"decode,omitempty" json:"decode,omitzero" jsonschema:"description=What engines that only generate are given besides"`
+	Router  []string       `yaml:"router,omitempty" json:"router,omitempty" jsonschema:"description=Further flags of the router before them (vllm-router\\, sglang_router): [--policy\\, round_robin]"`
 	Env     []string       `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"description=KEY=value added to every command's environment. Engines inherit perflab's own environment too\\, which is the better place for a secret. One that stands here is replaced in all that is written"`
+}
+
+// PoolUse is what a study says about the prefill or the decode engines of a replica.
+type PoolUse struct {
+	Set   Values   `yaml:"set,omitempty" json:"set,omitempty" jsonschema:"description=Parameters over those of the configuration: tp\\, max_num_batched_tokens\\, max_num_seqs ..."`
+	Flags []string `yaml:"flags,omitempty" json:"flags,omitempty" jsonschema:"description=Further flags of the engine's own"`
 }
 
 // Objective is the figure to improve and what must hold besides.
@@ -289,7 +298,7 @@ func (f *File) Container(engineName string) docker.Settings {
 func (f *File) Secrets() redact.Values {
 	var v redact.Values
 	for _, use := range f.Engines {
-		v = v.Join(redact.ValuesOf(use.Flags, use.Env))
+		v = v.Join(redact.ValuesOf(slices.Concat(use.Flags, use.Prefill.Flags, use.Decode.Flags, use.Router), use.Env))
 	}
 	if d := f.Runtime.Docker; d != nil {
 		v = v.Join(redact.ValuesOf(d.Entrypoint, d.Env))

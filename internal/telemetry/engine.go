@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"perflab/internal/engine"
+	"perflab/internal/engine/meters"
 	"perflab/internal/gauge"
 	"perflab/internal/prometheus"
 )
@@ -15,9 +15,9 @@ import (
 // read: then there are none.
 const maxFailures = 3
 
-// Engine samples the metrics of a replica. scrape returns the page in Prometheus's
-// text format or TensorRT-LLM's list of iterations, or says in a sentence why there is none.
-func Engine(replica int, every time.Duration, scrape func(context.Context) (page string, err error)) Source {
+// Engine samples the metrics of an engine, the index-th of its source. scrape returns the page in
+// Prometheus's text format or TensorRT-LLM's list of iterations, or says in a sentence why there is none.
+func Engine(source string, index int, every time.Duration, scrape func(context.Context) (page string, err error)) Source {
 	return func(ctx context.Context, emit Emit) {
 		read, told, failed := false, false, 0
 		repeat(ctx, every, func(ctx context.Context) bool {
@@ -26,13 +26,13 @@ func Engine(replica int, every time.Duration, scrape func(context.Context) (page
 			switch {
 			case err == nil:
 				read, failed = true, 0
-				emit(at, gauge.Reading{Source: gauge.SourceEngine, Index: replica, Values: values})
+				emit(at, gauge.Reading{Source: source, Index: index, Values: values})
 				return true
 			case errors.Is(err, errNothing), ctx.Err() != nil: // the latter at the end of the run
 				return true
 			case !told:
 				told = true
-				emit(at, gauge.Reading{Source: gauge.SourceEngine, Index: replica, Error: err.Error()})
+				emit(at, gauge.Reading{Source: source, Index: index, Error: err.Error()})
 			}
 			failed++
 			return read || failed < maxFailures
@@ -53,7 +53,7 @@ func engineValues(ctx context.Context, scrape func(context.Context) (string, err
 	}
 	var samples []prometheus.Sample
 	if strings.HasPrefix(strings.TrimSpace(page), "[") {
-		samples, err = engine.IterationSamples([]byte(page))
+		samples, err = meters.IterationSamples([]byte(page))
 		if err != nil {
 			return nil, err
 		} else if samples == nil {
@@ -62,11 +62,11 @@ func engineValues(ctx context.Context, scrape func(context.Context) (string, err
 	} else {
 		samples = prometheus.Parse(page, notBucket)
 	}
-	e, ok := engine.OfMetrics(samples)
+	e, ok := meters.EngineOf(samples)
 	if !ok {
 		return nil, errUnknown
 	}
-	return e.Common(samples), nil
+	return meters.Common(e, samples), nil
 }
 
 // notBucket leaves out the buckets of histograms: nothing here is made of them.

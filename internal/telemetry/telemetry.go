@@ -2,7 +2,7 @@
 // the engines, GPUs through nvidia-smi, CPU and memory of the machines. The
 // readings are stamped on the clock of the calls.
 //
-//	rec := telemetry.Start(ctx, telemetry.Engine(0, time.Second, scrape), telemetry.GPU("", 500*time.Millisecond, nil, telemetry.LocalCommand))
+//	rec := telemetry.Start(ctx, telemetry.Engine(gauge.SourceEngine, 0, time.Second, scrape), telemetry.GPU("", 500*time.Millisecond, nil, telemetry.LocalCommand))
 //	defer rec.Stop()
 //	stats, err := load.Run(ctx, ...)
 //	rec.Stop()

@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"perflab/internal/engine"
+	"perflab/internal/engine/meters"
 	"perflab/internal/gauge"
 )
 
@@ -24,8 +24,8 @@ import (
 // table of gauges, with the same kind.
 func TestMetersAreGauges(t *testing.T) {
 	want := map[string]bool{}
-	for _, m := range engine.Meters() {
-		want[m.Name] = m.Kind == engine.Counter
+	for _, m := range meters.All() {
+		want[m.Name] = m.Kind == meters.Counter
 	}
 	doc, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
@@ -45,7 +45,7 @@ func TestMetersAreGauges(t *testing.T) {
 func TestEngineOnTheRunsClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		rec := Start(t.Context(), Engine(1, time.Second, func(context.Context) (string, error) {
+		rec := Start(t.Context(), Engine(gauge.SourceEngine, 1, time.Second, func(context.Context) (string, error) {
 			n++
 			return fmt.Sprintf("vllm:num_requests_running{engine=\"0\"} %d\n", n), nil
 		}))
@@ -72,7 +72,7 @@ func TestEngineWithoutMetrics(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var asked atomic.Int32
-			rec := Start(t.Context(), Engine(0, time.Second, func(ctx context.Context) (string, error) {
+			rec := Start(t.Context(), Engine(gauge.SourceEngine, 0, time.Second, func(ctx context.Context) (string, error) {
 				asked.Add(1)
 				return scrape(ctx)
 			}))
@@ -90,7 +90,7 @@ func TestEngineWithoutMetrics(t *testing.T) {
 func TestEngineRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		rec := Start(t.Context(), Engine(0, time.Second, func(context.Context) (string, error) {
+		rec := Start(t.Context(), Engine(gauge.SourceEngine, 0, time.Second, func(context.Context) (string, error) {
 			if n++; n > 1 && n < 8 {
 				return "", errors.New("busy")
 			}
@@ -116,7 +116,7 @@ func TestIterationList(t *testing.T) {
 	lists := []string{`[{"numActiveRequests": 7, "numQueuedRequests": 2}]`, `[]`}
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		rec := Start(t.Context(), Engine(0, time.Second, func(context.Context) (string, error) {
+		rec := Start(t.Context(), Engine(gauge.SourceEngine, 0, time.Second, func(context.Context) (string, error) {
 			n++
 			return lists[(n-1)%2], nil
 		}))

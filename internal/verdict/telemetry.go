@@ -21,7 +21,7 @@ func judgeReadings(a *result.Analysis) (result.Status, string) {
 		}
 	}
 	var parts []string
-	for _, s := range []string{gauge.SourceEngine, gauge.SourceGPU, gauge.SourceHost} {
+	for _, s := range []string{gauge.SourceEngine, gauge.SourcePrefill, gauge.SourceGPU, gauge.SourceHost} {
 		if counts[s] > 0 {
 			parts = append(parts, fmt.Sprintf("%d of %s", counts[s], s))
 		}

@@ -411,6 +411,19 @@ func TestKilledPerflab(t *testing.T) {
 	}
 }
 
+// Engines behind a router and the router are containers that the next perflab finds.
+func TestKilledPools(t *testing.T) {
+	t.Parallel()
+	e := dockertest.Start(t, dockertest.Image{Ref: ref})
+	s := deploytest.Pools(t)
+	r := quick(e, docker.Settings{})
+	killOwner(t, r.Settings, s)
+	if ended, err := r.Sweep(t.Context(), s.Dir); err != nil || len(ended) != 3 || len(e.Containers()) != 0 {
+		t.Errorf("sweep ends %q, %v; left %v", ended, err, e.Containers())
+	}
+	deploytest.NothingLeft(t, s, 3)
+}
+
 // A perflab that is killed between two replicas leaves containers that the next one finds.
 func TestKilledBetweenReplicas(t *testing.T) {
 	t.Parallel()

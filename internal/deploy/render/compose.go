@@ -7,7 +7,9 @@ import (
 	"strings"
 )
 
-// Compose is a docker compose file with a service for each replica, on one machine.
+// Compose is a docker compose file with a service for each replica, on one machine. Of
+// engines behind a router each is a service, and the router another; they share the host's
+// network, as what engines tell each other takes ports that only they know.
 func Compose(p Plan) (string, error) {
 	if p.Image == "" {
 		return "", errImage
@@ -21,9 +23,8 @@ func Compose(p Plan) (string, error) {
 	}
 	services, configs, volumes := object{}, object{}, object{}
 	var urls []string
-	for _, list := range all {
-		q := list[len(list)-1]
-		service, err := p.service(q)
+	for _, q := range slices.Concat(all...) {
+		service, err := p.service(q, all)
 		if err != nil {
 			return "", err
 		}
@@ -31,10 +32,12 @@ func Compose(p Plan) (string, error) {
 		for _, f := range q.files {
 			configs = append(configs, entry{q.name + "-" + configName(f.Name), object{{"content", dollars(f.Text)}}})
 		}
-		for i := range p.Caches {
+		for i := range p.cachesOf(q) {
 			volumes = append(volumes, entry{cacheName(q, i), object{{"driver", "local"}}})
 		}
-		urls = append(urls, fmt.Sprintf("http://127.0.0.1:%d", q.port))
+		if q.front {
+			urls = append(urls, fmt.Sprintf("http://127.0.0.1:%d", q.port))
+		}
 	}
 	more := []string{"", "Start it: docker compose -f " + p.Name + ".yaml up --wait; end it: docker compose -f " + p.Name + ".yaml down"}
 	for _, name := range secrets(all) {
@@ -49,8 +52,9 @@ func Compose(p Plan) (string, error) {
 	return b.String(), err
 }
 
-func (p Plan) service(q process) (object, error) {
-	o := object{{"image", dollars(p.Image)}}
+// service is one process; all are those of the file.
+func (p Plan) service(q process, all [][]process) (object, error) {
+	o := object{{"image", dollars(p.imageFor(q))}}
 	var argv, env list
 	for _, w := range q.argv {
 		argv = append(argv, interpolated(w))
@@ -58,7 +62,12 @@ func (p Plan) service(q process) (object, error) {
 	for _, v := range q.env {
 		env = append(env, v.name+"="+interpolated(v.value))
 	}
-	o = append(o, entry{"entrypoint", argv}, entry{"environment", env}, entry{"ports", list{fmt.Sprintf("%d:%[1]d", q.port)}})
+	o = append(o, entry{"entrypoint", argv}, entry{"environment", env})
+	if q.serves || q.router {
+		o = append(o, entry{"network_mode", "host"}, entry{"depends_on", behind(q, all)})
+	} else {
+		o = append(o, entry{"ports", list{fmt.Sprintf("%d:%[1]d", q.port)}})
+	}
 	if p.ShmSize != "" {
 		o = append(o, entry{"shm_size", p.ShmSize})
 	} else {
@@ -85,7 +94,7 @@ func (p Plan) service(q process) (object, error) {
 		}
 		mounts = append(mounts, mount)
 	}
-	for i, target := range p.Caches {
+	for i, target := range p.cachesOf(q) {
 		mounts = append(mounts, cacheName(q, i)+":"+target)
 	}
 	for _, f := range q.files {
@@ -139,4 +148,18 @@ func interpolated(w word) string {
 		}
 	}
 	return b.String()
+}
+
+// behind are the engines that must be ready before a router starts.
+func behind(router process, all [][]process) object {
+	var out object
+	for _, list := range all {
+		if !router.router || list[len(list)-1].name != router.name {
+			continue
+		}
+		for _, q := range list[:len(list)-1] {
+			out = append(out, entry{q.name, object{{"condition", "service_healthy"}}})
+		}
+	}
+	return out
 }

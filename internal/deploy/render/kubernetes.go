@@ -12,7 +12,8 @@ import (
 
 // Kubernetes is a Deployment, or for replicas over several nodes a LeaderWorkerSet,
 // with its Service and, for files, a ConfigMap. Replicas must be alike: the cluster
-// chooses their machines and devices. Secrets come from the Secret NAME-secrets.
+// chooses their machines and devices. Where a router stands before engines, a StatefulSet for
+// each pool and a Deployment of the router. Secrets come from the Secret NAME-secrets.
 func Kubernetes(p Plan) (string, error) {
 	if p.Image == "" {
 		return "", errImage
@@ -21,15 +22,11 @@ func Kubernetes(p Plan) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := alike(all); err != nil {
-		return "", err
-	}
 	k := manifests{Plan: p, processes: all[0], replicas: len(all)}
-	work, err := k.workload()
+	objects, err := k.objects(all)
 	if err != nil {
 		return "", err
 	}
-	objects := []object{k.files(), work, k.service()}
 	more := []string{"", "Start it: kubectl apply -f " + p.Name + ".yaml; end it: kubectl delete -f " + p.Name + ".yaml"}
 	if names := secrets(all); len(names) > 0 {
 		var line strings.Builder
@@ -53,6 +50,18 @@ func Kubernetes(p Plan) (string, error) {
 		}
 	}
 	return b.String(), nil
+}
+
+// objects are those of a deployment.
+func (k manifests) objects(all [][]process) ([]object, error) {
+	if k.front().router {
+		return k.pooled(all)
+	}
+	if err := alike(all); err != nil {
+		return nil, err
+	}
+	work, err := k.workload()
+	return []object{k.files(), work, k.service()}, err
 }
 
 // alike checks that replicas differ in nothing but their place.
@@ -84,11 +93,13 @@ func alike(all [][]process) error {
 	return nil
 }
 
-// manifests is a plan whose one replica is a template.
+// manifests is a plan whose one replica is a template, or one of several where a router
+// stands before engines.
 type manifests struct {
 	Plan
 	processes []process
 	replicas  int
+	base      string // of the names of a replica's objects, where a router stands before engines
 }
 
 func (k manifests) front() process { return k.processes[len(k.processes)-1] }
@@ -99,7 +110,10 @@ func (k manifests) meta(name string) object {
 
 func (k manifests) service() object {
 	selector := object{{"app", k.Name}}
-	if len(k.nodes()) > 1 {
+	switch {
+	case k.front().router:
+		selector = append(selector, entry{"role", routerRole})
+	case len(k.nodes()) > 1:
 		selector = append(selector, entry{"role", "leader"})
 	}
 	port := k.front().port
@@ -140,27 +154,23 @@ func (k manifests) workload() (object, error) {
 	if slices.ContainsFunc(k.front().argv, func(w word) bool { return len(w) > 0 && w[0].text == cluster.MPILauncher }) {
 		return nil, missing("mpirun reaches other machines by ssh, which pods do not offer: use a script or Slurm")
 	}
+	leader, err := k.member(0, nodes)
+	if err != nil {
+		return nil, err
+	}
 	if len(nodes) == 1 {
-		pod, err := k.pod(0, nodes)
-		if err != nil {
-			return nil, err
-		}
 		labels := object{{"app", k.Name}}
 		return object{{"apiVersion", "apps/v1"}, {"kind", "Deployment"}, {"metadata", k.meta(k.Name)}, {"spec", object{
 			{"replicas", k.replicas}, {"strategy", object{{"type", "Recreate"}}}, {"selector", object{{"matchLabels", labels}}},
-			{"template", object{{"metadata", object{{"labels", labels}}}, {"spec", pod}}},
+			{"template", object{{"metadata", object{{"labels", labels}}}, {"spec", k.pod(leader, nil)}}},
 		}}}, nil
 	}
-	leader, err := k.pod(0, nodes)
+	worker, err := k.member(1, nodes)
 	if err != nil {
 		return nil, err
 	}
-	worker, err := k.pod(1, nodes)
-	if err != nil {
-		return nil, err
-	}
-	template := func(role string, pod object) object {
-		return object{{"metadata", object{{"labels", object{{"app", k.Name}, {"role", role}}}}}, {"spec", pod}}
+	template := func(role string, c container) object {
+		return object{{"metadata", object{{"labels", object{{"app", k.Name}, {"role", role}}}}}, {"spec", k.pod(c, nil)}}
 	}
 	return object{{"apiVersion", "leaderworkerset.x-k8s.io/v1"}, {"kind", "LeaderWorkerSet"}, {"metadata", k.meta(k.Name)}, {"spec", object{
 		{"replicas", k.replicas}, {"leaderWorkerTemplate", object{
@@ -170,22 +180,27 @@ func (k manifests) workload() (object, error) {
 	}}}, nil
 }
 
-// pod is the specification of the leader's pod, or with at > 0 of every worker's.
-func (k manifests) pod(at int, nodes []string) (object, error) {
-	command, env, devices, err := k.container(at, nodes)
-	if err != nil {
-		return nil, err
-	}
-	container := object{{"name", "engine"}, {"image", k.Image}, {"command", command}, {"env", env}}
-	if at == 0 {
-		get := object{{"httpGet", object{{"path", k.health()}, {"port", k.front().port}}}, {"periodSeconds", 5}, {"timeoutSeconds", 5}}
+// container is what a pod runs.
+type container struct {
+	name, image  string
+	command, env list
+	devices      int
+	port         int // that it serves on; 0: none
+	caches       []string
+}
+
+// pod is the specification of a pod; first runs before its container, nil for nothing.
+func (k manifests) pod(c container, first object) object {
+	container := object{{"name", c.name}, {"image", c.image}, {"command", c.command}, {"env", c.env}}
+	if c.port > 0 {
+		get := object{{"httpGet", object{{"path", k.health()}, {"port", c.port}}}, {"periodSeconds", 5}, {"timeoutSeconds", 5}}
 		container = append(container,
-			entry{"ports", list{object{{"containerPort", k.front().port}}}},
+			entry{"ports", list{object{{"containerPort", c.port}}}},
 			entry{"startupProbe", append(slices.Clone(get), entry{"failureThreshold", (k.timeoutS() + 4) / 5})},
 			entry{"readinessProbe", get})
 	}
-	if devices > 0 {
-		container = append(container, entry{"resources", object{{"limits", object{{"nvidia.com/gpu", devices}}}}})
+	if c.devices > 0 {
+		container = append(container, entry{"resources", object{{"limits", object{{"nvidia.com/gpu", c.devices}}}}})
 	}
 	shm := strings.NewReplacer("g", "Gi", "m", "Mi", "k", "Ki").Replace(strings.TrimSuffix(strings.ToLower(cmp.Or(k.ShmSize, "32g")), "b"))
 	mounts := list{object{{"name", "shm"}, {"mountPath", "/dev/shm"}}}
@@ -199,7 +214,7 @@ func (k manifests) pod(at int, nodes []string) (object, error) {
 		mounts = append(mounts, mount)
 		volumes = append(volumes, object{{"name", name}, {"hostPath", object{{"path", m.Source}}}})
 	}
-	for i, target := range k.Caches {
+	for i, target := range c.caches {
 		name := fmt.Sprintf("cache-%d", i)
 		mounts = append(mounts, object{{"name", name}, {"mountPath", target}})
 		volumes = append(volumes, object{{"name", name}, {"emptyDir", nothing{}}})
@@ -210,43 +225,42 @@ func (k manifests) pod(at int, nodes []string) (object, error) {
 	}
 	container = append(container, entry{"volumeMounts", mounts})
 	// Links of services set variables that engines take for their own, such as VLLM_PORT.
-	return object{{"enableServiceLinks", false}, {"containers", list{container}}, {"volumes", volumes}}, nil
+	spec := object{{"enableServiceLinks", false}}
+	if first != nil {
+		spec = append(spec, entry{"initContainers", list{first}})
+	}
+	return append(spec, entry{"containers", list{container}}, entry{"volumes", volumes})
 }
 
-// container is the command and environment of a pod: one process as it is, several on
-// one node, or workers that differ by their rank, as a small program of the shell's.
-func (k manifests) container(at int, nodes []string) (command, env list, devices int, err error) {
+// member is the container of the leader's pod, or with at > 0 of every worker's: one process
+// as it is, several on one node, or workers that differ by their rank, as a small program of
+// the shell's.
+func (k manifests) member(at int, nodes []string) (c container, err error) {
+	c = container{name: "engine", image: k.Image, caches: k.Caches}
 	own := nodes[at : at+1]
 	if at > 0 {
 		own = nodes[at:]
+	} else {
+		c.port = k.front().port
 	}
-	env = list{object{{"name", "POD_IP"}, {"valueFrom", object{{"fieldRef", object{{"fieldPath", "status.podIP"}}}}}}}
 	scripts := make([]string, len(own))
 	for i, node := range own {
 		list := k.on(node)
 		for _, q := range list {
-			devices = max(devices, len(q.devices))
+			c.devices = max(c.devices, len(q.devices))
 		}
 		if scripts[i], err = k.script(list, nodes[0]); err != nil {
-			return nil, nil, 0, err
+			return c, err
 		}
 	}
 	first := k.on(own[0])
-	kv, err := k.env(first, nodes[0])
-	if err != nil {
-		return nil, nil, 0, err
+	if c.env, err = k.env(first, nodes[0]); err != nil {
+		return c, err
 	}
-	env = append(env, kv...)
 	same := !slices.ContainsFunc(scripts, func(s string) bool { return s != scripts[0] })
 	if same && len(first) == 1 && (first[0].up == "" || first[0].front) {
-		for _, w := range first[0].argv {
-			text, err := k.word(w, first[0].node, nodes[0], plainWord)
-			if err != nil {
-				return nil, nil, 0, err
-			}
-			command = append(command, text)
-		}
-		return command, env, devices, nil
+		c.command, err = k.command(first[0], nodes[0])
+		return c, err
 	}
 	script := scripts[0]
 	if !same {
@@ -258,7 +272,20 @@ func (k manifests) container(at int, nodes []string) (command, env list, devices
 		b.WriteString("esac\n")
 		script = b.String()
 	}
-	return list{"bash", "-c", unexpanded(script)}, env, devices, nil
+	c.command = list{"bash", "-c", unexpanded(script)}
+	return c, nil
+}
+
+// command is a process as the kubelet starts it.
+func (k manifests) command(q process, leader string) (out list, err error) {
+	for _, w := range q.argv {
+		text, err := k.word(w, q.node, leader, plainWord)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, text)
+	}
+	return out, nil
 }
 
 // on are the processes of a node in the order of their start.
@@ -296,9 +323,10 @@ func (k manifests) script(processes []process, leader string) (string, error) {
 	return b.String(), nil
 }
 
-// env is the environment of a pod's processes, those of the first process first.
+// env is the environment of a pod: its own address, and what its processes have, the first
+// process first.
 func (k manifests) env(processes []process, leader string) (list, error) {
-	var out list
+	out := list{object{{"name", "POD_IP"}, {"valueFrom", object{{"fieldRef", object{{"fieldPath", "status.podIP"}}}}}}}
 	seen := map[string]bool{"POD_IP": true}
 	for _, q := range processes {
 		for _, v := range q.env {
@@ -355,7 +383,8 @@ const (
 	shellText form = true
 )
 
-// word writes a word of a process. Of addresses a pod knows its own and its leader's.
+// word writes a word of a process. Of addresses a pod knows its own and its leader's, or, of
+// engines behind a router, their names.
 func (k manifests) word(w word, node, leader string, f form) (string, error) {
 	variable := func(name string) string {
 		if f == shellText {
@@ -376,6 +405,8 @@ func (k manifests) word(w word, node, leader string, f form) (string, error) {
 			b.WriteString(variable(p.text))
 		case p.text == node:
 			b.WriteString(variable("POD_IP"))
+		case k.base != "":
+			b.WriteString(k.dns(p.text))
 		case p.text == leader:
 			b.WriteString(variable("LWS_LEADER_ADDRESS"))
 		default:

@@ -35,6 +35,7 @@ type Plan struct {
 	Bench    string         // the perflab bench command, with the address as http://HOST:PORT
 
 	Image   string   // container image; needed by Compose and Kubernetes
+	Router  string   // image of the router before engines in pools; "": Image
 	Mounts  []Mount  // the same for every process
 	Caches  []string // directories in the container that each replica keeps for itself
 	ShmSize string   // of /dev/shm, as 32g; "": the host's own, in Kubernetes 32g
@@ -93,10 +94,13 @@ type process struct {
 	devices []string
 	show    string // variable that names them
 	files   []deploy.File
+	peer    string // its name among the processes of its replica, "" for the front process
 	up      string
 	once    bool
+	serves  bool // engine behind a router
 	front   bool
-	port    int // that it serves on, of a front process
+	router  bool // front process behind which engines serve
+	port    int  // that it serves on, of a front process and of an engine behind one
 }
 
 var planName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,46}[a-z0-9])?$`)
@@ -113,42 +117,48 @@ func (p Plan) processes(samePorts bool) ([][]process, error) {
 		return nil, fmt.Errorf("render %s: %w", p.Name, err)
 	}
 	var out [][]process
+	named := map[string]string{}
 	for i, r := range s.Replicas {
-		ports := newPorts(cmp.Or(p.Port, 8000), i, samePorts)
+		ports := p.portsOf(i, r, samePorts)
 		name := fmt.Sprintf("replica-%d", i)
 		var list []process
 		for _, peer := range r.Peers {
-			q, err := p.process(name+"."+peer.Name, peer.Member, ports)
+			q, err := p.process(name+"."+peer.Name, peer.Member, ports, named)
 			if err != nil {
 				return nil, err
 			}
-			q.up, q.once = peer.Up, peer.Once
+			q.peer, q.up, q.once, q.serves = peer.Name, peer.Up, peer.Once, peer.Serves != ""
+			if q.serves {
+				q.port = ports.of(peer.Serves)
+			}
 			list = append(list, q)
 		}
-		q, err := p.process(name, r.Member, ports)
+		q, err := p.process(name, r.Member, ports, named)
 		if err != nil {
 			return nil, err
 		}
-		q.front, q.port = true, ports.serving
+		q.front, q.router, q.port = true, served(r), ports.serving
 		out = append(out, append(list, q))
 	}
 	return out, nil
 }
 
-func (p Plan) process(name string, m deploy.Member, ports *ports) (process, error) {
+// process is a member of a replica; named are the secrets of all processes by their variables.
+func (p Plan) process(name string, m deploy.Member, ports *ports, named map[string]string) (process, error) {
 	q := process{name: name, node: m.Node, devices: m.Devices, show: cmp.Or(p.Spec.Visible, "CUDA_VISIBLE_DEVICES")}
 	if m.Node != "" && p.node(m.Node) < 0 {
 		return q, missing("%s runs on %q, which is none of the nodes", name, m.Node)
 	}
 	shownArgv, shownEnv := redact.Argv(m.Argv), redact.Env(m.Env)
-	named := map[string]int{}
 	for i, arg := range m.Argv {
 		variable := ""
 		if shownArgv[i] != arg {
-			variable = secretName(shownArgv[:i+1])
-			if named[variable]++; named[variable] > 1 {
-				variable += fmt.Sprintf("_%d", named[variable])
+			first := secretName(shownArgv[:i+1])
+			variable = first
+			for n := 2; named[variable] != "" && named[variable] != arg; n++ {
+				variable = fmt.Sprintf("%s_%d", first, n)
 			}
+			named[variable] = arg
 		}
 		q.argv = append(q.argv, wordOf(shownArgv[i], variable, ports))
 	}
@@ -248,6 +258,8 @@ func wordOf(text, variable string, ports *ports) word {
 type ports struct {
 	serving int
 	named   int // the next one
+	step    int
+	same    bool
 	byName  map[string]int
 }
 
@@ -255,19 +267,40 @@ type ports struct {
 const (
 	firstNamed = 20000
 	perReplica = 20
+	perEngine  = 16 // from one port to the next behind a router: vLLM 0.11.0 takes those after its own too, one a rank
 )
 
-func newPorts(first, replica int, same bool) *ports {
-	if same {
-		replica = 0
+// portsOf are those of a replica: where processes have machines of their own, the same for
+// each replica.
+func (p Plan) portsOf(replica int, r deploy.Replica, same bool) *ports {
+	out := &ports{serving: cmp.Or(p.Port, 8000), named: firstNamed, step: 1, same: same, byName: map[string]int{}}
+	per := perReplica
+	if served(r) {
+		out.step, per = perEngine, perEngine*(2*len(r.Peers)+1)
 	}
-	return &ports{serving: first + replica, named: firstNamed + perReplica*replica, byName: map[string]int{}}
+	if !same {
+		out.serving, out.named = out.serving+replica, out.named+replica*per
+	}
+	return out
 }
 
+// served reports whether a router stands before engines of the replica.
+func served(r deploy.Replica) bool {
+	return slices.ContainsFunc(r.Peers, func(p deploy.Peer) bool { return p.Serves != "" })
+}
+
+var ordinal = regexp.MustCompile(`-\d+`)
+
+// pool is what engines of a pool are named alike: decode of decode-0.
+func pool(name string) string { return ordinal.ReplaceAllString(name, "") }
+
 func (p *ports) of(name string) int {
+	if p.same {
+		name = pool(name)
+	}
 	if _, ok := p.byName[name]; !ok {
 		p.byName[name] = p.named
-		p.named++
+		p.named += p.step
 	}
 	return p.byName[name]
 }
@@ -328,10 +361,29 @@ func (p Plan) health() string { return cmp.Or(p.Spec.Health, "/health") }
 // timeoutS is how long every replica has to become ready, in seconds.
 func (p Plan) timeoutS() int { return max(1, int(cmp.Or(p.Spec.Timeout.Seconds(), 900))) }
 
-// alone checks that no process has peers, for formats of one machine.
+// imageFor is the image of a process.
+func (p Plan) imageFor(q process) string {
+	if q.router {
+		return cmp.Or(p.Router, p.Image)
+	}
+	return p.Image
+}
+
+// cachesOf are the directories that a process keeps for itself: a router compiles nothing.
+func (p Plan) cachesOf(q process) []string {
+	if q.router {
+		return nil
+	}
+	return p.Caches
+}
+
+// ownImage reports whether the router runs in another image than the engines.
+func (p Plan) ownImage() bool { return p.Router != "" && p.Router != p.Image }
+
+// alone checks that no replica spans machines, for formats of one.
 func (p Plan) alone(format, instead string) error {
 	for _, r := range p.Spec.Replicas {
-		if len(r.Peers) > 0 || slices.Contains(r.Argv, cluster.MPILauncher) {
+		if slices.ContainsFunc(r.Peers, func(p deploy.Peer) bool { return p.Serves == "" }) || slices.Contains(r.Argv, cluster.MPILauncher) {
 			return missing("a %s describes one machine, and a replica here spans several: use %s", format, instead)
 		}
 	}

@@ -2,9 +2,11 @@ package render_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,6 +95,31 @@ const (
 	trtllmLine = "trtllm-serve m --tp_size 16"
 )
 
+// pooled is what a site plans of a command whose engines are in pools.
+func pooled(t *testing.T, format string, s render.Site, line, pools, prefill, decode string) render.Plan {
+	t.Helper()
+	c, err := parsed(t, line).Apart(pools, strings.Fields(prefill), strings.Fields(decode), []string{"--policy", "random", "--api-key", hidden})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range render.Formats() {
+		if f.Name == format {
+			s.Format = f
+		}
+	}
+	s.GPUs, s.Nodes = max(s.GPUs, 1), max(s.Nodes, 1)
+	p, err := s.Plan(render.Configuration{Name: "apart", Label: "apart", Command: c, World: c.World(), Bench: "perflab bench --base-url http://HOST:PORT"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+const (
+	vllmLine = "HF_TOKEN=" + hidden + " vllm serve m --max-num-seqs 64"
+	sglLine  = "python3 -m sglang.launch_server --model-path m --api-key " + hidden
+)
+
 func TestGolden(t *testing.T) {
 	here := oneMachine(t)
 	slurm := here
@@ -114,6 +141,12 @@ func TestGolden(t *testing.T) {
 		{"sglang.sbatch", render.Slurm, machines(t, "sglang", sglangLine, "", 2, 8, render.Addr)},
 		{"trtllm.sh", render.Script, machines(t, "trtllm", trtllmLine, "", 2, 8, known)},
 		{"trtllm.sbatch", render.Slurm, machines(t, "trtllm", trtllmLine, "", 2, 8, render.Addr)},
+		{"pools.sh", render.Script, pooled(t, "script", render.Site{GPUs: 4}, vllmLine, "1:1", "--max-num-batched-tokens 16384", "")},
+		{"pools.remote.sh", render.Script, pooled(t, "script", render.Site{GPUs: 2, Hosts: []string{"a=10.0.0.1", "b=10.0.0.2"}}, sglLine, "1:1", "--tp-size 2", "--tp-size 2")},
+		{"pools.sbatch", render.Slurm, pooled(t, "slurm", render.Site{GPUs: 2, Nodes: 2, Images: []string{"engine:1", "router=router:1"}}, vllmLine, "2:1", "", "-tp 2")},
+		{"pools.compose.yaml", render.Compose, pooled(t, "compose", render.Site{GPUs: 4, Images: []string{"engine:1", "router=router:1"}}, vllmLine, "1:1", "", "")},
+		{"pools.k8s.yaml", render.Kubernetes, pooled(t, "kubernetes", render.Site{GPUs: 4, Images: []string{"router=router:1", "vllm=engine:1"}}, vllmLine, "2:1", "", "-tp 2")},
+		{"pools.sglang.k8s.yaml", render.Kubernetes, pooled(t, "kubernetes", render.Site{GPUs: 2, Nodes: 2, Namespace: "serving", Images: []string{"engine:1"}}, sglLine, "1:1", "", "")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := c.render(c.plan)
@@ -269,6 +302,92 @@ func TestKubernetesMeans(t *testing.T) {
 	}
 }
 
+// TestPoolsInKubernetes: the engines of a pool are alike and know their own address, and the
+// router knows each by its name, and waits for it.
+func TestPoolsInKubernetes(t *testing.T) {
+	text, err := render.Kubernetes(pooled(t, "kubernetes", render.Site{GPUs: 3, Nodes: 2, Images: []string{"engine:1", "router=router:1"}}, vllmLine, "2:1", "", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs := documents(t, text)
+	var kinds []string
+	for _, d := range docs {
+		name, _ := at(d, "metadata", "name").(string)
+		kinds = append(kinds, d["kind"].(string)+" "+name)
+	}
+	replica := func(n string) []string {
+		return []string{"StatefulSet apart-" + n + "-prefill", "Service apart-" + n + "-prefill", "StatefulSet apart-" + n + "-decode", "Service apart-" + n + "-decode", "Deployment apart-" + n + "-router"}
+	}
+	if want := append(append(replica("0"), replica("1")...), "Service apart"); !slices.Equal(kinds, want) {
+		t.Fatalf("objects %q, want %q", kinds, want)
+	}
+	engine := at(docs[5], "spec", "template", "spec", "containers", 0)
+	command, _ := at(engine, "command").([]any)
+	for _, c := range []struct {
+		of   any
+		want any
+		path []any
+	}{
+		{docs[5], 2, []any{"spec", "replicas"}},
+		{docs[5], "apart-1-prefill", []any{"spec", "serviceName"}},
+		{docs[5], "Parallel", []any{"spec", "podManagementPolicy"}},
+		{docs[5], "apart-1", []any{"spec", "template", "metadata", "labels", "replica"}},
+		{docs[6], "None", []any{"spec", "clusterIP"}},
+		{docs[6], "prefill", []any{"spec", "selector", "role"}},
+		{docs[6], "apart-1", []any{"spec", "selector", "replica"}},
+		{engine, "$(POD_IP)", []any{"env", 1, "value"}},
+		{engine, 1, []any{"resources", "limits", "nvidia.com/gpu"}},
+		{engine, command[len(command)-1], []any{"command", len(command) - 1}},
+		{docs[10], "router", []any{"spec", "selector", "role"}},
+		{docs[10], nil, []any{"spec", "selector", "replica"}},
+		{docs[9], "router:1", []any{"spec", "template", "spec", "containers", 0, "image"}},
+		{docs[9], "engine:1", []any{"spec", "template", "spec", "initContainers", 0, "image"}},
+	} {
+		if got := at(c.of, c.path...); got != c.want {
+			t.Errorf("%v: %#v, want %#v", c.path, got, c.want)
+		}
+	}
+	port := fmt.Sprint(command[len(command)-1])
+	wait, _ := at(docs[9], "spec", "template", "spec", "initContainers", 0, "command", 2).(string)
+	router := fmt.Sprint(at(docs[9], "spec", "template", "spec", "containers", 0, "command"))
+	for _, n := range []string{"0", "1"} {
+		base := "http://apart-1-prefill-" + n + ".apart-1-prefill:" + port
+		if !strings.Contains(wait, base+"/health") || !strings.Contains(router, "--prefill "+base+" ") {
+			t.Errorf("%s is missing in\n%s\n%s", base, wait, router)
+		}
+	}
+	syntax(t, wait)
+}
+
+// TestPoolsOfASite: what a site lacks for engines in pools is said.
+func TestPoolsOfASite(t *testing.T) {
+	formats := map[string]render.Format{}
+	for _, f := range render.Formats() {
+		formats[f.Name] = f
+	}
+	for _, c := range []struct {
+		site  render.Site
+		line  string
+		pools string
+		want  string
+	}{
+		{render.Site{Format: formats["compose"], GPUs: 2, Nodes: 1, Images: []string{"engine:1"}}, "vllm serve m", "1:1", "vLLM's router is a package of its own, vllm-router, which vLLM's images lack: name one that has it by image router=IMAGE"},
+		{render.Site{Format: formats["slurm"], GPUs: 2, Nodes: 1, Images: []string{"engine:1"}}, "vllm serve m", "1:1", "which vLLM's images lack"},
+		{render.Site{Format: formats["script"], GPUs: 2, Nodes: 1}, "vllm serve m", "2:1", "a replica takes 3 GPUs, and there are 2"},
+		{render.Site{Format: formats["script"], GPUs: 3, Nodes: 1, Hosts: []string{"a=10.0.0.1", "b=10.0.0.2"}}, "vllm serve m -tp 2", "2:1", "an engine of 2 GPUs has no place on 2 nodes of 3 GPUs"},
+		{render.Site{Format: formats["kubernetes"], GPUs: 3, Nodes: 2, Images: []string{"i", "router=r"}}, "vllm serve m -tp 2", "2:1", "an engine of 2 GPUs has no place on 2 nodes of 3 GPUs"},
+		{render.Site{Format: formats["script"], GPUs: 1, Nodes: 1, Hosts: []string{"a", "b"}}, "vllm serve m", "1:1", "engines want addresses there"},
+	} {
+		cmd, err := parsed(t, c.line).Apart(c.pools, nil, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.site.Plan(render.Configuration{Name: "apart", Command: cmd, World: cmd.World()}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s of %s as %s: %v, want %s", c.site.Format.Name, c.line, c.pools, err, c.want)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	noImage, badName, stray, unlike := oneMachine(t), oneMachine(t), oneMachine(t), oneMachine(t)
 	noImage.Image, badName.Name = "", "Qwen 3"
@@ -279,6 +398,15 @@ func TestRefusals(t *testing.T) {
 	addressed := oneMachine(t)
 	addressed.Spec.Replicas[0].Files[0].Text = "{addr:a}"
 	two := machines(t, "ray", rayLine, cluster.Ray, 2, 8, render.Addr)
+	images := []string{"engine:1", "router=router:1"}
+	local := pooled(t, "compose", render.Site{GPUs: 2, Images: images}, vllmLine, "1:1", "", "")
+	mixed := pooled(t, "compose", render.Site{GPUs: 2, Images: images}, vllmLine, "1:1", "", "")
+	mixed.Spec.Replicas[0].Peers[0].Serves = ""
+	wide := pooled(t, "slurm", render.Site{GPUs: 1, Nodes: 2, Images: images}, vllmLine, "1:1", "", "")
+	uneven := pooled(t, "kubernetes", render.Site{GPUs: 3, Images: images}, vllmLine, "2:1", "", "")
+	uneven.Spec.Replicas[0].Peers[1].Argv = append(uneven.Spec.Replicas[0].Peers[1].Argv, "--seed", "1")
+	long := pooled(t, "kubernetes", render.Site{GPUs: 2, Images: images}, vllmLine, "1:1", "", "")
+	long.Name = "a" + strings.Repeat("b", 47)
 	for _, c := range []struct {
 		render func(render.Plan) (string, error)
 		plan   render.Plan
@@ -294,6 +422,11 @@ func TestRefusals(t *testing.T) {
 		{render.Compose, badLimit, `ulimit "memlock": write it as memlock=-1`},
 		{render.Compose, two, "a compose file describes one machine, and a replica here spans several: use a script, Slurm or Kubernetes"},
 		{render.Slurm, oneMachine(t), "a Slurm job needs its nodes: say how many"},
+		{render.Kubernetes, local, "replica-0.prefill-0 is no engine that has a pod of its own, as all behind a router have in Kubernetes: use a script or Slurm"},
+		{render.Compose, mixed, "a compose file describes one machine, and a replica here spans several: use a script, Slurm or Kubernetes"},
+		{render.Compose, wide, "a compose file describes one machine, and there are 2: use a script, Slurm or Kubernetes"},
+		{render.Kubernetes, uneven, "replica-0.prefill-1 differs from replica-0.prefill-0: Kubernetes starts engines of a pool that are alike"},
+		{render.Kubernetes, long, "the name " + long.Name + "-prefill is too long for a StatefulSet: make the name 4 letters shorter"},
 		{render.Kubernetes, machines(t, "t", trtllmLine, "", 2, 8, render.Addr), "mpirun reaches other machines by ssh, which pods do not offer: use a script or Slurm"},
 	} {
 		_, err := c.render(c.plan)
@@ -325,6 +458,20 @@ func TestSecretsOfLists(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("the script lacks %s", want)
 		}
+	}
+}
+
+// TestSecretsOfPools: the router's key is another variable than that of its engines where it is
+// another key.
+func TestSecretsOfPools(t *testing.T) {
+	p := pooled(t, "script", render.Site{GPUs: 2}, strings.Replace(sglLine, hidden, "sk-of-engines-1234", 1), "1:1", "", "")
+	text, err := render.Script(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, router, _ := strings.Cut(text, "# routers")
+	if strings.Count(text, `"${API_KEY}"`) != 2 || strings.Count(router, `"${API_KEY_2}"`) != 1 || !strings.Contains(text, ": \"${API_KEY_2:?") {
+		t.Errorf("the keys are mixed up:\n%s", text)
 	}
 }
 

@@ -228,6 +228,53 @@ func TestScriptTooSlow(t *testing.T) {
 	deploytest.NothingLeft(t, p.Spec, 1)
 }
 
+// pooledFakes is a plan of two fake engines behind a router, which ends where one of them is
+// not ready when it starts.
+func pooledFakes(t *testing.T) render.Plan {
+	t.Helper()
+	return render.Plan{Name: "fakes", Spec: deploytest.Pools(t), Port: freePorts(t, 1)}
+}
+
+// TestScriptPools: the router starts when its engines are ready, and an engine's end ends all.
+func TestScriptPools(t *testing.T) {
+	p := pooledFakes(t)
+	r := run(t, p, "")
+	targets := r.ready(t)
+	if len(targets) != 1 || deploytest.Get(t.Context(), targets[0]+"/health") != 200 {
+		t.Errorf("targets %v", targets)
+	}
+	log, err := os.ReadFile(filepath.Join(r.dir, "run dir", "replica-0.decode-0.log"))
+	if err != nil || !strings.Contains(string(log), deploytest.Hello) {
+		t.Errorf("log of the decode engine: %q, %v", log, err)
+	}
+	deploytest.Get(t.Context(), "http://127.0.0.1:20016/die") // the second port
+	if code := r.end(t); code != 1 {
+		t.Errorf("exit status %d", code)
+	}
+	if text := r.errs.String(); !strings.Contains(text, "replica-0.decode-0 has ended") || !strings.Contains(text, deploytest.DeathLine) {
+		t.Errorf("it says %q", text)
+	}
+	deploytest.NothingLeft(t, p.Spec, 3)
+}
+
+// TestScriptPoolRefuses: the router of an engine that refuses is not started.
+func TestScriptPoolRefuses(t *testing.T) {
+	p := pooledFakes(t)
+	refuse := deploytest.Beside(t, p.Spec.Dir, "x", deploytest.Refuse)
+	p.Spec.Replicas[0].Peers[1].Env = refuse.Env
+	r := run(t, p, "")
+	if code := r.end(t); code != 1 {
+		t.Errorf("exit status %d", code)
+	}
+	if text := r.errs.String(); !strings.Contains(text, "replica-0.decode-0 ended before it was ready") || !strings.Contains(text, deploytest.RefusalLine) {
+		t.Errorf("it says %q", text)
+	}
+	if _, err := os.Stat(filepath.Join(r.dir, "run dir", "replica-0.log")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the router was started: %v", err)
+	}
+	deploytest.NothingLeft(t, p.Spec, 2)
+}
+
 // sshStub stands in for ssh: it runs the command here, as a login shell of the host
 // would: in a session of its own, whose input ends when the connection does. It notes
 // the host, and has kill take its time, as where a machine is busy: what a process does

@@ -60,26 +60,52 @@ func (s *shell) needs(names []string) {
 	}
 }
 
-// start launches every process, each waiting for what the one before it says.
+// start launches every process, each waiting for what the one before it says. Engines behind
+// routers load at the same time, in all replicas; the routers come when they are ready.
 func (s *shell) start(all [][]process) {
-	var urls []string
+	var engines, routers []process
 	for i, list := range all {
 		s.line("\n# replica %d", i)
 		for _, q := range list {
+			switch {
+			case q.router:
+				routers = append(routers, q)
+				continue
+			case q.serves:
+				engines = append(engines, q)
+			}
 			s.process(q)
 		}
 	}
 	s.line("")
+	for _, q := range engines {
+		s.await(q)
+	}
+	if len(routers) > 0 {
+		s.line("\n# routers")
+		if s.slurm && s.plan.ownImage() {
+			s.line("image=%s", engine.Quote(s.plan.Router))
+		}
+		for _, q := range routers {
+			s.process(q)
+		}
+		s.line("")
+	}
+	var urls []string
 	for _, list := range all {
-		front := list[len(list)-1]
-		host := s.host(front)
-		urls = append(urls, "http://"+host+":"+strconv.Itoa(front.port))
-		s.line("await_health %s %s", front.name, double("http://"+host+":"+strconv.Itoa(front.port)+s.plan.health()))
+		urls = append(urls, s.await(list[len(list)-1]))
 	}
 	s.line("echo %s", double("ready: "+strings.Join(urls, " ")))
 	if s.plan.Bench != "" {
 		s.line("echo %s", double("measure it: "+s.plan.bench(urls...)))
 	}
+}
+
+// await waits until a process that serves is ready, and returns where it is reached.
+func (s *shell) await(q process) (url string) {
+	url = "http://" + s.host(q) + ":" + strconv.Itoa(q.port)
+	s.line("await_health %s %s", q.name, double(url+s.plan.health()))
+	return url
 }
 
 // double puts a text in double quotes in which only ${...} expands.

@@ -17,7 +17,6 @@ import (
 	"perflab/internal/engine"
 	"perflab/internal/engine/cluster"
 	"perflab/internal/field"
-	"perflab/internal/redact"
 )
 
 // Format is a form in which deployments are written down.
@@ -139,6 +138,9 @@ func (s *Site) Plan(c Configuration) (Plan, error) {
 	if p.Image, err = s.imageOf(&c); err != nil {
 		return p, err
 	}
+	if p.Router, err = s.routerOf(&c, p.Image); err != nil {
+		return p, err
+	}
 	if s.Format.Container && p.Image == "" {
 		return p, field.Errorf("", "name the container image: [image] IMAGE, or [image] %s=IMAGE in a study of several engines", c.Command.Engine)
 	}
@@ -161,9 +163,14 @@ func (s *Site) Plan(c Configuration) (Plan, error) {
 	if p.Spec.Replicas, err = s.replicas(&c, places); err != nil {
 		return p, err
 	}
-	shown := c.Command
-	shown.Env, shown.Extra, shown.Unread = redact.Env(c.Command.Env), redact.Argv(c.Command.Extra), redact.Argv(c.Command.Unread)
-	p.Comments = slices.Concat(c.Notes, []string{"Command: " + shown.String(), replicasText(len(places), places[0], c.GPU)}, cluster.Remarks(c.Command, places[0], s.spreadBy(places[0])))
+	for _, r := range p.Spec.Replicas {
+		for _, peer := range append(r.Peers, deploy.Peer{Member: r.Member}) {
+			if p.node(peer.Node) < 0 && peer.Node != "" { // a pod
+				p.Nodes = append(p.Nodes, cluster.Node{Name: peer.Node, Addr: Addr(peer.Node)})
+			}
+		}
+	}
+	p.Comments = slices.Concat(c.Notes, []string{"Command: " + deploy.RedactCommand(c.Command).String(), replicasText(len(places), places[0], c.GPU)}, cluster.Remarks(c.Command, places[0], s.spreadBy(places[0])))
 	for _, n := range leftover {
 		p.Comments = append(p.Comments, leftoverText(n))
 	}
@@ -192,16 +199,38 @@ func (s *Site) replicas(c *Configuration, places [][]cluster.Node) ([]deploy.Rep
 			return nil, field.Errorf("", "a replica spans these hosts, and engines want addresses there: write [hosts] a=10.0.0.1,b=10.0.0.2")
 		}
 		parts, err := cluster.Spread(c.Command, place, s.spreadBy(place))
+		if err == nil && s.Format.Name == "kubernetes" && c.Command.Pools().Split() {
+			parts, err = cluster.Spread(c.Command, pods(parts, place[0]), "")
+		}
 		if err != nil {
 			return nil, err
 		}
 		replica := deploy.Spread(parts)
 		if c.GPU.Platform == arch.CPU {
 			replica.Devices = nil
+			for i := range replica.Peers {
+				replica.Peers[i].Devices = nil
+			}
 		}
 		out = append(out, replica)
 	}
 	return out, nil
+}
+
+// pods are the machines of a replica in pools where each of its engines is a pod, and its
+// router another, known by their names.
+func pods(parts []cluster.Part, like cluster.Node) []cluster.Node {
+	pod := func(name string, devices []string) cluster.Node {
+		like.Name, like.Addr, like.Devices = name, Addr(name), devices
+		return like
+	}
+	out := []cluster.Node{pod(routerRole, nil)}
+	for _, p := range parts {
+		if p.Serves != "" {
+			out = append(out, pod(p.Name, p.Devices))
+		}
+	}
+	return out
 }
 
 // spreadBy is the method where a replica spans machines.
@@ -264,6 +293,7 @@ func (s *Site) imageOf(c *Configuration) (string, error) {
 	for _, text := range s.Images {
 		name, image, paired := strings.Cut(text, "=")
 		switch {
+		case paired && name == routerRole:
 		case paired && name == c.Command.Engine:
 			return image, nil
 		case paired:
@@ -286,6 +316,23 @@ func (s *Site) imageOf(c *Configuration) (string, error) {
 		return "lmsysorg/sglang:v" + version, nil
 	}
 	return "", nil
+}
+
+// routerOf is the image of the router before engines in pools, where engines run in one:
+// SGLang's has its router.
+func (s *Site) routerOf(c *Configuration, image string) (string, error) {
+	for _, text := range s.Images {
+		if own, ok := strings.CutPrefix(text, routerRole+"="); ok {
+			return own, nil
+		}
+	}
+	if image == "" || !c.Command.Pools().Split() {
+		return "", nil
+	}
+	if c.Command.Engine == "vllm" {
+		return "", field.Errorf("", "vLLM's router is a package of its own, vllm-router, which vLLM's images lack: name one that has it by [image] router=IMAGE")
+	}
+	return image, nil
 }
 
 // mountsOf gives containers what they need of the machine: the directories named, the

@@ -77,7 +77,12 @@ mapfile -t node < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 	s.line("[ \"${#node[@]}\" -ge %d ] || fail \"the job has ${#node[@]} nodes and needs %[1]d\"", len(s.plan.Nodes))
 	container := ""
 	if s.plan.Image != "" {
-		container = " --container-image=" + engine.Quote(s.plan.Image) + " --container-mounts=\"$dir\":\"$dir\""
+		image := engine.Quote(s.plan.Image)
+		if s.plan.ownImage() { // the routers have theirs when they start
+			s.line("image=%s", image)
+			image = `"$image"`
+		}
+		container = " --container-image=" + image + " --container-mounts=\"$dir\":\"$dir\""
 		for _, m := range s.plan.Mounts {
 			container += "," + engine.Quote(m.Source+":"+m.Target)
 			if m.ReadOnly {

@@ -40,6 +40,7 @@ type Part struct {
 	Files   []engine.File // that Argv names as {file:NAME}
 	Up      string        // a text of its output that says that the next part may start; "": at once
 	Once    bool          // it ends by itself before the next is started
+	Serves  string        // {port:NAME} on which it answers by itself: the next start at once, and the front part when it is ready
 	Front   bool          // it serves, on {port}; the last of the parts
 }
 
@@ -78,6 +79,9 @@ func Spread(c engine.Command, nodes []Node, method string) ([]Part, error) {
 	s := spreader{cmd: c, nodes: nodes, method: cmp.Or(method, suited(c))}
 	if err := s.check(); err != nil {
 		return nil, err
+	}
+	if c.Pools().Split() {
+		return s.pools()
 	}
 	if len(nodes) == 1 {
 		return []Part{s.front(s.argv(), c.Env)}, nil
@@ -121,8 +125,11 @@ func suited(c engine.Command) string {
 // Remarks are what a reader of figures over these nodes should know: legal,
 // and rarely wanted.
 func Remarks(c engine.Command, nodes []Node, method string) []string {
-	if len(nodes) < 2 {
+	switch names := map[string]string{"vllm": "UCX_NET_DEVICES in the environment", "sglang": "--disaggregation-ib-device"}; {
+	case len(nodes) < 2:
 		return nil
+	case c.Pools().Split():
+		return []string{"KV caches go over the network that is chosen where they are sent, perhaps a slow one: " + names[c.Engine] + " names another."}
 	}
 	var out []string
 	per := len(nodes[0].Devices)

@@ -53,6 +53,9 @@ func spread(parts []Part) string {
 		if p.Up != "" {
 			fmt.Fprintf(&b, ", up at %q", p.Up)
 		}
+		if p.Serves != "" {
+			fmt.Fprintf(&b, ", serves on {port:%s}", p.Serves)
+		}
 		fmt.Fprintf(&b, "\n  %s\n  %s\n", strings.Join(p.Env, " "), strings.Join(p.Argv, " "))
 	}
 	return b.String()

@@ -78,7 +78,7 @@ func surroundings(sim bool, calls []result.Call, readings []gauge.Reading) (plot
 func aroundTitle(readings []gauge.Reading) string {
 	var names []string
 	for _, k := range []struct{ source, one, many string }{
-		{gauge.SourceEngine, "engine", "engines"}, {gauge.SourceGPU, "GPU", "GPUs"}, {gauge.SourceHost, "host", "hosts"},
+		{gauge.SourceEngine, "engine", "engines"}, {gauge.SourcePrefill, "prefill engine", "prefill engines"}, {gauge.SourceGPU, "GPU", "GPUs"}, {gauge.SourceHost, "host", "hosts"},
 	} {
 		switch n := places(readings, k.source); {
 		case n == 1:
@@ -137,7 +137,10 @@ func gaugePanels(readings []gauge.Reading, end time.Duration) []gaugePanel {
 			use[0].name = cmp.Or(use[0].name, "utilisation")
 		}
 	}
+	prefills := places(readings, gauge.SourcePrefill)
 	all := []gaugePanel{
+		{"Requests in prefill" + several(prefills, "engine", ", sum of "), "", []gaugeLine{
+			{"l0", "running", course(gauge.SourcePrefill, "running", sum)}, {"l1", "waiting", course(gauge.SourcePrefill, "waiting", sum)}}},
 		{"Requests in the engine" + several(replicas, "replica", ", sum of "), "", []gaugeLine{
 			{"l0", "running", course(gauge.SourceEngine, "running", sum)}, {"l1", "waiting", course(gauge.SourceEngine, "waiting", sum)}}},
 		{"KV cache in use" + several(replicas, "replica", ", highest of "), "%", []gaugeLine{{"l3", "", course(gauge.SourceEngine, "kv_usage", percent)}}},

@@ -19,6 +19,7 @@ package deploytest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -128,6 +129,11 @@ var suite = []conformance{
 	{"PeerRefuses", peerRefuses},
 	{"PeerDies", peerDies},
 	{"PeerNeverUp", peerNeverUp},
+	{"Engines", engines},
+	{"EngineRefuses", engineRefuses},
+	{"EngineNeverReady", engineNeverReady},
+	{"RouterNeverReady", routerNeverReady},
+	{"EngineDies", engineDies},
 }
 
 // Start starts a deployment that must come up, and stops it when the test ends.
@@ -580,6 +586,115 @@ func peerNeverUp(t *testing.T, r deploy.Runtime) {
 	}
 	NothingLeft(t, s, 1)
 }
+
+// pools is a deployment of replicas of two engines behind a router, which ends where an engine
+// is not ready when it starts.
+func pools(t *testing.T, replicas int, router, prefill, decode Behaviour) deploy.Spec {
+	t.Helper()
+	s := Spec(t, slices.Repeat([]Behaviour{router}, replicas)...)
+	s.Timeout *= 3 // as many processes as three of the others start
+	for i := range s.Replicas {
+		front := &s.Replicas[i]
+		for j, name := range []string{"prefill-0", "decode-0"} {
+			p := Beside(t, s.Dir, name, []Behaviour{prefill, decode}[j])
+			p.Argv = append(p.Argv[:1:1], "serve", "--port", "{port:"+name+"}")
+			p.Serves = name
+			front.Peers = append(front.Peers, p)
+		}
+		front.Argv = slices.Insert(front.Argv, 2, "--prefill", "http://127.0.0.1:{port:prefill-0}", "--decode", "http://127.0.0.1:{port:decode-0}")
+		front.Env = append(front.Env, behindEnv+"=1")
+	}
+	return s
+}
+
+// engines load together, and their routers start when all are ready: one that started before
+// would have refused.
+func engines(t *testing.T, r deploy.Runtime) {
+	s := pools(t, 2, Ready, Ready, Ready)
+	d := Start(t, r, s)
+	var got []string
+	bases := map[string]bool{}
+	for _, e := range d.Engines() {
+		got = append(got, fmt.Sprintf("%d %s", e.Replica, e.Name))
+		bases[e.URL] = true
+		if status := Get(t.Context(), e.URL+"/health"); status != 200 {
+			t.Errorf("%s answers %d", e.Name, status)
+		}
+	}
+	if want := []string{"0 prefill-0", "0 decode-0", "1 prefill-0", "1 decode-0"}; !slices.Equal(got, want) {
+		t.Errorf("engines %v, want %v", got, want)
+	}
+	for _, target := range d.Targets() {
+		bases[target] = true
+		if status := Get(t.Context(), target+"/health"); status != 200 {
+			t.Errorf("router answers %d", status)
+		}
+	}
+	if len(d.Targets()) != 2 || len(bases) != 6 {
+		t.Errorf("%d routers at %d addresses of 6", len(d.Targets()), len(bases))
+	}
+	stop(t, d)
+	NothingLeft(t, s, 6)
+	for _, name := range []string{"0", "1", "0.prefill-0", "1.decode-0"} {
+		if !strings.Contains(log(t, s, name), Hello) {
+			t.Errorf("log of %s lacks the output", name)
+		}
+	}
+}
+
+// engineRefuses: an engine that refuses while the other loads ends the start with its reason,
+// and its router is not started.
+func engineRefuses(t *testing.T, r deploy.Runtime) {
+	s := pools(t, 1, Ready, Never, Refuse)
+	if e := failsWith[*deploy.RefusedError](t, r, s); e.Reason != RefusalLine || !strings.Contains(e.Log, "replica-0.decode-0.log") {
+		t.Errorf("refused with %+v", e)
+	}
+	if _, err := os.Stat(filepath.Join(s.Dir, "replica-0.log")); err == nil {
+		t.Error("the router was started")
+	}
+	NothingLeft(t, s, 1)
+}
+
+func engineNeverReady(t *testing.T, r deploy.Runtime) {
+	s, e := late(t, r, "0.prefill-0", func() deploy.Spec { return pools(t, 1, Ready, Never, Ready) })
+	// On a busy machine the time is over while the other is still being reached.
+	if !strings.Contains(e.Error(), "replica 0's ") || !strings.Contains(e.Error(), " is not ready after") {
+		t.Errorf("error %q does not name an engine", e)
+	}
+	NothingLeft(t, s, 1)
+}
+
+func routerNeverReady(t *testing.T, r deploy.Runtime) {
+	s, e := late(t, r, "0", func() deploy.Spec { return pools(t, 1, Never, Ready, Ready) })
+	if !strings.Contains(e.Error(), "replica 0 is not ready after") {
+		t.Errorf("error %q does not name the router", e)
+	}
+	NothingLeft(t, s, 3)
+}
+
+// engineDies: the end of an engine behind a router that serves on ends the deployment.
+func engineDies(t *testing.T, r deploy.Runtime) {
+	s := pools(t, 1, Ready, Ready, Ready)
+	d := Start(t, r, s)
+	Get(t.Context(), d.Engines()[1].URL+"/die")
+	select {
+	case <-d.Done():
+	case <-time.After(soon):
+		t.Fatal("the end of an engine goes unnoticed")
+	}
+	e, ok := errors.AsType[*deploy.DiedError](d.Err())
+	if !ok {
+		t.Fatalf("Err is %T %v, want a DiedError", d.Err(), d.Err())
+	}
+	if e.Replica != 0 || e.Peer != "decode-0" || e.Reason != DeathLine || !strings.Contains(e.Error(), "replica 0's decode-0 died") {
+		t.Errorf("died with %+v", e)
+	}
+	stop(t, d)
+	NothingLeft(t, s, 3)
+}
+
+// Pools is a deployment of two engines behind a router, which have to be ready before it.
+func Pools(t *testing.T) deploy.Spec { return pools(t, 1, Ready, Ready, Ready) }
 
 // kill ends a process of the fake engines as an accident would.
 func kill(t *testing.T, pid int) {

@@ -57,8 +57,9 @@ const (
 
 const (
 	behaviourEnv = "PERFLAB_FAKE_ENGINE"
-	pidsEnv      = "PERFLAB_FAKE_PIDS" // directory with one file a process, named by its id
-	fakeLife     = time.Minute         // a fake that a broken test leaves behind ends by itself
+	behindEnv    = "PERFLAB_FAKE_BEHIND" // set where engines must be ready behind it
+	pidsEnv      = "PERFLAB_FAKE_PIDS"   // directory with one file a process, named by its id
+	fakeLife     = time.Minute           // a fake that a broken test leaves behind ends by itself
 )
 
 // Engine returns a replica that runs the test binary as a fake engine; dir is
@@ -116,6 +117,11 @@ func fake(b Behaviour, pids string) error {
 		return err
 	}
 	fmt.Println(Hello)
+	if os.Getenv(behindEnv) != "" {
+		if err := ready(); err != nil {
+			return err
+		}
+	}
 	switch b {
 	case Refuse:
 		return errors.New(RefusalLine)
@@ -205,6 +211,19 @@ func read() error {
 			return err
 		}
 		fmt.Printf("reads %q\n", text)
+	}
+	return nil
+}
+
+// ready asks the engines of a router's command line, which is started when all are.
+func ready() error {
+	for i, a := range os.Args {
+		if a != "--prefill" && a != "--decode" {
+			continue
+		}
+		if status := Get(context.Background(), os.Args[i+1]+"/health"); status != http.StatusOK {
+			return fmt.Errorf("ValueError: the engine at %s answers %d when its router starts", os.Args[i+1], status)
+		}
 	}
 	return nil
 }

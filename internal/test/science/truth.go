@@ -22,7 +22,7 @@ import (
 var (
 	computeSpeeds = []string{"gemm_compute", "moe_compute", "flash_compute"}
 	memorySpeeds  = []string{"gemm_bandwidth", "moe_bandwidth", "kv_bandwidth", "kv_mixed"}
-	hostTimes     = []string{"t_step", "t_layer", "t_eager", "t_seq", "t_draft", "t_draft_seq", "f_req"}
+	hostTimes     = []string{"t_step", "t_layer", "t_eager", "t_seq", "t_draft", "t_draft_seq", "f_req", "kv_setup", "route"}
 )
 
 // mostAccepted keeps a probability one.
@@ -54,6 +54,7 @@ func (w *World) constants() (*sim.Constants, error) {
 				values[name] = old(name) / all / factor(w.Wrong.Host)
 			}
 			values["ar_bandwidth"] = old("ar_bandwidth") * all * factor(w.Wrong.Network)
+			values["kv_link"] = old("kv_link") * all * factor(w.Wrong.Network)
 			values["ar_latency"] = old("ar_latency") / all / factor(w.Wrong.Network)
 			values["element"] = old("element") / all / factor(w.Wrong.Memory)
 			values["accept"] = min(mostAccepted, old("accept")*factor(w.Wrong.Accept))
@@ -79,6 +80,10 @@ func slowed(cfg engine.Config, k *sim.Constants, s float64) (engine.Config, *sim
 	g := &cfg.GPU
 	for _, speed := range []*float64{&g.BandwidthGBs, &g.BF16TFLOPS, &g.FP8TFLOPS, &g.FP4TFLOPS} {
 		*speed /= s
+	}
+	if cfg.Prefill != nil {
+		prefill := *cfg.Prefill
+		prefill.GPU, cfg.Prefill = *g, &prefill
 	}
 	values := map[string]float64{}
 	for _, name := range hostTimes {

@@ -1,4 +1,12 @@
-package engine
+// Package meters reads what engines publish about themselves while they serve, and gives it
+// common names. Which names an engine uses is in its row of the catalogue (engine.Engine.Metrics).
+// It does no I/O.
+//
+//	e, ok := meters.EngineOf(samples)
+//	values := meters.Common(e, samples) // "running", "kv_usage", ...
+//
+// It is apart from engine, in which nothing depends on what is read while an engine runs.
+package meters
 
 import (
 	"encoding/json"
@@ -9,30 +17,31 @@ import (
 	"strconv"
 	"strings"
 
+	"perflab/internal/engine"
 	"perflab/internal/prometheus"
 )
 
-// MeterKind says how a meter's readings are to be read.
-type MeterKind string
+// Kind says how a meter's readings are to be read.
+type Kind string
 
 // Kinds of meters.
 const (
-	Gauge   MeterKind = "gauge"   // as it is now
-	Counter MeterKind = "counter" // since the engine started: only differences say something
+	Gauge   Kind = "gauge"   // as it is now
+	Counter Kind = "counter" // since the engine started: only differences say something
 )
 
 // Meter is one quantity that engines publish while they serve, under the name that
 // all engines share here.
 type Meter struct {
 	Name string
-	Kind MeterKind
+	Kind Kind
 	Unit string // requests, tokens, steps, s, share (of 1)
 	Mean bool   // the series of several copies are averaged; without it they are added up
 	Doc  string
 }
 
-// Meters lists the common quantities. No engine publishes all of them.
-func Meters() []Meter {
+// All lists the common quantities. No engine publishes all of them.
+func All() []Meter {
 	return []Meter{
 		{Name: "running", Kind: Gauge, Unit: "requests", Doc: "Requests that are being computed."},
 		{Name: "waiting", Kind: Gauge, Unit: "requests", Doc: "Requests that wait for room."},
@@ -61,7 +70,7 @@ var rankLabels = []string{"tp_rank", "pp_rank", "moe_ep_rank", "pid"}
 // count once, by the largest of them; those of copies and of what else the labels
 // tell apart are added up, or averaged where the meter says so. A quantity that is not
 // among the samples, or is not a finite number, is missing.
-func (e *Engine) Common(samples []prometheus.Sample) map[string]float64 {
+func Common(e *engine.Engine, samples []prometheus.Sample) map[string]float64 {
 	series := map[string]map[string]float64{} // name -> labels but the ranks -> largest
 	for _, s := range samples {
 		if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
@@ -76,7 +85,7 @@ func (e *Engine) Common(samples []prometheus.Sample) map[string]float64 {
 		}
 	}
 	common := map[string]float64{}
-	for _, m := range Meters() {
+	for _, m := range All() {
 		for _, spelled := range e.Metrics[m.Name] {
 			if v, ok := combined(series, spelled, m.Mean); ok {
 				common[m.Name] = v
@@ -118,16 +127,16 @@ func copyOf(labels map[string]string) string {
 	return strings.Join(parts, ",")
 }
 
-// OfMetrics tells which engine a page of metrics is from: the one that most of the
+// EngineOf tells which engine a page of metrics is from: the one that most of the
 // samples' names are of, by the engine's own prefix. A router's page, or one of another
 // program, is no engine's.
-func OfMetrics(samples []prometheus.Sample) (*Engine, bool) {
-	var best *Engine
+func EngineOf(samples []prometheus.Sample) (*engine.Engine, bool) {
+	var best *engine.Engine
 	most := 0
-	for _, e := range All() {
+	for _, e := range engine.All() {
 		n := 0
 		for _, s := range samples {
-			if p := e.metricPrefix(); p != "" && strings.HasPrefix(s.Name, p) {
+			if p := prefix(e); p != "" && strings.HasPrefix(s.Name, p) {
 				n++
 			}
 		}
@@ -138,8 +147,8 @@ func OfMetrics(samples []prometheus.Sample) (*Engine, bool) {
 	return best, best != nil
 }
 
-// metricPrefix is what every name of the engine begins with: "vllm:", "trtllm_".
-func (e *Engine) metricPrefix() string {
+// prefix is what every name of the engine begins with: "vllm:", "trtllm_".
+func prefix(e *engine.Engine) string {
 	for _, name := range e.Metrics["running"] {
 		if i := strings.IndexAny(name, ":_"); i > 0 {
 			return name[:i+1]

@@ -1,4 +1,4 @@
-package engine
+package meters
 
 import (
 	"math"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"perflab/internal/engine"
 	"perflab/internal/prometheus"
 )
 
@@ -78,11 +79,11 @@ func TestCommon(t *testing.T) {
 		"trtllm": {trtllmPage, map[string]float64{"running": 2, "waiting": 0, "kv_usage": 0.125, "prefix_share": 0.5, "finished": 4}},
 	} {
 		samples := prometheus.Parse(tt.text, nil)
-		e, ok := OfMetrics(samples)
+		e, ok := EngineOf(samples)
 		if !ok || e.Name != name {
 			t.Fatalf("the page of %s is taken for another's: %v", name, ok)
 		}
-		got := e.Common(samples)
+		got := Common(e, samples)
 		for key, v := range got {
 			got[key] = math.Round(v*1e9) / 1e9
 		}
@@ -90,7 +91,7 @@ func TestCommon(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if e, ok := OfMetrics(prometheus.Parse("go_goroutines 7\nhttp_requests_total 1\n", nil)); ok {
+	if e, ok := EngineOf(prometheus.Parse("go_goroutines 7\nhttp_requests_total 1\n", nil)); ok {
 		t.Errorf("a page of another program is taken for %s's", e.Name)
 	}
 }
@@ -98,42 +99,41 @@ func TestCommon(t *testing.T) {
 // TestLlamaCppMetrics: without a counter of what its cache gave, prefix hits and
 // queries are missing, not zero.
 func TestLlamaCppMetrics(t *testing.T) {
-	e := &Engine{Metrics: llamacppMetrics()}
+	e, err := engine.ByName("llamacpp")
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := map[string]float64{"running": 2, "waiting": 1, "prompt_tokens": 512, "generation_tokens": 128}
-	if diff := cmp.Diff(want, e.Common(prometheus.Parse(llamacppPage, nil))); diff != "" {
+	if diff := cmp.Diff(want, Common(e, prometheus.Parse(llamacppPage, nil))); diff != "" {
 		t.Error(diff)
 	}
-	got := e.Common(prometheus.Parse(llamacppPage+"llamacpp:prompt_tokens_cached_total 88\n", nil))
+	got := Common(e, prometheus.Parse(llamacppPage+"llamacpp:prompt_tokens_cached_total 88\n", nil))
 	if got["prefix_queries"] != 600 || got["prefix_hits"] != 88 {
 		t.Errorf("with a counter of what the cache gave: %v", got)
 	}
-	if e.metricPrefix() != "llamacpp:" {
-		t.Error(e.metricPrefix())
+	if prefix(e) != "llamacpp:" {
+		t.Error(prefix(e))
 	}
 }
 
 // TestMeters: names are known on both sides, and the newest spelling wins.
 func TestMeters(t *testing.T) {
-	tables := map[string]map[string][]string{"llamacpp": llamacppMetrics()}
-	for _, e := range All() {
-		tables[e.Name] = e.Metrics
-	}
 	published := map[string]bool{}
-	for engine, table := range tables {
-		for name := range table {
+	for _, e := range engine.All() {
+		for name := range e.Metrics {
 			published[name] = true
-			if !slices.ContainsFunc(Meters(), func(m Meter) bool { return m.Name == name }) {
-				t.Errorf("%s publishes %s, which no meter is called", engine, name)
+			if !slices.ContainsFunc(All(), func(m Meter) bool { return m.Name == name }) {
+				t.Errorf("%s publishes %s, which no meter is called", e.Name, name)
 			}
 		}
 	}
-	for _, m := range Meters() {
+	for _, m := range All() {
 		if m.Doc == "" || m.Unit == "" || m.Kind != Gauge && m.Kind != Counter || !published[m.Name] || m.Mean && m.Kind == Counter {
 			t.Errorf("meter %+v", m)
 		}
 	}
-	e, _ := ByName("vllm")
-	got := e.Common(prometheus.Parse("vllm:gpu_cache_usage_perc 0.1\nvllm:kv_cache_usage_perc 0.2\n", nil))
+	e, _ := engine.ByName("vllm")
+	got := Common(e, prometheus.Parse("vllm:gpu_cache_usage_perc 0.1\nvllm:kv_cache_usage_perc 0.2\n", nil))
 	if got["kv_usage"] != 0.2 {
 		t.Errorf("both spellings: %v", got)
 	}
@@ -146,12 +146,12 @@ func TestIterationSamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, ok := OfMetrics(samples)
+	e, ok := EngineOf(samples)
 	if !ok || e.Name != "trtllm" {
 		t.Fatalf("%v", e)
 	}
 	want := map[string]float64{"running": 2, "waiting": 1, "kv_usage": 0.25, "prefix_share": 0.25}
-	if diff := cmp.Diff(want, e.Common(samples)); diff != "" {
+	if diff := cmp.Diff(want, Common(e, samples)); diff != "" {
 		t.Error(diff)
 	}
 	if samples, err := IterationSamples([]byte("[]")); err != nil || len(samples) != 0 {
@@ -160,4 +160,21 @@ func TestIterationSamples(t *testing.T) {
 	if _, err := IterationSamples([]byte("# HELP x")); err == nil {
 		t.Error("text reads as JSON")
 	}
+}
+
+// FuzzIterationSamples: whatever a server calls its statistics, samples are numbers with a name.
+func FuzzIterationSamples(f *testing.F) {
+	f.Add([]byte(`[{"numActiveRequests":3,"numQueuedRequests":1,"kvCacheStats":{"usedNumBlocks":1,"maxNumBlocks":4,"cacheHitRate":0.5}}]`))
+	f.Add([]byte(`[{"kvCacheStats":{"usedNumBlocks":1e308,"maxNumBlocks":1e-308}},null]`))
+	f.Fuzz(func(t *testing.T, page []byte) {
+		samples, err := IterationSamples(page)
+		if err != nil {
+			return
+		}
+		for _, s := range samples {
+			if s.Name == "" || math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
+				t.Errorf("%+v", s)
+			}
+		}
+	})
 }

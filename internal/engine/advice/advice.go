@@ -1,20 +1,29 @@
-package engine
+// Package advice says what is unwise about configurations that an engine takes: legal, and
+// rarely wanted. It does no I/O.
+//
+//	for _, sentence := range advice.Of(cfg) {
+//		fmt.Println(sentence)
+//	}
+//
+// It is apart from engine, whose rules say what an engine refuses.
+package advice
 
 import (
 	"fmt"
 	"strings"
 
 	"perflab/internal/arch"
+	"perflab/internal/engine"
 )
 
-// Remarks says of a configuration that the engine takes what is unwise about it, a
+// Of says of a configuration that the engine takes what is unwise about it, a
 // sentence each. None of them keeps it from being started.
-func (c Config) Remarks() []string {
+func Of(c engine.Config) []string {
 	var list []string
-	if e, err := ByName(c.Engine); err != nil || e.MeasuredOnly {
+	if e, err := engine.ByName(c.Engine); err != nil || e.MeasuredOnly {
 		return nil // Command.Remarks has those of its command
 	}
-	for _, remark := range []func(*Config) string{
+	for _, remark := range []func(*engine.Config) string{
 		copiesRemark, latentRemark, denseCopiesRemark, dpAttentionRemark, expertsRemark, allToAllRemark, widenedRemark,
 		dispatchRemark, eagerRemark, graphsRemark, guessesRemark, treeRemark, roomRemark, poolRemark, longPromptRemark, iterationRemark,
 		dummyRemark, intervalRemark,
@@ -27,8 +36,8 @@ func (c Config) Remarks() []string {
 }
 
 // copiesRemark: ranks beyond the KV heads keep copies of them.
-func copiesRemark(c *Config) string {
-	kv, tp := c.Model.KVHeads, c.attentionTP()
+func copiesRemark(c *engine.Config) string {
+	kv, tp := c.Model.KVHeads, c.AttentionTP()
 	if c.Model.MLA != nil || kv == 0 || tp <= kv || c.ContextP > 1 {
 		return ""
 	}
@@ -36,7 +45,7 @@ func copiesRemark(c *Config) string {
 }
 
 // latentRemark: what MLA keeps of a token is not split over heads.
-func latentRemark(c *Config) string {
+func latentRemark(c *engine.Config) string {
 	if c.Model.MLA == nil || c.TP < 2 || c.AttentionDP > 1 || c.ContextP > 1 {
 		return ""
 	}
@@ -48,7 +57,7 @@ func latentRemark(c *Config) string {
 }
 
 // denseCopiesRemark: without experts to share, copies behind one front end are replicas.
-func denseCopiesRemark(c *Config) string {
+func denseCopiesRemark(c *engine.Config) string {
 	if c.DP < 2 || c.Model.MoE != nil || c.AttentionDP > 1 {
 		return ""
 	}
@@ -56,7 +65,7 @@ func denseCopiesRemark(c *Config) string {
 }
 
 // dpAttentionRemark: what data-parallel attention is made for, and what turns it off.
-func dpAttentionRemark(c *Config) string {
+func dpAttentionRemark(c *engine.Config) string {
 	if c.AttentionDP < 2 || c.Model.MoE != nil || c.Model.MLA != nil {
 		return ""
 	}
@@ -64,7 +73,7 @@ func dpAttentionRemark(c *Config) string {
 }
 
 // expertsRemark: expert parallelism that does nothing, or gives out unevenly.
-func expertsRemark(c *Config) string {
+func expertsRemark(c *engine.Config) string {
 	moe := c.Model.MoE
 	switch {
 	case c.EP < 2:
@@ -78,7 +87,7 @@ func expertsRemark(c *Config) string {
 }
 
 // allToAllRemark: a way to reach experts on other ranks, with none there.
-func allToAllRemark(c *Config) string {
+func allToAllRemark(c *engine.Config) string {
 	if c.EP > 1 || c.AllToAll == "" || c.AllToAll == "none" {
 		return ""
 	}
@@ -86,7 +95,7 @@ func allToAllRemark(c *Config) string {
 }
 
 // widenedRemark: formats that the device has no arithmetic for.
-func widenedRemark(c *Config) string {
+func widenedRemark(c *engine.Config) string {
 	f := c.Model.ExpertFormat()
 	need := map[arch.Format]string{arch.FP8: "8.9", arch.NVFP4: "10.0"}[f]
 	if !c.WeightOnly || need == "" {
@@ -96,7 +105,7 @@ func widenedRemark(c *Config) string {
 }
 
 // dispatchRemark: DeepEP's kernels for decoding send so many tokens at once and no more.
-func dispatchRemark(c *Config) string {
+func dispatchRemark(c *engine.Config) string {
 	batch := c.Seqs * max(1, 1+c.SpecTokens) / max(1, c.AttentionDP)
 	if c.Dispatch == 0 || batch <= c.Dispatch {
 		return ""
@@ -105,7 +114,7 @@ func dispatchRemark(c *Config) string {
 }
 
 // eagerRemark: a GPU without graphs.
-func eagerRemark(c *Config) string {
+func eagerRemark(c *engine.Config) string {
 	if c.GraphMax > 0 || c.GPU.Platform == arch.CPU {
 		return ""
 	}
@@ -117,7 +126,7 @@ func eagerRemark(c *Config) string {
 const hiddenLaunches = 512
 
 // graphsRemark: batches that are larger than the largest graph. vLLM counts tokens.
-func graphsRemark(c *Config) string {
+func graphsRemark(c *engine.Config) string {
 	batch, unit := c.Seqs, "requests"
 	if c.Engine == "vllm" {
 		batch, unit = c.Seqs*(1+c.SpecTokens), "tokens"
@@ -132,7 +141,7 @@ func graphsRemark(c *Config) string {
 }
 
 // guessesRemark: a full batch needs room for every guess.
-func guessesRemark(c *Config) string {
+func guessesRemark(c *engine.Config) string {
 	need := c.Seqs * (1 + c.SpecTokens)
 	if c.SpecTokens == 0 || c.Batched >= need || c.Engine == "sglang" {
 		return ""
@@ -141,7 +150,7 @@ func guessesRemark(c *Config) string {
 }
 
 // treeRemark: SGLang before 0.5.7 takes branching guesses with one backend only.
-func treeRemark(c *Config) string {
+func treeRemark(c *engine.Config) string {
 	if c.Engine != "sglang" || c.SpecTree < 2 || c.Block < 2 {
 		return ""
 	}
@@ -150,37 +159,31 @@ func treeRemark(c *Config) string {
 
 // roomRemark: what is not in the share of memory must have room beside it: graphs, and
 // in SGLang the largest step.
-func roomRemark(c *Config) string {
-	room, need, what := c.deviceBytes(), c.graphBytes(), "graphs take"
-	switch {
-	case c.KVSpace > 0 || c.GPU.SM == 0:
-		return ""
-	case c.Engine == "vllm":
-		room -= int64(c.MemoryShare * float64(room))
-	case c.Engine == "sglang":
-		room -= c.libraryBytes()
-		room -= int64(c.MemoryShare * float64(room))
-		need, what = need+c.activationBytes(), "the largest step and graphs take"
-	default:
+func roomRemark(c *engine.Config) string {
+	room, need, known := c.Beside()
+	if !known || room >= need {
 		return ""
 	}
-	if room >= need {
-		return ""
+	what := "graphs take"
+	if c.Engine == "sglang" {
+		what = "the largest step and graphs take"
 	}
 	return fmt.Sprintf("gpu_memory_utilization %v leaves %.1f GiB beside weights and KV cache, and %s about %.1f: memory may run out, at the start or under load", c.MemoryShare, gib(room), what, gib(need))
 }
 
+func gib(bytes int64) float64 { return float64(bytes) / (1 << 30) }
+
 // poolRemark: engines that start with a cache for less than one longest sequence.
-func poolRemark(c *Config) string {
+func poolRemark(c *engine.Config) string {
 	tokens, err := c.KVTokens()
-	if err != nil || c.holds(c.MaxLen) {
+	if err != nil || c.Holds(c.MaxLen) {
 		return ""
 	}
 	return fmt.Sprintf("the KV cache holds %d tokens, fewer than max_model_len %d: requests that long cannot be served", tokens, c.MaxLen)
 }
 
 // longPromptRemark: prompts that must be computed in one iteration.
-func longPromptRemark(c *Config) string {
+func longPromptRemark(c *engine.Config) string {
 	if c.Engine != "trtllm" || c.Chunked || c.Batched >= c.MaxLen {
 		return ""
 	}
@@ -188,7 +191,7 @@ func longPromptRemark(c *Config) string {
 }
 
 // iterationRemark: TensorRT-LLM's limits that do not fit each other.
-func iterationRemark(c *Config) string {
+func iterationRemark(c *engine.Config) string {
 	if c.Engine != "trtllm" {
 		return ""
 	}
@@ -203,7 +206,7 @@ func iterationRemark(c *Config) string {
 }
 
 // dummyRemark: made-up weights answer nothing.
-func dummyRemark(c *Config) string {
+func dummyRemark(c *engine.Config) string {
 	switch {
 	case !c.Dummy:
 		return ""
@@ -214,72 +217,9 @@ func dummyRemark(c *Config) string {
 }
 
 // intervalRemark: tokens that come several at a time.
-func intervalRemark(c *Config) string {
+func intervalRemark(c *engine.Config) string {
 	if c.Interval < 2 {
 		return ""
 	}
 	return fmt.Sprintf("streams have a message for every %d tokens: times between tokens (ITL) are those between messages", c.Interval)
-}
-
-// Fits holds a workload's longest request against what the configuration serves: by
-// its prompt and output together, and not by means, as one request that is refused
-// spoils a run. Nil says that it is served. The log line is a request's: the engine
-// itself starts and goes on.
-func (c Config) Fits(prompt, output int) *Rejection {
-	total := prompt + output
-	reject := func(rule, log, format string, args ...any) *Rejection {
-		return &Rejection{Rule: rule, Log: log, Reason: fmt.Sprintf(format, args...)}
-	}
-	if c.Engine == "llamacpp" {
-		return c.fitsSlot(prompt, output)
-	}
-	if c.MaxLen > 0 && total > c.MaxLen {
-		return reject("request-len", c.longLog(prompt, output),
-			"a request of %d prompt and %d output tokens is %d tokens long, over max_model_len %d: raise max_model_len or shorten the workload", prompt, output, total, c.MaxLen)
-	}
-	if c.Engine == "trtllm" && !c.Chunked && prompt > c.Batched {
-		return reject("prompt-len", fmt.Sprintf("The sum of prompt length (%d.0), query length (0) should not exceed max_num_tokens (%d)", prompt, c.Batched),
-			"a prompt of %d tokens is over max_num_batched_tokens %d while prefill is not chunked: use chunked_prefill or max_num_batched_tokens %d", prompt, c.Batched, roundUp(prompt, max(c.Block, 1)))
-	}
-	if tokens, err := c.KVTokens(); err == nil && !c.holds(prompt) {
-		return reject("request-kv", fmt.Sprintf("Input length (%d tokens) exceeds the maximum allowed length (%d tokens). Use a shorter input or enable --allow-auto-truncate.", prompt, tokens),
-			"a prompt of %d tokens is more than the %d that the KV cache holds: use more memory, more GPUs or an FP8 cache", prompt, tokens)
-	}
-	return nil
-}
-
-// fitsSlot is Fits for llama.cpp, which refuses a prompt that fills a slot's context, and
-// ends an answer, without an error, where it is full: fewer tokens than were asked for.
-func (c Config) fitsSlot(prompt, output int) *Rejection {
-	const remedy = "raise context_size, use fewer slots or shorten the workload"
-	switch {
-	case c.MaxLen == 0:
-		return nil
-	case prompt >= c.MaxLen:
-		return &Rejection{Rule: "request-len", Log: c.longLog(prompt, output),
-			Reason: fmt.Sprintf("a prompt of %d tokens does not fit into the %d of a slot: %s", prompt, c.MaxLen, remedy)}
-	case prompt+output <= c.MaxLen:
-		return nil
-	}
-	return &Rejection{Rule: "request-len", Log: c.longLog(prompt, output),
-		Reason: fmt.Sprintf("after a prompt of %d tokens llama-server cuts an answer of %d short, for a slot holds %d: %s", prompt, output, c.MaxLen, remedy)}
-}
-
-// holds reports whether the KV cache has room for one sequence of n tokens.
-func (c *Config) holds(n int) bool {
-	blocks, err := c.KVBlocks()
-	return err == nil && c.Layout().SeqBlocks(n) <= blocks
-}
-
-// longLog is what the engine answers to a request over its length.
-func (c Config) longLog(prompt, output int) string {
-	switch c.Engine {
-	case "sglang":
-		return fmt.Sprintf("Requested token count exceeds the model's maximum context length of %d tokens. You requested a total of %d tokens: %d tokens from the input messages and %d tokens for the completion.", c.MaxLen, prompt+output, prompt, output)
-	case "llamacpp":
-		return fmt.Sprintf("request (%d tokens) exceeds the available context size (%d tokens), try increasing it", prompt, c.MaxLen)
-	case "trtllm":
-		return fmt.Sprintf("The sum of prompt length (%d.0), query length (0) and max_tokens (%d) should not exceed max_seq_len (%d)", prompt, output, c.MaxLen)
-	}
-	return fmt.Sprintf("This model's maximum context length is %d tokens. However, you requested %d tokens (%d in the messages, %d in the completion).", c.MaxLen, prompt+output, prompt, output)
 }
