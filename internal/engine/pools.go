@@ -297,6 +297,12 @@ func poolRule(prefill, decode *Config) *Rejection {
 		return &Rejection{Rule: "pools", Reason: reason, Log: "ValueError: " + reason}
 	}
 	wide := func(c *Config) bool { return c.PP > 1 || c.DP > 1 && c.AttentionDP < 2 }
+	guesser := func(c *Config) string { // that keeps a KV cache of its own
+		if slices.Contains([]string{"", "ngram", "suffix"}, c.Spec) {
+			return "no model"
+		}
+		return c.Spec
+	}
 	small, large := min(prefill.TP, decode.TP), max(prefill.TP, decode.TP)
 	switch {
 	case wide(prefill) || wide(decode):
@@ -305,6 +311,8 @@ func poolRule(prefill, decode *Config) *Rejection {
 		return reject("prefill engines keep %d bytes an element of the KV cache and decode engines %d: give both one kv_cache_dtype", prefill.KVBytes, decode.KVBytes)
 	case prefill.Block != decode.Block:
 		return reject("prefill engines have KV blocks of %d tokens and decode engines of %d: give both one block_size", prefill.Block, decode.Block)
+	case guesser(prefill) != guesser(decode):
+		return reject("prefill engines guess by %s and decode engines by %s, whose KV cache comes from the first: give both one speculative", guesser(prefill), guesser(decode))
 	case large%small != 0:
 		return reject("tp %d of prefill engines and tp %d of decode engines do not divide each other: a rank's KV cache cannot be shared out", prefill.TP, decode.TP)
 	}

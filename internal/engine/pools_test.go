@@ -190,6 +190,7 @@ func TestResolvePools(t *testing.T) {
 		{"", 8, sg8, "1:1", "--dp 2", "", "pools", "use more engines in place of pp and dp", ""},
 		{"", 8, "vllm serve Qwen/Qwen3-8B", "1:1", "", "--kv-cache-dtype fp8", "pools", "prefill engines keep 2 bytes an element of the KV cache and decode engines 1: give both one kv_cache_dtype", ""},
 		{"", 8, "vllm serve Qwen/Qwen3-8B", "1:1", "--block-size 32", "", "pools", "KV blocks of 32 tokens and decode engines of 16: give both one block_size", ""},
+		{"", 8, "vllm serve Qwen/Qwen3-8B", "1:1", "", `-sc {"method":"eagle3","num_speculative_tokens":3,"model":"d"}`, "pools", "prefill engines guess by no model and decode engines by eagle3, whose KV cache comes from the first: give both one speculative", ""},
 		{"", 8, sg8, "1:1", "--page-size 64", "", "pools", "KV blocks of 64 tokens and decode engines of 1", ""},
 		{"", 8, "vllm serve Qwen/Qwen3-8B", "1:1", "-tp 3", "-tp 2", "", "prefill engines: ", ""}, // which the heads refuse first
 		{"", 8, "vllm serve Qwen/Qwen3-32B -tp 3", "1:1", "", "", "", "prefill engines: 64 attention heads cannot be divided over tp 3", ""},
@@ -203,7 +204,7 @@ func TestResolvePools(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ line, prefill, decode string }{
-		{"vllm serve Qwen/Qwen3-8B", "-tp 4", "-tp 2"}, {sg8, "--tp 2", ""}, {moe, "", "--dp 4 --enable-dp-attention"},
+		{"vllm serve Qwen/Qwen3-8B", "-tp 4", "-tp 2"}, {"vllm serve Qwen/Qwen3-8B", "", `-sc {"method":"ngram","num_speculative_tokens":3}`}, {sg8, "--tp 2", ""}, {moe, "", "--dp 4 --enable-dp-attention"},
 	} {
 		if _, err := resolvedPools(t, "", 8, c.line, "1:1", c.prefill, c.decode); err != nil {
 			t.Errorf("%s: %v", c.line, err)

@@ -49,7 +49,7 @@ func late(t *testing.T, r deploy.Runtime, process string, newSpec func() deploy.
 		e := failsWith[*deploy.InfraError](t, r, s)
 		b, err := os.ReadFile(filepath.Join(s.Dir, "replica-"+process+".log"))
 		// What it has said while it was stopped, the error does not know.
-		said := err == nil && strings.Contains(string(b), Hello) && !strings.Contains(e.Error(), "printed nothing")
+		said := err == nil && strings.Contains(string(b), Hello) && !strings.Contains(e.Error(), "printed nothing") && !strings.Contains(e.Error(), "still being started")
 		if said || 3*limit > soon {
 			return s, e
 		}
