@@ -18,6 +18,10 @@ func Speculation(s result.Summary) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "  Requests that tell of it\t%.0f\n", n)
+	_, rated := s.Figures["request_acceptance_rate"]
+	if _, stepped := s.Figures["request_acceptance_length"]; !rated && !stepped {
+		fmt.Fprintf(w, "  Guesses\tnone was made\n")
+	}
 	if v, ok := s.Figures["request_acceptance_rate"]; ok {
 		fmt.Fprintf(w, "  Acceptance rate\t%.1f %%\n", 100*v)
 	}

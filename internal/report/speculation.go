@@ -23,6 +23,10 @@ func addSpeculation(b *doc.Section, s *result.Summary, calls []result.Call) {
 	if _, ok := value(s, m); ok {
 		text += fmt.Sprintf(" The engine's own counters, of all that it did during the run, say %s a step.", quantity(s, m))
 	}
+	_, rated := s.Figures["request_acceptance_rate"]
+	if _, stepped := s.Figures["request_acceptance_length"]; !rated && !stepped {
+		text += " No guess was made for any of them."
+	}
 	k.Para(text)
 	figures := doc.Table{Class: "few", NoHead: doc.InPage, Columns: doc.Columns("Figure", ">Value")}
 	for _, name := range []string{"request_acceptance_rate", "request_acceptance_length"} {

@@ -83,6 +83,15 @@ func TestSpeculationWithoutSteps(t *testing.T) {
 	}
 }
 
+// An engine that guesses by what was said before may find nothing to guess by.
+func TestSpeculationWithoutGuess(t *testing.T) {
+	h, s, calls := guessed(t, func(int) *result.Speculation { return &result.Speculation{ByStep: []int32{0, 0}} })
+	md := written(t, h, s, calls)["md"]
+	if !strings.Contains(md, "tells what came of its own guesses. No guess was made for any of them.") || strings.Contains(md, "Position of the guess") {
+		t.Errorf("it does not say so:\n%s", md)
+	}
+}
+
 // What no answer tells is not shown.
 func TestNoSpeculation(t *testing.T) {
 	h, s, calls := guessed(t, func(int) *result.Speculation { return nil })
