@@ -53,7 +53,7 @@ func chatTop(s *scanner, key []byte) bool {
 	case "metrics":
 		return s.fields(chatMetrics)
 	case "timings":
-		return s.fields(guessField)
+		return guessObject(s)
 	case "sglext":
 		return s.fields(chatExtension)
 	}

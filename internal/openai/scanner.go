@@ -19,9 +19,8 @@ type chunk struct {
 	unknown []byte // name of a non-empty string field of a delta that is not known here
 	failure []byte // the value of "error", or the whole object if that is an error
 	counted bool   // usage is there
+	guessed bool   // it tells of the request's speculation: scanner.guesses
 	usage   result.Usage
-	guessed bool // it tells of the request's speculation
-	guesses result.Speculation
 	size    int // bytes of what was generated, as they are written; 0: not known
 }
 
@@ -38,13 +37,15 @@ type scanner struct {
 	lexer
 	grammar
 	c      chunk
-	in     bool    // usage has prompt_tokens
-	out    bool    // usage has completion_tokens
-	filled bool    // a string of the part being read is not empty
-	keep   bool    // collect text
-	text   []byte  // what was generated, in the order of the fields; cleared by the caller
-	field  []byte  // backs chunk.unknown
-	byStep []int32 // backs chunk.guesses.ByStep
+	in     bool   // usage has prompt_tokens
+	out    bool   // usage has completion_tokens
+	filled bool   // a string of the part being read is not empty
+	keep   bool   // collect text
+	text   []byte // what was generated, in the order of the fields; cleared by the caller
+	field  []byte // backs chunk.unknown
+
+	guesses result.Speculation // of the object, if it is guessed
+	byStep  []int32            // backs guesses.ByStep
 
 	kind  []byte // type of the event, still escaped: first by its event line, then by the object
 	piece []byte // the string that is judged once the type is known, still escaped

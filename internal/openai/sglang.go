@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 
+	"perflab/internal/result"
 	"perflab/internal/workload"
 )
 
@@ -45,7 +46,7 @@ func generateTop(s *scanner, key []byte) bool {
 	case "output_ids":
 		return s.notEmpty(&s.named)
 	case "meta_info":
-		s.c.choices = true
+		s.c.choices, s.guesses = true, result.Speculation{}
 		return s.fields(generateMeta)
 	}
 	return s.common(key)

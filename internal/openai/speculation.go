@@ -22,9 +22,15 @@ import (
 // mostByStep is how many counts by step are kept: who guesses more tokens at a time?
 const mostByStep = 1 << 10
 
-// guessField reads a field of such an object.
+// guessObject reads such an object.
+func guessObject(s *scanner) bool {
+	s.guesses = result.Speculation{}
+	return s.fields(guessField)
+}
+
+// guessField reads a field of one.
 func guessField(s *scanner, key []byte) bool {
-	g := &s.c.guesses
+	g := &s.guesses
 	switch string(key) {
 	case "num_spec_steps", "spec_verify_ct":
 		return s.count(&g.Steps, nil)
@@ -55,7 +61,7 @@ func guessCount(s *scanner) bool {
 // chatMetrics reads the object in which vLLM says what a request took.
 func chatMetrics(s *scanner, key []byte) bool {
 	if string(key) == "speculative_decoding" {
-		return s.fields(guessField)
+		return guessObject(s)
 	}
 	return s.skip()
 }
@@ -63,7 +69,7 @@ func chatMetrics(s *scanner, key []byte) bool {
 // chatExtension reads the object of what SGLang adds to the API.
 func chatExtension(s *scanner, key []byte) bool {
 	if string(key) == "spec_tokens_details" {
-		return s.fields(guessField)
+		return guessObject(s)
 	}
 	return s.skip()
 }

@@ -186,7 +186,7 @@ func (s *scanner) told() *result.Speculation {
 	if !s.c.guessed {
 		return nil
 	}
-	g := s.c.guesses
+	g := s.guesses
 	if g.ByStep = append([]int32(nil), g.ByStep...); len(g.ByStep) == 0 {
 		g.ByStep = nil
 	}

@@ -226,8 +226,8 @@ func (s *stream) chunk(c *chunk, at time.Duration) bool {
 		s.call.UsageAt = at
 	}
 	if c.guessed {
-		byStep := append(s.guesses.ByStep[:0], c.guesses.ByStep...)
-		s.guesses, s.guessed = c.guesses, true
+		byStep := append(s.guesses.ByStep[:0], s.scan.guesses.ByStep...)
+		s.guesses, s.guessed = s.scan.guesses, true
 		s.guesses.ByStep = byStep
 	}
 	if len(c.finish) > 0 {
