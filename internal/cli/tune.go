@@ -20,6 +20,7 @@ import (
 	"perflab/internal/outcome"
 	"perflab/internal/report"
 	"perflab/internal/report/doc"
+	"perflab/internal/report/finding"
 	"perflab/internal/report/runplot"
 	"perflab/internal/result"
 	"perflab/internal/rundir"
@@ -116,7 +117,7 @@ func runTune(ctx context.Context, env Env, f *tuneFlags, path string) error {
 	}
 	facts, err := lab.Tune(ctx, s, source, lab.Options{
 		Dir: dir, Resume: f.resume, Version: env.Version, Self: env.Self,
-		APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.secrets, Predictor: replayPredictor{}, Watch: w.watch, Words: report.Worded,
+		APIKey: env.Getenv("OPENAI_API_KEY"), Secrets: env.secrets, Predictor: replayPredictor{}, Watch: w.watch, Words: finding.Worded,
 		Tell: func(text string) { w.live.say("warning: %s", text) },
 	})
 	w.live.end()

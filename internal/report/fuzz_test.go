@@ -9,6 +9,7 @@ import (
 	"perflab/internal/gauge"
 	"perflab/internal/outcome"
 	"perflab/internal/report/doc"
+	"perflab/internal/report/finding"
 	"perflab/internal/result"
 )
 
@@ -38,7 +39,7 @@ func FuzzStudy(f *testing.F) {
 		if json.Unmarshal(data, &s) != nil {
 			return
 		}
-		d, err := Study(Worded(s), Options{})
+		d, err := Study(finding.Worded(s), Options{})
 		if err != nil {
 			return
 		}

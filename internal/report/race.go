@@ -8,6 +8,7 @@ import (
 
 	"perflab/internal/outcome"
 	"perflab/internal/report/doc"
+	"perflab/internal/report/finding"
 	"perflab/internal/report/plot"
 	"perflab/internal/result"
 	"perflab/internal/tune"
@@ -406,7 +407,7 @@ var candidateStates = []struct{ state, title, counted string }{
 func (x race) tried() doc.Definition {
 	by, barred := map[string]int{}, 0
 	for _, a := range x.Race.Candidates {
-		if a.State == tune.StateEliminated && outByBounds(a) {
+		if a.State == tune.StateEliminated && finding.OutByBounds(a) {
 			barred++
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 
 	"perflab/internal/block"
 	"perflab/internal/outcome"
+	"perflab/internal/report/finding"
 	"perflab/internal/result"
 )
 
@@ -22,7 +23,7 @@ type study struct {
 }
 
 func index(s outcome.Study) study {
-	x := study{Study: Worded(s), trials: map[int]*outcome.Trial{}}
+	x := study{Study: finding.Worded(s), trials: map[int]*outcome.Trial{}}
 	x.objective = x.metric(s.Objective.Metric)
 	for i := range s.Trials {
 		x.trials[s.Trials[i].ID] = &s.Trials[i]

@@ -11,7 +11,7 @@
 //	s, err := tune.NewStaged(space, objective, budget)
 //	_, err = tune.Resume(s, log)                  // no-op for a new file
 //	err = tune.Run(ctx, s, j, evaluate)
-//	fmt.Println(s.Result().Verdict.Kind)          // report.Worded writes the sentence
+//	fmt.Println(s.Result().Verdict.Kind)          // finding.Worded writes the sentence
 //
 // Invariants: a strategy is a pure state machine: the same space, seed and
 // observations give the same proposals. Resume is replay of the journal

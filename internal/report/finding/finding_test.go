@@ -1,4 +1,4 @@
-package report
+package finding
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 // TestFindings: every finding that package tune's tests expect has the sentence that
 // stands beside it.
 func TestFindings(t *testing.T) {
-	b, err := os.ReadFile("../tune/testdata/findings.json")
+	b, err := os.ReadFile("../../tune/testdata/findings.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestWordedKeepsOlder(t *testing.T) {
 		Comparisons: []tune.Comparison{{Sentence: "better than it"}},
 	}}
 	s := Worded(old)
-	if s.Verdict != old.Verdict || s.Stages[0].Result != "goes on" || s.Race.Stopped != old.Race.Stopped || s.Race.Comparisons[0].Sentence != "better than it" || !outByBounds(s.Race.Candidates[0]) {
+	if s.Verdict != old.Verdict || s.Stages[0].Result != "goes on" || s.Race.Stopped != old.Race.Stopped || s.Race.Comparisons[0].Sentence != "better than it" || !OutByBounds(s.Race.Candidates[0]) {
 		t.Errorf("worded %+v %+v", s, s.Race)
 	}
 	s = Worded(outcome.Study{Conclusion: &tune.Finding{Kind: tune.BaselineLeads, After: new(3)}, Stages: []outcome.Stage{{

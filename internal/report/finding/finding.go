@@ -1,4 +1,12 @@
-package report
+// Package finding says in sentences what a study found, which package tune knows as kinds with numbers.
+//
+//	s = finding.Worded(s)
+//	fmt.Println(s.Verdict)
+//
+// Invariants: a sentence that a study has already stays as it is; a finding says the same wherever it is shown.
+//
+// Deliberately absent: what is done with the sentences (package report), and every judgement.
+package finding
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package report
+package finding
 
 import (
 	"fmt"
@@ -67,9 +67,9 @@ func (w wording) candidate(f *tune.Finding) string {
 	return w.note(f)
 }
 
-// outByBounds reports whether a candidate was eliminated for a bound; older files have
+// OutByBounds reports whether a candidate was eliminated for a bound; older files have
 // only the sentence.
-func outByBounds(c outcome.Candidate) bool {
+func OutByBounds(c outcome.Candidate) bool {
 	if c.Finding != nil {
 		return c.Finding.Kind == tune.MissesSurely
 	}
