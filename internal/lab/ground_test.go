@@ -320,7 +320,7 @@ func TestFlagsOfANewerEngine(t *testing.T) {
 	if !strings.Contains(o.trial.Command, "--new-thing 3") {
 		t.Errorf("the engine was started as %s", o.trial.Command)
 	}
-	if notes := strings.Join(slices.Concat(o.study.Notes, o.trial.Notes), "\n"); !strings.Contains(notes, "perflab does not know what --new-thing of vLLM does") || !strings.Contains(notes, "perflab was not tried with vLLM 99.0") {
+	if notes := strings.Join(slices.Concat(o.study.Notes, o.trial.Notes), "\n"); !strings.Contains(notes, "perflab does not know what these flags of vLLM do: --new-thing") || !strings.Contains(notes, "perflab was not tried with vLLM 99.0") {
 		t.Errorf("notes %q", notes)
 	}
 	for _, tt := range []struct{ env, wrong string }{

@@ -36,7 +36,7 @@ func (c *checker) unknown(at string, use EngineUse, cmd engine.Command) {
 		case newer:
 			c.unasked = append(c.unasked, fault)
 		default:
-			fault.Reason += fmt.Sprintf("; if yours is newer, say so with engines.%s.version", e.Name)
+			fault.Reason = strings.TrimSuffix(fault.Reason, "?") + fmt.Sprintf("; if yours is newer, say so with engines.%s.version", e.Name)
 			c.unasked = append(c.unasked, fault)
 		}
 	}
@@ -83,7 +83,7 @@ func (s *Study) UnknownRemarks() (out []string) {
 	unknown := s.UnknownFlags()
 	for _, name := range slices.Sorted(maps.Keys(unknown)) {
 		if e, err := engine.ByName(name); err == nil {
-			out = append(out, fmt.Sprintf("perflab does not know what %s of %s does: it is passed on as it stands, no rule is checked of it, and no prediction heeds it.", strings.Join(unknown[name], ", "), e.Title))
+			out = append(out, fmt.Sprintf("perflab does not know what these flags of %s do: %s. They are passed on as they stand, no rule is checked of them, and no prediction heeds them.", e.Title, strings.Join(unknown[name], ", ")))
 		}
 	}
 	return out
