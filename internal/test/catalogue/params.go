@@ -220,7 +220,7 @@ func (p Parameter) flags() string {
 		out = append(out, text)
 	}
 	if len(out) == 0 {
-		return "none: " + strings.Join(p.Gone, "; ")
+		out = append([]string{"none"}, p.Gone...)
 	}
 	return strings.Join(out, " ")
 }
