@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 
 	"perflab/internal/report/doc"
 	"perflab/internal/report/plot"
@@ -17,75 +16,49 @@ func addSpeculation(b *doc.Section, s *result.Summary, calls []result.Call) {
 		return
 	}
 	k := b.Part(doc.InDocument, doc.Section{ID: "speculation", Title: "Speculation by Request", Listed: true})
-	text := fmt.Sprintf("By the answers of %s out of %s successful requests, each of which tells what came of its own guesses.",
-		plot.Tally(int(told)), plot.Tally(int(s.Figures["completed"])))
-	m := metric("acceptance_length")
-	if _, ok := value(s, m); ok {
-		text += fmt.Sprintf(" The engine's own counters, of all that it did during the run, say %s a step.", quantity(s, m))
+	text := fmt.Sprintf("By the answers of %s out of %s successful requests, each of which tells what came of its own guesses", plot.Tally(int(told)), plot.Tally(int(s.Figures["completed"])))
+	length := metric("request_acceptance_length")
+	_, stepped := value(s, length)
+	rate, rated := value(s, metric("request_acceptance_rate"))
+	if stepped {
+		text += fmt.Sprintf(", a step yields %s", quantity(s, length))
 	}
-	_, rated := s.Figures["request_acceptance_rate"]
-	if _, stepped := s.Figures["request_acceptance_length"]; !rated && !stepped {
-		text += " No guess was made for any of them."
+	if rated {
+		text += fmt.Sprintf(", %s of the guesses accepted", share(rate))
+	} else if !stepped {
+		text += ", none was made"
 	}
-	k.Para(text)
-	figures := doc.Table{Class: "few", NoHead: doc.InPage, Columns: doc.Columns("Figure", ">Value")}
-	for _, name := range []string{"request_acceptance_rate", "request_acceptance_length"} {
-		m := metric(name)
-		v, ok := value(s, m)
-		if !ok {
-			continue
-		}
-		text := quantity(s, m)
-		if m.Unit == "ratio" {
-			text = share(v)
-		}
-		figures.Rows = append(figures.Rows, doc.Cells(doc.Cell{Text: doc.Spans(m.Label), Tip: m.Doc}, text))
+	if m := metric("acceptance_length"); s.Figures[m.Name] > 0 {
+		text += fmt.Sprintf(". The engine's own counters, of all that it did during the run, say %s a step", quantity(s, m))
 	}
-	k.Add(doc.InDocument, figures)
+	k.Para(text + ".")
 	places := doc.Table{Class: "few", Columns: doc.Columns("Position of the guess", ">Steps that accepted it", ">Of those that accepted all before it")}
 	for _, p := range result.Positions(s) {
-		given := missing
-		if p.Asked {
-			given = share(p.Given)
-		}
-		places.Rows = append(places.Rows, doc.Texts(fmt.Sprint(p.At), share(p.Share), given))
+		places.Rows = append(places.Rows, doc.Texts(fmt.Sprint(p.At), share(p.Share), orMissing(share(p.Given), p.Asked)))
 	}
 	k.Add(doc.InDocument, places)
 	groups, byRate := result.GroupSpeculation(calls)
 	if len(groups) == 0 {
 		return
 	}
-	text = "Requests by how many tokens a step of theirs yielded, and how fast they then got them."
-	if byRate {
-		text = "Requests by the share of their guesses that was accepted, and how fast they then got their tokens."
-	}
+	k.Para("Requests by what speculation yielded for each, and how fast they then got their tokens.")
 	if s.OneIn > 1 {
-		text += fmt.Sprintf(" One call in %d is here, as not every call of so long a run is kept.", s.OneIn)
+		k.Para(fmt.Sprintf("One call in %d is here, as not every call of so long a run is kept.", s.OneIn))
 	}
-	k.Para(text)
-	k.Add(doc.InDocument, groupTable(groups, byRate))
+	t := doc.Table{Columns: doc.Columns("Each request's own", ">Requests", ">Tokens a step", ">Guesses accepted", ">Mean TPOT (ms)")}
+	for _, g := range groups {
+		span := fmt.Sprintf("%.2f to %.2f tokens a step", g.Low, g.High)
+		if byRate {
+			span = share(g.Low) + " to " + share(g.High) + " of its guesses"
+		}
+		t.Rows = append(t.Rows, doc.Texts(span, plot.Tally(g.Requests), orMissing(fmt.Sprintf("%.2f", g.Length), !byRate), orMissing(share(g.Rate), g.Rated), orMissing(fmt.Sprintf("%.2f", g.TPOT), g.Timed > 0)))
+	}
+	k.Add(doc.InDocument, t)
 }
 
-// groupTable has a row for each group of requests.
-func groupTable(groups []result.SpeculationGroup, byRate bool) doc.Table {
-	heads := []string{"Each request's own", ">Requests", ">Acceptance length", ">Acceptance rate", ">Mean TPOT (ms)"}
-	if byRate {
-		heads = slices.Delete(heads, 2, 3)
+func orMissing(text string, ok bool) string {
+	if !ok {
+		return missing
 	}
-	t := doc.Table{Columns: doc.Columns(heads...)}
-	for _, g := range groups {
-		rate, tpot := missing, missing
-		if g.Rated {
-			rate = share(g.Rate)
-		}
-		if g.Timed > 0 {
-			tpot = fmt.Sprintf("%.2f", g.TPOT)
-		}
-		if byRate {
-			t.Rows = append(t.Rows, doc.Texts(share(g.Low)+" to "+share(g.High), plot.Tally(g.Requests), rate, tpot))
-		} else {
-			t.Rows = append(t.Rows, doc.Texts(fmt.Sprintf("%.2f to %.2f tokens", g.Low, g.High), plot.Tally(g.Requests), fmt.Sprintf("%.2f", g.Length), rate, tpot))
-		}
-	}
-	return t
+	return text
 }

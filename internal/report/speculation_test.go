@@ -47,8 +47,8 @@ func TestSpeculationSection(t *testing.T) {
 	})
 	all := written(t, h, s, calls)
 	for form, wants := range map[string][]string{
-		"md": {"## Speculation by Request", "By the answers of 59 out of 59 successful requests", "| Acceptance length by request | 1.79 tokens |",
-			"| Acceptance rate by request | 26.3 % |", "| 1 | 35.1 % | 35.1 % |", "| 2 | 26.3 % | 75.0 % |", "| 3 | 17.5 % | 66.7 % |", "1.00 to 1.00 tokens | 14 | 1.00 | 0.0 % | 21.00 |", "2.80 to 2.80 tokens | 15 | 2.80 | 60.0 % | 21.00 |"},
+		"md": {"## Speculation by Request", "By the answers of 59 out of 59 successful requests, each of which tells what came of its own guesses, a step yields 1.79 tokens, 26.3 % of the guesses accepted.",
+			"| 1 | 35.1 % | 35.1 % |", "| 2 | 26.3 % | 75.0 % |", "| 3 | 17.5 % | 66.7 % |", "1.00 to 1.00 tokens a step | 14 | 1.00 | 0.0 % | 21.00 |", "2.80 to 2.80 tokens a step | 15 | 2.80 | 60.0 % | 21.00 |"},
 		"html": {`id="speculation"`, "Position of the guess", "SIMULATED"},
 		"text": {"Speculation by request (told by the answers, not by the engine's counters)\n", "  Acceptance length         1.79 tokens\n", "  Accepted by position      35.1 %, 26.3 %, 17.5 %\n"},
 	} {
@@ -73,7 +73,7 @@ func TestSpeculationSection(t *testing.T) {
 func TestSpeculationWithoutSteps(t *testing.T) {
 	h, s, calls := guessed(t, func(i int) *result.Speculation { return &result.Speculation{Drafted: 100, Accepted: i} })
 	md := written(t, h, s, calls)["md"]
-	for _, want := range []string{"Acceptance rate by request | 29.", "0.0 % to 13.0 % | 14 | ", "the share of their guesses that was accepted"} {
+	for _, want := range []string{"its own guesses, 29.2 % of the guesses accepted.", "0.0 % to 13.0 % of its guesses | 14 | n/a | "} {
 		if !strings.Contains(md, want) {
 			t.Errorf("lacks %q in\n%s", want, md)
 		}
@@ -87,7 +87,7 @@ func TestSpeculationWithoutSteps(t *testing.T) {
 func TestSpeculationWithoutGuess(t *testing.T) {
 	h, s, calls := guessed(t, func(int) *result.Speculation { return &result.Speculation{ByStep: []int32{0, 0}} })
 	md := written(t, h, s, calls)["md"]
-	if !strings.Contains(md, "tells what came of its own guesses. No guess was made for any of them.") || strings.Contains(md, "Position of the guess") {
+	if !strings.Contains(md, "tells what came of its own guesses, none was made.") || strings.Contains(md, "Position of the guess") {
 		t.Errorf("it does not say so:\n%s", md)
 	}
 }
