@@ -39,7 +39,7 @@ func (e *Engine) Outlined(g arch.Accelerator) bool { return e.MeasuredOnly || !g
 
 // Outline is what a command says where nothing can be predicted of it: of an engine that
 // is measured only, limits, name and address, and the devices that one copy occupies of
-// those there are, without a model; of vLLM on a device without figures, all that does
+// those there are, without a model; of vLLM and SGLang on a device without figures, all that does
 // not follow from the device's memory. A broken rule is a *Rejection.
 func (c Command) Outline(m arch.Model, g arch.Accelerator, devices int) (Config, error) {
 	if c.Pools().Split() {
@@ -51,7 +51,7 @@ func (c Command) Outline(m arch.Model, g arch.Accelerator, devices int) (Config,
 		return Config{}, err
 	case e.MeasuredOnly:
 		return c.outlineLlamacpp(e, g, devices)
-	case e.Name != "vllm" || g.Known():
+	case e.Name == "trtllm" || g.Known():
 		return c.Resolve(m, g, devices)
 	}
 	if rej := c.Fit(); rej != nil {

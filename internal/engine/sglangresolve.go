@@ -11,7 +11,8 @@ import (
 //
 //	share = (M - reserve)/M,  reserve = 512 + 1.5*max(chunk, 2048) + 2*graphs + 1024*tp*pp/8 MiB
 //
-// with at least 10240 MiB of reserve above 60 GiB.
+// with at least 10240 MiB of reserve above 60 GiB. Of a device without figures, such as a
+// CPU, what follows from memory is left at 0.
 func resolveSGLang(r *resolver) {
 	c := r.cfg
 	c.PrefillOnly = true
@@ -38,13 +39,37 @@ func resolveSGLang(r *resolver) {
 	c.Overlap = !r.flag("--disable-overlap-schedule") && c.Spec == "" && c.PP == 1 && !(linear && c.Prefix)
 	c.Block = r.page(r.int(BlockSize, page))
 	c.GraphMax = r.int(GraphMax, graph)
+	if c.GPU.Platform == arch.CPU {
+		c.GraphMax = 0 // but for graphs of torch.compile, which nothing here models
+	}
 	c.EP = r.ranks(ExpertParallel)
 	if slices.Contains(wholeExperts, c.AllToAll) {
 		c.EP = c.TP
 	}
+	dpAttention := r.flag("--enable-dp-attention")
+	share := 0.0
+	if c.GPU.Known() {
+		share = sglangShare(c, dpAttention)
+	}
+	c.MemoryShare = r.float(MemoryShare, share)
+	if dpAttention { // data-parallel attention lives inside the tensor-parallel ranks
+		c.DP = 1
+		c.Conserve *= 0.3
+	}
+	running := 0
+	switch {
+	case c.Spec != "":
+		running = 48
+	case c.GPU.Known():
+		running = sglangRunning(c)
+	}
+	c.Seqs = r.int(MaxNumSeqs, running)
+}
+
+// sglangShare is the default share of static memory.
+func sglangShare(c *Config, dpAttention bool) float64 {
 	mib := c.GPU.MemoryGiB * 1024
 	reserve := 512 + 1.5*float64(max(c.Batched, 2048)) + 2*float64(c.GraphMax) + 1024*float64(c.TP*c.PP)/8
-	dpAttention := r.flag("--enable-dp-attention")
 	if dpAttention {
 		reserve += 3 * float64(c.GraphMax*c.DP)
 		if c.GraphMax > 300 {
@@ -57,19 +82,11 @@ func resolveSGLang(r *resolver) {
 	if c.Spec != "" && c.Spec != "ngram" {
 		reserve += 2048
 	}
-	c.MemoryShare = r.float(MemoryShare, float64(int((mib-reserve)/mib*1000+0.5))/1000)
-	if dpAttention { // data-parallel attention lives inside the tensor-parallel ranks
-		c.DP = 1
-		c.Conserve *= 0.3
-	}
-	running := sglangRunning(c)
-	if c.Spec != "" {
-		running = 48
-	}
-	c.Seqs = r.int(MaxNumSeqs, running)
+	return float64(int((mib-reserve)/mib*1000+0.5)) / 1000
 }
 
-// sglangBySize is the default chunk and largest graph by device memory in MiB.
+// sglangBySize is the default chunk and largest graph by device memory in MiB; 0 where
+// that is not known.
 func sglangBySize(mib float64, tp int) (chunk, graph int) {
 	pick := func(small, large int) int {
 		if tp < 4 {
@@ -78,6 +95,8 @@ func sglangBySize(mib float64, tp int) (chunk, graph int) {
 		return large
 	}
 	switch {
+	case mib == 0:
+		return 0, 0
 	case mib < 20480:
 		return 2048, 8
 	case mib < 35840:
