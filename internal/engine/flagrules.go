@@ -15,7 +15,7 @@ import (
 func (r *resolver) flagRules() *Rejection {
 	for _, rule := range map[string][]func(*resolver) *Rejection{
 		"vllm":   {noExpertsRule, balanceRule, dualBatchRule, partialsRule, asyncRule, draftRanksRule, tellingRule},
-		"sglang": {backendRule, treeRule, pipelineRule, twoBatchRule},
+		"sglang": {backendRule, treeRule, pipelineRule, twoBatchRule, ngramRule},
 		"trtllm": {moeRanksRule},
 	}[r.cfg.Engine] {
 		if rej := rule(r); rej != nil {
@@ -116,6 +116,16 @@ func asyncRule(r *resolver) *Rejection {
 	}
 	return &Rejection{Rule: rule, Log: log,
 		Reason: fmt.Sprintf("guesses of %d tokens by %s need the tokens of the step before, which overlap_scheduling does not wait for: leave one of them off", c.SpecTokens, c.Spec)}
+}
+
+// ngramRule: SGLang looks n-grams up on GPUs, and from 0.5.16 on on a CPU too.
+func ngramRule(r *resolver) *Rejection {
+	c := r.cfg
+	if c.Spec != "ngram" || c.GPU.SM > 0 || c.GPU.Platform == arch.ROCm || c.GPU.Platform == arch.CPU && r.cmd.AtLeast("0.5.16") {
+		return nil
+	}
+	return &Rejection{Rule: "speculative", Log: "ValueError: Ngram speculative decoding only supports CUDA device.",
+		Reason: fmt.Sprintf("speculation by ngram runs on GPUs only, and %s is none: use mtp or eagle3, or leave speculation off", c.GPU.Title)}
 }
 
 // draftRanksRule: a draft model runs on one rank or on all.

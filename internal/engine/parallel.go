@@ -89,9 +89,6 @@ func specRule(c *Config, _ int) *Rejection {
 	case c.AttentionDP > 1 && slices.Contains([]string{"ngram", "standalone"}, c.Spec):
 		return reject(fmt.Sprintf("ValueError: Currently %s speculative decoding does not support dp attention.", c.Spec),
 			"speculation by %s does not go with data-parallel attention over %d groups: use mtp or eagle3, or leave one of them off", c.Spec, c.AttentionDP)
-	case c.Spec == "ngram" && c.GPU.SM == 0 && c.GPU.Platform != arch.ROCm:
-		return reject("ValueError: Ngram speculative decoding only supports CUDA device.",
-			"speculation by ngram runs on GPUs only, and %s is none: use mtp or eagle3, or leave speculation off", c.GPU.Title)
 	}
 	return nil
 }

@@ -132,59 +132,66 @@ func TestRealVLLM(t *testing.T) {
 		{"-O3", ""},
 		{"--nope 3", ""},
 	}
-	config, err := filepath.Abs("../../examples/tiny-llama.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "config.json"), text, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	model, err := arch.ParseConfig(dir, strings.NewReader(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir, model := tinyLlama(t)
 	var argvs [][]string
 	for _, l := range lines {
 		argvs = append(argvs, append([]string{"--model", dir, "--dtype", "bfloat16"}, strings.Fields(l.args)...))
 	}
 	version, answers := askVLLM(t, vllm, argvs)
 	for i, theirs := range answers {
-		ours := outlined(t, version, model, argvs[i])
-		l := lines[i]
-		switch {
-		case ours.Refused != "" && theirs.Refused != "":
-			if class, ok := ClassOf("vllm", theirs.Refused); !ok {
-				t.Errorf("%q: no failure is known that says %q", l.args, theirs.Refused)
-			} else {
-				t.Logf("%q: refused, %s: %s", l.args, class, ours.Refused)
-			}
-		case ours.Refused != theirs.Refused && l.differ != "":
-			t.Logf("%q: %s", l.args, l.differ)
-		case ours.Refused != "":
-			t.Errorf("%q: vLLM takes it, and here it is refused: %s", l.args, ours.Refused)
-		case theirs.Refused != "":
-			t.Errorf("%q: vLLM refuses what is taken here: %s", l.args, theirs.Refused)
-		default:
-			if d := cmp.Diff(theirs, ours); d != "" {
-				t.Errorf("%q (-theirs +ours):\n%s", l.args, d)
-			}
+		judge(t, "vllm", lines[i].args, lines[i].differ, theirs, outlined(t, version, model, append([]string{"vllm", "serve"}, argvs[i]...)))
+	}
+}
+
+// tinyLlama is a directory with the configuration of the examples' model.
+func tinyLlama(t *testing.T) (dir string, m arch.Model) {
+	t.Helper()
+	text, err := os.ReadFile("../../examples/tiny-llama.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if m, err = arch.ParseConfig(dir, strings.NewReader(string(text))); err != nil {
+		t.Fatal(err)
+	}
+	return dir, m
+}
+
+// judge holds what is made of a command line here against what the engine itself makes of
+// it. differ is why one may refuse what the other takes.
+func judge(t *testing.T, engine, args, differ string, theirs, ours settled) {
+	t.Helper()
+	switch {
+	case ours.Refused != "" && theirs.Refused != "":
+		if class, ok := ClassOf(engine, theirs.Refused); !ok {
+			t.Errorf("%q: no failure is known that says %q", args, theirs.Refused)
+		} else {
+			t.Logf("%q: refused, %s: %s", args, class, ours.Refused)
+		}
+	case ours.Refused != theirs.Refused && differ != "":
+		t.Logf("%q: %s", args, differ)
+	case ours.Refused != "":
+		t.Errorf("%q: the engine takes it, and here it is refused: %s", args, ours.Refused)
+	case theirs.Refused != "":
+		t.Errorf("%q: the engine refuses what is taken here: %s", args, theirs.Refused)
+	default:
+		if d := cmp.Diff(theirs, ours); d != "" {
+			t.Errorf("%q (-theirs +ours):\n%s", args, d)
 		}
 	}
 }
 
-// outlined is what is made here of a command line of vLLM on a host with many CPUs.
+// outlined is what is made here of a command line on a host with many CPUs.
 func outlined(t *testing.T, version string, m arch.Model, argv []string) settled {
 	t.Helper()
 	host, err := arch.LookupAccelerator("cpu")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd, err := Parse(append([]string{"vllm", "serve"}, argv...))
+	cmd, err := Parse(argv)
 	if err != nil {
 		return settled{Refused: err.Error()}
 	}
@@ -202,10 +209,17 @@ func outlined(t *testing.T, version string, m arch.Model, argv []string) settled
 // askVLLM has the vLLM beside the program settle each of the command lines.
 func askVLLM(t *testing.T, program string, argvs [][]string) (version string, answers []settled) {
 	t.Helper()
-	python := filepath.Join(filepath.Dir(program), "python")
+	env := []string{"VLLM_TARGET_DEVICE=cpu", "HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1", "VLLM_LOGGING_LEVEL=ERROR", "VLLM_CPU_KVCACHE_SPACE="}
+	return ask(t, filepath.Join(filepath.Dir(program), "python"), "vllm", env, asking, argvs)
+}
+
+// ask has a Python run a script that reads command lines of its engine, the package, from
+// standard input, each a line of JSON, and answers each with one.
+func ask(t *testing.T, python, pkg string, env []string, script string, argvs [][]string) (version string, answers []settled) {
+	t.Helper()
 	run := func(stdin string, args ...string) string {
 		cmd := exec.CommandContext(t.Context(), python, args...)
-		cmd.Env = append(os.Environ(), "VLLM_TARGET_DEVICE=cpu", "HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1", "VLLM_LOGGING_LEVEL=ERROR", "VLLM_CPU_KVCACHE_SPACE=")
+		cmd.Env = append(os.Environ(), env...)
 		cmd.Stdin, cmd.Stderr = strings.NewReader(stdin), t.Output()
 		out, err := cmd.Output()
 		if err != nil {
@@ -213,7 +227,7 @@ func askVLLM(t *testing.T, program string, argvs [][]string) (version string, an
 		}
 		return string(out)
 	}
-	version = strings.TrimSpace(run("", "-c", "import importlib.metadata as m; print(m.version('vllm'))"))
+	version = strings.TrimSpace(run("", "-c", "import sys, importlib.metadata as m; print(m.version(sys.argv[1]))", pkg))
 	var in strings.Builder
 	for _, argv := range argvs {
 		b, err := json.Marshal(argv)
@@ -222,7 +236,7 @@ func askVLLM(t *testing.T, program string, argvs [][]string) (version string, an
 		}
 		in.WriteString(string(b) + "\n")
 	}
-	for lines := bufio.NewScanner(strings.NewReader(run(in.String(), "-c", asking))); lines.Scan(); {
+	for lines := bufio.NewScanner(strings.NewReader(run(in.String(), "-c", script))); lines.Scan(); {
 		answer, ok := strings.CutPrefix(lines.Text(), "ANSWER ")
 		if !ok {
 			continue
@@ -234,7 +248,7 @@ func askVLLM(t *testing.T, program string, argvs [][]string) (version string, an
 		answers = append(answers, s)
 	}
 	if len(answers) != len(argvs) {
-		t.Fatalf("vLLM settled %d of %d command lines", len(answers), len(argvs))
+		t.Fatalf("%s settled %d of %d command lines", pkg, len(answers), len(argvs))
 	}
 	return version, answers
 }

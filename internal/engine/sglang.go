@@ -1,6 +1,7 @@
 package engine
 
-// sglang is SGLang with the flags of 0.5.5 to 0.5.23 and the defaults of 0.5.5 to 0.5.9.
+// sglang is SGLang with the flags of 0.5.5 to 0.5.23. Its defaults were held against its own
+// code at 0.5.23 on a CPU (TestRealSGLang), and read at 0.5.5 to 0.5.9 elsewhere.
 func sglang() *Engine {
 	return &Engine{
 		Name: "sglang", Title: "SGLang", Health: "/health", DefaultHost: "127.0.0.1", DefaultPort: 30000, MetricsPath: "/metrics", MetricsFlag: "--enable-metrics",

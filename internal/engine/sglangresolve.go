@@ -16,7 +16,7 @@ import (
 func resolveSGLang(r *resolver) {
 	c := r.cfg
 	c.PrefillOnly = true
-	chunk, graph := sglangBySize(c.GPU.MemoryGiB*1024, c.TP)
+	chunk, graph := r.sglangBySize()
 	page := 1
 	if c.GPU.Platform == arch.NPU {
 		chunk, graph = r.sglangNPU()
@@ -85,9 +85,10 @@ func sglangShare(c *Config, dpAttention bool) float64 {
 	return float64(int((mib-reserve)/mib*1000+0.5)) / 1000
 }
 
-// sglangBySize is the default chunk and largest graph by device memory in MiB; 0 where
-// that is not known.
-func sglangBySize(mib float64, tp int) (chunk, graph int) {
+// sglangBySize is the default chunk and largest graph by device memory; 0 where that is
+// not known. 0.5.20 raised both of devices between 20 and 35 GiB.
+func (r *resolver) sglangBySize() (chunk, graph int) {
+	mib, tp := r.cfg.GPU.MemoryGiB*1024, r.cfg.TP
 	pick := func(small, large int) int {
 		if tp < 4 {
 			return small
@@ -99,6 +100,8 @@ func sglangBySize(mib float64, tp int) (chunk, graph int) {
 		return 0, 0
 	case mib < 20480:
 		return 2048, 8
+	case mib < 35840 && r.cmd.AtLeast("0.5.20"):
+		return 4096, pick(48, 160)
 	case mib < 35840:
 		return 2048, pick(24, 80)
 	case mib < 61440:
