@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-
-	"perflab/internal/arch"
 )
 
 // further reads flags without a canonical name that rules depend on.

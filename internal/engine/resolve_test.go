@@ -453,6 +453,9 @@ func TestDeviceDefaults(t *testing.T) {
 		{"0.5.9", one + " x mi300x" + sg + q8, limits{4096, 16384, 1, 512}},
 		{"0.5.9", one + " x gb10" + sg + q8, limits{4096, 8192, 1, 256}},
 		{"0.5.9", one + " x xeon-8480" + sg + q8, limits{4096, 16384, 1, 512}}, // memory of a NUMA node
+		// sglang/srt/arg_groups/memory_hook.py from 0.5.20, between 20 and 35 GiB.
+		{"0.5.19", one + " x l4" + sg + "Qwen/Qwen3-0.6B", limits{2048, 2048, 1, 24}},
+		{"0.5.23", one + " x l4" + sg + "Qwen/Qwen3-0.6B", limits{2048, 4096, 1, 48}},
 		{"0.5.5", one + " x ascend-910b" + sg + "Qwen/Qwen3-0.6B", limits{2048, 32768, 128, 64}},
 		// sglang/srt/hardware_backend/npu/utils.py, set_default_server_args, from 0.5.7.
 		{"0.5.9", one + " x ascend-910b" + sg + q8, limits{2979, 8192, 128, 64}},
@@ -554,9 +557,17 @@ func TestOutlineOnHost(t *testing.T) {
 			t.Errorf("%s is predicted on a host of any kind: %v", line, err)
 		}
 	}
-	if c, _ := ParseText("python3 -m sglang.launch_server --model-path Qwen/Qwen3-0.6B"); true {
-		if _, err := c.Outline(m, host, 1); err == nil {
-			t.Error("SGLang's defaults follow from the device's memory, and none is known")
-		}
+	// What follows from the device's memory is not known, and nothing is read into it.
+	cmd, err := ParseText("python3 -m sglang.launch_server --model-path Qwen/Qwen3-0.6B --context-length 2048 --speculative-algorithm NGRAM")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Version = "0.5.23"
+	if c, err = cmd.Outline(m, host, 1); err != nil || c.MaxLen != 2048 || c.Batched != 0 || c.MemoryShare != 0 || c.GraphMax != 0 || c.Seqs != 48 || c.Overlap || !c.Chunked {
+		t.Errorf("%+v: %v", c, err)
+	}
+	cmd.Version = "0.5.15"
+	if _, err := cmd.Outline(m, host, 1); err == nil || !strings.Contains(err.Error(), "ngram runs on GPUs only") {
+		t.Errorf("SGLang 0.5.15 guesses n-grams on a CPU: %v", err)
 	}
 }

@@ -39,9 +39,6 @@ func resolveSGLang(r *resolver) {
 	c.Overlap = !r.flag("--disable-overlap-schedule") && c.Spec == "" && c.PP == 1 && !(linear && c.Prefix)
 	c.Block = r.page(r.int(BlockSize, page))
 	c.GraphMax = r.int(GraphMax, graph)
-	if c.GPU.Platform == arch.CPU {
-		c.GraphMax = 0 // but for graphs of torch.compile, which nothing here models
-	}
 	c.EP = r.ranks(ExpertParallel)
 	if slices.Contains(wholeExperts, c.AllToAll) {
 		c.EP = c.TP
