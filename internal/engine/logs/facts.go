@@ -172,7 +172,7 @@ func sglangFacts() []factLine {
 		{expr: `Capture .* begin\. .*avail mem=([\d.]+) GB`, keys: []string{"graph begin. This can take", " begin. backend="}, names: []string{"free_gib"}, merge: least},
 		{expr: `Capture (?:cuda|cpu|npu) graph end\. Time elapsed: ([\d.]+) s\. (?:mem usage=(-?[\d.]+) GB)?`, keys: []string{"graph end. Time elapsed"}, names: []string{"graph_seconds", "graph_gib"}},
 		{expr: `Capture (?:target|draft)? ?(?:prefill|decode)?.* end\. elapsed=([\d.]+) s, mem usage=(-?[\d.]+) GB, avail mem=([\d.]+) GB`, names: []string{"graph_seconds", "graph_gib", ""}},
-		{expr: `mem_fraction_static=([\d.]+)`, names: []string{"memory_share"}},
+		{expr: `mem_fraction_static(?:=|': )([\d.]+)`, keys: []string{"mem_fraction_static"}, names: []string{"memory_share"}},
 		{after: "#running-req: ", names: []string{"running_peak"}},
 		{after: "#queue-req: ", names: []string{"waiting_peak"}},
 		{after: "token usage: ", names: []string{"kv_usage_peak"}},

@@ -72,6 +72,13 @@ func TestFactLines(t *testing.T) {
 			Facts{Values: values{"kv_tokens": 434231, "max_prefill_tokens": 16384, "max_num_seqs": 2714, "max_model_len": 40960, "free_gib": 9.59}}},
 		{"sglang", sglangPrefix + "Init torch distributed ends. mem usage=0.00 GB", Facts{}},
 		{"sglang", sglangPrefix + "Init torch distributed ends. elapsed=2.15 s, mem usage=1.20 GB", Facts{Values: values{"comm_seconds": 2.15}}},
+		// SGLang 0.5.23 on a CPU, whose server_args are a dictionary.
+		{"sglang", "[2026-11-23 16:21:16] Init parallel ends. elapsed=0.14 s", Facts{Values: values{"comm_seconds": 0.14}}},
+		{"sglang", "[2026-11-23 16:19:27] server_args={'model_path': 'model', 'enable_tf32_matmul': False, 'mem_fraction_static': 0.716, 'max_running_requests': None, 'chunked_prefill_size': 4096}", Facts{Values: values{"memory_share": 0.716}}},
+		{"sglang", "[2026-11-23 16:21:22] Load weight end. elapsed=0.27 s, type=LlamaForCausalLM, avail mem=18.97 GB, mem usage=0.00 GB.", Facts{Values: values{"load_seconds": 0.27, "model_gib": 0}}},
+		{"sglang", "[2026-11-23 16:21:24] KV Cache is allocated. dtype: torch.bfloat16, #tokens: 65536, K size: 0.25 GB, V size: 0.25 GB", Facts{Values: values{"kv_tokens": 65536, "kv_gib": 0.5}}},
+		{"sglang", "[2026-11-23 16:27:58] Decode batch, #running-req: 7, #token: 1949, token usage: 0.03, cpu graph: False, gen throughput (token/s): 14.06, #queue-req: 0",
+			Facts{Values: values{"running_peak": 7, "kv_usage_peak": 0.03, "waiting_peak": 0}}},
 		{"sglang", sglangPrefix + "Load weight begin. avail mem=78.50 GB", Facts{Values: values{"start_gib": 78.5}}},
 		{"sglang", sglangPrefix + "Load weight end. type=Qwen3ForCausalLM, dtype=torch.bfloat16, avail mem=17.27 GB, mem usage=61.23 GB.", Facts{Values: values{"model_gib": 61.23}}},
 		{"sglang", sglangPrefix + "Load weight end. elapsed=12.75 s, type=Qwen3ForCausalLM, quant=fp8, avail mem=46.90 GB, mem usage=31.60 GB.", Facts{Values: values{"load_seconds": 12.75, "model_gib": 31.6}}},
