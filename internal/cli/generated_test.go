@@ -107,7 +107,7 @@ func TestExamples(t *testing.T) {
 }
 
 // exampleModels is a directory with files in place of those that scripts/make-gguf.py
-// and make-vllm-cpu.py make, and with the examples. It turns the paths into absolute ones.
+// and the makers of environments make, and with the examples. It turns the paths into absolute ones.
 func exampleModels(t *testing.T, paths []string) string {
 	t.Helper()
 	for i := range paths {
