@@ -8,7 +8,7 @@ import (
 
 // phaseLine is a line by which an engine tells what takes its time while it starts.
 type phaseLine struct {
-	phase string
+	phase string // "": the line tells nothing, whatever words it has
 	expr  string // without regard to case
 }
 
@@ -37,6 +37,7 @@ func phaseLines() map[string][]phaseLine {
 			{warming, `Warming up|Available KV cache memory`},
 		},
 		"sglang": {
+			{"", `server_args=`}, // the names of all arguments, warmups and autotune among them
 			{loading, `Load weight (?:begin|end)`},
 			{compiling, `DeepGEMM|torch\.compile|Compiling|JIT|autotun`},
 			{capturing, `Capture .*graph.* (?:begin|end)|Capturing (?:batches|num tokens|prefill shape)`},
@@ -79,7 +80,7 @@ func Phase(engineName, line string) (phase string, ok bool) {
 	for _, name := range []string{engineName, ""} {
 		for _, p := range phasePatterns()[name] {
 			if p.re.MatchString(line) {
-				return p.phase, true
+				return p.phase, p.phase != ""
 			}
 		}
 	}

@@ -15,6 +15,8 @@ func TestPhase(t *testing.T) {
 		{"sglang", "[2026-11-21 00:00:00 TP0] Capture cuda graph begin. This can take up to several minutes. avail mem=9.63 GB", capturing},
 		{"sglang", "Capturing batches (bs=160 avail_mem=9.53 GB):   0%|          | 0/23 [00:00<?, ?it/s]", capturing},
 		{"sglang", "Fetching 17 files:  29%|██▉       | 5/17 [00:31<01:14,  6.2s/it]", downloading},
+		{"sglang", "[2026-11-23 16:19:27] server_args={'model_path': 'model', 'skip_server_warmup': False, 'warmups': None, 'disable_flashinfer_autotune': False, 'enable_torch_compile': False}", ""},
+		{"sglang", "[2026-11-23 16:21:24] Engine startup timings (s): load_weight=0.27, kv_cache_allocation=1.28, scheduler_e2e=8.64, cuda_graph={prefill=0.00, decode=0.00}, tokenizer_e2e=117.52", ""},
 		{"trtllm", "Loading weights concurrently:  42%|████▏     | 120/284", loading},
 		{"llamacpp", "load_tensors: loading model tensors, this can take a while... (mmap = true)", loading},
 		{"llamacpp", "......................", loading},
