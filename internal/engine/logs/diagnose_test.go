@@ -119,6 +119,8 @@ func TestFailureLines(t *testing.T) {
 		{"sglang", "ValueError: trtllm_mha backend only supports topk = 1 for speculative decoding.", "speculative", "", change{engine.Speculative: ""}},
 		{"sglang", "ValueError: Unknown speculative algorithm name: NOPE", "speculative", "no speculation by NOPE", change{engine.Speculative: ""}},
 		{"sglang", "    assert cfg.tp_size % cfg.attn_dp_size == 0\nAssertionError", "divide", "a dp that divides tp", nil},
+		{"sglang", "AssertionError: SGLANG_CPU_OMP_THREADS_BIND is not set, in this case, the total number of ranks (dp_size * tp_size * pp_size = 3) should be smaller than or equal to number of numa node on the machine 1.", "gpus",
+			"3 ranks on a CPU want as many NUMA nodes, and there are 1", nil},
 		{"sglang", "ZeroDivisionError: integer modulo by zero", "value", "a size is 0", nil},
 		{"llamacpp", "srv    load_model: failed to load model, '/models/x.gguf'", "model", "", nil},
 		{"llamacpp", "main: exiting due to model loading error", "model", "", nil},

@@ -153,6 +153,8 @@ func sglangSignatures() []signature {
 			`only supports topk = 1`,
 			keys: []string{"speculative decoding does not support", "Ngram speculative decoding only", "Pipeline parallelism is not compatible with", "is unstable and produces incorrect results", "only supports topk = 1"},
 			set:  unset(engine.Speculative)},
+		{class: "gpus", expr: `total number of ranks \(dp_size \* tp_size \* pp_size = (\d+)\) should be smaller than or equal to number of numa node on the machine (\d+)`,
+			advice: "$1 ranks on a CPU want as many NUMA nodes, and there are $2: use fewer ranks, or say their cores with SGLANG_CPU_OMP_THREADS_BIND"},
 		{class: "speculative", expr: `Unknown speculative algorithm name: (\S+)`, advice: "this SGLang has no speculation by $1", set: unset(engine.Speculative)},
 		{class: "value", weak: true, expr: `ZeroDivisionError: integer (?:division or )?modulo by zero`, keys: []string{"modulo by zero"}, advice: "a size is 0, such as that of a page: see the command"},
 		{class: "request", expr: `Requested token count exceeds the model's maximum context length of (\d+) tokens|exceeds the maximum allowed length \((\d+) tokens\)`,
