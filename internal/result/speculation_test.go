@@ -2,6 +2,7 @@ package result
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -55,9 +56,7 @@ func TestSpeculationFigures(t *testing.T) {
 		"request_acceptance_at_1": 0.571429, "request_acceptance_at_2": 0.285714, "request_acceptance_at_3": 0.214286}
 	with := func(more ...any) map[string]float64 {
 		out := map[string]float64{}
-		for k, v := range two {
-			out[k] = v
-		}
+		maps.Copy(out, two)
 		for i := 0; i < len(more); i += 2 {
 			out[more[i].(string)] = more[i+1].(float64)
 		}
